@@ -1,0 +1,213 @@
+package safetensors
+
+// A checkpoint: the safetensors files of one model folder seen as one set of
+// tensors. Every model*.safetensors counts, so that sidecars (an MTP head added
+// after the index was written) load as well; the index, where there is one, adds
+// what it names and lets an incomplete download be told from a whole one.
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+const (
+	indexName     = "model.safetensors.index.json"
+	shardPattern  = "model*.safetensors"
+	maxIndexBytes = 100_000_000
+	listedAtMost  = 8 // names in an error message
+)
+
+// Checkpoint is the mapped files of one folder. The rules of File about
+// goroutines and Close apply.
+type Checkpoint struct {
+	files []*File
+	owner map[string]*File // by tensor name
+	names []string         // sorted
+	bytes int64
+}
+
+// OpenDir maps the checkpoint in the folder dir: the files that its
+// model.safetensors.index.json names, if it has one, and every
+// model*.safetensors. Missing shards, tensors that the index promises and their
+// shard lacks, and tensors that two files hold are errors.
+func OpenDir(dir string) (*Checkpoint, error) {
+	index, err := readIndex(filepath.Join(dir, indexName))
+	if err != nil {
+		return nil, fmt.Errorf("safetensors: %w", err)
+	}
+	shards, err := listShards(dir, index)
+	if err != nil {
+		return nil, fmt.Errorf("safetensors: %w", err)
+	}
+	c := &Checkpoint{owner: make(map[string]*File)}
+	if err := c.load(dir, shards, index); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+// load opens the shards, in order, and checks them against the index.
+func (c *Checkpoint) load(dir string, shards []string, index map[string]string) error {
+	for _, shard := range shards {
+		f, err := Open(filepath.Join(dir, shard))
+		if err != nil {
+			return err
+		}
+		c.files = append(c.files, f)
+		for i := range f.tensors {
+			t := &f.tensors[i]
+			if other, dup := c.owner[t.Name]; dup {
+				return fmt.Errorf("safetensors: tensor %q is in both %s and %s: remove the file that does not belong to the model", t.Name, other.path, f.path)
+			}
+			c.owner[t.Name] = f
+			c.names = append(c.names, t.Name)
+			c.bytes += int64(len(t.Data))
+		}
+	}
+	slices.Sort(c.names)
+	var absent []string
+	for name, shard := range index {
+		f := c.owner[name]
+		if f == nil || filepath.Base(f.path) != shard {
+			absent = append(absent, fmt.Sprintf("%q in %s", name, shard))
+		}
+	}
+	if len(absent) > 0 {
+		return fmt.Errorf("safetensors: %s: %d tensors that %s promises are not there: %s: download the model again", dir, len(absent), indexName, list(absent))
+	}
+	return nil
+}
+
+// Tensor returns the tensor of that name, whichever file holds it.
+func (c *Checkpoint) Tensor(name string) (Tensor, bool) {
+	f, ok := c.owner[name]
+	if !ok {
+		return Tensor{}, false
+	}
+	return f.Tensor(name)
+}
+
+// FileOf returns the file that holds the tensor, nil if none does. A tensor's
+// From and To count in that file's Mapping.
+func (c *Checkpoint) FileOf(name string) *File { return c.owner[name] }
+
+// Files returns the mapped files, sorted by name. Do not change the slice.
+func (c *Checkpoint) Files() []*File { return c.files }
+
+// Names returns the names of all tensors, sorted.
+func (c *Checkpoint) Names() []string { return slices.Clone(c.names) }
+
+// Bytes returns the size of all tensors together, headers not counted.
+func (c *Checkpoint) Bytes() int64 { return c.bytes }
+
+// Close unmaps all files; see File.Close.
+func (c *Checkpoint) Close() error {
+	var errs []error
+	for _, f := range c.files {
+		errs = append(errs, f.Close())
+	}
+	c.files, c.owner, c.names, c.bytes = nil, nil, nil, 0
+	return errors.Join(errs...)
+}
+
+// listShards returns the sorted file names of dir's checkpoint, all existing.
+func listShards(dir string, index map[string]string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var shards []string
+	present := make(map[string]bool, len(entries))
+	for _, e := range entries {
+		present[e.Name()] = true
+		if ok, _ := filepath.Match(shardPattern, e.Name()); ok {
+			shards = append(shards, e.Name())
+		}
+	}
+	var missing []string
+	for _, shard := range index {
+		if present[shard] {
+			shards = append(shards, shard)
+		} else {
+			missing = append(missing, shard)
+		}
+	}
+	slices.Sort(missing)
+	if missing = slices.Compact(missing); len(missing) > 0 {
+		return nil, fmt.Errorf("%s: %d files that %s names are missing: %s: download the model again", dir, len(missing), indexName, strings.Join(missing, ", "))
+	}
+	slices.Sort(shards)
+	if shards = slices.Compact(shards); len(shards) == 0 {
+		return nil, fmt.Errorf("%s: no %s found: is this the model's folder?", dir, shardPattern)
+	}
+	return shards, nil
+}
+
+// readIndex returns the index's weight_map, tensor to file name; nil without
+// error when there is no index.
+func readIndex(path string) (map[string]string, error) {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxIndexBytes {
+		return nil, fmt.Errorf("%s: not a regular file of at most %d bytes", path, maxIndexBytes)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	weightMap, err := parseIndex(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return weightMap, nil
+}
+
+func parseIndex(data []byte) (map[string]string, error) {
+	if !utf8.Valid(data) {
+		return nil, errors.New("is not valid UTF-8")
+	}
+	var weightMap map[string]string
+	dec := json.NewDecoder(bytes.NewReader(data))
+	err := readObject(dec, func(key string) (err error) {
+		if key == "weight_map" {
+			weightMap, err = readStrings(dec)
+			return err
+		}
+		var skipped json.RawMessage
+		return dec.Decode(&skipped)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if weightMap == nil {
+		return nil, errors.New("has no weight_map")
+	}
+	for name, shard := range weightMap {
+		if strings.ContainsAny(shard, "/\\\x00") || shard == "" || shard == "." || shard == ".." {
+			return nil, fmt.Errorf("weight_map puts tensor %q into %q, expected the plain name of a file in the same folder", name, shard)
+		}
+	}
+	return weightMap, nil
+}
+
+// list joins names for an error message, cut to a readable number.
+func list(names []string) string {
+	slices.Sort(names)
+	if rest := len(names) - listedAtMost; rest > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:listedAtMost], ", "), rest)
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,139 @@
+package safetensors
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// folder writes files into a fresh folder. A value "tensors: a b" becomes a
+// safetensors file with these one-byte tensors, anything else is written as is.
+func folder(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, content := range files {
+		data := []byte(content)
+		if names, ok := strings.CutPrefix(content, "tensors:"); ok {
+			var tensors []Tensor
+			for _, n := range strings.Fields(names) {
+				tensors = append(tensors, Tensor{Name: n, DType: U8, Shape: []int{1}, Data: []byte{n[0]}})
+			}
+			var buf bytes.Buffer
+			if err := Write(&buf, tensors, nil); err != nil {
+				t.Fatal(err)
+			}
+			data = buf.Bytes()
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func TestOpenDir(t *testing.T) {
+	tests := []struct {
+		name  string
+		files map[string]string
+		want  string // the tensors' names
+	}{
+		{"one file", map[string]string{"model.safetensors": "tensors: b a"}, "a b"},
+		{"shards without index", map[string]string{
+			"model-00001-of-00002.safetensors": "tensors: a",
+			"model-00002-of-00002.safetensors": "tensors: b",
+			"adapters.safetensors":             "tensors: other",
+		}, "a b"},
+		{"index, other shard name, sidecar", map[string]string{
+			indexName:               `{"metadata":{"total_size":2},"weight_map":{"a":"w1.safetensors","b":"w1.safetensors"}}`,
+			"w1.safetensors":        "tensors: a b",
+			"model-mtp.safetensors": "tensors: mtp",
+			"w2.safetensors":        "tensors: unnamed",
+		}, "a b mtp"},
+		{"index names fewer tensors than its shard holds", map[string]string{
+			indexName:           `{"weight_map":{"a":"model.safetensors"}}`,
+			"model.safetensors": "tensors: a b",
+		}, "a b"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			c, err := OpenDir(folder(t, tt.files))
+			if err != nil {
+				t.Fatal(err)
+			}
+			names := strings.Fields(tt.want)
+			if !reflect.DeepEqual(c.Names(), names) {
+				t.Errorf("names = %v, expected %v", c.Names(), names)
+			}
+			if c.Bytes() != int64(len(names)) {
+				t.Errorf("Bytes = %d, expected %d", c.Bytes(), len(names))
+			}
+			for _, n := range names {
+				tensor, ok := c.Tensor(n)
+				if !ok || tensor.Name != n || tensor.Data[0] != n[0] || c.FileOf(n).Mapping()[tensor.From] != n[0] {
+					t.Errorf("tensor %q = %v, %v", n, tensor, ok)
+				}
+			}
+			if _, ok := c.Tensor("unnamed"); ok {
+				t.Error("a file outside the checkpoint was loaded")
+			}
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestOpenDirRefuses(t *testing.T) {
+	index := func(weightMap string) string { return `{"weight_map":` + weightMap + `}` }
+	tests := []struct {
+		name  string
+		files map[string]string
+		want  string
+	}{
+		{"nothing", nil, "no model*.safetensors"},
+		{"missing shards, all listed", map[string]string{
+			indexName:         index(`{"a":"m1.safetensors","b":"m2.safetensors","c":"m3.safetensors","d":"m3.safetensors"}`),
+			"m2.safetensors":  "tensors: b",
+			"unrelated.other": "",
+		}, "2 files that " + indexName + " names are missing: m1.safetensors, m3.safetensors"},
+		{"shard outside", map[string]string{indexName: index(`{"a":"../m.safetensors"}`)}, "plain name"},
+		{"absolute shard", map[string]string{indexName: index(`{"a":"/m.safetensors"}`)}, "plain name"},
+		{"shard in a folder", map[string]string{indexName: index(`{"a":"x/m.safetensors"}`)}, "plain name"},
+		{"backslash", map[string]string{indexName: index(`{"a":"..\\m.safetensors"}`)}, "plain name"},
+		{"parent", map[string]string{indexName: index(`{"a":".."}`)}, "plain name"},
+		{"promised tensor absent", map[string]string{
+			indexName:           index(`{"a":"model.safetensors","b":"model.safetensors"}`),
+			"model.safetensors": "tensors: a",
+		}, `1 tensors that ` + indexName + ` promises are not there: "b" in model.safetensors`},
+		{"promised tensor in another shard", map[string]string{
+			indexName:             index(`{"a":"model-1.safetensors","b":"model-2.safetensors"}`),
+			"model-1.safetensors": "tensors: a b",
+			"model-2.safetensors": "tensors: c",
+		}, `"b" in model-2.safetensors`},
+		{"tensor in two files", map[string]string{
+			"model-1.safetensors": "tensors: a b",
+			"model-2.safetensors": "tensors: b",
+		}, `"b" is in both`},
+		{"damaged shard", map[string]string{
+			"model-1.safetensors": "tensors: a",
+			"model-2.safetensors": "\x10\x00\x00\x00\x00\x00\x00\x00{}",
+		}, "model-2.safetensors: header of 16 bytes does not fit"},
+		{"duplicate in the index", map[string]string{indexName: index(`{"a":"m1","a":"m2"}`)}, "appears twice"},
+		{"no weight_map", map[string]string{indexName: `{}`}, "no weight_map"},
+		{"index is not JSON", map[string]string{indexName: `x`}, indexName},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			c, err := OpenDir(folder(t, tt.files))
+			if err == nil {
+				c.Close()
+			}
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got error %v, expected one with %q", err, tt.want)
+			}
+		})
+	}
+}

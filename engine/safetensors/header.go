@@ -1,0 +1,262 @@
+package safetensors
+
+// The header: from bytes nobody vouches for to checked tensors. parse works on
+// the bytes of a whole file, mapped or not, which is what the fuzz test feeds.
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+const (
+	lengthBytes    = 8           // the u64 before the header
+	maxHeaderBytes = 100_000_000 // the limit of the reference implementation
+	metadataKey    = "__metadata__"
+)
+
+// parse checks a whole file and returns its tensors, whose Data lie in file,
+// sorted by name, and its metadata (nil when the header has none).
+func parse(file []byte) ([]Tensor, map[string]string, error) {
+	if len(file) < lengthBytes {
+		return nil, nil, fmt.Errorf("file has %d bytes, too few for the 8-byte header length: it is truncated or not safetensors", len(file))
+	}
+	n := binary.LittleEndian.Uint64(file)
+	if n > maxHeaderBytes {
+		return nil, nil, fmt.Errorf("header length %d is over the limit of %d bytes: this is not a safetensors file", n, maxHeaderBytes)
+	}
+	if n > uint64(len(file)-lengthBytes) {
+		return nil, nil, fmt.Errorf("header of %d bytes does not fit a file of %d: it is truncated or not safetensors", n, len(file))
+	}
+	base := lengthBytes + int(n)
+	tensors, metadata, err := parseHeader(file[lengthBytes:base])
+	if err != nil {
+		return nil, nil, fmt.Errorf("header: %w", err)
+	}
+	if err := checkCoverage(tensors, len(file)-base); err != nil {
+		return nil, nil, err
+	}
+	for i := range tensors {
+		t := &tensors[i]
+		t.From += base
+		t.To += base
+		t.Data = file[t.From:t.To:t.To]
+	}
+	slices.SortFunc(tensors, func(a, b Tensor) int { return strings.Compare(a.Name, b.Name) })
+	return tensors, metadata, nil
+}
+
+// checkCoverage sorts tensors by position and checks that they fill [0, size)
+// without overlap or hole. Their ranges are relative to the data section.
+func checkCoverage(tensors []Tensor, size int) error {
+	sort.Slice(tensors, func(i, j int) bool {
+		a, b := &tensors[i], &tensors[j]
+		if a.From != b.From {
+			return a.From < b.From
+		}
+		if a.To != b.To {
+			return a.To < b.To
+		}
+		return a.Name < b.Name
+	})
+	end := 0
+	before := func(i int) string {
+		if i == 0 {
+			return "the start of the data"
+		}
+		return fmt.Sprintf("tensor %q", tensors[i-1].Name)
+	}
+	for i := range tensors {
+		t := &tensors[i]
+		switch {
+		case t.To > size:
+			return fmt.Errorf("tensor %q: data_offsets [%d, %d) pass the end of the data section (%d bytes): the file is truncated", t.Name, t.From, t.To, size)
+		case t.From < end:
+			return fmt.Errorf("tensor %q: data_offsets [%d, %d) overlap %s, which ends at %d", t.Name, t.From, t.To, before(i), end)
+		case t.From > end:
+			return fmt.Errorf("tensor %q: starts at %d, a hole of %d bytes after %s, which ends at %d", t.Name, t.From, t.From-end, before(i), end)
+		}
+		end = t.To
+	}
+	if end != size {
+		return fmt.Errorf("%d bytes at the end of the data section belong to no tensor (the last is %s, which ends at %d of %d)", size-end, before(len(tensors)), end, size)
+	}
+	return nil
+}
+
+// parseHeader reads the JSON object, with ranges relative to the data section.
+func parseHeader(header []byte) ([]Tensor, map[string]string, error) {
+	if len(header) == 0 || header[0] != '{' {
+		return nil, nil, errors.New("does not begin with '{'")
+	}
+	// encoding/json would turn bad bytes into U+FFFD and so merge names.
+	if !utf8.Valid(header) {
+		return nil, nil, errors.New("is not valid UTF-8")
+	}
+	var tensors []Tensor
+	var metadata map[string]string
+	dec := json.NewDecoder(bytes.NewReader(header))
+	dec.UseNumber()
+	err := readObject(dec, func(name string) (err error) {
+		if name == metadataKey {
+			if metadata, err = readStrings(dec); err != nil {
+				return fmt.Errorf("%s: %w", metadataKey, err)
+			}
+			return nil
+		}
+		t, err := readTensor(dec)
+		if err != nil {
+			return fmt.Errorf("tensor %q: %w", name, err)
+		}
+		t.Name = name
+		tensors = append(tensors, t)
+		return nil
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		return nil, nil, errors.New("has something other than spaces after the JSON object")
+	}
+	return tensors, metadata, nil
+}
+
+// readTensor reads {"dtype": …, "shape": […], "data_offsets": [from, to]} and
+// checks that the three agree. Unknown keys are skipped, as the reference does.
+func readTensor(dec *json.Decoder) (Tensor, error) {
+	var t Tensor
+	var offsets []int
+	var hasShape bool
+	err := readObject(dec, func(key string) (err error) {
+		switch key {
+		case "dtype":
+			var s string
+			s, err = readString(dec)
+			t.DType = DType(s)
+		case "shape":
+			hasShape = true
+			t.Shape, err = readInts(dec)
+		case "data_offsets":
+			offsets, err = readInts(dec)
+		default:
+			var skipped json.RawMessage
+			err = dec.Decode(&skipped)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", key, err)
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return t, err
+	case t.DType == "" || !hasShape || offsets == nil:
+		return t, errors.New("dtype, shape and data_offsets must all be present")
+	case len(offsets) != 2:
+		return t, fmt.Errorf("data_offsets has %d numbers, expected [from, to]", len(offsets))
+	case offsets[0] > offsets[1]:
+		return t, fmt.Errorf("data_offsets [%d, %d) end before they start", offsets[0], offsets[1])
+	}
+	t.From, t.To = offsets[0], offsets[1]
+	size, err := sizeBytes(t.DType, t.Shape)
+	if err != nil {
+		return t, err
+	}
+	if t.To-t.From != size {
+		return t, fmt.Errorf("data_offsets [%d, %d) hold %d bytes, but %s %v needs %d", t.From, t.To, t.To-t.From, t.DType, t.Shape, size)
+	}
+	return t, nil
+}
+
+// The readers below walk the token stream instead of filling structs, because
+// encoding/json lets a later duplicate key silently win.
+
+// readObject calls field for each key of the next value, an object; field must
+// consume the key's value.
+func readObject(dec *json.Decoder, field func(key string) error) error {
+	if err := expectDelim(dec, '{'); err != nil {
+		return err
+	}
+	seen := make(map[string]struct{})
+	for dec.More() {
+		key, err := readString(dec)
+		if err != nil {
+			return err
+		}
+		if _, dup := seen[key]; dup {
+			return fmt.Errorf("key %q appears twice", key)
+		}
+		seen[key] = struct{}{}
+		if err := field(key); err != nil {
+			return err
+		}
+	}
+	return expectDelim(dec, '}')
+}
+
+func readStrings(dec *json.Decoder) (map[string]string, error) {
+	m := make(map[string]string)
+	err := readObject(dec, func(key string) (err error) {
+		if m[key], err = readString(dec); err != nil {
+			return fmt.Errorf("%q: %w", key, err)
+		}
+		return nil
+	})
+	return m, err
+}
+
+// readInts reads an array of non-negative integers; never nil without error.
+func readInts(dec *json.Decoder) ([]int, error) {
+	if err := expectDelim(dec, '['); err != nil {
+		return nil, err
+	}
+	ints := []int{}
+	for dec.More() {
+		tok, err := dec.Token()
+		if err != nil {
+			return nil, err
+		}
+		num, ok := tok.(json.Number)
+		if !ok {
+			return nil, fmt.Errorf("got %v, expected a number", tok)
+		}
+		// ParseUint with 63 bits refuses signs, fractions and exponents.
+		n, err := strconv.ParseUint(num.String(), 10, strconv.IntSize-1)
+		if err != nil {
+			return nil, fmt.Errorf("got %s, expected a whole number from 0 to 2^%d-1", num, strconv.IntSize-1)
+		}
+		ints = append(ints, int(n))
+	}
+	return ints, expectDelim(dec, ']')
+}
+
+func readString(dec *json.Decoder) (string, error) {
+	tok, err := dec.Token()
+	if err != nil {
+		return "", err
+	}
+	s, ok := tok.(string)
+	if !ok {
+		return "", fmt.Errorf("got %v, expected a string", tok)
+	}
+	return s, nil
+}
+
+func expectDelim(dec *json.Decoder, want json.Delim) error {
+	tok, err := dec.Token()
+	if err != nil {
+		return err
+	}
+	if tok != want {
+		return fmt.Errorf("got %v, expected %v", tok, want)
+	}
+	return nil
+}

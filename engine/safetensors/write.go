@@ -1,0 +1,120 @@
+package safetensors
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"unicode/utf8"
+)
+
+// Write writes one file: the tensors (Name, DType, Shape and Data count, From
+// and To do not) and the metadata, nil for none. The same content gives the same
+// bytes, in whatever order it comes: wider types first and names ascending,
+// which with a header padded to 8 bytes leaves every tensor aligned to its type.
+func Write(w io.Writer, tensors []Tensor, metadata map[string]string) error {
+	sorted := slices.Clone(tensors)
+	slices.SortFunc(sorted, func(a, b Tensor) int {
+		return cmp.Or(cmp.Compare(b.DType.Bytes(), a.DType.Bytes()), cmp.Compare(a.Name, b.Name))
+	})
+	header, err := appendHeader(make([]byte, lengthBytes), sorted, metadata)
+	if err != nil {
+		return fmt.Errorf("safetensors: write: %w", err)
+	}
+	binary.LittleEndian.PutUint64(header, uint64(len(header)-lengthBytes))
+	if _, err := w.Write(header); err != nil {
+		return fmt.Errorf("safetensors: write header: %w", err)
+	}
+	for i := range sorted {
+		if _, err := w.Write(sorted[i].Data); err != nil {
+			return fmt.Errorf("safetensors: write tensor %q: %w", sorted[i].Name, err)
+		}
+	}
+	return nil
+}
+
+// appendHeader appends the padded JSON for tensors in the order of their data.
+func appendHeader(b []byte, tensors []Tensor, metadata map[string]string) ([]byte, error) {
+	b = append(b, '{')
+	var err error
+	if metadata != nil {
+		for k, v := range metadata {
+			if !utf8.ValidString(k) || !utf8.ValidString(v) {
+				return nil, fmt.Errorf("metadata %q is not valid UTF-8", k)
+			}
+		}
+		b = append(b, `"`+metadataKey+`":`...)
+		if b, err = appendJSON(b, metadata); err != nil { // sorts the keys
+			return nil, err
+		}
+	}
+	names := make(map[string]bool, len(tensors))
+	offset := 0
+	for i := range tensors {
+		t := &tensors[i]
+		if names[t.Name] {
+			return nil, fmt.Errorf("tensor %q appears twice", t.Name)
+		}
+		names[t.Name] = true
+		if err := checkWritable(t); err != nil {
+			return nil, fmt.Errorf("tensor %q: %w", t.Name, err)
+		}
+		if len(b) > lengthBytes+1 {
+			b = append(b, ',')
+		}
+		if b, err = appendJSON(b, t.Name); err != nil {
+			return nil, err
+		}
+		b = append(b, ':')
+		shape := t.Shape
+		if shape == nil {
+			shape = []int{}
+		}
+		b, err = appendJSON(b, struct {
+			DType   DType  `json:"dtype"`
+			Shape   []int  `json:"shape"`
+			Offsets [2]int `json:"data_offsets"`
+		}{t.DType, shape, [2]int{offset, offset + len(t.Data)}})
+		if err != nil {
+			return nil, err
+		}
+		offset += len(t.Data)
+	}
+	b = append(b, '}')
+	for len(b)%8 != 0 {
+		b = append(b, ' ')
+	}
+	if len(b)-lengthBytes > maxHeaderBytes {
+		return nil, fmt.Errorf("header of %d bytes is over the limit of %d", len(b)-lengthBytes, maxHeaderBytes)
+	}
+	return b, nil
+}
+
+func checkWritable(t *Tensor) error {
+	if t.Name == metadataKey || !utf8.ValidString(t.Name) {
+		return errors.New("name is reserved or not valid UTF-8")
+	}
+	size, err := sizeBytes(t.DType, t.Shape)
+	if err != nil {
+		return err
+	}
+	if len(t.Data) != size {
+		return fmt.Errorf("has %d bytes of data, but %s %v needs %d", len(t.Data), t.DType, t.Shape, size)
+	}
+	return nil
+}
+
+// appendJSON appends v without the escapes for HTML and without a newline.
+func appendJSON(b []byte, v any) ([]byte, error) {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return append(b, bytes.TrimSuffix(buf.Bytes(), []byte{'\n'})...), nil
+}
