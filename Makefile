@@ -1,0 +1,94 @@
+# Headroom's targets. `make` alone prints them; every target has its line of help after "##".
+# What a target needs and the machine lacks, build/setup installs first, saying what and why.
+
+.DEFAULT_GOAL := help
+.PHONY: help run test test-all bench lint check check-darwin build clean arm64 setup bin/headroom bin/headroom-agent bin/headroom-window
+
+# The tags of everything that shows something: Wails builds a program that refuses to start
+# without "production"; webkit2_41 names the WebKit of current Linux systems.
+ifeq ($(shell uname -s),Darwin)
+GUI_TAGS := desktop,production
+else
+GUI_TAGS := desktop,production,webkit2_41
+endif
+
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+LDFLAGS := -X headroom/app/version.Version=$(VERSION)
+
+# The folders too, so that a deleted file counts as a change; not frontend/ itself, whose time
+# changes with every build.
+FRONTEND_SOURCES := $(shell find frontend -mindepth 1 \( -name node_modules -o -name dist -o -name '.*' \) -prune -o -print)
+
+help: ## Print these lines
+	@grep -hE '^[a-z][a-z0-9-]*:.*## ' $(MAKEFILE_LIST) | sort | sed -E 's/^([^:]*):.*## /\1|/' | awk -F'|' '{ printf "make %-14s %s\n", $$1, $$2 }'
+
+run: bin/headroom ## Start Headroom with the demo model: tray and window, or the server where there is no display
+	@if [ "$$(uname -s)" != Darwin ] && [ -z "$$DISPLAY$$WAYLAND_DISPLAY" ]; then \
+		echo "make run: no display here, so the server alone"; exec bin/headroom serve; \
+	elif build/setup window; then \
+		$(MAKE) --no-print-directory bin/headroom-agent bin/headroom-window && exec bin/headroom-agent --open; \
+	else \
+		echo "make run: window and tray cannot be built here, so the server alone"; exec bin/headroom serve; \
+	fi
+
+build: bin/headroom bin/headroom-agent bin/headroom-window ## Build the three programs into bin/
+
+test: ## Install what is missing, then check, run every test, and use window and tray under a virtual display
+	@build/setup core window test frontend
+	@build/test test
+
+test-all: test ## test, then what it leaves out for time: arm64 kernels, the engine without cgo, race detector everywhere, fuzzing
+	@build/setup arm64
+	@build/test extras
+
+bench: bin/headroom ## Measure prefill, decode, bandwidth and memory on this machine
+	bin/headroom bench $(ARGS)
+
+check: check-darwin ## Format, vet, the repository's own rules, and builds for other systems
+	@build/setup window
+	go vet $$(build/packages plain)
+	go vet -tags $(GUI_TAGS) $$(build/packages gui)
+	go test ./build/...
+	CGO_ENABLED=0 go build -o /dev/null ./app/cmd/headroom
+	CGO_ENABLED=0 GOOS=linux GOARCH=arm64 go build -o /dev/null ./app/cmd/headroom
+	CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 go build -o /dev/null ./app/cmd/headroom
+
+check-darwin: ## The part of check that looks at the Mac's code from any system
+	@build/setup core
+	CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 go vet $$(build/packages plain)
+	go run ./build/darwincheck -tags desktop,production $$(build/packages gui)
+
+lint: check ## check, and staticcheck, shell syntax and the web UI's types
+	@build/setup frontend
+	for script in $$(grep -rlI '^#!.*sh$$' build .ci); do bash -n $$script || exit 1; done
+	go run honnef.co/go/tools/cmd/staticcheck@v0.7.0 $$(build/packages plain)
+	cd frontend && npm run check
+
+arm64: ## Run the kernels' tests as arm64 code (NEON), emulated where the machine is not arm64
+	@build/setup core arm64
+	@build/test arm64
+
+setup: ## Install everything that any target needs (build/setup COMPONENT installs a part)
+	@build/setup all
+
+clean: ## Remove what was built (bin/, the web UI's build); installed packages stay
+	rm -rf bin frontend/dist/* frontend/node_modules/.vite
+
+# go build decides by itself what is stale, so these run every time.
+bin/headroom: frontend/dist/index.html
+	@build/setup core
+	go build -ldflags '$(LDFLAGS)' -o $@ ./app/cmd/headroom
+
+bin/headroom-agent: frontend/dist/index.html
+	@build/setup core window
+	go build -tags $(GUI_TAGS) -ldflags '$(LDFLAGS)' -o $@ ./app/cmd/headroom-agent
+
+bin/headroom-window: frontend/dist/index.html
+	@build/setup core window
+	go build -tags $(GUI_TAGS) -ldflags '$(LDFLAGS)' -o $@ .
+
+# .gitkeep stays, so that a fresh clone has the folder that frontend/assets.go embeds.
+frontend/dist/index.html: $(FRONTEND_SOURCES)
+	@build/setup frontend
+	cd frontend && npm run build
+	@touch frontend/dist/.gitkeep $@
