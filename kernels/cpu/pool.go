@@ -1,0 +1,146 @@
+package cpu
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+)
+
+// Task is work that threads share: CPURange does units [from, to) of a phase. Operators implement it on themselves, so that
+// handing one to the pool allocates nothing. worker, in [0, Threads), tells threads apart (Context.Local).
+type Task interface {
+	CPURange(c *Context, phase, worker, from, to int)
+}
+
+// Parallel does units [0, n) of t's phase on all threads, at least grain at a time, and returns when they are done. The cut
+// into ranges varies from run to run; results must not.
+func (c *Context) Parallel(t Task, phase, n, grain int) {
+	if grain < 1 {
+		grain = 1
+	}
+	if n <= grain || c.Threads == 1 {
+		if n > 0 {
+			t.CPURange(c, phase, 0, 0, n)
+		}
+		return
+	}
+	c.pool.run(t, phase, n, grain)
+}
+
+// spins is how often an idle worker looks for work before it sleeps: about 100 µs, longer than the Go code between two
+// operators of a pass, so that workers sleep between requests and not inside one.
+const spins = 50_000
+
+// pool hands one job at a time to workers that spin briefly for the next, then sleep. A worker joins a job while it is open;
+// the owner closes it when no units are left, so a thread that the system has put aside never holds the others up unless it
+// took units itself.
+type pool struct {
+	c *Context
+
+	task     Task
+	phase    int
+	n, grain int64
+	next     atomic.Int64
+	state    atomic.Uint64 // job number << 16 | open << 15 | workers inside
+	sleeping atomic.Int32
+	mu       sync.Mutex
+	wake     *sync.Cond
+	stopped  atomic.Bool
+	done     sync.WaitGroup
+}
+
+const openBit = 1 << 15
+
+func (p *pool) start(c *Context, workers int) {
+	p.c = c
+	p.wake = sync.NewCond(&p.mu)
+	for w := range workers {
+		p.done.Add(1)
+		go p.work(w + 1)
+	}
+}
+
+func (p *pool) stop() {
+	p.stopped.Store(true)
+	p.mu.Lock()
+	p.wake.Broadcast()
+	p.mu.Unlock()
+	p.done.Wait()
+}
+
+// run is called by the owner only.
+func (p *pool) run(t Task, phase, n, grain int) {
+	p.task, p.phase, p.n, p.grain = t, phase, int64(n), int64(grain)
+	p.next.Store(0)
+	job := (p.state.Load()>>16 + 1) << 16
+	p.state.Store(job | openBit)
+	if p.sleeping.Load() > 0 {
+		p.mu.Lock()
+		p.wake.Broadcast()
+		p.mu.Unlock()
+	}
+	p.take(0)
+	for { // close the job, then wait for those inside
+		s := p.state.Load()
+		if p.state.CompareAndSwap(s, s&^openBit) {
+			break
+		}
+	}
+	for i := 0; p.state.Load() != job; i++ {
+		if i > spins {
+			runtime.Gosched()
+		}
+	}
+	p.task = nil
+}
+
+// take does units until none are left.
+func (p *pool) take(worker int) {
+	for {
+		from := p.next.Add(p.grain) - p.grain
+		if from >= p.n {
+			return
+		}
+		p.task.CPURange(p.c, p.phase, worker, int(from), int(min(from+p.grain, p.n)))
+	}
+}
+
+func (p *pool) work(worker int) {
+	runtime.LockOSThread()
+	defer p.done.Done()
+	last := uint64(0)
+	for idle := 0; ; idle++ {
+		if p.stopped.Load() {
+			return
+		}
+		s := p.state.Load()
+		if s&openBit != 0 && s>>16 != last {
+			if p.state.CompareAndSwap(s, s+1) {
+				last = s >> 16
+				p.take(worker)
+				p.state.Add(^uint64(0))
+				idle = 0
+			}
+			continue
+		}
+		if idle > spins {
+			p.sleep(last)
+			idle = 0
+		}
+	}
+}
+
+// sleep waits for a job after last. The owner publishes a job before it looks at sleeping, and a worker announces itself
+// before it looks for a job, so one of the two always sees the other.
+func (p *pool) sleep(last uint64) {
+	p.mu.Lock()
+	p.sleeping.Add(1)
+	for !p.stopped.Load() {
+		if s := p.state.Load(); s&openBit != 0 && s>>16 != last {
+			break
+		}
+		p.wake.Wait()
+	}
+	p.sleeping.Add(-1)
+	p.mu.Unlock()
+}

@@ -1,0 +1,117 @@
+package kernels
+
+import (
+	"fmt"
+
+	"headroom/kernels/cpu"
+)
+
+// Device runs operators in order over its own memory. One goroutine at a time may use it.
+type Device interface {
+	// Name says what it is for people, as "CPU, AVX-512 VNNI, 2 threads".
+	Name() string
+	// NewBuffer allocates zeroed memory that never moves, page-aligned.
+	NewBuffer(bytes int) *Buffer
+	// WrapBuffer makes memory the caller keeps mapped (a checkpoint file) visible to the device without copying it. Operators
+	// never write it.
+	WrapBuffer(bytes []byte) *Buffer
+	// Run performs op after every earlier op. It has consumed the struct when it returns, so the caller may reuse it, but the
+	// work may still be under way. It panics if op.Check fails: shapes are a matter of the program, not of its input.
+	Run(op Op)
+	// Sync waits for all work; then the host may read what it wrote.
+	Sync() error
+	// Close frees the device's buffers (not wrapped memory).
+	Close()
+}
+
+// Op is one operator with its operands. Each device finds its own implementation on it.
+type Op interface {
+	// Name labels traces and errors, as "rms_norm".
+	Name() string
+	// Check returns an error that names the operand, what it is and what it should be.
+	Check() error
+	// Reference computes the outputs with the obvious scalar loops. It is the specification.
+	Reference()
+	// CPU computes the outputs on c's threads.
+	CPU(c *cpu.Context)
+}
+
+// Span is a run of consecutive tokens of one sequence in a batch: rows [Row, Row+Rows) hold positions [Pos, Pos+Rows).
+type Span struct {
+	Row, Rows int
+	Pos       int     // absolute position of the first row in its sequence, in tokens
+	Pages     []int32 // the sequence's page table: position p lies in page Pages[p/P], row p%P
+	Slot      int32   // where the sequence's recurrent state lives; with Pos 0 it is taken as zero
+}
+
+// CheckSpans returns an error unless spans lie in order, without overlap, inside rows rows.
+func CheckSpans(spans []Span, rows int) error {
+	end := 0
+	for i, s := range spans {
+		if s.Row < end || s.Rows < 1 || s.Pos < 0 || s.Row+s.Rows > rows {
+			return fmt.Errorf("span %d: rows [%d, %d) at position %d, expected a run inside [%d, %d)", i, s.Row, s.Row+s.Rows, s.Pos, end, rows)
+		}
+		end = s.Row + s.Rows
+	}
+	return nil
+}
+
+func mustCheck(op Op) {
+	if err := op.Check(); err != nil {
+		panic(fmt.Sprintf("kernels: %s: %v", op.Name(), err))
+	}
+}
+
+// NewCPU is the CPU device.
+func NewCPU(o cpu.Options) Device { return &cpuDevice{host: host{}, c: cpu.NewContext(o)} }
+
+type cpuDevice struct {
+	host
+	c *cpu.Context
+}
+
+func (d *cpuDevice) Name() string { return d.c.String() }
+func (d *cpuDevice) Run(op Op)    { mustCheck(op); op.CPU(d.c) }
+func (d *cpuDevice) Close()       { d.c.Close(); d.host.Close() }
+
+// NewReference is a slow device that runs every operator's scalar reference: whole models on it are the yardstick for whole
+// models on the others.
+func NewReference() Device { return &referenceDevice{} }
+
+type referenceDevice struct{ host }
+
+func (d *referenceDevice) Name() string { return "reference (scalar Go)" }
+func (d *referenceDevice) Run(op Op)    { mustCheck(op); op.Reference() }
+
+// host is device memory taken from the operating system, page-aligned as a GPU would want it.
+type host struct{ buffers []*Buffer }
+
+func (h *host) NewBuffer(bytes int) *Buffer {
+	b := &Buffer{Bytes: cpu.Map(bytes), Size: bytes}
+	h.buffers = append(h.buffers, b)
+	return b
+}
+
+func (h *host) WrapBuffer(bytes []byte) *Buffer { return &Buffer{Bytes: bytes, Size: len(bytes)} }
+
+func (h *host) Sync() error { return nil }
+
+func (h *host) Close() {
+	for _, b := range h.buffers {
+		cpu.Unmap(b.Bytes)
+		b.Bytes = nil
+	}
+	h.buffers = nil
+}
+
+// NewMeasure is a device that computes nothing and allocates nothing: running a model on it shows how much memory a pass needs.
+func NewMeasure() Device { return measureDevice{} }
+
+type measureDevice struct{}
+
+func (measureDevice) Name() string                { return "measure" }
+func (measureDevice) NewBuffer(bytes int) *Buffer { return &Buffer{Size: bytes} }
+func (measureDevice) WrapBuffer(b []byte) *Buffer { return &Buffer{Bytes: b, Size: len(b)} }
+func (measureDevice) Run(op Op)                   { mustCheck(op) }
+func (measureDevice) Sync() error                 { return nil }
+func (measureDevice) Close()                      {}

@@ -1,0 +1,132 @@
+// Package kerneltest runs a family's cases: as a test, every device against the scalar reference and every number of threads
+// against one; as a benchmark, each instruction set with GB/s and GFLOP/s.
+package kerneltest
+
+import (
+	"bytes"
+	"fmt"
+	"hash/fnv"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"headroom/kernels"
+	"headroom/kernels/cpu"
+)
+
+// Run checks every case on every instruction set this machine has.
+func Run(t *testing.T, cases []kernels.Case) {
+	t.Helper()
+	for _, c := range cases {
+		t.Run(c.Name, func(t *testing.T) {
+			if (c.AbsTol != 0 || c.RelTol != 0) && c.Why == "" {
+				t.Errorf("case %s allows a difference (%g + %g*|x|) without saying why", c.Name, c.AbsTol, c.RelTol)
+			}
+			reference := kernels.NewReference()
+			defer reference.Close()
+			want := outputs(reference, c)
+			for _, isa := range cpu.Available() {
+				var one [][]byte
+				for _, threads := range []int{1, 2, 3, 5} {
+					d := kernels.NewCPU(cpu.Options{ISA: isa, Threads: threads})
+					got := outputs(d, c)
+					if one == nil {
+						one = got
+						compare(t, fmt.Sprint(isa), c, got, want)
+					} else if !slices.EqualFunc(one, got, bytes.Equal) {
+						t.Errorf("%s: %d threads give other bits than one", isa, threads)
+					}
+					d.Close()
+				}
+			}
+		})
+	}
+}
+
+// source seeds a case's random operands by its name, so that a case has the same numbers everywhere.
+func source(c kernels.Case) *rand.Rand {
+	h := fnv.New64a()
+	h.Write([]byte(c.Name))
+	return rand.New(rand.NewPCG(h.Sum64(), 1))
+}
+
+func outputs(d kernels.Device, c kernels.Case) [][]byte {
+	op, outs := c.New(d, source(c))
+	d.Run(op)
+	if err := d.Sync(); err != nil {
+		panic(err)
+	}
+	var all [][]byte
+	for _, o := range outs {
+		all = append(all, Elements(o))
+	}
+	return all
+}
+
+// Elements copies a tensor's elements without the gaps between its rows.
+func Elements(t kernels.Tensor) []byte {
+	var b []byte
+	for r := range t.Rows {
+		b = append(b, t.RowRange(r, r+1).Bytes()...)
+	}
+	return b
+}
+
+func compare(t *testing.T, device string, c kernels.Case, got, want [][]byte) {
+	t.Helper()
+	reference := kernels.NewReference()
+	defer reference.Close()
+	_, outs := c.New(reference, source(c))
+	for i, o := range outs {
+		if o.DType != kernels.F32 {
+			if !bytes.Equal(got[i], want[i]) {
+				t.Errorf("%s: output %d (%s) differs from the reference", device, i, o)
+			}
+			continue
+		}
+		if at, g, w := Differ(got[i], want[i], c.AbsTol, c.RelTol); at >= 0 {
+			t.Errorf("%s: output %d (%s) element [%d, %d]: got %g, expected %g within %g + %g*|x| (%s)",
+				device, i, o, at/o.Cols, at%o.Cols, g, w, c.AbsTol, c.RelTol, c.Why)
+		}
+	}
+}
+
+// Differ finds the first float32 element of got outside absTol + relTol*|want|, or -1.
+func Differ(got, want []byte, absTol, relTol float64) (at int, g, w float64) {
+	for i := 0; i+4 <= len(want); i += 4 {
+		g, w := f32(got[i:]), f32(want[i:])
+		if !(math.Abs(g-w) <= absTol+relTol*math.Abs(w)) && !(g == w) {
+			return i / 4, g, w
+		}
+	}
+	return -1, 0, 0
+}
+
+func f32(b []byte) float64 {
+	return float64(math.Float32frombits(uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16 | uint32(b[3])<<24))
+}
+
+// Bench times every case that has Bytes or Flops, on the best instruction set and all cores.
+func Bench(b *testing.B, cases []kernels.Case) {
+	for _, c := range cases {
+		if c.Bytes == 0 && c.Flops == 0 {
+			continue
+		}
+		b.Run(c.Name, func(b *testing.B) {
+			d := kernels.NewCPU(cpu.Options{})
+			defer d.Close()
+			op, _ := c.New(d, source(c))
+			d.Run(op)
+			b.SetBytes(c.Bytes)
+			b.ReportAllocs()
+			b.ResetTimer()
+			for b.Loop() {
+				d.Run(op)
+			}
+			if c.Flops > 0 {
+				b.ReportMetric(float64(c.Flops)*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
+			}
+		})
+	}
+}

@@ -1,0 +1,9 @@
+//go:build !cgo
+
+package norm
+
+import "headroom/kernels/cpu"
+
+// Without cgo the CPU has only its Generic set, so these are never called.
+
+func (o *RMSNorm) native(cpu.ISA, int, int) { panic("norm: native kernels in a build without cgo") }

@@ -1,0 +1,47 @@
+// out = x / sqrt(mean(x^2) + eps) * weight, a row at a time; with a residual, residual += x first and the sum is normalized.
+// Sixteen lanes add up the squares of columns c, c+16, ...; the order depends on the width alone.
+#ifdef ISA
+
+static void KERNEL(rms_norm)(const float *x, ptrdiff_t x_stride, float *residual, ptrdiff_t residual_stride, const float *weight,
+                             float *out, ptrdiff_t out_stride, int64_t rows, int64_t cols, float eps) {
+    for (int64_t r = 0; r < rows; r++, x += x_stride, out += out_stride) {
+        const float *in = x;
+        f32x16 squares = v_zero();
+        if (residual) {
+            for (int64_t c = 0; c < cols; c += 16) {
+                int n = cols - c < 16 ? (int)(cols - c) : 16;
+                v_store_n(residual + c, v_add(v_load_n(residual + c, n), v_load_n(x + c, n)), n);
+            }
+            in = residual;
+            residual += residual_stride;
+        }
+        int64_t c = 0;
+        for (; c + 16 <= cols; c += 16) {
+            f32x16 v = v_load(in + c);
+            squares = v_fma(v, v, squares);
+        }
+        if (c < cols) {
+            f32x16 v = v_load_n(in + c, (int)(cols - c));
+            squares = v_fma(v, v, squares);
+        }
+        f32x16 scale = v_set1(1.0f / sqrtf(v_sum(squares) / (float)cols + eps));
+        for (c = 0; c + 16 <= cols; c += 16)
+            v_store(out + c, v_mul(v_mul(v_load(in + c), scale), v_load(weight + c)));
+        if (c < cols) {
+            int n = (int)(cols - c);
+            v_store_n(out + c, v_mul(v_mul(v_load_n(in + c, n), scale), v_load_n(weight + c, n)), n);
+        }
+    }
+}
+
+#else
+
+#define KERNEL_SOURCE "rms_norm.c"
+#include "foreach_isa.h"
+
+void headroom_rms_norm(int isa, const float *x, ptrdiff_t x_stride, float *residual, ptrdiff_t residual_stride, const float *weight,
+                       float *out, ptrdiff_t out_stride, int64_t rows, int64_t cols, float eps) {
+    DISPATCH(isa, rms_norm, (x, x_stride, residual, residual_stride, weight, out, out_stride, rows, cols, eps));
+}
+
+#endif

@@ -1,0 +1,131 @@
+package kernels
+
+import (
+	"fmt"
+	"unsafe"
+)
+
+// Buffer is a run of device memory. Every device here has unified memory, so the host may look at Bytes; it must not while
+// work that writes it is under way (Device.Sync waits for that).
+type Buffer struct {
+	Bytes  []byte // the host's view; nil on a device that only measures
+	Size   int    // length in bytes
+	Handle any    // the device's own object, nil on the CPU
+}
+
+// Tensor is a matrix of Rows x Cols elements inside a Buffer, row-major, with consecutive rows Stride elements apart. Heads,
+// gates and slices of a wider projection are views: Reshape, Columns and RowRange never copy. The zero Tensor means "none".
+type Tensor struct {
+	Buffer *Buffer
+	Offset int // bytes from the start of Buffer to element [0, 0]
+	DType  DType
+	Rows   int
+	Cols   int
+	Stride int // elements between the starts of consecutive rows, at least Cols
+}
+
+// NewTensor allocates a contiguous tensor of zeros on d.
+func NewTensor(d Device, dtype DType, rows, cols int) Tensor {
+	return Tensor{Buffer: d.NewBuffer(rows * cols * dtype.Size()), DType: dtype, Rows: rows, Cols: cols, Stride: cols}
+}
+
+// FromFloat32s allocates a tensor on d and fills it with values, row by row.
+func FromFloat32s(d Device, rows, cols int, values []float32) Tensor {
+	t := NewTensor(d, F32, rows, cols)
+	if t.Buffer.Bytes != nil {
+		copy(t.Float32s(), values)
+	}
+	return t
+}
+
+// IsNone reports whether t is the zero Tensor.
+func (t Tensor) IsNone() bool { return t.Buffer == nil }
+
+// Contiguous reports whether rows follow each other without a gap.
+func (t Tensor) Contiguous() bool { return t.Stride == t.Cols || t.Rows <= 1 }
+
+// RowRange is the view of rows [from, to).
+func (t Tensor) RowRange(from, to int) Tensor {
+	if from < 0 || to < from || to > t.Rows {
+		panic(fmt.Sprintf("kernels: Tensor.RowRange(%d, %d) of %d rows", from, to, t.Rows))
+	}
+	t.Offset += from * t.Stride * t.DType.Size()
+	t.Rows = to - from
+	return t
+}
+
+// Columns is the view of columns [from, to) of every row.
+func (t Tensor) Columns(from, to int) Tensor {
+	if from < 0 || to < from || to > t.Cols {
+		panic(fmt.Sprintf("kernels: Tensor.Columns(%d, %d) of %d columns", from, to, t.Cols))
+	}
+	t.Offset += from * t.DType.Size()
+	t.Cols = to - from
+	return t
+}
+
+// Reshape is the view of a contiguous tensor as rows x cols; the element count must not change.
+func (t Tensor) Reshape(rows, cols int) Tensor {
+	if !t.Contiguous() || rows*cols != t.Rows*t.Cols {
+		panic(fmt.Sprintf("kernels: Tensor.Reshape(%d, %d) of %s: needs a contiguous tensor of as many elements", rows, cols, t))
+	}
+	t.Rows, t.Cols, t.Stride = rows, cols, cols
+	return t
+}
+
+// Bytes is the memory from the first element to the last, gaps between rows included.
+func (t Tensor) Bytes() []byte {
+	if t.Rows == 0 || t.Cols == 0 {
+		return nil
+	}
+	return t.Buffer.Bytes[t.Offset : t.Offset+((t.Rows-1)*t.Stride+t.Cols)*t.DType.Size()]
+}
+
+// Ptr is the address of element [0, 0] for a C kernel. The buffer must outlive its use; device memory never moves.
+func (t Tensor) Ptr() unsafe.Pointer {
+	if b := t.Bytes(); len(b) > 0 {
+		return unsafe.Pointer(&b[0])
+	}
+	return nil
+}
+
+// Float32s is the host's view of a float32 tensor, gaps between rows included.
+func (t Tensor) Float32s() []float32 { return view[float32](t, F32) }
+
+// Int32s is the host's view of an int32 tensor.
+func (t Tensor) Int32s() []int32 { return view[int32](t, I32) }
+
+// Row is the host's view of row r of a float32 tensor.
+func (t Tensor) Row(r int) []float32 { return t.RowRange(r, r+1).Float32s() }
+
+func view[T float32 | int32](t Tensor, want DType) []T {
+	if t.DType != want {
+		panic(fmt.Sprintf("kernels: view of %s as %s", t, want))
+	}
+	b := t.Bytes()
+	if len(b) == 0 {
+		return nil
+	}
+	return unsafe.Slice((*T)(unsafe.Pointer(&b[0])), len(b)/want.Size())
+}
+
+func (t Tensor) String() string {
+	if t.IsNone() {
+		return "none"
+	}
+	return fmt.Sprintf("%s[%d, %d]", t.DType, t.Rows, t.Cols)
+}
+
+// CheckShape returns an error naming what, unless t is a dtype matrix of rows x cols that lies inside its buffer; rows or
+// cols of -1 match anything. Operators use it in Check.
+func CheckShape(what string, t Tensor, dtype DType, rows, cols int) error {
+	switch {
+	case t.IsNone():
+		return fmt.Errorf("%s: got none, expected %s[%d, %d]", what, dtype, rows, cols)
+	case t.DType != dtype || rows >= 0 && t.Rows != rows || cols >= 0 && t.Cols != cols:
+		return fmt.Errorf("%s: got %s, expected %s[%d, %d]", what, t, dtype, rows, cols)
+	case t.Rows > 0 && t.Offset+((t.Rows-1)*t.Stride+t.Cols)*dtype.Size() > t.Buffer.Size || t.Offset < 0:
+		return fmt.Errorf("%s: %s with stride %d at byte %d passes the end of its %d byte buffer", what, t, t.Stride, t.Offset, t.Buffer.Size)
+	}
+	return nil
+}
