@@ -1,0 +1,68 @@
+package engine
+
+// Options choose how a model is run. The zero value is right for most.
+type Options struct {
+	Device             string // "cpu" (the only one for now) or ""
+	Threads            int    // that compute; 0: one per core
+	Float32Activations bool   // exact activations on the CPU, several times slower; see kernels/cpu.Options
+	KVFormat           string // element type of the KV cache: "f16" (default), "bf16" or "f32"
+	ContextTokens      int    // longest sequence; 0: what the model was trained for, or what fits
+	MaxSequences       int    // that run at once; 0: 8
+	ChunkTokens        int    // most prompt tokens of one pass; 0: 512
+	QueueRequests      int    // that may wait; 0: 64
+	AvailableBytes     int64  // memory the model may take; 0: ask the system
+	// Progress is called while loading with the share done, in [0, 1]. May be nil. It must not block.
+	Progress func(done float64)
+}
+
+// Need is what a model takes, in bytes, before anything is loaded.
+type Need struct {
+	WeightsBytes int64 // of the checkpoint's files that will be mapped
+	KVBytes      int64 // pages for ContextTokens
+	StateBytes   int64 // recurrent state of MaxSequences
+	ScratchBytes int64 // activations of the largest pass
+}
+
+// TotalBytes is the sum.
+func (n Need) TotalBytes() int64 { return n.WeightsBytes + n.KVBytes + n.StateBytes + n.ScratchBytes }
+
+// Description is what a model folder holds, read from its headers alone.
+type Description struct {
+	Architecture     string // config.json's model_type
+	Quantization     string // of most weights, as "4-bit, group 64" or "bfloat16"
+	SizeBytes        int64
+	Parameters       int64
+	ContextTokens    int   // the longest the model was trained for
+	KVBytesPerToken  int64 // of all layers, in the asked format
+	StateBytesPerSeq int64 // recurrent state of one sequence
+	Need             Need  // with the asked options
+	HasChatTemplate  bool
+}
+
+// Info is a running model's description for people.
+type Info struct {
+	Description
+	Device   string // as "CPU, AVX-512 VNNI, 2 threads"
+	KVFormat string
+}
+
+// Stats is a snapshot of a running engine.
+type Stats struct {
+	Running, Waiting int
+	Requests         []RequestStats
+	// Totals since the engine opened.
+	PromptTokens, CachedTokens, GeneratedTokens, FinishedRequests int64
+	// Speeds over the last two seconds or so; 0 when idle.
+	PrefillTokensPerSecond, DecodeTokensPerSecond float64
+	// Memory, measured: what the engine has allocated.
+	WeightsBytes, KVBytes, KVUsedBytes, StateBytes, ScratchBytes int64
+}
+
+// RequestStats is one request in flight.
+type RequestStats struct {
+	ID              string
+	Phase           string // "waiting", "prefill" or "decode"
+	Usage           Usage
+	TokensPerSecond float64 // of decoding so far
+	StartedAtUnixMs int64
+}

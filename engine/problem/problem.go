@@ -1,0 +1,71 @@
+// Package problem is the one kind of error a person gets to see: what happened, why, and what to do, under a stable code.
+//
+// Whoever detects a fault that a user can act on wraps it in a Problem; the HTTP server and the UI each map codes in one place.
+package problem
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Code names a kind of fault, stable over versions: clients match on it.
+type Code string
+
+// The codes. A new one needs a row in engine/server's table of HTTP statuses.
+const (
+	BadRequest          Code = "bad_request"           // the request's JSON or a parameter is wrong
+	ContextExceeded     Code = "context_exceeded"      // the prompt is longer than the model's context
+	ModelNotFound       Code = "model_not_found"       // no such model here
+	ModelBroken         Code = "model_broken"          // its files are damaged or incomplete
+	UnknownArchitecture Code = "unknown_architecture"  // its kind is not supported
+	DoesNotFit          Code = "does_not_fit"          // it needs more memory than there is
+	NotRunning          Code = "not_running"           // no model is loaded
+	Loading             Code = "loading"               // a model is being loaded: try again
+	Busy                Code = "busy"                  // the queue is full: try again
+	NoTemplate          Code = "no_template"           // the model has no chat template
+	TemplateFailed      Code = "template_failed"       // the chat template refused these messages
+	PortTaken           Code = "port_taken"            // another program listens there
+	Internal            Code = "internal"              // our own fault
+)
+
+// Problem is an error for people. Message says what happened, Why the reason with its numbers, Fix what to do; Why and Fix
+// may be empty.
+type Problem struct {
+	Code    Code
+	Message string
+	Why     string
+	Fix     string
+	Err     error // the cause, for logs
+}
+
+// New makes a Problem.
+func New(code Code, message, why, fix string) *Problem {
+	return &Problem{Code: code, Message: message, Why: why, Fix: fix}
+}
+
+// Wrap makes a Problem whose Why is err's text.
+func Wrap(code Code, err error, message, fix string) *Problem {
+	return &Problem{Code: code, Message: message, Why: err.Error(), Fix: fix, Err: err}
+}
+
+func (p *Problem) Error() string {
+	s := p.Message
+	if p.Why != "" {
+		s += ": " + p.Why
+	}
+	if p.Fix != "" {
+		s += ". " + p.Fix
+	}
+	return s
+}
+
+func (p *Problem) Unwrap() error { return p.Err }
+
+// From returns the Problem in err's chain; any other error becomes an Internal one.
+func From(err error) *Problem {
+	var p *Problem
+	if errors.As(err, &p) {
+		return p
+	}
+	return &Problem{Code: Internal, Message: "Something went wrong inside Headroom", Why: fmt.Sprint(err), Err: err}
+}
