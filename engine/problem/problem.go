@@ -13,19 +13,19 @@ type Code string
 
 // The codes. A new one needs a row in engine/server's table of HTTP statuses.
 const (
-	BadRequest          Code = "bad_request"           // the request's JSON or a parameter is wrong
-	ContextExceeded     Code = "context_exceeded"      // the prompt is longer than the model's context
-	ModelNotFound       Code = "model_not_found"       // no such model here
-	ModelBroken         Code = "model_broken"          // its files are damaged or incomplete
-	UnknownArchitecture Code = "unknown_architecture"  // its kind is not supported
-	DoesNotFit          Code = "does_not_fit"          // it needs more memory than there is
-	NotRunning          Code = "not_running"           // no model is loaded
-	Loading             Code = "loading"               // a model is being loaded: try again
-	Busy                Code = "busy"                  // the queue is full: try again
-	NoTemplate          Code = "no_template"           // the model has no chat template
-	TemplateFailed      Code = "template_failed"       // the chat template refused these messages
-	PortTaken           Code = "port_taken"            // another program listens there
-	Internal            Code = "internal"              // our own fault
+	BadRequest          Code = "bad_request"          // the request's JSON or a parameter is wrong
+	ContextExceeded     Code = "context_exceeded"     // the prompt is longer than the model's context
+	ModelNotFound       Code = "model_not_found"      // no such model here
+	ModelBroken         Code = "model_broken"         // its files are damaged or incomplete
+	UnknownArchitecture Code = "unknown_architecture" // its kind is not supported
+	DoesNotFit          Code = "does_not_fit"         // it needs more memory than there is
+	NotRunning          Code = "not_running"          // no model is loaded
+	Loading             Code = "loading"              // a model is being loaded: try again
+	Busy                Code = "busy"                 // the queue is full: try again
+	NoTemplate          Code = "no_template"          // the model has no chat template
+	TemplateFailed      Code = "template_failed"      // the chat template refused these messages
+	PortTaken           Code = "port_taken"           // another program listens there
+	Internal            Code = "internal"             // our own fault
 )
 
 // Problem is an error for people. Message says what happened, Why the reason with its numbers, Fix what to do; Why and Fix
