@@ -61,15 +61,8 @@ func (c *Checkpoint) load(dir string, shards []string, index map[string]string) 
 		if err != nil {
 			return err
 		}
-		c.files = append(c.files, f)
-		for i := range f.tensors {
-			t := &f.tensors[i]
-			if other, dup := c.owner[t.Name]; dup {
-				return fmt.Errorf("safetensors: tensor %q is in both %s and %s: remove the file that does not belong to the model", t.Name, other.path, f.path)
-			}
-			c.owner[t.Name] = f
-			c.names = append(c.names, t.Name)
-			c.bytes += int64(len(t.Data))
+		if err := c.add(f); err != nil {
+			return err
 		}
 	}
 	slices.Sort(c.names)
@@ -82,6 +75,21 @@ func (c *Checkpoint) load(dir string, shards []string, index map[string]string) 
 	}
 	if len(absent) > 0 {
 		return fmt.Errorf("safetensors: %s: %d tensors that %s promises are not there: %s: download the model again", dir, len(absent), indexName, list(absent))
+	}
+	return nil
+}
+
+// add takes over an open file and its tensors.
+func (c *Checkpoint) add(f *File) error {
+	c.files = append(c.files, f)
+	for i := range f.tensors {
+		t := &f.tensors[i]
+		if other, dup := c.owner[t.Name]; dup {
+			return fmt.Errorf("safetensors: tensor %q is in both %s and %s: remove the file that does not belong to the model", t.Name, other.path, f.path)
+		}
+		c.owner[t.Name] = f
+		c.names = append(c.names, t.Name)
+		c.bytes += int64(len(t.Data))
 	}
 	return nil
 }

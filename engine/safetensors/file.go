@@ -14,6 +14,7 @@ type File struct {
 	mapping  []byte
 	tensors  []Tensor // sorted by name
 	metadata map[string]string
+	borrowed bool // mapping is somebody else's memory: not ours to unmap
 }
 
 // Open maps the file at path read-only and checks its whole header. The error
@@ -74,7 +75,7 @@ func (f *File) Mapping() []byte { return f.mapping }
 func (f *File) Close() error {
 	mapping := f.mapping
 	f.mapping, f.tensors = nil, nil
-	if mapping == nil {
+	if mapping == nil || f.borrowed {
 		return nil
 	}
 	if err := unmap(mapping); err != nil {
