@@ -1,0 +1,166 @@
+package check
+
+import (
+	"bytes"
+	"fmt"
+	"go/format"
+	"io/fs"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// checkDocs wants exactly one comment on the package clauses of each package: none says nothing,
+// and two say different things sooner or later. A file's own opening comment is kept apart from
+// the package clause by an empty line. Packages of tests alone need none.
+func checkDocs(files []goFile) []string {
+	documented := map[string][]string{}
+	for _, f := range files {
+		if f.test {
+			continue
+		}
+		if documented[f.pkg] == nil {
+			documented[f.pkg] = []string{}
+		}
+		if f.doc != "" {
+			documented[f.pkg] = append(documented[f.pkg], f.path)
+		}
+	}
+	var breaches []string
+	for pkg, docs := range documented {
+		switch {
+		case len(docs) == 0:
+			breaches = append(breaches, fmt.Sprintf("%s: no package comment. Say what the package is for, right above a package clause.", pkg))
+		case len(docs) > 1:
+			breaches = append(breaches, fmt.Sprintf("%s: %d package comments (%s). Keep one; part the others from the package clause by an empty line.",
+				pkg, len(docs), strings.Join(docs, ", ")))
+		}
+	}
+	return sorted(breaches)
+}
+
+// forbidden keeps an import to the few packages that may have it.
+type forbidden struct {
+	imports string   // an import path; everything below it is meant too
+	in      []string // patterns of the packages that the rule holds for
+	except  []string // patterns of those in which it is allowed
+	why     string
+}
+
+// checkImports holds every import outside tests against the rules.
+func checkImports(files []goFile, rules []forbidden) []string {
+	var breaches []string
+	for _, f := range files {
+		if f.test || helper(f.pkg) {
+			continue
+		}
+		fits := func(pattern string) bool { return matches(pattern, f.pkg) }
+		for _, rule := range rules {
+			if !slices.ContainsFunc(rule.in, fits) || slices.ContainsFunc(rule.except, fits) {
+				continue
+			}
+			for _, imported := range f.imports {
+				if imported == rule.imports || strings.HasPrefix(imported, rule.imports+"/") {
+					breaches = append(breaches, fmt.Sprintf("%s imports %s, allowed in %s alone. %s",
+						f.path, imported, strings.Join(rule.except, ", "), rule.why))
+				}
+			}
+		}
+	}
+	return sorted(breaches)
+}
+
+// sourceFile tells the files that people write and read: the ones with a limit to their length.
+var sourceFile = regexp.MustCompile(`\.(go|c|h|m|metal|ts|js|mjs|svelte|css|py|sh)$`)
+
+// generated is the mark that the go command knows, in any language's comment.
+var generated = regexp.MustCompile(`(?m)^\W*Code generated .* DO NOT EDIT\.`)
+
+// checkLengths finds source files of more than most lines. Generated ones are left out.
+func checkLengths(tree fs.FS, most int) []string {
+	return eachText(tree, sourceFile, func(name string, text []byte) []string {
+		if n := lines(text); n > most && !generated.Match(text) {
+			return []string{fmt.Sprintf("%s: %d lines, at most %d. Which of its ideas deserves a file of its own?", name, n, most)}
+		}
+		return nil
+	})
+}
+
+var goSource = regexp.MustCompile(`\.go$`)
+
+// checkFormat finds Go files that gofmt would change.
+func checkFormat(tree fs.FS) []string {
+	return eachText(tree, goSource, func(name string, text []byte) []string {
+		formatted, err := format.Source(text)
+		if err != nil {
+			return []string{fmt.Sprintf("%s: does not parse: %v", name, err)}
+		}
+		if !bytes.Equal(formatted, text) {
+			return []string{fmt.Sprintf("%s: not formatted. Run: gofmt -w %s", name, name)}
+		}
+		return nil
+	})
+}
+
+// unwelcome is a text that no file may hold.
+type unwelcome struct {
+	text *regexp.Regexp
+	why  string
+}
+
+// checkTexts looks for the texts in every file, testdata included, that is not binary.
+func checkTexts(tree fs.FS, rules []unwelcome) []string {
+	any := regexp.MustCompile(``)
+	return eachText(tree, any, func(name string, text []byte) []string {
+		if bytes.IndexByte(text[:min(len(text), 8000)], 0) >= 0 {
+			return nil
+		}
+		var breaches []string
+		for _, rule := range rules {
+			if at := rule.text.FindIndex(text); at != nil {
+				line := 1 + bytes.Count(text[:at[0]], []byte("\n"))
+				breaches = append(breaches, fmt.Sprintf("%s:%d: %q. %s", name, line, text[at[0]:at[1]], rule.why))
+			}
+		}
+		return breaches
+	})
+}
+
+// largestTextBytes: larger files are data, whatever their bytes look like.
+const largestTextBytes = 8 << 20
+
+// eachText calls see for every file of the tree whose path fits, and gathers what it returns.
+// Folders of the sources only, but testdata too; files that cannot be read are breaches.
+func eachText(tree fs.FS, fits *regexp.Regexp, see func(name string, text []byte) []string) []string {
+	var breaches []string
+	err := fs.WalkDir(tree, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() {
+			if skipped(name) && path.Base(name) != "testdata" && name != ".ci" || name == ".git" {
+				return fs.SkipDir
+			}
+			if path.Base(name) == "testdata" && (fits == sourceFile || fits == goSource) {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if !entry.Type().IsRegular() || !fits.MatchString(name) {
+			return nil
+		}
+		if info, err := entry.Info(); err != nil || info.Size() > largestTextBytes {
+			return err
+		}
+		text, err := fs.ReadFile(tree, name)
+		if err == nil {
+			breaches = append(breaches, see(name, text)...)
+		}
+		return err
+	})
+	if err != nil {
+		breaches = append(breaches, fmt.Sprintf("reading the tree: %v", err))
+	}
+	return sorted(breaches)
+}

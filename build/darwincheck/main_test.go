@@ -1,0 +1,62 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestCheck type-checks small modules for darwin. Each has a file for every system and one that
+// only a Mac compiles; the errors sit in the latter, where no build on Linux would find them.
+func TestCheck(t *testing.T) {
+	cases := []struct {
+		name   string
+		darwin string // text of a_darwin.go
+		want   string // part of the only error; "" when there is none
+	}{
+		{"sound", "package a\n\nvar twice = 2 * once\n", ""},
+		{"wrong type", "package a\n\nvar twice string = 2 * once\n", "cannot use 2 * once"},
+		{"unknown name", "package a\n\nvar twice = 2 * nonce\n", "undefined: nonce"},
+		{"syntax", "package a\n\nvar = \n", "expected"},
+		{"calls into C", "package a\n\n// int f(void);\nimport \"C\"\n\nvar twice = 2 * int(C.f())\n", ""},
+		{"wrong beside C", "package a\n\n// int f(void);\nimport \"C\"\n\nvar _ = C.f()\n\nvar twice string = 2 * once\n", "cannot use 2 * once"},
+		{"the standard library", "package a\n\nimport \"os\"\n\nvar wd, _ = os.Getwd()\n", ""},
+		{"misuse of it", "package a\n\nimport \"os\"\n\nvar wd = os.Getwd()\n", "single-value context"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			problems := checkModule(t, map[string]string{"a.go": "package a\n\nconst once = 1\n", "a_darwin.go": c.darwin})
+			text := strings.Join(problems, "\n")
+			if c.want == "" && len(problems) > 0 || !strings.Contains(text, c.want) {
+				t.Errorf("errors:\n%s\nwant %q (none if empty)", text, c.want)
+			}
+		})
+	}
+}
+
+// TestMissingPackage: an import that resolves to nothing is an error, not an empty package.
+func TestMissingPackage(t *testing.T) {
+	problems := checkModule(t, map[string]string{"a.go": "package a\n\nimport \"fixture/nowhere\"\n\nvar _ = nowhere.X\n"})
+	if text := strings.Join(problems, "\n"); !strings.Contains(text, "fixture/nowhere") {
+		t.Errorf("errors:\n%s\nwant fixture/nowhere named", text)
+	}
+}
+
+func checkModule(t *testing.T, files map[string]string) []string {
+	t.Helper()
+	dir := t.TempDir()
+	files["go.mod"] = "module fixture\n\ngo 1.26\n"
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("GOFLAGS", "-mod=mod")
+	packages, err := list(dir, "", "arm64", []string{"."})
+	if err != nil {
+		t.Fatal(err)
+	}
+	problems, _ := check(packages, "arm64")
+	return problems
+}

@@ -1,0 +1,104 @@
+// Icon draws the app icon and the four tray icons, so that they are text: changed by a number,
+// reviewed as a diff. From the repository's root:
+//
+//	go run ./build/icon
+//
+// The motif is the headroom bar bent to a gauge: what is filled is solid, what is free is an
+// outlined tube. The tray icons are template images (black on transparent, 44x44 px for 22 pt):
+// macOS colours them to suit the menu bar, so only their alpha counts.
+package main
+
+import (
+	"fmt"
+	"image"
+	"image/color"
+	"image/png"
+	"os"
+	"path/filepath"
+)
+
+func main() {
+	for name, picture := range pictures() {
+		if err := write(name, picture); err != nil {
+			fmt.Fprintln(os.Stderr, "icon:", err)
+			os.Exit(1)
+		}
+	}
+}
+
+// pictures draws every icon, by its path from the repository's root.
+func pictures() map[string]*image.NRGBA {
+	return map[string]*image.NRGBA{
+		"build/appicon.png":          appIcon(),
+		"app/tray/icons/stopped.png": trayIcon(0, false),
+		"app/tray/icons/loading.png": trayIcon(0.5, false),
+		"app/tray/icons/ready.png":   trayIcon(1, false),
+		"app/tray/icons/busy.png":    trayIcon(1, true),
+	}
+}
+
+// trayIcon draws a gauge filled to a share of its length (0 leaves it empty), with a dot in its
+// middle when busy.
+func trayIcon(share float64, busy bool) *image.NRGBA {
+	const (
+		size   = 44
+		radius = 15.5
+		width  = 9
+		thick  = 2.5 // of the outline; thinner vanishes on a display without @2x
+		cx, cy = size / 2, size/2 + 3
+	)
+	black := plain(color.NRGBA{A: 255})
+	picture := image.NewNRGBA(image.Rect(0, 0, size, size))
+	gauge := tube(cx, cy, radius, width)
+	paint(picture, outline(gauge, thick), black)
+	switch {
+	case share >= 1: // the ends stand beyond the arc's angles, so a cut would shorten them
+		paint(picture, gauge, black)
+	case share > 0:
+		paint(picture, filled(gauge, cx, cy, share), black)
+	}
+	if busy {
+		paint(picture, disc(cx, cy, 5), black)
+	}
+	return picture
+}
+
+// appIcon draws the gauge in white on teal. Tile and margin are those of macOS: 824 of 1024 px,
+// corners of 185.
+func appIcon() *image.NRGBA {
+	const (
+		size   = 1024
+		radius = 238
+		width  = 120
+		cx, cy = size / 2, size/2 + 51
+	)
+	white := plain(color.NRGBA{255, 255, 255, 255})
+	picture := image.NewNRGBA(image.Rect(0, 0, size, size))
+	paint(picture, roundedSquare(size/2, size/2, 824, 185), teal)
+	gauge := tube(cx, cy, radius, width)
+	paint(picture, outline(gauge, 22), white)
+	paint(picture, filled(gauge, cx, cy, 0.62), white)
+	paint(picture, disc(cx, cy, 62), white)
+	return picture
+}
+
+// teal is the accent, #0F9D94, from a little lighter at the top to a little darker at the bottom.
+func teal(height float64) color.NRGBA {
+	shade := func(accent float64) uint8 { return uint8(accent * (1.18 - 0.36*height)) }
+	return color.NRGBA{shade(0x0F), shade(0x9D), shade(0x94), 255}
+}
+
+func write(name string, picture image.Image) error {
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return err
+	}
+	file, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	if err := png.Encode(file, picture); err != nil {
+		file.Close()
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return file.Close()
+}
