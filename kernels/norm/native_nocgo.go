@@ -7,3 +7,5 @@ import "headroom/kernels/cpu"
 // Without cgo the CPU has only its Generic set, so these are never called.
 
 func (o *RMSNorm) native(cpu.ISA, int, int) { panic("norm: native kernels in a build without cgo") }
+
+func (o *GatedRMSNorm) native(cpu.ISA, int, int) { panic("norm: native kernels in a build without cgo") }

@@ -4,4 +4,4 @@ package norm
 import "headroom/kernels"
 
 // Cases are this family's cases, for the tests, the benchmark and the selftest.
-func Cases() []kernels.Case { return rmsNormCases() }
+func Cases() []kernels.Case { return append(rmsNormCases(), gatedRMSNormCases()...) }

@@ -1,0 +1,12 @@
+// Package activation holds the elementwise steps between matrix products: the SwiGLU product, output gates and sums.
+package activation
+
+import "headroom/kernels"
+
+// Cases are this family's cases, for the tests, the benchmark and the selftest.
+func Cases() []kernels.Case {
+	var cases []kernels.Case
+	cases = append(cases, siluMulCases()...)
+	cases = append(cases, sigmoidMulCases()...)
+	return append(cases, addCases()...)
+}

@@ -1,0 +1,37 @@
+package activation
+
+import (
+	"headroom/kernels"
+	"headroom/kernels/cpu"
+)
+
+// Add is out = x + y.
+//
+// X, Y and Out are float32 [M, N], each with a stride of its own. Out may be X or Y.
+type Add struct {
+	X   kernels.Tensor
+	Y   kernels.Tensor
+	Out kernels.Tensor
+}
+
+// Name implements kernels.Op.
+func (o *Add) Name() string { return "add" }
+
+// Check implements kernels.Op.
+func (o *Add) Check() error { return check("x", o.X, "y", o.Y, o.Out) }
+
+// Reference implements kernels.Op.
+func (o *Add) Reference() { add.rows(o.X, o.Y, o.Out, 0, o.Out.Rows*blocksPerRow(o.Out)) }
+
+// CPU implements kernels.Op.
+func (o *Add) CPU(c *cpu.Context) { parallel(c, o, o.Out) }
+
+// CPURange implements cpu.Task.
+func (o *Add) CPURange(c *cpu.Context, _, _, from, to int) {
+	add.run(c.ISA, o.X, o.Y, o.Out, from, to)
+}
+
+func addCases() []kernels.Case {
+	return cases("add", 0, "",
+		func(x, y, out kernels.Tensor) kernels.Op { return &Add{X: x, Y: y, Out: out} })
+}

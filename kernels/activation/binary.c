@@ -1,0 +1,44 @@
+// out = f(x, y) element by element, for units [from, to) of block_cols columns of a row: unit u is block u % blocks of row
+// u / blocks. Strides are in elements. out may be x or y.
+#ifdef ISA
+
+#define BINARY(name, expression) \
+    static void KERNEL(name)(const float *x, ptrdiff_t x_stride, const float *y, ptrdiff_t y_stride, float *out, ptrdiff_t out_stride, \
+                             int64_t cols, int64_t block_cols, int64_t from, int64_t to) { \
+        int64_t blocks = (cols + block_cols - 1) / block_cols; \
+        for (int64_t u = from; u < to; u++) { \
+            int64_t r = u / blocks, i = u % blocks * block_cols, end = i + block_cols < cols ? i + block_cols : cols; \
+            const float *px = x + r * x_stride, *py = y + r * y_stride; \
+            float *po = out + r * out_stride; \
+            for (; i + 16 <= end; i += 16) { \
+                f32x16 a = v_load(px + i), b = v_load(py + i); \
+                v_store(po + i, expression); \
+            } \
+            if (i < end) { \
+                int n = (int)(end - i); \
+                f32x16 a = v_load_n(px + i, n), b = v_load_n(py + i, n); \
+                v_store_n(po + i, expression, n); \
+            } \
+        } \
+    }
+
+BINARY(silu_mul, v_mul(v_silu(a), b))
+BINARY(sigmoid_mul, v_mul(a, v_sigmoid(b)))
+BINARY(add, v_add(a, b))
+#undef BINARY
+
+#else
+
+#define KERNEL_SOURCE "binary.c"
+#include "foreach_isa.h"
+
+void headroom_binary(int isa, int function, const float *x, ptrdiff_t x_stride, const float *y, ptrdiff_t y_stride, float *out,
+                     ptrdiff_t out_stride, int64_t cols, int64_t block_cols, int64_t from, int64_t to) {
+    switch (function) { // numbers of activation.function
+    case 0: DISPATCH(isa, silu_mul, (x, x_stride, y, y_stride, out, out_stride, cols, block_cols, from, to)); break;
+    case 1: DISPATCH(isa, sigmoid_mul, (x, x_stride, y, y_stride, out, out_stride, cols, block_cols, from, to)); break;
+    case 2: DISPATCH(isa, add, (x, x_stride, y, y_stride, out, out_stride, cols, block_cols, from, to)); break;
+    }
+}
+
+#endif

@@ -1,0 +1,106 @@
+package activation
+
+// What the operators of two inputs and one output share. Each works on units of up to blockCols columns of one row, so that one
+// wide row (decode) and many narrow ones (heads in prefill) both spread over threads. Every element depends on its two inputs
+// alone, so the cut never shows in the result.
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"headroom/kernels"
+	"headroom/kernels/cpu"
+)
+
+// function names an elementwise function; the numbers are those of binary.c.
+type function int32
+
+const (
+	siluMul    function = 0 // silu(x) * y
+	sigmoidMul function = 1 // x * sigmoid(y)
+	add        function = 2 // x + y
+)
+
+const (
+	blockCols     = 1024
+	grainElements = 16384 // some 5 µs of work
+)
+
+func (f function) apply(x, y float32) float32 {
+	switch f {
+	case siluMul:
+		return float32(float64(x) * sigmoid(x) * float64(y))
+	case sigmoidMul:
+		return float32(float64(x) * sigmoid(y))
+	}
+	return x + y
+}
+
+func sigmoid(x float32) float64 { return 1 / (1 + math.Exp(-float64(x))) }
+
+func blocksPerRow(t kernels.Tensor) int { return (t.Cols + blockCols - 1) / blockCols }
+
+func check(xName string, x kernels.Tensor, yName string, y, out kernels.Tensor) error {
+	return errors.Join(
+		kernels.CheckShape(xName, x, kernels.F32, -1, -1),
+		kernels.CheckShape(yName, y, kernels.F32, x.Rows, x.Cols),
+		kernels.CheckShape("out", out, kernels.F32, x.Rows, x.Cols))
+}
+
+func parallel(c *cpu.Context, t cpu.Task, out kernels.Tensor) {
+	if out.Rows == 0 || out.Cols == 0 {
+		return
+	}
+	c.Parallel(t, 0, out.Rows*blocksPerRow(out), max(1, grainElements/min(out.Cols, blockCols)))
+}
+
+// rows is the specification, and what runs in builds without cgo.
+func (f function) rows(x, y, out kernels.Tensor, from, to int) {
+	blocks := blocksPerRow(out)
+	for u := from; u < to; u++ {
+		r, first := u/blocks, u%blocks*blockCols
+		x, y, out := x.Row(r), y.Row(r), out.Row(r)
+		for i := first; i < min(first+blockCols, len(out)); i++ {
+			out[i] = f.apply(x[i], y[i])
+		}
+	}
+}
+
+func (f function) run(isa cpu.ISA, x, y, out kernels.Tensor, from, to int) {
+	if isa == cpu.Generic {
+		f.rows(x, y, out, from, to)
+		return
+	}
+	f.native(isa, x, y, out, from, to)
+}
+
+// cases makes a case for each shape; strided takes y as every other block of columns of a wider tensor, as the output gate of
+// attention lies in its projection, and inPlace writes over x.
+func cases(name string, relTol float64, why string, build func(x, y, out kernels.Tensor) kernels.Op) []kernels.Case {
+	var list []kernels.Case
+	for _, s := range []struct {
+		rows, cols       int
+		strided, inPlace bool
+	}{{1, 5, false, false}, {3, 1040, false, true}, {1, 17408, false, false}, {33, 64, true, true}, {2048, 256, true, false}, {512, 512, false, true}} {
+		list = append(list, kernels.Case{
+			Name:   fmt.Sprintf("%s_f32_m%d_n%d_strided_%t_inplace_%t", name, s.rows, s.cols, s.strided, s.inPlace),
+			RelTol: relTol, Why: why,
+			Bytes: int64(12 * s.rows * s.cols),
+			New: func(d kernels.Device, r *rand.Rand) (kernels.Op, []kernels.Tensor) {
+				x := kernels.RandomTensor(d, r, s.rows, s.cols, 3)
+				y := kernels.RandomTensor(d, r, s.rows, s.cols, 3)
+				if s.strided {
+					y = kernels.RandomTensor(d, r, s.rows, 2*s.cols, 3).Columns(s.cols, 2*s.cols)
+				}
+				out := x
+				if !s.inPlace {
+					out = kernels.NewTensor(d, kernels.F32, s.rows, s.cols)
+				}
+				return build(x, y, out), []kernels.Tensor{out}
+			},
+		})
+	}
+	return list
+}

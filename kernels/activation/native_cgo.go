@@ -1,0 +1,24 @@
+//go:build cgo
+
+package activation
+
+/*
+#cgo CFLAGS: -I${SRCDIR}/../common -O3 -std=c11
+#cgo noescape headroom_binary
+#cgo nocallback headroom_binary
+#include <stddef.h>
+#include <stdint.h>
+void headroom_binary(int isa, int function, const float *x, ptrdiff_t x_stride, const float *y, ptrdiff_t y_stride, float *out,
+                     ptrdiff_t out_stride, int64_t cols, int64_t block_cols, int64_t from, int64_t to);
+*/
+import "C"
+
+import (
+	"headroom/kernels"
+	"headroom/kernels/cpu"
+)
+
+func (f function) native(isa cpu.ISA, x, y, out kernels.Tensor, from, to int) {
+	C.headroom_binary(C.int(isa), C.int(f), (*C.float)(x.Ptr()), C.ptrdiff_t(x.Stride), (*C.float)(y.Ptr()), C.ptrdiff_t(y.Stride),
+		(*C.float)(out.Ptr()), C.ptrdiff_t(out.Stride), C.int64_t(out.Cols), blockCols, C.int64_t(from), C.int64_t(to))
+}
