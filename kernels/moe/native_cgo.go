@@ -1,0 +1,47 @@
+//go:build cgo
+
+package moe
+
+/*
+#cgo CFLAGS: -I${SRCDIR}/../common -O3 -std=c11
+#cgo noescape headroom_route
+#cgo nocallback headroom_route
+#cgo noescape headroom_combine
+#cgo nocallback headroom_combine
+#include <stddef.h>
+#include <stdint.h>
+void headroom_route(int isa, const float *logits, ptrdiff_t logits_stride, int64_t experts, int64_t k, int normalize, int32_t *ids,
+                    float *weights, int64_t rows);
+void headroom_combine(int isa, const float *experts, ptrdiff_t experts_stride, const float *weights, int64_t k, const float *shared,
+                      ptrdiff_t shared_stride, const float *gate, ptrdiff_t gate_stride, float *out, ptrdiff_t out_stride, int64_t cols,
+                      int64_t block_cols, int64_t from, int64_t to);
+*/
+import "C"
+
+import (
+	"headroom/kernels"
+	"headroom/kernels/cpu"
+)
+
+// floats is the address of t's first element, nil for none.
+func floats(t kernels.Tensor) *C.float {
+	if t.IsNone() {
+		return nil
+	}
+	return (*C.float)(t.Ptr())
+}
+
+func (o *Route) native(isa cpu.ISA, from, to int) {
+	logits, normalize := o.Logits.RowRange(from, to), C.int(0)
+	if o.Normalize {
+		normalize = 1
+	}
+	C.headroom_route(C.int(isa), floats(logits), C.ptrdiff_t(logits.Stride), C.int64_t(logits.Cols), C.int64_t(o.K), normalize,
+		(*C.int32_t)(o.IDs.RowRange(from, to).Ptr()), floats(o.Weights.RowRange(from, to)), C.int64_t(to-from))
+}
+
+func (o *Combine) native(isa cpu.ISA, from, to int) {
+	C.headroom_combine(C.int(isa), floats(o.Experts), C.ptrdiff_t(o.Experts.Stride), floats(o.Weights), C.int64_t(o.Weights.Cols),
+		floats(o.Shared), C.ptrdiff_t(o.Shared.Stride), floats(o.SharedGate), C.ptrdiff_t(o.SharedGate.Stride),
+		floats(o.Out), C.ptrdiff_t(o.Out.Stride), C.int64_t(o.Out.Cols), combineCols, C.int64_t(from), C.int64_t(to))
+}
