@@ -1,0 +1,32 @@
+// The arithmetic of the small charts, free of drawing.
+
+export interface Point {
+  /** Milliseconds since 1970. */
+  at: number;
+  value: number;
+}
+
+/** Maps from [a, b] to [from, to]; everything to `from` when the range is empty. */
+export function scaleLinear(a: number, b: number, from: number, to: number): (value: number) => number {
+  const slope = b === a ? 0 : (to - from) / (b - a);
+  return (value) => from + (value - a) * slope;
+}
+
+/** Points in runs without a pause longer than gapMs. */
+export function segmentsOf(points: readonly Point[], gapMs: number): Point[][] {
+  const runs: Point[][] = [];
+  let last: Point | null = null;
+  for (const point of points) {
+    if (!last || point.at - last.at > gapMs) runs.push([]);
+    runs[runs.length - 1]!.push(point);
+    last = point;
+  }
+  return runs;
+}
+
+/** The next of 1, 2, 5 times a power of ten: 0 → least, 130 → 200. */
+export function roundUp(value: number, least: number): number {
+  if (!(value > least)) return least;
+  const power = 10 ** Math.floor(Math.log10(value));
+  return power * ([1, 2, 5, 10].find((step) => step * power >= value) ?? 10);
+}

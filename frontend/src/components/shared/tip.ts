@@ -1,0 +1,80 @@
+// Tooltips: {@attach tip('Reported by the system.')} on any element.
+//
+// One floating element serves the whole page. It appears after a short rest of the
+// pointer, at once on keyboard focus, and Escape closes it. The text is also the
+// element's aria-description, so nothing is told to the pointer alone.
+import type { Attachment } from 'svelte/attachments';
+
+const restMs = 350;
+const gap = 6;
+
+let bubble: HTMLElement | null = null;
+let owner: Element | null = null;
+let timer: ReturnType<typeof setTimeout> | undefined;
+
+export function tip(text: string): Attachment<HTMLElement | SVGElement> {
+  return (element) => {
+    if (!text) return;
+    element.setAttribute('aria-description', text);
+    const rest = () => {
+      clearTimeout(timer);
+      timer = setTimeout(() => show(element, text), restMs);
+    };
+    const focus = () => element.matches(':focus-visible') && show(element, text);
+    const leave = () => hide(element);
+    const key = (event: Event) => (event as KeyboardEvent).key === 'Escape' && hide(element);
+    element.addEventListener('pointerenter', rest);
+    element.addEventListener('pointerleave', leave);
+    element.addEventListener('pointerdown', leave);
+    element.addEventListener('focus', focus);
+    element.addEventListener('blur', leave);
+    element.addEventListener('keydown', key);
+    if (owner === element) show(element, text);
+    return () => {
+      element.removeEventListener('pointerenter', rest);
+      element.removeEventListener('pointerleave', leave);
+      element.removeEventListener('pointerdown', leave);
+      element.removeEventListener('focus', focus);
+      element.removeEventListener('blur', leave);
+      element.removeEventListener('keydown', key);
+      // The text may only have changed: the next attachment of the same element takes over.
+      queueMicrotask(() => !element.isConnected && hide(element));
+    };
+  };
+}
+
+function show(element: Element, text: string): void {
+  if (!element.isConnected) return;
+  owner = element;
+  bubble ??= makeBubble();
+  bubble.textContent = text;
+  bubble.hidden = false;
+  const target = element.getBoundingClientRect();
+  const size = bubble.getBoundingClientRect();
+  const left = target.left + target.width / 2 - size.width / 2;
+  const above = target.top - size.height - gap;
+  bubble.style.left = `${clamp(left, 8, window.innerWidth - size.width - 8)}px`;
+  bubble.style.top = `${above >= 8 ? above : target.bottom + gap}px`;
+}
+
+function hide(element: Element): void {
+  clearTimeout(timer);
+  if (owner !== element) return;
+  owner = null;
+  if (bubble) bubble.hidden = true;
+}
+
+function makeBubble(): HTMLElement {
+  const made = document.createElement('div');
+  made.setAttribute('role', 'tooltip');
+  made.style.cssText =
+    'position:fixed;z-index:100;max-width:280px;padding:5px 9px;border-radius:6px;pointer-events:none;' +
+    'background:var(--surface);color:var(--text);border:1px solid var(--line);box-shadow:var(--shadow-float);' +
+    'font-size:12px;line-height:1.4;width:max-content';
+  document.body.append(made);
+  return made;
+}
+
+function clamp(value: number, low: number, high: number): number {
+  return Math.max(low, Math.min(value, high));
+}

@@ -1,0 +1,88 @@
+// What the pages need from Headroom, and the one error they have to understand.
+//
+// http.ts speaks to a real server, fake.ts plays one for tests and development. The
+// pages know only this interface.
+import type { ApiError, ChatEvent, ChatRequest, State } from './types';
+
+export type Connection =
+  | { status: 'connecting' }
+  | { status: 'live' }
+  /** Nothing answers; the next attempt is at `retryAt` (ms since 1970). */
+  | { status: 'lost'; retryAt: number }
+  /** The server answers, but does not know us. */
+  | { status: 'unauthorized' };
+
+export interface Watcher {
+  onState(state: State): void;
+  onConnection(connection: Connection): void;
+}
+
+/** A running subscription. */
+export interface Watch {
+  /** Tries again now instead of at `retryAt`. Does nothing while live. */
+  retry(): void;
+  close(): void;
+}
+
+export interface Backend {
+  /** Reports the state at once and on every change, reconnecting until closed. */
+  watch(watcher: Watcher): Watch;
+  /** An empty id means the model used last, or the demo model. Resolves when loading has begun. */
+  start(model: string): Promise<State>;
+  stop(): Promise<State>;
+  cancel(requestId: string): Promise<void>;
+  /** Streams one answer. Ends by itself, throws a HeadroomError, or ends early when aborted. */
+  chat(request: ChatRequest, signal: AbortSignal): AsyncIterable<ChatEvent>;
+}
+
+/** Every failure the pages show: what (message), why, and what to do (fix). */
+export class HeadroomError extends Error implements ApiError {
+  readonly code: string;
+  readonly why: string;
+  readonly fix: string;
+
+  constructor(error: ApiError) {
+    super(error.message);
+    this.name = 'HeadroomError';
+    this.code = error.code;
+    this.why = error.why;
+    this.fix = error.fix;
+  }
+}
+
+/** What is said when nothing answers. */
+export function unreachable(cause: unknown): HeadroomError {
+  return new HeadroomError({
+    code: 'unreachable',
+    message: 'Headroom did not answer.',
+    why: `The connection failed: ${cause instanceof Error ? cause.message : String(cause)}.`,
+    fix: 'Start Headroom again from the menu bar or with `headroom serve`.',
+  });
+}
+
+/** Turns anything thrown into the error that a card can show. */
+export function asHeadroomError(cause: unknown): HeadroomError {
+  return cause instanceof HeadroomError ? cause : unreachable(cause);
+}
+
+/**
+ * Reads the body of a failed answer. Both forms occur: the control API's
+ * {error: {code, message, why, fix}} and OpenAI's {error: {code, message, type}}.
+ */
+export function errorFromBody(body: unknown, fallback: string): HeadroomError {
+  const error = field(body, 'error');
+  const text = (key: string) => {
+    const value = field(error, key);
+    return typeof value === 'string' ? value : '';
+  };
+  return new HeadroomError({
+    code: text('code') || text('type') || 'unknown',
+    message: text('message') || (typeof error === 'string' && error) || fallback,
+    why: text('why'),
+    fix: text('fix'),
+  });
+}
+
+function field(value: unknown, key: string): unknown {
+  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[key] : undefined;
+}

@@ -1,0 +1,102 @@
+// From server-sent events to the events of one chat answer.
+//
+// The wire format is OpenAI's chat.completion.chunk, with Headroom's additions: a
+// comment ": keepalive 512/2048" while the prompt is read (done of total tokens), and
+// the model's reasoning in delta.reasoning_content and, the same text again, in
+// delta.reasoning. A failure in mid-answer is a chunk {error: {...}}.
+import { HeadroomError, errorFromBody } from './backend';
+import { SseParser, type SseItem } from './sse';
+import type { ChatEvent, ChatUsage } from './types';
+
+interface Chunk {
+  choices?: {
+    delta?: { content?: string | null; reasoning_content?: string | null; reasoning?: string | null };
+    finish_reason?: string | null;
+  }[];
+  usage?: {
+    prompt_tokens?: number;
+    completion_tokens?: number;
+    prompt_tokens_details?: { cached_tokens?: number } | null;
+    completion_tokens_details?: { reasoning_tokens?: number } | null;
+  } | null;
+  error?: unknown;
+}
+
+/** Yields the answer's events until [DONE]. Throws a HeadroomError when the answer breaks off. */
+export async function* readChat(body: ReadableStream<Uint8Array>): AsyncGenerator<ChatEvent> {
+  const parser = new SseParser();
+  const reader = body.getReader();
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) throw brokenOff();
+      for (const item of parser.push(value)) {
+        if (item.kind === 'event' && item.data === '[DONE]') return;
+        yield* interpret(item);
+      }
+    }
+  } finally {
+    // Also when the caller stops early: the server must see the connection close.
+    await reader.cancel().catch(() => {});
+  }
+}
+
+/** The chat events in one item of the stream; none for what says nothing new. */
+export function interpret(item: SseItem): ChatEvent[] {
+  if (item.kind === 'comment') return prefill(item.text);
+  let chunk: Chunk | null;
+  try {
+    chunk = JSON.parse(item.data) as Chunk | null;
+  } catch {
+    throw unreadable(item.data);
+  }
+  if (typeof chunk !== 'object' || chunk === null) throw unreadable(item.data);
+  if (chunk.error || item.event === 'error') {
+    throw errorFromBody(chunk, 'The answer ended with an error.');
+  }
+  const events: ChatEvent[] = [];
+  for (const choice of chunk.choices ?? []) {
+    const reasoning = choice.delta?.reasoning_content ?? choice.delta?.reasoning;
+    if (reasoning) events.push({ type: 'reasoning', text: reasoning });
+    if (choice.delta?.content) events.push({ type: 'content', text: choice.delta.content });
+    if (choice.finish_reason) events.push({ type: 'finish', reason: choice.finish_reason });
+  }
+  if (chunk.usage) events.push({ type: 'usage', usage: usage(chunk.usage) });
+  return events;
+}
+
+function prefill(comment: string): ChatEvent[] {
+  const match = /^keepalive\s+(\d+)\/(\d+)\s*$/.exec(comment);
+  if (!match) return [];
+  const [doneTokens, totalTokens] = [Number(match[1]), Number(match[2])];
+  if (totalTokens <= 0) return [];
+  return [{ type: 'prefill', doneTokens: Math.min(doneTokens, totalTokens), totalTokens }];
+}
+
+function usage(wire: NonNullable<Chunk['usage']>): ChatUsage {
+  return {
+    promptTokens: wire.prompt_tokens ?? 0,
+    cachedTokens: wire.prompt_tokens_details?.cached_tokens ?? 0,
+    completionTokens: wire.completion_tokens ?? 0,
+    reasoningTokens: wire.completion_tokens_details?.reasoning_tokens ?? null,
+  };
+}
+
+function brokenOff(): HeadroomError {
+  return new HeadroomError({
+    code: 'stream_ended',
+    message: 'The answer broke off.',
+    why: 'The connection to Headroom ended before the answer was complete.',
+    fix: 'Retry; if Headroom was stopped, start it first.',
+  });
+}
+
+function unreadable(data: string): HeadroomError {
+  const shown = data.length > 120 ? `${data.slice(0, 120)}…` : data;
+  return new HeadroomError({
+    code: 'unreadable_stream',
+    message: 'The answer could not be read.',
+    why: `A piece of the stream is not a JSON object: ${shown}`,
+    fix: 'Retry. If it happens again, the address may belong to another program.',
+  });
+}

@@ -1,0 +1,207 @@
+// A backend without a server: component tests and `npm run dev` with ?fake use it.
+//
+// It keeps the contract's promises (states on every change, an answer that stops when
+// aborted) and repeats the question instead of answering it. Time passes only through
+// `pauseMs`, which tests set to 0.
+import { HeadroomError, type Backend, type Connection, type Watch, type Watcher } from './backend';
+import type { ChatEvent, ChatRequest, Model, SegmentKind, Source, State } from './types';
+
+const GiB = 2 ** 30;
+
+export class FakeBackend implements Backend {
+  state: State;
+  /** Between two steps of loading, reading and answering. */
+  pauseMs: number;
+  /** Thrown by the next action, once. */
+  nextError: HeadroomError | null = null;
+  /** What was asked for, in order. */
+  readonly calls: string[] = [];
+  readonly chats: ChatRequest[] = [];
+  #watchers = new Set<Watcher>();
+
+  constructor(pauseMs = 0, state = fakeState()) {
+    this.pauseMs = pauseMs;
+    this.state = state;
+  }
+
+  watch(watcher: Watcher): Watch {
+    this.#watchers.add(watcher);
+    watcher.onState(this.state);
+    watcher.onConnection({ status: 'live' });
+    return {
+      retry: () => this.connect({ status: 'live' }),
+      close: () => this.#watchers.delete(watcher),
+    };
+  }
+
+  /** Changes the state and tells everybody. */
+  set(change: (state: State) => void): State {
+    const next = structuredClone(this.state);
+    change(next);
+    this.state = next;
+    for (const watcher of this.#watchers) watcher.onState(next);
+    return next;
+  }
+
+  connect(connection: Connection): void {
+    for (const watcher of this.#watchers) watcher.onConnection(connection);
+  }
+
+  async start(model: string): Promise<State> {
+    this.calls.push(`start ${model}`);
+    this.#failOnce();
+    const loading = this.set((state) => {
+      state.engine = { ...state.engine, status: 'loading', model, progress: 0, error: null };
+    });
+    void this.#load();
+    return loading;
+  }
+
+  async stop(): Promise<State> {
+    this.calls.push('stop');
+    this.#failOnce();
+    return this.set((state) => {
+      state.engine = { ...state.engine, status: 'stopped', model: '', progress: 0 };
+      state.requests = [];
+      state.memory = fakeMemory(false);
+      for (const model of state.models) model.loaded = false;
+    });
+  }
+
+  async cancel(requestId: string): Promise<void> {
+    this.calls.push(`cancel ${requestId}`);
+    this.#failOnce();
+    this.set((state) => (state.requests = state.requests.filter((request) => request.id !== requestId)));
+  }
+
+  async *chat(request: ChatRequest, signal: AbortSignal): AsyncGenerator<ChatEvent> {
+    this.chats.push(request);
+    this.#failOnce();
+    const question = request.messages.at(-1)?.content ?? '';
+    for (let done = 0; done <= 512; done += 128) {
+      yield { type: 'prefill', doneTokens: done, totalTokens: 512 };
+      if (await this.#pause(signal)) return;
+    }
+    const thoughts = request.thinking ? pieces(`The question was: ${question} I repeat it.`) : [];
+    const words = pieces(`You said:\n\n> ${question}\n\n\`\`\`python\nprint(${JSON.stringify(question)})\n\`\`\``);
+    for (const text of thoughts) {
+      yield { type: 'reasoning', text };
+      if (await this.#pause(signal)) return;
+    }
+    for (const text of words) {
+      yield { type: 'content', text };
+      if (await this.#pause(signal)) return;
+    }
+    yield { type: 'finish', reason: 'stop' };
+    const completionTokens = thoughts.length + words.length;
+    yield {
+      type: 'usage',
+      usage: { promptTokens: 512, cachedTokens: 384, completionTokens, reasoningTokens: thoughts.length },
+    };
+  }
+
+  async #load(): Promise<void> {
+    for (let progress = 0; progress < 1; progress += 0.25) {
+      this.set((state) => (state.engine.progress = progress));
+      await this.#pause();
+      if (this.state.engine.status !== 'loading') return;
+    }
+    this.set((state) => {
+      state.engine = { ...state.engine, status: 'ready', progress: 1 };
+      state.memory = fakeMemory(true);
+      for (const model of state.models) model.loaded = model.id === state.engine.model;
+    });
+  }
+
+  /** True when the wait was ended by the signal. */
+  async #pause(signal?: AbortSignal): Promise<boolean> {
+    await new Promise((resolve) => setTimeout(resolve, this.pauseMs));
+    return signal?.aborted ?? false;
+  }
+
+  #failOnce(): void {
+    const error = this.nextError;
+    this.nextError = null;
+    if (error) throw error;
+  }
+}
+
+function pieces(text: string): string[] {
+  return text.match(/\s*\S+/g) ?? [];
+}
+
+/** A 24 GB machine with the demo model loaded and two requests running. */
+export function fakeState(now = Date.now()): State {
+  const sample = (index: number) => ({
+    at: now - (119 - index) * 5000,
+    decode: index < 30 ? 0 : 180 + 40 * Math.sin(index / 7),
+    prefill: 0,
+    memoryBytes: (index < 30 ? 0.2 : 1.4 + index / 400) * GiB,
+  });
+  return {
+    version: '0.1.0',
+    engine: {
+      status: 'ready',
+      model: 'headroom-demo',
+      progress: 1,
+      device: 'CPU, AVX-512 VNNI, 2 threads',
+      contextTokens: 32768,
+      cacheFormat: 'f16',
+      error: null,
+    },
+    endpoint: { url: 'http://127.0.0.1:11811/v1', uiUrl: 'http://127.0.0.1:11811/' },
+    memory: fakeMemory(true),
+    speed: {
+      decodeTokensPerSecond: 212.4,
+      prefillTokensPerSecond: 1204,
+      history: Array.from({ length: 120 }, (_, index) => sample(index)),
+    },
+    requests: [
+      {
+        id: 'chatcmpl-1', model: 'headroom-demo', phase: 'prefill', promptTokens: 8192, promptDoneTokens: 3072,
+        cachedTokens: 2048, generatedTokens: 0, tokensPerSecond: 0, startedAt: now - 4000,
+      },
+      {
+        id: 'chatcmpl-2', model: 'headroom-demo', phase: 'decode', promptTokens: 412, promptDoneTokens: 412,
+        cachedTokens: 384, generatedTokens: 96, tokensPerSecond: 98.3, startedAt: now - 1400,
+      },
+    ],
+    models: [
+      fakeModel({ id: 'headroom-demo', name: 'Headroom demo', loaded: true, bundled: true }),
+      fakeModel({
+        id: 'qwen3.6-35b-a3b', name: 'Qwen3.6-35B-A3B', sizeBytes: 18.6e9, needBytes: 19.4 * GiB, fits: 'no',
+      }),
+    ],
+  };
+}
+
+export function fakeModel(change: Partial<Model>): Model {
+  return {
+    id: 'model', name: 'Model', path: '', architecture: 'qwen3_5_moe', quantization: '4-bit, group 64',
+    sizeBytes: 11.4e6, needBytes: 0.3 * GiB, fits: 'yes', loaded: false, bundled: false, error: '',
+    ...change,
+  };
+}
+
+function fakeMemory(loaded: boolean): State['memory'] {
+  const own: [SegmentKind, number, Source][] = loaded
+    ? [
+        ['weights', 4.1, 'measured'],
+        ['kv_used', 0.6, 'measured'],
+        ['kv_kept', 1.4, 'measured'],
+        ['state', 0.2, 'measured'],
+        ['scratch', 0.4, 'estimated'],
+      ]
+    : [];
+  const sizes: [SegmentKind, number, Source][] = [...own, ['headroom', 0.3, 'measured'], ['other', 7.2, 'reported']];
+  const free = 24 - sizes.reduce((sum, [, size]) => sum + size, 0);
+  return {
+    totalBytes: 24 * GiB,
+    availableBytes: free * GiB,
+    headroomBytes: (free - 1) * GiB,
+    wiredLimitBytes: 18 * GiB,
+    segments: [...sizes, ['free', free, 'reported'] as [SegmentKind, number, Source]].map(([kind, size, source]) => ({
+      kind, bytes: size * GiB, source,
+    })),
+  };
+}

@@ -1,0 +1,201 @@
+// The backend over HTTP: fetch for actions and chat, EventSource for the state.
+//
+// Addresses are relative to the page, so the same code runs at http://127.0.0.1:PORT/
+// and behind the window's wails:// proxy. EventSource says only that something went
+// wrong, so each failure is followed by one plain request that tells "nobody there"
+// from "not allowed in".
+import {
+  HeadroomError,
+  asHeadroomError,
+  errorFromBody,
+  unreachable,
+  type Backend,
+  type Watch,
+  type Watcher,
+} from './backend';
+import { readChat } from './chatstream';
+import type { ChatEvent, ChatRequest, State } from './types';
+
+const firstRetryMs = 500;
+const longestRetryMs = 8000;
+/** The server speaks at least each 10 s (heartbeat) and samples each 5 s; longer silence is checked. */
+const silenceMs = 15_000;
+const probeTimeoutMs = 4000;
+
+export class HttpBackend implements Backend {
+  readonly #token: string;
+
+  constructor(token: string) {
+    this.#token = token;
+  }
+
+  watch(watcher: Watcher): Watch {
+    return new StateWatch(this.#token, watcher);
+  }
+
+  async start(model: string): Promise<State> {
+    return normaliseState(await (await this.#post('api/engine/start', { model })).json());
+  }
+
+  async stop(): Promise<State> {
+    return normaliseState(await (await this.#post('api/engine/stop')).json());
+  }
+
+  async cancel(requestId: string): Promise<void> {
+    await this.#post(`api/requests/${encodeURIComponent(requestId)}/cancel`);
+  }
+
+  async *chat(request: ChatRequest, signal: AbortSignal): AsyncGenerator<ChatEvent> {
+    const body = {
+      model: request.model,
+      messages: request.messages,
+      stream: true,
+      stream_options: { include_usage: true },
+      chat_template_kwargs: { enable_thinking: request.thinking },
+    };
+    try {
+      const response = await this.#post('v1/chat/completions', body, signal);
+      if (!response.body) throw unreachable('the answer has no body');
+      yield* readChat(response.body);
+    } catch (cause) {
+      if (signal.aborted) return;
+      throw asHeadroomError(cause);
+    }
+  }
+
+  async #post(path: string, body?: unknown, signal?: AbortSignal): Promise<Response> {
+    let response: Response;
+    try {
+      response = await fetch(path, {
+        method: 'POST',
+        headers: { 'Content-Type': 'application/json', ...authorization(this.#token) },
+        body: JSON.stringify(body ?? {}),
+        ...(signal ? { signal } : {}),
+      });
+    } catch (cause) {
+      throw unreachable(cause);
+    }
+    if (!response.ok) throw await failure(response);
+    return response;
+  }
+}
+
+/** One subscription to /api/events that outlives the server's restarts. */
+class StateWatch implements Watch {
+  readonly #token: string;
+  readonly #watcher: Watcher;
+  #source: EventSource | null = null;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #retryMs = firstRetryMs;
+  #closed = false;
+
+  constructor(token: string, watcher: Watcher) {
+    this.#token = token;
+    this.#watcher = watcher;
+    watcher.onConnection({ status: 'connecting' });
+    this.#connect();
+  }
+
+  retry(): void {
+    if (!this.#source) this.#connect();
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#disconnect();
+  }
+
+  #disconnect(): void {
+    clearTimeout(this.#timer);
+    this.#source?.close();
+    this.#source = null;
+  }
+
+  #connect(): void {
+    if (this.#closed) return;
+    this.#disconnect();
+    const query = this.#token ? `?token=${encodeURIComponent(this.#token)}` : '';
+    const source = new EventSource(`api/events${query}`);
+    this.#source = source;
+    source.addEventListener('state', (event) => this.#receive(event as MessageEvent<string>));
+    source.addEventListener('error', () => {
+      if (source === this.#source) void this.#diagnose();
+    });
+    this.#listenForSilence();
+  }
+
+  #receive(event: MessageEvent<string>): void {
+    let state: State;
+    try {
+      state = normaliseState(JSON.parse(event.data));
+    } catch {
+      return; // One unreadable event; the next one is at most seconds away.
+    }
+    this.#retryMs = firstRetryMs;
+    this.#watcher.onState(state);
+    this.#watcher.onConnection({ status: 'live' });
+    this.#listenForSilence();
+  }
+
+  #listenForSilence(): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => void this.#diagnose(), silenceMs);
+  }
+
+  /** The stream failed or fell silent: is the server gone, or are we not welcome? */
+  async #diagnose(): Promise<void> {
+    this.#disconnect();
+    let status = 0;
+    try {
+      const response = await fetch('api/state', {
+        headers: authorization(this.#token),
+        signal: AbortSignal.timeout(probeTimeoutMs),
+      });
+      status = response.status;
+      if (response.ok) this.#watcher.onState(normaliseState(await response.json()));
+    } catch {
+      status = 0;
+    }
+    if (this.#closed || this.#source) return;
+    if (status === 401 || status === 403) {
+      this.#watcher.onConnection({ status: 'unauthorized' });
+      return;
+    }
+    if (status !== 200) {
+      this.#watcher.onConnection({ status: 'lost', retryAt: Date.now() + this.#retryMs });
+    }
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.#connect(), this.#retryMs);
+    this.#retryMs = Math.min(this.#retryMs * 2, longestRetryMs);
+  }
+}
+
+function authorization(token: string): Record<string, string> {
+  return token ? { 'X-Headroom-Token': token } : {};
+}
+
+async function failure(response: Response): Promise<HeadroomError> {
+  const fallback = `Headroom refused the request (HTTP ${response.status}).`;
+  try {
+    return errorFromBody(await response.json(), fallback);
+  } catch {
+    return errorFromBody(null, fallback);
+  }
+}
+
+/** Accepts what the server sent, with null lists made empty. Throws when it is not a state. */
+export function normaliseState(raw: unknown): State {
+  const state = raw as State | null;
+  if (!state || typeof state !== 'object' || !state.engine || !state.memory || !state.speed) {
+    throw new Error('api/state: expected an object with engine, memory and speed');
+  }
+  return {
+    ...state,
+    endpoint: state.endpoint ?? { url: '', uiUrl: '' },
+    engine: { ...state.engine, error: state.engine.error ?? null },
+    memory: { ...state.memory, segments: state.memory.segments ?? [] },
+    speed: { ...state.speed, history: state.speed.history ?? [] },
+    requests: state.requests ?? [],
+    models: state.models ?? [],
+  };
+}

@@ -1,0 +1,104 @@
+// Numbers as people check them: one place, so that a figure reads the same everywhere.
+//
+// Memory is counted in GiB and written "GB", as the system's own monitor does; files
+// are counted in GB of 10^9 bytes, as the Finder does. Tooltips say which. Numbers that
+// are not finite are written as a dash.
+
+const dash = '–';
+
+/** Memory: 20_830_000_000 → "19.4 GB" (of 2^30 bytes). */
+export function memoryBytes(bytes: number): string {
+  return scaled(bytes, 1024);
+}
+
+/** Files: 18_600_000_000 → "18.6 GB" (of 10^9 bytes). */
+export function diskBytes(bytes: number): string {
+  return scaled(bytes, 1000);
+}
+
+/** One decimal for GB and for MB below 10; whole numbers below that. */
+function scaled(bytes: number, base: number): string {
+  if (!Number.isFinite(bytes)) return dash;
+  const mega = base * base;
+  const giga = mega * base;
+  // 0.95 GB would round to "1.0 GB": the switch lies where the rounded text stays below 1,000 MB.
+  if (bytes >= 999.5 * mega) return `${grouped(bytes / giga, 1)} GB`;
+  if (bytes >= 9.95 * mega) return `${grouped(bytes / mega, 0)} MB`;
+  if (bytes >= 0.05 * mega) return `${grouped(bytes / mega, 1)} MB`;
+  if (bytes > 0) return `${grouped(Math.max(1, bytes / base), 0)} KB`;
+  return '0 MB';
+}
+
+/** 32768 → "32,768". */
+export function count(value: number): string {
+  return grouped(value, 0);
+}
+
+/** 1 → "1 token", 2048 → "2,048 tokens". */
+export function tokens(value: number): string {
+  return `${count(value)} ${value === 1 ? 'token' : 'tokens'}`;
+}
+
+/** One decimal below 100: "43.2 tok/s", "1,204 tok/s". */
+export function tokensPerSecond(value: number): string {
+  return `${rate(value)} tok/s`;
+}
+
+/** The number of tokensPerSecond without its unit. */
+export function rate(value: number): string {
+  return grouped(value, value < 99.95 ? 1 : 0);
+}
+
+/** 0.754 → "75 %". Only a whole is 100 %, only nothing is 0 %. */
+export function share(part: number, whole: number): string {
+  if (!Number.isFinite(part) || !(whole > 0)) return dash;
+  const percent = (100 * part) / whole;
+  if (percent > 0 && percent < 1) return '<1 %';
+  if (percent < 100 && percent > 99) return '99 %';
+  return `${Math.round(percent)} %`;
+}
+
+/** Seconds: "0.4 s", "12 s", "2 min 10 s", "1 h 5 min". */
+export function duration(seconds: number): string {
+  if (!Number.isFinite(seconds) || seconds < 0) return dash;
+  if (seconds < 9.95) return `${seconds.toFixed(1)} s`;
+  const whole = Math.round(seconds);
+  if (whole < 60) return `${whole} s`;
+  if (whole < 3600) return parts(Math.floor(whole / 60), 'min', whole % 60, 's');
+  const minutes = Math.round(whole / 60);
+  return parts(Math.floor(minutes / 60), 'h', minutes % 60, 'min');
+}
+
+function parts(large: number, largeUnit: string, small: number, smallUnit: string): string {
+  return small === 0 ? `${large} ${largeUnit}` : `${large} ${largeUnit} ${small} ${smallUnit}`;
+}
+
+/** A moment in the reader's own time zone: "14:05", "yesterday 14:05", "3 May", "3 May 2024". */
+export function moment(at: number, now: number): string {
+  const then = new Date(at);
+  const clock = `${pad(then.getHours())}:${pad(then.getMinutes())}`;
+  const days = Math.round((midnight(now) - midnight(at)) / 86_400_000);
+  if (days <= 0) return clock;
+  if (days === 1) return `yesterday ${clock}`;
+  const date = `${then.getDate()} ${months[then.getMonth()]}`;
+  return then.getFullYear() === new Date(now).getFullYear() ? date : `${date} ${then.getFullYear()}`;
+}
+
+const months = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
+
+function midnight(at: number): number {
+  const date = new Date(at);
+  return new Date(date.getFullYear(), date.getMonth(), date.getDate()).getTime();
+}
+
+function pad(value: number): string {
+  return String(value).padStart(2, '0');
+}
+
+/** Fixed decimals with thousands separators, the same on every machine. */
+function grouped(value: number, decimals: number): string {
+  if (!Number.isFinite(value)) return dash;
+  const [whole, fraction] = value.toFixed(decimals).split('.');
+  const separated = (whole ?? '').replace(/\B(?=(\d{3})+$)/g, ',');
+  return fraction ? `${separated}.${fraction}` : separated;
+}

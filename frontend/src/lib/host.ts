@@ -1,0 +1,59 @@
+// What the surrounding window can do, asked for by feature: Wails puts `runtime` on
+// window, a browser does not. Nothing else in the UI knows the difference.
+
+interface WailsRuntime {
+  BrowserOpenURL?(url: string): void;
+  ClipboardSetText?(text: string): Promise<boolean>;
+}
+
+function runtime(): WailsRuntime | undefined {
+  return (window as { runtime?: WailsRuntime }).runtime;
+}
+
+/** Puts text on the clipboard; false when every way is barred. */
+export async function copyText(text: string): Promise<boolean> {
+  try {
+    if (runtime()?.ClipboardSetText) return (await runtime()?.ClipboardSetText?.(text)) ?? false;
+    if (navigator.clipboard) {
+      await navigator.clipboard.writeText(text);
+      return true;
+    }
+  } catch {
+    // Permission refused or the page not focused: the old way may still work.
+  }
+  return copyBySelection(text);
+}
+
+function copyBySelection(text: string): boolean {
+  const field = document.createElement('textarea');
+  field.value = text;
+  field.style.cssText = 'position:fixed;opacity:0';
+  document.body.append(field);
+  field.select();
+  try {
+    return document.execCommand('copy');
+  } finally {
+    field.remove();
+  }
+}
+
+/** Opens a link in the person's browser and not inside the app's window. */
+export function followLink(event: MouseEvent): void {
+  const link = (event.target as Element | null)?.closest?.('a[href^="http"]');
+  const open = runtime()?.BrowserOpenURL;
+  if (!link || !open) return;
+  event.preventDefault();
+  open((link as HTMLAnchorElement).href);
+}
+
+/** A file dropped on the page must not replace it (WebKitGTK would navigate there). */
+export function refuseDrops(target: EventTarget): void {
+  for (const name of ['dragenter', 'dragover', 'drop']) {
+    target.addEventListener(name, (event) => {
+      if ((event as DragEvent).dataTransfer?.types.includes('Files')) event.preventDefault();
+    });
+  }
+}
+
+/** "⌘" on Apple's keyboards, "Ctrl+" elsewhere. */
+export const commandKey = /Mac|iPhone|iPad/.test(navigator.platform) ? '⌘' : 'Ctrl+';

@@ -1,0 +1,51 @@
+// Markdown of an answer to safe HTML.
+//
+// A model's text is untrusted: HTML in it is shown as text, images become links (the
+// page loads nothing from elsewhere), and the result passes through DOMPurify.
+import DOMPurify from 'dompurify';
+import { Marked, type Tokens } from 'marked';
+
+const marked = new Marked({
+  gfm: true,
+  breaks: true,
+  renderer: {
+    html: ({ text }: Tokens.HTML | Tokens.Tag) => escapeHtml(text),
+    image: ({ href, text }: Tokens.Image) => `<a href="${escapeHtml(href)}">${escapeHtml(text || href)}</a>`,
+    code: ({ text, lang }: Tokens.Code) => {
+      const name = escapeHtml((lang ?? '').split(/\s/)[0] ?? '');
+      return (
+        `<div class="code"><div class="code-head"><span>${name}</span>` +
+        `<button type="button" class="code-copy" data-copy>Copy</button></div>` +
+        `<pre><code>${escapeHtml(text)}\n</code></pre></div>`
+      );
+    },
+    table(token: Tokens.Table) {
+      const row = (cells: Tokens.TableCell[], tag: string) =>
+        `<tr>${cells.map((cell) => `<${tag}>${this.parser.parseInline(cell.tokens)}</${tag}>`).join('')}</tr>`;
+      return (
+        `<div class="table"><table><thead>${row(token.header, 'th')}</thead>` +
+        `<tbody>${token.rows.map((cells) => row(cells, 'td')).join('')}</tbody></table></div>`
+      );
+    },
+  },
+});
+
+const allowed = {
+  ALLOWED_TAGS: (
+    'a b blockquote br button code del div em h1 h2 h3 h4 h5 h6 hr i input li ol p pre s span strong sub sup ' +
+    'table tbody td th thead tr ul'
+  ).split(' '),
+  ALLOWED_ATTR: ['href', 'class', 'type', 'data-copy', 'start', 'checked', 'disabled'],
+  ALLOWED_URI_REGEXP: /^(?:https?|mailto):/i,
+};
+
+export function renderMarkdown(text: string): string {
+  const html = marked.parse(text, { async: false });
+  const clean = DOMPurify.sanitize(html, allowed);
+  return clean.replaceAll('<a href=', '<a target="_blank" rel="noopener noreferrer" href=');
+}
+
+function escapeHtml(text: string): string {
+  const names: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
+  return text.replace(/[&<>"']/g, (character) => names[character] ?? character);
+}

@@ -1,0 +1,72 @@
+// Code that talks to the endpoint and works as pasted: nothing to install, no key.
+//
+// The e2e test copies each one from the page and runs it against the live server.
+
+export interface Snippet {
+  id: 'curl' | 'python' | 'javascript';
+  label: string;
+  /** Where it can be pasted. */
+  where: string;
+  code: string;
+}
+
+const question = 'What is a KV cache?';
+
+/** Snippets for an endpoint such as http://127.0.0.1:11811/v1. */
+export function snippets(endpointUrl: string, model: string): Snippet[] {
+  const url = `${endpointUrl.replace(/\/+$/, '')}/chat/completions`;
+  const body = JSON.stringify({ model, messages: [{ role: 'user', content: question }] });
+  return [
+    {
+      id: 'curl',
+      label: 'curl',
+      where: 'Paste into a terminal.',
+      code: [
+        `curl ${shellQuoted(url)} \\`,
+        `  -H 'Content-Type: application/json' \\`,
+        `  -d ${shellQuoted(body)}`,
+      ].join('\n'),
+    },
+    {
+      id: 'python',
+      label: 'Python',
+      where: 'Paste into python3; nothing to install.',
+      code: [
+        'import json, urllib.request',
+        '',
+        'request = urllib.request.Request(',
+        `    ${JSON.stringify(url)},`,
+        '    headers={"Content-Type": "application/json"},',
+        '    data=json.dumps({',
+        `        "model": ${JSON.stringify(model)},`,
+        `        "messages": [{"role": "user", "content": ${JSON.stringify(question)}}],`,
+        '    }).encode(),',
+        ')',
+        'answer = json.load(urllib.request.urlopen(request))',
+        'print(answer["choices"][0]["message"]["content"])',
+      ].join('\n'),
+    },
+    {
+      id: 'javascript',
+      label: 'JavaScript',
+      where: 'Save as a .mjs file and run it with Node 18 or later.',
+      code: [
+        `const response = await fetch(${JSON.stringify(url)}, {`,
+        "  method: 'POST',",
+        "  headers: { 'Content-Type': 'application/json' },",
+        '  body: JSON.stringify({',
+        `    model: ${JSON.stringify(model)},`,
+        `    messages: [{ role: 'user', content: ${JSON.stringify(question)} }],`,
+        '  }),',
+        '});',
+        'const answer = await response.json();',
+        'console.log(answer.choices[0].message.content);',
+      ].join('\n'),
+    },
+  ];
+}
+
+/** One word for a POSIX shell, whatever it contains. */
+export function shellQuoted(text: string): string {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
+}

@@ -1,0 +1,37 @@
+// localStorage, or a stand-in that forgets when the page closes where it is barred.
+
+export function browserStorage(): Storage {
+  try {
+    return window.localStorage;
+  } catch {
+    return new ForgetfulStorage();
+  }
+}
+
+class ForgetfulStorage implements Storage {
+  #items = new Map<string, string>();
+
+  get length(): number {
+    return this.#items.size;
+  }
+
+  key(index: number): string | null {
+    return [...this.#items.keys()][index] ?? null;
+  }
+
+  getItem(key: string): string | null {
+    return this.#items.get(key) ?? null;
+  }
+
+  setItem(key: string, value: string): void {
+    this.#items.set(key, value);
+  }
+
+  removeItem(key: string): void {
+    this.#items.delete(key);
+  }
+
+  clear(): void {
+    this.#items.clear();
+  }
+}

@@ -1,0 +1,87 @@
+// Follows one streamed answer and keeps its clock: what arrived, how fast, how much.
+//
+// Pure: events and times go in, the message comes out. chat.svelte.ts feeds it.
+import type { ChatEvent, ChatUsage } from '../backend/types';
+import type { AnswerStats } from './conversations';
+
+export class Answer {
+  content = '';
+  reasoning = '';
+  /** The prompt's progress; null before the server reports any and once tokens come. */
+  prefill: { doneTokens: number; totalTokens: number } | null = null;
+  finishReason = '';
+  #startedMs: number;
+  #firstMs = 0;
+  #lastMs = 0;
+  #contentMs = 0;
+  /** Pieces of text, about one a token. */
+  #reasoningPieces = 0;
+  #contentPieces = 0;
+  #usage: ChatUsage | null = null;
+
+  constructor(nowMs: number) {
+    this.#startedMs = nowMs;
+  }
+
+  take(event: ChatEvent, nowMs: number): void {
+    switch (event.type) {
+      case 'prefill':
+        if (!this.#firstMs) this.prefill = event;
+        return;
+      case 'reasoning':
+        this.#mark(nowMs);
+        this.#reasoningPieces++;
+        this.reasoning += event.text;
+        return;
+      case 'content':
+        this.#mark(nowMs);
+        this.#contentMs ||= nowMs;
+        this.#contentPieces++;
+        this.content += event.text;
+        return;
+      case 'finish':
+        this.finishReason = event.reason;
+        return;
+      case 'usage':
+        this.#usage = event.usage;
+    }
+  }
+
+  get phase(): 'waiting' | 'prefill' | 'reasoning' | 'content' {
+    if (this.content) return 'content';
+    if (this.reasoning) return 'reasoning';
+    return this.prefill ? 'prefill' : 'waiting';
+  }
+
+  get reasoningTokens(): number {
+    return this.#usage?.reasoningTokens ?? this.#reasoningPieces;
+  }
+
+  /** From the first token to the answer's first word, or to the last token when there is none yet. */
+  get reasoningSeconds(): number {
+    if (!this.reasoning) return 0;
+    return ((this.#contentMs || this.#lastMs) - this.#firstMs) / 1000;
+  }
+
+  /** Null as long as no token has come. */
+  get stats(): AnswerStats | null {
+    if (!this.#firstMs) return null;
+    const answerTokens = this.#usage?.completionTokens ?? this.#reasoningPieces + this.#contentPieces;
+    const seconds = (this.#lastMs - this.#firstMs) / 1000;
+    return {
+      promptTokens: this.#usage?.promptTokens ?? 0,
+      cachedTokens: this.#usage?.cachedTokens ?? 0,
+      answerTokens,
+      estimated: this.#usage === null,
+      // The first token ends the prefill: the rest is what was decoded in that time.
+      tokensPerSecond: seconds > 0 && answerTokens > 1 ? (answerTokens - 1) / seconds : 0,
+      firstTokenSeconds: (this.#firstMs - this.#startedMs) / 1000,
+    };
+  }
+
+  #mark(nowMs: number): void {
+    this.#firstMs ||= nowMs;
+    this.#lastMs = nowMs;
+    this.prefill = null;
+  }
+}

@@ -1,0 +1,146 @@
+// Conversations and where they are kept: this browser's localStorage, nowhere else.
+//
+// One key holds the whole list as JSON. What is read back is checked field by field,
+// because anything may have written there; a conversation that does not pass is left
+// out and never stops the page.
+import type { ApiError } from '../backend/types';
+
+export interface AnswerStats {
+  promptTokens: number;
+  cachedTokens: number;
+  answerTokens: number;
+  /** True when the tokens were counted by their arrival, because no usage came. */
+  estimated: boolean;
+  tokensPerSecond: number;
+  firstTokenSeconds: number;
+}
+
+export interface Message {
+  id: string;
+  role: 'user' | 'assistant';
+  content: string;
+  reasoning: string;
+  /** Tokens of reasoning, and how long it took. */
+  reasoningTokens: number;
+  reasoningSeconds: number;
+  model: string;
+  /** How an answer ended; '' for the user's messages and while it is being written. */
+  end: '' | 'stop' | 'length' | 'stopped' | 'error';
+  error: ApiError | null;
+  stats: AnswerStats | null;
+}
+
+export interface Conversation {
+  id: string;
+  title: string;
+  updatedAt: number;
+  messages: Message[];
+}
+
+export const storageKey = 'headroom.conversations';
+const titleChars = 60;
+
+export function newMessage(role: Message['role'], content: string, model = ''): Message {
+  return {
+    id: newId(),
+    role,
+    content,
+    reasoning: '',
+    reasoningTokens: 0,
+    reasoningSeconds: 0,
+    model,
+    end: '',
+    error: null,
+    stats: null,
+  };
+}
+
+export function newConversation(now: number): Conversation {
+  return { id: newId(), title: '', updatedAt: now, messages: [] };
+}
+
+/** The first line of the first message, cut at a word. */
+export function titleOf(text: string): string {
+  const line = text.trim().split(/\s*\n/)[0] ?? '';
+  if (line.length <= titleChars) return line;
+  const cut = line.slice(0, titleChars);
+  return `${cut.replace(/\s+\S*$/, '') || cut}…`;
+}
+
+/** The conversations kept earlier, newest first. */
+export function loadConversations(storage: Storage): Conversation[] {
+  let raw: unknown;
+  try {
+    raw = JSON.parse(storage.getItem(storageKey) ?? '[]');
+  } catch {
+    return [];
+  }
+  if (!Array.isArray(raw)) return [];
+  return raw.flatMap((item) => conversationFrom(item) ?? []).sort((a, b) => b.updatedAt - a.updatedAt);
+}
+
+/** False when the storage is full or switched off. */
+export function saveConversations(storage: Storage, conversations: readonly Conversation[]): boolean {
+  try {
+    storage.setItem(storageKey, JSON.stringify(conversations.filter((kept) => kept.messages.length > 0)));
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function conversationFrom(raw: unknown): Conversation | null {
+  if (!isRecord(raw) || typeof raw.id !== 'string' || !Array.isArray(raw.messages)) return null;
+  return {
+    id: raw.id,
+    title: typeof raw.title === 'string' ? raw.title : '',
+    updatedAt: numberOr(raw.updatedAt, 0),
+    messages: raw.messages.flatMap((message) => messageFrom(message) ?? []),
+  };
+}
+
+function messageFrom(raw: unknown): Message | null {
+  if (!isRecord(raw) || (raw.role !== 'user' && raw.role !== 'assistant')) return null;
+  if (typeof raw.content !== 'string') return null;
+  const message = newMessage(raw.role, raw.content, typeof raw.model === 'string' ? raw.model : '');
+  if (typeof raw.id === 'string') message.id = raw.id;
+  if (typeof raw.reasoning === 'string') message.reasoning = raw.reasoning;
+  message.reasoningTokens = numberOr(raw.reasoningTokens, 0);
+  message.reasoningSeconds = numberOr(raw.reasoningSeconds, 0);
+  const ends = ['stop', 'length', 'stopped', 'error'] as const;
+  // An answer without an end was being written when the page closed.
+  message.end = ends.find((end) => end === raw.end) ?? (message.role === 'assistant' ? 'stopped' : '');
+  message.error = errorFrom(raw.error);
+  message.stats = statsFrom(raw.stats);
+  return message;
+}
+
+function errorFrom(raw: unknown): ApiError | null {
+  if (!isRecord(raw) || typeof raw.message !== 'string') return null;
+  const text = (value: unknown) => (typeof value === 'string' ? value : '');
+  return { code: text(raw.code), message: raw.message, why: text(raw.why), fix: text(raw.fix) };
+}
+
+function statsFrom(raw: unknown): AnswerStats | null {
+  if (!isRecord(raw)) return null;
+  return {
+    promptTokens: numberOr(raw.promptTokens, 0),
+    cachedTokens: numberOr(raw.cachedTokens, 0),
+    answerTokens: numberOr(raw.answerTokens, 0),
+    estimated: raw.estimated === true,
+    tokensPerSecond: numberOr(raw.tokensPerSecond, 0),
+    firstTokenSeconds: numberOr(raw.firstTokenSeconds, 0),
+  };
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null;
+}
+
+function numberOr(value: unknown, otherwise: number): number {
+  return typeof value === 'number' && Number.isFinite(value) ? value : otherwise;
+}
+
+function newId(): string {
+  return globalThis.crypto?.randomUUID?.() ?? `${Date.now().toString(36)}-${Math.random().toString(36).slice(2)}`;
+}

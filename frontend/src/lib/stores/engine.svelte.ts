@@ -1,0 +1,111 @@
+// The engine as the pages see it: the latest state, the connection, and the actions.
+//
+// One instance per window, made in main.ts. The state is replaced whole on every event
+// and never edited; what a person has chosen (the model to start) lives beside it.
+import { HeadroomError, asHeadroomError, type Backend, type Connection, type Watch } from '../backend/backend';
+import type { Model, State } from '../backend/types';
+
+export class EngineStore {
+  readonly backend: Backend;
+  state = $state.raw<State | null>(null);
+  connection = $state.raw<Connection>({ status: 'connecting' });
+  /** The last action that failed, until the next one or until dismissed. */
+  actionError = $state.raw<HeadroomError | null>(null);
+  /** An action is on its way; its control waits. */
+  busy = $state(false);
+  /** Picked in the list but not started; empty means whatever the engine proposes. */
+  #picked = $state('');
+  /** Requests whose Cancel was pressed, until they are gone. */
+  cancelling = $state.raw<ReadonlySet<string>>(new Set());
+  #watch: Watch;
+
+  constructor(backend: Backend) {
+    this.backend = backend;
+    this.#watch = backend.watch({
+      onState: (state) => this.#take(state),
+      onConnection: (connection) => (this.connection = connection),
+    });
+  }
+
+  close(): void {
+    this.#watch.close();
+  }
+
+  retryConnection(): void {
+    this.#watch.retry();
+  }
+
+  /** Loading, ready or busy: the switch is on. */
+  get on(): boolean {
+    const status = this.state?.engine.status;
+    return status === 'loading' || status === 'ready' || status === 'busy';
+  }
+
+  /** An answer can be asked for right now. */
+  get answering(): boolean {
+    const status = this.state?.engine.status;
+    return this.connection.status === 'live' && (status === 'ready' || status === 'busy');
+  }
+
+  /** The model that the switch would start, or that is in memory. */
+  get model(): Model | null {
+    const state = this.state;
+    if (!state) return null;
+    const byId = (id: string) => (id ? state.models.find((model) => model.id === id) : undefined);
+    const usable = (model: Model) => !model.error && model.fits !== 'no';
+    const current = this.on ? byId(state.engine.model) : byId(this.#picked);
+    return (
+      current ?? byId(state.engine.model) ?? state.models.find((model) => model.bundled && usable(model)) ??
+      state.models.find(usable) ?? null
+    );
+  }
+
+  /** Chooses a model; a running engine changes over to it at once. */
+  async pick(id: string): Promise<void> {
+    this.#picked = id;
+    if (this.on && this.state?.engine.model !== id) await this.start();
+  }
+
+  async start(): Promise<void> {
+    const id = this.#picked || this.model?.id || '';
+    await this.#act(async () => this.#take(await this.backend.start(id)));
+  }
+
+  async stop(): Promise<void> {
+    await this.#act(async () => this.#take(await this.backend.stop()));
+  }
+
+  async cancel(requestId: string): Promise<void> {
+    this.cancelling = new Set([...this.cancelling, requestId]);
+    try {
+      await this.backend.cancel(requestId);
+    } catch (cause) {
+      this.cancelling = new Set([...this.cancelling].filter((id) => id !== requestId));
+      this.actionError = asHeadroomError(cause);
+    }
+  }
+
+  dismissError(): void {
+    this.actionError = null;
+  }
+
+  async #act(action: () => Promise<void>): Promise<void> {
+    if (this.busy) return;
+    this.busy = true;
+    this.actionError = null;
+    try {
+      await action();
+    } catch (cause) {
+      this.actionError = asHeadroomError(cause);
+    } finally {
+      this.busy = false;
+    }
+  }
+
+  #take(state: State): void {
+    this.state = state;
+    if (this.cancelling.size === 0) return;
+    const running = new Set(state.requests.map((request) => request.id));
+    this.cancelling = new Set([...this.cancelling].filter((id) => running.has(id)));
+  }
+}

@@ -1,0 +1,34 @@
+// Composition root: picks the backend, makes the stores, mounts the app.
+import { mount } from 'svelte';
+import App from './App.svelte';
+import type { Backend } from './lib/backend/backend';
+import { HttpBackend } from './lib/backend/http';
+import { takeToken } from './lib/backend/token';
+import { followLink, refuseDrops } from './lib/host';
+import { ChatStore } from './lib/stores/chat.svelte';
+import { EngineStore } from './lib/stores/engine.svelte';
+import { Router } from './lib/stores/router.svelte';
+import { browserStorage } from './lib/storage';
+import './styles/tokens.css';
+import './styles/base.css';
+
+async function pickBackend(): Promise<Backend> {
+  if (import.meta.env.DEV && new URLSearchParams(location.search).has('fake')) {
+    const { FakeBackend } = await import('./lib/backend/fake');
+    return new FakeBackend(60);
+  }
+  return new HttpBackend(takeToken());
+}
+
+const backend = await pickBackend();
+refuseDrops(window);
+window.addEventListener('click', followLink);
+
+mount(App, {
+  target: document.getElementById('app')!,
+  props: {
+    engine: new EngineStore(backend),
+    chat: new ChatStore(backend, browserStorage()),
+    router: new Router(),
+  },
+});

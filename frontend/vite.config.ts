@@ -1,0 +1,31 @@
+// How the UI is built, served while developing, and tested.
+//
+// Every address in the output is relative ("./"), because the same files are served
+// at http://127.0.0.1:PORT/ and inside the Wails window at wails://.
+import { svelte } from '@sveltejs/vite-plugin-svelte';
+import { defineConfig } from 'vitest/config';
+
+/** Where `npm run dev` finds a running server; add ?fake to the page's address to need none. */
+const engine = 'http://127.0.0.1:11811';
+
+export default defineConfig(({ mode }) => ({
+  base: './',
+  plugins: [svelte()],
+  // Component tests mount real components: they need Svelte's browser build under Node.
+  resolve: mode === 'test' ? { conditions: ['browser'] } : {},
+  build: {
+    outDir: 'dist',
+    emptyOutDir: true,
+    target: 'es2022',
+    assetsInlineLimit: 0,
+    modulePreload: false,
+  },
+  server: {
+    proxy: { '/api': engine, '/v1': engine },
+  },
+  test: {
+    environment: 'jsdom',
+    include: ['src/**/*.test.ts'],
+    restoreMocks: true,
+  },
+}));
