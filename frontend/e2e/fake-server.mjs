@@ -1,0 +1,238 @@
+// A server that keeps the control API's contract without an engine, for the e2e tests.
+//
+// It speaks the same HTTP as `headroom serve`: state and events under /api, streamed and
+// whole answers under /v1/chat/completions, the built pages at /. It can subtract, which
+// is what the tests ask, and repeats everything else. Run alone:
+//   node e2e/fake-server.mjs [port]
+import { randomBytes } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import { extname, join, normalize } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const dist = fileURLToPath(new URL('../dist/', import.meta.url));
+const GiB = 2 ** 30;
+const stepMs = 12;
+const types = { '.html': 'text/html', '.js': 'text/javascript', '.css': 'text/css', '.svg': 'image/svg+xml' };
+const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** Starts listening; resolves with {url, close}. Port 0 takes a free one. */
+export async function startFakeServer(port = 0) {
+  const token = randomBytes(16).toString('hex');
+  const engine = { status: 'ready', model: 'headroom-demo', progress: 1 };
+  const requests = new Map();
+  const listeners = new Set();
+  const history = Array.from({ length: 90 }, (_, i) => sample(Date.now() - (90 - i) * 5000, i));
+  let address = '';
+  let served = 0;
+
+  const decodeNow = () => (requests.size > 0 ? 1000 / stepMs : 0);
+
+  function sample(at, i) {
+    const busy = i % 40 > 22;
+    return { at, decode: busy ? 70 + 10 * Math.sin(i) : 0, prefill: 0, memoryBytes: (0.31 + i / 4000) * GiB };
+  }
+
+  function state() {
+    const on = engine.status === 'ready' || engine.status === 'busy';
+    const own = on
+      ? [['weights', 0.011], ['kv_used', requests.size * 0.05], ['kv_kept', 0.25], ['state', 0.01], ['scratch', 0.06]]
+      : [];
+    const parts = [...own, ['headroom', 0.06], ['other', 9.4]];
+    const free = 24 - parts.reduce((sum, [, size]) => sum + size, 0);
+    const segments = [...parts, ['free', free]].map(([kind, size]) => ({
+      kind,
+      bytes: Math.round(size * GiB),
+      source: kind === 'other' || kind === 'free' ? 'reported' : kind === 'scratch' ? 'estimated' : 'measured',
+    }));
+    return {
+      version: '0.0.0-fake',
+      engine: {
+        ...engine,
+        status: engine.status === 'ready' && requests.size > 0 ? 'busy' : engine.status,
+        device: 'CPU, fake', contextTokens: 32768, cacheFormat: 'f16', error: null,
+      },
+      endpoint: { url: `${address}/v1`, uiUrl: `${address}/` },
+      memory: {
+        totalBytes: 24 * GiB, availableBytes: free * GiB, headroomBytes: (free - 1.5) * GiB,
+        wiredLimitBytes: 0, segments,
+      },
+      speed: { decodeTokensPerSecond: decodeNow(), prefillTokensPerSecond: requests.size > 0 ? 1204 : 0, history },
+      requests: [...requests.values()].map(({ abort, ...request }) => request),
+      models: [
+        model('headroom-demo', 'Headroom demo', 11.4e6, 0.3 * GiB, 'yes', on, true),
+        model('qwen3.6-35b-a3b', 'Qwen3.6-35B-A3B', 18.6e9, 19.4 * GiB, 'no', false, false),
+      ],
+    };
+  }
+
+  function model(id, name, sizeBytes, needBytes, fits, loaded, bundled) {
+    return {
+      id, name, path: '', architecture: 'qwen3_5_moe', quantization: '4-bit, group 64',
+      sizeBytes, needBytes, fits, loaded, bundled, error: '',
+    };
+  }
+
+  const tell = () => {
+    const text = `event: state\ndata: ${JSON.stringify(state())}\n\n`;
+    for (const response of listeners) response.write(text);
+  };
+  const ticker = setInterval(tell, 250);
+  const sampler = setInterval(() => {
+    history.push({ at: Date.now(), decode: decodeNow(), prefill: 0, memoryBytes: 0.33 * GiB });
+    history.splice(0, history.length - 120);
+  }, 5000);
+
+  async function load(id) {
+    Object.assign(engine, { status: 'loading', model: id, progress: 0 });
+    while (engine.status === 'loading' && engine.progress < 1) {
+      tell();
+      await sleep(80);
+      engine.progress = Math.min(1, engine.progress + 0.15);
+    }
+    if (engine.status === 'loading') engine.status = 'ready';
+    tell();
+  }
+
+  async function api(request, response, path) {
+    const url = new URL(request.url, address);
+    if (request.headers['x-headroom-token'] !== token && url.searchParams.get('token') !== token) {
+      return json(response, 401, error('unauthorized', 'This page is not signed in.'));
+    }
+    if (path === '/api/state') return json(response, 200, state());
+    if (path === '/api/events') {
+      response.writeHead(200, { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-cache' });
+      listeners.add(response);
+      response.on('close', () => listeners.delete(response));
+      return void response.write(`event: state\ndata: ${JSON.stringify(state())}\n\n`);
+    }
+    if (path === '/api/engine/start') {
+      const { model: id } = await body(request);
+      void load(id || 'headroom-demo');
+      return json(response, 202, state());
+    }
+    if (path === '/api/engine/stop') {
+      Object.assign(engine, { status: 'stopped', model: '', progress: 0 });
+      for (const running of requests.values()) running.abort();
+      return json(response, 200, state());
+    }
+    const cancel = /^\/api\/requests\/([^/]+)\/cancel$/.exec(path);
+    if (cancel) {
+      requests.get(cancel[1])?.abort();
+      return response.writeHead(204).end();
+    }
+    json(response, 404, error('not_found', `No such endpoint: ${path}`));
+  }
+
+  async function chat(request, response) {
+    const asked = await body(request);
+    if (engine.status !== 'ready') return json(response, 503, error('no_model', 'No model is running.'));
+    const question = asked.messages.at(-1).content;
+    const { thoughts, answer } = reply(question, asked.chat_template_kwargs?.enable_thinking);
+    const promptTokens = Math.ceil(question.length / 4) + 12;
+    const usage = {
+      prompt_tokens: promptTokens,
+      completion_tokens: thoughts.length + answer.length,
+      prompt_tokens_details: { cached_tokens: 8 },
+    };
+    const id = `chatcmpl-${++served}`;
+    if (!asked.stream) {
+      const message = { role: 'assistant', content: answer.join('') };
+      return json(response, 200, { id, object: 'chat.completion', choices: [{ index: 0, message, finish_reason: 'stop' }], usage });
+    }
+    let aborted = false;
+    const running = {
+      id, model: asked.model, phase: 'prefill', promptTokens, promptDoneTokens: 0, cachedTokens: 8,
+      generatedTokens: 0, tokensPerSecond: 0, startedAt: Date.now(), abort: () => (aborted = true),
+    };
+    requests.set(id, running);
+    response.on('close', () => (aborted = true));
+    response.writeHead(200, { 'Content-Type': 'text/event-stream' });
+    const send = (fields) => response.write(`data: ${JSON.stringify({ id, object: 'chat.completion.chunk', ...fields })}\n\n`);
+    const delta = (fields) => send({ choices: [{ index: 0, delta: fields, finish_reason: null }] });
+
+    for (let done = 0; done < promptTokens && !aborted; done += 64) {
+      running.promptDoneTokens = done;
+      response.write(`: keepalive ${done}/${promptTokens}\n\n`);
+      await sleep(stepMs);
+    }
+    Object.assign(running, { phase: 'decode', promptDoneTokens: promptTokens, tokensPerSecond: 1000 / stepMs });
+    for (const text of thoughts) {
+      if (aborted) break;
+      delta({ reasoning_content: text, reasoning: text });
+      running.generatedTokens++;
+      await sleep(stepMs);
+    }
+    for (const text of answer) {
+      if (aborted) break;
+      delta({ content: text });
+      running.generatedTokens++;
+      await sleep(stepMs);
+    }
+    requests.delete(id);
+    if (aborted && response.writable) send(error('cancelled', 'The request was cancelled.'));
+    else if (!aborted) {
+      send({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] });
+      send({ choices: [], usage });
+      response.write('data: [DONE]\n\n');
+    }
+    response.end();
+  }
+
+  const server = createServer((request, response) => {
+    const path = new URL(request.url, 'http://localhost').pathname;
+    const handler = path.startsWith('/api/') ? api : path === '/v1/chat/completions' ? chat : pages;
+    Promise.resolve(handler(request, response, path)).catch((cause) => {
+      if (!response.headersSent) json(response, 500, error('internal', String(cause)));
+    });
+  });
+  await new Promise((resolve) => server.listen(port, '127.0.0.1', resolve));
+  address = `http://127.0.0.1:${server.address().port}`;
+  return {
+    url: `${address}/#token=${token}`,
+    close: async () => {
+      clearInterval(ticker);
+      clearInterval(sampler);
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+/** Subtracts or repeats, in pieces of about a token. */
+function reply(question, thinking) {
+  const pieces = (text) => text.match(/\s*\S+/g) ?? [];
+  const sum = /(\d+) - (\d+)/.exec(question);
+  const answer = sum ? `${sum[1]} - ${sum[2]} = ${sum[1] - sum[2]}.` : question;
+  const thought = sum ? `Start at ${sum[1]} and take away ${sum[2]}. That leaves ${sum[1] - sum[2]}.` : 'I repeat it.';
+  return { answer: pieces(answer), thoughts: thinking ? pieces(thought) : [] };
+}
+
+async function pages(request, response, path) {
+  const file = join(dist, normalize(path === '/' ? '/index.html' : path));
+  try {
+    const bytes = await readFile(file);
+    response.writeHead(200, { 'Content-Type': types[extname(file)] ?? 'application/octet-stream' }).end(bytes);
+  } catch {
+    json(response, 404, error('not_found', `No such page: ${path}`));
+  }
+}
+
+function error(code, message) {
+  return { error: { code, message, why: '', fix: '' } };
+}
+
+function json(response, status, value) {
+  response.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(value));
+}
+
+async function body(request) {
+  const chunks = [];
+  for await (const chunk of request) chunks.push(chunk);
+  return JSON.parse(Buffer.concat(chunks).toString() || '{}');
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const { url } = await startFakeServer(Number(process.argv[2] ?? 0));
+  console.log(`web UI: ${url}`);
+}

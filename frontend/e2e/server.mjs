@@ -1,0 +1,49 @@
+// Which server the e2e tests speak to, in this order:
+//   HEADROOM_URL=http://127.0.0.1:PORT/#token=...   one that runs already, left running
+//   HEADROOM_BIN=bin/headroom                       started here, `serve --port 0`, ended here
+//   neither                                         e2e/fake-server.mjs, over the built pages
+import { spawn } from 'node:child_process';
+import { createInterface } from 'node:readline';
+import { startFakeServer } from './fake-server.mjs';
+
+const startMs = 60_000;
+
+/** Resolves with {url, kill, name}; kill is null when the server is not ours to end. */
+export async function openServer() {
+  const { HEADROOM_URL, HEADROOM_BIN } = process.env;
+  if (HEADROOM_URL) return { name: 'the server at HEADROOM_URL', url: HEADROOM_URL, kill: null };
+  if (HEADROOM_BIN) return startBinary(HEADROOM_BIN);
+  const fake = await startFakeServer();
+  return { name: 'e2e/fake-server.mjs', url: fake.url, kill: fake.close };
+}
+
+async function startBinary(path) {
+  const child = spawn(path, ['serve', '--host', '127.0.0.1', '--port', '0'], { stdio: ['ignore', 'pipe', 'pipe'] });
+  const said = [];
+  const url = await new Promise((resolve, reject) => {
+    const fail = (why) => reject(new Error(`${path} serve ${why}. It said:\n${said.join('\n')}`));
+    const timer = setTimeout(() => fail(`printed no "web UI:" line within ${startMs / 1000} s`), startMs);
+    for (const stream of [child.stdout, child.stderr]) {
+      createInterface({ input: stream }).on('line', (line) => {
+        said.push(line);
+        const found = /web UI:\s+(http\S+)/i.exec(line);
+        if (found) {
+          clearTimeout(timer);
+          resolve(found[1]);
+        }
+      });
+    }
+    child.on('error', (cause) => fail(`did not start: ${cause.message}`));
+    child.on('exit', (code) => fail(`ended with code ${code}`));
+  }).catch((cause) => {
+    child.kill('SIGKILL');
+    throw cause;
+  });
+  const kill = () =>
+    new Promise((resolve) => {
+      if (child.exitCode !== null || child.signalCode !== null) return resolve();
+      child.removeAllListeners('exit').on('exit', resolve);
+      child.kill('SIGKILL');
+    });
+  return { name: path, url, kill };
+}

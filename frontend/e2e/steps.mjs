@@ -1,0 +1,242 @@
+// The steps of the end-to-end test. Each takes the tools of run.mjs and throws when the
+// page is wrong; a returned string says why it could not be tried here.
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { writeFile, rm, mkdtemp } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+
+const run = promisify(execFile);
+
+/** Long enough that its repetition is still going on when Stop is pressed. */
+const longText = Array.from({ length: 80 }, (_, i) => `Ada gave the small lamp number ${i} to Ben in the garden.`).join(' ');
+
+const text = (page, id) => page.getByTestId(id).innerText();
+
+async function until(what, condition, ms = 20_000) {
+  const end = Date.now() + ms;
+  let last;
+  while (Date.now() < end) {
+    if ((last = await condition())) return last;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  throw new Error(`waited ${ms / 1000} s for: ${what}`);
+}
+
+const goTo = (page, name) => page.getByRole('navigation', { name: 'Pages' }).getByRole('button', { name }).click();
+const ready = (page) => until('the state line says Ready', async () => /^Ready, /.test(await text(page, 'state')));
+
+/** Sends with the keyboard and returns the new answer. */
+async function ask(page, question) {
+  const answers = page.getByTestId('answer');
+  const before = await answers.count();
+  await page.getByRole('textbox', { name: 'Message' }).fill(question);
+  await page.keyboard.press('Control+Enter');
+  await until('an answer appears', async () => (await answers.count()) === before + 1);
+  return answers.nth(before);
+}
+
+const finished = (answer) =>
+  until('the answer ends', async () => (await answer.getAttribute('aria-busy')) === 'false', 60_000);
+
+async function setThinking(page, on) {
+  const toggle = page.getByRole('switch', { name: /Thinking/ });
+  if ((await toggle.getAttribute('aria-checked')) !== String(on)) await toggle.click();
+}
+
+/** The code shown under a tab, as the copy button gives it. */
+async function copySnippet({ page, copied }, tab) {
+  await page.getByRole('tab', { name: tab }).click();
+  await page.getByRole('button', { name: `Copy: ${tab} example` }).click();
+  return until('the snippet is on the clipboard', async () => {
+    const code = await copied();
+    return code === (await text(page, 'snippet')).trimEnd() ? code : '';
+  });
+}
+
+export const steps = [
+  ['a page without the token says how to get in', async ({ context, server }) => {
+    const stranger = await context.newPage();
+    await stranger.goto(server.url.split('#')[0]);
+    await stranger.getByRole('heading', { name: 'This page has no key to Headroom' }).waitFor();
+    await stranger.close();
+  }],
+
+  ['Overview shows the demo model ready', async ({ page, server, shot }) => {
+    await page.goto(server.url);
+    await ready(page);
+    assert.match(await text(page, 'state'), /demo/i);
+    assert.match(await text(page, 'headroom'), /^[\d.,]+ (GB|MB)$/);
+    assert.equal(new URL(page.url()).hash.includes('token'), false, 'the token has left the address');
+    await shot('overview-light');
+  }],
+
+  ['a reload keeps the token and the page', async ({ page }) => {
+    await goTo(page, 'Chat');
+    await page.reload();
+    await page.getByRole('textbox', { name: 'Message' }).waitFor();
+    await page.keyboard.press('Control+1');
+    await ready(page);
+  }],
+
+  ['the endpoint address can be copied', async ({ page, copied }) => {
+    const shown = await text(page, 'endpoint');
+    assert.match(shown, /^http:\/\/.+\/v1$/);
+    await page.getByRole('button', { name: 'Copy: endpoint address' }).click();
+    await until('the address is on the clipboard', async () => (await copied()) === shown);
+  }],
+
+  ['the curl example works as pasted', async (tools) => {
+    const code = await copySnippet(tools, 'curl');
+    const { stdout } = await run('sh', ['-c', code], { timeout: 60_000 });
+    assert.ok(JSON.parse(stdout).choices[0].message.content.length > 0, stdout);
+  }],
+
+  ['the Python example works as pasted', async (tools) => {
+    const code = await copySnippet(tools, 'Python');
+    const available = await run('python3', ['--version']).then(() => true, () => false);
+    if (!available) return 'python3 is not installed';
+    const { stdout } = await run('python3', ['-c', code], { timeout: 60_000 });
+    assert.ok(stdout.trim().length > 0);
+  }],
+
+  ['the JavaScript example works as pasted', async (tools) => {
+    const code = await copySnippet(tools, 'JavaScript');
+    const folder = await mkdtemp(join(tmpdir(), 'headroom-e2e-'));
+    await writeFile(join(folder, 'example.mjs'), code);
+    const { stdout } = await run('node', [join(folder, 'example.mjs')], { timeout: 60_000 });
+    await rm(folder, { recursive: true });
+    assert.ok(stdout.trim().length > 0);
+  }],
+
+  ['Chat streams an answer with its figures', async ({ page, shot }) => {
+    await page.keyboard.press('Control+2');
+    await page.getByRole('heading', { name: /^Ask / }).waitFor();
+    await shot('chat-empty-light');
+    await setThinking(page, false);
+    const answer = await ask(page, 'What is 76 - 27?');
+    await finished(answer);
+    assert.match(await answer.locator('.markdown').innerText(), /\b49\b/);
+    assert.equal(await answer.getByTestId('reasoning').count(), 0, 'no reasoning with thinking off');
+    assert.match(await answer.getByTestId('stats').innerText(), /tokens?[\s\S]*cached[\s\S]*first after/);
+  }],
+
+  ['thinking is folded, with its length', async ({ page, shot }) => {
+    await setThinking(page, true);
+    const answer = await ask(page, 'What is 58 - 19?');
+    await finished(answer);
+    const reasoning = answer.getByTestId('reasoning');
+    assert.equal(await reasoning.getAttribute('open'), null, 'folded');
+    assert.match(await reasoning.locator('summary').innerText(), /Thought, ~?\d+ tokens?, /);
+    await reasoning.locator('summary').click();
+    assert.ok((await reasoning.locator('.text').innerText()).length > 0);
+    assert.match(await answer.locator('.markdown').innerText(), /\b39\b/);
+    await shot('chat-light');
+    await setThinking(page, false);
+  }],
+
+  ['an answer can be copied and asked for again', async ({ page, copied }) => {
+    const answer = page.getByTestId('answer').first();
+    const said = (await answer.locator('.markdown').innerText()).trim();
+    await answer.getByRole('button', { name: 'Copy: answer' }).click();
+    await until('the answer is on the clipboard', async () => (await copied()).trim() === said);
+    await answer.getByRole('button', { name: 'Retry' }).click();
+    const again = page.getByTestId('answer').first();
+    await finished(again);
+    assert.equal(await page.getByTestId('answer').count(), 1, 'what followed is dropped');
+    assert.match(await again.locator('.markdown').innerText(), /\b49\b/);
+  }],
+
+  ['Stop ends a long answer, and the engine stops working on it', async ({ page, shot }) => {
+    await page.getByRole('button', { name: 'New chat' }).click();
+    const answer = await ask(page, `Repeat this text:\n\n${longText}`);
+    await page.getByTestId('stop').waitFor();
+    await until('text is coming', async () => (await answer.locator('.markdown').innerText()).length > 40, 60_000);
+    await goTo(page, 'Overview');
+    await page.getByTestId('request').waitFor();
+    await shot('overview-busy-light');
+    await goTo(page, 'Chat');
+    await page.keyboard.press('Escape');
+    await finished(page.getByTestId('answer').last());
+    const stopped = (await page.getByTestId('answer').last().innerText());
+    assert.match(stopped, /Stopped\./);
+    assert.ok(stopped.length < longText.length, 'the answer is not complete');
+    await goTo(page, 'Overview');
+    await until('no request is left', async () => (await page.getByTestId('request').count()) === 0);
+    await ready(page);
+  }],
+
+  ['a request can be cancelled from Overview', async ({ page }) => {
+    await goTo(page, 'Chat');
+    await page.getByRole('button', { name: 'New chat' }).click();
+    await ask(page, `Repeat this text:\n\n${longText}`);
+    await goTo(page, 'Overview');
+    await page.getByTestId('request').getByRole('button', { name: 'Cancel' }).click();
+    await until('the request is gone', async () => (await page.getByTestId('request').count()) === 0);
+    await goTo(page, 'Chat');
+    await finished(page.getByTestId('answer').last());
+  }],
+
+  ['conversations survive a reload and can be deleted', async ({ page }) => {
+    const list = page.getByRole('list', { name: 'Conversations' }).getByRole('listitem');
+    const before = await list.count();
+    assert.ok(before >= 3, `${before} conversations`);
+    await page.reload();
+    await until('the list is back', async () => (await list.count()) === before);
+    await list.first().hover();
+    await list.first().getByRole('button', { name: /^Delete/ }).click();
+    await until('one fewer', async () => (await list.count()) === before - 1);
+  }],
+
+  ['the switch stops the engine; Chat offers to start it', async ({ page, shot }) => {
+    await goTo(page, 'Overview');
+    await page.getByRole('switch', { name: 'Stop the engine' }).click();
+    await until('the state line says Stopped', async () => (await text(page, 'state')) === 'Stopped');
+    await shot('overview-stopped-light');
+    await goTo(page, 'Chat');
+    const offer = page.getByRole('button', { name: /^Start / });
+    await offer.waitFor();
+    await shot('chat-stopped-light');
+    await offer.click();
+    await goTo(page, 'Overview');
+    await ready(page);
+  }],
+
+  ['the switch starts it again', async ({ page }) => {
+    await page.getByRole('switch', { name: 'Stop the engine' }).click();
+    await page.getByRole('switch', { name: 'Start the engine' }).click();
+    await ready(page);
+    await goTo(page, 'Chat');
+    const answer = await ask(page, 'What is 76 - 27?');
+    await finished(answer);
+    assert.match(await answer.locator('.markdown').innerText(), /\b49\b/);
+  }],
+
+  ['the dark theme and a small window', async ({ page, shot }) => {
+    const sizes = { '': { width: 1100, height: 720 }, '-small': { width: 760, height: 560 } };
+    for (const [suffix, size] of Object.entries(sizes)) {
+      await page.setViewportSize(size);
+      for (const theme of ['dark', 'light']) {
+        await page.emulateMedia({ colorScheme: theme });
+        for (const name of ['Chat', 'Overview']) {
+          await goTo(page, name);
+          await page.mouse.move(1, 1);
+          const wider = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+          assert.ok(wider <= 0, `${name} at ${size.width} px is ${wider} px too wide`);
+          await shot(`${name.toLowerCase()}${suffix}-${theme}`);
+        }
+      }
+    }
+    await page.setViewportSize(sizes['']);
+  }],
+
+  ['the page says when the connection is lost', async ({ page, server, shot }) => {
+    if (!server.kill) return 'the server is not ours to end';
+    await server.kill();
+    await page.getByText('Connection lost.').waitFor();
+    await page.getByRole('button', { name: 'Try now' }).waitFor();
+    assert.equal(await page.getByRole('switch', { name: /the engine/ }).isDisabled(), true);
+    await shot('connection-lost-light');
+  }],
+];
