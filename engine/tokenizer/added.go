@@ -1,0 +1,136 @@
+package tokenizer
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// addedToken is an entry of added_tokens, with the file's keys.
+type addedToken struct {
+	ID         int32  `json:"id"`
+	Content    string `json:"content"`
+	SingleWord bool   `json:"single_word"` // only between non-word characters
+	Lstrip     bool   `json:"lstrip"`      // takes the spaces before it too
+	Rstrip     bool   `json:"rstrip"`      // takes the spaces after it too
+	Normalized bool   `json:"normalized"`  // matched in normalized text
+	Special    bool   `json:"special"`
+}
+
+// addedTokens finds added tokens in text: leftmost first, longest at one place.
+// It is a byte trie; node 0 is the root.
+type addedTokens struct {
+	tokens []addedToken
+	root   [256]int32 // node after the first byte, 0 for none
+	nodes  []trieNode
+}
+
+type trieNode struct {
+	next  map[byte]int32
+	token int32 // index into tokens plus 1, 0 for none
+}
+
+// add makes token match content, which is not empty. A later token with the
+// same content replaces an earlier one.
+func (a *addedTokens) add(content string, token addedToken) {
+	if len(a.nodes) == 0 {
+		a.nodes = append(a.nodes, trieNode{})
+	}
+	a.tokens = append(a.tokens, token)
+	node := a.root[content[0]]
+	if node == 0 {
+		node = a.newNode()
+		a.root[content[0]] = node
+	}
+	for i := 1; i < len(content); i++ {
+		next := a.nodes[node].next[content[i]]
+		if next == 0 {
+			next = a.newNode()
+			if a.nodes[node].next == nil {
+				a.nodes[node].next = make(map[byte]int32)
+			}
+			a.nodes[node].next[content[i]] = next
+		}
+		node = next
+	}
+	a.nodes[node].token = int32(len(a.tokens))
+}
+
+func (a *addedTokens) newNode() int32 {
+	a.nodes = append(a.nodes, trieNode{})
+	return int32(len(a.nodes) - 1)
+}
+
+// find returns the first match at or after from as a byte range of text; token
+// is nil if there is none.
+func (a *addedTokens) find(text string, from int) (start, end int, token *addedToken) {
+	if len(a.tokens) == 0 {
+		return 0, 0, nil
+	}
+	for i := from; i < len(text); i++ {
+		node := a.root[text[i]]
+		if node == 0 {
+			continue
+		}
+		for j := i + 1; ; j++ {
+			if n := a.nodes[node].token; n != 0 {
+				end, token = j, &a.tokens[n-1]
+			}
+			if j == len(text) {
+				break
+			}
+			if node = a.nodes[node].next[text[j]]; node == 0 {
+				break
+			}
+		}
+		if token != nil {
+			return i, end, token
+		}
+	}
+	return 0, 0, nil
+}
+
+// splitAdded appends the ids of the added tokens in text and hands what lies
+// between them to plain.
+func (e *encoder) splitAdded(set *addedTokens, text string, plain func(*encoder, string)) {
+	done := 0 // text before it has been handled
+	for from := 0; ; {
+		start, end, token := set.find(text, from)
+		if token == nil {
+			break
+		}
+		from = end
+		if token.SingleWord && (endsInWord(text[:start]) || startsInWord(text[end:])) {
+			continue
+		}
+		if token.Lstrip {
+			start = max(done, len(strings.TrimRightFunc(text[:start], unicode.IsSpace)))
+		}
+		if token.Rstrip {
+			end = len(text) - len(strings.TrimLeftFunc(text[end:], unicode.IsSpace))
+		}
+		if done < start {
+			plain(e, text[done:start])
+		}
+		e.ids = append(e.ids, token.ID)
+		done = end
+	}
+	if done < len(text) {
+		plain(e, text[done:])
+	}
+}
+
+func endsInWord(s string) bool {
+	r, size := utf8.DecodeLastRuneInString(s)
+	return size > 0 && isWord(r)
+}
+
+func startsInWord(s string) bool {
+	r, size := utf8.DecodeRuneInString(s)
+	return size > 0 && isWord(r)
+}
+
+// isWord is \w as Rust's regex crate and UTS 18 define it.
+func isWord(r rune) bool {
+	return unicode.In(r, unicode.L, unicode.M, unicode.Nd, unicode.Nl, unicode.Pc, unicode.Other_Alphabetic, unicode.Join_Control)
+}

@@ -1,0 +1,220 @@
+package tokenizer
+
+import (
+	"hash/maphash"
+	"strings"
+	"sync/atomic"
+)
+
+// Byte-pair encoding of one word: its bytes are the first symbols, then the pair
+// of neighbours with the lowest rank, the leftmost of equals, becomes one symbol,
+// until no pair has a rank.
+//
+// Symbols are a linked list in an array and candidate pairs a heap, so a word of
+// n bytes takes O(n log n), also if it is a megabyte without a space. Words that
+// come again come from a cache.
+
+// bpe is the model part of the file; see model in config.go.
+type bpe struct {
+	byteID       [256]int32 // id of each single byte, -1 for none
+	merges       map[uint64]merged
+	ignoreMerges bool // a whole word in the vocabulary is not taken apart
+	unknownID    int32
+	hasUnknown   bool // bytes without an id become unknownID; else they vanish
+	fuseUnknown  bool // a run of them becomes one
+	cache        wordCache
+}
+
+// merged is what a pair becomes.
+type merged struct {
+	rank, id int32
+}
+
+func pairKey(left, right int32) uint64 { return uint64(uint32(left))<<32 | uint64(uint32(right)) }
+
+// symbol is a list node; it covers the bytes from its index to end, about.
+type symbol struct {
+	id         int32 // -1 once merged into its left neighbour
+	prev, next int32 // index, -1 at the ends
+	end        int32 // index after the last symbol it was made of
+}
+
+// encodeWord appends the ids of word, which is not empty.
+func (e *encoder) encodeWord(word string) {
+	m := &e.model
+	if ids, ok := m.cache.get(word); ok {
+		e.ids = append(e.ids, ids...)
+		return
+	}
+	start := len(e.ids)
+	e.ids = e.appendBPE(e.ids, word)
+	m.cache.put(word, e.ids[start:])
+}
+
+func (e *encoder) appendBPE(dst []int32, word string) []int32 {
+	m := &e.model
+	if m.ignoreMerges {
+		e.spelled = appendSpelled(e.spelled[:0], word)
+		if id, ok := e.vocab[string(e.spelled)]; ok && !e.pieces.added(id) {
+			return append(dst, id)
+		}
+	}
+	e.symbols = m.appendSymbols(e.symbols[:0], word)
+	symbols := e.symbols
+	e.queue = e.queue[:0]
+	for i := range len(symbols) - 1 {
+		e.pushPair(int32(i))
+	}
+	for len(e.queue) > 0 {
+		c := e.queue.pop()
+		left := &symbols[c.at()]
+		// A pair is named by the bytes it covers: symbols only grow, so another
+		// pair at the same place reaches further, and a stale one is told by that.
+		if left.id < 0 || left.next < 0 || symbols[left.next].end != c.end {
+			continue
+		}
+		right := &symbols[left.next]
+		left.id, left.end, left.next = c.id, right.end, right.next
+		right.id = -1
+		if left.next >= 0 {
+			symbols[left.next].prev = c.at()
+			e.pushPair(c.at())
+		}
+		if left.prev >= 0 {
+			e.pushPair(left.prev)
+		}
+	}
+	for i := int32(0); i >= 0 && len(symbols) > 0; i = symbols[i].next {
+		dst = append(dst, symbols[i].id)
+	}
+	return dst
+}
+
+// appendSymbols appends the single-byte symbols of word.
+func (m *bpe) appendSymbols(symbols []symbol, word string) []symbol {
+	fusing := false
+	for i := range len(word) {
+		id := m.byteID[word[i]]
+		if id < 0 {
+			if !m.hasUnknown || fusing && m.fuseUnknown {
+				continue
+			}
+			fusing, id = true, m.unknownID
+		} else {
+			fusing = false
+		}
+		n := int32(len(symbols))
+		symbols = append(symbols, symbol{id: id, prev: n - 1, next: n + 1, end: n + 1})
+	}
+	if len(symbols) > 0 {
+		symbols[len(symbols)-1].next = -1
+	}
+	return symbols
+}
+
+// pushPair queues the symbol at index left with its right neighbour, if they
+// have a rank.
+func (e *encoder) pushPair(left int32) {
+	right := e.symbols[left].next
+	if m, ok := e.model.merges[pairKey(e.symbols[left].id, e.symbols[right].id)]; ok {
+		e.queue.push(candidate{uint64(uint32(m.rank))<<32 | uint64(uint32(left)), m.id, e.symbols[right].end})
+	}
+}
+
+// candidate is a pair that can be merged.
+type candidate struct {
+	order uint64 // rank, then index of the left symbol
+	id    int32  // what it becomes
+	end   int32  // end of the right symbol when it was queued
+}
+
+func (c candidate) at() int32 { return int32(uint32(c.order)) }
+
+// mergeQueue is a binary heap, the smallest order first. container/heap would
+// box every element.
+type mergeQueue []candidate
+
+func (q *mergeQueue) push(c candidate) {
+	h := append(*q, c)
+	i := len(h) - 1
+	for i > 0 {
+		parent := (i - 1) / 2
+		if h[parent].order <= c.order {
+			break
+		}
+		h[i] = h[parent]
+		i = parent
+	}
+	h[i] = c
+	*q = h
+}
+
+func (q *mergeQueue) pop() candidate {
+	h := *q
+	top, c := h[0], h[len(h)-1]
+	h = h[:len(h)-1]
+	*q = h
+	if len(h) == 0 {
+		return top
+	}
+	i := 0
+	for {
+		child := 2*i + 1
+		if child >= len(h) {
+			break
+		}
+		if child+1 < len(h) && h[child+1].order < h[child].order {
+			child++
+		}
+		if c.order <= h[child].order {
+			break
+		}
+		h[i] = h[child]
+		i = child
+	}
+	h[i] = c
+	return top
+}
+
+// wordCache remembers the ids of short words. Each word has one place, given by
+// its hash; the newest word takes it. So it is bounded, needs no lock, and a
+// reader sees a whole entry or another one, never a torn one.
+type wordCache struct {
+	seed  maphash.Seed
+	slots []atomic.Pointer[cachedWord] // a power of two
+}
+
+type cachedWord struct {
+	word string
+	ids  []int32
+}
+
+const (
+	cacheSlots     = 1 << 15 // at about 100 bytes each: 3 MB when full
+	maxCachedBytes = 64
+)
+
+func newWordCache() wordCache {
+	return wordCache{maphash.MakeSeed(), make([]atomic.Pointer[cachedWord], cacheSlots)}
+}
+
+func (c *wordCache) slot(word string) *atomic.Pointer[cachedWord] {
+	return &c.slots[maphash.String(c.seed, word)&(cacheSlots-1)]
+}
+
+func (c *wordCache) get(word string) ([]int32, bool) {
+	if len(word) > maxCachedBytes {
+		return nil, false
+	}
+	if p := c.slot(word).Load(); p != nil && p.word == word {
+		return p.ids, true
+	}
+	return nil, false
+}
+
+func (c *wordCache) put(word string, ids []int32) {
+	if len(word) <= maxCachedBytes {
+		// Copies: the word is part of a prompt, the ids of a result.
+		c.slot(word).Store(&cachedWord{strings.Clone(word), append([]int32(nil), ids...)})
+	}
+}

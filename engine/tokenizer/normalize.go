@@ -1,0 +1,82 @@
+package tokenizer
+
+import (
+	"slices"
+	"strings"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// normalizeStep is one normalizer; the input is valid UTF-8, so is the output.
+type normalizeStep func(string) string
+
+// nfc composes, without the limit that x/text sets on a run of combining marks:
+// after 30 of them it inserts U+034F (Unicode's Stream-Safe Text Format), which
+// would change the text. Such text takes the long way.
+func nfc(s string) string {
+	if norm.NFC.IsNormalString(s) {
+		return s
+	}
+	out := norm.NFC.String(s)
+	if strings.Count(out, cgj) == strings.Count(s, cgj) {
+		return out
+	}
+	return composeAll(decomposeAll(s))
+}
+
+const cgj = "\u034f" // combining grapheme joiner
+
+// decomposeAll returns the canonical decomposition of s in canonical order.
+// Source: https://www.unicode.org/reports/tr15/
+func decomposeAll(s string) []rune {
+	runes := make([]rune, 0, len(s))
+	for _, r := range s {
+		runes = append(runes, []rune(norm.NFD.String(string(r)))...)
+	}
+	for from := 0; from < len(runes); from++ {
+		to := from
+		for to < len(runes) && combiningClass(runes[to]) != 0 {
+			to++
+		}
+		slices.SortStableFunc(runes[from:to], func(a, b rune) int {
+			return int(combiningClass(a)) - int(combiningClass(b))
+		})
+		from = to
+	}
+	return runes
+}
+
+// composeAll composes a canonical decomposition: each character joins the last
+// starter unless one of its own or a higher class stands between them.
+func composeAll(runes []rune) string {
+	out := make([]rune, 0, len(runes))
+	starter, last := -1, uint8(0) // index in out; class of the last rune in out
+	for _, r := range runes {
+		class := combiningClass(r)
+		if starter >= 0 && (starter == len(out)-1 || last != 0 && last < class) {
+			if c, ok := compose(out[starter], r); ok {
+				out[starter] = c
+				continue
+			}
+		}
+		if class == 0 {
+			starter = len(out)
+		}
+		last = class
+		out = append(out, r)
+	}
+	return string(out)
+}
+
+func combiningClass(r rune) uint8 {
+	if r < 0x300 { // the first combining mark
+		return 0
+	}
+	return norm.NFC.PropertiesString(string(r)).CCC()
+}
+
+// compose returns the primary composite of a and b.
+func compose(a, b rune) (rune, bool) {
+	pair := []rune(norm.NFC.String(string([]rune{a, b})))
+	return pair[0], len(pair) == 1
+}

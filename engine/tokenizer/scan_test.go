@@ -1,0 +1,91 @@
+package tokenizer
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// words returns the pieces of text by the scanner, and by regexp2.
+func words(s scanner, find finder, text string) (scanned, matched []string) {
+	for i := 0; i < len(text); {
+		end := s.next(text, i)
+		scanned = append(scanned, text[i:end])
+		i = end
+	}
+	for _, m := range find(nil, text) {
+		matched = append(matched, text[m.from:m.to])
+	}
+	return scanned, matched
+}
+
+func findAll(t testing.TB) map[string]finder {
+	finders := make(map[string]finder)
+	for pattern := range knownPatterns {
+		find, err := findRegex(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		finders[pattern] = find
+	}
+	return finders
+}
+
+func checkScanners(t *testing.T, finders map[string]finder, text string) {
+	t.Helper()
+	// .NET's (?i:'s) does not match a long s; that of the reference does, and so
+	// does the scanner (testdata/vectors_*.json have it).
+	if strings.Contains(text, "'\u017f") {
+		return
+	}
+	for pattern, s := range knownPatterns {
+		if scanned, matched := words(s, finders[pattern], text); !slices.Equal(scanned, matched) {
+			t.Fatalf("%s\n%q is cut\n into %q\n not  %q", pattern, text, scanned, matched)
+		}
+	}
+}
+
+// Every short text over an alphabet with one character of each kind that the
+// expression tells apart.
+func TestScannersEqualRegexShort(t *testing.T) {
+	finders := findAll(t)
+	alphabet := []string{"'", "s", "L", "é", "\u0301", "1", "\n", "\r", " ", "\u00a0", "!"}
+	var all func(text string, depth int)
+	all = func(text string, depth int) {
+		checkScanners(t, finders, text)
+		if depth > 0 {
+			for _, c := range alphabet {
+				all(text+c, depth-1)
+			}
+		}
+	}
+	all("", 4)
+}
+
+// Random longer texts, with all contractions and characters from everywhere.
+func TestScannersEqualRegexRandom(t *testing.T) {
+	finders := findAll(t)
+	pieces := strings.Split("'s|'T|'re|'VE|'m|'ll|'D|'|a|Hello|ß|\u0301|हिन्दी|日本|12345|½|\n|\r\n|\n\n| |   |\t|\u2003|\u0085|\u200d|!|...|🙂|\x00|\ufffd", "|")
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 3000 {
+		var b strings.Builder
+		for range random.IntN(20) {
+			if random.IntN(8) == 0 {
+				r := rune(random.IntN(0x3000))
+				if random.IntN(2) == 0 {
+					r = rune(random.IntN(0x20000))
+				}
+				b.WriteRune(r) // a surrogate becomes U+FFFD
+			}
+			b.WriteString(pieces[random.IntN(len(pieces))])
+		}
+		checkScanners(t, finders, b.String())
+	}
+}
+
+func FuzzScanners(f *testing.F) {
+	finders := findAll(f)
+	f.Add("I'LL say: 1,234 \u0301a\n \r\n  x")
+	f.Fuzz(func(t *testing.T, text string) { checkScanners(t, finders, toValidUTF8(text)) })
+}

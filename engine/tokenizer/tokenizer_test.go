@@ -1,0 +1,283 @@
+package tokenizer
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"unicode/utf8"
+)
+
+// The bundled demo model's tokenizer: Qwen3.5's pipeline with 2,093 tokens.
+const demoPath = "../../app/demo/model/tokenizer.json"
+
+var loadDemo = sync.OnceValues(func() (*Tokenizer, error) { return Load(demoPath) })
+
+func demo(t testing.TB) *Tokenizer {
+	t.Helper()
+	tok, err := loadDemo()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tok
+}
+
+// The demo model's vectors and chat prompts, by Hugging Face tokenizers.
+func TestDemo(t *testing.T) {
+	for _, path := range []string{"testdata/demo_vectors.json", "testdata/demo_prompts.json"} {
+		var vectors []vector
+		readJSON(t, path, &vectors)
+		checkVectors(t, demo(t), vectors)
+	}
+}
+
+func TestLookups(t *testing.T) {
+	tok := demo(t)
+	if got := tok.VocabSize(); got != 2093 {
+		t.Errorf("VocabSize = %d, expected 2093", got)
+	}
+	end, ok := tok.TokenID("<|im_end|>")
+	if !ok || end != 2086 || !tok.IsSpecial(end) || string(tok.TokenBytes(end)) != "<|im_end|>" {
+		t.Errorf("<|im_end|> is %d, %v, special %v, bytes %q", end, ok, tok.IsSpecial(end), tok.TokenBytes(end))
+	}
+	think, ok := tok.TokenID("<think>")
+	if !ok || think != 2087 || tok.IsSpecial(think) {
+		t.Errorf("<think> is %d, %v, special %v", think, ok, tok.IsSpecial(think))
+	}
+	if space, ok := tok.TokenID("Ġ"); !ok || string(tok.TokenBytes(space)) != " " {
+		t.Errorf("Ġ is %d, %v, bytes %q", space, ok, tok.TokenBytes(space))
+	}
+	for _, id := range []int32{-1, 2093, 1 << 30} {
+		if tok.TokenBytes(id) != nil || tok.IsSpecial(id) || tok.Decode([]int32{id}, false) != "" {
+			t.Errorf("id %d is outside the vocabulary but has a meaning", id)
+		}
+	}
+	if _, ok := tok.TokenID("no such token"); ok {
+		t.Error("found a token that is not there")
+	}
+	if got := tok.AppendEncode([]int32{7}, "", EncodeOptions{}); !slices.Equal(got, []int32{7}) {
+		t.Errorf("appending nothing gave %v", got)
+	}
+}
+
+// One U+FFFD for each maximal subpart; the expected values are those of the
+// Unicode Standard, table 3-8 and following.
+func TestInvalidUTF8(t *testing.T) {
+	tok := demo(t)
+	for in, want := range map[string]string{
+		"ok":                                        "ok",
+		"a\xffb":                                    "a\ufffdb",
+		"\xc0\xaf\xe0\x80\xbf\xf0":                  "\ufffd\ufffd\ufffd\ufffd\ufffd\ufffd",
+		"\xed\xa0\x80\xed\xbf\xbfA":                 "\ufffd\ufffd\ufffd\ufffd\ufffd\ufffdA",
+		"\xf4\x91\x92\x93\xff\x41\x80\xbfB":         "\ufffd\ufffd\ufffd\ufffd\ufffdA\ufffd\ufffdB",
+		"\xe1\x80\xe2\xf0\x91\x92\xf1\xbfA":         "\ufffd\ufffd\ufffd\ufffdA",
+		"\xf0\x9f\x99":                              "\ufffd",
+		"\xf0\x9f\x99\xf0\x9f\x99\x82":              "\ufffd🙂",
+		"\ufffd stays \xe2\x82 one \xe2\x82\xac ok": "\ufffd stays \ufffd one € ok",
+	} {
+		if got := toValidUTF8(in); got != want {
+			t.Errorf("toValidUTF8(%q) = %q, expected %q", in, got, want)
+		}
+		if got := tok.Decode(tok.Encode(in, EncodeOptions{}), false); got != want {
+			t.Errorf("%q came back as %q, expected %q", in, got, want)
+		}
+	}
+}
+
+// byteIDs returns the ids of the single bytes of s.
+func byteIDs(t testing.TB, tok *Tokenizer, s string) []int32 {
+	t.Helper()
+	var ids []int32
+	for i := range len(s) {
+		id, ok := tok.TokenID(string(runeOfByte[s[i]]))
+		if !ok {
+			t.Fatalf("byte %#x has no id", s[i])
+		}
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+func TestStreamHoldsHalfCharacters(t *testing.T) {
+	tok := demo(t)
+	end, _ := tok.TokenID("<|im_end|>")
+	tests := []struct {
+		name  string
+		ids   []int32
+		want  []string // after each Add
+		close string
+	}{
+		{"emoji by bytes", byteIDs(t, tok, "a🙂b"), []string{"a", "", "", "", "🙂", "b"}, ""},
+		{"cut at the end", byteIDs(t, tok, "é€"[:4]), []string{"", "é", "", ""}, "\ufffd"},
+		{"broken inside", byteIDs(t, tok, "\xe2\x82a"), []string{"", "", "\ufffda"}, ""},
+		{"never a beginning", byteIDs(t, tok, "\x80\xff"), []string{"\ufffd", "\ufffd"}, ""},
+		{"special between halves", slices.Concat(byteIDs(t, tok, "\xc3"), []int32{end}, byteIDs(t, tok, "\xa9")), []string{"", "", "é"}, ""},
+	}
+	for _, tt := range tests {
+		s := tok.NewStream(true)
+		for i, id := range tt.ids {
+			if got := s.Add(id); got != tt.want[i] {
+				t.Errorf("%s: Add %d gave %q, expected %q", tt.name, i, got, tt.want[i])
+			}
+		}
+		if got := s.Close(); got != tt.close {
+			t.Errorf("%s: Close gave %q, expected %q", tt.name, got, tt.close)
+		}
+		if got := s.Close(); got != "" {
+			t.Errorf("%s: second Close gave %q", tt.name, got)
+		}
+	}
+}
+
+func TestConcurrentUse(t *testing.T) {
+	tok, err := Load(demoPath) // a cold cache
+	if err != nil {
+		t.Fatal(err)
+	}
+	var vectors []vector
+	readJSON(t, "testdata/demo_prompts.json", &vectors)
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() {
+			for _, v := range vectors {
+				if got := tok.Encode(v.Text, EncodeOptions{}); !slices.Equal(got, v.IDs) {
+					t.Errorf("Encode(%.40q…) differs when run beside others", v.Text)
+				}
+			}
+		})
+	}
+	group.Wait()
+}
+
+// small is a tokenizer.json with the 256 bytes, "ab" and parts of one's choice.
+func small(parts string) string {
+	var vocab []string
+	for b, r := range runeOfByte {
+		vocab = append(vocab, fmt.Sprintf("%q:%d", string(r), b))
+	}
+	if parts != "" {
+		parts = "," + parts
+	}
+	if !strings.Contains(parts, "pre_tokenizer") {
+		parts += `,"pre_tokenizer":{"type":"ByteLevel","add_prefix_space":false}`
+	}
+	if strings.Contains(parts, `"model"`) {
+		return "{" + parts[1:] + "}"
+	}
+	return `{"model":{"type":"BPE","vocab":{` + strings.Join(vocab, ",") + `,"ab":256},"merges":["a b"]}` + parts + `}`
+}
+
+func TestParseRefuses(t *testing.T) {
+	model := func(fields string) string { return `"model":{"type":"BPE",` + fields + `}` }
+	tests := []struct{ name, json, want string }{
+		{"not JSON", "x", "not a tokenizer.json"},
+		{"empty", "{}", `type "" is not supported`},
+		{"Unigram", `{"model":{"type":"Unigram","vocab":[["a",-1.5]]}}`, `"Unigram" is not supported`},
+		{"WordPiece", `{"model":{"type":"WordPiece","vocab":{"a":0}}}`, `"WordPiece" is not supported`},
+		{"no vocab", small(model(`"merges":[]`)), "vocab"},
+		{"empty vocab", small(model(`"vocab":{},"merges":[]`)), "vocab is empty"},
+		{"merge of unknown", small(model(`"vocab":{"a":0,"b":1},"merges":["a b"]`)), `merge 0: vocab must hold "a", "b" and "ab"`},
+		{"merge of one", small(model(`"vocab":{"a":0},"merges":["a"]`)), "two tokens"},
+		{"merge of three", small(model(`"vocab":{"a":0},"merges":[["a","b","c"]]`)), "two tokens"},
+		{"id twice", small(model(`"vocab":{"a":0,"b":0},"merges":[]`)), "id 0 for both"},
+		{"negative id", small(model(`"vocab":{"a":-1},"merges":[]`)), "negative id -1"},
+		{"huge id", small(model(`"vocab":{"a":2000000000},"merges":[]`)), "too high"},
+		{"byte_fallback", small(model(`"byte_fallback":true,"vocab":{"a":0},"merges":[]`)), "byte_fallback"},
+		{"suffix", small(model(`"end_of_word_suffix":"</w>","vocab":{"a":0},"merges":[]`)), "end_of_word_suffix"},
+		{"unknown unk_token", small(model(`"unk_token":"?","vocab":{"a":0},"merges":[]`)), "unk_token"},
+		{"no ByteLevel", small(`"pre_tokenizer":null`), "no ByteLevel"},
+		{"ByteLevel first", small(`"pre_tokenizer":{"type":"Sequence","pretokenizers":[{"type":"ByteLevel"},{"type":"Digits"}]}`), "must be the last"},
+		{"Metaspace", small(`"pre_tokenizer":{"type":"Metaspace"}`), `"Metaspace" is not supported`},
+		{"bad regex", small(`"pre_tokenizer":{"type":"Split","pattern":{"Regex":"("},"behavior":"Isolated"}`), "regular expression"},
+		{"empty pattern", small(`"pre_tokenizer":{"type":"Split","pattern":{"String":""},"behavior":"Isolated"}`), "must have a String"},
+		{"bad behavior", small(`"pre_tokenizer":{"type":"Split","pattern":{"String":"a"},"behavior":"Cut"}`), `"Cut" is unknown`},
+		{"Lowercase", small(`"normalizer":{"type":"Lowercase"}`), `"Lowercase" is not supported`},
+		{"Bert", small(`"post_processor":{"type":"BertProcessing"}`), `"BertProcessing" is not supported`},
+		{"template without text", small(`"post_processor":{"type":"TemplateProcessing","single":[]}`), "0 places"},
+		{"template of unknown", small(`"post_processor":{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"x"}},{"Sequence":{"id":"A"}}]}`), `lacks "x"`},
+		{"template id", small(`"post_processor":{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"x"}},{"Sequence":{"id":"A"}}],"special_tokens":{"x":{"ids":[999]}}}`), "id 999"},
+		{"Fuse", small(`"decoder":{"type":"Fuse"}`), `"Fuse" is not supported`},
+		{"added token's id taken", small(`"added_tokens":[{"id":5,"content":"<x>"}]`), "belongs to"},
+	}
+	for _, tt := range tests {
+		_, err := Parse([]byte(tt.json))
+		if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: got error %v, expected one with %q", tt.name, err, tt.want)
+		}
+	}
+}
+
+// What the reference vectors cannot show, because it is meant to differ there.
+func TestAddedTokenKeepsItsText(t *testing.T) {
+	// "é" is how byte-level BPE spells the byte 0xe9.
+	tok, err := Parse([]byte(small(`"added_tokens":[{"id":300,"content":"<é>"},{"id":301,"content":"｜Ġ｜"}]`)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const text = "a<é>b｜Ġ｜"
+	ids := tok.Encode(text, EncodeOptions{})
+	if want := []int32{'a', 300, 'b', 301}; !slices.Equal(ids, want) {
+		t.Errorf("ids = %v, expected %v", ids, want)
+	}
+	if got := tok.Decode(ids, false); got != text {
+		t.Errorf("%v decode to %q, expected %q", ids, got, text)
+	}
+}
+
+// A megabyte without a space, in the worst order for the heap, in linear memory
+// and n log n time.
+func TestLongWord(t *testing.T) {
+	tok := demo(t)
+	for _, unit := range []string{"a", "the", "thx🙂", "\u0301"} {
+		text := strings.Repeat(unit, 1<<20/len(unit))
+		if got := tok.Decode(tok.Encode(text, EncodeOptions{}), false); got != nfc(text) {
+			t.Errorf("1 MiB of %q came back as %d bytes, expected %d", unit, len(got), len(text))
+		}
+	}
+}
+
+// FuzzParse: any bytes give an error or a tokenizer that works.
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(small(`"added_tokens":[{"id":300,"content":"<x>","lstrip":true,"normalized":true}],"normalizer":{"type":"NFC"}`)))
+	f.Add([]byte(small(`"pre_tokenizer":{"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"Regex":"\\s+"},"behavior":"MergedWithNext","invert":true},{"type":"Digits"},{"type":"ByteLevel"}]}`)))
+	f.Add([]byte(`{"model":{"type":"BPE","unk_token":"a","vocab":{"a":0},"merges":[]},"pre_tokenizer":{"type":"ByteLevel"}}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		tok, err := Parse(data)
+		if err != nil {
+			return
+		}
+		ids := tok.Encode("aab 12\r\n <x> e\u0301", EncodeOptions{AddSpecial: true})
+		for _, id := range ids {
+			if tok.TokenBytes(id) == nil || int(id) >= tok.VocabSize() {
+				t.Fatalf("encoding gave id %d, which is not in the vocabulary", id)
+			}
+		}
+		if got := tok.Decode(ids, false); !utf8.ValidString(got) || got != streamed(tok, ids, false) {
+			t.Fatalf("decoded %q, streamed %q", got, streamed(tok, ids, false))
+		}
+	})
+}
+
+// FuzzRoundTrip: text comes back in NFC, streamed or not.
+func FuzzRoundTrip(f *testing.F) {
+	f.Add("It's 2024; don't   panic.\n\n\tTabs\r\n")
+	f.Add("e\u0301 🙂 \u1100\u1161\u11a8 हिन्दी 'ſ")
+	f.Add("\xff\xe2\x82 a\u0301\u0323" + strings.Repeat("\u0301", 40))
+	f.Fuzz(func(t *testing.T, text string) {
+		tok := demo(t)
+		ids := tok.Encode(text, EncodeOptions{})
+		for _, id := range ids {
+			if id >= 2084 { // an added token: what lies around it is not normalized with it
+				return
+			}
+		}
+		want := nfc(toValidUTF8(text))
+		if got := tok.Decode(ids, false); got != want {
+			t.Fatalf("%q came back as %q, expected %q", text, got, want)
+		}
+		if got := streamed(tok, ids, false); got != want {
+			t.Fatalf("%q was streamed as %q, expected %q", text, got, want)
+		}
+	})
+}

@@ -1,0 +1,97 @@
+package tokenizer
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+const replacement = "\uFFFD"
+
+// Bad UTF-8 becomes one U+FFFD for each maximal subpart: the longest beginning
+// of a well-formed character, or else a single byte. Python's errors="replace"
+// and Rust's from_utf8_lossy do the same; Go's own conversions do not.
+// Source: The Unicode Standard, section 3.9, "U+FFFD Substitution of Maximal
+// Subparts".
+
+// subpart returns the length of the maximal subpart at the start of b, which is
+// not empty and does not start with a well-formed character, and whether b ends
+// there, so that further bytes could complete the character.
+func subpart[T string | []byte](b T) (n int, open bool) {
+	lead := b[0]
+	lo, hi := byte(0x80), byte(0xbf) // bounds of the second byte
+	need := 0                        // bytes after the lead
+	switch {
+	case lead >= 0xc2 && lead <= 0xdf:
+		need = 1
+	case lead >= 0xe0 && lead <= 0xef:
+		need = 2
+		if lead == 0xe0 {
+			lo = 0xa0
+		} else if lead == 0xed {
+			hi = 0x9f
+		}
+	case lead >= 0xf0 && lead <= 0xf4:
+		need = 3
+		if lead == 0xf0 {
+			lo = 0x90
+		} else if lead == 0xf4 {
+			hi = 0x8f
+		}
+	default:
+		return 1, false
+	}
+	for n = 1; n <= need; n++ {
+		if n == len(b) {
+			return n, true
+		}
+		if b[n] < lo || b[n] > hi {
+			return n, false
+		}
+		lo, hi = 0x80, 0xbf
+	}
+	return n, false
+}
+
+// toValidUTF8 returns s with its bad parts replaced; s itself if there are none.
+func toValidUTF8(s string) string {
+	if utf8.ValidString(s) {
+		return s
+	}
+	var b strings.Builder
+	b.Grow(len(s) + 8)
+	for len(s) > 0 {
+		if r, size := utf8.DecodeRuneInString(s); r != utf8.RuneError || size > 1 {
+			b.WriteString(s[:size])
+			s = s[size:]
+			continue
+		}
+		n, _ := subpart(s)
+		b.WriteString(replacement)
+		s = s[n:]
+	}
+	return b.String()
+}
+
+// appendCertain appends the text of b up to an unfinished character at its end,
+// and returns that rest of b.
+func appendCertain(dst, b []byte) (text, rest []byte) {
+	for len(b) > 0 {
+		if b[0] < utf8.RuneSelf {
+			dst = append(dst, b[0])
+			b = b[1:]
+			continue
+		}
+		if r, size := utf8.DecodeRune(b); r != utf8.RuneError || size > 1 {
+			dst = append(dst, b[:size]...)
+			b = b[size:]
+			continue
+		}
+		n, open := subpart(b)
+		if open {
+			return dst, b
+		}
+		dst = append(dst, replacement...)
+		b = b[n:]
+	}
+	return dst, nil
+}
