@@ -1,0 +1,109 @@
+package check
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// TestSetup runs build/setup on a made-up machine: a PATH of harmless tools, a package manager that
+// only writes down its arguments, and a user id. It looks at what is said, in which order, and that
+// nothing is installed where it must not be.
+func TestSetup(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the made-up machine is a Linux one")
+	}
+	cases := []struct {
+		name      string
+		args      string
+		user      string   // what `id -u` prints
+		installed []string // commands that the machine has besides the usual ones
+		fails     bool
+		says      []string // parts of the output, in this order
+		apt       string   // arguments of the last apt-get call, "" for none
+	}{
+		{name: "nothing missing", args: "core", user: "1000", installed: []string{"cc"}},
+		{name: "root", args: "core", user: "0",
+			says: []string{"missing on this machine", "C compiler for the CPU kernels", "installing with apt: gcc"},
+			apt:  "install -qq -y --no-install-recommends gcc libc6-dev", fails: true}, // it installed nothing, and notices
+		{name: "neither root nor sudo", args: "core", user: "1000", fails: true,
+			says: []string{"needs root", "sudo apt-get update && sudo apt-get install -y --no-install-recommends gcc libc6-dev", "still missing"}},
+		{name: "sudo without a password", args: "core", user: "1000", installed: []string{"sudo"}, fails: true,
+			says: []string{"installing with apt: gcc"}, apt: "install -qq -y --no-install-recommends gcc libc6-dev"},
+		{name: "unknown component", args: "cores", user: "0", fails: true, says: []string{"unknown component cores"}},
+		{name: "no component", args: "", user: "0", fails: true, says: []string{"build/setup COMPONENT"}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			path := machine(t, c.user, c.installed)
+			script, err := filepath.Abs("../setup")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := os.ReadFile(script); err != nil { // so that the test cache knows the script
+				t.Fatal(err)
+			}
+			command := exec.Command(filepath.Join(path, "bash"), append([]string{script}, strings.Fields(c.args)...)...)
+			command.Env = []string{"PATH=" + path, "CI=true", "LOG=" + filepath.Join(path, "log"), "TMPDIR=" + t.TempDir()}
+			out, err := command.CombinedOutput()
+			if failed := err != nil; failed != c.fails || err != nil && !errors.As(err, new(*exec.ExitError)) {
+				t.Errorf("error %v, want failure: %v", err, c.fails)
+			}
+			rest := string(out)
+			for _, part := range c.says {
+				_, after, found := strings.Cut(rest, part)
+				if !found {
+					t.Errorf("said:\n%s\nwant %q at its place in %q", out, part, c.says)
+				}
+				rest = after
+			}
+			if len(c.says) == 0 && len(out) > 0 {
+				t.Errorf("said:\n%s\nwant silence", out)
+			}
+			log, _ := os.ReadFile(filepath.Join(path, "log")) // absent when apt-get was not called
+			if last := lastLine(string(log)); !strings.HasSuffix(last, c.apt) || c.apt == "" && last != "" {
+				t.Errorf("apt-get was called with %q, want %q", last, c.apt)
+			}
+		})
+	}
+}
+
+// machine makes a folder to be the whole PATH. cc and the like are there only if asked for.
+func machine(t *testing.T, user string, installed []string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, tool := range []string{"bash", "env", "sed", "tr", "sort", "cut", "dirname", "mktemp", "tail", "head", "rm", "cat"} {
+		real, err := exec.LookPath(tool)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(real, filepath.Join(dir, tool)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stubs := map[string]string{
+		"go":      "exit 0",
+		"uname":   "echo Linux",
+		"id":      "echo " + user,
+		"apt-get": `echo "$@" >>"$LOG"`,
+	}
+	for _, name := range installed {
+		stubs[name] = `[ "$1" = -n ] && shift; exec "$@"` // sudo's behaviour; the others are only looked for
+	}
+	stubs["true"] = "exit 0"
+	for name, body := range stubs {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!"+filepath.Join(dir, "bash")+"\n"+body+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func lastLine(text string) string {
+	all := strings.Split(strings.TrimSpace(text), "\n")
+	return all[len(all)-1]
+}
