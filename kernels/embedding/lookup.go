@@ -1,0 +1,109 @@
+package embedding
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"headroom/kernels"
+	"headroom/kernels/cpu"
+)
+
+// Lookup is out[m] = W[Tokens[m]], dequantized. A token outside the vocabulary gives a row of NaN: tokens may come from a
+// sampler on the device.
+//
+// Tokens is int32 [M, 1], W one matrix [V, H] of any format, Out float32 [M, H].
+type Lookup struct {
+	Tokens kernels.Tensor
+	W      *kernels.Weight
+	Out    kernels.Tensor
+}
+
+// Name implements kernels.Op.
+func (o *Lookup) Name() string { return "lookup" }
+
+// Check implements kernels.Op.
+func (o *Lookup) Check() error {
+	if o.W == nil {
+		return errors.New("weight: got none")
+	}
+	if err := o.W.Check(); err != nil {
+		return err
+	}
+	if o.W.Experts != 1 {
+		return fmt.Errorf("weight: got %d matrices, expected one", o.W.Experts)
+	}
+	return errors.Join(
+		kernels.CheckShape("tokens", o.Tokens, kernels.I32, -1, 1),
+		kernels.CheckShape("out", o.Out, kernels.F32, o.Tokens.Rows, o.W.K))
+}
+
+// Reference implements kernels.Op.
+func (o *Lookup) Reference() { o.rows(0, o.Tokens.Rows) }
+
+// rows is the specification, and what runs in builds without cgo.
+func (o *Lookup) rows(from, to int) {
+	for r := from; r < to; r++ {
+		out := o.Out.Row(r)
+		if token := o.token(r); token >= 0 {
+			o.W.DequantizeRow(out, token)
+			continue
+		}
+		for i := range out {
+			out[i] = float32(math.NaN())
+		}
+	}
+}
+
+// token is row r's token, or -1 if there is no such token.
+func (o *Lookup) token(r int) int {
+	if t := o.Tokens.RowRange(r, r+1).Int32s()[0]; int(t) < o.W.N {
+		return max(int(t), -1)
+	}
+	return -1
+}
+
+// CPU implements kernels.Op: rows are independent.
+func (o *Lookup) CPU(c *cpu.Context) {
+	c.Parallel(o, 0, o.Tokens.Rows, 1+32768/o.W.K)
+}
+
+// CPURange implements cpu.Task.
+func (o *Lookup) CPURange(_ *cpu.Context, _, _, from, to int) { o.rows(from, to) }
+
+func lookupCases() []kernels.Case {
+	var cases []kernels.Case
+	add := func(m, h, bits, group int, dtype kernels.DType) {
+		format := (&kernels.Weight{Bits: bits, Group: group, Data: kernels.Tensor{DType: dtype}}).Format()
+		cases = append(cases, kernels.Case{
+			Name:   fmt.Sprintf("lookup_%s_%s_m%d_h%d", format, dtype, m, h),
+			RelTol: 1.2e-7,
+			Why:    "one rounding of code*scale + bias; the scalar code rounds to float64 first",
+			Bytes:  int64(4 * m * h),
+			New: func(d kernels.Device, r *rand.Rand) (kernels.Op, []kernels.Tensor) {
+				o := &Lookup{
+					Tokens: kernels.NewTensor(d, kernels.I32, m, 1),
+					W:      kernels.RandomWeight(d, r, 1, 50, h, bits, group, dtype, 1),
+					Out:    kernels.NewTensor(d, kernels.F32, m, h+5).Columns(2, h+2),
+				}
+				for i := range o.Tokens.Int32s() {
+					o.Tokens.Int32s()[i] = int32(r.IntN(50))
+				}
+				o.Tokens.Int32s()[0] = 49 // the last row, where reading on would leave the matrix
+				return o, []kernels.Tensor{o.Out}
+			},
+		})
+	}
+	add(3, 37, 0, 0, kernels.F32)
+	add(1, 101, 0, 0, kernels.F16)
+	add(70, 1024, 0, 0, kernels.BF16)
+	for i, bits := range []int{2, 3, 4, 5, 6, 8} {
+		for j, group := range []int{32, 64, 128} {
+			dtype := []kernels.DType{kernels.F32, kernels.F16, kernels.BF16}[(i+j)%3]
+			add(1+2*i, 128*(1+j), bits, group, dtype)
+		}
+		add(2, 96, bits, 32, kernels.BF16)
+	}
+	return cases
+}

@@ -1,0 +1,60 @@
+package embedding
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+
+	"headroom/kernels"
+	"headroom/kernels/cpu"
+)
+
+// Rows is out[i] = x[Indices[i]]: the rows of a pass whose logits are wanted. The indices are the program's own, so Check
+// verifies them.
+//
+// X is float32 [M, N], Out float32 [len(Indices), N].
+type Rows struct {
+	X       kernels.Tensor
+	Indices []int32
+	Out     kernels.Tensor
+}
+
+// Name implements kernels.Op.
+func (o *Rows) Name() string { return "rows" }
+
+// Check implements kernels.Op.
+func (o *Rows) Check() error {
+	for i, r := range o.Indices {
+		if r < 0 || int(r) >= o.X.Rows {
+			return fmt.Errorf("index %d: got row %d, expected one of x's %d", i, r, o.X.Rows)
+		}
+	}
+	return errors.Join(
+		kernels.CheckShape("x", o.X, kernels.F32, -1, -1),
+		kernels.CheckShape("out", o.Out, kernels.F32, len(o.Indices), o.X.Cols))
+}
+
+// Reference implements kernels.Op.
+func (o *Rows) Reference() {
+	for i, r := range o.Indices {
+		copy(o.Out.Row(i), o.X.Row(int(r)))
+	}
+}
+
+// CPU implements kernels.Op: copying a few rows is not worth a second thread.
+func (o *Rows) CPU(*cpu.Context) { o.Reference() }
+
+func rowsCases() []kernels.Case {
+	return []kernels.Case{{
+		Name:  "rows_f32_m7_n100",
+		Bytes: 4 * 100 * 8,
+		New: func(d kernels.Device, r *rand.Rand) (kernels.Op, []kernels.Tensor) {
+			o := &Rows{
+				X:       kernels.RandomTensor(d, r, 7, 120, 1).Columns(3, 103),
+				Indices: []int32{6, 0, 3, 3},
+				Out:     kernels.NewTensor(d, kernels.F32, 4, 100),
+			}
+			return o, []kernels.Tensor{o.Out}
+		},
+	}}
+}

@@ -1,0 +1,158 @@
+package matmul
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"headroom/kernels"
+)
+
+// shape is a case: m rows times parts of n columns.
+type shape struct {
+	m, k    int
+	n       []int
+	experts int // 0: Linear
+	choices int // experts per row
+	perPair bool
+	bits    int
+	group   int
+	dtype   kernels.DType
+}
+
+func (s shape) name() string {
+	format := fmt.Sprintf("%d-bit_g%d_%s", s.bits, s.group, s.dtype)
+	if s.bits == 0 {
+		format = s.dtype.String()
+	}
+	if s.experts > 0 {
+		return fmt.Sprintf("experts_%s_m%d_k%d_n%d_top%d_of_%d_down_%t", format, s.m, s.k, s.n, s.choices, s.experts, s.perPair)
+	}
+	return fmt.Sprintf("linear_%s_m%d_k%d_n%d", format, s.m, s.k, s.n)
+}
+
+// Cases are this family's cases, for the tests, the benchmark and the selftest.
+func Cases() []kernels.Case {
+	shapes := []shape{
+		// Plain weights of any width.
+		{m: 1, k: 1, n: []int{1}, dtype: kernels.F32},
+		{m: 3, k: 37, n: []int{5, 19}, dtype: kernels.F32},
+		{m: 9, k: 131, n: []int{33}, dtype: kernels.F16},
+		{m: 1, k: 1000, n: []int{77}, dtype: kernels.BF16},
+		{m: 18, k: 256, n: []int{128}, dtype: kernels.BF16},
+		// The demo model: one token, and a short prompt.
+		{m: 1, k: 256, n: []int{256, 128, 128}, bits: 4, group: 64, dtype: kernels.BF16},
+		{m: 1, k: 512, n: []int{1024}, bits: 4, group: 64, dtype: kernels.BF16},
+		{m: 40, k: 256, n: []int{512, 512}, bits: 4, group: 64, dtype: kernels.BF16},
+		{m: 1, k: 256, n: []int{128}, experts: 8, choices: 2, bits: 4, group: 64, dtype: kernels.BF16},
+		{m: 33, k: 256, n: []int{128, 128}, experts: 8, choices: 2, bits: 4, group: 64, dtype: kernels.BF16},
+		{m: 33, k: 128, n: []int{256}, experts: 8, choices: 2, perPair: true, bits: 4, group: 64, dtype: kernels.BF16},
+		{m: 5, k: 100, n: []int{30}, experts: 4, choices: 1, dtype: kernels.F32},
+		{m: 2, k: 64, n: []int{8}, experts: 300, choices: 8, bits: 8, group: 32, dtype: kernels.F16},
+		{m: 1, k: 3072, n: []int{1024}, bits: 4, group: 64, dtype: kernels.F32},
+		{m: 6, k: 96, n: []int{31, 1}, bits: 6, group: 32, dtype: kernels.F32},
+	}
+	for i, bits := range []int{2, 3, 4, 5, 6, 8} {
+		for j, group := range []int{32, 64, 128} {
+			dtype := []kernels.DType{kernels.F32, kernels.F16, kernels.BF16}[(i+j)%3]
+			shapes = append(shapes,
+				shape{m: 1, k: 128 * (3 + i), n: []int{35}, bits: bits, group: group, dtype: dtype},
+				shape{m: 21, k: 128 * (9 - i), n: []int{37}, bits: bits, group: group, dtype: dtype})
+		}
+	}
+	return list(shapes)
+}
+
+// LargeCases are model-sized: for the benchmark, too slow for the scalar reference. Their weights exceed the caches or their
+// prompts are long.
+func LargeCases() []kernels.Case {
+	shapes := []shape{
+		{m: 1, k: 1024, n: []int{151936}, bits: 4, group: 64, dtype: kernels.BF16},
+		{m: 1, k: 1024, n: []int{3072, 3072}, bits: 4, group: 64, dtype: kernels.BF16},
+		{m: 4, k: 1024, n: []int{151936}, bits: 4, group: 64, dtype: kernels.BF16},
+		{m: 8, k: 1024, n: []int{151936}, bits: 4, group: 64, dtype: kernels.BF16},
+		{m: 1, k: 2048, n: []int{65536}, dtype: kernels.BF16},
+		{m: 512, k: 1024, n: []int{2048, 1024, 1024}, bits: 4, group: 64, dtype: kernels.BF16},
+		{m: 512, k: 2048, n: []int{1024}, bits: 4, group: 64, dtype: kernels.BF16},
+		{m: 512, k: 1024, n: []int{3072, 3072}, bits: 4, group: 64, dtype: kernels.BF16},
+		{m: 512, k: 3072, n: []int{1024}, bits: 4, group: 64, dtype: kernels.BF16},
+		{m: 512, k: 1024, n: []int{2048}, dtype: kernels.BF16},
+		{m: 512, k: 2048, n: []int{768, 768}, experts: 32, choices: 8, bits: 4, group: 64, dtype: kernels.BF16},
+		{m: 1, k: 2048, n: []int{768, 768}, experts: 128, choices: 8, bits: 4, group: 64, dtype: kernels.BF16},
+	}
+	for _, bits := range []int{2, 3, 5, 6, 8} {
+		shapes = append(shapes,
+			shape{m: 1, k: 1024, n: []int{151936}, bits: bits, group: 64, dtype: kernels.BF16},
+			shape{m: 512, k: 1024, n: []int{2048}, bits: bits, group: 64, dtype: kernels.BF16})
+	}
+	for _, group := range []int{32, 128} {
+		shapes = append(shapes,
+			shape{m: 1, k: 1024, n: []int{151936}, bits: 4, group: group, dtype: kernels.BF16},
+			shape{m: 512, k: 1024, n: []int{2048}, bits: 4, group: group, dtype: kernels.BF16})
+	}
+	return list(shapes)
+}
+
+func list(shapes []shape) []kernels.Case {
+	var cases []kernels.Case
+	for _, s := range shapes {
+		c := kernels.Case{
+			Name:   s.name(),
+			AbsTol: 2e-6, RelTol: 2e-6,
+			Why: "float32 sums in sixteen lanes; operands are scaled so that outputs are about 1, the reference adds in float64",
+			New: func(d kernels.Device, r *rand.Rand) (kernels.Op, []kernels.Tensor) { return s.build(d, r) },
+		}
+		if s.bits > 0 {
+			c.AbsTol = 0.04
+			c.Why = "64 normal activations have a maximum of about 2.4, so steps of 0.019 and errors of 0.0055 (standard deviation) " +
+				"each; an output is about 1 and errs by as much; 7 times that covers all outputs (the exact check is against plain Go)"
+		}
+		n, rows := 0, s.m
+		for _, v := range s.n {
+			n += v
+		}
+		bytes := int64(n) * int64(s.k) * 2
+		if s.bits > 0 {
+			bytes = int64(n) * int64(s.k*s.bits/8+s.k/s.group*4)
+		}
+		if s.experts > 0 {
+			rows *= s.choices
+			bytes *= int64(min(s.experts, rows))
+		}
+		c.Bytes, c.Flops = bytes, 2*int64(rows)*int64(n)*int64(s.k)
+		cases = append(cases, c)
+	}
+	return cases
+}
+
+// build makes the operator. Outputs are column ranges of one tensor, so their rows are strided.
+func (s shape) build(d kernels.Device, r *rand.Rand) (kernels.Op, []kernels.Tensor) {
+	rows, xRows, total := s.m, s.m, 3
+	if s.experts > 0 {
+		rows *= s.choices
+		if s.perPair {
+			xRows = rows
+		}
+	}
+	for _, n := range s.n {
+		total += n
+	}
+	x := kernels.RandomTensor(d, r, xRows, s.k, 1)
+	all := kernels.NewTensor(d, kernels.F32, rows, total)
+	var parts []Part
+	var outs []kernels.Tensor
+	at := 0
+	for _, n := range s.n {
+		out := all.Columns(at, at+n)
+		w := kernels.RandomWeight(d, r, max(s.experts, 1), n, s.k, s.bits, s.group, s.dtype, 1/math.Sqrt(float64(s.k)))
+		parts, outs, at = append(parts, Part{W: w, Out: out}), append(outs, out), at+n
+	}
+	if s.experts == 0 {
+		return &Linear{X: x, Parts: parts}, outs
+	}
+	ids := kernels.NewTensor(d, kernels.I32, s.m, s.choices)
+	for i := range ids.Int32s() {
+		ids.Int32s()[i] = int32(r.IntN(s.experts))
+	}
+	return &Experts{X: x, IDs: ids, Parts: parts}, outs
+}

@@ -1,0 +1,96 @@
+package matmul
+
+import (
+	"unsafe"
+
+	"headroom/kernels"
+	"headroom/kernels/cpu"
+)
+
+// input is an operator's X as the kernels read it: the float32 rows, and in scratch the same rows rounded to 8 bits if a
+// quantized weight is to be multiplied that way.
+//
+// Scratch holds codes int8 [M, chunks(K)*64], then for each row five runs of float32, with C = chunks(K) rounded up to 16:
+//
+//	scale    [C]   of each chunk of 64 elements: amax/127
+//	scale32  [2C]  the same, twice: of each 32 elements
+//	sums32   [2C]  sum of the rounded elements, scale*code, over each 32 (groups of 32)
+//	sums64   [C]   over each 64
+//	sums128  [C]   over each 128
+//
+// Everything past K is zero, so that kernels may read whole vectors.
+type input struct {
+	x       kernels.Tensor
+	rounded bool
+	scratch []byte
+}
+
+// rows says which rows of an operator's output a weight contributes to, and thereby which of its input: output row r takes
+// input row r/perInput. A nil list means rows [0, count).
+type rows struct {
+	list     []int32
+	count    int
+	perInput int
+}
+
+func (r rows) at(i int) (out, in int) {
+	out = i
+	if r.list != nil {
+		out = int(r.list[i])
+	}
+	return out, out / r.perInput
+}
+
+const (
+	chunk    = 64 // elements that share a scale
+	sumsRuns = 7  // C float32 of a row, this many times
+)
+
+func chunks(k int) int       { return (k + chunk - 1) / chunk }
+func paddedChunks(k int) int { return (chunks(k) + 15) &^ 15 }
+
+// plan sets in up for x and returns the bytes of scratch it needs.
+func (in *input) plan(c *cpu.Context, x kernels.Tensor, parts []Part) int {
+	in.x, in.rounded = x, false
+	if c.Int8Activation {
+		for _, p := range parts {
+			in.rounded = in.rounded || p.W.Bits > 0
+		}
+	}
+	if !in.rounded {
+		return 0
+	}
+	return x.Rows * (chunks(x.Cols)*chunk + paddedChunks(x.Cols)*sumsRuns*4)
+}
+
+// roundGrain is how many rows of width k a thread rounds at a time: about 5 µs of work.
+func roundGrain(k int) int { return 1 + 1<<15/max(k, 1) }
+
+// codes is row r in 8 bits.
+func (in *input) codes(r int) []int8 {
+	n := chunks(in.x.Cols) * chunk
+	return unsafe.Slice((*int8)(unsafe.Pointer(&in.scratch[r*n])), n)
+}
+
+// scales is row r's runs of float32.
+func (in *input) scales(r int) []float32 {
+	n := paddedChunks(in.x.Cols) * sumsRuns
+	at := in.x.Rows*chunks(in.x.Cols)*chunk + r*n*4
+	return unsafe.Slice((*float32)(unsafe.Pointer(&in.scratch[at])), n)
+}
+
+// round rounds rows [from, to).
+func (in *input) round(_ *cpu.Context, from, to int) {
+	for r := from; r < to; r++ {
+		roundRow(in.x.Row(r), in.codes(r), in.scales(r))
+	}
+}
+
+// multiply computes elements [from, to) of the rows r of p.Out with expert's matrix.
+func (in *input) multiply(_ *cpu.Context, _ int, p *Part, expert, from, to int, r rows) {
+	if in.rounded && p.W.Bits > 0 {
+		in.int8Rows(p, expert, from, to, r)
+		return
+	}
+	in.floatRows(p, expert, from, to, r)
+}

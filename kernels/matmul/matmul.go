@@ -1,0 +1,85 @@
+// Package matmul multiplies activations with weights as the checkpoint packs them: Linear with one or several matrices that
+// share an input, Experts with the matrix each row was routed to. Nothing is ever dequantized into memory as a whole.
+//
+// Quantized weights have two paths on the CPU. With cpu.Context.Int8Activation each row of the input is rounded once per
+// operator to 8 bits per 64 elements, products are exact integers, and one fused multiply-add per 64 elements and lane applies
+// the two scales: every instruction set, plain Go included, gives the same bits. Otherwise, and always for plain weights,
+// everything is float32 in sixteen lanes.
+//
+// In both, the operations behind an output element and their order depend on K and the weight's format alone. So the bits of a
+// row are the same in a batch of one and in a prompt of thousands, though the loops around them differ: few rows read packed
+// weights straight, many rows share a tile of them that is unpacked once.
+package matmul
+
+import (
+	"errors"
+	"fmt"
+
+	"headroom/kernels"
+)
+
+// Part is one weight of an operator and where its product goes.
+type Part struct {
+	W   *kernels.Weight
+	Out kernels.Tensor // float32, one column per row of W; rows may be strided
+}
+
+func checkParts(parts []Part, experts, k, rows int) error {
+	if len(parts) == 0 {
+		return errors.New("parts: got none, expected at least one weight")
+	}
+	for i, p := range parts {
+		if p.W == nil {
+			return fmt.Errorf("part %d: got no weight", i)
+		}
+		err := p.W.Check()
+		switch {
+		case err != nil:
+		case p.W.Experts != experts:
+			err = fmt.Errorf("weight: got %d experts, expected %d", p.W.Experts, experts)
+		case p.W.K != k:
+			err = fmt.Errorf("weight: got [%d, %d], expected the input's width of %d", p.W.N, p.W.K, k)
+		default:
+			err = kernels.CheckShape("out", p.Out, kernels.F32, rows, p.W.N)
+		}
+		if err != nil {
+			return fmt.Errorf("part %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// Threads take a weight's rows in blocks of blockRows.
+const blockRows = 16
+
+func blocks(parts []Part) int {
+	n := 0
+	for _, p := range parts {
+		n += (p.W.N + blockRows - 1) / blockRows
+	}
+	return n
+}
+
+// eachPart calls do for the rows [from, to) of every part that blocks [from, to) of parts cover.
+func eachPart(parts []Part, from, to int, do func(p *Part, from, to int)) {
+	for i := range parts {
+		p := &parts[i]
+		n := (p.W.N + blockRows - 1) / blockRows
+		if from < n && to > 0 {
+			do(p, max(from, 0)*blockRows, min(to*blockRows, p.W.N))
+		}
+		from, to = from-n, to-n
+	}
+}
+
+// grain is how many blocks a thread takes at a time: all of them when the whole takes less than about 10 µs, otherwise pieces
+// large enough to stream memory and small enough to even out. madds is the work of one block for each row of its input.
+func grain(threads, blocks, madds, rows int) int {
+	// Up to eight rows cost little more than one: reading and unpacking the weights dominates.
+	const serial = 1 << 18
+	cost := madds * (1 + rows/8)
+	if blocks*cost <= serial {
+		return blocks
+	}
+	return max(1, blocks/(8*threads), serial/4/max(cost, 1))
+}

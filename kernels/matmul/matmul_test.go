@@ -1,0 +1,11 @@
+package matmul
+
+import (
+	"testing"
+
+	"headroom/kernels/kerneltest"
+)
+
+func TestCases(t *testing.T)      { kerneltest.Run(t, Cases()) }
+func BenchmarkCases(b *testing.B) { kerneltest.Bench(b, Cases()) }
+func BenchmarkLarge(b *testing.B) { kerneltest.Bench(b, LargeCases()) }

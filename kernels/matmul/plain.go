@@ -1,0 +1,114 @@
+package matmul
+
+import "math"
+
+// This file is both paths in plain Go: floatRows is the specification, int8Rows and roundRow do what the C kernels do, bit for
+// bit.
+
+// floatRows is the specification: dequantize a row of the weight, add products up in float64.
+func (in *input) floatRows(p *Part, expert, from, to int, r rows) {
+	weight := make([]float32, p.W.K)
+	for n := from; n < to; n++ {
+		p.W.DequantizeRow(weight, expert*p.W.N+n)
+		for i := range r.count {
+			out, from := r.at(i)
+			var sum float64
+			for k, x := range in.x.Row(from) {
+				sum += float64(x) * float64(weight[k])
+			}
+			p.Out.Row(out)[n] = float32(sum)
+		}
+	}
+}
+
+// roundRow rounds x to codes, 64 elements at a time, and sets the runs of scales that input describes.
+func roundRow(x []float32, codes []int8, scales []float32) {
+	clear(scales)
+	c := paddedChunks(len(x))
+	scale, scale32, sums32, sums64, sums128 := scales[:c], scales[c:3*c], scales[3*c:5*c], scales[5*c:6*c], scales[6*c:]
+	for at := 0; at < len(x); at += chunk {
+		i := at / chunk
+		var amax, nan float32
+		for _, v := range x[at:min(at+chunk, len(x))] {
+			amax = max(amax, float32(math.Abs(float64(v))))
+			nan += v * 0
+		}
+		s := amax/127 + nan // so that an infinite or undefined input gives an undefined output
+		var sums [2]int32
+		for j := range chunk {
+			q := int8(0)
+			if at+j < len(x) && s >= 0x1p-126 {
+				q = int8(math.RoundToEven(float64(x[at+j] / s)))
+			}
+			codes[at+j] = q
+			sums[j/32] += int32(q)
+		}
+		scale[i], scale32[2*i], scale32[2*i+1] = s, s, s
+		sums32[2*i], sums32[2*i+1] = s*float32(sums[0]), s*float32(sums[1])
+		sums64[i] = s * float32(sums[0]+sums[1])
+	}
+	for i := range c / 2 {
+		sums128[i] = sums64[2*i] + sums64[2*i+1]
+	}
+}
+
+// int8Rows multiplies with rounded activations.
+func (in *input) int8Rows(p *Part, expert, from, to int, r rows) {
+	w := p.W
+	// Padded like the input: whole chunks of codes, whole vectors of scales.
+	codes := make([]uint8, chunks(w.K)*chunk)
+	groups := w.K / w.Group
+	scales, biases := make([]float32, groups+16), make([]float32, groups+16)
+	for n := from; n < to; n++ {
+		row := expert*w.N + n
+		w.CodesRow(codes, row)
+		w.Scales.DecodeRow(scales, row)
+		w.Biases.DecodeRow(biases, row)
+		for i := range r.count {
+			out, from := r.at(i)
+			p.Out.Row(out)[n] = int8Dot(codes, scales, biases, w.Group, groups, in.codes(from), in.scales(from))
+		}
+	}
+}
+
+// int8Dot is one element. Lane i of a chunk is the integer sum of elements 4i to 4i+3; each is scaled and added to its lane of
+// the result, then come the biases times the sums of the groups, sixteen groups at a time, then the lanes are added up.
+func int8Dot(codes []uint8, scales, biases []float32, group, groups int, q []int8, runs []float32) float32 {
+	c := len(runs) / sumsRuns
+	sums := map[int][]float32{32: runs[3*c:], 64: runs[5*c:], 128: runs[6*c:]}[group]
+	var lanes [16]float32
+	for at := 0; at < len(codes); at += chunk {
+		for i := range lanes {
+			var dot int32
+			for j := at + 4*i; j < at+4*i+4; j++ {
+				dot += int32(codes[j]) * int32(q[j])
+			}
+			lanes[i] = fma(float32(dot), scales[(at+4*i)/group]*runs[at/chunk], lanes[i])
+		}
+	}
+	for g := 0; g < groups; g += 16 {
+		for i := range min(16, groups-g) {
+			lanes[i] = fma(biases[g+i], sums[g+i], lanes[i])
+		}
+	}
+	for half := 8; half > 0; half /= 2 {
+		for i := range half {
+			lanes[i] += lanes[i+half]
+		}
+	}
+	return lanes[0]
+}
+
+// fma is a*b + c rounded once to float32. The product is exact in float64; the sum is made odd in its last bit when it is
+// inexact, so that rounding it again cannot meet a false tie (Boldo and Melquiond 2008, "Emulation of FMA and correctly rounded
+// sums").
+func fma(a, b, c float32) float32 {
+	p, q := float64(a)*float64(b), float64(c)
+	s := p + q
+	t := s - p
+	e := (p - (s - t)) + (q - t)
+	if e != 0 && math.Float64bits(s)&1 == 0 && !math.IsInf(s, 0) {
+		s = math.Nextafter(s, math.Copysign(math.Inf(1), e))
+	}
+	return float32(s)
+}

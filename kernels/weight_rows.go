@@ -1,0 +1,138 @@
+package kernels
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/rand/v2"
+)
+
+// This file reads weights one row at a time in scalar Go: the specification of the packed formats, shared by the references of
+// every family that takes a Weight, and the way to make random weights for their cases.
+
+// DecodeRow writes row r of t, a matrix of F32, F16 or BF16, to dst as float32. dst has t.Cols elements.
+func (t Tensor) DecodeRow(dst []float32, r int) {
+	b := t.RowRange(r, r+1).Bytes()
+	dst = dst[:t.Cols]
+	switch t.DType {
+	case F32:
+		for i := range dst {
+			dst[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
+		}
+	case BF16:
+		for i := range dst {
+			dst[i] = math.Float32frombits(uint32(binary.LittleEndian.Uint16(b[2*i:])) << 16)
+		}
+	case F16:
+		for i := range dst {
+			dst[i] = float16Value(binary.LittleEndian.Uint16(b[2*i:]))
+		}
+	default:
+		panic(fmt.Sprintf("kernels: Tensor.DecodeRow of %s: only float32, float16 and bfloat16 have float values", t))
+	}
+}
+
+// CodesRow writes the K codes of row row, of the E*N there are, to dst. w is quantized (Bits > 0).
+func (w *Weight) CodesRow(dst []uint8, row int) {
+	b := w.Data.RowRange(row, row+1).Bytes()
+	window, have, next := uint64(0), 0, 0 // a window on the stream, lowest bit first
+	mask := uint64(1)<<w.Bits - 1
+	for i := range dst[:w.K] {
+		for have < w.Bits {
+			window |= uint64(b[next]) << have
+			next, have = next+1, have+8
+		}
+		dst[i] = uint8(window & mask)
+		window, have = window>>w.Bits, have-w.Bits
+	}
+}
+
+// DequantizeRow writes row row, of the E*N there are, to dst as float32: code*scale + bias with one rounding, or the plain
+// element.
+func (w *Weight) DequantizeRow(dst []float32, row int) {
+	if w.Bits == 0 {
+		w.Data.DecodeRow(dst, row)
+		return
+	}
+	codes := make([]uint8, w.K)
+	scales, biases := make([]float32, w.K/w.Group), make([]float32, w.K/w.Group)
+	w.CodesRow(codes, row)
+	w.Scales.DecodeRow(scales, row)
+	w.Biases.DecodeRow(biases, row)
+	for i, c := range codes {
+		// The product is exact in float64: 8 bits by 24.
+		dst[i] = float32(float64(c)*float64(scales[i/w.Group]) + float64(biases[i/w.Group]))
+	}
+}
+
+// RandomWeight is a weight with random elements of standard deviation scale, about: plain dtype elements with bits 0, otherwise
+// random codes with scales and biases of dtype that center them.
+func RandomWeight(d Device, r *rand.Rand, experts, n, k, bits, group int, dtype DType, scale float64) *Weight {
+	w := &Weight{Experts: experts, N: n, K: k, Bits: bits, Group: group}
+	rows := experts * n
+	if bits == 0 {
+		w.Data = NewTensor(d, dtype, rows, k)
+		fill(w.Data, func() float64 { return r.NormFloat64() * scale })
+		return w
+	}
+	w.Data = NewTensor(d, U32, rows, k*bits/32)
+	for b := w.Data.Bytes(); len(b) >= 4; b = b[4:] {
+		binary.LittleEndian.PutUint32(b, r.Uint32())
+	}
+	// Uniform codes in [0, 2^bits) have a standard deviation of 2^bits/sqrt(12).
+	step := scale * math.Sqrt(12) / float64(int(1)<<bits)
+	w.Scales, w.Biases = NewTensor(d, dtype, rows, k/group), NewTensor(d, dtype, rows, k/group)
+	fill(w.Scales, func() float64 { return step * (0.5 + r.Float64()) * float64(1-2*r.IntN(2)) })
+	scales := make([]float32, k/group)
+	for row := range rows {
+		w.Scales.DecodeRow(scales, row)
+		g := 0
+		fill(w.Biases.RowRange(row, row+1), func() float64 {
+			g++
+			return -float64(scales[g-1]) * float64(int(1)<<bits) * (0.4 + 0.2*r.Float64())
+		})
+	}
+	return w
+}
+
+// fill sets every element of t, F32, F16 or BF16 and contiguous, to next(), rounded toward zero.
+func fill(t Tensor, next func() float64) {
+	b := t.Bytes()
+	for i := range t.Rows * t.Cols {
+		v := math.Float32bits(float32(next()))
+		switch t.DType {
+		case F32:
+			binary.LittleEndian.PutUint32(b[4*i:], v)
+		case BF16:
+			binary.LittleEndian.PutUint16(b[2*i:], uint16(v>>16))
+		case F16:
+			binary.LittleEndian.PutUint16(b[2*i:], float16Bits(v))
+		}
+	}
+}
+
+// float16Value is the value of an IEEE 754 binary16.
+func float16Value(h uint16) float32 {
+	sign, exponent, fraction := uint32(h>>15)<<31, uint32(h>>10&0x1f), uint32(h&0x3ff)
+	switch exponent {
+	case 0: // zero and subnormals: fraction * 2^-24
+		v := float32(fraction) * 0x1p-24
+		return math.Float32frombits(math.Float32bits(v) | sign)
+	case 31:
+		return math.Float32frombits(sign | 0x7f800000 | fraction<<13)
+	}
+	return math.Float32frombits(sign | (exponent+112)<<23 | fraction<<13)
+}
+
+// float16Bits rounds the float32 with bits v toward zero to binary16; magnitudes below the smallest normal become zero, too
+// large ones infinite.
+func float16Bits(v uint32) uint16 {
+	sign, exponent := uint16(v>>16&0x8000), int(v>>23&0xff)-112
+	switch {
+	case exponent < 1:
+		return sign
+	case exponent > 30:
+		return sign | 0x7c00
+	}
+	return sign | uint16(exponent)<<10 | uint16(v>>13&0x3ff)
+}
