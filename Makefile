@@ -47,7 +47,7 @@ bench: bin/headroom ## Measure prefill, decode, bandwidth and memory on this mac
 check: check-darwin ## Format, vet, the repository's own rules, and builds for other systems
 	@build/setup window
 	go vet $$(build/packages plain)
-	go vet -tags $(GUI_TAGS) $$(build/packages gui)
+	go vet -tags $(GUI_TAGS),e2e $$(build/packages gui)
 	go test ./build/...
 	CGO_ENABLED=0 go build -o /dev/null ./app/cmd/headroom
 	CGO_ENABLED=0 GOOS=linux GOARCH=arm64 go build -o /dev/null ./app/cmd/headroom

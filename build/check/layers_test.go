@@ -27,8 +27,11 @@ var layers = []row{
 	{"Operator families, independent of each other, so that one can be read, replaced or measured alone.", []string{
 		"kernels/*",
 	}},
-	{"The input of one forward pass. Operators do not know it; everything that calls them does.", []string{
+	{"The input of one forward pass. Operators do not know it; what calls them does.", []string{
 		"engine/batch",
+	}},
+	{"What a sequence keeps between passes (KV pages, recurrent state), in the layout that the kernels read. Layers use it; it decides nothing.", []string{
+		"engine/cache",
 	}},
 	{"Operators on tensors: shapes checked once, variant chosen. Above this row nobody names a kernel.", []string{
 		"engine/ops",
