@@ -1,0 +1,148 @@
+package openai
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"strconv"
+)
+
+// This file reads the values that come in several forms: stop, logit_bias, prompt.
+
+// parseStop reads a text or a list of texts. Empty ones stop nothing and are dropped.
+func parseStop(raw json.RawMessage) ([]string, error) {
+	if isNull(raw) {
+		return nil, nil
+	}
+	var list []*string
+	var one string
+	if json.Unmarshal(raw, &one) == nil {
+		list = []*string{&one}
+	} else if json.Unmarshal(raw, &list) != nil {
+		return nil, badParam("stop", "expected a string or a list of strings, got %s", describe(raw))
+	}
+	if len(list) > maxStops {
+		return nil, badParam("stop", "at most %d texts, got %d", maxStops, len(list))
+	}
+	var stops []string
+	for i, s := range list {
+		switch {
+		case s == nil || *s == "":
+		case len(*s) > maxStopBytes:
+			return nil, badParam("stop["+strconv.Itoa(i)+"]", "at most %d bytes, got %d", maxStopBytes, len(*s))
+		default:
+			stops = append(stops, *s)
+		}
+	}
+	return stops, nil
+}
+
+// describe words a value for errors; of a list, what its first element is.
+func describe(raw json.RawMessage) string {
+	var list []json.RawMessage
+	if json.Unmarshal(raw, &list) == nil && len(list) > 0 {
+		return "a list with " + kind(list[0])
+	}
+	return kind(raw)
+}
+
+// parseLogitBias reads an object of token ids, which JSON makes strings, to values in [-100, 100].
+func parseLogitBias(raw json.RawMessage) (map[int32]float32, error) {
+	if isNull(raw) {
+		return nil, nil
+	}
+	var wire map[string]json.RawMessage
+	if json.Unmarshal(raw, &wire) != nil {
+		return nil, badParam("logit_bias", "expected an object of token ids to numbers, got %s", kind(raw))
+	}
+	if len(wire) > maxLogitBias {
+		return nil, badParam("logit_bias", "at most %d tokens, got %d", maxLogitBias, len(wire))
+	}
+	bias := make(map[int32]float32, len(wire))
+	for key, value := range wire {
+		id, err := strconv.ParseInt(key, 10, 32)
+		if err != nil || id < 0 {
+			return nil, badParam("logit_bias", "the key %q is not a token id, a whole number from 0 on", key)
+		}
+		var v *float64
+		if json.Unmarshal(value, &v) != nil || v == nil {
+			return nil, badParam("logit_bias."+key, "expected a number, got %s", kind(value))
+		}
+		if err := within("logit_bias."+key, v, -100, 100); err != nil {
+			return nil, err
+		}
+		bias[int32(id)] = float32(*v)
+	}
+	return bias, nil
+}
+
+// parsePrompt reads a text, a list of token ids, or a list of exactly one of either.
+func parsePrompt(raw json.RawMessage) (text string, tokens []int32, err error) {
+	if isNull(raw) {
+		return "", nil, badParam("prompt", "is missing")
+	}
+	if json.Unmarshal(raw, &text) == nil {
+		return text, nil, nil
+	}
+	var list []json.RawMessage
+	if json.Unmarshal(raw, &list) != nil {
+		return "", nil, badParam("prompt", "expected a string or a list of token ids, got %s", kind(raw))
+	}
+	if len(list) == 0 {
+		return "", nil, badParam("prompt", "the list is empty")
+	}
+	switch first := bytes.TrimSpace(list[0])[0]; {
+	case first != '"' && first != '[':
+		tokens, err = parseTokens(list)
+		return "", tokens, err
+	case len(list) > 1:
+		return "", nil, badParam("prompt", "one prompt a request, got a list of %d. Send them one by one", len(list))
+	}
+	return parseOnlyPrompt(list[0])
+}
+
+// parseOnlyPrompt reads the only element of a list of prompts; lists do not nest further.
+func parseOnlyPrompt(raw json.RawMessage) (text string, tokens []int32, err error) {
+	if json.Unmarshal(raw, &text) == nil {
+		return text, nil, nil
+	}
+	var list []json.RawMessage
+	if json.Unmarshal(raw, &list) != nil || len(list) == 0 {
+		return "", nil, badParam("prompt[0]", "expected a string or a list of token ids, got %s", describe(raw))
+	}
+	tokens, err = parseTokens(list)
+	return "", tokens, err
+}
+
+func parseTokens(list []json.RawMessage) ([]int32, error) {
+	tokens := make([]int32, len(list))
+	for i, raw := range list {
+		id, err := strconv.ParseInt(string(bytes.TrimSpace(raw)), 10, 64)
+		if err != nil || id < 0 || id > math.MaxInt32 {
+			return nil, badParam("prompt["+strconv.Itoa(i)+"]", "expected a token id, got %s", shorten(raw))
+		}
+		tokens[i] = int32(id)
+	}
+	return tokens, nil
+}
+
+// shorten cuts a value for an error message, at a character.
+func shorten(raw json.RawMessage) string {
+	const most = 40
+	runes := []rune(string(raw[:min(len(raw), 4*most)]))
+	if len(runes) <= most {
+		return string(runes)
+	}
+	return string(runes[:most]) + "…"
+}
+
+// object checks that an optional value is a JSON object.
+func object(name string, raw json.RawMessage) (json.RawMessage, error) {
+	if isNull(raw) {
+		return nil, nil
+	}
+	if bytes.TrimSpace(raw)[0] != '{' {
+		return nil, badParam(name, "expected an object, got %s", kind(raw))
+	}
+	return raw, nil
+}

@@ -1,0 +1,173 @@
+package openai
+
+// Objects of the answers, by their "object" field.
+const (
+	objectChat       = "chat.completion"
+	objectChatChunk  = "chat.completion.chunk"
+	objectCompletion = "text_completion"
+	objectModel      = "model"
+	objectList       = "list"
+)
+
+// Usage counts the tokens of a request.
+type Usage struct {
+	PromptTokens            int               `json:"prompt_tokens"`
+	CompletionTokens        int               `json:"completion_tokens"`
+	TotalTokens             int               `json:"total_tokens"`
+	PromptTokensDetails     PromptDetails     `json:"prompt_tokens_details"`
+	CompletionTokensDetails CompletionDetails `json:"completion_tokens_details"`
+}
+
+// PromptDetails says how much of the prompt was not read again.
+type PromptDetails struct {
+	CachedTokens int `json:"cached_tokens"`
+}
+
+// CompletionDetails says how much of the answer was thought and not said.
+type CompletionDetails struct {
+	ReasoningTokens int `json:"reasoning_tokens"`
+}
+
+// NewUsage adds up.
+func NewUsage(prompt, cached, completion, reasoning int) *Usage {
+	return &Usage{
+		PromptTokens: prompt, CompletionTokens: completion, TotalTokens: prompt + completion,
+		PromptTokensDetails:     PromptDetails{cached},
+		CompletionTokensDetails: CompletionDetails{reasoning},
+	}
+}
+
+// Head identifies an answer; all chunks of a stream carry the same.
+type Head struct {
+	ID      string `json:"id"`
+	Object  string `json:"object"`
+	Created int64  `json:"created"` // unix seconds
+	Model   string `json:"model"`
+}
+
+// Chat is a whole chat answer, or one chunk of a streamed one.
+type Chat struct {
+	Head
+	Choices []ChatChoice `json:"choices"`
+	Usage   *Usage       `json:"usage,omitempty"`
+}
+
+// ChatChoice has a Message in a whole answer, a Delta in a chunk.
+type ChatChoice struct {
+	Index        int           `json:"index"`
+	Message      *ChatMessage  `json:"message,omitempty"`
+	Delta        *ChatDelta    `json:"delta,omitempty"`
+	Logprobs     *ChatLogprobs `json:"logprobs"`
+	FinishReason *string       `json:"finish_reason"`
+}
+
+// ChatMessage is the answer. The reasoning fields are absent when the model did not think.
+type ChatMessage struct {
+	Role             string `json:"role"`
+	Content          string `json:"content"`
+	ReasoningContent string `json:"reasoning_content,omitempty"`
+	Reasoning        string `json:"reasoning,omitempty"` // the same text
+}
+
+// ChatDelta is what a chunk adds. Nil fields are absent.
+type ChatDelta struct {
+	Role             string  `json:"role,omitempty"`
+	Content          *string `json:"content,omitempty"`
+	ReasoningContent string  `json:"reasoning_content,omitempty"`
+	Reasoning        string  `json:"reasoning,omitempty"` // the same text
+}
+
+// NewChat makes a whole answer. logprobs may be nil.
+func NewChat(head Head, content, reasoning, finish string, logprobs *ChatLogprobs, usage *Usage) *Chat {
+	head.Object = objectChat
+	message := &ChatMessage{Role: "assistant", Content: content, ReasoningContent: reasoning, Reasoning: reasoning}
+	return &Chat{Head: head, Choices: []ChatChoice{{Message: message, Logprobs: logprobs, FinishReason: &finish}}, Usage: usage}
+}
+
+// NewChatRole makes the first chunk of a stream: who speaks, and an empty content, which some clients need in order to
+// start their string.
+func NewChatRole(head Head) *Chat {
+	return chatChunk(head, ChatChoice{Delta: &ChatDelta{Role: "assistant", Content: new("")}})
+}
+
+// NewChatText makes a chunk of text. Empty parts are left out; logprobs may be nil.
+func NewChatText(head Head, content, reasoning string, logprobs *ChatLogprobs) *Chat {
+	delta := &ChatDelta{ReasoningContent: reasoning, Reasoning: reasoning}
+	if content != "" {
+		delta.Content = &content
+	}
+	return chatChunk(head, ChatChoice{Delta: delta, Logprobs: logprobs})
+}
+
+// NewChatFinish makes the chunk that says why the answer ended.
+func NewChatFinish(head Head, finish string) *Chat {
+	return chatChunk(head, ChatChoice{Delta: &ChatDelta{}, FinishReason: &finish})
+}
+
+// NewChatUsage makes the last chunk, which has counts and no choices.
+func NewChatUsage(head Head, usage *Usage) *Chat {
+	head.Object = objectChatChunk
+	return &Chat{Head: head, Choices: []ChatChoice{}, Usage: usage}
+}
+
+func chatChunk(head Head, choice ChatChoice) *Chat {
+	head.Object = objectChatChunk
+	return &Chat{Head: head, Choices: []ChatChoice{choice}}
+}
+
+// Completion is a whole text completion, or one chunk of a streamed one: they have the same form.
+type Completion struct {
+	Head
+	Choices []CompletionChoice `json:"choices"`
+	Usage   *Usage             `json:"usage,omitempty"`
+}
+
+// CompletionChoice is the text, or what a chunk adds to it.
+type CompletionChoice struct {
+	Index        int                 `json:"index"`
+	Text         string              `json:"text"`
+	Logprobs     *CompletionLogprobs `json:"logprobs"`
+	FinishReason *string             `json:"finish_reason"`
+}
+
+// NewCompletion makes a whole answer, or a chunk of one: finish "" stands for "not yet", usage may be nil.
+func NewCompletion(head Head, text, finish string, logprobs *CompletionLogprobs, usage *Usage) *Completion {
+	head.Object = objectCompletion
+	choice := CompletionChoice{Text: text, Logprobs: logprobs}
+	if finish != "" {
+		choice.FinishReason = &finish
+	}
+	return &Completion{Head: head, Choices: []CompletionChoice{choice}, Usage: usage}
+}
+
+// NewCompletionUsage makes the last chunk, which has counts and no choices.
+func NewCompletionUsage(head Head, usage *Usage) *Completion {
+	head.Object = objectCompletion
+	return &Completion{Head: head, Choices: []CompletionChoice{}, Usage: usage}
+}
+
+// Model is an entry of /v1/models.
+type Model struct {
+	ID      string `json:"id"`
+	Object  string `json:"object"`
+	Created int64  `json:"created"` // unix seconds
+	OwnedBy string `json:"owned_by"`
+	// MaxModelLen is vLLM's name for the context in tokens; absent when unknown.
+	MaxModelLen int `json:"max_model_len,omitempty"`
+}
+
+// NewModel makes an entry.
+func NewModel(id string, created int64, contextTokens int) Model {
+	return Model{ID: id, Object: objectModel, Created: created, OwnedBy: "headroom", MaxModelLen: contextTokens}
+}
+
+// ModelList is the answer of /v1/models.
+type ModelList struct {
+	Object string  `json:"object"`
+	Data   []Model `json:"data"`
+}
+
+// NewModelList makes the list; nil becomes an empty one.
+func NewModelList(models []Model) ModelList {
+	return ModelList{Object: objectList, Data: append([]Model{}, models...)}
+}

@@ -1,0 +1,54 @@
+package openai
+
+import (
+	"encoding/json"
+	"math"
+	"testing"
+)
+
+func marshal(t *testing.T, v any) string {
+	t.Helper()
+	data, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// TestForms holds every form of answer against the text that OpenAI's clients read.
+func TestForms(t *testing.T) {
+	head := Head{ID: "id-1", Created: 1700000000, Model: "m"}
+	tokens := []Token{{Bytes: []byte("Hé"), Logprob: -0.5, Top: []Token{{Bytes: []byte("Hé"), Logprob: -0.5}, {Bytes: []byte{0xc3}, Logprob: float32(math.Inf(-1))}}}, {Bytes: []byte("!"), Logprob: -1}}
+	older, next := NewCompletionLogprobs(tokens, 10)
+	if next != 13 {
+		t.Errorf("the offset after three characters from 10 is %d, want 13", next)
+	}
+	const start = `{"id":"id-1","object":"chat.completion.chunk","created":1700000000,"model":"m","choices":[`
+	cases := []struct {
+		name string
+		v    any
+		want string
+	}{
+		{"role", NewChatRole(head), start + `{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]}`},
+		{"content", NewChatText(head, "a", "", nil), start + `{"index":0,"delta":{"content":"a"},"logprobs":null,"finish_reason":null}]}`},
+		{"reasoning", NewChatText(head, "", "r", nil), start + `{"index":0,"delta":{"reasoning_content":"r","reasoning":"r"},"logprobs":null,"finish_reason":null}]}`},
+		{"finish", NewChatFinish(head, "stop"), start + `{"index":0,"delta":{},"logprobs":null,"finish_reason":"stop"}]}`},
+		{"usage", NewChatUsage(head, NewUsage(5, 2, 3, 1)), start + `],"usage":{"prompt_tokens":5,"completion_tokens":3,"total_tokens":8,"prompt_tokens_details":{"cached_tokens":2},"completion_tokens_details":{"reasoning_tokens":1}}}`},
+		{"whole", NewChat(head, "c", "", "length", nil, nil),
+			`{"id":"id-1","object":"chat.completion","created":1700000000,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"c"},"logprobs":null,"finish_reason":"length"}]}`},
+		{"completion", NewCompletion(head, "t", "", nil, nil),
+			`{"id":"id-1","object":"text_completion","created":1700000000,"model":"m","choices":[{"index":0,"text":"t","logprobs":null,"finish_reason":null}]}`},
+		{"logprobs", NewChatLogprobs(tokens),
+			`{"content":[{"token":"Hé","logprob":-0.5,"bytes":[72,195,169],"top_logprobs":[{"token":"Hé","logprob":-0.5,"bytes":[72,195,169]},{"token":"�","logprob":-9999,"bytes":[195]}]},{"token":"!","logprob":-1,"bytes":[33],"top_logprobs":[]}]}`},
+		{"older logprobs", older,
+			`{"tokens":["Hé","!"],"token_logprobs":[-0.5,-1],"top_logprobs":[{"Hé":-0.5,"�":-9999},{}],"text_offset":[10,12]}`},
+		{"models", NewModelList([]Model{NewModel("a/b", 7, 4096)}),
+			`{"object":"list","data":[{"id":"a/b","object":"model","created":7,"owned_by":"headroom","max_model_len":4096}]}`},
+		{"no models", NewModelList(nil), `{"object":"list","data":[]}`},
+	}
+	for _, c := range cases {
+		if got := marshal(t, c.v); got != c.want {
+			t.Errorf("%s:\ngot  %s\nwant %s", c.name, got, c.want)
+		}
+	}
+}
