@@ -1,0 +1,126 @@
+package attention
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"headroom/kernels"
+)
+
+// shape is a case: spans of (position, rows) of sequences of their own over one cache with shuffled pages.
+type shape struct {
+	dtype                kernels.DType
+	heads, kvHeads, d, p int
+	window               int
+	sinks                bool
+	spans                [][2]int
+	timed                bool
+}
+
+func (s shape) name() string {
+	name := fmt.Sprintf("paged_attention_%s_h%d_kvh%d_d%d_p%d", s.dtype, s.heads, s.kvHeads, s.d, s.p)
+	if s.window > 0 {
+		name += fmt.Sprintf("_window%d", s.window)
+	}
+	if s.sinks {
+		name += "_sinks"
+	}
+	for _, x := range s.spans {
+		name += fmt.Sprintf("_pos%dm%d", x[0], x[1])
+	}
+	return name
+}
+
+// work is the bytes of cache that the case must read and the operations it must do.
+func (s shape) work() (bytes, flops int64) {
+	for _, x := range s.spans {
+		for r := range x[1] {
+			seen := x[0] + r + 1
+			if s.window > 0 {
+				seen = min(seen, s.window)
+			}
+			flops += int64(4 * seen * s.heads * s.d)
+		}
+		bytes += int64(2 * (x[0] + x[1]) * s.kvHeads * s.d * s.dtype.Size())
+	}
+	return bytes, flops
+}
+
+// build makes the operator: random keys and values in every position the spans see, random queries as a view of a wider
+// projection, a row before the first span and one after the last that must stay zero.
+func (s shape) build(d kernels.Device, r *rand.Rand) *Attention {
+	rows, pages := 2, 1
+	for _, x := range s.spans {
+		rows += x[1]
+		pages += (x[0] + x[1] + s.p - 1) / s.p
+	}
+	o := &Attention{
+		Q:     kernels.RandomTensor(d, r, rows, s.heads*s.d+32, 2).Columns(16, 16+s.heads*s.d),
+		Out:   kernels.NewTensor(d, kernels.F32, rows, s.heads*s.d),
+		Cache: NewCache(d, s.dtype, s.kvHeads, s.d, s.p, pages),
+		Scale: float32(1 / math.Sqrt(float64(s.d))), Window: s.window,
+	}
+	if s.sinks {
+		o.Sinks = kernels.RandomTensor(d, r, 1, s.heads, 2)
+	}
+	table, row := randomPages(r, pages), 1
+	for _, x := range s.spans {
+		n := (x[0] + x[1] + s.p - 1) / s.p
+		o.Spans = append(o.Spans, kernels.Span{Row: row, Rows: x[1], Pos: x[0], Pages: table[:n:n]})
+		table, row = table[n:], row+x[1]
+		o.Cache.fill(d, r, o.Spans[len(o.Spans)-1].Pages, x[0]+x[1])
+	}
+	return o
+}
+
+// fill appends n random positions to the sequence whose page table is pages.
+func (c *Cache) fill(d kernels.Device, r *rand.Rand, pages []int32, n int) {
+	a := &Append{
+		K:     kernels.RandomTensor(d, r, n, c.KVHeads*c.HeadDim, 1),
+		V:     kernels.RandomTensor(d, r, n, c.KVHeads*c.HeadDim, 1),
+		Cache: c, Spans: []kernels.Span{{Rows: n, Pages: pages}},
+	}
+	d.Run(a)
+}
+
+func pagedAttentionCases() []kernels.Case {
+	const f16, bf16, f32 = kernels.F16, kernels.BF16, kernels.F32
+	var cases []kernels.Case
+	for _, s := range []shape{
+		{dtype: f16, heads: 1, kvHeads: 1, d: 32, p: 32, spans: [][2]int{{0, 1}}},
+		{dtype: f16, heads: 8, kvHeads: 4, d: 64, p: 32, spans: [][2]int{{30, 1}}},
+		{dtype: bf16, heads: 8, kvHeads: 2, d: 128, p: 16, spans: [][2]int{{31, 1}, {32, 1}, {511, 1}, {512, 1}}},
+		{dtype: f32, heads: 8, kvHeads: 1, d: 256, p: 48, spans: [][2]int{{0, 33}, {510, 1}, {511, 5}}},
+		{dtype: f16, heads: 6, kvHeads: 1, d: 96, p: 32, spans: [][2]int{{1999, 1}, {0, 70}, {100, 50}}},
+		{dtype: f16, heads: 4, kvHeads: 4, d: 64, p: 32, spans: [][2]int{{500, 90}}},
+		{dtype: f16, heads: 4, kvHeads: 2, d: 64, p: 32, window: 100, spans: [][2]int{{0, 150}, {700, 1}, {600, 70}}},
+		{dtype: bf16, heads: 8, kvHeads: 2, d: 32, p: 32, window: 1, sinks: true, spans: [][2]int{{0, 40}, {600, 1}}},
+		{dtype: f16, heads: 16, kvHeads: 2, d: 64, p: 32, window: 600, sinks: true, spans: [][2]int{{1500, 30}, {1999, 1}}},
+		{dtype: f16, heads: 72, kvHeads: 1, d: 16, p: 32, sinks: true, spans: [][2]int{{5, 3}}},
+		{dtype: f16, heads: 4, kvHeads: 2, d: 64, p: 32, timed: true, spans: [][2]int{{63, 1}}},
+		{dtype: f16, heads: 32, kvHeads: 8, d: 128, p: 32, timed: true, spans: [][2]int{{4095, 1}}},
+		{dtype: f16, heads: 16, kvHeads: 2, d: 256, p: 32, timed: true, spans: [][2]int{{4095, 1}}},
+		{dtype: f16, heads: 8, kvHeads: 2, d: 128, p: 32, timed: true, spans: [][2]int{{1000, 128}}},
+		{dtype: f16, heads: 4, kvHeads: 4, d: 64, p: 32, timed: true, spans: [][2]int{{0, 256}}},
+	} {
+		cases = append(cases, s.toCase())
+	}
+	return cases
+}
+
+func (s shape) toCase() kernels.Case {
+	c := kernels.Case{
+		Name:   s.name(),
+		AbsTol: 1e-5, RelTol: 1e-5,
+		Why: "float32 scores of 32 to 256 products and weighted sums of up to 2,048 values of size 1; the reference sums in float64",
+		New: func(d kernels.Device, r *rand.Rand) (kernels.Op, []kernels.Tensor) {
+			o := s.build(d, r)
+			return o, []kernels.Tensor{o.Out}
+		},
+	}
+	if s.timed {
+		c.Bytes, c.Flops = s.work()
+	}
+	return c
+}

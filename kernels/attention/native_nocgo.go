@@ -1,0 +1,16 @@
+//go:build !cgo
+
+package attention
+
+import (
+	"headroom/kernels"
+	"headroom/kernels/cpu"
+)
+
+// Without cgo the CPU has only its Generic set, so these are never called.
+
+const noCgo = "attention: native kernels in a build without cgo"
+
+func (o *Append) native(cpu.ISA, *kernels.Span, int, int) { panic(noCgo) }
+func (o *Attention) native(cpu.ISA, unit, []float32)      { panic(noCgo) }
+func (o *Attention) nativeMerge(cpu.ISA, int, []float32)  { panic(noCgo) }

@@ -1,0 +1,165 @@
+package attention
+
+import "math"
+
+// Attention in plain Go: the same tiles, segments and merges as paged_attention.c, one query vector at a time.
+
+// attend computes a unit.
+func (o *Attention) attend(u unit, scratch []float32) {
+	d, record := o.Cache.HeadDim, o.recordFloats()
+	vectors := u.rows * o.group()
+	tile, scores := scratch[:tileTokens*d], scratch[tileTokens*d:][:vectors*tileTokens]
+	part := scratch[tileTokens*(d+vectors):][:vectors*record]
+	total := scratch[tileTokens*(d+vectors)+vectors*record:][:vectors*record]
+	if u.partials != nil {
+		part = u.partials
+	} else {
+		o.begin(u, total)
+	}
+	for segment := u.from; segment < u.to; segment++ {
+		for i := range vectors {
+			reset(part[i*record:][:record])
+		}
+		for t := segment * segmentTokens; t < (segment+1)*segmentTokens; t += tileTokens {
+			o.tile(u, t, tile, scores, part)
+		}
+		if u.partials == nil {
+			mergeRecords(part, total, record)
+		}
+	}
+	if u.partials == nil {
+		o.finish(u, total)
+	}
+}
+
+// merge does merge unit i.
+func (o *Attention) merge(i int, scratch []float32) {
+	u, stride, ok := o.splitUnit(i)
+	if !ok {
+		return
+	}
+	n := u.rows * o.group() * o.recordFloats()
+	total := scratch[:n]
+	o.begin(u, total)
+	for s := range u.to - u.from {
+		mergeRecords(u.partials[s*stride:][:n], total, o.recordFloats())
+	}
+	o.finish(u, total)
+}
+
+// tile lets every vector of u that sees positions of the tile at t take them in.
+func (o *Attention) tile(u unit, t int, tile, scores, part []float32) {
+	c, d, record, group := o.Cache, o.Cache.HeadDim, o.recordFloats(), o.group()
+	pos := u.span.Pos + u.row
+	from, to := max(t, o.seenFrom(pos)), min(t+tileTokens, pos+u.rows)
+	if from >= to {
+		return
+	}
+	for p := from; p < to; p++ {
+		for i := range d {
+			tile[(p-t)*d+i] = c.load(c.K, c.kIndex(u.span.Pages, u.kvHead, p, i))
+		}
+	}
+	for i := range u.rows * group {
+		from, to := o.seen(pos+i/group, t)
+		if from >= to {
+			continue
+		}
+		col := (u.kvHead*group + i%group) * d
+		q := o.Q.Row(u.span.Row + u.row + i/group)[col : col+d]
+		s, r := scores[i*tileTokens:][:tileTokens], part[i*record:][:record]
+		for p := from; p < to; p++ {
+			var sum float32
+			for j, k := range tile[p*d:][:d] {
+				sum += q[j] * o.Scale * k
+			}
+			s[p] = sum
+		}
+		weigh(s[from:to], r, d)
+	}
+	for p := from; p < to; p++ {
+		for i := range d {
+			tile[(p-t)*d+i] = c.load(c.V, c.vIndex(u.span.Pages, u.kvHead, p, i))
+		}
+	}
+	for i := range u.rows * group {
+		from, to := o.seen(pos+i/group, t)
+		for p := from; p < to; p++ {
+			w := scores[i*tileTokens+p]
+			for j, v := range tile[p*d:][:d] {
+				part[i*record+j] += w * v
+			}
+		}
+	}
+}
+
+// seen is the part of the tile at t that the row at pos sees, as offsets from t; from >= to if it sees nothing.
+func (o *Attention) seen(pos, t int) (from, to int) {
+	return max(0, o.seenFrom(pos)-t), min(tileTokens, pos+1-t)
+}
+
+// weigh turns scores into weights relative to the highest score so far, and brings record r up to it.
+func weigh(s, r []float32, d int) {
+	highest := r[d]
+	for _, x := range s {
+		highest = max(highest, x)
+	}
+	var sum float32
+	for i, x := range s {
+		s[i] = exp(x - highest)
+		sum += s[i]
+	}
+	scale := exp(r[d] - highest)
+	r[d], r[d+1] = highest, r[d+1]*scale+sum
+	for i := range d {
+		r[i] *= scale
+	}
+}
+
+func exp(x float32) float32 { return float32(math.Exp(float64(x))) }
+
+func reset(record []float32) {
+	clear(record)
+	record[len(record)-16] = float32(math.Inf(-1))
+}
+
+// begin sets the records that segments are merged into: nothing yet, or the sink, a score with a weight and no value.
+func (o *Attention) begin(u unit, total []float32) {
+	d, record, group := o.Cache.HeadDim, o.recordFloats(), o.group()
+	for i := range u.rows * group {
+		r := total[i*record:][:record]
+		reset(r)
+		if !o.Sinks.IsNone() {
+			r[d], r[d+1] = o.Sinks.Row(0)[u.kvHead*group+i%group], 1
+		}
+	}
+}
+
+// mergeRecords adds a segment's records to total. A vector that saw nothing of the segment stays as it is.
+func mergeRecords(part, total []float32, record int) {
+	d := record - 16
+	for i := 0; i < len(part); i += record {
+		p, t := part[i:i+record], total[i:i+record]
+		if math.IsInf(float64(p[d]), -1) {
+			continue
+		}
+		highest := max(t[d], p[d])
+		a, b := exp(t[d]-highest), exp(p[d]-highest)
+		t[d], t[d+1] = highest, t[d+1]*a+p[d+1]*b
+		for j := range d {
+			t[j] = t[j]*a + p[j]*b
+		}
+	}
+}
+
+// finish writes the output.
+func (o *Attention) finish(u unit, total []float32) {
+	d, record, group := o.Cache.HeadDim, o.recordFloats(), o.group()
+	for i := range u.rows * group {
+		t := total[i*record:][:record]
+		out := o.Out.Row(u.span.Row + u.row + i/group)[(u.kvHead*group+i%group)*d:][:d]
+		for j := range out {
+			out[j] = t[j] / t[d+1]
+		}
+	}
+}
