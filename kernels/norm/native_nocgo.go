@@ -8,4 +8,6 @@ import "headroom/kernels/cpu"
 
 func (o *RMSNorm) native(cpu.ISA, int, int) { panic("norm: native kernels in a build without cgo") }
 
-func (o *GatedRMSNorm) native(cpu.ISA, int, int) { panic("norm: native kernels in a build without cgo") }
+func (o *GatedRMSNorm) native(cpu.ISA, int, int) {
+	panic("norm: native kernels in a build without cgo")
+}

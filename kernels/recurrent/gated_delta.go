@@ -1,0 +1,156 @@
+package recurrent
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"headroom/kernels"
+	"headroom/kernels/cpu"
+)
+
+// GatedDelta is the gated delta rule (Yang et al. 2024, "Gated Delta Networks"), in the form of mlx-lm's gated_delta.py. For each
+// token of a span, value head h with its state S [Dv, Dk], reading key head h / (Hv/Hk):
+//
+//	q    = rmsnorm(q) / Dk           rmsnorm(x) = x / sqrt(mean(x²) + 1e-6)
+//	k    = rmsnorm(k) / sqrt(Dk)
+//	g    = exp(-exp(ALog) * softplus(a + DtBias))
+//	beta = sigmoid(b)
+//	S    = g * S
+//	S   += beta * (v - S k) kᵀ
+//	out  = S q
+//
+// QKV is float32 [M, 2*Hk*Dk + Hv*Dv], each row q of every key head, then k, then v; A and B are float32 [M, Hv]; ALog and
+// DtBias are float32 [1, Hv]. State is float32 [slots, Hv*Dv*Dk]. Out is float32 [M, Hv*Dv] and must not overlap the inputs. Rows
+// outside every span are left as they are.
+type GatedDelta struct {
+	QKV    kernels.Tensor
+	A, B   kernels.Tensor
+	ALog   kernels.Tensor
+	DtBias kernels.Tensor
+	State  kernels.Tensor
+	Spans  []kernels.Span
+	Out    kernels.Tensor
+
+	Hk, Hv, Dk, Dv int
+
+	window window // of the CPU pass under way
+}
+
+// MaxKeyDim is the largest Dk.
+const MaxKeyDim = 256
+
+const rmsEps = 1e-6
+
+// Name implements kernels.Op.
+func (o *GatedDelta) Name() string { return "gated_delta" }
+
+// Check implements kernels.Op.
+func (o *GatedDelta) Check() error {
+	if o.Hk < 1 || o.Hv < 1 || o.Hv%o.Hk != 0 || o.Dk < 1 || o.Dk > MaxKeyDim || o.Dv < 1 {
+		return fmt.Errorf("heads: got %d key heads of %d, %d value heads of %d, expected at least one, value heads a multiple of key heads, key heads of at most %d",
+			o.Hk, o.Dk, o.Hv, o.Dv, MaxKeyDim)
+	}
+	m := o.QKV.Rows
+	return errors.Join(
+		kernels.CheckShape("qkv", o.QKV, kernels.F32, -1, 2*o.Hk*o.Dk+o.Hv*o.Dv),
+		kernels.CheckShape("a", o.A, kernels.F32, m, o.Hv),
+		kernels.CheckShape("b", o.B, kernels.F32, m, o.Hv),
+		kernels.CheckShape("a_log", o.ALog, kernels.F32, 1, o.Hv),
+		kernels.CheckShape("dt_bias", o.DtBias, kernels.F32, 1, o.Hv),
+		kernels.CheckShape("out", o.Out, kernels.F32, m, o.Hv*o.Dv),
+		checkState(o.Spans, m, o.State, o.Hv*o.Dv*o.Dk))
+}
+
+// Reference implements kernels.Op. It carries the state through a span in float64 and rounds it at the end.
+func (o *GatedDelta) Reference() {
+	state := make([]float64, o.Dv*o.Dk)
+	for _, s := range o.Spans {
+		for h := range o.Hv {
+			slot := o.slot(s, h)
+			for i, x := range slot {
+				state[i] = float64(x)
+			}
+			scalarHead(o, s, h, state)
+			for i, x := range state {
+				slot[i] = float32(x)
+			}
+		}
+	}
+}
+
+// slot is the state of value head h of the span's sequence, [Dv, Dk], cleared if the span is the sequence's start.
+func (o *GatedDelta) slot(s kernels.Span, h int) []float32 {
+	state := o.State.Row(int(s.Slot))[h*o.Dv*o.Dk:][:o.Dv*o.Dk]
+	if s.Pos == 0 {
+		clear(state)
+	}
+	return state
+}
+
+// scalarHead is the specification: it passes the span's tokens through one value head's state [Dv, Dk]. With F float32 and the
+// slot itself as the state it is what runs in builds without cgo.
+func scalarHead[F float32 | float64](o *GatedDelta, s kernels.Span, h int, state []F) {
+	var qSpace, kSpace [MaxKeyDim]F
+	q, k := qSpace[:o.Dk], kSpace[:o.Dk]
+	keyHead := h / (o.Hv / o.Hk)
+	for r := s.Row; r < s.Row+s.Rows; r++ {
+		x, out := o.QKV.Row(r), o.Out.Row(r)[h*o.Dv:]
+		normalize(q, x[keyHead*o.Dk:], 1/float64(o.Dk))
+		normalize(k, x[(o.Hk+keyHead)*o.Dk:], 1/math.Sqrt(float64(o.Dk)))
+		v := x[2*o.Hk*o.Dk+h*o.Dv:]
+		g, beta := gates(o.A.Row(r)[h], o.B.Row(r)[h], o.ALog.Row(0)[h], o.DtBias.Row(0)[h])
+		for i := range o.Dv {
+			out[i] = float32(scalarStep(state[i*o.Dk:][:o.Dk], q, k, F(v[i]), F(g), F(beta)))
+		}
+	}
+}
+
+// scalarStep passes one token through one row of the state and returns its output.
+func scalarStep[F float32 | float64](row, q, k []F, v, g, beta F) F {
+	var predicted, out F
+	for j := range row {
+		row[j] *= g
+		predicted += row[j] * k[j]
+	}
+	d := (v - predicted) * beta
+	for j := range row {
+		row[j] += d * k[j]
+		out += row[j] * q[j]
+	}
+	return out
+}
+
+// normalize sets out to rmsnorm(x[:len(out)]) * scale.
+func normalize[F float32 | float64](out []F, x []float32, scale float64) {
+	var squares float64
+	for _, v := range x[:len(out)] {
+		squares += float64(v) * float64(v)
+	}
+	scale /= math.Sqrt(squares/float64(len(out)) + rmsEps)
+	for i := range out {
+		out[i] = F(float64(x[i]) * scale)
+	}
+}
+
+// gates returns the decay g and the step beta of one value head for one token.
+func gates(a, b, aLog, dtBias float32) (g, beta float64) {
+	x := float64(a) + float64(dtBias)
+	softplus := max(x, 0) + math.Log1p(math.Exp(-math.Abs(x))) // log(1 + e^x) without overflow
+	return math.Exp(-math.Exp(float64(aLog)) * softplus), 1 / (1 + math.Exp(-float64(b)))
+}
+
+// CPURange implements cpu.Task.
+func (o *GatedDelta) CPURange(c *cpu.Context, phase, _, from, to int) {
+	switch {
+	case c.ISA == cpu.Generic:
+		for u := from; u < to; u++ {
+			s, h := o.Spans[u/o.Hv], u%o.Hv
+			scalarHead(o, s, h, o.slot(s, h))
+		}
+	case phase == prepare:
+		o.nativePrepare(c.ISA, from, to)
+	default:
+		o.units(c.ISA, from, to)
+	}
+}

@@ -1,0 +1,16 @@
+//go:build !cgo
+
+package recurrent
+
+import (
+	"headroom/kernels"
+	"headroom/kernels/cpu"
+)
+
+// Without cgo the CPU has only its Generic set, so these are never called.
+
+const noNative = "recurrent: native kernels in a build without cgo"
+
+func (o *Conv) native(cpu.ISA, kernels.Span, int, int)                             { panic(noNative) }
+func (o *GatedDelta) nativePrepare(cpu.ISA, int, int)                              { panic(noNative) }
+func (o *GatedDelta) nativeUpdate(cpu.ISA, kernels.Span, int, int, bool, int, int) { panic(noNative) }
