@@ -1,0 +1,203 @@
+package jinja
+
+import (
+	"fmt"
+	"math/big"
+	"slices"
+	"strings"
+)
+
+// args are the evaluated arguments of one call.
+type args struct {
+	pos   []any
+	names []string
+	named []any
+}
+
+// function is a builtin, or a method bound to its object.
+type function struct {
+	name string
+	call func(r *renderer, a *args) any
+}
+
+// macro is a macro together with the scope it was defined in.
+type macro struct {
+	node  *macroNode
+	scope *scope
+}
+
+func (r *renderer) evalArgs(a argExprs, s *scope) *args {
+	out := &args{}
+	for _, e := range a.positional {
+		out.pos = append(out.pos, r.eval(e, s))
+	}
+	for i, e := range a.named {
+		out.names, out.named = append(out.names, a.names[i]), append(out.named, r.eval(e, s))
+	}
+	if a.star != nil {
+		out.pos = append(out.pos, r.iterate(r.eval(a.star, s))...)
+	}
+	if a.doubleStar != nil {
+		d, ok := r.eval(a.doubleStar, s).(*Dict)
+		if !ok {
+			r.fail("the argument after ** must be a mapping")
+		}
+		for i, k := range d.keys {
+			out.names, out.named = append(out.names, r.text("a keyword", k)), append(out.named, d.values[i])
+		}
+	}
+	return out
+}
+
+func (r *renderer) call(callee any, a *args) any {
+	switch f := callee.(type) {
+	case *function:
+		return f.call(r, a)
+	case *macro:
+		return r.callMacro(f, a)
+	case *loop:
+		if !f.node.recursive {
+			r.fail("this loop is not recursive: write {%% for ... recursive %%}")
+		}
+		v := r.bind(a, "loop", "iterable")
+		return r.capture(func() { r.loop(f.node, f.scope, v[0], f.depth+1) })
+	case *undefined:
+		r.fail("%s", f.message)
+	}
+	r.fail("'%s' object is not callable", typeName(callee))
+	return nil
+}
+
+// callMacro renders a macro's body with its parameters set. The names varargs,
+// kwargs and caller are set where they have a value; only they may stay unused.
+func (r *renderer) callMacro(m *macro, a *args) any {
+	n := m.node
+	line := r.line
+	inner := &scope{parent: m.scope}
+	positional := min(len(a.pos), len(n.params))
+	for i := range positional {
+		inner.set(n.params[i], a.pos[i])
+	}
+	if extra := a.pos[positional:]; len(extra) > 0 {
+		if !n.uses.varargs {
+			r.fail("macro '%s' takes not more than %d argument(s)", n.name, len(n.params))
+		}
+		inner.set("varargs", &List{extra, kindTuple})
+	} else if n.uses.varargs {
+		inner.set("varargs", &List{nil, kindTuple})
+	}
+	kwargs := NewDict()
+	for i, name := range a.names {
+		switch at := slices.Index(n.params, name); {
+		case at >= 0 && at < positional:
+			r.fail("macro '%s' got two values for the argument '%s'", n.name, name)
+		case at >= 0 || name == "caller":
+			inner.set(name, a.named[i])
+		case n.uses.kwargs:
+			kwargs.Set(name, a.named[i])
+		default:
+			r.fail("macro '%s' takes no keyword argument '%s'", n.name, name)
+		}
+	}
+	if n.uses.kwargs {
+		inner.set("kwargs", kwargs)
+	}
+	for i, name := range n.params {
+		if slices.Contains(inner.names, name) {
+			continue
+		}
+		var value any = &undefined{fmt.Sprintf("parameter '%s' was not provided", name)}
+		if d := i - (len(n.params) - len(n.defaults)); d >= 0 {
+			value = r.eval(n.defaults[d], inner)
+		}
+		inner.set(name, value)
+	}
+	text := r.capture(func() { r.run(n.body, inner) })
+	r.line = line
+	return text
+}
+
+// absent marks an optional argument that was not given.
+type absent struct{}
+
+// bind matches arguments to parameters by position and name. A parameter whose
+// name ends in "?" is optional; if it is missing, its value is absent{}.
+func (r *renderer) bind(a *args, fn string, params ...string) []any {
+	if len(a.pos) > len(params) {
+		r.fail("%s takes at most %d argument(s), got %d", fn, len(params), len(a.pos))
+	}
+	out := make([]any, len(params))
+	for i, p := range params {
+		out[i] = absent{}
+		if i < len(a.pos) {
+			out[i] = a.pos[i]
+		} else if at := slices.Index(a.names, strings.TrimSuffix(p, "?")); at >= 0 {
+			out[i] = a.named[at]
+		} else if !strings.HasSuffix(p, "?") {
+			r.fail("%s needs the argument '%s'", fn, p)
+		}
+	}
+	for _, name := range a.names {
+		at := slices.IndexFunc(params, func(p string) bool { return strings.TrimSuffix(p, "?") == name })
+		if at < 0 {
+			r.fail("%s has no argument '%s'", fn, name)
+		}
+		if at < len(a.pos) {
+			r.fail("%s got two values for the argument '%s'", fn, name)
+		}
+	}
+	return out
+}
+
+// text returns a string argument.
+func (r *renderer) text(what string, v any) string {
+	s, ok := v.(string)
+	if !ok {
+		if u, ok := v.(*undefined); ok {
+			r.fail("%s", u.message)
+		}
+		r.fail("%s must be a string, got %s", what, typeName(v))
+	}
+	return s
+}
+
+// toInt returns an integer argument; one beyond 64 bits is cut to the nearest.
+func (r *renderer) toInt(what string, v any) int64 {
+	switch n := v.(type) {
+	case bool:
+		return asInt(n)
+	case int64:
+		return n
+	case *big.Int:
+		if n.Sign() < 0 {
+			return -1 << 62
+		}
+		return 1 << 62
+	case *undefined:
+		r.fail("%s", n.message)
+	}
+	r.fail("%s must be an integer, got %s", what, typeName(v))
+	return 0
+}
+
+// orText, orInt and orBool return an optional argument or its default.
+func (r *renderer) orText(what string, v any, otherwise string) string {
+	if v == (absent{}) {
+		return otherwise
+	}
+	return r.text(what, v)
+}
+
+func (r *renderer) orInt(what string, v any, otherwise int64) int64 {
+	if v == (absent{}) {
+		return otherwise
+	}
+	return r.toInt(what, v)
+}
+
+func orBool(v any, otherwise bool) bool {
+	if v == (absent{}) {
+		return otherwise
+	}
+	return truth(v)
+}

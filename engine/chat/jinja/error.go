@@ -1,0 +1,37 @@
+package jinja
+
+import "fmt"
+
+// Error is a template that could not be parsed or rendered.
+type Error struct {
+	Line    int    // 1-based line in the template; 0 if none applies
+	Message string // what went wrong; for a raised error, the template's own words
+	Raised  bool   // true if the template called raise_exception
+}
+
+func (e *Error) Error() string {
+	switch {
+	case e.Raised:
+		return e.Message
+	case e.Line > 0:
+		return fmt.Sprintf("chat template, line %d: %s", e.Line, e.Message)
+	}
+	return "chat template: " + e.Message
+}
+
+// recoverInto turns a panic of the interpreter into an error: its own *Error
+// values as they are, anything else as a defect that names itself. Panics are
+// the interpreter's way out of deep recursion, as in text/template; none leaves
+// the package.
+func recoverInto(err *error, line func() int) {
+	switch p := recover().(type) {
+	case nil:
+	case *Error:
+		if p.Line == 0 {
+			p.Line = line()
+		}
+		*err = p
+	default:
+		*err = &Error{Line: line(), Message: fmt.Sprintf("internal error: %v", p)}
+	}
+}

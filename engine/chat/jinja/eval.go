@@ -1,0 +1,396 @@
+package jinja
+
+import (
+	"fmt"
+	"math/big"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// eval evaluates an expression, counting steps and depth.
+func (r *renderer) eval(e expr, s *scope) any {
+	r.step()
+	r.enter()
+	v := e.eval(r, s)
+	r.depth--
+	return v
+}
+
+func (e *literal) eval(*renderer, *scope) any { return e.value }
+
+func (e *nameExpr) eval(r *renderer, s *scope) any {
+	if v, ok := s.get(e.name); ok {
+		return v
+	}
+	if v, ok := r.vars.Get(e.name); ok {
+		return v
+	}
+	if f, ok := globals[e.name]; ok {
+		return f
+	}
+	return undefinedName(e.name)
+}
+
+func (e *listExpr) eval(r *renderer, s *scope) any {
+	items := make([]any, len(e.items))
+	for i, item := range e.items {
+		items[i] = r.eval(item, s)
+	}
+	return &List{items, e.kind}
+}
+
+func (e *dictExpr) eval(r *renderer, s *scope) any {
+	r.line = e.line
+	d := NewDict()
+	for i, k := range e.keys {
+		d.set(r.eval(k, s), r.eval(e.values[i], s))
+	}
+	return d
+}
+
+func (e *condExpr) eval(r *renderer, s *scope) any {
+	switch {
+	case truth(r.eval(e.cond, s)):
+		return r.eval(e.then, s)
+	case e.otherwise != nil:
+		return r.eval(e.otherwise, s)
+	}
+	return &undefined{"the inline if-expression evaluated to false and no else section was defined"}
+}
+
+func (e *logicExpr) eval(r *renderer, s *scope) any {
+	left := r.eval(e.left, s)
+	if truth(left) == e.or {
+		return left
+	}
+	return r.eval(e.right, s)
+}
+
+func (e *notExpr) eval(r *renderer, s *scope) any { return !truth(r.eval(e.value, s)) }
+
+func (e *concatExpr) eval(r *renderer, s *scope) any {
+	parts := make([]string, len(e.parts))
+	n := 0
+	for i, p := range e.parts {
+		parts[i] = r.str(r.eval(p, s))
+		n += len(parts[i])
+		r.charge(n)
+	}
+	return strings.Join(parts, "")
+}
+
+func (e *compareExpr) eval(r *renderer, s *scope) any {
+	left := r.eval(e.first, s)
+	for i, op := range e.ops {
+		right := r.eval(e.rest[i], s)
+		r.line = e.line
+		if !r.relation(op, left, right) {
+			return false
+		}
+		left = right
+	}
+	return true
+}
+
+func (r *renderer) relation(op string, a, b any) bool {
+	switch op {
+	case "==":
+		return r.equal(a, b)
+	case "!=":
+		return !r.equal(a, b)
+	case "in":
+		return r.contains(b, a)
+	case "not in":
+		return !r.contains(b, a)
+	}
+	if x, y, ok := numbers(a, b); ok {
+		if f, isFloat := x.(float64); isFloat && (f != f || y != y) {
+			return false // NaN
+		}
+	}
+	c := r.compare(op, a, b)
+	switch op {
+	case "<":
+		return c < 0
+	case "<=":
+		return c <= 0
+	case ">":
+		return c > 0
+	}
+	return c >= 0
+}
+
+func (e *unaryExpr) eval(r *renderer, s *scope) any {
+	v := r.eval(e.value, s)
+	r.line = e.line
+	switch n := number(v).(type) {
+	case *big.Int:
+		if e.op == "-" {
+			n = new(big.Int).Neg(n)
+		}
+		return intValue(n)
+	case float64:
+		if e.op == "-" {
+			n = -n
+		}
+		return n
+	}
+	if u, ok := v.(*undefined); ok {
+		r.fail("%s", u.message)
+	}
+	r.fail("bad operand type for unary %s: '%s'", e.op, typeName(v))
+	return nil
+}
+
+func (e *binaryExpr) eval(r *renderer, s *scope) any {
+	a, b := r.eval(e.left, s), r.eval(e.right, s)
+	r.line = e.line
+	switch e.op {
+	case "+":
+		return r.add(a, b)
+	case "%":
+		if format, ok := a.(string); ok {
+			return r.percent(format, b)
+		}
+	case "*":
+		if v, ok := r.repeat(a, b); ok {
+			return v
+		}
+		if v, ok := r.repeat(b, a); ok {
+			return v
+		}
+	}
+	return r.arithmetic(e.op, a, b)
+}
+
+func (r *renderer) add(a, b any) any {
+	switch x := a.(type) {
+	case string:
+		if y, ok := b.(string); ok {
+			r.charge(len(x) + len(y))
+			return x + y
+		}
+		if u, ok := b.(*undefined); ok {
+			r.fail("%s", u.message)
+		}
+		r.fail("can only concatenate str (not \"%s\") to str", typeName(b))
+	case *List:
+		if y, ok := b.(*List); ok && x.kind == y.kind && x.kind != kindGenerator {
+			r.charge(16 * (len(x.Items) + len(y.Items)))
+			return &List{slices.Concat(x.Items, y.Items), x.kind}
+		}
+	}
+	return r.arithmetic("+", a, b)
+}
+
+// repeat is sequence * count.
+func (r *renderer) repeat(a, b any) (any, bool) {
+	n, ok := b.(int64)
+	if !ok {
+		return nil, false
+	}
+	n = max(n, 0)
+	switch x := a.(type) {
+	case string:
+		if len(x) > 0 && n > int64(maxStringBytes/len(x)) {
+			r.charge(maxStringBytes + 1)
+		}
+		r.charge(len(x) * int(n))
+		return strings.Repeat(x, int(n)), true
+	case *List:
+		if len(x.Items) > 0 && n > int64(maxStringBytes/16/len(x.Items)) {
+			r.charge(maxStringBytes + 1)
+		}
+		r.charge(16 * len(x.Items) * int(n))
+		return &List{slices.Repeat(x.Items, int(n)), x.kind}, true
+	}
+	return nil, false
+}
+
+func (e *filterExpr) eval(r *renderer, s *scope) any {
+	return e.apply(r, r.eval(e.input, s), s)
+}
+
+func (e *filterExpr) apply(r *renderer, input any, s *scope) any {
+	a := r.evalArgs(e.args, s)
+	r.line = e.line
+	return e.run(r, input, a)
+}
+
+func (e *testExpr) eval(r *renderer, s *scope) any {
+	input, a := r.eval(e.input, s), r.evalArgs(e.args, s)
+	r.line = e.line
+	return e.run(r, input, a)
+}
+
+func (e *attrExpr) eval(r *renderer, s *scope) any {
+	object := r.eval(e.object, s)
+	r.line = e.line
+	return r.attr(object, e.name)
+}
+
+// attr is object.name: a method or attribute first, then an item.
+func (r *renderer) attr(object any, name string) any {
+	if v, ok := r.member(object, name); ok {
+		return v
+	}
+	if d, ok := object.(*Dict); ok {
+		if v, ok := d.get(name); ok {
+			return v
+		}
+	}
+	return undefinedAttr(object, name)
+}
+
+// member looks up what Python's getattr finds.
+func (r *renderer) member(object any, name string) (any, bool) {
+	switch o := object.(type) {
+	case *undefined:
+		r.fail("%s", o.message)
+	case *Namespace:
+		return o.attrs.get(name)
+	case *loop:
+		return o.attr(name)
+	case *macro:
+		if name == "name" {
+			return o.node.name, true
+		}
+	}
+	if m, ok := method(object, name); ok {
+		return &function{name, func(r *renderer, a *args) any { return m(r, object, a) }}, true
+	}
+	return nil, false
+}
+
+func (e *itemExpr) eval(r *renderer, s *scope) any {
+	object, index := r.eval(e.object, s), r.eval(e.index, s)
+	r.line = e.line
+	if v, ok := r.item(object, index); ok {
+		return v
+	}
+	name, ok := index.(string)
+	if !ok {
+		return &undefined{fmt.Sprintf("%s object has no element %s", typeName(object), r.repr(index))}
+	}
+	if v, ok := r.member(object, name); ok {
+		return v
+	}
+	return undefinedAttr(object, name)
+}
+
+// item is what Python's object[index] finds.
+func (r *renderer) item(object, index any) (any, bool) {
+	switch o := object.(type) {
+	case *undefined:
+		r.fail("%s", o.message)
+	case *Dict:
+		if _, unhashable := index.(*undefined); unhashable {
+			return nil, false
+		}
+		return o.get(index)
+	case *List:
+		if i, ok := sequenceIndex(index, len(o.Items)); ok && o.kind != kindGenerator {
+			return o.Items[i], true
+		}
+	case string:
+		r.charge(len(o))
+		if i, ok := sequenceIndex(index, utf8.RuneCountInString(o)); ok {
+			for _, c := range o {
+				if i == 0 {
+					return string(c), true
+				}
+				i--
+			}
+		}
+	}
+	return nil, false
+}
+
+// sequenceIndex resolves an index, perhaps negative, into a sequence of n.
+func sequenceIndex(index any, n int) (int, bool) {
+	if b, ok := index.(bool); ok {
+		index = asInt(b)
+	}
+	i, ok := index.(int64)
+	if i < 0 {
+		i += int64(n)
+	}
+	return int(i), ok && i >= 0 && i < int64(n)
+}
+
+func (e *sliceExpr) eval(r *renderer, s *scope) any {
+	object := r.eval(e.object, s)
+	var bounds [3]any
+	for i, b := range []expr{e.from, e.to, e.step} {
+		if b != nil {
+			bounds[i] = r.eval(b, s)
+		}
+	}
+	r.line = e.line
+	switch o := object.(type) {
+	case string:
+		runes := []rune(o)
+		r.charge(4 * len(runes))
+		var b strings.Builder
+		for _, i := range r.sliceIndices(bounds, len(runes)) {
+			b.WriteRune(runes[i])
+		}
+		return b.String()
+	case *List:
+		if o.kind != kindGenerator {
+			r.charge(16 * len(o.Items))
+			items := []any{}
+			for _, i := range r.sliceIndices(bounds, len(o.Items)) {
+				items = append(items, o.Items[i])
+			}
+			return &List{items, o.kind}
+		}
+	case *undefined:
+		r.fail("%s", o.message)
+	}
+	r.fail("'%s' object cannot be sliced", typeName(object))
+	return nil
+}
+
+// sliceIndices lists the positions that [from:to:step] selects out of n.
+func (r *renderer) sliceIndices(bounds [3]any, n int) []int {
+	step := int64(1)
+	if bounds[2] != nil {
+		step = r.toInt("a slice's step", bounds[2])
+		if step == 0 {
+			r.fail("slice step cannot be zero")
+		}
+	}
+	lo, hi := int64(0), int64(n) // where positions may lie
+	if step < 0 {
+		lo, hi = -1, int64(n)-1
+	}
+	clamp := func(v any, otherwise int64) int64 {
+		if v == nil {
+			return otherwise
+		}
+		i := r.toInt("a slice's bound", v)
+		if i < 0 {
+			i += int64(n)
+		}
+		return min(max(i, lo), hi)
+	}
+	from, to := clamp(bounds[0], lo), clamp(bounds[1], hi)
+	if step < 0 {
+		from, to = clamp(bounds[0], hi), clamp(bounds[1], lo)
+	}
+	step = min(max(step, -int64(n)-1), int64(n)+1) // a larger step changes nothing
+	var list []int
+	for i := from; step > 0 && i < to || step < 0 && i > to; i += step {
+		list = append(list, int(i))
+	}
+	return list
+}
+
+func (e *callExpr) eval(r *renderer, s *scope) any {
+	callee := r.eval(e.callee, s)
+	a := r.evalArgs(e.args, s)
+	r.line = e.line
+	return r.call(callee, a)
+}

@@ -1,0 +1,300 @@
+package jinja
+
+import (
+	"html"
+	"math"
+	"math/big"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// A filter is a function applied with |. Filters on sequences are in
+// sequences.go.
+type filter func(r *renderer, v any, a *args) any
+
+// filters holds every filter by name. It is filled by init because map and
+// select look filters up in it themselves.
+var filters map[string]filter
+
+func init() {
+	filters = map[string]filter{
+		"abs": absFilter, "attr": attrFilter, "batch": batchFilter, "capitalize": onText(capitalize),
+		"center": centerFilter, "count": lengthFilter, "d": defaultFilter, "default": defaultFilter,
+		"dictsort": dictSortFilter, "e": onText(escapeHTML), "escape": onText(escapeHTML),
+		"first": firstFilter, "float": floatFilter, "forceescape": onText(escapeHTML),
+		"format": formatFilter, "groupby": groupByFilter, "indent": indentFilter, "int": intFilter,
+		"items": itemsFilter, "join": joinFilter, "last": lastFilter, "length": lengthFilter,
+		"list": listFilter, "lower": onText(strings.ToLower), "map": mapFilter, "max": extremeFilter("max", 1),
+		"min": extremeFilter("min", -1), "reject": selectFilter(false), "rejectattr": selectAttrFilter(false),
+		"replace": replaceFilter, "reverse": reverseFilter, "round": roundFilter, "safe": onText(identity),
+		"select": selectFilter(true), "selectattr": selectAttrFilter(true), "slice": sliceFilter,
+		"sort": sortFilter, "string": onText(identity), "sum": sumFilter, "title": onText(titleFilter),
+		"tojson": toJSONFilter, "trim": trimFilter, "truncate": truncateFilter, "unique": uniqueFilter,
+		"upper": onText(strings.ToUpper), "wordcount": wordCountFilter,
+	}
+}
+
+func identity(s string) string { return s }
+
+// onText is a filter that maps the value's text to another text.
+func onText(f func(string) string) filter {
+	return func(r *renderer, v any, a *args) any {
+		r.bind(a, "the filter")
+		s := r.str(v)
+		r.charge(len(s))
+		return f(s)
+	}
+}
+
+// escapeHTML escapes as markupsafe does.
+func escapeHTML(s string) string { return html.EscapeString(s) }
+
+// titleFilter differs from str.title: words end only at blanks, -, and opening
+// brackets.
+func titleFilter(s string) string {
+	start := true
+	return strings.Map(func(c rune) rune {
+		was := start
+		start = isSpace(c) || strings.ContainsRune("-({[<", c)
+		if was {
+			return unicode.ToUpper(c)
+		}
+		return unicode.ToLower(c)
+	}, s)
+}
+
+func trimFilter(r *renderer, v any, a *args) any {
+	s := r.str(v)
+	r.charge(len(s))
+	return stripWith(true, true)(r, s, r.bind(a, "trim", "chars?"))
+}
+
+func defaultFilter(r *renderer, v any, a *args) any {
+	p := r.bind(a, "default", "default_value?", "boolean?")
+	if isUndefined(v) || orBool(p[1], false) && !truth(v) {
+		if p[0] == (absent{}) {
+			return ""
+		}
+		return p[0]
+	}
+	return v
+}
+
+func attrFilter(r *renderer, v any, a *args) any {
+	name := r.text("attr's name", r.bind(a, "attr", "name")[0])
+	if m, ok := r.member(v, name); ok { // not an item, unlike v.name
+		return m
+	}
+	return undefinedAttr(v, name)
+}
+
+func absFilter(r *renderer, v any, a *args) any {
+	r.bind(a, "abs")
+	switch n := number(v).(type) {
+	case *big.Int:
+		return intValue(new(big.Int).Abs(n))
+	case float64:
+		return math.Abs(n)
+	}
+	r.fail("bad operand type for abs(): '%s'", typeName(v))
+	return nil
+}
+
+// intFilter returns its default, 0, for what is no number.
+func intFilter(r *renderer, v any, a *args) any {
+	p := r.bind(a, "int", "default?", "base?")
+	var otherwise any = int64(0)
+	if p[0] != (absent{}) {
+		otherwise = p[0]
+	}
+	switch x := v.(type) {
+	case bool, int64, *big.Int:
+		return r.arithmetic("+", x, int64(0))
+	case float64:
+		if math.IsInf(x, 0) || math.IsNaN(x) {
+			return otherwise
+		}
+		return r.truncate(x)
+	case string:
+		s := strings.TrimFunc(x, isSpace)
+		if len(s) > maxIntBits/4 {
+			return otherwise
+		}
+		base := int(r.orInt("base", p[1], 10))
+		if base < 2 || base > 36 {
+			r.fail("int() base must be between 2 and 36")
+		}
+		lower := strings.ToLower(s)
+		if prefix := map[int]string{16: "0x", 8: "0o", 2: "0b"}[base]; prefix != "" {
+			lower = strings.TrimPrefix(lower, prefix)
+		}
+		if n, ok := new(big.Int).SetString(lower, base); ok {
+			return intValue(n)
+		}
+		if f, err := strconv.ParseFloat(s, 64); err == nil && !math.IsInf(f, 0) && !math.IsNaN(f) {
+			return r.truncate(f)
+		}
+	case *undefined:
+		r.fail("%s", x.message)
+	}
+	return otherwise
+}
+
+func floatFilter(r *renderer, v any, a *args) any {
+	p := r.bind(a, "float", "default?")
+	switch n := number(v).(type) {
+	case *big.Int:
+		return bigFloat(n)
+	case float64:
+		return n
+	}
+	if s, ok := v.(string); ok {
+		if f, err := strconv.ParseFloat(strings.TrimFunc(s, isSpace), 64); err == nil {
+			return f
+		}
+	}
+	if p[0] == (absent{}) {
+		return 0.0
+	}
+	return p[0]
+}
+
+func roundFilter(r *renderer, v any, a *args) any {
+	p := r.bind(a, "round", "precision?", "method?")
+	digits := int(min(max(r.orInt("precision", p[0], 0), -300), 300))
+	f, ok := floatOf(v)
+	if !ok {
+		r.fail("round needs a number, got %s", typeName(v))
+	}
+	scale := math.Pow(10, float64(digits))
+	switch method := r.orText("method", p[1], "common"); method {
+	case "ceil":
+		return math.Ceil(f*scale) / scale
+	case "floor":
+		return math.Floor(f*scale) / scale
+	case "common":
+	default:
+		r.fail("round's method must be common, ceil or floor, got '%s'", method)
+	}
+	var rounded float64
+	if digits >= 0 { // the decimal text is correctly rounded, as Python's round
+		rounded, _ = strconv.ParseFloat(strconv.FormatFloat(f, 'f', digits, 64), 64)
+	} else {
+		rounded = math.RoundToEven(f*scale) / scale
+	}
+	if isInteger(r, v, nil) && digits < 0 {
+		return r.truncate(rounded)
+	}
+	if isInteger(r, v, nil) {
+		return v
+	}
+	return rounded
+}
+
+func floatOf(v any) (float64, bool) {
+	switch n := number(v).(type) {
+	case *big.Int:
+		return bigFloat(n), true
+	case float64:
+		return n, true
+	}
+	return 0, false
+}
+
+func formatFilter(r *renderer, v any, a *args) any {
+	if len(a.names) > 0 {
+		if len(a.pos) > 0 {
+			r.fail("format takes positional or keyword arguments, not both")
+		}
+		return r.percent(r.str(v), r.dictOf("format", a))
+	}
+	return r.percent(r.str(v), &List{a.pos, kindTuple})
+}
+
+func replaceFilter(r *renderer, v any, a *args) any {
+	p := r.bind(a, "replace", "old", "new", "count?")
+	count := int64(-1)
+	if p[2] != (absent{}) && p[2] != nil {
+		count = r.toInt("count", p[2])
+	}
+	return r.replace(r.str(v), r.str(p[0]), r.str(p[1]), count)
+}
+
+func centerFilter(r *renderer, v any, a *args) any {
+	p := r.bind(a, "center", "width?")
+	return justify('^')(r, r.str(v), []any{r.orInt("width", p[0], 80), absent{}})
+}
+
+// indentFilter indents every line but the first (first: it too), and blank
+// lines only if blank is true.
+func indentFilter(r *renderer, v any, a *args) any {
+	p := r.bind(a, "indent", "width?", "first?", "blank?")
+	indent, isText := p[0].(string)
+	if !isText {
+		indent = strings.Repeat(" ", r.width(r.orInt("width", p[0], 4)))
+	}
+	s := r.str(v)
+	lines := splitLines(r, s+"\n", []any{absent{}}).(*List).Items
+	out := make([]string, len(lines))
+	for i, line := range lines {
+		out[i] = line.(string)
+		if i == 0 && orBool(p[1], false) || i > 0 && (out[i] != "" || orBool(p[2], false)) {
+			r.charge(len(indent))
+			out[i] = indent + out[i]
+		}
+	}
+	return r.join(out, "\n")
+}
+
+func truncateFilter(r *renderer, v any, a *args) any {
+	p := r.bind(a, "truncate", "length?", "killwords?", "end?", "leeway?")
+	length, end := r.orInt("length", p[0], 255), r.orText("end", p[2], "...")
+	runes, tail := []rune(r.str(v)), []rune(end)
+	r.charge(4 * len(runes))
+	if length < int64(len(tail)) {
+		r.fail("truncate: expected a length of at least %d, got %d", len(tail), length)
+	}
+	if int64(len(runes)) <= length+r.orInt("leeway", p[3], 5) {
+		return string(runes)
+	}
+	head := string(runes[:length-int64(len(tail))])
+	if !orBool(p[1], false) {
+		if i := strings.LastIndexByte(head, ' '); i >= 0 {
+			head = head[:i]
+		}
+	}
+	return head + end
+}
+
+func wordCountFilter(r *renderer, v any, a *args) any {
+	r.bind(a, "wordcount")
+	s := r.str(v)
+	r.charge(len(s))
+	return int64(len(strings.FieldsFunc(s, func(c rune) bool {
+		return c != '_' && !unicode.IsLetter(c) && !unicode.IsNumber(c)
+	})))
+}
+
+func toJSONFilter(r *renderer, v any, a *args) any {
+	p := r.bind(a, "tojson", "ensure_ascii?", "indent?", "separators?", "sort_keys?")
+	style := jsonStyle{
+		ascii: orBool(p[0], false), sortKeys: orBool(p[3], false), itemSep: ", ", keySep: ": ",
+	}
+	if p[1] != (absent{}) && p[1] != nil {
+		style.multiline, style.itemSep = true, ","
+		if s, ok := p[1].(string); ok {
+			style.indent = s
+		} else {
+			style.indent = strings.Repeat(" ", r.width(p[1]))
+		}
+	}
+	if p[2] != (absent{}) && p[2] != nil {
+		seps := r.iterate(p[2])
+		if len(seps) != 2 {
+			r.fail("tojson: separators must be two strings")
+		}
+		style.itemSep, style.keySep = r.text("separators", seps[0]), r.text("separators", seps[1])
+	}
+	return r.toJSON(style, v)
+}

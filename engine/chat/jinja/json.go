@@ -1,0 +1,238 @@
+package jinja
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"math/big"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// FromJSON reads one JSON value as template values: objects keep their key
+// order (a repeated key keeps its first place and last value, as in Python),
+// integers stay integers of any size, and 2.0 stays a float.
+func FromJSON(data []byte) (any, error) {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	v, err := readJSON(dec, 0)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		return nil, fmt.Errorf("more than one JSON value")
+	}
+	return v, nil
+}
+
+func readJSON(dec *json.Decoder, depth int) (any, error) {
+	t, err := dec.Token()
+	if err == io.EOF {
+		return nil, io.ErrUnexpectedEOF
+	}
+	if err != nil {
+		return nil, err
+	}
+	if depth > maxValueDepth {
+		return nil, fmt.Errorf("JSON nested deeper than %d levels", maxValueDepth)
+	}
+	switch t := t.(type) {
+	case json.Number:
+		return jsonNumber(t.String())
+	case json.Delim:
+		if t == '[' {
+			l := &List{Items: []any{}}
+			for dec.More() {
+				v, err := readJSON(dec, depth+1)
+				if err != nil {
+					return nil, err
+				}
+				l.Items = append(l.Items, v)
+			}
+			_, err := dec.Token()
+			return l, err
+		}
+		d := NewDict()
+		for dec.More() {
+			key, err := dec.Token()
+			if err != nil {
+				return nil, err
+			}
+			v, err := readJSON(dec, depth+1)
+			if err != nil {
+				return nil, err
+			}
+			d.set(key, v) // the decoder lets only strings be keys
+		}
+		_, err := dec.Token()
+		return d, err
+	}
+	return t, nil // nil, bool or string
+}
+
+func jsonNumber(s string) (any, error) {
+	if strings.ContainsAny(s, ".eE") {
+		f, _ := strconv.ParseFloat(s, 64) // out of range is an infinity, as in Python
+		return f, nil
+	}
+	if len(s) > maxIntBits/4 {
+		return nil, fmt.Errorf("a number of %d digits", len(s))
+	}
+	n, ok := new(big.Int).SetString(s, 10)
+	if !ok {
+		return nil, fmt.Errorf("invalid number %q", s)
+	}
+	return intValue(n), nil
+}
+
+// jsonStyle holds the arguments of json.dumps that tojson passes on.
+type jsonStyle struct {
+	ascii           bool
+	indent          string
+	multiline       bool
+	sortKeys        bool
+	itemSep, keySep string
+}
+
+// toJSON is Python's json.dumps; transformers' tojson calls it with
+// ensure_ascii false, and nothing is escaped for HTML.
+func (r *renderer) toJSON(style jsonStyle, v any) string {
+	var b strings.Builder
+	r.writeJSON(&b, &style, v, 0)
+	return b.String()
+}
+
+func (r *renderer) writeJSON(b *strings.Builder, style *jsonStyle, v any, depth int) {
+	r.step()
+	if depth > maxValueDepth {
+		r.fail("values nested deeper than %d levels cannot be written as JSON", maxValueDepth)
+	}
+	r.charge(b.Len() / 64)
+	if b.Len() > maxStringBytes {
+		r.charge(b.Len())
+	}
+	switch v := v.(type) {
+	case string:
+		r.charge(len(v))
+		writeJSONString(b, v, style.ascii)
+	case *List:
+		if v.kind == kindGenerator {
+			r.fail("tojson: an object of type generator is not JSON serializable")
+		}
+		r.writeJSONGroup(b, style, depth, '[', ']', len(v.Items), func(i int) {
+			r.writeJSON(b, style, v.Items[i], depth+1)
+		})
+	case *Dict:
+		if style.sortKeys {
+			v = r.sortedByKey(v)
+		}
+		r.writeJSONGroup(b, style, depth, '{', '}', v.Len(), func(i int) {
+			writeJSONString(b, r.jsonKey(v.keys[i]), style.ascii)
+			b.WriteString(style.keySep)
+			r.writeJSON(b, style, v.values[i], depth+1)
+		})
+	default:
+		b.WriteString(r.jsonScalar(v))
+	}
+}
+
+// writeJSONGroup writes n elements between brackets, laid out by the style.
+func (r *renderer) writeJSONGroup(b *strings.Builder, style *jsonStyle, depth int, open, end byte, n int, element func(i int)) {
+	newline := func(depth int) {
+		if style.multiline && n > 0 {
+			r.charge(depth * len(style.indent))
+			b.WriteByte('\n')
+			b.WriteString(strings.Repeat(style.indent, depth))
+		}
+	}
+	b.WriteByte(open)
+	for i := range n {
+		if i > 0 {
+			b.WriteString(style.itemSep)
+		}
+		newline(depth + 1)
+		element(i)
+	}
+	newline(depth)
+	b.WriteByte(end)
+}
+
+func (r *renderer) jsonScalar(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return strconv.FormatBool(v)
+	case int64, *big.Int:
+		return r.repr(v)
+	case float64:
+		switch {
+		case math.IsNaN(v):
+			return "NaN"
+		case math.IsInf(v, 1):
+			return "Infinity"
+		case math.IsInf(v, -1):
+			return "-Infinity"
+		}
+		return floatRepr(v)
+	}
+	r.fail("tojson: an object of type %s is not JSON serializable", typeName(v))
+	return ""
+}
+
+func (r *renderer) jsonKey(k any) string {
+	if s, ok := k.(string); ok {
+		return s
+	}
+	return r.jsonScalar(k)
+}
+
+func (r *renderer) sortedByKey(d *Dict) *Dict {
+	sorted := NewDict()
+	for _, pair := range r.sorted(d.pairs(), func(v any) any { return v.(*List).Items[0] }, true, false) {
+		kv := pair.(*List).Items
+		sorted.set(kv[0], kv[1])
+	}
+	return sorted
+}
+
+func writeJSONString(b *strings.Builder, s string, ascii bool) {
+	b.WriteByte('"')
+	from := 0
+	for i, c := range s {
+		text := ""
+		switch {
+		case c == '"' || c == '\\':
+			text = `\` + string(c)
+		case c == '\n':
+			text = `\n`
+		case c == '\r':
+			text = `\r`
+		case c == '\t':
+			text = `\t`
+		case c == '\b':
+			text = `\b`
+		case c == '\f':
+			text = `\f`
+		case c < 0x20 || ascii && c >= 0x7f && c < 0x10000:
+			text = fmt.Sprintf(`\u%04x`, c)
+		case ascii && c >= 0x10000:
+			c -= 0x10000
+			text = fmt.Sprintf(`\u%04x\u%04x`, 0xd800+c>>10, 0xdc00+c&0x3ff)
+			c += 0x10000
+		default:
+			continue
+		}
+		if ascii && c == 0x7f {
+			continue // DEL is ASCII
+		}
+		b.WriteString(s[from:i])
+		b.WriteString(text)
+		from = i + utf8.RuneLen(c)
+	}
+	b.WriteString(s[from:])
+	b.WriteByte('"')
+}

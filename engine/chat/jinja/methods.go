@@ -1,0 +1,417 @@
+package jinja
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Methods of strings, dictionaries and lists: those of Python that read. The
+// ones that change their object are refused, as in transformers' immutable
+// sandbox, so that a template cannot alter the messages it was given.
+
+type methodFunc func(r *renderer, self any, a *args) any
+
+// method finds a method by its object's type.
+func method(object any, name string) (methodFunc, bool) {
+	var m methodFunc
+	switch object.(type) {
+	case string:
+		m = stringMethods[name]
+	case *Dict:
+		m = dictMethods[name]
+	case *List:
+		m = listMethods[name]
+	}
+	return m, m != nil
+}
+
+// onString adapts a function of a string and its bound arguments.
+func onString(name string, params []string, f func(r *renderer, s string, v []any) any) methodFunc {
+	return func(r *renderer, self any, a *args) any {
+		s := self.(string)
+		r.charge(len(s))
+		return f(r, s, r.bind(a, name, params...))
+	}
+}
+
+// mapped is a method without arguments that maps a string to a value.
+func mapped(name string, f func(s string) any) methodFunc {
+	return onString(name, nil, func(_ *renderer, s string, _ []any) any { return f(s) })
+}
+
+// all is a method that holds if every character (and at least one) does.
+func all(name string, f func(rune) bool) methodFunc {
+	return mapped(name, func(s string) any {
+		return s != "" && strings.IndexFunc(s, func(c rune) bool { return !f(c) }) < 0
+	})
+}
+
+var stringMethods map[string]methodFunc
+
+func init() {
+	stringMethods = map[string]methodFunc{
+		"upper":      mapped("upper", func(s string) any { return strings.ToUpper(s) }),
+		"lower":      mapped("lower", func(s string) any { return strings.ToLower(s) }),
+		"casefold":   mapped("casefold", func(s string) any { return strings.ToLower(s) }),
+		"title":      mapped("title", func(s string) any { return titleMethod(s) }),
+		"capitalize": mapped("capitalize", func(s string) any { return capitalize(s) }),
+		"swapcase":   mapped("swapcase", func(s string) any { return swapCase(s) }),
+		"isdigit":    all("isdigit", unicode.IsDigit),
+		"isdecimal":  all("isdecimal", unicode.IsDigit),
+		"isnumeric":  all("isnumeric", unicode.IsNumber),
+		"isalpha":    all("isalpha", unicode.IsLetter),
+		"isalnum":    all("isalnum", func(c rune) bool { return unicode.IsLetter(c) || unicode.IsNumber(c) }),
+		"isspace":    all("isspace", isSpace),
+		"isupper":    mapped("isupper", func(s string) any { return isCased(s) && strings.ToUpper(s) == s }),
+		"islower":    mapped("islower", func(s string) any { return isCased(s) && strings.ToLower(s) == s }),
+		"strip":      onString("strip", []string{"chars?"}, stripWith(true, true)),
+		"lstrip":     onString("lstrip", []string{"chars?"}, stripWith(true, false)),
+		"rstrip":     onString("rstrip", []string{"chars?"}, stripWith(false, true)),
+		"split":      onString("split", []string{"sep?", "maxsplit?"}, split),
+		"rsplit":     onString("rsplit", []string{"sep?", "maxsplit?"}, rsplit),
+		"splitlines": onString("splitlines", []string{"keepends?"}, splitLines),
+		"partition":  onString("partition", []string{"sep"}, partition(strings.Index, false)),
+		"rpartition": onString("rpartition", []string{"sep"}, partition(strings.LastIndex, true)),
+		"startswith": onString("startswith", []string{"prefix"}, hasAffix(strings.HasPrefix)),
+		"endswith":   onString("endswith", []string{"suffix"}, hasAffix(strings.HasSuffix)),
+		"removeprefix": onString("removeprefix", []string{"prefix"}, func(r *renderer, s string, v []any) any {
+			return strings.TrimPrefix(s, r.text("prefix", v[0]))
+		}),
+		"removesuffix": onString("removesuffix", []string{"suffix"}, func(r *renderer, s string, v []any) any {
+			return strings.TrimSuffix(s, r.text("suffix", v[0]))
+		}),
+		"find":   onString("find", []string{"sub"}, find(strings.Index)),
+		"rfind":  onString("rfind", []string{"sub"}, find(strings.LastIndex)),
+		"index":  onString("index", []string{"sub"}, mustFind(strings.Index)),
+		"rindex": onString("rindex", []string{"sub"}, mustFind(strings.LastIndex)),
+		"count": onString("count", []string{"sub"}, func(r *renderer, s string, v []any) any {
+			return int64(strings.Count(s, r.text("sub", v[0])))
+		}),
+		"replace": onString("replace", []string{"old", "new", "count?"}, func(r *renderer, s string, v []any) any {
+			return r.replace(s, r.text("old", v[0]), r.text("new", v[1]), r.orInt("count", v[2], -1))
+		}),
+		"join": onString("join", []string{"iterable"}, func(r *renderer, s string, v []any) any {
+			var parts []string
+			for _, item := range r.iterate(v[0]) {
+				parts = append(parts, r.text("join: an item", item))
+			}
+			return r.join(parts, s)
+		}),
+		"ljust":  onString("ljust", []string{"width", "fillchar?"}, justify('<')),
+		"rjust":  onString("rjust", []string{"width", "fillchar?"}, justify('>')),
+		"center": onString("center", []string{"width", "fillchar?"}, justify('^')),
+		"zfill": onString("zfill", []string{"width"}, func(r *renderer, s string, v []any) any {
+			return spec{fill: '0', align: '=', width: r.width(v[0])}.pad(s, '=')
+		}),
+		"format": func(r *renderer, self any, a *args) any { return r.formatMethod(self.(string), a) },
+	}
+}
+
+var dictMethods = map[string]methodFunc{
+	"keys": func(r *renderer, self any, a *args) any {
+		r.bind(a, "keys")
+		return &List{Items: self.(*Dict).keys}
+	},
+	"values": func(r *renderer, self any, a *args) any {
+		r.bind(a, "values")
+		return &List{Items: self.(*Dict).values}
+	},
+	"items": func(r *renderer, self any, a *args) any {
+		r.bind(a, "items")
+		r.charge(32 * self.(*Dict).Len())
+		return &List{Items: self.(*Dict).pairs()}
+	},
+	"get": func(r *renderer, self any, a *args) any {
+		v := r.bind(a, "get", "key", "default?")
+		if value, ok := self.(*Dict).get(v[0]); ok {
+			return value
+		}
+		if v[1] == (absent{}) {
+			return nil
+		}
+		return v[1]
+	},
+	"copy": func(r *renderer, self any, a *args) any {
+		r.charge(32 * self.(*Dict).Len())
+		return self.(*Dict).Clone()
+	},
+	"update": refuse("update"), "pop": refuse("pop"), "popitem": refuse("popitem"),
+	"clear": refuse("clear"), "setdefault": refuse("setdefault"),
+}
+
+var listMethods = map[string]methodFunc{
+	"index": func(r *renderer, self any, a *args) any {
+		v := r.bind(a, "index", "value")
+		for i, item := range self.(*List).Items {
+			if r.equal(item, v[0]) {
+				return int64(i)
+			}
+		}
+		r.fail("%s is not in the list", r.repr(v[0]))
+		return nil
+	},
+	"count": func(r *renderer, self any, a *args) any {
+		v, n := r.bind(a, "count", "value"), int64(0)
+		for _, item := range self.(*List).Items {
+			if r.equal(item, v[0]) {
+				n++
+			}
+		}
+		return n
+	},
+	"copy":   func(_ *renderer, self any, _ *args) any { return self },
+	"append": refuse("append"), "extend": refuse("extend"), "insert": refuse("insert"), "pop": refuse("pop"),
+	"remove": refuse("remove"), "clear": refuse("clear"), "sort": refuse("sort"), "reverse": refuse("reverse"),
+}
+
+func refuse(name string) methodFunc {
+	return func(r *renderer, self any, _ *args) any {
+		r.fail("%s.%s() is refused: values in a template cannot be changed; build a new one with + or namespace()", typeName(self), name)
+		return nil
+	}
+}
+
+func stripWith(left, right bool) func(*renderer, string, []any) any {
+	return func(r *renderer, s string, v []any) any {
+		cut := isSpace
+		if v[0] != (absent{}) && v[0] != nil {
+			chars := r.text("chars", v[0])
+			cut = func(c rune) bool { return strings.ContainsRune(chars, c) }
+		}
+		if left {
+			s = strings.TrimLeftFunc(s, cut)
+		}
+		if right {
+			s = strings.TrimRightFunc(s, cut)
+		}
+		return s
+	}
+}
+
+func textList(parts []string) *List {
+	l := &List{Items: make([]any, len(parts))}
+	for i, p := range parts {
+		l.Items[i] = p
+	}
+	return l
+}
+
+// separator returns a split's separator ("" for runs of white space) and how
+// many cuts it may make (-1: any number).
+func (r *renderer) separator(v []any) (sep string, cuts int) {
+	if v[0] != (absent{}) && v[0] != nil {
+		if sep = r.text("sep", v[0]); sep == "" {
+			r.fail("empty separator")
+		}
+	}
+	cuts = int(min(r.orInt("maxsplit", v[1], -1), maxStringBytes))
+	if cuts < 0 {
+		cuts = -1
+	}
+	return sep, cuts
+}
+
+func split(r *renderer, s string, v []any) any {
+	sep, cuts := r.separator(v)
+	if sep != "" {
+		n := -1
+		if cuts >= 0 {
+			n = cuts + 1
+		}
+		r.charge(32 * strings.Count(s, sep))
+		return textList(strings.SplitN(s, sep, n))
+	}
+	r.charge(16 * len(s))
+	parts := []string{}
+	for s = strings.TrimLeftFunc(s, isSpace); s != ""; s = strings.TrimLeftFunc(s, isSpace) {
+		i := strings.IndexFunc(s, isSpace)
+		if i < 0 || len(parts) == cuts {
+			if cuts < 0 || len(parts) < cuts {
+				s = strings.TrimRightFunc(s, isSpace)
+			}
+			parts = append(parts, s)
+			break
+		}
+		parts, s = append(parts, s[:i]), s[i:]
+	}
+	return textList(parts)
+}
+
+func rsplit(r *renderer, s string, v []any) any {
+	sep, cuts := r.separator(v)
+	r.charge(16 * len(s))
+	parts := []string{}
+	if sep == "" {
+		for s = strings.TrimRightFunc(s, isSpace); s != ""; s = strings.TrimRightFunc(s, isSpace) {
+			i := strings.LastIndexFunc(s, isSpace)
+			if i < 0 || len(parts) == cuts {
+				if cuts < 0 || len(parts) < cuts {
+					s = strings.TrimLeftFunc(s, isSpace)
+				}
+				parts = append(parts, s)
+				break
+			}
+			_, n := utf8.DecodeRuneInString(s[i:])
+			parts, s = append(parts, s[i+n:]), s[:i]
+		}
+	} else {
+		for cuts < 0 || len(parts) < cuts {
+			i := strings.LastIndex(s, sep)
+			if i < 0 {
+				break
+			}
+			parts, s = append(parts, s[i+len(sep):]), s[:i]
+		}
+		parts = append(parts, s)
+	}
+	slices.Reverse(parts)
+	return textList(parts)
+}
+
+func splitLines(r *renderer, s string, v []any) any {
+	keep := orBool(v[0], false)
+	r.charge(16 * len(s))
+	var parts []string
+	for s != "" {
+		i := strings.IndexAny(s, "\n\r\v\f\x1c\x1d\x1e\u0085\u2028\u2029")
+		if i < 0 {
+			parts = append(parts, s)
+			break
+		}
+		_, n := utf8.DecodeRuneInString(s[i:])
+		if strings.HasPrefix(s[i:], "\r\n") {
+			n = 2
+		}
+		end := i
+		if keep {
+			end += n
+		}
+		parts, s = append(parts, s[:end]), s[i+n:]
+	}
+	return textList(parts)
+}
+
+func partition(index func(s, sub string) int, missingFirst bool) func(*renderer, string, []any) any {
+	return func(r *renderer, s string, v []any) any {
+		sep := r.text("sep", v[0])
+		if sep == "" {
+			r.fail("empty separator")
+		}
+		parts := []any{s, "", ""}
+		if i := index(s, sep); i >= 0 {
+			parts = []any{s[:i], sep, s[i+len(sep):]}
+		} else if missingFirst {
+			parts = []any{"", "", s}
+		}
+		return &List{parts, kindTuple}
+	}
+}
+
+func hasAffix(has func(s, affix string) bool) func(*renderer, string, []any) any {
+	return func(r *renderer, s string, v []any) any {
+		if l, ok := v[0].(*List); ok && l.kind == kindTuple {
+			return slices.ContainsFunc(l.Items, func(x any) bool { return has(s, r.text("an affix", x)) })
+		}
+		return has(s, r.text("the affix", v[0]))
+	}
+}
+
+// find returns positions in characters, not bytes.
+func find(index func(s, sub string) int) func(*renderer, string, []any) any {
+	return func(r *renderer, s string, v []any) any {
+		i := index(s, r.text("sub", v[0]))
+		if i < 0 {
+			return int64(-1)
+		}
+		return int64(utf8.RuneCountInString(s[:i]))
+	}
+}
+
+func mustFind(index func(s, sub string) int) func(*renderer, string, []any) any {
+	return func(r *renderer, s string, v []any) any {
+		i := find(index)(r, s, v)
+		if i == int64(-1) {
+			r.fail("substring not found")
+		}
+		return i
+	}
+}
+
+func (r *renderer) replace(s, old, new string, count int64) string {
+	n := strings.Count(s, old)
+	if count >= 0 {
+		n = int(min(int64(n), count))
+	}
+	if grow := len(new) - len(old); grow > 0 && n > maxStringBytes/grow {
+		r.charge(maxStringBytes + 1)
+	}
+	r.charge(len(s) + n*max(len(new)-len(old), 0))
+	return strings.Replace(s, old, new, n)
+}
+
+func (r *renderer) join(parts []string, sep string) string {
+	n := 0
+	for _, p := range parts {
+		n += len(p) + len(sep)
+		if n > maxStringBytes {
+			break
+		}
+	}
+	r.charge(n)
+	return strings.Join(parts, sep)
+}
+
+// width returns a bounded width argument.
+func (r *renderer) width(v any) int {
+	n := r.toInt("width", v)
+	if n > maxWidth {
+		r.fail("a width above %d", maxWidth)
+	}
+	return int(max(n, 0))
+}
+
+func justify(align byte) func(*renderer, string, []any) any {
+	return func(r *renderer, s string, v []any) any {
+		fill := r.orText("fillchar", v[1], " ")
+		c, n := utf8.DecodeRuneInString(fill)
+		if n != len(fill) || n == 0 {
+			r.fail("the fill character must be exactly one character long")
+		}
+		width := r.width(v[0])
+		if missing := width - utf8.RuneCountInString(s); align == '^' && missing > 0 {
+			// str.center puts the odd blank left if the width is odd too.
+			left := missing/2 + missing&width&1
+			return strings.Repeat(fill, left) + s + strings.Repeat(fill, missing-left)
+		}
+		return spec{fill: c, align: align, width: width}.pad(s, align)
+	}
+}
+
+func capitalize(s string) string {
+	_, n := utf8.DecodeRuneInString(s)
+	return strings.ToTitle(s[:n]) + strings.ToLower(s[n:])
+}
+
+// titleMethod is str.title: every run of letters gets one capital.
+func titleMethod(s string) string {
+	inWord := false
+	return strings.Map(func(c rune) rune {
+		was := inWord
+		inWord = unicode.IsLetter(c)
+		if was {
+			return unicode.ToLower(c)
+		}
+		return unicode.ToTitle(c)
+	}, s)
+}
+
+func swapCase(s string) string {
+	return strings.Map(func(c rune) rune {
+		if unicode.IsUpper(c) {
+			return unicode.ToLower(c)
+		}
+		return unicode.ToUpper(c)
+	}, s)
+}

@@ -1,0 +1,355 @@
+package jinja
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// Bounds of one rendering. A long agent conversation (10,000 messages, some
+// megabytes) stays a hundred times below them.
+const (
+	maxSourceBytes = 1 << 20
+	maxStringBytes = 64 << 20   // output, and any string on the way
+	maxSteps       = 50_000_000 // nodes visited, plus one per bytesPerStep copied
+	bytesPerStep   = 256
+	maxDepth       = 5000 // nested evaluation, macros included
+)
+
+// Template is a parsed template. It is immutable: any number of goroutines may
+// render it at once.
+type Template struct {
+	body        []node
+	listContent bool
+}
+
+// Parse reads a template. Every error is an *Error.
+func Parse(source string) (t *Template, err error) {
+	p := &parser{}
+	defer recoverInto(&err, func() int {
+		if p.pos < len(p.tokens) {
+			return p.tokens[p.pos].line
+		}
+		return 0
+	})
+	if len(source) > maxSourceBytes {
+		return nil, &Error{Message: fmt.Sprintf("the template has %d bytes, at most %d are accepted", len(source), maxSourceBytes)}
+	}
+	if !utf8.ValidString(source) {
+		return nil, &Error{Message: "the template is not valid UTF-8"}
+	}
+	p.tokens = lex(source)
+	body, _ := p.body()
+	return &Template{body, p.content}, nil
+}
+
+// LoopsOverContent tells whether the template has a for loop over something
+// called content, that is, whether it handles messages whose content is a list.
+func (t *Template) LoopsOverContent() bool { return t.listContent }
+
+// Render runs the template with vars as its global variables; now is what
+// strftime_now tells. Values in vars must be of the types listed in value.go
+// (FromJSON makes them) and must not change meanwhile. Every error is an *Error.
+func (t *Template) Render(vars *Dict, now time.Time) (text string, err error) {
+	r := &renderer{vars: vars, now: now}
+	defer recoverInto(&err, func() int { return r.line })
+	out := r.capture(func() { r.run(t.body, &scope{}) })
+	return out, nil
+}
+
+// renderer is the state of one rendering.
+type renderer struct {
+	vars  *Dict
+	now   time.Time
+	out   *strings.Builder
+	steps int
+	depth int
+	line  int // of the statement or call under way, for errors
+}
+
+func (r *renderer) fail(format string, args ...any) {
+	panic(&Error{Line: r.line, Message: fmt.Sprintf(format, args...)})
+}
+
+func (r *renderer) step() {
+	if r.steps++; r.steps > maxSteps {
+		r.fail("the template does not end: stopped after %d steps", maxSteps)
+	}
+}
+
+// charge counts the copying of n bytes as steps, and refuses strings that are
+// too long before they are made.
+func (r *renderer) charge(n int) {
+	if n > maxStringBytes {
+		r.fail("the template makes a text of more than %d bytes", maxStringBytes)
+	}
+	r.steps += n / bytesPerStep
+	r.step()
+}
+
+func (r *renderer) write(s string) {
+	r.charge(len(s))
+	if r.out.Len()+len(s) > maxStringBytes {
+		r.charge(math.MaxInt)
+	}
+	r.out.WriteString(s)
+}
+
+// capture returns what f writes.
+func (r *renderer) capture(f func()) string {
+	outer := r.out
+	r.out = &strings.Builder{}
+	f()
+	s := r.out.String()
+	r.out = outer
+	return s
+}
+
+// scope holds the variables of a block; lookups go on in the parent.
+type scope struct {
+	parent *scope
+	names  []string
+	values []any
+}
+
+func (s *scope) get(name string) (any, bool) {
+	for ; s != nil; s = s.parent {
+		for i, n := range s.names {
+			if n == name {
+				return s.values[i], true
+			}
+		}
+	}
+	return nil, false
+}
+
+func (s *scope) set(name string, value any) {
+	for i, n := range s.names {
+		if n == name {
+			s.values[i] = value
+			return
+		}
+	}
+	s.names, s.values = append(s.names, name), append(s.values, value)
+}
+
+// control tells how a statement ended.
+type control uint8
+
+const (
+	controlNone control = iota
+	controlBreak
+	controlContinue
+)
+
+func (r *renderer) enter() {
+	if r.depth++; r.depth > maxDepth {
+		r.fail("the template recurses deeper than %d levels", maxDepth)
+	}
+}
+
+// run executes statements until one breaks or continues the loop around them.
+func (r *renderer) run(body []node, s *scope) control {
+	r.enter()
+	for _, n := range body {
+		r.step()
+		if c := n.exec(r, s); c != controlNone {
+			r.depth--
+			return c
+		}
+	}
+	r.depth--
+	return controlNone
+}
+
+func (n *textNode) exec(r *renderer, s *scope) control {
+	r.write(n.text)
+	return controlNone
+}
+
+func (n *outputNode) exec(r *renderer, s *scope) control {
+	r.line = n.line
+	r.write(r.str(r.eval(n.value, s)))
+	return controlNone
+}
+
+func (n *ifNode) exec(r *renderer, s *scope) control {
+	r.line = n.line
+	for i, cond := range n.conds {
+		if truth(r.eval(cond, s)) {
+			return r.run(n.bodies[i], s)
+		}
+	}
+	return r.run(n.otherwise, s)
+}
+
+func (n *setNode) exec(r *renderer, s *scope) control {
+	r.line = n.line
+	r.assign(n.target, r.eval(n.value, s), s)
+	return controlNone
+}
+
+func (n *setBlockNode) exec(r *renderer, s *scope) control {
+	text := r.capture(func() { r.run(n.body, &scope{parent: s}) })
+	r.line = n.line
+	r.assign(n.target, r.applyFilters(n.filters, text, s), s)
+	return controlNone
+}
+
+func (n *filterNode) exec(r *renderer, s *scope) control {
+	text := r.capture(func() { r.run(n.body, &scope{parent: s}) })
+	r.line = n.line
+	r.write(r.str(r.applyFilters(n.filters, text, s)))
+	return controlNone
+}
+
+func (r *renderer) applyFilters(chain []*filterExpr, value any, s *scope) any {
+	for _, f := range chain {
+		value = f.apply(r, value, s)
+	}
+	return value
+}
+
+func (n *withNode) exec(r *renderer, s *scope) control {
+	inner := &scope{parent: s}
+	for i, name := range n.names {
+		inner.set(name, r.eval(n.values[i], s))
+	}
+	return r.run(n.body, inner)
+}
+
+func (n *scopeNode) exec(r *renderer, s *scope) control {
+	return r.run(n.body, &scope{parent: s})
+}
+
+func (n *controlNode) exec(*renderer, *scope) control { return n.control }
+
+func (n *macroNode) exec(r *renderer, s *scope) control {
+	s.set(n.name, &macro{n, s})
+	return controlNone
+}
+
+func (n *callNode) exec(r *renderer, s *scope) control {
+	r.line = n.line
+	callee := r.eval(n.call.callee, s)
+	a := r.evalArgs(n.call.args, s)
+	a.names, a.named = append(a.names, "caller"), append(a.named, &macro{n.caller, s})
+	r.write(r.str(r.call(callee, a)))
+	return controlNone
+}
+
+// assign binds a target: a name, a namespace attribute, or a tuple of them.
+func (r *renderer) assign(t target, value any, s *scope) {
+	switch {
+	case t.tuple != nil:
+		items := r.iterate(value)
+		if len(items) != len(t.tuple) {
+			r.fail("expected %d values to unpack, got %d", len(t.tuple), len(items))
+		}
+		for i, sub := range t.tuple {
+			r.assign(sub, items[i], s)
+		}
+	case t.attr != "":
+		object, _ := s.get(t.name)
+		ns, ok := object.(*Namespace)
+		if !ok {
+			r.fail("cannot set the attribute '%s': '%s' is not a namespace", t.attr, t.name)
+		}
+		ns.attrs.Set(t.attr, value)
+	default:
+		s.set(t.name, value)
+	}
+}
+
+// loop is the variable "loop" inside a for.
+type loop struct {
+	node    *forNode
+	scope   *scope // where the for stands; the body of a recursive call starts there
+	items   []any
+	index   int
+	depth   int
+	changed []any // arguments of the last loop.changed call
+}
+
+func (n *forNode) exec(r *renderer, s *scope) control {
+	r.line = n.line
+	r.loop(n, s, r.eval(n.iterable, s), 0)
+	return controlNone
+}
+
+// loop runs a for over value; depth counts recursive calls.
+func (r *renderer) loop(n *forNode, s *scope, value any, depth int) {
+	items := r.iterate(value)
+	if n.filter != nil {
+		var kept []any
+		for _, item := range items {
+			inner := &scope{parent: s}
+			r.assign(n.target, item, inner)
+			if truth(r.eval(n.filter, inner)) {
+				kept = append(kept, item)
+			}
+		}
+		items = kept
+	}
+	l := &loop{node: n, scope: s, items: items, depth: depth}
+	for l.index = 0; l.index < len(items); l.index++ {
+		inner := &scope{parent: s, names: []string{"loop"}, values: []any{l}}
+		r.assign(n.target, items[l.index], inner)
+		if r.run(n.body, inner) == controlBreak {
+			break
+		}
+	}
+	if len(items) == 0 {
+		r.run(n.otherwise, &scope{parent: s})
+	}
+}
+
+// attr returns an attribute of the loop variable.
+func (l *loop) attr(name string) (any, bool) {
+	at := func(i int) any {
+		if i < 0 || i >= len(l.items) {
+			return undefinedName("loop." + name)
+		}
+		return l.items[i]
+	}
+	switch name {
+	case "index":
+		return int64(l.index + 1), true
+	case "index0":
+		return int64(l.index), true
+	case "revindex":
+		return int64(len(l.items) - l.index), true
+	case "revindex0":
+		return int64(len(l.items) - l.index - 1), true
+	case "first":
+		return l.index == 0, true
+	case "last":
+		return l.index == len(l.items)-1, true
+	case "length":
+		return int64(len(l.items)), true
+	case "depth":
+		return int64(l.depth + 1), true
+	case "depth0":
+		return int64(l.depth), true
+	case "previtem":
+		return at(l.index - 1), true
+	case "nextitem":
+		return at(l.index + 1), true
+	case "cycle":
+		return &function{"cycle", func(r *renderer, a *args) any {
+			if len(a.pos) == 0 {
+				r.fail("no items for cycling given")
+			}
+			return a.pos[l.index%len(a.pos)]
+		}}, true
+	case "changed":
+		return &function{"changed", func(r *renderer, a *args) any {
+			same := l.changed != nil && r.equal(&List{Items: l.changed}, &List{Items: a.pos})
+			l.changed = append([]any{}, a.pos...)
+			return !same
+		}}, true
+	}
+	return nil, false
+}

@@ -1,0 +1,372 @@
+package jinja
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Filters on sequences and mappings. Where Jinja2 returns a generator, so do
+// these: it is true even when empty and has no length until made a list.
+
+func lengthFilter(r *renderer, v any, a *args) any {
+	r.bind(a, "length")
+	return int64(r.length(v))
+}
+
+func listFilter(r *renderer, v any, a *args) any {
+	r.bind(a, "list")
+	return &List{Items: r.iterate(v)}
+}
+
+func itemsFilter(r *renderer, v any, a *args) any {
+	r.bind(a, "items")
+	if isUndefined(v) {
+		return newGenerator(nil)
+	}
+	d, ok := v.(*Dict)
+	if !ok {
+		r.fail("items needs a mapping, got %s", typeName(v))
+	}
+	r.charge(32 * d.Len())
+	return newGenerator(d.pairs())
+}
+
+func firstFilter(r *renderer, v any, a *args) any {
+	r.bind(a, "first")
+	if items := r.iterate(v); len(items) > 0 {
+		return items[0]
+	}
+	return &undefined{"no first item, the sequence was empty"}
+}
+
+func lastFilter(r *renderer, v any, a *args) any {
+	r.bind(a, "last")
+	if items := r.iterate(v); len(items) > 0 {
+		return items[len(items)-1]
+	}
+	return &undefined{"no last item, the sequence was empty"}
+}
+
+func reverseFilter(r *renderer, v any, a *args) any {
+	r.bind(a, "reverse")
+	items := slices.Clone(r.iterate(v))
+	r.charge(16 * len(items))
+	slices.Reverse(items)
+	if _, ok := v.(string); ok {
+		var b strings.Builder
+		for _, c := range items {
+			b.WriteString(c.(string))
+		}
+		return b.String()
+	}
+	return newGenerator(items)
+}
+
+func joinFilter(r *renderer, v any, a *args) any {
+	p := r.bind(a, "join", "d?", "attribute?")
+	get := r.attribute(p[1])
+	items := r.iterate(v)
+	parts := make([]string, len(items))
+	for i, item := range items {
+		parts[i] = r.str(get(item))
+	}
+	sep := ""
+	if p[0] != (absent{}) {
+		sep = r.str(p[0])
+	}
+	return r.join(parts, sep)
+}
+
+// attribute returns the getter for a dotted path such as "function.name" or 0;
+// for an absent or none path, the item itself.
+func (r *renderer) attribute(path any) func(any) any {
+	switch p := path.(type) {
+	case absent, nil:
+		return func(v any) any { return v }
+	case string:
+		steps := strings.Split(p, ".")
+		return func(v any) any {
+			for _, step := range steps {
+				v = r.lookup(v, step)
+			}
+			return v
+		}
+	}
+	return func(v any) any {
+		if item, ok := r.item(v, path); ok {
+			return item
+		}
+		return undefinedAttr(v, r.str(path))
+	}
+}
+
+// lookup is object[step] as attribute paths mean it: a number is an index.
+func (r *renderer) lookup(v any, step string) any {
+	var index any = step
+	if n, err := strconv.Atoi(step); err == nil {
+		index = int64(n)
+	}
+	if item, ok := r.item(v, index); ok {
+		return item
+	}
+	if member, ok := r.member(v, step); ok {
+		return member
+	}
+	return undefinedAttr(v, step)
+}
+
+// orDefault wraps a getter so that undefined results become the default.
+func orDefault(get func(any) any, otherwise any) func(any) any {
+	if otherwise == (absent{}) {
+		return get
+	}
+	return func(v any) any {
+		if x := get(v); !isUndefined(x) {
+			return x
+		}
+		return otherwise
+	}
+}
+
+// mapFilter is map(attribute=..., default=...) or map('filter', args...).
+func mapFilter(r *renderer, v any, a *args) any {
+	items := r.iterate(v)
+	r.charge(16 * len(items))
+	out := make([]any, len(items))
+	var get func(any) any
+	if len(a.pos) == 0 {
+		p := r.bind(a, "map", "attribute", "default?")
+		get = orDefault(r.attribute(p[0]), p[1])
+	} else {
+		name := r.text("map's filter", a.pos[0])
+		f, ok := filters[name]
+		if !ok {
+			r.fail("there is no filter '%s'", name)
+		}
+		rest := &args{a.pos[1:], a.names, a.named}
+		get = func(v any) any { return f(r, v, rest) }
+	}
+	for i, item := range items {
+		out[i] = get(item)
+	}
+	return newGenerator(out)
+}
+
+// condition is the test of select and selectattr: truth, or a named test.
+func (r *renderer) condition(pos []any) func(any) bool {
+	if len(pos) == 0 {
+		return truth
+	}
+	name := r.text("the test's name", pos[0])
+	test, ok := predicates[name]
+	if !ok {
+		r.fail("there is no test '%s'", name)
+	}
+	rest := &args{pos: pos[1:]}
+	return func(v any) bool { return test(r, v, rest) }
+}
+
+func (r *renderer) choose(v any, keep bool, holds func(any) bool) *List {
+	var out []any
+	for _, item := range r.iterate(v) {
+		r.step()
+		if holds(item) == keep {
+			out = append(out, item)
+		}
+	}
+	return newGenerator(out)
+}
+
+func selectFilter(keep bool) filter {
+	return func(r *renderer, v any, a *args) any {
+		return r.choose(v, keep, r.condition(a.pos))
+	}
+}
+
+func selectAttrFilter(keep bool) filter {
+	return func(r *renderer, v any, a *args) any {
+		if len(a.pos) == 0 {
+			r.fail("selectattr and rejectattr need an attribute")
+		}
+		get, holds := r.attribute(a.pos[0]), r.condition(a.pos[1:])
+		return r.choose(v, keep, func(item any) bool { return holds(get(item)) })
+	}
+}
+
+// sorted returns the items in ascending order of key, stably; strings compare
+// without case unless caseSensitive.
+func (r *renderer) sorted(items []any, key func(any) any, caseSensitive, reverse bool) []any {
+	r.charge(64 * len(items))
+	keys := make([]any, len(items))
+	order := make([]int, len(items))
+	for i, item := range items {
+		order[i] = i
+		keys[i] = foldCase(key(item), caseSensitive)
+	}
+	slices.SortStableFunc(order, func(i, j int) int {
+		if reverse {
+			return r.compare("<", keys[j], keys[i])
+		}
+		return r.compare("<", keys[i], keys[j])
+	})
+	out := make([]any, len(items))
+	for i, at := range order {
+		out[i] = items[at]
+	}
+	return out
+}
+
+func foldCase(v any, caseSensitive bool) any {
+	if s, ok := v.(string); ok && !caseSensitive {
+		return strings.ToLower(s)
+	}
+	return v
+}
+
+func sortFilter(r *renderer, v any, a *args) any {
+	p := r.bind(a, "sort", "reverse?", "case_sensitive?", "attribute?")
+	key := r.attribute(p[2])
+	if s, ok := p[2].(string); ok && strings.Contains(s, ",") {
+		key = r.attributes(s)
+	}
+	return &List{Items: r.sorted(r.iterate(v), key, orBool(p[1], false), orBool(p[0], false))}
+}
+
+// attributes is attribute for several paths: "a,b.c".
+func (r *renderer) attributes(paths string) func(any) any {
+	var gets []func(any) any
+	for _, p := range strings.Split(paths, ",") {
+		gets = append(gets, r.attribute(p))
+	}
+	return func(v any) any {
+		key := &List{}
+		for _, get := range gets {
+			key.Items = append(key.Items, foldCase(get(v), false))
+		}
+		return key
+	}
+}
+
+func dictSortFilter(r *renderer, v any, a *args) any {
+	p := r.bind(a, "dictsort", "case_sensitive?", "by?", "reverse?")
+	d, ok := v.(*Dict)
+	if !ok {
+		r.fail("dictsort needs a mapping, got %s", typeName(v))
+	}
+	at := slices.Index([]string{"key", "value"}, r.orText("by", p[1], "key"))
+	if at < 0 {
+		r.fail("dictsort: by must be 'key' or 'value'")
+	}
+	key := func(pair any) any { return pair.(*List).Items[at] }
+	return &List{Items: r.sorted(d.pairs(), key, orBool(p[0], false), orBool(p[2], false))}
+}
+
+func uniqueFilter(r *renderer, v any, a *args) any {
+	p := r.bind(a, "unique", "case_sensitive?", "attribute?")
+	get, seen := r.attribute(p[1]), NewDict()
+	var out []any
+	for _, item := range r.iterate(v) {
+		key := foldCase(get(item), orBool(p[0], false))
+		if _, ok := seen.get(key); !ok {
+			seen.set(key, true)
+			out = append(out, item)
+		}
+	}
+	return newGenerator(out)
+}
+
+// extremeFilter is min (sign -1) or max (sign 1); the first of equals wins.
+func extremeFilter(name string, sign int) filter {
+	return func(r *renderer, v any, a *args) any {
+		p := r.bind(a, name, "case_sensitive?", "attribute?")
+		get := r.attribute(p[1])
+		items := r.iterate(v)
+		if len(items) == 0 {
+			return &undefined{"no aggregated item, the sequence was empty"}
+		}
+		best := items[0]
+		key := func(item any) any { return foldCase(get(item), orBool(p[0], false)) }
+		for _, item := range items[1:] {
+			if sign*r.compare("<", key(item), key(best)) > 0 {
+				best = item
+			}
+		}
+		return best
+	}
+}
+
+func sumFilter(r *renderer, v any, a *args) any {
+	p := r.bind(a, "sum", "attribute?", "start?")
+	var total any = int64(0)
+	if p[1] != (absent{}) {
+		total = p[1]
+	}
+	get := r.attribute(p[0])
+	for _, item := range r.iterate(v) {
+		total = r.add(total, get(item))
+	}
+	return total
+}
+
+// groupByFilter returns (grouper, list) tuples in the order of the groupers.
+func groupByFilter(r *renderer, v any, a *args) any {
+	p := r.bind(a, "groupby", "attribute", "default?", "case_sensitive?")
+	get := orDefault(r.attribute(p[0]), p[1])
+	fold := func(item any) any { return foldCase(get(item), orBool(p[2], false)) }
+	var groups []any
+	var last any
+	for _, item := range r.sorted(r.iterate(v), fold, true, false) {
+		if key := fold(item); len(groups) == 0 || !r.equal(key, last) {
+			groups = append(groups, &List{[]any{get(item), NewList()}, kindTuple})
+			last = key
+		}
+		list := groups[len(groups)-1].(*List).Items[1].(*List)
+		list.Items = append(list.Items, item)
+	}
+	return &List{Items: groups}
+}
+
+// batchFilter cuts into lists of n; slice into n lists of nearly one length.
+func batchFilter(r *renderer, v any, a *args) any {
+	p := r.bind(a, "batch", "linecount", "fill_with?")
+	n := int(min(r.toInt("linecount", p[0]), maxRange))
+	if n < 1 {
+		r.fail("batch needs a positive count")
+	}
+	var out []any
+	for chunk := range slices.Chunk(r.iterate(v), n) {
+		chunk = slices.Clone(chunk)
+		for len(chunk) < n && p[1] != (absent{}) && p[1] != nil {
+			chunk = append(chunk, p[1])
+		}
+		r.charge(16 * len(chunk))
+		out = append(out, NewList(chunk...))
+	}
+	return newGenerator(out)
+}
+
+func sliceFilter(r *renderer, v any, a *args) any {
+	p := r.bind(a, "slice", "slices", "fill_with?")
+	n := int(min(r.toInt("slices", p[0]), maxRange))
+	if n < 1 {
+		r.fail("slice needs a positive count")
+	}
+	items := r.iterate(v)
+	r.charge(16 * (len(items) + n))
+	each, longer := len(items)/n, len(items)%n
+	var out []any
+	for i := range n {
+		size := each
+		if i < longer {
+			size++
+		}
+		part := slices.Clone(items[:size])
+		items = items[size:]
+		if i >= longer && p[1] != (absent{}) && p[1] != nil {
+			part = append(part, p[1])
+		}
+		out = append(out, NewList(part...))
+	}
+	return newGenerator(out)
+}

@@ -1,0 +1,190 @@
+package chat
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"headroom/engine/chat/jinja"
+)
+
+// Message is one message of an OpenAI chat request. Unmarshalled from JSON, it
+// also keeps fields that are not listed here and the order of all keys, and
+// hands them to the template.
+type Message struct {
+	Role string
+
+	// Content is the text. Parts, if not nil, is a JSON list of content parts
+	// and replaces it.
+	Content string
+	Parts   json.RawMessage
+
+	ReasoningContent string          // an assistant's reasoning, "" if not sent
+	ToolCalls        json.RawMessage // an assistant's tool calls, a JSON list
+	ToolCallID       string          // which call a tool message answers
+	Name             string
+
+	fields *jinja.Dict // all keys as sent; nil if made in Go
+}
+
+// UnmarshalJSON reads a message of an OpenAI request. A null or missing content
+// is ""; the key reasoning counts as reasoning_content.
+func (m *Message) UnmarshalJSON(data []byte) error {
+	v, err := jinja.FromJSON(data)
+	if err != nil {
+		return err
+	}
+	fields, ok := v.(*jinja.Dict)
+	if !ok {
+		return fmt.Errorf("a message must be a JSON object, got %.40s", data)
+	}
+	var raw struct {
+		Role             *string         `json:"role"`
+		Content          json.RawMessage `json:"content"`
+		ReasoningContent *string         `json:"reasoning_content"`
+		Reasoning        json.RawMessage `json:"reasoning"`
+		ToolCalls        json.RawMessage `json:"tool_calls"`
+		ToolCallID       *string         `json:"tool_call_id"`
+		Name             *string         `json:"name"`
+	}
+	if err := json.Unmarshal(data, &raw); err != nil {
+		return fmt.Errorf("message: %w", err)
+	}
+	if raw.Role == nil || *raw.Role == "" {
+		return fmt.Errorf("a message needs a role")
+	}
+	*m = Message{Role: *raw.Role, ReasoningContent: text(raw.ReasoningContent),
+		ToolCallID: text(raw.ToolCallID), Name: text(raw.Name), fields: fields}
+	if s := ""; m.ReasoningContent == "" && json.Unmarshal(raw.Reasoning, &s) == nil {
+		m.ReasoningContent = s
+	}
+	if !isNull(raw.ToolCalls) {
+		if raw.ToolCalls[0] != '[' {
+			return fmt.Errorf("tool_calls must be a list, got %.40s", raw.ToolCalls)
+		}
+		m.ToolCalls = raw.ToolCalls
+	}
+	switch {
+	case isNull(raw.Content):
+	case raw.Content[0] == '[':
+		m.Parts = raw.Content
+	default:
+		if err := json.Unmarshal(raw.Content, &m.Content); err != nil {
+			return fmt.Errorf("content must be a string or a list of parts, got %.40s", raw.Content)
+		}
+	}
+	return nil
+}
+
+func text(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+func isNull(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
+
+// value is the message as the template sees it: the keys as sent, with content
+// never null, and each tool call's arguments decoded, since templates walk over
+// them. keepParts leaves a list of text parts a list.
+func (m *Message) value(keepParts bool) (*jinja.Dict, error) {
+	d := jinja.NewDict()
+	if m.fields != nil {
+		d = m.fields.Clone()
+	}
+	d.Set("role", valid(m.Role))
+	d.Set("content", valid(m.Content))
+	if m.Parts != nil {
+		parts, err := jinja.FromJSON(m.Parts)
+		if err != nil {
+			return nil, fmt.Errorf("content: %w", err)
+		}
+		if text, ok := joinText(parts); ok && !keepParts {
+			parts = text
+		}
+		d.Set("content", parts)
+	}
+	if m.ReasoningContent != "" {
+		d.Set("reasoning_content", valid(m.ReasoningContent))
+	}
+	if m.ToolCalls != nil {
+		calls, err := decodeToolCalls(m.ToolCalls)
+		if err != nil {
+			return nil, fmt.Errorf("tool_calls: %w", err)
+		}
+		d.Set("tool_calls", calls)
+	}
+	if m.ToolCallID != "" {
+		d.Set("tool_call_id", valid(m.ToolCallID))
+	}
+	if m.Name != "" {
+		d.Set("name", valid(m.Name))
+	}
+	return d, nil
+}
+
+func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+
+// joinText joins content parts if all of them are text: what a template that
+// knows only strings needs.
+func joinText(parts any) (string, bool) {
+	list, ok := parts.(*jinja.List)
+	if !ok {
+		return "", false
+	}
+	var b strings.Builder
+	for _, p := range list.Items {
+		d, ok := p.(*jinja.Dict)
+		if !ok {
+			return "", false
+		}
+		if kind, has := d.Get("type"); has && kind != "text" {
+			return "", false
+		}
+		v, _ := d.Get("text")
+		s, ok := v.(string)
+		if !ok {
+			return "", false
+		}
+		b.WriteString(s)
+	}
+	return b.String(), true
+}
+
+// decodeToolCalls replaces each call's arguments, a JSON text in the OpenAI
+// form, by the object it holds. Arguments that are no JSON (a model may have
+// been cut off in the middle of them) stay the text they are.
+func decodeToolCalls(raw json.RawMessage) (any, error) {
+	v, err := jinja.FromJSON(raw)
+	if err != nil {
+		return nil, err
+	}
+	calls, ok := v.(*jinja.List)
+	if !ok {
+		return nil, fmt.Errorf("must be a list")
+	}
+	for _, c := range calls.Items {
+		call, ok := c.(*jinja.Dict)
+		if !ok {
+			return nil, fmt.Errorf("each must be an object")
+		}
+		if f, ok := call.Get("function"); ok {
+			if call, ok = f.(*jinja.Dict); !ok {
+				return nil, fmt.Errorf("function must be an object")
+			}
+		}
+		arguments, _ := call.Get("arguments")
+		s, ok := arguments.(string)
+		if !ok {
+			continue
+		}
+		if strings.TrimSpace(s) == "" {
+			s = "{}" // a call without arguments
+		}
+		if decoded, err := jinja.FromJSON([]byte(s)); err == nil {
+			call.Set("arguments", decoded)
+		}
+	}
+	return calls, nil
+}
