@@ -132,5 +132,6 @@ func startsInWord(s string) bool {
 
 // isWord is \w as Rust's regex crate and UTS 18 define it.
 func isWord(r rune) bool {
-	return unicode.In(r, unicode.L, unicode.M, unicode.Nd, unicode.Nl, unicode.Pc, unicode.Other_Alphabetic, unicode.Join_Control)
+	return unicode.In(r, unicode.L, unicode.M, unicode.Nd, unicode.Nl, unicode.Pc, unicode.Other_Alphabetic, unicode.Join_Control) ||
+		addedClass(r) != other
 }

@@ -2,6 +2,7 @@ package tokenizer
 
 import (
 	"hash/maphash"
+	"slices"
 	"strings"
 	"sync/atomic"
 )
@@ -176,9 +177,10 @@ func (q *mergeQueue) pop() candidate {
 	return top
 }
 
-// wordCache remembers the ids of short words. Each word has one place, given by
-// its hash; the newest word takes it. So it is bounded, needs no lock, and a
-// reader sees a whole entry or another one, never a torn one.
+// wordCache remembers the ids of short words. A word has two places, neighbours
+// given by its hash; a new word takes the first and moves what was there to the
+// second. So the cache is bounded and needs no lock, and a reader sees a whole
+// entry or none.
 type wordCache struct {
 	seed  maphash.Seed
 	slots []atomic.Pointer[cachedWord] // a power of two
@@ -198,23 +200,34 @@ func newWordCache() wordCache {
 	return wordCache{maphash.MakeSeed(), make([]atomic.Pointer[cachedWord], cacheSlots)}
 }
 
-func (c *wordCache) slot(word string) *atomic.Pointer[cachedWord] {
-	return &c.slots[maphash.String(c.seed, word)&(cacheSlots-1)]
+// places returns the two places of word.
+func (c *wordCache) places(word string) (first, second *atomic.Pointer[cachedWord]) {
+	i := maphash.String(c.seed, word) & (cacheSlots - 1)
+	return &c.slots[i], &c.slots[i^1]
 }
 
 func (c *wordCache) get(word string) ([]int32, bool) {
 	if len(word) > maxCachedBytes {
 		return nil, false
 	}
-	if p := c.slot(word).Load(); p != nil && p.word == word {
+	first, second := c.places(word)
+	if p := first.Load(); p != nil && p.word == word {
+		return p.ids, true
+	}
+	if p := second.Load(); p != nil && p.word == word {
 		return p.ids, true
 	}
 	return nil, false
 }
 
 func (c *wordCache) put(word string, ids []int32) {
-	if len(word) <= maxCachedBytes {
-		// Copies: the word is part of a prompt, the ids of a result.
-		c.slot(word).Store(&cachedWord{strings.Clone(word), append([]int32(nil), ids...)})
+	if len(word) > maxCachedBytes {
+		return
 	}
+	first, second := c.places(word)
+	if old := first.Load(); old != nil {
+		second.Store(old)
+	}
+	// Copies: the word is part of a prompt, the ids of a result.
+	first.Store(&cachedWord{strings.Clone(word), slices.Clone(ids)})
 }

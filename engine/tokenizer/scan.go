@@ -71,7 +71,7 @@ func classOf(r rune) class {
 	case unicode.IsSpace(r):
 		return space
 	}
-	return other
+	return addedClass(r)
 }
 
 // at returns the class and byte length of the character at i; length 0 at the end.

@@ -47,6 +47,8 @@ PIECES = (
     + ["!", "?", ".", ",", "...", "--", "==", "{}", "()", "/", "</a>", "_", "@", "#", "\\", "\"", "«", "…", "€", "+"]
     + ["🙂", "👩‍👩‍👧", "🇩🇪", "✨", "\ufe0f", "\U000e0041", "\x00", "\x7f", "\ufffd", "\ufeff", "\ue000", "\U0010ffff", "\u0378", "𐍈", "𝒜"]
 )
+# New in Unicode 15.1 and 16: only the hand-written scanners know them.
+LATEST = ["\U0002ebf0", "\u1c89", "\ua7dc", "\u0897", "\U000113b8", "\U00010d40"]
 TOKENS = ["<|bos|>", "<|im_end|>", "<think>", "<mask>", "<r>", "word", "<|im", "ñ", "<N>", " word ", "words", "keyword"]
 
 HAND = [
@@ -64,15 +66,15 @@ HAND = [
 ]
 
 
-def texts(rng, count):
+def texts(rng, count, latest):
     out = list(HAND)
     for i in range(count):
-        pool = PIECES if i % 3 else PIECES + TOKENS * 3
+        pool = (PIECES if i % 3 else PIECES + TOKENS * 3) + list(latest)
         out.append("".join(rng.choice(pool) for _ in range(rng.randint(1, 14))))
     return out
 
 
-def build(name, pre_tokenizer, normalizer=None, template=None, ignore_merges=False, unk=None, alphabet=True, strings=False, normalized=True):
+def build(name, pre_tokenizer, normalizer=None, template=None, ignore_merges=False, unk=None, alphabet=True, strings=False, normalized=True, latest=()):
     tok = Tokenizer(models.BPE(ignore_merges=ignore_merges, unk_token=unk, fuse_unk=unk is not None))
     tok.pre_tokenizer = pre_tokenizer
     if normalizer is not None:
@@ -105,7 +107,7 @@ def build(name, pre_tokenizer, normalizer=None, template=None, ignore_merges=Fal
     tok = Tokenizer.from_str(json.dumps(spec))
 
     vectors = []
-    for text in texts(random.Random(name), 260):
+    for text in texts(random.Random(name), 260, latest):
         ids = tok.encode(text, add_special_tokens=False).ids
         v = {"text": text, "ids": ids, "decoded": tok.decode(ids, skip_special_tokens=False)}
         if template:
@@ -127,9 +129,9 @@ def split(pattern, behavior="isolated", invert=False):
 BYTES = pre.ByteLevel(add_prefix_space=False, use_regex=False)
 
 if __name__ == "__main__":
-    build("qwen2", pre.Sequence([split(Regex(QWEN2)), BYTES]), normalizers.NFC(), strings=True)
-    build("qwen3_5", pre.Sequence([split(Regex(QWEN35)), BYTES]), normalizers.NFC())
-    build("llama3", pre.Sequence([split(Regex(LLAMA3)), BYTES]), template="<|bos|> $A", ignore_merges=True)
+    build("qwen2", pre.Sequence([split(Regex(QWEN2)), BYTES]), normalizers.NFC(), strings=True, latest=LATEST)
+    build("qwen3_5", pre.Sequence([split(Regex(QWEN35)), BYTES]), normalizers.NFC(), latest=LATEST)
+    build("llama3", pre.Sequence([split(Regex(LLAMA3)), BYTES]), template="<|bos|> $A", ignore_merges=True, latest=LATEST)
     build("o200k", pre.Sequence([split(Regex(O200K)), BYTES]), template="<|bos|> $A <|im_end|>")
     build("gpt2", pre.ByteLevel(add_prefix_space=True, use_regex=True), strings=True)
     build("digits", pre.Sequence([pre.Digits(individual_digits=True), split(" ", "merged_with_next"), BYTES]))

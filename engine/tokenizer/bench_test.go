@@ -1,0 +1,83 @@
+package tokenizer
+
+import (
+	"strings"
+	"testing"
+)
+
+// prose is about 1 MB of chat text from the demo model's prompts.
+func prose(b *testing.B) string {
+	var vectors []vector
+	readJSON(b, "testdata/demo_prompts.json", &vectors)
+	var text strings.Builder
+	for text.Len() < 1<<20 {
+		for _, v := range vectors {
+			text.WriteString(v.Text)
+		}
+	}
+	return text.String()
+}
+
+func benchmarkEncode(b *testing.B, tok *Tokenizer, text string) {
+	ids := make([]int32, 0, len(text))
+	b.SetBytes(int64(len(text)))
+	b.ReportAllocs()
+	for b.Loop() {
+		ids = tok.AppendEncode(ids[:0], text, EncodeOptions{})
+	}
+}
+
+func BenchmarkEncodeProse(b *testing.B) { benchmarkEncode(b, demo(b), prose(b)) }
+
+// Without the cache: what new words cost.
+func BenchmarkEncodeUncached(b *testing.B) {
+	tok, err := Load(demoPath)
+	if err != nil {
+		b.Fatal(err)
+	}
+	text := prose(b)
+	e := tok.encoders.Get().(*encoder)
+	words := strings.SplitAfter(text, " ")
+	b.SetBytes(int64(len(text)))
+	for b.Loop() {
+		e.ids = e.ids[:0]
+		for _, word := range words {
+			e.ids = e.appendBPE(e.ids, word)
+		}
+	}
+}
+
+func BenchmarkEncodeOneWord(b *testing.B) {
+	benchmarkEncode(b, demo(b), strings.Repeat("the", 1<<20/3))
+}
+
+func BenchmarkEncodeCJK(b *testing.B) {
+	benchmarkEncode(b, demo(b), strings.Repeat("日本語のテキスト。漢字とカタカナ、", 1<<14))
+}
+
+// The fallback, for comparison with BenchmarkEncodeProse.
+func BenchmarkSplitRegex(b *testing.B) {
+	find, err := findRegex(qwen35Pattern)
+	if err != nil {
+		b.Fatal(err)
+	}
+	text := prose(b)
+	var spans []span
+	b.SetBytes(int64(len(text)))
+	for b.Loop() {
+		spans = find(spans[:0], text)
+	}
+}
+
+func BenchmarkStream(b *testing.B) {
+	tok := demo(b)
+	text := prose(b)
+	ids := tok.Encode(text, EncodeOptions{})
+	b.SetBytes(int64(len(text)))
+	for b.Loop() {
+		s := tok.NewStream(true)
+		for _, id := range ids {
+			s.Add(id)
+		}
+	}
+}
