@@ -25,6 +25,8 @@ export default defineConfig(({ mode }) => ({
   },
   test: {
     environment: 'jsdom',
+    // Stylesheets keep their text: tokens.test.ts computes with it.
+    css: true,
     include: ['src/**/*.test.ts'],
     restoreMocks: true,
   },

@@ -35,10 +35,11 @@ export async function startFakeServer(port = 0) {
 
   function state() {
     const on = engine.status === 'ready' || engine.status === 'busy';
-    const own = on
-      ? [['weights', 0.011], ['kv_used', requests.size * 0.05], ['kv_kept', 0.25], ['state', 0.01], ['scratch', 0.06]]
-      : [];
-    const parts = [...own, ['headroom', 0.06], ['other', 9.4]];
+    const loaded = on ? 1 : 0;
+    const parts = [
+      ['weights', 0.011 * loaded], ['kv_used', 0.05 * requests.size], ['kv_kept', 0.25 * loaded],
+      ['state', 0.01 * loaded], ['scratch', 0.06 * loaded], ['headroom', 0.06], ['other', 9.4],
+    ];
     const free = 24 - parts.reduce((sum, [, size]) => sum + size, 0);
     const segments = [...parts, ['free', free]].map(([kind, size]) => ({
       kind,

@@ -34,7 +34,7 @@ try {
     page,
     context,
     server,
-    shot: (name) => page.screenshot({ path: `${out}/${name}.png` }),
+    shot: (name) => page.screenshot({ path: `${out}/${name}.png`, animations: 'disabled' }),
     copied: () => page.evaluate(() => navigator.clipboard.readText()),
   };
 

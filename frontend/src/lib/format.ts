@@ -6,24 +6,24 @@
 
 const dash = '–';
 
-/** Memory: 20_830_000_000 → "19.4 GB" (of 2^30 bytes). */
+/** Memory: 20_830_000_000 → "19.4 GB" (of 2^30 bytes); MB have a decimal below 10 only, they move. */
 export function memoryBytes(bytes: number): string {
-  return scaled(bytes, 1024);
+  return scaled(bytes, 1024, 9.95);
 }
 
-/** Files: 18_600_000_000 → "18.6 GB" (of 10^9 bytes). */
+/** Files: 18_600_000_000 → "18.6 GB" (of 10^9 bytes), 11_400_000 → "11.4 MB". */
 export function diskBytes(bytes: number): string {
-  return scaled(bytes, 1000);
+  return scaled(bytes, 1000, 99.95);
 }
 
-/** One decimal for GB and for MB below 10; whole numbers below that. */
-function scaled(bytes: number, base: number): string {
+/** GB with one decimal; MB whole from `wholeFromMega` on, where the rounded text has as many digits. */
+function scaled(bytes: number, base: number, wholeFromMega: number): string {
   if (!Number.isFinite(bytes)) return dash;
   const mega = base * base;
   const giga = mega * base;
-  // 0.95 GB would round to "1.0 GB": the switch lies where the rounded text stays below 1,000 MB.
+  // Nothing is ever written as "1,000 MB".
   if (bytes >= 999.5 * mega) return `${grouped(bytes / giga, 1)} GB`;
-  if (bytes >= 9.95 * mega) return `${grouped(bytes / mega, 0)} MB`;
+  if (bytes >= wholeFromMega * mega) return `${grouped(bytes / mega, 0)} MB`;
   if (bytes >= 0.05 * mega) return `${grouped(bytes / mega, 1)} MB`;
   if (bytes > 0) return `${grouped(Math.max(1, bytes / base), 0)} KB`;
   return '0 MB';
@@ -61,6 +61,7 @@ export function share(part: number, whole: number): string {
 /** Seconds: "0.4 s", "12 s", "2 min 10 s", "1 h 5 min". */
 export function duration(seconds: number): string {
   if (!Number.isFinite(seconds) || seconds < 0) return dash;
+  if (seconds > 0 && seconds < 0.05) return '<0.1 s';
   if (seconds < 9.95) return `${seconds.toFixed(1)} s`;
   const whole = Math.round(seconds);
   if (whole < 60) return `${whole} s`;

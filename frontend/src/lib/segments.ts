@@ -24,7 +24,7 @@ export const segmentTexts: Record<SegmentKind, SegmentText> = {
     meaning: 'The fixed-size memory of layers that do not keep every token.',
   },
   scratch: { label: 'Scratch', meaning: 'Room for the intermediate results of one step.' },
-  headroom: { label: 'Headroom', meaning: 'This app itself: server, menu bar and window.' },
+  headroom: { label: 'Headroom itself', meaning: 'Server, menu bar and window.' },
   other: { label: 'Other apps', meaning: 'Everything else on this computer, the system included.' },
   free: { label: 'Free', meaning: 'Available at once, without closing anything.' },
 };

@@ -1,0 +1,253 @@
+// The pages as a person meets them, over the fake backend.
+import { flushSync, mount, unmount } from 'svelte';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import App from './App.svelte';
+import { HeadroomError } from './lib/backend/backend';
+import { FakeBackend, fakeState } from './lib/backend/fake';
+import { ChatStore } from './lib/stores/chat.svelte';
+import { EngineStore } from './lib/stores/engine.svelte';
+import { Router } from './lib/stores/router.svelte';
+
+let backend: FakeBackend;
+let engine: EngineStore;
+let chat: ChatStore;
+let app: Record<string, unknown> | null = null;
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  localStorage.clear();
+  location.hash = '';
+  // jsdom lays nothing out and lacks these two.
+  Element.prototype.scrollTo = () => {};
+  vi.stubGlobal('ResizeObserver', class { observe() {} unobserve() {} disconnect() {} });
+});
+
+afterEach(() => {
+  if (app) void unmount(app);
+  app = null;
+  engine.close();
+  vi.useRealTimers();
+  vi.unstubAllGlobals();
+});
+
+function open(change: (state: ReturnType<typeof fakeState>) => void = () => {}) {
+  const state = fakeState(Date.now());
+  change(state);
+  backend = new FakeBackend(10, state);
+  engine = new EngineStore(backend);
+  chat = new ChatStore(backend, localStorage);
+  document.body.innerHTML = '';
+  app = mount(App, { target: document.body, props: { engine, chat, router: new Router() } });
+  flushSync();
+}
+
+async function pass(ms: number) {
+  await vi.advanceTimersByTimeAsync(ms);
+  flushSync();
+}
+
+const text = (selector: string) => document.querySelector(selector)?.textContent?.replace(/\s+/g, ' ').trim() ?? '';
+const byId = (id: string) => text(`[data-testid="${id}"]`);
+
+function button(name: RegExp): HTMLButtonElement {
+  const label = (element: Element) => element.getAttribute('aria-label') ?? element.textContent?.trim() ?? '';
+  const found = [...document.querySelectorAll('button')].find((element) => name.test(label(element)));
+  if (!found) throw new Error(`no button ${name}`);
+  return found;
+}
+
+function press(key: string, modifiers: KeyboardEventInit = {}, target: EventTarget = window) {
+  target.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true, cancelable: true, ...modifiers }));
+  flushSync();
+}
+
+async function type(question: string) {
+  const field = document.querySelector('textarea')!;
+  field.value = question;
+  field.dispatchEvent(new Event('input', { bubbles: true }));
+  flushSync();
+  press('Enter', { metaKey: true }, field);
+}
+
+test('Overview says what runs and what fills the memory', () => {
+  open();
+  expect(byId('state')).toBe('Ready, Headroom demo');
+  expect(byId('headroom')).toBe('8.8 GB');
+  expect(text('[aria-labelledby="headroom-title"] ul')).toMatch(/Weights 4\.1 GB .*Scratch ~410 MB .*Free 9\.8 GB/);
+  expect(byId('decode')).toBe('212');
+  expect(document.querySelectorAll('[data-testid="request"]')).toHaveLength(2);
+  expect(byId('request')).toMatch(/Reading the prompt.*3,072 of 8,192 tokens read 25 % cached/);
+});
+
+test('the switch stops and starts, and shows the loading', async () => {
+  open();
+  button(/^Stop the engine/).click();
+  await pass(0);
+  expect(byId('state')).toBe('Stopped');
+  button(/^Start the engine/).click();
+  await pass(12);
+  expect(byId('state')).toBe('Loading, Headroom demo');
+  expect(document.querySelector('[aria-label="Loading the model"]')?.getAttribute('aria-valuenow')).toBe('25');
+  await pass(1000);
+  expect(byId('state')).toBe('Ready, Headroom demo');
+  expect(backend.calls).toEqual(['stop', 'start headroom-demo']);
+});
+
+test('a failed action says what, why and what to do, and can be put away', async () => {
+  open();
+  backend.nextError = new HeadroomError({ code: 'does_not_fit', message: 'What.', why: 'Why.', fix: 'Fix.' });
+  button(/^Stop the engine/).click();
+  await pass(0);
+  expect(text('[role="alert"]')).toMatch(/^What\. Why\. Fix\. Details does_not_fit/);
+  button(/^Dismiss/).click();
+  flushSync();
+  expect(document.querySelector('[role="alert"]')).toBeNull();
+});
+
+test('a failed engine offers another try', async () => {
+  open((state) => {
+    state.engine = { ...state.engine, status: 'failed', error: { code: 'bad_file', message: 'What.', why: 'Why.', fix: 'Fix.' } };
+  });
+  expect(byId('state')).toBe('Failed');
+  button(/^Try again/).click();
+  await pass(1000);
+  expect(byId('state')).toBe('Ready, Headroom demo');
+});
+
+test('Cancel is pressed once', async () => {
+  open();
+  button(/^Cancel/).click();
+  flushSync();
+  expect(backend.calls).toEqual(['cancel chatcmpl-1']);
+  await pass(0);
+  expect(document.querySelectorAll('[data-testid="request"]')).toHaveLength(1);
+});
+
+test('a model that does not fit cannot be picked, and says the numbers', () => {
+  open();
+  const option = document.querySelector<HTMLOptionElement>('option[value="qwen3.6-35b-a3b"]')!;
+  expect(option.disabled).toBe(true);
+  expect(option.textContent).toBe('Qwen3.6-35B-A3B, needs 19.4 GB, 8.8 GB free');
+});
+
+test('a lost connection is said on every page and nothing can be switched', async () => {
+  open();
+  backend.connect({ status: 'lost', retryAt: Date.now() + 3000 });
+  flushSync();
+  expect(text('.banner')).toMatch(/^Connection lost\. .*Next try in 3 s Try now/);
+  expect(button(/the engine/).disabled).toBe(true);
+  press('2', { metaKey: true });
+  expect(text('.banner')).toMatch(/^Connection lost/);
+  button(/^Try now/).click();
+  flushSync();
+  expect(document.querySelector('.banner')).toBeNull();
+});
+
+test('without a key there is one page only', () => {
+  open();
+  backend.connect({ status: 'unauthorized' });
+  flushSync();
+  expect(document.body.textContent).toMatch(/Open Headroom from the menu bar/);
+  expect(document.querySelector('nav')).toBeNull();
+});
+
+test('the keyboard changes pages', () => {
+  open();
+  press('2', { ctrlKey: true });
+  expect(location.hash).toBe('#page=chat');
+  expect(document.querySelector('textarea')).not.toBeNull();
+  press('1', { metaKey: true });
+  expect(byId('state')).toMatch(/^Ready/);
+  press('7', { metaKey: true });
+  expect(byId('state')).toMatch(/^Ready/);
+});
+
+test('a conversation: prompt progress, answer, figures, kept for next time', async () => {
+  open();
+  press('2', { metaKey: true });
+  await type('What is 76 - 27?');
+  await pass(60);
+  expect(byId('answer')).toMatch(/Reading the prompt, \d+ of 512 tokens/);
+  await pass(3000);
+  expect(document.querySelector('[data-testid="answer"] blockquote')?.textContent?.trim()).toBe('What is 76 - 27?');
+  expect(byId('stats')).toMatch(/tok\/s\s?\d+ tokens\s?384 of 512 cached\s?first after/);
+  expect(backend.chats[0]).toEqual({
+    model: 'headroom-demo',
+    messages: [{ role: 'user', content: 'What is 76 - 27?' }],
+    thinking: false,
+  });
+  expect(localStorage.getItem('headroom.conversations')).toContain('What is 76 - 27?');
+});
+
+test('reasoning is folded and is not sent back', async () => {
+  open();
+  press('2', { metaKey: true });
+  button(/^Thinking off/).click();
+  flushSync();
+  await type('First');
+  await pass(3000);
+  const reasoning = document.querySelector<HTMLDetailsElement>('[data-testid="reasoning"]')!;
+  expect(reasoning.open).toBe(false);
+  expect(text('[data-testid="reasoning"] summary')).toMatch(/^Thought, \d+ tokens, /);
+  await type('Second');
+  await pass(3000);
+  expect(backend.chats[1]?.thinking).toBe(true);
+  expect(JSON.stringify(backend.chats[1]?.messages)).not.toContain('I repeat it');
+});
+
+test('Escape stops the answer and keeps what came', async () => {
+  open();
+  press('2', { metaKey: true });
+  await type('Hello there');
+  await pass(120);
+  press('Escape');
+  await pass(100);
+  expect(byId('answer')).toMatch(/You said.*Stopped\./);
+  expect(chat.run).toBeNull();
+});
+
+test('Retry asks again and drops what followed', async () => {
+  open();
+  press('2', { metaKey: true });
+  await type('One');
+  await pass(3000);
+  await type('Two');
+  await pass(3000);
+  [...document.querySelectorAll('button')].find((element) => element.textContent?.trim() === 'Retry')!.click();
+  await pass(3000);
+  expect(document.querySelectorAll('[data-testid="answer"]')).toHaveLength(1);
+  expect(backend.chats[2]?.messages).toEqual([{ role: 'user', content: 'One' }]);
+});
+
+test('a failed answer says so in the thread, and Retry recovers', async () => {
+  open();
+  press('2', { metaKey: true });
+  backend.nextError = new HeadroomError({ code: 'busy', message: 'What.', why: 'Why.', fix: 'Fix.' });
+  await type('Hello');
+  await pass(100);
+  expect(text('[data-testid="answer"] [role="alert"]')).toMatch(/^What\. Why\. Fix\. Retry/);
+  button(/^Retry/).click();
+  await pass(3000);
+  expect(document.querySelector('[role="alert"]')).toBeNull();
+  expect(byId('answer')).toMatch(/You said/);
+});
+
+test('without a model Chat offers to start one, and then can ask', async () => {
+  open((state) => (state.engine = { ...state.engine, status: 'stopped', model: '' }));
+  press('2', { metaKey: true });
+  expect(text('.offer')).toMatch(/No model is running Headroom demo needs ~307 MB, 8\.8 GB free\. Start Headroom demo/);
+  button(/^Start Headroom demo/).click();
+  await pass(1000);
+  expect(document.querySelector('.offer')).toBeNull();
+});
+
+test('an answer goes on while another page is shown', async () => {
+  open();
+  press('2', { metaKey: true });
+  await type('Hello there');
+  await pass(50);
+  press('1', { metaKey: true });
+  await pass(3000);
+  press('2', { metaKey: true });
+  expect(byId('answer')).toMatch(/You said/);
+});

@@ -1,0 +1,29 @@
+import { describe, expect, test } from 'vitest';
+import { roundUp, scaleLinear, segmentsOf } from './chart';
+
+describe('roundUp', () => {
+  test.each([
+    [0, 10, 10],
+    [10, 10, 10],
+    [11, 10, 20],
+    [130, 10, 200],
+    [200, 10, 200],
+    [201, 10, 500],
+    [999, 10, 1000],
+    [0.3, 0.5, 0.5],
+    [0.6, 0.5, 1],
+    [NaN, 10, 10],
+  ])('%d, at least %d', (value, least, top) => expect(roundUp(value, least)).toBeCloseTo(top, 9));
+});
+
+test('scaleLinear, also over nothing', () => {
+  expect(scaleLinear(10, 20, 0, 100)(15)).toBe(50);
+  expect(scaleLinear(0, 1, 60, 0)(0.25)).toBe(45);
+  expect(scaleLinear(5, 5, 7, 9)(5)).toBe(7);
+});
+
+test('the line breaks at pauses', () => {
+  const at = (...times: number[]) => times.map((time) => ({ at: time, value: 0 }));
+  expect(segmentsOf(at(0, 5, 10, 30, 35), 12)).toEqual([at(0, 5, 10), at(30, 35)]);
+  expect(segmentsOf([], 12)).toEqual([]);
+});

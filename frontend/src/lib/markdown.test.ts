@@ -1,0 +1,61 @@
+import { describe, expect, test } from 'vitest';
+import { renderMarkdown } from './markdown';
+
+function render(text: string): HTMLElement {
+  const element = document.createElement('div');
+  element.innerHTML = renderMarkdown(text);
+  return element;
+}
+
+test('the usual forms', () => {
+  const page = render('# Title\n\n- **a**\n- `b`\n\n| x | y |\n|---|---|\n| 1 | 2 |\n\nline\nbreak');
+  expect(page.querySelector('h1')?.textContent).toBe('Title');
+  expect(page.querySelectorAll('li')).toHaveLength(2);
+  expect(page.querySelector('td')?.textContent).toBe('1');
+  expect(page.querySelector('p br')).not.toBeNull();
+});
+
+test('code keeps its text and gets a copy button', () => {
+  const page = render('```python\nif a < b:\n    print("&amp;")\n```');
+  expect(page.querySelector('pre code')?.textContent).toBe('if a < b:\n    print("&amp;")\n');
+  expect(page.querySelector('.code-head span')?.textContent).toBe('python');
+  expect(page.querySelector('[data-copy]')).not.toBeNull();
+});
+
+test('a block still being written is a block already', () => {
+  expect(render('```js\nlet a').querySelector('code')?.textContent).toBe('let a\n');
+});
+
+describe('a model cannot put anything live on the page', () => {
+  test.each([
+    '<script>alert(1)</script>',
+    '<img src=x onerror=alert(1)>',
+    'text <b onclick="alert(1)">bold</b>',
+    '<iframe src="https://example.com"></iframe>',
+    '[x](javascript:alert(1))',
+    '![x](https://example.com/pixel.png)',
+    '![x" onerror="alert(1)](y)',
+    '```"><script>alert(1)</script>\ncode\n```',
+    '<style>body{display:none}</style>',
+    '<svg><a xlink:href="javascript:alert(1)">x</a></svg>',
+  ])('%s', (text) => {
+    const page = render(text);
+    expect(page.querySelector('script, img, iframe, style, svg, b')).toBeNull();
+    for (const element of page.querySelectorAll('*')) {
+      for (const { name, value } of element.attributes) {
+        expect(name).not.toMatch(/^on/);
+        expect(value).not.toMatch(/^javascript:/i);
+      }
+    }
+  });
+});
+
+test('HTML is shown as it was written', () => {
+  expect(render('Use <b>bold</b>').textContent?.trim()).toBe('Use <b>bold</b>');
+});
+
+test('links open elsewhere and tell nobody where from', () => {
+  const link = render('[x](https://example.com/)').querySelector('a');
+  expect(link?.getAttribute('target')).toBe('_blank');
+  expect(link?.getAttribute('rel')).toBe('noopener noreferrer');
+});
