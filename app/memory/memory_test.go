@@ -1,0 +1,112 @@
+package memory
+
+import (
+	"errors"
+	"testing"
+	"time"
+)
+
+const gib = 1 << 30
+
+func TestSplit(t *testing.T) {
+	cases := []struct {
+		name   string
+		r      Reading
+		engine EngineBytes
+		want   map[Kind]int64 // in GiB; the rest is 0
+	}{
+		{"no engine", Reading{TotalBytes: 16 * gib, AvailableBytes: 9 * gib, ProcessBytes: 1 * gib}, EngineBytes{},
+			map[Kind]int64{Headroom: 1, Other: 6, Free: 9}},
+		{"engine in private memory", Reading{TotalBytes: 16 * gib, AvailableBytes: 4 * gib, ProcessBytes: 7 * gib},
+			EngineBytes{Weights: 2 * gib, KVUsed: 1 * gib, KVKept: 1 * gib, State: 1 * gib, Scratch: 1 * gib},
+			map[Kind]int64{Weights: 2, KVUsed: 1, KVKept: 1, State: 1, Scratch: 1, Headroom: 1, Other: 5, Free: 4}},
+		// 12 available counts our 3 of mapped weights: 9 are free, and 16-9-3-1 belong to others.
+		{"mapped weights", Reading{TotalBytes: 16 * gib, AvailableBytes: 12 * gib, ProcessBytes: 4 * gib, ProcessFileBytes: 3 * gib},
+			EngineBytes{Weights: 3 * gib}, map[Kind]int64{Weights: 3, Headroom: 1, Other: 3, Free: 9}},
+		// Mapped but not read yet: weights 10 + free 12 are over 16, so free gives way.
+		{"weights not resident", Reading{TotalBytes: 16 * gib, AvailableBytes: 12 * gib, ProcessBytes: 1 * gib},
+			EngineBytes{Weights: 10 * gib}, map[Kind]int64{Weights: 10, Free: 6}},
+		{"more than there is", Reading{TotalBytes: 4 * gib, AvailableBytes: 1 * gib},
+			EngineBytes{Weights: 3 * gib, KVUsed: 3 * gib}, map[Kind]int64{Weights: 3, KVUsed: 1}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			ledger := Split(c.r, c.engine)
+			sum := int64(0)
+			for _, s := range ledger.Segments {
+				sum += s.Bytes
+				if s.Bytes != c.want[s.Kind]*gib {
+					t.Errorf("%s: %d bytes, want %d GiB", s.Kind, s.Bytes, c.want[s.Kind])
+				}
+			}
+			if sum != c.r.TotalBytes {
+				t.Errorf("the segments add up to %d, the total is %d", sum, c.r.TotalBytes)
+			}
+		})
+	}
+}
+
+func TestHeadroom(t *testing.T) {
+	cases := []struct {
+		name string
+		r    Reading
+		want int64
+	}{
+		{"an eighth is reserved", Reading{TotalBytes: 16 * gib, AvailableBytes: 10 * gib}, 8 * gib},
+		{"own mapped pages are not room", Reading{TotalBytes: 16 * gib, AvailableBytes: 10 * gib, ProcessFileBytes: 3 * gib}, 5 * gib},
+		{"at most 8 GiB reserved", Reading{TotalBytes: 128 * gib, AvailableBytes: 100 * gib}, 92 * gib},
+		{"at least half a GiB reserved", Reading{TotalBytes: 2 * gib, AvailableBytes: 1 * gib}, gib / 2},
+		{"never negative", Reading{TotalBytes: 16 * gib, AvailableBytes: 1 * gib}, 0},
+		{"the wired limit bounds", Reading{TotalBytes: 64 * gib, AvailableBytes: 60 * gib, WiredLimitBytes: 40 * gib}, 40 * gib},
+	}
+	for _, c := range cases {
+		if got := c.r.HeadroomBytes(); got != c.want {
+			t.Errorf("%s: %d, want %d", c.name, got, c.want)
+		}
+	}
+}
+
+func TestFits(t *testing.T) {
+	for _, c := range []struct {
+		need int64
+		want Fit
+	}{{0, Yes}, {850, Yes}, {851, Tight}, {1000, Tight}, {1001, No}} {
+		if got := Fits(c.need, 1000); got != c.want {
+			t.Errorf("Fits(%d, 1000) = %s, want %s", c.need, got, c.want)
+		}
+	}
+}
+
+func TestMeterKeepsAReadingForASecond(t *testing.T) {
+	clock, asked := time.Unix(100, 0), 0
+	var fail error
+	m := Meter{now: func() time.Time { return clock }, measure: func() (Reading, error) {
+		asked++
+		return Reading{TotalBytes: int64(asked)}, fail
+	}}
+	read := func(wantTotal int64, wantErr error) {
+		t.Helper()
+		if r, err := m.Read(); r.TotalBytes != wantTotal || !errors.Is(err, wantErr) {
+			t.Errorf("Read: %d, %v; want %d, %v", r.TotalBytes, err, wantTotal, wantErr)
+		}
+	}
+	read(1, nil)
+	clock = clock.Add(freshness - 1)
+	read(1, nil)
+	clock = clock.Add(1)
+	read(2, nil)
+	clock, fail = clock.Add(freshness), errors.New("no")
+	read(2, fail)
+}
+
+// TestMachine holds the real figures against each other.
+func TestMachine(t *testing.T) {
+	r, err := new(Meter).Read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.TotalBytes < 64<<20 || r.AvailableBytes <= 0 || r.AvailableBytes > r.TotalBytes ||
+		r.ProcessBytes <= 0 || r.ProcessBytes > r.TotalBytes || r.ProcessFileBytes < 0 || r.ProcessFileBytes > r.ProcessBytes {
+		t.Errorf("figures that cannot be: %+v", r)
+	}
+}

@@ -1,0 +1,68 @@
+package memory
+
+import (
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/shirou/gopsutil/v3/mem"
+	"github.com/shirou/gopsutil/v3/process"
+)
+
+// freshness is how long a reading is served again. Without cgo, a Mac's figures come from a child process (vm_stat), which
+// is too much for each question of each page.
+const freshness = time.Second
+
+// Meter reads the machine's RAM, at most once a second. Its zero value works; it is safe for several goroutines.
+type Meter struct {
+	mu   sync.Mutex
+	last Reading
+	at   time.Time
+
+	measure func() (Reading, error) // nil: the machine; set in tests
+	now     func() time.Time        // nil: time.Now
+}
+
+// Read returns the current reading. On an error it returns the last good one with it.
+func (m *Meter) Read() (Reading, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	measure, now := m.measure, m.now
+	if measure == nil {
+		measure = machine
+	}
+	if now == nil {
+		now = time.Now
+	}
+	if !m.at.IsZero() && now().Sub(m.at) < freshness {
+		return m.last, nil
+	}
+	reading, err := measure()
+	if err != nil {
+		return m.last, err
+	}
+	m.last, m.at = reading, now()
+	return reading, nil
+}
+
+// machine asks the operating system.
+func machine() (Reading, error) {
+	ram, err := mem.VirtualMemory()
+	if err != nil {
+		return Reading{}, fmt.Errorf("asking the system for its memory: %w", err)
+	}
+	r := Reading{TotalBytes: int64(ram.Total), AvailableBytes: int64(ram.Available), WiredLimitBytes: wiredLimitBytes()}
+	if self, err := process.NewProcess(int32(os.Getpid())); err == nil {
+		if info, err := self.MemoryInfo(); err == nil {
+			r.ProcessBytes = int64(info.RSS)
+		}
+	}
+	r.ProcessFileBytes = min(processFileBytes(), r.ProcessBytes)
+	if limit, used, ok := containerLimit(); ok && limit < r.TotalBytes {
+		r.TotalBytes = limit
+		r.AvailableBytes = min(r.AvailableBytes, max(limit-used, 0))
+	}
+	r.AvailableBytes = min(r.AvailableBytes, r.TotalBytes)
+	return r, nil
+}
