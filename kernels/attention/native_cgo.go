@@ -2,13 +2,74 @@
 
 package attention
 
+/*
+#cgo CFLAGS: -I${SRCDIR}/../common -O3 -std=c11
+#cgo LDFLAGS: -lm
+#cgo noescape headroom_kv_append
+#cgo nocallback headroom_kv_append
+#cgo noescape headroom_attention
+#cgo nocallback headroom_attention
+#cgo noescape headroom_attention_merge
+#cgo nocallback headroom_attention_merge
+#include "kv_append.h"
+#include "paged_attention.h"
+*/
+import "C"
+
 import (
+	"unsafe"
+
 	"headroom/kernels"
 	"headroom/kernels/cpu"
 )
 
-func (o *Append) native(_ cpu.ISA, s *kernels.Span, from, to int) { o.rows(s, from, to) }
-func (o *Attention) native(_ cpu.ISA, u unit, scratch []float32)  { o.attend(u, scratch) }
-func (o *Attention) nativeMerge(_ cpu.ISA, i int, scratch []float32) {
-	o.merge(i, scratch)
+func ptr(t kernels.Tensor) *C.float { return (*C.float)(t.Ptr()) }
+
+func first(f []float32) *C.float { return (*C.float)(unsafe.SliceData(f)) }
+
+func (o *Append) native(isa cpu.ISA, s *kernels.Span, from, to int) {
+	c := o.Cache
+	shape := C.struct_kv_append_shape{
+		dtype: C.int64_t(c.DType), kv_heads: C.int64_t(c.KVHeads), head_dim: C.int64_t(c.HeadDim), page_tokens: C.int64_t(c.PageTokens),
+		rows: C.int64_t(to - from), pos: C.int64_t(s.Pos + from),
+		k_stride: C.int64_t(o.K.Stride), v_stride: C.int64_t(o.V.Stride),
+	}
+	k, v := o.K.RowRange(s.Row+from, s.Row+to), o.V.RowRange(s.Row+from, s.Row+to)
+	C.headroom_kv_append(C.int(isa), &shape, ptr(k), ptr(v), cpu.Ptr(c.K.Bytes), cpu.Ptr(c.V.Bytes), (*C.int32_t)(unsafe.SliceData(s.Pages)))
+}
+
+// shape describes u to C, with its queries, its outputs and its sinks.
+func (o *Attention) shape(u unit) (s C.struct_attention_unit, q, out, sinks *C.float) {
+	c, group := o.Cache, o.group()
+	s = C.struct_attention_unit{
+		dtype: C.int64_t(c.DType), kv_heads: C.int64_t(c.KVHeads), head_dim: C.int64_t(c.HeadDim), page_tokens: C.int64_t(c.PageTokens),
+		kv_head: C.int64_t(u.kvHead), group: C.int64_t(group),
+		rows: C.int64_t(u.rows), pos: C.int64_t(u.span.Pos + u.row), window: C.int64_t(o.Window),
+		from: C.int64_t(u.from), to: C.int64_t(u.to),
+		q_stride: C.int64_t(o.Q.Stride), out_stride: C.int64_t(o.Out.Stride), scale: C.float(o.Scale),
+	}
+	row, head := u.span.Row+u.row, u.kvHead*group
+	rows := func(t kernels.Tensor) *C.float {
+		return ptr(t.RowRange(row, row+u.rows).Columns(head*c.HeadDim, (head+group)*c.HeadDim))
+	}
+	if !o.Sinks.IsNone() {
+		sinks = ptr(o.Sinks.Columns(head, head+group))
+	}
+	return s, rows(o.Q), rows(o.Out), sinks
+}
+
+func (o *Attention) native(isa cpu.ISA, u unit, scratch []float32) {
+	shape, q, out, sinks := o.shape(u)
+	C.headroom_attention(C.int(isa), &shape, q, out, sinks, cpu.Ptr(o.Cache.K.Bytes), cpu.Ptr(o.Cache.V.Bytes),
+		(*C.int32_t)(unsafe.SliceData(u.span.Pages)), first(scratch), first(u.partials))
+}
+
+func (o *Attention) nativeMerge(isa cpu.ISA, i int, scratch []float32) {
+	u, stride, ok := o.splitUnit(i)
+	if !ok {
+		return
+	}
+	shape, _, out, sinks := o.shape(u)
+	shape.part_stride = C.int64_t(stride)
+	C.headroom_attention_merge(C.int(isa), &shape, out, sinks, first(u.partials), first(scratch))
 }

@@ -1,0 +1,12 @@
+#pragma once
+#include <stddef.h>
+#include <stdint.h>
+
+// What kv_append needs besides memory.
+struct kv_append_shape {
+    int64_t dtype, kv_heads, head_dim, page_tokens;
+    int64_t rows, pos; // rows of one sequence, and the position of the first
+    int64_t k_stride, v_stride;
+};
+
+void headroom_kv_append(int isa, const struct kv_append_shape *s, const float *k, const float *v, void *k_pages, void *v_pages, const int32_t *pages);
