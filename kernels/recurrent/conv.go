@@ -46,6 +46,9 @@ func (o *Conv) Check() error {
 	if taps < 2 || taps > MaxTaps || !o.Weight.Contiguous() {
 		err = errors.Join(err, fmt.Errorf("weight: got %s with stride %d, expected a contiguous one of 2 to %d taps", o.Weight, o.Weight.Stride, MaxTaps))
 	}
+	if o.Out.Buffer == o.X.Buffer && o.Out.Offset == o.X.Offset {
+		err = errors.Join(err, errors.New("out: got x itself, expected memory of its own (rows look back at x)"))
+	}
 	return err
 }
 

@@ -1,0 +1,155 @@
+package recurrent
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"headroom/kernels"
+	"headroom/kernels/cpu"
+	"headroom/kernels/kerneltest"
+)
+
+// The exactness rule, for operators with a state: however a sequence's tokens are cut into spans, whatever else is in the batch
+// and whichever slot holds the state, outputs and final state are the same bits.
+
+// subject is an operator to test: it reads rows of inputs floats, writes rows of outputs floats, and its slots hold state floats.
+type subject struct {
+	name                   string
+	inputs, outputs, state int
+	build                  func(d kernels.Device, r *rand.Rand) func(in, state, out kernels.Tensor, spans []kernels.Span) kernels.Op
+}
+
+func subjects() []subject {
+	list := []subject{}
+	for _, taps := range []int{2, 4, 5} {
+		const channels = 275 // more than a block, and no multiple of 16
+		list = append(list, subject{fmt.Sprintf("conv_taps%d", taps), channels, channels, (taps - 1) * channels,
+			func(d kernels.Device, r *rand.Rand) func(in, state, out kernels.Tensor, spans []kernels.Span) kernels.Op {
+				weight := kernels.RandomTensor(d, r, channels, taps, 1)
+				return func(in, state, out kernels.Tensor, spans []kernels.Span) kernels.Op {
+					return &Conv{X: in, Weight: weight, State: state, Spans: spans, Out: out}
+				}
+			}})
+	}
+	for _, s := range []struct{ hk, hv, dk, dv int }{{1, 2, 32, 32}, {2, 2, 128, 48}, {1, 3, 24, 21}} {
+		width := 2*s.hk*s.dk + s.hv*s.dv
+		list = append(list, subject{fmt.Sprintf("gated_delta_hk%d_hv%d_dk%d_dv%d", s.hk, s.hv, s.dk, s.dv), width + 2*s.hv, s.hv * s.dv, s.hv * s.dv * s.dk,
+			func(d kernels.Device, r *rand.Rand) func(in, state, out kernels.Tensor, spans []kernels.Span) kernels.Op {
+				aLog, dtBias := kernels.RandomTensor(d, r, 1, s.hv, 1), kernels.RandomTensor(d, r, 1, s.hv, 1)
+				return func(in, state, out kernels.Tensor, spans []kernels.Span) kernels.Op {
+					return &GatedDelta{QKV: in.Columns(0, width), A: in.Columns(width, width+s.hv), B: in.Columns(width+s.hv, width+2*s.hv),
+						ALog: aLog, DtBias: dtBias, State: state, Spans: spans, Out: out, Hk: s.hk, Hv: s.hv, Dk: s.dk, Dv: s.dv}
+				}
+			}})
+	}
+	return list
+}
+
+// piece is tokens [from, to) of sequence seq; a batch is a list of pieces, and a plan a list of batches.
+type piece struct{ seq, from, to int }
+
+const slots = 4
+
+// tokens is longer than one window of GatedDelta, so that every plan also moves the windows' borders.
+const tokens = windowRows + 7
+
+type plan struct {
+	name    string
+	batches [][]piece
+}
+
+// play runs a plan from slots full of NaN and returns sequence 0's outputs and final state. Sequence i lives in slot i+shift.
+func play(s subject, o cpu.Options, shift int, plan [][]piece) (out, state []byte) {
+	d := kernels.NewCPU(o)
+	defer d.Close()
+	r := rand.New(rand.NewPCG(1, 2))
+	build := s.build(d, r)
+	var sequences []kernels.Tensor
+	for range slots {
+		sequences = append(sequences, kernels.RandomTensor(d, r, tokens, s.inputs, 1))
+	}
+	states := kernels.NewTensor(d, kernels.F32, slots, s.state)
+	for i := range states.Float32s() {
+		states.Float32s()[i] = float32(math.NaN())
+	}
+	slot := func(seq int) int { return (seq + shift) % slots }
+	for _, batch := range plan {
+		rows := 0
+		for _, p := range batch {
+			rows += p.to - p.from
+		}
+		in, outs := kernels.NewTensor(d, kernels.F32, rows, s.inputs), kernels.NewTensor(d, kernels.F32, rows, s.outputs)
+		var spans []kernels.Span
+		row := 0
+		for _, p := range batch {
+			n := p.to - p.from
+			copy(in.RowRange(row, row+n).Float32s(), sequences[p.seq].RowRange(p.from, p.to).Float32s())
+			spans = append(spans, kernels.Span{Row: row, Rows: n, Pos: p.from, Slot: int32(slot(p.seq))})
+			row += n
+		}
+		d.Run(build(in, states, outs, spans))
+		for i, p := range batch {
+			if p.seq == 0 {
+				out = append(out, kerneltest.Elements(outs.RowRange(spans[i].Row, spans[i].Row+spans[i].Rows))...)
+			}
+		}
+	}
+	return out, kerneltest.Elements(states.RowRange(slot(0), slot(0)+1))
+}
+
+// plans are ways to compute sequence 0 that must all give the bits of one span alone.
+func plans() []plan {
+	list := []plan{
+		{"batched", [][]piece{{{1, 0, 9}, {0, 0, tokens}, {2, 0, 3}}}},
+		{"batched and cut", [][]piece{{{1, 0, 60}, {0, 0, 30}}, {{1, 60, 61}, {2, 0, 8}, {0, 30, 31}, {3, 0, 1}}, {{0, 31, tokens}, {2, 8, 9}}}},
+	}
+	single := plan{name: "token by token"}
+	for i := range tokens {
+		single.batches = append(single.batches, []piece{{0, i, i + 1}})
+		if i > 0 {
+			list = append(list, plan{fmt.Sprintf("cut at %d", i), [][]piece{{{0, 0, i}}, {{0, i, tokens}}}})
+		}
+	}
+	return append(list, single)
+}
+
+func TestExact(t *testing.T) {
+	for _, s := range subjects() {
+		t.Run(s.name, func(t *testing.T) {
+			var native []byte
+			for _, isa := range cpu.Available() {
+				out := testPlans(t, s, isa)
+				if isa == cpu.Generic {
+					continue
+				}
+				if native == nil {
+					native = out
+				}
+				if !bytes.Equal(native, out) {
+					t.Errorf("%s: other bits than %s", isa, cpu.Available()[1])
+				}
+			}
+		})
+	}
+}
+
+// testPlans compares every plan with one span alone, whose outputs it returns.
+func testPlans(t *testing.T, s subject, isa cpu.ISA) []byte {
+	wantOut, wantState := play(s, cpu.Options{ISA: isa, Threads: 1}, 0, [][]piece{{{0, 0, tokens}}})
+	if at, _, _ := kerneltest.Differ(wantOut, wantOut, 0, 0); at >= 0 { // only a NaN differs from itself
+		t.Errorf("%s: NaN in the output: a span at position 0 must not see what its slot held", isa)
+	}
+	for i, p := range plans() {
+		out, state := play(s, cpu.Options{ISA: isa, Threads: 1 + i%3}, i, p.batches)
+		if !bytes.Equal(out, wantOut) {
+			t.Fatalf("%s: %s: outputs differ from those of one span alone", isa, p.name)
+		}
+		if !bytes.Equal(state, wantState) {
+			t.Fatalf("%s: %s: the final state differs from that of one span alone", isa, p.name)
+		}
+	}
+	return wantOut
+}
