@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"os"
 	"strings"
 	"testing"
 )
@@ -78,6 +79,19 @@ func BenchmarkStream(b *testing.B) {
 		s := tok.NewStream(true)
 		for _, id := range ids {
 			s.Add(id)
+		}
+	}
+}
+
+func BenchmarkParse(b *testing.B) {
+	data, err := os.ReadFile(demoPath)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.SetBytes(int64(len(data)))
+	for b.Loop() {
+		if _, err := Parse(data); err != nil {
+			b.Fatal(err)
 		}
 	}
 }

@@ -78,10 +78,3 @@ func (p *pieceTable) special(id int32) bool {
 }
 
 func (p *pieceTable) added(id int32) bool { return p.flags[id]&flagAdded != 0 }
-
-// add appends the next id.
-func (p *pieceTable) add(piece []byte, flags uint8) {
-	p.blob = append(p.blob, piece...)
-	p.ends = append(p.ends, uint32(len(p.blob)))
-	p.flags = append(p.flags, flags)
-}

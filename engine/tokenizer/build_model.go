@@ -1,0 +1,183 @@
+package tokenizer
+
+// The model and added_tokens of tokenizer.json: vocabulary, merges, pieces.
+
+import (
+	"errors"
+	"fmt"
+	"math"
+)
+
+// buildModel fills vocab and model.
+func (t *Tokenizer) buildModel(file *fileJSON) error {
+	f := &file.Model
+	// Old files have no type.
+	if f.Type != "BPE" && !(f.Type == "" && len(f.Merges) > 0) {
+		return fmt.Errorf("type %q is not supported, only byte-level BPE", f.Type)
+	}
+	if f.ContinuingSubwordPrefix != "" || f.EndOfWordSuffix != "" || f.Dropout != nil && *f.Dropout != 0 {
+		return errors.New("continuing_subword_prefix, end_of_word_suffix and dropout are not supported")
+	}
+	var err error
+	if t.vocab, err = parseVocab(f.Vocab); err != nil {
+		return fmt.Errorf("vocab: %w", err)
+	}
+	if len(t.vocab) == 0 {
+		return errors.New("vocab is empty")
+	}
+	m := &t.model
+	m.ignoreMerges, m.fuseUnknown, m.cache = f.IgnoreMerges, f.FuseUnk, newWordCache()
+	complete := true
+	for b, r := range runeOfByte {
+		id, ok := t.vocab[string(r)]
+		if !ok {
+			id, complete = -1, false
+		}
+		m.byteID[b] = id
+	}
+	if f.ByteFallback && !complete {
+		return errors.New("byte_fallback is not supported for a vocab that lacks single bytes")
+	}
+	if f.UnkToken != nil && !complete {
+		id, ok := t.vocab[*f.UnkToken]
+		if !ok {
+			return fmt.Errorf("unk_token %q is not in vocab", *f.UnkToken)
+		}
+		m.unknownID, m.hasUnknown = id, true
+	}
+	return t.buildMerges(f.Merges)
+}
+
+func (t *Tokenizer) buildMerges(raw []byte) error {
+	merges := make(map[uint64]merged, len(t.vocab)) // about one merge a token
+	var joined []byte
+	rank := int32(0)
+	err := eachMerge(raw, func(left, right []byte) error {
+		leftID, ok1 := t.vocab[string(left)]
+		rightID, ok2 := t.vocab[string(right)]
+		joined = append(append(joined[:0], left...), right...)
+		id, ok3 := t.vocab[string(joined)]
+		if !ok1 || !ok2 || !ok3 {
+			return fmt.Errorf("vocab must hold %q, %q and %q", left, right, joined)
+		}
+		merges[pairKey(leftID, rightID)] = merged{rank, id}
+		rank++
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("merge %d: %w", rank, err)
+	}
+	t.model.merges = merges
+	return nil
+}
+
+// buildAdded adds the added tokens to vocab and fills pieces, raw and normalized.
+func (t *Tokenizer) buildAdded(file *fileJSON) error {
+	pieces, err := newPieces(t.vocab, file.AddedTokens)
+	if err != nil {
+		return err
+	}
+	for _, token := range file.AddedTokens {
+		if token.Content == "" {
+			continue
+		}
+		if id, ok := t.vocab[token.Content]; ok {
+			token.ID = id // the model's own id counts
+		}
+		p := &pieces[token.ID]
+		if p.used && p.text != token.Content {
+			return fmt.Errorf("%q has id %d, which belongs to %q", token.Content, token.ID, p.text)
+		}
+		*p = piece{text: token.Content, used: true, added: !p.used || p.added, special: token.Special}
+		t.vocab[token.Content] = token.ID
+		content, set := token.Content, &t.raw
+		if token.Normalized {
+			set = &t.normalized
+			for _, step := range t.normalizer {
+				content = step(content)
+			}
+		}
+		if content != "" {
+			set.add(content, token)
+		}
+	}
+	return t.pieces.build(pieces)
+}
+
+// piece is what stands behind an id.
+type piece struct {
+	text    string
+	used    bool
+	added   bool // not in vocab, so its text is not spelled in the byte alphabet
+	special bool
+}
+
+// newPieces returns a list by id with room for all tokens, vocab filled in. Ids
+// may have gaps, but since the highest one sets the size of the list, it must be
+// in proportion to the number of tokens.
+func newPieces(vocab map[string]int32, added []addedToken) ([]piece, error) {
+	limit := int32(min(4*(len(vocab)+len(added))+1<<16, math.MaxInt32-1))
+	last := int32(0)
+	check := func(text string, id int32) error {
+		if id < 0 || id > limit {
+			return fmt.Errorf("%q has id %d, expected 0 to %d for so many tokens", text, id, limit)
+		}
+		last = max(last, id)
+		return nil
+	}
+	for text, id := range vocab {
+		if err := check(text, id); err != nil {
+			return nil, err
+		}
+	}
+	for _, token := range added {
+		if err := check(token.Content, token.ID); err != nil {
+			return nil, err
+		}
+	}
+	pieces := make([]piece, last+1)
+	for text, id := range vocab {
+		if p := pieces[id]; p.used {
+			return nil, fmt.Errorf("vocab has id %d for both %q and %q", id, p.text, text)
+		}
+		pieces[id] = piece{text: text, used: true}
+	}
+	return pieces, nil
+}
+
+// build fills the table.
+func (p *pieceTable) build(pieces []piece) error {
+	total := 0
+	for i := range pieces {
+		total += len(pieces[i].text)
+	}
+	if total > math.MaxUint32 {
+		return fmt.Errorf("tokens of %d bytes together are too many", total)
+	}
+	p.blob = make([]byte, 0, total)
+	p.ends = make([]uint32, 0, len(pieces))
+	p.flags = make([]uint8, 0, len(pieces))
+	for i := range pieces {
+		piece := &pieces[i]
+		start, spelled := len(p.blob), false
+		if !piece.added {
+			p.blob, spelled = appendUnspelled(p.blob, piece.text)
+		}
+		if !spelled {
+			p.blob = append(p.blob[:start], piece.text...)
+		}
+		var flags uint8
+		if piece.used {
+			flags |= flagUsed
+		}
+		if piece.special {
+			flags |= flagSpecial
+		}
+		if piece.added {
+			flags |= flagAdded
+		}
+		p.ends = append(p.ends, uint32(len(p.blob)))
+		p.flags = append(p.flags, flags)
+	}
+	return nil
+}

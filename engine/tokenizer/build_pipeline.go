@@ -1,0 +1,227 @@
+package tokenizer
+
+// The parts of tokenizer.json around the model: normalizer, pre_tokenizer,
+// post_processor, decoder.
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+func (t *Tokenizer) buildNormalizer(file *fileJSON) error {
+	return t.addNormalizer(file.Normalizer)
+}
+
+func (t *Tokenizer) addNormalizer(n *normalizerJSON) error {
+	if n == nil {
+		return nil
+	}
+	switch n.Type {
+	case "NFC":
+		t.normalizer = append(t.normalizer, nfc)
+	case "Sequence":
+		for _, part := range n.Normalizers {
+			if err := t.addNormalizer(part); err != nil {
+				return err
+			}
+		}
+	case "Prepend":
+		t.normalizer = append(t.normalizer, func(s string) string {
+			if s == "" {
+				return s
+			}
+			return n.Prepend + s
+		})
+	case "Replace":
+		find, err := n.Pattern.finder()
+		if err != nil {
+			return err
+		}
+		t.normalizer = append(t.normalizer, replacer(find, n.Content))
+	default:
+		return fmt.Errorf("type %q is not supported", n.Type)
+	}
+	return nil
+}
+
+// replacer puts content in the place of every match.
+func replacer(find finder, content string) normalizeStep {
+	return func(s string) string {
+		var b strings.Builder
+		for _, span := range find(nil, s) {
+			if span.match {
+				b.WriteString(content)
+			} else {
+				b.WriteString(s[span.from:span.to])
+			}
+		}
+		return b.String()
+	}
+}
+
+func (p patternJSON) finder() (finder, error) {
+	switch {
+	case p.String != nil && *p.String != "":
+		return findString(*p.String), nil
+	case p.Regex != nil:
+		return findRegex(*p.Regex)
+	}
+	return nil, errors.New("pattern must have a String, not empty, or a Regex")
+}
+
+func (t *Tokenizer) buildSplitters(file *fileJSON) error {
+	byteLevel, err := t.addSplitter(file.PreTokenizer)
+	if err == nil && !byteLevel {
+		err = errors.New("has no ByteLevel: only byte-level BPE is supported")
+	}
+	return err
+}
+
+// addSplitter appends the splitters of s. The result tells whether ByteLevel was
+// among them: it must be the last, because it respells the text.
+func (t *Tokenizer) addSplitter(s *splitterJSON) (byteLevel bool, err error) {
+	if s == nil {
+		return false, nil
+	}
+	switch s.Type {
+	case "Sequence":
+		for _, part := range s.PreTokenizers {
+			if byteLevel {
+				return false, errors.New("ByteLevel must be the last of a Sequence")
+			}
+			if byteLevel, err = t.addSplitter(part); err != nil {
+				return false, err
+			}
+		}
+		return byteLevel, nil
+	case "ByteLevel":
+		if s.AddPrefixSpace == nil || *s.AddPrefixSpace {
+			t.splitters = append(t.splitters, prefixSpace{})
+		}
+		if s.UseRegex == nil || *s.UseRegex {
+			return true, t.addPattern(gpt2Pattern, "Isolated", false)
+		}
+		return true, nil
+	case "Digits":
+		t.splitters = append(t.splitters, digitSplitter(s.IndividualDigits))
+		return false, nil
+	case "Split":
+		if s.Pattern.Regex != nil {
+			return false, t.addPattern(*s.Pattern.Regex, s.Behavior, s.Invert)
+		}
+		find, err := s.Pattern.finder()
+		if err != nil {
+			return false, err
+		}
+		return false, t.addFinder(find, s.Behavior, s.Invert)
+	}
+	return false, fmt.Errorf("type %q is not supported", s.Type)
+}
+
+// gpt2Pattern is what ByteLevel splits by when use_regex is set.
+const gpt2Pattern = `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`
+
+func digitSplitter(individual bool) splitter {
+	if individual {
+		return &patternSplitter{find: findDigits, behavior: behaviors["Isolated"]}
+	}
+	return &patternSplitter{find: findDigits, behavior: behaviors["Contiguous"]}
+}
+
+func (t *Tokenizer) addPattern(pattern, behavior string, invert bool) error {
+	if s, known := knownPatterns[pattern]; known && behavior == "Isolated" && !invert {
+		t.splitters = append(t.splitters, s)
+		return nil
+	}
+	find, err := findRegex(pattern)
+	if err != nil {
+		return err
+	}
+	return t.addFinder(find, behavior, invert)
+}
+
+func (t *Tokenizer) addFinder(find finder, name string, invert bool) error {
+	b, ok := behaviors[name]
+	if !ok {
+		return fmt.Errorf("behavior %q is unknown", name)
+	}
+	t.splitters = append(t.splitters, &patternSplitter{find: find, behavior: b, invert: invert})
+	return nil
+}
+
+func (t *Tokenizer) buildProcessor(file *fileJSON) error {
+	return t.addProcessor(file.PostProcessor)
+}
+
+func (t *Tokenizer) addProcessor(p *processorJSON) error {
+	if p == nil {
+		return nil
+	}
+	switch p.Type {
+	case "ByteLevel": // only moves offsets
+		return nil
+	case "Sequence":
+		for _, part := range p.Processors {
+			if err := t.addProcessor(part); err != nil {
+				return err
+			}
+		}
+		return nil
+	case "TemplateProcessing":
+		return t.addTemplate(p)
+	}
+	return fmt.Errorf("type %q is not supported", p.Type)
+}
+
+// addTemplate wraps what is there so far: special tokens before and after the
+// one place of the text.
+func (t *Tokenizer) addTemplate(p *processorJSON) error {
+	var before, after []int32
+	texts := 0
+	for _, part := range p.Single {
+		if part.Sequence != nil {
+			texts++
+			continue
+		}
+		if part.SpecialToken == nil {
+			return errors.New("a part of single is neither SpecialToken nor Sequence")
+		}
+		token, ok := p.SpecialTokens[part.SpecialToken.ID]
+		if !ok {
+			return fmt.Errorf("special_tokens lacks %q", part.SpecialToken.ID)
+		}
+		for _, id := range token.IDs {
+			if t.pieces.bytes(id) == nil {
+				return fmt.Errorf("%q stands for id %d, which is not in vocab", part.SpecialToken.ID, id)
+			}
+		}
+		if texts == 0 {
+			before = append(before, token.IDs...)
+		} else {
+			after = append(after, token.IDs...)
+		}
+	}
+	if texts != 1 {
+		return fmt.Errorf("single has %d places for the text, expected 1", texts)
+	}
+	t.prefix = append(before, t.prefix...)
+	t.suffix = append(t.suffix, after...)
+	return nil
+}
+
+func (t *Tokenizer) checkDecoder(file *fileJSON) error {
+	return checkDecoder(file.Decoder)
+}
+
+// checkDecoder accepts ByteLevel, alone or as the only part of a Sequence, and
+// no decoder, which some files leave out although their model is byte-level.
+func checkDecoder(d *decoderJSON) error {
+	switch {
+	case d == nil || d.Type == "ByteLevel":
+		return nil
+	case d.Type == "Sequence" && len(d.Decoders) == 1:
+		return checkDecoder(d.Decoders[0])
+	}
+	return fmt.Errorf("type %q is not supported, expected ByteLevel", d.Type)
+}
