@@ -2,11 +2,36 @@
 
 package rope
 
+/*
+#cgo CFLAGS: -I${SRCDIR}/../common -O3 -std=c11
+#cgo LDFLAGS: -lm
+#cgo noescape headroom_norm_rope
+#cgo nocallback headroom_norm_rope
+#include "norm_rope.h"
+*/
+import "C"
+
 import (
+	"unsafe"
+
 	"headroom/kernels"
 	"headroom/kernels/cpu"
 )
 
-func (o *NormRope) native(_ cpu.ISA, s *kernels.Span, from, to int, scratch []float32) {
-	o.rows(s, from, to, scratch)
+func ptr(t kernels.Tensor) *C.float { return (*C.float)(t.Ptr()) }
+
+func (o *NormRope) native(isa cpu.ISA, s *kernels.Span, from, to int, scratch []float32) {
+	shape := C.struct_norm_rope_shape{
+		rows: C.int64_t(to - from), pos: C.int64_t(s.Pos + from),
+		heads: C.int64_t(o.Heads), head_dim: C.int64_t(o.X.Cols), half: C.int64_t(o.InvFreq.Cols),
+		x_stride: C.int64_t(o.X.Stride), out_stride: C.int64_t(o.Out.Stride),
+		eps: C.float(o.Eps), scale: C.float(o.scale()),
+	}
+	var weight *C.float
+	if !o.Weight.IsNone() {
+		weight = ptr(o.Weight)
+	}
+	first, end := (s.Row+from)*o.Heads, (s.Row+to)*o.Heads
+	C.headroom_norm_rope(C.int(isa), &shape, ptr(o.X.RowRange(first, end)), weight, ptr(o.InvFreq), ptr(o.Out.RowRange(first, end)),
+		(*C.float)(unsafe.SliceData(scratch)))
 }

@@ -1,0 +1,249 @@
+package attention
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"headroom/kernels"
+	"headroom/kernels/cpu"
+	"headroom/kernels/kerneltest"
+)
+
+// A conversation is the queries, keys and values of one sequence; a setting is a way to run it. Whatever the setting, the
+// output must have the same bits.
+type conversation struct {
+	tokens, heads, kvHeads, d int
+	window                    int
+	sinks                     bool
+	dtype                     kernels.DType
+	q, k, v, logits           []float32
+}
+
+type setting struct {
+	isa        cpu.ISA
+	threads    int
+	pageTokens int
+	cuts       []int  // where one batch ends and the next begins
+	pagesSeed  uint64 // which pages the sequence gets
+	neighbours bool   // other sequences before and after it in each batch
+}
+
+func newConversation(c conversation) conversation {
+	r := rand.New(rand.NewPCG(uint64(c.tokens), uint64(c.d)))
+	normal := func(n int) []float32 {
+		x := make([]float32, n)
+		for i := range x {
+			x[i] = float32(r.NormFloat64())
+		}
+		return x
+	}
+	c.q, c.k, c.v = normal(c.tokens*c.heads*c.d), normal(c.tokens*c.kvHeads*c.d), normal(c.tokens*c.kvHeads*c.d)
+	c.logits = normal(c.heads)
+	return c
+}
+
+// run computes the whole conversation and returns its output. Every page starts full of NaN, so that reading what no token of
+// the sequence wrote would show.
+func (c conversation) run(s setting) []byte {
+	d := kernels.NewCPU(cpu.Options{ISA: s.isa, Threads: s.threads})
+	defer d.Close()
+	r := rand.New(rand.NewPCG(s.pagesSeed, 7))
+	const neighbourTokens = 40
+	own, other := c.tokens/s.pageTokens+1, neighbourTokens/s.pageTokens+1
+	cache := NewCache(d, c.dtype, c.kvHeads, c.d, s.pageTokens, own+2*other+3)
+	for _, b := range []*kernels.Buffer{cache.K, cache.V} {
+		for i := range b.Bytes {
+			b.Bytes[i] = 0xff
+		}
+	}
+	table := randomPages(r, cache.Pages())
+	var sinks kernels.Tensor
+	if c.sinks {
+		sinks = kernels.FromFloat32s(d, 1, c.heads, c.logits)
+	}
+	var out []byte
+	for i, from := range append([]int{0}, s.cuts...) {
+		to := c.tokens
+		if i < len(s.cuts) {
+			to = s.cuts[i]
+		}
+		rows, first := to-from, 0
+		spans := []kernels.Span{{Rows: rows, Pos: from, Pages: table[:own]}}
+		if s.neighbours {
+			first = 3
+			spans = []kernels.Span{
+				{Rows: first, Pos: 17, Pages: table[own:][:other]},
+				{Row: first, Rows: rows, Pos: from, Pages: table[:own]},
+				{Row: first + rows + 1, Rows: 1, Pos: 30, Pages: table[own+other:][:other]},
+			}
+			rows += first + 2
+		}
+		batch := func(width int, own []float32) kernels.Tensor {
+			t := kernels.RandomTensor(d, r, rows, width, 1)
+			copy(t.Float32s()[first*width:], own[from*width:to*width])
+			return t
+		}
+		q, k, v := batch(c.heads*c.d, c.q), batch(c.kvHeads*c.d, c.k), batch(c.kvHeads*c.d, c.v)
+		d.Run(&Append{K: k, V: v, Cache: cache, Spans: spans})
+		o := &Attention{
+			Q: q, Out: kernels.NewTensor(d, kernels.F32, rows, c.heads*c.d), Cache: cache, Spans: spans, Scale: 0.2, Window: c.window, Sinks: sinks,
+		}
+		d.Run(o)
+		out = append(out, kerneltest.Elements(o.Out.RowRange(first, first+to-from))...)
+	}
+	return out
+}
+
+// TestSameBits runs conversations across segment, tile and page borders in every way and expects one answer.
+func TestSameBits(t *testing.T) {
+	for _, c := range []conversation{
+		{tokens: 600, heads: 4, kvHeads: 2, d: 32, dtype: kernels.F16},
+		{tokens: 200, heads: 7, kvHeads: 1, d: 48, dtype: kernels.BF16, sinks: true},
+		{tokens: 600, heads: 2, kvHeads: 2, d: 16, dtype: kernels.F32, window: 70},
+		{tokens: 1100, heads: 3, kvHeads: 1, d: 16, dtype: kernels.F16, window: 530, sinks: true},
+	} {
+		c = newConversation(c)
+		for _, isa := range cpu.Available() {
+			t.Run(fmt.Sprintf("%d tokens window %d %s %s", c.tokens, c.window, c.dtype, isa), func(t *testing.T) {
+				whole := setting{isa: isa, threads: 1, pageTokens: 32}
+				want := c.run(whole)
+				expect := func(what string, change func(*setting)) {
+					t.Helper()
+					s := whole
+					change(&s)
+					if got := c.run(s); !bytes.Equal(got, want) {
+						at := firstDifference(got, want) / 4
+						t.Errorf("%s: token %d, head %d, dimension %d has other bits", what, at/(c.heads*c.d), at/c.d%c.heads, at%c.d)
+					}
+				}
+				expect("3 threads", func(s *setting) { s.threads = 3 })
+				expect("other pages", func(s *setting) { s.pagesSeed = 99 })
+				expect("pages of 16 tokens", func(s *setting) { s.pageTokens = 16 })
+				expect("pages of 48 tokens", func(s *setting) { s.pageTokens = 48 })
+				expect("with neighbours", func(s *setting) { s.neighbours = true })
+				step := 1 // every cut on the set that people run, some on the others
+				if isa != cpu.Best() || testing.Short() || c.tokens > 1000 {
+					step = 37
+				}
+				for cut := 1; cut < c.tokens; cut += step {
+					expect(fmt.Sprintf("cut at %d", cut), func(s *setting) { s.cuts = []int{cut} })
+				}
+				expect("token by token, 3 threads, with neighbours", func(s *setting) {
+					for i := 1; i < c.tokens; i++ {
+						s.cuts = append(s.cuts, i)
+					}
+					s.threads, s.neighbours = 3, true
+				})
+				expect("drafts of 5 tokens", func(s *setting) {
+					for i := 5; i < c.tokens; i += 5 {
+						s.cuts = append(s.cuts, i)
+					}
+				})
+			})
+		}
+	}
+}
+
+func firstDifference(a, b []byte) int {
+	for i := range a {
+		if a[i] != b[i] {
+			return i
+		}
+	}
+	return len(a)
+}
+
+// TestSetsAgree: all instruction sets but plain Go give the same bits, so a saved answer does not depend on the machine.
+func TestSetsAgree(t *testing.T) {
+	c := newConversation(conversation{tokens: 700, heads: 6, kvHeads: 2, d: 96, dtype: kernels.F16, window: 600, sinks: true})
+	var want []byte
+	for _, isa := range cpu.Available() {
+		if isa == cpu.Generic {
+			continue
+		}
+		got := c.run(setting{isa: isa, threads: 2, pageTokens: 32})
+		if want != nil && !bytes.Equal(got, want) {
+			t.Errorf("%s gives other bits than the set before it", isa)
+		}
+		want = got
+	}
+}
+
+// TestNothingAllocated: decoding must not allocate.
+func TestNothingAllocated(t *testing.T) {
+	d := kernels.NewCPU(cpu.Options{Threads: 2})
+	defer d.Close()
+	o := shape{dtype: kernels.F16, heads: 4, kvHeads: 2, d: 64, p: 32, spans: [][2]int{{1100, 1}, {0, 20}}}.build(d, rand.New(rand.NewPCG(1, 2)))
+	if n := testing.AllocsPerRun(20, func() { d.Run(o) }); n > 0 {
+		t.Errorf("a run allocates %g times", n)
+	}
+}
+
+func TestCheckNamesTheFault(t *testing.T) {
+	d := kernels.NewReference()
+	defer d.Close()
+	good := func() *Attention {
+		return shape{dtype: kernels.F16, heads: 4, kvHeads: 2, d: 32, p: 32, spans: [][2]int{{60, 10}}}.build(d, rand.New(rand.NewPCG(1, 2)))
+	}
+	if err := good().Check(); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		name  string
+		spoil func(*Attention)
+		want  string
+	}{
+		{"short page table", func(o *Attention) { o.Spans[0].Pages = o.Spans[0].Pages[:2] }, "page table has 2 pages"},
+		{"page outside the cache", func(o *Attention) { o.Spans[0].Pages = []int32{0, 1, 9} }, "is page 9"},
+		{"negative page", func(o *Attention) { o.Spans[0].Pages = []int32{0, -1, 2} }, "is page -1"},
+		{"head dimension", func(o *Attention) { o.Cache.HeadDim = 24 }, "multiples of 16"},
+		{"page size", func(o *Attention) { o.Cache.PageTokens = 8 }, "multiples of 16"},
+		{"cache type", func(o *Attention) { o.Cache.DType = kernels.I8 }, "int8"},
+		{"no cache", func(o *Attention) { o.Cache = nil }, "cache: got none"},
+		{"query width", func(o *Attention) { o.Q = o.Q.Columns(0, 96) }, "multiple of 2 KV heads"},
+		{"output width", func(o *Attention) { o.Out = o.Out.Columns(0, 64) }, "out: got"},
+		{"sinks", func(o *Attention) { o.Sinks = kernels.NewTensor(d, kernels.F32, 1, 3) }, "sinks: got"},
+		{"window", func(o *Attention) { o.Window = -1 }, "window: got -1"},
+		{"span", func(o *Attention) { o.Spans[0].Rows = 99 }, "span 0"},
+	} {
+		o := good()
+		test.spoil(o)
+		if err := o.Check(); err == nil || !bytes.Contains([]byte(err.Error()), []byte(test.want)) {
+			t.Errorf("%s: got %v, expected an error with %q", test.name, err, test.want)
+		}
+	}
+	// Pages that a window has left behind may be gone.
+	o := good()
+	o.Window, o.Spans[0].Pages = 8, slices.Clone(o.Spans[0].Pages)
+	o.Spans[0].Pages[0] = -1
+	if err := o.Check(); err != nil {
+		t.Errorf("a page before the window: %v", err)
+	}
+}
+
+// TestHalf checks the plain Go conversions: every float16 comes back, and halfway values go to even.
+func TestHalf(t *testing.T) {
+	for h := range 1 << 16 {
+		x := fromFloat16(uint16(h))
+		if x != x || h&0x7fff == 0x7c00 {
+			continue
+		}
+		if got := toFloat16(x); got != uint16(h) {
+			t.Fatalf("float16 %#04x is %g, which became %#04x", h, x, got)
+		}
+	}
+	for _, test := range []struct {
+		x    float32
+		want uint16
+	}{
+		{1 + 1.0/2048, 0x3c00}, {1 + 3.0/2048, 0x3c02}, {65519, 0x7bff}, {1e9, 0x7bff}, {-1e9, 0xfbff}, {1.0 / (1 << 25), 0}, {3.0 / (1 << 25), 2},
+		{0x1.ffep-15, 0x0400}, {-0x1p-14, 0x8400},
+	} {
+		if got := toFloat16(test.x); got != test.want {
+			t.Errorf("float16 of %g: got %#04x, expected %#04x", test.x, got, test.want)
+		}
+	}
+}
