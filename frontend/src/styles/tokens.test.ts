@@ -30,7 +30,7 @@ const grounds = ['bg', 'surface', 'sunken', 'sidebar', 'hover'];
 const texts: [string, string[]][] = [
   ['text', [...grounds, 'accent-soft', 'selected', 'amber-soft', 'red-soft']],
   ['text-2', [...grounds, 'accent-soft', 'amber-soft', 'red-soft']],
-  ['accent-text', ['bg', 'surface', 'accent-soft', 'selected']],
+  ['accent-text', ['bg', 'surface', 'sunken', 'sidebar', 'accent-soft', 'selected']],
   ['on-button', ['button']],
   ['amber', ['bg', 'surface', 'amber-soft']],
   ['red', ['surface', 'red-soft']],

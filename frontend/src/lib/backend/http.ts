@@ -183,7 +183,7 @@ async function failure(response: Response): Promise<HeadroomError> {
   }
 }
 
-/** Accepts what the server sent, with null lists made empty. Throws when it is not a state. */
+/** Accepts what the server sent, with null lists made empty and models named. Throws when it is not a state. */
 export function normaliseState(raw: unknown): State {
   const state = raw as State | null;
   if (!state || typeof state !== 'object' || !state.engine || !state.memory || !state.speed) {
@@ -196,6 +196,6 @@ export function normaliseState(raw: unknown): State {
     memory: { ...state.memory, segments: state.memory.segments ?? [] },
     speed: { ...state.speed, history: state.speed.history ?? [] },
     requests: state.requests ?? [],
-    models: state.models ?? [],
+    models: (state.models ?? []).map((model) => ({ ...model, name: model.name || model.id })),
   };
 }
