@@ -226,9 +226,6 @@ func writeJSONString(b *strings.Builder, s string, ascii bool) {
 		default:
 			continue
 		}
-		if ascii && c == 0x7f {
-			continue // DEL is ASCII
-		}
 		b.WriteString(s[from:i])
 		b.WriteString(text)
 		from = i + utf8.RuneLen(c)

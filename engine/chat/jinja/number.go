@@ -130,11 +130,8 @@ func (r *renderer) integerArithmetic(op string, m, n *big.Int) any {
 		if m.BitLen()*int(min(n.Int64(), maxIntBits)) > 2*maxIntBits {
 			r.fail("integer too large")
 		}
-		if m.BitLen() <= 1 { // 0, 1, -1: any power is quick
-			n = new(big.Int).Add(big.NewInt(2), new(big.Int).And(n, big.NewInt(1)))
-			if y := n.Int64(); y == 2 && m.Sign() == 0 {
-				return int64(0)
-			}
+		if m.BitLen() <= 1 && n.Sign() > 0 { // of 0, 1 and -1 only the parity counts
+			n = new(big.Int).Sub(big.NewInt(2), new(big.Int).And(n, big.NewInt(1)))
 		}
 		z.Exp(m, n, nil)
 	default:

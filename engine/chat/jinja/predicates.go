@@ -24,7 +24,7 @@ var predicates = map[string]predicate{
 	"integer":   isInteger,
 	"sequence":  isSequence,
 	"callable":  isCallable,
-	"odd":       func(r *renderer, v any, _ *args) bool { return !r.isMultiple(v, 2) },
+	"odd":       func(r *renderer, v any, _ *args) bool { return r.equal(r.arithmetic("%", v, int64(2)), int64(1)) },
 	"even":      func(r *renderer, v any, _ *args) bool { return r.isMultiple(v, 2) },
 	"divisibleby": func(r *renderer, v any, a *args) bool {
 		return r.isMultiple(v, r.toInt("divisibleby", r.bind(a, "divisibleby", "num")[0]))

@@ -81,23 +81,24 @@ func joinFilter(r *renderer, v any, a *args) any {
 // attribute returns the getter for a dotted path such as "function.name" or 0;
 // for an absent or none path, the item itself.
 func (r *renderer) attribute(path any) func(any) any {
-	switch p := path.(type) {
-	case absent, nil:
+	return r.attributeOr(path, absent{})
+}
+
+// attributeOr is attribute with a default for each step that is undefined, as
+// Jinja2 has it.
+func (r *renderer) attributeOr(path, otherwise any) func(any) any {
+	if path == (absent{}) || path == nil {
 		return func(v any) any { return v }
-	case string:
-		steps := strings.Split(p, ".")
-		return func(v any) any {
-			for _, step := range steps {
-				v = r.lookup(v, step)
-			}
-			return v
-		}
 	}
+	steps := strings.Split(r.str(path), ".")
 	return func(v any) any {
-		if item, ok := r.item(v, path); ok {
-			return item
+		for _, step := range steps {
+			v = r.lookup(v, step)
+			if isUndefined(v) && otherwise != (absent{}) && otherwise != nil {
+				v = otherwise
+			}
 		}
-		return undefinedAttr(v, r.str(path))
+		return v
 	}
 }
 
@@ -116,19 +117,6 @@ func (r *renderer) lookup(v any, step string) any {
 	return undefinedAttr(v, step)
 }
 
-// orDefault wraps a getter so that undefined results become the default.
-func orDefault(get func(any) any, otherwise any) func(any) any {
-	if otherwise == (absent{}) {
-		return get
-	}
-	return func(v any) any {
-		if x := get(v); !isUndefined(x) {
-			return x
-		}
-		return otherwise
-	}
-}
-
 // mapFilter is map(attribute=..., default=...) or map('filter', args...).
 func mapFilter(r *renderer, v any, a *args) any {
 	items := r.iterate(v)
@@ -137,7 +125,7 @@ func mapFilter(r *renderer, v any, a *args) any {
 	var get func(any) any
 	if len(a.pos) == 0 {
 		p := r.bind(a, "map", "attribute", "default?")
-		get = orDefault(r.attribute(p[0]), p[1])
+		get = r.attributeOr(p[0], p[1])
 	} else {
 		name := r.text("map's filter", a.pos[0])
 		f, ok := filters[name]
@@ -312,7 +300,7 @@ func sumFilter(r *renderer, v any, a *args) any {
 // groupByFilter returns (grouper, list) tuples in the order of the groupers.
 func groupByFilter(r *renderer, v any, a *args) any {
 	p := r.bind(a, "groupby", "attribute", "default?", "case_sensitive?")
-	get := orDefault(r.attribute(p[0]), p[1])
+	get := r.attributeOr(p[0], p[1])
 	fold := func(item any) any { return foldCase(get(item), orBool(p[2], false)) }
 	var groups []any
 	var last any
