@@ -1,0 +1,209 @@
+package library
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"headroom/engine"
+	"headroom/engine/problem"
+)
+
+// fakeDescribe reads the architecture from config.json as plain text, and counts its calls.
+type fakeDescribe struct{ calls int }
+
+func (f *fakeDescribe) describe(src engine.Source, _ engine.Options) (engine.Description, error) {
+	f.calls++
+	if src.FS != nil {
+		return engine.Description{Architecture: "bundled"}, nil
+	}
+	text, err := os.ReadFile(filepath.Join(src.Dir, "config.json"))
+	switch {
+	case err != nil:
+		return engine.Description{}, err
+	case string(text) == "panic":
+		panic("an odd folder")
+	case string(text) == "broken":
+		return engine.Description{}, problem.New(problem.ModelBroken, "It is broken", "", "")
+	}
+	return engine.Description{Architecture: string(text)}, nil
+}
+
+// plant makes files in a folder: a path ending in "/" is a folder, "a -> b" a link, "a = text" a file.
+func plant(t *testing.T, root string, lines ...string) {
+	t.Helper()
+	for _, line := range lines {
+		var err error
+		if link, target, ok := strings.Cut(line, " -> "); ok {
+			_ = os.MkdirAll(filepath.Dir(filepath.Join(root, link)), 0o755)
+			err = os.Symlink(target, filepath.Join(root, link))
+		} else if name, text, ok := strings.Cut(line, " = "); ok {
+			_ = os.MkdirAll(filepath.Dir(filepath.Join(root, name)), 0o755)
+			err = os.WriteFile(filepath.Join(root, name), []byte(text), 0o644)
+		} else {
+			err = os.MkdirAll(filepath.Join(root, line), 0o755)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// list words a scan: "id architecture" or "id: error".
+func list(models []Model) []string {
+	var lines []string
+	for _, m := range models {
+		if m.Err != nil {
+			lines = append(lines, m.ID+": "+m.Err.Error())
+		} else {
+			lines = append(lines, m.ID+" "+m.Description.Architecture)
+		}
+	}
+	return lines
+}
+
+func TestScan(t *testing.T) {
+	const commit = "0123456789abcdef"
+	cases := []struct {
+		name  string
+		files []string
+		want  []string // without the bundled model
+	}{
+		{"nothing", nil, nil},
+		{"plain folders, one and two levels deep", []string{"b/config.json = x", "a/config.json = y", "pub/m/config.json = z", "pub/deep/er/config.json = w"},
+			[]string{"a y", "b x", "pub/m z"}},
+		{"the root itself", []string{"config.json = x", "sub/config.json = y"}, []string{"ROOT x"}},
+		{"hub cache: refs/main decides", []string{
+			"models--org--my--model/blobs/c1 = right", "models--org--my--model/blobs/c2 = wrong",
+			"models--org--my--model/snapshots/" + commit + "/config.json -> ../../blobs/c1",
+			"models--org--my--model/snapshots/ffff/config.json -> ../../blobs/c2",
+			"models--org--my--model/refs/main = " + commit + "\n"}, []string{"org/my--model right"}},
+		{"hub cache without refs", []string{"models--org--m/snapshots/ffff/config.json = x"}, []string{"org/m x"}},
+		{"hub cache: refs/main leads out", []string{"models--org--m/snapshots/ffff/config.json = x", "secret/in/here/config.json = s",
+			"models--org--m/refs/main = ../../secret/in/here"}, []string{"org/m x"}},
+		{"a link that leads nowhere", []string{"models--org--m/snapshots/ffff/config.json -> ../../blobs/gone", "models--org--m/snapshots/ffff/model.safetensors = w"},
+			[]string{"org/m: The model is incomplete: config.json is missing. Finish the download, or download the model again."}},
+		{"a download in progress", []string{"models--org--m/blobs/abc.incomplete = x"},
+			[]string{"org/m: The model is incomplete: config.json is missing. Finish the download, or download the model again."}},
+		{"no model at all", []string{"models--org--tok/snapshots/ffff/tokenizer.json = x", "datasets--a--b/snapshots/f/config = x", ".hidden/config.json = x", "a file = x"}, nil},
+		{"weights without config", []string{"m/model.safetensors = x"},
+			[]string{"m: The model is incomplete: config.json is missing. Finish the download, or download the model again."}},
+		{"broken", []string{"m/config.json = broken", "ok/config.json = x"}, []string{"m: It is broken", "ok x"}},
+		{"a panic is one folder's error", []string{"m/config.json = panic", "ok/config.json = x"},
+			[]string{"m: The model could not be examined: an odd folder. Please report it.", "ok x"}},
+		{"linked folder, listed once", []string{"zz/config.json = x", "aa -> zz"}, []string{"aa x"}},
+		{"odd names", []string{"a[b]*/model.safetensors = x", "a[b]*/config.json = x"}, []string{"a[b]* x"}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			root := t.TempDir()
+			plant(t, root, c.files...)
+			got := list(New([]string{root, filepath.Join(root, "gone")}, engine.Options{}, new(fakeDescribe).describe).Scan())
+			for i, line := range got {
+				got[i] = strings.Replace(line, filepath.Base(root)+" ", "ROOT ", 1)
+			}
+			if want := append([]string{"headroom-demo bundled"}, c.want...); !slices.Equal(got, want) {
+				t.Errorf("got  %q\nwant %q", got, want)
+			}
+		})
+	}
+}
+
+func TestTwoModelsOfOneName(t *testing.T) {
+	a, b := t.TempDir(), t.TempDir()
+	plant(t, a, "m/config.json = first")
+	plant(t, b, "m/config.json = second")
+	l := New([]string{a, b}, engine.Options{}, new(fakeDescribe).describe)
+	want := []string{"headroom-demo bundled", "m first", filepath.Join(b, "m") + " second"}
+	if got := list(l.Scan()); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if m, err := l.Resolve("m"); err != nil || m.Description.Architecture != "first" {
+		t.Errorf("Resolve(m) = %+v, %v; want the first", m, err)
+	}
+}
+
+func TestResolve(t *testing.T) {
+	root, elsewhere := t.TempDir(), t.TempDir()
+	plant(t, root, "models--org--Big-4bit/snapshots/ffff/config.json = x", "pub/same/config.json = 1", "pub2/same/config.json = 2", "bad/config.json = broken", "f = file")
+	plant(t, elsewhere, "mine/config.json = y", "empty/")
+	l := New([]string{root}, engine.Options{}, new(fakeDescribe).describe)
+	cases := []struct {
+		ask  string
+		id   string
+		code problem.Code // "" for none
+	}{
+		{"", "headroom-demo", ""},
+		{"headroom-demo", "headroom-demo", ""},
+		{"org/Big-4bit", "org/Big-4bit", ""},
+		{"big-4BIT", "org/Big-4bit", ""},
+		{"pub2/same", "pub2/same", ""},
+		{"same", "", problem.ModelNotFound}, // two of them
+		{"gpt-4", "", problem.ModelNotFound},
+		{"bad", "bad", problem.ModelBroken},
+		{filepath.Join(elsewhere, "mine"), "mine", ""},
+		{filepath.Join(elsewhere, "empty"), "", problem.ModelBroken},
+		{filepath.Join(root, "f"), "", problem.ModelBroken},
+		{filepath.Join(root, "models--org--Big-4bit"), "org/Big-4bit", ""},
+		{filepath.Join(root, "models--org--Big-4bit/snapshots/ffff"), "org/Big-4bit", ""},
+	}
+	for _, c := range cases {
+		m, err := l.Resolve(c.ask)
+		if c.code == "" && err != nil || c.code != "" && (err == nil || problem.From(err).Code != c.code) || m.ID != c.id {
+			t.Errorf("Resolve(%q) = %q, %v; want %q, code %q", c.ask, m.ID, err, c.id, c.code)
+		}
+	}
+	_, err := l.Resolve("gpt-4")
+	for _, id := range []string{"headroom-demo", "org/Big-4bit", "pub/same"} {
+		if !strings.Contains(err.Error(), id) {
+			t.Errorf("the error does not name %s: %v", id, err)
+		}
+	}
+}
+
+func TestAnswersAreRememberedUntilAFileChanges(t *testing.T) {
+	root := t.TempDir()
+	plant(t, root, "m/config.json = x")
+	var fake fakeDescribe
+	l := New([]string{root}, engine.Options{}, fake.describe)
+	l.Scan()
+	l.Scan()
+	if fake.calls != 2 { // the bundled model and m
+		t.Errorf("%d calls for two scans, want 2", fake.calls)
+	}
+	plant(t, root, "m/config.json = longer")
+	if got := list(l.Scan()); got[1] != "m longer" || fake.calls != 3 {
+		t.Errorf("after a change: %q, %d calls", got, fake.calls)
+	}
+}
+
+func TestRoots(t *testing.T) {
+	home := t.TempDir()
+	for name, value := range map[string]string{"HOME": home, "HF_HUB_CACHE": "", "HF_HOME": "", "HEADROOM_MODELS": "/e1" + string(filepath.ListSeparator) + "/e2"} {
+		t.Setenv(name, value)
+	}
+	want := []string{"/flag", "/e1", "/e2", home + "/.cache/huggingface/hub", home + "/.lmstudio/models", home + "/.cache/lm-studio/models", home + "/.omlx/models"}
+	if got := Roots([]string{"/flag", "", "/e1"}); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	t.Setenv("HF_HOME", "/hf")
+	if got := Roots(nil); !slices.Contains(got, "/hf/hub") {
+		t.Errorf("HF_HOME is not used: %q", got)
+	}
+	t.Setenv("HF_HUB_CACHE", "/hub")
+	if got := Roots(nil); !slices.Contains(got, "/hub") || slices.Contains(got, "/hf/hub") {
+		t.Errorf("HF_HUB_CACHE does not win: %q", got)
+	}
+}
+
+func TestErrorsAreProblems(t *testing.T) {
+	root := t.TempDir()
+	plant(t, root, "m/config.json = panic")
+	var p *problem.Problem
+	if m := New([]string{root}, engine.Options{}, new(fakeDescribe).describe).Scan()[1]; !errors.As(m.Err, &p) {
+		t.Errorf("Err is a %T, want a Problem", m.Err)
+	}
+}
