@@ -1,0 +1,82 @@
+// Package cache is what a model remembers of its sequences: for attention layers, pages of keys and values; for recurrent
+// layers, slots of fixed-size state. All of it is allocated once, when a model is loaded, and shared by its sequences through
+// page tables and slot numbers (kernels.Span). Who owns which page is decided elsewhere (engine/sched).
+package cache
+
+import (
+	"fmt"
+
+	"headroom/kernels"
+	"headroom/kernels/attention"
+)
+
+// PageTokens is the positions of one page, P. Small pages share finely; a multiple of the 16 lanes kernels work in.
+const PageTokens = 32
+
+// LayerSpec says what one layer keeps. Exactly one of the two is set; a layer that keeps nothing has neither.
+type LayerSpec struct {
+	// Attention: keys and values of KVHeads heads of HeadDim, per token.
+	KVHeads, HeadDim int
+	// Recurrent: float32 values per sequence, for the convolution's last rows and for the state.
+	ConvValues, StateValues int
+}
+
+// Layer is one layer's memory.
+type Layer struct {
+	KV    *attention.Cache // attention layers
+	Conv  kernels.Tensor   // recurrent layers: [slots, ConvValues]
+	State kernels.Tensor   // recurrent layers: [slots, StateValues]
+}
+
+// Options size the memory.
+type Options struct {
+	DType kernels.DType // of keys and values: F16, BF16 or F32
+	Pages int           // of PageTokens positions, each page holding those positions for every attention layer
+	Slots int           // sequences with recurrent state
+}
+
+// New allocates the memory of all layers.
+func New(d kernels.Device, specs []LayerSpec, o Options) []Layer {
+	layers := make([]Layer, len(specs))
+	for i, s := range specs {
+		switch {
+		case s.KVHeads > 0:
+			layers[i].KV = attention.NewCache(d, o.DType, s.KVHeads, s.HeadDim, PageTokens, o.Pages)
+		case s.StateValues > 0:
+			layers[i].Conv = kernels.NewTensor(d, kernels.F32, o.Slots, s.ConvValues)
+			layers[i].State = kernels.NewTensor(d, kernels.F32, o.Slots, s.StateValues)
+		}
+	}
+	return layers
+}
+
+// PageBytes is the memory of one page over all layers.
+func PageBytes(specs []LayerSpec, dtype kernels.DType) int64 {
+	n := int64(0)
+	for _, s := range specs {
+		n += 2 * int64(s.KVHeads) * int64(s.HeadDim) * PageTokens * int64(dtype.Size())
+	}
+	return n
+}
+
+// SlotBytes is the memory of one sequence's recurrent state over all layers.
+func SlotBytes(specs []LayerSpec) int64 {
+	n := int64(0)
+	for _, s := range specs {
+		n += 4 * int64(s.ConvValues+s.StateValues)
+	}
+	return n
+}
+
+// ParseFormat reads the name of a KV format.
+func ParseFormat(name string) (kernels.DType, error) {
+	switch name {
+	case "", "f16":
+		return kernels.F16, nil
+	case "bf16":
+		return kernels.BF16, nil
+	case "f32":
+		return kernels.F32, nil
+	}
+	return 0, fmt.Errorf("KV format: got %q, expected f16, bf16 or f32", name)
+}

@@ -1,0 +1,208 @@
+package checkpoint
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+
+	"headroom/engine/problem"
+)
+
+// Config is config.json. Text models keep their keys at the top, multimodal ones under text_config; Decode sees both as one.
+type Config struct {
+	ModelType    string
+	Quantization Quantization
+	keys         map[string]json.RawMessage
+}
+
+// ParseConfig reads config.json.
+func ParseConfig(data []byte) (*Config, error) {
+	c := &Config{}
+	if err := json.Unmarshal(data, &c.keys); err != nil {
+		return nil, problem.Wrap(problem.ModelBroken, err, "config.json is not valid JSON", "Download the model again.")
+	}
+	quantization := firstOf(c.keys, "quantization", "quantization_config")
+	if err := c.Decode(&struct {
+		ModelType *string `json:"model_type"`
+	}{&c.ModelType}); err != nil {
+		return nil, err
+	}
+	if text, ok := c.keys["text_config"]; ok {
+		var inner map[string]json.RawMessage
+		if err := json.Unmarshal(text, &inner); err != nil {
+			return nil, problem.Wrap(problem.ModelBroken, err, "text_config in config.json is not an object", "Download the model again.")
+		}
+		if quantization == nil {
+			quantization = firstOf(inner, "quantization", "quantization_config")
+		}
+		maps.Copy(c.keys, inner)
+	}
+	if c.ModelType == "" {
+		return nil, problem.New(problem.ModelBroken, "config.json has no model_type", "", "Is this the folder of a language model in MLX or Hugging Face format?")
+	}
+	return c, c.Quantization.parse(quantization)
+}
+
+// Decode fills v, a pointer to a struct with config.json's keys as its json tags. Unknown keys are ignored.
+func (c *Config) Decode(v any) error {
+	data, err := json.Marshal(c.keys)
+	if err == nil {
+		err = json.Unmarshal(data, v)
+	}
+	if err != nil {
+		return problem.Wrap(problem.ModelBroken, err, "config.json does not describe a "+c.ModelType+" model", "Download the model again.")
+	}
+	return nil
+}
+
+func firstOf(keys map[string]json.RawMessage, names ...string) json.RawMessage {
+	for _, n := range names {
+		if v, ok := keys[n]; ok && !bytes.Equal(v, []byte("null")) {
+			return v
+		}
+	}
+	return nil
+}
+
+// Quantization is how config.json says the weights are packed: a default and, per module path, exceptions. The shapes in the
+// files decide (see Scope.Linear); this is checked against them, because hand-made mixes are common.
+type Quantization struct {
+	Bits, Group int             // 0: plain weights, unless a module says otherwise
+	Modules     map[string]pack // by module path; Bits 0 means left plain
+}
+
+type pack struct {
+	Bits  int    `json:"bits"`
+	Group int    `json:"group_size"`
+	Mode  string `json:"mode"`
+}
+
+func (q *Quantization) parse(data json.RawMessage) error {
+	if data == nil {
+		return nil
+	}
+	var all pack
+	var keys map[string]json.RawMessage
+	if err := json.Unmarshal(data, &keys); err != nil {
+		return problem.Wrap(problem.ModelBroken, err, "The quantization entry of config.json is not an object", "Download the model again.")
+	}
+	var foreign struct {
+		Method string `json:"quant_method"`
+	}
+	_ = json.Unmarshal(data, &foreign)
+	if err := json.Unmarshal(data, &all); err != nil || foreign.Method != "" && all.Bits == 0 {
+		return problem.New(problem.UnknownArchitecture, "This quantization is not supported",
+			fmt.Sprintf("config.json says %q", foreign.Method), "Use an MLX conversion of the model, or the original weights.")
+	}
+	if all.Mode != "" && all.Mode != "affine" {
+		return problem.New(problem.UnknownArchitecture, "This quantization is not supported",
+			fmt.Sprintf("config.json says mode %q; affine is supported", all.Mode), "Use an MLX conversion with affine quantization.")
+	}
+	q.Bits, q.Group, q.Modules = all.Bits, all.Group, map[string]pack{}
+	for name, v := range keys {
+		switch {
+		case len(v) > 0 && v[0] == '{':
+			var p pack
+			if err := json.Unmarshal(v, &p); err != nil {
+				return problem.Wrap(problem.ModelBroken, err, "The quantization of "+name+" in config.json is damaged", "Download the model again.")
+			}
+			if p.Mode != "" && p.Mode != "affine" {
+				return problem.New(problem.UnknownArchitecture, "This quantization is not supported",
+					fmt.Sprintf("config.json says mode %q for %s; affine is supported", p.Mode, name), "Use an MLX conversion with affine quantization.")
+			}
+			q.Modules[name] = p
+		case bytes.Equal(v, []byte("false")):
+			q.Modules[name] = pack{}
+		}
+	}
+	return nil
+}
+
+// String describes the packing of most weights, as "4-bit, group 64".
+func (q Quantization) String() string {
+	if q.Bits == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d-bit, group %d", q.Bits, q.Group)
+}
+
+// RopeParameters is how positions turn into angles. Newer configs keep these keys under rope_parameters, older ones at the top
+// and under rope_scaling.
+type RopeParameters struct {
+	Theta         float64 `json:"rope_theta"`
+	PartialFactor float64 `json:"partial_rotary_factor"`
+	Type          string  `json:"rope_type"`
+	LegacyType    string  `json:"type"`
+	Factor        float64 `json:"factor"`
+	LowFreq       float64 `json:"low_freq_factor"`
+	HighFreq      float64 `json:"high_freq_factor"`
+	OriginalMax   float64 `json:"original_max_position_embeddings"`
+}
+
+// Rope reads the position encoding, theta being the architecture's default.
+func (c *Config) Rope(theta float64) (RopeParameters, error) {
+	r := RopeParameters{Theta: theta, PartialFactor: 1}
+	var outer struct {
+		Scaling    json.RawMessage `json:"rope_scaling"`
+		Parameters json.RawMessage `json:"rope_parameters"`
+	}
+	if err := c.Decode(&r); err != nil {
+		return r, err
+	}
+	if err := c.Decode(&outer); err != nil {
+		return r, err
+	}
+	for _, part := range []json.RawMessage{outer.Scaling, outer.Parameters} {
+		if part == nil {
+			continue
+		}
+		if err := json.Unmarshal(part, &r); err != nil {
+			return r, problem.Wrap(problem.ModelBroken, err, "The rope parameters in config.json are damaged", "Download the model again.")
+		}
+	}
+	if r.Type == "" {
+		r.Type = r.LegacyType
+	}
+	if r.Theta <= 0 || r.PartialFactor <= 0 || r.PartialFactor > 1 {
+		return r, problem.New(problem.ModelBroken, "The rope parameters in config.json make no sense",
+			fmt.Sprintf("rope_theta %g, partial_rotary_factor %g", r.Theta, r.PartialFactor), "Download the model again.")
+	}
+	return r, nil
+}
+
+// InvFreq is the angle per position of each rotated pair, for heads of headDim: rotary/2 values, rotary = headDim times the
+// partial factor. Llama 3's scaling follows its paper's wavelength bands.
+func (r RopeParameters) InvFreq(headDim int) ([]float32, error) {
+	rotary := int(float64(headDim) * r.PartialFactor)
+	rotary -= rotary % 2
+	freqs := make([]float32, rotary/2)
+	for i := range freqs {
+		f := math.Pow(r.Theta, -float64(2*i)/float64(rotary))
+		switch r.Type {
+		case "", "default", "mrope":
+		case "linear":
+			f /= r.Factor
+		case "llama3":
+			f = r.llama3(f)
+		default:
+			return nil, problem.New(problem.UnknownArchitecture, "This kind of position encoding is not supported", fmt.Sprintf("rope_type is %q", r.Type), "")
+		}
+		freqs[i] = float32(f)
+	}
+	return freqs, nil
+}
+
+// llama3 slows frequencies of long wavelengths by Factor, keeps short ones, and blends between.
+func (r RopeParameters) llama3(f float64) float64 {
+	wavelength := 2 * math.Pi / f
+	switch {
+	case wavelength > r.OriginalMax/r.LowFreq:
+		return f / r.Factor
+	case wavelength < r.OriginalMax/r.HighFreq:
+		return f
+	}
+	blend := (r.OriginalMax/wavelength - r.LowFreq) / (r.HighFreq - r.LowFreq)
+	return (1-blend)*f/r.Factor + blend*f
+}

@@ -1,0 +1,292 @@
+package checkpoint
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"strings"
+
+	"headroom/engine/problem"
+	"headroom/engine/safetensors"
+	"headroom/kernels"
+)
+
+// Weights gives an architecture its tensors by name. The first fault sticks: an architecture asks for all it needs and looks
+// at Err once.
+type Weights struct {
+	Config *Config
+	Device kernels.Device
+
+	files   *safetensors.Checkpoint
+	buffers map[*safetensors.File]*kernels.Buffer
+	bytes   int64
+	err     error
+}
+
+// Open maps src's tensors for use on d. Close after the model is gone.
+func Open(src Source, config *Config, d kernels.Device) (*Weights, error) {
+	files, err := src.tensors()
+	if err != nil {
+		return nil, err
+	}
+	w := &Weights{Config: config, Device: d, files: files, buffers: map[*safetensors.File]*kernels.Buffer{}}
+	for _, f := range files.Files() {
+		w.buffers[f] = d.WrapBuffer(f.Mapping())
+	}
+	return w, nil
+}
+
+// Close unmaps the files.
+func (w *Weights) Close() error { return w.files.Close() }
+
+// Bytes is the memory of all that was handed out.
+func (w *Weights) Bytes() int64 { return w.bytes }
+
+// SizeBytes is the size of all tensors in the files, used or not.
+func (w *Weights) SizeBytes() int64 { return w.files.Bytes() }
+
+// Err is the first fault, nil if there was none.
+func (w *Weights) Err() error { return w.err }
+
+// Failf records a fault in the checkpoint.
+func (w *Weights) Failf(format string, args ...any) {
+	if w.err == nil {
+		w.err = problem.New(problem.ModelBroken, "The model's weights are not what its config.json describes", fmt.Sprintf(format, args...), "Download the model again.")
+	}
+}
+
+// At is the part of the checkpoint whose names start with the first of prefixes that any tensor has; the first one if none do.
+// A prefix ends with a dot or is empty.
+func (w *Weights) At(prefixes ...string) Scope {
+	for _, p := range prefixes {
+		for _, name := range w.files.Names() {
+			if strings.HasPrefix(name, p) {
+				return Scope{w, p}
+			}
+		}
+	}
+	return Scope{w, prefixes[0]}
+}
+
+// Scope is a module of the checkpoint: names in it are relative to its path.
+type Scope struct {
+	w    *Weights
+	path string
+}
+
+// Sub is the module name inside s.
+func (s Scope) Sub(format string, args ...any) Scope {
+	return Scope{s.w, s.path + fmt.Sprintf(format, args...) + "."}
+}
+
+// Has reports whether the checkpoint has a tensor of that name.
+func (s Scope) Has(name string) bool {
+	_, ok := s.w.files.Tensor(s.path + name)
+	return ok
+}
+
+// Shape is the shape of a tensor, nil if there is none.
+func (s Scope) Shape(name string) []int {
+	t, _ := s.w.files.Tensor(s.path + name)
+	return t.Shape
+}
+
+var dtypes = map[safetensors.DType]kernels.DType{
+	safetensors.F32: kernels.F32, safetensors.F16: kernels.F16, safetensors.BF16: kernels.BF16, safetensors.U32: kernels.U32,
+}
+
+// raw is the view of a whole tensor as a matrix: its last dimension by all others.
+func (s Scope) raw(name string) kernels.Tensor {
+	t, ok := s.w.files.Tensor(s.path + name)
+	if !ok {
+		s.w.Failf("tensor %s%s is missing", s.path, name)
+		return kernels.Tensor{}
+	}
+	dtype, ok := dtypes[t.DType]
+	if !ok {
+		s.w.Failf("tensor %s has type %s, expected F32, F16, BF16 or U32", t.Name, t.DType)
+		return kernels.Tensor{}
+	}
+	cols := 1
+	if n := len(t.Shape); n > 0 {
+		cols = t.Shape[n-1]
+	}
+	rows := 0
+	if cols > 0 {
+		rows = t.Elements() / cols
+	}
+	s.w.bytes += int64(len(t.Data))
+	return kernels.Tensor{Buffer: s.w.buffers[s.w.files.FileOf(t.Name)], Offset: t.From, DType: dtype, Rows: rows, Cols: cols, Stride: cols}
+}
+
+// Linear is the matrix name.weight of shape [n, k], packed or plain as the file has it.
+func (s Scope) Linear(name string, n, k int) *kernels.Weight { return s.Experts(name, 1, n, k) }
+
+// Experts is the stack of e matrices name.weight of shape [e, n, k]. Whether and how it is packed follows from the shapes of
+// weight and scales; config.json must agree where it says something.
+func (s Scope) Experts(name string, e, n, k int) *kernels.Weight {
+	w := &kernels.Weight{Experts: e, N: n, K: k, Data: s.raw(name + ".weight")}
+	if s.w.err != nil {
+		return w
+	}
+	if s.Has(name + ".scales") {
+		w.Scales, w.Biases = s.raw(name+".scales"), s.raw(name+".biases")
+		if s.w.err != nil {
+			return w
+		}
+		if w.Data.DType == kernels.U32 && w.Scales.Cols > 0 {
+			w.Bits, w.Group = w.Data.Cols*32/k, k/w.Scales.Cols
+		}
+		q := s.w.Config.Quantization
+		said := pack{Bits: q.Bits, Group: q.Group}
+		if m, ok := q.Modules[s.path+name]; ok {
+			said = m
+		}
+		if said.Bits != 0 && (said.Bits != w.Bits || said.Group != 0 && said.Group != w.Group) {
+			s.w.Failf("%s%s is packed with %d bits in groups of %d, but config.json says %d bits in groups of %d", s.path, name, w.Bits, w.Group, said.Bits, said.Group)
+			return w
+		}
+	}
+	if err := w.Check(); err != nil {
+		s.w.Failf("%s%s of shape %v: %v", s.path, name, s.Shape(name+".weight"), err)
+	}
+	return w
+}
+
+// Vector is a tensor of n elements as float32 [1, n], plus add to each.
+func (s Scope) Vector(name string, n int, add float32) kernels.Tensor {
+	return s.Matrix(name, 1, n, add)
+}
+
+// Matrix is a tensor of rows*cols elements as float32 [rows, cols], plus add to each: for small tensors that kernels want in
+// full precision. It is a copy.
+func (s Scope) Matrix(name string, rows, cols int, add float32) kernels.Tensor {
+	t := s.raw(name)
+	if s.w.err != nil {
+		return kernels.Tensor{}
+	}
+	if t.Rows*t.Cols != rows*cols {
+		s.w.Failf("tensor %s%s has shape %v, expected %d elements", s.path, name, s.Shape(name), rows*cols)
+		return kernels.Tensor{}
+	}
+	out := kernels.NewTensor(s.w.Device, kernels.F32, rows, cols)
+	if out.Buffer.Bytes == nil {
+		return out
+	}
+	values := out.Float32s()
+	Float32s(values, t)
+	if add != 0 {
+		for i := range values {
+			values[i] += add
+		}
+	}
+	return out
+}
+
+// Mean is the mean of a tensor's elements, 0 if there is no such tensor.
+func (s Scope) Mean(name string) float32 {
+	if !s.Has(name) {
+		return 0
+	}
+	counted := s.w.bytes
+	t := s.raw(name)
+	s.w.bytes = counted // only looked at
+	if s.w.err != nil || t.DType == kernels.U32 || t.Rows*t.Cols == 0 {
+		return 0
+	}
+	values := make([]float32, t.Rows*t.Cols)
+	Float32s(values, t)
+	sum := float32(0)
+	for _, v := range values {
+		sum += v
+	}
+	return sum / float32(len(values))
+}
+
+// Float32s converts a contiguous F32, F16 or BF16 tensor.
+func Float32s(dst []float32, t kernels.Tensor) {
+	b := t.Bytes()
+	for i := range dst {
+		switch t.DType {
+		case kernels.F32:
+			dst[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
+		case kernels.BF16:
+			dst[i] = math.Float32frombits(uint32(binary.LittleEndian.Uint16(b[2*i:])) << 16)
+		case kernels.F16:
+			dst[i] = float16(binary.LittleEndian.Uint16(b[2*i:]))
+		default:
+			panic("checkpoint: Float32s of " + t.String())
+		}
+	}
+}
+
+// float16 widens an IEEE half.
+func float16(h uint16) float32 {
+	sign, exp, frac := uint32(h>>15)<<31, uint32(h>>10)&31, uint32(h)&1023
+	switch exp {
+	case 0: // zero or subnormal: frac * 2^-24
+		f := float32(frac) * (1.0 / (1 << 24))
+		return math.Float32frombits(math.Float32bits(f) | sign)
+	case 31:
+		return math.Float32frombits(sign | 0xff<<23 | frac<<13)
+	}
+	return math.Float32frombits(sign | (exp+112)<<23 | frac<<13)
+}
+
+// Stack copies plain matrices of shape [n, k], one per name, into one weight of len(names) experts: Hugging Face keeps experts
+// apart where kernels want them stacked.
+func (s Scope) Stack(names []string, n, k int) *kernels.Weight {
+	var w *kernels.Weight
+	for e, name := range names {
+		part := s.Linear(name, n, k)
+		if s.w.err != nil {
+			return part
+		}
+		if w == nil {
+			if part.Bits != 0 {
+				s.w.Failf("%s%s is packed, expected separate experts to be plain", s.path, name)
+				return part
+			}
+			w = &kernels.Weight{Experts: len(names), N: n, K: k, Data: kernels.NewTensor(s.w.Device, part.Data.DType, len(names)*n, k)}
+		}
+		if part.Data.DType != w.Data.DType {
+			s.w.Failf("%s%s is %s, expected %s as the expert before it", s.path, name, part.Data.DType, w.Data.DType)
+			return part
+		}
+		if w.Data.Buffer.Bytes != nil {
+			copy(w.Data.RowRange(e*n, (e+1)*n).Bytes(), part.Data.Bytes())
+		}
+	}
+	return w
+}
+
+// Halves splits a plain stack name (no .weight suffix) of shape [e, 2n, k] into its first and last n rows per expert.
+func (s Scope) Halves(name string, e, n, k int) (first, last *kernels.Weight) {
+	t := s.raw(name)
+	if s.w.err != nil {
+		return &kernels.Weight{}, &kernels.Weight{}
+	}
+	if t.Rows != e*2*n || t.Cols != k || t.DType == kernels.U32 {
+		s.w.Failf("tensor %s%s is %s of shape %v, expected plain [%d, %d, %d]", s.path, name, t.DType, s.Shape(name), e, 2*n, k)
+		return &kernels.Weight{}, &kernels.Weight{}
+	}
+	pick := func(from int) *kernels.Weight {
+		w := &kernels.Weight{Experts: e, N: n, K: k, Data: kernels.NewTensor(s.w.Device, t.DType, e*n, k)}
+		for i := 0; i < e && w.Data.Buffer.Bytes != nil; i++ {
+			copy(w.Data.RowRange(i*n, (i+1)*n).Bytes(), t.RowRange(i*2*n+from, i*2*n+from+n).Bytes())
+		}
+		return w
+	}
+	return pick(0), pick(n)
+}
+
+// Plain is a plain stack name (no .weight suffix) of shape [e, n, k].
+func (s Scope) Plain(name string, e, n, k int) *kernels.Weight {
+	w := &kernels.Weight{Experts: e, N: n, K: k, Data: s.raw(name)}
+	if s.w.err == nil {
+		if err := w.Check(); err != nil {
+			s.w.Failf("%s%s of shape %v: %v", s.path, name, s.Shape(name), err)
+		}
+	}
+	return w
+}

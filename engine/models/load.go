@@ -1,0 +1,91 @@
+package models
+
+import (
+	"errors"
+	"fmt"
+
+	"headroom/engine/checkpoint"
+	"headroom/engine/nn"
+	"headroom/engine/problem"
+	"headroom/kernels"
+)
+
+// maxDimension bounds every size in a config.json, so that products of a few of them cannot overflow.
+const maxDimension = 1 << 22
+
+// positive returns an error unless value is a size that a model can have.
+func positive(key string, value int) error {
+	if value < 1 || value > maxDimension {
+		return fmt.Errorf("%s is %d, expected 1 to %d", key, value, maxDimension)
+	}
+	return nil
+}
+
+// divides returns an error unless part and whole are sizes and part divides whole.
+func divides(partKey string, part int, wholeKey string, whole int) error {
+	if err := errors.Join(positive(partKey, part), positive(wholeKey, whole)); err != nil {
+		return err
+	}
+	if whole%part != 0 {
+		return fmt.Errorf("%s of %d does not divide %s of %d", partKey, part, wholeKey, whole)
+	}
+	return nil
+}
+
+// validate turns the faults of a config into one problem.
+func validate(modelType string, faults ...error) error {
+	if err := errors.Join(faults...); err != nil {
+		return problem.Wrap(problem.ModelBroken, err, "config.json does not describe a "+modelType+" model", "Download the model again.")
+	}
+	return nil
+}
+
+// invFreq is the rotary frequencies on the device, [1, rotary/2].
+func invFreq(w *checkpoint.Weights, theta float64, headDim int) (kernels.Tensor, error) {
+	r, err := w.Config.Rope(theta)
+	if err != nil {
+		return kernels.Tensor{}, err
+	}
+	f, err := r.InvFreq(headDim)
+	if err != nil {
+		return kernels.Tensor{}, err
+	}
+	return kernels.FromFloat32s(w.Device, 1, len(f), f), nil
+}
+
+func loadMLP(s checkpoint.Scope, hidden, intermediate int) nn.MLP {
+	return nn.MLP{
+		GateProj: s.Linear("gate_proj", intermediate, hidden),
+		UpProj:   s.Linear("up_proj", intermediate, hidden),
+		DownProj: s.Linear("down_proj", hidden, intermediate),
+	}
+}
+
+// loadExperts finds the experts of the MLP s in any of the three layouts they come in: stacked as switch_mlp (MLX), fused as
+// experts.gate_up_proj (Hugging Face since 5.0), or one module per expert.
+func loadExperts(s checkpoint.Scope, experts, hidden, intermediate int) nn.MLP {
+	switch {
+	case s.Has("switch_mlp.gate_proj.weight"):
+		s = s.Sub("switch_mlp")
+		return nn.MLP{
+			GateProj: s.Experts("gate_proj", experts, intermediate, hidden),
+			UpProj:   s.Experts("up_proj", experts, intermediate, hidden),
+			DownProj: s.Experts("down_proj", experts, hidden, intermediate),
+		}
+	case s.Has("experts.gate_up_proj"):
+		gate, up := s.Halves("experts.gate_up_proj", experts, intermediate, hidden)
+		return nn.MLP{GateProj: gate, UpProj: up, DownProj: s.Plain("experts.down_proj", experts, hidden, intermediate)}
+	}
+	names := func(part string) []string {
+		list := make([]string, experts)
+		for e := range list {
+			list[e] = fmt.Sprintf("experts.%d.%s", e, part)
+		}
+		return list
+	}
+	return nn.MLP{
+		GateProj: s.Stack(names("gate_proj"), intermediate, hidden),
+		UpProj:   s.Stack(names("up_proj"), intermediate, hidden),
+		DownProj: s.Stack(names("down_proj"), hidden, intermediate),
+	}
+}

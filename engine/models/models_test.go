@@ -1,0 +1,214 @@
+package models_test
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"headroom/engine/checkpoint"
+	"headroom/engine/models"
+	"headroom/engine/runner"
+	"headroom/kernels"
+	"headroom/kernels/cpu"
+)
+
+// expected is one prompt's reference outputs, computed in float32 by Hugging Face transformers 5.17 (PyTorch 2.11).
+type expected struct {
+	IDs         []int32   `json:"ids"`
+	LastLogits  []float32 `json:"last_logits"`
+	ArgmaxEach  []int32   `json:"argmax_each"`
+	GreedyIDs   []int32   `json:"greedy_ids"`
+	SmallestGap float64   `json:"smallest_gap"`
+}
+
+// The tiny models: every architecture with random bf16 weights in Hugging Face layout.
+var tiny = []string{"qwen3", "qwen3_5_text", "qwen3_5_moe_text"}
+
+const (
+	// logitTolerance is what float32 rounding in another order of summation may cost.
+	logitTolerance = 2e-3
+	// decidedGap is a lead of the best logit over the second that no such rounding can turn.
+	decidedGap = 0.05
+)
+
+func TestTinyModelsEqualTransformers(t *testing.T) {
+	for _, name := range tiny {
+		t.Run(name, func(t *testing.T) {
+			all := readExpected(t, name)
+			d := cpuDevice(t, 2)
+			for _, want := range all {
+				checkExpected(t, d.Name(), newTiny(t, d, name), want)
+			}
+			reference := kernels.NewReference()
+			t.Cleanup(reference.Close)
+			for _, want := range all[:3] { // the scalar loops are slow: up to 40 tokens
+				checkExpected(t, reference.Name(), newTiny(t, reference, name), want)
+			}
+		})
+	}
+}
+
+func checkExpected(t *testing.T, device string, r *rig, want expected) {
+	t.Helper()
+	logits := r.score(want.IDs, len(want.IDs))
+	for i, id := range want.ArgmaxEach {
+		if best, gap := argmax(logits[i]); best != id && gap > decidedGap {
+			t.Errorf("%s, %d tokens, position %d: argmax %d by %.3f, transformers has %d", device, len(want.IDs), i, best, gap, id)
+		}
+	}
+	for v, w := range want.LastLogits {
+		if g := logits[len(logits)-1][v]; !(math.Abs(float64(g-w)) <= logitTolerance) {
+			t.Fatalf("%s, %d tokens: logit %d is %g, transformers has %g", device, len(want.IDs), v, g, w)
+		}
+	}
+	if want.SmallestGap > decidedGap {
+		if got := r.greedy(want.IDs, len(want.GreedyIDs)); !slices.Equal(got, want.GreedyIDs) {
+			t.Errorf("%s, %d tokens: greedy %v, transformers has %v", device, len(want.IDs), got, want.GreedyIDs)
+		}
+	}
+}
+
+// TestSameBits holds the exactness rule on whole models: however a prompt is cut into chunks, whatever else is in the batch, and
+// with a page table in any order, every row of logits has the same bits; and decoding gives the bits that prefill gives.
+func TestSameBits(t *testing.T) {
+	for _, name := range tiny {
+		t.Run(name, func(t *testing.T) {
+			ids := readExpected(t, name)[4].IDs[:200]
+			r := newTiny(t, cpuDevice(t, 2), name)
+			whole := r.score(ids, len(ids))
+			for _, chunk := range []int{1, 7, 32, 64, 199} {
+				if got := r.score(ids, chunk); !equalBits(got, whole) {
+					t.Errorf("chunks of %d give other bits", chunk)
+				}
+			}
+			if got := r.scoreTogether(ids, ids[:50]); !equalBits(got, whole) {
+				t.Error("another sequence in the batch changes the bits")
+			}
+			if one, two := newTiny(t, cpuDevice(t, 1), name).score(ids, 64), newTiny(t, cpuDevice(t, 3), name).score(ids, 64); !equalBits(one, two) {
+				t.Error("the number of threads changes the bits")
+			}
+		})
+	}
+}
+
+// rig is a model on a device with room for two sequences of up to 512 tokens.
+type rig struct {
+	*runner.Runner
+	pages [2][]int32
+}
+
+const rigRows = 512
+
+func newTiny(t *testing.T, d kernels.Device, name string) *rig {
+	t.Helper()
+	src := checkpoint.Source{Dir: filepath.Join("testdata", "tiny", name)}
+	config, err := src.Config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := checkpoint.Open(src, config, d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { w.Close() })
+	m, err := models.Load(w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	models.RoundInvFreq(m)
+	r := &rig{Runner: runner.New(d, m, runner.Options{KVType: kernels.F32, Pages: 32, Slots: 2, BatchRows: rigRows, LogitsRows: rigRows})}
+	for i := range int32(16) { // interleaved and, for the second, backwards
+		r.pages[0] = append(r.pages[0], 2*i)
+		r.pages[1] = append(r.pages[1], 31-2*i)
+	}
+	return r
+}
+
+func cpuDevice(t *testing.T, threads int) kernels.Device {
+	d := kernels.NewCPU(cpu.Options{Threads: threads, Float32Activations: true})
+	t.Cleanup(d.Close)
+	return d
+}
+
+// score is the logits after each of ids, read in chunks.
+func (r *rig) score(ids []int32, chunk int) [][]float32 {
+	var all [][]float32
+	for from := 0; from < len(ids); from += chunk {
+		to := min(from+chunk, len(ids))
+		all = append(all, r.step(ids[from:to], kernels.Span{Rows: to - from, Pos: from, Pages: r.pages[0]})...)
+	}
+	return all
+}
+
+// scoreTogether is score(a) with b read in the same steps, around it.
+func (r *rig) scoreTogether(a, b []int32) [][]float32 {
+	half := len(b) / 2
+	out := r.step(append(slices.Clone(b[:half]), a[:100]...),
+		kernels.Span{Rows: half, Pages: r.pages[1], Slot: 1}, kernels.Span{Row: half, Rows: 100, Pages: r.pages[0]})[half:]
+	return append(out, r.step(append(slices.Clone(a[100:]), b[half:]...),
+		kernels.Span{Rows: len(a) - 100, Pos: 100, Pages: r.pages[0]}, kernels.Span{Row: len(a) - 100, Rows: len(b) - half, Pos: half, Pages: r.pages[1], Slot: 1})[:len(a)-100]...)
+}
+
+// step returns every row's logits.
+func (r *rig) step(ids []int32, spans ...kernels.Span) [][]float32 {
+	want := make([]int32, len(ids))
+	for i := range want {
+		want[i] = int32(i)
+	}
+	flat, err := r.Step(ids, spans, want)
+	if err != nil {
+		panic(err)
+	}
+	var rows [][]float32
+	for i := range ids {
+		rows = append(rows, slices.Clone(flat[i*r.VocabSize():(i+1)*r.VocabSize()]))
+	}
+	return rows
+}
+
+// greedy continues ids by n tokens, one at a time.
+func (r *rig) greedy(ids []int32, n int) []int32 {
+	logits := r.score(ids, len(ids))
+	var out []int32
+	for pos := len(ids); ; pos++ {
+		best, _ := argmax(logits[len(logits)-1])
+		if out = append(out, best); len(out) == n {
+			return out
+		}
+		logits = r.step([]int32{best}, kernels.Span{Rows: 1, Pos: pos, Pages: r.pages[0]})
+	}
+}
+
+func argmax(x []float32) (best int32, gap float64) {
+	first, second := math.Inf(-1), math.Inf(-1)
+	for i, v := range x {
+		if v := float64(v); v > first {
+			best, first, second = int32(i), v, first
+		} else if v > second {
+			second = v
+		}
+	}
+	return best, first - second
+}
+
+func equalBits(a, b [][]float32) bool {
+	return slices.EqualFunc(a, b, func(x, y []float32) bool {
+		return slices.EqualFunc(x, y, func(p, q float32) bool { return math.Float32bits(p) == math.Float32bits(q) })
+	})
+}
+
+func readExpected(t *testing.T, name string) []expected {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("testdata", "tiny", name, "expected.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []expected
+	if err := json.Unmarshal(data, &all); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}

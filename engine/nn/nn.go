@@ -1,0 +1,104 @@
+// Package nn holds the layers that architectures are made of: attention, GatedDeltaNet, MLP and mixture of experts. A layer is a
+// struct of weights under their checkpoint names and a Forward over the rows of a batch; what it remembers is passed in.
+package nn
+
+import (
+	"headroom/engine/batch"
+	"headroom/engine/cache"
+	"headroom/engine/ops"
+	"headroom/kernels"
+)
+
+// Attention is grouped-query attention with rotary positions over the paged KV cache. Optional parts are left zero: QNorm and
+// KNorm normalize each head before the rotation (Qwen3); OutputGate means that q_proj gives each head its query and a gate of the
+// same width, whose sigmoid scales the head's output (Qwen3.5).
+type Attention struct {
+	QProj, KProj, VProj, OProj *kernels.Weight
+	QNorm, KNorm               kernels.Tensor // [1, D]
+	InvFreq                    kernels.Tensor // [1, rotary dims / 2]
+	Heads, KVHeads, HeadDim    int
+	Scale                      float32
+	Eps                        float32
+	OutputGate                 bool
+}
+
+// Forward takes x [M, hidden] and gives [M, hidden].
+func (l *Attention) Forward(c *ops.Context, b *batch.Batch, x kernels.Tensor, kv cache.Layer) kernels.Tensor {
+	m, h, d := x.Rows, l.Heads, l.HeadDim
+	q, k, v := c.Linear3(x, l.QProj, l.KProj, l.VProj) // [M, H*D] (or [M, H*2D]), [M, KVH*D] twice
+	var gate kernels.Tensor
+	if l.OutputGate {
+		q = q.Reshape(m*h, 2*d)
+		gate = q.Columns(d, 2*d)
+		q = q.Columns(0, d)
+	} else {
+		q = q.Reshape(m*h, d)
+	}
+	q = c.NormRope(q, l.QNorm, l.InvFreq, b.Spans, h, l.Eps).Reshape(m, h*d)
+	k = c.NormRope(k.Reshape(m*l.KVHeads, d), l.KNorm, l.InvFreq, b.Spans, l.KVHeads, l.Eps).Reshape(m, l.KVHeads*d)
+	out := c.Attention(q, k, v, kv.KV, b.Spans, l.Scale)
+	if l.OutputGate {
+		out = c.SigmoidMul(out.Reshape(m*h, d), gate).Reshape(m, h*d)
+	}
+	return c.Linear(out, l.OProj)
+}
+
+// GatedDeltaNet is linear attention with a gated delta rule (Yang, Kautz and Hatamizadeh 2024): a short convolution over q, k and
+// v, then a state of Dv x Dk per head that each token decays, corrects and reads.
+type GatedDeltaNet struct {
+	InProjQKV, InProjZ, InProjB, InProjA, OutProj *kernels.Weight
+	Conv1D                                        kernels.Tensor // [C, taps]
+	ALog, DtBias                                  kernels.Tensor // [1, Hv]
+	Norm                                          kernels.Tensor // [1, Dv]
+	ops.DeltaShape
+	Eps float32
+}
+
+// Forward takes x [M, hidden] and gives [M, hidden].
+func (l *GatedDeltaNet) Forward(c *ops.Context, b *batch.Batch, x kernels.Tensor, state cache.Layer) kernels.Tensor {
+	m := x.Rows
+	qkv, z, beta, a := c.Linear4(x, l.InProjQKV, l.InProjZ, l.InProjB, l.InProjA)
+	qkv = c.Conv(qkv, l.Conv1D, state.Conv, b.Spans)
+	y := c.GatedDelta(qkv, a, beta, l.ALog, l.DtBias, state.State, b.Spans, l.DeltaShape)
+	y = c.GatedRMSNorm(y.Reshape(m*l.Hv, l.Dv), z.Reshape(m*l.Hv, l.Dv), l.Norm, l.Eps)
+	return c.Linear(y.Reshape(m, l.Hv*l.Dv), l.OutProj)
+}
+
+// MLP is down(silu(gate(x)) * up(x)).
+type MLP struct {
+	GateProj, UpProj, DownProj *kernels.Weight
+}
+
+// Forward takes x [M, hidden] and gives [M, hidden].
+func (l *MLP) Forward(c *ops.Context, x kernels.Tensor) kernels.Tensor {
+	gate, up := c.Linear2(x, l.GateProj, l.UpProj)
+	return c.Linear(c.SiLUMul(gate, up), l.DownProj)
+}
+
+// MoE is a mixture of experts: each row goes through the TopK experts that the router finds most likely, and through one shared
+// expert scaled by a gate of its own (SharedExpertGate may be nil, and so may SharedExpert).
+type MoE struct {
+	Gate             *kernels.Weight // [E, hidden]
+	SwitchMLP        MLP             // stacked: [E, I, hidden], [E, I, hidden], [E, hidden, I]
+	SharedExpert     *MLP
+	SharedExpertGate *kernels.Weight // [1, hidden]
+	TopK             int
+	NormTopKProb     bool
+}
+
+// Forward takes x [M, hidden] and gives [M, hidden]. Routing stays on the device.
+func (l *MoE) Forward(c *ops.Context, x kernels.Tensor) kernels.Tensor {
+	var logits, shared, sharedGate kernels.Tensor
+	if l.SharedExpertGate != nil {
+		logits, sharedGate = c.Linear2(x, l.Gate, l.SharedExpertGate)
+	} else {
+		logits = c.Linear(x, l.Gate)
+	}
+	ids, weights := c.Route(logits, l.TopK, l.NormTopKProb)
+	gate, up := c.Experts2(x, ids, l.SwitchMLP.GateProj, l.SwitchMLP.UpProj)
+	expert := c.Experts(c.SiLUMul(gate, up), ids, l.SwitchMLP.DownProj)
+	if l.SharedExpert != nil {
+		shared = l.SharedExpert.Forward(c, x)
+	}
+	return c.Combine(expert, weights, shared, sharedGate)
+}

@@ -1,0 +1,89 @@
+// Package runner takes one step: it carries a batch to the device, runs the architecture's forward pass over it, and brings the
+// logits back. All its memory is allocated when it is made; a step allocates none.
+package runner
+
+import (
+	"fmt"
+
+	"headroom/engine/batch"
+	"headroom/engine/cache"
+	"headroom/engine/models"
+	"headroom/engine/ops"
+	"headroom/kernels"
+)
+
+// Options size a runner. All fields are needed.
+type Options struct {
+	KVType     kernels.DType // element type of keys and values
+	Pages      int           // KV pages shared by all sequences
+	Slots      int           // sequences with recurrent state
+	BatchRows  int           // most rows of one step
+	LogitsRows int           // most rows of one step whose logits are wanted
+}
+
+// Runner is a model with its memory on a device. The goroutine that calls Step owns the device.
+type Runner struct {
+	device kernels.Device
+	model  models.Model
+	spec   models.Spec
+	layers []cache.Layer
+	ops    *ops.Context
+	tokens kernels.Tensor // I32 [BatchRows, 1]
+	batch  batch.Batch
+}
+
+// New allocates what the model needs to run on d.
+func New(d kernels.Device, m models.Model, o Options) *Runner {
+	spec := m.Spec()
+	return &Runner{
+		device: d,
+		model:  m,
+		spec:   spec,
+		layers: cache.New(d, spec.Layers, cache.Options{DType: o.KVType, Pages: o.Pages, Slots: o.Slots}),
+		ops:    ops.NewContext(d, ScratchBytes(m, o)),
+		tokens: kernels.NewTensor(d, kernels.I32, o.BatchRows, 1),
+	}
+}
+
+// ScratchBytes is the activation memory that the largest step takes: a pass on a device that only measures.
+func ScratchBytes(m models.Model, o Options) int {
+	d := kernels.NewMeasure()
+	pages := (o.BatchRows + cache.PageTokens - 1) / cache.PageTokens
+	table := make([]int32, pages)
+	for i := range table {
+		table[i] = int32(i)
+	}
+	r := &Runner{
+		device: d,
+		model:  m,
+		layers: cache.New(d, m.Spec().Layers, cache.Options{DType: o.KVType, Pages: pages, Slots: 1}),
+		ops:    ops.NewContext(d, 0),
+	}
+	r.batch = batch.Batch{
+		Tokens: kernels.NewTensor(d, kernels.I32, o.BatchRows, 1),
+		Spans:  []kernels.Span{{Rows: o.BatchRows, Pages: table}},
+		Logits: make([]int32, o.LogitsRows),
+	}
+	m.Forward(r.ops, &r.batch, r.layers)
+	return r.ops.PeakBytes()
+}
+
+// Step runs tokens, cut into spans, through the model. It returns the logits of the rows that logits names, one after another,
+// each VocabSize long: device memory, valid until the next step.
+func (r *Runner) Step(tokens []int32, spans []kernels.Span, logits []int32) ([]float32, error) {
+	if len(tokens) > r.tokens.Rows {
+		return nil, fmt.Errorf("runner: step of %d rows, at most %d were planned", len(tokens), r.tokens.Rows)
+	}
+	copy(r.tokens.Int32s(), tokens)
+	r.batch = batch.Batch{Tokens: r.tokens.RowRange(0, len(tokens)), Spans: spans, Logits: logits}
+	mark := r.ops.Mark()
+	out := r.model.Forward(r.ops, &r.batch, r.layers)
+	r.ops.Release(mark)
+	if err := r.device.Sync(); err != nil {
+		return nil, fmt.Errorf("runner: %s: %w", r.device.Name(), err)
+	}
+	return out.Float32s(), nil
+}
+
+// VocabSize is the length of one row of logits.
+func (r *Runner) VocabSize() int { return r.spec.VocabSize }
