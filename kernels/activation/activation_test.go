@@ -1,10 +1,88 @@
 package activation
 
 import (
+	"bytes"
+	"math/rand/v2"
+	"slices"
 	"testing"
 
+	"headroom/kernels"
+	"headroom/kernels/cpu"
 	"headroom/kernels/kerneltest"
 )
 
 func TestCases(t *testing.T)      { kerneltest.Run(t, Cases()) }
 func BenchmarkCases(b *testing.B) { kerneltest.Bench(b, Cases()) }
+
+// operators builds each operator of the family on x, y and out.
+var operators = []struct {
+	name  string
+	build func(x, y, out kernels.Tensor) kernels.Op
+	// What the inputs x = 0, 100, 3 and y = 7, 2, 0 give. In float32 sigmoid(100) is 1, and sigmoid(0) is 1/2; sigmoid(3) is
+	// 0.95 and meets y = 0 where it counts.
+	want []float32
+}{
+	{"silu_mul", func(x, y, out kernels.Tensor) kernels.Op { return &SiLUMul{Gate: x, Up: y, Out: out} }, []float32{0, 200, 0}},
+	{"sigmoid_mul", func(x, y, out kernels.Tensor) kernels.Op { return &SigmoidMul{X: y, Gate: x, Out: out} }, []float32{3.5, 2, 0}},
+	{"add", func(x, y, out kernels.Tensor) kernels.Op { return &Add{X: x, Y: y, Out: out} }, []float32{7, 102, 3}},
+}
+
+func TestByHand(t *testing.T) {
+	devices := []kernels.Device{kernels.NewReference()}
+	for _, isa := range cpu.Available() {
+		devices = append(devices, kernels.NewCPU(cpu.Options{ISA: isa, Threads: 2}))
+	}
+	for _, d := range devices {
+		for _, o := range operators {
+			out := kernels.NewTensor(d, kernels.F32, 1, 3)
+			d.Run(o.build(kernels.FromFloat32s(d, 1, 3, []float32{0, 100, 3}), kernels.FromFloat32s(d, 1, 3, []float32{7, 2, 0}), out))
+			if !slices.Equal(out.Float32s(), o.want) {
+				t.Errorf("%s, %s: got %v, expected %v", d.Name(), o.name, out.Float32s(), o.want)
+			}
+		}
+		d.Close()
+	}
+}
+
+// A row gives the same bits alone, in a batch and written over its input; columns behind a view stay as they were.
+func TestRowAloneOrInBatch(t *testing.T) {
+	const m, n, behind = 7, 1100, 5
+	for _, isa := range cpu.Available() {
+		d := kernels.NewCPU(cpu.Options{ISA: isa, Threads: 3})
+		r := rand.New(rand.NewPCG(5, 6))
+		x, y := kernels.RandomTensor(d, r, m, n, 3), kernels.RandomTensor(d, r, m, n, 3)
+		for _, o := range operators {
+			wide := kernels.NewTensor(d, kernels.F32, m, n+behind)
+			batch := wide.Columns(0, n)
+			d.Run(o.build(x, y, batch))
+			for _, v := range kerneltest.Elements(wide.Columns(n, n+behind)) {
+				if v != 0 {
+					t.Fatalf("%s, %s: wrote behind its output", isa, o.name)
+				}
+			}
+			for i := range m {
+				one := kernels.FromFloat32s(d, 1, n, x.Row(i))
+				d.Run(o.build(one, y.RowRange(i, i+1), one))
+				if !bytes.Equal(one.Bytes(), kerneltest.Elements(batch.RowRange(i, i+1))) {
+					t.Errorf("%s, %s: row %d differs from that in the batch", isa, o.name, i)
+				}
+			}
+		}
+		d.Close()
+	}
+}
+
+func TestCheck(t *testing.T) {
+	d := kernels.NewMeasure()
+	x, narrow := kernels.NewTensor(d, kernels.F32, 2, 8), kernels.NewTensor(d, kernels.F32, 2, 7)
+	for _, o := range operators {
+		if err := o.build(x, x, x).Check(); err != nil {
+			t.Errorf("%s: %v", o.name, err)
+		}
+		for _, bad := range []kernels.Op{o.build(x, narrow, x), o.build(x, x, narrow), o.build(x, kernels.Tensor{}, x), o.build(kernels.Tensor{}, x, x)} {
+			if bad.Check() == nil {
+				t.Errorf("%s: no error for %+v", o.name, bad)
+			}
+		}
+	}
+}

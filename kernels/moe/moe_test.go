@@ -1,10 +1,171 @@
 package moe
 
 import (
+	"bytes"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 
+	"headroom/kernels"
+	"headroom/kernels/cpu"
 	"headroom/kernels/kerneltest"
 )
 
 func TestCases(t *testing.T)      { kerneltest.Run(t, Cases()) }
 func BenchmarkCases(b *testing.B) { kerneltest.Bench(b, Cases()) }
+
+// onEach runs f with the reference and with every instruction set.
+func onEach(t *testing.T, f func(t *testing.T, d kernels.Device)) {
+	devices := map[string]kernels.Device{"reference": kernels.NewReference()}
+	for _, isa := range cpu.Available() {
+		devices[isa.String()] = kernels.NewCPU(cpu.Options{ISA: isa, Threads: 2})
+	}
+	for name, d := range devices {
+		t.Run(name, func(t *testing.T) { f(t, d) })
+		d.Close()
+	}
+}
+
+func expect(t *testing.T, what string, got, want []float32) {
+	t.Helper()
+	for i := range want {
+		if !(math.Abs(float64(got[i]-want[i])) <= 1e-6*math.Abs(float64(want[i]))) {
+			t.Errorf("%s: got %v, expected %v", what, got, want)
+			return
+		}
+	}
+}
+
+func route(d kernels.Device, logits []float32, rows, k int, normalize bool) ([]int32, []float32) {
+	o := Route{Logits: kernels.FromFloat32s(d, rows, len(logits)/rows, logits), K: k, Normalize: normalize,
+		IDs: kernels.NewTensor(d, kernels.I32, rows, k), Weights: kernels.NewTensor(d, kernels.F32, rows, k)}
+	d.Run(&o)
+	return o.IDs.Int32s(), o.Weights.Float32s()
+}
+
+// exp gives 1, 2, 2, 4, which sum to 9. Experts 1 and 2 tie: the lower comes first. The first three sum to 8/9.
+func TestRouteByHand(t *testing.T) {
+	ln2 := float32(math.Ln2)
+	onEach(t, func(t *testing.T, d kernels.Device) {
+		ids, weights := route(d, []float32{0, ln2, ln2, 2 * ln2}, 1, 3, false)
+		if !slices.Equal(ids, []int32{3, 1, 2}) {
+			t.Errorf("got experts %v, expected 3 1 2", ids)
+		}
+		expect(t, "probabilities", weights, []float32{4. / 9, 2. / 9, 2. / 9})
+		_, weights = route(d, []float32{0, ln2, ln2, 2 * ln2}, 1, 3, true)
+		expect(t, "normalized", weights, []float32{4. / 8, 2. / 8, 2. / 8})
+	})
+}
+
+// With all experts equal the lowest come first; with far more than probabilities can tell apart, too.
+func TestRouteTies(t *testing.T) {
+	onEach(t, func(t *testing.T, d kernels.Device) {
+		for _, e := range []int{1, 15, 16, 17, 100, 512} {
+			k := min(e, MaxChosen)
+			logits := make([]float32, e)
+			for i := range logits {
+				logits[i] = -3
+			}
+			ids, weights := route(d, logits, 1, k, true)
+			for j := range k {
+				if ids[j] != int32(j) || math.Abs(float64(weights[j])*float64(k)-1) > 1e-6 {
+					t.Errorf("%d equal experts: got %v with %v, expected the first %d with 1/%d each", e, ids, weights, k, k)
+					break
+				}
+			}
+		}
+	})
+}
+
+// A broken model may give anything: ids stay valid, since they index memory.
+func TestRouteNaN(t *testing.T) {
+	nan, inf := float32(math.NaN()), float32(math.Inf(1))
+	onEach(t, func(t *testing.T, d kernels.Device) {
+		for _, x := range []float32{nan, inf, -inf} {
+			for at := range 20 {
+				logits := make([]float32, 20)
+				for i := range logits[:at+1] {
+					logits[i] = x
+				}
+				ids, _ := route(d, logits, 1, 5, true)
+				for _, id := range ids {
+					if id < 0 || id >= 20 {
+						t.Fatalf("logits %v: got experts %v of 20", logits, ids)
+					}
+				}
+			}
+		}
+	})
+}
+
+// 2*(1, 10) + 3*(100, 1000) = (302, 3020); shared (4, 6) adds itself, or half of itself with sigmoid(0) = 1/2.
+func TestCombineByHand(t *testing.T) {
+	onEach(t, func(t *testing.T, d kernels.Device) {
+		o := Combine{Experts: kernels.FromFloat32s(d, 2, 2, []float32{1, 10, 100, 1000}), Weights: kernels.FromFloat32s(d, 1, 2, []float32{2, 3}),
+			Out: kernels.NewTensor(d, kernels.F32, 1, 2)}
+		d.Run(&o)
+		expect(t, "experts", o.Out.Float32s(), []float32{302, 3020})
+		o.Shared = kernels.FromFloat32s(d, 1, 2, []float32{4, 6})
+		d.Run(&o)
+		expect(t, "with shared", o.Out.Float32s(), []float32{306, 3026})
+		o.SharedGate = kernels.NewTensor(d, kernels.F32, 1, 1)
+		d.Run(&o)
+		expect(t, "with gated shared", o.Out.Float32s(), []float32{304, 3023})
+	})
+}
+
+// A token alone gives the bits it gives anywhere in a batch.
+func TestTokenAloneOrInBatch(t *testing.T) {
+	const m, e, k, h = 9, 40, 6, 530
+	for _, isa := range cpu.Available() {
+		d := kernels.NewCPU(cpu.Options{ISA: isa, Threads: 3})
+		r := rand.New(rand.NewPCG(3, 4))
+		logits, experts := kernels.RandomTensor(d, r, m, e, 2), kernels.RandomTensor(d, r, m*k, h, 1)
+		shared, gate := kernels.RandomTensor(d, r, m, h, 1), kernels.RandomTensor(d, r, m, 1, 1)
+		run := func(from, to int) (ids, weights, out kernels.Tensor) {
+			n := to - from
+			ids, weights, out = kernels.NewTensor(d, kernels.I32, n, k), kernels.NewTensor(d, kernels.F32, n, k), kernels.NewTensor(d, kernels.F32, n, h)
+			d.Run(&Route{Logits: logits.RowRange(from, to), K: k, Normalize: true, IDs: ids, Weights: weights})
+			d.Run(&Combine{Experts: experts.RowRange(from*k, to*k), Weights: weights, Shared: shared.RowRange(from, to), SharedGate: gate.RowRange(from, to), Out: out})
+			return
+		}
+		ids, weights, out := run(0, m)
+		for i := range m {
+			oneIDs, oneWeights, oneOut := run(i, i+1)
+			for j, pair := range [][2]kernels.Tensor{{oneIDs, ids}, {oneWeights, weights}, {oneOut, out}} {
+				if !bytes.Equal(pair[0].Bytes(), pair[1].RowRange(i, i+1).Bytes()) {
+					t.Errorf("%s: token %d: %s differ from those in the batch", isa, i, []string{"ids", "weights", "outputs"}[j])
+				}
+			}
+		}
+		d.Close()
+	}
+}
+
+func TestCheck(t *testing.T) {
+	d := kernels.NewMeasure()
+	tensor := func(rows, cols int) kernels.Tensor { return kernels.NewTensor(d, kernels.F32, rows, cols) }
+	ids := func(rows, cols int) kernels.Tensor { return kernels.NewTensor(d, kernels.I32, rows, cols) }
+	for _, c := range []struct {
+		op   kernels.Op
+		want string // part of the error, "" for none
+	}{
+		{&Route{Logits: tensor(2, 8), K: 2, IDs: ids(2, 2), Weights: tensor(2, 2)}, ""},
+		{&Route{Logits: tensor(2, 8), K: 9, IDs: ids(2, 9), Weights: tensor(2, 9)}, "k: got 9 of 8"},
+		{&Route{Logits: tensor(2, 513), K: 2, IDs: ids(2, 2), Weights: tensor(2, 2)}, "513"},
+		{&Route{Logits: tensor(2, 64), K: 17, IDs: ids(2, 17), Weights: tensor(2, 17)}, "17"},
+		{&Route{Logits: tensor(2, 8), K: 2, IDs: tensor(2, 2), Weights: tensor(2, 2)}, "ids"},
+		{&Route{Logits: tensor(2, 8), K: 2, IDs: ids(2, 2), Weights: tensor(2, 4).Columns(0, 2)}, "contiguous"},
+		{&Combine{Experts: tensor(4, 8), Weights: tensor(2, 2), Out: tensor(2, 8)}, ""},
+		{&Combine{Experts: tensor(3, 8), Weights: tensor(2, 2), Out: tensor(2, 8)}, "experts"},
+		{&Combine{Experts: tensor(4, 8), Weights: tensor(2, 2), Out: tensor(2, 8), SharedGate: tensor(2, 1)}, "without a shared expert"},
+		{&Combine{Experts: tensor(4, 8), Weights: tensor(2, 2), Out: tensor(2, 8), Shared: tensor(2, 7)}, "shared"},
+	} {
+		err := c.op.Check()
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: got error %v, expected one with %q", c.op.Name(), err, c.want)
+		}
+	}
+}

@@ -1,0 +1,145 @@
+package cpu
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"sync/atomic"
+	"testing"
+)
+
+// tally counts how often each unit was done, and notices two threads with one worker number. The counts are plain ints: under
+// the race detector they also show that units happen before Parallel's return.
+type tally struct {
+	t     *testing.T
+	phase int
+	done  []int
+	busy  [16]atomic.Bool
+}
+
+func (y *tally) CPURange(c *Context, phase, worker, from, to int) {
+	if phase != y.phase || worker < 0 || worker >= c.Threads || from >= to {
+		y.t.Errorf("got phase %d, worker %d, units [%d, %d), expected phase %d and one of %d workers", phase, worker, from, to, y.phase, c.Threads)
+		return
+	}
+	if !y.busy[worker].CompareAndSwap(false, true) {
+		y.t.Errorf("two threads are worker %d", worker)
+	}
+	for u := from; u < to; u++ {
+		y.done[u]++
+	}
+	y.busy[worker].Store(false)
+}
+
+func TestParallelDoesEveryUnitOnce(t *testing.T) {
+	for _, threads := range []int{1, 2, 3, 5, 8, 16} {
+		t.Run(fmt.Sprint(threads), func(t *testing.T) {
+			c := NewContext(Options{Threads: threads})
+			defer c.Close()
+			r := rand.New(rand.NewPCG(1, uint64(threads)))
+			y := &tally{t: t}
+			for job := range 2000 {
+				n, grain := r.IntN(200), r.IntN(20)
+				if job%100 == 0 {
+					n = 20_000
+				}
+				y.phase, y.done = job%3, make([]int, n)
+				c.Parallel(y, y.phase, n, grain)
+				for u, times := range y.done {
+					if times != 1 {
+						t.Fatalf("job %d of %d units at least %d at a time: unit %d done %d times", job, n, grain, u, times)
+					}
+				}
+			}
+		})
+	}
+}
+
+// meeting is done only when every worker is inside at once.
+type meeting struct{ inside atomic.Int32 }
+
+func (m *meeting) CPURange(c *Context, _, _, from, to int) {
+	m.inside.Add(int32(to - from))
+	for m.inside.Load() < int32(c.Threads) {
+		runtime.Gosched()
+	}
+}
+
+// asleep waits until all workers sleep; they do so on their own when there is no work.
+func asleep(c *Context) {
+	for c.pool.sleeping.Load() < int32(c.Threads-1) {
+		runtime.Gosched()
+	}
+}
+
+// A lost wake-up would leave a meeting, and the test, waiting for ever.
+func TestWorkersSleepAndWake(t *testing.T) {
+	for _, threads := range []int{2, 3, 5} {
+		c := NewContext(Options{Threads: threads})
+		for range 20 {
+			asleep(c)
+			for range 3 { // the first wakes sleepers, the next find them spinning
+				c.Parallel(&meeting{}, 0, threads, 1)
+			}
+		}
+		c.Close()
+	}
+}
+
+// Close returns when every thread has ended, whether workers were starting, spinning or asleep.
+func TestClose(t *testing.T) {
+	before := runtime.NumGoroutine()
+	for i := range 60 {
+		c := NewContext(Options{Threads: 1 + i%5})
+		switch i % 3 {
+		case 1:
+			c.Parallel(&meeting{}, 0, c.Threads, 1)
+		case 2:
+			asleep(c)
+		}
+		c.Close()
+	}
+	for runtime.NumGoroutine() > before { // a goroutine is counted until a moment after its last statement
+		runtime.Gosched()
+	}
+}
+
+func TestParallelDoesNotAllocate(t *testing.T) {
+	c := NewContext(Options{Threads: 3})
+	defer c.Close()
+	y := &tally{t: t, done: make([]int, 100)}
+	if n := testing.AllocsPerRun(100, func() { c.Parallel(y, 0, 100, 1) }); n != 0 {
+		t.Errorf("got %g allocations for one Parallel, expected none", n)
+	}
+}
+
+// scratch fills its worker's scratch and looks whether it stays as it was.
+type scratch struct{ t *testing.T }
+
+func (s scratch) CPURange(c *Context, _, worker, from, to int) {
+	b := c.Local(worker, 1000+from)
+	for i := range b[:1000+from] {
+		b[i] = byte(worker)
+	}
+	runtime.Gosched()
+	for i, x := range b[:1000+from] {
+		if x != byte(worker) {
+			s.t.Errorf("byte %d of worker %d's scratch was written by another", i, worker)
+			return
+		}
+	}
+}
+
+func TestScratch(t *testing.T) {
+	c := NewContext(Options{Threads: 4})
+	defer c.Close()
+	c.Parallel(scratch{t}, 0, 5000, 1)
+	for _, n := range []int{1, 100, 1 << 20, 10} {
+		if b := c.Shared(n); len(b) < n {
+			t.Errorf("Shared(%d): got %d bytes", n, len(b))
+		}
+	}
+	if &c.Shared(10)[0] != &c.Shared(1 << 19)[0] {
+		t.Error("Shared moved although what it had was large enough")
+	}
+}
