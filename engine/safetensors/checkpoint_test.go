@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"testing/fstest"
 )
 
 // folder writes files into a fresh folder. A value "tensors: a b" becomes a
@@ -135,5 +136,45 @@ func TestOpenDirRefuses(t *testing.T) {
 				t.Errorf("got error %v, expected one with %q", err, tt.want)
 			}
 		})
+	}
+}
+
+func TestOpenFS(t *testing.T) {
+	var buf bytes.Buffer
+	if err := Write(&buf, []Tensor{{Name: "a", DType: U8, Shape: []int{2}, Data: []byte{1, 2}}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	c, err := OpenFS(fstest.MapFS{"model.safetensors": {Data: buf.Bytes()}, "other.safetensors": {Data: []byte("x")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, ok := c.Tensor("a"); !ok || !bytes.Equal(a.Data, []byte{1, 2}) || c.Bytes() != 2 {
+		t.Errorf("tensor a = %v, %v; %d bytes", a, ok, c.Bytes())
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	for name, files := range map[string]fstest.MapFS{
+		"no model*.safetensors": {"x": {}},
+		"too few":               {"model.safetensors": {}},
+		"is in both":            {"model-1.safetensors": {Data: buf.Bytes()}, "model-2.safetensors": {Data: buf.Bytes()}},
+	} {
+		if _, err := OpenFS(files); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("got error %v, expected one with %q", err, name)
+		}
+	}
+}
+
+// The bundled model, written by MLX.
+func TestOpenDemo(t *testing.T) {
+	c, err := OpenDir("../../app/demo/model")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	w, ok := c.Tensor("language_model.model.embed_tokens.weight")
+	// 2,304 tokens of 4-bit codes, eight to a word.
+	if !ok || w.DType != U32 || len(w.Shape) != 2 || w.Shape[0] != 2304 || len(w.Data) != 4*w.Elements() {
+		t.Errorf("embedding is %v %v %v", w.Name, w.DType, w.Shape)
 	}
 }
