@@ -104,7 +104,7 @@ func (e *encoder) splitAdded(set *addedTokens, text string, plain func(*encoder,
 			continue
 		}
 		if token.Lstrip {
-			start = max(done, len(strings.TrimRightFunc(text[:start], unicode.IsSpace)))
+			start = len(strings.TrimRightFunc(text[:start], unicode.IsSpace))
 		}
 		if token.Rstrip {
 			end = len(text) - len(strings.TrimLeftFunc(text[end:], unicode.IsSpace))

@@ -233,6 +233,20 @@ func TestAddedTokenKeepsItsText(t *testing.T) {
 	}
 }
 
+// With ignore_merges a word of the vocabulary is whole even if no merge makes it.
+func TestIgnoreMerges(t *testing.T) {
+	for ignore, want := range map[bool][]int32{false: {3, 0, 1, 1, 0}, true: {2, 1, 0}} {
+		tok, err := Parse([]byte(small(fmt.Sprintf(`"model":{"type":"BPE","ignore_merges":%v,"vocab":{"a":0,"b":1,"Ġab":2,"Ġ":3},"merges":[]},`+
+			`"pre_tokenizer":{"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"String":"|"},"behavior":"Removed"},{"type":"ByteLevel","add_prefix_space":false,"use_regex":false}]}`, ignore))))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := tok.Encode(" ab|ba", EncodeOptions{}); !slices.Equal(got, want) {
+			t.Errorf("ignore_merges %v: ids %v, expected %v", ignore, got, want)
+		}
+	}
+}
+
 // A megabyte without a space, in the worst order for the heap, in linear memory
 // and n log n time.
 func TestLongWord(t *testing.T) {

@@ -1,0 +1,43 @@
+package tokenizer
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// The long way must do what x/text does, wherever x/text has no limit to apply.
+func TestComposeEqualsNFC(t *testing.T) {
+	// Bases that compose in one or two steps, Hangul, an excluded composition, and
+	// marks of several classes that block each other or do not.
+	runes := []rune("aeAEouUnñÅ\u212b\u0958\u1100\u1161\u11a8\uac00\u0915\u0ddc" +
+		"\u0300\u0301\u0302\u0308\u030a\u0323\u0327\u0328\u0331\u0338\u0345\u093c\u0dca\u3099\U0001d165\U0001d15e")
+	random := rand.New(rand.NewPCG(3, 4))
+	for range 50_000 {
+		var b strings.Builder
+		for range 1 + random.IntN(8) {
+			b.WriteRune(runes[random.IntN(len(runes))])
+		}
+		s := b.String()
+		if got, want := composeAll(decomposeAll(s)), norm.NFC.String(s); got != want {
+			t.Fatalf("%+q composes to %+q, expected %+q", s, got, want)
+		}
+	}
+}
+
+// More than 30 marks in a row: nothing is inserted, order and composition hold.
+func TestNFCOfManyMarks(t *testing.T) {
+	below, above := strings.Repeat("\u0323", 20), strings.Repeat("\u0301", 20)
+	for in, want := range map[string]string{
+		"e" + above + above:             "é" + above[2:] + above,
+		"e" + above + below + "f":       "ẹ" + below[2:] + above + "f", // U+0323 sorts before U+0301; ẹ with U+0301 has no form
+		"x" + above + below + "e\u0301": "x" + below + above + "é",
+		"\u034f" + above + above:        "\u034f" + above + above,
+	} {
+		if got := nfc(in); got != want {
+			t.Errorf("nfc(%+q)\n = %+q, expected\n   %+q", in, got, want)
+		}
+	}
+}
