@@ -231,6 +231,28 @@ export const steps = [
     await page.setViewportSize(sizes['']);
   }],
 
+  ['the keyboard alone: a ring shows where it is, Space switches', async ({ page }) => {
+    await goTo(page, 'Overview');
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('Tab');
+    const focused = await page.evaluate(() => {
+      const { outlineStyle, outlineWidth } = getComputedStyle(document.activeElement);
+      return { role: document.activeElement.getAttribute('role'), outlineStyle, outlineWidth };
+    });
+    assert.deepEqual(focused, { role: 'switch', outlineStyle: 'solid', outlineWidth: '2px' });
+  }],
+
+  ['nothing moves when the system asks for less motion', async ({ page }) => {
+    await page.emulateMedia({ reducedMotion: 'reduce' });
+    const moving = await page.evaluate(() =>
+      [...document.querySelectorAll('*')].filter((element) =>
+        getComputedStyle(element).transitionDuration.split(', ').some((time) => parseFloat(time) > 0),
+      ).length,
+    );
+    assert.equal(moving, 0);
+    await page.emulateMedia({ reducedMotion: 'no-preference' });
+  }],
+
   ['the page says when the connection is lost', async ({ page, server, shot }) => {
     if (!server.kill) return 'the server is not ours to end';
     await server.kill();

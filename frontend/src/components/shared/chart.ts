@@ -24,9 +24,11 @@ export function segmentsOf(points: readonly Point[], gapMs: number): Point[][] {
   return runs;
 }
 
-/** The next of 1, 2, 5 times a power of ten: 0 → least, 130 → 200. */
+const steps = [1, 1.5, 2, 3, 4, 5, 6, 8, 10];
+
+/** The next round number, so that at least half of the scale is used: 0 → least, 130 → 150. */
 export function roundUp(value: number, least: number): number {
   if (!(value > least)) return least;
   const power = 10 ** Math.floor(Math.log10(value));
-  return power * ([1, 2, 5, 10].find((step) => step * power >= value) ?? 10);
+  return power * (steps.find((step) => step * power >= value) ?? 10);
 }

@@ -2,7 +2,8 @@
 //
 // It outlives the page's components, so an answer goes on while another page is shown.
 // Text arrives faster than a screen can show it and is written to the message at most
-// once per `flushMs`; storage is written at most once per `saveMs`.
+// once per `flushMs`, more rarely as it grows, because each time all of it is rendered;
+// storage is written at most once per `saveMs`.
 import { asHeadroomError, type Backend } from '../backend/backend';
 import type { ChatMessage } from '../backend/types';
 import { Answer } from './answer';
@@ -17,6 +18,7 @@ import {
 } from './conversations';
 
 const flushMs = 40;
+const flushMsPerChar = 1 / 400;
 const saveMs = 1000;
 const thinkingKey = 'headroom.thinking';
 
@@ -128,7 +130,7 @@ export class ChatStore {
     try {
       for await (const event of this.#backend.chat(request, abort.signal)) {
         answer.take(event, performance.now());
-        timer ??= setTimeout(show, flushMs);
+        timer ??= setTimeout(show, flushMs + answer.content.length * flushMsPerChar);
       }
       message.end = abort.signal.aborted ? 'stopped' : answer.finishReason === 'length' ? 'length' : 'stop';
     } catch (cause) {
