@@ -96,6 +96,8 @@ func TestLayersCanFail(t *testing.T) {
 		{"sideways", "kernels/norm/a.go", `package norm; import "headroom/kernels/rope"`, "imports kernels/rope"},
 		{"sideways in a test", "kernels/norm/a_test.go", `package norm; import "headroom/kernels/rope"`, ""},
 		{"up in a test", "engine/ops/a_test.go", `package ops; import "headroom/engine/nn"`, "imports engine/nn"},
+		{"up in a test from outside", "engine/ops/a_test.go", `package ops_test; import "headroom/engine/nn"`, ""},
+		{"a program in a test from outside", "engine/ops/a_test.go", `package ops_test; import "headroom/app/cmd/headroom"`, "imports app/cmd/headroom"},
 		{"below the facade is still below", "app/host/a.go", `package host; import "headroom/engine"`, ""},
 		{"the root", "engine/a.go", `package engine; import "headroom"`, "imports . "},
 		{"a named row wins over a pattern", "kernels/cpu/a.go", `package cpu; import "headroom/kernels"`, "imports kernels "},

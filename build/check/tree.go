@@ -21,6 +21,7 @@ type goFile struct {
 	path    string   // from the root, with slashes: "engine/nn/linear.go"
 	pkg     string   // its folder: "engine/nn"; "." is the root
 	test    bool     // *_test.go
+	outside bool     // a test that sees its package as others do: package nn_test
 	imports []string // import paths as written, "C" included
 	doc     string   // text of the comment on the package clause; directives are no text
 }
@@ -72,6 +73,7 @@ func readGo(tree fs.FS) ([]goFile, error) {
 
 func describe(name string, file *ast.File) goFile {
 	f := goFile{path: name, pkg: path.Dir(name), test: strings.HasSuffix(name, "_test.go"), doc: file.Doc.Text()}
+	f.outside = f.test && strings.HasSuffix(file.Name.Name, "_test")
 	for _, spec := range file.Imports {
 		imported, err := strconv.Unquote(spec.Path.Value)
 		if err != nil {
