@@ -56,7 +56,7 @@ func composeAll(runes []rune) string {
 	starter, last := -1, uint8(0) // index in out; class of the last rune in out
 	for _, r := range runes {
 		class := combiningClass(r)
-		if starter >= 0 && (starter == len(out)-1 || last != 0 && last < class) {
+		if starter >= 0 && (starter == len(out)-1 || last < class) {
 			if c, ok := compose(out[starter], r); ok {
 				out[starter] = c
 				continue
