@@ -70,7 +70,19 @@ func (o *Lookup) CPU(c *cpu.Context) {
 }
 
 // CPURange implements cpu.Task.
-func (o *Lookup) CPURange(_ *cpu.Context, _, _, from, to int) { o.rows(from, to) }
+func (o *Lookup) CPURange(c *cpu.Context, _, _, from, to int) {
+	if c.ISA == cpu.Generic {
+		o.rows(from, to)
+		return
+	}
+	for r := from; r < to; r++ {
+		if token := o.token(r); token >= 0 {
+			o.native(c.ISA, r, token)
+		} else {
+			o.rows(r, r+1)
+		}
+	}
+}
 
 func lookupCases() []kernels.Case {
 	var cases []kernels.Case

@@ -80,17 +80,25 @@ func (in *input) scales(r int) []float32 {
 }
 
 // round rounds rows [from, to).
-func (in *input) round(_ *cpu.Context, from, to int) {
-	for r := from; r < to; r++ {
-		roundRow(in.x.Row(r), in.codes(r), in.scales(r))
+func (in *input) round(c *cpu.Context, from, to int) {
+	if c.ISA == cpu.Generic {
+		for r := from; r < to; r++ {
+			roundRow(in.x.Row(r), in.codes(r), in.scales(r))
+		}
+		return
 	}
+	in.nativeRound(c.ISA, from, to)
 }
 
 // multiply computes elements [from, to) of the rows r of p.Out with expert's matrix.
-func (in *input) multiply(_ *cpu.Context, _ int, p *Part, expert, from, to int, r rows) {
-	if in.rounded && p.W.Bits > 0 {
+func (in *input) multiply(c *cpu.Context, worker int, p *Part, expert, from, to int, r rows) {
+	int8s := in.rounded && p.W.Bits > 0
+	switch {
+	case c.ISA != cpu.Generic:
+		in.nativeMultiply(c, worker, p, expert, from, to, r, int8s)
+	case int8s:
 		in.int8Rows(p, expert, from, to, r)
-		return
+	default:
+		in.floatRows(p, expert, from, to, r)
 	}
-	in.floatRows(p, expert, from, to, r)
 }

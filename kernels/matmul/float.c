@@ -1,0 +1,194 @@
+// Weights of any format times float32 activations. Lane i of sixteen adds up elements i, i+16, ... of a row by fused multiply-adds;
+// out = the sum of the lanes. A quantized element is first made float32 by one fma, code*scale + bias.
+#ifdef ISA
+#include "affine.h"
+
+#if ISA == ISA_AVX512 || ISA == ISA_VNNI
+#define NR 4
+#define MR 4
+#else
+#define NR 2
+#define MR 2
+#endif
+
+// Where the operands of a tile lie: NR rows of the weight, up to MR rows of activations.
+typedef struct {
+    const uint8_t *w[NR], *scales[NR], *biases[NR];
+    const float *x[MR];
+    float *out[MR];
+    int64_t k;
+    int group, dtype, n; // n rows of the weight are wanted; the others repeat the last
+} KERNEL(operands);
+
+#define EACH_N _Pragma("GCC unroll 4") for (int n = 0; n < NR; n++)
+#define EACH_M _Pragma("GCC unroll 4") for (int m = 0; m < mr; m++)
+
+SIMD void KERNEL(store_sums)(const KERNEL(operands) *t, int mr, f32x16 (*acc)[MR]) {
+    EACH_N EACH_M if (n < t->n) t->out[m][n] = v_sum(acc[n][m]);
+}
+
+// Sixteen plain elements from at.
+SIMD f32x16 KERNEL(load_plain)(const uint8_t *row, int64_t at, int dtype) {
+    return dtype == DTYPE_F32 ? v_load((const float *)row + at) : dtype == DTYPE_BF16 ? v_load_bf16((const uint16_t *)row + at) : v_load_f16((const uint16_t *)row + at);
+}
+
+SIMD void KERNEL(plain_tile)(const KERNEL(operands) *t, int mr, int dtype) {
+    f32x16 acc[NR][MR], w[NR];
+    EACH_N EACH_M acc[n][m] = v_zero();
+    int64_t at = 0;
+    for (; at + 16 <= t->k; at += 16) {
+        EACH_N w[n] = KERNEL(load_plain)(t->w[n], at, dtype);
+        EACH_M {
+            f32x16 x = v_load(t->x[m] + at);
+            EACH_N acc[n][m] = v_fma(w[n], x, acc[n][m]);
+        }
+    }
+    if (at < t->k) {
+        EACH_N w[n] = v_load_param(t->w[n], dtype, at, t->k);
+        EACH_M {
+            f32x16 x = v_load_n(t->x[m] + at, (int)(t->k - at));
+            EACH_N acc[n][m] = v_fma(w[n], x, acc[n][m]);
+        }
+    }
+    KERNEL(store_sums)(t, mr, acc);
+}
+
+// Adds vectors [0, vectors) of sixteen of the chunk of 64 elements at `at`; its first group is g of the block's sixteen.
+SIMD void KERNEL(add_affine)(const KERNEL(operands) *t, f32x16 (*acc)[MR], const codes64 *c, float (*scale)[16], float (*bias)[16],
+                             int64_t at, int per_group, int mr, int vectors) {
+#pragma GCC unroll 4
+    for (int i = 0; i < vectors; i++) {
+        int g = (int)(at / 16 + i) / per_group % 16;
+        f32x16 w[NR];
+        EACH_N w[n] = v_fma(c_float(c[n], i), v_set1(scale[n][g]), v_set1(bias[n][g]));
+        EACH_M {
+            f32x16 x = v_load(t->x[m] + at + 16 * i);
+            EACH_N acc[n][m] = v_fma(w[n], x, acc[n][m]);
+        }
+    }
+}
+
+SIMD void KERNEL(affine_tile)(const KERNEL(operands) *t, int mr, int bits, int per_group) {
+    f32x16 acc[NR][MR];
+    EACH_N EACH_M acc[n][m] = v_zero();
+    float scale[NR][16], bias[NR][16]; // of sixteen groups
+    codes64 c[NR];
+    int64_t groups = t->k / (16 * per_group);
+    for (int64_t at = 0; at < t->k;) {
+        EACH_N {
+            v_store(scale[n], v_load_param(t->scales[n], t->dtype, at / (16 * per_group), groups));
+            v_store(bias[n], v_load_param(t->biases[n], t->dtype, at / (16 * per_group), groups));
+        }
+        int64_t end = t->k < at + 256 * per_group ? t->k : at + 256 * per_group;
+        for (; at + 64 <= end; at += 64) {
+            EACH_N c[n] = c_load(t->w[n] + at / 8 * bits, bits);
+            KERNEL(add_affine)(t, acc, c, scale, bias, at, per_group, mr, 4);
+        }
+        if (per_group == 2 && at < end) {
+            EACH_N c[n] = c_load_half(t->w[n] + at / 8 * bits, bits);
+            KERNEL(add_affine)(t, acc, c, scale, bias, at, per_group, mr, 2);
+            at = end;
+        }
+    }
+    KERNEL(store_sums)(t, mr, acc);
+}
+
+typedef void KERNEL(tile_function)(const KERNEL(operands) *t);
+
+#define PLAIN(mr, dtype) static void KERNEL(plain_##mr##_##dtype)(const KERNEL(operands) *t) { KERNEL(plain_tile)(t, mr, dtype); }
+#define AFFINE(mr, bits) \
+    static void KERNEL(affine_##mr##_##bits)(const KERNEL(operands) *t) { \
+        switch (t->group) { \
+        case 32: KERNEL(affine_tile)(t, mr, bits, 2); break; \
+        case 64: KERNEL(affine_tile)(t, mr, bits, 4); break; \
+        case 128: KERNEL(affine_tile)(t, mr, bits, 8); break; \
+        } \
+    }
+#define TILES(mr) \
+    PLAIN(mr, 0) PLAIN(mr, 1) PLAIN(mr, 2) AFFINE(mr, 2) AFFINE(mr, 3) AFFINE(mr, 4) AFFINE(mr, 5) AFFINE(mr, 6) AFFINE(mr, 8)
+TILES(1)
+TILES(2)
+#if MR == 4
+TILES(4)
+#define TABLE(prefix, id) {KERNEL(prefix##_1_##id), KERNEL(prefix##_2_##id), KERNEL(prefix##_4_##id)}
+#else
+#define TABLE(prefix, id) {KERNEL(prefix##_1_##id), KERNEL(prefix##_2_##id)}
+#endif
+
+// Rows [0, n) of the weight with every row of the input.
+static void KERNEL(float_tiles)(const matmul_weight *w, int64_t n, const float *x, ptrdiff_t x_stride, const matmul_rows *r, int64_t first_column) {
+    static KERNEL(tile_function) *const plain[3][3] = {TABLE(plain, 0), TABLE(plain, 1), TABLE(plain, 2)};
+    static KERNEL(tile_function) *const affine[9][3] = {[2] = TABLE(affine, 2), [3] = TABLE(affine, 3), [4] = TABLE(affine, 4),
+                                                         [5] = TABLE(affine, 5), [6] = TABLE(affine, 6), [8] = TABLE(affine, 8)};
+    KERNEL(tile_function) *const *tiles = w->bits ? affine[w->bits] : plain[w->dtype];
+    KERNEL(operands) t = {.k = w->k, .group = w->group, .dtype = w->dtype};
+    for (int64_t m = 0; m < r->count; m += MR) {
+        int rows = r->count - m < MR ? (int)(r->count - m) : MR;
+        for (int i = 0; i < MR; i++) { // three rows run as four, the last one twice
+            int64_t row = matmul_out_row(r, m + (i < rows ? i : rows - 1));
+            t.x[i] = x + row / r->per_input * x_stride;
+            t.out[i] = r->out + row * r->out_stride + first_column;
+        }
+        for (int64_t j = 0; j < n; j += NR) {
+            t.n = n - j < NR ? (int)(n - j) : NR;
+            for (int i = 0; i < NR; i++) {
+                int64_t row = i < t.n ? j + i : j + t.n - 1;
+                t.w[i] = w->data + row * w->data_stride;
+                t.scales[i] = w->scales + row * w->scales_stride;
+                t.biases[i] = w->biases + row * w->biases_stride;
+            }
+            tiles[rows == 1 ? 0 : rows == 2 ? 1 : 2](&t);
+            for (int i = 0; i < MR; i++) t.out[i] += t.n;
+        }
+    }
+}
+
+static void KERNEL(float_rows)(const matmul_weight *w, int64_t from, int64_t to, const float *x, ptrdiff_t x_stride, const matmul_rows *r,
+                               const matmul_tile *tile) {
+    matmul_weight part = *w;
+    if (r->count <= 2 * MR) { // not worth unpacking apart
+        for (int64_t n = from; n < to; n += NR) {
+            part.data = w->data + n * w->data_stride;
+            part.scales = w->scales + n * w->scales_stride;
+            part.biases = w->biases + n * w->biases_stride;
+            KERNEL(float_tiles)(&part, to - n < NR ? to - n : NR, x, x_stride, r, n);
+        }
+        return;
+    }
+    int64_t padded = (w->k + 15) & ~(int64_t)15;
+    for (int64_t n = from; n < to; n += tile->rows) {
+        int64_t rows = to - n < tile->rows ? to - n : tile->rows;
+        float *unpacked = tile->memory;
+        for (int64_t i = 0; i < rows; i++)
+            affine_row(w->data + (n + i) * w->data_stride, w->scales + (n + i) * w->scales_stride, w->biases + (n + i) * w->biases_stride,
+                       w->dtype, w->bits, w->group, w->k, unpacked + i * padded);
+        part.data = (const uint8_t *)unpacked;
+        part.data_stride = 4 * padded;
+        part.bits = 0;
+        part.dtype = DTYPE_F32;
+        KERNEL(float_tiles)(&part, rows, x, x_stride, r, n);
+    }
+}
+
+#undef NR
+#undef MR
+#undef EACH_N
+#undef EACH_M
+#undef PLAIN
+#undef AFFINE
+#undef TILES
+#undef TABLE
+
+#else
+
+#include "matmul.h"
+#define KERNEL_USES_VNNI
+#define KERNEL_SOURCE "float.c"
+#include "foreach_isa.h"
+
+void headroom_matmul_float(int isa, const matmul_weight *w, int64_t from, int64_t to, const float *x, ptrdiff_t x_stride, const matmul_rows *r,
+                           const matmul_tile *tile) {
+    DISPATCH(isa, float_rows, (w, from, to, x, x_stride, r, tile));
+}
+
+#endif

@@ -1,0 +1,28 @@
+// What the two multiplying kernels take. The arguments are checked by the operators; C trusts them.
+#pragma once
+#include <stddef.h>
+#include <stdint.h>
+
+// One weight, from its first row. Strides are in bytes.
+typedef struct {
+    const uint8_t *data, *scales, *biases;
+    ptrdiff_t data_stride, scales_stride, biases_stride;
+    int64_t k;
+    int bits, group, dtype; // dtype: of the elements with bits 0, otherwise of scales and biases
+} matmul_weight;
+
+// The rows of the output: list[i] or, without a list, i, for i in [0, count). Output row r takes input row r/per_input.
+typedef struct {
+    const int32_t *list;
+    int64_t count, per_input;
+    float *out;
+    ptrdiff_t out_stride; // elements
+} matmul_rows;
+
+// Scratch for a tile of weight rows, unpacked.
+typedef struct {
+    void *memory;
+    int64_t rows;
+} matmul_tile;
+
+static inline int64_t matmul_out_row(const matmul_rows *r, int64_t i) { return r->list ? r->list[i] : i; }

@@ -1,0 +1,15 @@
+//go:build !cgo
+
+package matmul
+
+import "headroom/kernels/cpu"
+
+// Without cgo the CPU has only its Generic set, so these are never called.
+
+func (in *input) nativeRound(cpu.ISA, int, int) {
+	panic("matmul: native kernels in a build without cgo")
+}
+
+func (in *input) nativeMultiply(*cpu.Context, int, *Part, int, int, int, rows, bool) {
+	panic("matmul: native kernels in a build without cgo")
+}
