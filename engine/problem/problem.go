@@ -25,6 +25,11 @@ const (
 	NoTemplate          Code = "no_template"          // the model has no chat template
 	TemplateFailed      Code = "template_failed"      // the chat template refused these messages
 	PortTaken           Code = "port_taken"           // another program listens there
+	NotFound            Code = "not_found"            // no such address or request
+	TooLarge            Code = "too_large"            // the request's body is over the limit
+	Unauthorized        Code = "unauthorized"         // the key or token is missing or wrong
+	Forbidden           Code = "forbidden"            // asked under a foreign name, or by a foreign web page
+	Cancelled           Code = "cancelled"            // somebody stopped the request
 	Internal            Code = "internal"             // our own fault
 )
 
