@@ -46,7 +46,7 @@ func rangeGlobal(r *renderer, a *args) any {
 		}
 		items = append(items, i)
 	}
-	r.charge(16 * len(items))
+	r.charge(64 * len(items))
 	return &List{Items: items}
 }
 

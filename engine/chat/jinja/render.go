@@ -13,8 +13,8 @@ import (
 const (
 	maxSourceBytes = 1 << 20
 	maxStringBytes = 64 << 20   // output, and any string on the way
-	maxSteps       = 50_000_000 // nodes visited, plus one per bytesPerStep copied
-	bytesPerStep   = 256
+	maxSteps       = 20_000_000 // nodes visited, plus one per bytesPerStep copied
+	bytesPerStep   = 64
 	maxDepth       = 5000 // nested evaluation, macros included
 )
 
@@ -285,6 +285,7 @@ func (r *renderer) loop(n *forNode, s *scope, value any, depth int) {
 	if n.filter != nil {
 		var kept []any
 		for _, item := range items {
+			r.step()
 			inner := &scope{parent: s}
 			r.assign(n.target, item, inner)
 			if truth(r.eval(n.filter, inner)) {
@@ -295,6 +296,7 @@ func (r *renderer) loop(n *forNode, s *scope, value any, depth int) {
 	}
 	l := &loop{node: n, scope: s, items: items, depth: depth}
 	for l.index = 0; l.index < len(items); l.index++ {
+		r.step()
 		inner := &scope{parent: s, names: []string{"loop"}, values: []any{l}}
 		r.assign(n.target, items[l.index], inner)
 		if r.run(n.body, inner) == controlBreak {
