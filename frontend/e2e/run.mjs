@@ -1,9 +1,9 @@
 // End-to-end tests: the built pages in a real browser against a real server.
 //
-//   npm run build && HEADROOM_BIN=../bin/headroom npm run e2e
+//   make build && (cd frontend && npm run e2e)
 //
-// server.mjs says which server is used; CHROMIUM names the browser (default
-// /usr/bin/chromium), SCREENSHOTS the folder for pictures (default e2e/out). The steps
+// server.mjs says which server is used; CHROMIUM names the browser (default Debian's
+// Chromium, on a Mac Chrome), SCREENSHOTS the folder for pictures (default .e2e). The steps
 // run in order on one page, as a person would go; the last one ends the server.
 import { mkdir } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
@@ -11,15 +11,18 @@ import { chromium } from 'playwright-core';
 import { openServer } from './server.mjs';
 import { steps } from './steps.mjs';
 
-const out = process.env.SCREENSHOTS || fileURLToPath(new URL('./out/', import.meta.url));
+const out = process.env.SCREENSHOTS || fileURLToPath(new URL('../.e2e/', import.meta.url));
 await mkdir(out, { recursive: true });
+
+const installed =
+  process.platform === 'darwin' ? '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome' : '/usr/bin/chromium';
 
 const server = await openServer();
 let browser;
 let failed = 0;
 try {
   browser = await chromium.launch({
-    executablePath: process.env.CHROMIUM || '/usr/bin/chromium',
+    executablePath: process.env.CHROMIUM || installed,
     args: [
       '--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run',
       '--disable-background-networking', '--disable-component-update', '--disable-sync',

@@ -1,9 +1,12 @@
 // Which server the e2e tests speak to, in this order:
+//   npm run e2e -- --fake                           e2e/fake-server.mjs, over the built pages
 //   HEADROOM_URL=http://127.0.0.1:PORT/#token=...   one that runs already, left running
-//   HEADROOM_BIN=bin/headroom                       started here, `serve --port 0`, ended here
-//   neither                                         e2e/fake-server.mjs, over the built pages
+//   HEADROOM_BIN=PATH (default ../bin/headroom)     started here, `serve --port 0`, ended here
+// A missing program is a failure, never a reason to test the fake instead.
 import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
 import { startFakeServer } from './fake-server.mjs';
 
 const startMs = 60_000;
@@ -11,10 +14,16 @@ const startMs = 60_000;
 /** Resolves with {url, kill, name}; kill is null when the server is not ours to end. */
 export async function openServer() {
   const { HEADROOM_URL, HEADROOM_BIN } = process.env;
+  if (process.argv.includes('--fake')) {
+    const fake = await startFakeServer();
+    return { name: 'e2e/fake-server.mjs', url: fake.url, kill: fake.close };
+  }
   if (HEADROOM_URL) return { name: 'the server at HEADROOM_URL', url: HEADROOM_URL, kill: null };
-  if (HEADROOM_BIN) return startBinary(HEADROOM_BIN);
-  const fake = await startFakeServer();
-  return { name: 'e2e/fake-server.mjs', url: fake.url, kill: fake.close };
+  const path = HEADROOM_BIN || fileURLToPath(new URL('../../bin/headroom', import.meta.url));
+  if (!existsSync(path)) {
+    throw new Error(`no server at ${path}: run \`make build\`, set HEADROOM_BIN or HEADROOM_URL, or pass --fake`);
+  }
+  return startBinary(path);
 }
 
 async function startBinary(path) {

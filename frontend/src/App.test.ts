@@ -232,6 +232,16 @@ test('a failed answer says so in the thread, and Retry recovers', async () => {
   expect(byId('answer')).toMatch(/You said/);
 });
 
+test('an answer cancelled elsewhere is stopped, not failed', async () => {
+  open();
+  press('2', { metaKey: true });
+  backend.nextError = new HeadroomError({ code: 'cancelled', message: 'Cancelled.', why: '', fix: '' });
+  await type('Hello');
+  await pass(100);
+  expect(byId('answer')).toMatch(/^Stopped\./);
+  expect(document.querySelector('[role="alert"]')).toBeNull();
+});
+
 test('without a model Chat offers to start one, and then can ask', async () => {
   open((state) => (state.engine = { ...state.engine, status: 'stopped', model: '' }));
   press('2', { metaKey: true });

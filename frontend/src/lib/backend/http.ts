@@ -157,7 +157,7 @@ class StateWatch implements Watch {
       status = 0;
     }
     if (this.#closed || this.#source) return;
-    if (status === 401 || status === 403) {
+    if (status === 401) {
       this.#watcher.onConnection({ status: 'unauthorized' });
       return;
     }

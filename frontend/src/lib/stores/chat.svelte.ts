@@ -135,8 +135,9 @@ export class ChatStore {
       message.end = abort.signal.aborted ? 'stopped' : answer.finishReason === 'length' ? 'length' : 'stop';
     } catch (cause) {
       const { code, message: what, why, fix } = asHeadroomError(cause);
-      message.error = { code, message: what, why, fix };
-      message.end = 'error';
+      // Cancelled on Overview or elsewhere: somebody meant it.
+      if (code !== 'cancelled') message.error = { code, message: what, why, fix };
+      message.end = message.error ? 'error' : 'stopped';
     } finally {
       clearTimeout(timer);
       copyInto(message, answer);
