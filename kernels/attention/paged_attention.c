@@ -1,33 +1,38 @@
 // Causal attention of a block of query vectors over the pages of one sequence and KV head: see paged_attention.go for what is
 // computed and in which order, units.go for blocks and records.
 //
-// A tile is 64 positions, gathered from pages and converted to float32 once for the block: first K as [D][64], then, in the
-// same memory, V as [64][D], so that it stays in the first-level cache. Both products are C += A B with B the tile: scores
-// [vectors][64] = Q Kt and sums [vectors][D] += weights V. Each element of C is one chain of fused multiply-adds in the order
-// of the inner index, so it has the same bits however rows and columns are blocked for registers.
+// Both products are C += A B: scores [vectors][64] = Q Kt, with K as [D][positions], and sums [vectors][D] += weights V, with V
+// as [positions][D]. A block of many vectors (prefill) first converts the tile to float32, K and then V in the same memory, so
+// that it stays in the first-level cache. For a few (decode) B is the pages themselves, converted in registers. Each element of
+// C is one chain of fused multiply-adds in the order of the inner index, so it has the same bits either way, and however rows
+// and columns are blocked for registers.
 #include "paged_attention.h"
 #ifdef ISA
 
 #include "kv_format.h"
 
 #define record_floats(u) ((u)->head_dim + 16)
+#define MAX_DIRECT 12 // vectors up to which converting twice in registers is cheaper than writing a tile
 
-// C[R][16N] = A[R][from, to) B[from, to)[16N], plus what C held if add. R and N are constants where it is inlined.
+// C[R][16N] = A[R][0, k) B[0, k)[16N], plus what C held if add. R, N and dtype, the format of B, are constants where it is
+// inlined. Meanwhile it fetches k * step bytes from next on; any address does.
 #define product_block KERNEL(product_block)
-SIMD void product_block(const int R, const int N, const float *a, int64_t lda, const float *b, int64_t ldb, float *c, int64_t ldc, int64_t from,
-                        int64_t to, int add) {
+SIMD void product_block(const int R, const int N, const int dtype, const float *a, int64_t lda, const void *b, int64_t ldb, float *c, int64_t ldc,
+                        int64_t k, int add, const char *next, int64_t step) {
     f32x16 sum[6][4];
 #pragma GCC unroll 6
     for (int r = 0; r < R; r++)
 #pragma GCC unroll 4
         for (int n = 0; n < N; n++) sum[r][n] = add ? v_load(c + r * ldc + 16 * n) : v_zero();
-    for (int64_t k = from; k < to; k++) {
+    for (int64_t i = 0; i < k; i++, next += step) {
         f32x16 row[4];
+        __builtin_prefetch(next, 0, 2);
+        if (N == 4) __builtin_prefetch(next + 64, 0, 2);
 #pragma GCC unroll 4
-        for (int n = 0; n < N; n++) row[n] = v_load(b + k * ldb + 16 * n);
+        for (int n = 0; n < N; n++) row[n] = kv_load(dtype, b, i * ldb + 16 * n);
 #pragma GCC unroll 6
         for (int r = 0; r < R; r++) {
-            f32x16 x = v_set1(a[r * lda + k]);
+            f32x16 x = v_set1(a[r * lda + i]);
 #pragma GCC unroll 4
             for (int n = 0; n < N; n++) sum[r][n] = v_fma(x, row[n], sum[r][n]);
         }
@@ -38,33 +43,66 @@ SIMD void product_block(const int R, const int N, const float *a, int64_t lda, c
         for (int n = 0; n < N; n++) v_store(c + r * ldc + 16 * n, sum[r][n]);
 }
 
-// C[rows][cols] = A[rows][from, to) B[from, to)[cols], plus what C held if add; cols is a multiple of 16. Six rows and four
-// vectors fill the 32 registers of AVX-512; the others take one vector of f32x16 (two or four registers).
-#define product KERNEL(product)
-static void product(const float *a, int64_t lda, const float *b, int64_t ldb, float *c, int64_t ldc, int64_t rows, int64_t cols, int64_t from,
-                    int64_t to, int add) {
-#define BLOCK(R, N) case R * 8 + N: product_block(R, N, a + r * lda, lda, b + i, ldb, c + r * ldc + i, ldc, from, to, add); break;
+// Six rows and four vectors fill the 32 registers of AVX-512; the others take one f32x16 (two or four registers) at a time.
+#if ISA == ISA_AVX512
+#define MAX_N 4
+#else
+#define MAX_N 1
+#endif
+
+// C[rows][cols] = A[rows][0, k) B[0, k)[cols], plus what C held if add; cols is a multiple of 16, B has the format dtype and
+// rows ldb elements apart. next: as many bytes as B has are fetched from there on.
+#define product_as KERNEL(product_as)
+SIMD void product_as(const int dtype, const float *a, int64_t lda, const void *b, int64_t ldb, float *c, int64_t ldc, int64_t rows, int64_t cols,
+                     int64_t k, int add, const char *next) {
+    const int64_t bytes = kv_element_bytes(dtype);
+#define BLOCK(R, N) \
+    case R * 8 + N: \
+        product_block(R, N, dtype, a + r * lda, lda, (const char *)b + i * bytes, ldb, c + r * ldc + i, ldc, k, add, next, r ? 0 : 16 * N * bytes); \
+        break;
 #define BLOCKS(N) BLOCK(1, N) BLOCK(2, N) BLOCK(3, N) BLOCK(4, N) BLOCK(5, N) BLOCK(6, N)
     for (int64_t i = 0, n; i < cols; i += 16 * n) {
-#if ISA == ISA_AVX512
         n = cols - i >= 64 ? 4 : cols - i >= 32 ? 2 : 1;
-#else
-        n = 1;
-#endif
+        if (n > MAX_N) n = MAX_N;
         for (int64_t r = 0, m; r < rows; r += m) {
             int64_t left = rows - r;
             m = left % 4 == 0 && left < 12 ? 4 : left < 6 ? left : 6;
             switch (m * 8 + n) {
-#if ISA == ISA_AVX512
+#if MAX_N == 4
             BLOCKS(4)
             BLOCKS(2)
 #endif
             BLOCKS(1)
             }
         }
+        next += 16 * n * bytes * k;
     }
 #undef BLOCKS
 #undef BLOCK
+}
+
+#define product_f32 KERNEL(product_f32)
+#define product_f16 KERNEL(product_f16)
+#define product_bf16 KERNEL(product_bf16)
+#define PRODUCT(name, dtype) \
+    static void name(const float *a, int64_t lda, const void *b, int64_t ldb, float *c, int64_t ldc, int64_t rows, int64_t cols, int64_t k, int add, \
+                     const char *next) { \
+        product_as(dtype, a, lda, b, ldb, c, ldc, rows, cols, k, add, next); \
+    }
+PRODUCT(product_f32, KV_F32)
+PRODUCT(product_f16, KV_F16)
+PRODUCT(product_bf16, KV_BF16)
+#undef PRODUCT
+#undef MAX_N
+
+#define product KERNEL(product)
+SIMD void product(int dtype, const float *a, int64_t lda, const void *b, int64_t ldb, float *c, int64_t ldc, int64_t rows, int64_t cols, int64_t k,
+                  int add, const char *next) {
+    switch (dtype) {
+    case KV_F16: product_f16(a, lda, b, ldb, c, ldc, rows, cols, k, add, next); break;
+    case KV_BF16: product_bf16(a, lda, b, ldb, c, ldc, rows, cols, k, add, next); break;
+    default: product_f32(a, lda, b, ldb, c, ldc, rows, cols, k, add, next);
+    }
 }
 
 #define exp1 KERNEL(exp1)
@@ -100,58 +138,97 @@ SIMD void weigh(float *s, int64_t from, int64_t to, float *record, int64_t d) {
     for (int64_t i = 0; i < d; i += 16) v_store(record + i, v_mul(v_load(record + i), v_set1(scale)));
 }
 
-#define seen_from KERNEL(seen_from)
-SIMD int64_t seen_from(const struct attention_unit *u, int64_t pos) {
-    return u->window == 0 || pos < u->window ? 0 : pos - u->window + 1;
+// What a tile is worked on with.
+#define job KERNEL(job)
+struct job {
+    const struct attention_unit *u;
+    const char *k_pages, *v_pages;
+    const int32_t *pages;
+    const float *queries;
+    float *tile, *scores, *part;
+    int direct; // multiply from the pages, without the tile
+};
+
+// The elements of K or V (pages) of this KV head in the page that holds pos; a position past the unit's last counts as that.
+#define head_page KERNEL(head_page)
+SIMD const char *head_page(const struct job *j, const char *pages, int64_t pos) {
+    const struct attention_unit *u = j->u;
+    const int64_t last = u->pos + u->rows - 1, page = j->pages[(pos < last ? pos : last) / u->page_tokens];
+    return pages + (page * u->kv_heads + u->kv_head) * u->head_dim * u->page_tokens * kv_element_bytes((int)u->dtype);
 }
 
-// Positions [from, to) of the tile at t, from a multiple of 16, as float32: K as [D][TILE], V as [TILE][D].
-#define read_tile KERNEL(read_tile)
-static void read_tile(const struct attention_unit *u, int is_v, const void *base, const int32_t *pages, int64_t t, int64_t from, int64_t to, float *tile) {
-    const int64_t d = u->head_dim, p = u->page_tokens;
+// scores = Q Kt for positions [from, to) of the tile at t, rounded out to multiples of 16.
+#define score_tile KERNEL(score_tile)
+static void score_tile(const struct job *j, int64_t t, int64_t from, int64_t to) {
+    const struct attention_unit *u = j->u;
+    const int64_t d = u->head_dim, p = u->page_tokens, vectors = u->rows * u->group, bytes = kv_element_bytes((int)u->dtype);
+    from &= ~15;
+    to = (to + 15) & ~15;
     for (int64_t i = from, n; i < to; i += n) {
-        int64_t at = (t + i) % p;
-        int64_t head = ((int64_t)pages[(t + i) / p] * u->kv_heads + u->kv_head) * d * p;
+        const int64_t at = (t + i) % p;
         n = p - at < to - i ? p - at : to - i;
-        if (is_v)
-            kv_read((int)u->dtype, tile + i * d, d, base, head + at * d, d, n, d);
+        const char *k = head_page(j, j->k_pages, t + i) + at * bytes;
+        if (j->direct) // V of the same positions comes next
+            product((int)u->dtype, j->queries, d, k, p, j->scores + i, TILE, vectors, n, d, 0, head_page(j, j->v_pages, t + i) + at * d * bytes);
         else
-            kv_read((int)u->dtype, tile + i, TILE, base, head + at, p, d, (n + 15) & ~15);
+            kv_read((int)u->dtype, j->tile + i, TILE, k, p, d, n);
     }
+    if (!j->direct) product_f32(j->queries, d, j->tile + from, TILE, j->scores + from, TILE, vectors, to - from, d, 0, (const char *)j->tile);
+}
+
+// part += weights V over positions [from, to) of the tile at t, for count vectors from first on.
+#define sum_tile KERNEL(sum_tile)
+SIMD void sum_tile(const struct job *j, int64_t t, int64_t from, int64_t to, int64_t first, int64_t count) {
+    const struct attention_unit *u = j->u;
+    const int64_t d = u->head_dim, p = u->page_tokens, record = record_floats(u), bytes = kv_element_bytes((int)u->dtype);
+    const float *weights = j->scores + first * TILE;
+    float *sums = j->part + first * record;
+    if (!j->direct) {
+        product_f32(weights + from, TILE, j->tile + from * d, d, sums, record, count, d, to - from, 1, (const char *)j->tile);
+        return;
+    }
+    for (int64_t i = from, n; i < to; i += n) { // K of the next tile comes next
+        const int64_t at = (t + i) % p;
+        n = p - at < to - i ? p - at : to - i;
+        product((int)u->dtype, weights + i, TILE, head_page(j, j->v_pages, t + i) + at * d * bytes, d, sums, record, count, d, n, 1,
+                head_page(j, j->k_pages, t + i + TILE));
+    }
+}
+
+// Positions [*from, *to) of the tile at t are what the row at pos sees of it.
+#define seen KERNEL(seen)
+SIMD int seen(const struct attention_unit *u, int64_t pos, int64_t t, int64_t *from, int64_t *to) {
+    *from = u->window == 0 || pos < u->window ? 0 : pos - u->window + 1;
+    *from = *from > t ? *from - t : 0;
+    *to = pos + 1 - t < TILE ? pos + 1 - t : TILE;
+    return *from < *to;
 }
 
 // Every vector that sees positions of the tile at t takes them in.
 #define do_tile KERNEL(do_tile)
-static void do_tile(const struct attention_unit *u, int64_t t, const float *q, const void *k_pages, const void *v_pages, const int32_t *pages,
-                    float *tile, float *scores, float *part) {
-    const int64_t d = u->head_dim, record = record_floats(u), vectors = u->rows * u->group;
-    int64_t from = seen_from(u, u->pos) - t, to = u->pos + u->rows - t;
-    if (from < 0) from = 0;
-    if (to > TILE) to = TILE;
+static void do_tile(const struct job *j, int64_t t) {
+    const struct attention_unit *u = j->u;
+    const int64_t d = u->head_dim, group = u->group, end = u->pos + u->rows;
+    int64_t from, to, last_from, whole = 0, a, b;
+    seen(u, u->pos, t, &from, &to);
+    seen(u, end - 1, t, &last_from, &to);
     if (from >= to) return;
-    from &= ~15;
-    read_tile(u, 0, k_pages, pages, t, from, to, tile);
-    product(q, d, tile + from, TILE, scores + from, TILE, vectors, (to - from + 15) & ~15, 0, d, 0);
-    int64_t whole = 0; // rows that see the whole tile
+    score_tile(j, t, from, to);
     for (int64_t r = 0; r < u->rows; r++) {
-        int64_t a = seen_from(u, u->pos + r) - t, b = u->pos + r + 1 - t;
-        if (a < 0) a = 0;
-        if (b > TILE) b = TILE;
-        if (a < b)
-            for (int64_t g = 0; g < u->group; g++) weigh(scores + (r * u->group + g) * TILE, a, b, part + (r * u->group + g) * record, d);
-        whole += a == 0 && b == TILE;
+        if (!seen(u, u->pos + r, t, &a, &b)) continue;
+        for (int64_t g = r * group; g < (r + 1) * group; g++) weigh(j->scores + g * TILE, a, b, j->part + g * record_floats(u), d);
+        whole += a == from && b == to;
     }
-    read_tile(u, 1, v_pages, pages, t, from, to, tile);
-    if (whole == u->rows) {
-        product(scores, TILE, tile, d, part, record, vectors, d, 0, TILE, 1);
-        return;
+    for (int64_t i = from, n; i < to && !j->direct; i += n) {
+        const int64_t at = (t + i) % u->page_tokens;
+        n = u->page_tokens - at < to - i ? u->page_tokens - at : to - i;
+        kv_read((int)u->dtype, j->tile + i * d, d, head_page(j, j->v_pages, t + i) + at * d * kv_element_bytes((int)u->dtype), d, n, d);
     }
-    for (int64_t r = 0; r < u->rows; r++) {
-        int64_t a = seen_from(u, u->pos + r) - t, b = u->pos + r + 1 - t;
-        if (a < 0) a = 0;
-        if (b > TILE) b = TILE;
-        if (a < b) product(scores + r * u->group * TILE, TILE, tile, d, part + r * u->group * record, record, u->group, d, a, b, 1);
-    }
+    if (whole == u->rows)
+        sum_tile(j, t, from, to, 0, u->rows * group);
+    else // rows see different parts of it
+        for (int64_t r = 0; r < u->rows; r++)
+            if (seen(u, u->pos + r, t, &a, &b)) sum_tile(j, t, a, b, r * group, group);
 }
 
 #define reset_record KERNEL(reset_record)
@@ -203,20 +280,19 @@ static void finish(const struct attention_unit *u, const float *total, float *ou
 static void KERNEL(attention)(const struct attention_unit *u, const float *q, float *out, const float *sinks, const void *k_pages, const void *v_pages,
                               const int32_t *pages, float *scratch, float *part) {
     const int64_t d = u->head_dim, vectors = u->rows * u->group;
-    float *tile = scratch, *queries = tile + TILE * d, *scores = queries + vectors * d, *total = scores + vectors * TILE;
     const int split = part != NULL;
+    float *queries = scratch + TILE * d, *scores = queries + vectors * d, *total = scores + vectors * TILE;
+    if (!split) part = total + vectors * record_floats(u);
+    const struct job j = {.u = u, .k_pages = k_pages, .v_pages = v_pages, .pages = pages, .queries = queries, .tile = scratch, .scores = scores,
+                          .part = part, .direct = vectors <= MAX_DIRECT};
     for (int64_t i = 0; i < vectors; i++) {
         const float *x = q + i / u->group * u->q_stride + i % u->group * d;
-        for (int64_t j = 0; j < d; j += 16) v_store(queries + i * d + j, v_mul(v_load(x + j), v_set1(u->scale)));
+        for (int64_t c = 0; c < d; c += 16) v_store(queries + i * d + c, v_mul(v_load(x + c), v_set1(u->scale)));
     }
-    if (!split) {
-        part = total + vectors * record_floats(u);
-        begin(u, sinks, total);
-    }
+    if (!split) begin(u, sinks, total);
     for (int64_t segment = u->from; segment < u->to; segment++) {
         for (int64_t i = 0; i < vectors; i++) reset_record(part + i * record_floats(u), d);
-        for (int64_t t = segment * SEGMENT; t < (segment + 1) * SEGMENT; t += TILE)
-            do_tile(u, t, queries, k_pages, v_pages, pages, tile, scores, part);
+        for (int64_t t = segment * SEGMENT; t < (segment + 1) * SEGMENT && t < u->pos + u->rows; t += TILE) do_tile(&j, t);
         if (!split) merge_segment(u, part, total);
     }
     if (!split) finish(u, total, out);
