@@ -12,9 +12,9 @@
 
 #ifdef ISA
 
-// Value rows whose dot products are under way at once: as many as the registers hold.
+// Value rows whose dot products are under way at once, as measured (PERF.md).
 #if ISA == ISA_AVX512 || ISA == ISA_VNNI
-#define ROWS_AT_ONCE 8
+#define ROWS_AT_ONCE 4
 #else
 #define ROWS_AT_ONCE 2
 #endif
@@ -77,12 +77,57 @@ static void KERNEL(gated_delta_prepare)(headroom_gated_delta d, const float *qkv
     }
 }
 
-// Lane i of the result is v_sum(a[i]), bit for bit.
+// Lane i of the result is v_sum(a[i]), bit for bit: halves of two vectors meet in one addition, as the lanes of each would alone.
+#if ISA == ISA_AVX512 || ISA == ISA_VNNI
 SIMD f32x16 KERNEL(sums)(const f32x16 *a) {
-    float s[16];
-    for (int i = 0; i < 16; i++) s[i] = v_sum(a[i]);
-    return v_load(s);
+    f32x16 b[8], c[4], d[2];
+    // A vector goes to the place whose sum ends in its lane: lane 4i+j sums what the tree takes in as number 4j+i.
+    for (int i = 0; i < 8; i++) {
+        f32x16 x = a[i / 2 + i % 2 * 8], y = a[i / 2 + i % 2 * 8 + 4]; // numbers 2i and 2i+1
+        b[i] = v_add(_mm512_shuffle_f32x4(x, y, 0x44), _mm512_shuffle_f32x4(x, y, 0xee));
+    }
+    for (int i = 0; i < 4; i++)
+        c[i] = v_add(_mm512_shuffle_f32x4(b[2 * i], b[2 * i + 1], 0x88), _mm512_shuffle_f32x4(b[2 * i], b[2 * i + 1], 0xdd));
+    for (int i = 0; i < 2; i++) {
+        __m512d x = _mm512_castps_pd(c[2 * i]), y = _mm512_castps_pd(c[2 * i + 1]);
+        d[i] = v_add(_mm512_castpd_ps(_mm512_unpacklo_pd(x, y)), _mm512_castpd_ps(_mm512_unpackhi_pd(x, y)));
+    }
+    return v_add(_mm512_shuffle_ps(d[0], d[1], 0x88), _mm512_shuffle_ps(d[0], d[1], 0xdd));
 }
+#elif ISA == ISA_AVX2
+SIMD f32x16 KERNEL(sums)(const f32x16 *a) {
+    __m256 half[2];
+    for (int h = 0; h < 2; h++) { // eight sums, lane 4i+j from vector 8h+4i+j
+        __m256 b[4], c[2];
+        for (int j = 0; j < 4; j++) {
+            f32x16 x = a[8 * h + j], y = a[8 * h + 4 + j];
+            __m256 u = _mm256_add_ps(x.a, x.b), v = _mm256_add_ps(y.a, y.b);
+            b[j] = _mm256_add_ps(_mm256_permute2f128_ps(u, v, 0x20), _mm256_permute2f128_ps(u, v, 0x31));
+        }
+        for (int i = 0; i < 2; i++) {
+            __m256d x = _mm256_castps_pd(b[2 * i]), y = _mm256_castps_pd(b[2 * i + 1]);
+            c[i] = _mm256_add_ps(_mm256_castpd_ps(_mm256_unpacklo_pd(x, y)), _mm256_castpd_ps(_mm256_unpackhi_pd(x, y)));
+        }
+        half[h] = _mm256_add_ps(_mm256_shuffle_ps(c[0], c[1], 0x88), _mm256_shuffle_ps(c[0], c[1], 0xdd));
+    }
+    return (f32x16){half[0], half[1]};
+}
+#else
+SIMD f32x16 KERNEL(sums)(const f32x16 *a) {
+    f32x16 sums;
+    for (int i = 0; i < 4; i++) {
+        float32x4_t q[4];
+        for (int j = 0; j < 4; j++) {
+            const float32x4_t *v = a[4 * i + j].v;
+            q[j] = vaddq_f32(vaddq_f32(v[0], v[2]), vaddq_f32(v[1], v[3]));
+        }
+        float32x4_t x = vaddq_f32(vcombine_f32(vget_low_f32(q[0]), vget_low_f32(q[1])), vcombine_f32(vget_high_f32(q[0]), vget_high_f32(q[1])));
+        float32x4_t y = vaddq_f32(vcombine_f32(vget_low_f32(q[2]), vget_low_f32(q[3])), vcombine_f32(vget_high_f32(q[2]), vget_high_f32(q[3])));
+        sums.v[i] = vpaddq_f32(x, y);
+    }
+    return sums;
+}
+#endif
 
 // One head's tokens as a unit sees them: token t's q and k at keys + t * 2 * padded, its v and out at their strides, its g, beta
 // and q.k at gates + t * hv.
