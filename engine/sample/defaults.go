@@ -1,0 +1,103 @@
+package sample
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Defaults are the sampling settings in a model's generation_config.json. A nil
+// field is not in the file.
+type Defaults struct {
+	Temperature       *float32
+	TopP              *float32
+	TopK              *int
+	MinP              *float32
+	RepetitionPenalty *float32
+	DoSample          *bool
+	EOSTokenIDs       []int32 // any of them ends a sequence
+}
+
+// FromGenerationConfig reads generation_config.json. eos_token_id may be one
+// number or a list; null counts as absent. An error names the key.
+func FromGenerationConfig(data []byte) (Defaults, error) {
+	var raw struct {
+		Temperature       *float64        `json:"temperature"`
+		TopP              *float64        `json:"top_p"`
+		TopK              *float64        `json:"top_k"`
+		MinP              *float64        `json:"min_p"`
+		RepetitionPenalty *float64        `json:"repetition_penalty"`
+		DoSample          *bool           `json:"do_sample"`
+		EOSTokenID        json.RawMessage `json:"eos_token_id"`
+	}
+	if err := json.Unmarshal(data, &raw); err != nil {
+		return Defaults{}, fmt.Errorf("generation_config.json: %w", err)
+	}
+	d := Defaults{Temperature: toFloat32(raw.Temperature), TopP: toFloat32(raw.TopP), MinP: toFloat32(raw.MinP),
+		RepetitionPenalty: toFloat32(raw.RepetitionPenalty), DoSample: raw.DoSample}
+	if k := raw.TopK; k != nil {
+		if *k != math.Trunc(*k) || *k < -1 || *k > math.MaxInt32 {
+			return Defaults{}, fmt.Errorf("generation_config.json: top_k: got %v, it must be a whole number of at least -1", *k)
+		}
+		n := int(*k)
+		d.TopK = &n
+	}
+	if err := d.Params().Validate(); err != nil {
+		return Defaults{}, fmt.Errorf("generation_config.json: %w", err)
+	}
+	var err error
+	d.EOSTokenIDs, err = tokenIDs(raw.EOSTokenID)
+	return d, err
+}
+
+func toFloat32(v *float64) *float32 {
+	if v == nil {
+		return nil
+	}
+	f := float32(*v)
+	return &f
+}
+
+// tokenIDs reads one token id, a list of them, or nothing.
+func tokenIDs(raw json.RawMessage) ([]int32, error) {
+	if len(raw) == 0 || string(raw) == "null" {
+		return nil, nil
+	}
+	var ids []int32
+	if raw[0] != '[' {
+		raw = slices.Concat(json.RawMessage("["), raw, json.RawMessage("]"))
+	}
+	if err := json.Unmarshal(raw, &ids); err != nil {
+		return nil, fmt.Errorf("generation_config.json: eos_token_id: must be a token id or a list of them: %w", err)
+	}
+	for _, id := range ids {
+		if id < 0 {
+			return nil, fmt.Errorf("generation_config.json: eos_token_id: got %d, a token id must not be negative", id)
+		}
+	}
+	return ids, nil
+}
+
+// Params returns what a request without sampling parameters gets: the file's
+// settings, greedy if do_sample is false, and OpenAI's temperature of 1 where the
+// file has none. Logprobs is -1.
+func (d Defaults) Params() Params {
+	p := Params{Temperature: 1, Logprobs: -1}
+	set := func(to *float32, from *float32) {
+		if from != nil {
+			*to = *from
+		}
+	}
+	set(&p.Temperature, d.Temperature)
+	set(&p.TopP, d.TopP)
+	set(&p.MinP, d.MinP)
+	set(&p.RepetitionPenalty, d.RepetitionPenalty)
+	if d.TopK != nil {
+		p.TopK = *d.TopK
+	}
+	if d.DoSample != nil && !*d.DoSample {
+		p.Temperature = 0
+	}
+	return p
+}

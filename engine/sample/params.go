@@ -1,0 +1,105 @@
+// Package sample turns a row of logits into a token.
+//
+// A Sampler belongs to one sequence: it holds the sequence's parameters, its own
+// seeded random numbers and the recent tokens that the penalties look at. So what
+// a sequence draws never depends on what else is in the batch.
+//
+// The order of the steps is that of mlx-lm (mlx_lm/sample_utils.py):
+//
+//	logits  + logit bias, then repetition, presence and frequency penalty
+//	logp    = log-softmax of these logits, without temperature: what is reported
+//	greedy  the largest logit, the lowest id on ties, if the temperature is 0
+//	filters top-p, min-p, top-k, on logp; then a draw with weights exp(logp/temperature)
+//
+// V is the size of the vocabulary, up to some 250,000; rows have shape [V].
+package sample
+
+import (
+	"fmt"
+	"math"
+)
+
+// Params says how to choose tokens. The zero value is greedy decoding with the
+// chosen token's logprob reported.
+type Params struct {
+	Temperature float32 // 0: greedy
+	TopP        float32 // keep the most likely tokens that together reach this probability; 0 or 1: off
+	MinP        float32 // drop tokens less likely than this times the likeliest; 0: off
+	TopK        int     // keep this many of the likeliest; 0 or -1: off
+
+	RepetitionPenalty float32 // divides positive and multiplies negative logits of recent tokens; 0 or 1: off
+	PresencePenalty   float32 // subtracted once from the logit of a recent token; 0: off
+	FrequencyPenalty  float32 // subtracted as often as the token occurs; 0: off
+
+	// RepetitionContextTokens is how many of the last tokens, prompt included,
+	// count as recent for the three penalties; 0: DefaultContextTokens.
+	RepetitionContextTokens int
+
+	LogitBias map[int32]float32 // added to logits, by token id; ids beyond the vocabulary have no effect
+	Seed      *uint64           // nil: a random one
+
+	// Logprobs is -1 to report none, which saves a pass over the row; 0 for the
+	// chosen token's; n > 0 for the n likeliest tokens too.
+	Logprobs int
+}
+
+// DefaultContextTokens is mlx-lm's window for penalties.
+const DefaultContextTokens = 20
+
+// MaxLogprobs is the most alternatives that may be reported for a token.
+const MaxLogprobs = 20
+
+// maxContextTokens bounds the memory of a request's penalty window.
+const maxContextTokens = 1 << 20
+
+// Validate returns an error that names the first parameter out of range, what it
+// is and what is allowed.
+func (p Params) Validate() error {
+	inf := math.Inf(1)
+	for _, c := range []struct {
+		name     string
+		value    float64
+		from, to float64
+	}{
+		{"temperature", float64(p.Temperature), 0, inf},
+		{"top_p", float64(p.TopP), 0, 1},
+		{"min_p", float64(p.MinP), 0, 1},
+		{"top_k", float64(p.TopK), -1, inf},
+		{"repetition_penalty", float64(p.RepetitionPenalty), 0, 100},
+		{"repetition_context_size", float64(p.RepetitionContextTokens), 0, maxContextTokens},
+		{"presence_penalty", float64(p.PresencePenalty), -2, 2},
+		{"frequency_penalty", float64(p.FrequencyPenalty), -2, 2},
+		{"top_logprobs", float64(p.Logprobs), -1, MaxLogprobs},
+	} {
+		if err := inRange(c.name, c.value, c.from, c.to); err != nil {
+			return err
+		}
+	}
+	if p.RepetitionPenalty > 0 && p.RepetitionPenalty < 0.01 { // would overflow logits
+		return fmt.Errorf("repetition_penalty: got %v, it must be 0 (off) or between 0.01 and 100", p.RepetitionPenalty)
+	}
+	for id, bias := range p.LogitBias {
+		if id < 0 {
+			return fmt.Errorf("logit_bias: got token id %d, it must not be negative", id)
+		}
+		if err := inRange(fmt.Sprintf("logit_bias of token %d", id), float64(bias), -100, 100); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func inRange(name string, value, from, to float64) error {
+	if value >= from && value <= to && !math.IsInf(value, 0) { // false for NaN
+		return nil
+	}
+	if math.IsInf(to, 1) {
+		return fmt.Errorf("%s: got %v, it must be a number of at least %v", name, value, from)
+	}
+	return fmt.Errorf("%s: got %v, it must be between %v and %v", name, value, from, to)
+}
+
+// penalizes tells whether any penalty needs the recent tokens.
+func (p *Params) penalizes() bool {
+	return p.RepetitionPenalty != 0 && p.RepetitionPenalty != 1 || p.PresencePenalty != 0 || p.FrequencyPenalty != 0
+}
