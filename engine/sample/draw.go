@@ -38,17 +38,18 @@ func bin(peak, logit float32) int {
 func (s *Sampler) draw(logits []float32, peak float32) (token int32, sum float64) {
 	p := &s.params
 	u := s.rng.Float64() // one number per token, whatever the parameters
+	scale := 1 / float64(p.Temperature)
 	limits := p.TopP > 0 && p.TopP < 1 || p.TopK > 0 && p.TopK < len(logits) || p.MinP > 0
 	if !limits {
-		weights := expSum(logits, peak, p.Temperature)
+		token, weights := s.drawAny(logits, peak, scale, u)
 		if p.Temperature == 1 {
 			sum = weights
 		}
-		return pick(logits, peak, p.Temperature, u*weights), sum
+		return token, sum
 	}
 	sum = s.fill(logits, peak)
 	s.keep(logits, peak, sum)
-	weights, scale := 0.0, 1/float64(p.Temperature)
+	weights := 0.0
 	for _, id := range s.ids {
 		weights += exp(float64(logits[id]-peak) * scale)
 	}
@@ -67,20 +68,37 @@ func (s *Sampler) draw(logits []float32, peak float32) (token int32, sum float64
 	return token, sum
 }
 
-// pick walks over all tokens until their weights exceed left.
-func pick(logits []float32, peak, temperature float32, left float64) int32 {
-	token, scale := int32(0), 1/float64(temperature)
-	for i, x := range logits {
+// drawAny draws from the whole row: first the block that u falls into, then the
+// token in it. It also returns the sum of all weights.
+func (s *Sampler) drawAny(logits []float32, peak float32, scale, u float64) (token int32, weights float64) {
+	s.blocks = s.blocks[:0]
+	for from := 0; from < len(logits); from += blockTokens {
+		w := expBlock(logits[from:min(from+blockTokens, len(logits))], peak, scale)
+		s.blocks = append(s.blocks, w)
+		weights += w
+	}
+	left := u * weights
+	from := -1
+	for i, w := range s.blocks {
+		if w == 0 {
+			continue
+		}
+		if from = i * blockTokens; left < w {
+			break
+		}
+		left -= w
+	}
+	for i, x := range logits[from:min(from+blockTokens, len(logits))] {
 		w := exp(float64(x-peak) * scale)
 		if w == 0 {
 			continue
 		}
-		token = int32(i)
+		token = int32(from + i) // the last token with a weight, should rounding leave a rest
 		if left -= w; left < 0 {
 			break
 		}
 	}
-	return token
+	return token, weights
 }
 
 // fill makes the histogram and returns the total mass.

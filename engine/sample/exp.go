@@ -2,43 +2,58 @@ package sample
 
 import "math"
 
-// exp is e^x for x <= 0 with a relative error below 1e-9, four times as fast as
-// math.Exp: a row of 250,000 needs as many. x = n·ln2 + r with |r| <= ln2/2; a
-// polynomial gives e^r, and n is added to the exponent bits.
+// expStep is ln2/64; powers[i] is 2^(i/64).
+const expStep = math.Ln2 / 64
+
+var powers = func() (t [64]float64) {
+	for i := range t {
+		t[i] = math.Exp2(float64(i) / 64)
+	}
+	return t
+}()
+
+// exp is e^x for x <= 0 with a relative error below 1e-9, small enough to be
+// inlined: a row of 250,000 needs as many. x = n·ln2/64 + r with |r| <= ln2/128;
+// three terms of r's series suffice, n mod 64 picks a power of two from the
+// table, and n div 64 is added to the exponent bits.
 func exp(x float64) float64 {
 	if !(x > -700) {
 		return 0 // below the smallest normal float64, and masked tokens
 	}
-	const (
-		shift = 1.5 * (1 << 52) // adding it rounds to an integer, kept in the low bits
-		ln2Hi = 6.93147180369123816490e-01
-		ln2Lo = 1.90821492927058770002e-10
-	)
-	t := x*math.Log2E + shift
-	n := t - shift
-	r := x - n*ln2Hi - n*ln2Lo
-	r2 := r * r
-	// Taylor to r^8, in two chains that the processor runs side by side.
-	even := 1 + r2*(1./2+r2*(1./24+r2*(1./720+r2*(1./40320))))
-	odd := r * (1 + r2*(1./6+r2*(1./120+r2*(1./5040))))
-	return math.Float64frombits(math.Float64bits(even+odd) + math.Float64bits(t)<<52)
+	const shift = 1.5 * (1 << 52) // adding it rounds to an integer, left in the low bits
+	t := x*(1/expStep) + shift
+	r := x - (t-shift)*expStep
+	n := math.Float64bits(t)
+	y := powers[n&63] * (1 + r*(1+r*(1./2+r*(1./6))))
+	return math.Float64frombits(math.Float64bits(y) + n>>6<<52)
 }
 
-// expSum returns the sum of exp((logit - peak) / temperature). Four sums, added
-// in a fixed order, keep the additions from waiting for each other.
-func expSum(logits []float32, peak, temperature float32) float64 {
-	scale := 1 / float64(temperature)
-	var sums [4]float64
-	i := 0
-	for ; i+4 <= len(logits); i += 4 {
-		x := (*[4]float32)(logits[i:])
-		sums[0] += exp(float64(x[0]-peak) * scale)
-		sums[1] += exp(float64(x[1]-peak) * scale)
-		sums[2] += exp(float64(x[2]-peak) * scale)
-		sums[3] += exp(float64(x[3]-peak) * scale)
+// blockTokens is how many tokens share a partial sum.
+const blockTokens = 1024
+
+// expSum returns the sum of exp((logit - peak)·scale) over the row.
+func expSum(logits []float32, peak float32, scale float64) float64 {
+	total := 0.0
+	for from := 0; from < len(logits); from += blockTokens {
+		total += expBlock(logits[from:min(from+blockTokens, len(logits))], peak, scale)
 	}
-	for ; i < len(logits); i++ {
-		sums[0] += exp(float64(logits[i]-peak) * scale)
+	return total
+}
+
+// expBlock is expSum for one block. Four sums, added in a fixed order, keep the
+// additions from waiting for each other.
+func expBlock(logits []float32, peak float32, scale float64) float64 {
+	var a, b, c, d float64
+	for len(logits) >= 4 {
+		x := (*[4]float32)(logits)
+		a += exp(float64(x[0]-peak) * scale)
+		b += exp(float64(x[1]-peak) * scale)
+		c += exp(float64(x[2]-peak) * scale)
+		d += exp(float64(x[3]-peak) * scale)
+		logits = logits[4:]
 	}
-	return sums[0] + sums[1] + (sums[2] + sums[3])
+	for _, x := range logits {
+		a += exp(float64(x-peak) * scale)
+	}
+	return a + b + (c + d)
 }

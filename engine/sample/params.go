@@ -17,6 +17,7 @@ package sample
 import (
 	"fmt"
 	"math"
+	"strconv"
 )
 
 // Params says how to choose tokens. The zero value is greedy decoding with the
@@ -93,10 +94,11 @@ func inRange(name string, value, from, to float64) error {
 	if value >= from && value <= to && !math.IsInf(value, 0) { // false for NaN
 		return nil
 	}
+	got := strconv.FormatFloat(value, 'g', -1, 32)
 	if math.IsInf(to, 1) {
-		return fmt.Errorf("%s: got %v, it must be a number of at least %v", name, value, from)
+		return fmt.Errorf("%s: got %s, it must be a number of at least %v", name, got, from)
 	}
-	return fmt.Errorf("%s: got %v, it must be between %v and %v", name, value, from, to)
+	return fmt.Errorf("%s: got %s, it must be between %v and %v", name, got, from, to)
 }
 
 // penalizes tells whether any penalty needs the recent tokens.

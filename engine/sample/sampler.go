@@ -28,6 +28,7 @@ type Sampler struct {
 	recent window
 	top    []TokenLogprob
 	bins   *histogram // nil until a filter needs it
+	blocks []float64  // weights of the row's blocks, when no filter is set
 	ids    []int32    // candidates, ascending
 	edge   []int32    // candidates in the bin where a filter cuts
 }
