@@ -1,0 +1,182 @@
+package engine
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"headroom/engine/chat"
+	"headroom/engine/checkpoint"
+	"headroom/engine/problem"
+	"headroom/engine/runner"
+	"headroom/engine/sample"
+	"headroom/engine/sched"
+	"headroom/engine/tokenizer"
+	"headroom/kernels"
+)
+
+// Source is where a model lies: a folder on disk, or an embedded one.
+type Source = checkpoint.Source
+
+// Engine is one loaded model. Its methods may be called from any goroutine.
+type Engine struct {
+	info      Info
+	options   Options
+	device    kernels.Device
+	weights   *checkpoint.Weights
+	tokenizer *tokenizer.Tokenizer
+	template  *chat.Template // nil: none
+	defaults  sample.Defaults
+	end       map[int32]bool // tokens that end a generation
+	pageBytes int64
+
+	mu        sync.Mutex
+	inbox     []*request
+	cancelled []*request
+	cancelIDs []string // the same, by name
+	closing   bool
+	wake      chan struct{} // capacity 1: the inbox may hold something
+	ended     chan struct{} // closed when the loop has returned
+
+	// Owned by the loop's goroutine.
+	runner    *runner.Runner
+	sched     *sched.Scheduler
+	requests  []*request
+	tokens    []int32
+	spans     []kernels.Span
+	logitRows []int32
+	speed     speedometer
+	totals    Stats
+
+	statsMu   sync.Mutex
+	stats     Stats
+	published speedometer
+}
+
+// Info describes the model and how it runs.
+func (e *Engine) Info() Info { return e.info }
+
+// Tokenizer turns text into the model's tokens and back.
+func (e *Engine) Tokenizer() *tokenizer.Tokenizer { return e.tokenizer }
+
+// Template is the model's chat template, nil if it has none.
+func (e *Engine) Template() *chat.Template { return e.template }
+
+// Defaults is what the model's generation_config.json recommends.
+func (e *Engine) Defaults() sample.Defaults { return e.defaults }
+
+func (e *Engine) isEnd(token int32) bool { return e.end[token] }
+
+// Submit queues a request. Its events arrive on the stream; the request ends by itself or by Cancel.
+func (e *Engine) Submit(r Request) (*Stream, error) {
+	context := e.options.ContextTokens
+	switch {
+	case len(r.Prompt) == 0:
+		return nil, problem.New(problem.BadRequest, "The prompt is empty", "", "Send at least one token.")
+	case len(r.Prompt) >= context:
+		return nil, problem.New(problem.ContextExceeded, "The prompt is longer than the model's context",
+			fmt.Sprintf("it has %d tokens, the context holds %d and needs room for at least one more", len(r.Prompt), context),
+			"Shorten the conversation, or load the model with a longer context.")
+	}
+	for i, t := range r.Prompt {
+		if t < 0 || int(t) >= e.runner.VocabSize() {
+			return nil, problem.New(problem.BadRequest, "The prompt holds a token the model does not have",
+				fmt.Sprintf("token %d at position %d, the vocabulary has %d", t, i, e.runner.VocabSize()), "")
+		}
+	}
+	if err := r.Sampling.Validate(); err != nil {
+		return nil, problem.Wrap(problem.BadRequest, err, "A sampling parameter is out of range", "")
+	}
+	if r.ID == "" {
+		r.ID = newID()
+	}
+	if left := context - len(r.Prompt); r.MaxTokens <= 0 || r.MaxTokens > left {
+		r.MaxTokens = left
+	}
+	q := &request{Request: r, submitted: time.Now(), usage: Usage{PromptTokens: len(r.Prompt)}}
+	q.seq = sched.Sequence{Tokens: append(make([]int32, 0, len(r.Prompt)+min(r.MaxTokens, 4096)), r.Prompt...), Priority: r.Priority, Slot: -1, Owner: q}
+	q.sampler = sample.New(r.Sampling, e.runner.VocabSize())
+	for _, t := range r.Prompt {
+		q.sampler.Observe(t)
+	}
+	q.text = e.tokenizer.NewStream(true)
+	q.stop = chat.NewStopMatcher(r.Stop)
+	q.stream = &Stream{id: r.ID, ready: make(chan struct{}, 1)}
+	q.stream.cancel = func() { e.cancel(q) }
+	return q.stream, e.enqueue(q)
+}
+
+func (e *Engine) enqueue(q *request) error {
+	e.statsMu.Lock()
+	waiting := e.stats.Waiting
+	e.statsMu.Unlock()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closing {
+		return problem.New(problem.NotRunning, "The model is being unloaded", "", "Start it again.")
+	}
+	if waiting+len(e.inbox) >= e.options.QueueRequests {
+		return problem.New(problem.Busy, "Too many requests are waiting", fmt.Sprintf("%d wait, at most %d may", waiting+len(e.inbox), e.options.QueueRequests), "Try again in a moment.")
+	}
+	e.inbox = append(e.inbox, q)
+	e.signal()
+	return nil
+}
+
+func (e *Engine) cancel(q *request) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.closing {
+		e.cancelled = append(e.cancelled, q)
+		e.signal()
+	}
+}
+
+// signal wakes the loop. The caller holds mu, so nothing is lost between the loop's look and its sleep.
+func (e *Engine) signal() {
+	select {
+	case e.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Cancel stops the request of that ID. It reports whether there was one.
+func (e *Engine) Cancel(id string) bool {
+	e.statsMu.Lock()
+	defer e.statsMu.Unlock()
+	for _, r := range e.stats.Requests {
+		if r.ID == id {
+			e.mu.Lock()
+			e.cancelIDs = append(e.cancelIDs, id)
+			e.signal()
+			e.mu.Unlock()
+			return true
+		}
+	}
+	return false
+}
+
+// Close ends every request, then frees the model's memory. The engine must not be used afterwards.
+func (e *Engine) Close() error {
+	e.mu.Lock()
+	if e.closing {
+		e.mu.Unlock()
+		<-e.ended
+		return nil
+	}
+	e.closing = true
+	e.signal()
+	e.mu.Unlock()
+	<-e.ended
+	e.device.Close()
+	return errors.Join(e.weights.Close())
+}
+
+func newID() string {
+	var b [12]byte
+	_, _ = rand.Read(b[:])
+	return hex.EncodeToString(b[:])
+}

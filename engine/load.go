@@ -1,0 +1,278 @@
+package engine
+
+// Opening a model: what it is, what it needs, whether that fits, and only then its weights.
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+
+	"github.com/shirou/gopsutil/v3/mem"
+
+	"headroom/engine/cache"
+	"headroom/engine/chat"
+	"headroom/engine/checkpoint"
+	"headroom/engine/models"
+	"headroom/engine/problem"
+	"headroom/engine/runner"
+	"headroom/engine/sample"
+	"headroom/engine/sched"
+	"headroom/engine/tokenizer"
+	"headroom/kernels"
+	"headroom/kernels/cpu"
+)
+
+const (
+	defaultMaxSequences = 8
+	defaultChunkTokens  = 512
+	mixedChunkTokens    = 128 // of a step that also decodes: about a quarter of a full chunk's stall
+	defaultQueue        = 64
+	minContextTokens    = 2048 // below this a model is no use, so a context chosen by us is never shorter
+)
+
+func (o *Options) setDefaults() {
+	if o.MaxSequences <= 0 {
+		o.MaxSequences = defaultMaxSequences
+	}
+	if o.ChunkTokens <= 0 {
+		o.ChunkTokens = defaultChunkTokens
+	}
+	if o.QueueRequests <= 0 {
+		o.QueueRequests = defaultQueue
+	}
+}
+
+// plan is a model's shapes and the memory they take, worked out without reading a weight.
+type plan struct {
+	config      *checkpoint.Config
+	kvType      kernels.DType
+	pages       int
+	runner      runner.Options
+	spec        models.Spec
+	description Description
+	askedTokens int // the context the user asked for, 0 if any will do
+}
+
+// Describe reads a model's headers and says what it is and what it would take with o.
+func Describe(src Source, o Options) (Description, error) {
+	p, err := makePlan(src, &o)
+	if err != nil {
+		return Description{}, err
+	}
+	return p.description, nil
+}
+
+func makePlan(src Source, o *Options) (*plan, error) {
+	o.setDefaults()
+	p := &plan{askedTokens: o.ContextTokens}
+	var err error
+	if p.kvType, err = cache.ParseFormat(o.KVFormat); err != nil {
+		return nil, problem.Wrap(problem.BadRequest, err, "This KV cache format does not exist", "")
+	}
+	if p.config, err = src.Config(); err != nil {
+		return nil, err
+	}
+	w, err := checkpoint.Open(src, p.config, kernels.NewMeasure())
+	if err != nil {
+		return nil, err
+	}
+	defer w.Close()
+	m, err := models.Load(w)
+	if err != nil {
+		return nil, err
+	}
+	p.spec = m.Spec()
+	p.runner = runner.Options{KVType: p.kvType, Slots: o.MaxSequences, BatchRows: o.ChunkTokens + o.MaxSequences, LogitsRows: o.MaxSequences}
+	pageBytes := cache.PageBytes(p.spec.Layers, p.kvType)
+	d := &p.description
+	*d = Description{
+		Architecture:     p.config.ModelType,
+		Quantization:     p.config.Quantization.String(),
+		SizeBytes:        w.SizeBytes(),
+		ContextTokens:    p.spec.ContextTokens,
+		KVBytesPerToken:  pageBytes / cache.PageTokens,
+		StateBytesPerSeq: cache.SlotBytes(p.spec.Layers),
+	}
+	if d.Quantization == "" {
+		d.Quantization = "not quantized"
+	}
+	_, templateErr := readTemplate(src)
+	d.HasChatTemplate = templateErr == nil
+	d.Need = Need{
+		WeightsBytes: w.Bytes(),
+		StateBytes:   d.StateBytesPerSeq * int64(o.MaxSequences),
+		ScratchBytes: int64(runner.ScratchBytes(m, p.runner)),
+	}
+	p.sizeKV(o, pageBytes)
+	d.Need.KVBytes = int64(p.pages) * pageBytes
+	p.runner.Pages = p.pages
+	return p, nil
+}
+
+// sizeKV chooses the context and the number of KV pages. A context that the user asked for is kept, fit or not; otherwise it is the
+// model's own, or the longest whose pages take at most half of what the rest leaves free. Memory permitting, there are pages for
+// every sequence to grow long.
+func (p *plan) sizeKV(o *Options, pageBytes int64) {
+	context := o.ContextTokens
+	if context <= 0 || context > p.spec.ContextTokens {
+		context = p.spec.ContextTokens
+	}
+	half := (available(o) - p.description.Need.TotalBytes()) / 2
+	affordable := 1 << 40
+	if pageBytes > 0 {
+		affordable = int(max(half, 0)/pageBytes) * cache.PageTokens
+	}
+	if p.askedTokens <= 0 {
+		context = min(context, max(affordable, min(minContextTokens, context)))
+	}
+	o.ContextTokens = context
+	tokens := max(context, min(context*o.MaxSequences, affordable))
+	p.pages = (tokens + cache.PageTokens - 1) / cache.PageTokens
+}
+
+// available is what a model may take: what the caller says, or what the system has free less a reserve for everything else.
+func available(o *Options) int64 {
+	if o.AvailableBytes > 0 {
+		return o.AvailableBytes
+	}
+	v, err := mem.VirtualMemory()
+	if err != nil {
+		slog.Warn("free memory is unknown", "err", err)
+		return 1 << 62
+	}
+	return int64(v.Available) - min(1<<30, int64(v.Total)/16)
+}
+
+// fits returns a problem with the numbers unless the plan's need is available.
+func (p *plan) fits(o *Options) error {
+	need, have := p.description.Need.TotalBytes(), available(o)
+	if need <= have {
+		return nil
+	}
+	fix := "Close other apps, or pick a smaller model or a stronger quantization."
+	n := p.description.Need
+	if rest := have - (need - n.KVBytes); rest > 0 && p.description.KVBytesPerToken > 0 {
+		if tokens := rest / p.description.KVBytesPerToken; tokens >= minContextTokens {
+			fix = fmt.Sprintf("A context of %d tokens would fit.", tokens/1024*1024)
+		}
+	}
+	return problem.New(problem.DoesNotFit, "The model does not fit",
+		fmt.Sprintf("it needs %s (weights %s, KV cache %s for %d tokens, state %s, scratch %s), %s is free",
+			gb(need), gb(n.WeightsBytes), gb(n.KVBytes), o.ContextTokens, gb(n.StateBytes), gb(n.ScratchBytes), gb(max(have, 0))), fix)
+}
+
+func gb(bytes int64) string { return fmt.Sprintf("%.1f GB", float64(bytes)/(1<<30)) }
+
+// Open loads a model and starts its engine. Errors are Problems. Ending ctx stops the loading.
+func Open(ctx context.Context, src Source, o Options) (*Engine, error) {
+	p, err := makePlan(src, &o)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.fits(&o); err != nil {
+		return nil, err
+	}
+	e := &Engine{options: o, wake: make(chan struct{}, 1), ended: make(chan struct{}), pageBytes: p.description.KVBytesPerToken * cache.PageTokens}
+	if err := e.readTexts(src, p); err != nil {
+		return nil, err
+	}
+	e.device = kernels.NewCPU(cpu.Options{Threads: o.Threads, Float32Activations: o.Float32Activations})
+	if err := e.load(ctx, src, p); err != nil {
+		e.device.Close()
+		return nil, err
+	}
+	e.info = Info{Description: p.description, Device: e.device.Name(), KVFormat: map[kernels.DType]string{kernels.F16: "f16", kernels.BF16: "bf16", kernels.F32: "f32"}[p.kvType]}
+	e.info.ContextTokens = o.ContextTokens
+	n := p.description.Need
+	e.stats = Stats{WeightsBytes: n.WeightsBytes, KVBytes: n.KVBytes, StateBytes: n.StateBytes, ScratchBytes: n.ScratchBytes}
+	e.sched = sched.New(sched.Options{Pages: p.pages, PageTokens: cache.PageTokens, Slots: o.MaxSequences,
+		ChunkTokens: o.ChunkTokens, MixedChunkTokens: min(mixedChunkTokens, o.ChunkTokens)})
+	go e.loop()
+	return e, nil
+}
+
+// load maps the weights, reads them once so that the first answer does not wait for the disk, and allocates the caches.
+func (e *Engine) load(ctx context.Context, src Source, p *plan) (err error) {
+	if e.weights, err = checkpoint.Open(src, p.config, e.device); err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, e.weights.Close())
+		}
+	}()
+	if err := e.weights.Prefault(ctx, e.options.Progress); err != nil {
+		return err
+	}
+	m, err := models.Load(e.weights)
+	if err != nil {
+		return err
+	}
+	e.runner = runner.New(e.device, m, p.runner)
+	return nil
+}
+
+// readTexts loads everything about the model that is not a weight.
+func (e *Engine) readTexts(src Source, p *plan) error {
+	data, err := src.ReadFile("tokenizer.json")
+	if err != nil {
+		return problem.Wrap(problem.ModelBroken, err, "The model has no readable tokenizer.json", "Download it again; models with other tokenizer files are not supported.")
+	}
+	if e.tokenizer, err = tokenizer.Parse(data); err != nil {
+		return problem.Wrap(problem.ModelBroken, err, "The model's tokenizer.json cannot be used", "Download the model again.")
+	}
+	if e.template, err = readTemplate(src); err != nil && !errors.Is(err, chat.ErrNoTemplate) {
+		return err
+	}
+	e.end = map[int32]bool{}
+	var eos struct {
+		ID json.RawMessage `json:"eos_token_id"`
+	}
+	if err := p.config.Decode(&eos); err == nil && eos.ID != nil {
+		d, err := sample.FromGenerationConfig([]byte(`{"eos_token_id":` + string(eos.ID) + `}`))
+		if err == nil {
+			e.addEnds(d.EOSTokenIDs)
+		}
+	}
+	data, err = src.ReadFile("generation_config.json")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		e.defaults, err = sample.FromGenerationConfig(data)
+	}
+	if err != nil {
+		return problem.Wrap(problem.ModelBroken, err, "The model's generation_config.json cannot be used", "Download the model again.")
+	}
+	e.addEnds(e.defaults.EOSTokenIDs)
+	return nil
+}
+
+func (e *Engine) addEnds(ids []int32) {
+	for _, id := range ids {
+		e.end[id] = true
+	}
+}
+
+// readTemplate finds the chat template: a file of its own, or an entry of tokenizer_config.json.
+func readTemplate(src Source) (*chat.Template, error) {
+	data, err := src.ReadFile("chat_template.jinja")
+	text := string(data)
+	if err != nil {
+		var config struct {
+			Template json.RawMessage `json:"chat_template"`
+		}
+		if data, err = src.ReadFile("tokenizer_config.json"); err == nil {
+			_ = json.Unmarshal(data, &config)
+			_ = json.Unmarshal(config.Template, &text)
+		}
+	}
+	t, err := chat.ParseTemplate(text)
+	if err != nil && !errors.Is(err, chat.ErrNoTemplate) {
+		return nil, problem.Wrap(problem.ModelBroken, err, "The model's chat template cannot be used", "")
+	}
+	return t, err
+}

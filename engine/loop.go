@@ -1,0 +1,194 @@
+package engine
+
+// The hot path: schedule, run, postprocess. One goroutine owns the device, the scheduler and every running request; others reach
+// it through the inbox. Nothing here waits for a client, a disk or the network.
+
+import (
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"headroom/engine/chat"
+	"headroom/engine/problem"
+	"headroom/engine/sample"
+	"headroom/engine/sched"
+	"headroom/engine/tokenizer"
+	"headroom/kernels"
+)
+
+// request is a Request at work.
+type request struct {
+	Request
+	seq     sched.Sequence
+	sampler *sample.Sampler
+	text    *tokenizer.Stream
+	stop    *chat.StopMatcher
+	stopped bool // by a stop text
+	stream  *Stream
+	usage   Usage
+
+	submitted, started, first, last time.Time
+}
+
+// loop runs until the engine is closed.
+func (e *Engine) loop() {
+	defer close(e.ended)
+	for {
+		open := e.takeInbox()
+		work := e.sched.Next()
+		switch {
+		case len(work) > 0:
+			logits, err := e.step(work)
+			e.postprocess(work, logits, err)
+		case open:
+			<-e.wake
+		default:
+			return
+		}
+		e.publish()
+	}
+}
+
+// takeInbox starts what was submitted and drops what was cancelled. It reports false once the engine is closing, when every
+// request has been ended.
+func (e *Engine) takeInbox() bool {
+	e.mu.Lock()
+	fresh, cancelled, ids, closing := e.inbox, e.cancelled, e.cancelIDs, e.closing
+	e.inbox, e.cancelled, e.cancelIDs = nil, nil, nil
+	e.mu.Unlock()
+	for _, r := range fresh {
+		e.requests = append(e.requests, r)
+		e.sched.Add(&r.seq)
+	}
+	for _, r := range e.requests {
+		if slices.Contains(ids, r.ID) {
+			cancelled = append(cancelled, r)
+		}
+	}
+	for _, r := range cancelled {
+		e.finish(r, FinishCancelled, nil)
+	}
+	for closing && len(e.requests) > 0 {
+		e.finish(e.requests[0], FinishCancelled, nil)
+	}
+	return !closing
+}
+
+// step takes work through the model. A panic below, in a kernel or an architecture, is an error of this step alone.
+func (e *Engine) step(work []sched.Work) (logits []float32, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			slog.Error("engine step panicked", "panic", r, "stack", string(debug.Stack()))
+			err = problem.New(problem.Internal, "The engine failed on this request", fmt.Sprint(r), "Please report it with the log.")
+		}
+	}()
+	e.tokens, e.spans, e.logitRows = e.tokens[:0], e.spans[:0], e.logitRows[:0]
+	now := time.Now()
+	for _, w := range work {
+		r := w.Seq.Owner.(*request)
+		if r.started.IsZero() {
+			r.started = now
+		}
+		e.spans = append(e.spans, kernels.Span{Row: len(e.tokens), Rows: w.To - w.From, Pos: w.From, Pages: w.Seq.Pages, Slot: w.Seq.Slot})
+		e.tokens = append(e.tokens, w.Seq.Tokens[w.From:w.To]...)
+		if w.To == len(w.Seq.Tokens) {
+			e.logitRows = append(e.logitRows, int32(len(e.tokens)-1))
+		}
+	}
+	return e.runner.Step(e.tokens, e.spans, e.logitRows)
+}
+
+// postprocess advances every sequence of the step: prompts report how far they have been read, the others get their next token.
+func (e *Engine) postprocess(work []sched.Work, logits []float32, err error) {
+	now := time.Now()
+	vocab := e.runner.VocabSize()
+	for _, w := range work {
+		r := w.Seq.Owner.(*request)
+		if err != nil {
+			e.finish(r, FinishError, err)
+			continue
+		}
+		w.Seq.Computed = w.To
+		if done := min(w.To, r.usage.PromptTokens); done > r.usage.PromptDoneTokens {
+			e.speed.add(now, done-r.usage.PromptDoneTokens, 0)
+			e.totals.PromptTokens += int64(done - r.usage.PromptDoneTokens)
+			r.usage.PromptDoneTokens = done
+			r.stream.put(Event{Type: Prefill, Usage: r.usage})
+		}
+		if w.To == len(w.Seq.Tokens) {
+			row := logits[:vocab]
+			logits = logits[vocab:]
+			e.next(r, row, now)
+		}
+	}
+}
+
+// next samples a request's next token from its logits and hands it out.
+func (e *Engine) next(r *request, logits []float32, now time.Time) {
+	s, err := r.sampler.Sample(logits)
+	if err != nil {
+		e.finish(r, FinishError, problem.Wrap(problem.Internal, err, "The model gave no usable answer", "The model's files may be damaged."))
+		return
+	}
+	if r.usage.CompletionTokens == 0 {
+		r.first = now
+	} else {
+		e.speed.add(now, 0, 1)
+	}
+	r.last = now
+	r.usage.CompletionTokens++
+	e.totals.GeneratedTokens++
+	r.sampler.Observe(s.Token)
+	r.seq.Tokens = append(r.seq.Tokens, s.Token)
+
+	event := Event{Type: Token, Token: s.Token, Logprob: s.Logprob, Top: s.Top, Usage: r.usage}
+	if e.isEnd(s.Token) && !r.IgnoreEOS {
+		r.stream.put(event)
+		e.finish(r, FinishStop, nil)
+		return
+	}
+	event.Text, r.stopped = r.stop.Add(r.text.Add(s.Token))
+	r.stream.put(event)
+	switch {
+	case r.stopped:
+		e.finish(r, FinishStop, nil)
+	case r.usage.CompletionTokens >= r.MaxTokens:
+		e.finish(r, FinishLength, nil)
+	}
+}
+
+// finish ends a request: its memory is free when it returns. Ending it again does nothing.
+func (e *Engine) finish(r *request, reason FinishReason, err error) {
+	at := slices.Index(e.requests, r)
+	if at < 0 {
+		return
+	}
+	e.requests = slices.Delete(e.requests, at, at+1)
+	e.sched.Remove(&r.seq)
+	e.totals.FinishedRequests++
+	done := Event{Type: Done, Finish: reason, Err: err, Usage: r.usage, Timing: r.timing()}
+	if !r.stopped { // what was held back, in case it had been the start of something
+		text, stopped := r.stop.Add(r.text.Close())
+		if !stopped {
+			text += r.stop.Close()
+		}
+		done.Text = text
+	}
+	r.stream.put(done)
+}
+
+func (r *request) timing() Timing {
+	var t Timing
+	if !r.started.IsZero() {
+		t.Queued = r.started.Sub(r.submitted)
+	}
+	if !r.first.IsZero() {
+		t.Prefill = r.first.Sub(r.started)
+		t.FirstToken = r.first.Sub(r.submitted)
+		t.Decode = r.last.Sub(r.first)
+		t.DecodeSteps = r.usage.CompletionTokens - 1
+	}
+	return t
+}
