@@ -6,10 +6,9 @@
 
 static void KERNEL(kv_append)(const struct kv_append_shape *s, const float *k, const float *v, void *k_pages, void *v_pages, const int32_t *pages) {
     const int64_t d = s->head_dim, p = s->page_tokens, bytes = kv_element_bytes((int)s->dtype);
-    for (int64_t r = 0; r < s->rows; r++) {
-        int64_t pos = s->pos + r, page = pages[pos / p], at = pos % p;
-        for (int64_t h = 0; h < s->kv_heads; h++) {
-            int64_t head = (page * s->kv_heads + h) * d * p;
+    for (int64_t h = 0; h < s->kv_heads; h++) { // one head's page stays in the first-level cache while its columns fill
+        for (int64_t r = 0; r < s->rows; r++) {
+            int64_t pos = s->pos + r, at = pos % p, head = (pages[pos / p] * s->kv_heads + h) * d * p;
             const float *kr = k + r * s->k_stride + h * d, *vr = v + r * s->v_stride + h * d;
             for (int64_t i = 0; i < d; i += 16) {
                 unsigned char column[64];

@@ -5,8 +5,8 @@
 
 // Cosine and sine of pos * freq[i], times scale, rounded once. The product is exact in double (24 + 29 bits). It is reduced by
 // multiples k of pi/2 = p1 + p2 with fused multiply-adds, which leaves an error near 1e-16 for any k below 2^31; then the
-// polynomials of fdlibm's k_sin.c and k_cos.c (Sun Microsystems 1993), good to 2^-57 on [-pi/4, pi/4]. Written so that
-// compilers vectorize it; every operation is exactly rounded, so it has the same bits everywhere.
+// polynomials of fdlibm's k_sin.c and k_cos.c (Sun Microsystems 1993), good to 2^-57 on [-pi/4, pi/4]. Every
+// operation is exactly rounded, so it has the same bits everywhere.
 #define angles KERNEL(angles)
 static void angles(double pos, const float *restrict freq, int64_t n, double scale, float *restrict cosines, float *restrict sines) {
     const double p1 = 0x1.921fb54442d18p+0, p2 = 0x1.1a62633145c07p-54, two_over_pi = 0x1.45f306dc9c883p-1;
@@ -29,12 +29,12 @@ static void angles(double pos, const float *restrict freq, int64_t n, double sca
         c = __builtin_fma(c, z, -1.38888888888741095749e-03);
         c = __builtin_fma(c, z, 4.16666666666666019037e-02);
         c = __builtin_fma(c, z * z, __builtin_fma(-0.5, z, 1.0));
-        // Quadrant k mod 4, by floats, which every set can vectorize: odd ones swap the two; then signs.
-        double quarter = k - 4 * __builtin_floor(k * 0.25);
-        double half = quarter >= 2 ? quarter - 2 : quarter;
-        double sine = half == 0 ? s : c, cosine = half == 0 ? c : s;
-        sine = quarter >= 2 ? -sine : sine;
-        cosine = quarter == 1 || quarter == 2 ? -cosine : cosine;
+        // Odd k swap the two; k mod 4 of 2 and 3 turn the sine's sign, 1 and 2 the cosine's. Exact, and without
+        // a branch that nobody could predict.
+        double odd = k - 2 * __builtin_floor(k * 0.5), next = k + 1;
+        double sine = __builtin_fma(odd, c, (1 - odd) * s), cosine = __builtin_fma(odd, s, (1 - odd) * c);
+        sine *= 1 - 2 * (__builtin_floor(k * 0.5) - 2 * __builtin_floor(k * 0.25));
+        cosine *= 1 - 2 * (__builtin_floor(next * 0.5) - 2 * __builtin_floor(next * 0.25));
         cosines[i] = (float)(cosine * scale);
         sines[i] = (float)(sine * scale);
     }
