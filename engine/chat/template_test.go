@@ -214,6 +214,25 @@ func TestConcurrentRender(t *testing.T) {
 	wg.Wait()
 }
 
+// TestLongConversation stays far below the interpreter's bounds: 4,000 messages
+// of 5 kB, and a megabyte of tools.
+func TestLongConversation(t *testing.T) {
+	tmpl := parseFile(t, "../../app/demo/model/chat_template.jinja")
+	in := Input{AddGenerationPrompt: true}
+	for i := range 4000 {
+		role := []string{"user", "assistant"}[i%2]
+		in.Messages = append(in.Messages, Message{Role: role, Content: strings.Repeat("word ", 1000)})
+	}
+	tool := json.RawMessage(`{"type":"function","function":{"name":"f","parameters":{"a":[` + strings.Repeat(`1,`, 5000) + `2]}}}`)
+	for range 100 {
+		in.Tools = append(in.Tools, tool)
+	}
+	got, err := tmpl.Render(in)
+	if err != nil || strings.Count(got, "<|im_start|>") != 4002 {
+		t.Errorf("got %d bytes with %d turns, %v", len(got), strings.Count(got, "<|im_start|>"), err)
+	}
+}
+
 // FuzzMessages feeds request bodies to the bundled template: whatever they are,
 // the outcome is a text or an error.
 func FuzzMessages(f *testing.F) {

@@ -35,10 +35,7 @@ func (r *renderer) writeRepr(b *strings.Builder, v any, depth int) {
 	if depth > maxValueDepth {
 		r.fail("values nested deeper than %d levels cannot be printed", maxValueDepth)
 	}
-	r.charge(b.Len() / 64) // stops a small value that prints endlessly
-	if b.Len() > maxStringBytes {
-		r.charge(b.Len())
-	}
+	r.checkLength(b.Len()) // a small value may print endlessly
 	switch v := v.(type) {
 	case nil:
 		b.WriteString("None")
@@ -345,8 +342,10 @@ func (r *renderer) percent(format string, values any) string {
 		if value == (absent{}) {
 			value = next()
 		}
-		b.WriteString(r.percentValue(f, value))
-		r.charge(b.Len() / 64)
+		text := r.percentValue(f, value)
+		r.charge(len(text))
+		b.WriteString(text)
+		r.checkLength(b.Len())
 	}
 	if _, isDict := values.(*Dict); used < len(list) && !mapped && !isDict {
 		r.fail("not all arguments converted during string formatting")
@@ -471,8 +470,10 @@ func (r *renderer) formatMethod(format string, a *args) string {
 		} else if conversion == "s" {
 			value = r.str(value)
 		}
-		b.WriteString(r.formatValue(layout, value))
-		r.charge(b.Len() / 64)
+		text := r.formatValue(layout, value)
+		r.charge(len(text))
+		b.WriteString(text)
+		r.checkLength(b.Len())
 		i += end
 	}
 	r.charge(b.Len())

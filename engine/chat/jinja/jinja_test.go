@@ -21,27 +21,39 @@ func render(source, vars string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return t.Render(v.(*Dict), testTime)
+	d, ok := v.(*Dict)
+	if !ok {
+		return "", errors.New("the variables must be a JSON object")
+	}
+	return t.Render(d, testTime)
+}
+
+// caseFile is testdata/cases.json.
+type caseFile struct {
+	Vars  json.RawMessage
+	Cases []struct {
+		Group, Template, Error string
+		Raised                 bool
+		Want                   *string
+	}
+}
+
+func readCases(t testing.TB) (file caseFile) {
+	t.Helper()
+	data, err := os.ReadFile("testdata/cases.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(data, &file); err != nil {
+		t.Fatal(err)
+	}
+	return file
 }
 
 // TestAgainstJinja2 compares with what Jinja2 made of the same templates;
 // testdata/cases.py holds them, group by group, and regenerates cases.json.
 func TestAgainstJinja2(t *testing.T) {
-	data, err := os.ReadFile("testdata/cases.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var file struct {
-		Vars  json.RawMessage
-		Cases []struct {
-			Group, Template, Error string
-			Raised                 bool
-			Want                   *string
-		}
-	}
-	if err := json.Unmarshal(data, &file); err != nil {
-		t.Fatal(err)
-	}
+	file := readCases(t)
 	if len(file.Cases) < 200 {
 		t.Fatalf("only %d cases", len(file.Cases))
 	}

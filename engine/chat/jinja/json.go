@@ -110,10 +110,7 @@ func (r *renderer) writeJSON(b *strings.Builder, style *jsonStyle, v any, depth 
 	if depth > maxValueDepth {
 		r.fail("values nested deeper than %d levels cannot be written as JSON", maxValueDepth)
 	}
-	r.charge(b.Len() / 64)
-	if b.Len() > maxStringBytes {
-		r.charge(b.Len())
-	}
+	r.checkLength(b.Len())
 	switch v := v.(type) {
 	case string:
 		r.charge(len(v))

@@ -98,6 +98,9 @@ func FuzzTemplate(f *testing.F) {
 	f.Add("{% set ns = namespace(a=1) %}{% set ns.a = ns.a + 1 %}{{ '%s' % ns.a }}", `{}`)
 	f.Add("{{ '{:>5}'.format(1) | center(9) | title | truncate(3) }}", `{}`)
 	f.Add("{{ l | sort | map('string') | join(',') | int ** 3 // 7 % 5 }}", `{"l":[3,1]}`)
+	for _, c := range readCases(f).Cases {
+		f.Add(c.Template, `{"l":[3,1,2],"d":{"z":1,"a":"x"},"s":"héllo","n":7}`)
+	}
 	f.Fuzz(func(t *testing.T, source, vars string) {
 		a, errA := render(source, vars)
 		if e := new(Error); errors.As(errA, &e) && strings.Contains(e.Message, "internal error") {

@@ -2,7 +2,6 @@ package jinja
 
 import (
 	"fmt"
-	"math"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -82,18 +81,21 @@ func (r *renderer) step() {
 // charge counts the copying of n bytes as steps, and refuses strings that are
 // too long before they are made.
 func (r *renderer) charge(n int) {
-	if n > maxStringBytes {
-		r.fail("the template makes a text of more than %d bytes", maxStringBytes)
-	}
+	r.checkLength(n)
 	r.steps += n / bytesPerStep
 	r.step()
 }
 
+// checkLength refuses a text of n bytes if that is too long.
+func (r *renderer) checkLength(n int) {
+	if n > maxStringBytes {
+		r.fail("the template makes a text of more than %d bytes", maxStringBytes)
+	}
+}
+
 func (r *renderer) write(s string) {
 	r.charge(len(s))
-	if r.out.Len()+len(s) > maxStringBytes {
-		r.charge(math.MaxInt)
-	}
+	r.checkLength(r.out.Len() + len(s))
 	r.out.WriteString(s)
 }
 
