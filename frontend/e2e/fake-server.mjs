@@ -14,6 +14,10 @@ const dist = fileURLToPath(new URL('../dist/', import.meta.url));
 const GiB = 2 ** 30;
 const stepMs = 12;
 const types = { '.html': 'text/html', '.js': 'text/javascript', '.css': 'text/css', '.svg': 'image/svg+xml' };
+// What app/control sends with the pages.
+const policy =
+  "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; object-src 'none'; base-uri 'none'; " +
+  "form-action 'none'; frame-ancestors 'none'";
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
 /** Starts listening; resolves with {url, close}. Port 0 takes a free one. */
@@ -213,6 +217,7 @@ async function pages(request, response, path) {
   const file = join(dist, normalize(path === '/' ? '/index.html' : path));
   try {
     const bytes = await readFile(file);
+    response.setHeader('Content-Security-Policy', policy);
     response.writeHead(200, { 'Content-Type': types[extname(file)] ?? 'application/octet-stream' }).end(bytes);
   } catch {
     json(response, 404, error('not_found', `No such page: ${path}`));

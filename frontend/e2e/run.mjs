@@ -67,6 +67,9 @@ process.exitCode = failed === 0 ? 0 : 1;
 function watchPage(page, origin) {
   const problems = [];
   page.on('pageerror', (error) => problems.push(`exception in the page: ${error.stack}`));
+  page.on('console', (message) => {
+    if (/Content Security Policy/.test(message.text())) problems.push(message.text());
+  });
   page.on('request', (request) => {
     const url = request.url();
     if (!url.startsWith(origin) && !url.startsWith('data:')) problems.push(`request to elsewhere: ${url}`);

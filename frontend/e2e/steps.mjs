@@ -6,6 +6,7 @@ import { writeFile, rm, mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { startFakeServer } from './fake-server.mjs';
 
 const run = promisify(execFile);
 
@@ -55,7 +56,35 @@ async function copySnippet({ page, copied }, tab) {
   });
 }
 
+/** The shape of a value: keys and types, of a list its first element; null and what is null stand for themselves. */
+function shape(value, at = 'state') {
+  if (Array.isArray(value)) return value.length > 0 ? shape(value[0], `${at}[]`) : [];
+  if (value === null || typeof value !== 'object') return [`${at}: ${value === null ? 'null' : typeof value}`];
+  return Object.entries(value).flatMap(([key, inner]) => shape(inner, `${at}.${key}`)).sort();
+}
+
+async function stateOf(url) {
+  const [address, fragment] = url.split('#');
+  const token = new URLSearchParams(fragment).get('token');
+  const response = await fetch(`${address}api/state`, { headers: { 'X-Headroom-Token': token } });
+  assert.equal(response.status, 200);
+  return response.json();
+}
+
 export const steps = [
+  ['the state has the fields that the fake server has', async ({ server }) => {
+    const fake = await startFakeServer();
+    const expected = shape(await stateOf(fake.url));
+    await fake.close();
+    // The history and the requests of a fresh server are empty.
+    const optional = /^state\.(speed\.history|requests)\[\]/;
+    const found = shape(await until('the engine is ready', async () => {
+      const state = await stateOf(server.url);
+      return state.engine.status === 'ready' && state;
+    }));
+    assert.deepEqual(found.filter((line) => !optional.test(line)), expected.filter((line) => !optional.test(line)));
+  }],
+
   ['a page without the token says how to get in', async ({ context, server }) => {
     const stranger = await context.newPage();
     await stranger.goto(server.url.split('#')[0]);

@@ -83,6 +83,13 @@ table('share never calls a part the whole', ([part, whole]: [number, number]) =>
   [[1, 0], '–'],
 ]);
 
+table('sentence', format.sentence, [
+  ['it may have ended', 'It may have ended.'],
+  ['Done.', 'Done.'],
+  ['model.safetensors is cut short', 'model.safetensors is cut short.'],
+  [' ', ''],
+]);
+
 describe('moment', () => {
   const now = new Date(2026, 4, 3, 16, 0).getTime();
   test.each([

@@ -96,6 +96,14 @@ function pad(value: number): string {
   return String(value).padStart(2, '0');
 }
 
+/** A whole sentence of what may be half of one: "it may have ended" → "It may have ended." */
+export function sentence(text: string): string {
+  const trimmed = text.trim();
+  if (trimmed === '') return '';
+  const start = /^[a-z]+(?=[\s,])/.test(trimmed) ? trimmed[0]!.toUpperCase() + trimmed.slice(1) : trimmed;
+  return /[.?…:]$/.test(start) ? start : `${start}.`;
+}
+
 /** Fixed decimals with thousands separators, the same on every machine. */
 function grouped(value: number, decimals: number): string {
   if (!Number.isFinite(value)) return dash;

@@ -80,8 +80,10 @@ export class EngineStore {
     try {
       await this.backend.cancel(requestId);
     } catch (cause) {
+      const error = asHeadroomError(cause);
+      if (error.code === 'not_found') return; // It has ended meanwhile: the next state lacks it.
       this.cancelling = new Set([...this.cancelling].filter((id) => id !== requestId));
-      this.actionError = asHeadroomError(cause);
+      this.actionError = error;
     }
   }
 
