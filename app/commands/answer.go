@@ -1,0 +1,178 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"headroom/engine"
+	"headroom/engine/chat"
+	"headroom/engine/openai"
+	"headroom/engine/problem"
+	"headroom/engine/server"
+	"headroom/engine/tokenizer"
+)
+
+// AnswerFlags are how an answer is made, in run and chat.
+type AnswerFlags struct {
+	System      string   `help:"System message: how the model should behave." placeholder:"TEXT"`
+	MaxTokens   int      `help:"Longest answer in tokens; 0: what the context holds." placeholder:"N"`
+	Temperature *float64 `help:"0 always takes the likeliest token, 1 draws by probability. Default: the model's own." placeholder:"T"`
+	Seed        *int64   `help:"Makes a drawn answer repeatable." placeholder:"N"`
+	Think       *bool    `help:"Think before answering, if the model can." negatable:""`
+}
+
+// talker makes a model's answers readable in a terminal.
+type talker struct {
+	model server.Model
+	flags *AnswerFlags
+	out   io.Writer
+	style bool // reasoning may be dimmed
+}
+
+// said is one answer.
+type said struct {
+	content, reasoning string
+	event              engine.Event // the last one
+}
+
+// answer asks the model and writes what it says as it comes. When ctx ends, it stops the work and returns what there is with
+// ctx's error.
+func (t *talker) answer(ctx context.Context, messages []chat.Message) (said, error) {
+	prompt, split, err := t.prompt(messages)
+	if err != nil {
+		return said{}, err
+	}
+	params := openai.Params{Temperature: t.flags.Temperature, Seed: t.flags.Seed}
+	stream, err := t.model.Engine.Submit(engine.Request{Prompt: prompt, MaxTokens: t.flags.MaxTokens,
+		Sampling: server.Sampling(&params, t.model.Engine.Defaults())})
+	if err != nil {
+		return said{}, err
+	}
+	return t.follow(ctx, stream, split)
+}
+
+// prompt renders the conversation; a model without a template gets the last message as plain text to continue.
+func (t *talker) prompt(messages []chat.Message) ([]int32, *chat.Splitter, error) {
+	e := t.model.Engine
+	if e.Template() == nil {
+		text := messages[len(messages)-1].Content
+		return e.Tokenizer().Encode(text, tokenizer.EncodeOptions{AddSpecial: true}), nil, nil
+	}
+	in := chat.Input{Messages: messages, AddGenerationPrompt: true}
+	if t.flags.Think != nil {
+		in.Kwargs = map[string]any{"enable_thinking": *t.flags.Think}
+	}
+	text, err := e.Template().Render(in)
+	if err != nil {
+		return nil, nil, problem.Wrap(problem.TemplateFailed, err, "The model's chat template refuses this conversation", "")
+	}
+	return e.Tokenizer().Encode(text, tokenizer.EncodeOptions{}), chat.NewSplitter(server.ThinksFirst(text)), nil
+}
+
+func (t *talker) follow(ctx context.Context, stream server.Stream, split *chat.Splitter) (said, error) {
+	var answer said
+	var content, reasoning strings.Builder
+	paint := painter{out: t.out, style: t.style}
+	show := func(pieces []chat.Piece) {
+		for _, p := range pieces {
+			paint.write(p)
+			if p.Kind == chat.Reasoning {
+				reasoning.WriteString(p.Text)
+			} else {
+				content.WriteString(p.Text)
+			}
+		}
+	}
+	add := func(text string) []chat.Piece {
+		if split == nil {
+			return []chat.Piece{{Kind: chat.Content, Text: text}}
+		}
+		return split.Add(text)
+	}
+	var err error
+	for err == nil && answer.event.Type != engine.Done {
+		var e engine.Event
+		if e, err = stream.Next(ctx); err != nil {
+			stream.Cancel()
+			break
+		}
+		answer.event = e
+		show(add(e.Text))
+	}
+	if split != nil {
+		show(split.Close())
+	}
+	paint.end()
+	answer.content, answer.reasoning = content.String(), reasoning.String()
+	if err == nil && answer.event.Finish == engine.FinishError {
+		err = answer.event.Err
+	}
+	return answer, err
+}
+
+// painter writes pieces, reasoning dimmed where the terminal can, with an empty line between thought and answer.
+type painter struct {
+	out      io.Writer
+	style    bool
+	thinking bool
+	wrote    bool
+}
+
+const (
+	dim   = "\x1b[2m"
+	plain = "\x1b[0m"
+)
+
+func (p *painter) write(piece chat.Piece) {
+	if piece.Text == "" {
+		return
+	}
+	thinking := piece.Kind == chat.Reasoning
+	if thinking != p.thinking {
+		p.turn(thinking)
+	}
+	p.wrote = true
+	fmt.Fprint(p.out, piece.Text)
+}
+
+func (p *painter) turn(thinking bool) {
+	p.thinking = thinking
+	switch {
+	case thinking && p.style:
+		fmt.Fprint(p.out, dim)
+	case thinking:
+		fmt.Fprint(p.out, "<think>\n")
+	case p.style:
+		fmt.Fprint(p.out, plain+"\n\n")
+	default:
+		fmt.Fprint(p.out, "\n</think>\n\n")
+	}
+}
+
+// end closes what is open, and the line.
+func (p *painter) end() {
+	if p.thinking {
+		p.turn(false)
+	} else if p.wrote {
+		fmt.Fprintln(p.out)
+	}
+}
+
+// speed words an answer's figures: "12 tokens, 85.3 tokens/s; prompt 20 tokens, 4 cached, 310.0 tokens/s".
+func (s said) speed() string {
+	u, t := s.event.Usage, s.event.Timing
+	line := fmt.Sprintf("%d tokens, %.1f tokens/s; prompt %d tokens", u.CompletionTokens, t.DecodeTokensPerSecond(), u.PromptTokens)
+	if u.CachedTokens > 0 {
+		line += fmt.Sprintf(", %d cached", u.CachedTokens)
+	}
+	if computed := u.PromptTokens - u.CachedTokens; t.Prefill > 0 {
+		line += fmt.Sprintf(", %.1f tokens/s", float64(computed)/t.Prefill.Seconds())
+	}
+	return line
+}
+
+// interrupted tells Ctrl-C from a failure.
+func interrupted(err error) bool { return errors.Is(err, context.Canceled) }

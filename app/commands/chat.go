@@ -1,0 +1,140 @@
+package commands
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+
+	"golang.org/x/term"
+
+	"headroom/engine/chat"
+)
+
+// Chat is `headroom chat`.
+type Chat struct {
+	ModelFlags
+	AnswerFlags
+	Model string `arg:"" optional:"" help:"Model to talk to: an ID, a name or a folder. Default: the bundled demo model."`
+}
+
+const chatHelp = "/reset forgets the conversation, /exit or Ctrl-D ends, Ctrl-C stops an answer."
+
+// Run goes on until /exit or the end of input.
+func (c *Chat) Run(ctx context.Context, t *terminal) error {
+	h := c.newHost()
+	defer h.Close()
+	if err := load(ctx, h, c.Model, t.err); err != nil {
+		return err
+	}
+	m, err := h.Acquire("")
+	if err != nil {
+		return err
+	}
+	// From here on Ctrl-C belongs to the answer, not to the program.
+	interrupts := make(chan os.Signal, 1)
+	signal.Notify(interrupts, os.Interrupt)
+	defer signal.Stop(interrupts)
+
+	lines := newLineReader(t)
+	talk := &talker{model: m, flags: &c.AnswerFlags, out: t.out, style: styled(t.out)}
+	if lines.interactive() {
+		fmt.Fprintf(t.err, "%s. %s\n", m.ID, chatHelp)
+	}
+	return c.converse(talk, lines, interrupts, t.err)
+}
+
+// converse reads lines and answers them.
+func (c *Chat) converse(talk *talker, lines *lineReader, interrupts <-chan os.Signal, errOut io.Writer) error {
+	messages := c.messages("")
+	for {
+		line, err := lines.next()
+		switch line = strings.TrimSpace(line); {
+		case err != nil && errors.Is(err, io.EOF), line == "/exit", line == "/quit":
+			return nil
+		case err != nil:
+			return err
+		case line == "":
+			continue
+		case line == "/reset":
+			messages = c.messages("")
+			fmt.Fprintln(errOut, "The conversation starts anew.")
+			continue
+		case line == "/help":
+			fmt.Fprintln(errOut, chatHelp)
+			continue
+		}
+		asked := append(messages, chat.Message{Role: "user", Content: line})
+		answer, err := untilInterrupt(interrupts, func(ctx context.Context) (said, error) { return talk.answer(ctx, asked) })
+		if err != nil && !interrupted(err) {
+			report(err, errOut) // a prompt that has grown too long, say: the conversation can go on
+			continue
+		}
+		// What was said before Ctrl-C is part of the conversation too.
+		messages = append(asked, chat.Message{Role: "assistant", Content: answer.content, ReasoningContent: answer.reasoning})
+		fmt.Fprintln(errOut, answer.speed())
+	}
+}
+
+// untilInterrupt runs f with a context that Ctrl-C ends.
+func untilInterrupt(interrupts <-chan os.Signal, f func(context.Context) (said, error)) (said, error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		select {
+		case <-interrupts:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return f(ctx)
+}
+
+// lineReader reads what the user types: with editing and history in a terminal, plainly from a pipe.
+type lineReader struct {
+	file     *os.File // nil: not a terminal
+	editor   *term.Terminal
+	scanner  *bufio.Scanner
+	terminal *terminal
+}
+
+func newLineReader(t *terminal) *lineReader {
+	r := &lineReader{terminal: t}
+	if file, ok := t.in.(*os.File); ok && isTerminal(file) && isTerminal(t.out) {
+		r.file = file
+		r.editor = term.NewTerminal(struct {
+			io.Reader
+			io.Writer
+		}{file, t.out}, "> ")
+		return r
+	}
+	r.scanner = bufio.NewScanner(t.in)
+	r.scanner.Buffer(nil, maxPromptBytes)
+	return r
+}
+
+func (r *lineReader) interactive() bool { return r.file != nil }
+
+// next returns a line, io.EOF at the end or after Ctrl-D. The terminal is raw only while it reads, so that Ctrl-C is a signal
+// while the model answers.
+func (r *lineReader) next() (string, error) {
+	if r.file == nil {
+		if r.scanner.Scan() {
+			return r.scanner.Text(), nil
+		}
+		return "", errors.Join(r.scanner.Err(), io.EOF)
+	}
+	if width, height, err := term.GetSize(int(r.file.Fd())); err == nil {
+		_ = r.editor.SetSize(width, height)
+	}
+	before, err := term.MakeRaw(int(r.file.Fd()))
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = term.Restore(int(r.file.Fd()), before) }()
+	return r.editor.ReadLine()
+}

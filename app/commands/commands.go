@@ -1,0 +1,147 @@
+// Package commands is the headroom program: its subcommands, their flags, and what they print.
+//
+//	headroom serve    endpoint, control API and web UI      serve.go, port.go
+//	headroom run      one prompt, answered in the terminal  run.go, answer.go
+//	headroom chat     a conversation in the terminal        chat.go
+//	headroom models   what is on this machine, and fits     models.go
+//
+// Results go to stdout, everything about them (progress, logs, speed, errors) to stderr. Exit codes: 0, 1 for a Problem, 2 for
+// wrong arguments, 130 after Ctrl-C.
+package commands
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+	"github.com/mattn/go-isatty"
+
+	"headroom/app/version"
+	"headroom/engine/problem"
+)
+
+// CLI is the command line. Each command's fields are its flags.
+type CLI struct {
+	LogLevel string           `help:"Least important message to log: debug, info, warn or error. Default: info for serve, warn elsewhere." enum:",debug,info,warn,error" default:"" placeholder:"LEVEL"`
+	LogJSON  bool             `help:"Log as JSON, one object a line."`
+	Version  kong.VersionFlag `help:"Print the version."`
+
+	Serve  Serve  `cmd:"" help:"Serve the OpenAI-compatible endpoint and the web UI."`
+	Run    Run    `cmd:"" help:"Answer one prompt in the terminal."`
+	Chat   Chat   `cmd:"" help:"Have a conversation in the terminal."`
+	Models Models `cmd:"" help:"List the models on this machine and whether they fit."`
+}
+
+// terminal is where a command reads and writes.
+type terminal struct {
+	in       io.Reader
+	out, err io.Writer
+}
+
+// exitCode is an error without words: the command has said what there is to say.
+type exitCode int
+
+func (c exitCode) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
+
+const (
+	exitProblem     exitCode = 1
+	exitUsage       exitCode = 2
+	exitInterrupted exitCode = 130 // 128 + SIGINT, as shells count
+)
+
+// Main runs the program and returns its exit code.
+func Main(args []string, in io.Reader, out, errOut io.Writer) int {
+	var cli CLI
+	exited := -1
+	parser, err := kong.New(&cli,
+		kong.Name("headroom"),
+		kong.Description("Runs language models on this machine, with an engine of its own."),
+		kong.Vars{"version": "headroom " + version.Version},
+		kong.Writers(out, errOut),
+		kong.Exit(func(code int) { exited = code; panic(exitCode(code)) }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.UsageOnError(),
+	)
+	if err != nil {
+		panic("commands: Main: the command structs are wrong: " + err.Error())
+	}
+	parsed, err := parse(parser, args)
+	if exited >= 0 {
+		return exited // --help or --version have been printed
+	}
+	if err != nil {
+		fmt.Fprintf(errOut, "headroom: %v\nTry: headroom --help\n", err)
+		return int(exitUsage)
+	}
+	cli.startLog(errOut, parsed.Command())
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	// A second Ctrl-C ends the program the hard way.
+	context.AfterFunc(ctx, stop)
+	parsed.BindTo(ctx, (*context.Context)(nil))
+	return report(parsed.Run(&terminal{in, out, errOut}), errOut)
+}
+
+// parse lets the panic by which kong's Exit ends here.
+func parse(parser *kong.Kong, args []string) (c *kong.Context, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			code, ok := r.(exitCode)
+			if !ok {
+				panic(r)
+			}
+			err = code
+		}
+	}()
+	return parser.Parse(args)
+}
+
+// report words an error and returns the exit code.
+func report(err error, out io.Writer) int {
+	var code exitCode
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &code):
+		return int(code)
+	case errors.Is(err, context.Canceled):
+		return int(exitInterrupted)
+	}
+	p := problem.From(err)
+	fmt.Fprintf(out, "headroom: %s\n", p.Message)
+	if p.Why != "" {
+		fmt.Fprintf(out, "  why: %s\n", p.Why)
+	}
+	if p.Fix != "" {
+		fmt.Fprintf(out, "  fix: %s\n", p.Fix)
+	}
+	return int(exitProblem)
+}
+
+func (c *CLI) startLog(out io.Writer, command string) {
+	level := slog.LevelWarn
+	if command == "serve" {
+		level = slog.LevelInfo
+	}
+	if c.LogLevel != "" {
+		_ = level.UnmarshalText([]byte(c.LogLevel)) // one of the enum
+	}
+	o := &slog.HandlerOptions{Level: level}
+	if c.LogJSON {
+		slog.SetDefault(slog.New(slog.NewJSONHandler(out, o)))
+	} else {
+		slog.SetDefault(slog.New(slog.NewTextHandler(out, o)))
+	}
+}
+
+// isTerminal tells whether a person looks at, or types into, the stream.
+func isTerminal(stream any) bool {
+	file, ok := stream.(*os.File)
+	return ok && isatty.IsTerminal(file.Fd())
+}

@@ -1,0 +1,68 @@
+package commands
+
+import (
+	"fmt"
+	"text/tabwriter"
+
+	"headroom/app/library"
+	"headroom/app/memory"
+	"headroom/engine/problem"
+)
+
+// Models is `headroom models`.
+type Models struct {
+	ModelFlags
+}
+
+// Run prints the table.
+func (c *Models) Run(t *terminal) error {
+	meter := &memory.Meter{}
+	reading, err := meter.Read()
+	if err != nil {
+		return problem.Wrap(problem.Internal, err, "The memory cannot be measured", "")
+	}
+	l := c.library()
+	models := l.Scan()
+	room := reading.HeadroomBytes()
+	fmt.Fprintf(t.out, "%s of %s memory can go to a model.\n\n", gigabytes(room), gigabytes(reading.TotalBytes))
+	table := tabwriter.NewWriter(t.out, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(table, "NAME\tARCHITECTURE\tQUANTIZATION\tSIZE\tNEEDS\tFITS")
+	for _, m := range models {
+		if m.Err == nil {
+			d := m.Description
+			need := d.Need.TotalBytes()
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", m.ID, d.Architecture, d.Quantization, gigabytes(d.SizeBytes), gigabytes(need), memory.Fits(need, room))
+		}
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	printUnusable(t, models)
+	if len(models) == 1 {
+		fmt.Fprintln(t.out, "\nNothing but the bundled model. Headroom looks in these folders; --models-dir or HEADROOM_MODELS add more:")
+		for _, root := range l.Roots() {
+			fmt.Fprintln(t.out, "  "+root)
+		}
+	}
+	return nil
+}
+
+// printUnusable says why the rest cannot be used, after the table: reasons are long.
+func printUnusable(t *terminal, models []library.Model) {
+	heading := "\nNot usable:\n"
+	for _, m := range models {
+		if m.Err != nil {
+			fmt.Fprintf(t.out, "%s  %s: %v\n", heading, m.ID, m.Err)
+			heading = ""
+		}
+	}
+}
+
+// gigabytes words a size as the system's own monitor does: GB of 2^30 bytes, with decimals that still say something.
+func gigabytes(bytes int64) string {
+	gb := float64(bytes) / (1 << 30)
+	if gb < 0.1 {
+		return fmt.Sprintf("%.3f GB", gb)
+	}
+	return fmt.Sprintf("%.1f GB", gb)
+}

@@ -1,0 +1,50 @@
+package commands
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+
+	psnet "github.com/shirou/gopsutil/v3/net"
+	"github.com/shirou/gopsutil/v3/process"
+
+	"headroom/engine/problem"
+)
+
+// listenProblem says why an address cannot be had, and by whom it is taken.
+func listenProblem(err error, host string, port int) error {
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		owner, pid := portOwner(port)
+		fix := "Choose another port with --port, or --port 0 for any free one."
+		if owner == "" {
+			return problem.New(problem.PortTaken, fmt.Sprintf("Port %d is taken", port), "another program listens there", fix)
+		}
+		return problem.New(problem.PortTaken, fmt.Sprintf("Port %d is taken", port), fmt.Sprintf("%s (process %d) listens there", owner, pid),
+			fmt.Sprintf("End it with `kill %d`, or choose another port with --port, or --port 0 for any free one.", pid))
+	case errors.Is(err, syscall.EACCES):
+		return problem.Wrap(problem.PortTaken, err, fmt.Sprintf("Port %d may not be used", port), "Ports below 1024 need root: choose a higher one with --port.")
+	}
+	return problem.Wrap(problem.PortTaken, err, fmt.Sprintf("Headroom cannot listen on %s, port %d", host, port), "Check --host and --port.")
+}
+
+// portOwner finds the program that listens on a port, as far as the system tells this user; "" if it does not.
+func portOwner(port int) (name string, pid int32) {
+	connections, err := psnet.Connections("tcp")
+	if err != nil {
+		return "", 0
+	}
+	for _, c := range connections {
+		if c.Status != "LISTEN" || int(c.Laddr.Port) != port || c.Pid == 0 {
+			continue
+		}
+		p, err := process.NewProcess(c.Pid)
+		if err != nil {
+			return "", 0
+		}
+		if name, err = p.Name(); err == nil {
+			return name, c.Pid
+		}
+	}
+	return "", 0
+}

@@ -1,0 +1,74 @@
+package commands
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"headroom/engine/chat"
+	"headroom/engine/problem"
+)
+
+// Run is `headroom run`.
+type Run struct {
+	ModelFlags
+	AnswerFlags
+	Words []string `arg:"" name:"model-and-prompt" help:"MODEL and PROMPT, or PROMPT alone for the bundled demo model. A prompt of - is read from stdin."`
+}
+
+// maxPromptBytes bounds what is read from stdin.
+const maxPromptBytes = 32 << 20
+
+// Run answers the prompt.
+func (c *Run) Run(ctx context.Context, t *terminal) error {
+	model, prompt := "", c.Words[0]
+	switch len(c.Words) {
+	case 1:
+	case 2:
+		model, prompt = c.Words[0], c.Words[1]
+	default:
+		return problem.New(problem.BadRequest, fmt.Sprintf("run takes a model and a prompt, got %d words", len(c.Words)), "", "Put the prompt into quotes.")
+	}
+	if prompt == "-" {
+		text, err := io.ReadAll(io.LimitReader(t.in, maxPromptBytes))
+		if err != nil {
+			return problem.Wrap(problem.BadRequest, err, "The prompt cannot be read from stdin", "")
+		}
+		prompt = string(text)
+	}
+	if strings.TrimSpace(prompt) == "" {
+		return problem.New(problem.BadRequest, "The prompt is empty", "", "")
+	}
+	h := c.newHost()
+	defer h.Close()
+	if err := load(ctx, h, model, t.err); err != nil {
+		return err
+	}
+	m, err := h.Acquire("")
+	if err != nil {
+		return err
+	}
+	talk := &talker{model: m, flags: &c.AnswerFlags, out: t.out, style: styled(t.out)}
+	answer, err := talk.answer(ctx, c.messages(prompt))
+	if err != nil && !interrupted(err) {
+		return err
+	}
+	fmt.Fprintln(t.err, answer.speed())
+	return err // after Ctrl-C: 130
+}
+
+func (f *AnswerFlags) messages(prompt string) []chat.Message {
+	var list []chat.Message
+	if f.System != "" {
+		list = append(list, chat.Message{Role: "system", Content: f.System})
+	}
+	if prompt != "" {
+		list = append(list, chat.Message{Role: "user", Content: prompt})
+	}
+	return list
+}
+
+// styled tells whether escape sequences are welcome: on a terminal, unless NO_COLOR is set (https://no-color.org).
+func styled(out io.Writer) bool { return isTerminal(out) && os.Getenv("NO_COLOR") == "" }

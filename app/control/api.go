@@ -1,0 +1,37 @@
+// Package control is the control API: the one door through which tray, window and browser reach the host.
+//
+//	GET  /api/state                  State
+//	GET  /api/events                 server-sent events: "state" with State, at once and after changes; see events.go
+//	POST /api/engine/start {model}   202 State; loading goes on in the background
+//	POST /api/engine/stop            200 State
+//	POST /api/requests/{id}/cancel   204
+//
+// Everything under /api needs the per-install token (token.go), as header X-Headroom-Token, or, for EventSource, which cannot
+// send headers, as query parameter token. The web UI lies at /, without a token: it holds no secret, and gets the token from the
+// address that the owner was given. /v1, /health and /metrics go to the OpenAI-compatible server, so that one address serves
+// both. The TypeScript side of the types is frontend/src/lib/backend/types.ts.
+package control
+
+import "headroom/app/host"
+
+// State is the document of /api/state and of each event.
+type State = host.State
+
+// Error is what a refused request carries as {"error": ...}.
+type Error = host.Error
+
+// ErrorBody is the body of a refused request.
+type ErrorBody struct {
+	Error *Error `json:"error"`
+}
+
+// StartRequest is the body of /api/engine/start. An empty Model means the one that ran last, or the bundled one.
+type StartRequest struct {
+	Model string `json:"model"`
+}
+
+// TokenHeader carries the token.
+const TokenHeader = "X-Headroom-Token"
+
+// tokenQuery carries it where headers cannot.
+const tokenQuery = "token"

@@ -1,0 +1,172 @@
+package control
+
+import (
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"headroom/app/host"
+	"headroom/engine/problem"
+	"headroom/engine/server"
+)
+
+// Host is what the API needs of *host.Host.
+type Host interface {
+	State() host.State
+	Start(nameOrDir string) error
+	Stop()
+	Cancel(requestID string) bool
+	Subscribe() (changed <-chan struct{}, done func())
+}
+
+// Options configure an API. Host, Token and Server are required.
+type Options struct {
+	Host   Host
+	Token  string
+	Server http.Handler  // the OpenAI-compatible endpoint, which guards itself
+	Guard  *server.Guard // Host and Origin rules; nil: loopback names only
+	Log    *slog.Logger  // nil: slog.Default()
+}
+
+// API serves the control API, the web UI and the endpoint on one address.
+type API struct {
+	host    Host
+	token   string
+	log     *slog.Logger
+	handler http.Handler
+
+	closing   chan struct{} // closed by Close: event streams end
+	closeOnce sync.Once
+	rhythm    rhythm
+}
+
+// New makes the handler.
+func New(o Options) *API {
+	a := &API{host: o.Host, token: o.Token, log: o.Log, closing: make(chan struct{}), rhythm: ordinaryRhythm}
+	if a.log == nil {
+		a.log = slog.Default()
+	}
+	guard := o.Guard
+	if guard == nil {
+		guard = &server.Guard{}
+	}
+	api := http.NewServeMux()
+	api.HandleFunc("GET /api/state", a.handleState)
+	api.HandleFunc("GET /api/events", a.handleEvents)
+	api.HandleFunc("POST /api/engine/start", a.handleStart)
+	api.HandleFunc("POST /api/engine/stop", a.handleStop)
+	api.HandleFunc("POST /api/requests/{id}/cancel", a.handleCancel)
+	api.HandleFunc("/api/", func(w http.ResponseWriter, r *http.Request) {
+		refuse(w, problem.New(problem.NotFound, "There is nothing at "+r.Method+" "+r.URL.Path, "", ""))
+	})
+
+	mux := http.NewServeMux()
+	for _, path := range []string{"/v1/", "/health", "/metrics"} {
+		mux.Handle(path, o.Server)
+	}
+	mux.Handle("/api/", server.Recover(a.log, guard.Origin(a.authorized(api))))
+	mux.Handle("/", server.Recover(a.log, guard.Origin(pages())))
+	a.handler = mux
+	return a
+}
+
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.handler.ServeHTTP(w, r) }
+
+// Close ends the event streams, which would hold up a shutdown for ever.
+func (a *API) Close() { a.closeOnce.Do(func() { close(a.closing) }) }
+
+// HasToken tells whether a request carries the token.
+func (a *API) HasToken(r *http.Request) bool { return hasToken(r, a.token) }
+
+// TokenCheck is HasToken for those who are made before the API.
+func TokenCheck(token string) func(*http.Request) bool {
+	return func(r *http.Request) bool { return hasToken(r, token) }
+}
+
+func hasToken(r *http.Request, token string) bool {
+	given := r.Header.Get(TokenHeader)
+	if given == "" {
+		given = r.URL.Query().Get(tokenQuery)
+	}
+	return subtle.ConstantTimeCompare([]byte(given), []byte(token)) == 1
+}
+
+func (a *API) authorized(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !a.HasToken(r) {
+			refuse(w, problem.New(problem.Unauthorized, "This page is not allowed in", "its token is missing or wrong",
+				"Open Headroom from the menu bar, or use the address that headroom serve printed."))
+			return
+		}
+		w.Header().Set("Cache-Control", "no-store")
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (a *API) handleState(w http.ResponseWriter, r *http.Request) {
+	write(w, http.StatusOK, a.host.State())
+}
+
+// maxBodyBytes bounds the only body there is: a model's name.
+const maxBodyBytes = 64 << 10
+
+func (a *API) handleStart(w http.ResponseWriter, r *http.Request) {
+	var q StartRequest
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBodyBytes))
+	if err == nil && len(body) > 0 {
+		err = json.Unmarshal(body, &q)
+	}
+	if err != nil {
+		refuse(w, problem.Wrap(problem.BadRequest, err, "The request cannot be read", "Send {\"model\": \"ID\"}."))
+		return
+	}
+	if err := a.host.Start(q.Model); err != nil {
+		refuse(w, err)
+		return
+	}
+	write(w, http.StatusAccepted, a.host.State())
+}
+
+func (a *API) handleStop(w http.ResponseWriter, r *http.Request) {
+	a.host.Stop()
+	write(w, http.StatusOK, a.host.State())
+}
+
+func (a *API) handleCancel(w http.ResponseWriter, r *http.Request) {
+	if id := r.PathValue("id"); !a.host.Cancel(id) {
+		refuse(w, problem.New(problem.NotFound, "There is no request "+id, "it may have ended", ""))
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+func refuse(w http.ResponseWriter, err error) {
+	p := problem.From(err)
+	write(w, server.StatusOf(p), ErrorBody{host.NewError(p)})
+}
+
+func write(w http.ResponseWriter, status int, v any) {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic("control: write: " + err.Error()) // our own types
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(data, '\n'))
+}
+
+// rhythm is how often an event stream speaks.
+type rhythm struct {
+	busy      time.Duration // between states while the engine works: at most four a second
+	idle      time.Duration // while nothing happens but memory and history
+	heartbeat time.Duration // of silence, until a comment
+}
+
+var ordinaryRhythm = rhythm{busy: 250 * time.Millisecond, idle: time.Second, heartbeat: 10 * time.Second}
+
+var errClosing = errors.New("the server is shutting down")

@@ -1,0 +1,80 @@
+package control
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"headroom/app/host"
+)
+
+// writeTimeout frees the handler of a page that no longer reads.
+const writeTimeout = 30 * time.Second
+
+// handleEvents streams the state: at once, then whenever it differs from the last one sent. The host announces changes of the
+// engine's status; speeds, requests and memory change without a word and are looked at in the rhythm.
+func (a *API) handleEvents(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Type", "text/event-stream; charset=utf-8")
+	h.Set("X-Accel-Buffering", "no")
+	w.WriteHeader(http.StatusOK)
+	changed, done := a.host.Subscribe()
+	defer done()
+	control := http.NewResponseController(w)
+	send := func(format string, args ...any) error {
+		_ = control.SetWriteDeadline(time.Now().Add(writeTimeout)) // not every writer has one
+		if _, err := fmt.Fprintf(w, format, args...); err != nil {
+			return err
+		}
+		_ = control.Flush()
+		return nil
+	}
+
+	var last []byte
+	spoke := time.Now()
+	for {
+		state := a.host.State()
+		data, err := json.Marshal(state)
+		if err != nil {
+			panic("control: a state does not encode: " + err.Error())
+		}
+		switch {
+		case !bytes.Equal(data, last):
+			err = send("event: state\ndata: %s\n\n", data)
+			last, spoke = data, time.Now()
+		case time.Since(spoke) >= a.rhythm.heartbeat:
+			err = send(": heartbeat\n\n")
+			spoke = time.Now()
+		}
+		if err != nil || a.pause(r, state, changed) != nil {
+			return
+		}
+	}
+}
+
+// pause waits until it is time to look again. It waits for the busy interval in any case: that is the limit of four a second.
+func (a *API) pause(r *http.Request, state host.State, changed <-chan struct{}) error {
+	wait := func(d time.Duration, wake <-chan struct{}) error {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-wake:
+		case <-r.Context().Done():
+			return r.Context().Err()
+		case <-a.closing:
+			return errClosing
+		}
+		return nil
+	}
+	if err := wait(a.rhythm.busy, nil); err != nil {
+		return err
+	}
+	switch state.Engine.Status {
+	case host.Busy, host.Loading:
+		return nil
+	}
+	return wait(a.rhythm.idle-a.rhythm.busy, changed)
+}

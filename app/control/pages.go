@@ -1,0 +1,55 @@
+package control
+
+import (
+	"fmt"
+	"io/fs"
+	"net/http"
+	"strings"
+
+	"headroom/frontend"
+)
+
+// policy keeps the pages to themselves: nothing from elsewhere is loaded, and nobody may frame them.
+const policy = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+// pages serves the built web UI, or, in a program that was built without it, a page that says how to get it.
+func pages() http.Handler {
+	if !frontend.Built() {
+		return http.HandlerFunc(notBuilt)
+	}
+	files := frontend.FS()
+	serve := http.FileServerFS(files)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", policy)
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "no-referrer")
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			h.Set("Allow", "GET, HEAD")
+			http.Error(w, "Only GET is possible here.", http.StatusMethodNotAllowed)
+			return
+		}
+		name := strings.TrimPrefix(r.URL.Path, "/")
+		if info, err := fs.Stat(files, name); name != "" && (err != nil || info.IsDir()) {
+			http.Error(w, "There is no such page. The web UI is at /.", http.StatusNotFound)
+			return
+		}
+		if strings.HasPrefix(name, "assets/") {
+			h.Set("Cache-Control", "public, max-age=31536000, immutable") // their names change with their content
+		} else {
+			h.Set("Cache-Control", "no-cache")
+		}
+		serve.ServeHTTP(w, r)
+	})
+}
+
+func notBuilt(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(http.StatusNotFound)
+	fmt.Fprint(w, `<!doctype html><meta charset="utf-8"><title>Headroom</title>
+<body style="font: 15px system-ui; max-width: 40em; margin: 4em auto">
+<h1>The web UI is not in this program</h1>
+<p>It was built without its pages. Build them first, then the program: <code>make build</code>.</p>
+<p>The endpoint works: <a href="/v1/models">/v1/models</a>.</p>
+`)
+}

@@ -1,0 +1,169 @@
+package host
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"headroom/app/library"
+	"headroom/app/memory"
+	"headroom/engine"
+)
+
+// State is what there is to show now.
+func (h *Host) State() State {
+	models := h.models.list()
+	reading, err := h.options.Meter.Read()
+	if err != nil {
+		h.log.Debug("reading the memory", "err", err)
+	}
+	h.mu.Lock()
+	running := h.running()
+	have := h.have
+	s := State{
+		Version:  h.options.Version,
+		Engine:   h.engineState(running),
+		Endpoint: h.endpoint,
+		Speed:    Speed{History: h.history.samples()},
+		Requests: []Request{},
+	}
+	h.mu.Unlock()
+
+	var stats engine.Stats
+	if have != nil {
+		stats = have.engine.Stats()
+	}
+	if running != nil {
+		if stats.Running+stats.Waiting > 0 {
+			s.Engine.Status = Busy
+		}
+		s.Speed.DecodeTokensPerSecond, s.Speed.PrefillTokensPerSecond = stats.DecodeTokensPerSecond, stats.PrefillTokensPerSecond
+		s.Requests = requests(stats, running.model.ID)
+	}
+	s.Memory = memory.Split(reading, engineBytes(stats))
+	s.Models = h.view(models, running, s.Memory.HeadroomBytes+engineBytes(stats).Total())
+	return s
+}
+
+// engineState is the engine's part of State; "ready" until the caller has looked at its requests. The caller holds mu.
+func (h *Host) engineState(running *target) EngineState {
+	switch {
+	case running != nil:
+		i := running.engine.Info()
+		return EngineState{Status: Ready, Model: running.model.ID, Device: i.Device, ContextTokens: i.ContextTokens, CacheFormat: i.KVFormat}
+	case h.failure != nil:
+		return EngineState{Status: Failed, Model: h.want.model.ID, Error: NewError(h.failure)}
+	case h.want != nil:
+		return EngineState{Status: Loading, Model: h.want.model.ID, Progress: h.want.progress}
+	}
+	return EngineState{Status: Stopped}
+}
+
+func engineBytes(s engine.Stats) memory.EngineBytes {
+	return memory.EngineBytes{Weights: s.WeightsBytes, KVUsed: s.KVUsedBytes, KVKept: max(s.KVBytes-s.KVUsedBytes, 0),
+		State: s.StateBytes, Scratch: s.ScratchBytes}
+}
+
+func requests(s engine.Stats, model string) []Request {
+	list := make([]Request, len(s.Requests))
+	for i, r := range s.Requests {
+		list[i] = Request{ID: r.ID, Model: model, Phase: r.Phase, PromptTokens: r.Usage.PromptTokens, PromptDoneTokens: r.Usage.PromptDoneTokens,
+			CachedTokens: r.Usage.CachedTokens, GeneratedTokens: r.Usage.CompletionTokens, TokensPerSecond: r.TokensPerSecond, StartedAtUnixMs: r.StartedAtUnixMs}
+	}
+	slices.SortStableFunc(list, func(a, b Request) int { return cmp.Compare(a.StartedAtUnixMs, b.StartedAtUnixMs) })
+	return list
+}
+
+// view words the models. A model that runs from a folder outside the library is shown after the bundled one.
+func (h *Host) view(models []library.Model, running *target, roomBytes int64) []Model {
+	if running != nil && !slices.ContainsFunc(models, func(m library.Model) bool { return m.ID == running.model.ID }) {
+		models = slices.Insert(slices.Clone(models), min(1, len(models)), running.model)
+	}
+	list := make([]Model, len(models))
+	for i, m := range models {
+		d := m.Description
+		v := Model{ID: m.ID, Name: m.Name, Path: m.Dir, Architecture: d.Architecture, Quantization: d.Quantization,
+			SizeBytes: d.SizeBytes, NeedBytes: d.Need.TotalBytes(), Bundled: m.Bundled, Loaded: running != nil && running.model.ID == m.ID}
+		v.Fits = memory.Fits(v.NeedBytes, roomBytes)
+		if v.Loaded {
+			v.Fits = memory.Yes
+		}
+		if m.Err != nil {
+			v.Error, v.Fits = m.Err.Error(), memory.No
+		}
+		list[i] = v
+	}
+	return list
+}
+
+// sample keeps the history until ctx ends.
+func (h *Host) sample(ctx context.Context) {
+	tick := time.NewTicker(historyStep)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-tick.C:
+			h.addSample(now)
+		}
+	}
+}
+
+func (h *Host) addSample(now time.Time) {
+	reading, _ := h.options.Meter.Read()
+	s := Sample{AtUnixMs: now.UnixMilli(), MemoryBytes: reading.ProcessBytes}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if t := h.running(); t != nil {
+		stats := t.engine.Stats()
+		s.Decode, s.Prefill = stats.DecodeTokensPerSecond, stats.PrefillTokensPerSecond
+	}
+	h.history.add(s)
+}
+
+// history is the samples of the last historyTime, oldest first.
+type history struct{ list []Sample }
+
+func (h *history) add(s Sample) {
+	const most = int(historyTime / historyStep)
+	if len(h.list) == most {
+		h.list = slices.Delete(h.list, 0, 1)
+	}
+	h.list = append(h.list, s)
+}
+
+func (h *history) samples() []Sample { return append([]Sample{}, h.list...) }
+
+// modelList remembers the library's answer: states are asked for several times a second, and folders lie on slow disks too.
+type modelList struct {
+	library *library.Library
+
+	mu         sync.Mutex
+	models     []library.Model
+	at         time.Time // of the last answer; zero: none yet
+	refreshing bool
+}
+
+const modelListAge = 10 * time.Second
+
+// list returns the last answer and has it renewed in the background when it is old. The first call waits.
+func (l *modelList) list() []library.Model {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.at.IsZero():
+		l.models, l.at = l.library.Scan(), time.Now()
+	case time.Since(l.at) > modelListAge && !l.refreshing:
+		l.refreshing = true
+		go func() {
+			models := l.library.Scan()
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.models, l.at, l.refreshing = models, time.Now(), false
+		}()
+	}
+	return l.models
+}

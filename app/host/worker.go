@@ -1,0 +1,112 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+
+	"headroom/engine/problem"
+)
+
+// work brings what is loaded in line with what is wanted, one step at a time, until ctx ends.
+func (h *Host) work(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			h.unload()
+			return
+		case <-h.wake:
+		}
+		for h.step() {
+		}
+	}
+}
+
+// step does the next thing and reports whether there may be more to do. The order is fixed: unload what is not wanted, then
+// load what is.
+func (h *Host) step() bool {
+	h.mu.Lock()
+	want, have, failed := h.want, h.have, h.failure != nil
+	if have == want || want != nil && failed && have == nil {
+		h.settled.Broadcast()
+		h.mu.Unlock()
+		return false
+	}
+	h.mu.Unlock()
+	if have != nil {
+		h.unload()
+		return true
+	}
+	e, err := h.open(want)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err == nil {
+		want.engine, want.progress = e, 1
+		h.have = want // even if no longer wanted: the next step unloads it
+	} else if h.want == want {
+		h.failure = err
+	}
+	h.announce()
+	return true
+}
+
+// unload closes what is loaded.
+func (h *Host) unload() {
+	h.mu.Lock()
+	t := h.have
+	h.mu.Unlock()
+	if t == nil {
+		return
+	}
+	if err := t.engine.Close(); err != nil {
+		h.log.Error("unloading a model", "model", t.model.ID, "err", err)
+	}
+	h.log.Info("model unloaded", "model", t.model.ID)
+	h.mu.Lock()
+	h.have = nil
+	h.announce()
+	h.mu.Unlock()
+}
+
+// open loads a model. It turns a panic into an error: a model that breaks the loader must not take the app with it.
+func (h *Host) open(t *target) (e Engine, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			h.log.Error("loading a model panicked", "model", t.model.ID, "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
+			e, err = nil, problem.New(problem.Internal, "The model could not be loaded", fmt.Sprint(r), "Please report it with the log.")
+		}
+	}()
+	o := h.options.Engine
+	if reading, err := h.options.Meter.Read(); err == nil {
+		o.AvailableBytes = reading.HeadroomBytes()
+	}
+	o.Progress = func(done float64) { h.progress(t, done) }
+	h.log.Info("loading", "model", t.model.ID)
+	e, err = h.options.Open(t.context, t.model.Source, o)
+	switch {
+	case err == nil:
+		i := e.Info()
+		h.log.Info("model loaded", "model", t.model.ID, "device", i.Device, "context_tokens", i.ContextTokens, "kv_format", i.KVFormat)
+		return e, nil
+	case errors.Is(err, context.Canceled):
+		h.log.Info("loading stopped", "model", t.model.ID)
+	default:
+		h.log.Error("loading failed", "model", t.model.ID, "err", err)
+	}
+	return nil, problem.From(err)
+}
+
+// progressStep keeps the watchers from being told more than they can show.
+const progressStep = 0.01
+
+func (h *Host) progress(t *target, done float64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if done >= t.progress+progressStep || done >= 1 && t.progress < 1 {
+		t.progress = min(done, 1)
+		if h.want == t {
+			h.announce()
+		}
+	}
+}

@@ -1,0 +1,206 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"headroom/engine"
+	"headroom/engine/chat"
+	"headroom/engine/openai"
+	"headroom/engine/problem"
+	"headroom/engine/tokenizer"
+)
+
+// output is where an answer goes: a stream (stream.go) or a document (whole.go). An error means that the client is gone.
+type output interface {
+	// progress: done of total prompt tokens have been read.
+	progress(done, total int) error
+	// alive: the model is at work and had nothing to say for a while.
+	alive() error
+	// text adds to the answer.
+	text(part) error
+	// end completes the answer.
+	end(finish string, usage *openai.Usage) error
+	// fail ends the answer with an error, which may come before anything else.
+	fail(err error) error
+}
+
+// part is what a step adds to the answer. Tokens are those of Content, when the request asks for probabilities.
+type part struct {
+	Content, Reasoning string
+	Tokens             []openai.Token
+}
+
+// answer reads the events of one generation, splits thought from speech, and hands both to the output.
+type answer struct {
+	stream    Stream
+	out       output
+	split     *chat.Splitter // nil: all text is content
+	tokenizer *tokenizer.Tokenizer
+	logprobs  bool
+	keepAlive time.Duration
+	record    *record
+
+	usage           engine.Usage
+	reasoningTokens int
+	generating      bool           // the prompt has been read
+	said            bool           // there has been content
+	pending         []openai.Token // of content that is held back: half a character, the start of a stop text
+}
+
+// run goes through the events until the end. When ctx ends (the client is gone, or the server shuts down) it cancels the work
+// at once.
+func (a *answer) run(ctx context.Context) {
+	for {
+		e, err := a.next(ctx)
+		if err == nil {
+			a.usage = e.Usage
+			a.record.prompt = e.Usage
+			switch e.Type {
+			case engine.Prefill:
+				err = a.out.progress(e.Usage.PromptDoneTokens, e.Usage.PromptTokens)
+			case engine.Token:
+				err = a.token(e)
+			case engine.Done:
+				a.done(e)
+				return
+			}
+		}
+		if err != nil {
+			a.abandon(ctx, err)
+			return
+		}
+	}
+}
+
+// next waits for an event, and in between tells the client that its request is alive.
+func (a *answer) next(ctx context.Context) (engine.Event, error) {
+	for {
+		wait, stop := context.WithTimeout(ctx, a.keepAlive)
+		e, err := a.stream.Next(wait)
+		stop()
+		if err == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
+			return e, err
+		}
+		if a.generating {
+			err = a.out.alive()
+		} else {
+			err = a.out.progress(a.usage.PromptDoneTokens, a.usage.PromptTokens)
+		}
+		if err != nil {
+			return engine.Event{}, err
+		}
+	}
+}
+
+func (a *answer) token(e engine.Event) error {
+	a.generating = true
+	thinking := a.split != nil && a.split.InReasoning()
+	if thinking {
+		a.reasoningTokens++
+	}
+	if a.logprobs && !a.tokenizer.IsSpecial(e.Token) {
+		a.pending = append(a.pending, a.probability(e))
+	}
+	p := a.divide(e.Text)
+	switch {
+	case p.Content != "":
+		p.Tokens, a.pending, a.said = a.pending, nil, true
+	case thinking, !a.said && e.Text != "" && strings.TrimSpace(e.Text) == "":
+		a.pending = nil // a thought, or the line breaks after it
+	}
+	if p.Content == "" && p.Reasoning == "" {
+		return nil
+	}
+	return a.out.text(p)
+}
+
+// divide splits text that has become certain.
+func (a *answer) divide(text string) part {
+	if a.split == nil {
+		return part{Content: text}
+	}
+	return join(a.split.Add(text))
+}
+
+func join(pieces []chat.Piece) (p part) {
+	for _, piece := range pieces {
+		if piece.Kind == chat.Reasoning {
+			p.Reasoning += piece.Text
+		} else {
+			p.Content += piece.Text
+		}
+	}
+	return p
+}
+
+func (a *answer) probability(e engine.Event) openai.Token {
+	token := openai.Token{Bytes: a.tokenizer.TokenBytes(e.Token), Logprob: e.Logprob}
+	for _, candidate := range e.Top {
+		token.Top = append(token.Top, openai.Token{Bytes: a.tokenizer.TokenBytes(candidate.Token), Logprob: candidate.Logprob})
+	}
+	return token
+}
+
+// done hands out what was held back, and the end.
+func (a *answer) done(e engine.Event) {
+	a.record.timing, a.record.finish = e.Timing, string(e.Finish)
+	p := a.divide(e.Text)
+	if a.split != nil {
+		rest := join(a.split.Close())
+		p.Content += rest.Content
+		p.Reasoning += rest.Reasoning
+	}
+	if p.Content != "" {
+		p.Tokens = a.pending
+	}
+	if p.Content != "" || p.Reasoning != "" {
+		if a.out.text(p) != nil {
+			return
+		}
+	}
+	switch e.Finish {
+	case engine.FinishError:
+		a.fail(e.Err)
+	case engine.FinishCancelled:
+		a.fail(problem.New(problem.Cancelled, "The request was cancelled", "", "Somebody stopped it, or the model was unloaded."))
+	default:
+		_ = a.out.end(string(e.Finish), a.counts())
+	}
+}
+
+func (a *answer) counts() *openai.Usage {
+	return openai.NewUsage(a.usage.PromptTokens, a.usage.CachedTokens, a.usage.CompletionTokens, a.reasoningTokens)
+}
+
+func (a *answer) fail(err error) {
+	a.record.fail(err)
+	_ = a.out.fail(err)
+}
+
+// errShutdown is the cause with which Serve ends the requests that outlast its patience.
+var errShutdown = problem.New(problem.NotRunning, "Headroom is shutting down", "", "Start it again.")
+
+// abandon stops the work and, if somebody is still there, says why.
+func (a *answer) abandon(ctx context.Context, err error) {
+	a.stream.Cancel()
+	a.record.finish = string(engine.FinishCancelled)
+	switch cause := context.Cause(ctx); {
+	case errors.Is(cause, errShutdown):
+		a.fail(errShutdown)
+	case cause == nil && ctx.Err() == nil && !isWriteError(err):
+		a.fail(err) // the stream broke: not the client's doing
+	default:
+		a.record.fail(errors.New("the client went away"))
+	}
+}
+
+// writeError marks an error of writing to the client.
+type writeError struct{ error }
+
+func isWriteError(err error) bool {
+	var w writeError
+	return errors.As(err, &w)
+}

@@ -1,0 +1,88 @@
+package server
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"headroom/engine/chat"
+	"headroom/engine/openai"
+	"headroom/engine/problem"
+	"headroom/engine/tokenizer"
+)
+
+func (s *Server) handleChat(w http.ResponseWriter, r *http.Request) {
+	body, err := s.readBody(w, r)
+	if err != nil {
+		s.refuse(w, r, err)
+		return
+	}
+	q, err := openai.ParseChat(body)
+	if err != nil {
+		s.refuse(w, r, err)
+		return
+	}
+	m, err := s.models.Acquire(q.Model)
+	if err != nil {
+		s.refuse(w, r, err)
+		return
+	}
+	text, err := RenderChat(m.Engine.Template(), q)
+	if err != nil {
+		s.refuse(w, r, err)
+		return
+	}
+	head := newHead("chatcmpl-", m.ID)
+	s.serve(w, r, job{
+		model:  m,
+		params: q.Params,
+		head:   head,
+		prompt: m.Engine.Tokenizer().Encode(text, tokenizer.EncodeOptions{}),
+		form:   &chatForm{head: head},
+		split:  chat.NewSplitter(ThinksFirst(text)),
+	})
+}
+
+// RenderChat makes the prompt of a conversation. Errors are Problems.
+func RenderChat(template *chat.Template, q *openai.ChatRequest) (string, error) {
+	if template == nil {
+		return "", problem.New(problem.NoTemplate, "This model has no chat template", "",
+			"Send plain text to /v1/completions, or put a chat_template.jinja into the model's folder.")
+	}
+	in := chat.Input{AddGenerationPrompt: true, Messages: make([]chat.Message, len(q.Messages))}
+	for i, m := range q.Messages {
+		if err := json.Unmarshal(m.Raw, &in.Messages[i]); err != nil {
+			return "", problem.Wrap(problem.BadRequest, err, fmt.Sprintf("messages[%d] cannot be read", i), "")
+		}
+		in.Messages[i].Role = m.Role
+	}
+	if q.TemplateKwargs != nil {
+		var kwargs map[string]json.RawMessage
+		if err := json.Unmarshal(q.TemplateKwargs, &kwargs); err != nil {
+			return "", problem.Wrap(problem.BadRequest, err, "chat_template_kwargs cannot be read", "")
+		}
+		in.Kwargs = make(map[string]any, len(kwargs))
+		for name, value := range kwargs {
+			in.Kwargs[name] = value
+		}
+	}
+	text, err := template.Render(in)
+	var refused *chat.TemplateError
+	switch {
+	case errors.As(err, &refused) && refused.Raised:
+		return "", problem.Wrap(problem.TemplateFailed, err, "The model's chat template refuses these messages", "")
+	case refused != nil:
+		return "", problem.Wrap(problem.TemplateFailed, err, "The model's chat template failed on these messages", "")
+	case err != nil:
+		return "", problem.Wrap(problem.BadRequest, err, "The messages cannot be rendered", "")
+	}
+	return text, nil
+}
+
+// ThinksFirst tells whether an answer to the prompt begins inside a think block. The block must be the last thing in the
+// prompt: a message that merely talks about <think> opens none.
+func ThinksFirst(prompt string) bool {
+	return chat.StartsInReasoning(prompt) && strings.HasSuffix(strings.TrimRight(prompt, " \t\r\n"), "<think>")
+}

@@ -1,0 +1,91 @@
+package server
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"headroom/engine/openai"
+	"headroom/engine/problem"
+)
+
+// meaning is what a Problem is on the wire.
+type meaning struct {
+	status     int
+	kind       string // OpenAI's error type
+	code       string // "" for the Problem's own; set where OpenAI has a name that clients match on
+	retryAfter int    // seconds; 0: do not say. OpenAI's clients retry 408, 409, 429 and 5xx by themselves
+}
+
+// meanings is the one table from Problems to HTTP. statusClientGone is nginx's number; nobody is left to read it.
+var meanings = map[problem.Code]meaning{
+	problem.BadRequest:          {status: 400, kind: "invalid_request_error"},
+	problem.ContextExceeded:     {status: 400, kind: "invalid_request_error", code: "context_length_exceeded"},
+	problem.NoTemplate:          {status: 400, kind: "invalid_request_error"},
+	problem.TemplateFailed:      {status: 400, kind: "invalid_request_error"},
+	problem.Unauthorized:        {status: 401, kind: "authentication_error"},
+	problem.Forbidden:           {status: 403, kind: "permission_error"},
+	problem.ModelNotFound:       {status: 404, kind: "invalid_request_error"},
+	problem.NotFound:            {status: 404, kind: "invalid_request_error"},
+	problem.TooLarge:            {status: 413, kind: "invalid_request_error"},
+	problem.ModelBroken:         {status: 422, kind: "invalid_request_error"},
+	problem.UnknownArchitecture: {status: 422, kind: "invalid_request_error"},
+	problem.Busy:                {status: 429, kind: "rate_limit_error", retryAfter: 1},
+	problem.Cancelled:           {status: statusClientGone, kind: "cancelled"},
+	problem.Internal:            {status: 500, kind: "server_error"},
+	problem.PortTaken:           {status: 500, kind: "server_error"},
+	problem.NotRunning:          {status: 503, kind: "server_error"},
+	problem.Loading:             {status: 503, kind: "server_error", retryAfter: 2},
+	problem.DoesNotFit:          {status: 507, kind: "server_error"},
+}
+
+const statusClientGone = 499
+
+// StatusOf returns the HTTP status of a Problem, 500 for a code the table lacks.
+func StatusOf(p *problem.Problem) int { return meaningOf(p).status }
+
+func meaningOf(p *problem.Problem) meaning {
+	m, ok := meanings[p.Code]
+	if !ok {
+		m = meanings[problem.Internal]
+	}
+	if m.code == "" {
+		m.code = string(p.Code)
+	}
+	return m
+}
+
+// errorBody is err in OpenAI's form.
+func errorBody(err error) (openai.ErrorBody, meaning) {
+	p := problem.From(err)
+	m := meaningOf(p)
+	detail := openai.ErrorDetail{Message: p.Error(), Type: m.kind, Code: m.code}
+	var atParam *openai.Error
+	if errors.As(err, &atParam) && atParam.Param != "" {
+		detail.Param = &atParam.Param
+	}
+	return openai.ErrorBody{Error: detail}, m
+}
+
+// refuse answers a request with an error, before anything else has been written.
+func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	body, m := errorBody(err)
+	recordOf(r).fail(err)
+	if m.retryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(m.retryAfter))
+	}
+	writeJSON(w, m.status, body)
+}
+
+// writeJSON writes a document of ours, which always encodes.
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("server: writeJSON: %T does not encode: %v", v, err))
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(data, '\n'))
+}

@@ -1,0 +1,101 @@
+package server
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"headroom/engine"
+)
+
+// metrics is what /metrics tells, in a registry of its own. Counters are ours and outlive a change of model; gauges are asked
+// of the running engine at each scrape.
+type metrics struct {
+	registry   *prometheus.Registry
+	requests   *prometheus.CounterVec
+	tokens     *prometheus.CounterVec
+	firstToken prometheus.Histogram
+	perToken   prometheus.Histogram
+}
+
+func newMetrics(models Models) *metrics {
+	m := &metrics{
+		registry: prometheus.NewRegistry(),
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "headroom_requests_total",
+			Help: "HTTP requests by route and status."}, []string{"route", "status"}),
+		tokens: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "headroom_tokens_total",
+			Help: "Tokens: prompt (read), cached (of prompt, not computed again), generated, reasoning (of generated)."}, []string{"kind"}),
+		// 10 ms to 11 min: a cached prompt on a small model, and a long one on a slow machine.
+		firstToken: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "headroom_time_to_first_token_seconds",
+			Help: "From a request's arrival at the engine to its first token.", Buckets: prometheus.ExponentialBuckets(0.01, 2, 17)}),
+		// 1 ms to 2 s: 1,000 to half a token a second.
+		perToken: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "headroom_time_per_output_token_seconds",
+			Help: "Mean time between a request's tokens.", Buckets: prometheus.ExponentialBuckets(0.001, 2, 12)}),
+	}
+	for _, kind := range []string{"prompt", "cached", "generated", "reasoning"} {
+		m.tokens.WithLabelValues(kind) // present from the start, at 0
+	}
+	m.registry.MustRegister(m.requests, m.tokens, m.firstToken, m.perToken, engineCollector{models},
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+func (m *metrics) handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+}
+
+func (m *metrics) request(route string, status int) {
+	m.requests.WithLabelValues(route, strconv.Itoa(status)).Inc()
+}
+
+// generation counts a request at its end, whatever kind of end that was.
+func (m *metrics) generation(u engine.Usage, reasoningTokens int, t engine.Timing) {
+	m.tokens.WithLabelValues("prompt").Add(float64(u.PromptDoneTokens))
+	m.tokens.WithLabelValues("cached").Add(float64(u.CachedTokens))
+	m.tokens.WithLabelValues("generated").Add(float64(u.CompletionTokens))
+	m.tokens.WithLabelValues("reasoning").Add(float64(reasoningTokens))
+	if t.FirstToken > 0 {
+		m.firstToken.Observe(t.FirstToken.Seconds())
+	}
+	if t.DecodeSteps > 0 {
+		m.perToken.Observe((t.Decode / time.Duration(t.DecodeSteps)).Seconds())
+	}
+}
+
+// engineCollector asks the running engine.
+type engineCollector struct{ models Models }
+
+var (
+	requestsDesc = prometheus.NewDesc("headroom_engine_requests", "Requests in the engine.", []string{"phase"}, nil)
+	speedDesc    = prometheus.NewDesc("headroom_engine_tokens_per_second", "Speed over the last two seconds.", []string{"phase"}, nil)
+	memoryDesc   = prometheus.NewDesc("headroom_engine_memory_bytes", "Memory that the engine has allocated; kv_used is a part of kv.", []string{"kind"}, nil)
+)
+
+func (c engineCollector) Describe(out chan<- *prometheus.Desc) {
+	out <- requestsDesc
+	out <- speedDesc
+	out <- memoryDesc
+}
+
+func (c engineCollector) Collect(out chan<- prometheus.Metric) {
+	var s engine.Stats // zero while no model runs
+	if m, err := c.models.Acquire(""); err == nil {
+		s = m.Engine.Stats()
+	}
+	gauge := func(desc *prometheus.Desc, value float64, label string) {
+		out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, label)
+	}
+	gauge(requestsDesc, float64(s.Running), "running")
+	gauge(requestsDesc, float64(s.Waiting), "waiting")
+	gauge(speedDesc, s.PrefillTokensPerSecond, "prefill")
+	gauge(speedDesc, s.DecodeTokensPerSecond, "decode")
+	gauge(memoryDesc, float64(s.WeightsBytes), "weights")
+	gauge(memoryDesc, float64(s.KVBytes), "kv")
+	gauge(memoryDesc, float64(s.KVUsedBytes), "kv_used")
+	gauge(memoryDesc, float64(s.StateBytes), "state")
+	gauge(memoryDesc, float64(s.ScratchBytes), "scratch")
+}
