@@ -272,6 +272,36 @@ func TestDistribution(t *testing.T) {
 	}
 }
 
+// TestDrawWalksInOrderOfIDs draws from rows of several blocks and compares with
+// the obvious walk over the kept tokens, with the same random number.
+func TestDrawWalksInOrderOfIDs(t *testing.T) {
+	for trial := range 300 {
+		logits := randomLogits(1+trial*17, uint64(trial))
+		p := Params{Temperature: 0.5 + float32(trial%4), Seed: seed(uint64(trial))}
+		if trial%2 == 0 {
+			p.TopP = 0.9
+		}
+		s := New(p, len(logits))
+		u := New(p, len(logits)).rng.Float64()
+		kept, peak := keptByFullSort(p, logits), slices.Max(logits)
+		weight := func(id int32) float64 { return math.Exp(float64(logits[id]-peak) / float64(p.Temperature)) }
+		total := 0.0
+		for _, id := range kept {
+			total += weight(id)
+		}
+		want, left := int32(-1), u*total
+		for _, id := range kept {
+			if want = id; left < weight(id) {
+				break
+			}
+			left -= weight(id)
+		}
+		if got := mustSample(t, s, logits).Token; got != want {
+			t.Errorf("trial %d: got token %d, want %d", trial, got, want)
+		}
+	}
+}
+
 func TestSeed(t *testing.T) {
 	logits := randomLogits(1000, 7)
 	draw := func(s *Sampler) (ids []int32) {

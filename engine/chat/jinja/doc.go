@@ -16,7 +16,7 @@
 // white-space rules), parser.go and expression.go (tokens to the tree of
 // ast.go), render.go and eval.go (the tree walk), value.go (what Python values
 // become), and the library: filters.go, predicates.go (Jinja calls them tests),
-// methods.go, globals.go, format.go, json.go.
+// methods.go, globals.go, format.go, printf.go, json.go.
 //
 // Not supported, each refused by name when the template is parsed: include,
 // import, from, extends, block, do, autoescape and trans. The safe filter

@@ -117,6 +117,81 @@ GROUPS = {
         "{{ s is string }} {{ n is string }} {{ n is number }} {{ t is number }} {{ x is float }} {{ n is integer }} {{ t is integer }} {{ t is boolean }} {{ n is boolean }}", "{{ d is mapping }} {{ l is mapping }} {{ l is iterable }} {{ s is iterable }} {{ n is iterable }} {{ l is sequence }} {{ s is sequence }} {{ d is sequence }} {{ n is sequence }} {{ none_ is iterable }} {{ nosuch is iterable }}", "{{ none_ is none }} {{ nosuch is none }} {{ f is none }} {{ t is true }} {{ 1 is true }} {{ f is false }} {{ 0 is false }} {{ none_ is defined }}", "{{ 3 is odd }} {{ 4 is even }} {{ 9 is divisibleby 3 }} {{ n is eq 7 }} {{ n is equalto(7) }} {{ n is ne 7 }} {{ n is lt 8 }} {{ n is ge 7 }} {{ n is gt(7) }}",
         "{{ 1 is in l }} {{ 9 is not in l }} {{ none_ is sameas none }} {{ t is sameas true }} {{ 'ab' is lower }} {{ 'AB' is upper }} {{ 'ab' is upper }} {{ '12' is lower }}", "{{ s is not string }} {{ nosuch is not defined }} {{ not nosuch is defined }} {{ d.a.y is sequence and d.a.y is not string }}", "{{ range is callable }} {{ s is callable }} {{ l is iterable and l is not mapping }} {{ 4.0 is even }} {{ 3.5 is odd }}", "{{ 'a' if s is string else 'b' }} {{ [s is string, n is none] }} {{ (s is string) ~ '!' }}",
     ],
+    # Whole chat templates of our own, built of what real ones use.
+    "chat": [
+        """{%- macro text_of(content, images, system=false) %}
+    {%- if content is string %}
+        {{- content }}
+    {%- elif content is iterable and content is not mapping %}
+        {%- for part in content %}
+            {%- if 'image' in part or part.type == 'image' %}
+                {%- set images.n = images.n + 1 %}
+                {{- 'Image ' ~ images.n ~ ': <img>' }}
+            {%- elif 'text' in part %}
+                {{- part.text }}
+            {%- endif %}
+        {%- endfor %}
+    {%- elif content is none or content is undefined %}
+        {{- '' }}
+    {%- else %}
+        {{- raise_exception('bad content') }}
+    {%- endif %}
+{%- endmacro %}
+{%- set images = namespace(n=0) %}
+{%- set ns = namespace(searching=true, last=msgs | length - 1) %}
+{%- for m in msgs[::-1] %}
+    {%- set index = (msgs | length - 1) - loop.index0 %}
+    {%- if ns.searching and m.role == "user" %}
+        {%- set c = text_of(m.content, images) | trim %}
+        {%- if not (c.startswith('<r>') and c.endswith('</r>')) %}
+            {%- set ns.searching = false %}
+            {%- set ns.last = index %}
+        {%- endif %}
+    {%- endif %}
+{%- endfor %}
+{{- 'last ' ~ ns.last ~ '\\n' }}
+{%- for m in msgs + [{'role': 'assistant', 'content': tags}, {'role': 'user', 'content': [{'type': 'image'}, {'type': 'text', 'text': 'see'}]}] %}
+    {%- set c = text_of(m.content, images) %}
+    {%- if m.role == 'assistant' %}
+        {%- set thought = '' %}
+        {%- if m.thought is string %}
+            {%- set thought = m.thought %}
+        {%- elif '</think>' in c %}
+            {%- set thought = c.split('</think>')[0].rstrip('\\n').split('<think>')[-1].lstrip('\\n') %}
+            {%- set c = c.split('</think>')[-1].lstrip('\\n') %}
+        {%- endif %}
+        {{- '[' + m.role + '](' + thought | trim + ')' + c }}
+        {%- for call in m.tool_calls or [] %}
+            {%- if call.function is defined %}{% set call = call.function %}{% endif %}
+            {{- ('\\n\\n' if loop.first and c | trim else '\\n') + '<' + call.name + '>' }}
+            {%- for key, value in call.arguments | items %}
+                {%- set value = value | string if value is string else value | tojson | safe %}
+                {{- '<' ~ key ~ '=' ~ value ~ '>' }}
+            {%- endfor %}
+        {%- endfor %}
+    {%- elif m.role == 'tool' %}
+        {%- if loop.previtem and loop.previtem.role != 'tool' %}{{ '<tools>' }}{% endif %}
+        {{- c }}
+        {%- if loop.last or loop.nextitem.role != 'tool' %}{{ '</tools>' }}{% endif %}
+    {%- else %}
+        {{- '[' ~ m.role ~ ']' ~ c }}
+    {%- endif %}
+{%- endfor %}""",
+        """{{ bos_token }}
+{% for message in msgs %}
+    {% if (message['role'] == 'user') != (loop.index0 % 2 == 1) and loop.index0 < 2 %}
+        {{ raise_exception('Conversation roles must alternate') }}
+    {% endif %}
+    {% if message['role'] == 'user' %}
+{{ '[INST] ' + message['content'] + ' [/INST]' }}
+    {% else %}
+{% generation %}
+        {{ ' ' ~ message['content'] | trim }}{{ eos_token }}
+{% endgeneration %}
+    {% endif %}
+{% endfor %}
+""",
+    ],
     "errors": [
         "{{ raise_exception('no ' ~ 1) }}", "{% if n == 7 %}{{ raise_exception('Only é') }}{% endif %}", "{{ nosuch.a }}", "{{ d.no.such }}", "{{ nosuch() }}", "{{ nosuch + 1 }}", "{{ 'a' + nosuch }}", "{{ 'a' + 1 }}", "{{ 'a' + none }}", "{{ 1 / 0 }}", "{{ 1 % 0 }}", "{{ 1 < 'a' }}", "{{ 1 in 5 }}", "{{ 1 in 'a' }}", "{% for i in 5 %}{% endfor %}", "{{ n | length }}", "{{ n() }}", "{{ l.append(1) }}", "{{ d.update({}) }}", "{{ nosuch | tojson }}", "{{ s | items | list }}", "{{ {[1]: 2} }}", "{% set d.x = 1 %}", "{% set a, b = [1] %}", "{% macro f(a) %}{% endmacro %}{{ f(1, 2) }}", "{% macro f(a) %}{% endmacro %}{{ f(b=2) }}", "{{ 'abc'.index('z') }}", "{{ range(100001) }}", "{{ '%d' % 'a' }}", "{{ '%s %s' % (1,) }}", "{{ 'a'.split('') }}", "{{ l[::0] }}", "{{ [3, 'a'] | sort }}", "{{ s.nosuch() }}", "{{ msgs | map('nosuch') | list }}", "{{ d.a < d }}", "{{ -s }}", "{{ ['a', 1] | join('') + 1 }}", "{{ (msgs | map(attribute='role')) | length }}", "{% macro f(x) %}{{ f(x) }}{% endmacro %}{{ f(1) }}", "{{ s.join(1) }}", "{{ '{} {}'.format(1) }}", "{{ {'a': [1] | map('abs')} | tojson }}",
     ],
