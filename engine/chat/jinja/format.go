@@ -142,4 +142,3 @@ func stringRepr(s string) string {
 	b.WriteRune(quote)
 	return b.String()
 }
-
