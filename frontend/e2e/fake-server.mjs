@@ -156,7 +156,7 @@ export async function startFakeServer(port = 0) {
     const send = (fields) => response.write(`data: ${JSON.stringify({ id, object: 'chat.completion.chunk', ...fields })}\n\n`);
     const delta = (fields) => send({ choices: [{ index: 0, delta: fields, finish_reason: null }] });
 
-    for (let done = 0; done < promptTokens && !aborted; done += 64) {
+    for (let done = 0; done < promptTokens && !aborted; done += 32) {
       running.promptDoneTokens = done;
       response.write(`: keepalive ${done}/${promptTokens}\n\n`);
       await sleep(stepMs);
