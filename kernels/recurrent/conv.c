@@ -5,6 +5,7 @@
 
 #define MAX_TAPS 8
 #define BLOCK 256 // channels at a time
+#define AHEAD 4   // rows to prefetch: rows lie far apart, so the processor does not see the pattern by itself
 
 #ifdef ISA
 
@@ -39,6 +40,11 @@ SIMD void KERNEL(conv_block)(const float *x, ptrdiff_t x_stride, const float *we
             int64_t from = r - past + t;
             input[t] = from < 0 ? before + (from + past) * BLOCK : x + from * x_stride;
         }
+        if (r + AHEAD < rows)
+            for (int c = 0; c < n; c += 16) {
+                __builtin_prefetch(x + (r + AHEAD) * x_stride + c);
+                __builtin_prefetch(out + (r + AHEAD) * out_stride + c, 1);
+            }
         KERNEL(conv_row)(input, w, taps, out + r * out_stride, n);
     }
     for (int t = 0; t < past; t++) memcpy(state + t * channels, input[t + 1], (size_t)n * 4);

@@ -127,7 +127,7 @@ func convCases() []kernels.Case {
 		{259, 3, []int{7, 1}, []int{2, 0}},
 		{8192, 4, []int{1}, []int{100}},
 		{8192, 4, []int{1, 1, 1, 1}, []int{100, 7, 1, 0}},
-		{8192, 4, []int{512}, []int{512}},
+		{8192, 4, []int{128}, []int{512}},
 	} {
 		spans, rows := spansOf(s.rows, s.pos)
 		cases = append(cases, kernels.Case{

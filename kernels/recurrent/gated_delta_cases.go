@@ -20,7 +20,7 @@ func gatedDeltaCases() []kernels.Case {
 		{1, 1, 256, 37, []int{3}, []int{1}},
 		{16, 32, 128, 128, []int{1}, []int{100}},
 		{16, 32, 128, 128, []int{1, 1, 1, 1}, []int{100, 7, 1, 0}},
-		{16, 32, 128, 128, []int{512}, []int{512}},
+		{16, 32, 128, 128, []int{128}, []int{512}},
 	} {
 		spans, rows := spansOf(s.rows, s.pos)
 		bench := int64(0)
