@@ -143,7 +143,7 @@ func (e *Engine) next(r *request, logits []float32, now time.Time) {
 	r.sampler.Observe(s.Token)
 	r.seq.Tokens = append(r.seq.Tokens, s.Token)
 
-	event := Event{Type: Token, Token: s.Token, Logprob: s.Logprob, Top: s.Top, Usage: r.usage}
+	event := Event{Type: Token, Token: s.Token, Logprob: s.Logprob, Top: slices.Clone(s.Top), Usage: r.usage}
 	if e.isEnd(s.Token) && !r.IgnoreEOS {
 		r.stream.put(event)
 		e.finish(r, FinishStop, nil)
