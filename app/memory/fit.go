@@ -14,14 +14,23 @@ func ReserveBytes(totalBytes int64) int64 {
 	return min(max(totalBytes/reserveShare, reserveMinBytes), reserveMaxBytes)
 }
 
-// HeadroomBytes is what a new model could take now: what is available, without our own pages that are counted as available,
-// minus the reserve. Where somebody set a wired limit, the GPU holds no more than that.
-func (r Reading) HeadroomBytes() int64 {
-	room := r.AvailableBytes - r.ProcessFileBytes - ReserveBytes(r.TotalBytes)
+// HeadroomBytes is what a new model could take beside the running engine (zero: none runs): what is available, less what is ours
+// already and what the engine has reserved but not touched yet, minus the reserve. The reserve takes at most half: a small model
+// still runs on a full machine. Where somebody set a wired limit, the GPU holds no more than that in all.
+func (r Reading) HeadroomBytes(engine EngineBytes) int64 {
+	free := r.freeBytes(engine)
+	room := free - min(ReserveBytes(r.TotalBytes), free/2)
 	if r.WiredLimitBytes > 0 {
-		room = min(room, r.WiredLimitBytes)
+		room = min(room, r.WiredLimitBytes-engine.Total())
 	}
 	return max(room, 0)
+}
+
+// freeBytes is what nobody has, nor has been promised. AvailableBytes counts our own mapped pages, and pages that are reserved
+// but not touched, as a cache's are before the first long conversation.
+func (r Reading) freeBytes(engine EngineBytes) int64 {
+	untouched := max(engine.Total()-r.ProcessBytes, 0)
+	return max(r.AvailableBytes-r.ProcessFileBytes-untouched, 0)
 }
 
 // Fit judges a model.
@@ -37,8 +46,8 @@ const (
 // tightPercent of the room: above it, a browser opened later is enough to make the system swap.
 const tightPercent = 85
 
-// Fits judges whether a model that needs needBytes fits into roomBytes. The room is HeadroomBytes, and what the running model
-// would give back if it is to be replaced.
+// Fits judges whether a model that needs needBytes fits into roomBytes. The room is HeadroomBytes, plus EngineBytes.Total of a
+// running model that would be replaced.
 func Fits(needBytes, roomBytes int64) Fit {
 	switch {
 	case needBytes > roomBytes:

@@ -8,15 +8,11 @@ type EngineBytes struct {
 // Total is the sum.
 func (e EngineBytes) Total() int64 { return e.Weights + e.KVUsed + e.KVKept + e.State + e.Scratch }
 
-// Split accounts for all of the reading. The engine's figures are taken first, then what else is resident in this process,
-// then what is free; the rest belongs to others.
-//
-// The engine's weights may be mapped files: then they are resident here and available to others at once, and would count
-// twice. What AvailableBytes has of our own pages is therefore taken off what is free. Where sums still exceed the total
-// (weights that are mapped but not yet read, figures of different moments), free gives way first, then the largest part.
+// Split accounts for all of the reading: the engine's figures, what else is resident in this process, what is free, and the
+// rest, which belongs to others. Where sums exceed the total (figures of different moments), the later in the bar give way.
 func Split(r Reading, engine EngineBytes) Ledger {
 	own := max(r.ProcessBytes-engine.Total(), 0)
-	free := max(r.AvailableBytes-r.ProcessFileBytes, 0)
+	free := r.freeBytes(engine)
 	segments := []Segment{
 		{Weights, engine.Weights, Measured},
 		{KVUsed, engine.KVUsed, Measured},
@@ -37,7 +33,7 @@ func Split(r Reading, engine EngineBytes) Ledger {
 	return Ledger{
 		TotalBytes:      r.TotalBytes,
 		AvailableBytes:  r.AvailableBytes,
-		HeadroomBytes:   r.HeadroomBytes(),
+		HeadroomBytes:   r.HeadroomBytes(engine),
 		WiredLimitBytes: r.WiredLimitBytes,
 		Segments:        segments,
 	}

@@ -51,7 +51,7 @@ type Segment struct {
 type Ledger struct {
 	TotalBytes      int64     `json:"totalBytes"`
 	AvailableBytes  int64     `json:"availableBytes"`
-	HeadroomBytes   int64     `json:"headroomBytes"` // what a new model could take; see Reading.HeadroomBytes
+	HeadroomBytes   int64     `json:"headroomBytes"` // see Reading.HeadroomBytes
 	WiredLimitBytes int64     `json:"wiredLimitBytes"`
 	Segments        []Segment `json:"segments"`
 }

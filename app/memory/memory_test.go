@@ -23,9 +23,9 @@ func TestSplit(t *testing.T) {
 		// 12 available counts our 3 of mapped weights: 9 are free, and 16-9-3-1 belong to others.
 		{"mapped weights", Reading{TotalBytes: 16 * gib, AvailableBytes: 12 * gib, ProcessBytes: 4 * gib, ProcessFileBytes: 3 * gib},
 			EngineBytes{Weights: 3 * gib}, map[Kind]int64{Weights: 3, Headroom: 1, Other: 3, Free: 9}},
-		// Mapped but not read yet: weights 10 + free 12 are over 16, so free gives way.
-		{"weights not resident", Reading{TotalBytes: 16 * gib, AvailableBytes: 12 * gib, ProcessBytes: 1 * gib},
-			EngineBytes{Weights: 10 * gib}, map[Kind]int64{Weights: 10, Free: 6}},
+		// 5 of the cache's 6 are reserved and not touched: they are not free, though the system has them.
+		{"cache not touched", Reading{TotalBytes: 16 * gib, AvailableBytes: 12 * gib, ProcessBytes: 1 * gib},
+			EngineBytes{KVKept: 6 * gib}, map[Kind]int64{KVKept: 6, Other: 3, Free: 7}},
 		{"more than there is", Reading{TotalBytes: 4 * gib, AvailableBytes: 1 * gib},
 			EngineBytes{Weights: 3 * gib, KVUsed: 3 * gib}, map[Kind]int64{Weights: 3, KVUsed: 1}},
 	}
@@ -50,17 +50,22 @@ func TestHeadroom(t *testing.T) {
 	cases := []struct {
 		name string
 		r    Reading
+		e    EngineBytes
 		want int64
 	}{
-		{"an eighth is reserved", Reading{TotalBytes: 16 * gib, AvailableBytes: 10 * gib}, 8 * gib},
-		{"own mapped pages are not room", Reading{TotalBytes: 16 * gib, AvailableBytes: 10 * gib, ProcessFileBytes: 3 * gib}, 5 * gib},
-		{"at most 8 GiB reserved", Reading{TotalBytes: 128 * gib, AvailableBytes: 100 * gib}, 92 * gib},
-		{"at least half a GiB reserved", Reading{TotalBytes: 2 * gib, AvailableBytes: 1 * gib}, gib / 2},
-		{"never negative", Reading{TotalBytes: 16 * gib, AvailableBytes: 1 * gib}, 0},
-		{"the wired limit bounds", Reading{TotalBytes: 64 * gib, AvailableBytes: 60 * gib, WiredLimitBytes: 40 * gib}, 40 * gib},
+		{"an eighth is reserved", Reading{TotalBytes: 16 * gib, AvailableBytes: 10 * gib}, EngineBytes{}, 8 * gib},
+		{"own mapped pages are not room", Reading{TotalBytes: 16 * gib, AvailableBytes: 10 * gib, ProcessBytes: 3 * gib, ProcessFileBytes: 3 * gib},
+			EngineBytes{Weights: 3 * gib}, 5 * gib},
+		{"nor what the engine has reserved", Reading{TotalBytes: 16 * gib, AvailableBytes: 10 * gib, ProcessBytes: 1 * gib},
+			EngineBytes{KVKept: 4 * gib}, 5 * gib},
+		{"at most 8 GiB reserved", Reading{TotalBytes: 128 * gib, AvailableBytes: 100 * gib}, EngineBytes{}, 92 * gib},
+		{"at least half a GiB reserved", Reading{TotalBytes: 2 * gib, AvailableBytes: 1 * gib}, EngineBytes{}, gib / 2},
+		{"at most half of it", Reading{TotalBytes: 16 * gib, AvailableBytes: 1 * gib}, EngineBytes{}, gib / 2},
+		{"never negative", Reading{TotalBytes: 16 * gib, AvailableBytes: 1 * gib}, EngineBytes{KVKept: 8 * gib}, 0},
+		{"the wired limit bounds", Reading{TotalBytes: 64 * gib, AvailableBytes: 60 * gib, WiredLimitBytes: 40 * gib}, EngineBytes{}, 40 * gib},
 	}
 	for _, c := range cases {
-		if got := c.r.HeadroomBytes(); got != c.want {
+		if got := c.r.HeadroomBytes(c.e); got != c.want {
 			t.Errorf("%s: %d, want %d", c.name, got, c.want)
 		}
 	}
