@@ -23,7 +23,7 @@ func (c *Models) Run(t *terminal) error {
 	}
 	l := c.library()
 	models := l.Scan()
-	room := reading.HeadroomBytes()
+	room := reading.HeadroomBytes(memory.EngineBytes{})
 	fmt.Fprintf(t.out, "%s of %s memory can go to a model.\n\n", gigabytes(room), gigabytes(reading.TotalBytes))
 	table := tabwriter.NewWriter(t.out, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(table, "NAME\tARCHITECTURE\tQUANTIZATION\tSIZE\tNEEDS\tFITS")

@@ -3,6 +3,7 @@ package commands
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"syscall"
 
 	psnet "github.com/shirou/gopsutil/v3/net"
@@ -20,8 +21,10 @@ func listenProblem(err error, host string, port int) error {
 		if owner == "" {
 			return problem.New(problem.PortTaken, fmt.Sprintf("Port %d is taken", port), "another program listens there", fix)
 		}
-		return problem.New(problem.PortTaken, fmt.Sprintf("Port %d is taken", port), fmt.Sprintf("%s (process %d) listens there", owner, pid),
-			fmt.Sprintf("End it with `kill %d`, or choose another port with --port, or --port 0 for any free one.", pid))
+		if strings.HasPrefix(owner, "headroom") {
+			fix = fmt.Sprintf("Headroom runs already: use that one, end it with `kill %d`, or choose another port with --port.", pid)
+		}
+		return problem.New(problem.PortTaken, fmt.Sprintf("Port %d is taken", port), fmt.Sprintf("%s (process %d) listens there", owner, pid), fix)
 	case errors.Is(err, syscall.EACCES):
 		return problem.Wrap(problem.PortTaken, err, fmt.Sprintf("Port %d may not be used", port), "Ports below 1024 need root: choose a higher one with --port.")
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime/debug"
 
+	"headroom/app/memory"
 	"headroom/engine/problem"
 )
 
@@ -64,7 +65,10 @@ func (h *Host) unload() {
 	}
 	h.log.Info("model unloaded", "model", t.model.ID)
 	h.mu.Lock()
-	h.have = nil
+	h.have, t.engine = nil, nil
+	h.mu.Unlock()
+	debug.FreeOSMemory() // the next model is measured against what the system has, not against the garbage of the last
+	h.mu.Lock()
 	h.announce()
 	h.mu.Unlock()
 }
@@ -78,8 +82,8 @@ func (h *Host) open(t *target) (e Engine, err error) {
 		}
 	}()
 	o := h.options.Engine
-	if reading, err := h.options.Meter.Read(); err == nil {
-		o.AvailableBytes = reading.HeadroomBytes()
+	if reading, err := h.options.Meter.Fresh(); err == nil {
+		o.AvailableBytes = reading.HeadroomBytes(memory.EngineBytes{}) // the old model is gone by now
 	}
 	o.Progress = func(done float64) { h.progress(t, done) }
 	h.log.Info("loading", "model", t.model.ID)

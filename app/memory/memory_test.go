@@ -100,8 +100,11 @@ func TestMeterKeepsAReadingForASecond(t *testing.T) {
 	read(1, nil)
 	clock = clock.Add(1)
 	read(2, nil)
+	if r, _ := m.Fresh(); r.TotalBytes != 3 {
+		t.Errorf("Fresh gave reading %d, want a new one", r.TotalBytes)
+	}
 	clock, fail = clock.Add(freshness), errors.New("no")
-	read(2, fail)
+	read(3, fail)
 }
 
 // TestMachine holds the real figures against each other.

@@ -25,7 +25,12 @@ type Meter struct {
 }
 
 // Read returns the current reading. On an error it returns the last good one with it.
-func (m *Meter) Read() (Reading, error) {
+func (m *Meter) Read() (Reading, error) { return m.read(freshness) }
+
+// Fresh is Read of this very moment: for what decides, after memory has been given back.
+func (m *Meter) Fresh() (Reading, error) { return m.read(0) }
+
+func (m *Meter) read(age time.Duration) (Reading, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	measure, now := m.measure, m.now
@@ -35,7 +40,7 @@ func (m *Meter) Read() (Reading, error) {
 	if now == nil {
 		now = time.Now
 	}
-	if !m.at.IsZero() && now().Sub(m.at) < freshness {
+	if !m.at.IsZero() && now().Sub(m.at) < age {
 		return m.last, nil
 	}
 	reading, err := measure()
