@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { roundUp, scaleLinear, segmentsOf } from './chart';
+import { roundUp, roundUpBytes, scaleLinear, segmentsOf } from './chart';
 
 describe('roundUp', () => {
   test.each([
@@ -14,6 +14,19 @@ describe('roundUp', () => {
     [0.61, 0.5, 0.8],
     [NaN, 10, 10],
   ])('%d, at least %d', (value, least, top) => expect(roundUp(value, least)).toBeCloseTo(top, 9));
+});
+
+describe('roundUpBytes', () => {
+  const MiB = 2 ** 20;
+  test.each([
+    [0, 128],
+    [89, 128],
+    [128.5, 256],
+    [600, 1024],
+    [1024, 1024],
+    [1300, 1536],
+    [19.4 * 1024, 20 * 1024],
+  ])('%d MB, top %d MB', (value, top) => expect(roundUpBytes(value * MiB)).toBe(top * MiB));
 });
 
 test('scaleLinear, also over nothing', () => {

@@ -24,6 +24,14 @@ export function segmentsOf(points: readonly Point[], gapMs: number): Point[][] {
   return runs;
 }
 
+const GiB = 2 ** 30;
+
+/** The same for memory: 128, 256, 512 MB, then as roundUp does in GB (of 2^30 bytes). */
+export function roundUpBytes(bytes: number): number {
+  if (bytes > GiB) return roundUp(bytes / GiB, 1) * GiB;
+  return [GiB / 8, GiB / 4, GiB / 2].find((top) => top >= bytes) ?? GiB;
+}
+
 const steps = [1, 1.5, 2, 3, 4, 5, 6, 8, 10];
 
 /** The next round number, so that at least half of the scale is used: 0 → least, 130 → 150. */

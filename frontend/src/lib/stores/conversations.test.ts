@@ -53,7 +53,7 @@ test('a full storage is reported', () => {
 describe('titleOf', () => {
   test.each([
     ['What is a token?', 'What is a token?'],
-    ['\n  First line  \nsecond', 'First line'],
+    ['\n  Repeat this:  \n\nsecond', 'Repeat this: second'],
     ['word '.repeat(20), `${'word '.repeat(12).trim()}…`],
     ['x'.repeat(80), `${'x'.repeat(60)}…`],
     ['', ''],

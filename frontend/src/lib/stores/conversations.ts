@@ -59,9 +59,9 @@ export function newConversation(now: number): Conversation {
   return { id: newId(), title: '', updatedAt: now, messages: [] };
 }
 
-/** The first line of the first message, cut at a word. */
+/** The beginning of the first message in one line, cut at a word. */
 export function titleOf(text: string): string {
-  const line = text.trim().split(/\s*\n/)[0] ?? '';
+  const line = text.trim().replace(/\s+/g, ' ');
   if (line.length <= titleChars) return line;
   const cut = line.slice(0, titleChars);
   return `${cut.replace(/\s+\S*$/, '') || cut}…`;
