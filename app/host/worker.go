@@ -65,7 +65,7 @@ func (h *Host) unload() {
 	}
 	h.log.Info("model unloaded", "model", t.model.ID)
 	h.mu.Lock()
-	h.have, t.engine = nil, nil
+	h.have = nil
 	h.mu.Unlock()
 	debug.FreeOSMemory() // the next model is measured against what the system has, not against the garbage of the last
 	h.mu.Lock()
