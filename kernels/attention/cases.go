@@ -101,8 +101,8 @@ func pagedAttentionCases() []kernels.Case {
 		{dtype: f16, heads: 4, kvHeads: 2, d: 64, p: 32, timed: true, spans: [][2]int{{63, 1}}},
 		{dtype: f16, heads: 32, kvHeads: 8, d: 128, p: 32, timed: true, spans: [][2]int{{4095, 1}}},
 		{dtype: f16, heads: 16, kvHeads: 2, d: 256, p: 32, timed: true, spans: [][2]int{{4095, 1}}},
-		{dtype: f16, heads: 8, kvHeads: 2, d: 128, p: 32, timed: true, spans: [][2]int{{1000, 128}}},
-		{dtype: f16, heads: 4, kvHeads: 4, d: 64, p: 32, timed: true, spans: [][2]int{{0, 256}}},
+		{dtype: f16, heads: 4, kvHeads: 1, d: 128, p: 32, timed: true, spans: [][2]int{{960, 64}}},
+		{dtype: f16, heads: 4, kvHeads: 4, d: 64, p: 32, timed: true, spans: [][2]int{{0, 160}}},
 	} {
 		cases = append(cases, s.toCase())
 	}

@@ -126,7 +126,7 @@ func TestSameBits(t *testing.T) {
 				expect("with neighbours", func(s *setting) { s.neighbours = true })
 				step := 1 // every cut on the set that people run, some on the others
 				if isa != cpu.Best() || testing.Short() || c.tokens > 1000 {
-					step = 37
+					step = 97
 				}
 				for cut := 1; cut < c.tokens; cut += step {
 					expect(fmt.Sprintf("cut at %d", cut), func(s *setting) { s.cuts = []int{cut} })
