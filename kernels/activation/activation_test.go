@@ -18,8 +18,7 @@ func BenchmarkCases(b *testing.B) { kerneltest.Bench(b, Cases()) }
 var operators = []struct {
 	name  string
 	build func(x, y, out kernels.Tensor) kernels.Op
-	// What the inputs x = 0, 100, 3 and y = 7, 2, 0 give. In float32 sigmoid(100) is 1, and sigmoid(0) is 1/2; sigmoid(3) is
-	// 0.95 and meets y = 0 where it counts.
+	// What x = 0, 100, 3 and y = 7, 2, 0 give: in float32 sigmoid(0) is 1/2 and sigmoid(100) is 1.
 	want []float32
 }{
 	{"silu_mul", func(x, y, out kernels.Tensor) kernels.Op { return &SiLUMul{Gate: x, Up: y, Out: out} }, []float32{0, 200, 0}},

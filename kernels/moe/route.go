@@ -20,8 +20,7 @@ const (
 // ones the lower expert first) and, with Normalize, those divided by their sum.
 //
 // Logits are float32 [M, E] with E up to MaxExperts; IDs int32 and Weights float32 are contiguous [M, K] with K up to MaxChosen
-// and E.
-// NaN logits give some valid ids.
+// and E. IDs are valid whatever the logits are, NaN included.
 type Route struct {
 	Logits    kernels.Tensor
 	K         int

@@ -27,12 +27,12 @@ func (o *Conv) native(isa cpu.ISA, s kernels.Span, from, to int) {
 	x, out := o.X.RowRange(s.Row, s.Row+s.Rows), o.Out.RowRange(s.Row, s.Row+s.Rows)
 	slot := o.State.RowRange(int(s.Slot), int(s.Slot)+1)
 	C.headroom_conv(C.int(isa), floats(x), C.ptrdiff_t(x.Stride), floats(o.Weight), C.int(o.Weight.Cols), floats(slot),
-		C.int64_t(x.Cols), C.int(startOf(s.Pos == 0)), floats(out), C.ptrdiff_t(out.Stride), C.int64_t(s.Rows),
+		C.int64_t(x.Cols), flag(s.Pos == 0), floats(out), C.ptrdiff_t(out.Stride), C.int64_t(s.Rows),
 		C.int64_t(from), C.int64_t(to))
 }
 
-func startOf(first bool) int {
-	if first {
+func flag(b bool) C.int {
+	if b {
 		return 1
 	}
 	return 0
@@ -57,7 +57,7 @@ func (o *GatedDelta) nativeUpdate(isa cpu.ISA, s kernels.Span, row, end int, sta
 	v := o.QKV.RowRange(row, end).Columns(2*o.Hk*o.Dk, o.QKV.Cols)
 	out := o.Out.RowRange(row, end)
 	slot := o.State.RowRange(int(s.Slot), int(s.Slot)+1)
-	C.headroom_gated_delta_update(C.int(isa), o.shape(), floats(v), C.ptrdiff_t(v.Stride), floats(slot), C.int(startOf(start)),
+	C.headroom_gated_delta_update(C.int(isa), o.shape(), floats(v), C.ptrdiff_t(v.Stride), floats(slot), flag(start),
 		floats(out), C.ptrdiff_t(out.Stride), C.int64_t(row-o.window.from), C.int64_t(end-o.window.from), unitRows,
 		C.int64_t(from), C.int64_t(to))
 }
