@@ -26,7 +26,7 @@ const chatHelp = "/reset forgets the conversation, /exit or Ctrl-D ends, Ctrl-C 
 
 // Run goes on until /exit or the end of input.
 func (c *Chat) Run(ctx context.Context, t *terminal) error {
-	h := c.newHost()
+	h := c.newHost("")
 	defer h.Close()
 	if err := load(ctx, h, c.Model, t.err); err != nil {
 		return err

@@ -32,9 +32,9 @@ func (f *ModelFlags) library() *library.Library {
 	return library.New(library.Roots(f.ModelsDir), f.options(), engine.Describe)
 }
 
-// newHost makes the host that the command will close.
-func (f *ModelFlags) newHost() *host.Host {
-	return host.New(host.Options{Version: version.Version, Library: f.library(), Meter: &memory.Meter{}, Engine: f.options()})
+// newHost makes the host that the command will close. lastModel is what Start without a name means at first.
+func (f *ModelFlags) newHost(lastModel string) *host.Host {
+	return host.New(host.Options{Version: version.Version, Library: f.library(), Meter: &memory.Meter{}, Engine: f.options(), LastModel: lastModel})
 }
 
 // load starts a model and waits for it, with a bar where somebody looks.

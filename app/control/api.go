@@ -5,6 +5,7 @@
 //	POST /api/engine/start {model}   202 State; loading goes on in the background
 //	POST /api/engine/stop            200 State
 //	POST /api/requests/{id}/cancel   204
+//	POST /api/window/show            204; only where there is a window: a second start of the agent sends it to the first
 //
 // Everything under /api needs the per-install token (token.go), as header X-Headroom-Token, or, for EventSource, which cannot
 // send headers, as query parameter token. The web UI lies at /, without a token: it holds no secret, and gets the token from the

@@ -30,7 +30,9 @@ type Options struct {
 	Token  string
 	Server http.Handler  // the OpenAI-compatible endpoint, which guards itself
 	Guard  *server.Guard // Host and Origin rules; nil: loopback names only
-	Log    *slog.Logger  // nil: slog.Default()
+	// ShowWindow opens the window or raises it; nil: this program has none.
+	ShowWindow func() error
+	Log        *slog.Logger // nil: slog.Default()
 }
 
 // API serves the control API, the web UI and the endpoint on one address.
@@ -61,6 +63,15 @@ func New(o Options) *API {
 	api.HandleFunc("POST /api/engine/start", a.handleStart)
 	api.HandleFunc("POST /api/engine/stop", a.handleStop)
 	api.HandleFunc("POST /api/requests/{id}/cancel", a.handleCancel)
+	if o.ShowWindow != nil {
+		api.HandleFunc("POST /api/window/show", func(w http.ResponseWriter, r *http.Request) {
+			if err := o.ShowWindow(); err != nil {
+				refuse(w, err)
+				return
+			}
+			w.WriteHeader(http.StatusNoContent)
+		})
+	}
 	api.HandleFunc("/api/", func(w http.ResponseWriter, r *http.Request) {
 		refuse(w, problem.New(problem.NotFound, "There is nothing at "+r.Method+" "+r.URL.Path, "", ""))
 	})

@@ -34,6 +34,8 @@ type Options struct {
 	Library *library.Library
 	Meter   *memory.Meter
 	Engine  engine.Options // how models are opened; Progress and AvailableBytes are the host's own
+	// LastModel is what Start("") starts before anything has run here; "" means the bundled model.
+	LastModel string
 	// Open is how a model is loaded; nil means engine.Open.
 	Open func(context.Context, engine.Source, engine.Options) (Engine, error)
 	Log  *slog.Logger // nil: slog.Default()
@@ -79,7 +81,7 @@ func New(o Options) *Host {
 		o.Log = slog.Default()
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	h := &Host{options: o, log: o.Log, watchers: map[chan struct{}]bool{}, wake: make(chan struct{}, 1), ended: make(chan struct{}), stop: stop}
+	h := &Host{options: o, log: o.Log, last: o.LastModel, watchers: map[chan struct{}]bool{}, wake: make(chan struct{}, 1), ended: make(chan struct{}), stop: stop}
 	h.models.library = o.Library
 	h.settled = sync.NewCond(&h.mu)
 	var running sync.WaitGroup

@@ -1,0 +1,94 @@
+package commands
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"strconv"
+	"time"
+
+	"headroom/app/control"
+	"headroom/app/host"
+	"headroom/engine/server"
+)
+
+// ServiceOptions say what to serve and where. The zero value listens on any free port of every interface: set Host.
+type ServiceOptions struct {
+	ModelFlags
+	Host       string // address to listen on
+	Port       int    // 0: any free one
+	APIKey     string // "": none is needed
+	AllowHost  []string
+	LastModel  string       // what starting without a name means before anything has run; "": the bundled model
+	ShowWindow func() error // opens the window at a request of /api/window/show; nil: there is none
+}
+
+// Service is the endpoint, the control API and the web UI on one address: what `headroom serve` and the agent share.
+type Service struct {
+	Host    *host.Host
+	Address string // "127.0.0.1:11811": where this machine reaches it
+	Token   string // of the control API
+
+	listener net.Listener
+	api      *control.API
+}
+
+// NewService takes the port, so that a taken one is found before anything else, and loads nothing. Close ends it. A port that
+// cannot be had is a problem.PortTaken.
+func NewService(o ServiceOptions) (*Service, error) {
+	listener, err := listen(o.Host, o.Port)
+	if err != nil {
+		return nil, err
+	}
+	s := &Service{Host: o.newHost(o.LastModel), Address: reachable(listener.Addr().String()), Token: loadToken(), listener: listener}
+	s.Host.SetEndpoint(host.Endpoint{URL: "http://" + s.Address + "/v1", UIURL: "http://" + s.Address + "/"})
+	guard := &server.Guard{Listen: o.Host, AllowHosts: o.AllowHost, APIKey: o.APIKey, Instead: control.TokenCheck(s.Token)}
+	s.api = control.New(control.Options{Host: s.Host, Token: s.Token, Guard: guard, ShowWindow: o.ShowWindow,
+		Server: server.New(server.Options{Models: s.Host, Guard: guard})})
+	return s, nil
+}
+
+// drainTime is how long answers may go on after Ctrl-C; a second Ctrl-C does not wait.
+const drainTime = 10 * time.Second
+
+// Serve answers until ctx ends; see server.Serve.
+func (s *Service) Serve(ctx context.Context) error {
+	return server.Serve(ctx, s.listener, s.api, drainTime, s.api.Close)
+}
+
+// Close gives the port back and unloads the model. Serve should have returned.
+func (s *Service) Close() {
+	_ = s.listener.Close() // Serve may have closed it
+	s.Host.Close()
+}
+
+// loadToken falls back to one for this run where settings cannot be kept.
+func loadToken() string {
+	dir, err := control.SettingsDir()
+	if err == nil {
+		var token string
+		if token, err = control.LoadToken(dir); err == nil {
+			return token
+		}
+	}
+	slog.Warn("the web UI's address will change with the next start", "err", err)
+	return control.NewToken()
+}
+
+// reachable is the address to tell people: a server that listens everywhere is on loopback too.
+func reachable(listening string) string {
+	hostName, port, err := net.SplitHostPort(listening)
+	if ip := net.ParseIP(hostName); err == nil && ip != nil && ip.IsUnspecified() {
+		return "127.0.0.1:" + port
+	}
+	return listening
+}
+
+func listen(hostName string, port int) (net.Listener, error) {
+	address := net.JoinHostPort(hostName, strconv.Itoa(port))
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, listenProblem(err, hostName, port)
+	}
+	return listener, nil
+}
