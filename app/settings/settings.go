@@ -1,0 +1,181 @@
+// Package settings keeps what Headroom remembers between two starts, in one small JSON file.
+//
+// The file is written as a whole (temporary file, fsync, rename) and readable by its owner alone. It carries a version:
+// older ones are brought up to date when read (migrations), and one from a later Headroom is used as far as it is understood
+// but never overwritten. A damaged file is set aside under another name, and the defaults apply, so that settings never keep
+// the app from starting.
+package settings
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+)
+
+// Settings are what is remembered. Default has the values of a first start.
+type Settings struct {
+	Version      int      `json:"version"`
+	Model        string   `json:"model"`        // the one that ran last, by ID or folder; "": none yet
+	EngineOn     bool     `json:"engineOn"`     // the engine ran when Headroom ended, so the next start runs it again
+	Port         int      `json:"port"`         // of the endpoint, [1, 65535]
+	ModelFolders []string `json:"modelFolders"` // to look through, besides those that the library knows
+}
+
+// Default is what holds before anything was set: a first start shows a running engine, on the port that the documentation
+// names.
+func Default() Settings {
+	return Settings{Version: version, EngineOn: true, Port: 11811, ModelFolders: []string{}}
+}
+
+const (
+	version  = 1
+	fileName = "settings.json"
+	maxBytes = 1 << 20
+)
+
+// File is the settings on disk. Its methods may be called from any goroutine.
+type File struct {
+	path string
+
+	mu       sync.Mutex
+	now      Settings
+	readOnly bool // written by a later Headroom, which knows things that this one would drop
+}
+
+// Open reads the settings in the folder, which need not exist. The File can be used whatever the error: with a file that
+// cannot be read or understood the defaults apply, and the error says so.
+func Open(dir string) (*File, error) {
+	f := &File{path: filepath.Join(dir, fileName), now: Default()}
+	data, err := read(f.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return f, nil
+	}
+	if err != nil {
+		return f, fmt.Errorf("reading the settings, so the defaults apply: %w", err)
+	}
+	s, err := parse(data)
+	if err != nil {
+		aside := f.path + ".damaged"
+		return f, errors.Join(fmt.Errorf("the settings are damaged, so the defaults apply; the old file is now %s: %w", aside, err),
+			os.Rename(f.path, aside))
+	}
+	f.now, f.readOnly = s, s.Version > version
+	return f, nil
+}
+
+// Get returns the settings, a copy.
+func (f *File) Get() Settings {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.now.clone()
+}
+
+// Change applies change and writes the outcome if it differs. The new settings hold even if they could not be written.
+func (f *File) Change(change func(*Settings)) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	next := f.now.clone()
+	change(&next)
+	next.Version = f.now.Version
+	before, after := encode(f.now), encode(next)
+	f.now = next
+	if string(before) == string(after) || f.readOnly {
+		return nil
+	}
+	if err := write(f.path, after); err != nil {
+		return fmt.Errorf("keeping the settings: %w", err)
+	}
+	return nil
+}
+
+func (s Settings) clone() Settings {
+	s.ModelFolders = append([]string{}, s.ModelFolders...)
+	return s
+}
+
+func read(path string) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, maxBytes+1))
+	if err == nil && len(data) > maxBytes {
+		err = fmt.Errorf("%s is longer than %d bytes", path, maxBytes)
+	}
+	return data, err
+}
+
+// migrations[v] brings the document of version v to version v+1. The document of version 0 is one without a version.
+var migrations = []func(map[string]json.RawMessage){
+	0: func(map[string]json.RawMessage) {},
+}
+
+// parse reads a file of any version. Fields that are missing or out of range get their default.
+func parse(data []byte) (Settings, error) {
+	var document map[string]json.RawMessage
+	if err := json.Unmarshal(data, &document); err != nil {
+		return Settings{}, err
+	}
+	if document == nil {
+		return Settings{}, errors.New("not a JSON object")
+	}
+	var written struct {
+		Version int `json:"version"`
+	}
+	if err := json.Unmarshal(data, &written); err != nil {
+		return Settings{}, err
+	}
+	if written.Version < 0 {
+		return Settings{}, fmt.Errorf("version %d", written.Version)
+	}
+	for v := written.Version; v < version; v++ {
+		migrations[v](document)
+	}
+	current, err := json.Marshal(document)
+	if err != nil {
+		return Settings{}, err
+	}
+	s := Default()
+	if err := json.Unmarshal(current, &s); err != nil {
+		return Settings{}, err
+	}
+	s.Version = max(written.Version, version)
+	if s.Port < 1 || s.Port > 65535 {
+		s.Port = Default().Port
+	}
+	return s.clone(), nil
+}
+
+func encode(s Settings) []byte {
+	data, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		panic("settings: encode: " + err.Error()) // our own types
+	}
+	return append(data, '\n')
+}
+
+// write replaces the file as a whole: after a crash there is the old one or the new one.
+func write(path string, data []byte) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	file, err := os.CreateTemp(filepath.Dir(path), ".settings-*") // mode 0600
+	if err != nil {
+		return err
+	}
+	defer os.Remove(file.Name())
+	_, err = file.Write(data)
+	if err == nil {
+		err = file.Sync()
+	}
+	if err := errors.Join(err, file.Close()); err != nil {
+		return err
+	}
+	return os.Rename(file.Name(), path)
+}

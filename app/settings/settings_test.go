@@ -1,0 +1,178 @@
+package settings
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+func TestFirstStart(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "not", "there")
+	f, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := f.Get(); !reflect.DeepEqual(got, Default()) {
+		t.Errorf("got %+v, want the defaults", got)
+	}
+	if _, err := os.Stat(dir); !os.IsNotExist(err) {
+		t.Error("reading made a folder")
+	}
+}
+
+func TestChangeIsKept(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "headroom")
+	f, _ := Open(dir)
+	if err := f.Change(func(s *Settings) { s.Model, s.EngineOn, s.ModelFolders = "org/name", false, []string{"a"} }); err != nil {
+		t.Fatal(err)
+	}
+	again, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Settings{Version: version, Model: "org/name", Port: 11811, ModelFolders: []string{"a"}}
+	if got := again.Get(); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	entries, _ := os.ReadDir(dir)
+	if len(entries) != 1 {
+		t.Errorf("the folder holds %d entries, want the file alone", len(entries))
+	}
+	info, _ := entries[0].Info()
+	if got := info.Mode().Perm(); got != 0o600 {
+		t.Errorf("mode %o, want 600", got)
+	}
+}
+
+func TestNoChangeWritesNothing(t *testing.T) {
+	dir := t.TempDir()
+	f, _ := Open(dir)
+	if err := f.Change(func(*Settings) {}); err != nil {
+		t.Fatal(err)
+	}
+	if entries, _ := os.ReadDir(dir); len(entries) != 0 {
+		t.Errorf("%d files were written", len(entries))
+	}
+}
+
+func TestGetIsACopy(t *testing.T) {
+	f, _ := Open(t.TempDir())
+	_ = f.Change(func(s *Settings) { s.ModelFolders = []string{"a"} })
+	f.Get().ModelFolders[0] = "b"
+	if got := f.Get().ModelFolders[0]; got != "a" {
+		t.Errorf("a caller changed the settings to %q", got)
+	}
+}
+
+func TestParse(t *testing.T) {
+	d := Default()
+	with := func(change func(*Settings)) Settings { s := Default(); change(&s); return s }
+	cases := []struct {
+		name, file string
+		want       Settings
+		wrong      string
+	}{
+		{"empty object: version 0, all defaults", `{}`, d, ""},
+		{"one field", `{"version":1,"model":"m"}`, with(func(s *Settings) { s.Model = "m" }), ""},
+		{"engine off", `{"version":1,"engineOn":false}`, with(func(s *Settings) { s.EngineOn = false }), ""},
+		{"unknown fields", `{"version":1,"theme":"dark"}`, d, ""},
+		{"no folders", `{"version":1,"modelFolders":null}`, d, ""},
+		{"port 0", `{"version":1,"port":0}`, d, ""},
+		{"port too high", `{"version":1,"port":65536}`, d, ""},
+		{"a later version", `{"version":7,"port":80}`, with(func(s *Settings) { s.Version, s.Port = 7, 80 }), ""},
+		{"negative version", `{"version":-1}`, Settings{}, "version -1"},
+		{"huge version", `{"version":1e30}`, Settings{}, "number"},
+		{"cut off", `{"version":1,`, Settings{}, "unexpected end"},
+		{"not an object", `[1]`, Settings{}, "cannot unmarshal array"},
+		{"null", `null`, Settings{}, "not a JSON object"},
+		{"wrong type", `{"version":1,"port":"x"}`, Settings{}, "cannot unmarshal string"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := parse([]byte(c.file))
+			switch {
+			case c.wrong == "" && err != nil:
+				t.Fatal(err)
+			case c.wrong != "" && (err == nil || !strings.Contains(err.Error(), c.wrong)):
+				t.Fatalf("error %v, want one with %q", err, c.wrong)
+			case !reflect.DeepEqual(got, c.want):
+				t.Errorf("got %+v, want %+v", got, c.want)
+			}
+		})
+	}
+}
+
+func TestDamagedFileIsSetAside(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, fileName)
+	writeFile(t, path, "{")
+	f, err := Open(dir)
+	if err == nil || !strings.Contains(err.Error(), "settings.json.damaged") {
+		t.Errorf("error %v does not say where the old file is", err)
+	}
+	if got := f.Get(); !reflect.DeepEqual(got, Default()) {
+		t.Errorf("got %+v, want the defaults", got)
+	}
+	if data, _ := os.ReadFile(path + ".damaged"); string(data) != "{" {
+		t.Errorf("the old file is %q", data)
+	}
+	if err := f.Change(func(s *Settings) { s.Model = "m" }); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestLaterFileIsNotOverwritten(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, fileName)
+	later := `{"version":2,"model":"a","secret":"kept"}`
+	writeFile(t, path, later)
+	f, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Change(func(s *Settings) { s.Model = "b" }); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.Get().Model; got != "b" {
+		t.Errorf("model %q does not hold for this run", got)
+	}
+	if data, _ := os.ReadFile(path); string(data) != later {
+		t.Errorf("the file is now %s", data)
+	}
+}
+
+func TestTooLongFile(t *testing.T) {
+	dir := t.TempDir()
+	writeFile(t, filepath.Join(dir, fileName), strings.Repeat(" ", maxBytes+1))
+	if _, err := Open(dir); err == nil || !strings.Contains(err.Error(), "longer than") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, seed := range []string{`{}`, `{"version":1,"port":1}`, `{"version":99}`, `null`, `{"modelFolders":["a"]}`} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s, err := parse(data)
+		if err != nil {
+			return
+		}
+		if s.Version < version || s.Port < 1 || s.Port > 65535 || s.ModelFolders == nil {
+			t.Errorf("%q gave %+v", data, s)
+		}
+		if !json.Valid(encode(s)) {
+			t.Error("does not encode")
+		}
+	})
+}
+
+func writeFile(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
