@@ -102,6 +102,7 @@ func TestSameBits(t *testing.T) {
 	for _, c := range []conversation{
 		{tokens: 600, heads: 4, kvHeads: 2, d: 32, dtype: kernels.F16},
 		{tokens: 200, heads: 7, kvHeads: 1, d: 48, dtype: kernels.BF16, sinks: true},
+		{tokens: 140, heads: 8, kvHeads: 1, d: 80, dtype: kernels.F16},
 		{tokens: 600, heads: 2, kvHeads: 2, d: 16, dtype: kernels.F32, window: 70},
 		{tokens: 1100, heads: 3, kvHeads: 1, d: 16, dtype: kernels.F16, window: 530, sinks: true},
 	} {

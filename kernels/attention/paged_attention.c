@@ -19,8 +19,8 @@
 #define product_block KERNEL(product_block)
 SIMD void product_block(const int R, const int N, const int dtype, const float *a, int64_t lda, const void *b, int64_t ldb, float *c, int64_t ldc,
                         int64_t k, int add, const char *next, int64_t step) {
-    f32x16 sum[6][4];
-#pragma GCC unroll 6
+    f32x16 sum[8][4];
+#pragma GCC unroll 8
     for (int r = 0; r < R; r++)
 #pragma GCC unroll 4
         for (int n = 0; n < N; n++) sum[r][n] = add ? v_load(c + r * ldc + 16 * n) : v_zero();
@@ -30,14 +30,14 @@ SIMD void product_block(const int R, const int N, const int dtype, const float *
         if (N == 4) __builtin_prefetch(next + 64, 0, 2);
 #pragma GCC unroll 4
         for (int n = 0; n < N; n++) row[n] = kv_load(dtype, b, i * ldb + 16 * n);
-#pragma GCC unroll 6
+#pragma GCC unroll 8
         for (int r = 0; r < R; r++) {
             f32x16 x = v_set1(a[r * lda + i]);
 #pragma GCC unroll 4
             for (int n = 0; n < N; n++) sum[r][n] = v_fma(x, row[n], sum[r][n]);
         }
     }
-#pragma GCC unroll 6
+#pragma GCC unroll 8
     for (int r = 0; r < R; r++)
 #pragma GCC unroll 4
         for (int n = 0; n < N; n++) v_store(c + r * ldc + 16 * n, sum[r][n]);
@@ -62,15 +62,17 @@ SIMD void product_as(const int dtype, const float *a, int64_t lda, const void *b
         break;
 #define BLOCKS(N) BLOCK(1, N) BLOCK(2, N) BLOCK(3, N) BLOCK(4, N) BLOCK(5, N) BLOCK(6, N)
     for (int64_t i = 0, n; i < cols; i += 16 * n) {
-        n = cols - i >= 64 ? 4 : cols - i >= 32 ? 2 : 1;
+        const int eight = MAX_N == 4 && rows == 8 && cols - i >= 32; // a group of eight at once converts every element once
+        n = eight ? 2 : cols - i >= 64 ? 4 : cols - i >= 32 ? 2 : 1;
         if (n > MAX_N) n = MAX_N;
         for (int64_t r = 0, m; r < rows; r += m) {
             int64_t left = rows - r;
-            m = left % 4 == 0 && left < 12 ? 4 : left < 6 ? left : 6;
+            m = eight ? 8 : left % 4 == 0 && left < 12 ? 4 : left < 6 ? left : 6;
             switch (m * 8 + n) {
 #if MAX_N == 4
             BLOCKS(4)
             BLOCKS(2)
+            BLOCK(8, 2)
 #endif
             BLOCKS(1)
             }
