@@ -53,12 +53,13 @@ SIMD void KERNEL(plain_tile)(const KERNEL(operands) *t, int mr, int dtype) {
     KERNEL(store_sums)(t, mr, acc);
 }
 
-// Adds vectors [0, vectors) of sixteen of the chunk of 64 elements at `at`; its first group is g of the block's sixteen.
+// Adds vectors [0, vectors) of sixteen of the chunk of 64 elements at `at`. A group is 1 << shift vectors; scale and bias are those
+// of the sixteen groups around.
 SIMD void KERNEL(add_affine)(const KERNEL(operands) *t, f32x16 (*acc)[MR], const codes64 *c, float (*scale)[16], float (*bias)[16],
-                             int64_t at, int per_group, int mr, int vectors) {
+                             int64_t at, int shift, int mr, int vectors) {
 #pragma GCC unroll 4
     for (int i = 0; i < vectors; i++) {
-        int g = (int)(at / 16 + i) / per_group % 16;
+        int g = ((int)(at / 16) + i) >> shift & 15;
         f32x16 w[NR];
         EACH_N w[n] = v_fma(c_float(c[n], i), v_set1(scale[n][g]), v_set1(bias[n][g]));
         EACH_M {
@@ -68,25 +69,26 @@ SIMD void KERNEL(add_affine)(const KERNEL(operands) *t, f32x16 (*acc)[MR], const
     }
 }
 
-SIMD void KERNEL(affine_tile)(const KERNEL(operands) *t, int mr, int bits, int per_group) {
+SIMD void KERNEL(affine_tile)(const KERNEL(operands) *t, int mr, int bits) {
     f32x16 acc[NR][MR];
     EACH_N EACH_M acc[n][m] = v_zero();
     float scale[NR][16], bias[NR][16]; // of sixteen groups
     codes64 c[NR];
-    int64_t groups = t->k / (16 * per_group);
+    int shift = t->group == 32 ? 1 : t->group == 64 ? 2 : 3;
+    int64_t groups = t->k / t->group;
     for (int64_t at = 0; at < t->k;) {
         EACH_N {
-            v_store(scale[n], v_load_param(t->scales[n], t->dtype, at / (16 * per_group), groups));
-            v_store(bias[n], v_load_param(t->biases[n], t->dtype, at / (16 * per_group), groups));
+            v_store(scale[n], v_load_param(t->scales[n], t->dtype, at / t->group, groups));
+            v_store(bias[n], v_load_param(t->biases[n], t->dtype, at / t->group, groups));
         }
-        int64_t end = t->k < at + 256 * per_group ? t->k : at + 256 * per_group;
+        int64_t end = t->k < at + 16 * t->group ? t->k : at + 16 * t->group;
         for (; at + 64 <= end; at += 64) {
             EACH_N c[n] = c_load(t->w[n] + at / 8 * bits, bits);
-            KERNEL(add_affine)(t, acc, c, scale, bias, at, per_group, mr, 4);
+            KERNEL(add_affine)(t, acc, c, scale, bias, at, shift, mr, 4);
         }
-        if (per_group == 2 && at < end) {
+        if (at < end) { // an odd number of groups of 32
             EACH_N c[n] = c_load_half(t->w[n] + at / 8 * bits, bits);
-            KERNEL(add_affine)(t, acc, c, scale, bias, at, per_group, mr, 2);
+            KERNEL(add_affine)(t, acc, c, scale, bias, at, shift, mr, 2);
             at = end;
         }
     }
@@ -96,14 +98,7 @@ SIMD void KERNEL(affine_tile)(const KERNEL(operands) *t, int mr, int bits, int p
 typedef void KERNEL(tile_function)(const KERNEL(operands) *t);
 
 #define PLAIN(mr, dtype) static void KERNEL(plain_##mr##_##dtype)(const KERNEL(operands) *t) { KERNEL(plain_tile)(t, mr, dtype); }
-#define AFFINE(mr, bits) \
-    static void KERNEL(affine_##mr##_##bits)(const KERNEL(operands) *t) { \
-        switch (t->group) { \
-        case 32: KERNEL(affine_tile)(t, mr, bits, 2); break; \
-        case 64: KERNEL(affine_tile)(t, mr, bits, 4); break; \
-        case 128: KERNEL(affine_tile)(t, mr, bits, 8); break; \
-        } \
-    }
+#define AFFINE(mr, bits) static void KERNEL(affine_##mr##_##bits)(const KERNEL(operands) *t) { KERNEL(affine_tile)(t, mr, bits); }
 #define TILES(mr) \
     PLAIN(mr, 0) PLAIN(mr, 1) PLAIN(mr, 2) AFFINE(mr, 2) AFFINE(mr, 3) AFFINE(mr, 4) AFFINE(mr, 5) AFFINE(mr, 6) AFFINE(mr, 8)
 TILES(1)
@@ -151,6 +146,7 @@ static void KERNEL(float_rows)(const matmul_weight *w, int64_t from, int64_t to,
             part.data = w->data + n * w->data_stride;
             part.scales = w->scales + n * w->scales_stride;
             part.biases = w->biases + n * w->biases_stride;
+            matmul_prefetch(&part, NR);
             KERNEL(float_tiles)(&part, to - n < NR ? to - n : NR, x, x_stride, r, n);
         }
         return;

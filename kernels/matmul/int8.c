@@ -212,6 +212,7 @@ static void KERNEL(int8_rows)(const matmul_weight *w, int64_t from, int64_t to, 
             part.data = w->data + n * w->data_stride;
             part.scales = w->scales + n * w->scales_stride;
             part.biases = w->biases + n * w->biases_stride;
+            matmul_prefetch(&part, NR);
             KERNEL(int8_tiles)(&part, 0, to - n < NR ? to - n : NR, q, runs, r, n);
         }
         return;

@@ -1,0 +1,301 @@
+package matmul
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"testing"
+
+	"headroom/kernels"
+	"headroom/kernels/cpu"
+	"headroom/kernels/kerneltest"
+)
+
+// formats are all weight formats, with a width that ends within a block of each kernel's loops.
+func formats(d kernels.Device, r *rand.Rand, experts, n int) []*kernels.Weight {
+	var all []*kernels.Weight
+	add := func(bits, group, k int, dtype kernels.DType) {
+		all = append(all, kernels.RandomWeight(d, r, experts, n, k, bits, group, dtype, 1/math.Sqrt(float64(k))))
+	}
+	for i, bits := range []int{2, 3, 4, 5, 6, 8} {
+		for j, group := range []int{32, 64, 128} {
+			add(bits, group, 128*(1+(2*i+5*j)%11), []kernels.DType{kernels.F32, kernels.F16, kernels.BF16}[(i+j)%3])
+		}
+		add(bits, 32, 32*(15+2*i), kernels.BF16) // ends in half a chunk
+	}
+	add(0, 0, 1, kernels.F32)
+	add(0, 0, 133, kernels.F32)
+	add(0, 0, 255, kernels.F16)
+	add(0, 0, 300, kernels.BF16)
+	return all
+}
+
+func product(d kernels.Device, w *kernels.Weight, x kernels.Tensor) []byte {
+	out := kernels.NewTensor(d, kernels.F32, x.Rows, w.N)
+	d.Run(&Linear{X: x, Parts: []Part{{W: w, Out: out}}})
+	return kerneltest.Elements(out)
+}
+
+// With rounded activations every instruction set, plain Go included, gives the same bits.
+func TestInstructionSetsAgree(t *testing.T) {
+	base := kernels.NewReference()
+	defer base.Close()
+	r := rand.New(rand.NewPCG(3, 4))
+	for _, w := range formats(base, r, 1, 13) {
+		if w.Bits == 0 {
+			continue
+		}
+		x := kernels.RandomTensor(base, r, 11, w.K, 1)
+		for i := range 64 { // a chunk of zeros, and large numbers that saturate 16-bit sums of products
+			if w.K > 64 {
+				x.Row(1)[i] = 0
+			}
+			x.Row(2)[i] = 1000
+			x.Row(3)[i%w.K] = -1000
+		}
+		x.Row(4)[w.K-1] = 1e-42
+		var want []byte
+		for _, isa := range cpu.Available() {
+			d := kernels.NewCPU(cpu.Options{ISA: isa, Threads: 1})
+			got := product(d, w, x)
+			if want == nil {
+				want = got
+			}
+			if at, g, e := kerneltest.Differ(got, want, 0, 0); at >= 0 || !bytes.Equal(got, want) {
+				t.Errorf("%s [%d, %d]: %s differs from plain Go: element %d is %g, expected %g", w.Format(), w.N, w.K, isa, at, g, e)
+			}
+			d.Close()
+		}
+	}
+}
+
+// Codes and activations at their limits overflow no intermediate.
+func TestExtremeCodes(t *testing.T) {
+	base := kernels.NewReference()
+	defer base.Close()
+	for _, bits := range []int{2, 3, 4, 5, 6, 8} {
+		w := kernels.RandomWeight(base, rand.New(rand.NewPCG(1, 1)), 1, 4, 128, bits, 64, kernels.F32, 1)
+		for i := range w.Data.Bytes() {
+			w.Data.Bytes()[i] = 0xff
+		}
+		for i := range w.Scales.Float32s() {
+			w.Scales.Float32s()[i], w.Biases.Float32s()[i] = 1, 0
+		}
+		x := kernels.NewTensor(base, kernels.F32, 2, 128)
+		for i := range 128 {
+			x.Row(0)[i], x.Row(1)[i] = 127, -127
+		}
+		want := 127 * 128 * float32(int(1)<<bits-1)
+		for _, isa := range cpu.Available() {
+			d := kernels.NewCPU(cpu.Options{ISA: isa, Threads: 1})
+			out := kernels.NewTensor(d, kernels.F32, 2, 4)
+			d.Run(&Linear{X: x, Parts: []Part{{W: w, Out: out}}})
+			for n := range 4 {
+				if out.Row(0)[n] != want || out.Row(1)[n] != -want {
+					t.Errorf("%d bits, %s: got %g and %g, expected %g and its negative", bits, isa, out.Row(0)[n], out.Row(1)[n], want)
+				}
+			}
+			d.Close()
+		}
+	}
+}
+
+// A row's bits do not depend on the rows around it, on either path.
+func TestRowAloneEqualsRowInBatch(t *testing.T) {
+	for _, isa := range cpu.Available() {
+		for _, floats := range []bool{false, true} {
+			d := kernels.NewCPU(cpu.Options{ISA: isa, Threads: 2, Float32Activations: floats})
+			r := rand.New(rand.NewPCG(5, 6))
+			for _, w := range formats(d, r, 1, 9) {
+				x := kernels.RandomTensor(d, r, 40, w.K, 1)
+				all := product(d, w, x)
+				for m := 1; m <= 40; m++ {
+					from := r.IntN(40 - m + 1)
+					if got := product(d, w, x.RowRange(from, from+m)); !bytes.Equal(got, all[4*9*from:4*9*(from+m)]) {
+						t.Errorf("%s, float32 activations %t, %s [9, %d]: rows [%d, %d) have other bits apart than among 40", isa, floats, w.Format(), w.K, from, from+m)
+						break
+					}
+				}
+			}
+			d.Close()
+		}
+	}
+}
+
+// Experts gives the bits of a Linear with the chosen matrix, whoever else chose it.
+func TestExpertsEqualLinear(t *testing.T) {
+	const experts, n, tokens = 5, 21, 37
+	for _, isa := range cpu.Available() {
+		d := kernels.NewCPU(cpu.Options{ISA: isa, Threads: 3})
+		r := rand.New(rand.NewPCG(7, 8))
+		for i, w := range formats(d, r, experts, n) {
+			choices := 1 + i%3
+			perPair := i%2 == 1
+			xRows := tokens
+			if perPair {
+				xRows *= choices
+			}
+			x := kernels.RandomTensor(d, r, xRows, w.K, 1)
+			ids := kernels.NewTensor(d, kernels.I32, tokens, choices+2).Columns(1, 1+choices)
+			for m := range tokens {
+				for j := range choices {
+					ids.RowRange(m, m+1).Int32s()[j] = int32(r.IntN(r.IntN(experts) + 1)) // unevenly
+				}
+			}
+			out := kernels.NewTensor(d, kernels.F32, tokens*choices, n)
+			d.Run(&Experts{X: x, IDs: ids, Parts: []Part{{W: w, Out: out}}})
+			for pair := range tokens * choices {
+				e := int(ids.RowRange(pair/choices, pair/choices+1).Int32s()[pair%choices])
+				one := *w
+				one.Experts, one.Data = 1, w.Data.RowRange(e*n, (e+1)*n)
+				if w.Bits > 0 {
+					one.Scales, one.Biases = w.Scales.RowRange(e*n, (e+1)*n), w.Biases.RowRange(e*n, (e+1)*n)
+				}
+				from := pair
+				if !perPair {
+					from /= choices
+				}
+				if want := product(d, &one, x.RowRange(from, from+1)); !bytes.Equal(want, out.RowRange(pair, pair+1).Bytes()) {
+					t.Fatalf("%s, %s: output row %d differs from expert %d alone", isa, w.Format(), pair, e)
+				}
+			}
+		}
+		d.Close()
+	}
+}
+
+// Experts that do not exist give NaN, and nothing is read.
+func TestExpertOutsideRange(t *testing.T) {
+	for _, isa := range append(cpu.Available(), cpu.Auto) {
+		d := kernels.NewCPU(cpu.Options{ISA: isa, Threads: 2})
+		o := &Experts{
+			X:     kernels.FromFloat32s(d, 3, 1, []float32{1, 2, 3}),
+			IDs:   kernels.NewTensor(d, kernels.I32, 3, 2),
+			Parts: []Part{{W: &kernels.Weight{Experts: 2, N: 1, K: 1, Data: kernels.FromFloat32s(d, 2, 1, []float32{10, 20})}, Out: kernels.NewTensor(d, kernels.F32, 6, 1)}},
+		}
+		copy(o.IDs.Int32s(), []int32{0, -1, 2, 1, math.MaxInt32, math.MinInt32})
+		want := []float64{10, math.NaN(), math.NaN(), 40, math.NaN(), math.NaN()}
+		run := func(what string) {
+			for i, w := range want {
+				if g := float64(o.Parts[0].Out.Row(i)[0]); g != w && !(math.IsNaN(g) && math.IsNaN(w)) {
+					t.Errorf("%s: row %d: got %g, expected %g", what, i, g, w)
+				}
+			}
+		}
+		d.Run(o)
+		run(isa.String())
+		o.Reference()
+		run("reference")
+		copy(o.IDs.Int32s(), []int32{-1, -1, -1, -1, -1, -1}) // nobody chose anything
+		want = []float64{math.NaN(), math.NaN(), math.NaN(), math.NaN(), math.NaN(), math.NaN()}
+		d.Run(o)
+		run(isa.String())
+		d.Close()
+	}
+}
+
+// Infinite and undefined activations reach the output instead of becoming some number.
+func TestNaNSpreads(t *testing.T) {
+	for _, isa := range cpu.Available() {
+		d := kernels.NewCPU(cpu.Options{ISA: isa, Threads: 1})
+		w := kernels.RandomWeight(d, rand.New(rand.NewPCG(1, 2)), 1, 3, 128, 4, 64, kernels.BF16, 1)
+		for i, bad := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
+			x := kernels.RandomTensor(d, rand.New(rand.NewPCG(3, 4)), 1, 128, 1)
+			x.Row(0)[5+40*i] = float32(bad)
+			out := kernels.NewTensor(d, kernels.F32, 1, 3)
+			d.Run(&Linear{X: x, Parts: []Part{{W: w, Out: out}}})
+			for n, v := range out.Row(0) {
+				if !math.IsNaN(float64(v)) {
+					t.Errorf("%s: activation %g: output %d is %g, expected NaN", isa, bad, n, v)
+				}
+			}
+		}
+		d.Close()
+	}
+}
+
+// With float32 activations quantized weights are as exact as plain ones.
+func TestFloat32Activations(t *testing.T) {
+	for _, c := range Cases() {
+		reference := kernels.NewReference()
+		build := func(d kernels.Device) [][]byte {
+			op, outs := c.New(d, rand.New(rand.NewPCG(9, 9)))
+			d.Run(op)
+			var all [][]byte
+			for _, o := range outs {
+				all = append(all, kerneltest.Elements(o))
+			}
+			return all
+		}
+		want := build(reference)
+		for _, isa := range cpu.Available() {
+			d := kernels.NewCPU(cpu.Options{ISA: isa, Threads: 2, Float32Activations: true})
+			for i, got := range build(d) {
+				if at, g, w := kerneltest.Differ(got, want[i], 2e-6, 2e-6); at >= 0 {
+					t.Errorf("%s, %s: output %d element %d: got %g, expected %g", c.Name, isa, i, at, g, w)
+				}
+			}
+			d.Close()
+		}
+		reference.Close()
+	}
+}
+
+func TestFMARoundsOnce(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 200_000 {
+		a, b := float32(r.NormFloat64()), float32(r.NormFloat64())
+		c := float32(r.NormFloat64() * math.Pow(2, float64(r.IntN(80)-40)))
+		exact := new(big.Float).SetPrec(500).Mul(big.NewFloat(float64(a)), big.NewFloat(float64(b)))
+		want, _ := exact.Add(exact, big.NewFloat(float64(c))).Float32()
+		if got := fma(a, b, c); got != want {
+			t.Fatalf("fma(%g, %g, %g): got %g, expected %g", a, b, c, got, want)
+		}
+	}
+}
+
+func TestCheck(t *testing.T) {
+	d := kernels.NewReference()
+	defer d.Close()
+	r := rand.New(rand.NewPCG(1, 2))
+	w := kernels.RandomWeight(d, r, 1, 8, 64, 4, 64, kernels.BF16, 1)
+	tensor := func(rows, cols int) kernels.Tensor { return kernels.NewTensor(d, kernels.F32, rows, cols) }
+	ids := kernels.NewTensor(d, kernels.I32, 2, 2)
+	for i, op := range []kernels.Op{
+		&Linear{X: tensor(2, 64)},
+		&Linear{X: tensor(2, 64), Parts: []Part{{Out: tensor(2, 8)}}},
+		&Linear{X: tensor(2, 128), Parts: []Part{{W: w, Out: tensor(2, 8)}}},
+		&Linear{X: tensor(2, 64), Parts: []Part{{W: w, Out: tensor(2, 9)}}},
+		&Linear{X: tensor(2, 64), Parts: []Part{{W: w, Out: tensor(3, 8)}}},
+		&Linear{X: tensor(2, 64), Parts: []Part{{W: kernels.RandomWeight(d, r, 2, 8, 64, 0, 0, kernels.F32, 1), Out: tensor(2, 8)}}},
+		&Experts{X: tensor(2, 64), IDs: ids, Parts: []Part{{W: w, Out: tensor(2, 8)}}},
+		&Experts{X: tensor(3, 64), IDs: ids, Parts: []Part{{W: w, Out: tensor(4, 8)}}},
+		&Experts{X: tensor(2, 64), IDs: tensor(2, 2), Parts: []Part{{W: w, Out: tensor(4, 8)}}},
+		&Experts{X: tensor(2, 64), IDs: ids},
+	} {
+		if op.Check() == nil {
+			t.Errorf("operator %d (%s): got no error", i, op.Name())
+		}
+	}
+	for _, op := range []kernels.Op{
+		&Linear{X: tensor(2, 64), Parts: []Part{{W: w, Out: tensor(2, 8)}}},
+		&Experts{X: tensor(2, 64), IDs: ids, Parts: []Part{{W: w, Out: tensor(4, 8)}}},
+		&Experts{X: tensor(4, 64), IDs: ids, Parts: []Part{{W: w, Out: tensor(4, 8)}}},
+	} {
+		if err := op.Check(); err != nil {
+			t.Errorf("%s: %v", op.Name(), err)
+		}
+	}
+}
+
+func ExampleLinear() {
+	d := kernels.NewCPU(cpu.Options{})
+	defer d.Close()
+	w := &kernels.Weight{Experts: 1, N: 2, K: 3, Data: kernels.FromFloat32s(d, 2, 3, []float32{1, 0, 2, 0, 1, -1})}
+	out := kernels.NewTensor(d, kernels.F32, 1, 2)
+	d.Run(&Linear{X: kernels.FromFloat32s(d, 1, 3, []float32{10, 20, 30}), Parts: []Part{{W: w, Out: out}}})
+	fmt.Println(out.Row(0))
+	// Output: [70 -10]
+}
