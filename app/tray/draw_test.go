@@ -1,0 +1,177 @@
+package tray
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"headroom/app/host"
+)
+
+// native is a tray that behaves as systray on Linux: showing a row in any way makes it visible.
+type native struct {
+	mu      sync.Mutex
+	icon    Icon
+	tooltip string
+	rows    []*nativeRow
+	strokes int
+	drawn   chan struct{} // if not nil, told of each icon
+}
+
+type nativeRow struct {
+	tray    *native
+	item    Item
+	hidden  bool
+	submenu []*nativeRow
+	clicks  chan struct{}
+}
+
+func (n *native) SetIcon(i Icon) {
+	n.mu.Lock()
+	n.icon = i
+	n.strokes++
+	n.mu.Unlock()
+	if n.drawn != nil {
+		n.drawn <- struct{}{}
+	}
+}
+
+func (n *native) SetTooltip(s string) { n.tooltip = s; n.strokes++ }
+func (n *native) AppendSeparator()    { n.rows = append(n.rows, &nativeRow{item: Item{Separator: true}}) }
+func (n *native) Append() Row {
+	r := &nativeRow{tray: n, clicks: make(chan struct{})}
+	n.rows = append(n.rows, r)
+	return r
+}
+func (r *nativeRow) Append() Row {
+	sub := &nativeRow{tray: r.tray, clicks: make(chan struct{})}
+	r.submenu = append(r.submenu, sub)
+	return sub
+}
+func (r *nativeRow) Show(i Item)             { r.item, r.hidden = i, false; r.tray.strokes++ }
+func (r *nativeRow) Hide()                   { r.hidden = true; r.tray.strokes++ }
+func (r *nativeRow) Clicks() <-chan struct{} { return r.clicks }
+
+// items is what is on the screen.
+func items(rows []*nativeRow) []Item {
+	var list []Item
+	for _, r := range rows {
+		i := r.item
+		i.Hidden, i.Submenu = r.hidden, items(r.submenu)
+		list = append(list, i)
+	}
+	return list
+}
+
+// A walk through many states ends, at each step, in what the menu says.
+func TestDrawFollowsMenu(t *testing.T) {
+	n := &native{}
+	tray := New(n, func(Action) {})
+	fewer := func(s *State) { s.Models = s.Models[:1] }
+	walk := []State{
+		state(host.Stopped, nil), state(host.Loading, nil), state(host.Ready, fewer), state(host.Busy, nil),
+		state(host.Failed, failed), state(host.Stopped, func(s *State) { s.Notice = "n" }), state(host.Stopped, fewer),
+		state(host.Stopped, func(s *State) { s.Models = append(s.Models, host.Model{ID: "new"}) }), {}, state(host.Ready, nil),
+	}
+	for i, s := range walk {
+		tray.Draw(s)
+		got, want := picture(items(n.rows), ""), picture(menuFor(s), "")
+		if got != want {
+			t.Fatalf("step %d: got\n%s\nwant\n%s", i, got, want)
+		}
+		if n.icon != iconFor(s.Engine.Status) || n.tooltip != tooltip(s) {
+			t.Errorf("step %d: icon %s, tooltip %q", i, n.icon, n.tooltip)
+		}
+	}
+}
+
+func TestNothingIsDrawnTwice(t *testing.T) {
+	n := &native{}
+	tray := New(n, func(Action) {})
+	tray.Draw(state(host.Ready, nil))
+	before := n.strokes
+	tray.Draw(state(host.Ready, nil))
+	if n.strokes != before {
+		t.Errorf("%d strokes for the same state", n.strokes-before)
+	}
+	tray.Draw(state(host.Ready, func(s *State) { s.Memory.HeadroomBytes = 0 }))
+	// The room's row, and the large model's, which says what there is room for.
+	if got := n.strokes - before; got != 2 {
+		t.Errorf("%d strokes for two rows", got)
+	}
+}
+
+func TestClicks(t *testing.T) {
+	n := &native{}
+	done := make(chan Action)
+	tray := New(n, func(a Action) { done <- a })
+	click := func(row *nativeRow) Action {
+		row.clicks <- struct{}{}
+		return <-done
+	}
+	tray.Draw(state(host.Stopped, nil))
+	if got := click(n.rows[2]); got != (Action{Verb: Start}) {
+		t.Errorf("stopped: the switch does %v", got)
+	}
+	tray.Draw(state(host.Ready, nil))
+	if got := click(n.rows[2]); got != (Action{Verb: Stop}) {
+		t.Errorf("ready: the switch does %v", got)
+	}
+	if got := click(n.rows[3].submenu[0]); got != (Action{Start, "headroom-demo"}) {
+		t.Errorf("the first model does %v", got)
+	}
+	if got := click(n.rows[6]); got != (Action{Copy, "http://127.0.0.1:11811/v1"}) {
+		t.Errorf("the endpoint does %v", got)
+	}
+}
+
+// source is a host whose state is told by the test.
+type source struct {
+	mu      sync.Mutex
+	state   host.State
+	changed chan struct{}
+}
+
+func (s *source) State() host.State {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.state
+}
+func (s *source) Subscribe() (<-chan struct{}, func()) { return s.changed, func() {} }
+func (s *source) set(status host.Status) {
+	s.mu.Lock()
+	s.state.Engine.Status = status
+	s.mu.Unlock()
+	s.changed <- struct{}{}
+}
+
+func TestFollow(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	n := &native{drawn: make(chan struct{})}
+	s := &source{changed: make(chan struct{}, 1)}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		New(n, nil).Follow(ctx, s, func(h host.State) State { return State{State: h, Notice: "from extend"} })
+	}()
+	var icons []string
+	for _, status := range []host.Status{"", host.Loading, host.Ready} {
+		if status != "" {
+			s.set(status)
+		}
+		<-n.drawn
+		n.mu.Lock()
+		icons = append(icons, string(n.icon))
+		n.mu.Unlock()
+	}
+	stop()
+	<-ended
+	if got := strings.Join(icons, " "); got != "stopped loading ready" {
+		t.Errorf("icons %s", got)
+	}
+	if got := fmt.Sprint(n.rows[1].item.Title); got != "from extend" {
+		t.Errorf("the second row is %q", got)
+	}
+}

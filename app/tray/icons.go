@@ -1,0 +1,85 @@
+package tray
+
+import (
+	"bytes"
+	"embed"
+	"fmt"
+	"image"
+	"image/color"
+	"image/png"
+
+	"headroom/app/host"
+)
+
+// files are the template images, black on transparent, that build/icon draws.
+//
+//go:embed icons/*.png
+var files embed.FS
+
+// Icon is a picture of the tray by its file's name.
+type Icon string
+
+// The icons.
+const (
+	IconStopped Icon = "stopped"
+	IconLoading Icon = "loading"
+	IconReady   Icon = "ready"
+	IconBusy    Icon = "busy"
+)
+
+// Icons are all of them.
+var Icons = []Icon{IconStopped, IconLoading, IconReady, IconBusy}
+
+// iconFor is the icon of a status; a failed engine is a stopped one.
+func iconFor(s host.Status) Icon {
+	switch s {
+	case host.Loading:
+		return IconLoading
+	case host.Ready:
+		return IconReady
+	case host.Busy:
+		return IconBusy
+	}
+	return IconStopped
+}
+
+// Template returns the PNG as macOS wants it, which colours it to suit its menu bar.
+func (i Icon) Template() []byte {
+	data, err := files.ReadFile("icons/" + string(i) + ".png")
+	if err != nil {
+		panic("tray: Icon.Template: there is no icon " + string(i))
+	}
+	return data
+}
+
+// Panels elsewhere show the picture as it is, and may be light or dark: a grey and a teal that stand out by 3:1 from both
+// white and black.
+var (
+	restColor  = color.NRGBA{0x86, 0x91, 0x90, 0xFF}
+	aliveColor = color.NRGBA{0x12, 0xA5, 0x9C, 0xFF}
+)
+
+// Coloured returns the PNG for other systems' panels.
+func (i Icon) Coloured() []byte {
+	tint := aliveColor
+	if i == IconStopped {
+		tint = restColor
+	}
+	source, err := png.Decode(bytes.NewReader(i.Template()))
+	if err != nil {
+		panic(fmt.Sprintf("tray: Icon.Coloured: icons/%s.png: %v", i, err))
+	}
+	picture := image.NewNRGBA(source.Bounds())
+	for y := picture.Rect.Min.Y; y < picture.Rect.Max.Y; y++ {
+		for x := picture.Rect.Min.X; x < picture.Rect.Max.X; x++ {
+			_, _, _, alpha := source.At(x, y).RGBA()
+			tint.A = uint8(alpha >> 8)
+			picture.SetNRGBA(x, y, tint)
+		}
+	}
+	var out bytes.Buffer
+	if err := png.Encode(&out, picture); err != nil {
+		panic("tray: Icon.Coloured: " + err.Error()) // memory takes everything
+	}
+	return out.Bytes()
+}

@@ -1,0 +1,121 @@
+// Package tray decides what the tray shows: icon, tooltip and menu for a state (menu.go, words.go), and which strokes bring a
+// drawn tray up to date (draw.go). It links no tray library: the program that has one implements Native.
+//
+// Invariants: the menu has the same rows in the same order whatever the state, since trays only append (a row that says nothing
+// now is hidden); at most 12 of them; nothing is redrawn that looks the same.
+package tray
+
+import (
+	"strings"
+
+	"headroom/app/host"
+	"headroom/app/memory"
+)
+
+// State is all that the tray shows.
+type State struct {
+	host.State
+	Notice  string // what a person should know besides, such as that another port is used; "": nothing
+	CanCopy bool   // text can be put on the clipboard
+}
+
+// Item is a row of the menu.
+type Item struct {
+	Title     string
+	Tooltip   string
+	Disabled  bool
+	Checked   bool
+	Hidden    bool
+	Separator bool // a line; the other fields are zero. Not in a submenu.
+	Click     Action
+	Submenu   []Item // appended to as needed; surplus rows are hidden
+}
+
+// Verb is what a click does.
+type Verb string
+
+// The verbs.
+const (
+	Nothing Verb = ""
+	Start   Verb = "start" // Text: the model's ID, "" for the last one
+	Stop    Verb = "stop"
+	Copy    Verb = "copy" // Text: what to copy
+	Open    Verb = "open"
+	Quit    Verb = "quit"
+)
+
+// Action is a verb and what it is about.
+type Action struct {
+	Verb Verb
+	Text string
+}
+
+// mostModels keeps the submenu on the screen; the window lists the rest.
+const mostModels = 20
+
+// menuFor is the menu of a state.
+func menuFor(s State) []Item {
+	return []Item{
+		{Title: stateLine(s), Disabled: true, Tooltip: s.Engine.Device},
+		detail(s),
+		engineSwitch(s),
+		{Title: "Models", Submenu: models(s), Disabled: len(s.Models) == 0},
+		{Separator: true},
+		{Title: room(s.Memory), Disabled: true, Tooltip: "What a new model could take. Reported by the system; 1 GB = 2^30 bytes."},
+		endpoint(s),
+		{Separator: true},
+		{Title: "Open Headroom", Click: Action{Verb: Open}},
+		{Title: "Quit Headroom", Click: Action{Verb: Quit}},
+	}
+}
+
+// detail says why something is not as it should be; a click opens the window, which says it in full.
+func detail(s State) Item {
+	if e := s.Engine.Error; s.Engine.Status == host.Failed && e != nil {
+		text := e.Why
+		if text == "" {
+			text = e.Message
+		}
+		return Item{Title: shorten(sentence(text), 64), Tooltip: strings.Join([]string{sentence(e.Message), sentence(e.Why), sentence(e.Fix)}, " "), Click: Action{Verb: Open}}
+	}
+	return Item{Title: shorten(s.Notice, 64), Tooltip: s.Notice, Hidden: s.Notice == "", Click: Action{Verb: Open}}
+}
+
+func engineSwitch(s State) Item {
+	switch s.Engine.Status {
+	case host.Loading:
+		return Item{Title: "Cancel Loading", Click: Action{Verb: Stop}}
+	case host.Ready, host.Busy:
+		return Item{Title: "Stop Engine", Click: Action{Verb: Stop}}
+	case host.Failed:
+		return Item{Title: "Try Again", Click: Action{Start, s.Engine.Model}}
+	}
+	return Item{Title: "Start Engine", Click: Action{Verb: Start}}
+}
+
+// models has a row for each model: one click loads and starts it. The one that runs, or is being loaded, has the mark.
+func models(s State) []Item {
+	var items []Item
+	for i, m := range s.Models {
+		if i == mostModels {
+			items = append(items, Item{Title: plural(len(s.Models)-i, "more model") + " in Headroom", Click: Action{Verb: Open}})
+			break
+		}
+		current := m.ID == s.Engine.Model && s.Engine.Status != host.Failed
+		items = append(items, Item{Title: modelLine(m, s.Memory), Tooltip: modelTooltip(m), Checked: current,
+			Disabled: !current && (m.Fits == memory.No || m.Error != ""), Click: Action{Start, m.ID}})
+	}
+	return items
+}
+
+// endpoint shows the address. Where nothing can be copied, the click opens the window, in which it can be selected.
+func endpoint(s State) Item {
+	url := s.Endpoint.URL
+	switch {
+	case url == "":
+		return Item{Title: "No endpoint yet", Disabled: true}
+	case !s.CanCopy:
+		return Item{Title: url, Tooltip: "The address for OpenAI clients.", Click: Action{Verb: Open}}
+	}
+	return Item{Title: "Copy " + url, Tooltip: "The address for OpenAI clients; a click copies it.", Click: Action{Copy, url}}
+}

@@ -1,0 +1,216 @@
+package tray
+
+import (
+	"bytes"
+	"fmt"
+	"image/png"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"headroom/app/host"
+	"headroom/app/memory"
+)
+
+const gib = 1 << 30
+
+// state is a machine of 32 GB with the demo model, a large one, and a broken one.
+func state(status host.Status, change func(*State)) State {
+	s := State{CanCopy: true, State: host.State{
+		Engine:   host.EngineState{Status: status},
+		Endpoint: host.Endpoint{URL: "http://127.0.0.1:11811/v1"},
+		Memory:   memory.Ledger{TotalBytes: 32 * gib, HeadroomBytes: 13207024435}, // 12.3 * 2^30
+		Models: []host.Model{
+			{ID: "headroom-demo", Architecture: "qwen3_5_moe", Quantization: "4-bit, group 64", SizeBytes: 11_400_000, NeedBytes: 64 << 20, Fits: memory.Yes, Bundled: true},
+			{ID: "org/large", SizeBytes: 18_600_000_000, NeedBytes: 20_830_000_000, Fits: memory.No}, // 19.4 * 2^30
+			{ID: "org/broken", Error: "model.safetensors ends too early", Fits: memory.No},
+		},
+	}}
+	if status != host.Stopped {
+		s.Engine.Model = "headroom-demo"
+	}
+	if change != nil {
+		change(&s)
+	}
+	return s
+}
+
+func failed(s *State) {
+	s.Engine.Error = &host.Error{Message: "The model does not fit", Why: "it needs 19.4 GB, 12.3 GB are free", Fix: "Close other apps."}
+}
+
+// picture is a menu as text, a row a line: what a person sees, then what a click does.
+func picture(items []Item, indent string) string {
+	var b strings.Builder
+	for _, i := range items {
+		if i.Hidden {
+			continue
+		}
+		if i.Separator {
+			b.WriteString(indent + "--\n")
+			continue
+		}
+		mark := " "
+		if i.Checked {
+			mark = "*"
+		}
+		line := indent + mark + i.Title
+		if i.Disabled {
+			line += " (grey)"
+		} else if i.Click.Verb != Nothing {
+			line += strings.TrimRight(fmt.Sprintf(" -> %s %s", i.Click.Verb, i.Click.Text), " ")
+		}
+		b.WriteString(line + "\n" + picture(i.Submenu, indent+"  "))
+	}
+	return b.String()
+}
+
+func TestWholeMenu(t *testing.T) {
+	want := ` Ready, headroom-demo (grey)
+ Stop Engine -> stop
+ Models
+  *headroom-demo, 11.4 MB -> start headroom-demo
+   org/large, needs 19.4 GB, room for 12.3 GB (grey)
+   org/broken, cannot be used (grey)
+--
+ Room for 12.3 GB more (grey)
+ Copy http://127.0.0.1:11811/v1 -> copy http://127.0.0.1:11811/v1
+--
+ Open Headroom -> open
+ Quit Headroom -> quit
+`
+	if got := picture(menuFor(state(host.Ready, nil)), ""); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestRows(t *testing.T) {
+	cases := []struct {
+		name  string
+		state State
+		want  string // a line of the picture
+		not   string // what no line holds
+	}{
+		{"stopped", state(host.Stopped, nil), " Stopped (grey)", "*"},
+		{"stopped: start", state(host.Stopped, nil), " Start Engine -> start", "stop"},
+		{"loading", state(host.Loading, func(s *State) { s.Engine.Progress = 0.404 }), " Loading headroom-demo, 40 % (grey)", "Stop"},
+		{"loading: cancel", state(host.Loading, nil), " Cancel Loading -> stop", ""},
+		{"loading: mark", state(host.Loading, nil), "  *headroom-demo, 11.4 MB -> start headroom-demo", ""},
+		{"busy before the first token", state(host.Busy, nil), " Answering, headroom-demo (grey)", "tok/s"},
+		{"busy", state(host.Busy, func(s *State) { s.Speed.DecodeTokensPerSecond = 43.21 }), " Answering, headroom-demo, 43.2 tok/s (grey)", ""},
+		{"fast", state(host.Busy, func(s *State) { s.Speed.DecodeTokensPerSecond = 104.6 }), " Answering, headroom-demo, 105 tok/s (grey)", ""},
+		{"failed", state(host.Failed, failed), " headroom-demo did not start (grey)", "*"},
+		{"failed: why", state(host.Failed, failed), " It needs 19.4 GB, 12.3 GB are free. -> open", ""},
+		{"failed: again", state(host.Failed, failed), " Try Again -> start headroom-demo", ""},
+		{"notice", state(host.Stopped, func(s *State) { s.Notice = "Port 11811 is taken" }), " Port 11811 is taken -> open", ""},
+		{"failure before notice", state(host.Failed, func(s *State) { failed(s); s.Notice = "Port" }), " It needs 19.4 GB, 12.3 GB are free. -> open", "Port"},
+		{"no clipboard", state(host.Stopped, func(s *State) { s.CanCopy = false }), " http://127.0.0.1:11811/v1 -> open", "Copy"},
+		{"no endpoint", state(host.Stopped, func(s *State) { s.Endpoint.URL = "" }), " No endpoint yet (grey)", "copy"},
+		{"memory not known", state(host.Stopped, func(s *State) { s.Memory = memory.Ledger{} }), " Room: not known (grey)", ""},
+		{"memory full", state(host.Stopped, func(s *State) { s.Memory.HeadroomBytes = 49 << 20 }), " No room for another model (grey)", "Room for"},
+		{"megabytes", state(host.Stopped, func(s *State) { s.Memory.HeadroomBytes = 512 << 20 }), " Room for 512 MB more (grey)", ""},
+		{"never 1000 MB", state(host.Stopped, func(s *State) { s.Memory.HeadroomBytes = 1023 << 20 }), " Room for 1.0 GB more (grey)", ""},
+		{"no models", state(host.Stopped, func(s *State) { s.Models = nil }), " Models (grey)", ""},
+		{"a running model that no longer fits can be clicked", state(host.Ready, func(s *State) { s.Models[0].Fits = memory.No }), "  *headroom-demo, needs 64.0 MB, room for 12.3 GB -> start headroom-demo", ""},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			got := picture(menuFor(c.state), "")
+			if !slices.Contains(strings.Split(got, "\n"), c.want) {
+				t.Errorf("no line %q in\n%s", c.want, got)
+			}
+			if c.not != "" && strings.Contains(got, c.not) {
+				t.Errorf("%q in\n%s", c.not, got)
+			}
+		})
+	}
+}
+
+func TestManyModels(t *testing.T) {
+	s := state(host.Stopped, func(s *State) {
+		for i := range 30 {
+			s.Models = append(s.Models, host.Model{ID: fmt.Sprintf("m%d", i), Fits: memory.Yes})
+		}
+	})
+	sub := menuFor(s)[3].Submenu
+	if len(sub) != mostModels+1 {
+		t.Fatalf("%d rows, want %d", len(sub), mostModels+1)
+	}
+	if last := sub[mostModels]; last.Title != "13 more models in Headroom" || last.Click.Verb != Open {
+		t.Errorf("the last row is %+v", last)
+	}
+}
+
+// Whatever the state: the same rows, at most 12, and nothing as wide as the screen.
+func TestShapeOfMenu(t *testing.T) {
+	long := func(s *State) {
+		failed(s)
+		s.Engine.Model = strings.Repeat("ä", 300)
+		s.Engine.Error.Why = strings.Repeat("why ", 100)
+		s.Models[0].ID = "a\nb\t" + strings.Repeat("x", 300) + "\xff"
+		s.Notice = strings.Repeat("n", 300)
+	}
+	for _, status := range []host.Status{host.Stopped, host.Loading, host.Ready, host.Busy, host.Failed, "unheard of"} {
+		for _, change := range []func(*State){nil, long} {
+			menu := menuFor(state(status, change))
+			if len(menu) != len(menuFor(State{})) || len(menu) > 12 {
+				t.Errorf("%s: %d rows", status, len(menu))
+			}
+			for i, row := range menu {
+				if row.Separator != menuFor(State{})[i].Separator {
+					t.Errorf("%s: row %d is a line at times", status, i)
+				}
+				for _, item := range append(row.Submenu, row) {
+					if n := utf8.RuneCountInString(item.Title); n > 96 || strings.ContainsAny(item.Title, "\n\t") || !utf8.ValidString(item.Title) {
+						t.Errorf("%s: a row of %d characters: %q", status, n, item.Title)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestShorten(t *testing.T) {
+	cases := []struct {
+		text string
+		most int
+		want string
+	}{
+		{"", 5, ""},
+		{"12345", 5, "12345"},
+		{"123456", 5, "12…56"},
+		{"äöüäöü", 4, "ä…öü"},
+	}
+	for _, c := range cases {
+		if got := shorten(c.text, c.most); got != c.want {
+			t.Errorf("shorten(%q, %d) = %q, want %q", c.text, c.most, got, c.want)
+		}
+	}
+}
+
+func TestIcons(t *testing.T) {
+	seen := map[string]Icon{}
+	for _, status := range []host.Status{host.Stopped, host.Loading, host.Ready, host.Busy} {
+		icon := iconFor(status)
+		for _, data := range [][]byte{icon.Template(), icon.Coloured()} {
+			if other, twice := seen[string(data)]; twice {
+				t.Errorf("%s looks like %s", icon, other)
+			}
+			seen[string(data)] = icon
+			picture, err := png.Decode(bytes.NewReader(data))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if size := picture.Bounds().Size(); size.X != 44 || size.Y != 44 {
+				t.Errorf("%s is %v", icon, size)
+			}
+		}
+	}
+	if len(seen) != 2*len(Icons) {
+		t.Errorf("%d pictures of %d icons", len(seen), len(Icons))
+	}
+	if iconFor(host.Failed) != IconStopped {
+		t.Error("a failed engine does not look stopped")
+	}
+}

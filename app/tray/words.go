@@ -1,0 +1,132 @@
+package tray
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"headroom/app/host"
+	"headroom/app/memory"
+)
+
+// stateLine is the first row, and the tooltip's second half.
+func stateLine(s State) string {
+	e := s.Engine
+	name := shorten(e.Model, 40)
+	switch e.Status {
+	case host.Loading:
+		return fmt.Sprintf("Loading %s, %.0f %%", name, 100*e.Progress)
+	case host.Ready:
+		return "Ready, " + name
+	case host.Busy:
+		return "Answering, " + name + speed(s)
+	case host.Failed:
+		return name + " did not start"
+	}
+	return "Stopped"
+}
+
+// speed is how fast tokens come, once they come.
+func speed(s State) string {
+	switch v := s.Speed.DecodeTokensPerSecond; {
+	case v >= 99.95:
+		return fmt.Sprintf(", %.0f tok/s", v)
+	case v >= 0.05:
+		return fmt.Sprintf(", %.1f tok/s", v)
+	}
+	return ""
+}
+
+// room is the headroom in words. The ledger of a machine that does not tell its memory is zero.
+func room(l memory.Ledger) string {
+	switch {
+	case l.TotalBytes <= 0:
+		return "Room: not known"
+	case l.HeadroomBytes < leastRoomBytes:
+		return "No room for another model"
+	}
+	return "Room for " + ram(l.HeadroomBytes) + " more"
+}
+
+// leastRoomBytes is what is not worth a number.
+const leastRoomBytes = 50 << 20
+
+func modelLine(m host.Model, l memory.Ledger) string {
+	name := shorten(m.ID, 48)
+	switch {
+	case m.Error != "":
+		return name + ", cannot be used"
+	case m.Fits == memory.No:
+		return name + ", needs " + ram(m.NeedBytes) + ", room for " + ram(l.HeadroomBytes)
+	}
+	return name + ", " + disk(m.SizeBytes)
+}
+
+func modelTooltip(m host.Model) string {
+	if m.Error != "" {
+		return m.Error
+	}
+	parts := []string{m.Architecture, m.Quantization, "needs about " + ram(m.NeedBytes)}
+	return strings.Join(parts, ", ")
+}
+
+// tooltip is what the icon says under the pointer.
+func tooltip(s State) string { return "Headroom: " + stateLine(s) }
+
+// ram writes memory as the system's own monitor does: GB of 2^30 bytes. disk writes files as the Finder does: 10^9.
+func ram(bytes int64) string  { return scaled(float64(max(bytes, 0)), 1<<20) }
+func disk(bytes int64) string { return scaled(float64(max(bytes, 0)), 1e6) }
+
+func scaled(bytes, mega float64) string {
+	kilo := 1000.0
+	if mega == 1<<20 {
+		kilo = 1024
+	}
+	switch m := bytes / mega; {
+	case m >= 999.5:
+		return fmt.Sprintf("%.1f GB", m/kilo)
+	case m >= 99.95:
+		return fmt.Sprintf("%.0f MB", m)
+	default:
+		return fmt.Sprintf("%.1f MB", m)
+	}
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// shorten cuts a text to so many characters, in the middle, since names differ at both ends. Line breaks and other control
+// characters, which a file's name may hold, become spaces.
+func shorten(text string, most int) string {
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(text, "�"))
+	if utf8.RuneCountInString(text) <= most {
+		return text
+	}
+	runes := []rune(text)
+	head := (most - 1) / 2
+	return string(runes[:head]) + "…" + string(runes[len(runes)-(most-1-head):])
+}
+
+// sentence begins with a capital and ends with a full stop; "" stays "".
+func sentence(text string) string {
+	text = strings.TrimSpace(text)
+	if text == "" {
+		return ""
+	}
+	first, size := utf8.DecodeRuneInString(text)
+	text = string(unicode.ToUpper(first)) + text[size:]
+	if strings.ContainsAny(text[len(text)-1:], ".?:") {
+		return text
+	}
+	return text + "."
+}
