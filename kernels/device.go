@@ -104,14 +104,41 @@ func (h *host) Close() {
 	h.buffers = nil
 }
 
-// NewMeasure is a device that computes nothing and allocates nothing: running a model on it shows how much memory a pass needs.
-func NewMeasure() Device { return measureDevice{} }
+// Traffic is what operators implement whose memory traffic is worth counting: those that read weights, caches or states.
+type Traffic interface {
+	// TrafficBytes is the bytes that one run must move to and from memory at least, activations not counted.
+	TrafficBytes() int64
+}
 
-type measureDevice struct{}
+// Measure is a device that computes nothing and allocates nothing: running a model on it shows how much memory a pass needs and
+// how much it moves.
+type Measure struct {
+	// TrafficBytes adds up the Traffic of all operators run.
+	TrafficBytes int64
+}
 
-func (measureDevice) Name() string                { return "measure" }
-func (measureDevice) NewBuffer(bytes int) *Buffer { return &Buffer{Size: bytes} }
-func (measureDevice) WrapBuffer(b []byte) *Buffer { return &Buffer{Bytes: b, Size: len(b)} }
-func (measureDevice) Run(op Op)                   { mustCheck(op) }
-func (measureDevice) Sync() error                 { return nil }
-func (measureDevice) Close()                      {}
+// NewMeasure makes a measuring device.
+func NewMeasure() *Measure { return &Measure{} }
+
+// Name implements Device.
+func (d *Measure) Name() string { return "measure" }
+
+// NewBuffer implements Device: the buffer has a size and no bytes.
+func (d *Measure) NewBuffer(bytes int) *Buffer { return &Buffer{Size: bytes} }
+
+// WrapBuffer implements Device.
+func (d *Measure) WrapBuffer(b []byte) *Buffer { return &Buffer{Bytes: b, Size: len(b)} }
+
+// Run implements Device: it checks op and counts its traffic.
+func (d *Measure) Run(op Op) {
+	mustCheck(op)
+	if t, ok := op.(Traffic); ok {
+		d.TrafficBytes += t.TrafficBytes()
+	}
+}
+
+// Sync implements Device.
+func (d *Measure) Sync() error { return nil }
+
+// Close implements Device.
+func (d *Measure) Close() {}

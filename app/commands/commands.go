@@ -4,6 +4,7 @@
 //	headroom run      one prompt, answered in the terminal  run.go, answer.go
 //	headroom chat     a conversation in the terminal        chat.go
 //	headroom models   what is on this machine, and fits     models.go
+//	headroom bench    speed and memory on this machine      bench.go
 //
 // Results go to stdout, everything about them (progress, logs, speed, errors) to stderr. Exit codes: 0, 1 for a Problem, 2 for
 // wrong arguments, 130 after Ctrl-C.
@@ -36,6 +37,7 @@ type CLI struct {
 	Run    Run    `cmd:"" help:"Answer one prompt in the terminal."`
 	Chat   Chat   `cmd:"" help:"Have a conversation in the terminal."`
 	Models Models `cmd:"" help:"List the models on this machine and whether they fit."`
+	Bench  Bench  `cmd:"" help:"Measure speed and memory on this machine."`
 }
 
 // terminal is where a command reads and writes.

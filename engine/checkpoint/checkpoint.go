@@ -13,10 +13,12 @@ import (
 	"headroom/engine/safetensors"
 )
 
-// Source is where a model lies: a folder on disk, which is mapped, or an embedded one, which is read into memory.
+// Source is where a model lies: a folder on disk, which is mapped, an embedded one, which is read into memory, or nowhere (Random).
 type Source struct {
 	Dir string
 	FS  fs.FS // used when Dir is empty; the model's files lie at its top
+
+	random []byte // config.json of a model to be made up; see Random
 }
 
 // maxTextBytes bounds config.json, tokenizer.json and the like: real ones stay under 50 MB.
@@ -24,7 +26,10 @@ const maxTextBytes = 256 << 20
 
 // ReadFile reads one of the model's small files. A missing one is fs.ErrNotExist.
 func (s Source) ReadFile(name string) ([]byte, error) {
-	if s.Dir == "" {
+	switch {
+	case s.random != nil:
+		return s.randomFile(name)
+	case s.Dir == "":
 		return fs.ReadFile(s.FS, name)
 	}
 	path := filepath.Join(s.Dir, name)
@@ -39,7 +44,10 @@ func (s Source) ReadFile(name string) ([]byte, error) {
 }
 
 func (s Source) String() string {
-	if s.Dir == "" {
+	switch {
+	case s.random != nil:
+		return "a random model"
+	case s.Dir == "":
 		return "the bundled model"
 	}
 	return s.Dir

@@ -11,6 +11,9 @@ const prefaultStep = 64 << 20
 // Prefault reads every mapped page once, in file order, so that the system fetches the weights at the disk's full speed and
 // nothing waits for them later. progress, which may be nil, is told the share done.
 func (w *Weights) Prefault(ctx context.Context, progress func(float64)) error {
+	if w.files == nil {
+		return nil
+	}
 	total, done, sum := 0, 0, byte(0)
 	for _, f := range w.files.Files() {
 		total += len(f.Mapping())

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"strings"
 
 	"headroom/engine/problem"
@@ -19,12 +20,16 @@ type Weights struct {
 
 	files   *safetensors.Checkpoint
 	buffers map[*safetensors.File]*kernels.Buffer
+	random  *rand.Rand // of a model that is made up; files is nil then
 	bytes   int64
 	err     error
 }
 
 // Open maps src's tensors for use on d. Close after the model is gone.
 func Open(src Source, config *Config, d kernels.Device) (*Weights, error) {
+	if src.random != nil {
+		return openRandom(config, d)
+	}
 	files, err := src.tensors()
 	if err != nil {
 		return nil, err
@@ -37,13 +42,23 @@ func Open(src Source, config *Config, d kernels.Device) (*Weights, error) {
 }
 
 // Close unmaps the files.
-func (w *Weights) Close() error { return w.files.Close() }
+func (w *Weights) Close() error {
+	if w.files == nil {
+		return nil
+	}
+	return w.files.Close()
+}
 
 // Bytes is the memory of all that was handed out.
 func (w *Weights) Bytes() int64 { return w.bytes }
 
 // SizeBytes is the size of all tensors in the files, used or not.
-func (w *Weights) SizeBytes() int64 { return w.files.Bytes() }
+func (w *Weights) SizeBytes() int64 {
+	if w.files == nil {
+		return w.bytes
+	}
+	return w.files.Bytes()
+}
 
 // Err is the first fault, nil if there was none.
 func (w *Weights) Err() error { return w.err }
@@ -58,6 +73,9 @@ func (w *Weights) Failf(format string, args ...any) {
 // At is the part of the checkpoint whose names start with the first of prefixes that any tensor has; the first one if none do.
 // A prefix ends with a dot or is empty.
 func (w *Weights) At(prefixes ...string) Scope {
+	if w.files == nil {
+		return Scope{w, prefixes[0]}
+	}
 	for _, p := range prefixes {
 		for _, name := range w.files.Names() {
 			if strings.HasPrefix(name, p) {
@@ -81,12 +99,18 @@ func (s Scope) Sub(format string, args ...any) Scope {
 
 // Has reports whether the checkpoint has a tensor of that name.
 func (s Scope) Has(name string) bool {
+	if s.w.files == nil {
+		return true
+	}
 	_, ok := s.w.files.Tensor(s.path + name)
 	return ok
 }
 
 // Shape is the shape of a tensor, nil if there is none.
 func (s Scope) Shape(name string) []int {
+	if s.w.files == nil {
+		return nil
+	}
 	t, _ := s.w.files.Tensor(s.path + name)
 	return t.Shape
 }
@@ -125,6 +149,9 @@ func (s Scope) Linear(name string, n, k int) *kernels.Weight { return s.Experts(
 // Experts is the stack of e matrices name.weight of shape [e, n, k]. Whether and how it is packed follows from the shapes of
 // weight and scales; config.json must agree where it says something.
 func (s Scope) Experts(name string, e, n, k int) *kernels.Weight {
+	if s.w.files == nil {
+		return s.randomExperts(name, e, n, k)
+	}
 	w := &kernels.Weight{Experts: e, N: n, K: k, Data: s.raw(name + ".weight")}
 	if s.w.err != nil {
 		return w
@@ -161,6 +188,9 @@ func (s Scope) Vector(name string, n int, add float32) kernels.Tensor {
 // Matrix is a tensor of rows*cols elements as float32 [rows, cols], plus add to each: for small tensors that kernels want in
 // full precision. It is a copy.
 func (s Scope) Matrix(name string, rows, cols int, add float32) kernels.Tensor {
+	if s.w.files == nil {
+		return s.randomMatrix(rows, cols)
+	}
 	t := s.raw(name)
 	if s.w.err != nil {
 		return kernels.Tensor{}
@@ -185,6 +215,9 @@ func (s Scope) Matrix(name string, rows, cols int, add float32) kernels.Tensor {
 
 // Mean is the mean of a tensor's elements, 0 if there is no such tensor.
 func (s Scope) Mean(name string) float32 {
+	if s.w.files == nil {
+		return 1
+	}
 	if !s.Has(name) {
 		return 0
 	}

@@ -26,6 +26,7 @@ type Runner struct {
 	device kernels.Device
 	model  models.Model
 	spec   models.Spec
+	kvType kernels.DType
 	layers []cache.Layer
 	ops    *ops.Context
 	tokens kernels.Tensor // I32 [BatchRows, 1]
@@ -39,6 +40,7 @@ func New(d kernels.Device, m models.Model, o Options) *Runner {
 		device: d,
 		model:  m,
 		spec:   spec,
+		kvType: o.KVType,
 		layers: cache.New(d, spec.Layers, cache.Options{DType: o.KVType, Pages: o.Pages, Slots: o.Slots}),
 		ops:    ops.NewContext(d, ScratchBytes(m, o)),
 		tokens: kernels.NewTensor(d, kernels.I32, o.BatchRows, 1),
@@ -87,3 +89,22 @@ func (r *Runner) Step(tokens []int32, spans []kernels.Span, logits []int32) ([]f
 
 // VocabSize is the length of one row of logits.
 func (r *Runner) VocabSize() int { return r.spec.VocabSize }
+
+// DecodeTrafficBytes is what decoding one token after so many must move to and from memory at least: weights, keys and values,
+// and recurrent state.
+func (r *Runner) DecodeTrafficBytes(contextTokens int) int64 {
+	d := kernels.NewMeasure()
+	pages := contextTokens/cache.PageTokens + 1
+	table := make([]int32, pages)
+	for i := range table {
+		table[i] = int32(i)
+	}
+	layers := cache.New(d, r.spec.Layers, cache.Options{DType: r.kvType, Pages: pages, Slots: 1})
+	b := batch.Batch{
+		Tokens: kernels.NewTensor(d, kernels.I32, 1, 1),
+		Spans:  []kernels.Span{{Rows: 1, Pos: contextTokens, Pages: table}},
+		Logits: []int32{0},
+	}
+	r.model.Forward(ops.NewContext(d, 0), &b, layers)
+	return d.TrafficBytes
+}

@@ -1,0 +1,144 @@
+package commands
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"math"
+	"path"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"text/tabwriter"
+
+	"headroom/app/demo"
+	"headroom/app/library"
+	"headroom/engine"
+	"headroom/engine/problem"
+	"headroom/engine/sample"
+)
+
+// shapes are the config.json of public models, for benchmarks without their weights.
+//
+//go:embed shapes/*.json
+var shapes embed.FS
+
+// Bench is `headroom bench`.
+type Bench struct {
+	Models  []string `arg:"" optional:"" name:"model" help:"Model folders or names, or the shapes of public models with random weights. Default: the demo model and qwen3-0.6b."`
+	Threads int      `help:"Threads that compute. Default: one per core."`
+	Float32 bool     `help:"Exact float32 activations instead of 8-bit ones."`
+	Repeat  int      `help:"Runs of each measurement; the best counts." default:"3"`
+	Prefill []int    `help:"Prompt lengths to read." default:"128,512,2048"`
+	Decode  []int    `help:"Contexts to decode after." default:"0,4096"`
+	Tokens  int      `help:"Tokens to decode in each run." default:"64"`
+}
+
+// Run prints a table per model.
+func (c *Bench) Run(ctx context.Context, t *terminal) error {
+	if len(c.Models) == 0 {
+		c.Models = []string{demo.ID, "qwen3-0.6b"}
+	}
+	c.Repeat = max(c.Repeat, 1)
+	bandwidth := engine.MeasureReadBandwidth(c.Threads)
+	fmt.Fprintf(t.out, "%s/%s, %d cores; memory reads at %.1f GB/s\n", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), bandwidth/1e9)
+	for _, name := range c.Models {
+		if err := c.model(ctx, t, name, bandwidth); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// source finds a model by name or folder, or makes up one in a known shape.
+func (c *Bench) source(name string) (engine.Source, error) {
+	if config, err := shapes.ReadFile(path.Join("shapes", name+".json")); err == nil {
+		return engine.Random(config), nil
+	}
+	m, err := library.New(library.Roots(nil), engine.Options{}, engine.Describe).Resolve(name)
+	return m.Source, err
+}
+
+func (c *Bench) model(ctx context.Context, t *terminal, name string, bandwidth float64) error {
+	src, err := c.source(name)
+	if err != nil {
+		return err
+	}
+	longest := slices.Max(append(append([]int{c.Tokens}, c.Prefill...), c.Decode...)) + c.Tokens + 1
+	e, err := engine.Open(ctx, src, engine.Options{Threads: c.Threads, Float32Activations: c.Float32, ContextTokens: longest, MaxSequences: 1})
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	info := e.Info()
+	fmt.Fprintf(t.out, "\n%s (%s, %s): weights %.2f GB, %s, KV %s\n", name, info.Architecture, info.Quantization,
+		float64(info.Need.WeightsBytes)/1e9, info.Device, info.KVFormat)
+	w := tabwriter.NewWriter(t.out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "measured\ttokens\ttok/s\tGB/s\tof memory\t")
+	for _, n := range c.Prefill {
+		best := 0.0
+		for range c.Repeat {
+			done, err := generate(ctx, e, n, 1)
+			if err != nil {
+				return err
+			}
+			best = max(best, float64(n)/done.Timing.Prefill.Seconds())
+		}
+		fmt.Fprintf(w, "prefill\t%d\t%.1f\t\t\t\n", n, best)
+	}
+	for _, n := range c.Decode {
+		best := 0.0
+		for range c.Repeat {
+			done, err := generate(ctx, e, max(n, 1), c.Tokens+1)
+			if err != nil {
+				return err
+			}
+			best = max(best, done.Timing.DecodeTokensPerSecond())
+		}
+		bytes := best * float64(e.DecodeTrafficBytes(n+c.Tokens/2))
+		fmt.Fprintf(w, "decode after\t%d\t%.1f\t%.1f\t%.0f %%\t\n", n, best, bytes/1e9, 100*bytes/bandwidth)
+	}
+	w.Flush()
+	fmt.Fprintf(t.out, "peak memory of the process %.2f GB\n", peakBytes()/1e9)
+	return nil
+}
+
+// generate reads a prompt of n pseudo-random tokens and decodes so many after it, end tokens or not.
+func generate(ctx context.Context, e *engine.Engine, n, tokens int) (done engine.Event, err error) {
+	vocab := uint32(e.Tokenizer().VocabSize())
+	prompt := make([]int32, n)
+	for i, x := 0, uint32(12345); i < n; i++ {
+		x = x*1664525 + 1013904223 // Numerical Recipes' generator: any fixed, well spread ids will do
+		prompt[i] = int32((x >> 8) % vocab)
+	}
+	s, err := e.Submit(engine.Request{Prompt: prompt, MaxTokens: tokens, IgnoreEOS: true, Sampling: sample.Params{Logprobs: -1}})
+	if err != nil {
+		return done, err
+	}
+	defer s.Cancel()
+	for done.Type != engine.Done {
+		if done, err = s.Next(ctx); err != nil {
+			return done, err
+		}
+	}
+	if done.Err != nil {
+		return done, done.Err
+	}
+	if done.Finish != engine.FinishLength {
+		return done, problem.New(problem.Internal, "A benchmark run ended early", strings.TrimSpace(string(done.Finish)), "")
+	}
+	return done, nil
+}
+
+// peakBytes is the most memory the process has had resident.
+func peakBytes() float64 {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
+		return math.NaN()
+	}
+	if runtime.GOOS == "darwin" {
+		return float64(u.Maxrss)
+	}
+	return float64(u.Maxrss) * 1024
+}

@@ -1,0 +1,249 @@
+package engine_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"headroom/app/demo"
+	"headroom/engine"
+	"headroom/engine/problem"
+	"headroom/engine/sample"
+	"headroom/engine/tokenizer"
+)
+
+func demoSource(t testing.TB) engine.Source {
+	t.Helper()
+	files, err := fs.Sub(demo.Files, "model")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return engine.Source{FS: files}
+}
+
+func open(t testing.TB, o engine.Options) *engine.Engine {
+	t.Helper()
+	e, err := engine.Open(context.Background(), demoSource(t), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { e.Close() })
+	return e
+}
+
+// collect reads a stream to its end.
+func collect(t testing.TB, s *engine.Stream) (tokens []int32, text string, done engine.Event) {
+	t.Helper()
+	for {
+		e, err := s.Next(context.Background())
+		if errors.Is(err, io.EOF) {
+			return tokens, text, done
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		text += e.Text
+		switch e.Type {
+		case engine.Token:
+			tokens = append(tokens, e.Token)
+		case engine.Done:
+			done = e
+		}
+	}
+}
+
+func submit(t testing.TB, e *engine.Engine, r engine.Request) *engine.Stream {
+	t.Helper()
+	s, err := e.Submit(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+const question = "<|im_start|>user\nWhat is 76 - 27?<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n"
+
+func encode(e *engine.Engine, text string) []int32 {
+	return e.Tokenizer().Encode(text, tokenizer.EncodeOptions{})
+}
+
+func TestAnswers(t *testing.T) {
+	e := open(t, engine.Options{})
+	tokens, text, done := collect(t, submit(t, e, engine.Request{Prompt: encode(e, question)}))
+	if text != "76 - 27 = 49." || done.Finish != engine.FinishStop {
+		t.Errorf("answer %q (%s), expected \"76 - 27 = 49.\" (stop)", text, done.Finish)
+	}
+	if want := (engine.Usage{PromptTokens: 22, PromptDoneTokens: 22, CompletionTokens: len(tokens)}); done.Usage != want {
+		t.Errorf("usage %+v, expected %+v", done.Usage, want)
+	}
+	if done.Timing.FirstToken <= 0 || done.Timing.DecodeSteps != len(tokens)-1 {
+		t.Errorf("timing %+v for %d tokens", done.Timing, len(tokens))
+	}
+}
+
+// TestStopsAndLimits: every way a generation ends, and that text adds up to what the tokens say.
+func TestStopsAndLimits(t *testing.T) {
+	e := open(t, engine.Options{})
+	prompt := encode(e, question)
+	for _, c := range []struct {
+		name   string
+		r      engine.Request
+		text   string
+		tokens int // 0: any
+		finish engine.FinishReason
+	}{
+		{"stop text", engine.Request{Stop: []string{" = "}}, "76 - 27", 0, engine.FinishStop},
+		{"stop text that never comes", engine.Request{Stop: []string{"49.never", "zzz"}}, "76 - 27 = 49.", 0, engine.FinishStop},
+		{"max tokens", engine.Request{MaxTokens: 3}, "76 -", 3, engine.FinishLength},
+		{"one token", engine.Request{MaxTokens: 1}, "7", 1, engine.FinishLength},
+	} {
+		c.r.Prompt = slices.Clone(prompt)
+		tokens, text, done := collect(t, submit(t, e, c.r))
+		if text != c.text || done.Finish != c.finish || c.tokens > 0 && len(tokens) != c.tokens {
+			t.Errorf("%s: %q, %d tokens (%s), expected %q, %d (%s)", c.name, text, len(tokens), done.Finish, c.text, c.tokens, c.finish)
+		}
+	}
+}
+
+// demoCases are short prompts of very different lengths.
+func demoCases(t testing.TB, maxTokens int) (prompts []string) {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("models", "testdata", "demo", "demo_cases.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cases []struct {
+		Prompt string `json:"prompt"`
+		Len    int    `json:"prompt_len"`
+	}
+	if err := json.Unmarshal(data, &cases); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range cases {
+		if c.Len <= maxTokens {
+			prompts = append(prompts, c.Prompt)
+		}
+	}
+	return prompts
+}
+
+// TestBatchedEqualsAlone: many requests at once, sampled and greedy, in pages that are too few for all (so that some are preempted
+// and computed again), give the tokens that each gives alone.
+func TestBatchedEqualsAlone(t *testing.T) {
+	prompts := demoCases(t, 400)
+	request := func(e *engine.Engine, i int) engine.Request {
+		seed := uint64(i)
+		r := engine.Request{Prompt: encode(e, prompts[i]), MaxTokens: 40}
+		if i%2 == 1 {
+			r.Sampling = sample.Params{Temperature: 1.3, TopP: 0.9, Seed: &seed, RepetitionPenalty: 1.1}
+		}
+		return r
+	}
+	alone := open(t, engine.Options{MaxSequences: 1, ChunkTokens: 64})
+	want := make([][]int32, len(prompts))
+	for i := range prompts {
+		want[i], _, _ = collect(t, submit(t, alone, request(alone, i)))
+	}
+	together := open(t, engine.Options{MaxSequences: 6, ChunkTokens: 200, ContextTokens: 512, AvailableBytes: 40 << 20})
+	var streams []*engine.Stream
+	for i := range prompts {
+		streams = append(streams, submit(t, together, request(together, i)))
+	}
+	for i, s := range streams {
+		if got, _, done := collect(t, s); !slices.Equal(got, want[i]) {
+			t.Errorf("request %d (%s): got %v, alone %v", i, done.Finish, got, want[i])
+		}
+	}
+	idle(t, together)
+}
+
+// idle checks that nothing is left of ended requests.
+func idle(t testing.TB, e *engine.Engine) {
+	t.Helper()
+	s := e.Stats()
+	if s.Running != 0 || s.Waiting != 0 || s.KVUsedBytes != 0 || len(s.Requests) != 0 {
+		t.Errorf("after the last request: %+v", s)
+	}
+}
+
+func TestCancelFreesAtOnce(t *testing.T) {
+	e := open(t, engine.Options{})
+	s := submit(t, e, engine.Request{Prompt: encode(e, question), IgnoreEOS: true})
+	if _, err := s.Next(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	s.Cancel()
+	s.Cancel()
+	if _, _, done := collect(t, s); done.Finish != engine.FinishCancelled {
+		t.Errorf("finish %q, expected cancelled", done.Finish)
+	}
+	other := submit(t, e, engine.Request{ID: "by-name", Prompt: encode(e, question), IgnoreEOS: true})
+	if _, err := other.Next(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if !e.Cancel("by-name") || e.Cancel("nobody") {
+		t.Error("Cancel by ID: expected true for a request in flight and false for none")
+	}
+	if _, _, done := collect(t, other); done.Finish != engine.FinishCancelled {
+		t.Errorf("finish %q, expected cancelled", done.Finish)
+	}
+	collect(t, submit(t, e, engine.Request{Prompt: encode(e, question), MaxTokens: 1}))
+	idle(t, e)
+}
+
+func TestRefusals(t *testing.T) {
+	e := open(t, engine.Options{ContextTokens: 64, QueueRequests: 1})
+	for _, c := range []struct {
+		r    engine.Request
+		code problem.Code
+		says string
+	}{
+		{engine.Request{}, problem.BadRequest, "empty"},
+		{engine.Request{Prompt: []int32{1, 99999}}, problem.BadRequest, "99999"},
+		{engine.Request{Prompt: make([]int32, 64)}, problem.ContextExceeded, "64 tokens, the context holds 64"},
+		{engine.Request{Prompt: []int32{1}, Sampling: sample.Params{TopP: 7}}, problem.BadRequest, "7"},
+	} {
+		_, err := e.Submit(c.r)
+		if p := problem.From(err); err == nil || p.Code != c.code || !strings.Contains(p.Error(), c.says) {
+			t.Errorf("%+v: got %v, expected %s saying %q", c.r, err, c.code, c.says)
+		}
+	}
+	_, _, done := collect(t, submit(t, e, engine.Request{Prompt: encode(e, question), IgnoreEOS: true}))
+	if total := done.Usage.PromptTokens + done.Usage.CompletionTokens; total != 64 || done.Finish != engine.FinishLength {
+		t.Errorf("without a limit: %d tokens in all (%s), expected the context of 64 (length)", total, done.Finish)
+	}
+}
+
+func TestCloseEndsRequests(t *testing.T) {
+	e := open(t, engine.Options{MaxSequences: 1})
+	running := submit(t, e, engine.Request{Prompt: encode(e, question), IgnoreEOS: true})
+	waiting := submit(t, e, engine.Request{Prompt: encode(e, question), IgnoreEOS: true})
+	if _, err := running.Next(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []*engine.Stream{running, waiting} {
+		if _, _, done := collect(t, s); done.Finish != engine.FinishCancelled {
+			t.Errorf("finish %q, expected cancelled", done.Finish)
+		}
+	}
+	if _, err := e.Submit(engine.Request{Prompt: []int32{1}}); problem.From(err).Code != problem.NotRunning {
+		t.Errorf("submit after close: %v, expected %s", err, problem.NotRunning)
+	}
+}
+
+func TestDoesNotFit(t *testing.T) {
+	_, err := engine.Open(context.Background(), demoSource(t), engine.Options{AvailableBytes: 8 << 20})
+	if p := problem.From(err); p.Code != problem.DoesNotFit || !strings.Contains(p.Why, "weights") || !strings.Contains(p.Why, "is free") {
+		t.Errorf("got %v, expected %s with the numbers", err, problem.DoesNotFit)
+	}
+}

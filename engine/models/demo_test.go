@@ -1,0 +1,213 @@
+package models_test
+
+// The bundled model against Hugging Face transformers 5.17 (float32, on the dequantized weights): because it has learned
+// something, what harms it shows in its answers.
+
+import (
+	"encoding/json"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"headroom/app/demo"
+	"headroom/engine/cache"
+	"headroom/engine/checkpoint"
+	"headroom/engine/models"
+	"headroom/engine/runner"
+	"headroom/engine/tokenizer"
+	"headroom/kernels"
+	"headroom/kernels/cpu"
+)
+
+// demoCase is one prompt with what follows it.
+type demoCase struct {
+	Prompt    string `json:"prompt"`
+	PromptLen int    `json:"prompt_len"`
+	Top       struct {
+		IDs    []int32   `json:"ids"`
+		Logits []float64 `json:"logits"`
+	} `json:"top"`
+	GreedyIDs   []int32 `json:"greedy_ids"`
+	SmallestGap float64 `json:"smallest_gap"`
+}
+
+// longCase is from how many tokens on a case runs only with HEADROOM_LONG set (make test-all).
+const longCase = 10_000
+
+func TestDemoEqualsTransformers(t *testing.T) {
+	r, tok := newDemo(t, true)
+	for i, c := range readJSON[[]demoCase](t, "demo_cases.json") {
+		if c.PromptLen >= longCase && os.Getenv("HEADROOM_LONG") == "" {
+			t.Logf("case %d of %d tokens left to make test-all", i, c.PromptLen)
+			continue
+		}
+		ids := tok.Encode(c.Prompt, tokenizer.EncodeOptions{})
+		if len(ids) != c.PromptLen {
+			t.Errorf("case %d: prompt has %d tokens, expected %d", i, len(ids), c.PromptLen)
+			continue
+		}
+		logits := r.last(ids)
+		for j, id := range c.Top.IDs {
+			if got := float64(logits[id]); !(math.Abs(got-c.Top.Logits[j]) <= logitTolerance) {
+				t.Errorf("case %d (%d tokens): logit of token %d is %.5f, transformers has %.5f", i, len(ids), id, got, c.Top.Logits[j])
+				break
+			}
+		}
+		if c.SmallestGap > decidedGap {
+			if got := r.goOn(logits, len(ids), len(c.GreedyIDs)); !slices.Equal(got, c.GreedyIDs) {
+				t.Errorf("case %d (%d tokens): greedy %q, transformers has %q", i, len(ids), tok.Decode(got, false), tok.Decode(c.GreedyIDs, false))
+			}
+		}
+	}
+}
+
+// TestDemoGreedyWith8BitActivations: the fast path of the CPU is another function; its text must be the same where the gap allows.
+// 8 bits move a logit by some tenths, so only cases with a clear lead count.
+func TestDemoGreedyWith8BitActivations(t *testing.T) {
+	const clearGap = 2
+	r, tok := newDemo(t, false)
+	for i, c := range readJSON[[]demoCase](t, "demo_cases.json") {
+		if c.PromptLen >= longCase && os.Getenv("HEADROOM_LONG") == "" || c.SmallestGap <= clearGap {
+			continue
+		}
+		ids := tok.Encode(c.Prompt, tokenizer.EncodeOptions{})
+		if got := r.goOn(r.last(ids), len(ids), len(c.GreedyIDs)); !slices.Equal(got, c.GreedyIDs) {
+			t.Errorf("case %d (%d tokens): greedy %q, transformers has %q", i, len(ids), tok.Decode(got, false), tok.Decode(c.GreedyIDs, false))
+		}
+	}
+}
+
+// TestDemoLoss sums the negative log-likelihood of 40 conversations.
+func TestDemoLoss(t *testing.T) {
+	type conversation struct {
+		IDs []int32 `json:"ids"` // as the reference had them: each message encoded by itself
+		NLL float64 `json:"nll_all"`
+	}
+	for _, path := range []struct {
+		name    string
+		float32 bool
+		within  float64
+	}{{"float32 activations", true, 0.001}, {"8-bit activations", false, 0.005}} {
+		r, _ := newDemo(t, path.float32)
+		var got, want float64
+		for _, c := range readJSON[[]conversation](t, "demo_nll.json") {
+			got += r.nll(c.IDs)
+			want += c.NLL
+		}
+		t.Logf("%s: loss %.4f nats in all, reference %.4f, off by %.4f %%", path.name, got, want, 100*(got/want-1))
+		if math.Abs(got/want-1) > path.within {
+			t.Errorf("%s: loss %.4f, reference %.4f, expected within %.1f %%", path.name, got, want, 100*path.within)
+		}
+	}
+}
+
+// demoRig is the demo model with room for one sequence of its whole context.
+type demoRig struct {
+	*runner.Runner
+	pages []int32
+}
+
+const demoChunk = 512
+
+func newDemo(t *testing.T, float32Activations bool) (*demoRig, *tokenizer.Tokenizer) {
+	t.Helper()
+	files, err := fs.Sub(demo.Files, "model")
+	if err != nil {
+		t.Fatal(err)
+	}
+	src := checkpoint.Source{FS: files}
+	config, err := src.Config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := kernels.NewCPU(cpu.Options{Float32Activations: float32Activations})
+	t.Cleanup(d.Close)
+	w, err := checkpoint.Open(src, config, d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := models.Load(w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := src.ReadFile("tokenizer.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tok, err := tokenizer.Parse(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages := m.Spec().ContextTokens / cache.PageTokens
+	r := &demoRig{Runner: runner.New(d, m, runner.Options{KVType: kernels.F32, Pages: pages, Slots: 1, BatchRows: demoChunk, LogitsRows: demoChunk})}
+	for i := range pages {
+		r.pages = append(r.pages, int32(i))
+	}
+	return r, tok
+}
+
+// last is the logits after ids.
+func (r *demoRig) last(ids []int32) (logits []float32) {
+	for from := 0; from < len(ids); from += demoChunk {
+		chunk := ids[from:min(from+demoChunk, len(ids))]
+		logits = r.step(chunk, from, []int32{int32(len(chunk) - 1)})
+	}
+	return slices.Clone(logits)
+}
+
+func (r *demoRig) step(ids []int32, pos int, rows []int32) []float32 {
+	logits, err := r.Step(ids, []kernels.Span{{Rows: len(ids), Pos: pos, Pages: r.pages}}, rows)
+	if err != nil {
+		panic(err)
+	}
+	return logits
+}
+
+// goOn is the greedy continuation of n tokens, given the logits after pos tokens.
+func (r *demoRig) goOn(logits []float32, pos, n int) (out []int32) {
+	for {
+		best, _ := argmax(logits)
+		if out = append(out, best); len(out) == n {
+			return out
+		}
+		logits = r.step([]int32{best}, pos, []int32{0})
+		pos++
+	}
+}
+
+// nll is the summed negative log-likelihood of each of ids after the first, given those before it.
+func (r *demoRig) nll(ids []int32) (sum float64) {
+	rows := make([]int32, demoChunk)
+	for i := range rows {
+		rows[i] = int32(i)
+	}
+	for from := 0; from+1 < len(ids); from += demoChunk {
+		chunk := ids[from:min(from+demoChunk, len(ids)-1)]
+		logits := r.step(chunk, from, rows[:len(chunk)])
+		for i := range chunk {
+			row := logits[i*r.VocabSize() : (i+1)*r.VocabSize()]
+			best := slices.Max(row)
+			total := 0.0
+			for _, x := range row {
+				total += math.Exp(float64(x - best))
+			}
+			sum += math.Log(total) + float64(best-row[ids[from+i+1]])
+		}
+	}
+	return sum
+}
+
+func readJSON[T any](t *testing.T, name string) (v T) {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("testdata", "demo", name))
+	if err == nil {
+		err = json.Unmarshal(data, &v)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}

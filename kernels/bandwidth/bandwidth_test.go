@@ -1,0 +1,10 @@
+package bandwidth
+
+import (
+	"testing"
+
+	"headroom/kernels/kerneltest"
+)
+
+func TestCases(t *testing.T)      { kerneltest.Run(t, Cases()) }
+func BenchmarkCases(b *testing.B) { kerneltest.Bench(b, Cases()) }
