@@ -73,7 +73,11 @@ func NewCompletionLogprobs(tokens []Token, offset int) (*CompletionLogprobs, int
 		l.TokenLogprobs = append(l.TokenLogprobs, finite(t.Logprob))
 		l.TopLogprobs = append(l.TopLogprobs, top)
 		l.TextOffset = append(l.TextOffset, offset)
-		offset += len([]rune(text(t.Bytes)))
+		for _, b := range t.Bytes {
+			if b&0xC0 != 0x80 { // not the continuation of a character: those cut across tokens count once
+				offset++
+			}
+		}
 	}
 	return l, offset
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -79,12 +80,19 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	writeJSON(w, m.status, body)
 }
 
-// writeJSON writes a document of ours, which always encodes.
-func writeJSON(w http.ResponseWriter, status int, v any) {
-	data, err := json.Marshal(v)
-	if err != nil {
-		panic(fmt.Sprintf("server: writeJSON: %T does not encode: %v", v, err))
+// encode makes JSON of a document of ours, on one line, with <, > and & as they are: no browser parses it as HTML.
+func encode(v any) []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		panic(fmt.Sprintf("server: encode: %T: %v", v, err))
 	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}
+
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	data := encode(v)
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_, _ = w.Write(append(data, '\n'))

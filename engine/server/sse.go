@@ -1,9 +1,7 @@
 package server
 
 import (
-	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"time"
 )
@@ -26,13 +24,7 @@ func startSSE(w http.ResponseWriter, timeout time.Duration) *sse {
 	return &sse{w: w, control: http.NewResponseController(w), timeout: timeout}
 }
 
-func (e *sse) data(v any) error {
-	data, err := json.Marshal(v) // one line: JSON escapes line breaks
-	if err != nil {
-		panic(fmt.Sprintf("server: sse: %T does not encode: %v", v, err))
-	}
-	return e.write("data: " + string(data) + "\n\n")
-}
+func (e *sse) data(v any) error { return e.write("data: " + string(encode(v)) + "\n\n") }
 
 func (e *sse) done() error { return e.write("data: [DONE]\n\n") }
 

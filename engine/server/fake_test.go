@@ -1,0 +1,199 @@
+package server
+
+import (
+	"context"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"headroom/app/demo"
+	"headroom/engine"
+	"headroom/engine/chat"
+	"headroom/engine/problem"
+	"headroom/engine/sample"
+	"headroom/engine/tokenizer"
+)
+
+// patience is how long a test waits for what must happen at once.
+const patience = 20 * time.Second
+
+// fakeEngine answers each request with a stream that the test fills. Tokenizer and template are the bundled model's.
+type fakeEngine struct {
+	tokenizer *tokenizer.Tokenizer
+	template  *chat.Template
+	refusal   error               // of Submit
+	streams   chan *fakeStream    // one per request
+	script    func(*fakeStream)   // runs at Submit; nil: the test takes the stream from streams
+	requests  chan engine.Request // what was submitted
+}
+
+var demoTexts = sync.OnceValues(func() (*tokenizer.Tokenizer, *chat.Template) {
+	data, err := fs.ReadFile(demo.Files, "model/tokenizer.json")
+	if err != nil {
+		panic(err)
+	}
+	t, err := tokenizer.Parse(data)
+	if err != nil {
+		panic(err)
+	}
+	text, err := fs.ReadFile(demo.Files, "model/chat_template.jinja")
+	if err != nil {
+		panic(err)
+	}
+	c, err := chat.ParseTemplate(string(text))
+	if err != nil {
+		panic(err)
+	}
+	return t, c
+})
+
+func newFakeEngine(script func(*fakeStream)) *fakeEngine {
+	t, c := demoTexts()
+	return &fakeEngine{tokenizer: t, template: c, script: script, streams: make(chan *fakeStream, 16), requests: make(chan engine.Request, 16)}
+}
+
+func (e *fakeEngine) Info() engine.Info               { return engine.Info{} }
+func (e *fakeEngine) Tokenizer() *tokenizer.Tokenizer { return e.tokenizer }
+func (e *fakeEngine) Template() *chat.Template        { return e.template }
+func (e *fakeEngine) Defaults() sample.Defaults       { return sample.Defaults{} }
+func (e *fakeEngine) Stats() engine.Stats {
+	return engine.Stats{Running: 2, Waiting: 1, WeightsBytes: 7}
+}
+
+func (e *fakeEngine) Submit(q engine.Request) (Stream, error) {
+	if e.refusal != nil {
+		return nil, e.refusal
+	}
+	s := &fakeStream{id: q.ID, engine: e, events: make(chan engine.Event, 256), cancelled: make(chan struct{}),
+		usage: engine.Usage{PromptTokens: len(q.Prompt)}}
+	e.requests <- q
+	if e.script != nil {
+		e.script(s)
+	}
+	e.streams <- s
+	return s, nil
+}
+
+// fakeStream hands out what the test puts in.
+type fakeStream struct {
+	id        string
+	engine    *fakeEngine
+	events    chan engine.Event
+	cancelled chan struct{}
+	once      sync.Once
+	usage     engine.Usage
+}
+
+func (s *fakeStream) ID() string { return s.id }
+
+func (s *fakeStream) Cancel() { s.once.Do(func() { close(s.cancelled) }) }
+
+func (s *fakeStream) Next(ctx context.Context) (engine.Event, error) {
+	select {
+	case e, ok := <-s.events:
+		if !ok {
+			return engine.Event{}, io.EOF
+		}
+		return e, nil
+	case <-ctx.Done():
+		return engine.Event{}, ctx.Err()
+	}
+}
+
+// prefill reports that done prompt tokens have been read, of which cached were not computed.
+func (s *fakeStream) prefill(done, cached int) {
+	s.usage.PromptDoneTokens, s.usage.CachedTokens = done, cached
+	s.events <- engine.Event{Type: engine.Prefill, Usage: s.usage}
+}
+
+// say generates the text, token by token, each with logprob -0.5 and itself as the only alternative.
+func (s *fakeStream) say(text string) {
+	certain := s.engine.tokenizer.NewStream(true)
+	for _, id := range s.engine.tokenizer.Encode(text, tokenizer.EncodeOptions{}) {
+		s.token(id, certain.Add(id))
+	}
+}
+
+func (s *fakeStream) token(id int32, text string) {
+	s.usage.CompletionTokens++
+	s.events <- engine.Event{Type: engine.Token, Token: id, Text: text, Logprob: -0.5, Top: []sample.TokenLogprob{{Token: id, Logprob: -0.5}}, Usage: s.usage}
+}
+
+func (s *fakeStream) done(finish engine.FinishReason, err error) {
+	s.events <- engine.Event{Type: engine.Done, Finish: finish, Err: err, Usage: s.usage,
+		Timing: engine.Timing{FirstToken: 20 * time.Millisecond, Decode: 30 * time.Millisecond, DecodeSteps: 3}}
+	close(s.events)
+}
+
+// fakeModels has one model, "demo".
+type fakeModels struct {
+	engine Engine
+	err    error // of every Acquire
+}
+
+func (m *fakeModels) Acquire(id string) (Model, error) {
+	switch {
+	case m.err != nil:
+		return Model{}, m.err
+	case id == "" || id == "demo":
+		return Model{ID: "demo", Engine: m.engine}, nil
+	}
+	return Model{}, problem.New(problem.ModelNotFound, "There is no model \""+id+"\" here", "there is demo", "")
+}
+
+func (m *fakeModels) List() []ModelInfo { return []ModelInfo{{ID: "demo", ContextTokens: 4096}} }
+
+// start serves the engine until the test ends.
+func start(t *testing.T, e *fakeEngine, o Options) *httptest.Server {
+	t.Helper()
+	if o.Models == nil {
+		o.Models = &fakeModels{engine: e}
+	}
+	if o.KeepAlive == 0 {
+		o.KeepAlive = time.Hour // comments only where a test wants them
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	s := httptest.NewServer(New(o))
+	t.Cleanup(s.Close)
+	return s
+}
+
+// post sends a body and returns the answer.
+func post(t *testing.T, url, body string, headers ...string) (status int, header http.Header, text string) {
+	t.Helper()
+	return do(t, http.MethodPost, url, body, headers...)
+}
+
+func do(t *testing.T, method, url, body string, headers ...string) (status int, header http.Header, text string) {
+	t.Helper()
+	ctx, stop := context.WithTimeout(t.Context(), patience)
+	defer stop()
+	r, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+		if headers[i] == "Host" {
+			r.Host = headers[i+1]
+		}
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	data, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, answer.Header, string(data)
+}

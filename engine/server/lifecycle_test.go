@@ -1,0 +1,182 @@
+package server
+
+import (
+	"bufio"
+	"context"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"headroom/engine"
+)
+
+const hiStreamed = `{"messages":[{"role":"user","content":"hi"}],"stream":true}`
+
+// open posts a request and returns the line reader of its answer and the function by which the client goes away.
+func open(t *testing.T, url, body string) (lines *bufio.Scanner, leave func()) {
+	t.Helper()
+	ctx, leave := context.WithTimeout(t.Context(), patience)
+	r, _ := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { leave(); answer.Body.Close() })
+	return bufio.NewScanner(answer.Body), leave
+}
+
+// waitFor reads lines until one contains the text.
+func waitFor(t *testing.T, lines *bufio.Scanner, text string) {
+	t.Helper()
+	for lines.Scan() {
+		if strings.Contains(lines.Text(), text) {
+			return
+		}
+	}
+	t.Fatalf("the answer ended before %q: %v", text, lines.Err())
+}
+
+func waitClosed(t *testing.T, c <-chan struct{}, what string) {
+	t.Helper()
+	select {
+	case <-c:
+	case <-time.After(patience):
+		t.Fatal(what + " did not happen")
+	}
+}
+
+func TestKeepAlive(t *testing.T) {
+	e := newFakeEngine(nil)
+	s := start(t, e, Options{KeepAlive: time.Millisecond})
+	go func() {
+		stream := <-e.streams
+		e.streams <- stream
+	}()
+	lines, _ := open(t, s.URL+"/v1/chat/completions", hiStreamed)
+	waitFor(t, lines, `"role":"assistant"`) // the headers and the first chunk need no event of the engine
+	waitFor(t, lines, ": keepalive 0/11")
+	waitFor(t, lines, ": keepalive 0/11") // again, in the silence
+	stream := <-e.streams
+	stream.prefill(7, 0)
+	waitFor(t, lines, ": keepalive 7/11")
+	stream.say("a")
+	waitFor(t, lines, `"reasoning_content":"a"`)
+	waitFor(t, lines, ": alive") // after the prompt there is no progress to tell
+	stream.done(engine.FinishStop, nil)
+	waitFor(t, lines, "data: [DONE]")
+}
+
+func TestDisconnectCancels(t *testing.T) {
+	for name, body := range map[string]string{"stream": hiStreamed, "whole": strings.Replace(hiStreamed, "true", "false", 1)} {
+		t.Run(name, func(t *testing.T) {
+			e := newFakeEngine(nil)
+			s := start(t, e, Options{})
+			ctx, leave := context.WithCancel(t.Context())
+			r, _ := http.NewRequestWithContext(ctx, http.MethodPost, s.URL+"/v1/chat/completions", strings.NewReader(body))
+			answered := make(chan struct{})
+			go func() {
+				defer close(answered)
+				if answer, err := http.DefaultClient.Do(r); err == nil {
+					answer.Body.Close()
+				}
+			}()
+			stream := <-e.streams
+			leave()
+			waitClosed(t, stream.cancelled, "cancelling the work of a client that went away")
+			waitClosed(t, answered, "the end of the request")
+		})
+	}
+}
+
+// TestDisconnectInMidStream leaves after the first token, when the handler is waiting for the next.
+func TestDisconnectInMidStream(t *testing.T) {
+	e := newFakeEngine(func(s *fakeStream) { s.say("a") })
+	s := start(t, e, Options{})
+	lines, leave := open(t, s.URL+"/v1/chat/completions", hiStreamed)
+	waitFor(t, lines, `"reasoning_content":"a"`)
+	leave()
+	waitClosed(t, (<-e.streams).cancelled, "cancelling")
+}
+
+// TestPanic: neither a panic before the answer nor one in the middle ends the server, and the engine's work is stopped.
+func TestPanic(t *testing.T) {
+	e := newFakeEngine(nil)
+	e.template = nil
+	s := start(t, e, Options{Models: &panicking{}})
+	status, _, text := post(t, s.URL+"/v1/chat/completions", hiStreamed)
+	if status != 500 || !strings.Contains(text, `"code":"internal"`) || !strings.Contains(text, "a bug") {
+		t.Errorf("got %d %s", status, text)
+	}
+	if status, _, _ = do(t, http.MethodGet, s.URL+"/v1/models", ""); status != 200 {
+		t.Errorf("after the panic: status %d", status)
+	}
+}
+
+type panicking struct{ fakeModels }
+
+func (*panicking) Acquire(string) (Model, error) { panic("a bug") }
+
+func TestPanicInMidStream(t *testing.T) {
+	e := newFakeEngine(func(s *fakeStream) {
+		s.prefill(1, 0)
+		s.events <- engine.Event{Type: engine.Token, Token: -1} // looking up its bytes for logprobs is the fake's bug
+	})
+	e.tokenizer = nil
+	s := start(t, e, Options{})
+	lines, _ := open(t, s.URL+"/v1/completions", `{"prompt":[1],"stream":true,"logprobs":1}`)
+	waitFor(t, lines, ": keepalive 1/1")
+	waitFor(t, lines, `data: {"error":{"message":"Something went wrong inside Headroom`)
+	waitClosed(t, (<-e.streams).cancelled, "cancelling")
+}
+
+// serve runs Serve on a free port; the returned functions ask for the shutdown and wait for its end.
+func serve(t *testing.T, h http.Handler, drain time.Duration, closing func()) (url string, stop func(), wait func() error) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- Serve(ctx, l, h, drain, closing) }()
+	return "http://" + l.Addr().String(), stop, func() error {
+		select {
+		case err := <-ended:
+			return err
+		case <-time.After(patience):
+			t.Fatal("Serve did not return")
+			return nil
+		}
+	}
+}
+
+func TestShutdownLetsAnswersFinish(t *testing.T) {
+	e := newFakeEngine(nil)
+	closing := make(chan struct{})
+	url, stop, wait := serve(t, New(Options{Models: &fakeModels{engine: e}, KeepAlive: time.Millisecond}), patience, func() { close(closing) })
+	lines, _ := open(t, url+"/v1/chat/completions", hiStreamed)
+	stream := <-e.streams
+	stop()
+	waitClosed(t, closing, "the call of closing")
+	stream.say("the end")
+	stream.done(engine.FinishStop, nil)
+	waitFor(t, lines, "data: [DONE]")
+	if err := wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestShutdownCancelsWhatTakesTooLong(t *testing.T) {
+	e := newFakeEngine(nil)
+	url, stop, wait := serve(t, New(Options{Models: &fakeModels{engine: e}, KeepAlive: time.Millisecond}), time.Nanosecond, nil)
+	lines, _ := open(t, url+"/v1/chat/completions", hiStreamed)
+	stream := <-e.streams
+	stop()
+	waitClosed(t, stream.cancelled, "cancelling")
+	waitFor(t, lines, "Headroom is shutting down")
+	if err := wait(); err != nil {
+		t.Error(err)
+	}
+}

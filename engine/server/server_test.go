@@ -1,0 +1,148 @@
+package server
+
+import (
+	"bytes"
+	"log/slog"
+	"net/http"
+	"reflect"
+	"strings"
+	"testing"
+
+	"headroom/engine/openai"
+	"headroom/engine/problem"
+	"headroom/engine/sample"
+)
+
+func TestSampling(t *testing.T) {
+	f32 := func(v float32) *float32 { return &v }
+	model := sample.Defaults{Temperature: f32(0.6), TopP: f32(0.95), TopK: new(20)}
+	greedy := sample.Defaults{Temperature: f32(0.6), DoSample: new(false)}
+	cases := []struct {
+		name  string
+		q     openai.Params
+		model sample.Defaults
+		want  sample.Params
+	}{
+		{"nothing said", openai.Params{}, sample.Defaults{}, sample.Params{Temperature: 1, Logprobs: -1}},
+		{"the model's", openai.Params{}, model, sample.Params{Temperature: 0.6, TopP: 0.95, TopK: 20, Logprobs: -1}},
+		{"do_sample false is greedy", openai.Params{}, greedy, sample.Params{Logprobs: -1}},
+		{"unless asked", openai.Params{Temperature: new(0.5)}, greedy, sample.Params{Temperature: 0.5, Logprobs: -1}},
+		{"the request wins", openai.Params{Temperature: new(0.0), TopP: new(1.0), TopK: new(0), MinP: new(0.25), RepetitionPenalty: new(1.5),
+			PresencePenalty: new(1.0), FrequencyPenalty: new(-1.0), LogitBias: map[int32]float32{3: 4}, Seed: new(int64(-1)), Logprobs: true, TopLogprobs: 5},
+			model, sample.Params{TopP: 1, MinP: 0.25, RepetitionPenalty: 1.5, PresencePenalty: 1, FrequencyPenalty: -1,
+				LogitBias: map[int32]float32{3: 4}, Seed: new(uint64(1<<64 - 1)), Logprobs: 5}},
+		{"top_p 0 keeps the likeliest", openai.Params{TopP: new(0.0)}, sample.Defaults{}, sample.Params{Temperature: 1, TopP: leastTopP, Logprobs: -1}},
+		{"logprobs without alternatives", openai.Params{Logprobs: true}, greedy, sample.Params{}},
+	}
+	for _, c := range cases {
+		got := Sampling(&c.q, c.model)
+		if !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: got %+v, want %+v", c.name, got, c.want)
+		}
+		if err := got.Validate(); err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+}
+
+// TestRequestReachesTheEngine: what the client asks for is what the engine is asked.
+func TestRequestReachesTheEngine(t *testing.T) {
+	e := newFakeEngine(func(s *fakeStream) { s.done("stop", nil) })
+	s := start(t, e, Options{})
+	post(t, s.URL+"/v1/chat/completions", `{"messages":[{"role":"system","content":[{"type":"text","text":"S"}]},{"role":"user","content":"U"}],
+		"max_completion_tokens":9,"max_tokens":5,"stop":["a","b"],"temperature":0.5,"chat_template_kwargs":{"enable_thinking":false}}`)
+	q := <-e.requests
+	if got := e.tokenizer.Decode(q.Prompt, false); got != "<|im_start|>system\nS<|im_end|>\n<|im_start|>user\nU<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n" {
+		t.Errorf("prompt %q", got)
+	}
+	if q.MaxTokens != 9 || !reflect.DeepEqual(q.Stop, []string{"a", "b"}) || q.Sampling.Temperature != 0.5 || !strings.HasPrefix(q.ID, "chatcmpl-") {
+		t.Errorf("request %+v", q)
+	}
+	post(t, s.URL+"/v1/completions", `{"prompt":[5,6,7]}`)
+	if q := <-e.requests; !reflect.DeepEqual(q.Prompt, []int32{5, 6, 7}) || q.MaxTokens != 0 {
+		t.Errorf("request %+v", q)
+	}
+}
+
+func TestThinksFirst(t *testing.T) {
+	for prompt, want := range map[string]bool{
+		"<|im_start|>assistant\n<think>\n":                                              true,
+		"<|im_start|>assistant\n<think>\n\n</think>\n\n":                                false,
+		"<|im_start|>assistant\n":                                                       false,
+		"<|im_start|>user\nwhat is <think>?<|im_end|>\n<|im_start|>assistant\n":         false,
+		"<|im_start|>user\nwhat is </think>?<|im_end|>\n<|im_start|>assistant\n<think>": true,
+	} {
+		if got := ThinksFirst(prompt); got != want {
+			t.Errorf("ThinksFirst(%q) = %v", prompt, got)
+		}
+	}
+}
+
+func TestModelsAndHealth(t *testing.T) {
+	models := &fakeModels{engine: newFakeEngine(nil)}
+	s := start(t, nil, Options{Models: models})
+	if status, _, text := do(t, http.MethodGet, s.URL+"/v1/models", ""); status != 200 || !strings.Contains(text, `"id":"demo"`) || !strings.Contains(text, `"max_model_len":4096`) {
+		t.Errorf("models: %d %s", status, text)
+	}
+	if status, _, text := do(t, http.MethodGet, s.URL+"/v1/models/demo", ""); status != 200 || !strings.HasPrefix(text, `{"id":"demo","object":"model"`) {
+		t.Errorf("model: %d %s", status, text)
+	}
+	if status, _, text := do(t, http.MethodGet, s.URL+"/health", ""); status != 200 || text != `{"status":"ok","model":"demo"}`+"\n" {
+		t.Errorf("health: %d %s", status, text)
+	}
+	models.err = problem.New(problem.Loading, "x", "", "")
+	if status, _, text := do(t, http.MethodGet, s.URL+"/health", ""); status != 200 || text != `{"status":"loading"}`+"\n" {
+		t.Errorf("health while loading: %d %s", status, text)
+	}
+}
+
+func TestMetrics(t *testing.T) {
+	e := newFakeEngine(func(s *fakeStream) {
+		s.prefill(11, 4)
+		s.say("Hm.\n</think>\n\nYes")
+		s.done("stop", nil)
+	})
+	s := start(t, e, Options{})
+	post(t, s.URL+"/v1/chat/completions", hiStreamed)
+	post(t, s.URL+"/v1/chat/completions", `{`)
+	do(t, http.MethodGet, s.URL+"/any/path", "")
+	_, _, text := do(t, http.MethodGet, s.URL+"/metrics", "")
+	for _, want := range []string{
+		`headroom_requests_total{route="/v1/chat/completions",status="200"} 1`,
+		`headroom_requests_total{route="/v1/chat/completions",status="400"} 1`,
+		`headroom_requests_total{route="other",status="404"} 1`,
+		`headroom_tokens_total{kind="prompt"} 11`,
+		`headroom_tokens_total{kind="cached"} 4`,
+		`headroom_tokens_total{kind="generated"} 7`,
+		`headroom_tokens_total{kind="reasoning"} 4`,
+		`headroom_time_to_first_token_seconds_count 1`,
+		`headroom_time_to_first_token_seconds_sum 0.02`,
+		`headroom_time_per_output_token_seconds_sum 0.01`, // 30 ms for 3 steps
+		`headroom_engine_requests{phase="running"} 2`,
+		`headroom_engine_requests{phase="waiting"} 1`,
+		`headroom_engine_memory_bytes{kind="weights"} 7`,
+	} {
+		if !strings.Contains(text, want+"\n") {
+			t.Errorf("/metrics lacks %q", want)
+		}
+	}
+}
+
+// TestLog: one line a request, with what it cost.
+func TestLog(t *testing.T) {
+	var log bytes.Buffer
+	e := newFakeEngine(func(s *fakeStream) { s.prefill(11, 4); s.say("a"); s.done("stop", nil) })
+	s := start(t, e, Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+	post(t, s.URL+"/v1/chat/completions", hiStreamed)
+	do(t, http.MethodGet, s.URL+"/health", "")
+	s.Close() // waits for the handlers
+	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
+	if len(lines) != 1 {
+		t.Fatalf("%d lines, want one: probes are not logged\n%s", len(lines), log.String())
+	}
+	for _, want := range []string{"path=/v1/chat/completions", "status=200", "model=demo", "finish=stop", "prompt_tokens=11", "cached_tokens=4", "completion_tokens=1", "first_token=20ms", "tokens_per_second=100.0"} {
+		if !strings.Contains(lines[0], want) {
+			t.Errorf("the line lacks %q: %s", want, lines[0])
+		}
+	}
+}

@@ -1,0 +1,121 @@
+package server
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	"headroom/engine"
+	"headroom/engine/problem"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write testdata/*.txt anew from what the server answers; read the difference before committing it")
+
+// TestTranscripts holds whole answers, byte for byte, against testdata/NAME.txt.
+func TestTranscripts(t *testing.T) {
+	const (
+		hi       = `"messages":[{"role":"user","content":"hi"}]`
+		noThink  = `,"chat_template_kwargs":{"enable_thinking":false}`
+		streamed = `,"stream":true,"stream_options":{"include_usage":true}`
+		chatPath = "/v1/chat/completions"
+		textPath = "/v1/completions"
+	)
+	cases := []struct {
+		name   string
+		path   string
+		body   string
+		script func(s *fakeStream)
+	}{
+		{"chat_stream", chatPath, `{` + hi + noThink + streamed + `}`, func(s *fakeStream) {
+			s.prefill(4, 4)
+			s.prefill(10, 4)
+			s.say("The cache\nkeeps")
+			s.done(engine.FinishStop, nil)
+		}},
+		{"chat_stream_without_usage", chatPath, `{` + hi + noThink + `,"stream":true}`, func(s *fakeStream) {
+			s.say("a")
+			s.done(engine.FinishLength, nil)
+		}},
+		{"chat_stream_reasoning", chatPath, `{` + hi + streamed + `}`, func(s *fakeStream) {
+			s.say("It asks.\n</think>\n\nYes <b>")
+			s.done(engine.FinishStop, nil)
+		}},
+		{"chat_stream_unclosed_reasoning", chatPath, `{` + hi + streamed + `}`, func(s *fakeStream) {
+			s.say("It asks </thi")
+			s.done(engine.FinishLength, nil)
+		}},
+		{"chat_stream_logprobs", chatPath, `{` + hi + `,"stream":true,"logprobs":true,"top_logprobs":1}`, func(s *fakeStream) {
+			s.say("Hm.\n</think>\n\nYes")
+			s.token(2086, "") // <|im_end|> yields no text and is no token of the answer
+			s.done(engine.FinishStop, nil)
+		}},
+		{"chat_stream_held_text", chatPath, `{` + hi + noThink + `,"stream":true,"stop":["END"],"logprobs":true}`, func(s *fakeStream) {
+			s.token(10, "")
+			s.token(11, "a E")
+			s.token(12, "")
+			s.events <- engine.Event{Type: engine.Done, Text: "N!", Finish: engine.FinishLength, Usage: s.usage}
+			close(s.events)
+		}},
+		{"chat_stream_error_first", chatPath, `{` + hi + streamed + `}`, func(s *fakeStream) {
+			s.done(engine.FinishError, errors.New("the file is gone"))
+		}},
+		{"chat_stream_error_late", chatPath, `{` + hi + noThink + streamed + `}`, func(s *fakeStream) {
+			s.say("a")
+			s.done(engine.FinishError, problem.New(problem.Internal, "The engine failed on this request", "a \"reason\"", ""))
+		}},
+		{"chat_stream_cancelled", chatPath, `{` + hi + noThink + streamed + `}`, func(s *fakeStream) {
+			s.say("a")
+			s.done(engine.FinishCancelled, nil)
+		}},
+		{"chat_whole", chatPath, `{"model":"demo",` + hi + `}`, func(s *fakeStream) {
+			s.prefill(10, 4)
+			s.say("Hm.\n</think>\n\nYes, \"é\"")
+			s.done(engine.FinishStop, nil)
+		}},
+		{"chat_whole_logprobs", chatPath, `{` + hi + noThink + `,"logprobs":true}`, func(s *fakeStream) {
+			s.say("Yes")
+			s.done(engine.FinishStop, nil)
+		}},
+		{"chat_whole_error", chatPath, `{` + hi + `}`, func(s *fakeStream) {
+			s.say("half an answer")
+			s.done(engine.FinishError, errors.New("the file is gone"))
+		}},
+		{"chat_whole_cancelled", chatPath, `{` + hi + `}`, func(s *fakeStream) { s.done(engine.FinishCancelled, nil) }},
+		{"completion_stream_logprobs", textPath, `{"prompt":"x","logprobs":1` + streamed + `}`, func(s *fakeStream) {
+			s.prefill(1, 0)
+			s.say("<think> é is")
+			s.done(engine.FinishStop, nil)
+		}},
+		{"completion_whole", textPath, `{"prompt":[1,2,3],"logprobs":0}`, func(s *fakeStream) {
+			s.say("one two")
+			s.done(engine.FinishLength, nil)
+		}},
+	}
+	id := regexp.MustCompile(`"(chatcmpl|cmpl)-[0-9a-f]{24}"`)
+	created := regexp.MustCompile(`"created":\d+`)
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			status, header, text := post(t, start(t, newFakeEngine(c.script), Options{}).URL+c.path, c.body)
+			text = id.ReplaceAllString(text, `"$1-ID"`)
+			text = created.ReplaceAllString(text, `"created":0`)
+			got := fmt.Sprintf("%d %s\n\n%s", status, header.Get("Content-Type"), text)
+			path := filepath.Join("testdata", c.name+".txt")
+			if *rewrite {
+				if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got != string(want) {
+				t.Errorf("%s (go test -rewrite writes it anew):\ngot:\n%s\nwant:\n%s", path, got, want)
+			}
+		})
+	}
+}
