@@ -37,13 +37,21 @@
 typedef __m512i codes64;
 
 #if ISA == ISA_VNNI
+// The first n bytes, 16, 24, 40 or 48. Masked loads would do, but each one that crosses into a page without a translation takes
+// hundreds of cycles.
+SIMD __m512i KERNEL(load_bytes)(const uint8_t *p, int n) {
+    if (n == 16) return _mm512_castsi128_si512(_mm_loadu_si128((const __m128i *)p));
+    if (n == 24) return _mm512_inserti32x4(_mm512_castsi128_si512(_mm_loadu_si128((const __m128i *)p)), _mm_loadl_epi64((const __m128i *)(p + 16)), 1);
+    __m128i end = n == 40 ? _mm_loadl_epi64((const __m128i *)(p + 32)) : _mm_loadu_si128((const __m128i *)(p + 32));
+    return _mm512_inserti32x4(_mm512_castsi256_si512(_mm256_loadu_si256((const __m256i *)p)), end, 2);
+}
 // Byte permute: the `bits` bytes of each eight codes go to one 64-bit lane; a multishift picks the codes out of it.
 #define Q(j, b) (char)((j) * (b)), (char)((j) * (b) + 1), (char)((j) * (b) + 2), (char)((j) * (b) + 3), (char)((j) * (b) + 4), (char)((j) * (b) + 5), 0, 0
 #define S(b) 0, (b), 2 * (b), 3 * (b), 4 * (b), 5 * (b), 6 * (b), 7 * (b)
 #define PICK(b) { \
         static const char gather[64] __attribute__((aligned(64))) = {Q(0, b), Q(1, b), Q(2, b), Q(3, b), Q(4, b), Q(5, b), Q(6, b), Q(7, b)}; \
         static const char shift[64] __attribute__((aligned(64))) = {S(b), S(b), S(b), S(b), S(b), S(b), S(b), S(b)}; \
-        __m512i x = _mm512_maskz_loadu_epi8(((__mmask64)1 << (8 * (b))) - 1, p); \
+        __m512i x = KERNEL(load_bytes)(p, 8 * (b)); \
         x = _mm512_permutexvar_epi8(_mm512_load_si512(gather), x); \
         x = _mm512_multishift_epi64_epi8(_mm512_load_si512(shift), x); \
         return _mm512_and_si512(x, _mm512_set1_epi8((1 << (b)) - 1)); \

@@ -141,7 +141,7 @@ static void KERNEL(float_tiles)(const matmul_weight *w, int64_t n, const float *
 static void KERNEL(float_rows)(const matmul_weight *w, int64_t from, int64_t to, const float *x, ptrdiff_t x_stride, const matmul_rows *r,
                                const matmul_tile *tile) {
     matmul_weight part = *w;
-    if (r->count <= 2 * MR) { // not worth unpacking apart
+    if (r->count <= MR) { // one tile: unpacking apart saves nothing
         for (int64_t n = from; n < to; n += NR) {
             part.data = w->data + n * w->data_stride;
             part.scales = w->scales + n * w->scales_stride;
@@ -155,9 +155,14 @@ static void KERNEL(float_rows)(const matmul_weight *w, int64_t from, int64_t to,
     for (int64_t n = from; n < to; n += tile->rows) {
         int64_t rows = to - n < tile->rows ? to - n : tile->rows;
         float *unpacked = tile->memory;
-        for (int64_t i = 0; i < rows; i++)
-            affine_row(w->data + (n + i) * w->data_stride, w->scales + (n + i) * w->scales_stride, w->biases + (n + i) * w->biases_stride,
-                       w->dtype, w->bits, w->group, w->k, unpacked + i * padded);
+        part = *w;
+        for (int64_t i = 0; i < rows; i++) {
+            part.data = w->data + (n + i) * w->data_stride;
+            part.scales = w->scales + (n + i) * w->scales_stride;
+            part.biases = w->biases + (n + i) * w->biases_stride;
+            matmul_prefetch(&part, 1);
+            affine_row(part.data, part.scales, part.biases, w->dtype, w->bits, w->group, w->k, unpacked + i * padded);
+        }
         part.data = (const uint8_t *)unpacked;
         part.data_stride = 4 * padded;
         part.bits = 0;

@@ -57,7 +57,11 @@ SIMD f32x16 KERNEL(dot)(codes64 c, codes64 q, int wide) {
 
 // p[0] in lanes 0-7, p[1] in lanes 8-15.
 #if ISA == ISA_AVX512 || ISA == ISA_VNNI
-SIMD f32x16 KERNEL(v_set2)(const float *p) { return _mm512_insertf32x8(_mm512_set1_ps(p[0]), _mm256_set1_ps(p[1]), 1); }
+SIMD f32x16 KERNEL(v_set2)(const float *p) {
+    double both;
+    memcpy(&both, p, 8);
+    return _mm512_permutevar_ps(_mm512_castpd_ps(_mm512_set1_pd(both)), _mm512_set_epi32(1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0));
+}
 #elif ISA == ISA_AVX2
 SIMD f32x16 KERNEL(v_set2)(const float *p) { return (f32x16){_mm256_set1_ps(p[0]), _mm256_set1_ps(p[1])}; }
 #else
@@ -207,7 +211,7 @@ SIMD void KERNEL(unpack)(const uint8_t *p, int64_t k, int bits, uint8_t *out) {
 static void KERNEL(int8_rows)(const matmul_weight *w, int64_t from, int64_t to, const int8_t *q, const float *runs, const matmul_rows *r,
                               const matmul_tile *tile) {
     matmul_weight part = *w;
-    if (r->count <= 2 * MR) { // not worth unpacking apart
+    if (r->count <= MR) { // one tile: unpacking apart saves nothing
         for (int64_t n = from; n < to; n += NR) {
             part.data = w->data + n * w->data_stride;
             part.scales = w->scales + n * w->scales_stride;
@@ -221,10 +225,15 @@ static void KERNEL(int8_rows)(const matmul_weight *w, int64_t from, int64_t to, 
     for (int64_t n = from; n < to; n += tile->rows) {
         int64_t rows = to - n < tile->rows ? to - n : tile->rows;
         uint8_t *codes = tile->memory;
+        part = *w;
         float *scales = (float *)(codes + tile->rows * bytes), *biases = scales + tile->rows * padded_groups;
         for (int64_t i = 0; i < rows; i++) {
             const uint8_t *p = w->data + (n + i) * w->data_stride;
             uint8_t *c = codes + i * bytes;
+            part.data = p;
+            part.scales = w->scales + (n + i) * w->scales_stride;
+            part.biases = w->biases + (n + i) * w->biases_stride;
+            matmul_prefetch(&part, 1);
             switch (w->bits) {
             case 2: KERNEL(unpack)(p, w->k, 2, c); break;
             case 3: KERNEL(unpack)(p, w->k, 3, c); break;
@@ -234,8 +243,8 @@ static void KERNEL(int8_rows)(const matmul_weight *w, int64_t from, int64_t to, 
             case 8: KERNEL(unpack)(p, w->k, 8, c); break;
             }
             for (int64_t g = 0; g < padded_groups; g += 16) {
-                v_store(scales + i * padded_groups + g, v_load_param(w->scales + (n + i) * w->scales_stride, w->dtype, g, groups));
-                v_store(biases + i * padded_groups + g, v_load_param(w->biases + (n + i) * w->biases_stride, w->dtype, g, groups));
+                v_store(scales + i * padded_groups + g, v_load_param(part.scales, w->dtype, g, groups));
+                v_store(biases + i * padded_groups + g, v_load_param(part.biases, w->dtype, g, groups));
             }
         }
         part.data = codes;
