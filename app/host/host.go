@@ -50,6 +50,7 @@ type Host struct {
 	mu       sync.Mutex
 	want     *target // nil: nothing is to be loaded
 	have     *target // loaded, or on the way out; its engine is not nil
+	opening  bool    // the worker is loading something
 	failure  error   // why want could not be loaded
 	last     string  // model that was started last
 	endpoint Endpoint
@@ -139,7 +140,7 @@ func (h *Host) Stop() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.aim(nil)
-	for h.want == nil && h.have != nil {
+	for h.want == nil && (h.have != nil || h.opening) {
 		h.settled.Wait()
 	}
 }
@@ -239,10 +240,10 @@ func (h *Host) announce() {
 
 // Close unloads the model and ends the host. The second call waits like the first.
 func (h *Host) Close() {
-	h.Stop()
 	h.mu.Lock()
 	h.closed = true
 	h.mu.Unlock()
+	h.Stop()
 	h.stop()
 	<-h.ended
 }

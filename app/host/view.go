@@ -63,7 +63,7 @@ func (h *Host) engineState(running *target) EngineState {
 
 func engineBytes(s engine.Stats) memory.EngineBytes {
 	return memory.EngineBytes{Weights: s.WeightsBytes, KVUsed: s.KVUsedBytes, KVKept: max(s.KVBytes-s.KVUsedBytes, 0),
-		State: s.StateBytes, Scratch: s.ScratchBytes}
+		State: s.StateBytes, Scratch: s.ScratchBytes, Untouched: s.KVUntouchedBytes}
 }
 
 func requests(s engine.Stats, model string) []Request {

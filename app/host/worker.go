@@ -34,6 +34,7 @@ func (h *Host) step() bool {
 		h.mu.Unlock()
 		return false
 	}
+	h.opening = have == nil
 	h.mu.Unlock()
 	if have != nil {
 		h.unload()
@@ -42,6 +43,7 @@ func (h *Host) step() bool {
 	e, err := h.open(want)
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.opening = false
 	if err == nil {
 		want.engine, want.progress = e, 1
 		h.have = want // even if no longer wanted: the next step unloads it
