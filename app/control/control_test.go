@@ -1,0 +1,305 @@
+package control
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"headroom/app/host"
+	"headroom/engine/problem"
+	"headroom/engine/server"
+	"headroom/frontend"
+)
+
+const patience = 20 * time.Second
+
+// fakeHost remembers what it was told.
+type fakeHost struct {
+	mu      sync.Mutex
+	state   host.State
+	started []string
+	changed chan struct{}
+	subs    int
+}
+
+func (h *fakeHost) State() host.State {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.state
+}
+
+func (h *fakeHost) set(status host.Status) {
+	h.mu.Lock()
+	h.state.Engine.Status = status
+	h.mu.Unlock()
+	h.changed <- struct{}{}
+}
+
+func (h *fakeHost) Start(name string) error {
+	if name == "gone" {
+		return problem.New(problem.ModelNotFound, "There is no model \"gone\" here", "there is demo", "Name it.")
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.started = append(h.started, name)
+	h.state.Engine.Status, h.state.Engine.Model = host.Loading, name
+	return nil
+}
+
+func (h *fakeHost) Stop() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.state.Engine.Status, h.state.Engine.Model = host.Stopped, ""
+}
+
+func (h *fakeHost) Cancel(id string) bool { return id == "chatcmpl-1" }
+
+func (h *fakeHost) Subscribe() (<-chan struct{}, func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.subs++
+	return h.changed, func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.subs--
+	}
+}
+
+func newAPI(t *testing.T) (*API, *fakeHost, string) {
+	h := &fakeHost{state: host.State{Version: "v", Engine: host.EngineState{Status: host.Ready}}, changed: make(chan struct{}, 1)}
+	endpoint := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "endpoint "+r.URL.Path) })
+	a := New(Options{Host: h, Token: "T", Server: endpoint, Guard: &server.Guard{}})
+	s := httptest.NewServer(a)
+	t.Cleanup(s.Close)
+	return a, h, s.URL
+}
+
+func do(t *testing.T, method, url, body string, headers ...string) (int, http.Header, string) {
+	t.Helper()
+	ctx, stop := context.WithTimeout(t.Context(), patience)
+	defer stop()
+	r, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		if r.Header.Set(headers[i], headers[i+1]); headers[i] == "Host" {
+			r.Host = headers[i+1]
+		}
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, answer.Header, string(text)
+}
+
+func TestAPI(t *testing.T) {
+	cases := []struct {
+		name, method, path, body string
+		headers                  []string
+		status                   int
+		want                     string // in the body
+	}{
+		{"state", "GET", "/api/state", "", []string{TokenHeader, "T"}, 200, `"status":"ready"`},
+		{"token in the query", "GET", "/api/state?token=T", "", nil, 200, `"version":"v"`},
+		{"no token", "GET", "/api/state", "", nil, 401, `"code":"unauthorized"`},
+		{"wrong token", "GET", "/api/state", "", []string{TokenHeader, "t"}, 401, `"fix":"Open Headroom from the menu bar`},
+		{"an API key is no token", "GET", "/api/state", "", []string{"Authorization", "Bearer T"}, 401, ""},
+		{"foreign host", "GET", "/api/state?token=T", "", []string{"Host", "evil.com"}, 403, `"code":"forbidden"`},
+		{"foreign page", "POST", "/api/engine/stop", "", []string{TokenHeader, "T", "Origin", "https://evil.com"}, 403, ""},
+		{"start", "POST", "/api/engine/start", `{"model":"m"}`, []string{TokenHeader, "T"}, 202, `"status":"loading","model":"m"`},
+		{"start the last", "POST", "/api/engine/start", ``, []string{TokenHeader, "T"}, 202, `"status":"loading"`},
+		{"start what is not there", "POST", "/api/engine/start", `{"model":"gone"}`, []string{TokenHeader, "T"}, 404,
+			`{"error":{"code":"model_not_found","message":"There is no model \"gone\" here","why":"there is demo","fix":"Name it."}}`},
+		{"start nonsense", "POST", "/api/engine/start", `{"model":7}`, []string{TokenHeader, "T"}, 400, `"code":"bad_request"`},
+		{"start too much", "POST", "/api/engine/start", `{"model":"` + strings.Repeat("x", maxBodyBytes) + `"}`, []string{TokenHeader, "T"}, 400, ""},
+		{"stop", "POST", "/api/engine/stop", "", []string{TokenHeader, "T"}, 200, `"status":"stopped"`},
+		{"cancel", "POST", "/api/requests/chatcmpl-1/cancel", "", []string{TokenHeader, "T"}, 204, ""},
+		{"cancel what has ended", "POST", "/api/requests/x/cancel", "", []string{TokenHeader, "T"}, 404, `"code":"not_found"`},
+		{"unknown", "GET", "/api/nope", "", []string{TokenHeader, "T"}, 404, "GET /api/nope"},
+		{"no window here", "POST", "/api/window/show", "", []string{TokenHeader, "T"}, 404, ""},
+		{"the endpoint", "GET", "/v1/models", "", nil, 200, "endpoint /v1/models"},
+		{"health", "GET", "/health", "", nil, 200, "endpoint /health"},
+		{"metrics", "GET", "/metrics", "", nil, 200, "endpoint /metrics"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			_, _, url := newAPI(t)
+			status, _, text := do(t, c.method, url+c.path, c.body, c.headers...)
+			if status != c.status || !strings.Contains(text, c.want) {
+				t.Errorf("%d %s; want %d with %q", status, text, c.status, c.want)
+			}
+		})
+	}
+}
+
+// TestContract holds the names of a whole state against the contract that the web UI reads.
+func TestContract(t *testing.T) {
+	state := State{Speed: host.Speed{History: []host.Sample{{}}}, Requests: []host.Request{{}}, Models: []host.Model{{}}}
+	state.Engine.Error = &Error{}
+	data, err := json.Marshal(state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tree map[string]any
+	if err := json.Unmarshal(data, &tree); err != nil {
+		t.Fatal(err)
+	}
+	for path, keys := range map[string]string{
+		"":              "version engine endpoint memory speed requests models",
+		"engine":        "status model progress device contextTokens cacheFormat error",
+		"engine.error":  "code message why fix",
+		"endpoint":      "url uiUrl",
+		"memory":        "totalBytes availableBytes headroomBytes wiredLimitBytes segments",
+		"speed":         "decodeTokensPerSecond prefillTokensPerSecond history",
+		"speed.history": "at decode prefill memoryBytes",
+		"requests":      "id model phase promptTokens promptDoneTokens cachedTokens generatedTokens tokensPerSecond startedAt",
+		"models":        "id name path architecture quantization sizeBytes needBytes fits loaded bundled error",
+	} {
+		var node any = tree
+		for _, name := range strings.FieldsFunc(path, func(r rune) bool { return r == '.' }) {
+			node = node.(map[string]any)[name]
+			if list, ok := node.([]any); ok {
+				node = list[0]
+			}
+		}
+		got := node.(map[string]any)
+		for _, key := range strings.Fields(keys) {
+			if _, ok := got[key]; !ok {
+				t.Errorf("%q has no %q", path, key)
+			}
+		}
+		if len(got) != len(strings.Fields(keys)) {
+			t.Errorf("%q has %d keys, the contract %d", path, len(got), len(strings.Fields(keys)))
+		}
+	}
+}
+
+// events opens the stream and returns its lines.
+func events(t *testing.T, url string) *bufio.Scanner {
+	t.Helper()
+	ctx, stop := context.WithTimeout(t.Context(), patience)
+	r, _ := http.NewRequestWithContext(ctx, http.MethodGet, url+"/api/events?token=T", nil)
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { stop(); answer.Body.Close() })
+	if answer.Header.Get("Content-Type") != "text/event-stream; charset=utf-8" {
+		t.Errorf("content type %q", answer.Header.Get("Content-Type"))
+	}
+	return bufio.NewScanner(answer.Body)
+}
+
+func waitFor(t *testing.T, lines *bufio.Scanner, text string) {
+	t.Helper()
+	for lines.Scan() {
+		if strings.Contains(lines.Text(), text) {
+			return
+		}
+	}
+	t.Fatalf("the stream ended before %q: %v", text, lines.Err())
+}
+
+func TestEvents(t *testing.T) {
+	a, h, url := newAPI(t)
+	a.rhythm = rhythm{busy: time.Millisecond, idle: patience, heartbeat: patience}
+	lines := events(t, url)
+	waitFor(t, lines, "event: state")
+	waitFor(t, lines, `"status":"ready"`)
+	h.set(host.Busy) // announced: long before the idle interval is over
+	waitFor(t, lines, `"status":"busy"`)
+	a.Close()
+	if lines.Scan(); lines.Scan() {
+		t.Errorf("after Close: %q", lines.Text())
+	}
+	a.Close() // a second time is fine
+}
+
+func TestEventsHeartbeat(t *testing.T) {
+	a, _, url := newAPI(t)
+	a.rhythm = rhythm{busy: time.Millisecond, idle: 2 * time.Millisecond, heartbeat: 3 * time.Millisecond}
+	lines := events(t, url)
+	waitFor(t, lines, "data: ")
+	waitFor(t, lines, ": heartbeat") // the state stays the same, so there is nothing else to say
+	waitFor(t, lines, ": heartbeat")
+}
+
+// TestPages: the UI, or the page that says how to build it; in both cases nothing but files.
+func TestPages(t *testing.T) {
+	_, _, url := newAPI(t)
+	status, header, text := do(t, "GET", url+"/", "")
+	if !frontend.Built() {
+		if status != 404 || !strings.Contains(text, "make build") {
+			t.Errorf("not built: %d %s", status, text)
+		}
+		return
+	}
+	if status != 200 || !strings.Contains(text, "<title>Headroom") || !strings.Contains(header.Get("Content-Security-Policy"), "default-src 'self'") {
+		t.Errorf("/: %d %v %s", status, header, text)
+	}
+	if header.Get("Cache-Control") != "no-cache" {
+		t.Errorf("/ is cached: %v", header)
+	}
+	assets, _ := fs.Glob(frontend.FS(), "assets/*.js")
+	if len(assets) == 0 {
+		t.Fatal("the build has no scripts")
+	}
+	if status, header, _ := do(t, "GET", url+"/"+assets[0], ""); status != 200 || !strings.Contains(header.Get("Content-Type"), "javascript") || !strings.Contains(header.Get("Cache-Control"), "immutable") {
+		t.Errorf("%s: %d %v", assets[0], status, header)
+	}
+	for _, path := range []string{"/nope", "/assets/", "/../go.mod", "/assets/nope.js"} {
+		if status, _, text := do(t, "GET", url+path, ""); status != 404 {
+			t.Errorf("%s: %d %s", path, status, text)
+		}
+	}
+	if status, _, _ := do(t, "POST", url+"/", ""); status != 405 {
+		t.Errorf("POST /: %d", status)
+	}
+}
+
+func TestToken(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "settings")
+	first, err := LoadToken(dir)
+	if err != nil || len(first) != 64 {
+		t.Fatalf("token %q, %v", first, err)
+	}
+	path := filepath.Join(dir, "token")
+	mode := func() fs.FileMode {
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.Mode().Perm()
+	}
+	if mode() != 0o600 {
+		t.Errorf("mode %o, want 600", mode())
+	}
+	_ = os.Chmod(path, 0o644)
+	if again, err := LoadToken(dir); err != nil || again != first || mode() != 0o600 {
+		t.Errorf("again: %q, %v, mode %o; want the same, closed to others", again, err, mode())
+	}
+	_ = os.WriteFile(path, []byte("short"), 0o600)
+	if other, err := LoadToken(dir); err != nil || len(other) != 64 || other == first {
+		t.Errorf("after damage: %q, %v", other, err)
+	}
+	if left, _ := os.ReadDir(dir); len(left) != 1 {
+		t.Errorf("the folder holds %v", left)
+	}
+}
