@@ -1,0 +1,71 @@
+package window
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+)
+
+// tokenHeader is control.TokenHeader, not imported: with the control API would come the engine, for which the window has no use.
+const tokenHeader = "X-Headroom-Token"
+
+// Agent is who started the window program.
+type Agent struct {
+	url   *url.URL
+	token string
+}
+
+// AgentFrom reads the environment that Supervisor sets; getenv is os.Getenv.
+func AgentFrom(getenv func(string) string) (*Agent, error) {
+	address := getenv(envAddress)
+	if address == "" {
+		return nil, fmt.Errorf("%s is not set: the window is opened by headroom-agent, which you start instead", envAddress)
+	}
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "http" || u.Host == "" {
+		return nil, fmt.Errorf("%s is %q, want an address such as http://127.0.0.1:11811/", envAddress, address)
+	}
+	return &Agent{url: u, token: getenv(envToken)}, nil
+}
+
+// Listen reads the agent's words until its end, calling show for each "show" and end once.
+func Listen(input io.Reader, show, end func()) {
+	for lines := bufio.NewScanner(input); lines.Scan(); {
+		if lines.Text()+"\n" == showWord {
+			show()
+		}
+	}
+	end()
+}
+
+// Handler passes the page's requests on to the agent with the token, answer by piece as it comes. The rest is for the assets.
+func (a *Agent) Handler() http.Handler {
+	proxy := &httputil.ReverseProxy{
+		FlushInterval: -1,
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(a.url)
+			// The page is ours, and the agent knows it by the token: its origin is the window's own scheme.
+			r.Out.Header.Del("Origin")
+			r.Out.Header.Del("Referer")
+			r.Out.Header.Set(tokenHeader, a.token)
+		},
+		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusBadGateway)
+			fmt.Fprintf(w, `{"error":{"code":"unreachable","message":"Headroom does not answer","why":%q,"fix":"Start it again."}}`+"\n", err.Error())
+		},
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for _, prefix := range []string{"/api/", "/v1/"} {
+			if strings.HasPrefix(r.URL.Path, prefix) {
+				proxy.ServeHTTP(w, r)
+				return
+			}
+		}
+		http.NotFound(w, r)
+	})
+}
