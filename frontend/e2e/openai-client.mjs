@@ -1,0 +1,107 @@
+// OpenAI's own npm client against the running server: what an application does, whole and
+// streamed, and the errors it must understand. server.mjs says which server; the model is
+// the one that runs there. Part of make test; by hand: make build && (cd frontend && npm run e2e:client)
+import assert from 'node:assert/strict';
+import OpenAI from 'openai';
+import { openServer } from './server.mjs';
+
+const server = await openServer();
+const client = new OpenAI({ baseURL: new URL('/v1', server.url).href, apiKey: 'none needed', maxRetries: 0 });
+const question = { messages: [{ role: 'user', content: 'What is a KV cache?' }], temperature: 0 };
+
+const checks = {
+  async 'lists the model'() {
+    const { data } = await client.models.list();
+    assert.equal(data.length, 1);
+    question.model = data[0].id;
+    assert.equal((await client.models.retrieve(question.model)).id, question.model);
+  },
+
+  async 'streams what it also answers whole'() {
+    const whole = await client.chat.completions.create(question);
+    assert.equal(whole.choices[0].finish_reason, 'stop');
+    assert.ok(whole.choices[0].message.content.length > 20, whole.choices[0].message.content);
+    const stream = client.chat.completions.stream({ ...question, stream_options: { include_usage: true } });
+    const answer = await stream.finalChatCompletion();
+    assert.equal(answer.choices[0].message.content, whole.choices[0].message.content);
+    assert.deepEqual(answer.usage.completion_tokens, whole.usage.completion_tokens);
+    assert.equal(typeof answer.usage.prompt_tokens_details.cached_tokens, 'number');
+  },
+
+  async 'keeps reasoning out of the content'() {
+    const stream = await client.chat.completions.create({
+      ...question,
+      messages: [{ role: 'user', content: 'Sort: pear, apple, fig' }],
+      chat_template_kwargs: { enable_thinking: true },
+      stream: true,
+    });
+    let content = '';
+    let reasoning = '';
+    for await (const { choices } of stream) {
+      content += choices[0]?.delta.content ?? '';
+      reasoning += choices[0]?.delta.reasoning_content ?? '';
+      assert.equal(choices[0]?.delta.reasoning, choices[0]?.delta.reasoning_content);
+    }
+    assert.ok(content.length > 0 && reasoning.length > 0, `content ${content}, reasoning ${reasoning}`);
+    assert.ok(!/<\/?think>/.test(content + reasoning));
+  },
+
+  async 'gives probabilities'() {
+    const answer = await client.chat.completions.create({ ...question, logprobs: true, top_logprobs: 3, max_completion_tokens: 8 });
+    assert.equal(answer.choices[0].finish_reason, 'length');
+    for (const token of answer.choices[0].logprobs.content) {
+      assert.equal(token.top_logprobs.length, 3);
+      assert.equal(token.top_logprobs[0].token, token.token);
+    }
+  },
+
+  async 'completes plain text'() {
+    const q = { model: question.model, prompt: 'The KV cache', max_tokens: 8, temperature: 0 };
+    const whole = await client.completions.create(q);
+    let text = '';
+    for await (const chunk of await client.completions.create({ ...q, stream: true })) text += chunk.choices[0]?.text ?? '';
+    assert.equal(text, whole.choices[0].text);
+  },
+
+  async 'stops when the client leaves'() {
+    const stream = await client.chat.completions.create({ ...question, stream: true, logit_bias: {} });
+    for await (const _ of stream) break; // leaving the loop closes the connection
+    const after = await client.chat.completions.create({ ...question, max_tokens: 1 });
+    assert.equal(after.usage.completion_tokens, 1);
+  },
+
+  async 'says what is wrong'() {
+    await assert.rejects(client.chat.completions.create({ ...question, model: 'gpt-4' }), (error) => {
+      assert.ok(error instanceof OpenAI.NotFoundError);
+      assert.equal(error.code, 'model_not_found');
+      return true;
+    });
+    await assert.rejects(client.chat.completions.create({ ...question, temperature: 3 }), (error) => {
+      assert.ok(error instanceof OpenAI.BadRequestError);
+      assert.equal(error.param, 'temperature');
+      return true;
+    });
+    const long = 'word '.repeat(40_000);
+    await assert.rejects(client.completions.create({ model: question.model, prompt: long }), (error) => {
+      assert.equal(error.code, 'context_length_exceeded');
+      assert.match(error.message, /\d{5} tokens, the context holds 32768/);
+      return true;
+    });
+  },
+};
+
+console.log(`OpenAI client against ${server.name}`);
+try {
+  for (const [name, check] of Object.entries(checks)) {
+    const started = performance.now();
+    try {
+      await check();
+      console.log(`ok    ${name} (${((performance.now() - started) / 1000).toFixed(1)} s)`);
+    } catch (cause) {
+      process.exitCode = 1;
+      console.log(`FAIL  ${name}\n${cause.stack ?? cause}`);
+    }
+  }
+} finally {
+  await server.kill?.();
+}
