@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"headroom/engine"
 	"headroom/engine/chat"
@@ -97,7 +98,7 @@ func (t *talker) follow(ctx context.Context, stream server.Stream, split *chat.S
 		var e engine.Event
 		if e, err = stream.Next(ctx); err != nil {
 			stream.Cancel()
-			break
+			e = lastOf(stream)
 		}
 		answer.event = e
 		show(add(e.Text))
@@ -111,6 +112,21 @@ func (t *talker) follow(ctx context.Context, stream server.Stream, split *chat.S
 		err = answer.event.Err
 	}
 	return answer, err
+}
+
+// lastOf waits for the end of a cancelled stream, which has the figures; what it still says is dropped.
+func lastOf(stream server.Stream) (last engine.Event) {
+	ctx, stop := context.WithTimeout(context.Background(), time.Second)
+	defer stop()
+	for last.Type != engine.Done {
+		e, err := stream.Next(ctx)
+		if err != nil {
+			break
+		}
+		last = e
+	}
+	last.Text = ""
+	return last
 }
 
 // painter writes pieces, reasoning dimmed where the terminal can, with an empty line between thought and answer.

@@ -128,7 +128,7 @@ func (r *lineReader) next() (string, error) {
 		}
 		return "", errors.Join(r.scanner.Err(), io.EOF)
 	}
-	if width, height, err := term.GetSize(int(r.file.Fd())); err == nil {
+	if width, height, err := term.GetSize(int(r.file.Fd())); err == nil && width > 0 { // 0: a terminal that does not know
 		_ = r.editor.SetSize(width, height)
 	}
 	before, err := term.MakeRaw(int(r.file.Fd()))

@@ -68,7 +68,6 @@ func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 		kong.Writers(out, errOut),
 		kong.Exit(func(code int) { exited = code; panic(exitCode(code)) }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
-		kong.UsageOnError(),
 	)
 	if err != nil {
 		panic("commands: Main: the command structs are wrong: " + err.Error())

@@ -98,7 +98,7 @@ func (h *Host) open(t *target) (e Engine, err error) {
 	case errors.Is(err, context.Canceled):
 		h.log.Info("loading stopped", "model", t.model.ID)
 	default:
-		h.log.Error("loading failed", "model", t.model.ID, "err", err)
+		h.log.Info("loading failed", "model", t.model.ID, "err", err) // whoever asked is told
 	}
 	return nil, problem.From(err)
 }
