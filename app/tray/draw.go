@@ -52,8 +52,9 @@ type drawn struct {
 	shown   Item
 	submenu []*drawn
 
-	mu    sync.Mutex
-	click Action // read by the row's goroutine
+	mu      sync.Mutex
+	click   Action // read by the row's goroutine
+	clicked bool   // since it was drawn: GTK changes a check mark by itself then
 }
 
 // Draw applies what differs between what is drawn and the state. It is for one goroutine.
@@ -89,6 +90,7 @@ func (t *Tray) add(item Item, appendRow func() Row, appendSeparator func()) *dra
 		for range d.native.Clicks() {
 			d.mu.Lock()
 			click := d.click
+			d.clicked = true
 			d.mu.Unlock()
 			if click.Verb != Nothing {
 				t.act(click)
@@ -107,10 +109,14 @@ func (t *Tray) update(d *drawn, item Item) {
 	if d.native == nil {
 		return
 	}
+	d.mu.Lock()
+	clicked := d.clicked
+	d.clicked = false
+	d.mu.Unlock()
 	switch {
 	case item.Hidden && !d.shown.Hidden:
 		d.native.Hide()
-	case !item.Hidden && !looksLike(d.shown, item):
+	case !item.Hidden && (clicked || !looksLike(d.shown, item)):
 		d.native.Show(item)
 	}
 	t.keep(d, item)

@@ -127,6 +127,22 @@ func TestClicks(t *testing.T) {
 	}
 }
 
+// GTK flips the mark of a row that is clicked, whatever the state then is.
+func TestMarkAfterClick(t *testing.T) {
+	n := &native{}
+	done := make(chan Action)
+	tray := New(n, func(a Action) { done <- a })
+	tray.Draw(state(host.Ready, nil))
+	row := n.rows[3].submenu[0]
+	row.item.Checked = false
+	row.clicks <- struct{}{}
+	<-done
+	tray.Draw(state(host.Ready, nil))
+	if !row.item.Checked {
+		t.Error("the running model has lost its mark")
+	}
+}
+
 // source is a host whose state is told by the test.
 type source struct {
 	mu      sync.Mutex

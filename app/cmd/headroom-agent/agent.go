@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+
+	"github.com/getlantern/systray"
+
+	"headroom/app/commands"
+	"headroom/app/control"
+	"headroom/app/host"
+	"headroom/app/settings"
+	"headroom/app/tray"
+	"headroom/app/window"
+	"headroom/engine/problem"
+)
+
+// agent is the program's parts.
+type agent struct {
+	instance *instance
+	settings *settings.File
+	service  *commands.Service
+	window   *window.Supervisor
+	notice   atomic.Pointer[string] // for the tray; nil: nothing
+
+	context context.Context // ends when the agent closes
+	cancel  context.CancelFunc
+	running sync.WaitGroup // what close waits for
+}
+
+// newAgent takes the place of the one agent and the port. It returns nil if there is an agent already, which has opened its
+// window instead.
+func newAgent(f flags) (*agent, error) {
+	dir, err := control.SettingsDir()
+	if err != nil {
+		return nil, err
+	}
+	a := &agent{}
+	if a.instance, err = claim(dir); errors.Is(err, errClaimed) {
+		slog.Info("Headroom runs already: opening its window")
+		return nil, showFirst(dir)
+	} else if err != nil {
+		return nil, err
+	}
+	if a.settings, err = settings.Open(dir); err != nil {
+		slog.Warn("settings", "err", err)
+	}
+	if err := a.listen(f); err != nil {
+		a.instance.release()
+		return nil, err
+	}
+	path, err := window.Find()
+	if err != nil {
+		slog.Warn("the window cannot be opened", "err", err)
+	}
+	a.window = window.New(window.Options{Path: path, URL: a.url(), Token: a.service.Token})
+	a.context, a.cancel = context.WithCancel(context.Background())
+	return a, a.instance.announce(a.url())
+}
+
+func (a *agent) url() string { return "http://" + a.service.Address + "/" }
+
+// listen takes the port. One that was asked for is had or not; the one in the settings gives way to a free one, since nobody
+// reads the error of a program in the menu bar.
+func (a *agent) listen(f flags) (err error) {
+	s := a.settings.Get()
+	o := commands.ServiceOptions{Host: "127.0.0.1", Port: s.Port, LastModel: s.Model, ShowWindow: a.show}
+	o.ModelsDir = s.ModelFolders
+	if f.Port != 0 {
+		o.Port = f.Port
+	}
+	a.service, err = commands.NewService(o)
+	if err == nil || f.Port != 0 || problem.From(err).Code != problem.PortTaken {
+		return err
+	}
+	taken := problem.From(err)
+	slog.Warn("another port is used", "err", err)
+	a.say(fmt.Sprintf("%s: %s", taken.Message, taken.Why))
+	o.Port = 0
+	a.service, err = commands.NewService(o)
+	return err
+}
+
+// begin runs when the tray is there.
+func (a *agent) begin(f flags) {
+	slog.Info("Headroom is in the tray", "endpoint", a.url()+"v1")
+	a.running.Go(func() {
+		if err := a.service.Serve(a.context); err != nil {
+			slog.Error("the endpoint ended", "err", err)
+			systray.Quit()
+		}
+	})
+	drawn, copies := tray.New(nativeTray{}, a.act), canCopy()
+	a.running.Go(func() {
+		drawn.Follow(a.context, a.service.Host, func(s host.State) tray.State {
+			t := tray.State{State: s, CanCopy: copies}
+			if notice := a.notice.Load(); notice != nil {
+				t.Notice = *notice
+			}
+			return t
+		})
+	})
+	a.running.Go(a.remember)
+	start := a.settings.Get().EngineOn
+	if f.Start != nil {
+		start = *f.Start
+	}
+	if start {
+		a.act(tray.Action{Verb: tray.Start})
+	}
+	if f.Open {
+		a.act(tray.Action{Verb: tray.Open})
+	}
+}
+
+// act does what a click asks for.
+func (a *agent) act(action tray.Action) {
+	var err error
+	switch action.Verb {
+	case tray.Start:
+		if err = a.service.Host.Start(action.Text); err == nil {
+			a.notice.Store(nil)
+		}
+	case tray.Stop:
+		a.service.Host.Stop()
+	case tray.Copy:
+		err = copyText(action.Text)
+	case tray.Open:
+		err = a.show()
+	case tray.Quit:
+		systray.Quit()
+	}
+	if err != nil {
+		slog.Error("tray", "action", action.Verb, "err", err)
+		a.say(problem.From(err).Message)
+	}
+}
+
+// say puts a line into the menu.
+func (a *agent) say(notice string) { a.notice.Store(&notice) }
+
+// show is also what the control API calls, for a second start of the agent.
+func (a *agent) show() error { return a.window.Show() }
+
+// remember keeps in the settings what the next start resumes.
+func (a *agent) remember() {
+	changed, done := a.service.Host.Subscribe()
+	defer done()
+	var before host.EngineState
+	for {
+		now := a.service.Host.State().Engine
+		if err := a.settings.Change(func(s *settings.Settings) { note(s, before, now) }); err != nil {
+			slog.Warn("settings", "err", err)
+		}
+		before = now
+		select {
+		case <-a.context.Done():
+			return
+		case <-changed:
+		}
+	}
+}
+
+// note: a model that runs is the one to resume, and an engine that was stopped stays so. Loading proves nothing yet, and a
+// failure leaves what was: a model that cannot be loaded does not become the one to begin with.
+func note(s *settings.Settings, before, now host.EngineState) {
+	switch now.Status {
+	case host.Ready, host.Busy:
+		s.Model, s.EngineOn = now.Model, true
+	case host.Stopped:
+		if before.Status != "" && before.Status != host.Stopped {
+			s.EngineOn = false
+		}
+	}
+}
+
+// close ends everything: first what would note or draw the rest, then the window, the engine with its requests, the endpoint.
+func (a *agent) close() {
+	slog.Info("quitting")
+	a.cancel()
+	a.window.Close()
+	a.service.Host.Close()
+	a.running.Wait()
+	a.service.Close()
+	a.instance.release()
+}

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+
+	"headroom/app/control"
+	"headroom/app/host"
+	"headroom/app/settings"
+)
+
+func TestOneAgent(t *testing.T) {
+	dir := t.TempDir()
+	first, err := claim(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := claim(dir); !errors.Is(err, errClaimed) {
+		t.Fatalf("the second claim: %v", err)
+	}
+	first.release()
+	again, err := claim(dir)
+	if err != nil {
+		t.Fatalf("after the first has ended: %v", err)
+	}
+	again.release()
+}
+
+func TestSecondStartAsksTheFirst(t *testing.T) {
+	dir := t.TempDir()
+	token, err := control.LoadToken(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var asked []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get(control.TokenHeader) != token {
+			t.Error("without the token")
+		}
+		asked = append(asked, r.Method+" "+r.URL.Path)
+		w.WriteHeader(http.StatusNoContent)
+	}))
+	defer server.Close()
+	first, err := claim(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.release()
+	if err := first.announce(server.URL + "/"); err != nil {
+		t.Fatal(err)
+	}
+	if err := showFirst(dir); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(asked, ", "); got != "POST /api/window/show" {
+		t.Errorf("asked for %s", got)
+	}
+}
+
+func TestAddressOfFirst(t *testing.T) {
+	cases := []struct{ file, want, wrong string }{
+		{"http://127.0.0.1:1/\n", "http://127.0.0.1:1/", ""},
+		{"", "", "names no address"},
+		{"http://example.org/", "", "names no address"},
+	}
+	for _, c := range cases {
+		dir := t.TempDir()
+		if err := os.WriteFile(lockPath(dir), []byte(c.file), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got, err := addressOfFirst(dir)
+		if c.wrong == "" && (err != nil || got != c.want) || c.wrong != "" && (err == nil || !strings.Contains(err.Error(), c.wrong)) {
+			t.Errorf("%q: %q, %v", c.file, got, err)
+		}
+	}
+}
+
+func TestNote(t *testing.T) {
+	at := func(status host.Status, model string) host.EngineState {
+		return host.EngineState{Status: status, Model: model}
+	}
+	kept := settings.Settings{Model: "old", EngineOn: true}
+	cases := []struct {
+		name        string
+		before, now host.EngineState
+		model       string
+		on          bool
+	}{
+		{"at the start", host.EngineState{}, at(host.Stopped, ""), "old", true},
+		{"loading proves nothing", at(host.Stopped, ""), at(host.Loading, "new"), "old", true},
+		{"ready", at(host.Loading, "new"), at(host.Ready, "new"), "new", true},
+		{"loaded in a blink", at(host.Stopped, ""), at(host.Busy, "new"), "new", true},
+		{"stopped", at(host.Ready, "old"), at(host.Stopped, ""), "old", false},
+		{"loading stopped", at(host.Loading, "new"), at(host.Stopped, ""), "old", false},
+		{"failed", at(host.Loading, "new"), at(host.Failed, "new"), "old", true},
+	}
+	for _, c := range cases {
+		s := kept
+		note(&s, c.before, c.now)
+		if s.Model != c.model || s.EngineOn != c.on {
+			t.Errorf("%s: model %s, on %v; want %s, %v", c.name, s.Model, s.EngineOn, c.model, c.on)
+		}
+	}
+}

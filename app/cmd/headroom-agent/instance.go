@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"headroom/app/control"
+)
+
+// instance is the right to be the one agent: a lock on a file, which the system gives back however the program ends. The file
+// holds the holder's address, and stays.
+type instance struct{ file *os.File }
+
+var errClaimed = errors.New("another agent runs")
+
+// claim takes the lock, or fails with errClaimed.
+func claim(dir string) (*instance, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("making the settings folder: %w", err)
+	}
+	file, err := os.OpenFile(lockPath(dir), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("finding out whether Headroom runs already: %w", err)
+	}
+	err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if err == nil {
+		err = file.Truncate(0) // an earlier holder's address
+	}
+	if err == nil {
+		return &instance{file}, nil
+	}
+	file.Close()
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return nil, errClaimed
+	}
+	return nil, fmt.Errorf("locking %s: %w", lockPath(dir), err)
+}
+
+func lockPath(dir string) string { return filepath.Join(dir, "agent.lock") }
+
+// announce writes where this agent is reached.
+func (i *instance) announce(url string) error {
+	_, err := i.file.WriteAt([]byte(url+"\n"), 0)
+	if err != nil {
+		return fmt.Errorf("announcing the address: %w", err)
+	}
+	return nil
+}
+
+func (i *instance) release() {
+	_ = i.file.Truncate(0)
+	_ = i.file.Close() // the lock with it
+}
+
+// patience is how long a second start waits for a first that is still coming up.
+const patience = 5 * time.Second
+
+// showFirst has the agent that runs open its window.
+func showFirst(dir string) error {
+	token, err := control.LoadToken(dir)
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithTimeout(context.Background(), patience)
+	defer stop()
+	for {
+		url, err := addressOfFirst(dir)
+		if err == nil {
+			err = askToShow(ctx, url, token)
+		}
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("Headroom runs already, but does not open its window: %w", err)
+		case <-time.After(patience / 50):
+		}
+	}
+}
+
+func addressOfFirst(dir string) (string, error) {
+	file, err := os.Open(lockPath(dir))
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, 1<<10))
+	url := strings.TrimSpace(string(data))
+	if err == nil && !strings.HasPrefix(url, "http://127.0.0.1:") {
+		err = fmt.Errorf("%s names no address on this machine: %q", lockPath(dir), url)
+	}
+	return url, err
+}
+
+func askToShow(ctx context.Context, url, token string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"api/window/show", nil)
+	if err != nil {
+		return err
+	}
+	request.Header.Set(control.TokenHeader, token)
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusNoContent {
+		body, _ := io.ReadAll(io.LimitReader(answer.Body, 1<<10))
+		return fmt.Errorf("it answers %s: %s", answer.Status, strings.TrimSpace(string(body)))
+	}
+	return nil
+}

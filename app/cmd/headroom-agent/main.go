@@ -1,0 +1,73 @@
+// The agent (headroom-agent) is Headroom in the menu bar: the same endpoint and control API as `headroom serve`, a tray, and a
+// window that is opened on demand. On a Mac it is the bundle's main program.
+//
+//	main.go        flags, and the order in which things come up and go down
+//	agent.go       what clicks do, and what is remembered for the next start
+//	instance.go    one agent for a person: a second start opens the window of the first
+//	native.go      the tray as systray draws it
+//	clipboard_*.go copying text, by the system's own means
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"runtime"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+	"github.com/getlantern/systray"
+
+	"headroom/app/version"
+	"headroom/engine/problem"
+)
+
+// flags are the command line.
+type flags struct {
+	Open     bool             `help:"Open the window at once."`
+	Start    *bool            `help:"Start the engine at once, with the model that ran last. Default: as it was left; the first time, with the demo model." negatable:""`
+	Port     int              `help:"Port of the endpoint. Default: the one in the settings, 11811 at first." placeholder:"PORT"`
+	LogLevel slog.Level       `help:"Least important message to log: debug, info, warn or error." default:"info"`
+	Version  kong.VersionFlag `help:"Print the version."`
+}
+
+func main() {
+	var f flags
+	kong.Parse(&f, kong.Name("headroom-agent"), kong.Description("Headroom in the menu bar."),
+		kong.Vars{"version": "headroom-agent " + version.Version})
+	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: f.LogLevel})))
+	if err := run(f); err != nil {
+		fmt.Fprintln(os.Stderr, "headroom-agent:", err)
+		os.Exit(1)
+	}
+}
+
+func run(f flags) error {
+	if err := checkDisplay(); err != nil {
+		return err
+	}
+	a, err := newAgent(f)
+	if a == nil || err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, func() {
+		stop() // a second Ctrl-C ends the program the hard way
+		systray.Quit()
+	})
+	// On a Mac, Run never returns: what must be done at the end is done in close.
+	systray.Run(func() { a.begin(f) }, a.close)
+	return nil
+}
+
+// checkDisplay fails where GTK would end the program.
+func checkDisplay() error {
+	if runtime.GOOS == "darwin" || os.Getenv("DISPLAY") != "" || os.Getenv("WAYLAND_DISPLAY") != "" {
+		return nil
+	}
+	return problem.New(problem.NotRunning, "There is no display for the tray", "neither DISPLAY nor WAYLAND_DISPLAY is set",
+		"Run headroom serve, which needs none.")
+}
