@@ -202,12 +202,18 @@ SIMD f32x16 v_load_param(const void *row, int dtype, int64_t at, int64_t n) {
         return n - at >= 16 ? v_load(p) : v_load_n(p, n > at ? (int)(n - at) : 0);
     }
     const uint16_t *p = (const uint16_t *)row + at;
+#if ISA == ISA_AVX512 || ISA == ISA_VNNI
+    // In a narrow matrix this is every load; going through memory would wait for the pieces to be stored.
+    __m256i x = _mm256_maskz_loadu_epi16(n - at >= 16 ? 0xffff : (__mmask16)((1u << (n > at ? n - at : 0)) - 1), p);
+    return dtype == DTYPE_BF16 ? _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(x), 16)) : _mm512_cvtph_ps(x);
+#else
     uint16_t t[16] = {0};
     if (n - at < 16) {
         for (int i = 0; i < n - at; i++) t[i] = p[i];
         p = t;
     }
     return dtype == DTYPE_BF16 ? v_load_bf16(p) : v_load_f16(p);
+#endif
 }
 
 // Dequantizes a row of k elements to out, which has room for k rounded up to 16. Bits 0 means plain elements of dtype.

@@ -110,8 +110,8 @@ TILES(4)
 #define TABLE(prefix, id) {KERNEL(prefix##_1_##id), KERNEL(prefix##_2_##id)}
 #endif
 
-// Rows [0, n) of the weight with every row of the input.
-static void KERNEL(float_tiles)(const matmul_weight *w, int64_t n, const float *x, ptrdiff_t x_stride, const matmul_rows *r, int64_t first_column) {
+// Rows [0, n) of the weight, or of an unpacked tile of it, with every row of the input, MR at a time.
+static void KERNEL(float_tiles)(const matmul_weight *w, int unpacked, int64_t n, const float *x, ptrdiff_t x_stride, const matmul_rows *r, int64_t first_column) {
     static KERNEL(tile_function) *const plain[3][3] = {TABLE(plain, 0), TABLE(plain, 1), TABLE(plain, 2)};
     static KERNEL(tile_function) *const affine[9][3] = {[2] = TABLE(affine, 2), [3] = TABLE(affine, 3), [4] = TABLE(affine, 4),
                                                          [5] = TABLE(affine, 5), [6] = TABLE(affine, 6), [8] = TABLE(affine, 8)};
@@ -132,6 +132,7 @@ static void KERNEL(float_tiles)(const matmul_weight *w, int64_t n, const float *
                 t.scales[i] = w->scales + row * w->scales_stride;
                 t.biases[i] = w->biases + row * w->biases_stride;
             }
+            if (!unpacked) matmul_prefetch(w, j, NR, n);
             tiles[rows == 1 ? 0 : rows == 2 ? 1 : 2](&t);
             for (int i = 0; i < MR; i++) t.out[i] += t.n;
         }
@@ -140,34 +141,25 @@ static void KERNEL(float_tiles)(const matmul_weight *w, int64_t n, const float *
 
 static void KERNEL(float_rows)(const matmul_weight *w, int64_t from, int64_t to, const float *x, ptrdiff_t x_stride, const matmul_rows *r,
                                const matmul_tile *tile) {
-    matmul_weight part = *w;
+    matmul_weight part = matmul_weight_from(w, from);
     if (r->count <= MR) { // one tile: unpacking apart saves nothing
-        for (int64_t n = from; n < to; n += NR) {
-            part.data = w->data + n * w->data_stride;
-            part.scales = w->scales + n * w->scales_stride;
-            part.biases = w->biases + n * w->biases_stride;
-            matmul_prefetch(&part, NR);
-            KERNEL(float_tiles)(&part, to - n < NR ? to - n : NR, x, x_stride, r, n);
-        }
+        KERNEL(float_tiles)(&part, 0, to - from, x, x_stride, r, from);
         return;
     }
     int64_t padded = (w->k + 15) & ~(int64_t)15;
     for (int64_t n = from; n < to; n += tile->rows) {
         int64_t rows = to - n < tile->rows ? to - n : tile->rows;
         float *unpacked = tile->memory;
-        part = *w;
         for (int64_t i = 0; i < rows; i++) {
-            part.data = w->data + (n + i) * w->data_stride;
-            part.scales = w->scales + (n + i) * w->scales_stride;
-            part.biases = w->biases + (n + i) * w->biases_stride;
-            matmul_prefetch(&part, 1);
+            matmul_prefetch(w, n + i, 1, to);
+            part = matmul_weight_from(w, n + i);
             affine_row(part.data, part.scales, part.biases, w->dtype, w->bits, w->group, w->k, unpacked + i * padded);
         }
         part.data = (const uint8_t *)unpacked;
         part.data_stride = 4 * padded;
         part.bits = 0;
         part.dtype = DTYPE_F32;
-        KERNEL(float_tiles)(&part, rows, x, x_stride, r, n);
+        KERNEL(float_tiles)(&part, 1, rows, x, x_stride, r, n);
     }
 }
 

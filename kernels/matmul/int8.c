@@ -196,6 +196,7 @@ static void KERNEL(int8_tiles)(const matmul_weight *w, int unpacked, int64_t n, 
                 t.scales[i] = w->scales + row * w->scales_stride;
                 t.biases[i] = w->biases + row * w->biases_stride;
             }
+            if (!unpacked) matmul_prefetch(w, j, NR, n);
             tiles[rows == 1 ? 0 : rows == 2 ? 1 : 2](&t);
             for (int i = 0; i < MR; i++) t.out[i] += t.n;
         }
@@ -210,30 +211,21 @@ SIMD void KERNEL(unpack)(const uint8_t *p, int64_t k, int bits, uint8_t *out) {
 
 static void KERNEL(int8_rows)(const matmul_weight *w, int64_t from, int64_t to, const int8_t *q, const float *runs, const matmul_rows *r,
                               const matmul_tile *tile) {
-    matmul_weight part = *w;
+    matmul_weight part = matmul_weight_from(w, from);
     if (r->count <= MR) { // one tile: unpacking apart saves nothing
-        for (int64_t n = from; n < to; n += NR) {
-            part.data = w->data + n * w->data_stride;
-            part.scales = w->scales + n * w->scales_stride;
-            part.biases = w->biases + n * w->biases_stride;
-            matmul_prefetch(&part, NR);
-            KERNEL(int8_tiles)(&part, 0, to - n < NR ? to - n : NR, q, runs, r, n);
-        }
+        KERNEL(int8_tiles)(&part, 0, to - from, q, runs, r, from);
         return;
     }
     int64_t groups = w->k / w->group, padded_groups = (groups + 15) & ~(int64_t)15, bytes = (w->k + 63) & ~(int64_t)63;
     for (int64_t n = from; n < to; n += tile->rows) {
         int64_t rows = to - n < tile->rows ? to - n : tile->rows;
         uint8_t *codes = tile->memory;
-        part = *w;
+        part = matmul_weight_from(w, n);
         float *scales = (float *)(codes + tile->rows * bytes), *biases = scales + tile->rows * padded_groups;
         for (int64_t i = 0; i < rows; i++) {
-            const uint8_t *p = w->data + (n + i) * w->data_stride;
+            const uint8_t *p = part.data + i * w->data_stride;
             uint8_t *c = codes + i * bytes;
-            part.data = p;
-            part.scales = w->scales + (n + i) * w->scales_stride;
-            part.biases = w->biases + (n + i) * w->biases_stride;
-            matmul_prefetch(&part, 1);
+            matmul_prefetch(w, n + i, 1, to);
             switch (w->bits) {
             case 2: KERNEL(unpack)(p, w->k, 2, c); break;
             case 3: KERNEL(unpack)(p, w->k, 3, c); break;
@@ -243,8 +235,8 @@ static void KERNEL(int8_rows)(const matmul_weight *w, int64_t from, int64_t to, 
             case 8: KERNEL(unpack)(p, w->k, 8, c); break;
             }
             for (int64_t g = 0; g < padded_groups; g += 16) {
-                v_store(scales + i * padded_groups + g, v_load_param(part.scales, w->dtype, g, groups));
-                v_store(biases + i * padded_groups + g, v_load_param(part.biases, w->dtype, g, groups));
+                v_store(scales + i * padded_groups + g, v_load_param(part.scales + i * w->scales_stride, w->dtype, g, groups));
+                v_store(biases + i * padded_groups + g, v_load_param(part.biases + i * w->biases_stride, w->dtype, g, groups));
             }
         }
         part.data = codes;
