@@ -6,6 +6,7 @@ package problem
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // Code names a kind of fault, stable over versions: clients match on it.
@@ -59,7 +60,10 @@ func (p *Problem) Error() string {
 		s += ": " + p.Why
 	}
 	if p.Fix != "" {
-		s += ". " + p.Fix
+		if !strings.HasSuffix(s, "?") && !strings.HasSuffix(s, ".") {
+			s += "."
+		}
+		s += " " + p.Fix
 	}
 	return s
 }

@@ -1,0 +1,312 @@
+package commands
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"headroom/engine/chat"
+	"headroom/engine/problem"
+)
+
+const patience = 30 * time.Second
+
+// alone gives the test a home of its own: no models but the bundled one, no settings.
+func alone(t *testing.T) string {
+	home := t.TempDir()
+	for name, value := range map[string]string{"HOME": home, "XDG_CONFIG_HOME": filepath.Join(home, "config"), "HF_HUB_CACHE": "", "HF_HOME": "", "HEADROOM_MODELS": "", "HEADROOM_API_KEY": ""} {
+		t.Setenv(name, value)
+	}
+	return home
+}
+
+// headroom runs the program with its words.
+func headroom(stdin string, args ...string) (code int, out, errOut string) {
+	var o, e bytes.Buffer
+	code = Main(args, strings.NewReader(stdin), &o, &e)
+	return code, o.String(), e.String()
+}
+
+const question = "What is a KV cache?"
+
+var speedLine = regexp.MustCompile(`(?m)^\d+ tokens, \d+\.\d tokens/s; prompt \d+ tokens, (\d+ cached, )?\d+\.\d tokens/s$`)
+
+func TestRun(t *testing.T) {
+	alone(t)
+	code, said, errOut := headroom("", "run", question)
+	if code != 0 || !strings.Contains(said, "keys and values") || !strings.HasSuffix(said, ".\n") {
+		t.Errorf("exit %d, said %q, %s", code, said, errOut)
+	}
+	if !speedLine.MatchString(errOut) || strings.Count(errOut, "\n") != 1 {
+		t.Errorf("stderr %q, want one line of speed", errOut)
+	}
+	for name, args := range map[string][]string{"stdin": {"run", "-"}, "named": {"run", "headroom-demo", question}} {
+		if code, again, errOut := headroom(question, args...); code != 0 || again != said {
+			t.Errorf("%s: exit %d, said %q, want the same as before; %s", name, code, again, errOut)
+		}
+	}
+	if code, short, _ := headroom("", "run", "--max-tokens", "3", question); code != 0 || len(short) >= len(said) || !strings.HasPrefix(said, strings.TrimSpace(short)) {
+		t.Errorf("with 3 tokens: exit %d, said %q", code, short)
+	}
+}
+
+func TestRunShowsReasoning(t *testing.T) {
+	alone(t)
+	code, said, _ := headroom("", "run", "--think", "Sort: pear, apple, fig")
+	if code != 0 || !strings.HasPrefix(said, "<think>\n") || !strings.Contains(said, "\n</think>\n\n") || strings.Contains(said, dim) {
+		t.Errorf("exit %d, said %q", code, said)
+	}
+}
+
+func TestPainterOnATerminal(t *testing.T) {
+	var b bytes.Buffer
+	p := painter{out: &b, style: true}
+	p.write(chat.Piece{Kind: chat.Reasoning, Text: "a"})
+	p.write(chat.Piece{Kind: chat.Content, Text: "b"})
+	p.end()
+	if want := dim + "a" + plain + "\n\nb\n"; b.String() != want {
+		t.Errorf("got %q, want %q", b.String(), want)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	home := alone(t)
+	empty := filepath.Join(home, "empty")
+	truncated := filepath.Join(home, "truncated")
+	for dir, files := range map[string][]string{empty: nil, truncated: {"config.json", "tokenizer.json", "model.safetensors"}} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range files {
+			data, err := os.ReadFile(filepath.Join("../demo/model", name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if name == "model.safetensors" {
+				data = data[:len(data)/2]
+			}
+			if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	cases := []struct {
+		name string
+		args []string
+		code int
+		want []string // on stderr
+	}{
+		{"no command", nil, 2, []string{"expected one of", "headroom --help"}},
+		{"unknown flag", []string{"run", "--frobnicate", "x"}, 2, []string{"unknown flag --frobnicate"}},
+		{"no prompt", []string{"run"}, 2, []string{"model-and-prompt"}},
+		{"empty prompt", []string{"run", " "}, 1, []string{"headroom: The prompt is empty"}},
+		{"too many words", []string{"run", "a", "b", "c"}, 1, []string{"got 3 words", "fix: Put the prompt into quotes."}},
+		{"unknown model", []string{"run", "gpt-4", "x"}, 1, []string{`There is no model "gpt-4" here`, "why: there is headroom-demo"}},
+		{"empty folder", []string{"serve", "--port", "0", "--model", empty}, 1, []string{"is not a model's folder", "why: it holds no config.json", "fix: "}},
+		{"truncated", []string{"serve", "--port", "0", "--model", truncated}, 1, []string{"damaged or incomplete", "truncated", "fix: Download it again."}},
+		{"does not fit", []string{"run", "--max-sequences", "100000000", "x"}, 1, []string{"The model does not fit", "GB is free", "fix: "}},
+		{"too long", []string{"run", "--context", "20", strings.Repeat("word ", 50)}, 1, []string{"longer than the model's context", "the context holds 20"}},
+		{"impossible host", []string{"serve", "--host", "not a host", "--port", "0"}, 1, []string{"cannot listen on not a host", "Check --host and --port"}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			code, out, errOut := headroom("", c.args...)
+			if code != c.code || out != "" || strings.Contains(errOut, "goroutine") {
+				t.Errorf("exit %d, want %d; stdout %q; stderr %s", code, c.code, out, errOut)
+			}
+			for _, want := range c.want {
+				if !strings.Contains(errOut, want) {
+					t.Errorf("stderr lacks %q: %s", want, errOut)
+				}
+			}
+		})
+	}
+}
+
+func TestHelpAndVersion(t *testing.T) {
+	for _, args := range [][]string{{"--help"}, {"serve", "--help"}, {"--version"}} {
+		if code, out, errOut := headroom("", args...); code != 0 || !strings.Contains(out, "headroom") || errOut != "" {
+			t.Errorf("%q: exit %d, %q, %q", args, code, out, errOut)
+		}
+	}
+}
+
+// writerFunc is a writer that tells somebody.
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+// TestCtrlC ends a run after the first piece of the answer: what was said stays, the figures follow, and the code is 130.
+func TestCtrlC(t *testing.T) {
+	alone(t)
+	ctx, interrupt := context.WithCancel(t.Context())
+	var out, errOut bytes.Buffer
+	c := Run{Words: []string{"hi"}}
+	err := c.Run(ctx, &terminal{in: nil, err: &errOut, out: writerFunc(func(p []byte) (int, error) {
+		interrupt()
+		return out.Write(p)
+	})})
+	if code := report(err, io.Discard); code != 130 {
+		t.Errorf("exit %d (%v), want 130", code, err)
+	}
+	if out.Len() == 0 || !strings.HasSuffix(out.String(), "\n") || !strings.Contains(errOut.String(), "tokens/s") {
+		t.Errorf("stdout %q, stderr %q", out.String(), errOut.String())
+	}
+}
+
+func TestChat(t *testing.T) {
+	alone(t)
+	code, out, errOut := headroom(question+"\n\n/help\n"+question+"\n/reset\n"+question+"\n/exit\nnot read\n", "chat", "--max-tokens", "40")
+	if code != 0 || strings.Count(out, "keys and values") < 2 {
+		t.Errorf("exit %d, said %q", code, out)
+	}
+	var prompts []string // lengths: they grow with the conversation, and start anew after /reset
+	for _, m := range regexp.MustCompile(`prompt (\d+) tokens`).FindAllStringSubmatch(errOut, -1) {
+		prompts = append(prompts, m[1])
+	}
+	if len(prompts) != 3 || prompts[0] != prompts[2] || len(prompts[1]) < len(prompts[0]) || prompts[1] == prompts[0] {
+		t.Errorf("prompts of %v tokens: want the second longer, the third like the first", prompts)
+	}
+	if !strings.Contains(errOut, chatHelp) || !strings.Contains(errOut, "starts anew") {
+		t.Errorf("stderr %q", errOut)
+	}
+}
+
+// TestChatGoesOnAfterAProblem: a message that does not fit is said to be too long, and the next one is answered.
+func TestChatGoesOnAfterAProblem(t *testing.T) {
+	alone(t)
+	code, out, errOut := headroom(strings.Repeat("word ", 200)+"\n"+question+"\n", "chat", "--context", "100")
+	if code != 0 || !strings.Contains(errOut, "longer than the model's context") || !strings.Contains(out, "keys and values") {
+		t.Errorf("exit %d, said %q, %s", code, out, errOut)
+	}
+}
+
+func TestModels(t *testing.T) {
+	home := alone(t)
+	_, out, _ := headroom("", "models")
+	if !regexp.MustCompile(`(?m)^headroom-demo +qwen3_5_moe +4-bit, group 64 +0\.011 GB +\d+\.\d+ GB +(yes|tight)$`).MatchString(out) || !strings.Contains(out, "Nothing but the bundled model") {
+		t.Errorf("said\n%s", out)
+	}
+	bad := filepath.Join(home, "more", "bad")
+	_ = os.MkdirAll(bad, 0o755)
+	_ = os.WriteFile(filepath.Join(bad, "config.json"), []byte(`{"model_type":"mamba9"}`), 0o644)
+	code, out, _ := headroom("", "models", "--models-dir", filepath.Dir(bad))
+	if code != 0 || !strings.Contains(out, "Not usable:") || !strings.Contains(out, "  bad: The model in "+bad+" is damaged or incomplete") {
+		t.Errorf("exit %d, said\n%s", code, out)
+	}
+}
+
+// TestServe starts the server as a person does, uses what it printed, and ends it.
+func TestServe(t *testing.T) {
+	alone(t)
+	ctx, stop := context.WithTimeout(t.Context(), patience)
+	defer stop()
+	reader, writer := io.Pipe()
+	var errOut bytes.Buffer
+	ended := make(chan error, 1)
+	go func() {
+		ended <- (&Serve{Host: "127.0.0.1", APIKey: "it's a key"}).Run(ctx, &terminal{out: writer, err: &errOut})
+		writer.Close()
+	}()
+	said := map[string]string{}
+	for lines := bufio.NewScanner(reader); len(said) < 4 && lines.Scan(); {
+		name, rest, _ := strings.Cut(lines.Text(), ": ")
+		said[name] = rest
+	}
+	endpoint, page := said["endpoint"], said["web UI"]
+	if endpoint == "" || !strings.Contains(page, "/#token=") || !strings.Contains(said["try"], `-H 'Authorization: Bearer it'\''s a key'`) {
+		t.Fatalf("said %q; %s", said, errOut.String())
+	}
+	base, token, _ := strings.Cut(page, "#token=")
+	get := func(url, header, value string, status int) string {
+		t.Helper()
+		r, _ := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+		r.Header.Set(header, value)
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		text, _ := io.ReadAll(answer.Body)
+		if answer.StatusCode != status {
+			t.Errorf("%s with %s: %d %s; want %d", url, header, answer.StatusCode, text, status)
+		}
+		return string(text)
+	}
+	if text := get(endpoint+"/models", "Authorization", "Bearer it's a key", 200); !strings.Contains(text, "headroom-demo") {
+		t.Errorf("models: %s", text)
+	}
+	get(endpoint+"/models", "X-None", "", 401)
+	get(endpoint+"/models", "X-Headroom-Token", token, 200) // the web UI's chat needs no key
+	var state struct {
+		Engine   struct{ Status, Model string }
+		Endpoint struct{ URL, UIURL string }
+	}
+	if err := json.Unmarshal([]byte(get(base+"api/state", "X-Headroom-Token", token, 200)), &state); err != nil {
+		t.Fatal(err)
+	}
+	if state.Engine.Status != "ready" || state.Engine.Model != "headroom-demo" || state.Endpoint.URL != endpoint || state.Endpoint.UIURL != base {
+		t.Errorf("state %+v, endpoint %s, page %s", state, endpoint, base)
+	}
+	// An open page must not hold up the end.
+	r, _ := http.NewRequestWithContext(ctx, http.MethodGet, base+"api/events?token="+token, nil)
+	events, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer events.Body.Close()
+	if _, err := events.Body.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Errorf("Serve: %v", err)
+		}
+	case <-time.After(drainTime / 2):
+		t.Error("the server is held up")
+	}
+}
+
+func TestPortTaken(t *testing.T) {
+	alone(t)
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	port := taken.Addr().(*net.TCPAddr).Port
+	code, _, errOut := headroom("", "serve", "--port", fmt.Sprint(port))
+	if code != 1 || !strings.Contains(errOut, fmt.Sprintf("Port %d is taken", port)) || !strings.Contains(errOut, "--port 0") {
+		t.Errorf("exit %d, %s", code, errOut)
+	}
+	if owner, pid := portOwner(port); owner != "" && (int(pid) != os.Getpid() || !strings.Contains(errOut, owner)) {
+		t.Errorf("the owner is %s (%d), we are %d: %s", owner, pid, os.Getpid(), errOut)
+	}
+	if p := problem.From(listenProblem(syscall.EADDRINUSE, "127.0.0.1", port)); p.Code != problem.PortTaken {
+		t.Errorf("code %s", p.Code)
+	}
+}
+
+func TestReachable(t *testing.T) {
+	for listening, want := range map[string]string{
+		"127.0.0.1:1": "127.0.0.1:1", "0.0.0.0:1": "127.0.0.1:1", "[::]:1": "127.0.0.1:1", "[::1]:1": "[::1]:1", "192.168.1.2:1": "192.168.1.2:1",
+	} {
+		if got := reachable(listening); got != want {
+			t.Errorf("reachable(%q) = %q, want %q", listening, got, want)
+		}
+	}
+}
