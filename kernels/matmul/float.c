@@ -37,6 +37,7 @@ SIMD void KERNEL(plain_tile)(const KERNEL(operands) *t, int mr, int dtype) {
     EACH_N EACH_M acc[n][m] = v_zero();
     int64_t at = 0;
     for (; at + 16 <= t->k; at += 16) {
+        if (dtype != DTYPE_F32) EACH_N __builtin_prefetch(t->w[n] + 2 * at + AHEAD); // float32 is mostly an unpacked tile
         EACH_N w[n] = KERNEL(load_plain)(t->w[n], at, dtype);
         EACH_M {
             f32x16 x = v_load(t->x[m] + at);
@@ -83,6 +84,7 @@ SIMD void KERNEL(affine_tile)(const KERNEL(operands) *t, int mr, int bits) {
         }
         int64_t end = t->k < at + 16 * t->group ? t->k : at + 16 * t->group;
         for (; at + 64 <= end; at += 64) {
+            EACH_N __builtin_prefetch(t->w[n] + at / 8 * bits + AHEAD);
             EACH_N c[n] = c_load(t->w[n] + at / 8 * bits, bits);
             KERNEL(add_affine)(t, acc, c, scale, bias, at, shift, mr, 4);
         }
@@ -111,7 +113,7 @@ TILES(4)
 #endif
 
 // Rows [0, n) of the weight, or of an unpacked tile of it, with every row of the input, MR at a time.
-static void KERNEL(float_tiles)(const matmul_weight *w, int unpacked, int64_t n, const float *x, ptrdiff_t x_stride, const matmul_rows *r, int64_t first_column) {
+static void KERNEL(float_tiles)(const matmul_weight *w, int64_t n, const float *x, ptrdiff_t x_stride, const matmul_rows *r, int64_t first_column) {
     static KERNEL(tile_function) *const plain[3][3] = {TABLE(plain, 0), TABLE(plain, 1), TABLE(plain, 2)};
     static KERNEL(tile_function) *const affine[9][3] = {[2] = TABLE(affine, 2), [3] = TABLE(affine, 3), [4] = TABLE(affine, 4),
                                                          [5] = TABLE(affine, 5), [6] = TABLE(affine, 6), [8] = TABLE(affine, 8)};
@@ -132,7 +134,6 @@ static void KERNEL(float_tiles)(const matmul_weight *w, int unpacked, int64_t n,
                 t.scales[i] = w->scales + row * w->scales_stride;
                 t.biases[i] = w->biases + row * w->biases_stride;
             }
-            if (!unpacked) matmul_prefetch(w, j, NR, n);
             tiles[rows == 1 ? 0 : rows == 2 ? 1 : 2](&t);
             for (int i = 0; i < MR; i++) t.out[i] += t.n;
         }
@@ -143,7 +144,7 @@ static void KERNEL(float_rows)(const matmul_weight *w, int64_t from, int64_t to,
                                const matmul_tile *tile) {
     matmul_weight part = matmul_weight_from(w, from);
     if (r->count <= MR) { // one tile: unpacking apart saves nothing
-        KERNEL(float_tiles)(&part, 0, to - from, x, x_stride, r, from);
+        KERNEL(float_tiles)(&part, to - from, x, x_stride, r, from);
         return;
     }
     int64_t padded = (w->k + 15) & ~(int64_t)15;
@@ -151,7 +152,6 @@ static void KERNEL(float_rows)(const matmul_weight *w, int64_t from, int64_t to,
         int64_t rows = to - n < tile->rows ? to - n : tile->rows;
         float *unpacked = tile->memory;
         for (int64_t i = 0; i < rows; i++) {
-            matmul_prefetch(w, n + i, 1, to);
             part = matmul_weight_from(w, n + i);
             affine_row(part.data, part.scales, part.biases, w->dtype, w->bits, w->group, w->k, unpacked + i * padded);
         }
@@ -159,7 +159,7 @@ static void KERNEL(float_rows)(const matmul_weight *w, int64_t from, int64_t to,
         part.data_stride = 4 * padded;
         part.bits = 0;
         part.dtype = DTYPE_F32;
-        KERNEL(float_tiles)(&part, 1, rows, x, x_stride, r, n);
+        KERNEL(float_tiles)(&part, rows, x, x_stride, r, n);
     }
 }
 

@@ -96,6 +96,8 @@ SIMD void KERNEL(scale_products)(const KERNEL(operands) *t, int mr, int64_t firs
         } else {
             w = v_load_param(t->scales[n], t->dtype, t->group == 32 ? 2 * first : first, groups);
         }
+        __builtin_prefetch(t->scales[n] + 4 * first + AHEAD / 8);
+        __builtin_prefetch(t->biases[n] + 4 * first + AHEAD / 8);
         for (int m = 0; m < mr; m++)
             v_store(product[n][m], v_mul(w, v_load(t->group == 32 ? t->runs[m] + padded + 2 * first : t->runs[m] + first)));
     }
@@ -105,6 +107,8 @@ SIMD void KERNEL(scale_products)(const KERNEL(operands) *t, int mr, int64_t firs
 SIMD void KERNEL(add_chunk)(const KERNEL(operands) *t, f32x16 (*acc)[MR], float (*product)[MR][16], int64_t at, int in_block, int half,
                             int mr, int bits, int wide, int per_chunk) {
     codes64 w[NR];
+#pragma GCC unroll 4
+    for (int n = 0; n < NR; n++) __builtin_prefetch(t->codes[n] + at * 8 * bits + AHEAD);
 #pragma GCC unroll 4
     for (int n = 0; n < NR; n++) w[n] = half ? c_load_half(t->codes[n] + at * 8 * bits, bits) : c_load(t->codes[n] + at * 8 * bits, bits);
 #pragma GCC unroll 4
@@ -196,7 +200,6 @@ static void KERNEL(int8_tiles)(const matmul_weight *w, int unpacked, int64_t n, 
                 t.scales[i] = w->scales + row * w->scales_stride;
                 t.biases[i] = w->biases + row * w->biases_stride;
             }
-            if (!unpacked) matmul_prefetch(w, j, NR, n);
             tiles[rows == 1 ? 0 : rows == 2 ? 1 : 2](&t);
             for (int i = 0; i < MR; i++) t.out[i] += t.n;
         }
@@ -205,7 +208,10 @@ static void KERNEL(int8_tiles)(const matmul_weight *w, int unpacked, int64_t n, 
 
 SIMD void KERNEL(unpack)(const uint8_t *p, int64_t k, int bits, uint8_t *out) {
     int64_t at = 0;
-    for (; at + 64 <= k; at += 64) c_store(out + at, c_load(p + at / 8 * bits, bits));
+    for (; at + 64 <= k; at += 64) {
+        __builtin_prefetch(p + at / 8 * bits + AHEAD);
+        c_store(out + at, c_load(p + at / 8 * bits, bits));
+    }
     if (at < k) c_store(out + at, c_load_half(p + at / 8 * bits, bits));
 }
 
@@ -225,7 +231,6 @@ static void KERNEL(int8_rows)(const matmul_weight *w, int64_t from, int64_t to, 
         for (int64_t i = 0; i < rows; i++) {
             const uint8_t *p = part.data + i * w->data_stride;
             uint8_t *c = codes + i * bytes;
-            matmul_prefetch(w, n + i, 1, to);
             switch (w->bits) {
             case 2: KERNEL(unpack)(p, w->k, 2, c); break;
             case 3: KERNEL(unpack)(p, w->k, 3, c); break;

@@ -27,19 +27,9 @@ typedef struct {
 
 static inline int64_t matmul_out_row(const matmul_rows *r, int64_t i) { return r->list ? r->list[i] : i; }
 
-// Asks for the n rows that come some 4 kB after `row`. Rows are short and lie in three streams, which hardware prefetchers follow
-// badly. Nothing from row `end` on: looking for unmapped memory takes time.
-static inline void matmul_prefetch(const matmul_weight *w, int64_t row, int64_t n, int64_t end) {
-    row += (4095 + w->data_stride) / w->data_stride;
-    if (row + n > end) return;
-    const uint8_t *p = w->data + row * w->data_stride;
-    for (int64_t at = 0; at < n * w->data_stride; at += 64) __builtin_prefetch(p + at);
-    if (!w->bits) return;
-    for (int64_t at = 0; at < n * w->scales_stride; at += 64) {
-        __builtin_prefetch(w->scales + row * w->scales_stride + at);
-        __builtin_prefetch(w->biases + row * w->biases_stride + at);
-    }
-}
+// Kernels ask for packed weights this many bytes before they read them, a line per chunk: rows are short and lie in three streams,
+// which hardware prefetchers follow badly. Asking for what lies behind the matrix does no harm.
+#define AHEAD 4096
 
 // The weight from its row `row` on.
 static inline matmul_weight matmul_weight_from(const matmul_weight *w, int64_t row) {
