@@ -187,7 +187,7 @@ func Open(ctx context.Context, src Source, o Options) (*Engine, error) {
 	e.info = Info{Description: p.description, Device: e.device.Name(), KVFormat: map[kernels.DType]string{kernels.F16: "f16", kernels.BF16: "bf16", kernels.F32: "f32"}[p.kvType]}
 	e.info.ContextTokens = o.ContextTokens
 	n := p.description.Need
-	e.stats = Stats{WeightsBytes: n.WeightsBytes, KVBytes: n.KVBytes, StateBytes: n.StateBytes, ScratchBytes: n.ScratchBytes}
+	e.stats = Stats{WeightsBytes: n.WeightsBytes, KVBytes: n.KVBytes, KVUntouchedBytes: n.KVBytes, StateBytes: n.StateBytes, ScratchBytes: n.ScratchBytes}
 	e.sched = sched.New(sched.Options{Pages: p.pages, PageTokens: cache.PageTokens, Slots: o.MaxSequences,
 		ChunkTokens: o.ChunkTokens, MixedChunkTokens: min(mixedChunkTokens, o.ChunkTokens)})
 	go e.loop()

