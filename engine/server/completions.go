@@ -84,8 +84,14 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, j job) {
 	finished = true
 }
 
-// readBody reads what the limit allows.
+// bodyTime is how long a client may take to send a body.
+const bodyTime = 5 * time.Minute
+
+// readBody reads what the limit allows. The deadline ends with it: afterwards, reading means waiting for the client to leave.
 func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Now().Add(bodyTime)) // not every writer has one
+	defer func() { _ = control.SetReadDeadline(time.Time{}) }()
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.maxBodyBytes))
 	var tooLarge *http.MaxBytesError
 	switch {
