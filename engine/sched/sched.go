@@ -134,7 +134,7 @@ func (s *Scheduler) Next() []Work {
 	}
 	for len(s.waiting) > 0 && len(s.slots) > 0 && budget > 0 {
 		q := s.waiting[0]
-		if false {
+		if s.pagesFor(len(q.Tokens)) > len(s.free) {
 			break
 		}
 		s.waiting = slices.Delete(s.waiting, 0, 1)

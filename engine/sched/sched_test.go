@@ -1,0 +1,234 @@
+package sched
+
+// Single decisions, each with an expectation worked out by hand. Pages hold 4 positions throughout.
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// small is a scheduler with pages of 4 positions, 2 slots, and steps of 8 prompt tokens, 3 beside decoding.
+func small(pages int) *Scheduler {
+	return New(Options{Pages: pages, PageTokens: 4, Slots: 2, ChunkTokens: 8, MixedChunkTokens: 3})
+}
+
+// add queues a sequence of n tokens, called name.
+func add(s *Scheduler, name string, n, priority int) *Sequence {
+	q := &Sequence{Tokens: make([]int32, n), Priority: priority, Slot: -1, Owner: name}
+	s.Add(q)
+	return q
+}
+
+// step plans a step, carries it out as the engine does, and writes it as "a[0,8) b[4,5)+": + where a token was wanted and given.
+func step(s *Scheduler) string {
+	var words []string
+	for _, w := range s.Next() {
+		word := fmt.Sprintf("%s[%d,%d)", w.Seq.Owner, w.From, w.To)
+		w.Seq.Computed = w.To
+		if w.To == len(w.Seq.Tokens) {
+			w.Seq.Tokens = append(w.Seq.Tokens, 0)
+			word += "+"
+		}
+		words = append(words, word)
+	}
+	return strings.Join(words, " ")
+}
+
+// steps checks what the next steps do.
+func steps(t *testing.T, s *Scheduler, want ...string) {
+	t.Helper()
+	for i, w := range want {
+		if got := step(s); got != w {
+			t.Errorf("step %d: got %q, expected %q", i, got, w)
+		}
+		checkInvariants(t, s)
+	}
+}
+
+func counts(t *testing.T, s *Scheduler, running, waiting, pages int) {
+	t.Helper()
+	if r, w, p := s.Counts(); r != running || w != waiting || p != pages {
+		t.Errorf("got %d running, %d waiting, %d pages in use, expected %d, %d, %d", r, w, p, running, waiting, pages)
+	}
+}
+
+func TestPromptInChunks(t *testing.T) {
+	s := small(10)
+	add(s, "a", 19, 0)
+	steps(t, s, "a[0,8)", "a[8,16)", "a[16,19)+", "a[19,20)+", "a[20,21)+")
+	counts(t, s, 1, 0, 6)
+}
+
+// TestLastPromptTokenAlone: a prompt of a whole number of chunks and one token more ends like a decode row.
+func TestLastPromptTokenAlone(t *testing.T) {
+	s := small(10)
+	add(s, "a", 9, 0)
+	steps(t, s, "a[0,8)", "a[8,9)+", "a[9,10)+")
+}
+
+// TestDecodeFirst: decoding sequences come first in a step, and prompts then share the smaller budget.
+func TestDecodeFirst(t *testing.T) {
+	s := small(10)
+	add(s, "a", 2, 0)
+	steps(t, s, "a[0,2)+")
+	add(s, "b", 7, 0)
+	steps(t, s, "a[2,3)+ b[0,3)", "a[3,4)+ b[3,6)", "a[4,5)+ b[6,7)+", "a[5,6)+ b[7,8)+")
+}
+
+// TestBudgetIsShared: what one prompt leaves of a step goes to the next one.
+func TestBudgetIsShared(t *testing.T) {
+	s := small(10)
+	add(s, "a", 5, 0)
+	add(s, "b", 10, 0)
+	steps(t, s, "a[0,5)+ b[0,3)", "a[5,6)+ b[3,6)")
+}
+
+// TestNoBudgetNoAdmission: a step that is full admits nobody, so that no slot is held without work.
+func TestNoBudgetNoAdmission(t *testing.T) {
+	s := small(10)
+	add(s, "a", 8, 0)
+	add(s, "b", 1, 0)
+	steps(t, s, "a[0,8)+")
+	counts(t, s, 1, 1, 2)
+	steps(t, s, "a[8,9)+ b[0,1)+")
+}
+
+func TestAdmissionBySlots(t *testing.T) {
+	s := small(10)
+	a := add(s, "a", 1, 0)
+	add(s, "b", 1, 0)
+	add(s, "c", 1, 0)
+	steps(t, s, "a[0,1)+ b[0,1)+")
+	counts(t, s, 2, 1, 2)
+	s.Remove(a)
+	steps(t, s, "b[1,2)+ c[0,1)+")
+	counts(t, s, 2, 0, 2)
+}
+
+// TestAdmissionByPages: the first in the queue waits until its whole prompt has pages, and nobody overtakes it.
+func TestAdmissionByPages(t *testing.T) {
+	s := small(4)
+	a := add(s, "a", 8, 0)
+	add(s, "b", 9, 0) // 3 pages, 2 are free
+	add(s, "c", 1, 0)
+	steps(t, s, "a[0,8)+")
+	counts(t, s, 1, 2, 2)
+	s.Remove(a)
+	steps(t, s, "b[0,8)", "b[8,9)+ c[0,1)+")
+}
+
+// TestPriority orders the queue by priority, then arrival, even at the ends of int.
+func TestPriority(t *testing.T) {
+	const most, least = int(^uint(0) >> 1), -int(^uint(0)>>1) - 1
+	s := New(Options{Pages: 10, PageTokens: 4, Slots: 6, ChunkTokens: 8, MixedChunkTokens: 8})
+	add(s, "low", 1, least)
+	add(s, "mid", 1, 0)
+	add(s, "mid2", 1, 0)
+	add(s, "high", 1, most)
+	add(s, "negative", 1, -1)
+	steps(t, s, "high[0,1)+ mid[0,1)+ mid2[0,1)+ negative[0,1)+ low[0,1)+")
+}
+
+// TestPreemptionTakesTheNewest: among equals the one that came last gives its pages back, is computed again from its start with
+// what it had generated, and nothing of the step that it was planned in is left.
+func TestPreemptionTakesTheNewest(t *testing.T) {
+	s := small(3)
+	a, b := add(s, "a", 3, 0), add(s, "b", 4, 0)
+	steps(t, s, "a[0,3)+ b[0,4)+", "a[3,4)+ b[4,5)+") // b has taken the third page
+	steps(t, s, "a[4,5)+")                            // a needs a page
+	if b.Computed != 0 || len(b.Tokens) != 6 || b.Slot != -1 || len(b.Pages) != 0 || s.Preemptions != 1 {
+		t.Errorf("after preemption: %+v (%d preemptions), expected 6 tokens, none computed, no memory", b, s.Preemptions)
+	}
+	counts(t, s, 1, 1, 2)
+	s.Remove(a)
+	steps(t, s, "b[0,6)+", "b[6,7)+")
+}
+
+// TestPreemptionTakesTheLeastImportant although it is the older one.
+func TestPreemptionTakesTheLeastImportant(t *testing.T) {
+	s := small(3)
+	add(s, "a", 4, -1)
+	steps(t, s, "a[0,4)+")
+	add(s, "b", 3, 0)
+	steps(t, s, "a[4,5)+ b[0,3)+", "a[5,6)+ b[3,4)+", "b[4,5)+")
+	counts(t, s, 1, 1, 2)
+}
+
+// TestPreemptsItself: who needs a page and matters least yields without having harmed anybody.
+func TestPreemptsItself(t *testing.T) {
+	s := small(3)
+	a := add(s, "a", 5, 0)
+	b := add(s, "b", 3, 0)
+	steps(t, s, "a[0,5)+ b[0,3)+", "a[5,6)+ b[3,4)+", "a[6,7)+")
+	if s.Preemptions != 1 || b.Computed != 0 || len(a.Pages) != 2 {
+		t.Errorf("%d preemptions, b %+v, a %+v", s.Preemptions, b, a)
+	}
+}
+
+// TestPromptPreempts: a prompt that matters more takes the pages of a sequence whose work in this step was already planned.
+func TestPromptPreempts(t *testing.T) {
+	s := small(6)
+	b := add(s, "b", 1, 0)
+	steps(t, s, "b[0,1)+")
+	add(s, "d", 17, 1) // 5 pages, all free now
+	steps(t, s, "b[1,2)+ d[0,3)", "b[2,3)+ d[3,6)", "b[3,4)+ d[6,9)", "b[4,5)+ d[9,12)", "b[5,6)+ d[12,15)", "d[15,17)+")
+	if b.Computed != 0 || len(b.Tokens) != 7 {
+		t.Errorf("b has %d of %d tokens computed, expected 0 of 7", b.Computed, len(b.Tokens))
+	}
+	counts(t, s, 1, 1, 5)
+}
+
+// TestRemove frees everything at once in each state that a sequence can be in.
+func TestRemove(t *testing.T) {
+	s := small(3)
+	a, b, c := add(s, "a", 12, 0), add(s, "b", 4, 0), add(s, "c", 4, 0)
+	s.Remove(c) // waiting, never run
+	steps(t, s, "a[0,8)")
+	counts(t, s, 1, 1, 2)
+	s.Remove(a) // in the middle of its prompt
+	counts(t, s, 0, 1, 0)
+	steps(t, s, "b[0,4)+", "b[4,5)+")
+	s.Remove(b) // decoding
+	counts(t, s, 0, 0, 0)
+	s.Remove(b) // gone: nothing happens
+	d, e := add(s, "d", 3, 0), add(s, "e", 4, 0)
+	steps(t, s, "d[0,3)+ e[0,4)+", "d[3,4)+ e[4,5)+", "d[4,5)+")
+	s.Remove(e) // preempted
+	s.Remove(d)
+	counts(t, s, 0, 0, 0)
+	steps(t, s, "")
+}
+
+// checkInvariants holds what is true between any two calls.
+func checkInvariants(t *testing.T, s *Scheduler) {
+	t.Helper()
+	pages, slots := make([]int, s.o.Pages), make([]int, s.o.Slots)
+	for _, p := range s.free {
+		pages[p]++
+	}
+	for _, i := range s.slots {
+		slots[i]++
+	}
+	for _, q := range s.running {
+		for _, p := range q.Pages {
+			pages[p]++
+		}
+		slots[q.Slot]++
+		if !q.running || len(q.Pages)*s.o.PageTokens < q.Computed || q.Computed > len(q.Tokens) {
+			t.Fatalf("%v runs with %d of %d tokens computed and %d pages", q.Owner, q.Computed, len(q.Tokens), len(q.Pages))
+		}
+	}
+	if slices.ContainsFunc(pages, func(n int) bool { return n != 1 }) || slices.ContainsFunc(slots, func(n int) bool { return n != 1 }) {
+		t.Fatalf("owners of each page %v, of each slot %v, expected one each", pages, slots)
+	}
+	for i, q := range s.waiting {
+		if q.running || q.Computed != 0 || len(q.Pages) != 0 || q.Slot != -1 {
+			t.Fatalf("%v waits with %d tokens computed, %d pages, slot %d", q.Owner, q.Computed, len(q.Pages), q.Slot)
+		}
+		if i > 0 && (q.Priority > s.waiting[i-1].Priority || q.Priority == s.waiting[i-1].Priority && q.arrival < s.waiting[i-1].arrival) {
+			t.Fatalf("%v waits behind %v", q.Owner, s.waiting[i-1].Owner)
+		}
+	}
+}
