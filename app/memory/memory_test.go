@@ -61,7 +61,7 @@ func TestHeadroom(t *testing.T) {
 		{"at most 8 GiB reserved", Reading{TotalBytes: 128 * gib, AvailableBytes: 100 * gib}, EngineBytes{}, 92 * gib},
 		{"at least half a GiB reserved", Reading{TotalBytes: 2 * gib, AvailableBytes: 1 * gib}, EngineBytes{}, gib / 2},
 		{"at most half of it", Reading{TotalBytes: 16 * gib, AvailableBytes: 1 * gib}, EngineBytes{}, gib / 2},
-		{"never negative", Reading{TotalBytes: 16 * gib, AvailableBytes: 1 * gib}, EngineBytes{KVKept: 8 * gib}, 0},
+		{"never negative", Reading{TotalBytes: 16 * gib, AvailableBytes: 1 * gib}, EngineBytes{KVKept: 8 * gib, Untouched: 8 * gib}, 0},
 		{"the wired limit bounds", Reading{TotalBytes: 64 * gib, AvailableBytes: 60 * gib, WiredLimitBytes: 40 * gib}, EngineBytes{}, 40 * gib},
 	}
 	for _, c := range cases {
