@@ -35,8 +35,8 @@ type Engine struct {
 
 	mu        sync.Mutex
 	inbox     []*request
+	live      map[*request]bool // submitted and not ended
 	cancelled []*request
-	cancelIDs []string // the same, by name
 	closing   bool
 	wake      chan struct{} // capacity 1: the inbox may hold something
 	ended     chan struct{} // closed when the loop has returned
@@ -122,6 +122,7 @@ func (e *Engine) enqueue(q *request) error {
 		return problem.New(problem.Busy, "Too many requests are waiting", fmt.Sprintf("%d wait, at most %d may", waiting+len(e.inbox), e.options.QueueRequests), "Try again in a moment.")
 	}
 	e.inbox = append(e.inbox, q)
+	e.live[q] = true
 	e.signal()
 	return nil
 }
@@ -145,18 +146,17 @@ func (e *Engine) signal() {
 
 // Cancel stops the request of that ID. It reports whether there was one.
 func (e *Engine) Cancel(id string) bool {
-	e.statsMu.Lock()
-	defer e.statsMu.Unlock()
-	for _, r := range e.stats.Requests {
-		if r.ID == id {
-			e.mu.Lock()
-			e.cancelIDs = append(e.cancelIDs, id)
-			e.signal()
-			e.mu.Unlock()
-			return true
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	found := false
+	for q := range e.live {
+		if q.ID == id {
+			e.cancelled = append(e.cancelled, q)
+			found = true
 		}
 	}
-	return false
+	e.signal()
+	return found
 }
 
 // Close ends every request, then frees the model's memory. The engine must not be used afterwards.

@@ -65,10 +65,9 @@ func Describe(src Source, o Options) (Description, error) {
 	return p.description, nil
 }
 
-func makePlan(src Source, o *Options) (*plan, error) {
+func makePlan(src Source, o *Options) (made *plan, err error) {
 	o.setDefaults()
 	p := &plan{askedTokens: o.ContextTokens}
-	var err error
 	if p.kvType, err = cache.ParseFormat(o.KVFormat); err != nil {
 		return nil, problem.Wrap(problem.BadRequest, err, "This KV cache format does not exist", "")
 	}
@@ -84,6 +83,11 @@ func makePlan(src Source, o *Options) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer func() {
+		if r := recover(); r != nil { // an operator refused a shape, on the device that only measures
+			made, err = nil, problem.New(problem.UnknownArchitecture, "Headroom cannot run a model of these shapes", fmt.Sprint(r), "Pick another model.")
+		}
+	}()
 	p.spec = m.Spec()
 	p.runner = runner.Options{KVType: p.kvType, Slots: o.MaxSequences, BatchRows: o.ChunkTokens + o.MaxSequences, LogitsRows: o.MaxSequences}
 	pageBytes := cache.PageBytes(p.spec.Layers, p.kvType)
@@ -175,7 +179,7 @@ func Open(ctx context.Context, src Source, o Options) (*Engine, error) {
 	if err := p.fits(&o); err != nil {
 		return nil, err
 	}
-	e := &Engine{options: o, wake: make(chan struct{}, 1), ended: make(chan struct{}), pageBytes: p.description.KVBytesPerToken * cache.PageTokens}
+	e := &Engine{options: o, live: map[*request]bool{}, wake: make(chan struct{}, 1), ended: make(chan struct{}), pageBytes: p.description.KVBytesPerToken * cache.PageTokens}
 	if err := e.readTexts(src, p); err != nil {
 		return nil, err
 	}
@@ -200,12 +204,15 @@ func (e *Engine) load(ctx context.Context, src Source, p *plan) (err error) {
 		return err
 	}
 	defer func() {
+		if r := recover(); r != nil { // the system refused memory that it had called available
+			err = problem.New(problem.DoesNotFit, "The model does not fit", fmt.Sprint(r), "Close other apps, or pick a smaller model.")
+		}
 		if err != nil {
-			err = errors.Join(err, e.weights.Close())
+			_ = e.weights.Close()
 		}
 	}()
 	if err := e.weights.Prefault(ctx, e.options.Progress); err != nil {
-		return err
+		return problem.Wrap(problem.Cancelled, err, "Loading the model was stopped", "")
 	}
 	m, err := models.Load(e.weights)
 	if err != nil {
@@ -272,7 +279,7 @@ func readTemplate(src Source) (*chat.Template, error) {
 	}
 	t, err := chat.ParseTemplate(text)
 	if err != nil && !errors.Is(err, chat.ErrNoTemplate) {
-		return nil, problem.Wrap(problem.ModelBroken, err, "The model's chat template cannot be used", "")
+		return nil, problem.Wrap(problem.ModelBroken, err, "The model's chat_template.jinja cannot be used", "Download the model again.")
 	}
 	return t, err
 }

@@ -55,17 +55,12 @@ func (e *Engine) loop() {
 // request has been ended.
 func (e *Engine) takeInbox() bool {
 	e.mu.Lock()
-	fresh, cancelled, ids, closing := e.inbox, e.cancelled, e.cancelIDs, e.closing
-	e.inbox, e.cancelled, e.cancelIDs = nil, nil, nil
+	fresh, cancelled, closing := e.inbox, e.cancelled, e.closing
+	e.inbox, e.cancelled = nil, nil
 	e.mu.Unlock()
 	for _, r := range fresh {
 		e.requests = append(e.requests, r)
 		e.sched.Add(&r.seq)
-	}
-	for _, r := range e.requests {
-		if slices.Contains(ids, r.ID) {
-			cancelled = append(cancelled, r)
-		}
 	}
 	for _, r := range cancelled {
 		e.finish(r, FinishCancelled, nil)
@@ -76,14 +71,17 @@ func (e *Engine) takeInbox() bool {
 	return !closing
 }
 
+// recovered, deferred, turns a panic into *err.
+func recovered(err *error) {
+	if r := recover(); r != nil {
+		slog.Error("engine step panicked", "panic", r, "stack", string(debug.Stack()))
+		*err = problem.New(problem.Internal, "The engine failed on this request", fmt.Sprint(r), "Please report it with the log.")
+	}
+}
+
 // step takes work through the model. A panic below, in a kernel or an architecture, is an error of this step alone.
 func (e *Engine) step(work []sched.Work) (logits []float32, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			slog.Error("engine step panicked", "panic", r, "stack", string(debug.Stack()))
-			err = problem.New(problem.Internal, "The engine failed on this request", fmt.Sprint(r), "Please report it with the log.")
-		}
-	}()
+	defer recovered(&err)
 	e.tokens, e.spans, e.logitRows = e.tokens[:0], e.spans[:0], e.logitRows[:0]
 	now := time.Now()
 	for _, w := range work {
@@ -125,8 +123,15 @@ func (e *Engine) postprocess(work []sched.Work, logits []float32, err error) {
 	}
 }
 
-// next samples a request's next token from its logits and hands it out.
+// next samples a request's next token from its logits and hands it out. A panic below ends this request alone.
 func (e *Engine) next(r *request, logits []float32, now time.Time) {
+	var failed error
+	defer func() {
+		if failed != nil {
+			e.finish(r, FinishError, failed)
+		}
+	}()
+	defer recovered(&failed)
 	s, err := r.sampler.Sample(logits)
 	if err != nil {
 		e.finish(r, FinishError, problem.Wrap(problem.Internal, err, "The model gave no usable answer", "The model's files may be damaged."))
@@ -166,6 +171,9 @@ func (e *Engine) finish(r *request, reason FinishReason, err error) {
 		return
 	}
 	e.requests = slices.Delete(e.requests, at, at+1)
+	e.mu.Lock()
+	delete(e.live, r)
+	e.mu.Unlock()
 	e.sched.Remove(&r.seq)
 	e.totals.FinishedRequests++
 	done := Event{Type: Done, Finish: reason, Err: err, Usage: r.usage, Timing: r.timing()}

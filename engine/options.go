@@ -52,6 +52,7 @@ type Stats struct {
 	Requests         []RequestStats
 	// Totals since the engine opened.
 	PromptTokens, CachedTokens, GeneratedTokens, FinishedRequests int64
+	Preemptions                                                   int64 // requests that gave their KV pages back and were computed again
 	// Speeds over the last two seconds or so; 0 when idle.
 	PrefillTokensPerSecond, DecodeTokensPerSecond float64
 	// Memory, measured: what the engine has allocated.

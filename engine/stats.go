@@ -48,6 +48,7 @@ func (e *Engine) publish() {
 	var usedPages int
 	s.Running, s.Waiting, usedPages = e.sched.Counts()
 	s.KVUsedBytes = int64(usedPages) * e.pageBytes
+	s.Preemptions = int64(e.sched.Preemptions)
 	s.KVUntouchedBytes = s.KVBytes - int64(e.sched.PeakPages())*e.pageBytes
 	s.PromptTokens, s.GeneratedTokens, s.FinishedRequests = e.totals.PromptTokens, e.totals.GeneratedTokens, e.totals.FinishedRequests
 	e.published = e.speed

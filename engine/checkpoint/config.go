@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"slices"
 
 	"headroom/engine/problem"
 )
@@ -89,33 +90,47 @@ func (q *Quantization) parse(data json.RawMessage) error {
 		return problem.Wrap(problem.ModelBroken, err, "The quantization entry of config.json is not an object", "Download the model again.")
 	}
 	var foreign struct {
-		Method string `json:"quant_method"`
+		Method string `json:"quant_method"` // GPTQ, AWQ and the like; MLX writes none
 	}
 	_ = json.Unmarshal(data, &foreign)
-	if err := json.Unmarshal(data, &all); err != nil || foreign.Method != "" && all.Bits == 0 {
+	if foreign.Method != "" {
 		return problem.New(problem.UnknownArchitecture, "This quantization is not supported",
-			fmt.Sprintf("config.json says %q", foreign.Method), "Use an MLX conversion of the model, or the original weights.")
+			fmt.Sprintf("config.json says quant_method %q", foreign.Method), "Use an MLX conversion of the model, or the original weights.")
 	}
-	if all.Mode != "" && all.Mode != "affine" {
-		return problem.New(problem.UnknownArchitecture, "This quantization is not supported",
-			fmt.Sprintf("config.json says mode %q; affine is supported", all.Mode), "Use an MLX conversion with affine quantization.")
+	if err := json.Unmarshal(data, &all); err != nil {
+		return problem.Wrap(problem.ModelBroken, err, "The quantization entry of config.json is damaged", "Download the model again.")
+	}
+	if err := all.check("config.json"); err != nil {
+		return err
 	}
 	q.Bits, q.Group, q.Modules = all.Bits, all.Group, map[string]pack{}
 	for name, v := range keys {
 		switch {
 		case len(v) > 0 && v[0] == '{':
-			var p pack
+			p := all // what an exception does not mention is as everywhere
 			if err := json.Unmarshal(v, &p); err != nil {
 				return problem.Wrap(problem.ModelBroken, err, "The quantization of "+name+" in config.json is damaged", "Download the model again.")
 			}
-			if p.Mode != "" && p.Mode != "affine" {
-				return problem.New(problem.UnknownArchitecture, "This quantization is not supported",
-					fmt.Sprintf("config.json says mode %q for %s; affine is supported", p.Mode, name), "Use an MLX conversion with affine quantization.")
+			if err := p.check("config.json, for " + name + ","); err != nil {
+				return err
 			}
 			q.Modules[name] = p
 		case bytes.Equal(v, []byte("false")):
 			q.Modules[name] = pack{}
 		}
+	}
+	return nil
+}
+
+// check returns a problem unless p is a packing that Headroom reads. Zeros say nothing and pass.
+func (p pack) check(where string) error {
+	switch {
+	case p.Mode != "" && p.Mode != "affine":
+		return problem.New(problem.UnknownArchitecture, "This quantization is not supported",
+			fmt.Sprintf("%s says mode %q; affine is supported", where, p.Mode), "Use an MLX conversion with affine quantization.")
+	case !slices.Contains([]int{0, 2, 3, 4, 5, 6, 8}, p.Bits) || !slices.Contains([]int{0, 32, 64, 128}, p.Group):
+		return problem.New(problem.UnknownArchitecture, "This quantization is not supported",
+			fmt.Sprintf("%s says %d bits in groups of %d; 2, 3, 4, 5, 6 and 8 bits in groups of 32, 64 and 128 are", where, p.Bits, p.Group), "Use another MLX conversion of the model.")
 	}
 	return nil
 }
@@ -165,9 +180,17 @@ func (c *Config) Rope(theta float64) (RopeParameters, error) {
 	if r.Type == "" {
 		r.Type = r.LegacyType
 	}
-	if r.Theta <= 0 || r.PartialFactor <= 0 || r.PartialFactor > 1 {
+	sound := r.Theta > 0 && r.PartialFactor > 0 && r.PartialFactor <= 1
+	switch r.Type {
+	case "linear":
+		sound = sound && r.Factor > 0
+	case "llama3":
+		sound = sound && r.Factor > 0 && r.OriginalMax > 0 && 0 < r.LowFreq && r.LowFreq < r.HighFreq
+	}
+	if !sound {
 		return r, problem.New(problem.ModelBroken, "The rope parameters in config.json make no sense",
-			fmt.Sprintf("rope_theta %g, partial_rotary_factor %g", r.Theta, r.PartialFactor), "Download the model again.")
+			fmt.Sprintf("rope_type %q, rope_theta %g, partial_rotary_factor %g, factor %g, low_freq_factor %g, high_freq_factor %g, original_max_position_embeddings %g",
+				r.Type, r.Theta, r.PartialFactor, r.Factor, r.LowFreq, r.HighFreq, r.OriginalMax), "Download the model again.")
 	}
 	return r, nil
 }

@@ -140,6 +140,13 @@ func (s Scope) raw(name string) kernels.Tensor {
 		rows = t.Elements() / cols
 	}
 	s.w.bytes += int64(len(t.Data))
+	if t.From%dtype.Size() != 0 { // old writers did not align tensors, kernels want them so
+		out := kernels.NewTensor(s.w.Device, dtype, rows, cols)
+		if out.Buffer.Bytes != nil {
+			copy(out.Bytes(), t.Data)
+		}
+		return out
+	}
 	return kernels.Tensor{Buffer: s.w.buffers[s.w.files.FileOf(t.Name)], Offset: t.From, DType: dtype, Rows: rows, Cols: cols, Stride: cols}
 }
 
@@ -195,8 +202,8 @@ func (s Scope) Matrix(name string, rows, cols int, add float32) kernels.Tensor {
 	if s.w.err != nil {
 		return kernels.Tensor{}
 	}
-	if t.Rows*t.Cols != rows*cols {
-		s.w.Failf("tensor %s%s has shape %v, expected %d elements", s.path, name, s.Shape(name), rows*cols)
+	if t.Rows*t.Cols != rows*cols || t.DType == kernels.U32 {
+		s.w.Failf("tensor %s%s is %s of shape %v, expected %d elements of a float type", s.path, name, t.DType, s.Shape(name), rows*cols)
 		return kernels.Tensor{}
 	}
 	out := kernels.NewTensor(s.w.Device, kernels.F32, rows, cols)
@@ -266,28 +273,28 @@ func float16(h uint16) float32 {
 	return math.Float32frombits(sign | (exp+112)<<23 | frac<<13)
 }
 
-// Stack copies plain matrices of shape [n, k], one per name, into one weight of len(names) experts: Hugging Face keeps experts
-// apart where kernels want them stacked.
-func (s Scope) Stack(names []string, n, k int) *kernels.Weight {
-	var w *kernels.Weight
-	for e, name := range names {
-		part := s.Linear(name, n, k)
-		if s.w.err != nil {
+// Stack copies plain matrices of shape [n, k], name(0) to name(e-1), into one weight of e experts: Hugging Face keeps experts
+// apart where kernels want them stacked. All are found before memory is taken for them.
+func (s Scope) Stack(e int, name func(int) string, n, k int) *kernels.Weight {
+	var parts []*kernels.Weight
+	for i := range e {
+		part := s.Linear(name(i), n, k)
+		switch {
+		case s.w.err != nil:
+			return part
+		case part.Bits != 0:
+			s.w.Failf("%s%s is packed, expected separate experts to be plain", s.path, name(i))
+			return part
+		case i > 0 && part.Data.DType != parts[0].Data.DType:
+			s.w.Failf("%s%s is %s, expected %s as the expert before it", s.path, name(i), part.Data.DType, parts[0].Data.DType)
 			return part
 		}
-		if w == nil {
-			if part.Bits != 0 {
-				s.w.Failf("%s%s is packed, expected separate experts to be plain", s.path, name)
-				return part
-			}
-			w = &kernels.Weight{Experts: len(names), N: n, K: k, Data: kernels.NewTensor(s.w.Device, part.Data.DType, len(names)*n, k)}
-		}
-		if part.Data.DType != w.Data.DType {
-			s.w.Failf("%s%s is %s, expected %s as the expert before it", s.path, name, part.Data.DType, w.Data.DType)
-			return part
-		}
+		parts = append(parts, part)
+	}
+	w := &kernels.Weight{Experts: e, N: n, K: k, Data: kernels.NewTensor(s.w.Device, parts[0].Data.DType, e*n, k)}
+	for i, part := range parts {
 		if w.Data.Buffer.Bytes != nil {
-			copy(w.Data.RowRange(e*n, (e+1)*n).Bytes(), part.Data.Bytes())
+			copy(w.Data.RowRange(i*n, (i+1)*n).Bytes(), part.Data.Bytes())
 		}
 	}
 	return w

@@ -10,13 +10,33 @@ import (
 	"headroom/kernels"
 )
 
-// maxDimension bounds every size in a config.json, so that products of a few of them cannot overflow.
-const maxDimension = 1 << 22
+const (
+	// maxDimension bounds every size in a config.json, so that products of a few of them cannot overflow.
+	maxDimension = 1 << 22
+	// maxLayers bounds what is made per layer before a tensor is looked at.
+	maxLayers = 1 << 12
+)
 
 // positive returns an error unless value is a size that a model can have.
 func positive(key string, value int) error {
 	if value < 1 || value > maxDimension {
 		return fmt.Errorf("%s is %d, expected 1 to %d", key, value, maxDimension)
+	}
+	return nil
+}
+
+// layers returns an error unless value is a number of layers that a model can have.
+func layers(key string, value int) error {
+	if value < 1 || value > maxLayers {
+		return fmt.Errorf("%s is %d, expected 1 to %d", key, value, maxLayers)
+	}
+	return nil
+}
+
+// epsilon returns an error unless value can keep a norm from dividing by zero.
+func epsilon(key string, value float32) error {
+	if !(value > 0 && value < 1) {
+		return fmt.Errorf("%s is %g, expected a small positive number", key, value)
 	}
 	return nil
 }
@@ -76,16 +96,12 @@ func loadExperts(s checkpoint.Scope, experts, hidden, intermediate int) nn.MLP {
 		gate, up := s.Halves("experts.gate_up_proj", experts, intermediate, hidden)
 		return nn.MLP{GateProj: gate, UpProj: up, DownProj: s.Plain("experts.down_proj", experts, hidden, intermediate)}
 	}
-	names := func(part string) []string {
-		list := make([]string, experts)
-		for e := range list {
-			list[e] = fmt.Sprintf("experts.%d.%s", e, part)
-		}
-		return list
+	name := func(part string) func(int) string {
+		return func(e int) string { return fmt.Sprintf("experts.%d.%s", e, part) }
 	}
 	return nn.MLP{
-		GateProj: s.Stack(names("gate_proj"), intermediate, hidden),
-		UpProj:   s.Stack(names("up_proj"), intermediate, hidden),
-		DownProj: s.Stack(names("down_proj"), hidden, intermediate),
+		GateProj: s.Stack(experts, name("gate_proj"), intermediate, hidden),
+		UpProj:   s.Stack(experts, name("up_proj"), intermediate, hidden),
+		DownProj: s.Stack(experts, name("down_proj"), hidden, intermediate),
 	}
 }

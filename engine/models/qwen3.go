@@ -15,6 +15,9 @@ import (
 	"headroom/kernels"
 )
 
+// defaultEps is what transformers takes when a config leaves rms_norm_eps out.
+const defaultEps = 1e-6
+
 type qwen3Config struct {
 	VocabSize             int     `json:"vocab_size"`
 	HiddenSize            int     `json:"hidden_size"`
@@ -34,7 +37,7 @@ func (c *qwen3Config) validate(modelType string) error {
 	}
 	return validate(modelType,
 		positive("vocab_size", c.VocabSize), positive("hidden_size", c.HiddenSize), positive("intermediate_size", c.IntermediateSize),
-		positive("num_hidden_layers", c.NumHiddenLayers), positive("head_dim", c.HeadDim), positive("max_position_embeddings", c.MaxPositionEmbeddings),
+		layers("num_hidden_layers", c.NumHiddenLayers), epsilon("rms_norm_eps", c.RMSNormEps), positive("head_dim", c.HeadDim), positive("max_position_embeddings", c.MaxPositionEmbeddings),
 		divides("num_key_value_heads", c.NumKeyValueHeads, "num_attention_heads", c.NumAttentionHeads))
 }
 
@@ -54,7 +57,7 @@ type qwen3Block struct {
 }
 
 func loadQwen3(w *checkpoint.Weights) (Model, error) {
-	m := &qwen3{}
+	m := &qwen3{config: qwen3Config{RMSNormEps: defaultEps}}
 	c := &m.config
 	if err := w.Config.Decode(c); err != nil {
 		return nil, err
@@ -74,6 +77,9 @@ func loadQwen3(w *checkpoint.Weights) (Model, error) {
 		m.lmHead = w.At("").Linear("lm_head", c.VocabSize, c.HiddenSize)
 	}
 	for i := range c.NumHiddenLayers {
+		if w.Err() != nil {
+			return nil, w.Err()
+		}
 		s := model.Sub("layers.%d", i)
 		attn := s.Sub("self_attn")
 		m.layers = append(m.layers, qwen3Block{

@@ -55,7 +55,7 @@ func (c *qwen35Config) validate(modelType string) error {
 	}
 	switch {
 	case len(c.LayerTypes) == 0 && c.FullAttentionInterval > 0:
-		for i := range min(c.NumHiddenLayers, maxDimension) {
+		for i := range min(c.NumHiddenLayers, maxLayers) {
 			kind := "linear_attention"
 			if (i+1)%c.FullAttentionInterval == 0 {
 				kind = "full_attention"
@@ -101,7 +101,7 @@ type qwen35MTP struct {
 }
 
 func loadQwen35(w *checkpoint.Weights) (Model, error) {
-	m := &qwen35{config: qwen35Config{NormTopKProb: true}}
+	m := &qwen35{config: qwen35Config{qwen3Config: qwen3Config{RMSNormEps: defaultEps}, NormTopKProb: true}}
 	c := &m.config
 	if err := w.Config.Decode(c); err != nil {
 		return nil, err
@@ -126,6 +126,9 @@ func loadQwen35(w *checkpoint.Weights) (Model, error) {
 		m.lmHead = root.Linear(name, c.VocabSize, c.HiddenSize)
 	}
 	for i, kind := range c.LayerTypes {
+		if w.Err() != nil {
+			return nil, w.Err()
+		}
 		m.layers = append(m.layers, l.block(model.Sub("layers.%d", i), kind))
 	}
 	if s := w.At("language_model.mtp.", "model.mtp.", "mtp."); c.MTPNumHiddenLayers > 0 && s.Has("fc.weight") {

@@ -78,9 +78,8 @@ func (r *Runner) Step(tokens []int32, spans []kernels.Span, logits []int32) ([]f
 	}
 	copy(r.tokens.Int32s(), tokens)
 	r.batch = batch.Batch{Tokens: r.tokens.RowRange(0, len(tokens)), Spans: spans, Logits: logits}
-	mark := r.ops.Mark()
+	defer r.ops.Release(r.ops.Mark()) // deferred: a pass that panics must not keep its activations
 	out := r.model.Forward(r.ops, &r.batch, r.layers)
-	r.ops.Release(mark)
 	if err := r.device.Sync(); err != nil {
 		return nil, fmt.Errorf("runner: %s: %w", r.device.Name(), err)
 	}
