@@ -261,7 +261,7 @@ func TestServe(t *testing.T) {
 		t.Errorf("state %+v, endpoint %s, page %s", state, endpoint, base)
 	}
 	// An open page must not hold up the end.
-	r, _ := http.NewRequestWithContext(ctx, http.MethodGet, base+"api/events?token="+token, nil)
+	r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, base+"api/events?token="+token, nil)
 	events, err := http.DefaultClient.Do(r)
 	if err != nil {
 		t.Fatal(err)

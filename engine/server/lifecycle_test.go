@@ -2,7 +2,9 @@ package server
 
 import (
 	"bufio"
+	"bytes"
 	"context"
+	"log/slog"
 	"net"
 	"net/http"
 	"strings"
@@ -102,15 +104,18 @@ func TestDisconnectInMidStream(t *testing.T) {
 
 // TestPanic: neither a panic before the answer nor one in the middle ends the server, and the engine's work is stopped.
 func TestPanic(t *testing.T) {
-	e := newFakeEngine(nil)
-	e.template = nil
-	s := start(t, e, Options{Models: &panicking{}})
+	var logged bytes.Buffer
+	s := start(t, nil, Options{Models: &panicking{}, Log: slog.New(slog.NewTextHandler(&logged, nil))})
 	status, _, text := post(t, s.URL+"/v1/chat/completions", hiStreamed)
 	if status != 500 || !strings.Contains(text, `"code":"internal"`) || !strings.Contains(text, "a bug") {
 		t.Errorf("got %d %s", status, text)
 	}
 	if status, _, _ = do(t, http.MethodGet, s.URL+"/v1/models", ""); status != 200 {
 		t.Errorf("after the panic: status %d", status)
+	}
+	s.Close() // waits for the handlers, which log at their end
+	if got := logged.String(); !strings.Contains(got, "a handler panicked") || !strings.Contains(got, "path=/v1/chat/completions status=500") {
+		t.Errorf("the log says %s", got)
 	}
 }
 

@@ -129,7 +129,7 @@ func New(o Options) *Server {
 	open := http.NewServeMux() // what needs no key
 	open.HandleFunc("GET /health", s.handleHealth)
 	open.Handle("/", s.guard.Key(mux))
-	s.handler = Recover(s.log, s.observe(s.guard.Origin(s.guard.CORS(open))))
+	s.handler = s.observe(Recover(s.log, s.guard.Origin(s.guard.CORS(open))))
 	return s
 }
 

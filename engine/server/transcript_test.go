@@ -49,7 +49,7 @@ func TestTranscripts(t *testing.T) {
 			s.done(engine.FinishLength, nil)
 		}},
 		{"chat_stream_logprobs", chatPath, `{` + hi + `,"stream":true,"logprobs":true,"top_logprobs":1}`, func(s *fakeStream) {
-			s.say("Hm.\n</think>\n\nYes")
+			s.say("Hm.\n</think>Yes")
 			s.token(2086, "") // <|im_end|> yields no text and is no token of the answer
 			s.done(engine.FinishStop, nil)
 		}},
