@@ -14,6 +14,7 @@ import (
 
 	"headroom/app/demo"
 	"headroom/engine"
+	"headroom/engine/cache"
 	"headroom/engine/problem"
 	"headroom/engine/sample"
 	"headroom/engine/tokenizer"
@@ -151,7 +152,7 @@ func TestBatchedEqualsAlone(t *testing.T) {
 	for i := range prompts {
 		want[i], _, _ = collect(t, submit(t, alone, request(alone, i)))
 	}
-	together := open(t, engine.Options{MaxSequences: 6, ChunkTokens: 200, ContextTokens: 512, AvailableBytes: 40 << 20})
+	together := open(t, withPages(t, engine.Options{MaxSequences: 6, ChunkTokens: 200, ContextTokens: 512}, 16))
 	var streams []*engine.Stream
 	for i := range prompts {
 		streams = append(streams, submit(t, together, request(together, i)))
@@ -162,6 +163,20 @@ func TestBatchedEqualsAlone(t *testing.T) {
 		}
 	}
 	idle(t, together)
+	if n := together.Stats().Preemptions; n == 0 {
+		t.Error("no request was preempted: the pages were not too few, and this test has not tested that")
+	}
+}
+
+// withPages is o with as much memory as makes the engine plan so many KV pages for the demo model.
+func withPages(t testing.TB, o engine.Options, pages int64) engine.Options {
+	t.Helper()
+	d, err := engine.Describe(demoSource(t), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.AvailableBytes = d.Need.TotalBytes() - d.Need.KVBytes + 2*pages*d.KVBytesPerToken*cache.PageTokens // half is for pages
+	return o
 }
 
 // idle checks that nothing is left of ended requests.

@@ -1,0 +1,39 @@
+package models_test
+
+import (
+	"testing"
+
+	"headroom/kernels"
+)
+
+// TestStepAllocatesNothing: a decode step of every architecture leaves the Go heap alone, so that the collector never runs because
+// of it.
+func TestStepAllocatesNothing(t *testing.T) {
+	for _, name := range tiny {
+		t.Run(name, func(t *testing.T) {
+			r := newTiny(t, cpuDevice(t, 2), name)
+			ids, rows := []int32{5}, []int32{0}
+			spans := []kernels.Span{{Rows: 1, Pages: r.pages[0]}}
+			got := testing.AllocsPerRun(50, func() {
+				if _, err := r.Step(ids, spans, rows); err != nil {
+					t.Fatal(err)
+				}
+				spans[0].Pos++
+			})
+			if got > 0 {
+				t.Errorf("%g allocations per step, expected none", got)
+			}
+		})
+	}
+	r, _ := newDemo(t, false)
+	spans := []kernels.Span{{Rows: 1, Pages: r.pages}}
+	ids, rows := []int32{5}, []int32{0}
+	if got := testing.AllocsPerRun(20, func() {
+		if _, err := r.Step(ids, spans, rows); err != nil {
+			t.Fatal(err)
+		}
+		spans[0].Pos++
+	}); got > 0 {
+		t.Errorf("demo model: %g allocations per step, expected none", got)
+	}
+}
