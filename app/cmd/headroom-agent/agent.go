@@ -25,7 +25,8 @@ type agent struct {
 	settings *settings.File
 	service  *commands.Service
 	window   *window.Supervisor
-	notice   atomic.Pointer[string] // for the tray; nil: nothing
+	taken    string                 // why another port than the usual one is used; "": it is not
+	failure  atomic.Pointer[string] // of the last click, for the tray; nil: none
 
 	context context.Context // ends when the agent closes
 	cancel  context.CancelFunc
@@ -79,7 +80,7 @@ func (a *agent) listen(f flags) (err error) {
 	}
 	taken := problem.From(err)
 	slog.Warn("another port is used", "err", err)
-	a.say(fmt.Sprintf("%s: %s", taken.Message, taken.Why))
+	a.taken = fmt.Sprintf("%s: %s", taken.Message, taken.Why)
 	o.Port = 0
 	a.service, err = commands.NewService(o)
 	return err
@@ -97,9 +98,9 @@ func (a *agent) begin(f flags) {
 	drawn, copies := tray.New(nativeTray{}, a.act), canCopy()
 	a.running.Go(func() {
 		drawn.Follow(a.context, a.service.Host, func(s host.State) tray.State {
-			t := tray.State{State: s, CanCopy: copies}
-			if notice := a.notice.Load(); notice != nil {
-				t.Notice = *notice
+			t := tray.State{State: s, CanCopy: copies, Notice: a.taken}
+			if failure := a.failure.Load(); failure != nil {
+				t.Notice = *failure
 			}
 			return t
 		})
@@ -122,9 +123,7 @@ func (a *agent) act(action tray.Action) {
 	var err error
 	switch action.Verb {
 	case tray.Start:
-		if err = a.service.Host.Start(action.Text); err == nil {
-			a.notice.Store(nil)
-		}
+		err = a.service.Host.Start(action.Text)
 	case tray.Stop:
 		a.service.Host.Stop()
 	case tray.Copy:
@@ -134,14 +133,14 @@ func (a *agent) act(action tray.Action) {
 	case tray.Quit:
 		systray.Quit()
 	}
-	if err != nil {
-		slog.Error("tray", "action", action.Verb, "err", err)
-		a.say(problem.From(err).Message)
+	if err == nil {
+		a.failure.Store(nil)
+		return
 	}
+	slog.Error("tray", "action", action.Verb, "err", err)
+	message := problem.From(err).Message
+	a.failure.Store(&message)
 }
-
-// say puts a line into the menu.
-func (a *agent) say(notice string) { a.notice.Store(&notice) }
 
 // show is also what the control API calls, for a second start of the agent.
 func (a *agent) show() error { return a.window.Show() }

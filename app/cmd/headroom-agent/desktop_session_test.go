@@ -1,0 +1,362 @@
+//go:build e2e
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"image"
+	"image/png"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"headroom/app/control"
+	"headroom/app/host"
+)
+
+// slowest is how long anything on the desktop may take: WebKit's first start on a loaded machine is the slowest.
+const slowest = 30 * time.Second
+
+// desktop is the session that build/desktop/run made, with a home of the test's own in it.
+type desktop struct {
+	t    *testing.T
+	home string
+	port int // in the settings
+}
+
+func newDesktop(t *testing.T) *desktop {
+	t.Helper()
+	if os.Getenv("HEADROOM_DESKTOP") == "" {
+		t.Skip("this test needs a desktop of its own: build/desktop/run go test -tags e2e,... (or build/test desktop)")
+	}
+	home, err := os.MkdirTemp("", "headroom-desktop-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(home) }) // WebKit's helpers may still write: no reason to fail
+	d := &desktop{t: t, home: home, port: freePort(t)}
+	dir := filepath.Join(home, "config", "headroom")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	first := fmt.Sprintf(`{"version":1,"port":%d}`, d.port)
+	if err := os.WriteFile(filepath.Join(dir, "settings.json"), []byte(first), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+// takePort occupies the port in the settings for the rest of the test.
+func (d *desktop) takePort() string {
+	d.t.Helper()
+	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", d.port))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	d.t.Cleanup(func() { l.Close() })
+	return strconv.Itoa(d.port)
+}
+
+// eventually looks until it is so.
+func (d *desktop) eventually(what string, so func() bool) {
+	d.t.Helper()
+	for deadline := time.Now().Add(slowest); !so(); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			d.screenshot("failed-" + strings.ReplaceAll(d.t.Name(), "/", "-"))
+			d.t.Fatalf("waited %v, and still not: %s", slowest, what)
+		}
+	}
+}
+
+// output runs a command of the desktop.
+func (d *desktop) output(name string, args ...string) []byte {
+	d.t.Helper()
+	out, err := exec.Command(name, args...).Output()
+	if err != nil {
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
+			err = fmt.Errorf("%w: %s", err, exit.Stderr)
+		}
+		d.t.Fatalf("%s %s: %v", name, strings.Join(args, " "), err)
+	}
+	return out
+}
+
+// poseFor takes a picture for the README, after what makes it a good one, where HEADROOM_SCREENSHOTS asks for pictures:
+//
+//	HEADROOM_SCREENSHOTS=$PWD/build/screenshots build/test desktop
+func (d *desktop) poseFor(name string, pose func()) {
+	d.t.Helper()
+	if os.Getenv("HEADROOM_SCREENSHOTS") == "" {
+		return
+	}
+	d.output("display", "-window", "root", "xc:#3d5654") // else the background is black
+	pose()
+	d.screenshot(name)
+	d.output("xdotool", "key", "Escape") // a menu that is open
+}
+
+// openMenu clicks the icon in the panel, which is the only thing there in the accent's colour.
+func (d *desktop) openMenu() {
+	d.t.Helper()
+	picture, err := png.Decode(bytes.NewReader(d.output("import", "-window", "root", "-crop", "x32+0+0", "+repage", "png:-")))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	points := teal(picture)
+	if len(points) == 0 {
+		d.t.Fatal("no icon in the panel")
+	}
+	middle := points[len(points)/2]
+	d.output("xdotool", "mousemove", strconv.Itoa(middle.X), strconv.Itoa(middle.Y), "click", "1")
+	d.eventually("the menu is open", func() bool {
+		out, _ := exec.Command("xdotool", "search", "--onlyvisible", "--class", "wrapper|xfce4-panel").Output()
+		return len(strings.Fields(string(out))) > 1
+	})
+}
+
+// teal finds the points in the accent's colour, or nearly so: panels smooth what they scale.
+func teal(picture image.Image) (points []image.Point) {
+	for y := picture.Bounds().Min.Y; y < picture.Bounds().Max.Y; y++ {
+		for x := picture.Bounds().Min.X; x < picture.Bounds().Max.X; x++ {
+			r, g, b, _ := picture.At(x, y).RGBA()
+			if r>>8 < 0x30 && g>>8 > 0x90 && g>>8 < 0xB0 && b>>8 > 0x88 && b>>8 < 0xA8 {
+				points = append(points, image.Pt(x, y))
+			}
+		}
+	}
+	return points
+}
+
+// screenshot keeps a picture of the whole screen where HEADROOM_SCREENSHOTS says.
+func (d *desktop) screenshot(name string) {
+	d.t.Helper()
+	if dir := os.Getenv("HEADROOM_SCREENSHOTS"); dir != "" {
+		d.output("import", "-window", "root", "-depth", "8", "-define", "png:compression-level=9", "-strip", filepath.Join(dir, name+".png"))
+	}
+}
+
+func (d *desktop) waitClipboard(want string) {
+	d.t.Helper()
+	var got []byte
+	d.eventually("the clipboard holds "+want, func() bool {
+		got, _ = exec.Command("xclip", "-out", "-selection", "clipboard").Output() // fails while it is empty
+		return string(got) == want
+	})
+}
+
+// program is an agent that the test has started.
+type program struct {
+	*desktop
+	command *exec.Cmd
+	ended   chan struct{}
+}
+
+// start runs bin/headroom-agent with a home of its own.
+func (d *desktop) start(args ...string) *program {
+	d.t.Helper()
+	bin, err := filepath.Abs("../../../bin/headroom-agent")
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	p := &program{desktop: d, command: exec.Command(bin, args...), ended: make(chan struct{})}
+	p.command.Env = append(os.Environ(), "HOME="+d.home, "XDG_CONFIG_HOME="+filepath.Join(d.home, "config"), "XDG_CACHE_HOME="+filepath.Join(d.home, "cache"),
+		"TMPDIR="+d.home, "HEADROOM_MODELS=", "HF_HOME=", "HF_HUB_CACHE=")
+	// A file, since waiting for a pipe would wait for everybody who holds it: the window, and WebKit's helpers.
+	log, err := os.CreateTemp(d.home, "log-*")
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer log.Close()
+	p.command.Stdout, p.command.Stderr = log, log
+	if err := p.command.Start(); err != nil {
+		d.t.Fatalf("%v. Build it first: make build", err)
+	}
+	go func() {
+		_ = p.command.Wait()
+		close(p.ended)
+	}()
+	d.t.Cleanup(func() {
+		_ = p.command.Process.Kill()
+		<-p.ended
+		if d.t.Failed() {
+			said, _ := os.ReadFile(log.Name())
+			d.t.Logf("agent %v said:\n%s", args, said)
+		}
+	})
+	return p
+}
+
+func (p *program) signal(s syscall.Signal) {
+	p.t.Helper()
+	if err := p.command.Process.Signal(s); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// waitEnd waits for the end and its exit code; -1 for a signal.
+func (p *program) waitEnd(code int) {
+	p.t.Helper()
+	p.eventually("the agent has ended", func() bool {
+		select {
+		case <-p.ended:
+			return true
+		default:
+			return false
+		}
+	})
+	if got := p.command.ProcessState.ExitCode(); got != code {
+		p.t.Errorf("exit code %d, want %d", got, code)
+	}
+}
+
+// base is the agent's address, "" until it is known.
+func (p *program) base() string {
+	url, err := addressOfFirst(filepath.Join(p.home, "config", "headroom"))
+	if err != nil {
+		return ""
+	}
+	return url
+}
+
+func (p *program) endpoint() string {
+	p.t.Helper()
+	p.eventually("the agent says where it is", func() bool { return p.base() != "" })
+	return p.base() + "v1"
+}
+
+// request sends one to the control API or the endpoint.
+func (p *program) request(method, path, body string) (*http.Response, error) {
+	token, err := os.ReadFile(filepath.Join(p.home, "config", "headroom", "token"))
+	if err != nil {
+		return nil, err
+	}
+	r, err := http.NewRequest(method, p.base()+path, strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set(control.TokenHeader, strings.TrimSpace(string(token)))
+	r.Header.Set("Content-Type", "application/json")
+	return client.Do(r)
+}
+
+// client gives up on a port that another program holds and nobody answers on.
+var client = &http.Client{Transport: &http.Transport{ResponseHeaderTimeout: 5 * time.Second}}
+
+func (p *program) answers() bool {
+	conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", p.port))
+	if err == nil {
+		conn.Close()
+	}
+	return err == nil
+}
+
+// state is the agent's, zero while nothing answers.
+func (p *program) state() (s host.State) {
+	answer, err := p.request("GET", "api/state", "")
+	if err != nil {
+		return host.State{}
+	}
+	defer answer.Body.Close()
+	if json.NewDecoder(answer.Body).Decode(&s) != nil {
+		return host.State{}
+	}
+	return s
+}
+
+func (p *program) status() string { return string(p.state().Engine.Status) }
+
+// waitSamples waits for so many more points of the charts.
+func (p *program) waitSamples(more int) {
+	p.t.Helper()
+	want := len(p.state().Speed.History) + more
+	p.eventually("the charts have more points", func() bool { return len(p.state().Speed.History) >= want })
+}
+
+func (p *program) waitStatus(want string) {
+	p.t.Helper()
+	p.eventually("the engine is "+want, func() bool { return p.status() == want })
+}
+
+// askAtLength starts an answer that does not end by itself (its end tokens are forbidden), and returns what ends it.
+func (p *program) askAtLength() (end func()) {
+	p.t.Helper()
+	answer, err := p.request("POST", "v1/chat/completions", `{"model":"headroom-demo","stream":true,"max_tokens":30000,
+		"messages":[{"role":"user","content":"What is a KV cache?"}],"logit_bias":`+noEnd(p.t)+`}`)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if answer.StatusCode != http.StatusOK {
+		body, _ := io.ReadAll(answer.Body)
+		p.t.Fatalf("%s: %s", answer.Status, body)
+	}
+	return func() { answer.Body.Close() }
+}
+
+// noEnd is the logit bias that keeps the demo model talking.
+func noEnd(t *testing.T) string {
+	t.Helper()
+	data, err := os.ReadFile("../../demo/model/generation_config.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var config struct {
+		End json.RawMessage `json:"eos_token_id"`
+	}
+	if err := json.Unmarshal(data, &config); err != nil {
+		t.Fatal(err)
+	}
+	bias := map[string]int{}
+	for _, id := range regexp.MustCompile(`\d+`).FindAllString(string(config.End), -1) {
+		bias[id] = -100
+	}
+	out, _ := json.Marshal(bias)
+	return string(out)
+}
+
+// answered counts the chat requests that have ended, the cancelled ones too.
+func (p *program) answered() (ended int) {
+	p.t.Helper()
+	answer, err := p.request("GET", "metrics", "")
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	for lines := bufio.NewScanner(answer.Body); lines.Scan(); {
+		name, value, _ := strings.Cut(lines.Text(), "} ")
+		if n, err := strconv.Atoi(value); err == nil && strings.HasPrefix(name, "headroom_requests_total{") && strings.Contains(name, "chat") {
+			ended += n
+		}
+	}
+	return ended
+}
+
+// alive tells whether a process runs; one that waits for its parent to notice does not.
+func alive(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	_, after, _ := strings.Cut(string(stat), ") ")
+	return err == nil && !strings.HasPrefix(after, "Z")
+}

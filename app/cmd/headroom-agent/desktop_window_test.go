@@ -1,0 +1,91 @@
+//go:build e2e
+
+package main
+
+import (
+	"bytes"
+	"image"
+	"image/png"
+	"os/exec"
+	"strconv"
+	"strings"
+)
+
+// shownWindow is the window as the window manager and the screen see it.
+type shownWindow struct {
+	p    *program
+	id   string // of X11
+	pid  int
+	last []byte // picture of the last look
+}
+
+// waitWindow waits for a window of a program of ours that has the title.
+func (p *program) waitWindow() *shownWindow {
+	p.t.Helper()
+	w := &shownWindow{p: p}
+	p.eventually("there is a window", func() bool {
+		out, err := exec.Command("wmctrl", "-l", "-p").Output() // fails while there is none
+		if err != nil {
+			return false
+		}
+		for line := range strings.Lines(string(out)) {
+			// 0x00c0000e  0 13748  machine Headroom
+			if f := strings.Fields(line); len(f) == 5 && f[4] == "Headroom" {
+				w.id = f[0]
+				w.pid, _ = strconv.Atoi(f[2])
+			}
+		}
+		return w.id != "" && alive(w.pid)
+	})
+	return w
+}
+
+// picture takes the window from the screen.
+func (w *shownWindow) picture() image.Image {
+	w.p.t.Helper()
+	w.last = w.p.output("import", "-window", w.id, "png:-")
+	picture, err := png.Decode(bytes.NewReader(w.last))
+	if err != nil {
+		w.p.t.Fatal(err)
+	}
+	return picture
+}
+
+// waitDrawn waits until the page shows a running engine: its switch is a good piece of the accent colour.
+func (w *shownWindow) waitDrawn() {
+	w.p.t.Helper()
+	w.p.eventually("the page is drawn", func() bool { return len(teal(w.picture())) > 500 })
+}
+
+// waitChanged waits for another picture than at the last look; waitStill for the same twice.
+func (w *shownWindow) waitChanged() {
+	w.p.t.Helper()
+	before := w.last
+	w.p.eventually("the page changes", func() bool { w.picture(); return !bytes.Equal(before, w.last) })
+}
+
+func (w *shownWindow) waitStill() {
+	w.p.t.Helper()
+	w.p.eventually("the page is still", func() bool {
+		before := w.last
+		w.picture()
+		return bytes.Equal(before, w.last)
+	})
+}
+
+func (w *shownWindow) keys(keys ...string) {
+	w.p.t.Helper()
+	w.p.output("wmctrl", "-i", "-a", w.id)
+	w.p.output("xdotool", append([]string{"key", "--clearmodifiers"}, keys...)...)
+}
+
+func (w *shownWindow) typeText(text string) {
+	w.p.t.Helper()
+	w.p.output("xdotool", "type", "--clearmodifiers", text)
+}
+
+// close is a click on the cross.
+func (w *shownWindow) close() {
+	w.p.t.Helper()
+	w.p.output("wmctrl", "-i", "-c", w.id)
+}
