@@ -118,7 +118,7 @@ func makePlan(src Source, o *Options) (made *plan, err error) {
 
 // sizeKV chooses the context and the number of KV pages. A context that the user asked for is kept, fit or not; otherwise it is the
 // model's own, or the longest whose pages take at most half of what the rest leaves free. Memory permitting, there are pages for
-// every sequence to grow long.
+// two sequences of that length: streams seldom all grow long at once, and preemption sees to it when they do.
 func (p *plan) sizeKV(o *Options, pageBytes int64) {
 	context := o.ContextTokens
 	if context <= 0 || context > p.spec.ContextTokens {
@@ -133,7 +133,7 @@ func (p *plan) sizeKV(o *Options, pageBytes int64) {
 		context = min(context, max(affordable, min(minContextTokens, context)))
 	}
 	o.ContextTokens = context
-	tokens := max(context, min(context*o.MaxSequences, affordable))
+	tokens := max(context, min(context*min(o.MaxSequences, 2), affordable))
 	p.pages = (tokens + cache.PageTokens - 1) / cache.PageTokens
 }
 
