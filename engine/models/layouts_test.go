@@ -1,0 +1,266 @@
+package models_test
+
+// One model in every layout that checkpoints come in: the logits must be the same, bit for bit.
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"headroom/engine/checkpoint"
+	"headroom/engine/models"
+	"headroom/engine/runner"
+	"headroom/engine/safetensors"
+	"headroom/kernels"
+)
+
+// folder is a model's files in memory.
+type folder struct {
+	config  string
+	tensors map[string]safetensors.Tensor
+}
+
+func readTiny(t testing.TB, name string) folder {
+	t.Helper()
+	dir := filepath.Join("testdata", "tiny", name)
+	config, err := os.ReadFile(filepath.Join(dir, "config.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := safetensors.OpenDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	f := folder{string(config), map[string]safetensors.Tensor{}}
+	for _, name := range c.Names() {
+		x, _ := c.Tensor(name)
+		x.Data = slices.Clone(x.Data)
+		f.tensors[name] = x
+	}
+	return f
+}
+
+// put adds a tensor under a name.
+func (f folder) put(name string, x safetensors.Tensor) {
+	x.Name = name
+	f.tensors[name] = x
+}
+
+// rename maps every tensor's name.
+func (f folder) rename(to func(string) string) folder {
+	out := folder{f.config, map[string]safetensors.Tensor{}}
+	for name, x := range f.tensors {
+		out.put(to(name), x)
+	}
+	return out
+}
+
+// load writes f into a folder and loads it.
+func (f folder) load(t testing.TB, d kernels.Device) models.Model {
+	t.Helper()
+	dir := t.TempDir()
+	var file bytes.Buffer
+	err := safetensors.Write(&file, slices.Collect(maps.Values(f.tensors)), nil)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "model.safetensors"), file.Bytes(), 0o600)
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "config.json"), []byte(f.config), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	src := checkpoint.Source{Dir: dir}
+	config, err := src.Config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := checkpoint.Open(src, config, d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { w.Close() })
+	m, err := models.Load(w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// logits is what f gives after each of some tokens.
+func (f folder) logits(t testing.TB, d kernels.Device) [][]float32 {
+	t.Helper()
+	ids := make([]int32, 24)
+	for i := range ids {
+		ids[i] = int32(i * 37 % 320)
+	}
+	r := &rig{Runner: runner.New(d, f.load(t, d), runner.Options{KVType: kernels.F32, Pages: 1, Slots: 1, BatchRows: len(ids), LogitsRows: len(ids)})}
+	return r.step(ids, kernels.Span{Rows: len(ids), Pages: []int32{0}})
+}
+
+const tinyExperts = 16
+
+// stacked joins the experts of every layer into tensors [E, n, k], called mlp.switch_mlp.gate_proj.weight and so on.
+func (f folder) stacked() folder {
+	expert := regexp.MustCompile(`^(.*\.mlp\.)experts\.(\d+)\.(.*)$`)
+	out := folder{f.config, map[string]safetensors.Tensor{}}
+	for name, x := range f.tensors {
+		part := expert.FindStringSubmatch(name)
+		if part == nil {
+			out.put(name, x)
+		} else if part[2] == "0" {
+			x.Shape, x.Data = append([]int{tinyExperts}, x.Shape...), nil
+			for e := range tinyExperts {
+				x.Data = append(x.Data, f.tensors[fmt.Sprintf("%sexperts.%d.%s", part[1], e, part[3])].Data...)
+			}
+			out.put(part[1]+"switch_mlp."+part[3], x)
+		}
+	}
+	return out
+}
+
+// fused is the layout of Hugging Face since 5.0: experts.gate_up_proj [E, 2I, H] with the gate's rows first.
+func (f folder) fused() folder {
+	out := f.stacked()
+	for name, gate := range maps.Clone(out.tensors) {
+		path, ok := strings.CutSuffix(name, "switch_mlp.gate_proj.weight")
+		if !ok {
+			continue
+		}
+		up, down := out.tensors[path+"switch_mlp.up_proj.weight"], out.tensors[path+"switch_mlp.down_proj.weight"]
+		both := gate
+		both.Shape, both.Data = []int{gate.Shape[0], 2 * gate.Shape[1], gate.Shape[2]}, nil
+		size := len(gate.Data) / tinyExperts
+		for e := range tinyExperts {
+			both.Data = append(append(both.Data, gate.Data[e*size:(e+1)*size]...), up.Data[e*size:(e+1)*size]...)
+		}
+		out.put(path+"experts.gate_up_proj", both)
+		out.put(path+"experts.down_proj", down)
+		for _, part := range []string{"gate", "up", "down"} {
+			delete(out.tensors, path+"switch_mlp."+part+"_proj.weight")
+		}
+	}
+	return out
+}
+
+// zeroCentred tells the norms that Hugging Face stores less one.
+func zeroCentred(name string) bool {
+	return strings.HasSuffix(name, "norm.weight") && !strings.Contains(name, "linear_attn") || strings.Contains(name, "pre_fc_norm")
+}
+
+// mlx is f as mlx-lm converts it: stacked experts, shifted norms (in float32 here, so that nothing is rounded), conv1d [C, taps, 1],
+// everything under language_model.
+func (f folder) mlx() folder {
+	out := f.stacked()
+	for name, x := range out.tensors {
+		switch {
+		case zeroCentred(name):
+			out.put(name, float32s(x, 1))
+		case strings.HasSuffix(name, "conv1d.weight"):
+			x.Shape = []int{x.Shape[0], x.Shape[2], 1}
+			out.put(name, x)
+		}
+	}
+	return out.rename(func(name string) string { return "language_model." + name })
+}
+
+// float32s is a BF16 tensor widened, plus add to each element.
+func float32s(x safetensors.Tensor, add float32) safetensors.Tensor {
+	values := widen(x)
+	x.DType, x.Data = safetensors.F32, nil
+	for _, v := range values {
+		x.Data = binary.LittleEndian.AppendUint32(x.Data, math.Float32bits(v+add))
+	}
+	return x
+}
+
+func widen(x safetensors.Tensor) []float32 {
+	var values []float32
+	for i := 0; i < len(x.Data); i += 2 {
+		values = append(values, math.Float32frombits(uint32(binary.LittleEndian.Uint16(x.Data[i:]))<<16))
+	}
+	return values
+}
+
+// nested puts a config's keys under text_config, as multimodal models have them.
+func nested(modelType, config string) string {
+	return `{"model_type": "` + modelType + `", "tie_word_embeddings": true, "text_config": ` + config + `}`
+}
+
+func TestLayouts(t *testing.T) {
+	d := cpuDevice(t, 2)
+	for _, name := range []string{"qwen3_5_text", "qwen3_5_moe_text"} {
+		original := readTiny(t, name)
+		want := original.logits(t, d)
+		check := func(layout string, f folder) {
+			if got := f.logits(t, d); !equalBits(got, want) {
+				t.Errorf("%s, %s: other logits than in its own layout", name, layout)
+			}
+		}
+		check("MLX", original.mlx())
+		check("Hugging Face, fused experts", original.fused())
+		inside := original.fused().rename(func(name string) string { return strings.Replace(name, "model.", "model.language_model.", 1) })
+		inside.config = nested(strings.TrimSuffix(name, "_text"), original.config)
+		check("Hugging Face, with a vision tower's names", inside)
+	}
+}
+
+// TestMTPNorms: the draft block's norms are 1+w where they are stored raw and plain where they are shifted, whatever the trunk's are.
+func TestMTPNorms(t *testing.T) {
+	d := cpuDevice(t, 1)
+	hf := readTiny(t, "qwen3_5_text")
+	hf.config = strings.Replace(hf.config, "{", `{"mtp_num_hidden_layers": 1, `, 1)
+	block := map[string]safetensors.Tensor{}
+	for name, x := range hf.tensors {
+		if rest, ok := strings.CutPrefix(name, "model.layers.3."); ok {
+			block["layers.0."+rest] = x
+		}
+	}
+	norm := hf.tensors["model.norm.weight"]
+	block["norm.weight"], block["pre_fc_norm_embedding.weight"], block["pre_fc_norm_hidden.weight"] = norm, norm, norm
+	block["fc.weight"] = safetensors.Tensor{DType: safetensors.F32, Shape: []int{64, 128}, Data: make([]byte, 64*128*4)}
+	for _, c := range []struct {
+		name    string
+		trunk   folder
+		prefix  string
+		shifted bool
+	}{
+		{"Hugging Face", hf, "mtp.", false},
+		{"MLX", hf.mlx(), "language_model.mtp.", true},
+		{"raw beside an MLX trunk", hf.mlx(), "mtp.", false},
+		{"shifted beside a Hugging Face trunk", hf, "model.mtp.", true},
+	} {
+		f := c.trunk.rename(func(name string) string { return name })
+		for name, x := range block {
+			if c.shifted && zeroCentred(name) {
+				x = float32s(x, 1)
+			}
+			f.put(c.prefix+name, x)
+		}
+		got := models.MTPNorms(f.load(t, d))
+		if len(got) == 0 {
+			t.Errorf("%s: no MTP block", c.name)
+		}
+		for name, values := range got {
+			want := widen(block[name])
+			for i := range want {
+				want[i]++
+			}
+			if !slices.Equal(values, want) {
+				t.Errorf("%s: %s starts with %v, expected %v", c.name, name, values[:3], want[:3])
+			}
+		}
+	}
+	if m := hf.load(t, d); models.MTPNorms(m) != nil {
+		t.Error("an MTP block in a checkpoint without its tensors")
+	}
+}
