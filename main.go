@@ -8,6 +8,7 @@ package main
 
 import (
 	"context"
+	_ "embed"
 	"fmt"
 	"os"
 	goruntime "runtime"
@@ -25,6 +26,9 @@ import (
 	"headroom/app/window"
 	"headroom/frontend"
 )
+
+//go:embed build/appicon.png
+var icon []byte
 
 func main() {
 	if err := run(); err != nil {
@@ -67,9 +71,9 @@ func run() error {
 		// Paths of dropped files reach the page through the Wails runtime. WebKitGTK delivers no drops at all when the page's
 		// own are disabled; WebKit on a Mac needs it.
 		DragAndDrop: &options.DragAndDrop{EnableFileDrop: true, DisableWebViewDrop: goruntime.GOOS == "darwin"},
-		Mac:         &mac.Options{About: &mac.AboutInfo{Title: "Headroom", Message: version.Version}},
+		Mac:         &mac.Options{About: &mac.AboutInfo{Title: "Headroom", Message: version.Version, Icon: icon}},
 		// Software rendering: on many systems WebKitGTK's way through the GPU shows an empty window.
-		Linux: &linux.Options{ProgramName: "headroom", WebviewGpuPolicy: linux.WebviewGpuPolicyNever},
+		Linux: &linux.Options{Icon: icon, ProgramName: "headroom", WebviewGpuPolicy: linux.WebviewGpuPolicyNever},
 	})
 	if err == nil && !started.Load() {
 		err = fmt.Errorf("built without the tags desktop and production, so there is no window in it. Build it with: make build")

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
@@ -53,6 +54,8 @@ func (a *Agent) Handler() http.Handler {
 			r.Out.Header.Del("Referer")
 			r.Out.Header.Set(tokenHeader, a.token)
 		},
+		// An answer that breaks off is the page's to tell; without this it would be logged as a fault.
+		ErrorLog: slog.NewLogLogger(slog.Default().Handler(), slog.LevelDebug),
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusBadGateway)

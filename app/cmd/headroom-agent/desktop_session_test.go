@@ -113,7 +113,8 @@ func (d *desktop) poseFor(name string, pose func()) {
 	if os.Getenv("HEADROOM_SCREENSHOTS") == "" {
 		return
 	}
-	d.output("display", "-window", "root", "xc:#3d5654") // else the background is black
+	// Else the background is black. display exits with 1 whatever it did.
+	_ = exec.Command("display", "-size", "1280x860", "-window", "root", "xc:#3d5654").Run()
 	pose()
 	d.screenshot(name)
 	d.output("xdotool", "key", "Escape") // a menu that is open

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"image"
 	"image/png"
 	"os/exec"
@@ -82,6 +83,11 @@ func (w *shownWindow) keys(keys ...string) {
 func (w *shownWindow) typeText(text string) {
 	w.p.t.Helper()
 	w.p.output("xdotool", "type", "--clearmodifiers", text)
+}
+
+func (w *shownWindow) move(x, y int) {
+	w.p.t.Helper()
+	w.p.output("wmctrl", "-i", "-r", w.id, "-e", fmt.Sprintf("0,%d,%d,-1,-1", x, y))
 }
 
 // close is a click on the cross.
