@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -55,7 +56,9 @@ func TestHandlerPassesOn(t *testing.T) {
 		if r.Host != r.Context().Value(http.LocalAddrContextKey).(interface{ String() string }).String() {
 			t.Errorf("the host is %q", r.Host)
 		}
-		io.WriteString(w, r.Method+" "+r.URL.RequestURI()+" "+string(body)+"\n")
+		first := r.Method + " " + r.URL.RequestURI() + " " + string(body) + "\n"
+		w.Header().Set("Content-Length", strconv.Itoa(len(first+"second\n"))) // without it any proxy would pass on each piece
+		io.WriteString(w, first)
 		_ = http.NewResponseController(w).Flush()
 		<-more
 		io.WriteString(w, "second\n")
@@ -85,6 +88,25 @@ func TestHandlerPassesOn(t *testing.T) {
 	if !lines.Scan() || lines.Text() != "second" {
 		t.Fatalf("second piece %q", lines.Text())
 	}
+}
+
+// gone is a page that has been closed: Wails tells it by an error of writing, and by nothing else.
+type gone struct{ http.ResponseWriter }
+
+func (gone) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
+
+func TestPageThatGoesAwayEndsTheWork(t *testing.T) {
+	ended := make(chan struct{})
+	agent := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, "a token\n")
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+		close(ended)
+	}))
+	defer agent.Close()
+	a, _ := AgentFrom(environment(map[string]string{envAddress: agent.URL}))
+	a.Handler().ServeHTTP(gone{httptest.NewRecorder()}, httptest.NewRequest("POST", "/v1/chat/completions", nil))
+	<-ended
 }
 
 func TestHandlerKeepsTheRest(t *testing.T) {

@@ -173,6 +173,7 @@ func (d *desktop) waitClipboard(want string) {
 type program struct {
 	*desktop
 	command *exec.Cmd
+	log     string // path of what it says
 	ended   chan struct{}
 }
 
@@ -192,6 +193,7 @@ func (d *desktop) start(args ...string) *program {
 		d.t.Fatal(err)
 	}
 	defer log.Close()
+	p.log = log.Name()
 	p.command.Stdout, p.command.Stderr = log, log
 	if err := p.command.Start(); err != nil {
 		d.t.Fatalf("%v. Build it first: make build", err)
@@ -204,7 +206,7 @@ func (d *desktop) start(args ...string) *program {
 		_ = p.command.Process.Kill()
 		<-p.ended
 		if d.t.Failed() {
-			said, _ := os.ReadFile(log.Name())
+			said, _ := os.ReadFile(p.log)
 			d.t.Logf("agent %v said:\n%s", args, said)
 		}
 	})
@@ -336,6 +338,21 @@ func noEnd(t *testing.T) string {
 	}
 	out, _ := json.Marshal(bias)
 	return string(out)
+}
+
+// lastRequest is the agent's last line about a request.
+func (p *program) lastRequest() (line string) {
+	p.t.Helper()
+	said, err := os.ReadFile(p.log)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	for l := range strings.Lines(string(said)) {
+		if strings.Contains(l, "msg=request") {
+			line = l
+		}
+	}
+	return line
 }
 
 // answered counts the chat requests that have ended, the cancelled ones too.

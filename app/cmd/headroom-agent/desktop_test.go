@@ -78,6 +78,17 @@ func TestDesktop(t *testing.T) {
 	}
 	d.poseFor("chat", func() { w.waitStill() })
 
+	t.Log("Escape ends an answer, through the window, down to the engine")
+	w.paste("Repeat this text: " + strings.Repeat("The fox looked for the drum in the school. ", 200))
+	w.keys("ctrl+Return")
+	d.eventually("the answer has begun", func() bool {
+		r := a.state().Requests
+		return len(r) == 1 && r[0].GeneratedTokens > 0
+	})
+	w.keys("Escape")
+	a.waitStatus("ready")
+	d.eventually("the log says so", func() bool { return strings.Contains(a.lastRequest(), "finish=cancelled") })
+
 	t.Log("the endpoint's row copies its address")
 	item.click("Copy .*")
 	d.waitClipboard(a.endpoint())

@@ -85,6 +85,17 @@ func (w *shownWindow) typeText(text string) {
 	w.p.output("xdotool", "type", "--clearmodifiers", text)
 }
 
+// paste is for texts that would take long to type.
+func (w *shownWindow) paste(text string) {
+	w.p.t.Helper()
+	command := exec.Command("xclip", "-in", "-selection", "clipboard")
+	command.Stdin = strings.NewReader(text)
+	if err := command.Run(); err != nil {
+		w.p.t.Fatal(err)
+	}
+	w.keys("ctrl+v")
+}
+
 func (w *shownWindow) move(x, y int) {
 	w.p.t.Helper()
 	w.p.output("wmctrl", "-i", "-r", w.id, "-e", fmt.Sprintf("0,%d,%d,-1,-1", x, y))
