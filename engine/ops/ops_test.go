@@ -1,0 +1,148 @@
+package ops
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"headroom/kernels"
+	"headroom/kernels/cpu"
+)
+
+func newContext(t *testing.T, arenaBytes int) *Context {
+	t.Helper()
+	d := kernels.NewCPU(cpu.Options{Threads: 2, Float32Activations: true})
+	t.Cleanup(d.Close)
+	return NewContext(d, arenaBytes)
+}
+
+// TestArena: tensors start at multiples of 128 bytes, do not overlap, and come back with their mark.
+func TestArena(t *testing.T) {
+	c := newContext(t, 1024)
+	a := c.Temp(kernels.F32, 3, 7) // 84 bytes take 128
+	mark := c.Mark()
+	b := c.Temp(kernels.I32, 1, 33) // 132 take 256
+	inner := c.Temp(kernels.F32, 1, 1)
+	if a.Offset != 0 || b.Offset != 128 || inner.Offset != 384 || c.PeakBytes() != 512 {
+		t.Errorf("tensors at %d, %d, %d, peak %d, expected 0, 128, 384, 512", a.Offset, b.Offset, inner.Offset, c.PeakBytes())
+	}
+	c.Release(mark)
+	if again := c.Temp(kernels.F32, 1, 2); again.Offset != 128 || c.PeakBytes() != 512 {
+		t.Errorf("after release: tensor at %d, peak %d, expected 128, 512", again.Offset, c.PeakBytes())
+	}
+	c.Release(0)
+	if whole := c.Temp(kernels.F32, 1, 256); len(whole.Float32s()) != 256 {
+		t.Error("the whole arena cannot be used")
+	}
+}
+
+func TestFullArenaNamesTheCure(t *testing.T) {
+	c := newContext(t, 1024)
+	defer func() {
+		if r := fmt.Sprint(recover()); !strings.Contains(r, "arena of 1024 bytes is full") || !strings.Contains(r, "largest batch") {
+			t.Errorf("got %q", r)
+		}
+	}()
+	c.Temp(kernels.F32, 257, 1)
+}
+
+// TestMeasuringArenaIsEndless and counts what a real one would need.
+func TestMeasuringArenaIsEndless(t *testing.T) {
+	c := NewContext(kernels.NewMeasure(), 0)
+	x := c.Temp(kernels.F32, 1000, 1000)
+	c.Linear(x, &kernels.Weight{Experts: 1, N: 10, K: 1000, Data: kernels.NewTensor(c.Device, kernels.F32, 10, 1000)})
+	if want := 4_000_000 + 40_064; c.PeakBytes() != want { // 40000 rounded up to lines of 128: 40064
+		t.Errorf("peak %d, expected %d", c.PeakBytes(), want)
+	}
+}
+
+// random is a plain weight of values drawn from r.
+func random(c *Context, r *rand.Rand, experts, n, k int) *kernels.Weight {
+	return &kernels.Weight{Experts: experts, N: n, K: k, Data: randomTensor(c, r, experts*n, k)}
+}
+
+func randomTensor(c *Context, r *rand.Rand, rows, cols int) kernels.Tensor {
+	values := make([]float32, rows*cols)
+	for i := range values {
+		values[i] = float32(r.NormFloat64())
+	}
+	return kernels.FromFloat32s(c.Device, rows, cols, values)
+}
+
+// TestProductsTogether: two, three and four products of one input are those that each weight gives alone, in the order asked for.
+func TestProductsTogether(t *testing.T) {
+	c, r := newContext(t, 1<<20), rand.New(rand.NewPCG(1, 2))
+	x := randomTensor(c, r, 5, 48)
+	var w [4]*kernels.Weight
+	var want [4][]float32
+	for i := range w {
+		w[i] = random(c, r, 1, 16+8*i, 48)
+		want[i] = slices.Clone(c.Linear(x, w[i]).Float32s())
+	}
+	check := func(what string, got ...kernels.Tensor) {
+		for i, g := range got {
+			if g.Rows != 5 || g.Cols != w[i].N || !slices.Equal(g.Float32s(), want[i]) {
+				t.Errorf("%s: product %d is %s, not what it is alone", what, i, g)
+			}
+		}
+	}
+	a, b := c.Linear2(x, w[0], w[1])
+	check("Linear2", a, b)
+	a, b, d := c.Linear3(x, w[0], w[1], w[2])
+	check("Linear3", a, b, d)
+	a, b, d, e := c.Linear4(x, w[0], w[1], w[2], w[3])
+	check("Linear4", a, b, d, e)
+}
+
+// TestExperts: a pair (row, id) is the product of that row with that expert's matrix, for rows shared by their pairs and for rows
+// of their own.
+func TestExperts(t *testing.T) {
+	const rows, k, choices, n = 3, 32, 2, 16
+	c, r := newContext(t, 1<<20), rand.New(rand.NewPCG(3, 4))
+	w1, w2 := random(c, r, 4, n, k), random(c, r, 4, n, k)
+	ids := kernels.NewTensor(c.Device, kernels.I32, rows, choices)
+	copy(ids.Int32s(), []int32{2, 0, 3, 3, 1, 2})
+	alone := func(x kernels.Tensor, w *kernels.Weight, expert int32) []float32 {
+		one := &kernels.Weight{Experts: 1, N: n, K: k, Data: w.Data.RowRange(int(expert)*n, int(expert+1)*n)}
+		return c.Linear(x, one).Float32s()
+	}
+	shared, own := randomTensor(c, r, rows, k), randomTensor(c, r, rows*choices, k)
+	a, b := c.Experts2(shared, ids, w1, w2)
+	d := c.Experts(own, ids, w1)
+	for pair, id := range ids.Int32s() {
+		x := shared.RowRange(pair/choices, pair/choices+1)
+		if !slices.Equal(a.Row(pair), alone(x, w1, id)) || !slices.Equal(b.Row(pair), alone(x, w2, id)) {
+			t.Errorf("Experts2: pair %d is not row %d with expert %d", pair, pair/choices, id)
+		}
+		if !slices.Equal(d.Row(pair), alone(own.RowRange(pair, pair+1), w1, id)) {
+			t.Errorf("Experts: pair %d is not its row with expert %d", pair, id)
+		}
+	}
+}
+
+// TestPoolsKeepNothing: an operator with optional operands must not see those of the one before it.
+func TestPoolsKeepNothing(t *testing.T) {
+	c, r := newContext(t, 1<<20), rand.New(rand.NewPCG(5, 6))
+	x, residual, weight := randomTensor(c, r, 2, 32), randomTensor(c, r, 2, 32), randomTensor(c, r, 1, 32)
+	before := slices.Clone(c.RMSNorm(x, weight, 1e-6).Float32s())
+	sum := slices.Clone(residual.Float32s())
+	for i, v := range x.Float32s() {
+		sum[i] += v
+	}
+	c.AddRMSNorm(residual, x, weight, 1e-6)
+	if !slices.Equal(residual.Float32s(), sum) {
+		t.Error("AddRMSNorm did not add x to the residual")
+	}
+	if after := c.RMSNorm(x, weight, 1e-6).Float32s(); !slices.Equal(after, before) || !slices.Equal(residual.Float32s(), sum) {
+		t.Error("RMSNorm after AddRMSNorm is another one")
+	}
+	experts, weights, shared, gate := randomTensor(c, r, 4, 32), randomTensor(c, r, 2, 2), randomTensor(c, r, 2, 32), randomTensor(c, r, 2, 1)
+	var none kernels.Tensor
+	plain := slices.Clone(c.Combine(experts, weights, none, none).Float32s())
+	c.Combine(experts, weights, shared, gate)
+	if !slices.Equal(c.Combine(experts, weights, none, none).Float32s(), plain) {
+		t.Error("Combine without a shared expert, after one with it, is another one")
+	}
+}
