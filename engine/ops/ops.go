@@ -4,7 +4,6 @@ package ops
 
 import (
 	"fmt"
-	"sync"
 
 	"headroom/kernels"
 	"headroom/kernels/activation"
@@ -24,6 +23,7 @@ type Context struct {
 	arena *kernels.Buffer
 	used  int
 	peak  int
+	ops   operators
 }
 
 // alignBytes is where tensors start: a cache line, and what a GPU wants of buffer offsets.
@@ -60,45 +60,35 @@ func (c *Context) Release(mark int) { c.used = mark }
 
 func (c *Context) f32(rows, cols int) kernels.Tensor { return c.Temp(kernels.F32, rows, cols) }
 
-// pool reuses operator structs, so that a pass allocates nothing.
-type pool[T any] struct{ p sync.Pool }
-
-func (p *pool[T]) get() *T {
-	if op, ok := p.p.Get().(*T); ok {
-		return op
-	}
-	return new(T)
+// operators is one operator of each kind, filled anew for every run: a device has consumed it when Run returns, so that a pass
+// allocates nothing.
+type operators struct {
+	lookup     embedding.Lookup
+	rows       embedding.Rows
+	rmsNorm    norm.RMSNorm
+	gatedNorm  norm.GatedRMSNorm
+	normRope   rope.NormRope
+	siluMul    activation.SiLUMul
+	sigmoidMul activation.SigmoidMul
+	add        activation.Add
+	append     attention.Append
+	attention  attention.Attention
+	conv       recurrent.Conv
+	gatedDelta recurrent.GatedDelta
+	route      moe.Route
+	combine    moe.Combine
+	linear     linear
+	experts    experts
 }
 
-// run fills a pooled operator with o and gives it to d, which has consumed it on return.
+// run fills the operator at and gives it to the device.
 func run[T any, P interface {
 	*T
 	kernels.Op
-}](d kernels.Device, p *pool[T], o T) {
-	op := p.get()
-	*op = o
-	d.Run(P(op))
-	p.p.Put(op)
+}](c *Context, at *T, op T) {
+	*at = op
+	c.Device.Run(P(at))
 }
-
-var (
-	lookups      pool[embedding.Lookup]
-	rowCopies    pool[embedding.Rows]
-	rmsNorms     pool[norm.RMSNorm]
-	gatedNorms   pool[norm.GatedRMSNorm]
-	normRopes    pool[rope.NormRope]
-	siluMuls     pool[activation.SiLUMul]
-	sigmoidMuls  pool[activation.SigmoidMul]
-	adds         pool[activation.Add]
-	appends      pool[attention.Append]
-	attentions   pool[attention.Attention]
-	convs        pool[recurrent.Conv]
-	gatedDeltas  pool[recurrent.GatedDelta]
-	routes       pool[moe.Route]
-	combines     pool[moe.Combine]
-	linears      pool[linear]
-	expertLinear pool[experts]
-)
 
 // linear and experts carry room for their parts, so that the slice does not escape on every call.
 type linear struct {
@@ -114,14 +104,14 @@ type experts struct {
 // Embed is the rows of w [V, H] that tokens (I32 [M, 1]) name.
 func (c *Context) Embed(tokens kernels.Tensor, w *kernels.Weight) kernels.Tensor {
 	out := c.f32(tokens.Rows, w.K)
-	run(c.Device, &lookups, embedding.Lookup{Tokens: tokens, W: w, Out: out})
+	run(c, &c.ops.lookup, embedding.Lookup{Tokens: tokens, W: w, Out: out})
 	return out
 }
 
 // Rows copies the rows of x that indices name.
 func (c *Context) Rows(x kernels.Tensor, indices []int32) kernels.Tensor {
 	out := c.f32(len(indices), x.Cols)
-	run(c.Device, &rowCopies, embedding.Rows{X: x, Indices: indices, Out: out})
+	run(c, &c.ops.rows, embedding.Rows{X: x, Indices: indices, Out: out})
 	return out
 }
 
@@ -134,7 +124,7 @@ func (c *Context) RMSNorm(x, weight kernels.Tensor, eps float32) kernels.Tensor 
 
 // RMSNormTo is RMSNorm into out, a view for instance.
 func (c *Context) RMSNormTo(out, x, weight kernels.Tensor, eps float32) {
-	run(c.Device, &rmsNorms, norm.RMSNorm{X: x, Weight: weight, Out: out, Eps: eps})
+	run(c, &c.ops.rmsNorm, norm.RMSNorm{X: x, Weight: weight, Out: out, Eps: eps})
 }
 
 // AddRMSNorm adds x to residual and normalizes the sum.
@@ -146,34 +136,34 @@ func (c *Context) AddRMSNorm(residual, x, weight kernels.Tensor, eps float32) ke
 
 // AddRMSNormTo is AddRMSNorm into out.
 func (c *Context) AddRMSNormTo(out, residual, x, weight kernels.Tensor, eps float32) {
-	run(c.Device, &rmsNorms, norm.RMSNorm{X: x, Residual: residual, Weight: weight, Out: out, Eps: eps})
+	run(c, &c.ops.rmsNorm, norm.RMSNorm{X: x, Residual: residual, Weight: weight, Out: out, Eps: eps})
 }
 
 // GatedRMSNorm is rmsnorm(x) * silu(gate).
 func (c *Context) GatedRMSNorm(x, gate, weight kernels.Tensor, eps float32) kernels.Tensor {
 	out := c.f32(x.Rows, x.Cols)
-	run(c.Device, &gatedNorms, norm.GatedRMSNorm{X: x, Gate: gate, Weight: weight, Out: out, Eps: eps})
+	run(c, &c.ops.gatedNorm, norm.GatedRMSNorm{X: x, Gate: gate, Weight: weight, Out: out, Eps: eps})
 	return out
 }
 
 // Add is x + y.
 func (c *Context) Add(x, y kernels.Tensor) kernels.Tensor {
 	out := c.f32(x.Rows, x.Cols)
-	run(c.Device, &adds, activation.Add{X: x, Y: y, Out: out})
+	run(c, &c.ops.add, activation.Add{X: x, Y: y, Out: out})
 	return out
 }
 
 // SiLUMul is silu(gate) * up.
 func (c *Context) SiLUMul(gate, up kernels.Tensor) kernels.Tensor {
 	out := c.f32(up.Rows, up.Cols)
-	run(c.Device, &siluMuls, activation.SiLUMul{Gate: gate, Up: up, Out: out})
+	run(c, &c.ops.siluMul, activation.SiLUMul{Gate: gate, Up: up, Out: out})
 	return out
 }
 
 // SigmoidMul is x * sigmoid(gate).
 func (c *Context) SigmoidMul(x, gate kernels.Tensor) kernels.Tensor {
 	out := c.f32(x.Rows, x.Cols)
-	run(c.Device, &sigmoidMuls, activation.SigmoidMul{X: x, Gate: gate, Out: out})
+	run(c, &c.ops.sigmoidMul, activation.SigmoidMul{X: x, Gate: gate, Out: out})
 	return out
 }
 
@@ -206,24 +196,22 @@ func (c *Context) Linear4(x kernels.Tensor, w1, w2, w3, w4 *kernels.Weight) (_, 
 }
 
 func (c *Context) linear(x kernels.Tensor, weights []*kernels.Weight, out []kernels.Tensor) {
-	op := linears.get()
+	op := &c.ops.linear
 	for i, w := range weights {
 		out[i] = c.f32(x.Rows, w.N)
 		op.parts[i] = matmul.Part{W: w, Out: out[i]}
 	}
 	op.Linear = matmul.Linear{X: x, Parts: op.parts[:len(weights)]}
 	c.Device.Run(&op.Linear)
-	linears.p.Put(op)
 }
 
 // Experts is x w[id]ᵀ for every (row, id) pair: ids is I32 [M, k], x has M rows or M*k, the result M*k.
 func (c *Context) Experts(x, ids kernels.Tensor, w *kernels.Weight) kernels.Tensor {
 	out := c.f32(ids.Rows*ids.Cols, w.N)
-	op := expertLinear.get()
+	op := &c.ops.experts
 	op.parts[0] = matmul.Part{W: w, Out: out}
 	op.Experts = matmul.Experts{X: x, IDs: ids, Parts: op.parts[:1]}
 	c.Device.Run(&op.Experts)
-	expertLinear.p.Put(op)
 	return out
 }
 
@@ -231,18 +219,17 @@ func (c *Context) Experts(x, ids kernels.Tensor, w *kernels.Weight) kernels.Tens
 func (c *Context) Experts2(x, ids kernels.Tensor, w1, w2 *kernels.Weight) (_, _ kernels.Tensor) {
 	rows := ids.Rows * ids.Cols
 	out1, out2 := c.f32(rows, w1.N), c.f32(rows, w2.N)
-	op := expertLinear.get()
+	op := &c.ops.experts
 	op.parts = [2]matmul.Part{{W: w1, Out: out1}, {W: w2, Out: out2}}
 	op.Experts = matmul.Experts{X: x, IDs: ids, Parts: op.parts[:]}
 	c.Device.Run(&op.Experts)
-	expertLinear.p.Put(op)
 	return out1, out2
 }
 
 // Route picks the k most likely experts of each row of logits [M, E], most likely first, and their shares.
 func (c *Context) Route(logits kernels.Tensor, k int, normalize bool) (ids, weights kernels.Tensor) {
 	ids, weights = c.Temp(kernels.I32, logits.Rows, k), c.f32(logits.Rows, k)
-	run(c.Device, &routes, moe.Route{Logits: logits, K: k, Normalize: normalize, IDs: ids, Weights: weights})
+	run(c, &c.ops.route, moe.Route{Logits: logits, K: k, Normalize: normalize, IDs: ids, Weights: weights})
 	return ids, weights
 }
 
@@ -250,29 +237,29 @@ func (c *Context) Route(logits kernels.Tensor, k int, normalize bool) (ids, weig
 // be none.
 func (c *Context) Combine(expert, weights, shared, sharedGate kernels.Tensor) kernels.Tensor {
 	out := c.f32(weights.Rows, expert.Cols)
-	run(c.Device, &combines, moe.Combine{Experts: expert, Weights: weights, Shared: shared, SharedGate: sharedGate, Out: out})
+	run(c, &c.ops.combine, moe.Combine{Experts: expert, Weights: weights, Shared: shared, SharedGate: sharedGate, Out: out})
 	return out
 }
 
 // NormRope normalizes heads (when weight is given) and rotates them to their positions: x is [M*heads, D], a view if need be.
 func (c *Context) NormRope(x, weight, invFreq kernels.Tensor, spans []kernels.Span, heads int, eps float32) kernels.Tensor {
 	out := c.f32(x.Rows, x.Cols)
-	run(c.Device, &normRopes, rope.NormRope{X: x, Weight: weight, InvFreq: invFreq, Out: out, Spans: spans, Heads: heads, Eps: eps})
+	run(c, &c.ops.normRope, rope.NormRope{X: x, Weight: weight, InvFreq: invFreq, Out: out, Spans: spans, Heads: heads, Eps: eps})
 	return out
 }
 
 // Attention writes k and v [M, KVH*D] into the cache and lets q [M, H*D] attend to it.
 func (c *Context) Attention(q, k, v kernels.Tensor, cache *attention.Cache, spans []kernels.Span, scale float32) kernels.Tensor {
-	run(c.Device, &appends, attention.Append{K: k, V: v, Cache: cache, Spans: spans})
+	run(c, &c.ops.append, attention.Append{K: k, V: v, Cache: cache, Spans: spans})
 	out := c.f32(q.Rows, q.Cols)
-	run(c.Device, &attentions, attention.Attention{Q: q, Out: out, Cache: cache, Spans: spans, Scale: scale})
+	run(c, &c.ops.attention, attention.Attention{Q: q, Out: out, Cache: cache, Spans: spans, Scale: scale})
 	return out
 }
 
 // Conv is the causal depthwise convolution of x [M, C] along each span, then SiLU; state carries the last rows between passes.
 func (c *Context) Conv(x, weight, state kernels.Tensor, spans []kernels.Span) kernels.Tensor {
 	out := c.f32(x.Rows, x.Cols)
-	run(c.Device, &convs, recurrent.Conv{X: x, Weight: weight, State: state, Spans: spans, Out: out})
+	run(c, &c.ops.conv, recurrent.Conv{X: x, Weight: weight, State: state, Spans: spans, Out: out})
 	return out
 }
 
@@ -282,7 +269,7 @@ type DeltaShape struct{ Hk, Hv, Dk, Dv int }
 // GatedDelta runs the gated delta rule along each span: qkv [M, 2*Hk*Dk+Hv*Dv], a and b [M, Hv].
 func (c *Context) GatedDelta(qkv, a, b, aLog, dtBias, state kernels.Tensor, spans []kernels.Span, s DeltaShape) kernels.Tensor {
 	out := c.f32(qkv.Rows, s.Hv*s.Dv)
-	run(c.Device, &gatedDeltas, recurrent.GatedDelta{QKV: qkv, A: a, B: b, ALog: aLog, DtBias: dtBias, State: state, Spans: spans, Out: out,
+	run(c, &c.ops.gatedDelta, recurrent.GatedDelta{QKV: qkv, A: a, B: b, ALog: aLog, DtBias: dtBias, State: state, Spans: spans, Out: out,
 		Hk: s.Hk, Hv: s.Hv, Dk: s.Dk, Dv: s.Dv})
 	return out
 }

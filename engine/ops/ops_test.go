@@ -122,8 +122,8 @@ func TestExperts(t *testing.T) {
 	}
 }
 
-// TestPoolsKeepNothing: an operator with optional operands must not see those of the one before it.
-func TestPoolsKeepNothing(t *testing.T) {
+// TestOperatorsKeepNothing: an operator with optional operands must not see those of the one before it.
+func TestOperatorsKeepNothing(t *testing.T) {
 	c, r := newContext(t, 1<<20), rand.New(rand.NewPCG(5, 6))
 	x, residual, weight := randomTensor(c, r, 2, 32), randomTensor(c, r, 2, 32), randomTensor(c, r, 1, 32)
 	before := slices.Clone(c.RMSNorm(x, weight, 1e-6).Float32s())
