@@ -63,6 +63,7 @@ func showProgress(h *host.Host, out io.Writer) (finish func()) {
 		bar := progressbar.NewOptions(100, progressbar.OptionSetWriter(out), progressbar.OptionClearOnFinish(),
 			progressbar.OptionSetDescription("Loading "+h.State().Engine.Model), progressbar.OptionSetPredictTime(false))
 		defer func() { _ = bar.Finish() }()
+		_ = bar.RenderBlank() // at 0 % too: that is when people wonder
 		changed, done := h.Subscribe()
 		defer done()
 		for {

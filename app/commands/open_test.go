@@ -1,0 +1,98 @@
+package commands
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"headroom/app/host"
+	"headroom/app/library"
+	"headroom/app/memory"
+	"headroom/engine"
+)
+
+// screen is a buffer that two goroutines may use.
+type screen struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (s *screen) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.buf.Write(p)
+}
+
+func (s *screen) shows(text string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return strings.Contains(s.buf.String(), text)
+}
+
+// TestProgress loads a model that takes its time: the bar names it, follows the progress, and is gone at the end.
+func TestProgress(t *testing.T) {
+	alone(t)
+	progress := make(chan float64)
+	h := host.New(host.Options{
+		Meter: &memory.Meter{}, Log: slog.New(slog.DiscardHandler),
+		Library: library.New(nil, engine.Options{}, engine.Describe),
+		Open: func(ctx context.Context, _ engine.Source, o engine.Options) (host.Engine, error) {
+			for {
+				select {
+				case done, more := <-progress:
+					if !more {
+						return nil, errors.New("enough")
+					}
+					o.Progress(done)
+				case <-ctx.Done():
+					return nil, ctx.Err()
+				}
+			}
+		},
+	})
+	defer h.Close()
+	if err := h.Start(""); err != nil {
+		t.Fatal(err)
+	}
+	var s screen
+	finish := showProgress(h, &s)
+	deadline := time.Now().Add(patience / 3)
+	await := func(text string) {
+		t.Helper()
+		for !s.shows(text) {
+			if time.Now().After(deadline) {
+				t.Fatalf("the screen does not show %q: %q", text, s.buf.String())
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}
+	await("Loading headroom-demo")
+	progress <- 0.5
+	await("50%")
+	close(progress)
+	if err := h.Wait(t.Context()); err == nil || !strings.Contains(err.Error(), "enough") {
+		t.Errorf("Wait: %v", err)
+	}
+	finish()
+	shown := s.buf.String()
+	if last := shown[strings.LastIndexByte(shown, '\r')+1:]; strings.TrimSpace(strings.ReplaceAll(last, "\x1b[2K", "")) != "" {
+		t.Errorf("the bar is left on the screen: %q", last)
+	}
+}
+
+// TestProgressOfABlink: what loads at once draws nothing.
+func TestProgressOfABlink(t *testing.T) {
+	alone(t)
+	h := (&ModelFlags{}).newHost("")
+	defer h.Close()
+	var s screen
+	showProgress(h, &s)()
+	if s.buf.Len() != 0 {
+		t.Errorf("drew %q", s.buf.String())
+	}
+}
