@@ -71,11 +71,11 @@ func (a *agent) listen(f flags) (err error) {
 	s := a.settings.Get()
 	o := commands.ServiceOptions{Host: "127.0.0.1", Port: s.Port, LastModel: s.Model, ShowWindow: a.show}
 	o.ModelsDir = s.ModelFolders
-	if f.Port != 0 {
-		o.Port = f.Port
+	if f.Port != nil {
+		o.Port = *f.Port
 	}
 	a.service, err = commands.NewService(o)
-	if err == nil || f.Port != 0 || problem.From(err).Code != problem.PortTaken {
+	if err == nil || f.Port != nil || problem.From(err).Code != problem.PortTaken {
 		return err
 	}
 	taken := problem.From(err)

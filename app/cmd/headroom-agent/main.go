@@ -28,7 +28,7 @@ import (
 type flags struct {
 	Open     bool             `help:"Open the window at once."`
 	Start    *bool            `help:"Start the engine at once, with the model that ran last. Default: as it was left; the first time, with the demo model." negatable:""`
-	Port     int              `help:"Port of the endpoint. Default: the one in the settings, 11811 at first." placeholder:"PORT"`
+	Port     *int             `help:"Port of the endpoint; 0: any free one. Default: the one in the settings, 11811 at first." placeholder:"PORT"`
 	LogLevel slog.Level       `help:"Least important message to log: debug, info, warn or error." default:"info"`
 	Version  kong.VersionFlag `help:"Print the version."`
 }
