@@ -5,9 +5,12 @@ import (
 	"embed"
 	"fmt"
 	"math"
+	"os"
+	"os/exec"
 	"path"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"text/tabwriter"
@@ -28,27 +31,58 @@ var shapes embed.FS
 type Bench struct {
 	Models  []string `arg:"" optional:"" name:"model" help:"Model folders or names, or the shapes of public models with random weights. Default: the demo model and qwen3-0.6b."`
 	Threads int      `help:"Threads that compute. Default: one per core."`
-	Float32 bool     `help:"Exact float32 activations instead of 8-bit ones."`
+	Float32 bool     `name:"float32" help:"Exact float32 activations instead of 8-bit ones."`
 	Repeat  int      `help:"Runs of each measurement; the best counts." default:"3"`
 	Prefill []int    `help:"Prompt lengths to read." default:"128,512,2048"`
 	Decode  []int    `help:"Contexts to decode after." default:"0,4096"`
 	Tokens  int      `help:"Tokens to decode in each run." default:"64"`
+
+	// Bandwidth is given to the processes that measure one model each.
+	Bandwidth float64 `hidden:"" help:"Bytes per second that memory reads at, already measured."`
 }
 
-// Run prints a table per model.
+// Run prints a table per model. Each model is measured in a process of its own, so that its peak memory is its own too.
 func (c *Bench) Run(ctx context.Context, t *terminal) error {
+	c.Repeat = max(c.Repeat, 1)
+	if c.Bandwidth > 0 && len(c.Models) == 1 {
+		return c.model(ctx, t, c.Models[0])
+	}
 	if len(c.Models) == 0 {
 		c.Models = []string{demo.ID, "qwen3-0.6b"}
 	}
-	c.Repeat = max(c.Repeat, 1)
-	bandwidth := engine.MeasureReadBandwidth(c.Threads)
-	fmt.Fprintf(t.out, "%s/%s, %d cores; memory reads at %.1f GB/s\n", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), bandwidth/1e9)
+	c.Bandwidth = engine.MeasureReadBandwidth(c.Threads)
+	fmt.Fprintf(t.out, "%s/%s, %d cores; memory reads at %.1f GB/s\n", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), c.Bandwidth/1e9)
 	for _, name := range c.Models {
-		if err := c.model(ctx, t, name, bandwidth); err != nil {
+		if err := c.apart(ctx, t, name); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// apart measures one model in a child process.
+func (c *Bench) apart(ctx context.Context, t *terminal, name string) error {
+	program, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	args := []string{"bench", name, fmt.Sprintf("--bandwidth=%g", c.Bandwidth), fmt.Sprintf("--threads=%d", c.Threads),
+		fmt.Sprintf("--repeat=%d", c.Repeat), fmt.Sprintf("--tokens=%d", c.Tokens), fmt.Sprintf("--float32=%t", c.Float32),
+		"--prefill=" + joined(c.Prefill), "--decode=" + joined(c.Decode)}
+	child := exec.CommandContext(ctx, program, args...)
+	child.Stdout, child.Stderr = t.out, t.err
+	if err := child.Run(); err != nil {
+		return exitProblem // it has said why
+	}
+	return nil
+}
+
+func joined(list []int) string {
+	words := make([]string, len(list))
+	for i, n := range list {
+		words[i] = strconv.Itoa(n)
+	}
+	return strings.Join(words, ",")
 }
 
 // source finds a model by name or folder, or makes up one in a known shape.
@@ -60,7 +94,7 @@ func (c *Bench) source(name string) (engine.Source, error) {
 	return m.Source, err
 }
 
-func (c *Bench) model(ctx context.Context, t *terminal, name string, bandwidth float64) error {
+func (c *Bench) model(ctx context.Context, t *terminal, name string) error {
 	src, err := c.source(name)
 	if err != nil {
 		return err
@@ -97,10 +131,10 @@ func (c *Bench) model(ctx context.Context, t *terminal, name string, bandwidth f
 			best = max(best, done.Timing.DecodeTokensPerSecond())
 		}
 		bytes := best * float64(e.DecodeTrafficBytes(n+c.Tokens/2))
-		fmt.Fprintf(w, "decode after\t%d\t%.1f\t%.1f\t%.0f %%\t\n", n, best, bytes/1e9, 100*bytes/bandwidth)
+		fmt.Fprintf(w, "decode after\t%d\t%.1f\t%.1f\t%.0f %%\t\n", n, best, bytes/1e9, 100*bytes/c.Bandwidth)
 	}
 	w.Flush()
-	fmt.Fprintf(t.out, "peak memory of the process %.2f GB\n", peakBytes()/1e9)
+	fmt.Fprintf(t.out, "peak memory %.2f GB\n", peakBytes()/1e9)
 	return nil
 }
 
@@ -131,8 +165,17 @@ func generate(ctx context.Context, e *engine.Engine, n, tokens int) (done engine
 	return done, nil
 }
 
-// peakBytes is the most memory the process has had resident.
+// peakBytes is the most memory the process has had resident. Linux carries getrusage's figure over from the parent across exec, so
+// there the kernel's count for this program is read.
 func peakBytes() float64 {
+	if status, err := os.ReadFile("/proc/self/status"); err == nil {
+		for line := range strings.Lines(string(status)) {
+			var kb float64
+			if n, _ := fmt.Sscanf(line, "VmHWM: %f kB", &kb); n == 1 {
+				return kb * 1024
+			}
+		}
+	}
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
 		return math.NaN()
