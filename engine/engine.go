@@ -45,6 +45,7 @@ type Engine struct {
 	runner    *runner.Runner
 	sched     *sched.Scheduler
 	requests  []*request
+	endings   []ending
 	tokens    []int32
 	spans     []kernels.Span
 	logitRows []int32

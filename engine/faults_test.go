@@ -316,6 +316,49 @@ func TestCancelByNameDuringTheFirstPass(t *testing.T) {
 	}
 }
 
+// TestStatsAreUpToDate: during a request's first pass it is seen to run, and once its end has been read it is gone.
+func TestStatsAreUpToDate(t *testing.T) {
+	e := open(t, engine.Options{ContextTokens: 128})
+	e.ReplaceModel(func(m models.Model) models.Model {
+		return hooked{m, func([]int32) {
+			if s := e.Stats(); s.Running != 1 || len(s.Requests) != 1 || s.KVUsedBytes == 0 {
+				t.Errorf("during a pass: %+v", s)
+			}
+		}}
+	})
+	for range 20 {
+		collect(t, submit(t, e, engine.Request{Prompt: encode(e, question), MaxTokens: 2}))
+		idle(t, e)
+	}
+}
+
+// TestQueueIsBounded: while one request runs, as many as the queue holds may wait, and the next one is told how many do.
+func TestQueueIsBounded(t *testing.T) {
+	e := open(t, engine.Options{ContextTokens: 128, MaxSequences: 1, QueueRequests: 2})
+	prompt := encode(e, question)
+	var waiting []*engine.Stream
+	var once sync.Once
+	e.ReplaceModel(func(m models.Model) models.Model {
+		return hooked{m, func([]int32) {
+			once.Do(func() { // in the first pass
+				for range 2 {
+					waiting = append(waiting, submit(t, e, engine.Request{Prompt: prompt, MaxTokens: 1}))
+				}
+				_, err := e.Submit(engine.Request{Prompt: prompt})
+				if p := problem.From(err); err == nil || p.Code != problem.Busy || !strings.Contains(p.Why, "2 wait, at most 2 may") {
+					t.Errorf("the third in the queue: %v, expected %s with both numbers", err, problem.Busy)
+				}
+			})
+		}}
+	})
+	collect(t, submit(t, e, engine.Request{Prompt: prompt, MaxTokens: 1}))
+	for _, s := range waiting {
+		if tokens, _, done := collect(t, s); len(tokens) != 1 {
+			t.Errorf("a request that waited: %d tokens (%s, %v)", len(tokens), done.Finish, done.Err)
+		}
+	}
+}
+
 // TestLoadingCanBeStopped before and while weights are read.
 func TestLoadingCanBeStopped(t *testing.T) {
 	dir := copyDemo(t)

@@ -38,16 +38,17 @@ func (e *Engine) loop() {
 	for {
 		open := e.takeInbox()
 		work := e.sched.Next()
+		e.publish() // before the pass, which may be long: who has come and who was cancelled
 		switch {
 		case len(work) > 0:
 			logits, err := e.step(work)
 			e.postprocess(work, logits, err)
+			e.publish()
 		case open:
 			<-e.wake
 		default:
 			return
 		}
-		e.publish()
 	}
 }
 
@@ -164,7 +165,7 @@ func (e *Engine) next(r *request, logits []float32, now time.Time) {
 	}
 }
 
-// finish ends a request: its memory is free when it returns. Ending it again does nothing.
+// finish ends a request: its memory is free when it returns, and publish tells its client. Ending it again does nothing.
 func (e *Engine) finish(r *request, reason FinishReason, err error) {
 	at := slices.Index(e.requests, r)
 	if at < 0 {
@@ -184,7 +185,13 @@ func (e *Engine) finish(r *request, reason FinishReason, err error) {
 		}
 		done.Text = text
 	}
-	r.stream.put(done)
+	e.endings = append(e.endings, ending{r.stream, done})
+}
+
+// ending is a Done event on its way.
+type ending struct {
+	stream *Stream
+	event  Event
 }
 
 func (r *request) timing() Timing {

@@ -40,8 +40,18 @@ func (s *speedometer) perSecond(now time.Time) (prefill, decode float64) {
 	return float64(p) / window, float64(d) / window
 }
 
-// publish makes the engine's state visible to Stats. Called by the engine's goroutine after every step.
+// publish makes the engine's state visible to Stats, and then tells the clients of ended requests: who has read Done finds Stats
+// without the request. Called by the engine's goroutine before and after every pass.
 func (e *Engine) publish() {
+	e.publishStats()
+	for i, d := range e.endings {
+		d.stream.put(d.event)
+		e.endings[i] = ending{}
+	}
+	e.endings = e.endings[:0]
+}
+
+func (e *Engine) publishStats() {
 	e.statsMu.Lock()
 	defer e.statsMu.Unlock()
 	s := &e.stats
