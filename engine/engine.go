@@ -3,7 +3,6 @@ package engine
 import (
 	"crypto/rand"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -40,6 +39,8 @@ type Engine struct {
 	closing   bool
 	wake      chan struct{} // capacity 1: the inbox may hold something
 	ended     chan struct{} // closed when the loop has returned
+	free      sync.Once     // the device and the weights, after that
+	freeErr   error
 
 	// Owned by the loop's goroutine.
 	runner    *runner.Runner
@@ -160,20 +161,19 @@ func (e *Engine) Cancel(id string) bool {
 	return found
 }
 
-// Close ends every request, then frees the model's memory. The engine must not be used afterwards.
+// Close ends every request, then frees the model's memory, which it waits for also when called again. The engine must not be used
+// afterwards.
 func (e *Engine) Close() error {
 	e.mu.Lock()
-	if e.closing {
-		e.mu.Unlock()
-		<-e.ended
-		return nil
-	}
 	e.closing = true
 	e.signal()
 	e.mu.Unlock()
 	<-e.ended
-	e.device.Close()
-	return errors.Join(e.weights.Close())
+	e.free.Do(func() {
+		e.device.Close()
+		e.freeErr = e.weights.Close()
+	})
+	return e.freeErr
 }
 
 func newID() string {
