@@ -1,7 +1,9 @@
 package cpu
 
 import (
+	"fmt"
 	"runtime"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 )
@@ -45,6 +47,7 @@ type pool struct {
 	sleeping atomic.Int32
 	mu       sync.Mutex
 	wake     *sync.Cond
+	failure  atomic.Pointer[failure]
 	stopped  atomic.Bool
 	done     sync.WaitGroup
 }
@@ -92,10 +95,28 @@ func (p *pool) run(t Task, phase, n, grain int) {
 		}
 	}
 	p.task = nil
+	if f := p.failure.Swap(nil); f != nil {
+		panic(f)
+	}
 }
 
-// take does units until none are left.
+// failure is what a task panicked with, and where.
+type failure struct {
+	value any
+	stack []byte
+}
+
+func (f *failure) String() string { return fmt.Sprintf("%v\n%s", f.value, f.stack) }
+
+// take does units until none are left. A panic among them ends the job early and is kept for run to raise again on the owner's
+// goroutine, where somebody may recover it: on a worker's it would end the process.
 func (p *pool) take(worker int) {
+	defer func() {
+		if r := recover(); r != nil {
+			p.failure.CompareAndSwap(nil, &failure{r, debug.Stack()})
+			p.next.Store(p.n)
+		}
+	}()
 	for {
 		from := p.next.Add(p.grain) - p.grain
 		if from >= p.n {

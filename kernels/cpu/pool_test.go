@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"strings"
 	"sync/atomic"
 	"testing"
 )
@@ -141,5 +142,31 @@ func TestScratch(t *testing.T) {
 	}
 	if &c.Shared(10)[0] != &c.Shared(1 << 19)[0] {
 		t.Error("Shared moved although what it had was large enough")
+	}
+}
+
+// failing panics in one of its units.
+type failing struct{ unit int }
+
+func (f failing) CPURange(_ *Context, _, _, from, to int) {
+	if from <= f.unit && f.unit < to {
+		panic("unit of no worth")
+	}
+}
+
+// TestPanicReachesTheOwner: whichever thread took the bad unit, the owner can recover from it, and the next job runs whole.
+func TestPanicReachesTheOwner(t *testing.T) {
+	c := NewContext(Options{Threads: 4})
+	defer c.Close()
+	for unit := range 50 {
+		func() {
+			defer func() {
+				if r := recover(); r == nil || !strings.Contains(fmt.Sprint(r), "unit of no worth") {
+					t.Errorf("unit %d: recovered %v, expected the task's panic", unit, r)
+				}
+			}()
+			c.Parallel(failing{unit}, 0, 50, 1)
+		}()
+		c.Parallel(failing{-1}, 0, 50, 1)
 	}
 }
