@@ -70,7 +70,7 @@ func (t *talker) prompt(messages []chat.Message) ([]int32, *chat.Splitter, error
 	if err != nil {
 		return nil, nil, problem.Wrap(problem.TemplateFailed, err, "The model's chat template refuses this conversation", "")
 	}
-	return e.Tokenizer().Encode(text, tokenizer.EncodeOptions{}), chat.NewSplitter(server.ThinksFirst(text)), nil
+	return e.Tokenizer().Encode(text, tokenizer.EncodeOptions{}), chat.NewSplitter(chat.StartsInReasoning(text), nil), nil
 }
 
 func (t *talker) follow(ctx context.Context, stream server.Stream, split *chat.Splitter) (said, error) {

@@ -12,8 +12,10 @@ import "strings"
 //
 // There may be several blocks. A tag that changes nothing (<think> inside
 // reasoning, </think> in content) is dropped too, so that no tag ever reaches a
-// client. An unclosed block stays reasoning (see DECISIONS.md). Everything else,
-// <tool_call> included, passes as it is.
+// client. An unclosed block stays reasoning (see DECISIONS.md).
+//
+// If tools were offered, calls of them are pieces of their own; see tools.go.
+// Everything else passes as it is.
 
 const (
 	thinkOpen  = "<think>"
@@ -23,45 +25,56 @@ const (
 // Kind tells what a piece of generated text is.
 type Kind uint8
 
-// The two kinds of text. Their numbers are not meant to be stored.
+// The kinds of text. Their numbers are not meant to be stored.
 const (
 	Content Kind = iota
 	Reasoning
+	Call
 )
 
-func (k Kind) String() string { return [...]string{"content", "reasoning"}[k] }
+func (k Kind) String() string { return [...]string{"content", "reasoning", "call"}[k] }
 
 // Piece is a stretch of text of one kind; Text is never empty.
 type Piece struct {
 	Kind Kind
-	Text string
+	Text string   // of a Call: as the model wrote it, tags included
+	Call ToolCall // of a Call
 }
 
 // StartsInReasoning tells whether text generated after the prompt begins inside
-// a think block: the last <think> of the prompt comes after its last </think>.
+// a think block. The block must be the last thing in the prompt: a message that
+// merely talks about <think> opens none.
 func StartsInReasoning(prompt string) bool {
-	return strings.LastIndex(prompt, thinkOpen) > strings.LastIndex(prompt, thinkClose)
+	return strings.HasSuffix(strings.TrimRight(prompt, spaces), thinkOpen)
 }
 
 // Splitter splits the text of one sequence. It is not safe for concurrent use.
 type Splitter struct {
+	tools *Tools // nil: there are no calls
 	kind  Kind   // of the text that comes next
 	start bool   // nothing but white space so far
-	trim  bool   // line breaks that come next belong to the tag before
-	held  string // text that may turn out to be part of a tag or its line breaks
+	trim  string // characters that belong to the tag before if they come next
+	held  string // text that may turn out to be part of a tag or what goes with it
+	lead  string // of a Call: the <tool_call> and the white space before it
 }
 
+const lineBreaks = "\r\n"
+
 // NewSplitter returns a Splitter for text that begins inside a think block or
-// before one; StartsInReasoning tells from the prompt.
-func NewSplitter(startInReasoning bool) *Splitter {
+// before one; StartsInReasoning tells from the prompt. With nil tools a call is
+// content.
+func NewSplitter(startInReasoning bool, tools *Tools) *Splitter {
 	if startInReasoning {
-		return &Splitter{kind: Reasoning, trim: true}
+		return &Splitter{tools: tools, kind: Reasoning, trim: lineBreaks}
 	}
-	return &Splitter{start: true}
+	return &Splitter{tools: tools, start: true}
 }
 
 // InReasoning tells whether the text so far ended inside a think block.
 func (s *Splitter) InReasoning() bool { return s.kind == Reasoning }
+
+// Holding tells whether some of the text so far waits for what follows it.
+func (s *Splitter) Holding() bool { return s.lead+s.held != "" }
 
 // Add takes the next generated text and returns what is now certain, in order;
 // often one piece, none while a tag may be arriving.
@@ -73,64 +86,108 @@ func (s *Splitter) Add(text string) []Piece {
 	return out
 }
 
-// Close ends the text and returns what was still held back.
+// Close ends the text and returns what was still held back; a call that was cut
+// off is content.
 func (s *Splitter) Close() []Piece {
 	var out []Piece
-	emit(&out, s.kind, s.held)
-	s.held = ""
+	if s.kind == Call {
+		s.kind = Content
+	}
+	emit(&out, s.kind, s.lead+s.held)
+	s.held, s.lead = "", ""
 	return out
 }
 
 // advance handles the held text up to the next tag; false if there is none.
 func (s *Splitter) advance(out *[]Piece) bool {
-	if s.trim {
-		s.held = strings.TrimLeft(s.held, "\r\n")
-		s.trim = s.held == ""
+	if s.kind == Call {
+		return s.advanceCall(out)
 	}
-	at, tag := firstTag(s.held)
-	if at < 0 {
-		at = len(s.held) - max(overlap(s.held, thinkOpen), overlap(s.held, thinkClose))
+	if s.trim != "" {
+		if s.held = strings.TrimLeft(s.held, s.trim); s.held != "" {
+			s.trim = ""
+		}
 	}
+	at, tag := s.nextTag()
 	text := s.held[:at]
 	blank := s.start && strings.TrimSpace(text) == ""
 	switch {
 	case tag == "" && blank:
 		return false // a tag may follow and swallow this white space
+	case tag == toolOpen:
+		text = strings.TrimRight(text, spaces)
 	case tag != "" && blank:
 		text = ""
 	case s.kind == Reasoning && tag != thinkOpen:
-		text = strings.TrimRight(text, "\r\n") // </think> may follow
+		text = strings.TrimRight(text, lineBreaks) // </think> may follow
+	case tag == "" && s.tools != nil:
+		text = strings.TrimRight(text, spaces) // <tool_call> may follow
 	}
 	emit(out, s.kind, text)
-	if tag == "" {
+	switch tag {
+	case "":
 		s.start = false
 		s.held = s.held[len(text):]
 		return false
+	case toolOpen:
+		s.kind, s.lead = Call, s.held[len(text):at+len(tag)]
+	default:
+		if tag == thinkOpen || s.kind == Reasoning || blank {
+			s.trim = lineBreaks
+		}
+		s.kind = Content
+		if tag == thinkOpen {
+			s.kind = Reasoning
+		}
 	}
-	s.held = s.held[at+len(tag):]
-	s.trim = tag == thinkOpen || s.kind == Reasoning || blank
 	s.start = false
-	s.kind = Content
-	if tag == thinkOpen {
-		s.kind = Reasoning
+	s.held = s.held[at+len(tag):]
+	return true
+}
+
+// advanceCall handles the text after a <tool_call>; false while it may still
+// become a call.
+func (s *Splitter) advanceCall(out *[]Piece) bool {
+	call, n, v := s.tools.format.scan(s.held, s.tools.schemas)
+	if v == undecided {
+		return false
+	}
+	text := s.lead + s.held[:n]
+	s.kind, s.lead, s.held = Content, "", s.held[n:]
+	if v == isCall {
+		*out = append(*out, Piece{Kind: Call, Text: text, Call: call})
+		s.trim = spaces
+	} else {
+		emit(out, Content, text)
 	}
 	return true
 }
 
-// firstTag returns the first tag in text and its place, or -1.
-func firstTag(text string) (at int, tag string) {
-	at = -1
-	for _, t := range []string{thinkOpen, thinkClose} {
-		if i := strings.Index(text, t); i >= 0 && (at < 0 || i < at) {
+// nextTag returns the first tag in the held text and its place; without one, ""
+// and where the beginning of one may stand, at the end.
+func (s *Splitter) nextTag() (at int, tag string) {
+	tags := []string{thinkOpen, thinkClose, toolOpen}
+	if s.tools == nil || s.kind == Reasoning {
+		tags = tags[:2]
+	}
+	at = len(s.held)
+	for _, t := range tags {
+		if i := strings.Index(s.held[:at], t); i >= 0 {
 			at, tag = i, t
 		}
 	}
-	return at, tag
+	if tag != "" {
+		return at, tag
+	}
+	for _, t := range tags {
+		at = min(at, len(s.held)-overlap(s.held, t))
+	}
+	return at, ""
 }
 
 func emit(out *[]Piece, kind Kind, text string) {
 	if text != "" {
-		*out = append(*out, Piece{kind, text})
+		*out = append(*out, Piece{Kind: kind, Text: text})
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 
 // split runs a Splitter over pieces and joins each kind's text.
 func split(startInReasoning bool, pieces []string) (reasoning, content string) {
-	s := NewSplitter(startInReasoning)
+	s := NewSplitter(startInReasoning, nil)
 	var all []Piece
 	for _, p := range pieces {
 		all = append(all, s.Add(p)...)
@@ -87,7 +87,7 @@ func cut(rng *rand.Rand, text string) (pieces []string) {
 
 // TestSplitterStreams: text that cannot be part of a tag comes out at once.
 func TestSplitterStreams(t *testing.T) {
-	s := NewSplitter(true)
+	s := NewSplitter(true, nil)
 	for _, step := range []struct {
 		add, want string
 		kind      Kind
@@ -112,9 +112,14 @@ func TestStartsInReasoning(t *testing.T) {
 		"":                                   false,
 		"assistant\n":                        false,
 		"assistant\n<think>\n":               true,
+		"assistant\n<think>":                 true,
+		"assistant\n<think> \r\n\t":          true,
+		"assistant\n<think>\nSo":             false,
 		"assistant\n<think>\n\n</think>\n\n": false,
 		"<think>a</think>b<think>\n":         true,
 		"</think>":                           false,
+		"user\nwhat is <think>?<|im_end|>\n<|im_start|>assistant\n":         false,
+		"user\nwhat is </think>?<|im_end|>\n<|im_start|>assistant\n<think>": true,
 	} {
 		if got := StartsInReasoning(prompt); got != want {
 			t.Errorf("%q: got %v", prompt, got)

@@ -24,7 +24,11 @@ var ErrNoTemplate = errors.New("this model has no chat template (chat_template.j
 type TemplateError = jinja.Error
 
 // Template is a parsed chat template; safe for use by many goroutines.
-type Template struct{ jinja *jinja.Template }
+type Template struct {
+	jinja   *jinja.Template
+	format  toolFormat        // nil: none that is known here
+	special map[string]string // variables of the model, such as bos_token
+}
 
 // ParseTemplate reads a chat template. An empty source is ErrNoTemplate; every
 // other error is a *TemplateError.
@@ -36,7 +40,15 @@ func ParseTemplate(source string) (*Template, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Template{t}, nil
+	return &Template{jinja: t, format: formatOf(source)}, nil
+}
+
+// WithSpecialTokens returns the template with the texts of special tokens, by the
+// names that templates know them under: bos_token, eos_token.
+func (t *Template) WithSpecialTokens(tokens map[string]string) *Template {
+	with := *t
+	with.special = maps.Clone(tokens)
+	return &with
 }
 
 // Input is what a template is rendered with.
@@ -46,9 +58,9 @@ type Input struct {
 	AddGenerationPrompt bool              // end with the opening of the assistant's turn
 
 	// Kwargs are further variables: chat_template_kwargs of the request
-	// (enable_thinking) and the special tokens (bos_token, eos_token). Values
-	// are what encoding/json decodes to, or json.RawMessage, whose key order is
-	// kept. A whole float64 counts as an integer, since JSON's 5 decodes to it.
+	// (enable_thinking). Values are what encoding/json decodes to, or
+	// json.RawMessage, whose key order is kept. A whole float64 counts as an
+	// integer, since JSON's 5 decodes to it. They win over special tokens.
 	Kwargs map[string]any
 
 	// Now is what strftime_now tells; zero means the current time.
@@ -86,6 +98,9 @@ func (t *Template) Render(in Input) (string, error) {
 	}
 	vars.Set("documents", nil)
 	vars.Set("add_generation_prompt", in.AddGenerationPrompt)
+	for name, text := range t.special {
+		vars.Set(name, valid(text))
+	}
 	for _, name := range slices.Sorted(maps.Keys(in.Kwargs)) {
 		if slices.Contains(reserved, name) {
 			return "", fmt.Errorf("chat_template_kwargs: '%s' is set by the request itself", name)

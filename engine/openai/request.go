@@ -33,6 +33,9 @@ type Params struct {
 type ChatRequest struct {
 	Params
 	Messages []Message // at least one
+	// Tools are the functions that the model may call, each a whole entry of tools as it came. With tool_choice "none" it is to
+	// call none and does not see them: they are nil.
+	Tools []json.RawMessage
 	// TemplateKwargs are chat_template_kwargs, variables for the chat template: a JSON object, or nil.
 	TemplateKwargs json.RawMessage
 }
@@ -116,6 +119,7 @@ func ParseChat(body []byte) (*ChatRequest, error) {
 		func() error { return r.readLogprobs(&w) },
 		func() error { return refuseUnsupported(&w) },
 		func() (err error) { r.Messages, err = parseMessages(w.Messages); return },
+		func() (err error) { r.Tools, err = parseTools(w.Tools, w.ToolChoice); return },
 		func() (err error) {
 			r.TemplateKwargs, err = object("chat_template_kwargs", w.ChatTemplateKwargs)
 			return
@@ -257,13 +261,9 @@ func (r *CompletionRequest) readExtras(w *wireCompletion) error {
 // refuseUnsupported names what would change the answer's form and is not there, so that a client learns it at once and not
 // from an answer that ignores it.
 func refuseUnsupported(w *wireChat) error {
-	var choice string
-	_ = json.Unmarshal(w.ToolChoice, &choice) // an object is a choice of one function: not "none"
 	switch {
-	case len(w.Tools) > 0 && choice != "none":
-		return badParam("tools", "tool calls are not supported by this version. Leave tools out")
 	case len(w.Functions) > 0:
-		return badParam("functions", "tool calls are not supported by this version. Leave functions out")
+		return badParam("functions", "is the older form and not supported. Send tools")
 	case w.ResponseFormat != nil && w.ResponseFormat.Type != "text" && w.ResponseFormat.Type != "":
 		return badParam("response_format", "%q is not supported by this version, only \"text\"", w.ResponseFormat.Type)
 	}

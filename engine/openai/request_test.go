@@ -44,7 +44,11 @@ func TestParseChat(t *testing.T) {
 		{"stream", chat(`"stream":true,"stream_options":{"include_usage":true}`), func(r *ChatRequest) any { return []bool{r.Stream, r.IncludeUsage} }, []bool{true, true}},
 		{"logprobs", chat(`"logprobs":true,"top_logprobs":3`), func(r *ChatRequest) any { return []any{r.Logprobs, r.TopLogprobs} }, []any{true, 3}},
 		{"template variables", chat(`"chat_template_kwargs":{"enable_thinking":false}`), func(r *ChatRequest) any { return string(r.TemplateKwargs) }, `{"enable_thinking":false}`},
-		{"tools not used", chat(`"tools":[{"type":"function"}],"tool_choice":"none"`), func(r *ChatRequest) any { return len(r.Messages) }, 1},
+		{"tools as they came", chat(`"tools":[ {"function":{"z":1,"name":"f"},"type":"function"} ],"tool_choice":"auto","parallel_tool_calls":true`),
+			func(r *ChatRequest) any { return r.Tools }, []json.RawMessage{json.RawMessage(`{"function":{"z":1,"name":"f"},"type":"function"}`)}},
+		{"tools without a choice", chat(`"tools":[{"type":"function","function":{"name":"f","parameters":null}}],"tool_choice":null`), func(r *ChatRequest) any { return len(r.Tools) }, 1},
+		{"tools not used", chat(`"tools":[{"type":"function","function":{"name":"f"}}],"tool_choice":"none"`), func(r *ChatRequest) any { return len(r.Tools) }, 0},
+		{"no tools", chat(`"tools":[],"tool_choice":"auto"`), func(r *ChatRequest) any { return r.Tools == nil }, true},
 		{"parts stay as they came", `{"messages":[ {"role":"user","z":1,"content":[{"type":"text","text":"a"}]} ]}`,
 			func(r *ChatRequest) any { return string(r.Messages[0].Raw) }, `{"role":"user","z":1,"content":[{"type":"text","text":"a"}]}`},
 		{"null content and a call", `{"messages":[{"role":"assistant","content":null,"name":null,"tool_calls":[{"id":"1","function":{"name":"f","arguments":"{}"}}]}]}`,
@@ -106,7 +110,16 @@ func TestParseChatRefuses(t *testing.T) {
 		{"top_logprobs alone", chat(`"top_logprobs":3`), "top_logprobs", "needs logprobs"},
 		{"top_logprobs", chat(`"logprobs":true,"top_logprobs":21`), "top_logprobs", "between 0 and 20"},
 		{"template variables", chat(`"chat_template_kwargs":[1]`), "chat_template_kwargs", "expected an object, got a list"},
-		{"tools", chat(`"tools":[{"type":"function"}]`), "tools", "not supported"},
+		{"tools", chat(`"tools":{}`), "tools", "expected a list, got an object"},
+		{"tool", chat(`"tools":[{"type":"function","function":{"name":"f"}},null]`), "tools[1]", "expected an object, got null"},
+		{"tool type", chat(`"tools":[{"type":"web_search"}]`), "tools[0].type", `"web_search" is not supported, only "function"`},
+		{"tool without a function", chat(`"tools":[{"type":"function"}]`), "tools[0].function", "is missing"},
+		{"tool without a name", chat(`"tools":[{"function":{}}],"tool_choice":"none"`), "tools[0].function.name", "is missing"},
+		{"tool name", chat(`"tools":[{"function":{"name":[]}}]`), "tools[0].function.name", "expected a string, got a list"},
+		{"tool schema", chat(`"tools":[{"function":{"name":"f","parameters":"x"}}]`), "tools[0].function.parameters", "expected an object, got a string"},
+		{"a call demanded", chat(`"tools":[{"function":{"name":"f"}}],"tool_choice":"required"`), "tool_choice", `"required" is not supported, only "auto" and "none"`},
+		{"a function demanded", chat(`"tool_choice":{"type":"function","function":{"name":"f"}}`), "tool_choice", `only "auto" and "none"`},
+		{"functions", chat(`"functions":[{"name":"f"}]`), "functions", "Send tools"},
 		{"format", chat(`"response_format":{"type":"json_object"}`), "response_format", `"json_object" is not supported`},
 	}
 	for _, c := range cases {
@@ -184,6 +197,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(chat(`"stop":["a"],"logit_bias":{"1":2},"chat_template_kwargs":{"a":[]}`)))
 	f.Add([]byte(`{"messages":[{"role":"user","content":[{"type":"text","text":"x"}]}],"prompt":[1,2]}`))
 	f.Add([]byte(`{"messages":[{"role":"a","tool_calls":[{"function":{"name":"f","arguments":"{}"}}]}],"prompt":"x"}`))
+	f.Add([]byte(chat(`"tools":[{"type":"function","function":{"name":"f","parameters":{}}}],"tool_choice":"auto"`)))
 	f.Add([]byte("{\"prompt\":[ [1 ] ]}"))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		if r, err := ParseChat(body); err == nil {

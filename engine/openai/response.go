@@ -61,27 +61,40 @@ type ChatChoice struct {
 	FinishReason *string       `json:"finish_reason"`
 }
 
-// ChatMessage is the answer. The reasoning fields are absent when the model did not think.
+// ChatMessage is the answer. The reasoning fields are absent when the model did not think. Content is null when there are calls
+// and nothing else.
 type ChatMessage struct {
-	Role             string `json:"role"`
-	Content          string `json:"content"`
-	ReasoningContent string `json:"reasoning_content,omitempty"`
-	Reasoning        string `json:"reasoning,omitempty"` // the same text
+	Role             string     `json:"role"`
+	Content          *string    `json:"content"`
+	ReasoningContent string     `json:"reasoning_content,omitempty"`
+	Reasoning        string     `json:"reasoning,omitempty"` // the same text
+	ToolCalls        []ToolCall `json:"tool_calls,omitempty"`
 }
 
 // ChatDelta is what a chunk adds. Nil fields are absent.
 type ChatDelta struct {
-	Role             string  `json:"role,omitempty"`
-	Content          *string `json:"content,omitempty"`
-	ReasoningContent string  `json:"reasoning_content,omitempty"`
-	Reasoning        string  `json:"reasoning,omitempty"` // the same text
+	Role             string     `json:"role,omitempty"`
+	Content          *string    `json:"content,omitempty"`
+	ReasoningContent string     `json:"reasoning_content,omitempty"`
+	Reasoning        string     `json:"reasoning,omitempty"` // the same text
+	ToolCalls        []ToolCall `json:"tool_calls,omitempty"`
 }
 
-// NewChat makes a whole answer. logprobs may be nil.
-func NewChat(head Head, content, reasoning, finish string, logprobs *ChatLogprobs, usage *Usage) *Chat {
+// ChatText is what an answer says, or what a chunk adds to it. Empty parts are left out.
+type ChatText struct {
+	Content, Reasoning string
+	ToolCalls          []ToolCall    // each whole
+	Logprobs           *ChatLogprobs // of Content; may be nil
+}
+
+// NewChat makes a whole answer.
+func NewChat(head Head, t ChatText, finish string, usage *Usage) *Chat {
 	head.Object = objectChat
-	message := &ChatMessage{Role: "assistant", Content: content, ReasoningContent: reasoning, Reasoning: reasoning}
-	return &Chat{Head: head, Choices: []ChatChoice{{Message: message, Logprobs: logprobs, FinishReason: &finish}}, Usage: usage}
+	message := &ChatMessage{Role: "assistant", ReasoningContent: t.Reasoning, Reasoning: t.Reasoning, ToolCalls: withoutIndex(t.ToolCalls)}
+	if t.Content != "" || len(t.ToolCalls) == 0 {
+		message.Content = &t.Content
+	}
+	return &Chat{Head: head, Choices: []ChatChoice{{Message: message, Logprobs: t.Logprobs, FinishReason: &finish}}, Usage: usage}
 }
 
 // NewChatRole makes the first chunk of a stream: who speaks, and an empty content, which some clients need in order to
@@ -90,13 +103,13 @@ func NewChatRole(head Head) *Chat {
 	return chatChunk(head, ChatChoice{Delta: &ChatDelta{Role: "assistant", Content: new("")}})
 }
 
-// NewChatText makes a chunk of text. Empty parts are left out; logprobs may be nil.
-func NewChatText(head Head, content, reasoning string, logprobs *ChatLogprobs) *Chat {
-	delta := &ChatDelta{ReasoningContent: reasoning, Reasoning: reasoning}
-	if content != "" {
-		delta.Content = &content
+// NewChatText makes a chunk of text.
+func NewChatText(head Head, t ChatText) *Chat {
+	delta := &ChatDelta{ReasoningContent: t.Reasoning, Reasoning: t.Reasoning, ToolCalls: t.ToolCalls}
+	if t.Content != "" {
+		delta.Content = &t.Content
 	}
-	return chatChunk(head, ChatChoice{Delta: delta, Logprobs: logprobs})
+	return chatChunk(head, ChatChoice{Delta: delta, Logprobs: t.Logprobs})
 }
 
 // NewChatFinish makes the chunk that says why the answer ended.

@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"headroom/engine"
@@ -30,10 +29,13 @@ type output interface {
 // part is what a step adds to the answer. Tokens are those of Content, when the request asks for probabilities.
 type part struct {
 	Content, Reasoning string
+	Calls              []openai.ToolCall
 	Tokens             []openai.Token
 }
 
-// answer reads the events of one generation, splits thought from speech, and hands both to the output.
+func (p *part) empty() bool { return p.Content == "" && p.Reasoning == "" && len(p.Calls) == 0 }
+
+// answer reads the events of one generation, tells thought, speech and tool calls apart, and hands them to the output.
 type answer struct {
 	stream    Stream
 	out       output
@@ -46,8 +48,9 @@ type answer struct {
 	usage           engine.Usage
 	reasoningTokens int
 	generating      bool           // the prompt has been read
-	said            bool           // there has been content
-	pending         []openai.Token // of content that is held back: half a character, the start of a stop text
+	calls           int            // tool calls so far
+	heard           time.Time      // when the output last got something
+	pending         []openai.Token // of text that is held back: half a character, the start of a stop text, a call
 }
 
 // run goes through the events until the end. When ctx ends (the client is gone, or the server shuts down) it cancels the work
@@ -107,29 +110,49 @@ func (a *answer) token(e engine.Event) error {
 	p := a.divide(e.Text)
 	switch {
 	case p.Content != "":
-		p.Tokens, a.pending, a.said = a.pending, nil, true
-	case thinking, !a.said && e.Text != "" && strings.TrimSpace(e.Text) == "":
-		a.pending = nil // a thought, or the line breaks after it
+		p.Tokens, a.pending = a.pending, nil
+	case thinking, len(p.Calls) > 0, e.Text != "" && !a.holding():
+		a.pending = nil // of a thought, a call, or the line breaks around them
 	}
-	if p.Content == "" && p.Reasoning == "" {
-		return nil
+	if p.empty() {
+		return a.quiet()
 	}
+	a.heard = time.Now()
 	return a.out.text(p)
 }
+
+// quiet keeps the connection alive while the tokens of a long tool call come and nothing can be shown.
+func (a *answer) quiet() error {
+	if a.heard.IsZero() {
+		a.heard = time.Now()
+	}
+	if time.Since(a.heard) < a.keepAlive {
+		return nil
+	}
+	a.heard = time.Now()
+	return a.out.alive()
+}
+
+func (a *answer) holding() bool { return a.split != nil && a.split.Holding() }
 
 // divide splits text that has become certain.
 func (a *answer) divide(text string) part {
 	if a.split == nil {
 		return part{Content: text}
 	}
-	return join(a.split.Add(text))
+	return a.join(a.split.Add(text))
 }
 
-func join(pieces []chat.Piece) (p part) {
+func (a *answer) join(pieces []chat.Piece) (p part) {
 	for _, piece := range pieces {
-		if piece.Kind == chat.Reasoning {
+		switch piece.Kind {
+		case chat.Reasoning:
 			p.Reasoning += piece.Text
-		} else {
+		case chat.Call:
+			a.pending = a.pending[max(0, len(a.pending)-1):] // the newest token may go on after the call
+			p.Calls = append(p.Calls, openai.NewToolCall(a.calls, newID("call_"), piece.Call.Name, piece.Call.Arguments))
+			a.calls++
+		default:
 			p.Content += piece.Text
 		}
 	}
@@ -149,17 +172,20 @@ func (a *answer) done(e engine.Event) {
 	a.record.timing, a.record.finish = e.Timing, string(e.Finish)
 	p := a.divide(e.Text)
 	if a.split != nil {
-		rest := join(a.split.Close())
+		rest := a.join(a.split.Close())
 		p.Content += rest.Content
 		p.Reasoning += rest.Reasoning
 	}
 	if p.Content != "" {
 		p.Tokens = a.pending
 	}
-	if p.Content != "" || p.Reasoning != "" {
+	if !p.empty() {
 		if a.out.text(p) != nil {
 			return
 		}
+	}
+	if e.Finish == engine.FinishStop && a.calls > 0 {
+		a.record.finish = finishCalls
 	}
 	switch e.Finish {
 	case engine.FinishError:
@@ -167,9 +193,12 @@ func (a *answer) done(e engine.Event) {
 	case engine.FinishCancelled:
 		a.fail(problem.New(problem.Cancelled, "The request was cancelled", "", "Somebody stopped it, or the model was unloaded."))
 	default:
-		_ = a.out.end(string(e.Finish), a.counts())
+		_ = a.out.end(a.record.finish, a.counts())
 	}
 }
+
+// finishCalls is OpenAI's word for an answer that ended by itself and calls functions. One that was cut off says so instead.
+const finishCalls = "tool_calls"
 
 func (a *answer) counts() *openai.Usage {
 	return openai.NewUsage(a.usage.PromptTokens, a.usage.CachedTokens, a.usage.CompletionTokens, a.reasoningTokens)

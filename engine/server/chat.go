@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 
 	"headroom/engine/chat"
 	"headroom/engine/openai"
@@ -41,7 +40,7 @@ func (s *Server) handleChat(w http.ResponseWriter, r *http.Request) {
 		head:   head,
 		prompt: m.Engine.Tokenizer().Encode(text, tokenizer.EncodeOptions{}),
 		form:   &chatForm{head: head},
-		split:  chat.NewSplitter(ThinksFirst(text)),
+		split:  chat.NewSplitter(chat.StartsInReasoning(text), m.Engine.Template().Tools(q.Tools)),
 	})
 }
 
@@ -51,7 +50,7 @@ func RenderChat(template *chat.Template, q *openai.ChatRequest) (string, error) 
 		return "", problem.New(problem.NoTemplate, "This model has no chat template", "",
 			"Send plain text to /v1/completions, or put a chat_template.jinja into the model's folder.")
 	}
-	in := chat.Input{AddGenerationPrompt: true, Messages: make([]chat.Message, len(q.Messages))}
+	in := chat.Input{AddGenerationPrompt: true, Tools: q.Tools, Messages: make([]chat.Message, len(q.Messages))}
 	for i, m := range q.Messages {
 		if err := json.Unmarshal(m.Raw, &in.Messages[i]); err != nil {
 			return "", problem.Wrap(problem.BadRequest, err, fmt.Sprintf("messages[%d] cannot be read", i), "")
@@ -79,10 +78,4 @@ func RenderChat(template *chat.Template, q *openai.ChatRequest) (string, error) 
 		return "", problem.Wrap(problem.BadRequest, err, "The messages cannot be rendered", "")
 	}
 	return text, nil
-}
-
-// ThinksFirst tells whether an answer to the prompt begins inside a think block. The block must be the last thing in the
-// prompt: a message that merely talks about <think> opens none.
-func ThinksFirst(prompt string) bool {
-	return chat.StartsInReasoning(prompt) && strings.HasSuffix(strings.TrimRight(prompt, " \t\r\n"), "<think>")
 }

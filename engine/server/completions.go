@@ -47,7 +47,7 @@ type job struct {
 	head   openai.Head
 	prompt []int32
 	form   form
-	split  *chat.Splitter // nil: no reasoning
+	split  *chat.Splitter // nil: all text is content
 }
 
 // serve runs a job and sends its answer.
@@ -104,7 +104,11 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error
 }
 
 func newHead(prefix, model string) openai.Head {
+	return openai.Head{ID: newID(prefix), Created: time.Now().Unix(), Model: model}
+}
+
+func newID(prefix string) string {
 	var b [12]byte
 	_, _ = rand.Read(b[:]) // never fails; see crypto/rand
-	return openai.Head{ID: prefix + hex.EncodeToString(b[:]), Created: time.Now().Unix(), Model: model}
+	return prefix + hex.EncodeToString(b[:])
 }

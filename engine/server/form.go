@@ -17,7 +17,7 @@ type chatForm struct{ head openai.Head }
 func (f *chatForm) opening() any { return openai.NewChatRole(f.head) }
 
 func (f *chatForm) piece(p part) any {
-	return openai.NewChatText(f.head, p.Content, p.Reasoning, openai.NewChatLogprobs(p.Tokens))
+	return openai.NewChatText(f.head, chatText(p))
 }
 
 func (f *chatForm) finish(reason string) any { return openai.NewChatFinish(f.head, reason) }
@@ -25,10 +25,14 @@ func (f *chatForm) finish(reason string) any { return openai.NewChatFinish(f.hea
 func (f *chatForm) usage(u *openai.Usage) any { return openai.NewChatUsage(f.head, u) }
 
 func (f *chatForm) whole(p part, reason string, u *openai.Usage) any {
-	return openai.NewChat(f.head, p.Content, p.Reasoning, reason, openai.NewChatLogprobs(p.Tokens), u)
+	return openai.NewChat(f.head, chatText(p), reason, u)
 }
 
-// completionForm is that of /v1/completions, which knows no reasoning: its text is all content.
+func chatText(p part) openai.ChatText {
+	return openai.ChatText{Content: p.Content, Reasoning: p.Reasoning, ToolCalls: p.Calls, Logprobs: openai.NewChatLogprobs(p.Tokens)}
+}
+
+// completionForm is that of /v1/completions, which knows neither reasoning nor calls: its text is all content.
 type completionForm struct {
 	head   openai.Head
 	offset int // of the next token's text, in characters

@@ -64,20 +64,6 @@ func TestRequestReachesTheEngine(t *testing.T) {
 	}
 }
 
-func TestThinksFirst(t *testing.T) {
-	for prompt, want := range map[string]bool{
-		"<|im_start|>assistant\n<think>\n":                                              true,
-		"<|im_start|>assistant\n<think>\n\n</think>\n\n":                                false,
-		"<|im_start|>assistant\n":                                                       false,
-		"<|im_start|>user\nwhat is <think>?<|im_end|>\n<|im_start|>assistant\n":         false,
-		"<|im_start|>user\nwhat is </think>?<|im_end|>\n<|im_start|>assistant\n<think>": true,
-	} {
-		if got := ThinksFirst(prompt); got != want {
-			t.Errorf("ThinksFirst(%q) = %v", prompt, got)
-		}
-	}
-}
-
 func TestModelsAndHealth(t *testing.T) {
 	models := &fakeModels{engine: newFakeEngine(nil)}
 	s := start(t, nil, Options{Models: models})

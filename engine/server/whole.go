@@ -14,6 +14,7 @@ type whole struct {
 	refuse func(error)
 
 	content, reasoning strings.Builder
+	calls              []openai.ToolCall
 	tokens             []openai.Token
 }
 
@@ -24,12 +25,13 @@ func (o *whole) alive() error { return nil }
 func (o *whole) text(p part) error {
 	o.content.WriteString(p.Content)
 	o.reasoning.WriteString(p.Reasoning)
+	o.calls = append(o.calls, p.Calls...)
 	o.tokens = append(o.tokens, p.Tokens...)
 	return nil
 }
 
 func (o *whole) end(finish string, usage *openai.Usage) error {
-	all := part{Content: o.content.String(), Reasoning: o.reasoning.String(), Tokens: o.tokens}
+	all := part{Content: o.content.String(), Reasoning: o.reasoning.String(), Calls: o.calls, Tokens: o.tokens}
 	writeJSON(o.w, http.StatusOK, o.form.whole(all, finish, usage))
 	return nil
 }
