@@ -264,22 +264,42 @@ func (e *Engine) addEnds(ids []int32) {
 	}
 }
 
-// readTemplate finds the chat template: a file of its own, or an entry of tokenizer_config.json.
+// readTemplate finds the chat template, a file of its own or an entry of tokenizer_config.json, and gives it the special tokens.
 func readTemplate(src Source) (*chat.Template, error) {
+	config := map[string]json.RawMessage{}
+	if data, err := src.ReadFile("tokenizer_config.json"); err == nil {
+		_ = json.Unmarshal(data, &config) // a broken one has nothing to say
+	}
 	data, err := src.ReadFile("chat_template.jinja")
 	text := string(data)
 	if err != nil {
-		var config struct {
-			Template json.RawMessage `json:"chat_template"`
-		}
-		if data, err = src.ReadFile("tokenizer_config.json"); err == nil {
-			_ = json.Unmarshal(data, &config)
-			_ = json.Unmarshal(config.Template, &text)
-		}
+		_ = json.Unmarshal(config["chat_template"], &text)
 	}
 	t, err := chat.ParseTemplate(text)
-	if err != nil && !errors.Is(err, chat.ErrNoTemplate) {
+	if err != nil {
+		if errors.Is(err, chat.ErrNoTemplate) {
+			return nil, err
+		}
 		return nil, problem.Wrap(problem.ModelBroken, err, "The model's chat_template.jinja cannot be used", "Download the model again.")
 	}
-	return t, err
+	return t.WithSpecialTokens(specialTokens(config)), nil
+}
+
+// specialTokens returns the texts of the special tokens that tokenizer_config.json names; null ones stay undefined, as in
+// Hugging Face's library.
+func specialTokens(config map[string]json.RawMessage) map[string]string {
+	tokens := map[string]string{}
+	for _, name := range []string{"bos_token", "eos_token", "unk_token", "pad_token"} {
+		var text *string
+		var added struct {
+			Content *string `json:"content"`
+		}
+		if json.Unmarshal(config[name], &text) != nil && json.Unmarshal(config[name], &added) == nil {
+			text = added.Content
+		}
+		if text != nil {
+			tokens[name] = *text
+		}
+	}
+	return tokens
 }
