@@ -14,7 +14,9 @@ import (
 // A </tool_call> inside a string of the object is a part of that string.
 type jsonTools struct{}
 
-func (jsonTools) scan(text string, _ map[string]schema) (call ToolCall, n int, v verdict) {
+func (jsonTools) begin(map[string]schema) callReader { return jsonTools{} }
+
+func (jsonTools) read(text string) (call ToolCall, n int, v verdict) {
 	from := skipSpaces(text, 0)
 	if from == len(text) {
 		return ToolCall{}, 0, undecided

@@ -26,42 +26,105 @@ const (
 	parameterClose = "</parameter>"
 )
 
-func (qwen3Coder) scan(text string, schemas map[string]schema) (call ToolCall, n int, v verdict) {
-	at := skipSpaces(text, 0)
-	name, at, v := tagName(text, at, functionOpen)
-	if v != isCall {
-		return ToolCall{}, at, v
+func (qwen3Coder) begin(schemas map[string]schema) callReader { return &coderReader{schemas: schemas} }
+
+// coderReader goes through the text once, though it is asked again with each
+// piece that comes: a file that is written by a call is long.
+type coderReader struct {
+	schemas    map[string]schema
+	name       string // "" until it has been read
+	at         int    // what comes before has been read
+	parameters []parameter
+	inValue    bool // of the last parameter
+}
+
+// parameter is one as it is written: text[from:to], converted when the call is
+// whole.
+type parameter struct {
+	key      string
+	from, to int
+}
+
+func (r *coderReader) read(text string) (call ToolCall, n int, v verdict) {
+	for v = isCall; v == isCall; {
+		switch {
+		case r.name == "":
+			r.name, n, v = tagName(text, skipSpaces(text, r.at), functionOpen)
+		case r.inValue:
+			n, v = r.value(text)
+		default:
+			var closed bool
+			if n, closed, v = r.next(text); closed {
+				return r.call(text), n, v
+			}
+		}
+		if v == isCall {
+			r.at = n
+		}
 	}
-	var arguments object
+	return ToolCall{}, n, v
+}
+
+// next reads a <parameter=KEY>, or the end of the call.
+func (r *coderReader) next(text string) (n int, closed bool, v verdict) {
+	at := skipSpaces(text, r.at)
+	word, decided := expect(text[at:], parameterOpen, functionClose)
+	if decided && word == functionClose {
+		at = skipSpaces(text, at+len(word))
+		word, decided = expect(text[at:], toolClose)
+	}
+	switch {
+	case !decided:
+		return 0, false, undecided
+	case word == "":
+		return at, false, isText
+	case word == toolClose:
+		return at + len(word), true, isCall
+	}
+	key, n, v := tagName(text, at, parameterOpen)
+	if v == isCall {
+		r.parameters = append(r.parameters, parameter{key: key, from: n})
+		r.inValue = true
+	}
+	return n, false, v
+}
+
+// value looks for the end of a value.
+func (r *coderReader) value(text string) (n int, v verdict) {
 	for {
-		at = skipSpaces(text, at)
-		word, decided := expect(text[at:], parameterOpen, functionClose)
+		i := strings.Index(text[r.at:], "</")
+		if i < 0 {
+			r.at = max(r.at, len(text)-1) // the text may end in the <
+			return 0, undecided
+		}
+		r.at += i
+		word, decided := expect(text[r.at:], parameterClose, functionClose)
+		n = r.at + len(word)
+		after := skipSpaces(text, n)
+		follower := ""
+		if word != "" {
+			follower, decided = expect(text[after:], parameterOpen, functionClose, toolClose)
+		}
 		switch {
 		case !decided:
-			return ToolCall{}, 0, undecided
-		case word == "":
-			return ToolCall{}, at, isText
-		case word == functionClose:
-			at = skipSpaces(text, at+len(functionClose))
-			if word, decided = expect(text[at:], toolClose); !decided {
-				return ToolCall{}, 0, undecided
-			} else if word == "" {
-				return ToolCall{}, at, isText
-			}
-			return ToolCall{Name: name, Arguments: arguments.String()}, at + len(toolClose), isCall
+			return 0, undecided
+		case follower == toolClose:
+			return after + len(toolClose), isText
+		case follower != "" && word == parameterClose:
+			r.parameters[len(r.parameters)-1].to, r.inValue = r.at, false
+			return n, isCall
 		}
-		key, from, v := tagName(text, at, parameterOpen)
-		if v != isCall {
-			return ToolCall{}, from, v
-		}
-		to, next, v := valueEnd(text, from)
-		if v != isCall {
-			return ToolCall{}, next, v
-		}
-		value := strings.TrimSuffix(strings.TrimPrefix(text[from:to], "\n"), "\n")
-		arguments.set(key, convert(value, schemas[name][key]))
-		at = next
+		r.at += len("</")
 	}
+}
+
+func (r *coderReader) call(text string) ToolCall {
+	var arguments object
+	for _, p := range r.parameters {
+		value := strings.TrimSuffix(strings.TrimPrefix(text[p.from:p.to], "\n"), "\n")
+		arguments.set(p.key, convert(value, r.schemas[r.name][p.key]))
+	}
+	return ToolCall{Name: r.name, Arguments: arguments.String()}
 }
 
 // tagName reads "<function=NAME>", whose beginning is open, at a place of text.
@@ -85,34 +148,4 @@ func tagName(text string, at int, open string) (name string, next int, v verdict
 		return "", at, isText
 	}
 	return name, from + n + 1, isCall
-}
-
-// valueEnd finds the end of the value that begins at from, and the place after
-// its </parameter>, or that of the fault.
-func valueEnd(text string, from int) (to, next int, v verdict) {
-	for at := from; ; at += len("</") {
-		n := strings.Index(text[at:], "</")
-		if n < 0 {
-			return 0, 0, undecided
-		}
-		at += n
-		word, decided := expect(text[at:], parameterClose, functionClose)
-		if word == "" && decided {
-			continue
-		}
-		next = at + len(word)
-		after := skipSpaces(text, next)
-		follower := ""
-		if decided {
-			follower, decided = expect(text[after:], parameterOpen, functionClose, toolClose)
-		}
-		switch {
-		case !decided:
-			return 0, 0, undecided
-		case follower == toolClose:
-			return 0, after + len(toolClose), isText
-		case follower != "" && word == parameterClose:
-			return at, next, isCall
-		}
-	}
 }

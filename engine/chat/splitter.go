@@ -55,7 +55,11 @@ type Splitter struct {
 	start bool   // nothing but white space so far
 	trim  string // characters that belong to the tag before if they come next
 	held  string // text that may turn out to be part of a tag or what goes with it
-	lead  string // of a Call: the <tool_call> and the white space before it
+
+	// Of a Call:
+	lead   string          // its <tool_call> and the white space before it
+	body   strings.Builder // what came after
+	reader callReader
 }
 
 const lineBreaks = "\r\n"
@@ -79,7 +83,11 @@ func (s *Splitter) Holding() bool { return s.lead+s.held != "" }
 // Add takes the next generated text and returns what is now certain, in order;
 // often one piece, none while a tag may be arriving.
 func (s *Splitter) Add(text string) []Piece {
-	s.held += text
+	if s.kind == Call {
+		s.body.WriteString(text)
+	} else {
+		s.held += text
+	}
 	var out []Piece
 	for s.advance(&out) {
 	}
@@ -93,8 +101,9 @@ func (s *Splitter) Close() []Piece {
 	if s.kind == Call {
 		s.kind = Content
 	}
-	emit(&out, s.kind, s.lead+s.held)
+	emit(&out, s.kind, s.lead+s.held+s.body.String())
 	s.held, s.lead = "", ""
+	s.body.Reset()
 	return out
 }
 
@@ -130,7 +139,10 @@ func (s *Splitter) advance(out *[]Piece) bool {
 		s.held = s.held[len(text):]
 		return false
 	case toolOpen:
-		s.kind, s.lead = Call, s.held[len(text):at+len(tag)]
+		s.kind, s.lead, s.reader = Call, s.held[len(text):at+len(tag)], s.tools.format.begin(s.tools.schemas)
+		s.body.WriteString(s.held[at+len(tag):])
+		s.start, s.held = false, ""
+		return true
 	default:
 		if tag == thinkOpen || s.kind == Reasoning || blank {
 			s.trim = lineBreaks
@@ -148,12 +160,14 @@ func (s *Splitter) advance(out *[]Piece) bool {
 // advanceCall handles the text after a <tool_call>; false while it may still
 // become a call.
 func (s *Splitter) advanceCall(out *[]Piece) bool {
-	call, n, v := s.tools.format.scan(s.held, s.tools.schemas)
+	body := s.body.String()
+	call, n, v := s.reader.read(body)
 	if v == undecided {
 		return false
 	}
-	text := s.lead + s.held[:n]
-	s.kind, s.lead, s.held = Content, "", s.held[n:]
+	text := s.lead + body[:n]
+	s.kind, s.lead, s.held = Content, "", body[n:]
+	s.body.Reset()
 	if v == isCall {
 		*out = append(*out, Piece{Kind: Call, Text: text, Call: call})
 		s.trim = spaces

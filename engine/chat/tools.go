@@ -68,7 +68,7 @@ func (t *Template) Tools(offered []json.RawMessage) *Tools {
 	return tools
 }
 
-// verdict is what a toolFormat makes of the text after <tool_call>.
+// verdict is what a callReader makes of the text after <tool_call>.
 type verdict uint8
 
 const (
@@ -77,12 +77,20 @@ const (
 	isCall
 )
 
-// toolFormat reads the text after a <tool_call>. What it decides depends on the
-// text alone, however much of what follows is there already.
+// toolFormat is a form of tool calls.
 type toolFormat interface {
-	// scan returns how many bytes the verdict is about: up to and with
-	// </tool_call> for a call, up to the fault for text, which may be none.
-	scan(text string, schemas map[string]schema) (call ToolCall, n int, v verdict)
+	// begin prepares to read the text after a <tool_call>.
+	begin(schemas map[string]schema) callReader
+}
+
+// callReader reads one call. What it decides depends on the text alone, however
+// much of what follows is there already.
+type callReader interface {
+	// read takes the text after <tool_call> so far, which is the text of the time
+	// before and what has come since. It returns how many bytes the verdict is
+	// about: up to and with </tool_call> for a call, up to the fault for text,
+	// which may be none.
+	read(text string) (call ToolCall, n int, v verdict)
 }
 
 // What templates write into their instructions and their calls. In the source of
