@@ -285,20 +285,19 @@ func readTemplate(src Source) (*chat.Template, error) {
 	return t.WithSpecialTokens(specialTokens(config)), nil
 }
 
-// specialTokens returns the texts of the special tokens that tokenizer_config.json names; null ones stay undefined, as in
-// Hugging Face's library.
+// specialTokens returns the texts of the special tokens that tokenizer_config.json names, as strings or as objects with a content;
+// null ones stay undefined, as in Hugging Face's library.
 func specialTokens(config map[string]json.RawMessage) map[string]string {
 	tokens := map[string]string{}
 	for _, name := range []string{"bos_token", "eos_token", "unk_token", "pad_token"} {
-		var text *string
-		var added struct {
-			Content *string `json:"content"`
-		}
+		var text, added = "", struct {
+			Content string `json:"content"`
+		}{}
 		if json.Unmarshal(config[name], &text) != nil && json.Unmarshal(config[name], &added) == nil {
 			text = added.Content
 		}
-		if text != nil {
-			tokens[name] = *text
+		if text != "" {
+			tokens[name] = text
 		}
 	}
 	return tokens
