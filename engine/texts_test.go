@@ -1,0 +1,48 @@
+package engine
+
+import (
+	"testing"
+	"testing/fstest"
+
+	"headroom/engine/chat"
+)
+
+// TestTemplateKnowsSpecialTokens reads tokenizer_config.json in the forms that models have.
+func TestTemplateKnowsSpecialTokens(t *testing.T) {
+	const template = `{{ bos_token if bos_token is defined else '-' }}|{{ eos_token if eos_token is defined else '-' }}`
+	cases := []struct{ config, want string }{
+		{`{"bos_token":"<s>","eos_token":"</s>"}`, "<s>|</s>"},
+		{`{"bos_token":{"__type":"AddedToken","content":"<s>"},"eos_token":null}`, "<s>|-"},
+		{`{"bos_token":1,"eos_token":{"content":2}}`, "-|-"},
+		{`{"chat_template":"not this one","eos_token":"</s>"}`, "-|</s>"},
+		{`[]`, "-|-"},
+		{`{"bos_token`, "-|-"},
+	}
+	for _, c := range cases {
+		src := Source{FS: fstest.MapFS{"chat_template.jinja": {Data: []byte(template)}, "tokenizer_config.json": {Data: []byte(c.config)}}}
+		got := renderHi(t, src, nil)
+		if got != c.want {
+			t.Errorf("%s: got %q, want %q", c.config, got, c.want)
+		}
+	}
+	src := Source{FS: fstest.MapFS{"tokenizer_config.json": {Data: []byte(`{"bos_token":"<s>","chat_template":"{{ bos_token }}"}`)}}}
+	if got := renderHi(t, src, nil); got != "<s>" {
+		t.Errorf("a template in tokenizer_config.json: got %q", got)
+	}
+	if got := renderHi(t, src, map[string]any{"bos_token": "mine"}); got != "mine" {
+		t.Errorf("the request's own bos_token: got %q", got)
+	}
+}
+
+func renderHi(t *testing.T, src Source, kwargs map[string]any) string {
+	t.Helper()
+	template, err := readTemplate(src)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := template.Render(chat.Input{Messages: []chat.Message{{Role: "user", Content: "hi"}}, Kwargs: kwargs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
