@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -31,6 +32,7 @@ type Engine struct {
 	defaults  sample.Defaults
 	end       map[int32]bool // tokens that end a generation
 	pageBytes int64
+	recurrent bool
 
 	mu        sync.Mutex
 	inbox     []*request
@@ -100,6 +102,9 @@ func (e *Engine) Submit(r Request) (*Stream, error) {
 	}
 	q := &request{Request: r, submitted: time.Now(), usage: Usage{PromptTokens: len(r.Prompt)}}
 	q.seq = sched.Sequence{Tokens: append(make([]int32, 0, len(r.Prompt)+min(r.MaxTokens, 4096)), r.Prompt...), Priority: r.Priority, Slot: -1, Owner: q}
+	if e.recurrent {
+		q.seq.Keep = e.keepAfter(r.Prompt)
+	}
 	q.sampler = sample.New(r.Sampling, e.runner.VocabSize())
 	for _, t := range r.Prompt {
 		q.sampler.Observe(t)
@@ -109,6 +114,29 @@ func (e *Engine) Submit(r Request) (*Stream, error) {
 	q.stream = &Stream{id: r.ID, ready: make(chan struct{}, 1)}
 	q.stream.cancel = func() { e.cancel(q) }
 	return q.stream, e.enqueue(q)
+}
+
+// keepEvery is how many prompt tokens lie between two kept states at most: what is read again after a hit that falls between.
+const keepEvery = 1024
+
+// keepAfter is the positions of a prompt after which the recurrent state is worth keeping: the end of the first message, which many
+// conversations share; the ends of the last two, where the next turn and an edited one will part from this; and every keepEvery
+// tokens.
+func (e *Engine) keepAfter(prompt []int32) []int {
+	var ends []int
+	for i, t := range prompt {
+		if e.isEnd(t) && i+1 < len(prompt) {
+			ends = append(ends, i+1)
+		}
+	}
+	if len(ends) > 3 {
+		ends = append(ends[:1], ends[len(ends)-2:]...)
+	}
+	for at := keepEvery; at < len(prompt); at += keepEvery {
+		ends = append(ends, at)
+	}
+	slices.Sort(ends)
+	return slices.Compact(ends)
 }
 
 func (e *Engine) enqueue(q *request) error {

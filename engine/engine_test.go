@@ -171,6 +171,7 @@ func TestBatchedEqualsAlone(t *testing.T) {
 // withPages is o with as much memory as makes the engine plan so many KV pages for the demo model.
 func withPages(t testing.TB, o engine.Options, pages int64) engine.Options {
 	t.Helper()
+	o.KeptStates = max(o.KeptStates, 4) // not a number that depends on the memory
 	d, err := engine.Describe(demoSource(t), o)
 	if err != nil {
 		t.Fatal(err)
@@ -261,4 +262,51 @@ func TestDoesNotFit(t *testing.T) {
 	if p := problem.From(err); p.Code != problem.DoesNotFit || !strings.Contains(p.Why, "weights") || !strings.Contains(p.Why, "is free") {
 		t.Errorf("got %v, expected %s with the numbers", err, problem.DoesNotFit)
 	}
+}
+
+// TestPrefixCache holds a conversation of several turns, and two that part from it, with the prefix cache and without: the cache saves
+// work and changes no bit of any log-probability.
+func TestPrefixCache(t *testing.T) {
+	turns := []string{"What is a KV cache?", "What is 63 + 29?", "Why are models quantized?", "Sort these words: pear, drum, banana, plum"}
+	talk := func(e *engine.Engine, system string) (answers [][]float32, cached, prompts int) {
+		text := "<|im_start|>system\n" + system + "<|im_end|>\n"
+		for _, turn := range turns {
+			text += "<|im_start|>user\n" + turn + "<|im_end|>\n<|im_start|>assistant\n"
+			s := submit(t, e, engine.Request{Prompt: encode(e, text+"<think>\n\n</think>\n\n"), MaxTokens: 60})
+			var logprobs []float32
+			answer := ""
+			for {
+				ev, err := s.Next(context.Background())
+				if errors.Is(err, io.EOF) {
+					break
+				}
+				answer += ev.Text
+				if ev.Type == engine.Token {
+					logprobs = append(logprobs, ev.Logprob)
+				} else if ev.Type == engine.Done {
+					cached += ev.Usage.CachedTokens
+					prompts += ev.Usage.PromptTokens
+				}
+			}
+			answers = append(answers, logprobs)
+			text += answer + "<|im_end|>\n" // as the template renders history: without the empty thoughts
+		}
+		return answers, cached, prompts
+	}
+	with, without := open(t, engine.Options{}), open(t, engine.Options{NoPrefixCache: true})
+	for i, system := range []string{strings.Repeat("Answer briefly. ", 40), strings.Repeat("Answer briefly. ", 40) + "Be kind.", strings.Repeat("Answer briefly. ", 40)} {
+		want, none, prompts := talk(without, system)
+		got, cached, _ := talk(with, system)
+		if !slices.EqualFunc(got, want, func(a, b []float32) bool { return slices.Equal(a, b) }) {
+			t.Errorf("conversation %d: other log-probabilities with the cache than without", i)
+		}
+		t.Logf("conversation %d: %d of %d prompt tokens were cached", i, cached, prompts)
+		if none != 0 {
+			t.Errorf("conversation %d: %d tokens cached without a cache", i, none)
+		}
+		if cached < prompts/2 {
+			t.Errorf("conversation %d: %d of %d prompt tokens cached, expected most", i, cached, prompts)
+		}
+	}
+	idle(t, with)
 }

@@ -6,13 +6,14 @@ import (
 	"headroom/kernels"
 )
 
-// ReplaceModel lets tests put a model of their own around the engine's. No request may be in flight.
+// ReplaceModel lets tests put a model of their own around the engine's, whose caches are new and empty: open it
+// with NoPrefixCache, or it would go on from what the old ones held. No request may be in flight.
 func (e *Engine) ReplaceModel(wrap func(models.Model) models.Model) {
 	m, err := models.Load(e.weights)
 	if err != nil {
 		panic(err)
 	}
-	o := runner.Options{KVType: kernels.F16, Pages: int(e.stats.KVBytes / e.pageBytes), Slots: e.options.MaxSequences,
+	o := runner.Options{KVType: kernels.F16, Pages: int(e.stats.KVBytes / e.pageBytes), Slots: e.options.MaxSequences + e.options.KeptStates,
 		BatchRows: e.options.ChunkTokens + e.options.MaxSequences, LogitsRows: e.options.MaxSequences}
 	e.runner = runner.New(e.device, wrap(m), o)
 }

@@ -276,7 +276,7 @@ func (m hooked) Forward(c *ops.Context, b *batch.Batch, layers []cache.Layer) ke
 // TestPanicEndsItsStepAlone: the requests of the step end with a problem; the others and the engine go on, however often it happens.
 func TestPanicEndsItsStepAlone(t *testing.T) {
 	const trigger = 99
-	e := open(t, engine.Options{MaxSequences: 1, ContextTokens: 128, ChunkTokens: 32}) // room for activations of 33 rows
+	e := open(t, engine.Options{NoPrefixCache: true, MaxSequences: 1, ContextTokens: 128, ChunkTokens: 32}) // room for activations of 33 rows
 	want, _, _ := collect(t, submit(t, e, engine.Request{Prompt: encode(e, question)}))
 	e.ReplaceModel(func(m models.Model) models.Model {
 		return hooked{m, func(tokens []int32) {
@@ -300,7 +300,7 @@ func TestPanicEndsItsStepAlone(t *testing.T) {
 
 // TestCancelByNameDuringTheFirstPass: a request can be cancelled from the moment that Submit returns until it has ended.
 func TestCancelByNameDuringTheFirstPass(t *testing.T) {
-	e := open(t, engine.Options{ContextTokens: 128})
+	e := open(t, engine.Options{NoPrefixCache: true, ContextTokens: 128})
 	e.ReplaceModel(func(m models.Model) models.Model {
 		return hooked{m, func([]int32) {
 			if !e.Cancel("early") {
@@ -318,7 +318,7 @@ func TestCancelByNameDuringTheFirstPass(t *testing.T) {
 
 // TestStatsAreUpToDate: during a request's first pass it is seen to run, and once its end has been read it is gone.
 func TestStatsAreUpToDate(t *testing.T) {
-	e := open(t, engine.Options{ContextTokens: 128})
+	e := open(t, engine.Options{NoPrefixCache: true, ContextTokens: 128})
 	e.ReplaceModel(func(m models.Model) models.Model {
 		return hooked{m, func([]int32) {
 			if s := e.Stats(); s.Running != 1 || len(s.Requests) != 1 || s.KVUsedBytes == 0 {
@@ -334,7 +334,7 @@ func TestStatsAreUpToDate(t *testing.T) {
 
 // TestQueueIsBounded: while one request runs, as many as the queue holds may wait, and the next one is told how many do.
 func TestQueueIsBounded(t *testing.T) {
-	e := open(t, engine.Options{ContextTokens: 128, MaxSequences: 1, QueueRequests: 2})
+	e := open(t, engine.Options{NoPrefixCache: true, ContextTokens: 128, MaxSequences: 1, QueueRequests: 2})
 	prompt := encode(e, question)
 	var waiting []*engine.Stream
 	var once sync.Once

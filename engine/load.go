@@ -89,7 +89,8 @@ func makePlan(src Source, o *Options) (made *plan, err error) {
 		}
 	}()
 	p.spec = m.Spec()
-	p.runner = runner.Options{KVType: p.kvType, Slots: o.MaxSequences, BatchRows: o.ChunkTokens + o.MaxSequences, LogitsRows: o.MaxSequences}
+	p.keptStates(o)
+	p.runner = runner.Options{KVType: p.kvType, Slots: o.MaxSequences + o.KeptStates, BatchRows: o.ChunkTokens + o.MaxSequences, LogitsRows: o.MaxSequences}
 	pageBytes := cache.PageBytes(p.spec.Layers, p.kvType)
 	d := &p.description
 	*d = Description{
@@ -107,7 +108,7 @@ func makePlan(src Source, o *Options) (made *plan, err error) {
 	d.HasChatTemplate = templateErr == nil
 	d.Need = Need{
 		WeightsBytes: w.Bytes(),
-		StateBytes:   d.StateBytesPerSeq * int64(o.MaxSequences),
+		StateBytes:   d.StateBytesPerSeq * int64(p.runner.Slots),
 		ScratchBytes: int64(runner.ScratchBytes(m, p.runner)),
 	}
 	p.sizeKV(o, pageBytes)
@@ -135,6 +136,17 @@ func (p *plan) sizeKV(o *Options, pageBytes int64) {
 	o.ContextTokens = context
 	tokens := max(context, min(context*min(o.MaxSequences, 2), affordable))
 	p.pages = (tokens + cache.PageTokens - 1) / cache.PageTokens
+}
+
+// keptStates chooses how many recurrent states are kept beside those of running sequences.
+func (p *plan) keptStates(o *Options) {
+	perState := cache.SlotBytes(p.spec.Layers)
+	switch {
+	case perState == 0 || o.NoPrefixCache:
+		o.KeptStates = 0
+	case o.KeptStates <= 0:
+		o.KeptStates = int(min(max(available(o)/16/perState, 4), 64))
+	}
 }
 
 // available is what a model may take: what the caller says, or what the system has free less a reserve for everything else.
@@ -192,10 +204,18 @@ func Open(ctx context.Context, src Source, o Options) (*Engine, error) {
 	e.info.ContextTokens = o.ContextTokens
 	n := p.description.Need
 	e.stats = Stats{WeightsBytes: n.WeightsBytes, KVBytes: n.KVBytes, KVUntouchedBytes: n.KVBytes, StateBytes: n.StateBytes, ScratchBytes: n.ScratchBytes}
-	e.sched = sched.New(sched.Options{Pages: p.pages, PageTokens: cache.PageTokens, Slots: o.MaxSequences,
-		ChunkTokens: o.ChunkTokens, MixedChunkTokens: min(mixedChunkTokens, o.ChunkTokens)})
+	e.recurrent = p.description.StateBytesPerSeq > 0
+	e.sched = e.newScheduler(p.pages)
 	go e.loop()
 	return e, nil
+}
+
+// newScheduler is a scheduler over pages pages that knows no prefix yet.
+func (e *Engine) newScheduler(pages int) *sched.Scheduler {
+	o := &e.options
+	return sched.New(sched.Options{Pages: pages, PageTokens: cache.PageTokens, Slots: o.MaxSequences,
+		NoPrefixes: o.NoPrefixCache, Recurrent: e.recurrent, StateSlots: o.KeptStates,
+		ChunkTokens: o.ChunkTokens, MixedChunkTokens: min(mixedChunkTokens, o.ChunkTokens)})
 }
 
 // load maps the weights, reads them once so that the first answer does not wait for the disk, and allocates the caches.

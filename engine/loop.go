@@ -89,7 +89,11 @@ func (e *Engine) step(work []sched.Work) (logits []float32, err error) {
 		r := w.Seq.Owner.(*request)
 		if r.started.IsZero() {
 			r.started = now
+			r.usage.CachedTokens = w.Seq.Cached
+			r.usage.PromptDoneTokens = w.Seq.Cached
+			e.totals.CachedTokens += int64(w.Seq.Cached)
 		}
+		e.restore(w.Restore)
 		e.spans = append(e.spans, kernels.Span{Row: len(e.tokens), Rows: w.To - w.From, Pos: w.From, Pages: w.Seq.Pages, Slot: w.Seq.Slot})
 		e.tokens = append(e.tokens, w.Seq.Tokens[w.From:w.To]...)
 		if w.To == len(w.Seq.Tokens) {
@@ -97,6 +101,26 @@ func (e *Engine) step(work []sched.Work) (logits []float32, err error) {
 		}
 	}
 	return e.runner.Step(e.tokens, e.spans, e.logitRows)
+}
+
+// restore makes a known prefix the beginning of a sequence: its full pages are shared, the last one and the state are copied.
+func (e *Engine) restore(r *sched.Restore) {
+	if r == nil {
+		return
+	}
+	if r.FromPage >= 0 {
+		e.runner.CopyPage(r.FromPage, r.ToPage)
+	}
+	if r.FromSlot >= 0 {
+		e.runner.CopyState(r.FromSlot, r.ToSlot)
+	}
+}
+
+// keep copies a state that later sequences may go on from. It takes what the scheduler answers.
+func (e *Engine) keep(k sched.Keep, ok bool) {
+	if ok {
+		e.runner.CopyState(k.From, k.To)
+	}
 }
 
 // postprocess advances every sequence of the step: prompts report how far they have been read, the others get their next token.
@@ -109,7 +133,7 @@ func (e *Engine) postprocess(work []sched.Work, logits []float32, err error) {
 			e.finish(r, FinishError, err)
 			continue
 		}
-		w.Seq.Computed = w.To
+		e.keep(e.sched.Advance(w))
 		if done := min(w.To, r.usage.PromptTokens); done > r.usage.PromptDoneTokens {
 			e.speed.add(now, done-r.usage.PromptDoneTokens, 0)
 			e.totals.PromptTokens += int64(done - r.usage.PromptDoneTokens)
@@ -175,7 +199,7 @@ func (e *Engine) finish(r *request, reason FinishReason, err error) {
 	e.mu.Lock()
 	delete(e.live, r)
 	e.mu.Unlock()
-	e.sched.Remove(&r.seq)
+	e.keep(e.sched.Remove(&r.seq, reason != FinishError))
 	e.totals.FinishedRequests++
 	done := Event{Type: Done, Finish: reason, Err: err, Usage: r.usage, Timing: r.timing()}
 	if !r.stopped { // what was held back, in case it had been the start of something

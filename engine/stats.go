@@ -56,11 +56,12 @@ func (e *Engine) publishStats() {
 	defer e.statsMu.Unlock()
 	s := &e.stats
 	var usedPages int
-	s.Running, s.Waiting, usedPages = e.sched.Counts()
+	s.Running, s.Waiting, usedPages, _ = e.sched.Counts()
 	s.KVUsedBytes = int64(usedPages) * e.pageBytes
 	s.Preemptions = int64(e.sched.Preemptions)
 	s.KVUntouchedBytes = s.KVBytes - int64(e.sched.PeakPages())*e.pageBytes
 	s.PromptTokens, s.GeneratedTokens, s.FinishedRequests = e.totals.PromptTokens, e.totals.GeneratedTokens, e.totals.FinishedRequests
+	s.CachedTokens = e.totals.CachedTokens
 	e.published = e.speed
 	s.Requests = s.Requests[:0]
 	for _, r := range e.requests {

@@ -100,7 +100,8 @@ func (c *Bench) model(ctx context.Context, t *terminal, name string) error {
 		return err
 	}
 	longest := slices.Max(append(append([]int{c.Tokens}, c.Prefill...), c.Decode...)) + c.Tokens + 1
-	e, err := engine.Open(ctx, src, engine.Options{Threads: c.Threads, Float32Activations: c.Float32, ContextTokens: longest, MaxSequences: 1})
+	e, err := engine.Open(ctx, src, engine.Options{Threads: c.Threads, Float32Activations: c.Float32, ContextTokens: longest, MaxSequences: 1,
+		NoPrefixCache: true}) // each run reads its prompt
 	if err != nil {
 		return err
 	}

@@ -20,12 +20,14 @@ type ModelFlags struct {
 	Context      int      `help:"Longest conversation in tokens; 0: what the model was trained for, or what fits." placeholder:"TOKENS"`
 	KVFormat     string   `name:"kv-format" help:"Element type of the KV cache: f16, bf16 or f32." enum:",f16,bf16,f32" default:"" placeholder:"TYPE"`
 	Float32      bool     `name:"float32" help:"Exact activations; several times slower."`
+	NoPrefixes   bool     `name:"no-prefix-cache" help:"Read every prompt from its beginning, even what has been read before."`
 	MaxSequences int      `help:"Requests that run at once; 0: 8." placeholder:"N"`
 	ModelsDir    []string `help:"More folders to look for models in." placeholder:"DIR" sep:"none" type:"path"`
 }
 
 func (f *ModelFlags) options() engine.Options {
-	return engine.Options{Threads: f.Threads, ContextTokens: f.Context, KVFormat: f.KVFormat, Float32Activations: f.Float32, MaxSequences: f.MaxSequences}
+	return engine.Options{Threads: f.Threads, ContextTokens: f.Context, KVFormat: f.KVFormat, Float32Activations: f.Float32, MaxSequences: f.MaxSequences,
+		NoPrefixCache: f.NoPrefixes}
 }
 
 func (f *ModelFlags) library() *library.Library {

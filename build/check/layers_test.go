@@ -14,7 +14,7 @@ var layers = []row{
 		"engine/problem",
 	}},
 	{"A part that one package of the next row keeps in a folder of its own, as it is an idea of its own.", []string{
-		"engine/chat/jinja",
+		"engine/chat/jinja", "engine/prefix",
 	}},
 	{"What stands alone: formats, translations and decisions, pure Go without a device or the network; it can be read and tested without the rest.", []string{
 		"kernels/cpu", "metal", "metal/*",

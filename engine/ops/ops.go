@@ -14,6 +14,7 @@ import (
 	"headroom/kernels/norm"
 	"headroom/kernels/recurrent"
 	"headroom/kernels/rope"
+	"headroom/kernels/transfer"
 )
 
 // Context is a device and an arena for the activations of one forward pass. One goroutine uses it.
@@ -77,6 +78,7 @@ type operators struct {
 	gatedDelta recurrent.GatedDelta
 	route      moe.Route
 	combine    moe.Combine
+	copy       transfer.Copy
 	linear     linear
 	experts    experts
 }
@@ -254,6 +256,11 @@ func (c *Context) Attention(q, k, v kernels.Tensor, cache *attention.Cache, span
 	out := c.f32(q.Rows, q.Cols)
 	run(c, &c.ops.attention, attention.Attention{Q: q, Out: out, Cache: cache, Spans: spans, Scale: scale})
 	return out
+}
+
+// Copy copies bytes within a buffer, from one offset to another.
+func (c *Context) Copy(b *kernels.Buffer, from, to, bytes int) {
+	run(c, &c.ops.copy, transfer.Copy{Buffer: b, From: from, To: to, Bytes: bytes})
 }
 
 // Conv is the causal depthwise convolution of x [M, C] along each span, then SiLU; state carries the last rows between passes.

@@ -16,7 +16,7 @@ import (
 type Options struct {
 	KVType     kernels.DType // element type of keys and values
 	Pages      int           // KV pages shared by all sequences
-	Slots      int           // sequences with recurrent state
+	Slots      int           // recurrent states: of running sequences, and kept ones
 	BatchRows  int           // most rows of one step
 	LogitsRows int           // most rows of one step whose logits are wanted
 }
@@ -27,6 +27,7 @@ type Runner struct {
 	model  models.Model
 	spec   models.Spec
 	kvType kernels.DType
+	pages  int
 	layers []cache.Layer
 	ops    *ops.Context
 	tokens kernels.Tensor // I32 [BatchRows, 1]
@@ -41,6 +42,7 @@ func New(d kernels.Device, m models.Model, o Options) *Runner {
 		model:  m,
 		spec:   spec,
 		kvType: o.KVType,
+		pages:  o.Pages,
 		layers: cache.New(d, spec.Layers, cache.Options{DType: o.KVType, Pages: o.Pages, Slots: o.Slots}),
 		ops:    ops.NewContext(d, ScratchBytes(m, o)),
 		tokens: kernels.NewTensor(d, kernels.I32, o.BatchRows, 1),
@@ -84,6 +86,30 @@ func (r *Runner) Step(tokens []int32, spans []kernels.Span, logits []int32) ([]f
 		return nil, fmt.Errorf("runner: %s: %w", r.device.Name(), err)
 	}
 	return out.Float32s(), nil
+}
+
+// CopyPage copies a page of every attention layer: the copy goes on where the two part.
+func (r *Runner) CopyPage(from, to int32) {
+	for _, l := range r.layers {
+		if l.KV != nil {
+			for _, b := range []*kernels.Buffer{l.KV.K, l.KV.V} {
+				n := b.Size / r.pages
+				r.ops.Copy(b, int(from)*n, int(to)*n, n)
+			}
+		}
+	}
+}
+
+// CopyState copies the recurrent state of every layer from one slot to another.
+func (r *Runner) CopyState(from, to int32) {
+	for _, l := range r.layers {
+		for _, t := range []kernels.Tensor{l.Conv, l.State} {
+			if !t.IsNone() {
+				n := t.Cols * t.DType.Size()
+				r.ops.Copy(t.Buffer, t.Offset+int(from)*n, t.Offset+int(to)*n, n)
+			}
+		}
+	}
 }
 
 // VocabSize is the length of one row of logits.

@@ -1,11 +1,70 @@
 package sched
 
-// Random lives of many sequences, with every step held against the rules.
+// Random lives of many sequences, with every step held against the rules. Pages and states hold real tokens here, so that a prefix
+// taken over is known to be the right one, and not only of the right length.
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
+
+// world is the memory that a device would have: what each position of each page holds, and which tokens each state has seen.
+type world struct {
+	r      *rand.Rand
+	o      Options
+	pages  [][]int32
+	states [][]int32
+}
+
+func newWorld(r *rand.Rand, o Options) *world {
+	w := &world{r: r, o: o, states: make([][]int32, o.Slots+o.StateSlots)}
+	for range o.Pages {
+		w.pages = append(w.pages, make([]int32, o.PageTokens))
+	}
+	return w
+}
+
+// restore does a step's copies, all before anything is written.
+func (w *world) restore(work []Work) {
+	for _, k := range work {
+		if r := k.Restore; r != nil {
+			if r.FromPage >= 0 {
+				copy(w.pages[r.ToPage], w.pages[r.FromPage])
+			}
+			if r.FromSlot >= 0 {
+				w.states[r.ToSlot] = w.states[r.FromSlot]
+			}
+		}
+	}
+}
+
+// run does one sequence's work, after a look at what it builds on.
+func (w *world) run(t *testing.T, k Work) {
+	t.Helper()
+	q := k.Seq
+	for i, token := range q.Tokens[:k.From] {
+		if got := w.pages[q.Pages[i/w.o.PageTokens]][i%w.o.PageTokens]; got != token {
+			t.Fatalf("position %d of %v holds token %d", i, q.Tokens, got)
+		}
+	}
+	if k.From == 0 {
+		w.states[q.Slot] = nil
+	}
+	if w.o.Recurrent && !slices.Equal(w.states[q.Slot], q.Tokens[:k.From]) {
+		t.Fatalf("the state at %d of %v has seen %v", k.From, q.Tokens, w.states[q.Slot])
+	}
+	for i := k.From; i < k.To; i++ {
+		w.pages[q.Pages[i/w.o.PageTokens]][i%w.o.PageTokens] = q.Tokens[i]
+	}
+	w.states[q.Slot] = slices.Clone(q.Tokens[:k.To])
+}
+
+func (w *world) keep(k Keep, ok bool) {
+	if ok {
+		w.states[k.To] = w.states[k.From]
+	}
+}
 
 // life is what the scenario knows of a sequence.
 type life struct {
@@ -20,16 +79,17 @@ func TestScenario(t *testing.T) {
 		o := Options{PageTokens: 1 + r.IntN(5), Slots: 1 + r.IntN(4), ChunkTokens: 1 + r.IntN(12)}
 		o.Pages = 1 + r.IntN(12)
 		o.MixedChunkTokens = 1 + r.IntN(o.ChunkTokens)
-		s := New(o)
+		o.NoPrefixes, o.Recurrent, o.StateSlots = r.IntN(4) == 0, r.IntN(2) == 0, r.IntN(4)
+		s, world := New(o), newWorld(r, o)
 		var lives []*life
 		preempted := 0
 		for range 500 {
 			if r.IntN(4) == 0 && len(lives) < 12 {
-				lives = append(lives, born(s, r))
+				lives = append(lives, born(s, r, lives))
 			}
 			if len(lives) > 0 && r.IntN(20) == 0 { // cancelled in any state
 				i := r.IntN(len(lives))
-				s.Remove(lives[i].q)
+				world.keep(s.Remove(lives[i].q, r.IntN(2) == 0))
 				lives = append(lives[:i], lives[i+1:]...)
 				checkInvariants(t, s)
 			}
@@ -41,20 +101,33 @@ func TestScenario(t *testing.T) {
 			if len(work) == 0 && len(lives) > 0 {
 				t.Fatalf("seed %d: %d sequences are here and none moves", seed, len(lives))
 			}
-			lives = carryOut(s, work, lives)
+			lives = carryOut(t, s, world, work, lives)
 			checkInvariants(t, s)
 		}
-		finishAll(t, s, lives)
+		finishAll(t, s, world, lives)
 		if t.Failed() {
 			t.Fatalf("seed %d: options %+v, %d preemptions", seed, o, preempted)
 		}
 	}
 }
 
-// born queues a sequence that can always run alone.
-func born(s *Scheduler, r *rand.Rand) *life {
+// born queues a sequence that can always run alone. Often it begins as another does.
+func born(s *Scheduler, r *rand.Rand, lives []*life) *life {
 	final := 1 + r.IntN(s.MaxTokens())
-	l := &life{q: &Sequence{Tokens: make([]int32, 1+r.IntN(final)), Priority: r.IntN(3) - 1, Slot: -1}, final: final}
+	tokens := make([]int32, 1+r.IntN(final))
+	for i := range tokens {
+		tokens[i] = r.Int32N(2)
+	}
+	if len(lives) > 0 && r.IntN(3) > 0 {
+		other := lives[r.IntN(len(lives))].q.Tokens
+		copy(tokens, other[:r.IntN(len(other)+1)])
+	}
+	l := &life{q: &Sequence{Tokens: tokens, Priority: r.IntN(3) - 1, Slot: -1}, final: final}
+	for i := range tokens {
+		if r.IntN(5) == 0 {
+			l.q.Keep = append(l.q.Keep, i+1)
+		}
+	}
 	l.q.Owner = l
 	s.Add(l.q)
 	return l
@@ -72,7 +145,7 @@ func checkWork(t *testing.T, s *Scheduler, work []Work) {
 				w.From, w.To, q.Computed, len(q.Tokens), len(q.Pages), q.running, seen[q])
 		}
 		seen[q] = true
-		if q.Computed > 0 && len(q.Tokens)-q.Computed == 1 {
+		if q.Computed > 0 && len(q.Tokens)-q.Computed == 1 && w.Restore == nil {
 			decoding++
 		} else {
 			prompt += w.To - w.From
@@ -86,25 +159,30 @@ func checkWork(t *testing.T, s *Scheduler, work []Work) {
 		t.Fatalf("a step of %d prompt tokens beside %d decoding, at most %d are allowed", prompt, decoding, budget)
 	}
 	for _, q := range s.running {
-		if q.Computed > 0 && len(q.Tokens)-q.Computed == 1 && !seen[q] {
+		if q.Computed > q.Cached && len(q.Tokens)-q.Computed == 1 && !seen[q] {
 			t.Fatalf("a decoding sequence was left out of the step")
 		}
 	}
 }
 
 // carryOut does what the engine does after a step, and returns who is left.
-func carryOut(s *Scheduler, work []Work, lives []*life) []*life {
+func carryOut(t *testing.T, s *Scheduler, world *world, work []Work, lives []*life) []*life {
+	t.Helper()
 	done := map[*life]bool{}
+	world.restore(work)
 	for _, w := range work {
-		w.Seq.Computed = w.To
+		world.run(t, w)
+	}
+	for _, w := range work {
+		world.keep(s.Advance(w))
 		if w.To < len(w.Seq.Tokens) {
 			continue
 		}
 		if l := w.Seq.Owner.(*life); len(w.Seq.Tokens) >= l.final {
-			s.Remove(w.Seq)
+			world.keep(s.Remove(w.Seq, true))
 			done[l] = true
 		} else {
-			w.Seq.Tokens = append(w.Seq.Tokens, 0)
+			w.Seq.Tokens = append(w.Seq.Tokens, world.r.Int32N(2))
 		}
 	}
 	var left []*life
@@ -118,7 +196,7 @@ func carryOut(s *Scheduler, work []Work, lives []*life) []*life {
 
 // finishAll runs to the end: without arrivals every sequence finishes, and within a bound. Each step moves the sequence that
 // matters most by a token, and what it has is never taken from it; so nobody waits for more steps than all tokens together.
-func finishAll(t *testing.T, s *Scheduler, lives []*life) {
+func finishAll(t *testing.T, s *Scheduler, world *world, lives []*life) {
 	t.Helper()
 	bound := 0
 	for _, l := range lives {
@@ -131,9 +209,9 @@ func finishAll(t *testing.T, s *Scheduler, lives []*life) {
 		work := s.Next()
 		checkWork(t, s, work)
 		checkInvariants(t, s)
-		lives = carryOut(s, work, lives)
+		lives = carryOut(t, s, world, work, lives)
 	}
-	if running, waiting, pages := s.Counts(); running+waiting+pages > 0 {
+	if running, waiting, pages, _ := s.Counts(); running+waiting+pages > 0 {
 		t.Fatalf("at the end %d run, %d wait, %d pages are in use", running, waiting, pages)
 	}
 }

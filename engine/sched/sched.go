@@ -5,11 +5,16 @@
 // token of every sequence that is decoding, oldest first, then fills what is left of the step with prompt tokens. When pages run
 // out, the sequence that would be missed least (lowest priority, then newest) gives all of its own back and waits to be computed
 // again; by the exactness rule its text does not change.
+//
+// What a sequence has computed is remembered when it ends (engine/prefix). A sequence that begins with the same tokens takes the pages
+// over and starts behind them; memory that nobody but the prefix tree uses is given up before anybody is preempted.
 package sched
 
 import (
 	"cmp"
 	"slices"
+
+	"headroom/engine/prefix"
 )
 
 // Sequence is one request's tokens and the memory that holds them. The owner appends generated tokens and advances Computed
@@ -18,6 +23,8 @@ type Sequence struct {
 	Tokens   []int32 // prompt, then what was generated
 	Computed int     // of Tokens, how many have been through the model
 	Priority int     // larger goes first
+	Keep     []int   // positions, ascending, after which the state is worth keeping: a prefill chunk ends at each
+	Cached   int     // of Tokens, how many were taken over from the prefix tree when it last started
 
 	Pages []int32 // page table; holds at least Computed positions
 	Slot  int32   // recurrent state, while running
@@ -34,6 +41,11 @@ type Options struct {
 	PageTokens  int // positions a page holds
 	Slots       int // sequences that may run at once
 	ChunkTokens int // most prompt tokens of a step
+	// NoPrefixes turns the prefix tree off.
+	NoPrefixes bool
+	Recurrent  bool // the model has recurrent state: prefixes can be taken up only where a state was kept
+	StateSlots int  // slots [Slots, Slots+StateSlots) for kept states
+
 	// MixedChunkTokens is the same for steps that also decode: it bounds how long a prompt being read can stall running streams.
 	MixedChunkTokens int
 }
@@ -43,17 +55,26 @@ type Options struct {
 type Work struct {
 	Seq      *Sequence
 	From, To int
+	Restore  *Restore // of a sequence that starts behind a known prefix; else nil
+}
+
+// Restore is what must be copied before the work is done, in the order of Next's answer.
+type Restore struct {
+	FromPage, ToPage int32 // the page in which the prefix ends; FromPage -1: it ends with a full page
+	FromSlot, ToSlot int32 // the recurrent state after the prefix; FromSlot -1: there is none
 }
 
 // Scheduler holds the queues. It is not safe for concurrent use.
 type Scheduler struct {
 	o       Options
-	free    []int32 // pages
-	slots   []int32
-	waiting []*Sequence // by priority, then arrival
-	running []*Sequence // by admission
+	pool    *prefix.Pool
+	tree    *prefix.Tree // nil: no prefixes
+	slots   []int32      // free ones
+	waiting []*Sequence  // by priority, then arrival
+	running []*Sequence  // by admission
 	arrived uint64
-	peak    int // most pages in use at once
+	marks   []uint32 // by page: the last count that saw it
+	mark    uint32
 	work    []Work
 	order   []*Sequence
 	// Preemptions counts sequences that had to give their pages back.
@@ -62,12 +83,16 @@ type Scheduler struct {
 
 // New makes a scheduler whose pages and slots are all free.
 func New(o Options) *Scheduler {
-	s := &Scheduler{o: o}
-	for p := o.Pages - 1; p >= 0; p-- {
-		s.free = append(s.free, int32(p))
-	}
+	s := &Scheduler{o: o, pool: prefix.NewPool(o.Pages), marks: make([]uint32, o.Pages)}
 	for i := o.Slots - 1; i >= 0; i-- {
 		s.slots = append(s.slots, int32(i))
+	}
+	if !o.NoPrefixes {
+		states := make([]int32, o.StateSlots)
+		for i := range states {
+			states[i] = int32(o.Slots + i)
+		}
+		s.tree = prefix.NewTree(s.pool, prefix.Options{PageTokens: o.PageTokens, Recurrent: o.Recurrent, Slots: states})
 	}
 	return s
 }
@@ -75,13 +100,22 @@ func New(o Options) *Scheduler {
 // MaxTokens is the longest sequence that can ever run.
 func (s *Scheduler) MaxTokens() int { return s.o.Pages * s.o.PageTokens }
 
-// Counts are the sequences in each queue and the pages in use.
-func (s *Scheduler) Counts() (running, waiting, usedPages int) {
-	return len(s.running), len(s.waiting), s.o.Pages - len(s.free)
+// Counts are the sequences in each queue, the pages that running sequences hold, and those that are only kept for later ones.
+func (s *Scheduler) Counts() (running, waiting, usedPages, keptPages int) {
+	s.mark++
+	for _, q := range s.running {
+		for _, p := range q.Pages {
+			if s.marks[p] != s.mark {
+				s.marks[p] = s.mark
+				usedPages++
+			}
+		}
+	}
+	return len(s.running), len(s.waiting), usedPages, s.pool.Used() - usedPages
 }
 
-// PeakPages is the most pages that were in use at once. Freed pages are given out again first, so no others were ever touched.
-func (s *Scheduler) PeakPages() int { return s.peak }
+// PeakPages is the most pages that were in use at once; no others were ever touched.
+func (s *Scheduler) PeakPages() int { return s.pool.Peak() }
 
 // Add queues a sequence. It must not be longer than MaxTokens, now or later.
 func (s *Scheduler) Add(q *Sequence) {
@@ -97,18 +131,53 @@ func (s *Scheduler) enqueue(q *Sequence) {
 	s.waiting = slices.Insert(s.waiting, i, q)
 }
 
-// Remove takes a sequence out, whatever its state, and frees its memory at once.
-func (s *Scheduler) Remove(q *Sequence) {
+// Keep is a state worth keeping: the caller copies it from slot From to slot To at once.
+type Keep struct{ From, To int32 }
+
+// Remove takes a sequence out, whatever its state, and frees its memory at once. With remember, what it computed stays known to
+// later sequences; the answer then tells of a state to be kept.
+func (s *Scheduler) Remove(q *Sequence, remember bool) (keep Keep, ok bool) {
 	if i := slices.Index(s.running, q); i >= 0 {
 		s.running = slices.Delete(s.running, i, i+1)
+		if remember {
+			keep, ok = s.remember(q, q.Computed)
+		}
 		s.release(q)
 	} else if i := slices.Index(s.waiting, q); i >= 0 {
 		s.waiting = slices.Delete(s.waiting, i, i+1)
 	}
+	return keep, ok
+}
+
+// remember records q's first tokens in the prefix tree, and their state where the model has one.
+func (s *Scheduler) remember(q *Sequence, tokens int) (keep Keep, ok bool) {
+	switch {
+	case s.tree == nil || tokens == 0:
+	case !s.o.Recurrent:
+		s.tree.Insert(q.Tokens[:tokens], q.Pages)
+	default:
+		keep.From = q.Slot
+		keep.To, ok = s.tree.KeepState(q.Tokens[:tokens], q.Pages)
+	}
+	return keep, ok
+}
+
+// Advance records that w's work is done. The answer tells of a state to be kept.
+func (s *Scheduler) Advance(w Work) (keep Keep, ok bool) {
+	w.Seq.Computed = w.To
+	if w.To-w.From == 1 && !slices.Contains(w.Seq.Keep, w.To) {
+		return keep, false // decoding
+	}
+	if slices.Contains(w.Seq.Keep, w.To) || w.To == len(w.Seq.Tokens) && !s.o.Recurrent {
+		return s.remember(w.Seq, w.To)
+	}
+	return keep, false
 }
 
 func (s *Scheduler) release(q *Sequence) {
-	s.free = append(s.free, q.Pages...)
+	for _, p := range q.Pages {
+		s.pool.Unref(p)
+	}
 	s.slots = append(s.slots, q.Slot)
 	q.Pages, q.Slot, q.running = q.Pages[:0], -1, false
 }
@@ -119,7 +188,7 @@ func (s *Scheduler) Next() []Work {
 	s.order = append(s.order[:0], s.running...) // reserve may preempt any of them meanwhile
 	for _, q := range s.order {
 		if q.running && len(q.Tokens)-q.Computed == 1 && s.reserve(q, len(q.Tokens)) {
-			s.work = append(s.work, Work{q, q.Computed, len(q.Tokens)})
+			s.work = append(s.work, Work{Seq: q, From: q.Computed, To: len(q.Tokens)})
 		}
 	}
 	s.dropPreempted()
@@ -129,31 +198,86 @@ func (s *Scheduler) Next() []Work {
 	}
 	for _, q := range s.order {
 		if budget > 0 && q.running && len(q.Tokens)-q.Computed > 1 {
-			budget -= s.prefill(q, budget)
+			budget -= s.prefill(q, budget, nil)
 		}
 	}
+	s.dropPreempted() // before any of them is admitted again
 	for len(s.waiting) > 0 && len(s.slots) > 0 && budget > 0 {
-		q := s.waiting[0]
-		if s.pagesFor(len(q.Tokens)) > len(s.free) {
+		restore, ok := s.admit(s.waiting[0])
+		if !ok {
 			break
 		}
-		s.waiting = slices.Delete(s.waiting, 0, 1)
-		q.Slot, q.running = s.slots[len(s.slots)-1], true
-		s.slots = s.slots[:len(s.slots)-1]
-		s.running = append(s.running, q)
-		budget -= s.prefill(q, budget)
+		budget -= s.prefill(s.running[len(s.running)-1], budget, restore)
 	}
-	s.dropPreempted()
 	return s.work
 }
 
-// prefill plans up to budget tokens of q and returns how many.
-func (s *Scheduler) prefill(q *Sequence, budget int) int {
+// admit starts the first waiting sequence q, behind the longest prefix that is known, if there are pages for all of its tokens.
+func (s *Scheduler) admit(q *Sequence) (restore *Restore, ok bool) {
+	none := prefix.Hit{Copy: -1, Slot: -1}
+	hit := none
+	if s.tree != nil {
+		hit = s.tree.Match(q.Tokens, len(q.Tokens)-1) // the last token must be computed: its logits are wanted
+	}
+	need := s.pagesFor(len(q.Tokens)) - len(hit.Pages)
+	if s.evict(need); s.pool.Free() < need {
+		s.forgo(hit)
+		if len(s.running) > 0 {
+			return nil, false
+		}
+		hit, need = none, s.pagesFor(len(q.Tokens)) // alone, what stands in its way is its own prefix
+		if s.evict(need); s.pool.Free() < need {
+			return nil, false
+		}
+	}
+	s.waiting = slices.Delete(s.waiting, 0, 1)
+	s.running = append(s.running, q)
+	q.Slot, q.running = s.slots[len(s.slots)-1], true
+	s.slots = s.slots[:len(s.slots)-1]
+	q.Pages = append(q.Pages[:0], hit.Pages...)
+	q.Computed, q.Cached = hit.Tokens, hit.Tokens
+	if hit.Tokens == 0 {
+		return nil, true
+	}
+	restore = &Restore{FromPage: hit.Copy, FromSlot: hit.Slot, ToSlot: q.Slot}
+	if hit.Copy >= 0 {
+		restore.ToPage = s.pool.Alloc()
+		q.Pages = append(q.Pages, restore.ToPage)
+		s.pool.Unref(hit.Copy) // copies come before anything is written, so that its next owner cannot be too early
+	}
+	return restore, true
+}
+
+// forgo gives a hit's references back.
+func (s *Scheduler) forgo(hit prefix.Hit) {
+	for _, p := range hit.Pages {
+		s.pool.Unref(p)
+	}
+	if hit.Copy >= 0 {
+		s.pool.Unref(hit.Copy)
+	}
+}
+
+// evict makes room by forgetting prefixes that nobody uses.
+func (s *Scheduler) evict(pages int) {
+	if s.tree != nil && s.pool.Free() < pages {
+		s.tree.Evict(pages)
+	}
+}
+
+// prefill plans up to budget tokens of q, to the next position worth keeping at most, and returns how many.
+func (s *Scheduler) prefill(q *Sequence, budget int, restore *Restore) int {
 	to := min(q.Computed+budget, len(q.Tokens))
+	for _, k := range q.Keep {
+		if k > q.Computed && s.tree != nil {
+			to = min(to, k)
+			break
+		}
+	}
 	if !s.reserve(q, to) {
 		return 0
 	}
-	s.work = append(s.work, Work{q, q.Computed, to})
+	s.work = append(s.work, Work{Seq: q, From: q.Computed, To: to, Restore: restore})
 	return to - q.Computed
 }
 
@@ -164,7 +288,8 @@ func (s *Scheduler) pagesFor(tokens int) int {
 // reserve gives q pages for its first so many tokens, preempting others if it must. It reports false when q itself was the one
 // to yield.
 func (s *Scheduler) reserve(q *Sequence, tokens int) bool {
-	for need := s.pagesFor(tokens) - len(q.Pages); need > len(s.free); {
+	need := s.pagesFor(tokens) - len(q.Pages)
+	for s.evict(need); need > s.pool.Free(); s.evict(need) {
 		victim := s.running[0]
 		for _, r := range s.running[1:] {
 			if r.Priority < victim.Priority || r.Priority == victim.Priority && r.arrival > victim.arrival {
@@ -176,18 +301,16 @@ func (s *Scheduler) reserve(q *Sequence, tokens int) bool {
 			return false
 		}
 	}
-	for s.pagesFor(tokens) > len(q.Pages) {
-		q.Pages = append(q.Pages, s.free[len(s.free)-1])
-		s.free = s.free[:len(s.free)-1]
+	for range need {
+		q.Pages = append(q.Pages, s.pool.Alloc())
 	}
-	s.peak = max(s.peak, s.o.Pages-len(s.free))
 	return true
 }
 
 func (s *Scheduler) preempt(q *Sequence) {
 	s.running = slices.Delete(s.running, slices.Index(s.running, q), slices.Index(s.running, q)+1)
 	s.release(q)
-	q.Computed = 0
+	q.Computed, q.Cached = 0, 0
 	s.Preemptions++
 	s.enqueue(q)
 }

@@ -11,7 +11,7 @@ import (
 
 // small is a scheduler with pages of 4 positions, 2 slots, and steps of 8 prompt tokens, 3 beside decoding.
 func small(pages int) *Scheduler {
-	return New(Options{Pages: pages, PageTokens: 4, Slots: 2, ChunkTokens: 8, MixedChunkTokens: 3})
+	return New(Options{NoPrefixes: true, Pages: pages, PageTokens: 4, Slots: 2, ChunkTokens: 8, MixedChunkTokens: 3})
 }
 
 // add queues a sequence of n tokens, called name.
@@ -26,7 +26,7 @@ func step(s *Scheduler) string {
 	var words []string
 	for _, w := range s.Next() {
 		word := fmt.Sprintf("%s[%d,%d)", w.Seq.Owner, w.From, w.To)
-		w.Seq.Computed = w.To
+		s.Advance(w)
 		if w.To == len(w.Seq.Tokens) {
 			w.Seq.Tokens = append(w.Seq.Tokens, 0)
 			word += "+"
@@ -49,7 +49,7 @@ func steps(t *testing.T, s *Scheduler, want ...string) {
 
 func counts(t *testing.T, s *Scheduler, running, waiting, pages int) {
 	t.Helper()
-	if r, w, p := s.Counts(); r != running || w != waiting || p != pages {
+	if r, w, p, _ := s.Counts(); r != running || w != waiting || p != pages {
 		t.Errorf("got %d running, %d waiting, %d pages in use, expected %d, %d, %d", r, w, p, running, waiting, pages)
 	}
 }
@@ -102,7 +102,7 @@ func TestAdmissionBySlots(t *testing.T) {
 	add(s, "c", 1, 0)
 	steps(t, s, "a[0,1)+ b[0,1)+")
 	counts(t, s, 2, 1, 2)
-	s.Remove(a)
+	s.Remove(a, false)
 	steps(t, s, "b[1,2)+ c[0,1)+")
 	counts(t, s, 2, 0, 2)
 }
@@ -115,14 +115,14 @@ func TestAdmissionByPages(t *testing.T) {
 	add(s, "c", 1, 0)
 	steps(t, s, "a[0,8)+")
 	counts(t, s, 1, 2, 2)
-	s.Remove(a)
+	s.Remove(a, false)
 	steps(t, s, "b[0,8)", "b[8,9)+ c[0,1)+")
 }
 
 // TestPriority orders the queue by priority, then arrival, even at the ends of int.
 func TestPriority(t *testing.T) {
 	const most, least = int(^uint(0) >> 1), -int(^uint(0)>>1) - 1
-	s := New(Options{Pages: 10, PageTokens: 4, Slots: 6, ChunkTokens: 8, MixedChunkTokens: 8})
+	s := New(Options{NoPrefixes: true, Pages: 10, PageTokens: 4, Slots: 6, ChunkTokens: 8, MixedChunkTokens: 8})
 	add(s, "low", 1, least)
 	add(s, "mid", 1, 0)
 	add(s, "mid2", 1, 0)
@@ -142,7 +142,7 @@ func TestPreemptionTakesTheNewest(t *testing.T) {
 		t.Errorf("after preemption: %+v (%d preemptions), expected 6 tokens, none computed, no memory", b, s.Preemptions)
 	}
 	counts(t, s, 1, 1, 2)
-	s.Remove(a)
+	s.Remove(a, false)
 	steps(t, s, "b[0,6)+", "b[6,7)+")
 }
 
@@ -184,19 +184,19 @@ func TestPromptPreempts(t *testing.T) {
 func TestRemove(t *testing.T) {
 	s := small(3)
 	a, b, c := add(s, "a", 12, 0), add(s, "b", 4, 0), add(s, "c", 4, 0)
-	s.Remove(c) // waiting, never run
+	s.Remove(c, false) // waiting, never run
 	steps(t, s, "a[0,8)")
 	counts(t, s, 1, 1, 2)
-	s.Remove(a) // in the middle of its prompt
+	s.Remove(a, false) // in the middle of its prompt
 	counts(t, s, 0, 1, 0)
 	steps(t, s, "b[0,4)+", "b[4,5)+")
-	s.Remove(b) // decoding
+	s.Remove(b, false) // decoding
 	counts(t, s, 0, 0, 0)
-	s.Remove(b) // gone: nothing happens
+	s.Remove(b, false) // gone: nothing happens
 	d, e := add(s, "d", 3, 0), add(s, "e", 4, 0)
 	steps(t, s, "d[0,3)+ e[0,4)+", "d[3,4)+ e[4,5)+", "d[4,5)+")
-	s.Remove(e) // preempted
-	s.Remove(d)
+	s.Remove(e, false) // preempted
+	s.Remove(d, false)
 	counts(t, s, 0, 0, 0)
 	steps(t, s, "")
 }
@@ -204,10 +204,7 @@ func TestRemove(t *testing.T) {
 // checkInvariants holds what is true between any two calls.
 func checkInvariants(t *testing.T, s *Scheduler) {
 	t.Helper()
-	pages, slots := make([]int, s.o.Pages), make([]int, s.o.Slots)
-	for _, p := range s.free {
-		pages[p]++
-	}
+	pages, slots := make([]int32, s.o.Pages), make([]int, s.o.Slots)
 	for _, i := range s.slots {
 		slots[i]++
 	}
@@ -220,8 +217,16 @@ func checkInvariants(t *testing.T, s *Scheduler) {
 			t.Fatalf("%v runs with %d of %d tokens computed and %d pages", q.Owner, q.Computed, len(q.Tokens), len(q.Pages))
 		}
 	}
-	if slices.ContainsFunc(pages, func(n int) bool { return n != 1 }) || slices.ContainsFunc(slots, func(n int) bool { return n != 1 }) {
-		t.Fatalf("owners of each page %v, of each slot %v, expected one each", pages, slots)
+	if s.tree != nil {
+		s.tree.Each(func(page int32) { pages[page]++ })
+	}
+	for p, n := range pages {
+		if got := s.pool.Refs(int32(p)); got != n || s.tree == nil && n > 1 {
+			t.Fatalf("page %d has %d references, %d hold it", p, got, n)
+		}
+	}
+	if slices.ContainsFunc(slots, func(n int) bool { return n != 1 }) {
+		t.Fatalf("owners of each slot %v, expected one each", slots)
 	}
 	for i, q := range s.waiting {
 		if q.running || q.Computed != 0 || len(q.Pages) != 0 || q.Slot != -1 {

@@ -1,0 +1,83 @@
+package sched
+
+// What a sequence takes over from those before it, worked out by hand. Pages hold 4 positions, tokens count up from 1.
+
+import "testing"
+
+func remembering(recurrent bool) *Scheduler {
+	return New(Options{Pages: 10, PageTokens: 4, Slots: 2, ChunkTokens: 8, MixedChunkTokens: 3, Recurrent: recurrent, StateSlots: 2})
+}
+
+// counting queues a sequence of tokens 1 to n, the last of them replaced by last.
+func counting(s *Scheduler, name string, n int, last int32, keep ...int) *Sequence {
+	q := &Sequence{Slot: -1, Owner: name, Keep: keep}
+	for i := range n {
+		q.Tokens = append(q.Tokens, int32(i+1))
+	}
+	q.Tokens[n-1] = last
+	s.Add(q)
+	return q
+}
+
+func TestPrefixOfAttention(t *testing.T) {
+	s := remembering(false)
+	a := counting(s, "a", 7, 7)
+	steps(t, s, "a[0,7)+") // and token 0 is given
+	s.Remove(a, true)      // 7 positions are known: page [1 2 3 4], page [5 6 7]
+	b := counting(s, "b", 7, 99)
+	work := s.Next()
+	// 6 tokens are known; the first page is shared, the second copied for its first 2 positions.
+	if len(work) != 1 || work[0].From != 6 || work[0].To != 7 || b.Cached != 6 || work[0].Restore == nil ||
+		work[0].Restore.FromPage != 1 || work[0].Restore.ToPage != b.Pages[1] || b.Pages[0] != 0 || b.Pages[1] == 1 || work[0].Restore.FromSlot != -1 {
+		t.Errorf("got %+v (restore %+v) with %d cached and pages %v", work, work[0].Restore, b.Cached, b.Pages)
+	}
+	s.Advance(work[0])
+	checkInvariants(t, s)
+	c := counting(s, "c", 4, 4) // all of it is known, but its last token must be computed for the logits
+	if work = s.Next(); work[len(work)-1].From != 3 || c.Cached != 3 {
+		t.Errorf("got %+v with %d cached, expected the last token alone", work, c.Cached)
+	}
+	checkInvariants(t, s)
+}
+
+func TestPrefixOfRecurrence(t *testing.T) {
+	s := remembering(true)
+	a := counting(s, "a", 7, 7, 2, 5)
+	w := s.Next() // ends at the first position worth keeping
+	if len(w) != 1 || w[0].To != 2 {
+		t.Fatalf("got %+v, expected [0,2)", w)
+	}
+	if k, ok := s.Advance(w[0]); !ok || k.From != a.Slot || k.To < 2 {
+		t.Errorf("got %+v, %t, expected a state kept in a slot behind the running ones", k, ok)
+	}
+	steps(t, s, "a[2,5)", "a[5,7)+")
+	s.Remove(a, false)
+	b := counting(s, "b", 7, 99) // shares 6 tokens, but the state is known after 2 and 5 only
+	w = s.Next()
+	if len(w) != 1 || w[0].From != 5 || b.Cached != 5 || w[0].Restore.FromSlot < 2 || w[0].Restore.ToSlot != b.Slot {
+		t.Errorf("got %+v (restore %+v) with %d cached, expected to go on after 5", w, w[0].Restore, b.Cached)
+	}
+	checkInvariants(t, s)
+	s.Remove(b, false)
+	c := counting(s, "c", 4, 99)
+	if w = s.Next(); w[0].From != 2 || c.Cached != 2 {
+		t.Errorf("got %+v with %d cached, expected to go on after 2", w, c.Cached)
+	}
+}
+
+// TestMemoryGivesWay: what is only remembered goes before anybody waits or is preempted.
+func TestMemoryGivesWay(t *testing.T) {
+	s := remembering(false)
+	s.Remove(counting(s, "gone", 3, 3), true) // never ran: nothing to remember
+	a := counting(s, "a", 8, 8)
+	steps(t, s, "a[0,8)+")
+	s.Remove(a, true)
+	if _, _, used, kept := s.Counts(); used != 0 || kept != 2 {
+		t.Errorf("%d pages in use and %d kept, expected 0 and 2", used, kept)
+	}
+	add(s, "b", 39, 0) // tokens of its own: needs all 10 pages
+	steps(t, s, "b[0,8)", "b[8,16)", "b[16,24)", "b[24,32)", "b[32,39)+")
+	if _, _, used, kept := s.Counts(); used != 10 || kept != 0 || s.Preemptions != 0 {
+		t.Errorf("%d pages in use, %d kept, %d preemptions, expected 10, 0, 0", used, kept, s.Preemptions)
+	}
+}

@@ -1,0 +1,58 @@
+// Package transfer moves bytes within device memory: the page in which two conversations part, the recurrent state that is kept or
+// taken up again.
+package transfer
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+
+	"headroom/kernels"
+	"headroom/kernels/cpu"
+)
+
+// Cases are this family's cases.
+func Cases() []kernels.Case { return copyCases() }
+
+// Copy copies Bytes bytes inside Buffer from offset From to offset To. The ranges must not overlap.
+type Copy struct {
+	Buffer          *kernels.Buffer
+	From, To, Bytes int
+}
+
+// Name implements kernels.Op.
+func (o *Copy) Name() string { return "copy" }
+
+// Check implements kernels.Op.
+func (o *Copy) Check() error {
+	switch {
+	case o.Buffer == nil || o.Bytes < 0 || o.From < 0 || o.To < 0 || o.From+o.Bytes > o.Buffer.Size || o.To+o.Bytes > o.Buffer.Size:
+		return fmt.Errorf("copy of %d bytes from %d to %d: expected ranges inside the buffer", o.Bytes, o.From, o.To)
+	case o.From < o.To+o.Bytes && o.To < o.From+o.Bytes && o.Bytes > 0:
+		return fmt.Errorf("copy of %d bytes from %d to %d: expected ranges that do not overlap", o.Bytes, o.From, o.To)
+	}
+	return nil
+}
+
+// Reference implements kernels.Op.
+func (o *Copy) Reference() {
+	copy(o.Buffer.Bytes[o.To:o.To+o.Bytes], o.Buffer.Bytes[o.From:o.From+o.Bytes])
+}
+
+// CPU implements kernels.Op: Go's copy is as fast as memory, and a page is too small to share between threads.
+func (o *Copy) CPU(*cpu.Context) { o.Reference() }
+
+func copyCases() []kernels.Case {
+	var cases []kernels.Case
+	for _, n := range []int{1, 127, 4096, 1 << 20} {
+		cases = append(cases, kernels.Case{
+			Name: fmt.Sprintf("copy_%d", n), Bytes: int64(2 * n),
+			New: func(d kernels.Device, r *rand.Rand) (kernels.Op, []kernels.Tensor) {
+				b := d.NewBuffer(2*n + 3)
+				copy(b.Bytes, bytes.Repeat([]byte{byte(r.Uint32() | 1)}, n))
+				return &Copy{Buffer: b, To: n + 3, Bytes: n}, []kernels.Tensor{{Buffer: b, DType: kernels.U8, Rows: 1, Cols: b.Size, Stride: b.Size}}
+			},
+		})
+	}
+	return cases
+}
