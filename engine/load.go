@@ -145,7 +145,7 @@ func (p *plan) keptStates(o *Options) {
 	case perState == 0 || o.NoPrefixCache:
 		o.KeptStates = 0
 	case o.KeptStates <= 0:
-		o.KeptStates = int(min(max(available(o)/16/perState, 4), 64))
+		o.KeptStates = int(min(max(available(o)/16/perState, 4), 32))
 	}
 }
 

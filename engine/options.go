@@ -11,7 +11,7 @@ type Options struct {
 	ChunkTokens        int    // most prompt tokens of one pass; 0: 512
 	QueueRequests      int    // that may wait; 0: 64
 	NoPrefixCache      bool   // read every prompt from its beginning, even if it has been read before
-	KeptStates         int    // recurrent states kept for prompts to go on from; 0: as many as a sixteenth of the memory holds, 4 to 64
+	KeptStates         int    // recurrent states kept for prompts to go on from; 0: as many as a sixteenth of the memory holds, 4 to 32
 	AvailableBytes     int64  // memory the model may take; 0: ask the system
 	// Progress is called while loading with the share done, in [0, 1]. May be nil. It must not block.
 	Progress func(done float64)
