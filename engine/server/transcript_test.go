@@ -23,6 +23,8 @@ func TestTranscripts(t *testing.T) {
 		streamed = `,"stream":true,"stream_options":{"include_usage":true}`
 		chatPath = "/v1/chat/completions"
 		textPath = "/v1/completions"
+		tools    = `,"tools":[{"type":"function","function":{"name":"set_timer","parameters":{"type":"object","properties":{"minutes":{"type":"integer"}}}}}]`
+		call     = "<tool_call>\n<function=set_timer>\n<parameter=minutes>\n5\n</parameter>\n</function>\n</tool_call>"
 	)
 	cases := []struct {
 		name   string
@@ -85,6 +87,32 @@ func TestTranscripts(t *testing.T) {
 			s.done(engine.FinishError, errors.New("the file is gone"))
 		}},
 		{"chat_whole_cancelled", chatPath, `{` + hi + `}`, func(s *fakeStream) { s.done(engine.FinishCancelled, nil) }},
+		{"chat_stream_tools", chatPath, `{` + hi + tools + streamed + `,"logprobs":true}`, func(s *fakeStream) {
+			s.say("Two.\n</think>\n\nYes:\n\n" + call + "\n" + call)
+			s.token(2086, "")
+			s.done(engine.FinishStop, nil)
+		}},
+		{"chat_stream_tools_cut_off", chatPath, `{` + hi + tools + noThink + `,"stream":true}`, func(s *fakeStream) {
+			s.say(call + "\n<tool_call>\n<function=set_timer>\n<para")
+			s.done(engine.FinishLength, nil)
+		}},
+		{"chat_stream_tools_held_text", chatPath, `{` + hi + tools + noThink + `,"stream":true}`, func(s *fakeStream) {
+			s.token(10, "")
+			s.events <- engine.Event{Type: engine.Done, Text: call, Finish: engine.FinishStop, Usage: s.usage}
+			close(s.events)
+		}},
+		{"chat_whole_tools", chatPath, `{` + hi + tools + noThink + `,"tool_choice":"auto"}`, func(s *fakeStream) {
+			s.say(call)
+			s.done(engine.FinishStop, nil)
+		}},
+		{"chat_whole_tools_malformed", chatPath, `{` + hi + tools + noThink + `,"logprobs":true}`, func(s *fakeStream) {
+			s.say("<tool_call>\n5")
+			s.done(engine.FinishStop, nil)
+		}},
+		{"chat_whole_tools_not_offered", chatPath, `{` + hi + tools + noThink + `,"tool_choice":"none"}`, func(s *fakeStream) {
+			s.say(call)
+			s.done(engine.FinishStop, nil)
+		}},
 		{"completion_stream_logprobs", textPath, `{"prompt":"x","logprobs":1` + streamed + `}`, func(s *fakeStream) {
 			s.prefill(1, 0)
 			s.say("<think> é is")
@@ -96,11 +124,13 @@ func TestTranscripts(t *testing.T) {
 		}},
 	}
 	id := regexp.MustCompile(`"(chatcmpl|cmpl)-[0-9a-f]{24}"`)
+	callID := regexp.MustCompile(`"call_[0-9a-f]{24}"`)
 	created := regexp.MustCompile(`"created":\d+`)
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			status, header, text := post(t, start(t, newFakeEngine(c.script), Options{}).URL+c.path, c.body)
 			text = id.ReplaceAllString(text, `"$1-ID"`)
+			text = callID.ReplaceAllString(text, `"call_ID"`)
 			text = created.ReplaceAllString(text, `"created":0`)
 			got := fmt.Sprintf("%d %s\n\n%s", status, header.Get("Content-Type"), text)
 			path := filepath.Join("testdata", c.name+".txt")
