@@ -46,6 +46,30 @@ const checks = {
     assert.ok(!/<\/?think>/.test(content + reasoning));
   },
 
+  async 'calls a tool and answers with its result'() {
+    const parameters = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] };
+    const tools = [{ type: 'function', function: { name: 'get_time', description: 'Get the local time in a city.', parameters } }];
+    const messages = [{ role: 'user', content: 'Tell me the time in Boston.' }];
+    const ask = (q) => client.chat.completions.create({ ...question, tools, messages, ...q });
+    const { choices } = await ask({});
+    assert.equal(choices[0].finish_reason, 'tool_calls');
+    assert.equal(choices[0].message.content, null);
+    const [call, ...more] = choices[0].message.tool_calls;
+    assert.deepEqual([call.type, call.function.name, JSON.parse(call.function.arguments), more], ['function', 'get_time', { city: 'Boston' }, []]);
+
+    const stream = client.chat.completions.stream({ ...question, tools, messages });
+    const streamed = (await stream.finalChatCompletion()).choices[0];
+    assert.equal(streamed.finish_reason, 'tool_calls');
+    assert.ok(!streamed.message.content, streamed.message.content);
+    assert.deepEqual(streamed.message.tool_calls.map((c) => c.function.arguments), [call.function.arguments]);
+
+    messages.push(choices[0].message, { role: 'tool', tool_call_id: call.id, content: '{"time": "01:54"}' });
+    const answer = (await ask({})).choices[0];
+    assert.equal(answer.message.content, 'It is 01:54 in Boston.');
+    assert.equal(answer.finish_reason, 'stop');
+    await assert.rejects(ask({ tool_choice: 'required' }), (error) => error.status === 400 && error.param === 'tool_choice');
+  },
+
   async 'gives probabilities'() {
     const answer = await client.chat.completions.create({ ...question, logprobs: true, top_logprobs: 3, max_completion_tokens: 8 });
     assert.equal(answer.choices[0].finish_reason, 'length');
