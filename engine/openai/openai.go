@@ -1,7 +1,7 @@
 // Package openai holds the wire types of the OpenAI-compatible endpoint and nothing else: JSON in, checked Go values
 // out, and back. It knows neither HTTP nor the engine; engine/server joins the three.
 //
-// Reading (decode.go, request.go, message.go, parts.go) treats every byte as untrusted: whatever is wrong becomes an
+// Reading (decode.go, request.go, message.go, tools.go, parts.go) treats every byte as untrusted: whatever is wrong becomes an
 // *Error that names the parameter, what was expected and what came. Unknown fields are ignored, as clients send many.
 // Writing (response.go, logprobs.go) has OpenAI's field names; the reasoning of a model goes out twice, as
 // reasoning_content and as reasoning, because clients are split over the name.
