@@ -1,9 +1,9 @@
 package engine
 
 import (
+	"headroom/engine/cache"
 	"headroom/engine/models"
 	"headroom/engine/runner"
-	"headroom/kernels"
 )
 
 // ReplaceModel lets tests put a model of their own around the engine's, whose caches are new and empty: open it
@@ -13,7 +13,11 @@ func (e *Engine) ReplaceModel(wrap func(models.Model) models.Model) {
 	if err != nil {
 		panic(err)
 	}
-	o := runner.Options{KVType: kernels.F16, Pages: int(e.stats.KVBytes / e.pageBytes), Slots: e.options.MaxSequences + e.options.KeptStates,
+	kv, err := cache.ParseFormat(e.options.kvFormat())
+	if err != nil {
+		panic(err)
+	}
+	o := runner.Options{KV: kv, Pages: int(e.stats.KVBytes / e.pageBytes), Slots: e.options.MaxSequences + e.options.KeptStates,
 		BatchRows: e.options.ChunkTokens + e.options.MaxSequences, LogitsRows: e.options.MaxSequences}
 	e.runner = runner.New(e.device, wrap(m), o)
 }

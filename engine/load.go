@@ -48,7 +48,7 @@ func (o *Options) setDefaults() {
 // plan is a model's shapes and the memory they take, worked out without reading a weight.
 type plan struct {
 	config      *checkpoint.Config
-	kvType      kernels.DType
+	kv          cache.Format
 	pages       int
 	runner      runner.Options
 	spec        models.Spec
@@ -68,7 +68,7 @@ func Describe(src Source, o Options) (Description, error) {
 func makePlan(src Source, o *Options) (made *plan, err error) {
 	o.setDefaults()
 	p := &plan{askedTokens: o.ContextTokens}
-	if p.kvType, err = cache.ParseFormat(o.KVFormat); err != nil {
+	if p.kv, err = cache.ParseFormat(o.kvFormat()); err != nil {
 		return nil, problem.Wrap(problem.BadRequest, err, "This KV cache format does not exist", "")
 	}
 	if p.config, err = src.Config(); err != nil {
@@ -90,8 +90,8 @@ func makePlan(src Source, o *Options) (made *plan, err error) {
 	}()
 	p.spec = m.Spec()
 	p.keptStates(o)
-	p.runner = runner.Options{KVType: p.kvType, Slots: o.MaxSequences + o.KeptStates, BatchRows: o.ChunkTokens + o.MaxSequences, LogitsRows: o.MaxSequences}
-	pageBytes := cache.PageBytes(p.spec.Layers, p.kvType)
+	p.runner = runner.Options{KV: p.kv, Slots: o.MaxSequences + o.KeptStates, BatchRows: o.ChunkTokens + o.MaxSequences, LogitsRows: o.MaxSequences}
+	pageBytes := cache.PageBytes(p.spec.Layers, p.kv)
 	d := &p.description
 	*d = Description{
 		Architecture:     p.config.ModelType,
@@ -200,7 +200,7 @@ func Open(ctx context.Context, src Source, o Options) (*Engine, error) {
 		e.device.Close()
 		return nil, err
 	}
-	e.info = Info{Description: p.description, Device: e.device.Name(), KVFormat: map[kernels.DType]string{kernels.F16: "f16", kernels.BF16: "bf16", kernels.F32: "f32"}[p.kvType]}
+	e.info = Info{Description: p.description, Device: e.device.Name(), KVFormat: p.kv.Describe(p.spec.Layers)}
 	e.info.ContextTokens = o.ContextTokens
 	n := p.description.Need
 	e.stats = Stats{WeightsBytes: n.WeightsBytes, KVBytes: n.KVBytes, KVUntouchedBytes: n.KVBytes, StateBytes: n.StateBytes, ScratchBytes: n.ScratchBytes}

@@ -1,20 +1,30 @@
 package engine
 
+import "headroom/engine/cache"
+
 // Options choose how a model is run. The zero value is right for most.
 type Options struct {
 	Device             string // "cpu" (the only one for now) or ""
 	Threads            int    // that compute; 0: one per core
 	Float32Activations bool   // exact activations on the CPU, several times slower; see kernels/cpu.Options
-	KVFormat           string // element type of the KV cache: "f16" (default), "bf16" or "f32"
-	ContextTokens      int    // longest sequence; 0: what the model was trained for, or what fits
-	MaxSequences       int    // that run at once; 0: 8
-	ChunkTokens        int    // most prompt tokens of one pass; 0: 512
-	QueueRequests      int    // that may wait; 0: 64
-	NoPrefixCache      bool   // read every prompt from its beginning, even if it has been read before
-	KeptStates         int    // recurrent states kept for prompts to go on from; 0: as many as a sixteenth of the memory holds, 4 to 32
-	AvailableBytes     int64  // memory the model may take; 0: ask the system
+	// The KV cache's format, as cache.FormatOptions has it: "f16", "bf16", "f32", "affine", "q8_0" or "q4_0", and for affine the bits
+	// and group sizes, "(8, 4)" for K and V or one number for both, with at least KVBoundaryBits in the first and last
+	// KVBoundaryLayers attention layers (0: the defaults; negative: no such layers).
+	KVFormat, KVBits, KVGroupSize    string
+	KVBoundaryLayers, KVBoundaryBits int
+	ContextTokens                    int   // longest sequence; 0: what the model was trained for, or what fits
+	MaxSequences                     int   // that run at once; 0: 8
+	ChunkTokens                      int   // most prompt tokens of one pass; 0: 512
+	QueueRequests                    int   // that may wait; 0: 64
+	NoPrefixCache                    bool  // read every prompt from its beginning, even if it has been read before
+	KeptStates                       int   // recurrent states kept for prompts to go on from; 0: as many as a sixteenth of the memory holds, 4 to 32
+	AvailableBytes                   int64 // memory the model may take; 0: ask the system
 	// Progress is called while loading with the share done, in [0, 1]. May be nil. It must not block.
 	Progress func(done float64)
+}
+
+func (o *Options) kvFormat() cache.FormatOptions {
+	return cache.FormatOptions{Name: o.KVFormat, Bits: o.KVBits, GroupSize: o.KVGroupSize, BoundaryLayers: o.KVBoundaryLayers, BoundaryBits: o.KVBoundaryBits}
 }
 
 // Need is what a model takes, in bytes, before anything is loaded.
@@ -45,7 +55,7 @@ type Description struct {
 type Info struct {
 	Description
 	Device   string // as "CPU, AVX-512 VNNI, 2 threads"
-	KVFormat string
+	KVFormat string // as "K8 g64 + V4 g32, first and last 2 layers K8 V8"
 }
 
 // Stats is a snapshot of a running engine.

@@ -36,6 +36,7 @@ type Bench struct {
 	Prefill []int    `help:"Prompt lengths to read." default:"128,512,2048"`
 	Decode  []int    `help:"Contexts to decode after." default:"0,4096"`
 	Tokens  int      `help:"Tokens to decode in each run." default:"64"`
+	KVFlags
 
 	// Bandwidth is given to the processes that measure one model each.
 	Bandwidth float64 `hidden:"" help:"Bytes per second that memory reads at, already measured."`
@@ -69,6 +70,7 @@ func (c *Bench) apart(ctx context.Context, t *terminal, name string) error {
 	args := []string{"bench", name, fmt.Sprintf("--bandwidth=%g", c.Bandwidth), fmt.Sprintf("--threads=%d", c.Threads),
 		fmt.Sprintf("--repeat=%d", c.Repeat), fmt.Sprintf("--tokens=%d", c.Tokens), fmt.Sprintf("--float32=%t", c.Float32),
 		"--prefill=" + joined(c.Prefill), "--decode=" + joined(c.Decode)}
+	args = append(args, c.KVFlags.args()...)
 	child := exec.CommandContext(ctx, program, args...)
 	child.Stdout, child.Stderr = t.out, t.err
 	if err := child.Run(); err != nil {
@@ -100,8 +102,8 @@ func (c *Bench) model(ctx context.Context, t *terminal, name string) error {
 		return err
 	}
 	longest := slices.Max(append(append([]int{c.Tokens}, c.Prefill...), c.Decode...)) + c.Tokens + 1
-	e, err := engine.Open(ctx, src, engine.Options{Threads: c.Threads, Float32Activations: c.Float32, ContextTokens: longest, MaxSequences: 1,
-		NoPrefixCache: true}) // each run reads its prompt
+	e, err := engine.Open(ctx, src, c.apply(engine.Options{Threads: c.Threads, Float32Activations: c.Float32, ContextTokens: longest, MaxSequences: 1,
+		NoPrefixCache: true})) // each run reads its prompt
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package commands
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"time"
 
@@ -16,18 +17,47 @@ import (
 
 // ModelFlags are how a model is found and run, in every command that runs one.
 type ModelFlags struct {
-	Threads      int      `help:"Threads that compute; 0: one a core." placeholder:"N"`
-	Context      int      `help:"Longest conversation in tokens; 0: what the model was trained for, or what fits." placeholder:"TOKENS"`
-	KVFormat     string   `name:"kv-format" help:"Element type of the KV cache: f16, bf16 or f32." enum:",f16,bf16,f32" default:"" placeholder:"TYPE"`
-	Float32      bool     `name:"float32" help:"Exact activations; several times slower."`
-	NoPrefixes   bool     `name:"no-prefix-cache" help:"Read every prompt from its beginning, even what has been read before."`
-	MaxSequences int      `help:"Requests that run at once; 0: 8." placeholder:"N"`
-	ModelsDir    []string `help:"More folders to look for models in." placeholder:"DIR" sep:"none" type:"path"`
+	Threads      int  `help:"Threads that compute; 0: one a core." placeholder:"N"`
+	Context      int  `help:"Longest conversation in tokens; 0: what the model was trained for, or what fits." placeholder:"TOKENS"`
+	Float32      bool `name:"float32" help:"Exact activations; several times slower."`
+	NoPrefixes   bool `name:"no-prefix-cache" help:"Read every prompt from its beginning, even what has been read before."`
+	MaxSequences int  `help:"Requests that run at once; 0: 8." placeholder:"N"`
+	KVFlags
+	ModelsDir []string `help:"More folders to look for models in." placeholder:"DIR" sep:"none" type:"path"`
 }
 
 func (f *ModelFlags) options() engine.Options {
-	return engine.Options{Threads: f.Threads, ContextTokens: f.Context, KVFormat: f.KVFormat, Float32Activations: f.Float32, MaxSequences: f.MaxSequences,
-		NoPrefixCache: f.NoPrefixes}
+	return f.apply(engine.Options{Threads: f.Threads, ContextTokens: f.Context, Float32Activations: f.Float32, MaxSequences: f.MaxSequences,
+		NoPrefixCache: f.NoPrefixes})
+}
+
+// KVFlags choose how keys and values are kept.
+type KVFlags struct {
+	KVFormat         string `name:"kv-format" help:"KV cache: f16, bf16, f32, affine, q8_0 or q4_0." enum:",f16,bf16,f32,affine,q8_0,q4_0" default:"" placeholder:"FORMAT"`
+	KVBits           string `name:"kv-bits" help:"Bits of affine keys and values, as \"(8, 4)\", or one number for both." placeholder:"BITS"`
+	KVGroupSize      string `name:"kv-group-size" help:"Group sizes of affine keys and values, as \"(64, 32)\", or one number." placeholder:"SIZES"`
+	KVBoundaryLayers *int   `name:"kv-boundary-layers" help:"Attention layers at each end that keep more bits; 2 unless given." placeholder:"N"`
+	KVBoundaryBits   int    `name:"kv-boundary-bits" help:"How many; 0: 8." placeholder:"BITS"`
+}
+
+func (f *KVFlags) apply(o engine.Options) engine.Options {
+	o.KVFormat, o.KVBits, o.KVGroupSize, o.KVBoundaryBits = f.KVFormat, f.KVBits, f.KVGroupSize, f.KVBoundaryBits
+	if n := f.KVBoundaryLayers; n != nil {
+		o.KVBoundaryLayers = *n
+		if *n == 0 {
+			o.KVBoundaryLayers = -1 // none, where 0 would mean the default
+		}
+	}
+	return o
+}
+
+// args are the flags for a process of the same.
+func (f *KVFlags) args() []string {
+	args := []string{"--kv-format=" + f.KVFormat, "--kv-bits=" + f.KVBits, "--kv-group-size=" + f.KVGroupSize, fmt.Sprintf("--kv-boundary-bits=%d", f.KVBoundaryBits)}
+	if f.KVBoundaryLayers != nil {
+		args = append(args, fmt.Sprintf("--kv-boundary-layers=%d", *f.KVBoundaryLayers))
+	}
+	return args
 }
 
 func (f *ModelFlags) library() *library.Library {

@@ -4,8 +4,6 @@
 package cache
 
 import (
-	"fmt"
-
 	"headroom/kernels"
 	"headroom/kernels/attention"
 )
@@ -30,18 +28,18 @@ type Layer struct {
 
 // Options size the memory.
 type Options struct {
-	DType kernels.DType // of keys and values: F16, BF16 or F32
-	Pages int           // of PageTokens positions, each page holding those positions for every attention layer
-	Slots int           // sequences with recurrent state
+	Format Format // of keys and values
+	Pages  int    // of PageTokens positions, each page holding those positions for every attention layer
+	Slots  int    // sequences with recurrent state
 }
 
 // New allocates the memory of all layers.
 func New(d kernels.Device, specs []LayerSpec, o Options) []Layer {
-	layers := make([]Layer, len(specs))
+	layers, formats := make([]Layer, len(specs)), o.Format.Layers(specs)
 	for i, s := range specs {
 		switch {
 		case s.KVHeads > 0:
-			layers[i].KV = attention.NewCache(d, o.DType, s.KVHeads, s.HeadDim, PageTokens, o.Pages)
+			layers[i].KV = attention.NewCache(d, formats[i].K, formats[i].V, s.KVHeads, s.HeadDim, PageTokens, o.Pages)
 		case s.StateValues > 0:
 			layers[i].Conv = kernels.NewTensor(d, kernels.F32, o.Slots, s.ConvValues)
 			layers[i].State = kernels.NewTensor(d, kernels.F32, o.Slots, s.StateValues)
@@ -51,10 +49,12 @@ func New(d kernels.Device, specs []LayerSpec, o Options) []Layer {
 }
 
 // PageBytes is the memory of one page over all layers.
-func PageBytes(specs []LayerSpec, dtype kernels.DType) int64 {
+func PageBytes(specs []LayerSpec, f Format) int64 {
 	n := int64(0)
-	for _, s := range specs {
-		n += 2 * int64(s.KVHeads) * int64(s.HeadDim) * PageTokens * int64(dtype.Size())
+	for i, l := range f.Layers(specs) {
+		if s := specs[i]; s.KVHeads > 0 {
+			n += PageTokens * int64(s.KVHeads) * int64(l.K.RowBytes(s.HeadDim)+l.V.RowBytes(s.HeadDim))
+		}
 	}
 	return n
 }
@@ -66,17 +66,4 @@ func SlotBytes(specs []LayerSpec) int64 {
 		n += 4 * int64(s.ConvValues+s.StateValues)
 	}
 	return n
-}
-
-// ParseFormat reads the name of a KV format.
-func ParseFormat(name string) (kernels.DType, error) {
-	switch name {
-	case "", "f16":
-		return kernels.F16, nil
-	case "bf16":
-		return kernels.BF16, nil
-	case "f32":
-		return kernels.F32, nil
-	}
-	return 0, fmt.Errorf("KV format: got %q, expected f16, bf16 or f32", name)
 }

@@ -1,7 +1,6 @@
 package cache
 
 import (
-	"strings"
 	"testing"
 
 	"headroom/kernels"
@@ -17,14 +16,14 @@ func TestBytes(t *testing.T) {
 		kernels.BF16: 18432,
 		kernels.F32:  36864,
 	} {
-		if got := PageBytes(specs, dtype); got != want {
+		if got := PageBytes(specs, Plain(dtype)); got != want {
 			t.Errorf("a page in %s: %d bytes, expected %d", dtype, got, want)
 		}
 	}
 	if got := SlotBytes(specs); got != 4*530 {
 		t.Errorf("a slot: %d bytes, expected %d", got, 4*530)
 	}
-	if PageBytes(specs[1:3], kernels.F16) != 0 || SlotBytes(specs[2:]) != 0 {
+	if PageBytes(specs[1:3], Plain(kernels.F16)) != 0 || SlotBytes(specs[2:]) != 0 {
 		t.Error("layers that keep nothing of a kind must not be counted")
 	}
 }
@@ -43,29 +42,20 @@ func (d *counting) NewBuffer(bytes int) *kernels.Buffer {
 // TestNewAllocatesWhatThePlanSays: the ledger relies on it.
 func TestNewAllocatesWhatThePlanSays(t *testing.T) {
 	const pages, slots = 7, 3
-	d := &counting{Measure: kernels.NewMeasure()}
-	layers := New(d, specs, Options{DType: kernels.BF16, Pages: pages, Slots: slots})
-	if want := pages*PageBytes(specs, kernels.BF16) + slots*SlotBytes(specs); d.bytes != want {
-		t.Errorf("allocated %d bytes, planned %d", d.bytes, want)
-	}
-	if len(layers) != len(specs) || layers[0].KV == nil || layers[0].KV.Pages() != pages || layers[3].KV.HeadDim != 16 || !layers[0].State.IsNone() {
-		t.Errorf("attention layers: %+v, %+v", layers[0], layers[3])
-	}
-	if l := layers[1]; l.KV != nil || l.Conv.Rows != slots || l.Conv.Cols != 30 || l.State.Rows != slots || l.State.Cols != 500 {
-		t.Errorf("recurrent layer: %+v", l)
-	}
-	if l := layers[2]; l.KV != nil || !l.Conv.IsNone() || !l.State.IsNone() {
-		t.Errorf("a layer that keeps nothing: %+v", l)
-	}
-}
-
-func TestParseFormat(t *testing.T) {
-	for name, want := range map[string]kernels.DType{"": kernels.F16, "f16": kernels.F16, "bf16": kernels.BF16, "f32": kernels.F32} {
-		if got, err := ParseFormat(name); err != nil || got != want {
-			t.Errorf("%q: got %s, %v, expected %s", name, got, err, want)
+	for _, f := range []Format{Plain(kernels.BF16), Affine()} {
+		d := &counting{Measure: kernels.NewMeasure()}
+		layers := New(d, specs, Options{Format: f, Pages: pages, Slots: slots})
+		if want := pages*PageBytes(specs, f) + slots*SlotBytes(specs); d.bytes != want {
+			t.Errorf("allocated %d bytes, planned %d", d.bytes, want)
 		}
-	}
-	if _, err := ParseFormat("q8"); err == nil || !strings.Contains(err.Error(), `"q8"`) || !strings.Contains(err.Error(), "bf16") {
-		t.Errorf("an unknown format: %v, expected an error with its name and those that exist", err)
+		if len(layers) != len(specs) || layers[0].KV == nil || layers[0].KV.Pages() != pages || layers[3].KV.HeadDim != 16 || !layers[0].State.IsNone() {
+			t.Errorf("attention layers: %+v, %+v", layers[0], layers[3])
+		}
+		if l := layers[1]; l.KV != nil || l.Conv.Rows != slots || l.Conv.Cols != 30 || l.State.Rows != slots || l.State.Cols != 500 {
+			t.Errorf("recurrent layer: %+v", l)
+		}
+		if l := layers[2]; l.KV != nil || !l.Conv.IsNone() || !l.State.IsNone() {
+			t.Errorf("a layer that keeps nothing: %+v", l)
+		}
 	}
 }

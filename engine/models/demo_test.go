@@ -154,7 +154,7 @@ func newDemo(t *testing.T, float32Activations bool) (*demoRig, *tokenizer.Tokeni
 		t.Fatal(err)
 	}
 	pages := m.Spec().ContextTokens / cache.PageTokens
-	r := &demoRig{Runner: runner.New(d, m, runner.Options{KVType: kernels.F32, Pages: pages, Slots: 1, BatchRows: demoChunk, LogitsRows: demoChunk})}
+	r := &demoRig{Runner: runner.New(d, m, runner.Options{KV: cache.Plain(kernels.F32), Pages: pages, Slots: 1, BatchRows: demoChunk, LogitsRows: demoChunk})}
 	for i := range pages {
 		r.pages = append(r.pages, int32(i))
 	}

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"headroom/engine/cache"
 	"headroom/engine/checkpoint"
 	"headroom/engine/models"
 	"headroom/engine/runner"
@@ -103,7 +104,7 @@ func (f folder) logits(t testing.TB, d kernels.Device) [][]float32 {
 	for i := range ids {
 		ids[i] = int32(i * 37 % 320)
 	}
-	r := &rig{Runner: runner.New(d, f.load(t, d), runner.Options{KVType: kernels.F32, Pages: 1, Slots: 1, BatchRows: len(ids), LogitsRows: len(ids)})}
+	r := &rig{Runner: runner.New(d, f.load(t, d), runner.Options{KV: cache.Plain(kernels.F32), Pages: 1, Slots: 1, BatchRows: len(ids), LogitsRows: len(ids)})}
 	return r.step(ids, kernels.Span{Rows: len(ids), Pages: []int32{0}})
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"headroom/engine/cache"
 	"headroom/engine/checkpoint"
 	"headroom/engine/models"
 	"headroom/engine/runner"
@@ -119,7 +120,7 @@ func newTiny(t *testing.T, d kernels.Device, name string) *rig {
 		t.Fatal(err)
 	}
 	models.RoundInvFreq(m)
-	r := &rig{Runner: runner.New(d, m, runner.Options{KVType: kernels.F32, Pages: 32, Slots: 2, BatchRows: rigRows, LogitsRows: rigRows})}
+	r := &rig{Runner: runner.New(d, m, runner.Options{KV: cache.Plain(kernels.F32), Pages: 32, Slots: 2, BatchRows: rigRows, LogitsRows: rigRows})}
 	for i := range int32(16) { // interleaved and, for the second, backwards
 		r.pages[0] = append(r.pages[0], 2*i)
 		r.pages[1] = append(r.pages[1], 31-2*i)

@@ -14,11 +14,11 @@ import (
 
 // Options size a runner. All fields are needed.
 type Options struct {
-	KVType     kernels.DType // element type of keys and values
-	Pages      int           // KV pages shared by all sequences
-	Slots      int           // recurrent states: of running sequences, and kept ones
-	BatchRows  int           // most rows of one step
-	LogitsRows int           // most rows of one step whose logits are wanted
+	KV         cache.Format // of keys and values
+	Pages      int          // KV pages shared by all sequences
+	Slots      int          // recurrent states: of running sequences, and kept ones
+	BatchRows  int          // most rows of one step
+	LogitsRows int          // most rows of one step whose logits are wanted
 }
 
 // Runner is a model with its memory on a device. The goroutine that calls Step owns the device.
@@ -26,7 +26,7 @@ type Runner struct {
 	device kernels.Device
 	model  models.Model
 	spec   models.Spec
-	kvType kernels.DType
+	kv     cache.Format
 	pages  int
 	layers []cache.Layer
 	ops    *ops.Context
@@ -41,9 +41,9 @@ func New(d kernels.Device, m models.Model, o Options) *Runner {
 		device: d,
 		model:  m,
 		spec:   spec,
-		kvType: o.KVType,
+		kv:     o.KV,
 		pages:  o.Pages,
-		layers: cache.New(d, spec.Layers, cache.Options{DType: o.KVType, Pages: o.Pages, Slots: o.Slots}),
+		layers: cache.New(d, spec.Layers, cache.Options{Format: o.KV, Pages: o.Pages, Slots: o.Slots}),
 		ops:    ops.NewContext(d, ScratchBytes(m, o)),
 		tokens: kernels.NewTensor(d, kernels.I32, o.BatchRows, 1),
 	}
@@ -60,7 +60,7 @@ func ScratchBytes(m models.Model, o Options) int {
 	r := &Runner{
 		device: d,
 		model:  m,
-		layers: cache.New(d, m.Spec().Layers, cache.Options{DType: o.KVType, Pages: pages, Slots: 1}),
+		layers: cache.New(d, m.Spec().Layers, cache.Options{Format: o.KV, Pages: pages, Slots: 1}),
 		ops:    ops.NewContext(d, 0),
 	}
 	r.batch = batch.Batch{
@@ -124,7 +124,7 @@ func (r *Runner) DecodeTrafficBytes(contextTokens int) int64 {
 	for i := range table {
 		table[i] = int32(i)
 	}
-	layers := cache.New(d, r.spec.Layers, cache.Options{DType: r.kvType, Pages: pages, Slots: 1})
+	layers := cache.New(d, r.spec.Layers, cache.Options{Format: r.kv, Pages: pages, Slots: 1})
 	b := batch.Batch{
 		Tokens: kernels.NewTensor(d, kernels.I32, 1, 1),
 		Spans:  []kernels.Span{{Rows: 1, Pos: contextTokens, Pages: table}},

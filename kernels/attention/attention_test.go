@@ -21,8 +21,14 @@ func BenchmarkLong(b *testing.B) {
 		{heads: 32, kvHeads: 8, d: 128, spans: [][2]int{{32767, 1}}},
 		{heads: 16, kvHeads: 2, d: 256, spans: [][2]int{{65535, 1}}},
 	} {
-		s.dtype, s.p, s.timed = kernels.F16, 32, true
-		cases = append(cases, s.toCase())
+		s.p, s.timed = 32, true
+		for _, f := range [][2]Format{
+			{FloatFormat(kernels.F16), FloatFormat(kernels.F16)}, {affine(8, 64), affine(4, 32)}, {affine(8, 64), affine(8, 32)}, {{Kind: Q8_0}, {Kind: Q8_0}},
+			{{Kind: Q4_0}, {Kind: Q4_0}},
+		} {
+			s.k, s.v = f[0], f[1]
+			cases = append(cases, s.toCase())
+		}
 	}
 	kerneltest.Bench(b, cases)
 }

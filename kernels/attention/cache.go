@@ -11,44 +11,54 @@ import (
 // Cache holds the pages of one layer. A page has room for PageTokens positions of all KV heads; which sequence owns it, and
 // where in that sequence it lies, only the page tables of the spans say.
 //
-// A page of K is [KVHeads, HeadDim, PageTokens], so that 16 neighbouring positions fill a vector; a page of V is
-// [KVHeads, PageTokens, HeadDim], so that 16 dimensions do. Nothing outside this package may rely on it.
+// A page of plain K is [KVHeads, HeadDim, PageTokens], so that 16 neighbouring positions fill a vector; a page of plain V is
+// [KVHeads, PageTokens, HeadDim], so that 16 dimensions do. Quantized pages are strips of 16 positions (quantized.go), with the
+// same axes in the lanes. Nothing outside this package may rely on it.
 type Cache struct {
-	K, V       *kernels.Buffer
-	DType      kernels.DType // F32, F16 or BF16
-	KVHeads    int
-	HeadDim    int // a multiple of 16
-	PageTokens int // a multiple of 16
+	K, V             *kernels.Buffer
+	KFormat, VFormat Format
+	KVHeads          int
+	HeadDim          int // a multiple of 16, and of the formats' groups
+	PageTokens       int // a multiple of 16
 }
 
-// NewCache allocates a cache of pages zeroed pages on d.
-func NewCache(d kernels.Device, dtype kernels.DType, kvHeads, headDim, pageTokens, pages int) *Cache {
-	c := &Cache{DType: dtype, KVHeads: kvHeads, HeadDim: headDim, PageTokens: pageTokens}
-	c.K = d.NewBuffer(pages * c.PageBytes())
-	c.V = d.NewBuffer(pages * c.PageBytes())
+// NewCache allocates a cache of pages zeroed pages on d. It panics if heads of headDim cannot be stored so: ask Format.Check.
+func NewCache(d kernels.Device, k, v Format, kvHeads, headDim, pageTokens, pages int) *Cache {
+	c := &Cache{KFormat: k, VFormat: v, KVHeads: kvHeads, HeadDim: headDim, PageTokens: pageTokens}
+	for _, f := range []Format{k, v} {
+		if err := f.Check(headDim); err != nil {
+			panic("attention: NewCache: " + err.Error())
+		}
+	}
+	c.K = d.NewBuffer(pages * c.KPageBytes())
+	c.V = d.NewBuffer(pages * c.VPageBytes())
 	return c
 }
 
-// PageBytes is the size of one page of K; a page of V has the same.
-func (c *Cache) PageBytes() int { return c.KVHeads * c.HeadDim * c.PageTokens * c.DType.Size() }
+// KPageBytes is the size of one page of K.
+func (c *Cache) KPageBytes() int { return c.KVHeads * c.PageTokens * c.KFormat.RowBytes(c.HeadDim) }
+
+// VPageBytes is the size of one page of V.
+func (c *Cache) VPageBytes() int { return c.KVHeads * c.PageTokens * c.VFormat.RowBytes(c.HeadDim) }
+
+// TokenBytes is what one position takes, K and V of all heads.
+func (c *Cache) TokenBytes() int { return (c.KPageBytes() + c.VPageBytes()) / c.PageTokens }
 
 // Pages is the number of pages.
-func (c *Cache) Pages() int { return min(c.K.Size, c.V.Size) / c.PageBytes() }
+func (c *Cache) Pages() int { return min(c.K.Size/c.KPageBytes(), c.V.Size/c.VPageBytes()) }
 
 func (c *Cache) check() error {
 	if c == nil || c.K == nil || c.V == nil {
 		return fmt.Errorf("cache: got none, expected one from NewCache")
 	}
-	switch c.DType {
-	case kernels.F32, kernels.F16, kernels.BF16:
-	default:
-		return fmt.Errorf("cache: got %s, expected float32, float16 or bfloat16", c.DType)
-	}
 	if c.KVHeads < 1 || c.HeadDim < 16 || c.HeadDim%16 != 0 || c.PageTokens < 16 || c.PageTokens%16 != 0 {
 		return fmt.Errorf("cache: got %d heads of %d dimensions in pages of %d tokens, expected at least one head, and multiples of 16 for the others",
 			c.KVHeads, c.HeadDim, c.PageTokens)
 	}
-	return nil
+	if err := c.KFormat.Check(c.HeadDim); err != nil {
+		return err
+	}
+	return c.VFormat.Check(c.HeadDim)
 }
 
 // checkPages returns an error unless the page table of every span covers positions [first(span), its last + 1) with pages
@@ -71,35 +81,77 @@ func (c *Cache) checkPages(spans []kernels.Span, first func(*kernels.Span) int) 
 	return nil
 }
 
-// kIndex and vIndex are the element that holds one dimension of one position.
-func (c *Cache) kIndex(pages []int32, head, pos, dim int) int {
-	page := int(pages[pos/c.PageTokens])
-	return ((page*c.KVHeads+head)*c.HeadDim+dim)*c.PageTokens + pos%c.PageTokens
+// rows is K or V in plain Go, a position of a head at a time. In C the formats are in kv_format.h.
+type rows struct {
+	c     *Cache
+	bytes []byte
+	f     Format
+	keys  bool
 }
 
-func (c *Cache) vIndex(pages []int32, head, pos, dim int) int {
-	page := int(pages[pos/c.PageTokens])
-	return ((page*c.KVHeads+head)*c.PageTokens+pos%c.PageTokens)*c.HeadDim + dim
-}
+func (c *Cache) keys() rows   { return rows{c, c.K.Bytes, c.KFormat, true} }
+func (c *Cache) values() rows { return rows{c, c.V.Bytes, c.VFormat, false} }
 
-// load and store are the format of an element in plain Go; in C it is in kv_format.h.
-func (c *Cache) load(b *kernels.Buffer, i int) float32 {
-	switch c.DType {
-	case kernels.F16:
-		return fromFloat16(binary.LittleEndian.Uint16(b.Bytes[2*i:]))
-	case kernels.BF16:
-		return math.Float32frombits(uint32(binary.LittleEndian.Uint16(b.Bytes[2*i:])) << 16)
+// read writes the HeadDim elements of a position to dst.
+func (r rows) read(dst []float32, pages []int32, head, pos int) {
+	if r.f.quantized() {
+		s := r.strip(pages, head, pos)
+		s.read(dst)
+		return
 	}
-	return math.Float32frombits(binary.LittleEndian.Uint32(b.Bytes[4*i:]))
+	base, step := r.elements(pages, head, pos)
+	for i := range dst[:r.c.HeadDim] {
+		dst[i] = r.load(base + i*step)
+	}
 }
 
-func (c *Cache) store(b *kernels.Buffer, i int, x float32) {
-	switch c.DType {
+// write rounds src to the format of the cache.
+func (r rows) write(src []float32, pages []int32, head, pos int) {
+	if r.f.quantized() {
+		s := r.strip(pages, head, pos)
+		s.write(src)
+		return
+	}
+	base, step := r.elements(pages, head, pos)
+	for i, x := range src[:r.c.HeadDim] {
+		r.store(base+i*step, x)
+	}
+}
+
+// elements is the element of a plain page that holds a position's first dimension, and how far apart the dimensions lie.
+func (r rows) elements(pages []int32, head, pos int) (base, step int) {
+	d, p := r.c.HeadDim, r.c.PageTokens
+	base = (int(pages[pos/p])*r.c.KVHeads + head) * d * p
+	if r.keys {
+		return base + pos%p, p
+	}
+	return base + pos%p*d, 1
+}
+
+// strip is the strip and lane of a position in a quantized page.
+func (r rows) strip(pages []int32, head, pos int) strip {
+	p, row := r.c.PageTokens, r.f.RowBytes(r.c.HeadDim)
+	at := ((int(pages[pos/p])*r.c.KVHeads+head)*p + pos%p/stripTokens*stripTokens) * row
+	return strip{bytes: r.bytes[at : at+stripTokens*row], f: r.f, keys: r.keys, headDim: r.c.HeadDim, lane: pos % stripTokens}
+}
+
+func (r rows) load(i int) float32 {
+	switch r.f.DType {
 	case kernels.F16:
-		binary.LittleEndian.PutUint16(b.Bytes[2*i:], toFloat16(x))
+		return fromFloat16(binary.LittleEndian.Uint16(r.bytes[2*i:]))
 	case kernels.BF16:
-		binary.LittleEndian.PutUint16(b.Bytes[2*i:], toBFloat16(x))
+		return math.Float32frombits(uint32(binary.LittleEndian.Uint16(r.bytes[2*i:])) << 16)
+	}
+	return math.Float32frombits(binary.LittleEndian.Uint32(r.bytes[4*i:]))
+}
+
+func (r rows) store(i int, x float32) {
+	switch r.f.DType {
+	case kernels.F16:
+		binary.LittleEndian.PutUint16(r.bytes[2*i:], toFloat16(x))
+	case kernels.BF16:
+		binary.LittleEndian.PutUint16(r.bytes[2*i:], toBFloat16(x))
 	default:
-		binary.LittleEndian.PutUint32(b.Bytes[4*i:], math.Float32bits(x))
+		binary.LittleEndian.PutUint32(r.bytes[4*i:], math.Float32bits(x))
 	}
 }

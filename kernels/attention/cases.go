@@ -10,7 +10,7 @@ import (
 
 // shape is a case: spans of (position, rows) of sequences of their own over one cache with shuffled pages.
 type shape struct {
-	dtype                kernels.DType
+	k, v                 Format
 	heads, kvHeads, d, p int
 	window               int
 	sinks                bool
@@ -19,7 +19,7 @@ type shape struct {
 }
 
 func (s shape) name() string {
-	name := fmt.Sprintf("paged_attention_%s_h%d_kvh%d_d%d_p%d", s.dtype, s.heads, s.kvHeads, s.d, s.p)
+	name := fmt.Sprintf("paged_attention_%s_h%d_kvh%d_d%d_p%d", formatNames(s.k, s.v), s.heads, s.kvHeads, s.d, s.p)
 	if s.window > 0 {
 		name += fmt.Sprintf("_window%d", s.window)
 	}
@@ -42,7 +42,7 @@ func (s shape) work() (bytes, flops int64) {
 			}
 			flops += int64(4 * seen * s.heads * s.d)
 		}
-		bytes += int64(2 * (x[0] + x[1]) * s.kvHeads * s.d * s.dtype.Size())
+		bytes += int64((x[0] + x[1]) * s.kvHeads * (s.k.RowBytes(s.d) + s.v.RowBytes(s.d)))
 	}
 	return bytes, flops
 }
@@ -58,7 +58,7 @@ func (s shape) build(d kernels.Device, r *rand.Rand) *Attention {
 	o := &Attention{
 		Q:     kernels.RandomTensor(d, r, rows, s.heads*s.d+32, 2).Columns(16, 16+s.heads*s.d),
 		Out:   kernels.NewTensor(d, kernels.F32, rows, s.heads*s.d),
-		Cache: NewCache(d, s.dtype, s.kvHeads, s.d, s.p, pages),
+		Cache: NewCache(d, s.k, s.v, s.kvHeads, s.d, s.p, pages),
 		Scale: float32(1 / math.Sqrt(float64(s.d))), Window: s.window,
 	}
 	if s.sinks {
@@ -85,24 +85,35 @@ func (c *Cache) fill(d kernels.Device, r *rand.Rand, pages []int32, n int) {
 }
 
 func pagedAttentionCases() []kernels.Case {
-	const f16, bf16, f32 = kernels.F16, kernels.BF16, kernels.F32
+	f16, bf16, f32, q8, q4 := FloatFormat(kernels.F16), FloatFormat(kernels.BF16), FloatFormat(kernels.F32), Format{Kind: Q8_0}, Format{Kind: Q4_0}
+	k8, v4 := affine(8, 64), affine(4, 32)
 	var cases []kernels.Case
 	for _, s := range []shape{
-		{dtype: f16, heads: 1, kvHeads: 1, d: 32, p: 32, spans: [][2]int{{0, 1}}},
-		{dtype: f16, heads: 8, kvHeads: 4, d: 64, p: 32, spans: [][2]int{{30, 1}}},
-		{dtype: bf16, heads: 8, kvHeads: 2, d: 128, p: 16, spans: [][2]int{{31, 1}, {32, 1}, {511, 1}, {512, 1}}},
-		{dtype: f32, heads: 8, kvHeads: 1, d: 256, p: 48, spans: [][2]int{{0, 33}, {510, 1}, {511, 5}}},
-		{dtype: f16, heads: 6, kvHeads: 1, d: 96, p: 32, spans: [][2]int{{1999, 1}, {0, 70}, {100, 50}}},
-		{dtype: f16, heads: 4, kvHeads: 4, d: 64, p: 32, spans: [][2]int{{500, 90}}},
-		{dtype: f16, heads: 4, kvHeads: 2, d: 64, p: 32, window: 100, spans: [][2]int{{0, 150}, {700, 1}, {600, 70}}},
-		{dtype: bf16, heads: 8, kvHeads: 2, d: 32, p: 32, window: 1, sinks: true, spans: [][2]int{{0, 40}, {600, 1}}},
-		{dtype: f16, heads: 16, kvHeads: 2, d: 64, p: 32, window: 600, sinks: true, spans: [][2]int{{1500, 30}, {1999, 1}}},
-		{dtype: f16, heads: 72, kvHeads: 1, d: 16, p: 32, sinks: true, spans: [][2]int{{5, 3}}},
-		{dtype: f16, heads: 4, kvHeads: 2, d: 64, p: 32, timed: true, spans: [][2]int{{63, 1}}},
-		{dtype: f16, heads: 32, kvHeads: 8, d: 128, p: 32, timed: true, spans: [][2]int{{4095, 1}}},
-		{dtype: f16, heads: 16, kvHeads: 2, d: 256, p: 32, timed: true, spans: [][2]int{{4095, 1}}},
-		{dtype: f16, heads: 4, kvHeads: 1, d: 128, p: 32, timed: true, spans: [][2]int{{960, 64}}},
-		{dtype: f16, heads: 4, kvHeads: 4, d: 64, p: 32, timed: true, spans: [][2]int{{0, 160}}},
+		{k: f16, v: f16, heads: 1, kvHeads: 1, d: 32, p: 32, spans: [][2]int{{0, 1}}},
+		{k: f16, v: f16, heads: 8, kvHeads: 4, d: 64, p: 32, spans: [][2]int{{30, 1}}},
+		{k: bf16, v: bf16, heads: 8, kvHeads: 2, d: 128, p: 16, spans: [][2]int{{31, 1}, {32, 1}, {511, 1}, {512, 1}}},
+		{k: f32, v: f32, heads: 8, kvHeads: 1, d: 256, p: 48, spans: [][2]int{{0, 33}, {510, 1}, {511, 5}}},
+		{k: f16, v: f16, heads: 6, kvHeads: 1, d: 96, p: 32, spans: [][2]int{{1999, 1}, {0, 70}, {100, 50}}},
+		{k: f16, v: f16, heads: 4, kvHeads: 4, d: 64, p: 32, spans: [][2]int{{500, 90}}},
+		{k: f16, v: f16, heads: 4, kvHeads: 2, d: 64, p: 32, window: 100, spans: [][2]int{{0, 150}, {700, 1}, {600, 70}}},
+		{k: bf16, v: bf16, heads: 8, kvHeads: 2, d: 32, p: 32, window: 1, sinks: true, spans: [][2]int{{0, 40}, {600, 1}}},
+		{k: f16, v: f16, heads: 16, kvHeads: 2, d: 64, p: 32, window: 600, sinks: true, spans: [][2]int{{1500, 30}, {1999, 1}}},
+		{k: f16, v: f16, heads: 72, kvHeads: 1, d: 16, p: 32, sinks: true, spans: [][2]int{{5, 3}}},
+		{k: f16, v: f16, heads: 4, kvHeads: 2, d: 64, p: 32, timed: true, spans: [][2]int{{63, 1}}},
+		{k: f16, v: f16, heads: 32, kvHeads: 8, d: 128, p: 32, timed: true, spans: [][2]int{{4095, 1}}},
+		{k: f16, v: f16, heads: 16, kvHeads: 2, d: 256, p: 32, timed: true, spans: [][2]int{{4095, 1}}},
+		{k: f16, v: f16, heads: 4, kvHeads: 1, d: 128, p: 32, timed: true, spans: [][2]int{{960, 64}}},
+		{k: f16, v: f16, heads: 4, kvHeads: 4, d: 64, p: 32, timed: true, spans: [][2]int{{0, 160}}},
+		{k: k8, v: v4, heads: 1, kvHeads: 1, d: 64, p: 32, spans: [][2]int{{0, 1}}},
+		{k: k8, v: v4, heads: 8, kvHeads: 2, d: 128, p: 16, spans: [][2]int{{31, 1}, {32, 1}, {511, 1}, {512, 1}, {90, 40}}},
+		{k: affine(3, 32), v: affine(2, 32), heads: 4, kvHeads: 2, d: 96, p: 48, window: 100, spans: [][2]int{{0, 70}, {700, 1}}},
+		{k: affine(5, 128), v: affine(6, 64), heads: 8, kvHeads: 1, d: 256, p: 32, spans: [][2]int{{510, 1}, {511, 9}}},
+		{k: q8, v: q4, heads: 6, kvHeads: 2, d: 32, p: 32, sinks: true, window: 70, spans: [][2]int{{1200, 1}, {300, 60}}},
+		{k: q4, v: f16, heads: 12, kvHeads: 1, d: 64, p: 32, spans: [][2]int{{700, 1}}},
+		{k: bf16, v: q8, heads: 9, kvHeads: 1, d: 96, p: 32, spans: [][2]int{{700, 1}, {30, 12}}},
+		{k: k8, v: v4, heads: 16, kvHeads: 8, d: 128, p: 32, timed: true, spans: [][2]int{{4095, 1}}},
+		{k: k8, v: v4, heads: 16, kvHeads: 2, d: 256, p: 32, timed: true, spans: [][2]int{{4095, 1}}},
+		{k: k8, v: v4, heads: 4, kvHeads: 1, d: 128, p: 32, timed: true, spans: [][2]int{{960, 64}}},
 	} {
 		cases = append(cases, s.toCase())
 	}

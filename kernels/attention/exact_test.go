@@ -18,7 +18,7 @@ type conversation struct {
 	tokens, heads, kvHeads, d int
 	window                    int
 	sinks                     bool
-	dtype                     kernels.DType
+	kf, vf                    Format
 	q, k, v, logits           []float32
 }
 
@@ -53,7 +53,7 @@ func (c conversation) run(s setting) []byte {
 	r := rand.New(rand.NewPCG(s.pagesSeed, 7))
 	const neighbourTokens = 40
 	own, other := c.tokens/s.pageTokens+1, neighbourTokens/s.pageTokens+1
-	cache := NewCache(d, c.dtype, c.kvHeads, c.d, s.pageTokens, own+2*other+3)
+	cache := NewCache(d, c.kf, c.vf, c.kvHeads, c.d, s.pageTokens, own+2*other+3)
 	for _, b := range []*kernels.Buffer{cache.K, cache.V} {
 		for i := range b.Bytes {
 			b.Bytes[i] = 0xff
@@ -100,15 +100,22 @@ func (c conversation) run(s setting) []byte {
 // TestSameBits runs conversations across segment, tile and page borders in every way and expects one answer.
 func TestSameBits(t *testing.T) {
 	for _, c := range []conversation{
-		{tokens: 600, heads: 4, kvHeads: 2, d: 32, dtype: kernels.F16},
-		{tokens: 200, heads: 7, kvHeads: 1, d: 48, dtype: kernels.BF16, sinks: true},
-		{tokens: 140, heads: 8, kvHeads: 1, d: 80, dtype: kernels.F16},
-		{tokens: 600, heads: 2, kvHeads: 2, d: 16, dtype: kernels.F32, window: 70},
-		{tokens: 1100, heads: 3, kvHeads: 1, d: 16, dtype: kernels.F16, window: 530, sinks: true},
+		{tokens: 600, heads: 4, kvHeads: 2, d: 32, kf: FloatFormat(kernels.F16), vf: FloatFormat(kernels.F16)},
+		{tokens: 200, heads: 7, kvHeads: 1, d: 48, kf: FloatFormat(kernels.BF16), vf: FloatFormat(kernels.BF16), sinks: true},
+		{tokens: 140, heads: 8, kvHeads: 1, d: 80, kf: FloatFormat(kernels.F16), vf: FloatFormat(kernels.F16)},
+		{tokens: 600, heads: 2, kvHeads: 2, d: 16, kf: FloatFormat(kernels.F32), vf: FloatFormat(kernels.F32), window: 70},
+		{tokens: 1100, heads: 3, kvHeads: 1, d: 16, kf: FloatFormat(kernels.F16), vf: FloatFormat(kernels.F16), window: 530, sinks: true},
+		{tokens: 600, heads: 4, kvHeads: 2, d: 64, kf: affine(8, 64), vf: affine(4, 32)},
+		{tokens: 200, heads: 9, kvHeads: 1, d: 96, kf: affine(4, 32), vf: affine(8, 32), sinks: true},
+		{tokens: 140, heads: 8, kvHeads: 1, d: 128, kf: Format{Kind: Q8_0}, vf: Format{Kind: Q4_0}},
+		{tokens: 300, heads: 2, kvHeads: 2, d: 32, kf: Format{Kind: Q4_0}, vf: FloatFormat(kernels.F16), window: 70},
+		{tokens: 200, heads: 3, kvHeads: 1, d: 128, kf: FloatFormat(kernels.BF16), vf: affine(6, 128)},
+		{tokens: 140, heads: 2, kvHeads: 1, d: 64, kf: affine(2, 32), vf: affine(3, 64), window: 50, sinks: true},
+		{tokens: 140, heads: 2, kvHeads: 1, d: 64, kf: affine(6, 64), vf: affine(5, 32)},
 	} {
 		c = newConversation(c)
 		for _, isa := range cpu.Available() {
-			t.Run(fmt.Sprintf("%d tokens window %d %s %s", c.tokens, c.window, c.dtype, isa), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%d tokens window %d %s %s", c.tokens, c.window, formatNames(c.kf, c.vf), isa), func(t *testing.T) {
 				whole := setting{isa: isa, threads: 1, pageTokens: 32}
 				want := c.run(whole)
 				expect := func(what string, change func(*setting)) {
@@ -159,17 +166,20 @@ func firstDifference(a, b []byte) int {
 
 // TestSetsAgree: all instruction sets but plain Go give the same bits, so a saved answer does not depend on the machine.
 func TestSetsAgree(t *testing.T) {
-	c := newConversation(conversation{tokens: 700, heads: 6, kvHeads: 2, d: 96, dtype: kernels.F16, window: 600, sinks: true})
-	var want []byte
-	for _, isa := range cpu.Available() {
-		if isa == cpu.Generic {
-			continue
+	f16 := FloatFormat(kernels.F16)
+	for _, f := range [][2]Format{{f16, f16}, {affine(8, 32), affine(4, 32)}, {affine(5, 32), affine(3, 32)}, {affine(6, 32), affine(2, 32)}, {{Kind: Q8_0}, {Kind: Q4_0}}} {
+		c := newConversation(conversation{tokens: 700, heads: 6, kvHeads: 2, d: 96, kf: f[0], vf: f[1], window: 600, sinks: true})
+		var want []byte
+		for _, isa := range cpu.Available() {
+			if isa == cpu.Generic {
+				continue
+			}
+			got := c.run(setting{isa: isa, threads: 2, pageTokens: 32})
+			if want != nil && !bytes.Equal(got, want) {
+				t.Errorf("%s: %s gives other bits than the set before it", formatNames(f[0], f[1]), isa)
+			}
+			want = got
 		}
-		got := c.run(setting{isa: isa, threads: 2, pageTokens: 32})
-		if want != nil && !bytes.Equal(got, want) {
-			t.Errorf("%s gives other bits than the set before it", isa)
-		}
-		want = got
 	}
 }
 
@@ -177,9 +187,16 @@ func TestSetsAgree(t *testing.T) {
 func TestNothingAllocated(t *testing.T) {
 	d := kernels.NewCPU(cpu.Options{Threads: 2})
 	defer d.Close()
-	o := shape{dtype: kernels.F16, heads: 4, kvHeads: 2, d: 64, p: 32, spans: [][2]int{{1100, 1}, {0, 20}}}.build(d, rand.New(rand.NewPCG(1, 2)))
-	if n := testing.AllocsPerRun(20, func() { d.Run(o) }); n > 0 {
-		t.Errorf("a run allocates %g times", n)
+	for _, f := range [][2]Format{{FloatFormat(kernels.F16), FloatFormat(kernels.F16)}, {affine(8, 64), affine(4, 32)}, {{Kind: Q4_0}, affine(3, 32)}} {
+		o := shape{k: f[0], v: f[1], heads: 4, kvHeads: 2, d: 64, p: 32, spans: [][2]int{{1100, 1}, {0, 20}}}.build(d, rand.New(rand.NewPCG(1, 2)))
+		if n := testing.AllocsPerRun(20, func() { d.Run(o) }); n > 0 {
+			t.Errorf("%s: attention allocates %g times", formatNames(f[0], f[1]), n)
+		}
+		a := &Append{K: kernels.NewTensor(d, kernels.F32, 9, 128), V: kernels.NewTensor(d, kernels.F32, 9, 128), Cache: o.Cache,
+			Spans: []kernels.Span{{Rows: 9, Pos: 1000, Pages: o.Spans[0].Pages}}}
+		if n := testing.AllocsPerRun(20, func() { d.Run(a) }); n > 0 {
+			t.Errorf("%s: appending allocates %g times", formatNames(f[0], f[1]), n)
+		}
 	}
 }
 
@@ -187,7 +204,7 @@ func TestCheckNamesTheFault(t *testing.T) {
 	d := kernels.NewReference()
 	defer d.Close()
 	good := func() *Attention {
-		return shape{dtype: kernels.F16, heads: 4, kvHeads: 2, d: 32, p: 32, spans: [][2]int{{60, 10}}}.build(d, rand.New(rand.NewPCG(1, 2)))
+		return shape{k: FloatFormat(kernels.F16), v: FloatFormat(kernels.F16), heads: 4, kvHeads: 2, d: 32, p: 32, spans: [][2]int{{60, 10}}}.build(d, rand.New(rand.NewPCG(1, 2)))
 	}
 	if err := good().Check(); err != nil {
 		t.Fatal(err)
@@ -202,7 +219,7 @@ func TestCheckNamesTheFault(t *testing.T) {
 		{"negative page", func(o *Attention) { o.Spans[0].Pages = []int32{0, -1, 2} }, "is page -1"},
 		{"head dimension", func(o *Attention) { o.Cache.HeadDim = 24 }, "multiples of 16"},
 		{"page size", func(o *Attention) { o.Cache.PageTokens = 8 }, "multiples of 16"},
-		{"cache type", func(o *Attention) { o.Cache.DType = kernels.I8 }, "int8"},
+		{"cache type", func(o *Attention) { o.Cache.KFormat.DType = kernels.I8 }, "int8"},
 		{"no cache", func(o *Attention) { o.Cache = nil }, "cache: got none"},
 		{"query width", func(o *Attention) { o.Q = o.Q.Columns(0, 96) }, "multiple of 2 KV heads"},
 		{"output width", func(o *Attention) { o.Out = o.Out.Columns(0, 64) }, "out: got"},

@@ -1,10 +1,12 @@
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
+#include "kv_page.h"
 
 // What kv_append needs besides memory.
 struct kv_append_shape {
-    int64_t dtype, kv_heads, head_dim, page_tokens;
+    struct kv_format k, v;
+    int64_t kv_heads, head_dim, page_tokens;
     int64_t rows, pos; // rows of one sequence, and the position of the first
     int64_t k_stride, v_stride;
 };

@@ -25,12 +25,20 @@ import (
 
 func ptr(t kernels.Tensor) *C.float { return (*C.float)(t.Ptr()) }
 
+func (f Format) c() (s C.struct_kv_format) {
+	s.dtype = C.int64_t(f.DType)
+	if f.quantized() {
+		s.bits, s.group, s.zero = C.int64_t(f.bits()), C.int64_t(f.group()), C.int64_t(f.zero())
+	}
+	return s
+}
+
 func first(f []float32) *C.float { return (*C.float)(unsafe.SliceData(f)) }
 
 func (o *Append) native(isa cpu.ISA, s *kernels.Span, from, to int) {
 	c := o.Cache
 	shape := C.struct_kv_append_shape{
-		dtype: C.int64_t(c.DType), kv_heads: C.int64_t(c.KVHeads), head_dim: C.int64_t(c.HeadDim), page_tokens: C.int64_t(c.PageTokens),
+		k: c.KFormat.c(), v: c.VFormat.c(), kv_heads: C.int64_t(c.KVHeads), head_dim: C.int64_t(c.HeadDim), page_tokens: C.int64_t(c.PageTokens),
 		rows: C.int64_t(to - from), pos: C.int64_t(s.Pos + from),
 		k_stride: C.int64_t(o.K.Stride), v_stride: C.int64_t(o.V.Stride),
 	}
@@ -42,7 +50,7 @@ func (o *Append) native(isa cpu.ISA, s *kernels.Span, from, to int) {
 func (o *Attention) shape(u unit) (s C.struct_attention_unit, q, out, sinks *C.float) {
 	c, group := o.Cache, o.group()
 	s = C.struct_attention_unit{
-		dtype: C.int64_t(c.DType), kv_heads: C.int64_t(c.KVHeads), head_dim: C.int64_t(c.HeadDim), page_tokens: C.int64_t(c.PageTokens),
+		k: c.KFormat.c(), v: c.VFormat.c(), kv_heads: C.int64_t(c.KVHeads), head_dim: C.int64_t(c.HeadDim), page_tokens: C.int64_t(c.PageTokens),
 		kv_head: C.int64_t(u.kvHead), group: C.int64_t(group),
 		rows: C.int64_t(u.rows), pos: C.int64_t(u.span.Pos + u.row), window: C.int64_t(o.Window),
 		from: C.int64_t(u.from), to: C.int64_t(u.to),

@@ -3,8 +3,8 @@
 //
 // Both products are C += A B: scores [vectors][64] = Q Kt, with K as [D][positions], and sums [vectors][D] += weights V, with V
 // as [positions][D]. A block of many vectors (prefill) first converts the tile to float32, K and then V in the same memory, so
-// that it stays in the first-level cache. For a few (decode) B is the pages themselves, converted in registers. Each element of
-// C is one chain of fused multiply-adds in the order of the inner index, so it has the same bits either way, and however rows
+// that it stays in the first-level cache. For a few (decode) B is the pages themselves, converted in registers (codes of 4 and 8
+// bits; the rarer widths always take the tile). Each element of C is one chain of fused multiply-adds in the order of the inner index, so it has the same bits either way, and however rows
 // and columns are blocked for registers.
 #include "paged_attention.h"
 #ifdef ISA
@@ -107,6 +107,184 @@ SIMD void product(int dtype, const float *a, int64_t lda, const void *b, int64_t
     }
 }
 
+// The same products straight from quantized pages: C[R][16N] += A B for bundles of B (kv_format.h), N vectors of C at a time.
+// Constants as above; next is asked for in steps spread over the whole product.
+
+// N strips of K from strip on; scores of R vectors for their 16N positions.
+#define k_block KERNEL(k_block)
+SIMD void k_block(const int R, const int N, const int bits, const struct kv_format *f, const float *a, const uint8_t *strip, int64_t strip_bytes,
+                  float *c, int64_t d, const char *next, int64_t step) {
+    const int64_t groups = kv_groups(f, d);
+    const uint8_t *p = strip + kv_param_bytes(f, d);
+    f32x16 sum[8][2];
+#pragma GCC unroll 8
+    for (int r = 0; r < R; r++)
+#pragma GCC unroll 2
+        for (int n = 0; n < N; n++) sum[r][n] = v_zero();
+    for (int64_t g = 0; g < groups; g++) {
+        f32x16 s[2], b[2];
+#pragma GCC unroll 2
+        for (int n = 0; n < N; n++) {
+            s[n] = kv_scale(strip + n * strip_bytes, g);
+            b[n] = kv_bias(strip + n * strip_bytes, g, groups, f->zero, s[n]);
+        }
+        for (int64_t i = 0; i < f->group; i += 8, p += STRIP * bits, a += 8) {
+            for (int64_t line = 0; line < 8 * step; line += 64) __builtin_prefetch(next + line, 0, 2);
+            next += 8 * step;
+#pragma GCC unroll 8
+            for (int j = 0; j < 8; j++) {
+                f32x16 row[2];
+#pragma GCC unroll 2
+                for (int n = 0; n < N; n++) row[n] = v_fma(i_float(k_codes(bits, p + n * strip_bytes, j)), s[n], b[n]);
+#pragma GCC unroll 8
+                for (int r = 0; r < R; r++) {
+                    f32x16 x = v_set1(a[r * d + j]);
+#pragma GCC unroll 2
+                    for (int n = 0; n < N; n++) sum[r][n] = v_fma(x, row[n], sum[r][n]);
+                }
+            }
+        }
+    }
+#pragma GCC unroll 8
+    for (int r = 0; r < R; r++)
+#pragma GCC unroll 2
+        for (int n = 0; n < N; n++) v_store(c + r * TILE + 16 * n, sum[r][n]);
+}
+
+// Positions [from, to) of the strips from strip on, dimensions [i, i+16N); weights a are those of position from on.
+#define v_block KERNEL(v_block)
+SIMD void v_block(const int R, const int N, const int bits, const struct kv_format *f, const float *a, const uint8_t *strip, int64_t strip_bytes,
+                  float *c, int64_t ldc, int64_t d, int64_t i, int64_t from, int64_t to, const char *next, int64_t step) {
+    const int64_t groups = kv_groups(f, d), row_codes = d * bits / 8;
+    f32x16 sum[8][4];
+#pragma GCC unroll 8
+    for (int r = 0; r < R; r++)
+#pragma GCC unroll 4
+        for (int n = 0; n < N; n++) sum[r][n] = v_load(c + r * ldc + 16 * n);
+    for (int64_t at = from; at < to;) {
+        const uint8_t *s = strip + at / STRIP * strip_bytes, *p = s + kv_param_bytes(f, d) + at % STRIP * row_codes + i * bits / 8;
+        float scales[2][16], biases[2][16];
+#pragma GCC unroll 2
+        for (int n = 0; n < N / 2; n++) {
+            f32x16 scale = kv_scale(s, (i + 32 * n) / f->group);
+            v_store(scales[n], scale);
+            v_store(biases[n], kv_bias(s, (i + 32 * n) / f->group, groups, f->zero, scale));
+        }
+        int64_t end = (at / STRIP + 1) * STRIP;
+        if (end > to) end = to;
+        for (; at < end; at++, p += row_codes, next += step, a++) {
+            f32x16 row[4];
+            __builtin_prefetch(next, 0, 2);
+            if (step > 64) __builtin_prefetch(next + 64, 0, 2);
+#pragma GCC unroll 2
+            for (int n = 0; n < N / 2; n++) {
+                f32x16 scale = v_set1(scales[n][at % STRIP]), bias = v_set1(biases[n][at % STRIP]);
+#if ISA == ISA_AVX512
+                if (bits == 4) { // all sixteen values by one multiply-add, then picked by the low four bits of a lane
+                    const __m512 values = v_fma(_mm512_setr_ps(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15), scale, bias);
+                    const __m512i x = i_load_u8(p + 16 * n);
+                    row[2 * n] = _mm512_permutexvar_ps(x, values);
+                    row[2 * n + 1] = _mm512_permutexvar_ps(_mm512_srli_epi32(x, 4), values);
+                    continue;
+                }
+#endif
+#pragma GCC unroll 2
+                for (int v = 0; v < 2; v++) row[2 * n + v] = v_fma(i_float(v_codes(bits, p + 4 * bits * n, v)), scale, bias);
+            }
+#pragma GCC unroll 8
+            for (int r = 0; r < R; r++) {
+                f32x16 x = v_set1(a[r * TILE]);
+#pragma GCC unroll 4
+                for (int n = 0; n < N; n++) sum[r][n] = v_fma(x, row[n], sum[r][n]);
+            }
+        }
+    }
+#pragma GCC unroll 8
+    for (int r = 0; r < R; r++)
+#pragma GCC unroll 4
+        for (int n = 0; n < N; n++) v_store(c + r * ldc + 16 * n, sum[r][n]);
+}
+
+// How many of the rows left go next: what the registers hold, in even parts.
+#define rows_at_once KERNEL(rows_at_once)
+#if ISA == ISA_AVX512
+SIMD int64_t rows_at_once(int64_t left, int n) { return n == 2 && left == 8 ? 8 : left % 4 == 0 && left < 12 ? 4 : left < 6 ? left : 6; }
+#define EACH_R(n) CASE_R(1, n) CASE_R(2, n) CASE_R(3, n) CASE_R(4, n) CASE_R(5, n) CASE_R(6, n)
+#else
+SIMD int64_t rows_at_once(int64_t left, int n) { return (void)n, left == 4 ? 2 : left < 3 ? left : 3; }
+#define EACH_R(n) CASE_R(1, n) CASE_R(2, n) CASE_R(3, n)
+#endif
+
+// scores [rows][16 strips] = queries [rows][d] Kt. next_bytes from next on are fetched meanwhile.
+#define k_product_bits KERNEL(k_product_bits)
+SIMD void k_product_bits(const int bits, const struct kv_format *f, const float *queries, const uint8_t *strip, int64_t strips, float *scores,
+                         int64_t rows, int64_t d, const char *next, int64_t next_bytes) {
+    const int64_t strip_bytes = STRIP * kv_row_bytes(f, d), step = next_bytes / strips / d;
+#define CASE_R(R, N) \
+    case R * 4 + N: k_block(R, N, bits, f, queries + r * d, strip, strip_bytes, scores + r * TILE, d, next, r ? 0 : N * step); break;
+    for (int64_t n; strips > 0; strips -= n, strip += n * strip_bytes, scores += 16 * n, next += n * d * step) {
+        n = strips >= 2 ? 2 : 1;
+        for (int64_t r = 0, m; r < rows; r += m) {
+            m = rows_at_once(rows - r, (int)n);
+            switch (m * 4 + n) {
+            EACH_R(2)
+            EACH_R(1)
+#if ISA == ISA_AVX512
+            CASE_R(8, 2)
+#endif
+            }
+        }
+    }
+#undef CASE_R
+}
+
+// sums [rows][d] += weights V of positions [from, to), counted from strip's first.
+#define v_product_bits KERNEL(v_product_bits)
+SIMD void v_product_bits(const int bits, const struct kv_format *f, const float *weights, const uint8_t *strip, int64_t from, int64_t to, float *sums,
+                         int64_t ldc, int64_t rows, int64_t d, const char *next, int64_t next_bytes) {
+    const int64_t strip_bytes = STRIP * kv_row_bytes(f, d);
+#define CASE_R(R, N) \
+    case R * 8 + N: v_block(R, N, bits, f, weights + r * TILE, strip, strip_bytes, sums + r * ldc + i, ldc, d, i, from, to, next, r ? 0 : step); break;
+    for (int64_t i = 0, n; i < d; i += 16 * n) {
+        n = ISA == ISA_AVX512 && rows != 8 && d - i >= 64 ? 4 : 2;
+        const int64_t step = next_bytes * 16 * n / d / (to - from);
+        for (int64_t r = 0, m; r < rows; r += m) {
+            m = rows_at_once(rows - r, (int)n);
+            switch (m * 8 + n) {
+            EACH_R(2)
+#if ISA == ISA_AVX512
+            EACH_R(4)
+            CASE_R(8, 2)
+#endif
+            }
+        }
+        next += step * (to - from);
+    }
+#undef CASE_R
+}
+#undef EACH_R
+
+#define k_product_4 KERNEL(k_product_4)
+#define k_product_8 KERNEL(k_product_8)
+#define v_product_4 KERNEL(v_product_4)
+#define v_product_8 KERNEL(v_product_8)
+#define PRODUCTS(bits) \
+    static void k_product_##bits(const struct kv_format *f, const float *queries, const uint8_t *strip, int64_t strips, float *scores, int64_t rows, \
+                                 int64_t d, const char *next, int64_t next_bytes) { \
+        k_product_bits(bits, f, queries, strip, strips, scores, rows, d, next, next_bytes); \
+    } \
+    static void v_product_##bits(const struct kv_format *f, const float *weights, const uint8_t *strip, int64_t from, int64_t to, float *sums, \
+                                 int64_t ldc, int64_t rows, int64_t d, const char *next, int64_t next_bytes) { \
+        v_product_bits(bits, f, weights, strip, from, to, sums, ldc, rows, d, next, next_bytes); \
+    }
+PRODUCTS(4)
+PRODUCTS(8)
+#undef PRODUCTS
+
+// Formats that products read from the pages.
+#define has_product KERNEL(has_product)
+SIMD int has_product(const struct kv_format *f) { return f->bits == 0 || f->bits == 4 || f->bits == 8; }
+
 #define exp1 KERNEL(exp1)
 SIMD float exp1(float x) {
     float y[16];
@@ -148,52 +326,84 @@ struct job {
     const int32_t *pages;
     const float *queries;
     float *tile, *scores, *part;
-    int direct; // multiply from the pages, without the tile
+    int k_direct, v_direct; // multiply from the pages, without the tile
 };
 
-// The elements of K or V (pages) of this KV head in the page that holds pos; a position past the unit's last counts as that.
+// The K or V (pages, of format f) of this KV head in the page that holds pos; a position past the unit's last counts as that.
 #define head_page KERNEL(head_page)
-SIMD const char *head_page(const struct job *j, const char *pages, int64_t pos) {
+SIMD const char *head_page(const struct job *j, const struct kv_format *f, const char *pages, int64_t pos) {
     const struct attention_unit *u = j->u;
     const int64_t last = u->pos + u->rows - 1, page = j->pages[(pos < last ? pos : last) / u->page_tokens];
-    return pages + (page * u->kv_heads + u->kv_head) * u->head_dim * u->page_tokens * kv_element_bytes((int)u->dtype);
+    return pages + (page * u->kv_heads + u->kv_head) * u->page_tokens * kv_row_bytes(f, u->head_dim);
 }
 
 // scores = Q Kt for positions [from, to) of the tile at t, rounded out to multiples of 16.
 #define score_tile KERNEL(score_tile)
 static void score_tile(const struct job *j, int64_t t, int64_t from, int64_t to) {
     const struct attention_unit *u = j->u;
-    const int64_t d = u->head_dim, p = u->page_tokens, vectors = u->rows * u->group, bytes = kv_element_bytes((int)u->dtype);
+    const struct kv_format *f = &u->k;
+    const int64_t d = u->head_dim, p = u->page_tokens, vectors = u->rows * u->group, row = kv_row_bytes(f, d), next_row = kv_row_bytes(&u->v, d);
     from &= ~15;
     to = (to + 15) & ~15;
     for (int64_t i = from, n; i < to; i += n) {
         const int64_t at = (t + i) % p;
         n = p - at < to - i ? p - at : to - i;
-        const char *k = head_page(j, j->k_pages, t + i) + at * bytes;
-        if (j->direct) // V of the same positions comes next
-            product((int)u->dtype, j->queries, d, k, p, j->scores + i, TILE, vectors, n, d, 0, head_page(j, j->v_pages, t + i) + at * d * bytes);
-        else
-            kv_read((int)u->dtype, j->tile + i, TILE, k, p, d, n);
+        const char *k = head_page(j, f, j->k_pages, t + i) + at * (f->bits ? row : kv_element_bytes((int)f->dtype));
+        float *scores = j->scores + i;
+        if (j->k_direct) { // V of the same positions comes next
+            const char *next = head_page(j, &u->v, j->v_pages, t + i) + at * next_row;
+            switch (f->bits) {
+            case 4: k_product_4(f, j->queries, (const uint8_t *)k, n / STRIP, scores, vectors, d, next, n * next_row); break;
+            case 8: k_product_8(f, j->queries, (const uint8_t *)k, n / STRIP, scores, vectors, d, next, n * next_row); break;
+            default: product((int)f->dtype, j->queries, d, k, p, scores, TILE, vectors, n, d, 0, next);
+            }
+        } else if (f->bits) {
+            for (int64_t s = 0; s < n; s += STRIP) k_read(f, j->tile + i + s, TILE, (const uint8_t *)k + s * row, d);
+        } else {
+            kv_read((int)f->dtype, j->tile + i, TILE, k, p, d, n);
+        }
     }
-    if (!j->direct) product_f32(j->queries, d, j->tile + from, TILE, j->scores + from, TILE, vectors, to - from, d, 0, (const char *)j->tile);
+    if (!j->k_direct) product_f32(j->queries, d, j->tile + from, TILE, j->scores + from, TILE, vectors, to - from, d, 0, (const char *)j->tile);
+}
+
+// tile = V of positions [from, to) of the tile at t.
+#define read_values KERNEL(read_values)
+static void read_values(const struct job *j, int64_t t, int64_t from, int64_t to) {
+    const struct attention_unit *u = j->u;
+    const struct kv_format *f = &u->v;
+    const int64_t d = u->head_dim, unit = f->bits ? STRIP : u->page_tokens, row = kv_row_bytes(f, d);
+    for (int64_t i = from, n; i < to; i += n) {
+        const int64_t at = (t + i) % u->page_tokens, in = at % unit;
+        n = unit - in < to - i ? unit - in : to - i;
+        const char *v = head_page(j, f, j->v_pages, t + i) + (at - in) * row;
+        if (f->bits)
+            v_read(f, j->tile + i * d, d, (const uint8_t *)v, d, in, in + n);
+        else
+            kv_read((int)f->dtype, j->tile + i * d, d, v + in * row, d, n, d);
+    }
 }
 
 // part += weights V over positions [from, to) of the tile at t, for count vectors from first on.
 #define sum_tile KERNEL(sum_tile)
-SIMD void sum_tile(const struct job *j, int64_t t, int64_t from, int64_t to, int64_t first, int64_t count) {
+static void sum_tile(const struct job *j, int64_t t, int64_t from, int64_t to, int64_t first, int64_t count) {
     const struct attention_unit *u = j->u;
-    const int64_t d = u->head_dim, p = u->page_tokens, record = record_floats(u), bytes = kv_element_bytes((int)u->dtype);
+    const struct kv_format *f = &u->v;
+    const int64_t d = u->head_dim, p = u->page_tokens, record = record_floats(u), row = kv_row_bytes(f, d), next_row = kv_row_bytes(&u->k, d);
     const float *weights = j->scores + first * TILE;
     float *sums = j->part + first * record;
-    if (!j->direct) {
+    if (!j->v_direct) {
         product_f32(weights + from, TILE, j->tile + from * d, d, sums, record, count, d, to - from, 1, (const char *)j->tile);
         return;
     }
     for (int64_t i = from, n; i < to; i += n) { // K of the next tile comes next
         const int64_t at = (t + i) % p;
         n = p - at < to - i ? p - at : to - i;
-        product((int)u->dtype, weights + i, TILE, head_page(j, j->v_pages, t + i) + at * d * bytes, d, sums, record, count, d, n, 1,
-                head_page(j, j->k_pages, t + i + TILE));
+        const char *v = head_page(j, f, j->v_pages, t + i), *next = head_page(j, &u->k, j->k_pages, t + i + TILE);
+        switch (f->bits) {
+        case 4: v_product_4(f, weights + i, (const uint8_t *)v, at, at + n, sums, record, count, d, next, n * next_row); break;
+        case 8: v_product_8(f, weights + i, (const uint8_t *)v, at, at + n, sums, record, count, d, next, n * next_row); break;
+        default: product((int)f->dtype, weights + i, TILE, v + at * row, d, sums, record, count, d, n, 1, next);
+        }
     }
 }
 
@@ -221,11 +431,7 @@ static void do_tile(const struct job *j, int64_t t) {
         for (int64_t g = r * group; g < (r + 1) * group; g++) weigh(j->scores + g * TILE, a, b, j->part + g * record_floats(u), d);
         whole += a == from && b == to;
     }
-    for (int64_t i = from, n; i < to && !j->direct; i += n) {
-        const int64_t at = (t + i) % u->page_tokens;
-        n = u->page_tokens - at < to - i ? u->page_tokens - at : to - i;
-        kv_read((int)u->dtype, j->tile + i * d, d, head_page(j, j->v_pages, t + i) + at * d * kv_element_bytes((int)u->dtype), d, n, d);
-    }
+    if (!j->v_direct) read_values(j, t, from, to);
     if (whole == u->rows)
         sum_tile(j, t, from, to, 0, u->rows * group);
     else // rows see different parts of it
@@ -286,7 +492,7 @@ static void KERNEL(attention)(const struct attention_unit *u, const float *q, fl
     float *queries = scratch + TILE * d, *scores = queries + vectors * d, *total = scores + vectors * TILE;
     if (!split) part = total + vectors * record_floats(u);
     const struct job j = {.u = u, .k_pages = k_pages, .v_pages = v_pages, .pages = pages, .queries = queries, .tile = scratch, .scores = scores,
-                          .part = part, .direct = vectors <= MAX_DIRECT};
+                          .part = part, .k_direct = vectors <= MAX_DIRECT && has_product(&u->k), .v_direct = vectors <= MAX_DIRECT && has_product(&u->v)};
     for (int64_t i = 0; i < vectors; i++) {
         const float *x = q + i / u->group * u->q_stride + i % u->group * d;
         for (int64_t c = 0; c < d; c += 16) v_store(queries + i * d + c, v_mul(v_load(x + c), v_set1(u->scale)));

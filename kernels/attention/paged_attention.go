@@ -103,9 +103,11 @@ func (o *Attention) referenceHead(s *kernels.Span, r, h int) {
 	if !o.Sinks.IsNone() {
 		highest = float64(o.Sinks.Row(0)[h])
 	}
+	row := make([]float32, d)
 	for j := range scores {
+		c.keys().read(row, s.Pages, kvHead, from+j)
 		for i, x := range q {
-			scores[j] += float64(x) * float64(c.load(c.K, c.kIndex(s.Pages, kvHead, from+j, i)))
+			scores[j] += float64(x) * float64(row[i])
 		}
 		scores[j] *= float64(o.Scale)
 		highest = max(highest, scores[j])
@@ -118,8 +120,9 @@ func (o *Attention) referenceHead(s *kernels.Span, r, h int) {
 	for j, x := range scores {
 		w := math.Exp(x - highest)
 		total += w
+		c.values().read(row, s.Pages, kvHead, from+j)
 		for i := range sum {
-			sum[i] += w * float64(c.load(c.V, c.vIndex(s.Pages, kvHead, from+j, i)))
+			sum[i] += w * float64(row[i])
 		}
 	}
 	for i := range out {

@@ -1,6 +1,7 @@
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
+#include "kv_page.h"
 
 // The same numbers stand in paged_attention.go.
 #define TILE 64
@@ -8,7 +9,8 @@
 
 // A unit of work (units.go) without its memory: rows of one sequence, one KV head, segments [from, to).
 struct attention_unit {
-    int64_t dtype, kv_heads, head_dim, page_tokens;
+    struct kv_format k, v;
+    int64_t kv_heads, head_dim, page_tokens;
     int64_t kv_head, group; // query heads kv_head*group + [0, group)
     int64_t rows, pos;      // query rows, and the position of the first
     int64_t window;         // 0: none

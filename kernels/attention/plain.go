@@ -56,9 +56,7 @@ func (o *Attention) tile(u unit, t int, tile, scores, part []float32) {
 		return
 	}
 	for p := from; p < to; p++ {
-		for i := range d {
-			tile[(p-t)*d+i] = c.load(c.K, c.kIndex(u.span.Pages, u.kvHead, p, i))
-		}
+		c.keys().read(tile[(p-t)*d:][:d], u.span.Pages, u.kvHead, p)
 	}
 	for i := range u.rows * group {
 		from, to := o.seen(pos+i/group, t)
@@ -78,9 +76,7 @@ func (o *Attention) tile(u unit, t int, tile, scores, part []float32) {
 		weigh(s[from:to], r, d)
 	}
 	for p := from; p < to; p++ {
-		for i := range d {
-			tile[(p-t)*d+i] = c.load(c.V, c.vIndex(u.span.Pages, u.kvHead, p, i))
-		}
+		c.values().read(tile[(p-t)*d:][:d], u.span.Pages, u.kvHead, p)
 	}
 	for i := range u.rows * group {
 		from, to := o.seen(pos+i/group, t)

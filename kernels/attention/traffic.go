@@ -10,5 +10,5 @@ func (o *Attention) TrafficBytes() int64 {
 		}
 		n += int64(s.Pos + s.Rows - from)
 	}
-	return n * 2 * int64(o.Cache.KVHeads*o.Cache.HeadDim*o.Cache.DType.Size())
+	return n * int64(o.Cache.TokenBytes())
 }

@@ -1,0 +1,190 @@
+package cache
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"headroom/kernels"
+	"headroom/kernels/attention"
+)
+
+// Format is how a model keeps its keys and values: one way for K and one for V in all attention layers, except that affine codes
+// of the layers at both ends, which suffer most from coarse ones, are no narrower than BoundaryBits. The zero value is float32.
+type Format struct {
+	K, V           attention.Format
+	BoundaryLayers int // attention layers at each end that BoundaryBits is for; 0: none
+	BoundaryBits   int
+}
+
+// FormatOptions are the words a user chooses a Format with. The zero value means Default.
+type FormatOptions struct {
+	Name           string // "f16", "bf16", "f32", "affine", "q8_0" or "q4_0"; "": affine if Bits or GroupSize is given, else Default
+	Bits           string // affine codes: "(8, 4)" for K and V, or one number for both; "": (8, 4)
+	GroupSize      string // affine groups: "(64, 32)", or one number; "": (64, 32)
+	BoundaryLayers int    // 0: 2; negative: none
+	BoundaryBits   int    // 0: 8
+}
+
+// Plain is K and V as elements of dtype.
+func Plain(dtype kernels.DType) Format {
+	return Format{K: attention.FloatFormat(dtype), V: attention.FloatFormat(dtype)}
+}
+
+// Affine is what the affine format is unless the user says otherwise: K8 in groups of 64, V4 in groups of 32, and 8 bits for both in
+// the first and last two attention layers. Keys need more bits than values, since their errors are multiplied by the query and go
+// through an exponential.
+func Affine() Format {
+	return Format{
+		K:              attention.Format{Kind: attention.Affine, Bits: 8, Group: 64},
+		V:              attention.Format{Kind: attention.Affine, Bits: 4, Group: 32},
+		BoundaryLayers: 2, BoundaryBits: 8,
+	}
+}
+
+// Default is the format of a user who has not chosen one.
+func Default() Format { return Plain(kernels.F16) }
+
+// ParseFormat reads a user's choice.
+func ParseFormat(o FormatOptions) (Format, error) {
+	name := o.Name
+	if name == "" && (o.Bits != "" || o.GroupSize != "") {
+		name = "affine"
+	}
+	if name != "affine" && name != "" && (o.Bits != "" || o.GroupSize != "") {
+		return Format{}, fmt.Errorf("KV format: got %s with bits or a group size, which only affine has", name)
+	}
+	switch name {
+	case "f16":
+		return Plain(kernels.F16), nil
+	case "bf16":
+		return Plain(kernels.BF16), nil
+	case "f32":
+		return Plain(kernels.F32), nil
+	case "q8_0":
+		q := attention.Format{Kind: attention.Q8_0}
+		return Format{K: q, V: q}, nil
+	case "q4_0":
+		q := attention.Format{Kind: attention.Q4_0}
+		return Format{K: q, V: q}, nil
+	case "affine", "":
+		f := Affine()
+		if name == "" {
+			f = Default()
+		}
+		return f, f.parseAffine(o)
+	}
+	return Format{}, fmt.Errorf("KV format: got %q, expected f16, bf16, f32, affine, q8_0 or q4_0", name)
+}
+
+func (f *Format) parseAffine(o FormatOptions) (err error) {
+	if f.K.Bits, f.V.Bits, err = parsePair("bits", o.Bits, f.K.Bits, f.V.Bits); err != nil {
+		return err
+	}
+	if f.K.Group, f.V.Group, err = parsePair("group size", o.GroupSize, f.K.Group, f.V.Group); err != nil {
+		return err
+	}
+	if o.BoundaryLayers != 0 {
+		f.BoundaryLayers = max(0, o.BoundaryLayers)
+	}
+	if o.BoundaryBits != 0 {
+		f.BoundaryBits = o.BoundaryBits
+	}
+	boundary := f.K
+	boundary.Bits = f.BoundaryBits
+	for _, side := range []attention.Format{f.K, f.V, boundary} {
+		if err := side.Check(side.Group); err != nil {
+			return fmt.Errorf("KV format: %w", err)
+		}
+	}
+	return nil
+}
+
+// parsePair reads "(8, 4)", "8,4" or "8".
+func parsePair(what, text string, k, v int) (int, int, error) {
+	if text == "" {
+		return k, v, nil
+	}
+	inner := strings.TrimSpace(text)
+	if strings.HasPrefix(inner, "(") && strings.HasSuffix(inner, ")") {
+		inner = inner[1 : len(inner)-1]
+	}
+	first, second, two := strings.Cut(inner, ",")
+	k, err := strconv.Atoi(strings.TrimSpace(first))
+	v = k
+	if err == nil && two {
+		v, err = strconv.Atoi(strings.TrimSpace(second))
+	}
+	if err != nil {
+		return 0, 0, fmt.Errorf("KV %s: got %q, expected a number, or two as in \"(8, 4)\", for K and V", what, text)
+	}
+	return k, v, nil
+}
+
+// LayerFormat is the format of one attention layer.
+type LayerFormat struct{ K, V attention.Format }
+
+// Layers is the format of each layer of specs; layers that keep no keys have the zero value.
+func (f Format) Layers(specs []LayerSpec) []LayerFormat {
+	layers, at, total := make([]LayerFormat, len(specs)), 0, 0
+	for _, s := range specs {
+		if s.KVHeads > 0 {
+			total++
+		}
+	}
+	for i, s := range specs {
+		if s.KVHeads == 0 {
+			continue
+		}
+		boundary := min(at, total-1-at) < f.BoundaryLayers
+		layers[i] = LayerFormat{f.side(f.K, boundary, s.HeadDim), f.side(f.V, boundary, s.HeadDim)}
+		at++
+	}
+	return layers
+}
+
+// side is the format of K or V in a layer. Groups that do not divide its heads are halved; heads that no group divides stay float16.
+func (f Format) side(s attention.Format, boundary bool, headDim int) attention.Format {
+	if s.Kind == attention.Affine && boundary {
+		s.Bits = max(s.Bits, f.BoundaryBits)
+	}
+	for s.Check(headDim) != nil && s.Group > 32 {
+		s.Group /= 2
+	}
+	if s.Check(headDim) != nil {
+		return attention.FloatFormat(kernels.F16)
+	}
+	return s
+}
+
+// Describe says how the layers of specs are kept, as "K8 g64 + V4 g32, first and last 2 layers K8 V8".
+func (f Format) Describe(specs []LayerSpec) string {
+	var kv []LayerFormat
+	for i, l := range f.Layers(specs) {
+		if specs[i].KVHeads > 0 {
+			kv = append(kv, l)
+		}
+	}
+	if len(kv) == 0 {
+		return "none"
+	}
+	inner, outer := kv[len(kv)/2], kv[0]
+	words := short("K", inner.K, true) + " + " + short("V", inner.V, true)
+	if inner.K == inner.V && inner.K.Kind != attention.Affine {
+		words = inner.K.String()
+	}
+	if outer != inner {
+		words += fmt.Sprintf(", first and last %d layers %s %s", f.BoundaryLayers, short("K", outer.K, false), short("V", outer.V, false))
+	}
+	return words
+}
+
+func short(side string, f attention.Format, group bool) string {
+	switch {
+	case f.Kind != attention.Affine:
+		return side + " " + f.String()
+	case group:
+		return fmt.Sprintf("%s%d g%d", side, f.Bits, f.Group)
+	}
+	return fmt.Sprintf("%s%d", side, f.Bits)
+}

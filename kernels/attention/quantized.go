@@ -1,0 +1,209 @@
+package attention
+
+import (
+	"encoding/binary"
+	"math"
+)
+
+// Quantized pages, the rules of quantizing, and both in plain Go; kv_format.h has the same in C, and the same bits.
+//
+// A page of a head is a row of strips of 16 positions. A strip starts with the scales, float16 [groups][16 positions], and, for
+// Affine, the biases likewise; its codes follow. Codes of 3, 5 and 6 bits are cut into planes, 2+1, 4+1 and 4+2 bits, low bits
+// first, so that a vector of 16 codes is found by whole bytes and shifts.
+//
+//   - K: bundles of 8 dimensions, 16*bits bytes, a lane (byte) per position. In a plane of w bits, byte [j*w/8][lane] holds
+//     dimension j of the bundle from bit j*w%8 on. A byte belongs to one position, so positions can be written independently.
+//   - V: position by position; bundles of 32 dimensions, 4*bits bytes. Planes of 8 bits are bytes in order; in a plane of 4 bits
+//     byte i holds dimensions i and 16+i; narrower planes are little-endian streams.
+//
+// An all-zero strip is zeros (Affine, scale 0), so fresh pages are harmless.
+
+// stripTokens is the positions of a strip. The same number stands in kv_page.h.
+const stripTokens = 16
+
+// strip is one position (lane) of a strip.
+type strip struct {
+	bytes   []byte // of all 16 positions
+	f       Format
+	keys    bool
+	headDim int
+	lane    int
+}
+
+func (s *strip) read(dst []float32) {
+	for g := range s.headDim / s.f.group() {
+		// Exact in float64 (codes of 8 bits, parameters of 11, exponents 40 apart at most), so this rounds once, as a fused
+		// multiply-add does.
+		scale, bias := s.params(g)
+		for i := range s.f.group() {
+			at := g*s.f.group() + i
+			dst[at] = float32(float64(s.code(at))*scale + bias)
+		}
+	}
+}
+
+// params is the scale and the bias of group g.
+func (s *strip) params(g int) (scale, bias float64) {
+	groups := s.headDim / s.f.group()
+	scale = float64(fromFloat16(binary.LittleEndian.Uint16(s.bytes[2*(g*stripTokens+s.lane):])))
+	if zero := s.f.zero(); zero > 0 {
+		return scale, -float64(zero) * scale
+	}
+	return scale, float64(fromFloat16(binary.LittleEndian.Uint16(s.bytes[2*((groups+g)*stripTokens+s.lane):])))
+}
+
+// planes are the widths that a code of so many bits is cut into, low bits first.
+func planes(bits int) (low, high int) {
+	switch bits {
+	case 3:
+		return 2, 1
+	case 5:
+		return 4, 1
+	case 6:
+		return 4, 2
+	}
+	return bits, 0
+}
+
+// field is the byte, and the bit in it, where the plane of width bits that starts at base holds dimension dim.
+func (s *strip) field(dim, base, width int) (at, shift int) {
+	if s.keys {
+		j := dim % 8
+		return base + j*width/8*stripTokens + s.lane, j * width % 8
+	}
+	j := dim % 32
+	switch width {
+	case 8:
+		return base + j, 0
+	case 4:
+		return base + j%16, j / 16 * 4
+	}
+	return base + j*width/8, j * width % 8
+}
+
+// bundle is where the bundle of dim starts, and the bytes that a plane takes in it per bit.
+func (s *strip) bundle(dim int) (at, perBit int) {
+	bits := s.f.bits()
+	codes := 2 * stripTokens * s.f.params() * s.headDim / s.f.group()
+	if s.keys {
+		return codes + dim/8*16*bits, 16
+	}
+	return codes + s.lane*s.headDim*bits/8 + dim/32*4*bits, 4
+}
+
+func (s *strip) code(dim int) int {
+	base, perBit := s.bundle(dim)
+	low, high := planes(s.f.bits())
+	at, shift := s.field(dim, base, low)
+	code := int(s.bytes[at]>>shift) & (1<<low - 1)
+	if high > 0 {
+		at, shift = s.field(dim, base+low*perBit, high)
+		code |= int(s.bytes[at]>>shift) & (1<<high - 1) << low
+	}
+	return code
+}
+
+func (s *strip) setCode(dim, code int) {
+	base, perBit := s.bundle(dim)
+	low, high := planes(s.f.bits())
+	set := func(base, width, bits int) {
+		at, shift := s.field(dim, base, width)
+		mask := byte(1<<width-1) << shift
+		s.bytes[at] = s.bytes[at]&^mask | byte(bits<<shift)&mask
+	}
+	set(base, low, code)
+	if high > 0 {
+		set(base+low*perBit, high, code>>low)
+	}
+}
+
+// write quantizes a position. Elements saturate to what a float16 can hold, as in a plain cache; a group with a NaN becomes NaN.
+func (s *strip) write(src []float32) {
+	size, groups := s.f.group(), s.headDim/s.f.group()
+	x := make([]float32, size)
+	for g := range groups {
+		nan := false
+		for i, v := range src[g*size:][:size] {
+			x[i] = max(-maxFloat16, min(maxFloat16, v))
+			nan = nan || v != v
+		}
+		scale, bias := uint16(0x7e00), uint16(0x7e00)
+		if !nan {
+			var code func(float32) int
+			scale, bias, code = s.f.rule(x)
+			for i, v := range x {
+				s.setCode(g*size+i, code(v))
+			}
+		} else {
+			for i := range x {
+				s.setCode(g*size+i, 0)
+			}
+		}
+		binary.LittleEndian.PutUint16(s.bytes[2*(g*stripTokens+s.lane):], scale)
+		if s.f.Kind == Affine {
+			binary.LittleEndian.PutUint16(s.bytes[2*((groups+g)*stripTokens+s.lane):], bias)
+		}
+	}
+}
+
+// rule is how a group of finite elements is stored: its parameters and the code of each element. All arithmetic is float32.
+func (f Format) rule(x []float32) (scale, bias uint16, code func(float32) int) {
+	lo, hi := x[0], x[0]
+	for _, v := range x {
+		lo, hi = min(lo, v), max(hi, v)
+	}
+	switch f.Kind {
+	case Q8_0:
+		// Codes come from the unrounded scale, as ggml's; halves go to even.
+		d := max(hi, -lo)/127 + 0 // 0, never -0
+		return toFloat16(d), 0, func(v float32) int {
+			if d == 0 {
+				return 128
+			}
+			return int(roundEven(v/d)) + 128
+		}
+	case Q4_0:
+		d := largest(x, lo, hi)/-8 + 0
+		return toFloat16(d), 0, func(v float32) int {
+			if d == 0 {
+				return 8
+			}
+			return int(min(15, v/d+8.5))
+		}
+	}
+	s, b := affineGrid(lo, hi, f.Bits)
+	// The codes are chosen for the parameters as they are stored: what rounding moves the grid by, a code can often make up for.
+	scale, bias = toFloat16(s), toFloat16(b)
+	s, b = fromFloat16(scale), fromFloat16(bias)
+	n := float32(int(1)<<f.Bits - 1)
+	return scale, bias, func(v float32) int { return int(max(0, min(n, roundEven((v-b)/s)))) }
+}
+
+// affineGrid is MLX's choice of scale and bias for values in [lo, hi]: the end farther from zero is exact, and so is zero; the other end
+// may be cut by up to a step.
+func affineGrid(lo, hi float32, bits int) (s, b float32) {
+	n := float32(int(1)<<bits - 1)
+	s = max((hi-lo)/n, 1e-7)
+	edge := lo
+	if !(abs(lo) > abs(hi)) {
+		edge, s = hi, -s
+	}
+	q0 := roundEven(edge / s)
+	if q0 == 0 {
+		return s, 0
+	}
+	return edge / q0, edge
+}
+
+// largest is the first of the elements with the largest magnitude.
+func largest(x []float32, lo, hi float32) float32 {
+	for _, v := range x {
+		if abs(v) == max(hi, -lo) {
+			return v
+		}
+	}
+	return 0
+}
+
+func abs(x float32) float32       { return math.Float32frombits(math.Float32bits(x) &^ (1 << 31)) }
+func roundEven(x float32) float32 { return float32(math.RoundToEven(float64(x))) }
