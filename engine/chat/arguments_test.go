@@ -17,7 +17,7 @@ func TestConvert(t *testing.T) {
 		{"integer", "5.0", "5"}, {"integer", "1e3", "1000"}, {"integer", " 5 ", "5"}, {"integer", "-0.0", "0"},
 		{"integer", "5.5", `"5.5"`}, {"integer", "soon", `"soon"`}, {"integer", "", `""`}, {"integer", "inf", `"inf"`}, {"integer", "nan", `"nan"`},
 		{"integer", "0x10", `"0x10"`}, {"integer", "1_000", `"1_000"`}, {"integer", "1e999", `"1e999"`},
-		{"number", "5", "5"}, {"number", "5.0", "5"}, {"number", "-2.5", "-2.5"}, {"float", ".5", "0.5"}, {"number", "1e-7", "1e-7"}, {"number", "2.", "2"},
+		{"number", "5", "5"}, {"number", "5.0", "5"}, {"number", "-2.5", "-2.5"}, {"float", ".5", "0.5"}, {"number", "1e-7", "1e-7"}, {"number", "2.", "2"}, {"number", "1e22", "10000000000000000000000"},
 		{"float64", "x", `"x"`}, {"number", ".", `"."`},
 		{"boolean", "true", "true"}, {"bool", "True", "true"}, {"boolean", "false", "false"}, {"boolean", "yes", "false"}, {"binary", "TRUE", "true"},
 		{"object", `{"b": 1, "a": [true]}`, `{"b":1,"a":[true]}`}, {"array", "[1, 2.50]", "[1,2.50]"}, {"dict[str]", `{"a":"x y"}`, `{"a":"x y"}`},

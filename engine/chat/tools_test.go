@@ -124,6 +124,7 @@ var coderTests = []toolTest{
 	{"JSON where XML belongs", "<tool_call>\n{\"name\": \"f\"}\n</tool_call> x", false, " | <tool_call>\n{\"name\": \"f\"}\n</tool_call> x | "},
 	{"no name", "<tool_call>\n<function=>\n</function>\n</tool_call>", false, " | <tool_call>\n<function=>\n</function>\n</tool_call> | "},
 	{"a name that does not end", "<tool_call>\n<function=f\n</function>\n</tool_call>" + coder("now"), false, " | <tool_call>\n<function=f\n</function>\n</tool_call> | now{}"},
+	{"a name over two lines", "<tool_call>\n<function=f\n<x>\n</function>\n</tool_call>", false, " | <tool_call>\n<function=f\n<x>\n</function>\n</tool_call> | "},
 	{"text between parameters", "<tool_call>\n<function=f>\nhm <parameter=s>\na\n</parameter>\n</function>\n</tool_call>", false,
 		" | <tool_call>\n<function=f>\nhm <parameter=s>\na\n</parameter>\n</function>\n</tool_call> | "},
 	{"text after the function", "<tool_call>\n<function=now>\n</function> ok </tool_call>", false, " | <tool_call>\n<function=now>\n</function> ok </tool_call> | "},
