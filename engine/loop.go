@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"headroom/engine/batch"
 	"headroom/engine/chat"
 	"headroom/engine/problem"
 	"headroom/engine/sample"
@@ -100,7 +101,35 @@ func (e *Engine) step(work []sched.Work) (logits []float32, err error) {
 			e.logitRows = append(e.logitRows, int32(len(e.tokens)-1))
 		}
 	}
-	return e.runner.Step(e.tokens, e.spans, e.logitRows)
+	return e.runner.Step(e.tokens, e.spans, e.logitRows, e.cut(work)...)
+}
+
+// cut cuts the step's spans where a state is to be kept, for the layers that have one; nil when there is nothing to keep.
+func (e *Engine) cut(work []sched.Work) (rounds []batch.Round) {
+	if !slices.ContainsFunc(work, func(w sched.Work) bool { return len(w.Keeps) > 0 }) {
+		return nil
+	}
+	round := func(n int) *batch.Round {
+		if n == len(rounds) {
+			rounds = append(rounds, batch.Round{})
+		}
+		return &rounds[n]
+	}
+	for i, w := range work {
+		rest := e.spans[i]
+		for n, k := range w.Keeps {
+			piece, r := rest, round(n)
+			piece.Rows = k.Position - rest.Pos
+			r.Spans = append(r.Spans, piece)
+			r.Keeps = append(r.Keeps, batch.Keep{From: w.Seq.Slot, To: k.Slot})
+			rest.Row, rest.Rows, rest.Pos = rest.Row+piece.Rows, rest.Rows-piece.Rows, k.Position
+		}
+		if rest.Rows > 0 {
+			r := round(len(w.Keeps))
+			r.Spans = append(r.Spans, rest)
+		}
+	}
+	return rounds
 }
 
 // restore makes a known prefix the beginning of a sequence: its full pages are shared, the last one and the state are copied.
@@ -116,10 +145,10 @@ func (e *Engine) restore(r *sched.Restore) {
 	}
 }
 
-// keep copies a state that later sequences may go on from. It takes what the scheduler answers.
-func (e *Engine) keep(k sched.Keep, ok bool) {
-	if ok {
-		e.runner.CopyState(k.From, k.To)
+// keep copies the state in slot from, for later sequences to go on from. It takes what sched.Remove answers.
+func (e *Engine) keep(from int32, k *sched.Keep) {
+	if k != nil {
+		e.runner.CopyState(from, k.Slot)
 	}
 }
 
@@ -130,10 +159,11 @@ func (e *Engine) postprocess(work []sched.Work, logits []float32, err error) {
 	for _, w := range work {
 		r := w.Seq.Owner.(*request)
 		if err != nil {
+			e.sched.Abandon(w)
 			e.finish(r, FinishError, err)
 			continue
 		}
-		e.keep(e.sched.Advance(w))
+		e.sched.Advance(w)
 		if done := min(w.To, r.usage.PromptTokens); done > r.usage.PromptDoneTokens {
 			e.speed.add(now, done-r.usage.PromptDoneTokens, 0)
 			e.totals.PromptTokens += int64(done - r.usage.PromptDoneTokens)

@@ -263,20 +263,24 @@ func (c *Context) Copy(b *kernels.Buffer, from, to, bytes int) {
 	run(c, &c.ops.copy, transfer.Copy{Buffer: b, From: from, To: to, Bytes: bytes})
 }
 
-// Conv is the causal depthwise convolution of x [M, C] along each span, then SiLU; state carries the last rows between passes.
-func (c *Context) Conv(x, weight, state kernels.Tensor, spans []kernels.Span) kernels.Tensor {
-	out := c.f32(x.Rows, x.Cols)
+// CopyRow copies a row of t to another.
+func (c *Context) CopyRow(t kernels.Tensor, from, to int32) {
+	size := t.DType.Size()
+	c.Copy(t.Buffer, t.Offset+int(from)*t.Stride*size, t.Offset+int(to)*t.Stride*size, t.Cols*size)
+}
+
+// ConvTo is the causal depthwise convolution of x [M, C] along each span, then SiLU, into out; state carries the last rows between
+// spans. Rows outside the spans are left as they are.
+func (c *Context) ConvTo(out, x, weight, state kernels.Tensor, spans []kernels.Span) {
 	run(c, &c.ops.conv, recurrent.Conv{X: x, Weight: weight, State: state, Spans: spans, Out: out})
-	return out
 }
 
 // DeltaShape is the heads of a GatedDeltaNet layer.
 type DeltaShape struct{ Hk, Hv, Dk, Dv int }
 
-// GatedDelta runs the gated delta rule along each span: qkv [M, 2*Hk*Dk+Hv*Dv], a and b [M, Hv].
-func (c *Context) GatedDelta(qkv, a, b, aLog, dtBias, state kernels.Tensor, spans []kernels.Span, s DeltaShape) kernels.Tensor {
-	out := c.f32(qkv.Rows, s.Hv*s.Dv)
+// GatedDeltaTo runs the gated delta rule along each span, into out [M, Hv*Dv]: qkv [M, 2*Hk*Dk+Hv*Dv], a and b [M, Hv]. Rows outside
+// the spans are left as they are.
+func (c *Context) GatedDeltaTo(out, qkv, a, b, aLog, dtBias, state kernels.Tensor, spans []kernels.Span, s DeltaShape) {
 	run(c, &c.ops.gatedDelta, recurrent.GatedDelta{QKV: qkv, A: a, B: b, ALog: aLog, DtBias: dtBias, State: state, Spans: spans, Out: out,
 		Hk: s.Hk, Hv: s.Hv, Dk: s.Dk, Dv: s.Dv})
-	return out
 }

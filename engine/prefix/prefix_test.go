@@ -15,10 +15,11 @@ func TestSiblingsShareStates(t *testing.T) {
 	pool := NewPool(8)
 	tree := NewTree(pool, Options{PageTokens: 4, Recurrent: true, Slots: []int32{7, 8}})
 	page := pool.Alloc()
-	slot, ok := tree.KeepState(tokens("ab"), []int32{page})
+	slot, ok := tree.TakeSlot()
 	if !ok || slot != 8 {
 		t.Fatalf("slot %d, %t, expected 8", slot, ok)
 	}
+	tree.SetState(tokens("ab"), []int32{page}, slot)
 	tree.Insert(tokens("abcd"), []int32{page}) // the same page, filled
 	other := pool.Alloc()
 	tree.Insert(tokens("abxy"), []int32{other})
@@ -34,8 +35,16 @@ func TestSiblingsShareStates(t *testing.T) {
 			pool.Unref(hit.Copy)
 		}
 	}
-	if got, again := tree.KeepState(tokens("ab"), []int32{page}); again {
-		t.Errorf("the state after \"ab\" got slot %d a second time", got)
+	second, _ := tree.TakeSlot()
+	tree.SetState(tokens("ab"), []int32{page}, second) // known already
+	if again, ok := tree.TakeSlot(); !ok || again != second {
+		t.Errorf("got slot %d, %t, expected %d back", again, ok, second)
+	}
+	if last, ok := tree.TakeSlot(); !ok || last != slot { // none is free, so the state goes
+		t.Errorf("got slot %d, %t, expected %d", last, ok, slot)
+	}
+	if hit := tree.Match(tokens("abcd"), 4); hit.Tokens != 0 {
+		t.Errorf("%+v, expected nothing without a state", hit)
 	}
 }
 

@@ -169,26 +169,33 @@ func (t *Tree) extend(n *node, from int, tokens []int32, page int32) *node {
 	return c
 }
 
-// KeepState records tokens and pages as Insert does, and finds a slot for the state after the last token. The caller copies the
-// state there. It returns false when the state is kept already, or no slot can be had.
-func (t *Tree) KeepState(tokens []int32, pages []int32) (slot int32, ok bool) {
-	n := t.insert(tokens, pages)
-	if n == &t.root {
-		return -1, false
-	}
-	for i := range n.states {
-		if n.states[i].position == len(tokens) {
-			n.states[i].used = t.clock
-			return -1, false
-		}
-	}
+// TakeSlot finds a slot for a state that is about to be computed, giving up the one unused longest if it must. It goes back by
+// SetState or ReturnSlot.
+func (t *Tree) TakeSlot() (slot int32, ok bool) {
 	if len(t.slots) == 0 && !t.dropState() {
 		return -1, false
 	}
 	slot = t.slots[len(t.slots)-1]
 	t.slots = t.slots[:len(t.slots)-1]
-	n.states = append(n.states, state{position: len(tokens), slot: slot, used: t.clock})
 	return slot, true
+}
+
+// ReturnSlot gives back a slot whose state was not computed.
+func (t *Tree) ReturnSlot(slot int32) { t.slots = append(t.slots, slot) }
+
+// SetState records tokens and pages as Insert does, and that slot holds the state after the last token. If that state is known
+// already, the slot is free again, and the answer false.
+func (t *Tree) SetState(tokens []int32, pages []int32, slot int32) bool {
+	n := t.insert(tokens, pages)
+	for i := range n.states {
+		if n.states[i].position == len(tokens) {
+			n.states[i].used = t.clock
+			t.ReturnSlot(slot)
+			return false
+		}
+	}
+	n.states = append(n.states, state{position: len(tokens), slot: slot, used: t.clock})
+	return true
 }
 
 // dropState gives up the state that was used longest ago.
@@ -251,6 +258,13 @@ func (t *Tree) walk(n *node, visit func(*node)) {
 	if n != &t.root {
 		visit(n)
 	}
+}
+
+// Slots is the number of state slots that are free or hold a state: all but those taken and not yet set or returned.
+func (t *Tree) Slots() int {
+	n := len(t.slots)
+	t.walk(&t.root, func(c *node) { n += len(c.states) })
+	return n
 }
 
 // Each calls visit with the page of every node.

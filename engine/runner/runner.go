@@ -32,6 +32,7 @@ type Runner struct {
 	ops    *ops.Context
 	tokens kernels.Tensor // I32 [BatchRows, 1]
 	batch  batch.Batch
+	round  [1]batch.Round
 }
 
 // New allocates what the model needs to run on d.
@@ -68,18 +69,23 @@ func ScratchBytes(m models.Model, o Options) int {
 		Spans:  []kernels.Span{{Rows: o.BatchRows, Pages: table}},
 		Logits: make([]int32, o.LogitsRows),
 	}
+	r.batch.Rounds = []batch.Round{{Spans: r.batch.Spans}}
 	m.Forward(r.ops, &r.batch, r.layers)
 	return r.ops.PeakBytes()
 }
 
 // Step runs tokens, cut into spans, through the model. It returns the logits of the rows that logits names, one after another,
-// each VocabSize long: device memory, valid until the next step.
-func (r *Runner) Step(tokens []int32, spans []kernels.Span, logits []int32) ([]float32, error) {
+// each VocabSize long: device memory, valid until the next step. rounds are needed only if states are to be kept inside spans.
+func (r *Runner) Step(tokens []int32, spans []kernels.Span, logits []int32, rounds ...batch.Round) ([]float32, error) {
 	if len(tokens) > r.tokens.Rows {
 		return nil, fmt.Errorf("runner: step of %d rows, at most %d were planned", len(tokens), r.tokens.Rows)
 	}
 	copy(r.tokens.Int32s(), tokens)
-	r.batch = batch.Batch{Tokens: r.tokens.RowRange(0, len(tokens)), Spans: spans, Logits: logits}
+	if len(rounds) == 0 {
+		r.round[0] = batch.Round{Spans: spans}
+		rounds = r.round[:]
+	}
+	r.batch = batch.Batch{Tokens: r.tokens.RowRange(0, len(tokens)), Spans: spans, Logits: logits, Rounds: rounds}
 	defer r.ops.Release(r.ops.Mark()) // deferred: a pass that panics must not keep its activations
 	out := r.model.Forward(r.ops, &r.batch, r.layers)
 	if err := r.device.Sync(); err != nil {
@@ -105,8 +111,7 @@ func (r *Runner) CopyState(from, to int32) {
 	for _, l := range r.layers {
 		for _, t := range []kernels.Tensor{l.Conv, l.State} {
 			if !t.IsNone() {
-				n := t.Cols * t.DType.Size()
-				r.ops.Copy(t.Buffer, t.Offset+int(from)*n, t.Offset+int(to)*n, n)
+				r.ops.CopyRow(t, from, to)
 			}
 		}
 	}
@@ -130,6 +135,7 @@ func (r *Runner) DecodeTrafficBytes(contextTokens int) int64 {
 		Spans:  []kernels.Span{{Rows: 1, Pos: contextTokens, Pages: table}},
 		Logits: []int32{0},
 	}
+	b.Rounds = []batch.Round{{Spans: b.Spans}}
 	r.model.Forward(ops.NewContext(d, 0), &b, layers)
 	return d.TrafficBytes
 }

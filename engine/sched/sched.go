@@ -23,7 +23,7 @@ type Sequence struct {
 	Tokens   []int32 // prompt, then what was generated
 	Computed int     // of Tokens, how many have been through the model
 	Priority int     // larger goes first
-	Keep     []int   // positions, ascending, after which the state is worth keeping: a prefill chunk ends at each
+	Keep     []int   // positions of the prompt, ascending, after which the state is worth keeping
 	Cached   int     // of Tokens, how many were taken over from the prefix tree when it last started
 
 	Pages []int32 // page table; holds at least Computed positions
@@ -56,6 +56,13 @@ type Work struct {
 	Seq      *Sequence
 	From, To int
 	Restore  *Restore // of a sequence that starts behind a known prefix; else nil
+	Keeps    []Keep   // states to be copied on the way, by position
+}
+
+// Keep is a state worth keeping: when the sequence has passed Position, its state is copied to Slot.
+type Keep struct {
+	Position int
+	Slot     int32
 }
 
 // Restore is what must be copied before the work is done, in the order of Next's answer.
@@ -131,47 +138,53 @@ func (s *Scheduler) enqueue(q *Sequence) {
 	s.waiting = slices.Insert(s.waiting, i, q)
 }
 
-// Keep is a state worth keeping: the caller copies it from slot From to slot To at once.
-type Keep struct{ From, To int32 }
-
 // Remove takes a sequence out, whatever its state, and frees its memory at once. With remember, what it computed stays known to
-// later sequences; the answer then tells of a state to be kept.
-func (s *Scheduler) Remove(q *Sequence, remember bool) (keep Keep, ok bool) {
+// later sequences: if keep is not nil, the caller copies the state in the sequence's Slot (as it was) there at once.
+func (s *Scheduler) Remove(q *Sequence, remember bool) (from int32, keep *Keep) {
+	from = q.Slot
 	if i := slices.Index(s.running, q); i >= 0 {
 		s.running = slices.Delete(s.running, i, i+1)
-		if remember {
-			keep, ok = s.remember(q, q.Computed)
+		if remember && s.tree != nil && q.Computed > 0 {
+			keep = s.remember(q)
 		}
 		s.release(q)
 	} else if i := slices.Index(s.waiting, q); i >= 0 {
 		s.waiting = slices.Delete(s.waiting, i, i+1)
 	}
-	return keep, ok
+	return from, keep
 }
 
-// remember records q's first tokens in the prefix tree, and their state where the model has one.
-func (s *Scheduler) remember(q *Sequence, tokens int) (keep Keep, ok bool) {
-	switch {
-	case s.tree == nil || tokens == 0:
-	case !s.o.Recurrent:
-		s.tree.Insert(q.Tokens[:tokens], q.Pages)
-	default:
-		keep.From = q.Slot
-		keep.To, ok = s.tree.KeepState(q.Tokens[:tokens], q.Pages)
+// remember records all that q has computed.
+func (s *Scheduler) remember(q *Sequence) *Keep {
+	if s.o.Recurrent {
+		if slot, ok := s.tree.TakeSlot(); ok {
+			if s.tree.SetState(q.Tokens[:q.Computed], q.Pages, slot) {
+				return &Keep{q.Computed, slot}
+			}
+			return nil
+		}
 	}
-	return keep, ok
+	s.tree.Insert(q.Tokens[:q.Computed], q.Pages)
+	return nil
 }
 
-// Advance records that w's work is done. The answer tells of a state to be kept.
-func (s *Scheduler) Advance(w Work) (keep Keep, ok bool) {
-	w.Seq.Computed = w.To
-	if w.To-w.From == 1 && !slices.Contains(w.Seq.Keep, w.To) {
-		return keep, false // decoding
+// Advance records that w's work is done, and its states copied.
+func (s *Scheduler) Advance(w Work) {
+	q := w.Seq
+	q.Computed = w.To
+	for _, k := range w.Keeps {
+		s.tree.SetState(q.Tokens[:k.Position], q.Pages, k.Slot)
 	}
-	if slices.Contains(w.Seq.Keep, w.To) || w.To == len(w.Seq.Tokens) && !s.o.Recurrent {
-		return s.remember(w.Seq, w.To)
+	if s.tree != nil && !s.o.Recurrent && w.To-w.From > 1 && w.To == len(q.Tokens) {
+		s.tree.Insert(q.Tokens, q.Pages) // the prompt: others may begin with it while its answer is still being written
 	}
-	return keep, false
+}
+
+// Abandon takes back what w was given when its work has failed. The sequence should then be removed.
+func (s *Scheduler) Abandon(w Work) {
+	for _, k := range w.Keeps {
+		s.tree.ReturnSlot(k.Slot)
+	}
 }
 
 func (s *Scheduler) release(q *Sequence) {
@@ -265,19 +278,21 @@ func (s *Scheduler) evict(pages int) {
 	}
 }
 
-// prefill plans up to budget tokens of q, to the next position worth keeping at most, and returns how many.
+// prefill plans up to budget tokens of q and returns how many.
 func (s *Scheduler) prefill(q *Sequence, budget int, restore *Restore) int {
 	to := min(q.Computed+budget, len(q.Tokens))
-	for _, k := range q.Keep {
-		if k > q.Computed && s.tree != nil {
-			to = min(to, k)
-			break
-		}
-	}
 	if !s.reserve(q, to) {
 		return 0
 	}
-	s.work = append(s.work, Work{Seq: q, From: q.Computed, To: to, Restore: restore})
+	w := Work{Seq: q, From: q.Computed, To: to, Restore: restore}
+	for _, k := range q.Keep {
+		if s.tree != nil && s.o.Recurrent && k > w.From && k <= w.To {
+			if slot, ok := s.tree.TakeSlot(); ok {
+				w.Keeps = append(w.Keeps, Keep{k, slot})
+			}
+		}
+	}
+	s.work = append(s.work, w)
 	return to - q.Computed
 }
 
@@ -317,5 +332,10 @@ func (s *Scheduler) preempt(q *Sequence) {
 
 // dropPreempted removes work planned for sequences that have lost their pages since.
 func (s *Scheduler) dropPreempted() {
-	s.work = slices.DeleteFunc(s.work, func(w Work) bool { return !w.Seq.running })
+	s.work = slices.DeleteFunc(s.work, func(w Work) bool {
+		if !w.Seq.running {
+			s.Abandon(w)
+		}
+		return !w.Seq.running
+	})
 }

@@ -202,7 +202,10 @@ func TestRemove(t *testing.T) {
 }
 
 // checkInvariants holds what is true between any two calls.
-func checkInvariants(t *testing.T, s *Scheduler) {
+func checkInvariants(t *testing.T, s *Scheduler) { checkBetween(t, s, 0) }
+
+// checkBetween is checkInvariants with so many state slots given to a step that is under way.
+func checkBetween(t *testing.T, s *Scheduler, inFlight int) {
 	t.Helper()
 	pages, slots := make([]int32, s.o.Pages), make([]int, s.o.Slots)
 	for _, i := range s.slots {
@@ -219,6 +222,9 @@ func checkInvariants(t *testing.T, s *Scheduler) {
 	}
 	if s.tree != nil {
 		s.tree.Each(func(page int32) { pages[page]++ })
+		if n := s.tree.Slots(); n+inFlight != s.o.StateSlots {
+			t.Fatalf("%d state slots are free or hold states and %d are in flight, of %d", n, inFlight, s.o.StateSlots)
+		}
 	}
 	for p, n := range pages {
 		if got := s.pool.Refs(int32(p)); got != n || s.tree == nil && n > 1 {
