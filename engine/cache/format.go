@@ -43,7 +43,7 @@ func Affine() Format {
 }
 
 // Default is the format of a user who has not chosen one.
-func Default() Format { return Plain(kernels.F16) }
+func Default() Format { return Affine() }
 
 // ParseFormat reads a user's choice.
 func ParseFormat(o FormatOptions) (Format, error) {

@@ -120,11 +120,17 @@ func TestDemoLoss(t *testing.T) {
 type demoRig struct {
 	*runner.Runner
 	pages []int32
+	specs []cache.LayerSpec
 }
 
 const demoChunk = 512
 
 func newDemo(t *testing.T, float32Activations bool) (*demoRig, *tokenizer.Tokenizer) {
+	t.Helper()
+	return newDemoWith(t, float32Activations, cache.Plain(kernels.F32))
+}
+
+func newDemoWith(t *testing.T, float32Activations bool, kv cache.Format) (*demoRig, *tokenizer.Tokenizer) {
 	t.Helper()
 	files, err := fs.Sub(demo.Files, "model")
 	if err != nil {
@@ -154,7 +160,8 @@ func newDemo(t *testing.T, float32Activations bool) (*demoRig, *tokenizer.Tokeni
 		t.Fatal(err)
 	}
 	pages := m.Spec().ContextTokens / cache.PageTokens
-	r := &demoRig{Runner: runner.New(d, m, runner.Options{KV: cache.Plain(kernels.F32), Pages: pages, Slots: 1, BatchRows: demoChunk, LogitsRows: demoChunk})}
+	r := &demoRig{Runner: runner.New(d, m, runner.Options{KV: kv, Pages: pages, Slots: 1, BatchRows: demoChunk, LogitsRows: demoChunk})}
+	r.specs = m.Spec().Layers
 	for i := range pages {
 		r.pages = append(r.pages, int32(i))
 	}
