@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"headroom/engine"
 	"headroom/engine/chat"
@@ -39,9 +40,14 @@ type said struct {
 	event              engine.Event // the last one
 }
 
-// answer asks the model and writes what it says as it comes. When ctx ends, it stops the work and returns what there is with
-// ctx's error.
+// answer asks the model and writes what it says as it comes. When ctx ends or the answer cannot be written, it stops the work
+// and returns what there is with the error.
 func (t *talker) answer(ctx context.Context, messages []chat.Message) (said, error) {
+	for _, m := range messages {
+		if !utf8.ValidString(m.Content) {
+			return said{}, problem.New(problem.BadRequest, "The "+m.Role+" message is not valid UTF-8", "", "Convert it first, with iconv for example.")
+		}
+	}
 	prompt, split, err := t.prompt(messages)
 	if err != nil {
 		return said{}, err
@@ -96,17 +102,23 @@ func (t *talker) follow(ctx context.Context, stream server.Stream, split *chat.S
 	var err error
 	for err == nil && answer.event.Type != engine.Done {
 		var e engine.Event
-		if e, err = stream.Next(ctx); err != nil {
+		if e, err = stream.Next(ctx); err == nil {
+			show(add(e.Text))
+			err = paint.err
+		}
+		if err != nil && e.Type != engine.Done {
 			stream.Cancel()
 			e = lastOf(stream)
 		}
 		answer.event = e
-		show(add(e.Text))
 	}
 	if split != nil {
 		show(split.Close())
 	}
 	paint.end()
+	if paint.err != nil {
+		err = problem.Wrap(problem.Internal, paint.err, "The answer cannot be written", "")
+	}
 	answer.content, answer.reasoning = content.String(), reasoning.String()
 	if err == nil && answer.event.Finish == engine.FinishError {
 		err = answer.event.Err
@@ -135,6 +147,7 @@ type painter struct {
 	style    bool
 	thinking bool
 	wrote    bool
+	err      error // the first of writing; nothing is written after it
 }
 
 const (
@@ -151,20 +164,26 @@ func (p *painter) write(piece chat.Piece) {
 		p.turn(thinking)
 	}
 	p.wrote = true
-	fmt.Fprint(p.out, piece.Text)
+	p.print(piece.Text)
+}
+
+func (p *painter) print(text string) {
+	if p.err == nil {
+		_, p.err = io.WriteString(p.out, text)
+	}
 }
 
 func (p *painter) turn(thinking bool) {
 	p.thinking = thinking
 	switch {
 	case thinking && p.style:
-		fmt.Fprint(p.out, dim)
+		p.print(dim)
 	case thinking:
-		fmt.Fprint(p.out, "<think>\n")
+		p.print("<think>\n")
 	case p.style:
-		fmt.Fprint(p.out, plain+"\n\n")
+		p.print(plain + "\n\n")
 	default:
-		fmt.Fprint(p.out, "\n</think>\n\n")
+		p.print("\n</think>\n\n")
 	}
 }
 
@@ -173,7 +192,7 @@ func (p *painter) end() {
 	if p.thinking {
 		p.turn(false)
 	} else if p.wrote {
-		fmt.Fprintln(p.out)
+		p.print("\n")
 	}
 }
 

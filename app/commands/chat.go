@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"syscall"
 
 	"golang.org/x/term"
 
@@ -24,7 +25,7 @@ type Chat struct {
 
 const chatHelp = "/reset forgets the conversation, /exit or Ctrl-D ends, Ctrl-C stops an answer."
 
-// Run goes on until /exit or the end of input.
+// Run goes on until /exit, the end of input, SIGTERM, or Ctrl-C while nothing is being answered.
 func (c *Chat) Run(ctx context.Context, t *terminal) error {
 	h := c.newHost("")
 	defer h.Close()
@@ -39,20 +40,22 @@ func (c *Chat) Run(ctx context.Context, t *terminal) error {
 	interrupts := make(chan os.Signal, 1)
 	signal.Notify(interrupts, os.Interrupt)
 	defer signal.Stop(interrupts)
+	ctx, stop := signal.NotifyContext(context.WithoutCancel(ctx), syscall.SIGTERM)
+	defer stop()
 
 	lines := newLineReader(t)
 	talk := &talker{model: m, flags: &c.AnswerFlags, out: t.out, style: styled(t.out)}
 	if lines.interactive() {
 		fmt.Fprintf(t.err, "%s. %s\n", m.ID, chatHelp)
 	}
-	return c.converse(talk, lines, interrupts, t.err)
+	return c.converse(ctx, talk, lines, interrupts, t.err)
 }
 
 // converse reads lines and answers them.
-func (c *Chat) converse(talk *talker, lines *lineReader, interrupts <-chan os.Signal, errOut io.Writer) error {
+func (c *Chat) converse(ctx context.Context, talk *talker, lines *lineReader, interrupts <-chan os.Signal, errOut io.Writer) error {
 	messages := c.messages("")
 	for {
-		line, err := lines.next()
+		line, err := untilInterrupt(ctx, interrupts, lines.next)
 		switch line = strings.TrimSpace(line); {
 		case err != nil && errors.Is(err, io.EOF), line == "/exit", line == "/quit":
 			return nil
@@ -69,7 +72,10 @@ func (c *Chat) converse(talk *talker, lines *lineReader, interrupts <-chan os.Si
 			continue
 		}
 		asked := append(messages, chat.Message{Role: "user", Content: line})
-		answer, err := untilInterrupt(interrupts, func(ctx context.Context) (said, error) { return talk.answer(ctx, asked) })
+		answer, err := untilInterrupt(ctx, interrupts, func(ctx context.Context) (said, error) { return talk.answer(ctx, asked) })
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 		if err != nil && !interrupted(err) {
 			report(err, errOut) // a prompt that has grown too long, say: the conversation can go on
 			continue
@@ -81,8 +87,8 @@ func (c *Chat) converse(talk *talker, lines *lineReader, interrupts <-chan os.Si
 }
 
 // untilInterrupt runs f with a context that Ctrl-C ends.
-func untilInterrupt(interrupts <-chan os.Signal, f func(context.Context) (said, error)) (said, error) {
-	ctx, cancel := context.WithCancel(context.Background())
+func untilInterrupt[T any](ctx context.Context, interrupts <-chan os.Signal, f func(context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
 		select {
@@ -92,6 +98,27 @@ func untilInterrupt(interrupts <-chan os.Signal, f func(context.Context) (said, 
 		}
 	}()
 	return f(ctx)
+}
+
+// leaving runs a read that nothing can interrupt. If ctx ends first, it returns ctx's error and leaves the read behind, which
+// only a program that is about to end may do.
+func leaving[T any](ctx context.Context, read func() (T, error)) (T, error) {
+	type result struct {
+		value T
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		value, err := read()
+		done <- result{value, err}
+	}()
+	select {
+	case r := <-done:
+		return r.value, r.err
+	case <-ctx.Done():
+		var none T
+		return none, ctx.Err()
+	}
 }
 
 // lineReader reads what the user types: with editing and history in a terminal, plainly from a pipe.
@@ -119,14 +146,16 @@ func newLineReader(t *terminal) *lineReader {
 
 func (r *lineReader) interactive() bool { return r.file != nil }
 
-// next returns a line, io.EOF at the end or after Ctrl-D. The terminal is raw only while it reads, so that Ctrl-C is a signal
-// while the model answers.
-func (r *lineReader) next() (string, error) {
+// next returns a line, io.EOF at the end or after Ctrl-D, and ctx's error when it ends; the reader is of no more use then. The
+// terminal is raw only while it reads, so that Ctrl-C is a signal while the model answers.
+func (r *lineReader) next(ctx context.Context) (string, error) {
 	if r.file == nil {
-		if r.scanner.Scan() {
-			return r.scanner.Text(), nil
-		}
-		return "", errors.Join(r.scanner.Err(), io.EOF)
+		return leaving(ctx, func() (string, error) {
+			if r.scanner.Scan() {
+				return r.scanner.Text(), nil
+			}
+			return "", errors.Join(r.scanner.Err(), io.EOF)
+		})
 	}
 	if width, height, err := term.GetSize(int(r.file.Fd())); err == nil && width > 0 { // 0: a terminal that does not know
 		_ = r.editor.SetSize(width, height)
@@ -136,5 +165,5 @@ func (r *lineReader) next() (string, error) {
 		return "", err
 	}
 	defer func() { _ = term.Restore(int(r.file.Fd()), before) }()
-	return r.editor.ReadLine()
+	return leaving(ctx, r.editor.ReadLine)
 }

@@ -53,8 +53,9 @@ func TestRun(t *testing.T) {
 		t.Errorf("stderr %q, want one line of speed", errOut)
 	}
 	for name, args := range map[string][]string{"stdin": {"run", "-"}, "named": {"run", "headroom-demo", question}} {
-		if code, again, errOut := headroom(question, args...); code != 0 || again != said {
-			t.Errorf("%s: exit %d, said %q, want the same as before; %s", name, code, again, errOut)
+		code, again, againErr := headroom(question+"\n", args...)
+		if prompt := regexp.MustCompile(`prompt \d+ tokens`); code != 0 || again != said || prompt.FindString(againErr) != prompt.FindString(errOut) {
+			t.Errorf("%s: exit %d, said %q, want the same as before; %s", name, code, again, againErr)
 		}
 	}
 	if code, short, _ := headroom("", "run", "--max-tokens", "3", question); code != 0 || len(short) >= len(said) || !strings.HasPrefix(said, strings.TrimSpace(short)) {
@@ -111,6 +112,7 @@ func TestRefusals(t *testing.T) {
 		{"no command", nil, 2, []string{"expected one of", "headroom --help"}},
 		{"unknown flag", []string{"run", "--frobnicate", "x"}, 2, []string{"unknown flag --frobnicate"}},
 		{"no prompt", []string{"run"}, 2, []string{"model-and-prompt"}},
+		{"not UTF-8", []string{"run", "-"}, 1, []string{"The user message is not valid UTF-8", "fix: "}},
 		{"empty prompt", []string{"run", " "}, 1, []string{"headroom: The prompt is empty"}},
 		{"too many words", []string{"run", "a", "b", "c"}, 1, []string{"got 3 words", "fix: Put the prompt into quotes."}},
 		{"unknown model", []string{"run", "gpt-4", "x"}, 1, []string{`There is no model "gpt-4" here`, "why: there is headroom-demo"}},
@@ -122,7 +124,7 @@ func TestRefusals(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			code, out, errOut := headroom("", c.args...)
+			code, out, errOut := headroom("\xff", c.args...)
 			if code != c.code || out != "" || strings.Contains(errOut, "goroutine") {
 				t.Errorf("exit %d, want %d; stdout %q; stderr %s", code, c.code, out, errOut)
 			}
@@ -165,6 +167,49 @@ func TestCtrlC(t *testing.T) {
 		t.Errorf("stdout %q, stderr %q", out.String(), errOut.String())
 	}
 }
+
+// TestFullDisk: an answer that cannot be written is an error, not a success.
+func TestFullDisk(t *testing.T) {
+	alone(t)
+	var errOut bytes.Buffer
+	code := Main([]string{"run", "hi"}, nil, writerFunc(func([]byte) (int, error) { return 0, syscall.ENOSPC }), &errOut)
+	if code != 1 || !strings.Contains(errOut.String(), "The answer cannot be written") || !strings.Contains(errOut.String(), "no space left") {
+		t.Errorf("exit %d, stderr %s", code, errOut.String())
+	}
+}
+
+// TestSignalWhileReading: a signal ends run and chat also while they wait for somebody to write.
+func TestSignalWhileReading(t *testing.T) {
+	for _, c := range []struct {
+		args   []string
+		signal syscall.Signal
+	}{{[]string{"run", "-"}, syscall.SIGINT}, {[]string{"run", "-"}, syscall.SIGTERM}, {[]string{"chat"}, syscall.SIGINT}, {[]string{"chat"}, syscall.SIGTERM}} {
+		t.Run(fmt.Sprint(c.args, c.signal), func(t *testing.T) {
+			alone(t)
+			ended := make(chan int, 1)
+			reading := make(chan struct{})
+			never := readerFunc(func([]byte) (int, error) { close(reading); select {} })
+			go func() { ended <- Main(c.args, never, io.Discard, io.Discard) }()
+			<-reading // the handlers stand
+			if err := syscall.Kill(os.Getpid(), c.signal); err != nil {
+				t.Fatal(err)
+			}
+			select {
+			case code := <-ended:
+				if code != 130 {
+					t.Errorf("exit %d, want 130", code)
+				}
+			case <-time.After(patience):
+				t.Fatal("still reading")
+			}
+		})
+	}
+}
+
+// readerFunc is a reader that tells somebody.
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
 func TestChat(t *testing.T) {
 	alone(t)

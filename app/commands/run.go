@@ -32,11 +32,14 @@ func (c *Run) Run(ctx context.Context, t *terminal) error {
 		return problem.New(problem.BadRequest, fmt.Sprintf("run takes a model and a prompt, got %d words", len(c.Words)), "", "Put the prompt into quotes.")
 	}
 	if prompt == "-" {
-		text, err := io.ReadAll(io.LimitReader(t.in, maxPromptBytes))
-		if err != nil {
+		text, err := leaving(ctx, func() ([]byte, error) { return io.ReadAll(io.LimitReader(t.in, maxPromptBytes)) })
+		switch {
+		case interrupted(err):
+			return err
+		case err != nil:
 			return problem.Wrap(problem.BadRequest, err, "The prompt cannot be read from stdin", "")
 		}
-		prompt = string(text)
+		prompt = strings.TrimRight(string(text), "\r\n") // as a shell's $(...) does: echo's newline is no part of the question
 	}
 	if strings.TrimSpace(prompt) == "" {
 		return problem.New(problem.BadRequest, "The prompt is empty", "", "")
