@@ -74,7 +74,7 @@ func (c *Checkpoint) load(dir string, shards []string, index map[string]string) 
 		}
 	}
 	if len(absent) > 0 {
-		return fmt.Errorf("safetensors: %s: %d tensors that %s promises are not there: %s: download the model again", dir, len(absent), indexName, list(absent))
+		return fmt.Errorf("safetensors: %s: of the tensors that %s promises, %d are not there: %s", dir, indexName, len(absent), list(absent))
 	}
 	return nil
 }
@@ -150,7 +150,7 @@ func listShards(dir string, index map[string]string) ([]string, error) {
 	}
 	slices.Sort(missing)
 	if missing = slices.Compact(missing); len(missing) > 0 {
-		return nil, fmt.Errorf("%s: %d files that %s names are missing: %s: download the model again", dir, len(missing), indexName, strings.Join(missing, ", "))
+		return nil, fmt.Errorf("%s: of the files that %s names, %d are missing: %s", dir, indexName, len(missing), strings.Join(missing, ", "))
 	}
 	slices.Sort(shards)
 	if shards = slices.Compact(shards); len(shards) == 0 {

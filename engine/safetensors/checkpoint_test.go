@@ -99,7 +99,7 @@ func TestOpenDirRefuses(t *testing.T) {
 			indexName:         index(`{"a":"m1.safetensors","b":"m2.safetensors","c":"m3.safetensors","d":"m3.safetensors"}`),
 			"m2.safetensors":  "tensors: b",
 			"unrelated.other": "",
-		}, "2 files that " + indexName + " names are missing: m1.safetensors, m3.safetensors"},
+		}, "of the files that " + indexName + " names, 2 are missing: m1.safetensors, m3.safetensors"},
 		{"shard outside", map[string]string{indexName: index(`{"a":"../m.safetensors"}`)}, "plain name"},
 		{"absolute shard", map[string]string{indexName: index(`{"a":"/m.safetensors"}`)}, "plain name"},
 		{"shard in a folder", map[string]string{indexName: index(`{"a":"x/m.safetensors"}`)}, "plain name"},
@@ -108,7 +108,7 @@ func TestOpenDirRefuses(t *testing.T) {
 		{"promised tensor absent", map[string]string{
 			indexName:           index(`{"a":"model.safetensors","b":"model.safetensors"}`),
 			"model.safetensors": "tensors: a",
-		}, `1 tensors that ` + indexName + ` promises are not there: "b" in model.safetensors`},
+		}, `of the tensors that ` + indexName + ` promises, 1 are not there: "b" in model.safetensors`},
 		{"promised tensor in another shard", map[string]string{
 			indexName:             index(`{"a":"model-1.safetensors","b":"model-2.safetensors"}`),
 			"model-1.safetensors": "tensors: a b",

@@ -21,9 +21,9 @@
 // old contents. Truncating it in place is not: touching a page past the new end
 // raises SIGBUS. Go code turns that into a recoverable panic after
 // runtime/debug.SetPanicOnFault(true) on its goroutine, which is the caller's
-// choice; C code and a GPU cannot recover, there the process ends. The engine
-// therefore runs each model in a worker process, so that such a fault ends one
-// model and not the app, and it replaces its own files only by rename.
+// choice; C code and a GPU cannot recover, there the process ends, and with it
+// the whole server: models run in its process for now (engine/DECISIONS.md).
+// Whoever changes a model's files has to rename new ones over them.
 package safetensors
 
 import (
