@@ -155,7 +155,7 @@ func findRegex(pattern string) (finder, error) {
 		for m, err := re.FindStringMatch(text); m != nil && err == nil; m, err = re.FindNextMatch(m) {
 			from := skip(m.Index - runes)
 			spans = appendRest(spans, done, from)
-			done, runes = from, m.Index
+			done = from
 			to := skip(m.Length)
 			spans = append(spans, span{from, to, true})
 			done, runes = to, m.Index+m.Length

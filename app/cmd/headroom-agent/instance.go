@@ -81,7 +81,7 @@ func showFirst(dir string) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("Headroom runs already, but does not open its window: %w", err)
+			return fmt.Errorf("another Headroom runs, but does not open its window: %w", err)
 		case <-time.After(patience / 50):
 		}
 	}
