@@ -20,7 +20,7 @@ func TestKVFormatIsWhatWasAsked(t *testing.T) {
 	}{
 		{engine.Options{}, "K8 g64 + V4 g32, first and last 2 layers K8 V8", 2*432 + 4*560},
 		{engine.Options{KVFormat: "affine", KVBoundaryLayers: -1}, "K8 g64 + V4 g32", 6 * 432},
-		{engine.Options{KVBits: "(6, 4)", KVGroupSize: "64", KVBoundaryLayers: 1, KVBoundaryBits: 6}, "K6 g64 + V4 g64, first and last 1 layers K6 V6", 4*352 + 2*416},
+		{engine.Options{KVBits: "(6, 4)", KVGroupSize: "64", KVBoundaryLayers: 1, KVBoundaryBits: 6}, "K6 g64 + V4 g64, first and last layer K6 V6", 4*352 + 2*416},
 		{engine.Options{KVFormat: "f16"}, "f16", 6 * 1024},
 		{engine.Options{KVFormat: "q4_0"}, "q4_0", 6 * 288},
 	} {

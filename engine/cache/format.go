@@ -174,7 +174,11 @@ func (f Format) Describe(specs []LayerSpec) string {
 		words = inner.K.String()
 	}
 	if outer != inner {
-		words += fmt.Sprintf(", first and last %d layers %s %s", f.BoundaryLayers, short("K", outer.K, false), short("V", outer.V, false))
+		ends := "first and last layer"
+		if f.BoundaryLayers > 1 {
+			ends = fmt.Sprintf("first and last %d layers", f.BoundaryLayers)
+		}
+		words += fmt.Sprintf(", %s %s %s", ends, short("K", outer.K, false), short("V", outer.V, false))
 	}
 	return words
 }

@@ -60,7 +60,7 @@ func TestBytesPerToken(t *testing.T) {
 		{FormatOptions{Name: "affine"}, 6*864 + 4*1120, "K8 g64 + V4 g32, first and last 2 layers K8 V8"},
 		{FormatOptions{Name: "affine", BoundaryLayers: -1}, 8640, "K8 g64 + V4 g32"},
 		{FormatOptions{Bits: "8", GroupSize: "64"}, 10 * 1088, "K8 g64 + V8 g64"},
-		{FormatOptions{Bits: "(3, 2)", GroupSize: "128", BoundaryLayers: 1, BoundaryBits: 6}, 8*(208+144) + 2*2*400, "K3 g128 + V2 g128, first and last 1 layers K6 V6"},
+		{FormatOptions{Bits: "(3, 2)", GroupSize: "128", BoundaryLayers: 1, BoundaryBits: 6}, 8*(208+144) + 2*2*400, "K3 g128 + V2 g128, first and last layer K6 V6"},
 		{FormatOptions{Bits: "4", BoundaryLayers: 9}, 10 * 1120, "K8 g64 + V8 g32"},
 		{FormatOptions{Name: "q8_0"}, 10880, "q8_0"},
 		{FormatOptions{Name: "q4_0"}, 5760, "q4_0"},
