@@ -74,6 +74,9 @@ func makePlan(src Source, o *Options) (made *plan, err error) {
 	if p.config, err = src.Config(); err != nil {
 		return nil, err
 	}
+	if !src.Has("tokenizer.json") {
+		return nil, problem.New(problem.ModelBroken, "The model in "+src.String()+" has no tokenizer.json", "", "Download it again; models with other tokenizer files are not supported.")
+	}
 	w, err := checkpoint.Open(src, p.config, kernels.NewMeasure())
 	if err != nil {
 		return nil, err
@@ -175,6 +178,9 @@ func (p *plan) fits(o *Options) error {
 			fix = fmt.Sprintf("A context of %d tokens would fit.", tokens/1024*1024)
 		}
 	}
+	if fewer := need - n.StateBytes*int64(o.MaxSequences-1)/int64(o.MaxSequences); o.MaxSequences > 1 && fewer <= have {
+		fix = fmt.Sprintf("Fewer requests at once would fit: %d ask for %s of state.", o.MaxSequences, gb(n.StateBytes))
+	}
 	return problem.New(problem.DoesNotFit, "The model does not fit",
 		fmt.Sprintf("it needs %s (weights %s, KV cache %s for %d tokens, state %s, scratch %s), %s is free",
 			gb(need), gb(n.WeightsBytes), gb(n.KVBytes), o.ContextTokens, gb(n.StateBytes), gb(n.ScratchBytes), gb(max(have, 0))), fix)
@@ -249,7 +255,8 @@ func (e *Engine) readTexts(src Source, p *plan) error {
 		return problem.Wrap(problem.ModelBroken, err, "The model has no readable tokenizer.json", "Download it again; models with other tokenizer files are not supported.")
 	}
 	if e.tokenizer, err = tokenizer.Parse(data); err != nil {
-		return problem.Wrap(problem.ModelBroken, err, "The model's tokenizer.json cannot be used", "Download the model again.")
+		return problem.Wrap(problem.ModelBroken, err, "The model's tokenizer.json cannot be used",
+			"Headroom reads byte-level BPE tokenizers: pick a model that has one, or, if this one should, download it again.")
 	}
 	if e.template, err = readTemplate(src); err != nil && !errors.Is(err, chat.ErrNoTemplate) {
 		return err

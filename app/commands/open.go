@@ -26,6 +26,19 @@ type ModelFlags struct {
 	ModelsDir []string `help:"More folders to look for models in." placeholder:"DIR" sep:"none" type:"path"`
 }
 
+// Validate is called by kong: a number below zero is a slip, not a wish for the default.
+func (f *ModelFlags) Validate() error {
+	for _, n := range []struct {
+		flag  string
+		value int
+	}{{"--threads", f.Threads}, {"--context", f.Context}, {"--max-sequences", f.MaxSequences}} {
+		if n.value < 0 {
+			return fmt.Errorf("%s is %d, expected 0 or more", n.flag, n.value)
+		}
+	}
+	return nil
+}
+
 func (f *ModelFlags) options() engine.Options {
 	return f.apply(engine.Options{Threads: f.Threads, ContextTokens: f.Context, Float32Activations: f.Float32, MaxSequences: f.MaxSequences,
 		NoPrefixCache: f.NoPrefixes})

@@ -43,6 +43,20 @@ func (s Source) ReadFile(name string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
+// Has tells whether the model has a file of that name.
+func (s Source) Has(name string) bool {
+	var err error
+	switch {
+	case s.random != nil:
+		_, err = s.randomFile(name)
+	case s.Dir == "":
+		_, err = fs.Stat(s.FS, name)
+	default:
+		_, err = os.Stat(filepath.Join(s.Dir, name))
+	}
+	return err == nil
+}
+
 func (s Source) String() string {
 	switch {
 	case s.random != nil:
