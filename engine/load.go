@@ -74,9 +74,6 @@ func makePlan(src Source, o *Options) (made *plan, err error) {
 	if p.config, err = src.Config(); err != nil {
 		return nil, err
 	}
-	if !src.Has("tokenizer.json") {
-		return nil, problem.New(problem.ModelBroken, "The model in "+src.String()+" has no tokenizer.json", "", "Download it again; models with other tokenizer files are not supported.")
-	}
 	w, err := checkpoint.Open(src, p.config, kernels.NewMeasure())
 	if err != nil {
 		return nil, err
@@ -85,6 +82,9 @@ func makePlan(src Source, o *Options) (made *plan, err error) {
 	m, err := models.Load(w)
 	if err != nil {
 		return nil, err
+	}
+	if !src.Has("tokenizer.json") {
+		return nil, problem.New(problem.ModelBroken, "The model in "+src.String()+" has no tokenizer.json", "", "Download it again; models with other tokenizer files are not supported.")
 	}
 	defer func() {
 		if r := recover(); r != nil { // an operator refused a shape, on the device that only measures
