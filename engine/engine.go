@@ -1,5 +1,8 @@
 package engine
 
+// The engine as its callers see it: checks of a request, the inbox, cancelling and closing. Everything that runs the model
+// belongs to the loop's goroutine (loop.go); callers share with it only what mu and statsMu guard.
+
 import (
 	"crypto/rand"
 	"encoding/hex"

@@ -1,5 +1,8 @@
 package engine
 
+// The plain data of the engine's interface: what goes in when a model is opened, what is known before it is loaded
+// (Description, Need), and what is measured while it runs (Stats). Sizes are in bytes, lengths in tokens.
+
 import "headroom/engine/cache"
 
 // Options choose how a model is run. The zero value is right for most.

@@ -1,5 +1,8 @@
 package engine
 
+// A generation from the caller's side: the request, the events it becomes, and the figures in them. The engine knows tokens
+// and stop texts only; chat, tools and HTTP are made of these by others.
+
 import (
 	"time"
 

@@ -1,5 +1,8 @@
 package engine
 
+// What can be asked of a running engine. The loop publishes a copy before and after every pass; readers take it under a lock
+// of its own and never wait for a pass.
+
 import "time"
 
 // speedometer counts tokens over the last two seconds in buckets, so that a reading needs no lock and no history.

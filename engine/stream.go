@@ -1,5 +1,8 @@
 package engine
 
+// The hand-over from the engine's goroutine to a client's. The queue has no bound of its own, since MaxTokens bounds the
+// events of a request: a slow reader costs memory and never time.
+
 import (
 	"context"
 	"io"

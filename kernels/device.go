@@ -1,5 +1,8 @@
 package kernels
 
+// The contract between models and machines: operators with operands, run in order by a device. Devices differ in speed alone:
+// each operator's Reference says what the result is, and the others are tested against it.
+
 import (
 	"fmt"
 

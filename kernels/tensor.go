@@ -1,5 +1,8 @@
 package kernels
 
+// Operands: memory, matrices in it, and the checks that keep kernels inside. A Tensor is a small value that owns nothing;
+// buffers belong to their device and live until it is closed.
+
 import (
 	"fmt"
 	"unsafe"

@@ -1,5 +1,7 @@
 package kernels
 
+// Packed weights, checked against the promises that kernels rely on before they read a byte.
+
 import "fmt"
 
 // Weight is a matrix [N, K] of a checkpoint, or E of them stacked, in the packed form the file holds: weights are never

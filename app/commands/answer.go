@@ -1,5 +1,8 @@
 package commands
 
+// One answer in a terminal, for run and chat: render the conversation, submit it, print pieces as they come with thought set
+// off from answer, and close with the figures. An interrupted answer still returns what was said.
+
 import (
 	"context"
 	"errors"

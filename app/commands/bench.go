@@ -1,5 +1,8 @@
 package commands
 
+// Speed and memory of models on this machine. Decoding is held against the bandwidth at which memory reads, measured first,
+// since a token costs a read of the weights and the cache: the last column says how near to that bound the engine comes.
+
 import (
 	"context"
 	"embed"

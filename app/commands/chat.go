@@ -1,5 +1,8 @@
 package commands
 
+// A conversation in a terminal. Ctrl-C ends what is under way: an answer, which then stays in the conversation as far as it
+// came, or, at the prompt, the program. Reads of the terminal cannot be interrupted, so they run aside.
+
 import (
 	"bufio"
 	"context"

@@ -1,5 +1,8 @@
 package commands
 
+// What can run here: every model found, with what it needs next to what the machine has left. Reads headers only; nothing is
+// loaded.
+
 import (
 	"fmt"
 	"text/tabwriter"

@@ -1,5 +1,8 @@
 package commands
 
+// What the commands that run a model have in common: the flags, the way from flags to engine options, and loading with a
+// progress bar.
+
 import (
 	"context"
 	"fmt"

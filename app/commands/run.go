@@ -1,5 +1,8 @@
 package commands
 
+// A single question. What the model says goes to stdout and nothing else does, so that it can be piped; progress and figures
+// go to stderr.
+
 import (
 	"context"
 	"fmt"

@@ -1,5 +1,8 @@
 package commands
 
+// The service in one piece, so that the agent and `headroom serve` cannot differ: the port first, then host, guard and the
+// handlers behind it. Models are loaded later, by whoever asks the host.
+
 import (
 	"context"
 	"log/slog"

@@ -1,5 +1,8 @@
 package control
 
+// The routes and who may use them. Three handlers share an address, each behind its own check: the endpoint guards itself,
+// /api/ wants the token and an origin of this machine, the pages want the origin alone.
+
 import (
 	"crypto/subtle"
 	"encoding/json"

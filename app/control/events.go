@@ -1,5 +1,8 @@
 package control
 
+// The state as a stream of events. Every event is the whole state, so a client that missed some has lost nothing; equal states
+// are not sent twice, and at most four a second go out.
+
 import (
 	"bytes"
 	"encoding/json"

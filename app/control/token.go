@@ -1,5 +1,8 @@
 package control
 
+// The secret that tells our own windows and pages from other programs' requests: one per user, kept in the settings folder,
+// readable by its owner alone.
+
 import (
 	"crypto/rand"
 	"encoding/hex"

@@ -1,5 +1,8 @@
 package host
 
+// The host as the server's source of models. A request never loads anything: it gets the running model, or a problem that says
+// why it cannot and what to do.
+
 import (
 	"fmt"
 	"strings"

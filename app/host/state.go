@@ -1,5 +1,8 @@
 package host
 
+// The document that every view draws from, and its JSON. The web UI reads these names: they are an interface, so fields may be
+// added but not renamed. Lists are never null.
+
 import (
 	"headroom/app/memory"
 	"headroom/engine/problem"

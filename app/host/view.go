@@ -1,5 +1,8 @@
 package host
 
+// How the state is put together from host, engine, memory and library. Slow questions are asked outside the host's lock, and
+// of caches: a page that draws four times a second must not hold up a load or a request.
+
 import (
 	"cmp"
 	"context"

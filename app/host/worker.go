@@ -1,5 +1,9 @@
 package host
 
+// The one goroutine that loads and unloads. Others only say what they want and wake it; it compares want with have and takes
+// one step at a time, so there are never two models in memory, and a load that nobody wants any more is cancelled or undone by
+// the next step.
+
 import (
 	"context"
 	"errors"

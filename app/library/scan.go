@@ -1,5 +1,8 @@
 package library
 
+// Where models lie on disk. Folders are looked at two levels deep, without opening the models in them; a folder that is
+// incomplete is found too, so that the list can say what is missing.
+
 import (
 	"os"
 	"path/filepath"

@@ -1,5 +1,8 @@
 package memory
 
+// What the machine has, measured: total, available and this process's share, cut down to a container's limit where there is
+// one.
+
 import (
 	"fmt"
 	"os"

@@ -1,5 +1,8 @@
 package memory
 
+// What gopsutil does not tell on Linux, read from /proc and cgroup v2. A file that is absent or unreadable counts as no limit
+// or zero: these figures refine a reading and never prevent one.
+
 import (
 	"bufio"
 	"os"

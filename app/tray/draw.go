@@ -1,5 +1,8 @@
 package tray
 
+// From a menu as data to the system's menu. Native rows cannot be removed or reordered, so the top level is fixed and rows are
+// changed in place, hidden when unused. Only what differs is drawn.
+
 import (
 	"context"
 	"sync"

@@ -1,5 +1,8 @@
 package tray
 
+// The pictures of the tray, one per status. macOS colours black templates itself; elsewhere they are tinted here, so that one
+// set of files serves both.
+
 import (
 	"bytes"
 	"embed"

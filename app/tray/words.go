@@ -1,5 +1,8 @@
 package tray
 
+// The texts of the menu. A row is narrow and stays open while it changes: lines are short, numbers have few digits, and names
+// from files are cut and cleaned before they are shown.
+
 import (
 	"fmt"
 	"strings"

@@ -1,5 +1,8 @@
 package window
 
+// The window's side. It is a program of its own that shows pages and knows nothing of models: the agent gives it the address
+// and the token in the environment, words on stdin, and answers what its pages ask.
+
 import (
 	"bufio"
 	"fmt"

@@ -1,5 +1,8 @@
 package cache
 
+// How a user's words become the format of every attention layer, and back into words. Each layer gets one that its head
+// dimension allows, so no choice makes a model impossible to open.
+
 import (
 	"fmt"
 	"strconv"

@@ -1,5 +1,8 @@
 package chat
 
+// A rescue for arguments that are Python literals and not JSON. Whatever is not a literal from end to end is refused as a
+// whole.
+
 import (
 	"strconv"
 	"strings"

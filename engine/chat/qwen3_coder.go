@@ -1,5 +1,8 @@
 package chat
 
+// Tool calls written as tags, whose values are raw text: types come from the tool's schema, and the end of a value has to be
+// inferred.
+
 import "strings"
 
 // qwen3Coder is the form of Qwen3-Coder, Qwen3.5 and Qwen3.6:

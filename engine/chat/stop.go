@@ -1,5 +1,7 @@
 package chat
 
+// Stop strings, matched on text and not on tokens, since a model may spell one in several ways.
+
 import "strings"
 
 // StopMatcher ends a text at the first stop string in it, while the text arrives

@@ -1,5 +1,8 @@
 package chat
 
+// A model's chat template with the variables that transformers would give it. The prompt must equal the one the model was
+// trained on, so a template that is missing or refuses is an error and nothing is made up.
+
 import (
 	"encoding/json"
 	"errors"

@@ -1,5 +1,8 @@
 package checkpoint
 
+// config.json, read leniently where writers differ (nested text_config, two names for quantization, three places for rope) and
+// strictly where a wrong value would only show as bad answers: an unsupported packing or rope type is a problem, not a guess.
+
 import (
 	"bytes"
 	"encoding/json"

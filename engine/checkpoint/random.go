@@ -1,5 +1,8 @@
 package checkpoint
 
+// Models without weights. They take the same path through the architectures as real ones: a Scope without files draws each
+// tensor in the shape it is asked for. The generator's seed is fixed, so two runs have equal weights.
+
 import (
 	"io/fs"
 	"math"

@@ -1,5 +1,8 @@
 package checkpoint
 
+// The way from names in files to operands of kernels. Large weights stay where they are mapped and are never expanded; small
+// ones are copied to float32. Shapes are checked here against what the architecture expects, so kernels can trust them.
+
 import (
 	"encoding/binary"
 	"fmt"

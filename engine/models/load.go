@@ -1,5 +1,8 @@
 package models
 
+// What the architectures share while loading: checks of config.json's numbers before anything is allocated on them, and the
+// module shapes that several checkpoints have in common.
+
 import (
 	"errors"
 	"fmt"

@@ -1,5 +1,8 @@
 package openai
 
+// JSON decoding with errors for the person who wrote the request: which field, what it was, what it should be, in the words of
+// JSON and not of Go.
+
 import (
 	"bytes"
 	"encoding/json"

@@ -1,5 +1,8 @@
 package openai
 
+// Checks on messages. Only what every model needs is judged; the message itself travels on as it came, since its remaining
+// keys are the template's matter.
+
 import (
 	"encoding/json"
 	"fmt"

@@ -1,5 +1,8 @@
 package openai
 
+// Request bodies, from JSON to checked values in three steps: the text, the types, the ranges. What is not supported and would
+// change the answer is refused by name; fields that are unknown or harmless are ignored, since clients send many.
+
 import (
 	"encoding/json"
 	"math"

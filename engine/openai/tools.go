@@ -1,5 +1,8 @@
 package openai
 
+// Tools in requests and calls in answers. Nothing forces the model's output here, so a tool_choice that promises a call is
+// refused.
+
 import (
 	"encoding/json"
 	"fmt"

@@ -1,5 +1,9 @@
 package prefix
 
+// A radix tree of what the cache's pages hold, one node per page. Only full pages have children. The tree holds one reference
+// to each page it names; a page is free when sequences and tree have let go of it, so eviction here never takes memory from a
+// running sequence.
+
 import "slices"
 
 // Options describe the memory that the tree manages.

@@ -1,5 +1,8 @@
 package safetensors
 
+// A file as memory. Tensors are views of a read-only mapping: opening costs the header, and pages are read when they are used.
+// Nothing of the data is copied.
+
 import (
 	"fmt"
 	"maps"

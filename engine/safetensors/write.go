@@ -1,5 +1,8 @@
 package safetensors
 
+// The way back from tensors to a file. Names, sizes and the length of the header are held to the limits that reading sets, and
+// nothing is written before all of them are checked.
+
 import (
 	"bytes"
 	"cmp"

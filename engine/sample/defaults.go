@@ -1,5 +1,8 @@
 package sample
 
+// What the model's authors recommend, used where a request does not say. Values are checked as a request's are: the file comes
+// from outside.
+
 import (
 	"encoding/json"
 	"fmt"

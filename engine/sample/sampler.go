@@ -1,5 +1,9 @@
 package sample
 
+// From logits to a token, in this order: bias, penalties, then the likeliest or a draw (filters included, in draw.go). Ties go
+// to the lower id and the generator is seeded per request, so a seed repeats an answer; logprobs are of the adjusted logits,
+// before temperature and filters.
+
 import (
 	"fmt"
 	"math"

@@ -1,5 +1,8 @@
 package server
 
+// The middle of every generation: engine events on one side, an output on the other. It is the same for chat and completions,
+// streamed or whole, and it makes sure that work stops when nobody reads any more.
+
 import (
 	"context"
 	"errors"

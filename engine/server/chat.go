@@ -1,5 +1,8 @@
 package server
 
+// Chat completions: everything that must be right before tokens are spent, from body to prompt. What follows is shared with
+// completions.
+
 import (
 	"encoding/json"
 	"errors"

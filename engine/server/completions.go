@@ -1,5 +1,8 @@
 package server
 
+// Text completions, and the part they share with chat: from a prompt to its answer on the wire. The engine's work ends with
+// the handler, however that ends.
+
 import (
 	"crypto/rand"
 	"encoding/hex"

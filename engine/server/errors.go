@@ -1,5 +1,8 @@
 package server
 
+// How failures look to clients. One table maps each problem to a status and OpenAI's type, so that client libraries retry what
+// is worth retrying and show the rest.
+
 import (
 	"bytes"
 	"encoding/json"

@@ -1,5 +1,8 @@
 package server
 
+// Who may come in. Three checks that are composed by route: Origin for all, CORS for answers that pages may read, Key for the
+// endpoint.
+
 import (
 	"crypto/sha256"
 	"crypto/subtle"

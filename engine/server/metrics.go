@@ -1,5 +1,8 @@
 package server
 
+// Prometheus metrics. Names and labels are an interface: dashboards refer to them. Labels have few values, so that no client
+// can make the registry grow.
+
 import (
 	"net/http"
 	"strconv"

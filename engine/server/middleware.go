@@ -1,5 +1,7 @@
 package server
 
+// What surrounds every handler: one log line and one count per request, and a panic that ends a request but not the program.
+
 import (
 	"context"
 	"fmt"

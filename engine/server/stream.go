@@ -1,5 +1,8 @@
 package server
 
+// The streamed form of an answer. Comments keep proxies and clients waiting while a long prompt is read, and half an answer
+// never ends like a whole one.
+
 import (
 	"fmt"
 	"net/http"

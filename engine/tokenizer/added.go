@@ -1,5 +1,8 @@
 package tokenizer
 
+// Tokens that are matched in the text itself, before any other step: a chat's <|im_start|> and the like. They are found with a
+// trie, because a vocabulary may have many.
+
 import (
 	"strings"
 	"unicode"

@@ -1,5 +1,8 @@
 package tokenizer
 
+// Normalization before splitting. It must give what the tokenizers library gives, since text that is composed differently has
+// other tokens.
+
 import (
 	"slices"
 	"strings"

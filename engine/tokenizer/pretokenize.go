@@ -1,5 +1,8 @@
 package tokenizer
 
+// How text is cut into words that merges do not cross. Splitters form a chain, each handing its pieces to the next; pieces are
+// substrings, so cutting copies nothing.
+
 import (
 	"fmt"
 	"strings"

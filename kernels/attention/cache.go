@@ -1,5 +1,8 @@
 package attention
 
+// Pages of keys and values: their layouts, their bounds checks, and element access in plain Go, which is the specification of
+// what the C kernels read and write.
+
 import (
 	"encoding/binary"
 	"fmt"

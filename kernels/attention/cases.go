@@ -1,5 +1,8 @@
 package attention
 
+// The shapes that attention is tested and timed on: lengths around the edges of pages, tiles and segments, every format,
+// windows and sinks, and decoding and prefill at the sizes of real models.
+
 import (
 	"fmt"
 	"math"

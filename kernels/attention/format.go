@@ -1,5 +1,8 @@
 package attention
 
+// Encodings of cached keys and values, with the sizes that follow from them. The zero value is float32; how codes lie in
+// memory is in quantized.go.
+
 import (
 	"fmt"
 

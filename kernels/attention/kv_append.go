@@ -1,5 +1,8 @@
 package attention
 
+// Writing to the cache: quantization happens here, once per token, and its result depends on that token alone. Attention then
+// reads a row's own key back like all others.
+
 import (
 	"errors"
 	"fmt"

@@ -1,5 +1,8 @@
 package attention
 
+// Attention over the cache: the specification, the checks and the division of work. Batches, chunks and threads may change how
+// it is divided, never the bits of a row.
+
 import (
 	"errors"
 	"fmt"

@@ -1,5 +1,8 @@
 package bandwidth
 
+// A yardstick and not a part of any model: how fast this machine's memory can be read with all threads, to compare decoding
+// with.
+
 import (
 	"errors"
 	"fmt"

@@ -1,5 +1,8 @@
 package cpu
 
+// Threads for operators. A pass runs hundreds of them, each some microseconds long, so workers stay on their system threads
+// and spin between two; the caller works along as worker 0, and nothing is allocated.
+
 import (
 	"fmt"
 	"runtime"

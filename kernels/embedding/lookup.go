@@ -1,5 +1,7 @@
 package embedding
 
+// Token ids to rows of the embedding, unpacked from the checkpoint's format as they are read.
+
 import (
 	"errors"
 	"fmt"

@@ -1,5 +1,8 @@
 package matmul
 
+// The shapes that products are tested and timed on: every packing with every group and scale type, widths that no vector
+// divides, and the sizes of real models.
+
 import (
 	"fmt"
 	"math"

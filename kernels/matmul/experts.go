@@ -1,5 +1,8 @@
 package matmul
 
+// Products of a mixture of experts. Rows are sorted by expert first, so that each expert's weights are read once however many
+// rows chose it; a row's result does not depend on which other rows share its expert.
+
 import (
 	"errors"
 	"fmt"

@@ -1,5 +1,8 @@
 package matmul
 
+// The activations' side of a product. Packed weights are multiplied in integers: rows of X are rounded once to 8 bits, each
+// chunk of 64 with a scale of its own, and the sums that the weights' biases need are taken along the way.
+
 import (
 	"unsafe"
 

@@ -1,5 +1,8 @@
 package matmul
 
+// The product that most of a model's time goes into. Two phases, rounding and multiplying, with the threads meeting in
+// between; the weights' rows are the units of work.
+
 import (
 	"errors"
 

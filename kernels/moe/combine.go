@@ -1,5 +1,8 @@
 package moe
 
+// The end of a mixture of experts: the chosen experts' outputs, weighted and added in the order of choice, with the shared
+// expert on top.
+
 import (
 	"errors"
 	"fmt"

@@ -1,5 +1,7 @@
 package moe
 
+// The router of a mixture of experts. Its choices index weights, so they stay in range and in a fixed order for any input.
+
 import (
 	"errors"
 	"fmt"

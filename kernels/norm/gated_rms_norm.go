@@ -1,5 +1,7 @@
 package norm
 
+// Normalization and gate in one pass over memory, for linear attention's heads.
+
 import (
 	"errors"
 	"fmt"

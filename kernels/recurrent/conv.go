@@ -1,5 +1,8 @@
 package recurrent
 
+// The short convolution before linear attention. What it remembers of a sequence is its last rows, kept per slot, so a prompt
+// gives the same result in one span or in many.
+
 import (
 	"errors"
 	"fmt"

@@ -1,5 +1,8 @@
 package recurrent
 
+// Linear attention's recurrence: a state of fixed size per head takes the place of a cache that grows. Tokens of a span go
+// through it strictly in order; heads and rows of the state are independent, and the work is divided by them.
+
 import (
 	"errors"
 	"fmt"

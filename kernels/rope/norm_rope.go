@@ -1,5 +1,7 @@
 package rope
 
+// Positions, and the norm that Qwen3 puts before them, in one operator: both go over the same heads once.
+
 import (
 	"errors"
 	"fmt"

@@ -1,5 +1,9 @@
 package main
 
+// The agent's life in order: take the lock, take the port, draw the tray, resume the model that ran last; at the end, give all
+// of it back. The rest of the program is reached from here, and whatever fails after the start is shown in the tray, since
+// nobody reads this program's output.
+
 import (
 	"context"
 	"errors"

@@ -1,5 +1,8 @@
 package main
 
+// One agent per user. The first holds a lock and writes its address into the locked file; a second start finds the lock taken,
+// asks the first through the control API to open its window, and ends.
+
 import (
 	"context"
 	"errors"

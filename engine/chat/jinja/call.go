@@ -1,5 +1,8 @@
 package jinja
 
+// Calls: how arguments are evaluated and matched to parameters, for macros, builtins, filters and tests alike. Wrong arguments
+// are errors that name the callee, as in Jinja2.
+
 import (
 	"fmt"
 	"math/big"

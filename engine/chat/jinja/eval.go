@@ -1,5 +1,7 @@
 package jinja
 
+// Expressions, one eval method per node, with Python's semantics. Whatever grows a value charges for it first.
+
 import (
 	"fmt"
 	"math/big"

@@ -1,5 +1,8 @@
 package jinja
 
+// Filters on texts and numbers, and the table of all. Those that make text charge for it, so that no chain of filters outgrows
+// the bounds of a rendering.
+
 import (
 	"html"
 	"math"

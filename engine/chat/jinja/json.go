@@ -1,5 +1,8 @@
 package jinja
 
+// JSON in and out as Python's json module has it. Models were trained on prompts made by json.dumps, so key order, separators,
+// number forms and escapes must come out the same to the byte.
+
 import (
 	"bytes"
 	"encoding/json"

@@ -1,5 +1,8 @@
 package jinja
 
+// Jinja's tests. Types are told as Python tells them: a boolean is a number but no integer here, and strings and mappings are
+// sequences.
+
 import (
 	"math/big"
 	"strings"
