@@ -93,6 +93,7 @@ func (e *Engine) step(work []sched.Work) (logits []float32, err error) {
 			r.usage.CachedTokens = w.Seq.Cached
 			r.usage.PromptDoneTokens = w.Seq.Cached
 			e.totals.CachedTokens += int64(w.Seq.Cached)
+			r.stream.put(Event{Type: Prefill, Usage: r.usage}) // at once: clients see that it has begun, and how much was cached
 		}
 		e.restore(w.Restore)
 		e.spans = append(e.spans, kernels.Span{Row: len(e.tokens), Rows: w.To - w.From, Pos: w.From, Pages: w.Seq.Pages, Slot: w.Seq.Slot})

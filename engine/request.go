@@ -23,7 +23,8 @@ type Request struct {
 // EventType says what an Event carries.
 type EventType uint8
 
-// The events of a request, in order: any number of Prefill, then any number of Token, then one Done.
+// The events of a request, in order: Prefill when its first pass begins and as the prompt is read, then any number of Token, then
+// one Done. A request that is cancelled while it waits has Done alone.
 const (
 	Prefill EventType = iota // Usage counts what has been read of the prompt
 	Token                    // one generated token

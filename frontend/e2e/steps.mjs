@@ -14,8 +14,9 @@ const sentences = (number) =>
   Array.from({ length: number }, (_, i) => `Ada gave lamp ${i} to Ben in the garden.`).join(' ');
 /** Asks for an answer of a few dozen tokens. */
 const shortText = `Repeat this text:\n\n${sentences(10)}`;
-/** Some thousand tokens: seconds of reading. */
-const longText = `Repeat this text:\n\n${sentences(400)}`;
+/** Some thousand tokens: seconds of reading, each time: the beginning differs, so that no cache has it. */
+let longTexts = 0;
+const longText = () => `Text ${++longTexts}. Repeat it:\n\n${sentences(400)}`;
 
 const text = (page, id) => page.getByTestId(id).innerText();
 
@@ -202,7 +203,7 @@ export const steps = [
 
   ['Stop ends the reading of a long prompt, and the engine rests', async ({ page, shot }) => {
     await page.getByRole('button', { name: 'New chat' }).click();
-    const answer = await ask(page, longText);
+    const answer = await ask(page, longText());
     await answer.getByText(/Reading the prompt, [\d,]+ of [\d,]+ tokens/).waitFor();
     await shot('chat-reading-light');
     await page.getByTestId('stop').click();
@@ -216,7 +217,7 @@ export const steps = [
   ['a request is seen and cancelled on Overview', async ({ page, shot }) => {
     await goTo(page, 'Chat');
     await page.getByRole('button', { name: 'New chat' }).click();
-    await ask(page, longText);
+    await ask(page, longText());
     await goTo(page, 'Overview');
     const request = page.getByTestId('request');
     await request.getByText('Reading the prompt').waitFor();
