@@ -120,7 +120,8 @@ func (s *strip) setCode(dim, code int) {
 // write quantizes a position. Elements saturate to what a float16 can hold, as in a plain cache; a group with a NaN becomes NaN.
 func (s *strip) write(src []float32) {
 	size, groups := s.f.group(), s.headDim/s.f.group()
-	x := make([]float32, size)
+	var room [128]float32 // the largest group
+	x := room[:size]
 	for g := range groups {
 		nan := false
 		for i, v := range src[g*size:][:size] {
@@ -129,10 +130,10 @@ func (s *strip) write(src []float32) {
 		}
 		scale, bias := uint16(0x7e00), uint16(0x7e00)
 		if !nan {
-			var code func(float32) int
-			scale, bias, code = s.f.rule(x)
+			var r rounding
+			scale, bias, r = s.f.rule(x)
 			for i, v := range x {
-				s.setCode(g*size+i, code(v))
+				s.setCode(g*size+i, r.code(v))
 			}
 		} else {
 			for i := range x {
@@ -147,36 +148,44 @@ func (s *strip) write(src []float32) {
 }
 
 // rule is how a group of finite elements is stored: its parameters and the code of each element. All arithmetic is float32.
-func (f Format) rule(x []float32) (scale, bias uint16, code func(float32) int) {
+func (f Format) rule(x []float32) (scale, bias uint16, r rounding) {
 	lo, hi := x[0], x[0]
 	for _, v := range x {
 		lo, hi = min(lo, v), max(hi, v)
 	}
 	switch f.Kind {
-	case Q8_0:
-		// Codes come from the unrounded scale, as ggml's; halves go to even.
+	case Q8_0: // codes come from the unrounded scale, as ggml's
 		d := max(hi, -lo)/127 + 0 // 0, never -0
-		return toFloat16(d), 0, func(v float32) int {
-			if d == 0 {
-				return 128
-			}
-			return int(roundEven(v/d)) + 128
-		}
+		return toFloat16(d), 0, rounding{kind: Q8_0, scale: d}
 	case Q4_0:
 		d := largest(x, lo, hi)/-8 + 0
-		return toFloat16(d), 0, func(v float32) int {
-			if d == 0 {
-				return 8
-			}
-			return int(min(15, v/d+8.5))
-		}
+		return toFloat16(d), 0, rounding{kind: Q4_0, scale: d}
 	}
 	s, b := affineGrid(lo, hi, f.Bits)
 	// The codes are chosen for the parameters as they are stored: what rounding moves the grid by, a code can often make up for.
 	scale, bias = toFloat16(s), toFloat16(b)
-	s, b = fromFloat16(scale), fromFloat16(bias)
-	n := float32(int(1)<<f.Bits - 1)
-	return scale, bias, func(v float32) int { return int(max(0, min(n, roundEven((v-b)/s)))) }
+	return scale, bias, rounding{kind: Affine, scale: fromFloat16(scale), bias: fromFloat16(bias), top: float32(int(1)<<f.Bits - 1)}
+}
+
+// rounding turns the elements of one group into codes.
+type rounding struct {
+	kind        Kind
+	scale, bias float32
+	top         float32 // the largest affine code
+}
+
+func (r rounding) code(v float32) int {
+	switch {
+	case r.kind == Affine:
+		return int(max(0, min(r.top, roundEven((v-r.bias)/r.scale))))
+	case r.kind == Q8_0 && r.scale == 0:
+		return 128
+	case r.kind == Q8_0: // halves go to even
+		return int(roundEven(v/r.scale)) + 128
+	case r.scale == 0:
+		return 8
+	}
+	return int(min(15, v/r.scale+8.5))
 }
 
 // affineGrid is MLX's choice of scale and bias for values in [lo, hi]: the end farther from zero is exact, and so is zero; the other end
