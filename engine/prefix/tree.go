@@ -4,7 +4,10 @@ package prefix
 // to each page it names; a page is free when sequences and tree have let go of it, so eviction here never takes memory from a
 // running sequence.
 
-import "slices"
+import (
+	"container/list"
+	"slices"
+)
 
 // Options describe the memory that the tree manages.
 type Options struct {
@@ -15,12 +18,12 @@ type Options struct {
 
 // Tree is the prefix tree. It is not safe for concurrent use.
 type Tree struct {
-	o     Options
-	pool  *Pool
-	root  node
-	slots []int32 // free
-	clock uint64
-	nodes int
+	o      Options
+	pool   *Pool
+	root   node
+	slots  []int32   // free
+	nodes  list.List // *node, by last use, the oldest first; a parent is never older than its children
+	states list.List // *state, the same
 }
 
 // node is one page of tokens behind its parent's.
@@ -30,15 +33,17 @@ type node struct {
 	tokens   []int32 // 1 to PageTokens of them; none for the root
 	page     int32
 	children map[int32][]*node // by first token; only below full pages and the root
-	states   []state           // by position
-	used     uint64
+	states   []*state
+	place    *list.Element // in Tree.nodes
 }
 
 // state is a kept recurrent state.
 type state struct {
+	owner    *node
 	position int // tokens it has seen; within (from, from+len(tokens)] of its node
 	slot     int32
-	used     uint64
+	held     int           // snapshots that read it
+	place    *list.Element // in Tree.states
 }
 
 // NewTree makes an empty tree over the pool.
@@ -56,55 +61,87 @@ type Hit struct {
 	Slot int32 // where the state after the prefix is kept; -1 for models without one
 }
 
-// Match finds the longest prefix of tokens, at most limit long, that can be resumed. References to its pages now belong to the
-// caller.
-func (t *Tree) Match(tokens []int32, limit int) Hit {
-	t.clock++
-	best := Hit{Copy: -1, Slot: -1}
-	var last *node // holds the prefix's last token
-	bestState := -1
-	tokens = tokens[:min(len(tokens), limit)]
+// found is how far a list of tokens is known.
+type found struct {
+	tokens int    // the longest prefix that can be resumed
+	last   *node  // holds its last token; nil: none
+	state  *state // after it; nil for models without
+	known  []*node
+	// knownTokens have their keys and values in the pages of known, whether or not they can be resumed.
+	knownTokens int
+}
+
+// find walks down the tree along tokens.
+func (t *Tree) find(tokens []int32) (f found) {
 	for n, position := &t.root, 0; position < len(tokens); position += t.o.PageTokens {
 		var next *node
+		deepest := position
 		for _, c := range n.children[tokens[position]] {
 			common := commonPrefix(c.tokens, tokens[position:])
 			if common == t.o.PageTokens {
 				next = c
 			}
-			if !t.o.Recurrent && position+common > best.Tokens {
-				best.Tokens, last = position+common, c
+			if position+common > deepest {
+				deepest = position + common
+				f.known = append(f.known[:position/t.o.PageTokens], c)
 			}
-			for i, s := range c.states { // a sibling's state serves as well, up to where they part
-				if s.position <= position+common && s.position > best.Tokens {
-					best.Tokens, last, bestState = s.position, c, i
+			if !t.o.Recurrent && position+common > f.tokens {
+				f.tokens, f.last = position+common, c
+			}
+			for _, s := range c.states { // a sibling's state serves as well, up to where they part
+				if s.position <= position+common && s.position > f.tokens {
+					f.tokens, f.last, f.state = s.position, c, s
 				}
 			}
 		}
+		f.knownTokens = deepest
 		if next == nil {
 			break
 		}
 		n = next
 	}
-	if last == nil {
-		return best
+	return f
+}
+
+// Probe tells how many of the tokens, at most limit, have their keys and values in pages, and how many can be resumed. It changes
+// nothing.
+func (t *Tree) Probe(tokens []int32, limit int) (known, resumed int) {
+	f := t.find(tokens[:min(len(tokens), limit)])
+	return f.knownTokens, f.tokens
+}
+
+// Match finds the longest prefix of tokens, at most limit long, that can be resumed. References to its pages now belong to the
+// caller.
+func (t *Tree) Match(tokens []int32, limit int) Hit {
+	f := t.find(tokens[:min(len(tokens), limit)])
+	hit := Hit{Tokens: f.tokens, Copy: -1, Slot: -1}
+	if f.last == nil {
+		return hit
 	}
-	if bestState >= 0 {
-		last.states[bestState].used = t.clock
-		best.Slot = last.states[bestState].slot
+	t.use(f.last)
+	if f.state != nil {
+		t.states.MoveToBack(f.state.place)
+		hit.Slot = f.state.slot
 	}
-	if best.Tokens%t.o.PageTokens != 0 {
-		best.Copy = last.page
-		t.pool.Ref(last.page)
-		last.used = t.clock
-		last = last.parent
+	n := f.last
+	if hit.Tokens%t.o.PageTokens != 0 {
+		hit.Copy = n.page
+		t.pool.Ref(n.page)
+		n = n.parent
 	}
-	for ; last != &t.root; last = last.parent {
-		last.used = t.clock
-		t.pool.Ref(last.page)
-		best.Pages = append(best.Pages, last.page)
+	for ; n != &t.root; n = n.parent {
+		t.pool.Ref(n.page)
+		hit.Pages = append(hit.Pages, n.page)
 	}
-	slices.Reverse(best.Pages)
-	return best
+	slices.Reverse(hit.Pages)
+	return hit
+}
+
+// use makes the path to n the most recently used, parents after their children.
+func (t *Tree) use(n *node) {
+	for ; n != &t.root; n = n.parent {
+		t.nodes.MoveToBack(n.place)
+	}
 }
 
 // closest is the child of n that shares the most tokens with the beginning of tokens.
@@ -136,12 +173,11 @@ func (t *Tree) Insert(tokens []int32, pages []int32) { t.insert(tokens, pages) }
 
 // insert returns the node that holds the last token.
 func (t *Tree) insert(tokens []int32, pages []int32) *node {
-	t.clock++
 	n := &t.root
 	for from := 0; from < len(tokens); from += t.o.PageTokens {
 		n = t.extend(n, from, tokens[from:min(from+t.o.PageTokens, len(tokens))], pages[from/t.o.PageTokens])
-		n.used = t.clock
 	}
+	t.use(n)
 	return n
 }
 
@@ -158,123 +194,44 @@ func (t *Tree) extend(n *node, from int, tokens []int32, page int32) *node {
 			c.page = page
 		}
 		c.tokens = slices.Clone(tokens)
-		if len(tokens) == t.o.PageTokens {
-			c.children = map[int32][]*node{}
-		}
-		return c
+	default:
+		t.pool.Ref(page)
+		c = &node{parent: n, from: from, tokens: slices.Clone(tokens), page: page}
+		c.place = t.nodes.PushBack(c)
+		n.children[tokens[0]] = append(n.children[tokens[0]], c)
 	}
-	t.pool.Ref(page)
-	c = &node{parent: n, from: from, tokens: slices.Clone(tokens), page: page}
 	if len(tokens) == t.o.PageTokens {
 		c.children = map[int32][]*node{}
 	}
-	n.children[tokens[0]] = append(n.children[tokens[0]], c)
-	t.nodes++
 	return c
 }
-
-// TakeSlot finds a slot for a state that is about to be computed, giving up the one unused longest if it must. It goes back by
-// SetState or ReturnSlot.
-func (t *Tree) TakeSlot() (slot int32, ok bool) {
-	if len(t.slots) == 0 && !t.dropState() {
-		return -1, false
-	}
-	slot = t.slots[len(t.slots)-1]
-	t.slots = t.slots[:len(t.slots)-1]
-	return slot, true
-}
-
-// ReturnSlot gives back a slot whose state was not computed.
-func (t *Tree) ReturnSlot(slot int32) { t.slots = append(t.slots, slot) }
 
 // SetState records tokens and pages as Insert does, and that slot holds the state after the last token. If that state is known
 // already, the slot is free again, and the answer false.
 func (t *Tree) SetState(tokens []int32, pages []int32, slot int32) bool {
 	n := t.insert(tokens, pages)
-	for i := range n.states {
-		if n.states[i].position == len(tokens) {
-			n.states[i].used = t.clock
+	for _, s := range n.states {
+		if s.position == len(tokens) {
+			t.states.MoveToBack(s.place)
 			t.ReturnSlot(slot)
 			return false
 		}
 	}
-	n.states = append(n.states, state{position: len(tokens), slot: slot, used: t.clock})
+	s := &state{owner: n, position: len(tokens), slot: slot}
+	s.place = t.states.PushBack(s)
+	n.states = append(n.states, s)
 	return true
-}
-
-// dropState gives up the state that was used longest ago.
-func (t *Tree) dropState() bool {
-	var owner *node
-	at := -1
-	t.walk(&t.root, func(n *node) {
-		for i, s := range n.states {
-			if owner == nil || s.used < owner.states[at].used {
-				owner, at = n, i
-			}
-		}
-	})
-	if owner == nil {
-		return false
-	}
-	t.slots = append(t.slots, owner.states[at].slot)
-	owner.states = slices.Delete(owner.states, at, at+1)
-	return true
-}
-
-// Evict gives up leaves, the longest unused first, until so many pages are free or nothing can be freed. Pages that a sequence
-// uses as well do not become free; their leaves are left alone.
-func (t *Tree) Evict(free int) {
-	for t.pool.Free() < free {
-		var oldest *node
-		t.walk(&t.root, func(n *node) {
-			if len(n.children) == 0 && t.pool.refs[n.page] == 1 && (oldest == nil || n.used < oldest.used) {
-				oldest = n
-			}
-		})
-		if oldest == nil {
-			return
-		}
-		t.remove(oldest)
-	}
-}
-
-func (t *Tree) remove(n *node) {
-	for _, s := range n.states {
-		t.slots = append(t.slots, s.slot)
-	}
-	siblings := n.parent.children[n.tokens[0]]
-	siblings = slices.Delete(siblings, slices.Index(siblings, n), slices.Index(siblings, n)+1)
-	if len(siblings) == 0 {
-		delete(n.parent.children, n.tokens[0])
-	} else {
-		n.parent.children[n.tokens[0]] = siblings
-	}
-	t.pool.Unref(n.page)
-	t.nodes--
-}
-
-func (t *Tree) walk(n *node, visit func(*node)) {
-	for _, siblings := range n.children {
-		for _, c := range siblings {
-			t.walk(c, visit)
-		}
-	}
-	if n != &t.root {
-		visit(n)
-	}
 }
 
 // Slots is the number of state slots that are free or hold a state: all but those taken and not yet set or returned.
-func (t *Tree) Slots() int {
-	n := len(t.slots)
-	t.walk(&t.root, func(c *node) { n += len(c.states) })
-	return n
-}
+func (t *Tree) Slots() int { return len(t.slots) + t.states.Len() }
 
 // Each calls visit with the page of every node.
 func (t *Tree) Each(visit func(page int32)) {
-	t.walk(&t.root, func(n *node) { visit(n.page) })
+	for e := t.nodes.Front(); e != nil; e = e.Next() {
+		visit(e.Value.(*node).page)
+	}
 }
 
 // Pages is the number of pages that the tree refers to.
-func (t *Tree) Pages() int { return t.nodes }
+func (t *Tree) Pages() int { return t.nodes.Len() }

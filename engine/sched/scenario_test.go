@@ -83,7 +83,9 @@ func TestScenario(t *testing.T) {
 		o.Pages = 1 + r.IntN(12)
 		o.MixedChunkTokens = 1 + r.IntN(o.ChunkTokens)
 		o.NoPrefixes, o.Recurrent, o.StateSlots = r.IntN(4) == 0, r.IntN(2) == 0, r.IntN(4)
+		o.PreferPrefill, o.HotPages, o.HotConversations = r.IntN(3) == 0, r.IntN(3)*r.IntN(5), r.IntN(3)*r.IntN(3)
 		s, world := New(o), newWorld(r, o)
+		disk := &disk{world: world, s: s}
 		var lives []*life
 		preempted := 0
 		for range 500 {
@@ -94,19 +96,23 @@ func TestScenario(t *testing.T) {
 				i := r.IntN(len(lives))
 				world.keep(s.Remove(lives[i].q, r.IntN(2) == 0))
 				lives = append(lives[:i], lives[i+1:]...)
-				checkInvariants(t, s)
+				checkBetween(t, s, 0, disk)
 			}
+			disk.turn(t, lives)
+			checkBetween(t, s, 0, disk)
 			before := s.Preemptions
 			work := s.Next()
 			preempted += s.Preemptions - before
 			checkWork(t, s, work)
-			checkBetween(t, s, keeps(work))
-			if len(work) == 0 && len(lives) > 0 {
+			checkBetween(t, s, keeps(work), disk)
+			if len(work) == 0 && len(lives) > 0 && !disk.busy(lives) {
 				t.Fatalf("seed %d: %d sequences are here and none moves", seed, len(lives))
 			}
 			lives = carryOut(t, s, world, work, lives)
-			checkInvariants(t, s)
+			checkBetween(t, s, 0, disk)
 		}
+		disk.finish(t)
+		checkInvariants(t, s)
 		finishAll(t, s, world, lives)
 		if t.Failed() {
 			t.Fatalf("seed %d: options %+v, %d preemptions", seed, o, preempted)
@@ -160,6 +166,9 @@ func checkWork(t *testing.T, s *Scheduler, work []Work) {
 	}
 	if prompt > budget {
 		t.Fatalf("a step of %d prompt tokens beside %d decoding, at most %d are allowed", prompt, decoding, budget)
+	}
+	if s.o.PreferPrefill && decoding == 0 && prompt > 0 {
+		return // streams stand still meanwhile
 	}
 	for _, q := range s.running {
 		if q.Computed > q.Cached && len(q.Tokens)-q.Computed == 1 && !seen[q] {
@@ -225,7 +234,7 @@ func finishAll(t *testing.T, s *Scheduler, world *world, lives []*life) {
 		}
 		work := s.Next()
 		checkWork(t, s, work)
-		checkBetween(t, s, keeps(work))
+		checkBetween(t, s, keeps(work), nil)
 		lives = carryOut(t, s, world, work, lives)
 	}
 	if running, waiting, pages, _ := s.Counts(); running+waiting+pages > 0 {

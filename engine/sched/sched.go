@@ -7,7 +7,8 @@
 // again; by the exactness rule its text does not change.
 //
 // What a sequence has computed is remembered when it ends (engine/prefix). A sequence that begins with the same tokens takes the pages
-// over and starts behind them; memory that nobody but the prefix tree uses is given up before anybody is preempted.
+// over and starts behind them; memory that nobody but the prefix tree uses is given up before anybody is preempted. One that begins
+// as a running prompt does waits for it (follow.go), and prefixes that memory no longer holds come back from disk (promote.go).
 package sched
 
 import (
@@ -25,6 +26,7 @@ type Sequence struct {
 	Priority int     // larger goes first
 	Keep     []int   // positions of the prompt, ascending, after which the state is worth keeping
 	Cached   int     // of Tokens, how many were taken over from the prefix tree when it last started
+	Await    bool    // its owner is fetching a prefix of it: it does not start before this is false
 
 	Pages []int32 // page table; holds at least Computed positions
 	Slot  int32   // recurrent state, while running
@@ -33,6 +35,8 @@ type Sequence struct {
 
 	arrival uint64
 	running bool
+	leader  *Sequence // its first shared tokens are those of this one, which is computing them
+	shared  int
 }
 
 // Options are the limits. All fields are needed.
@@ -45,9 +49,13 @@ type Options struct {
 	NoPrefixes bool
 	Recurrent  bool // the model has recurrent state: prefixes can be taken up only where a state was kept
 	StateSlots int  // slots [Slots, Slots+StateSlots) for kept states
+	// HotPages and HotConversations bound what is remembered beside what runs; 0: all that memory holds.
+	HotPages, HotConversations int
 
-	// MixedChunkTokens is the same for steps that also decode: it bounds how long a prompt being read can stall running streams.
+	// MixedChunkTokens is ChunkTokens for steps that also decode: it bounds how long a prompt being read can stall running streams.
 	MixedChunkTokens int
+	// PreferPrefill lets running streams stand still while prompts are read, as long as there are slots for more.
+	PreferPrefill bool
 }
 
 // Work is tokens [From, To) of a sequence, to go through the model in this step. With To == len(Tokens) the sequence wants its next
@@ -136,6 +144,10 @@ func (s *Scheduler) enqueue(q *Sequence) {
 		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.arrival, b.arrival))
 	})
 	s.waiting = slices.Insert(s.waiting, i, q)
+	q.leader = nil
+	for _, leader := range s.running {
+		s.meet(leader, q)
+	}
 }
 
 // Remove takes a sequence out, whatever its state, and frees its memory at once. With remember, what it computed stays known to
@@ -151,7 +163,18 @@ func (s *Scheduler) Remove(q *Sequence, remember bool) (from int32, keep *Keep) 
 	} else if i := slices.Index(s.waiting, q); i >= 0 {
 		s.waiting = slices.Delete(s.waiting, i, i+1)
 	}
+	s.trim()
 	return from, keep
+}
+
+// trim keeps what is remembered within its bounds.
+func (s *Scheduler) trim() {
+	if s.tree != nil && s.o.HotPages > 0 {
+		s.tree.Trim(s.o.HotPages)
+	}
+	if s.tree != nil && s.o.HotConversations > 0 {
+		s.tree.TrimConversations(s.o.HotConversations)
+	}
 }
 
 // remember records all that q has computed.
@@ -175,8 +198,8 @@ func (s *Scheduler) Advance(w Work) {
 	for _, k := range w.Keeps {
 		s.tree.SetState(q.Tokens[:k.Position], q.Pages, k.Slot)
 	}
-	if s.tree != nil && !s.o.Recurrent && w.To-w.From > 1 && w.To == len(q.Tokens) {
-		s.tree.Insert(q.Tokens, q.Pages) // the prompt: others may begin with it while its answer is still being written
+	if s.tree != nil && !s.o.Recurrent && w.To-w.From > 1 {
+		s.tree.Insert(q.Tokens[:w.To], q.Pages) // others may begin with it while the rest is read and its answer written
 	}
 }
 
@@ -198,6 +221,27 @@ func (s *Scheduler) release(q *Sequence) {
 // Next plans a step. The slice is reused by the next call; it is empty when nothing can be done.
 func (s *Scheduler) Next() []Work {
 	s.work = s.work[:0]
+	if s.o.PreferPrefill && len(s.running) < s.o.Slots {
+		if s.prompts(s.o.ChunkTokens); len(s.work) > 0 {
+			return s.work
+		}
+	}
+	s.decodes()
+	budget := s.o.ChunkTokens
+	if len(s.work) > 0 {
+		budget = s.o.MixedChunkTokens
+	}
+	s.prompts(budget)
+	return s.work
+}
+
+// SetMixedChunkTokens changes the bound on what a prompt may add to a step that also decodes.
+func (s *Scheduler) SetMixedChunkTokens(n int) {
+	s.o.MixedChunkTokens = max(1, min(n, s.o.ChunkTokens))
+}
+
+// decodes plans one token of every sequence that is decoding.
+func (s *Scheduler) decodes() {
 	s.order = append(s.order[:0], s.running...) // reserve may preempt any of them meanwhile
 	for _, q := range s.order {
 		if q.running && len(q.Tokens)-q.Computed == 1 && s.reserve(q, len(q.Tokens)) {
@@ -205,28 +249,37 @@ func (s *Scheduler) Next() []Work {
 		}
 	}
 	s.dropPreempted()
-	budget := s.o.ChunkTokens
-	if len(s.work) > 0 {
-		budget = s.o.MixedChunkTokens
-	}
+}
+
+// prompts plans up to budget prompt tokens, of running sequences and then of waiting ones.
+func (s *Scheduler) prompts(budget int) {
+	s.order = append(s.order[:0], s.running...)
 	for _, q := range s.order {
 		if budget > 0 && q.running && len(q.Tokens)-q.Computed > 1 {
 			budget -= s.prefill(q, budget, nil)
 		}
 	}
 	s.dropPreempted() // before any of them is admitted again
-	for len(s.waiting) > 0 && len(s.slots) > 0 && budget > 0 {
-		restore, ok := s.admit(s.waiting[0])
+	for i := 0; i < len(s.waiting) && len(s.slots) > 0 && budget > 0; {
+		q := s.waiting[i]
+		if q.Await || q.following() {
+			i++
+			continue
+		}
+		restore, ok := s.admit(i)
 		if !ok {
 			break
 		}
-		budget -= s.prefill(s.running[len(s.running)-1], budget, restore)
+		for _, follower := range s.waiting {
+			s.meet(q, follower)
+		}
+		budget -= s.prefill(q, budget, restore)
 	}
-	return s.work
 }
 
-// admit starts the first waiting sequence q, behind the longest prefix that is known, if there are pages for all of its tokens.
-func (s *Scheduler) admit(q *Sequence) (restore *Restore, ok bool) {
+// admit starts waiting sequence i, behind the longest prefix that is known, if there are pages for all of its tokens.
+func (s *Scheduler) admit(i int) (restore *Restore, ok bool) {
+	q := s.waiting[i]
 	none := prefix.Hit{Copy: -1, Slot: -1}
 	hit := none
 	if s.tree != nil {
@@ -243,7 +296,7 @@ func (s *Scheduler) admit(q *Sequence) (restore *Restore, ok bool) {
 			return nil, false
 		}
 	}
-	s.waiting = slices.Delete(s.waiting, 0, 1)
+	s.waiting = slices.Delete(s.waiting, i, i+1)
 	s.running = append(s.running, q)
 	q.Slot, q.running = s.slots[len(s.slots)-1], true
 	s.slots = s.slots[:len(s.slots)-1]

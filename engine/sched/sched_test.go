@@ -202,12 +202,13 @@ func TestRemove(t *testing.T) {
 }
 
 // checkInvariants holds what is true between any two calls.
-func checkInvariants(t *testing.T, s *Scheduler) { checkBetween(t, s, 0) }
+func checkInvariants(t *testing.T, s *Scheduler) { checkBetween(t, s, 0, nil) }
 
-// checkBetween is checkInvariants with so many state slots given to a step that is under way.
-func checkBetween(t *testing.T, s *Scheduler, inFlight int) {
+// checkBetween is checkInvariants with so many state slots given to a step that is under way, and with what the disk holds.
+func checkBetween(t *testing.T, s *Scheduler, inFlight int, d *disk) {
 	t.Helper()
 	pages, slots := make([]int32, s.o.Pages), make([]int, s.o.Slots)
+	inFlight += d.holds(pages)
 	for _, i := range s.slots {
 		slots[i]++
 	}

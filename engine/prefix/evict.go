@@ -1,0 +1,129 @@
+package prefix
+
+// What is forgotten first. Nodes and states lie in two lists by their last use. Using a node uses all above it, so whoever walks the
+// nodes from the oldest meets leaves before their parents, and what is left is always a prefix of something.
+
+import "slices"
+
+// TakeSlot finds a slot for a state that is about to be computed, giving up the one unused longest if it must. It goes back by
+// SetState or ReturnSlot.
+func (t *Tree) TakeSlot() (slot int32, ok bool) {
+	if len(t.slots) == 0 && !t.dropState() {
+		return -1, false
+	}
+	slot = t.slots[len(t.slots)-1]
+	t.slots = t.slots[:len(t.slots)-1]
+	return slot, true
+}
+
+// ReturnSlot gives back a slot whose state was not computed.
+func (t *Tree) ReturnSlot(slot int32) { t.slots = append(t.slots, slot) }
+
+// dropState gives up the state that was used longest ago and that nobody reads.
+func (t *Tree) dropState() bool {
+	for e := t.states.Front(); e != nil; e = e.Next() {
+		if s := e.Value.(*state); s.held == 0 {
+			s.owner.states = slices.Delete(s.owner.states, slices.Index(s.owner.states, s), slices.Index(s.owner.states, s)+1)
+			t.forget(s)
+			return true
+		}
+	}
+	return false
+}
+
+func (t *Tree) forget(s *state) {
+	t.states.Remove(s.place)
+	t.ReturnSlot(s.slot)
+}
+
+// Evict gives up leaves, the longest unused first, until so many pages are free or nothing can be freed. Pages that a sequence
+// uses as well do not become free; their leaves are left alone.
+func (t *Tree) Evict(free int) {
+	t.evict(func(int) bool { return t.pool.Free() >= free })
+}
+
+// Trim gives up leaves until the tree alone holds at most so many pages.
+func (t *Tree) Trim(idle int) {
+	surplus := t.Idle() - idle
+	t.evict(func(removed int) bool { return removed >= surplus })
+}
+
+// evict removes leaves that nobody uses, the longest unused first, until enough are.
+func (t *Tree) evict(enough func(removed int) bool) {
+	removed := 0
+	for e := t.nodes.Front(); e != nil && !enough(removed); {
+		n := e.Value.(*node)
+		e = e.Next()
+		if t.evictable(n) {
+			t.remove(n)
+			removed++
+		}
+	}
+}
+
+// Idle is the number of pages that nobody but the tree refers to.
+func (t *Tree) Idle() (pages int) {
+	for e := t.nodes.Front(); e != nil; e = e.Next() {
+		if t.pool.refs[e.Value.(*node).page] == 1 {
+			pages++
+		}
+	}
+	return pages
+}
+
+func (t *Tree) evictable(n *node) bool {
+	return len(n.children) == 0 && t.pool.refs[n.page] == 1 && !slices.ContainsFunc(n.states, func(s *state) bool { return s.held > 0 })
+}
+
+// Conversations is the number of leaves: prefixes that nothing longer continues.
+func (t *Tree) Conversations() (leaves int) {
+	for e := t.nodes.Front(); e != nil; e = e.Next() {
+		if len(e.Value.(*node).children) == 0 {
+			leaves++
+		}
+	}
+	return leaves
+}
+
+// TrimConversations gives up whole conversations, the longest unused first and down to what they share with others, until at most
+// so many are left or the rest is in use.
+func (t *Tree) TrimConversations(limit int) {
+	for leaves := t.Conversations(); leaves > limit; {
+		n := t.oldestLeaf()
+		if n == nil {
+			return
+		}
+		for n != &t.root && t.evictable(n) {
+			t.remove(n)
+			n = n.parent
+		}
+		if n == &t.root || len(n.children) > 0 { // otherwise what is left of it is in use
+			leaves--
+		}
+	}
+}
+
+// oldestLeaf is the one to evict next; nil: none can be.
+func (t *Tree) oldestLeaf() *node {
+	for e := t.nodes.Front(); e != nil; e = e.Next() {
+		if n := e.Value.(*node); t.evictable(n) {
+			return n
+		}
+	}
+	return nil
+}
+
+func (t *Tree) remove(n *node) {
+	for _, s := range n.states {
+		t.forget(s)
+	}
+	siblings := n.parent.children[n.tokens[0]]
+	siblings = slices.Delete(siblings, slices.Index(siblings, n), slices.Index(siblings, n)+1)
+	if len(siblings) == 0 {
+		delete(n.parent.children, n.tokens[0])
+	} else {
+		n.parent.children[n.tokens[0]] = siblings
+	}
+	t.nodes.Remove(n.place)
+	t.pool.Unref(n.page)
+}

@@ -1,0 +1,102 @@
+package prefix
+
+import (
+	"math/rand/v2"
+	"testing"
+)
+
+// TestRandomLives grows, uses, holds and evicts at random; after each step the tree's rules hold.
+func TestRandomLives(t *testing.T) {
+	const pages, slots, pageTokens = 40, 6, 3
+	for seed := range uint64(30) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		pool := NewPool(pages)
+		tree := NewTree(pool, Options{PageTokens: pageTokens, Recurrent: true, Slots: []int32{0, 1, 2, 3, 4, 5}})
+		var held []Held
+		for range 300 {
+			text := make([]int32, 1+r.IntN(15))
+			for i := range text {
+				text[i] = r.Int32N(2)
+			}
+			switch r.IntN(6) {
+			case 0, 1:
+				grow(tree, pool, text)
+			case 2:
+				hit := tree.Match(text, len(text))
+				for _, p := range hit.Pages {
+					pool.Unref(p)
+				}
+				if hit.Copy >= 0 {
+					pool.Unref(hit.Copy)
+				}
+			case 3:
+				held = append(held, tree.Hold(text, true))
+			case 4:
+				if len(held) > 0 {
+					tree.Release(held[0])
+					held = held[1:]
+				}
+			case 5:
+				tree.Evict(r.IntN(pages))
+				tree.TrimConversations(r.IntN(12))
+			}
+			checkRules(t, tree, held)
+		}
+		for _, h := range held {
+			tree.Release(h)
+		}
+		if tree.Evict(pages); pool.Free() != pages || tree.Slots() != slots || len(tree.slots) != slots {
+			t.Fatalf("seed %d: at the end %d pages and %d slots are free", seed, pool.Free(), len(tree.slots))
+		}
+	}
+}
+
+// grow remembers text and its state, if there is memory.
+func grow(tree *Tree, pool *Pool, text []int32) {
+	need := (len(text) + 2) / 3
+	if tree.Evict(need); pool.Free() < need {
+		return
+	}
+	var own []int32
+	for range need {
+		own = append(own, pool.Alloc())
+	}
+	if slot, ok := tree.TakeSlot(); ok {
+		tree.SetState(text, own, slot)
+	}
+	for _, p := range own {
+		pool.Unref(p)
+	}
+}
+
+func checkRules(t *testing.T, tree *Tree, held []Held) {
+	t.Helper()
+	age := map[*node]int{&tree.root: tree.nodes.Len()}
+	for e := tree.nodes.Front(); e != nil; e = e.Next() {
+		age[e.Value.(*node)] = len(age) - 1
+	}
+	for n, a := range age {
+		if n.parent != nil && age[n.parent] < a {
+			t.Fatalf("the node at %d was used after its parent", n.from)
+		}
+		if n.parent != nil && tree.pool.Refs(n.page) < 1 {
+			t.Fatalf("the node at %d has a free page", n.from)
+		}
+	}
+	free := map[int32]bool{}
+	for _, s := range tree.slots {
+		free[s] = true
+	}
+	for _, h := range held {
+		for _, s := range h.States {
+			if free[s.Slot] {
+				t.Fatalf("slot %d is free, and its state held", s.Slot)
+			}
+		}
+		for _, p := range h.Pages {
+			if tree.pool.Refs(p) < 1 {
+				t.Fatalf("page %d is free, and held", p)
+			}
+		}
+	}
+}

@@ -1,0 +1,147 @@
+package sched
+
+// A disk for the scenario: what is held is read, and remembered for ever; what is promoted is written into its pages a few turns
+// later, or never. Like the world it holds real tokens, so that wrong bytes are found and not only wrong counts.
+
+import (
+	"slices"
+	"testing"
+
+	"headroom/engine/prefix"
+)
+
+type disk struct {
+	*world
+	s        *Scheduler
+	stored   [][]int32 // prefixes with a state, if there are any
+	holding  []hold
+	promoted []promotion
+}
+
+type hold struct {
+	tokens []int32
+	prefix.Held
+}
+
+type promotion struct {
+	*Promotion
+	life *life
+}
+
+// holds adds what the disk refers to, and returns how many state slots it has taken.
+func (d *disk) holds(pages []int32) (slots int) {
+	if d == nil {
+		return 0
+	}
+	for _, h := range d.holding {
+		for _, p := range h.Pages {
+			pages[p]++
+		}
+	}
+	for _, p := range d.promoted {
+		for _, page := range slices.Concat(p.fresh, p.held.Pages) {
+			pages[page]++
+		}
+		if p.Slot >= 0 {
+			slots++
+		}
+	}
+	return slots
+}
+
+// busy reports whether somebody waits for the disk, or for the memory that it holds.
+func (d *disk) busy(lives []*life) bool {
+	return len(d.promoted)+len(d.holding) > 0 || slices.ContainsFunc(lives, func(l *life) bool { return l.q.Await })
+}
+
+// turn begins and ends a few of the disk's works.
+func (d *disk) turn(t *testing.T, lives []*life) {
+	t.Helper()
+	if d.o.NoPrefixes {
+		return
+	}
+	if len(d.holding) > 0 && d.r.IntN(2) == 0 {
+		d.write(t, d.holding[0])
+		d.holding = d.holding[1:]
+	}
+	if len(d.promoted) > 0 && d.r.IntN(2) == 0 {
+		d.read(d.promoted[0])
+		d.promoted = d.promoted[1:]
+	}
+	if len(lives) == 0 {
+		return
+	}
+	l := lives[d.r.IntN(len(lives))]
+	switch {
+	case d.r.IntN(4) == 0:
+		d.holding = append(d.holding, hold{slices.Clone(l.q.Tokens), d.s.Hold(l.q.Tokens)})
+	case !l.q.running && !l.q.Await && len(d.stored) > 0:
+		d.promote(t, l)
+	}
+}
+
+// write checks what is held and remembers it.
+func (d *disk) write(t *testing.T, h hold) {
+	t.Helper()
+	if h.Held.Tokens > len(h.tokens) || d.s.pagesFor(h.Held.Tokens) != len(h.Pages) {
+		t.Fatalf("%d of %d tokens are held in %d pages", h.Held.Tokens, len(h.tokens), len(h.Pages))
+	}
+	for i, token := range h.tokens[:h.Held.Tokens] {
+		if got := d.pages[h.Pages[i/d.o.PageTokens]][i%d.o.PageTokens]; got != token {
+			t.Fatalf("position %d of what is held holds token %d, expected %d", i, got, token)
+		}
+	}
+	for _, s := range h.States {
+		if !slices.Equal(d.states[s.Slot], h.tokens[:s.Position]) {
+			t.Fatalf("the held state at %d of %v has seen %v", s.Position, h.tokens, d.states[s.Slot])
+		}
+		d.stored = append(d.stored, h.tokens[:s.Position])
+	}
+	if !d.o.Recurrent {
+		d.stored = append(d.stored, h.tokens[:h.Held.Tokens])
+	}
+	d.s.Release(h.Held)
+}
+
+// promote begins to read back the longest stored prefix of a waiting sequence that memory does not have.
+func (d *disk) promote(t *testing.T, l *life) {
+	t.Helper()
+	_, known := d.s.Known(l.q)
+	for _, tokens := range d.stored {
+		if n := commonPrefix(tokens, l.q.Tokens[:len(l.q.Tokens)-1]); n > known && (n == len(tokens) || !d.o.Recurrent) {
+			if p, ok := d.s.Promote(l.q, n); ok {
+				if p.From > n || p.From < n && p.From%d.o.PageTokens != 0 || len(p.Pages) != d.s.pagesFor(n) {
+					t.Fatalf("promotion of %d tokens from %d in %d pages", n, p.From, len(p.Pages))
+				}
+				l.q.Await = true
+				d.promoted = append(d.promoted, promotion{p, l})
+			}
+			return
+		}
+	}
+}
+
+// read fills a promotion's memory, unless the disk fails.
+func (d *disk) read(p promotion) {
+	ok := d.r.IntN(4) > 0
+	for i := p.From; i < len(p.Tokens); i++ {
+		d.pages[p.Pages[i/d.o.PageTokens]][i%d.o.PageTokens] = p.Tokens[i]
+	}
+	if p.Slot >= 0 {
+		d.states[p.Slot] = slices.Clone(p.Tokens)
+	}
+	d.s.Promoted(p.Promotion, ok)
+	p.life.q.Await = false
+}
+
+// finish ends all works.
+func (d *disk) finish(t *testing.T) {
+	t.Helper()
+	for _, h := range d.holding {
+		d.write(t, h)
+	}
+	for _, p := range d.promoted {
+		d.read(p)
+	}
+	d.holding, d.promoted = nil, nil
+}

@@ -1,0 +1,93 @@
+package sched
+
+// Followers, worked out by hand. Pages hold 4 positions, a pass 8 prompt tokens; to follow must spare 8 tokens.
+
+import (
+	"slices"
+	"testing"
+)
+
+func TestFollowersWait(t *testing.T) {
+	for _, recurrent := range []bool{false, true} {
+		s := New(Options{Pages: 40, PageTokens: 4, Slots: 3, ChunkTokens: 16, MixedChunkTokens: 8, Recurrent: recurrent, StateSlots: 3})
+		a := counting(s, "a", 20, 20)
+		b := counting(s, "b", 18, 99)       // shares 17 tokens with a
+		steps(t, s, "a[0,16)", "a[16,20)+") // there was room for b
+		if b.running || !slices.Equal(a.Keep, []int{17}) {
+			t.Fatalf("recurrent %t: the follower runs: %t, its leader keeps its state at %v", recurrent, b.running, a.Keep)
+		}
+		steps(t, s, "a[20,21)+ b[17,18)+")
+		if b.Cached != 17 {
+			t.Errorf("recurrent %t: %d tokens taken over, expected 17", recurrent, b.Cached)
+		}
+	}
+}
+
+// TestFollowerGoesItsWay when its leader is gone, or when too little is shared.
+func TestFollowerGoesItsWay(t *testing.T) {
+	s := New(Options{Pages: 40, PageTokens: 4, Slots: 3, ChunkTokens: 8, MixedChunkTokens: 8})
+	a := counting(s, "a", 20, 20)
+	b := counting(s, "b", 15, 99)
+	steps(t, s, "a[0,8)")
+	s.Remove(a, false)
+	steps(t, s, "b[8,15)+") // what a had read is known
+	if b.Cached != 8 {
+		t.Errorf("%d tokens taken over, expected 8", b.Cached)
+	}
+	s = New(Options{Pages: 40, PageTokens: 4, Slots: 3, ChunkTokens: 8, MixedChunkTokens: 8})
+	counting(s, "a", 6, 6)
+	counting(s, "b", 8, 99) // shares 5 tokens
+	steps(t, s, "a[0,6)+ b[0,2)")
+}
+
+func TestPreferPrefill(t *testing.T) {
+	s := New(Options{Pages: 40, PageTokens: 4, Slots: 2, ChunkTokens: 8, MixedChunkTokens: 2, NoPrefixes: true, PreferPrefill: true})
+	add(s, "a", 4, 0)
+	steps(t, s, "a[0,4)+", "a[4,5)+")
+	add(s, "b", 10, 0)
+	steps(t, s, "b[0,8)", "a[5,6)+ b[8,10)+", "a[6,7)+ b[10,11)+") // a stands still until every slot is taken
+}
+
+// TestAwait: a sequence whose prefix is being fetched lets others pass, and goes on behind it.
+func TestAwait(t *testing.T) {
+	s := remembering(true)
+	a := counting(s, "a", 7, 7)
+	a.Await = true
+	steps(t, s, "")
+	add(s, "b", 3, 0)
+	steps(t, s, "b[0,3)+")
+	p, ok := s.Promote(a, 6)
+	if !ok || p.From != 0 || len(p.Pages) != 2 || p.Slot < 2 {
+		t.Fatalf("promotion %+v, %t", p, ok)
+	}
+	s.Promoted(p, true)
+	a.Await = false
+	steps(t, s, "b[3,4)+ a[6,7)+")
+	if a.Cached != 6 {
+		t.Errorf("%d tokens taken over, expected 6", a.Cached)
+	}
+	s.Remove(a, true)
+	c := counting(s, "c", 12, 12) // 6 of them are known, in pages; its state at 10 is not
+	if p, ok = s.Promote(c, 10); !ok || p.From != 4 || len(p.Pages) != 3 || p.Pages[1] == a.Pages[:2][1] {
+		t.Errorf("promotion %+v, %t, expected the first page shared and two of its own", p, ok)
+	}
+	s.Promoted(p, false)
+	steps(t, s, "b[4,5)+ c[7,10)", "b[5,6)+ c[10,12)+")
+}
+
+// TestHotBounds: what is remembered beside what runs stays within its bounds.
+func TestHotBounds(t *testing.T) {
+	for _, o := range []Options{{HotPages: 2}, {HotConversations: 1}} {
+		o.Pages, o.PageTokens, o.Slots, o.ChunkTokens, o.MixedChunkTokens = 20, 4, 2, 8, 8
+		s := New(o)
+		for i := range int32(3) {
+			q := &Sequence{Tokens: []int32{1, 2, 3, 4, 10 + i, 6, 7, 8}, Slot: -1, Owner: "q"}
+			s.Add(q)
+			step(s)
+			s.Remove(q, true)
+		}
+		if _, _, used, kept := s.Counts(); used != 0 || kept != 2 {
+			t.Errorf("%+v: %d pages in use and %d kept, expected 0 and 2", o, used, kept)
+		}
+	}
+}

@@ -1,0 +1,89 @@
+package sched
+
+// The way between the prefix tree and the block store on disk. Both directions take time, so the memory is held meanwhile: what is
+// written to disk is not evicted under the writer, and what is read back goes into pages that nobody else has until it is whole.
+
+import "headroom/engine/prefix"
+
+// Promotion is memory for a prefix that is being read back.
+type Promotion struct {
+	Tokens []int32 // the prefix
+	Pages  []int32 // its page table
+	From   int     // positions before it are in memory: their pages must not be written; a multiple of the page, or all
+	Slot   int32   // for the state after the prefix; -1: the model has none
+	held   prefix.Held
+	fresh  []int32
+}
+
+// Known tells how many of q's tokens have their keys and values in memory, and after how many it could go on. Its last token is not
+// counted: it must be computed for its logits.
+func (s *Scheduler) Known(q *Sequence) (known, resumed int) {
+	if s.tree == nil {
+		return 0, 0
+	}
+	return s.tree.Probe(q.Tokens, len(q.Tokens)-1)
+}
+
+// Promote finds memory for q's first tokens, up to to, to be read into it. It reports false when q could not start now, either for
+// want of memory.
+func (s *Scheduler) Promote(q *Sequence, to int) (*Promotion, bool) {
+	p := &Promotion{Tokens: q.Tokens[:to:to], held: s.tree.Hold(q.Tokens[:to], false), Slot: -1}
+	p.From = to
+	if p.held.Tokens < to {
+		p.From = p.held.Tokens / s.o.PageTokens * s.o.PageTokens
+	}
+	p.Pages = append(p.Pages, p.held.Pages[:s.pagesFor(p.From)]...)
+	need := s.pagesFor(len(q.Tokens)) - len(p.Pages)
+	if s.evict(need); s.pool.Free() < need {
+		s.tree.Release(p.held)
+		return nil, false
+	}
+	if s.o.Recurrent {
+		slot, ok := s.tree.TakeSlot()
+		if !ok {
+			s.tree.Release(p.held)
+			return nil, false
+		}
+		p.Slot = slot
+	}
+	for range s.pagesFor(to) - len(p.Pages) {
+		p.fresh = append(p.fresh, s.pool.Alloc())
+	}
+	p.Pages = append(p.Pages, p.fresh...)
+	return p, true
+}
+
+// Promoted ends a promotion: with ok its prefix is known from now on, otherwise its memory is free again.
+func (s *Scheduler) Promoted(p *Promotion, ok bool) {
+	switch {
+	case ok && s.o.Recurrent:
+		s.tree.SetState(p.Tokens, p.Pages, p.Slot)
+	case ok:
+		s.tree.Insert(p.Tokens, p.Pages)
+	case s.o.Recurrent:
+		s.tree.ReturnSlot(p.Slot)
+	}
+	for _, page := range p.fresh {
+		s.pool.Unref(page)
+	}
+	s.tree.Release(p.held)
+}
+
+// Hold finds what is known of tokens, to be read until Release.
+func (s *Scheduler) Hold(tokens []int32) prefix.Held {
+	if s.tree == nil {
+		return prefix.Held{}
+	}
+	return s.tree.Hold(tokens, true)
+}
+
+// Release ends a Hold, and keeps what is remembered within its bounds.
+func (s *Scheduler) Release(h prefix.Held) {
+	if s.tree != nil {
+		s.tree.Release(h)
+		s.trim()
+	}
+}
+
+// FreePages is the number of pages that nobody refers to.
+func (s *Scheduler) FreePages() int { return s.pool.Free() }
