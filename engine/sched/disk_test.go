@@ -15,7 +15,7 @@ type disk struct {
 	s        *Scheduler
 	stored   [][]int32 // prefixes with a state, if there are any
 	holding  []hold
-	promoted []promotion
+	promoted []*Promotion
 }
 
 type hold struct {
@@ -23,30 +23,16 @@ type hold struct {
 	prefix.Held
 }
 
-type promotion struct {
-	*Promotion
-	life *life
-}
-
-// holds adds what the disk refers to, and returns how many state slots it has taken.
-func (d *disk) holds(pages []int32) (slots int) {
+// count adds what the disk refers to.
+func (d *disk) count(pages []int32) {
 	if d == nil {
-		return 0
+		return
 	}
 	for _, h := range d.holding {
 		for _, p := range h.Pages {
 			pages[p]++
 		}
 	}
-	for _, p := range d.promoted {
-		for _, page := range slices.Concat(p.fresh, p.held.Pages) {
-			pages[page]++
-		}
-		if p.Slot >= 0 {
-			slots++
-		}
-	}
-	return slots
 }
 
 // busy reports whether somebody waits for the disk, or for the memory that it holds.
@@ -76,7 +62,7 @@ func (d *disk) turn(t *testing.T, lives []*life) {
 	case d.r.IntN(4) == 0:
 		d.holding = append(d.holding, hold{slices.Clone(l.q.Tokens), d.s.Hold(l.q.Tokens)})
 	case !l.q.running && !l.q.Await && len(d.stored) > 0:
-		d.promote(t, l)
+		d.find(l.q)
 	}
 }
 
@@ -103,26 +89,30 @@ func (d *disk) write(t *testing.T, h hold) {
 	d.s.Release(h.Held)
 }
 
-// promote begins to read back the longest stored prefix of a waiting sequence that memory does not have.
-func (d *disk) promote(t *testing.T, l *life) {
-	t.Helper()
-	_, known := d.s.Known(l.q)
+// find tells the scheduler of a stored prefix of a waiting sequence that is longer than what memory has.
+func (d *disk) find(q *Sequence) {
+	_, known := d.s.Known(q)
 	for _, tokens := range d.stored {
-		if n := commonPrefix(tokens, l.q.Tokens[:len(l.q.Tokens)-1]); n > known && (n == len(tokens) || !d.o.Recurrent) {
-			if p, ok := d.s.Promote(l.q, n); ok {
-				if p.From > n || p.From < n && p.From%d.o.PageTokens != 0 || len(p.Pages) != d.s.pagesFor(n) {
-					t.Fatalf("promotion of %d tokens from %d in %d pages", n, p.From, len(p.Pages))
-				}
-				l.q.Await = true
-				d.promoted = append(d.promoted, promotion{p, l})
-			}
-			return
+		if n := commonPrefix(tokens, q.Tokens[:len(q.Tokens)-1]); n > known && (n == len(tokens) || !d.o.Recurrent) {
+			q.Stored = n
 		}
 	}
 }
 
+// begin takes what the scheduler wants to have read.
+func (d *disk) begin(t *testing.T) {
+	t.Helper()
+	for _, p := range d.s.Promotions() {
+		n := len(p.Tokens)
+		if p.From > n || p.From < n && p.From%d.o.PageTokens != 0 || len(p.Pages) != d.s.pagesFor(n) || !p.Seq.Await {
+			t.Fatalf("promotion of %d tokens from %d in %d pages", n, p.From, len(p.Pages))
+		}
+		d.promoted = append(d.promoted, p)
+	}
+}
+
 // read fills a promotion's memory, unless the disk fails.
-func (d *disk) read(p promotion) {
+func (d *disk) read(p *Promotion) {
 	ok := d.r.IntN(4) > 0
 	for i := p.From; i < len(p.Tokens); i++ {
 		d.pages[p.Pages[i/d.o.PageTokens]][i%d.o.PageTokens] = p.Tokens[i]
@@ -130,8 +120,7 @@ func (d *disk) read(p promotion) {
 	if p.Slot >= 0 {
 		d.states[p.Slot] = slices.Clone(p.Tokens)
 	}
-	d.s.Promoted(p.Promotion, ok)
-	p.life.q.Await = false
+	d.s.Promoted(p, ok)
 }
 
 // finish ends all works.

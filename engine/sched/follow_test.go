@@ -48,31 +48,44 @@ func TestPreferPrefill(t *testing.T) {
 	steps(t, s, "b[0,8)", "a[5,6)+ b[8,10)+", "a[6,7)+ b[10,11)+") // a stands still until every slot is taken
 }
 
-// TestAwait: a sequence whose prefix is being fetched lets others pass, and goes on behind it.
-func TestAwait(t *testing.T) {
+// TestFetch: a sequence whose prefix is being read back lets others pass, and goes on behind it.
+func TestFetch(t *testing.T) {
 	s := remembering(true)
-	a := counting(s, "a", 7, 7)
-	a.Await = true
+	a := counting(s, "a", 11, 11)
+	a.Stored = 9
 	steps(t, s, "")
+	p := s.Promotions()
+	if len(p) != 1 || p[0].Seq != a || p[0].From != 0 || len(p[0].Pages) != 3 || p[0].Slot < 2 || len(p[0].Tokens) != 9 || !a.Await {
+		t.Fatalf("promotions %+v", p)
+	}
+	counting(s, "c", 12, 99) // begins with what is being read: waits for it
 	add(s, "b", 3, 0)
 	steps(t, s, "b[0,3)+")
-	p, ok := s.Promote(a, 6)
-	if !ok || p.From != 0 || len(p.Pages) != 2 || p.Slot < 2 {
-		t.Fatalf("promotion %+v, %t", p, ok)
+	s.Promoted(p[0], true)
+	steps(t, s, "b[3,4)+ a[9,11)+")
+	if a.Cached != 9 || len(s.Promotions()) != 0 {
+		t.Errorf("%d tokens taken over, expected 9, and nothing more to be read", a.Cached)
 	}
-	s.Promoted(p, true)
-	a.Await = false
-	steps(t, s, "b[3,4)+ a[6,7)+")
-	if a.Cached != 6 {
-		t.Errorf("%d tokens taken over, expected 6", a.Cached)
+}
+
+// TestFetchBehindKnown: pages in memory are not read again, but the one in which they end is.
+func TestFetchBehindKnown(t *testing.T) {
+	s := remembering(true)
+	a := counting(s, "a", 7, 7, 6)
+	steps(t, s, "a[0,7)+")
+	s.Remove(a, false)
+	b := counting(s, "b", 20, 99)
+	b.Stored = 15
+	steps(t, s, "")
+	p := s.Promotions()
+	if len(p) != 1 || p[0].From != 4 || len(p[0].Pages) != 4 {
+		t.Fatalf("promotions %+v, expected one from 4 on", p)
 	}
-	s.Remove(a, true)
-	c := counting(s, "c", 12, 12) // 6 of them are known, in pages; its state at 10 is not
-	if p, ok = s.Promote(c, 10); !ok || p.From != 4 || len(p.Pages) != 3 || p.Pages[1] == a.Pages[:2][1] {
-		t.Errorf("promotion %+v, %t, expected the first page shared and two of its own", p, ok)
+	s.Promoted(p[0], false) // the disk has failed: what is known must do
+	steps(t, s, "b[6,14)")
+	if b.Cached != 6 {
+		t.Errorf("%d tokens taken over, expected 6", b.Cached)
 	}
-	s.Promoted(p, false)
-	steps(t, s, "b[4,5)+ c[7,10)", "b[5,6)+ c[10,12)+")
 }
 
 // TestHotBounds: what is remembered beside what runs stays within its bounds.

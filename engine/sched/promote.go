@@ -3,14 +3,19 @@ package sched
 // The way between the prefix tree and the block store on disk. Both directions take time, so the memory is held meanwhile: what is
 // written to disk is not evicted under the writer, and what is read back goes into pages that nobody else has until it is whole.
 
-import "headroom/engine/prefix"
+import (
+	"slices"
+
+	"headroom/engine/prefix"
+)
 
 // Promotion is memory for a prefix that is being read back.
 type Promotion struct {
-	Tokens []int32 // the prefix
-	Pages  []int32 // its page table
-	From   int     // positions before it are in memory: their pages must not be written; a multiple of the page, or all
-	Slot   int32   // for the state after the prefix; -1: the model has none
+	Seq    *Sequence // that waits for it
+	Tokens []int32   // the prefix
+	Pages  []int32   // its page table
+	From   int       // positions before it are in memory: their pages must not be written; a multiple of the page, or all
+	Slot   int32     // for the state after the prefix; -1: the model has none
 	held   prefix.Held
 	fresh  []int32
 }
@@ -24,10 +29,50 @@ func (s *Scheduler) Known(q *Sequence) (known, resumed int) {
 	return s.tree.Probe(q.Tokens, len(q.Tokens)-1)
 }
 
-// Promote finds memory for q's first tokens, up to to, to be read into it. It reports false when q could not start now, either for
+// Promotions are the prefixes that have become wanted since the last call: to be read back, and each to be ended by Promoted.
+func (s *Scheduler) Promotions() []*Promotion {
+	p := s.wanted
+	s.wanted = nil
+	return p
+}
+
+// FetchTokens is how many more tokens than memory the disk must have of a sequence to be asked: reading files for less costs more than
+// computing.
+func (s *Scheduler) FetchTokens() int { return 2 * s.o.PageTokens }
+
+// fetch has the stored prefix of the waiting sequence q read back, if that is worth it and q could start now.
+func (s *Scheduler) fetch(q *Sequence) bool {
+	if q.Stored == 0 || s.tree == nil {
+		return false
+	}
+	if _, known := s.Known(q); q.Stored-known < s.FetchTokens() {
+		return false
+	}
+	p, ok := s.promote(q, q.Stored)
+	if ok {
+		q.Stored, q.Await = 0, true // asked once: whatever comes of it, q goes on behind what is known then
+		s.wanted = append(s.wanted, p)
+		s.arriving = append(s.arriving, p)
+	}
+	return ok
+}
+
+// arrives reports whether much of the waiting sequence q is being read back for another.
+func (s *Scheduler) arrives(q *Sequence) bool {
+	return slices.ContainsFunc(s.arriving, func(p *Promotion) bool {
+		shared := commonPrefix(q.Tokens[:len(q.Tokens)-1], p.Tokens)
+		if shared < s.FetchTokens() || s.o.Recurrent && shared < len(p.Tokens) {
+			return false
+		}
+		_, known := s.Known(q)
+		return shared-known >= s.FetchTokens()
+	})
+}
+
+// promote finds memory for q's first tokens, up to to, to be read into it. It reports false when q could not start now, either for
 // want of memory.
-func (s *Scheduler) Promote(q *Sequence, to int) (*Promotion, bool) {
-	p := &Promotion{Tokens: q.Tokens[:to:to], held: s.tree.Hold(q.Tokens[:to], false), Slot: -1}
+func (s *Scheduler) promote(q *Sequence, to int) (*Promotion, bool) {
+	p := &Promotion{Seq: q, Tokens: q.Tokens[:to:to], held: s.tree.Hold(q.Tokens[:to], false), Slot: -1}
 	p.From = to
 	if p.held.Tokens < to {
 		p.From = p.held.Tokens / s.o.PageTokens * s.o.PageTokens
@@ -53,7 +98,7 @@ func (s *Scheduler) Promote(q *Sequence, to int) (*Promotion, bool) {
 	return p, true
 }
 
-// Promoted ends a promotion: with ok its prefix is known from now on, otherwise its memory is free again.
+// Promoted ends a promotion, and the waiting for it: with ok its prefix is known from now on, otherwise its memory is free again.
 func (s *Scheduler) Promoted(p *Promotion, ok bool) {
 	switch {
 	case ok && s.o.Recurrent:
@@ -67,6 +112,8 @@ func (s *Scheduler) Promoted(p *Promotion, ok bool) {
 		s.pool.Unref(page)
 	}
 	s.tree.Release(p.held)
+	s.arriving = slices.DeleteFunc(s.arriving, func(a *Promotion) bool { return a == p })
+	p.Seq.Await = false
 }
 
 // Hold finds what is known of tokens, to be read until Release.

@@ -102,6 +102,7 @@ func TestScenario(t *testing.T) {
 			checkBetween(t, s, 0, disk)
 			before := s.Preemptions
 			work := s.Next()
+			disk.begin(t)
 			preempted += s.Preemptions - before
 			checkWork(t, s, work)
 			checkBetween(t, s, keeps(work), disk)
@@ -233,6 +234,9 @@ func finishAll(t *testing.T, s *Scheduler, world *world, lives []*life) {
 			t.Fatalf("%d sequences have not finished after %d steps", len(lives), n)
 		}
 		work := s.Next()
+		for _, p := range s.Promotions() {
+			s.Promoted(p, false)
+		}
 		checkWork(t, s, work)
 		checkBetween(t, s, keeps(work), nil)
 		lives = carryOut(t, s, world, work, lives)

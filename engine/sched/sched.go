@@ -26,7 +26,8 @@ type Sequence struct {
 	Priority int     // larger goes first
 	Keep     []int   // positions of the prompt, ascending, after which the state is worth keeping
 	Cached   int     // of Tokens, how many were taken over from the prefix tree when it last started
-	Await    bool    // its owner is fetching a prefix of it: it does not start before this is false
+	Stored   int     // of Tokens, how many its owner could read back from disk
+	Await    bool    // its owner is looking for them, or reading: it does not start before this is false
 
 	Pages []int32 // page table; holds at least Computed positions
 	Slot  int32   // recurrent state, while running
@@ -88,10 +89,13 @@ type Scheduler struct {
 	waiting []*Sequence  // by priority, then arrival
 	running []*Sequence  // by admission
 	arrived uint64
-	marks   []uint32 // by page: the last count that saw it
-	mark    uint32
-	work    []Work
-	order   []*Sequence
+
+	wanted, arriving []*Promotion // to be handed out, and not yet ended
+
+	marks []uint32 // by page: the last count that saw it
+	mark  uint32
+	work  []Work
+	order []*Sequence
 	// Preemptions counts sequences that had to give their pages back.
 	Preemptions int
 }
@@ -262,7 +266,7 @@ func (s *Scheduler) prompts(budget int) {
 	s.dropPreempted() // before any of them is admitted again
 	for i := 0; i < len(s.waiting) && len(s.slots) > 0 && budget > 0; {
 		q := s.waiting[i]
-		if q.Await || q.following() {
+		if q.Await || q.following() || s.arrives(q) || s.fetch(q) {
 			i++
 			continue
 		}

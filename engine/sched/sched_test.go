@@ -208,7 +208,15 @@ func checkInvariants(t *testing.T, s *Scheduler) { checkBetween(t, s, 0, nil) }
 func checkBetween(t *testing.T, s *Scheduler, inFlight int, d *disk) {
 	t.Helper()
 	pages, slots := make([]int32, s.o.Pages), make([]int, s.o.Slots)
-	inFlight += d.holds(pages)
+	d.count(pages)
+	for _, p := range s.arriving {
+		for _, page := range slices.Concat(p.fresh, p.held.Pages) {
+			pages[page]++
+		}
+		if p.Slot >= 0 {
+			inFlight++
+		}
+	}
 	for _, i := range s.slots {
 		slots[i]++
 	}
