@@ -27,8 +27,10 @@ type Runner struct {
 	model  models.Model
 	spec   models.Spec
 	kv     cache.Format
-	pages  int
 	layers []cache.Layer
+
+	pageRegions, slotRegions []cache.Region
+
 	ops    *ops.Context
 	tokens kernels.Tensor // I32 [BatchRows, 1]
 	batch  batch.Batch
@@ -38,16 +40,17 @@ type Runner struct {
 // New allocates what the model needs to run on d.
 func New(d kernels.Device, m models.Model, o Options) *Runner {
 	spec := m.Spec()
-	return &Runner{
+	r := &Runner{
 		device: d,
 		model:  m,
 		spec:   spec,
 		kv:     o.KV,
-		pages:  o.Pages,
 		layers: cache.New(d, spec.Layers, cache.Options{Format: o.KV, Pages: o.Pages, Slots: o.Slots}),
 		ops:    ops.NewContext(d, ScratchBytes(m, o)),
 		tokens: kernels.NewTensor(d, kernels.I32, o.BatchRows, 1),
 	}
+	r.pageRegions, r.slotRegions = cache.PageRegions(r.layers), cache.SlotRegions(r.layers)
+	return r
 }
 
 // ScratchBytes is the activation memory that the largest step takes: a pass on a device that only measures.
@@ -95,27 +98,24 @@ func (r *Runner) Step(tokens []int32, spans []kernels.Span, logits []int32, roun
 }
 
 // CopyPage copies a page of every attention layer: the copy goes on where the two part.
-func (r *Runner) CopyPage(from, to int32) {
-	for _, l := range r.layers {
-		if l.KV != nil {
-			for _, b := range []*kernels.Buffer{l.KV.K, l.KV.V} {
-				n := b.Size / r.pages
-				r.ops.Copy(b, int(from)*n, int(to)*n, n)
-			}
-		}
+func (r *Runner) CopyPage(from, to int32) { r.copy(r.pageRegions, from, to) }
+
+// CopyState copies a slot: the recurrent state of every layer.
+func (r *Runner) CopyState(from, to int32) { r.copy(r.slotRegions, from, to) }
+
+func (r *Runner) copy(regions []cache.Region, from, to int32) {
+	for i := range regions {
+		g := &regions[i]
+		r.ops.Copy(g.Buffer, g.Offset+int(from)*g.PieceBytes, g.Offset+int(to)*g.PieceBytes, g.PieceBytes)
 	}
 }
 
-// CopyState copies the recurrent state of every layer from one slot to another.
-func (r *Runner) CopyState(from, to int32) {
-	for _, l := range r.layers {
-		for _, t := range []kernels.Tensor{l.Conv, l.State} {
-			if !t.IsNone() {
-				r.ops.CopyRow(t, from, to)
-			}
-		}
-	}
-}
+// PageRegions and SlotRegions are the memory of pages and slots, for those who write it to disk and read it back. A page that others
+// may see is never written again, so it may be read from any goroutine while somebody holds it.
+func (r *Runner) PageRegions() []cache.Region { return r.pageRegions }
+
+// SlotRegions is described at PageRegions.
+func (r *Runner) SlotRegions() []cache.Region { return r.slotRegions }
 
 // VocabSize is the length of one row of logits.
 func (r *Runner) VocabSize() int { return r.spec.VocabSize }

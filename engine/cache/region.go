@@ -1,0 +1,51 @@
+package cache
+
+// The same memory seen by those who copy it, write it to disk and read it back: they know pages and slots, and nothing of what is
+// kept in them.
+
+import (
+	"fmt"
+
+	"headroom/kernels"
+)
+
+// Region is memory in equal pieces, one a page or one a slot.
+type Region struct {
+	Name       string // as "layers.3.k"
+	Buffer     *kernels.Buffer
+	Offset     int // of piece 0 in Buffer, in bytes
+	PieceBytes int
+}
+
+// Piece is the host's view of one page or slot.
+func (r *Region) Piece(i int32) []byte {
+	from := r.Offset + int(i)*r.PieceBytes
+	return r.Buffer.Bytes[from : from+r.PieceBytes : from+r.PieceBytes]
+}
+
+// PageRegions are what a page consists of, over all layers.
+func PageRegions(layers []Layer) (regions []Region) {
+	for i, l := range layers {
+		if l.KV != nil {
+			regions = append(regions,
+				Region{Name: fmt.Sprintf("layers.%d.k", i), Buffer: l.KV.K, PieceBytes: l.KV.KPageBytes()},
+				Region{Name: fmt.Sprintf("layers.%d.v", i), Buffer: l.KV.V, PieceBytes: l.KV.VPageBytes()})
+		}
+	}
+	return regions
+}
+
+// SlotRegions are what a slot consists of, over all layers.
+func SlotRegions(layers []Layer) (regions []Region) {
+	for i, l := range layers {
+		if !l.State.IsNone() {
+			regions = append(regions, rows(fmt.Sprintf("layers.%d.conv", i), l.Conv), rows(fmt.Sprintf("layers.%d.state", i), l.State))
+		}
+	}
+	return regions
+}
+
+// rows is a contiguous tensor as a region of its rows.
+func rows(name string, t kernels.Tensor) Region {
+	return Region{Name: name, Buffer: t.Buffer, Offset: t.Offset, PieceBytes: t.Cols * t.DType.Size()}
+}
