@@ -64,9 +64,9 @@ func (c *Cache) check() error {
 	return c.VFormat.Check(c.HeadDim)
 }
 
-// checkPages returns an error unless the page table of every span covers positions [first(span), its last + 1) with pages
-// that exist. Entries before first, such as pages that a sliding window has given back, may hold anything.
-func (c *Cache) checkPages(spans []kernels.Span, first func(*kernels.Span) int) error {
+// checkPages returns an error unless the page table of every span covers positions [first(span), its last + 1), and the first
+// sinks positions before, with pages that exist. Other entries, such as pages that a sliding window has given back, may hold anything.
+func (c *Cache) checkPages(spans []kernels.Span, first func(*kernels.Span) int, sinks int) error {
 	pages := c.Pages()
 	for i := range spans {
 		s := &spans[i]
@@ -75,9 +75,12 @@ func (c *Cache) checkPages(spans []kernels.Span, first func(*kernels.Span) int) 
 			return fmt.Errorf("span %d: its page table has %d pages of %d tokens, expected %d for positions up to %d",
 				i, len(s.Pages), c.PageTokens, end, s.Pos+s.Rows-1)
 		}
-		for j := first(s) / c.PageTokens; j < end; j++ {
-			if p := s.Pages[j]; p < 0 || int(p) >= pages {
-				return fmt.Errorf("span %d: entry %d of its page table is page %d, expected one of the cache's %d", i, j, p, pages)
+		from := min(first(s)/c.PageTokens, end)
+		for _, part := range [2][2]int{{0, min((sinks+c.PageTokens-1)/c.PageTokens, from)}, {from, end}} {
+			for j := part[0]; j < part[1]; j++ {
+				if p := s.Pages[j]; p < 0 || int(p) >= pages {
+					return fmt.Errorf("span %d: entry %d of its page table is page %d, expected one of the cache's %d", i, j, p, pages)
+				}
 			}
 		}
 	}

@@ -15,7 +15,7 @@ import (
 type shape struct {
 	k, v                 Format
 	heads, kvHeads, d, p int
-	window               int
+	window, sinkTokens   int
 	sinks                bool
 	spans                [][2]int
 	timed                bool
@@ -25,6 +25,9 @@ func (s shape) name() string {
 	name := fmt.Sprintf("paged_attention_%s_h%d_kvh%d_d%d_p%d", formatNames(s.k, s.v), s.heads, s.kvHeads, s.d, s.p)
 	if s.window > 0 {
 		name += fmt.Sprintf("_window%d", s.window)
+	}
+	if s.sinkTokens > 0 {
+		name += fmt.Sprintf("_keep%d", s.sinkTokens)
 	}
 	if s.sinks {
 		name += "_sinks"
@@ -41,7 +44,7 @@ func (s shape) work() (bytes, flops int64) {
 		for r := range x[1] {
 			seen := x[0] + r + 1
 			if s.window > 0 {
-				seen = min(seen, s.window)
+				seen = min(seen, s.window+s.sinkTokens)
 			}
 			flops += int64(4 * seen * s.heads * s.d)
 		}
@@ -62,7 +65,7 @@ func (s shape) build(d kernels.Device, r *rand.Rand) *Attention {
 		Q:     kernels.RandomTensor(d, r, rows, s.heads*s.d+32, 2).Columns(16, 16+s.heads*s.d),
 		Out:   kernels.NewTensor(d, kernels.F32, rows, s.heads*s.d),
 		Cache: NewCache(d, s.k, s.v, s.kvHeads, s.d, s.p, pages),
-		Scale: float32(1 / math.Sqrt(float64(s.d))), Window: s.window,
+		Scale: float32(1 / math.Sqrt(float64(s.d))), Window: s.window, SinkTokens: s.sinkTokens,
 	}
 	if s.sinks {
 		o.Sinks = kernels.RandomTensor(d, r, 1, s.heads, 2)
@@ -101,6 +104,9 @@ func pagedAttentionCases() []kernels.Case {
 		{k: f16, v: f16, heads: 4, kvHeads: 2, d: 64, p: 32, window: 100, spans: [][2]int{{0, 150}, {700, 1}, {600, 70}}},
 		{k: bf16, v: bf16, heads: 8, kvHeads: 2, d: 32, p: 32, window: 1, sinks: true, spans: [][2]int{{0, 40}, {600, 1}}},
 		{k: f16, v: f16, heads: 16, kvHeads: 2, d: 64, p: 32, window: 600, sinks: true, spans: [][2]int{{1500, 30}, {1999, 1}}},
+		{k: f16, v: f16, heads: 4, kvHeads: 2, d: 64, p: 32, window: 60, sinkTokens: 4, spans: [][2]int{{0, 150}, {2, 1}, {3, 2}, {700, 1}, {600, 70}}},
+		{k: f16, v: f16, heads: 16, kvHeads: 2, d: 64, p: 32, window: 600, sinkTokens: 4, sinks: true, spans: [][2]int{{1500, 30}, {1999, 1}, {1100, 3}}},
+		{k: k8, v: v4, heads: 8, kvHeads: 2, d: 128, p: 16, window: 40, sinkTokens: 64, spans: [][2]int{{31, 1}, {90, 40}, {1700, 1}}},
 		{k: f16, v: f16, heads: 72, kvHeads: 1, d: 16, p: 32, sinks: true, spans: [][2]int{{5, 3}}},
 		{k: f16, v: f16, heads: 4, kvHeads: 2, d: 64, p: 32, timed: true, spans: [][2]int{{63, 1}}},
 		{k: f16, v: f16, heads: 32, kvHeads: 8, d: 128, p: 32, timed: true, spans: [][2]int{{4095, 1}}},

@@ -16,7 +16,7 @@ import (
 // output must have the same bits.
 type conversation struct {
 	tokens, heads, kvHeads, d int
-	window                    int
+	window, sinkTokens        int
 	sinks                     bool
 	kf, vf                    Format
 	q, k, v, logits           []float32
@@ -29,6 +29,24 @@ type setting struct {
 	cuts       []int  // where one batch ends and the next begins
 	pagesSeed  uint64 // which pages the sequence gets
 	neighbours bool   // other sequences before and after it in each batch
+	ring       bool   // the window's pages are used again, in as few as hold it and the longest batch
+}
+
+// table gives positions the pages in order, or, with a ring, those behind the sinks' again and again.
+func (c conversation) table(s setting, pages []int32) []int32 {
+	if !s.ring {
+		return pages
+	}
+	longest, before := 0, 0
+	for _, cut := range append(slices.Clone(s.cuts), c.tokens) {
+		longest, before = max(longest, cut-before), cut
+	}
+	sinks, turning := (c.sinkTokens+s.pageTokens-1)/s.pageTokens, (c.window+longest+s.pageTokens-1)/s.pageTokens
+	out := slices.Clone(pages)
+	for i := range out[sinks:] {
+		out[sinks+i] = pages[sinks+i%turning]
+	}
+	return out
 }
 
 func newConversation(c conversation) conversation {
@@ -60,6 +78,7 @@ func (c conversation) run(s setting) []byte {
 		}
 	}
 	table := randomPages(r, cache.Pages())
+	pages := c.table(s, table[:own])
 	var sinks kernels.Tensor
 	if c.sinks {
 		sinks = kernels.FromFloat32s(d, 1, c.heads, c.logits)
@@ -71,12 +90,12 @@ func (c conversation) run(s setting) []byte {
 			to = s.cuts[i]
 		}
 		rows, first := to-from, 0
-		spans := []kernels.Span{{Rows: rows, Pos: from, Pages: table[:own]}}
+		spans := []kernels.Span{{Rows: rows, Pos: from, Pages: pages}}
 		if s.neighbours {
 			first = 3
 			spans = []kernels.Span{
 				{Rows: first, Pos: 17, Pages: table[own:][:other]},
-				{Row: first, Rows: rows, Pos: from, Pages: table[:own]},
+				{Row: first, Rows: rows, Pos: from, Pages: pages},
 				{Row: first + rows + 1, Rows: 1, Pos: 30, Pages: table[own+other:][:other]},
 			}
 			rows += first + 2
@@ -89,7 +108,7 @@ func (c conversation) run(s setting) []byte {
 		q, k, v := batch(c.heads*c.d, c.q), batch(c.kvHeads*c.d, c.k), batch(c.kvHeads*c.d, c.v)
 		d.Run(&Append{K: k, V: v, Cache: cache, Spans: spans})
 		o := &Attention{
-			Q: q, Out: kernels.NewTensor(d, kernels.F32, rows, c.heads*c.d), Cache: cache, Spans: spans, Scale: 0.2, Window: c.window, Sinks: sinks,
+			Q: q, Out: kernels.NewTensor(d, kernels.F32, rows, c.heads*c.d), Cache: cache, Spans: spans, Scale: 0.2, Window: c.window, SinkTokens: c.sinkTokens, Sinks: sinks,
 		}
 		d.Run(o)
 		out = append(out, kerneltest.Elements(o.Out.RowRange(first, first+to-from))...)
@@ -105,6 +124,8 @@ func TestSameBits(t *testing.T) {
 		{tokens: 140, heads: 8, kvHeads: 1, d: 80, kf: FloatFormat(kernels.F16), vf: FloatFormat(kernels.F16)},
 		{tokens: 600, heads: 2, kvHeads: 2, d: 16, kf: FloatFormat(kernels.F32), vf: FloatFormat(kernels.F32), window: 70},
 		{tokens: 1100, heads: 3, kvHeads: 1, d: 16, kf: FloatFormat(kernels.F16), vf: FloatFormat(kernels.F16), window: 530, sinks: true},
+		{tokens: 700, heads: 3, kvHeads: 1, d: 32, kf: FloatFormat(kernels.F16), vf: FloatFormat(kernels.F16), window: 70, sinkTokens: 4},
+		{tokens: 1200, heads: 3, kvHeads: 1, d: 32, kf: affine(8, 32), vf: affine(4, 32), window: 520, sinkTokens: 20, sinks: true},
 		{tokens: 600, heads: 4, kvHeads: 2, d: 64, kf: affine(8, 64), vf: affine(4, 32)},
 		{tokens: 200, heads: 9, kvHeads: 1, d: 96, kf: affine(4, 32), vf: affine(8, 32), sinks: true},
 		{tokens: 140, heads: 8, kvHeads: 1, d: 128, kf: Format{Kind: Q8_0}, vf: Format{Kind: Q4_0}},
@@ -145,6 +166,16 @@ func TestSameBits(t *testing.T) {
 					}
 					s.threads, s.neighbours = 3, true
 				})
+				if c.window > 0 {
+					expect("in a ring, token by token, then in chunks of 37", func(s *setting) {
+						for i := 1; i < c.tokens; i++ {
+							if i < 100 || i%37 == 0 {
+								s.cuts = append(s.cuts, i)
+							}
+						}
+						s.ring, s.pageTokens = true, 16
+					})
+				}
 				expect("drafts of 5 tokens", func(s *setting) {
 					for i := 5; i < c.tokens; i += 5 {
 						s.cuts = append(s.cuts, i)
@@ -168,7 +199,7 @@ func firstDifference(a, b []byte) int {
 func TestSetsAgree(t *testing.T) {
 	f16 := FloatFormat(kernels.F16)
 	for _, f := range [][2]Format{{f16, f16}, {affine(8, 32), affine(4, 32)}, {affine(5, 32), affine(3, 32)}, {affine(6, 32), affine(2, 32)}, {{Kind: Q8_0}, {Kind: Q4_0}}} {
-		c := newConversation(conversation{tokens: 700, heads: 6, kvHeads: 2, d: 96, kf: f[0], vf: f[1], window: 600, sinks: true})
+		c := newConversation(conversation{tokens: 700, heads: 6, kvHeads: 2, d: 96, kf: f[0], vf: f[1], window: 600, sinkTokens: 30, sinks: true})
 		var want []byte
 		for _, isa := range cpu.Available() {
 			if isa == cpu.Generic {
@@ -216,6 +247,9 @@ func TestCheckNamesTheFault(t *testing.T) {
 	}{
 		{"short page table", func(o *Attention) { o.Spans[0].Pages = o.Spans[0].Pages[:2] }, "page table has 2 pages"},
 		{"page outside the cache", func(o *Attention) { o.Spans[0].Pages = []int32{0, 1, 9} }, "is page 9"},
+		{"sinks without a window", func(o *Attention) { o.SinkTokens = 4 }, "0 without a window"},
+		{"sinks in more than a tile", func(o *Attention) { o.Window, o.SinkTokens = 8, 65 }, "expected 0 to 64"},
+		{"page of the sinks outside the cache", func(o *Attention) { o.Window, o.SinkTokens, o.Spans[0].Pages = 8, 1, []int32{9, 1, 2} }, "is page 9"},
 		{"negative page", func(o *Attention) { o.Spans[0].Pages = []int32{0, -1, 2} }, "is page -1"},
 		{"head dimension", func(o *Attention) { o.Cache.HeadDim = 24 }, "multiples of 16"},
 		{"page size", func(o *Attention) { o.Cache.PageTokens = 8 }, "multiples of 16"},

@@ -34,7 +34,7 @@ func (o *Append) Check() error {
 		kernels.CheckShape("k", o.K, kernels.F32, -1, cols),
 		kernels.CheckShape("v", o.V, kernels.F32, o.K.Rows, cols),
 		kernels.CheckSpans(o.Spans, o.K.Rows),
-		o.Cache.checkPages(o.Spans, spanPos))
+		o.Cache.checkPages(o.Spans, spanPos, 0))
 }
 
 func spanPos(s *kernels.Span) int { return s.Pos }

@@ -52,9 +52,12 @@ func (o *Attention) shape(u unit) (s C.struct_attention_unit, q, out, sinks *C.f
 	s = C.struct_attention_unit{
 		k: c.KFormat.c(), v: c.VFormat.c(), kv_heads: C.int64_t(c.KVHeads), head_dim: C.int64_t(c.HeadDim), page_tokens: C.int64_t(c.PageTokens),
 		kv_head: C.int64_t(u.kvHead), group: C.int64_t(group),
-		rows: C.int64_t(u.rows), pos: C.int64_t(u.span.Pos + u.row), window: C.int64_t(o.Window),
+		rows: C.int64_t(u.rows), pos: C.int64_t(u.span.Pos + u.row), window: C.int64_t(o.Window), sink_tokens: C.int64_t(o.SinkTokens),
 		from: C.int64_t(u.from), to: C.int64_t(u.to),
 		q_stride: C.int64_t(o.Q.Stride), out_stride: C.int64_t(o.Out.Stride), scale: C.float(o.Scale),
+	}
+	if u.sinks {
+		s.sinks = 1
 	}
 	row, head := u.span.Row+u.row, u.kvHead*group
 	rows := func(t kernels.Tensor) *C.float {

@@ -137,27 +137,28 @@ static void sum_tile(const struct job *j, int64_t t, int64_t from, int64_t to, i
     }
 }
 
-// Positions [*from, *to) of the tile at t are what the row at pos sees of it.
+// Positions [*from, *to) of the tile at t are what the row at pos sees of it: of the sinks, or of what is behind them.
 #define seen KERNEL(seen)
-SIMD int seen(const struct attention_unit *u, int64_t pos, int64_t t, int64_t *from, int64_t *to) {
-    *from = u->window == 0 || pos < u->window ? 0 : pos - u->window + 1;
-    *from = *from > t ? *from - t : 0;
-    *to = pos + 1 - t < TILE ? pos + 1 - t : TILE;
+SIMD int seen(const struct attention_unit *u, int64_t pos, int64_t t, int sinks, int64_t *from, int64_t *to) {
+    const int64_t first = u->window == 0 || pos - u->window + 1 < u->sink_tokens ? u->sink_tokens : pos - u->window + 1;
+    const int64_t end = sinks ? u->sink_tokens : TILE;
+    *from = !sinks && first > t ? first - t : 0;
+    *to = pos + 1 - t < end ? pos + 1 - t : end;
     return *from < *to;
 }
 
 // Every vector that sees positions of the tile at t takes them in.
 #define do_tile KERNEL(do_tile)
-static void do_tile(const struct job *j, int64_t t) {
+static void do_tile(const struct job *j, int64_t t, int sinks) {
     const struct attention_unit *u = j->u;
     const int64_t d = u->head_dim, group = u->group, end = u->pos + u->rows;
     int64_t from, to, last_from, whole = 0, a, b;
-    seen(u, u->pos, t, &from, &to);
-    seen(u, end - 1, t, &last_from, &to);
+    seen(u, u->pos, t, sinks, &from, &to);
+    seen(u, end - 1, t, sinks, &last_from, &to);
     if (from >= to) return;
     score_tile(j, t, from, to);
     for (int64_t r = 0; r < u->rows; r++) {
-        if (!seen(u, u->pos + r, t, &a, &b)) continue;
+        if (!seen(u, u->pos + r, t, sinks, &a, &b)) continue;
         for (int64_t g = r * group; g < (r + 1) * group; g++) weigh(j->scores + g * TILE, a, b, j->part + g * record_floats(u), d);
         whole += a == from && b == to;
     }
@@ -166,7 +167,7 @@ static void do_tile(const struct job *j, int64_t t) {
         sum_tile(j, t, from, to, 0, u->rows * group);
     else // rows see different parts of it
         for (int64_t r = 0; r < u->rows; r++)
-            if (seen(u, u->pos + r, t, &a, &b)) sum_tile(j, t, a, b, r * group, group);
+            if (seen(u, u->pos + r, t, sinks, &a, &b)) sum_tile(j, t, a, b, r * group, group);
 }
 
 #define reset_record KERNEL(reset_record)
@@ -228,9 +229,14 @@ static void KERNEL(attention)(const struct attention_unit *u, const float *q, fl
         for (int64_t c = 0; c < d; c += 16) v_store(queries + i * d + c, v_mul(v_load(x + c), v_set1(u->scale)));
     }
     if (!split) begin(u, sinks, total);
+    if (u->sinks) {
+        for (int64_t i = 0; i < vectors; i++) reset_record(part + i * record_floats(u), d);
+        do_tile(&j, 0, 1);
+        if (!split) merge_segment(u, part, total);
+    }
     for (int64_t segment = u->from; segment < u->to; segment++) {
         for (int64_t i = 0; i < vectors; i++) reset_record(part + i * record_floats(u), d);
-        for (int64_t t = segment * SEGMENT; t < (segment + 1) * SEGMENT && t < u->pos + u->rows; t += TILE) do_tile(&j, t);
+        for (int64_t t = segment * SEGMENT; t < (segment + 1) * SEGMENT && t < u->pos + u->rows; t += TILE) do_tile(&j, t, 0);
         if (!split) merge_segment(u, part, total);
     }
     if (!split) finish(u, total, out);
@@ -238,7 +244,7 @@ static void KERNEL(attention)(const struct attention_unit *u, const float *q, fl
 
 static void KERNEL(attention_merge)(const struct attention_unit *u, float *out, const float *sinks, const float *part, float *scratch) {
     begin(u, sinks, scratch);
-    for (int64_t s = 0; s < u->to - u->from; s++) merge_segment(u, part + s * u->part_stride, scratch);
+    for (int64_t s = 0; s < u->sinks + u->to - u->from; s++) merge_segment(u, part + s * u->part_stride, scratch);
     finish(u, scratch, out);
 }
 

@@ -13,7 +13,8 @@ import (
 )
 
 // Attention is causal grouped-query attention over a paged cache: row r of a span, at position p, attends to positions
-// [max(0, p-Window+1), p] of its own sequence, whose keys and values, its own included, are already in the cache.
+// [max(0, p-Window+1), p] of its own sequence, and to those of [0, SinkTokens) that it has passed, whose keys and values, its own
+// included, are already in the cache.
 //
 //	out[m, h] = sum over j of softmax_j(Scale * q[m, h] . k[j, h/G]) * v[j, h/G],  G = H/KVH
 //
@@ -22,8 +23,9 @@ import (
 // The order of every sum is fixed by absolute position, in two levels. A segment is 512 positions from a multiple of 512, and
 // goes through tiles of 64 by online softmax (Milakov and Gimelshein 2018, "Online normalizer calculation for softmax"; Dao et
 // al. 2022, "FlashAttention"); segments are then merged in order. So threads may share the segments of one long row, a block of
-// prompt rows may share tiles, and both give the same bits. A position that a row does not see takes no part in its sums, not
-// even as a zero, so what other rows and other sequences left in a page cannot show.
+// prompt rows may share tiles, and both give the same bits. The first SinkTokens positions are a segment of their own, before the
+// others, whether the window still reaches them or not. A position that a row does not see takes no part in its sums, not even as a
+// zero, so what other rows and other sequences left in a page cannot show.
 type Attention struct {
 	Q      kernels.Tensor // float32 [M, H*D]
 	Out    kernels.Tensor // float32 [M, H*D]
@@ -32,6 +34,9 @@ type Attention struct {
 	Scale  float32        // usually 1/sqrt(D)
 	Window int            // positions a row sees, its own included; 0 means all
 	Sinks  kernels.Tensor // none, or float32 [1, H]: a logit per head that joins the softmax's denominator only
+	// SinkTokens is how many first positions stay visible when the window has left them behind (Xiao et al. 2024, "Efficient Streaming
+	// Language Models with Attention Sinks"); at most 64, and 0 without a window.
+	SinkTokens int
 
 	partials []float32 // of split spans, in shared scratch
 }
@@ -57,12 +62,15 @@ func (o *Attention) Check() error {
 	if o.Window < 0 {
 		return fmt.Errorf("window: got %d, expected 0 for no window, or the positions a row sees", o.Window)
 	}
+	if o.SinkTokens < 0 || o.SinkTokens > tileTokens || o.SinkTokens > 0 && o.Window == 0 {
+		return fmt.Errorf("sink tokens: got %d with a window of %d, expected 0 to %d, and 0 without a window", o.SinkTokens, o.Window, tileTokens)
+	}
 	err := errors.Join(
 		kernels.CheckShape("q", o.Q, kernels.F32, -1, -1),
 		kernels.CheckShape("out", o.Out, kernels.F32, o.Q.Rows, o.Q.Cols),
 		kernels.CheckSpans(o.Spans, o.Q.Rows))
 	if err == nil {
-		err = o.Cache.checkPages(o.Spans, o.firstSeen)
+		err = o.Cache.checkPages(o.Spans, o.firstSeen, o.SinkTokens)
 	}
 	if !o.Sinks.IsNone() {
 		err = errors.Join(err, kernels.CheckShape("sinks", o.Sinks, kernels.F32, 1, o.heads()))
@@ -75,12 +83,17 @@ func (o *Attention) heads() int { return o.Q.Cols / o.Cache.HeadDim }
 // group is how many query heads share a KV head.
 func (o *Attention) group() int { return o.heads() / o.Cache.KVHeads }
 
-// seenFrom is the first position that the row at pos sees.
+// seenFrom is the first position behind the sinks that the row at pos sees; pos + 1 or more if it sees none.
 func (o *Attention) seenFrom(pos int) int {
 	if o.Window == 0 {
 		return 0
 	}
-	return max(0, pos-o.Window+1)
+	return max(o.SinkTokens, pos-o.Window+1)
+}
+
+// seen is how many positions the row at pos sees.
+func (o *Attention) seen(pos int) int {
+	return min(o.SinkTokens, pos+1) + max(0, pos+1-o.seenFrom(pos))
 }
 
 func (o *Attention) firstSeen(s *kernels.Span) int { return o.seenFrom(s.Pos) }
@@ -100,15 +113,20 @@ func (o *Attention) Reference() {
 func (o *Attention) referenceHead(s *kernels.Span, r, h int) {
 	c, d, kvHead, pos := o.Cache, o.Cache.HeadDim, h/o.group(), s.Pos+r
 	q, out := o.Q.Row(s.Row + r)[h*d:][:d], o.Out.Row(s.Row + r)[h*d:][:d]
-	from := o.seenFrom(pos)
-	scores := make([]float64, pos+1-from)
+	var positions []int
+	for j := range pos + 1 {
+		if o.Window == 0 || j > pos-o.Window || j < o.SinkTokens {
+			positions = append(positions, j)
+		}
+	}
+	scores := make([]float64, len(positions))
 	highest := math.Inf(-1)
 	if !o.Sinks.IsNone() {
 		highest = float64(o.Sinks.Row(0)[h])
 	}
 	row := make([]float32, d)
 	for j := range scores {
-		c.keys().read(row, s.Pages, kvHead, from+j)
+		c.keys().read(row, s.Pages, kvHead, positions[j])
 		for i, x := range q {
 			scores[j] += float64(x) * float64(row[i])
 		}
@@ -123,7 +141,7 @@ func (o *Attention) referenceHead(s *kernels.Span, r, h int) {
 	for j, x := range scores {
 		w := math.Exp(x - highest)
 		total += w
-		c.values().read(row, s.Pages, kvHead, from+j)
+		c.values().read(row, s.Pages, kvHead, positions[j])
 		for i := range sum {
 			sum[i] += w * float64(row[i])
 		}
@@ -148,7 +166,7 @@ func (o *Attention) CPU(c *cpu.Context) {
 		cut := o.cut(s)
 		units += cut.units
 		partials += cut.partials
-		work += s.Rows * (s.Pos + s.Rows - o.seenFrom(s.Pos))
+		work += s.Rows * o.seen(s.Pos+s.Rows-1)
 	}
 	grain := 1
 	if work*o.Q.Cols < serialWork {

@@ -7,13 +7,15 @@
 #define TILE 64
 #define SEGMENT 512
 
-// A unit of work (units.go) without its memory: rows of one sequence, one KV head, segments [from, to).
+// A unit of work (units.go) without its memory: rows of one sequence, one KV head, the sinks if any, and segments [from, to).
 struct attention_unit {
     struct kv_format k, v;
     int64_t kv_heads, head_dim, page_tokens;
     int64_t kv_head, group; // query heads kv_head*group + [0, group)
     int64_t rows, pos;      // query rows, and the position of the first
     int64_t window;         // 0: none
+    int64_t sink_tokens;    // first positions that stay visible
+    int64_t sinks;          // they are part of this unit
     int64_t from, to;
     int64_t q_stride, out_stride;
     int64_t part_stride; // merging: floats between the partial records of consecutive segments
@@ -25,5 +27,5 @@ struct attention_unit {
 void headroom_attention(int isa, const struct attention_unit *u, const float *q, float *out, const float *sinks, const void *k_pages,
                         const void *v_pages, const int32_t *pages, float *scratch, float *part);
 
-// Merges the records of segments [from, to), and writes out.
+// Merges the records of the sinks, if any, and of segments [from, to), and writes out.
 void headroom_attention_merge(int isa, const struct attention_unit *u, float *out, const float *sinks, const float *part, float *scratch);

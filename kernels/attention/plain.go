@@ -16,16 +16,22 @@ func (o *Attention) attend(u unit, scratch []float32) {
 	} else {
 		o.begin(u, total)
 	}
-	for segment := u.from; segment < u.to; segment++ {
+	segment := func(from, to int, sinks bool) {
 		for i := range vectors {
 			reset(part[i*record:][:record])
 		}
-		for t := segment * segmentTokens; t < (segment+1)*segmentTokens; t += tileTokens {
-			o.tile(u, t, tile, scores, part)
+		for t := from; t < to; t += tileTokens {
+			o.tile(u, t, sinks, tile, scores, part)
 		}
 		if u.partials == nil {
 			mergeRecords(part, total, record)
 		}
+	}
+	if u.sinks {
+		segment(0, tileTokens, true)
+	}
+	for s := u.from; s < u.to; s++ {
+		segment(s*segmentTokens, (s+1)*segmentTokens, false)
 	}
 	if u.partials == nil {
 		o.finish(u, total)
@@ -41,25 +47,23 @@ func (o *Attention) merge(i int, scratch []float32) {
 	n := u.rows * o.group() * o.recordFloats()
 	total := scratch[:n]
 	o.begin(u, total)
-	for s := range u.to - u.from {
+	for s := range u.segments() {
 		mergeRecords(u.partials[s*stride:][:n], total, o.recordFloats())
 	}
 	o.finish(u, total)
 }
 
-// tile lets every vector of u that sees positions of the tile at t take them in.
-func (o *Attention) tile(u unit, t int, tile, scores, part []float32) {
+// tile lets every vector of u that sees positions of the tile at t, sinks or others, take them in.
+func (o *Attention) tile(u unit, t int, sinks bool, tile, scores, part []float32) {
 	c, d, record, group := o.Cache, o.Cache.HeadDim, o.recordFloats(), o.group()
 	pos := u.span.Pos + u.row
-	from, to := max(t, o.seenFrom(pos)), min(t+tileTokens, pos+u.rows)
-	if from >= to {
-		return
-	}
-	for p := from; p < to; p++ {
-		c.keys().read(tile[(p-t)*d:][:d], u.span.Pages, u.kvHead, p)
+	first, _ := o.seenOf(pos, t, sinks)
+	_, end := o.seenOf(pos+u.rows-1, t, sinks)
+	for p := first; p < end; p++ {
+		c.keys().read(tile[p*d:][:d], u.span.Pages, u.kvHead, t+p)
 	}
 	for i := range u.rows * group {
-		from, to := o.seen(pos+i/group, t)
+		from, to := o.seenOf(pos+i/group, t, sinks)
 		if from >= to {
 			continue
 		}
@@ -75,11 +79,11 @@ func (o *Attention) tile(u unit, t int, tile, scores, part []float32) {
 		}
 		weigh(s[from:to], r, d)
 	}
-	for p := from; p < to; p++ {
-		c.values().read(tile[(p-t)*d:][:d], u.span.Pages, u.kvHead, p)
+	for p := first; p < end; p++ {
+		c.values().read(tile[p*d:][:d], u.span.Pages, u.kvHead, t+p)
 	}
 	for i := range u.rows * group {
-		from, to := o.seen(pos+i/group, t)
+		from, to := o.seenOf(pos+i/group, t, sinks)
 		for p := from; p < to; p++ {
 			w := scores[i*tileTokens+p]
 			for j, v := range tile[p*d:][:d] {
@@ -89,8 +93,12 @@ func (o *Attention) tile(u unit, t int, tile, scores, part []float32) {
 	}
 }
 
-// seen is the part of the tile at t that the row at pos sees, as offsets from t; from >= to if it sees nothing.
-func (o *Attention) seen(pos, t int) (from, to int) {
+// seenOf is the part of the tile at t that the row at pos sees, of the sinks or of what is behind them, as offsets from t; from >= to
+// if it sees nothing.
+func (o *Attention) seenOf(pos, t int, sinks bool) (from, to int) {
+	if sinks {
+		return 0, min(o.SinkTokens, pos+1)
+	}
 	return max(0, o.seenFrom(pos)-t), min(tileTokens, pos+1-t)
 }
 

@@ -4,11 +4,8 @@ package attention
 func (o *Attention) TrafficBytes() int64 {
 	n := int64(0)
 	for _, s := range o.Spans {
-		from := 0
-		if o.Window > 0 {
-			from = max(0, s.Pos-o.Window+1)
-		}
-		n += int64(s.Pos + s.Rows - from)
+		end := s.Pos + s.Rows
+		n += int64(min(o.SinkTokens, end) + max(0, end-o.seenFrom(s.Pos)))
 	}
 	return n * int64(o.Cache.TokenBytes())
 }

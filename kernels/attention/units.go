@@ -15,7 +15,7 @@ import (
 // cut is how one span is divided.
 type cut struct {
 	blocks   int // blocks of query rows
-	from, to int // segments that the span's rows see
+	from, to int // segments that the span's rows see, behind the sinks
 	split    bool
 	units    int
 	partials int // floats of partial records that a split span needs
@@ -31,11 +31,14 @@ func (o *Attention) cut(s *kernels.Span) cut {
 	c.units = c.blocks * kvHeads
 	if c.blocks == 1 && c.to-c.from > 1 {
 		c.split = true
-		c.units = (c.to - c.from) * kvHeads
+		c.units = (o.sinkSegments() + c.to - c.from) * kvHeads
 		c.partials = c.units * s.Rows * o.group() * o.recordFloats()
 	}
 	return c
 }
+
+// sinkSegments is 1 if the first positions are a segment of their own, else 0.
+func (o *Attention) sinkSegments() int { return min(o.SinkTokens, 1) }
 
 // blockRows is how many query rows of a prompt share a tile.
 func (o *Attention) blockRows() int { return max(1, blockVectors/o.group()) }
@@ -49,13 +52,23 @@ func (o *Attention) scratchFloats() int {
 	return tileTokens*d + vectors*(d+tileTokens+2*o.recordFloats())
 }
 
-// unit is the part of a span that one call computes: rows [row, row+rows) of the span, one KV head, segments [from, to).
+// unit is the part of a span that one call computes: rows [row, row+rows) of the span, one KV head, the sinks if it has them, and
+// segments [from, to).
 type unit struct {
 	span      *kernels.Span
 	kvHead    int
 	row, rows int
+	sinks     bool
 	from, to  int
 	partials  []float32 // where a unit of a split span leaves its records; nil: it writes the output
+}
+
+// segments is how many records a vector of u goes through.
+func (u *unit) segments() int {
+	if u.sinks {
+		return 1 + u.to - u.from
+	}
+	return u.to - u.from
 }
 
 // unit finds unit i.
@@ -69,10 +82,14 @@ func (o *Attention) unit(i int) unit {
 			base += c.partials
 			continue
 		}
-		u := unit{span: s, kvHead: i % kvHeads, rows: s.Rows, from: c.from, to: c.to}
+		u := unit{span: s, kvHead: i % kvHeads, rows: s.Rows, sinks: o.SinkTokens > 0, from: c.from, to: c.to}
 		if c.split {
-			u.from += i / kvHeads
-			u.to = u.from + 1
+			if u.sinks = i < kvHeads*o.sinkSegments(); u.sinks {
+				u.to = u.from
+			} else {
+				u.from += i/kvHeads - o.sinkSegments()
+				u.to = u.from + 1
+			}
 			n := s.Rows * o.group() * o.recordFloats()
 			u.partials = o.partials[base+i*n : base+(i+1)*n]
 			return u
@@ -102,7 +119,7 @@ func (o *Attention) splitUnit(i int) (u unit, stride int, ok bool) {
 		return unit{}, 0, false
 	}
 	n := s.Rows * o.group() * o.recordFloats()
-	u = unit{span: s, kvHead: i % kvHeads, rows: s.Rows, from: c.from, to: c.to}
+	u = unit{span: s, kvHead: i % kvHeads, rows: s.Rows, sinks: o.SinkTokens > 0, from: c.from, to: c.to}
 	u.partials = o.partials[base+u.kvHead*n : base+c.partials]
 	return u, n * kvHeads, true
 }
