@@ -1,0 +1,251 @@
+package reread
+
+// From a match to a report. What was lost to the cache (known, and yet not taken from it) is weighed against what was lost to the
+// text (known behind the first difference); the larger one is the cause.
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Outcome is what became of a prompt after Find had looked it up.
+type Outcome struct {
+	CachedTokens int                  // of the prompt, how many were taken from a cache
+	Recurrent    bool                 // the model can go on only where a state was kept
+	Decode       func([]int32) string // tokens to text, special ones included; nil: the report shows no text
+}
+
+// windowTokens is how many tokens around a difference in a message are looked at as text.
+const windowTokens = 512
+
+// Explain makes the report. It decodes a few hundred tokens, and those of the prompt's head if a difference lies there.
+func (m Match) Explain(o Outcome) Report {
+	known := max(m.CommonTokens, min(o.CachedTokens, len(m.prompt))) // a cache may know more than the log, which forgets sooner
+	r := Report{Break: known, CommonTokens: known, ReadTokens: max(0, len(m.prompt)-o.CachedTokens)}
+	lost := known - o.CachedTokens
+	switch {
+	case m.foreign != nil:
+		r.KnownAt = m.foreign.At
+		r.Cause, r.Advice = FormatChanged, "What another cache format holds cannot be used: keep the format that you want to stay with."
+		if m.foreign.Model != m.model {
+			r.Cause, r.Advice = ModelChanged, "What another model has read cannot be used: it is read once for each."
+		}
+	case known > m.CommonTokens:
+		r.Cause, r.Advice = Continued, adviceNothing
+	case len(m.nearest) == 0:
+		r.Break, r.Cause, r.Advice = -1, NewConversation, adviceNothing
+	default:
+		d := m.compare(o.Decode)
+		r.KnownAt, r.Before, r.Was, r.Is = d.sequence.At, d.before, d.was, d.is
+		r.Cause, r.Advice = d.cause, d.advice
+		if lost >= worthTelling && lost > d.knownBehind {
+			r.Cause, r.Advice = memoryCause(o, known)
+		}
+		if r.Cause == NewConversation && known < boilerplate {
+			r.Break, r.Before, r.Was, r.Is = -1, "", "", ""
+		}
+	}
+	return r
+}
+
+// memoryCause is why known text was not in the cache.
+func memoryCause(o Outcome, known int) (Cause, string) {
+	if o.Recurrent && o.CachedTokens > 0 {
+		return StateNotKept, fmt.Sprintf("This model can go on only where its state was kept, here after %d of %d known tokens: more kept states would help.",
+			o.CachedTokens, known)
+	}
+	return Evicted, "The memory for known text was needed for something else: give the cache more memory or SSD, or run fewer conversations at once."
+}
+
+// difference is where and how a prompt parts from the sequence nearest to it.
+type difference struct {
+	sequence        *Sequence
+	before, was, is string
+	cause           Cause
+	advice          string
+	knownBehind     int // tokens of the prompt behind the difference that had been read before, but not behind this text
+}
+
+const (
+	adviceNothing    = "Nothing is wrong: only what is new was read."
+	adviceHead       = "Keep what precedes the first message the same from request to request."
+	adviceMessage    = "What follows an edited message has to be read again: clients should only add to a conversation, not rewrite it."
+	adviceRetokenize = "The text is the same: the client sends back what the model had written, which reads as other tokens."
+	adviceThinking   = "The client leaves thoughts out of the history: let it send reasoning_content back, or turn thinking off; " +
+		"some templates keep thoughts if chat_template_kwargs has preserve_thinking."
+)
+
+// compare finds the difference from the nearest sequence: among equally near ones, the newest that goes on alike.
+func (m Match) compare(decode func([]int32) string) difference {
+	at := m.CommonTokens
+	for _, s := range m.nearest {
+		if at == len(s.Tokens) || at == len(m.prompt) {
+			return difference{sequence: s, cause: Continued, advice: adviceNothing}
+		}
+	}
+	d := difference{sequence: m.nearest[0]}
+	run := 0
+	for _, s := range m.nearest {
+		if run = alike(s.Tokens[at:], m.prompt[at:]); run > 0 {
+			d.sequence = s
+			break
+		}
+	}
+	if run > 0 {
+		d.knownBehind = min(len(d.sequence.Tokens), len(m.prompt)) - at
+	}
+	if decode == nil {
+		d.cause, d.advice = MessageEdited, adviceMessage
+		return d
+	}
+	was, hasUser := textTo(d.sequence.Tokens, decode, userMarks)
+	is, alsoHasUser := textTo(m.prompt, decode, userMarks)
+	if hasUser && alsoHasUser && was != is {
+		m.compareHeads(&d, was, is)
+		return d
+	}
+	m.compareMessages(&d, decode, run, hasUser && alsoHasUser)
+	return d
+}
+
+// compareHeads words a difference in what precedes the first user message.
+func (m Match) compareHeads(d *difference, was, is string) {
+	at := firstDifference(was, is)
+	d.before, d.was, d.is = show(was, is, at)
+	run, rest := alike([]byte(was[at:]), []byte(is[at:])), min(len(was)-at, len(is)-at, alikeWindow)
+	same := m.CommonTokens >= 2*worthTelling || run >= 4*boilerplate && 4*run >= rest // one agent's head rather than those of two
+	before, after := findTools(was), findTools(is)
+	cause, name := compareTools(before, after)
+	inTools := cause != "" && (at >= before.from && at <= before.to || at >= after.from && at <= after.to)
+	named := ""
+	if name != "" {
+		named = " (here " + front(name) + ")"
+	}
+	switch {
+	case inTools && cause == ToolsReordered:
+		d.cause, d.advice = cause, "The client should list its tools, and the keys of each, in the same order every time"+named+"."
+	case differsIn(dates, was, is, at):
+		d.cause, d.advice = DateChanged, "Move the date or time behind the conversation, or write only the day: everything after it was read again."
+	case same && !inTools && differsIn(ids, was, is, at):
+		d.cause, d.advice = CounterChanged, "Leave the number or id that differs from request to request out of the system prompt, or move it to its end."
+	case same && cause == ToolsChanged && (inTools || before.text == "" || after.text == ""):
+		d.cause, d.advice = cause, "Tools stand before everything else: change them between conversations, not within one"+named+"."
+	case same:
+		d.cause, d.advice = HeadChanged, adviceHead
+	default:
+		d.cause, d.advice, d.knownBehind = NewConversation, adviceNothing, 0
+	}
+}
+
+// compareMessages words a difference behind the head. roles: the text is a conversation, whose messages can be told apart.
+func (m Match) compareMessages(d *difference, decode func([]int32) string, run int, roles bool) {
+	from := max(0, m.CommonTokens-windowTokens/2)
+	window := func(tokens []int32) string {
+		return valid(decode(tokens[from:min(len(tokens), m.CommonTokens+windowTokens)]))
+	}
+	was, is := window(d.sequence.Tokens), window(m.prompt)
+	at := firstDifference(was, is)
+	d.before, d.was, d.is = show(was, is, at)
+	rest := len(d.sequence.Tokens) - m.CommonTokens
+	switch {
+	case thoughtLeftOut(was, is, at):
+		d.cause, d.advice = ThinkingStripped, adviceThinking
+	case rest < boilerplate: // the last words of an answer, which a stop text cut or which read as other tokens
+		d.cause, d.advice = Continued, adviceNothing
+	case at == len(was) || at == len(is):
+		d.cause, d.advice = Retokenized, adviceRetokenize
+	case run > 0 && differsIn(dates, was, is, at):
+		d.cause, d.advice = DateChanged, "The client changes a date or time in an earlier message: it should leave what it has sent as it was."
+	case run > 0 && differsIn(ids, was, is, at):
+		d.cause, d.advice = CounterChanged, "The client changes a number or an id in an earlier message: it should leave what it has sent as it was."
+	case roles && m.otherOpening(d.sequence.Tokens, decode), !roles && run == 0 && m.CommonTokens < worthTelling:
+		d.cause, d.advice, d.knownBehind = NewConversation, adviceNothing, 0
+	default:
+		d.cause, d.advice = MessageEdited, adviceMessage
+	}
+}
+
+// otherOpening tells whether the first user messages differ and nothing said after them is the same: another conversation, then.
+func (m Match) otherOpening(known []int32, decode func([]int32) string) bool {
+	was, found := textTo(known, decode, assistantMarks)
+	is, alsoFound := textTo(m.prompt, decode, assistantMarks)
+	if was == is {
+		return false
+	}
+	if !found || !alsoFound {
+		return true
+	}
+	answered := func(tokens []int32, opening string) string {
+		text := valid(decode(tokens[:min(len(tokens), maxHeadTokens)]))
+		return text[min(len(text), len(opening)):]
+	}
+	const enough = 64 // bytes: more than a template's words at the beginning of an answer
+	return firstDifference(answered(known, was), answered(m.prompt, is)) < enough
+}
+
+// thoughtLeftOut tells whether was has a thought where is has none, or an empty one.
+func thoughtLeftOut(was, is string, at int) bool {
+	a, thought := thoughtAt(was, at)
+	b, also := thoughtAt(is, at)
+	return thought && !(also && (a == "" || b != ""))
+}
+
+// thoughtAt is the thought that byte at lies in, or that begins there; ok: there is one.
+func thoughtAt(s string, at int) (thought string, ok bool) {
+	const begin, end = "<think>", "</think>"
+	next := len(s) - len(strings.TrimLeft(s[at:], "\n "))
+	open := strings.LastIndex(s[:min(len(s), next+len(begin))], begin)
+	if open < 0 {
+		return "", false
+	}
+	inside, _, closed := strings.Cut(s[open+len(begin):], end)
+	if closed && open+len(begin)+len(inside)+len(end) <= at {
+		return "", false // it had ended before
+	}
+	return strings.TrimSpace(inside), true
+}
+
+// alikeWindow is how far behind a difference two sequences are compared, in tokens or bytes.
+const alikeWindow = 8192
+
+// alike looks for the longest run that a and b, which differ in their first token, have in common further on; 0: there is none. Runs
+// shorter than a template's words between two messages do not count.
+func alike[E byte | int32](a, b []E) int {
+	a, b = a[:min(len(a), alikeWindow)], b[:min(len(b), alikeWindow)]
+	if len(a) < boilerplate || len(b) < boilerplate {
+		return 0
+	}
+	places := make(map[uint64]int, len(a))
+	hashes(a, func(i int, h uint64) {
+		if _, ok := places[h]; !ok {
+			places[h] = i
+		}
+	})
+	longest, until := 0, 0
+	hashes(b, func(j int, h uint64) {
+		if i, ok := places[h]; ok && j >= until {
+			if run := commonPrefix(a[i:], b[j:]); run >= boilerplate {
+				longest, until = max(longest, run), j+run
+			}
+		}
+	})
+	return longest
+}
+
+// hashes calls visit with a rolling hash of every boilerplate tokens in a row.
+func hashes[E byte | int32](tokens []E, visit func(from int, hash uint64)) {
+	const factor = 0x9e3779b97f4a7c15 // odd, its bits well mixed: 2^64 over the golden ratio
+	var hash, drop uint64 = 0, 1      // drop: what the oldest token of a row and one more has been multiplied with
+	for range boilerplate + 1 {
+		drop *= factor
+	}
+	for i, t := range tokens {
+		hash = (hash + uint64(t) + 1) * factor
+		if i >= boilerplate {
+			hash -= drop * (uint64(tokens[i-boilerplate]) + 1)
+		}
+		if i >= boilerplate-1 {
+			visit(i-boilerplate+1, hash)
+		}
+	}
+}
