@@ -24,6 +24,9 @@ type Settings struct {
 	EngineOn     bool     `json:"engineOn"`     // the engine ran when Headroom ended, so the next start runs it again
 	Port         int      `json:"port"`         // of the endpoint, [1, 65535]
 	ModelFolders []string `json:"modelFolders"` // to look through, besides those that the library knows
+
+	Cache  Cache            `json:"cache"`            // what is kept of conversations
+	Models map[string]Model `json:"models,omitempty"` // how single models are run, by ID
 }
 
 // Default is what holds before anything was set: a first start shows a running engine, on the port that the documentation
@@ -95,6 +98,7 @@ func (f *File) Change(change func(*Settings)) error {
 
 func (s Settings) clone() Settings {
 	s.ModelFolders = append([]string{}, s.ModelFolders...)
+	s.Models = cloneModels(s.Models)
 	return s
 }
 
@@ -149,6 +153,7 @@ func parse(data []byte) (Settings, error) {
 	if s.Port < 1 || s.Port > 65535 {
 		s.Port = Default().Port
 	}
+	s.Cache.repair()
 	return s.clone(), nil
 }
 

@@ -1,0 +1,64 @@
+package settings
+
+// What the command line can say about caches and single models, as settings. A zero value, or a key that is missing, means the default;
+// flags beat settings.
+
+import (
+	"maps"
+	"strings"
+)
+
+// Cache is what is kept of conversations, on disk and in memory, and how reading prompts and writing answers share the engine.
+type Cache struct {
+	Off             bool   `json:"off,omitempty"`             // nothing on disk
+	Dir             string `json:"dir,omitempty"`             // absolute; "": "headroom/blocks" in the user's cache folder
+	MaxSize         Size   `json:"maxSize,omitempty"`         // of all files together
+	MinFree         Size   `json:"minFree,omitempty"`         // of the disk, which the cache leaves alone
+	DailyWrites     Size   `json:"dailyWrites,omitempty"`     // at most, in a day
+	HotSize         Size   `json:"hotSize,omitempty"`         // in memory, of keys and values that no running request uses
+	PromptCacheSize int    `json:"promptCacheSize,omitempty"` // conversations in memory
+	PreferPrefill   bool   `json:"preferPrefill,omitempty"`   // waiting prompts are read before running answers go on
+	MaxStallMs      int    `json:"maxStallMs,omitempty"`      // for which reading a prompt may hold up running answers
+}
+
+// repair gives numbers that cannot be their default.
+func (c *Cache) repair() {
+	c.PromptCacheSize = max(c.PromptCacheSize, 0)
+	c.MaxStallMs = max(c.MaxStallMs, 0)
+}
+
+// Model is how one model is run; see engine.Options. Whether the values make sense is found when the model is opened.
+type Model struct {
+	ContextTokens    int    `json:"contextTokens,omitempty"`
+	MaxSequences     int    `json:"maxSequences,omitempty"`
+	KVFormat         string `json:"kvFormat,omitempty"`
+	KVBits           string `json:"kvBits,omitempty"`
+	KVGroupSize      string `json:"kvGroupSize,omitempty"`
+	KVBoundaryLayers *int   `json:"kvBoundaryLayers,omitempty"` // 0: none
+	KVBoundaryBits   int    `json:"kvBoundaryBits,omitempty"`
+}
+
+// ForModel returns the model's own settings; the zero value if it has none. The case of IDs does not matter.
+func (s Settings) ForModel(id string) Model {
+	if m, ok := s.Models[id]; ok {
+		return m
+	}
+	for other, m := range s.Models {
+		if strings.EqualFold(other, id) {
+			return m
+		}
+	}
+	return Model{}
+}
+
+func cloneModels(models map[string]Model) map[string]Model {
+	models = maps.Clone(models)
+	for id, m := range models {
+		if m.KVBoundaryLayers != nil {
+			n := *m.KVBoundaryLayers
+			m.KVBoundaryLayers = &n
+			models[id] = m
+		}
+	}
+	return models
+}

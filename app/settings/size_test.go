@@ -1,0 +1,87 @@
+package settings
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+func TestParseSize(t *testing.T) {
+	cases := []struct {
+		text  string
+		want  Size
+		wrong string
+	}{
+		{"20GB", 20e9, ""},
+		{"512MB", 512e6, ""},
+		{"1.5 GB", 1.5e9, ""},
+		{" 1tb ", 1e12, ""},
+		{"20G", 20e9, ""},
+		{"64 kb", 64e3, ""},
+		{"2GiB", 2 << 30, ""},
+		{"0", 0, ""},
+		{"123", 123, ""},
+		{"123 B", 123, ""},
+		{".5MB", 5e5, ""},
+		{"none", Unlimited, ""},
+		{"9223372036854775807", 1<<63 - 1, ""},
+		{"9223372036854775808", 0, "too large"},
+		{"10000000TB", 0, "too large"},
+		{"", 0, "does not begin with a number"},
+		{"GB", 0, "does not begin with a number"},
+		{"-1GB", 0, "does not begin with a number"},
+		{"1.2.3GB", 0, `"1.2.3" is no number`},
+		{".GB", 0, `"." is no number`},
+		{"20XB", 0, `no unit "XB"`},
+		{"1e9", 0, `no unit "E9"`},
+		{"NaN", 0, "does not begin with a number"},
+	}
+	for _, c := range cases {
+		got, err := ParseSize(c.text)
+		switch {
+		case c.wrong == "" && (err != nil || got != c.want):
+			t.Errorf("ParseSize(%q) = %d, %v; want %d", c.text, got, err, c.want)
+		case c.wrong != "" && (err == nil || !strings.Contains(err.Error(), c.wrong) || !strings.Contains(err.Error(), `expected a number with B, KB, MB, GB or TB`)):
+			t.Errorf("ParseSize(%q): error %v, want one with %q and what was expected", c.text, err, c.wrong)
+		}
+	}
+}
+
+func TestSizeString(t *testing.T) {
+	for size, want := range map[Size]string{0: "0B", 1: "1B", 20e9: "20GB", 1.5e9: "1500MB", 1 << 30: "1073741824B", Unlimited: "none", 3e12: "3TB"} {
+		if got := size.String(); got != want {
+			t.Errorf("%d bytes are written %q, want %q", int64(size), got, want)
+		}
+	}
+}
+
+func TestSizeJSON(t *testing.T) {
+	for text, want := range map[string]Size{`"2GB"`: 2e9, `2000`: 2000, `"none"`: Unlimited} {
+		var got Size
+		if err := json.Unmarshal([]byte(text), &got); err != nil || got != want {
+			t.Errorf("%s gave %d, %v; want %d", text, got, err, want)
+		}
+	}
+	for _, text := range []string{`-5`, `true`, `"x"`, `[1]`, `null2`} {
+		var got Size
+		if err := json.Unmarshal([]byte(text), &got); err == nil {
+			t.Errorf("%s gave %d", text, got)
+		}
+	}
+}
+
+// FuzzParseSize: what is read is never negative but for "none", and what is written reads the same.
+func FuzzParseSize(f *testing.F) {
+	for _, seed := range []string{"20GB", "1.5 GB", "none", "9223372036854775807", "0.0000001TB", "..", "１GB"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		size, err := ParseSize(text)
+		if err != nil {
+			return
+		}
+		if again, err := ParseSize(size.String()); err != nil || again != size || size < Unlimited {
+			t.Errorf("%q is %d, written %q, which is %d, %v", text, size, size, again, err)
+		}
+	})
+}
