@@ -18,7 +18,7 @@ var layers = []row{
 	}},
 	{"What stands alone: formats, translations and decisions, pure Go without a device or the network; it can be read and tested without the rest.", []string{
 		"kernels/cpu", "metal", "metal/*",
-		"engine/safetensors", "engine/tokenizer", "engine/chat", "engine/sample", "engine/openai", "engine/sched", "engine/reread",
+		"engine/safetensors", "engine/tokenizer", "engine/chat", "engine/sample", "engine/openai", "engine/sched", "engine/blockstore", "engine/reread",
 		"app/settings", "app/version", "app/demo", "frontend",
 	}},
 	{"Tensors and devices: dtype, buffer, tensor, operator. What every kernel speaks, and nothing about models.", []string{

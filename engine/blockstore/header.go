@@ -1,0 +1,360 @@
+package blockstore
+
+// An entry's file. It is a safetensors file that any reader opens, and narrower than the format allows: one spelling for each content, so
+// that reading is a scan and whatever is spelled differently is foreign.
+//
+//	u64 n | n bytes of JSON, padded to 8 | tokens I32 [n] | the engine's tensors, U8 [pieces, bytes of a piece] | crc32c U8 [4]
+//
+// The JSON holds __metadata__ (strings, ascending: all that the index row and the key are made from), then the tensors as they lie.
+// crc32c is CRC-32C, little-endian, over every byte before it, the header included.
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+const (
+	maxHeaderBytes = 1 << 20
+	checksumBytes  = 4
+	tokensName     = "tokens"
+	checksumName   = "crc32c"
+	metadataName   = "__metadata__"
+	maxTitleBytes  = 200
+)
+
+// header is everything in a file but the tensors' bytes.
+type header struct {
+	kind        kind
+	fingerprint string
+	format      string // of the cache
+	model       string // name for people
+	parent      Key
+	position    int // of the first token
+	title       string
+	seconds     float64 // what computing the entry cost
+	created     time.Time
+	tokens      []int32
+	tensors     []layout
+}
+
+// layout is one of the engine's tensors in the file.
+type layout struct {
+	name       string
+	pieces     int
+	pieceBytes int
+}
+
+func (l layout) bytes() int64 { return int64(l.pieces) * int64(l.pieceBytes) }
+
+// key is the name that the content gives.
+func (h *header) key() Key { return newKeys(h.fingerprint, h.format).name(h.kind, h.parent, h.tokens) }
+
+// dataBytes is the length of the file behind its JSON.
+func (h *header) dataBytes() int64 {
+	n := int64(4*len(h.tokens)) + checksumBytes
+	for _, t := range h.tensors {
+		n += t.bytes()
+	}
+	return n
+}
+
+// encode is the beginning of the file, up to the engine's first tensor.
+func (h *header) encode() ([]byte, error) {
+	for _, s := range []string{h.fingerprint, h.format, h.model, h.title} {
+		if !utf8.ValidString(s) {
+			return nil, fmt.Errorf("blockstore: %q is not valid UTF-8", s)
+		}
+	}
+	b := append(make([]byte, 8, 4096), `{"__metadata__":`...)
+	b = appendJSON(b, map[string]string{
+		"cache_format": h.format,
+		"created":      h.created.UTC().Format(time.RFC3339),
+		"fingerprint":  h.fingerprint,
+		"kind":         h.kind.String(),
+		"model":        h.model,
+		"parent":       h.parent.String(),
+		"position":     strconv.Itoa(h.position),
+		"seconds":      strconv.FormatFloat(h.seconds, 'g', -1, 64),
+		"title":        h.title,
+		"version":      formatVersion,
+	})
+	at := int64(0)
+	tensor := func(name, dtype, shape string, bytes int64) {
+		b = append(b, ',')
+		b = appendJSON(b, name)
+		b = fmt.Appendf(b, `:{"dtype":"%s","shape":[%s],"data_offsets":[%d,%d]}`, dtype, shape, at, at+bytes)
+		at += bytes
+	}
+	tensor(tokensName, "I32", strconv.Itoa(len(h.tokens)), int64(4*len(h.tokens)))
+	seen := map[string]bool{tokensName: true, checksumName: true, metadataName: true}
+	for _, t := range h.tensors {
+		switch {
+		case seen[t.name] || !utf8.ValidString(t.name):
+			return nil, fmt.Errorf("blockstore: tensor %q: the name is taken, given twice or not valid UTF-8", t.name)
+		case t.pieces <= 0 || t.pieceBytes <= 0:
+			return nil, fmt.Errorf("blockstore: tensor %q has %d pieces of %d bytes, expected at least one of each", t.name, t.pieces, t.pieceBytes)
+		}
+		seen[t.name] = true
+		tensor(t.name, "U8", fmt.Sprintf("%d,%d", t.pieces, t.pieceBytes), t.bytes())
+	}
+	tensor(checksumName, "U8", strconv.Itoa(checksumBytes), checksumBytes)
+	b = append(b, '}')
+	for len(b)%8 != 0 {
+		b = append(b, ' ')
+	}
+	if len(b)-8 > maxHeaderBytes {
+		return nil, fmt.Errorf("blockstore: header of %d bytes is over the limit of %d", len(b)-8, maxHeaderBytes)
+	}
+	binary.LittleEndian.PutUint64(b, uint64(len(b)-8))
+	return appendTokens(b, h.tokens), nil
+}
+
+// appendJSON appends v without the escapes for HTML and without a newline. Strings and maps of strings cannot fail.
+func appendJSON(b []byte, v any) []byte {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		panic(fmt.Sprintf("blockstore: encode %v: %v", v, err))
+	}
+	return append(b, bytes.TrimSuffix(buf.Bytes(), []byte{'\n'})...)
+}
+
+// jsonLength checks a file's first 8 bytes against its length.
+func jsonLength(first []byte, fileBytes int64) (int, error) {
+	if len(first) < 8 {
+		return 0, fmt.Errorf("%d bytes, too few for a header", len(first))
+	}
+	n := binary.LittleEndian.Uint64(first)
+	if n > maxHeaderBytes || int64(n) > fileBytes-8 || n%8 != 0 {
+		return 0, fmt.Errorf("header length %d does not fit a file of %d bytes", n, fileBytes)
+	}
+	return int(n), nil
+}
+
+// decode reads the beginning of a file of fileBytes: its 8 bytes of length, the JSON and the tokens; head may go on behind them.
+// It answers where the engine's tensors begin. Every length is checked against fileBytes before it is used.
+func decode(head []byte, fileBytes int64) (*header, int, error) {
+	n, err := jsonLength(head, fileBytes)
+	if err != nil {
+		return nil, 0, err
+	}
+	if len(head) < 8+n {
+		return nil, 0, fmt.Errorf("header of %d bytes is cut off after %d", n, len(head)-8)
+	}
+	s := scanner{text: head[8 : 8+n]}
+	h, nTokens := s.header()
+	if s.err != nil {
+		return nil, 0, s.err
+	}
+	from, to := 8+n, 8+n+4*nTokens
+	if to > len(head) {
+		return nil, 0, fmt.Errorf("%d tokens are cut off", nTokens)
+	}
+	h.tokens = make([]int32, nTokens)
+	for i := range h.tokens {
+		h.tokens[i] = int32(binary.LittleEndian.Uint32(head[from+4*i:]))
+	}
+	if got, want := fileBytes-int64(from), h.dataBytes(); got != want {
+		return nil, 0, fmt.Errorf("%d bytes of data, the header says %d", got, want)
+	}
+	return h, to, nil
+}
+
+// scanner reads the JSON in the one spelling that encode has. After the first error it reads nothing more.
+type scanner struct {
+	text []byte
+	at   int
+	err  error
+}
+
+func (s *scanner) fail(format string, args ...any) {
+	if s.err == nil {
+		s.err = fmt.Errorf("header at byte %d: %s", s.at, fmt.Sprintf(format, args...))
+	}
+}
+
+// accept moves behind want if it is next.
+func (s *scanner) accept(want string) bool {
+	if s.err != nil || !bytes.HasPrefix(s.text[s.at:], []byte(want)) {
+		return false
+	}
+	s.at += len(want)
+	return true
+}
+
+func (s *scanner) expect(want string) {
+	if !s.accept(want) {
+		s.fail("expected %q", want)
+	}
+}
+
+// number reads a whole number from 0 to 2^62.
+func (s *scanner) number() int64 {
+	from := s.at
+	for s.err == nil && s.at < len(s.text) && '0' <= s.text[s.at] && s.text[s.at] <= '9' {
+		s.at++
+	}
+	n, err := strconv.ParseInt(string(s.text[from:s.at]), 10, 64)
+	if err != nil || n > 1<<62 || (s.at-from > 1 && s.text[from] == '0') {
+		s.fail("expected a whole number")
+		return 0
+	}
+	return n
+}
+
+// quoted reads a string.
+func (s *scanner) quoted() string {
+	from := s.at
+	s.expect(`"`)
+	escaped := false
+	for s.err == nil {
+		if s.at >= len(s.text) {
+			s.fail("a string without an end")
+			break
+		}
+		c := s.text[s.at]
+		s.at++
+		if c == '\\' {
+			escaped = true
+			s.at++
+		} else if c == '"' {
+			break
+		}
+	}
+	if s.err != nil {
+		return ""
+	}
+	if raw := s.text[from+1 : s.at-1]; !escaped && utf8.Valid(raw) {
+		return string(raw)
+	}
+	var text string
+	if err := json.Unmarshal(s.text[from:s.at], &text); err != nil {
+		s.fail("a string that is none: %v", err)
+	}
+	return text
+}
+
+// header reads the whole text. The tokens' number is answered beside the header, which does not hold them yet.
+func (s *scanner) header() (*header, int) {
+	s.expect(`{"__metadata__":{`)
+	h := s.metadata()
+	s.expect("},")
+	at := int64(0)
+	name, nTokens, _ := s.tensor(&at, "I32", 1)
+	if s.err == nil && (name != tokensName || !h.kind.fits(int(nTokens))) {
+		s.fail("%d tokens in %q, which does not fit a %s", nTokens, name, h.kind)
+	}
+	for s.err == nil {
+		s.expect(",")
+		from := s.at
+		if s.accept(`"` + checksumName + `":`) {
+			s.at = from
+			if _, n, _ := s.tensor(&at, "U8", 1); s.err == nil && n != checksumBytes {
+				s.fail("a checksum of %d bytes", n)
+			}
+			break
+		}
+		name, pieces, pieceBytes := s.tensor(&at, "U8", 2)
+		h.tensors = append(h.tensors, layout{name: name, pieces: int(pieces), pieceBytes: int(pieceBytes)})
+	}
+	s.expect("}")
+	for s.accept(" ") {
+	}
+	if s.at != len(s.text) {
+		s.fail("expected the end")
+	}
+	return h, int(nTokens)
+}
+
+// tensor reads `"name":{"dtype":…,"shape":[a] or [a,b],"data_offsets":[from,to]}`, which must begin at and moves at to its end.
+func (s *scanner) tensor(at *int64, dtype string, dims int) (name string, a, b int64) {
+	name = s.quoted()
+	s.expect(`:{"dtype":"` + dtype + `","shape":[`)
+	a, b = s.number(), 1
+	if dims == 2 {
+		s.expect(",")
+		b = s.number()
+	}
+	s.expect(`],"data_offsets":[`)
+	from := s.number()
+	s.expect(",")
+	to := s.number()
+	s.expect("]}")
+	unit := int64(1)
+	if dtype == "I32" {
+		unit = 4
+	}
+	// The product is compared by division: a and b are anybody's numbers.
+	size := to - from
+	switch {
+	case s.err != nil:
+	case from != *at || size < 0:
+		s.fail("tensor %q lies at [%d, %d), expected from %d", name, from, to, *at)
+	case dims == 2 && (a == 0 || b == 0):
+		s.fail("tensor %q is empty", name)
+	case a > math.MaxInt32 || b > math.MaxInt32 || a*b > math.MaxInt64/4 || a*b*unit != size:
+		s.fail("tensor %q of [%d, %d] lies in %d bytes", name, a, b, size)
+	}
+	*at = to
+	return name, a, b
+}
+
+// metadata reads the members of __metadata__, in the order of their names.
+func (s *scanner) metadata() *header {
+	h := &header{}
+	member := func(name string) string {
+		s.expect(`"` + name + `":`)
+		v := s.quoted()
+		if name != "version" {
+			s.expect(",")
+		}
+		return v
+	}
+	var err, errs error
+	note := func() { errs = errors.Join(errs, err) }
+	h.format = member("cache_format")
+	h.created, err = time.Parse(time.RFC3339, member("created"))
+	note()
+	h.fingerprint = member("fingerprint")
+	h.kind = kindOf(member("kind"))
+	h.model = member("model")
+	h.parent, err = parseKey(member("parent"))
+	note()
+	h.position, err = strconv.Atoi(member("position"))
+	note()
+	h.seconds, err = strconv.ParseFloat(member("seconds"), 64)
+	note()
+	h.title = member("title")
+	version := member("version")
+	switch {
+	case s.err != nil:
+	case version != formatVersion:
+		s.fail("version %q, expected %q", version, formatVersion)
+	case errs != nil:
+		s.fail("%v", errs)
+	case h.position < 0 || h.position%BlockTokens != 0 || h.position > math.MaxInt32 || (h.position == 0) != (h.parent == Key{}):
+		s.fail("position %d behind parent %s", h.position, h.parent)
+	case math.IsNaN(h.seconds) || math.IsInf(h.seconds, 0) || h.seconds < 0:
+		s.fail("cost of %v seconds", h.seconds)
+	}
+	return h
+}
+
+func parseKey(text string) (Key, error) {
+	var k Key
+	b, err := hex.DecodeString(text)
+	if err != nil || len(b) != len(k) || strings.ToLower(text) != text {
+		return k, fmt.Errorf("%q is no key: expected %d hexadecimal digits", text, 2*len(k))
+	}
+	return Key(b), nil
+}

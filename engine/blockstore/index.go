@@ -1,0 +1,238 @@
+package blockstore
+
+// The index: one SQLite file, a row for each entry. Nothing of it is held in memory; every question is a query, so that opening takes
+// milliseconds whatever its size, and processes that share the folder see each other's entries.
+//
+// A row is "writing" from the moment its bytes are reserved until its file is in place, then "ready". The totals are kept by triggers and
+// so are right in every transaction. Recency is a counter in the index, not the clock.
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+const (
+	schemaVersion  = 1
+	applicationID  = 0x48524243 // "HRBC"
+	indexConns     = 4          // at most as many queries at once
+	statusWriting  = 0
+	statusReady    = 1
+	busyTimeoutMS  = 5000
+	indexPageBytes = 8192 // the 1,024 bytes of a block's tokens, in an index too, stay on one page
+)
+
+// schema: parent is the key of the parent block, or the model's root key for what begins at position 0; tokens are big-endian, see ordered.
+// today is what was written on calendar day "day" (days since 1970). pin marks a pinned conversation's end, pinned what it protects.
+const schema = `
+CREATE TABLE models (
+	id INTEGER PRIMARY KEY, fingerprint TEXT NOT NULL, format TEXT NOT NULL, name TEXT NOT NULL, UNIQUE (fingerprint, format));
+CREATE TABLE entries (
+	key BLOB PRIMARY KEY, parent BLOB NOT NULL, model INTEGER NOT NULL, kind INTEGER NOT NULL, status INTEGER NOT NULL,
+	owner TEXT NOT NULL, position INTEGER NOT NULL, n INTEGER NOT NULL, bytes INTEGER NOT NULL, used INTEGER NOT NULL,
+	pin INTEGER NOT NULL DEFAULT 0, pinned INTEGER NOT NULL DEFAULT 0, created INTEGER NOT NULL, hit INTEGER NOT NULL DEFAULT 0,
+	hits INTEGER NOT NULL DEFAULT 0, saved REAL NOT NULL DEFAULT 0, seconds REAL NOT NULL, title TEXT NOT NULL, tokens BLOB NOT NULL);
+CREATE INDEX entries_children ON entries (parent, kind, n, status);
+CREATE INDEX entries_tokens ON entries (parent, tokens) WHERE kind <> 3;
+CREATE INDEX entries_used ON entries (used, position DESC) WHERE pinned = 0;
+CREATE INDEX entries_pin ON entries (pin) WHERE pin = 1;
+CREATE INDEX entries_writing ON entries (status) WHERE status = 0;
+CREATE TABLE totals (
+	bytes INTEGER NOT NULL, entries INTEGER NOT NULL, clock INTEGER NOT NULL, complete INTEGER NOT NULL,
+	day INTEGER NOT NULL, today INTEGER NOT NULL, ever INTEGER NOT NULL);
+CREATE TABLE counts (name TEXT PRIMARY KEY, n REAL NOT NULL, text TEXT NOT NULL DEFAULT '');
+INSERT INTO totals VALUES (0, 0, 0, 0, 0, 0, 0);
+CREATE TRIGGER entries_insert AFTER INSERT ON entries BEGIN
+	UPDATE totals SET bytes = bytes + new.bytes, entries = entries + 1; END;
+CREATE TRIGGER entries_delete AFTER DELETE ON entries BEGIN
+	UPDATE totals SET bytes = bytes - old.bytes, entries = entries - 1; END;
+`
+
+// index is the open file.
+type index struct {
+	db       *sql.DB
+	info     os.FileInfo   // of the file when it was opened: another one in its place is noticed by it
+	complete bool          // false: made new, and the sweep that adopts the files has not been through yet
+	adopted  chan struct{} // closed when it has
+
+	find findQueries
+}
+
+// connector opens connections that leave the write-ahead log in place when they close. SQLite would remove it by its name, and by then
+// another process may have put a new index under that name.
+type connector struct{ dsn string }
+
+func (c connector) Driver() driver.Driver { return &sqlite.Driver{} }
+
+func (c connector) Connect(context.Context) (driver.Conn, error) {
+	conn, err := c.Driver().Open(c.dsn)
+	if err != nil {
+		return nil, err
+	}
+	if control, ok := conn.(sqlite.FileControl); ok {
+		if _, err := control.FileControlPersistWAL("main", 1); err != nil {
+			return nil, errors.Join(err, conn.Close())
+		}
+	}
+	return conn, nil
+}
+
+// openIndex opens the index in dir. One that is missing, damaged or of another version is replaced by an empty one.
+func openIndex(dir string, force bool) (*index, error) {
+	lock, err := lockFile(filepath.Join(dir, lockName), true)
+	if err != nil {
+		return nil, err
+	}
+	defer lock.Close()
+	path := filepath.Join(dir, indexName)
+	if !force {
+		x, err := tryIndex(path, false)
+		if err == nil {
+			return x, nil
+		}
+		if !isDamage(err) && !errors.Is(err, os.ErrNotExist) {
+			return nil, err
+		}
+	}
+	for _, suffix := range []string{"", "-wal", "-shm", "-journal"} {
+		if err := os.Remove(path + suffix); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, err
+		}
+	}
+	return tryIndex(path, true)
+}
+
+// errIndexVersion is an index that another version of the program made.
+var errIndexVersion = errors.New("blockstore: the index is of another version")
+
+// isDamage says whether an index with that error is to be made again.
+func isDamage(err error) bool {
+	var e *sqlite.Error
+	if errors.As(err, &e) {
+		code := e.Code() & 0xff
+		return code == sqlite3.SQLITE_CORRUPT || code == sqlite3.SQLITE_NOTADB || code == sqlite3.SQLITE_FORMAT
+	}
+	return errors.Is(err, errIndexVersion)
+}
+
+// tryIndex opens the file at path, or makes it.
+func tryIndex(path string, create bool) (*index, error) {
+	if !create {
+		if _, err := os.Stat(path); err != nil {
+			return nil, err
+		}
+	}
+	pragmas := url.Values{"_pragma": {
+		fmt.Sprintf("busy_timeout(%d)", busyTimeoutMS), fmt.Sprintf("page_size(%d)", indexPageBytes), "journal_mode(WAL)",
+		"synchronous(NORMAL)", "journal_size_limit(8388608)", "cache_size(-4096)",
+	}, "_txlock": {"immediate"}}
+	dsn := url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: pragmas.Encode()}
+	x := &index{db: sql.OpenDB(connector{dsn.String()}), adopted: make(chan struct{})}
+	x.db.SetMaxOpenConns(indexConns)
+	x.db.SetMaxIdleConns(indexConns)
+	if err := x.prepare(path, create); err != nil {
+		return nil, errors.Join(err, x.db.Close())
+	}
+	return x, nil
+}
+
+func (x *index) prepare(path string, create bool) error {
+	if create {
+		if _, err := x.db.Exec(fmt.Sprintf("BEGIN IMMEDIATE; PRAGMA application_id = %d; PRAGMA user_version = %d; %s COMMIT",
+			applicationID, schemaVersion, schema)); err != nil {
+			return err
+		}
+	}
+	var id, version int
+	if err := x.db.QueryRow("SELECT * FROM pragma_application_id, pragma_user_version").Scan(&id, &version); err != nil {
+		return err
+	}
+	if id != applicationID || version != schemaVersion {
+		return fmt.Errorf("%w: application %#x version %d, expected %#x version %d", errIndexVersion, id, version, applicationID, schemaVersion)
+	}
+	err := x.db.QueryRow("SELECT complete FROM totals").Scan(&x.complete)
+	if errors.Is(err, sql.ErrNoRows) {
+		return fmt.Errorf("%w: it has no totals", errIndexVersion)
+	} else if err != nil {
+		return err
+	}
+	if x.complete {
+		close(x.adopted)
+	}
+	if err := x.find.prepare(x.db); err != nil {
+		// The tables are not those of this version, whatever the number says, unless the file itself is at fault.
+		if e := (*sqlite.Error)(nil); errors.As(err, &e) && e.Code() == sqlite3.SQLITE_ERROR {
+			return fmt.Errorf("%w: %v", errIndexVersion, err)
+		}
+		return err
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		return err
+	}
+	x.info, err = os.Stat(path)
+	return err
+}
+
+// replaced says whether the file at path is no longer the one that is open.
+func (x *index) replaced(path string) bool {
+	info, err := os.Stat(path)
+	return err != nil || !os.SameFile(info, x.info)
+}
+
+func (x *index) close() error { return x.db.Close() }
+
+// tx runs fn in a transaction that nobody else writes beside.
+func (x *index) tx(fn func(tx *sql.Tx) error) error {
+	tx, err := x.db.Begin()
+	if err != nil {
+		return err
+	}
+	if err := fn(tx); err != nil {
+		tx.Rollback() // err is what happened
+		return err
+	}
+	return tx.Commit()
+}
+
+// modelID is the row of a model, made if need be. The name is the latest.
+func modelID(tx *sql.Tx, m Model) (id int64, err error) {
+	err = tx.QueryRow(`INSERT INTO models (fingerprint, format, name) VALUES (?, ?, ?)
+		ON CONFLICT DO UPDATE SET name = excluded.name RETURNING id`, m.Fingerprint, m.Format, m.Name).Scan(&id)
+	return id, err
+}
+
+// tick is the next value of the recency counter.
+func tick(tx *sql.Tx) (clock int64, err error) {
+	err = tx.QueryRow("UPDATE totals SET clock = clock + 1 RETURNING clock").Scan(&clock)
+	return clock, err
+}
+
+// touch marks an entry and all it stands behind as used now.
+func touch(tx *sql.Tx, k Key, clock int64) error {
+	_, err := tx.Exec(`WITH RECURSIVE path (key, parent) AS (
+			SELECT key, parent FROM entries WHERE key = ?
+			UNION SELECT e.key, e.parent FROM entries e JOIN path ON e.key = path.parent)
+		UPDATE entries SET used = ? WHERE key IN (SELECT key FROM path)`, k[:], clock)
+	return err
+}
+
+// dropRow removes an entry's row. A pin on it moves to its parent, so that what it protected can still be found.
+func dropRow(tx *sql.Tx, k Key) (dropped bool, err error) {
+	if _, err := tx.Exec(`UPDATE entries SET pin = 1 WHERE key = (SELECT parent FROM entries WHERE key = ? AND pin = 1)`, k[:]); err != nil {
+		return false, err
+	}
+	r, err := tx.Exec("DELETE FROM entries WHERE key = ?", k[:])
+	if err != nil {
+		return false, err
+	}
+	n, err := r.RowsAffected()
+	return n > 0, err
+}

@@ -1,0 +1,146 @@
+package blockstore
+
+// Names of entries. A key is a hash over everything that the entry's bytes depend on, chained through the parent: equal keys mean equal
+// model, cache format and tokens from the first one on, so that looking a prefix up is looking up names.
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+)
+
+// BlockTokens is the tokens of a full block.
+const BlockTokens = 256
+
+// formatVersion names the layout of keys and files. Files of another one are not read, and removed.
+const formatVersion = "headroom block 1"
+
+// Key is an entry's name. The zero Key is the parent of what begins at position 0.
+type Key [sha256.Size]byte
+
+// String is the key as 64 hexadecimal digits.
+func (k Key) String() string { return hex.EncodeToString(k[:]) }
+
+// kind tells entries apart. The values stand in the index: never renumber them.
+type kind uint8
+
+const (
+	kindBlock kind = 1 // BlockTokens tokens
+	kindTail  kind = 2 // 1 to BlockTokens-1 tokens
+	kindState kind = 3 // 0 to BlockTokens-1 tokens
+
+	kindRoot kind = 4 // no entry: the name under which the index lists what begins at position 0 of a model
+)
+
+var kindNames = map[kind]string{kindBlock: "block", kindTail: "tail", kindState: "state"}
+
+func (k kind) String() string { return kindNames[k] }
+
+// kindOf is the kind of that name, 0 if there is none.
+func kindOf(name string) kind {
+	for k, n := range kindNames {
+		if n == name {
+			return k
+		}
+	}
+	return 0
+}
+
+// fits says whether an entry of the kind may hold n tokens.
+func (k kind) fits(n int) bool {
+	switch k {
+	case kindBlock:
+		return n == BlockTokens
+	case kindTail:
+		return 0 < n && n < BlockTokens
+	case kindState:
+		return 0 <= n && n < BlockTokens
+	}
+	return false
+}
+
+// keys names the entries of one model in one cache format.
+type keys struct {
+	head []byte // what all names begin with
+	root Key    // see kindRoot
+}
+
+func newKeys(fingerprint, format string) keys {
+	var k keys
+	for _, s := range []string{formatVersion, fingerprint, format} {
+		k.head = appendField(k.head, []byte(s))
+	}
+	k.root = k.name(kindRoot, Key{}, nil)
+	return k
+}
+
+// name is the key of an entry: SHA-256 over format version, fingerprint, cache format, kind, parent and tokens (u32, little-endian), each
+// behind its length.
+func (k keys) name(kind kind, parent Key, tokens []int32) Key {
+	b := make([]byte, 0, len(k.head)+64+4*len(tokens))
+	b = append(b, k.head...)
+	b = appendField(b, []byte{byte(kind)})
+	b = appendField(b, parent[:])
+	b = binary.LittleEndian.AppendUint32(b, uint32(4*len(tokens)))
+	b = appendTokens(b, tokens)
+	return sha256.Sum256(b)
+}
+
+// chain is the keys of the full blocks of tokens, in order.
+func (k keys) chain(tokens []int32) []Key {
+	chain := make([]Key, 0, len(tokens)/BlockTokens)
+	parent := Key{}
+	for from := 0; from+BlockTokens <= len(tokens); from += BlockTokens {
+		parent = k.name(kindBlock, parent, tokens[from:from+BlockTokens])
+		chain = append(chain, parent)
+	}
+	return chain
+}
+
+// parentAt is the parent of what begins at block i of a sequence with that chain.
+func parentAt(chain []Key, i int) Key {
+	if i == 0 {
+		return Key{}
+	}
+	return chain[i-1]
+}
+
+func appendField(b, field []byte) []byte {
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(field)))
+	return append(b, field...)
+}
+
+func appendTokens(b []byte, tokens []int32) []byte {
+	for _, t := range tokens {
+		b = binary.LittleEndian.AppendUint32(b, uint32(t))
+	}
+	return b
+}
+
+// ordered is tokens as the index keeps them: big-endian, so that byte order is the order of tokens and a prefix of tokens is one of bytes.
+func ordered(tokens []int32) []byte {
+	b := make([]byte, 0, 4*len(tokens))
+	for _, t := range tokens {
+		b = binary.BigEndian.AppendUint32(b, uint32(t))
+	}
+	return b
+}
+
+// fromOrdered is the inverse of ordered.
+func fromOrdered(b []byte) []int32 {
+	tokens := make([]int32, len(b)/4)
+	for i := range tokens {
+		tokens[i] = int32(binary.BigEndian.Uint32(b[4*i:]))
+	}
+	return tokens
+}
+
+func commonPrefix(a, b []int32) int {
+	n := min(len(a), len(b))
+	for i := range n {
+		if a[i] != b[i] {
+			return i
+		}
+	}
+	return n
+}

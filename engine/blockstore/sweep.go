@@ -1,0 +1,319 @@
+package blockstore
+
+// Making index and folder agree: once after each opening of an index, in the background. Processes that died leave temporary files,
+// rows whose file never came and, where the index was lost, files without a row. Folders hold the truth.
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// alive says whether the store that made the owner's name still lives: it holds the lock on its file.
+func (s *Store) alive(owner string) bool {
+	f, err := os.OpenFile(filepath.Join(s.dir, tempDir, owner+".lock"), os.O_RDWR, 0)
+	if err != nil {
+		return !errors.Is(err, fs.ErrNotExist)
+	}
+	defer f.Close()
+	return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil
+}
+
+// removeOwner removes the temporary files of an owner that is gone or going, the lock last.
+func (s *Store) removeOwner(owner string) error {
+	names, err := filepath.Glob(filepath.Join(s.dir, tempDir, owner+".*"))
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(names, func(a, b string) int { return strings.Compare(filepath.Ext(a), filepath.Ext(b)) }) // digits before ".lock"
+	for _, name := range names {
+		if err := s.o.disk.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// sweep makes index and folder agree, as far as it gets before Close.
+func (s *Store) sweep(x *index) {
+	err := errors.Join(s.sweepTemps(), s.sweepEntries(x))
+	if s.ctx.Err() == nil && err == nil {
+		err = s.change(func(tx *sql.Tx) error {
+			if _, err := tx.Exec("UPDATE totals SET complete = 1"); err != nil {
+				return err
+			}
+			var bytes int64
+			if err := tx.QueryRow("SELECT bytes FROM totals").Scan(&bytes); err != nil || s.o.MaxBytes < 0 || s.o.Visit {
+				return err
+			}
+			_, err := s.evict(tx, bytes-s.o.MaxBytes, nil)
+			return err
+		})
+	}
+	if err != nil {
+		s.note("sweep", err)
+	}
+	if !x.complete {
+		close(x.adopted)
+	}
+	s.flush()
+}
+
+// sweepTemps removes what processes that died were writing.
+func (s *Store) sweepTemps() error {
+	entries, err := os.ReadDir(filepath.Join(s.dir, tempDir))
+	if err != nil {
+		return err
+	}
+	dead := map[string]bool{}
+	for _, e := range entries {
+		owner, _, _ := strings.Cut(e.Name(), ".")
+		if _, known := dead[owner]; !known && owner != s.owner {
+			dead[owner] = !s.alive(owner)
+		}
+		if s.ctx.Err() != nil {
+			return nil
+		}
+	}
+	for owner, is := range dead {
+		if is {
+			err = errors.Join(err, s.removeOwner(owner))
+		}
+	}
+	return err
+}
+
+// onDisk is a file that looks like an entry.
+type onDisk struct {
+	key  Key
+	time time.Time
+}
+
+// sweepEntries compares the files with the rows.
+func (s *Store) sweepEntries(x *index) error {
+	files, err := s.listFiles()
+	if err != nil {
+		return err
+	}
+	there := make(map[Key]bool, len(files))
+	for _, f := range files {
+		there[f.key] = true
+	}
+	rows := make(map[Key]bool, len(files))
+	var suspect []Key // rows that have no file, or that a process that died was writing
+	alive := map[string]bool{s.owner: true}
+	err = scanRows(x.db, "SELECT key, status, owner FROM entries", func(rs *sql.Rows) error {
+		var k Key
+		var status int
+		var owner string
+		if err := rs.Scan(keyColumn{&k}, &status, &owner); err != nil {
+			return err
+		}
+		if status == statusWriting {
+			if _, known := alive[owner]; !known {
+				alive[owner] = s.alive(owner)
+			}
+		}
+		rows[k] = true
+		if status == statusReady && !there[k] || status == statusWriting && !alive[owner] {
+			suspect = append(suspect, k)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, k := range suspect {
+		if s.ctx.Err() != nil {
+			return nil
+		}
+		if err := s.change(func(tx *sql.Tx) error { return s.dropSuspect(tx, k, rows) }); err != nil {
+			return err
+		}
+	}
+	files = slices.DeleteFunc(files, func(f onDisk) bool { return rows[f.key] })
+	return s.adoptAll(files)
+}
+
+// dropSuspect removes a row if it still is without a file. One that was being written when its process died goes in any case: its file,
+// if it got that far, is adopted as any other.
+func (s *Store) dropSuspect(tx *sql.Tx, k Key, rows map[Key]bool) error {
+	var status int
+	var owner string
+	err := tx.QueryRow("SELECT status, owner FROM entries WHERE key = ?", k[:]).Scan(&status, &owner)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	if err != nil || status == statusReady && s.exists(k) || status == statusWriting && s.alive(owner) {
+		return err
+	}
+	delete(rows, k)
+	_, err = dropRow(tx, k)
+	return err
+}
+
+// listFiles is every file under blocks that is named as an entry, the oldest first. Others are not the store's to judge.
+func (s *Store) listFiles() ([]onDisk, error) {
+	var files []onDisk
+	err := filepath.WalkDir(filepath.Join(s.dir, blocksDir), func(path string, d fs.DirEntry, err error) error {
+		if err == nil && s.ctx.Err() != nil {
+			return filepath.SkipAll
+		}
+		if err != nil || !d.Type().IsRegular() {
+			return ignoreGone(err)
+		}
+		name, ok := strings.CutSuffix(d.Name(), extension)
+		k, keyErr := parseKey(name)
+		if !ok || keyErr != nil || path != entryPath(s.dir, k) {
+			return nil
+		}
+		info, err := d.Info()
+		if err == nil {
+			files = append(files, onDisk{k, info.ModTime()})
+		}
+		return ignoreGone(err)
+	})
+	slices.SortStableFunc(files, func(a, b onDisk) int { return a.time.Compare(b.time) })
+	return files, err
+}
+
+func ignoreGone(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// adoptAll makes rows for files that have none, and removes those that are no entries.
+func (s *Store) adoptAll(files []onDisk) error {
+	const atOnce = 100 // files in one transaction: others may write in between
+	adopted := false
+	for from := 0; from < len(files) && s.ctx.Err() == nil; from += atOnce {
+		err := s.change(func(tx *sql.Tx) error {
+			for _, f := range files[from:min(from+atOnce, len(files))] {
+				ok, err := s.adopt(tx, f.key)
+				if err != nil {
+					return err
+				}
+				adopted = adopted || ok
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if !adopted {
+		return nil
+	}
+	return s.change(settleRecency)
+}
+
+// adopt makes the row of a file, from the file alone.
+func (s *Store) adopt(tx *sql.Tx, k Key) (bool, error) {
+	var row int
+	if err := tx.QueryRow("SELECT count(*) FROM entries WHERE key = ?", k[:]).Scan(&row); err != nil || row > 0 {
+		return false, err
+	}
+	h, size, err := s.readHeader(k)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if d := (damage{}); errors.As(err, &d) {
+		s.count("foreign", 1)
+		s.note("foreign", fmt.Errorf("%s: %w", k, err))
+		return false, s.removeFile(k)
+	}
+	if err != nil {
+		return false, err
+	}
+	model, err := modelID(tx, Model{h.fingerprint, h.format, h.model})
+	if err != nil {
+		return false, err
+	}
+	clock, err := tick(tx)
+	if err != nil {
+		return false, err
+	}
+	parent := h.parent
+	if h.position == 0 {
+		parent = newKeys(h.fingerprint, h.format).root
+	}
+	_, err = tx.Exec(insertEntry, k[:], parent[:], model, h.kind, statusReady, "", h.position, len(h.tokens), size, clock,
+		false, h.created.Unix(), h.seconds, h.title, ordered(h.tokens))
+	return err == nil, err
+}
+
+// readHeader reads the beginning of an entry's file and checks that it gives its name. Its checksum is left to Load.
+func (s *Store) readHeader(k Key) (*header, int64, error) {
+	f, err := s.o.disk.Open(entryPath(s.dir, k))
+	if err != nil {
+		return nil, 0, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, 0, err
+	}
+	head := make([]byte, min(info.Size(), 16<<10))
+	if _, err := io.ReadFull(f, head); err != nil {
+		return nil, 0, damage{err}
+	}
+	n, err := jsonLength(head, info.Size())
+	if err != nil {
+		return nil, 0, damage{err}
+	}
+	if most := int(min(info.Size(), int64(8+n+4*BlockTokens))); most > len(head) {
+		rest := make([]byte, most-len(head))
+		if _, err := io.ReadFull(f, rest); err != nil {
+			return nil, 0, damage{err}
+		}
+		head = append(head, rest...)
+	}
+	h, _, err := decode(head, info.Size())
+	if err != nil {
+		return nil, 0, damage{err}
+	}
+	if h.key() != k {
+		return nil, 0, damage{fmt.Errorf("its content is that of %s", h.key())}
+	}
+	return h, info.Size(), nil
+}
+
+// settleRecency makes every entry as recent as what lies behind it: files were adopted in the order of their age, parents before children.
+func settleRecency(tx *sql.Tx) error {
+	type row struct {
+		key, parent Key
+		used        int64
+	}
+	var rows []row
+	err := scanRows(tx, "SELECT key, parent, used FROM entries ORDER BY position DESC, kind DESC", func(rs *sql.Rows) error {
+		var r row
+		err := rs.Scan(keyColumn{&r.key}, keyColumn{&r.parent}, &r.used)
+		rows = append(rows, r)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	newest := map[Key]int64{} // by parent: what was used last behind it
+	for _, r := range rows {
+		if used := newest[r.key]; used > r.used {
+			if _, err := tx.Exec("UPDATE entries SET used = ? WHERE key = ?", used, r.key[:]); err != nil {
+				return err
+			}
+			r.used = used
+		}
+		newest[r.parent] = max(newest[r.parent], r.used)
+	}
+	return nil
+}
