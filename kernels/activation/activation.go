@@ -1,4 +1,4 @@
-// Package activation holds the elementwise steps between matrix products: the SwiGLU product, output gates and sums.
+// Package activation holds the elementwise steps between matrix products: the SwiGLU and GEGLU products, output gates and sums.
 package activation
 
 import "headroom/kernels"
@@ -7,6 +7,7 @@ import "headroom/kernels"
 func Cases() []kernels.Case {
 	var cases []kernels.Case
 	cases = append(cases, siluMulCases()...)
+	cases = append(cases, geluMulCases()...)
 	cases = append(cases, sigmoidMulCases()...)
 	return append(cases, addCases()...)
 }

@@ -22,6 +22,7 @@ var operators = []struct {
 	want []float32
 }{
 	{"silu_mul", func(x, y, out kernels.Tensor) kernels.Op { return &SiLUMul{Gate: x, Up: y, Out: out} }, []float32{0, 200, 0}},
+	{"gelu_mul", func(x, y, out kernels.Tensor) kernels.Op { return &GELUMul{Gate: x, Up: y, Out: out} }, []float32{0, 200, 0}},
 	{"sigmoid_mul", func(x, y, out kernels.Tensor) kernels.Op { return &SigmoidMul{X: y, Gate: x, Out: out} }, []float32{3.5, 2, 0}},
 	{"add", func(x, y, out kernels.Tensor) kernels.Op { return &Add{X: x, Y: y, Out: out} }, []float32{7, 102, 3}},
 }

@@ -25,6 +25,14 @@
 BINARY(silu_mul, v_mul(v_silu(a), b))
 BINARY(sigmoid_mul, v_mul(a, v_sigmoid(b)))
 BINARY(add, v_add(a, b))
+
+// The approximation by tanh, as gelu_mul.go has it: (1 + tanh z) / 2 is sigmoid(2z).
+#define v_gelu KERNEL(v_gelu)
+SIMD f32x16 v_gelu(f32x16 x) {
+    f32x16 z = v_mul(v_mul(v_set1(1.59576912f), x), v_fma(v_mul(v_set1(0.044715f), x), x, v_set1(1.0f)));
+    return v_mul(x, v_sigmoid(z));
+}
+BINARY(gelu_mul, v_mul(v_gelu(a), b))
 #undef BINARY
 
 #else
@@ -38,6 +46,7 @@ void headroom_binary(int isa, int function, const float *x, ptrdiff_t x_stride, 
     case 0: DISPATCH(isa, silu_mul, (x, x_stride, y, y_stride, out, out_stride, cols, block_cols, from, to)); break;
     case 1: DISPATCH(isa, sigmoid_mul, (x, x_stride, y, y_stride, out, out_stride, cols, block_cols, from, to)); break;
     case 2: DISPATCH(isa, add, (x, x_stride, y, y_stride, out, out_stride, cols, block_cols, from, to)); break;
+    case 3: DISPATCH(isa, gelu_mul, (x, x_stride, y, y_stride, out, out_stride, cols, block_cols, from, to)); break;
     }
 }
 

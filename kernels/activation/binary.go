@@ -21,6 +21,7 @@ const (
 	siluMul    function = 0 // silu(x) * y
 	sigmoidMul function = 1 // x * sigmoid(y)
 	add        function = 2 // x + y
+	geluMul    function = 3 // gelu(x) * y
 )
 
 const (
@@ -34,6 +35,8 @@ func (f function) apply(x, y float32) float32 {
 		return float32(float64(x) * sigmoid(x) * float64(y))
 	case sigmoidMul:
 		return float32(float64(x) * sigmoid(y))
+	case geluMul:
+		return float32(gelu(float64(x)) * float64(y))
 	}
 	return x + y
 }

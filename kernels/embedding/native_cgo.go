@@ -8,7 +8,8 @@ package embedding
 #cgo noescape headroom_embedding_row
 #cgo nocallback headroom_embedding_row
 #include <stdint.h>
-void headroom_embedding_row(int isa, const void *data, const void *scales, const void *biases, int dtype, int bits, int group, int64_t k, float *out);
+void headroom_embedding_row(int isa, const void *data, const void *scales, const void *biases, int dtype, int bits, int group, int64_t k,
+                            float factor, float *out);
 */
 import "C"
 
@@ -26,5 +27,5 @@ func (o *Lookup) native(isa cpu.ISA, row, token int) {
 		scales, biases = w.Scales.RowRange(token, token+1).Ptr(), w.Biases.RowRange(token, token+1).Ptr()
 	}
 	C.headroom_embedding_row(C.int(isa), w.Data.RowRange(token, token+1).Ptr(), scales, biases, C.int(dtype), C.int(w.Bits),
-		C.int(w.Group), C.int64_t(w.K), (*C.float)(o.Out.RowRange(row, row+1).Ptr()))
+		C.int(w.Group), C.int64_t(w.K), C.float(o.scale()), (*C.float)(o.Out.RowRange(row, row+1).Ptr()))
 }
