@@ -4,6 +4,8 @@
 package cache
 
 import (
+	"slices"
+
 	"headroom/kernels"
 	"headroom/kernels/attention"
 )
@@ -15,6 +17,9 @@ const PageTokens = 32
 type LayerSpec struct {
 	// Attention: keys and values of KVHeads heads of HeadDim, per token.
 	KVHeads, HeadDim int
+	// Window is how many positions a row of an attention layer sees, its own included, besides the first SinkTokens of the sequence.
+	// 0: all. With a window, keys and values lie in a ring (ring.go), not in the pool's pages.
+	Window, SinkTokens int
 	// Recurrent: float32 values per sequence, for the convolution's last rows and for the state.
 	ConvValues, StateValues int
 }
@@ -22,6 +27,7 @@ type LayerSpec struct {
 // Layer is one layer's memory.
 type Layer struct {
 	KV    *attention.Cache // attention layers
+	Ring  *Ring            // attention layers with a window: where in KV a sequence has its positions
 	Conv  kernels.Tensor   // recurrent layers: [slots, ConvValues]
 	State kernels.Tensor   // recurrent layers: [slots, StateValues]
 }
@@ -29,15 +35,25 @@ type Layer struct {
 // Options size the memory.
 type Options struct {
 	Format Format // of keys and values
-	Pages  int    // of PageTokens positions, each page holding those positions for every attention layer
-	Slots  int    // sequences with recurrent state
+	Pages  int    // of PageTokens positions, each page holding those positions for every attention layer without a window
+	Slots  int    // sequences with recurrent state or rings
+	// SpanTokens is the most tokens of one sequence in one pass: rings have room for them behind the window.
+	SpanTokens int
 }
 
 // New allocates the memory of all layers.
 func New(d kernels.Device, specs []LayerSpec, o Options) []Layer {
 	layers, formats := make([]Layer, len(specs)), o.Format.Layers(specs)
+	var rings []*Ring
 	for i, s := range specs {
 		switch {
+		case s.Window > 0:
+			at := slices.IndexFunc(rings, func(r *Ring) bool { return r.Window == s.Window && r.SinkTokens == s.SinkTokens })
+			if at < 0 {
+				at, rings = len(rings), append(rings, newRing(s, o))
+			}
+			layers[i].Ring = rings[at]
+			layers[i].KV = attention.NewCache(d, formats[i].K, formats[i].V, s.KVHeads, s.HeadDim, PageTokens, o.Slots*rings[at].SlotPages)
 		case s.KVHeads > 0:
 			layers[i].KV = attention.NewCache(d, formats[i].K, formats[i].V, s.KVHeads, s.HeadDim, PageTokens, o.Pages)
 		case s.StateValues > 0:
@@ -48,12 +64,17 @@ func New(d kernels.Device, specs []LayerSpec, o Options) []Layer {
 	return layers
 }
 
+// pageBytes is the memory of one page of an attention layer.
+func (s LayerSpec) pageBytes(f LayerFormat) int64 {
+	return PageTokens * int64(s.KVHeads) * int64(f.K.RowBytes(s.HeadDim)+f.V.RowBytes(s.HeadDim))
+}
+
 // PageBytes is the memory of one page over all layers.
 func PageBytes(specs []LayerSpec, f Format) int64 {
 	n := int64(0)
 	for i, l := range f.Layers(specs) {
-		if s := specs[i]; s.KVHeads > 0 {
-			n += PageTokens * int64(s.KVHeads) * int64(l.K.RowBytes(s.HeadDim)+l.V.RowBytes(s.HeadDim))
+		if s := specs[i]; s.KVHeads > 0 && s.Window == 0 {
+			n += s.pageBytes(l)
 		}
 	}
 	return n

@@ -26,7 +26,7 @@ func (r *Region) Piece(i int32) []byte {
 // PageRegions are what a page consists of, over all layers.
 func PageRegions(layers []Layer) (regions []Region) {
 	for i, l := range layers {
-		if l.KV != nil {
+		if l.KV != nil && l.Ring == nil {
 			regions = append(regions,
 				Region{Name: fmt.Sprintf("layers.%d.k", i), Buffer: l.KV.K, PieceBytes: l.KV.KPageBytes()},
 				Region{Name: fmt.Sprintf("layers.%d.v", i), Buffer: l.KV.V, PieceBytes: l.KV.VPageBytes()})
@@ -38,6 +38,11 @@ func PageRegions(layers []Layer) (regions []Region) {
 // SlotRegions are what a slot consists of, over all layers.
 func SlotRegions(layers []Layer) (regions []Region) {
 	for i, l := range layers {
+		if r := l.Ring; r != nil {
+			regions = append(regions,
+				Region{Name: fmt.Sprintf("layers.%d.ring.k", i), Buffer: l.KV.K, PieceBytes: r.SlotPages * l.KV.KPageBytes()},
+				Region{Name: fmt.Sprintf("layers.%d.ring.v", i), Buffer: l.KV.V, PieceBytes: r.SlotPages * l.KV.VPageBytes()})
+		}
 		if !l.State.IsNone() {
 			regions = append(regions, rows(fmt.Sprintf("layers.%d.conv", i), l.Conv), rows(fmt.Sprintf("layers.%d.state", i), l.State))
 		}

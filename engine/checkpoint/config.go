@@ -172,12 +172,33 @@ func (c *Config) Rope(theta float64) (RopeParameters, error) {
 	if err := c.Decode(&outer); err != nil {
 		return r, err
 	}
-	for _, part := range []json.RawMessage{outer.Scaling, outer.Parameters} {
+	err := r.read(outer.Scaling, outer.Parameters)
+	return r, err
+}
+
+// LayerRope reads the position encoding of one kind of layers ("full_attention", "sliding_attention"), where rope_parameters has an
+// entry for each. ok is false where it has none for that kind.
+func (c *Config) LayerRope(kind string, theta float64) (r RopeParameters, ok bool, err error) {
+	var outer struct {
+		Parameters map[string]json.RawMessage `json:"rope_parameters"`
+	}
+	if err := c.Decode(&outer); err != nil {
+		return r, false, err
+	}
+	part, ok := outer.Parameters[kind]
+	r = RopeParameters{Theta: theta, PartialFactor: 1}
+	err = r.read(part)
+	return r, ok, err
+}
+
+// read fills r from the objects that are there, and checks the outcome.
+func (r *RopeParameters) read(parts ...json.RawMessage) error {
+	for _, part := range parts {
 		if part == nil {
 			continue
 		}
-		if err := json.Unmarshal(part, &r); err != nil {
-			return r, problem.Wrap(problem.ModelBroken, err, "The rope parameters in config.json are damaged", "Download the model again.")
+		if err := json.Unmarshal(part, r); err != nil {
+			return problem.Wrap(problem.ModelBroken, err, "The rope parameters in config.json are damaged", "Download the model again.")
 		}
 	}
 	if r.Type == "" {
@@ -191,11 +212,11 @@ func (c *Config) Rope(theta float64) (RopeParameters, error) {
 		sound = sound && r.Factor > 0 && r.OriginalMax > 0 && 0 < r.LowFreq && r.LowFreq < r.HighFreq
 	}
 	if !sound {
-		return r, problem.New(problem.ModelBroken, "The rope parameters in config.json make no sense",
+		return problem.New(problem.ModelBroken, "The rope parameters in config.json make no sense",
 			fmt.Sprintf("rope_type %q, rope_theta %g, partial_rotary_factor %g, factor %g, low_freq_factor %g, high_freq_factor %g, original_max_position_embeddings %g",
 				r.Type, r.Theta, r.PartialFactor, r.Factor, r.LowFreq, r.HighFreq, r.OriginalMax), "Download the model again.")
 	}
-	return r, nil
+	return nil
 }
 
 // InvFreq is the angle per position of each rotated pair, for heads of headDim: rotary/2 values, rotary = headDim times the

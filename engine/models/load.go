@@ -69,6 +69,11 @@ func invFreq(w *checkpoint.Weights, theta float64, headDim int) (kernels.Tensor,
 	if err != nil {
 		return kernels.Tensor{}, err
 	}
+	return ropeFreq(w, r, headDim)
+}
+
+// ropeFreq is the rotary frequencies of r on the device, [1, rotary/2].
+func ropeFreq(w *checkpoint.Weights, r checkpoint.RopeParameters, headDim int) (kernels.Tensor, error) {
 	f, err := r.InvFreq(headDim)
 	if err != nil {
 		return kernels.Tensor{}, err

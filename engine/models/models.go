@@ -32,6 +32,8 @@ type Spec struct {
 
 // registry maps config.json's model_type to the function that loads it.
 var registry = map[string]func(*checkpoint.Weights) (Model, error){
+	"gemma3":           loadGemma3,
+	"gemma3_text":      loadGemma3,
 	"qwen3":            loadQwen3,
 	"qwen3_5":          loadQwen35,
 	"qwen3_5_text":     loadQwen35,

@@ -26,7 +26,7 @@ type expected struct {
 }
 
 // The tiny models: every architecture with random bf16 weights in Hugging Face layout.
-var tiny = []string{"qwen3", "qwen3_5_text", "qwen3_5_moe_text"}
+var tiny = []string{"gemma3_text", "qwen3", "qwen3_5_text", "qwen3_5_moe_text"}
 
 const (
 	// logitTolerance is what float32 rounding in another order of summation may cost.
@@ -105,6 +105,12 @@ const rigRows = 512
 
 func newTiny(t *testing.T, d kernels.Device, name string) *rig {
 	t.Helper()
+	return newTinyWith(t, d, name, runner.Options{KV: cache.Plain(kernels.F32), Slots: 2, BatchRows: rigRows})
+}
+
+// newTinyWith is newTiny with a cache of its own kind. Pages and LogitsRows are set here.
+func newTinyWith(t *testing.T, d kernels.Device, name string, o runner.Options) *rig {
+	t.Helper()
 	src := checkpoint.Source{Dir: filepath.Join("testdata", "tiny", name)}
 	config, err := src.Config()
 	if err != nil {
@@ -120,7 +126,8 @@ func newTiny(t *testing.T, d kernels.Device, name string) *rig {
 		t.Fatal(err)
 	}
 	models.RoundInvFreq(m)
-	r := &rig{Runner: runner.New(d, m, runner.Options{KV: cache.Plain(kernels.F32), Pages: 32, Slots: 2, BatchRows: rigRows, LogitsRows: rigRows})}
+	o.Pages, o.LogitsRows = 32, o.BatchRows
+	r := &rig{Runner: runner.New(d, m, o)}
 	for i := range int32(16) { // interleaved and, for the second, backwards
 		r.pages[0] = append(r.pages[0], 2*i)
 		r.pages[1] = append(r.pages[1], 31-2*i)

@@ -9,7 +9,8 @@ import (
 	"headroom/kernels"
 )
 
-// Attention is grouped-query attention with rotary positions over the paged KV cache. Optional parts are left zero: QNorm and
+// Attention is grouped-query attention with rotary positions over the paged KV cache, or over a ring of its pages: what a row sees is
+// the cache's to say. Optional parts are left zero: QNorm and
 // KNorm normalize each head before the rotation (Qwen3); OutputGate means that q_proj gives each head its query and a gate of the
 // same width, whose sigmoid scales the head's output (Qwen3.5).
 type Attention struct {
@@ -36,11 +37,26 @@ func (l *Attention) Forward(c *ops.Context, b *batch.Batch, x kernels.Tensor, kv
 	}
 	q = c.NormRope(q, l.QNorm, l.InvFreq, b.Spans, h, l.Eps).Reshape(m, h*d)
 	k = c.NormRope(k.Reshape(m*l.KVHeads, d), l.KNorm, l.InvFreq, b.Spans, l.KVHeads, l.Eps).Reshape(m, l.KVHeads*d)
-	out := c.Attention(q, k, v, kv.KV, b.Spans, l.Scale)
+	out := attend(c, b, q, k, v, kv, l.Scale)
 	if l.OutputGate {
 		out = c.SigmoidMul(out.Reshape(m*h, d), gate).Reshape(m, h*d)
 	}
 	return c.Linear(out, l.OProj)
+}
+
+// attend is attention over what the layer keeps. States to be kept are copied when all rows have been written, which a ring allows.
+func attend(c *ops.Context, b *batch.Batch, q, k, v kernels.Tensor, kv cache.Layer, scale float32) kernels.Tensor {
+	r := kv.Ring
+	if r == nil {
+		return c.Attention(q, k, v, kv.KV, b.Spans, scale, 0, 0)
+	}
+	out := c.Attention(q, k, v, kv.KV, r.Spans(b.Spans), scale, r.Window, r.SinkTokens)
+	for i := range b.Rounds {
+		for _, keep := range b.Rounds[i].Keeps {
+			c.CopyPages(kv.KV, int(keep.From)*r.SlotPages, int(keep.To)*r.SlotPages, r.SlotPages)
+		}
+	}
+	return out
 }
 
 // GatedDeltaNet is linear attention with a gated delta rule (Yang, Kautz and Hatamizadeh 2024): a short convolution over q, k and
@@ -72,14 +88,18 @@ func (l *GatedDeltaNet) Forward(c *ops.Context, b *batch.Batch, x kernels.Tensor
 	return c.Linear(y.Reshape(m, l.Hv*l.Dv), l.OutProj)
 }
 
-// MLP is down(silu(gate(x)) * up(x)).
+// MLP is down(silu(gate(x)) * up(x)), or with gelu in silu's place.
 type MLP struct {
 	GateProj, UpProj, DownProj *kernels.Weight
+	GELU                       bool
 }
 
 // Forward takes x [M, hidden] and gives [M, hidden].
 func (l *MLP) Forward(c *ops.Context, x kernels.Tensor) kernels.Tensor {
 	gate, up := c.Linear2(x, l.GateProj, l.UpProj)
+	if l.GELU {
+		return c.Linear(c.GELUMul(gate, up), l.DownProj)
+	}
 	return c.Linear(c.SiLUMul(gate, up), l.DownProj)
 }
 

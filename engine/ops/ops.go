@@ -70,6 +70,7 @@ type operators struct {
 	gatedNorm  norm.GatedRMSNorm
 	normRope   rope.NormRope
 	siluMul    activation.SiLUMul
+	geluMul    activation.GELUMul
 	sigmoidMul activation.SigmoidMul
 	add        activation.Add
 	append     attention.Append
@@ -105,8 +106,13 @@ type experts struct {
 
 // Embed is the rows of w [V, H] that tokens (I32 [M, 1]) name.
 func (c *Context) Embed(tokens kernels.Tensor, w *kernels.Weight) kernels.Tensor {
+	return c.ScaledEmbed(tokens, w, 1)
+}
+
+// ScaledEmbed is Embed times scale.
+func (c *Context) ScaledEmbed(tokens kernels.Tensor, w *kernels.Weight, scale float32) kernels.Tensor {
 	out := c.f32(tokens.Rows, w.K)
-	run(c, &c.ops.lookup, embedding.Lookup{Tokens: tokens, W: w, Out: out})
+	run(c, &c.ops.lookup, embedding.Lookup{Tokens: tokens, W: w, Out: out, Scale: scale})
 	return out
 }
 
@@ -159,6 +165,13 @@ func (c *Context) Add(x, y kernels.Tensor) kernels.Tensor {
 func (c *Context) SiLUMul(gate, up kernels.Tensor) kernels.Tensor {
 	out := c.f32(up.Rows, up.Cols)
 	run(c, &c.ops.siluMul, activation.SiLUMul{Gate: gate, Up: up, Out: out})
+	return out
+}
+
+// GELUMul is gelu(gate) * up, GELU by its tanh approximation.
+func (c *Context) GELUMul(gate, up kernels.Tensor) kernels.Tensor {
+	out := c.f32(up.Rows, up.Cols)
+	run(c, &c.ops.geluMul, activation.GELUMul{Gate: gate, Up: up, Out: out})
 	return out
 }
 
@@ -250,12 +263,20 @@ func (c *Context) NormRope(x, weight, invFreq kernels.Tensor, spans []kernels.Sp
 	return out
 }
 
-// Attention writes k and v [M, KVH*D] into the cache and lets q [M, H*D] attend to it.
-func (c *Context) Attention(q, k, v kernels.Tensor, cache *attention.Cache, spans []kernels.Span, scale float32) kernels.Tensor {
+// Attention writes k and v [M, KVH*D] into the cache and lets q [M, H*D] attend to it: each row to the last window positions, its own
+// included (0: all), and to the first sinkTokens.
+func (c *Context) Attention(q, k, v kernels.Tensor, cache *attention.Cache, spans []kernels.Span, scale float32, window, sinkTokens int) kernels.Tensor {
 	run(c, &c.ops.append, attention.Append{K: k, V: v, Cache: cache, Spans: spans})
 	out := c.f32(q.Rows, q.Cols)
-	run(c, &c.ops.attention, attention.Attention{Q: q, Out: out, Cache: cache, Spans: spans, Scale: scale})
+	run(c, &c.ops.attention, attention.Attention{Q: q, Out: out, Cache: cache, Spans: spans, Scale: scale, Window: window, SinkTokens: sinkTokens})
 	return out
+}
+
+// CopyPages copies pages [from, from+pages) of a cache to [to, to+pages).
+func (c *Context) CopyPages(cache *attention.Cache, from, to, pages int) {
+	k, v := cache.KPageBytes(), cache.VPageBytes()
+	c.Copy(cache.K, from*k, to*k, pages*k)
+	c.Copy(cache.V, from*v, to*v, pages*v)
 }
 
 // Copy copies bytes within a buffer, from one offset to another.

@@ -12,13 +12,14 @@ import (
 	"headroom/kernels"
 )
 
-// Options size a runner. All fields are needed.
+// Options size a runner. All fields but MaxKVTokens are needed.
 type Options struct {
-	KV         cache.Format // of keys and values
-	Pages      int          // KV pages shared by all sequences
-	Slots      int          // recurrent states: of running sequences, and kept ones
-	BatchRows  int          // most rows of one step
-	LogitsRows int          // most rows of one step whose logits are wanted
+	KV          cache.Format // of keys and values
+	MaxKVTokens int          // keys and values of a sequence that an attention layer keeps (cache.Limit); 0: all
+	Pages       int          // KV pages shared by all sequences
+	Slots       int          // recurrent states and rings: of running sequences, and kept ones
+	BatchRows   int          // most rows of one step
+	LogitsRows  int          // most rows of one step whose logits are wanted
 }
 
 // Runner is a model with its memory on a device. The goroutine that calls Step owns the device.
@@ -40,12 +41,13 @@ type Runner struct {
 // New allocates what the model needs to run on d.
 func New(d kernels.Device, m models.Model, o Options) *Runner {
 	spec := m.Spec()
+	spec.Layers = cache.Limit(spec.Layers, o.MaxKVTokens)
 	r := &Runner{
 		device: d,
 		model:  m,
 		spec:   spec,
 		kv:     o.KV,
-		layers: cache.New(d, spec.Layers, cache.Options{Format: o.KV, Pages: o.Pages, Slots: o.Slots}),
+		layers: cache.New(d, spec.Layers, cache.Options{Format: o.KV, Pages: o.Pages, Slots: o.Slots, SpanTokens: o.BatchRows}),
 		ops:    ops.NewContext(d, ScratchBytes(m, o)),
 		tokens: kernels.NewTensor(d, kernels.I32, o.BatchRows, 1),
 	}
@@ -64,7 +66,7 @@ func ScratchBytes(m models.Model, o Options) int {
 	r := &Runner{
 		device: d,
 		model:  m,
-		layers: cache.New(d, m.Spec().Layers, cache.Options{Format: o.KV, Pages: pages, Slots: 1}),
+		layers: cache.New(d, cache.Limit(m.Spec().Layers, o.MaxKVTokens), cache.Options{Format: o.KV, Pages: pages, Slots: 1, SpanTokens: o.BatchRows}),
 		ops:    ops.NewContext(d, 0),
 	}
 	r.batch = batch.Batch{
@@ -97,10 +99,10 @@ func (r *Runner) Step(tokens []int32, spans []kernels.Span, logits []int32, roun
 	return out.Float32s(), nil
 }
 
-// CopyPage copies a page of every attention layer: the copy goes on where the two part.
+// CopyPage copies a page of every attention layer without a window: the copy goes on where the two part.
 func (r *Runner) CopyPage(from, to int32) { r.copy(r.pageRegions, from, to) }
 
-// CopyState copies a slot: the recurrent state of every layer.
+// CopyState copies a slot: the recurrent state and the rings of every layer.
 func (r *Runner) CopyState(from, to int32) { r.copy(r.slotRegions, from, to) }
 
 func (r *Runner) copy(regions []cache.Region, from, to int32) {
@@ -129,7 +131,7 @@ func (r *Runner) DecodeTrafficBytes(contextTokens int) int64 {
 	for i := range table {
 		table[i] = int32(i)
 	}
-	layers := cache.New(d, r.spec.Layers, cache.Options{Format: r.kv, Pages: pages, Slots: 1})
+	layers := cache.New(d, r.spec.Layers, cache.Options{Format: r.kv, Pages: pages, Slots: 1, SpanTokens: 1})
 	b := batch.Batch{
 		Tokens: kernels.NewTensor(d, kernels.I32, 1, 1),
 		Spans:  []kernels.Span{{Rows: 1, Pos: contextTokens, Pages: table}},
