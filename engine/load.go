@@ -71,6 +71,10 @@ func makePlan(src Source, o *Options) (made *plan, err error) {
 	if p.kv, err = cache.ParseFormat(o.kvFormat()); err != nil {
 		return nil, problem.Wrap(problem.BadRequest, err, "This KV cache format does not exist", "")
 	}
+	if o.MaxKVTokens < 0 || 0 < o.MaxKVTokens && o.MaxKVTokens < cache.MinLimitTokens {
+		return nil, problem.New(problem.BadRequest, "This is too small for a KV cache",
+			fmt.Sprintf("it is to keep %d tokens; at least %d are needed, or 0 for all", o.MaxKVTokens, cache.MinLimitTokens), "")
+	}
 	if p.config, err = src.Config(); err != nil {
 		return nil, err
 	}
@@ -92,8 +96,11 @@ func makePlan(src Source, o *Options) (made *plan, err error) {
 		}
 	}()
 	p.spec = m.Spec()
-	p.keptStates(o)
-	p.runner = runner.Options{KV: p.kv, Slots: o.MaxSequences + o.KeptStates, BatchRows: o.ChunkTokens + o.MaxSequences, LogitsRows: o.MaxSequences}
+	p.runner = runner.Options{KV: p.kv, MaxKVTokens: p.limit(o), BatchRows: o.ChunkTokens + o.MaxSequences, LogitsRows: o.MaxSequences}
+	p.spec.Layers = cache.Limit(p.spec.Layers, p.runner.MaxKVTokens)
+	slotBytes := cache.SlotBytes(p.spec.Layers) + cache.RingBytes(p.spec.Layers, p.kv, p.runner.BatchRows)
+	p.keptStates(o, slotBytes)
+	p.runner.Slots = o.MaxSequences + o.KeptStates
 	pageBytes := cache.PageBytes(p.spec.Layers, p.kv)
 	d := &p.description
 	*d = Description{
@@ -102,7 +109,7 @@ func makePlan(src Source, o *Options) (made *plan, err error) {
 		SizeBytes:        w.SizeBytes(),
 		ContextTokens:    p.spec.ContextTokens,
 		KVBytesPerToken:  pageBytes / cache.PageTokens,
-		StateBytesPerSeq: cache.SlotBytes(p.spec.Layers),
+		StateBytesPerSeq: slotBytes,
 	}
 	if d.Quantization == "" {
 		d.Quantization = "not quantized"
@@ -118,6 +125,18 @@ func makePlan(src Source, o *Options) (made *plan, err error) {
 	d.Need.KVBytes = int64(p.pages) * pageBytes
 	p.runner.Pages = p.pages
 	return p, nil
+}
+
+// limit is the most tokens that attention layers keep, 0 where no sequence gets longer than that anyway.
+func (p *plan) limit(o *Options) int {
+	longest := p.spec.ContextTokens
+	if o.ContextTokens > 0 {
+		longest = min(longest, o.ContextTokens)
+	}
+	if o.MaxKVTokens >= longest {
+		return 0
+	}
+	return o.MaxKVTokens
 }
 
 // sizeKV chooses the context and the number of KV pages. A context that the user asked for is kept, fit or not; otherwise it is the
@@ -138,12 +157,14 @@ func (p *plan) sizeKV(o *Options, pageBytes int64) {
 	}
 	o.ContextTokens = context
 	tokens := max(context, min(context*min(o.MaxSequences, 2), affordable))
+	if pageBytes == 0 { // pages are numbers only
+		tokens = context * o.MaxSequences
+	}
 	p.pages = (tokens + cache.PageTokens - 1) / cache.PageTokens
 }
 
-// keptStates chooses how many recurrent states are kept beside those of running sequences.
-func (p *plan) keptStates(o *Options) {
-	perState := cache.SlotBytes(p.spec.Layers)
+// keptStates chooses how many slots, of perState bytes, are kept beside those of running sequences.
+func (p *plan) keptStates(o *Options, perState int64) {
 	switch {
 	case perState == 0 || o.NoPrefixCache:
 		o.KeptStates = 0
@@ -206,7 +227,7 @@ func Open(ctx context.Context, src Source, o Options) (*Engine, error) {
 		e.device.Close()
 		return nil, err
 	}
-	e.info = Info{Description: p.description, Device: e.device.Name(), KVFormat: p.kv.Describe(p.spec.Layers)}
+	e.info = Info{Description: p.description, Device: e.device.Name(), KVFormat: p.kv.Describe(p.spec.Layers) + cache.DescribeRings(p.spec.Layers)}
 	e.info.ContextTokens = o.ContextTokens
 	n := p.description.Need
 	e.stats = Stats{WeightsBytes: n.WeightsBytes, KVBytes: n.KVBytes, KVUntouchedBytes: n.KVBytes, StateBytes: n.StateBytes, ScratchBytes: n.ScratchBytes}

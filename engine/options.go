@@ -15,13 +15,16 @@ type Options struct {
 	// KVBoundaryLayers attention layers (0: the defaults; negative: no such layers).
 	KVFormat, KVBits, KVGroupSize    string
 	KVBoundaryLayers, KVBoundaryBits int
-	ContextTokens                    int   // longest sequence; 0: what the model was trained for, or what fits
-	MaxSequences                     int   // that run at once; 0: 8
-	ChunkTokens                      int   // most prompt tokens of one pass; 0: 512
-	QueueRequests                    int   // that may wait; 0: 64
-	NoPrefixCache                    bool  // read every prompt from its beginning, even if it has been read before
-	KeptStates                       int   // recurrent states kept for prompts to go on from; 0: as many as a sixteenth of the memory holds, 4 to 32
-	AvailableBytes                   int64 // memory the model may take; 0: ask the system
+	// MaxKVTokens bounds what an attention layer keeps of a sequence: the first 4 positions and the last ones, so many in all, in memory
+	// of fixed size. The sequence may be longer. 0: everything; otherwise at least 32.
+	MaxKVTokens    int
+	ContextTokens  int   // longest sequence; 0: what the model was trained for, or what fits
+	MaxSequences   int   // that run at once; 0: 8
+	ChunkTokens    int   // most prompt tokens of one pass; 0: 512
+	QueueRequests  int   // that may wait; 0: 64
+	NoPrefixCache  bool  // read every prompt from its beginning, even if it has been read before
+	KeptStates     int   // recurrent states and rings kept for prompts to go on from; 0: as many as a sixteenth of the memory holds, 4 to 32
+	AvailableBytes int64 // memory the model may take; 0: ask the system
 	// Progress is called while loading with the share done, in [0, 1]. May be nil. It must not block.
 	Progress func(done float64)
 }
@@ -34,7 +37,7 @@ func (o *Options) kvFormat() cache.FormatOptions {
 type Need struct {
 	WeightsBytes int64 // of the checkpoint's files that will be mapped
 	KVBytes      int64 // pages for ContextTokens
-	StateBytes   int64 // recurrent state of MaxSequences
+	StateBytes   int64 // recurrent state and rings of MaxSequences and KeptStates
 	ScratchBytes int64 // activations of the largest pass
 }
 
@@ -48,8 +51,8 @@ type Description struct {
 	SizeBytes        int64
 	Parameters       int64
 	ContextTokens    int   // the longest the model was trained for
-	KVBytesPerToken  int64 // of all layers, in the asked format
-	StateBytesPerSeq int64 // recurrent state of one sequence
+	KVBytesPerToken  int64 // of all layers that keep every token, in the asked format
+	StateBytesPerSeq int64 // what one sequence has besides: recurrent state, and the rings of layers with a window
 	Need             Need  // with the asked options
 	HasChatTemplate  bool
 }
@@ -58,7 +61,7 @@ type Description struct {
 type Info struct {
 	Description
 	Device   string // as "CPU, AVX-512 VNNI, 2 threads"
-	KVFormat string // as "K8 g64 + V4 g32, first and last 2 layers K8 V8"
+	KVFormat string // as "K8 g64 + V4 g32, first and last 2 layers K8 V8; 5 of 6 layers keep 512 tokens"
 }
 
 // Stats is a snapshot of a running engine.

@@ -34,7 +34,7 @@ func (f *ModelFlags) Validate() error {
 	for _, n := range []struct {
 		flag  string
 		value int
-	}{{"--threads", f.Threads}, {"--context", f.Context}, {"--max-sequences", f.MaxSequences}} {
+	}{{"--threads", f.Threads}, {"--context", f.Context}, {"--max-sequences", f.MaxSequences}, {"--max-kv-size", f.MaxKVSize}} {
 		if n.value < 0 {
 			return fmt.Errorf("%s is %d, expected 0 or more", n.flag, n.value)
 		}
@@ -54,10 +54,12 @@ type KVFlags struct {
 	KVGroupSize      string `name:"kv-group-size" help:"Group sizes of affine keys and values, as \"(64, 32)\", or one number." placeholder:"SIZES"`
 	KVBoundaryLayers *int   `name:"kv-boundary-layers" help:"Attention layers at each end that keep more bits; 2 unless given." placeholder:"N"`
 	KVBoundaryBits   int    `name:"kv-boundary-bits" help:"How many; 0: 8." placeholder:"BITS"`
+	MaxKVSize        int    `name:"max-kv-size" help:"Most tokens that are kept of a conversation: its first 4 and its last ones; 0: all." placeholder:"TOKENS"`
 }
 
 func (f *KVFlags) apply(o engine.Options) engine.Options {
 	o.KVFormat, o.KVBits, o.KVGroupSize, o.KVBoundaryBits = f.KVFormat, f.KVBits, f.KVGroupSize, f.KVBoundaryBits
+	o.MaxKVTokens = f.MaxKVSize
 	if n := f.KVBoundaryLayers; n != nil {
 		o.KVBoundaryLayers = *n
 		if *n == 0 {
@@ -69,7 +71,8 @@ func (f *KVFlags) apply(o engine.Options) engine.Options {
 
 // args are the flags for a process of the same.
 func (f *KVFlags) args() []string {
-	args := []string{"--kv-format=" + f.KVFormat, "--kv-bits=" + f.KVBits, "--kv-group-size=" + f.KVGroupSize, fmt.Sprintf("--kv-boundary-bits=%d", f.KVBoundaryBits)}
+	args := []string{"--kv-format=" + f.KVFormat, "--kv-bits=" + f.KVBits, "--kv-group-size=" + f.KVGroupSize, fmt.Sprintf("--kv-boundary-bits=%d", f.KVBoundaryBits),
+		fmt.Sprintf("--max-kv-size=%d", f.MaxKVSize)}
 	if f.KVBoundaryLayers != nil {
 		args = append(args, fmt.Sprintf("--kv-boundary-layers=%d", *f.KVBoundaryLayers))
 	}

@@ -14,6 +14,8 @@ package cache
 // So a ring is memory of fixed size that belongs to a sequence, as recurrent state is: it is kept, copied and restored with it.
 
 import (
+	"fmt"
+	"maps"
 	"slices"
 
 	"headroom/kernels"
@@ -100,4 +102,26 @@ func Limit(specs []LayerSpec, maxTokens int) []LayerSpec {
 		}
 	}
 	return specs
+}
+
+// DescribeRings says what layers keep less than all, as "; 5 of 6 layers keep 512 tokens". It begins with a semicolon, and is empty if
+// there are none.
+func DescribeRings(specs []LayerSpec) (words string) {
+	layers := 0
+	counts := map[int]int{} // by positions seen
+	for _, s := range specs {
+		if s.KVHeads > 0 {
+			layers++
+		}
+		if s.Window > 0 {
+			counts[s.Window+s.SinkTokens]++
+		}
+	}
+	for _, tokens := range slices.Sorted(maps.Keys(counts)) {
+		if counts[tokens] == layers {
+			return fmt.Sprintf("; %d tokens", tokens)
+		}
+		words += fmt.Sprintf("; %d of %d layers keep %d tokens", counts[tokens], layers, tokens)
+	}
+	return words
 }
