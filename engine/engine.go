@@ -36,6 +36,7 @@ type Engine struct {
 	end       map[int32]bool // tokens that end a generation
 	pageBytes int64
 	recurrent bool
+	books     *books
 
 	mu        sync.Mutex
 	inbox     []*request
@@ -103,7 +104,7 @@ func (e *Engine) Submit(r Request) (*Stream, error) {
 	if left := context - len(r.Prompt); r.MaxTokens <= 0 || r.MaxTokens > left {
 		r.MaxTokens = left
 	}
-	q := &request{Request: r, submitted: time.Now(), usage: Usage{PromptTokens: len(r.Prompt)}}
+	q := &request{Request: r, submitted: time.Now(), match: e.books.find(r.Prompt), usage: Usage{PromptTokens: len(r.Prompt)}}
 	q.seq = sched.Sequence{Tokens: append(make([]int32, 0, len(r.Prompt)+min(r.MaxTokens, 4096)), r.Prompt...), Priority: r.Priority, Slot: -1, Owner: q}
 	if e.recurrent {
 		q.seq.Keep = e.keepAfter(r.Prompt)
@@ -144,19 +145,23 @@ func (e *Engine) keepAfter(prompt []int32) []int {
 
 func (e *Engine) enqueue(q *request) error {
 	e.statsMu.Lock()
-	waiting := e.stats.Waiting
+	running := e.stats.Running
 	e.statsMu.Unlock()
 	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.closing {
+	waiting, inbox, closing := len(e.live)-running, slices.Clone(e.inbox), e.closing
+	taken := !closing && waiting < e.options.QueueRequests
+	if taken {
+		e.inbox = append(e.inbox, q)
+		e.live[q] = true
+		e.signal()
+	}
+	e.mu.Unlock()
+	switch {
+	case closing:
 		return problem.New(problem.NotRunning, "The model is being unloaded", "", "Start it again.")
+	case !taken:
+		return e.busy(waiting, inbox)
 	}
-	if waiting+len(e.inbox) >= e.options.QueueRequests {
-		return problem.New(problem.Busy, "Too many requests are waiting", fmt.Sprintf("%d wait, at most %d may", waiting+len(e.inbox), e.options.QueueRequests), "Try again in a moment.")
-	}
-	e.inbox = append(e.inbox, q)
-	e.live[q] = true
-	e.signal()
 	return nil
 }
 
@@ -200,6 +205,7 @@ func (e *Engine) Close() error {
 	e.signal()
 	e.mu.Unlock()
 	<-e.ended
+	<-e.books.closed
 	e.free.Do(func() {
 		e.device.Close()
 		e.freeErr = e.weights.Close()

@@ -17,6 +17,7 @@ import (
 	"headroom/engine/checkpoint"
 	"headroom/engine/models"
 	"headroom/engine/problem"
+	"headroom/engine/reread"
 	"headroom/engine/runner"
 	"headroom/engine/sample"
 	"headroom/engine/sched"
@@ -233,7 +234,10 @@ func Open(ctx context.Context, src Source, o Options) (*Engine, error) {
 	e.stats = Stats{WeightsBytes: n.WeightsBytes, KVBytes: n.KVBytes, KVUntouchedBytes: n.KVBytes, StateBytes: n.StateBytes, ScratchBytes: n.ScratchBytes}
 	e.recurrent = p.description.StateBytesPerSeq > 0
 	e.sched = e.newScheduler(p.pages)
+	e.books = newBooks(o.History, fmt.Sprintf("%s, %d bytes", src, p.description.SizeBytes), e.info.KVFormat, reread.Outcome{
+		CacheOff: o.NoPrefixCache, Recurrent: e.recurrent, Decode: func(tokens []int32) string { return e.tokenizer.Decode(tokens, false) }})
 	go e.loop()
+	go e.books.keep(e.ended)
 	return e, nil
 }
 

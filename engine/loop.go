@@ -13,6 +13,7 @@ import (
 	"headroom/engine/batch"
 	"headroom/engine/chat"
 	"headroom/engine/problem"
+	"headroom/engine/reread"
 	"headroom/engine/sample"
 	"headroom/engine/sched"
 	"headroom/engine/tokenizer"
@@ -29,6 +30,9 @@ type request struct {
 	stopped bool // by a stop text
 	stream  *Stream
 	usage   Usage
+	match   reread.Match // what was known of the prompt when it came
+
+	blockHits, blockWrites int // of the cache on SSD: blocks taken for the prompt, and written
 
 	submitted, started, first, last time.Time
 }
@@ -231,6 +235,7 @@ func (e *Engine) finish(r *request, reason FinishReason, err error) {
 	delete(e.live, r)
 	e.mu.Unlock()
 	e.keep(e.sched.Remove(&r.seq, reason != FinishError))
+	e.books.depart(r, reason)
 	e.totals.FinishedRequests++
 	done := Event{Type: Done, Finish: reason, Err: err, Usage: r.usage, Timing: r.timing()}
 	if !r.stopped { // what was held back, in case it had been the start of something

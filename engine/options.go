@@ -27,6 +27,8 @@ type Options struct {
 	AvailableBytes int64 // memory the model may take; 0: ask the system
 	// Progress is called while loading with the share done, in [0, 1]. May be nil. It must not block.
 	Progress func(done float64)
+	// History is what was computed before this engine, and by it; see Recent. nil: one of its own.
+	History *History
 }
 
 func (o *Options) kvFormat() cache.FormatOptions {
@@ -84,6 +86,7 @@ type RequestStats struct {
 	ID              string
 	Phase           string // "waiting", "prefill" or "decode"
 	Usage           Usage
+	MaxTokens       int     // the longest that the answer may become
 	TokensPerSecond float64 // of decoding so far
 	StartedAtUnixMs int64
 }

@@ -75,7 +75,7 @@ func (e *Engine) publishStats() {
 		case r.usage.PromptDoneTokens > 0:
 			phase = "prefill"
 		}
-		s.Requests = append(s.Requests, RequestStats{ID: r.ID, Phase: phase, Usage: r.usage,
+		s.Requests = append(s.Requests, RequestStats{ID: r.ID, Phase: phase, Usage: r.usage, MaxTokens: r.MaxTokens,
 			TokensPerSecond: r.timing().DecodeTokensPerSecond(), StartedAtUnixMs: r.submitted.UnixMilli()})
 	}
 }

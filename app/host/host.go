@@ -82,6 +82,9 @@ func New(o Options) *Host {
 		o.Log = slog.Default()
 	}
 	ctx, stop := context.WithCancel(context.Background())
+	if o.Engine.History == nil {
+		o.Engine.History = engine.NewHistory() // outlives the engines, so that each can tell what the one before had read
+	}
 	h := &Host{options: o, log: o.Log, last: o.LastModel, watchers: map[chan struct{}]bool{}, wake: make(chan struct{}, 1), ended: make(chan struct{}), stop: stop}
 	h.models.library = o.Library
 	h.settled = sync.NewCond(&h.mu)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 )
 
 // Code names a kind of fault, stable over versions: clients match on it.
@@ -42,6 +43,8 @@ type Problem struct {
 	Why     string
 	Fix     string
 	Err     error // the cause, for logs
+	// RetryAfter is when the same request is likely to be taken; 0: nothing is known about it.
+	RetryAfter time.Duration
 }
 
 // New makes a Problem.

@@ -11,6 +11,7 @@ import (
 // Outcome is what became of a prompt after Find had looked it up.
 type Outcome struct {
 	CachedTokens int                  // of the prompt, how many were taken from a cache
+	CacheOff     bool                 // nothing is kept from one prompt to the next
 	Recurrent    bool                 // the model can go on only where a state was kept
 	Decode       func([]int32) string // tokens to text, special ones included; nil: the report shows no text
 }
@@ -50,6 +51,9 @@ func (m Match) Explain(o Outcome) Report {
 
 // memoryCause is why known text was not in the cache.
 func memoryCause(o Outcome, known int) (Cause, string) {
+	if o.CacheOff {
+		return CacheOff, "The prefix cache is turned off: every prompt is read from its beginning."
+	}
 	if o.Recurrent && o.CachedTokens > 0 {
 		return StateNotKept, fmt.Sprintf("This model can go on only where its state was kept, here after %d of %d known tokens: more kept states would help.",
 			o.CachedTokens, known)

@@ -30,6 +30,7 @@ const (
 	Retokenized      Cause = "retokenized"       // the same text, cut into other tokens than the model had written
 	Evicted          Cause = "evicted"           // the text was known, its keys and values were no longer held
 	StateNotKept     Cause = "state_not_kept"    // recurrent layers go on only from where a state was kept
+	CacheOff         Cause = "cache_off"         // the cache is turned off
 	FormatChanged    Cause = "format_changed"    // it was computed in another cache format
 	ModelChanged     Cause = "model_changed"     // it was computed by another model
 )

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"strconv"
 
@@ -20,7 +21,7 @@ type meaning struct {
 	status     int
 	kind       string // OpenAI's error type
 	code       string // "" for the Problem's own; set where OpenAI has a name that clients match on
-	retryAfter int    // seconds; 0: do not say. OpenAI's clients retry 408, 409, 429 and 5xx by themselves
+	retryAfter int    // seconds, if the Problem knows of none; 0: do not say. OpenAI's clients retry 408, 409, 429 and 5xx by themselves
 }
 
 // meanings is the one table from Problems to HTTP. statusClientGone is nginx's number; nobody is left to read it.
@@ -65,6 +66,9 @@ func meaningOf(p *problem.Problem) meaning {
 func errorBody(err error) (openai.ErrorBody, meaning) {
 	p := problem.From(err)
 	m := meaningOf(p)
+	if p.RetryAfter > 0 {
+		m.retryAfter = int(math.Ceil(p.RetryAfter.Seconds()))
+	}
 	detail := openai.ErrorDetail{Message: p.Error(), Type: m.kind, Code: m.code}
 	var atParam *openai.Error
 	if errors.As(err, &atParam) && atParam.Param != "" {

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"headroom/engine/problem"
 )
@@ -42,6 +43,7 @@ func TestEveryCodeHasAMeaning(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	const hi = `{"messages":[{"role":"user","content":"hi"}]}`
 	busy := problem.New(problem.Busy, "Too many requests are waiting", "64 wait", "Try again.")
+	busier := &problem.Problem{Code: problem.Busy, Message: "Too many requests are waiting", RetryAfter: 6001 * time.Millisecond}
 	long := problem.New(problem.ContextExceeded, "The prompt is longer than the model's context", "it has 40000 tokens, the context holds 32768", "")
 	cases := []struct {
 		name         string
@@ -63,6 +65,7 @@ func TestRefusals(t *testing.T) {
 		{"no template", "POST", "/v1/chat/completions", hi, func(e *fakeEngine, _ *fakeModels) { e.template = nil }, 400, []string{`"code":"no_template"`, "/v1/completions"}, ""},
 		{"too long", "POST", "/v1/chat/completions", hi, func(e *fakeEngine, _ *fakeModels) { e.refusal = long }, 400, []string{`"code":"context_length_exceeded"`, "40000", "32768"}, ""},
 		{"busy", "POST", "/v1/chat/completions", hi, func(e *fakeEngine, _ *fakeModels) { e.refusal = busy }, 429, []string{`"type":"rate_limit_error"`, "64 wait"}, "1"},
+		{"busy for a known time", "POST", "/v1/chat/completions", hi, func(e *fakeEngine, _ *fakeModels) { e.refusal = busier }, 429, []string{`"code":"busy"`}, "7"},
 		{"loading", "POST", "/v1/chat/completions", hi, func(_ *fakeEngine, m *fakeModels) { m.err = problem.New(problem.Loading, "Loading", "", "") }, 503, []string{`"code":"loading"`}, "2"},
 		{"not running", "POST", "/v1/completions", `{"prompt":"x"}`, func(_ *fakeEngine, m *fakeModels) {
 			m.err = problem.New(problem.NotRunning, "No model is loaded", "", "")
