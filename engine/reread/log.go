@@ -108,6 +108,9 @@ func (l *Log) Find(prompt []int32, model, format string) Match {
 	m := Match{prompt: prompt, model: model}
 	foreign := 0
 	for _, s := range slices.Backward(l.sequences) {
+		if n := m.CommonTokens; n > 0 && s.Model == model && s.Format == format && (len(s.Tokens) < n || s.Tokens[n-1] != prompt[n-1]) {
+			continue // it parts sooner than the nearest
+		}
 		common := commonPrefix(s.Tokens, prompt)
 		switch {
 		case common == 0:
