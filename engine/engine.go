@@ -42,7 +42,9 @@ type Engine struct {
 	inbox     []*request
 	live      map[*request]bool // submitted and not ended
 	cancelled []*request
+	mail      []func() // what other goroutines have the loop do
 	closing   bool
+	closeBy   time.Time     // after it nothing more is written to the block store
 	wake      chan struct{} // capacity 1: the inbox may hold something
 	ended     chan struct{} // closed when the loop has returned
 	free      sync.Once     // the device and the weights, after that
@@ -52,11 +54,13 @@ type Engine struct {
 	runner    *runner.Runner
 	sched     *sched.Scheduler
 	requests  []*request
+	blocks    blocks
 	endings   []ending
 	tokens    []int32
 	spans     []kernels.Span
 	logitRows []int32
 	speed     speedometer
+	stall     stall
 	totals    Stats
 
 	statsMu   sync.Mutex
@@ -114,6 +118,7 @@ func (e *Engine) Submit(r Request) (*Stream, error) {
 		q.sampler.Observe(t)
 	}
 	q.text = e.tokenizer.NewStream(true)
+	q.title = e.title(r.Prompt)
 	q.stop = chat.NewStopMatcher(r.Stop)
 	q.stream = &Stream{id: r.ID, ready: make(chan struct{}, 1)}
 	q.stream.cancel = func() { e.cancel(q) }
@@ -124,8 +129,8 @@ func (e *Engine) Submit(r Request) (*Stream, error) {
 const keepEvery = 1024
 
 // keepAfter is the positions of a prompt after which the recurrent state is worth keeping: the end of the first message, which many
-// conversations share; the ends of the last two, where the next turn and an edited one will part from this; and every keepEvery
-// tokens.
+// conversations share; the ends of the last two, where the next turn and an edited one will part from this; every keepEvery tokens; and
+// before the last token, for the same prompt again.
 func (e *Engine) keepAfter(prompt []int32) []int {
 	var ends []int
 	for i, t := range prompt {
@@ -138,6 +143,9 @@ func (e *Engine) keepAfter(prompt []int32) []int {
 	}
 	for at := keepEvery; at < len(prompt); at += keepEvery {
 		ends = append(ends, at)
+	}
+	if len(prompt) > 1 {
+		ends = append(ends, len(prompt)-1)
 	}
 	slices.Sort(ends)
 	return slices.Compact(ends)
@@ -197,11 +205,13 @@ func (e *Engine) Cancel(id string) bool {
 	return found
 }
 
-// Close ends every request, then frees the model's memory, which it waits for also when called again. The engine must not be used
-// afterwards.
+// Close ends every request, has the block store write what it lacks, then frees the model's memory, which it waits for also when
+// called again. The engine must not be used afterwards.
 func (e *Engine) Close() error {
 	e.mu.Lock()
-	e.closing = true
+	if !e.closing {
+		e.closing, e.closeBy = true, time.Now().Add(closeTime)
+	}
 	e.signal()
 	e.mu.Unlock()
 	<-e.ended

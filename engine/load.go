@@ -29,7 +29,7 @@ import (
 const (
 	defaultMaxSequences = 8
 	defaultChunkTokens  = 512
-	mixedChunkTokens    = 128 // of a step that also decodes: about a quarter of a full chunk's stall
+	mixedChunkTokens    = 128 // of a step that also decodes, until its time has been measured (stall.go)
 	defaultQueue        = 64
 	minContextTokens    = 2048 // below this a model is no use, so a context chosen by us is never shorter
 )
@@ -40,6 +40,9 @@ func (o *Options) setDefaults() {
 	}
 	if o.ChunkTokens <= 0 {
 		o.ChunkTokens = defaultChunkTokens
+	}
+	if o.MaxStall <= 0 {
+		o.MaxStall = defaultMaxStall
 	}
 	if o.QueueRequests <= 0 {
 		o.QueueRequests = defaultQueue
@@ -170,7 +173,8 @@ func (p *plan) keptStates(o *Options, perState int64) {
 	case perState == 0 || o.NoPrefixCache:
 		o.KeptStates = 0
 	case o.KeptStates <= 0:
-		o.KeptStates = int(min(max(available(o)/16/perState, 4), 32))
+		memory := available(o) // a sixteenth of it for 32 states at most, and more of them where they are small
+		o.KeptStates = int(max(4, min(memory/16/perState, 32), min(memory/256/perState, 256)))
 	}
 }
 
@@ -236,6 +240,7 @@ func Open(ctx context.Context, src Source, o Options) (*Engine, error) {
 	e.sched = e.newScheduler(p.pages)
 	e.books = newBooks(o.History, fmt.Sprintf("%s, %d bytes", src, p.description.SizeBytes), e.info.KVFormat, reread.Outcome{
 		CacheOff: o.NoPrefixCache, Recurrent: e.recurrent, Decode: func(tokens []int32) string { return e.tokenizer.Decode(tokens, false) }})
+	e.connect(p)
 	go e.loop()
 	go e.books.keep(e.ended)
 	return e, nil
@@ -244,8 +249,13 @@ func Open(ctx context.Context, src Source, o Options) (*Engine, error) {
 // newScheduler is a scheduler over pages pages that knows no prefix yet.
 func (e *Engine) newScheduler(pages int) *sched.Scheduler {
 	o := &e.options
+	hotPages := 0
+	if o.HotCacheBytes > 0 && e.pageBytes > 0 {
+		hotPages = int(max(o.HotCacheBytes/e.pageBytes, 1))
+	}
 	return sched.New(sched.Options{Pages: pages, PageTokens: cache.PageTokens, Slots: o.MaxSequences,
-		NoPrefixes: o.NoPrefixCache, Recurrent: e.recurrent, StateSlots: o.KeptStates,
+		NoPrefixes: o.NoPrefixCache, Recurrent: e.recurrent, StateSlots: o.KeptStates, PreferPrefill: o.PreferPrefill,
+		HotPages: hotPages, HotConversations: o.PromptCacheSize,
 		ChunkTokens: o.ChunkTokens, MixedChunkTokens: min(mixedChunkTokens, o.ChunkTokens)})
 }
 

@@ -32,9 +32,13 @@ type request struct {
 	usage   Usage
 	match   reread.Match // what was known of the prompt when it came
 
-	blockHits, blockWrites int // of the cache on SSD: blocks taken for the prompt, and written
+	title                  string // of the conversation, for lists
+	lookups                int    // in the block store
+	blockHits, blockWrites int    // blocks read back from it, and handed to it
+	storedFrom, storedTo   int    // tokens that could be resumed before and after reading back
 
 	submitted, started, first, last time.Time
+	longestGap                      time.Duration
 }
 
 // loop runs until the engine is closed.
@@ -43,13 +47,18 @@ func (e *Engine) loop() {
 	for {
 		open := e.takeInbox()
 		work := e.sched.Next()
+		for _, p := range e.sched.Promotions() {
+			e.fetch(p)
+		}
 		e.publish() // before the pass, which may be long: who has come and who was cancelled
 		switch {
 		case len(work) > 0:
+			began := time.Now()
 			logits, err := e.step(work)
+			e.paced(work, time.Since(began))
 			e.postprocess(work, logits, err)
 			e.publish()
-		case open:
+		case open || e.blocks.working > 0:
 			<-e.wake
 		default:
 			return
@@ -57,23 +66,31 @@ func (e *Engine) loop() {
 	}
 }
 
-// takeInbox starts what was submitted and drops what was cancelled. It reports false once the engine is closing, when every
-// request has been ended.
+// takeInbox starts what was submitted, does what others ask for and drops what was cancelled. It reports false once the engine is
+// closing, when every request has been ended.
 func (e *Engine) takeInbox() bool {
 	e.mu.Lock()
-	fresh, cancelled, closing := e.inbox, e.cancelled, e.closing
-	e.inbox, e.cancelled = nil, nil
+	fresh, cancelled, mail, closing := e.inbox, e.cancelled, e.mail, e.closing
+	e.inbox, e.cancelled, e.mail = nil, nil, nil
 	e.mu.Unlock()
+	for _, f := range mail {
+		f()
+	}
 	for _, r := range fresh {
 		e.requests = append(e.requests, r)
 		e.sched.Add(&r.seq)
+		e.lookUp(r)
 	}
 	for _, r := range cancelled {
 		e.finish(r, FinishCancelled, nil)
 	}
+	if closing {
+		e.blocks.cancel() // nobody waits for what is being read back
+	}
 	for closing && len(e.requests) > 0 {
 		e.finish(e.requests[0], FinishCancelled, nil)
 	}
+	e.saveQuiet(time.Now(), closing)
 	return !closing
 }
 
@@ -95,6 +112,7 @@ func (e *Engine) step(work []sched.Work) (logits []float32, err error) {
 		if r.started.IsZero() {
 			r.started = now
 			r.usage.CachedTokens = w.Seq.Cached
+			r.usage.StoredTokens = max(0, min(w.Seq.Cached, r.storedTo)-r.storedFrom)
 			r.usage.PromptDoneTokens = w.Seq.Cached
 			e.totals.CachedTokens += int64(w.Seq.Cached)
 			r.stream.put(Event{Type: Prefill, Usage: r.usage}) // at once: clients see that it has begun, and how much was cached
@@ -201,6 +219,7 @@ func (e *Engine) next(r *request, logits []float32, now time.Time) {
 		r.first = now
 	} else {
 		e.speed.add(now, 0, 1)
+		r.longestGap = max(r.longestGap, now.Sub(r.last))
 	}
 	r.last = now
 	r.usage.CompletionTokens++
@@ -234,7 +253,11 @@ func (e *Engine) finish(r *request, reason FinishReason, err error) {
 	e.mu.Lock()
 	delete(e.live, r)
 	e.mu.Unlock()
+	computed := r.seq.Tokens[:r.seq.Computed]
 	e.keep(e.sched.Remove(&r.seq, reason != FinishError))
+	if reason != FinishError {
+		e.hasEnded(r, computed, time.Now())
+	}
 	e.books.depart(r, reason)
 	e.totals.FinishedRequests++
 	done := Event{Type: Done, Finish: reason, Err: err, Usage: r.usage, Timing: r.timing()}
@@ -263,6 +286,7 @@ func (r *request) timing() Timing {
 		t.Prefill = r.first.Sub(r.started)
 		t.FirstToken = r.first.Sub(r.submitted)
 		t.Decode = r.last.Sub(r.first)
+		t.LongestGap = r.longestGap
 		t.DecodeSteps = r.usage.CompletionTokens - 1
 	}
 	return t

@@ -3,7 +3,11 @@ package engine
 // The plain data of the engine's interface: what goes in when a model is opened, what is known before it is loaded
 // (Description, Need), and what is measured while it runs (Stats). Sizes are in bytes, lengths in tokens.
 
-import "headroom/engine/cache"
+import (
+	"time"
+
+	"headroom/engine/cache"
+)
 
 // Options choose how a model is run. The zero value is right for most.
 type Options struct {
@@ -22,9 +26,21 @@ type Options struct {
 	MaxSequences   int   // that run at once; 0: 8
 	ChunkTokens    int   // most prompt tokens of one pass; 0: 512
 	QueueRequests  int   // that may wait; 0: 64
-	NoPrefixCache  bool  // read every prompt from its beginning, even if it has been read before
-	KeptStates     int   // recurrent states and rings kept for prompts to go on from; 0: as many as a sixteenth of the memory holds, 4 to 32
 	AvailableBytes int64 // memory the model may take; 0: ask the system
+
+	NoPrefixCache   bool  // read every prompt from its beginning, even if it has been read before
+	KeptStates      int   // states and rings kept for prompts to go on from; 0: as many as a sixteenth of the memory holds, 4 to 32, and more small ones
+	HotCacheBytes   int64 // most memory that keys and values of ended requests take; 0: all that running ones leave
+	PromptCacheSize int   // most ended conversations remembered in memory; 0: no bound
+	// BlockStore keeps the prefix cache on disk, over restarts; nil: in memory alone. It stays the caller's, and must outlive the engine.
+	BlockStore *BlockStore
+	ModelName  string // what people call the model, for the block store's lists
+
+	PreferPrefill bool // read waiting prompts before running streams go on
+	// MaxStall is how long a pass may take that reads a prompt beside running streams, as far as measuring the last ones can tell;
+	// 0: 250 ms. PreferPrefill overrules it.
+	MaxStall time.Duration
+
 	// Progress is called while loading with the share done, in [0, 1]. May be nil. It must not block.
 	Progress func(done float64)
 	// History is what was computed before this engine, and by it; see Recent. nil: one of its own.

@@ -68,6 +68,7 @@ type Usage struct {
 	PromptTokens     int // length of the prompt
 	PromptDoneTokens int // of it, in the cache by now
 	CachedTokens     int // of it, not computed because a cache had them
+	StoredTokens     int // of those, read back from disk
 	CompletionTokens int // generated so far, the end token included
 }
 
@@ -77,6 +78,7 @@ type Timing struct {
 	Prefill     time.Duration // from then to the first token
 	Decode      time.Duration // from the first token to the last
 	FirstToken  time.Duration // from Submit to the first token
+	LongestGap  time.Duration // between two tokens
 	DecodeSteps int
 }
 

@@ -43,6 +43,7 @@ type Sequence struct {
 	Title           string  // for people
 	SecondsPerToken float64 // what computing it cost
 
+	Stop func() bool // nil, or asked before each file, on the writer's goroutine: true ends the work on this sequence with ErrClosed
 	Done func(Saved) // nil, or called exactly once if Save said true, on the writer's goroutine
 }
 
@@ -204,6 +205,9 @@ func (w *saving) block(i, to int) error {
 	if err != nil || covered {
 		return err
 	}
+	if w.q.Stop != nil && w.q.Stop() {
+		return ErrClosed
+	}
 	n, err := w.store.writeEntry(w, h, w.q.KV(from, to))
 	if n > 0 {
 		w.result.Blocks++
@@ -232,6 +236,9 @@ func (w *saving) state(state State) error {
 	})
 	if err != nil || stored {
 		return err
+	}
+	if w.q.Stop != nil && w.q.Stop() {
+		return ErrClosed
 	}
 	n, err := w.store.writeEntry(w, h, state.Tensors)
 	if n > 0 {

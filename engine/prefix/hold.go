@@ -51,3 +51,25 @@ func (t *Tree) Release(h Held) {
 		s.held--
 	}
 }
+
+// Leaves calls visit with the tokens of every prefix that nothing longer continues, the longest unused first, and how many of them can
+// be resumed. The tokens are visit's to keep.
+func (t *Tree) Leaves(visit func(tokens []int32, resumed int)) {
+	for e := t.nodes.Front(); e != nil; e = e.Next() {
+		leaf := e.Value.(*node)
+		if len(leaf.children) > 0 {
+			continue
+		}
+		tokens, resumed := make([]int32, leaf.from+len(leaf.tokens)), 0
+		for n := leaf; n != &t.root; n = n.parent {
+			copy(tokens[n.from:], n.tokens)
+			for _, s := range n.states {
+				resumed = max(resumed, s.position)
+			}
+		}
+		if !t.o.Recurrent {
+			resumed = len(tokens)
+		}
+		visit(tokens, resumed)
+	}
+}

@@ -134,3 +134,10 @@ func (s *Scheduler) Release(h prefix.Held) {
 
 // FreePages is the number of pages that nobody refers to.
 func (s *Scheduler) FreePages() int { return s.pool.Free() }
+
+// Leaves is what is remembered: see prefix.Tree.
+func (s *Scheduler) Leaves(visit func(tokens []int32, resumed int)) {
+	if s.tree != nil {
+		s.tree.Leaves(visit)
+	}
+}

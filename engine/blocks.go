@@ -1,0 +1,340 @@
+package engine
+
+// The engine's side of the block store (engine/blockstore): what is asked of it, what is brought back, and what is given to it. The loop
+// only keeps the books. Looking up, reading and writing files happen on other goroutines, over memory that the scheduler holds for
+// them meanwhile, and each ends with a function that the loop runs (post).
+//
+// Down to disk. When a request ends, the full blocks of what it computed are handed to the store's writer, which skips those it has,
+// with a state for every stateEvery tokens. The tail behind the last full block and the states at its end are worth a write only if
+// nobody goes on from there soon: the next turn of an agent makes them useless. They follow when the conversation has been quiet for
+// quietTime, when memory runs short, and when the engine closes.
+//
+// Up from disk. A new request of which memory knows too little is looked up in the store; the scheduler finds it pages when its turn
+// comes (sched.Promotion), the files are read straight into them, and the request goes on behind a prefix like any other.
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"headroom/engine/blockstore"
+	"headroom/engine/cache"
+	"headroom/engine/prefix"
+	"headroom/engine/sched"
+)
+
+// BlockStore keeps what was computed on disk; see engine/blockstore.
+type BlockStore = blockstore.Store
+
+// BlockStoreOptions bound what a BlockStore takes of the disk.
+type BlockStoreOptions = blockstore.Options
+
+// OpenBlockStore opens the store in a folder, which is made if need be. Several engines and processes may share it.
+func OpenBlockStore(dir string, o BlockStoreOptions) (*BlockStore, error) {
+	return blockstore.Open(dir, o)
+}
+
+const (
+	quietTime = 3 * time.Second
+	// closeTime is how long closing waits for conversations that were never quiet. What does not get to disk in it is dropped.
+	closeTime = 10 * time.Second
+	// lookups that find a damaged file are repeated, since the file is gone then, but not for ever.
+	maxLookups = 4
+)
+
+// numerics is raised when the same model, format and tokens give other bits than before.
+const numerics = 1
+
+// blocks is what the loop knows of the store's work. The zero value has no store.
+type blocks struct {
+	view            *blockstore.View
+	ctx             context.Context
+	cancel          context.CancelFunc
+	stateEvery      int             // tokens between two stored states at least: states take no more disk than the keys and values between them
+	working         int             // reads and writes under way, which hold memory
+	unsaved         []*conversation // whose end is not stored, by when they ended
+	timer           *time.Timer     // wakes the loop when the first of them has been quiet; nil until needed
+	deadline        time.Time       // when closing: nothing more is written after it
+	secondsPerToken float64         // that reading a prompt takes, of the last request that read a long one
+}
+
+// conversation is tokens that were computed and may be continued.
+type conversation struct {
+	tokens []int32
+	title  string
+	reused bool
+	ended  time.Time
+}
+
+// connect gives the engine its view of the store.
+func (e *Engine) connect(p *plan) {
+	e.blocks.ctx, e.blocks.cancel = context.WithCancel(context.Background())
+	fingerprint := e.weights.Fingerprint()
+	if e.options.BlockStore == nil || e.options.NoPrefixCache || fingerprint == "" {
+		return
+	}
+	kv := p.kv.Describe(p.spec.Layers)
+	e.blocks.view = e.options.BlockStore.Model(blockstore.Model{
+		Fingerprint: fingerprint,
+		Format:      kv + " #" + e.layout(p.kv.Layers(p.spec.Layers)),
+		Name:        e.options.ModelName,
+	})
+	e.blocks.stateEvery = keepEvery
+	if perToken := p.description.KVBytesPerToken; perToken > 0 {
+		e.blocks.stateEvery = max(keepEvery, int(p.description.StateBytesPerSeq/perToken))
+	}
+}
+
+// layout names everything that the cache's bytes depend on beside the weights.
+func (e *Engine) layout(formats []cache.LayerFormat) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d cpu %t page %d\n", numerics, e.options.Float32Activations, cache.PageTokens)
+	for _, l := range formats {
+		fmt.Fprintln(&b, l.K, l.V)
+	}
+	for _, r := range slices.Concat(e.runner.PageRegions(), e.runner.SlotRegions()) {
+		fmt.Fprintln(&b, r.Name, r.PieceBytes)
+	}
+	sum := sha256.Sum256([]byte(b.String()))
+	return fmt.Sprintf("%x", sum[:8])
+}
+
+// post has the loop run f.
+func (e *Engine) post(f func()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.mail = append(e.mail, f)
+	e.signal()
+}
+
+// lookUp asks the store how much of a new request's prompt it has, unless memory knows nearly all of it.
+func (e *Engine) lookUp(r *request) {
+	known, resumed := e.sched.Known(&r.seq)
+	limit := len(r.Prompt) - 1
+	if e.blocks.view == nil || limit-resumed < e.sched.FetchTokens() || r.lookups == maxLookups {
+		return
+	}
+	r.lookups++
+	r.seq.Await = true
+	e.blocks.working++
+	go func() {
+		found := e.blocks.view.Find(r.Prompt, limit, known, e.recurrent)
+		e.post(func() {
+			e.blocks.working--
+			r.seq.Stored, r.seq.Await = found.Tokens, false
+		})
+	}()
+}
+
+// fetch reads a prefix back.
+func (e *Engine) fetch(p *sched.Promotion) {
+	r := p.Seq.Owner.(*request)
+	e.blocks.working++
+	go func() {
+		read, err := e.readBack(p)
+		e.post(func() {
+			e.blocks.working--
+			_, r.storedFrom = e.sched.Known(p.Seq)
+			e.sched.Promoted(p, err == nil)
+			if err == nil {
+				r.blockHits, r.storedTo = read, len(p.Tokens)
+			}
+			if err != nil && slices.Contains(e.requests, r) {
+				slog.Info("a stored prefix could not be read back", "request", r.ID, "tokens", len(p.Tokens), "err", err)
+				e.lookUp(r) // what is damaged is gone now: there may be a shorter one
+			}
+		})
+	}()
+}
+
+// readBack fills a promotion's pages and slot and returns how many blocks it took. It runs beside the loop.
+func (e *Engine) readBack(p *sched.Promotion) (read int, err error) {
+	found := e.blocks.view.Find(p.Tokens, len(p.Tokens), p.From, e.recurrent)
+	if found.Tokens != len(p.Tokens) {
+		return 0, fmt.Errorf("engine: %d of %d tokens are stored: the rest has been evicted", found.Tokens, len(p.Tokens))
+	}
+	kv := func(b blockstore.Block) []blockstore.Tensor {
+		pages := make([]int32, pagesOf(b.To-b.From))
+		for i := range pages {
+			pages[i] = -1 // in memory already
+			if at := b.From + i*cache.PageTokens; at >= p.From {
+				pages[i] = p.Pages[at/cache.PageTokens]
+			}
+		}
+		return pieces(e.runner.PageRegions(), pages)
+	}
+	state := func() []blockstore.Tensor { return pieces(e.runner.SlotRegions(), []int32{p.Slot}) }
+	return len(found.Blocks), e.blocks.view.Load(e.blocks.ctx, found, kv, state)
+}
+
+// pieces is the memory of pages, or of slots, as the store takes it: a tensor a region. -1 stands for none.
+func pieces(regions []cache.Region, at []int32) []blockstore.Tensor {
+	tensors := make([]blockstore.Tensor, len(regions))
+	for i := range regions {
+		tensors[i] = blockstore.Tensor{Name: regions[i].Name, Pieces: make([][]byte, len(at))}
+		for j, n := range at {
+			if n >= 0 {
+				tensors[i].Pieces[j] = regions[i].Piece(n)
+			}
+		}
+	}
+	return tensors
+}
+
+func pagesOf(tokens int) int { return (tokens + cache.PageTokens - 1) / cache.PageTokens }
+
+// hasEnded takes note of a request that has ended, with so many tokens computed, and has its full blocks written.
+func (e *Engine) hasEnded(r *request, tokens []int32, now time.Time) {
+	if e.blocks.view == nil || len(tokens) < blockstore.BlockTokens {
+		return
+	}
+	if n := r.usage.PromptTokens - r.usage.CachedTokens; n >= blockstore.BlockTokens {
+		e.blocks.secondsPerToken = r.timing().Prefill.Seconds() / float64(n)
+	}
+	c := &conversation{tokens: slices.Clone(tokens), title: r.title, reused: r.usage.CachedTokens > 0, ended: now}
+	e.blocks.unsaved = slices.DeleteFunc(e.blocks.unsaved, func(old *conversation) bool { // c goes on from it
+		return len(old.tokens) <= len(c.tokens) && slices.Equal(old.tokens, c.tokens[:len(old.tokens)])
+	})
+	e.blocks.unsaved = append(e.blocks.unsaved, c)
+	r.blockWrites = len(tokens)/blockstore.BlockTokens - r.usage.CachedTokens/blockstore.BlockTokens
+	e.save(c, false)
+}
+
+// saveQuiet writes the ends of conversations that have been quiet, or of all when memory runs short or the engine closes.
+func (e *Engine) saveQuiet(now time.Time, all bool) {
+	u := e.blocks.unsaved
+	all = all || e.sched.FreePages() < e.sched.MaxTokens()/cache.PageTokens/8
+	n := 0
+	for n < len(u) && (all || now.Sub(u[n].ended) >= quietTime) {
+		e.save(u[n], true)
+		n++
+	}
+	if e.blocks.unsaved = u[n:]; len(u) > n {
+		wait := quietTime - now.Sub(u[n].ended)
+		if e.blocks.timer == nil {
+			e.blocks.timer = time.AfterFunc(wait, func() { e.post(func() {}) })
+		} else {
+			e.blocks.timer.Reset(wait)
+		}
+	}
+}
+
+// save hands what memory knows of a conversation to the store's writer: with tail to its end, else its full blocks.
+func (e *Engine) save(c *conversation, tail bool) {
+	held := e.sched.Hold(c.tokens)
+	s := blockstore.Sequence{
+		Tokens: c.tokens[:held.Tokens], Tail: tail, Reused: c.reused, Title: c.title, SecondsPerToken: e.blocks.secondsPerToken,
+		Stop: e.abandoned,
+		KV: func(from, to int) []blockstore.Tensor {
+			return pieces(e.runner.PageRegions(), held.Pages[from/cache.PageTokens:pagesOf(to)])
+		},
+		States: e.worthKeeping(c, held, tail),
+		Done: func(blockstore.Saved) {
+			e.post(func() {
+				e.blocks.working--
+				e.sched.Release(held)
+			})
+		},
+	}
+	if held.Tokens < blockstore.BlockTokens || !e.blocks.view.Save(s) {
+		e.sched.Release(held)
+		return
+	}
+	e.blocks.working++
+}
+
+// abandoned reports whether closing has taken so long that nothing more is to be written. It is asked by the store's writer.
+func (e *Engine) abandoned() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.closing && time.Now().After(e.closeBy)
+}
+
+// worthKeeping chooses states of c to store: behind the first message, which many conversations share; one every stateEvery tokens of
+// full blocks; and with tail the two that the next turn may go on from: where computing ended, and behind the last message, since
+// templates drop old thoughts from the answer that came after it.
+func (e *Engine) worthKeeping(c *conversation, held prefix.Held, tail bool) (chosen []blockstore.State) {
+	states := slices.SortedFunc(slices.Values(held.States), func(a, b prefix.HeldState) int { return a.Position - b.Position })
+	states = slices.CompactFunc(states, func(a, b prefix.HeldState) bool { return a.Position == b.Position })
+	first, message := -1, -1
+	for i, s := range states {
+		if e.isEnd(c.tokens[s.Position-1]) {
+			if message = i; first < 0 {
+				first = i
+			}
+		}
+	}
+	full := held.Tokens / blockstore.BlockTokens * blockstore.BlockTokens
+	last := 0
+	for i, s := range states {
+		if (tail || s.Position <= full) && (i == first || s.Position-last >= e.blocks.stateEvery) || tail && (i == len(states)-1 || i == message) {
+			last = s.Position
+			chosen = append(chosen, blockstore.State{Position: s.Position, Tensors: pieces(e.runner.SlotRegions(), []int32{s.Slot})})
+		}
+	}
+	return chosen
+}
+
+// titleRunes is the length of a conversation's title.
+const titleRunes = 80
+
+// title is how a conversation is called in lists: the beginning of the first thing that was said in it, by the user if there is one.
+func (e *Engine) title(prompt []int32) string {
+	const window = 64 // tokens: enough for titleRunes of most languages
+	text := func(from int) (role, words string) {
+		d := e.tokenizer.NewStream(true)
+		var b strings.Builder
+		for _, t := range prompt[from:min(from+window, len(prompt))] {
+			if e.isEnd(t) {
+				break
+			}
+			b.WriteString(d.Add(t))
+		}
+		role, words, _ = strings.Cut(strings.TrimSpace(b.String()), "\n")
+		return role, words
+	}
+	role, words := text(0)
+	if role == "system" {
+		if end := slices.IndexFunc(prompt, e.isEnd); end >= 0 && end+1 < len(prompt) {
+			role, words = text(end + 1)
+		}
+	}
+	if role != "user" && role != "system" {
+		words = role + " " + words
+	}
+	words = strings.Join(strings.Fields(words), " ")
+	if utf8.RuneCountInString(words) > titleRunes {
+		words = strings.TrimSpace(string([]rune(words)[:titleRunes-1])) + "…"
+	}
+	return words
+}
+
+// Remembered is a prefix in memory that nothing longer in memory continues.
+type Remembered struct {
+	Tokens       []int32
+	ResumeTokens int // after so many a request could go on
+}
+
+// Remembered lists what is in memory of ended and running requests, the longest unused first. It waits for the pass that is under way.
+func (e *Engine) Remembered() []Remembered {
+	answer := make(chan []Remembered, 1)
+	e.post(func() {
+		var list []Remembered
+		e.sched.Leaves(func(tokens []int32, resumed int) { list = append(list, Remembered{tokens, resumed}) })
+		answer <- list
+	})
+	select {
+	case list := <-answer:
+		return list
+	case <-e.ended:
+		return nil
+	}
+}
+
+// Title is how a conversation that begins with these tokens is called in lists.
+func (e *Engine) Title(tokens []int32) string { return e.title(tokens) }

@@ -1,0 +1,256 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"headroom/engine"
+)
+
+// answered is what one turn of a conversation gave.
+type answered struct {
+	text     string
+	logprobs []float32
+	usage    engine.Usage
+}
+
+// ask continues a conversation by one turn. history is the text so far; the answer is appended to it as the template would render it.
+func ask(t *testing.T, e *engine.Engine, history *string, question string) (a answered) {
+	t.Helper()
+	*history += "<|im_start|>user\n" + question + "<|im_end|>\n<|im_start|>assistant\n"
+	s := submit(t, e, engine.Request{Prompt: encode(e, *history+"<think>\n\n</think>\n\n"), MaxTokens: 40})
+	for {
+		ev, err := s.Next(context.Background())
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		a.text += ev.Text
+		if ev.Type == engine.Token {
+			a.logprobs = append(a.logprobs, ev.Logprob)
+		}
+		a.usage = ev.Usage
+	}
+	*history += a.text + "<|im_end|>\n" // without the empty thoughts
+	return a
+}
+
+func system(text string, times int) string {
+	return "<|im_start|>system\n" + strings.Repeat(text, times) + "<|im_end|>\n"
+}
+
+func openStore(t *testing.T, dir string) *engine.BlockStore {
+	t.Helper()
+	s, err := engine.OpenBlockStore(dir, engine.BlockStoreOptions{MinFreeBytes: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+var questions = []string{"What is a KV cache?", "What is 63 + 29?", "Why are models quantized?", "Sort these words: pear, drum, banana, plum"}
+
+// TestRestart holds a conversation across restarts, and one that parts from it, in every cache format: from disk, from memory and
+// computed, each log-probability has the same bits.
+func TestRestart(t *testing.T) {
+	for _, o := range []engine.Options{{}, {KVFormat: "f16"}, {KVFormat: "q8_0"}, {KVFormat: "q4_0"}, {KVBits: "(6, 3)"}} {
+		t.Run(o.KVFormat+o.KVBits, func(t *testing.T) {
+			dir := t.TempDir()
+			cold := o
+			cold.NoPrefixCache = true
+			reference := open(t, cold)
+			want, history := []answered{}, system("Answer briefly. ", 120)
+			for _, q := range questions {
+				want = append(want, ask(t, reference, &history, q))
+			}
+			forked := system("Answer briefly. ", 120)
+			wantForked := ask(t, reference, &forked, "What is a fork?")
+
+			history = system("Answer briefly. ", 120)
+			var e *engine.Engine
+			for i, q := range questions {
+				if i%2 == 0 { // two turns in each life
+					o.BlockStore = openStore(t, dir)
+					e = open(t, o)
+				}
+				got := ask(t, e, &history, q)
+				if got.text != want[i].text || !slices.Equal(got.logprobs, want[i].logprobs) {
+					t.Errorf("turn %d: %q with other log-probabilities than %q computed", i, got.text, want[i].text)
+				}
+				if stored := got.usage.StoredTokens; (stored > 0) != (i == 2) {
+					t.Errorf("turn %d: %d of %d prompt tokens were read back", i, stored, got.usage.PromptTokens)
+				}
+				if read := got.usage.PromptTokens - got.usage.CachedTokens; i > 0 && read > 64 {
+					t.Errorf("turn %d: %d of %d prompt tokens were computed", i, read, got.usage.PromptTokens)
+				}
+				if i%2 == 1 {
+					idle(t, e)
+					e.Close()
+					o.BlockStore.Close()
+				}
+			}
+
+			o.BlockStore = openStore(t, dir)
+			e = open(t, o)
+			forked = system("Answer briefly. ", 120)
+			got := ask(t, e, &forked, "What is a fork?")
+			if got.text != wantForked.text || !slices.Equal(got.logprobs, wantForked.logprobs) || got.usage.StoredTokens == 0 {
+				t.Errorf("a fork gave %q with %d tokens read back, expected %q", got.text, got.usage.StoredTokens, wantForked.text)
+			}
+		})
+	}
+}
+
+// TestDamagedBlocks: a damaged file is a miss. The answer has the same bits, and what was damaged is written again once it was met.
+func TestDamagedBlocks(t *testing.T) {
+	dir := t.TempDir()
+	history := system("Answer briefly. ", 150)
+	o := engine.Options{BlockStore: openStore(t, dir)}
+	e := open(t, o)
+	want := ask(t, e, &history, questions[0])
+	e.Close()
+	o.BlockStore.Close()
+
+	files, err := filepath.Glob(filepath.Join(dir, "blocks", "*", "*.safetensors"))
+	if err != nil || len(files) < 3 {
+		t.Fatalf("%d files were written, %v", len(files), err)
+	}
+	for _, name := range files {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data[len(data)/2] ^= 1
+		if err := os.WriteFile(name, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	healed := false
+	for life := 0; life < 5 && !healed; life++ {
+		o.BlockStore = openStore(t, dir)
+		e = open(t, o)
+		history = system("Answer briefly. ", 150)
+		got := ask(t, e, &history, questions[0])
+		if got.text != want.text || !slices.Equal(got.logprobs, want.logprobs) {
+			t.Errorf("life %d: %q, expected %q with the same log-probabilities", life, got.text, want.text)
+		}
+		if healed = got.usage.StoredTokens > 0; healed && life == 0 {
+			t.Errorf("%d tokens were read back from damaged files", got.usage.StoredTokens)
+		}
+		e.Close()
+		o.BlockStore.Close()
+	}
+	if !healed {
+		t.Error("nothing was read back in any later life")
+	}
+}
+
+// tinySource is one of the models of random weights with a tokenizer that it never needs: its prompts are token ids.
+func tinySource(t *testing.T, name string) engine.Source {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join("models", "testdata", "tiny", name))); err != nil {
+		t.Fatal(err)
+	}
+	tokenizer, err := demoSource(t).ReadFile("tokenizer.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "tokenizer.json"), tokenizer, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return engine.Source{Dir: dir}
+}
+
+// TestTinyRestart: every kind of cache there is, cold, from memory and from disk: a long prompt, its continuation and a fork of it.
+func TestTinyRestart(t *testing.T) {
+	models, err := os.ReadDir(filepath.Join("models", "testdata", "tiny"))
+	if err != nil || len(models) == 0 {
+		t.Fatalf("%d tiny models, %v", len(models), err)
+	}
+	for _, m := range models {
+		for _, format := range []string{"", "f16", "q8_0", "q4_0"} {
+			t.Run(m.Name()+"_"+format, func(t *testing.T) {
+				restarts(t, tinySource(t, m.Name()), engine.Options{KVFormat: format, ContextTokens: 1200, MaxSequences: 2, ChunkTokens: 128})
+			})
+		}
+	}
+}
+
+func restarts(t *testing.T, src engine.Source, o engine.Options) {
+	r := rand.New(rand.NewPCG(3, 5))
+	random := func(n int) (ids []int32) {
+		for range n {
+			ids = append(ids, r.Int32N(200))
+		}
+		return ids
+	}
+	// lives asks the same three prompts, of which each begins as the one before; restart comes between two.
+	head, more, other := random(600), random(70), random(50)
+	head[560] = 2 // ends a message: a place to part from
+	lives := func(o engine.Options, restart func(e *engine.Engine) *engine.Engine) (logprobs [][]float32, usage []engine.Usage) {
+		e := restart(nil)
+		prompt := head
+		for i := range 3 {
+			s := submit(t, e, engine.Request{Prompt: prompt, MaxTokens: 20, IgnoreEOS: true})
+			var answer []int32
+			var turn []float32
+			for ev, err := s.Next(context.Background()); err == nil; ev, err = s.Next(context.Background()) {
+				if ev.Type == engine.Token {
+					turn, answer = append(turn, ev.Logprob), append(answer, ev.Token)
+				} else if ev.Type == engine.Done {
+					usage = append(usage, ev.Usage)
+				}
+			}
+			logprobs = append(logprobs, turn)
+			if prompt = slices.Concat(head, answer, more); i == 1 {
+				prompt = slices.Concat(head, other)
+			}
+			e = restart(e)
+		}
+		return logprobs, usage
+	}
+	start := func(o engine.Options) *engine.Engine {
+		e, err := engine.Open(context.Background(), src, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { e.Close() })
+		return e
+	}
+	keep := func(o engine.Options) func(*engine.Engine) *engine.Engine {
+		return func(e *engine.Engine) *engine.Engine {
+			if e == nil {
+				return start(o)
+			}
+			return e
+		}
+	}
+	cold, memory := o, o
+	cold.NoPrefixCache = true
+	want, _ := lives(cold, keep(cold))
+	inMemory, memoryUsage := lives(memory, keep(memory))
+	dir := t.TempDir()
+	fromDisk, diskUsage := lives(o, func(e *engine.Engine) *engine.Engine {
+		if e != nil {
+			e.Close()
+		}
+		o.BlockStore = openStore(t, dir)
+		return start(o)
+	})
+	for i := range want {
+		if !slices.Equal(inMemory[i], want[i]) || !slices.Equal(fromDisk[i], want[i]) {
+			t.Errorf("prompt %d: log-probabilities differ: from memory %t, from disk %t", i, !slices.Equal(inMemory[i], want[i]), !slices.Equal(fromDisk[i], want[i]))
+		}
+		if i > 0 && (memoryUsage[i].CachedTokens == 0 || memoryUsage[i].StoredTokens != 0 || diskUsage[i].StoredTokens < 500) {
+			t.Errorf("prompt %d of %d tokens: %d from memory, %d from disk", i, diskUsage[i].PromptTokens, memoryUsage[i].CachedTokens, diskUsage[i].StoredTokens)
+		}
+	}
+}
