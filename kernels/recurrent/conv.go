@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
 
 	"headroom/kernels"
 	"headroom/kernels/cpu"
@@ -17,10 +16,12 @@ import (
 //
 //	out = silu(Σ_t Weight[c, t] * x[p-(T-1)+t, c])
 //
-// with x zero before position 0. T is the number of taps; tap T-1 multiplies the current row.
+// with x zero before position 0. T is the number of taps; tap T-1 multiplies the current row. The rows before it are rounded to the
+// form of State.
 //
-// X and Out are float32 [M, C] and must not overlap. Weight is contiguous float32 [C, T], 2 <= T <= MaxTaps. State is float32
-// [slots, (T-1)*C]: the last T-1 rows of X of the sequence in a slot, oldest first. Rows outside every span are left as they are.
+// X and Out are float32 [M, C] and must not overlap. Weight is contiguous float32 [C, T], 2 <= T <= MaxTaps. State is float32,
+// bfloat16 or int8 [slots, ConvStateCols]: the last T-1 rows of X of the sequence in a slot, oldest first. Rows outside every span are
+// left as they are.
 type Conv struct {
 	X      kernels.Tensor
 	Weight kernels.Tensor
@@ -45,7 +46,7 @@ func (o *Conv) Check() error {
 		kernels.CheckShape("x", o.X, kernels.F32, -1, -1),
 		kernels.CheckShape("weight", o.Weight, kernels.F32, c, -1),
 		kernels.CheckShape("out", o.Out, kernels.F32, m, c),
-		checkState(o.Spans, m, o.State, (taps-1)*c))
+		o.kept().check(o.Spans, m, o.State))
 	if taps < 2 || taps > MaxTaps || !o.Weight.Contiguous() {
 		err = errors.Join(err, fmt.Errorf("weight: got %s with stride %d, expected a contiguous one of 2 to %d taps", o.Weight, o.Weight.Stride, MaxTaps))
 	}
@@ -55,6 +56,11 @@ func (o *Conv) Check() error {
 	return err
 }
 
+// kept is the layout of State.
+func (o *Conv) kept() layout {
+	return layout{o.State.DType, o.Weight.Cols - 1, o.X.Cols, convGroup}
+}
+
 func (o *Conv) blocks() int { return (o.X.Cols + convCols - 1) / convCols }
 
 // Reference implements kernels.Op.
@@ -62,32 +68,41 @@ func (o *Conv) Reference() { o.units(0, len(o.Spans)*o.blocks()) }
 
 // units is the specification, and what runs in builds without cgo: unit u is a block of channels of span u / blocks.
 func (o *Conv) units(from, to int) {
-	cols, taps := o.X.Cols, o.Weight.Cols
-	weight := o.Weight.Float32s()
 	for u := from; u < to; u++ {
 		span, first := o.Spans[u/o.blocks()], u%o.blocks()*convCols
-		state, x, out := o.State.Row(int(span.Slot)), o.X.Float32s(), o.Out.Float32s()
-		for c := first; c < min(first+convCols, cols); c++ {
-			// input is channel c of row r of the span; rows before the span come from the state.
-			input := func(r int) float32 {
-				switch {
-				case r >= 0:
-					return x[(span.Row+r)*o.X.Stride+c]
-				case span.Pos == 0:
-					return 0
-				}
-				return state[(taps-1+r)*cols+c]
+		o.block(span, slot(o.State, span.Slot), first, min(convCols, o.X.Cols-first))
+	}
+}
+
+// block does n channels from first on.
+func (o *Conv) block(span kernels.Span, slot []byte, first, n int) {
+	past, kept, weight := o.Weight.Cols-1, o.kept(), o.Weight.Float32s()
+	var before [MaxTaps - 1][convCols]float32 // the rows before the current one, oldest first, as they are kept
+	for t := range past {
+		if span.Pos == 0 {
+			kept.clear(slot, t, first, n)
+		}
+		load(kept, before[t][:n], slot, t, first)
+	}
+	for r := range span.Rows {
+		x, out := o.X.Row(span.Row + r)[first:][:n], o.Out.Row(span.Row + r)[first:][:n]
+		for c := range n {
+			taps := weight[(first+c)*(past+1):][:past+1]
+			var sum float64
+			for t := range past {
+				sum += float64(taps[t]) * float64(before[t][c])
 			}
-			for r := range span.Rows {
-				var sum float64
-				for t := range taps {
-					sum += float64(weight[c*taps+t]) * float64(input(r-(taps-1)+t))
-				}
-				out[(span.Row+r)*o.Out.Stride+c] = float32(sum / (1 + math.Exp(-sum)))
-			}
-			for t := range taps - 1 { // in ascending order a row is read before it is overwritten
-				state[t*cols+c] = input(span.Rows - (taps - 1) + t)
-			}
+			sum += float64(taps[past]) * float64(x[c])
+			out[c] = float32(sum / (1 + math.Exp(-sum)))
+		}
+		copy(before[:past-1], before[1:past])
+		kept.round(before[past-1][:n], x)
+	}
+	for t := range past { // in ascending order a row is read before it is overwritten
+		if r := span.Rows - past + t; r >= 0 {
+			store(kept, slot, t, first, o.X.Row(span.Row + r)[first:][:n])
+		} else {
+			kept.move(slot, t, r+past, first, n)
 		}
 	}
 }
@@ -117,49 +132,4 @@ func (o *Conv) CPURange(c *cpu.Context, _, _, from, to int) {
 		o.native(c.ISA, o.Spans[u/blocks], u%blocks*convCols, min((end-1)%blocks*convCols+convCols, o.X.Cols))
 		u = end
 	}
-}
-
-func convCases() []kernels.Case {
-	var cases []kernels.Case
-	for _, s := range []struct {
-		channels, taps int
-		rows, pos      []int // of each span
-	}{
-		{20, 2, []int{1}, []int{0}},
-		{100, 4, []int{3, 1, 2, 9}, []int{0, 5, 1, 64}},
-		{259, 3, []int{7, 1}, []int{2, 0}},
-		{8192, 4, []int{1}, []int{100}},
-		{8192, 4, []int{1, 1, 1, 1}, []int{100, 7, 1, 0}},
-		{8192, 4, []int{128}, []int{512}},
-	} {
-		spans, rows := spansOf(s.rows, s.pos)
-		cases = append(cases, kernels.Case{
-			Name:   fmt.Sprintf("conv_f32_c%d_t%d_rows%v_pos%v", s.channels, s.taps, s.rows, s.pos),
-			AbsTol: 3e-6, RelTol: 1e-6,
-			Why:   "a sum of up to 8 products of size up to 16 in float32 and v_exp within 2e-7, the reference is float64",
-			Bytes: int64(4 * s.channels * (2*rows + s.taps + 2*(s.taps-1)*len(spans))),
-			New: func(d kernels.Device, r *rand.Rand) (kernels.Op, []kernels.Tensor) {
-				o := &Conv{
-					X:      kernels.RandomTensor(d, r, rows, s.channels, 1),
-					Weight: kernels.RandomTensor(d, r, s.channels, s.taps, 1),
-					State:  kernels.RandomTensor(d, r, len(spans)+1, (s.taps-1)*s.channels, 1),
-					Spans:  spans,
-					Out:    kernels.NewTensor(d, kernels.F32, rows, s.channels),
-				}
-				return o, []kernels.Tensor{o.Out, o.State}
-			},
-		})
-	}
-	return cases
-}
-
-// spansOf lays spans of the given lengths and positions one after another; slots in reverse order, and slot 0 left alone.
-func spansOf(rows, pos []int) ([]kernels.Span, int) {
-	var spans []kernels.Span
-	next := 0
-	for i, n := range rows {
-		spans = append(spans, kernels.Span{Row: next, Rows: n, Pos: pos[i], Slot: int32(len(rows) - i)})
-		next += n
-	}
-	return spans, next
 }

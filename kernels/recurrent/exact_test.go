@@ -3,7 +3,6 @@ package recurrent
 import (
 	"bytes"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -13,20 +12,29 @@ import (
 )
 
 // The exactness rule, for operators with a state: however a sequence's tokens are cut into spans, whatever else is in the batch
-// and whichever slot holds the state, outputs and final state are the same bits.
+// and whichever slot holds the state, outputs and final state are the same bits, in every form a state is kept in.
 
-// subject is an operator to test: it reads rows of inputs floats, writes rows of outputs floats, and its slots hold state floats.
+// subject is an operator to test: it reads rows of inputs floats, writes rows of outputs floats, and its slots hold state elements of
+// dtype.
 type subject struct {
 	name                   string
 	inputs, outputs, state int
+	dtype                  kernels.DType
 	build                  func(d kernels.Device, r *rand.Rand) func(in, state, out kernels.Tensor, spans []kernels.Span) kernels.Op
 }
 
-func subjects() []subject {
+func subjects() (list []subject) {
+	for _, dtype := range []kernels.DType{kernels.F32, kernels.BF16, kernels.I8} {
+		list = append(list, subjectsIn(dtype)...)
+	}
+	return list
+}
+
+func subjectsIn(dtype kernels.DType) []subject {
 	list := []subject{}
 	for _, taps := range []int{2, 4, 5} {
 		const channels = 275 // more than a block, and no multiple of 16
-		list = append(list, subject{fmt.Sprintf("conv_taps%d", taps), channels, channels, (taps - 1) * channels,
+		list = append(list, subject{fmt.Sprintf("conv_%s_taps%d", short(dtype), taps), channels, channels, ConvStateCols(dtype, taps, channels), dtype,
 			func(d kernels.Device, r *rand.Rand) func(in, state, out kernels.Tensor, spans []kernels.Span) kernels.Op {
 				weight := kernels.RandomTensor(d, r, channels, taps, 1)
 				return func(in, state, out kernels.Tensor, spans []kernels.Span) kernels.Op {
@@ -36,7 +44,8 @@ func subjects() []subject {
 	}
 	for _, s := range []struct{ hk, hv, dk, dv int }{{1, 2, 32, 32}, {2, 2, 128, 48}, {1, 3, 24, 21}} {
 		width := 2*s.hk*s.dk + s.hv*s.dv
-		list = append(list, subject{fmt.Sprintf("gated_delta_hk%d_hv%d_dk%d_dv%d", s.hk, s.hv, s.dk, s.dv), width + 2*s.hv, s.hv * s.dv, s.hv * s.dv * s.dk,
+		list = append(list, subject{fmt.Sprintf("gated_delta_%s_hk%d_hv%d_dk%d_dv%d", short(dtype), s.hk, s.hv, s.dk, s.dv),
+			width + 2*s.hv, s.hv * s.dv, GatedDeltaStateCols(dtype, s.hv*s.dv, s.dk), dtype,
 			func(d kernels.Device, r *rand.Rand) func(in, state, out kernels.Tensor, spans []kernels.Span) kernels.Op {
 				aLog, dtBias := kernels.RandomTensor(d, r, 1, s.hv, 1), kernels.RandomTensor(d, r, 1, s.hv, 1)
 				return func(in, state, out kernels.Tensor, spans []kernels.Span) kernels.Op {
@@ -71,9 +80,9 @@ func play(s subject, o cpu.Options, shift int, plan [][]piece) (out, state []byt
 	for range slots {
 		sequences = append(sequences, kernels.RandomTensor(d, r, tokens, s.inputs, 1))
 	}
-	states := kernels.NewTensor(d, kernels.F32, slots, s.state)
-	for i := range states.Float32s() {
-		states.Float32s()[i] = float32(math.NaN())
+	states := kernels.NewTensor(d, s.dtype, slots, s.state)
+	for i := range states.Bytes() {
+		states.Bytes()[i] = 0xff // NaN, or codes whose scale is NaN
 	}
 	slot := func(seq int) int { return (seq + shift) % slots }
 	for _, batch := range plan {
@@ -136,7 +145,7 @@ func TestExact(t *testing.T) {
 	}
 }
 
-// testPlans compares every plan with one span alone, whose outputs it returns.
+// testPlans compares every plan with one span alone, whose outputs and state it returns.
 func testPlans(t *testing.T, s subject, isa cpu.ISA) []byte {
 	wantOut, wantState := play(s, cpu.Options{ISA: isa, Threads: 1}, 0, [][]piece{{{0, 0, tokens}}})
 	if at, _, _ := kerneltest.Differ(wantOut, wantOut, 0, 0); at >= 0 { // only a NaN differs from itself
@@ -151,5 +160,5 @@ func testPlans(t *testing.T, s subject, isa cpu.ISA) []byte {
 			t.Fatalf("%s: %s: the final state differs from that of one span alone", isa, p.name)
 		}
 	}
-	return wantOut
+	return append(wantOut, wantState...)
 }

@@ -10,7 +10,11 @@
 // columns i, i+16, ...; then the lanes add up in the order of v_sum.
 #include "recurrent.h"
 
+#define MAX_KEY_DIM 256 // as in gated_delta.go
+
 #ifdef ISA
+
+#include "kept.h"
 
 // Value rows whose dot products are under way at once, as measured (PERF.md).
 #if ISA == ISA_AVX512 || ISA == ISA_VNNI
@@ -77,55 +81,62 @@ static void KERNEL(gated_delta_prepare)(headroom_gated_delta d, const float *qkv
     }
 }
 
-// Lane i of the result is v_sum(a[i]), bit for bit: halves of two vectors meet in one addition, as the lanes of each would alone.
+// Lane i of the result is v_sum(a[i]), or v_hmax(a[i]), bit for bit: halves of two vectors meet in one addition, as the lanes of each
+// would alone. largest is a constant where it is inlined.
 #if ISA == ISA_AVX512 || ISA == ISA_VNNI
-SIMD f32x16 KERNEL(sums)(const f32x16 *a) {
+SIMD f32x16 KERNEL(meet)(const int largest, f32x16 x, f32x16 y) { return largest ? v_max(x, y) : v_add(x, y); }
+
+SIMD f32x16 KERNEL(fold)(const int largest, const f32x16 *a) {
     f32x16 b[8], c[4], d[2];
     // A vector goes to the place whose sum ends in its lane: lane 4i+j sums what the tree takes in as number 4j+i.
     for (int i = 0; i < 8; i++) {
         f32x16 x = a[i / 2 + i % 2 * 8], y = a[i / 2 + i % 2 * 8 + 4]; // numbers 2i and 2i+1
-        b[i] = v_add(_mm512_shuffle_f32x4(x, y, 0x44), _mm512_shuffle_f32x4(x, y, 0xee));
+        b[i] = KERNEL(meet)(largest, _mm512_shuffle_f32x4(x, y, 0x44), _mm512_shuffle_f32x4(x, y, 0xee));
     }
     for (int i = 0; i < 4; i++)
-        c[i] = v_add(_mm512_shuffle_f32x4(b[2 * i], b[2 * i + 1], 0x88), _mm512_shuffle_f32x4(b[2 * i], b[2 * i + 1], 0xdd));
+        c[i] = KERNEL(meet)(largest, _mm512_shuffle_f32x4(b[2 * i], b[2 * i + 1], 0x88), _mm512_shuffle_f32x4(b[2 * i], b[2 * i + 1], 0xdd));
     for (int i = 0; i < 2; i++) {
         __m512d x = _mm512_castps_pd(c[2 * i]), y = _mm512_castps_pd(c[2 * i + 1]);
-        d[i] = v_add(_mm512_castpd_ps(_mm512_unpacklo_pd(x, y)), _mm512_castpd_ps(_mm512_unpackhi_pd(x, y)));
+        d[i] = KERNEL(meet)(largest, _mm512_castpd_ps(_mm512_unpacklo_pd(x, y)), _mm512_castpd_ps(_mm512_unpackhi_pd(x, y)));
     }
-    return v_add(_mm512_shuffle_ps(d[0], d[1], 0x88), _mm512_shuffle_ps(d[0], d[1], 0xdd));
+    return KERNEL(meet)(largest, _mm512_shuffle_ps(d[0], d[1], 0x88), _mm512_shuffle_ps(d[0], d[1], 0xdd));
 }
 #elif ISA == ISA_AVX2
-SIMD f32x16 KERNEL(sums)(const f32x16 *a) {
+SIMD __m256 KERNEL(meet)(const int largest, __m256 x, __m256 y) { return largest ? _mm256_max_ps(x, y) : _mm256_add_ps(x, y); }
+
+SIMD f32x16 KERNEL(fold)(const int largest, const f32x16 *a) {
     __m256 half[2];
     for (int h = 0; h < 2; h++) { // eight sums, lane 4i+j from vector 8h+4i+j
         __m256 b[4], c[2];
         for (int j = 0; j < 4; j++) {
             f32x16 x = a[8 * h + j], y = a[8 * h + 4 + j];
-            __m256 u = _mm256_add_ps(x.a, x.b), v = _mm256_add_ps(y.a, y.b);
-            b[j] = _mm256_add_ps(_mm256_permute2f128_ps(u, v, 0x20), _mm256_permute2f128_ps(u, v, 0x31));
+            __m256 u = KERNEL(meet)(largest, x.a, x.b), v = KERNEL(meet)(largest, y.a, y.b);
+            b[j] = KERNEL(meet)(largest, _mm256_permute2f128_ps(u, v, 0x20), _mm256_permute2f128_ps(u, v, 0x31));
         }
         for (int i = 0; i < 2; i++) {
             __m256d x = _mm256_castps_pd(b[2 * i]), y = _mm256_castps_pd(b[2 * i + 1]);
-            c[i] = _mm256_add_ps(_mm256_castpd_ps(_mm256_unpacklo_pd(x, y)), _mm256_castpd_ps(_mm256_unpackhi_pd(x, y)));
+            c[i] = KERNEL(meet)(largest, _mm256_castpd_ps(_mm256_unpacklo_pd(x, y)), _mm256_castpd_ps(_mm256_unpackhi_pd(x, y)));
         }
-        half[h] = _mm256_add_ps(_mm256_shuffle_ps(c[0], c[1], 0x88), _mm256_shuffle_ps(c[0], c[1], 0xdd));
+        half[h] = KERNEL(meet)(largest, _mm256_shuffle_ps(c[0], c[1], 0x88), _mm256_shuffle_ps(c[0], c[1], 0xdd));
     }
     return (f32x16){half[0], half[1]};
 }
 #else
-SIMD f32x16 KERNEL(sums)(const f32x16 *a) {
-    f32x16 sums;
+SIMD float32x4_t KERNEL(meet)(const int largest, float32x4_t x, float32x4_t y) { return largest ? vmaxq_f32(x, y) : vaddq_f32(x, y); }
+
+SIMD f32x16 KERNEL(fold)(const int largest, const f32x16 *a) {
+    f32x16 all;
     for (int i = 0; i < 4; i++) {
         float32x4_t q[4];
         for (int j = 0; j < 4; j++) {
             const float32x4_t *v = a[4 * i + j].v;
-            q[j] = vaddq_f32(vaddq_f32(v[0], v[2]), vaddq_f32(v[1], v[3]));
+            q[j] = KERNEL(meet)(largest, KERNEL(meet)(largest, v[0], v[2]), KERNEL(meet)(largest, v[1], v[3]));
         }
-        float32x4_t x = vaddq_f32(vcombine_f32(vget_low_f32(q[0]), vget_low_f32(q[1])), vcombine_f32(vget_high_f32(q[0]), vget_high_f32(q[1])));
-        float32x4_t y = vaddq_f32(vcombine_f32(vget_low_f32(q[2]), vget_low_f32(q[3])), vcombine_f32(vget_high_f32(q[2]), vget_high_f32(q[3])));
-        sums.v[i] = vpaddq_f32(x, y);
+        float32x4_t x = KERNEL(meet)(largest, vcombine_f32(vget_low_f32(q[0]), vget_low_f32(q[1])), vcombine_f32(vget_high_f32(q[0]), vget_high_f32(q[1])));
+        float32x4_t y = KERNEL(meet)(largest, vcombine_f32(vget_low_f32(q[2]), vget_low_f32(q[3])), vcombine_f32(vget_high_f32(q[2]), vget_high_f32(q[3])));
+        all.v[i] = largest ? vpmaxq_f32(x, y) : vpaddq_f32(x, y);
     }
-    return sums;
+    return all;
 }
 #endif
 
@@ -140,18 +151,62 @@ typedef struct {
 
 SIMD f32x16 KERNEL(row_load)(const float *s, int64_t c, int64_t dk) { return dk - c < 16 ? v_load_n(s + c, (int)(dk - c)) : v_load(s + c); }
 
-// Passes the tokens through sixteen value rows, state [16, dk]. dk is a constant where it is inlined.
-SIMD void KERNEL(sixteen_rows)(KERNEL(head_tokens) h, float *state, int64_t dk) {
+// Value rows [dk] of a slot: the first of them, and of its scale where the form has scales.
+typedef struct {
+    void *rows;
+    float *scales;
+} KERNEL(kept_rows);
+
+SIMD KERNEL(kept_rows) KERNEL(rows_at)(const int form, headroom_gated_delta d, void *slot, int64_t row) {
+    char *p = slot;
+    switch (form) {
+    case KEPT_BF16: return (KERNEL(kept_rows)){p + row * d.dk * 2, NULL};
+    case KEPT_I8: return (KERNEL(kept_rows)){p + d.hv * d.dv * 4 + row * d.dk, (float *)p + row};
+    }
+    return (KERNEL(kept_rows)){p + row * d.dk * 4, NULL};
+}
+
+// Sets n rows of a slot to zeros.
+static void KERNEL(rows_clear)(const int form, KERNEL(kept_rows) kept, int64_t n, int64_t dk) {
+    memset(kept.rows, 0, (size_t)(n * dk * (form == KEPT_F32 ? 4 : form == KEPT_BF16 ? 2 : 1)));
+    if (form == KEPT_I8) memset(kept.scales, 0, (size_t)n * 4);
+}
+
+// s [n, padded] = n rows, codes where the form is int8, padded with zeros; and back.
+SIMD void KERNEL(rows_load)(const int form, float *s, int64_t padded, KERNEL(kept_rows) kept, int n, int64_t dk) {
+    for (int r = 0; r < n; r++)
+        for (int64_t c = 0; c < dk; c += 16) v_store(s + r * padded + c, kept_load(form, kept.rows, r * dk + c, dk - c < 16 ? (int)(dk - c) : 16));
+}
+SIMD void KERNEL(rows_store)(const int form, const float *s, int64_t padded, KERNEL(kept_rows) kept, int n, int64_t dk) {
+    for (int r = 0; r < n; r++)
+        for (int64_t c = 0; c < dk; c += 16) kept_store(form, kept.rows, r * dk + c, dk - c < 16 ? (int)(dk - c) : 16, v_load(s + r * padded + c));
+}
+
+// Codes of a row of values s [padded], whose factor is inverse.
+SIMD void KERNEL(row_codes)(float *s, int64_t padded, f32x16 inverse) {
+    for (int64_t c = 0; c < padded; c += 16) v_store(s + c, v_round(v_mul(v_load(s + c), inverse)));
+}
+
+// Passes the tokens through sixteen value rows. dk and form are constants where it is inlined. Between tokens the rows are floats in
+// the first-level cache that have the precision of the form: in the slot itself, or in a copy; int8 ones are codes, and their scales
+// one vector.
+SIMD void KERNEL(sixteen_rows)(const int form, KERNEL(head_tokens) h, KERNEL(kept_rows) kept, int64_t dk) {
+    float copy[16 * MAX_KEY_DIM];
+    int64_t width = form == KEPT_F32 ? dk : (dk + 15) / 16 * 16;
+    float *rows = form == KEPT_F32 ? kept.rows : copy;
+    f32x16 scale = v_set1(1.0f);
+    if (form != KEPT_F32) KERNEL(rows_load)(form, rows, width, kept, 16, dk);
+    if (form == KEPT_I8) scale = v_load(kept.scales);
     for (int64_t t = 0; t < h.tokens; t++) {
         const float *q = h.keys + t * 2 * h.padded, *k = q + h.padded;
         f32x16 sk[16], sq[16];
         for (int r0 = 0; r0 < 16; r0 += ROWS_AT_ONCE) {
             f32x16 ak[ROWS_AT_ONCE], aq[ROWS_AT_ONCE];
             for (int r = 0; r < ROWS_AT_ONCE; r++) ak[r] = aq[r] = v_zero();
-            for (int64_t c = 0; c < dk; c += 16) {
+            for (int64_t c = 0; c < width; c += 16) {
                 f32x16 kc = v_load(k + c), qc = v_load(q + c);
                 for (int r = 0; r < ROWS_AT_ONCE; r++) {
-                    f32x16 s = KERNEL(row_load)(state + (r0 + r) * dk, c, dk);
+                    f32x16 s = KERNEL(row_load)(rows + (r0 + r) * width, c, width);
                     ak[r] = v_fma(s, kc, ak[r]);
                     aq[r] = v_fma(s, qc, aq[r]);
                 }
@@ -159,42 +214,77 @@ SIMD void KERNEL(sixteen_rows)(KERNEL(head_tokens) h, float *state, int64_t dk) 
             for (int r = 0; r < ROWS_AT_ONCE; r++) sk[r0 + r] = ak[r], sq[r0 + r] = aq[r];
         }
         f32x16 g = v_set1(h.g[t * h.hv]);
-        f32x16 d = v_mul(v_fnma(g, KERNEL(sums)(sk), v_load(h.v + t * h.v_stride)), v_set1(h.beta[t * h.hv]));
-        v_store(h.out + t * h.out_stride, v_fma(d, v_set1(h.qk[t * h.hv]), v_mul(g, KERNEL(sums)(sq))));
-        float step[16];
+        if (form == KEPT_I8) g = v_mul(g, scale);
+        f32x16 d = v_mul(v_fnma(g, KERNEL(fold)(0, sk), v_load(h.v + t * h.v_stride)), v_set1(h.beta[t * h.hv]));
+        v_store(h.out + t * h.out_stride, v_fma(d, v_set1(h.qk[t * h.hv]), v_mul(g, KERNEL(fold)(0, sq))));
+        float step[16], decay[16];
         v_store(step, d);
-        for (int64_t c = 0; c < dk; c += 16) {
+        v_store(decay, g);
+        if (form == KEPT_I8) {
+            f32x16 amax[16];
+            for (int r = 0; r < 16; r++) {
+                f32x16 dr = v_set1(step[r]), gr = v_set1(decay[r]);
+                amax[r] = v_zero();
+                for (int64_t c = 0; c < width; c += 16) {
+                    f32x16 next = v_fma(dr, v_load(k + c), v_mul(gr, v_load(rows + r * width + c)));
+                    amax[r] = v_max(amax[r], v_abs(next));
+                    v_store(rows + r * width + c, next);
+                }
+            }
+            f32x16 most = v_max(KERNEL(fold)(1, amax), v_set1(LEAST_AMAX));
+            float inverse[16];
+            v_store(inverse, v_div(v_set1(LARGEST_CODE), most));
+            scale = v_div(most, v_set1(LARGEST_CODE));
+            for (int r = 0; r < 16; r++) KERNEL(row_codes)(rows + r * width, width, v_set1(inverse[r]));
+            continue;
+        }
+        for (int64_t c = 0; c < width; c += 16) {
             f32x16 kc = v_load(k + c);
             for (int r = 0; r < 16; r++) {
-                float *s = state + r * dk;
-                f32x16 next = v_fma(v_set1(step[r]), kc, v_mul(g, KERNEL(row_load)(s, c, dk)));
-                if (dk - c < 16) v_store_n(s + c, next, (int)(dk - c));
+                float *s = rows + r * width;
+                f32x16 next = v_fma(v_set1(step[r]), kc, v_mul(g, KERNEL(row_load)(s, c, width)));
+                if (form == KEPT_BF16) next = v_bf16(next);
+                if (width - c < 16) v_store_n(s + c, next, (int)(width - c));
                 else v_store(s + c, next);
             }
         }
     }
+    if (form != KEPT_F32) KERNEL(rows_store)(form, rows, width, kept, 16, dk);
+    if (form == KEPT_I8) v_store(kept.scales, scale);
 }
 
 // The same for one value row: what is left of a head after the sixteens.
-static void KERNEL(one_row)(KERNEL(head_tokens) h, float *s, int64_t dk) {
+SIMD void KERNEL(one_row)(const int form, KERNEL(head_tokens) h, KERNEL(kept_rows) kept, int64_t dk) {
+    float s[MAX_KEY_DIM], scale = form == KEPT_I8 ? *kept.scales : 1.0f;
+    KERNEL(rows_load)(form, s, h.padded, kept, 1, dk);
     for (int64_t t = 0; t < h.tokens; t++) {
         const float *q = h.keys + t * 2 * h.padded, *k = q + h.padded;
-        f32x16 ak = v_zero(), aq = v_zero();
-        for (int64_t c = 0; c < dk; c += 16) {
-            f32x16 x = KERNEL(row_load)(s, c, dk);
-            ak = v_fma(x, v_load(k + c), ak);
-            aq = v_fma(x, v_load(q + c), aq);
+        f32x16 ak = v_zero(), aq = v_zero(), amax = v_zero();
+        for (int64_t c = 0; c < h.padded; c += 16) {
+            ak = v_fma(v_load(s + c), v_load(k + c), ak);
+            aq = v_fma(v_load(s + c), v_load(q + c), aq);
         }
-        f32x16 g = v_set1(h.g[t * h.hv]);
+        f32x16 g = v_set1(form == KEPT_I8 ? h.g[t * h.hv] * scale : h.g[t * h.hv]);
         f32x16 d = v_mul(v_fnma(g, v_set1(v_sum(ak)), v_set1(h.v[t * h.v_stride])), v_set1(h.beta[t * h.hv]));
         v_store_n(h.out + t * h.out_stride, v_fma(d, v_set1(h.qk[t * h.hv]), v_mul(g, v_set1(v_sum(aq)))), 1);
-        for (int64_t c = 0; c < dk; c += 16)
-            v_store_n(s + c, v_fma(d, v_load(k + c), v_mul(g, KERNEL(row_load)(s, c, dk))), dk - c < 16 ? (int)(dk - c) : 16);
+        for (int64_t c = 0; c < h.padded; c += 16) {
+            f32x16 next = v_fma(d, v_load(k + c), v_mul(g, v_load(s + c)));
+            amax = v_max(amax, v_abs(next));
+            v_store(s + c, form == KEPT_BF16 ? v_bf16(next) : next);
+        }
+        if (form == KEPT_I8) {
+            f32x16 most = v_max(v_set1(v_hmax(amax)), v_set1(LEAST_AMAX));
+            KERNEL(row_codes)(s, h.padded, v_div(v_set1(LARGEST_CODE), most));
+            v_store_n(&scale, v_div(most, v_set1(LARGEST_CODE)), 1);
+        }
     }
+    KERNEL(rows_store)(form, s, h.padded, kept, 1, dk);
+    if (form == KEPT_I8) *kept.scales = scale;
 }
 
-static void KERNEL(gated_delta_update)(headroom_gated_delta d, const float *v, ptrdiff_t v_stride, float *state, int start, float *out,
-                                       ptrdiff_t out_stride, int64_t first, int64_t end, int64_t unit_rows, int64_t from, int64_t to) {
+// Units [from, to) of a state of one form.
+SIMD void KERNEL(update_as)(const int form, headroom_gated_delta d, const float *v, ptrdiff_t v_stride, void *slot, int start, float *out,
+                            ptrdiff_t out_stride, int64_t first, int64_t end, int64_t unit_rows, int64_t from, int64_t to) {
     const float *gates = d.scratch + d.hk * d.tokens * 2 * d.padded;
     int64_t per_head = (d.dv + unit_rows - 1) / unit_rows;
     for (int64_t u = from; u < to; u++) {
@@ -204,14 +294,23 @@ static void KERNEL(gated_delta_update)(headroom_gated_delta d, const float *v, p
             .g = gates + first * d.hv + head, .beta = gates + (d.tokens + first) * d.hv + head, .qk = gates + (2 * d.tokens + first) * d.hv + head,
             .v_stride = v_stride, .out_stride = out_stride, .hv = d.hv, .padded = d.padded, .tokens = end - first,
         };
-        if (start) memset(state + (head * d.dv + row) * d.dk, 0, (size_t)((last - row) * d.dk) * 4);
+        if (start) KERNEL(rows_clear)(form, KERNEL(rows_at)(form, d, slot, head * d.dv + row), last - row, d.dk);
         while (row < last) {
-            float *s = state + (head * d.dv + row) * d.dk;
+            KERNEL(kept_rows) kept = KERNEL(rows_at)(form, d, slot, head * d.dv + row);
             h.v = v + head * d.dv + row, h.out = out + head * d.dv + row;
-            if (last - row < 16) KERNEL(one_row)(h, s, d.dk), row++;
-            else if (d.dk == 128) KERNEL(sixteen_rows)(h, s, 128), row += 16;
-            else KERNEL(sixteen_rows)(h, s, d.dk), row += 16;
+            if (last - row < 16) KERNEL(one_row)(form, h, kept, d.dk), row++;
+            else if (d.dk == 128) KERNEL(sixteen_rows)(form, h, kept, 128), row += 16;
+            else KERNEL(sixteen_rows)(form, h, kept, d.dk), row += 16;
         }
+    }
+}
+
+static void KERNEL(gated_delta_update)(headroom_gated_delta d, const float *v, ptrdiff_t v_stride, headroom_kept state, int start, float *out,
+                                       ptrdiff_t out_stride, int64_t first, int64_t end, int64_t unit_rows, int64_t from, int64_t to) {
+    switch (state.form) {
+    case KEPT_BF16: KERNEL(update_as)(KEPT_BF16, d, v, v_stride, state.slot, start, out, out_stride, first, end, unit_rows, from, to); break;
+    case KEPT_I8: KERNEL(update_as)(KEPT_I8, d, v, v_stride, state.slot, start, out, out_stride, first, end, unit_rows, from, to); break;
+    default: KERNEL(update_as)(KEPT_F32, d, v, v_stride, state.slot, start, out, out_stride, first, end, unit_rows, from, to);
     }
 }
 
@@ -227,7 +326,7 @@ void headroom_gated_delta_prepare(int isa, headroom_gated_delta d, const float *
     DISPATCH(isa, gated_delta_prepare, (d, qkv, qkv_stride, a, a_stride, b, b_stride, a_log, dt_bias, from, to));
 }
 
-void headroom_gated_delta_update(int isa, headroom_gated_delta d, const float *v, ptrdiff_t v_stride, float *state, int start, float *out,
+void headroom_gated_delta_update(int isa, headroom_gated_delta d, const float *v, ptrdiff_t v_stride, headroom_kept state, int start, float *out,
                                  ptrdiff_t out_stride, int64_t first, int64_t end, int64_t unit_rows, int64_t from, int64_t to) {
     DISPATCH(isa, gated_delta_update, (d, v, v_stride, state, start, out, out_stride, first, end, unit_rows, from, to));
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // GatedDelta is the gated delta rule (Yang et al. 2024, "Gated Delta Networks"), in the form of mlx-lm's gated_delta.py. For each
-// token of a span, value head h with its state S [Dv, Dk], reading key head h / (Hv/Hk):
+// token of a span, value head h with its state S [Dv, Dk], reading key head h / (Hv/Hk), as it is kept after the token before:
 //
 //	q    = rmsnorm(q) / Dk           rmsnorm(x) = x / sqrt(mean(x²) + 1e-6)
 //	k    = rmsnorm(k) / sqrt(Dk)
@@ -23,9 +23,11 @@ import (
 //	S   += beta * (v - S k) kᵀ
 //	out  = S q
 //
+// Then S is rounded to the form of State, a scale per value row where that is int8.
+//
 // QKV is float32 [M, 2*Hk*Dk + Hv*Dv], each row q of every key head, then k, then v; A and B are float32 [M, Hv]; ALog and
-// DtBias are float32 [1, Hv]. State is float32 [slots, Hv*Dv*Dk]. Out is float32 [M, Hv*Dv] and must not overlap the inputs. Rows
-// outside every span are left as they are.
+// DtBias are float32 [1, Hv]. State is float32, bfloat16 or int8 [slots, GatedDeltaStateCols] and holds [Hv, Dv, Dk]. Out is
+// float32 [M, Hv*Dv] and must not overlap the inputs. Rows outside every span are left as they are.
 type GatedDelta struct {
 	QKV    kernels.Tensor
 	A, B   kernels.Tensor
@@ -62,15 +64,23 @@ func (o *GatedDelta) Check() error {
 		kernels.CheckShape("a_log", o.ALog, kernels.F32, 1, o.Hv),
 		kernels.CheckShape("dt_bias", o.DtBias, kernels.F32, 1, o.Hv),
 		kernels.CheckShape("out", o.Out, kernels.F32, m, o.Hv*o.Dv),
-		checkState(o.Spans, m, o.State, o.Hv*o.Dv*o.Dk))
+		o.kept().check(o.Spans, m, o.State))
 }
 
-// Reference implements kernels.Op. It carries the state through a span in float64 and rounds it at the end.
+// kept is the layout of State.
+func (o *GatedDelta) kept() layout { return layout{o.State.DType, o.Hv * o.Dv, o.Dk, o.Dk} }
+
+// Reference implements kernels.Op. A state kept in float32 is carried through a span in float64 and rounded at the end.
 func (o *GatedDelta) Reference() {
 	state := make([]float64, o.Dv*o.Dk)
 	for _, s := range o.Spans {
 		for h := range o.Hv {
-			slot := o.slot(s, h)
+			o.start(s, h)
+			if o.State.DType != kernels.F32 {
+				scalarHead[float64](o, s, h, nil)
+				continue
+			}
+			slot := o.float32Slot(s, h)
 			for i, x := range slot {
 				state[i] = float64(x)
 			}
@@ -82,21 +92,36 @@ func (o *GatedDelta) Reference() {
 	}
 }
 
-// slot is the state of value head h of the span's sequence, [Dv, Dk], cleared if the span is the sequence's start.
-func (o *GatedDelta) slot(s kernels.Span, h int) []float32 {
-	state := o.State.Row(int(s.Slot))[h*o.Dv*o.Dk:][:o.Dv*o.Dk]
+// start clears the state of value head h of the span's sequence if the span begins it.
+func (o *GatedDelta) start(s kernels.Span, h int) {
 	if s.Pos == 0 {
-		clear(state)
+		for i := range o.Dv {
+			o.kept().clear(slot(o.State, s.Slot), h*o.Dv+i, 0, o.Dk)
+		}
 	}
-	return state
 }
 
-// scalarHead is the specification: it passes the span's tokens through one value head's state [Dv, Dk]. With F float32 and the
-// slot itself as the state it is what runs in builds without cgo.
+// float32Slot is a state in float32 of value head h of the span's sequence, [Dv, Dk].
+func (o *GatedDelta) float32Slot(s kernels.Span, h int) []float32 {
+	return o.State.Row(int(s.Slot))[h*o.Dv*o.Dk:][:o.Dv*o.Dk]
+}
+
+// scalar passes the span's tokens through value head h's state in the slot: what runs in builds without cgo.
+func (o *GatedDelta) scalar(s kernels.Span, h int) {
+	o.start(s, h)
+	if o.State.DType == kernels.F32 {
+		scalarHead(o, s, h, o.float32Slot(s, h))
+		return
+	}
+	scalarHead[float32](o, s, h, nil)
+}
+
+// scalarHead is the specification: it passes the span's tokens through one value head's state [Dv, Dk]; nil means the one in the
+// slot, which each token then takes up and puts down.
 func scalarHead[F float32 | float64](o *GatedDelta, s kernels.Span, h int, state []F) {
-	var qSpace, kSpace [MaxKeyDim]F
-	q, k := qSpace[:o.Dk], kSpace[:o.Dk]
-	keyHead := h / (o.Hv / o.Hk)
+	var qSpace, kSpace, rowSpace [MaxKeyDim]F
+	q, k, kept := qSpace[:o.Dk], kSpace[:o.Dk], o.kept()
+	keyHead, slot := h/(o.Hv/o.Hk), slot(o.State, s.Slot)
 	for r := s.Row; r < s.Row+s.Rows; r++ {
 		x, out := o.QKV.Row(r), o.Out.Row(r)[h*o.Dv:]
 		normalize(q, x[keyHead*o.Dk:], 1/float64(o.Dk))
@@ -104,7 +129,14 @@ func scalarHead[F float32 | float64](o *GatedDelta, s kernels.Span, h int, state
 		v := x[2*o.Hk*o.Dk+h*o.Dv:]
 		g, beta := gates(o.A.Row(r)[h], o.B.Row(r)[h], o.ALog.Row(0)[h], o.DtBias.Row(0)[h])
 		for i := range o.Dv {
-			out[i] = float32(scalarStep(state[i*o.Dk:][:o.Dk], q, k, F(v[i]), F(g), F(beta)))
+			if state != nil {
+				out[i] = float32(scalarStep(state[i*o.Dk:][:o.Dk], q, k, F(v[i]), F(g), F(beta)))
+				continue
+			}
+			row := rowSpace[:o.Dk]
+			load(kept, row, slot, h*o.Dv+i, 0)
+			out[i] = float32(scalarStep(row, q, k, F(v[i]), F(g), F(beta)))
+			store(kept, slot, h*o.Dv+i, 0, row)
 		}
 	}
 }
@@ -148,8 +180,7 @@ func (o *GatedDelta) CPURange(c *cpu.Context, phase, _, from, to int) {
 	switch {
 	case c.ISA == cpu.Generic:
 		for u := from; u < to; u++ {
-			s, h := o.Spans[u/o.Hv], u%o.Hv
-			scalarHead(o, s, h, o.slot(s, h))
+			o.scalar(o.Spans[u/o.Hv], u%o.Hv)
 		}
 	case phase == prepare:
 		o.nativePrepare(c.ISA, from, to)

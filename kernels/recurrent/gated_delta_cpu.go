@@ -3,7 +3,7 @@ package recurrent
 // How GatedDelta runs on the CPU. Rows pass in windows of windowRows. Phase prepare normalizes q and k and computes the gates of
 // the window's tokens once per head, into scratch that stays in the second-level cache; phase update takes units of unitRows
 // value rows of one head of one span through the window's tokens. Windows do not show in the result: between tokens the state
-// has the slot's float32 precision anyway.
+// has the slot's precision anyway.
 
 import "headroom/kernels/cpu"
 

@@ -22,11 +22,15 @@ import (
 
 func floats(t kernels.Tensor) *C.float { return (*C.float)(t.Ptr()) }
 
+// kept is the slot of span s.
+func kept(state kernels.Tensor, s kernels.Span) C.headroom_kept {
+	return C.headroom_kept{form: C.int(state.DType), slot: state.RowRange(int(s.Slot), int(s.Slot)+1).Ptr()}
+}
+
 // native does channels [from, to) of span s.
 func (o *Conv) native(isa cpu.ISA, s kernels.Span, from, to int) {
 	x, out := o.X.RowRange(s.Row, s.Row+s.Rows), o.Out.RowRange(s.Row, s.Row+s.Rows)
-	slot := o.State.RowRange(int(s.Slot), int(s.Slot)+1)
-	C.headroom_conv(C.int(isa), floats(x), C.ptrdiff_t(x.Stride), floats(o.Weight), C.int(o.Weight.Cols), floats(slot),
+	C.headroom_conv(C.int(isa), floats(x), C.ptrdiff_t(x.Stride), floats(o.Weight), C.int(o.Weight.Cols), kept(o.State, s),
 		C.int64_t(x.Cols), flag(s.Pos == 0), floats(out), C.ptrdiff_t(out.Stride), C.int64_t(s.Rows),
 		C.int64_t(from), C.int64_t(to))
 }
@@ -56,8 +60,7 @@ func (o *GatedDelta) nativePrepare(isa cpu.ISA, from, to int) {
 func (o *GatedDelta) nativeUpdate(isa cpu.ISA, s kernels.Span, row, end int, start bool, from, to int) {
 	v := o.QKV.RowRange(row, end).Columns(2*o.Hk*o.Dk, o.QKV.Cols)
 	out := o.Out.RowRange(row, end)
-	slot := o.State.RowRange(int(s.Slot), int(s.Slot)+1)
-	C.headroom_gated_delta_update(C.int(isa), o.shape(), floats(v), C.ptrdiff_t(v.Stride), floats(slot), flag(start),
+	C.headroom_gated_delta_update(C.int(isa), o.shape(), floats(v), C.ptrdiff_t(v.Stride), kept(o.State, s), flag(start),
 		floats(out), C.ptrdiff_t(out.Stride), C.int64_t(row-o.window.from), C.int64_t(end-o.window.from), unitRows,
 		C.int64_t(from), C.int64_t(to))
 }

@@ -1,0 +1,82 @@
+package recurrent
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"headroom/kernels"
+)
+
+func convCases() []kernels.Case {
+	var cases []kernels.Case
+	for _, s := range []struct {
+		state          kernels.DType
+		channels, taps int
+		rows, pos      []int // of each span
+	}{
+		{kernels.F32, 20, 2, []int{1}, []int{0}},
+		{kernels.F32, 100, 4, []int{3, 1, 2, 9}, []int{0, 5, 1, 64}},
+		{kernels.F32, 259, 3, []int{7, 1}, []int{2, 0}},
+		{kernels.F32, 8192, 4, []int{1}, []int{100}},
+		{kernels.F32, 8192, 4, []int{1, 1, 1, 1}, []int{100, 7, 1, 0}},
+		{kernels.F32, 8192, 4, []int{128}, []int{512}},
+		{kernels.BF16, 100, 4, []int{3, 1, 2, 9}, []int{0, 5, 1, 64}},
+		{kernels.BF16, 259, 3, []int{7, 1}, []int{2, 0}},
+		{kernels.BF16, 8192, 4, []int{1}, []int{100}},
+		{kernels.BF16, 8192, 4, []int{128}, []int{512}},
+		{kernels.I8, 100, 4, []int{3, 1, 2, 9}, []int{0, 5, 1, 64}},
+		{kernels.I8, 259, 3, []int{7, 1}, []int{2, 0}},
+		{kernels.I8, 8192, 4, []int{1}, []int{100}},
+		{kernels.I8, 8192, 4, []int{128}, []int{512}},
+	} {
+		spans, rows := spansOf(s.rows, s.pos)
+		cases = append(cases, kernels.Case{
+			Name:   fmt.Sprintf("conv_%s_c%d_t%d_rows%v_pos%v", short(s.state), s.channels, s.taps, s.rows, s.pos),
+			AbsTol: 3e-6, RelTol: 1e-6,
+			Why:   "a sum of up to 8 products of size up to 16 in float32 and v_exp within 2e-7, the reference is float64",
+			Bytes: int64(4*s.channels*(2*rows+s.taps) + 2*len(spans)*ConvStateCols(s.state, s.taps, s.channels)*s.state.Size()),
+			New: func(d kernels.Device, r *rand.Rand) (kernels.Op, []kernels.Tensor) {
+				o := &Conv{
+					X:      kernels.RandomTensor(d, r, rows, s.channels, 1),
+					Weight: kernels.RandomTensor(d, r, s.channels, s.taps, 1),
+					State:  randomState(d, r, len(spans)+1, layout{s.state, s.taps - 1, s.channels, convGroup}, 1),
+					Spans:  spans,
+					Out:    kernels.NewTensor(d, kernels.F32, rows, s.channels),
+				}
+				return o, []kernels.Tensor{o.Out, o.State}
+			},
+		})
+	}
+	return cases
+}
+
+// spansOf lays spans of the given lengths and positions one after another; slots in reverse order, and slot 0 left alone.
+func spansOf(rows, pos []int) ([]kernels.Span, int) {
+	var spans []kernels.Span
+	next := 0
+	for i, n := range rows {
+		spans = append(spans, kernels.Span{Row: next, Rows: n, Pos: pos[i], Slot: int32(len(rows) - i)})
+		next += n
+	}
+	return spans, next
+}
+
+// randomState is slots of normal values times scale, rounded to the form.
+func randomState(d kernels.Device, r *rand.Rand, slots int, l layout, scale float64) kernels.Tensor {
+	t := kernels.NewTensor(d, l.dtype, slots, l.stateCols())
+	values := make([]float32, l.cols)
+	for i := range slots {
+		for row := range l.rows {
+			for c := range values {
+				values[c] = float32(r.NormFloat64() * scale)
+			}
+			store(l, slot(t, int32(i)), row, 0, values)
+		}
+	}
+	return t
+}
+
+// short names a form as flags do.
+func short(state kernels.DType) string {
+	return map[kernels.DType]string{kernels.F32: "f32", kernels.BF16: "bf16", kernels.I8: "int8"}[state]
+}

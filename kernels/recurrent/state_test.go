@@ -1,0 +1,149 @@
+package recurrent
+
+import (
+	"bytes"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"headroom/kernels"
+	"headroom/kernels/cpu"
+)
+
+// TestRoundingByHand: bfloat16 has 8 bits of precision, so its neighbours of 1 are 1 ± 2^-7 and ties go to the even one. In int8 the
+// largest magnitude is 127 steps: where that is 127, values round to whole numbers, and ties to even ones.
+func TestRoundingByHand(t *testing.T) {
+	for _, test := range []struct {
+		dtype     kernels.DType
+		src, want []float32
+	}{
+		{kernels.F32, []float32{1 + 0x1p-23, -3}, []float32{1 + 0x1p-23, -3}},
+		{kernels.BF16, []float32{1 + 0x1p-8, 1 + 0x3p-8, 1 + 0x1p-8 + 0x1p-20, -1 - 0x1p-8, 0, 3e38}, []float32{1, 1 + 0x1p-6, 1 + 0x1p-7, -1, 0, 0x1.c4p127}},
+		{kernels.I8, []float32{127, -63.5, 0.5, 1.5, -2.5, 62.4, 0}, []float32{127, -64, 0, 2, -2, 62, 0}},
+		{kernels.I8, []float32{-254, 3, 5, 100.9}, []float32{-254, 4, 4, 100}},
+		{kernels.I8, []float32{0, 0, 0}, []float32{0, 0, 0}},
+		{kernels.I8, []float32{1e-42, -1e-42}, []float32{0, 0}},
+	} {
+		l := layout{test.dtype, 2, len(test.src), len(test.src)}
+		rounded, loaded := make([]float32, len(test.src)), make([]float32, len(test.src))
+		slot := bytes.Repeat([]byte{0xff}, l.stateCols()*l.dtype.Size())
+		l.round(rounded, test.src)
+		store(l, slot, 1, 0, test.src)
+		load(l, loaded, slot, 1, 0)
+		if !slices.Equal(rounded, test.want) || !slices.Equal(loaded, test.want) {
+			t.Errorf("%s of %v: rounded %v, stored and loaded %v, expected %v", test.dtype, test.src, rounded, loaded, test.want)
+		}
+		l.move(slot, 0, 1, 0, len(test.src))
+		clear(loaded)
+		if load(l, loaded, slot, 0, 0); !slices.Equal(loaded, test.want) {
+			t.Errorf("%s: moved %v, expected %v", test.dtype, loaded, test.want)
+		}
+		l.clear(slot, 1, 0, len(test.src))
+		if load(l, loaded, slot, 1, 0); slices.ContainsFunc(loaded, func(x float32) bool { return x != 0 }) {
+			t.Errorf("%s: cleared %v, expected zeros", test.dtype, loaded)
+		}
+	}
+}
+
+// TestStateCols by hand, for 2 value rows of 3 and a convolution of 4 taps over 70 channels, which are two groups.
+func TestStateCols(t *testing.T) {
+	for dtype, want := range map[kernels.DType][2]int{kernels.F32: {6, 210}, kernels.BF16: {6, 210}, kernels.I8: {2*(4+3) + 2, 3*(2*4+70) + 2}} {
+		if got := [2]int{GatedDeltaStateCols(dtype, 2, 3), ConvStateCols(dtype, 4, 70)}; got != want {
+			t.Errorf("%s: %v columns, expected %v", dtype, got, want)
+		}
+	}
+}
+
+// TestKeptStates compares every device's final state of the gated delta rule with the reference's, value by value: they may round to
+// neighbours, since sums add up in another order. Most must be equal.
+func TestKeptStates(t *testing.T) {
+	const hk, hv, dk, dv, tokens = 2, 4, 40, 37, 5
+	for _, dtype := range []kernels.DType{kernels.BF16, kernels.I8} {
+		l := layout{dtype, hv * dv, dk, dk}
+		run := func(d kernels.Device) (values, steps []float64) {
+			r := rand.New(rand.NewPCG(3, 4))
+			o := &GatedDelta{
+				QKV: kernels.RandomTensor(d, r, tokens, 2*hk*dk+hv*dv, 1), A: kernels.RandomTensor(d, r, tokens, hv, 1),
+				B: kernels.RandomTensor(d, r, tokens, hv, 1), ALog: kernels.RandomTensor(d, r, 1, hv, 1), DtBias: kernels.RandomTensor(d, r, 1, hv, 1),
+				State: randomState(d, r, 1, l, 0.3), Spans: []kernels.Span{{Rows: tokens, Pos: 9}}, Out: kernels.NewTensor(d, kernels.F32, tokens, hv*dv),
+				Hk: hk, Hv: hv, Dk: dk, Dv: dv,
+			}
+			d.Run(o)
+			row := make([]float64, dk)
+			for i := range hv * dv {
+				load(l, row, slot(o.State, 0), i, 0)
+				values = append(values, row...)
+				amax := math.Abs(slices.MaxFunc(row, func(a, b float64) int { return int(math.Copysign(1, math.Abs(a)-math.Abs(b))) }))
+				for _, x := range row {
+					if dtype == kernels.BF16 {
+						steps = append(steps, math.Abs(x)/128)
+					} else {
+						steps = append(steps, amax/127)
+					}
+				}
+			}
+			return values, steps
+		}
+		list := devices(t)
+		want, steps := run(list["reference"])
+		for name, d := range list {
+			got, _ := run(d)
+			other := 0
+			for i := range want {
+				off := math.Abs(got[i] - want[i])
+				if off > steps[i]/50 {
+					other++
+				}
+				if !(off <= 1.02*steps[i]+1e-6) {
+					t.Fatalf("%s, %s: value %d of row %d is %g, expected %g within a step of %g", name, dtype, i%dk, i/dk, got[i], want[i], steps[i])
+				}
+			}
+			if other > len(want)/200 {
+				t.Errorf("%s, %s: %d of %d values round to another neighbour than the reference's", name, dtype, other, len(want))
+			}
+		}
+	}
+}
+
+// TestKeptStateDecides: a token sees what the one before it left behind rounded, also within a span. One head, Dk = 1, so q and k
+// become their signs. ALog so low that g = 1, and beta = sigmoid(100) = 1: each token sets S to v k, rounded, and v = 1 + 2^-9 is 1 in
+// bfloat16. The second token has beta = 0 and reads it: 1, not 1 + 2^-9.
+func TestKeptStateDecides(t *testing.T) {
+	for name, d := range devices(t) {
+		one := func(x ...float32) kernels.Tensor { return kernels.FromFloat32s(d, len(x), 1, x) }
+		o := GatedDelta{
+			QKV: kernels.FromFloat32s(d, 2, 3, []float32{1, 1, 1 + 0x1p-9, 1, 1, 5}), A: one(0, 0), B: one(100, -100), ALog: one(-80), DtBias: one(0),
+			State: kernels.NewTensor(d, kernels.BF16, 1, 1), Spans: []kernels.Span{{Rows: 2}}, Out: kernels.NewTensor(d, kernels.F32, 2, 1),
+			Hk: 1, Hv: 1, Dk: 1, Dv: 1,
+		}
+		d.Run(&o)
+		expect(t, name, o.Out.Float32s(), []float32{1 + 0x1p-9, 1})
+	}
+}
+
+// TestConvStateHasNoOtherBits: what the convolution keeps is its input, rounded, so every device keeps the same bits, plain Go too.
+func TestConvStateHasNoOtherBits(t *testing.T) {
+	const channels, taps = 275, 4
+	for _, dtype := range []kernels.DType{kernels.F32, kernels.BF16, kernels.I8} {
+		var want []byte
+		for _, isa := range cpu.Available() {
+			d := kernels.NewCPU(cpu.Options{ISA: isa, Threads: 1})
+			r := rand.New(rand.NewPCG(5, 6))
+			x := kernels.RandomTensor(d, r, 7, channels, 1)
+			clear(x.Row(5)[64:128]) // a group of zeros
+			x.Row(4)[130] = 1e4     // a loud channel
+			o := Conv{X: x, Weight: kernels.RandomTensor(d, r, channels, taps, 1), State: kernels.NewTensor(d, dtype, 1, ConvStateCols(dtype, taps, channels)),
+				Spans: []kernels.Span{{Rows: 7}}, Out: kernels.NewTensor(d, kernels.F32, 7, channels)}
+			d.Run(&o)
+			got := slices.Clone(slot(o.State, 0))
+			d.Close()
+			if want == nil {
+				want = got
+			}
+			if !bytes.Equal(got, want) {
+				t.Errorf("%s: %s keeps other bits than %s", dtype, isa, cpu.Available()[0])
+			}
+		}
+	}
+}
