@@ -145,7 +145,8 @@ SIMD void KERNEL(conv_as)(const int form, const float *x, ptrdiff_t x_stride, co
     for (int64_t c = from; c < to; c += BLOCK) {
         int n = to - c < BLOCK ? (int)(to - c) : BLOCK;
         KERNEL(conv_state) s = KERNEL(state_at)(form, slot, taps - 1, channels, c);
-        if (form != KEPT_F32) KERNEL(conv_block_as)(form, x + c, x_stride, weight + c * taps, taps, s, start, out + c, out_stride, rows, n);
+        if (form != KEPT_F32 && taps == 4) KERNEL(conv_block_as)(form, x + c, x_stride, weight + c * 4, 4, s, start, out + c, out_stride, rows, n);
+        else if (form != KEPT_F32) KERNEL(conv_block_as)(form, x + c, x_stride, weight + c * taps, taps, s, start, out + c, out_stride, rows, n);
         else if (taps == 4) KERNEL(conv_block)(x + c, x_stride, weight + c * 4, 4, s, start, out + c, out_stride, rows, n);
         else KERNEL(conv_block)(x + c, x_stride, weight + c * taps, taps, s, start, out + c, out_stride, rows, n);
     }

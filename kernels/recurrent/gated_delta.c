@@ -149,8 +149,6 @@ typedef struct {
     int64_t hv, padded, tokens;
 } KERNEL(head_tokens);
 
-SIMD f32x16 KERNEL(row_load)(const float *s, int64_t c, int64_t dk) { return dk - c < 16 ? v_load_n(s + c, (int)(dk - c)) : v_load(s + c); }
-
 // Value rows [dk] of a slot: the first of them, and of its scale where the form has scales.
 typedef struct {
     void *rows;
@@ -172,47 +170,79 @@ static void KERNEL(rows_clear)(const int form, KERNEL(kept_rows) kept, int64_t n
     if (form == KEPT_I8) memset(kept.scales, 0, (size_t)n * 4);
 }
 
-// s [n, padded] = n rows, codes where the form is int8, padded with zeros; and back.
-SIMD void KERNEL(rows_load)(const int form, float *s, int64_t padded, KERNEL(kept_rows) kept, int n, int64_t dk) {
-    for (int r = 0; r < n; r++)
-        for (int64_t c = 0; c < dk; c += 16) v_store(s + r * padded + c, kept_load(form, kept.rows, r * dk + c, dk - c < 16 ? (int)(dk - c) : 16));
-}
-SIMD void KERNEL(rows_store)(const int form, const float *s, int64_t padded, KERNEL(kept_rows) kept, int n, int64_t dk) {
-    for (int r = 0; r < n; r++)
-        for (int64_t c = 0; c < dk; c += 16) kept_store(form, kept.rows, r * dk + c, dk - c < 16 ? (int)(dk - c) : 16, v_load(s + r * padded + c));
+// sk[r] and sq[r] = lane sums of row r times k and times q, for sixteen rows of width elements in a form; int8 ones count as their
+// codes. Rows in a form other than float32 are copied to copy [16, padded], as floats.
+SIMD void KERNEL(sixteen_dots)(const int form, const void *rows, int64_t width, float *copy, int64_t padded, const float *k, const float *q,
+                               f32x16 *sk, f32x16 *sq) {
+    for (int r0 = 0; r0 < 16; r0 += ROWS_AT_ONCE) {
+        f32x16 ak[ROWS_AT_ONCE], aq[ROWS_AT_ONCE];
+        for (int r = 0; r < ROWS_AT_ONCE; r++) ak[r] = aq[r] = v_zero();
+        for (int64_t c = 0; c < width; c += 16) {
+            f32x16 kc = v_load(k + c), qc = v_load(q + c);
+            for (int r = 0; r < ROWS_AT_ONCE; r++) {
+                f32x16 s = kept_load(form, rows, (r0 + r) * width + c, width - c < 16 ? (int)(width - c) : 16);
+                ak[r] = v_fma(s, kc, ak[r]);
+                aq[r] = v_fma(s, qc, aq[r]);
+                if (form != KEPT_F32) v_store(copy + (r0 + r) * padded + c, s);
+            }
+        }
+        for (int r = 0; r < ROWS_AT_ONCE; r++) sk[r0 + r] = ak[r], sq[r0 + r] = aq[r];
+    }
 }
 
-// Codes of a row of values s [padded], whose factor is inverse.
-SIMD void KERNEL(row_codes)(float *s, int64_t padded, f32x16 inverse) {
-    for (int64_t c = 0; c < padded; c += 16) v_store(s + c, v_round(v_mul(v_load(s + c), inverse)));
+// Sixteen rows s [16, width] become decay[r] * row r + step[r] * k, in the form to; decay is one number where it is not int8's.
+SIMD void KERNEL(sixteen_steps)(const int form, const int to, const float *s, int64_t width, void *rows, int64_t dk, const float *k,
+                                const float *decay, const float *step) {
+    f32x16 g = v_set1(decay[0]);
+    for (int64_t c = 0; c < width; c += 16) {
+        f32x16 kc = v_load(k + c);
+        int n = dk - c < 16 ? (int)(dk - c) : 16;
+        for (int r = 0; r < 16; r++) {
+            f32x16 next = v_fma(v_set1(step[r]), kc, v_mul(g, kept_load(KEPT_F32, s, r * width + c, width - c < 16 ? (int)(width - c) : 16)));
+            kept_store(to, rows, r * dk + c, n, form == KEPT_BF16 && to == KEPT_F32 ? v_bf16(next) : next);
+        }
+    }
+}
+
+// The same for int8: codes s [16, width] of the scales in decay become codes of the returned scales, in the form to.
+SIMD f32x16 KERNEL(sixteen_recoded)(const int to, float *s, int64_t width, void *rows, int64_t dk, const float *k, const float *decay,
+                                    const float *step) {
+    f32x16 amax[16];
+    for (int r = 0; r < 16; r++) {
+        f32x16 d = v_set1(step[r]), g = v_set1(decay[r]);
+        amax[r] = v_zero();
+        for (int64_t c = 0; c < width; c += 16) {
+            f32x16 next = v_fma(d, v_load(k + c), v_mul(g, v_load(s + r * width + c)));
+            amax[r] = v_max(amax[r], v_abs(next));
+            v_store(s + r * width + c, next);
+        }
+    }
+    f32x16 most = v_max(KERNEL(fold)(1, amax), v_set1(LEAST_AMAX));
+    float factor[16];
+    v_store(factor, v_div(v_set1(LARGEST_CODE), most));
+    for (int r = 0; r < 16; r++) {
+        f32x16 f = v_set1(factor[r]);
+        for (int64_t c = 0; c < width; c += 16)
+            kept_store(to, rows, r * dk + c, dk - c < 16 ? (int)(dk - c) : 16, v_round(v_mul(v_load(s + r * width + c), f)));
+    }
+    return v_div(most, v_set1(LARGEST_CODE));
 }
 
 // Passes the tokens through sixteen value rows. dk and form are constants where it is inlined. Between tokens the rows are floats in
-// the first-level cache that have the precision of the form: in the slot itself, or in a copy; int8 ones are codes, and their scales
-// one vector.
+// the first-level cache that have the precision of the form: in the slot itself, or in a copy that the first token makes and the last
+// one puts back; int8 ones are codes, and their scales one vector.
 SIMD void KERNEL(sixteen_rows)(const int form, KERNEL(head_tokens) h, KERNEL(kept_rows) kept, int64_t dk) {
     float copy[16 * MAX_KEY_DIM];
-    int64_t width = form == KEPT_F32 ? dk : (dk + 15) / 16 * 16;
-    float *rows = form == KEPT_F32 ? kept.rows : copy;
+    const int in_place = form == KEPT_F32;
+    int64_t width = in_place ? dk : (dk + 15) / 16 * 16;
+    float *rows = in_place ? kept.rows : copy;
     f32x16 scale = v_set1(1.0f);
-    if (form != KEPT_F32) KERNEL(rows_load)(form, rows, width, kept, 16, dk);
     if (form == KEPT_I8) scale = v_load(kept.scales);
     for (int64_t t = 0; t < h.tokens; t++) {
         const float *q = h.keys + t * 2 * h.padded, *k = q + h.padded;
         f32x16 sk[16], sq[16];
-        for (int r0 = 0; r0 < 16; r0 += ROWS_AT_ONCE) {
-            f32x16 ak[ROWS_AT_ONCE], aq[ROWS_AT_ONCE];
-            for (int r = 0; r < ROWS_AT_ONCE; r++) ak[r] = aq[r] = v_zero();
-            for (int64_t c = 0; c < width; c += 16) {
-                f32x16 kc = v_load(k + c), qc = v_load(q + c);
-                for (int r = 0; r < ROWS_AT_ONCE; r++) {
-                    f32x16 s = KERNEL(row_load)(rows + (r0 + r) * width, c, width);
-                    ak[r] = v_fma(s, kc, ak[r]);
-                    aq[r] = v_fma(s, qc, aq[r]);
-                }
-            }
-            for (int r = 0; r < ROWS_AT_ONCE; r++) sk[r0 + r] = ak[r], sq[r0 + r] = aq[r];
-        }
+        if (!in_place && t == 0) KERNEL(sixteen_dots)(form, kept.rows, dk, copy, width, k, q, sk, sq);
+        else KERNEL(sixteen_dots)(KEPT_F32, rows, width, NULL, 0, k, q, sk, sq);
         f32x16 g = v_set1(h.g[t * h.hv]);
         if (form == KEPT_I8) g = v_mul(g, scale);
         f32x16 d = v_mul(v_fnma(g, KERNEL(fold)(0, sk), v_load(h.v + t * h.v_stride)), v_set1(h.beta[t * h.hv]));
@@ -220,43 +250,28 @@ SIMD void KERNEL(sixteen_rows)(const int form, KERNEL(head_tokens) h, KERNEL(kep
         float step[16], decay[16];
         v_store(step, d);
         v_store(decay, g);
+        int last = !in_place && t + 1 == h.tokens;
         if (form == KEPT_I8) {
-            f32x16 amax[16];
-            for (int r = 0; r < 16; r++) {
-                f32x16 dr = v_set1(step[r]), gr = v_set1(decay[r]);
-                amax[r] = v_zero();
-                for (int64_t c = 0; c < width; c += 16) {
-                    f32x16 next = v_fma(dr, v_load(k + c), v_mul(gr, v_load(rows + r * width + c)));
-                    amax[r] = v_max(amax[r], v_abs(next));
-                    v_store(rows + r * width + c, next);
-                }
-            }
-            f32x16 most = v_max(KERNEL(fold)(1, amax), v_set1(LEAST_AMAX));
-            float inverse[16];
-            v_store(inverse, v_div(v_set1(LARGEST_CODE), most));
-            scale = v_div(most, v_set1(LARGEST_CODE));
-            for (int r = 0; r < 16; r++) KERNEL(row_codes)(rows + r * width, width, v_set1(inverse[r]));
-            continue;
-        }
-        for (int64_t c = 0; c < width; c += 16) {
-            f32x16 kc = v_load(k + c);
-            for (int r = 0; r < 16; r++) {
-                float *s = rows + r * width;
-                f32x16 next = v_fma(v_set1(step[r]), kc, v_mul(g, KERNEL(row_load)(s, c, width)));
-                if (form == KEPT_BF16) next = v_bf16(next);
-                if (width - c < 16) v_store_n(s + c, next, (int)(width - c));
-                else v_store(s + c, next);
-            }
-        }
+            if (last) scale = KERNEL(sixteen_recoded)(form, rows, width, kept.rows, dk, k, decay, step);
+            else scale = KERNEL(sixteen_recoded)(KEPT_F32, rows, width, rows, width, k, decay, step);
+        } else if (last) KERNEL(sixteen_steps)(form, form, rows, width, kept.rows, dk, k, decay, step);
+        else KERNEL(sixteen_steps)(form, KEPT_F32, rows, width, rows, width, k, decay, step);
     }
-    if (form != KEPT_F32) KERNEL(rows_store)(form, rows, width, kept, 16, dk);
     if (form == KEPT_I8) v_store(kept.scales, scale);
+}
+
+// A row of dk elements as floats, codes where the form is int8, padded with zeros; and back.
+SIMD void KERNEL(row_load)(const int form, float *s, KERNEL(kept_rows) kept, int64_t dk) {
+    for (int64_t c = 0; c < dk; c += 16) v_store(s + c, kept_load(form, kept.rows, c, dk - c < 16 ? (int)(dk - c) : 16));
+}
+SIMD void KERNEL(row_store)(const int form, const float *s, KERNEL(kept_rows) kept, int64_t dk) {
+    for (int64_t c = 0; c < dk; c += 16) kept_store(form, kept.rows, c, dk - c < 16 ? (int)(dk - c) : 16, v_load(s + c));
 }
 
 // The same for one value row: what is left of a head after the sixteens.
 SIMD void KERNEL(one_row)(const int form, KERNEL(head_tokens) h, KERNEL(kept_rows) kept, int64_t dk) {
     float s[MAX_KEY_DIM], scale = form == KEPT_I8 ? *kept.scales : 1.0f;
-    KERNEL(rows_load)(form, s, h.padded, kept, 1, dk);
+    KERNEL(row_load)(form, s, kept, dk);
     for (int64_t t = 0; t < h.tokens; t++) {
         const float *q = h.keys + t * 2 * h.padded, *k = q + h.padded;
         f32x16 ak = v_zero(), aq = v_zero(), amax = v_zero();
@@ -274,11 +289,12 @@ SIMD void KERNEL(one_row)(const int form, KERNEL(head_tokens) h, KERNEL(kept_row
         }
         if (form == KEPT_I8) {
             f32x16 most = v_max(v_set1(v_hmax(amax)), v_set1(LEAST_AMAX));
-            KERNEL(row_codes)(s, h.padded, v_div(v_set1(LARGEST_CODE), most));
+            f32x16 factor = v_div(v_set1(LARGEST_CODE), most);
+            for (int64_t c = 0; c < h.padded; c += 16) v_store(s + c, v_round(v_mul(v_load(s + c), factor)));
             v_store_n(&scale, v_div(most, v_set1(LARGEST_CODE)), 1);
         }
     }
-    KERNEL(rows_store)(form, s, h.padded, kept, 1, dk);
+    KERNEL(row_store)(form, s, kept, dk);
     if (form == KEPT_I8) *kept.scales = scale;
 }
 

@@ -97,13 +97,22 @@ SIMD void kept_store(const int form, void *p, int64_t i, int n, f32x16 a) {
     int8_t codes[16];
     switch (form) {
     case KEPT_BF16:
+        if (n == 16) {
+            v_store_bf16((uint16_t *)p + i, a);
+            return;
+        }
         v_store_bf16(halves, a);
         memcpy((uint16_t *)p + i, halves, (size_t)n * 2);
         return;
     case KEPT_I8:
+        if (n == 16) {
+            v_store_i8((int8_t *)p + i, a);
+            return;
+        }
         v_store_i8(codes, a);
         memcpy((int8_t *)p + i, codes, (size_t)n);
         return;
     }
-    v_store_n((float *)p + i, a, n);
+    if (n == 16) v_store((float *)p + i, a);
+    else v_store_n((float *)p + i, a, n);
 }

@@ -147,3 +147,32 @@ func TestConvStateHasNoOtherBits(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkDecodeFromMemory decodes one token of 160 sequences in turn, whose states together pass every cache, as in a model of many
+// layers.
+func BenchmarkDecodeFromMemory(b *testing.B) {
+	const hk, hv, dk, dv, slots = 16, 32, 128, 128, 160
+	for _, dtype := range []kernels.DType{kernels.F32, kernels.BF16, kernels.I8} {
+		b.Run(short(dtype), func(b *testing.B) {
+			d := kernels.NewCPU(cpu.Options{})
+			defer d.Close()
+			r := rand.New(rand.NewPCG(7, 8))
+			o := &GatedDelta{
+				QKV: kernels.RandomTensor(d, r, 1, 2*hk*dk+hv*dv, 1), A: kernels.RandomTensor(d, r, 1, hv, 1),
+				B: kernels.RandomTensor(d, r, 1, hv, 1), ALog: kernels.RandomTensor(d, r, 1, hv, 1), DtBias: kernels.RandomTensor(d, r, 1, hv, 1),
+				State: kernels.NewTensor(d, dtype, slots, GatedDeltaStateCols(dtype, hv*dv, dk)), Spans: []kernels.Span{{Rows: 1}},
+				Out: kernels.NewTensor(d, kernels.F32, 1, hv*dv), Hk: hk, Hv: hv, Dk: dk, Dv: dv,
+			}
+			for i := range slots {
+				o.Spans[0].Slot = int32(i)
+				d.Run(o)
+			}
+			o.Spans[0].Pos = 1
+			b.SetBytes(o.TrafficBytes())
+			for i := 0; b.Loop(); i++ {
+				o.Spans[0].Slot = int32(i % slots)
+				d.Run(o)
+			}
+		})
+	}
+}
