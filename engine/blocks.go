@@ -79,6 +79,9 @@ func (e *Engine) connect(p *plan) {
 		return
 	}
 	kv := p.kv.Describe(p.spec.Layers)
+	if p.state != (cache.StateFormat{}) {
+		kv += ", states " + p.state.Describe(p.spec.Layers)
+	}
 	e.blocks.view = e.options.BlockStore.Model(blockstore.Model{
 		Fingerprint: fingerprint,
 		Format:      kv + " #" + e.layout(p.kv.Layers(p.spec.Layers)),

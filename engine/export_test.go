@@ -17,7 +17,11 @@ func (e *Engine) ReplaceModel(wrap func(models.Model) models.Model) {
 	if err != nil {
 		panic(err)
 	}
-	o := runner.Options{KV: kv, Pages: int(e.stats.KVBytes / e.pageBytes), Slots: e.options.MaxSequences + e.options.KeptStates,
+	state, err := cache.ParseStateFormat(e.options.StateFormat)
+	if err != nil {
+		panic(err)
+	}
+	o := runner.Options{KV: kv, State: state, Pages: int(e.stats.KVBytes / e.pageBytes), Slots: e.options.MaxSequences + e.options.KeptStates,
 		BatchRows: e.options.ChunkTokens + e.options.MaxSequences, LogitsRows: e.options.MaxSequences}
 	e.runner = runner.New(e.device, wrap(m), o)
 }

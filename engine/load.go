@@ -53,6 +53,7 @@ func (o *Options) setDefaults() {
 type plan struct {
 	config      *checkpoint.Config
 	kv          cache.Format
+	state       cache.StateFormat
 	pages       int
 	runner      runner.Options
 	spec        models.Spec
@@ -79,6 +80,9 @@ func makePlan(src Source, o *Options) (made *plan, err error) {
 		return nil, problem.New(problem.BadRequest, "This is too small for a KV cache",
 			fmt.Sprintf("it is to keep %d tokens; at least %d are needed, or 0 for all", o.MaxKVTokens, cache.MinLimitTokens), "")
 	}
+	if p.state, err = cache.ParseStateFormat(o.StateFormat); err != nil {
+		return nil, problem.Wrap(problem.BadRequest, err, "This form of recurrent states does not exist", "")
+	}
 	if p.config, err = src.Config(); err != nil {
 		return nil, err
 	}
@@ -100,9 +104,9 @@ func makePlan(src Source, o *Options) (made *plan, err error) {
 		}
 	}()
 	p.spec = m.Spec()
-	p.runner = runner.Options{KV: p.kv, MaxKVTokens: p.limit(o), BatchRows: o.ChunkTokens + o.MaxSequences, LogitsRows: o.MaxSequences}
+	p.runner = runner.Options{KV: p.kv, State: p.state, MaxKVTokens: p.limit(o), BatchRows: o.ChunkTokens + o.MaxSequences, LogitsRows: o.MaxSequences}
 	p.spec.Layers = cache.Limit(p.spec.Layers, p.runner.MaxKVTokens)
-	slotBytes := cache.SlotBytes(p.spec.Layers) + cache.RingBytes(p.spec.Layers, p.kv, p.runner.BatchRows)
+	slotBytes := cache.SlotBytes(p.spec.Layers, p.state) + cache.RingBytes(p.spec.Layers, p.kv, p.runner.BatchRows)
 	p.keptStates(o, slotBytes)
 	p.runner.Slots = o.MaxSequences + o.KeptStates
 	pageBytes := cache.PageBytes(p.spec.Layers, p.kv)
@@ -232,7 +236,8 @@ func Open(ctx context.Context, src Source, o Options) (*Engine, error) {
 		e.device.Close()
 		return nil, err
 	}
-	e.info = Info{Description: p.description, Device: e.device.Name(), KVFormat: p.kv.Describe(p.spec.Layers) + cache.DescribeRings(p.spec.Layers)}
+	e.info = Info{Description: p.description, Device: e.device.Name(), KVFormat: p.kv.Describe(p.spec.Layers) + cache.DescribeRings(p.spec.Layers),
+		StateFormat: p.state.Describe(p.spec.Layers)}
 	e.info.ContextTokens = o.ContextTokens
 	n := p.description.Need
 	e.stats = Stats{WeightsBytes: n.WeightsBytes, KVBytes: n.KVBytes, KVUntouchedBytes: n.KVBytes, StateBytes: n.StateBytes, ScratchBytes: n.ScratchBytes}

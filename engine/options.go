@@ -22,11 +22,12 @@ type Options struct {
 	// MaxKVTokens bounds what an attention layer keeps of a sequence: the first 4 positions and the last ones, so many in all, in memory
 	// of fixed size. The sequence may be longer. 0: everything; otherwise at least 32.
 	MaxKVTokens    int
-	ContextTokens  int   // longest sequence; 0: what the model was trained for, or what fits
-	MaxSequences   int   // that run at once; 0: 8
-	ChunkTokens    int   // most prompt tokens of one pass; 0: 512
-	QueueRequests  int   // that may wait; 0: 64
-	AvailableBytes int64 // memory the model may take; 0: ask the system
+	StateFormat    string // of recurrent states: "f32", "bf16" or "int8"; "": f32. See cache.StateFormat
+	ContextTokens  int    // longest sequence; 0: what the model was trained for, or what fits
+	MaxSequences   int    // that run at once; 0: 8
+	ChunkTokens    int    // most prompt tokens of one pass; 0: 512
+	QueueRequests  int    // that may wait; 0: 64
+	AvailableBytes int64  // memory the model may take; 0: ask the system
 
 	NoPrefixCache   bool  // read every prompt from its beginning, even if it has been read before
 	KeptStates      int   // states and rings kept for prompts to go on from; 0: as many as a sixteenth of the memory holds, 4 to 32, and more small ones
@@ -78,8 +79,9 @@ type Description struct {
 // Info is a running model's description for people.
 type Info struct {
 	Description
-	Device   string // as "CPU, AVX-512 VNNI, 2 threads"
-	KVFormat string // as "K8 g64 + V4 g32, first and last 2 layers K8 V8; 5 of 6 layers keep 512 tokens"
+	Device      string // as "CPU, AVX-512 VNNI, 2 threads"
+	StateFormat string // of recurrent states: "f32", "bf16", "int8", or "none" in a model without
+	KVFormat    string // as "K8 g64 + V4 g32, first and last 2 layers K8 V8; 5 of 6 layers keep 512 tokens"
 }
 
 // Stats is a snapshot of a running engine.

@@ -112,8 +112,8 @@ func (c *Bench) model(ctx context.Context, t *terminal, name string) error {
 	}
 	defer e.Close()
 	info := e.Info()
-	fmt.Fprintf(t.out, "\n%s (%s, %s): weights %.2f GB, %s, KV %s\n", name, info.Architecture, info.Quantization,
-		float64(info.Need.WeightsBytes)/1e9, info.Device, info.KVFormat)
+	fmt.Fprintf(t.out, "\n%s (%s, %s): weights %.2f GB, %s, KV %s, state %s\n", name, info.Architecture, info.Quantization,
+		float64(info.Need.WeightsBytes)/1e9, info.Device, info.KVFormat, info.StateFormat)
 	w := tabwriter.NewWriter(t.out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "measured\ttokens\ttok/s\tGB/s\tof memory\t")
 	for _, n := range c.Prefill {

@@ -47,19 +47,20 @@ func (f *ModelFlags) options() engine.Options {
 		NoPrefixCache: f.NoPrefixes})
 }
 
-// KVFlags choose how keys and values are kept.
+// KVFlags choose how keys, values and recurrent states are kept.
 type KVFlags struct {
 	KVFormat         string `name:"kv-format" help:"KV cache: f16, bf16, f32, affine, q8_0 or q4_0." enum:",f16,bf16,f32,affine,q8_0,q4_0" default:"" placeholder:"FORMAT"`
 	KVBits           string `name:"kv-bits" help:"Bits of affine keys and values, as \"(8, 4)\", or one number for both." placeholder:"BITS"`
 	KVGroupSize      string `name:"kv-group-size" help:"Group sizes of affine keys and values, as \"(64, 32)\", or one number." placeholder:"SIZES"`
 	KVBoundaryLayers *int   `name:"kv-boundary-layers" help:"Attention layers at each end that keep more bits; 2 unless given." placeholder:"N"`
 	KVBoundaryBits   int    `name:"kv-boundary-bits" help:"How many; 0: 8." placeholder:"BITS"`
+	StateFormat      string `name:"state-format" help:"States of recurrent layers: f32, bf16 or int8; f32 unless given." enum:",f32,bf16,int8" default:"" placeholder:"FORMAT"`
 	MaxKVSize        int    `name:"max-kv-size" help:"Most tokens that are kept of a conversation: its first 4 and its last ones; 0: all." placeholder:"TOKENS"`
 }
 
 func (f *KVFlags) apply(o engine.Options) engine.Options {
 	o.KVFormat, o.KVBits, o.KVGroupSize, o.KVBoundaryBits = f.KVFormat, f.KVBits, f.KVGroupSize, f.KVBoundaryBits
-	o.MaxKVTokens = f.MaxKVSize
+	o.StateFormat, o.MaxKVTokens = f.StateFormat, f.MaxKVSize
 	if n := f.KVBoundaryLayers; n != nil {
 		o.KVBoundaryLayers = *n
 		if *n == 0 {
@@ -72,7 +73,7 @@ func (f *KVFlags) apply(o engine.Options) engine.Options {
 // args are the flags for a process of the same.
 func (f *KVFlags) args() []string {
 	args := []string{"--kv-format=" + f.KVFormat, "--kv-bits=" + f.KVBits, "--kv-group-size=" + f.KVGroupSize, fmt.Sprintf("--kv-boundary-bits=%d", f.KVBoundaryBits),
-		fmt.Sprintf("--max-kv-size=%d", f.MaxKVSize)}
+		fmt.Sprintf("--max-kv-size=%d", f.MaxKVSize), "--state-format=" + f.StateFormat}
 	if f.KVBoundaryLayers != nil {
 		args = append(args, fmt.Sprintf("--kv-boundary-layers=%d", *f.KVBoundaryLayers))
 	}

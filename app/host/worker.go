@@ -97,7 +97,7 @@ func (h *Host) open(t *target) (e Engine, err error) {
 	switch {
 	case err == nil:
 		i := e.Info()
-		h.log.Info("model loaded", "model", t.model.ID, "device", i.Device, "context_tokens", i.ContextTokens, "kv_format", i.KVFormat)
+		h.log.Info("model loaded", "model", t.model.ID, "device", i.Device, "context_tokens", i.ContextTokens, "kv_format", i.KVFormat, "state_format", i.StateFormat)
 		return e, nil
 	case errors.Is(err, context.Canceled):
 		h.log.Info("loading stopped", "model", t.model.ID)

@@ -20,23 +20,25 @@ type LayerSpec struct {
 	// Window is how many positions a row of an attention layer sees, its own included, besides the first SinkTokens of the sequence.
 	// 0: all. With a window, keys and values lie in a ring (ring.go), not in the pool's pages.
 	Window, SinkTokens int
-	// Recurrent: float32 values per sequence, for the convolution's last rows and for the state.
-	ConvValues, StateValues int
+	// Recurrent: values per sequence, for the convolution's last rows, ConvChannels each, and for the state, in rows of StateRow.
+	ConvValues, ConvChannels int
+	StateValues, StateRow    int
 }
 
 // Layer is one layer's memory.
 type Layer struct {
 	KV    *attention.Cache // attention layers
 	Ring  *Ring            // attention layers with a window: where in KV a sequence has its positions
-	Conv  kernels.Tensor   // recurrent layers: [slots, ConvValues]
-	State kernels.Tensor   // recurrent layers: [slots, StateValues]
+	Conv  kernels.Tensor   // recurrent layers: [slots, ConvValues], laid out as recurrent.Conv has it
+	State kernels.Tensor   // recurrent layers: [slots, StateValues], as recurrent.GatedDelta has it
 }
 
 // Options size the memory.
 type Options struct {
-	Format Format // of keys and values
-	Pages  int    // of PageTokens positions, each page holding those positions for every attention layer without a window
-	Slots  int    // sequences with recurrent state or rings
+	Format Format      // of keys and values
+	State  StateFormat // of recurrent states
+	Pages  int         // of PageTokens positions, each page holding those positions for every attention layer without a window
+	Slots  int         // sequences with recurrent state or rings
 	// SpanTokens is the most tokens of one sequence in one pass: rings have room for them behind the window.
 	SpanTokens int
 }
@@ -57,8 +59,7 @@ func New(d kernels.Device, specs []LayerSpec, o Options) []Layer {
 		case s.KVHeads > 0:
 			layers[i].KV = attention.NewCache(d, formats[i].K, formats[i].V, s.KVHeads, s.HeadDim, PageTokens, o.Pages)
 		case s.StateValues > 0:
-			layers[i].Conv = kernels.NewTensor(d, kernels.F32, o.Slots, s.ConvValues)
-			layers[i].State = kernels.NewTensor(d, kernels.F32, o.Slots, s.StateValues)
+			layers[i].Conv, layers[i].State = o.State.tensors(d, s, o.Slots)
 		}
 	}
 	return layers
@@ -76,15 +77,6 @@ func PageBytes(specs []LayerSpec, f Format) int64 {
 		if s := specs[i]; s.KVHeads > 0 && s.Window == 0 {
 			n += s.pageBytes(l)
 		}
-	}
-	return n
-}
-
-// SlotBytes is the memory of one sequence's recurrent state over all layers.
-func SlotBytes(specs []LayerSpec) int64 {
-	n := int64(0)
-	for _, s := range specs {
-		n += 4 * int64(s.ConvValues+s.StateValues)
 	}
 	return n
 }

@@ -7,9 +7,10 @@ import (
 )
 
 // specs are the three kinds of layers: attention with 2 heads of 64, recurrent, and one that keeps nothing.
-var specs = []LayerSpec{{KVHeads: 2, HeadDim: 64}, {ConvValues: 30, StateValues: 500}, {}, {KVHeads: 1, HeadDim: 16}}
+var specs = []LayerSpec{{KVHeads: 2, HeadDim: 64}, {ConvValues: 3 * 70, ConvChannels: 70, StateValues: 500, StateRow: 25}, {}, {KVHeads: 1, HeadDim: 16}}
 
-// TestBytes by hand: a page holds 32 positions of K and of V; a slot float32 values.
+// TestBytes by hand: a page holds 32 positions of K and of V; a slot 3 rows of 70 channels, in two
+// groups each, and 20 value rows of 25.
 func TestBytes(t *testing.T) {
 	for dtype, want := range map[kernels.DType]int64{
 		kernels.F16:  2 * 32 * (2*64 + 16) * 2, // 18432
@@ -20,10 +21,27 @@ func TestBytes(t *testing.T) {
 			t.Errorf("a page in %s: %d bytes, expected %d", dtype, got, want)
 		}
 	}
-	if got := SlotBytes(specs); got != 4*530 {
-		t.Errorf("a slot: %d bytes, expected %d", got, 4*530)
+	for name, want := range map[string]int64{
+		"":     4 * (210 + 500),
+		"f32":  4 * (210 + 500),
+		"bf16": 2 * (210 + 500),
+		"int8": 3*2*4 + 210 + 2 + 20*4 + 500, // scales, codes, and for the convolution zeros up to a multiple of 4
+	} {
+		f, err := ParseStateFormat(name)
+		if got := SlotBytes(specs, f); got != want || err != nil {
+			t.Errorf("a slot in %q: %d bytes, expected %d, %v", name, got, want, err)
+		}
+		if name != "" && f.String() != name {
+			t.Errorf("%q calls itself %q", name, f)
+		}
 	}
-	if PageBytes(specs[1:3], Plain(kernels.F16)) != 0 || SlotBytes(specs[2:]) != 0 {
+	if with, without := (StateFormat{}).Describe(specs), (StateFormat{}).Describe(specs[2:]); with != "f32" || without != "none" {
+		t.Errorf("described as %q and %q", with, without)
+	}
+	if _, err := ParseStateFormat("f16"); err == nil {
+		t.Error("f16 is no form of states")
+	}
+	if PageBytes(specs[1:3], Plain(kernels.F16)) != 0 || SlotBytes(specs[2:], StateFormat{}) != 0 {
 		t.Error("layers that keep nothing of a kind must not be counted")
 	}
 }
@@ -42,16 +60,17 @@ func (d *counting) NewBuffer(bytes int) *kernels.Buffer {
 // TestNewAllocatesWhatThePlanSays: the ledger relies on it.
 func TestNewAllocatesWhatThePlanSays(t *testing.T) {
 	const pages, slots = 7, 3
-	for _, f := range []Format{Plain(kernels.BF16), Affine()} {
+	for i, f := range []Format{Plain(kernels.BF16), Affine(), Affine()} {
+		state := stateFormats[i].format
 		d := &counting{Measure: kernels.NewMeasure()}
-		layers := New(d, specs, Options{Format: f, Pages: pages, Slots: slots})
-		if want := pages*PageBytes(specs, f) + slots*SlotBytes(specs); d.bytes != want {
+		layers := New(d, specs, Options{Format: f, State: state, Pages: pages, Slots: slots})
+		if want := pages*PageBytes(specs, f) + slots*SlotBytes(specs, state); d.bytes != want {
 			t.Errorf("allocated %d bytes, planned %d", d.bytes, want)
 		}
 		if len(layers) != len(specs) || layers[0].KV == nil || layers[0].KV.Pages() != pages || layers[3].KV.HeadDim != 16 || !layers[0].State.IsNone() {
 			t.Errorf("attention layers: %+v, %+v", layers[0], layers[3])
 		}
-		if l := layers[1]; l.KV != nil || l.Conv.Rows != slots || l.Conv.Cols != 30 || l.State.Rows != slots || l.State.Cols != 500 {
+		if l := layers[1]; l.KV != nil || l.Conv.Rows != slots || l.Conv.Cols < 210 || l.State.Rows != slots || l.State.Cols < 500 || l.State.DType != state.dtype {
 			t.Errorf("recurrent layer: %+v", l)
 		}
 		if l := layers[2]; l.KV != nil || !l.Conv.IsNone() || !l.State.IsNone() {

@@ -69,7 +69,7 @@ func TestRingsAllocateWhatThePlanSays(t *testing.T) {
 	for _, f := range []Format{Plain(kernels.F16), Affine(), {}} {
 		d := &counting{Measure: kernels.NewMeasure()}
 		layers := New(d, specs, Options{Format: f, Pages: pages, Slots: slots, SpanTokens: span})
-		state := SlotBytes(specs) + RingBytes(specs, f, span)
+		state := SlotBytes(specs, StateFormat{}) + RingBytes(specs, f, span)
 		if want := pages*PageBytes(specs, f) + slots*state; d.bytes != want {
 			t.Errorf("allocated %d bytes, planned %d", d.bytes, want)
 		}

@@ -134,6 +134,11 @@ func newDemo(t *testing.T, float32Activations bool) (*demoRig, *tokenizer.Tokeni
 
 func newDemoWith(t *testing.T, float32Activations bool, kv cache.Format) (*demoRig, *tokenizer.Tokenizer) {
 	t.Helper()
+	return newDemoKept(t, float32Activations, kv, cache.StateFormat{})
+}
+
+func newDemoKept(t *testing.T, float32Activations bool, kv cache.Format, state cache.StateFormat) (*demoRig, *tokenizer.Tokenizer) {
+	t.Helper()
 	files, err := fs.Sub(demo.Files, "model")
 	if err != nil {
 		t.Fatal(err)
@@ -162,7 +167,7 @@ func newDemoWith(t *testing.T, float32Activations bool, kv cache.Format) (*demoR
 		t.Fatal(err)
 	}
 	pages := m.Spec().ContextTokens / cache.PageTokens
-	r := &demoRig{Runner: runner.New(d, m, runner.Options{KV: kv, Pages: pages, Slots: 1, BatchRows: demoChunk, LogitsRows: demoChunk})}
+	r := &demoRig{Runner: runner.New(d, m, runner.Options{KV: kv, State: state, Pages: pages, Slots: 2, BatchRows: demoChunk, LogitsRows: demoChunk})}
 	r.specs = m.Spec().Layers
 	for i := range pages {
 		r.pages = append(r.pages, int32(i))

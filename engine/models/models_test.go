@@ -108,6 +108,11 @@ func newTiny(t *testing.T, d kernels.Device, name string) *rig {
 	return newTinyWith(t, d, name, runner.Options{KV: cache.Plain(kernels.F32), Slots: 2, BatchRows: rigRows})
 }
 
+func newTinyKept(t *testing.T, d kernels.Device, name string, state cache.StateFormat) *rig {
+	t.Helper()
+	return newTinyWith(t, d, name, runner.Options{KV: cache.Plain(kernels.F32), State: state, Slots: 2, BatchRows: rigRows})
+}
+
 // newTinyWith is newTiny with a cache of its own kind. Pages and LogitsRows are set here.
 func newTinyWith(t *testing.T, d kernels.Device, name string, o runner.Options) *rig {
 	t.Helper()

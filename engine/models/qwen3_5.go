@@ -247,7 +247,10 @@ func (m *qwen35) Spec() Spec {
 	for i := range m.layers {
 		layer := cache.LayerSpec{KVHeads: c.NumKeyValueHeads, HeadDim: c.HeadDim}
 		if d := m.layers[i].linearAttn; d != nil {
-			layer = cache.LayerSpec{ConvValues: (c.LinearConvKernelDim - 1) * d.Conv1D.Rows, StateValues: d.Hv * d.Dv * d.Dk}
+			layer = cache.LayerSpec{
+				ConvValues: (c.LinearConvKernelDim - 1) * d.Conv1D.Rows, ConvChannels: d.Conv1D.Rows,
+				StateValues: d.Hv * d.Dv * d.Dk, StateRow: d.Dk,
+			}
 		}
 		s.Layers = append(s.Layers, layer)
 	}

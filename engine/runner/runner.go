@@ -12,14 +12,15 @@ import (
 	"headroom/kernels"
 )
 
-// Options size a runner. All fields but MaxKVTokens are needed.
+// Options size a runner. All fields but MaxKVTokens and State are needed.
 type Options struct {
-	KV          cache.Format // of keys and values
-	MaxKVTokens int          // keys and values of a sequence that an attention layer keeps (cache.Limit); 0: all
-	Pages       int          // KV pages shared by all sequences
-	Slots       int          // recurrent states and rings: of running sequences, and kept ones
-	BatchRows   int          // most rows of one step
-	LogitsRows  int          // most rows of one step whose logits are wanted
+	KV          cache.Format      // of keys and values
+	MaxKVTokens int               // keys and values of a sequence that an attention layer keeps (cache.Limit); 0: all
+	State       cache.StateFormat // of recurrent states
+	Pages       int               // KV pages shared by all sequences
+	Slots       int               // recurrent states and rings: of running sequences, and kept ones
+	BatchRows   int               // most rows of one step
+	LogitsRows  int               // most rows of one step whose logits are wanted
 }
 
 // Runner is a model with its memory on a device. The goroutine that calls Step owns the device.
@@ -28,6 +29,7 @@ type Runner struct {
 	model  models.Model
 	spec   models.Spec
 	kv     cache.Format
+	state  cache.StateFormat
 	layers []cache.Layer
 
 	pageRegions, slotRegions []cache.Region
@@ -47,7 +49,8 @@ func New(d kernels.Device, m models.Model, o Options) *Runner {
 		model:  m,
 		spec:   spec,
 		kv:     o.KV,
-		layers: cache.New(d, spec.Layers, cache.Options{Format: o.KV, Pages: o.Pages, Slots: o.Slots, SpanTokens: o.BatchRows}),
+		state:  o.State,
+		layers: cache.New(d, spec.Layers, cache.Options{Format: o.KV, State: o.State, Pages: o.Pages, Slots: o.Slots, SpanTokens: o.BatchRows}),
 		ops:    ops.NewContext(d, ScratchBytes(m, o)),
 		tokens: kernels.NewTensor(d, kernels.I32, o.BatchRows, 1),
 	}
@@ -66,7 +69,7 @@ func ScratchBytes(m models.Model, o Options) int {
 	r := &Runner{
 		device: d,
 		model:  m,
-		layers: cache.New(d, cache.Limit(m.Spec().Layers, o.MaxKVTokens), cache.Options{Format: o.KV, Pages: pages, Slots: 1, SpanTokens: o.BatchRows}),
+		layers: cache.New(d, cache.Limit(m.Spec().Layers, o.MaxKVTokens), cache.Options{Format: o.KV, State: o.State, Pages: pages, Slots: 1, SpanTokens: o.BatchRows}),
 		ops:    ops.NewContext(d, 0),
 	}
 	r.batch = batch.Batch{
@@ -131,7 +134,7 @@ func (r *Runner) DecodeTrafficBytes(contextTokens int) int64 {
 	for i := range table {
 		table[i] = int32(i)
 	}
-	layers := cache.New(d, r.spec.Layers, cache.Options{Format: r.kv, Pages: pages, Slots: 1, SpanTokens: 1})
+	layers := cache.New(d, r.spec.Layers, cache.Options{Format: r.kv, State: r.state, Pages: pages, Slots: 1, SpanTokens: 1})
 	b := batch.Batch{
 		Tokens: kernels.NewTensor(d, kernels.I32, 1, 1),
 		Spans:  []kernels.Span{{Rows: 1, Pos: contextTokens, Pages: table}},

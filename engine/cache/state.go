@@ -1,0 +1,74 @@
+package cache
+
+// How recurrent layers keep what they remember of a sequence. Unlike keys and values a state is rounded again with every token, so its
+// form is part of what a model computes; kernels/recurrent has the rules, FORMATS.md what each form costs and saves.
+
+import (
+	"fmt"
+
+	"headroom/kernels"
+	"headroom/kernels/recurrent"
+)
+
+// StateFormat is the form of recurrent states. The zero value is float32.
+type StateFormat struct{ dtype kernels.DType }
+
+var stateFormats = []struct {
+	name   string
+	format StateFormat
+}{{"f32", StateFormat{kernels.F32}}, {"bf16", StateFormat{kernels.BF16}}, {"int8", StateFormat{kernels.I8}}}
+
+// ParseStateFormat reads a user's choice: "f32" ("" too), "bf16" or "int8".
+func ParseStateFormat(name string) (StateFormat, error) {
+	if name == "" {
+		return StateFormat{}, nil
+	}
+	for _, f := range stateFormats {
+		if f.name == name {
+			return f.format, nil
+		}
+	}
+	return StateFormat{}, fmt.Errorf("state format: got %q, expected f32, bf16 or int8", name)
+}
+
+func (f StateFormat) String() string {
+	for _, known := range stateFormats {
+		if known.format == f {
+			return known.name
+		}
+	}
+	return f.dtype.String()
+}
+
+// Describe names the form the layers of specs keep their states in, "none" if they keep none.
+func (f StateFormat) Describe(specs []LayerSpec) string {
+	if SlotBytes(specs, f) == 0 {
+		return "none"
+	}
+	return f.String()
+}
+
+// cols are the columns of a recurrent layer's Conv and State; 0 for other layers.
+func (f StateFormat) cols(s LayerSpec) (conv, state int) {
+	if s.StateValues == 0 {
+		return 0, 0
+	}
+	return recurrent.ConvStateCols(f.dtype, s.ConvValues/s.ConvChannels+1, s.ConvChannels),
+		recurrent.GatedDeltaStateCols(f.dtype, s.StateValues/s.StateRow, s.StateRow)
+}
+
+// tensors allocates a recurrent layer's memory.
+func (f StateFormat) tensors(d kernels.Device, s LayerSpec, slots int) (conv, state kernels.Tensor) {
+	convCols, stateCols := f.cols(s)
+	return kernels.NewTensor(d, f.dtype, slots, convCols), kernels.NewTensor(d, f.dtype, slots, stateCols)
+}
+
+// SlotBytes is the memory of one sequence's recurrent state over all layers.
+func SlotBytes(specs []LayerSpec, f StateFormat) int64 {
+	n := int64(0)
+	for _, s := range specs {
+		conv, state := f.cols(s)
+		n += int64(f.dtype.Size()) * int64(conv+state)
+	}
+	return n
+}
