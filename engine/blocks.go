@@ -19,6 +19,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -41,6 +42,8 @@ func OpenBlockStore(dir string, o BlockStoreOptions) (*BlockStore, error) {
 
 const (
 	quietTime = 3 * time.Second
+	// patience is how long requests wait for memory that is being written. Writing is faster than computing again, unless the disk is stuck.
+	patience = 2 * time.Second
 	// closeTime is how long closing waits for conversations that were never quiet. What does not get to disk in it is dropped.
 	closeTime = 10 * time.Second
 	// lookups that find a damaged file are repeated, since the file is gone then, but not for ever.
@@ -57,9 +60,9 @@ type blocks struct {
 	cancel          context.CancelFunc
 	stateEvery      int             // tokens between two stored states at least: states take no more disk than the keys and values between them
 	working         int             // reads and writes under way, which hold memory
+	starved         atomic.Int64    // since when requests have waited for pages, in Unix nanoseconds; 0: none does
 	unsaved         []*conversation // whose end is not stored, by when they ended
 	timer           *time.Timer     // wakes the loop when the first of them has been quiet; nil until needed
-	deadline        time.Time       // when closing: nothing more is written after it
 	secondsPerToken float64         // that reading a prompt takes, of the last request that read a long one
 }
 
@@ -208,23 +211,47 @@ func (e *Engine) hasEnded(r *request, tokens []int32, now time.Time) {
 	e.save(c, false)
 }
 
-// saveQuiet writes the ends of conversations that have been quiet, or of all when memory runs short or the engine closes.
-func (e *Engine) saveQuiet(now time.Time, all bool) {
-	u := e.blocks.unsaved
-	all = all || e.sched.FreePages() < e.sched.MaxTokens()/cache.PageTokens/8
-	n := 0
-	for n < len(u) && (all || now.Sub(u[n].ended) >= quietTime) {
-		e.save(u[n], true)
-		n++
+// starving takes note of whether the last step lacked pages.
+func (e *Engine) starving(now time.Time) {
+	if !e.sched.Starved() {
+		e.blocks.starved.Store(0)
+	} else if e.blocks.starved.Load() == 0 {
+		e.blocks.starved.Store(now.UnixNano())
 	}
-	if e.blocks.unsaved = u[n:]; len(u) > n {
-		wait := quietTime - now.Sub(u[n].ended)
+}
+
+// saveEnds writes the ends of conversations that have been quiet; of all when the engine closes; and of those that might be forgotten
+// before fresh requests take so many pages that they have to be.
+func (e *Engine) saveEnds(now time.Time, fresh []*request, closing bool) {
+	if len(e.blocks.unsaved) == 0 {
+		return
+	}
+	pages := 0
+	for _, r := range fresh {
+		pages += pagesOf(len(r.Prompt))
+	}
+	crowded := pages >= e.sched.FreePages()
+	e.blocks.unsaved = slices.DeleteFunc(e.blocks.unsaved, func(c *conversation) bool {
+		due := closing || now.Sub(c.ended) >= quietTime || crowded && !slices.ContainsFunc(fresh, c.continuedBy)
+		if due {
+			e.save(c, true)
+		}
+		return due
+	})
+	if len(e.blocks.unsaved) > 0 {
+		wait := quietTime - now.Sub(e.blocks.unsaved[0].ended)
 		if e.blocks.timer == nil {
 			e.blocks.timer = time.AfterFunc(wait, func() { e.post(func() {}) })
 		} else {
 			e.blocks.timer.Reset(wait)
 		}
 	}
+}
+
+// continuedBy reports whether r is about to make c's end useless: it has most of it in common.
+func (c *conversation) continuedBy(r *request) bool {
+	n := len(c.tokens) * 3 / 4
+	return len(r.Prompt) >= n && slices.Equal(r.Prompt[:n], c.tokens[:n])
 }
 
 // save hands what memory knows of a conversation to the store's writer: with tail to its end, else its full blocks.
@@ -251,8 +278,11 @@ func (e *Engine) save(c *conversation, tail bool) {
 	e.blocks.working++
 }
 
-// abandoned reports whether closing has taken so long that nothing more is to be written. It is asked by the store's writer.
+// abandoned reports whether requests or closing have waited so long that nothing more is to be written. The store's writer asks.
 func (e *Engine) abandoned() bool {
+	if since := e.blocks.starved.Load(); since > 0 && time.Since(time.Unix(0, since)) > patience {
+		return true
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.closing && time.Now().After(e.closeBy)

@@ -50,6 +50,7 @@ func (e *Engine) loop() {
 		for _, p := range e.sched.Promotions() {
 			e.fetch(p)
 		}
+		e.starving(time.Now())
 		e.publish() // before the pass, which may be long: who has come and who was cancelled
 		switch {
 		case len(work) > 0:
@@ -90,7 +91,7 @@ func (e *Engine) takeInbox() bool {
 	for closing && len(e.requests) > 0 {
 		e.finish(e.requests[0], FinishCancelled, nil)
 	}
-	e.saveQuiet(time.Now(), closing)
+	e.saveEnds(time.Now(), fresh, closing)
 	return !closing
 }
 

@@ -132,6 +132,9 @@ func (s *Scheduler) Release(h prefix.Held) {
 	}
 }
 
+// Starved reports whether somebody had to wait or yield in the last step for want of pages. What is held could help.
+func (s *Scheduler) Starved() bool { return s.starved }
+
 // FreePages is the number of pages that nobody refers to.
 func (s *Scheduler) FreePages() int { return s.pool.Free() }
 

@@ -91,6 +91,7 @@ type Scheduler struct {
 	arrived uint64
 
 	wanted, arriving []*Promotion // to be handed out, and not yet ended
+	starved          bool         // the last step lacked pages that evicting could not free
 
 	marks []uint32 // by page: the last count that saw it
 	mark  uint32
@@ -224,7 +225,7 @@ func (s *Scheduler) release(q *Sequence) {
 
 // Next plans a step. The slice is reused by the next call; it is empty when nothing can be done.
 func (s *Scheduler) Next() []Work {
-	s.work = s.work[:0]
+	s.work, s.starved = s.work[:0], false
 	if s.o.PreferPrefill && len(s.running) < s.o.Slots {
 		if s.prompts(s.o.ChunkTokens); len(s.work) > 0 {
 			return s.work
@@ -333,6 +334,7 @@ func (s *Scheduler) evict(pages int) {
 	if s.tree != nil && s.pool.Free() < pages {
 		s.tree.Evict(pages)
 	}
+	s.starved = s.starved || s.pool.Free() < pages
 }
 
 // prefill plans up to budget tokens of q and returns how many.
