@@ -102,6 +102,7 @@ func TestMixedLayersInEveryFormat(t *testing.T) {
 					t.Errorf("turn %d: %d of %d prompt tokens were known, expected %d; %d without the cache", turn, cached, len(prompt), expected, none)
 				}
 				prompt = append(append(prompt, got...), someIDs(2+turn, 40)...) // all but the answer's last token has been computed
+				answer(t, submit(t, with, engine.Request{Prompt: someIDs(100+turn, 90), MaxTokens: 2, IgnoreEOS: true})) // writes over the slot it ran in
 			}
 			idle(t, with)
 		})
@@ -138,6 +139,23 @@ func TestRingsBatchedAndPreempted(t *testing.T) {
 	idle(t, together)
 	if together.Stats().Preemptions == 0 {
 		t.Error("no request was preempted: the pages were not too few, and this test has not tested that")
+	}
+}
+
+// TestPagesAreFreeWithoutMemory: where every layer has a ring, pages are numbers, and nobody is preempted for want of them.
+func TestPagesAreFreeWithoutMemory(t *testing.T) {
+	e := openGemma(t, engine.Options{MaxKVTokens: 48, MaxSequences: 4, ContextTokens: 128, KeptStates: 4})
+	var streams []*engine.Stream
+	for i := range 4 {
+		streams = append(streams, submit(t, e, engine.Request{Prompt: someIDs(i, 30), IgnoreEOS: true}))
+	}
+	for i, s := range streams {
+		if tokens, _, _ := answer(t, s); len(tokens) != 98 {
+			t.Errorf("request %d: %d tokens, expected the context of 128 to be filled", i, len(tokens))
+		}
+	}
+	if n := e.Stats().Preemptions; n != 0 {
+		t.Errorf("%d preemptions", n)
 	}
 }
 
