@@ -101,7 +101,7 @@ func TestMixedLayersInEveryFormat(t *testing.T) {
 				if expected := len(prompt) - 41; none != 0 || turn > 0 && cached != expected {
 					t.Errorf("turn %d: %d of %d prompt tokens were known, expected %d; %d without the cache", turn, cached, len(prompt), expected, none)
 				}
-				prompt = append(append(prompt, got...), someIDs(2+turn, 40)...) // all but the answer's last token has been computed
+				prompt = append(append(prompt, got...), someIDs(2+turn, 40)...)                                          // all but the answer's last token has been computed
 				answer(t, submit(t, with, engine.Request{Prompt: someIDs(100+turn, 90), MaxTokens: 2, IgnoreEOS: true})) // writes over the slot it ran in
 			}
 			idle(t, with)

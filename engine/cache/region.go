@@ -38,10 +38,11 @@ func PageRegions(layers []Layer) (regions []Region) {
 // SlotRegions are what a slot consists of, over all layers.
 func SlotRegions(layers []Layer) (regions []Region) {
 	for i, l := range layers {
-		if r := l.Ring; r != nil {
+		if r := l.Ring; r != nil { // what rows see is in the name: other windows give other keys and values
+			name := fmt.Sprintf("layers.%d.ring_%d_%d", i, r.SinkTokens, r.Window)
 			regions = append(regions,
-				Region{Name: fmt.Sprintf("layers.%d.ring.k", i), Buffer: l.KV.K, PieceBytes: r.SlotPages * l.KV.KPageBytes()},
-				Region{Name: fmt.Sprintf("layers.%d.ring.v", i), Buffer: l.KV.V, PieceBytes: r.SlotPages * l.KV.VPageBytes()})
+				Region{Name: name + ".k", Buffer: l.KV.K, PieceBytes: r.SlotPages * l.KV.KPageBytes()},
+				Region{Name: name + ".v", Buffer: l.KV.V, PieceBytes: r.SlotPages * l.KV.VPageBytes()})
 		}
 		if !l.State.IsNone() {
 			regions = append(regions, rows(fmt.Sprintf("layers.%d.conv", i), l.Conv), rows(fmt.Sprintf("layers.%d.state", i), l.State))

@@ -48,7 +48,11 @@ func (s shape) work() (bytes, flops int64) {
 			}
 			flops += int64(4 * seen * s.heads * s.d)
 		}
-		bytes += int64((x[0] + x[1]) * s.kvHeads * (s.k.RowBytes(s.d) + s.v.RowBytes(s.d)))
+		read := x[0] + x[1]
+		if s.window > 0 {
+			read = min(read, s.window+s.sinkTokens+x[1]-1)
+		}
+		bytes += int64(read * s.kvHeads * (s.k.RowBytes(s.d) + s.v.RowBytes(s.d)))
 	}
 	return bytes, flops
 }
