@@ -55,7 +55,7 @@ var layers = []row{
 		"engine/server",
 	}},
 	{"What the app knows about this machine and its models, before it runs one.", []string{
-		"app/memory", "app/library",
+		"app/memory", "app/library", "app/cache",
 	}},
 	{"The life of an engine in the app: start, stop, state.", []string{
 		"app/host",

@@ -1,0 +1,102 @@
+package cache
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"headroom/engine"
+)
+
+// open makes a cache in dir that the test closes.
+func open(t *testing.T, dir string) *Cache {
+	t.Helper()
+	c, err := Open(Options{Dir: dir, Limits: engine.BlockStoreOptions{MinFreeBytes: -1, Log: slog.New(slog.DiscardHandler)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+func TestDefaultDir(t *testing.T) {
+	t.Setenv("HOME", "/home/somebody")
+	t.Setenv("XDG_CACHE_HOME", "")
+	if got := DefaultDir(); filepath.Base(got) != "blocks" || filepath.Base(filepath.Dir(got)) != "headroom" {
+		t.Errorf("got %q", got)
+	}
+	t.Setenv("HOME", "")
+	if got := DefaultDir(); got != "" {
+		t.Errorf("without a home: %q", got)
+	}
+}
+
+// TestCap: unless given, 20 GB or a tenth of the disk, whichever is less; also where the folder is yet to be made.
+func TestCap(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "not", "there")
+	disk := diskBytes(dir)
+	if disk <= 0 {
+		t.Fatalf("the disk has %d bytes", disk)
+	}
+	if got, want := open(t, dir).Stats().MaxBytes, min(int64(20e9), disk/10); got != want {
+		t.Errorf("the cap is %d, want %d of a disk of %d", got, want, disk)
+	}
+	c, err := Open(Options{Dir: filepath.Join(dir, "own"), Limits: engine.BlockStoreOptions{MaxBytes: disk}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if got := c.Stats().MaxBytes; got != disk {
+		t.Errorf("the cap is %d, want the %d that were asked for", got, disk)
+	}
+}
+
+func TestExists(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "blocks")
+	if Exists(dir) {
+		t.Error("a cache in a folder that is not there")
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if Exists(dir) {
+		t.Error("a cache in an empty folder")
+	}
+	open(t, dir)
+	if !Exists(dir) {
+		t.Error("no cache in its folder")
+	}
+}
+
+// TestRecent: asked again at once, it is the same answer; closed, the last one.
+func TestRecent(t *testing.T) {
+	c := open(t, t.TempDir())
+	first := c.Recent()
+	if !first.On || first.FreeBytes <= 0 {
+		t.Errorf("figures %+v", first)
+	}
+	at := c.at
+	if c.Recent(); c.at != at {
+		t.Error("it asked twice within two seconds")
+	}
+	c.at = c.at.Add(-recentAge - 1)
+	if c.Recent(); !c.busy {
+		t.Error("old figures are not renewed")
+	}
+	c.reading.Wait()
+	if !c.at.After(at) || c.busy {
+		t.Error("the renewed figures are not taken")
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	c.at = c.at.Add(-recentAge - 1)
+	if got := c.Recent(); got.Dir != first.Dir || c.busy {
+		t.Errorf("after Close: %+v", got)
+	}
+}
