@@ -23,10 +23,10 @@ import (
 
 const patience = 30 * time.Second
 
-// alone gives the test a home of its own: no models but the bundled one, no settings.
+// alone gives the test a home of its own: no models but the bundled one, no settings, an empty cache.
 func alone(t *testing.T) string {
 	home := t.TempDir()
-	for name, value := range map[string]string{"HOME": home, "XDG_CONFIG_HOME": filepath.Join(home, "config"), "HF_HUB_CACHE": "", "HF_HOME": "", "HEADROOM_MODELS": "", "HEADROOM_API_KEY": ""} {
+	for name, value := range map[string]string{"HOME": home, "XDG_CONFIG_HOME": filepath.Join(home, "config"), "XDG_CACHE_HOME": filepath.Join(home, "cache"), "HF_HUB_CACHE": "", "HF_HOME": "", "HEADROOM_MODELS": "", "HEADROOM_API_KEY": ""} {
 		t.Setenv(name, value)
 	}
 	return home
@@ -111,6 +111,9 @@ func TestRefusals(t *testing.T) {
 	}{
 		{"no command", nil, 2, []string{"expected one of", "headroom --help"}},
 		{"unknown flag", []string{"run", "--frobnicate", "x"}, 2, []string{"unknown flag --frobnicate"}},
+		{"wrong size", []string{"serve", "--hot-cache-size", "2XB"}, 2, []string{`--hot-cache-size: "2XB" is no size`, `"20GB" or "1.5 GB"`}},
+		{"negative stall", []string{"serve", "--max-stall=-1s"}, 2, []string{"--max-stall is -1s, expected 0 or more"}},
+		{"negative conversations", []string{"serve", "--prompt-cache-size=-1"}, 2, []string{"--prompt-cache-size is -1, expected 0 or more"}},
 		{"no prompt", []string{"run"}, 2, []string{"model-and-prompt"}},
 		{"not UTF-8", []string{"run", "-"}, 1, []string{"The user message is not valid UTF-8", "fix: "}},
 		{"empty prompt", []string{"run", " "}, 1, []string{"headroom: The prompt is empty"}},

@@ -24,7 +24,7 @@ func (c *Models) Run(t *terminal) error {
 	if err != nil {
 		return problem.Wrap(problem.Internal, err, "The memory cannot be measured", "")
 	}
-	l := c.library()
+	l := c.library(openSettings())
 	models := l.Scan()
 	room := reading.HeadroomBytes(memory.EngineBytes{})
 	fmt.Fprintf(t.out, "%s of %s memory can go to a model.\n\n", gigabytes(room), gigabytes(reading.TotalBytes))

@@ -4,6 +4,7 @@ package commands
 // progress bar.
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -14,6 +15,7 @@ import (
 	"headroom/app/host"
 	"headroom/app/library"
 	"headroom/app/memory"
+	"headroom/app/settings"
 	"headroom/app/version"
 	"headroom/engine"
 )
@@ -26,6 +28,7 @@ type ModelFlags struct {
 	NoPrefixes   bool `name:"no-prefix-cache" help:"Read every prompt from its beginning, even what has been read before."`
 	MaxSequences int  `help:"Requests that run at once; 0: 8." placeholder:"N"`
 	KVFlags
+	CacheFlags
 	ModelsDir []string `help:"More folders to look for models in." placeholder:"DIR" sep:"none" type:"path"`
 }
 
@@ -34,17 +37,25 @@ func (f *ModelFlags) Validate() error {
 	for _, n := range []struct {
 		flag  string
 		value int
-	}{{"--threads", f.Threads}, {"--context", f.Context}, {"--max-sequences", f.MaxSequences}, {"--max-kv-size", f.MaxKVSize}} {
+	}{{"--threads", f.Threads}, {"--context", f.Context}, {"--max-sequences", f.MaxSequences}, {"--max-kv-size", f.MaxKVSize},
+		{"--prompt-cache-size", f.PromptCacheSize}} {
 		if n.value < 0 {
 			return fmt.Errorf("%s is %d, expected 0 or more", n.flag, n.value)
 		}
 	}
+	if f.MaxStall < 0 {
+		return fmt.Errorf("--max-stall is %s, expected 0 or more", f.MaxStall)
+	}
 	return nil
 }
 
-func (f *ModelFlags) options() engine.Options {
-	return f.apply(engine.Options{Threads: f.Threads, ContextTokens: f.Context, Float32Activations: f.Float32, MaxSequences: f.MaxSequences,
-		NoPrefixCache: f.NoPrefixes})
+// options are the flags, and where they are silent the settings, for the model of that ID.
+func (f *ModelFlags) options(s settings.Settings, id string) engine.Options {
+	m := s.ForModel(id)
+	kv := f.KVFlags.or(m)
+	o := kv.apply(engine.Options{Threads: f.Threads, ContextTokens: cmp.Or(f.Context, m.ContextTokens), Float32Activations: f.Float32,
+		MaxSequences: cmp.Or(f.MaxSequences, m.MaxSequences), NoPrefixCache: f.NoPrefixes})
+	return f.CacheFlags.or(s.Cache).apply(o)
 }
 
 // KVFlags choose how keys, values and recurrent states are kept.
@@ -56,6 +67,13 @@ type KVFlags struct {
 	KVBoundaryBits   int    `name:"kv-boundary-bits" help:"How many; 0: 8." placeholder:"BITS"`
 	StateFormat      string `name:"state-format" help:"States of recurrent layers: f32, bf16 or int8; f32 unless given." enum:",f32,bf16,int8" default:"" placeholder:"FORMAT"`
 	MaxKVSize        int    `name:"max-kv-size" help:"Most tokens that are kept of a conversation: its first 4 and its last ones; 0: all." placeholder:"TOKENS"`
+}
+
+// or is the flags, and where they are silent the model's settings.
+func (f KVFlags) or(m settings.Model) KVFlags {
+	return KVFlags{KVFormat: cmp.Or(f.KVFormat, m.KVFormat), KVBits: cmp.Or(f.KVBits, m.KVBits), KVGroupSize: cmp.Or(f.KVGroupSize, m.KVGroupSize),
+		KVBoundaryLayers: cmp.Or(f.KVBoundaryLayers, m.KVBoundaryLayers), KVBoundaryBits: cmp.Or(f.KVBoundaryBits, m.KVBoundaryBits),
+		StateFormat: cmp.Or(f.StateFormat, m.StateFormat), MaxKVSize: cmp.Or(f.MaxKVSize, m.MaxKVTokens)}
 }
 
 func (f *KVFlags) apply(o engine.Options) engine.Options {
@@ -80,13 +98,19 @@ func (f *KVFlags) args() []string {
 	return args
 }
 
-func (f *ModelFlags) library() *library.Library {
-	return library.New(library.Roots(f.ModelsDir), f.options(), engine.Describe)
+func (f *ModelFlags) library(s *settings.File) *library.Library {
+	return library.NewPerModel(library.Roots(f.ModelsDir), func(id string) engine.Options { return f.options(s.Get(), id) }, engine.Describe)
 }
 
-// newHost makes the host that the command will close. lastModel is what Start without a name means at first.
-func (f *ModelFlags) newHost(lastModel string) *host.Host {
-	return host.New(host.Options{Version: version.Version, Library: f.library(), Meter: &memory.Meter{}, Engine: f.options(), LastModel: lastModel})
+// newHost makes the host that the command will close. lastModel is what Start without a name means at first. ssd says whether
+// conversations are kept on disk where neither flags nor settings decide.
+func (f *ModelFlags) newHost(s *settings.File, lastModel string, ssd bool) *host.Host {
+	o := host.Options{Version: version.Version, Library: f.library(s), Meter: &memory.Meter{}, LastModel: lastModel,
+		Engine: func(id string) engine.Options { return f.options(s.Get(), id) }}
+	if !f.NoPrefixes {
+		o.Cache = f.CacheFlags.ssd(s.Get().Cache, ssd)
+	}
+	return host.New(o)
 }
 
 // load starts a model and waits for it, with a bar where somebody looks.

@@ -12,6 +12,7 @@ import (
 
 	"headroom/app/control"
 	"headroom/app/host"
+	"headroom/app/settings"
 	"headroom/engine/server"
 )
 
@@ -22,8 +23,9 @@ type ServiceOptions struct {
 	Port       int    // 0: any free one
 	APIKey     string // "": none is needed
 	AllowHost  []string
-	LastModel  string       // what starting without a name means before anything has run; "": the bundled model
-	ShowWindow func() error // opens the window at a request of /api/window/show; nil: there is none
+	Settings   *settings.File // nil: those of the user's settings folder
+	LastModel  string         // what starting without a name means before anything has run; "": the bundled model
+	ShowWindow func() error   // opens the window at a request of /api/window/show; nil: there is none
 }
 
 // Service is the endpoint, the control API and the web UI on one address: what `headroom serve` and the agent share.
@@ -43,7 +45,10 @@ func NewService(o ServiceOptions) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Service{Host: o.newHost(o.LastModel), Address: reachable(listener.Addr().String()), Token: loadToken(), listener: listener}
+	if o.Settings == nil {
+		o.Settings = openSettings()
+	}
+	s := &Service{Host: o.newHost(o.Settings, o.LastModel, true), Address: reachable(listener.Addr().String()), Token: loadToken(), listener: listener}
 	s.Host.SetEndpoint(host.Endpoint{URL: "http://" + s.Address + "/v1", UIURL: "http://" + s.Address + "/"})
 	guard := &server.Guard{Listen: o.Host, AllowHosts: o.AllowHost, APIKey: o.APIKey, Instead: control.TokenCheck(s.Token)}
 	s.api = control.New(control.Options{Host: s.Host, Token: s.Token, Guard: guard, ShowWindow: o.ShowWindow,
@@ -63,6 +68,19 @@ func (s *Service) Serve(ctx context.Context) error {
 func (s *Service) Close() {
 	_ = s.listener.Close() // Serve may have closed it
 	s.Host.Close()
+}
+
+// openSettings reads the user's settings; where that fails the defaults apply.
+func openSettings() *settings.File {
+	dir, err := control.SettingsDir()
+	if err != nil {
+		slog.Warn("settings", "err", err)
+	}
+	file, err := settings.Open(dir)
+	if err != nil {
+		slog.Warn("settings", "err", err)
+	}
+	return file
 }
 
 // loadToken falls back to one for this run where settings cannot be kept.

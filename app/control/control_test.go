@@ -162,11 +162,13 @@ func TestContract(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, keys := range map[string]string{
-		"":              "version engine endpoint memory speed requests models",
-		"engine":        "status model progress device contextTokens cacheFormat error",
-		"engine.error":  "code message why fix",
-		"endpoint":      "url uiUrl",
-		"memory":        "totalBytes availableBytes headroomBytes wiredLimitBytes segments",
+		"":             "version engine endpoint memory cache speed requests models",
+		"engine":       "status model progress device contextTokens cacheFormat error",
+		"engine.error": "code message why fix",
+		"endpoint":     "url uiUrl",
+		"memory":       "totalBytes availableBytes headroomBytes wiredLimitBytes segments",
+		"cache": "on dir bytes maxBytes entries freeBytes minFreeBytes todayBytes dailyWriteBytes writtenBytes hits misses secondsSaved dropped skipped " +
+			"damaged foreign evicted saveErrors error hotBytes",
 		"speed":         "decodeTokensPerSecond prefillTokensPerSecond history",
 		"speed.history": "at decode prefill memoryBytes",
 		"requests":      "id model phase promptTokens promptDoneTokens cachedTokens generatedTokens tokensPerSecond startedAt",

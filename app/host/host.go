@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"headroom/app/cache"
 	"headroom/app/library"
 	"headroom/app/memory"
 	"headroom/engine"
@@ -33,7 +34,10 @@ type Options struct {
 	Version string
 	Library *library.Library
 	Meter   *memory.Meter
-	Engine  engine.Options // how models are opened; Progress and AvailableBytes are the host's own
+	// Engine is how the model of that ID is opened; nil means engine's defaults. Progress, AvailableBytes, ModelName, History and
+	// BlockStore are the host's own.
+	Engine func(id string) engine.Options
+	Cache  cache.Options // where conversations are kept on disk; the zero value: nowhere
 	// LastModel is what Start("") starts before anything has run here; "" means the bundled model.
 	LastModel string
 	// Open is how a model is loaded; nil means engine.Open.
@@ -46,6 +50,8 @@ type Host struct {
 	options Options
 	log     *slog.Logger
 	models  modelList
+	cache   keeper
+	read    *engine.History // outlives the engines, so that each can tell what the one before had read
 
 	mu       sync.Mutex
 	want     *target // nil: nothing is to be loaded
@@ -82,11 +88,9 @@ func New(o Options) *Host {
 		o.Log = slog.Default()
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	if o.Engine.History == nil {
-		o.Engine.History = engine.NewHistory() // outlives the engines, so that each can tell what the one before had read
-	}
-	h := &Host{options: o, log: o.Log, last: o.LastModel, watchers: map[chan struct{}]bool{}, wake: make(chan struct{}, 1), ended: make(chan struct{}), stop: stop}
+	h := &Host{options: o, log: o.Log, read: engine.NewHistory(), last: o.LastModel, watchers: map[chan struct{}]bool{}, wake: make(chan struct{}, 1), ended: make(chan struct{}), stop: stop}
 	h.models.library = o.Library
+	h.cache.open(o.Cache, o.Log)
 	h.settled = sync.NewCond(&h.mu)
 	var running sync.WaitGroup
 	running.Go(func() { h.work(ctx) })
@@ -241,7 +245,7 @@ func (h *Host) announce() {
 	}
 }
 
-// Close unloads the model and ends the host. The second call waits like the first.
+// Close unloads the model, which has the cache on disk written, and ends the host. The second call waits like the first.
 func (h *Host) Close() {
 	h.mu.Lock()
 	h.closed = true
@@ -249,6 +253,7 @@ func (h *Host) Close() {
 	h.Stop()
 	h.stop()
 	<-h.ended
+	h.cache.close(h.log)
 }
 
 // historyTime and historyStep: the last ten minutes, a sample each five seconds.

@@ -43,8 +43,9 @@ type fakeEngine struct {
 	finish chan error
 	closed chan struct{}
 
-	mu    sync.Mutex
-	stats engine.Stats
+	mu      sync.Mutex
+	stats   engine.Stats
+	atClose func() // nil: nothing
 }
 
 func (e *fakeEngine) Info() engine.Info {
@@ -63,6 +64,9 @@ func (e *fakeEngine) Stats() engine.Stats {
 	return e.stats
 }
 func (e *fakeEngine) Close() error {
+	if e.atClose != nil {
+		e.atClose()
+	}
 	e.world.count(-1)
 	close(e.closed)
 	return nil
@@ -75,7 +79,9 @@ func (w *world) count(by int) {
 	w.most = max(w.most, w.open)
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t *testing.T) *world { return newWorldWith(t, func(*Options) {}) }
+
+func newWorldWith(t *testing.T, change func(*Options)) *world {
 	w := &world{t: t, root: t.TempDir(), opened: make(chan *fakeEngine, 8)}
 	for _, name := range []string{"a", "b", "broken"} {
 		_ = os.Mkdir(filepath.Join(w.root, name), 0o755)
@@ -87,7 +93,7 @@ func newWorld(t *testing.T) *world {
 		}
 		return engine.Description{Architecture: "fake", Need: engine.Need{WeightsBytes: 1 << 20}}, nil
 	}
-	w.Host = New(Options{
+	o := Options{
 		Version: "v", Log: slog.New(slog.DiscardHandler), Meter: &memory.Meter{},
 		Library: library.New([]string{w.root}, engine.Options{}, describe),
 		Open: func(ctx context.Context, src engine.Source, o engine.Options) (Engine, error) {
@@ -106,7 +112,9 @@ func newWorld(t *testing.T) *world {
 			}
 			return e, nil
 		},
-	})
+	}
+	change(&o)
+	w.Host = New(o)
 	t.Cleanup(func() {
 		w.Close()
 		w.mu.Lock()

@@ -4,6 +4,7 @@ package host
 // added but not renamed. Lists are never null.
 
 import (
+	"headroom/app/cache"
 	"headroom/app/memory"
 	"headroom/engine/problem"
 )
@@ -14,6 +15,7 @@ type State struct {
 	Engine   EngineState   `json:"engine"`
 	Endpoint Endpoint      `json:"endpoint"`
 	Memory   memory.Ledger `json:"memory"`
+	Cache    cache.Stats   `json:"cache"`
 	Speed    Speed         `json:"speed"`
 	Requests []Request     `json:"requests"`
 	Models   []Model       `json:"models"` // the bundled one first

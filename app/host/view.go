@@ -46,6 +46,7 @@ func (h *Host) State() State {
 		s.Requests = requests(stats, running.model.ID)
 	}
 	s.Memory = memory.Split(reading, engineBytes(stats))
+	s.Cache = h.cache.stats(engineBytes(stats).KVKept)
 	s.Models = h.view(models, running, s.Memory.HeadroomBytes+engineBytes(stats).Total())
 	return s
 }

@@ -11,6 +11,7 @@ import (
 	"runtime/debug"
 
 	"headroom/app/memory"
+	"headroom/engine"
 	"headroom/engine/problem"
 )
 
@@ -87,7 +88,11 @@ func (h *Host) open(t *target) (e Engine, err error) {
 			e, err = nil, problem.New(problem.Internal, "The model could not be loaded", fmt.Sprint(r), "Please report it with the log.")
 		}
 	}()
-	o := h.options.Engine
+	var o engine.Options
+	if h.options.Engine != nil {
+		o = h.options.Engine(t.model.ID)
+	}
+	o.ModelName, o.History, o.BlockStore = t.model.ID, h.read, h.cache.store()
 	if reading, err := h.options.Meter.Fresh(); err == nil {
 		o.AvailableBytes = reading.HeadroomBytes(memory.EngineBytes{}) // the old model is gone by now
 	}

@@ -36,7 +36,7 @@ type Model struct {
 // Library lists models. Its methods may be called from several goroutines.
 type Library struct {
 	roots     []string
-	options   engine.Options
+	options   func(id string) engine.Options
 	describer describer
 }
 
@@ -46,6 +46,11 @@ type Describe func(engine.Source, engine.Options) (engine.Description, error)
 // New makes a library over the folders, which need not exist, on top of the bundled model. The options are those that the
 // models will be opened with: what a model needs depends on them.
 func New(roots []string, options engine.Options, describe Describe) *Library {
+	return NewPerModel(roots, func(string) engine.Options { return options }, describe)
+}
+
+// NewPerModel is New where options depend on the model's ID.
+func NewPerModel(roots []string, options func(id string) engine.Options, describe Describe) *Library {
 	return &Library{roots: slices.Clone(roots), options: options, describer: describer{describe: describe}}
 }
 
@@ -83,13 +88,13 @@ func (l *Library) bundled() Model {
 		panic("library: the demo model is not embedded under \"model\": " + err.Error())
 	}
 	m := Model{ID: demo.ID, Name: demo.ID, Bundled: true, Source: engine.Source{FS: files}}
-	m.Description, m.Err = l.describer.bundled(m.Source, l.options)
+	m.Description, m.Err = l.describer.bundled(m.Source, l.options(m.ID))
 	return m
 }
 
 func (l *Library) model(f folder) Model {
 	m := Model{ID: f.id, Name: filepath.Base(f.id), Dir: f.dir, Source: engine.Source{Dir: f.dir}}
-	m.Description, m.Err = l.describer.folder(f.dir, l.options)
+	m.Description, m.Err = l.describer.folder(f.dir, l.options(f.id))
 	return m
 }
 

@@ -36,6 +36,8 @@ type Model struct {
 	KVGroupSize      string `json:"kvGroupSize,omitempty"`
 	KVBoundaryLayers *int   `json:"kvBoundaryLayers,omitempty"` // 0: none
 	KVBoundaryBits   int    `json:"kvBoundaryBits,omitempty"`
+	StateFormat      string `json:"stateFormat,omitempty"`
+	MaxKVTokens      int    `json:"maxKVTokens,omitempty"`
 }
 
 // ForModel returns the model's own settings; the zero value if it has none. The case of IDs does not matter.

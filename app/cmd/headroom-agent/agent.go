@@ -73,7 +73,7 @@ func (a *agent) url() string { return "http://" + a.service.Address + "/" }
 // reads the error of a program in the menu bar.
 func (a *agent) listen(f flags) (err error) {
 	s := a.settings.Get()
-	o := commands.ServiceOptions{Host: "127.0.0.1", Port: s.Port, LastModel: s.Model, ShowWindow: a.show}
+	o := commands.ServiceOptions{Host: "127.0.0.1", Port: s.Port, LastModel: s.Model, Settings: a.settings, ShowWindow: a.show}
 	o.ModelsDir = s.ModelFolders
 	if f.Port != nil {
 		o.Port = *f.Port

@@ -4,7 +4,7 @@
 // aborted) and repeats the question instead of answering it. Time passes only through
 // `pauseMs`, which tests set to 0.
 import { HeadroomError, type Backend, type Connection, type Watch, type Watcher } from './backend';
-import type { ChatEvent, ChatRequest, Model, SegmentKind, Source, State } from './types';
+import type { Cache, ChatEvent, ChatRequest, Model, SegmentKind, Source, State } from './types';
 
 const GiB = 2 ** 30;
 
@@ -151,6 +151,7 @@ export function fakeState(now = Date.now()): State {
     },
     endpoint: { url: 'http://127.0.0.1:11811/v1', uiUrl: 'http://127.0.0.1:11811/' },
     memory: fakeMemory(true),
+    cache: fakeCache({}),
     speed: {
       decodeTokensPerSecond: 212.4,
       prefillTokensPerSecond: 1204,
@@ -172,6 +173,15 @@ export function fakeState(now = Date.now()): State {
         id: 'qwen3.6-35b-a3b', name: 'Qwen3.6-35B-A3B', sizeBytes: 18.6e9, needBytes: 19.4 * GiB, fits: 'no',
       }),
     ],
+  };
+}
+
+export function fakeCache(change: Partial<Cache>): Cache {
+  return {
+    on: true, dir: '/home/you/.cache/headroom/blocks', bytes: 4.2e9, maxBytes: 20e9, entries: 2310, freeBytes: 210e9,
+    minFreeBytes: 10e9, todayBytes: 1.1e9, dailyWriteBytes: 40e9, writtenBytes: 12e9, hits: 48, misses: 9, secondsSaved: 1900,
+    dropped: 0, skipped: 0, damaged: 0, foreign: 0, evicted: 120, saveErrors: 0, error: '', hotBytes: 1.4 * GiB,
+    ...change,
   };
 }
 

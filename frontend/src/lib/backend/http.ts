@@ -186,8 +186,8 @@ async function failure(response: Response): Promise<HeadroomError> {
 /** Accepts what the server sent, with null lists made empty and models named. Throws when it is not a state. */
 export function normaliseState(raw: unknown): State {
   const state = raw as State | null;
-  if (!state || typeof state !== 'object' || !state.engine || !state.memory || !state.speed) {
-    throw new Error('api/state: expected an object with engine, memory and speed');
+  if (!state || typeof state !== 'object' || !state.engine || !state.memory || !state.cache || !state.speed) {
+    throw new Error('api/state: expected an object with engine, memory, cache and speed');
   }
   return {
     ...state,

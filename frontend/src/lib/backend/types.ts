@@ -64,6 +64,42 @@ export interface Memory {
   segments: Segment[];
 }
 
+/** The cache on disk, and how much memory keeps of ended requests. */
+export interface Cache {
+  on: boolean;
+  dir: string;
+  bytes: number;
+  /** Below 0: no cap. */
+  maxBytes: number;
+  entries: number;
+  /** Free space of the disk. */
+  freeBytes: number;
+  /** Of it left alone; below 0: nothing. */
+  minFreeBytes: number;
+  /** Written today. */
+  todayBytes: number;
+  /** At most in a day; below 0: no limit. */
+  dailyWriteBytes: number;
+  /** Written since ever. */
+  writtenBytes: number;
+  /** Prefixes read back. */
+  hits: number;
+  misses: number;
+  secondsSaved: number;
+  /** Conversations not written: the disk was slower, or a limit was reached. */
+  dropped: number;
+  skipped: number;
+  /** Files removed because they were wrong, of another version, or in the way. */
+  damaged: number;
+  foreign: number;
+  evicted: number;
+  saveErrors: number;
+  /** The last error of writing, or why the cache is off although it was asked for. */
+  error: string;
+  /** Keys and values in memory of requests that have ended. */
+  hotBytes: number;
+}
+
 export interface SpeedSample {
   at: number;
   decode: number;
@@ -114,6 +150,7 @@ export interface State {
   engine: Engine;
   endpoint: Endpoint;
   memory: Memory;
+  cache: Cache;
   speed: Speed;
   requests: RequestInFlight[];
   models: Model[];

@@ -1,0 +1,115 @@
+package commands
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"headroom/app/cache"
+	"headroom/app/settings"
+	"headroom/engine"
+)
+
+// flagsOf parses the flags of a command that runs a model.
+func flagsOf(t *testing.T, args ...string) *ModelFlags {
+	t.Helper()
+	var f ModelFlags
+	parser, err := kong.New(&f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := parser.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	return &f
+}
+
+// TestFlagsBeatSettings: what a flag says holds; where flags are silent, the settings of the cache and of the model do.
+func TestFlagsBeatSettings(t *testing.T) {
+	none := 0
+	s := settings.Settings{
+		Cache: settings.Cache{HotSize: 1e9, PromptCacheSize: 5, PreferPrefill: true, MaxStallMs: 100},
+		Models: map[string]settings.Model{"m": {ContextTokens: 4096, MaxSequences: 2, KVFormat: "q8_0", KVBits: "4", KVGroupSize: "32",
+			KVBoundaryLayers: &none, KVBoundaryBits: 6, MaxKVTokens: 64, StateFormat: "bf16"}},
+	}
+	cases := []struct {
+		name  string
+		model string
+		args  []string
+		want  engine.Options
+	}{
+		{"settings", "m", nil, engine.Options{ContextTokens: 4096, MaxSequences: 2, KVFormat: "q8_0", KVBits: "4", KVGroupSize: "32", KVBoundaryLayers: -1,
+			KVBoundaryBits: 6, MaxKVTokens: 64, StateFormat: "bf16", HotCacheBytes: 1e9, PromptCacheSize: 5, PreferPrefill: true, MaxStall: 100 * time.Millisecond}},
+		{"another model", "x", nil, engine.Options{HotCacheBytes: 1e9, PromptCacheSize: 5, PreferPrefill: true, MaxStall: 100 * time.Millisecond}},
+		{"flags", "m", strings.Fields("--context 100 --max-sequences 3 --kv-format affine --kv-bits 8 --kv-group-size 64 --kv-boundary-layers 1 --kv-boundary-bits 5" +
+			" --max-kv-size 96 --state-format int8 --hot-cache-size 2GB --prompt-cache-size 7 --no-prefer-prefill --max-stall 1s --threads 4"),
+			engine.Options{Threads: 4, ContextTokens: 100, MaxSequences: 3, KVFormat: "affine", KVBits: "8", KVGroupSize: "64", KVBoundaryLayers: 1,
+				KVBoundaryBits: 5, MaxKVTokens: 96, StateFormat: "int8", HotCacheBytes: 2e9, PromptCacheSize: 7, MaxStall: time.Second}},
+		{"no bound", "x", []string{"--hot-cache-size", "none"}, engine.Options{PromptCacheSize: 5, PreferPrefill: true, MaxStall: 100 * time.Millisecond}},
+	}
+	for _, c := range cases {
+		if got := flagsOf(t, c.args...).options(s, c.model); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s:\n got %+v\nwant %+v", c.name, got, c.want)
+		}
+	}
+}
+
+// TestWhereTheCacheLies: on by default where a program stays, off where one only passes, and never against a word of the user.
+func TestWhereTheCacheLies(t *testing.T) {
+	home := alone(t)
+	usual := filepath.Join(home, "cache", "headroom", "blocks")
+	limits := func(size, free, daily int64) engine.BlockStoreOptions {
+		return engine.BlockStoreOptions{MaxBytes: size, MinFreeBytes: free, DailyWriteBytes: daily}
+	}
+	cases := []struct {
+		name      string
+		args      string
+		settings  settings.Cache
+		byDefault bool
+		want      cache.Options
+	}{
+		{"serve", "", settings.Cache{}, true, cache.Options{Dir: usual}},
+		{"run", "", settings.Cache{}, false, cache.Options{}},
+		{"run with the folder of the settings", "", settings.Cache{Dir: "/s"}, false, cache.Options{}},
+		{"run with a folder", "--block-ssd-cache-dir /f", settings.Cache{}, false, cache.Options{Dir: "/f"}},
+		{"off", "--no-ssd-cache", settings.Cache{}, true, cache.Options{}},
+		{"off beats a folder", "--no-ssd-cache --block-ssd-cache-dir /f", settings.Cache{}, true, cache.Options{}},
+		{"off in the settings", "", settings.Cache{Off: true}, true, cache.Options{}},
+		{"a folder beats off in the settings", "--block-ssd-cache-dir /f", settings.Cache{Off: true, Dir: "/s"}, true, cache.Options{Dir: "/f"}},
+		{"the settings' folder", "", settings.Cache{Dir: "/s"}, true, cache.Options{Dir: "/s"}},
+		{"limits of the settings", "", settings.Cache{MaxSize: 1, MinFree: 2, DailyWrites: settings.Unlimited}, true, cache.Options{Dir: usual, Limits: limits(1, 2, -1)}},
+		{"limits", "--block-ssd-cache-max-size 5GB --block-ssd-cache-min-free none --block-ssd-cache-daily-writes 1.5GB", settings.Cache{MaxSize: 1, MinFree: 2},
+			true, cache.Options{Dir: usual, Limits: limits(5e9, -1, 1.5e9)}},
+	}
+	for _, c := range cases {
+		if got := flagsOf(t, strings.Fields(c.args)...).ssd(c.settings, c.byDefault); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: got %+v, want %+v", c.name, got, c.want)
+		}
+	}
+}
+
+// TestRunKeepsConversations: with a folder, a second process goes on from what the first one read; without, run leaves no files.
+func TestRunKeepsConversations(t *testing.T) {
+	home := alone(t)
+	long := strings.Repeat("Keys and values are kept for each token. ", 80) + question
+	if code, _, errOut := headroom("", "run", long); code != 0 {
+		t.Fatalf("exit %d, %s", code, errOut)
+	}
+	if _, err := os.Stat(filepath.Join(home, "cache")); !os.IsNotExist(err) {
+		t.Errorf("run without a folder has left files: %v", err)
+	}
+	dir := filepath.Join(home, "blocks")
+	_, first, errOut := headroom("", "run", "--block-ssd-cache-dir", dir, long)
+	if strings.Contains(errOut, "cached") {
+		t.Errorf("the first time: %s", errOut)
+	}
+	_, again, errOut := headroom("", "run", "--block-ssd-cache-dir", dir, long)
+	if again != first || !strings.Contains(errOut, " cached") {
+		t.Errorf("the second time said %q after %q; %s", again, first, errOut)
+	}
+}

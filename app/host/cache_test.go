@@ -1,0 +1,83 @@
+package host
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"headroom/app/cache"
+	"headroom/engine"
+)
+
+// withCache is a world whose host keeps its cache in dir.
+func withCache(t *testing.T, dir string) *world {
+	return newWorldWith(t, func(o *Options) {
+		o.Cache = cache.Options{Dir: dir}
+		o.Engine = func(id string) engine.Options {
+			return engine.Options{ContextTokens: map[string]int{"a": 1000, "b": 2000}[id]}
+		}
+	})
+}
+
+// TestEnginesShareTheCache: every engine gets the one store and its own model's options, and the store outlives them.
+func TestEnginesShareTheCache(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "blocks")
+	w := withCache(t, dir)
+	a := w.run("a")
+	b := w.run("b")
+	if a.o.BlockStore == nil || a.o.BlockStore != b.o.BlockStore {
+		t.Errorf("the engines have the stores %p and %p, want one", a.o.BlockStore, b.o.BlockStore)
+	}
+	if a.o.ModelName != "a" || b.o.ModelName != "b" || a.o.ContextTokens != 1000 || b.o.ContextTokens != 2000 {
+		t.Errorf("%q opened with a context of %d, %q with %d", a.o.ModelName, a.o.ContextTokens, b.o.ModelName, b.o.ContextTokens)
+	}
+	b.mu.Lock()
+	b.stats = engine.Stats{KVBytes: 100, KVUsedBytes: 30}
+	b.mu.Unlock()
+	c := w.State().Cache
+	if !c.On || c.Dir != dir || c.MaxBytes <= 0 || c.MaxBytes > 20e9 || c.FreeBytes <= 0 || c.DailyWriteBytes != 40e9 || c.HotBytes != 70 || c.Error != "" {
+		t.Errorf("cache %+v", c)
+	}
+	b.atClose = func() {
+		if _, err := os.Stat(filepath.Join(dir, "index.sqlite")); err != nil {
+			t.Error(err)
+		}
+		if w.cache.cache.Stats().FreeBytes == 0 {
+			t.Error("the store is closed before the engine")
+		}
+	}
+	w.Close()
+	if err := w.cache.cache.Close(); err != nil {
+		t.Errorf("closing again: %v", err)
+	}
+	if got := w.State().Cache; !got.On || got.Dir != dir {
+		t.Errorf("after the end: cache %+v", got)
+	}
+}
+
+// TestCacheThatCannotBeOpened: it is said, and models run.
+func TestCacheThatCannotBeOpened(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w := withCache(t, filepath.Join(file, "blocks"))
+	e := w.run("a")
+	if e.o.BlockStore != nil {
+		t.Error("the engine has a store")
+	}
+	if c := w.expect(Ready, "a").Cache; c.On || !strings.Contains(c.Error, "not a directory") {
+		t.Errorf("cache %+v", c)
+	}
+}
+
+func TestNoCache(t *testing.T) {
+	w := newWorld(t)
+	if e := w.run("a"); e.o.BlockStore != nil {
+		t.Error("the engine has a store that nobody asked for")
+	}
+	if c := w.State().Cache; c != (cache.Stats{}) {
+		t.Errorf("cache %+v", c)
+	}
+}
