@@ -14,7 +14,8 @@ import (
 // clockSlackDays is how far the calendar may go back without a new day's budget.
 const clockSlackDays = 2
 
-// reserve makes the row of an entry about to be written, and room for it. False without error: there is a row already.
+// reserve makes the row of an entry about to be written, and room for it. False without error: there is a row already. An error that wraps
+// ErrBudget leaves a transaction that is to be committed: what was evicted is gone.
 func (s *Store) reserve(tx *sql.Tx, w *saving, h *header, k Key, size int64) (bool, error) {
 	free, err := s.ownersGone(tx, k)
 	if err != nil || !free {
@@ -29,7 +30,7 @@ func (s *Store) reserve(tx *sql.Tx, w *saving, h *header, k Key, size int64) (bo
 		return false, err
 	}
 	pinned := w.grows != nil
-	if err := s.reserveDay(tx, size, w.q.Reused || pinned); err != nil {
+	if err := s.checkDay(tx, size, w.q.Reused || pinned); err != nil {
 		return false, err
 	}
 	if err := s.reserveRoom(tx, size, w.path); err != nil {
@@ -45,6 +46,9 @@ func (s *Store) reserve(tx *sql.Tx, w *saving, h *header, k Key, size int64) (bo
 	}
 	if _, err := tx.Exec(insertEntry, k[:], parent[:], model, h.kind, statusWriting, s.owner, h.position, len(h.tokens), size, clock,
 		pinned, h.created.Unix(), h.seconds, h.title, ordered(h.tokens)); err != nil {
+		return false, err
+	}
+	if _, err := tx.Exec("UPDATE totals SET today = today + ?, ever = ever + ?", size, size); err != nil {
 		return false, err
 	}
 	return true, touch(tx, k, clock)
@@ -67,8 +71,8 @@ func (s *Store) ownersGone(tx *sql.Tx, k Key) (bool, error) {
 	return dropRow(tx, k)
 }
 
-// reserveDay charges size to the day's budget. From half of it on, only what is likely to be read again is written.
-func (s *Store) reserveDay(tx *sql.Tx, size int64, likely bool) error {
+// checkDay refuses size bytes that would go over the day's budget. From half of it on, only what is likely to be read again is written.
+func (s *Store) checkDay(tx *sql.Tx, size int64, likely bool) error {
 	today, err := s.today(tx)
 	if err != nil {
 		return err
@@ -81,8 +85,7 @@ func (s *Store) reserveDay(tx *sql.Tx, size int64, likely bool) error {
 			return fmt.Errorf("%w: more than half of the day's %d bytes are written; the rest is for what was read before", ErrBudget, limit)
 		}
 	}
-	_, err = tx.Exec("UPDATE totals SET today = today + ?, ever = ever + ?", size, size)
-	return err
+	return nil
 }
 
 // today is the bytes written on this day. A clock that goes back a little does not begin a new one. One that goes back further was ahead
@@ -117,7 +120,12 @@ func (s *Store) reserveRoom(tx *sql.Tx, size int64, keep map[Key]bool) error {
 			return err
 		}
 		if over := bytes + size - s.o.MaxBytes; over > 0 {
-			freed, err := s.evict(tx, over, keep)
+			freed, err := s.releaseDead(tx)
+			if err == nil && freed < over {
+				var evicted int64
+				evicted, err = s.evict(tx, over-freed, keep)
+				freed += evicted
+			}
 			if err != nil {
 				return err
 			}
@@ -141,7 +149,7 @@ func (s *Store) reserveDisk(tx *sql.Tx, size int64, keep map[Key]bool) error {
 	for tried := false; ; tried = true {
 		free, err := s.o.disk.FreeBytes(s.dir)
 		if err != nil {
-			return err
+			return fmt.Errorf("%w: how much disk is free is unknown: %w", ErrBudget, err)
 		}
 		under := s.o.MinFreeBytes - (free - writing - size)
 		if under <= 0 {
@@ -160,6 +168,31 @@ func (s *Store) reserveDisk(tx *sql.Tx, size int64, keep map[Key]bool) error {
 	}
 }
 
+// releaseDead takes back what processes reserved that died while they wrote.
+func (s *Store) releaseDead(tx *sql.Tx) (freed int64, err error) {
+	dead := map[Key]int64{}
+	err = scanRows(tx, "SELECT key, owner, bytes FROM entries WHERE status = 0 AND owner <> ?", func(rows *sql.Rows) error {
+		var k Key
+		var owner string
+		var bytes int64
+		err := rows.Scan(keyColumn{&k}, &owner, &bytes)
+		if err == nil && !s.alive(owner) {
+			dead[k] = bytes
+		}
+		return err
+	}, s.owner)
+	for k, bytes := range dead {
+		if err == nil {
+			err = s.removeFile(k) // it may have come as far as that
+		}
+		if err == nil {
+			_, err = dropRow(tx, k)
+			freed += bytes
+		}
+	}
+	return freed, err
+}
+
 // evict removes the least recently used entries that have no children, until so many bytes are free: never what is pinned, kept, or being
 // loaded by this process. Files go before their rows, so the cap holds at every moment.
 func (s *Store) evict(tx *sql.Tx, bytes int64, keep map[Key]bool) (freed int64, err error) {
@@ -169,7 +202,8 @@ func (s *Store) evict(tx *sql.Tx, bytes int64, keep map[Key]bool) (freed int64, 
 			return freed, err
 		}
 		if err := s.removeFile(k); err != nil {
-			return freed, err
+			s.note("evict", err) // what is gone must stay gone in the index: no reason to roll back
+			return freed, nil
 		}
 		if _, err := dropRow(tx, k); err != nil {
 			return freed, err

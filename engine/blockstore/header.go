@@ -1,7 +1,7 @@
 package blockstore
 
-// An entry's file. It is a safetensors file that any reader opens, and narrower than the format allows: one spelling for each content, so
-// that reading is a scan and whatever is spelled differently is foreign.
+// An entry's file. It is a safetensors file that any reader opens, and narrower than the format allows: order and spacing are fixed, so
+// that reading is one scan, and whatever is laid out differently is foreign.
 //
 //	u64 n | n bytes of JSON, padded to 8 | tokens I32 [n] | the engine's tensors, U8 [pieces, bytes of a piece] | crc32c U8 [4]
 //

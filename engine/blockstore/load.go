@@ -92,6 +92,8 @@ func (v *View) readAll(ctx context.Context, files []reading) error {
 // damage is a fault of a file that removing it mends.
 type damage struct{ error }
 
+func (d damage) Unwrap() error { return d.error }
+
 // readEntry reads one file into its targets. A damaged one is removed.
 func (s *Store) readEntry(ctx context.Context, r reading) error {
 	path := entryPath(s.dir, r.entry.Key)

@@ -1,30 +1,63 @@
 package blockstore
 
 // Pins. A pinned conversation has one marked entry, its end; the mark protects the entry, all it stands behind, and the states on the way.
-// When the conversation grows, the mark moves on to its new end. Marks are kept as files too (pins/key), as the index can be thrown away.
+// When the conversation grows, the mark moves on to its new end. A pin is a person's wish and not found in the entries, so each mark is an
+// empty file too (pins/key): it outlives the index.
 
 import (
 	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 )
 
+const pinsDir = "pins"
+
+// Pin protects a conversation from eviction, or ends that; keyPrefix as for Show. What it is growing into stays pinned.
+func (s *Store) Pin(keyPrefix string, pinned bool) error {
+	return s.browseChange(func(tx *sql.Tx) error {
+		f, err := readForest(tx)
+		if err != nil {
+			return err
+		}
+		end, err := f.resolve(keyPrefix)
+		if err != nil {
+			return err
+		}
+		if pinned {
+			_, err = tx.Exec("UPDATE entries SET pin = 1 WHERE key = ?", end.key[:])
+			return err
+		}
+		for _, e := range f.conversation(end) { // a mark may have stayed on an entry of its own before the end
+			if e == end || e.leaf == end {
+				if _, err := tx.Exec("UPDATE entries SET pin = 0 WHERE key = ?", e.key[:]); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
 // pinnedEnd is the marked entry of a pinned conversation.
 type pinnedEnd struct {
-	key  Key
-	kind kind
-	end  int // position behind its last token
+	key Key
+	end int // position behind its last token
 }
 
 // findPin is the deepest pinned end that the sequence goes on from, nil if there is none.
 func (w *saving) findPin(tx *sql.Tx) (*pinnedEnd, error) {
 	var found *pinnedEnd
-	err := scanRows(tx, `SELECT key, parent, kind, position, tokens FROM entries JOIN models ON id = model
+	err := scanRows(tx, `SELECT key, parent, position, tokens FROM entries JOIN models ON id = model
 		WHERE pin = 1 AND fingerprint = ? AND format = ?`, func(rows *sql.Rows) error {
 		var e pinnedEnd
 		var parent Key
 		var text []byte
 		var position int
-		if err := rows.Scan(keyColumn{&e.key}, keyColumn{&parent}, &e.kind, &position, &text); err != nil {
+		if err := rows.Scan(keyColumn{&e.key}, keyColumn{&parent}, &position, &text); err != nil {
 			return err
 		}
 		tokens := fromOrdered(text)
@@ -47,34 +80,118 @@ func (w *saving) movePin() error {
 		for k := range w.path {
 			var at int
 			err := tx.QueryRow("SELECT position + n FROM entries WHERE key = ? AND kind <> 3", k[:]).Scan(&at)
-			if err == nil && at > end {
+			if err != nil && !errors.Is(err, sql.ErrNoRows) {
+				return err
+			}
+			if at > end {
 				last, end = k, at
 			}
 		}
 		if end == w.grows.end {
 			return nil
 		}
-		// A tail that was left behind is protected no longer: its tokens stand in the new end.
-		if _, err := tx.Exec("UPDATE entries SET pin = 0, pinned = (kind <> 2) WHERE key = ?", w.grows.key[:]); err != nil {
+		if _, err := tx.Exec("UPDATE entries SET pin = 0 WHERE key = ?", w.grows.key[:]); err != nil {
 			return err
 		}
-		for k := range w.path {
-			if _, err := tx.Exec("UPDATE entries SET pinned = 1 WHERE key = ? AND kind = 3", k[:]); err != nil {
-				return err
-			}
+		if _, err := tx.Exec("UPDATE entries SET pin = 1 WHERE key = ?", last[:]); err != nil {
+			return err
 		}
-		return protect(tx, last)
+		return w.store.repin(tx)
 	})
 }
 
-// protect marks an entry as a pinned end, and it and all it stands behind as pinned.
-func protect(tx *sql.Tx, end Key) error {
-	if _, err := tx.Exec("UPDATE entries SET pin = 1 WHERE key = ?", end[:]); err != nil {
+// repin works out anew what the marks protect, and makes their files.
+func (s *Store) repin(tx *sql.Tx) error {
+	if _, err := tx.Exec("UPDATE entries SET pinned = 0 WHERE pinned = 1 AND status = 1"); err != nil {
 		return err
 	}
-	_, err := tx.Exec(`WITH RECURSIVE path (key, parent) AS (
-			SELECT key, parent FROM entries WHERE key = ?
-			UNION SELECT e.key, e.parent FROM entries e JOIN path ON e.key = path.parent)
-		UPDATE entries SET pinned = 1 WHERE key IN (SELECT key FROM path)`, end[:])
-	return err
+	marks := map[Key]bool{}
+	err := scanRows(tx, "SELECT key FROM entries WHERE pin = 1", func(rows *sql.Rows) error {
+		var k Key
+		err := rows.Scan(keyColumn{&k})
+		marks[k] = true
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if len(marks) > 0 {
+		f, err := readForest(tx)
+		if err != nil {
+			return err
+		}
+		for k := range marks {
+			e := f.byKey[k]
+			if e == nil {
+				continue
+			}
+			for _, e := range f.conversation(e) {
+				if _, err := tx.Exec("UPDATE entries SET pinned = 1 WHERE key = ?", e.key[:]); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return s.writePins(tx, marks)
+}
+
+// writePins makes a file for each mark, and removes others, unless the index may not know all files yet.
+func (s *Store) writePins(tx *sql.Tx, marks map[Key]bool) error {
+	there, err := s.readPins()
+	if err != nil {
+		return err
+	}
+	for k := range marks {
+		if there[k] {
+			continue
+		}
+		if err := s.o.disk.MkdirAll(filepath.Join(s.dir, pinsDir)); err != nil {
+			return err
+		}
+		f, err := s.o.disk.Create(filepath.Join(s.dir, pinsDir, k.String()))
+		if err != nil {
+			return fmt.Errorf("blockstore: keep a pin: %w", err)
+		}
+		if err := f.Close(); err != nil {
+			return err
+		}
+	}
+	var complete bool
+	if err := tx.QueryRow("SELECT complete FROM totals").Scan(&complete); err != nil || !complete {
+		return err
+	}
+	for k := range there {
+		if !marks[k] {
+			if err := s.o.disk.Remove(filepath.Join(s.dir, pinsDir, k.String())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// readPins is the marks that have a file.
+func (s *Store) readPins() (map[Key]bool, error) {
+	entries, err := os.ReadDir(filepath.Join(s.dir, pinsDir))
+	pins := map[Key]bool{}
+	for _, e := range entries {
+		if k, err := parseKey(e.Name()); err == nil {
+			pins[k] = true
+		}
+	}
+	return pins, ignoreGone(err)
+}
+
+// restorePins puts the marks that have a file into an index that was made from the files.
+func (s *Store) restorePins(tx *sql.Tx) error {
+	pins, err := s.readPins()
+	if err != nil || len(pins) == 0 {
+		return err
+	}
+	for k := range pins {
+		if _, err := tx.Exec("UPDATE entries SET pin = 1 WHERE key = ?", k[:]); err != nil {
+			return err
+		}
+	}
+	return s.repin(tx)
 }

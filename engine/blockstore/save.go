@@ -292,11 +292,15 @@ func (s *Store) writeEntry(w *saving, h *header, tensors []Tensor) (int64, error
 	size := int64(len(head)-4*len(h.tokens)) + h.dataBytes()
 	key := h.key()
 	reserved := false
+	var refused error
 	if err := s.change(func(tx *sql.Tx) (err error) {
 		reserved, err = s.reserve(tx, w, h, key, size)
+		if errors.Is(err, ErrBudget) {
+			refused, err = err, nil
+		}
 		return err
 	}); err != nil || !reserved {
-		return 0, err
+		return 0, errors.Join(err, refused)
 	}
 	written, err := s.writeFile(key, head, tensors)
 	if err == nil {

@@ -17,9 +17,9 @@ const pieceTokens = 32
 
 var testModel = Model{Fingerprint: "fp", Format: "k8v4", Name: "Test 1B"}
 
-// options are those of a store that writes at once and as much as it likes.
+// options are those of a store that writes as much as it likes, and waits for no disk.
 func options(t testing.TB) Options {
-	return Options{MinFreeBytes: -1, DailyWriteBytes: -1, QueueSequences: 64, Log: slog.New(slog.DiscardHandler)}
+	return Options{MinFreeBytes: -1, DailyWriteBytes: -1, QueueSequences: 64, Log: slog.New(slog.DiscardHandler), disk: &fakeDisk{}}
 }
 
 func open(t testing.TB, dir string, o Options) *Store {

@@ -48,6 +48,11 @@ func (s *Store) sweep(x *index) {
 	err := errors.Join(s.sweepTemps(), s.sweepEntries(x))
 	if s.ctx.Err() == nil && err == nil {
 		err = s.change(func(tx *sql.Tx) error {
+			if !x.complete {
+				if err := s.restorePins(tx); err != nil {
+					return err
+				}
+			}
 			if _, err := tx.Exec("UPDATE totals SET complete = 1"); err != nil {
 				return err
 			}

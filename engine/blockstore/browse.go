@@ -1,0 +1,347 @@
+package blockstore
+
+// For people: what is stored, conversation by conversation, and taking it away. Works from any process that has the folder open.
+
+import (
+	"cmp"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Conversation is a chain of entries from the first token to its deepest entry.
+type Conversation struct {
+	Key                        Key    // of the deepest entry
+	Model, Fingerprint, Format string // see Model
+	Title                      string
+	Tokens                     int
+	Bytes                      int64     // of the files that are its alone
+	SharedBytes                int64     // of those that are others' too
+	Created                    time.Time // when the first of its own entries was written
+	LastHit                    time.Time // zero: never
+	Hits                       int       // Loads that ended in its own entries
+	SecondsSaved               float64   // by them
+	Pinned                     bool
+}
+
+// Filter chooses conversations. The zero value chooses all.
+type Filter struct {
+	Fingerprint string // "": of any model
+	Limit       int    // at most so many; 0: all
+}
+
+// EntryInfo is one file of a conversation.
+type EntryInfo struct {
+	Key      Key
+	Kind     string // "block", "tail" or "state"
+	Position int    // of its first token; a state's is where its tokens begin, too
+	Tokens   int
+	Bytes    int64
+	Shared   bool // with other conversations
+	Hits     int
+}
+
+// Detail is a conversation and its entries, the first token's first.
+type Detail struct {
+	Conversation
+	Entries []EntryInfo
+	tokens  []int32
+}
+
+// TokenIDs is the conversation's tokens; nil if some of its beginning is not stored any more.
+func (d Detail) TokenIDs() []int32 { return d.tokens }
+
+// Removed is what was taken away.
+type Removed struct {
+	Entries int
+	Bytes   int64
+}
+
+// ErrNotFound is a key that no conversation has, ErrAmbiguous the beginning of several.
+var (
+	ErrNotFound  = errors.New("blockstore: no such conversation")
+	ErrAmbiguous = errors.New("blockstore: several conversations begin with this key")
+)
+
+// minKeyDigits is how much of a key has to be given.
+const minKeyDigits = 4
+
+// Conversations lists what is stored, the one that was used last first.
+func (s *Store) Conversations(filter Filter) ([]Conversation, error) {
+	var list []Conversation
+	err := s.browse(func(x *index) error {
+		f, models, err := readAll(x.db)
+		if err != nil {
+			return err
+		}
+		list = list[:0]
+		for _, end := range f.ends() {
+			if c := f.describe(end, models); filter.Fingerprint == "" || c.Fingerprint == filter.Fingerprint {
+				list = append(list, c)
+			}
+		}
+		return nil
+	})
+	slices.SortFunc(list, func(a, b Conversation) int {
+		return cmp.Or(later(b.LastHit, b.Created).Compare(later(a.LastHit, a.Created)), cmp.Compare(a.Key.String(), b.Key.String()))
+	})
+	if filter.Limit > 0 && len(list) > filter.Limit {
+		list = list[:filter.Limit]
+	}
+	return list, err
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// Show describes the conversation whose key begins with keyPrefix, at least 4 hexadecimal digits. One that has grown since is still found
+// by the key it had. The error wraps ErrNotFound or ErrAmbiguous.
+func (s *Store) Show(keyPrefix string) (Detail, error) {
+	var d Detail
+	err := s.browse(func(x *index) error {
+		f, models, err := readAll(x.db)
+		if err != nil {
+			return err
+		}
+		end, err := f.resolve(keyPrefix)
+		if err != nil {
+			return err
+		}
+		d = Detail{Conversation: f.describe(end, models)}
+		for _, e := range f.conversation(end) {
+			d.Entries = append(d.Entries, EntryInfo{e.key, e.kind.String(), e.position, e.n, e.bytes, e.leaves > 1, e.hits})
+		}
+		slices.SortStableFunc(d.Entries, func(a, b EntryInfo) int {
+			return cmp.Or(cmp.Compare(a.Position+a.Tokens, b.Position+b.Tokens), cmp.Compare(a.Position, b.Position))
+		})
+		d.tokens, err = pathTokens(x.db, end)
+		return err
+	})
+	return d, err
+}
+
+// pathTokens is the tokens from position 0 to the end of a chain, nil if it begins later.
+func pathTokens(q querier, end *node) ([]int32, error) {
+	first := end
+	var keys []*node
+	for e := end; e != nil; e = e.above {
+		keys = append(keys, e)
+		first = e
+	}
+	if first.position != 0 {
+		return nil, nil
+	}
+	var tokens []int32
+	for _, e := range slices.Backward(keys) {
+		err := scanRows(q, "SELECT tokens FROM entries WHERE key = ?", func(rows *sql.Rows) error {
+			var text []byte
+			err := rows.Scan(&text)
+			tokens = append(tokens, fromOrdered(text)...)
+			return err
+		}, e.key[:])
+		if err != nil {
+			return nil, err
+		}
+	}
+	return tokens, nil
+}
+
+// Remove takes the files away that are the conversation's alone, pinned or not; keyPrefix as for Show.
+func (s *Store) Remove(keyPrefix string) (Removed, error) {
+	var removed Removed
+	err := s.browseChange(func(tx *sql.Tx) error {
+		f, err := readForest(tx)
+		if err != nil {
+			return err
+		}
+		end, err := f.resolve(keyPrefix)
+		if err != nil {
+			return err
+		}
+		for _, e := range f.nodes {
+			if e.leaf != end {
+				continue
+			}
+			if err := s.removeEntry(tx, e.key, e.bytes, &removed); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return removed, err
+}
+
+// RemoveModel takes away everything of a model, in all cache formats.
+func (s *Store) RemoveModel(fingerprint string) (Removed, error) {
+	return s.removeWhere("model IN (SELECT id FROM models WHERE fingerprint = ?)", fingerprint)
+}
+
+// Clear takes everything away.
+func (s *Store) Clear() (Removed, error) { return s.removeWhere("1") }
+
+// removeWhere removes the entries that a condition chooses, children first, some at a time: others may write in between.
+func (s *Store) removeWhere(condition string, args ...any) (Removed, error) {
+	const atOnce = 200
+	var removed Removed
+	for {
+		before := removed.Entries
+		err := s.browseChange(func(tx *sql.Tx) error {
+			type entry struct {
+				key   Key
+				bytes int64
+			}
+			var some []entry
+			err := scanRows(tx, fmt.Sprintf("SELECT key, bytes FROM entries WHERE %s ORDER BY position DESC, kind DESC LIMIT %d", condition, atOnce),
+				func(rows *sql.Rows) error {
+					var e entry
+					err := rows.Scan(keyColumn{&e.key}, &e.bytes)
+					some = append(some, e)
+					return err
+				}, args...)
+			if err != nil {
+				return err
+			}
+			for _, e := range some {
+				if err := s.removeEntry(tx, e.key, e.bytes, &removed); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil || removed.Entries == before {
+			return removed, err
+		}
+	}
+}
+
+// removeEntry removes an entry for good: a pin on it does not move on.
+func (s *Store) removeEntry(tx *sql.Tx, k Key, bytes int64, removed *Removed) error {
+	if _, err := tx.Exec("UPDATE entries SET pin = 0 WHERE key = ?", k[:]); err != nil {
+		return err
+	}
+	if err := s.removeFile(k); err != nil {
+		return err
+	}
+	if _, err := dropRow(tx, k); err != nil {
+		return err
+	}
+	removed.Entries++
+	removed.Bytes += bytes
+	return nil
+}
+
+// browse runs fn with an index that knows all files.
+func (s *Store) browse(fn func(x *index) error) error {
+	if err := s.waitAdopted(); err != nil {
+		return err
+	}
+	s.flush()
+	return s.read(fn)
+}
+
+// browseChange runs fn in a transaction, then sees to the pins.
+func (s *Store) browseChange(fn func(tx *sql.Tx) error) error {
+	if err := s.waitAdopted(); err != nil {
+		return err
+	}
+	return s.change(func(tx *sql.Tx) error {
+		if err := fn(tx); err != nil {
+			return err
+		}
+		return s.repin(tx)
+	})
+}
+
+// waitAdopted waits until a new index knows the folder's files.
+func (s *Store) waitAdopted() error {
+	var adopted chan struct{}
+	if err := s.read(func(x *index) error { adopted = x.adopted; return nil }); err != nil {
+		return err
+	}
+	select {
+	case <-adopted:
+		return nil
+	case <-s.ctx.Done():
+		return ErrClosed
+	}
+}
+
+// readAll is the forest and the models by row.
+func readAll(q querier) (*forest, map[int64]Model, error) {
+	models := map[int64]Model{}
+	err := scanRows(q, "SELECT id, fingerprint, format, name FROM models", func(rows *sql.Rows) error {
+		var id int64
+		var m Model
+		err := rows.Scan(&id, &m.Fingerprint, &m.Format, &m.Name)
+		models[id] = m
+		return err
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	f, err := readForest(q)
+	return f, models, err
+}
+
+// describe sums a conversation up.
+func (f *forest) describe(end *node, models map[int64]Model) Conversation {
+	m := models[end.model]
+	c := Conversation{Key: end.key, Model: m.Name, Fingerprint: m.Fingerprint, Format: m.Format, Title: end.title,
+		Tokens: end.position + end.n, Created: time.Unix(end.created, 0), Pinned: end.pin}
+	for _, e := range f.conversation(end) {
+		if e.leaf != end {
+			c.SharedBytes += e.bytes
+			continue
+		}
+		c.Bytes += e.bytes
+		c.Hits += e.hits
+		c.SecondsSaved += e.saved
+		if created := time.Unix(e.created, 0); created.Before(c.Created) {
+			c.Created = created
+		}
+		if e.hit > 0 {
+			c.LastHit = later(c.LastHit, time.Unix(e.hit, 0))
+		}
+	}
+	return c
+}
+
+// resolve is the end of the only conversation that a beginning of a key stands for.
+func (f *forest) resolve(keyPrefix string) (*node, error) {
+	prefix := strings.ToLower(keyPrefix)
+	if len(prefix) < minKeyDigits || len(prefix) > 2*len(Key{}) || strings.Trim(prefix, "0123456789abcdef") != "" {
+		return nil, fmt.Errorf("%w: %q: give %d to %d hexadecimal digits of its key", ErrNotFound, keyPrefix, minKeyDigits, 2*len(Key{}))
+	}
+	var end *node // by the deepest entry's key
+	var old *node // by that of an entry that is one conversation's alone
+	several := false
+	for _, e := range f.nodes {
+		if e.leaf == nil || !strings.HasPrefix(e.key.String(), prefix) {
+			continue
+		}
+		if e.leaf == e {
+			if end != nil {
+				return nil, fmt.Errorf("%w: %q: give more digits", ErrAmbiguous, keyPrefix)
+			}
+			end = e
+		}
+		several = several || old != nil && old != e.leaf
+		old = e.leaf
+	}
+	switch {
+	case end != nil:
+		return end, nil
+	case several:
+		return nil, fmt.Errorf("%w: %q: give more digits", ErrAmbiguous, keyPrefix)
+	case old != nil:
+		return old, nil
+	}
+	return nil, fmt.Errorf("%w: %q", ErrNotFound, keyPrefix)
+}

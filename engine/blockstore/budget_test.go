@@ -1,0 +1,319 @@
+package blockstore
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// fakeClock is a clock that is set.
+type fakeClock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func newClock() *fakeClock { return &fakeClock{now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)} }
+
+func (c *fakeClock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *fakeClock) add(days int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.AddDate(0, 0, days)
+}
+
+// fakeDisk fails where it is told to, and has as much room as it is told.
+type fakeDisk struct {
+	osDisk
+	mu       sync.Mutex
+	fail     map[string]error // by operation: create, write, sync, rename, remove, open, read, stat, mkdir
+	free     int64            // 0: as much as one likes
+	perByte  bool             // free shrinks with what is stored
+	dir      string
+	attempts map[string]int
+}
+
+func (d *fakeDisk) set(op string, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.fail == nil {
+		d.fail = map[string]error{}
+	}
+	d.fail[op] = err
+}
+
+func (d *fakeDisk) failing(op string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.attempts == nil {
+		d.attempts = map[string]int{}
+	}
+	d.attempts[op]++
+	return d.fail[op]
+}
+
+type fakeFile struct {
+	*os.File
+	d *fakeDisk
+}
+
+func (f fakeFile) Write(p []byte) (int, error) {
+	if err := f.d.failing("write"); err != nil {
+		n, _ := f.File.Write(p[:len(p)/2]) // a disk fills up in the middle
+		return n, err
+	}
+	return f.File.Write(p)
+}
+
+func (f fakeFile) Sync() error { return f.d.failing("sync") }
+
+func (f fakeFile) Read(p []byte) (int, error) {
+	if err := f.d.failing("read"); err != nil {
+		return 0, err
+	}
+	return f.File.Read(p)
+}
+
+func (d *fakeDisk) Create(path string) (writeFile, error) {
+	if err := d.failing("create"); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	return fakeFile{f, d}, err
+}
+
+func (d *fakeDisk) Open(path string) (readFile, error) {
+	if err := d.failing("open"); err != nil {
+		return nil, err
+	}
+	f, err := os.Open(path)
+	return fakeFile{f, d}, err
+}
+
+func (d *fakeDisk) Rename(from, to string) error {
+	if err := d.failing("rename"); err != nil {
+		return err
+	}
+	return d.osDisk.Rename(from, to)
+}
+
+func (d *fakeDisk) FreeBytes(path string) (int64, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.free == 0 {
+		return 1 << 50, nil
+	}
+	return d.free, nil
+}
+
+// blockBytes is the size of a first block's file in these tests.
+func blockBytes(t *testing.T) int64 {
+	t.Helper()
+	s := open(t, t.TempDir(), options(t))
+	return save(t, s.Model(testModel), sequence(numbers(1, 256), false)).Bytes
+}
+
+// The cap holds, and what goes first is the end of what was used longest ago.
+func TestCap(t *testing.T) {
+	size := blockBytes(t)
+	o := options(t)
+	o.MaxBytes = 5*size + size/2
+	s := open(t, t.TempDir(), o)
+	v := s.Model(testModel)
+	a, b, c := numbers(1, 512), numbers(2, 512), numbers(3, 256)
+	save(t, v, sequence(a, false))
+	save(t, v, sequence(b, false))
+	save(t, v, sequence(c, false)) // 5 blocks: full
+	if err := load(v, a, v.Find(a, 512, 0, false)); err != nil {
+		t.Fatal(err)
+	}
+	found := func(tokens []int32) int { return v.Find(tokens, len(tokens), 0, false).Tokens }
+	for _, step := range []struct {
+		seed                int
+		wantA, wantB, wantC int
+	}{{11, 512, 256, 256}, {12, 512, 0, 256}, {13, 512, 0, 0}, {14, 256, 0, 0}} {
+		if saved := save(t, v, sequence(numbers(step.seed, 256), false)); saved.Blocks != 1 {
+			t.Fatalf("saved %+v", saved)
+		}
+		if found(a) != step.wantA || found(b) != step.wantB || found(c) != step.wantC {
+			t.Errorf("after %d: a %d, b %d, c %d, expected %+v", step.seed, found(a), found(b), found(c), step)
+		}
+		if err := s.Check(); err != nil {
+			t.Error(err)
+		}
+	}
+	// A sequence longer than the cap: its beginning is kept, it is not evicted for its own end.
+	long := numbers(20, 10*256)
+	saved := save(t, v, sequence(long, true))
+	if !errors.Is(saved.Err, ErrBudget) || saved.Blocks != 5 || found(long) != 5*256 {
+		t.Errorf("saved %+v, found %d", saved, found(long))
+	}
+	if st := s.Stats(); st.Evicted != 9 || st.Skipped != 1 || st.SaveErrors != 0 {
+		t.Errorf("stats %+v", st)
+	}
+}
+
+// A cap that was lowered is reached when the store is opened, unless it is somebody else's.
+func TestLowerCap(t *testing.T) {
+	dir := t.TempDir()
+	o := options(t)
+	s := open(t, dir, o)
+	bytes := save(t, s.Model(testModel), sequence(numbers(1, 2560), false)).Bytes
+	s.Close()
+	o.MaxBytes, o.Visit = bytes/2, true
+	s = open(t, dir, o)
+	s.Close() // waits for the sweep
+	o.Visit = false
+	s = open(t, dir, o)
+	s.Close()
+	s = open(t, dir, o)
+	if st := s.Stats(); st.Bytes > bytes/2 || st.Entries != 4 && st.Entries != 5 || st.Evicted != 10-st.Entries {
+		t.Errorf("stats %+v", st)
+	}
+	if err := s.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestFreeDisk(t *testing.T) {
+	size := blockBytes(t)
+	d := &fakeDisk{free: 100*size + 2*size}
+	o := options(t)
+	o.disk, o.MinFreeBytes = d, 100*size
+	s := open(t, t.TempDir(), o)
+	v := s.Model(testModel)
+	if saved := save(t, v, sequence(numbers(1, 512), false)); saved.Err != nil || saved.Blocks != 2 {
+		t.Fatalf("with room for two: %+v", saved)
+	}
+	// Room for none, and what is evicted does not come free: one round of it, then the save is given up.
+	d.free = 100 * size
+	saved := save(t, v, sequence(numbers(2, 256), false))
+	if !errors.Is(saved.Err, ErrBudget) || s.Stats().Evicted != 1 {
+		t.Errorf("without room: %+v, %+v", saved, s.Stats())
+	}
+	if err := s.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestDailyBudget(t *testing.T) {
+	size := blockBytes(t)
+	clock := newClock()
+	o := options(t)
+	o.now, o.DailyWriteBytes = clock.Now, 10*size
+	dir := t.TempDir()
+	s := open(t, dir, o)
+	v := s.Model(testModel)
+	seed := 100
+	// write tries n new blocks and says how many were written.
+	write := func(n int, reused bool) (written int) {
+		t.Helper()
+		for range n {
+			seed++
+			q := sequence(numbers(seed, 256), false)
+			q.Reused = reused
+			saved := save(t, v, q)
+			if saved.Blocks == 0 && !errors.Is(saved.Err, ErrBudget) {
+				t.Fatalf("saved %+v", saved)
+			}
+			written += saved.Blocks
+		}
+		return written
+	}
+	reopen := func() {
+		s.Close()
+		s = open(t, dir, o)
+		v = s.Model(testModel)
+	}
+	for _, step := range []struct {
+		name   string
+		days   int
+		tries  int
+		reused bool
+		want   int
+	}{
+		{"the first half is for all", 0, 8, false, 5},
+		{"the second for what was read before", 0, 3, true, 3},
+		{"not for new ones", 0, 2, false, 0},
+		{"up to the whole", 0, 5, true, 2},
+		{"a little back is no new day", -1, 1, true, 0},
+		{"nor a little more", -1, 1, true, 0},
+		{"nor back again", 2, 1, true, 0},
+		{"the next day is", 1, 12, true, 10},
+		{"years ahead is a new day", 4000, 3, true, 3},
+		{"and back heals: the day is right, what was written counts", -4000, 9, true, 7},
+		{"so that the next day is new", 1, 12, true, 10},
+	} {
+		clock.add(step.days)
+		reopen()
+		if got := write(step.tries, step.reused); got != step.want {
+			t.Errorf("%s: wrote %d of %d, expected %d", step.name, got, step.tries, step.want)
+		}
+	}
+	if st := s.Stats(); st.TodayBytes != 10*size || st.WrittenBytes != 40*size {
+		t.Errorf("today %d, ever %d, expected %d and %d", st.TodayBytes, st.WrittenBytes, 10*size, 40*size)
+	}
+	clock.add(1)
+	if st := s.Stats(); st.TodayBytes != 0 {
+		t.Errorf("on a new day %d bytes are written", st.TodayBytes)
+	}
+}
+
+// Whatever fails on writing: the entry is left out and counted, nothing is left behind, and the next save succeeds.
+func TestWriteErrors(t *testing.T) {
+	for _, op := range []string{"create", "write", "sync", "rename"} {
+		t.Run(op, func(t *testing.T) {
+			d := &fakeDisk{}
+			o := options(t)
+			o.disk = d
+			s := open(t, t.TempDir(), o)
+			v := s.Model(testModel)
+			tokens := numbers(1, 700)
+			d.set(op, syscall.ENOSPC)
+			saved := save(t, v, sequence(tokens, true, 700))
+			if !errors.Is(saved.Err, syscall.ENOSPC) || saved.Blocks+saved.States != 0 {
+				t.Errorf("saved %+v", saved)
+			}
+			if st := s.Stats(); st.SaveErrors != 1 || !strings.Contains(st.LastSaveError, "no space") || st.Bytes != 0 {
+				t.Errorf("stats %+v", st)
+			}
+			if err := s.Check(); err != nil {
+				t.Error(err)
+			}
+			d.set(op, nil)
+			if saved := save(t, v, sequence(tokens, true, 700)); saved.Err != nil || saved.Blocks != 3 || saved.States != 1 {
+				t.Errorf("afterwards %+v", saved)
+			}
+			if err := load(v, tokens, v.Find(tokens, 700, 0, true)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// Only what reached the disk counts as written.
+func TestFailedWritesAreRefunded(t *testing.T) {
+	d := &fakeDisk{}
+	o := options(t)
+	o.disk = d
+	s := open(t, t.TempDir(), o)
+	d.set("create", syscall.EACCES)
+	save(t, s.Model(testModel), sequence(numbers(1, 256), false))
+	if st := s.Stats(); st.TodayBytes != 0 || st.WrittenBytes != 0 {
+		t.Errorf("nothing was written, but %d bytes are counted today, %d ever", st.TodayBytes, st.WrittenBytes)
+	}
+	d.set("create", nil)
+	d.set("write", syscall.ENOSPC)
+	save(t, s.Model(testModel), sequence(numbers(1, 256), false))
+	if st := s.Stats(); st.TodayBytes == 0 || st.TodayBytes > 2000 {
+		t.Errorf("half of a write counts as %d bytes", st.TodayBytes)
+	}
+}

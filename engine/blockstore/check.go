@@ -1,0 +1,120 @@
+package blockstore
+
+import (
+	"bytes"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Check compares the index with the folder, completely: every row with its file and the file's content with its name, sums, cap, chains and
+// recency, and what lies in the temporary folder. It is for tests, and right only while nobody writes.
+func (s *Store) Check() error {
+	if err := s.waitAdopted(); err != nil {
+		return err
+	}
+	s.flush()
+	return s.read(func(x *index) error {
+		return errors.Join(s.checkIndex(x), s.checkEntries(x), s.checkFolder(x), s.checkTemps())
+	})
+}
+
+func (s *Store) checkIndex(x *index) error {
+	var verdict string
+	if err := x.db.QueryRow("PRAGMA integrity_check(1)").Scan(&verdict); err != nil || verdict != "ok" {
+		return fmt.Errorf("check: index: %s, %v", verdict, err)
+	}
+	var bytes, entries, sum, rows int64
+	if err := x.db.QueryRow("SELECT bytes, entries FROM totals").Scan(&bytes, &entries); err != nil {
+		return err
+	}
+	if err := x.db.QueryRow("SELECT coalesce(sum(bytes), 0), count(*) FROM entries").Scan(&sum, &rows); err != nil {
+		return err
+	}
+	if bytes != sum || entries != rows {
+		return fmt.Errorf("check: totals say %d bytes in %d entries, the rows %d in %d", bytes, entries, sum, rows)
+	}
+	if s.o.MaxBytes > 0 && bytes > s.o.MaxBytes {
+		return fmt.Errorf("check: %d bytes are over the cap of %d", bytes, s.o.MaxBytes)
+	}
+	var n int
+	if err := x.db.QueryRow("SELECT count(*) FROM entries e JOIN entries p ON p.key = e.parent WHERE p.used < e.used").Scan(&n); err != nil || n > 0 {
+		return fmt.Errorf("check: %d entries were used after their parents, %v", n, err)
+	}
+	if err := x.db.QueryRow(`SELECT count(*) FROM entries e JOIN entries p ON p.key = e.parent
+		WHERE p.kind <> 1 OR p.position + p.n <> e.position OR p.model <> e.model`).Scan(&n); err != nil || n > 0 {
+		return fmt.Errorf("check: %d entries do not go on from their parents, %v", n, err)
+	}
+	if err := x.db.QueryRow("SELECT count(*) FROM entries WHERE pin = 1 AND pinned = 0").Scan(&n); err != nil || n > 0 {
+		return fmt.Errorf("check: %d pins protect nothing, %v", n, err)
+	}
+	return nil
+}
+
+// checkEntries compares each row with its file.
+func (s *Store) checkEntries(x *index) error {
+	return scanRows(x.db, `SELECT key, parent, fingerprint, format, kind, status, owner, position, n, bytes, tokens
+		FROM entries JOIN models ON id = model`, func(rows *sql.Rows) error {
+		var k, parent Key
+		var h header
+		var status, n int
+		var owner string
+		var size int64
+		var tokens []byte
+		if err := rows.Scan(keyColumn{&k}, keyColumn{&parent}, &h.fingerprint, &h.format, &h.kind, &status, &owner, &h.position, &n, &size,
+			&tokens); err != nil {
+			return err
+		}
+		if status == statusWriting {
+			if !s.alive(owner) {
+				return fmt.Errorf("check: %s was being written by %s, which is gone", k, owner)
+			}
+			return nil
+		}
+		file, fileBytes, err := s.readHeader(k)
+		if err != nil {
+			return fmt.Errorf("check: row without a right file: %w", err)
+		}
+		if file.position == 0 {
+			file.parent = newKeys(file.fingerprint, file.format).root
+		}
+		if fileBytes != size || file.kind != h.kind || file.position != h.position || file.parent != parent || file.fingerprint != h.fingerprint ||
+			file.format != h.format || !bytes.Equal(ordered(file.tokens), tokens) || n != len(file.tokens) {
+			return fmt.Errorf("check: %s: the row differs from its file of %d bytes", k, fileBytes)
+		}
+		return nil
+	})
+}
+
+// checkFolder looks for files without a row.
+func (s *Store) checkFolder(x *index) error {
+	files, err := s.listFiles()
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		var n int
+		if err := x.db.QueryRow("SELECT count(*) FROM entries WHERE key = ?", f.key[:]).Scan(&n); err != nil || n != 1 {
+			return fmt.Errorf("check: file %s has %d rows, %v", f.key, n, err)
+		}
+	}
+	return nil
+}
+
+// checkTemps looks for temporary files of stores that are gone, and of this one, which is not writing.
+func (s *Store) checkTemps() error {
+	entries, err := os.ReadDir(filepath.Join(s.dir, tempDir))
+	if err != nil {
+		return ignoreGone(err)
+	}
+	for _, e := range entries {
+		owner, rest, _ := strings.Cut(e.Name(), ".")
+		if owner == s.owner && rest != "lock" || owner != s.owner && !s.alive(owner) {
+			return fmt.Errorf("check: temporary file %s is left", e.Name())
+		}
+	}
+	return nil
+}
