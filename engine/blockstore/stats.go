@@ -42,6 +42,8 @@ type touched struct {
 
 // pending is what the writer has yet to write down.
 type pending struct {
+	writing sync.Mutex // held while they are written down: who waits for it sees the index with all of them
+
 	mu       sync.Mutex
 	counts   map[string]float64
 	lastSave string
@@ -95,6 +97,8 @@ func (s *Store) touchLater(t touched) {
 // flush writes down what is pending. What cannot be written waits for the next time.
 func (s *Store) flush() {
 	p := &s.pending
+	p.writing.Lock()
+	defer p.writing.Unlock()
 	p.mu.Lock()
 	counts, touches, lastSave := p.counts, p.touches, p.lastSave
 	p.counts, p.touches, p.lastSave = map[string]float64{}, nil, ""

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"hash/fnv"
 	"log/slog"
 	"path/filepath"
 	"testing"
@@ -54,42 +53,45 @@ func numbers(seed, n int) []int32 {
 	return tokens
 }
 
-// content is the n bytes of a tensor for tokens[from:to] of a sequence.
-func content(name string, tokens []int32, from, to, n int) []byte {
-	h := fnv.New64a()
-	h.Write([]byte(name))
-	h.Write(appendTokens(nil, tokens[:to]))
-	x := h.Sum64() + uint64(from)
-	b := make([]byte, n)
-	for i := range b {
-		x = x*6364136223846793005 + 1442695040888963407
-		b[i] = byte(x >> 56)
+// mix hashes tokens behind a hash of those before them.
+func mix(h uint64, tokens []int32) uint64 {
+	for _, token := range tokens {
+		h = (h ^ uint64(uint32(token))) * 0x9e3779b97f4a7c15
+		h ^= h >> 29
 	}
-	return b
+	return h
 }
 
+// kvPieces is keys and values of 3 bytes each for positions [from, to), which follow from the tokens up to them.
 func kvPieces(tokens []int32, from, to int) []Tensor {
 	tensors := []Tensor{{Name: "0.k"}, {Name: "0.v"}}
-	for i := range tensors {
-		for at := from; at < to; at += pieceTokens {
-			end := min(at+pieceTokens, to)
-			// A piece's bytes follow from its own tokens, so that the beginning of a longer one is not that of a shorter.
-			p := make([]byte, 0, pieceTokens*3)
-			for j := at; j < at+pieceTokens; j++ {
-				if j < end {
-					p = append(p, content(tensors[i].Name, tokens, j, j+1, 3)...)
-				} else {
-					p = append(p, 0, 0, 0)
-				}
-			}
-			tensors[i].Pieces = append(tensors[i].Pieces, p)
+	h := mix(1, tokens[:from])
+	for at := from; at < to; at += pieceTokens {
+		k, v := make([]byte, 3*pieceTokens), make([]byte, 3*pieceTokens)
+		for i := range min(pieceTokens, to-at) {
+			h = mix(h, tokens[at+i:at+i+1])
+			copy(k[3*i:], []byte{byte(h), byte(h >> 8), byte(h >> 16)})
+			copy(v[3*i:], []byte{byte(h >> 24), byte(h >> 32), byte(h >> 40)})
 		}
+		tensors[0].Pieces = append(tensors[0].Pieces, k)
+		tensors[1].Pieces = append(tensors[1].Pieces, v)
 	}
 	return tensors
 }
 
+// stateBytes is the state after tokens.
+func stateBytes(tokens []int32) []byte {
+	b := make([]byte, 500)
+	h := mix(2, tokens)
+	for i := range b {
+		h = mix(h, []int32{int32(i)})
+		b[i] = byte(h >> 13)
+	}
+	return b
+}
+
 func stateAt(tokens []int32, position int) State {
-	return State{position, []Tensor{{"1.s", [][]byte{content("s", tokens, 0, position, 500)}}}}
+	return State{position, []Tensor{{"1.s", [][]byte{stateBytes(tokens[:position])}}}}
 }
 
 func sequence(tokens []int32, tail bool, states ...int) Sequence {
@@ -148,7 +150,7 @@ func load(v *View, tokens []int32, p Prefix) error {
 			}
 		}
 	}
-	if p.State != nil && !bytes.Equal(state[0].Pieces[0], content("s", tokens, 0, p.Tokens, 500)) {
+	if p.State != nil && !bytes.Equal(state[0].Pieces[0], stateBytes(tokens[:p.Tokens])) {
 		return errWrong
 	}
 	return nil
