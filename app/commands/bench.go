@@ -30,8 +30,14 @@ import (
 //go:embed shapes/*.json
 var shapes embed.FS
 
-// Bench is `headroom bench`.
+// Bench is `headroom bench`: what it measures, and what it works out (benchkv.go).
 type Bench struct {
+	Speed BenchSpeed `cmd:"" default:"withargs" help:"Prefill, decode, bandwidth and peak memory; what bench alone means."`
+	KV    BenchKV    `cmd:"" name:"kv" help:"What keys, values and state take, for any config.json, without weights."`
+}
+
+// BenchSpeed is `headroom bench speed`, and `headroom bench` with models and flags of its own.
+type BenchSpeed struct {
 	Models  []string `arg:"" optional:"" name:"model" help:"Model folders or names, or the shapes of public models with random weights. Default: the demo model and qwen3-0.6b."`
 	Threads int      `help:"Threads that compute. Default: one per core."`
 	Float32 bool     `name:"float32" help:"Exact float32 activations instead of 8-bit ones."`
@@ -46,7 +52,7 @@ type Bench struct {
 }
 
 // Run prints a table per model. Each model is measured in a process of its own, so that its peak memory is its own too.
-func (c *Bench) Run(ctx context.Context, t *terminal) error {
+func (c *BenchSpeed) Run(ctx context.Context, t *terminal) error {
 	c.Repeat = max(c.Repeat, 1)
 	if c.Bandwidth > 0 && len(c.Models) == 1 {
 		return c.model(ctx, t, c.Models[0])
@@ -65,12 +71,12 @@ func (c *Bench) Run(ctx context.Context, t *terminal) error {
 }
 
 // apart measures one model in a child process.
-func (c *Bench) apart(ctx context.Context, t *terminal, name string) error {
+func (c *BenchSpeed) apart(ctx context.Context, t *terminal, name string) error {
 	program, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	args := []string{"bench", name, fmt.Sprintf("--bandwidth=%g", c.Bandwidth), fmt.Sprintf("--threads=%d", c.Threads),
+	args := []string{"bench", "speed", name, fmt.Sprintf("--bandwidth=%g", c.Bandwidth), fmt.Sprintf("--threads=%d", c.Threads),
 		fmt.Sprintf("--repeat=%d", c.Repeat), fmt.Sprintf("--tokens=%d", c.Tokens), fmt.Sprintf("--float32=%t", c.Float32),
 		"--prefill=" + joined(c.Prefill), "--decode=" + joined(c.Decode)}
 	args = append(args, c.KVFlags.args()...)
@@ -91,7 +97,7 @@ func joined(list []int) string {
 }
 
 // source finds a model by name or folder, or makes up one in a known shape.
-func (c *Bench) source(name string) (engine.Source, error) {
+func (c *BenchSpeed) source(name string) (engine.Source, error) {
 	if config, err := shapes.ReadFile(path.Join("shapes", name+".json")); err == nil {
 		return engine.Random(config), nil
 	}
@@ -99,7 +105,7 @@ func (c *Bench) source(name string) (engine.Source, error) {
 	return m.Source, err
 }
 
-func (c *Bench) model(ctx context.Context, t *terminal, name string) error {
+func (c *BenchSpeed) model(ctx context.Context, t *terminal, name string) error {
 	src, err := c.source(name)
 	if err != nil {
 		return err

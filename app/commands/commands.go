@@ -4,7 +4,7 @@
 //	headroom run      one prompt, answered in the terminal  run.go, answer.go
 //	headroom chat     a conversation in the terminal        chat.go
 //	headroom models   what is on this machine, and fits     models.go
-//	headroom bench    speed and memory on this machine      bench.go
+//	headroom bench    speed and memory on this machine      bench.go, benchkv.go
 //
 // Results go to stdout, everything about them (progress, logs, speed, errors) to stderr. Exit codes: 0, 1 for a Problem, 2 for
 // wrong arguments, 130 after Ctrl-C.

@@ -1,0 +1,88 @@
+package commands
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestBenchKV: the sizes of Qwen3.5-35B-A3B that the documents name, from its shape alone.
+func TestBenchKV(t *testing.T) {
+	alone(t)
+	code, out, errOut := headroom("", "bench", "kv")
+	if code != 0 || errOut != "" {
+		t.Fatalf("exit %d: %s", code, errOut)
+	}
+	for _, row := range []string{
+		`qwen3_5_moe-35b-a3b \(qwen3_5_moe\), trained for 262144 tokens`,
+		`30 x recurrent, .*: 2195456 bytes each, 65863680 in all`,
+		`format +bytes a token +conversation of 8k +32k +128k +256k`,
+		`--kv-format f16 +20480 +222\.8 MB +702\.8 MB +2\.56 GB +5\.06 GB`, // 160 MB and 62.8 of state, 640 and 62.8
+		`the default +9664 +138\.3 MB +364\.8 MB +1\.24 GB +2\.42 GB`,
+		`--kv-format q4_0 +5760 +107\.8 MB +242\.8 MB +782\.8 MB +1\.47 GB`,
+		`the default +4 x attention, 2 heads of 256 +8-bit g64 and 8-bit g32 +1120`,
+		` +6 x attention, 2 heads of 256 +8-bit g64 and 4-bit g32 +864`,
+	} {
+		if !regexp.MustCompile(`(?m)^` + row + `\b`).MatchString(out) {
+			t.Errorf("no line reads %s:\n%s", row, out)
+		}
+	}
+	if strings.Contains(out, "as asked") {
+		t.Errorf("nothing was asked for:\n%s", out)
+	}
+}
+
+// TestBenchKVFinds a config by shape, file, folder and name, whatever its packing, and says why it cannot read one.
+func TestBenchKVFinds(t *testing.T) {
+	dir := alone(t)
+	put := func(name, text string) string {
+		file := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	config, err := shapes.ReadFile("shapes/qwen3-0.6b.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fp8 := regexp.MustCompile(`"quantization": \{[^}]*\}`).ReplaceAllString(string(config), `"quantization_config": {"quant_method": "fp8"}`)
+	file := put("model/config.json", fp8)
+	for _, name := range []string{"qwen3-0.6b", file, filepath.Dir(file)} {
+		code, out, errOut := headroom("", "bench", "kv", name, "--kv-bits", "6")
+		// 28 layers of 8 heads of 128: 24 of 96 + 2*4 for K and 96 + 4*4 for V, 4 at the ends of 136 and 144
+		if code != 0 || !regexp.MustCompile(`(?m)^as asked +50432 `).MatchString(out) {
+			t.Errorf("%s: exit %d, %s%s", name, code, out, errOut)
+		}
+	}
+	if code, out, _ := headroom("", "bench", "kv", "headroom-demo", "qwen3_5-27b"); code != 0 || strings.Count(out, "trained for") != 2 {
+		t.Errorf("two models: exit %d, %s", code, out)
+	}
+	for name, says := range map[string]string{
+		put("bad.json", "{"): "not valid JSON", put("list.json", "[]"): "not valid JSON", put("other.json", `{"model_type": "perceptron"}`): "perceptron",
+		put("big.json", strings.Repeat(" ", maxConfigBytes+1)): "16777217 bytes", dir: "no config.json", "nosuch": `no model "nosuch"`,
+	} {
+		if code, out, errOut := headroom("", "bench", "kv", name); code != 1 || out != "" || !strings.Contains(errOut, says) {
+			t.Errorf("%s: exit %d, %q, %q, expected %q", name, code, out, errOut, says)
+		}
+	}
+}
+
+// TestBenchAlone: bench without a subcommand takes models and flags, in any order, as it always has.
+func TestBenchAlone(t *testing.T) {
+	alone(t)
+	for _, args := range [][]string{{"bench", "nosuch", "--bandwidth=1"}, {"bench", "--bandwidth=1", "nosuch"}, {"bench", "speed", "nosuch", "--bandwidth=1"}} {
+		if code, _, errOut := headroom("", args...); code != 1 || !strings.Contains(errOut, `no model "nosuch"`) {
+			t.Errorf("%v: exit %d, %s", args, code, errOut)
+		}
+	}
+	code, out, errOut := headroom("", "bench", "headroom-demo", "--bandwidth=1e9", "--repeat=1", "--prefill=16", "--decode=0", "--tokens=4")
+	if code != 0 || !regexp.MustCompile(`(?m)^ +prefill +16 +[\d.]+`).MatchString(out) || !strings.Contains(out, "peak memory") {
+		t.Errorf("exit %d, %s%s", code, out, errOut)
+	}
+}
