@@ -47,6 +47,10 @@ func DescribeCache(config []byte, o Options) (cost CacheCost, err error) {
 	if err != nil {
 		return cost, problem.Wrap(problem.BadRequest, err, "This KV cache format does not exist", "")
 	}
+	state, err := cache.ParseStateFormat(o.StateFormat)
+	if err != nil {
+		return cost, problem.Wrap(problem.BadRequest, err, "This format of recurrent states does not exist", "")
+	}
 	spec, architecture, err := shapes(config)
 	if err != nil {
 		return cost, err
@@ -60,7 +64,7 @@ func DescribeCache(config []byte, o Options) (cost CacheCost, err error) {
 		Architecture: architecture, ContextTokens: spec.ContextTokens, Format: format.Describe(layers),
 		BytesPerToken: cache.PageBytes(layers, format) / cache.PageTokens,
 		RingBytes:     cache.RingBytes(layers, format, span),
-		StateBytes:    cache.SlotBytes(layers),
+		StateBytes:    cache.SlotBytes(layers, state),
 	}
 	at := map[LayerCost]int{} // by what it is with no layers counted
 	for i, f := range format.Layers(layers) {
@@ -81,8 +85,8 @@ func DescribeCache(config []byte, o Options) (cost CacheCost, err error) {
 				kind.Format += " and " + f.V.String()
 			}
 		case s.StateValues > 0:
-			kind.BytesPerSequence = cache.SlotBytes(one)
-			kind.Kind = fmt.Sprintf("recurrent, %d values of state and %d of convolution in f32", s.StateValues, s.ConvValues)
+			kind.BytesPerSequence = cache.SlotBytes(one, state)
+			kind.Kind = fmt.Sprintf("recurrent, %d values of state and %d of convolution", s.StateValues, s.ConvValues)
 		}
 		n, ok := at[kind]
 		if !ok {

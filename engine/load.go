@@ -243,7 +243,7 @@ func Open(ctx context.Context, src Source, o Options) (*Engine, error) {
 	e.stats = Stats{WeightsBytes: n.WeightsBytes, KVBytes: n.KVBytes, KVUntouchedBytes: n.KVBytes, StateBytes: n.StateBytes, ScratchBytes: n.ScratchBytes}
 	e.recurrent = p.description.StateBytesPerSeq > 0
 	e.sched = e.newScheduler(p.pages)
-	e.books = newBooks(o.History, fmt.Sprintf("%s, %d bytes", src, p.description.SizeBytes), e.info.KVFormat, reread.Outcome{
+	e.books = newBooks(o.History, e.weights.Fingerprint(), e.info.KVFormat+", states "+e.info.StateFormat, reread.Outcome{
 		CacheOff: o.NoPrefixCache, Recurrent: e.recurrent, Decode: func(tokens []int32) string { return e.tokenizer.Decode(tokens, false) }})
 	e.connect(p)
 	go e.loop()

@@ -40,13 +40,14 @@ var kvFormats = []struct {
 // kvContexts are the columns of the second table, in tokens.
 var kvContexts = []int{8 << 10, 32 << 10, 128 << 10, 256 << 10}
 
-// Run prints two tables for each model. Flags for a format add a row of it.
+// Run prints what layers and conversations take, for each model. Flags for a format of keys and values add a row of it; a limit and a
+// format of states apply to all.
 func (c *BenchKV) Run(_ context.Context, t *terminal) error {
 	if len(c.Models) == 0 {
 		c.Models = []string{"qwen3_5_moe-35b-a3b"}
 	}
 	formats := kvFormats
-	if (c.KVFlags != KVFlags{MaxKVSize: c.MaxKVSize}) {
+	if (c.KVFlags != KVFlags{MaxKVSize: c.MaxKVSize, StateFormat: c.StateFormat}) {
 		formats = append(formats[:len(formats):len(formats)], kvFormats[0])
 		own := &formats[len(formats)-1]
 		own.flags, own.o = "as asked", c.apply(engine.Options{})
@@ -62,7 +63,7 @@ func (c *BenchKV) Run(_ context.Context, t *terminal) error {
 		var costs []engine.CacheCost
 		for _, f := range formats {
 			o := f.o
-			o.MaxKVTokens = c.MaxKVSize
+			o.MaxKVTokens, o.StateFormat = c.MaxKVSize, c.StateFormat
 			cost, err := engine.DescribeCache(config, o)
 			if err != nil {
 				return err
@@ -70,13 +71,10 @@ func (c *BenchKV) Run(_ context.Context, t *terminal) error {
 			costs = append(costs, cost)
 		}
 		fmt.Fprintf(t.out, "%s (%s), trained for %d tokens\n", name, costs[0].Architecture, costs[0].ContextTokens)
-		for _, l := range costs[0].Layers {
-			if l.Format == "" {
-				fmt.Fprintf(t.out, "%d x %s: %d bytes each, %d in all, of a conversation of any length\n",
-					l.Layers, l.Kind, l.BytesPerSequence, int64(l.Layers)*l.BytesPerSequence)
-			}
-		}
 		w := tabwriter.NewWriter(t.out, 0, 0, 2, ' ', 0)
+		if err := printStates(w, config); err != nil {
+			return err
+		}
 		fmt.Fprintln(w, "\nformat\tlayers\t\tbytes a token\tor a conversation, each")
 		for i, f := range formats {
 			printLayers(w, f.flags, costs[i].Layers)
@@ -102,6 +100,26 @@ func contexts() string {
 		words[i] = fmt.Sprintf("%dk", n>>10)
 	}
 	return strings.Join(words, "\t")
+}
+
+// printStates prints what recurrent layers keep, for models that have some.
+func printStates(w *tabwriter.Writer, config []byte) error {
+	for i, format := range []string{"f32", "bf16", "int8"} {
+		cost, err := engine.DescribeCache(config, engine.Options{StateFormat: format})
+		if err != nil {
+			return err
+		}
+		for _, l := range cost.Layers {
+			if cost.StateBytes == 0 || l.Format != "" {
+				continue
+			}
+			if i == 0 {
+				fmt.Fprintln(w, "\nformat\tlayers\tbytes a conversation, each\tin all")
+			}
+			fmt.Fprintf(w, "--state-format %s\t%d x %s\t%d\t%d\n", format, l.Layers, l.Kind, l.BytesPerSequence, int64(l.Layers)*l.BytesPerSequence)
+		}
+	}
+	return nil
 }
 
 // printLayers prints a row for each kind of attention layer.

@@ -17,7 +17,8 @@ func TestBenchKV(t *testing.T) {
 	}
 	for _, row := range []string{
 		`qwen3_5_moe-35b-a3b \(qwen3_5_moe\), trained for 262144 tokens`,
-		`30 x recurrent, .*: 2195456 bytes each, 65863680 in all`,
+		`--state-format f32 +30 x recurrent, .* 2195456 +65863680`,
+		`--state-format bf16 +30 x recurrent, .* 1097728 +32931840`,
 		`format +bytes a token +conversation of 8k +32k +128k +256k`,
 		`--kv-format f16 +20480 +222\.8 MB +702\.8 MB +2\.56 GB +5\.06 GB`, // 160 MB and 62.8 of state, 640 and 62.8
 		`the default +9664 +138\.3 MB +364\.8 MB +1\.24 GB +2\.42 GB`,
