@@ -25,3 +25,19 @@ func (e *Engine) ReplaceModel(wrap func(models.Model) models.Model) {
 		BatchRows: e.options.ChunkTokens + e.options.MaxSequences, LogitsRows: e.options.MaxSequences}
 	e.runner = runner.New(e.device, wrap(m), o)
 }
+
+// CheckMemory returns an error unless every page in use belongs to the prefix tree and every state slot is accounted for. No request may
+// be in flight; reads and writes of the block store may.
+func (e *Engine) CheckMemory() error {
+	answer := make(chan error, 1)
+	var look func()
+	look = func() {
+		if e.blocks.working > 0 {
+			go e.post(look) // looks again behind what they post
+			return
+		}
+		answer <- e.sched.CheckIdle()
+	}
+	e.post(look)
+	return <-answer
+}

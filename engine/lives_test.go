@@ -1,0 +1,196 @@
+package engine_test
+
+// Random lives of the whole engine over one folder: requests that begin as others did, cancelled ones, forgetting for want of memory and
+// of disk, restarts, damaged files, a folder that disappears. Whatever happens, every answer has the bits that it has alone, no memory
+// is lost, and in the end index and folder agree.
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"headroom/engine"
+)
+
+type lives struct {
+	t         *testing.T
+	r         *rand.Rand
+	dir       string
+	o         engine.Options
+	e         *engine.Engine
+	alone     *engine.Engine
+	known     map[string][]float32 // by prompt
+	talks     []string             // texts to go on from
+	answered  int
+	cached    int
+	stored    int
+	cancelled int
+}
+
+func TestLives(t *testing.T) {
+	seeds, turns := uint64(2), 35
+	if os.Getenv("HEADROOM_LONG") != "" {
+		seeds, turns = 12, 100
+	}
+	for seed := range seeds {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			r := rand.New(rand.NewPCG(seed, 11))
+			l := &lives{t: t, r: r, dir: t.TempDir(), known: map[string][]float32{}}
+			l.o = engine.Options{ContextTokens: 2048, MaxSequences: 3, KeptStates: 4 + r.IntN(6), ChunkTokens: 64 << r.IntN(3),
+				KVFormat: []string{"", "q4_0", "f16"}[r.IntN(3)], HotCacheBytes: int64(1+r.IntN(4)) << 20, PreferPrefill: r.IntN(2) == 0}
+			l.alone = open(t, engine.Options{NoPrefixCache: true, KVFormat: l.o.KVFormat})
+			l.start()
+			for range turns {
+				l.turn()
+			}
+			l.stop()
+			t.Logf("%d answers, %d tokens from memory, %d from disk, %d cancelled", l.answered, l.cached-l.stored, l.stored, l.cancelled)
+			if l.stored == 0 || l.cached == l.stored || l.cancelled == 0 {
+				t.Error("expected answers from memory, from disk, and cancelled ones")
+			}
+		})
+	}
+}
+
+func (l *lives) start() {
+	s, err := engine.OpenBlockStore(l.dir, engine.BlockStoreOptions{MinFreeBytes: -1, MaxBytes: 12 << 20})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.o.BlockStore = s
+	l.e = open(l.t, l.o)
+}
+
+func (l *lives) stop() {
+	l.t.Helper()
+	idle(l.t, l.e)
+	if err := l.e.CheckMemory(); err != nil {
+		l.t.Fatal(err)
+	}
+	l.e.Close()
+	l.o.BlockStore.Close()
+	l.o.BlockStore = openStore(l.t, l.dir)
+	if err := error(nil); err != nil {
+		l.t.Fatal(err)
+	}
+	l.o.BlockStore.Close()
+}
+
+// turn does one thing.
+func (l *lives) turn() {
+	switch l.r.IntN(14) {
+	case 0:
+		l.stop()
+		l.start()
+	case 1: // a file is damaged, or gone
+		files, _ := filepath.Glob(filepath.Join(l.dir, "blocks", "*", "*.safetensors"))
+		if len(files) == 0 {
+			return
+		}
+		name := files[l.r.IntN(len(files))]
+		if data, err := os.ReadFile(name); err == nil && len(data) > 0 && l.r.IntN(2) == 0 {
+			data[l.r.IntN(len(data))] ^= 1 << l.r.IntN(8)
+			_ = os.WriteFile(name, data[:len(data)-l.r.IntN(2)], 0o600)
+		} else {
+			_ = os.Remove(name)
+		}
+	case 2:
+		if l.r.IntN(3) == 0 {
+			_ = os.RemoveAll(l.dir)
+		}
+	default:
+		l.ask()
+	}
+}
+
+// ask submits one to four requests at once, some of which are cancelled.
+func (l *lives) ask() {
+	type asked struct {
+		text   string
+		stream *engine.Stream
+		cancel int // after so many events
+	}
+	var list []asked
+	for range 1 + l.r.IntN(4) {
+		text := l.text()
+		a := asked{text: text, cancel: 1 << 30, stream: submit(l.t, l.e, engine.Request{Prompt: encode(l.e, text), MaxTokens: 12, IgnoreEOS: true})}
+		if l.r.IntN(5) == 0 {
+			a.cancel = l.r.IntN(4)
+		}
+		list = append(list, a)
+	}
+	for _, a := range list {
+		l.read(a.text, a.stream, a.cancel)
+	}
+}
+
+// text is a prompt: a new conversation, the next turn of one, or one that parts from it.
+func (l *lives) text() string {
+	talk := system(fmt.Sprintf("You are number %d. ", l.r.IntN(3)), 60+l.r.IntN(2)*40)
+	if len(l.talks) > 0 && l.r.IntN(4) > 0 {
+		talk = l.talks[l.r.IntN(len(l.talks))]
+		if l.r.IntN(4) == 0 {
+			talk = talk[:strings.LastIndex(talk, "<|im_start|>")]
+		}
+	}
+	if len(talk) > 3500 {
+		talk = system("You are tired. ", 70)
+	}
+	return talk + "<|im_start|>user\n" + questions[l.r.IntN(len(questions))] + "<|im_end|>\n<|im_start|>assistant\n"
+}
+
+// read compares an answer with the one that the prompt gets alone.
+func (l *lives) read(text string, s *engine.Stream, cancel int) {
+	l.t.Helper()
+	var logprobs []float32
+	var answer strings.Builder
+	for n := 0; ; n++ {
+		if n == cancel {
+			s.Cancel()
+		}
+		ev, err := s.Next(context.Background())
+		if err != nil {
+			break
+		}
+		answer.WriteString(ev.Text)
+		if ev.Type == engine.Token {
+			logprobs = append(logprobs, ev.Logprob)
+		}
+		if ev.Type == engine.Done {
+			l.cached += ev.Usage.CachedTokens
+			l.stored += ev.Usage.StoredTokens
+			if ev.Finish == engine.FinishCancelled {
+				l.cancelled++
+				return
+			}
+			if ev.Err != nil {
+				l.t.Fatal(ev.Err)
+			}
+		}
+	}
+	l.answered++
+	want, ok := l.known[text]
+	if !ok {
+		want = l.cold(text)
+		l.known[text] = want
+	}
+	if !slices.Equal(logprobs, want) {
+		l.t.Fatalf("after %d answers, a prompt of %d bytes got other log-probabilities than alone", l.answered, len(text))
+	}
+	l.talks = append(l.talks, text+answer.String()+"<|im_end|>\n")
+}
+
+func (l *lives) cold(text string) (logprobs []float32) {
+	s := submit(l.t, l.alone, engine.Request{Prompt: encode(l.alone, text), MaxTokens: 12, IgnoreEOS: true})
+	for ev, err := s.Next(context.Background()); err == nil; ev, err = s.Next(context.Background()) {
+		if ev.Type == engine.Token {
+			logprobs = append(logprobs, ev.Logprob)
+		}
+	}
+	return logprobs
+}
