@@ -35,6 +35,9 @@ type BlockStore = blockstore.Store
 // BlockStoreOptions bound what a BlockStore takes of the disk.
 type BlockStoreOptions = blockstore.Options
 
+// StoredModel is what entries of a BlockStore belong to.
+type StoredModel = blockstore.Model
+
 // OpenBlockStore opens the store in a folder, which is made if need be. Several engines and processes may share it.
 func OpenBlockStore(dir string, o BlockStoreOptions) (*BlockStore, error) {
 	return blockstore.Open(dir, o)
@@ -55,6 +58,7 @@ const numerics = 1
 
 // blocks is what the loop knows of the store's work. The zero value has no store.
 type blocks struct {
+	model           blockstore.Model
 	view            *blockstore.View
 	ctx             context.Context
 	cancel          context.CancelFunc
@@ -85,11 +89,12 @@ func (e *Engine) connect(p *plan) {
 	if p.state != (cache.StateFormat{}) {
 		kv += ", states " + p.state.Describe(p.spec.Layers)
 	}
-	e.blocks.view = e.options.BlockStore.Model(blockstore.Model{
+	e.blocks.model = blockstore.Model{
 		Fingerprint: fingerprint,
 		Format:      kv + " #" + e.layout(p.kv.Layers(p.spec.Layers)),
 		Name:        e.options.ModelName,
-	})
+	}
+	e.blocks.view = e.options.BlockStore.Model(e.blocks.model)
 	e.blocks.stateEvery = keepEvery
 	if perToken := p.description.KVBytesPerToken; perToken > 0 {
 		e.blocks.stateEvery = max(keepEvery, int(p.description.StateBytesPerSeq/perToken))
@@ -368,6 +373,9 @@ func (e *Engine) Remembered() []Remembered {
 		return nil
 	}
 }
+
+// StoredAs is what the block store knows this model by; the zero value without a store.
+func (e *Engine) StoredAs() StoredModel { return e.blocks.model }
 
 // Title is how a conversation that begins with these tokens is called in lists.
 func (e *Engine) Title(tokens []int32) string { return e.title(tokens) }

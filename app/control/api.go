@@ -1,11 +1,16 @@
 // Package control is the control API: the one door through which tray, window and browser reach the host.
 //
-//	GET  /api/state                  State
-//	GET  /api/events                 server-sent events: "state" with State, at once and after changes; see events.go
-//	POST /api/engine/start {model}   202 State; loading goes on in the background
-//	POST /api/engine/stop            200 State
-//	POST /api/requests/{id}/cancel   204
-//	POST /api/window/show            204; only where there is a window: a second start of the agent sends it to the first
+//	GET    /api/state                         State
+//	GET    /api/events                        server-sent events: "state" with State, at once and after changes; see events.go
+//	POST   /api/engine/start {model}          202 State; loading goes on in the background
+//	POST   /api/engine/stop                   200 State
+//	POST   /api/requests/{id}/cancel          204
+//	GET    /api/cache                         what is kept of conversations, on disk and in memory; see cache.List
+//	DELETE /api/cache                         200 cache.Removed: all that is on disk; ?model= takes away one model's, by fingerprint or name
+//	GET    /api/cache/{key}                   cache.Detail: one conversation and its files. At least 4 digits of the key
+//	DELETE /api/cache/{key}                   200 cache.Removed: the files that are the conversation's alone
+//	POST   /api/cache/{key}/pin {pinned}      204; a pinned conversation is never evicted
+//	POST   /api/window/show                   204; only where there is a window: a second start of the agent sends it to the first
 //
 // Everything under /api needs the per-install token (token.go), as header X-Headroom-Token, or, for EventSource, which cannot
 // send headers, as query parameter token. The web UI lies at /, without a token: it holds no secret, and gets the token from the

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"headroom/app/cache"
 	"headroom/app/host"
 	"headroom/engine/problem"
 	"headroom/engine/server"
@@ -25,6 +26,12 @@ type Host interface {
 	Stop()
 	Cancel(requestID string) bool
 	Subscribe() (changed <-chan struct{}, done func())
+
+	Conversations() (cache.List, error)
+	Conversation(key string) (cache.Detail, error)
+	RemoveConversation(key string) (cache.Removed, error)
+	PinConversation(key string, pinned bool) error
+	ClearCache(model string) (cache.Removed, error)
 }
 
 // Options configure an API. Host, Token and Server are required.
@@ -66,6 +73,7 @@ func New(o Options) *API {
 	api.HandleFunc("POST /api/engine/start", a.handleStart)
 	api.HandleFunc("POST /api/engine/stop", a.handleStop)
 	api.HandleFunc("POST /api/requests/{id}/cancel", a.handleCancel)
+	a.cacheRoutes(api)
 	if o.ShowWindow != nil {
 		api.HandleFunc("POST /api/window/show", func(w http.ResponseWriter, r *http.Request) {
 			if err := o.ShowWindow(); err != nil {
@@ -126,17 +134,25 @@ func (a *API) handleState(w http.ResponseWriter, r *http.Request) {
 	write(w, http.StatusOK, a.host.State())
 }
 
-// maxBodyBytes bounds the only body there is: a model's name.
+// maxBodyBytes bounds the bodies there are: a model's name, a switch.
 const maxBodyBytes = 64 << 10
+
+// readBody reads a body of JSON, which may be empty. The error is a Problem that says what to send.
+func readBody(w http.ResponseWriter, r *http.Request, q any, example string) error {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBodyBytes))
+	if err == nil && len(body) > 0 {
+		err = json.Unmarshal(body, q)
+	}
+	if err != nil {
+		return problem.Wrap(problem.BadRequest, err, "The request cannot be read", "Send "+example+".")
+	}
+	return nil
+}
 
 func (a *API) handleStart(w http.ResponseWriter, r *http.Request) {
 	var q StartRequest
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBodyBytes))
-	if err == nil && len(body) > 0 {
-		err = json.Unmarshal(body, &q)
-	}
-	if err != nil {
-		refuse(w, problem.Wrap(problem.BadRequest, err, "The request cannot be read", "Send {\"model\": \"ID\"}."))
+	if err := readBody(w, r, &q, `{"model": "ID"}`); err != nil {
+		refuse(w, err)
 		return
 	}
 	if err := a.host.Start(q.Model); err != nil {

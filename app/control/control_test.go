@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"io/fs"
 	"net/http"
@@ -15,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"headroom/app/cache"
 	"headroom/app/host"
 	"headroom/engine/problem"
 	"headroom/engine/server"
@@ -28,6 +30,7 @@ type fakeHost struct {
 	mu      sync.Mutex
 	state   host.State
 	started []string
+	pins    []string
 	changed chan struct{}
 	subs    int
 }
@@ -60,6 +63,40 @@ func (h *fakeHost) Stop() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.state.Engine.Status, h.state.Engine.Model = host.Stopped, ""
+}
+
+// A cache with the conversation "abcd", and one in memory.
+func (h *fakeHost) Conversations() (cache.List, error) {
+	return cache.List{Stats: cache.Stats{On: true}, Conversations: []cache.Conversation{{Key: "abcd", HotTokens: 7}, {Title: "in memory"}}}, nil
+}
+
+func (h *fakeHost) known(key string) error {
+	if key != "abcd" {
+		return problem.New(problem.NotFound, "No conversation has a key that begins with "+key, "", "")
+	}
+	return nil
+}
+
+func (h *fakeHost) Conversation(key string) (cache.Detail, error) {
+	return cache.Detail{Conversation: cache.Conversation{Key: key}, Entries: []cache.Entry{{Kind: "tail"}}}, h.known(key)
+}
+
+func (h *fakeHost) RemoveConversation(key string) (cache.Removed, error) {
+	return cache.Removed{Entries: 1, Bytes: 2}, h.known(key)
+}
+
+func (h *fakeHost) PinConversation(key string, pinned bool) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.pins = append(h.pins, fmt.Sprint(key, " ", pinned))
+	return h.known(key)
+}
+
+func (h *fakeHost) ClearCache(model string) (cache.Removed, error) {
+	if model == "nobody" {
+		return cache.Removed{}, problem.New(problem.NotFound, "The cache has nothing of a model nobody", "", "")
+	}
+	return cache.Removed{Entries: len(model)}, nil
 }
 
 func (h *fakeHost) Cancel(id string) bool { return id == "chatcmpl-1" }
@@ -132,6 +169,19 @@ func TestAPI(t *testing.T) {
 		{"stop", "POST", "/api/engine/stop", "", []string{TokenHeader, "T"}, 200, `"status":"stopped"`},
 		{"cancel", "POST", "/api/requests/chatcmpl-1/cancel", "", []string{TokenHeader, "T"}, 204, ""},
 		{"cancel what has ended", "POST", "/api/requests/x/cancel", "", []string{TokenHeader, "T"}, 404, `"code":"not_found"`},
+		{"cache", "GET", "/api/cache", "", []string{TokenHeader, "T"}, 200, `"hotTokens":7`},
+		{"cache without a token", "GET", "/api/cache", "", nil, 401, ""},
+		{"clear without a token", "DELETE", "/api/cache", "", nil, 401, ""},
+		{"clear", "DELETE", "/api/cache", "", []string{TokenHeader, "T"}, 200, `{"entries":0,"bytes":0}`},
+		{"clear a model", "DELETE", "/api/cache?model=xyz", "", []string{TokenHeader, "T"}, 200, `{"entries":3,`},
+		{"clear nobody", "DELETE", "/api/cache?model=nobody", "", []string{TokenHeader, "T"}, 404, `"code":"not_found"`},
+		{"conversation", "GET", "/api/cache/abcd", "", []string{TokenHeader, "T"}, 200, `"entries":[{`},
+		{"no conversation", "GET", "/api/cache/beef", "", []string{TokenHeader, "T"}, 404, "begins with beef"},
+		{"remove", "DELETE", "/api/cache/abcd", "", []string{TokenHeader, "T"}, 200, `{"entries":1,"bytes":2}`},
+		{"remove nothing", "DELETE", "/api/cache/beef", "", []string{TokenHeader, "T"}, 404, ""},
+		{"pin", "POST", "/api/cache/abcd/pin", `{"pinned":true}`, []string{TokenHeader, "T"}, 204, ""},
+		{"pin nothing", "POST", "/api/cache/beef/pin", `{"pinned":true}`, []string{TokenHeader, "T"}, 404, ""},
+		{"pin nonsense", "POST", "/api/cache/abcd/pin", `{"pinned":"yes"}`, []string{TokenHeader, "T"}, 400, `Send {\"pinned\": true}.`},
 		{"unknown", "GET", "/api/nope", "", []string{TokenHeader, "T"}, 404, "GET /api/nope"},
 		{"no window here", "POST", "/api/window/show", "", []string{TokenHeader, "T"}, 404, ""},
 		{"the endpoint", "GET", "/v1/models", "", nil, 200, "endpoint /v1/models"},
@@ -146,6 +196,17 @@ func TestAPI(t *testing.T) {
 				t.Errorf("%d %s; want %d with %q", status, text, c.status, c.want)
 			}
 		})
+	}
+}
+
+// TestPin: the body says which way.
+func TestPin(t *testing.T) {
+	_, h, url := newAPI(t)
+	for _, body := range []string{`{"pinned":true}`, `{"pinned":false}`, ``} {
+		do(t, "POST", url+"/api/cache/abcd/pin", body, TokenHeader, "T")
+	}
+	if got := strings.Join(h.pins, ", "); got != "abcd true, abcd false, abcd true" {
+		t.Errorf("pinned %s", got)
 	}
 }
 

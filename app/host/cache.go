@@ -55,3 +55,43 @@ func (k *keeper) close(log *slog.Logger) {
 		log.Warn("closing the cache on disk", "err", err)
 	}
 }
+
+// Conversations lists what is kept, on disk and in memory. It waits for the pass that the engine is at.
+func (h *Host) Conversations() (cache.List, error) {
+	list, err := h.cache.cache.List(h.memory())
+	if err == nil && !list.Stats.On {
+		list.Stats = h.cache.stats(0)
+	}
+	return list, err
+}
+
+// Conversation describes the conversation whose key begins so.
+func (h *Host) Conversation(key string) (cache.Detail, error) {
+	return h.cache.cache.Show(key, h.memory())
+}
+
+// RemoveConversation takes a conversation off the disk.
+func (h *Host) RemoveConversation(key string) (cache.Removed, error) {
+	return h.cache.cache.Remove(key)
+}
+
+// PinConversation keeps a conversation from being evicted, or ends that.
+func (h *Host) PinConversation(key string, pinned bool) error { return h.cache.cache.Pin(key, pinned) }
+
+// ClearCache empties the cache on disk, or takes away what is of one model.
+func (h *Host) ClearCache(model string) (cache.Removed, error) { return h.cache.cache.Clear(model) }
+
+// memory is what the running model remembers; nil without one.
+func (h *Host) memory() *cache.Memory {
+	h.mu.Lock()
+	t := h.running()
+	h.mu.Unlock()
+	if t == nil {
+		return nil
+	}
+	m := &cache.Memory{StoredModel: t.engine.StoredAs(), Remembered: t.engine.Remembered(), Title: t.engine.Title}
+	if m.Fingerprint == "" { // no store, which would know
+		m.Name, m.Format = t.model.ID, t.engine.Info().KVFormat
+	}
+	return m
+}

@@ -8,6 +8,7 @@ import (
 
 	"headroom/app/cache"
 	"headroom/engine"
+	"headroom/engine/problem"
 )
 
 // withCache is a world whose host keeps its cache in dir.
@@ -79,5 +80,49 @@ func TestNoCache(t *testing.T) {
 	}
 	if c := w.State().Cache; c != (cache.Stats{}) {
 		t.Errorf("cache %+v", c)
+	}
+}
+
+// TestConversations: what the running model remembers is listed beside what is on disk; without a model, the disk alone.
+func TestConversations(t *testing.T) {
+	w := withCache(t, filepath.Join(t.TempDir(), "blocks"))
+	list, err := w.Conversations()
+	if err != nil || len(list.Conversations) != 0 || !list.Stats.On {
+		t.Errorf("without a model: %+v, %v", list, err)
+	}
+	e := w.run("a")
+	e.stored = engine.StoredModel{Name: "a", Fingerprint: "f", Format: "K8 V4 #12"}
+	e.remembered = []engine.Remembered{{Tokens: []int32{5, 6}}}
+	list, err = w.Conversations()
+	want := cache.Conversation{Model: "a", Fingerprint: "f", Format: "K8 V4", Title: "about 5", Tokens: 2, HotTokens: 2}
+	if err != nil || len(list.Conversations) != 1 || list.Conversations[0] != want {
+		t.Errorf("in memory: %+v, %v; want %+v", list, err, want)
+	}
+	if r, err := w.ClearCache(""); err != nil || r != (cache.Removed{}) {
+		t.Errorf("clearing an empty cache: %+v, %v", r, err)
+	}
+	for name, err := range map[string]error{"show": second(w.Conversation("abcd")), "remove": second(w.RemoveConversation("abcd")), "pin": w.PinConversation("abcd", true)} {
+		if problem.From(err).Code != problem.NotFound {
+			t.Errorf("%s: %v, want %s", name, err, problem.NotFound)
+		}
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+// TestConversationsWithoutDisk: memory's are listed all the same, and the figures say why there is no disk.
+func TestConversationsWithoutDisk(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w := withCache(t, filepath.Join(file, "blocks"))
+	w.run("a").remembered = []engine.Remembered{{Tokens: []int32{5, 6}}}
+	list, err := w.Conversations()
+	if err != nil || len(list.Conversations) != 1 || list.Conversations[0].Model != "a" || list.Conversations[0].Format != "f16" {
+		t.Errorf("%+v, %v", list.Conversations, err)
+	}
+	if list.Stats.On || !strings.Contains(list.Stats.Error, "not a directory") {
+		t.Errorf("figures %+v", list.Stats)
 	}
 }

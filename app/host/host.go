@@ -26,6 +26,9 @@ import (
 type Engine interface {
 	server.Engine
 	Cancel(id string) bool
+	StoredAs() engine.StoredModel
+	Remembered() []engine.Remembered
+	Title(tokens []int32) string
 	Close() error
 }
 
@@ -115,6 +118,10 @@ type realEngine struct {
 
 func (r realEngine) Cancel(id string) bool { return r.engine.Cancel(id) }
 func (r realEngine) Close() error          { return r.engine.Close() }
+
+func (r realEngine) StoredAs() engine.StoredModel    { return r.engine.StoredAs() }
+func (r realEngine) Remembered() []engine.Remembered { return r.engine.Remembered() }
+func (r realEngine) Title(tokens []int32) string     { return r.engine.Title(tokens) }
 
 // Start makes a model the one to run: by ID, name or folder; "" means the one that ran last, or the bundled one. It returns
 // at once; loading goes on in the background, and its outcome is in State. A model that is loaded or loading already stays.

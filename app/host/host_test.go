@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -46,6 +47,9 @@ type fakeEngine struct {
 	mu      sync.Mutex
 	stats   engine.Stats
 	atClose func() // nil: nothing
+
+	stored     engine.StoredModel
+	remembered []engine.Remembered
 }
 
 func (e *fakeEngine) Info() engine.Info {
@@ -57,7 +61,10 @@ func (e *fakeEngine) Defaults() sample.Defaults       { return sample.Defaults{}
 func (e *fakeEngine) Submit(engine.Request) (server.Stream, error) {
 	return nil, errors.New("not here")
 }
-func (e *fakeEngine) Cancel(id string) bool { return id == "r1" }
+func (e *fakeEngine) Cancel(id string) bool           { return id == "r1" }
+func (e *fakeEngine) StoredAs() engine.StoredModel    { return e.stored }
+func (e *fakeEngine) Remembered() []engine.Remembered { return e.remembered }
+func (e *fakeEngine) Title(tokens []int32) string     { return fmt.Sprint("about ", tokens[0]) }
 func (e *fakeEngine) Stats() engine.Stats {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -1,0 +1,225 @@
+package cache
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"headroom/engine"
+	"headroom/engine/blockstore"
+	"headroom/engine/problem"
+)
+
+var (
+	modelA = engine.StoredModel{Fingerprint: "fa", Format: "K8 V4 #1234", Name: "org/A"}
+	modelB = engine.StoredModel{Fingerprint: "fb", Format: "f16 #5678", Name: "org/B"}
+)
+
+// tokens is a text of n tokens: the same beginnings for the same seed.
+func tokens(seed, n int) []int32 {
+	list := make([]int32, n)
+	for i := range list {
+		list[i] = int32(seed*1000 + i)
+	}
+	return list
+}
+
+// keep has the store write a conversation to its end.
+func keep(t *testing.T, c *Cache, m engine.StoredModel, title string, text []int32) {
+	t.Helper()
+	done := make(chan blockstore.Saved, 1)
+	ok := c.Store().Model(m).Save(blockstore.Sequence{Tokens: text, Tail: true, Title: title, SecondsPerToken: 0.01,
+		KV: func(from, to int) []blockstore.Tensor {
+			return []blockstore.Tensor{{Name: "0.k", Pieces: [][]byte{make([]byte, 4*(to-from))}}}
+		},
+		Done: func(s blockstore.Saved) { done <- s }})
+	if !ok {
+		t.Fatal("not saved")
+	}
+	if s := <-done; s.Err != nil {
+		t.Fatal(s.Err)
+	}
+}
+
+// memoryOf is what a running model remembers.
+func memoryOf(m engine.StoredModel, remembered ...[]int32) *Memory {
+	memory := &Memory{StoredModel: m, Title: func(text []int32) string { return fmt.Sprint("text ", text[0]) }}
+	for _, text := range remembered {
+		memory.Remembered = append(memory.Remembered, engine.Remembered{Tokens: text})
+	}
+	return memory
+}
+
+// lines words a list: "title tokens/hot", "memory" for those without a key.
+func lines(list List) string {
+	var words []string
+	for _, c := range list.Conversations {
+		line := fmt.Sprintf("%s %s %d/%d", c.Model, c.Title, c.Tokens, c.HotTokens)
+		if c.Key == "" {
+			line += " memory"
+		}
+		words = append(words, line)
+	}
+	slices.Sort(words)
+	return strings.Join(words, "; ")
+}
+
+// TestList compares what is on disk with what is in memory.
+func TestList(t *testing.T) {
+	c := open(t, t.TempDir())
+	head := tokens(1, 600)
+	one := append(slices.Clone(head), tokens(2, 100)...)
+	two := append(slices.Clone(head), tokens(3, 200)...)
+	keep(t, c, modelA, "one", one)
+	keep(t, c, modelA, "two", two)
+	keep(t, c, modelB, "elsewhere", one)
+	other := modelA
+	other.Format = "f16 #1234"
+	keep(t, c, other, "other format", one)
+	cold := "org/A one 700/0; org/A other format 700/0; org/A two 800/0; org/B elsewhere 700/0"
+
+	cases := []struct {
+		name   string
+		memory *Memory
+		want   string
+	}{
+		{"no model", nil, cold},
+		{"nothing remembered", memoryOf(modelA), cold},
+		{"all of one, the head of two", memoryOf(modelA, one), "org/A one 700/700; org/A other format 700/0; org/A two 800/600; org/B elsewhere 700/0"},
+		{"one has grown, and is still one conversation", memoryOf(modelA, append(slices.Clone(one), 7, 8)),
+			"org/A one 700/700; org/A other format 700/0; org/A two 800/600; org/B elsewhere 700/0"},
+		{"a shorter one", memoryOf(modelA, two[:650]), "org/A one 700/600; org/A other format 700/0; org/A two 800/650; org/B elsewhere 700/0"},
+		{"two go on from one: the longer is it", memoryOf(modelA, append(slices.Clone(one), 7), append(slices.Clone(one), 8, 9)),
+			"org/A one 700/700; org/A other format 700/0; org/A text 1000 701/701 memory; org/A two 800/600; org/B elsewhere 700/0"},
+		{"in memory alone", memoryOf(modelA, tokens(9, 50)), "org/A one 700/0; org/A other format 700/0; org/A text 9000 50/50 memory; org/A two 800/0; org/B elsewhere 700/0"},
+		{"the other model", memoryOf(modelB, one), "org/A one 700/0; org/A other format 700/0; org/A two 800/0; org/B elsewhere 700/700"},
+		{"a model that stored nothing", memoryOf(engine.StoredModel{Fingerprint: "fc", Name: "C"}, one),
+			"C text 1000 700/700 memory; " + cold},
+	}
+	for _, k := range cases {
+		list, err := c.List(k.memory)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := lines(list); got != k.want {
+			t.Errorf("%s:\n got %s\nwant %s", k.name, got, k.want)
+		}
+		if !list.Stats.On || list.Stats.Entries == 0 {
+			t.Errorf("%s: figures %+v", k.name, list.Stats)
+		}
+	}
+	var none *Cache
+	if list, err := none.List(memoryOf(modelA, one)); err != nil || lines(list) != "org/A text 1000 700/700 memory" || list.Stats.On {
+		t.Errorf("without a disk: %v, %v", list, err)
+	}
+	if list, err := none.List(nil); err != nil || list.Conversations == nil || len(list.Conversations) != 0 {
+		t.Errorf("without anything: %v, %v", list, err)
+	}
+}
+
+// TestShowPinRemove follows one conversation.
+func TestShowPinRemove(t *testing.T) {
+	c := open(t, t.TempDir())
+	text := tokens(1, 600)
+	keep(t, c, modelA, "one", text)
+	keep(t, c, modelA, "two", append(slices.Clone(text[:512]), 1, 2, 3))
+	list, err := c.List(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := ""
+	for _, s := range list.Conversations {
+		if s.Title == "one" {
+			key = s.Key
+		}
+	}
+	d, err := c.Show(key[:8], memoryOf(modelA, text[:300]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kinds []string
+	for _, e := range d.Entries {
+		kinds = append(kinds, fmt.Sprintf("%s %d-%d %t", e.Kind, e.From, e.To, e.Shared))
+	}
+	if got := strings.Join(kinds, ", "); got != "block 0-256 true, block 256-512 true, tail 512-600 false" {
+		t.Errorf("entries %s", got)
+	}
+	if d.Key != key || d.HotTokens != 300 || d.Format != "K8 V4" || d.Bytes <= 0 || d.SharedBytes <= d.Bytes || d.CreatedAtUnixMs <= 0 || d.LastHitAtUnixMs != 0 {
+		t.Errorf("detail %+v", d.Conversation)
+	}
+	if err := c.Pin(key, true); err != nil {
+		t.Fatal(err)
+	}
+	if d, _ := c.Show(key, nil); !d.Pinned || d.HotTokens != 0 {
+		t.Errorf("after pinning, without a model: %+v", d.Conversation)
+	}
+	if err := c.Pin(key, false); err != nil {
+		t.Fatal(err)
+	}
+	if d, _ := c.Show(key, nil); d.Pinned {
+		t.Error("still pinned")
+	}
+	removed, err := c.Remove(key)
+	if err != nil || removed.Entries != 1 || removed.Bytes != d.Bytes {
+		t.Errorf("removed %+v, %v; want the tail of %d bytes", removed, err, d.Bytes)
+	}
+	if list, _ := c.List(nil); lines(list) != "org/A two 515/0" {
+		t.Errorf("left: %s", lines(list))
+	}
+}
+
+// TestRefusals: what cannot be had is said with a problem's code.
+func TestRefusals(t *testing.T) {
+	c := open(t, t.TempDir())
+	var none *Cache
+	for name, k := range map[string]struct {
+		err  error
+		code problem.Code
+		want string
+	}{
+		"show":          {second(c.Show("abcdef", nil)), problem.NotFound, `begins with "abcdef"`},
+		"too short":     {second(c.Show("ab", nil)), problem.NotFound, "at least 4 digits"},
+		"no key":        {second(c.Show("../../etc", nil)), problem.NotFound, "No conversation"},
+		"remove":        {second(c.Remove("abcdef")), problem.NotFound, ""},
+		"pin":           {c.Pin("abcdef", true), problem.NotFound, ""},
+		"clear":         {second(c.Clear("org/A")), problem.NotFound, "the cache is empty"},
+		"show, off":     {second(none.Show("abcdef", nil)), problem.NotFound, "Nothing is kept on disk"},
+		"remove, off":   {second(none.Remove("abcdef")), problem.NotFound, "Nothing is kept on disk"},
+		"pin, off":      {none.Pin("abcdef", true), problem.NotFound, "Nothing is kept on disk"},
+		"clear, off":    {second(none.Clear("")), problem.NotFound, "Nothing is kept on disk"},
+		"ambiguous":     {problemOf(fmt.Errorf("x: %w", blockstore.ErrAmbiguous), "abcd"), problem.BadRequest, "more of its digits"},
+		"anything else": {problemOf(fmt.Errorf("disk on fire"), ""), problem.Internal, "disk on fire"},
+	} {
+		if p := problem.From(k.err); k.err == nil || p.Code != k.code || !strings.Contains(k.err.Error(), k.want) {
+			t.Errorf("%s: %v, want %s with %q", name, k.err, k.code, k.want)
+		}
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+func TestClear(t *testing.T) {
+	c := open(t, t.TempDir())
+	keep(t, c, modelA, "one", tokens(1, 300))
+	keep(t, c, modelB, "two", tokens(2, 300))
+	keep(t, c, engine.StoredModel{Fingerprint: "fc", Format: "f16", Name: "org/C"}, "three", tokens(3, 300))
+	if _, err := c.Clear("nobody"); err == nil || !strings.Contains(err.Error(), "there is ") || !strings.Contains(err.Error(), "org/A") {
+		t.Errorf("clearing what is not there: %v", err)
+	}
+	if r, err := c.Clear("ORG/a"); err != nil || r.Entries != 2 || r.Bytes <= 0 {
+		t.Errorf("by name: %+v, %v", r, err)
+	}
+	if r, err := c.Clear("fb"); err != nil || r.Entries != 2 {
+		t.Errorf("by fingerprint: %+v, %v", r, err)
+	}
+	if list, _ := c.List(nil); lines(list) != "org/C three 300/0" {
+		t.Errorf("left: %s", lines(list))
+	}
+	if r, err := c.Clear(""); err != nil || r.Entries != 2 {
+		t.Errorf("all: %+v, %v", r, err)
+	}
+	if s := c.Stats(); s.Entries != 0 || s.Bytes != 0 {
+		t.Errorf("left: %+v", s)
+	}
+}
