@@ -104,6 +104,10 @@ func TestRestart(t *testing.T) {
 			if got.text != wantForked.text || !slices.Equal(got.logprobs, wantForked.logprobs) || got.usage.StoredTokens == 0 {
 				t.Errorf("a fork gave %q with %d tokens read back, expected %q", got.text, got.usage.StoredTokens, wantForked.text)
 			}
+			e.Close()
+			if err := o.BlockStore.Check(); err != nil {
+				t.Error(err)
+			}
 		})
 	}
 }
@@ -145,6 +149,9 @@ func TestDamagedBlocks(t *testing.T) {
 			t.Errorf("%d tokens were read back from damaged files", got.usage.StoredTokens)
 		}
 		e.Close()
+		if err := o.BlockStore.Check(); err != nil {
+			t.Errorf("life %d: %v", life, err)
+		}
 		o.BlockStore.Close()
 	}
 	if !healed {
