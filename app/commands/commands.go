@@ -4,6 +4,7 @@
 //	headroom run      one prompt, answered in the terminal  run.go, answer.go
 //	headroom chat     a conversation in the terminal        chat.go
 //	headroom models   what is on this machine, and fits     models.go
+//	headroom cache    what is kept of conversations         cache.go
 //	headroom bench    speed and memory on this machine      bench.go, benchkv.go
 //
 // Results go to stdout, everything about them (progress, logs, speed, errors) to stderr. Exit codes: 0, 1 for a Problem, 2 for
@@ -37,6 +38,7 @@ type CLI struct {
 	Run    Run    `cmd:"" help:"Answer one prompt in the terminal."`
 	Chat   Chat   `cmd:"" help:"Have a conversation in the terminal."`
 	Models Models `cmd:"" help:"List the models on this machine and whether they fit."`
+	Cache  Cache  `cmd:"" help:"Look into what is kept of conversations, and clear it up."`
 	Bench  Bench  `cmd:"" help:"Measure speed and memory on this machine."`
 }
 

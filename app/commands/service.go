@@ -36,6 +36,7 @@ type Service struct {
 
 	listener net.Listener
 	api      *control.API
+	withdraw func() // the announcement; nil if it was impossible
 }
 
 // NewService takes the port, so that a taken one is found before anything else, and loads nothing. Close ends it. A port that
@@ -53,7 +54,19 @@ func NewService(o ServiceOptions) (*Service, error) {
 	guard := &server.Guard{Listen: o.Host, AllowHosts: o.AllowHost, APIKey: o.APIKey, Instead: control.TokenCheck(s.Token)}
 	s.api = control.New(control.Options{Host: s.Host, Token: s.Token, Guard: guard, ShowWindow: o.ShowWindow,
 		Server: server.New(server.Options{Models: s.Host, Guard: guard})})
+	s.announce()
 	return s, nil
+}
+
+// announce lets `headroom cache` find this server.
+func (s *Service) announce() {
+	dir, err := control.SettingsDir()
+	if err == nil {
+		s.withdraw, err = control.Announce(dir, "http://"+s.Address+"/")
+	}
+	if err != nil {
+		slog.Warn("headroom cache will not find this server", "err", err)
+	}
 }
 
 // drainTime is how long answers may go on after Ctrl-C; a second Ctrl-C does not wait.
@@ -66,6 +79,9 @@ func (s *Service) Serve(ctx context.Context) error {
 
 // Close gives the port back and unloads the model. Serve should have returned.
 func (s *Service) Close() {
+	if s.withdraw != nil {
+		s.withdraw()
+	}
 	_ = s.listener.Close() // Serve may have closed it
 	s.Host.Close()
 }

@@ -58,16 +58,19 @@ func (k *keeper) close(log *slog.Logger) {
 
 // Conversations lists what is kept, on disk and in memory. It waits for the pass that the engine is at.
 func (h *Host) Conversations() (cache.List, error) {
-	list, err := h.cache.cache.List(h.memory())
+	memory, hotBytes := h.memory()
+	list, err := h.cache.cache.List(memory)
 	if err == nil && !list.Stats.On {
 		list.Stats = h.cache.stats(0)
 	}
+	list.Stats.HotBytes = hotBytes
 	return list, err
 }
 
 // Conversation describes the conversation whose key begins so.
 func (h *Host) Conversation(key string) (cache.Detail, error) {
-	return h.cache.cache.Show(key, h.memory())
+	memory, _ := h.memory()
+	return h.cache.cache.Show(key, memory)
 }
 
 // RemoveConversation takes a conversation off the disk.
@@ -81,17 +84,17 @@ func (h *Host) PinConversation(key string, pinned bool) error { return h.cache.c
 // ClearCache empties the cache on disk, or takes away what is of one model.
 func (h *Host) ClearCache(model string) (cache.Removed, error) { return h.cache.cache.Clear(model) }
 
-// memory is what the running model remembers; nil without one.
-func (h *Host) memory() *cache.Memory {
+// memory is what the running model remembers, nil without one, and what that takes beyond running requests.
+func (h *Host) memory() (m *cache.Memory, hotBytes int64) {
 	h.mu.Lock()
 	t := h.running()
 	h.mu.Unlock()
 	if t == nil {
-		return nil
+		return nil, 0
 	}
-	m := &cache.Memory{StoredModel: t.engine.StoredAs(), Remembered: t.engine.Remembered(), Title: t.engine.Title}
+	m = &cache.Memory{StoredModel: t.engine.StoredAs(), Remembered: t.engine.Remembered(), Title: t.engine.Title}
 	if m.Fingerprint == "" { // no store, which would know
 		m.Name, m.Format = t.model.ID, t.engine.Info().KVFormat
 	}
-	return m
+	return m, engineBytes(t.engine.Stats()).KVKept
 }

@@ -1,0 +1,346 @@
+package commands
+
+// What is kept of conversations, from a terminal. The commands work on the cache's folder, whether a server uses it or not; only what is in
+// memory can nobody tell but the server, so ls and stats ask one that runs over the same folder.
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"path/filepath"
+	"text/tabwriter"
+	"time"
+
+	"headroom/app/cache"
+	"headroom/app/control"
+	"headroom/engine/problem"
+)
+
+// Cache is `headroom cache`.
+type Cache struct {
+	Dir  string `name:"block-ssd-cache-dir" help:"The cache's folder. Default: the one in the settings, or \"headroom/blocks\" in the user's cache folder." type:"path" placeholder:"DIR"`
+	JSON bool   `name:"json" help:"Print JSON, for scripts."`
+
+	Ls    CacheLs    `cmd:"" help:"List the conversations: those used last first."`
+	Show  CacheShow  `cmd:"" help:"Show one conversation and its files."`
+	Rm    CacheRm    `cmd:"" help:"Remove conversations: the files that are theirs alone."`
+	Pin   CachePin   `cmd:"" help:"Keep a conversation from being evicted."`
+	Unpin CacheUnpin `cmd:"" help:"Let a conversation be evicted again."`
+	Stats CacheStats `cmd:"" help:"Print the cache's figures."`
+	Clear CacheClear `cmd:"" help:"Remove everything, or all of one model."`
+}
+
+// CacheLs is `headroom cache ls`.
+type CacheLs struct{}
+
+// CacheShow is `headroom cache show`.
+type CacheShow struct {
+	Key string `arg:"" help:"The conversation's key, or its first digits, 4 at least."`
+}
+
+// CacheRm is `headroom cache rm`.
+type CacheRm struct {
+	Keys []string `arg:"" name:"key" help:"The conversations' keys, or their first digits, 4 at least."`
+}
+
+// CachePin is `headroom cache pin`.
+type CachePin struct {
+	Keys []string `arg:"" name:"key" help:"The conversations' keys, or their first digits, 4 at least."`
+}
+
+// CacheUnpin is `headroom cache unpin`.
+type CacheUnpin struct {
+	Keys []string `arg:"" name:"key" help:"The conversations' keys, or their first digits, 4 at least."`
+}
+
+// CacheStats is `headroom cache stats`.
+type CacheStats struct{}
+
+// CacheClear is `headroom cache clear`.
+type CacheClear struct {
+	Model string `help:"Only what is of this model: its name, or the fingerprint that ls --json has." placeholder:"MODEL"`
+}
+
+// folder is where the cache lies and what it may take, for whoever has switched it off too.
+func (c *Cache) folder() (cache.Options, error) {
+	s := openSettings().Get().Cache
+	s.Off = false
+	o := CacheFlags{BlockSSDCacheDir: c.Dir}.ssd(s, true)
+	if o.Dir == "" {
+		return o, problem.New(problem.NotFound, "There is no cache folder", "this user has none", "Name one with --block-ssd-cache-dir.")
+	}
+	return o, nil
+}
+
+// with runs do with the cache, nil for a folder without one: asking must not make it.
+func (c *Cache) with(do func(dir string, kept *cache.Cache) error) error {
+	o, err := c.folder()
+	if err != nil {
+		return err
+	}
+	if !cache.Exists(o.Dir) {
+		return do(o.Dir, nil)
+	}
+	kept, err := cache.Open(o)
+	if err != nil {
+		return problem.Wrap(problem.Internal, err, "The cache in "+o.Dir+" cannot be opened", "")
+	}
+	defer kept.Close()
+	return do(o.Dir, kept)
+}
+
+// existing is with for a conversation of a cache that must be there.
+func (c *Cache) existing(do func(kept *cache.Cache) error) error {
+	return c.with(func(dir string, kept *cache.Cache) error {
+		if kept == nil {
+			return problem.New(problem.NotFound, "Nothing is kept in "+dir+" yet", "", "")
+		}
+		return do(kept)
+	})
+}
+
+// list is the cache's conversations and figures, and whether a server has told what is hot.
+func (c *Cache) list(ctx context.Context) (list cache.List, asked bool, err error) {
+	err = c.with(func(dir string, kept *cache.Cache) error {
+		if list, asked = askServers(ctx, dir); asked {
+			return nil
+		}
+		list, err = kept.List(nil)
+		list.Stats.Dir = dir
+		return err
+	})
+	return list, asked, err
+}
+
+// askTime bounds how long a server may take to answer; it answers between two passes of its model.
+const askTime = 3 * time.Second
+
+// askServers asks the running servers for the one that keeps its cache in dir.
+func askServers(ctx context.Context, dir string) (cache.List, bool) {
+	settings, err := control.SettingsDir()
+	if err != nil {
+		return cache.List{}, false
+	}
+	for _, url := range control.Running(settings) {
+		token, err := control.LoadToken(settings)
+		if err != nil {
+			return cache.List{}, false
+		}
+		if list, err := askServer(ctx, url, token); err == nil && list.Stats.On && filepath.Clean(list.Stats.Dir) == filepath.Clean(dir) {
+			return list, true
+		}
+	}
+	return cache.List{}, false
+}
+
+func askServer(ctx context.Context, url, token string) (list cache.List, err error) {
+	const maxBytes = 64 << 20
+	ctx, stop := context.WithTimeout(ctx, askTime)
+	defer stop()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"api/cache", nil)
+	if err != nil {
+		return list, err
+	}
+	request.Header.Set(control.TokenHeader, token)
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return list, err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return list, fmt.Errorf("%s answers %s", url, answer.Status)
+	}
+	err = json.NewDecoder(io.LimitReader(answer.Body, maxBytes)).Decode(&list)
+	return list, err
+}
+
+// Run prints the table.
+func (*CacheLs) Run(ctx context.Context, c *Cache, t *terminal) error {
+	list, asked, err := c.list(ctx)
+	switch {
+	case err != nil:
+		return err
+	case c.JSON:
+		return printJSON(t.out, list)
+	case len(list.Conversations) == 0:
+		fmt.Fprintf(t.out, "Nothing is kept in %s yet.\n", list.Stats.Dir)
+		return nil
+	}
+	now := time.Now()
+	table := tabwriter.NewWriter(t.out, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(table, "KEY\tMODEL\tTITLE\tTOKENS\tHOT\tSIZE\tSHARED\tLAST HIT\tHITS\tSAVED\tPINNED")
+	for _, k := range list.Conversations {
+		pinned := ""
+		if k.Pinned {
+			pinned = "yes"
+		}
+		key := "-"
+		if k.Key != "" {
+			key = k.Key[:min(keyDigits, len(k.Key))]
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", key, k.Model, clip(k.Title, titleWidth), k.Tokens, hotWords(k, asked), bytesWords(k.Bytes),
+			bytesWords(k.SharedBytes), ago(now, k.LastHitAtUnixMs), k.Hits, secondsWords(k.SecondsSaved), pinned)
+	}
+	return table.Flush()
+}
+
+const (
+	keyDigits  = 12 // of keys in tables: enough for millions
+	titleWidth = 40
+)
+
+// hotWords is how much of a conversation is in memory; "?" if there was nobody to ask.
+func hotWords(k cache.Conversation, asked bool) string {
+	switch {
+	case !asked:
+		return "?"
+	case k.HotTokens == 0:
+		return "no"
+	}
+	return fmt.Sprintf("%d %%", 100*k.HotTokens/max(k.Tokens, 1))
+}
+
+// Run prints the conversation.
+func (s *CacheShow) Run(c *Cache, t *terminal) error {
+	return c.existing(func(kept *cache.Cache) error {
+		d, err := kept.Show(s.Key, nil)
+		if err != nil {
+			return err
+		}
+		if c.JSON {
+			return printJSON(t.out, d)
+		}
+		now := time.Now()
+		table := tabwriter.NewWriter(t.out, 0, 8, 2, ' ', 0)
+		pinned := "no"
+		if d.Pinned {
+			pinned = "yes"
+		}
+		for _, line := range [][2]string{{"key", d.Key}, {"title", cmp.Or(clip(d.Title, 10*titleWidth), "-")}, {"model", d.Model + ", " + d.Format},
+			{"tokens", fmt.Sprint(d.Tokens)}, {"size", bytesWords(d.Bytes) + ", and " + bytesWords(d.SharedBytes) + " shared with other conversations"},
+			{"written", ago(now, d.CreatedAtUnixMs)},
+			{"last hit", fmt.Sprintf("%s; %d in all, %s saved", ago(now, d.LastHitAtUnixMs), d.Hits, secondsWords(d.SecondsSaved))}, {"pinned", pinned}} {
+			fmt.Fprintf(table, "%s\t%s\n", line[0], line[1])
+		}
+		fmt.Fprintln(table, "\nFILE\tKIND\tTOKENS\tSIZE\tHITS\tSHARED")
+		for _, e := range d.Entries {
+			shared := ""
+			if e.Shared {
+				shared = "yes"
+			}
+			positions := fmt.Sprintf("%d to %d", e.From, e.To)
+			if e.Kind == "state" {
+				positions = fmt.Sprintf("after %d", e.To)
+			}
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%s\n", e.Key[:min(keyDigits, len(e.Key))], e.Kind, positions, bytesWords(e.Bytes), e.Hits, shared)
+		}
+		return table.Flush()
+	})
+}
+
+// Run removes the conversations, up to the first that cannot be removed.
+func (r *CacheRm) Run(c *Cache, t *terminal) error {
+	return c.existing(func(kept *cache.Cache) error {
+		for _, key := range r.Keys {
+			removed, err := kept.Remove(key)
+			if err != nil {
+				return err
+			}
+			if err := c.removed(t.out, key, removed); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (c *Cache) removed(out io.Writer, what string, removed cache.Removed) error {
+	if c.JSON {
+		return printJSON(out, removed)
+	}
+	_, err := fmt.Fprintf(out, "%s: %s removed, %s\n", what, count(removed.Entries, "file"), bytesWords(removed.Bytes))
+	return err
+}
+
+// Run pins the conversations.
+func (p *CachePin) Run(c *Cache) error { return c.pin(p.Keys, true) }
+
+// Run ends what pin began.
+func (p *CacheUnpin) Run(c *Cache) error { return c.pin(p.Keys, false) }
+
+func (c *Cache) pin(keys []string, pinned bool) error {
+	return c.existing(func(kept *cache.Cache) error {
+		for _, key := range keys {
+			if err := kept.Pin(key, pinned); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Run empties the cache.
+func (r *CacheClear) Run(c *Cache, t *terminal) error {
+	return c.with(func(dir string, kept *cache.Cache) error {
+		var removed cache.Removed
+		if kept != nil {
+			var err error
+			if removed, err = kept.Clear(r.Model); err != nil {
+				return err
+			}
+		}
+		return c.removed(t.out, cmp.Or(r.Model, dir), removed)
+	})
+}
+
+// Run prints the figures.
+func (*CacheStats) Run(ctx context.Context, c *Cache, t *terminal) error {
+	list, asked, err := c.list(ctx)
+	s := list.Stats
+	switch {
+	case err != nil:
+		return err
+	case c.JSON:
+		return printJSON(t.out, s)
+	case !s.On:
+		fmt.Fprintf(t.out, "Nothing is kept in %s yet.\n", s.Dir)
+		return nil
+	}
+	table := tabwriter.NewWriter(t.out, 0, 8, 2, ' ', 0)
+	line := func(name, format string, values ...any) {
+		fmt.Fprintf(table, "%s\t%s\n", name, fmt.Sprintf(format, values...))
+	}
+	line("folder", "%s", s.Dir)
+	line("size", "%s of %s, %s, %s", bytesWords(s.Bytes), limitWords(s.MaxBytes), count(s.Entries, "file"), count(stored(list), "conversation"))
+	line("disk", "%s free, %s of it left alone", bytesWords(s.FreeBytes), bytesWords(max(s.MinFreeBytes, 0)))
+	line("written", "%s today of %s, %s since ever", bytesWords(s.TodayBytes), limitWords(s.DailyWriteBytes), bytesWords(s.WrittenBytes))
+	line("read back", "%d times, %s saved; %d times there was nothing", s.Hits, secondsWords(s.SecondsSaved), s.Misses)
+	line("not kept", "%s because the disk was slower, %d for a limit; %s for an error", count(s.Dropped, "conversation"), s.Skipped, count(s.SaveErrors, "file"))
+	line("removed", "%s evicted, %d damaged, %d of other versions", count(s.Evicted, "file"), s.Damaged, s.Foreign)
+	if asked {
+		line("in memory", "%s of ended conversations", bytesWords(s.HotBytes))
+	}
+	if s.Error != "" {
+		line("last error", "%s", s.Error)
+	}
+	return table.Flush()
+}
+
+// stored counts the conversations on disk.
+func stored(list cache.List) (n int) {
+	for _, c := range list.Conversations {
+		if c.Key != "" {
+			n++
+		}
+	}
+	return n
+}
+
+func printJSON(out io.Writer, document any) error {
+	e := json.NewEncoder(out)
+	e.SetIndent("", "  ")
+	return e.Encode(document)
+}

@@ -1,0 +1,65 @@
+package control
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// TestRunning: servers are found while they run, and what a dead one left is cleared away.
+func TestRunning(t *testing.T) {
+	dir := t.TempDir()
+	if got := Running(dir); got != nil {
+		t.Errorf("before anything: %q", got)
+	}
+	if _, err := os.Stat(filepath.Join(dir, runningDir)); err == nil {
+		t.Error("looking has made a folder")
+	}
+	withdraw := map[string]func(){}
+	for _, url := range []string{"http://127.0.0.1:1/", "http://127.0.0.1:2/"} {
+		end, err := Announce(dir, url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		withdraw[url] = end
+	}
+	leftover := filepath.Join(dir, runningDir, "dead"+runningSuffix)
+	if err := os.WriteFile(leftover, []byte("http://127.0.0.1:3/\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	check := func(want ...string) {
+		t.Helper()
+		got := Running(dir)
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			t.Errorf("running: %q, want %q", got, want)
+		}
+	}
+	check("http://127.0.0.1:1/", "http://127.0.0.1:2/")
+	if _, err := os.Stat(leftover); !os.IsNotExist(err) {
+		t.Errorf("the leftover stays: %v", err)
+	}
+	withdraw["http://127.0.0.1:1/"]()
+	check("http://127.0.0.1:2/")
+	withdraw["http://127.0.0.1:2/"]()
+	check()
+	if files, _ := os.ReadDir(filepath.Join(dir, runningDir)); len(files) != 0 {
+		t.Errorf("%d files are left", len(files))
+	}
+}
+
+// TestRunningReadsOnlyAddresses: a file that somebody holds, but that names no address, is nobody's.
+func TestRunningReadsOnlyAddresses(t *testing.T) {
+	for _, text := range []string{"", "file:///etc/passwd/", "http://127.0.0.1:1", "nonsense"} {
+		dir := t.TempDir()
+		end, err := Announce(dir, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := Running(dir); got != nil {
+			t.Errorf("%q was read as %q", text, got)
+		}
+		end()
+	}
+}
