@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"headroom/engine"
+	"headroom/engine/models"
 	"headroom/engine/reread"
 )
 
@@ -92,6 +93,26 @@ func TestHistoryOutlivesEngines(t *testing.T) {
 		}
 		if err := e.Close(); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// TestFailedPassIsNotKnown: a prompt whose third pass failed is no reason for anything when it comes again.
+func TestFailedPassIsNotKnown(t *testing.T) {
+	e := open(t, engine.Options{NoPrefixCache: true, ContextTokens: 256, MaxSequences: 1, ChunkTokens: 32})
+	passes := 0
+	e.ReplaceModel(func(m models.Model) models.Model {
+		return hooked{m, func([]int32) {
+			if passes++; passes == 3 {
+				panic("a fault of the third pass")
+			}
+		}}
+	})
+	prompt := encode(e, strings.Repeat("Answer briefly. ", 40))[:100]
+	for i, want := range []reread.Cause{reread.NewConversation, reread.NewConversation, reread.CacheOff} { // read, failed, known from then on
+		_, _, done := collect(t, submit(t, e, engine.Request{Prompt: prompt, MaxTokens: 1}))
+		if r := e.Recent()[0].Report; r.Cause != want || (done.Err != nil) != (i == 0) {
+			t.Errorf("time %d: %+v (%v), expected %s", i, r, done.Err, want)
 		}
 	}
 }

@@ -117,7 +117,7 @@ func (m Match) compareHeads(d *difference, was, is string) {
 	at := firstDifference(was, is)
 	d.before, d.was, d.is = show(was, is, at)
 	run, rest := alike([]byte(was[at:]), []byte(is[at:])), min(len(was)-at, len(is)-at, alikeWindow)
-	same := m.CommonTokens >= 2*worthTelling || run >= 4*boilerplate && 4*run >= rest // one agent's head rather than those of two
+	same := m.CommonTokens >= 2*worthTelling || run >= 4*boilerplate && 2*run >= rest // one agent's head rather than those of two
 	before, after := findTools(was), findTools(is)
 	cause, name := compareTools(before, after)
 	inTools := cause != "" && (at >= before.from && at <= before.to || at >= after.from && at <= after.to)

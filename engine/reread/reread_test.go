@@ -86,6 +86,7 @@ func TestCauses(t *testing.T) {
 	}{
 		{"first turn", "", head(coder) + user(issue) + ask, "", "", NewConversation, "only what is new"},
 		{"another agent", head(translator) + user(issue) + ask, head(coder) + user(issue) + ask, "", "", NewConversation, ""},
+		{"another agent with the same closing words", head(translator+" "+found) + user(issue) + ask, head(coder+" "+found) + user(issue) + ask, "", "", NewConversation, ""},
 		{"next turn", head(coder) + user(issue) + ask + "Hm.\n</think>\n\n" + found, head(coder) + user(issue) + ask + "Hm.\n</think>\n\n" + found + "<|im_end|>\n" + user("And on Windows?") + ask,
 			head(coder) + user(issue) + ask + "Hm.\n</think>\n\n" + found, "", Continued, "only what is new"},
 		{"the same again", head(coder) + user(issue) + ask + long, head(coder) + user(issue) + ask, head(coder) + user(issue) + ask, "", Continued, ""},
@@ -119,9 +120,11 @@ func TestCauses(t *testing.T) {
 		{"keys in another order", head(coder, shell, read) + user(issue) + ask, head(coder, shell, readK) + user(issue) + ask,
 			head(coder, shell, read)[:strings.LastIndex(head(coder, shell, read), `type": "function"`)], "type", ToolsReordered, "same order"},
 		{"tools as XML, in another order", head(coder, fmt.Sprintf(xml, "shell", "Runs."), fmt.Sprintf(xml, "look", "Looks.")) + user(issue) + ask,
-			head(coder, fmt.Sprintf(xml, "look", "Looks."), fmt.Sprintf(xml, "shell", "Runs.")) + user(issue) + ask, head(coder, "<function>\n<name>")[:strings.Index(head(coder, "<function>\n<name>"), "<name>")+6], "shell", ToolsReordered, "look"},
+			head(coder, fmt.Sprintf(xml, "look", "Looks."), fmt.Sprintf(xml, "shell", "Runs.")) + user(issue) + ask, head(coder, "<function>\n<name>")[:strings.Index(head(coder, "<function>\n<name>"), "<name>")+6], "shell", ToolsReordered, "(here look)"},
 		{"a tool reads otherwise", head(coder, shell, read) + user(issue) + answer(found), head(coder, shell, read2) + user(issue) + ask,
 			head(coder, shell, read)[:strings.Index(head(coder, shell, read), " file.")], "file.", ToolsChanged, "read_file"},
+		{"a tool of another version", head(coder, strings.Replace(read, "read_file", "v1_read", 1)) + user(issue) + ask, head(coder, strings.Replace(read, "read_file", "v2_read", 1)) + user(issue) + ask,
+			head(coder, read)[:strings.Index(head(coder, read), "read_file")] + "v", "v1_read", ToolsChanged, "(here v2_read)"},
 		{"a tool more", head(coder, shell) + user(issue) + answer(found), head(coder, shell, read) + user(issue) + answer(found) + ask,
 			head(coder, shell)[:strings.Index(head(coder, shell), "</tools>")], "</tools>", ToolsChanged, "read_file"},
 		{"no tools any more", head(coder, shell) + user(issue) + answer(found), head(coder) + user(issue) + answer(found) + ask, "<|im_start|>system\n", "# Tools", ToolsChanged, ""},
@@ -134,12 +137,17 @@ func TestCauses(t *testing.T) {
 			head(coder) + user(issue) + "<|im_start|>assistant\n", "<think>", ThinkingStripped, ""},
 		{"thought left out before a tool call", head(coder, shell) + user(issue) + ask + "Let me see.\n</think>\n\n<tool_call>\n<function=shell>", head(coder, shell) + user(issue) + answer("<tool_call>\n<function=shell>\n</function>\n</tool_call>") + ask,
 			head(coder, shell) + user(issue) + "<|im_start|>assistant\n", "<think>", ThinkingStripped, ""},
+		{"second thought left out", head(coder) + user(issue) + ask + "Let me see.\n</think>\n\n" + found + "<|im_end|>\n" + ask + "It may be more.\n</think>\n\nThere is more to it.",
+			head(coder) + user(issue) + ask + "Let me see.\n</think>\n\n" + found + "<|im_end|>\n" + answer("There is more to it.") + user("Go on.") + ask,
+			head(coder) + user(issue) + ask + "Let me see.\n</think>\n\n" + found + "<|im_end|>\n<|im_start|>assistant\n", "<think>\nIt may be", ThinkingStripped, ""},
 		{"another thought", head(coder) + user(issue) + ask + long + "</think>\n\n" + found, head(coder) + user(issue) + ask + "Well. " + long + "</think>\n\n" + found + "<|im_end|>\n" + user("Go on.") + ask,
 			head(coder) + user(issue) + ask, "The symbol is defined", MessageEdited, ""},
 		{"word in an earlier message", head(coder) + user(issue) + answer(found) + user("Go on.") + ask, head(coder) + user(strings.Replace(issue, "arm64", "riscv", 1)) + answer(found) + user("Go on.") + ask,
 			head(coder) + user("The build fails on")[:len("<|im_start|>user\nThe build fails on")], "arm64", MessageEdited, "only add"},
 		{"time in an earlier message", head(coder) + user("It is 14:19 now. "+issue) + answer(found) + user("Go on.") + ask, head(coder) + user("It is 14:25 now. "+issue) + answer(found) + user("Go on.") + ask,
 			head(coder) + "<|im_start|>user\nIt is 14:", "14:19", DateChanged, "earlier message"},
+		{"id in an earlier message", head(coder) + user("Ticket 4711. "+issue) + answer(found) + user("Go on.") + ask, head(coder) + user("Ticket 4712. "+issue) + answer(found) + user("Go on.") + ask,
+			head(coder) + "<|im_start|>user\nTicket 471", "4711.", CounterChanged, "earlier message"},
 		{"another second message", head(coder) + user(issue) + answer(found) + user("And on Windows? "+long) + ask, head(coder) + user(issue) + answer(found) + user("Thanks, now clean up.") + ask,
 			head(coder) + user(issue) + answer(found) + "<|im_start|>user\n", "And on Windows?", MessageEdited, ""},
 		{"stop text cut the answer", head(coder) + user(issue) + answer(found) + ask + "</think>\n\nDone. END", head(coder) + user(issue) + answer(found) + ask + "</think>\n\nDone.<|im_end|>\n" + user("Thanks.") + ask,
@@ -258,17 +266,127 @@ func TestLog(t *testing.T) {
 		{"abce", 3, 10, "abcd xy abce"},  // a fork
 		{"q", 3, 7, "xy abce q"},         // the oldest out, for their number
 		{"abcefgh", 3, 10, "xy abcefgh"}, // abce grew
-		{"xyz", 2, 4, "q xyz"},           // 11 tokens: the oldest out, which q is
+		{"xyz", 2, 10, "abcefgh xyz"},    // 11 tokens: the oldest out, which q is
 		{"0123456789abc", 1, 10, "0123456789"},
 	} {
 		l.Add(Sequence{Tokens: runes(step.add)})
-		if n, tokens := l.Len(); n > 3 || tokens > 10 {
-			t.Errorf("after %q: %d sequences of %d tokens", step.add, n, tokens)
+		if n, tokens := l.Len(); n != step.sequences || tokens != step.tokens {
+			t.Errorf("after %q: %d sequences of %d tokens, expected %d of %d", step.add, n, tokens, step.sequences, step.tokens)
 		}
 		for _, k := range strings.Fields(step.known) {
-			if m := l.Find(runes(k), "", ""); m.CommonTokens != len(k) && step.add != "xyz" {
+			if m := l.Find(runes(k), "", ""); m.CommonTokens != len(k) {
 				t.Errorf("after %q: %d tokens of %q are known", step.add, m.CommonTokens, k)
 			}
+		}
+	}
+}
+
+// TestNearest: of two sequences with an equally long prefix, the older one goes on as the prompt does behind a changed word, and what is
+// lost behind it outweighs the 40 tokens that were not in the cache.
+func TestNearest(t *testing.T) {
+	count := func(n, from int) (list []int32) {
+		for i := range n {
+			list = append(list, int32(from+i))
+		}
+		return list
+	}
+	join := func(parts ...[]int32) (all []int32) {
+		for _, p := range parts {
+			all = append(all, p...)
+		}
+		return all
+	}
+	l, older := NewLog(Limits{}), time.Unix(1, 0)
+	l.Add(Sequence{Tokens: join(count(100, 0), []int32{7777}, count(80, 1000)), At: older})
+	l.Add(Sequence{Tokens: join(count(100, 0), []int32{8888}, count(80, 3000)), At: time.Unix(2, 0)})
+	r := l.Find(join(count(100, 0), []int32{9999}, count(80, 1000)), "", "").Explain(Outcome{CachedTokens: 60})
+	if r.KnownAt != older || r.Cause != MessageEdited || r.Break != 100 || r.ReadTokens != 121 {
+		t.Errorf("%+v, expected %s at 100, compared with the older one", r, MessageEdited)
+	}
+}
+
+// TestDiffersIn: the first difference is marked by |.
+func TestDiffersIn(t *testing.T) {
+	for _, test := range []struct {
+		both, was, is string
+		date, id      bool
+	}{
+		{"on 2026-11-", "19 it rained", "20 it rained", true, true},
+		{"on 2026-11-19", ", rain", "; sun", false, false}, // behind the date
+		{"at ", "9:58", "10:03", true, true},
+		{"at 1", "0:30 PM", "1:30 PM", true, true},
+		{"20 ", "Nov 2026", "Dec 2026", true, false},
+		{"", "Monday", "Tuesday", true, false},
+		{"step ", "9 of 10", "10 of 10", false, true},
+		{"step 1", " of 10", "0 of 10", false, true},
+		{"id=", "a7f3", "09bd", false, true},
+		{"", "a word", "another", false, false},
+		{"a ", "dozen", "12", false, false}, // a number on one side only
+		{"seen 3 ", "minutes ago", "hours ago", true, false},
+		{"", "", "", false, false},
+	} {
+		was, is := test.both+test.was, test.both+test.is
+		if date, id := differsIn(dates, was, is, len(test.both)), differsIn(ids, was, is, len(test.both)); date != test.date || id != test.id {
+			t.Errorf("%s|%s or %s: date %t, id %t, expected %t, %t", test.both, test.was, test.is, date, id, test.date, test.id)
+		}
+	}
+}
+
+// TestCompareTools: sections as templates write them, and others.
+func TestCompareTools(t *testing.T) {
+	a, b := `{"name": "a"}`, `{"type": "function", "function": {"name": "b", "x": 1}}`
+	for _, test := range []struct {
+		was, is string
+		cause   Cause
+		name    string
+	}{
+		{a + "\n" + b, a + "\n" + b, "", ""},
+		{a + "\n" + b, b + "\n" + a, ToolsReordered, "b"},
+		{"[" + a + "," + b + "]", "[" + b + "," + a + "]", ToolsReordered, "b"},
+		{b, `{"function": {"x": 1, "name": "b"}, "type": "function"}`, ToolsReordered, ""},
+		{b, `{"type": "function", "function": {"name": "b", "x": 2}}`, ToolsChanged, "b"},
+		{a + "\n" + b, b, ToolsChanged, "a"},
+		{a, a + "\n" + b, ToolsChanged, "b"},
+		{a + "\n" + a, a, ToolsChanged, ""},
+		{a, a + "\n" + a, ToolsChanged, ""},
+		{"not JSON", "nor this", ToolsChanged, "nor this"},
+		{"", a, ToolsChanged, "a"},
+	} {
+		if cause, name := compareTools(section{text: test.was}, section{text: test.is}); cause != test.cause || name != test.name {
+			t.Errorf("%q and %q: %q %q, expected %q %q", test.was, test.is, cause, name, test.cause, test.name)
+		}
+	}
+}
+
+// TestThoughtLeftOut: the first difference is where the texts part.
+func TestThoughtLeftOut(t *testing.T) {
+	for _, test := range []struct {
+		was, is string
+		want    bool
+	}{
+		{"<think>\nSo.\n</think>\n\n49", "49", true},
+		{"<think>\nSo.\n</think>\n\n49", "<tool_call>", true}, // which begins as the thought does
+		{"<think>\nSo.\n</think>\n\n49", "<think>\n\n</think>\n\n49", true},
+		{"<think>\nSo it is still being", "<think>\n\n</think>\n\n49", true},
+		{"<think>\n</think>\n\n49", "<think>\n\n</think>\n\n49", false}, // empty both
+		{"<think>\n\n</think>\n\n49", "<think>\nSo.\n</think>\n\n49", false},
+		{"<think>\nSo.\n</think>\n\n49", "<think>\nNo.\n</think>\n\n49", false},
+		{"<think>\nSo.\n</think>\n\n49", "<think>\nSo.\n</think>\n\n50", false},
+		{"49", "<think>\nSo.\n</think>\n\n49", false},
+	} {
+		if got := thoughtLeftOut(test.was, test.is, firstDifference(test.was, test.is)); got != test.want {
+			t.Errorf("%q and then %q: %t", test.was, test.is, got)
+		}
+	}
+}
+
+// TestTextTo: a head longer than what is decoded at once, and the first of several marks.
+func TestTextTo(t *testing.T) {
+	w := newWords()
+	long := strings.Repeat("word ", 5000)
+	for text, want := range map[string]string{long + "[INST]x<|im_start|>user": long, long + "<|im_start|>user[INST]": long, long: long} {
+		if got, found := textTo(w.encode(text), w.decode, userMarks); got != want || found != (text != want) {
+			t.Errorf("%d bytes, %t, expected %d", len(got), found, len(want))
 		}
 	}
 }

@@ -42,7 +42,7 @@ func differsIn(kinds []*regexp.Regexp, a, b string, at int) bool {
 	a, b, at = a[from:min(len(a), at+around)], b[from:min(len(b), at+around)], at-from
 	for _, kind := range kinds {
 		x, y := spanAt(kind, a, at), spanAt(kind, b, at)
-		if x != nil && y != nil && x[0] == y[0] && (at < x[1] || at < y[1]) {
+		if x != nil && y != nil && (at < x[1] || at < y[1]) {
 			return true
 		}
 	}
