@@ -30,9 +30,10 @@ import (
 //go:embed shapes/*.json
 var shapes embed.FS
 
-// Bench is `headroom bench`: what it measures, and what it works out (benchkv.go).
+// Bench is `headroom bench`: what it measures (here and in benchcache.go), and what it works out (benchkv.go).
 type Bench struct {
 	Speed BenchSpeed `cmd:"" default:"withargs" help:"Prefill, decode, bandwidth and peak memory; what bench alone means."`
+	Cache BenchCache `cmd:"" name:"cache" help:"What the prefix cache saves: restarts, streams at once, long conversations."`
 	KV    BenchKV    `cmd:"" name:"kv" help:"What keys, values and state take, for any config.json, without weights."`
 }
 
@@ -96,8 +97,8 @@ func joined(list []int) string {
 	return strings.Join(words, ",")
 }
 
-// source finds a model by name or folder, or makes up one in a known shape.
-func (c *BenchSpeed) source(name string) (engine.Source, error) {
+// benchSource finds a model by name or folder, or makes up one in a known shape.
+func benchSource(name string) (engine.Source, error) {
 	if config, err := shapes.ReadFile(path.Join("shapes", name+".json")); err == nil {
 		return engine.Random(config), nil
 	}
@@ -106,7 +107,7 @@ func (c *BenchSpeed) source(name string) (engine.Source, error) {
 }
 
 func (c *BenchSpeed) model(ctx context.Context, t *terminal, name string) error {
-	src, err := c.source(name)
+	src, err := benchSource(name)
 	if err != nil {
 		return err
 	}
@@ -158,23 +159,31 @@ func generate(ctx context.Context, e *engine.Engine, n, tokens int) (done engine
 		x = x*1664525 + 1013904223 // Numerical Recipes' generator: any fixed, well spread ids will do
 		prompt[i] = int32((x >> 8) % vocab)
 	}
+	_, done, err = complete(ctx, e, prompt, tokens)
+	return done, err
+}
+
+// complete reads a prompt and decodes so many tokens after it, end tokens or not.
+func complete(ctx context.Context, e *engine.Engine, prompt []int32, tokens int) (text string, done engine.Event, err error) {
 	s, err := e.Submit(engine.Request{Prompt: prompt, MaxTokens: tokens, IgnoreEOS: true, Sampling: sample.Params{Logprobs: -1}})
 	if err != nil {
-		return done, err
+		return "", done, err
 	}
 	defer s.Cancel()
+	var said strings.Builder
 	for done.Type != engine.Done {
 		if done, err = s.Next(ctx); err != nil {
-			return done, err
+			return "", done, err
 		}
+		said.WriteString(done.Text)
 	}
 	if done.Err != nil {
-		return done, done.Err
+		return "", done, done.Err
 	}
 	if done.Finish != engine.FinishLength {
-		return done, problem.New(problem.Internal, "A benchmark run ended early", strings.TrimSpace(string(done.Finish)), "")
+		return "", done, problem.New(problem.Internal, "A benchmark run ended early", strings.TrimSpace(string(done.Finish)), "")
 	}
-	return done, nil
+	return said.String(), done, nil
 }
 
 // peakBytes is the most memory the process has had resident. Linux carries getrusage's figure over from the parent across exec, so
