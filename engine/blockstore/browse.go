@@ -267,10 +267,12 @@ func (s *Store) waitAdopted() error {
 	}
 	select {
 	case <-adopted:
-		return nil
 	case <-s.ctx.Done():
+	}
+	if s.ctx.Err() != nil {
 		return ErrClosed
 	}
+	return nil
 }
 
 // readAll is the forest and the models by row.

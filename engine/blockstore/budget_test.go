@@ -170,9 +170,11 @@ func TestLowerCap(t *testing.T) {
 	s.Close()
 	o.MaxBytes, o.Visit = bytes/2, true
 	s = open(t, dir, o)
-	s.Close() // waits for the sweep
+	s.swept.Wait()
+	s.Close()
 	o.Visit = false
 	s = open(t, dir, o)
+	s.swept.Wait()
 	s.Close()
 	s = open(t, dir, o)
 	if st := s.Stats(); st.Bytes > bytes/2 || st.Entries != 4 && st.Entries != 5 || st.Evicted != 10-st.Entries {

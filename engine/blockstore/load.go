@@ -117,8 +117,9 @@ func (s *Store) readEntry(ctx context.Context, r reading) error {
 	return nil
 }
 
-// drop removes an entry that cannot be read, for the reason why; nil: its file is gone.
+// drop removes an entry that cannot be read, for the reason why; nil: its file is gone. Then others may be gone too, so a sweep begins.
 func (s *Store) drop(k Key, why error) {
+	lost := false
 	err := s.change(func(tx *sql.Tx) error {
 		if why != nil {
 			if err := s.removeFile(k); err != nil {
@@ -131,8 +132,12 @@ func (s *Store) drop(k Key, why error) {
 		if dropped || why != nil {
 			s.count("damaged", 1)
 		}
+		lost = dropped && why == nil
 		return err
 	})
+	if lost && err == nil {
+		err = s.sweepAgain()
+	}
 	if why != nil {
 		s.note("damaged", why)
 	}
@@ -190,7 +195,7 @@ type source struct {
 // more reads on behind what is in the buffer, which has room. A file that ends early is damaged, as is one that the disk cannot read.
 func (s *source) more() error {
 	if err := s.ctx.Err(); err != nil {
-		return context.Cause(s.ctx)
+		return err // not its cause, which may be the damage of another file
 	}
 	n := int(min(s.left, int64(len(s.buffer)-s.to)))
 	if n <= 0 {

@@ -126,6 +126,9 @@ func (s *Store) repin(tx *sql.Tx) error {
 				continue
 			}
 			for _, e := range f.conversation(e) {
+				if e.kind == kindTail && e.key != k {
+					continue // its tokens stand in the end
+				}
 				if _, err := tx.Exec("UPDATE entries SET pinned = 1 WHERE key = ?", e.key[:]); err != nil {
 					return err
 				}

@@ -79,7 +79,7 @@ func (v *View) Save(q Sequence) bool {
 
 // write is the writer's goroutine.
 func (s *Store) write() {
-	defer s.work.Done()
+	defer close(s.written)
 	for open := true; open; {
 		var j job
 		select {
@@ -128,6 +128,15 @@ func (w *saving) run() error {
 	if err := w.begin(); err != nil {
 		return err
 	}
+	err := w.entries()
+	if w.grows != nil {
+		err = errors.Join(err, w.movePin())
+	}
+	return err
+}
+
+// entries writes what is not stored, up to the first that cannot be.
+func (w *saving) entries() error {
 	states := w.q.States
 	for i := 0; i*BlockTokens < len(w.q.Tokens); i++ {
 		to := min((i+1)*BlockTokens, len(w.q.Tokens))
@@ -141,9 +150,6 @@ func (w *saving) run() error {
 				return err
 			}
 		}
-	}
-	if w.grows != nil {
-		return w.movePin()
 	}
 	return nil
 }
@@ -166,14 +172,8 @@ func (q *Sequence) check() error {
 // begin waits until the folder's files are known, marks what is stored of the sequence as used, and looks whether it is pinned.
 func (w *saving) begin() error {
 	s := w.store
-	var adopted chan struct{}
-	if err := s.read(func(x *index) error { adopted = x.adopted; return nil }); err != nil {
+	if err := s.waitAdopted(); err != nil {
 		return err
-	}
-	select {
-	case <-adopted:
-	case <-s.ctx.Done():
-		return ErrClosed
 	}
 	return s.change(func(tx *sql.Tx) error {
 		clock, err := tick(tx)
@@ -273,6 +273,9 @@ func cutTitle(title string) string {
 
 // writeEntry reserves an entry's bytes, writes its file and makes its row ready. It answers the bytes written, 0 if the entry was there.
 func (s *Store) writeEntry(w *saving, h *header, tensors []Tensor) (int64, error) {
+	if s.ctx.Err() != nil {
+		return 0, ErrClosed
+	}
 	for _, t := range tensors {
 		l := layout{name: t.Name, pieces: len(t.Pieces)}
 		for i, p := range t.Pieces {

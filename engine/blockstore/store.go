@@ -72,9 +72,11 @@ type Store struct {
 	dir string
 	o   Options
 
-	ctx    context.Context // ends when Close gives up waiting: nothing new is begun
-	cancel context.CancelFunc
-	work   sync.WaitGroup // the writer and the sweeps
+	ctx      context.Context // ends when Close gives up waiting: nothing new is begun
+	cancel   context.CancelFunc
+	written  chan struct{}  // closed when the writer has ended
+	swept    sync.WaitGroup // the sweeps
+	sweeping atomic.Bool    // one that a missing file began
 
 	indexMu sync.RWMutex // held for reading while the index is used, for writing while it is exchanged
 	index   *index       // nil: could not be opened again; the next use tries
@@ -102,7 +104,7 @@ func Open(dir string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("blockstore: %w", err)
 	}
-	s := &Store{dir: dir, o: o.withDefaults(), wake: make(chan struct{}, 1), loading: map[Key]int{}}
+	s := &Store{dir: dir, o: o.withDefaults(), wake: make(chan struct{}, 1), written: make(chan struct{}), loading: map[Key]int{}}
 	s.pending.counts = map[string]float64{}
 	s.owner = fmt.Sprintf("%d-%016x", os.Getpid(), rand.Uint64())
 	s.queue = make(chan job, s.o.QueueSequences)
@@ -111,7 +113,6 @@ func Open(dir string, o Options) (*Store, error) {
 		s.cancel()
 		return nil, fmt.Errorf("blockstore: open %s: %w", dir, err)
 	}
-	s.work.Add(1)
 	go s.write()
 	return s, nil
 }
@@ -147,10 +148,12 @@ func (s *Store) Close() error {
 	close(s.queue)
 	s.queueMu.Unlock()
 	timer := time.AfterFunc(s.o.CloseTimeout, s.cancel)
-	s.work.Wait()
+	<-s.written
 	timer.Stop()
-	s.cancel()
-
+	s.cancel()       // a sweep goes on at the next opening
+	s.indexMu.Lock() // whoever was opening the index has begun his sweep by now, and nobody will begin another
+	s.indexMu.Unlock()
+	s.swept.Wait()
 	s.indexMu.Lock()
 	defer s.indexMu.Unlock()
 	err := s.removeOwner(s.owner)
@@ -203,11 +206,7 @@ func (s *Store) reopen(old *index) error {
 	}
 	s.broken.Store(false)
 	s.index = x
-	s.work.Add(1)
-	go func() {
-		defer s.work.Done()
-		s.sweep(x)
-	}()
+	s.swept.Go(func() { s.sweep(x) })
 	return nil
 }
 

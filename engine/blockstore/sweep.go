@@ -73,6 +73,21 @@ func (s *Store) sweep(x *index) {
 	s.flush()
 }
 
+// sweepAgain compares rows and files once more, in the background, unless that is being done.
+func (s *Store) sweepAgain() error {
+	return s.read(func(x *index) error { // while the index is in use, Close does not go on
+		if s.ctx.Err() == nil && s.sweeping.CompareAndSwap(false, true) {
+			s.swept.Go(func() {
+				defer s.sweeping.Store(false)
+				if err := s.sweepEntries(x); err != nil {
+					s.note("sweep", err)
+				}
+			})
+		}
+		return nil
+	})
+}
+
 // sweepTemps removes what processes that died were writing.
 func (s *Store) sweepTemps() error {
 	entries, err := os.ReadDir(filepath.Join(s.dir, tempDir))

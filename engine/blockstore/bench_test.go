@@ -1,0 +1,162 @@
+package blockstore
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// fillIndex makes a folder with n entries whose files are empty: chains of 70 blocks.
+func fillIndex(b *testing.B, dir string, n int) {
+	b.Helper()
+	s, err := Open(dir, options(b))
+	if err != nil {
+		b.Fatal(err)
+	}
+	s.swept.Wait()
+	v := s.Model(testModel)
+	err = s.change(func(tx *sql.Tx) error {
+		model, err := modelID(tx, testModel)
+		for rows := 0; rows < n && err == nil; {
+			tokens := numbers(rows, 70*BlockTokens)
+			chain := v.keys.chain(tokens)
+			for i := 0; i < len(chain) && rows < n && err == nil; i++ {
+				parent := v.behind(chain, i)
+				_, err = tx.Exec(insertEntry, chain[i][:], parent[:], model, kindBlock, statusReady, "", i*BlockTokens, BlockTokens, 800_000, rows,
+					false, 0, 1.0, "title", ordered(tokens[i*BlockTokens:(i+1)*BlockTokens]))
+				rows++
+				path := entryPath(dir, chain[i])
+				if err == nil {
+					err = os.MkdirAll(filepath.Dir(path), 0o700)
+				}
+				if err == nil {
+					err = os.WriteFile(path, nil, 0o600)
+				}
+			}
+		}
+		return err
+	})
+	if err == nil {
+		err = s.Close()
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+// BenchmarkOpen opens a folder of 25,000 entries; closing it, and the sweep in the background, do not count.
+func BenchmarkOpen(b *testing.B) {
+	dir := b.TempDir()
+	fillIndex(b, dir, 25_000)
+	for b.Loop() {
+		s, err := Open(dir, options(b))
+		b.StopTimer()
+		if err != nil {
+			b.Fatal(err)
+		}
+		s.cancel() // the sweep too
+		if err := s.Close(); err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
+	}
+}
+
+// BenchmarkSweep compares 25,000 files with their rows, as happens in the background after opening.
+func BenchmarkSweep(b *testing.B) {
+	dir := b.TempDir()
+	fillIndex(b, dir, 25_000)
+	s := open(b, dir, options(b))
+	s.swept.Wait()
+	for b.Loop() {
+		if err := s.sweepEntries(s.index); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkFind looks up 18,000 tokens, 70 blocks, among 25,000 entries.
+func BenchmarkFind(b *testing.B) {
+	dir := b.TempDir()
+	fillIndex(b, dir, 25_000)
+	tokens := numbers(0, 70*BlockTokens)
+	s := open(b, dir, options(b))
+	s.swept.Wait()
+	v := s.Model(testModel)
+	for _, recurrent := range []bool{false, true} { // no state is stored: every depth is asked
+		b.Run(fmt.Sprintf("recurrent=%v", recurrent), func(b *testing.B) {
+			for b.Loop() {
+				if p := v.Find(tokens, len(tokens), 0, recurrent); !recurrent && p.Tokens != len(tokens) {
+					b.Fatalf("found %d tokens", p.Tokens)
+				}
+			}
+		})
+	}
+}
+
+// large is a sequence of 70 blocks of 800 KB: 20 tensors in 8 pieces of 5,000 bytes.
+func large() Sequence {
+	const tensors, pieces, bytes = 20, 8, 5000
+	var kv []Tensor
+	for i := range tensors {
+		t := Tensor{Name: fmt.Sprintf("%d.kv", i)}
+		for range pieces {
+			t.Pieces = append(t.Pieces, make([]byte, bytes))
+		}
+		kv = append(kv, t)
+	}
+	return Sequence{Tokens: numbers(1, 70*BlockTokens), KV: func(from, to int) []Tensor { return kv }}
+}
+
+// BenchmarkLoad loads 70 blocks of 800 KB that the page cache holds.
+func BenchmarkLoad(b *testing.B) {
+	s := open(b, b.TempDir(), options(b))
+	v := s.Model(testModel)
+	q := large()
+	saved := save(b, v, q)
+	if saved.Err != nil {
+		b.Fatal(saved.Err)
+	}
+	b.SetBytes(saved.Bytes)
+	for b.Loop() {
+		p := v.Find(q.Tokens, len(q.Tokens), 0, false)
+		if err := v.Load(context.Background(), p, func(block Block) []Tensor { return q.KV(block.From, block.To) }, nil); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkSave writes 70 blocks of 800 KB, synced.
+func BenchmarkSave(b *testing.B) {
+	o := options(b)
+	o.disk = osDisk{}
+	s := open(b, filepath.Join(b.TempDir(), "cache"), o)
+	v := s.Model(testModel)
+	q := large()
+	i := int32(0)
+	for b.Loop() {
+		q.Tokens[0] = i // another chain each time
+		i++
+		saved := save(b, v, q)
+		if saved.Err != nil {
+			b.Fatal(saved.Err)
+		}
+		b.SetBytes(saved.Bytes)
+	}
+}
+
+// BenchmarkConversations lists 25,000 entries in 357 conversations.
+func BenchmarkConversations(b *testing.B) {
+	dir := b.TempDir()
+	fillIndex(b, dir, 25_000)
+	s := open(b, dir, options(b))
+	s.swept.Wait()
+	for b.Loop() {
+		if list, err := s.Conversations(Filter{}); err != nil || len(list) != 358 {
+			b.Fatalf("%d conversations, %v", len(list), err)
+		}
+	}
+}

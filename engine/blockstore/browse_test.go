@@ -1,0 +1,307 @@
+package blockstore
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// family saves two conversations that share two blocks, with states, and one of another model.
+func family(t *testing.T, s *Store) (v *View, a, b []int32) {
+	t.Helper()
+	v = s.Model(testModel)
+	a = numbers(1, 700)
+	b = join(a, 600, numbers(2, 300))
+	for turn, n := range []int{300, 650, 700} { // grows turn by turn: tails are left behind
+		q := sequence(a[:n], true, n)
+		q.Title = fmt.Sprintf("turn %d", turn)
+		if saved := save(t, v, q); saved.Err != nil {
+			t.Fatal(saved.Err)
+		}
+	}
+	q := sequence(b, true, 512, 900)
+	q.Title = "fork"
+	save(t, v, q)
+	save(t, s.Model(Model{"other", "f16", "Other 2B"}), sequence(numbers(3, 100), true))
+	return v, a, b
+}
+
+func titles(list []Conversation) string {
+	var text []string
+	for _, c := range list {
+		text = append(text, c.Title)
+	}
+	slices.Sort(text)
+	return strings.Join(text, ", ")
+}
+
+func TestConversations(t *testing.T) {
+	clock := newClock()
+	o := options(t)
+	o.now = clock.Now
+	s := open(t, t.TempDir(), o)
+	v, a, _ := family(t, s)
+	clock.add(1)
+	if err := load(v, a, v.Find(a, 690, 0, false)); err != nil { // ends in a's own last tail
+		t.Fatal(err)
+	}
+	list, err := s.Conversations(Filter{})
+	if err != nil || titles(list) != "a conversation, fork, turn 2" {
+		t.Fatalf("%s, %v", titles(list), err)
+	}
+	first := list[0]
+	// Blocks and tail of 690 tokens at 0.01 s.
+	if first.Title != "turn 2" || first.Hits != 1 || first.Tokens != 700 || first.Model != "Test 1B" || !first.LastHit.Equal(clock.Now()) ||
+		first.SecondsSaved < 6.899 || first.SecondsSaved > 6.901 || !first.Created.Equal(clock.Now().AddDate(0, 0, -1)) {
+		t.Errorf("%+v", first)
+	}
+	// Everything is some conversation's own, or shared by both of the first model.
+	var own, shared int64
+	for _, c := range list {
+		own += c.Bytes
+		shared = max(shared, c.SharedBytes)
+	}
+	if st := s.Stats(); own+shared != st.Bytes || st.BytesByModel["other"]+st.BytesByModel["fp"] != st.Bytes {
+		t.Errorf("own %d and shared %d of %+v", own, shared, st)
+	}
+	if list, err := s.Conversations(Filter{Fingerprint: "other"}); err != nil || len(list) != 1 || list[0].Model != "Other 2B" {
+		t.Errorf("%+v, %v", list, err)
+	}
+	if list, err := s.Conversations(Filter{Limit: 2}); err != nil || len(list) != 2 {
+		t.Errorf("%d conversations, %v", len(list), err)
+	}
+}
+
+func TestShow(t *testing.T) {
+	s := open(t, t.TempDir(), options(t))
+	v, a, b := family(t, s)
+	end := func(tokens []int32) string {
+		p := v.Find(tokens, len(tokens), 0, false)
+		return p.Blocks[len(p.Blocks)-1].Entry.Key.String()
+	}
+	d, err := s.Show(end(a)[:10])
+	if err != nil || !slices.Equal(d.TokenIDs(), a) {
+		t.Fatalf("%+v, %v", d, err)
+	}
+	text := ""
+	for _, e := range d.Entries {
+		text += fmt.Sprintf("%s %d+%d %v; ", e.Kind, e.Position, e.Tokens, e.Shared)
+	}
+	// The tails of 300 and 650 tokens are held by what goes on from them: the first by the second block, the second by the last tail.
+	if want := "block 0+256 true; state 256+44 true; tail 256+44 true; block 256+256 true; state 512+0 true; tail 512+138 false; state 512+138 false; " +
+		"tail 512+188 false; state 512+188 false; "; sorted(text) != sorted(want) {
+		t.Errorf("entries\n%s, expected\n%s", text, want)
+	}
+	if d, err := s.Show(strings.ToUpper(end(b))); err != nil || d.Title != "fork" || !slices.Equal(d.TokenIDs(), b) {
+		t.Errorf("%+v, %v", d.Conversation, err)
+	}
+	// A key that the conversation had before it grew.
+	if d, err := s.Show(end(a[:650])); err != nil || d.Tokens != 700 {
+		t.Errorf("%+v, %v", d.Conversation, err)
+	}
+	for _, c := range []struct {
+		prefix string
+		want   error
+	}{{"", ErrNotFound}, {end(a)[:3], ErrNotFound}, {"0000000000", ErrNotFound}, {"../../etc", ErrNotFound}, {end(a) + "0", ErrNotFound}, {"%%%%", ErrNotFound}} {
+		if _, err := s.Show(c.prefix); !errors.Is(err, c.want) {
+			t.Errorf("%q: %v, expected %v", c.prefix, err, c.want)
+		}
+	}
+}
+
+func sorted(list string) string {
+	parts := strings.Split(list, "; ")
+	slices.Sort(parts)
+	return strings.Join(parts, "; ")
+}
+
+func TestShowAmbiguous(t *testing.T) {
+	a, b := &node{key: Key{0xab, 0xcd, 1}}, &node{key: Key{0xab, 0xcd, 2}}
+	a.leaf, b.leaf = a, b
+	f := &forest{nodes: []*node{a, b}}
+	if _, err := f.resolve("abcd"); !errors.Is(err, ErrAmbiguous) {
+		t.Errorf("got %v, expected ErrAmbiguous", err)
+	}
+	if e, err := f.resolve("abcd02"); err != nil || e != b {
+		t.Errorf("got %v, %v", e, err)
+	}
+}
+
+func TestRemove(t *testing.T) {
+	s := open(t, t.TempDir(), options(t))
+	v, a, b := family(t, s)
+	before := s.Stats()
+	list, err := s.Conversations(Filter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var fork Conversation
+	for _, c := range list {
+		if c.Title == "fork" {
+			fork = c
+		}
+	}
+	removed, err := s.Remove(fork.Key.String()[:12])
+	if err != nil || removed.Bytes != fork.Bytes || removed.Entries != 3 { // a block, a tail and the state at its end
+		t.Errorf("removed %+v of %+v, %v", removed, fork, err)
+	}
+	if st := s.Stats(); st.Bytes != before.Bytes-removed.Bytes {
+		t.Errorf("%d bytes are left of %d", st.Bytes, before.Bytes)
+	}
+	if got, other := v.Find(b, 900, 0, false).Tokens, v.Find(a, 700, 0, true).Tokens; got != 600 || other != 700 {
+		t.Errorf("found %d tokens of the one removed, %d of the one that is left", got, other)
+	}
+	if err := s.Check(); err != nil {
+		t.Error(err)
+	}
+	if removed, err := s.RemoveModel("other"); err != nil || removed.Entries != 1 {
+		t.Errorf("removed %+v, %v", removed, err)
+	}
+	if got := v.Find(a, 700, 0, true).Tokens; got != 700 {
+		t.Errorf("found %d tokens after another model was removed", got)
+	}
+	removed, err = s.Clear()
+	if st := s.Stats(); err != nil || removed.Entries == 0 || st.Entries != 0 || st.Bytes != 0 || len(entryFiles(t, s.dir)) != 0 {
+		t.Errorf("cleared %+v, %v, left %+v", removed, err, st)
+	}
+	if err := s.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A pinned conversation outlives any number of others, with its states, also what it grows into; unpinned it goes as any other.
+func TestPin(t *testing.T) {
+	dir := t.TempDir()
+	o := options(t)
+	o.MaxBytes = 14 * blockBytes(t)
+	s := open(t, dir, o)
+	v := s.Model(testModel)
+	seed := 100
+	flood := func() {
+		for range 20 {
+			seed++
+			save(t, v, sequence(numbers(seed, 256), false))
+		}
+		if err := s.Check(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pinned := func() (n int) {
+		list, err := s.Conversations(Filter{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range list {
+			if c.Pinned {
+				n++
+			}
+		}
+		return n
+	}
+	a := numbers(1, 1300)
+	save(t, v, sequence(a[:600], true, 256, 600))
+	p := v.Find(a, 600, 0, false)
+	key := p.Blocks[2].Entry.Key.String()
+	if err := s.Pin(key[:6], true); err != nil {
+		t.Fatal(err)
+	}
+	flood()
+	if got := v.Find(a, 600, 0, true).Tokens; got != 600 || pinned() != 1 {
+		t.Fatalf("%d tokens of a pinned conversation are left, %d are pinned", got, pinned())
+	}
+	// It grows, in another process, twice.
+	s2 := open(t, dir, o)
+	save(t, s2.Model(testModel), sequence(a[:1000], true, 1000))
+	save(t, s2.Model(testModel), sequence(a, true, 1300))
+	flood()
+	if got := v.Find(a, 1300, 0, true).Tokens; got != 1300 || pinned() != 1 {
+		t.Fatalf("%d tokens of what it grew into are left, %d are pinned", got, pinned())
+	}
+	var marked, protected int
+	if err := s.index.db.QueryRow("SELECT sum(pin), sum(pinned) FROM entries").Scan(&marked, &protected); err != nil || marked != 1 || protected != 6+4 {
+		t.Errorf("%d marks protect %d entries, %v, expected 1, and 6 blocks and tails and 4 states", marked, protected, err)
+	}
+	// What was shared goes on being protected when a fork beside it is unpinned.
+	b := join(a, 256, numbers(50, 100))
+	save(t, v, sequence(b, true))
+	forked := v.Find(b, 356, 0, false).Blocks[1].Entry.Key.String()
+	for _, on := range []bool{true, false} {
+		if err := s.Pin(forked, on); err != nil {
+			t.Fatal(err)
+		}
+	}
+	flood()
+	if got := v.Find(a, 1300, 0, true).Tokens; got != 1300 {
+		t.Errorf("%d tokens are left after a fork was unpinned", got)
+	}
+	if got := v.Find(b, 356, 0, false).Tokens; got != 256 {
+		t.Errorf("%d tokens of the fork are left", got)
+	}
+	if err := s.Pin(key[:6], false); err == nil { // the tail it had long ago was evicted: its key means nothing now
+		t.Error("an evicted key was found")
+	}
+	end := v.Find(a, 1300, 0, false)
+	if err := s.Pin(end.Blocks[len(end.Blocks)-1].Entry.Key.String()[:6], false); err != nil {
+		t.Fatal(err)
+	}
+	flood()
+	if got := v.Find(a, 1300, 0, false).Tokens; got != 0 || pinned() != 0 {
+		t.Errorf("%d tokens of an unpinned conversation are left, %d are pinned", got, pinned())
+	}
+}
+
+// A pinned conversation is written up to the whole of the day's budget.
+func TestPinnedWritesPastHalf(t *testing.T) {
+	size := blockBytes(t)
+	o := options(t)
+	o.DailyWriteBytes = 4*size + size/2
+	s := open(t, t.TempDir(), o)
+	v := s.Model(testModel)
+	a := numbers(1, 1024)
+	save(t, v, sequence(a[:512], false))
+	if saved := save(t, v, sequence(a[:768], false)); !errors.Is(saved.Err, ErrBudget) {
+		t.Fatalf("saved %+v", saved)
+	}
+	p := v.Find(a, 512, 0, false)
+	if err := s.Pin(p.Blocks[1].Entry.Key.String(), true); err != nil {
+		t.Fatal(err)
+	}
+	if saved := save(t, v, sequence(a, false)); saved.Err != nil || saved.Blocks != 2 {
+		t.Errorf("saved %+v", saved)
+	}
+}
+
+// Another process, as a command beside a server, sees and changes the same.
+func TestTwoProcessesBrowse(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir, options(t))
+	v, a, _ := family(t, s)
+	if err := load(v, a, v.Find(a, 700, 0, true)); err != nil {
+		t.Fatal(err)
+	}
+	o := options(t)
+	o.Visit, o.MaxBytes = true, 1
+	visitor := open(t, dir, o)
+	s.Stats() // writes hits down
+	list, err := visitor.Conversations(Filter{})
+	if err != nil || titles(list) != "a conversation, fork, turn 2" {
+		t.Fatalf("%s, %v", titles(list), err)
+	}
+	if st := visitor.Stats(); st.Hits != 1 || st.Entries != s.Stats().Entries {
+		t.Errorf("stats %+v", st)
+	}
+	if err := visitor.Pin(list[0].Key.String(), true); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := visitor.Remove(list[1].Key.String()); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := s.Conversations(Filter{}); err != nil || len(list) != 2 {
+		t.Errorf("%d conversations, %v", len(list), err)
+	}
+	if err := s.Check(); err != nil {
+		t.Error(err)
+	}
+}

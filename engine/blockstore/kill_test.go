@@ -1,0 +1,149 @@
+package blockstore
+
+import (
+	"bufio"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strconv"
+	"syscall"
+	"testing"
+)
+
+// The store under kill -9: this test's program is run again as a child that saves in a loop, telling of each step that it takes on the
+// disk, and is killed after a random number of them. Whatever it was doing, what is found afterwards is whole.
+
+const killDir = "HEADROOM_BLOCKSTORE_KILL" // the child's folder and first conversation
+const killSeed = "HEADROOM_BLOCKSTORE_SEED"
+
+// tellingDisk says on standard output, a byte each, what it is about to do.
+type tellingDisk struct{ osDisk }
+
+type tellingFile struct{ writeFile }
+
+func (d tellingDisk) Create(path string) (writeFile, error) {
+	fmt.Print("c")
+	f, err := d.osDisk.Create(path)
+	return tellingFile{f}, err
+}
+
+func (d tellingDisk) Rename(from, to string) error {
+	fmt.Print("r")
+	err := d.osDisk.Rename(from, to)
+	fmt.Print("R")
+	return err
+}
+
+func (d tellingDisk) Remove(path string) error {
+	fmt.Print("d")
+	return d.osDisk.Remove(path)
+}
+
+func (f tellingFile) Write(p []byte) (int, error) {
+	fmt.Print("w")
+	n, err := f.writeFile.Write(p[:len(p)/2])
+	if err == nil {
+		var more int
+		more, err = f.writeFile.Write(p[len(p)/2:])
+		n += more
+	}
+	return n, err
+}
+
+func (f tellingFile) Sync() error {
+	fmt.Print("s")
+	return nil // the process dies here, not the machine
+}
+
+// killed is conversation number seed: they share beginnings.
+func killed(seed int) []int32 { return join(numbers(1, 400), 400*(seed%3)/2%400, numbers(seed, 700)) }
+
+// TestKillChild is the child.
+func TestKillChild(t *testing.T) {
+	dir := os.Getenv(killDir)
+	if dir == "" {
+		t.Skip("the child of TestKill")
+	}
+	seed, err := strconv.Atoi(os.Getenv(killSeed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := smallCap(t)
+	o.disk = tellingDisk{}
+	s, err := Open(dir, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for ; ; seed++ {
+		tokens := killed(seed)
+		save(t, s.Model(testModel), sequence(tokens, true, 256, 300, len(tokens)))
+	}
+}
+
+func TestKill(t *testing.T) {
+	rounds := 25
+	if os.Getenv("HEADROOM_LONG") != "" {
+		rounds = 200
+	} else if testing.Short() {
+		rounds = 5
+	}
+	dir := t.TempDir()
+	random := rand.New(rand.NewPCG(9, 9))
+	loaded := 0
+	for round := range rounds {
+		child := exec.Command(os.Args[0], "-test.run=^TestKillChild$")
+		child.Env = append(os.Environ(), killDir+"="+dir, killSeed+"="+strconv.Itoa(100*round))
+		out, err := child.StdoutPipe()
+		if err == nil {
+			err = child.Start()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		told := bufio.NewReader(out)
+		for range 1 + random.IntN(200) {
+			if b, err := told.ReadByte(); err != nil {
+				t.Fatalf("the child ended by itself: %c, %v", b, err)
+			}
+		}
+		if err := child.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		if err := child.Wait(); err == nil || !child.ProcessState.Sys().(syscall.WaitStatus).Signaled() {
+			t.Fatalf("the child was not killed: %v", err)
+		}
+		loaded += survey(t, dir, 100*round)
+	}
+	if loaded < rounds {
+		t.Errorf("in %d rounds %d conversations were found: the child hardly saved any", rounds, loaded)
+	}
+}
+
+// survey opens the folder that a killed process left, checks it, and loads all that is found of its conversations.
+func survey(t *testing.T, dir string, seed int) (loaded int) {
+	t.Helper()
+	s, err := Open(dir, smallCap(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	v := s.Model(testModel)
+	s.swept.Wait() // the sweep is what makes it whole
+	if err := s.Check(); err != nil {
+		t.Fatal(err)
+	}
+	for i := seed; i < seed+60; i++ {
+		tokens := killed(i)
+		for _, recurrent := range []bool{false, true} {
+			p := v.Find(tokens, len(tokens), 0, recurrent)
+			if err := load(v, tokens, p); err != nil {
+				t.Fatalf("%d tokens of conversation %d: %v", p.Tokens, i, err)
+			}
+			if p.Tokens == len(tokens) {
+				loaded++
+			}
+		}
+	}
+	return loaded
+}

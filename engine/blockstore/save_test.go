@@ -1,0 +1,175 @@
+package blockstore
+
+import (
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Save never waits: while the writer is busy, what fits into the queue waits and the rest is dropped.
+func TestSaveNeverWaits(t *testing.T) {
+	o := options(t)
+	o.QueueSequences = 2
+	s := open(t, t.TempDir(), o)
+	v := s.Model(testModel)
+	begun, release := make(chan bool, 1), make(chan bool)
+	var done sync.WaitGroup
+	q := sequence(numbers(1, 256), false)
+	kv := q.KV
+	q.KV = func(from, to int) []Tensor {
+		begun <- true
+		<-release
+		return kv(from, to)
+	}
+	done.Add(1)
+	q.Done = func(Saved) { done.Done() }
+	if !v.Save(q) {
+		t.Fatal("refused by an empty queue")
+	}
+	<-begun
+	for i := range 4 {
+		q := sequence(numbers(2+i, 256), false)
+		q.Done = func(Saved) { done.Done() }
+		if i < 2 {
+			done.Add(1)
+		}
+		if got := v.Save(q); got != (i < 2) {
+			t.Errorf("save %d: %v", i, got)
+		}
+	}
+	if p := v.Find(numbers(1, 256), 256, 0, false); p.Tokens != 0 {
+		t.Errorf("found what is not written yet: %+v", p)
+	}
+	close(release)
+	done.Wait() // and not once more: Done would panic
+	if st := s.Stats(); st.Dropped != 2 || st.Entries != 3 {
+		t.Errorf("stats %+v", st)
+	}
+}
+
+// Close answers all that was queued: what it has time for is written.
+func TestClose(t *testing.T) {
+	for _, hurry := range []bool{false, true} {
+		dir := t.TempDir()
+		o := options(t)
+		if hurry {
+			o.CloseTimeout = time.Nanosecond
+		}
+		s := open(t, dir, o)
+		v := s.Model(testModel)
+		begun, release := make(chan bool, 1), make(chan bool)
+		var mu sync.Mutex
+		var answers []Saved
+		for i := range 5 {
+			q := sequence(numbers(i, 600), true, 600)
+			kv := q.KV
+			q.KV = func(from, to int) []Tensor {
+				if i == 0 && from == 0 {
+					begun <- true
+					<-release
+				}
+				return kv(from, to)
+			}
+			q.Done = func(saved Saved) {
+				mu.Lock()
+				answers = append(answers, saved)
+				mu.Unlock()
+			}
+			if !v.Save(q) {
+				t.Fatal("refused")
+			}
+		}
+		<-begun
+		closed := make(chan error)
+		go func() { closed <- s.Close() }()
+		if hurry {
+			<-s.ctx.Done()
+		}
+		close(release)
+		if err := <-closed; err != nil {
+			t.Fatal(err)
+		}
+		if v.Save(sequence(numbers(9, 300), false)) {
+			t.Error("a closed store took a sequence")
+		}
+		if p := v.Find(numbers(0, 600), 600, 0, false); p.Tokens != 0 {
+			t.Errorf("a closed store found %+v", p)
+		}
+		if err := s.Close(); err != nil {
+			t.Errorf("a second Close: %v", err)
+		}
+		if len(answers) != 5 {
+			t.Fatalf("%d answers to 5 sequences", len(answers))
+		}
+		for i, a := range answers {
+			if hurry != errors.Is(a.Err, ErrClosed) || !hurry && a.Blocks != 3 {
+				t.Errorf("hurry %v, sequence %d: %+v", hurry, i, a)
+			}
+		}
+		s = open(t, dir, options(t))
+		if err := s.Check(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// What Save cannot store is said, and nothing of it is stored.
+func TestSaveRefuses(t *testing.T) {
+	tokens := numbers(1, 300)
+	for want, change := range map[string]func(q *Sequence){
+		"ascending":         func(q *Sequence) { q.States = []State{stateAt(tokens, 200), stateAt(tokens, 100)} },
+		"within the tokens": func(q *Sequence) { q.States = []State{{Position: 301}} },
+		"at position 0":     func(q *Sequence) { q.States = []State{{Position: 0}} },
+		"without KV":        func(q *Sequence) { q.KV = nil },
+		"must be equal":     func(q *Sequence) { q.KV = func(int, int) []Tensor { return []Tensor{{"k", [][]byte{{1}, {1, 2}}}} } },
+		"at least one":      func(q *Sequence) { q.KV = func(int, int) []Tensor { return []Tensor{{Name: "k"}} } },
+		"is taken":          func(q *Sequence) { q.KV = func(int, int) []Tensor { return []Tensor{{"tokens", [][]byte{{1}}}} } },
+	} {
+		s := open(t, t.TempDir(), options(t))
+		q := sequence(tokens, true)
+		change(&q)
+		saved := save(t, s.Model(testModel), q)
+		if saved.Err == nil || !strings.Contains(saved.Err.Error(), want) || s.Stats().Entries != 0 {
+			t.Errorf("got %+v, expected an error with %q", saved, want)
+		}
+	}
+}
+
+// KV is asked only for what is not stored yet.
+func TestSaveAsksForNewBlocksOnly(t *testing.T) {
+	s := open(t, t.TempDir(), options(t))
+	v := s.Model(testModel)
+	tokens := numbers(1, 1000)
+	save(t, v, sequence(tokens[:600], true))
+	q := sequence(tokens, true)
+	var asked []int
+	kv := q.KV
+	q.KV = func(from, to int) []Tensor {
+		asked = append(asked, from, to)
+		return kv(from, to)
+	}
+	save(t, v, q)
+	if want := []int{512, 768, 768, 1000}; len(asked) != 4 || asked[0] != want[0] || asked[1] != want[1] || asked[2] != want[2] || asked[3] != want[3] {
+		t.Errorf("asked for %v, expected %v", asked, want)
+	}
+}
+
+func TestCutTitle(t *testing.T) {
+	for in, want := range map[string]string{
+		"":                              "",
+		"a\xffb":                        "a\uFFFDb",
+		strings.Repeat("x", 300):        strings.Repeat("x", 200),
+		"x" + strings.Repeat("ä", 150):  "x" + strings.Repeat("ä", 99),
+		strings.Repeat("語", 100):        strings.Repeat("語", 66),
+		strings.Repeat("x", 200):        strings.Repeat("x", 200),
+		strings.Repeat("x", 199) + "ä":  strings.Repeat("x", 199),
+		strings.Repeat("x", 198) + "ä":  strings.Repeat("x", 198) + "ä",
+		strings.Repeat("x", 196) + "😀.": strings.Repeat("x", 196) + "😀",
+	} {
+		if got := cutTitle(in); got != want {
+			t.Errorf("%q became %q, expected %q", in, got, want)
+		}
+	}
+}
