@@ -88,8 +88,9 @@ func RingBytes(specs []LayerSpec, f Format, spanTokens int) int64 {
 	return n
 }
 
-// Limit is specs with no attention layer that keeps more than maxTokens positions of a sequence: the first few, and the last ones.
-// 0 is no limit; less than MinLimitTokens counts as that.
+// Limit is specs with no attention layer that keeps more than maxTokens positions of a sequence: the first few and the last ones in
+// layers that see everything, the last ones in layers with a window, which have learned to do without the first. 0 is no limit; less
+// than MinLimitTokens counts as that.
 func Limit(specs []LayerSpec, maxTokens int) []LayerSpec {
 	if maxTokens <= 0 {
 		return specs
@@ -97,8 +98,11 @@ func Limit(specs []LayerSpec, maxTokens int) []LayerSpec {
 	maxTokens = max(maxTokens, MinLimitTokens)
 	specs = slices.Clone(specs)
 	for i := range specs {
-		if s := &specs[i]; s.KVHeads > 0 && (s.Window == 0 || s.Window > maxTokens) {
+		switch s := &specs[i]; {
+		case s.KVHeads > 0 && s.Window == 0:
 			s.Window, s.SinkTokens = maxTokens-sinkTokens, sinkTokens
+		case s.Window > maxTokens:
+			s.Window = maxTokens
 		}
 	}
 	return specs

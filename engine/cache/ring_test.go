@@ -46,12 +46,13 @@ func TestLimit(t *testing.T) {
 	full, sliding, recurrent := LayerSpec{KVHeads: 2, HeadDim: 64}, LayerSpec{KVHeads: 2, HeadDim: 64, Window: 512}, LayerSpec{StateValues: 3}
 	specs := []LayerSpec{full, sliding, recurrent}
 	with := func(window int) LayerSpec { return LayerSpec{KVHeads: 2, HeadDim: 64, Window: window, SinkTokens: 4} }
+	narrow := func(window int) LayerSpec { return LayerSpec{KVHeads: 2, HeadDim: 64, Window: window} }
 	for _, c := range []struct {
 		tokens int
 		want   []LayerSpec
 	}{
 		{0, specs}, {1024, []LayerSpec{with(1020), sliding, recurrent}}, {512, []LayerSpec{with(508), sliding, recurrent}},
-		{100, []LayerSpec{with(96), with(96), recurrent}}, {1, []LayerSpec{with(28), with(28), recurrent}},
+		{100, []LayerSpec{with(96), narrow(100), recurrent}}, {1, []LayerSpec{with(28), narrow(32), recurrent}},
 	} {
 		if got := Limit(specs, c.tokens); !slices.Equal(got, c.want) {
 			t.Errorf("limit %d: %+v, expected %+v", c.tokens, got, c.want)

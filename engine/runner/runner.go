@@ -1,5 +1,6 @@
 // Package runner takes one step: it carries a batch to the device, runs the architecture's forward pass over it, and brings the
-// logits back. All its memory is allocated when it is made; a step allocates none.
+// logits back. All its memory is allocated when it is made; a step allocates none, but for the page
+// table of a slot's rings when a sequence first runs in it.
 package runner
 
 import (
