@@ -60,8 +60,8 @@ var questions = []string{"What is a KV cache?", "What is 63 + 29?", "Why are mod
 // TestRestart holds a conversation across restarts, and one that parts from it, in every cache format: from disk, from memory and
 // computed, each log-probability has the same bits.
 func TestRestart(t *testing.T) {
-	for _, o := range []engine.Options{{}, {KVFormat: "f16"}, {KVFormat: "q8_0"}, {KVFormat: "q4_0"}, {KVBits: "(6, 3)"}} {
-		t.Run(o.KVFormat+o.KVBits, func(t *testing.T) {
+	for _, o := range []engine.Options{{}, {KVFormat: "f16"}, {KVFormat: "q8_0"}, {KVFormat: "q4_0"}, {KVBits: "(6, 3)"}, {StateFormat: "bf16"}, {StateFormat: "int8"}} {
+		t.Run(o.KVFormat+o.KVBits+o.StateFormat, func(t *testing.T) {
 			dir := t.TempDir()
 			cold := o
 			cold.NoPrefixCache = true
