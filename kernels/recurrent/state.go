@@ -112,14 +112,20 @@ func (l layout) move(slot []byte, to, from, col, n int) {
 // load reads len(dst) values of row from col on, which begins a group.
 func load[F float32 | float64](l layout, dst []F, slot []byte, row, col int) {
 	b := slot[l.at(row, col):]
-	for i := range dst {
-		switch l.dtype {
-		case kernels.BF16:
+	switch l.dtype {
+	case kernels.BF16:
+		for i := range dst {
 			dst[i] = F(math.Float32frombits(uint32(binary.LittleEndian.Uint16(b[2*i:])) << 16))
-		case kernels.I8:
-			scale := math.Float32frombits(binary.LittleEndian.Uint32(slot[l.scaleAt(row, col+i):]))
-			dst[i] = F(float32(int8(b[i])) * scale)
-		default:
+		}
+	case kernels.I8:
+		for from := 0; from < len(dst); from += l.group {
+			scale := math.Float32frombits(binary.LittleEndian.Uint32(slot[l.scaleAt(row, col+from):]))
+			for i := from; i < min(from+l.group, len(dst)); i++ {
+				dst[i] = F(float32(int8(b[i])) * scale)
+			}
+		}
+	default:
+		for i := range dst {
 			dst[i] = F(math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:])))
 		}
 	}
@@ -128,39 +134,49 @@ func load[F float32 | float64](l layout, dst []F, slot []byte, row, col int) {
 // store writes src as values of row from col on, which begins a group.
 func store[F float32 | float64](l layout, slot []byte, row, col int, src []F) {
 	b := slot[l.at(row, col):]
-	var scale, inverse float32
-	for i, x := range src {
-		switch x := float32(x); l.dtype {
-		case kernels.BF16:
-			binary.LittleEndian.PutUint16(b[2*i:], uint16(math.Float32bits(roundBF16(x))>>16))
-		case kernels.I8:
-			if i%l.group == 0 {
-				scale, inverse = scaleOf(src[i:min(i+l.group, len(src))])
-				binary.LittleEndian.PutUint32(slot[l.scaleAt(row, col+i):], math.Float32bits(scale))
+	switch l.dtype {
+	case kernels.BF16:
+		for i, x := range src {
+			binary.LittleEndian.PutUint16(b[2*i:], uint16(math.Float32bits(roundBF16(float32(x)))>>16))
+		}
+	case kernels.I8:
+		for from := 0; from < len(src); from += l.group {
+			group := src[from:min(from+l.group, len(src))]
+			scale, inverse := scaleOf(group)
+			binary.LittleEndian.PutUint32(slot[l.scaleAt(row, col+from):], math.Float32bits(scale))
+			for i, x := range group {
+				b[from+i] = byte(code(float32(x), inverse))
 			}
-			b[i] = byte(int8(math.RoundToEven(float64(x * inverse))))
-		default:
-			binary.LittleEndian.PutUint32(b[4*i:], math.Float32bits(x))
+		}
+	default:
+		for i, x := range src {
+			binary.LittleEndian.PutUint32(b[4*i:], math.Float32bits(float32(x)))
 		}
 	}
 }
 
 // round sets dst to what store and load would make of src.
 func (l layout) round(dst, src []float32) {
-	var scale, inverse float32
-	for i, x := range src {
-		switch l.dtype {
-		case kernels.BF16:
-			x = roundBF16(x)
-		case kernels.I8:
-			if i%l.group == 0 {
-				scale, inverse = scaleOf(src[i:min(i+l.group, len(src))])
-			}
-			x = float32(math.RoundToEven(float64(x*inverse))) * scale
+	switch l.dtype {
+	case kernels.BF16:
+		for i, x := range src {
+			dst[i] = roundBF16(x)
 		}
-		dst[i] = x
+	case kernels.I8:
+		for from := 0; from < len(src); from += l.group {
+			group := src[from:min(from+l.group, len(src))]
+			scale, inverse := scaleOf(group)
+			for i, x := range group {
+				dst[from+i] = float32(code(x, inverse)) * scale
+			}
+		}
+	default:
+		copy(dst, src)
 	}
 }
+
+// code is the code of a value whose group has the factor inverse.
+func code(x, inverse float32) int8 { return int8(math.RoundToEven(float64(x * inverse))) }
 
 // roundBF16 rounds to bfloat16, to nearest even. A NaN whose low bits are all set, which no arithmetic makes, would not stay one.
 func roundBF16(x float32) float32 {
@@ -172,7 +188,9 @@ func roundBF16(x float32) float32 {
 func scaleOf[F float32 | float64](group []F) (scale, inverse float32) {
 	amax := float32(leastAmax)
 	for _, x := range group {
-		amax = max(amax, float32(math.Abs(float64(x))))
+		if x := float32(math.Abs(float64(x))); x > amax {
+			amax = x
+		}
 	}
 	return amax / largestCode, largestCode / amax
 }
