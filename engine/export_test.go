@@ -41,3 +41,11 @@ func (e *Engine) CheckMemory() error {
 	e.post(look)
 	return <-answer
 }
+
+// SlotBytes is the memory that a sequence's slot really has.
+func (e *Engine) SlotBytes() (n int64) {
+	for _, r := range e.runner.SlotRegions() {
+		n += int64(r.PieceBytes)
+	}
+	return n
+}

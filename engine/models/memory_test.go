@@ -1,0 +1,107 @@
+package models_test
+
+// That no float copy of a sequence's keys or values exists at any moment: memory is measured while a long prompt is read and
+// decoded from a quantized cache.
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"testing"
+
+	"headroom/engine/cache"
+	"headroom/kernels/cpu"
+)
+
+const (
+	firstTokens = 1_024
+	childEnv    = "HEADROOM_TEST_MEMORY_CHILD"
+)
+
+// longTokens is the prompt to read: 16,000 tokens with HEADROOM_LONG set, otherwise 6,000.
+func longTokens() int {
+	if os.Getenv("HEADROOM_LONG") != "" {
+		return 16_000
+	}
+	return 6_000
+}
+
+// TestNoFloatCopyOfTheCache reads a long prompt into the default cache, K8 and V4 or V8, and decodes 16 tokens more, in a process of its
+// own. All of the cache's memory is touched before, and weights and activations by the first 1,024 tokens; so from there on the
+// process's peak may grow by nothing that grows with the context. A float copy of one layer's keys alone would be 2 heads * 128 *
+// 6,000 tokens * 2 bytes = 3.1 MB in half precision and 6.1 MB in float32 (8.2 and 16.4 MB at 16,000), and as much again for values.
+func TestNoFloatCopyOfTheCache(t *testing.T) {
+	const slackBytes = 1 << 20
+	if os.Getenv(childEnv) != "" {
+		grown := readLong(t)
+		fmt.Println("grown", grown)
+		return
+	}
+	if runtime.GOOS != "linux" || testing.Short() || cpu.Best() == cpu.Generic {
+		t.Skip("reads the peak from /proc, and thousands of tokens")
+	}
+	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestNoFloatCopyOfTheCache$", "-test.count=1")
+	child.Env = append(os.Environ(), childEnv+"=1")
+	out, err := child.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	var grown int64
+	_, after, _ := strings.Cut(string(out), "grown ")
+	if n, _ := fmt.Sscan(after, &grown); n != 1 {
+		t.Fatalf("the child says nothing of memory: %s", out)
+	}
+	t.Logf("from %d to %d tokens the peak grew by %d KiB", firstTokens, longTokens()+16, grown>>10)
+	if grown > slackBytes {
+		t.Errorf("from %d to %d tokens the peak grew by %.1f MB, expected at most %.1f",
+			firstTokens, longTokens()+16, float64(grown)/1e6, slackBytes/1e6)
+	}
+}
+
+// readLong is what the child does: it returns by how many bytes the peak grows after the first tokens.
+func readLong(t *testing.T) int64 {
+	r, tok := newDemoWith(t, false, cache.Default())
+	longTokens := longTokens()
+	for _, region := range r.PageRegions() {
+		for i := range r.pages {
+			clear(region.Piece(int32(i)))
+		}
+	}
+	ids := make([]int32, longTokens+16)
+	for i, x := 0, uint32(12345); i < len(ids); i++ {
+		x = x*1664525 + 1013904223 // Numerical Recipes' generator: any fixed, well spread ids will do
+		ids[i] = int32((x >> 8) % uint32(tok.VocabSize()))
+	}
+	var before int64
+	for from := 0; from < longTokens; from += demoChunk {
+		part := ids[from:min(from+demoChunk, longTokens)]
+		r.step(part, from, []int32{int32(len(part) - 1)})
+		if from+len(part) == firstTokens {
+			r.step(ids[firstTokens:firstTokens+1], firstTokens, []int32{0}) // decoding's own memory too
+			before = peakBytes(t)
+		}
+	}
+	for pos := longTokens; pos < len(ids); pos++ {
+		r.step(ids[pos:pos+1], pos, []int32{0})
+	}
+	return peakBytes(t) - before
+}
+
+// peakBytes is the most memory the process has had resident.
+func peakBytes(t *testing.T) int64 {
+	t.Helper()
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(status)) {
+		var kib int64
+		if n, _ := fmt.Sscanf(line, "VmHWM: %d kB", &kib); n == 1 {
+			return kib << 10
+		}
+	}
+	t.Fatal("/proc/self/status has no VmHWM")
+	return 0
+}
