@@ -14,9 +14,9 @@ func family(t *testing.T, s *Store) (v *View, a, b []int32) {
 	v = s.Model(testModel)
 	a = numbers(1, 700)
 	b = join(a, 600, numbers(2, 300))
-	for turn, n := range []int{300, 650, 700} { // grows turn by turn: tails are left behind
+	for _, n := range []int{300, 620, 650, 700} { // grows turn by turn: tails are left behind
 		q := sequence(a[:n], true, n)
-		q.Title = fmt.Sprintf("turn %d", turn)
+		q.Title = fmt.Sprintf("turn %d", n)
 		if saved := save(t, v, q); saved.Err != nil {
 			t.Fatal(saved.Err)
 		}
@@ -48,12 +48,12 @@ func TestConversations(t *testing.T) {
 		t.Fatal(err)
 	}
 	list, err := s.Conversations(Filter{})
-	if err != nil || titles(list) != "a conversation, fork, turn 2" {
+	if err != nil || titles(list) != "a conversation, fork, turn 700" {
 		t.Fatalf("%s, %v", titles(list), err)
 	}
 	first := list[0]
 	// Blocks and tail of 690 tokens at 0.01 s.
-	if first.Title != "turn 2" || first.Hits != 1 || first.Tokens != 700 || first.Model != "Test 1B" || !first.LastHit.Equal(clock.Now()) ||
+	if first.Title != "turn 700" || first.Hits != 1 || first.Tokens != 700 || first.Model != "Test 1B" || !first.LastHit.Equal(clock.Now()) ||
 		first.SecondsSaved < 6.899 || first.SecondsSaved > 6.901 || !first.Created.Equal(clock.Now().AddDate(0, 0, -1)) {
 		t.Errorf("%+v", first)
 	}
@@ -89,8 +89,8 @@ func TestShow(t *testing.T) {
 	for _, e := range d.Entries {
 		text += fmt.Sprintf("%s %d+%d %v; ", e.Kind, e.Position, e.Tokens, e.Shared)
 	}
-	// The tails of 300 and 650 tokens are held by what goes on from them: the first by the second block, the second by the last tail.
-	if want := "block 0+256 true; state 256+44 true; tail 256+44 true; block 256+256 true; state 512+0 true; tail 512+138 false; state 512+138 false; " +
+	// The tail of 300 tokens hangs on the second block, those of 620 and 650 on the last tail.
+	if want := "block 0+256 true; state 256+44 true; tail 256+44 true; block 256+256 true; state 512+0 true; tail 512+108 false; state 512+108 false; tail 512+138 false; state 512+138 false; " +
 		"tail 512+188 false; state 512+188 false; "; sorted(text) != sorted(want) {
 		t.Errorf("entries\n%s, expected\n%s", text, want)
 	}
@@ -286,7 +286,7 @@ func TestTwoProcessesBrowse(t *testing.T) {
 	visitor := open(t, dir, o)
 	s.Stats() // writes hits down
 	list, err := visitor.Conversations(Filter{})
-	if err != nil || titles(list) != "a conversation, fork, turn 2" {
+	if err != nil || titles(list) != "a conversation, fork, turn 700" {
 		t.Fatalf("%s, %v", titles(list), err)
 	}
 	if st := visitor.Stats(); st.Hits != 1 || st.Entries != s.Stats().Entries {
@@ -303,5 +303,18 @@ func TestTwoProcessesBrowse(t *testing.T) {
 	}
 	if err := s.Check(); err != nil {
 		t.Error(err)
+	}
+}
+
+// A tail hangs on the ends that go on with its tokens, not on tails between.
+func TestLonger(t *testing.T) {
+	var group []*node
+	for _, tokens := range [][]int32{{1}, {1, 2}, {1, 2, 3}, {1, 3}, {2}} {
+		group = append(group, &node{tokens: ordered(tokens)})
+	}
+	for i, want := range [][]*node{{group[2], group[3]}, {group[2]}, nil, nil, nil} {
+		if got := longer(group, group[i]); !slices.Equal(got, want) {
+			t.Errorf("%d hangs on %d nodes, expected %d", i, len(got), len(want))
+		}
 	}
 }

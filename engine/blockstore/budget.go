@@ -17,16 +17,12 @@ const clockSlackDays = 2
 // reserve makes the row of an entry about to be written, and room for it. False without error: there is a row already. An error that wraps
 // ErrBudget leaves a transaction that is to be committed: what was evicted is gone.
 func (s *Store) reserve(tx *sql.Tx, w *saving, h *header, k Key, size int64) (bool, error) {
-	free, err := s.ownersGone(tx, k)
-	if err != nil || !free {
+	vacant, err := s.vacant(tx, k)
+	if err != nil || !vacant {
 		return false, err
 	}
-	parent := h.parent
-	if h.position == 0 {
-		parent = w.keys.root
-	} else if err := tx.QueryRow("SELECT 1 FROM entries WHERE key = ?", parent[:]).Scan(new(int)); errors.Is(err, sql.ErrNoRows) {
-		return false, fmt.Errorf("%w: the block before position %d was removed meanwhile", ErrBudget, h.position)
-	} else if err != nil {
+	parent, used, err := w.parentOf(tx, h)
+	if err != nil {
 		return false, err
 	}
 	pinned := w.grows != nil
@@ -40,25 +36,32 @@ func (s *Store) reserve(tx *sql.Tx, w *saving, h *header, k Key, size int64) (bo
 	if err != nil {
 		return false, err
 	}
-	clock, err := tick(tx)
-	if err != nil {
-		return false, err
-	}
-	if _, err := tx.Exec(insertEntry, k[:], parent[:], model, h.kind, statusWriting, s.owner, h.position, len(h.tokens), size, clock,
+	if _, err := tx.Exec(insertEntry, k[:], parent[:], model, h.kind, statusWriting, s.owner, h.position, len(h.tokens), size, used,
 		pinned, h.created.Unix(), h.seconds, h.title, ordered(h.tokens)); err != nil {
 		return false, err
 	}
-	if _, err := tx.Exec("UPDATE totals SET today = today + ?, ever = ever + ?", size, size); err != nil {
-		return false, err
+	_, err = tx.Exec("UPDATE totals SET today = today + ?, ever = ever + ?", size, size)
+	return err == nil, err
+}
+
+// parentOf is what the index calls the parent of a new entry, and how recent the entry is: as its parent, which begin has touched.
+func (w *saving) parentOf(tx *sql.Tx, h *header) (parent Key, used int64, err error) {
+	if h.position == 0 {
+		used, err = tick(tx)
+		return w.keys.root, used, err
 	}
-	return true, touch(tx, k, clock)
+	err = tx.QueryRow("SELECT used FROM entries WHERE key = ?", h.parent[:]).Scan(&used)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = fmt.Errorf("%w: the block before position %d was removed meanwhile", ErrBudget, h.position)
+	}
+	return h.parent, used, err
 }
 
 const insertEntry = `INSERT INTO entries (key, parent, model, kind, status, owner, position, n, bytes, used, pinned, created, seconds, title, tokens)
 	VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
-// ownersGone says that there is no row of the key; one that a dead process was writing is removed.
-func (s *Store) ownersGone(tx *sql.Tx, k Key) (bool, error) {
+// vacant says that there is no row of the key; one that a dead process was writing is removed.
+func (s *Store) vacant(tx *sql.Tx, k Key) (bool, error) {
 	var status int
 	var owner string
 	err := tx.QueryRow("SELECT status, owner FROM entries WHERE key = ?", k[:]).Scan(&status, &owner)

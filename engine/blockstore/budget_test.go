@@ -2,117 +2,10 @@ package blockstore
 
 import (
 	"errors"
-	"os"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
-	"time"
 )
-
-// fakeClock is a clock that is set.
-type fakeClock struct {
-	mu  sync.Mutex
-	now time.Time
-}
-
-func newClock() *fakeClock { return &fakeClock{now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)} }
-
-func (c *fakeClock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
-func (c *fakeClock) add(days int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.AddDate(0, 0, days)
-}
-
-// fakeDisk fails where it is told to, and has as much room as it is told.
-type fakeDisk struct {
-	osDisk
-	mu       sync.Mutex
-	fail     map[string]error // by operation: create, write, sync, rename, remove, open, read, stat, mkdir
-	free     int64            // 0: as much as one likes
-	perByte  bool             // free shrinks with what is stored
-	dir      string
-	attempts map[string]int
-}
-
-func (d *fakeDisk) set(op string, err error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.fail == nil {
-		d.fail = map[string]error{}
-	}
-	d.fail[op] = err
-}
-
-func (d *fakeDisk) failing(op string) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.attempts == nil {
-		d.attempts = map[string]int{}
-	}
-	d.attempts[op]++
-	return d.fail[op]
-}
-
-type fakeFile struct {
-	*os.File
-	d *fakeDisk
-}
-
-func (f fakeFile) Write(p []byte) (int, error) {
-	if err := f.d.failing("write"); err != nil {
-		n, _ := f.File.Write(p[:len(p)/2]) // a disk fills up in the middle
-		return n, err
-	}
-	return f.File.Write(p)
-}
-
-func (f fakeFile) Sync() error { return f.d.failing("sync") }
-
-func (f fakeFile) Read(p []byte) (int, error) {
-	if err := f.d.failing("read"); err != nil {
-		return 0, err
-	}
-	return f.File.Read(p)
-}
-
-func (d *fakeDisk) Create(path string) (writeFile, error) {
-	if err := d.failing("create"); err != nil {
-		return nil, err
-	}
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	return fakeFile{f, d}, err
-}
-
-func (d *fakeDisk) Open(path string) (readFile, error) {
-	if err := d.failing("open"); err != nil {
-		return nil, err
-	}
-	f, err := os.Open(path)
-	return fakeFile{f, d}, err
-}
-
-func (d *fakeDisk) Rename(from, to string) error {
-	if err := d.failing("rename"); err != nil {
-		return err
-	}
-	return d.osDisk.Rename(from, to)
-}
-
-func (d *fakeDisk) FreeBytes(path string) (int64, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.free == 0 {
-		return 1 << 50, nil
-	}
-	return d.free, nil
-}
 
 // blockBytes is the size of a first block's file in these tests.
 func blockBytes(t *testing.T) int64 {
@@ -161,6 +54,29 @@ func TestCap(t *testing.T) {
 	}
 }
 
+// What is being loaded is not evicted, however old it is, nor what it stands behind.
+func TestLoadingIsNotEvicted(t *testing.T) {
+	o := options(t)
+	o.MaxBytes = 4 * blockBytes(t)
+	s := open(t, t.TempDir(), o)
+	v := s.Model(testModel)
+	a := numbers(1, 512)
+	save(t, v, sequence(a, false))
+	files := []reading{{entry: v.Find(a, 512, 0, false).Blocks[1].Entry}}
+	for i, want := range []int{512, 0} {
+		s.markLoading(files, []int{1, -1}[i])
+		for seed := range 5 {
+			save(t, v, sequence(numbers(want+10+seed, 256), false))
+		}
+		if got := v.Find(a, 512, 0, false).Tokens; got != want {
+			t.Errorf("%d tokens are left, expected %d", got, want)
+		}
+	}
+	if len(s.loading) != 0 {
+		t.Errorf("%d entries are being loaded", len(s.loading))
+	}
+}
+
 // A cap that was lowered is reached when the store is opened, unless it is somebody else's.
 func TestLowerCap(t *testing.T) {
 	dir := t.TempDir()
@@ -200,6 +116,48 @@ func TestFreeDisk(t *testing.T) {
 	saved := save(t, v, sequence(numbers(2, 256), false))
 	if !errors.Is(saved.Err, ErrBudget) || s.Stats().Evicted != 1 {
 		t.Errorf("without room: %+v, %+v", saved, s.Stats())
+	}
+	if err := s.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+// What another store is writing right now is not free any more, though it is not on the disk yet.
+func TestFreeDiskOfOthers(t *testing.T) {
+	size := blockBytes(t)
+	dir := t.TempDir()
+	o := options(t)
+	o.disk, o.MinFreeBytes = &fakeDisk{free: 100*size + size + size/2}, 100*size
+	s, other := open(t, dir, o), open(t, dir, o)
+	if saved := save(t, s.Model(testModel), sequence(numbers(1, 256), false)); saved.Err != nil {
+		t.Fatal(saved.Err)
+	}
+	if _, err := s.index.db.Exec("UPDATE entries SET status = 0, owner = ?", other.owner); err != nil {
+		t.Fatal(err)
+	}
+	if saved := save(t, s.Model(testModel), sequence(numbers(2, 256), false)); !errors.Is(saved.Err, ErrBudget) {
+		t.Errorf("saved %+v", saved)
+	}
+	if _, err := s.index.db.Exec("UPDATE entries SET status = 1, owner = ''"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What is taken away while it is written leaves no file.
+func TestClearedWhileWritten(t *testing.T) {
+	dir := t.TempDir()
+	d := &fakeDisk{}
+	o := options(t)
+	o.disk = d
+	s, other := open(t, dir, o), open(t, dir, options(t))
+	d.onSync = func() {
+		if _, err := other.Clear(); err != nil {
+			t.Error(err)
+		}
+	}
+	saved := save(t, s.Model(testModel), sequence(numbers(1, 600), true))
+	if saved.Err == nil || saved.Blocks != 0 || len(entryFiles(t, dir)) != 0 {
+		t.Errorf("saved %+v, left %v", saved, entryFiles(t, dir))
 	}
 	if err := s.Check(); err != nil {
 		t.Error(err)

@@ -103,10 +103,7 @@ func (v *View) find(x *index, tokens []int32, have int, recurrent bool) (Prefix,
 	}
 	last := slices.IndexFunc(blocks, func(b Block) bool { return at <= b.To })
 	blocks = blocks[:last+1]
-	b := &blocks[last]
-	if b.To = at; b.Entry.want != nil {
-		b.Entry.want = b.Entry.want[:at-b.From]
-	}
+	blocks[last].To = at
 	return Prefix{Tokens: at, Blocks: blocks, State: state}, nil
 }
 

@@ -7,9 +7,7 @@ package blockstore
 // so are right in every transaction. Recency is a counter in the index, not the clock.
 
 import (
-	"context"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"net/url"
@@ -44,6 +42,8 @@ CREATE INDEX entries_children ON entries (parent, kind, n, status);
 CREATE INDEX entries_tokens ON entries (parent, tokens) WHERE kind <> 3;
 CREATE INDEX entries_used ON entries (used, position DESC) WHERE pinned = 0;
 CREATE INDEX entries_pin ON entries (pin) WHERE pin = 1;
+CREATE INDEX entries_pinned ON entries (pinned) WHERE pinned = 1;
+CREATE INDEX entries_model ON entries (model, bytes);
 CREATE INDEX entries_writing ON entries (status) WHERE status = 0;
 CREATE TABLE totals (
 	bytes INTEGER NOT NULL, entries INTEGER NOT NULL, clock INTEGER NOT NULL, complete INTEGER NOT NULL,
@@ -64,25 +64,6 @@ type index struct {
 	adopted  chan struct{} // closed when it has
 
 	find findQueries
-}
-
-// connector opens connections that leave the write-ahead log in place when they close. SQLite would remove it by its name, and by then
-// another process may have put a new index under that name.
-type connector struct{ dsn string }
-
-func (c connector) Driver() driver.Driver { return &sqlite.Driver{} }
-
-func (c connector) Connect(context.Context) (driver.Conn, error) {
-	conn, err := c.Driver().Open(c.dsn)
-	if err != nil {
-		return nil, err
-	}
-	if control, ok := conn.(sqlite.FileControl); ok {
-		if _, err := control.FileControlPersistWAL("main", 1); err != nil {
-			return nil, errors.Join(err, conn.Close())
-		}
-	}
-	return conn, nil
 }
 
 // openIndex opens the index in dir. One that is missing, damaged or of another version is replaced by an empty one.
@@ -135,7 +116,11 @@ func tryIndex(path string, create bool) (*index, error) {
 		"synchronous(NORMAL)", "journal_size_limit(8388608)", "cache_size(-4096)",
 	}, "_txlock": {"immediate"}}
 	dsn := url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: pragmas.Encode()}
-	x := &index{db: sql.OpenDB(connector{dsn.String()}), adopted: make(chan struct{})}
+	db, err := sql.Open("sqlite", dsn.String())
+	if err != nil {
+		return nil, err
+	}
+	x := &index{db: db, adopted: make(chan struct{})}
 	x.db.SetMaxOpenConns(indexConns)
 	x.db.SetMaxIdleConns(indexConns)
 	if err := x.prepare(path, create); err != nil {

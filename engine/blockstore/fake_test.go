@@ -1,0 +1,116 @@
+package blockstore
+
+// A clock and a disk that do as they are told.
+
+import (
+	"os"
+	"sync"
+	"time"
+)
+
+// fakeClock is a clock that is set.
+type fakeClock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func newClock() *fakeClock { return &fakeClock{now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)} }
+
+func (c *fakeClock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *fakeClock) add(days int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.AddDate(0, 0, days)
+}
+
+// fakeDisk fails where it is told to, and has as much room as it is told.
+type fakeDisk struct {
+	osDisk
+	mu     sync.Mutex
+	fail   map[string]error // by operation: create, write, sync, rename, remove, open, read, stat, mkdir
+	free   int64            // 0: as much as one likes
+	onSync func()           // called once, while a file is complete and has its temporary name
+}
+
+func (d *fakeDisk) set(op string, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.fail == nil {
+		d.fail = map[string]error{}
+	}
+	d.fail[op] = err
+}
+
+func (d *fakeDisk) failing(op string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.fail[op]
+}
+
+type fakeFile struct {
+	*os.File
+	d *fakeDisk
+}
+
+func (f fakeFile) Write(p []byte) (int, error) {
+	if err := f.d.failing("write"); err != nil {
+		n, _ := f.File.Write(p[:len(p)/2]) // a disk fills up in the middle
+		return n, err
+	}
+	return f.File.Write(p)
+}
+
+func (f fakeFile) Sync() error {
+	f.d.mu.Lock()
+	hook := f.d.onSync
+	f.d.onSync = nil
+	f.d.mu.Unlock()
+	if hook != nil {
+		hook()
+	}
+	return f.d.failing("sync")
+}
+
+func (f fakeFile) Read(p []byte) (int, error) {
+	if err := f.d.failing("read"); err != nil {
+		return 0, err
+	}
+	return f.File.Read(p)
+}
+
+func (d *fakeDisk) Create(path string) (writeFile, error) {
+	if err := d.failing("create"); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	return fakeFile{f, d}, err
+}
+
+func (d *fakeDisk) Open(path string) (readFile, error) {
+	if err := d.failing("open"); err != nil {
+		return nil, err
+	}
+	f, err := os.Open(path)
+	return fakeFile{f, d}, err
+}
+
+func (d *fakeDisk) Rename(from, to string) error {
+	if err := d.failing("rename"); err != nil {
+		return err
+	}
+	return d.osDisk.Rename(from, to)
+}
+
+func (d *fakeDisk) FreeBytes(path string) (int64, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.free == 0 {
+		return 1 << 50, nil
+	}
+	return d.free, nil
+}

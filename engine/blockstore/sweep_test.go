@@ -1,0 +1,298 @@
+package blockstore
+
+// Losing the folder, the index, or the process: what the store makes of what is left.
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// The folder goes away under an open store: what was in it is a miss, what comes is stored again.
+func TestFolderDeleted(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "cache")
+	s := open(t, dir, options(t))
+	v := s.Model(testModel)
+	tokens := numbers(1, 600)
+	save(t, v, sequence(tokens, true, 600))
+	before := v.Find(tokens, 600, 0, true)
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := load(v, tokens, before); !errors.Is(err, ErrDamaged) {
+		t.Errorf("got %v, expected ErrDamaged", err)
+	}
+	if p := v.Find(tokens, 600, 0, true); p.Tokens != 0 {
+		t.Errorf("found %d tokens in a folder that is gone", p.Tokens)
+	}
+	if saved := save(t, v, sequence(tokens, true, 600)); saved.Err != nil || saved.Blocks != 3 {
+		t.Errorf("saved %+v", saved)
+	}
+	if err := load(v, tokens, v.Find(tokens, 600, 0, true)); err != nil {
+		t.Error(err)
+	}
+	if err := s.Check(); err != nil {
+		t.Error(err)
+	}
+	// Only the files go, the index stays.
+	if err := os.RemoveAll(filepath.Join(dir, blocksDir)); err != nil {
+		t.Fatal(err)
+	}
+	if err := load(v, tokens, v.Find(tokens, 10, 0, false)); !errors.Is(err, ErrDamaged) { // one miss is enough
+		t.Fatal(err)
+	}
+	s.swept.Wait()
+	if saved := save(t, v, sequence(tokens, true, 600)); saved.Err != nil || saved.Blocks != 3 {
+		t.Errorf("saved %+v", saved)
+	}
+	// The folder cannot be made again: nothing is stored, nothing breaks.
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(dir, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if p := v.Find(tokens, 600, 0, false); p.Tokens != 0 {
+		t.Errorf("found %d tokens in a file", p.Tokens)
+	}
+	if saved := save(t, v, sequence(tokens, true)); saved.Err == nil {
+		t.Errorf("saved %+v", saved)
+	}
+	if err := os.Remove(dir); err != nil {
+		t.Fatal(err)
+	}
+	if saved := save(t, v, sequence(tokens, true)); saved.Err != nil || saved.Blocks != 3 {
+		t.Errorf("afterwards saved %+v", saved)
+	}
+	if st := s.Stats(); st.SaveErrors == 0 || st.LastSaveError == "" {
+		t.Errorf("stats %+v", st)
+	}
+}
+
+// The index is missing, cut, garbage or of another version: it is made again, and all is found.
+func TestIndexRebuilt(t *testing.T) {
+	for name, spoil := range map[string]func(t *testing.T, path string){
+		"missing": func(t *testing.T, path string) { os.Remove(path) },
+		"empty":   func(t *testing.T, path string) { edit(t, path, func([]byte) []byte { return nil }) },
+		"garbage": func(t *testing.T, path string) {
+			edit(t, path, func(b []byte) []byte { return bytes.Repeat([]byte("garbage "), 5000) })
+		},
+		"cut": func(t *testing.T, path string) { edit(t, path, func(b []byte) []byte { return b[:len(b)/2] }) },
+		"pages": func(t *testing.T, path string) {
+			edit(t, path, func(b []byte) []byte {
+				copy(b[indexPageBytes:], bytes.Repeat([]byte{0xa5}, len(b)-indexPageBytes))
+				return b
+			})
+		},
+		"version": func(t *testing.T, path string) {
+			x, err := tryIndex(path, false)
+			if err == nil {
+				_, err = x.db.Exec("PRAGMA user_version = 99")
+				err = errors.Join(err, x.close())
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		},
+		"no tables": func(t *testing.T, path string) {
+			x, err := tryIndex(path, false)
+			if err == nil {
+				_, err = x.db.Exec("DROP TABLE entries")
+				err = errors.Join(err, x.close())
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			s := open(t, dir, options(t))
+			v := s.Model(testModel)
+			a, b := numbers(1, 700), join(numbers(1, 700), 300, numbers(2, 300))
+			save(t, v, sequence(a, true, 700))
+			save(t, v, sequence(b, true, 600))
+			if err := s.Pin(v.Find(b, 600, 0, false).Blocks[2].Entry.Key.String()[:8], true); err != nil {
+				t.Fatal(err)
+			}
+			before, err := s.Conversations(Filter{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.index.db.Exec("PRAGMA wal_checkpoint(TRUNCATE)"); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			spoil(t, filepath.Join(dir, indexName))
+			s = open(t, dir, options(t))
+			v = s.Model(testModel)
+			if err := s.Check(); err != nil {
+				t.Error(err)
+			}
+			for _, tokens := range [][]int32{a, b} {
+				p := v.Find(tokens, len(tokens), 0, true)
+				if err := load(v, tokens, p); err != nil || p.Tokens != len(tokens) {
+					t.Errorf("found %d of %d tokens, %v", p.Tokens, len(tokens), err)
+				}
+			}
+			after, err := s.Conversations(Filter{})
+			if err != nil || len(after) != len(before) {
+				t.Fatalf("%d conversations, %v, before %d", len(after), err, len(before))
+			}
+			for _, was := range before {
+				found := false
+				for _, c := range after {
+					c.Hits, c.LastHit, c.SecondsSaved = was.Hits, was.LastHit, was.SecondsSaved // these are the index's alone
+					found = found || c == was
+				}
+				if !found {
+					t.Errorf("%+v is not among %+v", was, after)
+				}
+			}
+		})
+	}
+}
+
+// The index is damaged while it is open: the store goes on with a new one.
+func TestIndexDamagedWhileOpen(t *testing.T) {
+	s := open(t, t.TempDir(), options(t))
+	v := s.Model(testModel)
+	for seed := range 40 {
+		save(t, v, sequence(numbers(seed, 700), true))
+	}
+	if _, err := s.index.db.Exec("PRAGMA wal_checkpoint(TRUNCATE)"); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.OpenFile(filepath.Join(s.dir, indexName), os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, _ := f.Stat()
+	for at := int64(indexPageBytes); at < info.Size(); at += indexPageBytes {
+		if _, err := f.WriteAt(bytes.Repeat([]byte{0xee}, indexPageBytes), at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.index.db.SetMaxIdleConns(0) // forget what the connections have read, before the file's locks go with its descriptor
+	s.index.db.SetMaxIdleConns(indexConns)
+	f.Close()
+	for seed := range 40 {
+		tokens := numbers(seed, 700)
+		v.Find(tokens, 700, 0, false)
+	}
+	if err := s.Check(); err != nil {
+		t.Fatal(err)
+	}
+	for seed := range 40 {
+		tokens := numbers(seed, 700)
+		p := v.Find(tokens, 700, 0, false)
+		if err := load(v, tokens, p); err != nil || p.Tokens != 700 {
+			t.Fatalf("found %d tokens, %v", p.Tokens, err)
+		}
+	}
+}
+
+// What processes that died left behind is gone after opening, what is nobody's is left alone.
+func TestSweep(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir, options(t))
+	v := s.Model(testModel)
+	a, b := numbers(1, 600), numbers(2, 600)
+	save(t, v, sequence(a, true))
+	save(t, v, sequence(b, true))
+	chain := v.keys.chain(b)
+	if _, err := s.index.db.Exec("UPDATE entries SET status = 0, owner = '1-dead' WHERE key = ?", chain[0][:]); err != nil { // died before ready
+		t.Fatal(err)
+	}
+	s.Close()
+	write := func(path, text string) string {
+		t.Helper()
+		path = filepath.Join(dir, path)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	living, err := lockFile(write("tmp/7-living.lock", ""), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer living.Close()
+	gone := []string{
+		write("tmp/1-dead.lock", ""), write("tmp/1-dead.1", "x"), write("tmp/2-unlocked.9", "x"),
+		write(filepath.Join(blocksDir, "ab", "ab"+string(bytes.Repeat([]byte("0"), 62))+extension), "no entry"),
+	}
+	stays := []string{
+		write("tmp/7-living.3", "x"), write("blocks/ab/notes.txt", "x"), write("blocks/.DS_Store", "x"), write("README", "x"),
+		write(filepath.Join(blocksDir, "cd", "ab"+string(bytes.Repeat([]byte("0"), 62))+extension), "in the wrong folder"),
+	}
+	right, err := os.ReadFile(entryPath(dir, v.keys.chain(a)[0]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone = append(gone, write(filepath.Join(blocksDir, "ef", "ef"+string(bytes.Repeat([]byte("0"), 62))+extension), string(right))) // an entry, of another name
+	if err := os.Remove(entryPath(dir, v.keys.chain(a)[1])); err != nil {
+		t.Fatal(err)
+	}
+	s = open(t, dir, options(t))
+	s.swept.Wait()
+	s.Close()
+	for _, path := range gone {
+		if _, err := os.Stat(path); err == nil {
+			t.Errorf("%s is still there", path)
+		}
+	}
+	for _, path := range stays {
+		if _, err := os.Stat(path); err != nil {
+			t.Error(err)
+		}
+	}
+	s = open(t, dir, options(t))
+	v = s.Model(testModel)
+	if err := s.Check(); err != nil {
+		t.Error(err)
+	}
+	if got := v.Find(b, 600, 0, false).Tokens; got != 600 {
+		t.Errorf("a file whose row was never made ready: %d tokens are found", got)
+	}
+	if got := v.Find(a, 600, 0, false).Tokens; got != 256 {
+		t.Errorf("behind a file that is gone %d tokens are found", got)
+	}
+	if st := s.Stats(); st.Foreign != 2 || st.Entries != 5 {
+		t.Errorf("stats %+v", st)
+	}
+}
+
+// The index is replaced under an open store, which then closes: it must not take the new one's write-ahead log along.
+func TestStaleIndexClosed(t *testing.T) {
+	dir := t.TempDir()
+	tokens := numbers(1, 600)
+	stale := open(t, dir, options(t))
+	save(t, stale.Model(testModel), sequence(tokens, true))
+	if err := os.Remove(filepath.Join(dir, indexName)); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, dir, options(t))
+	s.swept.Wait()
+	log := filepath.Join(dir, indexName+"-wal")
+	before, err := os.Stat(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stale.index.close(); err != nil {
+		t.Fatal(err)
+	}
+	if after, err := os.Stat(log); err != nil || !os.SameFile(before, after) {
+		t.Errorf("the log of the new index is gone: %v", err)
+	}
+	if err := s.Check(); err != nil {
+		t.Error(err)
+	}
+}

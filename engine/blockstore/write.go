@@ -1,0 +1,158 @@
+package blockstore
+
+// How an entry comes to disk: bytes reserved with a row, file written under another name, synced, renamed, row made ready. Whatever ends
+// this in between leaves a row that nobody finds and a file that nobody reads, both removed by the next sweep.
+
+import (
+	"bytes"
+	"database/sql"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"io/fs"
+	"path/filepath"
+)
+
+// writeEntry reserves an entry's bytes, writes its file and makes its row ready. It answers the bytes written, 0 if the entry was there.
+func (s *Store) writeEntry(w *saving, h *header, tensors []Tensor) (int64, error) {
+	if s.ctx.Err() != nil {
+		return 0, ErrClosed
+	}
+	for _, t := range tensors {
+		l := layout{name: t.Name, pieces: len(t.Pieces)}
+		for i, p := range t.Pieces {
+			if i == 0 {
+				l.pieceBytes = len(p)
+			}
+			if len(p) != l.pieceBytes {
+				return 0, fmt.Errorf("blockstore: tensor %q: piece %d has %d bytes, piece 0 %d; they must be equal", t.Name, i, len(p), l.pieceBytes)
+			}
+		}
+		h.tensors = append(h.tensors, l)
+	}
+	head, err := h.encode()
+	if err != nil {
+		return 0, err
+	}
+	size := int64(len(head)-4*len(h.tokens)) + h.dataBytes()
+	key := h.key()
+	reserved := false
+	var refused error
+	if err := s.change(func(tx *sql.Tx) (err error) {
+		reserved, err = s.reserve(tx, w, h, key, size)
+		if errors.Is(err, ErrBudget) {
+			refused, err = err, nil
+		}
+		return err
+	}); err != nil || !reserved {
+		return 0, errors.Join(err, refused)
+	}
+	written, err := s.writeFile(key, head, tensors)
+	if err == nil {
+		err = s.change(func(tx *sql.Tx) error { return s.ready(tx, key) })
+		if err == nil {
+			return size, nil
+		}
+	}
+	// The row stays behind where even this fails; the next sweep finds that it has no file.
+	undo := s.change(func(tx *sql.Tx) error { return s.giveUp(tx, key, size-written) })
+	return 0, errors.Join(err, undo)
+}
+
+// ready makes the row of a file that is in place one that is found. A row that somebody removed meanwhile takes the file with it.
+func (s *Store) ready(tx *sql.Tx, k Key) error {
+	r, err := tx.Exec("UPDATE entries SET status = 1, owner = '' WHERE key = ? AND owner = ?", k[:], s.owner)
+	if err != nil {
+		return err
+	}
+	if n, err := r.RowsAffected(); err != nil || n > 0 {
+		return err
+	}
+	err = s.removeFile(k)
+	return errors.Join(fmt.Errorf("blockstore: entry %s was removed while it was written", k), err)
+}
+
+// giveUp takes back the reservation of an entry that was not written, and its unwritten bytes.
+func (s *Store) giveUp(tx *sql.Tx, k Key, unwritten int64) error {
+	r, err := tx.Exec("DELETE FROM entries WHERE key = ? AND owner = ?", k[:], s.owner)
+	if err != nil {
+		return err
+	}
+	if n, err := r.RowsAffected(); err != nil || n == 0 {
+		return err
+	}
+	_, err = tx.Exec("UPDATE totals SET today = max(0, today - ?), ever = max(0, ever - ?)", unwritten, unwritten)
+	return err
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// writeFile writes an entry's file under a name of the store's own and renames it. Folders that are gone are made again.
+func (s *Store) writeFile(k Key, head []byte, tensors []Tensor) (written int64, err error) {
+	temp := filepath.Join(s.dir, tempDir, fmt.Sprintf("%s.%d", s.owner, s.temps.Add(1)))
+	f, err := s.o.disk.Create(temp)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := s.o.disk.MkdirAll(filepath.Dir(temp)); err != nil {
+			return 0, err
+		}
+		f, err = s.o.disk.Create(temp)
+	}
+	if err != nil {
+		return 0, err
+	}
+	c := &countingWriter{w: f}
+	err = writeContent(c, head, tensors)
+	if err == nil {
+		err = f.Sync()
+	}
+	err = errors.Join(err, f.Close())
+	if err == nil {
+		path := entryPath(s.dir, k)
+		if err = s.o.disk.Rename(temp, path); errors.Is(err, fs.ErrNotExist) {
+			if err = s.o.disk.MkdirAll(filepath.Dir(path)); err == nil {
+				err = s.o.disk.Rename(temp, path)
+			}
+		}
+	}
+	if err != nil {
+		if removed := s.o.disk.Remove(temp); !errors.Is(removed, fs.ErrNotExist) {
+			err = errors.Join(err, removed)
+		}
+	}
+	return c.n, err
+}
+
+func writeContent(w io.Writer, head []byte, tensors []Tensor) error {
+	crc := crc32.Update(0, castagnoli, head)
+	if _, err := w.Write(head); err != nil {
+		return err
+	}
+	var small bytes.Buffer // gathers short pieces, so that one write takes many
+	for _, t := range tensors {
+		for _, p := range t.Pieces {
+			crc = crc32.Update(crc, castagnoli, p)
+			small.Write(p)
+			if small.Len() >= readBytes {
+				if _, err := small.WriteTo(w); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	_, err := w.Write(binary.LittleEndian.AppendUint32(small.Bytes(), crc))
+	return err
+}
+
+// countingWriter knows how much went through.
+type countingWriter struct {
+	w io.Writer
+	n int64
+}
+
+func (c *countingWriter) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	c.n += int64(n)
+	return n, err
+}
