@@ -28,6 +28,9 @@ func TestStateFormatIsWhatWasAsked(t *testing.T) {
 		if i := e.Info(); i.StateFormat != test.words || i.StateBytesPerSeq != test.bytes || i.Need.StateBytes != 3*test.bytes {
 			t.Errorf("%q: %q, %d bytes a sequence, %d in all, expected %q, %d", test.format, i.StateFormat, i.StateBytesPerSeq, i.Need.StateBytes, test.words, test.bytes)
 		}
+		if got := e.SlotBytes(); got != test.bytes {
+			t.Errorf("%q: %d bytes allocated a sequence, planned %d", test.format, got, test.bytes)
+		}
 	}
 	_, err := engine.Describe(demoSource(t), engine.Options{StateFormat: "f16"})
 	var p *problem.Problem
