@@ -24,16 +24,17 @@ import (
 
 // BenchCache is `headroom bench cache`.
 type BenchCache struct {
-	Model   string `arg:"" optional:"" help:"Model folder or name. Default: the demo model."`
-	Threads int    `help:"Threads that compute. Default: one per core."`
-	Repeat  int    `help:"Runs of the restart; their median counts." default:"3"`
-	Prompt  int    `help:"Tokens of the prompt that is read cold, from disk and from memory." default:"18000"`
-	Stream  int    `help:"Tokens of each stream's prompt." default:"8000"`
-	Head    int    `help:"Of them the same in all streams, where a head is shared." default:"6000"`
-	Streams int    `help:"Streams at once." default:"3"`
-	Tokens  int    `help:"Tokens that each stream answers." default:"128"`
-	Turns   int    `help:"Turns of the conversation." default:"21"`
-	Grow    int    `help:"Tokens it grows to." default:"30000"`
+	Model   string   `arg:"" optional:"" help:"Model folder or name. Default: the demo model."`
+	Threads int      `help:"Threads that compute. Default: one per core."`
+	Only    []string `help:"Parts to measure." enum:"restart,streams,turns" default:"restart,streams,turns"`
+	Repeat  int      `help:"Runs of restart and streams; the median counts." default:"3"`
+	Prompt  int      `help:"Tokens of the prompt that is read cold, from disk and from memory." default:"18000"`
+	Stream  int      `help:"Tokens of each stream's prompt." default:"8000"`
+	Head    int      `help:"Of them the same in all streams, where a head is shared." default:"6000"`
+	Streams int      `help:"Streams at once." default:"3"`
+	Tokens  int      `help:"Tokens that each stream answers." default:"128"`
+	Turns   int      `help:"Turns of the conversation." default:"21"`
+	Grow    int      `help:"Tokens it grows to." default:"30000"`
 	KVFlags
 }
 
@@ -68,9 +69,14 @@ func (c *BenchCache) Run(ctx context.Context, t *terminal) (err error) {
 	}
 	defer os.RemoveAll(b.dir)
 	fmt.Fprintf(t.out, "%s/%s, %d cores; %s\n", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), b.name)
-	for _, measure := range []func() error{b.restart, b.streams, b.conversation} {
-		if err := measure(); err != nil {
-			return err
+	for _, part := range []struct {
+		name    string
+		measure func() error
+	}{{"restart", b.restart}, {"streams", b.streams}, {"turns", b.conversation}} {
+		if slices.Contains(c.Only, part.name) {
+			if err := part.measure(); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -171,40 +177,54 @@ func (b *cacheBench) restartOnce(i int) (times [3]time.Duration, tokens int, byt
 	return times, len(prompt), bytes, err
 }
 
-// streams measures how long several streams take, one after another and at once, of different prompts and with a common head.
+// streamRows are the ways to run streams; the first is what others are held against.
+var streamRows = []struct {
+	name   string
+	atOnce bool
+	o      engine.Options
+}{
+	{"one after another, no prefix cache", false, engine.Options{NoPrefixCache: true}},
+	{"one after another", false, engine.Options{}},
+	{"at once", true, engine.Options{}},
+	{"at once, --prefer-prefill", true, engine.Options{PreferPrefill: true}},
+}
+
+// streams measures how long several streams take, one after another and at once, of different prompts and with a common head. The rows
+// take turns, so that what else the machine does strikes all of them.
 func (b *cacheBench) streams() error {
 	for _, common := range []int{0, b.Head} {
 		what := "different prompts"
 		if common > 0 {
 			what = fmt.Sprintf("a common head of %d", common)
 		}
-		fmt.Fprintf(b.t.out, "\n%d streams of %d tokens, %s, %d tokens answered by each:\n", b.Streams, b.Stream, what, b.Tokens)
+		results := make([][]streamsResult, len(streamRows))
+		for range max(b.Repeat, 1) {
+			for i, row := range streamRows {
+				r, err := b.runStreams(common, row.atOnce, row.o)
+				if err != nil {
+					return err
+				}
+				results[i] = append(results[i], r)
+			}
+		}
+		fmt.Fprintf(b.t.out, "\n%d streams of %d tokens, %s, %d tokens answered by each, median of %d:\n", b.Streams, b.Stream, what, b.Tokens, len(results[0]))
 		w := tabwriter.NewWriter(b.t.out, 0, 0, 2, ' ', tabwriter.AlignRight)
 		fmt.Fprintln(w, "streams\ttime\tsooner\tcomputed\tlast first token\tlongest gap\t")
-		var base time.Duration
-		for i, row := range []struct {
-			name   string
-			atOnce bool
-			o      engine.Options
-		}{
-			{"one after another, no prefix cache", false, engine.Options{NoPrefixCache: true}},
-			{"one after another", false, engine.Options{}},
-			{"at once", true, engine.Options{}},
-			{"at once, --prefer-prefill", true, engine.Options{PreferPrefill: true}},
-		} {
-			r, err := b.runStreams(common, row.atOnce, row.o)
-			if err != nil {
-				return err
-			}
-			if i == 0 {
-				base = r.total
-			}
+		base := middle(results[0]).total
+		for i, row := range streamRows {
+			r := middle(results[i])
 			fmt.Fprintf(w, "%s\t%s\t%.2f x\t%d\t%s\t%s\t\n", row.name, milliseconds(r.total), base.Seconds()/r.total.Seconds(), r.computedTokens,
 				milliseconds(r.lastFirst), milliseconds(r.longestGap))
 		}
 		w.Flush()
 	}
 	return nil
+}
+
+// middle is the run that took neither longest nor shortest.
+func middle(runs []streamsResult) streamsResult {
+	slices.SortFunc(runs, func(a, b streamsResult) int { return cmp.Compare(a.total, b.total) })
+	return runs[len(runs)/2]
 }
 
 // streamsResult is one way of running the streams.
