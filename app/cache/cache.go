@@ -60,9 +60,8 @@ func Exists(dir string) bool {
 
 // Open opens the cache, whose folder is made if need be. Other processes may have it open too.
 func Open(o Options) (*Cache, error) {
-	const usual, share = 20e9, 10
-	if disk := diskBytes(o.Dir); o.Limits.MaxBytes == 0 && disk > 0 {
-		o.Limits.MaxBytes = min(usual, disk/share)
+	if o.Limits.MaxBytes == 0 {
+		o.Limits.MaxBytes = usualCap(diskBytes(o.Dir))
 	}
 	store, err := engine.OpenBlockStore(o.Dir, o.Limits)
 	if err != nil {
@@ -70,6 +69,9 @@ func Open(o Options) (*Cache, error) {
 	}
 	return &Cache{dir: o.Dir, store: store}, nil
 }
+
+// usualCap is what the cache takes of a disk of that size, unless somebody names a size. A disk of unknown size has the store's default.
+func usualCap(disk int64) int64 { return min(20e9, disk/10) }
 
 // diskBytes is the size of the disk that the folder is, or will be, on; 0 if it is unknown.
 func diskBytes(dir string) int64 {

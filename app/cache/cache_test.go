@@ -43,7 +43,12 @@ func TestCap(t *testing.T) {
 	if disk <= 0 {
 		t.Fatalf("the disk has %d bytes", disk)
 	}
-	if got, want := open(t, dir).Stats().MaxBytes, min(int64(20e9), disk/10); got != want {
+	for disk, want := range map[int64]int64{1e12: 20e9, 200e9: 20e9, 128e9: 12.8e9, 0: 0} {
+		if got := usualCap(disk); got != want {
+			t.Errorf("the cap on a disk of %d is %d, want %d", disk, got, want)
+		}
+	}
+	if got, want := open(t, dir).Stats().MaxBytes, usualCap(disk); got != want {
 		t.Errorf("the cap is %d, want %d of a disk of %d", got, want, disk)
 	}
 	c, err := Open(Options{Dir: filepath.Join(dir, "own"), Limits: engine.BlockStoreOptions{MaxBytes: disk}})
