@@ -4,6 +4,7 @@ package blockstore
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -47,7 +48,27 @@ type osDisk struct{}
 func (osDisk) Create(path string) (writeFile, error) {
 	return os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 }
-func (osDisk) Open(path string) (readFile, error)    { return os.Open(path) }
+
+// Open opens a regular file and nothing else: a pipe of that name would wait for a writer, a link leads out of the folder.
+func (osDisk) Open(path string) (readFile, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if errors.Is(err, unix.ELOOP) {
+		return nil, damage{err}
+	}
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && info.Mode().IsRegular() {
+		return f, nil
+	}
+	f.Close()
+	if err == nil {
+		err = damage{fmt.Errorf("%s is not a regular file", path)}
+	}
+	return nil, err
+}
+
 func (osDisk) Rename(from, to string) error          { return os.Rename(from, to) }
 func (osDisk) Remove(path string) error              { return os.Remove(path) }
 func (osDisk) MkdirAll(path string) error            { return os.MkdirAll(path, 0o700) }

@@ -95,8 +95,11 @@ func (d *fakeDisk) Open(path string) (readFile, error) {
 	if err := d.failing("open"); err != nil {
 		return nil, err
 	}
-	f, err := os.Open(path)
-	return fakeFile{f, d}, err
+	f, err := d.osDisk.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	return fakeFile{f.(*os.File), d}, nil
 }
 
 func (d *fakeDisk) Rename(from, to string) error {

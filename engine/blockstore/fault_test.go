@@ -184,6 +184,36 @@ func TestDamagedFiles(t *testing.T) {
 	}
 }
 
+// What has an entry's name and is no file is neither followed nor waited for.
+func TestNotAFile(t *testing.T) {
+	for name, make := range map[string]func(path string) error{
+		"link":   func(path string) error { return os.Symlink("/etc/hostname", path) },
+		"loop":   func(path string) error { return os.Symlink(path, path) },
+		"pipe":   func(path string) error { return syscall.Mkfifo(path, 0o600) },
+		"folder": func(path string) error { return os.Mkdir(path, 0o700) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := open(t, t.TempDir(), options(t))
+			v := s.Model(testModel)
+			tokens := numbers(1, 256)
+			save(t, v, sequence(tokens, false))
+			path := entryPath(s.dir, v.keys.chain(tokens)[0])
+			if err := errors.Join(os.Remove(path), make(path)); err != nil {
+				t.Fatal(err)
+			}
+			if err := load(v, tokens, v.Find(tokens, 256, 0, false)); !errors.Is(err, ErrDamaged) {
+				t.Errorf("got %v, expected ErrDamaged", err)
+			}
+			if saved := save(t, v, sequence(tokens, false)); saved.Blocks != 1 {
+				t.Errorf("saved %+v", saved)
+			}
+			if err := s.Check(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 // A file under another's name, right in itself, is never taken for the other.
 func TestExchangedFiles(t *testing.T) {
 	s := open(t, t.TempDir(), options(t))

@@ -102,11 +102,10 @@ func (s *Store) readEntry(ctx context.Context, r reading) error {
 		s.drop(r.entry.Key, nil)
 		return fmt.Errorf("%w: %s was removed", ErrDamaged, path)
 	}
-	if err != nil {
-		return fmt.Errorf("blockstore: %w", err)
+	if err == nil {
+		defer f.Close()
+		err = readContent(ctx, f, r)
 	}
-	defer f.Close()
-	err = readContent(ctx, f, r)
 	if d := (damage{}); errors.As(err, &d) {
 		s.drop(r.entry.Key, err)
 		return fmt.Errorf("%w: %s: %w", ErrDamaged, path, err)

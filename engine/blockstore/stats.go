@@ -5,6 +5,7 @@ package blockstore
 
 import (
 	"database/sql"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -60,6 +61,9 @@ func (s *Store) count(name string, n float64) {
 
 // note logs an error, the first of its kind as a warning.
 func (s *Store) note(kind string, err error) {
+	if errors.Is(err, ErrClosed) {
+		return
+	}
 	s.pending.mu.Lock()
 	first := !s.pending.noted[kind]
 	if s.pending.noted == nil {

@@ -197,7 +197,9 @@ func (s *Store) reopen(old *index) error {
 		}
 		s.lock = lock
 	}
-	x, err := openIndex(s.dir, s.broken.Load())
+	// Damaged is what this store has open; what another process put in its place is not.
+	damaged := s.broken.Load() && old != nil && !old.replaced(filepath.Join(s.dir, indexName))
+	x, err := openIndex(s.dir, damaged)
 	if err != nil {
 		return err
 	}

@@ -61,13 +61,18 @@ func (s *Store) writeEntry(w *saving, h *header, tensors []Tensor) (int64, error
 	return 0, errors.Join(err, undo)
 }
 
-// ready makes the row of a file that is in place one that is found. A row that somebody removed meanwhile takes the file with it.
+// ready makes the row of a file that is in place one that is found. A row that somebody removed meanwhile takes the file with it, unless
+// the index is another one by now and has adopted it.
 func (s *Store) ready(tx *sql.Tx, k Key) error {
 	r, err := tx.Exec("UPDATE entries SET status = 1, owner = '' WHERE key = ? AND owner = ?", k[:], s.owner)
 	if err != nil {
 		return err
 	}
 	if n, err := r.RowsAffected(); err != nil || n > 0 {
+		return err
+	}
+	var rows int
+	if err := tx.QueryRow("SELECT count(*) FROM entries WHERE key = ?", k[:]).Scan(&rows); err != nil || rows > 0 {
 		return err
 	}
 	err = s.removeFile(k)
@@ -81,6 +86,9 @@ func (s *Store) giveUp(tx *sql.Tx, k Key, unwritten int64) error {
 		return err
 	}
 	if n, err := r.RowsAffected(); err != nil || n == 0 {
+		return err
+	}
+	if err := s.removeFile(k); err != nil { // it may be in place, only its row was not made ready
 		return err
 	}
 	_, err = tx.Exec("UPDATE totals SET today = max(0, today - ?), ever = max(0, ever - ?)", unwritten, unwritten)
