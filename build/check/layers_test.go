@@ -16,13 +16,22 @@ var layers = []row{
 	{"A part that one package of the next row keeps in a folder of its own, as it is an idea of its own.", []string{
 		"engine/chat/jinja", "engine/prefix",
 	}},
+	{"Metal's sources as text: read, checked and translated without a device.", []string{
+		"metal/msl",
+	}},
+	{"Metal as an interface, which a Mac's GPU and its simulation implement.", []string{
+		"metal",
+	}},
 	{"What stands alone: formats, translations and decisions, pure Go without a device or the network; it can be read and tested without the rest.", []string{
-		"kernels/cpu", "metal", "metal/*",
+		"kernels/cpu", "metal/*",
 		"engine/safetensors", "engine/tokenizer", "engine/chat", "engine/sample", "engine/openai", "engine/sched", "engine/blockstore", "engine/reread",
 		"app/settings", "app/version", "app/demo", "frontend",
 	}},
 	{"Tensors and devices: dtype, buffer, tensor, operator. What every kernel speaks, and nothing about models.", []string{
 		"kernels",
+	}},
+	{"Operators on a GPU: how they are dispatched, and what must wait for what.", []string{
+		"kernels/gpu",
 	}},
 	{"Operator families, independent of each other, so that one can be read, replaced or measured alone.", []string{
 		"kernels/*",

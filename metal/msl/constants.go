@@ -1,0 +1,32 @@
+package msl
+
+import (
+	"fmt"
+	"math"
+)
+
+// Bits is the value of a function constant as four bytes, after checking that v has its type: bool, int32, uint32 or float32.
+func (c *Constant) Bits(v any) (uint32, error) {
+	switch v := v.(type) {
+	case bool:
+		if c.Type == "bool" {
+			if v {
+				return 1, nil
+			}
+			return 0, nil
+		}
+	case int32:
+		if c.Type == "int" {
+			return uint32(v), nil
+		}
+	case uint32:
+		if c.Type == "uint" {
+			return v, nil
+		}
+	case float32:
+		if c.Type == "float" {
+			return math.Float32bits(v), nil
+		}
+	}
+	return 0, fmt.Errorf("function constant %s: got a %T, expected Go's type for %s", c.Name, v, c.Type)
+}

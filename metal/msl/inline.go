@@ -1,0 +1,63 @@
+package msl
+
+import (
+	"fmt"
+	"io/fs"
+	"path"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+)
+
+var include = regexp.MustCompile(`^\s*#\s*include\s+"([^"]*)"\s*(?://.*)?$`)
+
+// Inline returns text with each `#include "x"` replaced by file x of headers, once each, and with #line directives that keep the
+// compiler's messages true. Metal compiles a source at run time from one string, without files to include; so do the other devices.
+// Includes in angle brackets, Metal's own, stay. The error names the place of an include that cannot be had.
+func Inline(headers fs.FS, file, text string) (string, error) {
+	in := inliner{headers: headers, seen: map[string]bool{file: true}}
+	if err := in.file(file, text); err != nil {
+		return "", err
+	}
+	return in.out.String(), nil
+}
+
+type inliner struct {
+	headers fs.FS
+	seen    map[string]bool
+	out     strings.Builder
+}
+
+func (in *inliner) file(name, text string) error {
+	if !utf8.ValidString(text) {
+		return fmt.Errorf("%s: not UTF-8, which Metal wants", name)
+	}
+	fmt.Fprintf(&in.out, "#line 1 %q\n", name)
+	for i, line := range strings.SplitAfter(text, "\n") {
+		m := include.FindStringSubmatch(strings.TrimRight(line, "\r\n"))
+		if m == nil {
+			in.out.WriteString(line)
+			continue
+		}
+		if err := in.include(m[1]); err != nil {
+			return fmt.Errorf("%s:%d: %w", name, i+1, err)
+		}
+		fmt.Fprintf(&in.out, "\n#line %d %q\n", i+2, name)
+	}
+	return nil
+}
+
+func (in *inliner) include(name string) error {
+	if name = path.Clean(name); in.seen[name] {
+		return nil
+	}
+	in.seen[name] = true
+	if in.headers == nil {
+		return fmt.Errorf("#include %q, but there are no headers here", name)
+	}
+	text, err := fs.ReadFile(in.headers, name)
+	if err != nil {
+		return fmt.Errorf("#include %q: %w", name, err)
+	}
+	return in.file(name, string(text))
+}

@@ -1,0 +1,160 @@
+//go:build linux && amd64
+
+package sim
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"runtime"
+	"sync"
+	"unsafe"
+
+	"golang.org/x/sys/cpu"
+	"golang.org/x/sys/unix"
+
+	"headroom/metal"
+	"headroom/metal/msl"
+)
+
+// Open makes a simulated device. The error wraps ErrUnavailable where clang or the CPU's instructions are missing.
+func Open(o Options) (metal.Device, error) {
+	if !cpu.X86.HasAVX2 || !cpu.X86.HasFMA || !cpu.X86.HasBMI2 {
+		return nil, fmt.Errorf("%w: this CPU lacks AVX2, FMA or BMI2", ErrUnavailable)
+	}
+	if o.Threads <= 0 {
+		o.Threads = runtime.GOMAXPROCS(0)
+	}
+	if o.Check {
+		o.Threads = 1
+	}
+	c, err := newCompiler(o)
+	if err != nil {
+		return nil, err
+	}
+	rt, err := loadRuntime(c)
+	if err != nil {
+		return nil, err
+	}
+	d := &device{o: o, compiler: c, runtime: rt, queue: make(chan *commands, 64)}
+	go d.work()
+	return d, nil
+}
+
+type device struct {
+	o        Options
+	compiler *compiler
+	runtime  *cRuntime
+	queue    chan *commands // committed, in order
+
+	mu      sync.Mutex
+	buffers []*buffer
+	closed  bool
+}
+
+// work runs what is committed, one after another.
+func (d *device) work() {
+	var commits uint64
+	for c := range d.queue {
+		c.run(commits)
+		commits++
+	}
+}
+
+// Facts implements metal.Device.
+func (d *device) Facts() metal.Facts {
+	name := "simulated Metal device"
+	if d.o.Check {
+		name += ", checking"
+	}
+	return metal.Facts{
+		Name: name, Families: []string{"Apple7", "Metal3"}, UnifiedMemory: true, MaxBufferLength: 1 << 40,
+		MaxThreadgroupMemoryLength: msl.MaxThreadgroupMemoryBytes, PageBytes: os.Getpagesize(), System: "Linux, " + d.compiler.version,
+	}
+}
+
+// NewLibrary implements metal.Device.
+func (d *device) NewLibrary(name, source string, headers fs.FS) (metal.Library, error) {
+	text, err := msl.Inline(headers, name, source)
+	if err != nil {
+		return nil, err
+	}
+	program, err := msl.Parse(name, text)
+	if err != nil {
+		return nil, err
+	}
+	path, err := d.compiler.library(name, program)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return loadLibrary(d, name, program, path)
+}
+
+type buffer struct {
+	d      *device
+	label  string
+	memory []byte
+	mapped bool // by the device
+}
+
+func (b *buffer) Bytes() []byte { return b.memory }
+func (b *buffer) Label() string { return b.label }
+func (b *buffer) address() uint64 {
+	return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(b.memory))))
+}
+
+// NewBuffer implements metal.Device. A checking device fills it with 0xFF: NaNs to whoever reads what nobody wrote.
+func (d *device) NewBuffer(label string, bytes int) (metal.Buffer, error) {
+	if bytes <= 0 {
+		return nil, fmt.Errorf("buffer %q: got %d bytes, expected at least 1", label, bytes)
+	}
+	memory, err := unix.Mmap(-1, 0, bytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	if err != nil {
+		return nil, fmt.Errorf("buffer %q of %d bytes: %w", label, bytes, err)
+	}
+	if d.o.Check {
+		for i := range memory {
+			memory[i] = 0xFF
+		}
+	}
+	return d.keep(&buffer{d: d, label: label, memory: memory, mapped: true}), nil
+}
+
+// WrapBuffer implements metal.Device.
+func (d *device) WrapBuffer(label string, memory []byte) (metal.Buffer, error) {
+	b := &buffer{d: d, label: label, memory: memory}
+	page := uint64(os.Getpagesize())
+	if len(memory) == 0 || b.address()%page != 0 || uint64(len(memory))%page != 0 {
+		return nil, fmt.Errorf("buffer %q: %d bytes at %#x, expected whole pages of %d bytes: wrap the pages around what is needed and bind it with an offset",
+			label, len(memory), b.address(), page)
+	}
+	return d.keep(b), nil
+}
+
+func (d *device) keep(b *buffer) *buffer {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.buffers = append(d.buffers, b)
+	return b
+}
+
+// MakeResident implements metal.Device: memory of this device is always where it is.
+func (d *device) MakeResident(string, []metal.Buffer) error { return nil }
+
+// Close implements metal.Device.
+func (d *device) Close() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return
+	}
+	d.closed = true
+	close(d.queue)
+	for _, b := range d.buffers {
+		if b.mapped {
+			_ = unix.Munmap(b.memory) // nothing is left to do about it
+		}
+		b.memory = nil
+	}
+	d.buffers = nil
+}

@@ -1,0 +1,176 @@
+//go:build linux && amd64
+
+package sim
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"unsafe"
+
+	"github.com/ebitengine/purego"
+
+	"headroom/metal"
+	"headroom/metal/msl"
+)
+
+// library is the kernels of one source, loaded.
+type library struct {
+	d       *device
+	name    string
+	program *msl.Program
+	handle  uintptr
+	image   [2]uint64 // where it lies in memory
+	lines   *lineTable
+
+	mu        sync.Mutex
+	pipelines map[string]*pipeline
+}
+
+func loadLibrary(d *device, name string, program *msl.Program, path string) (*library, error) {
+	handle, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)
+	if err != nil {
+		return nil, fmt.Errorf("%s: loading the compiled kernels: %w", name, err)
+	}
+	l := &library{d: d, name: name, program: program, handle: handle, lines: &lineTable{path: path}, pipelines: map[string]*pipeline{}}
+	var image func(unsafe.Pointer)
+	purego.RegisterLibFunc(&image, handle, "msl_image")
+	image(unsafe.Pointer(&l.image))
+	return l, nil
+}
+
+// Program implements metal.Library.
+func (l *library) Program() *msl.Program { return l.program }
+
+// Log implements metal.Library: warnings are errors here.
+func (l *library) Log() string { return "" }
+
+// Pipeline implements metal.Library.
+func (l *library) Pipeline(kernel string, constants ...metal.ConstantValue) (metal.Pipeline, error) {
+	k := l.program.Kernel(kernel)
+	if k == nil {
+		return nil, fmt.Errorf("%s has no kernel %s; it has %s", l.name, kernel, l.program.KernelNames())
+	}
+	values, key, err := l.constants(constants)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %s: %w", l.name, kernel, err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if p := l.pipelines[kernel+key]; p != nil {
+		return p, nil
+	}
+	p, err := l.newPipeline(k, values)
+	if err == nil {
+		l.pipelines[kernel+key] = p
+	}
+	return p, err
+}
+
+// constants checks the given values against the declared function constants: all of them, and no others. The result is indexed
+// as the kernels ask for them.
+func (l *library) constants(given []metal.ConstantValue) (values []uint64, key string, err error) {
+	values = make([]uint64, 1)
+	seen := 0
+	for _, c := range l.program.Constants {
+		for len(values) <= c.Index {
+			values = append(values, 0)
+		}
+		found := false
+		for _, g := range given {
+			if g.Name != c.Name {
+				continue
+			}
+			bits, err := c.Bits(g.Value)
+			if err != nil {
+				return nil, "", err
+			}
+			values[c.Index], found = uint64(bits), true
+			seen++
+		}
+		if !found {
+			return nil, "", fmt.Errorf("function constant %s has no value: give it one", c.Name)
+		}
+	}
+	if seen != len(given) {
+		return nil, "", fmt.Errorf("got %d function constants, the source declares %d", len(given), len(l.program.Constants))
+	}
+	return values, fmt.Sprint(values), nil
+}
+
+// pipeline is a kernel with its function constants.
+type pipeline struct {
+	library   *library
+	kernel    *msl.Kernel
+	entry     uintptr
+	constants []uint64
+	layout    []layout // of each argument of the kernel
+
+	mu          sync.Mutex
+	staticBytes int
+}
+
+// layout is the size and alignment of what an argument points to, 0 for others.
+type layout struct{ size, align uint32 }
+
+func (l *library) newPipeline(k *msl.Kernel, constants []uint64) (*pipeline, error) {
+	p := &pipeline{library: l, kernel: k, constants: constants}
+	var err error
+	if p.entry, err = purego.Dlsym(l.handle, "msl_entry_"+k.Name); err != nil {
+		return nil, fmt.Errorf("%s: %w", l.name, err)
+	}
+	table, err := purego.Dlsym(l.handle, "msl_layout_"+k.Name)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", l.name, err)
+	}
+	p.layout = append(p.layout, unsafe.Slice(*(**layout)(unsafe.Pointer(&table)), len(k.Arguments))...)
+	return p, nil
+}
+
+// Facts implements metal.Pipeline.
+func (p *pipeline) Facts() metal.PipelineFacts {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return metal.PipelineFacts{ThreadExecutionWidth: msl.SimdgroupThreads, MaxTotalThreadsPerThreadgroup: p.kernel.MaxThreads, StaticThreadgroupMemoryLength: p.staticBytes}
+}
+
+// Kernel implements metal.Pipeline.
+func (p *pipeline) Kernel() *msl.Kernel { return p.kernel }
+
+// absent tells an argument that the pipeline's function constants switch off.
+func (p *pipeline) absent(a *msl.Argument) bool {
+	for _, c := range p.library.program.Constants {
+		if c.Name == a.Optional {
+			return p.constants[c.Index] == 0
+		}
+	}
+	return false
+}
+
+// entries is the C++ that makes every kernel callable: see include/msl_entry.h.
+func entries(program *msl.Program) string {
+	var b strings.Builder
+	b.WriteString("\n#pragma OPENCL EXTENSION __cl_clang_function_pointers : enable\n#line 1 \"entries\"\n")
+	for _, k := range program.Kernels {
+		var arguments, layouts []string
+		for i, a := range k.Arguments {
+			memory := fmt.Sprintf("MSL_MEMORY_OF(msl_function_%s, %d)", k.Name, i)
+			switch a.Kind {
+			case msl.BufferArgument:
+				arguments = append(arguments, fmt.Sprintf("%s::at(c->buffers[%d])", memory, a.Index))
+			case msl.ThreadgroupArgument:
+				arguments = append(arguments, fmt.Sprintf("%s::at(c->threadgroups[%d])", memory, a.Index))
+			default:
+				arguments = append(arguments, "c->"+a.Attribute)
+				layouts = append(layouts, "0, 0")
+				continue
+			}
+			layouts = append(layouts, fmt.Sprintf("%s::size, %s::align", memory, memory))
+		}
+		layouts = append(layouts, "0")
+		fmt.Fprintf(&b, "typedef decltype(%s) msl_function_%s;\n", k.Expression, k.Name)
+		fmt.Fprintf(&b, "MSL_EXPORT __constant uint msl_layout_%s[] = {%s};\n", k.Name, strings.Join(layouts, ", "))
+		fmt.Fprintf(&b, "MSL_EXPORT __attribute__((no_sanitize(\"thread\"))) void msl_entry_%s(__private msl::context *c) { %s(%s); }\n", k.Name, k.Expression, strings.Join(arguments, ", "))
+	}
+	return b.String()
+}

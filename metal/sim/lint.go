@@ -1,0 +1,89 @@
+//go:build linux && amd64
+
+package sim
+
+// What C++ for OpenCL accepts and Metal refuses, found in clang's dump of the syntax tree.
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+var (
+	// a position changes the file, or only the line
+	positionText = regexp.MustCompile(`(?:<|, |> )([^<>:, ]+\.(?:metal|h|clcpp)|entries|<scratch space>|<built-in>):(\d+):\d+|(?:<|, |> )line:(\d+):\d+`)
+	nodeText     = regexp.MustCompile(`^([|\x60 -]*)([A-Za-z]+) 0x[0-9a-f]+`)
+	namedText    = regexp.MustCompile(`(?:col|line):[\d:]+ (?:used |referenced |invalid )*[A-Za-z_]\w* '`)
+)
+
+// lint reports with file and line.
+func (c *compiler) lint(dir string, arguments []string) error {
+	dump, err := c.output(dir, append(append([]string{}, arguments...), "-fsyntax-only", "-Xclang", "-ast-dump", "kernels.clcpp")...)
+	if err != nil {
+		return err
+	}
+	var faults []error
+	seen := map[string]bool{}
+	file, line, before := "", "", ""
+	lines := bufio.NewScanner(bytes.NewReader(dump))
+	lines.Buffer(make([]byte, 1<<20), 1<<26)
+	for lines.Scan() {
+		text := lines.Text()
+		node := nodeText.FindStringSubmatch(text)
+		if node == nil {
+			continue
+		}
+		for _, m := range positionText.FindAllStringSubmatch(text, -1) {
+			if m[1] != "" {
+				file, line = m[1], m[2]
+			} else {
+				line = m[3]
+			}
+		}
+		if !ours(file) {
+			before = text
+			continue
+		}
+		if message := refused(node[2], len(node[1]) == 2, text, before); message != "" && !seen[file+line+message] {
+			seen[file+line+message] = true
+			faults = append(faults, fmt.Errorf("%s:%s: %s", file, line, message))
+		}
+		before = text
+	}
+	return errors.Join(append(faults, lines.Err())...)
+}
+
+// ours tells the files of a source from the shim's headers.
+func ours(file string) bool {
+	return file != "" && !strings.HasPrefix(file, "/") && !strings.HasPrefix(file, "./") && file != "entries" && file != "<scratch space>" && !strings.HasPrefix(file, "msl_")
+}
+
+// refused says what Metal has against a node of the tree, "" for nothing. global: the node is a declaration of the program's scope.
+func refused(kind string, global bool, text, before string) string {
+	implicit := strings.Contains(text, " implicit ")
+	switch kind {
+	case "ParmVarDecl", "VarDecl":
+		variable := kind == "VarDecl"
+		switch {
+		case strings.Contains(text, "__generic") && !implicit && namedText.MatchString(text):
+			return "pointer or reference without an address space: write device, constant, threadgroup or thread"
+		case variable && strings.Contains(text, " static") && !strings.Contains(text, "__constant"):
+			return "static variable: Metal has none in functions"
+		case variable && global && !strings.Contains(text, "__constant"):
+			return "variable at program scope: it must be constant"
+		}
+	case "GotoStmt":
+		return "goto: Metal does not have it"
+	case "LambdaExpr":
+		return "lambda: Metal does not have it"
+	case "ImplicitCastExpr":
+		if strings.Contains(text, "AddressSpaceConversion") && strings.Contains(before, "MemberExpr") && !strings.Contains(before, "operator=") {
+			return "member function of an object that is not in the thread address space: copy the object first"
+		}
+	}
+	return ""
+}

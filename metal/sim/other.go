@@ -1,0 +1,15 @@
+//go:build !linux || !amd64
+
+package sim
+
+import (
+	"fmt"
+	"runtime"
+
+	"headroom/metal"
+)
+
+// Open makes a simulated device, on Linux on x86-64 alone.
+func Open(Options) (metal.Device, error) {
+	return nil, fmt.Errorf("%w: it needs Linux on x86-64, this is %s on %s", ErrUnavailable, runtime.GOOS, runtime.GOARCH)
+}

@@ -1,0 +1,5 @@
+#include <metal_stdlib>
+using namespace metal;
+constant int N [[function_constant(0)]];
+kernel void k(device float* o [[buffer(0)]], device const half* h [[buffer(1)]], constant float& c [[buffer(2)]], uint i [[thread_position_in_grid]]) { threadgroup float s[N]; s[0] = 1; o[i] = s[0]; }
+// refused: undeclared identifier 'N'

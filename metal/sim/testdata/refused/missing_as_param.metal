@@ -1,0 +1,5 @@
+#include <metal_stdlib>
+using namespace metal;
+float f(float* p) { return p[0]; }
+kernel void k(device float* o [[buffer(0)]], device const half* h [[buffer(1)]], constant float& c [[buffer(2)]], uint i [[thread_position_in_grid]]) { float a[2] = {1,2}; o[i] = f(a); }
+// refused: without an address space

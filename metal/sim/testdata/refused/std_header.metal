@@ -1,0 +1,5 @@
+#include <metal_stdlib>
+using namespace metal;
+#include <cmath>
+kernel void k(device float* o [[buffer(0)]], device const half* h [[buffer(1)]], constant float& c [[buffer(2)]], uint i [[thread_position_in_grid]]) { o[i] = 1; }
+// refused: 'cmath' file not found

@@ -1,0 +1,5 @@
+#include <metal_stdlib>
+using namespace metal;
+float f() { threadgroup float s[2]; return s[0]; }
+kernel void k(device float* o [[buffer(0)]], device const half* h [[buffer(1)]], constant float& c [[buffer(2)]], uint i [[thread_position_in_grid]]) { o[i] = f(); }
+// refused: threadgroup variable outside a kernel

@@ -1,0 +1,5 @@
+#include <metal_stdlib>
+using namespace metal;
+struct A { virtual int f() { return 1; } };
+kernel void k(device float* o [[buffer(0)]], device const half* h [[buffer(1)]], constant float& c [[buffer(2)]], uint i [[thread_position_in_grid]]) { A a; o[i] = a.f(); }
+// refused: virtual functions
