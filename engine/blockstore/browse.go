@@ -22,7 +22,7 @@ type Conversation struct {
 	SharedBytes                int64     // of those that are others' too
 	Created                    time.Time // when the first of its own entries was written
 	LastHit                    time.Time // zero: never
-	Hits                       int       // Loads that ended in its own entries
+	Hits                       int       // Loads that ended in its entries, those it shares with others included
 	SecondsSaved               float64   // by them
 	Pinned                     bool
 }
@@ -298,18 +298,18 @@ func (f *forest) describe(end *node, models map[int64]Model) Conversation {
 	c := Conversation{Key: end.key, Model: m.Name, Fingerprint: m.Fingerprint, Format: m.Format, Title: end.title,
 		Tokens: end.position + end.n, Created: time.Unix(end.created, 0), Pinned: end.pin}
 	for _, e := range f.conversation(end) {
+		c.Hits += e.hits
+		c.SecondsSaved += e.saved
+		if e.hit > 0 {
+			c.LastHit = later(c.LastHit, time.Unix(e.hit, 0))
+		}
 		if e.leaf != end {
 			c.SharedBytes += e.bytes
 			continue
 		}
 		c.Bytes += e.bytes
-		c.Hits += e.hits
-		c.SecondsSaved += e.saved
 		if created := time.Unix(e.created, 0); created.Before(c.Created) {
 			c.Created = created
-		}
-		if e.hit > 0 {
-			c.LastHit = later(c.LastHit, time.Unix(e.hit, 0))
 		}
 	}
 	return c
