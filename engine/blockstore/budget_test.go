@@ -143,6 +143,29 @@ func TestFreeDiskOfOthers(t *testing.T) {
 	}
 }
 
+// What a process reserved that died is free again, before anything is evicted.
+func TestReservationsOfTheDead(t *testing.T) {
+	size := blockBytes(t)
+	o := options(t)
+	o.MaxBytes = 3*size + size/2
+	s := open(t, t.TempDir(), o)
+	v := s.Model(testModel)
+	for seed := range 3 {
+		save(t, v, sequence(numbers(seed, 256), false))
+	}
+	// The newest: eviction would take another.
+	if _, err := s.index.db.Exec("UPDATE entries SET status = 0, owner = '1-dead' WHERE used = (SELECT max(used) FROM entries)"); err != nil {
+		t.Fatal(err)
+	}
+	saved := save(t, v, sequence(numbers(9, 256), false))
+	if st := s.Stats(); saved.Err != nil || st.Evicted != 0 || st.Entries != 3 {
+		t.Errorf("saved %+v, %+v", saved, st)
+	}
+	if err := s.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
 // What is taken away while it is written leaves no file.
 func TestClearedWhileWritten(t *testing.T) {
 	dir := t.TempDir()

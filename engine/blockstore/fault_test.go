@@ -187,7 +187,9 @@ func TestDamagedFiles(t *testing.T) {
 // What has an entry's name and is no file is neither followed nor waited for.
 func TestNotAFile(t *testing.T) {
 	for name, make := range map[string]func(path string) error{
-		"link":   func(path string) error { return os.Symlink("/etc/hostname", path) },
+		"link": func(path string) error { // to the right bytes, but out of the folder
+			return errors.Join(os.Rename(path+".old", filepath.Join(filepath.Dir(path), "..", "..", "away")), os.Symlink("../../away", path))
+		},
 		"loop":   func(path string) error { return os.Symlink(path, path) },
 		"pipe":   func(path string) error { return syscall.Mkfifo(path, 0o600) },
 		"folder": func(path string) error { return os.Mkdir(path, 0o700) },
@@ -198,7 +200,7 @@ func TestNotAFile(t *testing.T) {
 			tokens := numbers(1, 256)
 			save(t, v, sequence(tokens, false))
 			path := entryPath(s.dir, v.keys.chain(tokens)[0])
-			if err := errors.Join(os.Remove(path), make(path)); err != nil {
+			if err := errors.Join(os.Rename(path, path+".old"), make(path)); err != nil {
 				t.Fatal(err)
 			}
 			if err := load(v, tokens, v.Find(tokens, 256, 0, false)); !errors.Is(err, ErrDamaged) {

@@ -296,3 +296,26 @@ func TestStaleIndexClosed(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A store that found its index damaged does not throw away the one that another store has made meanwhile.
+func TestRebuiltOnce(t *testing.T) {
+	dir := t.TempDir()
+	a, b := open(t, dir, options(t)), open(t, dir, options(t))
+	path := filepath.Join(dir, indexName)
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	tokens := numbers(1, 300)
+	save(t, a.Model(testModel), sequence(tokens, true))
+	before, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.broken.Store(true)
+	if p := b.Model(testModel).Find(tokens, 300, 0, false); p.Tokens != 300 {
+		t.Errorf("found %d tokens", p.Tokens)
+	}
+	if after, err := os.Stat(path); err != nil || !os.SameFile(before, after) {
+		t.Errorf("the index was replaced again: %v", err)
+	}
+}
