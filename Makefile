@@ -38,7 +38,7 @@ run: bin/headroom ## Start Headroom with the demo model: tray and window, or the
 build: bin/headroom bin/headroom-agent bin/headroom-window ## Build the three programs into bin/
 
 test: ## Install what is missing, then check, run every test, and use window and tray under a virtual display
-	@build/setup core window test frontend
+	@build/setup core window test sim frontend
 	@build/test test
 
 test-all: test ## test, then what it leaves out for time: arm64 kernels, the engine without cgo, race detector everywhere, fuzzing

@@ -59,7 +59,8 @@ func CheckSpans(spans []Span, rows int) error {
 	return nil
 }
 
-func mustCheck(op Op) {
+// MustCheck panics with op's name if its Check fails; devices call it first in Run.
+func MustCheck(op Op) {
 	if err := op.Check(); err != nil {
 		panic(fmt.Sprintf("kernels: %s: %v", op.Name(), err))
 	}
@@ -74,7 +75,7 @@ type cpuDevice struct {
 }
 
 func (d *cpuDevice) Name() string { return d.c.String() }
-func (d *cpuDevice) Run(op Op)    { mustCheck(op); op.CPU(d.c) }
+func (d *cpuDevice) Run(op Op)    { MustCheck(op); op.CPU(d.c) }
 func (d *cpuDevice) Close()       { d.c.Close(); d.host.Close() }
 
 // NewReference is a slow device that runs every operator's scalar reference: whole models on it are the yardstick for whole
@@ -84,7 +85,7 @@ func NewReference() Device { return &referenceDevice{} }
 type referenceDevice struct{ host }
 
 func (d *referenceDevice) Name() string { return "reference (scalar Go)" }
-func (d *referenceDevice) Run(op Op)    { mustCheck(op); op.Reference() }
+func (d *referenceDevice) Run(op Op)    { MustCheck(op); op.Reference() }
 
 // host is device memory taken from the operating system, page-aligned as a GPU would want it.
 type host struct{ buffers []*Buffer }
@@ -134,7 +135,7 @@ func (d *Measure) WrapBuffer(b []byte) *Buffer { return &Buffer{Bytes: b, Size: 
 
 // Run implements Device: it checks op and counts its traffic.
 func (d *Measure) Run(op Op) {
-	mustCheck(op)
+	MustCheck(op)
 	if t, ok := op.(Traffic); ok {
 		d.TrafficBytes += t.TrafficBytes()
 	}

@@ -34,6 +34,9 @@ func TestSetup(t *testing.T) {
 			says: []string{"needs root", "sudo apt-get update && sudo apt-get install -y --no-install-recommends gcc libc6-dev", "still missing"}},
 		{name: "sudo without a password", args: "core", user: "1000", installed: []string{"sudo"}, fails: true,
 			says: []string{"installing with apt: gcc"}, apt: "install -qq -y --no-install-recommends gcc libc6-dev"},
+		{name: "one compiler of several", args: "sim", user: "1000", installed: []string{"clang-21"}},
+		{name: "no compiler", args: "sim", user: "0", says: []string{"compiles the Metal kernels", "installing with apt: clang-19"},
+			apt: "install -qq -y --no-install-recommends clang-19", fails: true},
 		{name: "unknown component", args: "cores", user: "0", fails: true, says: []string{"unknown component cores"}},
 		{name: "no component", args: "", user: "0", fails: true, says: []string{"build/setup COMPONENT"}},
 	}
@@ -87,7 +90,7 @@ func machine(t *testing.T, user string, installed []string) string {
 	}
 	stubs := map[string]string{
 		"go":      "exit 0",
-		"uname":   "echo Linux",
+		"uname":   `[ "$1" = -m ] && echo x86_64 || echo Linux`,
 		"id":      "echo " + user,
 		"apt-get": `echo "$@" >>"$LOG"`,
 	}

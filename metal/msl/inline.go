@@ -34,7 +34,12 @@ func (in *inliner) file(name, text string) error {
 	}
 	fmt.Fprintf(&in.out, "#line 1 %q\n", name)
 	for i, line := range strings.SplitAfter(text, "\n") {
-		m := include.FindStringSubmatch(strings.TrimRight(line, "\r\n"))
+		bare := strings.TrimRight(line, "\r\n")
+		if strings.TrimSpace(bare) == "#pragma once" { // it is; compilers warn of it outside headers
+			in.out.WriteString("\n")
+			continue
+		}
+		m := include.FindStringSubmatch(bare)
 		if m == nil {
 			in.out.WriteString(line)
 			continue

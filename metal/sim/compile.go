@@ -113,7 +113,7 @@ func findClang() (clang, version string, err error) {
 			return p, line, nil
 		}
 	}
-	return "", "", fmt.Errorf("%w: clang %d or later is missing (build/setup core installs it)", ErrUnavailable, oldestClang)
+	return "", "", fmt.Errorf("%w: clang %d or later is missing (build/setup sim installs it)", ErrUnavailable, oldestClang)
 }
 
 // cached is the path of a compiled thing with that name and contents, made by build if it is not there yet. Several processes may

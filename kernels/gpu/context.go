@@ -1,0 +1,175 @@
+package gpu
+
+// Recording: parameters, hazards, and the two recorders that take turns.
+
+import (
+	"fmt"
+
+	"headroom/metal"
+	"headroom/metal/msl"
+)
+
+const (
+	ringBytes = 256 * 1024 // parameters of one recorder's dispatches
+	// maxDispatches of one commit. A decoded token is a few hundred; a long prefill goes to the GPU in parts, so that it begins early.
+	maxDispatches = 1024
+	maxAccesses   = 256 // remembered since the last barrier; one more costs a barrier
+	paramAlign    = 16
+)
+
+// Context is where an operator records its dispatches.
+type Context struct {
+	m         metal.Device
+	libraries map[*Source]metal.Library
+	pipelines map[*kernel]*ready
+	recorders [2]recorder
+	current   int
+	op        string // the operator at work, for messages
+	accesses  []access
+	bindings  [msl.MaxBuffers]metal.Binding
+	barriers  int // recorded since the device was made
+	err       error
+}
+
+// recorder is commands with a ring of parameters of their own.
+type recorder struct {
+	commands   metal.Commands
+	params     metal.Buffer
+	used       int // bytes of params
+	dispatches int
+	committed  bool
+}
+
+// access is memory that a dispatch since the last barrier reads or writes.
+type access struct {
+	buffer   metal.Buffer
+	from, to int
+	write    bool
+}
+
+// Facts are the device's.
+func (c *Context) Facts() metal.Facts { return c.m.Facts() }
+
+// fail keeps the first mistake for Sync.
+func (c *Context) fail(err error) {
+	if c.err == nil && err != nil {
+		if c.op != "" {
+			err = fmt.Errorf("%s: %w", c.op, err)
+		}
+		c.err = err
+	}
+}
+
+func (c *Context) dispatch(k *kernel, params []byte, g Grid, operands []Operand) {
+	if c.err != nil || g.Groups.Count() == 0 {
+		return
+	}
+	r := c.pipelines[k]
+	if r == nil {
+		var err error
+		if r, err = c.prepare(k); err != nil {
+			c.fail(err)
+			return
+		}
+		c.pipelines[k] = r
+	}
+	if err := r.check(k, operands, g); err != nil {
+		c.fail(err)
+		return
+	}
+	rec := c.room(len(params))
+	if rec == nil {
+		return
+	}
+	if c.hazard(operands) {
+		rec.commands.Barrier()
+		c.barriers++
+		c.accesses = c.accesses[:0]
+	}
+	c.remember(operands)
+	copy(rec.params.Bytes()[rec.used:], params)
+	c.bindings[0] = metal.Binding{Buffer: rec.params, Offset: rec.used, Bytes: len(params)}
+	for i, o := range operands {
+		c.bindings[i+1] = metal.Binding{}
+		if o.memory != nil {
+			c.bindings[i+1] = metal.Binding{Buffer: o.memory.buffer, Offset: o.from, Bytes: o.bytes}
+		}
+	}
+	rec.commands.SetPipeline(r.pipeline)
+	rec.commands.SetBuffers(0, c.bindings[:len(operands)+1]...)
+	if g.ThreadgroupBytes > 0 {
+		rec.commands.SetThreadgroupMemory(0, g.ThreadgroupBytes)
+	}
+	rec.commands.Dispatch(c.op, g.Groups, g.Threads)
+	rec.used += (len(params) + paramAlign - 1) / paramAlign * paramAlign
+	rec.dispatches++
+}
+
+// room is a recorder with space for one more dispatch with params bytes of parameters; nil after an error.
+func (c *Context) room(params int) *recorder {
+	rec := &c.recorders[c.current]
+	if rec.used+params <= ringBytes && rec.dispatches < maxDispatches {
+		return rec
+	}
+	c.commit()
+	c.current ^= 1
+	rec = &c.recorders[c.current]
+	c.wait(rec)
+	if c.err != nil {
+		return nil
+	}
+	return rec
+}
+
+// hazard tells whether operands must wait for a dispatch recorded since the last barrier: one of the two writes what the other touches.
+func (c *Context) hazard(operands []Operand) bool {
+	if len(c.accesses)+len(operands) > maxAccesses {
+		return true
+	}
+	for _, o := range operands {
+		if o.memory == nil || o.memory.readOnly {
+			continue
+		}
+		for _, a := range c.accesses {
+			if (o.write || a.write) && a.buffer == o.memory.buffer && o.from < a.to && a.from < o.from+o.bytes {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (c *Context) remember(operands []Operand) {
+	for _, o := range operands {
+		if o.memory != nil && !o.memory.readOnly {
+			c.accesses = append(c.accesses, access{o.memory.buffer, o.from, o.from + o.bytes, o.write})
+		}
+	}
+}
+
+// commit sends what the current recorder holds. What is committed later sees all it writes, so no hazard crosses.
+func (c *Context) commit() {
+	rec := &c.recorders[c.current]
+	if rec.dispatches > 0 && !rec.committed {
+		rec.commands.Commit(nil)
+		rec.committed = true
+	}
+	c.accesses = c.accesses[:0]
+}
+
+// wait waits for a recorder's work and empties it.
+func (c *Context) wait(rec *recorder) {
+	if rec.committed {
+		c.op = ""
+		c.fail(rec.commands.Wait())
+	}
+	rec.used, rec.dispatches, rec.committed = 0, 0, false
+}
+
+// sync waits for all work, the older recorder's first.
+func (c *Context) sync() error {
+	c.commit()
+	c.wait(&c.recorders[c.current^1])
+	c.wait(&c.recorders[c.current])
+	return c.err
+}

@@ -1,0 +1,126 @@
+// Package gpu runs operators on a Metal device, a Mac's or a simulated one.
+//
+// An operator that has a kernel implements Op: its Metal method names the kernel, the parameters and the operands, and says of each
+// operand whether the kernel reads or writes it. From that the device works out where a barrier is needed: authors never place
+// one. Kernels, their sources and their parameter structs are package-level values, checked against the source text when first used.
+//
+// The way of a dispatch:
+//
+//	Device.Run(op)       op.Metal(context)
+//	  Kernel.Dispatch    parameters into the ring, hazards against what has been recorded since the last barrier, bindings, dispatch
+//	Device.Sync          commit, wait; the first mistake of anything recorded
+//
+// Two recorders alternate, so that the host records while the GPU runs. Buffers live as long as the device.
+package gpu
+
+import (
+	"embed"
+	"fmt"
+	"unsafe"
+
+	"headroom/kernels"
+	"headroom/kernels/cpu"
+	"headroom/metal"
+)
+
+// Op is an operator with a Metal kernel.
+type Op interface {
+	kernels.Op
+	// Metal records the dispatches that compute the outputs.
+	Metal(c *Context)
+}
+
+// Headers are what kernels may include: "common/reduce.h".
+//
+//go:embed common/*.h
+var Headers embed.FS
+
+// Device runs operators on m. It implements kernels.Device; one goroutine at a time may use it.
+type Device struct {
+	m       metal.Device
+	context Context
+	mapped  [][]byte // memory of NewBuffer
+}
+
+// New makes a device over m, which stays the caller's to close, after this one. The error is m's, refusing memory.
+func New(m metal.Device) (*Device, error) {
+	d := &Device{m: m}
+	c := &d.context
+	c.m, c.libraries, c.pipelines = m, map[*Source]metal.Library{}, map[*kernel]*ready{}
+	for i := range c.recorders {
+		params, err := m.NewBuffer(fmt.Sprintf("parameters %d", i), ringBytes)
+		if err != nil {
+			return nil, err
+		}
+		c.recorders[i] = recorder{commands: m.NewCommands(), params: params}
+	}
+	return d, nil
+}
+
+// memory is the Handle of a kernels.Buffer on this device.
+type memory struct {
+	buffer   metal.Buffer
+	offset   int  // of the buffer's first byte in buffer
+	readOnly bool // nobody writes it: no hazards
+}
+
+// Name implements kernels.Device.
+func (d *Device) Name() string { return "Metal, " + d.m.Facts().Name }
+
+// NewBuffer implements kernels.Device. The memory is the system's, wrapped for the GPU: it is zero without being touched.
+func (d *Device) NewBuffer(bytes int) *kernels.Buffer {
+	if bytes == 0 {
+		return &kernels.Buffer{}
+	}
+	page := d.m.Facts().PageBytes
+	pages := cpu.Map((bytes + page - 1) / page * page)
+	d.mapped = append(d.mapped, pages)
+	return &kernels.Buffer{Bytes: pages[:bytes], Size: bytes, Handle: d.wrap("buffer", pages, 0, false)}
+}
+
+// WrapBuffer implements kernels.Device: the whole pages around bytes become visible to the GPU.
+func (d *Device) WrapBuffer(bytes []byte) *kernels.Buffer {
+	if len(bytes) == 0 {
+		return &kernels.Buffer{}
+	}
+	page := uintptr(d.m.Facts().PageBytes)
+	start := unsafe.Pointer(unsafe.SliceData(bytes))
+	offset := int(uintptr(start) % page)
+	length := (uintptr(offset) + uintptr(len(bytes)) + page - 1) / page * page
+	pages := unsafe.Slice((*byte)(unsafe.Add(start, -offset)), length)
+	return &kernels.Buffer{Bytes: bytes, Size: len(bytes), Handle: d.wrap("weights", pages, offset, true)}
+}
+
+// wrap never returns nil: what the device refuses is an error of everything recorded after.
+func (d *Device) wrap(label string, pages []byte, offset int, readOnly bool) *memory {
+	b, err := d.m.WrapBuffer(label, pages)
+	if err != nil {
+		d.context.fail(err)
+	}
+	return &memory{buffer: b, offset: offset, readOnly: readOnly}
+}
+
+// Run implements kernels.Device. It panics if op has no Metal kernel: a model that needs it must not come this far.
+func (d *Device) Run(op kernels.Op) {
+	kernels.MustCheck(op)
+	o, ok := op.(Op)
+	if !ok {
+		panic(fmt.Sprintf("gpu: Device.Run: operator %s has no Metal kernel; write one, or run the model on the CPU", op.Name()))
+	}
+	d.context.op = op.Name()
+	o.Metal(&d.context)
+}
+
+// Sync implements kernels.Device. After an error the device computes no more.
+func (d *Device) Sync() error { return d.context.sync() }
+
+// Close implements kernels.Device. The Metal device must be closed after it, before another uses the memory.
+func (d *Device) Close() {
+	_ = d.Sync() // whoever wanted the results has synced
+	for _, b := range d.mapped {
+		cpu.Unmap(b)
+	}
+	d.mapped = nil
+}
+
+var _ kernels.Device = (*Device)(nil)

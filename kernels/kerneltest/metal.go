@@ -1,0 +1,92 @@
+package kerneltest
+
+// Cases on the simulated Metal device: the .metal text that a Mac runs, in checking mode.
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"testing"
+
+	"headroom/kernels"
+	"headroom/kernels/gpu"
+	"headroom/metal"
+	"headroom/metal/sim"
+)
+
+// mostChecked is the work (bytes moved and operations) of the largest cases that run in checking mode, where a memory access costs
+// some 100 ns; larger ones run in fast mode, which checks the host's side only.
+const mostChecked = 32 << 20
+
+// RunMetal checks every case whose operator has a Metal kernel against the reference, with threads and dispatches in two orders,
+// which must give the same bits. Without clang it skips the test. It returns how many operators had a kernel.
+func RunMetal(t *testing.T, cases []kernels.Case) (kernelsFound int) {
+	t.Helper()
+	checking := []metal.Device{simulated(t, sim.Options{Check: true, Seed: 1}), simulated(t, sim.Options{Check: true, Seed: 2})}
+	fast := []metal.Device{simulated(t, sim.Options{Threads: 1}), simulated(t, sim.Options{})}
+	reference := kernels.NewReference()
+	defer reference.Close()
+	for _, c := range cases {
+		op, _ := c.New(reference, source(c))
+		if _, ok := op.(gpu.Op); !ok {
+			continue
+		}
+		kernelsFound++
+		t.Run(c.Name, func(t *testing.T) {
+			devices := checking
+			if c.Bytes+c.Flops > mostChecked {
+				devices = fast
+			}
+			want := outputs(reference, c)
+			var first [][]byte
+			for _, m := range devices {
+				got := metalOutputs(t, m, c)
+				if got == nil {
+					return
+				}
+				if first == nil {
+					first = got
+					compare(t, m.Facts().Name, c, got, want)
+				} else if !slices.EqualFunc(first, got, bytes.Equal) {
+					t.Errorf("%s: another order of threads and dispatches gives other bits", m.Facts().Name)
+				}
+			}
+		})
+	}
+	return kernelsFound
+}
+
+// simulated opens a device for the length of the test.
+func simulated(t *testing.T, o sim.Options) metal.Device {
+	t.Helper()
+	m, err := sim.Open(o)
+	if errors.Is(err, sim.ErrUnavailable) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(m.Close)
+	return m
+}
+
+// metalOutputs runs a case on m; nil after a failure.
+func metalOutputs(t *testing.T, m metal.Device, c kernels.Case) [][]byte {
+	t.Helper()
+	d, err := gpu.New(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	op, outs := c.New(d, source(c))
+	d.Run(op)
+	if err := d.Sync(); err != nil {
+		t.Errorf("%s: %v", m.Facts().Name, err)
+		return nil
+	}
+	var all [][]byte
+	for _, o := range outs {
+		all = append(all, Elements(o))
+	}
+	return all
+}
