@@ -160,7 +160,7 @@ func TestDamagedBlocks(t *testing.T) {
 }
 
 // tinySource is one of the models of random weights with a tokenizer that it never needs: its prompts are token ids.
-func tinySource(t *testing.T, name string) engine.Source {
+func tinySource(t testing.TB, name string) engine.Source {
 	t.Helper()
 	dir := t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS(filepath.Join("models", "testdata", "tiny", name))); err != nil {
@@ -185,7 +185,11 @@ func TestTinyRestart(t *testing.T) {
 	for _, m := range models {
 		for _, format := range []string{"", "f16", "q8_0", "q4_0"} {
 			t.Run(m.Name()+"_"+format, func(t *testing.T) {
-				restarts(t, tinySource(t, m.Name()), engine.Options{KVFormat: format, ContextTokens: 1200, MaxSequences: 2, ChunkTokens: 128})
+				o := engine.Options{KVFormat: format, ContextTokens: 1200, MaxSequences: 2, ChunkTokens: 128}
+				restarts(t, tinySource(t, m.Name()), o)
+				if o.MaxKVTokens = 64; format == "" {
+					restarts(t, tinySource(t, m.Name()), o)
+				}
 			})
 		}
 	}
@@ -224,14 +228,7 @@ func restarts(t *testing.T, src engine.Source, o engine.Options) {
 		}
 		return logprobs, usage
 	}
-	start := func(o engine.Options) *engine.Engine {
-		e, err := engine.Open(context.Background(), src, o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { e.Close() })
-		return e
-	}
+	start := func(o engine.Options) *engine.Engine { return openModel(t, src, o) }
 	keep := func(o engine.Options) func(*engine.Engine) *engine.Engine {
 		return func(e *engine.Engine) *engine.Engine {
 			if e == nil {

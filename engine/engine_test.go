@@ -31,7 +31,13 @@ func demoSource(t testing.TB) engine.Source {
 
 func open(t testing.TB, o engine.Options) *engine.Engine {
 	t.Helper()
-	e, err := engine.Open(context.Background(), demoSource(t), o)
+	return openModel(t, demoSource(t), o)
+}
+
+// openModel opens an engine that is closed when the test ends.
+func openModel(t testing.TB, src engine.Source, o engine.Options) *engine.Engine {
+	t.Helper()
+	e, err := engine.Open(context.Background(), src, o)
 	if err != nil {
 		t.Fatal(err)
 	}

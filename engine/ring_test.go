@@ -7,48 +7,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"testing/fstest"
 
-	"headroom/app/demo"
 	"headroom/engine"
 	"headroom/engine/cache"
 	"headroom/engine/problem"
 )
 
-// gemmaSource is the tiny Gemma 3 of random weights: five layers with a window of 16 and one without, 2 KV heads of 32. It has no
-// tokenizer, so it gets the demo model's; its ids go up to 319.
+// gemmaSource is the tiny Gemma 3 of random weights: five layers with a window of 16 and one without, 2 KV heads of 32.
 func gemmaSource(t testing.TB) engine.Source {
 	t.Helper()
-	files := fstest.MapFS{}
-	for _, name := range []string{"config.json", "model.safetensors"} {
-		data, err := os.ReadFile(filepath.Join("models", "testdata", "tiny", "gemma3_text", name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		files[name] = &fstest.MapFile{Data: data}
-	}
-	data, err := fs.ReadFile(demo.Files, "model/tokenizer.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	files["tokenizer.json"] = &fstest.MapFile{Data: data}
-	return engine.Source{FS: files}
-}
-
-func openGemma(t testing.TB, o engine.Options) *engine.Engine {
-	t.Helper()
-	e, err := engine.Open(context.Background(), gemmaSource(t), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { e.Close() })
-	return e
+	return tinySource(t, "gemma3_text")
 }
 
 // someIDs is n ids, different for each seed.
@@ -87,9 +58,9 @@ func TestMixedLayersInEveryFormat(t *testing.T) {
 	} {
 		o.MaxSequences, o.ChunkTokens, o.KeptStates, o.ContextTokens = 2, 40, 4, 512
 		t.Run(fmt.Sprintf("%s %s %d", o.KVFormat, o.KVBits, o.MaxKVTokens), func(t *testing.T) {
-			with := openGemma(t, o)
+			with := openModel(t, gemmaSource(t), o)
 			o.NoPrefixCache = true
-			without := openGemma(t, o)
+			without := openModel(t, gemmaSource(t), o)
 			prompt := someIDs(1, 150)
 			for turn := range 3 {
 				r := engine.Request{Prompt: prompt, MaxTokens: 30, IgnoreEOS: true}
@@ -115,14 +86,14 @@ func TestRingsBatchedAndPreempted(t *testing.T) {
 		return engine.Request{Prompt: someIDs(i%3, 60+25*i), MaxTokens: 60, IgnoreEOS: true}
 	}
 	const requests = 6
-	alone := openGemma(t, engine.Options{MaxSequences: 1, ChunkTokens: 64, ContextTokens: 512, NoPrefixCache: true})
+	alone := openModel(t, gemmaSource(t), engine.Options{MaxSequences: 1, ChunkTokens: 64, ContextTokens: 512, NoPrefixCache: true})
 	o := engine.Options{MaxSequences: 4, ChunkTokens: 50, ContextTokens: 320, KeptStates: 3}
 	d, err := engine.Describe(gemmaSource(t), o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	o.AvailableBytes = d.Need.TotalBytes() - d.Need.KVBytes + 2*10*d.KVBytesPerToken*cache.PageTokens // 10 pages, half of what is free
-	together := openGemma(t, o)
+	together := openModel(t, gemmaSource(t), o)
 	var streams []*engine.Stream
 	for i := range requests {
 		streams = append(streams, submit(t, together, request(i)))
@@ -144,7 +115,7 @@ func TestRingsBatchedAndPreempted(t *testing.T) {
 
 // TestPagesAreFreeWithoutMemory: where every layer has a ring, pages are numbers, and nobody is preempted for want of them.
 func TestPagesAreFreeWithoutMemory(t *testing.T) {
-	e := openGemma(t, engine.Options{MaxKVTokens: 48, MaxSequences: 4, ContextTokens: 128, KeptStates: 4})
+	e := openModel(t, gemmaSource(t), engine.Options{MaxKVTokens: 48, MaxSequences: 4, ContextTokens: 128, KeptStates: 4})
 	var streams []*engine.Stream
 	for i := range 4 {
 		streams = append(streams, submit(t, e, engine.Request{Prompt: someIDs(i, 30), IgnoreEOS: true}))
@@ -172,7 +143,7 @@ func TestRingMemory(t *testing.T) {
 		{48, 0, (5*3 + 4) * page, 0, "f16; 5 of 6 layers keep 16 tokens; 1 of 6 layers keep 48 tokens"},
 		{512, page / 32, 5 * 3 * page, 16 * 2 * page, "f16; 5 of 6 layers keep 16 tokens"}, // no sequence gets longer
 	} {
-		e := openGemma(t, engine.Options{KVFormat: "f16", MaxKVTokens: c.maxKVTokens, ContextTokens: 512, MaxSequences: 2, ChunkTokens: 50, KeptStates: 4})
+		e := openModel(t, gemmaSource(t), engine.Options{KVFormat: "f16", MaxKVTokens: c.maxKVTokens, ContextTokens: 512, MaxSequences: 2, ChunkTokens: 50, KeptStates: 4})
 		i := e.Info()
 		if i.KVBytesPerToken != c.perToken || i.StateBytesPerSeq != c.perSeq || i.Need.StateBytes != 6*c.perSeq || i.Need.KVBytes != c.kv || i.KVFormat != c.words {
 			t.Errorf("limit %d: %d bytes a token, %d a sequence, state %d, pages %d, %q, expected %d, %d, %d, %d, %q", c.maxKVTokens,
