@@ -166,7 +166,8 @@ func (s *Store) reserveDisk(tx *sql.Tx, size int64, keep map[Key]bool) error {
 			}
 		}
 		if freed == 0 {
-			return fmt.Errorf("%w: %d bytes of disk are free, %d more would leave less than the reserve of %d", ErrBudget, free-writing, size, s.o.MinFreeBytes)
+			return fmt.Errorf("%w: %d bytes of disk are free, %d more would leave less than the reserve of %d",
+				ErrBudget, free-writing, size, s.o.MinFreeBytes)
 		}
 	}
 }

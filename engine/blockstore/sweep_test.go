@@ -301,6 +301,8 @@ func TestStaleIndexClosed(t *testing.T) {
 func TestRebuiltOnce(t *testing.T) {
 	dir := t.TempDir()
 	a, b := open(t, dir, options(t)), open(t, dir, options(t))
+	a.swept.Wait()
+	b.swept.Wait() // it would notice by itself that the index is gone
 	path := filepath.Join(dir, indexName)
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
