@@ -16,8 +16,13 @@ func TestFolderDeleted(t *testing.T) {
 	s := open(t, dir, options(t))
 	v := s.Model(testModel)
 	tokens := numbers(1, 600)
+	rest := func() { // nothing in the background makes the folder again while it is being removed
+		s.swept.Wait()
+		s.Stats()
+	}
 	save(t, v, sequence(tokens, true, 600))
 	before := v.Find(tokens, 600, 0, true)
+	rest()
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
 	}
@@ -37,6 +42,7 @@ func TestFolderDeleted(t *testing.T) {
 		t.Error(err)
 	}
 	// Only the files go, the index stays.
+	rest()
 	if err := os.RemoveAll(filepath.Join(dir, blocksDir)); err != nil {
 		t.Fatal(err)
 	}
@@ -48,6 +54,7 @@ func TestFolderDeleted(t *testing.T) {
 		t.Errorf("saved %+v", saved)
 	}
 	// The folder cannot be made again: nothing is stored, nothing breaks.
+	rest()
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
 	}
