@@ -35,6 +35,9 @@ type BlockStore = blockstore.Store
 // BlockStoreOptions bound what a BlockStore takes of the disk.
 type BlockStoreOptions = blockstore.Options
 
+// BlockStoreLimits are those that an open BlockStore can change.
+type BlockStoreLimits = blockstore.Limits
+
 // StoredModel is what entries of a BlockStore belong to.
 type StoredModel = blockstore.Model
 

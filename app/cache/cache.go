@@ -60,14 +60,13 @@ func Exists(dir string) bool {
 
 // Open opens the cache, whose folder is made if need be. Other processes may have it open too.
 func Open(o Options) (*Cache, error) {
-	if o.Limits.MaxBytes == 0 {
-		o.Limits.MaxBytes = usualCap(diskBytes(o.Dir))
-	}
-	store, err := engine.OpenBlockStore(o.Dir, o.Limits)
-	if err != nil {
+	c := &Cache{dir: o.Dir}
+	o.Limits.MaxBytes = c.capOf(o.Limits.MaxBytes)
+	var err error
+	if c.store, err = engine.OpenBlockStore(o.Dir, o.Limits); err != nil {
 		return nil, err
 	}
-	return &Cache{dir: o.Dir, store: store}, nil
+	return c, nil
 }
 
 // usualCap is what the cache takes of a disk of that size, unless somebody names a size. A disk of unknown size has the store's default.
@@ -86,6 +85,27 @@ func diskBytes(dir string) int64 {
 		}
 		dir = parent
 	}
+}
+
+// SetLimits changes the limits of the open cache; zeros mean what they mean in Options. What is over a lower cap is evicted before it
+// returns, but for what is pinned. The error is a Problem.
+func (c *Cache) SetLimits(l engine.BlockStoreLimits) error {
+	l.MaxBytes = c.capOf(l.MaxBytes)
+	if err := c.store.SetLimits(l); err != nil {
+		return problemOf(err, "")
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.at = time.Time{} // the next figures are to show it
+	return nil
+}
+
+// capOf is the cap that is meant.
+func (c *Cache) capOf(asked int64) int64 {
+	if asked == 0 {
+		return usualCap(diskBytes(c.dir))
+	}
+	return asked
 }
 
 // Store is what engines take. It stays the cache's.
@@ -107,11 +127,13 @@ type Stats struct {
 	Bytes           int64   `json:"bytes"`
 	MaxBytes        int64   `json:"maxBytes"` // below 0: no cap
 	Entries         int64   `json:"entries"`
-	FreeBytes       int64   `json:"freeBytes"`       // of the disk
+	DiskBytes       int64   `json:"diskBytes"`       // size of the disk; 0: unknown
+	FreeBytes       int64   `json:"freeBytes"`       // of it
 	MinFreeBytes    int64   `json:"minFreeBytes"`    // of it left alone; below 0: nothing
 	TodayBytes      int64   `json:"todayBytes"`      // written today
 	DailyWriteBytes int64   `json:"dailyWriteBytes"` // at most; below 0: no limit
 	WrittenBytes    int64   `json:"writtenBytes"`    // since ever
+	WrittenSince    int64   `json:"writtenSince"`    // when ever began; 0: unknown
 	Hits            int64   `json:"hits"`            // prefixes read back
 	Misses          int64   `json:"misses"`          // searches that found nothing new
 	SecondsSaved    float64 `json:"secondsSaved"`
@@ -129,8 +151,8 @@ type Stats struct {
 // Stats reads the figures.
 func (c *Cache) Stats() Stats {
 	s := c.store.Stats()
-	return Stats{On: true, Dir: c.dir, Bytes: s.Bytes, MaxBytes: s.MaxBytes, Entries: s.Entries, FreeBytes: s.FreeBytes, MinFreeBytes: s.MinFreeBytes,
-		TodayBytes: s.TodayBytes, DailyWriteBytes: s.DailyWriteBytes, WrittenBytes: s.WrittenBytes, Hits: s.Hits, Misses: s.Misses,
+	return Stats{On: true, Dir: c.dir, Bytes: s.Bytes, MaxBytes: s.MaxBytes, Entries: s.Entries, DiskBytes: diskBytes(c.dir), FreeBytes: s.FreeBytes, MinFreeBytes: s.MinFreeBytes,
+		TodayBytes: s.TodayBytes, DailyWriteBytes: s.DailyWriteBytes, WrittenBytes: s.WrittenBytes, WrittenSince: unixMs(s.WrittenSince), Hits: s.Hits, Misses: s.Misses,
 		SecondsSaved: s.SecondsSaved, Dropped: s.Dropped, Skipped: s.Skipped, Damaged: s.Damaged, Foreign: s.Foreign, Evicted: s.Evicted,
 		SaveErrors: s.SaveErrors, Error: s.LastSaveError}
 }

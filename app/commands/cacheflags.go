@@ -40,6 +40,12 @@ func (f CacheFlags) or(s settings.Cache) CacheFlags {
 	return f
 }
 
+// given is what the flags say about the cache on disk, as settings; noPrefixes leaves it no use.
+func (f CacheFlags) given(noPrefixes bool) settings.Cache {
+	return settings.Cache{Off: f.NoSSDCache || noPrefixes, Dir: f.BlockSSDCacheDir, MaxSize: f.BlockSSDCacheMaxSize, MinFree: f.BlockSSDCacheMinFree,
+		DailyWrites: f.BlockSSDCacheDailyWrites}
+}
+
 // apply sets what concerns the engine alone.
 func (f CacheFlags) apply(o engine.Options) engine.Options {
 	o.HotCacheBytes = max(int64(f.HotCacheSize), 0) // no limit is the engine's 0

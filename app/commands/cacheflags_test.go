@@ -113,3 +113,18 @@ func TestRunKeepsConversations(t *testing.T) {
 		t.Errorf("the second time said %q after %q; %s", again, first, errOut)
 	}
 }
+
+// TestGiven: what the flags say is what the settings page may not change.
+func TestGiven(t *testing.T) {
+	f := flagsOf(t, strings.Fields("--block-ssd-cache-dir /f --block-ssd-cache-max-size 5GB --block-ssd-cache-min-free none --block-ssd-cache-daily-writes 1GB")...)
+	want := settings.Cache{Dir: "/f", MaxSize: 5e9, MinFree: settings.Unlimited, DailyWrites: 1e9}
+	if got := f.given(false); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if got := flagsOf(t).given(false); got != (settings.Cache{}) {
+		t.Errorf("no flags: %+v", got)
+	}
+	if !flagsOf(t, "--no-ssd-cache").given(false).Off || !flagsOf(t).given(true).Off {
+		t.Error("off is not given")
+	}
+}

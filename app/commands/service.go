@@ -53,6 +53,7 @@ func NewService(o ServiceOptions) (*Service, error) {
 	s.Host.SetEndpoint(host.Endpoint{URL: "http://" + s.Address + "/v1", UIURL: "http://" + s.Address + "/"})
 	guard := &server.Guard{Listen: o.Host, AllowHosts: o.AllowHost, APIKey: o.APIKey, Instead: control.TokenCheck(s.Token)}
 	s.api = control.New(control.Options{Host: s.Host, Token: s.Token, Guard: guard, ShowWindow: o.ShowWindow,
+		Settings: o.Settings, CacheFlags: o.given(o.NoPrefixes),
 		Server: server.New(server.Options{Models: s.Host, Guard: guard})})
 	s.announce()
 	return s, nil

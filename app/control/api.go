@@ -5,11 +5,15 @@
 //	POST   /api/engine/start {model}          202 State; loading goes on in the background
 //	POST   /api/engine/stop                   200 State
 //	POST   /api/requests/{id}/cancel          204
+//	GET    /api/requests/recent               host.FinishedList: the last requests that ended, and why their prompts were read again.
+//	                                          It has something new where State.LastFinished changes
 //	GET    /api/cache                         what is kept of conversations, on disk and in memory; see cache.List
 //	DELETE /api/cache                         200 cache.Removed: all that is on disk; ?model= takes away one model's, by fingerprint or name
 //	GET    /api/cache/{key}                   cache.Detail: one conversation and its files. At least 4 digits of the key
 //	DELETE /api/cache/{key}                   200 cache.Removed: the files that are the conversation's alone
 //	POST   /api/cache/{key}/pin {pinned}      204; a pinned conversation is never evicted
+//	GET    /api/settings/cache                CacheSettings: the cache's switch, folder and limits
+//	PUT    /api/settings/cache {maxBytes...}  200 CacheSettings; limits hold at once, switch and folder from the next start on
 //	POST   /api/window/show                   204; only where there is a window: a second start of the agent sends it to the first
 //
 // Everything under /api needs the per-install token (token.go), as header X-Headroom-Token, or, for EventSource, which cannot

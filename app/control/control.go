@@ -15,6 +15,8 @@ import (
 
 	"headroom/app/cache"
 	"headroom/app/host"
+	"headroom/app/settings"
+	"headroom/engine"
 	"headroom/engine/problem"
 	"headroom/engine/server"
 )
@@ -25,6 +27,7 @@ type Host interface {
 	Start(nameOrDir string) error
 	Stop()
 	Cancel(requestID string) bool
+	Finished() host.FinishedList
 	Subscribe() (changed <-chan struct{}, done func())
 
 	Conversations() (cache.List, error)
@@ -32,6 +35,7 @@ type Host interface {
 	RemoveConversation(key string) (cache.Removed, error)
 	PinConversation(key string, pinned bool) error
 	ClearCache(model string) (cache.Removed, error)
+	SetCacheLimits(engine.BlockStoreLimits) error
 }
 
 // Options configure an API. Host, Token and Server are required.
@@ -40,6 +44,10 @@ type Options struct {
 	Token  string
 	Server http.Handler  // the OpenAI-compatible endpoint, which guards itself
 	Guard  *server.Guard // Host and Origin rules; nil: loopback names only
+	// Settings are what /api/settings reads and changes; nil: there is no such address.
+	Settings *settings.File
+	// CacheFlags is what the command line says about the cache on disk, which beats the settings. The zero value: nothing.
+	CacheFlags settings.Cache
 	// ShowWindow opens the window or raises it; nil: this program has none.
 	ShowWindow func() error
 	Log        *slog.Logger // nil: slog.Default()
@@ -52,6 +60,9 @@ type API struct {
 	log     *slog.Logger
 	handler http.Handler
 
+	settings   *settings.File
+	cacheFlags settings.Cache
+
 	closing   chan struct{} // closed by Close: event streams end
 	closeOnce sync.Once
 	rhythm    rhythm
@@ -59,7 +70,7 @@ type API struct {
 
 // New makes the handler.
 func New(o Options) *API {
-	a := &API{host: o.Host, token: o.Token, log: o.Log, closing: make(chan struct{}), rhythm: ordinaryRhythm}
+	a := &API{host: o.Host, token: o.Token, log: o.Log, settings: o.Settings, cacheFlags: o.CacheFlags, closing: make(chan struct{}), rhythm: ordinaryRhythm}
 	if a.log == nil {
 		a.log = slog.Default()
 	}
@@ -73,7 +84,11 @@ func New(o Options) *API {
 	api.HandleFunc("POST /api/engine/start", a.handleStart)
 	api.HandleFunc("POST /api/engine/stop", a.handleStop)
 	api.HandleFunc("POST /api/requests/{id}/cancel", a.handleCancel)
+	api.HandleFunc("GET /api/requests/recent", func(w http.ResponseWriter, r *http.Request) { write(w, http.StatusOK, a.host.Finished()) })
 	a.cacheRoutes(api)
+	if o.Settings != nil {
+		a.settingsRoutes(api)
+	}
 	if o.ShowWindow != nil {
 		api.HandleFunc("POST /api/window/show", func(w http.ResponseWriter, r *http.Request) {
 			if err := o.ShowWindow(); err != nil {

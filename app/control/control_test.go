@@ -18,6 +18,7 @@ import (
 
 	"headroom/app/cache"
 	"headroom/app/host"
+	"headroom/engine"
 	"headroom/engine/problem"
 	"headroom/engine/server"
 	"headroom/frontend"
@@ -31,6 +32,7 @@ type fakeHost struct {
 	state   host.State
 	started []string
 	pins    []string
+	limits  []engine.BlockStoreLimits
 	changed chan struct{}
 	subs    int
 }
@@ -97,6 +99,17 @@ func (h *fakeHost) ClearCache(model string) (cache.Removed, error) {
 		return cache.Removed{}, problem.New(problem.NotFound, "The cache has nothing of a model nobody", "", "")
 	}
 	return cache.Removed{Entries: len(model)}, nil
+}
+
+func (h *fakeHost) Finished() host.FinishedList {
+	return host.FinishedList{Requests: []host.Finished{{ID: "chatcmpl-9", Reread: host.Reread{Cause: "date_changed"}}}}
+}
+
+func (h *fakeHost) SetCacheLimits(l engine.BlockStoreLimits) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.limits = append(h.limits, l)
+	return nil
 }
 
 func (h *fakeHost) Cancel(id string) bool { return id == "chatcmpl-1" }
@@ -169,6 +182,9 @@ func TestAPI(t *testing.T) {
 		{"stop", "POST", "/api/engine/stop", "", []string{TokenHeader, "T"}, 200, `"status":"stopped"`},
 		{"cancel", "POST", "/api/requests/chatcmpl-1/cancel", "", []string{TokenHeader, "T"}, 204, ""},
 		{"cancel what has ended", "POST", "/api/requests/x/cancel", "", []string{TokenHeader, "T"}, 404, `"code":"not_found"`},
+		{"requests", "GET", "/api/requests/recent", "", []string{TokenHeader, "T"}, 200, `"cause":"date_changed"`},
+		{"requests without a token", "GET", "/api/requests/recent", "", nil, 401, ""},
+		{"no settings here", "GET", "/api/settings/cache", "", []string{TokenHeader, "T"}, 404, `"code":"not_found"`},
 		{"cache", "GET", "/api/cache", "", []string{TokenHeader, "T"}, 200, `"hotTokens":7`},
 		{"cache without a token", "GET", "/api/cache", "", nil, 401, ""},
 		{"clear without a token", "DELETE", "/api/cache", "", nil, 401, ""},
@@ -223,12 +239,12 @@ func TestContract(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, keys := range map[string]string{
-		"":             "version engine endpoint memory cache speed requests models",
-		"engine":       "status model progress device contextTokens cacheFormat error",
+		"":             "version engine endpoint memory cache speed requests lastFinished models",
+		"engine":       "status model progress device contextTokens cacheFormat stateFormat error",
 		"engine.error": "code message why fix",
 		"endpoint":     "url uiUrl",
 		"memory":       "totalBytes availableBytes headroomBytes wiredLimitBytes segments",
-		"cache": "on dir bytes maxBytes entries freeBytes minFreeBytes todayBytes dailyWriteBytes writtenBytes hits misses secondsSaved dropped skipped " +
+		"cache": "on dir bytes maxBytes entries diskBytes freeBytes minFreeBytes todayBytes dailyWriteBytes writtenBytes writtenSince hits misses secondsSaved dropped skipped " +
 			"damaged foreign evicted saveErrors error hotBytes",
 		"speed":         "decodeTokensPerSecond prefillTokensPerSecond history",
 		"speed.history": "at decode prefill memoryBytes",

@@ -84,6 +84,20 @@ func (h *Host) PinConversation(key string, pinned bool) error { return h.cache.c
 // ClearCache empties the cache on disk, or takes away what is of one model.
 func (h *Host) ClearCache(model string) (cache.Removed, error) { return h.cache.cache.Clear(model) }
 
+// SetCacheLimits changes the limits of the cache on disk at once, if there is one. The error is a Problem.
+func (h *Host) SetCacheLimits(l engine.BlockStoreLimits) error {
+	if h.cache.cache == nil {
+		return nil
+	}
+	if err := h.cache.cache.SetLimits(l); err != nil {
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.announce()
+	return nil
+}
+
 // memory is what the running model remembers, nil without one, and what that takes beyond running requests.
 func (h *Host) memory() (m *cache.Memory, hotBytes int64) {
 	h.mu.Lock()

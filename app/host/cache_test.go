@@ -126,3 +126,27 @@ func TestConversationsWithoutDisk(t *testing.T) {
 		t.Errorf("figures %+v", list.Stats)
 	}
 }
+
+// TestSetCacheLimits: they hold at once and are seen at once; without a cache there is nothing to do.
+func TestSetCacheLimits(t *testing.T) {
+	w := withCache(t, filepath.Join(t.TempDir(), "blocks"))
+	usual := w.State().Cache.MaxBytes
+	for _, c := range []struct{ set, want engine.BlockStoreLimits }{
+		{engine.BlockStoreLimits{MaxBytes: 5e6, MinFreeBytes: -1, DailyWriteBytes: 7}, engine.BlockStoreLimits{MaxBytes: 5e6, MinFreeBytes: -1, DailyWriteBytes: 7}},
+		{engine.BlockStoreLimits{}, engine.BlockStoreLimits{MaxBytes: usual, MinFreeBytes: 10e9, DailyWriteBytes: 40e9}},
+	} {
+		if err := w.SetCacheLimits(c.set); err != nil {
+			t.Fatal(err)
+		}
+		s := w.State().Cache
+		if got := (engine.BlockStoreLimits{MaxBytes: s.MaxBytes, MinFreeBytes: s.MinFreeBytes, DailyWriteBytes: s.DailyWriteBytes}); got != c.want {
+			t.Errorf("set %+v: %+v, want %+v", c.set, got, c.want)
+		}
+	}
+	if s := w.State().Cache; s.DiskBytes < s.FreeBytes || s.WrittenSince <= 0 {
+		t.Errorf("disk of %d bytes, %d free, written since %d", s.DiskBytes, s.FreeBytes, s.WrittenSince)
+	}
+	if err := newWorld(t).SetCacheLimits(engine.BlockStoreLimits{MaxBytes: 1}); err != nil {
+		t.Errorf("without a cache: %v", err)
+	}
+}

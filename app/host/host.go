@@ -26,6 +26,7 @@ import (
 type Engine interface {
 	server.Engine
 	Cancel(id string) bool
+	Recent() []engine.Finished
 	StoredAs() engine.StoredModel
 	Remembered() []engine.Remembered
 	Title(tokens []int32) string
@@ -119,6 +120,7 @@ type realEngine struct {
 func (r realEngine) Cancel(id string) bool { return r.engine.Cancel(id) }
 func (r realEngine) Close() error          { return r.engine.Close() }
 
+func (r realEngine) Recent() []engine.Finished       { return r.engine.Recent() }
 func (r realEngine) StoredAs() engine.StoredModel    { return r.engine.StoredAs() }
 func (r realEngine) Remembered() []engine.Remembered { return r.engine.Remembered() }
 func (r realEngine) Title(tokens []int32) string     { return r.engine.Title(tokens) }

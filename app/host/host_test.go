@@ -50,10 +50,11 @@ type fakeEngine struct {
 
 	stored     engine.StoredModel
 	remembered []engine.Remembered
+	recent     []engine.Finished
 }
 
 func (e *fakeEngine) Info() engine.Info {
-	return engine.Info{Device: "a fake", KVFormat: "f16", Description: engine.Description{ContextTokens: 4096}}
+	return engine.Info{Device: "a fake", KVFormat: "f16", StateFormat: "bf16", Description: engine.Description{ContextTokens: 4096}}
 }
 func (e *fakeEngine) Tokenizer() *tokenizer.Tokenizer { return nil }
 func (e *fakeEngine) Template() *chat.Template        { return nil }
@@ -63,6 +64,7 @@ func (e *fakeEngine) Submit(engine.Request) (server.Stream, error) {
 }
 func (e *fakeEngine) Cancel(id string) bool           { return id == "r1" }
 func (e *fakeEngine) StoredAs() engine.StoredModel    { return e.stored }
+func (e *fakeEngine) Recent() []engine.Finished       { return e.recent }
 func (e *fakeEngine) Remembered() []engine.Remembered { return e.remembered }
 func (e *fakeEngine) Title(tokens []int32) string     { return fmt.Sprint("about ", tokens[0]) }
 func (e *fakeEngine) Stats() engine.Stats {
@@ -210,7 +212,7 @@ func TestStartAndStop(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := w.expect(Ready, "a")
-	if s.Engine.Device != "a fake" || s.Engine.ContextTokens != 4096 || s.Engine.CacheFormat != "f16" {
+	if s.Engine.Device != "a fake" || s.Engine.ContextTokens != 4096 || s.Engine.CacheFormat != "f16" || s.Engine.StateFormat != "bf16" {
 		t.Errorf("engine %+v", s.Engine)
 	}
 	e.mu.Lock()

@@ -18,7 +18,9 @@ type State struct {
 	Cache    cache.Stats   `json:"cache"`
 	Speed    Speed         `json:"speed"`
 	Requests []Request     `json:"requests"`
-	Models   []Model       `json:"models"` // the bundled one first
+	// LastFinished is the ID of the request that ended last, "" if none has: where it changes, Finished has something new.
+	LastFinished string  `json:"lastFinished"`
+	Models       []Model `json:"models"` // the bundled one first
 }
 
 // Status is what the engine is doing.
@@ -40,8 +42,9 @@ type EngineState struct {
 	Progress      float64 `json:"progress"` // [0, 1], while loading
 	Device        string  `json:"device"`
 	ContextTokens int     `json:"contextTokens"`
-	CacheFormat   string  `json:"cacheFormat"`
-	Error         *Error  `json:"error"` // why it failed
+	CacheFormat   string  `json:"cacheFormat"` // of keys and values
+	StateFormat   string  `json:"stateFormat"` // of recurrent states; "" for a model without
+	Error         *Error  `json:"error"`       // why it failed
 }
 
 // Error is a Problem as JSON.

@@ -44,6 +44,7 @@ func (h *Host) State() State {
 		}
 		s.Speed.DecodeTokensPerSecond, s.Speed.PrefillTokensPerSecond = stats.DecodeTokensPerSecond, stats.PrefillTokensPerSecond
 		s.Requests = requests(stats, running.model.ID)
+		s.LastFinished = lastFinished(running.engine)
 	}
 	s.Memory = memory.Split(reading, engineBytes(stats))
 	s.Cache = h.cache.stats(engineBytes(stats).KVKept)
@@ -56,7 +57,7 @@ func (h *Host) engineState(running *target) EngineState {
 	switch {
 	case running != nil:
 		i := running.engine.Info()
-		return EngineState{Status: Ready, Model: running.model.ID, Device: i.Device, ContextTokens: i.ContextTokens, CacheFormat: i.KVFormat}
+		return EngineState{Status: Ready, Model: running.model.ID, Device: i.Device, ContextTokens: i.ContextTokens, CacheFormat: i.KVFormat, StateFormat: i.StateFormat}
 	case h.failure != nil:
 		return EngineState{Status: Failed, Model: h.want.model.ID, Error: NewError(h.failure)}
 	case h.want != nil:

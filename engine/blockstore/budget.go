@@ -80,7 +80,7 @@ func (s *Store) checkDay(tx *sql.Tx, size int64, likely bool) error {
 	if err != nil {
 		return err
 	}
-	if limit := s.o.DailyWriteBytes; limit > 0 {
+	if limit := s.limits.Load().DailyWriteBytes; limit > 0 {
 		if today+size > limit {
 			return fmt.Errorf("%w: %d bytes written today, %d more would be over the daily limit of %d", ErrBudget, today, size, limit)
 		}
@@ -117,12 +117,12 @@ func calendarDay(t time.Time) int64 {
 
 // reserveRoom evicts until size more bytes fit under the cap and leave the free disk its reserve.
 func (s *Store) reserveRoom(tx *sql.Tx, size int64, keep map[Key]bool) error {
-	if s.o.MaxBytes > 0 {
+	if most := s.limits.Load().MaxBytes; most > 0 {
 		var bytes int64
 		if err := tx.QueryRow("SELECT bytes FROM totals").Scan(&bytes); err != nil {
 			return err
 		}
-		if over := bytes + size - s.o.MaxBytes; over > 0 {
+		if over := bytes + size - most; over > 0 {
 			freed, err := s.releaseDead(tx)
 			if err == nil && freed < over {
 				var evicted int64
@@ -134,7 +134,7 @@ func (s *Store) reserveRoom(tx *sql.Tx, size int64, keep map[Key]bool) error {
 			}
 			if freed < over {
 				return fmt.Errorf("%w: %d bytes are stored and nothing more can be evicted, %d more would be over the cap of %d",
-					ErrBudget, bytes-freed, size, s.o.MaxBytes)
+					ErrBudget, bytes-freed, size, most)
 			}
 		}
 	}
@@ -142,7 +142,8 @@ func (s *Store) reserveRoom(tx *sql.Tx, size int64, keep map[Key]bool) error {
 }
 
 func (s *Store) reserveDisk(tx *sql.Tx, size int64, keep map[Key]bool) error {
-	if s.o.MinFreeBytes < 0 {
+	reserve := s.limits.Load().MinFreeBytes
+	if reserve < 0 {
 		return nil
 	}
 	var writing int64 // reserved by others and not on the disk yet
@@ -154,7 +155,7 @@ func (s *Store) reserveDisk(tx *sql.Tx, size int64, keep map[Key]bool) error {
 		if err != nil {
 			return fmt.Errorf("%w: how much disk is free is unknown: %w", ErrBudget, err)
 		}
-		under := s.o.MinFreeBytes - (free - writing - size)
+		under := reserve - (free - writing - size)
 		if under <= 0 {
 			return nil
 		}
@@ -167,7 +168,7 @@ func (s *Store) reserveDisk(tx *sql.Tx, size int64, keep map[Key]bool) error {
 		}
 		if freed == 0 {
 			return fmt.Errorf("%w: %d bytes of disk are free, %d more would leave less than the reserve of %d",
-				ErrBudget, free-writing, size, s.o.MinFreeBytes)
+				ErrBudget, free-writing, size, reserve)
 		}
 	}
 }

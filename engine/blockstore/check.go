@@ -37,8 +37,8 @@ func (s *Store) checkIndex(x *index) error {
 	if bytes != sum || entries != rows {
 		return fmt.Errorf("check: totals say %d bytes in %d entries, the rows %d in %d", bytes, entries, sum, rows)
 	}
-	if s.o.MaxBytes > 0 && bytes > s.o.MaxBytes {
-		return fmt.Errorf("check: %d bytes are over the cap of %d", bytes, s.o.MaxBytes)
+	if most := s.limits.Load().MaxBytes; most > 0 && bytes > most {
+		return fmt.Errorf("check: %d bytes are over the cap of %d", bytes, most)
 	}
 	var n int
 	if err := x.db.QueryRow("SELECT count(*) FROM entries e JOIN entries p ON p.key = e.parent WHERE p.used < e.used").Scan(&n); err != nil || n > 0 {

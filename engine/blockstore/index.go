@@ -28,6 +28,9 @@ const (
 	indexPageBytes = 8192 // the 1,024 bytes of a block's tokens, in an index too, stay on one page
 )
 
+// sinceCount is the count that holds when the index was made, in seconds since 1970: "ever" began then.
+const sinceCount = "since"
+
 // schema: parent is the key of the parent block, or the model's root key for what begins at position 0; tokens are big-endian, see ordered.
 // today is what was written on calendar day "day" (days since 1970). pin marks a pinned conversation's end, pinned what it protects.
 const schema = `
@@ -50,6 +53,7 @@ CREATE TABLE totals (
 	day INTEGER NOT NULL, today INTEGER NOT NULL, ever INTEGER NOT NULL);
 CREATE TABLE counts (name TEXT PRIMARY KEY, n REAL NOT NULL, text TEXT NOT NULL DEFAULT '');
 INSERT INTO totals VALUES (0, 0, 0, 0, 0, 0, 0);
+INSERT INTO counts (name, n) VALUES ('` + sinceCount + `', unixepoch());
 CREATE TRIGGER entries_insert AFTER INSERT ON entries BEGIN
 	UPDATE totals SET bytes = bytes + new.bytes, entries = entries + 1; END;
 CREATE TRIGGER entries_delete AFTER DELETE ON entries BEGIN

@@ -15,12 +15,13 @@ import (
 type Stats struct {
 	Bytes, MaxBytes int64 // of all entries' files, and their cap; below 0: none
 	Entries         int64
-	FreeBytes       int64 // of the disk
-	MinFreeBytes    int64 // the reserve; below 0: none
-	TodayBytes      int64 // written today
-	DailyWriteBytes int64 // the day's budget; below 0: no limit
-	WrittenBytes    int64 // written since ever
-	Hits, Misses    int64 // Loads that succeeded; Finds that found nothing beyond what the caller had
+	FreeBytes       int64     // of the disk
+	MinFreeBytes    int64     // the reserve; below 0: none
+	TodayBytes      int64     // written today
+	DailyWriteBytes int64     // the day's budget; below 0: no limit
+	WrittenBytes    int64     // written since ever
+	WrittenSince    time.Time // when ever began: the index was made; zero: unknown
+	Hits, Misses    int64     // Loads that succeeded; Finds that found nothing beyond what the caller had
 	SecondsSaved    float64
 	Dropped         int64 // sequences that found the queue full
 	Skipped         int64 // sequences that a limit cut short
@@ -170,7 +171,8 @@ func (t touched) write(tx *sql.Tx) error {
 // Stats reads the store's state. Figures that cannot be read are 0.
 func (s *Store) Stats() Stats {
 	s.flush()
-	st := Stats{MaxBytes: s.o.MaxBytes, MinFreeBytes: s.o.MinFreeBytes, DailyWriteBytes: s.o.DailyWriteBytes,
+	limits := s.limits.Load()
+	st := Stats{MaxBytes: limits.MaxBytes, MinFreeBytes: limits.MinFreeBytes, DailyWriteBytes: limits.DailyWriteBytes,
 		QueuedSequences: len(s.queue), BytesByModel: map[string]int64{}}
 	err := s.read(func(x *index) error { return s.readStats(x, &st) })
 	if err != nil {
@@ -211,6 +213,9 @@ func (s *Store) readStats(x *index, st *Stats) error {
 		*n = int64(counts[name])
 	}
 	st.SecondsSaved = counts["seconds saved"]
+	if since := int64(counts[sinceCount]); since > 0 {
+		st.WrittenSince = time.Unix(since, 0)
+	}
 	return scanRows(x.db, "SELECT fingerprint, sum(bytes) FROM entries JOIN models ON id = model GROUP BY fingerprint", func(rows *sql.Rows) error {
 		var fingerprint string
 		var bytes int64

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Options of a store. The zero value works.
+// Options of a store. The zero value works. The first three are limits, which SetLimits can change.
 type Options struct {
 	MaxBytes        int64 // cap on the sum of all entries' files; 0: 20 GB; below 0: none
 	MinFreeBytes    int64 // free disk never to go below; 0: 10 GB; below 0: none
@@ -31,14 +31,6 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	number := func(n *int64, by int64) {
-		if *n == 0 {
-			*n = by
-		}
-	}
-	number(&o.MaxBytes, 20e9)
-	number(&o.MinFreeBytes, 10e9)
-	number(&o.DailyWriteBytes, 40e9)
 	if o.QueueSequences <= 0 {
 		o.QueueSequences = 16
 	}
@@ -69,8 +61,9 @@ var (
 
 // Store is one folder of entries. Its methods may be called from several goroutines, and other processes may open the same folder.
 type Store struct {
-	dir string
-	o   Options
+	dir    string
+	o      Options                // but for the limits
+	limits atomic.Pointer[Limits] // never nil
 
 	ctx      context.Context // ends when Close gives up waiting: nothing new is begun
 	cancel   context.CancelFunc
@@ -106,6 +99,8 @@ func Open(dir string, o Options) (*Store, error) {
 	}
 	s := &Store{dir: dir, o: o.withDefaults(), wake: make(chan struct{}, 1), written: make(chan struct{}), loading: map[Key]int{}}
 	s.pending.counts = map[string]float64{}
+	limits := Limits{o.MaxBytes, o.MinFreeBytes, o.DailyWriteBytes}.withDefaults()
+	s.limits.Store(&limits)
 	s.owner = fmt.Sprintf("%d-%016x", os.Getpid(), rand.Uint64())
 	s.queue = make(chan job, s.o.QueueSequences)
 	s.ctx, s.cancel = context.WithCancel(context.Background())

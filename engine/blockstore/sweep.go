@@ -56,12 +56,7 @@ func (s *Store) sweep(x *index) {
 			if _, err := tx.Exec("UPDATE totals SET complete = 1"); err != nil {
 				return err
 			}
-			var bytes int64
-			if err := tx.QueryRow("SELECT bytes FROM totals").Scan(&bytes); err != nil || s.o.MaxBytes < 0 || s.o.Visit {
-				return err
-			}
-			_, err := s.evict(tx, bytes-s.o.MaxBytes, nil)
-			return err
+			return s.evictOver(tx)
 		})
 	}
 	if err != nil {

@@ -1,0 +1,163 @@
+// The list of kept conversations: filtered, sorted, and laid out as a treemap. Pure functions
+// over plain rows, fast for 10,000 of them.
+import type { Conversation } from './backend/types';
+import { squarify, type Rect } from './treemap';
+
+/** A conversation with what lists need beside it. */
+export interface Row {
+  /** Unique in its list: the key, or a made-up one for what is in memory alone. */
+  id: string;
+  /** What a filter looks through, in lower case. */
+  words: string;
+  /** When it was last read back or, if never, made; 0 for what is in memory alone. */
+  usedAt: number;
+  conversation: Conversation;
+}
+
+export type Column = 'title' | 'tokens' | 'bytes' | 'used' | 'hits' | 'saved';
+export interface Order {
+  column: Column;
+  /** Greatest first; for titles from Z to A. */
+  down: boolean;
+}
+
+export function rowsOf(conversations: readonly Conversation[]): Row[] {
+  return conversations.map((conversation, index) => ({
+    id: conversation.key || `memory-${index}`,
+    words: `${conversation.title} ${conversation.model} ${conversation.format}`.toLowerCase(),
+    usedAt: Math.max(conversation.lastHitAt, conversation.createdAt),
+    conversation,
+  }));
+}
+
+/** The rows that have every word of the filter, wherever it stands. */
+export function filtered(rows: readonly Row[], filter: string): Row[] {
+  const wanted = filter.toLowerCase().split(/\s+/).filter(Boolean);
+  return wanted.length === 0 ? [...rows] : rows.filter((row) => wanted.every((word) => row.words.includes(word)));
+}
+
+const numbers: Record<Exclude<Column, 'title'>, (row: Row) => number> = {
+  tokens: (row) => row.conversation.tokens,
+  bytes: (row) => row.conversation.bytes,
+  used: (row) => row.usedAt,
+  hits: (row) => row.conversation.hits,
+  saved: (row) => row.conversation.secondsSaved,
+};
+const collator = new Intl.Collator(undefined, { numeric: true, sensitivity: 'base' });
+
+/** Sorts stably, so that equal rows stay in the order of use in which they came. */
+export function sorted(rows: readonly Row[], { column, down }: Order): Row[] {
+  const sign = down ? -1 : 1;
+  if (column === 'title') return rows.toSorted((a, b) => sign * collator.compare(a.conversation.title, b.conversation.title));
+  const value = numbers[column];
+  return rows.toSorted((a, b) => sign * (value(a) - value(b)));
+}
+
+const dayMs = 86_400_000;
+
+/** Ages as the treemap shades them, and what each is called. */
+export const ages = ['today', 'this week', 'this month', 'older'] as const;
+
+/** Index into ages: within 24 hours, 7 days, 30 days, or longer ago. */
+export function ageOf(usedAt: number, now: number): number {
+  const days = (now - usedAt) / dayMs;
+  return days < 1 ? 0 : days < 7 ? 1 : days < 30 ? 2 : 3;
+}
+
+export interface Cell {
+  id: string;
+  rect: Rect;
+  title: string;
+  bytes: number;
+  /** Index into ages; null for what stands for several conversations. */
+  age: number | null;
+  /** How many conversations it stands for. */
+  count: number;
+}
+
+export interface Group {
+  /** The model's fingerprint; '' for what conversations share. */
+  id: string;
+  name: string;
+  bytes: number;
+  rect: Rect;
+  cells: Cell[];
+}
+
+/** At most so many conversations get a cell of their own: more would be specks. */
+const mostCells = 240;
+/** A group has its name above its cells where there is room, in pixels. */
+export const groupHeader = 18;
+const gap = 2;
+
+/**
+ * The treemap: models, in them conversations, areas in proportion to the bytes that are a
+ * conversation's alone. `totalBytes` is all of the cache; what the conversations do not have
+ * alone (beginnings that several share) is a group without a model.
+ */
+export function treemap(rows: readonly Row[], totalBytes: number, room: Rect, now: number): Group[] {
+  const models = new Map<string, { name: string; bytes: number; rows: Row[] }>();
+  let own = 0;
+  for (const row of rows) {
+    const { fingerprint, model, bytes } = row.conversation;
+    if (bytes <= 0) continue;
+    own += bytes;
+    const known = models.get(fingerprint) ?? { name: model, bytes: 0, rows: [] };
+    known.bytes += bytes;
+    known.rows.push(row);
+    models.set(fingerprint, known);
+  }
+  const groups = [...models].map(([id, model]) => ({ id, ...model }));
+  const shared = totalBytes - own;
+  // Less is a figure that was read a moment later.
+  if (shared > 0.005 * totalBytes) groups.push({ id: '', name: 'Shared beginnings', bytes: shared, rows: [] });
+  groups.sort((a, b) => b.bytes - a.bytes);
+  const rects = squarify(groups.map((group) => group.bytes), room);
+  return groups.map((group, i) => {
+    const rect = rects[i]!;
+    return { id: group.id, name: group.name, bytes: group.bytes, rect, cells: cellsOf(group, rect, own, now) };
+  });
+}
+
+function cellsOf(group: { id: string; rows: Row[]; bytes: number; name: string }, rect: Rect, own: number, now: number): Cell[] {
+  const inner = inside(rect);
+  if (group.rows.length === 0) return [{ id: 'shared', rect: inner, title: group.name, bytes: group.bytes, age: null, count: 0 }];
+  const rows = group.rows.toSorted((a, b) => b.conversation.bytes - a.conversation.bytes);
+  // Each model gets cells by its part of the bytes.
+  const most = Math.max(1, Math.round((mostCells * group.bytes) / own));
+  const single = rows.length <= most ? rows : rows.slice(0, most - 1);
+  const rest = rows.slice(single.length);
+  const cells: Omit<Cell, 'rect'>[] = single.map((row) => ({
+    id: row.id, title: row.conversation.title, bytes: row.conversation.bytes, age: ageOf(row.usedAt, now), count: 1,
+  }));
+  if (rest.length > 0) {
+    const bytes = rest.reduce((sum, row) => sum + row.conversation.bytes, 0);
+    cells.push({ id: `rest-${group.id}`, title: `${rest.length} smaller`, bytes, age: null, count: rest.length });
+  }
+  const rects = squarify(cells.map((cell) => cell.bytes), inner);
+  return cells.map((cell, i) => ({ ...cell, rect: rects[i]! }));
+}
+
+/** The room for cells in a group's rectangle, below its name. */
+function inside(rect: Rect): Rect {
+  const head = named(rect) ? groupHeader : 0;
+  return {
+    x: rect.x,
+    y: rect.y + head,
+    width: Math.max(0, rect.width - gap),
+    height: Math.max(0, rect.height - head - gap),
+  };
+}
+
+/** Whether a group's name fits above its cells. */
+export function named(rect: Rect): boolean {
+  return rect.width >= 60 && rect.height >= 2 * groupHeader;
+}
+
+/** The rows to draw of a list that is scrolled, [from, to), with a few beyond the edges. */
+export function visible(count: number, rowHeight: number, scrollTop: number, height: number): { from: number; to: number } {
+  const beyond = 6;
+  const first = Math.floor(Math.max(0, scrollTop) / rowHeight);
+  const from = Math.max(0, Math.min(first, count) - beyond);
+  return { from, to: Math.min(count, first + Math.ceil(height / rowHeight) + 1 + beyond) };
+}
