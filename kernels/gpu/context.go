@@ -27,7 +27,9 @@ type Context struct {
 	op        string // the operator at work, for messages
 	accesses  []access
 	bindings  [msl.MaxBuffers]metal.Binding
-	barriers  int // recorded since the device was made
+	scratch   scratch
+	ints      []int32 // of Table
+	barriers  int     // recorded since the device was made
 	err       error
 }
 
@@ -38,6 +40,7 @@ type recorder struct {
 	used       int // bytes of params
 	dispatches int
 	committed  bool
+	tables     []tableAt
 }
 
 // access is memory that a dispatch since the last barrier reads or writes.
@@ -77,7 +80,7 @@ func (c *Context) dispatch(k *kernel, params []byte, g Grid, operands []Operand)
 		c.fail(err)
 		return
 	}
-	rec := c.room(len(params))
+	rec := c.room(len(params) + tableBytes(operands))
 	if rec == nil {
 		return
 	}
@@ -89,10 +92,14 @@ func (c *Context) dispatch(k *kernel, params []byte, g Grid, operands []Operand)
 	c.remember(operands)
 	copy(rec.params.Bytes()[rec.used:], params)
 	c.bindings[0] = metal.Binding{Buffer: rec.params, Offset: rec.used, Bytes: len(params)}
+	rec.used += aligned(len(params))
 	for i, o := range operands {
 		c.bindings[i+1] = metal.Binding{}
-		if o.memory != nil {
+		switch {
+		case o.memory != nil:
 			c.bindings[i+1] = metal.Binding{Buffer: o.memory.buffer, Offset: o.from, Bytes: o.bytes}
+		case len(o.table) > 0:
+			c.bindings[i+1] = metal.Binding{Buffer: rec.params, Offset: rec.place(o.table), Bytes: 4 * len(o.table)}
 		}
 	}
 	rec.commands.SetPipeline(r.pipeline)
@@ -101,12 +108,17 @@ func (c *Context) dispatch(k *kernel, params []byte, g Grid, operands []Operand)
 		rec.commands.SetThreadgroupMemory(0, g.ThreadgroupBytes)
 	}
 	rec.commands.Dispatch(c.op, g.Groups, g.Threads)
-	rec.used += (len(params) + paramAlign - 1) / paramAlign * paramAlign
 	rec.dispatches++
 }
 
-// room is a recorder with space for one more dispatch with params bytes of parameters; nil after an error.
+func aligned(bytes int) int { return (bytes + paramAlign - 1) / paramAlign * paramAlign }
+
+// room is a recorder with space for one more dispatch with params bytes of parameters and tables; nil after an error.
 func (c *Context) room(params int) *recorder {
+	if params > ringBytes {
+		c.fail(fmt.Errorf("parameters and tables of %d bytes, expected at most %d", params, ringBytes))
+		return nil
+	}
 	rec := &c.recorders[c.current]
 	if rec.used+params <= ringBytes && rec.dispatches < maxDispatches {
 		return rec
@@ -163,7 +175,7 @@ func (c *Context) wait(rec *recorder) {
 		c.op = ""
 		c.fail(rec.commands.Wait())
 	}
-	rec.used, rec.dispatches, rec.committed = 0, 0, false
+	rec.used, rec.dispatches, rec.committed, rec.tables = 0, 0, false, rec.tables[:0]
 }
 
 // sync waits for all work, the older recorder's first.

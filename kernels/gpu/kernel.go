@@ -50,6 +50,7 @@ type Operand struct {
 	from   int // bytes within memory's buffer
 	bytes  int
 	write  bool
+	table  []int32 // in place of memory: host data that goes with the dispatch
 }
 
 // Read is an operand that the kernel only reads. The zero Tensor is bound to nothing, for a kernel that will not touch it.
