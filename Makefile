@@ -60,6 +60,7 @@ check: check-darwin ## Format, vet, the repository's own rules, and builds for o
 check-darwin: ## The part of check that looks at the Mac's code from any system
 	@build/setup core
 	CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 go vet $$(build/packages plain)
+	CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 go test -c -o /dev/null ./metal/darwin
 	go run ./build/darwincheck -tags desktop,production $$(build/packages gui)
 
 lint: check ## check, and staticcheck, shell syntax and the web UI's types

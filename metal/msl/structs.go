@@ -53,6 +53,15 @@ func (p *Program) CheckStruct(k *Kernel, index int, t reflect.Type) error {
 	return nil
 }
 
+// StructBytes is the size of the parameter struct that a refers to; false if it is no struct of four-byte fields.
+func (p *Program) StructBytes(a *Argument) (bytes int, ok bool) {
+	s := p.structOf(a)
+	if s == nil || s.fault != "" {
+		return 0, false
+	}
+	return 4 * len(s.Fields), true
+}
+
 func (s *Struct) list() string {
 	var all []string
 	for _, f := range s.Fields {

@@ -42,6 +42,7 @@ type commands struct {
 	err      error // the first mistake
 
 	committed bool
+	late      error // recorded between Commit and Wait
 	done      func(error)
 	ran       chan struct{}
 	result    error // of the last run, written before ran
@@ -112,7 +113,7 @@ func (c *commands) SetThreadgroupMemory(index, bytes int) {
 // Dispatch implements metal.Commands.
 func (c *commands) Dispatch(label string, groups, threads metal.Size) {
 	if c.committed {
-		c.fail("%s: dispatched after Commit: call Wait first, or record into other Commands", label)
+		c.late = fmt.Errorf("dispatch %q after Commit: call Wait first, or record into other Commands", label)
 		return
 	}
 	if c.err != nil {
@@ -268,7 +269,7 @@ func (c *commands) Barrier() { c.interval++ }
 // Commit implements metal.Commands.
 func (c *commands) Commit(done func(error)) {
 	if c.committed {
-		c.fail("Commit: already committed, call Wait first")
+		c.late = errors.New("Commit after Commit: call Wait first")
 		return
 	}
 	c.committed, c.done = true, done
@@ -281,7 +282,7 @@ func (c *commands) Wait() error {
 		return c.err
 	}
 	<-c.ran
-	err := c.result
+	err := errors.Join(c.result, c.late)
 	*c = commands{d: c.d, ran: c.ran, seconds: c.seconds, recorded: c.recorded[:0]}
 	return err
 }

@@ -111,7 +111,9 @@ void simd_sum(bool) = delete;
 MSL_SHUFFLES(float) MSL_SHUFFLES(half) MSL_SHUFFLES(int) MSL_SHUFFLES(uint) MSL_SHUFFLES(short) MSL_SHUFFLES(ushort)
 MSL_SHUFFLES(float2) MSL_SHUFFLES(float4) MSL_SHUFFLES(half2) MSL_SHUFFLES(half4) MSL_SHUFFLES(uint2) MSL_SHUFFLES(uint4)
 
-// Atomics: relaxed alone, as in Metal before 4.
+// Atomics: relaxed alone, as in Metal before 4. OpenCL has types of these names, of another kind.
+#define atomic_uint msl_atomic_uint
+#define atomic_int msl_atomic_int
 enum memory_order { memory_order_relaxed = 0 };
 struct atomic_uint { uint v; };
 struct atomic_int { int v; };

@@ -1,0 +1,15 @@
+//go:build !darwin
+
+package darwin
+
+import (
+	"fmt"
+	"runtime"
+
+	"headroom/metal"
+)
+
+// Open returns the Mac's GPU; on other systems an error.
+func Open() (metal.Device, error) {
+	return nil, fmt.Errorf("Metal is Apple's: there is none on %s", runtime.GOOS)
+}
