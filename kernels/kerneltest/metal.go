@@ -56,6 +56,17 @@ func RunMetal(t *testing.T, cases []kernels.Case) (kernelsFound int) {
 	return kernelsFound
 }
 
+// Metal is a simulated Metal device in checking mode, closed when the test ends. Without clang it skips the test.
+func Metal(t *testing.T) kernels.Device {
+	t.Helper()
+	d, err := gpu.New(simulated(t, sim.Options{Check: true, Seed: 3}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(d.Close)
+	return d
+}
+
 // simulated opens a device for the length of the test.
 func simulated(t *testing.T, o sim.Options) metal.Device {
 	t.Helper()

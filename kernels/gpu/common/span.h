@@ -1,0 +1,29 @@
+// Where the tokens of a batch belong: the table that Context.Spans makes of kernels.Span.
+#pragma once
+#include <metal_stdlib>
+using namespace metal;
+
+// Rows [row, row + rows) of the batch hold positions [pos, pos + rows) of one sequence.
+struct Span {
+  int row;
+  int rows;
+  int pos;
+  int slot;  // of the sequence's recurrent state
+};
+
+// The index of the span that holds a row of the batch, count if none does. Spans lie in order.
+inline int span_of(device const Span* spans, int count, int row) {
+  int from = 0;
+  int to = count;
+  while (from < to) {  // spans before from end at or before row, those from to on begin after it
+    const int middle = (from + to) / 2;
+    if (row < spans[middle].row) {
+      to = middle;
+    } else if (row >= spans[middle].row + spans[middle].rows) {
+      from = middle + 1;
+    } else {
+      return middle;
+    }
+  }
+  return count;
+}
