@@ -2,7 +2,18 @@
 //
 // http.ts speaks to a real server, fake.ts plays one for tests and development. The
 // pages know only this interface.
-import type { ApiError, ChatEvent, ChatRequest, State } from './types';
+import type {
+  ApiError,
+  CacheChange,
+  CacheSettings,
+  ChatEvent,
+  ChatRequest,
+  ConversationDetail,
+  ConversationList,
+  FinishedRequest,
+  Removed,
+  State,
+} from './types';
 
 export type Connection =
   | { status: 'connecting' }
@@ -33,6 +44,21 @@ export interface Backend {
   cancel(requestId: string): Promise<void>;
   /** Streams one answer. Ends by itself, throws a HeadroomError, or ends early when aborted. */
   chat(request: ChatRequest, signal: AbortSignal): AsyncIterable<ChatEvent>;
+
+  /** The last requests of the running model that have ended, newest first. */
+  finished(): Promise<FinishedRequest[]>;
+  /** What is kept of conversations, those used last first. */
+  conversations(): Promise<ConversationList>;
+  conversation(key: string): Promise<ConversationDetail>;
+  /** Keeps it from being evicted, or ends that. */
+  pin(key: string, pinned: boolean): Promise<void>;
+  /** Takes the files away that are the conversation's alone. */
+  forget(key: string): Promise<Removed>;
+  /** Takes away everything on disk, or what is of one model, by its fingerprint. */
+  clearCache(fingerprint?: string): Promise<Removed>;
+  cacheSettings(): Promise<CacheSettings>;
+  /** Fields that are missing stay. */
+  changeCache(change: CacheChange): Promise<CacheSettings>;
 }
 
 /** Every failure the pages show: what (message), why, and what to do (fix). */

@@ -4,7 +4,25 @@
 // aborted) and repeats the question instead of answering it. Time passes only through
 // `pauseMs`, which tests set to 0.
 import { HeadroomError, type Backend, type Connection, type Watch, type Watcher } from './backend';
-import type { Cache, ChatEvent, ChatRequest, Model, SegmentKind, Source, State } from './types';
+import { fakeConversations, fakeFinished } from './fakecache';
+import type {
+  Cache,
+  CacheChange,
+  CacheSettings,
+  ChatEvent,
+  ChatRequest,
+  Conversation,
+  ConversationDetail,
+  ConversationList,
+  FinishedRequest,
+  Model,
+  Removed,
+  SegmentKind,
+  Source,
+  State,
+} from './types';
+
+export { fakeConversation } from './fakecache';
 
 const GiB = 2 ** 30;
 
@@ -17,6 +35,11 @@ export class FakeBackend implements Backend {
   /** What was asked for, in order. */
   readonly calls: string[] = [];
   readonly chats: ChatRequest[] = [];
+  kept: Conversation[] = fakeConversations();
+  requests: FinishedRequest[] = fakeFinished();
+  settings: CacheSettings = {
+    on: true, dir: '/home/you/.cache/headroom/blocks', maxBytes: 0, minFreeBytes: 0, dailyWriteBytes: 0, fixed: [], pending: [],
+  };
   #watchers = new Set<Watcher>();
 
   constructor(pauseMs = 0, state = fakeState()) {
@@ -72,6 +95,71 @@ export class FakeBackend implements Backend {
     this.calls.push(`cancel ${requestId}`);
     this.#failOnce();
     this.set((state) => (state.requests = state.requests.filter((request) => request.id !== requestId)));
+  }
+
+  async finished(): Promise<FinishedRequest[]> {
+    this.#failOnce();
+    return this.requests;
+  }
+
+  async conversations(): Promise<ConversationList> {
+    this.calls.push('conversations');
+    this.#failOnce();
+    return { stats: this.state.cache, conversations: this.kept };
+  }
+
+  async conversation(key: string): Promise<ConversationDetail> {
+    this.#failOnce();
+    const { found } = this.#find(key);
+    const entry = { bytes: 3e6, shared: false, hits: 2 };
+    const entries: ConversationDetail['entries'] = [
+      { ...entry, key: `${key}0`, kind: 'block', from: 0, to: 256, shared: true },
+      { ...entry, key: `${key}1`, kind: 'state', from: 256, to: 256 },
+      { ...entry, key, kind: 'tail', from: 256, to: found.tokens },
+    ];
+    return { ...found, entries };
+  }
+
+  async pin(key: string, pinned: boolean): Promise<void> {
+    this.calls.push(`pin ${key} ${pinned}`);
+    this.#failOnce();
+    const { index, found } = this.#find(key);
+    this.kept = this.kept.with(index, { ...found, pinned });
+  }
+
+  async forget(key: string): Promise<Removed> {
+    this.calls.push(`forget ${key}`);
+    this.#failOnce();
+    const { index, found } = this.#find(key);
+    this.kept = this.kept.toSpliced(index, 1);
+    return { entries: 3, bytes: found.bytes };
+  }
+
+  async clearCache(fingerprint = ''): Promise<Removed> {
+    this.calls.push(`clear ${fingerprint}`);
+    this.#failOnce();
+    const gone = this.kept.filter((one) => one.key && (!fingerprint || one.fingerprint === fingerprint));
+    this.kept = this.kept.filter((one) => !gone.includes(one));
+    return { entries: gone.length, bytes: gone.reduce((sum, one) => sum + one.bytes, 0) };
+  }
+
+  async cacheSettings(): Promise<CacheSettings> {
+    this.#failOnce();
+    return this.settings;
+  }
+
+  async changeCache(change: CacheChange): Promise<CacheSettings> {
+    this.calls.push(`change ${JSON.stringify(change)}`);
+    this.#failOnce();
+    const pending = change.on === undefined ? this.settings.pending : change.on === this.state.cache.on ? [] : ['on'];
+    return (this.settings = { ...this.settings, ...change, pending });
+  }
+
+  #find(key: string): { index: number; found: Conversation } {
+    const index = this.kept.findIndex((one) => one.key === key);
+    const found = this.kept[index];
+    if (!found) throw new HeadroomError({ code: 'not_found', message: `No conversation has the key ${key}`, why: '', fix: '' });
+    return { index, found };
   }
 
   async *chat(request: ChatRequest, signal: AbortSignal): AsyncGenerator<ChatEvent> {
@@ -147,6 +235,7 @@ export function fakeState(now = Date.now()): State {
       device: 'CPU, AVX-512 VNNI, 2 threads',
       contextTokens: 32768,
       cacheFormat: 'f16',
+      stateFormat: 'f32',
       error: null,
     },
     endpoint: { url: 'http://127.0.0.1:11811/v1', uiUrl: 'http://127.0.0.1:11811/' },
@@ -167,6 +256,7 @@ export function fakeState(now = Date.now()): State {
         cachedTokens: 384, generatedTokens: 96, tokensPerSecond: 98.3, startedAt: now - 1400,
       },
     ],
+    lastFinished: 'chatcmpl-0',
     models: [
       fakeModel({ id: 'headroom-demo', name: 'Headroom demo', loaded: true, bundled: true }),
       fakeModel({
@@ -178,8 +268,9 @@ export function fakeState(now = Date.now()): State {
 
 export function fakeCache(change: Partial<Cache>): Cache {
   return {
-    on: true, dir: '/home/you/.cache/headroom/blocks', bytes: 4.2e9, maxBytes: 20e9, entries: 2310, freeBytes: 210e9,
-    minFreeBytes: 10e9, todayBytes: 1.1e9, dailyWriteBytes: 40e9, writtenBytes: 12e9, hits: 48, misses: 9, secondsSaved: 1900,
+    on: true, dir: '/home/you/.cache/headroom/blocks', bytes: 4.2e9, maxBytes: 20e9, entries: 2310, diskBytes: 494e9,
+    freeBytes: 210e9,
+    minFreeBytes: 10e9, todayBytes: 1.1e9, dailyWriteBytes: 40e9, writtenBytes: 12e9, writtenSince: Date.now() - 12 * 86_400_000, hits: 48, misses: 9, secondsSaved: 1900,
     dropped: 0, skipped: 0, damaged: 0, foreign: 0, evicted: 120, saveErrors: 0, error: '', hotBytes: 1.4 * GiB,
     ...change,
   };

@@ -14,7 +14,17 @@ import {
   type Watcher,
 } from './backend';
 import { readChat } from './chatstream';
-import type { ChatEvent, ChatRequest, State } from './types';
+import type {
+  CacheChange,
+  CacheSettings,
+  ChatEvent,
+  ChatRequest,
+  ConversationDetail,
+  ConversationList,
+  FinishedRequest,
+  Removed,
+  State,
+} from './types';
 
 const firstRetryMs = 500;
 const longestRetryMs = 8000;
@@ -63,13 +73,55 @@ export class HttpBackend implements Backend {
     }
   }
 
-  async #post(path: string, body?: unknown, signal?: AbortSignal): Promise<Response> {
+  async finished(): Promise<FinishedRequest[]> {
+    return ((await this.#json('GET', 'api/requests/recent')) as { requests: FinishedRequest[] }).requests ?? [];
+  }
+
+  async conversations(): Promise<ConversationList> {
+    const list = (await this.#json('GET', 'api/cache')) as ConversationList;
+    return { ...list, conversations: list.conversations ?? [] };
+  }
+
+  async conversation(key: string): Promise<ConversationDetail> {
+    const detail = (await this.#json('GET', `api/cache/${encodeURIComponent(key)}`)) as ConversationDetail;
+    return { ...detail, entries: detail.entries ?? [] };
+  }
+
+  async pin(key: string, pinned: boolean): Promise<void> {
+    await this.#post(`api/cache/${encodeURIComponent(key)}/pin`, { pinned });
+  }
+
+  async forget(key: string): Promise<Removed> {
+    return (await this.#json('DELETE', `api/cache/${encodeURIComponent(key)}`)) as Removed;
+  }
+
+  async clearCache(fingerprint = ''): Promise<Removed> {
+    return (await this.#json('DELETE', fingerprint ? `api/cache?model=${encodeURIComponent(fingerprint)}` : 'api/cache')) as Removed;
+  }
+
+  async cacheSettings(): Promise<CacheSettings> {
+    return settingsOf(await this.#json('GET', 'api/settings/cache'));
+  }
+
+  async changeCache(change: CacheChange): Promise<CacheSettings> {
+    return settingsOf(await this.#json('PUT', 'api/settings/cache', change));
+  }
+
+  async #json(method: 'GET' | 'PUT' | 'DELETE', path: string, body?: unknown): Promise<unknown> {
+    return (await this.#send(method, path, body)).json();
+  }
+
+  #post(path: string, body?: unknown, signal?: AbortSignal): Promise<Response> {
+    return this.#send('POST', path, body ?? {}, signal);
+  }
+
+  async #send(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<Response> {
     let response: Response;
     try {
       response = await fetch(path, {
-        method: 'POST',
-        headers: { 'Content-Type': 'application/json', ...authorization(this.#token) },
-        body: JSON.stringify(body ?? {}),
+        method,
+        headers: { ...(body === undefined ? {} : { 'Content-Type': 'application/json' }), ...authorization(this.#token) },
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
         ...(signal ? { signal } : {}),
       });
     } catch (cause) {
@@ -183,6 +235,11 @@ async function failure(response: Response): Promise<HeadroomError> {
   }
 }
 
+function settingsOf(raw: unknown): CacheSettings {
+  const settings = raw as CacheSettings;
+  return { ...settings, fixed: settings.fixed ?? [], pending: settings.pending ?? [] };
+}
+
 /** Accepts what the server sent, with null lists made empty and models named. Throws when it is not a state. */
 export function normaliseState(raw: unknown): State {
   const state = raw as State | null;
@@ -192,10 +249,11 @@ export function normaliseState(raw: unknown): State {
   return {
     ...state,
     endpoint: state.endpoint ?? { url: '', uiUrl: '' },
-    engine: { ...state.engine, error: state.engine.error ?? null },
+    engine: { ...state.engine, stateFormat: state.engine.stateFormat ?? '', error: state.engine.error ?? null },
     memory: { ...state.memory, segments: state.memory.segments ?? [] },
     speed: { ...state.speed, history: state.speed.history ?? [] },
     requests: state.requests ?? [],
+    lastFinished: state.lastFinished ?? '',
     models: (state.models ?? []).map((model) => ({ ...model, name: model.name || model.id })),
   };
 }

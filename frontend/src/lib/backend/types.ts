@@ -23,8 +23,10 @@ export interface Engine {
   /** For example "CPU, AVX-512 VNNI, 2 threads". */
   device: string;
   contextTokens: number;
-  /** For example "f16". */
+  /** Of keys and values, for example "f16". */
   cacheFormat: string;
+  /** Of recurrent states, for example "bf16"; empty for a model without. */
+  stateFormat: string;
   error: ApiError | null;
 }
 
@@ -72,7 +74,9 @@ export interface Cache {
   /** Below 0: no cap. */
   maxBytes: number;
   entries: number;
-  /** Free space of the disk. */
+  /** Size of the disk; 0: unknown. */
+  diskBytes: number;
+  /** Free space of it. */
   freeBytes: number;
   /** Of it left alone; below 0: nothing. */
   minFreeBytes: number;
@@ -80,8 +84,9 @@ export interface Cache {
   todayBytes: number;
   /** At most in a day; below 0: no limit. */
   dailyWriteBytes: number;
-  /** Written since ever. */
+  /** Written since `writtenSince`; that is 0 where it is unknown. */
   writtenBytes: number;
+  writtenSince: number;
   /** Prefixes read back. */
   hits: number;
   misses: number;
@@ -153,7 +158,115 @@ export interface State {
   cache: Cache;
   speed: Speed;
   requests: RequestInFlight[];
+  /** Id of the request that ended last: where it changes, there are new ones to ask for. */
+  lastFinished: string;
   models: Model[];
+}
+
+/** What is kept of one conversation: app/cache holds the Go side. */
+export interface Conversation {
+  /** Empty for one that is in memory alone. */
+  key: string;
+  model: string;
+  fingerprint: string;
+  format: string;
+  title: string;
+  tokens: number;
+  /** Of them in memory too. */
+  hotTokens: number;
+  /** Of files that are its alone, and of those that are others' too. */
+  bytes: number;
+  sharedBytes: number;
+  createdAt: number;
+  lastHitAt: number;
+  hits: number;
+  secondsSaved: number;
+  pinned: boolean;
+}
+
+export interface ConversationEntry {
+  key: string;
+  kind: 'block' | 'tail' | 'state';
+  /** Positions [from, to); a state's is to. */
+  from: number;
+  to: number;
+  bytes: number;
+  shared: boolean;
+  hits: number;
+}
+
+export interface ConversationDetail extends Conversation {
+  entries: ConversationEntry[];
+}
+
+export interface ConversationList {
+  stats: Cache;
+  conversations: Conversation[];
+}
+
+export interface Removed {
+  entries: number;
+  bytes: number;
+}
+
+/** Sizes of 0 are the default, below 0 no limit. */
+export interface CacheSettings {
+  on: boolean;
+  dir: string;
+  maxBytes: number;
+  minFreeBytes: number;
+  dailyWriteBytes: number;
+  /** Names of the fields above that the command line says. */
+  fixed: string[];
+  /** And of those that hold from the next start of Headroom on. */
+  pending: string[];
+}
+
+export type CacheChange = Partial<Omit<CacheSettings, 'fixed' | 'pending'>>;
+
+export type RereadCause =
+  | 'new_conversation' | 'continued' | 'head_changed' | 'date_changed' | 'counter_changed' | 'tools_reordered' | 'tools_changed'
+  | 'thinking_stripped' | 'message_edited' | 'retokenized' | 'evicted' | 'state_not_kept' | 'cache_off' | 'format_changed'
+  | 'model_changed';
+
+/** Why a prompt, or its end, was read again: engine/reread explains. */
+export interface Reread {
+  cause: RereadCause;
+  advice: string;
+  /** The first token that was not as known; -1: nothing began like this. */
+  breakToken: number;
+  knownTokens: number;
+  /** What both have before the first difference, then what was known and what the prompt says. */
+  before: string;
+  was: string;
+  is: string;
+  /** When what was known ended; 0: unknown. */
+  knownAt: number;
+}
+
+/** A request that has ended; app/host/finished.go holds the Go side. */
+export interface FinishedRequest {
+  id: string;
+  model: string;
+  endedAt: number;
+  finish: string;
+  promptTokens: number;
+  computedTokens: number;
+  memoryTokens: number;
+  diskTokens: number;
+  generatedTokens: number;
+  /** Blocks read from disk and written to it. */
+  blockHits: number;
+  blockWrites: number;
+  queuedSeconds: number;
+  prefillSeconds: number;
+  /** From the request on. */
+  firstTokenSeconds: number;
+  decodeSeconds: number;
+  longestGapSeconds: number;
+  prefillTokensPerSecond: number;
+  decodeTokensPerSecond: number;
+  reread: Reread;
 }
 
 export interface ChatMessage {

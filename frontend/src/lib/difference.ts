@@ -1,0 +1,56 @@
+// Where two texts part and meet again: what stands before, the parts that differ, what follows.
+// Characters are never cut: the texts are compared by what a person sees as one.
+
+export interface Difference {
+  /** The beginning of both. */
+  before: string;
+  was: string;
+  is: string;
+  /** How each goes on after the part that differs; equal but for its end, since texts were cut. */
+  wasAfter: string;
+  isAfter: string;
+}
+
+/** Less agreement than this, in characters, is chance and no meeting again. */
+const meeting = 4;
+
+export function difference(was: string, is: string): Difference {
+  const a = characters(was);
+  const b = characters(is);
+  let from = 0;
+  while (from < a.length && from < b.length && a[from] === b[from]) from++;
+  const [wasTo, isTo] = meet(a, b, from);
+  const text = (list: string[], start: number, end = list.length) => list.slice(start, end).join('');
+  return {
+    before: text(a, 0, from),
+    was: text(a, from, wasTo),
+    is: text(b, from, isTo),
+    wasAfter: text(a, wasTo),
+    isAfter: text(b, isTo),
+  };
+}
+
+/** The nearest place behind `from` where both go on alike for a while; their ends if there is none. */
+function meet(a: string[], b: string[], from: number): [number, number] {
+  const alike = (i: number, j: number) => {
+    for (let n = 0; n < meeting; n++) {
+      // At the end of one text fewer characters have to do, but some must be left in both.
+      if (i + n >= a.length || j + n >= b.length) return n > 0 && i + n === a.length && j + n === b.length;
+      if (a[i + n] !== b[j + n]) return false;
+    }
+    return true;
+  };
+  for (let sum = 0; sum < a.length + b.length - 2 * from; sum++) {
+    for (let left = 0; left <= sum; left++) {
+      const i = from + left;
+      const j = from + sum - left;
+      if (i < a.length && j < b.length && alike(i, j)) return [i, j];
+    }
+  }
+  return [a.length, b.length];
+}
+
+function characters(text: string): string[] {
+  if (typeof Intl.Segmenter === 'undefined') return [...text];
+  return Array.from(new Intl.Segmenter(undefined, { granularity: 'grapheme' }).segment(text), ({ segment }) => segment);
+}
