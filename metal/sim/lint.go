@@ -17,7 +17,7 @@ var (
 	// a position changes the file, or only the line
 	positionText = regexp.MustCompile(`(?:<|, |> )([^<>:, ]+\.(?:metal|h|clcpp)|entries|<scratch space>|<built-in>):(\d+):\d+|(?:<|, |> )line:(\d+):\d+`)
 	nodeText     = regexp.MustCompile(`^([|\x60 -]*)([A-Za-z]+) 0x[0-9a-f]+`)
-	namedText    = regexp.MustCompile(`(?:col|line):[\d:]+ (?:used |referenced |invalid )*[A-Za-z_]\w* '`)
+	namedText    = regexp.MustCompile(`(?:col|line):[\d:]+ (?:used |referenced |invalid )*([A-Za-z_]\w*) '`)
 )
 
 // lint reports with file and line.
@@ -62,6 +62,12 @@ func ours(file string) bool {
 	return file != "" && !strings.HasPrefix(file, "/") && !strings.HasPrefix(file, "./") && file != "entries" && file != "<scratch space>" && !strings.HasPrefix(file, "msl_")
 }
 
+// named tells a declaration with a name from a parameter of an implicit member, whose "used" stands where a name would.
+func named(text string) bool {
+	m := namedText.FindStringSubmatch(text)
+	return m != nil && m[1] != "used" && m[1] != "referenced" && m[1] != "invalid"
+}
+
 // refused says what Metal has against a node of the tree, "" for nothing. global: the node is a declaration of the program's scope.
 func refused(kind string, global bool, text, before string) string {
 	implicit := strings.Contains(text, " implicit ")
@@ -69,7 +75,7 @@ func refused(kind string, global bool, text, before string) string {
 	case "ParmVarDecl", "VarDecl":
 		variable := kind == "VarDecl"
 		switch {
-		case strings.Contains(text, "__generic") && !implicit && namedText.MatchString(text):
+		case strings.Contains(text, "__generic") && !implicit && named(text):
 			return "pointer or reference without an address space: write device, constant, threadgroup or thread"
 		case variable && strings.Contains(text, " static") && !strings.Contains(text, "__constant"):
 			return "static variable: Metal has none in functions"

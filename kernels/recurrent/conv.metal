@@ -1,0 +1,213 @@
+// out = silu(sum over t of weight[c, t] * row[p - past + t, c]) with past = taps - 1, where rows before the current one are rounded to
+// the form of the state. A rounded row depends on that row alone, so rows run in parallel.
+//
+// A simdgroup takes 64 channels, which share a scale in int8, of CHUNK rows of a span; lane l holds channels l and l + 32. It goes
+// down its rows with the ones before in registers: from the state, or rounded anew from x where its chunk begins within the span. An
+// element is one chain of fused multiply-adds from the oldest tap on, so its bits depend on nothing but its inputs.
+//
+// The state is written by whoever reads it: the one chunk of a short span. A span of several chunks leaves that to conv_keep, a
+// dispatch later, since its first chunk may still be reading.
+#include <metal_stdlib>
+#include "common/kept.h"
+using namespace metal;
+
+constant uint form [[function_constant(0)]];
+constant uint taps [[function_constant(1)]];
+
+constant constexpr int GROUP = 64;  // channels that share a scale, as in state.go
+constant constexpr int PAST = 7;    // rows before the current one, at most
+constant constexpr int SPAN = 4;    // integers of a span: row, rows, position, slot
+
+struct ConvParams {
+  uint channels;
+  uint x_stride;
+  uint out_stride;
+  uint slot_bytes;
+  uint chunk;
+};
+
+// Two channels of a row as they are kept: values, or codes of a scale.
+struct Kept {
+  float2 values;
+  float scale;
+};
+
+inline float2 value_of(Kept k) { return form == KEPT_I8 ? k.values * k.scale : k.values; }
+
+// Lanes past the last channel bring zeros, which change no scale.
+inline Kept round_row(float2 x) {
+  Kept k;
+  k.values = x;
+  k.scale = 1.0f;
+  if (form == KEPT_BF16) {
+    k.values = float2(from_bf16(to_bf16(x.x)), from_bf16(to_bf16(x.y)));
+  } else if (form == KEPT_I8) {
+    const float amax = max(simd_max(max(fabs(x.x), fabs(x.y))), LEAST_AMAX);
+    const float inverse = LARGEST_CODE / amax;
+    k.values = float2(float(to_code(x.x, inverse)), float(to_code(x.y, inverse)));
+    k.scale = amax / LARGEST_CODE;
+  }
+  return k;
+}
+
+inline float load_kept(device const uchar* slot, uint at, uint rows_of_scales) {
+  switch (form) {
+    case KEPT_BF16: return from_bf16(((device const ushort*)slot)[at]);
+    case KEPT_I8: return float(((device const char*)(slot + rows_of_scales))[at]);
+  }
+  return ((device const float*)slot)[at];
+}
+
+inline void store_kept(device uchar* slot, uint at, uint rows_of_scales, float value) {
+  switch (form) {
+    case KEPT_BF16: ((device ushort*)slot)[at] = ushort(as_type<uint>(value) >> 16); return;
+    case KEPT_I8: ((device char*)(slot + rows_of_scales))[at] = char(int(value)); return;
+  }
+  ((device float*)slot)[at] = value;
+}
+
+// Where a lane's channels lie.
+struct Place {
+  uint c0, c1;
+  bool has0, has1;
+  uint group, groups;
+};
+
+inline Place place_of(uint block, uint channels, uint lane) {
+  Place at;
+  at.group = block;
+  at.groups = (channels + GROUP - 1) / GROUP;
+  at.c0 = block * GROUP + lane;
+  at.c1 = at.c0 + 32;
+  at.has0 = at.c0 < channels;
+  at.has1 = at.c1 < channels;
+  return at;
+}
+
+inline Kept load_row(device const uchar* slot, uint t, Place at, uint channels) {
+  const uint scales = (taps - 1) * at.groups * 4;
+  Kept k;
+  k.values = float2(at.has0 ? load_kept(slot, t * channels + at.c0, scales) : 0.0f, at.has1 ? load_kept(slot, t * channels + at.c1, scales) : 0.0f);
+  k.scale = form == KEPT_I8 ? ((device const float*)slot)[t * at.groups + at.group] : 1.0f;
+  return k;
+}
+
+inline void store_row(device uchar* slot, uint t, Place at, uint channels, Kept k, uint lane) {
+  const uint scales = (taps - 1) * at.groups * 4;
+  if (at.has0) {
+    store_kept(slot, t * channels + at.c0, scales, k.values.x);
+  }
+  if (at.has1) {
+    store_kept(slot, t * channels + at.c1, scales, k.values.y);
+  }
+  if (form == KEPT_I8 && lane == 0) {
+    ((device float*)slot)[t * at.groups + at.group] = k.scale;
+  }
+}
+
+inline float2 x_row(device const float* x, uint row, uint stride, Place at) {
+  device const float* r = x + ulong(row) * stride;
+  return float2(at.has0 ? r[at.c0] : 0.0f, at.has1 ? r[at.c1] : 0.0f);
+}
+
+inline float silu(float x) { return x / (1.0f + exp(-x)); }
+
+kernel void conv(
+    constant ConvParams& p       [[buffer(0)]],
+    device const float* x        [[buffer(1)]],   // [M, channels]
+    device const float* weight   [[buffer(2)]],   // [channels, taps]
+    device uchar* state          [[buffer(3)]],   // slots
+    device const int* spans      [[buffer(4)]],   // [spans, SPAN]
+    device float* out            [[buffer(5)]],   // [M, channels]
+    uint3 group                  [[threadgroup_position_in_grid]],   // channels, chunk, span
+    uint lane                    [[thread_index_in_simdgroup]],
+    uint sg                      [[simdgroup_index_in_threadgroup]],
+    uint simdgroups              [[simdgroups_per_threadgroup]]) {
+  device const int* span = spans + group.z * SPAN;
+  const int rows = span[1];
+  const int first = int(group.y * p.chunk);
+  const Place at = place_of(group.x * simdgroups + sg, p.channels, lane);
+  if (first >= rows || at.group >= at.groups) {
+    return;
+  }
+  const int past = int(taps) - 1;
+  const int end = min(rows, first + int(p.chunk));
+  x += ulong(span[0]) * p.x_stride;
+  out += ulong(span[0]) * p.out_stride;
+  device uchar* slot = state + ulong(span[3]) * p.slot_bytes;
+
+  // before[PAST - 1] is the row before the current one; the first PAST - past places are not used.
+  Kept before[PAST];
+  float2 w[PAST + 1];
+  for (int i = 0; i < PAST; i++) {
+    const int t = i - (PAST - past);
+    if (t < 0) {
+      continue;
+    }
+    w[i] = float2(at.has0 ? weight[at.c0 * taps + t] : 0.0f, at.has1 ? weight[at.c1 * taps + t] : 0.0f);
+    const int row = first - past + t;
+    if (row >= 0) {
+      before[i] = round_row(x_row(x, row, p.x_stride, at));
+    } else if (span[2] == 0) {
+      before[i].values = float2(0.0f);
+      before[i].scale = 0.0f;
+    } else {
+      before[i] = load_row(slot, row + past, at, p.channels);
+    }
+  }
+  w[PAST] = float2(at.has0 ? weight[at.c0 * taps + past] : 0.0f, at.has1 ? weight[at.c1 * taps + past] : 0.0f);
+
+  for (int r = first; r < end; r++) {
+    const float2 now = x_row(x, r, p.x_stride, at);
+    float2 sum = float2(0.0f);
+    for (int i = 0; i < PAST; i++) {
+      if (i >= PAST - past) {
+        sum = fma(value_of(before[i]), w[i], sum);
+      }
+    }
+    sum = fma(now, w[PAST], sum);
+    if (at.has0) {
+      out[ulong(r) * p.out_stride + at.c0] = silu(sum.x);
+    }
+    if (at.has1) {
+      out[ulong(r) * p.out_stride + at.c1] = silu(sum.y);
+    }
+    for (int i = 0; i + 1 < PAST; i++) {
+      if (i >= PAST - past) {
+        before[i] = before[i + 1];
+      }
+    }
+    before[PAST - 1] = round_row(now);
+  }
+  if (rows <= int(p.chunk)) {
+    simdgroup_barrier(mem_flags::mem_device);  // all lanes have read the scales that one lane writes
+    for (int i = 0; i < PAST; i++) {
+      if (i >= PAST - past) {
+        store_row(slot, i - (PAST - past), at, p.channels, before[i], lane);
+      }
+    }
+  }
+}
+
+// The state of spans of several chunks: their last rows.
+kernel void conv_keep(
+    constant ConvParams& p       [[buffer(0)]],
+    device const float* x        [[buffer(1)]],
+    device uchar* state          [[buffer(2)]],
+    device const int* spans      [[buffer(3)]],
+    uint3 group                  [[threadgroup_position_in_grid]],   // channels, 0, span
+    uint lane                    [[thread_index_in_simdgroup]],
+    uint sg                      [[simdgroup_index_in_threadgroup]],
+    uint simdgroups              [[simdgroups_per_threadgroup]]) {
+  device const int* span = spans + group.z * SPAN;
+  const int rows = span[1];
+  const Place at = place_of(group.x * simdgroups + sg, p.channels, lane);
+  if (rows <= int(p.chunk) || at.group >= at.groups) {
+    return;
+  }
+  device uchar* slot = state + ulong(span[3]) * p.slot_bytes;
+  const uint past = taps - 1;
+  for (uint t = 0; t < past; t++) {
+    store_row(slot, t, at, p.channels, round_row(x_row(x, uint(span[0] + rows) - past + t, p.x_stride, at)), lane);
+  }
+}

@@ -1,0 +1,73 @@
+package recurrent
+
+import (
+	_ "embed"
+
+	"headroom/kernels"
+	"headroom/kernels/gpu"
+	"headroom/metal"
+)
+
+//go:embed conv.metal
+var convText string
+
+var (
+	convSource      = &gpu.Source{Name: "recurrent/conv.metal", Text: convText}
+	convKernels     [len(metalForms)][MaxTaps + 1]*gpu.Kernel[convParams] // by form and taps
+	convKeepKernels [len(metalForms)][MaxTaps + 1]*gpu.Kernel[convParams]
+)
+
+// metalForms are the forms of a state, each a constant of its kernels.
+var metalForms = [...]kernels.DType{kernels.F32, kernels.BF16, kernels.I8}
+
+func metalForm(dtype kernels.DType) int {
+	for i, f := range metalForms {
+		if f == dtype {
+			return i
+		}
+	}
+	panic("recurrent: metalForm of " + dtype.String() + ": Check must refuse it")
+}
+
+func init() {
+	for i, form := range metalForms {
+		for taps := 2; taps <= MaxTaps; taps++ {
+			constants := []metal.ConstantValue{{Name: "form", Value: uint32(form)}, {Name: "taps", Value: uint32(taps)}}
+			convKernels[i][taps] = gpu.NewKernel[convParams](convSource, "conv", constants...)
+			convKeepKernels[i][taps] = gpu.NewKernel[convParams](convSource, "conv_keep", constants...)
+		}
+	}
+}
+
+// convParams is ConvParams of conv.metal; strides in elements.
+type convParams struct{ Channels, XStride, OutStride, SlotBytes, Chunk uint32 }
+
+const (
+	convChunk      = 32 // rows of a simdgroup: the few that it rounds anew before them weigh little, and a prompt has many of them
+	convSimdgroups = 4  // of a threadgroup
+)
+
+// Metal implements gpu.Op: a simdgroup to 64 channels of a chunk of rows, and a second dispatch for the states of spans of several chunks.
+func (o *Conv) Metal(c *gpu.Context) {
+	p := convParams{Channels: uint32(o.X.Cols), XStride: uint32(o.X.Stride), OutStride: uint32(o.Out.Stride),
+		SlotBytes: uint32(o.State.Stride * o.State.DType.Size()), Chunk: convChunk}
+	spans, longest := spanTable(c, o.Spans)
+	blocks := (o.X.Cols + convGroup*convSimdgroups - 1) / (convGroup * convSimdgroups)
+	g := gpu.Grid{Groups: metal.Size{X: blocks, Y: (longest + convChunk - 1) / convChunk, Z: len(o.Spans)}, Threads: metal.Size{X: 32 * convSimdgroups, Y: 1, Z: 1}}
+	form, taps := metalForm(o.State.DType), o.Weight.Cols
+	convKernels[form][taps].Dispatch(c, p, g, gpu.Read(o.X), gpu.Read(o.Weight), gpu.Write(o.State), gpu.Ints(spans), gpu.Write(o.Out))
+	if longest > convChunk {
+		g.Groups.Y = 1
+		convKeepKernels[form][taps].Dispatch(c, p, g, gpu.Read(o.X), gpu.Write(o.State), gpu.Ints(spans))
+	}
+}
+
+// spanTable is row, rows, position and slot of each span, and the most rows of one.
+func spanTable(c *gpu.Context, spans []kernels.Span) (table []int32, longest int) {
+	table = c.Table(4 * len(spans))
+	for i, s := range spans {
+		copy(table[4*i:], []int32{int32(s.Row), int32(s.Rows), int32(s.Pos), s.Slot})
+		longest = max(longest, s.Rows)
+	}
+	return table, longest
+}
