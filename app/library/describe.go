@@ -1,13 +1,12 @@
 package library
 
 // Descriptions of folders, cached. Asking the engine reads a model's headers, which is too slow for every look at the list; an
-// answer holds while the folder's files stay the same, and half a minute at most.
+// answer holds while the folder's files stay the same, and half a minute; after that as many are renewed as the scan allows.
 
 import (
 	"fmt"
 	"hash/fnv"
 	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -19,8 +18,9 @@ import (
 type describer struct {
 	describe Describe
 
-	mu    sync.Mutex
-	known map[string]described // by real path; "" is the bundled model
+	mu      sync.Mutex
+	known   map[string]described // by real path; "" is the bundled model
+	digests map[string]digested  // by real path; see places.go
 }
 
 type described struct {
@@ -33,32 +33,31 @@ type described struct {
 // staleAfter bounds how long an answer is kept: what a model needs follows the free memory, since the size of its cache does.
 const staleAfter = 30 * time.Second
 
-func (d *describer) bundled(src engine.Source, o engine.Options) (engine.Description, error) {
-	return d.remembered("", 0, src, o)
+func (d *describer) bundled(src engine.Source, o engine.Options, s *scanner) (engine.Description, error) {
+	return d.remembered("", 0, src, o, s)
 }
 
-func (d *describer) folder(dir string, o engine.Options) (engine.Description, error) {
-	real, err := filepath.EvalSymlinks(dir)
-	if err != nil {
-		return engine.Description{}, problem.Wrap(problem.ModelBroken, err, "The folder cannot be read", "")
-	}
-	if !isFile(filepath.Join(real, "config.json")) {
-		return engine.Description{}, problem.New(problem.ModelBroken, "The model is incomplete", "config.json is missing",
-			"Finish the download, or download the model again.")
-	}
-	return d.remembered(real, signature(real), engine.Source{Dir: dir}, o)
+// folder describes what lies in a folder.
+func (d *describer) folder(f folder, o engine.Options, s *scanner) (engine.Description, error) {
+	return d.remembered(f.at.real, f.at.signature(), engine.Source{Dir: f.dir}, o, s)
 }
 
-// remembered serves the last answer for the key unless the folder has changed since, or time has passed.
-func (d *describer) remembered(key string, signature uint64, src engine.Source, o engine.Options) (engine.Description, error) {
+// remembered serves the last answer for the key unless the folder has changed since, or time has passed and the scan may renew one
+// more.
+func (d *describer) remembered(key string, signature uint64, src engine.Source, o engine.Options, s *scanner) (engine.Description, error) {
 	d.mu.Lock()
-	defer d.mu.Unlock()
 	known, ok := d.known[key]
-	if ok && known.signature == signature && time.Since(known.at) < staleAfter {
-		return known.Description, known.err
+	d.mu.Unlock()
+	if ok && known.signature == signature {
+		if time.Since(known.at) < staleAfter || s.renew <= 0 {
+			return known.Description, known.err
+		}
+		s.renew--
 	}
 	known = described{signature: signature, at: time.Now()}
 	known.Description, known.err = safely(d.describe, src, o)
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	if d.known == nil {
 		d.known = map[string]described{}
 	}
@@ -71,8 +70,12 @@ func (d *describer) forget(present map[string]bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for key := range d.known {
-		if _, err := os.Stat(key); key != "" && !present[key] && err != nil {
+		if key == "" || present[key] {
+			continue
+		}
+		if _, err := os.Stat(key); err != nil {
 			delete(d.known, key)
+			delete(d.digests, key)
 		}
 	}
 }
@@ -92,26 +95,10 @@ func safely(describe Describe, src engine.Source, o engine.Options) (description
 }
 
 // signature changes when a file of the folder does: its name, size or time.
-func signature(dir string) uint64 {
-	entries, _ := os.ReadDir(dir)
+func (l *listing) signature() uint64 {
 	h := fnv.New64a()
-	for _, entry := range entries {
-		path := filepath.Join(dir, entry.Name())
-		info, err := os.Stat(path) // of the target: the hub cache links to blobs
-		if err != nil {
-			fmt.Fprintf(h, "%s gone\n", entry.Name())
-			continue
-		}
-		fmt.Fprintf(h, "%s %d %d\n", entry.Name(), info.Size(), info.ModTime().UnixNano())
+	for _, f := range l.files {
+		fmt.Fprintf(h, "%s %s %d %d\n", f.name, f.real, f.size, f.changed.UnixNano())
 	}
 	return h.Sum64()
-}
-
-// changed is the time of a folder's last change, zero when it is gone.
-func changed(path string) time.Time {
-	info, err := os.Stat(path)
-	if err != nil {
-		return time.Time{}
-	}
-	return info.ModTime()
 }

@@ -87,7 +87,7 @@ func TestScan(t *testing.T) {
 		{"a link that leads nowhere", []string{"models--org--m/snapshots/ffff/config.json -> ../../blobs/gone", "models--org--m/snapshots/ffff/model.safetensors = w"},
 			[]string{"org/m: The model is incomplete: config.json is missing. Finish the download, or download the model again."}},
 		{"a download in progress", []string{"models--org--m/blobs/abc.incomplete = x"},
-			[]string{"org/m: The model is incomplete: config.json is missing. Finish the download, or download the model again."}},
+			[]string{"org/m: The model is not complete yet: 1 file is here in part. Wait for the download, or have the program that began it go on."}},
 		{"no model at all", []string{"models--org--tok/snapshots/ffff/tokenizer.json = x", "datasets--a--b/snapshots/f/config = x", ".hidden/config.json = x", "a file = x"}, nil},
 		{"weights without config", []string{"m/model.safetensors = x"},
 			[]string{"m: The model is incomplete: config.json is missing. Finish the download, or download the model again."}},
@@ -182,10 +182,10 @@ func TestAnswersAreRememberedUntilAFileChanges(t *testing.T) {
 
 func TestRoots(t *testing.T) {
 	home := t.TempDir()
-	for name, value := range map[string]string{"HOME": home, "HF_HUB_CACHE": "", "HF_HOME": "", "HEADROOM_MODELS": "/e1" + string(filepath.ListSeparator) + "/e2"} {
+	for name, value := range map[string]string{"HOME": home, "HF_HUB_CACHE": "", "HF_HOME": "", "OLLAMA_MODELS": "", "HEADROOM_MODELS": "/e1" + string(filepath.ListSeparator) + "/e2"} {
 		t.Setenv(name, value)
 	}
-	want := []string{"/flag", "/e1", "/e2", home + "/.cache/huggingface/hub", home + "/.lmstudio/models", home + "/.cache/lm-studio/models", home + "/.omlx/models"}
+	want := []string{"/flag", "/e1", "/e2", home + "/.cache/huggingface/hub", home + "/.lmstudio/models", home + "/.cache/lm-studio/models", home + "/.omlx/models", home + "/.ollama/models"}
 	if got := Roots([]string{"/flag", "", "/e1"}); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -11,7 +11,7 @@ import (
 func Roots(given []string) []string {
 	candidates := append([]string{}, given...)
 	candidates = append(candidates, filepath.SplitList(os.Getenv("HEADROOM_MODELS"))...)
-	candidates = append(candidates, hubCache(), "~/.lmstudio/models", "~/.cache/lm-studio/models", "~/.omlx/models")
+	candidates = append(candidates, hubCache(), "~/.lmstudio/models", "~/.cache/lm-studio/models", "~/.omlx/models", ollamaStore())
 	var roots []string
 	seen := map[string]bool{}
 	for _, c := range candidates {
@@ -36,6 +36,14 @@ func hubCache() string {
 		return filepath.Join(home, "hub")
 	}
 	return "~/.cache/huggingface/hub"
+}
+
+// ollamaStore is where Ollama keeps models: OLLAMA_MODELS, or ~/.ollama/models.
+func ollamaStore() string {
+	if dir := os.Getenv("OLLAMA_MODELS"); dir != "" {
+		return dir
+	}
+	return "~/.ollama/models"
 }
 
 // expandHome replaces a leading "~/", which a shell leaves alone inside quotes and lists.

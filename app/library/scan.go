@@ -4,7 +4,7 @@ package library
 // incomplete is found too, so that the list can say what is missing.
 
 import (
-	"os"
+	"cmp"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,69 +12,106 @@ import (
 
 // folder is a place that looks like a model.
 type folder struct {
-	id  string
-	dir string // absolute
+	id     string
+	name   string // the ID that it has among all others
+	dir    string // absolute
+	origin Origin
+	// at lists dir; nil where there is nothing to list, and foreign says what it is.
+	at      *listing
+	parts   []file   // of a download, that lie elsewhere than in dir
+	foreign *foreign // what another program keeps in a form of its own
 }
 
-// mostEntries bounds how much of one folder is looked at: a root that somebody points at a home folder must not stall.
-const mostEntries = 2000
+// real tells one place from another, by whatever path a scan came to it.
+func (f folder) real() string {
+	if f.at == nil {
+		return f.dir
+	}
+	return f.at.real
+}
 
-// scanRoot finds models in a root folder. It knows three layouts, mixed as they come:
+// scanRoot finds models in a root folder. It knows four layouts, the first three mixed as they come:
 //
 //	root/config.json, root/name/config.json, root/publisher/name/config.json   plain folders; LM Studio, oMLX
 //	root/models--org--name/snapshots/<commit>/config.json                      Hugging Face's hub cache
-func scanRoot(root string) []folder {
-	if looksLikeModel(root) {
-		return []folder{{filepath.Base(root), root}}
+//	root/name.gguf                                                             loose files
+//	root/manifests/<registry>/<namespace>/<name>/<tag>, root/blobs             Ollama
+func (f *folders) scanRoot(root string) []folder {
+	f.left = mostFolders
+	l := f.at(root)
+	if looksLikeModel(l) {
+		return []folder{f.plain(filepath.Base(root), l)}
 	}
-	var found []folder
-	for _, name := range subfolders(root) {
-		dir := filepath.Join(root, name)
-		if f, ok := hubFolder(dir); ok {
-			found = append(found, f)
+	if l.hasDir("manifests") && l.hasDir("blobs") {
+		return f.ollama(l)
+	}
+	found := looseGGUF(l)
+	for _, name := range l.dirs {
+		dir := f.sub(l, name)
+		if id, ok := hubID(name); ok {
+			if one, ok := f.hub(id, dir); ok {
+				found = append(found, one)
+			}
 			continue
 		}
 		if looksLikeModel(dir) {
-			found = append(found, folder{name, dir})
+			found = append(found, f.plain(name, dir))
 			continue
 		}
-		for _, inner := range subfolders(dir) {
-			if d := filepath.Join(dir, inner); looksLikeModel(d) {
-				found = append(found, folder{name + "/" + inner, d})
+		if one, ok := ggufFolder(name, dir); ok {
+			found = append(found, one)
+			continue
+		}
+		for _, inner := range dir.dirs {
+			if in := f.sub(dir, inner); looksLikeModel(in) {
+				found = append(found, f.plain(name+"/"+inner, in))
+			} else if one, ok := ggufFolder(name+"/"+inner, in); ok {
+				found = append(found, one)
 			}
 		}
 	}
+	slices.SortFunc(found, func(a, b folder) int { return cmp.Compare(a.id, b.id) })
 	return found
 }
 
 // folderAt recognises one folder that somebody named: a model, a model inside the hub cache, or the hub's folder around it.
-func folderAt(dir string) (folder, bool) {
-	if f, ok := hubFolder(dir); ok {
-		return f, true
+func (f *folders) folderAt(dir string) (folder, bool) {
+	f.left = mostFolders
+	l := f.at(dir)
+	if id, ok := hubID(filepath.Base(dir)); ok {
+		if one, ok := f.hub(id, l); ok {
+			return one, true
+		}
 	}
-	if !looksLikeModel(dir) {
-		return folder{}, false
+	if !looksLikeModel(l) {
+		return ggufFolder(filepath.Base(dir), l)
 	}
 	if snapshots := filepath.Dir(dir); filepath.Base(snapshots) == "snapshots" {
 		if id, ok := hubID(filepath.Base(filepath.Dir(snapshots))); ok {
-			return folder{id, dir}, true
+			return folder{id: id, dir: dir, at: l, parts: f.blobParts(f.at(filepath.Dir(snapshots)))}, true
 		}
 	}
-	return folder{filepath.Base(dir), dir}, true
+	return f.plain(filepath.Base(dir), l), true
 }
 
-// looksLikeModel tells a model's folder, complete or not: it has a config.json or weights.
-func looksLikeModel(dir string) bool {
-	if isFile(filepath.Join(dir, "config.json")) {
-		return true
+// plain is a folder that holds a model. Hugging Face's tools, told to download into a folder, keep what is on its way in a hidden
+// folder of it.
+func (f *folders) plain(id string, l *listing) folder {
+	one := folder{id: id, dir: l.path, at: l}
+	cache := f.sub(l, ".cache")
+	if hub := "huggingface"; cache.hasDir(hub) {
+		if in := f.sub(cache, hub); in.hasDir("download") {
+			one.parts = f.sub(in, "download").matching(isPart)
+		}
 	}
-	weights, _ := filepath.Glob(filepath.Join(globQuoted(dir), "*.safetensors"))
-	return len(weights) > 0
+	return one
 }
 
-// globQuoted makes a path match only itself.
-func globQuoted(path string) string {
-	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
+// looksLikeModel tells a model's folder, complete or not: it has a config.json or weights, or a part of them.
+func looksLikeModel(l *listing) bool {
+	return slices.ContainsFunc(l.files, func(f file) bool {
+		return f.name == configName || isWeights(f.name) || isWeights(partOf(f.name))
+	})
 }
 
 // hubID reads "models--org--name" as "org/name".
@@ -86,54 +123,63 @@ func hubID(name string) (string, bool) {
 	return strings.Replace(rest, "--", "/", 1), true
 }
 
-// hubFolder recognises models--org--name and picks its snapshot: the commit that refs/main names, else the one that changed
+// hub recognises models--org--name and picks its snapshot: the commit that refs/main names, else the one that changed
 // last. A download in progress has no usable snapshot yet; it is listed all the same, for its error.
-func hubFolder(dir string) (folder, bool) {
-	id, ok := hubID(filepath.Base(dir))
-	if !ok {
-		return folder{}, false
-	}
-	snapshots := filepath.Join(dir, "snapshots")
-	if commit, err := os.ReadFile(filepath.Join(dir, "refs", "main")); err == nil {
-		name := strings.TrimSpace(string(commit))
-		if d := filepath.Join(snapshots, name); filepath.IsLocal(name) && looksLikeModel(d) {
-			return folder{id, d}, true
+func (f *folders) hub(id string, dir *listing) (folder, bool) {
+	parts := f.blobParts(dir)
+	var newest *listing
+	if dir.hasDir("snapshots") {
+		snapshots := f.sub(dir, "snapshots")
+		all := make([]*listing, len(snapshots.dirs))
+		for i, name := range snapshots.dirs {
+			all[i] = f.sub(snapshots, name)
+		}
+		main := f.mainCommit(dir)
+		slices.SortStableFunc(all, func(a, b *listing) int {
+			if isMain := filepath.Base(a.path) == main; isMain != (filepath.Base(b.path) == main) {
+				if isMain {
+					return -1
+				}
+				return 1
+			}
+			return b.changed().Compare(a.changed())
+		})
+		for _, s := range all {
+			if looksLikeModel(s) {
+				return folder{id: id, dir: s.path, at: s, parts: parts}, true
+			}
+		}
+		for _, s := range all {
+			if one, ok := ggufFolder(id, s); ok {
+				return one, true
+			}
+		}
+		if len(all) > 0 {
+			newest = all[0]
 		}
 	}
-	names := subfolders(snapshots)
-	slices.SortFunc(names, func(a, b string) int {
-		return changed(filepath.Join(snapshots, b)).Compare(changed(filepath.Join(snapshots, a)))
-	})
-	for _, name := range names {
-		if d := filepath.Join(snapshots, name); looksLikeModel(d) {
-			return folder{id, d}, true
-		}
+	if len(parts) == 0 {
+		return folder{}, false // a repository of something else: a tokenizer, a data set
 	}
-	if unfinished, _ := filepath.Glob(filepath.Join(globQuoted(dir), "blobs", "*.incomplete")); len(unfinished) > 0 {
-		return folder{id, dir}, true
+	if newest == nil {
+		newest = dir
 	}
-	return folder{}, false // a repository of something else: a tokenizer, a data set
+	return folder{id: id, dir: dir.path, at: newest, parts: parts}, true
 }
 
-// subfolders lists the folders in dir, links to folders included, hidden ones not.
-func subfolders(dir string) []string {
-	d, err := os.Open(dir)
-	if err != nil {
+// mainCommit is what refs/main names; "" if nothing.
+func (f *folders) mainCommit(dir *listing) string {
+	const mostBytes = 1 << 10
+	if !dir.hasDir("refs") {
+		return ""
+	}
+	return remembered(f.sub(dir, "refs"), "main", mostBytes, func(text []byte) string { return strings.TrimSpace(string(text)) })
+}
+
+// blobParts are the blobs that are still on their way.
+func (f *folders) blobParts(dir *listing) []file {
+	if !dir.hasDir("blobs") {
 		return nil
 	}
-	defer d.Close()
-	names, _ := d.Readdirnames(mostEntries)
-	slices.Sort(names)
-	return slices.DeleteFunc(names, func(name string) bool {
-		if strings.HasPrefix(name, ".") {
-			return true
-		}
-		info, err := os.Stat(filepath.Join(dir, name))
-		return err != nil || !info.IsDir()
-	})
-}
-
-func isFile(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.Mode().IsRegular()
+	return f.sub(dir, "blobs").matching(isPart)
 }

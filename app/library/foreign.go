@@ -1,0 +1,158 @@
+package library
+
+// What other programs keep in a form that Headroom does not run: GGUF files, and Ollama's store. It is listed, with the reason, so that
+// nobody has to wonder why a model that lies there cannot be started.
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"headroom/engine/problem"
+)
+
+// foreign is a model in another program's form.
+type foreign struct {
+	format    string // for people: "GGUF"
+	sizeBytes int64  // 0: not known
+	changed   time.Time
+	missing   string // what is not here yet, in words; "" when it is whole
+}
+
+// problem says why it cannot be loaded.
+func (f *foreign) problem() *problem.Problem {
+	why := "Headroom runs .safetensors"
+	if f.missing != "" {
+		why += "; " + f.missing
+	}
+	return problem.New(problem.UnknownArchitecture, "This model is in "+f.format+" format", why,
+		"Download the model in MLX's or Hugging Face's format: a folder of .safetensors files.")
+}
+
+const (
+	formatGGUF    = "GGUF"
+	formatPickle  = "PyTorch or ONNX"
+	formatOllama  = "Ollama's"
+	mostManifest  = 1 << 20
+	ollamaLibrary = "library" // the namespace that Ollama leaves out
+)
+
+// ggufFolder is a folder of GGUF files, which may be variants of one model, shards or both: one entry.
+func ggufFolder(id string, l *listing) (folder, bool) {
+	files := l.matching(func(name string) bool { return isGGUF(name) || isGGUF(partOf(name)) })
+	if len(files) == 0 {
+		return folder{}, false
+	}
+	return folder{id: id, dir: l.path, at: l, foreign: ofFiles(files)}, true
+}
+
+// looseGGUF are the GGUF files that lie in a root itself, the shards of one model as one entry.
+func looseGGUF(l *listing) []folder {
+	var found []folder
+	var sets = map[string][]file{}
+	var order []string
+	for _, f := range l.matching(isGGUF) {
+		set := strings.TrimSuffix(f.name, filepath.Ext(f.name))
+		if m := shardName.FindStringSubmatch(f.name); m != nil {
+			set = m[1]
+		}
+		if sets[set] == nil {
+			order = append(order, set)
+		}
+		sets[set] = append(sets[set], f)
+	}
+	for _, set := range order {
+		found = append(found, folder{id: set, dir: filepath.Join(l.path, sets[set][0].name), foreign: ofFiles(sets[set])})
+	}
+	return found
+}
+
+func ofFiles(files []file) *foreign {
+	f := &foreign{format: formatGGUF}
+	for _, one := range files {
+		f.sizeBytes += max(one.size, 0)
+		if one.changed.After(f.changed) {
+			f.changed = one.changed
+		}
+		if isPart(one.name) {
+			f.missing = one.name + " is still on its way"
+		}
+	}
+	return f
+}
+
+// ollama lists Ollama's manifests: <registry>/<namespace>/<name>/<tag>.
+func (f *folders) ollama(root *listing) []folder {
+	var found []folder
+	blobs := f.sub(root, "blobs")
+	manifests := f.sub(root, "manifests")
+	for _, registry := range manifests.dirs {
+		in := f.sub(manifests, registry)
+		for _, space := range in.dirs {
+			names := f.sub(in, space)
+			for _, name := range names.dirs {
+				tags := f.sub(names, name)
+				for _, tag := range tags.files {
+					id := name + ":" + tag.name
+					if space != ollamaLibrary {
+						id = space + "/" + id
+					}
+					m := remembered(tags, tag.name, mostManifest, parseManifest)
+					if len(m.digests) == 0 {
+						continue
+					}
+					found = append(found, folder{id: id, dir: filepath.Join(tags.path, tag.name), foreign: m.among(blobs)})
+				}
+			}
+		}
+	}
+	slices.SortFunc(found, func(a, b folder) int { return strings.Compare(a.id, b.id) })
+	return found
+}
+
+// manifest is what a manifest says about the blobs that it needs.
+type manifest struct {
+	digests   []string // as "sha256:..."
+	sizeBytes int64
+}
+
+// parseManifest reads a manifest of the OCI kind. What is no such thing has no digests.
+func parseManifest(text []byte) manifest {
+	var m manifest
+	var document struct {
+		Layers []struct {
+			Digest string `json:"digest"`
+			Size   int64  `json:"size"`
+		} `json:"layers"`
+	}
+	if json.Unmarshal(text, &document) != nil {
+		return m
+	}
+	for _, layer := range document.Layers {
+		kind, hex, ok := strings.Cut(layer.Digest, ":")
+		if !ok || kind == "" || hex == "" || layer.Size < 0 || m.sizeBytes+layer.Size < m.sizeBytes {
+			return manifest{}
+		}
+		m.digests = append(m.digests, layer.Digest)
+		m.sizeBytes += layer.Size
+	}
+	return m
+}
+
+// among says what of the manifest is here.
+func (m manifest) among(blobs *listing) *foreign {
+	f := &foreign{format: formatOllama, sizeBytes: m.sizeBytes}
+	missing := 0
+	for _, digest := range m.digests {
+		if !blobs.hasFile(strings.Replace(digest, ":", "-", 1)) {
+			missing++
+		}
+	}
+	if missing > 0 {
+		f.missing = fmt.Sprintf("%d of its %d files are not here yet", missing, len(m.digests))
+	}
+	return f
+}

@@ -1,0 +1,296 @@
+package library
+
+// In what state a model is. Cheap questions come first: is a shard missing, is a part still on its way; only a folder that seems whole
+// is shown to the engine, which reads its headers and checks the list of shards and their sizes. What the engine refuses is looked at
+// once more, since a file that is being copied looks broken until its end has arrived.
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"headroom/engine"
+	"headroom/engine/problem"
+)
+
+// State is what can be done with a model.
+type State string
+
+// The states. Only a ready model can be loaded.
+const (
+	Ready       State = "ready"
+	Downloading State = "downloading"  // incomplete: something is on its way, or has stopped on the way; see Model.UpdatedAt
+	Broken      State = "broken"       // its files are damaged
+	NotLoadable State = "not_loadable" // whole, as far as Headroom can tell, but of a kind that it does not run
+)
+
+// Download is how far an incomplete model is.
+type Download struct {
+	DoneBytes  int64    // here so far, parts included
+	TotalBytes int64    // 0: not known
+	Missing    []string // shards that are not here, by the list of shards or the names of the others
+	Parts      []string // files that are here in part
+}
+
+// inspect finds out the state of what lies in a folder, and fills in the model.
+func (s *scanner) inspect(m *Model, f folder) {
+	if f.foreign != nil {
+		m.State, m.Err, m.SizeBytes, m.UpdatedAt = NotLoadable, f.foreign.problem(), f.foreign.sizeBytes, f.foreign.changed
+		return
+	}
+	weights := f.at.matching(isWeights)
+	for _, file := range f.at.files {
+		if file.changed.After(m.UpdatedAt) {
+			m.UpdatedAt = file.changed
+		}
+	}
+	for _, file := range f.parts {
+		if file.changed.After(m.UpdatedAt) {
+			m.UpdatedAt = file.changed
+		}
+	}
+	for _, file := range weights {
+		m.SizeBytes += file.size
+	}
+	index := remembered(f.at, indexName, mostIndexBytes, parseIndex)
+	d := Download{DoneBytes: m.SizeBytes, TotalBytes: index.totalBytes, Missing: missingShards(f.at, index)}
+	own := f.at.matching(func(name string) bool { return f.at.awaits(name) })
+	for _, part := range slices.Concat(own, f.parts) {
+		d.Parts = append(d.Parts, part.name)
+		if !strings.HasSuffix(part.name, aria2Suffix) { // whose bytes are in the real file
+			d.DoneBytes += max(part.size, 0)
+		}
+	}
+	if len(d.Missing) > 0 || len(own) > 0 {
+		m.incomplete(d)
+		return
+	}
+	if !f.at.hasFile(configName) {
+		if len(f.parts) > 0 {
+			m.incomplete(d)
+			return
+		}
+		m.State = Broken
+		m.Err = problem.New(problem.ModelBroken, "The model is incomplete", "config.json is missing", "Finish the download, or download the model again.")
+		return
+	}
+	m.Description, m.Err = s.describer.folder(f, s.options(m.ID), s)
+	if m.Err == nil {
+		m.State = Ready
+		if m.Description.SizeBytes > m.SizeBytes {
+			m.SizeBytes = m.Description.SizeBytes
+		}
+		return
+	}
+	m.refused(d, f, weights)
+}
+
+// refused finds out why the engine does not take the model, whose Err says what it said.
+func (m *Model) refused(d Download, f folder, weights []file) {
+	if len(f.parts) > 0 {
+		m.incomplete(d)
+		return
+	}
+	if problem.From(m.Err).Code == problem.UnknownArchitecture {
+		m.State = NotLoadable
+		return
+	}
+	if len(weights) == 0 && slices.ContainsFunc(f.at.files, func(f file) bool { return isForeignWeights(f.name) }) {
+		m.State, m.Err = NotLoadable, (&foreign{format: formatPickle}).problem()
+		return
+	}
+	short := Download{}
+	for _, file := range weights {
+		want, pointer := f.at.promised(file)
+		if pointer {
+			m.State, m.Err = Broken, problem.New(problem.ModelBroken, "The weights are not here", file.name+" only points to them, for git-lfs",
+				"Run git lfs pull in the folder, or download the model again.")
+			return
+		}
+		if want > file.size {
+			short.Parts = append(short.Parts, file.name)
+		}
+		short.DoneBytes += file.size
+		short.TotalBytes += max(want, file.size)
+	}
+	if len(short.Parts) > 0 {
+		m.incomplete(short)
+		return
+	}
+	m.State = Broken
+}
+
+// incomplete makes the model one that is on its way.
+func (m *Model) incomplete(d Download) {
+	if d.TotalBytes > 0 {
+		d.TotalBytes = max(d.TotalBytes, d.DoneBytes)
+	}
+	m.State, m.Download, m.Description = Downloading, &d, engine.Description{}
+	var why []string
+	if n := len(d.Missing); n > 0 {
+		why = append(why, fmt.Sprintf("%d %s missing (%s)", n, plural(n, "file is", "files are"), few(d.Missing)))
+	}
+	if n := len(d.Parts); n > 0 {
+		why = append(why, fmt.Sprintf("%d %s here in part", n, plural(n, "file is", "files are")))
+	}
+	m.Err = problem.New(problem.ModelBroken, "The model is not complete yet", strings.Join(why, ", "),
+		"Wait for the download, or have the program that began it go on.")
+}
+
+func plural(n int, one, more string) string {
+	if n == 1 {
+		return one
+	}
+	return more
+}
+
+// few lists names, cut to a readable number.
+func few(names []string) string {
+	const most = 3
+	if rest := len(names) - most; rest > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), rest)
+	}
+	return strings.Join(names, ", ")
+}
+
+// awaits tells whether the name is that of a part of a file of the model, which the whole file has not replaced yet.
+func (l *listing) awaits(name string) bool {
+	whole := partOf(name)
+	return whole != "" && belongsToModel(whole) && (!l.hasFile(whole) || strings.HasSuffix(name, aria2Suffix))
+}
+
+// index is what model.safetensors.index.json says.
+type index struct {
+	shards     []string // sorted; nil without an index
+	totalBytes int64    // of all tensors; 0: not known
+}
+
+const mostIndexBytes = 32 << 20
+
+// parseIndex reads the index; one that cannot be understood is as good as none here, and the engine says what is wrong with it.
+func parseIndex(text []byte) index {
+	var document struct {
+		Metadata struct {
+			TotalSize float64 `json:"total_size"` // some writers write 1.5e+10
+		} `json:"metadata"`
+		WeightMap map[string]string `json:"weight_map"`
+	}
+	if json.Unmarshal(text, &document) != nil {
+		return index{}
+	}
+	var x index
+	seen := map[string]bool{}
+	for _, shard := range document.WeightMap {
+		if shard == "" || strings.ContainsAny(shard, "/\\\x00") || seen[shard] {
+			continue
+		}
+		seen[shard] = true
+		x.shards = append(x.shards, shard)
+	}
+	slices.Sort(x.shards)
+	if size := document.Metadata.TotalSize; size > 0 && size < math.MaxInt64/2 {
+		x.totalBytes = int64(size)
+	}
+	return x
+}
+
+// missingShards are those that the index names, or without one those that the names of the others speak of, and that are not there.
+func missingShards(l *listing, x index) []string {
+	expected := x.shards
+	if expected == nil {
+		for _, f := range l.matching(isWeights) {
+			expected = append(expected, siblings(f.name)...)
+		}
+		slices.Sort(expected)
+		expected = slices.Compact(expected)
+	}
+	return slices.DeleteFunc(slices.Clone(expected), l.hasFile)
+}
+
+// mostHeader is the longest header of a file of weights that is read to learn the file's size; the format allows 100 MB.
+const mostHeader = 100_000_000
+
+// promised is how long a file of weights will be by its own header, 0 where that cannot be told; and whether it is no such file but
+// git-lfs's pointer to it. The answer is remembered for as long as the listing holds.
+func (l *listing) promised(f file) (bytes int64, pointer bool) {
+	type answer struct {
+		bytes   int64
+		pointer bool
+	}
+	a := remembered(l, f.name, 0, func([]byte) answer {
+		bytes, pointer := promisedBy(f.real)
+		return answer{bytes, pointer}
+	})
+	return a.bytes, a.pointer
+}
+
+func promisedBy(path string) (bytes int64, pointer bool) {
+	const lengthBytes = 8
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() {
+		return 0, false
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return 0, false
+	}
+	defer file.Close()
+	var length [lengthBytes]byte
+	if n, _ := file.ReadAt(length[:], 0); n < lengthBytes {
+		return lengthBytes, false
+	}
+	if string(length[:]) == "version " {
+		return 0, true
+	}
+	n := binary.LittleEndian.Uint64(length[:])
+	switch {
+	case n > mostHeader:
+		return 0, false
+	case int64(n) > info.Size()-lengthBytes:
+		return lengthBytes + int64(n), false // and more, but how much the missing part of the header would say
+	}
+	header := make([]byte, n)
+	if _, err := file.ReadAt(header, lengthBytes); err != nil {
+		return 0, false
+	}
+	end, ok := headerEnd(header)
+	if !ok {
+		return 0, false
+	}
+	return lengthBytes + int64(n) + end, false
+}
+
+// headerEnd is where the last tensor ends, in bytes after the header.
+func headerEnd(header []byte) (int64, bool) {
+	var tensors map[string]json.RawMessage
+	if json.Unmarshal(header, &tensors) != nil {
+		return 0, false
+	}
+	end := int64(0)
+	for name, text := range tensors {
+		var t struct {
+			Offsets []int64 `json:"data_offsets"`
+		}
+		if name == "__metadata__" {
+			continue
+		}
+		if json.Unmarshal(text, &t) != nil || len(t.Offsets) != 2 || t.Offsets[1] < 0 || t.Offsets[1] > math.MaxInt64/2 {
+			return 0, false
+		}
+		end = max(end, t.Offsets[1])
+	}
+	return end, true
+}
+
+// changed is the time of a folder's last change, zero when it is gone.
+func (l *listing) changed() time.Time {
+	if l.info == nil {
+		return time.Time{}
+	}
+	return l.info.ModTime()
+}

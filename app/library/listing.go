@@ -1,0 +1,235 @@
+package library
+
+// Folders as the scan sees them: read once, and kept for as long as somebody vouches for it. A fresh scan begins with none; a Watcher
+// keeps those that nothing has happened in, so that both run the same code and a change costs the folders that it touched.
+
+import (
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Bounds of what is looked at: a root that somebody points at a home folder must not stall.
+const (
+	mostEntries  = 20_000 // of one folder
+	mostFolders  = 6_000  // of one root
+	mostReadings = 3      // of a folder that changes while its links are followed
+)
+
+// file is one in a listing, links followed.
+type file struct {
+	name    string
+	real    string
+	size    int64 // -1 where nobody asked
+	changed time.Time
+}
+
+// listing is what one folder holds.
+type listing struct {
+	path  string      // as the scan came to it
+	real  string      // where that leads; "" when there is no such folder
+	info  fs.FileInfo // of the folder
+	dirs  []string    // names of folders in it, links to folders included, hidden ones not; sorted
+	files []file      // regular ones, sorted by name; sizes where the folder looks like a model's
+	// depends are real paths, besides those in real itself, on which all of this depends: links that were followed, and where they lead.
+	depends []string
+	memo    map[string]any // what was made of files' contents, by name
+	scan    int            // the last scan that used it
+}
+
+// folders reads folders and remembers them.
+type folders struct {
+	known map[string]*listing // by path
+	scan  int                 // number of this scan
+	left  int                 // folders that this root may still cost
+	// cover begins to watch the folder, a real path, and reports whether nobody watched it before; nil: nobody watches.
+	cover func(dir string) (fresh bool)
+	// keep is told of a new listing, before it is used; may be nil.
+	keep func(*listing)
+}
+
+func newFolders() *folders { return &folders{known: map[string]*listing{}} }
+
+// at lists the folder of an absolute path.
+func (f *folders) at(path string) *listing {
+	return f.listed(path, string(filepath.Separator), path)
+}
+
+// sub lists a folder in another.
+func (f *folders) sub(l *listing, name string) *listing {
+	if l.real == "" {
+		return &listing{path: filepath.Join(l.path, name)}
+	}
+	return f.listed(filepath.Join(l.path, name), l.real, name)
+}
+
+func (f *folders) listed(path, from, rest string) *listing {
+	l, ok := f.known[path]
+	if !ok {
+		if f.left <= 0 {
+			return &listing{path: path}
+		}
+		l = f.read(path, from, rest)
+		f.known[path] = l
+		if f.keep != nil {
+			f.keep(l)
+		}
+	}
+	if l.scan != f.scan {
+		l.scan = f.scan
+		f.left--
+	}
+	return l
+}
+
+// read lists a folder. What it depends on is watched before it is looked at, so that no change falls between the two.
+func (f *folders) read(path, from, rest string) *listing {
+	l := &listing{path: path}
+	t := f.follow(from, rest)
+	l.depends = t.hinges
+	if t.real == "" || !t.info.IsDir() {
+		return l
+	}
+	if f.cover != nil && f.cover(t.real) {
+		if t.info, _ = os.Lstat(t.real); t.info == nil || !t.info.IsDir() {
+			l.depends = append(l.depends, t.real)
+			return l
+		}
+	}
+	l.real, l.info = t.real, t.info
+	entries := readDir(l.real)
+	matters := slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return isModelFile(e.Name()) })
+	for _, e := range entries {
+		f.take(l, e, matters)
+	}
+	return l
+}
+
+// follow is trace under watch.
+func (f *folders) follow(from, rest string) trail {
+	t := trace(from, rest)
+	for range mostReadings {
+		fresh := false
+		if f.cover != nil && len(t.hinges) > 0 {
+			for _, hinge := range t.hinges {
+				fresh = f.cover(filepath.Dir(hinge)) || fresh
+			}
+			if t.real != "" {
+				fresh = f.cover(filepath.Dir(t.real)) || fresh
+			}
+		}
+		if !fresh {
+			break
+		}
+		t = trace(from, rest)
+	}
+	return t
+}
+
+// take adds an entry to the listing.
+func (f *folders) take(l *listing, e fs.DirEntry, matters bool) {
+	name := e.Name()
+	if strings.HasPrefix(name, ".") {
+		return
+	}
+	switch kind := e.Type(); {
+	case kind.IsDir():
+		l.dirs = append(l.dirs, name)
+	case kind.IsRegular():
+		one := file{name: name, real: filepath.Join(l.real, name), size: -1}
+		if matters || isPart(name) {
+			info, err := os.Lstat(one.real)
+			if err != nil {
+				return // gone meanwhile; the watch tells
+			}
+			one.size, one.changed = info.Size(), info.ModTime()
+		}
+		l.files = append(l.files, one)
+	case kind&fs.ModeSymlink != 0:
+		t := f.follow(l.real, name)
+		l.depends = append(l.depends, t.hinges...)
+		switch {
+		case t.real == "":
+			return
+		case t.info.IsDir():
+			l.dirs = append(l.dirs, name)
+		case t.info.Mode().IsRegular():
+			l.files = append(l.files, file{name, t.real, t.info.Size(), t.info.ModTime()})
+		}
+		l.depends = append(l.depends, t.real)
+	}
+}
+
+// readDir lists up to mostEntries entries by name. A folder that cannot be read is an empty one.
+func readDir(path string) []fs.DirEntry {
+	d, err := os.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer d.Close()
+	entries, _ := d.ReadDir(mostEntries)
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	return entries
+}
+
+func (l *listing) file(name string) (file, bool) {
+	i, ok := slices.BinarySearchFunc(l.files, name, func(f file, name string) int { return strings.Compare(f.name, name) })
+	if !ok {
+		return file{}, false
+	}
+	return l.files[i], true
+}
+
+func (l *listing) hasFile(name string) bool { _, ok := l.file(name); return ok }
+
+func (l *listing) hasDir(name string) bool { _, ok := slices.BinarySearch(l.dirs, name); return ok }
+
+// matching are the files whose names fit.
+func (l *listing) matching(fits func(name string) bool) []file {
+	var found []file
+	for _, f := range l.files {
+		if fits(f.name) {
+			found = append(found, f)
+		}
+	}
+	return found
+}
+
+// remembered makes something of a file's contents, once for as long as the listing holds. A file that is longer than mostBytes, or
+// cannot be read, is an empty one.
+func remembered[T any](l *listing, name string, mostBytes int64, make func(text []byte) T) T {
+	if known, ok := l.memo[name].(T); ok {
+		return known
+	}
+	var text []byte
+	if f, ok := l.file(name); ok {
+		text = readSmall(f.real, mostBytes)
+	}
+	made := make(text)
+	if l.memo == nil {
+		l.memo = map[string]any{}
+	}
+	l.memo[name] = made
+	return made
+}
+
+func readSmall(path string, mostBytes int64) []byte {
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() || info.Size() > mostBytes {
+		return nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, mostBytes+1))
+	if err != nil || int64(len(text)) > mostBytes {
+		return nil
+	}
+	return text
+}

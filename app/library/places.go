@@ -1,0 +1,193 @@
+package library
+
+// One model in several places. The same folder by several paths is seen once anyway; copies are found by what is in them: the sizes of
+// their weights first, which costs nothing and nearly always differs, and only then a digest of headers and samples, since a
+// fine-tune has the very sizes and headers of its base.
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Origin is whose folder a model lies in.
+type Origin string
+
+// The origins.
+const (
+	HuggingFace Origin = "huggingface" // the hub cache
+	LMStudio    Origin = "lmstudio"
+	OMLX        Origin = "omlx"
+	Ollama      Origin = "ollama"
+	Folder      Origin = "folder" // any other
+)
+
+// Place is one where a model lies.
+type Place struct {
+	ID     string // that it would have if it lay there alone
+	Dir    string
+	Origin Origin
+}
+
+// HasName tells whether the model goes by that ID: its own, or that of a copy.
+func (m *Model) HasName(id string) bool {
+	if strings.EqualFold(m.ID, id) {
+		return true
+	}
+	for _, p := range m.Places {
+		if strings.EqualFold(p.ID, id) {
+			return true
+		}
+	}
+	return false
+}
+
+func originOf(root string, f folder) Origin {
+	inside := func(names ...string) bool { return strings.HasSuffix(root, filepath.Join(names...)) }
+	switch {
+	case f.foreign != nil && f.foreign.format == formatOllama:
+		return Ollama
+	case f.isHub():
+		return HuggingFace
+	case inside(".lmstudio", "models"), inside("lm-studio", "models"):
+		return LMStudio
+	case inside(".omlx", "models"):
+		return OMLX
+	}
+	return Folder
+}
+
+// isHub tells whether the folder is, or lies in, a models--org--name.
+func (f folder) isHub() bool {
+	for dir := f.dir; ; dir = filepath.Dir(dir) {
+		if _, ok := hubID(filepath.Base(dir)); ok {
+			return true
+		}
+		if dir == filepath.Dir(dir) || dir != f.dir && filepath.Base(dir) != "snapshots" {
+			return false
+		}
+	}
+}
+
+// merge makes one entry of ready models with the same content: the first, with the places of all. found are the folders of
+// models[1:].
+func (s *scanner) merge(models []Model, found []folder) []Model {
+	bySize := map[string][]int{}
+	for i, f := range found {
+		if m := models[i+1]; m.State == Ready && f.at != nil {
+			if key := f.at.sizes(); key != "" {
+				bySize[key] = append(bySize[key], i)
+			}
+		}
+	}
+	gone := map[int]bool{}
+	for _, alike := range bySize {
+		if len(alike) < 2 {
+			continue
+		}
+		first := map[[sha256.Size]byte]int{}
+		for _, i := range alike {
+			digest, ok := s.describer.digest(found[i].at)
+			if !ok {
+				continue
+			}
+			if at, known := first[digest]; known {
+				models[at+1].Places = append(models[at+1].Places, models[i+1].Places...)
+				gone[i] = true
+			} else {
+				first[digest] = i
+			}
+		}
+	}
+	kept := models[:1]
+	for i := range found {
+		if !gone[i] {
+			kept = append(kept, models[i+1])
+		}
+	}
+	return kept
+}
+
+// sizes are those of config.json and the weights, in the order of their names; "" without weights.
+func (l *listing) sizes() string {
+	var b strings.Builder
+	for _, f := range l.files {
+		if isWeights(f.name) {
+			fmt.Fprintf(&b, "%d ", f.size)
+		}
+	}
+	if config, ok := l.file(configName); ok && b.Len() > 0 {
+		fmt.Fprintf(&b, "+ %d", config.size)
+		return b.String()
+	}
+	return ""
+}
+
+// digest is over config.json and samples of the weights. It is remembered until a file changes.
+func (d *describer) digest(l *listing) (sum [sha256.Size]byte, ok bool) {
+	signature := l.signature()
+	d.mu.Lock()
+	known, ok := d.digests[l.real]
+	d.mu.Unlock()
+	if ok && known.signature == signature {
+		return known.sum, true
+	}
+	h := sha256.New()
+	for _, f := range l.files {
+		switch {
+		case f.name == configName:
+			text, err := os.ReadFile(f.real)
+			if err != nil {
+				return sum, false
+			}
+			h.Write(text)
+		case isWeights(f.name):
+			if !sample(h.Write, f) {
+				return sum, false
+			}
+		}
+	}
+	sum = [sha256.Size]byte(h.Sum(nil))
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.digests == nil {
+		d.digests = map[string]digested{}
+	}
+	d.digests[l.real] = digested{signature, sum}
+	return sum, true
+}
+
+type digested struct {
+	signature uint64
+	sum       [sha256.Size]byte
+}
+
+// sample feeds a file's size and pieces of it, from its first byte to its last: retraining or quantizing anew changes practically all of
+// the weights, so that a few hundred KB of a shard tell.
+func sample(write func([]byte) (int, error), f file) bool {
+	const (
+		pieces     = 64
+		pieceBytes = 4 << 10
+	)
+	open, err := os.Open(f.real)
+	if err != nil {
+		return false
+	}
+	defer open.Close()
+	_, _ = write([]byte(fmt.Sprintf("%d\n", f.size)))
+	buffer := make([]byte, pieceBytes)
+	for i := range int64(pieces) {
+		at := max(f.size-pieceBytes, 0) / (pieces - 1) * i
+		if i == pieces-1 {
+			at = max(f.size-pieceBytes, 0)
+		}
+		n, _ := open.ReadAt(buffer, at)
+		if want := min(f.size-at, pieceBytes); int64(n) < want {
+			return false
+		}
+		_, _ = write(buffer[:n])
+	}
+	return true
+}
