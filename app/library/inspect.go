@@ -119,7 +119,9 @@ func (m *Model) refused(d Download, f folder, weights []file) {
 		short.TotalBytes += max(want, file.size)
 	}
 	if len(short.Parts) > 0 {
+		why := m.Err // with the numbers
 		m.incomplete(short)
+		m.Err = why
 		return
 	}
 	m.State = Broken

@@ -38,6 +38,8 @@ type listing struct {
 	// depends are real paths, besides those in real itself, on which all of this depends: links that were followed, and where they lead.
 	depends []string
 	memo    map[string]any // what was made of files' contents, by name
+	from    string         // the real folder from which the path was followed,
+	rest    string         // and the path from there
 	scan    int            // the last scan that used it
 }
 
@@ -48,8 +50,8 @@ type folders struct {
 	left  int                 // folders that this root may still cost
 	// cover begins to watch the folder, a real path, and reports whether nobody watched it before; nil: nobody watches.
 	cover func(dir string) (fresh bool)
-	// keep is told of a new listing, before it is used; may be nil.
-	keep func(*listing)
+	// keep is told of a new listing before it is used, drop of one that is forgotten; nil like cover.
+	keep, drop func(*listing)
 }
 
 func newFolders() *folders { return &folders{known: map[string]*listing{}} }
@@ -69,6 +71,10 @@ func (f *folders) sub(l *listing, name string) *listing {
 
 func (f *folders) listed(path, from, rest string) *listing {
 	l, ok := f.known[path]
+	if ok && l.from != from { // a link on the way leads elsewhere now
+		f.forget(l)
+		ok = false
+	}
 	if !ok {
 		if f.left <= 0 {
 			return &listing{path: path}
@@ -86,12 +92,33 @@ func (f *folders) listed(path, from, rest string) *listing {
 	return l
 }
 
+// forget makes the next use of the folder read it anew.
+func (f *folders) forget(l *listing) {
+	delete(f.known, l.path)
+	if f.drop != nil {
+		f.drop(l)
+	}
+}
+
+// prune forgets the folders that the last scan did not come to.
+func (f *folders) prune() {
+	for _, l := range f.known {
+		if l.scan != f.scan {
+			f.forget(l)
+		}
+	}
+}
+
 // read lists a folder. What it depends on is watched before it is looked at, so that no change falls between the two.
 func (f *folders) read(path, from, rest string) *listing {
-	l := &listing{path: path}
+	l := &listing{path: path, from: from, rest: rest}
 	t := f.follow(from, rest)
 	l.depends = t.hinges
-	if t.real == "" || !t.info.IsDir() {
+	if t.real == "" {
+		return l
+	}
+	if !t.info.IsDir() {
+		l.depends = append(l.depends, t.real)
 		return l
 	}
 	if f.cover != nil && f.cover(t.real) {
@@ -114,11 +141,11 @@ func (f *folders) follow(from, rest string) trail {
 	t := trace(from, rest)
 	for range mostReadings {
 		fresh := false
-		if f.cover != nil && len(t.hinges) > 0 {
+		if f.cover != nil {
 			for _, hinge := range t.hinges {
 				fresh = f.cover(filepath.Dir(hinge)) || fresh
 			}
-			if t.real != "" {
+			if t.real != "" && (len(t.hinges) > 0 || !t.info.IsDir()) { // a folder's own watch tells of its end
 				fresh = f.cover(filepath.Dir(t.real)) || fresh
 			}
 		}

@@ -1,0 +1,487 @@
+package library
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+
+	"headroom/engine"
+)
+
+// watching is a Watcher over real files that does nothing by the clock: the test says when.
+type watching struct {
+	*Watcher
+	t       *testing.T
+	library *Library
+	fake    *fakeDescribe
+	bell    string // a folder that is watched too: the kernel reports a file there after everything that happened before
+	rung    chan struct{}
+	rings   int
+	changes []string
+}
+
+// watch begins to watch the roots. Its events come from fsnotify by way of the bell.
+func watch(t *testing.T, roots []string, change func(*WatchOptions)) *watching {
+	t.Helper()
+	w := &watching{t: t, bell: t.TempDir(), rung: make(chan struct{}), fake: new(fakeDescribe)}
+	w.library = New(roots, engine.Options{}, w.fake.describe)
+	o := WatchOptions{Quiet: time.Hour, Latest: time.Hour, Poll: time.Hour, Safety: time.Hour, Log: slog.New(slog.DiscardHandler), events: w.events}
+	if change != nil {
+		change(&o)
+	}
+	w.Watcher = w.library.Watch(o)
+	t.Cleanup(w.Close)
+	w.Models()
+	w.Subscribe(func(changes []Change, _ []Model) {
+		for _, c := range changes {
+			w.changes = append(w.changes, fmt.Sprintf("%s %s %s", c.Kind, c.Model.ID, c.Model.State))
+		}
+	})
+	return w
+}
+
+func (w *watching) events() (events, error) {
+	real, err := fsnotify.NewWatcher()
+	if err != nil {
+		return events{}, err
+	}
+	if err := real.Add(w.bell); err != nil {
+		return events{}, err
+	}
+	out := make(chan fsnotify.Event)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for e := range real.Events {
+			if filepath.Dir(e.Name) != w.bell {
+				out <- e
+			} else if e.Has(fsnotify.Create) {
+				w.rung <- struct{}{}
+			}
+		}
+	}()
+	return events{real, out, real.Errors}, nil
+}
+
+// settle returns when all that happened so far has been reported, and the list renewed.
+func (w *watching) settle() {
+	w.t.Helper()
+	w.rings++
+	if err := os.WriteFile(filepath.Join(w.bell, fmt.Sprint(w.rings)), nil, 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	select {
+	case <-w.rung:
+	case <-time.After(20 * time.Second):
+		w.t.Fatal("the system reports nothing any more")
+	}
+	w.do(func() { w.renew(renewNone) })
+}
+
+// tick is what happens after Poll.
+func (w *watching) tick() { w.do(func() { w.check(); w.renew(renewNone) }) }
+
+// told returns what subscribers were told since the last call.
+func (w *watching) told() []string {
+	var told []string
+	w.do(func() { told, w.changes = w.changes, nil })
+	return told
+}
+
+// expectFresh compares the list with one made from nothing.
+func (w *watching) expectFresh(after string) {
+	w.t.Helper()
+	fresh := New(w.library.roots, engine.Options{}, new(fakeDescribe).describe).Scan()
+	got := w.Models()
+	for i := range max(len(got), len(fresh)) {
+		if i >= len(got) || i >= len(fresh) || !reflect.DeepEqual(plainly(got[i]), plainly(fresh[i])) {
+			w.t.Fatalf("after %s the list is\n%s\na fresh scan finds\n%s", after, words(got), words(fresh))
+		}
+	}
+}
+
+// plainly is a model without what cannot be compared.
+func plainly(m Model) Model {
+	m.Source.FS = nil
+	m.Err = errors.New(text(m.Err))
+	return m
+}
+
+func words(models []Model) string {
+	var b strings.Builder
+	for _, m := range models {
+		fmt.Fprintf(&b, "  %s %s at %s, %d bytes of %s, %v, %+v, %v, %v\n", m.State, m.ID, m.Dir, m.SizeBytes, m.Description.Architecture, m.Places, m.Download, m.Err, m.UpdatedAt)
+	}
+	return b.String()
+}
+
+// TestHubDownload plays huggingface_hub: refs first, blobs under another name until they are whole, then links in the snapshot.
+func TestHubDownload(t *testing.T) {
+	root := t.TempDir()
+	w := watch(t, []string{root}, nil)
+	repo := filepath.Join(root, "models--org--m")
+	snapshot := "snapshots/c0ffee/"
+	expect := func(after string, want ...string) {
+		t.Helper()
+		w.settle()
+		w.expectFresh(after)
+		if got := w.told(); !slices.Equal(got, want) {
+			t.Errorf("after %s: told %q, want %q", after, got, want)
+		}
+	}
+	download := func() Download { return *w.Models()[1].Download }
+
+	plant(t, repo, "blobs/", "refs/main = c0ffee", "snapshots/")
+	expect("the folders")
+	plant(t, repo, "blobs/cfg.incomplete = x")
+	expect("a first byte", "appeared org/m downloading")
+	finish := func(blob, name string) {
+		t.Helper()
+		if err := os.Rename(filepath.Join(repo, "blobs", blob+".incomplete"), filepath.Join(repo, "blobs", blob)); err != nil {
+			t.Fatal(err)
+		}
+		plant(t, repo, snapshot+name+" -> ../../blobs/"+blob)
+	}
+	finish("cfg", "config.json")
+	plant(t, repo, `blobs/idx = {"metadata":{"total_size":24},"weight_map":{"a":"model-00001-of-00002.safetensors","b":"model-00002-of-00002.safetensors"}}`,
+		snapshot+indexName+" -> ../../blobs/idx")
+	expect("config and index", "changed org/m downloading")
+	if d := download(); len(d.Missing) != 2 || d.TotalBytes != 24 || d.DoneBytes != 0 {
+		t.Errorf("%+v", d)
+	}
+	plant(t, repo, "blobs/w1.incomplete = 0123456789")
+	expect("10 bytes", "changed org/m downloading")
+	plant(t, repo, "blobs/w1.incomplete = 0123456789ab")
+	expect("12 bytes", "changed org/m downloading")
+	if d := download(); d.DoneBytes != 12 || !slices.Equal(d.Parts, []string{"w1.incomplete"}) {
+		t.Errorf("%+v", d)
+	}
+	finish("w1", "model-00001-of-00002.safetensors")
+	expect("a shard", "changed org/m downloading")
+	if d := download(); d.DoneBytes != 12 || d.TotalBytes != 24 || !slices.Equal(d.Missing, []string{"model-00002-of-00002.safetensors"}) || d.Parts != nil {
+		t.Errorf("%+v", d)
+	}
+	if calls := w.fake.calls; calls != 1 {
+		t.Errorf("an incomplete model was shown to the engine: %d calls, want 1 for the bundled model", calls)
+	}
+	plant(t, repo, "blobs/w2.incomplete = 0123456789ab")
+	finish("w2", "model-00002-of-00002.safetensors")
+	expect("all", "finished org/m ready")
+	if m := w.Models()[1]; m.Dir != filepath.Join(repo, "snapshots/c0ffee") || m.SizeBytes != 24 || m.Download != nil || m.Places[0].Origin != HuggingFace {
+		t.Errorf("%+v", m)
+	}
+	if err := os.RemoveAll(repo); err != nil {
+		t.Fatal(err)
+	}
+	expect("all is gone", "vanished org/m ready")
+	if s := w.Status(); s.WatchedFolders != 1 || s.PolledFolders != 0 {
+		t.Errorf("in the end %+v, want the root alone", s)
+	}
+}
+
+// TestFoldersCreatedLater: a root whose parents do not exist yet, one behind a link that leads nowhere yet, one that is moved away and
+// comes back.
+func TestFoldersCreatedLater(t *testing.T) {
+	top := t.TempDir()
+	deep, linked := filepath.Join(top, "a/b/c/models"), filepath.Join(top, "link/models")
+	w := watch(t, []string{deep, linked}, nil)
+	step := func(name string, want string, do func() error) {
+		t.Helper()
+		if err := do(); err != nil {
+			t.Fatal(err)
+		}
+		w.settle()
+		w.expectFresh(name)
+		if got := strings.Join(w.told(), "; "); got != want {
+			t.Errorf("%s: told %q, want %q", name, got, want)
+		}
+	}
+	in := func(path string) string { return filepath.Join(top, path) }
+	write := func(lines ...string) func() error { return func() error { plant(t, top, lines...); return nil } }
+	step("something else", "", write("x/y = z"))
+	step("half of the way", "", write("a/b/"))
+	step("a model at its end", "appeared one ready", write("a/b/c/models/one/config.json = 1"))
+	step("a link to nowhere", "", write("link -> volume"))
+	step("where it leads", "appeared two ready", write("volume/models/two/config.json = 2"))
+	step("the volume is renamed", "vanished two ready", func() error { return os.Rename(in("volume"), in("volume2")) })
+	step("and back", "appeared two ready", func() error { return os.Rename(in("volume2"), in("volume")) })
+	step("a change inside", "changed two ready", write("volume/models/two/config.json = 22"))
+	step("the root goes", "vanished one ready", func() error { return os.Rename(deep, in("elsewhere")) })
+	step("something there changes", "", write("elsewhere/three/config.json = 3"))
+	step("and is back", "appeared one ready; appeared three ready", func() error { return os.Rename(in("elsewhere"), deep) })
+	step("another one in its place", "changed three ready; vanished one ready", func() error {
+		return errors.Join(os.Rename(deep, in("old")), os.MkdirAll(filepath.Join(deep, "three"), 0o755),
+			os.WriteFile(filepath.Join(deep, "three", "config.json"), []byte("another"), 0o644))
+	})
+}
+
+// TestParentsThatMove: no event tells of a volume whose mount point moves; the slow look at folders does.
+func TestParentsThatMove(t *testing.T) {
+	top := t.TempDir()
+	w := watch(t, []string{filepath.Join(top, "volume/deep/models")}, nil)
+	plant(t, top, "volume/deep/models/m/config.json = 1", "volume2/deep/models/m2/config.json = 1")
+	w.settle()
+	w.told()
+	if err := errors.Join(os.Rename(filepath.Join(top, "volume"), filepath.Join(top, "away")), os.Rename(filepath.Join(top, "volume2"), filepath.Join(top, "volume"))); err != nil {
+		t.Fatal(err)
+	}
+	w.tick()
+	w.expectFresh("a change of volumes")
+	if got := strings.Join(w.told(), "; "); got != "appeared m2 ready; vanished m ready" {
+		t.Errorf("told %q", got)
+	}
+	plant(t, top, "volume/deep/models/m2/config.json = 22")
+	w.settle()
+	w.expectFresh("an event on the new volume")
+}
+
+// TestWatchLimit: where no more watches can be had, polling does, and the status says why.
+func TestWatchLimit(t *testing.T) {
+	cases := map[string]struct {
+		change func(*WatchOptions)
+		reason string
+	}{
+		"the system's limit": {func(o *WatchOptions) {
+			inner := o.events
+			o.events = func() (events, error) {
+				e, err := inner()
+				e.notifier = &limited{e.notifier, 2}
+				return e, err
+			}
+		}, "no space left on device"},
+		"our own":   {func(o *WatchOptions) { o.budget = 2 }, "enough folders are watched already"},
+		"no events": {func(o *WatchOptions) { o.events = func() (events, error) { return events{}, errors.New("not here") } }, "this system reports no changes of folders"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			root := t.TempDir()
+			plant(t, root, "a/config.json = 1", "b/config.json = 1", "pub/c/config.json = 1")
+			w := watch(t, []string{root}, c.change)
+			if s := w.Status(); s.PolledFolders == 0 || s.WatchedFolders > 2 || s.PollReason != c.reason {
+				t.Errorf("%+v, want the reason %q", s, c.reason)
+			}
+			plant(t, root, "pub/c/config.json = 22", "pub/d/config.json = 1", "b/model.safetensors.part = 1")
+			w.tick()
+			w.expectFresh("a look")
+			if got := strings.Join(w.told(), "; "); got != "changed b downloading; changed pub/c ready; appeared pub/d ready" {
+				t.Errorf("told %q", got)
+			}
+		})
+	}
+}
+
+// limited refuses watches beyond a number, as the kernel does.
+type limited struct {
+	notifier
+	left int
+}
+
+func (l *limited) Add(dir string) error {
+	if l.left == 0 {
+		return errors.New("no space left on device")
+	}
+	l.left--
+	return l.notifier.Add(dir)
+}
+
+func (l *limited) Remove(dir string) error {
+	l.left++
+	return l.notifier.Remove(dir)
+}
+
+// TestOverflow: when the system drops events, everything is read anew.
+func TestOverflow(t *testing.T) {
+	root := t.TempDir()
+	lost := make(chan error)
+	renewed := make(chan struct{}, 8)
+	w := watch(t, []string{root}, func(o *WatchOptions) {
+		o.events = func() (events, error) { return events{deaf{}, make(chan fsnotify.Event), lost}, nil }
+		o.Quiet, o.renewed = time.Nanosecond, func() { renewed <- struct{}{} }
+	})
+	<-renewed
+	plant(t, root, "m/config.json = 1")
+	lost <- fsnotify.ErrEventOverflow
+	<-renewed
+	w.expectFresh("an overflow")
+}
+
+type deaf struct{}
+
+func (deaf) Add(string) error    { return nil }
+func (deaf) Remove(string) error { return nil }
+func (deaf) Close() error        { return nil }
+
+// TestByItself: with its own rhythm, and nobody who asks, the list follows.
+func TestByItself(t *testing.T) {
+	root := t.TempDir()
+	l := New([]string{root}, engine.Options{}, new(fakeDescribe).describe)
+	w := l.Watch(WatchOptions{Quiet: time.Millisecond})
+	defer w.Close()
+	w.Models()
+	told := make(chan string, 8)
+	done := w.Subscribe(func(changes []Change, models []Model) { told <- fmt.Sprint(changes[0].Kind, " ", len(models)) })
+	plant(t, root, "m/config.json = 1")
+	select {
+	case got := <-told:
+		if got != "appeared 2" {
+			t.Errorf("told %q", got)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("nothing is told")
+	}
+	done()
+	w.Rescan()
+	if n := len(w.Models()); n != 2 {
+		t.Errorf("%d models", n)
+	}
+}
+
+func TestPause(t *testing.T) {
+	root := t.TempDir()
+	w := watch(t, []string{root}, func(o *WatchOptions) { o.Paused = true })
+	if s := w.Status(); !s.Paused || s.WatchedFolders != 0 {
+		t.Errorf("%+v", s)
+	}
+	plant(t, root, "m/config.json = 1")
+	if n := len(w.Models()); n != 1 {
+		t.Errorf("%d models although paused", n)
+	}
+	w.Rescan()
+	w.expectFresh("a scan on demand")
+	plant(t, root, "n/config.json = 1")
+	w.Pause(false)
+	w.expectFresh("the pause")
+	if got := strings.Join(w.told(), "; "); got != "appeared m ready; appeared n ready" {
+		t.Errorf("told %q", got)
+	}
+	w.Pause(true)
+	if s := w.Status(); !s.Paused || s.WatchedFolders != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestOnlyWhatIsTouchedIsReadAgain counts the folders that are read for one change among many models.
+func TestOnlyWhatIsTouchedIsReadAgain(t *testing.T) {
+	root := t.TempDir()
+	for i := range 50 {
+		plant(t, root, fmt.Sprintf("pub%d/m/config.json = 1", i))
+	}
+	w := watch(t, []string{root}, nil)
+	read := 0
+	w.do(func() {
+		keep := w.scanner.folders.keep
+		w.scanner.folders.keep = func(l *listing) { read++; keep(l) }
+	})
+	calls := w.fake.calls
+	plant(t, root, "pub7/m/config.json = 22")
+	w.settle()
+	w.expectFresh("a change")
+	if read != 1 || w.fake.calls != calls+1 {
+		t.Errorf("%d folders read and %d described, want 1 and 1", read, w.fake.calls-calls)
+	}
+}
+
+// TestRandomSequences: after any sequence of creating, renaming, deleting and linking, the list is that of a fresh scan.
+func TestRandomSequences(t *testing.T) {
+	sequences := 200
+	if os.Getenv("HEADROOM_LONG") != "" {
+		sequences = 5000
+	}
+	ready := 0
+	for seed := range sequences {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			top := t.TempDir()
+			s := &sequence{random: rand.New(rand.NewPCG(uint64(seed), 5)), top: top}
+			s.roots = []string{filepath.Join(top, "r1"), filepath.Join(top, "r2"), filepath.Join(top, "later/r3")}
+			w := watch(t, s.roots, nil)
+			for range 30 {
+				s.step()
+				if s.random.IntN(8) == 0 {
+					w.settle()
+				}
+			}
+			w.settle()
+			w.expectFresh(strings.ReplaceAll(strings.Join(s.log, "\n"), top, ""))
+			ready += len(w.Models()) - 1
+		})
+	}
+	if ready < sequences {
+		t.Errorf("%d models in the end of %d sequences: they do too little", ready, sequences)
+	}
+}
+
+// sequence is a random one.
+type sequence struct {
+	random *rand.Rand
+	top    string
+	roots  []string
+	log    []string
+}
+
+func (s *sequence) pick(list ...string) string { return list[s.random.IntN(len(list))] }
+
+// path is of a folder that may be there or not.
+func (s *sequence) path() string {
+	p := s.pick(s.roots[0], s.roots[0], s.roots[1], s.roots[2], filepath.Join(s.top, "outside"))
+	for range s.random.IntN(4) {
+		p = filepath.Join(p, s.pick("a", "b", "models--o--m", "snapshots", "blobs", "refs", "c0", "manifests", ".cache/huggingface/download"))
+	}
+	return p
+}
+
+func (s *sequence) filePath() string {
+	return filepath.Join(s.path(), s.pick("config.json", "config.json", "model.safetensors", "model-00001-of-00002.safetensors", indexName,
+		"x.incomplete", "model.safetensors.part", "m.gguf", "main", "note.txt", "latest"))
+}
+
+// existing is something that is there, a root perhaps.
+func (s *sequence) existing() string {
+	var all []string
+	_ = filepath.WalkDir(s.top, func(path string, _ os.DirEntry, err error) error {
+		if err == nil && path != s.top {
+			all = append(all, path)
+		}
+		return nil
+	})
+	if len(all) == 0 {
+		return s.path()
+	}
+	return s.pick(all...)
+}
+
+func (s *sequence) step() {
+	do := func(what string, err error) { s.log = append(s.log, fmt.Sprint(what, " ", err)) }
+	switch s.random.IntN(9) {
+	case 0, 1, 2, 3:
+		to, text := s.filePath(), s.pick("1", "22", "broken", "c0", `{"weight_map":{"a":"model-00001-of-00002.safetensors"}}`, `{"layers":[{"digest":"sha256:1","size":3}]}`)
+		_ = os.MkdirAll(filepath.Dir(to), 0o755)
+		do("write "+to+" "+text, os.WriteFile(to, []byte(text), 0o644))
+	case 4:
+		to := s.path()
+		do("mkdir "+to, os.MkdirAll(to, 0o755))
+	case 5:
+		gone := s.existing()
+		do("remove "+gone, os.RemoveAll(gone))
+	case 6, 7:
+		from, to := s.existing(), s.path()
+		_ = os.MkdirAll(filepath.Dir(to), 0o755)
+		do("rename "+from+" to "+to, os.Rename(from, to))
+	case 8:
+		link, target := s.pick(s.path(), s.filePath()), s.pick(s.path(), s.existing())
+		if s.random.IntN(2) == 0 {
+			target, _ = filepath.Rel(filepath.Dir(link), target)
+		}
+		_ = os.MkdirAll(filepath.Dir(link), 0o755)
+		do("link "+link+" to "+target, os.Symlink(target, link))
+	}
+}
