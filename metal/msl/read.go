@@ -219,18 +219,22 @@ func (r *reader) threadgroupVariable(i int) int {
 		}
 		end++
 	}
+	if end == len(r.ts) {
+		r.fault(t, "threadgroup variable without a semicolon")
+		return end
+	}
 	switch {
 	case r.kernelDepth < 0:
 		r.fault(t, "threadgroup variable outside a kernel: declare it in the kernel and pass a pointer")
 	case r.depth != r.kernelDepth+1:
 		r.fault(t, "threadgroup variable in a block: declare it at the kernel's outermost level")
-	case r.ts.at(end).text == "=":
+	case r.ts[end].text == "=":
 		r.fault(t, "threadgroup variable with an initialiser: Metal has none; write it in one thread, then a barrier")
-	case r.ts.at(end).text == ",":
+	case r.ts[end].text == ",":
 		r.fault(t, "two threadgroup variables in one declaration: write one each")
 	}
 	name := r.ts.at(k - 1).text
-	r.replaceAll(t.pos, r.ts.at(end).pos, fmt.Sprintf("MSL_THREADGROUP(%d, %s, %s, %s)", r.variables, name, r.ts.words(k, end), r.ts.words(i+1, k-1)))
+	r.replaceAll(t.pos, r.ts[end].pos, fmt.Sprintf("MSL_THREADGROUP(%d, %s, %s, %s)", r.variables, name, r.ts.words(k, end), r.ts.words(i+1, k-1)))
 	r.variables++
 	return max(end, i+1)
 }
