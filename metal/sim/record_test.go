@@ -39,6 +39,8 @@ type addParams struct {
 	By float32
 }
 
+var one = metal.Size{X: 1, Y: 1, Z: 1}
+
 // adder is a device with the add kernel and operands of n floats.
 type adder struct {
 	d            metal.Device
@@ -73,7 +75,6 @@ func (a *adder) pipeline(t testing.TB, name string) metal.Pipeline {
 
 // Each of these is a mistake of the host, found when it is recorded or when it has run.
 func TestHostMistakes(t *testing.T) {
-	one := metal.Size{X: 1, Y: 1, Z: 1}
 	for _, c := range []struct {
 		name, want string
 		record     func(a *adder, c metal.Commands)
@@ -214,7 +215,7 @@ kernel void note(constant P& p [[buffer(0)]], device uint* list [[buffer(1)]]) {
 			if i == 8 {
 				c.Barrier()
 			}
-			call{pipeline: p, bindings: bind(put(t, d, "p", uint32('a'+i)), out), groups: metal.Size{X: 1, Y: 1, Z: 1}, threads: metal.Size{X: 1, Y: 1, Z: 1}}.record(c, "note")
+			call{pipeline: p, bindings: bind(put(t, d, "p", uint32('a'+i)), out), groups: one, threads: one}.record(c, "note")
 		}
 		c.Commit(nil)
 		if err := c.Wait(); err != nil {
@@ -333,7 +334,7 @@ kernel void k(device float* x [[buffer(0)]], device float* y [[buffer(1), functi
 		if twice {
 			bound = bind(x, y)
 		}
-		if err := (call{pipeline: p, bindings: bound, groups: metal.Size{X: 1, Y: 1, Z: 1}, threads: metal.Size{X: 4, Y: 1, Z: 1}}).run(d); err != nil {
+		if err := (call{pipeline: p, bindings: bound, groups: one, threads: metal.Size{X: 4, Y: 1, Z: 1}}).run(d); err != nil {
 			t.Fatal(err)
 		}
 		if got := float32s(x)[3]; got != 6.5 || twice && float32s(y)[3] != 13 {

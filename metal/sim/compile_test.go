@@ -1,0 +1,79 @@
+//go:build linux && amd64
+
+package sim
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A library is compiled once for everything that goes into it: its text, and whether it is checked.
+func TestCache(t *testing.T) {
+	dir := t.TempDir()
+	libraries := func() (names []string) {
+		found, err := filepath.Glob(filepath.Join(dir, "*.so"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
+	d := open(t, Options{CacheDir: dir})
+	compile(t, d, "add.metal", addSource)
+	first := libraries()
+	if len(first) != 2 { // the runtime, and the kernels
+		t.Fatalf("got %v, expected two libraries", first)
+	}
+	old := time.Now().Add(-time.Hour)
+	for _, f := range first {
+		if err := os.Chtimes(f, old, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	compile(t, open(t, Options{CacheDir: dir, Seed: 4}), "add.metal", addSource)
+	for _, f := range libraries() {
+		if info, err := os.Stat(f); err != nil || !info.ModTime().Equal(old) {
+			t.Errorf("%s was built again (%v)", f, err)
+		}
+	}
+	compile(t, d, "add.metal", addSource+"\n// another text\n")
+	if got := len(libraries()); got != 3 {
+		t.Errorf("another text: got %d libraries, expected 3", got)
+	}
+	compile(t, open(t, Options{CacheDir: dir, Check: true}), "add.metal", addSource)
+	if got := len(libraries()); got != 5 {
+		t.Errorf("checked too: got %d libraries, expected 5", got)
+	}
+	left, err := filepath.Glob(filepath.Join(dir, "build-*"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+// Without a compiler the error says how to get one, and tests can tell it.
+func TestNoCompiler(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("PATH", dir)
+	old := "#!/bin/sh\necho Debian clang version 14.0.6\n"
+	if err := os.WriteFile(filepath.Join(dir, "clang"), []byte(old), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Open(Options{CacheDir: dir})
+	if !errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), "build/setup sim") {
+		t.Errorf("got %v, expected ErrUnavailable and how to mend it", err)
+	}
+}
+
+// The compiler's own words come through, with the author's lines.
+func TestCompilerError(t *testing.T) {
+	d := open(t, Options{})
+	_, err := d.NewLibrary("broken.metal", prologue+"kernel void k(device float* x [[buffer(0)]]) { x[0] = y; }", nil)
+	mentions(t, err, "broken.metal:3:")
+	mentions(t, err, "undeclared identifier 'y'")
+	if strings.Contains(err.Error(), os.TempDir()+"/") || strings.Contains(err.Error(), "build-") {
+		t.Errorf("the message names a temporary folder: %v", err)
+	}
+}
