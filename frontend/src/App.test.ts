@@ -4,6 +4,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import App from './App.svelte';
 import { HeadroomError } from './lib/backend/backend';
 import { FakeBackend, fakeState } from './lib/backend/fake';
+import { CacheStore } from './lib/stores/cache.svelte';
 import { ChatStore } from './lib/stores/chat.svelte';
 import { EngineStore } from './lib/stores/engine.svelte';
 import { Router } from './lib/stores/router.svelte';
@@ -37,7 +38,7 @@ function open(change: (state: ReturnType<typeof fakeState>) => void = () => {}) 
   engine = new EngineStore(backend);
   chat = new ChatStore(backend, localStorage);
   document.body.innerHTML = '';
-  app = mount(App, { target: document.body, props: { engine, chat, router: new Router() } });
+  app = mount(App, { target: document.body, props: { engine, chat, cache: new CacheStore(backend), router: new Router() } });
   flushSync();
 }
 

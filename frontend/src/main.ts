@@ -5,6 +5,7 @@ import type { Backend } from './lib/backend/backend';
 import { HttpBackend } from './lib/backend/http';
 import { takeToken } from './lib/backend/token';
 import { followLink, refuseDrops } from './lib/host';
+import { CacheStore } from './lib/stores/cache.svelte';
 import { ChatStore } from './lib/stores/chat.svelte';
 import { EngineStore } from './lib/stores/engine.svelte';
 import { Router } from './lib/stores/router.svelte';
@@ -29,6 +30,7 @@ mount(App, {
   props: {
     engine: new EngineStore(backend),
     chat: new ChatStore(backend, browserStorage()),
+    cache: new CacheStore(backend),
     router: new Router(),
   },
 });

@@ -121,7 +121,7 @@ export function treemap(rows: readonly Row[], totalBytes: number, room: Rect, no
 
 function cellsOf(group: { id: string; rows: Row[]; bytes: number; name: string }, rect: Rect, own: number, now: number): Cell[] {
   const inner = inside(rect);
-  if (group.rows.length === 0) return [{ id: 'shared', rect: inner, title: group.name, bytes: group.bytes, age: null, count: 0 }];
+  if (group.rows.length === 0) return [{ id: 'shared', rect: inner, title: '', bytes: group.bytes, age: null, count: 0 }];
   const rows = group.rows.toSorted((a, b) => b.conversation.bytes - a.conversation.bytes);
   // Each model gets cells by its part of the bytes.
   const most = Math.max(1, Math.round((mostCells * group.bytes) / own));

@@ -28,7 +28,7 @@ function contrast(a: string, b: string): number {
 
 const grounds = ['bg', 'surface', 'sunken', 'sidebar', 'hover'];
 const texts: [string, string[]][] = [
-  ['text', [...grounds, 'accent-soft', 'selected', 'amber-soft', 'red-soft']],
+  ['text', [...grounds, 'accent-soft', 'selected', 'amber-soft', 'red-soft', 'age-0', 'age-1', 'age-2', 'age-3']],
   ['text-2', [...grounds, 'accent-soft', 'amber-soft', 'red-soft']],
   ['accent-text', ['bg', 'surface', 'sunken', 'sidebar', 'accent-soft', 'selected']],
   ['on-button', ['button']],
@@ -36,7 +36,7 @@ const texts: [string, string[]][] = [
   ['red', ['surface', 'red-soft']],
 ];
 const marks = [
-  'accent', 'line-strong', 'seg-weights', 'seg-kv_used', 'seg-kv_kept', 'seg-state', 'seg-scratch', 'seg-headroom', 'seg-other',
+  'accent', 'line-strong', 'seg-weights', 'seg-kv_used', 'seg-kv_kept', 'seg-state', 'seg-scratch', 'seg-headroom', 'seg-other', 'disk',
 ];
 
 test('the formula: black on white is 21, grey #767676 on white just passes', () => {

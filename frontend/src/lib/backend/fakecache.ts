@@ -28,7 +28,7 @@ export function fakeConversations(now = Date.now()): Conversation[] {
       title: `${titles[i % titles.length]}${i < titles.length ? '' : ` (${Math.floor(i / titles.length) + 1})`}`,
       tokens: Math.round(90_000 / (i + 1)) + 300,
       hotTokens: i < 3 ? Math.round(90_000 / (i + 1)) : 0,
-      bytes: Math.round((large ? 900e6 : 60e6) / (i + 1)) + 2e6,
+      bytes: Math.round((large ? 1500e6 : 260e6) / (i + 1)) + 2e6,
       sharedBytes: large ? 40e6 : 0,
       createdAt: used - day,
       lastHitAt: i % 5 === 4 ? 0 : used,
