@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"headroom/kernels"
-	"headroom/kernels/cpu"
 	"headroom/kernels/kerneltest"
 )
 
@@ -28,27 +27,22 @@ var operators = []struct {
 }
 
 func TestByHand(t *testing.T) {
-	devices := []kernels.Device{kernels.NewReference()}
-	for _, isa := range cpu.Available() {
-		devices = append(devices, kernels.NewCPU(cpu.Options{ISA: isa, Threads: 2}))
-	}
-	for _, d := range devices {
+	for _, d := range append(kerneltest.Devices(t), kernels.NewReference()) {
 		for _, o := range operators {
 			out := kernels.NewTensor(d, kernels.F32, 1, 3)
 			d.Run(o.build(kernels.FromFloat32s(d, 1, 3, []float32{0, 100, 3}), kernels.FromFloat32s(d, 1, 3, []float32{7, 2, 0}), out))
+			sync(t, d)
 			if !slices.Equal(out.Float32s(), o.want) {
 				t.Errorf("%s, %s: got %v, expected %v", d.Name(), o.name, out.Float32s(), o.want)
 			}
 		}
-		d.Close()
 	}
 }
 
 // A row gives the same bits alone, in a batch and written over its input; columns behind a view stay as they were.
 func TestRowAloneOrInBatch(t *testing.T) {
 	const m, n, behind = 7, 1100, 5
-	for _, isa := range cpu.Available() {
-		d := kernels.NewCPU(cpu.Options{ISA: isa, Threads: 3})
+	for _, d := range kerneltest.Devices(t) {
 		r := rand.New(rand.NewPCG(5, 6))
 		x, y := kernels.RandomTensor(d, r, m, n, 3), kernels.RandomTensor(d, r, m, n, 3)
 		for _, o := range operators {
@@ -56,18 +50,26 @@ func TestRowAloneOrInBatch(t *testing.T) {
 			before := kerneltest.Elements(wide.Columns(n, n+behind))
 			batch := wide.Columns(0, n)
 			d.Run(o.build(x, y, batch))
+			sync(t, d)
 			if !bytes.Equal(before, kerneltest.Elements(wide.Columns(n, n+behind))) {
-				t.Errorf("%s, %s: wrote behind its output", isa, o.name)
+				t.Errorf("%s, %s: wrote behind its output", d.Name(), o.name)
 			}
 			for i := range m {
 				one := kernels.FromFloat32s(d, 1, n, x.Row(i))
 				d.Run(o.build(one, y.RowRange(i, i+1), one))
+				sync(t, d)
 				if !bytes.Equal(one.Bytes(), kerneltest.Elements(batch.RowRange(i, i+1))) {
-					t.Errorf("%s, %s: row %d differs from that in the batch", isa, o.name, i)
+					t.Errorf("%s, %s: row %d differs from that in the batch", d.Name(), o.name, i)
 				}
 			}
 		}
-		d.Close()
+	}
+}
+
+func sync(t *testing.T, d kernels.Device) {
+	t.Helper()
+	if err := d.Sync(); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"headroom/kernels"
+	"headroom/kernels/cpu"
 	"headroom/kernels/gpu"
 	"headroom/metal"
 	"headroom/metal/sim"
@@ -65,6 +66,25 @@ func Metal(t *testing.T) kernels.Device {
 	}
 	t.Cleanup(d.Close)
 	return d
+}
+
+// Devices are the CPU's instruction sets on three threads each and, where there is clang, a simulated Metal device in checking mode:
+// all that must keep the exactness rule. They are closed when the test ends.
+func Devices(t *testing.T) []kernels.Device {
+	t.Helper()
+	var devices []kernels.Device
+	for _, isa := range cpu.Available() {
+		d := kernels.NewCPU(cpu.Options{ISA: isa, Threads: 3})
+		t.Cleanup(d.Close)
+		devices = append(devices, d)
+	}
+	if m, err := sim.Open(sim.Options{}); err == nil {
+		m.Close()
+		devices = append(devices, Metal(t))
+	} else if !errors.Is(err, sim.ErrUnavailable) {
+		t.Fatal(err)
+	}
+	return devices
 }
 
 // simulated opens a device for the length of the test.

@@ -1,0 +1,54 @@
+// out = f(x, y) element by element, with the arithmetic of binary.c: the same bits. A threadgroup takes a block of columns of one
+// row, a thread one element, or four where rows begin and end at multiples of 16 bytes. A thread reads only what it writes
+// itself, so out may be x or y.
+#include <metal_stdlib>
+#include "common/exp.h"
+using namespace metal;
+
+struct BinaryParams {
+  uint cols;  // counted, as the strides, in what a thread takes
+  uint x_stride;
+  uint y_stride;
+  uint out_stride;
+};
+
+// Numbers of activation.function.
+constant int operation [[function_constant(0)]];
+
+// The approximation by tanh, as gelu_mul.go has it: (1 + tanh z) / 2 is sigmoid(2z).
+inline float gelu(float x) {
+  const float z = (1.59576912f * x) * fma(0.044715f * x, x, 1.0f);
+  return x * sigmoid(z);
+}
+
+inline float apply(float x, float y) {
+  switch (operation) {
+    case 0: return silu(x) * y;
+    case 1: return x * sigmoid(y);
+    case 2: return x + y;
+    default: return gelu(x) * y;
+  }
+}
+
+inline float4 apply(float4 x, float4 y) { return float4(apply(x.x, y.x), apply(x.y, y.y), apply(x.z, y.z), apply(x.w, y.w)); }
+
+template <typename T>
+kernel void binary(
+    constant BinaryParams& p  [[buffer(0)]],
+    device const T* x         [[buffer(1)]],   // [M, cols]
+    device const T* y         [[buffer(2)]],   // [M, cols]
+    device T* out             [[buffer(3)]],   // [M, cols]
+    uint2 group               [[threadgroup_position_in_grid]],   // row, block of columns
+    uint tid                  [[thread_index_in_threadgroup]],
+    uint2 threads             [[threads_per_threadgroup]]) {
+  const ulong row = group.x;
+  const uint c = group.y * threads.x + tid;
+  if (c < p.cols) {
+    out[row * p.out_stride + c] = apply(x[row * p.x_stride + c], y[row * p.y_stride + c]);
+  }
+}
+
+typedef decltype(binary<float>) binary_1_t;
+template [[host_name("binary_1")]] kernel binary_1_t binary<float>;
+typedef decltype(binary<float4>) binary_4_t;
+template [[host_name("binary_4")]] kernel binary_4_t binary<float4>;

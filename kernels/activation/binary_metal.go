@@ -1,0 +1,61 @@
+package activation
+
+import (
+	_ "embed"
+
+	"headroom/kernels"
+	"headroom/kernels/gpu"
+	"headroom/metal"
+)
+
+//go:embed binary.metal
+var binaryText string
+
+var binarySource = &gpu.Source{Name: "activation/binary.metal", Text: binaryText}
+
+// binaryKernels are the kernels of each function, for one element and for four to a thread.
+var binaryKernels = [...][2]*gpu.Kernel[binaryParams]{
+	siluMul: binaryPair(siluMul), sigmoidMul: binaryPair(sigmoidMul), add: binaryPair(add), geluMul: binaryPair(geluMul),
+}
+
+func binaryPair(f function) [2]*gpu.Kernel[binaryParams] {
+	operation := metal.ConstantValue{Name: "operation", Value: int32(f)}
+	return [2]*gpu.Kernel[binaryParams]{
+		gpu.NewKernel[binaryParams](binarySource, "binary_1", operation),
+		gpu.NewKernel[binaryParams](binarySource, "binary_4", operation),
+	}
+}
+
+// binaryParams is BinaryParams of binary.metal.
+type binaryParams struct{ Cols, XStride, YStride, OutStride uint32 }
+
+const binaryThreads = 256
+
+// metal records f. Tensors without gaps are one long row.
+func (f function) metal(c *gpu.Context, x, y, out kernels.Tensor) {
+	if out.Cols == 0 {
+		return
+	}
+	if x.Contiguous() && y.Contiguous() && out.Contiguous() {
+		n := out.Rows * out.Cols
+		x, y, out = x.Reshape(1, n), y.Reshape(1, n), out.Reshape(1, n)
+	}
+	k, width := binaryKernels[f][0], 1
+	if gpu.Aligned16(x, y, out) {
+		k, width = binaryKernels[f][1], 4
+	}
+	p := binaryParams{Cols: uint32(out.Cols / width), XStride: uint32(x.Stride / width), YStride: uint32(y.Stride / width), OutStride: uint32(out.Stride / width)}
+	k.Dispatch(c, p, gpu.RowsByColumns(out.Rows, out.Cols/width, binaryThreads), gpu.Read(x), gpu.Read(y), gpu.Write(out))
+}
+
+// Metal implements gpu.Op.
+func (o *SiLUMul) Metal(c *gpu.Context) { siluMul.metal(c, o.Gate, o.Up, o.Out) }
+
+// Metal implements gpu.Op.
+func (o *GELUMul) Metal(c *gpu.Context) { geluMul.metal(c, o.Gate, o.Up, o.Out) }
+
+// Metal implements gpu.Op.
+func (o *SigmoidMul) Metal(c *gpu.Context) { sigmoidMul.metal(c, o.X, o.Gate, o.Out) }
+
+// Metal implements gpu.Op.
+func (o *Add) Metal(c *gpu.Context) { add.metal(c, o.X, o.Y, o.Out) }
