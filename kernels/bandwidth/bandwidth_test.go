@@ -8,3 +8,5 @@ import (
 
 func TestCases(t *testing.T)      { kerneltest.Run(t, Cases()) }
 func BenchmarkCases(b *testing.B) { kerneltest.Bench(b, Cases()) }
+
+func TestMetalCases(t *testing.T) { kerneltest.RunMetal(t, Cases()) }

@@ -12,8 +12,8 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// Read adds up each row of X: sums[r] = Σ X[r, :]. X is float32 [M, N], contiguous, N a multiple of 64; Sums is float32 [M, 1].
-// Rows of a few hundred KB make it a stream.
+// Read adds up each row of X: sums[r] = Σ X[r, :]. X is float32 [M, N], contiguous from a multiple of 16 bytes on, N a multiple of 64;
+// Sums is float32 [M, 1].// Rows of a few hundred KB make it a stream.
 type Read struct {
 	X    kernels.Tensor
 	Sums kernels.Tensor
@@ -25,8 +25,8 @@ func (o *Read) Name() string { return "read" }
 // Check implements kernels.Op.
 func (o *Read) Check() error {
 	err := errors.Join(kernels.CheckShape("x", o.X, kernels.F32, -1, -1), kernels.CheckShape("sums", o.Sums, kernels.F32, o.X.Rows, 1))
-	if err == nil && (o.X.Cols%64 != 0 || !o.X.Contiguous()) {
-		err = fmt.Errorf("x: got %s with stride %d, expected contiguous rows of a multiple of 64", o.X, o.X.Stride)
+	if err == nil && (o.X.Cols%64 != 0 || !o.X.Contiguous() || o.X.Offset%16 != 0) {
+		err = fmt.Errorf("x: got %s with stride %d at byte %d, expected contiguous rows of a multiple of 64, at a multiple of 16", o.X, o.X.Stride, o.X.Offset)
 	}
 	return err
 }
