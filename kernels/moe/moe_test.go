@@ -9,22 +9,26 @@ import (
 	"testing"
 
 	"headroom/kernels"
-	"headroom/kernels/cpu"
 	"headroom/kernels/kerneltest"
 )
 
 func TestCases(t *testing.T)      { kerneltest.Run(t, Cases()) }
 func BenchmarkCases(b *testing.B) { kerneltest.Bench(b, Cases()) }
 
-// onEach runs f with the reference and with every instruction set.
+func TestMetalCases(t *testing.T) { kerneltest.RunMetal(t, Cases()) }
+
+// onEach runs f with the reference, with every instruction set and on Metal.
 func onEach(t *testing.T, f func(t *testing.T, d kernels.Device)) {
-	devices := map[string]kernels.Device{"reference": kernels.NewReference()}
-	for _, isa := range cpu.Available() {
-		devices[isa.String()] = kernels.NewCPU(cpu.Options{ISA: isa, Threads: 2})
+	for _, d := range append(kerneltest.Devices(t), kernels.NewReference()) {
+		t.Run(d.Name(), func(t *testing.T) { f(t, d) })
 	}
-	for name, d := range devices {
-		t.Run(name, func(t *testing.T) { f(t, d) })
-		d.Close()
+}
+
+// run performs op and waits for it.
+func run(d kernels.Device, op kernels.Op) {
+	d.Run(op)
+	if err := d.Sync(); err != nil {
+		panic(err)
 	}
 }
 
@@ -41,7 +45,7 @@ func expect(t *testing.T, what string, got, want []float32) {
 func route(d kernels.Device, logits []float32, rows, k int, normalize bool) ([]int32, []float32) {
 	o := Route{Logits: kernels.FromFloat32s(d, rows, len(logits)/rows, logits), K: k, Normalize: normalize,
 		IDs: kernels.NewTensor(d, kernels.I32, rows, k), Weights: kernels.NewTensor(d, kernels.F32, rows, k)}
-	d.Run(&o)
+	run(d, &o)
 	return o.IDs.Int32s(), o.Weights.Float32s()
 }
 
@@ -109,13 +113,13 @@ func TestCombineByHand(t *testing.T) {
 	onEach(t, func(t *testing.T, d kernels.Device) {
 		o := Combine{Experts: kernels.FromFloat32s(d, 2, 2, []float32{1, 10, 100, 1000}), Weights: kernels.FromFloat32s(d, 1, 2, []float32{2, 3}),
 			Out: kernels.NewTensor(d, kernels.F32, 1, 2)}
-		d.Run(&o)
+		run(d, &o)
 		expect(t, "experts", o.Out.Float32s(), []float32{302, 3020})
 		o.Shared = kernels.FromFloat32s(d, 1, 2, []float32{4, 6})
-		d.Run(&o)
+		run(d, &o)
 		expect(t, "with shared", o.Out.Float32s(), []float32{306, 3026})
 		o.SharedGate = kernels.NewTensor(d, kernels.F32, 1, 1)
-		d.Run(&o)
+		run(d, &o)
 		expect(t, "with gated shared", o.Out.Float32s(), []float32{304, 3023})
 	})
 }
@@ -123,28 +127,26 @@ func TestCombineByHand(t *testing.T) {
 // A token alone gives the bits it gives anywhere in a batch.
 func TestTokenAloneOrInBatch(t *testing.T) {
 	const m, e, k, h = 9, 40, 6, 530
-	for _, isa := range cpu.Available() {
-		d := kernels.NewCPU(cpu.Options{ISA: isa, Threads: 3})
+	for _, d := range kerneltest.Devices(t) {
 		r := rand.New(rand.NewPCG(3, 4))
 		logits, experts := kernels.RandomTensor(d, r, m, e, 2), kernels.RandomTensor(d, r, m*k, h, 1)
 		shared, gate := kernels.RandomTensor(d, r, m, h, 1), kernels.RandomTensor(d, r, m, 1, 1)
-		run := func(from, to int) (ids, weights, out kernels.Tensor) {
+		both := func(from, to int) (ids, weights, out kernels.Tensor) {
 			n := to - from
 			ids, weights, out = kernels.NewTensor(d, kernels.I32, n, k), kernels.NewTensor(d, kernels.F32, n, k), kernels.NewTensor(d, kernels.F32, n, h)
-			d.Run(&Route{Logits: logits.RowRange(from, to), K: k, Normalize: true, IDs: ids, Weights: weights})
-			d.Run(&Combine{Experts: experts.RowRange(from*k, to*k), Weights: weights, Shared: shared.RowRange(from, to), SharedGate: gate.RowRange(from, to), Out: out})
+			run(d, &Route{Logits: logits.RowRange(from, to), K: k, Normalize: true, IDs: ids, Weights: weights})
+			run(d, &Combine{Experts: experts.RowRange(from*k, to*k), Weights: weights, Shared: shared.RowRange(from, to), SharedGate: gate.RowRange(from, to), Out: out})
 			return
 		}
-		ids, weights, out := run(0, m)
+		ids, weights, out := both(0, m)
 		for i := range m {
-			oneIDs, oneWeights, oneOut := run(i, i+1)
+			oneIDs, oneWeights, oneOut := both(i, i+1)
 			for j, pair := range [][2]kernels.Tensor{{oneIDs, ids}, {oneWeights, weights}, {oneOut, out}} {
 				if !bytes.Equal(pair[0].Bytes(), pair[1].RowRange(i, i+1).Bytes()) {
-					t.Errorf("%s: token %d: %s differ from those in the batch", isa, i, []string{"ids", "weights", "outputs"}[j])
+					t.Errorf("%s: token %d: %s differ from those in the batch", d.Name(), i, []string{"ids", "weights", "outputs"}[j])
 				}
 			}
 		}
-		d.Close()
 	}
 }
 
@@ -170,6 +172,27 @@ func TestCheck(t *testing.T) {
 		err := c.op.Check()
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: got error %v, expected one with %q", c.op.Name(), err, c.want)
+		}
+	}
+}
+
+// Combine on Metal gives the bits of the CPU's kernel, in vectors and alone.
+func TestCombineGivesTheBitsOfTheCPU(t *testing.T) {
+	devices := kerneltest.Devices(t)
+	var want []byte
+	for _, d := range devices[1:] { // the first is Go, in float64
+		for _, gap := range []int{0, 1} { // with a gap rows lie at odd places
+			const m, k, h = 3, 5, 1028
+			r := rand.New(rand.NewPCG(1, 2))
+			experts, weights := kernels.RandomTensor(d, r, m*k, h, 1), kernels.RandomTensor(d, r, m, k, 1)
+			shared, gate := kernels.RandomTensor(d, r, m, h, 1), kernels.RandomTensor(d, r, m, 1, 2)
+			out := kernels.NewTensor(d, kernels.F32, m, h+gap).Columns(0, h)
+			run(d, &Combine{Experts: experts, Weights: weights, Shared: shared, SharedGate: gate, Out: out})
+			if got := kerneltest.Elements(out); want == nil {
+				want = got
+			} else if !bytes.Equal(got, want) {
+				t.Errorf("%s, gap %d: got other bits than %s", d.Name(), gap, devices[1].Name())
+			}
 		}
 	}
 }

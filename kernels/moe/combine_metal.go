@@ -1,0 +1,42 @@
+package moe
+
+import (
+	_ "embed"
+
+	"headroom/kernels/gpu"
+)
+
+//go:embed combine.metal
+var combineText string
+
+var (
+	combineSource = &gpu.Source{Name: "moe/combine.metal", Text: combineText}
+	combine1      = gpu.NewKernel[combineParams](combineSource, "combine_1")
+	combine4      = gpu.NewKernel[combineParams](combineSource, "combine_4")
+)
+
+// combineParams is CombineParams of combine.metal.
+type combineParams struct {
+	Cols, Chosen, ExpertsStride, SharedStride, GateStride, OutStride uint32
+	HasShared, HasGate                                               uint32
+}
+
+const combineThreads = 256
+
+// Metal implements gpu.Op.
+func (o *Combine) Metal(c *gpu.Context) {
+	k, width := combine1, 1
+	if gpu.Aligned16(o.Experts, o.Shared, o.Out) {
+		k, width = combine4, 4
+	}
+	p := combineParams{Cols: uint32(o.Out.Cols / width), Chosen: uint32(o.Weights.Cols), ExpertsStride: uint32(o.Experts.Stride / width),
+		SharedStride: uint32(o.Shared.Stride / width), GateStride: uint32(o.SharedGate.Stride), OutStride: uint32(o.Out.Stride / width)}
+	if !o.Shared.IsNone() {
+		p.HasShared = 1
+	}
+	if !o.SharedGate.IsNone() {
+		p.HasGate = 1
+	}
+	k.Dispatch(c, p, gpu.RowsByColumns(o.Out.Rows, o.Out.Cols/width, combineThreads),
+		gpu.Read(o.Experts), gpu.Read(o.Weights), gpu.Read(o.Shared), gpu.Read(o.SharedGate), gpu.Write(o.Out))
+}

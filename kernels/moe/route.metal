@@ -1,0 +1,89 @@
+// The chosen experts of a token, a simdgroup to a token: softmax over its logits, then the largest probabilities one after the
+// other, of equal ones the lower expert first. Lane l holds experts l, l + 32, ... in registers; the order of the sum depends on
+// the number of experts alone. Where the softmax is not a number, neither are the weights, and the experts are 0, 1, 2, ...: ids
+// index memory.
+#include <metal_stdlib>
+#include "common/exp.h"
+using namespace metal;
+
+struct RouteParams {
+  uint rows;
+  uint experts;  // at most 512
+  uint logits_stride;
+  uint chosen;   // at most 16
+  uint normalize;
+};
+
+constant constexpr uint HELD = 16;  // experts of a lane
+constant constexpr uint NONE = 0xffffffffu;
+
+kernel void route(
+    constant RouteParams& p     [[buffer(0)]],
+    device const float* logits  [[buffer(1)]],   // [M, experts]
+    device int* ids             [[buffer(2)]],   // [M, chosen]
+    device float* weights       [[buffer(3)]],   // [M, chosen]
+    uint group                  [[threadgroup_position_in_grid]],
+    uint lane                   [[thread_index_in_simdgroup]],
+    uint sg                     [[simdgroup_index_in_threadgroup]],
+    uint simdgroups             [[simdgroups_per_threadgroup]]) {
+  const ulong row = ulong(group) * simdgroups + sg;
+  if (row >= p.rows) {
+    return;  // a whole simdgroup, and there is no barrier
+  }
+  logits += row * p.logits_stride;
+
+  float v[HELD];
+  float largest = -FLT_MAX;
+  for (uint i = 0; i < HELD; i++) {
+    const uint e = lane + 32 * i;
+    v[i] = e < p.experts ? logits[e] : 0.0f;
+    if (e < p.experts && v[i] > largest) {
+      largest = v[i];
+    }
+  }
+  largest = simd_max(largest);
+  float sum = 0.0f;
+  for (uint i = 0; i < HELD; i++) {
+    if (lane + 32 * i < p.experts) {
+      v[i] = exp_portable(v[i] - largest);
+      sum += v[i];
+    }
+  }
+  sum = simd_sum(sum);
+  for (uint i = 0; i < HELD; i++) {
+    v[i] = lane + 32 * i < p.experts ? v[i] / sum : -1.0f;  // -1: below every probability, never chosen
+  }
+
+  uint id = lane;  // lane j keeps choice j
+  float weight = sum;
+  float total = sum;
+  if (!isnan(sum)) {  // the same in all lanes
+    total = 0.0f;
+    for (uint j = 0; j < p.chosen; j++) {
+      float best = -1.0f;
+      uint expert = NONE;
+      for (uint i = 0; i < HELD; i++) {
+        if (v[i] > best) {
+          best = v[i];
+          expert = lane + 32 * i;
+        }
+      }
+      const float top = simd_max(best);
+      const uint winner = simd_min(best == top ? expert : NONE);
+      for (uint i = 0; i < HELD; i++) {
+        if (lane + 32 * i == winner) {
+          v[i] = -1.0f;
+        }
+      }
+      if (lane == j) {
+        id = winner;
+        weight = top;
+      }
+      total += top;
+    }
+  }
+  if (lane < p.chosen) {
+    ids[row * p.chosen + lane] = int(id);
+    weights[row * p.chosen + lane] = p.normalize != 0 ? weight / total : weight;
+  }
+}

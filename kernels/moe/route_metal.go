@@ -1,0 +1,31 @@
+package moe
+
+import (
+	_ "embed"
+
+	"headroom/kernels/gpu"
+)
+
+//go:embed route.metal
+var routeText string
+
+var (
+	routeSource = &gpu.Source{Name: "moe/route.metal", Text: routeText}
+	routeKernel = gpu.NewKernel[routeParams](routeSource, "route")
+)
+
+// routeParams is RouteParams of route.metal.
+type routeParams struct{ Rows, Experts, LogitsStride, Chosen, Normalize uint32 }
+
+// routeSimdgroups is the tokens of a threadgroup.
+const routeSimdgroups = 2
+
+// Metal implements gpu.Op: a simdgroup to a token.
+func (o *Route) Metal(c *gpu.Context) {
+	p := routeParams{Rows: uint32(o.Logits.Rows), Experts: uint32(o.Logits.Cols), LogitsStride: uint32(o.Logits.Stride), Chosen: uint32(o.K)}
+	if o.Normalize {
+		p.Normalize = 1
+	}
+	routeKernel.Dispatch(c, p, gpu.Rows((o.Logits.Rows+routeSimdgroups-1)/routeSimdgroups, 32*routeSimdgroups),
+		gpu.Read(o.Logits), gpu.Write(o.IDs), gpu.Write(o.Weights))
+}
