@@ -60,7 +60,11 @@ var questions = []string{"What is a KV cache?", "What is 63 + 29?", "Why are mod
 // TestRestart holds a conversation across restarts, and one that parts from it, in every cache format: from disk, from memory and
 // computed, each log-probability has the same bits.
 func TestRestart(t *testing.T) {
-	for _, o := range []engine.Options{{}, {KVFormat: "f16"}, {KVFormat: "q8_0"}, {KVFormat: "q4_0"}, {KVBits: "(6, 3)"}, {StateFormat: "bf16"}, {StateFormat: "int8"}} {
+	options := []engine.Options{{}, {KVFormat: "f16"}, {KVFormat: "q8_0"}, {KVFormat: "q4_0"}, {KVBits: "(6, 3)"}, {StateFormat: "bf16"}, {StateFormat: "int8"}}
+	if testing.Short() {
+		options = options[:1]
+	}
+	for _, o := range options {
 		t.Run(o.KVFormat+o.KVBits+o.StateFormat, func(t *testing.T) {
 			dir := t.TempDir()
 			cold := o
@@ -183,7 +187,11 @@ func TestTinyRestart(t *testing.T) {
 		t.Fatalf("%d tiny models, %v", len(models), err)
 	}
 	for _, m := range models {
-		for _, format := range []string{"", "f16", "q8_0", "q4_0"} {
+		formats := []string{"", "f16", "q8_0", "q4_0"}
+		if testing.Short() {
+			formats = formats[:1]
+		}
+		for _, format := range formats {
 			t.Run(m.Name()+"_"+format, func(t *testing.T) {
 				o := engine.Options{KVFormat: format, ContextTokens: 1200, MaxSequences: 2, ChunkTokens: 128}
 				restarts(t, tinySource(t, m.Name()), o)
