@@ -1,0 +1,124 @@
+// Weights as checkpoints pack them (kernels.Weight), read 32 elements at a time: a unit. Units begin at multiples of 32, and groups are
+// 32, 64 or 128 elements, so a unit has one scale and one bias; with codes of B bits it is exactly B words.
+//
+// A dtype is a kernels.DType: of plain elements, or of scales and biases. Rows of plain elements may have any
+// length and begin at any element; `aligned` says that everything in sight allows loads of 16 bytes.
+#pragma once
+#include <metal_stdlib>
+using namespace metal;
+
+constant constexpr uint DTYPE_F32 = 0;
+constant constexpr uint DTYPE_F16 = 1;
+constant constexpr uint DTYPE_BF16 = 2;
+
+inline float bfloat_value(uint bits) { return as_type<float>(bits << 16); }
+
+// Element i of an array of dtype.
+inline float load_element(device const uchar* p, uint dtype, ulong i) {
+  if (dtype == DTYPE_F32) {
+    return ((device const float*)p)[i];
+  }
+  if (dtype == DTYPE_F16) {
+    return float(((device const half*)p)[i]);
+  }
+  return bfloat_value(((device const ushort*)p)[i]);
+}
+
+// Eight consecutive elements, as two vectors.
+struct Eight {
+  float4 lo;
+  float4 hi;
+};
+
+inline Eight load_floats(device const float* p, bool aligned) {
+  Eight e;
+  if (aligned) {
+    e.lo = *(device const float4*)p;
+    e.hi = *(device const float4*)(p + 4);
+  } else {
+    e.lo = float4(p[0], p[1], p[2], p[3]);
+    e.hi = float4(p[4], p[5], p[6], p[7]);
+  }
+  return e;
+}
+
+// Elements [i, i+8) of an array of dtype, those from `end` on zero.
+inline Eight load_eight(device const uchar* p, uint dtype, ulong i, uint valid, bool aligned) {
+  Eight e;
+  if (valid >= 8 && aligned) {
+    if (dtype == DTYPE_F32) {
+      return load_floats((device const float*)p + i, true);
+    }
+    const uint4 w = *(device const uint4*)((device const ushort*)p + i);
+    if (dtype == DTYPE_F16) {
+      e.lo = float4(float2(as_type<half2>(w.x)), float2(as_type<half2>(w.y)));
+      e.hi = float4(float2(as_type<half2>(w.z)), float2(as_type<half2>(w.w)));
+    } else {
+      e.lo = float4(bfloat_value(w.x), as_type<float>(w.x & 0xffff0000u), bfloat_value(w.y), as_type<float>(w.y & 0xffff0000u));
+      e.hi = float4(bfloat_value(w.z), as_type<float>(w.z & 0xffff0000u), bfloat_value(w.w), as_type<float>(w.w & 0xffff0000u));
+    }
+    return e;
+  }
+  e.lo = float4(0.0f);
+  e.hi = float4(0.0f);
+  for (uint j = 0; j < 4; j++) {
+    if (j < valid) {
+      e.lo[j] = load_element(p, dtype, i + j);
+    }
+    if (j + 4 < valid) {
+      e.hi[j] = load_element(p, dtype, i + j + 4);
+    }
+  }
+  return e;
+}
+
+// A unit of codes.
+template <int B> struct Codes {
+  uint words[B];
+};
+
+template <int B> inline Codes<B> load_codes(device const uint* p, bool aligned) {
+  Codes<B> c;
+  if (aligned && B % 4 == 0) {
+    for (int i = 0; i < B / 4; i++) {
+      const uint4 w = ((device const uint4*)p)[i];
+      c.words[4 * i] = w.x;
+      c.words[4 * i + 1] = w.y;
+      c.words[4 * i + 2] = w.z;
+      c.words[4 * i + 3] = w.w;
+    }
+  } else if (aligned && B % 2 == 0) {
+    for (int i = 0; i < B / 2; i++) {
+      const uint2 w = ((device const uint2*)p)[i];
+      c.words[2 * i] = w.x;
+      c.words[2 * i + 1] = w.y;
+    }
+  } else {
+    for (int i = 0; i < B; i++) {
+      c.words[i] = p[i];
+    }
+  }
+  return c;
+}
+
+// Code i of a unit; with a constant i this is one or two instructions.
+template <int B> inline float code_value(Codes<B> c, int i) {
+  const int bit = i * B;
+  const int shift = bit % 32;
+  uint v = c.words[bit / 32] >> shift;
+  if (shift + B > 32) {
+    v |= c.words[(bit + B - 1) / 32] << (32 - shift);
+  }
+  return float(v & ((1u << B) - 1u));
+}
+
+// Codes [8 part, 8 part + 8) of a unit as elements: code*scale + bias, rounded once.
+template <int B> inline Eight decode_eight(Codes<B> c, int part, float scale, float bias) {
+  Eight e;
+#pragma clang loop unroll(full)
+  for (int j = 0; j < 4; j++) {
+    e.lo[j] = fma(code_value<B>(c, 8 * part + j), scale, bias);
+    e.hi[j] = fma(code_value<B>(c, 8 * part + 4 + j), scale, bias);
+  }
+  return e;
+}

@@ -1,0 +1,146 @@
+// out = x wᵀ for up to eight rows of x at a time: decoding. The weight is read once for all of them, and read only; that is what the
+// time goes into. Compiled once for each BITS of the weight's codes, 0 for plain elements.
+//
+// A simdgroup computes 4 NR columns of out: its lanes are four bands of eight slices. A band has NR rows of the weight; a slice takes
+// units of 32 elements: slice, slice + 8, ... So bands share what they read of x, and a row's 128 bytes are read by one instruction.
+// A threadgroup is two simdgroups; the grid is columns, then groups of ROWS rows of x (the last one repeats its last row).
+//
+// Order of sums, the same for every ROWS: a slice adds up the products of elements 4i + j in four accumulators j, in order of i, by
+// fma; then (0 + 1) + (2 + 3), then slices at a distance of 1, 2 and 4.
+#include <metal_stdlib>
+#include "common/weight.h"
+using namespace metal;
+
+#ifndef BITS
+#define BITS 4
+#endif
+
+constant constexpr int NR = 2;
+constant constexpr uint UNIT = 32;
+constant constexpr uint SLICES = 8;
+
+constant uint DTYPE [[function_constant(0)]];
+constant bool ALIGNED [[function_constant(1)]];
+
+struct LinearParams {
+  uint rows;
+  uint n;
+  uint k;
+  uint x_stride;
+  uint out_stride;
+  uint data_first;
+  uint data_stride;
+  uint scales_first;
+  uint scales_stride;
+  uint biases_first;
+  uint biases_stride;
+  uint units_per_group;
+  uint experts;     // 0: one matrix for all rows; otherwise row r of out has the one that ids[r / choices, r % choices] names
+  uint choices;
+  uint ids_stride;
+  uint per_input;   // rows of out that share a row of x
+};
+
+template <int ROWS>
+kernel void linear(
+    constant LinearParams& p     [[buffer(0)]],
+    device const float* x        [[buffer(1)]],   // [rows / per_input, k]
+    device const uint* data      [[buffer(2)]],   // [experts n, k] packed
+    device const uchar* scales   [[buffer(3)]],   // [experts n, k / group], or nothing
+    device const uchar* biases   [[buffer(4)]],
+    device const int* ids        [[buffer(5)]],   // [rows / choices, choices], or nothing
+    device float* out            [[buffer(6)]],   // [rows, n]
+    uint2 group                  [[threadgroup_position_in_grid]],
+    uint sg                      [[simdgroup_index_in_threadgroup]],
+    uint simdgroups              [[simdgroups_per_threadgroup]],
+    uint lane                    [[thread_index_in_simdgroup]]) {
+  const uint slice = lane % SLICES;
+  const uint first = ((group.x * simdgroups + sg) * (32 / SLICES) + lane / SLICES) * NR;
+  const uint m0 = group.y * ROWS;
+
+  uint matrix = 0;
+  if (p.experts != 0) { // ROWS is 1
+    const int id = ids[m0 / p.choices * p.ids_stride + m0 % p.choices];
+    if (id < 0 || uint(id) >= p.experts) {
+      for (int r = 0; r < NR; r++) {
+        if (slice == 0 && first + r < p.n) {
+          out[ulong(m0) * p.out_stride + first + r] = NAN;
+        }
+      }
+      return;
+    }
+    matrix = uint(id) * p.n;
+  }
+
+  ulong row[NR];
+  for (int r = 0; r < NR; r++) {
+    row[r] = matrix + min(first + r, p.n - 1);
+  }
+  ulong at_x[ROWS];
+  for (int m = 0; m < ROWS; m++) {
+    at_x[m] = ulong(min(m0 + m, p.rows - 1) / p.per_input) * p.x_stride;
+  }
+
+  float4 sum[ROWS][NR];
+  for (int m = 0; m < ROWS; m++) {
+    for (int r = 0; r < NR; r++) {
+      sum[m][r] = float4(0.0f);
+    }
+  }
+  for (uint unit = slice; unit * UNIT < p.k; unit += SLICES) {
+    const uint at = unit * UNIT;
+#if BITS > 0
+    Codes<BITS> codes[NR];
+    float scale[NR];
+    float bias[NR];
+    for (int r = 0; r < NR; r++) {
+      codes[r] = load_codes<BITS>(data + row[r] * p.data_stride + unit * BITS, ALIGNED);
+      const uint g = unit / p.units_per_group;
+      scale[r] = load_element(scales, DTYPE, p.scales_first + row[r] * p.scales_stride + g);
+      bias[r] = load_element(biases, DTYPE, p.biases_first + row[r] * p.biases_stride + g);
+    }
+#endif
+#pragma clang loop unroll(full)
+    for (int part = 0; part < 4; part++) {
+      const uint k = at + 8 * part;
+      Eight w[NR];
+      for (int r = 0; r < NR; r++) {
+#if BITS > 0
+        w[r] = decode_eight<BITS>(codes[r], part, scale[r], bias[r]);
+#else
+        w[r] = load_eight((device const uchar*)data, DTYPE, p.data_first + row[r] * p.data_stride + k, p.k - min(k, p.k), ALIGNED);
+#endif
+      }
+      for (int m = 0; m < ROWS; m++) {
+#if BITS > 0
+        const Eight v = load_floats(x + at_x[m] + k, ALIGNED);
+#else
+        const Eight v = load_eight((device const uchar*)x, DTYPE_F32, at_x[m] + k, p.k - min(k, p.k), ALIGNED);
+#endif
+        for (int r = 0; r < NR; r++) {
+          sum[m][r] = fma(v.lo, w[r].lo, sum[m][r]);
+          sum[m][r] = fma(v.hi, w[r].hi, sum[m][r]);
+        }
+      }
+    }
+  }
+
+  for (int m = 0; m < ROWS; m++) {
+    for (int r = 0; r < NR; r++) {
+      const float4 a = sum[m][r];
+      float s = (a.x + a.y) + (a.z + a.w);
+      s += simd_shuffle_xor(s, 1);
+      s += simd_shuffle_xor(s, 2);
+      s += simd_shuffle_xor(s, 4);
+      if (slice == 0 && first + r < p.n && m0 + m < p.rows) {
+        out[ulong(m0 + m) * p.out_stride + first + r] = s;
+      }
+    }
+  }
+}
+
+typedef decltype(linear<1>) linear_kernel;
+template [[host_name("linear_1")]] [[kernel]] linear_kernel linear<1>;
+template [[host_name("linear_2")]] [[kernel]] linear_kernel linear<2>;
+template [[host_name("linear_4")]] [[kernel]] linear_kernel linear<4>;
+template [[host_name("linear_8")]] [[kernel]] linear_kernel linear<8>;

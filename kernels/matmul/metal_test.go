@@ -1,0 +1,175 @@
+package matmul
+
+import (
+	"bytes"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"headroom/kernels"
+	"headroom/kernels/gpu"
+	"headroom/kernels/kerneltest"
+)
+
+func TestMetalCases(t *testing.T) { kerneltest.RunMetal(t, Cases()) }
+
+func sync(t *testing.T, d kernels.Device) {
+	t.Helper()
+	if err := d.Sync(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Activations are never rounded on Metal: quantized weights are as exact as plain ones.
+func TestMetalFloat32Activations(t *testing.T) {
+	d := kerneltest.Metal(t)
+	reference := kernels.NewReference()
+	defer reference.Close()
+	for _, c := range Cases() {
+		op, outs := c.New(d, rand.New(rand.NewPCG(9, 9)))
+		if _, ok := op.(gpu.Op); !ok {
+			continue
+		}
+		d.Run(op)
+		sync(t, d)
+		ref, wants := c.New(reference, rand.New(rand.NewPCG(9, 9)))
+		reference.Run(ref)
+		for i, o := range outs {
+			if at, g, w := kerneltest.Differ(kerneltest.Elements(o), kerneltest.Elements(wants[i]), 2e-6, 2e-6); at >= 0 {
+				t.Errorf("%s: output %d element %d: got %g, expected %g", c.Name, i, at, g, w)
+			}
+		}
+	}
+}
+
+// A row's bits do not depend on the rows around it, nor on its place among them.
+func TestMetalRowAloneEqualsRowInBatch(t *testing.T) {
+	d := kerneltest.Metal(t)
+	r := rand.New(rand.NewPCG(5, 6))
+	const most, n = 19, 9
+	for _, w := range formats(d, r, 1, n) {
+		x := kernels.RandomTensor(d, r, most, w.K, 1)
+		all := kernels.NewTensor(d, kernels.F32, most, n)
+		d.Run(&Linear{X: x, Parts: []Part{{W: w, Out: all}}})
+		type some struct {
+			from int
+			out  kernels.Tensor
+		}
+		var runs []some
+		for m := 1; m <= most; m++ {
+			s := some{r.IntN(most - m + 1), kernels.NewTensor(d, kernels.F32, m, n)}
+			runs = append(runs, s)
+			d.Run(&Linear{X: x.RowRange(s.from, s.from+m), Parts: []Part{{W: w, Out: s.out}}})
+		}
+		sync(t, d)
+		for _, s := range runs {
+			if m := s.out.Rows; !bytes.Equal(s.out.Bytes(), all.RowRange(s.from, s.from+m).Bytes()) {
+				t.Errorf("%s [%d, %d]: rows [%d, %d) have other bits apart than among %d", w.Format(), n, w.K, s.from, s.from+m, most)
+			}
+		}
+	}
+}
+
+// Operands that no vector load can take, views at odd places, give the bits that aligned ones give.
+func TestMetalUnaligned(t *testing.T) {
+	d := kerneltest.Metal(t)
+	r := rand.New(rand.NewPCG(7, 7))
+	const rows, n = 3, 5
+	for _, w := range formats(d, r, 1, n) {
+		x := kernels.RandomTensor(d, r, rows, w.K, 1)
+		odd := *w
+		odd.Data, odd.Scales, odd.Biases = moved(d, w.Data), moved(d, w.Scales), moved(d, w.Biases)
+		want, got := kernels.NewTensor(d, kernels.F32, rows, n), moved(d, kernels.NewTensor(d, kernels.F32, rows, n))
+		d.Run(&Linear{X: x, Parts: []Part{{W: w, Out: want}}})
+		d.Run(&Linear{X: moved(d, x), Parts: []Part{{W: &odd, Out: got}}})
+		sync(t, d)
+		if !bytes.Equal(kerneltest.Elements(got), kerneltest.Elements(want)) {
+			t.Errorf("%s %s [%d, %d]: unaligned operands give other bits", w.Format(), w.Data.DType, n, w.K)
+		}
+	}
+}
+
+// moved is a copy of x as columns [1, Cols+1) of a wider tensor.
+func moved(d kernels.Device, x kernels.Tensor) kernels.Tensor {
+	if x.IsNone() {
+		return x
+	}
+	wide := kernels.NewTensor(d, x.DType, x.Rows, x.Cols+3).Columns(1, x.Cols+1)
+	for r := range x.Rows {
+		copy(wide.RowRange(r, r+1).Bytes(), x.RowRange(r, r+1).Bytes())
+	}
+	return wide
+}
+
+// Infinite and undefined activations reach the output instead of becoming some number.
+func TestMetalNaNSpreads(t *testing.T) {
+	d := kerneltest.Metal(t)
+	w := kernels.RandomWeight(d, rand.New(rand.NewPCG(1, 2)), 1, 3, 128, 4, 64, kernels.BF16, 1)
+	for i, bad := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
+		x := kernels.RandomTensor(d, rand.New(rand.NewPCG(3, 4)), 1, 128, 1)
+		x.Row(0)[5+40*i] = float32(bad)
+		out := kernels.NewTensor(d, kernels.F32, 1, 3)
+		d.Run(&Linear{X: x, Parts: []Part{{W: w, Out: out}}})
+		sync(t, d)
+		for n, v := range out.Row(0) {
+			if v-v == 0 {
+				t.Errorf("activation %g: output %d is %g, expected no number", bad, n, v)
+			}
+		}
+	}
+}
+
+// Experts gives the bits of a Linear with the chosen matrix, and NaN where there is no such expert.
+func TestMetalExpertsEqualLinear(t *testing.T) {
+	const experts, n, tokens = 5, 21, 4
+	d := kerneltest.Metal(t)
+	r := rand.New(rand.NewPCG(7, 8))
+	for i, w := range formats(d, r, experts, n) {
+		choices := 1 + i%3
+		xRows := tokens
+		if i%2 == 1 {
+			xRows *= choices
+		}
+		x := kernels.RandomTensor(d, r, xRows, w.K, 1)
+		ids := kernels.NewTensor(d, kernels.I32, tokens, choices+2).Columns(1, 1+choices)
+		for m := range tokens {
+			for j := range choices {
+				ids.RowRange(m, m+1).Int32s()[j] = int32(r.IntN(experts))
+			}
+		}
+		bad := []int32{-1, experts, math.MaxInt32, math.MinInt32}[i%4]
+		ids.RowRange(2, 3).Int32s()[0] = bad
+		out := kernels.NewTensor(d, kernels.F32, tokens*choices, n)
+		d.Run(&Experts{X: x, IDs: ids, Parts: []Part{{W: w, Out: out}}})
+		sync(t, d)
+		for pair := range tokens * choices {
+			e := int(ids.RowRange(pair/choices, pair/choices+1).Int32s()[pair%choices])
+			if e == int(bad) {
+				if v := out.Row(pair); v[0] == v[0] || v[n-1] == v[n-1] {
+					t.Errorf("%s: expert %d of %d gives %v, expected NaN", w.Format(), e, experts, v)
+				}
+				continue
+			}
+			want := kernels.NewTensor(d, kernels.F32, 1, n)
+			from := pair
+			if xRows == tokens {
+				from /= choices
+			}
+			d.Run(&Linear{X: x.RowRange(from, from+1), Parts: []Part{{W: matrixOf(w, e), Out: want}}})
+			sync(t, d)
+			if !bytes.Equal(want.Bytes(), out.RowRange(pair, pair+1).Bytes()) {
+				t.Fatalf("%s: output row %d differs from expert %d alone", w.Format(), pair, e)
+			}
+		}
+	}
+}
+
+// matrixOf is expert e's matrix.
+func matrixOf(w *kernels.Weight, e int) *kernels.Weight {
+	one := *w
+	one.Experts, one.Data = 1, w.Data.RowRange(e*w.N, (e+1)*w.N)
+	if w.Bits > 0 {
+		one.Scales, one.Biases = w.Scales.RowRange(e*w.N, (e+1)*w.N), w.Biases.RowRange(e*w.N, (e+1)*w.N)
+	}
+	return &one
+}
