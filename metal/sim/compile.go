@@ -116,24 +116,57 @@ func findClang() (clang, version string, err error) {
 	return "", "", fmt.Errorf("%w: clang %d or later is missing (build/setup sim installs it)", ErrUnavailable, oldestClang)
 }
 
+// refusal is what clang or lint has against a source: as final as a library, and kept like one.
+type refusal struct{ text string }
+
+func (r *refusal) Error() string { return r.text }
+
 // cached is the path of a compiled thing with that name and contents, made by build if it is not there yet. Several processes may
 // build the same at once: each renames a whole file into place.
 func (c *compiler) cached(name string, contents string, build func(dir, out string) error) (string, error) {
 	sum := sha256.Sum256([]byte(c.seed + contents))
 	file := filepath.Join(c.dir, fmt.Sprintf("%s-%x.so", strings.TrimSuffix(path.Base(name), ".metal"), sum[:10]))
-	if _, err := os.Stat(file); err == nil {
+	if info, err := os.Stat(file); err == nil {
+		if now := time.Now(); now.Sub(info.ModTime()) > 24*time.Hour {
+			_ = os.Chtimes(file, now, now) // in use: sweep must not take it. If it does, it is built again
+		}
 		return file, nil
 	}
+	if text, err := os.ReadFile(file + ".refused"); err == nil {
+		return "", &refusal{string(text)}
+	}
+	c.sweep(time.Now())
 	dir, err := os.MkdirTemp(c.dir, "build-")
 	if err != nil {
 		return "", fmt.Errorf("the cache of compiled kernels: %w", err)
 	}
 	defer os.RemoveAll(dir)
 	out := filepath.Join(dir, filepath.Base(file))
-	if err := build(dir, out); err != nil {
+	err = build(dir, out)
+	if no := (*refusal)(nil); errors.As(err, &no) {
+		file, err = file+".refused", os.WriteFile(out, []byte(no.text), 0o600)
+		if err = errors.Join(err, os.Rename(out, file)); err != nil {
+			return "", fmt.Errorf("the cache of compiled kernels: %w", err)
+		}
+		return "", no
+	}
+	if err != nil {
 		return "", err
 	}
 	return file, os.Rename(out, file)
+}
+
+// unusedFor is how long a compiled thing is kept that nobody asks for.
+const unusedFor = 30 * 24 * time.Hour
+
+// sweep removes what has not been used for long. What it cannot remove stays: another process may be at it.
+func (c *compiler) sweep(now time.Time) {
+	entries, _ := os.ReadDir(c.dir)
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && now.Sub(info.ModTime()) > unusedFor {
+			_ = os.RemoveAll(filepath.Join(c.dir, e.Name()))
+		}
+	}
 }
 
 // runtime compiles the runtime, and returns its path.
@@ -197,6 +230,9 @@ func (c *compiler) output(dir string, arguments ...string) ([]byte, error) {
 		text := strings.ReplaceAll(said.String(), dir+"/", "")
 		if len(text) > 6000 {
 			text = text[:6000] + "\n..."
+		}
+		if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() == 1 {
+			return nil, &refusal{"clang refuses it:\n" + text}
 		}
 		return nil, fmt.Errorf("clang: %w\n%s", err, text)
 	}

@@ -47,6 +47,21 @@ func TestCache(t *testing.T) {
 	if got := len(libraries()); got != 5 {
 		t.Errorf("checked too: got %d libraries, expected 5", got)
 	}
+	for range 2 { // the second time from the cache
+		_, err := d.NewLibrary("broken.metal", prologue+"kernel void k(device float* x [[buffer(0)]]) { x[0] = y; }", nil)
+		mentions(t, err, "undeclared identifier 'y'")
+		if found, globErr := filepath.Glob(filepath.Join(dir, "*.refused")); globErr != nil || len(found) != 1 {
+			t.Errorf("got %v, expected one refusal that is kept", found)
+		}
+	}
+	past := time.Now().Add(-2 * unusedFor)
+	if err := os.Chtimes(first[0], past, past); err != nil {
+		t.Fatal(err)
+	}
+	compile(t, d, "add.metal", addSource+"\n// yet another\n")
+	if _, err := os.Stat(first[0]); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%s has not been used for long and is still there", first[0])
+	}
 	left, err := filepath.Glob(filepath.Join(dir, "build-*"))
 	if err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)

@@ -54,7 +54,13 @@ func (c *compiler) lint(dir string, arguments []string) error {
 		}
 		before = text
 	}
-	return errors.Join(append(faults, lines.Err())...)
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("reading clang's syntax tree: %w", err)
+	}
+	if len(faults) > 0 {
+		return &refusal{errors.Join(faults...).Error()}
+	}
+	return nil
 }
 
 // ours tells the files of a source from the shim's headers.
