@@ -12,6 +12,29 @@ import (
 func TestCases(t *testing.T)      { kerneltest.Run(t, Cases()) }
 func BenchmarkCases(b *testing.B) { kerneltest.Bench(b, Cases()) }
 
+func TestMetalCases(t *testing.T) { kerneltest.RunMetal(t, Cases()) }
+
+func TestMetalTokenOutsideVocabulary(t *testing.T) {
+	d := kerneltest.Metal(t)
+	tokens := []int32{-1, 2, 3, 0, math.MinInt32}
+	o := &Lookup{
+		Tokens: kernels.NewTensor(d, kernels.I32, 5, 1),
+		W:      &kernels.Weight{Experts: 1, N: 3, K: 2, Data: kernels.FromFloat32s(d, 3, 2, []float32{1, 2, 3, 4, 5, 6})},
+		Out:    kernels.NewTensor(d, kernels.F32, 5, 2),
+	}
+	copy(o.Tokens.Int32s(), tokens)
+	d.Run(o)
+	if err := d.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	for r, want := range []float32{-1, 5, -1, 1, -1} {
+		got := o.Out.Row(r)
+		if want < 0 && !(math.IsNaN(float64(got[0])) && math.IsNaN(float64(got[1]))) || want > 0 && (got[0] != want || got[1] != want+1) {
+			t.Errorf("token %d: got %v", tokens[r], got)
+		}
+	}
+}
+
 func TestTokenOutsideVocabulary(t *testing.T) {
 	for _, isa := range cpu.Available() {
 		d := kernels.NewCPU(cpu.Options{ISA: isa, Threads: 2})

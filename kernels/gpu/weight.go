@@ -2,7 +2,23 @@ package gpu
 
 // Packed weights as kernels see them: common/weight.h reads what this file binds.
 
-import "headroom/kernels"
+import (
+	"fmt"
+	"strings"
+
+	"headroom/kernels"
+)
+
+// WeightBits and WeightDTypes are what weights may have: 0 bits are plain elements.
+var (
+	WeightBits   = []int{0, 2, 3, 4, 5, 6, 8}
+	WeightDTypes = []kernels.DType{kernels.F32, kernels.F16, kernels.BF16}
+)
+
+// WeightSource is a source for weights of that many bits, the macro BITS in it: a model compiles only what it uses.
+func WeightSource(name, text string, bits int) *Source {
+	return &Source{Name: fmt.Sprintf("%s_%d-bit.metal", strings.TrimSuffix(name, ".metal"), bits), Text: fmt.Sprintf("#define BITS %d\n#line 1 %q\n%s", bits, name, text)}
+}
 
 // Matrix is an operand with the place of its rows: row r begins at element First + r*Stride of what is bound. GPUs bind memory at
 // multiples of four bytes, and elements of two bytes may begin between them.
@@ -50,3 +66,6 @@ func ReadWeight(w *kernels.Weight) Weight {
 	g.Aligned = g.Data.Aligned(4, loads)
 	return g
 }
+
+// UnitsPerGroup is how many units of 32 elements share a scale; 1 for plain elements.
+func (w Weight) UnitsPerGroup() uint32 { return max(w.Group/32, 1) }

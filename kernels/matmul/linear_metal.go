@@ -23,9 +23,9 @@ type variant struct {
 // linearKernels has every variant. Each width of codes is a source of its own, so that a model compiles only what it uses.
 var linearKernels = func() map[variant]*gpu.Kernel[linearParams] {
 	all := map[variant]*gpu.Kernel[linearParams]{}
-	for _, bits := range []int{0, 2, 3, 4, 5, 6, 8} {
-		source := sourceFor("linear", linearText, bits)
-		for _, dtype := range []kernels.DType{kernels.F32, kernels.F16, kernels.BF16} {
+	for _, bits := range gpu.WeightBits {
+		source := gpu.WeightSource("matmul/linear.metal", linearText, bits)
+		for _, dtype := range gpu.WeightDTypes {
 			for _, aligned := range []bool{false, true} {
 				for _, rows := range []int{1, 2, 4, 8} {
 					all[variant{bits, dtype, aligned, rows}] = gpu.NewKernel[linearParams](source, fmt.Sprintf("linear_%d", rows),
@@ -36,11 +36,6 @@ var linearKernels = func() map[variant]*gpu.Kernel[linearParams] {
 	}
 	return all
 }()
-
-// sourceFor is text for codes of that many bits.
-func sourceFor(name, text string, bits int) *gpu.Source {
-	return &gpu.Source{Name: fmt.Sprintf("matmul/%s_%d-bit.metal", name, bits), Text: fmt.Sprintf("#define BITS %d\n#line 1 \"matmul/%s.metal\"\n%s", bits, name, text)}
-}
 
 // linearParams is LinearParams of linear.metal; strides in elements.
 type linearParams struct {
@@ -74,7 +69,7 @@ func few(c *gpu.Context, x kernels.Tensor, part Part, params linearParams, ids k
 	params.DataFirst, params.DataStride = w.Data.First, w.Data.Stride
 	params.ScalesFirst, params.ScalesStride = w.Scales.First, w.Scales.Stride
 	params.BiasesFirst, params.BiasesStride = w.Biases.First, w.Biases.Stride
-	params.UnitsPerGroup = max(w.Group/32, 1)
+	params.UnitsPerGroup = w.UnitsPerGroup()
 	v := variant{bits: w.Bits, dtype: w.DType, aligned: w.Aligned && in.Aligned(4, 16), rows: 1}
 	for params.Experts == 0 && v.rows < fewRows && v.rows < int(params.Rows) {
 		v.rows *= 2

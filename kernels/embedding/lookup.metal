@@ -1,0 +1,65 @@
+// out[m] = factor * w[tokens[m]], a row of threads to each token: a thread writes eight elements. A token outside the vocabulary gives
+// NaN. Compiled once for each BITS of the weight's codes, 0 for plain elements.
+#include <metal_stdlib>
+#include "common/weight.h"
+using namespace metal;
+
+#ifndef BITS
+#define BITS 4
+#endif
+
+constant uint DTYPE [[function_constant(0)]];
+
+struct LookupParams {
+  uint vocabulary;
+  uint k;
+  uint tokens_stride;
+  uint out_stride;
+  uint data_first;
+  uint data_stride;
+  uint scales_first;
+  uint scales_stride;
+  uint biases_first;
+  uint biases_stride;
+  uint units_per_group;
+  float factor;
+};
+
+kernel void lookup(
+    constant LookupParams& p     [[buffer(0)]],
+    device const int* tokens     [[buffer(1)]],   // [M, 1]
+    device const uint* data      [[buffer(2)]],   // [vocabulary, k] packed
+    device const uchar* scales   [[buffer(3)]],   // [vocabulary, k / group], or nothing
+    device const uchar* biases   [[buffer(4)]],
+    device float* out            [[buffer(5)]],   // [M, k]
+    uint2 group                  [[threadgroup_position_in_grid]],
+    uint tid                     [[thread_index_in_threadgroup]],
+    uint threads                 [[threads_per_threadgroup]]) {
+  const uint eight = group.x * threads + tid;
+  const uint at = 8 * eight;
+  if (at >= p.k) {
+    return;
+  }
+  const uint valid = p.k - at;
+  const int token = tokens[ulong(group.y) * p.tokens_stride];
+  out += ulong(group.y) * p.out_stride + at;
+  if (token < 0 || uint(token) >= p.vocabulary) {
+    for (uint j = 0; j < 8 && j < valid; j++) {
+      out[j] = NAN;
+    }
+    return;
+  }
+  const ulong row = uint(token);
+#if BITS > 0
+  const uint unit = eight / 4;
+  const uint g = unit / p.units_per_group;
+  const float scale = load_element(scales, DTYPE, p.scales_first + row * p.scales_stride + g);
+  const float bias = load_element(biases, DTYPE, p.biases_first + row * p.biases_stride + g);
+  const Eight v = decode_eight<BITS>(load_codes<BITS>(data + row * p.data_stride + unit * BITS, false), int(eight % 4), scale, bias);
+#else
+  const Eight v = load_eight((device const uchar*)data, DTYPE, p.data_first + row * p.data_stride + at, valid, false);
+#endif
+  for (uint j = 0; j < 8 && j < valid; j++) {
+    out[j] = (j < 4 ? v.lo[j & 3] : v.hi[j & 3]) * p.factor;
+  }
+}
