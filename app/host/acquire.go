@@ -29,6 +29,9 @@ func (h *Host) Acquire(id string) (server.Model, error) {
 	models := h.models.list()
 	for _, m := range models {
 		if id == "" || answersTo(m, id) {
+			if m.Err != nil && id != "" {
+				return server.Model{}, problem.New(problem.NotRunning, "The model "+m.ID+" cannot be loaded", m.Err.Error(), "")
+			}
 			return server.Model{}, notRunning(m, running, id)
 		}
 	}
@@ -50,9 +53,10 @@ func notRunning(m library.Model, running *target, asked string) error {
 	return problem.New(problem.NotRunning, "The model "+m.ID+" is not loaded", "no model is", "Start it in Headroom.")
 }
 
-// answersTo tells whether a request that asks for id means the model: its ID in any case, or its name without the publisher.
+// answersTo tells whether a request that asks for id means the model: its ID in any case, a copy's, or its name without the
+// publisher.
 func answersTo(m library.Model, id string) bool {
-	return id == "" || strings.EqualFold(id, m.ID) || strings.EqualFold(id, m.Name)
+	return id == "" || m.HasName(id) || strings.EqualFold(id, m.Name)
 }
 
 // List returns what a request may name now: the running model, if any. Others must be started first.

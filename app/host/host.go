@@ -47,6 +47,10 @@ type Options struct {
 	// Open is how a model is loaded; nil means engine.Open.
 	Open func(context.Context, engine.Source, engine.Options) (Engine, error)
 	Log  *slog.Logger // nil: slog.Default()
+	// Watch says how the list of models follows the disk; nil: it is looked through when somebody asks.
+	Watch *library.WatchOptions
+	// RememberPause keeps over restarts whether watching is paused; may be nil.
+	RememberPause func(paused bool) error
 }
 
 // Host owns the engine. Its methods may be called from any goroutine.
@@ -96,6 +100,13 @@ func New(o Options) *Host {
 	h.models.library = o.Library
 	h.cache.open(o.Cache, o.Log)
 	h.settled = sync.NewCond(&h.mu)
+	if o.Watch != nil {
+		h.models.watch(*o.Watch, func() {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			h.announce()
+		})
+	}
 	var running sync.WaitGroup
 	running.Go(func() { h.work(ctx) })
 	running.Go(func() { h.sample(ctx) })
@@ -134,7 +145,7 @@ func (h *Host) Start(nameOrDir string) error {
 		nameOrDir = h.last
 		h.mu.Unlock()
 	}
-	m, err := h.options.Library.Resolve(nameOrDir)
+	m, err := h.options.Library.ResolveAmong(h.models.list(), nameOrDir)
 	if err != nil {
 		return err
 	}
@@ -262,6 +273,7 @@ func (h *Host) Close() {
 	h.Stop()
 	h.stop()
 	<-h.ended
+	h.models.close()
 	h.cache.close(h.log)
 }
 

@@ -5,6 +5,7 @@ package host
 
 import (
 	"headroom/app/cache"
+	"headroom/app/library"
 	"headroom/app/memory"
 	"headroom/engine/problem"
 )
@@ -111,4 +112,10 @@ type Model struct {
 	Loaded       bool       `json:"loaded"`
 	Bundled      bool       `json:"bundled"`
 	Error        string     `json:"error"` // why it cannot be used; "" when it can
+
+	State           library.State `json:"state"`         // only a ready one can be started
+	ContextTokens   int           `json:"contextTokens"` // the longest it was trained for
+	UpdatedAtUnixMs int64         `json:"updatedAt"`     // when its files last changed; 0: not known
+	Download        *Download     `json:"download"`      // null unless it is downloading
+	Places          []Place       `json:"places"`        // where it lies, path first; empty for the bundled one
 }

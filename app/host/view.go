@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"sync"
 	"time"
 
 	"headroom/app/library"
@@ -48,7 +47,7 @@ func (h *Host) State() State {
 	}
 	s.Memory = memory.Split(reading, engineBytes(stats))
 	s.Cache = h.cache.stats(engineBytes(stats).KVKept)
-	s.Models = h.view(models, running, s.Memory.HeadroomBytes+engineBytes(stats).Total())
+	s.Models = h.view(models, running, s.Memory.HeadroomBytes+engineBytes(stats).Total(), 0)
 	return s
 }
 
@@ -82,23 +81,19 @@ func requests(s engine.Stats, model string) []Request {
 }
 
 // view words the models. A model that runs from a folder outside the library is shown after the bundled one.
-func (h *Host) view(models []library.Model, running *target, roomBytes int64) []Model {
+func (h *Host) view(models []library.Model, running *target, roomBytes int64, contextTokens int) []Model {
 	if running != nil && !slices.ContainsFunc(models, func(m library.Model) bool { return m.ID == running.model.ID }) {
 		models = slices.Insert(slices.Clone(models), min(1, len(models)), running.model)
 	}
 	list := make([]Model, len(models))
 	for i, m := range models {
-		d := m.Description
-		v := Model{ID: m.ID, Name: m.Name, Path: m.Dir, Architecture: d.Architecture, Quantization: d.Quantization,
-			SizeBytes: d.SizeBytes, NeedBytes: d.Need.TotalBytes(), Bundled: m.Bundled, Loaded: running != nil && running.model.ID == m.ID}
-		v.Fits = memory.Fits(v.NeedBytes, roomBytes)
-		if v.Loaded {
-			v.Fits = memory.Yes
+		list[i] = modelView(m, roomBytes, contextTokens)
+		if running != nil && running.model.ID == m.ID {
+			list[i].Loaded, list[i].Fits = true, memory.Yes
 		}
 		if m.Err != nil {
-			v.Error, v.Fits = m.Err.Error(), memory.No
+			list[i].Fits = memory.No
 		}
-		list[i] = v
 	}
 	return list
 }
@@ -141,34 +136,3 @@ func (h *history) add(s Sample) {
 }
 
 func (h *history) samples() []Sample { return append([]Sample{}, h.list...) }
-
-// modelList remembers the library's answer: states are asked for several times a second, and folders lie on slow disks too.
-type modelList struct {
-	library *library.Library
-
-	mu         sync.Mutex
-	models     []library.Model
-	at         time.Time // of the last answer; zero: none yet
-	refreshing bool
-}
-
-const modelListAge = 10 * time.Second
-
-// list returns the last answer and has it renewed in the background when it is old. The first call waits.
-func (l *modelList) list() []library.Model {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	switch {
-	case l.at.IsZero():
-		l.models, l.at = l.library.Scan(), time.Now()
-	case time.Since(l.at) > modelListAge && !l.refreshing:
-		l.refreshing = true
-		go func() {
-			models := l.library.Scan()
-			l.mu.Lock()
-			defer l.mu.Unlock()
-			l.models, l.at, l.refreshing = models, time.Now(), false
-		}()
-	}
-	return l.models
-}
