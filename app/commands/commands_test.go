@@ -251,7 +251,7 @@ func TestModels(t *testing.T) {
 	_ = os.MkdirAll(bad, 0o755)
 	_ = os.WriteFile(filepath.Join(bad, "config.json"), []byte(`{"model_type":"mamba9"}`), 0o644)
 	code, out, _ := headroom("", "models", "--models-dir", filepath.Dir(bad))
-	if code != 0 || !strings.Contains(out, "Not usable:") || !strings.Contains(out, "  bad: The model in "+bad+" is damaged or incomplete") {
+	if code != 0 || !strings.Contains(out, "Damaged:") || !strings.Contains(out, "  bad: The model in "+bad+" is damaged or incomplete") {
 		t.Errorf("exit %d, said\n%s", code, out)
 	}
 }

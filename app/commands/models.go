@@ -1,7 +1,7 @@
 package commands
 
-// What can run here: every model found, with what it needs next to what the machine has left. Reads headers only; nothing is
-// loaded.
+// What can run here: every model found, with what it needs next to what the machine has left, then what is still on its way, damaged, or
+// of a kind that does not run here. Reads headers only; nothing is loaded.
 
 import (
 	"fmt"
@@ -40,7 +40,10 @@ func (c *Models) Run(t *terminal) error {
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	printUnusable(t, models)
+	printUnusable(t, models, library.Downloading, "Not complete yet")
+	printUnusable(t, models, library.Broken, "Damaged")
+	printUnusable(t, models, library.NotLoadable, "Not of a kind that runs here")
+	printCopies(t, models)
 	if len(models) == 1 {
 		fmt.Fprintln(t.out, "\nNothing but the bundled model. Headroom looks in these folders; --models-dir or HEADROOM_MODELS add more:")
 		for _, root := range l.Roots() {
@@ -50,13 +53,38 @@ func (c *Models) Run(t *terminal) error {
 	return nil
 }
 
-// printUnusable says why the rest cannot be used, after the table: reasons are long.
-func printUnusable(t *terminal, models []library.Model) {
-	heading := "\nNot usable:\n"
+// printUnusable says why those of a state cannot be used, after the table: reasons are long.
+func printUnusable(t *terminal, models []library.Model, state library.State, heading string) {
+	heading = "\n" + heading + ":\n"
 	for _, m := range models {
-		if m.Err != nil {
-			fmt.Fprintf(t.out, "%s  %s: %v\n", heading, m.ID, m.Err)
+		if m.State == state {
+			fmt.Fprintf(t.out, "%s  %s%s: %v\n", heading, m.ID, progress(m.Download), m.Err)
 			heading = ""
+		}
+	}
+}
+
+// progress words how far a download is.
+func progress(d *library.Download) string {
+	switch {
+	case d == nil || d.DoneBytes == 0 && d.TotalBytes == 0:
+		return ""
+	case d.TotalBytes == 0:
+		return fmt.Sprintf(" (%s so far)", gigabytes(d.DoneBytes))
+	}
+	return fmt.Sprintf(" (%s of %s)", gigabytes(d.DoneBytes), gigabytes(d.TotalBytes))
+}
+
+// printCopies names the models that lie in several places: one of them would do.
+func printCopies(t *terminal, models []library.Model) {
+	heading := "\nIn several places:\n"
+	for _, m := range models {
+		if len(m.Places) > 1 {
+			fmt.Fprintf(t.out, "%s  %s, %s each\n", heading, m.ID, gigabytes(m.SizeBytes))
+			heading = ""
+			for _, p := range m.Places {
+				fmt.Fprintf(t.out, "    %s\n", p.Dir)
+			}
 		}
 	}
 }

@@ -103,12 +103,18 @@ func (f *ModelFlags) library(s *settings.File) *library.Library {
 }
 
 // newHost makes the host that the command will close. lastModel is what Start without a name means at first. ssd says whether
-// conversations are kept on disk where neither flags nor settings decide.
-func (f *ModelFlags) newHost(s *settings.File, lastModel string, ssd bool) *host.Host {
+// conversations are kept on disk where neither flags nor settings decide, watch that the list of models follows the disk.
+func (f *ModelFlags) newHost(s *settings.File, lastModel string, ssd, watch bool) *host.Host {
 	o := host.Options{Version: version.Version, Library: f.library(s), Meter: &memory.Meter{}, LastModel: lastModel,
 		Engine: func(id string) engine.Options { return f.options(s.Get(), id) }}
 	if !f.NoPrefixes {
 		o.Cache = f.CacheFlags.ssd(s.Get().Cache, ssd)
+	}
+	if watch {
+		o.Watch = &library.WatchOptions{Paused: s.Get().PauseWatching}
+		o.RememberPause = func(paused bool) error {
+			return s.Change(func(s *settings.Settings) { s.PauseWatching = paused })
+		}
 	}
 	return host.New(o)
 }

@@ -49,7 +49,7 @@ func NewService(o ServiceOptions) (*Service, error) {
 	if o.Settings == nil {
 		o.Settings = openSettings()
 	}
-	s := &Service{Host: o.newHost(o.Settings, o.LastModel, true), Address: reachable(listener.Addr().String()), Token: loadToken(), listener: listener}
+	s := &Service{Host: o.newHost(o.Settings, o.LastModel, true, true), Address: reachable(listener.Addr().String()), Token: loadToken(), listener: listener}
 	s.Host.SetEndpoint(host.Endpoint{URL: "http://" + s.Address + "/v1", UIURL: "http://" + s.Address + "/"})
 	guard := &server.Guard{Listen: o.Host, AllowHosts: o.AllowHost, APIKey: o.APIKey, Instead: control.TokenCheck(s.Token)}
 	s.api = control.New(control.Options{Host: s.Host, Token: s.Token, Guard: guard, ShowWindow: o.ShowWindow,

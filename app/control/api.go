@@ -1,12 +1,16 @@
 // Package control is the control API: the one door through which tray, window and browser reach the host.
 //
 //	GET    /api/state                         State
-//	GET    /api/events                        server-sent events: "state" with State, at once and after changes; see events.go
+//	GET    /api/events                        server-sent events: "state" with State, at once and after changes, and "models" with ModelsEvent; see events.go
 //	POST   /api/engine/start {model}          202 State; loading goes on in the background
 //	POST   /api/engine/stop                   200 State
 //	POST   /api/requests/{id}/cancel          204
 //	GET    /api/requests/recent               host.FinishedList: the last requests that ended, and why their prompts were read again.
 //	                                          It has something new where State.LastFinished changes
+//	GET    /api/models                        host.ModelList; ?context= says for how many tokens needBytes and fits are
+//	POST   /api/models/rescan                 200 host.ModelList, when all folders have been read anew
+//	POST   /api/models/watching {paused}      204; whether the list follows the disk by itself
+//	POST   /api/models/{id}/remove {path}     204; to the trash. The "/" of an ID is written %2F
 //	GET    /api/cache                         what is kept of conversations, on disk and in memory; see cache.List
 //	DELETE /api/cache                         200 cache.Removed: all that is on disk; ?model= takes away one model's, by fingerprint or name
 //	GET    /api/cache/{key}                   cache.Detail: one conversation and its files. At least 4 digits of the key

@@ -30,6 +30,12 @@ type Host interface {
 	Finished() host.FinishedList
 	Subscribe() (changed <-chan struct{}, done func())
 
+	Models(contextTokens int) host.ModelList
+	ModelChanges(after int) (changes []host.ModelChange, last int)
+	RescanModels()
+	PauseWatching(paused bool) error
+	RemoveModel(id, path string) error
+
 	Conversations() (cache.List, error)
 	Conversation(key string) (cache.Detail, error)
 	RemoveConversation(key string) (cache.Removed, error)
@@ -85,6 +91,7 @@ func New(o Options) *API {
 	api.HandleFunc("POST /api/engine/stop", a.handleStop)
 	api.HandleFunc("POST /api/requests/{id}/cancel", a.handleCancel)
 	api.HandleFunc("GET /api/requests/recent", func(w http.ResponseWriter, r *http.Request) { write(w, http.StatusOK, a.host.Finished()) })
+	a.modelRoutes(api)
 	a.cacheRoutes(api)
 	if o.Settings != nil {
 		a.settingsRoutes(api)

@@ -35,6 +35,8 @@ type fakeHost struct {
 	limits  []engine.BlockStoreLimits
 	changed chan struct{}
 	subs    int
+	models  []string // what was done to them
+	changes []host.ModelChange
 }
 
 func (h *fakeHost) State() host.State {
@@ -65,6 +67,34 @@ func (h *fakeHost) Stop() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.state.Engine.Status, h.state.Engine.Model = host.Stopped, ""
+}
+
+func (h *fakeHost) Models(contextTokens int) host.ModelList {
+	return host.ModelList{Models: []host.Model{{ID: "o/m"}}, ContextTokens: contextTokens}
+}
+
+func (h *fakeHost) ModelChanges(after int) ([]host.ModelChange, int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.changes[min(after, len(h.changes)):], len(h.changes)
+}
+
+func (h *fakeHost) did(what string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.models = append(h.models, what)
+}
+
+func (h *fakeHost) RescanModels() { h.did("rescan") }
+
+func (h *fakeHost) PauseWatching(paused bool) error { h.did(fmt.Sprint("pause ", paused)); return nil }
+
+func (h *fakeHost) RemoveModel(id, path string) error {
+	h.did("remove " + id + " at " + path)
+	if id != "o/m" {
+		return problem.New(problem.ModelNotFound, "There is no such model", "", "")
+	}
+	return nil
 }
 
 // A cache with the conversation "abcd", and one in memory.
@@ -198,6 +228,14 @@ func TestAPI(t *testing.T) {
 		{"pin", "POST", "/api/cache/abcd/pin", `{"pinned":true}`, []string{TokenHeader, "T"}, 204, ""},
 		{"pin nothing", "POST", "/api/cache/beef/pin", `{"pinned":true}`, []string{TokenHeader, "T"}, 404, ""},
 		{"pin nonsense", "POST", "/api/cache/abcd/pin", `{"pinned":"yes"}`, []string{TokenHeader, "T"}, 400, `Send {\"pinned\": true}.`},
+		{"models", "GET", "/api/models?context=4096", "", []string{TokenHeader, "T"}, 200, `"contextTokens":4096`},
+		{"models at no context", "GET", "/api/models?context=-1", "", []string{TokenHeader, "T"}, 400, "?context=32768"},
+		{"models without the token", "GET", "/api/models", "", nil, 401, ""},
+		{"rescan", "POST", "/api/models/rescan", "", []string{TokenHeader, "T"}, 200, `"id":"o/m"`},
+		{"watching", "POST", "/api/models/watching", `{"paused":true}`, []string{TokenHeader, "T"}, 204, ""},
+		{"watching nonsense", "POST", "/api/models/watching", `[]`, []string{TokenHeader, "T"}, 400, "paused"},
+		{"remove a model", "POST", "/api/models/o%2Fm/remove", `{"path":"/p"}`, []string{TokenHeader, "T"}, 204, ""},
+		{"remove another", "POST", "/api/models/x/remove", "", []string{TokenHeader, "T"}, 404, "no such model"},
 		{"unknown", "GET", "/api/nope", "", []string{TokenHeader, "T"}, 404, "GET /api/nope"},
 		{"no window here", "POST", "/api/window/show", "", []string{TokenHeader, "T"}, 404, ""},
 		{"the endpoint", "GET", "/v1/models", "", nil, 200, "endpoint /v1/models"},
@@ -226,9 +264,46 @@ func TestPin(t *testing.T) {
 	}
 }
 
+// TestModels: the bodies say what.
+func TestModels(t *testing.T) {
+	_, h, url := newAPI(t)
+	do(t, "POST", url+"/api/models/rescan", "", TokenHeader, "T")
+	do(t, "POST", url+"/api/models/watching", `{"paused":true}`, TokenHeader, "T")
+	do(t, "POST", url+"/api/models/watching", `{"paused":false}`, TokenHeader, "T")
+	do(t, "POST", url+"/api/models/o%2Fm/remove", `{"path":"/p"}`, TokenHeader, "T")
+	if got := strings.Join(h.models, ", "); got != "rescan, pause true, pause false, remove o/m at /p" {
+		t.Errorf("done: %s", got)
+	}
+}
+
+// TestModelEvents: what changed before the stream began is no event, what changes then is one, once.
+func TestModelEvents(t *testing.T) {
+	_, h, url := newAPI(t)
+	h.changes = []host.ModelChange{{Kind: "appeared", ID: "old", State: "ready"}}
+	lines := events(t, url)
+	waitFor(t, lines, "event: state")
+	h.mu.Lock()
+	h.changes = append(h.changes, host.ModelChange{Kind: "finished", ID: "new", State: "ready"})
+	h.mu.Unlock()
+	h.set(host.Ready)
+	waitFor(t, lines, "event: models")
+	if lines.Scan(); lines.Text() != `data: {"changes":[{"kind":"finished","id":"new","state":"ready"}]}` {
+		t.Errorf("%s", lines.Text())
+	}
+	h.set(host.Stopped)
+	for lines.Scan() {
+		if strings.Contains(lines.Text(), "event: models") {
+			t.Error("told twice")
+		}
+		if strings.Contains(lines.Text(), `"status":"stopped"`) {
+			break
+		}
+	}
+}
+
 // TestContract holds the names of a whole state against the contract that the web UI reads.
 func TestContract(t *testing.T) {
-	state := State{Speed: host.Speed{History: []host.Sample{{}}}, Requests: []host.Request{{}}, Models: []host.Model{{}}}
+	state := State{Speed: host.Speed{History: []host.Sample{{}}}, Requests: []host.Request{{}}, Models: []host.Model{{Download: &host.Download{}, Places: []host.Place{{}}}}}
 	state.Engine.Error = &Error{}
 	data, err := json.Marshal(state)
 	if err != nil {
@@ -246,10 +321,12 @@ func TestContract(t *testing.T) {
 		"memory":       "totalBytes availableBytes headroomBytes wiredLimitBytes segments",
 		"cache": "on dir bytes maxBytes entries diskBytes freeBytes minFreeBytes todayBytes dailyWriteBytes writtenBytes writtenSince hits misses secondsSaved dropped skipped " +
 			"damaged foreign evicted saveErrors error hotBytes",
-		"speed":         "decodeTokensPerSecond prefillTokensPerSecond history",
-		"speed.history": "at decode prefill memoryBytes",
-		"requests":      "id model phase promptTokens promptDoneTokens cachedTokens generatedTokens tokensPerSecond startedAt",
-		"models":        "id name path architecture quantization sizeBytes needBytes fits loaded bundled error",
+		"speed":           "decodeTokensPerSecond prefillTokensPerSecond history",
+		"speed.history":   "at decode prefill memoryBytes",
+		"requests":        "id model phase promptTokens promptDoneTokens cachedTokens generatedTokens tokensPerSecond startedAt",
+		"models":          "id name path architecture quantization sizeBytes needBytes fits loaded bundled error state contextTokens updatedAt download places",
+		"models.download": "doneBytes totalBytes missing parts",
+		"models.places":   "id path origin",
 	} {
 		var node any = tree
 		for _, name := range strings.FieldsFunc(path, func(r rune) bool { return r == '.' }) {

@@ -1,7 +1,8 @@
 package control
 
 // The state as a stream of events. Every event is the whole state, so a client that missed some has lost nothing; equal states
-// are not sent twice, and at most four a second go out.
+// are not sent twice, and at most four a second go out. What changed in the list of models, such as a download that is finished, is an event
+// of its own, after the state that has it.
 
 import (
 	"bytes"
@@ -36,13 +37,11 @@ func (a *API) handleEvents(w http.ResponseWriter, r *http.Request) {
 	}
 
 	var last []byte
+	_, seen := a.host.ModelChanges(0)
 	spoke := time.Now()
 	for {
 		state := a.host.State()
-		data, err := json.Marshal(state)
-		if err != nil {
-			panic("control: a state does not encode: " + err.Error())
-		}
+		data, err := encoded(state), error(nil)
 		switch {
 		case !bytes.Equal(data, last):
 			err = send("event: state\ndata: %s\n\n", data)
@@ -51,10 +50,22 @@ func (a *API) handleEvents(w http.ResponseWriter, r *http.Request) {
 			err = send(": heartbeat\n\n")
 			spoke = time.Now()
 		}
+		if changes, now := a.host.ModelChanges(seen); err == nil && len(changes) > 0 {
+			err = send("event: models\ndata: %s\n\n", encoded(ModelsEvent{changes}))
+			seen = now
+		}
 		if err != nil || a.pause(r, state, changed) != nil {
 			return
 		}
 	}
+}
+
+func encoded(v any) []byte {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic("control: encoded: " + err.Error()) // our own types
+	}
+	return data
 }
 
 // pause waits until it is time to look again. It waits for the busy interval in any case: that is the limit of four a second.

@@ -6,9 +6,11 @@
 package tray
 
 import (
+	"slices"
 	"strings"
 
 	"headroom/app/host"
+	"headroom/app/library"
 	"headroom/app/memory"
 )
 
@@ -94,11 +96,13 @@ func engineSwitch(s State) Item {
 }
 
 // models has a row for each model: one click loads and starts it. The one that runs, or is being loaded, has the mark.
+// What is downloading or damaged cannot be clicked; what can never be started is left to the window.
 func models(s State) []Item {
 	var items []Item
-	for i, m := range s.Models {
+	listed := slices.DeleteFunc(slices.Clone(s.Models), func(m host.Model) bool { return m.State == library.NotLoadable })
+	for i, m := range listed {
 		if i == mostModels {
-			items = append(items, Item{Title: plural(len(s.Models)-i, "more model") + " in Headroom", Click: Action{Verb: Open}})
+			items = append(items, Item{Title: plural(len(listed)-i, "more model") + " in Headroom", Click: Action{Verb: Open}})
 			break
 		}
 		current := m.ID == s.Engine.Model && s.Engine.Status != host.Failed

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"headroom/app/host"
+	"headroom/app/library"
 	"headroom/app/memory"
 )
 
@@ -34,6 +35,13 @@ func state(status host.Status, change func(*State)) State {
 		change(&s)
 	}
 	return s
+}
+
+func downloading(done, total int64) func(*State) {
+	return func(s *State) {
+		s.Models = append(s.Models, host.Model{ID: "org/new", State: library.Downloading, Fits: memory.No, Error: "The model is not complete yet",
+			Download: &host.Download{DoneBytes: done, TotalBytes: total}})
+	}
 }
 
 func failed(s *State) {
@@ -112,6 +120,10 @@ func TestRows(t *testing.T) {
 		{"megabytes", state(host.Stopped, func(s *State) { s.Memory.HeadroomBytes = 512 << 20 }), " Room for 512 MB more (grey)", ""},
 		{"never 1000 MB", state(host.Stopped, func(s *State) { s.Memory.HeadroomBytes = 1023 << 20 }), " Room for 1.0 GB more (grey)", ""},
 		{"no models", state(host.Stopped, func(s *State) { s.Models = nil }), " Models (grey)", ""},
+		{"a download", state(host.Stopped, downloading(19, 40)), "   org/new, 47 % here (grey)", "cannot be used"},
+		{"a download that says 100 %", state(host.Stopped, downloading(40, 40)), "   org/new, 99 % here (grey)", ""},
+		{"a download of unknown size", state(host.Stopped, downloading(19, 0)), "   org/new, not complete yet (grey)", ""},
+		{"what never runs", state(host.Stopped, func(s *State) { s.Models[2].State = library.NotLoadable }), "   headroom-demo, 11.4 MB -> start headroom-demo", "org/broken"},
 		{"a running model that no longer fits can be clicked", state(host.Ready, func(s *State) { s.Models[0].Fits = memory.No }), "  *headroom-demo, needs 64.0 MB, room for 12.3 GB -> start headroom-demo", ""},
 	}
 	for _, c := range cases {

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"headroom/app/host"
+	"headroom/app/library"
 	"headroom/app/memory"
 )
 
@@ -58,6 +59,10 @@ const leastRoomBytes = 50 << 20
 func modelLine(m host.Model, l memory.Ledger) string {
 	name := shorten(m.ID, 48)
 	switch {
+	case m.State == library.Downloading && m.Download != nil && m.Download.TotalBytes > 0:
+		return fmt.Sprintf("%s, %d %% here", name, min(100*m.Download.DoneBytes/m.Download.TotalBytes, 99))
+	case m.State == library.Downloading:
+		return name + ", not complete yet"
 	case m.Error != "":
 		return name + ", cannot be used"
 	case m.Fits == memory.No:

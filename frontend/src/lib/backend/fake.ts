@@ -280,6 +280,7 @@ export function fakeModel(change: Partial<Model>): Model {
   return {
     id: 'model', name: 'Model', path: '', architecture: 'qwen3_5_moe', quantization: '4-bit, group 64',
     sizeBytes: 11.4e6, needBytes: 0.3 * GiB, fits: 'yes', loaded: false, bundled: false, error: '',
+    state: 'ready', contextTokens: 32768, updatedAt: 0, download: null, places: [],
     ...change,
   };
 }

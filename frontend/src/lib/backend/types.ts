@@ -148,6 +148,50 @@ export interface Model {
   bundled: boolean;
   /** Why it cannot be used; empty when it can. */
   error: string;
+  /** Only a ready one can be started. */
+  state: ModelState;
+  /** The longest it was trained for. */
+  contextTokens: number;
+  /** When its files last changed; 0: not known. A download that has not changed for a minute has stopped. */
+  updatedAt: number;
+  /** Of one that is downloading, else null. */
+  download: ModelDownload | null;
+  /** Where it lies, path first; empty for the bundled one. */
+  places: ModelPlace[];
+}
+
+export type ModelState = 'ready' | 'downloading' | 'broken' | 'not_loadable';
+
+export interface ModelDownload {
+  doneBytes: number;
+  /** 0: not known. */
+  totalBytes: number;
+  /** Names of shards that are not here, and of files that are here in part. */
+  missing: string[];
+  parts: string[];
+}
+
+export interface ModelPlace {
+  /** The id that it would have if it lay there alone. */
+  id: string;
+  path: string;
+  origin: 'huggingface' | 'lmstudio' | 'omlx' | 'ollama' | 'folder';
+}
+
+/** The answer of GET /api/models?context=. */
+export interface ModelList {
+  models: Model[];
+  /** The length of the one conversation that needBytes and fits are for; 0: what each would be opened with. */
+  contextTokens: number;
+  /** What fits is judged by: the headroom, and what the running model would give back. */
+  roomBytes: number;
+  folders: string[];
+  watch: { on: boolean; paused: boolean; watchedFolders: number; polledFolders: number; pollReason: string };
+}
+
+/** The data of a "models" event. */
+export interface ModelsEvent {
+  changes: { kind: 'appeared' | 'changed' | 'finished' | 'vanished'; id: string; state: ModelState }[];
 }
 
 export interface State {
