@@ -120,7 +120,7 @@ func TestRows(t *testing.T) {
 		{"megabytes", state(host.Stopped, func(s *State) { s.Memory.HeadroomBytes = 512 << 20 }), " Room for 512 MB more (grey)", ""},
 		{"never 1000 MB", state(host.Stopped, func(s *State) { s.Memory.HeadroomBytes = 1023 << 20 }), " Room for 1.0 GB more (grey)", ""},
 		{"no models", state(host.Stopped, func(s *State) { s.Models = nil }), " Models (grey)", ""},
-		{"a download", state(host.Stopped, downloading(19, 40)), "   org/new, 47 % here (grey)", "cannot be used"},
+		{"a download", state(host.Stopped, downloading(19, 40)), "   org/new, 47 % here (grey)", "org/new, cannot"},
 		{"a download that says 100 %", state(host.Stopped, downloading(40, 40)), "   org/new, 99 % here (grey)", ""},
 		{"a download of unknown size", state(host.Stopped, downloading(19, 0)), "   org/new, not complete yet (grey)", ""},
 		{"what never runs", state(host.Stopped, func(s *State) { s.Models[2].State = library.NotLoadable }), "   headroom-demo, 11.4 MB -> start headroom-demo", "org/broken"},
