@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -188,6 +190,31 @@ func TestRecordersTakeTurns(t *testing.T) {
 	}
 	if err := d.Sync(); err != nil || d.context.recorders[0].used+d.context.recorders[1].used != 0 {
 		t.Errorf("got %v after Sync, with %d and %d bytes of parameters", err, d.context.recorders[0].used, d.context.recorders[1].used)
+	}
+}
+
+// Every .metal file compiles, whether an operator uses it or not.
+func TestSources(t *testing.T) {
+	m, err := sim.Open(sim.Options{})
+	if errors.Is(err, sim.ErrUnavailable) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	files, err := filepath.Glob("../*/*.metal")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d files: %v", len(files), err)
+	}
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := m.NewLibrary(strings.TrimPrefix(filepath.ToSlash(f), "../"), string(text), Headers); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

@@ -94,6 +94,7 @@ func TestFaults(t *testing.T) {
 		{"kernel void k(device float* x [[buffer(0)]]) {}\nkernel void k(device float* x [[buffer(0)]]) {}", "a.metal:2: kernel k is declared twice"},
 		{"kernel void k(device float* x [[buffer(N)]]) {}", "expected a literal index"},
 		{"kernel void k(device float* x [[buffer(0)) {}", "[[ without ]]"},
+		{"kernel void k(device float* x [[buffer(1)]], device float* y [[buffer(1)]]) {}", "buffer(1) is taken by x"},
 		{"kernel void (", "expected a kernel's name"},
 		{"kernel", "expected a kernel's name"},
 		{"constant half h [[function_constant(0)]];", "expected bool, int, uint or float"},

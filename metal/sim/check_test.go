@@ -63,6 +63,17 @@ func TestChecker(t *testing.T) {
 	}
 }
 
+// Of two readers of a byte the first may be its later writer: the second counts too, whatever the order of threads.
+func TestTwoReaders(t *testing.T) {
+	text := prologue + "kernel void k(device float* x [[buffer(0)]], uint i [[thread_index_in_threadgroup]]) {\n" +
+		"  x[1 + i] = x[0];\n  simdgroup_barrier(mem_flags::mem_none);\n  if (i == 0) { x[0] = 1.0f; }\n}\n"
+	for seed := range uint64(16) {
+		d := open(t, Options{Check: true, Seed: seed})
+		err := call{pipeline: pipelineOf(t, d, text, "k"), bindings: bind(put(t, d, "x", make([]float32, 3))), groups: one, threads: metal.Size{X: 2, Y: 1, Z: 1}}.run(d)
+		mentions(t, err, "race: writes bytes [0, 1)")
+	}
+}
+
 // What a kernel may ask of the device and of Metal's library, with answers worked out by hand: thread i of 64 writes element i.
 func TestLibrary(t *testing.T) {
 	cases := []struct {

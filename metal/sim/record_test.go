@@ -31,6 +31,7 @@ kernel void reverse(
   threadgroup_barrier(mem_flags::mem_threadgroup);
   x[i] = s[n - 1 - i];
 }
+kernel void peek(device float* x [[buffer(0)]], device float* y [[buffer(1)]], uint i [[thread_position_in_grid]]) { y[i] = x[i]; }
 [[max_total_threads_per_threadgroup(64)]] kernel void few(device float* x [[buffer(0)]], uint i [[thread_index_in_threadgroup]]) { x[i] = 1.0f; }
 `
 
@@ -129,7 +130,7 @@ func TestHostMistakes(t *testing.T) {
 		{"too little threadgroup memory", "outside every threadgroup variable", func(a *adder, c metal.Commands) {
 			call{pipeline: a.reverse, bindings: bind(a.x), threadgroup: 48, groups: one, threads: metal.Size{X: 4, Y: 1, Z: 1}}.record(c, "reverse")
 		}},
-		{"too much threadgroup memory", "at most 32768", func(a *adder, c metal.Commands) {
+		{"too much threadgroup memory", `dispatch "reverse": 32784 bytes of threadgroup memory, at most 32768`, func(a *adder, c metal.Commands) {
 			call{pipeline: a.reverse, bindings: bind(a.x), threadgroup: 32768 + 16, groups: one, threads: one}.record(c, "reverse")
 		}},
 		{"threadgroup memory that nobody asked for", "has no [[threadgroup(0)]]", func(a *adder, c metal.Commands) {
@@ -278,6 +279,19 @@ func TestConflicts(t *testing.T) {
 	}
 }
 
+// Memory that two dispatches could write, and only read, needs no barrier.
+func TestNoConflictOfReaders(t *testing.T) {
+	a := newAdder(t, Options{Check: true})
+	c := a.d.NewCommands()
+	for _, out := range []metal.Buffer{a.y, put(t, a.d, "z", make([]float32, 100))} {
+		call{pipeline: a.pipeline(t, "peek"), bindings: bind(a.x, out), groups: one, threads: metal.Size{X: 64, Y: 1, Z: 1}}.record(c, "peek")
+	}
+	c.Commit(nil)
+	if err := c.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
 // Pipelines are looked up from several goroutines, and are the same one.
 func TestConcurrentPipelines(t *testing.T) {
 	a := newAdder(t, Options{})
@@ -294,7 +308,7 @@ func TestConcurrentPipelines(t *testing.T) {
 	}
 	wait.Wait()
 	_, err := a.lib.Pipeline("subtract")
-	mentions(t, err, "add.metal has no kernel subtract; it has add, reverse, few")
+	mentions(t, err, "add.metal has no kernel subtract; it has add, reverse, peek, few")
 }
 
 func TestFunctionConstants(t *testing.T) {
