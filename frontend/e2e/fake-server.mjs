@@ -9,6 +9,7 @@ import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { extname, join, normalize } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { fakeCache } from './fake-cache.mjs';
 
 const dist = fileURLToPath(new URL('../dist/', import.meta.url));
 const GiB = 2 ** 30;
@@ -26,6 +27,7 @@ export async function startFakeServer(port = 0) {
   const engine = { status: 'ready', model: 'headroom-demo', progress: 1 };
   const requests = new Map();
   const listeners = new Set();
+  const cache = fakeCache();
   const history = Array.from({ length: 90 }, (_, i) => sample(Date.now() - (90 - i) * 5000, i));
   let address = '';
   let served = 0;
@@ -55,15 +57,17 @@ export async function startFakeServer(port = 0) {
       engine: {
         ...engine,
         status: engine.status === 'ready' && requests.size > 0 ? 'busy' : engine.status,
-        device: 'CPU, fake', contextTokens: 32768, cacheFormat: 'f16', error: null,
+        device: 'CPU, fake', contextTokens: 32768, cacheFormat: 'f16', stateFormat: 'f32', error: null,
       },
       endpoint: { url: `${address}/v1`, uiUrl: `${address}/` },
       memory: {
         totalBytes: 24 * GiB, availableBytes: free * GiB, headroomBytes: (free - 1.5) * GiB,
         wiredLimitBytes: 0, segments,
       },
+      cache: cache.stats(),
       speed: { decodeTokensPerSecond: decodeNow(), prefillTokensPerSecond: requests.size > 0 ? 1204 : 0, history },
       requests: [...requests.values()].map(({ abort, ...request }) => request),
+      lastFinished: cache.finished[0]?.id ?? '',
       models: [
         model('headroom-demo', 'Headroom demo', 11.4e6, 0.3 * GiB, 'yes', on, true),
         model('qwen3.6-35b-a3b', 'Qwen3.6-35B-A3B', 18.6e9, 19.4 * GiB, 'no', false, false),
@@ -121,6 +125,10 @@ export async function startFakeServer(port = 0) {
       for (const running of requests.values()) running.abort();
       return json(response, 200, state());
     }
+    if (/^\/api\/(cache|settings\/cache|requests\/recent)/.test(path)) {
+      const [status, document] = cache.answer(request.method, path, url.searchParams, request.method === 'GET' ? {} : await body(request));
+      return document === null ? response.writeHead(status).end() : json(response, status, document);
+    }
     const cancel = /^\/api\/requests\/([^/]+)\/cancel$/.exec(path);
     if (cancel) {
       requests.get(cancel[1])?.abort();
@@ -175,6 +183,7 @@ export async function startFakeServer(port = 0) {
       await sleep(stepMs);
     }
     requests.delete(id);
+    cache.ended(running, question, aborted);
     if (aborted && response.writable) send(error('cancelled', 'The request was cancelled.'));
     else if (!aborted) {
       send({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] });

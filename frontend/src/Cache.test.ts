@@ -1,0 +1,275 @@
+// The Cache page as a person meets it, over the fake backend.
+import { flushSync, mount, unmount } from 'svelte';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { HeadroomError } from './lib/backend/backend';
+import { FakeBackend, fakeCache, fakeConversation, fakeState } from './lib/backend/fake';
+import { CacheStore } from './lib/stores/cache.svelte';
+import { EngineStore } from './lib/stores/engine.svelte';
+import Cache from './views/Cache.svelte';
+
+let backend: FakeBackend;
+let engine: EngineStore;
+let page: Record<string, unknown> | null = null;
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  // jsdom lays nothing out.
+  vi.stubGlobal('ResizeObserver', class { observe() {} unobserve() {} disconnect() {} });
+});
+
+afterEach(() => {
+  if (page) void unmount(page);
+  page = null;
+  engine.close();
+  vi.useRealTimers();
+  vi.unstubAllGlobals();
+});
+
+async function open(change: (backend: FakeBackend) => void = () => {}) {
+  backend = new FakeBackend(0, fakeState(Date.now()));
+  change(backend);
+  engine = new EngineStore(backend);
+  document.body.innerHTML = '';
+  page = mount(Cache, { target: document.body, props: { engine, store: new CacheStore(backend) } });
+  flushSync();
+  await pass(10);
+}
+
+async function pass(ms: number) {
+  await vi.advanceTimersByTimeAsync(ms);
+  flushSync();
+}
+
+const text = (selector: string) => document.querySelector(selector)?.textContent?.replace(/\s+/g, ' ').trim() ?? '';
+const rows = () => [...document.querySelectorAll('[data-testid="kept"]')].map((row) => row.querySelector('.words')?.textContent ?? '');
+const lists = () => backend.calls.filter((call) => call === 'conversations').length;
+
+function button(name: RegExp, within: ParentNode = document): HTMLButtonElement {
+  const label = (element: Element) => element.getAttribute('aria-label') ?? element.textContent?.trim() ?? '';
+  const found = [...within.querySelectorAll('button')].find((element) => name.test(label(element)));
+  if (!found) throw new Error(`no button ${name}`);
+  return found;
+}
+
+async function click(name: RegExp, within?: ParentNode) {
+  button(name, within).click();
+  await pass(10);
+}
+
+async function fill(selector: string, value: string, event = 'input') {
+  const field = document.querySelector<HTMLInputElement>(selector)!;
+  field.value = value;
+  field.dispatchEvent(new Event(event, { bubbles: true }));
+  await pass(10);
+}
+
+async function press(key: string) {
+  document.activeElement!.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true, cancelable: true }));
+  await pass(10);
+}
+
+test('the figures, and what they mean for the drive', async () => {
+  await open((b) => (b.state.cache = fakeCache({ writtenBytes: 24e9 })));
+  expect(text('[aria-labelledby="cache-title"] header')).toBe('Cache on disk 4.2 GB of 20.0 GB');
+  expect(document.querySelector('[role="meter"]')?.getAttribute('aria-valuetext')).toBe('4.2 GB of 20.0 GB');
+  expect(text('dl')).toMatch(/Read back 48 times 84 % of the looks Time saved 31 min 40 s .*Written today 1\.1 GB of 40\.0 GB/);
+  // 24 GB in 12 days on a drive of 494 GB, assumed to stand 200 times that.
+  expect(text('[data-testid="wear"]')).toBe('Wear ~730.5 GB a year drive: ~135 years');
+  expect(document.querySelector('[data-testid="wear"]')?.getAttribute('aria-description')).toMatch(/24\.0 GB written in 12 days\. Assumes .*200 times its 494\.0 GB/);
+});
+
+test('a first day makes no forecast, but the budget bounds it', async () => {
+  await open((b) => (b.state.cache = fakeCache({ writtenSince: Date.now() - 3_600_000 })));
+  expect(text('[data-testid="wear"]')).toBe('Wear Too early to tell at worst ~6.8 years');
+});
+
+test('map, table and details share the choice; the table is sorted and filtered', async () => {
+  await open();
+  expect(rows()[0]).toMatch(/^Refactor the scheduler/);
+  await click(/^Translate the release notes into German, .*last used today/, document.querySelector('.map')!);
+  expect(text('tr.selected .words')).toBe('Translate the release notes into German');
+  expect(text('[data-testid="details"]')).toMatch(/^Translate the release notes.*45,300 tokens In memory 45,000 of them.*1 block, 1 tail, 1 state.*Unpin Forget$/);
+  await click(/Size/, document.querySelector('thead')!);
+  expect(rows()[0]).toBe('Translate the release notes into German');
+  expect(document.querySelector('th.bytes')?.getAttribute('aria-sort')).toBe('descending');
+  await click(/Size/, document.querySelector('thead')!);
+  expect(rows()[0]).toBe('Something just asked');
+  await fill('input[type="search"]', 'demo LENTILS');
+  expect(rows()).toEqual([]);
+  expect(text('.tools')).toMatch(/0 of 41 conversations/);
+  await fill('input[type="search"]', 'LENTILS qwen');
+  expect(rows().every((row) => row.startsWith('A recipe for lentils'))).toBe(true);
+});
+
+test('what is in memory alone can be looked at and not forgotten', async () => {
+  await open((b) => (b.kept = b.kept.slice(-1)));
+  expect(text('[data-testid="kept"]')).toMatch(/^Something just asked headroom-demo, in memory only512100 % in memory––0–$/);
+  document.querySelector<HTMLElement>('td.title button')!.click();
+  await pass(10);
+  expect(text('[data-testid="details"]')).toMatch(/nothing yet: it is written a moment after its answer$/);
+});
+
+test('forgetting asks first, with the numbers', async () => {
+  await open();
+  await click(/^Forget: Why does/);
+  expect(text('dialog')).toMatch(/^Forget this conversation\? “Why does the build fail on arm64\?”: 502 MB of files .* Cancel Forget$/);
+  await click(/^Cancel/, document.querySelector('dialog')!);
+  expect(document.querySelector('dialog')).toBeNull();
+  expect(backend.calls.some((call) => call.startsWith('forget'))).toBe(false);
+  await click(/^Forget: Why does/);
+  await click(/^Forget$/, document.querySelector('dialog')!);
+  expect(backend.calls.filter((call) => call.startsWith('forget'))).toHaveLength(1);
+  expect(rows()).not.toContain('Why does the build fail on arm64?');
+  expect(text('.head [role="status"]')).toBe('Forgotten: 3 files, 502 MB.');
+});
+
+test('pinning shows at once; a failure says what to do and can be put away', async () => {
+  await open();
+  await click(/^Pin: Why does/);
+  expect(button(/^Unpin: Why does/).getAttribute('aria-pressed')).toBe('true');
+  backend.nextError = new HeadroomError({ code: 'not_found', message: 'What.', why: 'Why.', fix: 'Fix.' });
+  await click(/^Unpin: Why does/);
+  expect(text('[role="alert"]')).toMatch(/^What\. Why\. Fix\./);
+  expect(button(/^Unpin: Why does/)).toBeTruthy();
+  await click(/^Dismiss/);
+  expect(document.querySelector('[role="alert"]')).toBeNull();
+});
+
+test('the keyboard goes through the table with one tab stop', async () => {
+  await open();
+  const stops = () => [...document.querySelectorAll<HTMLElement>('td.title button')].filter((element) => element.tabIndex === 0);
+  expect(stops()).toHaveLength(1);
+  stops()[0]!.focus();
+  await press('ArrowDown');
+  await press('ArrowDown');
+  expect(document.activeElement?.textContent).toMatch(/^Why does/);
+  expect(stops()).toEqual([document.activeElement]);
+  await press('Delete');
+  expect(text('dialog h2')).toBe('Forget this conversation?');
+});
+
+test('of 10,000 conversations a few dozen lines exist', async () => {
+  await open((b) => (b.kept = Array.from({ length: 10_000 }, (_, i) => fakeConversation({ key: i.toString(16).padStart(8, '0'), title: `Conversation ${i}`, hits: i }))));
+  expect(document.querySelector('table')?.getAttribute('aria-rowcount')).toBe('10001');
+  expect(rows().length).toBeLessThan(60);
+  await click(/Hits/, document.querySelector('thead')!);
+  expect(rows()[0]).toBe('Conversation 9999');
+  await fill('input[type="search"]', '1234');
+  expect(rows()).toEqual(['Conversation 1234']);
+});
+
+test('the list is asked for again when its figures change, and not more often than it pays', async () => {
+  await open();
+  expect(lists()).toBe(1);
+  for (let i = 0; i < 8; i++) {
+    backend.set((state) => (state.cache.hits += 1));
+    await pass(250);
+  }
+  expect(lists()).toBeLessThanOrEqual(2);
+  await pass(3000);
+  const settled = lists();
+  await pass(30_000);
+  expect(lists()).toBe(settled);
+  void unmount(page!);
+  page = null;
+  backend.set((state) => (state.cache.hits += 1));
+  await pass(10_000);
+  expect(lists()).toBe(settled);
+});
+
+test('requests say why they were read again, with the differing text marked', async () => {
+  await open();
+  await click(/^Requests$/);
+  const list = [...document.querySelectorAll('[data-testid="finished"]')];
+  expect(list).toHaveLength(4);
+  expect(list[1]!.textContent).toMatch(/A date or time changed/);
+  await click(/A date or time changed/);
+  expect(text('.advice')).toMatch(/^A date or time in the beginning changes/);
+  expect(text('.texts del')).toBe('1');
+  expect(text('.texts ins')).toBe('2');
+  expect(text('.texts .same')).toBe('You are a careful assistant. It is 10:0');
+  expect(text('[data-testid="reread"] .figures')).toMatch(/from memory 42 tokens, <1 %read 8,150 tokens, 99 %.*First token after 7\.4 s/);
+  await click(/A date or time changed/);
+  expect(document.querySelector('[data-testid="reread"]')).toBeNull();
+});
+
+test('a new request appears without the page asking for it again and again', async () => {
+  await open();
+  await click(/^Requests$/);
+  backend.requests = [{ ...backend.requests[0]!, id: 'new' }, ...backend.requests];
+  await pass(5000);
+  expect(document.querySelectorAll('[data-testid="finished"]')).toHaveLength(4);
+  backend.set((state) => (state.lastFinished = 'new'));
+  await pass(10);
+  expect(document.querySelectorAll('[data-testid="finished"]')).toHaveLength(5);
+});
+
+test('limits: typed as people type them, applied at once, undone', async () => {
+  await open();
+  await click(/^Limits$/);
+  await fill('#cache-minFreeBytes', 'plenty', 'change');
+  expect(text('#cache-minFreeBytes-help')).toMatch(/^Not a size/);
+  await fill('#cache-minFreeBytes', '25 GB', 'change');
+  expect(backend.calls.at(-1)).toBe('change {"minFreeBytes":25000000000}');
+  expect(document.querySelector<HTMLInputElement>('#cache-minFreeBytes')!.value).toBe('25 GB');
+  await click(/^Undo$/);
+  expect(backend.calls.at(-1)).toBe('change {"minFreeBytes":0}');
+  expect(document.querySelector<HTMLInputElement>('#cache-minFreeBytes')!.value).toBe('');
+});
+
+test('a cap below what is kept asks first', async () => {
+  await open();
+  await click(/^Limits$/);
+  await fill('#cache-maxBytes', '1 GB', 'change');
+  expect(text('dialog')).toMatch(/^Make the cache smaller\? 4\.2 GB are kept\. What is above 1\.0 GB is removed now/);
+  await click(/^Cancel$/, document.querySelector('dialog')!);
+  expect(backend.calls.some((call) => call.startsWith('change'))).toBe(false);
+  expect(document.querySelector<HTMLInputElement>('#cache-maxBytes')!.value).toBe('');
+  await fill('#cache-maxBytes', '1 GB', 'change');
+  await click(/^Remove and set$/);
+  expect(backend.calls.at(-1)).toBe('change {"maxBytes":1000000000}');
+});
+
+test('the switch holds from the next start on, and says so; the command line beats it', async () => {
+  await open();
+  await click(/^Limits$/);
+  document.querySelector<HTMLElement>('[role="switch"]')!.click();
+  await pass(10);
+  expect(backend.calls.at(-1)).toBe('change {"on":false}');
+  expect(text('.later')).toBe('Turned off from the next start of Headroom on.');
+  void unmount(page!);
+  engine.close();
+  await open((b) => (b.settings = { ...b.settings, fixed: ['on', 'dir', 'maxBytes'] }));
+  await click(/^Limits$/);
+  expect([...document.querySelectorAll<HTMLInputElement>('input')].map(({ disabled }) => disabled)).toEqual([true, false, false, true]);
+  expect(document.querySelector<HTMLButtonElement>('[role="switch"]')!.disabled).toBe(true);
+});
+
+test('off, failed and empty say what that means and what to do', async () => {
+  const off = { on: false, dir: '', error: '', bytes: 0, entries: 0 };
+  await open((b) => {
+    b.state.cache = fakeCache(off);
+    b.settings = { ...b.settings, on: false };
+    b.kept = [];
+  });
+  expect(text('[data-testid="cache-off"]')).toMatch(/^The cache on disk is off .* Turn it on$/);
+  await click(/^Turn it on$/);
+  expect(text('[data-testid="cache-off"]')).toMatch(/turned on from the next start of Headroom on\.$/);
+  expect(text('.empty')).toMatch(/^Nothing is kept yet Ask something/);
+  backend.set((state) => (state.cache = fakeCache({ ...off, dir: '/d', error: 'mkdir /d: not a directory' })));
+  flushSync();
+  expect(text('[role="alert"]')).toMatch(/^Nothing is kept on disk\. Mkdir \/d: not a directory\. Free the folder \/d/);
+});
+
+test('a list that cannot be read offers another try', async () => {
+  await open((b) => {
+    b.conversations = async () => {
+      throw new HeadroomError({ code: 'internal', message: 'The cache on disk cannot be used', why: 'disk I/O error', fix: '' });
+    };
+  });
+  expect(text('[role="alert"]')).toMatch(/^The cache on disk cannot be used\. Disk I\/O error\. Try again/i);
+  backend.conversations = FakeBackend.prototype.conversations;
+  await click(/^Try again$/);
+  expect(document.querySelector('[role="alert"]')).toBeNull();
+  expect(rows().length).toBeGreaterThan(5);
+});
