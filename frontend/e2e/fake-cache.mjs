@@ -9,6 +9,7 @@ export function fakeCache() {
   const settings = { on: true, dir: '/fake/headroom/blocks', maxBytes: 0, minFreeBytes: 0, dailyWriteBytes: 0, fixed: [], pending: [] };
   const made = Date.now();
   let written = 0;
+  let numbered = 0xfa4e00;
 
   const bytes = () => conversations.reduce((sum, one) => sum + one.bytes, 0);
   const limit = (set, usual) => set || usual;
@@ -45,7 +46,7 @@ export function fakeCache() {
     const size = 4096 * (promptTokens + generatedTokens);
     written += size;
     conversations.unshift({
-      question, key: (conversations.length + 0xfa4e00).toString(16).padEnd(64, '0'), model, fingerprint: 'fake', format: 'f16', title: question.slice(0, 80),
+      question, key: (numbered++).toString(16).padEnd(64, '0'), model, fingerprint: 'fake', format: 'f16', title: question.slice(0, 80),
       tokens: promptTokens + generatedTokens, hotTokens: promptTokens, bytes: size, sharedBytes: 0, createdAt: Date.now(), lastHitAt: 0, hits: 0,
       secondsSaved: 0, pinned: false,
     });

@@ -5,6 +5,9 @@
 // A missing program is a failure, never a reason to test the fake instead.
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { startFakeServer } from './fake-server.mjs';
@@ -26,9 +29,21 @@ export async function openServer() {
   return startBinary(path);
 }
 
+/** The server has a home of its own: the tests change settings and forget conversations. */
 async function startBinary(path) {
-  const child = spawn(path, ['serve', '--host', '127.0.0.1', '--port', '0'], { stdio: ['ignore', 'pipe', 'pipe'] });
+  const home = await mkdtemp(join(tmpdir(), 'headroom-e2e-home-'));
+  const env = { ...process.env, HOME: home, XDG_CONFIG_HOME: join(home, 'config'), XDG_CACHE_HOME: join(home, 'cache') };
+  const child = spawn(path, ['serve', '--host', '127.0.0.1', '--port', '0'], { env, stdio: ['ignore', 'pipe', 'pipe'] });
   const said = [];
+  const kill = async () => {
+    if (child.exitCode === null && child.signalCode === null) {
+      await new Promise((resolve) => {
+        child.removeAllListeners('exit').on('exit', resolve);
+        if (!child.kill('SIGKILL')) resolve();
+      });
+    }
+    await rm(home, { recursive: true, force: true });
+  };
   const url = await new Promise((resolve, reject) => {
     const fail = (why) => reject(new Error(`${path} serve ${why}. It said:\n${said.join('\n')}`));
     const timer = setTimeout(() => fail(`printed no "web UI:" line within ${startMs / 1000} s`), startMs);
@@ -44,15 +59,9 @@ async function startBinary(path) {
     }
     child.on('error', (cause) => fail(`did not start: ${cause.message}`));
     child.on('exit', (code) => fail(`ended with code ${code}`));
-  }).catch((cause) => {
-    child.kill('SIGKILL');
+  }).catch(async (cause) => {
+    await kill();
     throw cause;
   });
-  const kill = () =>
-    new Promise((resolve) => {
-      if (child.exitCode !== null || child.signalCode !== null) return resolve();
-      child.removeAllListeners('exit').on('exit', resolve);
-      child.kill('SIGKILL');
-    });
   return { name: path, url, kill };
 }

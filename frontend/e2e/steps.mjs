@@ -46,6 +46,17 @@ async function ask(page, question) {
 const finished = (answer) =>
   until('the answer ends', async () => (await answer.getAttribute('aria-busy')) === 'false', 60_000);
 
+/** As another program would ask; returns when the answer has ended. */
+async function askFromOutside(server, content) {
+  const response = await fetch(new URL('/v1/chat/completions', server.url), {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json' },
+    body: JSON.stringify({ model: 'headroom-demo', messages: [{ role: 'user', content }], max_tokens: 8, stream: true }),
+  });
+  assert.equal(response.status, 200);
+  await response.text();
+}
+
 async function setThinking(page, on) {
   const toggle = page.getByRole('switch', { name: /Thinking/ });
   if ((await toggle.getAttribute('aria-checked')) !== String(on)) await toggle.click();
@@ -268,13 +279,69 @@ export const steps = [
     assert.match(await answer.locator('.markdown').innerText(), /\b49\b/);
   }],
 
+  ['Cache shows what was kept, a moment after the answers', async ({ page, server, shot }) => {
+    await page.keyboard.press('Control+3');
+    for (const trip of ['Lisbon', 'Porto', 'Faro']) await askFromOutside(server, `Plan a week in ${trip}. ${sentences(30)}`);
+    const rows = page.getByTestId('kept');
+    await until('three conversations are listed', async () => (await rows.count()) >= 3);
+    await until('they are on disk', async () => (await page.getByRole('button', { name: /^Forget: / }).count()) >= 3);
+    await page.getByRole('group', { name: 'Conversations by size' }).getByRole('button').first().click();
+    assert.equal(await page.locator('tr.selected').count(), 1, 'the table shows what was chosen on the map');
+    await until('its files are counted', async () => /\d+ (block|tail)/.test(await text(page, 'details')));
+    await shot('cache-light');
+  }],
+
+  ['a conversation is filtered, pinned and forgotten', async ({ page, shot }) => {
+    const rows = page.getByTestId('kept');
+    await page.getByRole('searchbox', { name: 'Filter conversations' }).fill('lisbon WEEK');
+    await until('one is left', async () => (await rows.count()) === 1 && /Plan a week in Lisbon/.test(await rows.innerText()));
+    await rows.first().getByRole('button', { name: /^Pin: / }).click();
+    await rows.first().getByRole('button', { name: /^Unpin: / }).waitFor();
+    await rows.first().getByRole('button', { name: /^Forget: / }).click();
+    const dialog = page.getByRole('dialog', { name: 'Forget this conversation?' });
+    await dialog.waitFor();
+    await shot('cache-forget-light');
+    await page.keyboard.press('Escape');
+    await until('Escape means no', async () => (await dialog.count()) === 0 && (await rows.count()) === 1);
+    await rows.first().getByRole('button', { name: /^Forget: / }).click();
+    await dialog.getByRole('button', { name: 'Forget' }).click();
+    await page.getByText(/^Forgotten: \d+ files?, /).waitFor();
+    await page.getByRole('searchbox', { name: 'Filter conversations' }).fill('');
+  }],
+
+  ['a request says why its prompt was read again, with the difference marked', async ({ page, server, shot }) => {
+    await page.getByRole('tab', { name: 'Requests' }).click();
+    for (const minute of [1, 2]) await askFromOutside(server, `It is 2026-11-20 10:0${minute}. ${sentences(30)}`);
+    // What the engine calls it; the fake server knows edits only.
+    const request = page.getByTestId('finished').first();
+    await request.getByText(/date or time changed|message was edited/).waitFor();
+    await request.getByRole('button').click();
+    const details = page.getByTestId('reread');
+    assert.deepEqual([await details.locator('del').innerText(), await details.locator('ins').innerText()], ['1', '2']);
+    assert.match(await details.locator('.same').first().innerText(), /It is 2026-11-20 10:0$/);
+    await shot('cache-requests-light');
+  }],
+
+  ['a limit applies at once and can be undone', async ({ page, shot }) => {
+    await page.getByRole('tab', { name: 'Limits' }).click();
+    const field = page.getByRole('textbox', { name: /^Leave free/ });
+    await field.fill('3 GB');
+    await field.press('Tab');
+    await page.getByText('3.0 GB left alone').waitFor();
+    await shot('cache-limits-light');
+    await page.getByRole('button', { name: 'Undo' }).click();
+    await page.getByText('10.0 GB left alone').waitFor();
+    assert.equal(await field.inputValue(), '');
+    await page.getByRole('tab', { name: 'Conversations' }).click();
+  }],
+
   ['the dark theme and a small window', async ({ page, shot }) => {
     const sizes = { '': { width: 1100, height: 720 }, '-small': { width: 760, height: 560 } };
     for (const [suffix, size] of Object.entries(sizes)) {
       await page.setViewportSize(size);
       for (const theme of ['dark', 'light']) {
         await page.emulateMedia({ colorScheme: theme });
-        for (const name of ['Chat', 'Overview']) {
+        for (const name of ['Cache', 'Chat', 'Overview']) {
           await goTo(page, name);
           await page.mouse.move(1, 1);
           const wider = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
@@ -288,8 +355,9 @@ export const steps = [
 
   ['the keyboard alone: a ring shows where it is, Space switches', async ({ page }) => {
     await goTo(page, 'Overview');
-    await page.keyboard.press('Tab');
-    await page.keyboard.press('Tab');
+    // Past the pages behind Overview.
+    const behind = (await page.getByRole('navigation', { name: 'Pages' }).getByRole('button').count()) - 1;
+    for (let i = 0; i <= behind; i++) await page.keyboard.press('Tab');
     const focused = await page.evaluate(() => {
       const { outlineStyle, outlineWidth } = getComputedStyle(document.activeElement);
       return { role: document.activeElement.getAttribute('role'), outlineStyle, outlineWidth };

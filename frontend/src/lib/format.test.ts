@@ -90,6 +90,12 @@ table('sentence', format.sentence, [
   [' ', ''],
 ]);
 
+table('shortFormat', format.shortFormat, [
+  ['K8 g64 + V4 g32, first and last 2 layers K8 V8', 'K8 g64 + V4 g32'],
+  ['f16', 'f16'],
+  ['', ''],
+]);
+
 describe('moment', () => {
   const now = new Date(2026, 4, 3, 16, 0).getTime();
   test.each([

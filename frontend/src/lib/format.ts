@@ -74,6 +74,11 @@ function parts(large: number, largeUnit: string, small: number, smallUnit: strin
   return small === 0 ? `${large} ${largeUnit}` : `${large} ${largeUnit} ${small} ${smallUnit}`;
 }
 
+/** What a cache format begins with, which tells formats apart: "K8 g64 + V4 g32, first and last 2 layers K8 V8" → "K8 g64 + V4 g32". */
+export function shortFormat(format: string): string {
+  return format.split(',', 1)[0] ?? '';
+}
+
 /** A moment in the reader's own time zone: "14:05", "yesterday 14:05", "3 May", "3 May 2024". */
 export function moment(at: number, now: number): string {
   const then = new Date(at);
