@@ -9,6 +9,7 @@
 // dispatch later, since its first chunk may still be reading.
 #include <metal_stdlib>
 #include "common/kept.h"
+#include "common/span.h"
 using namespace metal;
 
 constant uint form [[function_constant(0)]];
@@ -16,7 +17,6 @@ constant uint taps [[function_constant(1)]];
 
 constant constexpr int GROUP = 64;  // channels that share a scale, as in state.go
 constant constexpr int PAST = 7;    // rows before the current one, at most
-constant constexpr int SPAN = 4;    // integers of a span: row, rows, position, slot
 
 struct ConvParams {
   uint channels;
@@ -117,14 +117,14 @@ kernel void conv(
     device const float* x        [[buffer(1)]],   // [M, channels]
     device const float* weight   [[buffer(2)]],   // [channels, taps]
     device uchar* state          [[buffer(3)]],   // slots
-    device const int* spans      [[buffer(4)]],   // [spans, SPAN]
+    device const Span* spans     [[buffer(4)]],
     device float* out            [[buffer(5)]],   // [M, channels]
     uint3 group                  [[threadgroup_position_in_grid]],   // channels, chunk, span
     uint lane                    [[thread_index_in_simdgroup]],
     uint sg                      [[simdgroup_index_in_threadgroup]],
     uint simdgroups              [[simdgroups_per_threadgroup]]) {
-  device const int* span = spans + group.z * SPAN;
-  const int rows = span[1];
+  device const Span* span = spans + group.z;
+  const int rows = span->rows;
   const int first = int(group.y * p.chunk);
   const Place at = place_of(group.x * simdgroups + sg, p.channels, lane);
   if (first >= rows || at.group >= at.groups) {
@@ -132,9 +132,9 @@ kernel void conv(
   }
   const int past = int(taps) - 1;
   const int end = min(rows, first + int(p.chunk));
-  x += ulong(span[0]) * p.x_stride;
-  out += ulong(span[0]) * p.out_stride;
-  device uchar* slot = state + ulong(span[3]) * p.slot_bytes;
+  x += ulong(span->row) * p.x_stride;
+  out += ulong(span->row) * p.out_stride;
+  device uchar* slot = state + ulong(span->slot) * p.slot_bytes;
 
   // before[PAST - 1] is the row before the current one; the first PAST - past places are not used.
   Kept before[PAST];
@@ -148,7 +148,7 @@ kernel void conv(
     const int row = first - past + t;
     if (row >= 0) {
       before[i] = round_row(x_row(x, row, p.x_stride, at));
-    } else if (span[2] == 0) {
+    } else if (span->pos == 0) {
       before[i].values = float2(0.0f);
       before[i].scale = 0.0f;
     } else {
@@ -194,20 +194,20 @@ kernel void conv_keep(
     constant ConvParams& p       [[buffer(0)]],
     device const float* x        [[buffer(1)]],
     device uchar* state          [[buffer(2)]],
-    device const int* spans      [[buffer(3)]],
+    device const Span* spans     [[buffer(3)]],
     uint3 group                  [[threadgroup_position_in_grid]],   // channels, 0, span
     uint lane                    [[thread_index_in_simdgroup]],
     uint sg                      [[simdgroup_index_in_threadgroup]],
     uint simdgroups              [[simdgroups_per_threadgroup]]) {
-  device const int* span = spans + group.z * SPAN;
-  const int rows = span[1];
+  device const Span* span = spans + group.z;
+  const int rows = span->rows;
   const Place at = place_of(group.x * simdgroups + sg, p.channels, lane);
   if (rows <= int(p.chunk) || at.group >= at.groups) {
     return;
   }
-  device uchar* slot = state + ulong(span[3]) * p.slot_bytes;
+  device uchar* slot = state + ulong(span->slot) * p.slot_bytes;
   const uint past = taps - 1;
   for (uint t = 0; t < past; t++) {
-    store_row(slot, t, at, p.channels, round_row(x_row(x, uint(span[0] + rows) - past + t, p.x_stride, at)), lane);
+    store_row(slot, t, at, p.channels, round_row(x_row(x, uint(span->row + rows) - past + t, p.x_stride, at)), lane);
   }
 }

@@ -51,23 +51,22 @@ const (
 func (o *Conv) Metal(c *gpu.Context) {
 	p := convParams{Channels: uint32(o.X.Cols), XStride: uint32(o.X.Stride), OutStride: uint32(o.Out.Stride),
 		SlotBytes: uint32(o.State.Stride * o.State.DType.Size()), Chunk: convChunk}
-	spans, longest := spanTable(c, o.Spans)
+	longest := mostRows(o.Spans)
 	blocks := (o.X.Cols + convGroup*convSimdgroups - 1) / (convGroup * convSimdgroups)
 	g := gpu.Grid{Groups: metal.Size{X: blocks, Y: (longest + convChunk - 1) / convChunk, Z: len(o.Spans)}, Threads: metal.Size{X: 32 * convSimdgroups, Y: 1, Z: 1}}
 	form, taps := metalForm(o.State.DType), o.Weight.Cols
-	convKernels[form][taps].Dispatch(c, p, g, gpu.Read(o.X), gpu.Read(o.Weight), gpu.Write(o.State), gpu.Ints(spans), gpu.Write(o.Out))
+	convKernels[form][taps].Dispatch(c, p, g, gpu.Read(o.X), gpu.Read(o.Weight), gpu.Write(o.State), c.Spans(o.Spans), gpu.Write(o.Out))
 	if longest > convChunk {
 		g.Groups.Y = 1
-		convKeepKernels[form][taps].Dispatch(c, p, g, gpu.Read(o.X), gpu.Write(o.State), gpu.Ints(spans))
+		convKeepKernels[form][taps].Dispatch(c, p, g, gpu.Read(o.X), gpu.Write(o.State), c.Spans(o.Spans))
 	}
 }
 
-// spanTable is row, rows, position and slot of each span, and the most rows of one.
-func spanTable(c *gpu.Context, spans []kernels.Span) (table []int32, longest int) {
-	table = c.Table(4 * len(spans))
-	for i, s := range spans {
-		copy(table[4*i:], []int32{int32(s.Row), int32(s.Rows), int32(s.Pos), s.Slot})
-		longest = max(longest, s.Rows)
+// mostRows is the rows of the longest span.
+func mostRows(spans []kernels.Span) int {
+	most := 0
+	for _, s := range spans {
+		most = max(most, s.Rows)
 	}
-	return table, longest
+	return most
 }

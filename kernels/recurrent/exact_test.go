@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 
 	"headroom/kernels"
@@ -70,10 +72,8 @@ type plan struct {
 	batches [][]piece
 }
 
-// play runs a plan from slots full of NaN and returns sequence 0's outputs and final state. Sequence i lives in slot i+shift.
-func play(s subject, o cpu.Options, shift int, plan [][]piece) (out, state []byte) {
-	d := kernels.NewCPU(o)
-	defer d.Close()
+// play runs a plan on d from slots full of NaN and returns sequence 0's outputs and final state. Sequence i lives in slot i+shift.
+func play(s subject, d kernels.Device, shift int, plan [][]piece) (out, state []byte) {
 	r := rand.New(rand.NewPCG(1, 2))
 	build := s.build(d, r)
 	var sequences []kernels.Tensor
@@ -100,6 +100,9 @@ func play(s subject, o cpu.Options, shift int, plan [][]piece) (out, state []byt
 			row += n
 		}
 		d.Run(build(in, states, outs, spans))
+		if err := d.Sync(); err != nil {
+			panic(err)
+		}
 		for i, p := range batch {
 			if p.seq == 0 {
 				out = append(out, kerneltest.Elements(outs.RowRange(spans[i].Row, spans[i].Row+spans[i].Rows))...)
@@ -130,7 +133,11 @@ func TestExact(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			var native []byte
 			for _, isa := range cpu.Available() {
-				out := testPlans(t, s, isa)
+				out := testPlans(t, s, fmt.Sprint(isa), plans(), func(i int, use func(kernels.Device)) {
+					d := kernels.NewCPU(cpu.Options{ISA: isa, Threads: 1 + i%3})
+					defer d.Close()
+					use(d)
+				})
 				if isa == cpu.Generic {
 					continue
 				}
@@ -145,19 +152,33 @@ func TestExact(t *testing.T) {
 	}
 }
 
-// testPlans compares every plan with one span alone, whose outputs and state it returns.
-func testPlans(t *testing.T, s subject, isa cpu.ISA) []byte {
-	wantOut, wantState := play(s, cpu.Options{ISA: isa, Threads: 1}, 0, [][]piece{{{0, 0, tokens}}})
-	if at, _, _ := kerneltest.Differ(wantOut, wantOut, 0, 0); at >= 0 { // only a NaN differs from itself
-		t.Errorf("%s: NaN in the output: a span at position 0 must not see what its slot held", isa)
+// TestMetalExact is TestExact on the simulated Metal device.
+func TestMetalExact(t *testing.T) {
+	few := slices.DeleteFunc(plans(), func(p plan) bool {
+		return strings.HasPrefix(p.name, "cut") && p.name != "cut at 8" && p.name != "cut at 33"
+	})
+	for _, s := range subjects() {
+		t.Run(s.name, func(t *testing.T) {
+			d := kerneltest.Metal(t)
+			testPlans(t, s, d.Name(), few, func(_ int, use func(kernels.Device)) { use(d) })
+		})
 	}
-	for i, p := range plans() {
-		out, state := play(s, cpu.Options{ISA: isa, Threads: 1 + i%3}, i, p.batches)
+}
+
+// testPlans compares every plan, run on device i, with one span alone on device 0, whose outputs and state it returns.
+func testPlans(t *testing.T, s subject, name string, list []plan, on func(i int, use func(kernels.Device))) []byte {
+	var wantOut, wantState, out, state []byte
+	on(0, func(d kernels.Device) { wantOut, wantState = play(s, d, 0, [][]piece{{{0, 0, tokens}}}) })
+	if at, _, _ := kerneltest.Differ(wantOut, wantOut, 0, 0); at >= 0 { // only a NaN differs from itself
+		t.Errorf("%s: NaN in the output: a span at position 0 must not see what its slot held", name)
+	}
+	for i, p := range list {
+		on(i, func(d kernels.Device) { out, state = play(s, d, i, p.batches) })
 		if !bytes.Equal(out, wantOut) {
-			t.Fatalf("%s: %s: outputs differ from those of one span alone", isa, p.name)
+			t.Fatalf("%s: %s: outputs differ from those of one span alone", name, p.name)
 		}
 		if !bytes.Equal(state, wantState) {
-			t.Fatalf("%s: %s: the final state differs from that of one span alone", isa, p.name)
+			t.Fatalf("%s: %s: the final state differs from that of one span alone", name, p.name)
 		}
 	}
 	return append(wantOut, wantState...)

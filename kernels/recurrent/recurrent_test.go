@@ -13,17 +13,34 @@ import (
 func TestCases(t *testing.T)      { kerneltest.Run(t, Cases()) }
 func BenchmarkCases(b *testing.B) { kerneltest.Bench(b, Cases()) }
 
-// devices are the reference and the CPU with every instruction set.
+func TestMetalCases(t *testing.T) { kerneltest.RunMetal(t, Cases()) }
+
+// synced is a device that has finished when Run returns.
+type synced struct{ kernels.Device }
+
+func (d synced) Run(op kernels.Op) {
+	d.Device.Run(op)
+	if err := d.Sync(); err != nil {
+		panic(err)
+	}
+}
+
+// devices are the reference, the CPU with every instruction set, and a simulated Metal device where there is one.
 func devices(t *testing.T) map[string]kernels.Device {
 	list := map[string]kernels.Device{"reference": kernels.NewReference()}
 	for _, isa := range cpu.Available() {
 		list[isa.String()] = kernels.NewCPU(cpu.Options{ISA: isa, Threads: 2})
 	}
 	t.Cleanup(func() {
-		for _, d := range list {
-			d.Close()
+		for name, d := range list {
+			if name != "Metal" { // closes itself
+				d.Close()
+			}
 		}
 	})
+	if kerneltest.HasMetal() {
+		list["Metal"] = synced{kerneltest.Metal(t)}
+	}
 	return list
 }
 

@@ -1,0 +1,291 @@
+// The gated delta rule, as GatedDelta in gated_delta.go has it, in the form of gated_delta.c: a token passes a value row s of the state
+// with two dot products and one update,
+//
+//   d   = (v - g * (s.k)) * beta
+//   out = g * (s.q) + d * (q.k)
+//   s   = g * s + d * k, rounded to the form that the state is kept in
+//
+// A simdgroup holds ROWS value rows of one head in registers while all tokens of a span pass: the state is read and written once.
+// Lane l holds columns 4l .. 4l+3 of each, and 128 + 4l .. in wide rows. Int8 rows are codes, as floats, with a scale for each.
+//
+// The simdgroups of a threadgroup work on one head. Together they prepare a window of tokens in threadgroup memory (normalized q and k,
+// q.k, and the gates), then each takes its rows through it.
+//
+// Sums: a lane adds its columns in ascending order, then simd_sum the lanes. So a row's bits depend on the row's inputs alone, whatever
+// the windows, the spans and the grid.
+#include <metal_stdlib>
+#include "common/kept.h"
+#include "common/span.h"
+using namespace metal;
+
+constant uint form [[function_constant(0)]];
+constant bool wide [[function_constant(1)]];   // rows of more than 128 columns
+constant bool whole [[function_constant(2)]];  // rows are multiples of 4 columns and lie so that four can be loaded at once
+
+constant constexpr int ROWS = 4;
+
+struct GatedDeltaParams {
+  uint hk;
+  uint hv;
+  uint dk;
+  uint dv;
+  uint qkv_stride;
+  uint a_stride;
+  uint b_stride;
+  uint out_stride;
+  uint slot_bytes;
+  uint window;
+};
+
+// The columns from c on that a lane holds, zeros past the end of a row. at is the index of column 0.
+inline float4 load4_f32(device const float* x, ulong at, uint c, uint dk) {
+  if (whole) {
+    return c < dk ? *(device const float4*)(x + at + c) : float4(0.0f);
+  }
+  float4 v = float4(0.0f);
+  for (uint i = 0; i < 4; i++) {
+    if (c + i < dk) {
+      v[i] = x[at + c + i];
+    }
+  }
+  return v;
+}
+
+inline float4 load4(device const uchar* values, ulong at, uint c, uint dk) {
+  if (form == KEPT_F32) {
+    return load4_f32((device const float*)values, at, c, dk);
+  }
+  float4 v = float4(0.0f);
+  if (whole) {
+    if (c < dk && form == KEPT_BF16) {
+      const ushort4 b = *(device const ushort4*)((device const ushort*)values + at + c);
+      v = float4(from_bf16(b.x), from_bf16(b.y), from_bf16(b.z), from_bf16(b.w));
+    } else if (c < dk) {
+      v = float4(*(device const char4*)((device const char*)values + at + c));
+    }
+    return v;
+  }
+  for (uint i = 0; i < 4; i++) {
+    if (c + i < dk) {
+      v[i] = form == KEPT_BF16 ? from_bf16(((device const ushort*)values)[at + c + i]) : float(((device const char*)values)[at + c + i]);
+    }
+  }
+  return v;
+}
+
+// The reverse, of what has been rounded before.
+inline void store4(device uchar* values, ulong at, uint c, uint dk, float4 v) {
+  if (whole) {
+    if (c >= dk) {
+      return;
+    }
+    if (form == KEPT_F32) {
+      *(device float4*)((device float*)values + at + c) = v;
+    } else if (form == KEPT_BF16) {
+      *(device ushort4*)((device ushort*)values + at + c) = ushort4(to_bf16(v.x), to_bf16(v.y), to_bf16(v.z), to_bf16(v.w));
+    } else {
+      *(device char4*)((device char*)values + at + c) = char4(v);
+    }
+    return;
+  }
+  for (uint i = 0; i < 4; i++) {
+    if (c + i >= dk) {
+      return;
+    }
+    if (form == KEPT_F32) {
+      ((device float*)values)[at + c + i] = v[i];
+    } else if (form == KEPT_BF16) {
+      ((device ushort*)values)[at + c + i] = to_bf16(v[i]);
+    } else {
+      ((device char*)values)[at + c + i] = char(v[i]);
+    }
+  }
+}
+
+inline float dot_onto(float sum, float4 a, float4 b) { return fma(a.w, b.w, fma(a.z, b.z, fma(a.y, b.y, fma(a.x, b.x, sum)))); }
+
+inline float most_of(float4 v) { return max(max(fabs(v.x), fabs(v.y)), max(fabs(v.z), fabs(v.w))); }
+
+inline float4 rounded_bf16(float4 v) {
+  return float4(from_bf16(to_bf16(v.x)), from_bf16(to_bf16(v.y)), from_bf16(to_bf16(v.z)), from_bf16(to_bf16(v.w)));
+}
+
+inline float4 codes_of(float4 v, float inverse) {
+  return float4(float(to_code(v.x, inverse)), float(to_code(v.y, inverse)), float(to_code(v.z, inverse)), float(to_code(v.w, inverse)));
+}
+
+// log(1 + e^x) without overflow: log(1 + u) for u in [0, 1] is 2 atanh(z) with z = u / (2 + u) <= 1/3, nine terms of its series (the
+// next is under 1e-10).
+inline float softplus(float x) {
+  const float u = exp(-fabs(x));
+  const float z = u / (2.0f + u);
+  const float z2 = z * z;
+  float s = 1.0f / 17.0f;
+  s = fma(s, z2, 1.0f / 15.0f);
+  s = fma(s, z2, 1.0f / 13.0f);
+  s = fma(s, z2, 1.0f / 11.0f);
+  s = fma(s, z2, 1.0f / 9.0f);
+  s = fma(s, z2, 1.0f / 7.0f);
+  s = fma(s, z2, 1.0f / 5.0f);
+  s = fma(s, z2, 1.0f / 3.0f);
+  return max(x, 0.0f) + fma(s * z2, z + z, z + z);
+}
+
+kernel void gated_delta(
+    constant GatedDeltaParams& p  [[buffer(0)]],
+    device const float* qkv       [[buffer(1)]],   // [M, 2*hk*dk + hv*dv]
+    device const float* a         [[buffer(2)]],   // [M, hv]
+    device const float* b         [[buffer(3)]],   // [M, hv]
+    device const float* a_log     [[buffer(4)]],   // [hv]
+    device const float* dt_bias   [[buffer(5)]],   // [hv]
+    device uchar* state           [[buffer(6)]],   // slots
+    device const Span* spans      [[buffer(7)]],
+    device float* out             [[buffer(8)]],   // [M, hv*dv]
+    threadgroup float* prepared   [[threadgroup(0)]],   // [window, q and k of 128 or 256 columns, then g, beta, q.k and a gap]
+    uint3 group                   [[threadgroup_position_in_grid]],   // rows of a head, value head, span
+    uint lane                     [[thread_index_in_simdgroup]],
+    uint sg                       [[simdgroup_index_in_threadgroup]],
+    uint simdgroups               [[simdgroups_per_threadgroup]]) {
+  device const Span* span = spans + group.z;
+  const uint rows = uint(span->rows);
+  const uint head = group.y;
+  const uint key_head = head / (p.hv / p.hk);
+  const uint row0 = (group.x * simdgroups + sg) * ROWS;
+  const uint width = wide ? 256 : 128;
+  const uint token_floats = 2 * width + 4;
+  qkv += ulong(span->row) * p.qkv_stride;
+  a += ulong(span->row) * p.a_stride + head;
+  b += ulong(span->row) * p.b_stride + head;
+  out += ulong(span->row) * p.out_stride + head * p.dv;
+  device const float* values_in = qkv + 2 * p.hk * p.dk + head * p.dv;
+  device float* scales = (device float*)(state + ulong(span->slot) * p.slot_bytes) + head * p.dv;
+  device uchar* values = state + ulong(span->slot) * p.slot_bytes + (form == KEPT_I8 ? ulong(p.hv) * p.dv * 4 : 0);
+
+  float4 s[ROWS][2];
+  float4 scale = float4(1.0f);
+  for (uint r = 0; r < ROWS; r++) {
+    s[r][0] = float4(0.0f);
+    s[r][1] = float4(0.0f);
+    const bool here = row0 + r < p.dv;
+    const ulong at = (ulong(head) * p.dv + row0 + r) * p.dk;
+    if (here && span->pos != 0) {
+      s[r][0] = load4(values, at, 4 * lane, p.dk);
+      if (wide) {
+        s[r][1] = load4(values, at, 128 + 4 * lane, p.dk);
+      }
+    }
+    if (form == KEPT_I8) {
+      scale[r] = here && span->pos != 0 ? scales[row0 + r] : 0.0f;
+    }
+  }
+
+  for (uint from = 0; from < rows; from += p.window) {
+    const uint n = min(p.window, rows - from);
+    for (uint t = sg; t < n; t += simdgroups) {
+      device const float* x = qkv + ulong(from + t) * p.qkv_stride;
+      threadgroup float* token = prepared + t * token_floats;
+      float4 q[2];
+      float4 k[2];
+      float2 squares = float2(0.0f);
+      for (uint v = 0; v < 2; v++) {
+        if (v == 0 || wide) {
+          q[v] = load4_f32(x, key_head * p.dk, v * 128 + 4 * lane, p.dk);
+          k[v] = load4_f32(x, (p.hk + key_head) * p.dk, v * 128 + 4 * lane, p.dk);
+          squares = float2(dot_onto(squares.x, q[v], q[v]), dot_onto(squares.y, k[v], k[v]));
+        }
+      }
+      squares = simd_sum(squares);
+      const float dk = float(p.dk);
+      const float q_scale = (1.0f / dk) / sqrt(squares.x / dk + 1e-6f);
+      const float k_scale = (1.0f / sqrt(dk)) / sqrt(squares.y / dk + 1e-6f);
+      float qk = 0.0f;
+      for (uint v = 0; v < 2; v++) {
+        if (v == 0 || wide) {
+          q[v] = q[v] * q_scale;
+          k[v] = k[v] * k_scale;
+          qk = dot_onto(qk, q[v], k[v]);
+          *(threadgroup float4*)(token + v * 128 + 4 * lane) = q[v];
+          *(threadgroup float4*)(token + width + v * 128 + 4 * lane) = k[v];
+        }
+      }
+      qk = simd_sum(qk);
+      if (lane == 0) {
+        const float soft = softplus(a[ulong(from + t) * p.a_stride] + dt_bias[head]);
+        token[2 * width] = exp(-(exp(a_log[head]) * soft));
+        token[2 * width + 1] = 1.0f / (1.0f + exp(-b[ulong(from + t) * p.b_stride]));
+        token[2 * width + 2] = qk;
+      }
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+
+    for (uint t = 0; t < n; t++) {
+      threadgroup const float* token = prepared + t * token_floats;
+      float4 q[2];
+      float4 k[2];
+      for (uint v = 0; v < 2; v++) {
+        if (v == 0 || wide) {
+          q[v] = *(threadgroup const float4*)(token + v * 128 + 4 * lane);
+          k[v] = *(threadgroup const float4*)(token + width + v * 128 + 4 * lane);
+        }
+      }
+      float4 sk = float4(0.0f);
+      float4 sq = float4(0.0f);
+      float4 in = float4(0.0f);
+      for (uint r = 0; r < ROWS; r++) {
+        sk[r] = dot_onto(0.0f, s[r][0], k[0]);
+        sq[r] = dot_onto(0.0f, s[r][0], q[0]);
+        if (wide) {
+          sk[r] = dot_onto(sk[r], s[r][1], k[1]);
+          sq[r] = dot_onto(sq[r], s[r][1], q[1]);
+        }
+        if (row0 + r < p.dv) {
+          in[r] = values_in[ulong(from + t) * p.qkv_stride + row0 + r];
+        }
+      }
+      sk = simd_sum(sk);
+      sq = simd_sum(sq);
+      const float4 g = token[2 * width] * scale;
+      const float4 d = fma(-g, sk, in) * token[2 * width + 1];
+      const float4 o = fma(d, float4(token[2 * width + 2]), g * sq);
+      if (lane < ROWS && row0 + lane < p.dv) {
+        out[ulong(from + t) * p.out_stride + row0 + lane] = lane == 0 ? o.x : lane == 1 ? o.y : lane == 2 ? o.z : o.w;
+      }
+      for (uint r = 0; r < ROWS; r++) {
+        float most = 0.0f;
+        for (uint v = 0; v < 2; v++) {
+          if (v == 0 || wide) {
+            s[r][v] = fma(float4(d[r]), k[v], g[r] * s[r][v]);
+            if (form == KEPT_BF16) {
+              s[r][v] = rounded_bf16(s[r][v]);
+            }
+            most = max(most, most_of(s[r][v]));
+          }
+        }
+        if (form == KEPT_I8) {
+          const float amax = max(simd_max(most), LEAST_AMAX);
+          const float inverse = LARGEST_CODE / amax;
+          s[r][0] = codes_of(s[r][0], inverse);
+          if (wide) {
+            s[r][1] = codes_of(s[r][1], inverse);
+          }
+          scale[r] = amax / LARGEST_CODE;
+        }
+      }
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);  // before the next window overwrites this one
+  }
+
+  simdgroup_barrier(mem_flags::mem_device);  // all lanes have read the scales that one lane writes
+  for (uint r = 0; r < ROWS; r++) {
+    if (row0 + r < p.dv) {
+      const ulong at = (ulong(head) * p.dv + row0 + r) * p.dk;
+      store4(values, at, 4 * lane, p.dk, s[r][0]);
+      if (wide) {
+        store4(values, at, 128 + 4 * lane, p.dk, s[r][1]);
+      }
+      if (form == KEPT_I8 && lane == 0) {
+        scales[row0 + r] = scale[r];
+      }
+    }
+  }
+}

@@ -1,0 +1,76 @@
+package recurrent
+
+import (
+	_ "embed"
+
+	"headroom/kernels"
+	"headroom/kernels/gpu"
+	"headroom/metal"
+)
+
+//go:embed gated_delta.metal
+var gatedDeltaText string
+
+var (
+	gatedDeltaSource  = &gpu.Source{Name: "recurrent/gated_delta.metal", Text: gatedDeltaText}
+	gatedDeltaKernels [len(metalForms)][2][2]*gpu.Kernel[gatedDeltaParams] // by form, wide and whole
+)
+
+func init() {
+	for i, form := range metalForms {
+		for wide := range 2 {
+			for whole := range 2 {
+				gatedDeltaKernels[i][wide][whole] = gpu.NewKernel[gatedDeltaParams](gatedDeltaSource, "gated_delta",
+					metal.ConstantValue{Name: "form", Value: uint32(form)},
+					metal.ConstantValue{Name: "wide", Value: wide == 1},
+					metal.ConstantValue{Name: "whole", Value: whole == 1})
+			}
+		}
+	}
+}
+
+// gatedDeltaParams is GatedDeltaParams of gated_delta.metal; strides in elements.
+type gatedDeltaParams struct {
+	Hk, Hv, Dk, Dv                         uint32
+	QKVStride, AStride, BStride, OutStride uint32
+	SlotBytes, Window                      uint32
+}
+
+const (
+	gatedDeltaRows       = 4 // value rows of a simdgroup: ROWS of gated_delta.metal
+	gatedDeltaSimdgroups = 4 // of a threadgroup
+	// gatedDeltaWindow is the most tokens prepared at once: two for each simdgroup, in 8 KiB of threadgroup memory where Dk is 128, so that
+	// several threadgroups fit on a core. A decoded token takes 1 KiB.
+	gatedDeltaWindow = 8
+)
+
+// Metal implements gpu.Op: a simdgroup to gatedDeltaRows value rows of a head and all tokens of a span.
+func (o *GatedDelta) Metal(c *gpu.Context) {
+	p := gatedDeltaParams{
+		Hk: uint32(o.Hk), Hv: uint32(o.Hv), Dk: uint32(o.Dk), Dv: uint32(o.Dv),
+		QKVStride: uint32(o.QKV.Stride), AStride: uint32(o.A.Stride), BStride: uint32(o.B.Stride), OutStride: uint32(o.Out.Stride),
+		SlotBytes: uint32(o.State.Stride * o.State.DType.Size()), Window: uint32(min(mostRows(o.Spans), gatedDeltaWindow)),
+	}
+	wide, width := 0, 128
+	if o.Dk > 128 {
+		wide, width = 1, 256
+	}
+	whole := 0
+	if o.Dk%4 == 0 && foursAligned(o.QKV) && foursAligned(o.State) {
+		whole = 1
+	}
+	const rows = gatedDeltaRows * gatedDeltaSimdgroups
+	g := gpu.Grid{
+		Groups:           metal.Size{X: (o.Dv + rows - 1) / rows, Y: o.Hv, Z: len(o.Spans)},
+		Threads:          metal.Size{X: 32 * gatedDeltaSimdgroups, Y: 1, Z: 1},
+		ThreadgroupBytes: int(p.Window) * 4 * (2*width + 4),
+	}
+	gatedDeltaKernels[metalForm(o.State.DType)][wide][whole].Dispatch(c, p, g, gpu.Read(o.QKV), gpu.Read(o.A), gpu.Read(o.B),
+		gpu.Read(o.ALog), gpu.Read(o.DtBias), gpu.Write(o.State), c.Spans(o.Spans), gpu.Write(o.Out))
+}
+
+// foursAligned tells whether four elements from any multiple of four on, in any row, lie as a GPU's vector loads want them.
+func foursAligned(t kernels.Tensor) bool {
+	four := 4 * t.DType.Size()
+	return t.Offset%four == 0 && t.Stride%4 == 0
+}

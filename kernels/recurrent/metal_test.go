@@ -1,9 +1,0 @@
-package recurrent
-
-import (
-	"testing"
-
-	"headroom/kernels/kerneltest"
-)
-
-func TestMetalCases(t *testing.T) { kerneltest.RunMetal(t, Cases()) }
