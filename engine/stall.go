@@ -25,10 +25,7 @@ func (p *stall) add(tokens int, took time.Duration) {
 		return // mostly overhead, and decoding
 	}
 	now := took.Seconds() / float64(tokens)
-	if p.secondsPerToken > 0 {
-		now = (now + p.secondsPerToken) / 2
-	}
-	p.secondsPerToken = now
+	p.secondsPerToken = max(now, (now+p.secondsPerToken)/2) // slower counts at once, faster by and by: tokens get dearer with depth
 }
 
 // mixedTokens is how many prompt tokens fit into maxStall: a multiple of minMixedTokens; 0: not known yet.
