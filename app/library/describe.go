@@ -96,9 +96,11 @@ func safely(describe Describe, src engine.Source, o engine.Options) (description
 
 // signature changes when a file of the folder does: its name, size or time.
 func (l *listing) signature() uint64 {
-	h := fnv.New64a()
-	for _, f := range l.files {
-		fmt.Fprintf(h, "%s %s %d %d\n", f.name, f.real, f.size, f.changed.UnixNano())
-	}
-	return h.Sum64()
+	return once(l, "signature", func() uint64 {
+		h := fnv.New64a()
+		for _, f := range l.files {
+			fmt.Fprintf(h, "%s %s %d %d\n", f.name, f.real, f.size, f.changed.UnixNano())
+		}
+		return h.Sum64()
+	})
 }

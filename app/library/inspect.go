@@ -203,13 +203,20 @@ func parseIndex(text []byte) index {
 
 // missingShards are those that the index names, or without one those that the names of the others speak of, and that are not there.
 func missingShards(l *listing, x index) []string {
+	return once(l, "missing", func() []string { return l.lacks(x) })
+}
+
+func (l *listing) lacks(x index) []string {
 	expected := x.shards
 	if expected == nil {
+		sets := map[string]bool{}
 		for _, f := range l.matching(isWeights) {
-			expected = append(expected, siblings(f.name)...)
+			if m := shardName.FindStringSubmatch(f.name); m != nil && !sets[m[1]+m[3]] {
+				sets[m[1]+m[3]] = true
+				expected = append(expected, siblings(f.name)...)
+			}
 		}
 		slices.Sort(expected)
-		expected = slices.Compact(expected)
 	}
 	return slices.DeleteFunc(slices.Clone(expected), l.hasFile)
 }
@@ -224,7 +231,7 @@ func (l *listing) promised(f file) (bytes int64, pointer bool) {
 		bytes   int64
 		pointer bool
 	}
-	a := remembered(l, f.name, 0, func([]byte) answer {
+	a := once(l, "length of "+f.name, func() answer {
 		bytes, pointer := promisedBy(f.real)
 		return answer{bytes, pointer}
 	})

@@ -37,7 +37,7 @@ type listing struct {
 	files []file      // regular ones, sorted by name; sizes where the folder looks like a model's
 	// depends are real paths, besides those in real itself, on which all of this depends: links that were followed, and where they lead.
 	depends []string
-	memo    map[string]any // what was made of files' contents, by name
+	memo    map[string]any // what was worked out from it; see once
 	from    string         // the real folder from which the path was followed,
 	rest    string         // and the path from there
 	scan    int            // the last scan that used it
@@ -226,22 +226,28 @@ func (l *listing) matching(fits func(name string) bool) []file {
 	return found
 }
 
-// remembered makes something of a file's contents, once for as long as the listing holds. A file that is longer than mostBytes, or
-// cannot be read, is an empty one.
-func remembered[T any](l *listing, name string, mostBytes int64, make func(text []byte) T) T {
-	if known, ok := l.memo[name].(T); ok {
+// once works something out from the listing, which stays so for as long as the listing holds.
+func once[T any](l *listing, what string, find func() T) T {
+	if known, ok := l.memo[what].(T); ok {
 		return known
 	}
-	var text []byte
-	if f, ok := l.file(name); ok {
-		text = readSmall(f.real, mostBytes)
-	}
-	made := make(text)
+	found := find()
 	if l.memo == nil {
 		l.memo = map[string]any{}
 	}
-	l.memo[name] = made
-	return made
+	l.memo[what] = found
+	return found
+}
+
+// remembered makes something of a file's contents, once. A file that is longer than mostBytes, or cannot be read, is an empty one.
+func remembered[T any](l *listing, name string, mostBytes int64, make func(text []byte) T) T {
+	return once(l, "text of "+name, func() T {
+		var text []byte
+		if f, ok := l.file(name); ok {
+			text = readSmall(f.real, mostBytes)
+		}
+		return make(text)
+	})
 }
 
 func readSmall(path string, mostBytes int64) []byte {

@@ -111,7 +111,9 @@ func (s *scanner) merge(models []Model, found []folder) []Model {
 }
 
 // sizes are those of config.json and the weights, in the order of their names; "" without weights.
-func (l *listing) sizes() string {
+func (l *listing) sizes() string { return once(l, "sizes", l.sizesNow) }
+
+func (l *listing) sizesNow() string {
 	var b strings.Builder
 	for _, f := range l.files {
 		if isWeights(f.name) {

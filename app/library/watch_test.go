@@ -110,6 +110,20 @@ func (w *watching) expectFresh(after string) {
 	}
 }
 
+// expectBudget holds the watches that there are against what is left of the budget.
+func (w *watching) expectBudget() {
+	w.t.Helper()
+	w.do(func() {
+		sum := w.interest.budget
+		for _, dir := range w.interest.dirs {
+			sum += dir.cost
+		}
+		if sum != w.options.budget {
+			w.t.Errorf("the budget has become %d, it was %d", sum, w.options.budget)
+		}
+	})
+}
+
 // plainly is a model without what cannot be compared.
 func plainly(m Model) Model {
 	m.Source.FS = nil
@@ -225,6 +239,42 @@ func TestFoldersCreatedLater(t *testing.T) {
 	})
 }
 
+// TestLinks: what lies behind links is followed where it lies, and let go with the links.
+func TestLinks(t *testing.T) {
+	root, outside := t.TempDir(), t.TempDir()
+	w := watch(t, []string{root}, nil)
+	step := func(name string, want string, do func()) {
+		t.Helper()
+		do()
+		w.settle()
+		w.expectFresh(name)
+		if got := strings.Join(w.told(), "; "); got != want {
+			t.Errorf("%s: told %q, want %q", name, got, want)
+		}
+	}
+	plant(t, outside, "one/m/config.json = 1", "two/m/config.json = 22", "two/n/config.json = 3", "files/c = 1")
+	step("a folder of models behind two links", "appeared pub/m ready", func() {
+		plant(t, outside, "hop -> one")
+		plant(t, root, "pub -> "+filepath.Join(outside, "hop"))
+	})
+	step("the second link leads elsewhere", "changed pub/m ready; appeared pub/n ready", func() {
+		plant(t, outside, "hop.new -> two")
+		if err := os.Rename(filepath.Join(outside, "hop.new"), filepath.Join(outside, "hop")); err != nil {
+			t.Fatal(err)
+		}
+	})
+	step("a linked file", "appeared x ready", func() { plant(t, root, "x/config.json -> "+filepath.Join(outside, "files/c")) })
+	step("is written where it lies", "changed x ready", func() { plant(t, outside, "files/c = 22") })
+	step("the links go", "vanished pub/m ready; vanished pub/n ready; vanished x ready", func() {
+		if err := errors.Join(os.Remove(filepath.Join(root, "pub")), os.Remove(filepath.Join(root, "x/config.json"))); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if s := w.Status(); s.WatchedFolders != 2 { // the root, and x in it
+		t.Errorf("%d folders are still watched, want 2", s.WatchedFolders)
+	}
+}
+
 // TestParentsThatMove: no event tells of a volume whose mount point moves; the slow look at folders does.
 func TestParentsThatMove(t *testing.T) {
 	top := t.TempDir()
@@ -273,6 +323,7 @@ func TestWatchLimit(t *testing.T) {
 			plant(t, root, "pub/c/config.json = 22", "pub/d/config.json = 1", "b/model.safetensors.part = 1")
 			w.tick()
 			w.expectFresh("a look")
+			w.expectBudget()
 			if got := strings.Join(w.told(), "; "); got != "changed b downloading; changed pub/c ready; appeared pub/d ready" {
 				t.Errorf("told %q", got)
 			}
@@ -391,6 +442,50 @@ func TestOnlyWhatIsTouchedIsReadAgain(t *testing.T) {
 	}
 }
 
+// BenchmarkChange is from an event to the list, with the files of a number of models lying about. renew is the list's part of it,
+// watches the number of them.
+func BenchmarkChange(b *testing.B) {
+	for _, models := range []int{10, 1000} {
+		b.Run(fmt.Sprintf("%d files", 10*models), func(b *testing.B) {
+			root := b.TempDir()
+			for m := range models {
+				dir := filepath.Join(root, fmt.Sprintf("pub%d", m%20), fmt.Sprint("m", m))
+				_ = os.MkdirAll(dir, 0o755)
+				for f := range 9 {
+					_ = os.WriteFile(filepath.Join(dir, fmt.Sprintf("model-%05d-of-00009.safetensors", f+1)), nil, 0o644)
+				}
+				_ = os.WriteFile(filepath.Join(dir, "config.json"), []byte(fmt.Sprint(m)), 0o644)
+			}
+			renewed := make(chan struct{}, 1)
+			l := New([]string{root}, engine.Options{}, new(fakeDescribe).describe)
+			started := time.Now()
+			l.Scan()
+			fresh := time.Since(started)
+			w := l.Watch(WatchOptions{Quiet: time.Nanosecond, Poll: time.Hour, renewed: func() {
+				select {
+				case renewed <- struct{}{}:
+				default:
+				}
+			}})
+			defer w.Close()
+			<-renewed
+			first := w.Status()
+			n := 0
+			for b.Loop() {
+				n++
+				if err := os.WriteFile(filepath.Join(root, "pub0", "m0", "config.json"), []byte(strings.Repeat("x", n%7+1)), 0o644); err != nil {
+					b.Fatal(err)
+				}
+				<-renewed
+			}
+			b.ReportMetric(float64(fresh.Microseconds())/1000, "ms/fresh-scan")
+			b.ReportMetric(float64(first.ScanTime.Microseconds())/1000, "ms/first-list")
+			b.ReportMetric(float64(w.Status().ScanTime.Microseconds())/1000, "ms/renew")
+			b.ReportMetric(float64(first.WatchedFolders), "watches")
+		})
+	}
+}
+
 // TestRandomSequences: after any sequence of creating, renaming, deleting and linking, the list is that of a fresh scan.
 func TestRandomSequences(t *testing.T) {
 	sequences := 200
@@ -411,6 +506,7 @@ func TestRandomSequences(t *testing.T) {
 				}
 			}
 			w.settle()
+			w.expectBudget()
 			w.expectFresh(strings.ReplaceAll(strings.Join(s.log, "\n"), top, ""))
 			ready += len(w.Models()) - 1
 		})

@@ -1,0 +1,132 @@
+package host
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"headroom/app/library"
+	"headroom/app/memory"
+	"headroom/engine"
+)
+
+// watched is a world whose list of models follows the disk.
+func watched(t *testing.T) *world {
+	return newWorldWith(t, func(o *Options) {
+		o.Watch = &library.WatchOptions{Quiet: time.Millisecond}
+		o.RememberPause = func(paused bool) error {
+			return os.WriteFile(filepath.Join(o.Library.Roots()[0], "paused"), fmt.Append(nil, paused), 0o600)
+		}
+	})
+}
+
+func (w *world) plant(path, text string) {
+	w.t.Helper()
+	path = filepath.Join(w.root, path)
+	_ = os.MkdirAll(filepath.Dir(path), 0o755)
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// TestModelsThatArrive: a download is listed, cannot be started, is announced when it is whole, and runs.
+func TestModelsThatArrive(t *testing.T) {
+	w := watched(t)
+	changed, done := w.Subscribe()
+	defer done()
+	seen := 0
+	expect := func(want string) {
+		t.Helper()
+		for deadline := time.After(patience); ; {
+			changes, now := w.ModelChanges(seen)
+			for _, c := range changes {
+				if seen++; fmt.Sprint(c.Kind, " ", c.ID, " ", c.State) == want {
+					return
+				}
+			}
+			if seen != now {
+				t.Fatalf("%d changes counted, %d seen", now, seen)
+			}
+			select {
+			case <-changed:
+			case <-deadline:
+				t.Fatalf("never told: %s", want)
+			}
+		}
+	}
+	w.Models(0) // the first list is no change
+	w.plant("new/model.safetensors.part", "12345")
+	expect("appeared new downloading")
+	w.plant("new/config.json", "new")
+	if err := w.Start("new"); err == nil || !strings.Contains(err.Error(), "not complete yet") {
+		t.Errorf("started what is on its way: %v", err)
+	}
+	if err := os.Rename(filepath.Join(w.root, "new/model.safetensors.part"), filepath.Join(w.root, "new/model.safetensors")); err != nil {
+		t.Fatal(err)
+	}
+	expect("finished new ready")
+	w.run("new")
+	if err := w.RemoveModel("new", ""); err == nil || !strings.Contains(err.Error(), "in use") {
+		t.Errorf("removed what runs: %v", err)
+	}
+	w.Stop()
+	t.Setenv("XDG_DATA_HOME", t.TempDir())
+	if err := w.RemoveModel("new", ""); err != nil {
+		t.Error(err)
+	}
+	expect("vanished new ready")
+}
+
+func TestPauseWatching(t *testing.T) {
+	w := watched(t)
+	if err := w.PauseWatching(true); err != nil {
+		t.Fatal(err)
+	}
+	if l := w.Models(0); !l.Watch.Paused || l.Watch.On || len(l.Folders) != 1 {
+		t.Errorf("%+v", l.Watch)
+	}
+	if text, _ := os.ReadFile(filepath.Join(w.root, "paused")); string(text) != "true" {
+		t.Errorf("remembered %q", text)
+	}
+	w.plant("new/config.json", "new")
+	w.RescanModels()
+	if l := w.Models(0); !strings.Contains(fmt.Sprint(l.Models), "{new new") {
+		t.Errorf("after a scan: %v", l.Models)
+	}
+	if err := newWorld(t).PauseWatching(true); err == nil {
+		t.Error("paused what is not watched")
+	}
+}
+
+// TestNeedAtAContext: cache for one conversation of that length, and no longer than the model can read.
+func TestNeedAtAContext(t *testing.T) {
+	d := engine.Description{ContextTokens: 1000, KVBytesPerToken: 10, Need: engine.Need{WeightsBytes: 1, KVBytes: 77, StateBytes: 2, ScratchBytes: 3}}
+	for tokens, want := range map[int]int64{0: 83, 100: 1006, 1000: 10006, 5000: 10006} {
+		if got := needBytes(d, tokens); got != want {
+			t.Errorf("%d tokens need %d, want %d", tokens, got, want)
+		}
+	}
+	m := library.Model{ID: "m", State: library.Ready, Description: d}
+	for tokens, want := range map[int]memory.Fit{100: memory.Yes, 1000: memory.No} {
+		if got := modelView(m, 5000, tokens).Fits; got != want {
+			t.Errorf("%d tokens in 5000 bytes: %s, want %s", tokens, got, want)
+		}
+	}
+}
+
+// TestChangesAreKept: a reader that has missed some gets the rest, one that has missed too many the last ones.
+func TestChangesAreKept(t *testing.T) {
+	var l modelList
+	for i := range 300 {
+		l.note([]library.Change{{Kind: library.Appeared, Model: library.Model{ID: fmt.Sprint(i)}}})
+	}
+	for after, want := range map[int]int{300: 0, 299: 1, 290: 10, 0: mostOldChanges, 1000: 0} {
+		got, last := l.changesAfter(after)
+		if len(got) != want || last != 300 || want > 0 && got[want-1].ID != "299" {
+			t.Errorf("after %d: %d changes, want %d", after, len(got), want)
+		}
+	}
+}

@@ -1,0 +1,94 @@
+package library
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"headroom/engine"
+	"headroom/engine/problem"
+)
+
+func TestRemove(t *testing.T) {
+	if runtime.GOOS == "darwin" {
+		t.Skip("the Finder's trash is not for tests")
+	}
+	root, outside, data := t.TempDir(), t.TempDir(), t.TempDir()
+	t.Setenv("XDG_DATA_HOME", data)
+	plant(t, outside, "m/config.json = x", "pub/m/config.json = x")
+	plant(t, root, "models--o--m/blobs/c = x", "models--o--m/snapshots/c/config.json -> ../../blobs/c", "odd name%\n/config.json = y", "link -> "+filepath.Join(outside, "m"),
+		"pub -> "+filepath.Join(outside, "pub"), "one/config.json = z", "again/one/config.json = z")
+	l := New([]string{root}, engine.Options{}, new(fakeDescribe).describe)
+	find := func(id string) Model {
+		t.Helper()
+		m, ok := byName(l.Scan(), id)
+		if !ok {
+			t.Fatalf("no %q in %s", id, words(l.Scan()))
+		}
+		return m
+	}
+	cases := []struct {
+		id, gone string
+		trashed  string       // name in the trash
+		refused  problem.Code // "": it is not
+	}{
+		{"o/m", "models--o--m", "models--o--m", ""},
+		{"odd name%\n", "odd name%\n", "odd name%\n", ""},
+		{"link", "link", "link", ""},
+		{"pub/m", "", "", problem.Forbidden},
+		{"one", "one", "one", ""},
+		{"again/one", "again/one", "one.2", ""},
+		{"headroom-demo", "", "", problem.BadRequest},
+	}
+	for _, c := range cases {
+		err := l.Remove(find(c.id), "")
+		if c.refused != "" {
+			if err == nil || problem.From(err).Code != c.refused {
+				t.Errorf("%q: %v, want %s", c.id, err, c.refused)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%q: %v", c.id, err)
+			continue
+		}
+		if _, err := os.Lstat(filepath.Join(root, c.gone)); err == nil {
+			t.Errorf("%q is still there", c.gone)
+		}
+		if _, err := os.Lstat(filepath.Join(data, "Trash/files", c.trashed)); err != nil {
+			t.Error(err)
+		}
+		about, err := os.ReadFile(filepath.Join(data, "Trash/info", c.trashed+".trashinfo"))
+		if err != nil || strings.Count(string(about), "\n") != 3 || !strings.Contains(string(about), "\nPath="+root+"/") {
+			t.Errorf("about %q: %q, %v", c.trashed, about, err)
+		}
+	}
+	for _, left := range []string{"m/config.json", "pub/m/config.json"} {
+		if _, err := os.Stat(filepath.Join(outside, left)); err != nil {
+			t.Errorf("what a link led to: %v", err)
+		}
+	}
+}
+
+// TestRemoveWantsToKnowWhich: of several places one is named, and only one that is a place.
+func TestRemoveWantsToKnowWhich(t *testing.T) {
+	l := New([]string{"/r"}, engine.Options{}, new(fakeDescribe).describe)
+	m := Model{ID: "m", Dir: "/r/a", Places: []Place{{"m", "/r/a", Folder}, {"m", "/r/b", Folder}}}
+	cases := []struct {
+		model Model
+		path  string
+		code  problem.Code
+	}{
+		{m, "", problem.BadRequest},
+		{m, "/r/c", problem.NotFound},
+		{Model{ID: "q:1", Dir: "/r/q", Places: []Place{{"q:1", "/r/q", Ollama}}}, "", problem.BadRequest},
+		{Model{ID: "r", Dir: "/r", Places: []Place{{"r", "/r", Folder}}}, "", problem.Forbidden},
+	}
+	for _, c := range cases {
+		if err := l.Remove(c.model, c.path); err == nil || problem.From(err).Code != c.code {
+			t.Errorf("%s at %q: %v, want %s", c.model.ID, c.path, err, c.code)
+		}
+	}
+}
