@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // token is one word, number or mark.
@@ -21,37 +22,96 @@ type token struct {
 // end is the byte offset behind t.
 func (t token) end() int { return t.pos + len(t.text) }
 
-var (
-	blank         = regexp.MustCompile(`^(?:\s+|//[^\n]*|(?s:/\*.*?\*/)|#(?:\\\n|[^\n])*)`)
-	word          = regexp.MustCompile(`(?s)^(?:[A-Za-z_]\w*|\.?\d[\w.]*(?:[eE][+-]?\d+\w*)?|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|\[\[|\]\]|::|->|<<=|>>=|<<|&&|\|\||[+\-*/%&|^=!<>]=|\+\+|--|.)`)
-	lineDirective = regexp.MustCompile(`^#line (\d+) "([^"\n]*)"`)
-)
+var lineDirective = regexp.MustCompile(`^#line (\d+) "([^"\n]*)"`)
 
 // lex cuts text into tokens; it never fails, since what is no word is a mark of one character.
 func lex(file, text string) []token {
 	var tokens []token
 	line := 1
 	for at := 0; at < len(text); {
-		if m := blank.FindString(text[at:]); m != "" {
-			if d := lineDirective.FindStringSubmatch(m); d != nil {
+		n, blank := next(text[at:])
+		word := text[at : at+n]
+		if !blank {
+			c := word[0]
+			tokens = append(tokens, token{text: word, pos: at, file: file, line: line, ident: letter(c) && !digit(c)})
+		} else if word[0] == '#' {
+			if d := lineDirective.FindStringSubmatch(word); d != nil {
 				file = d[2]
 				line, _ = strconv.Atoi(d[1])
 				line-- // the directive counts the line after itself
 			}
-			line += strings.Count(m, "\n")
-			at += len(m)
-			continue
 		}
-		m := word.FindString(text[at:])
-		if m == "" { // a byte that is no UTF-8
-			m = text[at : at+1]
-		}
-		c := m[0]
-		tokens = append(tokens, token{text: m, pos: at, file: file, line: line, ident: c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'})
-		line += strings.Count(m, "\n")
-		at += len(m)
+		line += strings.Count(word, "\n")
+		at += n
 	}
 	return tokens
+}
+
+func digit(c byte) bool { return c >= '0' && c <= '9' }
+
+// letter tells the characters of words: letters, digits, underscores.
+func letter(c byte) bool {
+	return c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || digit(c)
+}
+
+// marks of two and three characters, the longer ones first.
+var marks = []string{
+	"<<=", ">>=", "[[", "]]", "::", "->", "<<", ">>", "&&", "||", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "==", "!=", "<=", ">=", "++", "--",
+}
+
+// next is the length of what text, which is not empty, begins with: a token, or blank: white space, a comment, a directive.
+func next(text string) (n int, blank bool) {
+	c := text[0]
+	switch {
+	case c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f' || c == '\v':
+		return 1, true
+	case strings.HasPrefix(text, "//"):
+		return lineEnd(text), true
+	case strings.HasPrefix(text, "/*"):
+		if end := strings.Index(text[2:], "*/"); end >= 0 {
+			return end + 4, true
+		}
+	case c == '#':
+		for n = lineEnd(text); n < len(text) && text[n-1] == '\\'; {
+			n += 1 + lineEnd(text[n+1:])
+		}
+		return n, true
+	case c == '"' || c == '\'':
+		return quoted(text), false
+	case letter(c) || c == '.' && len(text) > 1 && digit(text[1]):
+		number := !letter(c) || digit(c)
+		for n = 1; n < len(text) && (letter(text[n]) || number && text[n] == '.'); n++ {
+		}
+		return n, false
+	}
+	for _, m := range marks {
+		if strings.HasPrefix(text, m) {
+			return len(m), false
+		}
+	}
+	_, n = utf8.DecodeRuneInString(text)
+	return n, false
+}
+
+// lineEnd is the length of text's first line, without its newline.
+func lineEnd(text string) int {
+	if n := strings.IndexByte(text, '\n'); n >= 0 {
+		return n
+	}
+	return len(text)
+}
+
+// quoted is the length of the string or character that text begins with; 1, the quote alone, where it does not end on its line.
+func quoted(text string) int {
+	for i := 1; i < len(text) && text[i] != '\n'; i++ {
+		switch text[i] {
+		case '\\':
+			i++
+		case text[0]:
+			return i + 1
+		}
+	}
+	return 1
 }
 
 // tokens with bounds: whatever a broken source leads to, at answers.

@@ -34,6 +34,26 @@ template [[host_name("scale_" "half")]] [[kernel]] void scale<half>(
 kernel void plain(device const Pair& pair [[buffer(30)]], const ushort lane [[thread_index_in_simdgroup]]) { float4 v = float4(1, 2, 3, 4); }
 `
 
+func TestLex(t *testing.T) {
+	for text, want := range map[string]string{
+		"a+=b<<=c":                         "a += b <<= c",
+		"x[[buffer(0)]]":                   "x [[ buffer ( 0 ) ]]",
+		"1.5e3f .5h 0x1F a.b a->b":         "1.5e3f .5h 0x1F a . b a -> b",
+		"\"a // \\\" b\" 'c' \"open\n d":   "\"a // \\\" b\" 'c' \" open d",
+		"a /* b\n c */ d // e\nf /* g":     "a d f / * g",
+		"#define a \\\n b\nc #pragma d\ne": "c e",
+		"é\xff":                            "é \xff",
+	} {
+		ts := tokens(lex("", text))
+		if got := ts.words(0, len(ts)); got != want {
+			t.Errorf("%q: got %q, expected %q", text, got, want)
+		}
+	}
+	if ts := lex("a", "/*\n*/ \"x\\\ny\" b\n#line 9 \"c\"\nd"); len(ts) != 3 || ts[1].line != 3 || ts[2].line != 9 || ts[2].file != "c" {
+		t.Errorf("got %+v", ts)
+	}
+}
+
 func TestParse(t *testing.T) {
 	p, err := Parse("a.metal", source)
 	if err != nil {

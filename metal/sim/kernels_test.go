@@ -188,3 +188,21 @@ func buildGEMM(t testing.TB, d metal.Device) (call, metal.Buffer, []float64) {
 		threadgroup: 2 * 64 * 16, groups: metal.Size{X: (n + 31) / 32, Y: (m + 31) / 32, Z: 1}, threads: metal.Size{X: 128, Y: 1, Z: 1},
 	}, out, want
 }
+
+// What a dispatch costs here: BenchmarkExamples/gemm/checking and so on.
+func BenchmarkExamples(b *testing.B) {
+	for name, e := range examples {
+		for mode, o := range map[string]Options{"fast": {Threads: 1}, "checking": {Check: true}} {
+			b.Run(name+"/"+mode, func(b *testing.B) {
+				d := open(b, o)
+				x, _, _ := e.build(b, d)
+				x.pipeline = pipelineOf(b, d, source(b, e.file), e.kernel, e.constants...)
+				for b.Loop() {
+					if err := x.run(d); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}

@@ -29,8 +29,9 @@ _Noreturn void msl_abandon(void) {
 static void schedule(void) {
     struct worker *w = worker;
     struct fiber *self = w->current;
-    for (uint32_t i = 1, at = w->position[self->index]; i <= w->n; i++) {
-        struct fiber *f = &w->fiber[w->order[(at + i) % w->n]];
+    for (uint32_t i = 0, at = w->position[self->index]; i < w->n; i++) {
+        if (++at == w->n) at = 0;
+        struct fiber *f = &w->fiber[w->order[at]];
         if (f->state != RUNNABLE) continue;
         if (f != self) {
             w->current = f;
