@@ -78,7 +78,7 @@ export async function startFakeServer(port = 0) {
   function model(id, name, sizeBytes, needBytes, fits, loaded, bundled) {
     return {
       id, name, path: '', architecture: 'qwen3_5_moe', quantization: '4-bit, group 64',
-      sizeBytes, needBytes, fits, loaded, bundled, error: '',
+      sizeBytes, needBytes, fits, loaded, bundled, error: '', state: 'ready', contextTokens: 32768, updatedAt: 0, download: null, places: [],
     };
   }
 
