@@ -9,6 +9,8 @@
 //     within a threadgroup and between threadgroups, reads of threadgroup memory that nobody has written (runtime/check.c), and
 //     dispatches that touch the same bytes without a barrier between them (conflict.go). Fresh buffers hold 0xFF.
 //
+// Without Options.Check an access out of bounds does what it does in C: at best it ends the process. Look for it with Check.
+//
 // It needs clang 19 or later and an x86-64 CPU with AVX2, on Linux; build/setup sim installs clang. What it cannot see stands in
 // metal/UNVERIFIED.md.
 package sim

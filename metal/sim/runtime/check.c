@@ -15,8 +15,8 @@ static int ordered(const struct touch *before, const struct touch *now) {
 static void shadow(struct cell *c, uint32_t size, int write, int atomic, int group_memory, uint64_t address, void *pc) {
     struct worker *w = worker;
     struct touch now = {
-        w->group * MAX_THREADS + w->current->index + 1, group_memory ? w->threadgroup_epoch : w->device_epoch,
-        w->simdgroup[w->current->simdgroup].epoch, (uint32_t)atomic,
+        w->group * MAX_THREADS + w->current->index + 1, (uint16_t)(group_memory ? w->threadgroup_epoch : w->device_epoch),
+        w->simdgroup[w->current->simdgroup].epoch & 0x7fff, atomic != 0,
     };
     for (uint32_t i = 0; i < size; i++, c++) {
         if (group_memory && !write && !c->writer.thread) {

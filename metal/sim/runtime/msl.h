@@ -53,8 +53,9 @@ struct simdgroup { uint32_t live, arrived, n, epoch, mask; struct exchange excha
 enum state { DONE, RUNNABLE, AT_SIMD, AT_BARRIER };
 struct fiber { void *sp; enum state state; uint32_t simdgroup, lane, index, parity, place; void *pc; struct context context; };
 // Who touched a byte last: threads count from 1 over the whole dispatch, 0 is nobody. An epoch ends with a barrier that orders
-// this kind of memory, a sg_epoch with one of the simdgroup. Atomic accesses do not conflict with each other.
-struct touch { uint32_t thread, epoch, sg_epoch, atomic; };
+// this kind of memory, a sg_epoch with one of the simdgroup. Atomic accesses do not conflict with each other. Epochs are compared
+// for equality alone; a kernel with 2^16 barriers would have to touch a byte exactly that far apart to be blamed wrongly.
+struct touch { uint32_t thread; uint16_t epoch; uint16_t sg_epoch : 15, atomic : 1; };
 struct cell { struct touch writer, readers[2]; };
 struct variable { uint32_t id, offset, bytes; };
 
