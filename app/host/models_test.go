@@ -120,8 +120,11 @@ func TestNeedAtAContext(t *testing.T) {
 // TestChangesAreKept: a reader that has missed some gets the rest, one that has missed too many the last ones.
 func TestChangesAreKept(t *testing.T) {
 	var l modelList
-	for i := range 300 {
-		l.note([]library.Change{{Kind: library.Appeared, Model: library.Model{ID: fmt.Sprint(i)}}})
+	change := func(i int) library.Change {
+		return library.Change{Kind: library.Appeared, Model: library.Model{ID: fmt.Sprint(i)}}
+	}
+	for i := range 150 {
+		l.note([]library.Change{change(2 * i), change(2*i + 1)})
 	}
 	for after, want := range map[int]int{300: 0, 299: 1, 290: 10, 0: mostOldChanges, 1000: 0} {
 		got, last := l.changesAfter(after)

@@ -290,7 +290,7 @@ func TestParentsThatMove(t *testing.T) {
 	if got := strings.Join(w.told(), "; "); got != "appeared m2 ready; vanished m ready" {
 		t.Errorf("told %q", got)
 	}
-	plant(t, top, "volume/deep/models/m2/config.json = 22")
+	plant(t, top, "volume/deep/models/m2/config.json = 22", "volume/deep/models/m3/config.json = 1")
 	w.settle()
 	w.expectFresh("an event on the new volume")
 }
