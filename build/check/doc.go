@@ -1,6 +1,6 @@
 // Package check holds the tests of the repository itself: the import order, one doc comment per
-// package, file lengths, imports and texts that do not belong, and that Makefile and README tell
-// the truth.
+// package, file lengths, imports and texts that do not belong, that every operator has a kernel for
+// each device and cases for it, and that Makefile and README tell the truth.
 //
 // A rule is a function over a tree (an fs.FS), returning one line per breach: what is wrong, where,
 // and what to do. The tests run every rule twice: over the repository, where it must find nothing,

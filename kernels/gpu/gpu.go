@@ -111,6 +111,21 @@ func (d *Device) Run(op kernels.Op) {
 	o.Metal(&d.context)
 }
 
+// Kernels are the kernels of all sources that this device has compiled, and whether each has been dispatched, from any of the sources
+// that have one of its name: a text may be compiled for several formats. Tests look for kernels that no case reaches.
+func (d *Device) Kernels() map[string]bool {
+	all := map[string]bool{}
+	for _, library := range d.context.libraries {
+		for _, k := range library.Program().Kernels {
+			all[k.Name] = false
+		}
+	}
+	for k := range d.context.pipelines {
+		all[k.name] = true
+	}
+	return all
+}
+
 // Sync implements kernels.Device. After an error the device computes no more.
 func (d *Device) Sync() error { return d.context.sync() }
 

@@ -5,6 +5,7 @@ package kerneltest
 import (
 	"bytes"
 	"errors"
+	"maps"
 	"slices"
 	"testing"
 
@@ -20,9 +21,11 @@ import (
 const mostChecked = 32 << 20
 
 // RunMetal checks every case whose operator has a Metal kernel against the reference, with threads and dispatches in two orders,
-// which must give the same bits. Without clang it skips the test. It returns how many operators had a kernel.
-func RunMetal(t *testing.T, cases []kernels.Case) (kernelsFound int) {
+// which must give the same bits. A kernel that no case dispatches is an error. Without clang it skips the test.
+func RunMetal(t *testing.T, cases []kernels.Case) {
 	t.Helper()
+	reached := map[string]bool{} // kernels of the sources compiled: whether a case has dispatched it
+	all := true
 	checking := []metal.Device{simulated(t, sim.Options{Check: true, Seed: 1}), simulated(t, sim.Options{Check: true, Seed: 2})}
 	fast := []metal.Device{simulated(t, sim.Options{Threads: 1}), simulated(t, sim.Options{})}
 	reference := kernels.NewReference()
@@ -32,8 +35,9 @@ func RunMetal(t *testing.T, cases []kernels.Case) (kernelsFound int) {
 		if _, ok := op.(gpu.Op); !ok {
 			continue
 		}
-		kernelsFound++
+		ran := false
 		t.Run(c.Name, func(t *testing.T) {
+			ran = true
 			devices := checking
 			if c.Bytes+c.Flops > mostChecked {
 				devices = fast
@@ -41,7 +45,7 @@ func RunMetal(t *testing.T, cases []kernels.Case) (kernelsFound int) {
 			want := outputs(reference, c)
 			var first [][]byte
 			for _, m := range devices {
-				got := metalOutputs(t, m, c)
+				got := metalOutputs(t, m, c, reached)
 				if got == nil {
 					return
 				}
@@ -53,8 +57,13 @@ func RunMetal(t *testing.T, cases []kernels.Case) (kernelsFound int) {
 				}
 			}
 		})
+		all = all && ran
 	}
-	return kernelsFound
+	for _, k := range slices.Sorted(maps.Keys(reached)) {
+		if all && !reached[k] { // with a part of the cases, as -run and -failfast ask for, nothing follows
+			t.Errorf("kernel %s is dispatched by no case: add one that needs it, or take it out", k)
+		}
+	}
 }
 
 // Metal is a simulated Metal device in checking mode, closed when the test ends. Without clang it skips the test.
@@ -108,8 +117,8 @@ func simulated(t *testing.T, o sim.Options) metal.Device {
 	return m
 }
 
-// metalOutputs runs a case on m; nil after a failure.
-func metalOutputs(t *testing.T, m metal.Device, c kernels.Case) [][]byte {
+// metalOutputs runs a case on m and notes in reached which kernels it took; nil after a failure.
+func metalOutputs(t *testing.T, m metal.Device, c kernels.Case, reached map[string]bool) [][]byte {
 	t.Helper()
 	d, err := gpu.New(m)
 	if err != nil {
@@ -118,6 +127,9 @@ func metalOutputs(t *testing.T, m metal.Device, c kernels.Case) [][]byte {
 	defer d.Close()
 	op, outs := c.New(d, source(c))
 	d.Run(op)
+	for k, used := range d.Kernels() {
+		reached[k] = reached[k] || used
+	}
 	if err := d.Sync(); err != nil {
 		t.Errorf("%s: %v", m.Facts().Name, err)
 		return nil

@@ -45,6 +45,7 @@ func Cases() []kernels.Case {
 		{m: 18, k: 256, n: []int{128}, dtype: kernels.BF16},
 		// The demo model: one token, and a short prompt.
 		{m: 1, k: 256, n: []int{256, 128, 128}, bits: 4, group: 64, dtype: kernels.BF16},
+		{m: 2, k: 256, n: []int{96}, bits: 4, group: 64, dtype: kernels.BF16},
 		{m: 1, k: 512, n: []int{1024}, bits: 4, group: 64, dtype: kernels.BF16},
 		{m: 40, k: 256, n: []int{512, 512}, bits: 4, group: 64, dtype: kernels.BF16},
 		{m: 1, k: 256, n: []int{128}, experts: 8, choices: 2, bits: 4, group: 64, dtype: kernels.BF16},

@@ -3,7 +3,6 @@
 package transfer
 
 import (
-	"bytes"
 	"fmt"
 	"math/rand/v2"
 
@@ -44,13 +43,16 @@ func (o *Copy) CPU(*cpu.Context) { o.Reference() }
 
 func copyCases() []kernels.Case {
 	var cases []kernels.Case
-	for _, n := range []int{1, 127, 4096, 1 << 20} {
+	for _, s := range []struct{ bytes, gap int }{{1, 3}, {127, 3}, {4096, 3}, {4096, 16}, {1 << 20, 0}} {
+		n := s.bytes
 		cases = append(cases, kernels.Case{
-			Name: fmt.Sprintf("copy_%d", n), Bytes: int64(2 * n),
+			Name: fmt.Sprintf("copy_%d_gap_%d", n, s.gap), Bytes: int64(2 * n),
 			New: func(d kernels.Device, r *rand.Rand) (kernels.Op, []kernels.Tensor) {
-				b := d.NewBuffer(2*n + 3)
-				copy(b.Bytes, bytes.Repeat([]byte{byte(r.Uint32() | 1)}, n))
-				return &Copy{Buffer: b, To: n + 3, Bytes: n}, []kernels.Tensor{{Buffer: b, DType: kernels.U8, Rows: 1, Cols: b.Size, Stride: b.Size}}
+				b := d.NewBuffer(2*n + s.gap)
+				for i := range b.Bytes[:n] {
+					b.Bytes[i] = byte(r.Uint32() | 1)
+				}
+				return &Copy{Buffer: b, To: n + s.gap, Bytes: n}, []kernels.Tensor{{Buffer: b, DType: kernels.U8, Rows: 1, Cols: b.Size, Stride: b.Size}}
 			},
 		})
 	}
