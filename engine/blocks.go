@@ -57,7 +57,7 @@ const (
 )
 
 // numerics is raised when the same model, format and tokens give other bits than before.
-const numerics = 1
+const numerics = 2
 
 // blocks is what the loop knows of the store's work. The zero value has no store.
 type blocks struct {

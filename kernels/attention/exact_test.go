@@ -19,6 +19,7 @@ type conversation struct {
 	window, sinkTokens        int
 	sinks                     bool
 	kf, vf                    Format
+	exact                     bool // activations stay float32
 	q, k, v, logits           []float32
 }
 
@@ -66,7 +67,7 @@ func newConversation(c conversation) conversation {
 // run computes the whole conversation and returns its output. Every page starts full of NaN, so that reading what no token of
 // the sequence wrote would show.
 func (c conversation) run(s setting) []byte {
-	d := kernels.NewCPU(cpu.Options{ISA: s.isa, Threads: s.threads})
+	d := kernels.NewCPU(cpu.Options{ISA: s.isa, Threads: s.threads, Float32Activations: c.exact})
 	defer d.Close()
 	r := rand.New(rand.NewPCG(s.pagesSeed, 7))
 	const neighbourTokens = 40
@@ -133,10 +134,12 @@ func TestSameBits(t *testing.T) {
 		{tokens: 200, heads: 3, kvHeads: 1, d: 128, kf: FloatFormat(kernels.BF16), vf: affine(6, 128)},
 		{tokens: 140, heads: 2, kvHeads: 1, d: 64, kf: affine(2, 32), vf: affine(3, 64), window: 50, sinks: true},
 		{tokens: 140, heads: 2, kvHeads: 1, d: 64, kf: affine(6, 64), vf: affine(5, 32)},
+		{tokens: 200, heads: 6, kvHeads: 1, d: 64, kf: affine(8, 64), vf: affine(4, 32), window: 90, sinkTokens: 3, exact: true},
+		{tokens: 140, heads: 13, kvHeads: 1, d: 32, kf: affine(3, 32), vf: Format{Kind: Q8_0}, exact: true},
 	} {
 		c = newConversation(c)
 		for _, isa := range cpu.Available() {
-			t.Run(fmt.Sprintf("%d tokens window %d %s %s", c.tokens, c.window, formatNames(c.kf, c.vf), isa), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%d tokens window %d %s exact %t %s", c.tokens, c.window, formatNames(c.kf, c.vf), c.exact, isa), func(t *testing.T) {
 				whole := setting{isa: isa, threads: 1, pageTokens: 32}
 				want := c.run(whole)
 				expect := func(what string, change func(*setting)) {
@@ -199,17 +202,21 @@ func firstDifference(a, b []byte) int {
 func TestSetsAgree(t *testing.T) {
 	f16 := FloatFormat(kernels.F16)
 	for _, f := range [][2]Format{{f16, f16}, {affine(8, 32), affine(4, 32)}, {affine(5, 32), affine(3, 32)}, {affine(6, 32), affine(2, 32)}, {{Kind: Q8_0}, {Kind: Q4_0}}} {
-		c := newConversation(conversation{tokens: 700, heads: 6, kvHeads: 2, d: 96, kf: f[0], vf: f[1], window: 600, sinkTokens: 30, sinks: true})
-		var want []byte
-		for _, isa := range cpu.Available() {
-			if isa == cpu.Generic {
-				continue
+		for _, exact := range []bool{false, true} {
+			c := newConversation(conversation{
+				tokens: 700, heads: 10, kvHeads: 1, d: 96, kf: f[0], vf: f[1], window: 600, sinkTokens: 30, sinks: true, exact: exact,
+			})
+			var want []byte
+			for _, isa := range cpu.Available() {
+				if isa == cpu.Generic {
+					continue
+				}
+				got := c.run(setting{isa: isa, threads: 2, pageTokens: 32})
+				if want != nil && !bytes.Equal(got, want) {
+					t.Errorf("%s, exact %t: %s gives other bits than the set before it", formatNames(f[0], f[1]), exact, isa)
+				}
+				want = got
 			}
-			got := c.run(setting{isa: isa, threads: 2, pageTokens: 32})
-			if want != nil && !bytes.Equal(got, want) {
-				t.Errorf("%s: %s gives other bits than the set before it", formatNames(f[0], f[1]), isa)
-			}
-			want = got
 		}
 	}
 }

@@ -109,12 +109,15 @@ func (f Format) bits() int {
 	return 0
 }
 
+// minGroup is the smallest group of any format.
+const minGroup = 32
+
 // group is how many elements share a scale.
 func (f Format) group() int {
 	if f.Kind == Affine {
 		return f.Group
 	}
-	return 32
+	return minGroup
 }
 
 // zero is the code of the value 0 where that is fixed, so that the bias is -zero*scale and is not stored; 0 for Affine.

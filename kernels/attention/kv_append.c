@@ -96,31 +96,32 @@ static struct group_params quantize(const struct kv_format *f, const float *src,
     return p;
 }
 
-// Packs width bits from bit shift on of each of 8 codes into a plane of a bundle of K, one byte a lane.
+// Packs width bits from bit shift on of each of 32 codes of K into a plane of a bundle, four bytes per vector of the plane.
 #define pack_k KERNEL(pack_k)
 SIMD void pack_k(const int width, const int shift, uint8_t *to, const uint8_t *codes) {
     const int per = 8 / width;
+#pragma GCC unroll 8
     for (int i = 0; i < width; i++) {
-        int byte = 0;
-        for (int j = 0; j < per; j++) byte |= (codes[i * per + j] >> shift & ((1 << width) - 1)) << (j * width);
-        to[i * STRIP] = (uint8_t)byte;
+        uint32_t lane = 0;
+#pragma GCC unroll 8
+        for (int j = 0; j < per; j++) {
+            uint32_t four;
+            memcpy(&four, codes + 4 * (i * per + j), 4);
+            lane |= (four >> shift & 0x01010101u * ((1u << width) - 1)) << (j * width);
+        }
+        memcpy(to + i * 4 * STRIP, &lane, 4);
     }
 }
 
-// The same for 32 codes of V.
+// The same for V, a byte per lane of the plane.
 #define pack_v KERNEL(pack_v)
 SIMD void pack_v(const int width, const int shift, uint8_t *to, const uint8_t *codes) {
-    if (width == 8) {
-        memcpy(to, codes, 32);
-    } else if (width == 4) {
-        for (int i = 0; i < 16; i++) to[i] = (uint8_t)((codes[i] & 15) | codes[16 + i] << 4);
-    } else {
-        const int per = 8 / width;
-        for (int i = 0; i < 4 * width; i++) {
-            int byte = 0;
-            for (int j = 0; j < per; j++) byte |= (codes[i * per + j] >> shift & ((1 << width) - 1)) << (j * width);
-            to[i] = (uint8_t)byte;
-        }
+    const int per = 8 / width, lanes = 4 * width;
+    for (int i = 0; i < lanes; i++) {
+        int byte = 0;
+#pragma GCC unroll 8
+        for (int j = 0; j < per; j++) byte |= (codes[i + j * lanes] >> shift & ((1 << width) - 1)) << (j * width);
+        to[4 * i] = (uint8_t)byte;
     }
 }
 
@@ -137,17 +138,19 @@ SIMD void pack_v(const int width, const int shift, uint8_t *to, const uint8_t *c
 // Writes a position into its strip.
 #define append_quantized KERNEL(append_quantized)
 static void append_quantized(const struct kv_format *f, int keys, uint8_t *strip, int64_t lane, const float *x, int64_t d) {
+    static const int byte_of[4] = V_BYTE_OF_POSITION;
     const int64_t groups = kv_groups(f, d), bits = f->bits;
-    uint8_t *to = strip + kv_param_bytes(f, d) + (keys ? lane : lane * d * bits / 8);
+    uint8_t *to = strip + kv_param_bytes(f, d) + (keys ? 4 * lane : lane / 4 * 16 * bits + byte_of[lane % 4]);
     for (int64_t g = 0; g < groups; g++) {
         uint8_t codes[128];
         struct group_params p = quantize(f, x + g * f->group, codes);
         memcpy(strip + 2 * (g * STRIP + lane), &p.scale16, 2);
         if (!f->zero) memcpy(strip + 2 * ((groups + g) * STRIP + lane), &p.bias16, 2);
-        if (keys)
-            for (int64_t i = 0; i < f->group; i += 8, to += STRIP * bits) PACK(pack_k, bits, to, STRIP, codes + i)
-        else
-            for (int64_t i = 0; i < f->group; i += 32, to += 4 * bits) PACK(pack_v, bits, to, 4, codes + i)
+        for (int64_t i = 0; i < f->group; i += 32, to += 64 * bits)
+            if (keys)
+                PACK(pack_k, bits, to, 64, codes + i)
+            else
+                PACK(pack_v, bits, to, 16, codes + i)
     }
 }
 

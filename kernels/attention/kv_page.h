@@ -5,6 +5,9 @@
 
 #define STRIP 16 // positions; stripTokens
 
+// The byte of a lane that holds each of four positions of V: the pairs of 16 bits that even and odd bytes make are then neighbours.
+#define V_BYTE_OF_POSITION {0, 2, 1, 3}
+
 struct kv_format {
     int64_t dtype; // plain elements: headroom/kernels.DType
     int64_t bits;  // of a code; 0: plain elements

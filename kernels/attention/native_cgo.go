@@ -59,6 +59,9 @@ func (o *Attention) shape(u unit) (s C.struct_attention_unit, q, out, sinks *C.f
 	if u.sinks {
 		s.sinks = 1
 	}
+	if o.exact {
+		s.exact = 1
+	}
 	row, head := u.span.Row+u.row, u.kvHead*group
 	rows := func(t kernels.Tensor) *C.float {
 		return ptr(t.RowRange(row, row+u.rows).Columns(head*c.HeadDim, (head+group)*c.HeadDim))

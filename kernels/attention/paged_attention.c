@@ -2,15 +2,17 @@
 // computed and in which order, units.go for blocks and records.
 //
 // Both products are C += A B: scores [vectors][64] = Q Kt, with K as [D][positions], and sums [vectors][D] += weights V, with V
-// as [positions][D]. A block of many vectors (prefill) first converts the tile to float32, K and then V in the same memory, so
-// that it stays in the first-level cache. For a few (decode) B is the pages themselves, converted in registers (codes of 4 and 8
-// bits; the rarer widths always take the tile). Each element of C is one chain of fused multiply-adds in the order of the inner
-// index, so it has the same bits either way, and however rows and columns are blocked for registers (kv_product.h).
+// as [positions][D]. Quantized B is multiplied as it lies in the pages, in integers (kv_dot.h). Plain B, and all B where activations
+// are to stay float32, is multiplied in float32 (kv_product.h): a block of many vectors (prefill) first converts the tile, K and then V in
+// the same memory, so that it stays in the first-level cache; for a few (decode) plain pages are converted in registers. Each
+// element of C then is one chain of fused multiply-adds in the order of the inner index, so it has the same bits either way.
 #include "paged_attention.h"
 #ifdef ISA
 
 #include "kv_format.h"
 #include "kv_product.h"
+#include "kv_round.h"
+#include "kv_dot.h"
 
 #define record_floats(u) ((u)->head_dim + 16)
 #define MAX_DIRECT 12 // vectors up to which converting twice in registers is cheaper than writing a tile
@@ -22,10 +24,16 @@ SIMD float exp1(float x) {
     return y[0];
 }
 
+#define rescale KERNEL(rescale)
+SIMD void rescale(float *x, int64_t n, float scale) {
+    for (int64_t i = 0; i < n; i += 16) v_store(x + i, v_mul(v_load(x + i), v_set1(scale)));
+}
+
 // The scores of one vector for positions [from, to) of a tile become weights relative to the highest score so far, and its
-// record is brought up to it. s holds whole vectors of 16; those outside [from, to) become zero weights, which change no sum.
+// record (and its middles, n floats) is brought up to it. s holds whole vectors of 16; those outside [from, to) become zero weights,
+// which change no sum.
 #define weigh KERNEL(weigh)
-SIMD void weigh(float *s, int64_t from, int64_t to, float *record, int64_t d) {
+SIMD void weigh(float *s, int64_t from, int64_t to, float *record, int64_t d, float *middles, int64_t n) {
     const int64_t first = from & ~15, end = (to + 15) & ~15;
     for (int64_t i = first; i < from; i++) s[i] = -INFINITY;
     for (int64_t i = to; i < end; i++) s[i] = -INFINITY;
@@ -45,7 +53,8 @@ SIMD void weigh(float *s, int64_t from, int64_t to, float *record, int64_t d) {
     const float scale = exp1(before - highest);
     record[d] = highest;
     record[d + 1] = record[d + 1] * scale + v_sum(sum);
-    for (int64_t i = 0; i < d; i += 16) v_store(record + i, v_mul(v_load(record + i), v_set1(scale)));
+    rescale(record, d, scale);
+    rescale(middles, n, scale);
 }
 
 // What a tile is worked on with.
@@ -56,8 +65,18 @@ struct job {
     const int32_t *pages;
     const float *queries;
     float *tile, *scores, *part;
-    int k_direct, v_direct; // multiply from the pages, without the tile
+    int k_direct, v_direct;     // multiply plain elements from the pages, without the tile
+    int k_integer, v_integer;   // multiply codes
+    uint8_t *codes;             // k_integer: the queries, rounded, with their groups
+    struct query_group *groups;
+    float *middles;             // v_integer: what the middles of the codes add up to since the segment began, 16 lanes per group
+    float *units, *steps;       // what a weight is worth, and one of a group's codes
+    uint8_t *weights;
 };
+
+// Floats of middles per vector.
+#define middle_floats KERNEL(middle_floats)
+SIMD int64_t middle_floats(const struct job *j) { return j->v_integer ? 16 * kv_groups(&j->u->v, j->u->head_dim) : 0; }
 
 // The K or V (pages, of format f) of this KV head in the page that holds pos; a position past the unit's last counts as that.
 #define head_page KERNEL(head_page)
@@ -67,11 +86,34 @@ SIMD const char *head_page(const struct job *j, const struct kv_format *f, const
     return pages + (page * u->kv_heads + u->kv_head) * u->page_tokens * kv_row_bytes(f, u->head_dim);
 }
 
+// The strips that positions [from, to) of the tile at t lie in.
+#define find_strips KERNEL(find_strips)
+SIMD void find_strips(const struct job *j, const struct kv_format *f, const char *pages, int64_t t, int64_t from, int64_t to, const uint8_t **strips) {
+    for (int64_t i = from & ~15; i < to; i += STRIP)
+        strips[i / STRIP] = (const uint8_t *)head_page(j, f, pages, t + i) + (t + i) % j->u->page_tokens * kv_row_bytes(f, j->u->head_dim);
+}
+
+// score_tile in integers.
+#define score_codes KERNEL(score_codes)
+static void score_codes(const struct job *j, int64_t t, int64_t from, int64_t to) {
+    const struct attention_unit *u = j->u;
+    const int64_t d = u->head_dim;
+    const uint8_t *strips[TILE / STRIP], *next[TILE / STRIP]; // V of the same positions comes next
+    find_strips(j, &u->k, j->k_pages, t, from, to, strips);
+    find_strips(j, &u->v, j->v_pages, t, from, to, next);
+    k_scores(&u->k, j->codes, j->groups, strips, from / STRIP, (to + 15) / STRIP, j->scores, u->rows * u->group, d, (const char *const *)next,
+             STRIP * kv_row_bytes(&u->v, d));
+}
+
 // scores = Q Kt for positions [from, to) of the tile at t, rounded out to multiples of 16.
 #define score_tile KERNEL(score_tile)
 static void score_tile(const struct job *j, int64_t t, int64_t from, int64_t to) {
     const struct attention_unit *u = j->u;
     const struct kv_format *f = &u->k;
+    if (j->k_integer) {
+        score_codes(j, t, from, to);
+        return;
+    }
     const int64_t d = u->head_dim, p = u->page_tokens, vectors = u->rows * u->group, row = kv_row_bytes(f, d), next_row = kv_row_bytes(&u->v, d);
     from &= ~15;
     to = (to + 15) & ~15;
@@ -82,11 +124,7 @@ static void score_tile(const struct job *j, int64_t t, int64_t from, int64_t to)
         float *scores = j->scores + i;
         if (j->k_direct) { // V of the same positions comes next
             const char *next = head_page(j, &u->v, j->v_pages, t + i) + at * next_row;
-            switch (f->bits) {
-            case 4: k_product_4(f, j->queries, (const uint8_t *)k, n / STRIP, scores, vectors, d, next, n * next_row); break;
-            case 8: k_product_8(f, j->queries, (const uint8_t *)k, n / STRIP, scores, vectors, d, next, n * next_row); break;
-            default: product((int)f->dtype, j->queries, d, k, p, scores, TILE, vectors, n, d, 0, next);
-            }
+            product((int)f->dtype, j->queries, d, k, p, scores, TILE, vectors, n, d, 0, next);
         } else if (f->bits) {
             for (int64_t s = 0; s < n; s += STRIP) k_read(f, j->tile + i + s, TILE, (const uint8_t *)k + s * row, d);
         } else {
@@ -129,11 +167,7 @@ static void sum_tile(const struct job *j, int64_t t, int64_t from, int64_t to, i
         const int64_t at = (t + i) % p;
         n = p - at < to - i ? p - at : to - i;
         const char *v = head_page(j, f, j->v_pages, t + i), *next = head_page(j, &u->k, j->k_pages, t + i + TILE);
-        switch (f->bits) {
-        case 4: v_product_4(f, weights + i, (const uint8_t *)v, at, at + n, sums, record, count, d, next, n * next_row); break;
-        case 8: v_product_8(f, weights + i, (const uint8_t *)v, at, at + n, sums, record, count, d, next, n * next_row); break;
-        default: product((int)f->dtype, weights + i, TILE, v + at * row, d, sums, record, count, d, n, 1, next);
-        }
+        product((int)f->dtype, weights + i, TILE, v + at * row, d, sums, record, count, d, n, 1, next);
     }
 }
 
@@ -147,20 +181,67 @@ SIMD int seen(const struct attention_unit *u, int64_t pos, int64_t t, int sinks,
     return *from < *to;
 }
 
+// part and middles += weights V in integers, for rows [first, end) of the unit; they see positions of [from, to) of the tile at t.
+#define sum_codes KERNEL(sum_codes)
+static void sum_codes(const struct job *j, int64_t t, int sinks, int64_t first, int64_t end, int64_t from, int64_t to) {
+    const struct attention_unit *u = j->u;
+    const struct kv_format *f = &u->v;
+    const int64_t d = u->head_dim, groups = kv_groups(f, d), heads = u->group, record = record_floats(u);
+    const uint8_t *strips[TILE / STRIP], *next[TILE / STRIP]; // K of the next tile comes next
+    find_strips(j, f, j->v_pages, t, from, to, strips);
+    find_strips(j, &u->k, j->k_pages, t + TILE, 0, TILE, next);
+    const int64_t next_bytes = STRIP * kv_row_bytes(&u->k, d), share = next_bytes / (groups * (end - first) * heads);
+    const float code = (float)(1 << (f->bits - 1));
+    int64_t asked = 0, until = 0;
+    for (int64_t g = 0; g < groups; g++) {
+        struct value_group group;
+        int64_t a = 0, b = 0;
+        for (int64_t r = first; r < end; r++) {
+            const int64_t last_a = a, last_b = b;
+            seen(u, u->pos + r, t, sinks, &a, &b);
+            if (a == 0 && b == TILE) { // nearly always: the constants unroll its loops
+                if (last_a != 0 || last_b != TILE) read_group(&group, f, strips, g, groups, 0, TILE);
+            } else if (a != last_a || b != last_b) {
+                read_group(&group, f, strips, g, groups, a, b);
+            }
+            for (int64_t i = r * heads; i < (r + 1) * heads; i++) {
+                for (until += share; asked < until; asked += 64)
+                    for (int n = 0; n < TILE / STRIP; n++) __builtin_prefetch(next[n] + asked, 0, 2);
+                j->steps[i] = round_weights(&group, j->scores + i * TILE, j->units[i], code, j->weights + i * TILE * WEIGHT_BYTES,
+                                            j->middles + (i * groups + g) * 16);
+            }
+        }
+        for (int64_t i = g * f->group; i < (g + 1) * f->group; i += 32)
+            v_values(f, j->weights + first * heads * TILE * WEIGHT_BYTES, j->steps + first * heads, strips, j->part + first * heads * record, record,
+                     (end - first) * heads, d, i, from & ~15, (to + 15) & ~15);
+    }
+}
+
 // Every vector that sees positions of the tile at t takes them in.
 #define do_tile KERNEL(do_tile)
 static void do_tile(const struct job *j, int64_t t, int sinks) {
     const struct attention_unit *u = j->u;
     const int64_t d = u->head_dim, group = u->group, end = u->pos + u->rows;
-    int64_t from, to, last_from, whole = 0, a, b;
+    const int64_t middles = middle_floats(j);
+    int64_t from, to, last_from, whole = 0, first = u->rows, last = 0, a, b;
     seen(u, u->pos, t, sinks, &from, &to);
     seen(u, end - 1, t, sinks, &last_from, &to);
     if (from >= to) return;
     score_tile(j, t, from, to);
     for (int64_t r = 0; r < u->rows; r++) {
         if (!seen(u, u->pos + r, t, sinks, &a, &b)) continue;
-        for (int64_t g = r * group; g < (r + 1) * group; g++) weigh(j->scores + g * TILE, a, b, j->part + g * record_floats(u), d);
+        for (int64_t g = r * group; g < (r + 1) * group; g++) {
+            float *weights = j->scores + g * TILE;
+            weigh(weights, a, b, j->part + g * record_floats(u), d, j->middles + g * middles, middles);
+            if (j->v_integer) j->units[g] = scale_weights(weights, a, b);
+        }
+        if (r < first) first = r;
+        last = r;
         whole += a == from && b == to;
+    }
+    if (j->v_integer) { // the rows that see any of it are neighbours
+        if (first <= last) sum_codes(j, t, sinks, first, last + 1, from, to);
+        return;
     }
     if (!j->v_direct) read_values(j, t, from, to);
     if (whole == u->rows)
@@ -175,6 +256,26 @@ SIMD void reset_record(float *record, int64_t d) {
     for (int64_t i = 0; i < d; i += 16) v_store(record + i, v_zero());
     record[d] = -INFINITY;
     record[d + 1] = 0;
+}
+
+#define begin_segment KERNEL(begin_segment)
+static void begin_segment(const struct job *j) {
+    const struct attention_unit *u = j->u;
+    for (int64_t i = 0; i < u->rows * u->group; i++) reset_record(j->part + i * record_floats(u), u->head_dim);
+    for (int64_t i = 0; i < u->rows * u->group * middle_floats(j); i += 16) v_store(j->middles + i, v_zero());
+}
+
+// The middles go to the sums that they belong to.
+#define end_segment KERNEL(end_segment)
+static void end_segment(const struct job *j) {
+    const struct attention_unit *u = j->u;
+    if (!j->v_integer) return;
+    for (int64_t i = 0; i < u->rows * u->group; i++)
+        for (int64_t g = 0; g < u->head_dim / u->v.group; g++) {
+            const f32x16 middle = v_set1(v_sum(v_load(j->middles + i * middle_floats(j) + 16 * g)));
+            float *x = j->part + i * record_floats(u) + g * u->v.group;
+            for (int64_t c = 0; c < u->v.group; c += 16) v_store(x + c, v_add(v_load(x + c), middle));
+        }
 }
 
 // The records that segments are merged into: nothing yet, or the sink, a score with a weight and no value.
@@ -218,25 +319,41 @@ static void finish(const struct attention_unit *u, const float *total, float *ou
 
 static void KERNEL(attention)(const struct attention_unit *u, const float *q, float *out, const float *sinks, const void *k_pages, const void *v_pages,
                               const int32_t *pages, float *scratch, float *part) {
-    const int64_t d = u->head_dim, vectors = u->rows * u->group;
+    const int64_t d = u->head_dim, vectors = u->rows * u->group, record = record_floats(u);
     const int split = part != NULL;
-    float *queries = scratch + TILE * d, *scores = queries + vectors * d, *total = scores + vectors * TILE;
-    if (!split) part = total + vectors * record_floats(u);
-    const struct job j = {.u = u, .k_pages = k_pages, .v_pages = v_pages, .pages = pages, .queries = queries, .tile = scratch, .scores = scores,
-                          .part = part, .k_direct = vectors <= MAX_DIRECT && has_product(&u->k), .v_direct = vectors <= MAX_DIRECT && has_product(&u->v)};
+    float *queries = scratch + TILE * d, *scores = queries + vectors * d, *total = scores + vectors * TILE, *more = total + 2 * vectors * record;
+    if (!split) part = total + vectors * record;
+    struct job j = {.u = u, .k_pages = k_pages, .v_pages = v_pages, .pages = pages, .queries = queries, .tile = scratch, .scores = scores, .part = part,
+                    .k_direct = vectors <= MAX_DIRECT && !u->k.bits, .v_direct = vectors <= MAX_DIRECT && !u->v.bits,
+                    .k_integer = u->k.bits && !u->exact, .v_integer = u->v.bits && !u->exact};
     for (int64_t i = 0; i < vectors; i++) {
         const float *x = q + i / u->group * u->q_stride + i % u->group * d;
         for (int64_t c = 0; c < d; c += 16) v_store(queries + i * d + c, v_mul(v_load(x + c), v_set1(u->scale)));
     }
+    if (j.k_integer) {
+        const int64_t groups = kv_groups(&u->k, d);
+        j.codes = (uint8_t *)more;
+        j.groups = (struct query_group *)(more + vectors * d / 2);
+        more += vectors * (d / 2 + 3 * groups);
+        for (int64_t i = 0; i < vectors; i++) round_query(queries + i * d, u->k.group, d, j.codes + i * d * QUERY_BYTES, j.groups + i * groups);
+    }
+    if (j.v_integer) {
+        j.middles = more;
+        j.units = j.middles + vectors * middle_floats(&j);
+        j.steps = j.units + vectors;
+        j.weights = (uint8_t *)(j.steps + vectors);
+    }
     if (!split) begin(u, sinks, total);
     if (u->sinks) {
-        for (int64_t i = 0; i < vectors; i++) reset_record(part + i * record_floats(u), d);
+        begin_segment(&j);
         do_tile(&j, 0, 1);
+        end_segment(&j);
         if (!split) merge_segment(u, part, total);
     }
     for (int64_t segment = u->from; segment < u->to; segment++) {
-        for (int64_t i = 0; i < vectors; i++) reset_record(part + i * record_floats(u), d);
+        begin_segment(&j);
         for (int64_t t = segment * SEGMENT; t < (segment + 1) * SEGMENT && t < u->pos + u->rows; t += TILE) do_tile(&j, t, 0);
+        end_segment(&j);
         if (!split) merge_segment(u, part, total);
     }
     if (!split) finish(u, total, out);
@@ -250,6 +367,7 @@ static void KERNEL(attention_merge)(const struct attention_unit *u, float *out, 
 
 #else
 
+#define KERNEL_USES_VNNI
 #define KERNEL_SOURCE "paged_attention.c"
 #include "foreach_isa.h"
 

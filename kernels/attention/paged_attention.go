@@ -20,6 +20,9 @@ import (
 //
 // Rows outside every span are left untouched.
 //
+// Quantized keys are multiplied with queries rounded to 8 bits per group of the keys, and quantized values with weights rounded to 1/32512
+// of the largest of a tile, in integers; unless the device keeps activations in float32 (cpu.Options).
+//
 // The order of every sum is fixed by absolute position, in two levels. A segment is 512 positions from a multiple of 512, and
 // goes through tiles of 64 by online softmax (Milakov and Gimelshein 2018, "Online normalizer calculation for softmax"; Dao et
 // al. 2022, "FlashAttention"); segments are then merged in order. So threads may share the segments of one long row, a block of
@@ -39,6 +42,7 @@ type Attention struct {
 	SinkTokens int
 
 	partials []float32 // of split spans, in shared scratch
+	exact    bool      // activations stay float32
 }
 
 // The same numbers stand in paged_attention.h.
@@ -172,6 +176,7 @@ func (o *Attention) CPU(c *cpu.Context) {
 	if work*o.Q.Cols < serialWork {
 		grain = units
 	}
+	o.exact = !c.Int8Activation
 	o.partials = floats(c.Shared(4*partials), partials)
 	c.Parallel(o, attendPhase, units, grain)
 	if partials > 0 {

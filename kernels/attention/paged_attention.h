@@ -16,6 +16,7 @@ struct attention_unit {
     int64_t window;         // 0: none
     int64_t sink_tokens;    // first positions that stay visible
     int64_t sinks;          // they are part of this unit
+    int64_t exact;          // activations stay float32
     int64_t from, to;
     int64_t q_stride, out_stride;
     int64_t part_stride; // merging: floats between the partial records of consecutive segments

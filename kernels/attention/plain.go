@@ -2,7 +2,8 @@ package attention
 
 import "math"
 
-// Attention in plain Go: the same tiles, segments and merges as paged_attention.c, one query vector at a time.
+// Attention in plain Go: the same tiles, segments and merges as paged_attention.c, one query vector at a time. Queries are rounded for
+// quantized keys as there (kv_round.h); the products are of float32.
 
 // attend computes a unit.
 func (o *Attention) attend(u unit, scratch []float32) {
@@ -16,12 +17,13 @@ func (o *Attention) attend(u unit, scratch []float32) {
 	} else {
 		o.begin(u, total)
 	}
+	q := scratch[tileTokens*(d+vectors)+2*vectors*record:][:d]
 	segment := func(from, to int, sinks bool) {
 		for i := range vectors {
 			reset(part[i*record:][:record])
 		}
 		for t := from; t < to; t += tileTokens {
-			o.tile(u, t, sinks, tile, scores, part)
+			o.tile(u, t, sinks, tile, q, scores, part)
 		}
 		if u.partials == nil {
 			mergeRecords(part, total, record)
@@ -53,8 +55,8 @@ func (o *Attention) merge(i int, scratch []float32) {
 	o.finish(u, total)
 }
 
-// tile lets every vector of u that sees positions of the tile at t, sinks or others, take them in.
-func (o *Attention) tile(u unit, t int, sinks bool, tile, scores, part []float32) {
+// tile lets every vector of u that sees positions of the tile at t, sinks or others, take them in. tile and q are scratch.
+func (o *Attention) tile(u unit, t int, sinks bool, tile, q, scores, part []float32) {
 	c, d, record, group := o.Cache, o.Cache.HeadDim, o.recordFloats(), o.group()
 	pos := u.span.Pos + u.row
 	first, _ := o.seenOf(pos, t, sinks)
@@ -68,12 +70,17 @@ func (o *Attention) tile(u unit, t int, sinks bool, tile, scores, part []float32
 			continue
 		}
 		col := (u.kvHead*group + i%group) * d
-		q := o.Q.Row(u.span.Row + u.row + i/group)[col : col+d]
+		for j, x := range o.Q.Row(u.span.Row + u.row + i/group)[col : col+d] {
+			q[j] = x * o.Scale
+		}
+		if o.rounds() {
+			roundQuery(q, c.KFormat.group())
+		}
 		s, r := scores[i*tileTokens:][:tileTokens], part[i*record:][:record]
 		for p := from; p < to; p++ {
 			var sum float32
 			for j, k := range tile[p*d:][:d] {
-				sum += q[j] * o.Scale * k
+				sum += q[j] * k
 			}
 			s[p] = sum
 		}
@@ -88,6 +95,28 @@ func (o *Attention) tile(u unit, t int, sinks bool, tile, scores, part []float32
 			w := scores[i*tileTokens+p]
 			for j, v := range tile[p*d:][:d] {
 				part[i*record+j] += w * v
+			}
+		}
+	}
+}
+
+// rounds says that queries are multiplied with codes, for which they are rounded to 8 bits.
+func (o *Attention) rounds() bool { return !o.exact && o.Cache.KFormat.quantized() }
+
+// roundQuery rounds each group of q to multiples of its largest magnitude / 127. A group whose step is no normal number becomes zero, or
+// undefined with an infinite or undefined element.
+func roundQuery(q []float32, group int) {
+	for ; len(q) > 0; q = q[group:] {
+		var top, nan float32
+		for _, x := range q[:group] {
+			top = max(top, abs(x))
+			nan += x * 0
+		}
+		step := top/127 + nan
+		for i, x := range q[:group] {
+			q[i] = step * 0
+			if step >= 0x1p-126 {
+				q[i] = step * roundEven(x/step)
 			}
 		}
 	}

@@ -11,10 +11,13 @@ import (
 // Affine, the biases likewise; its codes follow. Codes of 3, 5 and 6 bits are cut into planes, 2+1, 4+1 and 4+2 bits, low bits
 // first, so that a vector of 16 codes is found by whole bytes and shifts.
 //
-//   - K: bundles of 8 dimensions, 16*bits bytes, a lane (byte) per position. In a plane of w bits, byte [j*w/8][lane] holds
-//     dimension j of the bundle from bit j*w%8 on. A byte belongs to one position, so positions can be written independently.
-//   - V: position by position; bundles of 32 dimensions, 4*bits bytes. Planes of 8 bits are bytes in order; in a plane of 4 bits
-//     byte i holds dimensions i and 16+i; narrower planes are little-endian streams.
+//   - K: bundles of 32 dimensions, 64*bits bytes. A plane of w bits is w rows of [16 positions][4 bytes]; dimensions 4q to 4q+3 are
+//     the bytes of row q*w/8 from bit q*w%8 on. A byte belongs to one position, so positions can be written independently.
+//   - V: bundles of 32 dimensions and 4 positions, 16*bits bytes, the four bundles of the same dimensions side by side. A plane of w bits
+//     is [4*w lanes][4 bytes]; dimension i is in lane i%(4*w) from bit i/(4*w)*w on. Positions 0, 1, 2 and 3 are bytes 0, 2, 1 and 3.
+//
+// So 4 bytes are 4 steps of the sum that attention does over dimensions of K or over positions of V, as instructions for integer
+// dot products take them.
 //
 // An all-zero strip is zeros (Affine, scale 0), so fresh pages are harmless.
 
@@ -67,28 +70,26 @@ func planes(bits int) (low, high int) {
 
 // field is the byte, and the bit in it, where the plane of width bits that starts at base holds dimension dim.
 func (s *strip) field(dim, base, width int) (at, shift int) {
+	i := dim % bundleDims
 	if s.keys {
-		j := dim % 8
-		return base + j*width/8*stripTokens + s.lane, j * width % 8
+		q := i / 4
+		return base + q*width/8*4*stripTokens + 4*s.lane + i%4, q * width % 8
 	}
-	j := dim % 32
-	switch width {
-	case 8:
-		return base + j, 0
-	case 4:
-		return base + j%16, j / 16 * 4
-	}
-	return base + j*width/8, j * width % 8
+	lanes := 4 * width
+	return base + i%lanes*4 + [4]int{0, 2, 1, 3}[s.lane%4], i / lanes * width
 }
+
+// bundleDims is the dimensions whose codes lie together.
+const bundleDims = 32
 
 // bundle is where the bundle of dim starts, and the bytes that a plane takes in it per bit.
 func (s *strip) bundle(dim int) (at, perBit int) {
 	bits := s.f.bits()
-	codes := 2 * stripTokens * s.f.params() * s.headDim / s.f.group()
+	at = 2*stripTokens*s.f.params()*s.headDim/s.f.group() + dim/bundleDims*64*bits
 	if s.keys {
-		return codes + dim/8*16*bits, 16
+		return at, 64
 	}
-	return codes + s.lane*s.headDim*bits/8 + dim/32*4*bits, 4
+	return at + s.lane/4*16*bits, 16
 }
 
 func (s *strip) code(dim int) int {

@@ -46,10 +46,13 @@ func (o *Attention) blockRows() int { return max(1, blockVectors/o.group()) }
 // recordFloats keeps records a multiple of 64 bytes apart.
 func (o *Attention) recordFloats() int { return o.Cache.HeadDim + 16 }
 
-// scratchFloats is what a worker needs: a tile, queries, scores, and two records per vector.
+// scratchFloats is what a worker needs: a tile, and for each vector its query, scores, two records, and what the integer products
+// need: the rounded query (16 bits each, and three numbers per group), sixteen sums per group of V, weights of 16 bits for a tile,
+// and two numbers that they are worth.
 func (o *Attention) scratchFloats() int {
 	vectors, d := o.blockRows()*o.group(), o.Cache.HeadDim
-	return tileTokens*d + vectors*(d+tileTokens+2*o.recordFloats())
+	integers := d/2 + 3*d/minGroup + 16*d/minGroup + tileTokens/2 + 2
+	return tileTokens*d + vectors*(d+tileTokens+2*o.recordFloats()+integers)
 }
 
 // unit is the part of a span that one call computes: rows [row, row+rows) of the span, one KV head, the sinks if it has them, and

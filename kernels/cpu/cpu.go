@@ -19,8 +19,9 @@ type Options struct {
 	Threads int
 	// ISA limits the instruction set, for tests. Auto (the zero value) means the best there is.
 	ISA ISA
-	// Float32Activations multiplies quantized weights with float32 activations. By default the CPU rounds activations to 8 bits
-	// per 64 elements for that product, which is several times faster; the loss it costs is measured in the tests.
+	// Float32Activations multiplies quantized weights, keys and values with float32 activations. By default the CPU rounds activations
+	// and queries to 8 bits per 32 to 128 elements, and weights of attention to 15, for these products, which is several times
+	// faster; the loss it costs is measured in the tests.
 	Float32Activations bool
 }
 

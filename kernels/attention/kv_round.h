@@ -1,0 +1,186 @@
+// Rounding for the integer products (kv_dot.h): queries to 8 bits per group of K, weights to 15 bits and a sign per tile and group of V.
+// Included once per instruction set, before kv_dot.h.
+
+// Queries are bytes, or 16 bits where the products of bytes would saturate: dimensions 0, 2, 1, 3 of each four, so that they meet
+// the even and the odd bytes of a lane. Weights are 16 bits; NEON, which multiplies bytes only, has the high bytes of a tile, then
+// the low ones (signed), each four in the order of V_BYTE_OF_POSITION.
+#define WEIGHT_BYTES 2
+#undef QUERY_BYTES
+#if ISA == ISA_VNNI || ISA == ISA_NEON
+#define QUERY_BYTES 1
+#else
+#define QUERY_BYTES 2
+#endif
+
+// The scale of a group of a rounded query, the sum of its values, and that of its codes.
+#define query_group KERNEL(query_group)
+struct query_group { float scale, sum; int32_t codes; };
+
+#define store_query KERNEL(store_query)
+#define store_weights KERNEL(store_weights)
+#define v_abs KERNEL(v_abs)
+
+SIMD f32x16 v_abs(f32x16 x) { return v_max(x, v_sub(v_zero(), x)); }
+
+#define WEIGHT_TOP 32512.0f // 127 * 256, so that the high byte of a weight fits as well
+
+// What is added to this is rounded to an integer, which the low bits of the sum then are.
+#define ROUNDER 12582912.0f // 1.5 * 2^23
+
+// store_query takes sixteen integral values, store_weights 32 plus ROUNDER, weights [i, i+32) of a tile.
+#if ISA == ISA_AVX512 || ISA == ISA_VNNI || ISA == ISA_AVX2
+SIMD __m256i KERNEL(shorts)(f32x16 x) {
+#if ISA == ISA_AVX2
+    return _mm256_permute4x64_epi64(_mm256_packs_epi32(_mm256_cvtps_epi32(x.a), _mm256_cvtps_epi32(x.b)), 0xd8);
+#else
+    return _mm512_cvtsepi32_epi16(_mm512_cvtps_epi32(x));
+#endif
+}
+SIMD void store_query(uint8_t *q, f32x16 x) {
+#if ISA == ISA_VNNI
+    _mm_storeu_si128((__m128i *)q, _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(x)));
+#else
+    const __m256i s = KERNEL(shorts)(x); // the second and the third of each four change places
+    _mm256_storeu_si256((__m256i *)q, _mm256_shufflehi_epi16(_mm256_shufflelo_epi16(s, 0xd8), 0xd8));
+#endif
+}
+SIMD void store_weights(uint8_t *weights, int64_t i, f32x16 x, f32x16 y) {
+#if ISA == ISA_AVX2
+    const __m256i zero = _mm256_castps_si256(_mm256_set1_ps(ROUNDER));
+    const __m256i a = _mm256_packs_epi32(_mm256_sub_epi32(_mm256_castps_si256(x.a), zero), _mm256_sub_epi32(_mm256_castps_si256(x.b), zero));
+    const __m256i b = _mm256_packs_epi32(_mm256_sub_epi32(_mm256_castps_si256(y.a), zero), _mm256_sub_epi32(_mm256_castps_si256(y.b), zero));
+    _mm256_storeu_si256((__m256i *)(weights + 2 * i), _mm256_permute4x64_epi64(a, 0xd8));
+    _mm256_storeu_si256((__m256i *)(weights + 2 * i + 32), _mm256_permute4x64_epi64(b, 0xd8));
+#else
+    static const uint16_t low_words[32] = {0,  2,  4,  6,  8,  10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30,
+                                           32, 34, 36, 38, 40, 42, 44, 46, 48, 50, 52, 54, 56, 58, 60, 62};
+    _mm512_storeu_si512(weights + 2 * i, _mm512_permutex2var_epi16(_mm512_castps_si512(x), _mm512_loadu_si512(low_words), _mm512_castps_si512(y)));
+#endif
+}
+#elif ISA == ISA_NEON
+SIMD int16x8_t KERNEL(shorts)(f32x16 x, int half) {
+    return vcombine_s16(vqmovn_s32(vcvtnq_s32_f32(x.v[2 * half])), vqmovn_s32(vcvtnq_s32_f32(x.v[2 * half + 1])));
+}
+SIMD void store_query(uint8_t *q, f32x16 x) {
+    vst1q_s8((int8_t *)q, vcombine_s8(vmovn_s16(KERNEL(shorts)(x, 0)), vmovn_s16(KERNEL(shorts)(x, 1))));
+}
+SIMD void KERNEL(store_limbs)(uint8_t *weights, int64_t i, f32x16 x) {
+    static const uint8_t order[16] = {0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 14, 13, 15};
+#define WORDS(i) vmovn_u32(vreinterpretq_u32_f32(x.v[i]))
+    const int16x8_t a = vreinterpretq_s16_u16(vcombine_u16(WORDS(0), WORDS(1))), b = vreinterpretq_s16_u16(vcombine_u16(WORDS(2), WORDS(3)));
+#undef WORDS
+    const int8x8_t low_a = vmovn_s16(a), low_b = vmovn_s16(b); // signed: the high byte makes up for it
+    const int8x8_t high_a = vshrn_n_s16(vsubq_s16(a, vmovl_s8(low_a)), 8), high_b = vshrn_n_s16(vsubq_s16(b, vmovl_s8(low_b)), 8);
+    const uint8x16_t to = vld1q_u8(order);
+    vst1q_s8((int8_t *)weights + i, vqtbl1q_s8(vcombine_s8(high_a, high_b), to));
+    vst1q_s8((int8_t *)weights + TILE + i, vqtbl1q_s8(vcombine_s8(low_a, low_b), to));
+}
+SIMD void store_weights(uint8_t *weights, int64_t i, f32x16 x, f32x16 y) {
+    KERNEL(store_limbs)(weights, i, x);
+    KERNEL(store_limbs)(weights, i + 16, y);
+}
+// The sum of weights [from, to).
+SIMD int32_t weights_sum(const uint8_t *weights, int64_t from, int64_t to) {
+    int32_t high = 0, low = 0;
+    for (int64_t i = from; i < to; i += 16) {
+        high += vaddlvq_s8(vld1q_s8((const int8_t *)weights + i));
+        low += vaddlvq_s8(vld1q_s8((const int8_t *)weights + TILE + i));
+    }
+    return high * 256 + low;
+}
+#endif
+
+// Rounds the d values of a query. A group whose scale is no normal number is zero; an infinite or undefined element makes its
+// scale undefined, and with it every score.
+#define round_query KERNEL(round_query)
+SIMD void round_query(const float *x, int64_t group, int64_t d, uint8_t *codes, struct query_group *out) {
+    for (int64_t at = 0; at < d; at += group, out++) {
+        f32x16 top = v_zero(), nan = v_zero(), sum = v_zero();
+        for (int64_t i = 0; i < group; i += 16) {
+            top = v_max(top, v_abs(v_load(x + at + i)));
+            nan = v_fma(v_load(x + at + i), v_zero(), nan);
+        }
+        const float s = v_hmax(top) / 127.0f + v_sum(nan);
+        const int usable = s >= 0x1p-126f;
+        for (int64_t i = 0; i < group; i += 16) {
+            f32x16 y = usable ? v_round(v_div(v_load(x + at + i), v_set1(s))) : v_zero();
+            sum = v_add(sum, y);
+            store_query(codes + (at + i) * QUERY_BYTES, y);
+        }
+        const float total = v_sum(sum); // exact
+        *out = (struct query_group){.scale = s, .sum = s * total, .codes = (int32_t)total};
+    }
+}
+
+// Scales a tile's weights, of which [from, to) are of positions that the row sees, so that the largest is WEIGHT_TOP, makes the others
+// zero, and returns what one is then worth. Weights too small to be seen beside the highest so far all become zero.
+#define scale_weights KERNEL(scale_weights)
+SIMD float scale_weights(float *w, int64_t from, int64_t to) {
+    const int64_t first = from & ~15, end = (to + 15) & ~15;
+    f32x16 top = v_zero();
+    for (int64_t i = first; i < end; i += 16) top = v_max(top, v_load(w + i));
+    const float highest = v_hmax(top);
+    const int usable = highest > 1e-30f;
+    const f32x16 scale = v_set1(usable ? WEIGHT_TOP / highest : 0);
+    for (int64_t i = 0; i < first; i += 16) v_store(w + i, v_zero());
+    for (int64_t i = first; i < end; i += 16) v_store(w + i, v_mul(v_load(w + i), scale));
+    for (int64_t i = end; i < TILE; i += 16) v_store(w + i, v_zero());
+    return usable ? highest / WEIGHT_TOP : highest * 0;
+}
+
+// A group of V, for the positions of a tile that a row sees: the scales relative to the largest magnitude, top, and the values of the
+// code in the middle. Positions that the row does not see have zeros.
+#define value_group KERNEL(value_group)
+struct value_group { float scale[TILE], middle[TILE], top; };
+
+#define read_group KERNEL(read_group)
+SIMD void read_group(struct value_group *out, const struct kv_format *f, const uint8_t *const *strips, int64_t g, int64_t groups, const int64_t from,
+                     const int64_t to) {
+    const f32x16 code = v_set1((float)(1 << (f->bits - 1)));
+#pragma GCC unroll 4
+    for (int64_t i = from & ~15; i < to; i += STRIP) {
+        const f32x16 s = kv_scale(strips[i / STRIP], g);
+        v_store(out->scale + i, s);
+        v_store(out->middle + i, v_fma(code, s, kv_bias(strips[i / STRIP], g, groups, f->zero, s)));
+    }
+    for (int64_t i = 0; i < from; i++) out->scale[i] = out->middle[i] = 0;
+    for (int64_t i = to; i < TILE; i++) out->scale[i] = out->middle[i] = 0;
+    f32x16 top = v_zero(), nan = v_zero();
+#pragma GCC unroll 4
+    for (int64_t i = 0; i < TILE; i += 16) {
+        top = v_max(top, v_abs(v_load(out->scale + i)));
+        nan = v_fma(v_load(out->scale + i), v_zero(), nan);
+    }
+    out->top = v_hmax(top) + v_sum(nan);
+    const f32x16 inverse = v_set1(out->top > 0 ? 1.0f / out->top : 0);
+#pragma GCC unroll 4
+    for (int64_t i = 0; i < TILE; i += 16) v_store(out->scale + i, v_mul(v_load(out->scale + i), inverse));
+}
+
+// Rounds a tile's weights (scaled, one is worth unit) times the scales of a group, to weights of the codes of the group, which are worth
+// the returned value each. With c the code in the middle,
+//
+//     sum of w (code s + bias) = sum of (w s) (code - c) + sum of w (c s + bias),
+//
+// and w s is rounded: then the error meets distances from the middle only. What does not depend on codes, the second sum less c times the
+// rounded weights, goes to sixteen lanes of middle.
+#define round_weights KERNEL(round_weights)
+SIMD float round_weights(const struct value_group *group, const float *w, float unit, float code, uint8_t *weights, float *middle) {
+    const f32x16 zero = v_set1(ROUNDER);
+    f32x16 sum = v_zero(), count = v_zero();
+#pragma GCC unroll 2
+    for (int64_t i = 0; i < TILE; i += 32) {
+        f32x16 y[2];
+#pragma GCC unroll 2
+        for (int n = 0; n < 2; n++) {
+            const f32x16 x = v_load(w + i + 16 * n);
+            y[n] = v_fma(x, v_load(group->scale + i + 16 * n), zero);
+            sum = v_fma(x, v_load(group->middle + i + 16 * n), sum);
+            count = v_add(count, v_sub(y[n], zero));
+        }
+        store_weights(weights, i, y[0], y[1]);
+    }
+    sum = v_fma(count, v_set1(-code * group->top), sum);
+    v_store(middle, v_fma(sum, v_set1(unit), v_load(middle)));
+    return unit * group->top;
+}
