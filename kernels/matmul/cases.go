@@ -18,6 +18,7 @@ type shape struct {
 	experts int // 0: Linear
 	choices int // experts per row
 	perPair bool
+	prefill Rows
 	bits    int
 	group   int
 	dtype   kernels.DType
@@ -27,6 +28,9 @@ func (s shape) name() string {
 	format := fmt.Sprintf("%d-bit_g%d_%s", s.bits, s.group, s.dtype)
 	if s.bits == 0 {
 		format = s.dtype.String()
+	}
+	if s.prefill != (Rows{}) {
+		format += fmt.Sprintf("_prefill_%d_to_%d", s.prefill.From, s.prefill.To)
 	}
 	if s.experts > 0 {
 		return fmt.Sprintf("experts_%s_m%d_k%d_n%d_top%d_of_%d_down_%t", format, s.m, s.k, s.n, s.choices, s.experts, s.perPair)
@@ -53,6 +57,14 @@ func Cases() []kernels.Case {
 		{m: 33, k: 128, n: []int{256}, experts: 8, choices: 2, perPair: true, bits: 4, group: 64, dtype: kernels.BF16},
 		{m: 5, k: 100, n: []int{30}, experts: 4, choices: 1, dtype: kernels.F32},
 		{m: 2, k: 64, n: []int{8}, experts: 300, choices: 8, bits: 8, group: 32, dtype: kernels.F16},
+		// Prefill on matrix units, with rows of decoding around it.
+		{m: 40, k: 37, n: []int{5, 67}, prefill: Rows{0, 40}, dtype: kernels.F32},
+		{m: 70, k: 131, n: []int{33}, prefill: Rows{1, 68}, dtype: kernels.F16},
+		{m: 1, k: 256, n: []int{77}, prefill: Rows{0, 1}, dtype: kernels.BF16},
+		{m: 33, k: 128, n: []int{64, 3}, experts: 8, choices: 2, prefill: Rows{3, 33}, bits: 4, group: 64, dtype: kernels.BF16},
+		{m: 33, k: 64, n: []int{70}, experts: 8, choices: 2, perPair: true, prefill: Rows{0, 32}, bits: 5, group: 64, dtype: kernels.F16},
+		{m: 150, k: 32, n: []int{8}, experts: 300, choices: 8, prefill: Rows{0, 150}, bits: 8, group: 32, dtype: kernels.F16},
+		{m: 70, k: 37, n: []int{9}, experts: 1, choices: 1, prefill: Rows{0, 70}, dtype: kernels.F32},
 		{m: 1, k: 3072, n: []int{1024}, bits: 4, group: 64, dtype: kernels.F32},
 		{m: 6, k: 96, n: []int{31, 1}, bits: 6, group: 32, dtype: kernels.F32},
 	}
@@ -61,7 +73,8 @@ func Cases() []kernels.Case {
 			dtype := []kernels.DType{kernels.F32, kernels.F16, kernels.BF16}[(i+j)%3]
 			shapes = append(shapes,
 				shape{m: 1, k: 128 * (3 + i), n: []int{35}, bits: bits, group: group, dtype: dtype},
-				shape{m: 21, k: 128 * (9 - i), n: []int{37}, bits: bits, group: group, dtype: dtype})
+				shape{m: 21, k: 128 * (9 - i), n: []int{37}, bits: bits, group: group, dtype: dtype},
+				shape{m: 37, k: 128 * (1 + j), n: []int{70}, prefill: Rows{i, 37 - j}, bits: bits, group: group, dtype: dtype})
 		}
 	}
 	return list(shapes)
@@ -152,11 +165,11 @@ func (s shape) build(d kernels.Device, r *rand.Rand) (kernels.Op, []kernels.Tens
 		parts, outs, at = append(parts, Part{W: w, Out: out}), append(outs, out), at+n
 	}
 	if s.experts == 0 {
-		return &Linear{X: x, Parts: parts}, outs
+		return &Linear{X: x, Parts: parts, Prefill: s.prefill}, outs
 	}
 	ids := kernels.NewTensor(d, kernels.I32, s.m, s.choices)
 	for i := range ids.Int32s() {
 		ids.Int32s()[i] = int32(r.IntN(s.experts))
 	}
-	return &Experts{X: x, IDs: ids, Parts: parts}, outs
+	return &Experts{X: x, IDs: ids, Parts: parts, Prefill: s.prefill}, outs
 }

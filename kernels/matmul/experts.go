@@ -19,9 +19,10 @@ import (
 // X is float32 [M, K] or [M*k, K], IDs int32 [M, k], each W is E matrices [N, K], each Out float32 [M*k, N]. No Out may overlap
 // X. IDs are computed, so they are not trusted: one outside [0, E) gives a row of NaN.
 type Experts struct {
-	X     kernels.Tensor
-	IDs   kernels.Tensor
-	Parts []Part
+	X       kernels.Tensor
+	IDs     kernels.Tensor
+	Parts   []Part
+	Prefill Rows // of IDs
 
 	in     input
 	pairs  []int32 // rows m*k+j in order of expert, within an expert ascending
@@ -46,7 +47,7 @@ func (o *Experts) Check() error {
 	if len(o.Parts) == 0 || o.Parts[0].W == nil {
 		return errors.New("parts: got none, expected at least one weight")
 	}
-	return checkParts(o.Parts, o.Parts[0].W.Experts, o.X.Cols, m*k)
+	return errors.Join(checkParts(o.Parts, o.Parts[0].W.Experts, o.X.Cols, m*k), o.Prefill.check(m))
 }
 
 // perInput is how many rows of the output share one of X.

@@ -1,13 +1,67 @@
 package matmul
 
-import "headroom/kernels/gpu"
+import (
+	_ "embed"
 
-// Metal implements gpu.Op: linear.metal for each row of Out, with the matrix that its id names.
+	"headroom/kernels/gpu"
+	"headroom/metal"
+)
+
+//go:embed experts_sort.metal
+var expertsSortText string
+
+var expertsSortKernel = gpu.NewKernel[expertsSortParams](&gpu.Source{Name: "matmul/experts_sort.metal", Text: expertsSortText}, "experts_sort")
+
+// expertsSortParams is ExpertsSortParams of experts_sort.metal.
+type expertsSortParams struct{ Rows, Experts, Choices, IDsStride, Tiles uint32 }
+
+// mostSorted is the experts that experts_sort can count; models with more go row by row.
+const mostSorted = 2047
+
+// Metal implements gpu.Op: rows of prefill sorted by expert and then on matrix units, the others each with the matrix that its id
+// names.
 func (o *Experts) Metal(c *gpu.Context) {
-	for _, p := range o.Parts {
-		few(c, o.X, p, linearParams{
-			Rows: uint32(o.IDs.Rows * o.IDs.Cols), PerInput: uint32(o.perInput()),
-			Experts: uint32(p.W.Experts), Choices: uint32(o.IDs.Cols), IDsStride: uint32(o.IDs.Stride),
-		}, o.IDs)
+	prefill := o.Prefill
+	if o.Parts[0].W.Experts > mostSorted {
+		prefill = Rows{}
+	}
+	o.few(c, 0, prefill.From)
+	o.sorted(c, prefill.From, prefill.To)
+	o.few(c, prefill.To, o.IDs.Rows)
+}
+
+// launch is the dispatch for rows [from, to) of IDs, but for what chooses their experts.
+func (o *Experts) launch(part Part, from, to int) launch {
+	k, shared := o.IDs.Cols, o.perInput()
+	perToken := k / shared // rows of X
+	return launch{
+		x: o.X.RowRange(from*perToken, to*perToken), part: Part{W: part.W, Out: part.Out.RowRange(from*k, to*k)}, shared: shared,
+		experts: uint32(part.W.Experts), choices: uint32(k), ids: uint32(o.IDs.Stride),
+	}
+}
+
+func (o *Experts) few(c *gpu.Context, from, to int) {
+	for _, part := range o.Parts {
+		p := o.launch(part, from, to)
+		p.choice = gpu.Read(o.IDs.RowRange(from, to))
+		p.few(c)
+	}
+}
+
+func (o *Experts) sorted(c *gpu.Context, from, to int) {
+	rows, experts := (to-from)*o.IDs.Cols, o.Parts[0].W.Experts
+	if rows == 0 {
+		return
+	}
+	// An expert's last tile may be partly empty, and there is one expert more, of ids that are none.
+	tiles := min(rows, (rows+tileRows-1)/tileRows+experts+1)
+	lists := c.Scratch(4 * (rows + 3*tiles))
+	expertsSortKernel.Dispatch(c, expertsSortParams{
+		Rows: uint32(rows), Experts: uint32(experts), Choices: uint32(o.IDs.Cols), IDsStride: uint32(o.IDs.Stride), Tiles: uint32(tiles),
+	}, gpu.Grid{Groups: metal.Size{X: 1, Y: 1, Z: 1}, Threads: metal.Size{X: 256, Y: 1, Z: 1}}, gpu.Read(o.IDs.RowRange(from, to)), lists)
+	for _, part := range o.Parts {
+		p := o.launch(part, from, to)
+		p.choice = lists.ToRead()
+		p.dispatch(c, tileRows, tiles)
 	}
 }

@@ -15,8 +15,9 @@ import (
 //
 // X is float32 [M, K]; each W is one matrix [N, K], each Out float32 [M, N]. No Out may overlap X.
 type Linear struct {
-	X     kernels.Tensor
-	Parts []Part
+	X       kernels.Tensor
+	Parts   []Part
+	Prefill Rows
 
 	in input
 }
@@ -28,7 +29,8 @@ func (o *Linear) Name() string { return "linear" }
 func (o *Linear) Check() error {
 	return errors.Join(
 		kernels.CheckShape("x", o.X, kernels.F32, -1, -1),
-		checkParts(o.Parts, 1, o.X.Cols, o.X.Rows))
+		checkParts(o.Parts, 1, o.X.Cols, o.X.Rows),
+		o.Prefill.check(o.X.Rows))
 }
 
 // Reference implements kernels.Op.

@@ -8,6 +8,7 @@
 // Order of sums, the same for every ROWS: a slice adds up the products of elements 4i + j in four accumulators j, in order of i, by
 // fma; then (0 + 1) + (2 + 3), then slices at a distance of 1, 2 and 4.
 #include <metal_stdlib>
+#include "common/linear.h"
 #include "common/weight.h"
 using namespace metal;
 
@@ -21,25 +22,6 @@ constant constexpr uint SLICES = 8;
 
 constant uint DTYPE [[function_constant(0)]];
 constant bool ALIGNED [[function_constant(1)]];
-
-struct LinearParams {
-  uint rows;
-  uint n;
-  uint k;
-  uint x_stride;
-  uint out_stride;
-  uint data_first;
-  uint data_stride;
-  uint scales_first;
-  uint scales_stride;
-  uint biases_first;
-  uint biases_stride;
-  uint units_per_group;
-  uint experts;     // 0: one matrix for all rows; otherwise row r of out has the one that ids[r / choices, r % choices] names
-  uint choices;
-  uint ids_stride;
-  uint per_input;   // rows of out that share a row of x
-};
 
 template <int ROWS>
 kernel void linear(

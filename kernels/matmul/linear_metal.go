@@ -1,5 +1,7 @@
 package matmul
 
+// The host's side of linear.metal and prefill.metal: which one takes which rows.
+
 import (
 	_ "embed"
 	"fmt"
@@ -12,71 +14,102 @@ import (
 //go:embed linear.metal
 var linearText string
 
-// variant is what a kernel of linear.metal is compiled for.
+//go:embed prefill.metal
+var prefillText string
+
+// variant is what a kernel is compiled for.
 type variant struct {
 	bits    int
 	dtype   kernels.DType
 	aligned bool
-	rows    int // of x that a threadgroup takes
+	rows    int // of x that a threadgroup takes: 1 to 8, or tileRows
 }
+
+const (
+	fewRows  = 8
+	tileRows = 32
+)
 
 // linearKernels has every variant. Each width of codes is a source of its own, so that a model compiles only what it uses.
 var linearKernels = func() map[variant]*gpu.Kernel[linearParams] {
 	all := map[variant]*gpu.Kernel[linearParams]{}
 	for _, bits := range gpu.WeightBits {
-		source := gpu.WeightSource("matmul/linear.metal", linearText, bits)
+		few, many := gpu.WeightSource("matmul/linear.metal", linearText, bits), gpu.WeightSource("matmul/prefill.metal", prefillText, bits)
 		for _, dtype := range gpu.WeightDTypes {
 			for _, aligned := range []bool{false, true} {
-				for _, rows := range []int{1, 2, 4, 8} {
-					all[variant{bits, dtype, aligned, rows}] = gpu.NewKernel[linearParams](source, fmt.Sprintf("linear_%d", rows),
-						metal.ConstantValue{Name: "DTYPE", Value: uint32(dtype)}, metal.ConstantValue{Name: "ALIGNED", Value: aligned})
+				constants := []metal.ConstantValue{{Name: "DTYPE", Value: uint32(dtype)}, {Name: "ALIGNED", Value: aligned}}
+				for rows := 1; rows <= fewRows; rows *= 2 {
+					all[variant{bits, dtype, aligned, rows}] = gpu.NewKernel[linearParams](few, fmt.Sprintf("linear_%d", rows), constants...)
 				}
+				all[variant{bits, dtype, aligned, tileRows}] = gpu.NewKernel[linearParams](many, "prefill", constants...)
 			}
 		}
 	}
 	return all
 }()
 
-// linearParams is LinearParams of linear.metal; strides in elements.
+// linearParams is LinearParams of common/linear.h.
 type linearParams struct {
 	Rows, N, K, XStride, OutStride uint32
 	DataFirst, DataStride          uint32
 	ScalesFirst, ScalesStride      uint32
 	BiasesFirst, BiasesStride      uint32
-	UnitsPerGroup                  uint32
+	UnitsPerGroup, PerInput        uint32
 	Experts, Choices, IDsStride    uint32
-	PerInput                       uint32
 }
 
-// fewRows is how many rows of x a threadgroup takes at most.
-const fewRows = 8
+// launch is a dispatch of either kernel: x's rows times a part's weight.
+type launch struct {
+	x       kernels.Tensor
+	part    Part        // Out: the rows of out to compute
+	choice  gpu.Operand // buffer 5: ids or lists, or nothing
+	experts uint32      // 0: one matrix
+	choices uint32
+	ids     uint32 // stride
+	shared  int    // rows of out that share one of x
+}
 
-// Metal implements gpu.Op.
+// Metal implements gpu.Op: rows of prefill on matrix units, those before and behind them by up to eight.
 func (o *Linear) Metal(c *gpu.Context) {
-	for _, p := range o.Parts {
-		few(c, o.X, p, linearParams{Rows: uint32(o.X.Rows), PerInput: 1}, kernels.Tensor{})
+	for _, part := range o.Parts {
+		for _, r := range []Rows{{0, o.Prefill.From}, o.Prefill, {o.Prefill.To, o.X.Rows}} {
+			p := launch{x: o.X.RowRange(r.From, r.To), part: Part{W: part.W, Out: part.Out.RowRange(r.From, r.To)}, choice: gpu.Read(kernels.Tensor{}), shared: 1}
+			if r == o.Prefill {
+				p.dispatch(c, tileRows, (r.To-r.From+tileRows-1)/tileRows)
+			} else {
+				p.few(c)
+			}
+		}
 	}
 }
 
-// few dispatches linear.metal for one part. What rows there are and whose they are is in params already.
-func few(c *gpu.Context, x kernels.Tensor, part Part, params linearParams, ids kernels.Tensor) {
-	if params.Rows == 0 {
+// few dispatches linear.metal.
+func (p *launch) few(c *gpu.Context) {
+	rows, n := 1, p.part.Out.Rows
+	for p.experts == 0 && rows < fewRows && rows < n {
+		rows *= 2
+	}
+	p.dispatch(c, rows, (n+rows-1)/rows)
+}
+
+// dispatch dispatches the kernel for rows rows to a threadgroup; there are tiles of them.
+func (p *launch) dispatch(c *gpu.Context, rows, tiles int) {
+	if tiles == 0 {
 		return
 	}
-	in, w := gpu.ReadMatrix(x), gpu.ReadWeight(part.W)
-	params.N, params.K = uint32(part.W.N), uint32(part.W.K)
-	params.XStride, params.OutStride = uint32(x.Stride), uint32(part.Out.Stride)
-	params.DataFirst, params.DataStride = w.Data.First, w.Data.Stride
-	params.ScalesFirst, params.ScalesStride = w.Scales.First, w.Scales.Stride
-	params.BiasesFirst, params.BiasesStride = w.Biases.First, w.Biases.Stride
-	params.UnitsPerGroup = w.UnitsPerGroup()
-	v := variant{bits: w.Bits, dtype: w.DType, aligned: w.Aligned && in.Aligned(4, 16), rows: 1}
-	for params.Experts == 0 && v.rows < fewRows && v.rows < int(params.Rows) {
-		v.rows *= 2
+	x, w, out := gpu.ReadMatrix(p.x), gpu.ReadWeight(p.part.W), p.part.Out
+	params := linearParams{
+		Rows: uint32(out.Rows), N: uint32(out.Cols), K: uint32(p.x.Cols), XStride: uint32(p.x.Stride), OutStride: uint32(out.Stride),
+		DataFirst: w.Data.First, DataStride: w.Data.Stride,
+		ScalesFirst: w.Scales.First, ScalesStride: w.Scales.Stride,
+		BiasesFirst: w.Biases.First, BiasesStride: w.Biases.Stride,
+		UnitsPerGroup: w.UnitsPerGroup(), PerInput: uint32(p.shared),
+		Experts: p.experts, Choices: p.choices, IDsStride: p.ids,
 	}
-	const columns, threads = 16, 64 // of a threadgroup
-	linearKernels[v].Dispatch(c, params, gpu.Grid{
-		Groups:  metal.Size{X: (part.W.N + columns - 1) / columns, Y: (int(params.Rows) + v.rows - 1) / v.rows, Z: 1},
-		Threads: metal.Size{X: threads, Y: 1, Z: 1},
-	}, in.Operand, w.Data.Operand, w.Scales.Operand, w.Biases.Operand, gpu.Read(ids), gpu.Write(part.Out))
+	grid := gpu.Grid{Groups: metal.Size{X: (out.Cols + 15) / 16, Y: tiles, Z: 1}, Threads: metal.Size{X: 64, Y: 1, Z: 1}}
+	if rows == tileRows {
+		grid = gpu.Grid{Groups: metal.Size{X: tiles, Y: (out.Cols + 63) / 64, Z: 1}, Threads: metal.Size{X: 128, Y: 1, Z: 1}}
+	}
+	linearKernels[variant{w.Bits, w.DType, w.Aligned && x.Aligned(4, 16), rows}].Dispatch(c, params, grid,
+		x.Operand, w.Data.Operand, w.Scales.Operand, w.Biases.Operand, p.choice, gpu.Write(out))
 }

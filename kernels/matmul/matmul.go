@@ -24,6 +24,19 @@ type Part struct {
 	Out kernels.Tensor // float32, one column per row of W; rows may be strided
 }
 
+// Rows are rows [From, To) of a batch that are prefill: tokens of a prompt, however few of them are in this batch. A GPU multiplies them
+// on matrix units, whose order of sums is another than that of the kernel for the few rows of decoding; which order a row gets must
+// depend on the row and not on its batch, so the caller says it. The zero value, no rows, is right for any batch, but slow for a
+// prompt. The CPU has one order for all rows and ignores it.
+type Rows struct{ From, To int }
+
+func (r Rows) check(rows int) error {
+	if r.From < 0 || r.To < r.From || r.To > rows {
+		return fmt.Errorf("prefill: got rows [%d, %d), expected some of [0, %d)", r.From, r.To, rows)
+	}
+	return nil
+}
+
 func checkParts(parts []Part, experts, k, rows int) error {
 	if len(parts) == 0 {
 		return errors.New("parts: got none, expected at least one weight")

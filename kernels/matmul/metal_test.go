@@ -70,6 +70,40 @@ func TestMetalRowAloneEqualsRowInBatch(t *testing.T) {
 	}
 }
 
+// A row of prefill has the same bits alone, in any chunk of the prompt, and beside rows of decoding; and those keep theirs.
+func TestMetalPrefillRowAloneEqualsRowInBatch(t *testing.T) {
+	d := kerneltest.Metal(t)
+	r := rand.New(rand.NewPCG(6, 7))
+	const most, n = 41, 9
+	for i, w := range formats(d, r, 1, n) {
+		if i%2 == 1 {
+			continue // what differs between the formats of a width is in both kernels
+		}
+		x := kernels.RandomTensor(d, r, most, w.K, 1)
+		run := func(from, to int, prefill Rows) kernels.Tensor {
+			out := kernels.NewTensor(d, kernels.F32, to-from, n)
+			d.Run(&Linear{X: x.RowRange(from, to), Parts: []Part{{W: w, Out: out}}, Prefill: prefill})
+			return out
+		}
+		prompt, decoded := run(0, most, Rows{0, most}), run(0, most, Rows{})
+		cut := 1 + r.IntN(most-1)
+		before, behind, last := run(0, cut, Rows{0, cut}), run(cut, most, Rows{0, most - cut}), run(most-1, most, Rows{0, 1})
+		mixed := run(0, most, Rows{cut / 2, cut})
+		sync(t, d)
+		same := func(what string, from int, got, want kernels.Tensor) {
+			if !bytes.Equal(got.Bytes(), want.RowRange(from, from+got.Rows).Bytes()) {
+				t.Errorf("%s [%d, %d], cut at %d: %s: other bits", w.Format(), n, w.K, cut, what)
+			}
+		}
+		same("rows before the cut", 0, before, prompt)
+		same("rows behind the cut", cut, behind, prompt)
+		same("the last row alone", most-1, last, prompt)
+		same("prefill beside decoding", cut/2, mixed.RowRange(cut/2, cut), prompt)
+		same("decoding before prefill", 0, mixed.RowRange(0, cut/2), decoded)
+		same("decoding behind prefill", cut, mixed.RowRange(cut, most), decoded)
+	}
+}
+
 // Operands that no vector load can take, views at odd places, give the bits that aligned ones give.
 func TestMetalUnaligned(t *testing.T) {
 	d := kerneltest.Metal(t)
@@ -82,8 +116,11 @@ func TestMetalUnaligned(t *testing.T) {
 		want, got := kernels.NewTensor(d, kernels.F32, rows, n), moved(d, kernels.NewTensor(d, kernels.F32, rows, n))
 		d.Run(&Linear{X: x, Parts: []Part{{W: w, Out: want}}})
 		d.Run(&Linear{X: moved(d, x), Parts: []Part{{W: &odd, Out: got}}})
+		wantTiles, gotTiles := kernels.NewTensor(d, kernels.F32, rows, n), moved(d, kernels.NewTensor(d, kernels.F32, rows, n))
+		d.Run(&Linear{X: x, Parts: []Part{{W: w, Out: wantTiles}}, Prefill: Rows{0, rows}})
+		d.Run(&Linear{X: moved(d, x), Parts: []Part{{W: &odd, Out: gotTiles}}, Prefill: Rows{0, rows}})
 		sync(t, d)
-		if !bytes.Equal(kerneltest.Elements(got), kerneltest.Elements(want)) {
+		if !bytes.Equal(kerneltest.Elements(got), kerneltest.Elements(want)) || !bytes.Equal(kerneltest.Elements(gotTiles), kerneltest.Elements(wantTiles)) {
 			t.Errorf("%s %s [%d, %d]: unaligned operands give other bits", w.Format(), w.Data.DType, n, w.K)
 		}
 	}
@@ -125,9 +162,9 @@ func TestMetalExpertsEqualLinear(t *testing.T) {
 	d := kerneltest.Metal(t)
 	r := rand.New(rand.NewPCG(7, 8))
 	for i, w := range formats(d, r, experts, n) {
-		choices := 1 + i%3
+		choices, prefill := 1+i%3, []Rows{{}, {1, 3}, {}, {0, tokens}}[i%4]
 		xRows := tokens
-		if i%2 == 1 {
+		if i%5 > 2 {
 			xRows *= choices
 		}
 		x := kernels.RandomTensor(d, r, xRows, w.K, 1)
@@ -140,7 +177,7 @@ func TestMetalExpertsEqualLinear(t *testing.T) {
 		bad := []int32{-1, experts, math.MaxInt32, math.MinInt32}[i%4]
 		ids.RowRange(2, 3).Int32s()[0] = bad
 		out := kernels.NewTensor(d, kernels.F32, tokens*choices, n)
-		d.Run(&Experts{X: x, IDs: ids, Parts: []Part{{W: w, Out: out}}})
+		d.Run(&Experts{X: x, IDs: ids, Parts: []Part{{W: w, Out: out}}, Prefill: prefill})
 		sync(t, d)
 		for pair := range tokens * choices {
 			e := int(ids.RowRange(pair/choices, pair/choices+1).Int32s()[pair%choices])
@@ -155,10 +192,14 @@ func TestMetalExpertsEqualLinear(t *testing.T) {
 			if xRows == tokens {
 				from /= choices
 			}
-			d.Run(&Linear{X: x.RowRange(from, from+1), Parts: []Part{{W: matrixOf(w, e), Out: want}}})
+			one := &Linear{X: x.RowRange(from, from+1), Parts: []Part{{W: matrixOf(w, e), Out: want}}}
+			if m := pair / choices; m >= prefill.From && m < prefill.To {
+				one.Prefill = Rows{0, 1}
+			}
+			d.Run(one)
 			sync(t, d)
 			if !bytes.Equal(want.Bytes(), out.RowRange(pair, pair+1).Bytes()) {
-				t.Fatalf("%s: output row %d differs from expert %d alone", w.Format(), pair, e)
+				t.Fatalf("%s, prefill %v: output row %d differs from expert %d alone", w.Format(), prefill, pair, e)
 			}
 		}
 	}
