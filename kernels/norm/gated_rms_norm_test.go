@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"headroom/kernels"
@@ -21,6 +22,19 @@ func TestGatedRMSNormByHand(t *testing.T) {
 		sync(t, d)
 		if got := o.Out.Float32s(); math.Abs(float64(got[0])-300) > 1e-4 || got[1] != 0 {
 			t.Errorf("%s: got %v, expected 300 0", d.Name(), got)
+		}
+	}
+}
+
+// A row of zeros has a mean square of 0: Eps keeps it from being divided by nothing, with the gate and without.
+func TestRowOfZeros(t *testing.T) {
+	for _, d := range append(kerneltest.Devices(t), kernels.NewReference()) {
+		x, ones, out := kernels.FromFloat32s(d, 1, 3, make([]float32, 3)), kernels.FromFloat32s(d, 1, 3, []float32{1, 1, 1}), kernels.FromFloat32s(d, 2, 3, make([]float32, 6))
+		d.Run(&GatedRMSNorm{X: x, Gate: ones, Weight: ones, Out: out.RowRange(0, 1), Eps: 1e-6})
+		d.Run(&RMSNorm{X: x, Weight: ones, Out: out.RowRange(1, 2), Eps: 1e-6})
+		sync(t, d)
+		if got := out.Float32s(); !slices.Equal(got, make([]float32, 6)) {
+			t.Errorf("%s: got %v, expected zeros", d.Name(), got)
 		}
 	}
 }

@@ -23,16 +23,14 @@ struct NormRopeParams {
 inline ulong turns(float frequency) {
   const uint bits = as_type<uint>(frequency);
   const uint exponent = (bits >> 23) & 255;
-  const ulong mantissa = exponent == 0 ? bits & 0x7fffff : (bits & 0x7fffff) | 0x800000;
+  const ulong mantissa = (bits & 0x7fffff) | 0x800000;
   const ulong low = mantissa * 0x4e44152aul;
   const ulong high = mantissa * 0xa2f9836eul + (low >> 32);  // high * 2^32 + low's last 32 bits: 88 bits
-  const int shift = 152 - int(max(exponent, 1u));
-  ulong t = 0;
-  if (shift >= 96) {
-    t = 0;
-  } else if (shift >= 32) {
+  const int shift = 152 - int(exponent);
+  ulong t = 0;  // for frequencies below 2^-70, zero among them
+  if (shift >= 32 && shift < 96) {
     t = high >> (shift - 32);
-  } else if (shift > 0) {
+  } else if (shift > 0 && shift < 32) {
     t = (high << (32 - shift)) | ((low & 0xffffffff) >> shift);
   }
   return bits >> 31 != 0 ? 0 - t : t;
@@ -51,7 +49,6 @@ inline float2 cosine_and_sine(ulong angle) {
   const float x = a * 1.462918119976564e-09f;            // 2 pi * 2^-32, and what that lacks
   const float tail = fma(a, 1.462918119976564e-09f, -x) + fma(a, -4.070940267922164e-17f, b * 1.462918119976564e-09f);
   const float z = x * x;
-  const float z_tail = fma(x, x, -z);
 
   float s = 2.75573137070700676789e-06f;
   s = fma(s, z, -1.98412698298579493134e-04f);
@@ -63,7 +60,7 @@ inline float2 cosine_and_sine(ulong angle) {
   c = fma(c, z, -1.38888888888741095749e-03f);
   c = fma(c, z, 4.16666666666666019037e-02f);
   const float w = 1.0f - 0.5f * z;
-  const float cosine = w + (((1.0f - w) - 0.5f * z) + fma(c, z * z, fma(-x, tail, -0.5f * z_tail)));
+  const float cosine = w + (((1.0f - w) - 0.5f * z) + fma(c, z * z, -x * tail));
 
   const bool odd = (quarter & 1) != 0;
   const float c0 = odd ? sine : cosine;
