@@ -84,7 +84,7 @@ func (c *commands) begin() bool {
 	// https://developer.apple.com/documentation/metal/mtlcommandbuffer/makecomputecommandencoder(dispatchtype:)
 	c.encoder = retain(send(c.buffer, "computeCommandEncoderWithDispatchType:", dispatchConcurrent))
 	if c.encoder == 0 {
-		c.fail("Metal refused a command buffer or an encoder")
+		c.fail("no command buffer or encoder from Metal")
 		return false
 	}
 	// https://developer.apple.com/documentation/metal/mtlcomputecommandencoder/waitforfence(_:)

@@ -52,7 +52,7 @@ func Open() (metal.Device, error) {
 		// https://developer.apple.com/documentation/metal/mtldevice/makefence()
 		d.fence = send(d.id, "newFence")
 		if d.queue == 0 || d.fence == 0 {
-			err = errors.New("Metal refused a command queue or a fence")
+			err = errors.New("no command queue or fence from Metal")
 			return
 		}
 		d.facts = facts(d.id)

@@ -140,10 +140,10 @@ func checkReflection(k *msl.Kernel, program *msl.Program, reflection objc.ID) er
 		index, name := int(send(b, "index")), goString(send(b, "name"))
 		a := k.Buffer(index)
 		if a == nil || a.Name != name {
-			return fmt.Errorf("Metal sees buffer %d as %q, we read %v: a fault in metal/msl", index, name, a)
+			return fmt.Errorf("buffer %d is %q to Metal, %v to us: a fault in metal/msl", index, name, a)
 		}
 		if size, ok := program.StructBytes(a); ok && a.Reference && responds(b, "bufferDataSize") && int(send(b, "bufferDataSize")) != size {
-			return fmt.Errorf("Metal gives %s %d bytes, we %d: a fault in metal/msl", a, int(send(b, "bufferDataSize")), size)
+			return fmt.Errorf("argument %s has %d bytes to Metal, %d to us: a fault in metal/msl", a, int(send(b, "bufferDataSize")), size)
 		}
 	}
 	return nil

@@ -127,7 +127,7 @@ func pointer(v objc.ID) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointe
 // nsError is an NSError in words: description, domain and code (https://developer.apple.com/documentation/foundation/nserror).
 func nsError(e objc.ID) error {
 	if e == 0 {
-		return errors.New("Metal gives no reason")
+		return errors.New("no reason given by Metal")
 	}
 	return fmt.Errorf("%s (%s %d)", goString(send(e, "localizedDescription")), goString(send(e, "domain")), int(send(e, "code")))
 }

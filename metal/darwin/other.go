@@ -11,5 +11,5 @@ import (
 
 // Open returns the Mac's GPU; on other systems an error.
 func Open() (metal.Device, error) {
-	return nil, fmt.Errorf("Metal is Apple's: there is none on %s", runtime.GOOS)
+	return nil, fmt.Errorf("no Metal on %s: it is Apple's", runtime.GOOS)
 }
