@@ -164,7 +164,7 @@ kernel void kv_append(
   simdgroup_barrier(mem_flags::mem_threadgroup);
   at += kv_param_bytes(f, dims);
   for (uint n = lane; n < dims * f.bits / 8; n += 32) {
-    const KVByte b = kv_byte(keys, f.bits, dims, n, in_strip);
+    const KVByte b = kv_byte(keys, f.bits, n, in_strip);
     uint byte = 0;
     for (uint i = 0; i * b.width < 8; i++) {
       byte |= extract_bits(uint(own[b.dim + i * b.step]), b.shift, b.width) << (i * b.width);

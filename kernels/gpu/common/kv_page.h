@@ -35,53 +35,38 @@ inline float kv_plain(uint dtype, device const uchar* p, ulong i) {
   return dtype == 0 ? ((device const float*)p)[i] : dtype == 1 ? float(((device const half*)p)[i]) : kv_bf16(((device const ushort*)p)[i]);
 }
 
-// K: codes of dimensions 4q to 4q+3 of the position in place lane of a strip; p is the strip's codes.
-
-inline uint4 k_plane(device const uchar* p, uint width, uint q, uint lane) {
-  uint4 x = uint4(0);
-  for (uint i = 0; i < 4; i++) {
-    const uint j = q % 2 * 4 + i;
-    x[i] = extract_bits(uint(p[j * width / 8 * STRIP + lane]), j * width % 8, width);
-  }
-  return x;
-}
-
+// K: codes of dimensions 4q to 4q+3 of the position in place lane of a strip; p is the strip's codes. A plane has them in 4 bytes.
 inline uint4 k_codes(device const uchar* p, uint bits, uint q, uint lane) {
   const uint low = kv_low(bits);
-  p += q / 2 * STRIP * bits;
-  uint4 x = k_plane(p, low, q, lane);
+  p += q / 8 * 64 * bits + 4 * lane;
+  q %= 8;
+  const uint x = *(device const uint*)(p + q * low / 8 * 64) >> (q * low % 8);
+  uint4 codes = (uint4(x) >> uint4(0, 8, 16, 24)) & ((1u << low) - 1);
   if (low < bits) {
-    x = x | (k_plane(p + low * STRIP, bits - low, q, lane) << low);
+    const uint high = bits - low;
+    const uint y = *(device const uint*)(p + low * 64 + q * high / 8 * 64) >> (q * high % 8);
+    codes = codes | (((uint4(y) >> uint4(0, 8, 16, 24)) & ((1u << high) - 1)) << low);
   }
-  return x;
+  return codes;
 }
 
-// V: codes of dimension dim of positions 4b to 4b+3 of a strip; p is the strip's codes.
-
-inline uint v_plane(device const uchar* p, uint width, uint j) {
-  switch (width) {
-    case 8: return p[j];
-    case 4: return extract_bits(uint(p[j % 16]), j / 16 * 4, 4);
-  }
-  return extract_bits(uint(p[j * width / 8]), j * width % 8, width);
-}
-
-inline uint4 v_codes(device const uchar* p, uint bits, uint dims, uint dim, uint b) {
+// V: codes of dimension dim of positions 4b to 4b+3 of a strip; p is the strip's codes. Positions are bytes 0, 2, 1 and 3.
+inline uint4 v_codes(device const uchar* p, uint bits, uint dim, uint b) {
   const uint low = kv_low(bits);
-  uint4 x = uint4(0);
-  for (uint i = 0; i < 4; i++) {
-    device const uchar* at = p + (4 * b + i) * (dims * bits / 8) + dim / 32 * 4 * bits;
-    x[i] = v_plane(at, low, dim % 32);
-    if (low < bits) {
-      x[i] |= v_plane(at + 4 * low, bits - low, dim % 32) << low;
-    }
+  p += dim / 32 * 64 * bits + b * 16 * bits;
+  const uint i = dim % 32;
+  const uint x = *(device const uint*)(p + i % (4 * low) * 4) >> (i / (4 * low) * low);
+  uint4 codes = (uint4(x) >> uint4(0, 16, 8, 24)) & ((1u << low) - 1);
+  if (low < bits) {
+    const uint high = bits - low;
+    const uint y = *(device const uint*)(p + low * 16 + i % (4 * high) * 4) >> (i / (4 * high) * high);
+    codes = codes | (((uint4(y) >> uint4(0, 16, 8, 24)) & ((1u << high) - 1)) << low);
   }
-  return x;
+  return codes;
 }
 
-// Writing: the bytes of a position of a head are dims * bits / 8, and belong to it alone. Byte n lies at kv_byte_at from the strip's codes
-// on, and holds fields of so many bits of dimensions dim, dim + step, ..., shifted right by what lower planes hold.
-
+// Writing: the bytes of a position of a head are dims * bits / 8, and belong to it alone. Byte n lies at bytes from the strip's codes on,
+// and holds fields of width bits of dimensions dim, dim + step, ..., shifted right by what lower planes hold.
 struct KVByte {
   uint at;
   uint dim;
@@ -90,29 +75,23 @@ struct KVByte {
   uint shift;
 };
 
-inline KVByte kv_byte(bool keys, uint bits, uint dims, uint n, uint lane) {
+inline KVByte kv_byte(bool keys, uint bits, uint n, uint lane) {
   const uint low = kv_low(bits);
-  const uint per_bundle = keys ? bits : 4 * bits;   // bytes of a position in a bundle
-  const uint bundle = n / per_bundle;
-  uint i = n % per_bundle;
-  const uint low_bytes = keys ? low : 4 * low;
-  const bool upper = i >= low_bytes;
+  const uint bundle = n / (4 * bits);   // of 32 dimensions
+  uint i = n % (4 * bits);
+  const bool upper = i >= 4 * low;
   KVByte b;
   b.width = upper ? bits - low : low;
   b.shift = upper ? low : 0;
-  i -= upper ? low_bytes : 0;
-  b.step = 1;
-  b.dim = i * 8 / b.width;
-  if (keys) {
-    b.at = bundle * STRIP * bits + (upper ? low * STRIP : 0) + i * STRIP + lane;
-    b.dim += bundle * 8;
-  } else {
-    b.at = lane * (dims * bits / 8) + n;
-    if (b.width == 4) {
-      b.dim = i;
-      b.step = 16;
-    }
-    b.dim += bundle * 32;
+  i -= upper ? 4 * low : 0;
+  if (keys) {   // rows of [16 positions][4 bytes]
+    b.at = bundle * 64 * bits + b.shift * 64 + i / 4 * 64 + 4 * lane + i % 4;
+    b.dim = bundle * 32 + i / 4 * 8 / b.width * 4 + i % 4;
+    b.step = 4;
+  } else {   // [4 width][4 positions]
+    b.at = bundle * 64 * bits + lane / 4 * 16 * bits + b.shift * 16 + i * 4 + (lane % 4 == 1 ? 2 : lane % 4 == 2 ? 1 : lane % 4);
+    b.dim = bundle * 32 + i;
+    b.step = 4 * b.width;
   }
   return b;
 }
