@@ -1,0 +1,402 @@
+// Attention over paged keys and values, in float32 from codes that are widened in registers. Segments of 256 positions lie at absolute
+// positions; each gives a record of a vector (a query row of a head): the weighted sum of values, the highest score, and the sum of
+// weights. Records are merged in order of their segments.
+//
+// A threadgroup of four simdgroups takes up to 8 vectors of one KV head, and one segment of a long context, or all in turn where there
+// are vectors enough to fill the machine: the same steps, so the same bits. For a segment
+//   - scores: a simdgroup has 64 positions, a lane two of them, and adds up dimensions in ascending order;
+//   - weights: a simdgroup has every fourth vector, a lane every 32nd position; simd_max and simd_sum;
+//   - values: a lane has dimensions, of every fourth 32, and adds up positions in ascending order.
+// A vector's bits do not depend on the others. Positions that it does not see take no part in its sums, whatever they hold.
+#include <metal_stdlib>
+#include "common/kv_page.h"
+using namespace metal;
+
+constant uint k_dtype [[function_constant(0)]];
+constant uint k_bits [[function_constant(1)]];
+constant uint k_group [[function_constant(2)]];
+constant uint k_zero [[function_constant(3)]];
+constant uint v_dtype [[function_constant(4)]];
+constant uint v_bits [[function_constant(5)]];
+constant uint v_group [[function_constant(6)]];
+constant uint v_zero [[function_constant(7)]];
+constant uint vectors [[function_constant(8)]];   // of a block, at most 8
+constant uint head_dim [[function_constant(9)]];
+
+constant constexpr uint VECTORS = 8;
+constant constexpr uint SEGMENT = 256;
+constant constexpr uint SIMDGROUPS = 4;
+constant constexpr uint DIMS = 4;   // of a lane: heads of up to 512
+constant constexpr float LOWEST = -3.0e38f;
+
+struct AttentionParams {
+  uint kv_heads;
+  uint group;
+  uint page_tokens;
+  uint q_stride;
+  uint out_stride;
+  uint window;
+  uint sink_tokens;
+  uint has_sinks;
+  uint spans;
+  float scale;
+};
+
+struct AttentionSpan {
+  int row;
+  int rows;
+  int pos;
+  int pages;      // where its page table begins behind the spans
+  int block;      // blocks of vectors before it
+  int segments;   // that a split span's records are for, 0: it is not split
+  int segment;    // the first of them behind the sinks'
+  int record;     // blocks of records before it
+};
+
+// The positions that one block's or vector's segment holds: [from, to), and [0, sinks) where a window has left those behind.
+struct Seen {
+  uint from;
+  uint to;
+  uint sinks;
+};
+
+inline uint seen_from(uint window, uint sink_tokens, uint pos) {
+  return window == 0 || pos + 1 <= window ? 0 : max(sink_tokens, pos + 1 - window);
+}
+
+inline bool sees(Seen s, uint j) { return (j >= s.from && j < s.to) || j < s.sinks; }
+
+inline KVFormat k_format() {
+  KVFormat f;
+  f.dtype = k_dtype;
+  f.bits = k_bits;
+  f.group = k_group;
+  f.zero = k_zero;
+  return f;
+}
+
+inline KVFormat v_format() {
+  KVFormat f;
+  f.dtype = v_dtype;
+  f.bits = v_bits;
+  f.group = v_group;
+  f.zero = v_zero;
+  return f;
+}
+
+// Dimensions 4q to 4q+3 of a position of K; page is a head's page, at the position's place in it.
+inline float4 k_quad(device const uchar* page, uint page_tokens, uint place, uint q) {
+  if (k_bits == 0) {
+    float4 x;
+    for (uint i = 0; i < 4; i++) {
+      x[i] = kv_plain(k_dtype, page, (4 * q + i) * page_tokens + place);
+    }
+    return x;
+  }
+  const KVFormat f = k_format();
+  device const uchar* strip = page + place / STRIP * STRIP * kv_row_bytes(f, head_dim);
+  device const half* params = (device const half*)strip;
+  const uint g = 4 * q / k_group;
+  const float scale = float(params[g * STRIP + place % STRIP]);
+  const float bias = k_zero == 0 ? float(params[(head_dim / k_group + g) * STRIP + place % STRIP]) : -float(k_zero) * scale;
+  return fma(float4(k_codes(strip + kv_param_bytes(f, head_dim), k_bits, q, place % STRIP)), float4(scale), float4(bias));
+}
+
+// Dimension d of positions place to place+3 of V.
+inline float4 v_quad(device const uchar* page, uint place, uint d) {
+  if (v_bits == 0) {
+    float4 x;
+    for (uint i = 0; i < 4; i++) {
+      x[i] = kv_plain(v_dtype, page, (place + i) * head_dim + d);
+    }
+    return x;
+  }
+  const KVFormat f = v_format();
+  device const uchar* strip = page + place / STRIP * STRIP * kv_row_bytes(f, head_dim);
+  const uint g = d / v_group;
+  const float4 scale = float4(*(device const half4*)((device const half*)strip + g * STRIP + place % STRIP));
+  float4 bias = -float(v_zero) * scale;
+  if (v_zero == 0) {
+    bias = float4(*(device const half4*)((device const half*)strip + (head_dim / v_group + g) * STRIP + place % STRIP));
+  }
+  return fma(float4(v_codes(strip + kv_param_bytes(f, head_dim), v_bits, d, place % STRIP / 4)), scale, bias);
+}
+
+inline float merged(float a, float x, float b, float y) { return fma(a, x, b * y); }
+
+kernel void attend(
+    constant AttentionParams& p        [[buffer(0)]],
+    device const float* q              [[buffer(1)]],   // [M, H*head_dim]
+    device const uchar* k_pages        [[buffer(2)]],
+    device const uchar* v_pages        [[buffer(3)]],
+    device const AttentionSpan* spans  [[buffer(4)]],
+    device const float* sinks          [[buffer(5)]],   // [H], or nothing
+    device float* records              [[buffer(6)]],   // [blocks, segments, kv_heads, vectors, head_dim + 2]
+    device float* out                  [[buffer(7)]],   // [M, H*head_dim]
+    threadgroup float* shared          [[threadgroup(0)]],   // queries [vectors, head_dim], weights [vectors, SEGMENT], 2 [vectors]
+    uint3 place                        [[threadgroup_position_in_grid]],   // segment, KV head, block
+    uint tid                           [[thread_index_in_threadgroup]],
+    uint lane                          [[thread_index_in_simdgroup]],
+    uint sg                            [[simdgroup_index_in_threadgroup]]) {
+  uint s = 0;
+  while (s + 1 < p.spans && int(place.z) >= spans[s + 1].block) {
+    s++;
+  }
+  device const AttentionSpan* span = spans + s;
+  device const int* pages = (device const int*)(spans + p.spans) + span->pages;
+  const bool split = span->segments != 0;
+  const uint head = place.y;
+  const uint block = place.z - uint(span->block);
+  const uint first = block * vectors;
+  const uint count = min(vectors, uint(span->rows) * p.group - first);
+  const uint first_pos = uint(span->pos) + first / p.group;
+  const uint last_pos = uint(span->pos) + (first + count - 1) / p.group;
+  if (place.x >= (split ? uint(span->segments) : 1)) {
+    return;
+  }
+  threadgroup float* weights = shared + vectors * head_dim;
+  threadgroup float* highest = weights + vectors * SEGMENT;
+  threadgroup float* sums = highest + vectors;
+
+  for (uint i = tid; i < vectors * head_dim; i += 32 * SIMDGROUPS) {
+    const uint v = first + min(i / head_dim, count - 1);
+    const uint row = uint(span->row) + v / p.group;
+    shared[i] = q[ulong(row) * p.q_stride + (head * p.group + v % p.group) * head_dim + i % head_dim] * p.scale;
+  }
+
+  // The running totals, for one segment after the other; begun with the sink, a score with a weight and no value.
+  float total[VECTORS][DIMS];
+  float top[VECTORS];
+  float all[VECTORS];
+  for (uint v = 0; v < VECTORS; v++) {
+    if (v < vectors) {
+      const bool sink = p.has_sinks != 0;
+      top[v] = sink ? sinks[head * p.group + (first + min(v, count - 1)) % p.group] : LOWEST;
+      all[v] = sink ? 1.0f : 0.0f;
+      for (uint i = 0; i < DIMS; i++) {
+        total[v][i] = 0.0f;
+      }
+    }
+  }
+
+  const uint behind = seen_from(p.window, p.sink_tokens, first_pos) / SEGMENT;   // the first segment behind the sinks'
+  const uint apart = p.sink_tokens > 0 && behind > 0 ? 1 : 0;                    // the sinks' segment comes before it
+  uint from = 0;
+  uint to = apart + last_pos / SEGMENT + 1 - behind;
+  if (split) {
+    from = place.x;
+    to = place.x + 1;
+  }
+  for (uint n = from; n < to; n++) {
+    uint segment = n < apart ? 0 : behind + n - apart;
+    if (split) {
+      segment = span->segment > 0 && p.sink_tokens > 0 ? (n == 0 ? 0 : uint(span->segment) + n - 1) : uint(span->segment) + n;
+    }
+    const uint start = segment * SEGMENT;
+    // What the block sees of it.
+    Seen any;
+    any.from = max(start, seen_from(p.window, p.sink_tokens, first_pos));
+    any.to = min(start + SEGMENT, last_pos + 1);
+    any.sinks = segment == 0 ? min(p.sink_tokens, last_pos + 1) : 0;
+    const bool something = any.from < any.to || any.sinks > 0;
+    if (!something && !split) {
+      continue;
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);   // queries are here; the weights before have been used
+
+    if (something) {
+      // Scores. A lane whose position nobody sees takes one that somebody does, and its score is not used.
+      const uint other = any.from < any.to ? any.to - 1 : any.sinks - 1;
+      float score[VECTORS][2];
+      device const uchar* page[2];
+      uint in_page[2];
+      for (uint h = 0; h < 2; h++) {
+        uint j = start + sg * 64 + h * 32 + lane;
+        j = sees(any, j) ? j : other;
+        in_page[h] = j % p.page_tokens;
+        page[h] = k_pages + (ulong(pages[j / p.page_tokens]) * p.kv_heads + head) * p.page_tokens * kv_row_bytes(k_format(), head_dim);
+        for (uint v = 0; v < VECTORS; v++) {
+          score[v][h] = 0.0f;
+        }
+      }
+      for (uint d = 0; d < head_dim / 4; d++) {
+        for (uint h = 0; h < 2; h++) {
+          const float4 x = k_quad(page[h], p.page_tokens, in_page[h], d);
+          for (uint v = 0; v < VECTORS; v++) {
+            if (v < vectors) {
+              const float4 y = *(threadgroup const float4*)(shared + v * head_dim + 4 * d);
+              score[v][h] = fma(x.w, y.w, fma(x.z, y.z, fma(x.y, y.y, fma(x.x, y.x, score[v][h]))));
+            }
+          }
+        }
+      }
+      for (uint v = 0; v < VECTORS; v++) {
+        if (v < vectors) {
+          weights[v * SEGMENT + sg * 64 + lane] = score[v][0];
+          weights[v * SEGMENT + sg * 64 + 32 + lane] = score[v][1];
+        }
+      }
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+
+    // Weights, of positions that a vector sees.
+    for (uint v = sg; v < vectors; v += SIMDGROUPS) {
+      const uint pos = uint(span->pos) + (first + min(v, count - 1)) / p.group;
+      Seen own;
+      own.from = max(start, seen_from(p.window, p.sink_tokens, pos));
+      own.to = something ? min(start + SEGMENT, pos + 1) : 0;
+      own.sinks = segment == 0 ? min(p.sink_tokens, pos + 1) : 0;
+      float x[SEGMENT / 32];
+      float most = LOWEST;
+      for (uint i = 0; i < SEGMENT / 32; i++) {
+        x[i] = LOWEST;
+        if (sees(own, start + i * 32 + lane)) {
+          x[i] = weights[v * SEGMENT + i * 32 + lane];
+        }
+        most = max(most, x[i]);
+      }
+      most = simd_max(most);
+      float sum = 0.0f;
+      for (uint i = 0; i < SEGMENT / 32; i++) {
+        const float w = sees(own, start + i * 32 + lane) ? exp(x[i] - most) : 0.0f;
+        weights[v * SEGMENT + i * 32 + lane] = w;
+        sum += w;
+      }
+      sum = simd_sum(sum);
+      if (lane == 0) {
+        highest[v] = most;
+        sums[v] = sum;
+      }
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+
+    // Values.
+    float part[VECTORS][DIMS];
+    for (uint v = 0; v < VECTORS; v++) {
+      for (uint i = 0; i < DIMS; i++) {
+        part[v][i] = 0.0f;
+      }
+    }
+    const uint low = any.sinks > 0 ? start : any.from / 4 * 4;
+    for (uint j = low; something && j < max(any.to, any.sinks); j += 4) {
+      if (j >= any.sinks && (j + 4 <= any.from || any.from >= any.to)) {
+        continue;
+      }
+      device const uchar* v_page = v_pages + (ulong(pages[j / p.page_tokens]) * p.kv_heads + head) * p.page_tokens * kv_row_bytes(v_format(), head_dim);
+      // All vectors see all four, or each takes what it sees.
+      const bool whole = j + 4 <= first_pos + 1 && (j >= seen_from(p.window, p.sink_tokens, last_pos) || j + 4 <= p.sink_tokens);
+      for (uint i = 0; i < DIMS; i++) {
+        const uint d = (i * SIMDGROUPS + sg) * 32 + lane;
+        if (d < head_dim) {
+          const float4 x = v_quad(v_page, j % p.page_tokens, d);
+          for (uint v = 0; v < VECTORS; v++) {
+            if (v < vectors) {
+              const float4 w = *(threadgroup const float4*)(weights + v * SEGMENT + j - start);
+              float sum = part[v][i];
+              if (whole) {
+                sum = fma(w.w, x.w, fma(w.z, x.z, fma(w.y, x.y, fma(w.x, x.x, sum))));
+              } else {
+                const uint pos = uint(span->pos) + (first + min(v, count - 1)) / p.group;
+                const uint since = seen_from(p.window, p.sink_tokens, pos);
+                for (uint e = 0; e < 4; e++) {
+                  if (j + e <= pos && (j + e >= since || j + e < p.sink_tokens)) {
+                    sum = fma(w[e], x[e], sum);
+                  }
+                }
+              }
+              part[v][i] = sum;
+            }
+          }
+        }
+      }
+    }
+
+    for (uint v = 0; v < VECTORS; v++) {
+      if (v >= vectors) {
+        continue;
+      }
+      if (split) {
+        device float* record = records + ((ulong(span->record) + ulong(block) * uint(span->segments) + place.x) * p.kv_heads * vectors +
+                                          head * vectors + v) * (head_dim + 2);
+        for (uint i = 0; i < DIMS; i++) {
+          const uint d = (i * SIMDGROUPS + sg) * 32 + lane;
+          if (d < head_dim) {
+            record[d] = part[v][i];
+          }
+        }
+        if (tid == 0) {
+          record[head_dim] = highest[v];
+          record[head_dim + 1] = sums[v];
+        }
+      } else if (sums[v] > 0.0f) {
+        const float most = max(top[v], highest[v]);
+        const float a = exp(top[v] - most);
+        const float b = exp(highest[v] - most);
+        top[v] = most;
+        all[v] = merged(all[v], a, sums[v], b);
+        for (uint i = 0; i < DIMS; i++) {
+          total[v][i] = merged(total[v][i], a, part[v][i], b);
+        }
+      }
+    }
+  }
+  if (split) {
+    return;
+  }
+  for (uint v = 0; v < VECTORS; v++) {
+    if (v < vectors && v < count) {
+      const uint row = uint(span->row) + (first + v) / p.group;
+      device float* o = out + ulong(row) * p.out_stride + (head * p.group + (first + v) % p.group) * head_dim;
+      for (uint i = 0; i < DIMS; i++) {
+        const uint d = (i * SIMDGROUPS + sg) * 32 + lane;
+        if (d < head_dim) {
+          o[d] = total[v][i] / all[v];
+        }
+      }
+    }
+  }
+}
+
+// The records of split spans, in the order of their segments. A threadgroup takes a vector, a thread dimensions.
+kernel void attend_merge(
+    constant AttentionParams& p        [[buffer(0)]],
+    device const AttentionSpan* spans  [[buffer(1)]],
+    device const float* sinks          [[buffer(2)]],
+    device const float* records        [[buffer(3)]],
+    device float* out                  [[buffer(4)]],
+    uint3 place                        [[threadgroup_position_in_grid]],   // vector of the block, KV head, block
+    uint tid                           [[thread_index_in_threadgroup]],
+    uint threads                       [[threads_per_threadgroup]]) {
+  uint s = 0;
+  while (s + 1 < p.spans && int(place.z) >= spans[s + 1].block) {
+    s++;
+  }
+  device const AttentionSpan* span = spans + s;
+  const uint block = place.z - uint(span->block);
+  const uint vector = block * vectors + place.x;
+  if (span->segments == 0 || vector >= uint(span->rows) * p.group) {
+    return;
+  }
+  const uint h = place.y * p.group + vector % p.group;
+  device float* o = out + ulong(uint(span->row) + vector / p.group) * p.out_stride + h * head_dim;
+  const uint stride = p.kv_heads * vectors * (head_dim + 2);
+  device const float* first = records + (ulong(span->record) + ulong(block) * uint(span->segments)) * stride +
+                              (place.y * vectors + place.x) * (head_dim + 2);
+  for (uint d = tid; d < head_dim; d += threads) {
+    float top = p.has_sinks != 0 ? sinks[h] : LOWEST;
+    float all = p.has_sinks != 0 ? 1.0f : 0.0f;
+    float total = 0.0f;
+    device const float* record = first;
+    for (int n = 0; n < span->segments; n++, record += stride) {
+      if (record[head_dim + 1] > 0.0f) {
+        const float most = max(top, record[head_dim]);
+        const float a = exp(top - most);
+        const float b = exp(record[head_dim] - most);
+        top = most;
+        all = merged(all, a, record[head_dim + 1], b);
+        total = merged(total, a, record[d], b);
+      }
+    }
+    o[d] = total / all;
+  }
+}
