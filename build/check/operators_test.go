@@ -7,7 +7,6 @@ import (
 
 // withoutMetal are the operators that have no Metal kernel yet. The list may only become shorter.
 var withoutMetal = []string{
-	"kernels/attention.Attention",
 }
 
 func TestOperators(t *testing.T) {
