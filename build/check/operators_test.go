@@ -6,8 +6,7 @@ import (
 )
 
 // withoutMetal are the operators that have no Metal kernel yet. The list may only become shorter.
-var withoutMetal = []string{
-}
+var withoutMetal = []string{}
 
 func TestOperators(t *testing.T) {
 	breaches, err := checkOperators(repository(), withoutMetal)
