@@ -107,7 +107,7 @@ func (e *Engine) connect(p *plan) {
 // layout names everything that the cache's bytes depend on beside the weights.
 func (e *Engine) layout(formats []cache.LayerFormat) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d cpu %t page %d\n", numerics, e.options.Float32Activations, cache.PageTokens)
+	fmt.Fprintf(&b, "%d %s %t page %d\n", numerics, deviceKind(&e.options), e.options.Float32Activations, cache.PageTokens)
 	for _, l := range formats {
 		fmt.Fprintln(&b, l.K, l.V)
 	}

@@ -23,7 +23,6 @@ import (
 	"headroom/engine/sched"
 	"headroom/engine/tokenizer"
 	"headroom/kernels"
-	"headroom/kernels/cpu"
 )
 
 const (
@@ -231,7 +230,9 @@ func Open(ctx context.Context, src Source, o Options) (*Engine, error) {
 	if err := e.readTexts(src, p); err != nil {
 		return nil, err
 	}
-	e.device = kernels.NewCPU(cpu.Options{Threads: o.Threads, Float32Activations: o.Float32Activations})
+	if e.device, err = openDevice(&o); err != nil {
+		return nil, err
+	}
 	if err := e.load(ctx, src, p); err != nil {
 		e.device.Close()
 		return nil, err

@@ -11,7 +11,7 @@ import (
 
 // Options choose how a model is run. The zero value is right for most.
 type Options struct {
-	Device             string // "cpu" (the only one for now) or ""
+	Device             string // DeviceCPU, DeviceMetal or DeviceSim; "": DeviceCPU
 	Threads            int    // that compute; 0: one per core
 	Float32Activations bool   // exact activations on the CPU, several times slower; see kernels/cpu.Options
 	// The KV cache's format, as cache.FormatOptions has it: "f16", "bf16", "f32", "affine", "q8_0" or "q4_0", and for affine the bits

@@ -22,11 +22,12 @@ import (
 
 // ModelFlags are how a model is found and run, in every command that runs one.
 type ModelFlags struct {
-	Threads      int  `help:"Threads that compute; 0: one a core." placeholder:"N"`
-	Context      int  `help:"Longest conversation in tokens; 0: what the model was trained for, or what fits." placeholder:"TOKENS"`
-	Float32      bool `name:"float32" help:"Exact activations; several times slower."`
-	NoPrefixes   bool `name:"no-prefix-cache" help:"Read every prompt from its beginning, even what has been read before."`
-	MaxSequences int  `help:"Requests that run at once; 0: 8." placeholder:"N"`
+	Device       string `help:"What computes: cpu, metal (a Mac's GPU) or sim (the same kernels, simulated, for development)." enum:",cpu,metal,sim" default:"" placeholder:"DEVICE"`
+	Threads      int    `help:"Threads that compute; 0: one a core." placeholder:"N"`
+	Context      int    `help:"Longest conversation in tokens; 0: what the model was trained for, or what fits." placeholder:"TOKENS"`
+	Float32      bool   `name:"float32" help:"Exact activations; several times slower."`
+	NoPrefixes   bool   `name:"no-prefix-cache" help:"Read every prompt from its beginning, even what has been read before."`
+	MaxSequences int    `help:"Requests that run at once; 0: 8." placeholder:"N"`
 	KVFlags
 	CacheFlags
 	ModelsDir []string `help:"More folders to look for models in." placeholder:"DIR" sep:"none" type:"path"`
@@ -53,7 +54,7 @@ func (f *ModelFlags) Validate() error {
 func (f *ModelFlags) options(s settings.Settings, id string) engine.Options {
 	m := s.ForModel(id)
 	kv := f.KVFlags.or(m)
-	o := kv.apply(engine.Options{Threads: f.Threads, ContextTokens: cmp.Or(f.Context, m.ContextTokens), Float32Activations: f.Float32,
+	o := kv.apply(engine.Options{Device: f.Device, Threads: f.Threads, ContextTokens: cmp.Or(f.Context, m.ContextTokens), Float32Activations: f.Float32,
 		MaxSequences: cmp.Or(f.MaxSequences, m.MaxSequences), NoPrefixCache: f.NoPrefixes})
 	return f.CacheFlags.or(s.Cache).apply(o)
 }

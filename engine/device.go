@@ -1,0 +1,67 @@
+package engine
+
+// Which machine computes. The engine knows devices by what they do alone (kernels.Device); here their names become one.
+
+import (
+	"errors"
+
+	"headroom/engine/problem"
+	"headroom/kernels"
+	"headroom/kernels/cpu"
+	"headroom/kernels/gpu"
+	"headroom/metal"
+	"headroom/metal/darwin"
+	"headroom/metal/sim"
+)
+
+// Devices are the values of Options.Device.
+const (
+	DeviceCPU   = "cpu"   // the default
+	DeviceMetal = "metal" // a Mac's GPU
+	DeviceSim   = "sim"   // the same Metal kernels on a simulated GPU, for development on Linux: right, and very slow
+)
+
+// openDevice opens the device that o asks for. Errors are Problems.
+func openDevice(o *Options) (kernels.Device, error) {
+	var m metal.Device
+	var err error
+	switch o.Device {
+	case "", DeviceCPU:
+		return kernels.NewCPU(cpu.Options{Threads: o.Threads, Float32Activations: o.Float32Activations}), nil
+	case DeviceMetal:
+		if m, err = darwin.Open(); err != nil {
+			return nil, problem.Wrap(problem.DoesNotFit, err, "There is no Metal device here", "Run the model on the CPU: --device cpu.")
+		}
+	case DeviceSim:
+		if m, err = sim.Open(sim.Options{Threads: o.Threads}); err != nil {
+			return nil, problem.Wrap(problem.DoesNotFit, err, "The simulated Metal device cannot run here", "Install clang, or run the model on the CPU: --device cpu.")
+		}
+	default:
+		return nil, problem.Wrap(problem.BadRequest, errors.New(o.Device), "There is no such device", "Say cpu, metal or sim.")
+	}
+	d, err := gpu.New(m)
+	if err != nil {
+		m.Close()
+		return nil, problem.Wrap(problem.DoesNotFit, err, "The Metal device refused memory", "Close other apps, or pick a smaller model.")
+	}
+	return metalDevice{d, m}, nil
+}
+
+// metalDevice closes the Metal device with the operators' device on top of it.
+type metalDevice struct {
+	*gpu.Device
+	metal metal.Device
+}
+
+func (d metalDevice) Close() {
+	d.Device.Close()
+	d.metal.Close()
+}
+
+// deviceKind names what the bits of a result depend on: devices of one kind give the same.
+func deviceKind(o *Options) string {
+	if o.Device == DeviceMetal || o.Device == DeviceSim {
+		return DeviceMetal
+	}
+	return DeviceCPU
+}

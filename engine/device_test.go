@@ -1,0 +1,73 @@
+package engine_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"headroom/engine"
+	"headroom/engine/problem"
+)
+
+// openSim opens a model on the simulated Metal device, or skips the test where there is none.
+func openSim(t *testing.T, src engine.Source, o engine.Options) *engine.Engine {
+	t.Helper()
+	o.Device = engine.DeviceSim
+	e, err := engine.Open(context.Background(), src, o)
+	if problem.From(err).Code == problem.DoesNotFit {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { e.Close() })
+	return e
+}
+
+// TestMetal: the demo model on the simulated Metal device says what it says on the CPU.
+func TestMetal(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the simulated device takes long")
+	}
+	e := openSim(t, demoSource(t), engine.Options{ContextTokens: 512, MaxSequences: 2, ChunkTokens: 64, NoPrefixCache: true})
+	onCPU := open(t, engine.Options{Float32Activations: true, ContextTokens: 512})
+	for _, text := range []string{question, "<|im_start|>user\nWhat is a KV cache?<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n"} {
+		r := engine.Request{Prompt: encode(e, text), MaxTokens: 12}
+		want := run(t, onCPU, r, 0)
+		got := run(t, e, r, 0)
+		if got.done.Err != nil {
+			t.Fatal(got.done.Err)
+		}
+		if !slices.Equal(got.tokens, want.tokens) {
+			t.Errorf("tokens %v, on the CPU %v", got.tokens, want.tokens)
+		}
+	}
+}
+
+// TestMetalTiny: every architecture, in the default and in plain cache formats, gives the CPU's tokens on the simulated Metal device.
+func TestMetalTiny(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the simulated device takes long")
+	}
+	models, err := os.ReadDir(filepath.Join("models", "testdata", "tiny"))
+	if err != nil || len(models) == 0 {
+		t.Fatalf("%d tiny models, %v", len(models), err)
+	}
+	for _, m := range models {
+		for _, format := range []string{"", "f16"} {
+			o := engine.Options{KVFormat: format, ContextTokens: 256, MaxSequences: 1, ChunkTokens: 32, NoPrefixCache: true}
+			e := openSim(t, tinySource(t, m.Name()), o)
+			o.Float32Activations = true
+			onCPU := openModel(t, tinySource(t, m.Name()), o)
+			r := engine.Request{Prompt: someIDs(5, 70), MaxTokens: 8, IgnoreEOS: true}
+			want, got := run(t, onCPU, r, 0), run(t, e, r, 0)
+			if got.done.Err != nil || !slices.Equal(got.tokens, want.tokens) {
+				t.Errorf("%s, %q: tokens %v (%v), on the CPU %v", m.Name(), format, got.tokens, got.done.Err, want.tokens)
+			}
+			e.Close()
+			onCPU.Close()
+		}
+	}
+}
