@@ -245,7 +245,7 @@ func Open(ctx context.Context, src Source, o Options) (*Engine, error) {
 	e.recurrent = p.description.StateBytesPerSeq > 0
 	e.sched = e.newScheduler(p.pages)
 	e.books = newBooks(o.History, e.weights.Fingerprint(), e.info.KVFormat+", states "+e.info.StateFormat, reread.Outcome{
-		CacheOff: o.NoPrefixCache, Recurrent: e.recurrent, KeepEvery: keepEvery, Decode: func(tokens []int32) string { return e.tokenizer.Decode(tokens, false) }})
+		CacheOff: o.NoPrefixCache, Recurrent: e.recurrent, Decode: func(tokens []int32) string { return e.tokenizer.Decode(tokens, false) }})
 	e.connect(p)
 	go e.loop()
 	go e.books.keep(e.ended)

@@ -13,7 +13,6 @@ type Outcome struct {
 	CachedTokens int                  // of the prompt, how many were taken from a cache
 	CacheOff     bool                 // nothing is kept from one prompt to the next
 	Recurrent    bool                 // the model can go on only where a state was kept
-	KeepEvery    int                  // tokens between two kept states at most: where nothing was cached of fewer, none may have been kept
 	Decode       func([]int32) string // tokens to text, special ones included; nil: the report shows no text
 }
 
@@ -55,7 +54,7 @@ func memoryCause(o Outcome, known int) (Cause, string) {
 	if o.CacheOff {
 		return CacheOff, "The prefix cache is turned off: every prompt is read from its beginning."
 	}
-	if o.Recurrent && (o.CachedTokens > 0 || known < o.KeepEvery) {
+	if o.Recurrent && o.CachedTokens > 0 {
 		return StateNotKept, fmt.Sprintf("This model can go on only where its state was kept, here after %d of %d known tokens: more kept states would help.",
 			o.CachedTokens, known)
 	}

@@ -218,7 +218,6 @@ func TestMemory(t *testing.T) {
 		{"more missing", tokens(100, 0), "m", "f", 68, false, Evicted, 100},
 		{"nothing cached", tokens(100, 0), "m", "f", 0, false, Evicted, 100},
 		{"state further back", tokens(100, 0), "m", "f", 60, true, StateNotKept, 100},
-		{"no state yet", tokens(80, 0), "m", "f", 0, true, StateNotKept, 80},
 		{"no state at all", tokens(100, 0), "m", "f", 0, true, Evicted, 100},
 		{"other format", tokens(100, 0), "m", "g", 0, false, FormatChanged, 0},
 		{"other model", tokens(100, 0), "n", "f", 0, false, ModelChanged, 0},
@@ -230,7 +229,7 @@ func TestMemory(t *testing.T) {
 	} {
 		l := NewLog(Limits{})
 		l.Add(Sequence{Tokens: test.known, Model: test.model, Format: test.format})
-		r := l.Find(prompt, "m", "f").Explain(Outcome{CachedTokens: test.cached, Recurrent: test.recurrent, KeepEvery: 90})
+		r := l.Find(prompt, "m", "f").Explain(Outcome{CachedTokens: test.cached, Recurrent: test.recurrent})
 		if r.Cause != test.cause || r.Break != test.at || r.ReadTokens != 120-test.cached {
 			t.Errorf("%s: %+v, expected %s at %d", test.name, r, test.cause, test.at)
 		}
