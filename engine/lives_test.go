@@ -39,7 +39,7 @@ func TestLives(t *testing.T) {
 	case testing.Short():
 		seeds, turns = 1, 20
 	case os.Getenv("HEADROOM_LONG") != "":
-		seeds, turns = 12, 100
+		seeds, turns = 4, 100
 	}
 	for seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
