@@ -207,8 +207,9 @@ func (e *Engine) hasEnded(r *request, tokens []int32, now time.Time) {
 	if e.blocks.view == nil || len(tokens) < blockstore.BlockTokens {
 		return
 	}
-	if n := r.usage.PromptTokens - r.usage.CachedTokens; n >= blockstore.BlockTokens {
-		e.blocks.secondsPerToken = r.timing().Prefill.Seconds() / float64(n)
+	// One that was cancelled while it was read has no such time; the last known one is nearer to the truth than none.
+	if n, took := r.usage.PromptTokens-r.usage.CachedTokens, r.timing().Prefill; n >= blockstore.BlockTokens && took > 0 {
+		e.blocks.secondsPerToken = took.Seconds() / float64(n)
 	}
 	c := &conversation{tokens: slices.Clone(tokens), title: r.title, reused: r.usage.CachedTokens > 0, ended: now}
 	e.blocks.unsaved = slices.DeleteFunc(e.blocks.unsaved, func(old *conversation) bool { // c goes on from it

@@ -19,6 +19,13 @@
 // Loading goes by checkpoint (files to weights), models.Load (weights to an architecture) and a plan made on a device that only
 // measures (load.go): what a model needs is known, and refused if it does not fit, before a weight is read.
 //
+// The way of a prefix that was computed before (blocks.go):
+//
+//	Engine.lookUp     asks the block store beside the loop      ->  blockstore.View.Find
+//	sched.promote     pages and a slot, when its turn comes     ->  Engine.fetch, blockstore.View.Load: files into those pages
+//	sched.Promoted    into the prefix tree; the request starts behind it as behind any other (sched.admit)
+//	Engine.hasEnded   what was computed, and Engine.saveEnds what a quiet conversation ends with  ->  blockstore.View.Save
+//
 // One goroutine, Engine.loop, owns the device, the scheduler and every request at work. Others reach it through the inbox and read
 // what it publishes; it waits for nobody.
 package engine

@@ -29,7 +29,7 @@ func (t *Tree) Hold(tokens []int32, states bool) Held {
 			continue
 		}
 		for _, c := range n.parent.children[n.tokens[0]] { // siblings' states are good up to where they part
-			common := n.from + commonPrefix(c.tokens, tokens[i*t.o.PageTokens:])
+			common := n.from + Common(c.tokens, tokens[i*t.o.PageTokens:])
 			for _, s := range c.states {
 				if s.position <= common {
 					s.held++

@@ -77,7 +77,7 @@ func (t *Tree) find(tokens []int32) (f found) {
 		var next *node
 		deepest := position
 		for _, c := range n.children[tokens[position]] {
-			common := commonPrefix(c.tokens, tokens[position:])
+			common := Common(c.tokens, tokens[position:])
 			if common == t.o.PageTokens {
 				next = c
 			}
@@ -150,14 +150,15 @@ func (t *Tree) closest(n *node, tokens []int32) (child *node, common int) {
 		return nil, 0
 	}
 	for _, c := range n.children[tokens[0]] {
-		if k := commonPrefix(c.tokens, tokens); k > common {
+		if k := Common(c.tokens, tokens); k > common {
 			child, common = c, k
 		}
 	}
 	return child, common
 }
 
-func commonPrefix(a, b []int32) int {
+// Common is how many first tokens a and b share.
+func Common(a, b []int32) int {
 	n := min(len(a), len(b))
 	for i := range n {
 		if a[i] != b[i] {

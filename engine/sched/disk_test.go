@@ -93,7 +93,7 @@ func (d *disk) write(t *testing.T, h hold) {
 func (d *disk) find(q *Sequence) {
 	_, known := d.s.Known(q)
 	for _, tokens := range d.stored {
-		if n := commonPrefix(tokens, q.Tokens[:len(q.Tokens)-1]); n > known && (n == len(tokens) || !d.o.Recurrent) {
+		if n := prefix.Common(tokens, q.Tokens[:len(q.Tokens)-1]); n > known && (n == len(tokens) || !d.o.Recurrent) {
 			q.Stored = n
 		}
 	}

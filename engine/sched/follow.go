@@ -3,7 +3,11 @@ package sched
 // Several requests often begin with the same long text: an agent starts three others, a client asks again before the first
 // answer. Only the first computes it; the others wait until what they share is in the prefix tree.
 
-import "slices"
+import (
+	"slices"
+
+	"headroom/engine/prefix"
+)
 
 // followPages is how much a sequence must be spared to wait for another: for less, waiting for the end of a pass costs more.
 const followPages = 2
@@ -15,7 +19,7 @@ func (s *Scheduler) meet(leader, q *Sequence) {
 		return
 	}
 	least := followPages * s.o.PageTokens
-	shared := commonPrefix(q.Tokens[:len(q.Tokens)-1], leader.Tokens)
+	shared := prefix.Common(q.Tokens[:len(q.Tokens)-1], leader.Tokens)
 	if shared <= leader.Computed || shared < least || q.following() && shared <= q.shared {
 		return
 	}
@@ -31,14 +35,4 @@ func (s *Scheduler) meet(leader, q *Sequence) {
 // following reports whether q should go on waiting: its leader is still at work on what they share.
 func (q *Sequence) following() bool {
 	return q.leader != nil && q.leader.running && q.leader.Computed < q.shared
-}
-
-func commonPrefix(a, b []int32) int {
-	n := min(len(a), len(b))
-	for i := range n {
-		if a[i] != b[i] {
-			return i
-		}
-	}
-	return n
 }

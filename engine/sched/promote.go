@@ -60,7 +60,7 @@ func (s *Scheduler) fetch(q *Sequence) bool {
 // arrives reports whether much of the waiting sequence q is being read back for another.
 func (s *Scheduler) arrives(q *Sequence) bool {
 	return slices.ContainsFunc(s.arriving, func(p *Promotion) bool {
-		shared := commonPrefix(q.Tokens[:len(q.Tokens)-1], p.Tokens)
+		shared := prefix.Common(q.Tokens[:len(q.Tokens)-1], p.Tokens)
 		if shared < s.FetchTokens() || s.o.Recurrent && shared < len(p.Tokens) {
 			return false
 		}
