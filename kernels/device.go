@@ -15,8 +15,8 @@ type Device interface {
 	Name() string
 	// NewBuffer allocates zeroed memory that never moves, page-aligned.
 	NewBuffer(bytes int) *Buffer
-	// WrapBuffer makes memory the caller keeps mapped (a checkpoint file) visible to the device without copying it. Operators
-	// never write it.
+	// WrapBuffer makes memory the caller keeps mapped (a checkpoint file) visible to the device without copying it: the whole pages
+	// around bytes, so it must not be memory of the Go heap. Operators never write it.
 	WrapBuffer(bytes []byte) *Buffer
 	// Run performs op after every earlier op. It has consumed the struct when it returns, so the caller may reuse it, but the
 	// work may still be under way. It panics if op.Check fails: shapes are a matter of the program, not of its input.

@@ -138,7 +138,9 @@ func newRecording(t *testing.T) (*recording, *Device) {
 func TestBarriers(t *testing.T) {
 	_, spare := newRecording(t)
 	a, b, c := kernels.NewTensor(spare, kernels.F32, 1, 64), kernels.NewTensor(spare, kernels.F32, 1, 64), kernels.NewTensor(spare, kernels.F32, 1, 64)
-	weights := spare.WrapBuffer(make([]byte, 256))
+	file := cpu.Map(256) // pages of its own, as a mapped file has
+	defer cpu.Unmap(file)
+	weights := spare.WrapBuffer(file)
 	w := kernels.Tensor{Buffer: weights, DType: kernels.F32, Rows: 1, Cols: 64, Stride: 64}
 	for _, x := range []struct {
 		name string
