@@ -8,47 +8,29 @@ import (
 	"headroom/app/cache"
 )
 
-// PinRequest is the body of /api/cache/{key}/pin.
+// PinRequest is the body of /api/cache/{key}/pin; without Pinned it pins.
 type PinRequest struct {
-	Pinned bool `json:"pinned"`
+	Pinned *bool `json:"pinned"`
 }
 
-func (a *API) cacheRoutes(mux *http.ServeMux) {
-	mux.HandleFunc("GET /api/cache", func(w http.ResponseWriter, r *http.Request) {
-		list, err := a.host.Conversations()
-		answer(w, list, err)
-	})
-	mux.HandleFunc("DELETE /api/cache", func(w http.ResponseWriter, r *http.Request) {
-		removed, err := a.host.ClearCache(r.URL.Query().Get("model"))
-		answer(w, removed, err)
-	})
-	mux.HandleFunc("GET /api/cache/{key}", func(w http.ResponseWriter, r *http.Request) {
-		detail, err := a.host.Conversation(r.PathValue("key"))
-		answer(w, detail, err)
-	})
-	mux.HandleFunc("DELETE /api/cache/{key}", func(w http.ResponseWriter, r *http.Request) {
-		removed, err := a.host.RemoveConversation(r.PathValue("key"))
-		answer(w, removed, err)
-	})
-	mux.HandleFunc("POST /api/cache/{key}/pin", func(w http.ResponseWriter, r *http.Request) {
-		q := PinRequest{Pinned: true}
-		if err := readBody(w, r, &q, `{"pinned": true}`); err != nil {
-			refuse(w, err)
-			return
-		}
-		if err := a.host.PinConversation(r.PathValue("key"), q.Pinned); err != nil {
-			refuse(w, err)
-			return
-		}
-		w.WriteHeader(http.StatusNoContent)
-	})
-}
-
-// answer writes the document, or why there is none.
-func answer[T cache.List | cache.Detail | cache.Removed](w http.ResponseWriter, document T, err error) {
-	if err != nil {
-		refuse(w, err)
-		return
+func (a *API) cacheRoutes() []Route {
+	return []Route{
+		route("GET /api/cache", "What is kept of conversations, on disk and in memory.", "",
+			func(*http.Request, nothing) (cache.List, error) { return a.host.Conversations() }),
+		route("DELETE /api/cache", "Removes all that is on disk, or what is one model's.", "",
+			func(r *http.Request, _ nothing) (cache.Removed, error) {
+				return a.host.ClearCache(r.URL.Query().Get("model"))
+			}).
+			with(Query{"model", "A model's fingerprint or name."}),
+		route("GET /api/cache/{key}", "One conversation and its files. At least 4 digits of the key.", "",
+			func(r *http.Request, _ nothing) (cache.Detail, error) { return a.host.Conversation(r.PathValue("key")) }),
+		route("DELETE /api/cache/{key}", "Removes the files that are the conversation's alone.", "",
+			func(r *http.Request, _ nothing) (cache.Removed, error) {
+				return a.host.RemoveConversation(r.PathValue("key"))
+			}),
+		route("POST /api/cache/{key}/pin", "Pins a conversation, which is never evicted then, or unpins it.", `{"pinned": true}`,
+			func(r *http.Request, q PinRequest) (nothing, error) {
+				return nothing{}, a.host.PinConversation(r.PathValue("key"), q.Pinned == nil || *q.Pinned)
+			}),
 	}
-	write(w, http.StatusOK, document)
 }

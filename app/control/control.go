@@ -68,6 +68,7 @@ type API struct {
 
 	settings   *settings.File
 	cacheFlags settings.Cache
+	showWindow func() error
 
 	closing   chan struct{} // closed by Close: event streams end
 	closeOnce sync.Once
@@ -76,7 +77,8 @@ type API struct {
 
 // New makes the handler.
 func New(o Options) *API {
-	a := &API{host: o.Host, token: o.Token, log: o.Log, settings: o.Settings, cacheFlags: o.CacheFlags, closing: make(chan struct{}), rhythm: ordinaryRhythm}
+	a := &API{host: o.Host, token: o.Token, log: o.Log, settings: o.Settings, cacheFlags: o.CacheFlags, showWindow: o.ShowWindow,
+		closing: make(chan struct{}), rhythm: ordinaryRhythm}
 	if a.log == nil {
 		a.log = slog.Default()
 	}
@@ -85,25 +87,8 @@ func New(o Options) *API {
 		guard = &server.Guard{}
 	}
 	api := http.NewServeMux()
-	api.HandleFunc("GET /api/state", a.handleState)
-	api.HandleFunc("GET /api/events", a.handleEvents)
-	api.HandleFunc("POST /api/engine/start", a.handleStart)
-	api.HandleFunc("POST /api/engine/stop", a.handleStop)
-	api.HandleFunc("POST /api/requests/{id}/cancel", a.handleCancel)
-	api.HandleFunc("GET /api/requests/recent", func(w http.ResponseWriter, r *http.Request) { write(w, http.StatusOK, a.host.Finished()) })
-	a.modelRoutes(api)
-	a.cacheRoutes(api)
-	if o.Settings != nil {
-		a.settingsRoutes(api)
-	}
-	if o.ShowWindow != nil {
-		api.HandleFunc("POST /api/window/show", func(w http.ResponseWriter, r *http.Request) {
-			if err := o.ShowWindow(); err != nil {
-				refuse(w, err)
-				return
-			}
-			w.WriteHeader(http.StatusNoContent)
-		})
+	for _, row := range a.Routes() {
+		api.HandleFunc(row.Pattern, func(w http.ResponseWriter, r *http.Request) { row.serve(w, r, row.Status) })
 	}
 	api.HandleFunc("/api/", func(w http.ResponseWriter, r *http.Request) {
 		refuse(w, problem.New(problem.NotFound, "There is nothing at "+r.Method+" "+r.URL.Path, "", ""))
@@ -152,10 +137,6 @@ func (a *API) authorized(next http.Handler) http.Handler {
 	})
 }
 
-func (a *API) handleState(w http.ResponseWriter, r *http.Request) {
-	write(w, http.StatusOK, a.host.State())
-}
-
 // maxBodyBytes bounds the bodies there are: a model's name, a switch.
 const maxBodyBytes = 64 << 10
 
@@ -169,32 +150,6 @@ func readBody(w http.ResponseWriter, r *http.Request, q any, example string) err
 		return problem.Wrap(problem.BadRequest, err, "The request cannot be read", "Send "+example+".")
 	}
 	return nil
-}
-
-func (a *API) handleStart(w http.ResponseWriter, r *http.Request) {
-	var q StartRequest
-	if err := readBody(w, r, &q, `{"model": "ID"}`); err != nil {
-		refuse(w, err)
-		return
-	}
-	if err := a.host.Start(q.Model); err != nil {
-		refuse(w, err)
-		return
-	}
-	write(w, http.StatusAccepted, a.host.State())
-}
-
-func (a *API) handleStop(w http.ResponseWriter, r *http.Request) {
-	a.host.Stop()
-	write(w, http.StatusOK, a.host.State())
-}
-
-func (a *API) handleCancel(w http.ResponseWriter, r *http.Request) {
-	if id := r.PathValue("id"); !a.host.Cancel(id) {
-		refuse(w, problem.New(problem.NotFound, "There is no request "+id, "it may have ended", ""))
-		return
-	}
-	w.WriteHeader(http.StatusNoContent)
 }
 
 func refuse(w http.ResponseWriter, err error) {

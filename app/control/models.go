@@ -25,48 +25,44 @@ type ModelsEvent struct {
 	Changes []host.ModelChange `json:"changes"`
 }
 
-func (a *API) modelRoutes(mux *http.ServeMux) {
-	mux.HandleFunc("GET /api/models", a.handleModels)
-	mux.HandleFunc("POST /api/models/rescan", func(w http.ResponseWriter, r *http.Request) {
-		a.host.RescanModels()
-		a.handleModels(w, r)
-	})
-	mux.HandleFunc("POST /api/models/watching", func(w http.ResponseWriter, r *http.Request) {
-		var q WatchRequest
-		err := readBody(w, r, &q, `{"paused": true}`)
-		if err == nil {
-			err = a.host.PauseWatching(q.Paused)
-		}
-		nothing(w, err)
-	})
-	mux.HandleFunc("POST /api/models/{id}/remove", func(w http.ResponseWriter, r *http.Request) { // the ID's "/" is written %2F
-		var q RemoveRequest
-		err := readBody(w, r, &q, `{"path": "/folder"}`)
-		if err == nil {
-			err = a.host.RemoveModel(r.PathValue("id"), q.Path)
-		}
-		nothing(w, err)
-	})
-}
-
-func (a *API) handleModels(w http.ResponseWriter, r *http.Request) {
-	const mostTokens = 1 << 30
-	tokens := 0
-	if text := r.URL.Query().Get("context"); text != "" {
-		var err error
-		if tokens, err = strconv.Atoi(text); err != nil || tokens < 0 || tokens > mostTokens {
-			refuse(w, problem.New(problem.BadRequest, "The context cannot be "+strconv.Quote(text), "it is a number of tokens", "Send ?context=32768, or none."))
-			return
-		}
+func (a *API) modelRoutes() []Route {
+	context := Query{"context", "Tokens of the one conversation that needBytes and fits are for; none: what each model would be opened with."}
+	return []Route{
+		route("GET /api/models", "Everything that was found on this machine.", "",
+			func(r *http.Request, _ nothing) (host.ModelList, error) { return a.modelList(r) }).with(context),
+		route("POST /api/models/rescan", "Reads all folders anew, and answers when that is done.", "",
+			func(r *http.Request, _ nothing) (host.ModelList, error) {
+				a.host.RescanModels()
+				return a.modelList(r)
+			}).with(context),
+		route("POST /api/models/watching", "Whether the list follows the disk by itself.", `{"paused": true}`,
+			func(_ *http.Request, q WatchRequest) (nothing, error) {
+				return nothing{}, a.host.PauseWatching(q.Paused)
+			}),
+		route("POST /api/models/{id}/remove", "Moves a model to the trash. The \"/\" of an ID is written %2F.", `{"path": "/folder"}`,
+			func(r *http.Request, q RemoveRequest) (nothing, error) {
+				return nothing{}, a.host.RemoveModel(r.PathValue("id"), q.Path)
+			}),
 	}
-	write(w, http.StatusOK, a.host.Models(tokens))
 }
 
-// nothing answers with no document, or with why not.
-func nothing(w http.ResponseWriter, err error) {
+func (a *API) modelList(r *http.Request) (host.ModelList, error) {
+	tokens, err := contextOf(r)
 	if err != nil {
-		refuse(w, err)
-		return
+		return host.ModelList{}, err
 	}
-	w.WriteHeader(http.StatusNoContent)
+	return a.host.Models(tokens), nil
+}
+
+// contextOf is ?context=, 0 if there is none. The error is a Problem.
+func contextOf(r *http.Request) (tokens int, err error) {
+	const mostTokens = 1 << 30
+	text := r.URL.Query().Get("context")
+	if text == "" {
+		return 0, nil
+	}
+	if tokens, err = strconv.Atoi(text); err != nil || tokens < 0 || tokens > mostTokens {
+		return 0, problem.New(problem.BadRequest, "The context cannot be "+strconv.Quote(text), "it is a number of tokens", "Send ?context=32768, or none.")
+	}
+	return tokens, nil
 }

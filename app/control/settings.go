@@ -43,22 +43,18 @@ type CacheChange struct {
 // leastCapBytes is below what anybody means by a cap.
 const leastCapBytes = 1e6
 
-func (a *API) settingsRoutes(mux *http.ServeMux) {
-	mux.HandleFunc("GET /api/settings/cache", func(w http.ResponseWriter, r *http.Request) {
-		write(w, http.StatusOK, a.cacheSettings())
-	})
-	mux.HandleFunc("PUT /api/settings/cache", func(w http.ResponseWriter, r *http.Request) {
-		var c CacheChange
-		err := readBody(w, r, &c, `{"maxBytes": 20000000000}`)
-		if err == nil {
-			err = a.changeCache(c)
-		}
-		if err != nil {
-			refuse(w, err)
-			return
-		}
-		write(w, http.StatusOK, a.cacheSettings())
-	})
+func (a *API) settingsRoutes() []Route {
+	return []Route{
+		route("GET /api/settings/cache", "The cache's switch, folder and limits.", "",
+			func(*http.Request, nothing) (CacheSettings, error) { return a.cacheSettings(), nil }),
+		route("PUT /api/settings/cache", "Changes what is sent. Limits hold at once, switch and folder from the next start on.", `{"maxBytes": 20000000000}`,
+			func(_ *http.Request, c CacheChange) (CacheSettings, error) {
+				if err := a.changeCache(c); err != nil {
+					return CacheSettings{}, err
+				}
+				return a.cacheSettings(), nil
+			}),
+	}
 }
 
 // cacheSettings is what is set, by the command line or else by the file.

@@ -1,0 +1,181 @@
+package control
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// described is the description as a client gets it.
+func described(t *testing.T, url string) (document map[string]any) {
+	t.Helper()
+	status, _, text := do(t, "GET", url+"/api/openapi.json", "", TokenHeader, "T")
+	if err := json.Unmarshal([]byte(text), &document); err != nil || status != http.StatusOK {
+		t.Fatalf("%d %v", status, err)
+	}
+	return document
+}
+
+// at goes down the names, each a key of an object.
+func at(node any, names ...string) any {
+	for _, name := range names {
+		m, _ := node.(map[string]any)
+		node = m[name]
+	}
+	return node
+}
+
+// What the fake host answers has the shape that the description says, to the last field.
+func TestAnswersAreAsDescribed(t *testing.T) {
+	_, _, url := newAPI(t)
+	document := described(t, url)
+	for _, c := range []struct{ method, path, pattern, body string }{
+		{"GET", "/api/state", "/api/state", ""},
+		{"POST", "/api/engine/start", "/api/engine/start", `{"model":"m"}`},
+		{"POST", "/api/engine/stop", "/api/engine/stop", ""},
+		{"GET", "/api/requests/recent", "/api/requests/recent", ""},
+		{"GET", "/api/models", "/api/models", ""},
+		{"GET", "/api/cache", "/api/cache", ""},
+		{"GET", "/api/cache/abcd", "/api/cache/{key}", ""},
+		{"DELETE", "/api/cache/abcd", "/api/cache/{key}", ""},
+		{"GET", "/api/openapi.json", "/api/openapi.json", ""},
+		{"GET", "/api/cache/beef", "/api/cache/{key}", ""},      // an error
+		{"POST", "/api/engine/start", "/api/engine/start", `7`}, // another
+	} {
+		status, _, text := do(t, c.method, url+c.path, c.body, TokenHeader, "T")
+		operation := at(document, "paths", c.pattern, strings.ToLower(c.method))
+		response := at(operation, "responses", fmt.Sprint(status))
+		if response == nil {
+			response = at(operation, "responses", "default")
+		}
+		var answer any
+		if err := json.Unmarshal([]byte(text), &answer); err != nil {
+			t.Errorf("%s %s: %v", c.method, c.path, err)
+		}
+		if fault := fits(document, at(response, "content", "application/json", "schema"), answer, "answer"); fault != "" {
+			t.Errorf("%s %s: %s", c.method, c.path, fault)
+		}
+	}
+}
+
+// fits says where a value departs from a schema of the few keywords that openapi.go writes; "" if nowhere.
+func fits(document, schema, value any, path string) string {
+	s, ok := schema.(map[string]any)
+	if !ok {
+		return path + " is not described"
+	}
+	if ref, ok := s["$ref"].(string); ok {
+		return fits(document, at(document, strings.Split(strings.TrimPrefix(ref, "#/"), "/")...), value, path)
+	}
+	if choices, ok := s["oneOf"].([]any); ok {
+		faults := []string{}
+		for _, choice := range choices {
+			fault := fits(document, choice, value, path)
+			if fault == "" {
+				return ""
+			}
+			faults = append(faults, fault)
+		}
+		return strings.Join(faults, "; ")
+	}
+	kinds, _ := s["type"].([]any)
+	if kind, ok := s["type"].(string); ok {
+		kinds = []any{kind}
+	}
+	kind := map[string]string{"<nil>": "null", "bool": "boolean", "float64": "number", "string": "string", "[]interface {}": "array", "map[string]interface {}": "object"}[fmt.Sprintf("%T", value)]
+	if n, whole := value.(float64); whole && n == float64(int64(n)) && slices.Contains(kinds, any("integer")) {
+		kind = "integer"
+	}
+	if len(kinds) > 0 && !slices.Contains(kinds, any(kind)) {
+		return fmt.Sprintf("%s is %s, described as %v", path, kind, kinds)
+	}
+	switch v := value.(type) {
+	case []any:
+		for i, x := range v {
+			if fault := fits(document, s["items"], x, fmt.Sprintf("%s[%d]", path, i)); fault != "" {
+				return fault
+			}
+		}
+	case map[string]any:
+		properties, described := s["properties"].(map[string]any)
+		required, _ := s["required"].([]any)
+		for _, name := range required {
+			if _, ok := v[name.(string)]; !ok {
+				return fmt.Sprintf("%s has no %s", path, name)
+			}
+		}
+		for name, x := range v {
+			if property, ok := properties[name]; ok {
+				if fault := fits(document, property, x, path+"."+name); fault != "" {
+					return fault
+				}
+			} else if described {
+				return path + "." + name + " is not described"
+			}
+		}
+	}
+	return ""
+}
+
+// Every address says what it does, names its parameters and refers to schemas that are there.
+func TestDescriptionIsWhole(t *testing.T) {
+	a, _, url := newAPI(t)
+	document := described(t, url)
+	for _, row := range a.Routes() {
+		method, path, _ := strings.Cut(row.Pattern, " ")
+		operation := at(document, "paths", path, strings.ToLower(method))
+		if summary, _ := at(operation, "summary").(string); len(summary) < 10 || !strings.HasSuffix(summary, ".") {
+			t.Errorf("%s: summary %q, expected a sentence", row.Pattern, summary)
+		}
+		inPath := 0
+		for _, p := range at(operation, "parameters").([]any) {
+			if at(p, "in") == "path" {
+				inPath++
+			}
+		}
+		if inPath != strings.Count(path, "{") {
+			t.Errorf("%s: %d parameters of the path are described", row.Pattern, inPath)
+		}
+	}
+	text, err := json.Marshal(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, ref := range regexp.MustCompile(`"#/components/schemas/(\w+)"`).FindAllSubmatch(text, -1) {
+		if at(document, "components", "schemas", string(ref[1]), "properties") == nil {
+			t.Errorf("%s is not described", ref[1])
+		}
+	}
+}
+
+// No address answers a stranger: without the token, from a foreign page, or under a foreign name that was pointed at this machine.
+func TestStrangers(t *testing.T) {
+	a, h, url := newAPI(t)
+	h.models, h.pins = nil, nil
+	for _, row := range a.Routes() {
+		method, path, _ := strings.Cut(row.Pattern, " ")
+		path = strings.NewReplacer("{id}", "chatcmpl-1", "{key}", "abcd").Replace(path)
+		for _, c := range []struct {
+			name    string
+			headers []string
+			status  int
+		}{
+			{"no token", nil, http.StatusUnauthorized},
+			{"another token", []string{TokenHeader, "t"}, http.StatusUnauthorized},
+			{"a foreign page", []string{TokenHeader, "T", "Origin", "https://evil.com"}, http.StatusForbidden},
+			{"a page of nowhere", []string{TokenHeader, "T", "Origin", "null"}, http.StatusForbidden},
+			{"a foreign name for this machine", []string{TokenHeader, "T", "Host", "evil.com"}, http.StatusForbidden},
+		} {
+			if status, _, text := do(t, method, url+path, "{}", c.headers...); status != c.status {
+				t.Errorf("%s, %s: %d %s; want %d", row.Pattern, c.name, status, text, c.status)
+			}
+		}
+	}
+	if len(h.models)+len(h.pins)+len(h.started)+len(h.limits) > 0 {
+		t.Errorf("a stranger had something done: %v %v %v", h.models, h.pins, h.started)
+	}
+}
