@@ -4,6 +4,7 @@ package gpu
 
 import (
 	"fmt"
+	"time"
 
 	"headroom/metal"
 	"headroom/metal/msl"
@@ -22,6 +23,7 @@ type Context struct {
 	m         metal.Device
 	libraries map[*Source]metal.Library
 	pipelines map[*kernel]*ready
+	compiling map[*Source]time.Duration // how long each library took
 	recorders [2]recorder
 	current   int
 	op        string // the operator at work, for messages
@@ -107,6 +109,7 @@ func (c *Context) dispatch(k *kernel, params []byte, g Grid, operands []Operand)
 	if g.ThreadgroupBytes > 0 {
 		rec.commands.SetThreadgroupMemory(0, g.ThreadgroupBytes)
 	}
+	r.threads, r.threadgroupBytes = max(r.threads, g.Threads.Count()), max(r.threadgroupBytes, g.ThreadgroupBytes)
 	rec.commands.Dispatch(c.op, g.Groups, g.Threads)
 	rec.dispatches++
 }

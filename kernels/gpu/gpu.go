@@ -16,6 +16,7 @@ package gpu
 import (
 	"embed"
 	"fmt"
+	"time"
 	"unsafe"
 
 	"headroom/kernels"
@@ -40,13 +41,16 @@ type Device struct {
 	m       metal.Device
 	context Context
 	mapped  [][]byte // memory of NewBuffer
+
+	copied     int64 // bytes of WrapBuffer that lie in buffers of our own
+	copyReason error // why the first of them does
 }
 
 // New makes a device over m, which stays the caller's to close, after this one. The error is m's, refusing memory.
 func New(m metal.Device) (*Device, error) {
 	d := &Device{m: m}
 	c := &d.context
-	c.m, c.libraries, c.pipelines = m, map[*Source]metal.Library{}, map[*kernel]*ready{}
+	c.m, c.libraries, c.pipelines, c.compiling = m, map[*Source]metal.Library{}, map[*kernel]*ready{}, map[*Source]time.Duration{}
 	for i := range c.recorders {
 		params, err := m.NewBuffer(fmt.Sprintf("parameters %d", i), ringBytes)
 		if err != nil {
@@ -75,10 +79,11 @@ func (d *Device) NewBuffer(bytes int) *kernels.Buffer {
 	page := d.m.Facts().PageBytes
 	pages := cpu.Map((bytes + page - 1) / page * page)
 	d.mapped = append(d.mapped, pages)
-	return &kernels.Buffer{Bytes: pages[:bytes], Size: bytes, Handle: d.wrap("buffer", pages, 0, false)}
+	return &kernels.Buffer{Bytes: pages[:bytes], Size: bytes, Handle: d.wrap("buffer", pages)}
 }
 
-// WrapBuffer implements kernels.Device: the whole pages around bytes become visible to the GPU.
+// WrapBuffer implements kernels.Device: the whole pages around bytes become visible to the GPU. What the device refuses, as it may
+// refuse pages of the program itself, is copied instead; Copied tells.
 func (d *Device) WrapBuffer(bytes []byte) *kernels.Buffer {
 	if len(bytes) == 0 {
 		return &kernels.Buffer{}
@@ -88,16 +93,30 @@ func (d *Device) WrapBuffer(bytes []byte) *kernels.Buffer {
 	offset := int(uintptr(start) % page)
 	length := (uintptr(offset) + uintptr(len(bytes)) + page - 1) / page * page
 	pages := unsafe.Slice((*byte)(unsafe.Add(start, -offset)), length)
-	return &kernels.Buffer{Bytes: bytes, Size: len(bytes), Handle: d.wrap("weights", pages, offset, true)}
+	b, err := d.m.WrapBuffer("weights", pages)
+	if err == nil {
+		return &kernels.Buffer{Bytes: bytes, Size: len(bytes), Handle: &memory{buffer: b, offset: offset, readOnly: true}}
+	}
+	own := d.NewBuffer(len(bytes))
+	m := own.Handle.(*memory)
+	if m.readOnly = true; m.buffer != nil {
+		copy(own.Bytes, bytes)
+		d.copied += int64(len(bytes))
+		if d.copyReason == nil {
+			d.copyReason = err
+		}
+	}
+	return own
 }
 
 // wrap never returns nil: what the device refuses is an error of everything recorded after.
-func (d *Device) wrap(label string, pages []byte, offset int, readOnly bool) *memory {
+func (d *Device) wrap(label string, pages []byte) *memory {
 	b, err := d.m.WrapBuffer(label, pages)
 	if err != nil {
 		d.context.fail(err)
+		return &memory{}
 	}
-	return &memory{buffer: b, offset: offset, readOnly: readOnly}
+	return &memory{buffer: b}
 }
 
 // Run implements kernels.Device. It panics if op has no Metal kernel: a model that needs it must not come this far.

@@ -5,6 +5,7 @@ package gpu
 import (
 	"fmt"
 	"reflect"
+	"time"
 	"unsafe"
 
 	"headroom/kernels"
@@ -92,6 +93,8 @@ func (k *Kernel[P]) Dispatch(c *Context, p P, g Grid, operands ...Operand) {
 type ready struct {
 	pipeline metal.Pipeline
 	writes   []bool // of operand i: the source lets the kernel write it
+
+	threads, threadgroupBytes int // the most that were dispatched
 }
 
 // prepare compiles k's source and makes the pipeline; once per kernel and device.
@@ -99,10 +102,11 @@ func (c *Context) prepare(k *kernel) (*ready, error) {
 	lib := c.libraries[k.source]
 	if lib == nil {
 		var err error
+		began := time.Now()
 		if lib, err = c.m.NewLibrary(k.source.Name, k.source.Text, Headers); err != nil {
 			return nil, err
 		}
-		c.libraries[k.source] = lib
+		c.libraries[k.source], c.compiling[k.source] = lib, time.Since(began)
 	}
 	pipeline, err := lib.Pipeline(k.name, k.constants...)
 	if err != nil {
