@@ -1,6 +1,9 @@
 package kernels
 
-import "math/rand/v2"
+import (
+	"hash/fnv"
+	"math/rand/v2"
+)
 
 // Case is one operator with operands of one shape: the test compares every device with the reference on it, and the benchmark
 // times it. A family lists its cases in Cases; headroom selftest and bench use the same lists.
@@ -14,6 +17,13 @@ type Case struct {
 	Why            string
 	// Bytes that one run must move and operations it must do, for the benchmark; 0 means not worth timing.
 	Bytes, Flops int64
+}
+
+// Source seeds the case's random operands by its name, so that a case has the same numbers everywhere.
+func (c Case) Source() *rand.Rand {
+	h := fnv.New64a()
+	h.Write([]byte(c.Name))
+	return rand.New(rand.NewPCG(h.Sum64(), 1))
 }
 
 // RandomTensor is a float32 tensor of normal values times scale.

@@ -84,6 +84,15 @@ func (t Tensor) Bytes() []byte {
 	return t.Buffer.Bytes[t.Offset : t.Offset+((t.Rows-1)*t.Stride+t.Cols)*t.DType.Size()]
 }
 
+// Elements copies the elements without the gaps between rows.
+func (t Tensor) Elements() []byte {
+	var b []byte
+	for r := range t.Rows {
+		b = append(b, t.RowRange(r, r+1).Bytes()...)
+	}
+	return b
+}
+
 // Ptr is the address of element [0, 0] for a C kernel. The buffer must outlive its use; device memory never moves.
 func (t Tensor) Ptr() unsafe.Pointer {
 	if b := t.Bytes(); len(b) > 0 {

@@ -36,6 +36,9 @@ var layers = []row{
 	{"Operator families, independent of each other, so that one can be read, replaced or measured alone.", []string{
 		"kernels/*",
 	}},
+	{"The cases of all families, and what they answer on the simulated device.", []string{
+		"kernels/golden",
+	}},
 	{"The input of one forward pass. Operators do not know it; what calls them does.", []string{
 		"engine/batch",
 	}},

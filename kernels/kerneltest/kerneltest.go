@@ -5,9 +5,7 @@ package kerneltest
 import (
 	"bytes"
 	"fmt"
-	"hash/fnv"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -44,15 +42,8 @@ func Run(t *testing.T, cases []kernels.Case) {
 	}
 }
 
-// source seeds a case's random operands by its name, so that a case has the same numbers everywhere.
-func source(c kernels.Case) *rand.Rand {
-	h := fnv.New64a()
-	h.Write([]byte(c.Name))
-	return rand.New(rand.NewPCG(h.Sum64(), 1))
-}
-
 func outputs(d kernels.Device, c kernels.Case) [][]byte {
-	op, outs := c.New(d, source(c))
+	op, outs := c.New(d, c.Source())
 	d.Run(op)
 	if err := d.Sync(); err != nil {
 		panic(err)
@@ -65,19 +56,13 @@ func outputs(d kernels.Device, c kernels.Case) [][]byte {
 }
 
 // Elements copies a tensor's elements without the gaps between its rows.
-func Elements(t kernels.Tensor) []byte {
-	var b []byte
-	for r := range t.Rows {
-		b = append(b, t.RowRange(r, r+1).Bytes()...)
-	}
-	return b
-}
+func Elements(t kernels.Tensor) []byte { return t.Elements() }
 
 func compare(t *testing.T, device string, c kernels.Case, got, want [][]byte) {
 	t.Helper()
 	reference := kernels.NewReference()
 	defer reference.Close()
-	_, outs := c.New(reference, source(c))
+	_, outs := c.New(reference, c.Source())
 	for i, o := range outs {
 		if o.DType != kernels.F32 {
 			if !bytes.Equal(got[i], want[i]) {
@@ -116,7 +101,7 @@ func Bench(b *testing.B, cases []kernels.Case) {
 		b.Run(c.Name, func(b *testing.B) {
 			d := kernels.NewCPU(cpu.Options{})
 			defer d.Close()
-			op, _ := c.New(d, source(c))
+			op, _ := c.New(d, c.Source())
 			d.Run(op)
 			b.SetBytes(c.Bytes)
 			b.ReportAllocs()

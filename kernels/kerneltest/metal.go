@@ -31,7 +31,7 @@ func RunMetal(t *testing.T, cases []kernels.Case) {
 	reference := kernels.NewReference()
 	defer reference.Close()
 	for _, c := range cases {
-		op, _ := c.New(reference, source(c))
+		op, _ := c.New(reference, c.Source())
 		if _, ok := op.(gpu.Op); !ok {
 			continue
 		}
@@ -125,7 +125,7 @@ func metalOutputs(t *testing.T, m metal.Device, c kernels.Case, reached map[stri
 		t.Fatal(err)
 	}
 	defer d.Close()
-	op, outs := c.New(d, source(c))
+	op, outs := c.New(d, c.Source())
 	d.Run(op)
 	for k, used := range d.Kernels() {
 		reached[k] = reached[k] || used

@@ -1,0 +1,87 @@
+package golden
+
+// Cases on a device, as often as one likes with the same operands.
+
+import (
+	"hash/crc32"
+
+	"headroom/kernels"
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// Run is a case on a device.
+type Run struct {
+	device  kernels.Device
+	op      kernels.Op
+	outputs []kernels.Tensor
+	buffers []*kernels.Buffer
+	before  [][]byte // what the buffers held before the operator ran
+}
+
+// Prepare makes c's operator and operands on d, whose memory they stay in until d is closed. The error is the device's.
+func Prepare(d kernels.Device, c kernels.Case) (*Run, error) {
+	l := &listing{Device: d}
+	r := &Run{device: d}
+	r.op, r.outputs = c.New(l, c.Source())
+	if err := d.Sync(); err != nil { // a case may fill its caches by an operator
+		return nil, err
+	}
+	for _, b := range l.buffers {
+		r.buffers, r.before = append(r.buffers, b), append(r.before, append([]byte(nil), b.Bytes...))
+	}
+	return r, nil
+}
+
+// Op is the operator.
+func (r *Run) Op() kernels.Op { return r.op }
+
+// Compute runs the operator on fresh operands and waits for it.
+func (r *Run) Compute() error {
+	for i, b := range r.buffers {
+		copy(b.Bytes, r.before[i])
+	}
+	r.device.Run(r.op)
+	return r.device.Sync()
+}
+
+// Outputs are the elements of the outputs, copied.
+func (r *Run) Outputs() [][]byte {
+	all := make([][]byte, len(r.outputs))
+	for i, t := range r.outputs {
+		all[i] = t.Elements()
+	}
+	return all
+}
+
+// Inputs is the checksum of c's operands as the host writes them, without what operators add: the same on every machine.
+func Inputs(c kernels.Case) Checksum {
+	host := kernels.NewReference()
+	defer host.Close()
+	l := &listing{Device: host, still: true}
+	c.New(l, c.Source())
+	sum := uint32(0)
+	for _, b := range l.buffers {
+		sum = crc32.Update(sum, castagnoli, b.Bytes)
+	}
+	return Checksum(sum)
+}
+
+// listing is a device that keeps a list of its buffers, and leaves operators undone if still is set.
+type listing struct {
+	kernels.Device
+	buffers []*kernels.Buffer
+	still   bool
+}
+
+func (l *listing) NewBuffer(bytes int) *kernels.Buffer {
+	b := l.Device.NewBuffer(bytes)
+	l.buffers = append(l.buffers, b)
+	return b
+}
+
+func (l *listing) Run(op kernels.Op) {
+	if !l.still {
+		l.Device.Run(op)
+	}
+}
