@@ -1,0 +1,358 @@
+// Package probe asks a Metal device whether the way to it is right: argument passing, structs, function constants, offsets, threadgroup
+// memory, order between dispatches and commits, lanes, matrix units, messages of the compiler, memory that is wrapped. It also tells how the
+// device rounds (numbers.go) and what calls cost (timing.go). It knows nothing of models; `headroom selftest` prints what it finds.
+//
+// A probe is a kernel of probe.metal with an answer that the host knows. What goes wrong on a device that was never tried goes wrong here
+// first, under a name, and not in the middle of a model.
+package probe
+
+import (
+	_ "embed"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"headroom/metal"
+)
+
+//go:embed probe.metal
+var text string
+
+// Result is what one probe found.
+type Result struct {
+	Name string
+	Err  error // nil: as it should be
+}
+
+// Probe is a device under question.
+type Probe struct {
+	d       metal.Device
+	library metal.Library
+	compile time.Duration
+	c       metal.Commands
+	err     error // the first thing that went wrong in the probe at work
+}
+
+// New compiles the kernels on d, which stays the caller's.
+func New(d metal.Device) (*Probe, error) {
+	began := time.Now()
+	library, err := d.NewLibrary("probe.metal", text, nil)
+	if err != nil {
+		return nil, err
+	}
+	return &Probe{d: d, library: library, compile: time.Since(began), c: d.NewCommands()}, nil
+}
+
+// Compile is how long the compiler took, and what it said.
+func (p *Probe) Compile() (time.Duration, string) { return p.compile, p.library.Log() }
+
+// Run makes all probes.
+func (p *Probe) Run() []Result {
+	var all []Result
+	for _, x := range []struct {
+		name string
+		f    func() error
+	}{
+		{"sizes and positions in three dimensions", p.place},
+		{"parameters, function constants, offsets, half", p.echo},
+		{"threadgroup memory", p.turn},
+		{"barriers between dispatches", p.barriers},
+		{"order of commits, completion handler", p.commits},
+		{"lanes of a simdgroup", p.lanes},
+		{"simdgroup matrices", p.matrix},
+		{"wrapped memory", p.wrapped},
+		{"messages of the compiler", p.messages},
+	} {
+		p.err = nil
+		err := x.f()
+		all = append(all, Result{x.name, errors.Join(p.err, err)})
+	}
+	return all
+}
+
+// put makes a buffer of 32-bit values.
+func (p *Probe) put(values ...uint32) metal.Buffer {
+	b, err := p.d.NewBuffer("probe", 4*len(values))
+	if err != nil {
+		p.fail(err)
+		return nil
+	}
+	for i, v := range values {
+		binary.LittleEndian.PutUint32(b.Bytes()[4*i:], v)
+	}
+	return b
+}
+
+func floats(values ...float32) []uint32 {
+	all := make([]uint32, len(values))
+	for i, v := range values {
+		all[i] = math.Float32bits(v)
+	}
+	return all
+}
+
+// get reads a buffer of 32-bit values; of a buffer that could not be made, nothing.
+func get(b metal.Buffer) []uint32 {
+	if b == nil {
+		return nil
+	}
+	all := make([]uint32, len(b.Bytes())/4)
+	for i := range all {
+		all[i] = binary.LittleEndian.Uint32(b.Bytes()[4*i:])
+	}
+	return all
+}
+
+func (p *Probe) fail(err error) { p.err = errors.Join(p.err, err) }
+
+// constants are what the source's function constants are set to.
+var constants = []metal.ConstantValue{{Name: "flag", Value: true}, {Name: "shift", Value: int32(-7)}, {Name: "mask", Value: uint32(4242)}, {Name: "factor", Value: float32(0.375)}}
+
+// dispatch records a kernel over buffers from index 0 on.
+func (p *Probe) dispatch(c metal.Commands, kernel string, groups, threads metal.Size, buffers ...metal.Buffer) {
+	if p.err != nil {
+		return
+	}
+	pipeline, err := p.library.Pipeline(kernel, constants...)
+	if err != nil {
+		p.fail(err)
+		return
+	}
+	if f := pipeline.Facts(); f.ThreadExecutionWidth != 32 || threads.Count() > f.MaxTotalThreadsPerThreadgroup {
+		p.fail(fmt.Errorf("%s: simdgroups of %d threads, %d threads in a threadgroup at most; expected 32 and at least %d",
+			kernel, f.ThreadExecutionWidth, f.MaxTotalThreadsPerThreadgroup, threads.Count()))
+		return
+	}
+	c.SetPipeline(pipeline)
+	bindings := make([]metal.Binding, len(buffers))
+	for i, b := range buffers {
+		bindings[i].Buffer = b
+	}
+	c.SetBuffers(0, bindings...)
+	c.Dispatch(kernel, groups, threads)
+}
+
+// finish runs what was recorded. It returns false if anything went wrong.
+func (p *Probe) finish(c metal.Commands) bool {
+	if p.err == nil {
+		c.Commit(nil)
+	}
+	if err := c.Wait(); err != nil {
+		p.fail(err)
+	}
+	return p.err == nil
+}
+
+// expect compares values; what names them.
+func expect(what string, got, want []uint32) error {
+	for i := range want {
+		if i >= len(got) || got[i] != want[i] {
+			return fmt.Errorf("%s: value %d is %#x, expected %#x", what, i, append(got, make([]uint32, len(want))...)[i], want[i])
+		}
+	}
+	return nil
+}
+
+var one = metal.Size{X: 1, Y: 1, Z: 1}
+
+func line(n int) metal.Size { return metal.Size{X: n, Y: 1, Z: 1} }
+
+func (p *Probe) place() error {
+	groups, threads := metal.Size{X: 2, Y: 3, Z: 5}, metal.Size{X: 8, Y: 6, Z: 2}
+	width, height, depth := groups.X*threads.X, groups.Y*threads.Y, groups.Z*threads.Z
+	params, out := p.put(uint32(width), uint32(height)), p.put(make([]uint32, 4*width*height*depth)...)
+	p.dispatch(p.c, "place", groups, threads, params, out)
+	if !p.finish(p.c) {
+		return nil
+	}
+	want := make([]uint32, 0, 4*width*height*depth)
+	for z := range depth {
+		for y := range height {
+			for x := range width {
+				tid := uint32((z%threads.Z*threads.Y+y%threads.Y)*threads.X + x%threads.X)
+				want = append(want, uint32(x/threads.X|y/threads.Y<<8|z/threads.Z<<16), tid, tid%32, tid/32)
+			}
+		}
+	}
+	return expect("threadgroup, thread, lane and simdgroup of each thread", get(out), want)
+}
+
+func (p *Probe) echo() error {
+	negative := int32(-9)
+	params := p.put(7, 17, uint32(negative), math.Float32bits(2.5)) // the struct begins at its second value
+	x, h, out := p.put(floats(1, 3.25)...), p.put(0, 0x4400<<16), p.put(make([]uint32, 9)...)
+	if p.err != nil {
+		return nil
+	}
+	pipeline, err := p.library.Pipeline("echo", constants...)
+	if err != nil {
+		return err
+	}
+	p.c.SetPipeline(pipeline)
+	p.c.SetBuffers(2, metal.Binding{Buffer: h, Offset: 4}, metal.Binding{Buffer: out})
+	p.c.SetBuffers(0, metal.Binding{Buffer: params, Offset: 4}, metal.Binding{Buffer: x, Offset: 4})
+	p.c.Dispatch("echo", one, line(32))
+	if !p.finish(p.c) {
+		return nil
+	}
+	return expect("uint, int, float, float operand, half operand, bool, int, uint and float constant", get(out), floats(17, -9, 2.5, 3.25, 0, 1, -7, 4242, 0.375))
+}
+
+func (p *Probe) turn() error {
+	const n = 1024
+	x, want := make([]uint32, n), make([]uint32, n)
+	for i := range x {
+		x[i], want[i] = uint32(i*i), uint32((n-1-i)*(n-1-i))
+	}
+	params, b := p.put(n), p.put(x...)
+	p.c.SetThreadgroupMemory(0, 4*n)
+	p.dispatch(p.c, "turn", one, line(n), params, b)
+	if !p.finish(p.c) {
+		return nil
+	}
+	return expect("values turned around", get(b), want)
+}
+
+// chain is what a number of steps makes of x.
+func chain(x []uint32, steps int) []uint32 {
+	for range steps {
+		next := make([]uint32, len(x))
+		for i := range x {
+			next[i] = 3*x[len(x)-1-i] + 1
+		}
+		x = next
+	}
+	return x
+}
+
+// steps records dispatches that take turns in reading and writing two buffers, a barrier behind each.
+func (p *Probe) steps(c metal.Commands, params metal.Buffer, ab *[2]metal.Buffer, steps int) {
+	n := len(ab[0].Bytes()) / 4
+	for range steps {
+		p.dispatch(c, "step", line((n+255)/256), line(256), params, ab[0], ab[1])
+		c.Barrier()
+		ab[0], ab[1] = ab[1], ab[0]
+	}
+}
+
+const chained = 1 << 14 // values in a chain, enough for work to overlap where it may
+
+// chainBuffers are parameters and the two buffers of a chain, with its first values.
+func (p *Probe) chainBuffers() (x []uint32, params metal.Buffer, ab [2]metal.Buffer) {
+	x = make([]uint32, chained)
+	for i := range x {
+		x[i] = uint32(i)
+	}
+	return x, p.put(chained), [2]metal.Buffer{p.put(x...), p.put(make([]uint32, chained)...)}
+}
+
+func (p *Probe) barriers() error {
+	x, params, ab := p.chainBuffers()
+	if p.err != nil {
+		return nil
+	}
+	const steps = 65
+	p.steps(p.c, params, &ab, steps)
+	if !p.finish(p.c) {
+		return nil
+	}
+	return expect(fmt.Sprintf("%d dispatches, each reading what the last wrote", steps), get(ab[0]), chain(x, steps))
+}
+
+func (p *Probe) commits() error {
+	x, params, ab := p.chainBuffers()
+	if p.err != nil {
+		return nil
+	}
+	const commits, steps = 6, 3
+	commands := [2]metal.Commands{p.c, p.d.NewCommands()}
+	finished := make(chan error, commits)
+	for i := range commits {
+		c := commands[i%2]
+		if i >= 2 {
+			if err := c.Wait(); err != nil {
+				p.fail(err)
+			}
+		}
+		p.steps(c, params, &ab, steps)
+		c.Commit(func(err error) { finished <- err })
+	}
+	for i := range commands {
+		if err := commands[(commits+i)%2].Wait(); err != nil {
+			p.fail(err)
+		}
+	}
+	if len(finished) != commits {
+		p.fail(fmt.Errorf("the completion handler was called %d times for %d commits", len(finished), commits))
+	}
+	if s := p.c.GPUTime(); s <= 0 || s > 60 {
+		p.fail(fmt.Errorf("the GPU says that it took %g s", s))
+	}
+	return expect("commits, each going on from the last", get(ab[0]), chain(x, commits*steps))
+}
+
+func (p *Probe) lanes() error {
+	const from = 21
+	x, want := make([]uint32, 32), []uint32{}
+	for i := range x {
+		x[i] = uint32(1000 + 7*(i*11%32))
+	}
+	for i := range x {
+		want = append(want, 32*1000+7*31*16, 1000+7*31, x[i^1], x[from])
+	}
+	params, in, out := p.put(from), p.put(x...), p.put(make([]uint32, 4*32)...)
+	p.dispatch(p.c, "lanes", one, line(32), params, in, out)
+	if !p.finish(p.c) {
+		return nil
+	}
+	return expect("sum, largest, neighbour and lane 21 of the lanes", get(out), want)
+}
+
+func (p *Probe) matrix() error {
+	// small whole numbers, so that half and any order of sums are exact: a[i][k] = i + 2k, b[j][k] = 3j - k
+	half := func(v int) uint32 { // of a whole number
+		bits := math.Float32bits(float32(v))
+		if v == 0 {
+			return 0
+		}
+		return bits>>16&0x8000 | (bits>>23&0xff-112)<<10 | bits>>13&0x3ff
+	}
+	var a, b []uint32
+	want := make([]float32, 64)
+	for e := range 32 {
+		i, k := e/4, e%4*2
+		a = append(a, half(i+2*k)|half(i+2*k+2)<<16)
+		b = append(b, half(3*i-k)|half(3*i-k-1)<<16)
+	}
+	for i := range 8 {
+		for j := range 8 {
+			want[8*i+j] = 5
+			for k := range 8 {
+				want[8*i+j] += float32((i + 2*k) * (3*j - k))
+			}
+		}
+	}
+	params, ma, mb, mc := p.put(5), p.put(a...), p.put(b...), p.put(make([]uint32, 64)...)
+	p.dispatch(p.c, "matrix", one, line(32), params, ma, mb, mc)
+	if !p.finish(p.c) {
+		return nil
+	}
+	return expect("product of two matrices", get(mc), floats(want...))
+}
+
+func (p *Probe) messages() error {
+	_, err := p.d.NewLibrary("broken.metal", "kernel void k(device float* x [[buffer(0)]]) {\n  x[0] = undeclared_name;\n}\n", nil)
+	if err == nil {
+		return errors.New("a source with a mistake was compiled")
+	}
+	if !strings.Contains(err.Error(), "undeclared_name") {
+		return fmt.Errorf("the compiler's message does not come through: %w", err)
+	}
+	if _, err := p.library.Pipeline("nobody", constants...); err == nil {
+		return errors.New("a kernel was found that does not exist")
+	}
+	return nil
+}
