@@ -3,7 +3,7 @@
 //	headroom serve    endpoint, control API and web UI      serve.go, port.go
 //	headroom run      one prompt, answered in the terminal  run.go, answer.go
 //	headroom chat     a conversation in the terminal        chat.go
-//	headroom models   what is on this machine, and fits     models.go
+//	headroom models   what is on this machine, and fits     models.go, import.go, transfer.go
 //	headroom cache    what is kept of conversations         cache.go
 //	headroom bench    speed and memory on this machine      bench.go, benchkv.go
 //
@@ -37,7 +37,7 @@ type CLI struct {
 	Serve  Serve  `cmd:"" help:"Serve the OpenAI-compatible endpoint and the web UI."`
 	Run    Run    `cmd:"" help:"Answer one prompt in the terminal."`
 	Chat   Chat   `cmd:"" help:"Have a conversation in the terminal."`
-	Models Models `cmd:"" help:"List the models on this machine and whether they fit."`
+	Models Models `cmd:"" help:"List the models on this machine and whether they fit, and bring more here."`
 	Cache  Cache  `cmd:"" help:"Look into what is kept of conversations, and clear it up."`
 	Bench  Bench  `cmd:"" help:"Measure speed and memory on this machine."`
 }

@@ -12,13 +12,19 @@ import (
 	"headroom/engine/problem"
 )
 
-// Models is `headroom models`.
+// Models is `headroom models`: what is here (this file), and what brings more (import.go).
 type Models struct {
+	List   ModelsList   `cmd:"" default:"withargs" help:"What is on this machine, and whether it fits; what models alone means."`
+	Import ModelsImport `cmd:"" help:"Bring models into Headroom's folder, by a copy, a move or a link."`
+}
+
+// ModelsList is `headroom models list`, and `headroom models` with flags of its own.
+type ModelsList struct {
 	ModelFlags
 }
 
 // Run prints the table.
-func (c *Models) Run(t *terminal) error {
+func (c *ModelsList) Run(t *terminal) error {
 	meter := &memory.Meter{}
 	reading, err := meter.Read()
 	if err != nil {

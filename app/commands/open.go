@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
@@ -100,7 +101,8 @@ func (f *KVFlags) args() []string {
 }
 
 func (f *ModelFlags) library(s *settings.File) *library.Library {
-	return library.NewPerModel(library.Roots(f.ModelsDir), func(id string) engine.Options { return f.options(s.Get(), id) }, engine.Describe)
+	roots := library.Roots(append(slices.Clone(f.ModelsDir), s.Get().ImportFolder))
+	return library.NewPerModel(roots, func(id string) engine.Options { return f.options(s.Get(), id) }, engine.Describe)
 }
 
 // newHost makes the host that the command will close. lastModel is what Start without a name means at first. ssd says whether

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -182,10 +183,14 @@ func TestAnswersAreRememberedUntilAFileChanges(t *testing.T) {
 
 func TestRoots(t *testing.T) {
 	home := t.TempDir()
-	for name, value := range map[string]string{"HOME": home, "HF_HUB_CACHE": "", "HF_HOME": "", "OLLAMA_MODELS": "", "HEADROOM_MODELS": "/e1" + string(filepath.ListSeparator) + "/e2"} {
+	for name, value := range map[string]string{"HOME": home, "HF_HUB_CACHE": "", "HF_HOME": "", "OLLAMA_MODELS": "", "XDG_DATA_HOME": "/data", "HEADROOM_MODELS": "/e1" + string(filepath.ListSeparator) + "/e2"} {
 		t.Setenv(name, value)
 	}
-	want := []string{"/flag", "/e1", "/e2", home + "/.cache/huggingface/hub", home + "/.lmstudio/models", home + "/.cache/lm-studio/models", home + "/.omlx/models", home + "/.ollama/models"}
+	own := "/data/headroom/models"
+	if runtime.GOOS == "darwin" {
+		own = home + "/Library/Application Support/Headroom/models"
+	}
+	want := []string{"/flag", "/e1", "/e2", own, home + "/.cache/huggingface/hub", home + "/.lmstudio/models", home + "/.cache/lm-studio/models", home + "/.omlx/models", home + "/.ollama/models"}
 	if got := Roots([]string{"/flag", "", "/e1"}); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -3,15 +3,16 @@ package library
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 )
 
 // Roots returns the folders to look through, in order and without repetition: those given, those of the environment variable
-// HEADROOM_MODELS, and where other programs keep their downloads. They need not exist.
+// HEADROOM_MODELS, Headroom's own, and where other programs keep their downloads. They need not exist.
 func Roots(given []string) []string {
 	candidates := append([]string{}, given...)
 	candidates = append(candidates, filepath.SplitList(os.Getenv("HEADROOM_MODELS"))...)
-	candidates = append(candidates, hubCache(), "~/.lmstudio/models", "~/.cache/lm-studio/models", "~/.omlx/models", ollamaStore())
+	candidates = append(candidates, Own(), HubCache(), "~/.lmstudio/models", "~/.cache/lm-studio/models", "~/.omlx/models", ollamaStore())
 	var roots []string
 	seen := map[string]bool{}
 	for _, c := range candidates {
@@ -27,15 +28,31 @@ func Roots(given []string) []string {
 	return roots
 }
 
-// hubCache is where Hugging Face's tools keep models: HF_HUB_CACHE, HF_HOME/hub, or ~/.cache/huggingface/hub.
-func hubCache() string {
+// Own is the folder that imported models come to: Headroom/models in ~/Library/Application Support on a Mac, headroom/models in
+// XDG_DATA_HOME or ~/.local/share elsewhere. "" when there is no home folder.
+func Own() string {
+	data := expandHome("~/Library/Application Support/Headroom")
+	if runtime.GOOS != "darwin" {
+		if data = os.Getenv("XDG_DATA_HOME"); !filepath.IsAbs(data) {
+			data = expandHome("~/.local/share")
+		}
+		data = filepath.Join(data, "headroom")
+	}
+	if !filepath.IsAbs(data) {
+		return ""
+	}
+	return filepath.Join(data, "models")
+}
+
+// HubCache is where Hugging Face's tools keep models: HF_HUB_CACHE, HF_HOME/hub, or ~/.cache/huggingface/hub.
+func HubCache() string {
 	if dir := os.Getenv("HF_HUB_CACHE"); dir != "" {
-		return dir
+		return expandHome(dir)
 	}
 	if home := os.Getenv("HF_HOME"); home != "" {
-		return filepath.Join(home, "hub")
+		return expandHome(filepath.Join(home, "hub"))
 	}
-	return "~/.cache/huggingface/hub"
+	return expandHome("~/.cache/huggingface/hub")
 }
 
 // ollamaStore is where Ollama keeps models: OLLAMA_MODELS, or ~/.ollama/models.

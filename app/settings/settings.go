@@ -24,6 +24,8 @@ type Settings struct {
 	EngineOn     bool     `json:"engineOn"`     // the engine ran when Headroom ended, so the next start runs it again
 	Port         int      `json:"port"`         // of the endpoint, [1, 65535]
 	ModelFolders []string `json:"modelFolders"` // to look through, besides those that the library knows
+	// ImportFolder is where imported models come to, and is looked through too; "": Headroom's own.
+	ImportFolder string `json:"importFolder,omitempty"`
 	// PauseWatching keeps the list of models from following those folders by itself.
 	PauseWatching bool `json:"pauseWatching,omitempty"`
 

@@ -25,7 +25,7 @@ var layers = []row{
 	{"What stands alone: formats, translations and decisions, pure Go without a device or the network; it can be read and tested without the rest.", []string{
 		"kernels/cpu", "metal/*",
 		"engine/safetensors", "engine/tokenizer", "engine/chat", "engine/sample", "engine/openai", "engine/sched", "engine/blockstore", "engine/reread",
-		"app/settings", "app/version", "app/demo", "frontend",
+		"app/settings", "app/version", "app/demo", "app/disk", "app/jobs", "frontend",
 	}},
 	{"Tensors and devices: dtype, buffer, tensor, operator. What every kernel speaks, and nothing about models.", []string{
 		"kernels",
@@ -68,6 +68,9 @@ var layers = []row{
 	}},
 	{"What the app knows about this machine and its models, before it runs one.", []string{
 		"app/memory", "app/library", "app/cache",
+	}},
+	{"What brings models to this machine, and into the list of those that are here.", []string{
+		"app/importer",
 	}},
 	{"The life of an engine in the app: start, stop, state.", []string{
 		"app/host",

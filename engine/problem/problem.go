@@ -31,6 +31,9 @@ const (
 	TooLarge            Code = "too_large"            // the request's body is over the limit
 	Unauthorized        Code = "unauthorized"         // the key or token is missing or wrong
 	Forbidden           Code = "forbidden"            // asked under a foreign name, or by a foreign web page
+	Exists              Code = "exists"               // something of that name is there already
+	DiskFull            Code = "disk_full"            // there is no room left on the disk
+	Upstream            Code = "upstream"             // another server, which was asked, does not answer as it should
 	Cancelled           Code = "cancelled"            // somebody stopped the request
 	Internal            Code = "internal"             // our own fault
 )

@@ -34,6 +34,7 @@ var meanings = map[problem.Code]meaning{
 	problem.Forbidden:           {status: 403, kind: "permission_error"},
 	problem.ModelNotFound:       {status: 404, kind: "invalid_request_error"},
 	problem.NotFound:            {status: 404, kind: "invalid_request_error"},
+	problem.Exists:              {status: 409, kind: "invalid_request_error"},
 	problem.TooLarge:            {status: 413, kind: "invalid_request_error"},
 	problem.ModelBroken:         {status: 422, kind: "invalid_request_error"},
 	problem.UnknownArchitecture: {status: 422, kind: "invalid_request_error"},
@@ -41,9 +42,11 @@ var meanings = map[problem.Code]meaning{
 	problem.Cancelled:           {status: statusClientGone, kind: "cancelled"},
 	problem.Internal:            {status: 500, kind: "server_error"},
 	problem.PortTaken:           {status: 500, kind: "server_error"},
+	problem.Upstream:            {status: 502, kind: "server_error"},
 	problem.NotRunning:          {status: 503, kind: "server_error"},
 	problem.Loading:             {status: 503, kind: "server_error", retryAfter: 2},
 	problem.DoesNotFit:          {status: 507, kind: "server_error"},
+	problem.DiskFull:            {status: 507, kind: "server_error"},
 }
 
 const statusClientGone = 499

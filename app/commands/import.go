@@ -1,0 +1,112 @@
+package commands
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"headroom/app/importer"
+	"headroom/app/jobs"
+	"headroom/app/library"
+	"headroom/app/settings"
+	"headroom/engine"
+	"headroom/engine/problem"
+)
+
+// ModelsImport is `headroom models import`.
+type ModelsImport struct {
+	Paths     []string `arg:"" name:"path" help:"Folders of models, folders with several of them in it, or files of one." type:"path"`
+	Copy      bool     `xor:"mode" help:"Copy; where the disk can, the copy shares its blocks with the original. The default."`
+	Move      bool     `xor:"mode" help:"Move."`
+	Link      bool     `xor:"mode" help:"Make a link; the model stays where it is."`
+	To        string   `help:"Folder to import into. Default: the settings' importFolder, or Headroom's own." placeholder:"DIR" type:"path"`
+	Name      string   `help:"What to call the model: \"name\" or \"org/name\". For one model alone." placeholder:"NAME"`
+	DryRun    bool     `help:"Say what would happen, and do nothing."`
+	ModelsDir []string `help:"More folders in which models are known already." placeholder:"DIR" sep:"none" type:"path"`
+}
+
+func (c *ModelsImport) mode() importer.Mode {
+	switch {
+	case c.Move:
+		return importer.Move
+	case c.Link:
+		return importer.Link
+	}
+	return importer.Copy
+}
+
+// importFolder is where imports go: the folder that is given, that of the settings, or Headroom's own. The error is a Problem.
+func importFolder(given string, s settings.Settings) (string, error) {
+	for _, dir := range []string{given, s.ImportFolder, library.Own()} {
+		if dir != "" {
+			if !filepath.IsAbs(dir) {
+				return "", problem.New(problem.BadRequest, "Models cannot be imported into "+dir, "the path is not absolute", "Set importFolder to a path from the root on.")
+			}
+			return dir, nil
+		}
+	}
+	return "", problem.New(problem.BadRequest, "There is no folder to import into", "this user has no home folder", "Name one with --to.")
+}
+
+// Run imports all that can be, one after another.
+func (c *ModelsImport) Run(ctx context.Context, t *terminal) error {
+	s := openSettings().Get()
+	root, err := importFolder(c.To, s)
+	if err != nil {
+		return err
+	}
+	known := library.New(library.Roots(append(append(c.ModelsDir, s.ModelFolders...), s.ImportFolder)), engine.Options{}, engine.Describe)
+	im := importer.New(importer.Options{Root: root, Describe: engine.Describe, Known: known.Scan})
+	plan := im.Plan(c.Paths, c.mode(), c.Name)
+	if n := len(plan.Importable()); c.Name != "" && n > 1 {
+		return problem.New(problem.BadRequest, fmt.Sprintf("%d models cannot have one name", n), "--name was given", "Import them one at a time, or without --name.")
+	}
+	var failed error
+	for _, item := range plan.Items {
+		if item.Refused != nil {
+			name := item.Name
+			if name == "" {
+				name = item.Source
+			}
+			fmt.Fprintf(t.err, "Not imported: %s\n", clip(name, 200))
+			failed = exitCode(report(item.Refused, t.err))
+		}
+	}
+	list := jobs.NewList()
+	defer list.Close()
+	for _, item := range plan.Importable() {
+		if c.DryRun {
+			fmt.Fprintln(t.out, forecast(item))
+			continue
+		}
+		job, err := watchJob(ctx, t.err, list, list.Start(im.Job(item)).ID)
+		if err != nil {
+			fmt.Fprintf(t.err, "Stopped. What has been copied of %s is kept: the same command goes on from there.\n", item.Name)
+			return err
+		}
+		if job.State == jobs.Failed {
+			fmt.Fprintf(t.err, "Not imported: %s\n", item.Name)
+			failed = exitCode(report(job.Err, t.err))
+			continue
+		}
+		fmt.Fprintf(t.out, "%s: %s\n", item.Name, job.Result)
+	}
+	if !slices.Contains(known.Roots(), root) && !c.DryRun {
+		fmt.Fprintf(t.err, "Headroom does not look into %s by itself: name it with --models-dir, or as importFolder in the settings.\n", root)
+	}
+	return failed
+}
+
+// forecast words what an import would do.
+func forecast(item importer.Item) string {
+	switch {
+	case item.Mode == importer.Link:
+		return fmt.Sprintf("%s: a link to %s; nothing is copied", item.Name, item.Source)
+	case item.WrittenBytes == 0:
+		return fmt.Sprintf("%s: %s, moved on one disk; nothing is copied", item.Name, bytesWords(item.Bytes))
+	case item.Clones:
+		return fmt.Sprintf("%s: %s, copied; the disk can share them with the original", item.Name, bytesWords(item.Bytes))
+	}
+	return fmt.Sprintf("%s: %s, copied", item.Name, bytesWords(item.Bytes))
+}

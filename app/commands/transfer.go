@@ -1,0 +1,58 @@
+package commands
+
+// A job on a terminal: one line that says how far it is, for as long as it runs.
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"headroom/app/jobs"
+)
+
+// watchJob waits for a job to end, and shows how far it is where somebody looks. When ctx ends it stops the job, which keeps what it has
+// done, and returns ctx's error.
+func watchJob(ctx context.Context, out io.Writer, list *jobs.List, id string) (jobs.Job, error) {
+	const step = 250 * time.Millisecond
+	shows := isTerminal(out)
+	for {
+		soon, cancel := context.WithTimeout(ctx, step)
+		job, err := list.Wait(soon, id)
+		cancel()
+		if shows && err != nil {
+			fmt.Fprint(out, "\r\x1b[K"+clip(jobLine(job), 120))
+		}
+		if err == nil || ctx.Err() != nil {
+			if shows {
+				fmt.Fprint(out, "\r\x1b[K")
+			}
+			if err != nil {
+				if stopped := list.Stop(id); stopped != nil {
+					return job, stopped
+				}
+			}
+			return job, err
+		}
+	}
+}
+
+// jobLine words how far a job is: "org/name: 3.2 GB of 18.6 GB (17 %), 412 MB/s, 38 s left".
+func jobLine(j jobs.Job) string {
+	var b strings.Builder
+	b.WriteString(j.Title + ": " + bytesWords(j.DoneBytes))
+	if j.TotalBytes > 0 {
+		fmt.Fprintf(&b, " of %s (%d %%)", bytesWords(j.TotalBytes), min(100*j.DoneBytes/j.TotalBytes, 100))
+	}
+	if j.BytesPerSecond > 0 {
+		fmt.Fprintf(&b, ", %s/s", bytesWords(int64(j.BytesPerSecond)))
+	}
+	if j.Left >= 0 {
+		fmt.Fprintf(&b, ", %s left", j.Left.Round(time.Second))
+	}
+	if j.Phase != "" {
+		fmt.Fprintf(&b, " [%s]", strings.TrimSpace(j.Phase+" "+j.File))
+	}
+	return b.String()
+}

@@ -1,0 +1,172 @@
+package importer
+
+// One file of a copy. Bytes are written in pieces; each piece is forced to the disk, read back from there, and what was read is held
+// against what was to be written, by SHA-256. A blob of Hugging Face's cache is held against its name as well.
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"hash"
+	"io"
+	"os"
+	"path/filepath"
+
+	"headroom/app/disk"
+	"headroom/app/jobs"
+	"headroom/engine/problem"
+)
+
+const (
+	copyBufferBytes = 1 << 20
+	pieceBytes      = 64 << 20 // written before they are read back
+)
+
+// cloneAll has the file system share the originals' blocks, as far as it can, and returns the files that have to be copied. Where the
+// first cannot be cloned, none can.
+func (i *Importer) cloneAll(ctx context.Context, dir string, files []source, j *journal, p *jobs.Progress) ([]source, error) {
+	clone := i.options.clone
+	if clone == nil {
+		clone = disk.Clone
+	}
+	for n, f := range files {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		to := filepath.Join(dir, f.rel)
+		if err := fresh(to); err != nil {
+			return nil, err
+		}
+		if clone(f.path, to) != nil {
+			return files[n:], nil
+		}
+		_ = os.Chmod(to, 0o644)
+		_ = os.Chtimes(to, f.changed, f.changed)
+		if err := j.add(f); err != nil {
+			return nil, err
+		}
+		p.Add(f.size)
+	}
+	return nil, nil
+}
+
+// fresh makes way for a file of the copy.
+func fresh(to string) error {
+	if err := os.Remove(to); err != nil && !os.IsNotExist(err) {
+		return err
+	}
+	return os.MkdirAll(filepath.Dir(to), 0o755)
+}
+
+// copyFile writes one file. What there was of it is begun anew.
+func (i *Importer) copyFile(ctx context.Context, dir string, f source, j *journal, p *jobs.Progress) (err error) {
+	to := filepath.Join(dir, f.rel)
+	if err := fresh(to); err != nil {
+		return err
+	}
+	in, err := os.Open(f.path)
+	if err != nil {
+		return unreadable(err)
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	counted := int64(0)
+	defer func() {
+		if closed := out.Close(); err == nil {
+			err = closed
+		}
+		if err != nil {
+			p.Add(-counted)
+			_ = os.Remove(to)
+		}
+	}()
+	c := copier{i: i, in: in, out: out, read: sha256.New(), back: sha256.New(), buffer: make([]byte, copyBufferBytes)}
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		p.Phase("copying", f.rel)
+		n, err := c.piece(ctx, func(n int64) { p.Add(n); counted += n })
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			break
+		}
+	}
+	sum := c.read.Sum(nil)
+	if c.at != f.size {
+		return problem.New(problem.ModelBroken, "The model changed while it was copied", shown(f.rel)+" is not what it was", "Import it again when nothing writes to it.")
+	}
+	if f.sha256 != "" && hex.EncodeToString(sum) != f.sha256 {
+		return problem.New(problem.ModelBroken, "The model is damaged", "what "+shown(f.rel)+" holds does not have the checksum that it was downloaded with",
+			"Download the model again.")
+	}
+	_ = os.Chtimes(to, f.changed, f.changed)
+	return j.add(f)
+}
+
+// copier copies one file by the piece.
+type copier struct {
+	i          *Importer
+	in, out    *os.File
+	read, back hash.Hash // over what was read of the original, and of the copy
+	at         int64
+	buffer     []byte
+}
+
+// piece copies up to pieceBytes and reads them back; 0 at the end.
+func (c *copier) piece(ctx context.Context, moved func(int64)) (int64, error) {
+	from := c.at
+	for c.at-from < pieceBytes {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		n, err := c.in.Read(c.buffer)
+		if n > 0 {
+			c.read.Write(c.buffer[:n])
+			if err := c.write(c.buffer[:n]); err != nil {
+				return 0, err
+			}
+			c.at += int64(n)
+			moved(int64(n))
+		}
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return 0, unreadable(err)
+		}
+	}
+	if c.at == from {
+		return 0, nil
+	}
+	if err := c.out.Sync(); err != nil {
+		return 0, err
+	}
+	disk.DropCache(c.out)
+	if _, err := io.CopyBuffer(plainWriter{c.back}, io.NewSectionReader(c.out, from, c.at-from), c.buffer); err != nil {
+		return 0, err
+	}
+	if !bytes.Equal(c.read.Sum(nil), c.back.Sum(nil)) {
+		return 0, problem.New(problem.ModelBroken, "The copy is not what was written", "the disk gave back other bytes than it was given", "Check the disk, then import the model again.")
+	}
+	return c.at - from, nil
+}
+
+func (c *copier) write(data []byte) error {
+	if c.i.options.write != nil {
+		if err := c.i.options.write(); err != nil {
+			return err
+		}
+	}
+	_, err := c.out.Write(data)
+	return err
+}
+
+// plainWriter hides all but Write, so that io.CopyBuffer uses the buffer.
+type plainWriter struct{ io.Writer }

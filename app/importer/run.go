@@ -1,0 +1,218 @@
+package importer
+
+// An item becomes a folder of the root.
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"headroom/app/disk"
+	"headroom/app/jobs"
+	"headroom/engine/problem"
+)
+
+// minFreeBytes is left on a disk that a copy is written to.
+const minFreeBytes = 1 << 30
+
+// Job is the import of an item for a list of jobs.
+func (i *Importer) Job(item Item) jobs.Spec {
+	return jobs.Spec{
+		Kind: jobs.Import, Key: item.Source + "\x00" + item.Goal, Title: item.Name, TotalBytes: item.Bytes,
+		Work:    func(ctx context.Context, p *jobs.Progress) (string, error) { return i.Import(ctx, item, p) },
+		Discard: func() error { return i.Discard(item) },
+	}
+}
+
+// Import does what an item of a Plan says, and returns the folder that the model has become. What a stopped copy has done stays beside
+// the goal for the next one of the same item, or until Discard. The error is a Problem, or ctx's.
+func (i *Importer) Import(ctx context.Context, item Item, p *jobs.Progress) (string, error) {
+	if item.Refused != nil {
+		return "", item.Refused
+	}
+	parent := filepath.Dir(item.Goal)
+	if err := os.MkdirAll(parent, 0o755); err != nil {
+		return "", problem.Wrap(problem.Internal, err, "The folder for models cannot be made", "Choose another folder, or check who may write there.")
+	}
+	var err error
+	switch {
+	case item.Mode == Link:
+		err = os.Symlink(item.Source, item.Goal)
+	case item.Mode == Move && disk.SameDisk(item.Source, parent):
+		if err = disk.Rename(item.Source, item.Goal); errors.Is(err, syscall.EXDEV) { // one disk, mounted twice
+			err = i.copy(ctx, item, p)
+		}
+	default:
+		err = i.copy(ctx, item, p)
+	}
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		return "", problem.New(problem.Exists, "There is something in "+shown(item.Goal)+" already", "it came there meanwhile", "Import the model under another name.")
+	case disk.IsFull(err):
+		return "", full(item, err)
+	case err != nil:
+		return "", err
+	}
+	disk.SyncDir(parent)
+	return item.Goal, nil
+}
+
+func full(item Item, err error) error {
+	return problem.Wrap(problem.DiskFull, err, "The disk is full", "Make room, then go on: what has been copied of "+item.Name+" is kept.")
+}
+
+// unfinished is the folder in which a copy grows: hidden, beside its goal, and the same one for the same source and goal.
+func unfinished(item Item) string {
+	sum := sha256.Sum256([]byte(item.Source + "\x00" + item.Goal))
+	return filepath.Join(filepath.Dir(item.Goal), ".headroom-import-"+hex.EncodeToString(sum[:6]))
+}
+
+// Discard takes away what a stopped import of the item has left.
+func (i *Importer) Discard(item Item) error {
+	dir := unfinished(item)
+	lock, err := disk.TryLock(filepath.Join(dir, journalName))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return problem.Wrap(problem.Busy, err, "The import of "+item.Name+" is under way", "Stop it first.")
+	}
+	defer lock.Unlock()
+	if err := os.RemoveAll(dir); err != nil {
+		return problem.Wrap(problem.Internal, err, "What was copied of "+item.Name+" could not be removed", "Remove "+dir+" by hand.")
+	}
+	return nil
+}
+
+// copy brings the files into a folder beside the goal, checks the model there, and gives it its name.
+func (i *Importer) copy(ctx context.Context, item Item, p *jobs.Progress) error {
+	dir := unfinished(item)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	j, err := openJournal(dir)
+	if errors.Is(err, disk.ErrLocked) {
+		return problem.Wrap(problem.Busy, err, "The import of "+item.Name+" is under way", "Wait for it.")
+	}
+	if err != nil {
+		return err
+	}
+	defer j.close()
+	left := j.left(item.files)
+	p.Found(item.Bytes - sizeOf(left))
+	if left, err = i.cloneAll(ctx, dir, left, j, p); err != nil {
+		return err
+	}
+	if err := room(item, dir, sizeOf(left)); err != nil {
+		return err
+	}
+	for _, f := range left {
+		if err := i.copyFile(ctx, dir, f, j, p); err != nil {
+			return err
+		}
+	}
+	p.Phase("checking", "")
+	if err := unchanged(item.files); err != nil {
+		return err
+	}
+	if err := prune(dir, item.files); err != nil {
+		return err
+	}
+	if _, err := i.library().Resolve(dir); err != nil {
+		return err
+	}
+	j.remove()
+	disk.SyncDir(dir)
+	if err := disk.Rename(dir, item.Goal); err != nil {
+		return err
+	}
+	if item.Mode == Move {
+		return removeOriginal(item)
+	}
+	return nil
+}
+
+func sizeOf(files []source) int64 {
+	bytes := int64(0)
+	for _, f := range files {
+		bytes += f.size
+	}
+	return bytes
+}
+
+// room checks that the disk takes so many bytes more.
+func room(item Item, dir string, bytes int64) error {
+	free, err := disk.FreeBytes(dir)
+	if err != nil || bytes == 0 || free-bytes >= minFreeBytes {
+		return nil
+	}
+	return problem.New(problem.DiskFull, "There is no room for a copy of "+item.Name,
+		fmt.Sprintf("it takes %.1f GB, of %.1f GB that are free on the disk, and 1 GB is left free", float64(bytes)/1e9, float64(free)/1e9),
+		"Make room, or link the model instead: nothing is copied then.")
+}
+
+// unchanged checks that the originals are what they were when the plan was made.
+func unchanged(files []source) error {
+	for _, f := range files {
+		if info, err := os.Lstat(f.path); err != nil || info.Size() != f.size || !info.ModTime().Equal(f.changed) {
+			return problem.New(problem.ModelBroken, "The model changed while it was copied", shown(f.rel)+" is not what it was", "Import it again when nothing writes to it.")
+		}
+	}
+	return nil
+}
+
+// prune removes what an earlier run has copied and the model no longer has.
+func prune(dir string, files []source) error {
+	wanted := map[string]bool{}
+	for _, f := range files {
+		wanted[f.rel] = true
+	}
+	copied, err := walk(dir)
+	if err != nil {
+		return err
+	}
+	for _, f := range copied {
+		if !wanted[f.rel] {
+			if err := os.Remove(f.path); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// removeOriginal removes the files that have been copied, and the folders that are empty then. What was no part of the copy stays.
+func removeOriginal(item Item) error {
+	dirs := map[string]bool{}
+	for _, f := range item.files {
+		if err := os.Remove(filepath.Join(item.Source, f.rel)); err != nil {
+			return problem.Wrap(problem.Internal, err, "The model was copied, but its original could not be removed", "Remove "+shown(item.Source)+" by hand.")
+		}
+		for dir := filepath.Dir(f.rel); !dirs[dir]; dir = filepath.Dir(dir) {
+			dirs[dir] = true
+		}
+	}
+	for depth := mostDepth; depth >= 0; depth-- { // the deepest first; each by its name alone, so that only empty ones go
+		for dir := range dirs {
+			if dir != "." && depthOf(dir) == depth {
+				_ = os.Remove(filepath.Join(item.Source, dir))
+			}
+		}
+	}
+	_ = os.Remove(item.Source)
+	return nil
+}
+
+func depthOf(rel string) int {
+	n := 0
+	for ; rel != "."; rel = filepath.Dir(rel) {
+		n++
+	}
+	return n
+}
