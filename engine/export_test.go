@@ -6,6 +6,14 @@ import (
 	"headroom/engine/runner"
 )
 
+// MetalKernels are the kernels that the engine's Metal device has run (gpu.Device.Kernels); nil on another device.
+func (e *Engine) MetalKernels() map[string]bool {
+	if d, ok := e.device.(metalDevice); ok {
+		return d.Kernels()
+	}
+	return nil
+}
+
 // ReplaceModel lets tests put a model of their own around the engine's, whose caches are new and empty: open it
 // with NoPrefixCache, or it would go on from what the old ones held. No request may be in flight.
 func (e *Engine) ReplaceModel(wrap func(models.Model) models.Model) {

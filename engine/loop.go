@@ -119,7 +119,10 @@ func (e *Engine) step(work []sched.Work) (logits []float32, err error) {
 			r.stream.put(Event{Type: Prefill, Usage: r.usage}) // at once: clients see that it has begun, and how much was cached
 		}
 		e.restore(w.Restore)
-		e.spans = append(e.spans, kernels.Span{Row: len(e.tokens), Rows: w.To - w.From, Pos: w.From, Pages: w.Seq.Pages, Slot: w.Seq.Slot})
+		e.spans = append(e.spans, kernels.Span{
+			Row: len(e.tokens), Rows: w.To - w.From, Pos: w.From, Pages: w.Seq.Pages, Slot: w.Seq.Slot,
+			Prefill: max(0, min(w.To, r.usage.PromptTokens)-w.From), // what it generated before it was preempted is no prompt
+		})
 		e.tokens = append(e.tokens, w.Seq.Tokens[w.From:w.To]...)
 		if w.To == len(w.Seq.Tokens) {
 			e.logitRows = append(e.logitRows, int32(len(e.tokens)-1))
@@ -142,11 +145,11 @@ func (e *Engine) cut(work []sched.Work) (rounds []batch.Round) {
 	for i, w := range work {
 		rest := e.spans[i]
 		for n, k := range w.Keeps {
-			piece, r := rest, round(n)
-			piece.Rows = k.Position - rest.Pos
+			var piece kernels.Span
+			piece, rest = rest.Before(k.Position - rest.Pos)
+			r := round(n)
 			r.Spans = append(r.Spans, piece)
 			r.Keeps = append(r.Keeps, batch.Keep{From: w.Seq.Slot, To: k.Slot})
-			rest.Row, rest.Rows, rest.Pos = rest.Row+piece.Rows, rest.Rows-piece.Rows, k.Position
 		}
 		if rest.Rows > 0 {
 			r := round(len(w.Keeps))

@@ -45,14 +45,29 @@ type Span struct {
 	Pos       int     // absolute position of the first row in its sequence, in tokens
 	Pages     []int32 // the sequence's page table: position p lies in page Pages[p/P], row p%P
 	Slot      int32   // where the sequence's recurrent state lives; with Pos 0 it is taken as zero
+	// Prefill is how many of its first rows are prefill: tokens of a prompt, however few of them are in this batch. A GPU has kernels on
+	// matrix units for them, whose order of sums is another than that of the kernels for decoding; which one a row gets must depend on the
+	// row and not on its batch, so the caller says it. 0 is right for any span, but slow for a prompt; the CPU has one order and ignores it.
+	Prefill int
 }
 
-// CheckSpans returns an error unless spans lie in order, without overlap, inside rows rows.
+// Before cuts s where its first rows end: those, and the rest, which has no rows if s has no more.
+func (s Span) Before(rows int) (first, rest Span) {
+	first, rest = s, s
+	first.Rows, first.Prefill = rows, min(s.Prefill, rows)
+	rest.Row, rest.Rows, rest.Pos, rest.Prefill = s.Row+rows, s.Rows-rows, s.Pos+rows, s.Prefill-first.Prefill
+	return first, rest
+}
+
+// CheckSpans returns an error unless spans lie in order, without overlap, inside rows rows, and have the rows that are prefill.
 func CheckSpans(spans []Span, rows int) error {
 	end := 0
 	for i, s := range spans {
 		if s.Row < end || s.Rows < 1 || s.Pos < 0 || s.Row+s.Rows > rows {
 			return fmt.Errorf("span %d: rows [%d, %d) at position %d, expected a run inside [%d, %d)", i, s.Row, s.Row+s.Rows, s.Pos, end, rows)
+		}
+		if s.Prefill < 0 || s.Prefill > s.Rows {
+			return fmt.Errorf("span %d: %d rows of prefill, expected some of its %d", i, s.Prefill, s.Rows)
 		}
 		end = s.Row + s.Rows
 	}

@@ -213,5 +213,5 @@ func (m *gemma3) Forward(c *ops.Context, b *batch.Batch, layers []cache.Layer) k
 		c.AddRMSNormTo(x, h, delta, next, eps)
 		c.Release(mark)
 	}
-	return c.Linear(c.Rows(x, b.Logits), m.lmHead)
+	return c.Logits(x, b.Logits, m.lmHead)
 }

@@ -125,5 +125,5 @@ func (m *qwen3) Forward(c *ops.Context, b *batch.Batch, layers []cache.Layer) ke
 		c.AddRMSNormTo(x, h, x2, next, eps)
 		c.Release(mark)
 	}
-	return c.Linear(c.Rows(x, b.Logits), m.lmHead)
+	return c.Logits(x, b.Logits, m.lmHead)
 }

@@ -271,7 +271,7 @@ func (m *qwen35) Forward(c *ops.Context, b *batch.Batch, layers []cache.Layer) k
 		c.AddRMSNormTo(x, h, delta, next, eps)
 		c.Release(mark)
 	}
-	return c.Linear(c.Rows(x, b.Logits), m.lmHead)
+	return c.Logits(x, b.Logits, m.lmHead)
 }
 
 // forward takes the residual stream h and x, its normalized form; it adds the token mixer's output to h and returns the feature

@@ -25,6 +25,8 @@ type Context struct {
 	used  int
 	peak  int
 	ops   operators
+
+	prefill matmul.Prefill // of the batch
 }
 
 // alignBytes is where tensors start: a cache line, and what a GPU wants of buffer offsets.
@@ -52,6 +54,9 @@ func (c *Context) Temp(dtype kernels.DType, rows, cols int) kernels.Tensor {
 	}
 	return t
 }
+
+// SetPrefill says what batch the next operators are for: Linear, Experts and their like take a row for each of its tokens.
+func (c *Context) SetPrefill(spans []kernels.Span) { c.prefill = c.prefill[:0].Of(spans) }
 
 // Mark and Release free in one step all that Temp gave out between them: a layer's activations go when the layer ends.
 func (c *Context) Mark() int { return c.used }
@@ -182,41 +187,49 @@ func (c *Context) SigmoidMul(x, gate kernels.Tensor) kernels.Tensor {
 	return out
 }
 
-// Linear is x wᵀ.
+// Logits is the rows of x that indices name, times wᵀ: each as in decoding, also where a prompt ends.
+func (c *Context) Logits(x kernels.Tensor, indices []int32, w *kernels.Weight) kernels.Tensor {
+	x = c.Rows(x, indices)
+	var out [1]kernels.Tensor
+	c.linear(x, nil, []*kernels.Weight{w}, out[:])
+	return out[0]
+}
+
+// Linear is x wᵀ, for x with a row for each token of the batch; and so are its like.
 func (c *Context) Linear(x kernels.Tensor, w *kernels.Weight) kernels.Tensor {
 	var out [1]kernels.Tensor
-	c.linear(x, []*kernels.Weight{w}, out[:])
+	c.linear(x, c.prefill, []*kernels.Weight{w}, out[:])
 	return out[0]
 }
 
 // Linear2 is two products of one input, in one pass over it.
 func (c *Context) Linear2(x kernels.Tensor, w1, w2 *kernels.Weight) (_, _ kernels.Tensor) {
 	var out [2]kernels.Tensor
-	c.linear(x, []*kernels.Weight{w1, w2}, out[:])
+	c.linear(x, c.prefill, []*kernels.Weight{w1, w2}, out[:])
 	return out[0], out[1]
 }
 
 // Linear3 is three products of one input.
 func (c *Context) Linear3(x kernels.Tensor, w1, w2, w3 *kernels.Weight) (_, _, _ kernels.Tensor) {
 	var out [3]kernels.Tensor
-	c.linear(x, []*kernels.Weight{w1, w2, w3}, out[:])
+	c.linear(x, c.prefill, []*kernels.Weight{w1, w2, w3}, out[:])
 	return out[0], out[1], out[2]
 }
 
 // Linear4 is four products of one input.
 func (c *Context) Linear4(x kernels.Tensor, w1, w2, w3, w4 *kernels.Weight) (_, _, _, _ kernels.Tensor) {
 	var out [4]kernels.Tensor
-	c.linear(x, []*kernels.Weight{w1, w2, w3, w4}, out[:])
+	c.linear(x, c.prefill, []*kernels.Weight{w1, w2, w3, w4}, out[:])
 	return out[0], out[1], out[2], out[3]
 }
 
-func (c *Context) linear(x kernels.Tensor, weights []*kernels.Weight, out []kernels.Tensor) {
+func (c *Context) linear(x kernels.Tensor, prefill matmul.Prefill, weights []*kernels.Weight, out []kernels.Tensor) {
 	op := &c.ops.linear
 	for i, w := range weights {
 		out[i] = c.f32(x.Rows, w.N)
 		op.parts[i] = matmul.Part{W: w, Out: out[i]}
 	}
-	op.Linear = matmul.Linear{X: x, Parts: op.parts[:len(weights)]}
+	op.Linear = matmul.Linear{X: x, Parts: op.parts[:len(weights)], Prefill: prefill}
 	c.Device.Run(&op.Linear)
 }
 
@@ -225,7 +238,7 @@ func (c *Context) Experts(x, ids kernels.Tensor, w *kernels.Weight) kernels.Tens
 	out := c.f32(ids.Rows*ids.Cols, w.N)
 	op := &c.ops.experts
 	op.parts[0] = matmul.Part{W: w, Out: out}
-	op.Experts = matmul.Experts{X: x, IDs: ids, Parts: op.parts[:1]}
+	op.Experts = matmul.Experts{X: x, IDs: ids, Parts: op.parts[:1], Prefill: c.prefill}
 	c.Device.Run(&op.Experts)
 	return out
 }
@@ -236,7 +249,7 @@ func (c *Context) Experts2(x, ids kernels.Tensor, w1, w2 *kernels.Weight) (_, _ 
 	out1, out2 := c.f32(rows, w1.N), c.f32(rows, w2.N)
 	op := &c.ops.experts
 	op.parts = [2]matmul.Part{{W: w1, Out: out1}, {W: w2, Out: out2}}
-	op.Experts = matmul.Experts{X: x, IDs: ids, Parts: op.parts[:]}
+	op.Experts = matmul.Experts{X: x, IDs: ids, Parts: op.parts[:], Prefill: c.prefill}
 	c.Device.Run(&op.Experts)
 	return out1, out2
 }

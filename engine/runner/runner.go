@@ -95,6 +95,7 @@ func (r *Runner) Step(tokens []int32, spans []kernels.Span, logits []int32, roun
 		rounds = r.round[:]
 	}
 	r.batch = batch.Batch{Tokens: r.tokens.RowRange(0, len(tokens)), Spans: spans, Logits: logits, Rounds: rounds}
+	r.ops.SetPrefill(spans)
 	defer r.ops.Release(r.ops.Mark()) // deferred: a pass that panics must not keep its activations
 	out := r.model.Forward(r.ops, &r.batch, r.layers)
 	if err := r.device.Sync(); err != nil {

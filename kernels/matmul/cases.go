@@ -18,7 +18,7 @@ type shape struct {
 	experts int // 0: Linear
 	choices int // experts per row
 	perPair bool
-	prefill Rows
+	prefill Prefill
 	bits    int
 	group   int
 	dtype   kernels.DType
@@ -29,8 +29,8 @@ func (s shape) name() string {
 	if s.bits == 0 {
 		format = s.dtype.String()
 	}
-	if s.prefill != (Rows{}) {
-		format += fmt.Sprintf("_prefill_%d_to_%d", s.prefill.From, s.prefill.To)
+	for _, r := range s.prefill {
+		format += fmt.Sprintf("_prefill_%d_to_%d", r.From, r.To)
 	}
 	if s.experts > 0 {
 		return fmt.Sprintf("experts_%s_m%d_k%d_n%d_top%d_of_%d_down_%t", format, s.m, s.k, s.n, s.choices, s.experts, s.perPair)
@@ -58,13 +58,13 @@ func Cases() []kernels.Case {
 		{m: 5, k: 100, n: []int{30}, experts: 4, choices: 1, dtype: kernels.F32},
 		{m: 2, k: 64, n: []int{8}, experts: 300, choices: 8, bits: 8, group: 32, dtype: kernels.F16},
 		// Prefill on matrix units, with rows of decoding around it.
-		{m: 40, k: 37, n: []int{5, 67}, prefill: Rows{0, 40}, dtype: kernels.F32},
-		{m: 70, k: 131, n: []int{33}, prefill: Rows{1, 68}, dtype: kernels.F16},
-		{m: 1, k: 256, n: []int{77}, prefill: Rows{0, 1}, dtype: kernels.BF16},
-		{m: 33, k: 128, n: []int{64, 3}, experts: 8, choices: 2, prefill: Rows{3, 33}, bits: 4, group: 64, dtype: kernels.BF16},
-		{m: 33, k: 64, n: []int{70}, experts: 8, choices: 2, perPair: true, prefill: Rows{0, 32}, bits: 5, group: 64, dtype: kernels.F16},
-		{m: 150, k: 32, n: []int{8}, experts: 300, choices: 8, prefill: Rows{0, 150}, bits: 8, group: 32, dtype: kernels.F16},
-		{m: 70, k: 37, n: []int{9}, experts: 1, choices: 1, prefill: Rows{0, 70}, dtype: kernels.F32},
+		{m: 40, k: 37, n: []int{5, 67}, prefill: Prefill{{0, 40}}, dtype: kernels.F32},
+		{m: 70, k: 131, n: []int{33}, prefill: Prefill{{1, 30}, {30, 30}, {35, 68}}, dtype: kernels.F16},
+		{m: 1, k: 256, n: []int{77}, prefill: Prefill{{0, 1}}, dtype: kernels.BF16},
+		{m: 33, k: 128, n: []int{64, 3}, experts: 8, choices: 2, prefill: Prefill{{3, 33}}, bits: 4, group: 64, dtype: kernels.BF16},
+		{m: 33, k: 64, n: []int{70}, experts: 8, choices: 2, perPair: true, prefill: Prefill{{0, 20}, {21, 32}}, bits: 5, group: 64, dtype: kernels.F16},
+		{m: 150, k: 32, n: []int{8}, experts: 300, choices: 8, prefill: Prefill{{0, 150}}, bits: 8, group: 32, dtype: kernels.F16},
+		{m: 70, k: 37, n: []int{9}, experts: 1, choices: 1, prefill: Prefill{{0, 70}}, dtype: kernels.F32},
 		{m: 1, k: 3072, n: []int{1024}, bits: 4, group: 64, dtype: kernels.F32},
 		{m: 6, k: 96, n: []int{31, 1}, bits: 6, group: 32, dtype: kernels.F32},
 	}
@@ -74,7 +74,7 @@ func Cases() []kernels.Case {
 			shapes = append(shapes,
 				shape{m: 1, k: 128 * (3 + i), n: []int{35}, bits: bits, group: group, dtype: dtype},
 				shape{m: 21, k: 128 * (9 - i), n: []int{37}, bits: bits, group: group, dtype: dtype},
-				shape{m: 37, k: 128 * (1 + j), n: []int{70}, prefill: Rows{i, 37 - j}, bits: bits, group: group, dtype: dtype})
+				shape{m: 37, k: 128 * (1 + j), n: []int{70}, prefill: Prefill{{i, 37 - j}}, bits: bits, group: group, dtype: dtype})
 		}
 	}
 	return list(shapes)

@@ -22,7 +22,7 @@ type Experts struct {
 	X       kernels.Tensor
 	IDs     kernels.Tensor
 	Parts   []Part
-	Prefill Rows // of IDs
+	Prefill Prefill // rows of IDs
 
 	in     input
 	pairs  []int32 // rows m*k+j in order of expert, within an expert ascending

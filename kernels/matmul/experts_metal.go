@@ -23,44 +23,39 @@ const mostSorted = 2047
 func (o *Experts) Metal(c *gpu.Context) {
 	prefill := o.Prefill
 	if o.Parts[0].W.Experts > mostSorted {
-		prefill = Rows{}
+		prefill = nil
 	}
-	o.few(c, 0, prefill.From)
-	o.sorted(c, prefill.From, prefill.To)
-	o.few(c, prefill.To, o.IDs.Rows)
+	prefill.each(o.IDs.Rows, func(r Rows) { o.few(c, r) }, func(r Rows) { o.sorted(c, r) })
 }
 
-// launch is the dispatch for rows [from, to) of IDs, but for what chooses their experts.
-func (o *Experts) launch(part Part, from, to int) launch {
+// launch is the dispatch for rows r of IDs, but for what chooses their experts.
+func (o *Experts) launch(part Part, r Rows) launch {
 	k, shared := o.IDs.Cols, o.perInput()
 	perToken := k / shared // rows of X
 	return launch{
-		x: o.X.RowRange(from*perToken, to*perToken), part: Part{W: part.W, Out: part.Out.RowRange(from*k, to*k)}, shared: shared,
+		x: o.X.RowRange(r.From*perToken, r.To*perToken), part: Part{W: part.W, Out: part.Out.RowRange(r.From*k, r.To*k)}, shared: shared,
 		experts: uint32(part.W.Experts), choices: uint32(k), ids: uint32(o.IDs.Stride),
 	}
 }
 
-func (o *Experts) few(c *gpu.Context, from, to int) {
+func (o *Experts) few(c *gpu.Context, r Rows) {
 	for _, part := range o.Parts {
-		p := o.launch(part, from, to)
-		p.choice = gpu.Read(o.IDs.RowRange(from, to))
+		p := o.launch(part, r)
+		p.choice = gpu.Read(o.IDs.RowRange(r.From, r.To))
 		p.few(c)
 	}
 }
 
-func (o *Experts) sorted(c *gpu.Context, from, to int) {
-	rows, experts := (to-from)*o.IDs.Cols, o.Parts[0].W.Experts
-	if rows == 0 {
-		return
-	}
+func (o *Experts) sorted(c *gpu.Context, r Rows) {
+	rows, experts := (r.To-r.From)*o.IDs.Cols, o.Parts[0].W.Experts
 	// An expert's last tile may be partly empty, and there is one expert more, of ids that are none.
 	tiles := min(rows, (rows+tileRows-1)/tileRows+experts+1)
 	lists := c.Scratch(4 * (rows + 3*tiles))
 	expertsSortKernel.Dispatch(c, expertsSortParams{
 		Rows: uint32(rows), Experts: uint32(experts), Choices: uint32(o.IDs.Cols), IDsStride: uint32(o.IDs.Stride), Tiles: uint32(tiles),
-	}, gpu.Grid{Groups: metal.Size{X: 1, Y: 1, Z: 1}, Threads: metal.Size{X: 256, Y: 1, Z: 1}}, gpu.Read(o.IDs.RowRange(from, to)), lists)
+	}, gpu.Grid{Groups: metal.Size{X: 1, Y: 1, Z: 1}, Threads: metal.Size{X: 256, Y: 1, Z: 1}}, gpu.Read(o.IDs.RowRange(r.From, r.To)), lists)
 	for _, part := range o.Parts {
-		p := o.launch(part, from, to)
+		p := o.launch(part, r)
 		p.choice = lists.ToRead()
 		p.dispatch(c, tileRows, tiles)
 	}

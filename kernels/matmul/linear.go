@@ -17,7 +17,7 @@ import (
 type Linear struct {
 	X       kernels.Tensor
 	Parts   []Part
-	Prefill Rows
+	Prefill Prefill // rows of X
 
 	in input
 }

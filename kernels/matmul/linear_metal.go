@@ -69,17 +69,15 @@ type launch struct {
 	shared  int    // rows of out that share one of x
 }
 
-// Metal implements gpu.Op: rows of prefill on matrix units, those before and behind them by up to eight.
+// Metal implements gpu.Op: rows of prefill on matrix units, those between and around them by up to eight.
 func (o *Linear) Metal(c *gpu.Context) {
 	for _, part := range o.Parts {
-		for _, r := range []Rows{{0, o.Prefill.From}, o.Prefill, {o.Prefill.To, o.X.Rows}} {
-			p := launch{x: o.X.RowRange(r.From, r.To), part: Part{W: part.W, Out: part.Out.RowRange(r.From, r.To)}, choice: gpu.Read(kernels.Tensor{}), shared: 1}
-			if r == o.Prefill {
-				p.dispatch(c, tileRows, (r.To-r.From+tileRows-1)/tileRows)
-			} else {
-				p.few(c)
-			}
+		over := func(r Rows) launch {
+			return launch{x: o.X.RowRange(r.From, r.To), part: Part{W: part.W, Out: part.Out.RowRange(r.From, r.To)}, choice: gpu.Read(kernels.Tensor{}), shared: 1}
 		}
+		o.Prefill.each(o.X.Rows,
+			func(r Rows) { p := over(r); p.few(c) },
+			func(r Rows) { p := over(r); p.dispatch(c, tileRows, (r.To-r.From+tileRows-1)/tileRows) })
 	}
 }
 

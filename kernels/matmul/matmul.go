@@ -24,17 +24,54 @@ type Part struct {
 	Out kernels.Tensor // float32, one column per row of W; rows may be strided
 }
 
-// Rows are rows [From, To) of a batch that are prefill: tokens of a prompt, however few of them are in this batch. A GPU multiplies them
-// on matrix units, whose order of sums is another than that of the kernel for the few rows of decoding; which order a row gets must
-// depend on the row and not on its batch, so the caller says it. The zero value, no rows, is right for any batch, but slow for a
-// prompt. The CPU has one order for all rows and ignores it.
+// Rows are rows [From, To) of a batch.
 type Rows struct{ From, To int }
 
-func (r Rows) check(rows int) error {
-	if r.From < 0 || r.To < r.From || r.To > rows {
-		return fmt.Errorf("prefill: got rows [%d, %d), expected some of [0, %d)", r.From, r.To, rows)
+// Prefill are the rows of a batch that are prefill (kernels.Span.Prefill), in order. A GPU multiplies them on matrix units. None is right
+// for any batch.
+type Prefill []Rows
+
+// Of appends to p what spans say, neighbours as one.
+func (p Prefill) Of(spans []kernels.Span) Prefill {
+	for i := range spans {
+		s := &spans[i]
+		switch {
+		case s.Prefill == 0:
+		case len(p) > 0 && p[len(p)-1].To == s.Row:
+			p[len(p)-1].To += s.Prefill
+		default:
+			p = append(p, Rows{s.Row, s.Row + s.Prefill})
+		}
+	}
+	return p
+}
+
+func (p Prefill) check(rows int) error {
+	end := 0
+	for _, r := range p {
+		if r.From < end || r.To < r.From || r.To > rows {
+			return fmt.Errorf("prefill: got rows %v, expected ranges of [0, %d) in order", p, rows)
+		}
+		end = r.To
 	}
 	return nil
+}
+
+// each calls few for ranges of rows [0, rows) outside p, and many for those in it, in order; empty ones are left out.
+func (p Prefill) each(rows int, few, many func(Rows)) {
+	at := 0
+	for _, r := range p {
+		if at < r.From {
+			few(Rows{at, r.From})
+		}
+		if r.From < r.To {
+			many(r)
+		}
+		at = r.To
+	}
+	if at < rows {
+		few(Rows{at, rows})
+	}
 }
 
 func checkParts(parts []Part, experts, k, rows int) error {

@@ -80,15 +80,16 @@ func TestMetalPrefillRowAloneEqualsRowInBatch(t *testing.T) {
 			continue // what differs between the formats of a width is in both kernels
 		}
 		x := kernels.RandomTensor(d, r, most, w.K, 1)
-		run := func(from, to int, prefill Rows) kernels.Tensor {
+		run := func(from, to int, prefill ...Rows) kernels.Tensor {
 			out := kernels.NewTensor(d, kernels.F32, to-from, n)
 			d.Run(&Linear{X: x.RowRange(from, to), Parts: []Part{{W: w, Out: out}}, Prefill: prefill})
 			return out
 		}
-		prompt, decoded := run(0, most, Rows{0, most}), run(0, most, Rows{})
+		prompt, decoded := run(0, most, Rows{0, most}), run(0, most)
 		cut := 1 + r.IntN(most-1)
 		before, behind, last := run(0, cut, Rows{0, cut}), run(cut, most, Rows{0, most - cut}), run(most-1, most, Rows{0, 1})
 		mixed := run(0, most, Rows{cut / 2, cut})
+		two := run(0, most, Rows{0, cut / 2}, Rows{cut, most})
 		sync(t, d)
 		same := func(what string, from int, got, want kernels.Tensor) {
 			if !bytes.Equal(got.Bytes(), want.RowRange(from, from+got.Rows).Bytes()) {
@@ -101,6 +102,8 @@ func TestMetalPrefillRowAloneEqualsRowInBatch(t *testing.T) {
 		same("prefill beside decoding", cut/2, mixed.RowRange(cut/2, cut), prompt)
 		same("decoding before prefill", 0, mixed.RowRange(0, cut/2), decoded)
 		same("decoding behind prefill", cut, mixed.RowRange(cut, most), decoded)
+		same("decoding between two prompts", cut/2, two.RowRange(cut/2, cut), decoded)
+		same("a second prompt", cut, two.RowRange(cut, most), prompt)
 	}
 }
 
@@ -117,8 +120,8 @@ func TestMetalUnaligned(t *testing.T) {
 		d.Run(&Linear{X: x, Parts: []Part{{W: w, Out: want}}})
 		d.Run(&Linear{X: moved(d, x), Parts: []Part{{W: &odd, Out: got}}})
 		wantTiles, gotTiles := kernels.NewTensor(d, kernels.F32, rows, n), moved(d, kernels.NewTensor(d, kernels.F32, rows, n))
-		d.Run(&Linear{X: x, Parts: []Part{{W: w, Out: wantTiles}}, Prefill: Rows{0, rows}})
-		d.Run(&Linear{X: moved(d, x), Parts: []Part{{W: &odd, Out: gotTiles}}, Prefill: Rows{0, rows}})
+		d.Run(&Linear{X: x, Parts: []Part{{W: w, Out: wantTiles}}, Prefill: Prefill{{0, rows}}})
+		d.Run(&Linear{X: moved(d, x), Parts: []Part{{W: &odd, Out: gotTiles}}, Prefill: Prefill{{0, rows}}})
 		sync(t, d)
 		if !bytes.Equal(kerneltest.Elements(got), kerneltest.Elements(want)) || !bytes.Equal(kerneltest.Elements(gotTiles), kerneltest.Elements(wantTiles)) {
 			t.Errorf("%s %s [%d, %d]: unaligned operands give other bits", w.Format(), w.Data.DType, n, w.K)
@@ -162,7 +165,7 @@ func TestMetalExpertsEqualLinear(t *testing.T) {
 	d := kerneltest.Metal(t)
 	r := rand.New(rand.NewPCG(7, 8))
 	for i, w := range formats(d, r, experts, n) {
-		choices, prefill := 1+i%3, []Rows{{}, {1, 3}, {}, {0, tokens}}[i%4]
+		choices, prefill := 1+i%3, []Prefill{nil, {{1, 3}}, {{0, 1}, {3, tokens}}, {{0, tokens}}}[i%4]
 		xRows := tokens
 		if i%5 > 2 {
 			xRows *= choices
@@ -193,8 +196,10 @@ func TestMetalExpertsEqualLinear(t *testing.T) {
 				from /= choices
 			}
 			one := &Linear{X: x.RowRange(from, from+1), Parts: []Part{{W: matrixOf(w, e), Out: want}}}
-			if m := pair / choices; m >= prefill.From && m < prefill.To {
-				one.Prefill = Rows{0, 1}
+			for _, p := range prefill {
+				if m := pair / choices; m >= p.From && m < p.To {
+					one.Prefill = Prefill{{0, 1}}
+				}
 			}
 			d.Run(one)
 			sync(t, d)

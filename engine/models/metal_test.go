@@ -1,0 +1,93 @@
+package models_test
+
+// Whole models on the simulated Metal device: which rows go through the kernels on matrix units, and that their bits do not depend on
+// how a prompt was cut or on what else is in the batch.
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"headroom/engine/cache"
+	"headroom/engine/runner"
+	"headroom/kernels"
+	"headroom/kernels/gpu"
+	"headroom/metal/sim"
+)
+
+// metalDevice is the simulated device without its checks, or skips the test.
+func metalDevice(t *testing.T) *gpu.Device {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("the simulated device takes long")
+	}
+	m, err := sim.Open(sim.Options{})
+	if errors.Is(err, sim.ErrUnavailable) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(m.Close)
+	d, err := gpu.New(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(d.Close)
+	return d
+}
+
+// read is score for a prompt of prompt tokens, and what was generated behind it, in pieces.
+func (r *rig) read(ids []int32, prompt int, pieces ...int) [][]float32 {
+	var all [][]float32
+	for from := 0; len(pieces) > 0; pieces = pieces[1:] {
+		to := from + pieces[0]
+		all = append(all, r.step(ids[from:to], kernels.Span{Rows: to - from, Pos: from, Pages: r.pages[0], Prefill: max(0, min(to, prompt)-from)})...)
+		from = to
+	}
+	return all
+}
+
+func TestMetalPromptsOnMatrixUnits(t *testing.T) {
+	const prompt, generated = 75, 6
+	for _, name := range tiny {
+		t.Run(name, func(t *testing.T) {
+			d := metalDevice(t)
+			r := newTinyWith(t, d, name, runner.Options{KV: cache.Plain(kernels.F32), Slots: 3, BatchRows: rigRows})
+			ids := readExpected(t, name)[4].IDs[:prompt+generated]
+			decoded := r.read(ids, 0, prompt+generated)
+			if d.Kernels()["prefill"] {
+				t.Error("rows that are no prompt's went through the matrix kernels")
+			}
+			whole := r.read(ids, prompt, prompt+generated)
+			if !d.Kernels()["prefill"] {
+				t.Error("a prompt did not go through the matrix kernels")
+			}
+			for i := range whole {
+				for v, x := range whole[i] {
+					if diff := x - decoded[i][v]; !(diff <= logitTolerance && diff >= -logitTolerance) {
+						t.Fatalf("row %d, logit %d: %g, by the kernels for decoding %g", i, v, x, decoded[i][v])
+					}
+				}
+			}
+			for _, pieces := range [][]int{{32, 32, 11, 1, 1, 1, 1, 1, 1}, {1, 40, 33, 7}, {74, 3, 4}} {
+				if got := r.read(ids, prompt, pieces...); !equalBits(got, whole) {
+					t.Errorf("in pieces of %v: other bits", pieces)
+				}
+			}
+			last, err := r.Step(ids[:prompt], []kernels.Span{{Rows: prompt, Prefill: prompt, Pages: r.pages[0]}}, []int32{prompt - 1})
+			if err != nil || !equalBits([][]float32{last}, whole[prompt-1:prompt]) {
+				t.Errorf("the last row's logits alone: other bits (%v)", err)
+			}
+			// Behind a row of another sequence that is decoding, and before a prompt.
+			tokens := slices.Concat(ids[:1], ids[:prompt+generated], ids[20:60])
+			const behind = 1 + prompt + generated
+			got := r.step(tokens, kernels.Span{Rows: 1, Slot: 1, Pages: r.pages[1]},
+				kernels.Span{Row: 1, Rows: prompt + generated, Prefill: prompt, Pages: r.pages[0]},
+				kernels.Span{Row: behind, Rows: 40, Prefill: 40, Slot: 2, Pages: []int32{30, 28}})
+			if !equalBits(got[1:behind], whole) {
+				t.Error("other sequences in the batch change the bits")
+			}
+		})
+	}
+}
