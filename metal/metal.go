@@ -38,6 +38,15 @@ type Device interface {
 	Close()
 }
 
+// Allocator is a Device whose GPU does not work on the system's memory at speed: what host and GPU share must come from it, not be wrapped.
+// Its methods may be called as a Device's.
+type Allocator interface {
+	// Allocate is zeroed memory for host and GPU.
+	Allocate(label string, bytes int) (Buffer, error)
+	// Free gives back memory of Allocate before the device is closed. No work may use it, then or later.
+	Free(b Buffer)
+}
+
 // Facts are what a device says about itself. They are read, never computed.
 type Facts struct {
 	Name                         string

@@ -40,7 +40,8 @@ var Headers embed.FS
 type Device struct {
 	m       metal.Device
 	context Context
-	mapped  [][]byte // memory of NewBuffer
+	mapped  [][]byte       // memory of NewBuffer
+	owned   []metal.Buffer // likewise, of a metal.Allocator
 
 	copied     int64 // bytes of WrapBuffer that lie in buffers of our own
 	copyReason error // why the first of them does
@@ -71,10 +72,20 @@ type memory struct {
 // Name implements kernels.Device.
 func (d *Device) Name() string { return "Metal, " + d.m.Facts().Name }
 
-// NewBuffer implements kernels.Device. The memory is the system's, wrapped for the GPU: it is zero without being touched.
+// NewBuffer implements kernels.Device. The memory is the system's, wrapped for the GPU, where that can work on it: it is zero without being
+// touched.
 func (d *Device) NewBuffer(bytes int) *kernels.Buffer {
 	if bytes == 0 {
 		return &kernels.Buffer{}
+	}
+	if a, ok := d.m.(metal.Allocator); ok {
+		b, err := a.Allocate("buffer", bytes)
+		if err != nil {
+			d.context.fail(err)
+			return &kernels.Buffer{Bytes: make([]byte, bytes), Size: bytes, Handle: &memory{}}
+		}
+		d.owned = append(d.owned, b)
+		return &kernels.Buffer{Bytes: b.Bytes(), Size: bytes, Handle: &memory{buffer: b}}
 	}
 	page := d.m.Facts().PageBytes
 	pages := cpu.Map((bytes + page - 1) / page * page)
@@ -154,7 +165,10 @@ func (d *Device) Close() {
 	for _, b := range d.mapped {
 		cpu.Unmap(b)
 	}
-	d.mapped = nil
+	for _, b := range d.owned {
+		d.m.(metal.Allocator).Free(b)
+	}
+	d.mapped, d.owned = nil, nil
 }
 
 var _ kernels.Device = (*Device)(nil)

@@ -13,6 +13,7 @@ import (
 	"headroom/kernels/cpu"
 	"headroom/kernels/gpu"
 	"headroom/metal"
+	"headroom/metal/nv"
 	"headroom/metal/sim"
 )
 
@@ -21,9 +22,14 @@ import (
 const mostChecked = 32 << 20
 
 // RunMetal checks every case whose operator has a Metal kernel against the reference, with threads and dispatches in two orders,
-// which must give the same bits. A kernel that no case dispatches is an error. Without clang it skips the test.
+// which must give the same bits. A kernel that no case dispatches is an error. Without clang it skips the test. Where there is an NVIDIA
+// GPU, cases run there too.
 func RunMetal(t *testing.T, cases []kernels.Case) {
 	t.Helper()
+	t.Run("nv", func(t *testing.T) { runNV(t, cases) })
+	if nv.FromEnvironment() != (nv.Options{}) {
+		return // asked for that GPU
+	}
 	reached := map[string]bool{} // kernels of the sources compiled: whether a case has dispatched it
 	all := true
 	checking := []metal.Device{simulated(t, sim.Options{Check: true, Seed: 1}), simulated(t, sim.Options{Check: true, Seed: 2})}

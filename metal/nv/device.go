@@ -1,0 +1,159 @@
+//go:build linux
+
+package nv
+
+import (
+	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"headroom/metal"
+	"headroom/metal/msl"
+)
+
+// Device implements metal.Device and metal.Allocator.
+type Device struct {
+	o        Options
+	compiler *compiler
+	driver   *driver // nil with Options.CompileOnly
+	facts    metal.Facts
+	streams  []uintptr // the first is the one that commits follow each other on
+
+	mu      sync.Mutex
+	buffers map[*buffer]struct{}
+	spare   []uintptr // events
+	seconds float64
+	traced  map[string]Traced
+	closed  bool
+}
+
+var (
+	_ metal.Device    = (*Device)(nil)
+	_ metal.Allocator = (*Device)(nil)
+)
+
+// Open opens the machine's first GPU. The error wraps ErrUnavailable where there is none that can run kernels.
+func Open(o Options) (*Device, error) {
+	if o.Streams <= 0 {
+		o.Streams = 4
+	}
+	if o.Trace {
+		o.Streams = 1
+	}
+	var v *driver
+	var err error
+	if !o.CompileOnly {
+		if v, err = loadDriver(); err != nil {
+			return nil, err
+		}
+	}
+	c, err := newCompiler(o.CacheDir)
+	if err != nil {
+		return nil, err
+	}
+	d := &Device{o: o, compiler: c, buffers: map[*buffer]struct{}{}, traced: map[string]Traced{}}
+	d.facts = metal.Facts{
+		Name: "none: kernels are only compiled", Families: []string{"Apple7", "Metal3"}, MaxBufferLength: 1 << 40,
+		MaxThreadgroupMemoryLength: msl.MaxThreadgroupMemoryBytes, PageBytes: pageBytes, System: "Linux, CUDA",
+	}
+	if o.CompileOnly {
+		if c.clang == "" {
+			return nil, fmt.Errorf("%w: no clang to compile kernels with", ErrUnavailable)
+		}
+		return d, nil
+	}
+	name, _, bytes, err := v.facts()
+	if err != nil {
+		return nil, err
+	}
+	d.facts.Name, d.facts.RecommendedMaxWorkingSetSize = name, bytes
+	if v.ctx, err = get[uintptr](v, "cuDevicePrimaryCtxRetain", v.primaryRetain, 0); err != nil {
+		return nil, err
+	}
+	d.driver = v
+	leave, err := v.enter()
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	for range o.Streams {
+		s, err := get[uintptr](v, "cuStreamCreate", v.streamCreate, streamNonBlocking)
+		if err != nil {
+			return nil, err
+		}
+		d.streams = append(d.streams, s)
+	}
+	return d, nil
+}
+
+// Facts implements metal.Device.
+func (d *Device) Facts() metal.Facts { return d.facts }
+
+// MakeResident implements metal.Device: memory of this device is where it is.
+func (d *Device) MakeResident(string, []metal.Buffer) error { return nil }
+
+// Seconds is what all work waited for so far took on the GPU.
+func (d *Device) Seconds() float64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.seconds
+}
+
+// Traced is what each kernel took, with Options.Trace; the longest first.
+func (d *Device) Traced() []Traced {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.SortedFunc(maps.Values(d.traced), func(a, b Traced) int {
+		if a.Seconds != b.Seconds {
+			return int(max(-1, min(1, (b.Seconds-a.Seconds)*1e12)))
+		}
+		return strings.Compare(a.Kernel, b.Kernel)
+	})
+}
+
+// Close implements metal.Device. Streams and events are the driver's until the process ends.
+func (d *Device) Close() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return
+	}
+	d.closed = true
+	if d.driver == nil {
+		for b := range d.buffers {
+			if !b.wrapped {
+				_ = unix.Munmap(b.memory) // nothing is left to do about it
+			}
+			b.memory = nil
+		}
+		return
+	}
+	leave, err := d.driver.enter()
+	if err != nil {
+		return
+	}
+	defer leave()
+	_ = d.driver.call("cuCtxSynchronize", d.driver.ctxSynchronize) // whoever wanted the results has waited
+	for b := range d.buffers {
+		d.release(b)
+	}
+	_ = d.driver.call("cuDevicePrimaryCtxRelease", d.driver.primaryRelease, 0)
+}
+
+// NewLibrary implements metal.Device. Kernels are compiled when a pipeline is made of them.
+func (d *Device) NewLibrary(name, source string, headers fs.FS) (metal.Library, error) {
+	text, err := msl.Inline(headers, name, source)
+	if err != nil {
+		return nil, err
+	}
+	program, err := msl.Parse(name, text)
+	if err != nil {
+		return nil, err
+	}
+	return &library{d: d, name: name, program: program, pipelines: map[string]*pipeline{}}, nil
+}
