@@ -1,7 +1,7 @@
 package host
 
-// The host as the server's source of models. A request never loads anything: it gets the running model, or a problem that says
-// why it cannot and what to do.
+// The host as the server's source of models. A request gets the running model, or a problem that says why it cannot and what to do; only a
+// model that rests is loaded by a request (rest.go).
 
 import (
 	"fmt"
@@ -15,7 +15,7 @@ import (
 // Acquire finds the running model for a request; see server.Models.
 func (h *Host) Acquire(id string) (server.Model, error) {
 	h.mu.Lock()
-	want, running, failure := h.want, h.running(), h.failure
+	want, running, failure, resting := h.want, h.running(), h.failure, h.resting
 	h.mu.Unlock()
 	switch {
 	case running != nil && answersTo(running.model, id):
@@ -25,6 +25,9 @@ func (h *Host) Acquire(id string) (server.Model, error) {
 			fmt.Sprintf("%.0f %% is done", 100*h.loaded(want)), "Try again in a moment.")
 	case running == nil && failure != nil && answersTo(want.model, id):
 		return server.Model{}, problem.New(problem.NotRunning, "The model "+want.model.ID+" could not be loaded", failure.Error(), "")
+	}
+	if resting != nil && answersTo(*resting, id) {
+		return server.Model{}, problem.New(problem.NotRunning, "The model "+resting.ID+" rests", "nobody used it for a while", "Send a request: it is loaded again then.")
 	}
 	models := h.models.list()
 	for _, m := range models {
@@ -59,12 +62,15 @@ func answersTo(m library.Model, id string) bool {
 	return id == "" || m.HasName(id) || strings.EqualFold(id, m.Name)
 }
 
-// List returns what a request may name now: the running model, if any. Others must be started first.
+// List returns what a request may name now: the running model, or the one that rests, if any. Others must be started first.
 func (h *Host) List() []server.ModelInfo {
 	h.mu.Lock()
 	t := h.running()
 	h.mu.Unlock()
 	if t == nil {
+		if m := h.asleep(); m != nil {
+			return []server.ModelInfo{{ID: m.ID, ContextTokens: m.Description.ContextTokens}}
+		}
 		return nil
 	}
 	return []server.ModelInfo{{ID: t.model.ID, ContextTokens: t.engine.Info().ContextTokens}}

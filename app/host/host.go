@@ -49,6 +49,8 @@ type Options struct {
 	Log  *slog.Logger // nil: slog.Default()
 	// Watch says how the list of models follows the disk; nil: it is looked through when somebody asks.
 	Watch *library.WatchOptions
+	// RestAfter is how long a model may go unused before it gives its memory back, asked again and again; nil or 0: for ever.
+	RestAfter func() time.Duration
 	// RememberPause keeps over restarts whether watching is paused; may be nil.
 	RememberPause func(paused bool) error
 }
@@ -62,11 +64,14 @@ type Host struct {
 	read    *engine.History // outlives the engines, so that each can tell what the one before had read
 
 	mu       sync.Mutex
-	want     *target // nil: nothing is to be loaded
-	have     *target // loaded, or on the way out; its engine is not nil
-	opening  bool    // the worker is loading something
-	failure  error   // why want could not be loaded
-	last     string  // model that was started last
+	want     *target        // nil: nothing is to be loaded
+	have     *target        // loaded, or on the way out; its engine is not nil
+	opening  bool           // the worker is loading something
+	failure  error          // why want could not be loaded
+	last     string         // model that was started last
+	resting  *library.Model // unloaded because nobody used it: the next request for it loads it again; want is nil then
+	lastUsed *target        // what usedAt is about
+	usedAt   time.Time
 	endpoint Endpoint
 	history  history
 	watchers map[chan struct{}]bool
@@ -82,6 +87,7 @@ type Host struct {
 type target struct {
 	model    library.Model
 	engine   Engine  // nil until loaded
+	woken    bool    // by a request, which waits
 	progress float64 // of loading; guarded by Host.mu
 	context  context.Context
 	cancel   context.CancelFunc
@@ -180,7 +186,7 @@ func (h *Host) aim(t *target) {
 	if t != nil {
 		t.context, t.cancel = context.WithCancel(context.Background())
 	}
-	h.want, h.failure = t, nil
+	h.want, h.failure, h.resting = t, nil, nil
 	h.poke()
 	h.announce()
 }

@@ -34,6 +34,7 @@ const (
 	Ready   Status = "ready"
 	Busy    Status = "busy" // ready, and answering
 	Failed  Status = "failed"
+	Resting Status = "resting" // unloaded because nobody used it; the next request loads it
 )
 
 // EngineState is the engine and its model.

@@ -61,6 +61,8 @@ func (h *Host) engineState(running *target) EngineState {
 		return EngineState{Status: Failed, Model: h.want.model.ID, Error: NewError(h.failure)}
 	case h.want != nil:
 		return EngineState{Status: Loading, Model: h.want.model.ID, Progress: h.want.progress}
+	case h.resting != nil:
+		return EngineState{Status: Resting, Model: h.resting.ID}
 	}
 	return EngineState{Status: Stopped}
 }
@@ -108,6 +110,7 @@ func (h *Host) sample(ctx context.Context) {
 			return
 		case now := <-tick.C:
 			h.addSample(now)
+			h.rest(now)
 		}
 	}
 }

@@ -87,7 +87,7 @@ func engineSwitch(s State) Item {
 	switch s.Engine.Status {
 	case host.Loading:
 		return Item{Title: "Cancel Loading", Click: Action{Verb: Stop}}
-	case host.Ready, host.Busy:
+	case host.Ready, host.Busy, host.Resting:
 		return Item{Title: "Stop Engine", Click: Action{Verb: Stop}}
 	case host.Failed:
 		return Item{Title: "Try Again", Click: Action{Start, s.Engine.Model}}

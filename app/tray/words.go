@@ -27,6 +27,8 @@ func stateLine(s State) string {
 		return "Answering, " + name + speed(s)
 	case host.Failed:
 		return name + " did not start"
+	case host.Resting:
+		return "Resting, " + name
 	}
 	return "Stopped"
 }

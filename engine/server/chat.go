@@ -26,7 +26,7 @@ func (s *Server) handleChat(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, r, err)
 		return
 	}
-	m, err := s.models.Acquire(q.Model)
+	m, err := s.models.Wake(r.Context(), q.Model)
 	if err != nil {
 		s.refuse(w, r, err)
 		return

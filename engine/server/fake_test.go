@@ -147,6 +147,8 @@ func (m *fakeModels) Acquire(id string) (Model, error) {
 	return Model{}, problem.New(problem.ModelNotFound, "There is no model \""+id+"\" here", "there is demo", "")
 }
 
+func (m *fakeModels) Wake(_ context.Context, id string) (Model, error) { return m.Acquire(id) }
+
 func (m *fakeModels) List() []ModelInfo { return []ModelInfo{{ID: "demo", ContextTokens: 4096}} }
 
 // start serves the engine until the test ends.

@@ -121,7 +121,7 @@ func TestPanic(t *testing.T) {
 
 type panicking struct{ fakeModels }
 
-func (*panicking) Acquire(string) (Model, error) { panic("a bug") }
+func (*panicking) Wake(context.Context, string) (Model, error) { panic("a bug") }
 
 func TestPanicInMidStream(t *testing.T) {
 	e := newFakeEngine(func(s *fakeStream) {

@@ -30,6 +30,8 @@ type Models interface {
 	// Acquire returns the running model of that ID; "" means whichever runs. Errors are Problems: model_not_found, with the IDs
 	// there are, not_running, loading.
 	Acquire(id string) (Model, error)
+	// Wake is Acquire for a request: a model that was unloaded because nobody used it is loaded again first. It gives up when ctx ends.
+	Wake(ctx context.Context, id string) (Model, error)
 	// List returns the models that a request may name, the running one first.
 	List() []ModelInfo
 }

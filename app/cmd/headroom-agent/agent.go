@@ -172,7 +172,7 @@ func (a *agent) remember() {
 // failure leaves what was: a model that cannot be loaded does not become the one to begin with.
 func note(s *settings.Settings, before, now host.EngineState) {
 	switch now.Status {
-	case host.Ready, host.Busy:
+	case host.Ready, host.Busy, host.Resting:
 		s.Model, s.EngineOn = now.Model, true
 	case host.Stopped:
 		if before.Status != "" && before.Status != host.Stopped {

@@ -4,7 +4,7 @@
 // rates are tokens per second. The server may leave a list out or send null for an
 // empty one; `normaliseState` in http.ts is the one place that repairs that.
 
-export type EngineStatus = 'stopped' | 'loading' | 'ready' | 'busy' | 'failed';
+export type EngineStatus = 'stopped' | 'loading' | 'ready' | 'busy' | 'failed' | 'resting';
 
 /** What happened, why, and what to do, in the order in which a person is told. */
 export interface ApiError {

@@ -35,16 +35,16 @@ export class EngineStore {
     this.#watch.retry();
   }
 
-  /** Loading, ready or busy: the switch is on. */
+  /** Loading, ready, busy or resting: the switch is on. */
   get on(): boolean {
     const status = this.state?.engine.status;
-    return status === 'loading' || status === 'ready' || status === 'busy';
+    return status === 'loading' || status === 'ready' || status === 'busy' || status === 'resting';
   }
 
-  /** An answer can be asked for right now. */
+  /** An answer can be asked for right now; a model that rests is loaded for it. */
   get answering(): boolean {
     const status = this.state?.engine.status;
-    return this.connection.status === 'live' && (status === 'ready' || status === 'busy');
+    return this.connection.status === 'live' && (status === 'ready' || status === 'busy' || status === 'resting');
   }
 
   /** The model that the switch would start, or that is in memory. */

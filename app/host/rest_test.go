@@ -1,0 +1,123 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"headroom/engine"
+	"headroom/engine/problem"
+)
+
+// A model that nobody uses rests, is offered still, and is loaded again by the first request that names it, which waits; so do others that
+// come meanwhile.
+func TestRest(t *testing.T) {
+	w := newWorldWith(t, func(o *Options) { o.RestAfter = func() time.Duration { return time.Minute } })
+	e := w.run("a")
+	now := time.Now()
+	w.rest(now) // the minute begins
+	w.rest(now.Add(59 * time.Second))
+	w.expect(Ready, "a")
+
+	e.mu.Lock()
+	e.stats = engine.Stats{Running: 1}
+	e.mu.Unlock()
+	w.rest(now.Add(time.Hour))
+	w.expect(Busy, "a")
+	e.mu.Lock()
+	e.stats = engine.Stats{}
+	e.mu.Unlock()
+	w.rest(now.Add(time.Hour + 59*time.Second))
+	w.expect(Ready, "a")
+	w.rest(now.Add(time.Hour + time.Minute))
+	<-e.closed
+	w.expect(Resting, "a")
+	if list := w.List(); len(list) != 1 || list[0].ID != "a" {
+		t.Errorf("/v1/models has %v", list)
+	}
+	if _, err := w.Acquire("a"); problem.From(err).Code != problem.NotRunning {
+		t.Errorf("looking wakes it: %v", err)
+	}
+	if _, err := w.Wake(context.Background(), "b"); problem.From(err).Code != problem.NotRunning {
+		t.Errorf("a request for another: %v", err)
+	}
+	w.expect(Resting, "a")
+
+	answered := make(chan error, 2)
+	for range cap(answered) {
+		go func() {
+			m, err := w.Wake(context.Background(), "a")
+			if err == nil && m.Engine == nil {
+				err = errors.New("no engine")
+			}
+			answered <- err
+		}()
+	}
+	e = w.loading("a")
+	e.finish <- nil
+	for range cap(answered) {
+		if err := <-answered; err != nil {
+			t.Error(err)
+		}
+	}
+	w.expect(Ready, "a")
+}
+
+// A request whose client has left wakes the model and is gone; a stop wins over what waits; a failure is told to who waits.
+func TestWakeEnds(t *testing.T) {
+	asleep := func(t *testing.T) *world {
+		w := newWorldWith(t, func(o *Options) { o.RestAfter = func() time.Duration { return time.Second } })
+		e := w.run("a")
+		w.rest(time.Now())
+		w.rest(time.Now().Add(time.Minute))
+		<-e.closed
+		w.expect(Resting, "a")
+		return w
+	}
+	wake := func(ctx context.Context, w *world) chan error {
+		answered := make(chan error, 1)
+		go func() { _, err := w.Wake(ctx, ""); answered <- err }()
+		return answered
+	}
+	t.Run("the client leaves", func(t *testing.T) {
+		w := asleep(t)
+		ctx, leave := context.WithCancel(context.Background())
+		answered := wake(ctx, w)
+		e := w.loading("a")
+		leave()
+		if err := <-answered; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		e.finish <- nil
+		if err := w.Wait(t.Context()); err != nil {
+			t.Error(err)
+		}
+		w.expect(Ready, "a")
+	})
+	t.Run("stopped", func(t *testing.T) {
+		w := asleep(t)
+		answered := wake(context.Background(), w)
+		w.loading("a")
+		w.Stop()
+		if err := <-answered; problem.From(err).Code != problem.NotRunning {
+			t.Error(err)
+		}
+		w.expect(Stopped, "")
+	})
+	t.Run("failed", func(t *testing.T) {
+		w := asleep(t)
+		answered := wake(context.Background(), w)
+		e := w.loading("a")
+		e.finish <- problem.New(problem.DoesNotFit, "It does not fit", "3.1 GB is free", "")
+		if err := <-answered; err == nil {
+			t.Error("no error")
+		}
+		w.expect(Failed, "a")
+	})
+	t.Run("stopped while it rests", func(t *testing.T) {
+		w := asleep(t)
+		w.Stop()
+		w.expect(Stopped, "")
+	})
+}
