@@ -30,7 +30,7 @@ const chatHelp = "/reset forgets the conversation, /exit or Ctrl-D ends, Ctrl-C 
 
 // Run goes on until /exit, the end of input, SIGTERM, or Ctrl-C while nothing is being answered.
 func (c *Chat) Run(ctx context.Context, t *terminal) error {
-	h := c.newHost(openSettings(), "", true, false)
+	h := c.newHost(openSettings(), hostUse{ssd: true})
 	defer h.Close()
 	if err := load(ctx, h, c.Model, t.err); err != nil {
 		return err

@@ -24,6 +24,7 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/mattn/go-isatty"
 
+	"headroom/app/logs"
 	"headroom/app/version"
 	"headroom/engine/problem"
 )
@@ -46,6 +47,7 @@ type CLI struct {
 type terminal struct {
 	in       io.Reader
 	out, err io.Writer
+	logs     *logs.Logs
 }
 
 // exitCode is an error without words: the command has said what there is to say.
@@ -82,13 +84,13 @@ func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 		fmt.Fprintf(errOut, "headroom: %v\nTry: headroom --help\n", err)
 		return int(exitUsage)
 	}
-	cli.startLog(errOut, parsed.Command())
+	kept := cli.startLog(errOut, parsed.Command())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	// A second Ctrl-C ends the program the hard way.
 	context.AfterFunc(ctx, stop)
 	parsed.BindTo(ctx, (*context.Context)(nil))
-	return report(parsed.Run(&terminal{in, out, errOut}), errOut)
+	return report(parsed.Run(&terminal{in, out, errOut, kept}), errOut)
 }
 
 // parse lets the panic by which kong's Exit ends here.
@@ -127,7 +129,7 @@ func report(err error, out io.Writer) int {
 	return int(exitProblem)
 }
 
-func (c *CLI) startLog(out io.Writer, command string) {
+func (c *CLI) startLog(out io.Writer, command string) *logs.Logs {
 	level := slog.LevelWarn
 	if command == "serve" {
 		level = slog.LevelInfo
@@ -135,12 +137,9 @@ func (c *CLI) startLog(out io.Writer, command string) {
 	if c.LogLevel != "" {
 		_ = level.UnmarshalText([]byte(c.LogLevel)) // one of the enum
 	}
-	o := &slog.HandlerOptions{Level: level}
-	if c.LogJSON {
-		slog.SetDefault(slog.New(slog.NewJSONHandler(out, o)))
-	} else {
-		slog.SetDefault(slog.New(slog.NewTextHandler(out, o)))
-	}
+	kept := logs.New(level)
+	slog.SetDefault(slog.New(kept.Handler(out, c.LogJSON)))
+	return kept
 }
 
 // isTerminal tells whether a person looks at, or types into, the stream.

@@ -105,15 +105,22 @@ func (f *ModelFlags) library(s *settings.File) *library.Library {
 	return library.NewPerModel(roots, func(id string) engine.Options { return f.options(s.Get(), id) }, engine.Describe)
 }
 
-// newHost makes the host that the command will close. lastModel is what Start without a name means at first. ssd says whether
-// conversations are kept on disk where neither flags nor settings decide, watch that the list of models follows the disk.
-func (f *ModelFlags) newHost(s *settings.File, lastModel string, ssd, watch bool) *host.Host {
-	o := host.Options{Version: version.Version, Library: f.library(s), Meter: &memory.Meter{}, LastModel: lastModel,
+// hostUse is what commands want of a host that their flags do not say.
+type hostUse struct {
+	lastModel string               // what Start without a name means at first
+	ssd       bool                 // conversations are kept on disk where neither flags nor settings decide
+	watch     bool                 // the list of models follows the disk
+	restAfter func() time.Duration // see host.Options
+}
+
+// newHost makes the host that the command will close.
+func (f *ModelFlags) newHost(s *settings.File, use hostUse) *host.Host {
+	o := host.Options{Version: version.Version, Library: f.library(s), Meter: &memory.Meter{}, LastModel: use.lastModel, RestAfter: use.restAfter,
 		Engine: func(id string) engine.Options { return f.options(s.Get(), id) }}
 	if !f.NoPrefixes {
-		o.Cache = f.CacheFlags.ssd(s.Get().Cache, ssd)
+		o.Cache = f.CacheFlags.ssd(s.Get().Cache, use.ssd)
 	}
-	if watch {
+	if use.watch {
 		o.Watch = &library.WatchOptions{Paused: s.Get().PauseWatching}
 		o.RememberPause = func(paused bool) error {
 			return s.Change(func(s *settings.Settings) { s.PauseWatching = paused })

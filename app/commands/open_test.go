@@ -88,7 +88,7 @@ func TestProgress(t *testing.T) {
 // TestProgressOfABlink: what loads at once draws nothing.
 func TestProgressOfABlink(t *testing.T) {
 	alone(t)
-	h := (&ModelFlags{}).newHost(openSettings(), "", false, false)
+	h := (&ModelFlags{}).newHost(openSettings(), hostUse{})
 	defer h.Close()
 	var s screen
 	showProgress(h, &s)()

@@ -47,7 +47,7 @@ func (c *Run) Run(ctx context.Context, t *terminal) error {
 	if strings.TrimSpace(prompt) == "" {
 		return problem.New(problem.BadRequest, "The prompt is empty", "", "")
 	}
-	h := c.newHost(openSettings(), "", false, false)
+	h := c.newHost(openSettings(), hostUse{})
 	defer h.Close()
 	if err := load(ctx, h, model, t.err); err != nil {
 		return err

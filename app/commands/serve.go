@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"headroom/app/host"
 	"headroom/app/version"
@@ -14,16 +15,18 @@ import (
 // Serve is `headroom serve`.
 type Serve struct {
 	ModelFlags
-	Model     string   `help:"Model to load: an ID, a name or a folder. Default: the bundled demo model." placeholder:"DIR_OR_NAME"`
-	Host      string   `help:"Address to listen on; 0.0.0.0 opens it to the network." default:"127.0.0.1"`
-	Port      int      `help:"Port to listen on; 0: any free one." default:"11811"`
-	APIKey    string   `name:"api-key" env:"HEADROOM_API_KEY" help:"Key that requests must carry." placeholder:"KEY"`
-	AllowHost []string `help:"Further host names under which it may be reached." placeholder:"NAME" sep:","`
+	Model     string        `help:"Model to load: an ID, a name or a folder. Default: the bundled demo model." placeholder:"DIR_OR_NAME"`
+	Host      string        `help:"Address to listen on; 0.0.0.0 opens it to the network." default:"127.0.0.1"`
+	Port      int           `help:"Port to listen on; 0: any free one." default:"11811"`
+	APIKey    string        `name:"api-key" env:"HEADROOM_API_KEY" help:"Key that requests must carry." placeholder:"KEY"`
+	RestAfter time.Duration `help:"Unload the model when nobody has used it for so long; the next request loads it again. Default: as set in the app, or never." placeholder:"DURATION"`
+	AllowHost []string      `help:"Further host names under which it may be reached." placeholder:"NAME" sep:","`
 }
 
 // Run listens first, so that a taken port is found before the model is read, and serves while it loads.
 func (c *Serve) Run(ctx context.Context, t *terminal) error {
-	s, err := NewService(ServiceOptions{ModelFlags: c.ModelFlags, Host: c.Host, Port: c.Port, APIKey: c.APIKey, AllowHost: c.AllowHost})
+	s, err := NewService(ServiceOptions{ModelFlags: c.ModelFlags, Host: c.Host, Port: c.Port, APIKey: c.APIKey, AllowHost: c.AllowHost,
+		RestAfter: c.RestAfter, Fixed: c.fixed(), Logs: t.logs})
 	if err != nil {
 		return err
 	}
@@ -38,6 +41,18 @@ func (c *Serve) Run(ctx context.Context, t *terminal) error {
 	}
 	c.greet(t.out, s.Host.State(), s.Address, s.Token)
 	return <-served
+}
+
+// fixed are the settings that this command does not take from the file, or that its flags beat.
+func (c *Serve) fixed() []string {
+	fixed := []string{"port", "modelFolders", "launch", "defaultModel", "logLevel"}
+	if c.APIKey != "" {
+		fixed = append(fixed, "apiKey")
+	}
+	if c.RestAfter > 0 {
+		fixed = append(fixed, "restMinutes")
+	}
+	return fixed
 }
 
 // greet says where everything is.

@@ -4,6 +4,7 @@ package commands
 // handlers behind it. Models are loaded later, by whoever asks the host.
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net"
@@ -12,6 +13,7 @@ import (
 
 	"headroom/app/control"
 	"headroom/app/host"
+	"headroom/app/logs"
 	"headroom/app/settings"
 	"headroom/engine/server"
 )
@@ -23,6 +25,10 @@ type ServiceOptions struct {
 	Port       int    // 0: any free one
 	APIKey     string // "": none is needed
 	AllowHost  []string
+	RestAfter  time.Duration // a model that nobody uses for so long is unloaded; 0: as the settings say
+	Fixed      []string      // see control.Options
+	Login      control.LoginItem
+	Logs       *logs.Logs
 	Settings   *settings.File // nil: those of the user's settings folder
 	LastModel  string         // what starting without a name means before anything has run; "": the bundled model
 	ShowWindow func() error   // opens the window at a request of /api/window/show; nil: there is none
@@ -49,11 +55,17 @@ func NewService(o ServiceOptions) (*Service, error) {
 	if o.Settings == nil {
 		o.Settings = openSettings()
 	}
-	s := &Service{Host: o.newHost(o.Settings, o.LastModel, true, true), Address: reachable(listener.Addr().String()), Token: loadToken(), listener: listener}
+	use := hostUse{lastModel: o.LastModel, ssd: true, watch: true, restAfter: func() time.Duration {
+		return cmp.Or(o.RestAfter, time.Duration(o.Settings.Get().RestMinutes)*time.Minute)
+	}}
+	s := &Service{Host: o.newHost(o.Settings, use), Address: reachable(listener.Addr().String()), Token: loadToken(), listener: listener}
 	s.Host.SetEndpoint(host.Endpoint{URL: "http://" + s.Address + "/v1", UIURL: "http://" + s.Address + "/"})
-	guard := &server.Guard{Listen: o.Host, AllowHosts: o.AllowHost, APIKey: o.APIKey, Instead: control.TokenCheck(s.Token)}
+	guard := &server.Guard{Listen: o.Host, AllowHosts: o.AllowHost, APIKey: o.APIKey, Instead: control.TokenCheck(s.Token), Changing: func() server.Access {
+		now := o.Settings.Get()
+		return server.Access{APIKey: now.APIKey, AllowHosts: now.AllowHosts}
+	}}
 	s.api = control.New(control.Options{Host: s.Host, Token: s.Token, Guard: guard, ShowWindow: o.ShowWindow,
-		Settings: o.Settings, CacheFlags: o.given(o.NoPrefixes),
+		Settings: o.Settings, CacheFlags: o.given(o.NoPrefixes), Fixed: o.Fixed, Login: o.Login, Logs: o.Logs,
 		Server: server.New(server.Options{Models: s.Host, Guard: guard})})
 	s.announce()
 	return s, nil

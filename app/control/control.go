@@ -15,6 +15,7 @@ import (
 
 	"headroom/app/cache"
 	"headroom/app/host"
+	"headroom/app/logs"
 	"headroom/app/settings"
 	"headroom/engine"
 	"headroom/engine/problem"
@@ -54,6 +55,12 @@ type Options struct {
 	Settings *settings.File
 	// CacheFlags is what the command line says about the cache on disk, which beats the settings. The zero value: nothing.
 	CacheFlags settings.Cache
+	// Fixed are the fields of GeneralSettings that the command line says, or that this program does not take from the settings.
+	Fixed []string
+	// Login starts Headroom when its user logs in; nil: this program cannot.
+	Login LoginItem
+	// Logs are what /api/logs shows; nil: there is no such address.
+	Logs *logs.Logs
 	// ShowWindow opens the window or raises it; nil: this program has none.
 	ShowWindow func() error
 	Log        *slog.Logger // nil: slog.Default()
@@ -66,9 +73,13 @@ type API struct {
 	log     *slog.Logger
 	handler http.Handler
 
-	settings   *settings.File
-	cacheFlags settings.Cache
-	showWindow func() error
+	settings     *settings.File
+	cacheFlags   settings.Cache
+	showWindow   func() error
+	fixed        []string
+	login        LoginItem
+	logs         *logs.Logs
+	begunFolders []string // ModelFolders when the program began
 
 	closing   chan struct{} // closed by Close: event streams end
 	closeOnce sync.Once
@@ -78,9 +89,13 @@ type API struct {
 // New makes the handler.
 func New(o Options) *API {
 	a := &API{host: o.Host, token: o.Token, log: o.Log, settings: o.Settings, cacheFlags: o.CacheFlags, showWindow: o.ShowWindow,
+		fixed: o.Fixed, login: o.Login, logs: o.Logs,
 		closing: make(chan struct{}), rhythm: ordinaryRhythm}
 	if a.log == nil {
 		a.log = slog.Default()
+	}
+	if o.Settings != nil {
+		a.begunFolders = o.Settings.Get().ModelFolders
 	}
 	guard := o.Guard
 	if guard == nil {

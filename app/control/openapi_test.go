@@ -3,6 +3,8 @@ package control
 import (
 	"encoding/json"
 	"fmt"
+	"io"
+	"log/slog"
 	"net/http"
 	"regexp"
 	"slices"
@@ -31,22 +33,29 @@ func at(node any, names ...string) any {
 
 // What the fake host answers has the shape that the description says, to the last field.
 func TestAnswersAreAsDescribed(t *testing.T) {
-	_, _, url := newAPI(t)
-	document := described(t, url)
-	for _, c := range []struct{ method, path, pattern, body string }{
-		{"GET", "/api/state", "/api/state", ""},
-		{"POST", "/api/engine/start", "/api/engine/start", `{"model":"m"}`},
-		{"POST", "/api/engine/stop", "/api/engine/stop", ""},
-		{"GET", "/api/requests/recent", "/api/requests/recent", ""},
-		{"GET", "/api/models", "/api/models", ""},
-		{"GET", "/api/cache", "/api/cache", ""},
-		{"GET", "/api/cache/abcd", "/api/cache/{key}", ""},
-		{"DELETE", "/api/cache/abcd", "/api/cache/{key}", ""},
-		{"GET", "/api/openapi.json", "/api/openapi.json", ""},
-		{"GET", "/api/cache/beef", "/api/cache/{key}", ""},      // an error
-		{"POST", "/api/engine/start", "/api/engine/start", `7`}, // another
+	_, _, plain := newAPI(t)
+	general := newGeneral(t)
+	slog.New(general.logs.Handler(io.Discard, false)).Info("a line")
+	settled := general.url
+	for _, c := range []struct{ url, method, path, pattern, body string }{
+		{plain, "GET", "/api/state", "/api/state", ""},
+		{plain, "POST", "/api/engine/start", "/api/engine/start", `{"model":"m"}`},
+		{plain, "POST", "/api/engine/stop", "/api/engine/stop", ""},
+		{plain, "GET", "/api/requests/recent", "/api/requests/recent", ""},
+		{plain, "GET", "/api/models", "/api/models", ""},
+		{plain, "GET", "/api/cache", "/api/cache", ""},
+		{plain, "GET", "/api/cache/abcd", "/api/cache/{key}", ""},
+		{plain, "DELETE", "/api/cache/abcd", "/api/cache/{key}", ""},
+		{plain, "GET", "/api/openapi.json", "/api/openapi.json", ""},
+		{plain, "GET", "/api/cache/beef", "/api/cache/{key}", ""},      // an error
+		{plain, "POST", "/api/engine/start", "/api/engine/start", `7`}, // another
+		{settled, "GET", "/api/settings", "/api/settings", ""},
+		{settled, "PUT", "/api/settings", "/api/settings", `{"restMinutes":1}`},
+		{settled, "GET", "/api/settings/cache", "/api/settings/cache", ""},
+		{settled, "GET", "/api/logs", "/api/logs", ""},
 	} {
-		status, _, text := do(t, c.method, url+c.path, c.body, TokenHeader, "T")
+		document := described(t, c.url)
+		status, _, text := do(t, c.method, c.url+c.path, c.body, TokenHeader, "T")
 		operation := at(document, "paths", c.pattern, strings.ToLower(c.method))
 		response := at(operation, "responses", fmt.Sprint(status))
 		if response == nil {
@@ -156,7 +165,11 @@ func TestDescriptionIsWhole(t *testing.T) {
 func TestStrangers(t *testing.T) {
 	a, h, url := newAPI(t)
 	h.models, h.pins = nil, nil
-	for _, row := range a.Routes() {
+	settled := newGeneral(t)
+	for i, row := range append(a.Routes(), settled.api.Routes()...) {
+		if i == len(a.Routes()) {
+			url = settled.url
+		}
 		method, path, _ := strings.Cut(row.Pattern, " ")
 		path = strings.NewReplacer("{id}", "chatcmpl-1", "{key}", "abcd").Replace(path)
 		for _, c := range []struct {

@@ -77,7 +77,11 @@ func (a *API) Routes() []Route {
 	rows := append(a.engineRoutes(), a.modelRoutes()...)
 	rows = append(rows, a.cacheRoutes()...)
 	if a.settings != nil {
+		rows = append(rows, a.generalRoutes()...)
 		rows = append(rows, a.settingsRoutes()...)
+	}
+	if a.logs != nil {
+		rows = append(rows, a.logRoutes()...)
 	}
 	if a.showWindow != nil {
 		rows = append(rows, route("POST /api/window/show", "Opens the window or raises it; a second start of the agent sends this to the first.", "",

@@ -14,16 +14,23 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 )
 
 // Settings are what is remembered. Default has the values of a first start.
 type Settings struct {
 	Version      int      `json:"version"`
-	Model        string   `json:"model"`        // the one that ran last, by ID or folder; "": none yet
-	EngineOn     bool     `json:"engineOn"`     // the engine ran when Headroom ended, so the next start runs it again
-	Port         int      `json:"port"`         // of the endpoint, [1, 65535]
-	ModelFolders []string `json:"modelFolders"` // to look through, besides those that the library knows
+	Model        string   `json:"model"`                  // the one that ran last, by ID or folder; "": none yet
+	EngineOn     bool     `json:"engineOn"`               // the engine ran when Headroom ended, so the next start runs it again
+	Port         int      `json:"port"`                   // of the endpoint, [1, 65535]
+	ModelFolders []string `json:"modelFolders"`           // to look through, besides those that the library knows
+	Launch       Launch   `json:"launch,omitempty"`       // whether the agent starts the engine
+	DefaultModel string   `json:"defaultModel,omitempty"` // that the agent starts, by ID; "": the one that ran last
+	APIKey       string   `json:"apiKey,omitempty"`       // that requests to the endpoint must carry; "": none
+	AllowHosts   []string `json:"allowHosts,omitempty"`   // more names under which the endpoint may be reached
+	LogLevel     string   `json:"logLevel,omitempty"`     // debug, info, warn or error; "": info
+	RestMinutes  int      `json:"restMinutes,omitempty"`  // after which a model that nobody uses is unloaded; 0: never
 	// ImportFolder is where imported models come to, and is looked through too; "": Headroom's own.
 	ImportFolder string `json:"importFolder,omitempty"`
 	// PauseWatching keeps the list of models from following those folders by itself.
@@ -31,6 +38,21 @@ type Settings struct {
 
 	Cache  Cache            `json:"cache"`            // what is kept of conversations
 	Models map[string]Model `json:"models,omitempty"` // how single models are run, by ID
+}
+
+// Launch says whether the agent starts the engine when it is started itself.
+type Launch string
+
+// The values of Launch.
+const (
+	LaunchAsLeft Launch = "" // if it ran when Headroom ended
+	LaunchOn     Launch = "on"
+	LaunchOff    Launch = "off"
+)
+
+// StartsEngine tells whether the agent starts the engine.
+func (s Settings) StartsEngine() bool {
+	return s.Launch == LaunchOn || s.Launch == LaunchAsLeft && s.EngineOn
 }
 
 // Default is what holds before anything was set: a first start shows a running engine, on the port that the documentation
@@ -75,6 +97,9 @@ func Open(dir string) (*File, error) {
 	return f, nil
 }
 
+// Path is where the file lies, or would.
+func (f *File) Path() string { return f.path }
+
 // Get returns the settings, a copy.
 func (f *File) Get() Settings {
 	f.mu.Lock()
@@ -102,6 +127,7 @@ func (f *File) Change(change func(*Settings)) error {
 
 func (s Settings) clone() Settings {
 	s.ModelFolders = append([]string{}, s.ModelFolders...)
+	s.AllowHosts = slices.Clone(s.AllowHosts)
 	s.Models = cloneModels(s.Models)
 	return s
 }
@@ -157,6 +183,7 @@ func parse(data []byte) (Settings, error) {
 	if s.Port < 1 || s.Port > 65535 {
 		s.Port = Default().Port
 	}
+	s.RestMinutes = max(s.RestMinutes, 0)
 	s.Cache.repair()
 	return s.clone(), nil
 }

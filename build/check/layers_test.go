@@ -25,7 +25,7 @@ var layers = []row{
 	{"What stands alone: formats, translations and decisions, pure Go without a device or the network; it can be read and tested without the rest.", []string{
 		"kernels/cpu", "metal/*",
 		"engine/safetensors", "engine/tokenizer", "engine/chat", "engine/sample", "engine/openai", "engine/sched", "engine/blockstore", "engine/reread",
-		"app/settings", "app/version", "app/demo", "app/disk", "app/jobs", "frontend",
+		"app/settings", "app/login", "app/logs", "app/version", "app/demo", "app/disk", "app/jobs", "frontend",
 	}},
 	{"Tensors and devices: dtype, buffer, tensor, operator. What every kernel speaks, and nothing about models.", []string{
 		"kernels",

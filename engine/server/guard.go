@@ -4,12 +4,14 @@ package server
 // endpoint.
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"crypto/subtle"
 	"net"
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 
 	"headroom/engine/problem"
@@ -29,8 +31,23 @@ type Guard struct {
 	AllowHosts []string
 	// APIKey, when not empty, must come as "Authorization: Bearer KEY" or "X-Api-Key: KEY".
 	APIKey string
+	// Changing is asked with each request for what may change while the server runs, besides the two above; nil: nothing does.
+	Changing func() Access
 	// Instead, when not nil, admits a request without the key: the control API's token, for the web UI.
 	Instead func(*http.Request) bool
+}
+
+// Access is a key, where APIKey is empty, and more names.
+type Access struct {
+	APIKey     string
+	AllowHosts []string
+}
+
+func (g *Guard) changing() Access {
+	if g.Changing == nil {
+		return Access{}
+	}
+	return g.Changing()
 }
 
 // Origin refuses requests under foreign names and from foreign pages.
@@ -80,12 +97,8 @@ func (g *Guard) allowed(host string) bool {
 	case ip != nil && g.listensWide():
 		return true
 	}
-	for _, name := range g.AllowHosts {
-		if strings.EqualFold(name, host) {
-			return true
-		}
-	}
-	return false
+	same := func(name string) bool { return strings.EqualFold(name, host) }
+	return slices.ContainsFunc(g.AllowHosts, same) || slices.ContainsFunc(g.changing().AllowHosts, same)
 }
 
 // listensWide tells an address that other machines reach.
@@ -133,7 +146,8 @@ func (g *Guard) CORS(next http.Handler) http.Handler {
 // Key refuses requests without the API key, where there is one.
 func (g *Guard) Key(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if g.APIKey != "" && !sameSecret(keyOf(r), g.APIKey) && (g.Instead == nil || !g.Instead(r)) {
+		key := cmp.Or(g.APIKey, g.changing().APIKey)
+		if key != "" && !sameSecret(keyOf(r), key) && (g.Instead == nil || !g.Instead(r)) {
 			err := problem.New(problem.Unauthorized, "The API key is missing or wrong", "",
 				"Send it as \"Authorization: Bearer KEY\" or \"X-Api-Key: KEY\".")
 			body, m := errorBody(err)

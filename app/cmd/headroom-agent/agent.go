@@ -5,10 +5,12 @@ package main
 // nobody reads this program's output.
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"sync"
 	"sync/atomic"
 
@@ -17,6 +19,7 @@ import (
 	"headroom/app/commands"
 	"headroom/app/control"
 	"headroom/app/host"
+	"headroom/app/login"
 	"headroom/app/settings"
 	"headroom/app/tray"
 	"headroom/app/window"
@@ -54,6 +57,7 @@ func newAgent(f flags) (*agent, error) {
 	if a.settings, err = settings.Open(dir); err != nil {
 		slog.Warn("settings", "err", err)
 	}
+	f.logs.SetLevel(a.logLevel(f))
 	if err := a.listen(f); err != nil {
 		a.instance.release()
 		return nil, err
@@ -67,13 +71,51 @@ func newAgent(f flags) (*agent, error) {
 	return a, a.instance.announce(a.url())
 }
 
+// logLevel is what the command line says, or else the settings.
+func (a *agent) logLevel(f flags) (level slog.Level) {
+	if f.LogLevel != nil {
+		return *f.LogLevel
+	}
+	if text := a.settings.Get().LogLevel; text != "" {
+		if err := level.UnmarshalText([]byte(text)); err != nil {
+			slog.Warn("settings", "err", err)
+		}
+	}
+	return level
+}
+
+// fixed are the settings that the command line beats.
+func (f *flags) fixed() (fixed []string) {
+	if f.Port != nil {
+		fixed = append(fixed, "port")
+	}
+	if f.LogLevel != nil {
+		fixed = append(fixed, "logLevel")
+	}
+	return fixed
+}
+
+// loginItem is the entry that starts this very program at login; nil where there can be none.
+func loginItem() control.LoginItem {
+	program, err := os.Executable()
+	if err == nil {
+		var item *login.Item
+		if item, err = login.New(program); err == nil {
+			return item
+		}
+	}
+	slog.Warn("Headroom cannot be started at login", "err", err)
+	return nil
+}
+
 func (a *agent) url() string { return "http://" + a.service.Address + "/" }
 
 // listen takes the port. One that was asked for is had or not; the one in the settings gives way to a free one, since nobody
 // reads the error of a program in the menu bar.
 func (a *agent) listen(f flags) (err error) {
 	s := a.settings.Get()
-	o := commands.ServiceOptions{Host: "127.0.0.1", Port: s.Port, LastModel: s.Model, Settings: a.settings, ShowWindow: a.show}
+	o := commands.ServiceOptions{Host: "127.0.0.1", Port: s.Port, LastModel: cmp.Or(s.DefaultModel, s.Model), Settings: a.settings, ShowWindow: a.show,
+		Logs: f.logs, Fixed: f.fixed(), Login: loginItem()}
 	o.ModelsDir = s.ModelFolders
 	if f.Port != nil {
 		o.Port = *f.Port
@@ -110,7 +152,7 @@ func (a *agent) begin(f flags) {
 		})
 	})
 	a.running.Go(a.remember)
-	start := a.settings.Get().EngineOn
+	start := a.settings.Get().StartsEngine()
 	if f.Start != nil {
 		start = *f.Start
 	}

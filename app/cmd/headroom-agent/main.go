@@ -20,6 +20,7 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/getlantern/systray"
 
+	"headroom/app/logs"
 	"headroom/app/version"
 	"headroom/engine/problem"
 )
@@ -29,15 +30,18 @@ type flags struct {
 	Open     bool             `help:"Open the window at once."`
 	Start    *bool            `help:"Start the engine at once, with the model that ran last. Default: as it was left; the first time, with the demo model." negatable:""`
 	Port     *int             `help:"Port of the endpoint; 0: any free one. Default: the one in the settings, 11811 at first." placeholder:"PORT"`
-	LogLevel slog.Level       `help:"Least important message to log: debug, info, warn or error." default:"info"`
+	LogLevel *slog.Level      `help:"Least important message to log: debug, info, warn or error. Default: the one in the settings, info at first."`
 	Version  kong.VersionFlag `help:"Print the version."`
+
+	logs *logs.Logs
 }
 
 func main() {
 	var f flags
 	kong.Parse(&f, kong.Name("headroom-agent"), kong.Description("Headroom in the menu bar."),
 		kong.Vars{"version": "headroom-agent " + version.Version})
-	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: f.LogLevel})))
+	f.logs = logs.New(slog.LevelInfo)
+	slog.SetDefault(slog.New(f.logs.Handler(os.Stderr, false)))
 	if err := run(f); err != nil {
 		fmt.Fprintln(os.Stderr, "headroom-agent:", err)
 		os.Exit(1)

@@ -1,0 +1,152 @@
+package control
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"strings"
+	"testing"
+
+	"headroom/app/host"
+	"headroom/app/logs"
+	"headroom/app/settings"
+)
+
+// fakeLogin is an entry that a folder without rights keeps from being written.
+type fakeLogin struct{ on, locked bool }
+
+func (l *fakeLogin) On() bool { return l.on }
+func (l *fakeLogin) Set(on bool) error {
+	if l.locked {
+		return errors.New("permission denied")
+	}
+	l.on = on
+	return nil
+}
+
+// generalWorld is an API with settings of its own.
+type generalWorld struct {
+	file  *settings.File
+	login *fakeLogin
+	logs  *logs.Logs
+	api   *API
+	url   string
+}
+
+func newGeneral(t *testing.T, fixed ...string) *generalWorld {
+	t.Helper()
+	file, err := settings.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &fakeHost{state: host.State{Endpoint: host.Endpoint{URL: "http://127.0.0.1:11811/v1"}}}
+	w := &generalWorld{file: file, login: &fakeLogin{}, logs: logs.New(slog.LevelInfo)}
+	a := New(Options{Host: h, Token: "T", Server: http.NotFoundHandler(), Settings: file, Fixed: fixed, Login: w.login, Logs: w.logs, Log: slog.New(slog.DiscardHandler)})
+	server := httptest.NewServer(a)
+	t.Cleanup(func() { a.Close(); server.Close() })
+	w.api, w.url = a, server.URL
+	return w
+}
+
+func (w *generalWorld) put(t *testing.T, body string) (int, GeneralSettings, string) {
+	t.Helper()
+	status, _, text := do(t, "PUT", w.url+"/api/settings", body, TokenHeader, "T")
+	var g GeneralSettings
+	_ = json.Unmarshal([]byte(text), &g) // an error has another shape
+	return status, g, text
+}
+
+// What is sent is kept and holds, what is not stays.
+func TestGeneralSettings(t *testing.T) {
+	w := newGeneral(t)
+	const all = `{"port":12000,"apiKey":"k-1","allowHosts":["mac.local"],"modelFolders":["/m"],"launch":"off","defaultModel":"o/m","restMinutes":30,"logLevel":"debug","startAtLogin":true}`
+	status, g, text := w.put(t, all)
+	want := GeneralSettings{Port: 12000, APIKey: "k-1", AllowHosts: []string{"mac.local"}, ModelFolders: []string{"/m"}, Launch: settings.LaunchOff, DefaultModel: "o/m",
+		RestMinutes: 30, LogLevel: "debug", StartAtLogin: true, Path: w.file.Path(), Fixed: []string{}, Pending: []string{"port", "modelFolders"}}
+	if status != 200 || !reflect.DeepEqual(g, want) {
+		t.Errorf("%d %s", status, text)
+	}
+	if s := w.file.Get(); s.RestMinutes != 30 || s.APIKey != "k-1" || !w.login.on || w.logs.Level() != slog.LevelDebug || s.StartsEngine() {
+		t.Errorf("kept: %+v, login %v, level %s", s, w.login.on, w.logs.Level())
+	}
+	_, g, _ = w.put(t, `{"port":11811,"modelFolders":[],"startAtLogin":false}`)
+	if len(g.Pending) != 0 || g.StartAtLogin || g.RestMinutes != 30 || g.APIKey != "k-1" {
+		t.Errorf("%+v", g)
+	}
+}
+
+func TestGeneralSettingsRefused(t *testing.T) {
+	w := newGeneral(t)
+	before := w.file.Get()
+	for body, want := range map[string]string{
+		`{"port":0}`:                          "ports are 1 to 65535",
+		`{"port":70000}`:                      "ports are 1 to 65535",
+		`{"port":"x"}`:                        "cannot be read",
+		`{"apiKey":"a b"}`:                    "cannot be sent in a header",
+		`{"apiKey":"schlüssel"}`:              "cannot be sent in a header",
+		`{"allowHosts":["mac.local:80"]}`:     "without port",
+		`{"allowHosts":[""]}`:                 "A host cannot be",
+		`{"allowHosts":["*"]}`:                "A host cannot be",
+		`{"modelFolders":["models"]}`:         "no absolute path",
+		`{"launch":"maybe"}`:                  "launch cannot be",
+		`{"restMinutes":-1}`:                  "cannot rest",
+		`{"restMinutes":99999999}`:            "cannot rest",
+		`{"logLevel":"loud"}`:                 "no log level loud",
+		`{"restMinutes":5,"logLevel":"loud"}`: "no log level loud", // and the other is not kept either
+	} {
+		if status, _, text := w.put(t, body); status != 400 || !strings.Contains(text, want) {
+			t.Errorf("%s: %d %s", body, status, text)
+		}
+	}
+	w.login.locked = true
+	if status, _, text := w.put(t, `{"startAtLogin":true}`); status != 500 || !strings.Contains(text, "permission denied") {
+		t.Errorf("%d %s", status, text)
+	}
+	if !reflect.DeepEqual(before, w.file.Get()) {
+		t.Errorf("kept: %+v", w.file.Get())
+	}
+}
+
+func TestGeneralSettingsOfTheCommandLine(t *testing.T) {
+	w := newGeneral(t, "port", "launch")
+	status, _, text := do(t, "GET", w.url+"/api/settings", "", TokenHeader, "T")
+	if status != 200 || !strings.Contains(text, `"fixed":["port","launch"],"pending":[]`) {
+		t.Errorf("%d %s", status, text)
+	}
+	for _, body := range []string{`{"port":12000}`, `{"launch":"on"}`} {
+		if status, _, text := w.put(t, body); status != 400 || !strings.Contains(text, "cannot be changed here") {
+			t.Errorf("%s: %d %s", body, status, text)
+		}
+	}
+	if status, _, _ := w.put(t, `{"restMinutes":5}`); status != 200 {
+		t.Error("what is not fixed cannot be changed")
+	}
+}
+
+func TestLogs(t *testing.T) {
+	w := newGeneral(t)
+	log := slog.New(w.logs.Handler(io.Discard, false))
+	log.Info("loading", "model", "o/m")
+	log.Warn("slow")
+	for _, c := range []struct {
+		query  string
+		status int
+		want   string
+	}{
+		{"", 200, `"message":"loading","fields":"model=o/m"`},
+		{"", 200, `"last":2`},
+		{"?level=warn", 200, `{"lines":[{"number":2,`},
+		{"?text=MODEL", 200, `{"lines":[{"number":1,`},
+		{"?after=2", 200, `{"lines":[],"last":2}`},
+		{"?after=x", 400, "after=NUMBER"},
+		{"?level=loud", 400, "after=NUMBER"},
+	} {
+		if status, _, text := do(t, "GET", w.url+"/api/logs"+c.query, "", TokenHeader, "T"); status != c.status || !strings.Contains(text, c.want) {
+			t.Errorf("%q: %d %s", c.query, status, text)
+		}
+	}
+}

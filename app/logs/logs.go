@@ -1,0 +1,154 @@
+// Package logs keeps the last lines of the log in memory, for people who look for what went wrong without having started the program from a
+// terminal. Lines go to the program's own output as well.
+package logs
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Line is one line of the log.
+type Line struct {
+	Number   int    `json:"number"` // counts up from 1 since the start
+	AtUnixMs int64  `json:"at"`
+	Level    string `json:"level"` // "DEBUG", "INFO", "WARN" or "ERROR"
+	Message  string `json:"message"`
+	Fields   string `json:"fields"` // "key=value key=value"
+}
+
+// String is the line as text, as an export has it.
+func (l Line) String() string {
+	return strings.TrimRight(fmt.Sprintf("%s %-5s %s %s", time.UnixMilli(l.AtUnixMs).UTC().Format("2006-01-02T15:04:05.000Z"), l.Level, l.Message, l.Fields), " ")
+}
+
+const (
+	maxLines     = 5000
+	maxLineBytes = 4096 // of message and of fields: one line must not push out all others
+)
+
+// Logs are the lines that are kept, and the least important level that is logged. The zero value is not usable; see New.
+type Logs struct {
+	level slog.LevelVar
+
+	mu     sync.Mutex
+	lines  []Line // a ring once it is full
+	number int    // of the last line
+}
+
+// New logs at level and above.
+func New(level slog.Level) *Logs {
+	l := &Logs{}
+	l.level.Set(level)
+	return l
+}
+
+// SetLevel holds from the next line on.
+func (l *Logs) SetLevel(level slog.Level) { l.level.Set(level) }
+
+// Level is the least important level that is logged.
+func (l *Logs) Level() slog.Level { return l.level.Level() }
+
+// Handler keeps lines and writes them to out, as JSON or as text.
+func (l *Logs) Handler(out io.Writer, asJSON bool) slog.Handler {
+	o := &slog.HandlerOptions{Level: &l.level}
+	if asJSON {
+		return handler{slog.NewJSONHandler(out, o), l, "", ""}
+	}
+	return handler{slog.NewTextHandler(out, o), l, "", ""}
+}
+
+// Recent returns the kept lines behind number after, oldest first, that are at least of that level and have text in them, in any case; at
+// most the last most of them. last is the number of the newest line there is, to be given as after.
+func (l *Logs) Recent(after int, least slog.Level, text string, most int) (lines []Line, last int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	text = strings.ToLower(text)
+	lines = []Line{}
+	for n := max(after, l.number-len(l.lines)) + 1; n <= l.number; n++ {
+		line := l.lines[(n-1)%maxLines]
+		var level slog.Level
+		_ = level.UnmarshalText([]byte(line.Level)) // our own
+		if level >= least && (text == "" || strings.Contains(strings.ToLower(line.Message+" "+line.Fields), text)) {
+			lines = append(lines, line)
+		}
+	}
+	return lines[max(0, len(lines)-most):], l.number
+}
+
+func (l *Logs) keep(r slog.Record, fields string) {
+	line := Line{AtUnixMs: r.Time.UnixMilli(), Level: r.Level.String(), Message: cut(r.Message), Fields: cut(fields)}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.number++
+	line.Number = l.number
+	if len(l.lines) < maxLines {
+		l.lines = append(l.lines, line)
+	} else {
+		l.lines[(l.number-1)%maxLines] = line
+	}
+}
+
+func cut(s string) string {
+	if len(s) > maxLineBytes {
+		return strings.ToValidUTF8(s[:maxLineBytes], "") + "…"
+	}
+	return s
+}
+
+// handler is slog's handler with the keeping beside it.
+type handler struct {
+	slog.Handler
+	logs   *Logs
+	fields string // of WithAttrs
+	group  string // "outer.inner." of WithGroup
+}
+
+func (h handler) Handle(ctx context.Context, r slog.Record) error {
+	fields := h.fields
+	r.Attrs(func(a slog.Attr) bool {
+		fields = join(fields, h.group, a)
+		return true
+	})
+	h.logs.keep(r, fields)
+	return h.Handler.Handle(ctx, r)
+}
+
+func (h handler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	h.Handler = h.Handler.WithAttrs(attrs)
+	for _, a := range attrs {
+		h.fields = join(h.fields, h.group, a)
+	}
+	return h
+}
+
+func (h handler) WithGroup(name string) slog.Handler {
+	h.Handler = h.Handler.WithGroup(name)
+	if name != "" {
+		h.group += name + "."
+	}
+	return h
+}
+
+// join appends "group.key=value", quoted where it would not be one word.
+func join(fields, group string, a slog.Attr) string {
+	value := a.Value.Resolve()
+	if value.Kind() == slog.KindGroup {
+		if a.Key != "" {
+			group += a.Key + "."
+		}
+		for _, inner := range value.Group() {
+			fields = join(fields, group, inner)
+		}
+		return fields
+	}
+	text := value.String()
+	if text == "" || strings.ContainsAny(text, " \t\n\"=") {
+		text = fmt.Sprintf("%q", text)
+	}
+	return strings.TrimLeft(fields+" "+group+a.Key+"="+text, " ")
+}
