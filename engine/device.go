@@ -4,6 +4,7 @@ package engine
 
 import (
 	"errors"
+	"log/slog"
 
 	"headroom/engine/problem"
 	"headroom/kernels"
@@ -16,20 +17,26 @@ import (
 
 // Devices are the values of Options.Device.
 const (
-	DeviceCPU   = "cpu"   // the default
+	DeviceCPU   = "cpu"
 	DeviceMetal = "metal" // a Mac's GPU
 	DeviceSim   = "sim"   // the same Metal kernels on a simulated GPU, for development on Linux: right, and very slow
 )
 
-// openDevice opens the device that o asks for. Errors are Problems.
+// openDevice opens the device that o asks for, and puts its name in o if any would do. Errors are Problems.
 func openDevice(o *Options) (kernels.Device, error) {
 	var m metal.Device
 	var err error
 	switch o.Device {
-	case "", DeviceCPU:
+	case "":
+		if m, err = o.openMetal(); err != nil {
+			o.Device = DeviceCPU
+			return openDevice(o)
+		}
+		o.Device = DeviceMetal
+	case DeviceCPU:
 		return kernels.NewCPU(cpu.Options{Threads: o.Threads, Float32Activations: o.Float32Activations}), nil
 	case DeviceMetal:
-		if m, err = darwin.Open(); err != nil {
+		if m, err = o.openMetal(); err != nil {
 			return nil, problem.Wrap(problem.DoesNotFit, err, "There is no Metal device here", "Run the model on the CPU: --device cpu.")
 		}
 	case DeviceSim:
@@ -47,6 +54,22 @@ func openDevice(o *Options) (kernels.Device, error) {
 	return metalDevice{d, m}, nil
 }
 
+func (o *Options) openMetal() (metal.Device, error) {
+	if o.OpenMetal != nil {
+		return o.OpenMetal()
+	}
+	return darwin.Open()
+}
+
+// noteCopies logs that weights take memory twice: once as the file's pages, once as the GPU's.
+func noteCopies(d kernels.Device) {
+	if m, ok := d.(metalDevice); ok {
+		if bytes, why := m.Copied(); bytes > 0 {
+			slog.Info("weights were copied, as the GPU cannot use them where they lie", "bytes", bytes, "why", why)
+		}
+	}
+}
+
 // metalDevice closes the Metal device with the operators' device on top of it.
 type metalDevice struct {
 	*gpu.Device
@@ -58,7 +81,7 @@ func (d metalDevice) Close() {
 	d.metal.Close()
 }
 
-// deviceKind names what the bits of a result depend on: devices of one kind give the same.
+// deviceKind names what the bits of a result depend on: devices of one kind give the same. The device must be open.
 func deviceKind(o *Options) string {
 	if o.Device == DeviceMetal || o.Device == DeviceSim {
 		return DeviceMetal

@@ -6,9 +6,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"headroom/engine"
+	"headroom/engine/problem"
+	"headroom/kernels/kerneltest"
+	"headroom/metal"
 	"headroom/metal/sim"
 )
 
@@ -25,6 +29,36 @@ func openSim(t *testing.T, src engine.Source, o engine.Options) *engine.Engine {
 	}
 	t.Cleanup(func() { e.Close() })
 	return e
+}
+
+// TestDefaultDevice: Metal where there is one, the CPU otherwise; Metal that was asked for and is not there is an error.
+func TestDefaultDevice(t *testing.T) {
+	none := func() (metal.Device, error) { return nil, errors.New("no GPU in here") }
+	simulated := func() (metal.Device, error) { return sim.Open(sim.Options{}) }
+	for _, c := range []struct {
+		name, device string
+		open         func() (metal.Device, error)
+		want         string // begins Info.Device; "": an error
+	}{
+		{"none, and none asked for", "", none, "CPU"},
+		{"none, though asked for", engine.DeviceMetal, none, ""},
+		{"one", "", simulated, "Metal"},
+		{"one, and the CPU asked for", engine.DeviceCPU, simulated, "CPU"},
+	} {
+		e, err := engine.Open(t.Context(), demoSource(t), engine.Options{Device: c.device, OpenMetal: c.open, ContextTokens: 256, MaxSequences: 1})
+		if c.name == "one" && !kerneltest.HasMetal() { // then the CPU is right
+			c.want = "CPU"
+		}
+		switch {
+		case c.want == "" && (err == nil || !strings.Contains(problem.From(err).Why, "no GPU in here")):
+			t.Errorf("%s: got %v, expected the reason", c.name, err)
+		case c.want != "" && (err != nil || !strings.HasPrefix(e.Info().Device, c.want)):
+			t.Errorf("%s: got %v, expected it to open on %s", c.name, err, c.want)
+		}
+		if err == nil {
+			e.Close()
+		}
+	}
 }
 
 // TestMetal: the demo model on the simulated Metal device says what it says on the CPU.

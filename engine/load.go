@@ -230,7 +230,7 @@ func Open(ctx context.Context, src Source, o Options) (*Engine, error) {
 	if err := e.readTexts(src, p); err != nil {
 		return nil, err
 	}
-	if e.device, err = openDevice(&o); err != nil {
+	if e.device, err = openDevice(&e.options); err != nil {
 		return nil, err
 	}
 	if err := e.load(ctx, src, p); err != nil {
@@ -285,6 +285,7 @@ func (e *Engine) load(ctx context.Context, src Source, p *plan) (err error) {
 	if err != nil {
 		return err
 	}
+	noteCopies(e.device)
 	e.runner = runner.New(e.device, m, p.runner)
 	return nil
 }

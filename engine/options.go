@@ -7,13 +7,16 @@ import (
 	"time"
 
 	"headroom/engine/cache"
+	"headroom/metal"
 )
 
 // Options choose how a model is run. The zero value is right for most.
 type Options struct {
-	Device             string // DeviceCPU, DeviceMetal or DeviceSim; "": DeviceCPU
+	Device             string // DeviceCPU, DeviceMetal or DeviceSim; "": Metal where there is one, or the CPU
 	Threads            int    // that compute; 0: one per core
 	Float32Activations bool   // exact activations on the CPU, several times slower; see kernels/cpu.Options
+	// OpenMetal opens the GPU of DeviceMetal; nil: the Mac's. What it opens is the engine's to close.
+	OpenMetal func() (metal.Device, error)
 	// The KV cache's format, as cache.FormatOptions has it: "f16", "bf16", "f32", "affine", "q8_0" or "q4_0", and for affine the bits
 	// and group sizes, "(8, 4)" for K and V or one number for both, with at least KVBoundaryBits in the first and last
 	// KVBoundaryLayers attention layers (0: the defaults; negative: no such layers).

@@ -6,6 +6,7 @@
 //	headroom models   what is on this machine, and fits     models.go, import.go, transfer.go
 //	headroom cache    what is kept of conversations         cache.go
 //	headroom bench    speed and memory on this machine      bench.go, benchkv.go
+//	headroom selftest whether the GPU can be trusted        selftest.go
 //
 // Results go to stdout, everything about them (progress, logs, speed, errors) to stderr. Exit codes: 0, 1 for a Problem, 2 for
 // wrong arguments, 130 after Ctrl-C.
@@ -41,6 +42,8 @@ type CLI struct {
 	Models Models `cmd:"" help:"List the models on this machine and whether they fit, and bring more here."`
 	Cache  Cache  `cmd:"" help:"Look into what is kept of conversations, and clear it up."`
 	Bench  Bench  `cmd:"" help:"Measure speed and memory on this machine."`
+
+	Selftest Selftest `cmd:"" help:"Try this machine's GPU, and write down what a bug report should say."`
 }
 
 // terminal is where a command reads and writes.

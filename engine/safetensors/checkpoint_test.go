@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"unsafe"
 )
 
 // folder writes files into a fresh folder. A value "tensors: a b" becomes a
@@ -150,6 +151,9 @@ func TestOpenFS(t *testing.T) {
 	}
 	if a, ok := c.Tensor("a"); !ok || !bytes.Equal(a.Data, []byte{1, 2}) || c.Bytes() != 2 {
 		t.Errorf("tensor a = %v, %v; %d bytes", a, ok, c.Bytes())
+	}
+	if at := uintptr(unsafe.Pointer(unsafe.SliceData(c.FileOf("a").Mapping()))); at%uintptr(os.Getpagesize()) != 0 {
+		t.Errorf("the file lies at %#x, expected whole pages", at)
 	}
 	if err := c.Close(); err != nil {
 		t.Error(err)

@@ -17,7 +17,6 @@ type File struct {
 	mapping  []byte
 	tensors  []Tensor // sorted by name
 	metadata map[string]string
-	borrowed bool // mapping is somebody else's memory: not ours to unmap
 }
 
 // Open maps the file at path read-only and checks its whole header. The error
@@ -68,7 +67,7 @@ func (f *File) Names() []string {
 func (f *File) Metadata() map[string]string { return maps.Clone(f.metadata) }
 
 // Mapping returns the whole file, header included. It starts on a page boundary
-// and the kernel maps whole pages (the rest of the last one reads as zero), so a
+// and whole pages are mapped (the rest of the last one reads as zero), so a
 // GPU device can wrap it without a copy after rounding its length up to a page.
 // It is nil after Close.
 func (f *File) Mapping() []byte { return f.mapping }
@@ -78,7 +77,7 @@ func (f *File) Mapping() []byte { return f.mapping }
 func (f *File) Close() error {
 	mapping := f.mapping
 	f.mapping, f.tensors = nil, nil
-	if mapping == nil || f.borrowed {
+	if mapping == nil {
 		return nil
 	}
 	if err := unmap(mapping); err != nil {

@@ -3,13 +3,15 @@ package safetensors
 // A checkpoint that is not a folder on disk: the model embedded in the program.
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"slices"
 )
 
-// OpenFS reads the checkpoint at the top of fsys into memory: every model*.safetensors. It has no index, as a model that ships
-// inside a program is whole or the program does not build.
+// OpenFS reads the checkpoint at the top of fsys into memory of its own, in whole pages as a mapped file is: every model*.safetensors. It
+// has no index, as a model that ships inside a program is whole or the program does not build.
 func OpenFS(fsys fs.FS) (*Checkpoint, error) {
 	shards, err := fs.Glob(fsys, shardPattern)
 	if err != nil {
@@ -21,18 +23,39 @@ func OpenFS(fsys fs.FS) (*Checkpoint, error) {
 	slices.Sort(shards)
 	c := &Checkpoint{owner: make(map[string]*File)}
 	for _, shard := range shards {
-		data, err := fs.ReadFile(fsys, shard)
+		data, err := readPages(fsys, shard)
 		if err != nil {
-			return nil, fmt.Errorf("safetensors: %w", err)
+			return nil, errors.Join(fmt.Errorf("safetensors: %w", err), c.Close())
 		}
 		tensors, metadata, err := parse(data)
 		if err != nil {
-			return nil, fmt.Errorf("safetensors: %s: %w", shard, err)
+			return nil, errors.Join(fmt.Errorf("safetensors: %s: %w", shard, err), unmap(data), c.Close())
 		}
-		if err := c.add(&File{path: shard, mapping: data, tensors: tensors, metadata: metadata, borrowed: true}); err != nil {
-			return nil, err
+		if err := c.add(&File{path: shard, mapping: data, tensors: tensors, metadata: metadata}); err != nil {
+			return nil, errors.Join(err, c.Close())
 		}
 	}
 	slices.Sort(c.names)
 	return c, nil
+}
+
+// readPages reads a file into pages of memory outside Go's heap, which a GPU can use where they are.
+func readPages(fsys fs.FS, name string) ([]byte, error) {
+	f, err := fsys.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	data, err := newPages(info.Size())
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if _, err := io.ReadFull(f, data); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", name, err), unmap(data))
+	}
+	return data, nil
 }

@@ -38,4 +38,12 @@ func mapFile(path string) ([]byte, error) {
 	return mapping, nil
 }
 
+// newPages is memory of its own, for size bytes.
+func newPages(size int64) ([]byte, error) {
+	if size < lengthBytes || size > math.MaxInt {
+		return nil, fmt.Errorf("%d bytes, too few for the 8-byte header length, or too many", size)
+	}
+	return unix.Mmap(-1, 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+}
+
 func unmap(mapping []byte) error { return unix.Munmap(mapping) }

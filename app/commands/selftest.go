@@ -1,0 +1,95 @@
+package commands
+
+// Whether the GPU can be trusted, tried out and written down.
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+
+	"headroom/app/control"
+	"headroom/app/selftest"
+	"headroom/app/version"
+	"headroom/engine"
+	"headroom/engine/problem"
+	"headroom/metal"
+	"headroom/metal/darwin"
+	"headroom/metal/sim"
+)
+
+// Selftest is `headroom selftest`.
+type Selftest struct {
+	Device  string `help:"What to try: metal (the default on a Mac) or sim (the simulated GPU, the default elsewhere)." enum:",metal,sim" default:"" placeholder:"DEVICE"`
+	Short   bool   `help:"The form of the first start: seconds instead of minutes."`
+	Repeats int    `help:"Runs of each kernel, which must give the same bits; 0: 100, on a simulated GPU and in the short form 2." placeholder:"N"`
+	Out     string `help:"File for the whole report, to send with a bug report." placeholder:"FILE" type:"path"`
+}
+
+// Validate is called by kong.
+func (c *Selftest) Validate() error {
+	if c.Repeats < 0 {
+		return fmt.Errorf("--repeats is %d, expected 0 or more", c.Repeats)
+	}
+	return nil
+}
+
+// Run tries the GPU and prints the report. Exit code 1 means that it failed.
+func (c *Selftest) Run(ctx context.Context, t *terminal) (err error) {
+	device := c.Device
+	if device == "" {
+		device = engine.DeviceMetal
+		if runtime.GOOS != "darwin" {
+			device = engine.DeviceSim
+			fmt.Fprintf(t.err, "There is no Metal on %s: trying the simulated GPU.\n", runtime.GOOS)
+		}
+	}
+	open := darwin.Open
+	repeats := c.Repeats
+	if device == engine.DeviceSim {
+		open = func() (metal.Device, error) { return sim.Open(sim.Options{}) }
+		repeats = cmp.Or(repeats, 2)
+	}
+	file := io.Discard
+	if c.Out != "" { // found out before the test, not after
+		f, err := os.Create(c.Out)
+		if err != nil {
+			return problem.Wrap(problem.BadRequest, err, "The report cannot be written there", "Name another file.")
+		}
+		file = f
+		defer func() { err = errors.Join(err, f.Close()) }()
+	}
+	r, err := selftest.Run(ctx, selftest.Options{Open: open, Short: c.Short, Version: version.Version, Repeats: repeats,
+		Say: func(line string) { fmt.Fprintln(t.err, line) }})
+	switch {
+	case err != nil && r != nil:
+		return err // cancelled
+	case err != nil:
+		return problem.Wrap(problem.DoesNotFit, err, "There is no such device here", "Say --device sim for the simulated GPU, which needs clang (build/setup sim), on Linux.")
+	}
+	if device == engine.DeviceMetal {
+		newGate().Note(r)
+	}
+	if err := errors.Join(r.Write(t.out, false), r.Write(file, true)); err != nil {
+		return err
+	}
+	if r.Passed() {
+		return nil
+	}
+	if c.Out == "" {
+		fmt.Fprintln(t.err, "For a bug report: headroom selftest --out report.txt")
+	}
+	return exitProblem
+}
+
+// newGate is what decides whether this Mac's GPU computes.
+func newGate() *selftest.Gate {
+	dir, err := control.SettingsDir()
+	if err != nil {
+		dir = "" // nothing is kept
+	}
+	return &selftest.Gate{Open: darwin.Open, Version: version.Version, Dir: dir}
+}

@@ -1,0 +1,141 @@
+package selftest
+
+// The demo model's answers to two questions, greedily, against the tokens that the simulated device gives. A model is the sum of all
+// kernels, in the order and the shapes that the engine uses them in.
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"headroom/app/demo"
+	"headroom/engine"
+	"headroom/engine/safetensors"
+	"headroom/engine/sample"
+	"headroom/engine/tokenizer"
+	"headroom/kernels/gpu"
+)
+
+// questions and the tokens of their answers, as many as are compared; see TestAnswers.
+//
+//go:embed answers.json
+var answersText []byte
+
+// answer is a question with the first tokens of its answer.
+type answer struct {
+	Question string  `json:"question"`
+	Tokens   []int32 `json:"tokens"`
+}
+
+func answers() []answer {
+	var all []answer
+	if err := json.Unmarshal(answersText, &all); err != nil {
+		panic("selftest: answers.json: " + err.Error()) // our own file
+	}
+	return all
+}
+
+// shortTokens are compared in the short form, of the first answer.
+const shortTokens = 4
+
+// demo compares the answers.
+func (r *Report) demo(ctx context.Context, o *Options) {
+	o.Say(groupDemo)
+	if err := r.copies(o); err != nil {
+		r.add(groupDemo, "weights", err, "")
+	}
+	all := answers()
+	if o.Short {
+		all = all[:1]
+		all[0].Tokens = all[0].Tokens[:shortTokens]
+	}
+	e, err := openDemo(ctx, engine.Options{Device: engine.DeviceMetal, OpenMetal: o.Open})
+	if err != nil {
+		r.add(groupDemo, "opening", err, "")
+		return
+	}
+	defer e.Close()
+	for _, a := range all {
+		got, err := say(ctx, e, a.Question, len(a.Tokens))
+		if err == nil && !slices.Equal(got, a.Tokens) {
+			err = fmt.Errorf("tokens %v, expected %v (%q, expected %q)", got, a.Tokens, e.Tokenizer().Decode(got, false), e.Tokenizer().Decode(a.Tokens, false))
+		}
+		r.add(groupDemo, fmt.Sprintf("%q", a.Question), err, "")
+	}
+}
+
+func demoFiles() fs.FS {
+	files, err := fs.Sub(demo.Files, "model")
+	if err != nil {
+		panic("selftest: the demo model: " + err.Error()) // embedded
+	}
+	return files
+}
+
+// openDemo opens the demo model for one short conversation.
+func openDemo(ctx context.Context, o engine.Options) (*engine.Engine, error) {
+	o.ContextTokens, o.MaxSequences, o.ChunkTokens, o.NoPrefixCache = 256, 1, 64, true
+	return engine.Open(ctx, engine.Source{FS: demoFiles()}, o)
+}
+
+// say returns the first tokens of an answer, end or not.
+func say(ctx context.Context, e *engine.Engine, question string, tokens int) ([]int32, error) {
+	text := "<|im_start|>user\n" + question + "<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n"
+	s, err := e.Submit(engine.Request{Prompt: e.Tokenizer().Encode(text, tokenizer.EncodeOptions{}), MaxTokens: tokens, IgnoreEOS: true,
+		Sampling: sample.Params{Logprobs: -1}})
+	if err != nil {
+		return nil, err
+	}
+	defer s.Cancel()
+	var got []int32
+	for {
+		event, err := s.Next(ctx)
+		switch {
+		case err != nil:
+			return got, err
+		case event.Type == engine.Token:
+			got = append(got, event.Token)
+		case event.Type == engine.Done:
+			return got, event.Err
+		}
+	}
+}
+
+// copies finds out whether the device takes weights where they lie, in a file that is mapped for reading.
+func (r *Report) copies(o *Options) error {
+	dir, err := os.MkdirTemp("", "headroom-selftest-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	if err := os.CopyFS(dir, demoFiles()); err != nil {
+		return err
+	}
+	weights, err := safetensors.Open(filepath.Join(dir, "model.safetensors"))
+	if err != nil {
+		return err
+	}
+	defer weights.Close()
+	m, err := o.Open()
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	d, err := gpu.New(m)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	d.WrapBuffer(weights.Mapping())
+	if bytes, reason := d.Copied(); bytes > 0 {
+		r.add(groupDemo, "weights", nil, fmt.Sprintf("mapped files are copied, as the GPU does not take them where they lie (%v): models take twice their size", reason))
+	} else {
+		r.add(groupDemo, "weights", nil, "")
+	}
+	return d.Sync()
+}

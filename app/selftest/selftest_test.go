@@ -1,0 +1,226 @@
+package selftest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"headroom/engine"
+	"headroom/kernels"
+	"headroom/kernels/golden"
+	"headroom/metal"
+	"headroom/metal/sim"
+)
+
+var update = flag.Bool("update", false, "write the demo model's answers anew, from the CPU with exact activations")
+
+// questions whose answers are compared, and how many tokens of each.
+var questions = []string{"What is 76 - 27?", "What is a KV cache?"}
+
+const answerTokens = 12
+
+// The answers in the repository are the CPU's, which engine's tests find to be the simulated device's too.
+func TestAnswers(t *testing.T) {
+	e, err := openDemo(t.Context(), engine.Options{Device: engine.DeviceCPU, Float32Activations: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	var all []answer
+	for _, q := range questions {
+		tokens, err := say(t.Context(), e, q, answerTokens)
+		if err != nil || len(tokens) != answerTokens {
+			t.Fatalf("%q: %v, %v", q, tokens, err)
+		}
+		all = append(all, answer{q, tokens})
+	}
+	text, err := json.MarshalIndent(all, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = append(text, '\n')
+	if *update {
+		if err := os.WriteFile("answers.json", text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	} else if !bytes.Equal(text, answersText) {
+		t.Errorf("answers.json is not what the demo model says: %s; if the model has changed, go test ./app/selftest -update", text)
+	}
+}
+
+// simulated opens devices, or skips the test where there is none.
+func simulated(t *testing.T) func() (metal.Device, error) {
+	t.Helper()
+	open := func() (metal.Device, error) { return sim.Open(sim.Options{}) }
+	m, err := open()
+	if errors.Is(err, sim.ErrUnavailable) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Close()
+	return open
+}
+
+// The simulated device passes the short form, and the report says what was found.
+func TestShortForm(t *testing.T) {
+	open := simulated(t)
+	if testing.Short() {
+		t.Skip("the simulated device takes long")
+	}
+	var said []string
+	r, err := Run(t.Context(), Options{Open: open, Short: true, Version: "v1.2", Say: func(line string) { said = append(said, line) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range r.Failures() {
+		t.Errorf("%s, %s: %v", c.Group, c.Name, c.Err)
+	}
+	for _, c := range r.Checks {
+		if c.Note != "" {
+			t.Errorf("%s, %s: %s", c.Group, c.Name, c.Note)
+		}
+	}
+	var text strings.Builder
+	if err := r.Write(&text, true); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"Headroom v1.2 self-test, short form", "simulated Metal device", "PASSED", "recording 1000 dispatches", "simd_sum adds neighbours",
+		"rms_norm", "passed kernels, norm: ", "norm/rms_norm.metal", `passed the demo model, "What is 76 - 27?"`} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("the report has no %q:\n%s", want, text.String())
+		}
+	}
+	if !slices.Contains(said, groupDemo) || !slices.Contains(said, groupKernels+": norm") {
+		t.Errorf("said %q", said)
+	}
+	t.Log(r.Took)
+}
+
+// wrong is a device with a fault in what it computes or takes.
+type wrong struct {
+	metal.Device
+	fault string
+}
+
+func (d wrong) NewCommands() metal.Commands {
+	return &wrongCommands{Commands: d.Device.NewCommands(), fault: d.fault}
+}
+
+func (d wrong) WrapBuffer(label string, memory []byte) (metal.Buffer, error) {
+	if d.fault == "weights" && label == "weights" {
+		return nil, errors.New("not a mapped file")
+	}
+	return d.Device.WrapBuffer(label, memory)
+}
+
+type wrongCommands struct {
+	metal.Commands
+	fault string
+	runs  int
+}
+
+func (c *wrongCommands) Dispatch(label string, groups, threads metal.Size) {
+	c.runs++
+	if c.fault == "rows" && label == "rms_norm" || c.fault == "sometimes" && label == "rms_norm" && c.runs%2 == 0 {
+		if groups.X--; groups.X == 0 {
+			return // the last row is left out
+		}
+	}
+	if c.fault == "panic" && label == "rms_norm" {
+		panic("a fault below")
+	}
+	c.Commands.Dispatch(label, groups, threads)
+}
+
+func (c *wrongCommands) Commit(done func(error)) {
+	if c.fault == "lost" && c.runs > 0 {
+		c.Commands.SetThreadgroupMemory(0, 3) // a mistake that Wait returns
+	}
+	c.Commands.Commit(done)
+}
+
+// Faults are found: wrong results, results that change, what the device refuses, panics.
+func TestFaults(t *testing.T) {
+	open := simulated(t)
+	all := golden.Families()
+	families = func() []golden.Family {
+		return slices.DeleteFunc(slices.Clone(all), func(f golden.Family) bool { return f.Name != "norm" && f.Name != "transfer" })
+	}
+	defer func() { families = golden.Families }()
+	for _, x := range []struct{ fault, group, want string }{
+		{"rows", groupKernels, "norm: rms_norm"},
+		{"sometimes", groupKernels, "other bits than the first"},
+		{"lost", groupProbes, "SetThreadgroupMemory"},
+		{"panic", groupKernels, "a fault below"},
+	} {
+		r, err := Run(t.Context(), Options{Short: true, Repeats: 4, Open: func() (metal.Device, error) {
+			m, err := open()
+			return wrong{m, x.fault}, err
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		failed := r.Failures()
+		if r.Passed() || !slices.ContainsFunc(failed, func(c Check) bool { return c.Group == x.group && strings.Contains(c.Name+": "+c.Err.Error(), x.want) }) {
+			t.Errorf("%s: failures %v, expected one in %q with %q", x.fault, failed, x.group, x.want)
+		}
+		if !strings.Contains(r.FirstFailure(), x.group) {
+			t.Errorf("%s: the first failure is %q", x.fault, r.FirstFailure())
+		}
+		var text strings.Builder
+		if err := r.Write(&text, false); err != nil || !strings.Contains(text.String(), "FAILED "+x.group) {
+			t.Errorf("%s: the report does not say so (%v):\n%s", x.fault, err, text.String())
+		}
+	}
+}
+
+// A device that copies weights passes, and the report says so.
+func TestCopiedWeights(t *testing.T) {
+	open := simulated(t)
+	r := &Report{}
+	if err := r.copies(&Options{Open: func() (metal.Device, error) { m, err := open(); return wrong{m, "weights"}, err }}); err != nil {
+		t.Fatal(err)
+	}
+	if !r.Passed() || !strings.Contains(r.Checks[0].Note, "not a mapped file") {
+		t.Errorf("checks %+v", r.Checks)
+	}
+}
+
+// Without a device there is no report; a cancelled one ends early.
+func TestNoReport(t *testing.T) {
+	gone := errors.New("no GPU in here")
+	if r, err := Run(t.Context(), Options{Open: func() (metal.Device, error) { return nil, gone }}); !errors.Is(err, gone) || r != nil {
+		t.Errorf("got %v, %v", r, err)
+	}
+	open := simulated(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Run(ctx, Options{Open: open}); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, expected that it was cancelled", err)
+	}
+}
+
+// Operands that this machine makes otherwise are held against the reference on it.
+func TestOtherOperands(t *testing.T) {
+	d := kernels.NewReference()
+	defer d.Close()
+	f := golden.Families()[6]
+	c := f.Cases[0]
+	vectors, err := golden.Load(f.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := vectors[c.Name]
+	v.Inputs, v.Outputs[0].Values[0] = v.Inputs+1, 1e9
+	if note, err := try(d, c, v, 1); err != nil || !strings.Contains(note, "other operands") {
+		t.Errorf("%s: %q, %v; expected a note and no error", c.Name, note, err)
+	}
+}
