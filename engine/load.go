@@ -114,6 +114,7 @@ func makePlan(src Source, o *Options) (made *plan, err error) {
 		Architecture:     p.config.ModelType,
 		Quantization:     p.config.Quantization.String(),
 		SizeBytes:        w.SizeBytes(),
+		Parameters:       w.Parameters(),
 		ContextTokens:    p.spec.ContextTokens,
 		KVBytesPerToken:  pageBytes / cache.PageTokens,
 		StateBytesPerSeq: slotBytes,

@@ -71,7 +71,7 @@ type Description struct {
 	Architecture     string // config.json's model_type
 	Quantization     string // of most weights, as "4-bit, group 64" or "bfloat16"
 	SizeBytes        int64
-	Parameters       int64
+	Parameters       int64 // in all of its files, packed ones as what they stand for
 	ContextTokens    int   // the longest the model was trained for
 	KVBytesPerToken  int64 // of all layers that keep every token, in the asked format
 	StateBytesPerSeq int64 // what one sequence has besides: recurrent state, and the rings of layers with a window

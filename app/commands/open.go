@@ -60,6 +60,12 @@ func (f *ModelFlags) options(s settings.Settings, id string) engine.Options {
 	return f.CacheFlags.or(s.Cache).apply(o)
 }
 
+// givenModel is what the flags say about every model, as settings.
+func (f *ModelFlags) givenModel() settings.Model {
+	return settings.Model{ContextTokens: f.Context, MaxSequences: f.MaxSequences, KVFormat: f.KVFormat, KVBits: f.KVBits, KVGroupSize: f.KVGroupSize,
+		KVBoundaryLayers: f.KVBoundaryLayers, KVBoundaryBits: f.KVBoundaryBits, StateFormat: f.StateFormat, MaxKVTokens: f.MaxKVSize}
+}
+
 // KVFlags choose how keys, values and recurrent states are kept.
 type KVFlags struct {
 	KVFormat         string `name:"kv-format" help:"KV cache: f16, bf16, f32, affine, q8_0 or q4_0." enum:",f16,bf16,f32,affine,q8_0,q4_0" default:"" placeholder:"FORMAT"`

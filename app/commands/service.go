@@ -66,6 +66,7 @@ func NewService(o ServiceOptions) (*Service, error) {
 	}}
 	s.api = control.New(control.Options{Host: s.Host, Token: s.Token, Guard: guard, ShowWindow: o.ShowWindow,
 		Settings: o.Settings, CacheFlags: o.given(o.NoPrefixes), Fixed: o.Fixed, Login: o.Login, Logs: o.Logs,
+		ModelFlags: o.givenModel(), ModelOptions: o.options,
 		Server: server.New(server.Options{Models: s.Host, Guard: guard})})
 	s.announce()
 	return s, nil

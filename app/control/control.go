@@ -36,6 +36,11 @@ type Host interface {
 	RescanModels()
 	PauseWatching(paused bool) error
 	RemoveModel(id, path string) error
+	RevealModel(id, path string) error
+	// CheckModel tells whether a model could be opened so; RenewModel that its settings have changed.
+	CheckModel(id string, o engine.Options) error
+	RenewModel(id string)
+	WhatIf(host.WhatIfQuery) (host.WhatIf, error)
 
 	Conversations() (cache.List, error)
 	Conversation(key string) (cache.Detail, error)
@@ -61,6 +66,10 @@ type Options struct {
 	Login LoginItem
 	// Logs are what /api/logs shows; nil: there is no such address.
 	Logs *logs.Logs
+	// ModelFlags is what the command line says about every model, which beats the settings. The zero value: nothing.
+	ModelFlags settings.Model
+	// ModelOptions is how a model of that ID would be opened by such settings; nil: settings of models are not tried before they are kept.
+	ModelOptions func(s settings.Settings, id string) engine.Options
 	// ShowWindow opens the window or raises it; nil: this program has none.
 	ShowWindow func() error
 	Log        *slog.Logger // nil: slog.Default()
@@ -80,6 +89,8 @@ type API struct {
 	login        LoginItem
 	logs         *logs.Logs
 	begunFolders []string // ModelFolders when the program began
+	modelFlags   settings.Model
+	modelOptions func(settings.Settings, string) engine.Options
 
 	closing   chan struct{} // closed by Close: event streams end
 	closeOnce sync.Once
@@ -89,7 +100,7 @@ type API struct {
 // New makes the handler.
 func New(o Options) *API {
 	a := &API{host: o.Host, token: o.Token, log: o.Log, settings: o.Settings, cacheFlags: o.CacheFlags, showWindow: o.ShowWindow,
-		fixed: o.Fixed, login: o.Login, logs: o.Logs,
+		modelFlags: o.ModelFlags, modelOptions: o.ModelOptions, fixed: o.Fixed, login: o.Login, logs: o.Logs,
 		closing: make(chan struct{}), rhythm: ordinaryRhythm}
 	if a.log == nil {
 		a.log = slog.Default()

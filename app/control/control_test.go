@@ -89,6 +89,24 @@ func (h *fakeHost) RescanModels() { h.did("rescan") }
 
 func (h *fakeHost) PauseWatching(paused bool) error { h.did(fmt.Sprint("pause ", paused)); return nil }
 
+func (h *fakeHost) RevealModel(id, path string) error {
+	h.did("reveal " + id + " at " + path)
+	return nil
+}
+
+func (h *fakeHost) RenewModel(id string) { h.did("renew " + id) }
+
+func (h *fakeHost) CheckModel(id string, o engine.Options) error {
+	if o.KVFormat == "f17" {
+		return problem.New(problem.BadRequest, "This KV cache format does not exist", "", "")
+	}
+	return nil
+}
+
+func (h *fakeHost) WhatIf(q host.WhatIfQuery) (host.WhatIf, error) {
+	return host.WhatIf{Model: q.Model, ContextTokens: q.ContextTokens, Streams: q.Streams}, nil
+}
+
 func (h *fakeHost) RemoveModel(id, path string) error {
 	h.did("remove " + id + " at " + path)
 	if id != "o/m" {
@@ -235,6 +253,11 @@ func TestAPI(t *testing.T) {
 		{"watching", "POST", "/api/models/watching", `{"paused":true}`, []string{TokenHeader, "T"}, 204, ""},
 		{"watching nonsense", "POST", "/api/models/watching", `[]`, []string{TokenHeader, "T"}, 400, "paused"},
 		{"remove a model", "POST", "/api/models/o%2Fm/remove", `{"path":"/p"}`, []string{TokenHeader, "T"}, 204, ""},
+		{"reveal", "POST", "/api/models/o%2Fm/reveal", `{"path":"/p"}`, []string{TokenHeader, "T"}, 204, ""},
+		{"what if", "GET", "/api/memory/what-if?model=o%2Fm&context=64&streams=3", "", []string{TokenHeader, "T"}, 200, `"o/m","contextTokens":64,"trainedTokens":0,"streams":3`},
+		{"what if nothing is said", "GET", "/api/memory/what-if", "", []string{TokenHeader, "T"}, 200, `"streams":0`},
+		{"what if so many streams", "GET", "/api/memory/what-if?streams=1000", "", []string{TokenHeader, "T"}, 400, "1 to 256"},
+		{"what if without the token", "GET", "/api/memory/what-if", "", nil, 401, ""},
 		{"remove another", "POST", "/api/models/x/remove", "", []string{TokenHeader, "T"}, 404, "no such model"},
 		{"unknown", "GET", "/api/nope", "", []string{TokenHeader, "T"}, 404, "GET /api/nope"},
 		{"no window here", "POST", "/api/window/show", "", []string{TokenHeader, "T"}, 404, ""},
@@ -300,11 +323,42 @@ func TestModelEvents(t *testing.T) {
 	}
 }
 
-// TestContract holds the names of a whole state against the contract that the web UI reads.
+// TestContract holds the names of whole documents against the contract that the web UI reads.
 func TestContract(t *testing.T) {
-	state := State{Speed: host.Speed{History: []host.Sample{{}}}, Requests: []host.Request{{}}, Models: []host.Model{{Download: &host.Download{}, Places: []host.Place{{}}}}}
+	state := State{Speed: host.Speed{History: []host.Sample{{}}}, Requests: []host.Request{{}}}
 	state.Engine.Error = &Error{}
-	data, err := json.Marshal(state)
+	contract(t, state, map[string]string{
+		"":             "version engine endpoint memory cache speed requests lastFinished modelsVersion roomBytes",
+		"engine":       "status model progress device contextTokens cacheFormat stateFormat error",
+		"engine.error": "code message why fix",
+		"endpoint":     "url uiUrl",
+		"memory":       "totalBytes availableBytes headroomBytes wiredLimitBytes segments",
+		"cache": "on dir bytes maxBytes entries diskBytes freeBytes minFreeBytes todayBytes dailyWriteBytes writtenBytes writtenSince hits misses secondsSaved dropped skipped " +
+			"damaged foreign evicted saveErrors error hotBytes",
+		"speed":         "decodeTokensPerSecond prefillTokensPerSecond history",
+		"speed.history": "at decode prefill memoryBytes",
+		"requests":      "id model phase promptTokens promptDoneTokens cachedTokens generatedTokens tokensPerSecond startedAt",
+	})
+	contract(t, host.ModelList{Models: []host.Model{{Download: &host.Download{}, Places: []host.Place{{}}}}}, map[string]string{
+		"": "models contextTokens roomBytes folders watch",
+		"models": "id name path architecture parameters quantization sizeBytes needBytes fits loaded bundled error state contextTokens updatedAt " +
+			"download places",
+		"models.download": "doneBytes totalBytes missing parts",
+		"models.places":   "id path origin",
+		"watch":           "on paused watchedFolders polledFolders pollReason",
+	})
+	contract(t, host.WhatIf{Formats: []host.WhatIfFormat{{}}}, map[string]string{
+		"": "model contextTokens trainedTokens streams roomBytes formats",
+		"formats": "name kvFormat kvBits kvBytesPerToken weightsBytes kvBytes stateBytes scratchBytes needBytes fits " +
+			"largestContextTokens",
+	})
+	contract(t, ModelSettings{}, map[string]string{"": "settings fixed"})
+}
+
+// contract expects each object of the document, by its path, to have those keys and no others.
+func contract(t *testing.T, document any, objects map[string]string) {
+	t.Helper()
+	data, err := json.Marshal(document)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -312,21 +366,7 @@ func TestContract(t *testing.T) {
 	if err := json.Unmarshal(data, &tree); err != nil {
 		t.Fatal(err)
 	}
-	for path, keys := range map[string]string{
-		"":             "version engine endpoint memory cache speed requests lastFinished models",
-		"engine":       "status model progress device contextTokens cacheFormat stateFormat error",
-		"engine.error": "code message why fix",
-		"endpoint":     "url uiUrl",
-		"memory":       "totalBytes availableBytes headroomBytes wiredLimitBytes segments",
-		"cache": "on dir bytes maxBytes entries diskBytes freeBytes minFreeBytes todayBytes dailyWriteBytes writtenBytes writtenSince hits misses secondsSaved dropped skipped " +
-			"damaged foreign evicted saveErrors error hotBytes",
-		"speed":           "decodeTokensPerSecond prefillTokensPerSecond history",
-		"speed.history":   "at decode prefill memoryBytes",
-		"requests":        "id model phase promptTokens promptDoneTokens cachedTokens generatedTokens tokensPerSecond startedAt",
-		"models":          "id name path architecture quantization sizeBytes needBytes fits loaded bundled error state contextTokens updatedAt download places",
-		"models.download": "doneBytes totalBytes missing parts",
-		"models.places":   "id path origin",
-	} {
+	for path, keys := range objects {
 		var node any = tree
 		for _, name := range strings.FieldsFunc(path, func(r rune) bool { return r == '.' }) {
 			node = node.(map[string]any)[name]
@@ -337,11 +377,11 @@ func TestContract(t *testing.T) {
 		got := node.(map[string]any)
 		for _, key := range strings.Fields(keys) {
 			if _, ok := got[key]; !ok {
-				t.Errorf("%q has no %q", path, key)
+				t.Errorf("%T: %q has no %q", document, path, key)
 			}
 		}
 		if len(got) != len(strings.Fields(keys)) {
-			t.Errorf("%q has %d keys, the contract %d", path, len(got), len(strings.Fields(keys)))
+			t.Errorf("%T: %q has %d keys, the contract %d", document, path, len(got), len(strings.Fields(keys)))
 		}
 	}
 }

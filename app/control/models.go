@@ -15,8 +15,8 @@ type WatchRequest struct {
 	Paused bool `json:"paused"`
 }
 
-// RemoveRequest is the body of /api/models/{id}/remove. An empty Path means the only place.
-type RemoveRequest struct {
+// PlaceRequest is the body of /api/models/{id}/remove and reveal. An empty Path means the only place, or the first to be shown.
+type PlaceRequest struct {
 	Path string `json:"path"`
 }
 
@@ -40,8 +40,12 @@ func (a *API) modelRoutes() []Route {
 				return nothing{}, a.host.PauseWatching(q.Paused)
 			}),
 		route("POST /api/models/{id}/remove", "Moves a model to the trash. The \"/\" of an ID is written %2F.", `{"path": "/folder"}`,
-			func(r *http.Request, q RemoveRequest) (nothing, error) {
+			func(r *http.Request, q PlaceRequest) (nothing, error) {
 				return nothing{}, a.host.RemoveModel(r.PathValue("id"), q.Path)
+			}),
+		route("POST /api/models/{id}/reveal", "Shows a model's folder in the system's file manager.", `{"path": "/folder"}`,
+			func(r *http.Request, q PlaceRequest) (nothing, error) {
+				return nothing{}, a.host.RevealModel(r.PathValue("id"), q.Path)
 			}),
 	}
 }

@@ -76,9 +76,11 @@ func (r Route) with(queries ...Query) Route {
 func (a *API) Routes() []Route {
 	rows := append(a.engineRoutes(), a.modelRoutes()...)
 	rows = append(rows, a.cacheRoutes()...)
+	rows = append(rows, a.memoryRoutes()...)
 	if a.settings != nil {
 		rows = append(rows, a.generalRoutes()...)
 		rows = append(rows, a.settingsRoutes()...)
+		rows = append(rows, a.modelSettingsRoutes()...)
 	}
 	if a.logs != nil {
 		rows = append(rows, a.logRoutes()...)

@@ -365,11 +365,11 @@ func TestAcquire(t *testing.T) {
 	}
 }
 
-func TestModelsInState(t *testing.T) {
+func TestModelsAreJudged(t *testing.T) {
 	w := newWorld(t)
 	w.run("a")
 	var got []string
-	for _, m := range w.State().Models {
+	for _, m := range w.Models(0).Models {
 		line := m.ID + " " + string(m.Fits)
 		for word, yes := range map[string]bool{" bundled": m.Bundled, " loaded": m.Loaded, " " + m.Error: m.Error != ""} {
 			if yes {

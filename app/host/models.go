@@ -95,7 +95,7 @@ func needBytes(d engine.Description, contextTokens int) int64 {
 // modelView words one entry.
 func modelView(m library.Model, roomBytes int64, contextTokens int) Model {
 	d := m.Description
-	v := Model{ID: m.ID, Name: m.Name, Path: m.Dir, Architecture: d.Architecture, Quantization: d.Quantization, SizeBytes: m.SizeBytes,
+	v := Model{ID: m.ID, Name: m.Name, Path: m.Dir, Architecture: d.Architecture, Parameters: d.Parameters, Quantization: d.Quantization, SizeBytes: m.SizeBytes,
 		NeedBytes: needBytes(d, contextTokens), ContextTokens: d.ContextTokens, Bundled: m.Bundled, State: m.State, Places: []Place{}}
 	if !m.UpdatedAt.IsZero() {
 		v.UpdatedAtUnixMs = m.UpdatedAt.UnixMilli()

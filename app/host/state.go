@@ -20,8 +20,11 @@ type State struct {
 	Speed    Speed         `json:"speed"`
 	Requests []Request     `json:"requests"`
 	// LastFinished is the ID of the request that ended last, "" if none has: where it changes, Finished has something new.
-	LastFinished string  `json:"lastFinished"`
-	Models       []Model `json:"models"` // the bundled one first
+	LastFinished string `json:"lastFinished"`
+	// ModelsVersion counts the changes of the list of models: where it changes, Models has something new.
+	ModelsVersion int `json:"modelsVersion"`
+	// RoomBytes is what models are judged by: the headroom, and what the running model would give back.
+	RoomBytes int64 `json:"roomBytes"`
 }
 
 // Status is what the engine is doing.
@@ -106,6 +109,7 @@ type Model struct {
 	Name         string     `json:"name"`
 	Path         string     `json:"path"` // "" for the bundled one
 	Architecture string     `json:"architecture"`
+	Parameters   int64      `json:"parameters"` // 0: not known
 	Quantization string     `json:"quantization"`
 	SizeBytes    int64      `json:"sizeBytes"`
 	NeedBytes    int64      `json:"needBytes"`

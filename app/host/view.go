@@ -6,6 +6,7 @@ package host
 import (
 	"cmp"
 	"context"
+	"math"
 	"slices"
 	"time"
 
@@ -16,7 +17,6 @@ import (
 
 // State is what there is to show now.
 func (h *Host) State() State {
-	models := h.models.list()
 	reading, err := h.options.Meter.Read()
 	if err != nil {
 		h.log.Debug("reading the memory", "err", err)
@@ -47,7 +47,8 @@ func (h *Host) State() State {
 	}
 	s.Memory = memory.Split(reading, engineBytes(stats))
 	s.Cache = h.cache.stats(engineBytes(stats).KVKept)
-	s.Models = h.view(models, running, s.Memory.HeadroomBytes+engineBytes(stats).Total(), 0)
+	s.RoomBytes = s.Memory.HeadroomBytes + engineBytes(stats).Total()
+	_, s.ModelsVersion = h.models.changesAfter(math.MaxInt)
 	return s
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -78,6 +79,29 @@ func (d *describer) forget(present map[string]bool) {
 			delete(d.digests, key)
 		}
 	}
+}
+
+// DescribeWith is what a listed model would be with other options than those it would be opened with. Nothing is remembered. The error is a
+// Problem: that the model is not ready, or that the options are not for it.
+func (l *Library) DescribeWith(m Model, o engine.Options) (engine.Description, error) {
+	if m.Err != nil {
+		return engine.Description{}, m.Err
+	}
+	return safely(l.describer.describe, m.Source, o)
+}
+
+// Renew forgets what a listed model needs, because its options have changed. The next scan asks again.
+func (l *Library) Renew(m Model) {
+	real := ""
+	if !m.Bundled {
+		var err error
+		if real, err = filepath.EvalSymlinks(m.Dir); err != nil {
+			return // it is gone, and so is what was known
+		}
+	}
+	l.describer.mu.Lock()
+	defer l.describer.mu.Unlock()
+	delete(l.describer.known, real)
 }
 
 // safely turns a panic over one odd folder into that folder's error: the list must not end with it.

@@ -53,6 +53,11 @@ func (s Settings) ForModel(id string) Model {
 	return Model{}
 }
 
+// ForgetModel takes the model's own settings away. The case of IDs does not matter.
+func (s *Settings) ForgetModel(id string) {
+	maps.DeleteFunc(s.Models, func(other string, _ Model) bool { return strings.EqualFold(other, id) })
+}
+
 func cloneModels(models map[string]Model) map[string]Model {
 	models = maps.Clone(models)
 	for id, m := range models {

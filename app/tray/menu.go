@@ -17,6 +17,7 @@ import (
 // State is all that the tray shows.
 type State struct {
 	host.State
+	Models  []host.Model
 	Notice  string // what a person should know besides, such as that another port is used; "": nothing
 	CanCopy bool   // text can be put on the clipboard
 }

@@ -22,11 +22,10 @@ func state(status host.Status, change func(*State)) State {
 		Engine:   host.EngineState{Status: status},
 		Endpoint: host.Endpoint{URL: "http://127.0.0.1:11811/v1"},
 		Memory:   memory.Ledger{TotalBytes: 32 * gib, HeadroomBytes: 13207024435}, // 12.3 * 2^30
-		Models: []host.Model{
-			{ID: "headroom-demo", Architecture: "qwen3_5_moe", Quantization: "4-bit, group 64", SizeBytes: 11_400_000, NeedBytes: 64 << 20, Fits: memory.Yes, Bundled: true},
-			{ID: "org/large", SizeBytes: 18_600_000_000, NeedBytes: 20_830_000_000, Fits: memory.No}, // 19.4 * 2^30
-			{ID: "org/broken", Error: "model.safetensors ends too early", Fits: memory.No},
-		},
+	}, Models: []host.Model{
+		{ID: "headroom-demo", Architecture: "qwen3_5_moe", Quantization: "4-bit, group 64", SizeBytes: 11_400_000, NeedBytes: 64 << 20, Fits: memory.Yes, Bundled: true},
+		{ID: "org/large", SizeBytes: 18_600_000_000, NeedBytes: 20_830_000_000, Fits: memory.No}, // 19.4 * 2^30
+		{ID: "org/broken", Error: "model.safetensors ends too early", Fits: memory.No},
 	}}
 	if status != host.Stopped {
 		s.Engine.Model = "headroom-demo"

@@ -72,6 +72,7 @@ func (s Scope) randomExperts(name string, e, n, k int) *kernels.Weight {
 	w.Scales = kernels.NewTensor(s.w.Device, kernels.BF16, e*n, k/p.Group)
 	w.Biases = kernels.NewTensor(s.w.Device, kernels.BF16, e*n, k/p.Group)
 	s.w.bytes += int64(w.Bytes())
+	s.w.parameters += int64(e) * int64(n) * int64(k)
 	if w.Data.Buffer.Bytes != nil {
 		words := w.Data.Bytes()
 		for i := 0; i+8 <= len(words); i += 8 {
@@ -96,6 +97,7 @@ func fillBF16(t kernels.Tensor, v float32) {
 // randomMatrix draws a small tensor near one, as norm weights are.
 func (s Scope) randomMatrix(rows, cols int) kernels.Tensor {
 	t := kernels.NewTensor(s.w.Device, kernels.F32, rows, cols)
+	s.w.parameters += int64(rows) * int64(cols)
 	if t.Buffer.Bytes != nil {
 		for i, x := 0, t.Float32s(); i < len(x); i++ {
 			x[i] = 1 + 0.1*float32(s.w.random.NormFloat64())

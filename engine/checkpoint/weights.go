@@ -21,11 +21,12 @@ type Weights struct {
 	Config *Config
 	Device kernels.Device
 
-	files   *safetensors.Checkpoint
-	buffers map[*safetensors.File]*kernels.Buffer
-	random  *rand.Rand // of a model that is made up; files is nil then
-	bytes   int64
-	err     error
+	files      *safetensors.Checkpoint
+	buffers    map[*safetensors.File]*kernels.Buffer
+	random     *rand.Rand // of a model that is made up; files is nil then
+	bytes      int64
+	parameters int64 // handed out, of a model that is made up; see Parameters
+	err        error
 }
 
 // Open maps src's tensors for use on d. Close after the model is gone.

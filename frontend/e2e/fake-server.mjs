@@ -10,6 +10,7 @@ import { createServer } from 'node:http';
 import { extname, join, normalize } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { fakeCache } from './fake-cache.mjs';
+import { fakeModels } from './fake-models.mjs';
 
 const dist = fileURLToPath(new URL('../dist/', import.meta.url));
 const GiB = 2 ** 30;
@@ -29,6 +30,10 @@ export async function startFakeServer(port = 0) {
   const listeners = new Set();
   const cache = fakeCache();
   const history = Array.from({ length: 90 }, (_, i) => sample(Date.now() - (90 - i) * 5000, i));
+  const models = fakeModels(engine, () => state().roomBytes, (changes) => {
+    tell();
+    for (const response of listeners) response.write(`event: models\ndata: ${JSON.stringify({ changes })}\n\n`);
+  });
   let address = '';
   let served = 0;
 
@@ -68,17 +73,8 @@ export async function startFakeServer(port = 0) {
       speed: { decodeTokensPerSecond: decodeNow(), prefillTokensPerSecond: requests.size > 0 ? 1204 : 0, history },
       requests: [...requests.values()].map(({ abort, ...request }) => request),
       lastFinished: cache.finished[0]?.id ?? '',
-      models: [
-        model('headroom-demo', 'Headroom demo', 11.4e6, 0.3 * GiB, 'yes', on, true),
-        model('qwen3.6-35b-a3b', 'Qwen3.6-35B-A3B', 18.6e9, 19.4 * GiB, 'no', false, false),
-      ],
-    };
-  }
-
-  function model(id, name, sizeBytes, needBytes, fits, loaded, bundled) {
-    return {
-      id, name, path: '', architecture: 'qwen3_5_moe', quantization: '4-bit, group 64',
-      sizeBytes, needBytes, fits, loaded, bundled, error: '', state: 'ready', contextTokens: 32768, updatedAt: 0, download: null, places: [],
+      modelsVersion: models.version(),
+      roomBytes: Math.round((24 - 1.5 - 9.46) * GiB),
     };
   }
 
@@ -128,6 +124,10 @@ export async function startFakeServer(port = 0) {
     if (/^\/api\/(cache|settings\/cache|requests\/recent)/.test(path)) {
       const [status, document] = cache.answer(request.method, path, url.searchParams, request.method === 'GET' ? {} : await body(request));
       return document === null ? response.writeHead(status).end() : json(response, status, document);
+    }
+    if (/^\/api\/(models|memory)/.test(path)) {
+      const answered = models.answer(request.method, path, url.searchParams, request.method === 'GET' ? {} : await body(request));
+      if (answered) return answered[1] === null ? response.writeHead(answered[0]).end() : json(response, ...answered);
     }
     const cancel = /^\/api\/requests\/([^/]+)\/cancel$/.exec(path);
     if (cancel) {
@@ -204,6 +204,7 @@ export async function startFakeServer(port = 0) {
   address = `http://127.0.0.1:${server.address().port}`;
   return {
     url: `${address}/#token=${token}`,
+    finishDownload: models.finish,
     close: async () => {
       clearInterval(ticker);
       clearInterval(sampler);

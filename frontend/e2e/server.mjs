@@ -5,7 +5,7 @@
 // A missing program is a failure, never a reason to test the fake instead.
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -14,14 +14,17 @@ import { startFakeServer } from './fake-server.mjs';
 
 const startMs = 60_000;
 
-/** Resolves with {url, kill, name}; kill is null when the server is not ours to end. */
+/**
+ * Resolves with {url, kill, name, finishDownload}; kill is null when the server is not ours to end, finishDownload, which completes the model
+ * Half-Here-8bit, when its models are not ours.
+ */
 export async function openServer() {
   const { HEADROOM_URL, HEADROOM_BIN } = process.env;
   if (process.argv.includes('--fake')) {
     const fake = await startFakeServer();
-    return { name: 'e2e/fake-server.mjs', url: fake.url, kill: fake.close };
+    return { name: 'e2e/fake-server.mjs', url: fake.url, kill: fake.close, finishDownload: fake.finishDownload };
   }
-  if (HEADROOM_URL) return { name: 'the server at HEADROOM_URL', url: HEADROOM_URL, kill: null };
+  if (HEADROOM_URL) return { name: 'the server at HEADROOM_URL', url: HEADROOM_URL, kill: null, finishDownload: null };
   const path = HEADROOM_BIN || fileURLToPath(new URL('../../bin/headroom', import.meta.url));
   if (!existsSync(path)) {
     throw new Error(`no server at ${path}: run \`make build\`, set HEADROOM_BIN or HEADROOM_URL, or pass --fake`);
@@ -29,10 +32,27 @@ export async function openServer() {
   return startBinary(path);
 }
 
-/** The server has a home of its own: the tests change settings and forget conversations. */
+const demo = fileURLToPath(new URL('../../app/demo/model/', import.meta.url));
+
+/** Copies of the demo model in the Hugging Face cache of that home, one of them without its weights yet; returns how that one is finished. */
+async function plantModels(home) {
+  const folder = (name) => join(home, '.cache/huggingface/hub', `models--mlx-community--${name}`, 'snapshots/c0ffee');
+  await mkdir(folder('Tiny-Qwen-4bit'), { recursive: true });
+  await cp(demo, folder('Tiny-Qwen-4bit'), { recursive: true });
+  const half = folder('Half-Here-8bit');
+  await mkdir(half, { recursive: true });
+  await cp(demo, half, { recursive: true });
+  await writeFile(join(half, 'config.json'), '\n', { flag: 'a' }); // or it would be a copy of the other
+  const weights = join(half, 'model.safetensors');
+  await rename(weights, `${weights}.part`);
+  return () => rename(`${weights}.part`, weights);
+}
+
+/** The server has a home of its own: the tests change settings, forget conversations and remove models. */
 async function startBinary(path) {
   const home = await mkdtemp(join(tmpdir(), 'headroom-e2e-home-'));
-  const env = { ...process.env, HOME: home, XDG_CONFIG_HOME: join(home, 'config'), XDG_CACHE_HOME: join(home, 'cache') };
+  const env = { ...process.env, HOME: home, XDG_CONFIG_HOME: join(home, 'config'), XDG_CACHE_HOME: join(home, 'cache'), XDG_DATA_HOME: join(home, 'data') };
+  const finishDownload = await plantModels(home);
   const child = spawn(path, ['serve', '--host', '127.0.0.1', '--port', '0'], { env, stdio: ['ignore', 'pipe', 'pipe'] });
   const said = [];
   const kill = async () => {
@@ -63,5 +83,5 @@ async function startBinary(path) {
     await kill();
     throw cause;
   });
-  return { name: path, url, kill };
+  return { name: path, url, kill, finishDownload };
 }

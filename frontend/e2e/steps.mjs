@@ -33,6 +33,9 @@ async function until(what, condition, ms = 20_000) {
 const goTo = (page, name) => page.getByRole('navigation', { name: 'Pages' }).getByRole('button', { name }).click();
 const ready = (page) => until('the state line says Ready', async () => /^Ready, /.test(await text(page, 'state')));
 
+/** What the demo model is called here. */
+const demoName = async (page) => (/headroom.demo/i.exec(await page.getByRole('table', { name: 'Models' }).innerText()) ?? [''])[0];
+
 /** Sends with the keyboard and returns the new answer. */
 async function ask(page, question) {
   const answers = page.getByTestId('answer');
@@ -280,7 +283,7 @@ export const steps = [
   }],
 
   ['Cache shows what was kept, a moment after the answers', async ({ page, server, shot }) => {
-    await page.keyboard.press('Control+3');
+    await page.keyboard.press('Control+4');
     for (const trip of ['Lisbon', 'Porto', 'Faro']) await askFromOutside(server, `Plan a week in ${trip}. ${sentences(30)}`);
     const rows = page.getByTestId('kept');
     await until('three conversations are listed', async () => (await rows.count()) >= 3);
@@ -335,13 +338,77 @@ export const steps = [
     await page.getByRole('tab', { name: 'Conversations' }).click();
   }],
 
+  ['Models lists what is here, with what each needs, and searches', async ({ page, shot }) => {
+    await page.keyboard.press('Control+3');
+    const rows = page.getByTestId('model');
+    await rows.first().waitFor();
+    const tiny = rows.filter({ hasText: 'Tiny-Qwen-4bit' });
+    assert.match(await tiny.innerText(), /qwen3_5_moe, 4-bit, group 64\s+20M\s+11\.4 MB\s+~[\d.]+ [GM]B\s+Fits/);
+    assert.match(await rows.filter({ hasText: 'Half-Here-8bit' }).innerText(), /Arriving/);
+    await page.getByRole('searchbox', { name: 'Search models' }).fill('tiny QWEN');
+    await until('one is left', async () => (await rows.count()) === 1);
+    await page.getByRole('searchbox', { name: 'Search models' }).fill('');
+    await page.getByLabel('Needs at').selectOption({ label: '8K tokens' });
+    await tiny.getByRole('button', { name: /^Tiny-Qwen/ }).click();
+    await until('the details follow', async () => /Needs at 8,192/.test(await text(page, 'model-details')));
+    await shot('models-light');
+  }],
+
+  ['a setting of a model is kept and undone', async ({ page }) => {
+    const details = page.getByTestId('model-details');
+    await details.getByText('Settings of this model').click();
+    await details.getByLabel(/^Longest context/).fill('4096');
+    await details.getByLabel(/^Longest context/).press('Tab');
+    await details.getByText(/^Kept\./).waitFor();
+    await details.getByRole('button', { name: 'Undo' }).click();
+    await until('the field is empty again', async () => (await details.getByLabel(/^Longest context/).inputValue()) === '');
+    await page.getByLabel('Needs at').selectOption({ index: 0 });
+  }],
+
+  ['one click starts another model, and one unloads it', async ({ page }) => {
+    await page.getByRole('button', { name: 'Start: Tiny-Qwen-4bit' }).click();
+    await page.getByRole('button', { name: 'Unload: Tiny-Qwen-4bit' }).waitFor();
+    await page.getByRole('button', { name: 'Unload: Tiny-Qwen-4bit' }).click();
+    await page.getByRole('button', { name: 'Start: Tiny-Qwen-4bit' }).waitFor();
+  }],
+
+  ['a download that ends is announced, and starts from there', async ({ page, server, shot }) => {
+    if (!server.finishDownload) return 'the models are not ours';
+    await page.getByTestId('model').filter({ hasText: 'Half-Here-8bit' }).getByRole('button').click();
+    await page.getByText('The model is not complete yet').waitFor();
+    await shot('models-incomplete-light');
+    await server.finishDownload();
+    const note = page.getByTestId('arrival');
+    await note.waitFor();
+    assert.match(await note.innerText(), /^Half-Here-8bit is here/);
+    await shot('models-arrived-light');
+    await note.getByRole('button', { name: 'Start' }).click();
+    await page.getByRole('button', { name: 'Unload: Half-Here-8bit' }).waitFor();
+    assert.equal(await note.count(), 0);
+  }],
+
+  ['a model goes to the trash, after a question', async ({ page, shot }) => {
+    const rows = page.getByTestId('model');
+    await rows.filter({ hasText: 'Tiny-Qwen-4bit' }).getByRole('button', { name: /^Tiny-Qwen/ }).click();
+    await page.getByRole('button', { name: /^Move to the trash: / }).click();
+    await page.getByRole('dialog', { name: /^Move Tiny-Qwen/ }).waitFor();
+    await shot('models-remove-light');
+    await page.keyboard.press('Escape');
+    await page.getByRole('button', { name: /^Move to the trash: / }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Move to trash' }).click();
+    await until('it is gone', async () => (await rows.filter({ hasText: 'Tiny-Qwen-4bit' }).count()) === 0);
+    await page.getByRole('button', { name: 'Start: ' + (await demoName(page)) }).click();
+    await goTo(page, 'Overview');
+    await ready(page);
+  }],
+
   ['the dark theme and a small window', async ({ page, shot }) => {
     const sizes = { '': { width: 1100, height: 720 }, '-small': { width: 760, height: 560 } };
     for (const [suffix, size] of Object.entries(sizes)) {
       await page.setViewportSize(size);
       for (const theme of ['dark', 'light']) {
         await page.emulateMedia({ colorScheme: theme });
-        for (const name of ['Cache', 'Chat', 'Overview']) {
+        for (const name of ['Models', 'Cache', 'Chat', 'Overview']) {
           await goTo(page, name);
           await page.mouse.move(1, 1);
           const wider = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);

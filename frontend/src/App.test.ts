@@ -31,7 +31,7 @@ afterEach(() => {
   vi.unstubAllGlobals();
 });
 
-function open(change: (state: ReturnType<typeof fakeState>) => void = () => {}) {
+async function open(change: (state: ReturnType<typeof fakeState>) => void = () => {}) {
   const state = fakeState(Date.now());
   change(state);
   backend = new FakeBackend(10, state);
@@ -39,7 +39,7 @@ function open(change: (state: ReturnType<typeof fakeState>) => void = () => {}) 
   chat = new ChatStore(backend, localStorage);
   document.body.innerHTML = '';
   app = mount(App, { target: document.body, props: { engine, chat, cache: new CacheStore(backend), router: new Router() } });
-  flushSync();
+  await pass(0);
 }
 
 async function pass(ms: number) {
@@ -70,8 +70,8 @@ async function type(question: string) {
   press('Enter', { metaKey: true }, field);
 }
 
-test('Overview says what runs and what fills the memory', () => {
-  open();
+test('Overview says what runs and what fills the memory', async () => {
+  await open();
   expect(byId('state')).toBe('Ready, Headroom demo');
   expect(byId('headroom')).toBe('8.8 GB');
   expect(text('[aria-labelledby="headroom-title"] ul')).toMatch(/Weights 4\.1 GB .*Scratch ~410 MB .*Free 9\.8 GB/);
@@ -81,7 +81,7 @@ test('Overview says what runs and what fills the memory', () => {
 });
 
 test('the switch stops and starts, and shows the loading', async () => {
-  open();
+  await open();
   button(/^Stop the engine/).click();
   await pass(0);
   expect(byId('state')).toBe('Stopped');
@@ -95,7 +95,7 @@ test('the switch stops and starts, and shows the loading', async () => {
 });
 
 test('a failed action says what, why and what to do, and can be put away', async () => {
-  open();
+  await open();
   backend.nextError = new HeadroomError({ code: 'does_not_fit', message: 'What.', why: 'Why.', fix: 'Fix.' });
   button(/^Stop the engine/).click();
   await pass(0);
@@ -106,7 +106,7 @@ test('a failed action says what, why and what to do, and can be put away', async
 });
 
 test('a failed engine offers another try', async () => {
-  open((state) => {
+  await open((state) => {
     state.engine = { ...state.engine, status: 'failed', error: { code: 'bad_file', message: 'What.', why: 'Why.', fix: 'Fix.' } };
   });
   expect(byId('state')).toBe('Failed');
@@ -116,7 +116,7 @@ test('a failed engine offers another try', async () => {
 });
 
 test('Cancel is pressed once', async () => {
-  open();
+  await open();
   button(/^Cancel/).click();
   flushSync();
   expect(backend.calls).toEqual(['cancel chatcmpl-1']);
@@ -124,15 +124,15 @@ test('Cancel is pressed once', async () => {
   expect(document.querySelectorAll('[data-testid="request"]')).toHaveLength(1);
 });
 
-test('a model that does not fit cannot be picked, and says the numbers', () => {
-  open();
+test('a model that does not fit cannot be picked, and says the numbers', async () => {
+  await open();
   const option = document.querySelector<HTMLOptionElement>('option[value="qwen3.6-35b-a3b"]')!;
   expect(option.disabled).toBe(true);
   expect(option.textContent).toBe('Qwen3.6-35B-A3B, needs 19.4 GB, 8.8 GB free');
 });
 
 test('a lost connection is said on every page and nothing can be switched', async () => {
-  open();
+  await open();
   backend.connect({ status: 'lost', retryAt: Date.now() + 3000 });
   flushSync();
   expect(text('.banner')).toMatch(/^Connection lost\. .*Next try in 3 s Try now/);
@@ -144,16 +144,16 @@ test('a lost connection is said on every page and nothing can be switched', asyn
   expect(document.querySelector('.banner')).toBeNull();
 });
 
-test('without a key there is one page only', () => {
-  open();
+test('without a key there is one page only', async () => {
+  await open();
   backend.connect({ status: 'unauthorized' });
   flushSync();
   expect(document.body.textContent).toMatch(/Open Headroom from the menu bar/);
   expect(document.querySelector('nav')).toBeNull();
 });
 
-test('the keyboard changes pages', () => {
-  open();
+test('the keyboard changes pages', async () => {
+  await open();
   press('2', { ctrlKey: true });
   expect(location.hash).toBe('#page=chat');
   expect(document.querySelector('textarea')).not.toBeNull();
@@ -164,7 +164,7 @@ test('the keyboard changes pages', () => {
 });
 
 test('a conversation: prompt progress, answer, figures, kept for next time', async () => {
-  open();
+  await open();
   press('2', { metaKey: true });
   await type('What is 76 - 27?');
   await pass(60);
@@ -181,7 +181,7 @@ test('a conversation: prompt progress, answer, figures, kept for next time', asy
 });
 
 test('reasoning is folded and is not sent back', async () => {
-  open();
+  await open();
   press('2', { metaKey: true });
   button(/^Thinking off/).click();
   flushSync();
@@ -197,7 +197,7 @@ test('reasoning is folded and is not sent back', async () => {
 });
 
 test('Escape stops the answer and keeps what came', async () => {
-  open();
+  await open();
   press('2', { metaKey: true });
   await type('Hello there');
   await pass(120);
@@ -208,7 +208,7 @@ test('Escape stops the answer and keeps what came', async () => {
 });
 
 test('Retry asks again and drops what followed', async () => {
-  open();
+  await open();
   press('2', { metaKey: true });
   await type('One');
   await pass(3000);
@@ -221,7 +221,7 @@ test('Retry asks again and drops what followed', async () => {
 });
 
 test('a failed answer says so in the thread, and Retry recovers', async () => {
-  open();
+  await open();
   press('2', { metaKey: true });
   backend.nextError = new HeadroomError({ code: 'busy', message: 'What.', why: 'Why.', fix: 'Fix.' });
   await type('Hello');
@@ -234,7 +234,7 @@ test('a failed answer says so in the thread, and Retry recovers', async () => {
 });
 
 test('an answer cancelled elsewhere is stopped, not failed', async () => {
-  open();
+  await open();
   press('2', { metaKey: true });
   backend.nextError = new HeadroomError({ code: 'cancelled', message: 'Cancelled.', why: '', fix: '' });
   await type('Hello');
@@ -244,7 +244,7 @@ test('an answer cancelled elsewhere is stopped, not failed', async () => {
 });
 
 test('without a model Chat offers to start one, and then can ask', async () => {
-  open((state) => (state.engine = { ...state.engine, status: 'stopped', model: '' }));
+  await open((state) => (state.engine = { ...state.engine, status: 'stopped', model: '' }));
   press('2', { metaKey: true });
   expect(text('.offer')).toMatch(/No model is running Headroom demo needs ~307 MB, 8\.8 GB free\. Start Headroom demo/);
   button(/^Start Headroom demo/).click();
@@ -253,7 +253,7 @@ test('without a model Chat offers to start one, and then can ask', async () => {
 });
 
 test('an answer goes on while another page is shown', async () => {
-  open();
+  await open();
   press('2', { metaKey: true });
   await type('Hello there');
   await pass(50);

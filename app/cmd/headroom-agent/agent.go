@@ -144,7 +144,7 @@ func (a *agent) begin(f flags) {
 	drawn, copies := tray.New(nativeTray{}, a.act), canCopy()
 	a.running.Go(func() {
 		drawn.Follow(a.context, a.service.Host, func(s host.State) tray.State {
-			t := tray.State{State: s, CanCopy: copies, Notice: a.taken}
+			t := tray.State{State: s, Models: a.service.Host.Models(0).Models, CanCopy: copies, Notice: a.taken}
 			if failure := a.failure.Load(); failure != nil {
 				t.Notice = *failure
 			}

@@ -105,3 +105,7 @@ describe('moment', () => {
     [new Date(2024, 11, 31), '31 Dec 2024'],
   ])('%s', (then, text) => expect(format.moment(then.getTime(), now)).toBe(text));
 });
+
+test.each([
+  [34_700_000_000, '34.7B'], [122_100_000_000, '122B'], [596_049_920, '596M'], [4_512_345, '4.5M'], [999_600_000, '1.0B'], [0, '–'], [NaN, '–'],
+])('parameters: %d is written %s', (value, text) => expect(format.parameters(value)).toBe(text));

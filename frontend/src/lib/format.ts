@@ -39,6 +39,13 @@ export function tokens(value: number): string {
   return `${count(value)} ${value === 1 ? 'token' : 'tokens'}`;
 }
 
+/** As a model's makers count: 34_700_000_000 → "34.7B", 596_000_000 → "596M", 4_500_000 → "4.5M". */
+export function parameters(value: number): string {
+  if (!Number.isFinite(value) || value <= 0) return dash;
+  if (value >= 999.5e6) return `${grouped(value / 1e9, value < 99.95e9 ? 1 : 0)}B`;
+  return value >= 9.95e6 ? `${grouped(value / 1e6, 0)}M` : `${grouped(value / 1e6, 1)}M`;
+}
+
 /** One decimal below 100: "43.2 tok/s", "1,204 tok/s". */
 export function tokensPerSecond(value: number): string {
   return `${rate(value)} tok/s`;

@@ -11,8 +11,14 @@ import type {
   ConversationDetail,
   ConversationList,
   FinishedRequest,
+  ModelChange,
+  ModelList,
+  ModelOptions,
+  ModelSettings,
   Removed,
   State,
+  WhatIf,
+  WhatIfQuery,
 } from './types';
 
 export type Connection =
@@ -26,6 +32,8 @@ export type Connection =
 export interface Watcher {
   onState(state: State): void;
   onConnection(connection: Connection): void;
+  /** What became of models since the last time. Who has missed some sees it in the list. */
+  onModels?(changes: ModelChange[]): void;
 }
 
 /** A running subscription. */
@@ -44,6 +52,20 @@ export interface Backend {
   cancel(requestId: string): Promise<void>;
   /** Streams one answer. Ends by itself, throws a HeadroomError, or ends early when aborted. */
   chat(request: ChatRequest, signal: AbortSignal): AsyncIterable<ChatEvent>;
+
+  /** Everything found on this machine, with what each needs at a context; 0: what it would be opened with. */
+  models(contextTokens: number): Promise<ModelList>;
+  /** Reads all folders anew. */
+  rescanModels(): Promise<void>;
+  pauseWatching(paused: boolean): Promise<void>;
+  /** Moves the copy at `path` to the trash. */
+  removeModel(id: string, path: string): Promise<void>;
+  /** Shows the copy at `path` in the system's file manager. */
+  revealModel(id: string, path: string): Promise<void>;
+  modelSettings(id: string): Promise<ModelSettings>;
+  /** Replaces them all. They hold when the model is next started. */
+  changeModel(id: string, options: ModelOptions): Promise<ModelSettings>;
+  whatIf(query: WhatIfQuery): Promise<WhatIf>;
 
   /** The last requests of the running model that have ended, newest first. */
   finished(): Promise<FinishedRequest[]>;

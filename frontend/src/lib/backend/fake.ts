@@ -5,6 +5,7 @@
 // `pauseMs`, which tests set to 0.
 import { HeadroomError, type Backend, type Connection, type Watch, type Watcher } from './backend';
 import { fakeConversations, fakeFinished } from './fakecache';
+import { fakeModels, fakeWhatIf } from './fakemodels';
 import type {
   Cache,
   CacheChange,
@@ -16,13 +17,20 @@ import type {
   ConversationList,
   FinishedRequest,
   Model,
+  ModelChange,
+  ModelList,
+  ModelOptions,
+  ModelSettings,
   Removed,
   SegmentKind,
   Source,
   State,
+  WhatIf,
+  WhatIfQuery,
 } from './types';
 
 export { fakeConversation } from './fakecache';
+export { fakeModel } from './fakemodels';
 
 const GiB = 2 ** 30;
 
@@ -35,6 +43,10 @@ export class FakeBackend implements Backend {
   /** What was asked for, in order. */
   readonly calls: string[] = [];
   readonly chats: ChatRequest[] = [];
+  /** The contexts for which models were listed: that goes on beside everything else. */
+  readonly lists: number[] = [];
+  found: Model[] = fakeModels();
+  options: Record<string, ModelSettings> = {};
   kept: Conversation[] = fakeConversations();
   requests: FinishedRequest[] = fakeFinished();
   settings: CacheSettings = {
@@ -66,6 +78,13 @@ export class FakeBackend implements Backend {
     return next;
   }
 
+  /** Changes the list of models and tells everybody. */
+  setModels(models: Model[], changes: ModelChange[] = []): void {
+    this.found = models;
+    this.set((state) => state.modelsVersion++);
+    for (const watcher of this.#watchers) watcher.onModels?.(changes);
+  }
+
   connect(connection: Connection): void {
     for (const watcher of this.#watchers) watcher.onConnection(connection);
   }
@@ -87,7 +106,7 @@ export class FakeBackend implements Backend {
       state.engine = { ...state.engine, status: 'stopped', model: '', progress: 0 };
       state.requests = [];
       state.memory = fakeMemory(false);
-      for (const model of state.models) model.loaded = false;
+      state.roomBytes = state.memory.headroomBytes;
     });
   }
 
@@ -95,6 +114,56 @@ export class FakeBackend implements Backend {
     this.calls.push(`cancel ${requestId}`);
     this.#failOnce();
     this.set((state) => (state.requests = state.requests.filter((request) => request.id !== requestId)));
+  }
+
+  async models(contextTokens: number): Promise<ModelList> {
+    this.lists.push(contextTokens);
+    const { engine, roomBytes } = this.state;
+    const models = this.found.map((model) => ({
+      ...model,
+      loaded: model.id === engine.model && (engine.status === 'ready' || engine.status === 'busy'),
+      needBytes: model.needBytes + contextTokens * 10_000,
+    }));
+    const watch = { on: true, paused: false, watchedFolders: 12, polledFolders: 0, pollReason: '' };
+    return { models, contextTokens, roomBytes, folders: ['/home/you/.cache/huggingface/hub', '/home/you/models'], watch };
+  }
+
+  async rescanModels(): Promise<void> {
+    this.calls.push('rescan');
+    this.#failOnce();
+  }
+
+  async pauseWatching(paused: boolean): Promise<void> {
+    this.calls.push(`pause ${paused}`);
+    this.#failOnce();
+  }
+
+  async removeModel(id: string, path: string): Promise<void> {
+    this.calls.push(`remove ${id} ${path}`);
+    this.#failOnce();
+    this.setModels(this.found.filter((model) => model.id !== id), [{ kind: 'vanished', id, state: 'ready' }]);
+  }
+
+  async revealModel(id: string, path: string): Promise<void> {
+    this.calls.push(`reveal ${id} ${path}`);
+    this.#failOnce();
+  }
+
+  async modelSettings(id: string): Promise<ModelSettings> {
+    this.#failOnce();
+    return this.options[id] ?? { settings: {}, fixed: [] };
+  }
+
+  async changeModel(id: string, options: ModelOptions): Promise<ModelSettings> {
+    this.calls.push(`settings ${id} ${JSON.stringify(options)}`);
+    this.#failOnce();
+    return (this.options[id] = { settings: options, fixed: [] });
+  }
+
+  async whatIf(query: WhatIfQuery): Promise<WhatIf> {
+    this.calls.push(`what-if ${query.model} ${query.contextTokens} ${query.streams}`);
+    this.#failOnce();
+    return fakeWhatIf(query, this.state);
   }
 
   async finished(): Promise<FinishedRequest[]> {
@@ -197,7 +266,6 @@ export class FakeBackend implements Backend {
     this.set((state) => {
       state.engine = { ...state.engine, status: 'ready', progress: 1 };
       state.memory = fakeMemory(true);
-      for (const model of state.models) model.loaded = model.id === state.engine.model;
     });
   }
 
@@ -257,12 +325,8 @@ export function fakeState(now = Date.now()): State {
       },
     ],
     lastFinished: 'chatcmpl-0',
-    models: [
-      fakeModel({ id: 'headroom-demo', name: 'Headroom demo', loaded: true, bundled: true }),
-      fakeModel({
-        id: 'qwen3.6-35b-a3b', name: 'Qwen3.6-35B-A3B', sizeBytes: 18.6e9, needBytes: 19.4 * GiB, fits: 'no',
-      }),
-    ],
+    modelsVersion: 1,
+    roomBytes: 15.5 * GiB,
   };
 }
 
@@ -272,15 +336,6 @@ export function fakeCache(change: Partial<Cache>): Cache {
     freeBytes: 210e9,
     minFreeBytes: 10e9, todayBytes: 1.1e9, dailyWriteBytes: 40e9, writtenBytes: 12e9, writtenSince: Date.now() - 12 * 86_400_000, hits: 48, misses: 9, secondsSaved: 1900,
     dropped: 0, skipped: 0, damaged: 0, foreign: 0, evicted: 120, saveErrors: 0, error: '', hotBytes: 1.4 * GiB,
-    ...change,
-  };
-}
-
-export function fakeModel(change: Partial<Model>): Model {
-  return {
-    id: 'model', name: 'Model', path: '', architecture: 'qwen3_5_moe', quantization: '4-bit, group 64',
-    sizeBytes: 11.4e6, needBytes: 0.3 * GiB, fits: 'yes', loaded: false, bundled: false, error: '',
-    state: 'ready', contextTokens: 32768, updatedAt: 0, download: null, places: [],
     ...change,
   };
 }

@@ -186,8 +186,8 @@ test('an aborted chat ends without an error', async () => {
 });
 
 test('normaliseState: Go writes an empty list as null', () => {
-  const raw = { ...fakeState(), requests: null, models: null };
-  expect(normaliseState(raw)).toMatchObject({ requests: [], models: [] });
+  const raw = { ...fakeState(), requests: null, roomBytes: undefined };
+  expect(normaliseState(raw)).toMatchObject({ requests: [], roomBytes: raw.memory.headroomBytes });
   expect(() => normaliseState({})).toThrow(/expected an object/);
   expect(() => normaliseState(null)).toThrow();
 });

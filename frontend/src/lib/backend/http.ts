@@ -22,8 +22,15 @@ import type {
   ConversationDetail,
   ConversationList,
   FinishedRequest,
+  Model,
+  ModelList,
+  ModelOptions,
+  ModelSettings,
+  ModelsEvent,
   Removed,
   State,
+  WhatIf,
+  WhatIfQuery,
 } from './types';
 
 const firstRetryMs = 500;
@@ -75,6 +82,42 @@ export class HttpBackend implements Backend {
 
   async finished(): Promise<FinishedRequest[]> {
     return ((await this.#json('GET', 'api/requests/recent')) as { requests: FinishedRequest[] }).requests ?? [];
+  }
+
+  async models(contextTokens: number): Promise<ModelList> {
+    return modelsOf(await this.#json('GET', contextTokens > 0 ? `api/models?context=${contextTokens}` : 'api/models'));
+  }
+
+  async rescanModels(): Promise<void> {
+    await this.#post('api/models/rescan');
+  }
+
+  async pauseWatching(paused: boolean): Promise<void> {
+    await this.#post('api/models/watching', { paused });
+  }
+
+  async removeModel(id: string, path: string): Promise<void> {
+    await this.#post(`api/models/${encodeURIComponent(id)}/remove`, { path });
+  }
+
+  async revealModel(id: string, path: string): Promise<void> {
+    await this.#post(`api/models/${encodeURIComponent(id)}/reveal`, { path });
+  }
+
+  async modelSettings(id: string): Promise<ModelSettings> {
+    return modelSettingsOf(await this.#json('GET', `api/models/${encodeURIComponent(id)}/settings`));
+  }
+
+  async changeModel(id: string, options: ModelOptions): Promise<ModelSettings> {
+    return modelSettingsOf(await this.#json('PUT', `api/models/${encodeURIComponent(id)}/settings`, options));
+  }
+
+  async whatIf({ model, contextTokens, streams }: WhatIfQuery): Promise<WhatIf> {
+    const query = new URLSearchParams();
+    if (model) query.set('model', model);
+    if (contextTokens > 0) query.set('context', String(contextTokens));
+    if (streams > 0) query.set('streams', String(streams));
+    return (await this.#json('GET', `api/memory/what-if?${query}`)) as WhatIf;
   }
 
   async conversations(): Promise<ConversationList> {
@@ -170,6 +213,7 @@ class StateWatch implements Watch {
     const source = new EventSource(`api/events${query}`);
     this.#source = source;
     source.addEventListener('state', (event) => this.#receive(event as MessageEvent<string>));
+    source.addEventListener('models', (event) => this.#tellModels(event as MessageEvent<string>));
     source.addEventListener('error', () => {
       if (source === this.#source) void this.#diagnose();
     });
@@ -187,6 +231,14 @@ class StateWatch implements Watch {
     this.#watcher.onState(state);
     this.#watcher.onConnection({ status: 'live' });
     this.#listenForSilence();
+  }
+
+  #tellModels(event: MessageEvent<string>): void {
+    try {
+      this.#watcher.onModels?.((JSON.parse(event.data) as ModelsEvent).changes ?? []);
+    } catch {
+      return; // The list itself is asked for anyway.
+    }
   }
 
   #listenForSilence(): void {
@@ -240,7 +292,23 @@ function settingsOf(raw: unknown): CacheSettings {
   return { ...settings, fixed: settings.fixed ?? [], pending: settings.pending ?? [] };
 }
 
-/** Accepts what the server sent, with null lists made empty and models named. Throws when it is not a state. */
+function modelsOf(raw: unknown): ModelList {
+  const list = raw as ModelList;
+  return { ...list, folders: list.folders ?? [], models: (list.models ?? []).map(modelOf) };
+}
+
+/** With null lists made empty, and a name. */
+function modelOf(model: Model): Model {
+  const download = model.download && { ...model.download, missing: model.download.missing ?? [], parts: model.download.parts ?? [] };
+  return { ...model, name: model.name || model.id, parameters: model.parameters ?? 0, places: model.places ?? [], download: download ?? null };
+}
+
+function modelSettingsOf(raw: unknown): ModelSettings {
+  const { settings, fixed } = raw as ModelSettings;
+  return { settings: settings ?? {}, fixed: fixed ?? [] };
+}
+
+/** Accepts what the server sent, with null lists made empty. Throws when it is not a state. */
 export function normaliseState(raw: unknown): State {
   const state = raw as State | null;
   if (!state || typeof state !== 'object' || !state.engine || !state.memory || !state.cache || !state.speed) {
@@ -254,6 +322,7 @@ export function normaliseState(raw: unknown): State {
     speed: { ...state.speed, history: state.speed.history ?? [] },
     requests: state.requests ?? [],
     lastFinished: state.lastFinished ?? '',
-    models: (state.models ?? []).map((model) => ({ ...model, name: model.name || model.id })),
+    modelsVersion: state.modelsVersion ?? 0,
+    roomBytes: state.roomBytes ?? state.memory.headroomBytes,
   };
 }

@@ -138,12 +138,14 @@ export interface Model {
   name: string;
   path: string;
   architecture: string;
+  /** 0: not known. */
+  parameters: number;
   /** For example "4-bit, group 64". */
   quantization: string;
   sizeBytes: number;
   /** Memory it takes when loaded: weights, cache, scratch. */
   needBytes: number;
-  fits: 'yes' | 'tight' | 'no';
+  fits: Fit;
   loaded: boolean;
   bundled: boolean;
   /** Why it cannot be used; empty when it can. */
@@ -191,7 +193,72 @@ export interface ModelList {
 
 /** The data of a "models" event. */
 export interface ModelsEvent {
-  changes: { kind: 'appeared' | 'changed' | 'finished' | 'vanished'; id: string; state: ModelState }[];
+  changes: ModelChange[];
+}
+
+export interface ModelChange {
+  /** A finished one was on its way, is whole now and was verified. */
+  kind: 'appeared' | 'changed' | 'finished' | 'vanished';
+  id: string;
+  state: ModelState;
+}
+
+/** How one model is run: app/settings.Model. What is 0, empty or missing is the default. */
+export interface ModelOptions {
+  contextTokens?: number;
+  maxSequences?: number;
+  kvFormat?: string;
+  kvBits?: string;
+  kvGroupSize?: string;
+  kvBoundaryLayers?: number;
+  kvBoundaryBits?: number;
+  stateFormat?: string;
+  maxKVTokens?: number;
+}
+
+export interface ModelSettings {
+  settings: ModelOptions;
+  /** Names of settings that the command line says, for every model. */
+  fixed: (keyof ModelOptions)[];
+}
+
+export type Fit = 'yes' | 'tight' | 'no';
+
+export interface WhatIfQuery {
+  /** Empty: the one that runs, or the bundled one. */
+  model: string;
+  /** Of each stream; 0: what it would be opened with. */
+  contextTokens: number;
+  /** That run at once; 0: what it would be opened with. */
+  streams: number;
+}
+
+/** What a model would need, opened otherwise: app/host/whatif.go. */
+export interface WhatIf {
+  model: string;
+  contextTokens: number;
+  /** The longest context that the model was trained for. */
+  trainedTokens: number;
+  streams: number;
+  roomBytes: number;
+  /** What the model would be opened with first. */
+  formats: WhatIfFormat[];
+}
+
+export interface WhatIfFormat {
+  name: string;
+  kvFormat: string;
+  kvBits: string;
+  kvBytesPerToken: number;
+  weightsBytes: number;
+  kvBytes: number;
+  stateBytes: number;
+  scratchBytes: number;
+  /** The sum. */
+  needBytes: number;
+  fits: Fit;
+  /** The longest context of that many streams that fits; 0: none does. */
+  largestContextTokens: number;
 }
 
 export interface State {
@@ -204,7 +271,10 @@ export interface State {
   requests: RequestInFlight[];
   /** Id of the request that ended last: where it changes, there are new ones to ask for. */
   lastFinished: string;
-  models: Model[];
+  /** Counts the changes of the list of models: where it changes, there is a new one to ask for. */
+  modelsVersion: number;
+  /** What models are judged by: the headroom, and what the running one would give back. */
+  roomBytes: number;
 }
 
 /** What is kept of one conversation: app/cache holds the Go side. */

@@ -4,9 +4,11 @@
 // and never edited; what a person has chosen (the model to start) lives beside it.
 import { HeadroomError, asHeadroomError, type Backend, type Connection, type Watch } from '../backend/backend';
 import type { Model, State } from '../backend/types';
+import { ModelsStore } from './models.svelte';
 
 export class EngineStore {
   readonly backend: Backend;
+  readonly models: ModelsStore;
   state = $state.raw<State | null>(null);
   connection = $state.raw<Connection>({ status: 'connecting' });
   /** The last action that failed, until the next one or until dismissed. */
@@ -21,13 +23,16 @@ export class EngineStore {
 
   constructor(backend: Backend) {
     this.backend = backend;
+    this.models = new ModelsStore(backend);
     this.#watch = backend.watch({
       onState: (state) => this.#take(state),
       onConnection: (connection) => (this.connection = connection),
+      onModels: (changes) => this.models.heard(changes),
     });
   }
 
   close(): void {
+    this.models.close();
     this.#watch.close();
   }
 
@@ -51,12 +56,13 @@ export class EngineStore {
   get model(): Model | null {
     const state = this.state;
     if (!state) return null;
-    const byId = (id: string) => (id ? state.models.find((model) => model.id === id) : undefined);
+    const models = this.models.all;
+    const byId = (id: string) => (id ? models.find((model) => model.id === id) : undefined);
     const usable = (model: Model) => !model.error && model.fits !== 'no';
     const current = this.on ? byId(state.engine.model) : byId(this.#picked);
     return (
-      current ?? byId(state.engine.model) ?? state.models.find((model) => model.bundled && usable(model)) ??
-      state.models.find(usable) ?? null
+      current ?? byId(state.engine.model) ?? models.find((model) => model.bundled && usable(model)) ??
+      models.find(usable) ?? null
     );
   }
 
@@ -64,6 +70,18 @@ export class EngineStore {
   async pick(id: string): Promise<void> {
     this.#picked = id;
     if (this.on && this.state?.engine.model !== id) await this.start();
+  }
+
+  /** Starts a model, whatever runs now. */
+  async run(id: string): Promise<void> {
+    this.#picked = id;
+    await this.start();
+  }
+
+  /** Stops the engine and starts the same model again, so that what was set for it holds. */
+  async restart(id: string): Promise<void> {
+    await this.stop();
+    if (!this.actionError) await this.run(id);
   }
 
   async start(): Promise<void> {
@@ -106,6 +124,7 @@ export class EngineStore {
 
   #take(state: State): void {
     this.state = state;
+    this.models.notice(state);
     if (this.cancelling.size === 0) return;
     const running = new Set(state.requests.map((request) => request.id));
     this.cancelling = new Set([...this.cancelling].filter((id) => running.has(id)));

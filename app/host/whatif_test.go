@@ -1,0 +1,129 @@
+package host
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"headroom/app/library"
+	"headroom/app/memory"
+	"headroom/engine"
+)
+
+// planned is a model that says of itself what the options ask: 10 bytes a token in the default format, 20 in f16; 100 bytes of state a
+// stream, 1,000 of weights and 50 of scratch; trained for 4,096 tokens.
+func planned(src engine.Source, o engine.Options) (engine.Description, error) {
+	perToken := int64(10)
+	if o.KVFormat == "f16" {
+		perToken = 20
+	}
+	context := o.ContextTokens
+	if context == 0 {
+		context = 1024
+	}
+	return engine.Description{ContextTokens: 4096, KVBytesPerToken: perToken, Need: engine.Need{WeightsBytes: 1000, ScratchBytes: 50,
+		StateBytes: 100 * int64(o.MaxSequences), KVBytes: perToken * int64(context*min(o.MaxSequences, 2))}}, nil
+}
+
+func TestWhatIf(t *testing.T) {
+	var asked engine.Options
+	w := newWorldWith(t, func(o *Options) {
+		o.Library = library.New(o.Library.Roots(), engine.Options{}, planned)
+		o.Engine = func(id string) engine.Options { return asked }
+	})
+	for _, c := range []struct {
+		name  string
+		q     WhatIfQuery
+		set   engine.Options
+		first string
+		want  string // model, context, streams, and of the first format and f16 keys and values, states
+	}{
+		{"as it would be opened", WhatIfQuery{Model: "a"}, engine.Options{}, "8-bit keys, 4-bit values", "a 1024 8: 81920 800, 163840 800"},
+		{"one stream", WhatIfQuery{Model: "a", Streams: 1}, engine.Options{}, "8-bit keys, 4-bit values", "a 1024 1: 10240 100, 20480 100"},
+		{"whole pages", WhatIfQuery{Model: "a", ContextTokens: 33, Streams: 2}, engine.Options{}, "8-bit keys, 4-bit values", "a 33 2: 1280 200, 2560 200"},
+		{"no longer than it was trained for", WhatIfQuery{Model: "a", ContextTokens: 1 << 20, Streams: 1}, engine.Options{}, "8-bit keys, 4-bit values", "a 4096 1: 40960 100, 81920 100"},
+		{"as it is set", WhatIfQuery{Model: "b"}, engine.Options{ContextTokens: 64, MaxSequences: 3, KVFormat: "f16"}, "16-bit, exact", "b 64 3: 3840 300, 3840 300"},
+		{"set to what is on no list", WhatIfQuery{Model: "b", ContextTokens: 64, Streams: 1}, engine.Options{KVFormat: "bf16"}, "as set for this model", "b 64 1: 640 100, 1280 100"},
+		{"the bundled one", WhatIfQuery{ContextTokens: 32, Streams: 1}, engine.Options{}, "8-bit keys, 4-bit values", "headroom-demo 32 1: 320 100, 640 100"},
+	} {
+		asked = c.set
+		got, err := w.WhatIf(c.q)
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		var f16 WhatIfFormat
+		for _, f := range got.Formats {
+			if f.KVFormat == "f16" {
+				f16 = f
+			}
+			if f.NeedBytes != f.WeightsBytes+f.KVBytes+f.StateBytes+f.ScratchBytes || f.WeightsBytes != 1000 || f.ScratchBytes != 50 {
+				t.Errorf("%s, %s: %+v", c.name, f.Name, f)
+			}
+		}
+		one := got.Formats[0]
+		text := fmt.Sprintf("%s %d %d: %d %d, %d %d", got.Model, got.ContextTokens, got.Streams, one.KVBytes, one.StateBytes, f16.KVBytes, f16.StateBytes)
+		if text != c.want || one.Name != c.first || got.TrainedTokens != 4096 {
+			t.Errorf("%s: %q %s, want %q %s", c.name, one.Name, text, c.first, c.want)
+		}
+	}
+	for name, want := range map[string]string{"nobody": "no model", "broken": ""} {
+		if _, err := w.WhatIf(WhatIfQuery{Model: name}); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", name, err, want)
+		}
+	}
+}
+
+// TestWhatFits: hand-worked. 1,150 bytes are fixed, and a page of two streams takes 32 * 2 * 10 = 640.
+func TestWhatFits(t *testing.T) {
+	d, _ := planned(engine.Source{}, engine.Options{MaxSequences: 1})
+	for _, c := range []struct {
+		room    int64
+		tokens  int
+		fits    memory.Fit
+		largest int
+	}{
+		{1149, 32, memory.No, 0},
+		{1150, 32, memory.No, 0},
+		{1150 + 640, 32, memory.Tight, 32},
+		{1150 + 2*640 - 1, 32, memory.Yes, 32},
+		{10_000, 32, memory.Yes, 13 * 32}, // 8,850 / 640 = 13.8
+		{1 << 40, 4096, memory.Yes, 4096},
+	} {
+		var f WhatIfFormat
+		f.count(d, c.tokens, 2, c.room)
+		if f.Fits != c.fits || f.LargestContextTokens != c.largest {
+			t.Errorf("%d tokens in %d bytes: %s, largest %d; want %s, %d", c.tokens, c.room, f.Fits, f.LargestContextTokens, c.fits, c.largest)
+		}
+	}
+	if got := largestContext(5, 0, 777); got != 777 {
+		t.Errorf("a model that keeps nothing of a token: %d", got)
+	}
+}
+
+// TestRenewModel: settings change what a model needs, and the list says so at once.
+func TestRenewModel(t *testing.T) {
+	tokens := 64
+	w := newWorldWith(t, func(o *Options) {
+		o.Library = library.NewPerModel(o.Library.Roots(), func(string) engine.Options { return engine.Options{ContextTokens: tokens, MaxSequences: 1} }, planned)
+	})
+	need := func() int64 { return w.Models(0).Models[1].NeedBytes }
+	if got := need(); got != 1150+640 {
+		t.Fatalf("needs %d", got)
+	}
+	before := w.State().ModelsVersion
+	tokens = 128
+	w.RenewModel("a")
+	if got := need(); got != 1150+1280 {
+		t.Errorf("after a change of its settings it needs %d", got)
+	}
+	if now := w.State().ModelsVersion; now == before {
+		t.Errorf("the list is at version %d as before", now)
+	}
+	if err := w.CheckModel("a", engine.Options{}); err != nil {
+		t.Error(err)
+	}
+	if err := w.CheckModel("nobody", engine.Options{}); err == nil {
+		t.Error("checked a model that is not there")
+	}
+}

@@ -1,0 +1,227 @@
+// The Models page as a person meets it, over the fake backend.
+import { flushSync, mount, unmount } from 'svelte';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import Arrivals from './components/models/Arrivals.svelte';
+import { HeadroomError } from './lib/backend/backend';
+import { FakeBackend, fakeModel, fakeState } from './lib/backend/fake';
+import { EngineStore } from './lib/stores/engine.svelte';
+import Models from './views/Models.svelte';
+
+let backend: FakeBackend;
+let engine: EngineStore;
+let pages: Record<string, unknown>[] = [];
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  // jsdom lays nothing out.
+  vi.stubGlobal('ResizeObserver', class { observe() {} unobserve() {} disconnect() {} });
+});
+
+afterEach(() => {
+  for (const page of pages) void unmount(page);
+  pages = [];
+  engine.close();
+  vi.useRealTimers();
+  vi.unstubAllGlobals();
+});
+
+async function open(change: (backend: FakeBackend) => void = () => {}) {
+  backend = new FakeBackend(0, fakeState(Date.now()));
+  change(backend);
+  engine = new EngineStore(backend);
+  document.body.innerHTML = '';
+  pages.push(mount(Models, { target: document.body, props: { engine } }));
+  await pass(10);
+}
+
+async function pass(ms: number) {
+  await vi.advanceTimersByTimeAsync(ms);
+  flushSync();
+}
+
+const text = (selector: string, within: ParentNode = document) => within.querySelector(selector)?.textContent?.replace(/\s+/g, ' ').trim() ?? '';
+const rows = () => [...document.querySelectorAll('[data-testid="model"]')];
+const names = () => rows().map((row) => text('.words', row));
+const details = () => text('[data-testid="model-details"]');
+
+function button(name: RegExp, within: ParentNode = document): HTMLButtonElement {
+  const label = (element: Element) => element.getAttribute('aria-label') ?? element.textContent?.replace(/\s+/g, ' ').trim() ?? '';
+  const found = [...within.querySelectorAll('button')].find((element) => name.test(label(element)));
+  if (!found) throw new Error(`no button ${name}`);
+  return found;
+}
+
+async function click(name: RegExp, within?: ParentNode) {
+  button(name, within).click();
+  await pass(10);
+}
+
+async function choose(name: string) {
+  [...document.querySelectorAll<HTMLElement>('td.name button')].find((element) => element.textContent?.includes(name))!.click();
+  await pass(10);
+}
+
+async function fill(selector: string, value: string, event = 'input') {
+  const field = document.querySelector<HTMLInputElement>(selector)!;
+  field.value = value;
+  field.dispatchEvent(new Event(event, { bubbles: true }));
+  await pass(10);
+}
+
+test('every model says what it is, what it needs and whether that fits', async () => {
+  await open();
+  expect(names()).toEqual(['gemma-3-27b-it-4bit', 'Headroom demo', 'llama3.2:3b', 'Qwen3.5-9B-4bit', 'Qwen3.6-35B-A3B']);
+  expect(rows().map((row) => text('.need .words', row))).toEqual(['Arriving, 36 %', '~307 MB Running', 'Cannot be run', '~7.2 GB Fits', '~19.4 GB Does not fit']);
+  expect(rows().map((row) => text('td.parameters', row))).toEqual(['–', '20M', '–', '9.1B', '34.7B']);
+  expect(text('header [role="status"]')).toBe('5 models, room for 15.5 GB Pause watching');
+  expect([...document.querySelectorAll('td.actions button')].map((element) => element.getAttribute('aria-label'))).toEqual([
+    'Unload: Headroom demo', 'Start: Qwen3.5-9B-4bit',
+  ]);
+});
+
+test('searched by words, narrowed by kind, sorted', async () => {
+  await open();
+  await fill('input[type="search"]', 'QWEN lmstudio');
+  expect(names()).toEqual(['Qwen3.5-9B-4bit']);
+  await fill('input[type="search"]', 'nothing like it');
+  expect(text('.none')).toMatch(/^No model is like that/);
+  await click(/^Show all$/);
+  await fill('select[aria-label="Which models"]', 'fits', 'change');
+  expect(names()).toEqual(['Headroom demo', 'Qwen3.5-9B-4bit']);
+  await fill('select[aria-label="Which models"]', 'all', 'change');
+  await click(/^↑?Size|^Size/, document.querySelector('thead')!);
+  expect(names()[0]).toBe('Qwen3.6-35B-A3B');
+  expect(document.querySelector('th.size')?.getAttribute('aria-sort')).toBe('descending');
+});
+
+test('one click starts, another unloads', async () => {
+  await open();
+  await click(/^Start: Qwen3\.5-9B/);
+  expect(backend.calls).toEqual(['start mlx-community/Qwen3.5-9B-4bit']);
+  await pass(3000);
+  expect(button(/^Unload/).getAttribute('aria-label')).toBe('Unload: Qwen3.5-9B-4bit');
+  await click(/^Unload/);
+  await pass(3000);
+  expect(backend.calls.at(-1)).toBe('stop');
+  expect(() => button(/^Unload/)).toThrow();
+});
+
+test('the needs follow the context that is chosen', async () => {
+  await open();
+  await fill('.context select', '131072', 'change');
+  expect(backend.lists.at(-1)).toBe(131072);
+  expect(text('.need .words', rows()[3])).toBe('~8.4 GB Fits');
+  await choose('Qwen3.5-9B');
+  expect(details()).toMatch(/Needs at 131,072 ?~8\.4 GB/);
+});
+
+test('the details say why not, what is missing, and where it lies', async () => {
+  await open();
+  await choose('Qwen3.6-35B');
+  expect(details()).toMatch(/Does not fit\. Needs ~19\.4 GB, 15\.5 GB free\..*34\.7B \(34,700,000,000\).*18\.6 GB.*262,144 tokens/);
+  expect(button(/^Start$/).disabled).toBe(true);
+  await choose('gemma-3');
+  expect(details()).toMatch(/The model is not complete yet: 1 file is missing .*6\.1 GB here of 16\.9 GB.*2 files are not whole.*00002-of-00003\.safetensors, in part.*00003-of-00003\.safetensors, missing/);
+  await choose('llama3.2');
+  expect(details()).toMatch(/Cannot be run\. This model is in Ollama's format: Headroom runs \.safetensors\./);
+  expect(() => button(/^Move to the trash/)).toThrow();
+});
+
+test('a copy is removed after a question with the numbers', async () => {
+  await open();
+  await choose('Qwen3.5-9B');
+  expect(details()).toMatch(/The same model in 2 places Hugging Face cache .*LM Studio/);
+  await click(/^Move to the trash: .*lmstudio/);
+  expect(text('dialog')).toMatch(/^Move Qwen3\.5-9B-4bit to the trash\? 5\.1 GB in .*lmstudio.* It stays in the other place\./);
+  await click(/^Cancel$/, document.querySelector('dialog')!);
+  expect(backend.calls).toEqual([]);
+  await click(/^Move to the trash: .*lmstudio/);
+  await click(/^Move to trash$/, document.querySelector('dialog')!);
+  expect(backend.calls).toEqual(['remove mlx-community/Qwen3.5-9B-4bit /home/you/.lmstudio/models/mlx-community/Qwen3.5-9B-4bit']);
+  await pass(2000);
+  expect(names()).not.toContain('Qwen3.5-9B-4bit');
+  expect(text('header [role="status"]')).toMatch(/^Qwen3\.5-9B-4bit is in the trash\./);
+  await choose('Headroom demo');
+  expect(details()).toMatch(/It is part of Headroom/);
+  await choose('Qwen3.6-35B');
+  await click(/^Show in its folder/);
+  expect(backend.calls.at(-1)).toBe('reveal qwen3.6-35b-a3b /home/you/models/qwen3.6-35b-a3b');
+});
+
+test('settings are kept at once, undone, and offer a restart while it runs', async () => {
+  await open((b) => (b.options['headroom-demo'] = { settings: { kvFormat: 'q8_0' }, fixed: ['maxSequences'] }));
+  await choose('Headroom demo');
+  expect(document.querySelector<HTMLInputElement>('#option-streams')!.disabled).toBe(true);
+  expect(document.querySelector<HTMLSelectElement>('#option-kv')!.selectedOptions[0]?.textContent).toBe('q8_0');
+  await fill('#option-context', '16,384', 'change');
+  expect(backend.calls.at(-1)).toBe('settings headroom-demo {"kvFormat":"q8_0","contextTokens":16384}');
+  expect(details()).toMatch(/Holds when it is started again\. Restart now/);
+  await click(/^Undo$/);
+  expect(backend.calls.at(-1)).toBe('settings headroom-demo {"kvFormat":"q8_0"}');
+  await fill('#option-kv', '1', 'change');
+  expect(backend.calls.at(-1)).toBe('settings headroom-demo {"kvFormat":"affine","kvBits":"(8, 8)"}');
+  await fill('#option-context', 'many', 'change');
+  expect(backend.calls.filter((call) => call.startsWith('settings'))).toHaveLength(3);
+  await click(/^Restart now$/);
+  await pass(1000);
+  expect(backend.calls.slice(-2)).toEqual(['stop', 'start headroom-demo']);
+});
+
+test('what is refused is said with what to do', async () => {
+  await open();
+  backend.nextError = new HeadroomError({ code: 'bad_request', message: 'What.', why: 'Why.', fix: 'Fix.' });
+  await click(/^Look again/);
+  expect(text('[role="alert"]')).toMatch(/^What\. Why\. Fix\./);
+  await click(/^Dismiss/);
+  expect(document.querySelector('[role="alert"]')).toBeNull();
+});
+
+test('a download that ends is announced, and one click starts it', async () => {
+  await open();
+  let shown = 0;
+  pages.push(mount(Arrivals, { target: document.body, props: { engine, onshow: () => shown++ } }));
+  const done = fakeModel({ id: 'org/new', name: 'new', sizeBytes: 3e9, needBytes: 4 * 2 ** 30 });
+  backend.setModels([...backend.found, done], [{ kind: 'appeared', id: 'org/other', state: 'downloading' }, { kind: 'finished', id: 'org/new', state: 'ready' }]);
+  await pass(2000);
+  expect(text('[data-testid="arrival"]')).toBe('new is here 3.0 GB, checked. Needs ~4.0 GB, 15.5 GB free. Start Show');
+  await click(/^Show$/, document.querySelector('[data-testid="arrival"]')!);
+  expect([shown, engine.models.selected]).toEqual([1, 'org/new']);
+  expect(document.querySelector('[data-testid="arrival"]')).toBeNull();
+  backend.setModels(backend.found, [{ kind: 'finished', id: 'org/new', state: 'ready' }]);
+  await pass(2000);
+  await click(/^Start$/, document.querySelector('[data-testid="arrival"]')!);
+  expect(backend.calls).toEqual(['start org/new']);
+});
+
+test('of 1,000 models a few dozen lines exist', async () => {
+  await open((b) => (b.found = Array.from({ length: 1000 }, (_, i) => fakeModel({ id: `org/model-${i}`, name: `model-${i}`, sizeBytes: i * 1e6 }))));
+  expect(document.querySelector('table')?.getAttribute('aria-rowcount')).toBe('1001');
+  expect(rows().length).toBeLessThan(60);
+  await click(/Size/, document.querySelector('thead')!);
+  expect(names()[0]).toBe('model-999');
+  await fill('input[type="search"]', 'model-123');
+  expect(names()).toEqual(['model-123']);
+});
+
+test('the list is asked for again when something changed, and not more often than it pays', async () => {
+  await open();
+  expect(backend.lists).toEqual([0]);
+  for (let i = 0; i < 8; i++) {
+    backend.set((state) => state.modelsVersion++);
+    await pass(250);
+  }
+  expect(backend.lists.length).toBeLessThanOrEqual(4);
+  await pass(3000);
+  const settled = backend.lists.length;
+  backend.set((state) => (state.roomBytes *= 1.01));
+  await pass(30_000);
+  expect(backend.lists).toHaveLength(settled);
+  backend.set((state) => (state.roomBytes *= 1.2));
+  await pass(10);
+  expect(backend.lists).toHaveLength(settled + 1);
+});
+
+test('only the demo: where models are looked for', async () => {
+  await open((b) => (b.found = b.found.slice(0, 1)));
+  expect(text('.empty')).toMatch(/^Only the demo model is here .*\.cache\/huggingface\/hub/);
+});

@@ -1,0 +1,204 @@
+// The models that were found, as the pages see them.
+//
+// The list is asked for, not pushed: the state says when there is a new one, by its version, by what runs, and by how much room
+// there is. A long list is not asked for again and again while a download grows: there is a pause after each. The Models page may look
+// at it for a context of its choice; everybody else sees what each model would be opened with.
+import { HeadroomError, asHeadroomError, type Backend } from '../backend/backend';
+import type { Model, ModelChange, ModelList, ModelOptions, ModelSettings, State } from '../backend/types';
+
+/** Between two lists at least so long, and ten times what the last one took. */
+const leastPauseMs = 1000;
+const pauseFactor = 10;
+/** A change of the room by so much of it makes another list: what fits may have changed. */
+const roomShare = 0.03;
+
+/** A model whose download has ended while somebody looked. */
+export interface Arrival {
+  id: string;
+  at: number;
+}
+
+export class ModelsStore {
+  readonly backend: Backend;
+  /** null until the first answer. */
+  list = $state.raw<ModelList | null>(null);
+  /** For the context that was chosen; null while none is. */
+  chosen = $state.raw<ModelList | null>(null);
+  contextTokens = $state(0);
+  loadError = $state.raw<HeadroomError | null>(null);
+  /** The last action that failed, until the next one or until dismissed. */
+  actionError = $state.raw<HeadroomError | null>(null);
+  /** What the last action did, for a person to read. */
+  done = $state('');
+  /** An action on the list, or on a model by its id, is on its way. */
+  working = $state.raw<ReadonlySet<string>>(new Set());
+  arrivals = $state.raw<Arrival[]>([]);
+  /** The model whose details are shown; kept while other pages are. */
+  selected = $state('');
+
+  #mark = '';
+  #room = 0;
+  #loading = false;
+  #again = false;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #notBefore = 0;
+  #closed = false;
+
+  constructor(backend: Backend) {
+    this.backend = backend;
+  }
+
+  /** Every model, with what it would be opened with. */
+  get all(): Model[] {
+    return this.list?.models ?? [];
+  }
+
+  /** Every model, for the context that was chosen. */
+  get shown(): Model[] {
+    return (this.contextTokens > 0 ? (this.chosen ?? this.list) : this.list)?.models ?? [];
+  }
+
+  close(): void {
+    this.#closed = true;
+    clearTimeout(this.#timer);
+  }
+
+  /** Looks at a new state, and asks for the list if it may have changed. */
+  notice(state: State): void {
+    const { status, model } = state.engine;
+    const mark = `${state.modelsVersion} ${model} ${status === 'busy' ? 'ready' : status}`;
+    const moved = Math.abs(state.roomBytes - this.#room) > roomShare * Math.max(this.#room, state.roomBytes);
+    if (mark === this.#mark && !moved) return;
+    this.#mark = mark;
+    this.#room = state.roomBytes;
+    this.#later();
+  }
+
+  /** Takes what became of models; the list itself follows by `notice`. */
+  heard(changes: ModelChange[]): void {
+    const arrived = changes.filter(({ kind }) => kind === 'finished').map(({ id }) => ({ id, at: Date.now() }));
+    if (arrived.length === 0) return;
+    const ids = new Set(arrived.map(({ id }) => id));
+    this.arrivals = [...this.arrivals.filter(({ id }) => !ids.has(id)), ...arrived];
+  }
+
+  dismissArrival(id: string): void {
+    this.arrivals = this.arrivals.filter((arrival) => arrival.id !== id);
+  }
+
+  /** 0: what each would be opened with. */
+  async setContext(tokens: number): Promise<void> {
+    this.contextTokens = tokens;
+    await this.reload();
+  }
+
+  /** Reads the list now. */
+  async reload(): Promise<void> {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    await this.#load();
+  }
+
+  async rescan(): Promise<void> {
+    await this.#act('list', async () => {
+      await this.backend.rescanModels();
+      await this.reload();
+      return 'All folders were looked through.';
+    });
+  }
+
+  async pauseWatching(paused: boolean): Promise<void> {
+    await this.#act('list', async () => {
+      await this.backend.pauseWatching(paused);
+      await this.reload();
+      return paused ? 'New models appear when you look again.' : 'New models appear by themselves.';
+    });
+  }
+
+  /** Resolves to whether it is gone. */
+  remove(model: Model, path: string): Promise<boolean> {
+    return this.#act(model.id, async () => {
+      await this.backend.removeModel(model.id, path);
+      await this.reload();
+      return `${model.name} is in the trash.`;
+    });
+  }
+
+  reveal(model: Model, path: string): Promise<boolean> {
+    return this.#act(model.id, async () => {
+      await this.backend.revealModel(model.id, path);
+      return '';
+    });
+  }
+
+  settings(id: string): Promise<ModelSettings> {
+    return this.backend.modelSettings(id);
+  }
+
+  /** Resolves to what holds now, or to null when it was refused. */
+  async change(model: Model, options: ModelOptions): Promise<ModelSettings | null> {
+    let kept: ModelSettings | null = null;
+    await this.#act(model.id, async () => {
+      kept = await this.backend.changeModel(model.id, options);
+      await this.reload();
+      return '';
+    });
+    return kept;
+  }
+
+  dismissError(): void {
+    this.actionError = null;
+  }
+
+  async #act(id: string, action: () => Promise<string>): Promise<boolean> {
+    this.actionError = null;
+    this.done = '';
+    this.working = new Set([...this.working, id]);
+    try {
+      this.done = await action();
+      return true;
+    } catch (cause) {
+      this.actionError = asHeadroomError(cause);
+      return false;
+    } finally {
+      this.working = new Set([...this.working].filter((other) => other !== id));
+    }
+  }
+
+  #later(): void {
+    if (this.#timer !== undefined || this.#closed) return;
+    if (Date.now() >= this.#notBefore) {
+      void this.#load();
+      return;
+    }
+    this.#timer = setTimeout(() => {
+      this.#timer = undefined;
+      void this.#load();
+    }, this.#notBefore - Date.now());
+  }
+
+  async #load(): Promise<void> {
+    if (this.#loading) {
+      this.#again = true;
+      return;
+    }
+    this.#loading = true;
+    const started = Date.now();
+    try {
+      const tokens = this.contextTokens;
+      const [list, chosen] = await Promise.all([this.backend.models(0), tokens > 0 ? this.backend.models(tokens) : null]);
+      this.list = list;
+      this.chosen = chosen;
+      this.loadError = null;
+    } catch (cause) {
+      this.loadError = asHeadroomError(cause);
+    } finally {
+      this.#loading = false;
+      this.#notBefore = Date.now() + Math.max(leastPauseMs, pauseFactor * (Date.now() - started));
+    }
+    if (this.#again) {
+      this.#again = false;
+      this.#later();
+    }
+  }
+}
