@@ -23,7 +23,7 @@ import (
 
 // ModelFlags are how a model is found and run, in every command that runs one.
 type ModelFlags struct {
-	Device       string `help:"What computes: cpu, metal (a Mac's GPU) or sim (the same kernels, simulated, for development)." enum:",cpu,metal,sim" default:"" placeholder:"DEVICE"`
+	Device       string `help:"What computes: cpu, metal (a Mac's GPU) or sim (the same kernels, simulated, for development). Default: metal where there is one that passes its self-test." enum:",cpu,metal,sim" default:"" placeholder:"DEVICE"`
 	Threads      int    `help:"Threads that compute; 0: one a core." placeholder:"N"`
 	Context      int    `help:"Longest conversation in tokens; 0: what the model was trained for, or what fits." placeholder:"TOKENS"`
 	Float32      bool   `name:"float32" help:"Exact activations; several times slower."`
@@ -122,7 +122,7 @@ type hostUse struct {
 // newHost makes the host that the command will close.
 func (f *ModelFlags) newHost(s *settings.File, use hostUse) *host.Host {
 	o := host.Options{Version: version.Version, Library: f.library(s), Meter: &memory.Meter{}, LastModel: use.lastModel, RestAfter: use.restAfter,
-		Engine: func(id string) engine.Options { return f.options(s.Get(), id) }}
+		Engine: func(id string) engine.Options { return f.options(s.Get(), id) }, Device: newGate().Device}
 	if !f.NoPrefixes {
 		o.Cache = f.CacheFlags.ssd(s.Get().Cache, use.ssd)
 	}

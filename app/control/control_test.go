@@ -329,7 +329,7 @@ func TestContract(t *testing.T) {
 	state.Engine.Error = &Error{}
 	contract(t, state, map[string]string{
 		"":             "version engine endpoint memory cache speed requests lastFinished modelsVersion roomBytes",
-		"engine":       "status model progress device contextTokens cacheFormat stateFormat error",
+		"engine":       "status model progress device contextTokens cacheFormat stateFormat error notice",
 		"engine.error": "code message why fix",
 		"endpoint":     "url uiUrl",
 		"memory":       "totalBytes availableBytes headroomBytes wiredLimitBytes segments",

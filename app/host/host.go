@@ -41,6 +41,9 @@ type Options struct {
 	// Engine is how the model of that ID is opened; nil means engine's defaults. Progress, AvailableBytes, ModelName, History and
 	// BlockStore are the host's own.
 	Engine func(id string) engine.Options
+	// Device says what computes where Engine does not: one of engine's devices. trouble is a Problem to show, such as a GPU that cannot be
+	// trusted, or nil; err is the context's. nil: engine's default.
+	Device func(context.Context) (device string, trouble error, err error)
 	Cache  cache.Options // where conversations are kept on disk; the zero value: nowhere
 	// LastModel is what Start("") starts before anything has run here; "" means the bundled model.
 	LastModel string
@@ -68,6 +71,7 @@ type Host struct {
 	have     *target        // loaded, or on the way out; its engine is not nil
 	opening  bool           // the worker is loading something
 	failure  error          // why want could not be loaded
+	notice   error          // what Options.Device had to say
 	last     string         // model that was started last
 	resting  *library.Model // unloaded because nobody used it: the next request for it loads it again; want is nil then
 	lastUsed *target        // what usedAt is about

@@ -50,6 +50,7 @@ type EngineState struct {
 	CacheFormat   string  `json:"cacheFormat"` // of keys and values
 	StateFormat   string  `json:"stateFormat"` // of recurrent states; "" for a model without
 	Error         *Error  `json:"error"`       // why it failed
+	Notice        *Error  `json:"notice"`      // what to know besides, in any status: that the GPU is not used; null for nothing
 }
 
 // Error is a Problem as JSON.

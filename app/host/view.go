@@ -31,6 +31,7 @@ func (h *Host) State() State {
 		Speed:    Speed{History: h.history.samples()},
 		Requests: []Request{},
 	}
+	s.Engine.Notice = NewError(h.notice)
 	h.mu.Unlock()
 
 	var stats engine.Stats

@@ -92,6 +92,9 @@ func (h *Host) open(t *target) (e Engine, err error) {
 	if h.options.Engine != nil {
 		o = h.options.Engine(t.model.ID)
 	}
+	if err := h.chooseDevice(t, &o); err != nil {
+		return nil, problem.From(err)
+	}
 	o.ModelName, o.History, o.BlockStore = t.model.ID, h.read, h.cache.store()
 	if reading, err := h.options.Meter.Fresh(); err == nil {
 		o.AvailableBytes = reading.HeadroomBytes(memory.EngineBytes{}) // the old model is gone by now

@@ -70,6 +70,16 @@ async function type(question: string) {
   press('Enter', { metaKey: true }, field);
 }
 
+test('says that the GPU is not used', async () => {
+  await open();
+  expect(byId('notice')).toBe('');
+  await open((state) => {
+    state.engine.notice = { code: 'internal', message: 'The GPU is not used', why: 'its self-test failed', fix: 'Report it' };
+  });
+  await pass(1);
+  expect(byId('notice')).toContain('The GPU is not used. Its self-test failed. Report it.');
+});
+
 test('Overview says what runs and what fills the memory', async () => {
   await open();
   expect(byId('state')).toBe('Ready, Headroom demo');

@@ -145,6 +145,9 @@ func (a *agent) begin(f flags) {
 	a.running.Go(func() {
 		drawn.Follow(a.context, a.service.Host, func(s host.State) tray.State {
 			t := tray.State{State: s, Models: a.service.Host.Models(0).Models, CanCopy: copies, Notice: a.taken}
+			if n := s.Engine.Notice; n != nil && t.Notice == "" {
+				t.Notice = n.Message
+			}
 			if failure := a.failure.Load(); failure != nil {
 				t.Notice = *failure
 			}

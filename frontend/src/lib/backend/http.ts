@@ -317,7 +317,7 @@ export function normaliseState(raw: unknown): State {
   return {
     ...state,
     endpoint: state.endpoint ?? { url: '', uiUrl: '' },
-    engine: { ...state.engine, stateFormat: state.engine.stateFormat ?? '', error: state.engine.error ?? null },
+    engine: { ...state.engine, stateFormat: state.engine.stateFormat ?? '', error: state.engine.error ?? null, notice: state.engine.notice ?? null },
     memory: { ...state.memory, segments: state.memory.segments ?? [] },
     speed: { ...state.speed, history: state.speed.history ?? [] },
     requests: state.requests ?? [],

@@ -28,6 +28,8 @@ export interface Engine {
   /** Of recurrent states, for example "bf16"; empty for a model without. */
   stateFormat: string;
   error: ApiError | null;
+  /** What to know besides, in any status: that the GPU is not used. */
+  notice: ApiError | null;
 }
 
 export interface Endpoint {
