@@ -7,6 +7,7 @@ import { FakeBackend, fakeState } from './lib/backend/fake';
 import { CacheStore } from './lib/stores/cache.svelte';
 import { ChatStore } from './lib/stores/chat.svelte';
 import { EngineStore } from './lib/stores/engine.svelte';
+import { SettingsStore } from './lib/stores/settings.svelte';
 import { Router } from './lib/stores/router.svelte';
 
 let backend: FakeBackend;
@@ -38,7 +39,7 @@ async function open(change: (state: ReturnType<typeof fakeState>) => void = () =
   engine = new EngineStore(backend);
   chat = new ChatStore(backend, localStorage);
   document.body.innerHTML = '';
-  app = mount(App, { target: document.body, props: { engine, chat, cache: new CacheStore(backend), router: new Router() } });
+  app = mount(App, { target: document.body, props: { engine, chat, cache: new CacheStore(backend), settings: new SettingsStore(backend, localStorage), router: new Router() } });
   await pass(0);
 }
 

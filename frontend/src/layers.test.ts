@@ -4,14 +4,18 @@ import { describe, expect, test } from 'vitest';
 const sources = import.meta.glob('./**/*.{ts,svelte}', { query: '?raw', import: 'default', eager: true }) as Record<string, string>;
 const files = Object.entries(sources).filter(([path]) => !path.endsWith('.test.ts'));
 
+/** A page's components. */
+const folders = ['overview', 'chat', 'models', 'cache', 'settings'];
+
 /** [files of, must not contain, except in, because] */
-const rules: [RegExp, RegExp, RegExp | null, string][] = [
+type Rule = [RegExp, RegExp, RegExp | null, string];
+const rules: Rule[] = [
   [/^\.\/lib\//, /from '.*(components|views)\//, null, 'lib is what pages are made from: it runs without them'],
-  [/^\.\/components\/shared\//, /from '.*\.\.\/(overview|chat|models|cache)\/|from '.*views\//, null, 'shared components know no page'],
-  [/^\.\/components\/overview\//, /from '.*\.\.\/(chat|models|cache)\//, null, 'the pages do not know each other'],
-  [/^\.\/components\/models\//, /from '.*\.\.\/(overview|chat|cache)\//, null, 'the pages do not know each other'],
-  [/^\.\/components\/chat\//, /from '.*\.\.\/(overview|models|cache)\//, null, 'the pages do not know each other'],
-  [/^\.\/components\/cache\//, /from '.*\.\.\/(overview|chat|models)\//, null, 'the pages do not know each other'],
+  [/^\.\/components\/shared\//, new RegExp(`from '.*\\.\\./(${folders.join('|')})/|from '.*views/`), null, 'shared components know no page'],
+  ...folders.map((folder): Rule => [
+    new RegExp(`^\\./components/${folder}/`), new RegExp(`from '.*\\.\\./(${folders.filter((other) => other !== folder).join('|')})/`), null,
+    'the pages do not know each other',
+  ]),
   [/./, /\bfetch\(|new EventSource/, /^\.\/lib\/(backend\/http|snippets)\.ts$/, 'the network has one door: lib/backend/http.ts'],
   [/./, /backend\/(http|fake)'/, /^\.\/main\.ts$/, 'only main.ts chooses a backend'],
   [/./, /\.runtime\b/, /^\.\/lib\/host\.ts$/, 'only lib/host.ts knows that the window may be Wails'],

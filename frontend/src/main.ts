@@ -9,6 +9,7 @@ import { CacheStore } from './lib/stores/cache.svelte';
 import { ChatStore } from './lib/stores/chat.svelte';
 import { EngineStore } from './lib/stores/engine.svelte';
 import { Router } from './lib/stores/router.svelte';
+import { SettingsStore } from './lib/stores/settings.svelte';
 import { browserStorage } from './lib/storage';
 import './styles/tokens.css';
 import './styles/base.css';
@@ -31,6 +32,7 @@ mount(App, {
     engine: new EngineStore(backend),
     chat: new ChatStore(backend, browserStorage()),
     cache: new CacheStore(backend),
+    settings: new SettingsStore(backend, browserStorage()),
     router: new Router(),
   },
 });

@@ -15,6 +15,9 @@ import type {
   ModelList,
   ModelOptions,
   ModelSettings,
+  GeneralChange,
+  GeneralSettings,
+  LogLines,
   Removed,
   State,
   WhatIf,
@@ -81,6 +84,12 @@ export interface Backend {
   cacheSettings(): Promise<CacheSettings>;
   /** Fields that are missing stay. */
   changeCache(change: CacheChange): Promise<CacheSettings>;
+
+  generalSettings(): Promise<GeneralSettings>;
+  /** Fields that are missing stay. */
+  changeGeneral(change: GeneralChange): Promise<GeneralSettings>;
+  /** The lines of the log behind that number. */
+  logs(after: number): Promise<LogLines>;
 }
 
 /** Every failure the pages show: what (message), why, and what to do (fix). */

@@ -16,6 +16,10 @@ import type {
   ConversationDetail,
   ConversationList,
   FinishedRequest,
+  GeneralChange,
+  GeneralSettings,
+  LogLine,
+  LogLines,
   Model,
   ModelChange,
   ModelList,
@@ -49,6 +53,14 @@ export class FakeBackend implements Backend {
   options: Record<string, ModelSettings> = {};
   kept: Conversation[] = fakeConversations();
   requests: FinishedRequest[] = fakeFinished();
+  general: GeneralSettings = {
+    port: 11811, apiKey: '', allowHosts: [], modelFolders: [], launch: '', defaultModel: '', restMinutes: 0, logLevel: 'info', startAtLogin: false,
+    path: '/home/you/.config/headroom/settings.json', fixed: [], pending: [],
+  };
+  log: LogLine[] = [
+    { number: 1, at: Date.now() - 9000, level: 'INFO', message: 'loading', fields: 'model=headroom-demo' },
+    { number: 2, at: Date.now() - 8000, level: 'WARN', message: 'another port is used', fields: 'err="port 11811 is taken"' },
+  ];
   settings: CacheSettings = {
     on: true, dir: '/home/you/.cache/headroom/blocks', maxBytes: 0, minFreeBytes: 0, dailyWriteBytes: 0, fixed: [], pending: [],
   };
@@ -210,6 +222,22 @@ export class FakeBackend implements Backend {
     const gone = this.kept.filter((one) => one.key && (!fingerprint || one.fingerprint === fingerprint));
     this.kept = this.kept.filter((one) => !gone.includes(one));
     return { entries: gone.length, bytes: gone.reduce((sum, one) => sum + one.bytes, 0) };
+  }
+
+  async generalSettings(): Promise<GeneralSettings> {
+    this.#failOnce();
+    return this.general;
+  }
+
+  async changeGeneral(change: GeneralChange): Promise<GeneralSettings> {
+    this.calls.push(`general ${JSON.stringify(change)}`);
+    this.#failOnce();
+    const pending = change.port === undefined ? this.general.pending : change.port === 11811 ? [] : ['port'];
+    return (this.general = { ...this.general, ...change, pending });
+  }
+
+  async logs(after: number): Promise<LogLines> {
+    return { lines: this.log.filter((line) => line.number > after), last: this.log.length };
   }
 
   async cacheSettings(): Promise<CacheSettings> {

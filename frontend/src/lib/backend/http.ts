@@ -27,6 +27,9 @@ import type {
   ModelOptions,
   ModelSettings,
   ModelsEvent,
+  GeneralChange,
+  GeneralSettings,
+  LogLines,
   Removed,
   State,
   WhatIf,
@@ -148,6 +151,19 @@ export class HttpBackend implements Backend {
 
   async changeCache(change: CacheChange): Promise<CacheSettings> {
     return settingsOf(await this.#json('PUT', 'api/settings/cache', change));
+  }
+
+  async generalSettings(): Promise<GeneralSettings> {
+    return generalOf(await this.#json('GET', 'api/settings'));
+  }
+
+  async changeGeneral(change: GeneralChange): Promise<GeneralSettings> {
+    return generalOf(await this.#json('PUT', 'api/settings', change));
+  }
+
+  async logs(after: number): Promise<LogLines> {
+    const found = (await this.#json('GET', `api/logs?after=${after}`)) as LogLines;
+    return { ...found, lines: found.lines ?? [] };
   }
 
   async #json(method: 'GET' | 'PUT' | 'DELETE', path: string, body?: unknown): Promise<unknown> {
@@ -285,6 +301,11 @@ async function failure(response: Response): Promise<HeadroomError> {
   } catch {
     return errorFromBody(null, fallback);
   }
+}
+
+function generalOf(body: unknown): GeneralSettings {
+  const s = body as GeneralSettings;
+  return { ...s, allowHosts: s.allowHosts ?? [], modelFolders: s.modelFolders ?? [], fixed: s.fixed ?? [], pending: s.pending ?? [] };
 }
 
 function settingsOf(raw: unknown): CacheSettings {

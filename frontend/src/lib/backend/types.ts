@@ -340,6 +340,48 @@ export interface CacheSettings {
 
 export type CacheChange = Partial<Omit<CacheSettings, 'fixed' | 'pending'>>;
 
+/** What becomes of the engine when Headroom starts; empty: as it was left. */
+export type Launch = '' | 'on' | 'off';
+export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
+
+/** What is set for Headroom as a whole: app/control/general.go holds the Go side. */
+export interface GeneralSettings {
+  port: number;
+  /** Empty: none is needed. */
+  apiKey: string;
+  allowHosts: string[];
+  modelFolders: string[];
+  launch: Launch;
+  /** Empty: the one that ran last. */
+  defaultModel: string;
+  /** After which a model that nobody uses is unloaded; 0: never. */
+  restMinutes: number;
+  logLevel: LogLevel;
+  startAtLogin: boolean;
+  /** Of the file that people may edit. */
+  path: string;
+  /** Names of the fields above that cannot be changed here. */
+  fixed: string[];
+  /** And of those that hold from the next start of Headroom on. */
+  pending: string[];
+}
+
+export type GeneralChange = Partial<Omit<GeneralSettings, 'path' | 'fixed' | 'pending'>>;
+
+export interface LogLine {
+  number: number;
+  at: number;
+  level: 'DEBUG' | 'INFO' | 'WARN' | 'ERROR';
+  message: string;
+  fields: string;
+}
+
+export interface LogLines {
+  lines: LogLine[];
+  /** The number of the newest line there is. */
+  last: number;
+}
+
 export type RereadCause =
   | 'new_conversation' | 'continued' | 'head_changed' | 'date_changed' | 'counter_changed' | 'tools_reordered' | 'tools_changed'
   | 'thinking_stripped' | 'message_edited' | 'retokenized' | 'evicted' | 'state_not_kept' | 'cache_off' | 'format_changed'

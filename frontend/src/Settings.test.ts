@@ -1,0 +1,136 @@
+// The Settings page as a person meets it, over the fake backend.
+import { flushSync, mount, unmount } from 'svelte';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { HeadroomError } from './lib/backend/backend';
+import { FakeBackend, fakeState } from './lib/backend/fake';
+import { EngineStore } from './lib/stores/engine.svelte';
+import { SettingsStore, logText, matching } from './lib/stores/settings.svelte';
+import Settings from './views/Settings.svelte';
+
+let backend: FakeBackend;
+let engine: EngineStore;
+let page: Record<string, unknown> | null = null;
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  localStorage.clear();
+});
+
+afterEach(() => {
+  if (page) void unmount(page);
+  page = null;
+  engine.close();
+  vi.useRealTimers();
+});
+
+async function open(change: (backend: FakeBackend) => void = () => {}) {
+  backend = new FakeBackend(0, fakeState(Date.now()));
+  change(backend);
+  engine = new EngineStore(backend);
+  document.body.innerHTML = '';
+  page = mount(Settings, { target: document.body, props: { engine, store: new SettingsStore(backend, localStorage) } });
+  flushSync();
+  await pass(10);
+}
+
+async function pass(ms: number) {
+  await vi.advanceTimersByTimeAsync(ms);
+  flushSync();
+}
+
+const status = () => document.querySelector('.head [role="status"]')?.textContent;
+const field = (id: string) => document.querySelector<HTMLInputElement>(`#setting-${id}`)!;
+const calls = () => backend.calls.filter((call) => call.startsWith('general'));
+
+async function set(id: string, value: string) {
+  field(id).value = value;
+  field(id).dispatchEvent(new Event('change', { bubbles: true }));
+  await pass(10);
+}
+
+function button(name: string): HTMLButtonElement {
+  const found = [...document.querySelectorAll('button')].find((element) => (element.getAttribute('aria-label') ?? element.textContent)?.trim() === name);
+  if (!found) throw new Error(`no button ${name}`);
+  return found;
+}
+
+test('a change holds at once and can be taken back', async () => {
+  await open();
+  await set('restMinutes', '30');
+  expect(calls()).toEqual(['general {"restMinutes":30}']);
+  expect(status()).toBe('Holds now.');
+  button('Undo').click();
+  await pass(10);
+  expect(calls().at(-1)).toBe('general {"restMinutes":0}');
+  expect(field('restMinutes').value).toBe('0');
+  expect(() => button('Undo')).toThrow();
+  button('Start at login').click();
+  await pass(10);
+  expect(calls().at(-1)).toBe('general {"startAtLogin":true}');
+});
+
+test('a port that is none is refused beside the field, another waits for the next start', async () => {
+  await open();
+  await set('port', '99999');
+  expect(document.querySelector('#setting-port-help')?.textContent).toContain('Ports are 1 to 65535.');
+  expect(calls()).toEqual([]);
+  await set('port', '12000');
+  expect(calls()).toEqual(['general {"port":12000}']);
+  expect(document.querySelector('#setting-port-help')?.textContent).toContain('Holds from the next start of Headroom on.');
+});
+
+test('names are a list', async () => {
+  await open();
+  await set('allowHosts', ' mac.local,, other ');
+  expect(calls()).toEqual(['general {"allowHosts":["mac.local","other"]}']);
+});
+
+test('what the command line says cannot be changed', async () => {
+  await open((backend) => (backend.general = { ...backend.general, fixed: ['port'] }));
+  expect(field('port').disabled).toBe(true);
+  expect(field('apiKey').disabled).toBe(false);
+});
+
+test('a refusal says why and leaves what was', async () => {
+  await open();
+  backend.nextError = new HeadroomError({ code: 'bad_request', message: 'This key cannot be sent in a header', why: 'it has a space', fix: '' });
+  await set('apiKey', 'a b');
+  expect(document.body.textContent).toContain('This key cannot be sent in a header');
+  expect(backend.general.apiKey).toBe('');
+});
+
+test('a model that is gone is still what is set', async () => {
+  await open((backend) => (backend.general = { ...backend.general, defaultModel: 'gone/model' }));
+  expect(field('defaultModel').value).toBe('gone/model');
+  expect(document.querySelector('#setting-defaultModel')?.textContent).toContain('gone/model, not found');
+});
+
+test('the log follows, and begins again with another process', async () => {
+  await open();
+  const lines = () => [...document.querySelectorAll('[data-testid="log"] p')].map((line) => line.textContent?.replace(/\s+/g, ' ').trim());
+  expect(lines()).toHaveLength(2);
+  backend.log = [...backend.log, { number: 3, at: 0, level: 'ERROR', message: 'gone wrong', fields: '' }];
+  await pass(2500);
+  expect(lines().at(-1)).toContain('ERROR gone wrong');
+  backend.log = [{ number: 1, at: 0, level: 'INFO', message: 'a new process', fields: '' }];
+  await pass(5000);
+  expect(lines()).toHaveLength(1);
+  expect(lines()[0]).toContain('a new process');
+});
+
+test('lines are found by level and text, and saved as text', () => {
+  const lines = [
+    { number: 1, at: 0, level: 'INFO' as const, message: 'loading', fields: 'model=o/M' },
+    { number: 2, at: 1000, level: 'WARN' as const, message: 'slow', fields: '' },
+  ];
+  expect(matching(lines, 'warn', '').map(({ number }) => number)).toEqual([2]);
+  expect(matching(lines, 'debug', ' O/m ').map(({ number }) => number)).toEqual([1]);
+  expect(logText(lines)).toBe('1970-01-01T00:00:00.000Z INFO  loading model=o/M\n1970-01-01T00:00:01.000Z WARN  slow\n');
+});
+
+test('the appearance is kept and applied', async () => {
+  await open();
+  await set('appearance', 'dark');
+  expect(document.documentElement.style.colorScheme).toBe('dark');
+  expect(new SettingsStore(backend, localStorage).appearance).toBe('dark');
+});

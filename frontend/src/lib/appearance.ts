@@ -1,0 +1,29 @@
+// Light, dark, or as the system says. The dark palette stands once, in tokens.css, under a media query for the system's
+// choice; a person's choice is made by changing when that query holds.
+
+export const appearances = ['system', 'light', 'dark'] as const;
+export type Appearance = (typeof appearances)[number];
+
+const key = 'headroom.appearance';
+const queries: Record<Appearance, string> = { system: '(prefers-color-scheme: dark)', light: 'not all', dark: 'all' };
+const schemes: Record<Appearance, string> = { system: 'light dark', light: 'light', dark: 'dark' };
+
+export function storedAppearance(storage: Storage): Appearance {
+  const stored = storage.getItem(key);
+  return appearances.find((appearance) => appearance === stored) ?? 'system';
+}
+
+export function keepAppearance(storage: Storage, appearance: Appearance): void {
+  storage.setItem(key, appearance);
+}
+
+/** The rules that were found under the system's query, whatever their query says now. */
+let rules: CSSMediaRule[] | null = null;
+
+export function applyAppearance(document: Document, appearance: Appearance): void {
+  rules ??= [...document.styleSheets].flatMap((sheet) =>
+    [...sheet.cssRules].filter((rule) => rule instanceof CSSMediaRule && rule.conditionText.includes('prefers-color-scheme: dark')),
+  ) as CSSMediaRule[];
+  for (const rule of rules) rule.media.mediaText = queries[appearance];
+  document.documentElement.style.colorScheme = schemes[appearance];
+}

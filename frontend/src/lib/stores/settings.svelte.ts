@@ -1,0 +1,111 @@
+// What is set for Headroom as a whole, and its log, as the Settings page sees them. A change holds at once and can be undone.
+import { HeadroomError, asHeadroomError, type Backend } from '../backend/backend';
+import type { GeneralChange, GeneralSettings, LogLevel, LogLine } from '../backend/types';
+import { applyAppearance, keepAppearance, storedAppearance, type Appearance } from '../appearance';
+
+/** Between two looks at the log while it is shown. */
+const logPauseMs = 2000;
+/** More lines than a person reads. */
+const mostLines = 5000;
+
+export class SettingsStore {
+  readonly backend: Backend;
+  readonly #storage: Storage;
+  /** null until the first answer. */
+  settings = $state.raw<GeneralSettings | null>(null);
+  error = $state.raw<HeadroomError | null>(null);
+  /** What the last change did, for a person to read. */
+  done = $state('');
+  /** A change back, after one that was made. */
+  undo = $state.raw<GeneralChange | null>(null);
+  appearance = $state<Appearance>('system');
+
+  lines = $state.raw<LogLine[]>([]);
+  #last = 0;
+
+  constructor(backend: Backend, storage: Storage) {
+    this.backend = backend;
+    this.#storage = storage;
+    this.setAppearance(storedAppearance(storage));
+  }
+
+  async load(): Promise<void> {
+    try {
+      this.settings = await this.backend.generalSettings();
+      this.error = null;
+    } catch (cause) {
+      this.error = asHeadroomError(cause);
+    }
+  }
+
+  /** Resolves to whether it holds. */
+  async change(change: GeneralChange, said: string): Promise<boolean> {
+    const before = this.settings;
+    if (!before) return false;
+    this.error = null;
+    this.done = '';
+    try {
+      this.settings = await this.backend.changeGeneral(change);
+      this.done = said;
+      this.undo = Object.fromEntries(Object.keys(change).map((name) => [name, before[name as keyof GeneralChange]]));
+      return true;
+    } catch (cause) {
+      this.error = asHeadroomError(cause);
+      return false;
+    }
+  }
+
+  async takeBack(): Promise<void> {
+    const change = this.undo;
+    if (!change) return;
+    if (await this.change(change, 'As it was before.')) this.undo = null;
+  }
+
+  setAppearance(appearance: Appearance): void {
+    this.appearance = appearance;
+    keepAppearance(this.#storage, appearance);
+    applyAppearance(document, appearance);
+  }
+
+  /** Follows the log until the returned function is called. */
+  followLog(): () => void {
+    let ended = false;
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const look = async () => {
+      await this.#look();
+      if (!ended) timer = setTimeout(look, logPauseMs);
+    };
+    void look();
+    return () => {
+      ended = true;
+      clearTimeout(timer);
+    };
+  }
+
+  async #look(): Promise<void> {
+    try {
+      const found = await this.backend.logs(this.#last);
+      if (found.last < this.#last) this.lines = []; // another process, which counts from 1 again: the next look has its lines
+      else this.lines = [...this.lines, ...found.lines].slice(-mostLines);
+      this.#last = found.last < this.#last ? 0 : found.last;
+    } catch {
+      // The line at the top says that nothing answers.
+    }
+  }
+}
+
+const ranks: Record<string, number> = { DEBUG: 0, INFO: 1, WARN: 2, ERROR: 3 };
+
+/** The lines of at least that level that have the text in them, in any case. */
+export function matching(lines: readonly LogLine[], least: LogLevel, text: string): LogLine[] {
+  const rank = ranks[least.toUpperCase()] ?? 0;
+  const wanted = text.trim().toLowerCase();
+  return lines.filter(
+    (line) => (ranks[line.level] ?? 3) >= rank && `${line.message} ${line.fields}`.toLowerCase().includes(wanted),
+  );
+}
+
+/** As a text file has them. */
+export function logText(lines: readonly LogLine[]): string {
+  return lines.map(({ at, level, message, fields }) => `${new Date(at).toISOString()} ${level.padEnd(5)} ${message} ${fields}`.trimEnd() + '\n').join('');
+}
