@@ -33,6 +33,8 @@ type Settings struct {
 	RestMinutes  int      `json:"restMinutes,omitempty"`  // after which a model that nobody uses is unloaded; 0: never
 	// ImportFolder is where imported models come to, and is looked through too; "": Headroom's own.
 	ImportFolder string `json:"importFolder,omitempty"`
+	// HubEndpoint is the address of the hub that models are downloaded from; "": that of HF_ENDPOINT, or Hugging Face's.
+	HubEndpoint string `json:"hubEndpoint,omitempty"`
 	// PauseWatching keeps the list of models from following those folders by itself.
 	PauseWatching bool `json:"pauseWatching,omitempty"`
 

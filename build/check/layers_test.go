@@ -70,7 +70,7 @@ var layers = []row{
 		"app/memory", "app/library", "app/cache", "app/selftest",
 	}},
 	{"What brings models to this machine, and into the list of those that are here.", []string{
-		"app/importer",
+		"app/importer", "app/hub",
 	}},
 	{"The life of an engine in the app: start, stop, state.", []string{
 		"app/host",

@@ -1,0 +1,237 @@
+package hub
+
+// What the hub says about repositories: a search, and one repository's files.
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/url"
+	"path"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"headroom/engine/problem"
+)
+
+// Found is one result of a search.
+type Found struct {
+	ID        string
+	ModelType string // of its config.json; "": the hub does not say
+	Tags      []string
+	Downloads int64 // of the last month
+	Likes     int64
+	UpdatedAt time.Time // zero: not known
+	Gated     bool      // its terms have to be accepted on the hub's page first
+}
+
+// Repository is what a repository held at a commit.
+type Repository struct {
+	ID        string
+	Revision  string // that was asked for
+	Commit    string // that it is: 40 hexadecimal digits
+	ModelType string // of its config.json; "": the hub does not say
+	Gated     bool
+	Files     []File // in the hub's order
+}
+
+// File is one file of a repository.
+type File struct {
+	Path string // with "/", never leading out of the repository
+	Size int64  // below 0: not known
+	Sum  string // SHA-256 of a large file, git's SHA-1 of a small one, in hexadecimal; "": not known
+}
+
+// Bounds of answers.
+const (
+	mostAnswerBytes = 32 << 20
+	mostFiles       = 20_000
+	mostResults     = 100
+	mostFileBytes   = 1 << 50
+)
+
+// Search looks for models of which the words are in the name, those most downloaded first. Only repositories with .safetensors are found.
+// The error is a Problem, or ctx's.
+func (c *Client) Search(ctx context.Context, words string, limit int) ([]Found, error) {
+	limit = min(max(limit, 1), mostResults)
+	q := url.Values{"search": {words}, "limit": {strconv.Itoa(limit)}, "filter": {"safetensors"}, "sort": {"downloads"}, "direction": {"-1"}, "full": {"true"}, "config": {"true"}}
+	text, err := c.json(ctx, "api/models?"+q.Encode())
+	if err != nil {
+		return nil, err
+	}
+	found, err := parseSearch(text)
+	if err != nil {
+		return nil, c.strange(err)
+	}
+	return found[:min(len(found), limit)], nil
+}
+
+// Repository asks for the files of a repository; revision is a branch, a tag or a commit, "" for main. The error is a Problem, or ctx's.
+func (c *Client) Repository(ctx context.Context, id, revision string) (Repository, error) {
+	if revision == "" {
+		revision = "main"
+	}
+	if err := CheckID(id); err != nil {
+		return Repository{}, err
+	}
+	if !revisionForm.MatchString(revision) || strings.Contains(revision, "..") {
+		return Repository{}, problem.New(problem.BadRequest, fmt.Sprintf("%q is no revision", revision), "", "Name a branch, a tag or a commit.")
+	}
+	text, err := c.json(ctx, "api/models/"+id+"/revision/"+url.PathEscape(revision)+"?blobs=true")
+	if err != nil {
+		return Repository{}, about(err, id)
+	}
+	r, err := parseRepository(text)
+	if err != nil {
+		return Repository{}, c.strange(err)
+	}
+	r.ID, r.Revision = id, revision
+	return r, nil
+}
+
+func (c *Client) strange(err error) error {
+	return problem.Wrap(problem.Upstream, err, "The hub's answer cannot be understood", "Check the hub's address: "+c.Endpoint())
+}
+
+// json fetches a document of the hub.
+func (c *Client) json(ctx context.Context, address string) ([]byte, error) {
+	u, err := c.endpoint.Parse(strings.TrimSuffix(c.endpoint.Path, "/") + "/" + address)
+	if err != nil {
+		return nil, c.strange(err)
+	}
+	var text []byte
+	err = c.retry(ctx, func() (bool, error) {
+		answer, err := c.request(ctx, "GET", u, nil)
+		if err != nil {
+			return false, err
+		}
+		defer answer.Body.Close()
+		text, err = io.ReadAll(io.LimitReader(answer.Body, mostAnswerBytes+1))
+		if err == nil && len(text) > mostAnswerBytes {
+			return false, c.strange(fmt.Errorf("it is longer than %d bytes", mostAnswerBytes))
+		}
+		return false, broken(err)
+	})
+	return text, err
+}
+
+var (
+	idForm       = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,95}/[A-Za-z0-9_][A-Za-z0-9._-]{0,95}$`)
+	revisionForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/-]{0,199}$`)
+	commitForm   = regexp.MustCompile(`^[0-9a-f]{40}$`)
+	sumForm      = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
+)
+
+// CheckID tells whether a text can be a repository's ID: "org/name". The error is a Problem.
+func CheckID(id string) error {
+	if !idForm.MatchString(id) || strings.Contains(id, "--") || strings.Contains(id, "..") {
+		return problem.New(problem.BadRequest, fmt.Sprintf("%q is no repository of the hub", id), "", "Name it as the hub does, for example mlx-community/Qwen3-0.6B-4bit.")
+	}
+	return nil
+}
+
+// safePath tells whether a repository's path can be used on this machine as it is.
+func safePath(p string) bool {
+	if p == "" || len(p) > 1000 || !utf8.ValidString(p) || path.Clean(p) != p || path.IsAbs(p) || p == ".." || strings.HasPrefix(p, "../") {
+		return false
+	}
+	for part := range strings.SplitSeq(p, "/") {
+		if len(part) > 255 {
+			return false
+		}
+	}
+	return !strings.ContainsFunc(p, func(r rune) bool { return r == '\\' || unicode.IsControl(r) })
+}
+
+// gated reads the hub's field, which is false, "auto" or "manual".
+type gated bool
+
+func (g *gated) UnmarshalJSON(text []byte) error {
+	*g = string(text) != "false" && string(text) != "null"
+	return nil
+}
+
+// modelConfig is what the hub tells of a config.json.
+type modelConfig struct {
+	ModelType string `json:"model_type"`
+}
+
+func parseSearch(text []byte) ([]Found, error) {
+	var list []struct {
+		ID           string      `json:"id"`
+		Tags         []string    `json:"tags"`
+		Downloads    float64     `json:"downloads"`
+		Likes        float64     `json:"likes"`
+		LastModified time.Time   `json:"lastModified"`
+		Gated        gated       `json:"gated"`
+		Config       modelConfig `json:"config"`
+	}
+	if err := json.Unmarshal(text, &list); err != nil {
+		return nil, err
+	}
+	found := []Found{}
+	for _, r := range list {
+		if CheckID(r.ID) == nil {
+			found = append(found, Found{ID: r.ID, ModelType: r.Config.ModelType, Tags: r.Tags, Downloads: int64(r.Downloads), Likes: int64(r.Likes),
+				UpdatedAt: r.LastModified, Gated: bool(r.Gated)})
+		}
+	}
+	return found, nil
+}
+
+func parseRepository(text []byte) (Repository, error) {
+	var document struct {
+		SHA      string      `json:"sha"`
+		Gated    gated       `json:"gated"`
+		Config   modelConfig `json:"config"`
+		Siblings []struct {
+			Path   string `json:"rfilename"`
+			Size   *int64 `json:"size"`
+			BlobID string `json:"blobId"`
+			LFS    *struct {
+				Size   *int64 `json:"size"`
+				SHA256 string `json:"sha256"`
+			} `json:"lfs"`
+		} `json:"siblings"`
+	}
+	if err := json.Unmarshal(text, &document); err != nil {
+		return Repository{}, err
+	}
+	if !commitForm.MatchString(document.SHA) {
+		return Repository{}, fmt.Errorf("it names the commit %q", document.SHA)
+	}
+	if len(document.Siblings) > mostFiles {
+		return Repository{}, fmt.Errorf("it names %d files", len(document.Siblings))
+	}
+	r := Repository{Commit: document.SHA, Gated: bool(document.Gated), ModelType: document.Config.ModelType}
+	seen := map[string]bool{}
+	for _, s := range document.Siblings {
+		if !safePath(s.Path) || seen[s.Path] {
+			return Repository{}, fmt.Errorf("it names a file %q", s.Path)
+		}
+		seen[s.Path] = true
+		f := File{Path: s.Path, Size: -1}
+		size, sum := s.Size, s.BlobID
+		if s.LFS != nil {
+			sum = s.LFS.SHA256
+			if s.LFS.Size != nil {
+				size = s.LFS.Size
+			}
+		}
+		if size != nil {
+			if f.Size = *size; f.Size < 0 || f.Size > mostFileBytes {
+				return Repository{}, fmt.Errorf("it gives %q a size of %d bytes", s.Path, f.Size)
+			}
+		}
+		if sumForm.MatchString(sum) {
+			f.Sum = sum
+		}
+		r.Files = append(r.Files, f)
+	}
+	return r, nil
+}

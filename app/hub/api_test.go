@@ -1,0 +1,250 @@
+package hub
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"headroom/app/jobs"
+	"headroom/engine/problem"
+)
+
+func TestSearch(t *testing.T) {
+	var asked string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = r.URL.RawQuery
+		_, _ = w.Write([]byte(`[{"id":"org/a","downloads":12,"likes":3,"tags":["mlx","x"],"gated":"auto","lastModified":"2026-01-02T03:04:05.000Z","config":{"model_type":"qwen3"}},
+			{"id":"../../etc/passwd"},{"id":"org/b","gated":false,"config":null}]`))
+	}))
+	defer server.Close()
+	c, err := New(Options{Cache: t.TempDir(), Endpoint: server.URL + "/mirror/"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := c.Search(context.Background(), "qwen & co", 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(found) != 2 || found[0].ID != "org/a" || found[0].Downloads != 12 || !found[0].Gated || found[0].ModelType != "qwen3" || found[0].UpdatedAt.Year() != 2026 ||
+		!slices.Equal(found[0].Tags, []string{"mlx", "x"}) || found[1].ID != "org/b" || found[1].Gated {
+		t.Errorf("found %+v", found)
+	}
+	for _, want := range []string{"search=qwen+%26+co", "limit=7", "filter=safetensors"} {
+		if !strings.Contains(asked, want) {
+			t.Errorf("asked for %s, want %s in it", asked, want)
+		}
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	cases := []struct {
+		name   string
+		status int
+		code   string // X-Error-Code
+		want   problem.Code
+	}{
+		{"gated", 403, "GatedRepo", problem.Forbidden},
+		{"private, or not there", 401, "RepoNotFound", problem.Unauthorized},
+		{"not there", 404, "", problem.NotFound},
+		{"odd", 418, "", problem.Upstream},
+	}
+	for _, c := range cases {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("X-Error-Code", c.code)
+			w.WriteHeader(c.status)
+		}))
+		client, err := New(Options{Cache: t.TempDir(), Endpoint: server.URL})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = client.Repository(context.Background(), "o/m", "")
+		if p := problem.From(err); p.Code != c.want || !strings.Contains(p.Message, "(o/m)") {
+			t.Errorf("%s: %v, want %s", c.name, err, c.want)
+		}
+		server.Close()
+	}
+}
+
+// What a hub says is held against itself and against what a name may be; nothing comes to the cache.
+func TestStrangeHubs(t *testing.T) {
+	cases := []struct {
+		name   string
+		change func(listing map[string]any)
+		want   string
+	}{
+		{"no commit", func(l map[string]any) { l["sha"] = "../../x" }, "names the commit"},
+		{"a path out", func(l map[string]any) { sibling(l, 0)["rfilename"] = "../../../.ssh/authorized_keys" }, "names a file"},
+		{"an absolute path", func(l map[string]any) { sibling(l, 0)["rfilename"] = "/etc/passwd" }, "names a file"},
+		{"a path with a newline", func(l map[string]any) { sibling(l, 0)["rfilename"] = "a\nb" }, "names a file"},
+		{"one path twice", func(l map[string]any) { sibling(l, 0)["rfilename"] = "model.safetensors" }, "names a file"},
+		{"a size below 0", func(l map[string]any) { sibling(l, 0)["size"] = -1 }, "a size of -1 bytes"},
+		{"another size than the file's own", func(l map[string]any) { sibling(l, 0)["size"] = 19 }, "and 19 in the list of files"},
+		{"another checksum than the file's own", func(l map[string]any) { sibling(l, 0)["blobId"] = strings.Repeat("b", 40) }, "and bbbb"},
+		{"no weights", func(l map[string]any) { l["siblings"] = l["siblings"].([]map[string]any)[:1] }, "no .safetensors files"},
+	}
+	for _, c := range cases {
+		f := newFakeHub(t, model())
+		f.change = c.change
+		if job := f.download(f.client()); job.Err == nil || !strings.Contains(job.Err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.name, job.Err, c.want)
+		}
+		if entries, _ := os.ReadDir(filepath.Join(f.cache, "models--o--m")); len(entries) > 0 {
+			t.Errorf("%s: there is %v", c.name, entries)
+		}
+	}
+}
+
+func sibling(listing map[string]any, i int) map[string]any {
+	return listing["siblings"].([]map[string]any)[i]
+}
+
+// A file that says it starts elsewhere is not put together with the rest.
+func TestWrongRange(t *testing.T) {
+	f := newFakeHub(t, model())
+	f.fault = func(w http.ResponseWriter, r *http.Request, n int) bool {
+		if strings.HasPrefix(r.Header.Get("Range"), "bytes=48-") {
+			r.Header.Set("Range", "bytes=0-15")
+		}
+		return false
+	}
+	if job := f.download(f.client()); job.Err == nil || !strings.Contains(job.Err.Error(), "asked for bytes from 48 on") {
+		t.Errorf("error %v", job.Err)
+	}
+}
+
+// An encrypted hub may not send anybody to where everybody can read along.
+func TestNoDowngrade(t *testing.T) {
+	f := newFakeHub(t, model())
+	secure := httptest.NewTLSServer(f.hub.Config.Handler)
+	defer secure.Close()
+	c, err := New(Options{Cache: f.cache, Endpoint: secure.URL, Transport: secure.Client().Transport, sleep: func(context.Context, time.Duration) error { return nil },
+		free: func(string) (int64, error) { return 1 << 40, nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Download(context.Background(), Request{ID: "o/m"}, new(jobs.Progress)); err == nil || !strings.Contains(err.Error(), "redirects from https") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestWhoMayHaveTheToken(t *testing.T) {
+	cases := []struct {
+		endpoint, address string
+		want              bool
+	}{
+		{"https://huggingface.co", "https://huggingface.co/o/m", true},
+		{"https://huggingface.co", "https://HuggingFace.co/o/m", true},
+		{"https://huggingface.co", "http://huggingface.co/o/m", false},
+		{"https://huggingface.co", "https://cdn.huggingface.co/o/m", false},
+		{"https://huggingface.co", "https://huggingface.co:8443/o/m", false},
+		{"http://mirror.example", "http://mirror.example/o/m", false},
+		{"http://127.0.0.1:9000", "http://127.0.0.1:9000/o/m", true},
+		{"http://localhost:9000", "http://localhost:9000/o/m", true},
+	}
+	for _, c := range cases {
+		client, err := New(Options{Cache: "x", Endpoint: c.endpoint})
+		if err != nil {
+			t.Fatal(err)
+		}
+		u, _ := client.endpoint.Parse(c.address)
+		if got := client.mayHaveToken(u); got != c.want {
+			t.Errorf("%s for %s: %t", c.address, c.endpoint, got)
+		}
+	}
+	for _, text := range []string{"huggingface.co", "ftp://x", "https://user:word@x", "https://x?q", "https://"} {
+		if _, err := ParseEndpoint(text); problem.From(err).Code != problem.BadRequest {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+func TestChoose(t *testing.T) {
+	cases := []struct {
+		name  string
+		files string
+		want  string // the chosen ones, or part of the error
+	}{
+		{"MLX", "README.md config.json tokenizer.json tokenizer_config.json model.safetensors chat_template.jinja .gitattributes",
+			"config.json README.md chat_template.jinja tokenizer.json tokenizer_config.json model.safetensors"},
+		{"shards", "model-00002-of-00002.safetensors model-00001-of-00002.safetensors config.json model.safetensors.index.json",
+			"config.json model.safetensors.index.json model-00001-of-00002.safetensors model-00002-of-00002.safetensors"},
+		{"the same weights twice", "config.json consolidated.safetensors model.safetensors original/consolidated.00.pth", "config.json model.safetensors"},
+		{"other programs' too", "config.json weights.safetensors onnx/model.onnx onnx/config.json tf_model.h5 picture.png requirements.txt LICENSE merges.txt",
+			"config.json LICENSE merges.txt weights.safetensors"},
+		{"a sidecar", "config.json model.safetensors model-mtp.safetensors", "config.json model-mtp.safetensors model.safetensors"},
+		{"GGUF", "config.json m.Q4_K_M.gguf", "in GGUF format"},
+		{"pickles", "config.json pytorch_model.bin", "in PyTorch's format"},
+		{"an adapter", "adapter_config.json adapters.safetensors", "no config.json"},
+		{"nothing", "", "no .safetensors files"},
+	}
+	for _, c := range cases {
+		var files []File
+		for _, p := range strings.Fields(c.files) {
+			files = append(files, File{Path: p})
+		}
+		chosen, err := Choose(files)
+		var got []string
+		for _, f := range chosen {
+			got = append(got, f.Path)
+		}
+		if err != nil {
+			if !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%s: %v, want %q", c.name, err, c.want)
+			}
+		} else if strings.Join(got, " ") != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+func FuzzRepository(f *testing.F) {
+	f.Add([]byte(`{"sha":"0123456789abcdef0123456789abcdef01234567","siblings":[{"rfilename":"a/b.json","size":3,"lfs":{"sha256":"x","size":5}}]}`))
+	f.Add([]byte(`{"sha":"0123456789abcdef0123456789abcdef01234567","siblings":[{"rfilename":"../x"}],"gated":"manual"}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		r, err := parseRepository(text)
+		if err != nil {
+			return
+		}
+		for _, file := range r.Files {
+			if !filepath.IsLocal(file.Path) || file.Size < -1 || file.Size > mostFileBytes || file.Sum != "" && !sumForm.MatchString(file.Sum) {
+				t.Errorf("took %+v", file)
+			}
+		}
+		_, _ = Choose(r.Files)
+	})
+}
+
+func FuzzSearch(f *testing.F) {
+	f.Add([]byte(`[{"id":"org/a","downloads":1e9,"gated":"auto"}]`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		found, _ := parseSearch(text)
+		for _, r := range found {
+			if CheckID(r.ID) != nil {
+				t.Errorf("took %q", r.ID)
+			}
+		}
+	})
+}
+
+func FuzzHeaders(f *testing.F) {
+	for _, seed := range []string{`W/"abc"`, "../../x", "bytes 0-15/200", "120", "Mon, 02 Jan 2006 15:04:05 GMT", "abc.incomplete", "-9223372036854775808"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if etag := parseEtag(text); etag != "" && (!filepath.IsLocal(etag) || strings.ContainsAny(etag, "/\\\"") || strings.HasSuffix(etag, incompleteSuffix)) {
+			t.Errorf("etag %q", etag)
+		}
+		if d := retryAfter(text, time.Unix(0, 0)); d < 0 || d > mostRetryAfter {
+			t.Errorf("wait %s", d)
+		}
+		if first, ok := rangeStart(text); ok && first < 0 {
+			t.Errorf("range from %d", first)
+		}
+	})
+}

@@ -1,0 +1,365 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"headroom/app/jobs"
+	"headroom/engine/problem"
+)
+
+func TestDownload(t *testing.T) {
+	f := newFakeHub(t, model())
+	f.expectWhole(f.download(f.client()))
+	parts := 0
+	for _, line := range f.asked {
+		if fromHub := strings.HasPrefix(line, "HUB "); fromHub != strings.HasSuffix(line, " with token") {
+			t.Errorf("the token went to the wrong one: %s", line)
+		}
+		if strings.HasPrefix(line, "CDN GET /model.safetensors bytes=") {
+			parts++
+		}
+	}
+	if parts != 13 { // 200 bytes by 16
+		t.Errorf("%d parts, want 13: %q", parts, f.asked)
+	}
+	// Again: nothing but questions.
+	f.asked, f.bytes = nil, 0
+	f.expectWhole(f.download(f.client()))
+	if f.bytes != 0 {
+		t.Errorf("%d requests for what is here", f.bytes)
+	}
+}
+
+// large is the size of the model's weights.
+const large = 200
+
+func (f *fakeHub) incomplete() string {
+	return filepath.Join(f.cache, "models--o--m", "blobs", sumOf(f.files["model.safetensors"])+incompleteSuffix)
+}
+
+// What another tool has begun is gone on with.
+func TestResume(t *testing.T) {
+	f := newFakeHub(t, model())
+	if err := os.MkdirAll(filepath.Dir(f.incomplete()), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(f.incomplete(), []byte(f.files["model.safetensors"][:150]), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	f.expectWhole(f.download(f.client()))
+	for _, line := range f.asked {
+		if strings.Contains(line, "GET /model.safetensors bytes=") && !strings.Contains(line, "bytes=1") {
+			t.Errorf("fetched again: %s", line)
+		}
+	}
+}
+
+// What is there and is not the beginning of the file is found out by the checksum.
+func TestResumeOfSomethingElse(t *testing.T) {
+	for _, text := range []string{strings.Repeat("x", 150), strings.Repeat("x", 300)} {
+		f := newFakeHub(t, model())
+		_ = os.MkdirAll(filepath.Dir(f.incomplete()), 0o755)
+		if err := os.WriteFile(f.incomplete(), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		f.expectWhole(f.download(f.client()))
+	}
+}
+
+func TestDroppedConnections(t *testing.T) {
+	f := newFakeHub(t, model())
+	f.fault = func(w http.ResponseWriter, r *http.Request, n int) bool {
+		return n%3 != 0 && f.short(w, r, n%7)
+	}
+	f.expectWhole(f.download(f.client()))
+	// A hub that is gone for good is given up, with what has come kept.
+	f = newFakeHub(t, model())
+	f.fault = func(w http.ResponseWriter, r *http.Request, n int) bool { return n > 6 && f.short(w, r, 0) }
+	job := f.download(f.client(func(o *Options) { o.Connections = 1 }))
+	if problem.From(job.Err).Code != problem.Upstream || len(f.slept) != mostFailures-1 {
+		t.Errorf("%v after %d waits", job.Err, len(f.slept))
+	}
+	if text, err := os.ReadFile(f.incomplete()); err != nil || len(text) != 3*partLen || job.DoneBytes != int64(25+len(text)) {
+		t.Errorf("%d bytes are kept, %d counted, %v", len(text), job.DoneBytes, err)
+	}
+	f.fault = nil
+	f.expectWhole(f.download(f.client()))
+}
+
+// At every moment, what is in the file is its beginning, whatever order the parts come in.
+func TestStoppedMidway(t *testing.T) {
+	f := newFakeHub(t, model())
+	ctx, cancel := context.WithCancel(context.Background())
+	first := make(chan struct{})
+	f.fault = func(w http.ResponseWriter, r *http.Request, n int) bool {
+		switch {
+		case strings.HasPrefix(r.Header.Get("Range"), "bytes=32-"): // the third part waits while those after it come
+			<-first
+			panic(http.ErrAbortHandler)
+		case strings.HasPrefix(r.Header.Get("Range"), "bytes=64-"):
+			cancel()
+			close(first)
+		}
+		return false
+	}
+	_, err := f.client().Download(ctx, Request{ID: "o/m"}, new(jobs.Progress))
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+	text, err := os.ReadFile(f.incomplete())
+	if err != nil || string(text) != f.files["model.safetensors"][:32] {
+		t.Errorf("the file holds %q, %v", text, err)
+	}
+	f.fault = nil
+	f.expectWhole(f.download(f.client()))
+}
+
+func TestDamage(t *testing.T) {
+	damaged := func(times int) func(w http.ResponseWriter, r *http.Request, n int) bool {
+		return func(w http.ResponseWriter, r *http.Request, n int) bool {
+			if strings.HasPrefix(r.Header.Get("Range"), "bytes=16-") && times > 0 {
+				times--
+				w.Header().Set("Content-Range", "bytes 16-31/200")
+				w.WriteHeader(http.StatusPartialContent)
+				_, _ = w.Write([]byte("sixteen bytes!!!"))
+				return true
+			}
+			return false
+		}
+	}
+	f := newFakeHub(t, model())
+	f.fault = damaged(1)
+	f.expectWhole(f.download(f.client()))
+	f = newFakeHub(t, model())
+	f.fault = damaged(2)
+	if job := f.download(f.client()); !strings.Contains(job.Err.Error(), "wrong checksum") {
+		t.Errorf("error %v", job.Err)
+	}
+	for _, name := range []string{f.incomplete(), strings.TrimSuffix(f.incomplete(), incompleteSuffix)} {
+		if _, err := os.Stat(name); err == nil {
+			t.Errorf("%s is left", name)
+		}
+	}
+}
+
+// A small file's checksum is git's.
+func TestDamagedSmallFile(t *testing.T) {
+	f := newFakeHub(t, model())
+	f.fault = func(w http.ResponseWriter, r *http.Request, n int) bool {
+		if strings.HasSuffix(r.URL.Path, "README.md") {
+			_, _ = w.Write([]byte("read it"))
+			return true
+		}
+		return false
+	}
+	if job := f.download(f.client()); !strings.Contains(job.Err.Error(), "README.md arrived twice with a wrong checksum") {
+		t.Errorf("error %v", job.Err)
+	}
+}
+
+func TestBusyHub(t *testing.T) {
+	cases := []struct {
+		name   string
+		status int
+		header string
+		times  int
+		want   string // part of the error; "": it works
+		least  time.Duration
+	}{
+		{"429 with seconds", 429, "7", 2, "", 7 * time.Second},
+		{"503 without", 503, "", 3, "", 500 * time.Millisecond},
+		{"a date that has passed", 502, "Mon, 02 Jan 2006 15:04:05 GMT", 1, "", 500 * time.Millisecond},
+		{"an hour", 429, "3600", 1, "asks to wait 1h0m0s", 0},
+		{"for ever", 500, "", 99, "cannot be reached", 0},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			f := newFakeHub(t, model())
+			left := c.times
+			f.fault = func(w http.ResponseWriter, r *http.Request, n int) bool {
+				f.mu.Lock()
+				defer f.mu.Unlock()
+				if left == 0 {
+					return false
+				}
+				left--
+				if c.header != "" {
+					w.Header().Set("Retry-After", c.header)
+				}
+				w.WriteHeader(c.status)
+				return true
+			}
+			job := f.download(f.client(func(o *Options) { o.Connections = 1 }))
+			if c.want != "" {
+				if job.Err == nil || !strings.Contains(job.Err.Error(), c.want) {
+					t.Errorf("error %v", job.Err)
+				}
+				return
+			}
+			f.expectWhole(job)
+			if len(f.slept) != c.times || slices.Min(f.slept) < c.least {
+				t.Errorf("waited %v", f.slept)
+			}
+		})
+	}
+}
+
+// A server that sends whole files only costs what it sends, and a drop begins anew.
+func TestRangesIgnored(t *testing.T) {
+	f := newFakeHub(t, model())
+	drops := 3
+	f.fault = func(w http.ResponseWriter, r *http.Request, n int) bool {
+		r.Header.Del("Range")
+		f.mu.Lock()
+		drop := drops > 0 && strings.HasSuffix(r.URL.Path, "safetensors")
+		if drop {
+			drops--
+		}
+		f.mu.Unlock()
+		return drop && f.short(w, r, 90)
+	}
+	_ = os.MkdirAll(filepath.Dir(f.incomplete()), 0o755)
+	if err := os.WriteFile(f.incomplete(), []byte(f.files["model.safetensors"][:30]), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	f.expectWhole(f.download(f.client()))
+}
+
+// A hub that tells no sizes is believed when the connection ends as it should.
+func TestUnknownSizes(t *testing.T) {
+	f := newFakeHub(t, map[string]string{"config.json": "{}", "model.safetensors": "small weights"})
+	f.change = func(listing map[string]any) {
+		for _, s := range listing["siblings"].([]map[string]any) {
+			delete(s, "size")
+			delete(s, "blobId")
+		}
+	}
+	plain := f.hub.Config.Handler
+	f.hub.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, name, ok := strings.Cut(r.URL.Path, "/resolve/"+commit+"/"); ok {
+			w.Header().Set("ETag", `W/"`+sumOf(f.files[name])+`"`)
+			w.Header().Set("Transfer-Encoding", "chunked")
+			_ = http.NewResponseController(w).Flush()
+			_, _ = w.Write([]byte(f.files[name]))
+			return
+		}
+		plain.ServeHTTP(w, r)
+	})
+	job := f.download(f.client())
+	if job.State != jobs.Done {
+		t.Fatal(job.Err)
+	}
+	for name, text := range f.files {
+		if got, err := os.ReadFile(filepath.Join(job.Result, name)); err != nil || string(got) != text {
+			t.Errorf("%s holds %q, %v", name, got, err)
+		}
+	}
+}
+
+// What a hub redirects to is good for a while; then the hub is asked again.
+func TestExpiredAddress(t *testing.T) {
+	f := newFakeHub(t, model())
+	f.fault = func(w http.ResponseWriter, r *http.Request, n int) bool {
+		if n == 6 {
+			w.WriteHeader(http.StatusForbidden)
+			return true
+		}
+		return false
+	}
+	f.expectWhole(f.download(f.client(func(o *Options) { o.Connections = 1 })))
+	asked := 0
+	for _, line := range f.asked {
+		if strings.HasPrefix(line, "HUB GET /o/m/resolve/"+commit+"/model.safetensors") {
+			asked++
+		}
+	}
+	if asked != 2 {
+		t.Errorf("the hub was asked %d times, want 2", asked)
+	}
+}
+
+func TestStalledConnection(t *testing.T) {
+	f := newFakeHub(t, model())
+	stalled := 0
+	f.fault = func(w http.ResponseWriter, r *http.Request, n int) bool {
+		if stalled++; stalled == 5 {
+			<-r.Context().Done()
+			return true
+		}
+		return false
+	}
+	f.expectWhole(f.download(f.client(func(o *Options) { o.Connections, o.stall = 1, 50*time.Millisecond })))
+}
+
+func TestFullDisk(t *testing.T) {
+	f := newFakeHub(t, model())
+	written := 0
+	full := func(o *Options) {
+		o.write = func(file *os.File, b []byte) (int, error) {
+			if written += len(b); written > 100 {
+				return 0, &os.PathError{Op: "write", Path: file.Name(), Err: syscall.ENOSPC}
+			}
+			return file.Write(b)
+		}
+	}
+	job := f.download(f.client(full))
+	if problem.From(job.Err).Code != problem.DiskFull {
+		t.Errorf("error %v", job.Err)
+	}
+	text, err := os.ReadFile(f.incomplete())
+	if err != nil || len(text) == 0 || !strings.HasPrefix(f.files["model.safetensors"], string(text)) || job.DoneBytes != int64(25+len(text)) {
+		t.Errorf("%q is kept, %d bytes counted, %v", text, job.DoneBytes, err)
+	}
+	f.expectWhole(f.download(f.client()))
+	// What does not fit is not begun.
+	f = newFakeHub(t, model())
+	job = f.download(f.client(func(o *Options) { o.free = func(string) (int64, error) { return minFreeBytes + 100, nil } }))
+	if problem.From(job.Err).Code != problem.DiskFull || f.bytes != 0 {
+		t.Errorf("error %v after %d requests", job.Err, f.bytes)
+	}
+}
+
+func TestDiscard(t *testing.T) {
+	f := newFakeHub(t, model())
+	f.fault = func(w http.ResponseWriter, r *http.Request, n int) bool { return n > 6 && f.short(w, r, 0) }
+	c := f.client()
+	spec := c.Job(Request{ID: "o/m"})
+	if _, err := spec.Work(context.Background(), new(jobs.Progress)); err == nil {
+		t.Fatal("no error")
+	}
+	if err := spec.Discard(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(filepath.Join(f.cache, "models--o--m")); err == nil {
+		f.expectRepository()
+		t.Error("a folder is left")
+	}
+	// A model that is whole stays, and so does what it shares.
+	f.fault = nil
+	f.expectWhole(f.download(c))
+	if err := c.layout("o/m").discard(commit); err != nil {
+		t.Error(err)
+	}
+	f.expectWhole(f.download(c))
+}
+
+func TestChosenFiles(t *testing.T) {
+	f := newFakeHub(t, model())
+	if _, err := f.client().Download(context.Background(), Request{ID: "o/m", Revision: commit, Files: []string{"pytorch_model.bin"}}, new(jobs.Progress)); err != nil {
+		t.Fatal(err)
+	}
+	f.expectRepository("blobs/"+sumOf("old")+" = old", "snapshots/"+commit+"/pytorch_model.bin -> ../../blobs/"+sumOf("old"))
+	_, err := f.client().Download(context.Background(), Request{ID: "o/m", Files: []string{"gone"}}, new(jobs.Progress))
+	if problem.From(err).Code != problem.NotFound {
+		t.Errorf("error %v", err)
+	}
+}

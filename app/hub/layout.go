@@ -1,0 +1,147 @@
+package hub
+
+// Where things lie in the cache, by huggingface.co/docs/hub/local-cache:
+//
+//	models--org--name/blobs/<etag>                     contents, by checksum; <etag>.incomplete: the beginning of one
+//	models--org--name/snapshots/<commit>/<path>        links to blobs, under the names that the repository has for them
+//	models--org--name/refs/<revision>                  the commit that a branch stood at
+//	.locks/models--org--name/<etag>.lock               held by whoever writes the blob
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"headroom/app/disk"
+)
+
+type layout struct {
+	cache string
+	name  string // models--org--name
+}
+
+func (c *Client) layout(id string) layout {
+	return layout{c.options.Cache, "models--" + strings.ReplaceAll(id, "/", "--")}
+}
+
+func (l layout) dir() string                   { return filepath.Join(l.cache, l.name) }
+func (l layout) blobs() string                 { return filepath.Join(l.dir(), "blobs") }
+func (l layout) blob(etag string) string       { return filepath.Join(l.blobs(), etag) }
+func (l layout) incomplete(etag string) string { return l.blob(etag) + incompleteSuffix }
+func (l layout) snapshots() string             { return filepath.Join(l.dir(), "snapshots") }
+func (l layout) snapshot(commit string) string { return filepath.Join(l.snapshots(), commit) }
+func (l layout) lock(etag string) string {
+	return filepath.Join(l.cache, ".locks", l.name, etag+".lock")
+}
+
+const incompleteSuffix = ".incomplete"
+
+// link makes the snapshot's file a link to its blob. Where the file system has no links, the blob becomes the file, as other tools do it.
+func (l layout) link(commit, path, etag string) error {
+	at := filepath.Join(l.snapshot(commit), filepath.FromSlash(path))
+	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+		return err
+	}
+	target, err := filepath.Rel(filepath.Dir(at), l.blob(etag))
+	if err != nil {
+		return err
+	}
+	if now, err := os.Readlink(at); err == nil && now == target {
+		return nil
+	}
+	if err := os.Remove(at); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := os.Symlink(target, at); err != nil {
+		if moved := os.Rename(l.blob(etag), at); moved != nil {
+			return errors.Join(err, moved)
+		}
+	}
+	return nil
+}
+
+// refer has a revision stand at a commit.
+func (l layout) refer(revision, commit string) error {
+	if revision == commit {
+		return nil
+	}
+	at := filepath.Join(l.dir(), "refs", filepath.FromSlash(revision))
+	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+		return err
+	}
+	part := at + incompleteSuffix
+	if err := os.WriteFile(part, []byte(commit), 0o644); err != nil {
+		return err
+	}
+	return os.Rename(part, at)
+}
+
+// discard takes away the snapshot of a commit that no revision stands at, the blobs that no other snapshot links to, and what is
+// incomplete; commit "" means the last alone. A blob that another program is writing stays.
+func (l layout) discard(commit string) error {
+	gone := map[string]bool{}
+	if commit != "" && !l.referred(commit) {
+		gone = linked(l.snapshot(commit))
+		if err := os.RemoveAll(l.snapshot(commit)); err != nil {
+			return err
+		}
+	}
+	for name := range linked(l.snapshots()) {
+		delete(gone, name)
+	}
+	entries, _ := os.ReadDir(l.blobs()) // there may be none
+	var failed error
+	for _, e := range entries {
+		etag, incomplete := strings.CutSuffix(e.Name(), incompleteSuffix)
+		if !incomplete && !gone[e.Name()] {
+			continue
+		}
+		lock, err := l.lockBlob(etag)
+		if err != nil {
+			continue // somebody else's
+		}
+		failed = errors.Join(failed, os.Remove(filepath.Join(l.blobs(), e.Name())))
+		lock.Unlock()
+	}
+	for _, dir := range []string{l.blobs(), l.snapshots(), filepath.Join(l.dir(), "refs"), l.dir()} {
+		_ = os.Remove(dir) // if it is empty
+	}
+	return failed
+}
+
+func (l layout) lockBlob(etag string) (*disk.Lock, error) {
+	path := l.lock(etag)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, err
+	}
+	return disk.TryLock(path)
+}
+
+// referred tells whether a revision stands at the commit.
+func (l layout) referred(commit string) bool {
+	found := false
+	_ = filepath.WalkDir(filepath.Join(l.dir(), "refs"), func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			text, err := os.ReadFile(path)
+			found = found || err != nil || strings.TrimSpace(string(text)) == commit
+		}
+		return nil
+	})
+	return found
+}
+
+// linked are the names of the blobs that links below a folder lead to.
+func linked(dir string) map[string]bool {
+	names := map[string]bool{}
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type()&fs.ModeSymlink != 0 {
+			if target, err := os.Readlink(path); err == nil {
+				names[filepath.Base(target)] = true
+			}
+		}
+		return nil
+	})
+	return names
+}

@@ -1,0 +1,223 @@
+package hub
+
+// A file's bytes. Large files are fetched in parts over several connections; each part lies in memory until those before it are written,
+// so that what is in the file is its beginning at every moment. A connection that drops costs what it had in flight, and nothing of what has
+// come. A server that ignores ranges is taken as it is: one stream, from the start.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// errNoRanges says that the server sends whole files only.
+var errNoRanges = errors.New("the server ignores ranges")
+
+// pending is a part on its way.
+type pending struct {
+	data []byte
+	came chan error // one value, when it is whole or given up
+}
+
+// parts appends the bytes from w.have to the file's end.
+func (c *Client) parts(ctx context.Context, m *remote, w *writer) error {
+	err := c.window(ctx, m, w)
+	if errors.Is(err, errNoRanges) {
+		return c.stream(ctx, m, w)
+	}
+	return err
+}
+
+// window keeps a few parts on their way, and writes them in their order.
+func (c *Client) window(ctx context.Context, m *remote, w *writer) (err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	var window []*pending
+	var free [][]byte
+	counted := newCounter(w)
+	defer func() {
+		cancel()
+		for _, p := range window {
+			<-p.came
+		}
+		counted.settle(w)
+	}()
+	for at := w.have; at < m.Size || len(window) > 0; {
+		for at < m.Size && len(window) < c.options.Connections {
+			length := min(c.options.PartBytes, m.Size-at)
+			p := &pending{came: make(chan error, 1)}
+			if n := len(free); n > 0 {
+				p.data, free = free[n-1][:length], free[:n-1]
+			} else {
+				p.data = make([]byte, length, min(c.options.PartBytes, m.Size))
+			}
+			go func(from int64) { p.came <- c.part(ctx, m, from, p.data, counted.add) }(at)
+			window = append(window, p)
+			at += length
+		}
+		p := window[0]
+		window = window[1:]
+		if err := <-p.came; err != nil {
+			return err
+		}
+		if err := w.append(p.data); err != nil {
+			return err
+		}
+		free = append(free, p.data)
+	}
+	return nil
+}
+
+// part fills data with the file's bytes from an offset on.
+func (c *Client) part(ctx context.Context, m *remote, from int64, data []byte, moved func(int)) error {
+	got := 0
+	return c.retry(ctx, func() (bool, error) {
+		start := from + int64(got)
+		header := http.Header{}
+		whole := start == 0 && int64(len(data)) == m.Size
+		if !whole {
+			header.Set("Range", fmt.Sprintf("bytes=%d-%d", start, from+int64(len(data))-1))
+		}
+		before := got
+		err := c.read(ctx, m, header, func(a answer, body io.Reader) error {
+			if !whole {
+				if a.StatusCode != http.StatusPartialContent {
+					return errNoRanges
+				}
+				if first, ok := rangeStart(a.Header.Get("Content-Range")); !ok || first != start {
+					return c.strange(fmt.Errorf("asked for bytes from %d on, it sends %q", start, a.Header.Get("Content-Range")))
+				}
+			}
+			for got < len(data) {
+				n, err := body.Read(data[got:])
+				got += n
+				moved(n)
+				if err != nil && got < len(data) {
+					return broken(atEnd(err))
+				}
+			}
+			return nil
+		})
+		return got > before, err
+	})
+}
+
+// stream appends the rest of a file that comes as a whole each time: what is here already is let pass.
+func (c *Client) stream(ctx context.Context, m *remote, w *writer) error {
+	counted := newCounter(w)
+	defer counted.settle(w)
+	buffer := make([]byte, 256<<10)
+	return c.retry(ctx, func() (bool, error) {
+		before := w.have
+		err := c.read(ctx, m, nil, func(a answer, body io.Reader) error {
+			if _, err := io.CopyN(io.Discard, body, w.have); err != nil {
+				return broken(atEnd(err))
+			}
+			for {
+				n, err := body.Read(buffer)
+				if m.Size >= 0 && w.have+int64(n) > m.Size || w.have+int64(n) > mostFileBytes {
+					return c.strange(fmt.Errorf("%s is longer than the %d bytes that it should have", m.Path, m.Size))
+				}
+				counted.add(n)
+				if err := w.append(buffer[:n]); err != nil {
+					return err
+				}
+				switch {
+				case err == io.EOF && m.Size >= 0 && w.have < m.Size:
+					return broken(io.ErrUnexpectedEOF)
+				case err == io.EOF:
+					return nil
+				case err != nil:
+					return broken(err)
+				}
+			}
+		})
+		return w.have > before, err
+	})
+}
+
+func atEnd(err error) error {
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// read sends a request for the file, to where the hub redirected the last one, and gives the body to use, which is cut off when nothing
+// comes for too long.
+func (c *Client) read(ctx context.Context, m *remote, header http.Header, use func(a answer, body io.Reader) error) error {
+	alive, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stalled := time.AfterFunc(c.options.stall, cancel)
+	defer stalled.Stop()
+	err := func() error {
+		at := m.address()
+		a, err := c.request(alive, "GET", at, header)
+		if err != nil {
+			if at == m.url {
+				return err
+			}
+			m.forget(at) // what a hub redirects to is good for a while only
+			return &passing{err: err}
+		}
+		defer a.Body.Close()
+		m.remember(a.at)
+		return use(a, &watched{a.Body, stalled, c.options.stall})
+	}()
+	if err != nil && alive.Err() != nil && ctx.Err() == nil {
+		return &passing{err: fmt.Errorf("nothing came for %s", c.options.stall)}
+	}
+	return err
+}
+
+// watched puts off the end of a connection with each byte that comes.
+type watched struct {
+	io.Reader
+	stalled *time.Timer
+	stall   time.Duration
+}
+
+func (w *watched) Read(b []byte) (int, error) {
+	n, err := w.Reader.Read(b)
+	if n > 0 {
+		w.stalled.Reset(w.stall)
+	}
+	return n, err
+}
+
+// address is where to ask for the file next.
+func (m *remote) address() *url.URL {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.at != nil {
+		return m.at
+	}
+	return m.url
+}
+
+func (m *remote) remember(at *url.URL) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.at = at; at == m.url {
+		m.at = nil
+	}
+}
+
+// forget has the hub asked again.
+func (m *remote) forget(at *url.URL) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.at == at {
+		m.at = nil
+	}
+}
+
+// rangeStart reads the first offset of a Content-Range: "bytes 0-99/200".
+func rangeStart(text string) (int64, bool) {
+	var first, last int64
+	n, err := fmt.Sscanf(text, "bytes %d-%d/", &first, &last)
+	return first, n == 2 && (err == nil || errors.Is(err, io.ErrUnexpectedEOF)) && first >= 0 && last >= first
+}
