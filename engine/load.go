@@ -60,6 +60,9 @@ type plan struct {
 	askedTokens int // the context the user asked for, 0 if any will do
 }
 
+// Architectures lists the kinds of models, by config.json's model_type, that can be opened; sorted.
+func Architectures() []string { return models.Architectures() }
+
 // Describe reads a model's headers and says what it is and what it would take with o.
 func Describe(src Source, o Options) (Description, error) {
 	p, err := makePlan(src, &o)

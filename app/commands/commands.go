@@ -3,7 +3,7 @@
 //	headroom serve    endpoint, control API and web UI      serve.go, port.go
 //	headroom run      one prompt, answered in the terminal  run.go, answer.go
 //	headroom chat     a conversation in the terminal        chat.go
-//	headroom models   what is on this machine, and fits     models.go, import.go, transfer.go
+//	headroom models   what is on this machine, and fits     models.go, import.go, download.go, transfer.go
 //	headroom cache    what is kept of conversations         cache.go
 //	headroom bench    speed and memory on this machine      bench.go, benchkv.go
 //	headroom selftest whether the GPU can be trusted        selftest.go

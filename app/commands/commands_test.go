@@ -26,7 +26,8 @@ const patience = 30 * time.Second
 // alone gives the test a home of its own: no models but the bundled one, no settings, an empty cache.
 func alone(t *testing.T) string {
 	home := t.TempDir()
-	for name, value := range map[string]string{"HOME": home, "XDG_CONFIG_HOME": filepath.Join(home, "config"), "XDG_CACHE_HOME": filepath.Join(home, "cache"), "XDG_DATA_HOME": filepath.Join(home, "data"), "HF_HUB_CACHE": "", "HF_HOME": "", "HEADROOM_MODELS": "", "HEADROOM_API_KEY": ""} {
+	for name, value := range map[string]string{"HOME": home, "XDG_CONFIG_HOME": filepath.Join(home, "config"), "XDG_CACHE_HOME": filepath.Join(home, "cache"), "XDG_DATA_HOME": filepath.Join(home, "data"), "HF_HUB_CACHE": "", "HF_HOME": "", "HF_ENDPOINT": "", "HF_TOKEN": "",
+		"HEADROOM_MODELS": "", "HEADROOM_API_KEY": ""} {
 		t.Setenv(name, value)
 	}
 	return home

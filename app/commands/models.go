@@ -12,10 +12,13 @@ import (
 	"headroom/engine/problem"
 )
 
-// Models is `headroom models`: what is here (this file), and what brings more (import.go).
+// Models is `headroom models`: what is here (this file), and what brings more (import.go, download.go).
 type Models struct {
-	List   ModelsList   `cmd:"" default:"withargs" help:"What is on this machine, and whether it fits; what models alone means."`
-	Import ModelsImport `cmd:"" help:"Bring models into Headroom's folder, by a copy, a move or a link."`
+	List     ModelsList     `cmd:"" default:"withargs" help:"What is on this machine, and whether it fits; what models alone means."`
+	Import   ModelsImport   `cmd:"" help:"Bring models into Headroom's folder, by a copy, a move or a link."`
+	Search   ModelsSearch   `cmd:"" help:"Look for models on the Hugging Face hub."`
+	Download ModelsDownload `cmd:"" help:"Download a model from the Hugging Face hub, or go on with one."`
+	Token    ModelsToken    `cmd:"" help:"Keep the hub's token, which private and gated models need; read from the input."`
 }
 
 // ModelsList is `headroom models list`, and `headroom models` with flags of its own.

@@ -86,12 +86,13 @@ func TestStrangeHubs(t *testing.T) {
 		{"a size below 0", func(l map[string]any) { sibling(l, 0)["size"] = -1 }, "a size of -1 bytes"},
 		{"another size than the file's own", func(l map[string]any) { sibling(l, 0)["size"] = 19 }, "and 19 in the list of files"},
 		{"another checksum than the file's own", func(l map[string]any) { sibling(l, 0)["blobId"] = strings.Repeat("b", 40) }, "and bbbb"},
+		{"of no use here", func(l map[string]any) { l["config"] = map[string]any{"model_type": "strange"} }, "of the kind \"strange\""},
 		{"no weights", func(l map[string]any) { l["siblings"] = l["siblings"].([]map[string]any)[:1] }, "no .safetensors files"},
 	}
 	for _, c := range cases {
 		f := newFakeHub(t, model())
 		f.change = c.change
-		if job := f.download(f.client()); job.Err == nil || !strings.Contains(job.Err.Error(), c.want) {
+		if job := f.download(f.client(func(o *Options) { o.Kinds = []string{"x"} })); job.Err == nil || !strings.Contains(job.Err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.name, job.Err, c.want)
 		}
 		if entries, _ := os.ReadDir(filepath.Join(f.cache, "models--o--m")); len(entries) > 0 {

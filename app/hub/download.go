@@ -67,13 +67,7 @@ func (c *Client) download(ctx context.Context, q Request, p *jobs.Progress, know
 		return "", err
 	}
 	known(r)
-	files := q.Files
-	var chosen []File
-	if files == nil {
-		chosen, err = Choose(r.Files)
-	} else {
-		chosen, err = Select(r.Files, files)
-	}
+	chosen, err := c.chosen(r, q.Files)
 	if err != nil {
 		return "", err
 	}
@@ -85,6 +79,18 @@ func (c *Client) download(ctx context.Context, q Request, p *jobs.Progress, know
 		return "", err
 	}
 	return d.layout.snapshot(r.Commit), nil
+}
+
+// chosen are the files to download: those that somebody chose, or those that a model needs, if it is one that is of use here.
+func (c *Client) chosen(r Repository, paths []string) ([]File, error) {
+	if paths != nil {
+		return Select(r.Files, paths)
+	}
+	if !c.Runs(r.ModelType) {
+		return nil, problem.New(problem.UnknownArchitecture, "Headroom cannot run models of the kind \""+r.ModelType+"\" yet",
+			"it runs "+strings.Join(c.options.Kinds, ", "), "Choose a model of one of these kinds.")
+	}
+	return Choose(r.Files)
 }
 
 func (d *download) all(ctx context.Context, files []File) error {

@@ -26,6 +26,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -41,6 +42,7 @@ type Options struct {
 	Cache       string        // the hub cache's folder, with models--org--name folders in it; it need not exist
 	Endpoint    string        // "": DefaultEndpoint
 	Token       func() string // asked for each time; nil, or "": none
+	Kinds       []string      // of models, by config.json's model_type, that are of use here; nil: all
 	UserAgent   string        // "": headroom
 	Connections int           // at once for one large file, or for small ones together; 0: 4
 	PartBytes   int64         // that one connection fetches in one go; 0: 8 MiB
@@ -140,6 +142,11 @@ func (c *Client) Endpoint() string { return c.endpoint.String() }
 
 // Cache is the folder that models come to.
 func (c *Client) Cache() string { return c.options.Cache }
+
+// Runs tells whether models of that kind are of use here; of one that the hub does not know, nobody can tell before it is here.
+func (c *Client) Runs(modelType string) bool {
+	return c.options.Kinds == nil || modelType == "" || slices.Contains(c.options.Kinds, modelType)
+}
 
 // mayHaveToken tells whether the token may go to an address: the hub's own, encrypted or on this machine.
 func (c *Client) mayHaveToken(u *url.URL) bool {

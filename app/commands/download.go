@@ -1,0 +1,200 @@
+package commands
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"golang.org/x/term"
+
+	"headroom/app/hub"
+	"headroom/app/jobs"
+	"headroom/app/library"
+	"headroom/app/settings"
+	"headroom/app/version"
+	"headroom/engine"
+	"headroom/engine/problem"
+)
+
+// HubFlags say which hub is asked.
+type HubFlags struct {
+	Endpoint string `help:"Address of the hub, or of a mirror. Default: the settings' hubEndpoint, HF_ENDPOINT, or https://huggingface.co." placeholder:"URL"`
+}
+
+func (f *HubFlags) client(s settings.Settings) (*hub.Client, error) {
+	return newHub(cmp.Or(f.Endpoint, s.HubEndpoint), new(hub.Tokens))
+}
+
+// newHub makes the hub's client as every part of the program uses it. The error is a Problem.
+func newHub(endpoint string, tokens *hub.Tokens) (*hub.Client, error) {
+	return hub.New(hub.Options{Cache: library.HubCache(), Endpoint: cmp.Or(endpoint, os.Getenv("HF_ENDPOINT")), Kinds: engine.Architectures(),
+		Token: func() string { token, _ := tokens.Token(); return token }, UserAgent: "headroom/" + version.Version})
+}
+
+// ModelsSearch is `headroom models search`.
+type ModelsSearch struct {
+	Words []string `arg:"" help:"Words of the model's name."`
+	Limit int      `help:"Most results." default:"20"`
+	HubFlags
+}
+
+// Run prints what is found.
+func (c *ModelsSearch) Run(ctx context.Context, t *terminal) error {
+	client, err := c.client(openSettings().Get())
+	if err != nil {
+		return err
+	}
+	words := strings.Join(c.Words, " ")
+	found, err := client.Search(ctx, words, c.Limit)
+	if err != nil {
+		return err
+	}
+	if len(found) == 0 {
+		fmt.Fprintf(t.out, "%s has no model with %q in its name that consists of .safetensors files.\n", client.Endpoint(), words)
+		return nil
+	}
+	table := tabwriter.NewWriter(t.out, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(table, "NAME\tKIND\tFORMAT\tDOWNLOADS\tRUNS")
+	for _, m := range found {
+		format, runs := "Hugging Face", "yes"
+		if slices.Contains(m.Tags, "mlx") {
+			format = "MLX"
+		}
+		switch {
+		case !client.Runs(m.ModelType):
+			runs = "no"
+		case m.ModelType == "":
+			runs = "?"
+		case m.Gated:
+			runs = "yes, after its terms are accepted"
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\n", m.ID, clip(m.ModelType, 30), format, m.Downloads, runs)
+	}
+	return table.Flush()
+}
+
+// ModelsDownload is `headroom models download`.
+type ModelsDownload struct {
+	Model    string   `arg:"" help:"The model as the hub calls it: org/name."`
+	Revision string   `help:"A branch, a tag or a commit. Default: main."`
+	File     []string `help:"A file to download instead of those that the model needs; may be given several times." sep:"none"`
+	List     bool     `help:"List the files, and download nothing."`
+	HubFlags
+}
+
+// Run downloads, and shows how far it is. A second run goes on where the first has stopped.
+func (c *ModelsDownload) Run(ctx context.Context, t *terminal) error {
+	client, err := c.client(openSettings().Get())
+	if err != nil {
+		return err
+	}
+	if c.List {
+		return c.list(ctx, t, client)
+	}
+	list := jobs.NewList()
+	defer list.Close()
+	job, err := watchJob(ctx, t.err, list, list.Start(client.Job(hub.Request{ID: c.Model, Revision: c.Revision, Files: c.File})).ID)
+	switch {
+	case err != nil:
+		fmt.Fprintf(t.err, "Stopped at %s. The same command goes on from there.\n", bytesWords(job.DoneBytes))
+		return err
+	case job.State == jobs.Failed:
+		return job.Err
+	}
+	fmt.Fprintf(t.out, "%s: %s\n", c.Model, job.Result)
+	return nil
+}
+
+// list prints the files of the repository, those that would be downloaded marked.
+func (c *ModelsDownload) list(ctx context.Context, t *terminal, client *hub.Client) error {
+	r, err := client.Repository(ctx, c.Model, c.Revision)
+	if err != nil {
+		return err
+	}
+	chosen, refused := hub.Choose(r.Files)
+	table := tabwriter.NewWriter(t.out, 0, 8, 2, ' ', 0)
+	total := int64(0)
+	for _, f := range r.Files {
+		mark, size := "", "?"
+		if slices.Contains(chosen, f) {
+			mark = "*"
+			total += max(f.Size, 0)
+		}
+		if f.Size >= 0 {
+			size = bytesWords(f.Size)
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\n", mark, size, clip(f.Path, 100))
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	if refused != nil {
+		return refused
+	}
+	fmt.Fprintf(t.out, "%s, %s: the files marked * are what the model needs.\n", count(len(chosen), "file"), bytesWords(total))
+	return nil
+}
+
+// ModelsToken is `headroom models token`.
+type ModelsToken struct {
+	Remove bool `help:"Forget the token that is kept."`
+}
+
+// Run keeps the token that comes on the input, or tells where the one is that is used.
+func (c *ModelsToken) Run(t *terminal) error {
+	tokens := new(hub.Tokens)
+	if c.Remove {
+		if _, err := tokens.Save(""); err != nil {
+			return err
+		}
+		fmt.Fprintln(t.out, "No token is kept.")
+		return nil
+	}
+	if _, source := tokens.Token(); source != hub.NoToken {
+		fmt.Fprintf(t.err, "There is a token already, %s; a new one takes its place.\n", tokenPlace(source))
+	}
+	token, err := readSecret(t, "The token, from the hub's settings: ")
+	if err != nil {
+		return problem.Wrap(problem.BadRequest, err, "There is no token on the input", "Give it on one line.")
+	}
+	source, err := tokens.Save(token)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(t.out, "The token is %s.\n", tokenPlace(source))
+	return nil
+}
+
+func tokenPlace(source hub.TokenSource) string {
+	switch source {
+	case hub.TokenEnvironment:
+		return "in the environment, as HF_TOKEN"
+	case hub.TokenKeychain:
+		return "in the system's keychain"
+	}
+	return "in the file that Hugging Face's tools use"
+}
+
+// readSecret reads a line, which a terminal does not show.
+func readSecret(t *terminal, prompt string) (string, error) {
+	if file, ok := t.in.(*os.File); ok && isTerminal(file) {
+		fmt.Fprint(t.err, prompt)
+		text, err := term.ReadPassword(int(file.Fd()))
+		fmt.Fprintln(t.err)
+		return string(text), err
+	}
+	line, err := bufio.NewReader(io.LimitReader(t.in, 4096)).ReadString('\n')
+	if line = strings.TrimSpace(line); line != "" {
+		return line, nil
+	}
+	if err == nil {
+		err = io.ErrUnexpectedEOF
+	}
+	return "", err
+}

@@ -1,0 +1,116 @@
+package commands
+
+import (
+	"crypto/sha1"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"headroom/app/library"
+	"headroom/engine"
+)
+
+// demoHub serves the demo model as demo/model; before is called with each request for a file's bytes.
+func demoHub(t *testing.T, before func(w http.ResponseWriter, r *http.Request)) string {
+	t.Helper()
+	dir := demoFolder(t, filepath.Join(t.TempDir(), "m"))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, name, ok := strings.Cut(r.URL.Path, "/demo/model/resolve/"); ok {
+			_, name, _ = strings.Cut(name, "/")
+			text, err := os.ReadFile(filepath.Join(dir, name))
+			if err != nil {
+				http.NotFound(w, r)
+				return
+			}
+			sum := sha1.Sum(append(fmt.Appendf(nil, "blob %d\x00", len(text)), text...))
+			w.Header().Set("ETag", `"`+hex.EncodeToString(sum[:])+`"`)
+			if r.Method == "GET" && before != nil {
+				before(w, r)
+			}
+			http.ServeFile(w, r, filepath.Join(dir, name))
+			return
+		}
+		switch r.URL.Path {
+		case "/api/models":
+			_, _ = w.Write([]byte(`[{"id":"demo/model","downloads":7,"tags":["mlx"],"config":{"model_type":"qwen3_5_moe"}},{"id":"demo/other","config":{"model_type":"strange"}}]`))
+		case "/api/models/demo/model/revision/main":
+			var siblings []map[string]any
+			entries, _ := os.ReadDir(dir)
+			for _, e := range entries {
+				info, _ := e.Info()
+				siblings = append(siblings, map[string]any{"rfilename": e.Name(), "size": info.Size()})
+			}
+			_ = json.NewEncoder(w).Encode(map[string]any{"sha": strings.Repeat("c0de", 10), "siblings": append(siblings, map[string]any{"rfilename": "picture.png", "size": 3})})
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+func TestModelsSearch(t *testing.T) {
+	alone(t)
+	code, out, errOut := headroom("", "models", "search", "--endpoint", demoHub(t, nil), "demo")
+	if code != 0 || !strings.Contains(out, "demo/model  qwen3_5_moe  MLX           7          yes\n") || !strings.Contains(out, "demo/other  strange      Hugging Face  0          no\n") {
+		t.Errorf("exit %d, %q, %s", code, out, errOut)
+	}
+}
+
+// A model comes from the hub into the cache and is listed there: as being under way while it is, and then as ready.
+func TestModelsDownload(t *testing.T) {
+	home := alone(t)
+	var underWay atomic.Bool
+	l := library.New([]string{filepath.Join(home, ".cache", "huggingface", "hub")}, engine.Options{}, engine.Describe)
+	t.Setenv("HF_ENDPOINT", demoHub(t, func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.Header.Get("Range"), "bytes=8388608-") {
+			models := l.Scan()
+			underWay.Store(len(models) == 2 && models[1].ID == "demo/model" && models[1].State == library.Downloading)
+		}
+	}))
+	code, out, errOut := headroom("", "models", "download", "--list", "demo/model")
+	if code != 0 || !strings.Contains(out, "3 B      picture.png\n") || !strings.Contains(out, "marked * are what the model needs") {
+		t.Errorf("list: exit %d, %q, %s", code, out, errOut)
+	}
+	code, out, errOut = headroom("", "models", "download", "demo/model")
+	if code != 0 || !strings.HasPrefix(out, "demo/model: "+home) {
+		t.Fatalf("exit %d, %q, %s", code, out, errOut)
+	}
+	if !underWay.Load() {
+		t.Error("the list did not show that it was under way")
+	}
+	if code, out, _ := headroom("", "models"); code != 0 || !strings.Contains(out, "\ndemo/model  ") {
+		t.Errorf("it is not listed: %s", out)
+	}
+	if code, said, errOut := headroom("", "run", "demo/model", question); code != 0 || !strings.Contains(said, "keys and values") {
+		t.Errorf("it does not run: exit %d, %q, %s", code, said, errOut)
+	}
+	if code, _, errOut := headroom("", "models", "download", "demo/gone"); code != 1 || !strings.Contains(errOut, "The hub has no such thing (demo/gone)") {
+		t.Errorf("no such model: exit %d, %s", code, errOut)
+	}
+	if code, _, errOut := headroom("", "models", "download", "../x"); code != 1 || !strings.Contains(errOut, "is no repository of the hub") {
+		t.Errorf("no name: exit %d, %s", code, errOut)
+	}
+}
+
+func TestModelsToken(t *testing.T) {
+	alone(t)
+	t.Setenv("PATH", t.TempDir()) // no keychain
+	t.Setenv("HF_TOKEN", "")
+	if code, out, errOut := headroom("hf_abc\n", "models", "token"); code != 0 || out != "The token is in the file that Hugging Face's tools use.\n" {
+		t.Errorf("exit %d, %q, %s", code, out, errOut)
+	}
+	if code, _, errOut := headroom("", "models", "token"); code != 1 || !strings.Contains(errOut, "There is a token already") {
+		t.Errorf("nothing on the input: exit %d, %s", code, errOut)
+	}
+	if code, out, _ := headroom("", "models", "token", "--remove"); code != 0 || out != "No token is kept.\n" {
+		t.Errorf("remove: exit %d, %q", code, out)
+	}
+}
