@@ -46,6 +46,7 @@ type BenchSpeed struct {
 	Prefill []int    `help:"Prompt lengths to read." default:"128,512,2048"`
 	Decode  []int    `help:"Contexts to decode after." default:"0,4096"`
 	Tokens  int      `help:"Tokens to decode in each run." default:"64"`
+	DeviceFlag
 	KVFlags
 
 	// Bandwidth is given to the processes that measure one model each.
@@ -55,6 +56,9 @@ type BenchSpeed struct {
 // Run prints a table per model. Each model is measured in a process of its own, so that its peak memory is its own too.
 func (c *BenchSpeed) Run(ctx context.Context, t *terminal) error {
 	c.Repeat = max(c.Repeat, 1)
+	if err := c.choose(ctx); err != nil {
+		return err
+	}
 	if c.Bandwidth > 0 && len(c.Models) == 1 {
 		return c.model(ctx, t, c.Models[0])
 	}
@@ -79,7 +83,7 @@ func (c *BenchSpeed) apart(ctx context.Context, t *terminal, name string) error 
 	}
 	args := []string{"bench", "speed", name, fmt.Sprintf("--bandwidth=%g", c.Bandwidth), fmt.Sprintf("--threads=%d", c.Threads),
 		fmt.Sprintf("--repeat=%d", c.Repeat), fmt.Sprintf("--tokens=%d", c.Tokens), fmt.Sprintf("--float32=%t", c.Float32),
-		"--prefill=" + joined(c.Prefill), "--decode=" + joined(c.Decode)}
+		"--prefill=" + joined(c.Prefill), "--decode=" + joined(c.Decode), "--device=" + c.Device}
 	args = append(args, c.KVFlags.args()...)
 	child := exec.CommandContext(ctx, program, args...)
 	child.Stdout, child.Stderr = t.out, t.err
@@ -112,7 +116,7 @@ func (c *BenchSpeed) model(ctx context.Context, t *terminal, name string) error 
 		return err
 	}
 	longest := slices.Max(append(append([]int{c.Tokens}, c.Prefill...), c.Decode...)) + c.Tokens + 1
-	e, err := engine.Open(ctx, src, c.apply(engine.Options{Threads: c.Threads, Float32Activations: c.Float32, ContextTokens: longest, MaxSequences: 1,
+	e, err := engine.Open(ctx, src, c.apply(engine.Options{Device: c.Device, Threads: c.Threads, Float32Activations: c.Float32, ContextTokens: longest, MaxSequences: 1,
 		NoPrefixCache: true})) // each run reads its prompt
 	if err != nil {
 		return err

@@ -35,6 +35,7 @@ type BenchCache struct {
 	Tokens  int      `help:"Tokens that each stream answers." default:"128"`
 	Turns   int      `help:"Turns of the conversation." default:"21"`
 	Grow    int      `help:"Tokens it grows to." default:"30000"`
+	DeviceFlag
 	KVFlags
 }
 
@@ -64,6 +65,9 @@ func (c *BenchCache) Run(ctx context.Context, t *terminal) (err error) {
 		return problem.New(problem.ContextExceeded, "The benchmark's prompts are longer than the model's context",
 			fmt.Sprintf("they need %d tokens, the context holds %d", longest, d.ContextTokens), "Shorten them with --prompt, --stream and --grow.")
 	}
+	if err := c.choose(ctx); err != nil {
+		return err
+	}
 	if b.dir, err = os.MkdirTemp("", "headroom-bench-"); err != nil {
 		return err
 	}
@@ -90,7 +94,7 @@ func (b *cacheBench) open(store string, o engine.Options) (e *engine.Engine, err
 			return nil, err
 		}
 	}
-	o.Threads, o.MaxSequences, o.BlockStore, o.ModelName = b.Threads, b.Streams+1, b.store, b.name
+	o.Device, o.Threads, o.MaxSequences, o.BlockStore, o.ModelName = b.Device, b.Threads, b.Streams+1, b.store, b.name
 	if e, err = engine.Open(b.ctx, b.src, b.apply(o)); err == nil {
 		_, err = generate(b.ctx, e, 64, 2)
 		if err != nil {

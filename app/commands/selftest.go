@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"runtime"
 
@@ -83,6 +84,23 @@ func (c *Selftest) Run(ctx context.Context, t *terminal) (err error) {
 		fmt.Fprintln(t.err, "For a bug report: headroom selftest --out report.txt")
 	}
 	return exitProblem
+}
+
+// DeviceFlag is what computes in a benchmark.
+type DeviceFlag struct {
+	Device string `help:"What computes: cpu, metal or sim. Default: metal where there is one that passes its self-test." enum:",cpu,metal,sim" default:"" placeholder:"DEVICE"`
+}
+
+// choose settles on a device, which may have to be tried first.
+func (f *DeviceFlag) choose(ctx context.Context) (err error) {
+	if f.Device != "" {
+		return nil
+	}
+	var trouble error
+	if f.Device, trouble, err = newGate().Device(ctx); trouble != nil {
+		slog.Warn("the GPU is not used", "err", trouble)
+	}
+	return err
 }
 
 // newGate is what decides whether this Mac's GPU computes.

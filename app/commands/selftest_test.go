@@ -1,0 +1,65 @@
+package commands
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"headroom/metal/sim"
+)
+
+// The simulated GPU passes, a person reads the verdict, and the file has everything.
+func TestSelftest(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the simulated device takes long")
+	}
+	m, err := sim.Open(sim.Options{})
+	if errors.Is(err, sim.ErrUnavailable) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Close()
+	config := t.TempDir() // the cache stays: compiled kernels are in it
+	t.Setenv("XDG_CONFIG_HOME", config)
+	file := filepath.Join(t.TempDir(), "report.txt")
+	code, out, errOut := headroom("", "selftest", "--short", "--out", file)
+	if code != 0 || !strings.Contains(out, "PASSED: ") || strings.Contains(out, "passed kernels") {
+		t.Errorf("exit %d, said %q, %s", code, out, errOut)
+	}
+	if !strings.HasPrefix(errOut, "There is no Metal on linux: trying the simulated GPU.\n") {
+		t.Errorf("stderr %q, expected that it is no Mac's GPU", errOut)
+	}
+	report, err := os.ReadFile(file)
+	if err != nil || !strings.Contains(string(report), "PASSED: ") || !strings.Contains(string(report), "passed kernels, norm: rms_norm") {
+		t.Errorf("report (%v):\n%s", err, report)
+	}
+	if kept, _ := filepath.Glob(filepath.Join(config, "*", "selftest.json")); len(kept) != 0 {
+		t.Errorf("the simulated GPU's outcome is kept as if it were a Mac's: %v", kept)
+	}
+}
+
+func TestSelftestRefusals(t *testing.T) {
+	alone(t)
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"--repeats", "-1"}, 2, "--repeats"},
+		{[]string{"--device", "abacus"}, 2, "--device"},
+		{[]string{"--out", filepath.Join(t.TempDir(), "no", "folder")}, 1, "The report cannot be written there"},
+		{[]string{"--device", "metal"}, 1, "There is no such device here"},
+	} {
+		if runtime.GOOS == "darwin" && c.args[1] == "metal" {
+			continue
+		}
+		if code, _, errOut := headroom("", append([]string{"selftest"}, c.args...)...); code != c.code || !strings.Contains(errOut, c.want) {
+			t.Errorf("%v: exit %d, %q; expected %d and %q", c.args, code, errOut, c.code, c.want)
+		}
+	}
+}
