@@ -62,7 +62,7 @@ export async function startFakeServer(port = 0) {
       engine: {
         ...engine,
         status: engine.status === 'ready' && requests.size > 0 ? 'busy' : engine.status,
-        device: 'CPU, fake', contextTokens: 32768, cacheFormat: 'f16', stateFormat: 'f32', error: null,
+        device: 'CPU, fake', contextTokens: 32768, cacheFormat: 'f16', stateFormat: 'f32', error: null, notice: null,
       },
       endpoint: { url: `${address}/v1`, uiUrl: `${address}/` },
       memory: {

@@ -402,13 +402,39 @@ export const steps = [
     await ready(page);
   }],
 
+  ['a setting holds at once, is undone, and the log is there', async ({ page, server, shot }) => {
+    await goTo(page, 'Settings');
+    const rest = page.getByLabel('Unload when unused');
+    await rest.selectOption('30');
+    await page.getByRole('status').filter({ hasText: 'Holds now.' }).waitFor();
+    const kept = async () => {
+      const [address, fragment] = server.url.split('#');
+      const headers = { 'X-Headroom-Token': new URLSearchParams(fragment).get('token') };
+      return (await (await fetch(`${address}api/settings`, { headers })).json()).restMinutes;
+    };
+    assert.equal(await kept(), 30);
+    await page.getByRole('button', { name: 'Undo' }).click();
+    await until('it is as it was', async () => (await rest.inputValue()) === '0' && (await kept()) === 0);
+    assert.equal(await page.getByLabel('Port').isDisabled(), true, 'serve has its port from the command line');
+    const log = page.getByRole('log', { name: 'Log' });
+    await until('the log says that a model was loaded', async () => /model loaded/.test(await log.innerText()));
+    await page.getByRole('searchbox', { name: 'Search the log' }).fill('no line is like this');
+    await until('nothing is found', async () => /No line is like that/.test(await log.innerText()));
+    await page.getByRole('searchbox', { name: 'Search the log' }).fill('');
+    await page.getByLabel('Appearance').selectOption('dark');
+    assert.equal(await page.evaluate(() => getComputedStyle(document.body).backgroundColor), 'rgb(23, 27, 27)');
+    await page.getByLabel('Appearance').selectOption('system');
+    assert.equal(await page.evaluate(() => getComputedStyle(document.body).backgroundColor), 'rgb(244, 246, 246)');
+    await shot('settings-light');
+  }],
+
   ['the dark theme and a small window', async ({ page, shot }) => {
     const sizes = { '': { width: 1100, height: 720 }, '-small': { width: 760, height: 560 } };
     for (const [suffix, size] of Object.entries(sizes)) {
       await page.setViewportSize(size);
       for (const theme of ['dark', 'light']) {
         await page.emulateMedia({ colorScheme: theme });
-        for (const name of ['Models', 'Cache', 'Chat', 'Overview']) {
+        for (const name of ['Models', 'Cache', 'Settings', 'Chat', 'Overview']) {
           await goTo(page, name);
           await page.mouse.move(1, 1);
           const wider = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
