@@ -1,0 +1,34 @@
+package settings
+
+import (
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// SETTINGS.md has a row for each key of the file, and for nothing else.
+func TestDocument(t *testing.T) {
+	text, err := os.ReadFile("SETTINGS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var documented []string
+	for _, row := range regexp.MustCompile("(?m)^\\| `(\\w+)` \\|").FindAllStringSubmatch(string(text), -1) {
+		documented = append(documented, row[1])
+	}
+	var keys []string
+	for _, s := range []reflect.Type{reflect.TypeFor[Settings](), reflect.TypeFor[Cache](), reflect.TypeFor[Model]()} {
+		for i := range s.NumField() {
+			key, _, _ := strings.Cut(s.Field(i).Tag.Get("json"), ",")
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(documented)
+	slices.Sort(keys)
+	if !slices.Equal(documented, keys) {
+		t.Errorf("SETTINGS.md has\n%v\nthe file\n%v", documented, keys)
+	}
+}
