@@ -27,6 +27,19 @@ type Device interface {
 	Close()
 }
 
+// Async is a Device whose work goes on while the host does something else. A host that wants to be ahead commits one pass, records and
+// commits the next, and waits for the first alone: there is always work on the device.
+type Async interface {
+	Device
+	// Commit has all work up to here begin.
+	Commit() Ticket
+	// Wait waits for the work up to a Commit. Then the host may read what it wrote, as long as nothing committed later writes there.
+	Wait(Ticket) error
+}
+
+// Ticket is a Commit's place in the order of all of them.
+type Ticket uint64
+
 // Op is one operator with its operands. Each device finds its own implementation on it.
 type Op interface {
 	// Name labels traces and errors, as "rms_norm".

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"headroom/kernels"
 	"headroom/metal"
 	"headroom/metal/msl"
 )
@@ -32,6 +33,7 @@ type Context struct {
 	scratch   scratch
 	ints      []int32 // of Table
 	barriers  int     // recorded since the device was made
+	commits   kernels.Ticket
 	err       error
 }
 
@@ -42,6 +44,7 @@ type recorder struct {
 	used       int // bytes of params
 	dispatches int
 	committed  bool
+	ticket     kernels.Ticket // of the commit
 	tables     []tableAt
 }
 
@@ -123,7 +126,7 @@ func (c *Context) room(params int) *recorder {
 		return nil
 	}
 	rec := &c.recorders[c.current]
-	if rec.used+params <= ringBytes && rec.dispatches < maxDispatches {
+	if !rec.committed && rec.used+params <= ringBytes && rec.dispatches < maxDispatches {
 		return rec
 	}
 	c.commit()
@@ -167,7 +170,8 @@ func (c *Context) commit() {
 	rec := &c.recorders[c.current]
 	if rec.dispatches > 0 && !rec.committed {
 		rec.commands.Commit(nil)
-		rec.committed = true
+		c.commits++
+		rec.committed, rec.ticket = true, c.commits
 	}
 	c.accesses = c.accesses[:0]
 }
@@ -175,16 +179,26 @@ func (c *Context) commit() {
 // wait waits for a recorder's work and empties it.
 func (c *Context) wait(rec *recorder) {
 	if rec.committed {
+		op := c.op // of what is being recorded meanwhile
 		c.op = ""
 		c.fail(rec.commands.Wait())
+		c.op = op
 	}
 	rec.used, rec.dispatches, rec.committed, rec.tables = 0, 0, false, rec.tables[:0]
 }
 
-// sync waits for all work, the older recorder's first.
+// sync waits for all work.
 func (c *Context) sync() error {
 	c.commit()
-	c.wait(&c.recorders[c.current^1])
-	c.wait(&c.recorders[c.current])
+	return c.waitFor(c.commits)
+}
+
+// waitFor waits for what was committed up to a ticket, the older recorder's work first.
+func (c *Context) waitFor(t kernels.Ticket) error {
+	for _, rec := range [...]*recorder{&c.recorders[c.current^1], &c.recorders[c.current]} {
+		if rec.committed && rec.ticket <= t {
+			c.wait(rec)
+		}
+	}
 	return c.err
 }

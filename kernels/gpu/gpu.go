@@ -10,7 +10,7 @@
 //	  Kernel.Dispatch    parameters into the ring, hazards against what has been recorded since the last barrier, bindings, dispatch
 //	Device.Sync          commit, wait; the first mistake of anything recorded
 //
-// Two recorders alternate, so that the host records while the GPU runs. Buffers live as long as the device.
+// Two recorders alternate, so that the host records while the GPU runs (Device.Commit, Device.Wait). Buffers live as long as the device.
 package gpu
 
 import (
@@ -159,6 +159,15 @@ func (d *Device) Kernels() map[string]bool {
 // Sync implements kernels.Device. After an error the device computes no more.
 func (d *Device) Sync() error { return d.context.sync() }
 
+// Commit implements kernels.Async. What is recorded after it goes into the other recorder, whose own work is waited for then.
+func (d *Device) Commit() kernels.Ticket {
+	d.context.commit()
+	return d.context.commits
+}
+
+// Wait implements kernels.Async. After an error the device computes no more.
+func (d *Device) Wait(t kernels.Ticket) error { return d.context.waitFor(t) }
+
 // Close implements kernels.Device. The Metal device must be closed after it, before another uses the memory.
 func (d *Device) Close() {
 	_ = d.Sync() // whoever wanted the results has synced
@@ -171,4 +180,4 @@ func (d *Device) Close() {
 	d.mapped, d.owned = nil, nil
 }
 
-var _ kernels.Device = (*Device)(nil)
+var _ kernels.Async = (*Device)(nil)

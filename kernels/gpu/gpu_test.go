@@ -195,6 +195,36 @@ func TestRecordersTakeTurns(t *testing.T) {
 	}
 }
 
+// A host ahead of the device: what is recorded after a commit goes elsewhere, and waiting for a commit waits for nothing later and drops
+// nothing of what is being recorded.
+func TestAhead(t *testing.T) {
+	m, d := newRecording(t)
+	a, b := kernels.NewTensor(d, kernels.F32, 1, 8), kernels.NewTensor(d, kernels.F32, 1, 8)
+	pass := func() kernels.Ticket { d.Run(&add{x: a, out: b}); return d.Commit() }
+	first := pass()
+	for range 3 {
+		second := pass()
+		if err := d.Wait(first); err != nil {
+			t.Fatal(err)
+		}
+		first = second
+	}
+	if d.Commit() != first {
+		t.Error("a commit of nothing got a ticket of its own")
+	}
+	d.Run(&add{x: a, out: b})
+	if err := d.Wait(first); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	const want = "add commit add commit wait add commit wait add commit wait add wait commit wait"
+	if got := strings.Join(m.events, " "); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
 // Every .metal file compiles, whether an operator uses it or not.
 func TestSources(t *testing.T) {
 	m, err := sim.Open(sim.Options{Check: true}) // as the cases do: what they compile is there already
