@@ -1,0 +1,175 @@
+package sampling
+
+// The choice itself. The reference sorts the row; the CPU's form (chooser.go) and the GPU's (choose.metal) find the end of what the
+// filters keep without sorting, and agree with it to the bit.
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"math/bits"
+	"math/rand/v2"
+	"slices"
+	"sync"
+
+	"headroom/kernels"
+	"headroom/kernels/cpu"
+)
+
+// Choose is out[m] = a token chosen from logits[m] by Rows[m], or what Fault explains.
+//
+// Logits are float32 [M, V], V below 2^23, -Inf where a token is masked; Rows has M settings; Out is int32 [M, 1].
+type Choose struct {
+	Logits kernels.Tensor
+	Rows   []Settings
+	Out    kernels.Tensor
+}
+
+// Name implements kernels.Op.
+func (o *Choose) Name() string { return "choose" }
+
+// Check implements kernels.Op.
+func (o *Choose) Check() error {
+	err := errors.Join(
+		kernels.CheckShape("logits", o.Logits, kernels.F32, len(o.Rows), -1),
+		kernels.CheckShape("out", o.Out, kernels.I32, len(o.Rows), 1))
+	if o.Logits.Cols > maxVocab {
+		err = errors.Join(err, fmt.Errorf("logits: got %d columns, expected at most %d", o.Logits.Cols, maxVocab))
+	}
+	return err
+}
+
+// Reference implements kernels.Op.
+func (o *Choose) Reference() {
+	for r := range o.Rows {
+		o.Out.RowRange(r, r+1).Int32s()[0] = bySorting(o.Logits.Row(r), o.Rows[r])
+	}
+}
+
+// bySorting is the specification.
+func bySorting(logits []float32, s Settings) int32 {
+	best := None
+	for i, x := range logits {
+		if x != x || x > math.MaxFloat32 {
+			return FaultAt(int32(i))
+		}
+		if x >= -math.MaxFloat32 && (best < 0 || x > logits[best]) {
+			best = int32(i)
+		}
+	}
+	l := s.limits(len(logits))
+	if best < 0 || l.scale == 0 {
+		return best
+	}
+	kept := keptBySorting(logits, logits[best], &l)
+	total := uint64(0)
+	for _, id := range kept {
+		total += weight(logits[best]-logits[id], l.scale)
+	}
+	left, _ := bits.Mul64(l.random, total)
+	for _, id := range kept {
+		w := weight(logits[best]-logits[id], l.scale)
+		if left < w {
+			return id
+		}
+		left -= w
+	}
+	panic("sampling: the weights of a row do not add up to their sum")
+}
+
+// keptBySorting is the tokens that pass the filters, by id.
+func keptBySorting(logits []float32, peak float32, l *limits) (kept []int32) {
+	order, total := make([]int32, len(logits)), uint64(0)
+	for i, x := range logits {
+		order[i] = int32(i)
+		total += weight(peak-x, log2e)
+	}
+	slices.SortFunc(order, func(a, b int32) int { return cmp.Or(cmp.Compare(logits[b], logits[a]), cmp.Compare(a, b)) })
+	before, limit := uint64(0), l.massLimit(total)
+	for i, id := range order {
+		if uint32(i) >= l.topK || before >= limit || peak-logits[id] > l.reach {
+			break
+		}
+		kept = append(kept, id)
+		before += weight(peak-logits[id], log2e)
+	}
+	slices.Sort(kept)
+	return kept
+}
+
+// choosers are for Choose on the CPU. The engine does not come by here: it keeps a Chooser for each sequence.
+var choosers = sync.Pool{New: func() any { return new(Chooser) }}
+
+// CPU implements kernels.Op: rows are independent.
+func (o *Choose) CPU(c *cpu.Context) {
+	c.Parallel(o, 0, len(o.Rows), 1+2048/max(o.Logits.Cols, 1))
+}
+
+// CPURange implements cpu.Task.
+func (o *Choose) CPURange(_ *cpu.Context, _, _, from, to int) {
+	c := choosers.Get().(*Chooser)
+	for r := from; r < to; r++ {
+		o.Out.RowRange(r, r+1).Int32s()[0], _ = c.Choose(o.Logits.Row(r), o.Rows[r])
+	}
+	choosers.Put(c)
+}
+
+// settingsOf are settings of all kinds, by number.
+func settingsOf(i int, r *rand.Rand) Settings {
+	s := Settings{Temperature: 0.2 + 2*r.Float32(), Random: r.Uint64()}
+	switch i % 8 {
+	case 0:
+		s.Temperature = 0
+	case 1:
+		s.TopK = 1 + r.IntN(40)
+	case 2:
+		s.TopP = r.Float32()
+	case 3:
+		s.MinP = r.Float32() * r.Float32()
+	case 4:
+		s.TopK, s.TopP, s.MinP = 20, 0.95, 0.01
+	case 5:
+		s.TopK, s.TopP = 1+r.IntN(2000), 0.999
+	case 6:
+		s.Random = math.MaxUint64
+	}
+	return s
+}
+
+func chooseCases() []kernels.Case {
+	var cases []kernels.Case
+	for _, c := range []struct {
+		rows, vocab int
+		scale       float64
+		coarse      bool // many logits are equal
+		bytes       int64
+	}{{1, 1, 1, false, 0}, {8, 31, 1, false, 0}, {16, 320, 3, true, 0}, {16, 3001, 3, false, 0}, {16, 3000, 0.01, false, 0}, {8, 2500, 0, true, 0},
+		{8, 5000, 30, false, 0}, {1, 151936, 3, false, 4 * 151936}} {
+		cases = append(cases, kernels.Case{
+			Name:  fmt.Sprintf("choose_m%d_v%d_scale_%g_coarse_%t", c.rows, c.vocab, c.scale, c.coarse),
+			Bytes: c.bytes,
+			New: func(d kernels.Device, r *rand.Rand) (kernels.Op, []kernels.Tensor) {
+				o := &Choose{Logits: kernels.RandomTensor(d, r, c.rows, c.vocab+3, c.scale).Columns(1, c.vocab+1), Out: kernels.NewTensor(d, kernels.I32, c.rows, 1)}
+				for m := range c.rows {
+					x := o.Logits.Row(m)
+					for i := range x {
+						if c.coarse {
+							x[i] = float32(math.Round(float64(x[i])))
+						}
+						if c.vocab > 1 && r.IntN(10) == 0 {
+							x[i] = float32(math.Inf(-1))
+						}
+					}
+					s := settingsOf(m, r)
+					if c.rows == 1 && c.vocab > 1 {
+						s = settingsOf(4, r)
+					}
+					o.Rows = append(o.Rows, s)
+				}
+				return o, []kernels.Tensor{o.Out}
+			},
+		})
+	}
+	return cases
+}

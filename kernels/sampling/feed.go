@@ -1,0 +1,76 @@
+package sampling
+
+// Tokens into a pass. A host ahead of its device does not know the last tokens of the pass before; the device copies them.
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+
+	"headroom/kernels"
+	"headroom/kernels/cpu"
+)
+
+// Feed is out[m] = Tokens[m], or the token of Chosen that stands for it: see Placeholder.
+//
+// Tokens has M; Chosen is int32 [N, 1], or none where no token refers to it; Out is int32 [M, 1].
+type Feed struct {
+	Tokens []int32
+	Chosen kernels.Tensor
+	Out    kernels.Tensor
+}
+
+// Placeholder stands for a token that is not known yet: the one that row r of the pass before will have chosen.
+func Placeholder(r int) int32 { return -1 - int32(r) }
+
+// Name implements kernels.Op.
+func (o *Feed) Name() string { return "feed" }
+
+// Check implements kernels.Op.
+func (o *Feed) Check() error {
+	err := kernels.CheckShape("out", o.Out, kernels.I32, len(o.Tokens), 1)
+	if !o.Chosen.IsNone() {
+		err = errors.Join(err, kernels.CheckShape("chosen", o.Chosen, kernels.I32, -1, 1))
+	}
+	for i, t := range o.Tokens {
+		if t < 0 && int(-1-t) >= o.Chosen.Rows {
+			err = errors.Join(err, fmt.Errorf("token %d: it stands for chosen token %d of %d", i, -1-t, o.Chosen.Rows))
+		}
+	}
+	return err
+}
+
+// Reference implements kernels.Op.
+func (o *Feed) Reference() {
+	for m, t := range o.Tokens {
+		if t < 0 {
+			t = o.Chosen.RowRange(int(-1-t), int(-t)).Int32s()[0]
+		}
+		o.Out.RowRange(m, m+1).Int32s()[0] = t
+	}
+}
+
+// CPU implements kernels.Op: it is a copy of a few integers.
+func (o *Feed) CPU(*cpu.Context) { o.Reference() }
+
+func feedCases() []kernels.Case {
+	var cases []kernels.Case
+	for _, m := range []int{1, 7, 700} {
+		cases = append(cases, kernels.Case{
+			Name: fmt.Sprintf("feed_m%d", m),
+			New: func(d kernels.Device, r *rand.Rand) (kernels.Op, []kernels.Tensor) {
+				o := &Feed{Tokens: make([]int32, m), Chosen: kernels.NewTensor(d, kernels.I32, 5, 3).Columns(1, 2), Out: kernels.NewTensor(d, kernels.I32, m, 2).Columns(1, 2)}
+				for i := range o.Chosen.Int32s() {
+					o.Chosen.Int32s()[i] = int32(r.IntN(1000)) - 100
+				}
+				for i := range o.Tokens {
+					if o.Tokens[i] = int32(r.IntN(1 << 20)); i%3 == 0 {
+						o.Tokens[i] = Placeholder(r.IntN(5))
+					}
+				}
+				return o, []kernels.Tensor{o.Out}
+			},
+		})
+	}
+	return cases
+}

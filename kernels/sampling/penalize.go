@@ -1,0 +1,132 @@
+package sampling
+
+// Penalties on recent tokens. While a pass runs, the host does not know the last of them: it names the row of the pass before that has
+// chosen it, and the device looks it up.
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+
+	"headroom/kernels"
+	"headroom/kernels/cpu"
+)
+
+// Penalties are how much less likely recent tokens get. The zero value changes nothing.
+type Penalties struct {
+	Repetition float32 // divides positive and multiplies negative logits of recent tokens; 0 or 1: off
+	Presence   float32 // subtracted once from the logit of a recent token
+	Frequency  float32 // subtracted as often as the token occurs
+}
+
+// Any tells whether there is anything to do.
+func (p *Penalties) Any() bool {
+	return p.Repetition != 0 && p.Repetition != 1 || p.Presence != 0 || p.Frequency != 0
+}
+
+// Apply is the logit x of a token that occurs count times among the recent ones.
+func (p *Penalties) Apply(x float32, count int32) float32 {
+	if r := p.Repetition; r != 0 && r != 1 {
+		if x < 0 {
+			x = float32(x * r)
+		} else {
+			x = float32(x / r)
+		}
+	}
+	return float32(x-p.Presence) - float32(p.Frequency*float32(count))
+}
+
+// Recent is a token and how often it occurs.
+type Recent struct{ Token, Count int32 }
+
+// History is what a row's penalties look at.
+type History struct {
+	Penalties
+	Recent []Recent // each token once
+	// Chosen is a row of the tokens chosen before, one more recent token; -1: none.
+	Chosen int32
+}
+
+// Penalize changes the logits of each row's recent tokens. Tokens outside the vocabulary have no effect.
+//
+// Logits are float32 [M, V], read and written; Rows has M histories; Chosen is int32 [N, 1], or none where no history refers to it.
+type Penalize struct {
+	Logits kernels.Tensor
+	Rows   []History
+	Chosen kernels.Tensor
+}
+
+// Name implements kernels.Op.
+func (o *Penalize) Name() string { return "penalize" }
+
+// Check implements kernels.Op.
+func (o *Penalize) Check() error {
+	err := kernels.CheckShape("logits", o.Logits, kernels.F32, len(o.Rows), -1)
+	if !o.Chosen.IsNone() {
+		err = errors.Join(err, kernels.CheckShape("chosen", o.Chosen, kernels.I32, -1, 1))
+	}
+	for r := range o.Rows {
+		if c := o.Rows[r].Chosen; c < -1 || int(c) >= o.Chosen.Rows {
+			err = errors.Join(err, fmt.Errorf("row %d: got chosen token %d, expected one of %d, or -1", r, c, o.Chosen.Rows))
+		}
+	}
+	return err
+}
+
+// Reference implements kernels.Op.
+func (o *Penalize) Reference() {
+	for r := range o.Rows {
+		h, logits, chosen := &o.Rows[r], o.Logits.Row(r), int32(-1)
+		if h.Chosen >= 0 {
+			chosen = o.Chosen.RowRange(int(h.Chosen), int(h.Chosen)+1).Int32s()[0]
+		}
+		known := false
+		for _, t := range h.Recent {
+			if t.Token == chosen {
+				known = true
+				t.Count++
+			}
+			h.at(logits, t)
+		}
+		if !known {
+			h.at(logits, Recent{chosen, 1})
+		}
+	}
+}
+
+func (h *History) at(logits []float32, t Recent) {
+	if t.Token >= 0 && int(t.Token) < len(logits) {
+		logits[t.Token] = h.Apply(logits[t.Token], t.Count)
+	}
+}
+
+// CPU implements kernels.Op: a few tokens are not worth a second thread.
+func (o *Penalize) CPU(*cpu.Context) { o.Reference() }
+
+func penalizeCases() []kernels.Case {
+	var cases []kernels.Case
+	for _, c := range []struct{ rows, vocab, recent int }{{1, 5, 0}, {3, 40, 7}, {5, 300, 200}} {
+		cases = append(cases, kernels.Case{
+			Name: fmt.Sprintf("penalize_m%d_v%d_recent_%d", c.rows, c.vocab, c.recent),
+			New: func(d kernels.Device, r *rand.Rand) (kernels.Op, []kernels.Tensor) {
+				o := &Penalize{Logits: kernels.RandomTensor(d, r, c.rows, c.vocab+2, 3).Columns(2, c.vocab+2), Chosen: kernels.NewTensor(d, kernels.I32, c.rows, 1)}
+				for m := range c.rows {
+					o.Chosen.Int32s()[m] = int32(r.IntN(c.vocab))
+					h := History{Penalties: Penalties{1 + r.Float32(), r.Float32(), r.Float32()}, Chosen: int32(c.rows-m) - 1}
+					switch m {
+					case 1:
+						h.Chosen, h.Repetition = -1, 0
+					case 2:
+						o.Chosen.Int32s()[m] = FaultAt(3)
+					}
+					for i, t := range r.Perm(c.vocab + 5)[:c.recent] {
+						h.Recent = append(h.Recent, Recent{int32(t) - 2, int32(1 + i%3)})
+					}
+					o.Rows = append(o.Rows, h)
+				}
+				return o, []kernels.Tensor{o.Logits}
+			},
+		})
+	}
+	return cases
+}
