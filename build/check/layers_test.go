@@ -24,7 +24,7 @@ var layers = []row{
 	}},
 	{"What stands alone: formats, translations and decisions, pure Go without a device or the network; it can be read and tested without the rest.", []string{
 		"kernels/cpu", "metal/*",
-		"engine/safetensors", "engine/tokenizer", "engine/chat", "engine/sample", "engine/openai", "engine/sched", "engine/blockstore", "engine/reread",
+		"engine/safetensors", "engine/tokenizer", "engine/chat", "engine/openai", "engine/sched", "engine/blockstore", "engine/reread",
 		"app/settings", "app/login", "app/logs", "app/version", "app/demo", "app/disk", "app/jobs", "frontend",
 	}},
 	{"Tensors and devices: dtype, buffer, tensor, operator. What every kernel speaks, and nothing about models.", []string{
@@ -38,6 +38,9 @@ var layers = []row{
 	}},
 	{"The cases of all families, and what they answer on the simulated device.", []string{
 		"kernels/golden",
+	}},
+	{"A sequence's parameters and random numbers, over the operators that choose tokens.", []string{
+		"engine/sample",
 	}},
 	{"The input of one forward pass. Operators do not know it; what calls them does.", []string{
 		"engine/batch",

@@ -1,8 +1,9 @@
 // Package sample turns a row of logits into a token.
 //
-// A Sampler belongs to one sequence: it holds the sequence's parameters, its own
-// seeded random numbers and the recent tokens that the penalties look at. So what
-// a sequence draws never depends on what else is in the batch.
+// A Sampler belongs to one sequence: it holds the sequence's parameters, its seed
+// and the recent tokens that the penalties look at. So what
+// a sequence draws never depends on what else is in the batch. It chooses on the host,
+// or says what a device needs to choose the same (ahead.go).
 //
 // The order of the steps is that of mlx-lm (mlx_lm/sample_utils.py):
 //
@@ -18,6 +19,8 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+
+	"headroom/kernels/sampling"
 )
 
 // Params says how to choose tokens. The zero value is greedy decoding with the
@@ -101,7 +104,13 @@ func inRange(name string, value, from, to float64) error {
 	return fmt.Errorf("%s: got %s, it must be between %v and %v", name, got, from, to)
 }
 
-// penalizes tells whether any penalty needs the recent tokens.
-func (p *Params) penalizes() bool {
-	return p.RepetitionPenalty != 0 && p.RepetitionPenalty != 1 || p.PresencePenalty != 0 || p.FrequencyPenalty != 0
+func (p *Params) penalties() sampling.Penalties {
+	return sampling.Penalties{Repetition: p.RepetitionPenalty, Presence: p.PresencePenalty, Frequency: p.FrequencyPenalty}
+}
+
+func (p *Params) contextTokens() int {
+	if p.RepetitionContextTokens == 0 {
+		return DefaultContextTokens
+	}
+	return p.RepetitionContextTokens
 }

@@ -1,13 +1,15 @@
 package sample
 
-// From logits to a token, in this order: bias, penalties, then the likeliest or a draw (filters included, in draw.go). Ties go
-// to the lower id and the generator is seeded per request, so a seed repeats an answer; logprobs are of the adjusted logits,
-// before temperature and filters.
+// From logits to a token, in this order: bias, penalties, then the likeliest or a draw (kernels/sampling, filters included). Ties go
+// to the lower id; a draw's random number is a function of the request's seed and the token's position, so a seed repeats an answer on
+// every device. Logprobs are of the adjusted logits, before temperature and filters.
 
 import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+
+	"headroom/kernels/sampling"
 )
 
 // TokenLogprob is a token and the natural logarithm of its probability.
@@ -26,68 +28,60 @@ type Result struct {
 // Sampler chooses the tokens of one sequence. It is not safe for concurrent use.
 // After its buffers have grown (at most 4·V bytes), Sample allocates nothing.
 type Sampler struct {
-	params Params
-	vocab  int
-	rng    *rand.Rand
-	recent window
-	top    []TokenLogprob
-	bins   *histogram // nil until a filter needs it
-	blocks []float64  // weights of the row's blocks, when no filter is set
-	ids    []int32    // candidates, ascending
-	edge   []int32    // candidates in the bin where a filter cuts
+	params   Params
+	vocab    int
+	seed     uint64
+	observed uint64 // tokens of the sequence
+	recent   window
+	chooser  sampling.Chooser
+	top      []TokenLogprob
 }
 
 // New returns a Sampler for rows of vocab logits. The parameters must be valid
 // (Params.Validate); LogitBias must not be changed afterwards.
 func New(params Params, vocab int) *Sampler {
-	seed := rand.Uint64()
+	s := &Sampler{params: params, vocab: vocab, seed: rand.Uint64()}
 	if params.Seed != nil {
-		seed = *params.Seed
+		s.seed = *params.Seed
 	}
-	s := &Sampler{params: params, vocab: vocab, rng: rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15))}
-	if params.penalizes() {
-		n := params.RepetitionContextTokens
-		if n == 0 {
-			n = DefaultContextTokens
-		}
-		s.recent = newWindow(n)
+	if p := params.penalties(); p.Any() {
+		s.recent = newWindow(params.contextTokens())
 	}
 	return s
 }
 
-// Observe tells the penalties about a token of the sequence: first each token of
-// the prompt, then each generated one.
-func (s *Sampler) Observe(token int32) { s.recent.push(token) }
+// Observe tells of a token of the sequence: first each token of the prompt, then each
+// generated one.
+func (s *Sampler) Observe(token int32) {
+	s.observed++
+	s.recent.push(token)
+}
 
-// Sample chooses a token. It may change logits, a row of shape [V]. A token may
-// be masked by a logit of -Inf; NaN, +Inf, or a row without any finite logit is
+// Sample chooses the token behind those observed. It may change logits, a row of shape [V]. A
+// token may be masked by a logit of -Inf; NaN, +Inf, or a row without any finite logit is
 // an error, as only a broken model produces them.
 func (s *Sampler) Sample(logits []float32) (Result, error) {
 	if len(logits) != s.vocab {
 		panic(fmt.Sprintf("sample.Sampler.Sample: got %d logits, the Sampler was made for %d: pass one full row", len(logits), s.vocab))
 	}
 	s.adjust(logits)
-	best, err := argmax(logits)
-	if err != nil {
+	choice := s.chooser.Choose(logits, s.settings(s.observed))
+	if err := sampling.Fault(choice.Token); err != nil {
 		return Result{}, err
 	}
-	out := Result{Token: best}
-	p := &s.params
-	peak := logits[best]
-	sum := 0.0 // of exp(logit - peak); computed by whoever needs it first
-	if p.Temperature > 0 {
-		out.Token, sum = s.draw(logits, peak)
-	}
-	if p.Logprobs < 0 {
+	out := Result{Token: choice.Token}
+	if s.params.Logprobs < 0 {
 		return out, nil
 	}
-	if sum == 0 {
+	peak := logits[choice.Best]
+	sum := float64(choice.Mass) / sampling.One
+	if choice.Mass == 0 {
 		sum = expSum(logits, peak, 1)
 	}
 	norm := float64(peak) + math.Log(sum)
 	out.Logprob = float32(float64(logits[out.Token]) - norm)
-	if p.Logprobs > 0 {
-		s.top = topLogits(s.top[:0], logits, min(p.Logprobs, s.vocab))
+	if n := s.params.Logprobs; n > 0 {
+		s.top = topLogits(s.top[:0], logits, min(n, s.vocab))
 		for i := range s.top {
 			s.top[i].Logprob = float32(float64(s.top[i].Logprob) - norm)
 		}
@@ -96,67 +90,37 @@ func (s *Sampler) Sample(logits []float32) (Result, error) {
 	return out, nil
 }
 
+// settings choose the token at a position of the sequence.
+func (s *Sampler) settings(position uint64) sampling.Settings {
+	p := &s.params
+	return sampling.Settings{Temperature: p.Temperature, TopK: p.TopK, TopP: p.TopP, MinP: p.MinP, Random: random(s.seed, position)}
+}
+
+// random is SplitMix64's output number position for a seed (Steele, Lea and Flood 2014, "Fast Splittable Pseudorandom Number
+// Generators"), the seed mixed too, since people take small ones.
+func random(seed, position uint64) uint64 {
+	mix := func(z uint64) uint64 {
+		z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+		z = (z ^ z>>27) * 0x94d049bb133111eb
+		return z ^ z>>31
+	}
+	const gamma = 0x9e3779b97f4a7c15
+	return mix(mix(seed+gamma) + (position+1)*gamma)
+}
+
 // adjust applies the bias and the penalties.
 func (s *Sampler) adjust(logits []float32) {
-	p := &s.params
-	for id, bias := range p.LogitBias {
+	for id, bias := range s.params.LogitBias {
 		if id >= 0 && int(id) < len(logits) {
 			logits[id] += bias
 		}
 	}
+	penalties := s.params.penalties()
 	for id, count := range s.recent.counts {
-		if id < 0 || int(id) >= len(logits) {
-			continue
-		}
-		x := logits[id]
-		if r := p.RepetitionPenalty; r != 0 && r != 1 {
-			if x < 0 {
-				x *= r
-			} else {
-				x /= r
-			}
-		}
-		logits[id] = x - p.PresencePenalty - p.FrequencyPenalty*float32(count)
-	}
-}
-
-// argmax returns the largest logit's index, the lowest on ties. The comparison
-// is written so that NaN takes the rare branch too, and needs no second pass.
-func argmax(logits []float32) (int32, error) {
-	best, peak := -1, float32(math.Inf(-1))
-	consider := func(i int) bool {
-		if logits[i] != logits[i] || logits[i] > math.MaxFloat32 {
-			return false
-		}
-		best, peak = i, logits[i]
-		return true
-	}
-	i := 0
-	for ; i+8 <= len(logits); i += 8 {
-		x := (*[8]float32)(logits[i:])
-		if x[0] <= peak && x[1] <= peak && x[2] <= peak && x[3] <= peak &&
-			x[4] <= peak && x[5] <= peak && x[6] <= peak && x[7] <= peak {
-			continue
-		}
-		for j := range x {
-			if !(x[j] <= peak) && !consider(i+j) {
-				return 0, invalidLogit(logits, i+j)
-			}
+		if id >= 0 && int(id) < len(logits) {
+			logits[id] = penalties.Apply(logits[id], count)
 		}
 	}
-	for ; i < len(logits); i++ {
-		if !(logits[i] <= peak) && !consider(i) {
-			return 0, invalidLogit(logits, i)
-		}
-	}
-	if best < 0 {
-		return 0, fmt.Errorf("no token to choose: all %d logits are -Inf", len(logits))
-	}
-	return int32(best), nil
-}
-
-func invalidLogit(logits []float32, i int) error {
-	return fmt.Errorf("the model returned the logit %v for token %d, expected finite numbers: its weights or the computation are broken", logits[i], i)
 }
 
 // topLogits appends the n largest logits, largest first, the lower id first on

@@ -114,7 +114,9 @@ func support(t *testing.T, p Params, logits []float32) (ids []int32) {
 	s := New(p, len(logits))
 	seen := map[int32]bool{}
 	for range 400 {
-		seen[mustSample(t, s, slices.Clone(logits)).Token] = true
+		token := mustSample(t, s, slices.Clone(logits)).Token
+		s.Observe(token)
+		seen[token] = true
 	}
 	for id := range seen {
 		ids = append(ids, id)
@@ -168,68 +170,6 @@ func TestFilters(t *testing.T) {
 
 func ln(x float64) float32 { return float32(math.Log(x)) }
 
-// keptByFullSort is the obvious form of the filters.
-func keptByFullSort(p Params, logits []float32) []int32 {
-	order := make([]int32, len(logits))
-	peak, sum := float64(slices.Max(logits)), 0.0
-	for i := range order {
-		order[i] = int32(i)
-		sum += math.Exp(float64(logits[i]) - peak)
-	}
-	slices.SortStableFunc(order, func(a, b int32) int {
-		switch {
-		case logits[a] > logits[b]:
-			return -1
-		case logits[a] < logits[b]:
-			return 1
-		}
-		return 0
-	})
-	var kept []int32
-	before := 0.0
-	for n, id := range order {
-		if p.TopK > 0 && n >= p.TopK || p.TopP > 0 && p.TopP < 1 && before >= float64(p.TopP)*sum ||
-			p.MinP > 0 && float64(logits[id]) < peak+math.Log(float64(p.MinP)) {
-			break
-		}
-		kept = append(kept, id)
-		before += math.Exp(float64(logits[id]) - peak)
-	}
-	slices.Sort(kept)
-	return kept
-}
-
-func TestKeptEqualsFullSort(t *testing.T) {
-	rng := rand.New(rand.NewPCG(5, 6))
-	for trial := range 600 {
-		n := 1 + rng.IntN(3000)
-		scale := []float64{0, 0.01, 1, 5, 60}[trial%5]
-		logits := make([]float32, n)
-		for i := range logits {
-			logits[i] = float32(rng.NormFloat64()*scale + 3)
-			if trial%3 == 0 { // coarse values: many ties
-				logits[i] = float32(math.Round(float64(logits[i])))
-			}
-		}
-		p := Params{Temperature: 1}
-		if rng.IntN(2) == 0 {
-			p.TopP = float32(rng.Float64())
-		}
-		if rng.IntN(2) == 0 {
-			p.MinP = float32(rng.Float64() * rng.Float64())
-		}
-		if rng.IntN(2) == 0 {
-			p.TopK = 1 + rng.IntN(n)
-		}
-		s := New(p, n)
-		peak := slices.Max(logits)
-		s.keep(logits, peak, s.fill(logits, peak))
-		if want := keptByFullSort(p, logits); !slices.Equal(s.ids, want) {
-			t.Fatalf("trial %d, %+v, %d logits of scale %v: kept %d tokens, want %d", trial, p, n, scale, len(s.ids), len(want))
-		}
-	}
-}
-
 // TestDistribution draws 100,000 tokens and compares with the expected counts by
 // the chi-square statistic: with 3 degrees of freedom it exceeds 16.3 once in a
 // thousand seeds.
@@ -253,7 +193,9 @@ func TestDistribution(t *testing.T) {
 		s := New(tt.params, 4)
 		var counts [4]int
 		for range draws {
-			counts[mustSample(t, s, slices.Clone(logits)).Token]++
+			token := mustSample(t, s, slices.Clone(logits)).Token
+			s.Observe(token)
+			counts[token]++
 		}
 		chi := 0.0
 		for i, p := range tt.want {
@@ -272,41 +214,12 @@ func TestDistribution(t *testing.T) {
 	}
 }
 
-// TestDrawWalksInOrderOfIDs draws from rows of several blocks and compares with
-// the obvious walk over the kept tokens, with the same random number.
-func TestDrawWalksInOrderOfIDs(t *testing.T) {
-	for trial := range 300 {
-		logits := randomLogits(1+trial*17, uint64(trial))
-		p := Params{Temperature: 0.5 + float32(trial%4), Seed: seed(uint64(trial))}
-		if trial%2 == 0 {
-			p.TopP = 0.9
-		}
-		s := New(p, len(logits))
-		u := New(p, len(logits)).rng.Float64()
-		kept, peak := keptByFullSort(p, logits), slices.Max(logits)
-		weight := func(id int32) float64 { return math.Exp(float64(logits[id]-peak) / float64(p.Temperature)) }
-		total := 0.0
-		for _, id := range kept {
-			total += weight(id)
-		}
-		want, left := int32(-1), u*total
-		for _, id := range kept {
-			if want = id; left < weight(id) {
-				break
-			}
-			left -= weight(id)
-		}
-		if got := mustSample(t, s, logits).Token; got != want {
-			t.Errorf("trial %d: got token %d, want %d", trial, got, want)
-		}
-	}
-}
-
 func TestSeed(t *testing.T) {
 	logits := randomLogits(1000, 7)
 	draw := func(s *Sampler) (ids []int32) {
 		for range 50 {
 			ids = append(ids, mustSample(t, s, slices.Clone(logits)).Token)
+			s.Observe(ids[len(ids)-1])
 		}
 		return ids
 	}

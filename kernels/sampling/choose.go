@@ -110,7 +110,7 @@ func (o *Choose) CPU(c *cpu.Context) {
 func (o *Choose) CPURange(_ *cpu.Context, _, _, from, to int) {
 	c := choosers.Get().(*Chooser)
 	for r := from; r < to; r++ {
-		o.Out.RowRange(r, r+1).Int32s()[0], _ = c.Choose(o.Logits.Row(r), o.Rows[r])
+		o.Out.RowRange(r, r+1).Int32s()[0] = c.Choose(o.Logits.Row(r), o.Rows[r]).Token
 	}
 	choosers.Put(c)
 }

@@ -25,6 +25,7 @@ struct Draw {
 };
 
 constant constexpr float LOG2E = 1.44269504f;
+constant constexpr float UNIT = 16777216.0f;    // what float holds exactly
 constant constexpr uint NONE = 0xffffffffu;
 constant constexpr uint MASKED = 0xff800000u;  // the key of -Inf
 constant constexpr uint BINS = 2048;
@@ -51,13 +52,12 @@ inline ulong weight(float distance, float scale) {
   }
   const int n = int(t);
   const float f = t - float(n);
-  float y = 1.14919952e-4f * f - 1.29163684e-3f;
-  y = y * f + 9.59703512e-3f;
-  y = y * f - 5.54992296e-2f;
-  y = y * f + 2.4022609e-1f;
-  y = y * f - 6.93147182e-1f;
-  y = y * f + 1.0f;
-  return (ulong(uint(y * 16777216.0f)) << 16) >> n;
+  float y = (-0.00100363046f * UNIT) * f + 0.00934423134f * UNIT;
+  y = y * f - 0.0554085597f * UNIT;
+  y = y * f + 0.240214691f * UNIT;
+  y = y * f - 0.693146944f * UNIT;
+  y = y * f + UNIT;
+  return (ulong(uint(y)) << 16) >> n;
 }
 
 inline ulong simd_sum_long(ulong v) {

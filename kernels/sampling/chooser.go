@@ -40,23 +40,29 @@ func bin(peak, logit float32) int {
 	return binCount - 1
 }
 
-// Choose chooses from a row of fewer than 2^23 logits: a token, or what Fault explains. It also returns the sum of exp(logit - largest)
-// over the row, in units of 1/One, where it came to know it, else 0.
-func (c *Chooser) Choose(logits []float32, s Settings) (token int32, mass uint64) {
+// Choice is what Chooser.Choose finds in a row.
+type Choice struct {
+	Token int32  // or what Fault explains
+	Best  int32  // the likeliest token, or the same
+	Mass  uint64 // the sum of exp(logit - largest) over the row, in units of 1/One, where it had to be known, else 0
+}
+
+// Choose chooses from a row of fewer than 2^23 logits.
+func (c *Chooser) Choose(logits []float32, s Settings) Choice {
 	best := argmax(logits)
 	l := s.limits(len(logits))
 	if best < 0 || l.scale == 0 {
-		return best, 0
+		return Choice{Token: best, Best: best}
 	}
 	peak := logits[best]
 	if !l.filters(len(logits)) {
 		token, sum := c.drawAny(logits, peak, &l)
-		if l.scale == log2e {
-			mass = sum
+		if l.scale != log2e {
+			sum = 0
 		}
-		return token, mass
+		return Choice{token, best, sum}
 	}
-	mass = c.fill(logits, peak)
+	mass := c.fill(logits, peak)
 	c.keep(logits, peak, &l, mass)
 	sum := uint64(0)
 	for _, id := range c.ids {
@@ -66,7 +72,7 @@ func (c *Chooser) Choose(logits []float32, s Settings) (token int32, mass uint64
 	for _, id := range c.ids {
 		w := weight(peak-logits[id], l.scale)
 		if left < w {
-			return id, mass
+			return Choice{id, best, mass}
 		}
 		left -= w
 	}
@@ -130,7 +136,12 @@ func (c *Chooser) keep(logits []float32, peak float32, l *limits, mass uint64) {
 	if kept+uint32(len(c.edge)) <= l.topK && limit == math.MaxUint64 {
 		return // the edge passes as a whole
 	}
-	slices.SortFunc(c.edge, func(a, b int32) int { return cmp.Or(cmp.Compare(logits[b], logits[a]), cmp.Compare(a, b)) })
+	slices.SortFunc(c.edge, func(a, b int32) int {
+		if c := cmp.Compare(logits[b], logits[a]); c != 0 {
+			return c
+		}
+		return cmp.Compare(a, b)
+	})
 	n := 0
 	for n < len(c.edge) && kept+uint32(n) < l.topK && before < limit {
 		before += weight(peak-logits[c.edge[n]], log2e)

@@ -1,8 +1,11 @@
 package sampling
 
 import (
+	"math"
+	"math/rand/v2"
 	"testing"
 
+	"headroom/kernels"
 	"headroom/kernels/kerneltest"
 )
 
@@ -10,3 +13,111 @@ func TestCases(t *testing.T)      { kerneltest.Run(t, Cases()) }
 func BenchmarkCases(b *testing.B) { kerneltest.Bench(b, Cases()) }
 
 func TestMetalCases(t *testing.T) { kerneltest.RunMetal(t, Cases()) }
+
+// TestChooserEqualsSorting: the CPU's way to the end of what the filters keep against the obvious one, over rows of all shapes and
+// settings of all kinds.
+func TestChooserEqualsSorting(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	c := new(Chooser)
+	for trial := range 3000 {
+		n := 1 + r.IntN(3000)
+		logits := make([]float32, n)
+		scale := []float64{0, 0.01, 1, 5, 60, 1e38}[trial%6]
+		for i := range logits {
+			logits[i] = float32(r.NormFloat64()*scale + 3)
+			if trial%3 == 0 { // coarse values: many ties
+				logits[i] = float32(math.Round(float64(logits[i])))
+			}
+			if math.IsInf(float64(logits[i]), 1) || r.IntN(20) == 0 {
+				logits[i] = float32(math.Inf(-1))
+			}
+		}
+		s := settingsOf(trial/6, r)
+		if want, got := bySorting(logits, s), c.Choose(logits, s).Token; got != want {
+			t.Fatalf("trial %d, %+v, %d logits of scale %v: got token %d, expected %d", trial, s, n, scale, got, want)
+		}
+	}
+}
+
+// TestExtremes: settings and logits at the ends of what there is, and what is no logit, on every device.
+func TestExtremes(t *testing.T) {
+	inf, nan := float32(math.Inf(1)), float32(math.NaN())
+	rows := [][4]float32{
+		{1, 2, 3, 4}, {nan, 1, inf, 2}, {1, inf, nan, 2}, {-inf, -inf, -inf, -inf}, {-inf, -3, -inf, -inf}, {4, 3, 2, -nan},
+		{math.MaxFloat32, -math.MaxFloat32, 0, 1}, {-math.MaxFloat32, -math.MaxFloat32, -math.MaxFloat32, -inf}, {1e-45, 0, -1e-45, 0},
+		{0, float32(math.Copysign(0, -1)), 0, -1}, {float32(math.Copysign(0, -1)), 0, -1, 0}, {7, 7, 7, 7},
+	}
+	settings := []Settings{{}, {Temperature: 1}, {Temperature: 1e-45}, {Temperature: math.MaxFloat32}, {Temperature: 1, TopP: 1e-12}, {Temperature: 1, MinP: 1},
+		{Temperature: 1, MinP: 1e-45}, {Temperature: 2, TopK: 2}, {Temperature: 1e30, TopK: 3, TopP: 0.999999}, {Temperature: 1, TopK: 1 << 40, TopP: 0.5}}
+	for _, d := range kerneltest.Devices(t) {
+		o := &Choose{Logits: kernels.NewTensor(d, kernels.F32, len(rows)*len(settings)*3, 4)}
+		o.Out = kernels.NewTensor(d, kernels.I32, o.Logits.Rows, 1)
+		for _, row := range rows {
+			for _, s := range settings {
+				for _, s.Random = range []uint64{0, 1 << 63, math.MaxUint64} {
+					copy(o.Logits.Row(len(o.Rows)), row[:])
+					o.Rows = append(o.Rows, s)
+				}
+			}
+		}
+		d.Run(o)
+		if err := d.Sync(); err != nil {
+			t.Fatal(err)
+		}
+		for i, got := range o.Out.Int32s() {
+			if want := bySorting(o.Logits.Row(i), o.Rows[i]); got != want {
+				t.Errorf("%s: %v with %+v: got %d, expected %d", d.Name(), o.Logits.Row(i), o.Rows[i], got, want)
+			}
+		}
+	}
+	if Fault(0) != nil || Fault(None) == nil || Fault(FaultAt(0)) == nil {
+		t.Error("a token is a fault, or a fault is none")
+	}
+}
+
+// TestWeight: it is 2^-t to float32's precision, and it never grows with the distance by more than that.
+func TestWeight(t *testing.T) {
+	if weight(0, 1) != One || weight(0, math.MaxFloat32) != One {
+		t.Error("the likeliest token's weight is not One")
+	}
+	for x := float32(0); x < 45; x += 0.00731 {
+		want := math.Exp(-float64(x))
+		if got := float64(weight(x, log2e)) / One; math.Abs(got-want) > 3e-6*want+1.0/One {
+			t.Fatalf("weight at distance %v: got %g, expected %g", x, got, want)
+		}
+	}
+	for _, far := range []float32{1000, math.MaxFloat32, float32(math.Inf(1))} {
+		if weight(far, log2e) != 0 {
+			t.Errorf("weight at distance %g is not 0", far)
+		}
+	}
+}
+
+// TestChecks: what would make a kernel read elsewhere is refused.
+func TestChecks(t *testing.T) {
+	d := kernels.NewReference()
+	defer d.Close()
+	two, logits := kernels.NewTensor(d, kernels.I32, 2, 1), kernels.NewTensor(d, kernels.F32, 2, 9)
+	for _, c := range []struct {
+		op kernels.Op
+		ok bool
+	}{
+		{&Feed{Tokens: []int32{5, Placeholder(1)}, Chosen: two, Out: two}, true},
+		{&Feed{Tokens: []int32{5, Placeholder(2)}, Chosen: two, Out: two}, false},
+		{&Feed{Tokens: []int32{5, Placeholder(0)}, Out: two}, false},
+		{&Feed{Tokens: []int32{5, 1 << 30}, Out: two}, true},
+		{&Feed{Tokens: []int32{5}, Out: two}, false},
+		{&Penalize{Logits: logits, Rows: []History{{Chosen: -1}, {Chosen: -1}}}, true},
+		{&Penalize{Logits: logits, Rows: []History{{Chosen: 0}, {Chosen: -1}}}, false},
+		{&Penalize{Logits: logits, Rows: []History{{Chosen: 0}, {Chosen: 1}}, Chosen: two}, true},
+		{&Penalize{Logits: logits, Rows: []History{{Chosen: 2}, {Chosen: -1}}, Chosen: two}, false},
+		{&Penalize{Logits: logits, Rows: []History{{Chosen: -2}, {Chosen: -1}}, Chosen: two}, false},
+		{&Choose{Logits: logits, Rows: make([]Settings, 2), Out: two}, true},
+		{&Choose{Logits: logits, Rows: make([]Settings, 1), Out: two}, false},
+		{&Choose{Logits: kernels.Tensor{Buffer: &kernels.Buffer{Size: 1 << 30}, DType: kernels.F32, Rows: 2, Cols: 1<<23 + 1, Stride: 1<<23 + 1}, Rows: make([]Settings, 2), Out: two}, false},
+	} {
+		if err := c.op.Check(); (err == nil) != c.ok {
+			t.Errorf("%s: %+v: got %v, expected ok %t", c.op.Name(), c.op, err, c.ok)
+		}
+	}
+}
