@@ -25,6 +25,7 @@ import (
 	"headroom/kernels/norm"
 	"headroom/kernels/recurrent"
 	"headroom/kernels/rope"
+	"headroom/kernels/sampling"
 	"headroom/kernels/transfer"
 )
 
@@ -46,6 +47,7 @@ func Families() []Family {
 		{"norm", norm.Cases()},
 		{"recurrent", recurrent.Cases()},
 		{"rope", rope.Cases()},
+		{"sampling", sampling.Cases()},
 		{"transfer", transfer.Cases()},
 	}
 }

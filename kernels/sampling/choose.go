@@ -144,7 +144,7 @@ func chooseCases() []kernels.Case {
 		scale       float64
 		coarse      bool // many logits are equal
 		bytes       int64
-	}{{1, 1, 1, false, 0}, {8, 31, 1, false, 0}, {16, 320, 3, true, 0}, {16, 3001, 3, false, 0}, {16, 3000, 0.01, false, 0}, {8, 2500, 0, true, 0},
+	}{{16, 320, 3, true, 0}, {1, 1, 1, false, 0}, {8, 31, 1, false, 0}, {16, 3001, 3, false, 0}, {16, 3000, 0.01, false, 0}, {8, 2500, 0, true, 0},
 		{8, 5000, 30, false, 0}, {1, 151936, 3, false, 4 * 151936}} {
 		cases = append(cases, kernels.Case{
 			Name:  fmt.Sprintf("choose_m%d_v%d_scale_%g_coarse_%t", c.rows, c.vocab, c.scale, c.coarse),

@@ -23,6 +23,9 @@ type Feed struct {
 // Placeholder stands for a token that is not known yet: the one that row r of the pass before will have chosen.
 func Placeholder(r int) int32 { return -1 - int32(r) }
 
+// RowOf is the row that a placeholder stands for.
+func RowOf(placeholder int32) int32 { return -1 - placeholder }
+
 // Name implements kernels.Op.
 func (o *Feed) Name() string { return "feed" }
 
@@ -33,8 +36,8 @@ func (o *Feed) Check() error {
 		err = errors.Join(err, kernels.CheckShape("chosen", o.Chosen, kernels.I32, -1, 1))
 	}
 	for i, t := range o.Tokens {
-		if t < 0 && int(-1-t) >= o.Chosen.Rows {
-			err = errors.Join(err, fmt.Errorf("token %d: it stands for chosen token %d of %d", i, -1-t, o.Chosen.Rows))
+		if t < 0 && int(RowOf(t)) >= o.Chosen.Rows {
+			err = errors.Join(err, fmt.Errorf("token %d: it stands for chosen token %d of %d", i, RowOf(t), o.Chosen.Rows))
 		}
 	}
 	return err
@@ -42,11 +45,16 @@ func (o *Feed) Check() error {
 
 // Reference implements kernels.Op.
 func (o *Feed) Reference() {
+	out := o.Out.Int32s()
+	var chosen []int32
+	if !o.Chosen.IsNone() {
+		chosen = o.Chosen.Int32s()
+	}
 	for m, t := range o.Tokens {
 		if t < 0 {
-			t = o.Chosen.RowRange(int(-1-t), int(-t)).Int32s()[0]
+			t = chosen[int(RowOf(t))*o.Chosen.Stride]
 		}
-		o.Out.RowRange(m, m+1).Int32s()[0] = t
+		out[m*o.Out.Stride] = t
 	}
 }
 
