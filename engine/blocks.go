@@ -149,6 +149,7 @@ func (e *Engine) lookUp(r *request) {
 func (e *Engine) fetch(p *sched.Promotion) {
 	r := p.Seq.Owner.(*request)
 	e.blocks.working++
+	e.settled() // the pages may be in use until then; a device that has failed will not be asked about them
 	go func() {
 		read, err := e.readBack(p)
 		e.post(func() {
@@ -265,6 +266,9 @@ func (c *conversation) continuedBy(r *request) bool {
 
 // save hands what memory knows of a conversation to the store's writer: with tail to its end, else its full blocks.
 func (e *Engine) save(c *conversation, tail bool) {
+	if !e.settled() {
+		return
+	}
 	held := e.sched.Hold(c.tokens)
 	s := blockstore.Sequence{
 		Tokens: c.tokens[:held.Tokens], Tail: tail, Reused: c.reused, Title: c.title, SecondsPerToken: e.blocks.secondsPerToken,

@@ -51,17 +51,18 @@ type Engine struct {
 	freeErr   error
 
 	// Owned by the loop's goroutine.
-	runner    *runner.Runner
-	sched     *sched.Scheduler
-	requests  []*request
-	blocks    blocks
-	endings   []ending
-	tokens    []int32
-	spans     []kernels.Span
-	logitRows []int32
-	speed     speedometer
-	stall     stall
-	totals    Stats
+	runner   *runner.Runner
+	sched    *sched.Scheduler
+	requests []*request
+	blocks   blocks
+	endings  []ending
+	steps    [2]step
+	begun    int   // steps
+	ahead    *step // under way on the device, not ended
+	lastEnd  time.Time
+	speed    speedometer
+	stall    stall
+	totals   Stats
 
 	statsMu   sync.Mutex
 	stats     Stats

@@ -4,6 +4,7 @@ import (
 	"headroom/engine/cache"
 	"headroom/engine/models"
 	"headroom/engine/runner"
+	"headroom/kernels"
 )
 
 // MetalKernels are the kernels that the engine's Metal device has run (gpu.Device.Kernels); nil on another device.
@@ -17,6 +18,15 @@ func (e *Engine) MetalKernels() map[string]bool {
 // ReplaceModel lets tests put a model of their own around the engine's, whose caches are new and empty: open it
 // with NoPrefixCache, or it would go on from what the old ones held. No request may be in flight.
 func (e *Engine) ReplaceModel(wrap func(models.Model) models.Model) {
+	e.replaceRunner(e.device, wrap)
+}
+
+// ReplaceDevice lets tests put a device of their own around the engine's, before its first request. No block store may be open.
+func (e *Engine) ReplaceDevice(wrap func(kernels.Device) kernels.Device) {
+	e.replaceRunner(wrap(e.device), func(m models.Model) models.Model { return m })
+}
+
+func (e *Engine) replaceRunner(d kernels.Device, wrap func(models.Model) models.Model) {
 	m, err := models.Load(e.weights)
 	if err != nil {
 		panic(err)
@@ -31,7 +41,7 @@ func (e *Engine) ReplaceModel(wrap func(models.Model) models.Model) {
 	}
 	o := runner.Options{KV: kv, State: state, Pages: int(e.stats.KVBytes / e.pageBytes), Slots: e.options.MaxSequences + e.options.KeptStates,
 		BatchRows: e.options.ChunkTokens + e.options.MaxSequences, LogitsRows: e.options.MaxSequences}
-	e.runner = runner.New(e.device, wrap(m), o)
+	e.runner = runner.New(d, wrap(m), o)
 }
 
 // CheckMemory returns an error unless every page in use belongs to the prefix tree and every state slot is accounted for. No request may

@@ -2,22 +2,20 @@ package engine
 
 // The hot path: schedule, run, postprocess. One goroutine owns the device, the scheduler and every running request; others reach
 // it through the inbox. Nothing here waits for a client, a disk or the network.
+//
+// A device that works by itself is kept busy: the next step begins before the tokens of the last are known, with placeholders for
+// them (step.go), and the loop hands out tokens while it runs.
 
 import (
-	"fmt"
-	"log/slog"
-	"runtime/debug"
 	"slices"
 	"time"
 
-	"headroom/engine/batch"
 	"headroom/engine/chat"
 	"headroom/engine/problem"
 	"headroom/engine/reread"
 	"headroom/engine/sample"
 	"headroom/engine/sched"
 	"headroom/engine/tokenizer"
-	"headroom/kernels"
 )
 
 // request is a Request at work.
@@ -28,6 +26,7 @@ type request struct {
 	text    *tokenizer.Stream
 	stop    *chat.StopMatcher
 	stopped bool // by a stop text
+	ended   bool // gone: a step may still be under way with it
 	stream  *Stream
 	usage   Usage
 	match   reread.Match // what was known of the prompt when it came
@@ -53,11 +52,8 @@ func (e *Engine) loop() {
 		e.starving(time.Now())
 		e.publish() // before the pass, which may be long: who has come and who was cancelled
 		switch {
-		case len(work) > 0:
-			began := time.Now()
-			logits, err := e.step(work)
-			e.paced(work, time.Since(began))
-			e.postprocess(work, logits, err)
+		case len(work) > 0 || e.ahead != nil:
+			e.turn(work)
 			e.publish()
 		case open || e.blocks.working > 0:
 			<-e.wake
@@ -95,68 +91,24 @@ func (e *Engine) takeInbox() bool {
 	return !closing
 }
 
-// recovered, deferred, turns a panic into *err.
-func recovered(err *error) {
-	if r := recover(); r != nil {
-		slog.Error("engine step panicked", "panic", r, "stack", string(debug.Stack()))
-		*err = problem.New(problem.Internal, "The engine failed on this request", fmt.Sprint(r), "Please report it with the log.")
+// turn begins a step with work, if there is any, and ends the one that has run meanwhile.
+func (e *Engine) turn(work []sched.Work) {
+	last := e.ahead
+	e.ahead = nil
+	var next *step
+	if len(work) > 0 {
+		next = e.begin(work)
 	}
-}
-
-// step takes work through the model. A panic below, in a kernel or an architecture, is an error of this step alone.
-func (e *Engine) step(work []sched.Work) (logits []float32, err error) {
-	defer recovered(&err)
-	e.tokens, e.spans, e.logitRows = e.tokens[:0], e.spans[:0], e.logitRows[:0]
-	now := time.Now()
-	for _, w := range work {
-		r := w.Seq.Owner.(*request)
-		if r.started.IsZero() {
-			r.started = now
-			r.usage.CachedTokens = w.Seq.Cached
-			r.usage.StoredTokens = max(0, min(w.Seq.Cached, r.storedTo)-r.storedFrom)
-			r.usage.PromptDoneTokens = w.Seq.Cached
-			e.totals.CachedTokens += int64(w.Seq.Cached)
-			r.stream.put(Event{Type: Prefill, Usage: r.usage}) // at once: clients see that it has begun, and how much was cached
-		}
-		e.restore(w.Restore)
-		e.spans = append(e.spans, kernels.Span{
-			Row: len(e.tokens), Rows: w.To - w.From, Pos: w.From, Pages: w.Seq.Pages, Slot: w.Seq.Slot,
-			Prefill: max(0, min(w.To, r.usage.PromptTokens)-w.From), // what it generated before it was preempted is no prompt
-		})
-		e.tokens = append(e.tokens, w.Seq.Tokens[w.From:w.To]...)
-		if w.To == len(w.Seq.Tokens) {
-			e.logitRows = append(e.logitRows, int32(len(e.tokens)-1))
-		}
+	if last != nil {
+		e.complete(last)
 	}
-	return e.runner.Step(e.tokens, e.spans, e.logitRows, e.cut(work)...)
-}
-
-// cut cuts the step's spans where a state is to be kept, for the layers that have one; nil when there is nothing to keep.
-func (e *Engine) cut(work []sched.Work) (rounds []batch.Round) {
-	if !slices.ContainsFunc(work, func(w sched.Work) bool { return len(w.Keeps) > 0 }) {
-		return nil
+	switch {
+	case next == nil:
+	case next.ahead:
+		e.ahead = next
+	default:
+		e.complete(next)
 	}
-	round := func(n int) *batch.Round {
-		if n == len(rounds) {
-			rounds = append(rounds, batch.Round{})
-		}
-		return &rounds[n]
-	}
-	for i, w := range work {
-		rest := e.spans[i]
-		for n, k := range w.Keeps {
-			var piece kernels.Span
-			piece, rest = rest.Before(k.Position - rest.Pos)
-			r := round(n)
-			r.Spans = append(r.Spans, piece)
-			r.Keeps = append(r.Keeps, batch.Keep{From: w.Seq.Slot, To: k.Slot})
-		}
-		if rest.Rows > 0 {
-			r := round(len(w.Keeps))
-			r.Spans = append(r.Spans, rest)
-		}
-	}
-	return rounds
 }
 
 // restore makes a known prefix the beginning of a sequence: its full pages are shared, the last one and the state are copied.
@@ -179,34 +131,32 @@ func (e *Engine) keep(from int32, k *sched.Keep) {
 	}
 }
 
-// postprocess advances every sequence of the step: prompts report how far they have been read, the others get their next token.
-func (e *Engine) postprocess(work []sched.Work, logits []float32, err error) {
-	now := time.Now()
-	vocab := e.runner.VocabSize()
-	for _, w := range work {
+// postprocess tells the requests of a step what has come of it: prompts how far they have been read, the others their next token.
+func (e *Engine) postprocess(s *step, now time.Time) {
+	for i, w := range s.work {
 		r := w.Seq.Owner.(*request)
-		if err != nil {
-			e.sched.Abandon(w)
-			e.finish(r, FinishError, err)
+		if r.ended {
 			continue
 		}
-		e.sched.Advance(w)
+		if s.err != nil {
+			e.finish(r, FinishError, s.err)
+			continue
+		}
 		if done := min(w.To, r.usage.PromptTokens); done > r.usage.PromptDoneTokens {
 			e.speed.add(now, done-r.usage.PromptDoneTokens, 0)
 			e.totals.PromptTokens += int64(done - r.usage.PromptDoneTokens)
 			r.usage.PromptDoneTokens = done
 			r.stream.put(Event{Type: Prefill, Usage: r.usage})
 		}
-		if w.To == len(w.Seq.Tokens) {
-			row := logits[:vocab]
-			logits = logits[vocab:]
-			e.next(r, row, now)
+		if row := s.row[i]; row >= 0 {
+			e.next(r, s, row, w.To, now)
 		}
 	}
 }
 
-// next samples a request's next token from its logits and hands it out. A panic below ends this request alone.
-func (e *Engine) next(r *request, logits []float32, now time.Time) {
+// next hands out a request's next token, which stands at that position of its sequence: a step's choice or sampled from its logits. A
+// panic below ends this request alone.
+func (e *Engine) next(r *request, step *step, row, position int, now time.Time) {
 	var failed error
 	defer func() {
 		if failed != nil {
@@ -214,7 +164,7 @@ func (e *Engine) next(r *request, logits []float32, now time.Time) {
 		}
 	}()
 	defer recovered(&failed)
-	s, err := r.sampler.Sample(logits)
+	s, err := step.token(r.sampler, row)
 	if err != nil {
 		e.finish(r, FinishError, problem.Wrap(problem.Internal, err, "The model gave no usable answer", "The model's files may be damaged."))
 		return
@@ -229,7 +179,11 @@ func (e *Engine) next(r *request, logits []float32, now time.Time) {
 	r.usage.CompletionTokens++
 	e.totals.GeneratedTokens++
 	r.sampler.Observe(s.Token)
-	r.seq.Tokens = append(r.seq.Tokens, s.Token)
+	if position == len(r.seq.Tokens) {
+		r.seq.Tokens = append(r.seq.Tokens, s.Token)
+	} else {
+		r.seq.Tokens[position] = s.Token // in its placeholder's place
+	}
 
 	event := Event{Type: Token, Token: s.Token, Logprob: s.Logprob, Top: slices.Clone(s.Top), Usage: r.usage}
 	if e.isEnd(s.Token) && !r.IgnoreEOS {
@@ -254,6 +208,8 @@ func (e *Engine) finish(r *request, reason FinishReason, err error) {
 		return
 	}
 	e.requests = slices.Delete(e.requests, at, at+1)
+	r.ended = true
+	r.seq.Tokens = known(r.seq.Tokens)
 	e.mu.Lock()
 	delete(e.live, r)
 	e.mu.Unlock()

@@ -14,6 +14,7 @@ import (
 	"headroom/kernels/norm"
 	"headroom/kernels/recurrent"
 	"headroom/kernels/rope"
+	"headroom/kernels/sampling"
 	"headroom/kernels/transfer"
 )
 
@@ -85,6 +86,9 @@ type operators struct {
 	route      moe.Route
 	combine    moe.Combine
 	copy       transfer.Copy
+	feed       sampling.Feed
+	penalize   sampling.Penalize
+	choose     sampling.Choose
 	linear     linear
 	experts    experts
 }
@@ -119,6 +123,20 @@ func (c *Context) ScaledEmbed(tokens kernels.Tensor, w *kernels.Weight, scale fl
 	out := c.f32(tokens.Rows, w.K)
 	run(c, &c.ops.lookup, embedding.Lookup{Tokens: tokens, W: w, Out: out, Scale: scale})
 	return out
+}
+
+// Feed puts tokens into out (I32 [M, 1]): those below 0 are placeholders for rows of chosen (I32 [N, 1], or none).
+func (c *Context) Feed(out kernels.Tensor, tokens []int32, chosen kernels.Tensor) {
+	run(c, &c.ops.feed, sampling.Feed{Tokens: tokens, Chosen: chosen, Out: out})
+}
+
+// Choose puts a token for each row of logits [M, V] into out (I32 [M, 1]), after histories, unless nil, have changed the logits of recent
+// tokens; chosen is what they refer to.
+func (c *Context) Choose(out, logits kernels.Tensor, rows []sampling.Settings, histories []sampling.History, chosen kernels.Tensor) {
+	if histories != nil {
+		run(c, &c.ops.penalize, sampling.Penalize{Logits: logits, Rows: histories, Chosen: chosen})
+	}
+	run(c, &c.ops.choose, sampling.Choose{Logits: logits, Rows: rows, Out: out})
 }
 
 // Rows copies the rows of x that indices name.

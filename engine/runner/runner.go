@@ -1,5 +1,5 @@
 // Package runner takes one step: it carries a batch to the device, runs the architecture's forward pass over it, and brings the
-// logits back. All its memory is allocated when it is made; a step allocates none, but for the page
+// logits back; or, on a device that works by itself, the tokens chosen from them, one step later (Start, Await). All its memory is allocated when it is made; a step allocates none, but for the page
 // table of a slot's rings when a sequence first runs in it.
 package runner
 
@@ -10,6 +10,7 @@ import (
 	"headroom/engine/cache"
 	"headroom/engine/models"
 	"headroom/engine/ops"
+	"headroom/engine/sample"
 	"headroom/kernels"
 )
 
@@ -39,6 +40,10 @@ type Runner struct {
 	tokens kernels.Tensor // I32 [BatchRows, 1]
 	batch  batch.Batch
 	round  [1]batch.Round
+
+	async  kernels.Async     // the device, nil if it is done with a pass when it returns
+	chosen [2]kernels.Tensor // I32 [LogitsRows, 1]: by passes in turn
+	last   int               // of chosen: what the last Start writes
 }
 
 // New allocates what the model needs to run on d.
@@ -56,6 +61,11 @@ func New(d kernels.Device, m models.Model, o Options) *Runner {
 		tokens: kernels.NewTensor(d, kernels.I32, o.BatchRows, 1),
 	}
 	r.pageRegions, r.slotRegions = cache.PageRegions(r.layers), cache.SlotRegions(r.layers)
+	if r.async, _ = d.(kernels.Async); r.async != nil {
+		for i := range r.chosen {
+			r.chosen[i] = kernels.NewTensor(d, kernels.I32, o.LogitsRows, 1)
+		}
+	}
 	return r
 }
 
@@ -86,22 +96,78 @@ func ScratchBytes(m models.Model, o Options) int {
 // Step runs tokens, cut into spans, through the model. It returns the logits of the rows that logits names, one after another,
 // each VocabSize long: device memory, valid until the next step. rounds are needed only if states are to be kept inside spans.
 func (r *Runner) Step(tokens []int32, spans []kernels.Span, logits []int32, rounds ...batch.Round) ([]float32, error) {
-	if len(tokens) > r.tokens.Rows {
-		return nil, fmt.Errorf("runner: step of %d rows, at most %d were planned", len(tokens), r.tokens.Rows)
+	if err := r.fits(tokens); err != nil {
+		return nil, err
 	}
-	copy(r.tokens.Int32s(), tokens)
+	defer r.ops.Release(r.ops.Mark()) // deferred: a pass that panics must not keep its activations
+	out := r.forward(tokens, spans, logits, rounds)
+	if err := r.Sync(); err != nil {
+		return nil, err
+	}
+	return out.Float32s(), nil
+}
+
+// Ahead tells whether passes can be taken with Start, one ahead of their results: whether the device works while the host does not wait.
+func (r *Runner) Ahead() bool { return r.async != nil }
+
+// Pass is a pass under way.
+type Pass struct {
+	ticket kernels.Ticket
+	chosen kernels.Tensor
+}
+
+// Start has the device take a step, and choose a token for each row that logits names by its row of choices. Tokens of the step may be
+// placeholders for those of the last one (sampling.Placeholder). At most two may be under way: Await the one before the last first.
+func (r *Runner) Start(tokens []int32, spans []kernels.Span, logits []int32, choices *sample.Rows, rounds ...batch.Round) (Pass, error) {
+	if err := r.fits(tokens); err != nil {
+		return Pass{}, err
+	}
+	defer r.ops.Release(r.ops.Mark())
+	out := r.forward(tokens, spans, logits, rounds)
+	p := Pass{chosen: r.chosen[1-r.last].RowRange(0, len(logits))}
+	if len(logits) > 0 {
+		r.ops.Choose(p.chosen, out, choices.Settings, choices.Recent(), r.chosen[r.last])
+	}
+	r.last = 1 - r.last
+	p.ticket = r.async.Commit()
+	return p, nil
+}
+
+// Await waits for a pass and returns the tokens it has chosen, or what sampling.Fault explains: device memory, valid until the second
+// Start from now.
+func (r *Runner) Await(p Pass) ([]int32, error) {
+	if err := r.async.Wait(p.ticket); err != nil {
+		return nil, fmt.Errorf("runner: %s: %w", r.device.Name(), err)
+	}
+	return p.chosen.Int32s(), nil
+}
+
+// Sync waits for all passes and copies. Before anybody but the device looks at pages and slots, or writes them, it must be called.
+func (r *Runner) Sync() error {
+	if err := r.device.Sync(); err != nil {
+		return fmt.Errorf("runner: %s: %w", r.device.Name(), err)
+	}
+	return nil
+}
+
+func (r *Runner) fits(tokens []int32) error {
+	if len(tokens) > r.tokens.Rows {
+		return fmt.Errorf("runner: step of %d rows, at most %d were planned", len(tokens), r.tokens.Rows)
+	}
+	return nil
+}
+
+// forward has the device take a pass.
+func (r *Runner) forward(tokens []int32, spans []kernels.Span, logits []int32, rounds []batch.Round) kernels.Tensor {
 	if len(rounds) == 0 {
 		r.round[0] = batch.Round{Spans: spans}
 		rounds = r.round[:]
 	}
-	r.batch = batch.Batch{Tokens: r.tokens.RowRange(0, len(tokens)), Spans: spans, Logits: logits, Rounds: rounds}
+	in := r.tokens.RowRange(0, len(tokens))
+	r.ops.Feed(in, tokens, r.chosen[r.last])
+	r.batch = batch.Batch{Tokens: in, Spans: spans, Logits: logits, Rounds: rounds}
 	r.ops.SetPrefill(spans)
-	defer r.ops.Release(r.ops.Mark()) // deferred: a pass that panics must not keep its activations
-	out := r.model.Forward(r.ops, &r.batch, r.layers)
-	if err := r.device.Sync(); err != nil {
-		return nil, fmt.Errorf("runner: %s: %w", r.device.Name(), err)
-	}
-	return out.Float32s(), nil
+	return r.model.Forward(r.ops, &r.batch, r.layers)
 }
 
 // CopyPage copies a page of every attention layer without a window: the copy goes on where the two part.

@@ -2,7 +2,17 @@ package sample
 
 // Choosing on the device, with a host that is one token behind: it knows all but the last token of a sequence, and the device knows that.
 
-import "headroom/kernels/sampling"
+import (
+	"slices"
+
+	"headroom/kernels/sampling"
+)
+
+// Placeholder stands in a sequence for the token that a row of the last pass will have chosen. It is below 0, as no token is.
+func Placeholder(row int) int32 { return sampling.Placeholder(row) }
+
+// Chosen is what a device has chosen, as Sample would have answered.
+func Chosen(token int32) (Result, error) { return Result{Token: token}, sampling.Fault(token) }
 
 // maxDeviceWindow is how many recent tokens go to the device with every row at most.
 const maxDeviceWindow = 256
@@ -13,32 +23,52 @@ func (s *Sampler) OnDevice() bool {
 	return s.params.Logprobs < 0 && len(s.params.LogitBias) == 0 && len(s.recent.ring) <= maxDeviceWindow
 }
 
-// Row is what a device needs to choose the token that Sample would. With chosen >= 0 the device knows one token more than has been
-// observed: that row's of the pass before. h is filled, and its memory used again.
-func (s *Sampler) Row(chosen int32, h *sampling.History) sampling.Settings {
+// Rows is what a device needs to choose the next token of several sequences, a row each.
+type Rows struct {
+	Settings  []sampling.Settings
+	Histories []sampling.History
+	penalizes bool // some history is not empty
+}
+
+// Reset makes it empty. Its memory is used again.
+func (r *Rows) Reset() { r.Settings, r.Histories, r.penalizes = r.Settings[:0], r.Histories[:0], false }
+
+// Recent is the histories, nil if none of them changes anything.
+func (r *Rows) Recent() []sampling.History {
+	if !r.penalizes {
+		return nil
+	}
+	return r.Histories
+}
+
+// Add appends a row for the token that s.Sample would choose. With last below 0 the device knows one token more than s has observed:
+// the one that this placeholder stands for.
+func (r *Rows) Add(s *Sampler, last int32) {
 	position := s.observed
-	if chosen >= 0 {
+	if last < 0 {
 		position++
 	}
+	r.Settings = append(r.Settings, s.settings(position))
+	r.Histories = slices.Grow(r.Histories, 1)[:len(r.Histories)+1] // with the memory of the row that was here before
+	h := &r.Histories[len(r.Histories)-1]
 	h.Penalties, h.Recent, h.Chosen = s.params.penalties(), h.Recent[:0], -1
-	if len(s.recent.ring) == 0 {
-		return s.settings(position)
+	w := &s.recent
+	if len(w.ring) == 0 {
+		return
 	}
-	h.Chosen = chosen
-	oldest := int32(-1) // leaves the window when the chosen token comes in
-	if w := &s.recent; chosen >= 0 && w.filled == len(w.ring) {
-		oldest = w.ring[w.next]
+	r.penalizes = true
+	leaving := int32(-1) // the window, when the last token comes in
+	if last < 0 {
+		if h.Chosen = sampling.RowOf(last); w.filled == len(w.ring) {
+			leaving = w.ring[w.next]
+		}
 	}
-	for id, count := range s.recent.counts {
-		if id == oldest {
+	for id, count := range w.counts {
+		if id == leaving {
 			count--
 		}
 		if count > 0 {
 			h.Recent = append(h.Recent, sampling.Recent{Token: id, Count: count})
 		}
 	}
-	return s.settings(position)
 }
-
-// Penalizes tells whether the sequence's Row has a history to look at.
-func (s *Sampler) Penalizes() bool { return len(s.recent.ring) > 0 }

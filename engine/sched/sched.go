@@ -21,7 +21,7 @@ import (
 // Sequence is one request's tokens and the memory that holds them. The owner appends generated tokens and advances Computed
 // after each step; the scheduler alone touches the rest while the sequence is queued.
 type Sequence struct {
-	Tokens   []int32 // prompt, then what was generated
+	Tokens   []int32 // prompt, then what was generated; below 0: a last one that is not known yet, but computed with all the same
 	Computed int     // of Tokens, how many have been through the model
 	Priority int     // larger goes first
 	Keep     []int   // positions of the prompt, ascending, after which the state is worth keeping
@@ -196,7 +196,7 @@ func (s *Scheduler) remember(q *Sequence) *Keep {
 	return nil
 }
 
-// Advance records that w's work is done, and its states copied.
+// Advance records that w's work is done, and its states copied; or that the device will have done so before anything else it is given.
 func (s *Scheduler) Advance(w Work) {
 	q := w.Seq
 	q.Computed = w.To
@@ -204,7 +204,11 @@ func (s *Scheduler) Advance(w Work) {
 		s.tree.SetState(q.Tokens[:k.Position], q.Pages, k.Slot)
 	}
 	if s.tree != nil && !s.o.Recurrent && w.To-w.From > 1 {
-		s.tree.Insert(q.Tokens[:w.To], q.Pages) // others may begin with it while the rest is read and its answer written
+		known := w.To
+		if q.Tokens[known-1] < 0 {
+			known--
+		}
+		s.tree.Insert(q.Tokens[:known], q.Pages) // others may begin with it while the rest is read and its answer written
 	}
 }
 

@@ -1,0 +1,229 @@
+package engine_test
+
+// Steps that begin before the tokens of the last are known: the same tokens as without, and nothing kept that was not computed.
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"headroom/engine"
+	"headroom/engine/sample"
+	"headroom/kernels"
+)
+
+// ahead is a device that claims to work by itself: the CPU's is merely done early. It notes when work begins and who waits for what.
+type ahead struct {
+	kernels.Device
+	commits kernels.Ticket
+	events  []string
+}
+
+func (d *ahead) Commit() kernels.Ticket {
+	d.commits++
+	d.events = append(d.events, fmt.Sprint("commit ", d.commits))
+	if real, ok := d.Device.(kernels.Async); ok {
+		if t := real.Commit(); t != d.commits {
+			d.events = append(d.events, fmt.Sprintf("%d command buffers so far", t))
+			d.commits = t
+		}
+	}
+	return d.commits
+}
+
+func (d *ahead) Wait(t kernels.Ticket) error {
+	d.events = append(d.events, fmt.Sprint("wait ", t))
+	if real, ok := d.Device.(kernels.Async); ok {
+		return real.Wait(t)
+	}
+	return nil
+}
+
+func (d *ahead) Sync() error {
+	d.events = append(d.events, "sync")
+	return d.Device.Sync()
+}
+
+// goAhead has an engine that was just opened go ahead.
+func goAhead(e *engine.Engine) *ahead {
+	var d *ahead
+	e.ReplaceDevice(func(inner kernels.Device) kernels.Device {
+		d = &ahead{Device: inner}
+		return d
+	})
+	return d
+}
+
+// samplings are parameters of all kinds. Logprobs are -1: with them, nothing goes ahead.
+func samplings() []sample.Params {
+	all := []sample.Params{
+		{}, {Temperature: 1}, {Temperature: 0.6, TopK: 20, TopP: 0.95}, {Temperature: 1.5, MinP: 0.05}, {Temperature: 2, TopP: 0.5}, {Temperature: 3, TopK: 3},
+		{RepetitionPenalty: 1.3}, {PresencePenalty: 1.5, FrequencyPenalty: 0.5, RepetitionContextTokens: 5}, {FrequencyPenalty: -2, RepetitionContextTokens: 1},
+		{Temperature: 1.2, TopK: 40, TopP: 0.9, MinP: 0.01, RepetitionPenalty: 1.1, PresencePenalty: 0.2, FrequencyPenalty: 0.1, RepetitionContextTokens: 64},
+		{Temperature: 1, PresencePenalty: 2, RepetitionContextTokens: 300}, {Temperature: 1, LogitBias: map[int32]float32{7: 3, 9: -100}}, // the host's
+	}
+	for i := range all {
+		seed := uint64(i)
+		all[i].Seed, all[i].Logprobs = &seed, -1
+	}
+	return all
+}
+
+// onHost is r with its tokens sampled from logits on the host.
+func onHost(r engine.Request) engine.Request {
+	r.Sampling.Logprobs = 0
+	return r
+}
+
+// TestAheadIsTheSame: for parameters of all kinds, the tokens that the device chooses are those that the host samples, one request at a
+// time and all of them at once.
+func TestAheadIsTheSame(t *testing.T) {
+	e := openModel(t, tinySource(t, "qwen3_5_text"), engine.Options{ContextTokens: 256, MaxSequences: 12, ChunkTokens: 48})
+	d := goAhead(e)
+	var want [][]int32
+	var together []*engine.Stream
+	requests := []engine.Request{}
+	for i, s := range samplings() {
+		requests = append(requests, engine.Request{Prompt: someIDs(i, 30+9*i), MaxTokens: 40, IgnoreEOS: true, Sampling: s})
+		want = append(want, run(t, e, onHost(requests[i]), 0).tokens)
+	}
+	if slices.ContainsFunc(d.events, func(s string) bool { return s != "sync" }) {
+		t.Errorf("with logprobs, the device was asked %v", d.events)
+	}
+	for i, r := range requests {
+		if got := run(t, e, r, 0).tokens; !slices.Equal(got, want[i]) {
+			t.Errorf("%+v: on the device %v, on the host %v", r.Sampling, got, want[i])
+		}
+	}
+	for _, r := range requests {
+		together = append(together, submit(t, e, r))
+	}
+	for i, s := range together {
+		if got, _, done := collect(t, s); !slices.Equal(got, want[i]) {
+			t.Errorf("%+v: with the others %v (%v), on the host %v", requests[i].Sampling, got, done.Err, want[i])
+		}
+	}
+	idle(t, e)
+	if err := e.CheckMemory(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestAheadOrder: a step begins before the last one is waited for, a token takes one commit, and nothing waits for all.
+func TestAheadOrder(t *testing.T) {
+	e := openModel(t, tinySource(t, "qwen3"), engine.Options{ContextTokens: 128, MaxSequences: 2, ChunkTokens: 32})
+	d := goAhead(e)
+	got := run(t, e, engine.Request{Prompt: someIDs(3, 20), MaxTokens: 5, IgnoreEOS: true, Sampling: sample.Params{Logprobs: -1}}, 0)
+	const want = "commit 1, commit 2, wait 1, commit 3, wait 2, commit 4, wait 3, commit 5, wait 4, wait 5"
+	if events := strings.Join(d.events, ", "); events != want || len(got.tokens) != 5 {
+		t.Errorf("%d tokens with\n%s, expected\n%s", len(got.tokens), events, want)
+	}
+}
+
+// TestAheadEnds: however an answer ends, it is what it would have been, and what follows it goes on behind tokens that were computed, with
+// the outcome of a cold start.
+func TestAheadEnds(t *testing.T) {
+	o := engine.Options{ContextTokens: 512, KeptStates: 16}
+	for _, c := range []struct {
+		name    string
+		request engine.Request
+		cancel  int
+		finish  engine.FinishReason
+		more    int // tokens of the answer that are known afterwards, less than all
+	}{
+		{"stop token", engine.Request{}, 0, engine.FinishStop, 0},
+		{"stop text", engine.Request{Stop: []string{"a"}}, 0, engine.FinishStop, 0},
+		{"length", engine.Request{MaxTokens: 7, IgnoreEOS: true}, 0, engine.FinishLength, 1},
+		{"one token", engine.Request{MaxTokens: 1}, 0, engine.FinishLength, 1},
+		{"past the end token", engine.Request{MaxTokens: 60, IgnoreEOS: true}, 0, engine.FinishLength, 1},
+		{"cancelled", engine.Request{IgnoreEOS: true}, 5, engine.FinishCancelled, -1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			e := open(t, o)
+			goAhead(e)
+			c.request.Sampling.Logprobs = -1
+			c.request.Prompt = encode(e, system("Answer briefly. ", 30)+"<|im_start|>user\nWhat is a KV cache?<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n")
+			cold := open(t, engine.Options{NoPrefixCache: true, ContextTokens: 512})
+			first, same := run(t, e, c.request, c.cancel), run(t, cold, c.request, c.cancel)
+			n := len(first.tokens)
+			if c.cancel > 0 {
+				n = min(n, len(same.tokens))
+			}
+			if first.done.Finish != c.finish || !slices.Equal(first.tokens[:n], same.tokens[:n]) || c.cancel == 0 && n != len(same.tokens) {
+				t.Fatalf("finish %q with %v, expected %q with %v", first.done.Finish, first.tokens, same.done.Finish, same.tokens)
+			}
+			if err := e.CheckMemory(); err != nil {
+				t.Error(err)
+			}
+			next := engine.Request{MaxTokens: 20, IgnoreEOS: true, Sampling: sample.Params{Logprobs: -1},
+				Prompt: slices.Concat(c.request.Prompt, first.tokens, encode(e, "<|im_end|>\n<|im_start|>user\nGo on.<|im_end|>\n<|im_start|>assistant\n"))}
+			got, want := run(t, e, next, 0), run(t, cold, next, 0)
+			if !slices.Equal(got.tokens, want.tokens) {
+				t.Errorf("the next turn says %v, from a cold start %v", got.tokens, want.tokens)
+			}
+			known := got.done.Usage.CachedTokens - len(c.request.Prompt)
+			if all := len(first.tokens); c.more >= 0 && known != all-c.more || known > all || known < all-1 {
+				t.Errorf("%d tokens of the answer's %d were taken over, expected all but %d", known, all, c.more)
+			}
+		})
+	}
+}
+
+// TestAheadCrowd: requests that come, go, are cancelled and preempted in pages that are too few, with prefixes in common: those that
+// end by themselves give what each gives alone, and nothing is left of them.
+func TestAheadCrowd(t *testing.T) {
+	prompts := demoCases(t, 300)
+	rounds := 3
+	if testing.Short() {
+		rounds = 1
+	}
+	requests := func(e *engine.Engine) (all []engine.Request) {
+		params := samplings()
+		for i := range rounds * len(prompts) {
+			r := engine.Request{Prompt: encode(e, prompts[i%len(prompts)]), MaxTokens: 5 + 7*(i%8), Sampling: params[i%len(params)], Priority: i % 2}
+			if i%5 == 0 {
+				r.Stop = []string{"e"}
+			}
+			all = append(all, r)
+		}
+		return all
+	}
+	alone := open(t, engine.Options{MaxSequences: 1, ContextTokens: 512})
+	var want [][]int32
+	for _, r := range requests(alone) {
+		want = append(want, run(t, alone, r, 0).tokens)
+	}
+	e := open(t, withPages(t, engine.Options{MaxSequences: 4, ChunkTokens: 100, ContextTokens: 512}, 14))
+	goAhead(e)
+	var crowd sync.WaitGroup
+	all := requests(e)
+	for who := range 8 {
+		crowd.Go(func() {
+			r := rand.New(rand.NewPCG(uint64(who), 1))
+			for i := who; i < len(all); i += 8 {
+				if request := all[i]; r.IntN(4) == 0 {
+					request.MaxTokens = 0
+					run(t, e, request, 1+r.IntN(9))
+					continue
+				}
+				if got := run(t, e, all[i], 0); got.done.Finish == engine.FinishError || !slices.Equal(got.tokens, want[i]) {
+					t.Errorf("request %d: %v (%s, %v), alone %v", i, got.tokens, got.done.Finish, got.done.Err, want[i])
+				}
+			}
+		})
+	}
+	crowd.Wait()
+	idle(t, e)
+	if err := e.CheckMemory(); err != nil {
+		t.Error(err)
+	}
+	for _, known := range e.Remembered() {
+		if slices.Min(known.Tokens) < 0 {
+			t.Errorf("a prefix is remembered with a token that was not known: %v", known.Tokens)
+		}
+	}
+	t.Logf("%d preemptions", e.Stats().Preemptions)
+}
