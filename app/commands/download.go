@@ -117,7 +117,7 @@ func (c *ModelsDownload) list(ctx context.Context, t *terminal, client *hub.Clie
 	if err != nil {
 		return err
 	}
-	chosen, refused := hub.Choose(r.Files)
+	chosen, refused := client.Needed(r)
 	table := tabwriter.NewWriter(t.out, 0, 8, 2, ' ', 0)
 	total := int64(0)
 	for _, f := range r.Files {

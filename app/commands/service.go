@@ -13,6 +13,7 @@ import (
 
 	"headroom/app/control"
 	"headroom/app/host"
+	"headroom/app/jobs"
 	"headroom/app/logs"
 	"headroom/app/settings"
 	"headroom/engine/server"
@@ -42,6 +43,7 @@ type Service struct {
 
 	listener net.Listener
 	api      *control.API
+	jobs     *jobs.List
 	withdraw func() // the announcement; nil if it was impossible
 }
 
@@ -59,6 +61,7 @@ func NewService(o ServiceOptions) (*Service, error) {
 		return cmp.Or(o.RestAfter, time.Duration(o.Settings.Get().RestMinutes)*time.Minute)
 	}}
 	s := &Service{Host: o.newHost(o.Settings, use), Address: reachable(listener.Addr().String()), Token: loadToken(), listener: listener}
+	s.jobs = jobs.NewList()
 	s.Host.SetEndpoint(host.Endpoint{URL: "http://" + s.Address + "/v1", UIURL: "http://" + s.Address + "/"})
 	guard := &server.Guard{Listen: o.Host, AllowHosts: o.AllowHost, APIKey: o.APIKey, Instead: control.TokenCheck(s.Token), Changing: func() server.Access {
 		now := o.Settings.Get()
@@ -66,7 +69,7 @@ func NewService(o ServiceOptions) (*Service, error) {
 	}}
 	s.api = control.New(control.Options{Host: s.Host, Token: s.Token, Guard: guard, ShowWindow: o.ShowWindow,
 		Settings: o.Settings, CacheFlags: o.given(o.NoPrefixes), Fixed: o.Fixed, Login: o.Login, Logs: o.Logs,
-		ModelFlags: o.givenModel(), ModelOptions: o.options,
+		ModelFlags: o.givenModel(), ModelOptions: o.options, Transfers: s.transfers(o.Settings),
 		Server: server.New(server.Options{Models: s.Host, Guard: guard})})
 	s.announce()
 	return s, nil
@@ -97,6 +100,7 @@ func (s *Service) Close() {
 		s.withdraw()
 	}
 	_ = s.listener.Close() // Serve may have closed it
+	s.jobs.Close()
 	s.Host.Close()
 }
 

@@ -1,6 +1,7 @@
 package commands
 
-// A job on a terminal: one line that says how far it is, for as long as it runs.
+// Imports and downloads: what the control API needs for them, and a job on a terminal: one line that says how far it is, for as long as it
+// runs.
 
 import (
 	"context"
@@ -9,8 +10,44 @@ import (
 	"strings"
 	"time"
 
+	"headroom/app/control"
+	"headroom/app/hub"
+	"headroom/app/importer"
 	"headroom/app/jobs"
+	"headroom/app/library"
+	"headroom/app/settings"
+	"headroom/engine"
 )
+
+// transfers are the imports and downloads of a service. Folder and hub are those that the settings name when something begins.
+func (s *Service) transfers(file *settings.File) *control.Transfers {
+	tokens := new(hub.Tokens)
+	return &control.Transfers{
+		Jobs:   s.jobs,
+		Tokens: tokens,
+		Importer: func() (*importer.Importer, error) {
+			root, err := importFolder("", file.Get())
+			if err != nil {
+				return nil, err
+			}
+			return importer.New(importer.Options{Root: root, Describe: engine.Describe, Known: s.listed}), nil
+		},
+		Hub: func() (*hub.Client, error) { return newHub(file.Get().HubEndpoint, tokens) },
+	}
+}
+
+// listed are the models of the list, by ID and place.
+func (s *Service) listed() []library.Model {
+	var models []library.Model
+	for _, m := range s.Host.Models(0).Models {
+		one := library.Model{ID: m.ID}
+		for _, p := range m.Places {
+			one.Places = append(one.Places, library.Place{ID: p.ID, Dir: p.Path, Origin: p.Origin})
+		}
+		models = append(models, one)
+	}
+	return models
+}
 
 // watchJob waits for a job to end, and shows how far it is where somebody looks. When ctx ends it stops the job, which keeps what it has
 // done, and returns ctx's error.

@@ -1,6 +1,6 @@
 // Package control is the control API: the one door through which tray, window and browser reach the host.
 //
-// routes.go says what an address is, and engine.go, models.go, memory.go, cache.go and the files of settings have the rows; GET /api/openapi.json tells them to others.
+// routes.go says what an address is, and engine.go, models.go, memory.go, cache.go, jobs.go, hub.go and the files of settings have the rows; GET /api/openapi.json tells them to others.
 //
 // Everything under /api needs the per-install token (token.go), as header X-Headroom-Token, or, for EventSource, which cannot
 // send headers, as query parameter token. The web UI lies at /, without a token: it holds no secret, and gets the token from the

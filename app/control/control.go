@@ -70,6 +70,8 @@ type Options struct {
 	ModelFlags settings.Model
 	// ModelOptions is how a model of that ID would be opened by such settings; nil: settings of models are not tried before they are kept.
 	ModelOptions func(s settings.Settings, id string) engine.Options
+	// Transfers are imports and downloads; nil: this program has none.
+	Transfers *Transfers
 	// ShowWindow opens the window or raises it; nil: this program has none.
 	ShowWindow func() error
 	Log        *slog.Logger // nil: slog.Default()
@@ -91,6 +93,7 @@ type API struct {
 	begunFolders []string // ModelFolders when the program began
 	modelFlags   settings.Model
 	modelOptions func(settings.Settings, string) engine.Options
+	transfers    *Transfers
 
 	closing   chan struct{} // closed by Close: event streams end
 	closeOnce sync.Once
@@ -100,7 +103,7 @@ type API struct {
 // New makes the handler.
 func New(o Options) *API {
 	a := &API{host: o.Host, token: o.Token, log: o.Log, settings: o.Settings, cacheFlags: o.CacheFlags, showWindow: o.ShowWindow,
-		modelFlags: o.ModelFlags, modelOptions: o.ModelOptions, fixed: o.Fixed, login: o.Login, logs: o.Logs,
+		modelFlags: o.ModelFlags, modelOptions: o.ModelOptions, fixed: o.Fixed, login: o.Login, logs: o.Logs, transfers: o.Transfers,
 		closing: make(chan struct{}), rhythm: ordinaryRhythm}
 	if a.log == nil {
 		a.log = slog.Default()

@@ -1,8 +1,8 @@
 package control
 
 // The state as a stream of events. Every event is the whole state, so a client that missed some has lost nothing; equal states
-// are not sent twice, and at most four a second go out. What changed in the list of models, such as a download that is finished, is an event
-// of its own, after the state that has it.
+// are not sent twice, and at most four a second go out. Imports and downloads are events of their own, in the same rhythm: all of them each
+// time. What changed in the list of models, such as a download that is finished, is an event of its own too, after the state that has it.
 
 import (
 	"bytes"
@@ -26,6 +26,8 @@ func (a *API) handleEvents(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusOK)
 	changed, done := a.host.Subscribe()
 	defer done()
+	moved, unsubscribe := a.transfers.subscribe()
+	defer unsubscribe()
 	control := http.NewResponseController(w)
 	send := func(format string, args ...any) error {
 		_ = control.SetWriteDeadline(time.Now().Add(writeTimeout)) // not every writer has one
@@ -37,6 +39,7 @@ func (a *API) handleEvents(w http.ResponseWriter, r *http.Request) {
 	}
 
 	var last []byte
+	jobs := encoded(JobList{Jobs: []Job{}}) // as of the last event: a page begins with none
 	_, seen := a.host.ModelChanges(0)
 	spoke := time.Now()
 	for {
@@ -54,7 +57,11 @@ func (a *API) handleEvents(w http.ResponseWriter, r *http.Request) {
 			err = send("event: models\ndata: %s\n\n", encoded(ModelsEvent{changes}))
 			seen = now
 		}
-		if err != nil || a.pause(r, state, changed) != nil {
+		if now := encoded(a.jobList()); err == nil && !bytes.Equal(now, jobs) {
+			err = send("event: jobs\ndata: %s\n\n", now)
+			jobs = now
+		}
+		if err != nil || a.pause(r, state, changed, moved) != nil {
 			return
 		}
 	}
@@ -69,13 +76,14 @@ func encoded(v any) []byte {
 }
 
 // pause waits until it is time to look again. It waits for the busy interval in any case: that is the limit of four a second.
-func (a *API) pause(r *http.Request, state host.State, changed <-chan struct{}) error {
-	wait := func(d time.Duration, wake <-chan struct{}) error {
+func (a *API) pause(r *http.Request, state host.State, changed, moved <-chan struct{}) error {
+	wait := func(d time.Duration, wake, other <-chan struct{}) error {
 		timer := time.NewTimer(d)
 		defer timer.Stop()
 		select {
 		case <-timer.C:
 		case <-wake:
+		case <-other:
 		case <-r.Context().Done():
 			return r.Context().Err()
 		case <-a.closing:
@@ -83,12 +91,11 @@ func (a *API) pause(r *http.Request, state host.State, changed <-chan struct{}) 
 		}
 		return nil
 	}
-	if err := wait(a.rhythm.busy, nil); err != nil {
+	if err := wait(a.rhythm.busy, nil, nil); err != nil {
 		return err
 	}
-	switch state.Engine.Status {
-	case host.Busy, host.Loading:
+	if s := state.Engine.Status; s == host.Busy || s == host.Loading || a.transfers != nil && a.transfers.Jobs.Busy() {
 		return nil
 	}
-	return wait(a.rhythm.idle-a.rhythm.busy, changed)
+	return wait(a.rhythm.idle-a.rhythm.busy, changed, moved)
 }

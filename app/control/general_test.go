@@ -45,7 +45,7 @@ func newGeneral(t *testing.T, fixed ...string) *generalWorld {
 	}
 	h := &fakeHost{state: host.State{Endpoint: host.Endpoint{URL: "http://127.0.0.1:11811/v1"}}}
 	w := &generalWorld{file: file, login: &fakeLogin{}, logs: logs.New(slog.LevelInfo)}
-	a := New(Options{Host: h, Token: "T", Server: http.NotFoundHandler(), Settings: file, Fixed: fixed, Login: w.login, Logs: w.logs, Log: slog.New(slog.DiscardHandler)})
+	a := New(Options{Host: h, Token: "T", Server: http.NotFoundHandler(), Settings: file, Fixed: fixed, Login: w.login, Logs: w.logs, Transfers: newTransfers(t, file), Log: slog.New(slog.DiscardHandler)})
 	server := httptest.NewServer(a)
 	t.Cleanup(func() { a.Close(); server.Close() })
 	w.api, w.url = a, server.URL

@@ -54,6 +54,11 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 		{settled, "PUT", "/api/settings", "/api/settings", `{"restMinutes":1}`},
 		{settled, "GET", "/api/settings/cache", "/api/settings/cache", ""},
 		{settled, "GET", "/api/logs", "/api/logs", ""},
+		{settled, "GET", "/api/jobs", "/api/jobs", ""},
+		{settled, "POST", "/api/imports/plan", "/api/imports/plan", `{"paths":["/gone"],"mode":"copy"}`},
+		{settled, "GET", "/api/hub", "/api/hub", ""},
+		{settled, "GET", "/api/hub/search", "/api/hub/search", ""},
+		{settled, "GET", "/api/hub/repository?id=o/m", "/api/hub/repository", ""},
 	} {
 		document := described(t, c.url)
 		status, _, text := do(t, c.method, c.url+c.path, c.body, TokenHeader, "T")

@@ -85,6 +85,11 @@ func (a *API) Routes() []Route {
 	if a.logs != nil {
 		rows = append(rows, a.logRoutes()...)
 	}
+	if a.transfers != nil {
+		rows = append(rows, a.jobRoutes()...)
+		rows = append(rows, a.importRoutes()...)
+		rows = append(rows, a.hubRoutes()...)
+	}
 	if a.showWindow != nil {
 		rows = append(rows, route("POST /api/window/show", "Opens the window or raises it; a second start of the agent sends this to the first.", "",
 			func(*http.Request, nothing) (nothing, error) { return nothing{}, a.showWindow() }))

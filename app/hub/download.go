@@ -67,7 +67,10 @@ func (c *Client) download(ctx context.Context, q Request, p *jobs.Progress, know
 		return "", err
 	}
 	known(r)
-	chosen, err := c.chosen(r, q.Files)
+	chosen, err := c.Needed(r)
+	if q.Files != nil {
+		chosen, err = Select(r.Files, q.Files)
+	}
 	if err != nil {
 		return "", err
 	}
@@ -81,11 +84,8 @@ func (c *Client) download(ctx context.Context, q Request, p *jobs.Progress, know
 	return d.layout.snapshot(r.Commit), nil
 }
 
-// chosen are the files to download: those that somebody chose, or those that a model needs, if it is one that is of use here.
-func (c *Client) chosen(r Repository, paths []string) ([]File, error) {
-	if paths != nil {
-		return Select(r.Files, paths)
-	}
+// Needed are the files of a repository that a model needs. The error is a Problem: it is none that is of use here.
+func (c *Client) Needed(r Repository) ([]File, error) {
 	if !c.Runs(r.ModelType) {
 		return nil, problem.New(problem.UnknownArchitecture, "Headroom cannot run models of the kind \""+r.ModelType+"\" yet",
 			"it runs "+strings.Join(c.options.Kinds, ", "), "Choose a model of one of these kinds.")

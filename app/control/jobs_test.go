@@ -1,0 +1,170 @@
+package control
+
+import (
+	"bufio"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"headroom/app/hub"
+	"headroom/app/importer"
+	"headroom/app/jobs"
+	"headroom/app/settings"
+	"headroom/engine"
+)
+
+// hubText answers as a hub that has o/m would, without the files' bytes.
+const (
+	hubSearchText     = `[{"id":"o/m","tags":["mlx"],"downloads":5,"config":{"model_type":"strange"}},{"id":"o/n","lastModified":"2026-01-02T03:04:05Z"}]`
+	hubRepositoryText = `{"sha":"0123456789abcdef0123456789abcdef01234567","siblings":[{"rfilename":"config.json","size":2},{"rfilename":"model.safetensors","size":9},{"rfilename":"x.bin"}]}`
+)
+
+// newTransfers are those of a program with folders of its own, and a hub that lies on this machine; its address stands in the settings.
+func newTransfers(t *testing.T, file *settings.File) *Transfers {
+	t.Helper()
+	dir := t.TempDir()
+	for name, value := range map[string]string{"HF_TOKEN": "", "HUGGING_FACE_HUB_TOKEN": "", "HF_TOKEN_PATH": filepath.Join(dir, "token"), "PATH": dir} {
+		t.Setenv(name, value)
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path == "/api/models":
+			_, _ = w.Write([]byte(hubSearchText))
+		case strings.HasPrefix(r.URL.Path, "/api/models/o/m/"):
+			_, _ = w.Write([]byte(hubRepositoryText))
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	t.Cleanup(server.Close)
+	if err := file.Change(func(s *settings.Settings) { s.HubEndpoint = server.URL }); err != nil {
+		t.Fatal(err)
+	}
+	list := jobs.NewList()
+	t.Cleanup(list.Close)
+	describe := func(src engine.Source, _ engine.Options) (engine.Description, error) {
+		if src.FS != nil {
+			return engine.Description{}, nil
+		}
+		_, err := os.Stat(filepath.Join(src.Dir, "config.json"))
+		return engine.Description{Architecture: "x"}, err
+	}
+	return &Transfers{
+		Jobs:   list,
+		Tokens: new(hub.Tokens),
+		Importer: func() (*importer.Importer, error) {
+			return importer.New(importer.Options{Root: filepath.Join(dir, "models"), Describe: describe}), nil
+		},
+		Hub: func() (*hub.Client, error) {
+			return hub.New(hub.Options{Cache: filepath.Join(dir, "hub"), Endpoint: file.Get().HubEndpoint, Kinds: []string{"x"}})
+		},
+	}
+}
+
+// ask sends a request with the token and reads the answer.
+func ask[Answer any](t *testing.T, method, url, body string) (status int, answer Answer) {
+	t.Helper()
+	status, _, text := do(t, method, url, body, TokenHeader, "T")
+	if err := json.Unmarshal([]byte(text), &answer); err != nil && status < 300 && text != "" {
+		t.Fatalf("%s %s: %v in %s", method, url, err, text)
+	}
+	return status, answer
+}
+
+// A folder is planned, imported, followed over the events, and taken off the list.
+func TestImportOverHTTP(t *testing.T) {
+	w := newGeneral(t)
+	from := filepath.Join(t.TempDir(), "a model")
+	if err := os.MkdirAll(from, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(from, "config.json"), []byte("{}"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	body, _ := json.Marshal(ImportRequest{Paths: []string{from, "/gone"}, Mode: importer.Copy})
+	status, plan := ask[ImportPlan](t, "POST", w.url+"/api/imports/plan", string(body))
+	if status != http.StatusOK || len(plan.Items) != 2 || plan.Items[0].Name != "a model" || plan.Items[0].Bytes != 2 || plan.Items[0].Job != "" || plan.Items[1].Error == nil {
+		t.Errorf("planned: %d %+v", status, plan)
+	}
+	status, plan = ask[ImportPlan](t, "POST", w.url+"/api/imports", string(body))
+	if status != http.StatusAccepted || plan.Items[0].Job == "" || plan.Items[1].Job != "" {
+		t.Fatalf("begun: %d %+v", status, plan)
+	}
+	r, err := http.NewRequestWithContext(t.Context(), "GET", w.url+"/api/events?token=T", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	events, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer events.Body.Close()
+	var done Job
+	for lines := bufio.NewScanner(events.Body); done.State != jobs.Done && lines.Scan(); {
+		var list JobList
+		if data, ok := strings.CutPrefix(lines.Text(), `data: {"jobs":`); ok && json.Unmarshal([]byte(`{"jobs":`+data), &list) == nil && len(list.Jobs) == 1 {
+			done = list.Jobs[0]
+		}
+	}
+	if done.ID != plan.Items[0].Job || done.Path != plan.Items[0].Path || done.DoneBytes != 2 || done.Error != nil {
+		t.Errorf("over events: %+v", done)
+	}
+	if _, err := os.Stat(filepath.Join(done.Path, "config.json")); err != nil {
+		t.Error(err)
+	}
+	if status, _ := ask[struct{}](t, "DELETE", w.url+"/api/jobs/"+done.ID, ""); status != http.StatusNoContent {
+		t.Errorf("taken off: %d", status)
+	}
+	if status, _ := ask[struct{}](t, "POST", w.url+"/api/jobs/"+done.ID+"/stop", ""); status != http.StatusNotFound {
+		t.Errorf("stopped what is gone: %d", status)
+	}
+	for _, body := range []string{`{"paths":[],"mode":"copy"}`, `{"paths":["/x"],"mode":"burn"}`} {
+		if status, _ := ask[ErrorBody](t, "POST", w.url+"/api/imports", body); status != http.StatusBadRequest {
+			t.Errorf("%s: %d", body, status)
+		}
+	}
+}
+
+func TestHubOverHTTP(t *testing.T) {
+	w := newGeneral(t)
+	_, s := ask[HubSettings](t, "GET", w.url+"/api/hub", "")
+	if s.Endpoint != s.Own || s.Token != hub.NoToken || s.Folder == "" {
+		t.Errorf("settings %+v", s)
+	}
+	_, found := ask[HubSearch](t, "GET", w.url+"/api/hub/search?words=m&limit=2", "")
+	if len(found.Models) != 2 || !found.Models[0].MLX || found.Models[0].Runs || !found.Models[1].Runs || found.Models[1].UpdatedAtUnixMs != 1767323045000 {
+		t.Errorf("found %+v", found)
+	}
+	_, r := ask[HubRepository](t, "GET", w.url+"/api/hub/repository?id=o/m", "")
+	if len(r.Files) != 3 || !r.Files[1].Needed || r.Files[1].Bytes != 9 || r.Files[2].Needed || r.Files[2].Bytes != -1 || r.Error != nil {
+		t.Errorf("repository %+v", r)
+	}
+	// The hub has no bytes: the download fails, and says so.
+	status, job := ask[Job](t, "POST", w.url+"/api/downloads", `{"id":"o/m"}`)
+	if status != http.StatusAccepted || job.Kind != jobs.Download || job.Title != "o/m" {
+		t.Errorf("begun: %d %+v", status, job)
+	}
+	if ended, err := w.api.transfers.Jobs.Wait(t.Context(), job.ID); err != nil || ended.State != jobs.Failed || jobView(ended).Error.Code != "not_found" {
+		t.Errorf("ended: %+v, %v", ended, err)
+	}
+	if status, s := ask[HubSettings](t, "PUT", w.url+"/api/hub", `{"token":"hf_abc"}`); status != http.StatusOK || s.Token != hub.TokenFile {
+		t.Errorf("token: %d %+v", status, s)
+	}
+	if status, s := ask[HubSettings](t, "PUT", w.url+"/api/hub", `{"endpoint":"https://mirror.example/hf/"}`); status != http.StatusOK || s.Endpoint != "https://mirror.example/hf" {
+		t.Errorf("mirror: %d %+v", status, s)
+	}
+	for _, c := range []struct{ method, path, body string }{
+		{"PUT", "/api/hub", `{"endpoint":"file:///etc"}`},
+		{"PUT", "/api/hub", `{"token":"a b"}`},
+		{"GET", "/api/hub/search?limit=0", ""},
+		{"POST", "/api/downloads", `{"id":"../.."}`},
+	} {
+		if status, _ := ask[ErrorBody](t, c.method, w.url+c.path, c.body); status != http.StatusBadRequest {
+			t.Errorf("%s %s %s: %d", c.method, c.path, c.body, status)
+		}
+	}
+}
