@@ -1,7 +1,7 @@
 package selftest
 
-// Kernels: every case against its golden vector, and the same bits whenever it is repeated. The short form takes the few cases that
-// reach every kernel.
+// Kernels: every case against its golden vector, and the same bits whenever it is repeated. The short form takes the small
+// cases that reach every kernel.
 
 import (
 	"bytes"

@@ -150,11 +150,7 @@ func (c *wrongCommands) Commit(done func(error)) {
 // Faults are found: wrong results, results that change, what the device refuses, panics.
 func TestFaults(t *testing.T) {
 	open := simulated(t)
-	all := golden.Families()
-	families = func() []golden.Family {
-		return slices.DeleteFunc(slices.Clone(all), func(f golden.Family) bool { return f.Name != "norm" && f.Name != "transfer" })
-	}
-	defer func() { families = golden.Families }()
+	fewFamilies(t)
 	for _, x := range []struct{ fault, group, want string }{
 		{"rows", groupKernels, "norm: rms_norm"},
 		{"sometimes", groupKernels, "other bits than the first"},
@@ -212,7 +208,7 @@ func TestNoReport(t *testing.T) {
 func TestOtherOperands(t *testing.T) {
 	d := kernels.NewReference()
 	defer d.Close()
-	f := golden.Families()[6]
+	f := familyOf(t, "norm")
 	c := f.Cases[0]
 	vectors, err := golden.Load(f.Name)
 	if err != nil {

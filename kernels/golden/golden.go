@@ -55,7 +55,7 @@ func Families() []Family {
 // Vector is the answer to one case.
 type Vector struct {
 	Case string `json:"case"`
-	// Short says that the case is one of the few that reach every kernel.
+	// Short says that the case is in the short form: those reach every kernel, without being much work or needing many sources.
 	Short   bool     `json:"short,omitempty"`
 	Inputs  Checksum `json:"inputs"` // of the operands as the host wrote them
 	Outputs []Output `json:"outputs"`

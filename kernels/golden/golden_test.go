@@ -2,11 +2,13 @@ package golden
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"flag"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"headroom/kernels"
@@ -30,8 +32,15 @@ func simulated(t *testing.T) metal.Device {
 	return m
 }
 
-// answer runs a case on a device of its own, and says which kernels it took.
-func answer(t *testing.T, m metal.Device, c kernels.Case) (v Vector, reached []string) {
+// answered is a case's answer, and what it took.
+type answered struct {
+	vector    Vector
+	pipelines []gpu.PipelineReport
+	work      int64 // bytes of operands and outputs, what one run moves and what it does
+}
+
+// answer runs a case on a device of its own.
+func answer(t *testing.T, m metal.Device, c kernels.Case) answered {
 	t.Helper()
 	d, err := gpu.New(m)
 	if err != nil {
@@ -45,12 +54,11 @@ func answer(t *testing.T, m metal.Device, c kernels.Case) (v Vector, reached []s
 	if err != nil {
 		t.Fatalf("%s: %v", c.Name, err)
 	}
-	for _, p := range d.Pipelines() {
-		if !slices.Contains(reached, p.Kernel) {
-			reached = append(reached, p.Kernel)
-		}
+	a := answered{vector: r.Vector(c), pipelines: d.Pipelines(), work: c.Bytes + c.Flops}
+	for _, b := range r.buffers {
+		a.work += int64(b.Size)
 	}
-	return r.Vector(c), reached
+	return a
 }
 
 // The vectors in the repository are what the simulation answers now, for all cases and no others.
@@ -61,15 +69,13 @@ func TestGolden(t *testing.T) {
 	m := simulated(t)
 	for _, f := range Families() {
 		t.Run(f.Name, func(t *testing.T) {
-			var list []Vector
-			reached := map[string][]string{}
+			var all []answered
 			for _, c := range f.Cases {
-				v, kernels := answer(t, m, c)
-				list, reached[c.Name] = append(list, v), kernels
+				all = append(all, answer(t, m, c))
 			}
-			chooseShort(f, list, reached)
+			chooseShort(all)
 			path := "vectors/" + f.Name + ".json"
-			text := encode(t, list)
+			text := encode(t, all)
 			if *update {
 				if err := os.WriteFile(path, text, 0o644); err != nil {
 					t.Fatal(err)
@@ -84,32 +90,52 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// chooseShort marks cases that reach every kernel together, the cheapest first.
-func chooseShort(f Family, list []Vector, reached map[string][]string) {
-	order := make([]int, len(list))
+// shortWork is the most work of a case that is in the short form though others reach its kernels.
+const shortWork = 4 << 20
+
+// chooseShort marks cases that reach every kernel together, the cheapest first, but those of 4-bit weights before others, as the demo model
+// compiles the same sources; and the small ones among the rest that need no further source: compiling takes longest on a real GPU.
+func chooseShort(all []answered) {
+	order := make([]int, len(all))
 	for i := range order {
 		order[i] = i
 	}
-	work := func(i int) int64 { return f.Cases[i].Bytes + f.Cases[i].Flops }
-	slices.SortStableFunc(order, func(a, b int) int { return int(min(max(work(a)-work(b), -1), 1)) })
-	seen := map[string]bool{}
+	slices.SortStableFunc(order, func(i, j int) int {
+		return cmp.Or(cmp.Compare(usual(all[j]), usual(all[i])), cmp.Compare(all[i].work, all[j].work))
+	})
+	kernels, sources := map[string]bool{}, map[string]bool{}
 	for _, i := range order {
-		for _, k := range reached[list[i].Case] {
-			if !seen[k] {
-				seen[k], list[i].Short = true, true
+		for _, p := range all[i].pipelines {
+			if !kernels[p.Kernel] {
+				kernels[p.Kernel], all[i].vector.Short = true, true
 			}
 		}
+		for _, p := range all[i].pipelines {
+			sources[p.Source] = sources[p.Source] || all[i].vector.Short
+		}
+	}
+	for i := range all {
+		known := !slices.ContainsFunc(all[i].pipelines, func(p gpu.PipelineReport) bool { return !sources[p.Source] })
+		all[i].vector.Short = all[i].vector.Short || known && all[i].work <= shortWork
 	}
 }
 
+// usual is 1 for a case of 4-bit weights, 0 for others.
+func usual(a answered) int {
+	if slices.ContainsFunc(a.pipelines, func(p gpu.PipelineReport) bool { return strings.Contains(p.Source, "_4-bit") }) {
+		return 1
+	}
+	return 0
+}
+
 // encode writes a vector to a line, so that a change shows which cases it is in.
-func encode(t *testing.T, list []Vector) []byte {
+func encode(t *testing.T, all []answered) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	for i, v := range list {
-		line, err := json.Marshal(v)
+	for i, a := range all {
+		line, err := json.Marshal(a.vector)
 		if err != nil {
-			t.Fatalf("%s: %v", v.Case, err)
+			t.Fatalf("%s: %v", a.vector.Case, err)
 		}
 		b.WriteString(map[bool]string{true: "[\n", false: ",\n"}[i == 0])
 		b.Write(line)
