@@ -17,6 +17,7 @@ import (
 	"headroom/app/host"
 	"headroom/app/logs"
 	"headroom/app/settings"
+	"headroom/app/wired"
 	"headroom/engine"
 	"headroom/engine/problem"
 	"headroom/engine/server"
@@ -72,6 +73,8 @@ type Options struct {
 	ModelOptions func(s settings.Settings, id string) engine.Options
 	// Transfers are imports and downloads; nil: this program has none.
 	Transfers *Transfers
+	// Wired is the wired limit; nil: this machine's.
+	Wired *wired.Limit
 	// ShowWindow opens the window or raises it; nil: this program has none.
 	ShowWindow func() error
 	Log        *slog.Logger // nil: slog.Default()
@@ -92,6 +95,7 @@ type API struct {
 	logs         *logs.Logs
 	begunFolders []string // ModelFolders when the program began
 	modelFlags   settings.Model
+	wired        *wired.Limit
 	modelOptions func(settings.Settings, string) engine.Options
 	transfers    *Transfers
 
@@ -103,10 +107,13 @@ type API struct {
 // New makes the handler.
 func New(o Options) *API {
 	a := &API{host: o.Host, token: o.Token, log: o.Log, settings: o.Settings, cacheFlags: o.CacheFlags, showWindow: o.ShowWindow,
-		modelFlags: o.ModelFlags, modelOptions: o.ModelOptions, fixed: o.Fixed, login: o.Login, logs: o.Logs, transfers: o.Transfers,
+		modelFlags: o.ModelFlags, modelOptions: o.ModelOptions, wired: o.Wired, fixed: o.Fixed, login: o.Login, logs: o.Logs, transfers: o.Transfers,
 		closing: make(chan struct{}), rhythm: ordinaryRhythm}
 	if a.log == nil {
 		a.log = slog.Default()
+	}
+	if a.wired == nil {
+		a.wired = wired.New(wired.Here())
 	}
 	if o.Settings != nil {
 		a.begunFolders = o.Settings.Get().ModelFolders

@@ -18,6 +18,7 @@ import (
 
 	"headroom/app/cache"
 	"headroom/app/host"
+	"headroom/app/wired"
 	"headroom/engine"
 	"headroom/engine/problem"
 	"headroom/engine/server"
@@ -257,6 +258,9 @@ func TestAPI(t *testing.T) {
 		{"what if", "GET", "/api/memory/what-if?model=o%2Fm&context=64&streams=3", "", []string{TokenHeader, "T"}, 200, `"o/m","contextTokens":64,"trainedTokens":0,"streams":3`},
 		{"what if nothing is said", "GET", "/api/memory/what-if", "", []string{TokenHeader, "T"}, 200, `"streams":0`},
 		{"what if so many streams", "GET", "/api/memory/what-if?streams=1000", "", []string{TokenHeader, "T"}, 400, "1 to 256"},
+		{"the wired limit", "GET", "/api/memory/wired?limit=8589934592", "", []string{TokenHeader, "T"}, 200, `"commands"`},
+		{"a wired limit of words", "GET", "/api/memory/wired?limit=much", "", []string{TokenHeader, "T"}, 400, "number of bytes"},
+		{"a wired limit that nobody asked for", "POST", "/api/memory/wired", `{"action":"burn"}`, []string{TokenHeader, "T"}, 400, ""},
 		{"what if without the token", "GET", "/api/memory/what-if", "", nil, 401, ""},
 		{"remove another", "POST", "/api/models/x/remove", "", []string{TokenHeader, "T"}, 404, "no such model"},
 		{"unknown", "GET", "/api/nope", "", []string{TokenHeader, "T"}, 404, "GET /api/nope"},
@@ -351,6 +355,10 @@ func TestContract(t *testing.T) {
 		"": "model contextTokens trainedTokens streams roomBytes formats",
 		"formats": "name kvFormat kvBits kvBytesPerToken weightsBytes kvBytes stateBytes scratchBytes needBytes fits " +
 			"largestContextTokens",
+	})
+	contract(t, wired.Status{}, map[string]string{
+		"":         "inapplicable setBytes keptBytes recommendedBytes safeBytes leastBytes mostBytes askedBytes commands",
+		"commands": "once keep undo",
 	})
 	contract(t, ModelSettings{}, map[string]string{"": "settings fixed"})
 }

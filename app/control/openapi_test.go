@@ -44,6 +44,7 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 		{plain, "GET", "/api/requests/recent", "/api/requests/recent", ""},
 		{plain, "GET", "/api/models", "/api/models", ""},
 		{plain, "GET", "/api/memory/what-if?context=5", "/api/memory/what-if", ""},
+		{plain, "GET", "/api/memory/wired", "/api/memory/wired", ""},
 		{plain, "GET", "/api/cache", "/api/cache", ""},
 		{plain, "GET", "/api/cache/abcd", "/api/cache/{key}", ""},
 		{plain, "DELETE", "/api/cache/abcd", "/api/cache/{key}", ""},

@@ -70,7 +70,7 @@ var layers = []row{
 		"engine/server",
 	}},
 	{"What the app knows about this machine and its models, before it runs one.", []string{
-		"app/memory", "app/library", "app/cache", "app/selftest",
+		"app/memory", "app/wired", "app/library", "app/cache", "app/selftest",
 	}},
 	{"What brings models to this machine, and into the list of those that are here.", []string{
 		"app/importer", "app/hub",

@@ -1,0 +1,55 @@
+package wired
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"headroom/metal/darwin"
+)
+
+// Here is this Mac.
+func Here() System { return mac{} }
+
+type mac struct{}
+
+// Read asks the kernel, Metal and the folder of launch daemons.
+func (mac) Read() (Reading, error) {
+	limitMB, err := unix.SysctlUint32(variable)
+	if err != nil {
+		return Reading{Inapplicable: "This Mac has no unified memory, so there is no limit of what the graphics processor may keep in place"}, nil
+	}
+	totalBytes, err := unix.SysctlUint64("hw.memsize")
+	if err != nil {
+		return Reading{}, fmt.Errorf("hw.memsize: %w", err)
+	}
+	return Reading{TotalBytes: int64(totalBytes), SetMB: int64(limitMB), KeptMB: keptMB(daemonPath), RecommendedBytes: recommendedBytes()}, nil
+}
+
+// recommendedBytes is Metal's word; it is never computed.
+func recommendedBytes() int64 {
+	device, err := darwin.Open()
+	if err != nil {
+		return 0
+	}
+	defer device.Close()
+	return int64(device.Facts().RecommendedMaxWorkingSetSize)
+}
+
+// declinedCode is AppleScript's error for a dialog that was cancelled.
+const declinedCode = "(-128)"
+
+// Administrator implements System by way of osascript, which shows the dialog.
+func (mac) Administrator(ctx context.Context, script string) error {
+	out, err := exec.CommandContext(ctx, "/usr/bin/osascript", "-e", appleScript(script)).CombinedOutput()
+	switch {
+	case err == nil:
+		return nil
+	case strings.Contains(string(out), declinedCode):
+		return ErrDeclined
+	}
+	return fmt.Errorf("osascript: %w: %s", err, strings.TrimSpace(string(out)))
+}

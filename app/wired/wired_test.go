@@ -1,0 +1,187 @@
+package wired
+
+import (
+	"context"
+	"encoding/xml"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"headroom/engine/problem"
+)
+
+// machine is a fake Mac that does what the scripts say about the limit.
+type machine struct {
+	Reading
+	ran  []string
+	fail error
+}
+
+func (m *machine) Read() (Reading, error) { return m.Reading, nil }
+
+var setNumber = regexp.MustCompile(`sysctl iogpu\.wired_limit_mb=(\d+)`)
+
+func (m *machine) Administrator(_ context.Context, script string) error {
+	m.ran = append(m.ran, script)
+	if m.fail != nil {
+		return m.fail
+	}
+	m.SetMB, _ = strconv.ParseInt(setNumber.FindStringSubmatch(script)[1], 10, 64)
+	switch {
+	case strings.Contains(script, "launchctl bootstrap"):
+		m.KeptMB = m.SetMB
+	case strings.Contains(script, "/bin/rm"):
+		m.KeptMB = 0
+	}
+	return nil
+}
+
+// Hand-worked: an eighth stays with the system, at least 4 GiB, at most 8.
+func TestSafeBytes(t *testing.T) {
+	for total, want := range map[int64]int64{8: 4, 16: 12, 24: 20, 32: 28, 36: 31, 64: 56, 128: 120, 512: 504, 2: 0} {
+		if got := SafeBytes(total*gib) / gib; got != want {
+			t.Errorf("of %d GiB %d are safe, want %d", total, got, want)
+		}
+	}
+}
+
+// TestChange: set once, kept, undone, each with what holds then.
+func TestChange(t *testing.T) {
+	m := &machine{Reading: Reading{TotalBytes: 64 * gib, RecommendedBytes: 48 * gib}}
+	l := New(m)
+	for _, c := range []struct {
+		action    Action
+		asked     int64
+		set, kept int64 // GiB
+	}{
+		{Once, 50 * gib, 50, 0},
+		{Keep, 0, 56, 56}, // what is safe
+		{Once, 60 * gib, 60, 56},
+		{Undo, 0, 0, 0},
+	} {
+		shown, err := l.Status(c.asked)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := l.Change(t.Context(), c.action, c.asked)
+		if err != nil || got.SetBytes != c.set*gib || got.KeptBytes != c.kept*gib || got.RecommendedBytes != 48*gib {
+			t.Errorf("%s %d: %+v, %v; want %d and %d kept", c.action, c.asked, got, err, c.set, c.kept)
+		}
+		script := map[Action]string{Once: shown.Commands.Once, Keep: shown.Commands.Keep, Undo: shown.Commands.Undo}[c.action]
+		if ran := m.ran[len(m.ran)-1]; ran != script {
+			t.Errorf("%s: ran %q, shown was %q", c.action, ran, script)
+		}
+	}
+}
+
+// TestRefused: nothing is run that would stop the machine, and what the person declines changes nothing.
+func TestRefused(t *testing.T) {
+	m := &machine{Reading: Reading{TotalBytes: 64 * gib}}
+	l := New(m)
+	for _, c := range []struct {
+		action Action
+		asked  int64
+		want   string
+	}{
+		{Once, 63 * gib, "from 1 to 62 GB; 56 GB are safe"},
+		{Keep, 1, "from 1 to 62"},
+		{Once, -5, "from 1 to 62"},
+		{"format", 8 * gib, "once, keep or undo"},
+	} {
+		if _, err := l.Change(t.Context(), c.action, c.asked); err == nil || !strings.Contains(problem.From(err).Fix, c.want) {
+			t.Errorf("%s %d: %v, want %q", c.action, c.asked, err, c.want)
+		}
+	}
+	if len(m.ran) > 0 {
+		t.Errorf("ran %q", m.ran)
+	}
+	m.fail = ErrDeclined
+	if _, err := l.Change(t.Context(), Once, 0); problem.From(err).Code != problem.Cancelled {
+		t.Errorf("declined: %v", err)
+	}
+	m.fail = errors.New("launchctl: no")
+	if _, err := l.Change(t.Context(), Keep, 0); err == nil || !strings.Contains(err.Error(), "launchctl: no") {
+		t.Errorf("failed: %v", err)
+	}
+	m.Inapplicable = "Not here"
+	if s, err := l.Status(0); err != nil || s != (Status{Inapplicable: "Not here"}) {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if _, err := l.Change(t.Context(), Once, 0); err == nil {
+		t.Error("changed what is not there")
+	}
+}
+
+// TestScripts: a shell reads them as they are meant, with the system's commands played by echo, and the property list is one.
+func TestScripts(t *testing.T) {
+	shell, err := exec.LookPath("sh")
+	if err != nil {
+		t.Skip("there is no shell")
+	}
+	path := filepath.Join(t.TempDir(), "daemon.plist")
+	script := strings.ReplaceAll(commands(56*1024).Keep, daemonPath, path)
+	for _, command := range []string{"/usr/sbin/sysctl i", "/usr/sbin/chown", "/bin/launchctl"} {
+		script = strings.ReplaceAll(script, command, "echo "+filepath.Base(command))
+	}
+	script = strings.ReplaceAll(script, "/usr/bin/printf", "printf")
+	out, err := exec.Command(shell, "-c", script).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if want := "bootstrap system " + path; !strings.Contains(string(out), want) {
+		t.Errorf("said %s, want %s", out, want)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil || string(text) != daemon(56*1024) {
+		t.Errorf("wrote %q, %v", text, err)
+	}
+	for d := xml.NewDecoder(strings.NewReader(string(text))); ; {
+		if _, err := d.Token(); err == io.EOF {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := keptMB(path); got != 56*1024 {
+		t.Errorf("read back %d", got)
+	}
+	if keptMB(filepath.Join(t.TempDir(), "none")) != 0 {
+		t.Error("kept without a file")
+	}
+}
+
+// TestAppleScript: quotes and backslashes reach the shell.
+func TestAppleScript(t *testing.T) {
+	got := appleScript(`printf '"\n"'`)
+	if want := `do shell script "printf '\"\\n\"'" with prompt`; !strings.HasPrefix(got, want) {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// TestHere: this machine can be read, and says what applies.
+func TestHere(t *testing.T) {
+	s, err := New(Here()).Status(0)
+	if err != nil || s.Inapplicable == "" && s.SafeBytes == 0 {
+		t.Errorf("%+v, %v", s, err)
+	}
+}
+
+func FuzzKept(f *testing.F) {
+	f.Add([]byte(daemon(1024)))
+	f.Add([]byte("iogpu.wired_limit_mb=99999999999999999999<"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		path := filepath.Join(t.TempDir(), "daemon.plist")
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := keptMB(path); got < 0 {
+			t.Errorf("%q: %d", text, got)
+		}
+	})
+}
