@@ -336,7 +336,7 @@ func TestContract(t *testing.T) {
 		"engine":       "status model progress device contextTokens cacheFormat stateFormat error notice",
 		"engine.error": "code message why fix",
 		"endpoint":     "url uiUrl",
-		"memory":       "totalBytes availableBytes headroomBytes wiredLimitBytes segments",
+		"memory":       "totalBytes availableBytes headroomBytes wiredLimitBytes untouchedBytes segments",
 		"cache": "on dir bytes maxBytes entries diskBytes freeBytes minFreeBytes todayBytes dailyWriteBytes writtenBytes writtenSince hits misses secondsSaved dropped skipped " +
 			"damaged foreign evicted saveErrors error hotBytes",
 		"speed":         "decodeTokensPerSecond prefillTokensPerSecond history",

@@ -26,7 +26,7 @@ func Split(r Reading, engine EngineBytes) Ledger {
 		{Other, 0, Estimated},
 		{Free, free, Reported},
 	}
-	const rest = 6 // Other
+	const kept, rest = 2, 6 // KVKept, Other
 	left := r.TotalBytes
 	for i := range segments {
 		segments[i].Bytes = min(max(segments[i].Bytes, 0), left)
@@ -38,6 +38,7 @@ func Split(r Reading, engine EngineBytes) Ledger {
 		AvailableBytes:  r.AvailableBytes,
 		HeadroomBytes:   r.HeadroomBytes(engine),
 		WiredLimitBytes: r.WiredLimitBytes,
+		UntouchedBytes:  min(engine.Untouched, segments[kept].Bytes),
 		Segments:        segments,
 	}
 }

@@ -53,5 +53,6 @@ type Ledger struct {
 	AvailableBytes  int64     `json:"availableBytes"`
 	HeadroomBytes   int64     `json:"headroomBytes"` // see Reading.HeadroomBytes
 	WiredLimitBytes int64     `json:"wiredLimitBytes"`
+	UntouchedBytes  int64     `json:"untouchedBytes"` // of kv_kept, reserved and never written: counted there, and not resident
 	Segments        []Segment `json:"segments"`
 }

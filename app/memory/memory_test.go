@@ -32,6 +32,9 @@ func TestSplit(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			ledger := Split(c.r, c.engine)
+			if want := c.engine.Untouched; ledger.UntouchedBytes != want {
+				t.Errorf("%d bytes not touched, want %d", ledger.UntouchedBytes, want)
+			}
 			sum := int64(0)
 			for _, s := range ledger.Segments {
 				sum += s.Bytes

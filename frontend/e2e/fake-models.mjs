@@ -55,6 +55,7 @@ export function fakeModels(engine, roomBytes, changed) {
   /** [status, document] of a request under /api/models, or null where there is no such address. */
   function answer(method, path, query, body) {
     if (path === '/api/memory/what-if') return [200, whatIf(query)];
+    if (path === '/api/memory/wired') return [200, { inapplicable: 'The fake server has no such limit', setBytes: 0, keptBytes: 0, recommendedBytes: 0, safeBytes: 0, leastBytes: 0, mostBytes: 0, askedBytes: 0, commands: { once: '', keep: '', undo: '' } }];
     if (path === '/api/models') return [200, list(Number(query.get('context') ?? 0))];
     if (path === '/api/models/rescan') return [200, list(0)];
     if (path === '/api/models/watching') {

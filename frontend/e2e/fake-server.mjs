@@ -67,7 +67,7 @@ export async function startFakeServer(port = 0) {
       endpoint: { url: `${address}/v1`, uiUrl: `${address}/` },
       memory: {
         totalBytes: 24 * GiB, availableBytes: free * GiB, headroomBytes: (free - 1.5) * GiB,
-        wiredLimitBytes: 0, segments,
+        wiredLimitBytes: 0, untouchedBytes: 0, segments,
       },
       cache: cache.stats(),
       speed: { decodeTokensPerSecond: decodeNow(), prefillTokensPerSecond: requests.size > 0 ? 1204 : 0, history },

@@ -283,7 +283,7 @@ export const steps = [
   }],
 
   ['Cache shows what was kept, a moment after the answers', async ({ page, server, shot }) => {
-    await page.keyboard.press('Control+4');
+    await page.keyboard.press('Control+5');
     for (const trip of ['Lisbon', 'Porto', 'Faro']) await askFromOutside(server, `Plan a week in ${trip}. ${sentences(30)}`);
     const rows = page.getByTestId('kept');
     await until('three conversations are listed', async () => (await rows.count()) >= 3);
@@ -402,6 +402,7 @@ export const steps = [
     await ready(page);
   }],
 
+<<<<<<< HEAD
   ['a setting holds at once, is undone, and the log is there', async ({ page, server, shot }) => {
     await goTo(page, 'Settings');
     const rest = page.getByLabel('Unload when unused');
@@ -426,6 +427,38 @@ export const steps = [
     await page.getByLabel('Appearance').selectOption('system');
     assert.equal(await page.evaluate(() => getComputedStyle(document.body).backgroundColor), 'rgb(244, 246, 246)');
     await shot('settings-light');
+=======
+  ['Memory accounts for all of it, each part with the source of its number', async ({ page, shot }) => {
+    await page.keyboard.press('Control+4');
+    const parts = page.getByTestId('part');
+    await until('eight parts', async () => (await parts.count()) === 8);
+    const percent = await parts.evaluateAll((rows) => rows.map((row) => parseFloat(row.children[2].textContent.replace('<', '')) || 0).reduce((a, b) => a + b, 0));
+    assert.ok(percent > 95 && percent < 106, `the shares add up to ${percent} %`);
+    for (const part of await parts.all()) assert.match(await part.innerText(), /(Measured by Headroom|Reported by the system|Estimated)$/);
+    await shot('memory-light');
+  }],
+
+  ['what if: more streams need more, and what was tried is kept and holds', async ({ page, shot }) => {
+    const verdict = page.getByTestId('verdict');
+    await verdict.waitFor();
+    const need = async () => /Needs ~([\d.]+ [GM]B)/.exec(await verdict.innerText())[1];
+    await page.getByLabel('Context').focus();
+    await page.keyboard.press('Home');
+    await page.getByText('2,048 tokens', { exact: true }).waitFor();
+    await page.getByLabel('Streams').focus();
+    await page.keyboard.press('Home');
+    await page.getByText('1 at once').waitFor();
+    await until('less is needed', async () => /each/.test(await verdict.innerText()) === false);
+    const little = await need();
+    await page.keyboard.press('End');
+    await until('more is needed', async () => (await need()) !== little);
+    await shot('memory-what-if-light');
+    await page.getByRole('radio').last().check();
+    await page.getByRole('button', { name: /^Keep for / }).click();
+    await page.getByText(/^Kept\. Holds when/).waitFor();
+    await page.getByText(/as it is set/).waitFor();
+    await page.getByTestId('wired').waitFor();
+>>>>>>> bea252a (frontend, app: the Memory page)
   }],
 
   ['the dark theme and a small window', async ({ page, shot }) => {
@@ -434,7 +467,11 @@ export const steps = [
       await page.setViewportSize(size);
       for (const theme of ['dark', 'light']) {
         await page.emulateMedia({ colorScheme: theme });
+<<<<<<< HEAD
         for (const name of ['Models', 'Cache', 'Settings', 'Chat', 'Overview']) {
+=======
+        for (const name of ['Models', 'Memory', 'Cache', 'Chat', 'Overview']) {
+>>>>>>> bea252a (frontend, app: the Memory page)
           await goTo(page, name);
           await page.mouse.move(1, 1);
           const wider = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);

@@ -22,6 +22,8 @@ import type {
   State,
   WhatIf,
   WhatIfQuery,
+  Wired,
+  WiredAction,
 } from './types';
 
 export type Connection =
@@ -69,6 +71,10 @@ export interface Backend {
   /** Replaces them all. They hold when the model is next started. */
   changeModel(id: string, options: ModelOptions): Promise<ModelSettings>;
   whatIf(query: WhatIfQuery): Promise<WhatIf>;
+  /** With the commands for a limit; 0: for what is safe. */
+  wired(limitBytes: number): Promise<Wired>;
+  /** The system's own dialog asks for an administrator before anything is done. */
+  changeWired(action: WiredAction, limitBytes: number): Promise<Wired>;
 
   /** The last requests of the running model that have ended, newest first. */
   finished(): Promise<FinishedRequest[]>;

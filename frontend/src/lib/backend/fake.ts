@@ -5,7 +5,7 @@
 // `pauseMs`, which tests set to 0.
 import { HeadroomError, type Backend, type Connection, type Watch, type Watcher } from './backend';
 import { fakeConversations, fakeFinished } from './fakecache';
-import { fakeModels, fakeWhatIf } from './fakemodels';
+import { fakeModels, fakeWhatIf, fakeWired } from './fakemodels';
 import type {
   Cache,
   CacheChange,
@@ -31,6 +31,8 @@ import type {
   State,
   WhatIf,
   WhatIfQuery,
+  Wired,
+  WiredAction,
 } from './types';
 
 export { fakeConversation } from './fakecache';
@@ -51,6 +53,7 @@ export class FakeBackend implements Backend {
   readonly lists: number[] = [];
   found: Model[] = fakeModels();
   options: Record<string, ModelSettings> = {};
+  limit: Wired = fakeWired(0);
   kept: Conversation[] = fakeConversations();
   requests: FinishedRequest[] = fakeFinished();
   general: GeneralSettings = {
@@ -176,6 +179,19 @@ export class FakeBackend implements Backend {
     this.calls.push(`what-if ${query.model} ${query.contextTokens} ${query.streams}`);
     this.#failOnce();
     return fakeWhatIf(query, this.state);
+  }
+
+  async wired(limitBytes: number): Promise<Wired> {
+    this.#failOnce();
+    return this.limit.inapplicable ? this.limit : { ...this.limit, ...fakeWired(limitBytes), setBytes: this.limit.setBytes, keptBytes: this.limit.keptBytes };
+  }
+
+  async changeWired(action: WiredAction, limitBytes: number): Promise<Wired> {
+    this.calls.push(`wired ${action} ${limitBytes}`);
+    this.#failOnce();
+    const setBytes = action === 'undo' ? 0 : limitBytes || this.limit.safeBytes;
+    const keptBytes = action === 'once' ? this.limit.keptBytes : setBytes;
+    return (this.limit = { ...fakeWired(limitBytes), setBytes, keptBytes });
   }
 
   async finished(): Promise<FinishedRequest[]> {
@@ -386,6 +402,7 @@ function fakeMemory(loaded: boolean): State['memory'] {
     availableBytes: free * GiB,
     headroomBytes: (free - 1) * GiB,
     wiredLimitBytes: 18 * GiB,
+    untouchedBytes: loaded ? 1.1 * GiB : 0,
     segments: [...sizes, ['free', free, 'reported'] as [SegmentKind, number, Source]].map(([kind, size, source]) => ({
       kind, bytes: size * GiB, source,
     })),

@@ -1,5 +1,5 @@
 // The models that the fake backend has: one of each kind that a person meets.
-import type { Fit, Model, State, WhatIf, WhatIfQuery } from './types';
+import type { Fit, Model, State, WhatIf, WhatIfQuery, Wired } from './types';
 
 const GiB = 2 ** 30;
 
@@ -61,5 +61,15 @@ export function fakeWhatIf({ model, contextTokens, streams }: WhatIfQuery, state
         largestContextTokens: Math.max(0, Math.min(262_144, largest)),
       };
     }),
+  };
+}
+
+/** A Mac of 24 GB whose limit is the system's default. */
+export function fakeWired(limitBytes: number): Wired {
+  const askedBytes = limitBytes || 20 * GiB;
+  const set = `/usr/sbin/sysctl iogpu.wired_limit_mb=${askedBytes / 2 ** 20}`;
+  return {
+    inapplicable: '', setBytes: 0, keptBytes: 0, recommendedBytes: 16 * GiB, safeBytes: 20 * GiB, leastBytes: GiB, mostBytes: 22 * GiB, askedBytes,
+    commands: { once: set, keep: `${set} && \\\n/bin/launchctl bootstrap system /Library/LaunchDaemons/app.headroom.wired-limit.plist`, undo: '/usr/sbin/sysctl iogpu.wired_limit_mb=0' },
   };
 }

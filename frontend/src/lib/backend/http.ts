@@ -34,6 +34,8 @@ import type {
   State,
   WhatIf,
   WhatIfQuery,
+  Wired,
+  WiredAction,
 } from './types';
 
 const firstRetryMs = 500;
@@ -121,6 +123,14 @@ export class HttpBackend implements Backend {
     if (contextTokens > 0) query.set('context', String(contextTokens));
     if (streams > 0) query.set('streams', String(streams));
     return (await this.#json('GET', `api/memory/what-if?${query}`)) as WhatIf;
+  }
+
+  async wired(limitBytes: number): Promise<Wired> {
+    return (await this.#json('GET', limitBytes > 0 ? `api/memory/wired?limit=${limitBytes}` : 'api/memory/wired')) as Wired;
+  }
+
+  async changeWired(action: WiredAction, limitBytes: number): Promise<Wired> {
+    return (await (await this.#post('api/memory/wired', { action, limitBytes })).json()) as Wired;
   }
 
   async conversations(): Promise<ConversationList> {
@@ -339,7 +349,7 @@ export function normaliseState(raw: unknown): State {
     ...state,
     endpoint: state.endpoint ?? { url: '', uiUrl: '' },
     engine: { ...state.engine, stateFormat: state.engine.stateFormat ?? '', error: state.engine.error ?? null, notice: state.engine.notice ?? null },
-    memory: { ...state.memory, segments: state.memory.segments ?? [] },
+    memory: { ...state.memory, untouchedBytes: state.memory.untouchedBytes ?? 0, segments: state.memory.segments ?? [] },
     speed: { ...state.speed, history: state.speed.history ?? [] },
     requests: state.requests ?? [],
     lastFinished: state.lastFinished ?? '',

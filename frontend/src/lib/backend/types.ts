@@ -64,6 +64,8 @@ export interface Memory {
   headroomBytes: number;
   /** 0 when the platform has none or it is unknown. */
   wiredLimitBytes: number;
+  /** Of the pages kept for reuse, reserved but never written. */
+  untouchedBytes: number;
   /** Adds up to totalBytes. */
   segments: Segment[];
 }
@@ -262,6 +264,27 @@ export interface WhatIfFormat {
   /** The longest context of that many streams that fits; 0: none does. */
   largestContextTokens: number;
 }
+
+/** How much the GPU of a Mac may hold in place: app/wired. */
+export interface Wired {
+  /** Why there is no such limit here; empty where there is one. */
+  inapplicable: string;
+  /** 0: the system's default holds. */
+  setBytes: number;
+  /** Set again at each start; 0: nothing is. */
+  keptBytes: number;
+  /** By Metal, for the limit that holds now; 0: unknown. */
+  recommendedBytes: number;
+  safeBytes: number;
+  leastBytes: number;
+  mostBytes: number;
+  /** What the commands are for. */
+  askedBytes: number;
+  commands: Record<WiredAction, string>;
+}
+
+/** Until the next restart, over restarts, or back to the system's default. */
+export type WiredAction = 'once' | 'keep' | 'undo';
 
 export interface State {
   version: string;

@@ -1,6 +1,6 @@
 // Which page is shown. It is kept in the fragment (#page=chat), so that a reload stays.
 
-export const pages = ['overview', 'chat', 'models', 'cache', 'settings'] as const;
+export const pages = ['overview', 'chat', 'models', 'memory', 'cache', 'settings'] as const;
 export type Page = (typeof pages)[number];
 
 export class Router {
