@@ -402,7 +402,6 @@ export const steps = [
     await ready(page);
   }],
 
-<<<<<<< HEAD
   ['a setting holds at once, is undone, and the log is there', async ({ page, server, shot }) => {
     await goTo(page, 'Settings');
     const rest = page.getByLabel('Unload when unused');
@@ -427,7 +426,8 @@ export const steps = [
     await page.getByLabel('Appearance').selectOption('system');
     assert.equal(await page.evaluate(() => getComputedStyle(document.body).backgroundColor), 'rgb(244, 246, 246)');
     await shot('settings-light');
-=======
+  }],
+
   ['Memory accounts for all of it, each part with the source of its number', async ({ page, shot }) => {
     await page.keyboard.press('Control+4');
     const parts = page.getByTestId('part');
@@ -458,7 +458,6 @@ export const steps = [
     await page.getByText(/^Kept\. Holds when/).waitFor();
     await page.getByText(/as it is set/).waitFor();
     await page.getByTestId('wired').waitFor();
->>>>>>> bea252a (frontend, app: the Memory page)
   }],
 
   ['the dark theme and a small window', async ({ page, shot }) => {
@@ -467,11 +466,7 @@ export const steps = [
       await page.setViewportSize(size);
       for (const theme of ['dark', 'light']) {
         await page.emulateMedia({ colorScheme: theme });
-<<<<<<< HEAD
-        for (const name of ['Models', 'Cache', 'Settings', 'Chat', 'Overview']) {
-=======
-        for (const name of ['Models', 'Memory', 'Cache', 'Chat', 'Overview']) {
->>>>>>> bea252a (frontend, app: the Memory page)
+        for (const name of ['Models', 'Memory', 'Cache', 'Settings', 'Chat', 'Overview']) {
           await goTo(page, name);
           await page.mouse.move(1, 1);
           const wider = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
