@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"headroom/engine"
+	"headroom/engine/cache"
 	"headroom/engine/sample"
 	"headroom/kernels"
 )
@@ -226,4 +227,93 @@ func TestAheadCrowd(t *testing.T) {
 		}
 	}
 	t.Logf("%d preemptions", e.Stats().Preemptions)
+}
+
+// TestMetalAhead: on the simulated Metal device, which runs one pass while the next is recorded, streams that come, go, are cancelled and
+// preempted have the tokens that the host samples from the same device's logits, one stream at a time. A decoded token takes one command
+// buffer.
+func TestMetalAhead(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the simulated device takes long")
+	}
+	src := tinySource(t, "qwen3_5_text")
+	o := engine.Options{ContextTokens: 128, MaxSequences: 3, ChunkTokens: 32, KeptStates: 4}
+	d, err := engine.Describe(src, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.AvailableBytes = d.Need.TotalBytes() - d.Need.KVBytes + 2*5*d.KVBytesPerToken*cache.PageTokens // 5 pages: less than 3 streams need
+	e := openSim(t, src, o)
+	events := goAhead(e)
+	var all []engine.Request
+	var want [][]int32
+	for i, s := range samplings() {
+		r := engine.Request{Prompt: someIDs(i/2, 20+3*i), MaxTokens: 10 + i, IgnoreEOS: i%3 > 0, Sampling: s}
+		all, want = append(all, r), append(want, run(t, e, onHost(r), 0).tokens)
+	}
+	var before kernels.Ticket
+	for range 2 { // the first to learn where the count is
+		before = events.commits
+		if got := run(t, e, all[1], 0); !slices.Equal(got.tokens, want[1]) {
+			t.Errorf("alone %v (%v), on the host %v", got.tokens, got.done.Err, want[1])
+		}
+	}
+	if n := int(events.commits - before); n != len(want[1]) {
+		t.Errorf("%d command buffers for %d tokens, the first with the prompt", n, len(want[1]))
+	}
+	var streams []*engine.Stream
+	for i, r := range all {
+		if i%4 == 3 {
+			streams[i-2].Cancel()
+		}
+		streams = append(streams, submit(t, e, r))
+	}
+	for i, s := range streams {
+		got, _, done := collect(t, s)
+		if done.Finish == engine.FinishCancelled {
+			want[i] = want[i][:min(len(got), len(want[i]))]
+		}
+		if done.Finish == engine.FinishError || !slices.Equal(got, want[i]) {
+			t.Errorf("request %d: %v (%s, %v), on the host %v", i, got, done.Finish, done.Err, want[i])
+		}
+	}
+	idle(t, e)
+	if err := e.CheckMemory(); err != nil {
+		t.Error(err)
+	}
+	if e.Stats().Preemptions == 0 {
+		t.Error("no request was preempted: the pages were not too few, and this test has not tested that")
+	}
+}
+
+// TestMetalStored: what is written to disk while the device works is what it computes: after a restart the conversation goes on from there,
+// with the tokens of a cold start.
+func TestMetalStored(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the simulated device takes long")
+	}
+	src, dir := tinySource(t, "qwen3_5_text"), t.TempDir()
+	o := engine.Options{ContextTokens: 512, MaxSequences: 2, ChunkTokens: 64, KeptStates: 8}
+	r := engine.Request{Prompt: someIDs(9, 270), MaxTokens: 6, IgnoreEOS: true, Sampling: sample.Params{Logprobs: -1}}
+	cold := openSim(t, src, o)
+	first := run(t, cold, r, 0)
+	next := r
+	next.Prompt = slices.Concat(r.Prompt, first.tokens, someIDs(10, 5))
+	cold.Close()
+	o.NoPrefixCache = true
+	want := run(t, openSim(t, src, o), next, 0)
+	o.NoPrefixCache = false
+	for i := range 2 {
+		o.BlockStore = openStore(t, dir)
+		e := openSim(t, src, o)
+		if i == 0 {
+			if again := run(t, e, r, 0); !slices.Equal(again.tokens, first.tokens) {
+				t.Errorf("with a block store %v, without %v", again.tokens, first.tokens)
+			}
+		} else if got := run(t, e, next, 0); !slices.Equal(got.tokens, want.tokens) || got.done.Usage.StoredTokens < len(r.Prompt) {
+			t.Errorf("behind %d tokens from disk %v (%v), from a cold start %v", got.done.Usage.StoredTokens, got.tokens, got.done.Err, want.tokens)
+		}
+		e.Close()
+		o.BlockStore.Close()
+	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"headroom/engine"
 	"headroom/engine/problem"
+	"headroom/engine/sample"
 	"headroom/kernels/kerneltest"
 	"headroom/metal"
 	"headroom/metal/sim"
@@ -69,7 +70,7 @@ func TestMetal(t *testing.T) {
 	e := openSim(t, demoSource(t), engine.Options{ContextTokens: 512, MaxSequences: 2, ChunkTokens: 64, NoPrefixCache: true})
 	onCPU := open(t, engine.Options{Float32Activations: true, ContextTokens: 512})
 	for _, text := range []string{question, "<|im_start|>user\nWhat is a KV cache?<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n"} {
-		r := engine.Request{Prompt: encode(e, text), MaxTokens: 12}
+		r := engine.Request{Prompt: encode(e, text), MaxTokens: 12, Sampling: sample.Params{Logprobs: -1}}
 		want := run(t, onCPU, r, 0)
 		got := run(t, e, r, 0)
 		if got.done.Err != nil {
@@ -96,7 +97,7 @@ func TestMetalTiny(t *testing.T) {
 			e := openSim(t, tinySource(t, m.Name()), o)
 			o.Float32Activations = true
 			onCPU := openModel(t, tinySource(t, m.Name()), o)
-			r := engine.Request{Prompt: someIDs(5, 70), MaxTokens: 8, IgnoreEOS: true}
+			r := engine.Request{Prompt: someIDs(5, 70), MaxTokens: 8, IgnoreEOS: true, Sampling: sample.Params{Logprobs: -1}}
 			want, got := run(t, onCPU, r, 0), run(t, e, r, 0)
 			if got.done.Err != nil || !slices.Equal(got.tokens, want.tokens) {
 				t.Errorf("%s, %q: tokens %v (%v), on the CPU %v", m.Name(), format, got.tokens, got.done.Err, want.tokens)
