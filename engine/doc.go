@@ -7,12 +7,13 @@
 //	Engine.Submit       engine.go                              checks it and puts it into the inbox
 //	Engine.loop         loop.go                                schedule, run, postprocess: the whole hot path
 //	  sched.Next        engine/sched                           which tokens of which sequences go through the model now
-//	  runner.Step       engine/runner                          the batch to the device, the logits back
+//	  Engine.begin      step.go                                the work as a batch; on a GPU with placeholders for tokens it is still choosing
+//	  runner.Step       engine/runner                          the batch to the device, the logits back (on a GPU Start and Await: the tokens)
 //	    Model.Forward   engine/models/qwen3_5.go               an architecture, written in layers
 //	      nn.Attention  engine/nn                              a layer, written in operators
 //	        ops.Linear  engine/ops                             an operator: tensors in, tensors out
 //	          matmul.Linear  kernels/matmul                    its reference and one implementation per device
-//	  Engine.next       loop.go                                sample, detokenize, stop texts, event
+//	  Engine.next       loop.go                                sample (engine/sample, kernels/sampling), detokenize, stop texts, event
 //	  books.depart      perf.go                                at its end: the PERF line, and why tokens were read again (engine/reread)
 //	Stream.Next         stream.go                              the event, back in the server
 //

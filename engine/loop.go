@@ -209,11 +209,10 @@ func (e *Engine) finish(r *request, reason FinishReason, err error) {
 	}
 	e.requests = slices.Delete(e.requests, at, at+1)
 	r.ended = true
-	r.seq.Tokens = known(r.seq.Tokens)
 	e.mu.Lock()
 	delete(e.live, r)
 	e.mu.Unlock()
-	computed := r.seq.Tokens[:r.seq.Computed]
+	computed := r.seq.Tokens[:r.seq.Computed] // all of them known: a placeholder is computed with while the host waits for its token
 	e.keep(e.sched.Remove(&r.seq, reason != FinishError))
 	if reason != FinishError {
 		e.hasEnded(r, computed, time.Now())

@@ -170,14 +170,6 @@ func (e *Engine) complete(s *step) {
 // false if that makes no sense any more: a device that failed has left anything in it.
 func (e *Engine) settled() bool { return e.runner.Sync() == nil }
 
-// known is tokens without a placeholder at their end.
-func known(tokens []int32) []int32 {
-	for len(tokens) > 0 && tokens[len(tokens)-1] < 0 {
-		tokens = tokens[:len(tokens)-1]
-	}
-	return tokens
-}
-
 // recovered, deferred, turns a panic into *err.
 func recovered(err *error) {
 	if r := recover(); r != nil {

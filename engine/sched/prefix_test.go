@@ -43,6 +43,29 @@ func TestPrefixOfAttention(t *testing.T) {
 	checkInvariants(t, s)
 }
 
+// TestUnknownTokensAreNotRemembered: a sequence that was preempted while its last token was on its way is read again with a placeholder
+// for it; what is known of it afterwards ends before that.
+func TestUnknownTokensAreNotRemembered(t *testing.T) {
+	s := remembering(false)
+	a := counting(s, "a", 7, -1)
+	for _, w := range s.Next() {
+		s.Advance(w)
+	}
+	if a.Computed != 7 {
+		t.Fatalf("%d tokens are computed, expected all 7", a.Computed)
+	}
+	s.Leaves(func(tokens []int32, _ int) {
+		if !slices.Equal(tokens, []int32{1, 2, 3, 4, 5, 6}) {
+			t.Errorf("tokens %v are remembered, expected 1 to 6", tokens)
+		}
+	})
+	a.Tokens[6] = 7
+	s.Remove(a, true)
+	if known, _ := s.Known(counting(s, "b", 8, 8)); known != 7 {
+		t.Errorf("%d tokens are known, expected 7", known)
+	}
+}
+
 func TestPrefixOfRecurrence(t *testing.T) {
 	s := remembering(true)
 	a := counting(s, "a", 7, 7, 2, 5)

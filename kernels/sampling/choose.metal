@@ -146,7 +146,7 @@ kernel void choose(
       threadgroup_barrier(mem_flags::mem_threadgroup);
       sum = simd_sum_long(lane < simdgroups ? partial[lane] : 0);
       threadgroup_barrier(mem_flags::mem_threadgroup);
-      limit = max((sum >> 24) * d.top_p + (((sum & 0xfffffful) * d.top_p) >> 24), 1ul);
+      limit = (sum >> 24) * d.top_p + (((sum & 0xfffffful) * d.top_p) >> 24);
     }
     ulong last = ~0ul;
     uint shift = 0;

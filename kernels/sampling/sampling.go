@@ -83,13 +83,13 @@ func (l *limits) filters(vocab int) bool {
 }
 
 // massLimit is the mass before a token from which on top-p drops it, of a row of that total mass: the share, rounded down in a way that
-// needs no more than 64 bits.
+// needs no more than 64 bits. It is never 0, as the likeliest token has a mass of One.
 func (l *limits) massLimit(total uint64) uint64 {
 	if l.topP == 0 {
 		return math.MaxUint64
 	}
 	p := uint64(l.topP)
-	return max(total>>24*p+(total&(topPScale-1))*p>>24, 1)
+	return total>>24*p + (total&(topPScale-1))*p>>24
 }
 
 // One is the weight of the likeliest token.

@@ -2,7 +2,9 @@ package sampling
 
 import (
 	"math"
+	"math/bits"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"headroom/kernels"
@@ -72,6 +74,45 @@ func TestExtremes(t *testing.T) {
 	}
 	if Fault(0) != nil || Fault(None) == nil || Fault(FaultAt(0)) == nil {
 		t.Error("a token is a fault, or a fault is none")
+	}
+}
+
+// TestBoundaries: the smallest random number that falls to a token, and the largest that falls to the one before it, on every device.
+func TestBoundaries(t *testing.T) {
+	const vocab = 40
+	r := rand.New(rand.NewPCG(7, 8))
+	logits, weights, total := make([]float32, vocab), make([]uint64, vocab), uint64(0)
+	for i := range logits {
+		logits[i] = r.Float32() * 9
+	}
+	for i, x := range logits {
+		weights[i] = weight(slices.Max(logits)-x, (&Settings{Temperature: 0.7}).limits(vocab).scale)
+		total += weights[i]
+	}
+	var rows []Settings
+	var want []int32
+	before := weights[0]
+	for i := 1; i < vocab; i++ {
+		least, rest := bits.Div64(before, 0, total)
+		if rest > 0 {
+			least++
+		}
+		rows = append(rows, Settings{Temperature: 0.7, Random: least - 1}, Settings{Temperature: 0.7, Random: least})
+		want = append(want, int32(i-1), int32(i))
+		before += weights[i]
+	}
+	for _, d := range kerneltest.Devices(t) {
+		o := &Choose{Logits: kernels.NewTensor(d, kernels.F32, len(rows), vocab), Rows: rows, Out: kernels.NewTensor(d, kernels.I32, len(rows), 1)}
+		for m := range rows {
+			copy(o.Logits.Row(m), logits)
+		}
+		d.Run(o)
+		if err := d.Sync(); err != nil {
+			t.Fatal(err)
+		}
+		if got := o.Out.Int32s(); !slices.Equal(got, want) {
+			t.Errorf("%s: got %v, expected %v", d.Name(), got, want)
+		}
 	}
 }
 
