@@ -49,12 +49,15 @@ func run() error {
 	_ = syscall.SetNonblock(0, true)
 	input := os.NewFile(0, "agent")
 
+	dialogs := &Dialogs{}
 	var started, closing atomic.Bool
 	err = wails.Run(&options.App{
 		Title: "Headroom",
 		Width: 1100, Height: 720, MinWidth: 760, MinHeight: 560,
 		AssetServer: &assetserver.Options{Assets: frontend.FS(), Handler: agent.Handler()},
+		Bind:        []any{dialogs},
 		OnStartup: func(ctx context.Context) {
+			dialogs.context = ctx
 			started.Store(true)
 			go window.Listen(input, func() { raise(ctx) }, func() {
 				if !closing.Load() {
@@ -79,6 +82,14 @@ func run() error {
 		err = fmt.Errorf("built without the tags desktop and production, so there is no window in it. Build it with: make build")
 	}
 	return err
+}
+
+// Dialogs are the system's own, which a page cannot show by itself: it calls window.go.main.Dialogs (frontend/src/lib/host.ts).
+type Dialogs struct{ context context.Context }
+
+// ChooseFolder returns the path of a folder that somebody chooses, "" when they do not.
+func (d *Dialogs) ChooseFolder() (string, error) {
+	return runtime.OpenDirectoryDialog(d.context, runtime.OpenDialogOptions{Title: "Import a model", CanCreateDirectories: false})
 }
 
 // raise brings the window to the front, from wherever it is.

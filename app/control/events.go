@@ -38,8 +38,7 @@ func (a *API) handleEvents(w http.ResponseWriter, r *http.Request) {
 		return nil
 	}
 
-	var last []byte
-	jobs := encoded(JobList{Jobs: []Job{}}) // as of the last event: a page begins with none
+	var last, jobs []byte
 	_, seen := a.host.ModelChanges(0)
 	spoke := time.Now()
 	for {
@@ -57,7 +56,7 @@ func (a *API) handleEvents(w http.ResponseWriter, r *http.Request) {
 			err = send("event: models\ndata: %s\n\n", encoded(ModelsEvent{changes}))
 			seen = now
 		}
-		if now := encoded(a.jobList()); err == nil && !bytes.Equal(now, jobs) {
+		if now := encoded(a.jobList()); err == nil && a.transfers != nil && !bytes.Equal(now, jobs) {
 			err = send("event: jobs\ndata: %s\n\n", now)
 			jobs = now
 		}

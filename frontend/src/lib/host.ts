@@ -4,6 +4,17 @@
 interface WailsRuntime {
   BrowserOpenURL?(url: string): void;
   ClipboardSetText?(text: string): Promise<boolean>;
+  OnFileDrop?(take: (x: number, y: number, paths: string[]) => void, onlyOnTargets: boolean): void;
+  OnFileDropOff?(): void;
+}
+
+/** What the window program itself offers (main.go). */
+interface WindowProgram {
+  main?: { Dialogs?: { ChooseFolder?(): Promise<string> } };
+}
+
+function program(): WindowProgram | undefined {
+  return (window as { go?: WindowProgram }).go;
 }
 
 function runtime(): WailsRuntime | undefined {
@@ -44,6 +55,29 @@ export function followLink(event: MouseEvent): void {
   if (!link || !open) return;
   event.preventDefault();
   open((link as HTMLAnchorElement).href);
+}
+
+/**
+ * Calls take with the paths of files that are dropped on the window. Null where nobody tells them: a browser keeps paths to itself.
+ * The returned function ends it.
+ */
+export function onFileDrop(take: (paths: string[]) => void): (() => void) | null {
+  const host = runtime();
+  if (!host?.OnFileDrop) return null;
+  host.OnFileDrop((_x, _y, paths) => {
+    if (paths.length > 0) take(paths);
+  }, false);
+  return () => host.OnFileDropOff?.();
+}
+
+/** Whether the system's dialog for a folder can be shown. */
+export function canChooseFolder(): boolean {
+  return program()?.main?.Dialogs?.ChooseFolder !== undefined;
+}
+
+/** The folder that somebody chose in the system's dialog; empty when none was. */
+export async function chooseFolder(): Promise<string> {
+  return (await program()?.main?.Dialogs?.ChooseFolder?.()) ?? '';
 }
 
 /** A file dropped on the page must not replace it (WebKitGTK would navigate there). */

@@ -25,6 +25,7 @@ import type {
   Wired,
   WiredAction,
 } from './types';
+import type { Job, TransfersBackend } from './transfers';
 
 export type Connection =
   | { status: 'connecting' }
@@ -39,6 +40,8 @@ export interface Watcher {
   onConnection(connection: Connection): void;
   /** What became of models since the last time. Who has missed some sees it in the list. */
   onModels?(changes: ModelChange[]): void;
+  /** All imports and downloads, whenever one of them has changed. */
+  onJobs?(jobs: Job[]): void;
 }
 
 /** A running subscription. */
@@ -49,6 +52,8 @@ export interface Watch {
 }
 
 export interface Backend {
+  /** Imports and downloads. */
+  readonly transfers: TransfersBackend;
   /** Reports the state at once and on every change, reconnecting until closed. */
   watch(watcher: Watcher): Watch;
   /** An empty id means the model used last, or the demo model. Resolves when loading has begun. */

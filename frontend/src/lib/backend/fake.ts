@@ -6,6 +6,7 @@
 import { HeadroomError, type Backend, type Connection, type Watch, type Watcher } from './backend';
 import { fakeConversations, fakeFinished } from './fakecache';
 import { fakeModels, fakeWhatIf, fakeWired } from './fakemodels';
+import { FakeTransfers } from './faketransfers';
 import type {
   Cache,
   CacheChange,
@@ -68,6 +69,9 @@ export class FakeBackend implements Backend {
     on: true, dir: '/home/you/.cache/headroom/blocks', maxBytes: 0, minFreeBytes: 0, dailyWriteBytes: 0, fixed: [], pending: [],
   };
   #watchers = new Set<Watcher>();
+  readonly transfers = new FakeTransfers(this.calls, () => this.#failOnce(), (jobs) => {
+    for (const watcher of this.#watchers) watcher.onJobs?.(jobs);
+  });
 
   constructor(pauseMs = 0, state = fakeState()) {
     this.pauseMs = pauseMs;

@@ -14,6 +14,7 @@ import {
   type Watcher,
 } from './backend';
 import { readChat } from './chatstream';
+import { HttpTransfers, type Job } from './transfers';
 import type {
   CacheChange,
   CacheSettings,
@@ -46,6 +47,7 @@ const probeTimeoutMs = 4000;
 
 export class HttpBackend implements Backend {
   readonly #token: string;
+  readonly transfers = new HttpTransfers((method, path, body) => this.#send(method, path, body));
 
   constructor(token: string) {
     this.#token = token;
@@ -240,6 +242,7 @@ class StateWatch implements Watch {
     this.#source = source;
     source.addEventListener('state', (event) => this.#receive(event as MessageEvent<string>));
     source.addEventListener('models', (event) => this.#tellModels(event as MessageEvent<string>));
+    source.addEventListener('jobs', (event) => this.#tellJobs(event as MessageEvent<string>));
     source.addEventListener('error', () => {
       if (source === this.#source) void this.#diagnose();
     });
@@ -264,6 +267,14 @@ class StateWatch implements Watch {
       this.#watcher.onModels?.((JSON.parse(event.data) as ModelsEvent).changes ?? []);
     } catch {
       return; // The list itself is asked for anyway.
+    }
+  }
+
+  #tellJobs(event: MessageEvent<string>): void {
+    try {
+      this.#watcher.onJobs?.((JSON.parse(event.data) as { jobs: Job[] | null }).jobs ?? []);
+    } catch {
+      return; // One unreadable event; the next one has all of them again.
     }
   }
 

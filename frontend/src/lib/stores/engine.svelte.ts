@@ -5,10 +5,12 @@
 import { HeadroomError, asHeadroomError, type Backend, type Connection, type Watch } from '../backend/backend';
 import type { Model, State } from '../backend/types';
 import { ModelsStore } from './models.svelte';
+import { TransfersStore } from './transfers.svelte';
 
 export class EngineStore {
   readonly backend: Backend;
   readonly models: ModelsStore;
+  readonly transfers: TransfersStore;
   state = $state.raw<State | null>(null);
   connection = $state.raw<Connection>({ status: 'connecting' });
   /** The last action that failed, until the next one or until dismissed. */
@@ -24,10 +26,12 @@ export class EngineStore {
   constructor(backend: Backend) {
     this.backend = backend;
     this.models = new ModelsStore(backend);
+    this.transfers = new TransfersStore(backend);
     this.#watch = backend.watch({
       onState: (state) => this.#take(state),
       onConnection: (connection) => (this.connection = connection),
       onModels: (changes) => this.models.heard(changes),
+      onJobs: (jobs) => this.transfers.heard(jobs),
     });
   }
 

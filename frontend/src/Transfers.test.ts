@@ -1,0 +1,230 @@
+// Import and download as a person meets them on the Models page, over the fake backend.
+import { flushSync, mount, unmount } from 'svelte';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import App from './App.svelte';
+import { HeadroomError } from './lib/backend/backend';
+import { FakeBackend, fakeModel, fakeState } from './lib/backend/fake';
+import { fakeJob } from './lib/backend/faketransfers';
+import type { ImportItem } from './lib/backend/transfers';
+import { CacheStore } from './lib/stores/cache.svelte';
+import { ChatStore } from './lib/stores/chat.svelte';
+import { EngineStore } from './lib/stores/engine.svelte';
+import { Router } from './lib/stores/router.svelte';
+import { SettingsStore } from './lib/stores/settings.svelte';
+import { itemText, jobText } from './lib/transfers';
+
+let backend: FakeBackend;
+let engine: EngineStore;
+let page: Record<string, unknown> | null = null;
+let dropped: ((x: number, y: number, paths: string[]) => void) | null = null;
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  // jsdom lays nothing out.
+  vi.stubGlobal('ResizeObserver', class { observe() {} unobserve() {} disconnect() {} });
+  location.hash = '';
+});
+
+afterEach(() => {
+  if (page) void unmount(page);
+  page = null;
+  engine.close();
+  dropped = null;
+  vi.useRealTimers();
+  vi.unstubAllGlobals();
+});
+
+async function open(change: (backend: FakeBackend) => void = () => {}) {
+  backend = new FakeBackend(0, fakeState(Date.now()));
+  change(backend);
+  engine = new EngineStore(backend);
+  document.body.innerHTML = '';
+  const router = new Router();
+  localStorage.clear();
+  page = mount(App, {
+    target: document.body,
+    props: { engine, chat: new ChatStore(backend, localStorage), cache: new CacheStore(backend), settings: new SettingsStore(backend, localStorage), router },
+  });
+  router.go('models');
+  await pass(10);
+}
+
+async function pass(ms: number) {
+  await vi.advanceTimersByTimeAsync(ms);
+  flushSync();
+}
+
+const text = (selector: string, within: ParentNode = document) => within.querySelector(selector)?.textContent?.replace(/\s+/g, ' ').trim() ?? '';
+const all = (testid: string) => [...document.querySelectorAll<HTMLElement>(`[data-testid="${testid}"]`)];
+const acts = () => backend.calls.filter((call) => !/^(conversations|hub$)/.test(call));
+
+function button(name: RegExp, within: ParentNode = document): HTMLButtonElement {
+  const label = (element: Element) => element.getAttribute('aria-label') ?? element.textContent?.replace(/\s+/g, ' ').trim() ?? '';
+  const found = [...within.querySelectorAll('button')].find((element) => name.test(label(element)));
+  if (!found) throw new Error(`no button ${name}`);
+  return found;
+}
+
+async function click(name: RegExp, within?: ParentNode) {
+  button(name, within).click();
+  await pass(10);
+}
+
+async function fill(label: string, value: string) {
+  const field = document.querySelector<HTMLInputElement>(`[aria-label="${label}"]`)!;
+  field.value = value;
+  field.dispatchEvent(new Event('input', { bubbles: true }));
+  flushSync();
+  field.form!.requestSubmit();
+  await pass(10);
+}
+
+test('a drop onto the window, on any page, is planned, can be changed, and becomes a job', async () => {
+  vi.stubGlobal('runtime', { OnFileDrop: (take: typeof dropped) => (dropped = take), OnFileDropOff: () => (dropped = null) });
+  await open();
+  dropped!(1, 2, ['/home/you/Downloads/Qwen', '/home/you/Downloads/other.zip']);
+  await pass(10);
+  expect(text('dialog h2')).toBe('Import');
+  expect(all('import-item').map((item) => item.textContent?.replace(/\s+/g, ' ').trim())).toEqual([
+    'Qwen 18.6 GB, copied',
+    'other.zip other.zip is an archive. Unpack it, then import the folder that was in it.',
+  ]);
+  expect(text('dialog')).toContain('Into /home/you/models, where 212.0 GB are free.');
+  document.querySelector<HTMLInputElement>('input[value="link"]')!.click();
+  await pass(10);
+  expect(text('dialog')).toContain('18.6 GB, linked: nothing is copied');
+  await click(/^Link 1 model, 18\.6 GB$/);
+  expect(document.querySelector('dialog')).toBeNull();
+  expect(acts().slice(0, 2)).toEqual([
+    'plan copy /home/you/Downloads/Qwen /home/you/Downloads/other.zip',
+    'plan link /home/you/Downloads/Qwen /home/you/Downloads/other.zip',
+  ]);
+  expect(acts().at(-1)).toBe('import link /home/you/Downloads/Qwen /home/you/Downloads/other.zip');
+  expect(text('[data-testid="job"] .title')).toBe('Import of Qwen');
+  void unmount(page!);
+  page = null;
+  expect(dropped).toBeNull();
+});
+
+test('a path can be typed; nothing importable offers no button; a failed plan says why', async () => {
+  await open();
+  await click(/^Import…$/);
+  expect(() => button(/^Choose…$/)).toThrow();
+  await fill("Path of a model's folder", '/x/y.zip');
+  expect(button(/^Import$/, document.querySelector('dialog')!).disabled).toBe(true);
+  backend.nextError = new HeadroomError({ code: 'internal', message: 'The plan failed', why: '', fix: 'Try again.' });
+  await fill("Path of a model's folder", '/x/z');
+  expect(text('dialog [role="alert"]')).toMatch(/^The plan failed\. Try again\./);
+  await click(/^Cancel$/);
+  expect(document.querySelector('dialog')).toBeNull();
+  expect(document.querySelector('[role="alert"]')).toBeNull();
+});
+
+test("the window program's dialog chooses a folder", async () => {
+  vi.stubGlobal('go', { main: { Dialogs: { ChooseFolder: async () => '/chosen' } } });
+  await open();
+  await click(/^Import…$/);
+  await click(/^Choose…$/);
+  expect(acts()).toEqual(['plan copy /chosen']);
+});
+
+test('a job says how far it is, stops, goes on, and is given up only after a question', async () => {
+  await open();
+  const job = fakeJob({ doneBytes: 3.2e9, bytesPerSecond: 42e6, secondsLeft: 366.4, phase: 'downloading', file: 'model.safetensors' });
+  backend.transfers.set([job]);
+  flushSync();
+  expect(text('[data-testid="job"] .quiet')).toBe('3.2 GB of 18.6 GB (17 %), 42.0 MB/s, 6 min 6 s left (downloading)');
+  expect(document.querySelector('progress')!.value).toBeCloseTo(3.2 / 18.6);
+  await click(/^Stop$/);
+  expect(text('[data-testid="job"] .quiet')).toBe('Stopped at 3.2 GB of 18.6 GB (17 %)');
+  await click(/^Go on$/);
+  backend.transfers.set([{ ...job, state: 'failed', error: { code: 'upstream', message: 'The hub cannot be reached', why: 'no route', fix: 'Go on later.' } }]);
+  flushSync();
+  expect(text('[data-testid="job"] [role="alert"]')).toBe('The hub cannot be reached. No route. Go on later.');
+  await click(/^Try again$/);
+  await click(/^Give up: /);
+  await click(/^Cancel$/);
+  expect(acts()).toEqual(['stop download-1', 'resume download-1', 'resume download-1']);
+  await click(/^Give up: /);
+  await click(/^Give up$/);
+  expect(acts().at(-1)).toBe('remove download-1');
+  expect(all('job')).toEqual([]);
+  backend.transfers.set([{ ...job, state: 'done', doneBytes: 18.6e9, path: '/p' }]);
+  flushSync();
+  await click(/^Dismiss: /);
+  expect(all('job')).toEqual([]);
+});
+
+test('a failed action is told on the page', async () => {
+  await open();
+  backend.transfers.set([fakeJob()]);
+  flushSync();
+  backend.nextError = new HeadroomError({ code: 'not_found', message: 'There is no job download-1', why: '', fix: '' });
+  await click(/^Stop$/);
+  expect(text('.error')).toMatch(/^There is no job download-1\./);
+  await click(/^Dismiss$/);
+  expect(document.querySelector('.error')).toBeNull();
+});
+
+test('the hub is searched; files are shown, chosen and downloaded', async () => {
+  await open();
+  await click(/^Download…$/);
+  await fill('Search the hub', 'qwen');
+  expect(all('found').map((row) => text('.quiet', row))).toEqual([
+    'qwen3_5_moe, MLX, 48,210 downloads a month',
+    'llama9, Hugging Face format, 1,000 downloads a month, Headroom does not run this kind yet',
+    "qwen3, Hugging Face format, 1,000 downloads a month, its terms have to be accepted on the hub's page first",
+  ]);
+  expect(button(/^Download somebody/).disabled).toBe(true);
+  await click(/^Files$/);
+  const boxes = () => [...document.querySelectorAll<HTMLInputElement>('.files input')];
+  expect(boxes().map(({ checked }) => checked)).toEqual([true, true, true, false]);
+  boxes()[1]!.click();
+  await pass(10);
+  await click(/^Download 11\.0 MB$/);
+  expect(acts().at(-1)).toBe('download mlx-community/Qwen3.6-35B-A3B-4bit config.json tokenizer.json');
+  expect(document.querySelector('dialog')).toBeNull();
+  await click(/^Download…$/);
+  expect(button(/^Download mlx-community/).textContent?.trim()).toBe('Under way');
+  await click(/^Download makers/);
+  expect(acts().at(-1)).toBe('download makers/Gated-8B');
+});
+
+test('the token is kept and never shown; a mirror is used', async () => {
+  await open();
+  await click(/^Download…$/);
+  expect(text('details')).toContain('There is no token');
+  await fill('Token', 'hf_abc');
+  expect(text('details')).toContain("There is a token in the system's keychain.");
+  expect(document.querySelector<HTMLInputElement>('[aria-label="Token"]')!.value).toBe('');
+  await fill('Address of a mirror', 'https://mirror.example');
+  expect(text('details')).toContain('Models come from https://mirror.example into');
+  await click(/^Remove$/);
+  expect(text('details')).toContain('There is no token');
+  await click(/^Close$/);
+});
+
+test('a download that nobody goes on with can be gone on with', async () => {
+  const part = { state: 'downloading' as const, error: 'incomplete', download: { doneBytes: 3e9, totalBytes: 9e9, missing: [], parts: [] } };
+  const place = { id: 'o/left', path: '/hub', origin: 'huggingface' as const };
+  await open((b) => {
+    b.found = [
+      fakeModel({ id: 'o/left', ...part, places: [place], updatedAt: Date.now() - 120_000 }),
+      fakeModel({ id: 'o/moving', ...part, places: [{ ...place, id: 'o/moving' }], updatedAt: Date.now() }),
+      fakeModel({ id: 'o/plain', ...part, places: [{ ...place, id: 'o/plain', origin: 'folder' }], updatedAt: 0 }),
+    ];
+  });
+  expect(all('left').map((row) => text('.words', row))).toEqual(['Download of o/left Stopped at 3.0 GB of 9.0 GB']);
+  await click(/^Go on$/);
+  expect(acts().at(-1)).toBe('download o/left');
+});
+
+test('in words', () => {
+  const item: ImportItem = { name: 'm', source: '/from/m', path: '/to/m', bytes: 2e9, writtenBytes: 2e9, clones: true, error: null, job: '' };
+  expect(itemText(item, 'copy')).toBe('2.0 GB, copied; the disk can share them with the original');
+  expect(itemText({ ...item, writtenBytes: 0 }, 'move')).toBe('2.0 GB, moved on one disk: nothing is written');
+  expect(itemText(item, 'link')).toBe('2.0 GB, linked: nothing is copied, and it stays in /from/m');
+  expect(jobText(fakeJob({ state: 'waiting' }))).toBe('Waits for the one before it');
+  expect(jobText(fakeJob({ state: 'running', totalBytes: 0, doneBytes: 5e6 }))).toBe('5.0 MB');
+  expect(jobText(fakeJob({ state: 'done', doneBytes: 5e9 }))).toBe('5.0 GB, checked');
+});

@@ -1,0 +1,131 @@
+// Imports and downloads, as the pages see them.
+//
+// The jobs come with the events, all of them each time. What a person is about to import is asked for as a plan first, so that the page
+// can say what will happen before it does.
+import { HeadroomError, asHeadroomError, type Backend } from '../backend/backend';
+import type { HubChange, HubModel, HubRepository, HubSettings, ImportMode, ImportPlan, Job, TransfersBackend } from '../backend/transfers';
+
+export class TransfersStore {
+  readonly #backend: TransfersBackend;
+  jobs = $state.raw<Job[]>([]);
+  /** The last action that failed, until the next one or until dismissed. */
+  error = $state.raw<HeadroomError | null>(null);
+  /** An action on the job of that id, or one with the name of what it does, is on its way. */
+  working = $state.raw<ReadonlySet<string>>(new Set());
+
+  /** What somebody thinks of importing; null: nobody does. */
+  paths = $state.raw<string[] | null>(null);
+  mode = $state<ImportMode>('copy');
+  plan = $state.raw<ImportPlan | null>(null);
+
+  /** The results of the last search; null before it. */
+  found = $state.raw<HubModel[] | null>(null);
+  /** The repository whose files are shown. */
+  repository = $state.raw<HubRepository | null>(null);
+  hub = $state.raw<HubSettings | null>(null);
+  #searches = 0;
+
+  constructor(backend: Backend) {
+    this.#backend = backend.transfers;
+  }
+
+  heard(jobs: Job[]): void {
+    this.jobs = jobs;
+  }
+
+  /** Begins to think of importing these paths; none: somebody will name some. */
+  async offer(paths: string[]): Promise<void> {
+    this.paths = paths;
+    this.plan = null;
+    if (paths.length > 0) await this.#replan();
+  }
+
+  async choose(mode: ImportMode): Promise<void> {
+    this.mode = mode;
+    if (this.paths && this.paths.length > 0) await this.#replan();
+  }
+
+  /** Thinks no more of it. */
+  forgo(): void {
+    this.paths = null;
+    this.plan = null;
+    this.error = null;
+  }
+
+  async #replan(): Promise<void> {
+    const paths = this.paths ?? [];
+    await this.#act('plan', async () => {
+      const plan = await this.#backend.plan(paths, this.mode);
+      if (this.paths === paths && plan.mode === this.mode) this.plan = plan; // else somebody has changed their mind
+    });
+  }
+
+  async import(): Promise<void> {
+    const paths = this.paths;
+    if (!paths) return;
+    const begun = await this.#act('import', async () => void (await this.#backend.import(paths, this.mode)));
+    if (begun) this.forgo();
+  }
+
+  /** files: null for those that the model needs. */
+  download(id: string, files: string[] | null = null): Promise<boolean> {
+    return this.#act(id, async () => void (await this.#backend.download(id, files)));
+  }
+
+  stop(job: Job): Promise<boolean> {
+    return this.#act(job.id, () => this.#backend.stop(job.id));
+  }
+
+  resume(job: Job): Promise<boolean> {
+    return this.#act(job.id, () => this.#backend.resume(job.id));
+  }
+
+  remove(job: Job): Promise<boolean> {
+    return this.#act(job.id, () => this.#backend.remove(job.id));
+  }
+
+  async search(words: string): Promise<void> {
+    const search = ++this.#searches;
+    await this.#act('search', async () => {
+      const found = await this.#backend.search(words);
+      if (search === this.#searches) this.found = found;
+    });
+  }
+
+  async look(id: string): Promise<void> {
+    this.repository = null;
+    await this.#act(`look ${id}`, async () => {
+      this.repository = await this.#backend.repository(id);
+    });
+  }
+
+  async readHub(): Promise<void> {
+    await this.#act('hub', async () => {
+      this.hub = await this.#backend.hub();
+    });
+  }
+
+  changeHub(change: HubChange): Promise<boolean> {
+    return this.#act('hub', async () => {
+      this.hub = await this.#backend.changeHub(change);
+    });
+  }
+
+  dismissError(): void {
+    this.error = null;
+  }
+
+  async #act(what: string, action: () => Promise<void>): Promise<boolean> {
+    this.error = null;
+    this.working = new Set([...this.working, what]);
+    try {
+      await action();
+      return true;
+    } catch (cause) {
+      this.error = asHeadroomError(cause);
+      return false;
+    } finally {
+      this.working = new Set([...this.working].filter((other) => other !== what));
+    }
+  }
+}
