@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"headroom/kernels"
+	"headroom/kernels/cpu"
 	"headroom/metal"
 	"headroom/metal/sim"
 )
@@ -39,7 +40,8 @@ func TestReports(t *testing.T) {
 		t.Errorf("before anything ran: %d bytes copied (%v), sources %v, pipelines %v", bytes, reason, d.Sources(), d.Pipelines())
 	}
 	const n = 100
-	file := make([]byte, 4*n)
+	file := cpu.Map(4 * n)
+	defer cpu.Unmap(file)
 	w := kernels.Tensor{Buffer: d.WrapBuffer(file), DType: kernels.F32, Rows: 1, Cols: n, Stride: n}
 	file[0] = 1 // behind the copy's back
 	a, b := kernels.NewTensor(d, kernels.F32, 1, n), kernels.NewTensor(d, kernels.F32, 1, n)
@@ -70,7 +72,9 @@ func TestNothingFits(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	b := d.WrapBuffer(make([]byte, 64))
+	file := cpu.Map(64)
+	defer cpu.Unmap(file)
+	b := d.WrapBuffer(file)
 	d.Run(&add{x: kernels.Tensor{Buffer: b, DType: kernels.F32, Rows: 1, Cols: 16, Stride: 16}, out: kernels.Tensor{Buffer: b, DType: kernels.F32, Rows: 1, Cols: 16, Stride: 16}})
 	if err := d.Sync(); err == nil || !strings.Contains(err.Error(), "no memory for buffer") {
 		t.Errorf("got %v, expected the device's refusal", err)
