@@ -102,7 +102,7 @@ func TestMetalTiny(t *testing.T) {
 			if got.done.Err != nil || !slices.Equal(got.tokens, want.tokens) {
 				t.Errorf("%s, %q: tokens %v (%v), on the CPU %v", m.Name(), format, got.tokens, got.done.Err, want.tokens)
 			}
-			if !e.MetalKernels()["prefill"] || !e.MetalKernels()["linear_1"] {
+			if !e.MetalKernels()["prefill"] || !e.MetalKernels()["attend_prefill"] || !e.MetalKernels()["linear_1"] {
 				t.Errorf("%s: a prompt and an answer did not go through the kernels for each", m.Name())
 			}
 			e.Close()

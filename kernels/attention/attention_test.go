@@ -15,15 +15,15 @@ func BenchmarkCases(b *testing.B) { kerneltest.Bench(b, Cases()) }
 func BenchmarkLong(b *testing.B) {
 	var cases []kernels.Case
 	for _, s := range []shape{
-		{heads: 32, kvHeads: 8, d: 128, spans: [][2]int{{0, 2048}}},
-		{heads: 16, kvHeads: 2, d: 256, spans: [][2]int{{1536, 512}}},
-		{heads: 16, kvHeads: 16, d: 64, spans: [][2]int{{0, 2048}}},
-		{heads: 32, kvHeads: 8, d: 128, spans: [][2]int{{32767, 1}}},
-		{heads: 16, kvHeads: 2, d: 256, spans: [][2]int{{65535, 1}}},
-		{heads: 8, kvHeads: 4, d: 256, spans: [][2]int{{32767, 1}}},
-		{heads: 8, kvHeads: 4, d: 256, window: 1024, spans: [][2]int{{32767, 1}}},
-		{heads: 8, kvHeads: 4, d: 256, window: 1020, sinkTokens: 4, spans: [][2]int{{32767, 1}}},
-		{heads: 8, kvHeads: 4, d: 256, window: 1024, spans: [][2]int{{32256, 512}}},
+		{heads: 32, kvHeads: 8, d: 128, spans: [][3]int{{0, 2048}}},
+		{heads: 16, kvHeads: 2, d: 256, spans: [][3]int{{1536, 512}}},
+		{heads: 16, kvHeads: 16, d: 64, spans: [][3]int{{0, 2048}}},
+		{heads: 32, kvHeads: 8, d: 128, spans: [][3]int{{32767, 1}}},
+		{heads: 16, kvHeads: 2, d: 256, spans: [][3]int{{65535, 1}}},
+		{heads: 8, kvHeads: 4, d: 256, spans: [][3]int{{32767, 1}}},
+		{heads: 8, kvHeads: 4, d: 256, window: 1024, spans: [][3]int{{32767, 1}}},
+		{heads: 8, kvHeads: 4, d: 256, window: 1020, sinkTokens: 4, spans: [][3]int{{32767, 1}}},
+		{heads: 8, kvHeads: 4, d: 256, window: 1024, spans: [][3]int{{32256, 512}}},
 	} {
 		s.p, s.timed = 32, true
 		for _, f := range [][2]Format{

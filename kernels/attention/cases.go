@@ -11,13 +11,13 @@ import (
 	"headroom/kernels"
 )
 
-// shape is a case: spans of (position, rows) of sequences of their own over one cache with shuffled pages.
+// shape is a case: spans of (position, rows, rows of prefill) of sequences of their own over one cache with shuffled pages.
 type shape struct {
 	k, v                 Format
 	heads, kvHeads, d, p int
 	window, sinkTokens   int
 	sinks                bool
-	spans                [][2]int
+	spans                [][3]int
 	timed                bool
 }
 
@@ -34,6 +34,9 @@ func (s shape) name() string {
 	}
 	for _, x := range s.spans {
 		name += fmt.Sprintf("_pos%dm%d", x[0], x[1])
+		if x[2] > 0 {
+			name += fmt.Sprintf("prefill%d", x[2])
+		}
 	}
 	return name
 }
@@ -82,7 +85,7 @@ func (s shape) build(d kernels.Device, r *rand.Rand) *Attention {
 	table, row := randomPages(r, pages), 1
 	for _, x := range s.spans {
 		n := (x[0] + x[1] + s.p - 1) / s.p
-		o.Spans = append(o.Spans, kernels.Span{Row: row, Rows: x[1], Pos: x[0], Pages: table[:n:n]})
+		o.Spans = append(o.Spans, kernels.Span{Row: row, Rows: x[1], Pos: x[0], Pages: table[:n:n], Prefill: x[2]})
 		table, row = table[n:], row+x[1]
 		o.Cache.fill(d, r, o.Spans[len(o.Spans)-1].Pages, x[0]+x[1])
 	}
@@ -104,34 +107,45 @@ func pagedAttentionCases() []kernels.Case {
 	k8, v4 := affine(8, 64), affine(4, 32)
 	var cases []kernels.Case
 	for _, s := range []shape{
-		{k: f16, v: f16, heads: 1, kvHeads: 1, d: 32, p: 32, spans: [][2]int{{0, 1}}},
-		{k: f16, v: f16, heads: 8, kvHeads: 4, d: 64, p: 32, spans: [][2]int{{30, 1}}},
-		{k: bf16, v: bf16, heads: 8, kvHeads: 2, d: 128, p: 16, spans: [][2]int{{31, 1}, {32, 1}, {511, 1}, {512, 1}}},
-		{k: f32, v: f32, heads: 8, kvHeads: 1, d: 256, p: 48, spans: [][2]int{{0, 33}, {510, 1}, {511, 5}}},
-		{k: f16, v: f16, heads: 6, kvHeads: 1, d: 96, p: 32, spans: [][2]int{{1999, 1}, {0, 70}, {100, 50}}},
-		{k: f16, v: f16, heads: 4, kvHeads: 4, d: 64, p: 32, spans: [][2]int{{500, 90}}},
-		{k: f16, v: f16, heads: 4, kvHeads: 2, d: 64, p: 32, window: 100, spans: [][2]int{{0, 150}, {700, 1}, {600, 70}}},
-		{k: bf16, v: bf16, heads: 8, kvHeads: 2, d: 32, p: 32, window: 1, sinks: true, spans: [][2]int{{0, 40}, {600, 1}}},
-		{k: f16, v: f16, heads: 16, kvHeads: 2, d: 64, p: 32, window: 600, sinks: true, spans: [][2]int{{1500, 30}, {1999, 1}}},
-		{k: f16, v: f16, heads: 4, kvHeads: 2, d: 64, p: 32, window: 60, sinkTokens: 4, spans: [][2]int{{0, 150}, {2, 1}, {3, 2}, {700, 1}, {600, 70}}},
-		{k: f16, v: f16, heads: 16, kvHeads: 2, d: 64, p: 32, window: 600, sinkTokens: 4, sinks: true, spans: [][2]int{{1500, 30}, {1999, 1}, {1100, 3}}},
-		{k: k8, v: v4, heads: 8, kvHeads: 2, d: 128, p: 16, window: 40, sinkTokens: 64, spans: [][2]int{{31, 1}, {90, 40}, {1700, 1}}},
-		{k: f16, v: f16, heads: 72, kvHeads: 1, d: 16, p: 32, sinks: true, spans: [][2]int{{5, 3}}},
-		{k: f16, v: f16, heads: 4, kvHeads: 2, d: 64, p: 32, timed: true, spans: [][2]int{{63, 1}}},
-		{k: f16, v: f16, heads: 32, kvHeads: 8, d: 128, p: 32, timed: true, spans: [][2]int{{4095, 1}}},
-		{k: f16, v: f16, heads: 16, kvHeads: 2, d: 256, p: 32, timed: true, spans: [][2]int{{4095, 1}}},
-		{k: f16, v: f16, heads: 4, kvHeads: 1, d: 128, p: 32, timed: true, spans: [][2]int{{960, 64}}},
-		{k: f16, v: f16, heads: 4, kvHeads: 4, d: 64, p: 32, timed: true, spans: [][2]int{{0, 160}}},
-		{k: k8, v: v4, heads: 1, kvHeads: 1, d: 64, p: 32, spans: [][2]int{{0, 1}}},
-		{k: k8, v: v4, heads: 8, kvHeads: 2, d: 128, p: 16, spans: [][2]int{{31, 1}, {32, 1}, {511, 1}, {512, 1}, {90, 40}}},
-		{k: affine(3, 32), v: affine(2, 32), heads: 4, kvHeads: 2, d: 96, p: 48, window: 100, spans: [][2]int{{0, 70}, {700, 1}}},
-		{k: affine(5, 128), v: affine(6, 64), heads: 8, kvHeads: 1, d: 256, p: 32, spans: [][2]int{{510, 1}, {511, 9}}},
-		{k: q8, v: q4, heads: 6, kvHeads: 2, d: 32, p: 32, sinks: true, window: 70, spans: [][2]int{{1200, 1}, {300, 60}}},
-		{k: q4, v: f16, heads: 12, kvHeads: 1, d: 64, p: 32, spans: [][2]int{{700, 1}}},
-		{k: bf16, v: q8, heads: 9, kvHeads: 1, d: 96, p: 32, spans: [][2]int{{700, 1}, {30, 12}}},
-		{k: k8, v: v4, heads: 16, kvHeads: 8, d: 128, p: 32, timed: true, spans: [][2]int{{4095, 1}}},
-		{k: k8, v: v4, heads: 16, kvHeads: 2, d: 256, p: 32, timed: true, spans: [][2]int{{4095, 1}}},
-		{k: k8, v: v4, heads: 4, kvHeads: 1, d: 128, p: 32, timed: true, spans: [][2]int{{960, 64}}},
+		{k: f16, v: f16, heads: 1, kvHeads: 1, d: 32, p: 32, spans: [][3]int{{0, 1}}},
+		{k: f16, v: f16, heads: 8, kvHeads: 4, d: 64, p: 32, spans: [][3]int{{30, 1}}},
+		{k: bf16, v: bf16, heads: 8, kvHeads: 2, d: 128, p: 16, spans: [][3]int{{31, 1}, {32, 1}, {511, 1}, {512, 1}}},
+		{k: f32, v: f32, heads: 8, kvHeads: 1, d: 256, p: 48, spans: [][3]int{{0, 33}, {510, 1}, {511, 5}}},
+		{k: f16, v: f16, heads: 6, kvHeads: 1, d: 96, p: 32, spans: [][3]int{{1999, 1}, {0, 70}, {100, 50}}},
+		{k: f16, v: f16, heads: 4, kvHeads: 4, d: 64, p: 32, spans: [][3]int{{500, 90}}},
+		{k: f16, v: f16, heads: 4, kvHeads: 2, d: 64, p: 32, window: 100, spans: [][3]int{{0, 150}, {700, 1}, {600, 70}}},
+		{k: bf16, v: bf16, heads: 8, kvHeads: 2, d: 32, p: 32, window: 1, sinks: true, spans: [][3]int{{0, 40}, {600, 1}}},
+		{k: f16, v: f16, heads: 16, kvHeads: 2, d: 64, p: 32, window: 600, sinks: true, spans: [][3]int{{1500, 30}, {1999, 1}}},
+		{k: f16, v: f16, heads: 4, kvHeads: 2, d: 64, p: 32, window: 60, sinkTokens: 4, spans: [][3]int{{0, 150}, {2, 1}, {3, 2}, {700, 1}, {600, 70}}},
+		{k: f16, v: f16, heads: 16, kvHeads: 2, d: 64, p: 32, window: 600, sinkTokens: 4, sinks: true, spans: [][3]int{{1500, 30}, {1999, 1}, {1100, 3}}},
+		{k: k8, v: v4, heads: 8, kvHeads: 2, d: 128, p: 16, window: 40, sinkTokens: 64, spans: [][3]int{{31, 1}, {90, 40}, {1700, 1}}},
+		{k: f16, v: f16, heads: 72, kvHeads: 1, d: 16, p: 32, sinks: true, spans: [][3]int{{5, 3}}},
+		{k: f16, v: f16, heads: 4, kvHeads: 2, d: 64, p: 32, timed: true, spans: [][3]int{{63, 1}}},
+		{k: f16, v: f16, heads: 32, kvHeads: 8, d: 128, p: 32, timed: true, spans: [][3]int{{4095, 1}}},
+		{k: f16, v: f16, heads: 16, kvHeads: 2, d: 256, p: 32, timed: true, spans: [][3]int{{4095, 1}}},
+		{k: f16, v: f16, heads: 4, kvHeads: 1, d: 128, p: 32, timed: true, spans: [][3]int{{960, 64}}},
+		{k: f16, v: f16, heads: 4, kvHeads: 4, d: 64, p: 32, timed: true, spans: [][3]int{{0, 160}}},
+		{k: k8, v: v4, heads: 1, kvHeads: 1, d: 64, p: 32, spans: [][3]int{{0, 1}}},
+		{k: k8, v: v4, heads: 8, kvHeads: 2, d: 128, p: 16, spans: [][3]int{{31, 1}, {32, 1}, {511, 1}, {512, 1}, {90, 40}}},
+		{k: affine(3, 32), v: affine(2, 32), heads: 4, kvHeads: 2, d: 96, p: 48, window: 100, spans: [][3]int{{0, 70}, {700, 1}}},
+		{k: affine(5, 128), v: affine(6, 64), heads: 8, kvHeads: 1, d: 256, p: 32, spans: [][3]int{{510, 1}, {511, 9}}},
+		{k: q8, v: q4, heads: 6, kvHeads: 2, d: 32, p: 32, sinks: true, window: 70, spans: [][3]int{{1200, 1}, {300, 60}}},
+		{k: q4, v: f16, heads: 12, kvHeads: 1, d: 64, p: 32, spans: [][3]int{{700, 1}}},
+		{k: bf16, v: q8, heads: 9, kvHeads: 1, d: 96, p: 32, spans: [][3]int{{700, 1}, {30, 12}}},
+		{k: k8, v: v4, heads: 16, kvHeads: 8, d: 128, p: 32, timed: true, spans: [][3]int{{4095, 1}}},
+		{k: k8, v: v4, heads: 16, kvHeads: 2, d: 256, p: 32, timed: true, spans: [][3]int{{4095, 1}}},
+		{k: k8, v: v4, heads: 4, kvHeads: 1, d: 128, p: 32, timed: true, spans: [][3]int{{960, 64}}},
+		{k: f16, v: f16, heads: 3, kvHeads: 1, d: 32, p: 32, spans: [][3]int{{0, 30, 30}, {17, 1, 1}}},
+		{k: f32, v: f32, heads: 2, kvHeads: 2, d: 16, p: 48, spans: [][3]int{{0, 40, 33}, {510, 1}, {60, 9, 9}}},
+		{k: bf16, v: bf16, heads: 5, kvHeads: 1, d: 80, p: 16, sinks: true, spans: [][3]int{{2030, 8, 8}, {30, 30, 30}}},
+		{k: k8, v: v4, heads: 8, kvHeads: 1, d: 256, p: 32, spans: [][3]int{{70, 5, 5}}},
+		{k: k8, v: v4, heads: 2, kvHeads: 1, d: 64, p: 32, window: 70, sinkTokens: 4, sinks: true, spans: [][3]int{{2, 80, 80}, {2110, 30, 30}}},
+		{k: affine(3, 32), v: affine(5, 32), heads: 2, kvHeads: 1, d: 96, p: 32, window: 33, spans: [][3]int{{50, 90, 90}}},
+		{k: q8, v: q4, heads: 40, kvHeads: 1, d: 32, p: 32, spans: [][3]int{{100, 2, 2}}},
+		{k: affine(2, 32), v: affine(6, 128), heads: 1, kvHeads: 1, d: 128, p: 16, spans: [][3]int{{0, 35, 35}}},
+		{k: f16, v: f16, heads: 1, kvHeads: 1, d: 320, p: 16, spans: [][3]int{{0, 3, 3}}},
+		{k: k8, v: v4, heads: 4, kvHeads: 1, d: 128, p: 32, timed: true, spans: [][3]int{{960, 64, 64}}},
+		{k: f16, v: f16, heads: 4, kvHeads: 4, d: 64, p: 32, timed: true, spans: [][3]int{{0, 160, 160}}},
 	} {
 		cases = append(cases, s.toCase())
 	}

@@ -31,6 +31,8 @@ type setting struct {
 	pagesSeed  uint64 // which pages the sequence gets
 	neighbours bool   // other sequences before and after it in each batch
 	ring       bool   // the window's pages are used again, in as few as hold it and the longest batch
+
+	device kernels.Device // instead of isa and threads, the caller's to close; all tokens are a prompt's
 }
 
 // table gives positions the pages in order, or, with a ring, those behind the sinks' again and again.
@@ -67,8 +69,11 @@ func newConversation(c conversation) conversation {
 // run computes the whole conversation and returns its output. Every page starts full of NaN, so that reading what no token of
 // the sequence wrote would show.
 func (c conversation) run(s setting) []byte {
-	d := kernels.NewCPU(cpu.Options{ISA: s.isa, Threads: s.threads, Float32Activations: c.exact})
-	defer d.Close()
+	d := s.device
+	if d == nil {
+		d = kernels.NewCPU(cpu.Options{ISA: s.isa, Threads: s.threads, Float32Activations: c.exact})
+		defer d.Close()
+	}
 	r := rand.New(rand.NewPCG(s.pagesSeed, 7))
 	const neighbourTokens = 40
 	own, other := c.tokens/s.pageTokens+1, neighbourTokens/s.pageTokens+1
@@ -101,6 +106,11 @@ func (c conversation) run(s setting) []byte {
 			}
 			rows += first + 2
 		}
+		for j := range spans {
+			if s.device != nil && spans[j].Pos != 30 {
+				spans[j].Prefill = spans[j].Rows
+			}
+		}
 		batch := func(width int, own []float32) kernels.Tensor {
 			t := kernels.RandomTensor(d, r, rows, width, 1)
 			copy(t.Float32s()[first*width:], own[from*width:to*width])
@@ -112,6 +122,9 @@ func (c conversation) run(s setting) []byte {
 			Q: q, Out: kernels.NewTensor(d, kernels.F32, rows, c.heads*c.d), Cache: cache, Spans: spans, Scale: 0.2, Window: c.window, SinkTokens: c.sinkTokens, Sinks: sinks,
 		}
 		d.Run(o)
+		if err := d.Sync(); err != nil {
+			panic(err)
+		}
 		out = append(out, kerneltest.Elements(o.Out.RowRange(first, first+to-from))...)
 	}
 	return out
@@ -226,7 +239,7 @@ func TestNothingAllocated(t *testing.T) {
 	d := kernels.NewCPU(cpu.Options{Threads: 2})
 	defer d.Close()
 	for _, f := range [][2]Format{{FloatFormat(kernels.F16), FloatFormat(kernels.F16)}, {affine(8, 64), affine(4, 32)}, {{Kind: Q4_0}, affine(3, 32)}} {
-		o := shape{k: f[0], v: f[1], heads: 4, kvHeads: 2, d: 64, p: 32, spans: [][2]int{{1100, 1}, {0, 20}}}.build(d, rand.New(rand.NewPCG(1, 2)))
+		o := shape{k: f[0], v: f[1], heads: 4, kvHeads: 2, d: 64, p: 32, spans: [][3]int{{1100, 1}, {0, 20}}}.build(d, rand.New(rand.NewPCG(1, 2)))
 		if n := testing.AllocsPerRun(20, func() { d.Run(o) }); n > 0 {
 			t.Errorf("%s: attention allocates %g times", formatNames(f[0], f[1]), n)
 		}
@@ -242,7 +255,7 @@ func TestCheckNamesTheFault(t *testing.T) {
 	d := kernels.NewReference()
 	defer d.Close()
 	good := func() *Attention {
-		return shape{k: FloatFormat(kernels.F16), v: FloatFormat(kernels.F16), heads: 4, kvHeads: 2, d: 32, p: 32, spans: [][2]int{{60, 10}}}.build(d, rand.New(rand.NewPCG(1, 2)))
+		return shape{k: FloatFormat(kernels.F16), v: FloatFormat(kernels.F16), heads: 4, kvHeads: 2, d: 32, p: 32, spans: [][3]int{{60, 10}}}.build(d, rand.New(rand.NewPCG(1, 2)))
 	}
 	if err := good().Check(); err != nil {
 		t.Fatal(err)

@@ -26,7 +26,7 @@ func attended(o *Attention, isa cpu.ISA, exact bool, queries []float32) []byte {
 func TestRoundedQueries(t *testing.T) {
 	for _, f := range []Format{affine(8, 64), affine(5, 32), affine(2, 128), {Kind: Q8_0}, {Kind: Q4_0}} {
 		reference := kernels.NewReference()
-		s := shape{k: f, v: FloatFormat(kernels.F32), heads: 11, kvHeads: 1, d: 128, p: 32, window: 300, sinkTokens: 3, spans: [][2]int{{700, 1}, {130, 9}}}
+		s := shape{k: f, v: FloatFormat(kernels.F32), heads: 11, kvHeads: 1, d: 128, p: 32, window: 300, sinkTokens: 3, spans: [][3]int{{700, 1}, {130, 9}}}
 		o := s.build(reference, rand.New(rand.NewPCG(8, 9)))
 		o.Scale = 1.0 / 16 // a power of two: rounding before or after it is the same
 		r := rand.New(rand.NewPCG(5, 5))

@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"fmt"
 
+	"headroom/kernels"
 	"headroom/kernels/gpu"
 	"headroom/metal"
 )
@@ -11,9 +12,14 @@ import (
 //go:embed paged_attention.metal
 var attentionText string
 
+//go:embed prefill_attention.metal
+var prefillText string
+
 var (
 	attentionSource = &gpu.Source{Name: "attention/paged_attention.metal", Text: attentionText}
+	prefillSource   = &gpu.Source{Name: "attention/prefill_attention.metal", Text: prefillText}
 	attendKernels   variants[attentionVariant, attentionParams]
+	prefillKernels  variants[attentionVariant, attentionParams]
 	mergeKernels    variants[attentionVariant, attentionParams]
 )
 
@@ -23,7 +29,7 @@ type attentionVariant struct {
 	vectors, headDim int
 }
 
-// attentionParams is AttentionParams of paged_attention.metal; strides in elements.
+// attentionParams is AttentionParams of common/attention.h; strides in elements.
 type attentionParams struct {
 	KVHeads, Group, PageTokens uint32
 	QStride, OutStride         uint32
@@ -42,74 +48,155 @@ const (
 	metalFull = 256
 )
 
-// Metal implements gpu.Op: a threadgroup to 8 vectors of a KV head, and to one segment of a span that has few of them.
+// The same numbers stand in prefill_attention.metal, whose threadgroups fill a core of a GPU each.
+const (
+	metalTileVectors = 32
+	metalTileSegment = 2048
+	metalTileDim     = 256 // the largest head; larger ones go by paged_attention.metal
+	metalTileFull    = 32
+)
+
+// Metal implements gpu.Op: rows of prefill on matrix units, the others in vectors.
 func (o *Attention) Metal(c *gpu.Context) {
 	cache := o.Cache
 	if cache.HeadDim > metalHeadDim {
 		panic(fmt.Sprintf("attention: heads of %d dimensions on Metal, expected at most %d: run the model on the CPU", cache.HeadDim, metalHeadDim))
 	}
+	vectors, prompts := 0, false
+	for i := range o.Spans {
+		prefill, rest := o.parts(i)
+		vectors, prompts = max(vectors, min(metalVectors, rest.Rows*o.group())), prompts || prefill.Rows > 0
+	}
+	if prompts {
+		o.metalPrefill(c)
+	}
+	if vectors > 0 {
+		o.metalDecode(c, vectors)
+	}
+}
+
+// parts is span i as what the matrix kernel takes, and the rest; either may have no rows.
+func (o *Attention) parts(i int) (prefill, rest kernels.Span) {
+	if o.Cache.HeadDim > metalTileDim {
+		return kernels.Span{}, o.Spans[i]
+	}
+	return o.Spans[i].Before(o.Spans[i].Prefill)
+}
+
+func (o *Attention) metalParams() attentionParams {
 	p := attentionParams{
-		KVHeads: uint32(cache.KVHeads), Group: uint32(o.group()), PageTokens: uint32(cache.PageTokens),
+		KVHeads: uint32(o.Cache.KVHeads), Group: uint32(o.group()), PageTokens: uint32(o.Cache.PageTokens),
 		QStride: uint32(o.Q.Stride), OutStride: uint32(o.Out.Stride), Window: uint32(o.Window), SinkTokens: uint32(o.SinkTokens),
-		Spans: uint32(len(o.Spans)), Scale: o.Scale,
+		Scale: o.Scale,
 	}
 	if !o.Sinks.IsNone() {
 		p.HasSinks = 1
 	}
-	vectors := 1
-	for i := range o.Spans {
-		vectors = max(vectors, min(metalVectors, o.Spans[i].Rows*o.group()))
+	return p
+}
+
+// metalDecode dispatches paged_attention.metal: a threadgroup to a block of vectors of a KV head, and to one segment of a span that has few
+// of them.
+func (o *Attention) metalDecode(c *gpu.Context, vectors int) {
+	t := o.metalTable(c, metalForm{vectors: vectors, segment: metalSegment, full: metalFull})
+	attend := o.metalKernel(&attendKernels, attentionSource, "attend", vectors)
+	o.dispatch(c, attend, t, vectors, (4*vectors*(o.Cache.HeadDim+metalSegment+2)+15)&^15)
+}
+
+// metalPrefill dispatches prefill_attention.metal, in the same way.
+func (o *Attention) metalPrefill(c *gpu.Context) {
+	t := o.metalTable(c, metalForm{prefill: true, vectors: metalTileVectors, segment: metalTileSegment, full: metalTileFull})
+	attend := o.metalKernel(&prefillKernels, prefillSource, "attend_prefill", metalTileVectors)
+	o.dispatch(c, attend, t, metalTileVectors, 0)
+}
+
+// metalKernel is the kernel of one name for o's formats, made when first used.
+func (o *Attention) metalKernel(kept *variants[attentionVariant, attentionParams], source *gpu.Source, name string, vectors int) *gpu.Kernel[attentionParams] {
+	key := attentionVariant{o.Cache.KFormat, o.Cache.VFormat, vectors, o.Cache.HeadDim}
+	k := kept.find(key)
+	if k == nil {
+		constants := append(key.k.constants("k"), key.v.constants("v")...)
+		constants = append(constants, metal.ConstantValue{Name: "head_dim", Value: uint32(key.headDim)})
+		if source == attentionSource {
+			constants = append(constants, metal.ConstantValue{Name: "vectors", Value: uint32(vectors)})
+		}
+		k = kept.add(key, gpu.NewKernel[attentionParams](source, name, constants...))
 	}
-	table, blocks, records, segments := o.metalTable(c, vectors)
-	key := attentionVariant{cache.KFormat, cache.VFormat, vectors, cache.HeadDim}
-	attend, merge := attendKernels.find(key), mergeKernels.find(key)
-	if attend == nil || merge == nil {
-		constants := append(cache.KFormat.constants("k"), cache.VFormat.constants("v")...)
-		constants = append(constants, metal.ConstantValue{Name: "vectors", Value: uint32(vectors)}, metal.ConstantValue{Name: "head_dim", Value: uint32(cache.HeadDim)})
-		attend = attendKernels.add(key, gpu.NewKernel[attentionParams](attentionSource, "attend", constants...))
-		merge = mergeKernels.add(key, gpu.NewKernel[attentionParams](attentionSource, "attend_merge", constants...))
-	}
-	spans := gpu.Ints(table)
-	partial := c.Scratch(max(1, records*cache.KVHeads*vectors*(cache.HeadDim+2)) * 4)
+	return k
+}
+
+// dispatch dispatches attend, and merges what it leaves of spans that are split.
+func (o *Attention) dispatch(c *gpu.Context, attend *gpu.Kernel[attentionParams], t attentionTable, vectors, threadgroupBytes int) {
+	cache, p, spans := o.Cache, o.metalParams(), gpu.Ints(t.ints)
+	p.Spans = uint32(t.spans)
+	partial := c.Scratch(max(1, t.records*cache.KVHeads*vectors*(cache.HeadDim+2)) * 4)
 	attend.Dispatch(c, p, gpu.Grid{
-		Groups:           metal.Size{X: max(1, segments), Y: cache.KVHeads, Z: blocks},
+		Groups:           metal.Size{X: max(1, t.segments), Y: cache.KVHeads, Z: t.blocks},
 		Threads:          metal.Size{X: 32 * metalSimdgroups, Y: 1, Z: 1},
-		ThreadgroupBytes: (4*vectors*(cache.HeadDim+metalSegment+2) + 15) &^ 15,
+		ThreadgroupBytes: threadgroupBytes,
 	}, gpu.Read(o.Q), gpu.ReadBytes(cache.K, 0, cache.K.Size), gpu.ReadBytes(cache.V, 0, cache.V.Size), spans, gpu.Read(o.Sinks), partial, gpu.Write(o.Out))
-	if records > 0 {
-		merge.Dispatch(c, p, gpu.Grid{
-			Groups:  metal.Size{X: vectors, Y: cache.KVHeads, Z: blocks},
+	if t.records > 0 {
+		o.metalKernel(&mergeKernels, attentionSource, "attend_merge", vectors).Dispatch(c, p, gpu.Grid{
+			Groups:  metal.Size{X: vectors, Y: cache.KVHeads, Z: t.blocks},
 			Threads: metal.Size{X: min(256, (cache.HeadDim+31)&^31), Y: 1, Z: 1},
 		}, spans, gpu.Read(o.Sinks), partial.ToRead(), gpu.Write(o.Out))
 	}
 }
 
-// metalTable is an AttentionSpan of paged_attention.metal for each span, then their page tables; the blocks of vectors in all, and, for
-// spans that are split, the blocks of records in all and the most segments of one.
-func (o *Attention) metalTable(c *gpu.Context, vectors int) (table []int32, blocks, records, segments int) {
+// metalForm is how one of the two kernels divides its work.
+type metalForm struct {
+	prefill bool // which rows it takes
+	vectors int  // of a block
+	segment int  // positions of a record
+	full    int  // threadgroups that fill a GPU
+}
+
+// attentionTable is an AttentionSpan of common/attention.h for each span with rows of a form, then their page tables.
+type attentionTable struct {
+	ints              []int32
+	spans, blocks     int // blocks of vectors in all
+	records, segments int // for spans that are split: blocks of records in all, and the most segments of one
+}
+
+func (o *Attention) metalTable(c *gpu.Context, f metalForm) attentionTable {
 	const fields = 8
-	size, pageTokens := fields*len(o.Spans), o.Cache.PageTokens
-	for i := range o.Spans {
-		size += (o.Spans[i].Pos + o.Spans[i].Rows + pageTokens - 1) / pageTokens
+	part := func(i int) kernels.Span {
+		prefill, rest := o.parts(i)
+		if f.prefill {
+			return prefill
+		}
+		return rest
 	}
-	table, at := c.Table(size), fields*len(o.Spans)
+	var t attentionTable
+	size, pageTokens := 0, o.Cache.PageTokens
 	for i := range o.Spans {
-		s := &o.Spans[i]
-		own := (s.Rows*o.group() + vectors - 1) / vectors
-		first := o.seenFrom(s.Pos) / metalSegment
-		n := (s.Pos+s.Rows-1)/metalSegment + 1 - first
+		if s := part(i); s.Rows > 0 {
+			t.spans++
+			size += fields + (s.Pos+s.Rows+pageTokens-1)/pageTokens
+		}
+	}
+	t.ints = c.Table(size)
+	at, entry := fields*t.spans, t.ints
+	for i := range o.Spans {
+		s := part(i)
+		if s.Rows == 0 {
+			continue
+		}
+		own := (s.Rows*o.group() + f.vectors - 1) / f.vectors
+		first := o.seenFrom(s.Pos) / f.segment
+		n := (s.Pos+s.Rows-1)/f.segment + 1 - first
 		if o.SinkTokens > 0 && first > 0 {
 			n++ // the sinks' segment
 		}
-		if n == 1 || own*o.Cache.KVHeads >= metalFull {
+		if n == 1 || own*o.Cache.KVHeads >= f.full {
 			n = 0
 		}
-		copy(table[fields*i:], []int32{int32(s.Row), int32(s.Rows), int32(s.Pos), int32(at - fields*len(o.Spans)),
-			int32(blocks), int32(n), int32(first), int32(records)})
-		at += copy(table[at:], s.Pages[:(s.Pos+s.Rows+pageTokens-1)/pageTokens])
-		blocks += own
-		records += own * n
-		segments = max(segments, n)
+		copy(entry, []int32{int32(s.Row), int32(s.Rows), int32(s.Pos), int32(at - fields*t.spans), int32(t.blocks), int32(n), int32(first), int32(t.records)})
+		entry = entry[fields:]
+		at += copy(t.ints[at:], s.Pages[:(s.Pos+s.Rows+pageTokens-1)/pageTokens])
+		t.blocks += own
+		t.records += own * n
+		t.segments = max(t.segments, n)
 	}
-	return table, blocks, records, segments
+	return t
 }
