@@ -12,6 +12,7 @@ import (
 	"headroom/kernels/gpu"
 	"headroom/metal"
 	"headroom/metal/darwin"
+	"headroom/metal/nv"
 	"headroom/metal/sim"
 )
 
@@ -20,6 +21,7 @@ const (
 	DeviceCPU   = "cpu"
 	DeviceMetal = "metal" // a Mac's GPU
 	DeviceSim   = "sim"   // the same Metal kernels on a simulated GPU, for development on Linux: right, and very slow
+	DeviceNV    = "nv"    // the same Metal kernels on an NVIDIA GPU, for development
 )
 
 // openDevice opens the device that o asks for, and puts its name in o if any would do. Errors are Problems.
@@ -43,8 +45,12 @@ func openDevice(o *Options) (kernels.Device, error) {
 		if m, err = sim.Open(sim.Options{Threads: o.Threads}); err != nil {
 			return nil, problem.Wrap(problem.DoesNotFit, err, "The simulated Metal device cannot run here", "Install clang, or run the model on the CPU: --device cpu.")
 		}
+	case DeviceNV:
+		if m, err = nv.Open(nv.FromEnvironment()); err != nil {
+			return nil, problem.Wrap(problem.DoesNotFit, err, "There is no NVIDIA GPU to use here", "Run the model on the CPU: --device cpu.")
+		}
 	default:
-		return nil, problem.Wrap(problem.BadRequest, errors.New(o.Device), "There is no such device", "Say cpu, metal or sim.")
+		return nil, problem.Wrap(problem.BadRequest, errors.New(o.Device), "There is no such device", "Say cpu, metal, sim or nv.")
 	}
 	d, err := gpu.New(m)
 	if err != nil {
@@ -83,8 +89,11 @@ func (d metalDevice) Close() {
 
 // deviceKind names what the bits of a result depend on: devices of one kind give the same. The device must be open.
 func deviceKind(o *Options) string {
-	if o.Device == DeviceMetal || o.Device == DeviceSim {
+	switch o.Device {
+	case DeviceMetal, DeviceSim:
 		return DeviceMetal
+	case DeviceNV: // another GPU, another compiler
+		return DeviceNV
 	}
 	return DeviceCPU
 }

@@ -12,7 +12,7 @@ import (
 
 // Options choose how a model is run. The zero value is right for most.
 type Options struct {
-	Device             string // DeviceCPU, DeviceMetal or DeviceSim; "": Metal where there is one, or the CPU
+	Device             string // DeviceCPU, DeviceMetal, DeviceSim or DeviceNV; "": Metal where there is one, or the CPU
 	Threads            int    // that compute; 0: one per core
 	Float32Activations bool   // exact activations on the CPU, several times slower; see kernels/cpu.Options
 	// OpenMetal opens the GPU of DeviceMetal; nil: the Mac's. What it opens is the engine's to close.

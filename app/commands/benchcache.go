@@ -25,6 +25,7 @@ import (
 // BenchCache is `headroom bench cache`.
 type BenchCache struct {
 	Model   string   `arg:"" optional:"" help:"Model folder or name. Default: the demo model."`
+	Device  string   `help:"What computes: cpu, metal or, for development, sim and nv." default:"" enum:",cpu,metal,sim,nv" placeholder:"DEVICE"`
 	Threads int      `help:"Threads that compute. Default: one per core."`
 	Only    []string `help:"Parts to measure." enum:"restart,streams,turns" default:"restart,streams,turns"`
 	Repeat  int      `help:"Runs of restart and streams; the median counts." default:"3"`
@@ -57,7 +58,7 @@ func (c *BenchCache) Run(ctx context.Context, t *terminal) (err error) {
 		return err
 	}
 	longest := max(c.Prompt+c.Tokens, c.Stream+c.Tokens, c.Grow+turnAnswer)
-	d, err := engine.Describe(b.src, c.apply(engine.Options{}))
+	d, err := engine.Describe(b.src, c.apply(engine.Options{Device: c.Device}))
 	if err != nil {
 		return err
 	}

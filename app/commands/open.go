@@ -23,7 +23,7 @@ import (
 
 // ModelFlags are how a model is found and run, in every command that runs one.
 type ModelFlags struct {
-	Device       string `help:"What computes: cpu, metal (a Mac's GPU) or sim (the same kernels, simulated, for development). Default: metal where there is one that passes its self-test." enum:",cpu,metal,sim" default:"" placeholder:"DEVICE"`
+	Device       string `help:"What computes: cpu, metal (a Mac's GPU) or, for development, sim and nv (the same kernels, simulated and on an NVIDIA GPU). Default: metal where there is one that passes its self-test." enum:",cpu,metal,sim,nv" default:"" placeholder:"DEVICE"`
 	Threads      int    `help:"Threads that compute; 0: one a core." placeholder:"N"`
 	Context      int    `help:"Longest conversation in tokens; 0: what the model was trained for, or what fits." placeholder:"TOKENS"`
 	Float32      bool   `name:"float32" help:"Exact activations; several times slower."`
