@@ -12,6 +12,7 @@ import (
 
 func TestCases(t *testing.T)      { kerneltest.Run(t, Cases()) }
 func BenchmarkCases(b *testing.B) { kerneltest.Bench(b, Cases()) }
+func BenchmarkNV(b *testing.B)    { kerneltest.BenchNV(b, kerneltest.Timings(Cases())) }
 
 // operators builds each operator of the family on x, y and out.
 var operators = []struct {

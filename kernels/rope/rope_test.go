@@ -14,6 +14,7 @@ import (
 
 func TestCases(t *testing.T)      { kerneltest.Run(t, Cases()) }
 func BenchmarkCases(b *testing.B) { kerneltest.Bench(b, Cases()) }
+func BenchmarkNV(b *testing.B)    { kerneltest.BenchNV(b, kerneltest.Timings(Cases())) }
 
 // TestAnglesAreRoundedOnce rotates (1, 0) at positions near and far: what comes out is the cosine and the sine, each the
 // float32 nearest to the float64 value.

@@ -10,6 +10,7 @@ import (
 
 func TestCases(t *testing.T)      { kerneltest.Run(t, Cases()) }
 func BenchmarkCases(b *testing.B) { kerneltest.Bench(b, Cases()) }
+func BenchmarkNV(b *testing.B)    { kerneltest.BenchNV(b, kerneltest.Timings(Cases())) }
 
 func TestCopies(t *testing.T) {
 	b := &kernels.Buffer{Bytes: []byte("abcdef"), Size: 6}

@@ -3,11 +3,11 @@
 package nv
 
 import (
+	"cmp"
 	"fmt"
 	"io/fs"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -28,7 +28,7 @@ type Device struct {
 	buffers map[*buffer]struct{}
 	spare   []uintptr // events
 	seconds float64
-	traced  map[string]Traced
+	traced  map[string]traced
 	closed  bool
 }
 
@@ -42,7 +42,7 @@ func Open(o Options) (*Device, error) {
 	if o.Streams <= 0 {
 		o.Streams = 4
 	}
-	if o.Trace {
+	if o.Trace != nil {
 		o.Streams = 1
 	}
 	var v *driver
@@ -56,7 +56,7 @@ func Open(o Options) (*Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Device{o: o, compiler: c, buffers: map[*buffer]struct{}{}, traced: map[string]Traced{}}
+	d := &Device{o: o, compiler: c, buffers: map[*buffer]struct{}{}, traced: map[string]traced{}}
 	d.facts = metal.Facts{
 		Name: "none: kernels are only compiled", Families: []string{"Apple7", "Metal3"}, MaxBufferLength: 1 << 40,
 		MaxThreadgroupMemoryLength: msl.MaxThreadgroupMemoryBytes, PageBytes: pageBytes, System: "Linux, CUDA",
@@ -104,16 +104,19 @@ func (d *Device) Seconds() float64 {
 	return d.seconds
 }
 
-// Traced is what each kernel took, with Options.Trace; the longest first.
-func (d *Device) Traced() []Traced {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return slices.SortedFunc(maps.Values(d.traced), func(a, b Traced) int {
-		if a.Seconds != b.Seconds {
-			return int(max(-1, min(1, (b.Seconds-a.Seconds)*1e12)))
-		}
-		return strings.Compare(a.Kernel, b.Kernel)
-	})
+// traced is what a kernel took since the device was opened.
+type traced struct {
+	kernel  string
+	calls   int
+	seconds float64
+}
+
+// writeTrace writes what each kernel took, the longest first.
+func (d *Device) writeTrace() {
+	all := slices.SortedFunc(maps.Values(d.traced), func(a, b traced) int { return cmp.Compare(b.seconds, a.seconds) })
+	for _, t := range all {
+		fmt.Fprintf(d.o.Trace, "%-40s %7d calls %9.3f ms %8.2f us each\n", t.kernel, t.calls, 1e3*t.seconds, 1e6*t.seconds/float64(t.calls))
+	}
 }
 
 // Close implements metal.Device. Streams and events are the driver's until the process ends.
@@ -141,6 +144,9 @@ func (d *Device) Close() {
 	_ = d.driver.call("cuCtxSynchronize", d.driver.ctxSynchronize) // whoever wanted the results has waited
 	for b := range d.buffers {
 		d.release(b)
+	}
+	if d.o.Trace != nil {
+		d.writeTrace()
 	}
 	_ = d.driver.call("cuDevicePrimaryCtxRelease", d.driver.primaryRelease, 0)
 }

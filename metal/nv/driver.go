@@ -22,6 +22,7 @@ type driver struct {
 	memAlloc, memAllocManaged, memAllocHost          uintptr
 	memFree, memFreeHost, memGetInfo                 uintptr
 	copyToDevice, copyToHost, copyToDeviceNow, fill  uintptr
+	copyWithin                                       uintptr
 	moduleLoad, moduleGetFunction                    uintptr
 	funcGetAttribute, funcSetAttribute, launchKernel uintptr
 	streamCreate, streamWaitEvent                    uintptr
@@ -58,6 +59,7 @@ var loadDriver = sync.OnceValues(func() (*driver, error) {
 		{&v.memAlloc, "cuMemAlloc_v2"}, {&v.memAllocManaged, "cuMemAllocManaged"}, {&v.memAllocHost, "cuMemAllocHost_v2"},
 		{&v.memFree, "cuMemFree_v2"}, {&v.memFreeHost, "cuMemFreeHost"}, {&v.memGetInfo, "cuMemGetInfo_v2"},
 		{&v.copyToDevice, "cuMemcpyHtoDAsync_v2"}, {&v.copyToHost, "cuMemcpyDtoHAsync_v2"}, {&v.copyToDeviceNow, "cuMemcpyHtoD_v2"}, {&v.fill, "cuMemsetD8_v2"},
+		{&v.copyWithin, "cuMemcpyDtoDAsync_v2"},
 		{&v.moduleLoad, "cuModuleLoadData"}, {&v.moduleGetFunction, "cuModuleGetFunction"},
 		{&v.funcGetAttribute, "cuFuncGetAttribute"}, {&v.funcSetAttribute, "cuFuncSetAttribute"}, {&v.launchKernel, "cuLaunchKernel"},
 		{&v.streamCreate, "cuStreamCreate"}, {&v.streamWaitEvent, "cuStreamWaitEvent"},

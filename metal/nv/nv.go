@@ -20,6 +20,7 @@ package nv
 
 import (
 	"errors"
+	"io"
 	"os"
 )
 
@@ -31,22 +32,22 @@ type Options struct {
 	CacheDir string
 	// CompileOnly makes a device without a GPU: pipelines are compiled into CacheDir, dispatches do nothing.
 	CompileOnly bool
-	// Trace measures each dispatch (Device.Traced), one after another: work is slower then.
-	Trace bool
+	// Trace is where Close writes what each kernel took; nil: nowhere. Dispatches are measured one after another: work is slower then.
+	Trace io.Writer
 }
 
 // ErrUnavailable is wrapped by Open's error where the device cannot be had on this machine: tests skip themselves then.
 var ErrUnavailable = errors.New("there is no NVIDIA GPU to run Metal kernels on")
 
-// FromEnvironment is the options that tests and development builds use: HEADROOM_NV_CACHE is CacheDir, and HEADROOM_NV=compile asks
-// for CompileOnly.
+// FromEnvironment is the options that tests and --device nv use: HEADROOM_NV_CACHE is CacheDir, HEADROOM_NV=compile asks for CompileOnly,
+// and HEADROOM_NV=trace for a Trace on standard error.
 func FromEnvironment() Options {
-	return Options{CacheDir: os.Getenv("HEADROOM_NV_CACHE"), CompileOnly: os.Getenv("HEADROOM_NV") == "compile"}
-}
-
-// Traced is what a kernel took since the device was opened.
-type Traced struct {
-	Kernel  string
-	Calls   int
-	Seconds float64
+	o := Options{CacheDir: os.Getenv("HEADROOM_NV_CACHE")}
+	switch os.Getenv("HEADROOM_NV") {
+	case "compile":
+		o.CompileOnly = true
+	case "trace":
+		o.Trace = os.Stderr
+	}
+	return o
 }

@@ -17,5 +17,5 @@ func Open(Options) (*Device, error) { return nil, fmt.Errorf("%w: it needs Linux
 // Seconds is 0.
 func (d *Device) Seconds() float64 { return 0 }
 
-// Traced is nothing.
-func (d *Device) Traced() []Traced { return nil }
+// CopyBytesPerSecond says that the device is for Linux.
+func (d *Device) CopyBytesPerSecond() (float64, error) { return 0, ErrUnavailable }

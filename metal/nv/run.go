@@ -89,7 +89,7 @@ func (c *commands) settle(ran bool) {
 		for i := 0; i+1 < len(c.marks); i += 2 {
 			name := c.recorded[i/2].label + "/" + c.recorded[i/2].pipeline.kernel.Name
 			t := d.traced[name]
-			d.traced[name] = Traced{Kernel: name, Calls: t.Calls + 1, Seconds: t.Seconds + d.between(c.marks[i], c.marks[i+1])}
+			d.traced[name] = traced{kernel: name, calls: t.calls + 1, seconds: t.seconds + d.between(c.marks[i], c.marks[i+1])}
 		}
 	}
 	d.spare = append(append(d.spare, c.began, c.ended), c.marks...)
@@ -102,6 +102,38 @@ func (d *Device) between(from, to uintptr) float64 {
 		return 0
 	}
 	return float64(ms) / 1e3
+}
+
+// CopyBytesPerSecond is the rate at which the GPU copies its memory, bytes read and bytes written, the best of several times 1 GiB:
+// what kernels can be held against.
+func (d *Device) CopyBytesPerSecond() (rate float64, err error) {
+	if d.driver == nil {
+		return 0, fmt.Errorf("%w: only a compiler", ErrUnavailable)
+	}
+	v, stream := d.driver, d.streams[0]
+	leave, err := v.enter()
+	if err != nil {
+		return 0, err
+	}
+	defer leave()
+	const bytes = 1 << 30
+	memory, err := get[uint64](v, "cuMemAlloc", v.memAlloc, 2*bytes)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, v.call("cuMemFree", v.memFree, uintptr(memory))) }()
+	for range 8 {
+		began, err1 := d.mark(stream)
+		err2 := v.call("cuMemcpyDtoDAsync", v.copyWithin, uintptr(memory), uintptr(memory)+bytes, bytes, stream)
+		ended, err3 := d.mark(stream)
+		if err = errors.Join(err1, err2, err3, v.call("cuCtxSynchronize", v.ctxSynchronize)); err != nil {
+			return 0, err
+		}
+		if s := d.between(began, ended); s > 0 {
+			rate = max(rate, 2*bytes/s)
+		}
+	}
+	return rate, nil
 }
 
 // event is a spare event, or a new one, within the driver's context.
@@ -166,7 +198,7 @@ func (c *commands) interleave(interval []dispatch) error {
 		}
 	}
 	for i := range interval {
-		if d.o.Trace {
+		if d.o.Trace != nil {
 			e, err := d.mark(d.streams[0])
 			if err != nil {
 				return err
@@ -176,7 +208,7 @@ func (c *commands) interleave(interval []dispatch) error {
 		if err := v.launch(&interval[i], streams[i%len(streams)]); err != nil {
 			return fmt.Errorf("dispatch %q, kernel %s: %w", interval[i].label, interval[i].pipeline.kernel.Name, err)
 		}
-		if d.o.Trace {
+		if d.o.Trace != nil {
 			e, err := d.mark(d.streams[0])
 			if err != nil {
 				return err
