@@ -6,6 +6,7 @@ import { writeFile, rm, mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { AxeBuilder } from '@axe-core/playwright';
 import { startFakeServer } from './fake-server.mjs';
 
 const run = promisify(execFile);
@@ -32,6 +33,12 @@ async function until(what, condition, ms = 20_000) {
 
 const goTo = (page, name) => page.getByRole('navigation', { name: 'Pages' }).getByRole('button', { name }).click();
 const ready = (page) => until('the state line says Ready', async () => /^Ready, /.test(await text(page, 'state')));
+
+/** What axe-core finds wrong with the page as it is: the rule, what it asks, and where. */
+async function accessibilityFaults(page) {
+  const { violations } = await new AxeBuilder({ page }).analyze();
+  return violations.map(({ id, help, nodes }) => `${id}: ${help}: ${nodes.map(({ target }) => target.join(' ')).slice(0, 4).join(', ')}`);
+}
 
 /** What the demo model is called here. */
 const demoName = async (page) => (/headroom.demo/i.exec(await page.getByRole('table', { name: 'Models' }).innerText()) ?? [''])[0];
@@ -460,8 +467,9 @@ export const steps = [
     await page.getByTestId('wired').waitFor();
   }],
 
-  ['the dark theme and a small window', async ({ page, shot }) => {
-    const sizes = { '': { width: 1100, height: 720 }, '-small': { width: 760, height: 560 } };
+  ['the dark theme, three sizes of window, and nothing that shuts anybody out', async ({ page, shot }) => {
+    const sizes = { '': { width: 1100, height: 720 }, '-large': { width: 1600, height: 1000 }, '-small': { width: 760, height: 560 } };
+    const faults = [];
     for (const [suffix, size] of Object.entries(sizes)) {
       await page.setViewportSize(size);
       for (const theme of ['dark', 'light']) {
@@ -472,10 +480,12 @@ export const steps = [
           const wider = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
           assert.ok(wider <= 0, `${name} at ${size.width} px is ${wider} px too wide`);
           await shot(`${name.toLowerCase()}${suffix}-${theme}`);
+          faults.push(...(await accessibilityFaults(page)).map((fault) => `${name}${suffix}, ${theme}: ${fault}`));
         }
       }
     }
     await page.setViewportSize(sizes['']);
+    assert.deepEqual(faults, []);
   }],
 
   ['the keyboard alone: a ring shows where it is, Space switches', async ({ page }) => {
