@@ -18,6 +18,12 @@ import (
 	"headroom/metal/sim"
 )
 
+// openSim is openMetal for the simulated device.
+func openSim(t *testing.T, src engine.Source, o engine.Options) *engine.Engine {
+	t.Helper()
+	return openMetal(t, engine.DeviceSim, src, o)
+}
+
 // openMetal opens a model on a device for Metal kernels, or skips the test where there is none.
 func openMetal(t *testing.T, device string, src engine.Source, o engine.Options) *engine.Engine {
 	t.Helper()
