@@ -60,7 +60,7 @@ const (
 func (c *Client) Search(ctx context.Context, words string, limit int) ([]Found, error) {
 	limit = min(max(limit, 1), mostResults)
 	q := url.Values{"search": {words}, "limit": {strconv.Itoa(limit)}, "filter": {"safetensors"}, "sort": {"downloads"}, "direction": {"-1"}, "full": {"true"}, "config": {"true"}}
-	text, err := c.json(ctx, "api/models?"+q.Encode())
+	text, err := c.json(ctx, fewFailures, "api/models?"+q.Encode())
 	if err != nil {
 		return nil, err
 	}
@@ -73,6 +73,10 @@ func (c *Client) Search(ctx context.Context, words string, limit int) ([]Found, 
 
 // Repository asks for the files of a repository; revision is a branch, a tag or a commit, "" for main. The error is a Problem, or ctx's.
 func (c *Client) Repository(ctx context.Context, id, revision string) (Repository, error) {
+	return c.repository(ctx, fewFailures, id, revision)
+}
+
+func (c *Client) repository(ctx context.Context, most int, id, revision string) (Repository, error) {
 	if revision == "" {
 		revision = "main"
 	}
@@ -82,7 +86,7 @@ func (c *Client) Repository(ctx context.Context, id, revision string) (Repositor
 	if !revisionForm.MatchString(revision) || strings.Contains(revision, "..") {
 		return Repository{}, problem.New(problem.BadRequest, fmt.Sprintf("%q is no revision", revision), "", "Name a branch, a tag or a commit.")
 	}
-	text, err := c.json(ctx, "api/models/"+id+"/revision/"+url.PathEscape(revision)+"?blobs=true")
+	text, err := c.json(ctx, most, "api/models/"+id+"/revision/"+url.PathEscape(revision)+"?blobs=true")
 	if err != nil {
 		return Repository{}, about(err, id)
 	}
@@ -98,14 +102,14 @@ func (c *Client) strange(err error) error {
 	return problem.Wrap(problem.Upstream, err, "The hub's answer cannot be understood", "Check the hub's address: "+c.Endpoint())
 }
 
-// json fetches a document of the hub.
-func (c *Client) json(ctx context.Context, address string) ([]byte, error) {
+// json fetches a document of the hub, with so much patience.
+func (c *Client) json(ctx context.Context, most int, address string) ([]byte, error) {
 	u, err := c.endpoint.Parse(strings.TrimSuffix(c.endpoint.Path, "/") + "/" + address)
 	if err != nil {
 		return nil, c.strange(err)
 	}
 	var text []byte
-	err = c.retry(ctx, func() (bool, error) {
+	err = c.retry(ctx, most, func() (bool, error) {
 		answer, err := c.request(ctx, "GET", u, nil)
 		if err != nil {
 			return false, err

@@ -2,6 +2,8 @@ package hub
 
 import (
 	"context"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -122,7 +124,9 @@ func TestWrongRange(t *testing.T) {
 // An encrypted hub may not send anybody to where everybody can read along.
 func TestNoDowngrade(t *testing.T) {
 	f := newFakeHub(t, model())
-	secure := httptest.NewTLSServer(f.hub.Config.Handler)
+	secure := httptest.NewUnstartedServer(f.hub.Config.Handler)
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0) // connections that the client gives up
+	secure.StartTLS()
 	defer secure.Close()
 	c, err := New(Options{Cache: f.cache, Endpoint: secure.URL, Transport: secure.Client().Transport, sleep: func(context.Context, time.Duration) error { return nil },
 		free: func(string) (int64, error) { return 1 << 40, nil }})

@@ -81,14 +81,14 @@ func TestDroppedConnections(t *testing.T) {
 		return n%3 != 0 && f.short(w, r, n%7)
 	}
 	f.expectWhole(f.download(f.client()))
-	// A hub that is gone for good is given up, with what has come kept.
+	// A hub that is gone for good is given up, with what has come kept. Each byte renews the patience.
 	f = newFakeHub(t, model())
-	f.fault = func(w http.ResponseWriter, r *http.Request, n int) bool { return n > 6 && f.short(w, r, 0) }
+	f.fault = func(w http.ResponseWriter, r *http.Request, n int) bool { return n > 6 && f.short(w, r, max(0, 12-n)) }
 	job := f.download(f.client(func(o *Options) { o.Connections = 1 }))
-	if problem.From(job.Err).Code != problem.Upstream || len(f.slept) != mostFailures-1 {
+	if problem.From(job.Err).Code != problem.Upstream || len(f.slept) != 4+mostFailures-1 {
 		t.Errorf("%v after %d waits", job.Err, len(f.slept))
 	}
-	if text, err := os.ReadFile(f.incomplete()); err != nil || len(text) != 3*partLen || job.DoneBytes != int64(25+len(text)) {
+	if text, err := os.ReadFile(f.incomplete()); err != nil || len(text) != 3*partLen+5+4+3+2+1 || job.DoneBytes != int64(25+len(text)) {
 		t.Errorf("%d bytes are kept, %d counted, %v", len(text), job.DoneBytes, err)
 	}
 	f.fault = nil

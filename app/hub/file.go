@@ -58,7 +58,7 @@ func (c *Client) locate(ctx context.Context, r Repository, f File) (*remote, err
 	}
 	m := &remote{File: f, url: u}
 	var a answer
-	err = c.retry(ctx, func() (bool, error) {
+	err = c.retry(ctx, mostFailures, func() (bool, error) {
 		var err error
 		if a, err = c.request(ctx, "HEAD", u, nil); err == nil {
 			a.Body.Close()

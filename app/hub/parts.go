@@ -20,6 +20,7 @@ var errNoRanges = errors.New("the server ignores ranges")
 // pending is a part on its way.
 type pending struct {
 	data []byte
+	got  int        // of data, when it is given up
 	came chan error // one value, when it is whole or given up
 }
 
@@ -32,7 +33,7 @@ func (c *Client) parts(ctx context.Context, m *remote, w *writer) error {
 	return err
 }
 
-// window keeps a few parts on their way, and writes them in their order.
+// window keeps a few parts on their way, and writes them in their order. When it ends early, the beginning of the next one is kept as well.
 func (c *Client) window(ctx context.Context, m *remote, w *writer) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var window []*pending
@@ -54,27 +55,28 @@ func (c *Client) window(ctx context.Context, m *remote, w *writer) (err error) {
 			} else {
 				p.data = make([]byte, length, min(c.options.PartBytes, m.Size))
 			}
-			go func(from int64) { p.came <- c.part(ctx, m, from, p.data, counted.add) }(at)
+			go func(from int64) {
+				var err error
+				p.got, err = c.part(ctx, m, from, p.data, counted.add)
+				p.came <- err
+			}(at)
 			window = append(window, p)
 			at += length
 		}
 		p := window[0]
 		window = window[1:]
-		if err := <-p.came; err != nil {
-			return err
-		}
-		if err := w.append(p.data); err != nil {
-			return err
+		failed := <-p.came
+		if err := w.append(p.data[:p.got]); err != nil || failed != nil {
+			return errors.Join(failed, err)
 		}
 		free = append(free, p.data)
 	}
 	return nil
 }
 
-// part fills data with the file's bytes from an offset on.
-func (c *Client) part(ctx context.Context, m *remote, from int64, data []byte, moved func(int)) error {
-	got := 0
-	return c.retry(ctx, func() (bool, error) {
+// part fills data with the file's bytes from an offset on, and returns how many have come.
+func (c *Client) part(ctx context.Context, m *remote, from int64, data []byte, moved func(int)) (got int, err error) {
+	err = c.retry(ctx, mostFailures, func() (bool, error) {
 		start := from + int64(got)
 		header := http.Header{}
 		whole := start == 0 && int64(len(data)) == m.Size
@@ -103,6 +105,7 @@ func (c *Client) part(ctx context.Context, m *remote, from int64, data []byte, m
 		})
 		return got > before, err
 	})
+	return got, err
 }
 
 // stream appends the rest of a file that comes as a whole each time: what is here already is let pass.
@@ -110,7 +113,7 @@ func (c *Client) stream(ctx context.Context, m *remote, w *writer) error {
 	counted := newCounter(w)
 	defer counted.settle(w)
 	buffer := make([]byte, 256<<10)
-	return c.retry(ctx, func() (bool, error) {
+	return c.retry(ctx, mostFailures, func() (bool, error) {
 		before := w.have
 		err := c.read(ctx, m, nil, func(a answer, body io.Reader) error {
 			if _, err := io.CopyN(io.Discard, body, w.have); err != nil {

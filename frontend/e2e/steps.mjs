@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { AxeBuilder } from '@axe-core/playwright';
 import { startFakeServer } from './fake-server.mjs';
+import { transferSteps } from './transfers.mjs';
 
 const run = promisify(execFile);
 
@@ -466,6 +467,8 @@ export const steps = [
     await page.getByText(/as it is set/).waitFor();
     await page.getByTestId('wired').waitFor();
   }],
+
+  ...transferSteps,
 
   ['the dark theme, three sizes of window, and nothing that shuts anybody out', async ({ page, shot }) => {
     const sizes = { '': { width: 1100, height: 720 }, '-large': { width: 1600, height: 1000 }, '-small': { width: 760, height: 560 } };
