@@ -40,7 +40,6 @@ type Bench struct {
 // BenchSpeed is `headroom bench speed`, and `headroom bench` with models and flags of its own.
 type BenchSpeed struct {
 	Models  []string `arg:"" optional:"" name:"model" help:"Model folders or names, or the shapes of public models with random weights. Default: the demo model and qwen3-0.6b."`
-	Device  string   `help:"What computes: cpu, metal or, for development, sim and nv." default:"" enum:",cpu,metal,sim,nv" placeholder:"DEVICE"`
 	Threads int      `help:"Threads that compute. Default: one per core."`
 	Float32 bool     `name:"float32" help:"Exact float32 activations instead of 8-bit ones."`
 	Repeat  int      `help:"Runs of each measurement; the best counts." default:"3"`
@@ -82,7 +81,7 @@ func (c *BenchSpeed) apart(ctx context.Context, t *terminal, name string) error 
 	if err != nil {
 		return err
 	}
-	args := []string{"bench", "speed", name, fmt.Sprintf("--bandwidth=%g", c.Bandwidth), "--device=" + c.Device, fmt.Sprintf("--threads=%d", c.Threads),
+	args := []string{"bench", "speed", name, fmt.Sprintf("--bandwidth=%g", c.Bandwidth), fmt.Sprintf("--threads=%d", c.Threads),
 		fmt.Sprintf("--repeat=%d", c.Repeat), fmt.Sprintf("--tokens=%d", c.Tokens), fmt.Sprintf("--float32=%t", c.Float32),
 		"--prefill=" + joined(c.Prefill), "--decode=" + joined(c.Decode), "--device=" + c.Device}
 	args = append(args, c.KVFlags.args()...)

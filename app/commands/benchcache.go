@@ -25,7 +25,6 @@ import (
 // BenchCache is `headroom bench cache`.
 type BenchCache struct {
 	Model   string   `arg:"" optional:"" help:"Model folder or name. Default: the demo model."`
-	Device  string   `help:"What computes: cpu, metal or, for development, sim and nv." default:"" enum:",cpu,metal,sim,nv" placeholder:"DEVICE"`
 	Threads int      `help:"Threads that compute. Default: one per core."`
 	Only    []string `help:"Parts to measure." enum:"restart,streams,turns" default:"restart,streams,turns"`
 	Repeat  int      `help:"Runs of restart and streams; the median counts." default:"3"`

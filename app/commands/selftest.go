@@ -88,7 +88,7 @@ func (c *Selftest) Run(ctx context.Context, t *terminal) (err error) {
 
 // DeviceFlag is what computes in a benchmark.
 type DeviceFlag struct {
-	Device string `help:"What computes: cpu, metal or sim. Default: metal where there is one that passes its self-test." enum:",cpu,metal,sim" default:"" placeholder:"DEVICE"`
+	Device string `help:"What computes: cpu, metal or, for development, sim and nv. Default: metal where there is one that passes its self-test." enum:",cpu,metal,sim,nv" default:"" placeholder:"DEVICE"`
 }
 
 // choose settles on a device, which may have to be tried first.
