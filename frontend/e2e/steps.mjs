@@ -6,7 +6,7 @@ import { writeFile, rm, mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { AxeBuilder } from '@axe-core/playwright';
+import { accessibilityFaults } from './axe.mjs';
 import { startFakeServer } from './fake-server.mjs';
 import { transferSteps } from './transfers.mjs';
 
@@ -34,12 +34,6 @@ async function until(what, condition, ms = 20_000) {
 
 const goTo = (page, name) => page.getByRole('navigation', { name: 'Pages' }).getByRole('button', { name }).click();
 const ready = (page) => until('the state line says Ready', async () => /^Ready, /.test(await text(page, 'state')));
-
-/** What axe-core finds wrong with the page as it is: the rule, what it asks, and where. */
-async function accessibilityFaults(page) {
-  const { violations } = await new AxeBuilder({ page }).analyze();
-  return violations.map(({ id, help, nodes }) => `${id}: ${help}: ${nodes.map(({ target }) => target.join(' ')).slice(0, 4).join(', ')}`);
-}
 
 /** What the demo model is called here. */
 const demoName = async (page) => (/headroom.demo/i.exec(await page.getByRole('table', { name: 'Models' }).innerText()) ?? [''])[0];

@@ -1,8 +1,10 @@
 // The steps of the end-to-end test about imports and downloads. They begin on any page, and need a real server: the fake one moves nothing.
+import assert from 'node:assert/strict';
 import { cp, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { accessibilityFaults } from './axe.mjs';
 import { startHub } from './hub.mjs';
 
 const demo = fileURLToPath(new URL('../../app/demo/model/', import.meta.url));
@@ -10,6 +12,18 @@ const real = (server) => server.kill && !server.name.includes('fake');
 
 async function toModels(page) {
   await page.getByRole('navigation', { name: 'Pages' }).getByRole('button', { name: 'Models' }).click();
+}
+
+/** A picture of what is shown, in both themes, and no fault that shuts anybody out, in a small window too. */
+async function look(page, shot, name) {
+  for (const theme of ['dark', 'light']) {
+    await page.emulateMedia({ colorScheme: theme });
+    for (const size of [{ width: 760, height: 560 }, { width: 1100, height: 720 }]) {
+      await page.setViewportSize(size);
+      assert.deepEqual(await accessibilityFaults(page), [], `${name}, ${theme}, ${size.width} px`);
+    }
+    await shot(`${name}-${theme}`);
+  }
 }
 
 export const transferSteps = [
@@ -27,13 +41,13 @@ export const transferSteps = [
       await page.keyboard.press('Enter');
       await page.getByRole('button', { name: 'Files', exact: true }).click();
       await page.getByRole('checkbox', { name: /model\.safetensors/ }).waitFor();
-      await shot('download-light');
+      await look(page, shot, 'download');
       await page.getByRole('button', { name: 'Download tiny/From-The-Hub-4bit' }).click();
       const job = page.getByTestId('job');
       await job.getByText(/ MB of /).waitFor();
       await job.getByRole('button', { name: 'Stop', exact: true }).click();
       await job.getByText(/^Stopped at /).waitFor();
-      await shot('download-stopped-light');
+      await look(page, shot, 'download-stopped');
       await job.getByRole('button', { name: 'Go on' }).click();
       await page.getByTestId('arrival').getByText('From-The-Hub-4bit is here').waitFor();
       await job.getByText(/, checked$/).waitFor();
@@ -58,7 +72,7 @@ export const transferSteps = [
       await path.fill(folder);
       await page.keyboard.press('Enter');
       await page.getByTestId('import-item').getByText('Ada\'s "own" model').waitFor();
-      await shot('import-light');
+      await look(page, shot, 'import');
       await page.getByRole('button', { name: /^Copy 1 model, / }).click();
       await page.getByTestId('job').getByText(/, checked$/).waitFor();
       await page.getByRole('button', { name: /^Dismiss: Ada's/ }).first().click();
