@@ -14,7 +14,8 @@ func (e EngineBytes) Total() int64 { return e.Weights + e.KVUsed + e.KVKept + e.
 // Split accounts for all of the reading: the engine's figures, what else is resident in this process, what is free, and the
 // rest, which belongs to others. Where sums exceed the total (figures of different moments), the later in the bar give way.
 func Split(r Reading, engine EngineBytes) Ledger {
-	own := max(r.ProcessBytes-(engine.Total()-engine.Untouched), 0)
+	// What of states and scratch has not been used yet is not resident either, so the difference may be too small.
+	own := max(r.ProcessBytes-(engine.Total()-engine.Untouched), r.RuntimeBytes)
 	free := r.freeBytes(engine)
 	segments := []Segment{
 		{Weights, engine.Weights, Measured},

@@ -12,6 +12,7 @@ type Reading struct {
 	// ProcessFileBytes are those of ProcessBytes that are clean pages of mapped files, as far as AvailableBytes counts them too.
 	// 0 where the system does not tell, or does not count them.
 	ProcessFileBytes int64
+	RuntimeBytes     int64 // of ProcessBytes, what Go's runtime holds: the program's own data, and nothing of the engine's tensors
 	WiredLimitBytes  int64 // what the GPU may hold, when somebody has set a limit; 0: unknown
 }
 

@@ -26,6 +26,9 @@ func TestSplit(t *testing.T) {
 		// 5 of the cache's 6 are reserved and not touched: they are not free, though the system has them.
 		{"cache not touched", Reading{TotalBytes: 16 * gib, AvailableBytes: 12 * gib, ProcessBytes: 1 * gib},
 			EngineBytes{KVKept: 6 * gib, Untouched: 5 * gib}, map[Kind]int64{KVKept: 6, Other: 3, Free: 7}},
+		// The process has 2, the engine says 3 of which states are not used yet: 1 is the program's own all the same.
+		{"states not used", Reading{TotalBytes: 16 * gib, AvailableBytes: 10 * gib, ProcessBytes: 2 * gib, RuntimeBytes: 1 * gib},
+			EngineBytes{Weights: 1 * gib, State: 2 * gib}, map[Kind]int64{Weights: 1, State: 2, Headroom: 1, Other: 2, Free: 10}},
 		{"more than there is", Reading{TotalBytes: 4 * gib, AvailableBytes: 1 * gib},
 			EngineBytes{Weights: 3 * gib, KVUsed: 3 * gib}, map[Kind]int64{Weights: 3, KVUsed: 1}},
 	}

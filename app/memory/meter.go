@@ -6,6 +6,7 @@ package memory
 import (
 	"fmt"
 	"os"
+	"runtime/metrics"
 	"sync"
 	"time"
 
@@ -66,11 +67,23 @@ func machine() (Reading, error) {
 			r.ProcessBytes = int64(info.RSS)
 		}
 	}
-	r.ProcessFileBytes = min(processFileBytes(), r.ProcessBytes)
+	r.ProcessFileBytes, r.RuntimeBytes = min(processFileBytes(), r.ProcessBytes), min(runtimeBytes(), r.ProcessBytes)
 	if limit, used, ok := containerLimit(); ok && limit < r.TotalBytes {
 		r.TotalBytes = limit
 		r.AvailableBytes = min(r.AvailableBytes, max(limit-used, 0))
 	}
 	r.AvailableBytes = min(r.AvailableBytes, r.TotalBytes)
 	return r, nil
+}
+
+// runtimeBytes is what Go's runtime has from the system and has not given back. The engine's tensors are mapped past it.
+func runtimeBytes() int64 {
+	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	metrics.Read(samples)
+	for _, s := range samples {
+		if s.Value.Kind() != metrics.KindUint64 {
+			return 0
+		}
+	}
+	return int64(samples[0].Value.Uint64() - samples[1].Value.Uint64())
 }

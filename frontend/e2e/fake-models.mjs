@@ -15,6 +15,7 @@ export function fakeModels(engine, roomBytes, changed) {
   const settings = new Map();
   let version = 1;
   let paused = false;
+  let limit = { setBytes: 0, keptBytes: 0 };
   let models = [
     model('headroom-demo', 'Headroom demo', { bundled: true }),
     model('mlx-community/Qwen3.6-35B-A3B-4bit', 'Qwen3.6-35B-A3B-4bit', { parameters: 34.7e9, sizeBytes: 18.6e9, needBytes: 19.4 * GiB, fits: 'no', contextTokens: 262144 }),
@@ -52,10 +53,25 @@ export function fakeModels(engine, roomBytes, changed) {
     return { model: id, contextTokens, trainedTokens: 32768, streams, roomBytes: roomBytes(), formats };
   }
 
+  /** A Mac of 24 GB; an action does what it says. */
+  function wired({ action, limitBytes }) {
+    const askedBytes = limitBytes || 20 * GiB;
+    if (action) limit = { setBytes: action === 'undo' ? 0 : askedBytes, keptBytes: { once: limit.keptBytes, keep: askedBytes, undo: 0 }[action] };
+    const set = (megabytes) => `/usr/sbin/sysctl iogpu.wired_limit_mb=${megabytes}`;
+    const daemon = '/Library/LaunchDaemons/app.headroom.wired-limit.plist';
+    return {
+      inapplicable: '', ...limit, recommendedBytes: limit.setBytes || 16 * GiB, safeBytes: 20 * GiB, leastBytes: GiB, mostBytes: 22 * GiB, askedBytes,
+      commands: {
+        once: set(askedBytes / 2 ** 20), undo: `${set(0)} && \\\n/bin/rm -f ${daemon}`,
+        keep: `${set(askedBytes / 2 ** 20)} && \\\n/bin/launchctl bootstrap system ${daemon}`,
+      },
+    };
+  }
+
   /** [status, document] of a request under /api/models, or null where there is no such address. */
   function answer(method, path, query, body) {
     if (path === '/api/memory/what-if') return [200, whatIf(query)];
-    if (path === '/api/memory/wired') return [200, { inapplicable: 'The fake server has no such limit', setBytes: 0, keptBytes: 0, recommendedBytes: 0, safeBytes: 0, leastBytes: 0, mostBytes: 0, askedBytes: 0, commands: { once: '', keep: '', undo: '' } }];
+    if (path === '/api/memory/wired') return [200, wired(method === 'POST' ? body : { limitBytes: Number(query.get('limit') ?? 0) })];
     if (path === '/api/models') return [200, list(Number(query.get('context') ?? 0))];
     if (path === '/api/models/rescan') return [200, list(0)];
     if (path === '/api/models/watching') {

@@ -462,6 +462,22 @@ export const steps = [
     await page.getByTestId('wired').waitFor();
   }],
 
+  ['the wired limit: the command is shown before it runs, and undone', async ({ page, shot }) => {
+    const card = page.getByTestId('wired');
+    if (!/Holds now/.test(await card.innerText())) return 'this machine has no wired limit';
+    if (process.platform === 'darwin') return 'the dialog of the system would wait for a person';
+    await card.getByRole('button', { name: 'Keep over restarts…' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Keep the wired limit?' });
+    assert.match(await dialog.innerText(), /iogpu\.wired_limit_mb=20480[\s\S]*launchctl bootstrap/);
+    await shot('memory-wired-command-light');
+    await dialog.getByRole('button', { name: 'Keep', exact: true }).click();
+    await card.getByText('20.0 GB is set again').waitFor();
+    await shot('memory-wired-light');
+    await card.getByRole('button', { name: 'Undo…' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Undo' }).click();
+    await until('nothing is set again', async () => !/is set again/.test(await card.innerText()));
+  }],
+
   ...transferSteps,
 
   ['the dark theme, three sizes of window, and nothing that shuts anybody out', async ({ page, shot }) => {
@@ -473,6 +489,7 @@ export const steps = [
         await page.emulateMedia({ colorScheme: theme });
         for (const name of ['Models', 'Memory', 'Cache', 'Settings', 'Chat', 'Overview']) {
           await goTo(page, name);
+          if (name === 'Memory') await page.getByTestId('verdict').waitFor();
           await page.mouse.move(1, 1);
           const wider = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
           assert.ok(wider <= 0, `${name} at ${size.width} px is ${wider} px too wide`);
