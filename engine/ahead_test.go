@@ -240,21 +240,26 @@ func aheadCrowd(t *testing.T, model string) {
 	t.Logf("%s: %d preemptions", model, e.Stats().Preemptions) // how many is a matter of timing; TestMetalAhead needs some
 }
 
-// TestMetalAhead: on the simulated Metal device, which runs one pass while the next is recorded, streams that come, go, are cancelled and
+// TestMetalAhead: on Metal devices, which run one pass while the next is recorded, streams that come, go, are cancelled and
 // preempted have the tokens that the host samples from the same device's logits, one stream at a time. A decoded token takes one command
 // buffer.
 func TestMetalAhead(t *testing.T) {
-	if testing.Short() {
-		t.Skip("the simulated device takes long")
-	}
+	onMetalDevices(t, testMetalAhead)
+}
+
+func testMetalAhead(t *testing.T, device string) {
 	src := tinySource(t, "qwen3_5_text")
-	e := openSim(t, src, withFewPages(t, src, engine.Options{ContextTokens: 128, MaxSequences: 3, ChunkTokens: 32, KeptStates: 4}))
+	e := openMetal(t, device, src, withFewPages(t, src, engine.Options{ContextTokens: 128, MaxSequences: 3, ChunkTokens: 32, KeptStates: 4}))
 	events := goAhead(e)
 	var all []engine.Request
 	var want [][]int32
 	for i, s := range samplings() {
 		r := engine.Request{Prompt: someIDs(i/2, 20+3*i), MaxTokens: 10 + i, IgnoreEOS: i%3 > 0, Sampling: s}
 		all, want = append(all, r), append(want, run(t, e, onHost(r), 0).tokens)
+	}
+	if compileOnly {
+		run(t, e, all[9], 0)
+		return
 	}
 	var before kernels.Ticket
 	for range 2 { // the first to learn where the count is

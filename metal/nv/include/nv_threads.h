@@ -122,4 +122,33 @@ MSL_FN bool simd_any(bool x) { return simd_or((uint)x) != 0; }
     MSL_FN T quad_shuffle_xor(T x, ushort m) { return msl_butterfly(x, m & 3); }
 MSL_SHUFFLES(float) MSL_SHUFFLES(half) MSL_SHUFFLES(int) MSL_SHUFFLES(uint) MSL_SHUFFLES(short) MSL_SHUFFLES(ushort)
 MSL_SHUFFLES(float2) MSL_SHUFFLES(float4) MSL_SHUFFLES(half2) MSL_SHUFFLES(half4) MSL_SHUFFLES(uint2) MSL_SHUFFLES(uint4)
+
+// Atomics: relaxed alone, as in Metal before 4. OpenCL has types of these names, of another kind.
+#define atomic_uint msl_atomic_uint
+#define atomic_int msl_atomic_int
+enum memory_order { memory_order_relaxed = 0 };
+struct atomic_uint { uint v; };
+struct atomic_int { int v; };
+#define MSL_ATOMIC(T, SPACE, NAME, INSTRUCTION)                                                    \
+    MSL_FN T NAME(SPACE atomic_##T *p, T v, memory_order) {                                        \
+        T old;                                                                                     \
+        __asm__ volatile(INSTRUCTION " %0, [%1], %2;" : "=r"(old) : "l"(p), "r"(v) : "memory");    \
+        return old;                                                                                \
+    }
+#define MSL_ATOMICS(SPACE, STATE)                                                                  \
+    MSL_ATOMIC(uint, SPACE, atomic_fetch_add_explicit, "atom." STATE ".add.u32")                   \
+    MSL_ATOMIC(int, SPACE, atomic_fetch_add_explicit, "atom." STATE ".add.s32")                    \
+    MSL_ATOMIC(uint, SPACE, atomic_fetch_max_explicit, "atom." STATE ".max.u32")                   \
+    MSL_ATOMIC(uint, SPACE, atomic_fetch_min_explicit, "atom." STATE ".min.u32")                   \
+    MSL_ATOMIC(uint, SPACE, atomic_fetch_or_explicit, "atom." STATE ".or.b32")                     \
+    MSL_ATOMIC(uint, SPACE, atomic_exchange_explicit, "atom." STATE ".exch.b32")                   \
+    MSL_FN uint atomic_load_explicit(SPACE atomic_uint *p, memory_order) {                         \
+        uint v;                                                                                    \
+        __asm__ volatile("ld.volatile." STATE ".u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");     \
+        return v;                                                                                  \
+    }                                                                                              \
+    MSL_FN void atomic_store_explicit(SPACE atomic_uint *p, uint v, memory_order) {                \
+        __asm__ volatile("st.volatile." STATE ".u32 [%0], %1;" : : "l"(p), "r"(v) : "memory");     \
+    }
+MSL_ATOMICS(device, "global") MSL_ATOMICS(threadgroup, "shared")
 }  // namespace metal
