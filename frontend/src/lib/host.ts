@@ -80,11 +80,20 @@ export async function chooseFolder(): Promise<string> {
   return (await program()?.main?.Dialogs?.ChooseFolder?.()) ?? '';
 }
 
+/**
+ * Whether a drag brings files. WebKitGTK says so in the old way: a list of addresses, or, while it hovers, nothing at all, which no drag of
+ * a page's own text does.
+ */
+export function bringsFiles(event: DragEvent): boolean {
+  const types = event.dataTransfer?.types ?? [];
+  return types.length === 0 || types.includes('Files') || types.includes('text/uri-list');
+}
+
 /** A file dropped on the page must not replace it (WebKitGTK would navigate there). */
 export function refuseDrops(target: EventTarget): void {
   for (const name of ['dragenter', 'dragover', 'drop']) {
     target.addEventListener(name, (event) => {
-      if ((event as DragEvent).dataTransfer?.types.includes('Files')) event.preventDefault();
+      if (bringsFiles(event as DragEvent)) event.preventDefault();
     });
   }
 }

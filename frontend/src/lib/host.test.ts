@@ -1,0 +1,27 @@
+import { expect, test } from 'vitest';
+import { bringsFiles, refuseDrops } from './host';
+
+/** A drag as a browser tells it. */
+function drag(name: string, types: string[]): DragEvent {
+  const event = new Event(name, { cancelable: true }) as DragEvent;
+  Object.defineProperty(event, 'dataTransfer', { value: { types } });
+  return event;
+}
+
+test("files are known by what browsers and WebKitGTK say of them; a page's own text is none", () => {
+  expect(bringsFiles(drag('dragover', ['Files']))).toBe(true);
+  expect(bringsFiles(drag('drop', ['text/uri-list', 'text/plain']))).toBe(true);
+  expect(bringsFiles(drag('dragover', []))).toBe(true);
+  expect(bringsFiles(drag('dragover', ['text/plain', 'text/html']))).toBe(false);
+});
+
+test('a dropped file does not replace the page, and text can still be dragged', () => {
+  const target = new EventTarget();
+  refuseDrops(target);
+  for (const name of ['dragenter', 'dragover', 'drop']) {
+    const [file, text] = [drag(name, ['text/uri-list']), drag(name, ['text/plain'])];
+    target.dispatchEvent(file);
+    target.dispatchEvent(text);
+    expect([file.defaultPrevented, text.defaultPrevented]).toEqual([true, false]);
+  }
+});
