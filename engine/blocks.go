@@ -111,7 +111,7 @@ func (e *Engine) layout(formats []cache.LayerFormat) string {
 	for _, l := range formats {
 		fmt.Fprintln(&b, l.K, l.V)
 	}
-	for _, r := range slices.Concat(e.runner.PageRegions(), e.runner.SlotRegions()) {
+	for _, r := range slices.Concat(e.runner.PageRegions(true), e.runner.PageRegions(false), e.runner.SlotRegions()) {
 		fmt.Fprintln(&b, r.Name, r.PieceBytes)
 	}
 	sum := sha256.Sum256([]byte(b.String()))
@@ -181,7 +181,7 @@ func (e *Engine) readBack(p *sched.Promotion) (read int, err error) {
 				pages[i] = p.Pages[at/cache.PageTokens]
 			}
 		}
-		return pieces(e.runner.PageRegions(), pages)
+		return pieces(e.regionsAt(b.From), pages)
 	}
 	state := func() []blockstore.Tensor { return pieces(e.runner.SlotRegions(), []int32{p.Slot}) }
 	return len(found.Blocks), e.blocks.view.Load(e.blocks.ctx, found, kv, state)
@@ -200,6 +200,9 @@ func pieces(regions []cache.Region, at []int32) []blockstore.Tensor {
 	}
 	return tensors
 }
+
+// regionsAt is the memory of the pages of a block's tokens, from its first one on: a start is a whole number of blocks.
+func (e *Engine) regionsAt(from int) []cache.Region { return e.runner.PageRegions(from < e.start) }
 
 func pagesOf(tokens int) int { return (tokens + cache.PageTokens - 1) / cache.PageTokens }
 
@@ -236,11 +239,11 @@ func (e *Engine) saveEnds(now time.Time, fresh []*request, closing bool) {
 	if len(e.blocks.unsaved) == 0 {
 		return
 	}
-	pages := 0
+	need := prefix.Amount{Rest: 1} // for what goes on
 	for _, r := range fresh {
-		pages += pagesOf(len(r.Prompt))
+		need = need.Plus(e.sched.PagesFor(len(r.Prompt)))
 	}
-	crowded := pages >= e.sched.FreePages()
+	crowded := !e.sched.FreePages().Covers(need)
 	e.blocks.unsaved = slices.DeleteFunc(e.blocks.unsaved, func(c *conversation) bool {
 		due := closing || now.Sub(c.ended) >= quietTime || crowded && !slices.ContainsFunc(fresh, c.continuedBy)
 		if due {
@@ -274,7 +277,7 @@ func (e *Engine) save(c *conversation, tail bool) {
 		Tokens: c.tokens[:held.Tokens], Tail: tail, Reused: c.reused, Title: c.title, SecondsPerToken: e.blocks.secondsPerToken,
 		Stop: e.abandoned,
 		KV: func(from, to int) []blockstore.Tensor {
-			return pieces(e.runner.PageRegions(), held.Pages[from/cache.PageTokens:pagesOf(to)])
+			return pieces(e.regionsAt(from), held.Pages[from/cache.PageTokens:pagesOf(to)])
 		},
 		States: e.worthKeeping(c, held, tail),
 		Done: func(blockstore.Saved) {

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
@@ -60,12 +61,12 @@ var questions = []string{"What is a KV cache?", "What is 63 + 29?", "Why are mod
 // TestRestart holds a conversation across restarts, and one that parts from it, in every cache format: from disk, from memory and
 // computed, each log-probability has the same bits.
 func TestRestart(t *testing.T) {
-	options := []engine.Options{{}, {KVFormat: "f16"}, {KVFormat: "q8_0"}, {KVFormat: "q4_0"}, {KVBits: "(6, 3)"}, {StateFormat: "bf16"}, {StateFormat: "int8"}}
+	options := []engine.Options{{}, {KVFormat: "f16"}, {KVFormat: "q8_0"}, {KVFormat: "q4_0"}, {KVBits: "(6, 3)"}, {StateFormat: "bf16"}, {StateFormat: "int8"}, {KVStartTokens: 512}}
 	if testing.Short() {
 		options = options[:1]
 	}
 	for _, o := range options {
-		t.Run(o.KVFormat+o.KVBits+o.StateFormat, func(t *testing.T) {
+		t.Run(fmt.Sprintf("%s%s%s %d", o.KVFormat, o.KVBits, o.StateFormat, o.KVStartTokens), func(t *testing.T) {
 			dir := t.TempDir()
 			cold := o
 			cold.NoPrefixCache = true
@@ -195,8 +196,11 @@ func TestTinyRestart(t *testing.T) {
 			t.Run(m.Name()+"_"+format, func(t *testing.T) {
 				o := engine.Options{KVFormat: format, ContextTokens: 1200, MaxSequences: 2, ChunkTokens: 128}
 				restarts(t, tinySource(t, m.Name()), o)
-				if o.MaxKVTokens = 64; format == "" {
-					restarts(t, tinySource(t, m.Name()), o)
+				if format == "" {
+					ring, start := o, o
+					ring.MaxKVTokens, start.KVStartTokens = 64, 512
+					restarts(t, tinySource(t, m.Name()), ring)
+					restarts(t, tinySource(t, m.Name()), start)
 				}
 			})
 		}

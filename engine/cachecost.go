@@ -20,8 +20,11 @@ type CacheCost struct {
 	Format        string // as "K8 g64 + V4 g32, first and last 2 layers K8 V8"
 	Layers        []LayerCost
 	BytesPerToken int64 // of the layers that keep every token
-	RingBytes     int64 // of one sequence: layers that keep the last tokens only
-	StateBytes    int64 // of one sequence: recurrent layers
+	// StartTokens first tokens take StartBytesPerToken instead; both 0 if none do.
+	StartTokens        int
+	StartBytesPerToken int64
+	RingBytes          int64 // of one sequence: layers that keep the last tokens only
+	StateBytes         int64 // of one sequence: recurrent layers
 }
 
 // LayerCost is layers of one model that cost the same. Either of the sizes is 0.
@@ -35,8 +38,9 @@ type LayerCost struct {
 
 // ContextBytes is what one sequence of so many tokens takes, in whole pages.
 func (c *CacheCost) ContextBytes(tokens int) int64 {
-	pages := (tokens + cache.PageTokens - 1) / cache.PageTokens
-	return int64(pages)*cache.PageTokens*c.BytesPerToken + c.RingBytes + c.StateBytes
+	tokens = pagesOf(tokens) * cache.PageTokens
+	first := min(tokens, c.StartTokens)
+	return int64(first)*c.StartBytesPerToken + int64(tokens-first)*c.BytesPerToken + c.RingBytes + c.StateBytes
 }
 
 // DescribeCache says what a model of that config.json would keep, in the format and with the limit that o asks for. How its weights are
@@ -63,8 +67,9 @@ func DescribeCache(config []byte, o Options) (cost CacheCost, err error) {
 	cost = CacheCost{
 		Architecture: architecture, ContextTokens: spec.ContextTokens, Format: format.Describe(layers),
 		BytesPerToken: cache.PageBytes(layers, format) / cache.PageTokens,
-		RingBytes:     cache.RingBytes(layers, format, span),
-		StateBytes:    cache.SlotBytes(layers, state),
+		StartTokens:   format.Start(layers), StartBytesPerToken: cache.StartPageBytes(layers, format) / cache.PageTokens,
+		RingBytes:  cache.RingBytes(layers, format, span),
+		StateBytes: cache.SlotBytes(layers, state),
 	}
 	at := map[LayerCost]int{} // by what it is with no layers counted
 	for i, f := range format.Layers(layers) {

@@ -30,6 +30,9 @@ func TestDescribeCache(t *testing.T) {
 		{engine.Options{KVFormat: "q4_0"}, 5760, 0, 1024*5760 + state},
 		// 4 first positions in a page, and 252 + 520 - 1 last ones in 25: the longest pass is a chunk of 512 and 8 streams
 		{engine.Options{KVFormat: "q4_0", MaxKVTokens: 256}, 0, 26 * 32 * 5760, 26*32*5760 + state},
+		{engine.Options{KVFormat: "q4_0", KVStartTokens: 500}, 5760, 0, 512*20480 + 512*5760 + state},
+		{engine.Options{KVStartTokens: 5000}, 9664, 0, 1024*20480 + state},
+		{engine.Options{KVFormat: "q4_0", MaxKVTokens: 256, KVStartTokens: 512}, 0, 26 * 32 * 5760, 26*32*5760 + state},
 		{engine.Options{KVFormat: "q4_0", MaxKVTokens: 1 << 20}, 5760, 0, 1024*5760 + state},
 	} {
 		c, err := engine.DescribeCache(config, test.o)

@@ -13,6 +13,7 @@ import (
 
 	"headroom/engine/chat"
 	"headroom/engine/checkpoint"
+	"headroom/engine/prefix"
 	"headroom/engine/problem"
 	"headroom/engine/runner"
 	"headroom/engine/sample"
@@ -34,7 +35,8 @@ type Engine struct {
 	template  *chat.Template // nil: none
 	defaults  sample.Defaults
 	end       map[int32]bool // tokens that end a generation
-	pageBytes int64
+	pageSizes prefix.Sizes
+	start     int // tokens of a sequence that have pages of their own
 	recurrent bool
 	books     *books
 

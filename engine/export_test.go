@@ -39,7 +39,7 @@ func (e *Engine) replaceRunner(d kernels.Device, wrap func(models.Model) models.
 	if err != nil {
 		panic(err)
 	}
-	o := runner.Options{KV: kv, State: state, Pages: int(e.stats.KVBytes / e.pageBytes), Slots: e.options.MaxSequences + e.options.KeptStates,
+	o := runner.Options{KV: kv, State: state, Pages: int(e.stats.KVBytes / e.pageSizes.Rest), Slots: e.options.MaxSequences + e.options.KeptStates,
 		BatchRows: e.options.ChunkTokens + e.options.MaxSequences, LogitsRows: e.options.MaxSequences}
 	e.runner = runner.New(d, wrap(m), o)
 }

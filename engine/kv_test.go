@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -40,6 +41,85 @@ func TestKVFormatIsWhatWasAsked(t *testing.T) {
 		var p *problem.Problem
 		if !errors.As(err, &p) || p.Code != problem.BadRequest || !strings.Contains(p.Error(), "KV cache format") {
 			t.Errorf("%+v: %v, expected a bad request about the format", o, err)
+		}
+	}
+}
+
+// TestKVStart by hand: 16 pages of the start take 16 * 32 * 6,144 bytes, others 32 * 3,104. There are starts for one request and a
+// remembered one, and the rest of one context.
+func TestKVStart(t *testing.T) {
+	const startPage, page = 32 * 6144, 32 * 3104
+	for _, test := range []struct {
+		context, start, sequences int
+		kv                        int64
+	}{
+		{1024, 500, 1, 2*16*startPage + 16*page},
+		{1024, 500, 2, 4*16*startPage + 2*16*page},
+		{512, 500, 1, 2 * 16 * startPage},
+		{480, 500, 1, 2 * 15 * startPage},
+		{2048, 513, 1, 2*32*startPage + 32*page},
+	} {
+		o := engine.Options{KVStartTokens: test.start, ContextTokens: test.context, MaxSequences: test.sequences}
+		e := open(t, o)
+		i := e.Info()
+		if i.Need.KVBytes != test.kv || i.KVStartBytesPerToken != 6144 || i.KVBytesPerToken != 3104 || i.KVStartTokens != (test.start+511)/512*512 {
+			t.Errorf("%+v: %d bytes of pages, expected %d; %+v", test, i.Need.KVBytes, test.kv, i.Description)
+		}
+		if i.KVBytes(600) != min(600, int64(i.KVStartTokens))*6144+max(0, 600-int64(i.KVStartTokens))*3104 {
+			t.Errorf("%+v: 600 tokens take %d bytes", test, i.KVBytes(600))
+		}
+		_, _, done := collect(t, submit(t, e, engine.Request{Prompt: someIDs(3, test.context-20), MaxTokens: 19, IgnoreEOS: true}))
+		if done.Usage.CompletionTokens != 19 {
+			t.Errorf("%+v: %+v", test, done)
+		}
+		idle(t, e)
+		first := min(test.context, i.KVStartTokens) // whole pages, as contexts are here
+		if s, touched := e.Stats(), int64(first/32*startPage+(test.context-first)/32*page); s.KVBytes != test.kv || s.KVUntouchedBytes != test.kv-touched {
+			t.Errorf("%+v: %d of %d bytes untouched, expected all but %d", test, s.KVUntouchedBytes, s.KVBytes, touched)
+		}
+	}
+	if _, err := engine.Describe(demoSource(t), engine.Options{KVStartTokens: -1}); problem.From(err).Code != problem.BadRequest {
+		t.Errorf("a start of -1: %v", err)
+	}
+}
+
+// TestStartsBatchedAndPreempted: requests that lack pages of either kind give the tokens that each gives alone.
+func TestStartsBatchedAndPreempted(t *testing.T) {
+	request := func(i int) engine.Request { // one of three ends in the start
+		r := engine.Request{Prompt: someIDs(i%4, 490), MaxTokens: 130, IgnoreEOS: true}
+		if i%3 == 0 {
+			r.Prompt, r.MaxTokens = someIDs(i%4, 400), 40
+		}
+		return r
+	}
+	o := engine.Options{KVStartTokens: 512, MaxSequences: 1, ChunkTokens: 256, ContextTokens: 640, NoPrefixCache: true}
+	src := tinySource(t, "qwen3")
+	alone := openModel(t, src, o)
+	o.MaxSequences, o.NoPrefixCache = 5, false
+	o.AvailableBytes = 1 // pages for one start, and for what is behind one
+	d, err := engine.Describe(src, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, starts := range []int64{1, 5} {
+		o.AvailableBytes = d.Need.TotalBytes() + 8*starts*512*d.KVStartBytesPerToken // a quarter of the half that is for pages
+		together := openModel(t, src, o)
+		if n := (together.Info().Need.KVBytes - 128*d.KVBytesPerToken) / (512 * d.KVStartBytesPerToken); n < starts || n > starts+1 {
+			t.Fatalf("pages for %d starts, expected about %d", n, starts)
+		}
+		var streams []*engine.Stream
+		for i := range 7 {
+			streams = append(streams, submit(t, together, request(i)))
+		}
+		for i, s := range streams {
+			want, _, _ := answer(t, submit(t, alone, request(i)))
+			if got, _, _ := answer(t, s); !slices.Equal(got, want) {
+				t.Errorf("%d starts, request %d: got %v, alone %v", starts, i, got, want)
+			}
+		}
+		idle(t, together)
+		if n := together.Stats().Preemptions; (n > 0) != (starts > 1) { // one start lets in one request after the other
+			t.Errorf("%d starts: %d preemptions", starts, n)
 		}
 	}
 }

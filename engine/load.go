@@ -16,6 +16,7 @@ import (
 	"headroom/engine/chat"
 	"headroom/engine/checkpoint"
 	"headroom/engine/models"
+	"headroom/engine/prefix"
 	"headroom/engine/problem"
 	"headroom/engine/reread"
 	"headroom/engine/runner"
@@ -53,7 +54,8 @@ type plan struct {
 	config      *checkpoint.Config
 	kv          cache.Format
 	state       cache.StateFormat
-	pages       int
+	pages       prefix.Amount
+	pageSizes   prefix.Sizes
 	runner      runner.Options
 	spec        models.Spec
 	description Description
@@ -111,7 +113,7 @@ func makePlan(src Source, o *Options) (made *plan, err error) {
 	slotBytes := cache.SlotBytes(p.spec.Layers, p.state) + cache.RingBytes(p.spec.Layers, p.kv, p.runner.BatchRows)
 	p.keptStates(o, slotBytes)
 	p.runner.Slots = o.MaxSequences + o.KeptStates
-	pageBytes := cache.PageBytes(p.spec.Layers, p.kv)
+	p.pageSizes = prefix.Sizes{Start: cache.StartPageBytes(p.spec.Layers, p.kv), Rest: cache.PageBytes(p.spec.Layers, p.kv)}
 	d := &p.description
 	*d = Description{
 		Architecture:     p.config.ModelType,
@@ -119,8 +121,11 @@ func makePlan(src Source, o *Options) (made *plan, err error) {
 		SizeBytes:        w.SizeBytes(),
 		Parameters:       w.Parameters(),
 		ContextTokens:    p.spec.ContextTokens,
-		KVBytesPerToken:  pageBytes / cache.PageTokens,
+		KVBytesPerToken:  p.pageSizes.Rest / cache.PageTokens,
 		StateBytesPerSeq: slotBytes,
+
+		KVStartTokens:        p.kv.Start(p.spec.Layers),
+		KVStartBytesPerToken: p.pageSizes.Start / cache.PageTokens,
 	}
 	if d.Quantization == "" {
 		d.Quantization = "not quantized"
@@ -132,9 +137,9 @@ func makePlan(src Source, o *Options) (made *plan, err error) {
 		StateBytes:   d.StateBytesPerSeq * int64(p.runner.Slots),
 		ScratchBytes: int64(runner.ScratchBytes(m, p.runner)),
 	}
-	p.sizeKV(o, pageBytes)
-	d.Need.KVBytes = int64(p.pages) * pageBytes
-	p.runner.Pages = p.pages
+	p.sizeKV(o)
+	d.Need.KVBytes = p.pages.Bytes(p.pageSizes)
+	p.runner.Pages, p.runner.StartPages = p.pages.Total(), p.pages.Start
 	return p, nil
 }
 
@@ -152,26 +157,50 @@ func (p *plan) limit(o *Options) int {
 
 // sizeKV chooses the context and the number of KV pages. A context that the user asked for is kept, fit or not; otherwise it is the
 // model's own, or the longest whose pages take at most half of what the rest leaves free. Memory permitting, there are pages for
-// two sequences of that length: streams seldom all grow long at once, and preemption sees to it when they do.
-func (p *plan) sizeKV(o *Options, pageBytes int64) {
+// two sequences of that length: streams seldom all grow long at once, and preemption sees to it when they do. Starts come out of the same
+// half.
+func (p *plan) sizeKV(o *Options) {
 	context := o.ContextTokens
 	if context <= 0 || context > p.spec.ContextTokens {
 		context = p.spec.ContextTokens
 	}
-	half := (available(o) - p.description.Need.TotalBytes()) / 2
-	affordable := 1 << 40
-	if pageBytes > 0 {
-		affordable = int(max(half, 0)/pageBytes) * cache.PageTokens
+	half := max(0, available(o)-p.description.Need.TotalBytes()) / 2
+	start := min(p.description.KVStartTokens, context)
+	if start > 0 && p.askedTokens <= 0 { // it may be longer than all that there is room for
+		if room := int(half/p.pageSizes.Start) * cache.PageTokens; room < start {
+			context = min(context, max(room, minContextTokens))
+			start = min(start, context)
+		}
+	}
+	p.sizeStarts(o, start, half)
+	affordable := 1 << 40 // tokens behind starts
+	if p.pageSizes.Rest > 0 {
+		affordable = int(max(half-p.pages.Bytes(p.pageSizes), 0)/p.pageSizes.Rest) * cache.PageTokens
 	}
 	if p.askedTokens <= 0 {
-		context = min(context, max(affordable, min(minContextTokens, context)))
+		context = min(context, max(start+affordable, min(minContextTokens, context)))
 	}
 	o.ContextTokens = context
-	tokens := max(context, min(context*min(o.MaxSequences, 2), affordable))
-	if pageBytes == 0 { // pages are numbers only
+	behind := max(0, context-start)
+	tokens := max(behind, min(behind*min(o.MaxSequences, 2), affordable))
+	if p.pageSizes.Rest == 0 { // pages are numbers only
 		tokens = context * o.MaxSequences
 	}
-	p.pages = (tokens + cache.PageTokens - 1) / cache.PageTokens
+	p.pages.Rest = pagesOf(tokens)
+}
+
+// sizeStarts chooses how many sequences have pages for their first tokens: every one that runs and as many that are remembered, if those
+// take no more than a quarter of bytes, and one at least.
+func (p *plan) sizeStarts(o *Options, tokens int, bytes int64) {
+	if tokens == 0 {
+		return
+	}
+	one := pagesOf(tokens)
+	wanted := 2 * o.MaxSequences
+	if o.NoPrefixCache {
+		wanted = o.MaxSequences
+	}
+	p.pages.Start = one * int(max(1, min(int64(wanted), bytes/4/(int64(one)*p.pageSizes.Start))))
 }
 
 // keptStates chooses how many slots, of perState bytes, are kept beside those of running sequences.
@@ -206,8 +235,9 @@ func (p *plan) fits(o *Options) error {
 	}
 	fix := "Close other apps, or pick a smaller model or a stronger quantization."
 	n := p.description.Need
-	if rest := have - (need - n.KVBytes); rest > 0 && p.description.KVBytesPerToken > 0 {
-		if tokens := rest / p.description.KVBytesPerToken; tokens >= minContextTokens {
+	starts := prefix.Amount{Start: p.pages.Start}.Bytes(p.pageSizes)
+	if rest := have - (need - n.KVBytes) - starts; rest > 0 && p.description.KVBytesPerToken > 0 {
+		if tokens := int64(p.description.KVStartTokens) + rest/p.description.KVBytesPerToken; tokens >= minContextTokens {
 			fix = fmt.Sprintf("A context of %d tokens would fit.", tokens/1024*1024)
 		}
 	}
@@ -230,7 +260,7 @@ func Open(ctx context.Context, src Source, o Options) (*Engine, error) {
 	if err := p.fits(&o); err != nil {
 		return nil, err
 	}
-	e := &Engine{options: o, live: map[*request]bool{}, wake: make(chan struct{}, 1), ended: make(chan struct{}), pageBytes: p.description.KVBytesPerToken * cache.PageTokens}
+	e := &Engine{options: o, live: map[*request]bool{}, wake: make(chan struct{}, 1), ended: make(chan struct{}), pageSizes: p.pageSizes, start: p.description.KVStartTokens}
 	if err := e.readTexts(src, p); err != nil {
 		return nil, err
 	}
@@ -257,15 +287,15 @@ func Open(ctx context.Context, src Source, o Options) (*Engine, error) {
 }
 
 // newScheduler is a scheduler over pages pages that knows no prefix yet.
-func (e *Engine) newScheduler(pages int) *sched.Scheduler {
+func (e *Engine) newScheduler(pages prefix.Amount) *sched.Scheduler {
 	o := &e.options
-	hotPages := 0
-	if o.HotCacheBytes > 0 && e.pageBytes > 0 {
-		hotPages = int(max(o.HotCacheBytes/e.pageBytes, 1))
+	hot := int64(0)
+	if o.HotCacheBytes > 0 && e.pageSizes.Rest > 0 {
+		hot = max(o.HotCacheBytes, e.pageSizes.Rest)
 	}
-	return sched.New(sched.Options{Pages: pages, PageTokens: cache.PageTokens, Slots: o.MaxSequences,
+	return sched.New(sched.Options{Pages: pages.Total(), StartPages: pages.Start, StartTokens: e.start, PageTokens: cache.PageTokens, Slots: o.MaxSequences,
 		NoPrefixes: o.NoPrefixCache, Recurrent: e.recurrent, StateSlots: o.KeptStates, PreferPrefill: o.PreferPrefill,
-		HotPages: hotPages, HotConversations: o.PromptCacheSize,
+		HotBytes: hot, PageBytes: e.pageSizes, HotConversations: o.PromptCacheSize,
 		ChunkTokens: o.ChunkTokens, MixedChunkTokens: min(mixedChunkTokens, o.ChunkTokens)})
 }
 

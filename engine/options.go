@@ -22,6 +22,9 @@ type Options struct {
 	// KVBoundaryLayers attention layers (0: the defaults; negative: no such layers).
 	KVFormat, KVBits, KVGroupSize    string
 	KVBoundaryLayers, KVBoundaryBits int
+	// KVStartTokens first tokens of every sequence keep their keys and values as float16, for good, in layers without a window; rounded up
+	// to a multiple of 512. 0: none.
+	KVStartTokens int
 	// MaxKVTokens bounds what an attention layer keeps of a sequence: the first 4 positions and the last ones, so many in all, in memory
 	// of fixed size. The sequence may be longer. 0: everything; otherwise at least 32.
 	MaxKVTokens    int
@@ -52,7 +55,7 @@ type Options struct {
 }
 
 func (o *Options) kvFormat() cache.FormatOptions {
-	return cache.FormatOptions{Name: o.KVFormat, Bits: o.KVBits, GroupSize: o.KVGroupSize, BoundaryLayers: o.KVBoundaryLayers, BoundaryBits: o.KVBoundaryBits}
+	return cache.FormatOptions{Name: o.KVFormat, Bits: o.KVBits, GroupSize: o.KVGroupSize, BoundaryLayers: o.KVBoundaryLayers, BoundaryBits: o.KVBoundaryBits, StartTokens: o.KVStartTokens}
 }
 
 // Need is what a model takes, in bytes, before anything is loaded.
@@ -68,15 +71,24 @@ func (n Need) TotalBytes() int64 { return n.WeightsBytes + n.KVBytes + n.StateBy
 
 // Description is what a model folder holds, read from its headers alone.
 type Description struct {
-	Architecture     string // config.json's model_type
-	Quantization     string // of most weights, as "4-bit, group 64" or "bfloat16"
-	SizeBytes        int64
-	Parameters       int64 // in all of its files, packed ones as what they stand for
-	ContextTokens    int   // the longest the model was trained for
-	KVBytesPerToken  int64 // of all layers that keep every token, in the asked format
-	StateBytesPerSeq int64 // what one sequence has besides: recurrent state, and the rings of layers with a window
-	Need             Need  // with the asked options
-	HasChatTemplate  bool
+	Architecture    string // config.json's model_type
+	Quantization    string // of most weights, as "4-bit, group 64" or "bfloat16"
+	SizeBytes       int64
+	Parameters      int64 // in all of its files, packed ones as what they stand for
+	ContextTokens   int   // the longest the model was trained for
+	KVBytesPerToken int64 // of all layers that keep every token, in the asked format
+	// KVStartTokens first tokens take KVStartBytesPerToken instead; both 0 if none do.
+	KVStartTokens        int
+	KVStartBytesPerToken int64
+	StateBytesPerSeq     int64 // what one sequence has besides: recurrent state, and the rings of layers with a window
+	Need                 Need  // with the asked options
+	HasChatTemplate      bool
+}
+
+// KVBytes is what so many tokens of one sequence take in the layers that keep every token.
+func (d *Description) KVBytes(tokens int) int64 {
+	first := min(tokens, d.KVStartTokens)
+	return int64(first)*d.KVStartBytesPerToken + int64(tokens-first)*d.KVBytesPerToken
 }
 
 // Info is a running model's description for people.

@@ -54,7 +54,7 @@ func answer(t testing.TB, s *engine.Stream) (tokens []int32, logprobs []float32,
 // attention, its cache quantized, a prompt longer than the window, and a second turn that goes on from the first.
 func TestMixedLayersInEveryFormat(t *testing.T) {
 	for _, o := range []engine.Options{
-		{KVBits: "(8, 4)"}, {KVFormat: "q8_0"}, {KVFormat: "q4_0"}, {KVFormat: "f16"}, {}, {KVBits: "(8, 4)", MaxKVTokens: 48}, {KVFormat: "q8_0", MaxKVTokens: 48},
+		{KVBits: "(8, 4)"}, {KVFormat: "q8_0"}, {KVFormat: "q4_0"}, {KVFormat: "f16"}, {}, {KVBits: "(8, 4)", KVStartTokens: 512}, {KVBits: "(8, 4)", MaxKVTokens: 48}, {KVFormat: "q8_0", MaxKVTokens: 48},
 	} {
 		o.MaxSequences, o.ChunkTokens, o.KeptStates, o.ContextTokens = 2, 40, 4, 512
 		t.Run(fmt.Sprintf("%s %s %d", o.KVFormat, o.KVBits, o.MaxKVTokens), func(t *testing.T) {

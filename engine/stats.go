@@ -3,7 +3,11 @@ package engine
 // What can be asked of a running engine. The loop publishes a copy before and after every pass; readers take it under a lock
 // of its own and never wait for a pass.
 
-import "time"
+import (
+	"time"
+
+	"headroom/engine/prefix"
+)
 
 // speedometer counts tokens over the last two seconds in buckets, so that a reading needs no lock and no history.
 type speedometer struct {
@@ -58,11 +62,11 @@ func (e *Engine) publishStats() {
 	e.statsMu.Lock()
 	defer e.statsMu.Unlock()
 	s := &e.stats
-	var usedPages int
-	s.Running, s.Waiting, usedPages, _ = e.sched.Counts()
-	s.KVUsedBytes = int64(usedPages) * e.pageBytes
+	var used prefix.Amount
+	s.Running, s.Waiting, used, _ = e.sched.Counts()
+	s.KVUsedBytes = used.Bytes(e.pageSizes)
 	s.Preemptions = int64(e.sched.Preemptions)
-	s.KVUntouchedBytes = s.KVBytes - int64(e.sched.PeakPages())*e.pageBytes
+	s.KVUntouchedBytes = s.KVBytes - e.sched.PeakPages().Bytes(e.pageSizes)
 	s.PromptTokens, s.GeneratedTokens, s.FinishedRequests = e.totals.PromptTokens, e.totals.GeneratedTokens, e.totals.FinishedRequests
 	s.CachedTokens = e.totals.CachedTokens
 	e.published = e.speed

@@ -126,7 +126,7 @@ func TestBlocksHoldTheirTokens(t *testing.T) {
 func TestFormatsDoNotMix(t *testing.T) {
 	dir := t.TempDir()
 	prompt := system("Answer briefly. ", 100) + "<|im_start|>user\nHello<|im_end|>\n<|im_start|>assistant\n"
-	for i, o := range []engine.Options{{}, {KVFormat: "q8_0"}, {KVBits: "(8, 3)"}, {KVBoundaryLayers: 1}, {StateFormat: "bf16"}, {Float32Activations: true}, {}} {
+	for i, o := range []engine.Options{{}, {KVFormat: "q8_0"}, {KVBits: "(8, 3)"}, {KVBoundaryLayers: 1}, {StateFormat: "bf16"}, {Float32Activations: true}, {KVStartTokens: 512}, {}} {
 		cold := o
 		cold.NoPrefixCache = true
 		c := open(t, cold)
@@ -140,7 +140,7 @@ func TestFormatsDoNotMix(t *testing.T) {
 		if !slices.Equal(got.logprobs, want.logprobs) {
 			t.Errorf("%d: other log-probabilities than cold", i)
 		}
-		if stored := got.done.Usage.StoredTokens; (stored > 0) != (i == 6) { // the last asks for what the first stored
+		if stored := got.done.Usage.StoredTokens; (stored > 0) != (i == 7) { // the last asks for what the first stored
 			t.Errorf("%d: %d tokens were read back", i, stored)
 		}
 	}

@@ -39,6 +39,8 @@ type Options struct {
 	State  StateFormat // of recurrent states
 	Pages  int         // of PageTokens positions, each page holding those positions for every attention layer without a window
 	Slots  int         // sequences with recurrent state or rings
+	// StartPages of Pages, the first ones, are for the first Format.Start tokens of sequences; 0 where that is 0.
+	StartPages int
 	// SpanTokens is the most tokens of one sequence in one pass: rings have room for them behind the window.
 	SpanTokens int
 }
@@ -46,6 +48,7 @@ type Options struct {
 // New allocates the memory of all layers.
 func New(d kernels.Device, specs []LayerSpec, o Options) []Layer {
 	layers, formats := make([]Layer, len(specs)), o.Format.Layers(specs)
+	start := attention.Start{Tokens: o.Format.Start(specs), Pages: o.StartPages}
 	var rings []*Ring
 	for i, s := range specs {
 		switch {
@@ -55,9 +58,9 @@ func New(d kernels.Device, specs []LayerSpec, o Options) []Layer {
 				at, rings = len(rings), append(rings, newRing(s, o))
 			}
 			layers[i].Ring = rings[at]
-			layers[i].KV = attention.NewCache(d, formats[i].K, formats[i].V, s.KVHeads, s.HeadDim, PageTokens, o.Slots*rings[at].SlotPages)
+			layers[i].KV = attention.NewCache(d, formats[i].K, formats[i].V, s.KVHeads, s.HeadDim, PageTokens, o.Slots*rings[at].SlotPages, attention.Start{})
 		case s.KVHeads > 0:
-			layers[i].KV = attention.NewCache(d, formats[i].K, formats[i].V, s.KVHeads, s.HeadDim, PageTokens, o.Pages)
+			layers[i].KV = attention.NewCache(d, formats[i].K, formats[i].V, s.KVHeads, s.HeadDim, PageTokens, o.Pages, start)
 		case s.StateValues > 0:
 			layers[i].Conv, layers[i].State = o.State.tensors(d, s, o.Slots)
 		}
@@ -70,12 +73,23 @@ func (s LayerSpec) pageBytes(f LayerFormat) int64 {
 	return PageTokens * int64(s.KVHeads) * int64(f.K.RowBytes(s.HeadDim)+f.V.RowBytes(s.HeadDim))
 }
 
-// PageBytes is the memory of one page over all layers.
+// PageBytes is the memory of one page over all layers, behind the start.
 func PageBytes(specs []LayerSpec, f Format) int64 {
 	n := int64(0)
 	for i, l := range f.Layers(specs) {
 		if s := specs[i]; s.KVHeads > 0 && s.Window == 0 {
 			n += s.pageBytes(l)
+		}
+	}
+	return n
+}
+
+// StartPageBytes is the memory of one page of the start over all layers; 0 if there is none.
+func StartPageBytes(specs []LayerSpec, f Format) int64 {
+	n := int64(0)
+	for i, l := range f.Layers(specs) {
+		if s := specs[i]; s.KVHeads > 0 && s.Window == 0 && f.Start(specs) > 0 {
+			n += s.pageBytes(LayerFormat{l.K.AtStart(), l.V.AtStart()})
 		}
 	}
 	return n

@@ -78,3 +78,29 @@ func TestNewAllocatesWhatThePlanSays(t *testing.T) {
 		}
 	}
 }
+
+// TestStartAllocatesWhatThePlanSays: pages of the start lie before the others and end where those begin, also in a layer whose heads have no
+// codes.
+func TestStartAllocatesWhatThePlanSays(t *testing.T) {
+	const pages, startPages = 12, 5
+	f := parse(t, FormatOptions{StartTokens: 512})
+	d := &counting{Measure: kernels.NewMeasure()}
+	layers := New(d, specs, Options{Format: f, Pages: pages, StartPages: startPages, Slots: 1})
+	if want := startPages*StartPageBytes(specs, f) + (pages-startPages)*PageBytes(specs, f) + SlotBytes(specs, StateFormat{}); d.bytes != want {
+		t.Errorf("allocated %d bytes, planned %d", d.bytes, want)
+	}
+	start, rest := PageRegions(layers, true), PageRegions(layers, false)
+	if len(start) != 4 || len(rest) != 4 || len(PageRegions(New(d, specs, Options{Format: Affine(), Pages: 1}), true)) != 0 {
+		t.Fatalf("%d and %d regions, expected K and V of two layers", len(start), len(rest))
+	}
+	at := func(r Region, page int) int { return r.Offset + page*r.PieceBytes }
+	for i := range start {
+		if at(start[i], 0) != 0 || at(start[i], startPages) != at(rest[i], startPages) || at(rest[i], pages) != rest[i].Buffer.Size || start[i].Name == rest[i].Name {
+			t.Errorf("%s ends at %d, %s begins at %d and ends at %d of %d", start[i].Name, at(start[i], startPages), rest[i].Name, at(rest[i], startPages),
+				at(rest[i], pages), rest[i].Buffer.Size)
+		}
+	}
+	if start[0].PieceBytes != 2*32*64*2 || rest[0].PieceBytes != 2*32*(64+4) || start[2].PieceBytes != rest[2].PieceBytes {
+		t.Errorf("pages of K: %d and %d bytes, expected float16 and 8 bits", start[0].PieceBytes, rest[0].PieceBytes)
+	}
+}

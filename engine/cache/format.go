@@ -18,6 +18,8 @@ type Format struct {
 	K, V           attention.Format
 	BoundaryLayers int // attention layers at each end that BoundaryBits is for; 0: none
 	BoundaryBits   int
+	// StartTokens first positions of every sequence, a multiple of attention.StartStep, stay float16 for good; see Start. 0: none.
+	StartTokens int
 }
 
 // FormatOptions are the words a user chooses a Format with. The zero value means Default.
@@ -27,6 +29,7 @@ type FormatOptions struct {
 	GroupSize      string // affine groups: "(64, 32)", or one number; "": (64, 32)
 	BoundaryLayers int    // 0: 2; negative: none
 	BoundaryBits   int    // 0: 8
+	StartTokens    int    // first tokens that stay float16, rounded up to a multiple of attention.StartStep; 0: none
 }
 
 // Plain is K and V as elements of dtype.
@@ -48,8 +51,20 @@ func Affine() Format {
 // Default is the format of a user who has not chosen one.
 func Default() Format { return Affine() }
 
+// maxStartTokens is more than any model reads.
+const maxStartTokens = 1 << 30
+
 // ParseFormat reads a user's choice.
 func ParseFormat(o FormatOptions) (Format, error) {
+	if o.StartTokens < 0 || o.StartTokens > maxStartTokens {
+		return Format{}, fmt.Errorf("KV format: got a start of %d tokens, expected 0 to %d", o.StartTokens, maxStartTokens)
+	}
+	f, err := o.parse()
+	f.StartTokens = (o.StartTokens + attention.StartStep - 1) / attention.StartStep * attention.StartStep
+	return f, err
+}
+
+func (o FormatOptions) parse() (Format, error) {
 	name := o.Name
 	if name == "" && (o.Bits != "" || o.GroupSize != "") {
 		name = "affine"
@@ -124,6 +139,18 @@ func parsePair(what, text string, k, v int) (int, int, error) {
 	return k, v, nil
 }
 
+// Start is how many first positions the layers of specs keep as float16: StartTokens, or 0 if that changes nothing, because no layer
+// without a window has codes. Which positions those are depends on nothing but their number, so bits do not depend on when a
+// position was computed.
+func (f Format) Start(specs []LayerSpec) int {
+	for i, l := range f.Layers(specs) {
+		if s := specs[i]; s.KVHeads > 0 && s.Window == 0 && (l.K.AtStart() != l.K || l.V.AtStart() != l.V) {
+			return f.StartTokens
+		}
+	}
+	return 0
+}
+
 // LayerFormat is the format of one attention layer.
 type LayerFormat struct{ K, V attention.Format }
 
@@ -160,7 +187,7 @@ func (f Format) side(s attention.Format, boundary bool, headDim int) attention.F
 	return s
 }
 
-// Describe says how the layers of specs are kept, as "K8 g64 + V4 g32, first and last 2 layers K8 V8".
+// Describe says how the layers of specs are kept, as "K8 g64 + V4 g32, first and last 2 layers K8 V8, first 512 tokens f16".
 func (f Format) Describe(specs []LayerSpec) string {
 	var kv []LayerFormat
 	for i, l := range f.Layers(specs) {
@@ -182,6 +209,9 @@ func (f Format) Describe(specs []LayerSpec) string {
 			ends = fmt.Sprintf("first and last %d layers", f.BoundaryLayers)
 		}
 		words += fmt.Sprintf(", %s %s %s", ends, short("K", outer.K, false), short("V", outer.V, false))
+	}
+	if start := f.Start(specs); start > 0 {
+		words += fmt.Sprintf(", first %d tokens f16", start)
 	}
 	return words
 }

@@ -75,6 +75,38 @@ func TestBytesPerToken(t *testing.T) {
 	}
 }
 
+// TestStartBytes: 10 attention layers of 2 heads of 256 are 20,480 bytes a token in float16.
+func TestStartBytes(t *testing.T) {
+	layers := layersOf(t, "qwen3_5_moe-35b-a3b")
+	for _, test := range []struct {
+		o      FormatOptions
+		tokens int
+		bytes  int64
+		words  string
+	}{
+		{FormatOptions{StartTokens: 1}, 512, 20480, "K8 g64 + V4 g32, first and last 2 layers K8 V8, first 512 tokens f16"},
+		{FormatOptions{Name: "q4_0", StartTokens: 5000}, 5120, 20480, "q4_0, first 5120 tokens f16"},
+		{FormatOptions{Name: "q8_0", StartTokens: 512}, 512, 20480, "q8_0, first 512 tokens f16"},
+		{FormatOptions{Name: "q8_0"}, 0, 0, "q8_0"},
+		{FormatOptions{Name: "bf16", StartTokens: 512}, 0, 0, "bf16"},
+	} {
+		f := parse(t, test.o)
+		if got := f.Start(layers); got != test.tokens {
+			t.Errorf("%+v: %d tokens, expected %d", test.o, got, test.tokens)
+		}
+		if got := StartPageBytes(layers, f); got != PageTokens*test.bytes {
+			t.Errorf("%+v: %d bytes a token, expected %d", test.o, got/PageTokens, test.bytes)
+		}
+		if got := f.Describe(layers); got != test.words {
+			t.Errorf("%+v: %q, expected %q", test.o, got, test.words)
+		}
+	}
+	f := parse(t, FormatOptions{StartTokens: 512})
+	if windows := Limit(layers, 64); f.Start(windows) != 0 || StartPageBytes(windows, f) != 0 {
+		t.Error("rings have no start")
+	}
+}
+
 // TestBoundary: the layers at both ends are counted among those that have keys, and bits never go down there.
 func TestBoundary(t *testing.T) {
 	kv, none := LayerSpec{KVHeads: 1, HeadDim: 64}, LayerSpec{}
@@ -127,6 +159,7 @@ func TestParseFormat(t *testing.T) {
 	}{
 		{FormatOptions{Name: "q8"}, `"q8"`}, {FormatOptions{Name: "f16", Bits: "8"}, "only affine"}, {FormatOptions{Bits: "7"}, "7 bits"},
 		{FormatOptions{Bits: "(8, 4, 2)"}, "(8, 4, 2)"}, {FormatOptions{Bits: "eight"}, "eight"}, {FormatOptions{GroupSize: "48"}, "groups of 48"},
+		{FormatOptions{StartTokens: -1}, "start of -1 tokens"}, {FormatOptions{StartTokens: 1<<30 + 1}, "start of 1073741825 tokens"},
 		{FormatOptions{GroupSize: "0"}, "groups of 0"}, {FormatOptions{Name: "affine", BoundaryBits: 9}, "9 bits"},
 	} {
 		if _, err := ParseFormat(test.o); err == nil || !strings.Contains(err.Error(), test.want) {

@@ -13,7 +13,7 @@ import (
 type Region struct {
 	Name       string // as "layers.3.k"
 	Buffer     *kernels.Buffer
-	Offset     int // of piece 0 in Buffer, in bytes
+	Offset     int // of piece 0 in Buffer, in bytes; in a region that begins with a later piece, of where piece 0 would be
 	PieceBytes int
 }
 
@@ -23,14 +23,21 @@ func (r *Region) Piece(i int32) []byte {
 	return r.Buffer.Bytes[from : from+r.PieceBytes : from+r.PieceBytes]
 }
 
-// PageRegions are what a page consists of, over all layers.
-func PageRegions(layers []Layer) (regions []Region) {
+// PageRegions are what a page consists of, over all layers: one of those for the start, or another. Either kind of pages is numbered as
+// page tables do, so a region has memory only for the pages of its kind.
+func PageRegions(layers []Layer, start bool) (regions []Region) {
 	for i, l := range layers {
-		if l.KV != nil && l.Ring == nil {
-			regions = append(regions,
-				Region{Name: fmt.Sprintf("layers.%d.k", i), Buffer: l.KV.K, PieceBytes: l.KV.KPageBytes()},
-				Region{Name: fmt.Sprintf("layers.%d.v", i), Buffer: l.KV.V, PieceBytes: l.KV.VPageBytes()})
+		if l.KV == nil || l.Ring != nil || start && l.KV.Start.Tokens == 0 {
+			continue
 		}
+		name := fmt.Sprintf("layers.%d", i)
+		if start {
+			name += fmt.Sprintf(".start_%d", l.KV.Start.Tokens)
+		}
+		k, kBytes := l.KV.KPages(start)
+		v, vBytes := l.KV.VPages(start)
+		regions = append(regions, Region{Name: name + ".k", Buffer: l.KV.K, Offset: k, PieceBytes: kBytes},
+			Region{Name: name + ".v", Buffer: l.KV.V, Offset: v, PieceBytes: vBytes})
 	}
 	return regions
 }

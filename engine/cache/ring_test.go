@@ -75,7 +75,7 @@ func TestRingsAllocateWhatThePlanSays(t *testing.T) {
 			t.Errorf("allocated %d bytes, planned %d", d.bytes, want)
 		}
 		var page, slot int64
-		for _, r := range PageRegions(layers) {
+		for _, r := range PageRegions(layers, false) {
 			page += int64(r.PieceBytes)
 		}
 		for _, r := range SlotRegions(layers) {

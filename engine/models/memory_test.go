@@ -64,7 +64,7 @@ func TestNoFloatCopyOfTheCache(t *testing.T) {
 func readLong(t *testing.T) int64 {
 	r, tok := newDemoWith(t, false, cache.Default())
 	longTokens := longTokens()
-	for _, region := range r.PageRegions() {
+	for _, region := range r.PageRegions(false) {
 		for i := range r.pages {
 			clear(region.Piece(int32(i)))
 		}

@@ -3,7 +3,10 @@ package prefix
 // What is forgotten first. Nodes and states lie in two lists by their last use. Using a node uses all above it, so whoever walks the
 // nodes from the oldest meets leaves before their parents, and what is left is always a prefix of something.
 
-import "slices"
+import (
+	"iter"
+	"slices"
+)
 
 // TakeSlot finds a slot for a state that is about to be computed, giving up the one unused longest if it must. It goes back by
 // SetState or ReturnSlot.
@@ -38,34 +41,56 @@ func (t *Tree) forget(s *state) {
 
 // Evict gives up leaves, the longest unused first, until so many pages are free or nothing can be freed. Pages that a sequence
 // uses as well do not become free; their leaves are left alone.
-func (t *Tree) Evict(free int) {
-	t.evict(func(int) bool { return t.pool.Free() >= free })
-}
-
-// Trim gives up leaves until the tree alone holds at most so many pages.
-func (t *Tree) Trim(idle int) {
-	surplus := t.Idle() - idle
-	t.evict(func(removed int) bool { return removed >= surplus })
-}
-
-// evict removes leaves that nobody uses, the longest unused first, until enough are.
-func (t *Tree) evict(enough func(removed int) bool) {
-	removed := 0
-	for e := t.nodes.Front(); e != nil && !enough(removed); {
-		n := e.Value.(*node)
-		e = e.Next()
-		if t.evictable(n) {
+func (t *Tree) Evict(free Amount) {
+	for n := range t.evictables() {
+		have := t.pool.Free()
+		if have.Covers(free) {
+			return
+		}
+		if have.Start < free.Start || !t.pool.atStart(n.page) { // a page of the start is free only when all behind it is
 			t.remove(n)
-			removed++
 		}
 	}
 }
 
-// Idle is the number of pages that nobody but the tree refers to.
-func (t *Tree) Idle() (pages int) {
+// Trim gives up leaves until the tree alone holds at most so many bytes.
+func (t *Tree) Trim(most int64) {
+	surplus := t.Idle().Bytes(t.o.Sizes) - most
+	for n := range t.evictables() {
+		if surplus <= 0 {
+			return
+		}
+		surplus -= t.kind(n).Bytes(t.o.Sizes)
+		t.remove(n)
+	}
+}
+
+// evictables are the leaves that nobody uses, the longest unused first. Those that become leaves meanwhile are among them.
+func (t *Tree) evictables() iter.Seq[*node] {
+	return func(yield func(*node) bool) {
+		for e := t.nodes.Front(); e != nil; {
+			n := e.Value.(*node)
+			e = e.Next()
+			if t.evictable(n) && !yield(n) {
+				return
+			}
+		}
+	}
+}
+
+// kind is n's page.
+func (t *Tree) kind(n *node) Amount {
+	if t.pool.atStart(n.page) {
+		return Amount{Start: 1}
+	}
+	return Amount{Rest: 1}
+}
+
+// Idle is the pages that nobody but the tree refers to.
+func (t *Tree) Idle() (pages Amount) {
 	for e := t.nodes.Front(); e != nil; e = e.Next() {
-		if t.pool.refs[e.Value.(*node).page] == 1 {
-			pages++
+		if n := e.Value.(*node); t.pool.refs[n.page] == 1 {
+			pages = pages.Plus(t.kind(n))
 		}
 	}
 	return pages

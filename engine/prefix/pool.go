@@ -9,47 +9,99 @@
 //   - A page is free when nobody refers to it: neither a sequence's page table nor a node of the tree.
 //   - A node's page holds its tokens at the page's first positions. Only a node of a full page has children.
 //   - What was used longest ago goes first, leaves before their parents, so that what is left is always a prefix of something.
+//   - Where the beginning of a sequence is kept in another format (Start), its pages are of a kind of their own. A page's number tells its
+//     kind, and so does its place in a page table or in the tree.
 package prefix
 
 import "fmt"
 
+// Start says which pages are for the beginning of sequences: the first Entries of every page table are pages [0, Pages), all
+// others pages from there on. The zero value has no such pages.
+type Start struct{ Entries, Pages int }
+
+// Amount is a number of pages of each kind.
+type Amount struct{ Start, Rest int }
+
+// Sizes are the bytes of a page of each kind.
+type Sizes struct{ Start, Rest int64 }
+
+// Total is the pages of both kinds.
+func (a Amount) Total() int { return a.Start + a.Rest }
+
+// Plus is the sum.
+func (a Amount) Plus(b Amount) Amount { return Amount{a.Start + b.Start, a.Rest + b.Rest} }
+
+// Minus is the difference.
+func (a Amount) Minus(b Amount) Amount { return Amount{a.Start - b.Start, a.Rest - b.Rest} }
+
+// Covers reports whether there are at least b's pages of each kind.
+func (a Amount) Covers(b Amount) bool { return a.Start >= b.Start && a.Rest >= b.Rest }
+
+// Bytes is the memory of the pages.
+func (a Amount) Bytes(s Sizes) int64 { return int64(a.Start)*s.Start + int64(a.Rest)*s.Rest }
+
 // Pool hands out page numbers and counts who refers to each.
 type Pool struct {
-	free []int32
-	refs []int32
-	peak int
+	start       Start
+	first, rest []int32 // free ones of the start, and others
+	refs        []int32
+	peak        Amount
 }
 
-// NewPool makes a pool of free pages.
-func NewPool(pages int) *Pool {
-	p := &Pool{refs: make([]int32, pages)}
+// NewPool makes a pool of free pages, start's among them.
+func NewPool(pages int, start Start) *Pool {
+	p := &Pool{start: start, refs: make([]int32, pages)}
 	for i := pages - 1; i >= 0; i-- {
-		p.free = append(p.free, int32(i))
+		list := p.list(int32(i))
+		*list = append(*list, int32(i))
 	}
 	return p
 }
 
-// Free is the number of pages nobody refers to.
-func (p *Pool) Free() int { return len(p.free) }
+// list is where a page belongs when it is free.
+func (p *Pool) list(page int32) *[]int32 {
+	if p.atStart(page) {
+		return &p.first
+	}
+	return &p.rest
+}
 
-// Used is the number of pages somebody refers to.
-func (p *Pool) Used() int { return len(p.refs) - len(p.free) }
+func (p *Pool) atStart(page int32) bool { return int(page) < p.start.Pages }
 
-// Peak is the most pages that were in use at once. Freed pages are given out again first, so no others were ever touched.
-func (p *Pool) Peak() int { return p.peak }
+// Need is the pages that entries [from, to) of a page table are.
+func (p *Pool) Need(from, to int) Amount {
+	first := max(0, min(to, p.start.Entries)-from)
+	return Amount{first, max(0, to-from) - first}
+}
+
+// Free is the pages nobody refers to.
+func (p *Pool) Free() Amount { return Amount{len(p.first), len(p.rest)} }
+
+// Used is the pages somebody refers to.
+func (p *Pool) Used() Amount {
+	return Amount{p.start.Pages, len(p.refs) - p.start.Pages}.Minus(p.Free())
+}
+
+// Peak is the most pages of each kind that were in use at once. Freed pages are given out again first, so no others were ever touched.
+func (p *Pool) Peak() Amount { return p.peak }
 
 // Refs is the number of references to a page; 0: it is free.
 func (p *Pool) Refs(page int32) int32 { return p.refs[page] }
 
-// Alloc takes a free page, with one reference. It panics when there is none: look at Free first.
-func (p *Pool) Alloc() int32 {
-	if len(p.free) == 0 {
-		panic("prefix: Pool.Alloc without a free page: look at Free first")
+// Alloc takes a free page for that entry of a page table, with one reference. It panics when there is none: look at Free first.
+func (p *Pool) Alloc(entry int) int32 {
+	list := &p.rest
+	if entry < p.start.Entries {
+		list = &p.first
 	}
-	page := p.free[len(p.free)-1]
-	p.free = p.free[:len(p.free)-1]
+	if len(*list) == 0 {
+		panic(fmt.Sprintf("prefix: Pool.Alloc(%d) without a free page: look at Free first", entry))
+	}
+	page := (*list)[len(*list)-1]
+	*list = (*list)[:len(*list)-1]
 	p.refs[page] = 1
-	p.peak = max(p.peak, p.Used())
+	used := p.Used()
+	p.peak = Amount{max(p.peak.Start, used.Start), max(p.peak.Rest, used.Rest)}
 	return page
 }
 
@@ -67,6 +119,7 @@ func (p *Pool) Unref(page int32) {
 		panic(fmt.Sprintf("prefix: Pool.Unref(%d) of a free page", page))
 	}
 	if p.refs[page]--; p.refs[page] == 0 {
-		p.free = append(p.free, page)
+		list := p.list(page)
+		*list = append(*list, page)
 	}
 }

@@ -12,16 +12,16 @@ func tokens(s string) []int32 {
 
 // TestSiblingsShareStates: two continuations part inside a page; a state kept before they part serves either.
 func TestSiblingsShareStates(t *testing.T) {
-	pool := NewPool(8)
+	pool := NewPool(8, Start{})
 	tree := NewTree(pool, Options{PageTokens: 4, Recurrent: true, Slots: []int32{7, 8}})
-	page := pool.Alloc()
+	page := pool.Alloc(0)
 	slot, ok := tree.TakeSlot()
 	if !ok || slot != 8 {
 		t.Fatalf("slot %d, %t, expected 8", slot, ok)
 	}
 	tree.SetState(tokens("ab"), []int32{page}, slot)
 	tree.Insert(tokens("abcd"), []int32{page}) // the same page, filled
-	other := pool.Alloc()
+	other := pool.Alloc(0)
 	tree.Insert(tokens("abxy"), []int32{other})
 	for _, c := range []struct {
 		text   string
@@ -50,28 +50,67 @@ func TestSiblingsShareStates(t *testing.T) {
 
 // TestEvictOldestLeafFirst and never what a sequence holds.
 func TestEvictOldestLeafFirst(t *testing.T) {
-	pool := NewPool(3)
+	pool := NewPool(3, Start{})
 	tree := NewTree(pool, Options{PageTokens: 2})
 	insert := func(text string, pages ...int32) {
 		tree.Insert(tokens(text), pages)
 	}
-	root, old, young := pool.Alloc(), pool.Alloc(), pool.Alloc()
+	root, old, young := pool.Alloc(0), pool.Alloc(0), pool.Alloc(0)
 	insert("abcd", root, old)
 	insert("abef", root, young)
 	for _, p := range []int32{root, old, young} {
 		pool.Unref(p)
 	}
 	hit := tree.Match(tokens("abcd"), 4) // used again: now "ef" is the oldest
-	if tree.Evict(1); pool.Refs(young) != 0 || pool.Refs(old) != 2 {
+	if tree.Evict(Amount{Rest: 1}); pool.Refs(young) != 0 || pool.Refs(old) != 2 {
 		t.Errorf("references: young %d, old %d, expected 0 and 2", pool.Refs(young), pool.Refs(old))
 	}
-	if tree.Evict(3); pool.Free() != 1 {
+	if tree.Evict(Amount{Rest: 3}); pool.Free().Rest != 1 {
 		t.Errorf("%d pages free, expected 1: a sequence holds the others", pool.Free())
 	}
 	for _, p := range hit.Pages {
 		pool.Unref(p)
 	}
-	if tree.Evict(3); pool.Free() != 3 || tree.Pages() != 0 {
+	if tree.Evict(Amount{Rest: 3}); pool.Free().Rest != 3 || tree.Pages() != 0 {
 		t.Errorf("%d pages free and %d in the tree, expected 3 and 0", pool.Free(), tree.Pages())
+	}
+}
+
+// TestKindsOfPages: a page of 2 tokens begins every sequence. What is evicted for others spares short conversations, and bytes are
+// counted as they are.
+func TestKindsOfPages(t *testing.T) {
+	pool := NewPool(5, Start{Entries: 1, Pages: 3})
+	tree := NewTree(pool, Options{PageTokens: 2, Sizes: Sizes{Start: 10, Rest: 1}})
+	grow := func(text string) (pages []int32) {
+		for i := range (len(text) + 1) / 2 {
+			pages = append(pages, pool.Alloc(i))
+		}
+		tree.Insert(tokens(text), pages)
+		for _, p := range pages {
+			pool.Unref(p)
+		}
+		return pages
+	}
+	short, long := grow("ab"), grow("cdefgh")
+	if long[0] >= 3 || long[1] < 3 || long[2] < 3 || pool.Need(0, 3) != (Amount{1, 2}) || pool.Need(2, 3) != (Amount{Rest: 1}) || pool.Need(0, 0) != (Amount{}) {
+		t.Errorf("pages %v, of which the first alone should be one of [0, 3)", long)
+	}
+	if tree.Evict(Amount{Rest: 1}); pool.Refs(short[0]) != 1 || pool.Free() != (Amount{1, 1}) {
+		t.Errorf("%+v free, expected the end of the long one to go and the older short one to stay", pool.Free())
+	}
+	if idle := tree.Idle(); idle != (Amount{2, 1}) || pool.Used() != idle || idle.Bytes(tree.o.Sizes) != 21 {
+		t.Errorf("%+v idle, %+v in use", idle, pool.Used())
+	}
+	if tree.Trim(11); tree.Idle() != (Amount{1, 1}) { // the oldest alone has enough bytes
+		t.Errorf("%+v idle, expected the long one", tree.Idle())
+	}
+	grow("ij")
+	if tree.Evict(Amount{Start: 2}); pool.Free() != (Amount{2, 2}) {
+		t.Errorf("%+v free, expected what is left of the long one to go", pool.Free())
+	}
+	tree.Evict(Amount{3, 2})
+	grow("kl")
+	if peak := pool.Peak(); peak != (Amount{2, 2}) {
+		t.Errorf("at most %+v in use", peak)
 	}
 }

@@ -10,8 +10,13 @@ func TestRandomLives(t *testing.T) {
 	const pages, slots, pageTokens = 40, 6, 3
 	for seed := range uint64(30) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		pool := NewPool(pages)
-		tree := NewTree(pool, Options{PageTokens: pageTokens, Recurrent: true, Slots: []int32{0, 1, 2, 3, 4, 5}})
+		start := Start{Entries: r.IntN(3), Pages: r.IntN(pages)}
+		if start.Entries == 0 {
+			start.Pages = 0
+		}
+		pool := NewPool(pages, start)
+		all := pool.Free()
+		tree := NewTree(pool, Options{PageTokens: pageTokens, Recurrent: true, Slots: []int32{0, 1, 2, 3, 4, 5}, Sizes: Sizes{3, 1}})
 		var held []Held
 		for range 300 {
 			text := make([]int32, 1+r.IntN(15))
@@ -37,7 +42,8 @@ func TestRandomLives(t *testing.T) {
 					held = held[1:]
 				}
 			case 5:
-				tree.Evict(r.IntN(pages))
+				tree.Evict(Amount{r.IntN(pages), r.IntN(pages)})
+				tree.Trim(r.Int64N(3 * pages))
 				tree.TrimConversations(r.IntN(12))
 			}
 			checkRules(t, tree, held)
@@ -45,21 +51,22 @@ func TestRandomLives(t *testing.T) {
 		for _, h := range held {
 			tree.Release(h)
 		}
-		if tree.Evict(pages); pool.Free() != pages || tree.Slots() != slots || len(tree.slots) != slots {
-			t.Fatalf("seed %d: at the end %d pages and %d slots are free", seed, pool.Free(), len(tree.slots))
+		if tree.Evict(all); pool.Free() != all || tree.Slots() != slots || len(tree.slots) != slots {
+			t.Fatalf("seed %d: at the end %+v pages and %d slots are free", seed, pool.Free(), len(tree.slots))
 		}
 	}
 }
 
 // grow remembers text and its state, if there is memory.
 func grow(tree *Tree, pool *Pool, text []int32) {
-	need := (len(text) + 2) / 3
-	if tree.Evict(need); pool.Free() < need {
+	entries := (len(text) + 2) / 3
+	need := pool.Need(0, entries)
+	if tree.Evict(need); !pool.Free().Covers(need) {
 		return
 	}
 	var own []int32
-	for range need {
-		own = append(own, pool.Alloc())
+	for i := range entries {
+		own = append(own, pool.Alloc(i))
 	}
 	if slot, ok := tree.TakeSlot(); ok {
 		tree.SetState(text, own, slot)
@@ -81,6 +88,9 @@ func checkRules(t *testing.T, tree *Tree, held []Held) {
 		}
 		if n.parent != nil && tree.pool.Refs(n.page) < 1 {
 			t.Fatalf("the node at %d has a free page", n.from)
+		}
+		if n.parent != nil && (n.from < 3*tree.pool.start.Entries) != tree.pool.atStart(n.page) {
+			t.Fatalf("the node at %d has page %d, which is of another kind", n.from, n.page)
 		}
 	}
 	free := map[int32]bool{}

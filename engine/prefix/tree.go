@@ -14,6 +14,7 @@ type Options struct {
 	PageTokens int     // positions of a page
 	Recurrent  bool    // the model has recurrent state: a prefix can only be resumed where the state was kept
 	Slots      []int32 // state slots that the tree may keep states in
+	Sizes      Sizes   // of the pool's pages; only Trim needs them
 }
 
 // Tree is the prefix tree. It is not safe for concurrent use.

@@ -14,12 +14,13 @@ import (
 	"headroom/kernels"
 )
 
-// Options size a runner. All fields but MaxKVTokens and State are needed.
+// Options size a runner. All fields but MaxKVTokens, State and StartPages are needed.
 type Options struct {
 	KV          cache.Format      // of keys and values
 	MaxKVTokens int               // keys and values of a sequence that an attention layer keeps (cache.Limit); 0: all
 	State       cache.StateFormat // of recurrent states
 	Pages       int               // KV pages shared by all sequences
+	StartPages  int               // of them, the first ones, for the first KV.Start tokens of sequences
 	Slots       int               // recurrent states and rings: of running sequences, and kept ones
 	BatchRows   int               // most rows of one step
 	LogitsRows  int               // most rows of one step whose logits are wanted
@@ -34,7 +35,8 @@ type Runner struct {
 	state  cache.StateFormat
 	layers []cache.Layer
 
-	pageRegions, slotRegions []cache.Region
+	startPages                             int32
+	startRegions, pageRegions, slotRegions []cache.Region
 
 	ops    *ops.Context
 	tokens kernels.Tensor // I32 [BatchRows, 1]
@@ -56,11 +58,12 @@ func New(d kernels.Device, m models.Model, o Options) *Runner {
 		spec:   spec,
 		kv:     o.KV,
 		state:  o.State,
-		layers: cache.New(d, spec.Layers, cache.Options{Format: o.KV, State: o.State, Pages: o.Pages, Slots: o.Slots, SpanTokens: o.BatchRows}),
+		layers: cache.New(d, spec.Layers, cache.Options{Format: o.KV, State: o.State, Pages: o.Pages, StartPages: o.StartPages, Slots: o.Slots, SpanTokens: o.BatchRows}),
 		ops:    ops.NewContext(d, ScratchBytes(m, o)),
 		tokens: kernels.NewTensor(d, kernels.I32, o.BatchRows, 1),
 	}
-	r.pageRegions, r.slotRegions = cache.PageRegions(r.layers), cache.SlotRegions(r.layers)
+	r.startPages, r.startRegions = int32(o.StartPages), cache.PageRegions(r.layers, true)
+	r.pageRegions, r.slotRegions = cache.PageRegions(r.layers, false), cache.SlotRegions(r.layers)
 	if r.async, _ = d.(kernels.Async); r.async != nil {
 		for i := range r.chosen {
 			r.chosen[i] = kernels.NewTensor(d, kernels.I32, o.LogitsRows, 1)
@@ -80,7 +83,7 @@ func ScratchBytes(m models.Model, o Options) int {
 	r := &Runner{
 		device: d,
 		model:  m,
-		layers: cache.New(d, cache.Limit(m.Spec().Layers, o.MaxKVTokens), cache.Options{Format: o.KV, State: o.State, Pages: pages, Slots: 1, SpanTokens: o.BatchRows}),
+		layers: alone(d, cache.Limit(m.Spec().Layers, o.MaxKVTokens), cache.Options{Format: o.KV, State: o.State, Pages: pages, Slots: 1, SpanTokens: o.BatchRows}),
 		ops:    ops.NewContext(d, 0),
 	}
 	r.batch = batch.Batch{
@@ -91,6 +94,12 @@ func ScratchBytes(m models.Model, o Options) int {
 	r.batch.Rounds = []batch.Round{{Spans: r.batch.Spans}}
 	m.Forward(r.ops, &r.batch, r.layers)
 	return r.ops.PeakBytes()
+}
+
+// alone is memory for one sequence, whose page table counts up from 0.
+func alone(d kernels.Device, specs []cache.LayerSpec, o cache.Options) []cache.Layer {
+	o.StartPages = min(o.Pages, o.Format.Start(specs)/cache.PageTokens)
+	return cache.New(d, specs, o)
 }
 
 // Step runs tokens, cut into spans, through the model. It returns the logits of the rows that logits names, one after another,
@@ -170,8 +179,8 @@ func (r *Runner) forward(tokens []int32, spans []kernels.Span, logits []int32, r
 	return r.model.Forward(r.ops, &r.batch, r.layers)
 }
 
-// CopyPage copies a page of every attention layer without a window: the copy goes on where the two part.
-func (r *Runner) CopyPage(from, to int32) { r.copy(r.pageRegions, from, to) }
+// CopyPage copies a page of every attention layer without a window to another of its kind: the copy goes on where the two part.
+func (r *Runner) CopyPage(from, to int32) { r.copy(r.PageRegions(from < r.startPages), from, to) }
 
 // CopyState copies a slot: the recurrent state and the rings of every layer.
 func (r *Runner) CopyState(from, to int32) { r.copy(r.slotRegions, from, to) }
@@ -183,9 +192,14 @@ func (r *Runner) copy(regions []cache.Region, from, to int32) {
 	}
 }
 
-// PageRegions and SlotRegions are the memory of pages and slots, for those who write it to disk and read it back. A page that others
-// may see is never written again, so it may be read from any goroutine while somebody holds it.
-func (r *Runner) PageRegions() []cache.Region { return r.pageRegions }
+// PageRegions, of the start or behind it, and SlotRegions are the memory of pages and slots, for those who write it to disk and read it
+// back. A page that others may see is never written again, so it may be read from any goroutine while somebody holds it.
+func (r *Runner) PageRegions(start bool) []cache.Region {
+	if start {
+		return r.startRegions
+	}
+	return r.pageRegions
+}
 
 // SlotRegions is described at PageRegions.
 func (r *Runner) SlotRegions() []cache.Region { return r.slotRegions }
@@ -202,7 +216,7 @@ func (r *Runner) DecodeTrafficBytes(contextTokens int) int64 {
 	for i := range table {
 		table[i] = int32(i)
 	}
-	layers := cache.New(d, r.spec.Layers, cache.Options{Format: r.kv, State: r.state, Pages: pages, Slots: 1, SpanTokens: 1})
+	layers := alone(d, r.spec.Layers, cache.Options{Format: r.kv, State: r.state, Pages: pages, Slots: 1, SpanTokens: 1})
 	b := batch.Batch{
 		Tokens: kernels.NewTensor(d, kernels.I32, 1, 1),
 		Spans:  []kernels.Span{{Rows: 1, Pos: contextTokens, Pages: table}},

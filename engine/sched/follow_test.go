@@ -5,6 +5,8 @@ package sched
 import (
 	"slices"
 	"testing"
+
+	"headroom/engine/prefix"
 )
 
 func TestFollowersWait(t *testing.T) {
@@ -90,7 +92,7 @@ func TestFetchBehindKnown(t *testing.T) {
 
 // TestHotBounds: what is remembered beside what runs stays within its bounds.
 func TestHotBounds(t *testing.T) {
-	for _, o := range []Options{{HotPages: 2}, {HotConversations: 1}} {
+	for _, o := range []Options{{HotBytes: 2, PageBytes: prefix.Sizes{Rest: 1}}, {HotConversations: 1}} {
 		o.Pages, o.PageTokens, o.Slots, o.ChunkTokens, o.MixedChunkTokens = 20, 4, 2, 8, 8
 		s := New(o)
 		for i := range int32(3) {
@@ -99,7 +101,7 @@ func TestHotBounds(t *testing.T) {
 			step(s)
 			s.Remove(q, true)
 		}
-		if _, _, used, kept := s.Counts(); used != 0 || kept != 2 {
+		if _, _, used, kept := s.Counts(); used.Total() != 0 || kept.Total() != 2 {
 			t.Errorf("%+v: %d pages in use and %d kept, expected 0 and 2", o, used, kept)
 		}
 	}

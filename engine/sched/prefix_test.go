@@ -95,12 +95,12 @@ func TestMemoryGivesWay(t *testing.T) {
 	a := counting(s, "a", 8, 8)
 	steps(t, s, "a[0,8)+")
 	s.Remove(a, true)
-	if _, _, used, kept := s.Counts(); used != 0 || kept != 2 {
+	if _, _, used, kept := s.Counts(); used.Total() != 0 || kept.Total() != 2 {
 		t.Errorf("%d pages in use and %d kept, expected 0 and 2", used, kept)
 	}
 	add(s, "b", 39, 0) // tokens of its own: needs all 10 pages
 	steps(t, s, "b[0,8)", "b[8,16)", "b[16,24)", "b[24,32)", "b[32,39)+")
-	if _, _, used, kept := s.Counts(); used != 10 || kept != 0 || s.Preemptions != 0 {
+	if _, _, used, kept := s.Counts(); used.Total() != 10 || kept.Total() != 0 || s.Preemptions != 0 {
 		t.Errorf("%d pages in use, %d kept, %d preemptions, expected 10, 0, 0", used, kept, s.Preemptions)
 	}
 }

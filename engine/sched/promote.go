@@ -78,8 +78,7 @@ func (s *Scheduler) promote(q *Sequence, to int) (*Promotion, bool) {
 		p.From = p.held.Tokens / s.o.PageTokens * s.o.PageTokens
 	}
 	p.Pages = append(p.Pages, p.held.Pages[:s.pagesFor(p.From)]...)
-	need := s.pagesFor(len(q.Tokens)) - len(p.Pages)
-	if s.evict(need); s.pool.Free() < need {
+	if !s.evict(s.need(len(p.Pages), len(q.Tokens))) {
 		s.tree.Release(p.held)
 		return nil, false
 	}
@@ -91,10 +90,10 @@ func (s *Scheduler) promote(q *Sequence, to int) (*Promotion, bool) {
 		}
 		p.Slot = slot
 	}
-	for range s.pagesFor(to) - len(p.Pages) {
-		p.fresh = append(p.fresh, s.pool.Alloc())
+	for len(p.Pages) < s.pagesFor(to) {
+		page := s.pool.Alloc(len(p.Pages))
+		p.fresh, p.Pages = append(p.fresh, page), append(p.Pages, page)
 	}
-	p.Pages = append(p.Pages, p.fresh...)
 	return p, true
 }
 
@@ -135,8 +134,11 @@ func (s *Scheduler) Release(h prefix.Held) {
 // Starved reports whether somebody had to wait or yield in the last step for want of pages. What is held could help.
 func (s *Scheduler) Starved() bool { return s.starved }
 
-// FreePages is the number of pages that nobody refers to.
-func (s *Scheduler) FreePages() int { return s.pool.Free() }
+// FreePages is the pages that nobody refers to.
+func (s *Scheduler) FreePages() prefix.Amount { return s.pool.Free() }
+
+// PagesFor is the pages that a sequence of so many tokens takes.
+func (s *Scheduler) PagesFor(tokens int) prefix.Amount { return s.need(0, tokens) }
 
 // Leaves is what is remembered: see prefix.Tree.
 func (s *Scheduler) Leaves(visit func(tokens []int32, resumed int)) {

@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"headroom/engine/prefix"
 )
 
 // world is the memory that a device would have: what each position of each page holds, and which tokens each state has seen.
@@ -81,9 +83,14 @@ func TestScenario(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 7))
 		o := Options{PageTokens: 1 + r.IntN(5), Slots: 1 + r.IntN(4), ChunkTokens: 1 + r.IntN(12)}
 		o.Pages = 1 + r.IntN(12)
+		if r.IntN(2) == 0 {
+			o.StartTokens, o.StartPages = o.PageTokens*(1+r.IntN(4)), 1+r.IntN(8)
+			o.Pages += o.StartPages - r.IntN(2)
+		}
 		o.MixedChunkTokens = 1 + r.IntN(o.ChunkTokens)
 		o.NoPrefixes, o.Recurrent, o.StateSlots = r.IntN(4) == 0, r.IntN(2) == 0, r.IntN(4)
-		o.PreferPrefill, o.HotPages, o.HotConversations = r.IntN(3) == 0, r.IntN(3)*r.IntN(5), r.IntN(3)*r.IntN(3)
+		o.PreferPrefill, o.HotBytes, o.HotConversations = r.IntN(3) == 0, r.Int64N(3)*r.Int64N(5), r.IntN(3)*r.IntN(3)
+		o.PageBytes = prefix.Sizes{Start: 2, Rest: 1}
 		s, world := New(o), newWorld(r, o)
 		disk := &disk{world: world, s: s}
 		var lives []*life
@@ -241,7 +248,7 @@ func finishAll(t *testing.T, s *Scheduler, world *world, lives []*life) {
 		checkBetween(t, s, keeps(work), nil)
 		lives = carryOut(t, s, world, work, lives)
 	}
-	if running, waiting, pages, _ := s.Counts(); running+waiting+pages > 0 {
+	if running, waiting, pages, _ := s.Counts(); running+waiting+pages.Total() > 0 {
 		t.Fatalf("at the end %d run, %d wait, %d pages are in use", running, waiting, pages)
 	}
 }

@@ -42,16 +42,20 @@ type Sequence struct {
 
 // Options are the limits. All fields are needed.
 type Options struct {
-	Pages       int // in the pool
-	PageTokens  int // positions a page holds
-	Slots       int // sequences that may run at once
-	ChunkTokens int // most prompt tokens of a step
+	Pages      int // in the pool
+	PageTokens int // positions a page holds
+	// StartTokens first positions of every sequence, a multiple of the page, have pages of a kind of their own: StartPages of Pages. Or 0.
+	StartTokens, StartPages int
+	Slots                   int // sequences that may run at once
+	ChunkTokens             int // most prompt tokens of a step
 	// NoPrefixes turns the prefix tree off.
 	NoPrefixes bool
 	Recurrent  bool // the model has recurrent state: prefixes can be taken up only where a state was kept
 	StateSlots int  // slots [Slots, Slots+StateSlots) for kept states
-	// HotPages and HotConversations bound what is remembered beside what runs; 0: all that memory holds.
-	HotPages, HotConversations int
+	// HotBytes, in pages of PageBytes, and HotConversations bound what is remembered beside what runs; 0: all that memory holds.
+	HotBytes         int64
+	PageBytes        prefix.Sizes
+	HotConversations int
 
 	// MixedChunkTokens is ChunkTokens for steps that also decode: it bounds how long a prompt being read can stall running streams.
 	MixedChunkTokens int
@@ -103,7 +107,8 @@ type Scheduler struct {
 
 // New makes a scheduler whose pages and slots are all free.
 func New(o Options) *Scheduler {
-	s := &Scheduler{o: o, pool: prefix.NewPool(o.Pages), marks: make([]uint32, o.Pages)}
+	start := prefix.Start{Entries: o.StartTokens / o.PageTokens, Pages: o.StartPages}
+	s := &Scheduler{o: o, pool: prefix.NewPool(o.Pages, start), marks: make([]uint32, o.Pages)}
 	for i := o.Slots - 1; i >= 0; i-- {
 		s.slots = append(s.slots, int32(i))
 	}
@@ -112,30 +117,35 @@ func New(o Options) *Scheduler {
 		for i := range states {
 			states[i] = int32(o.Slots + i)
 		}
-		s.tree = prefix.NewTree(s.pool, prefix.Options{PageTokens: o.PageTokens, Recurrent: o.Recurrent, Slots: states})
+		s.tree = prefix.NewTree(s.pool, prefix.Options{PageTokens: o.PageTokens, Recurrent: o.Recurrent, Slots: states, Sizes: o.PageBytes})
 	}
 	return s
 }
 
 // MaxTokens is the longest sequence that can ever run.
-func (s *Scheduler) MaxTokens() int { return s.o.Pages * s.o.PageTokens }
+func (s *Scheduler) MaxTokens() int {
+	if start := s.o.StartPages * s.o.PageTokens; start < s.o.StartTokens {
+		return start
+	}
+	return s.o.StartTokens + (s.o.Pages-s.o.StartPages)*s.o.PageTokens
+}
 
 // Counts are the sequences in each queue, the pages that running sequences hold, and those that are only kept for later ones.
-func (s *Scheduler) Counts() (running, waiting, usedPages, keptPages int) {
+func (s *Scheduler) Counts() (running, waiting int, used, kept prefix.Amount) {
 	s.mark++
 	for _, q := range s.running {
-		for _, p := range q.Pages {
+		for i, p := range q.Pages {
 			if s.marks[p] != s.mark {
 				s.marks[p] = s.mark
-				usedPages++
+				used = used.Plus(s.pool.Need(i, i+1))
 			}
 		}
 	}
-	return len(s.running), len(s.waiting), usedPages, s.pool.Used() - usedPages
+	return len(s.running), len(s.waiting), used, s.pool.Used().Minus(used)
 }
 
-// PeakPages is the most pages that were in use at once; no others were ever touched.
-func (s *Scheduler) PeakPages() int { return s.pool.Peak() }
+// PeakPages is the most pages of each kind that were in use at once; no others were ever touched.
+func (s *Scheduler) PeakPages() prefix.Amount { return s.pool.Peak() }
 
 // Add queues a sequence. It must not be longer than MaxTokens, now or later.
 func (s *Scheduler) Add(q *Sequence) {
@@ -174,8 +184,8 @@ func (s *Scheduler) Remove(q *Sequence, remember bool) (from int32, keep *Keep) 
 
 // trim keeps what is remembered within its bounds.
 func (s *Scheduler) trim() {
-	if s.tree != nil && s.o.HotPages > 0 {
-		s.tree.Trim(s.o.HotPages)
+	if s.tree != nil && s.o.HotBytes > 0 {
+		s.tree.Trim(s.o.HotBytes)
 	}
 	if s.tree != nil && s.o.HotConversations > 0 {
 		s.tree.TrimConversations(s.o.HotConversations)
@@ -294,14 +304,13 @@ func (s *Scheduler) admit(i int) (restore *Restore, ok bool) {
 	if s.tree != nil {
 		hit = s.tree.Match(q.Tokens, len(q.Tokens)-1) // the last token must be computed: its logits are wanted
 	}
-	need := s.pagesFor(len(q.Tokens)) - len(hit.Pages)
-	if s.evict(need); s.pool.Free() < need {
+	if !s.evict(s.need(len(hit.Pages), len(q.Tokens))) {
 		s.forgo(hit)
 		if len(s.running) > 0 {
 			return nil, false
 		}
-		hit, need = none, s.pagesFor(len(q.Tokens)) // alone, what stands in its way is its own prefix
-		if s.evict(need); s.pool.Free() < need {
+		hit = none // alone, what stands in its way is its own prefix
+		if !s.evict(s.need(0, len(q.Tokens))) {
 			return nil, false
 		}
 	}
@@ -316,7 +325,7 @@ func (s *Scheduler) admit(i int) (restore *Restore, ok bool) {
 	}
 	restore = &Restore{FromPage: hit.Copy, FromSlot: hit.Slot, ToSlot: q.Slot}
 	if hit.Copy >= 0 {
-		restore.ToPage = s.pool.Alloc()
+		restore.ToPage = s.pool.Alloc(len(q.Pages))
 		q.Pages = append(q.Pages, restore.ToPage)
 		s.pool.Unref(hit.Copy) // copies come before anything is written, so that its next owner cannot be too early
 	}
@@ -333,12 +342,14 @@ func (s *Scheduler) forgo(hit prefix.Hit) {
 	}
 }
 
-// evict makes room by forgetting prefixes that nobody uses.
-func (s *Scheduler) evict(pages int) {
-	if s.tree != nil && s.pool.Free() < pages {
+// evict makes room by forgetting prefixes that nobody uses, and reports whether that was enough.
+func (s *Scheduler) evict(pages prefix.Amount) bool {
+	if s.tree != nil && !s.pool.Free().Covers(pages) {
 		s.tree.Evict(pages)
 	}
-	s.starved = s.starved || s.pool.Free() < pages
+	enough := s.pool.Free().Covers(pages)
+	s.starved = s.starved || !enough
+	return enough
 }
 
 // prefill plans up to budget tokens of q and returns how many.
@@ -363,26 +374,41 @@ func (s *Scheduler) pagesFor(tokens int) int {
 	return (tokens + s.o.PageTokens - 1) / s.o.PageTokens
 }
 
+// need is the pages that a sequence of so many tokens wants beside its first have.
+func (s *Scheduler) need(have, tokens int) prefix.Amount {
+	return s.pool.Need(have, s.pagesFor(tokens))
+}
+
 // reserve gives q pages for its first so many tokens, preempting others if it must. It reports false when q itself was the one
 // to yield.
 func (s *Scheduler) reserve(q *Sequence, tokens int) bool {
-	need := s.pagesFor(tokens) - len(q.Pages)
-	for s.evict(need); need > s.pool.Free(); s.evict(need) {
-		victim := s.running[0]
-		for _, r := range s.running[1:] {
-			if r.Priority < victim.Priority || r.Priority == victim.Priority && r.arrival > victim.arrival {
-				victim = r
-			}
-		}
+	for need := s.need(len(q.Pages), tokens); !s.evict(need); {
+		victim := s.victim(q, need)
 		s.preempt(victim)
 		if victim == q {
 			return false
 		}
 	}
-	for range need {
-		q.Pages = append(q.Pages, s.pool.Alloc())
+	for len(q.Pages) < s.pagesFor(tokens) {
+		q.Pages = append(q.Pages, s.pool.Alloc(len(q.Pages)))
 	}
 	return true
+}
+
+// victim is who would be missed least of the running sequences, q among them, that have pages of a kind that q needs and is not free.
+func (s *Scheduler) victim(q *Sequence, need prefix.Amount) *Sequence {
+	first := 0 // entry of a page table whose page helps
+	if s.pool.Free().Start >= need.Start {
+		first = s.o.StartTokens / s.o.PageTokens
+	}
+	victim := q
+	for _, r := range s.running {
+		less := r.Priority < victim.Priority || r.Priority == victim.Priority && r.arrival > victim.arrival
+		if less && len(r.Pages) > first {
+			victim = r
+		}
+	}
+	return victim
 }
 
 func (s *Scheduler) preempt(q *Sequence) {

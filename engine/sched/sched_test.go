@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"headroom/engine/prefix"
 )
 
 // small is a scheduler with pages of 4 positions, 2 slots, and steps of 8 prompt tokens, 3 beside decoding.
@@ -49,7 +51,7 @@ func steps(t *testing.T, s *Scheduler, want ...string) {
 
 func counts(t *testing.T, s *Scheduler, running, waiting, pages int) {
 	t.Helper()
-	if r, w, p, _ := s.Counts(); r != running || w != waiting || p != pages {
+	if r, w, p, _ := s.Counts(); r != running || w != waiting || p.Total() != pages {
 		t.Errorf("got %d running, %d waiting, %d pages in use, expected %d, %d, %d", r, w, p, running, waiting, pages)
 	}
 }
@@ -202,6 +204,43 @@ func TestRemove(t *testing.T) {
 }
 
 // checkInvariants holds what is true between any two calls.
+// TestStartPages by hand: the first 4 positions have 3 pages of their own, the others 2.
+func TestStartPages(t *testing.T) {
+	s := New(Options{Pages: 5, StartPages: 3, StartTokens: 4, PageTokens: 4, Slots: 3, ChunkTokens: 20, MixedChunkTokens: 20})
+	if s.MaxTokens() != 12 {
+		t.Errorf("sequences of up to %d tokens, expected 4 and 2 pages of 4", s.MaxTokens())
+	}
+	long := counting(s, "long", 10, 10)
+	steps(t, s, "long[0,10)+")
+	s.Remove(long, true)
+	for i := range int32(3) { // their starts push out the end of the first one, and then its start
+		q := &Sequence{Tokens: []int32{50 + i, 51, 52}, Slot: -1, Owner: "short"}
+		s.Add(q)
+		steps(t, s, "short[0,3)+")
+		if _, _, used, kept := s.Counts(); used != (prefix.Amount{Start: 1}) || i == 1 && kept != (prefix.Amount{Start: 2, Rest: 2}) || i == 2 && kept != (prefix.Amount{Start: 2}) {
+			t.Errorf("sequence %d: %+v in use, %+v kept", i, used, kept)
+		}
+		s.Remove(q, true)
+	}
+	long = counting(s, "long", 12, 99)
+	steps(t, s, "long[0,12)+")
+	if peak := s.PeakPages(); peak != (prefix.Amount{Start: 3, Rest: 2}) {
+		t.Errorf("at most %+v at once", peak)
+	}
+}
+
+// TestVictimHasWhatIsNeeded: who has pages of the start alone is not asked for others.
+func TestVictimHasWhatIsNeeded(t *testing.T) {
+	s := New(Options{Pages: 6, StartPages: 3, StartTokens: 4, PageTokens: 4, Slots: 3, ChunkTokens: 20, MixedChunkTokens: 20, NoPrefixes: true})
+	add(s, "a", 12, 0)
+	add(s, "b", 6, 0)
+	c := add(s, "c", 2, 0) // the newest
+	steps(t, s, "a[0,12)+ b[0,6)+ c[0,2)+", "a[12,13)+ c[2,3)+")
+	if !c.running || s.Preemptions != 1 {
+		t.Errorf("c runs: %t, after %d preemptions, expected b to be the only one that yields", c.running, s.Preemptions)
+	}
+}
+
 func checkInvariants(t *testing.T, s *Scheduler) { checkBetween(t, s, 0, nil) }
 
 // checkBetween is checkInvariants with so many state slots given to a step that is under way, and with what the disk holds.
@@ -221,8 +260,11 @@ func checkBetween(t *testing.T, s *Scheduler, inFlight int, d *disk) {
 		slots[i]++
 	}
 	for _, q := range s.running {
-		for _, p := range q.Pages {
+		for i, p := range q.Pages {
 			pages[p]++
+			if (i*s.o.PageTokens < s.o.StartTokens) != (int(p) < s.o.StartPages) {
+				t.Fatalf("%v has page %d at entry %d of its table, which is of another kind", q.Owner, p, i)
+			}
 		}
 		slots[q.Slot]++
 		if !q.running || len(q.Pages)*s.o.PageTokens < q.Computed || q.Computed > len(q.Tokens) {

@@ -19,36 +19,81 @@ import (
 // same axes in the lanes. Nothing outside this package may rely on it.
 type Cache struct {
 	K, V             *kernels.Buffer
-	KFormat, VFormat Format
+	KFormat, VFormat Format // behind Start
+	Start            Start
 	KVHeads          int
 	HeadDim          int // a multiple of 16, and of the formats' groups
 	PageTokens       int // a multiple of 16
 }
 
-// NewCache allocates a cache of pages zeroed pages on d. It panics if heads of headDim cannot be stored so: ask Format.Check.
-func NewCache(d kernels.Device, k, v Format, kvHeads, headDim, pageTokens, pages int) *Cache {
-	c := &Cache{KFormat: k, VFormat: v, KVHeads: kvHeads, HeadDim: headDim, PageTokens: pageTokens}
+// Start is the beginning of every sequence, where formats of codes give way to float16. Its positions have pages of their own, the
+// first of the cache, so an entry of a page table names a page for what stands there by its place in the table. The zero value is none.
+type Start struct {
+	Tokens int // positions before it belong to it; a multiple of 512 (a segment of attention has one format) and of the page
+	Pages  int // pages [0, Pages) are for them
+}
+
+// StartStep is what Start.Tokens is a multiple of.
+const StartStep = segmentTokens
+
+// NewCache allocates a cache of pages zeroed pages on d, those of start among them. It panics if heads of headDim cannot be stored so: ask
+// Format.Check.
+func NewCache(d kernels.Device, k, v Format, kvHeads, headDim, pageTokens, pages int, start Start) *Cache {
+	c := &Cache{KFormat: k, VFormat: v, Start: start, KVHeads: kvHeads, HeadDim: headDim, PageTokens: pageTokens}
 	for _, f := range []Format{k, v} {
 		if err := f.Check(headDim); err != nil {
 			panic("attention: NewCache: " + err.Error())
 		}
 	}
-	c.K = d.NewBuffer(pages * c.KPageBytes())
-	c.V = d.NewBuffer(pages * c.VPageBytes())
+	bytes := func(offset, pageBytes int) int { return offset + pages*pageBytes }
+	c.K = d.NewBuffer(bytes(c.KPages(false)))
+	c.V = d.NewBuffer(bytes(c.VPages(false)))
 	return c
 }
 
-// KPageBytes is the size of one page of K.
+// AtStart is the format of the positions of a Start where others have f.
+func (f Format) AtStart() Format {
+	if f.quantized() {
+		return FloatFormat(kernels.F16)
+	}
+	return f
+}
+
+// KPages says how long pages of K are, of the start or of what comes behind, and from which byte of K on they count: page i lies at
+// offset + i*pageBytes.
+func (c *Cache) KPages(start bool) (offset, pageBytes int) { return c.pagesOf(c.KFormat, start) }
+
+// VPages is KPages for V.
+func (c *Cache) VPages(start bool) (offset, pageBytes int) { return c.pagesOf(c.VFormat, start) }
+
+func (c *Cache) pagesOf(f Format, start bool) (offset, pageBytes int) {
+	rows := c.KVHeads * c.PageTokens
+	if start {
+		return 0, rows * f.AtStart().RowBytes(c.HeadDim)
+	}
+	pageBytes = rows * f.RowBytes(c.HeadDim)
+	return c.Start.Pages * (rows*f.AtStart().RowBytes(c.HeadDim) - pageBytes), pageBytes
+}
+
+// KPageBytes is the size of one page of K behind the start.
 func (c *Cache) KPageBytes() int { return c.KVHeads * c.PageTokens * c.KFormat.RowBytes(c.HeadDim) }
 
-// VPageBytes is the size of one page of V.
+// VPageBytes is the size of one page of V behind the start.
 func (c *Cache) VPageBytes() int { return c.KVHeads * c.PageTokens * c.VFormat.RowBytes(c.HeadDim) }
 
-// TokenBytes is what one position takes, K and V of all heads.
-func (c *Cache) TokenBytes() int { return (c.KPageBytes() + c.VPageBytes()) / c.PageTokens }
+// bytesOf is what so many first positions of a sequence take, K and V of all heads.
+func (c *Cache) bytesOf(tokens int) int64 {
+	early := min(tokens, c.Start.Tokens)
+	of := func(k, v Format) int64 { return int64(c.KVHeads) * int64(k.RowBytes(c.HeadDim)+v.RowBytes(c.HeadDim)) }
+	return int64(early)*of(c.KFormat.AtStart(), c.VFormat.AtStart()) + int64(tokens-early)*of(c.KFormat, c.VFormat)
+}
 
-// Pages is the number of pages.
-func (c *Cache) Pages() int { return min(c.K.Size/c.KPageBytes(), c.V.Size/c.VPageBytes()) }
+// Pages is the number of pages, those of the start among them.
+func (c *Cache) Pages() int {
+	k, kBytes := c.KPages(false)
+	v, vBytes := c.VPages(false)
+	return min((c.K.Size-k)/kBytes, (c.V.Size-v)/vBytes)
+}
 
 func (c *Cache) check() error {
 	if c == nil || c.K == nil || c.V == nil {
@@ -57,6 +102,10 @@ func (c *Cache) check() error {
 	if c.KVHeads < 1 || c.HeadDim < 16 || c.HeadDim%16 != 0 || c.PageTokens < 16 || c.PageTokens%16 != 0 {
 		return fmt.Errorf("cache: got %d heads of %d dimensions in pages of %d tokens, expected at least one head, and multiples of 16 for the others",
 			c.KVHeads, c.HeadDim, c.PageTokens)
+	}
+	if s := c.Start; s.Tokens < 0 || s.Tokens%segmentTokens != 0 || s.Tokens%c.PageTokens != 0 || s.Pages < 0 || s.Tokens == 0 && s.Pages > 0 {
+		return fmt.Errorf("cache: got a start of %d tokens in %d pages of %d, expected a multiple of %d and of the page, or none",
+			s.Tokens, s.Pages, c.PageTokens, segmentTokens)
 	}
 	if err := c.KFormat.Check(c.HeadDim); err != nil {
 		return err
@@ -78,8 +127,12 @@ func (c *Cache) checkPages(spans []kernels.Span, first func(*kernels.Span) int, 
 		from := min(first(s)/c.PageTokens, end)
 		for _, part := range [2][2]int{{0, min((sinks+c.PageTokens-1)/c.PageTokens, from)}, {from, end}} {
 			for j := part[0]; j < part[1]; j++ {
-				if p := s.Pages[j]; p < 0 || int(p) >= pages {
-					return fmt.Errorf("span %d: entry %d of its page table is page %d, expected one of the cache's %d", i, j, p, pages)
+				low, high := c.Start.Pages, pages
+				if j*c.PageTokens < c.Start.Tokens {
+					low, high = 0, c.Start.Pages
+				}
+				if p := int(s.Pages[j]); p < low || p >= high {
+					return fmt.Errorf("span %d: entry %d of its page table is page %d, expected one of [%d, %d)", i, j, p, low, high)
 				}
 			}
 		}
@@ -90,13 +143,25 @@ func (c *Cache) checkPages(spans []kernels.Span, first func(*kernels.Span) int, 
 // rows is K or V in plain Go, a position of a head at a time. In C the formats are in kv_format.h.
 type rows struct {
 	c     *Cache
-	bytes []byte
+	bytes []byte // from page 0 on
 	f     Format
 	keys  bool
 }
 
-func (c *Cache) keys() rows   { return rows{c, c.K.Bytes, c.KFormat, true} }
-func (c *Cache) values() rows { return rows{c, c.V.Bytes, c.VFormat, false} }
+// keys is K as position pos has it.
+func (c *Cache) keys(pos int) rows { return c.rowsAt(pos, c.K, c.KFormat, true) }
+
+// values is V as position pos has it.
+func (c *Cache) values(pos int) rows { return c.rowsAt(pos, c.V, c.VFormat, false) }
+
+func (c *Cache) rowsAt(pos int, b *kernels.Buffer, f Format, keys bool) rows {
+	start := pos < c.Start.Tokens
+	offset, _ := c.pagesOf(f, start)
+	if start {
+		f = f.AtStart()
+	}
+	return rows{c, b.Bytes[offset:], f, keys}
+}
 
 // read writes the HeadDim elements of a position to dst.
 func (r rows) read(dst []float32, pages []int32, head, pos int) {

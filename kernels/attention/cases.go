@@ -16,6 +16,7 @@ type shape struct {
 	k, v                 Format
 	heads, kvHeads, d, p int
 	window, sinkTokens   int
+	start                int // tokens
 	sinks                bool
 	spans                [][3]int
 	timed                bool
@@ -28,6 +29,9 @@ func (s shape) name() string {
 	}
 	if s.sinkTokens > 0 {
 		name += fmt.Sprintf("_keep%d", s.sinkTokens)
+	}
+	if s.start > 0 {
+		name += fmt.Sprintf("_start%d", s.start)
 	}
 	if s.sinks {
 		name += "_sinks"
@@ -68,10 +72,11 @@ func (s shape) build(d kernels.Device, r *rand.Rand) *Attention {
 		rows += x[1]
 		pages += (x[0] + x[1] + s.p - 1) / s.p
 	}
+	start, total := startFor(s.start, pages)
 	o := &Attention{
 		Q:     kernels.RandomTensor(d, r, rows, s.heads*s.d+32, 2).Columns(16, 16+s.heads*s.d),
 		Out:   kernels.NewTensor(d, kernels.F32, rows, s.heads*s.d),
-		Cache: NewCache(d, s.k, s.v, s.kvHeads, s.d, s.p, pages),
+		Cache: NewCache(d, s.k, s.v, s.kvHeads, s.d, s.p, total, start),
 		Scale: float32(1 / math.Sqrt(float64(s.d))), Window: s.window, SinkTokens: s.sinkTokens,
 	}
 	if s.k.quantized() { // what rounding the queries of other numbers costs is TestRoundedQueries' matter
@@ -85,7 +90,7 @@ func (s shape) build(d kernels.Device, r *rand.Rand) *Attention {
 	table, row := randomPages(r, pages), 1
 	for _, x := range s.spans {
 		n := (x[0] + x[1] + s.p - 1) / s.p
-		o.Spans = append(o.Spans, kernels.Span{Row: row, Rows: x[1], Pos: x[0], Pages: table[:n:n], Prefill: x[2]})
+		o.Spans = append(o.Spans, kernels.Span{Row: row, Rows: x[1], Pos: x[0], Pages: start.place(table[:n:n], s.p), Prefill: x[2]})
 		table, row = table[n:], row+x[1]
 		o.Cache.fill(d, r, o.Spans[len(o.Spans)-1].Pages, x[0]+x[1])
 	}
@@ -132,6 +137,11 @@ func pagedAttentionCases() []kernels.Case {
 		{k: q8, v: q4, heads: 6, kvHeads: 2, d: 32, p: 32, sinks: true, window: 70, spans: [][3]int{{1200, 1}, {300, 60}}},
 		{k: q4, v: f16, heads: 12, kvHeads: 1, d: 64, p: 32, spans: [][3]int{{700, 1}}},
 		{k: bf16, v: q8, heads: 9, kvHeads: 1, d: 96, p: 32, spans: [][3]int{{700, 1}, {30, 12}}},
+		{k: k8, v: v4, heads: 4, kvHeads: 2, d: 64, p: 32, start: 512,
+			spans: [][3]int{{31, 1}, {511, 1}, {512, 1}, {700, 1}, {1100, 2}, {490, 40}, {600, 30}}},
+		{k: q4, v: bf16, heads: 3, kvHeads: 1, d: 32, p: 32, start: 1024, sinks: true, spans: [][3]int{{1030, 3}, {990, 50}}},
+		{k: f16, v: q8, heads: 3, kvHeads: 1, d: 32, p: 64, start: 512, spans: [][3]int{{1030, 1}, {500, 24}}},
+		{k: k8, v: v4, heads: 2, kvHeads: 1, d: 64, p: 32, start: 512, spans: [][3]int{{490, 40, 40}, {600, 9, 6}}},
 		{k: k8, v: v4, heads: 16, kvHeads: 8, d: 128, p: 32, timed: true, spans: [][3]int{{4095, 1}}},
 		{k: k8, v: v4, heads: 16, kvHeads: 2, d: 256, p: 32, timed: true, spans: [][3]int{{4095, 1}}},
 		{k: k8, v: v4, heads: 4, kvHeads: 1, d: 128, p: 32, timed: true, spans: [][3]int{{960, 64}}},

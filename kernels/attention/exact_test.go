@@ -18,6 +18,7 @@ type conversation struct {
 	tokens, heads, kvHeads, d int
 	window, sinkTokens        int
 	sinks                     bool
+	start                     int // tokens
 	kf, vf                    Format
 	exact                     bool // activations stay float32
 	q, k, v, logits           []float32
@@ -77,14 +78,15 @@ func (c conversation) run(s setting) []byte {
 	r := rand.New(rand.NewPCG(s.pagesSeed, 7))
 	const neighbourTokens = 40
 	own, other := c.tokens/s.pageTokens+1, neighbourTokens/s.pageTokens+1
-	cache := NewCache(d, c.kf, c.vf, c.kvHeads, c.d, s.pageTokens, own+2*other+3)
+	start, total := startFor(c.start, own+2*other+3)
+	cache := NewCache(d, c.kf, c.vf, c.kvHeads, c.d, s.pageTokens, total, start)
 	for _, b := range []*kernels.Buffer{cache.K, cache.V} {
 		for i := range b.Bytes {
 			b.Bytes[i] = 0xff
 		}
 	}
-	table := randomPages(r, cache.Pages())
-	pages := c.table(s, table[:own])
+	table := randomPages(r, own+2*other+3)
+	pages := c.table(s, start.place(table[:own], s.pageTokens))
 	var sinks kernels.Tensor
 	if c.sinks {
 		sinks = kernels.FromFloat32s(d, 1, c.heads, c.logits)
@@ -141,6 +143,8 @@ func TestSameBits(t *testing.T) {
 		{tokens: 700, heads: 3, kvHeads: 1, d: 32, kf: FloatFormat(kernels.F16), vf: FloatFormat(kernels.F16), window: 70, sinkTokens: 4},
 		{tokens: 1200, heads: 3, kvHeads: 1, d: 32, kf: affine(8, 32), vf: affine(4, 32), window: 520, sinkTokens: 20, sinks: true},
 		{tokens: 600, heads: 4, kvHeads: 2, d: 64, kf: affine(8, 64), vf: affine(4, 32)},
+		{tokens: 600, heads: 4, kvHeads: 2, d: 64, kf: affine(8, 64), vf: affine(4, 32), start: 512},
+		{tokens: 1200, heads: 3, kvHeads: 1, d: 32, kf: Format{Kind: Q4_0}, vf: FloatFormat(kernels.BF16), start: 1024, sinks: true},
 		{tokens: 200, heads: 9, kvHeads: 1, d: 96, kf: affine(4, 32), vf: affine(8, 32), sinks: true},
 		{tokens: 140, heads: 8, kvHeads: 1, d: 128, kf: Format{Kind: Q8_0}, vf: Format{Kind: Q4_0}},
 		{tokens: 300, heads: 2, kvHeads: 2, d: 32, kf: Format{Kind: Q4_0}, vf: FloatFormat(kernels.F16), window: 70},
@@ -167,7 +171,9 @@ func TestSameBits(t *testing.T) {
 				expect("3 threads", func(s *setting) { s.threads = 3 })
 				expect("other pages", func(s *setting) { s.pagesSeed = 99 })
 				expect("pages of 16 tokens", func(s *setting) { s.pageTokens = 16 })
-				expect("pages of 48 tokens", func(s *setting) { s.pageTokens = 48 })
+				if c.start == 0 { // a start is whole pages
+					expect("pages of 48 tokens", func(s *setting) { s.pageTokens = 48 })
+				}
 				expect("with neighbours", func(s *setting) { s.neighbours = true })
 				step := 1 // every cut on the set that people run, some on the others
 				if isa != cpu.Best() || testing.Short() || c.tokens > 1000 {
@@ -198,6 +204,24 @@ func TestSameBits(t *testing.T) {
 					}
 				})
 			})
+		}
+	}
+}
+
+// TestStart: rows in the start are those of a float16 cache, to the bit; those behind it are not, nor are they those of a cache without one.
+func TestStart(t *testing.T) {
+	for _, isa := range cpu.Available() {
+		run := func(k, v Format, start int) []byte {
+			c := newConversation(conversation{tokens: 560, heads: 2, kvHeads: 1, d: 64, kf: k, vf: v, start: start})
+			return c.run(setting{isa: isa, threads: 2, pageTokens: 32})
+		}
+		f16, n := FloatFormat(kernels.F16), 512*2*64*4 // bytes of the start
+		got, exact, coarse := run(affine(8, 64), affine(4, 32), 512), run(f16, f16, 0), run(affine(8, 64), affine(4, 32), 0)
+		if !bytes.Equal(got[:n], exact[:n]) {
+			t.Errorf("%s: token %d in the start has other bits than with float16", isa, firstDifference(got, exact)/(2*64*4))
+		}
+		if bytes.Equal(got[n:], exact[n:]) || bytes.Equal(got[n:], coarse[n:]) {
+			t.Errorf("%s: behind the start the format is that of all, or the start has no effect", isa)
 		}
 	}
 }
@@ -279,6 +303,14 @@ func TestCheckNamesTheFault(t *testing.T) {
 		{"output width", func(o *Attention) { o.Out = o.Out.Columns(0, 64) }, "out: got"},
 		{"sinks", func(o *Attention) { o.Sinks = kernels.NewTensor(d, kernels.F32, 1, 3) }, "sinks: got"},
 		{"window", func(o *Attention) { o.Window = -1 }, "window: got -1"},
+		{"window over a start", func(o *Attention) { o.Window, o.Cache.Start = 8, Start{512, 3} }, "without a start"},
+		{"half a start", func(o *Attention) { o.Cache.Start.Tokens = 32 }, "a start of 32 tokens"},
+		{"pages without a start", func(o *Attention) { o.Cache.Start.Pages = 1 }, "a start of 0 tokens"},
+		{"page behind the start", func(o *Attention) { o.Cache.Start = Start{512, 2} }, "expected one of [0, 2)"},
+		{"page of the start", func(o *Attention) { // its last position lies behind the start
+			o.Cache.Start, o.Spans[0].Pos, o.Spans[0].Rows = Start{512, 2}, 512, 1
+			o.Spans[0].Pages = append(make([]int32, 16), 1)
+		}, "expected one of [2, 4)"},
 		{"span", func(o *Attention) { o.Spans[0].Rows = 99 }, "span 0"},
 	} {
 		o := good()

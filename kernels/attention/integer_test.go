@@ -76,7 +76,7 @@ func TestRoundedWeights(t *testing.T) {
 		}
 		k[7*d] = 0
 		clear(v[7*d:][:d]) // as the values of positions that attract attention for want of better ones
-		c := NewCache(reference, FloatFormat(kernels.F32), f, 1, d, 32, 2)
+		c := NewCache(reference, FloatFormat(kernels.F32), f, 1, d, 32, 2, Start{})
 		pages := []int32{1, 0}
 		reference.Run(&Append{K: kernels.FromFloat32s(reference, n, d, k), V: kernels.FromFloat32s(reference, n, d, v), Cache: c, Spans: []kernels.Span{{Rows: n, Pages: pages}}})
 		q := make([]float32, d)

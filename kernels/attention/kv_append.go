@@ -48,9 +48,10 @@ func (o *Append) Reference() {
 
 // rows is the specification for rows [from, to) of a span, and what runs in builds without cgo.
 func (o *Append) rows(s *kernels.Span, from, to int) {
-	d, keys, values := o.Cache.HeadDim, o.Cache.keys(), o.Cache.values()
+	d := o.Cache.HeadDim
 	for r := from; r < to; r++ {
 		k, v := o.K.Row(s.Row+r), o.V.Row(s.Row+r)
+		keys, values := o.Cache.keys(s.Pos+r), o.Cache.values(s.Pos+r)
 		for head := range o.Cache.KVHeads {
 			keys.write(k[head*d:][:d], s.Pages, head, s.Pos+r)
 			values.write(v[head*d:][:d], s.Pages, head, s.Pos+r)
@@ -95,21 +96,34 @@ func kvAppendCases() []kernels.Case {
 		shapes = append(shapes, shape{affine(bits, 32), affine(bits, 128), 2, 128, 32, 9, 40})
 	}
 	var cases []kernels.Case
-	for _, s := range shapes {
+	add := func(s shape, startTokens int) {
+		name := fmt.Sprintf("kv_append_%s_kvh%d_d%d_p%d_pos%d_m%d", formatNames(s.k, s.v), s.kvHeads, s.headDim, s.page, s.pos, s.row)
+		if startTokens > 0 {
+			name += fmt.Sprintf("_start%d", startTokens)
+		}
 		cases = append(cases, kernels.Case{
-			Name:  fmt.Sprintf("kv_append_%s_kvh%d_d%d_p%d_pos%d_m%d", formatNames(s.k, s.v), s.kvHeads, s.headDim, s.page, s.pos, s.row),
+			Name:  name,
 			Bytes: int64(s.row * s.kvHeads * (8*s.headDim + s.k.RowBytes(s.headDim) + s.v.RowBytes(s.headDim))),
 			New: func(d kernels.Device, r *rand.Rand) (kernels.Op, []kernels.Tensor) {
 				pages := (s.pos+s.row+s.page-1)/s.page + 1
+				start, total := startFor(startTokens, pages)
 				o := &Append{
 					K:     kernels.RandomTensor(d, r, s.row, s.kvHeads*s.headDim, 3),
 					V:     kernels.RandomTensor(d, r, s.row, s.kvHeads*s.headDim, 3),
-					Cache: NewCache(d, s.k, s.v, s.kvHeads, s.headDim, s.page, pages),
-					Spans: []kernels.Span{{Rows: s.row, Pos: s.pos, Pages: randomPages(r, pages)}},
+					Cache: NewCache(d, s.k, s.v, s.kvHeads, s.headDim, s.page, total, start),
+					Spans: []kernels.Span{{Rows: s.row, Pos: s.pos, Pages: start.place(randomPages(r, pages), s.page)}},
 				}
 				return o, o.Cache.tensors()
 			},
 		})
+	}
+	for _, s := range shapes {
+		add(s, 0)
+	}
+	for _, f := range [][2]Format{{affine(8, 64), affine(4, 32)}, {q4, bf16}} { // across the end of a start, in it, and behind it
+		add(shape{f[0], f[1], 2, 64, 32, 480, 64}, 512)
+		add(shape{f[0], f[1], 2, 64, 32, 30, 3}, 512)
+		add(shape{f[0], f[1], 2, 64, 32, 1030, 1}, 512)
 	}
 	return cases
 }
@@ -125,16 +139,45 @@ func formatNames(k, v Format) string {
 	return name
 }
 
-// tensors are K and V as matrices with a row per page, for cases that compare them.
-func (c *Cache) tensors() []kernels.Tensor {
-	of := func(b *kernels.Buffer, f Format, pageBytes int) kernels.Tensor {
-		t := kernels.Tensor{Buffer: b, DType: kernels.U8, Rows: c.Pages(), Cols: pageBytes, Stride: pageBytes}
+// tensors are K and V as matrices with a row per page, of the start first, for cases that compare them.
+func (c *Cache) tensors() (all []kernels.Tensor) {
+	of := func(b *kernels.Buffer, f Format, from, to, offset, pageBytes int) {
+		t := kernels.Tensor{Buffer: b, Offset: offset + from*pageBytes, DType: kernels.U8, Rows: to - from, Cols: pageBytes, Stride: pageBytes}
 		if f == FloatFormat(kernels.F32) { // compared as numbers
 			t.DType, t.Cols, t.Stride = kernels.F32, pageBytes/4, pageBytes/4
 		}
-		return t
+		all = append(all, t)
 	}
-	return []kernels.Tensor{of(c.K, c.KFormat, c.KPageBytes()), of(c.V, c.VFormat, c.VPageBytes())}
+	for _, start := range []bool{true, false} {
+		from, to := c.Start.Pages, c.Pages()
+		if start {
+			from, to = 0, c.Start.Pages
+		}
+		if from == to {
+			continue
+		}
+		offset, pageBytes := c.KPages(start)
+		of(c.K, c.KFormat, from, to, offset, pageBytes)
+		offset, pageBytes = c.VPages(start)
+		of(c.V, c.VFormat, from, to, offset, pageBytes)
+	}
+	return all
+}
+
+// startFor is a start of tokens positions, none if that is 0, for a cache of pages pages in either part; total is all of them.
+func startFor(tokens, pages int) (start Start, total int) {
+	if tokens == 0 {
+		return Start{}, pages
+	}
+	return Start{Tokens: tokens, Pages: pages}, 2 * pages
+}
+
+// place makes page numbers of either part of what startFor gives from numbers below its pages.
+func (s Start) place(table []int32, pageTokens int) []int32 {
+	for i := s.Tokens / pageTokens; i < len(table); i++ {
+		table[i] += int32(s.Pages)
+	}
+	return table
 }
 
 // randomPages is a page table that hands out the n pages of a cache in random order.

@@ -25,6 +25,8 @@ struct KVAppendParams {
   uint page_tokens;
   uint k_stride;
   uint v_stride;
+  uint start_tokens;
+  uint start_pages;
   int spans;
 };
 
@@ -110,8 +112,14 @@ kernel void kv_append(
   f.bits = keys ? k_bits : v_bits;
   f.group = keys ? k_group : v_group;
   f.zero = keys ? k_zero : v_zero;
+  device uchar* at = keys ? k_pages : v_pages;
+  if (pos < p.start_tokens) {
+    f = kv_start(f);
+  } else {
+    at += kv_start_bytes(f, dims, p.kv_heads, p.page_tokens, p.start_pages);
+  }
   const uint row_bytes = kv_row_bytes(f, dims);
-  device uchar* at = (keys ? k_pages : v_pages) + (ulong(page) * p.kv_heads + head) * p.page_tokens * row_bytes;
+  at += (ulong(page) * p.kv_heads + head) * p.page_tokens * row_bytes;
 
   if (f.bits == 0) {
     for (uint d = lane; d < dims; d += 32) {

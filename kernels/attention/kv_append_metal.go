@@ -66,6 +66,7 @@ func (f Format) constants(prefix string) []metal.ConstantValue {
 type kvAppendParams struct {
 	KVHeads, HeadDim, PageTokens uint32
 	KStride, VStride             uint32
+	StartTokens, StartPages      uint32
 	Spans                        int32
 }
 
@@ -76,7 +77,8 @@ func (o *Append) Metal(c *gpu.Context) {
 	cache := o.Cache
 	p := kvAppendParams{
 		KVHeads: uint32(cache.KVHeads), HeadDim: uint32(cache.HeadDim), PageTokens: uint32(cache.PageTokens),
-		KStride: uint32(o.K.Stride), VStride: uint32(o.V.Stride), Spans: int32(len(o.Spans)),
+		KStride: uint32(o.K.Stride), VStride: uint32(o.V.Stride),
+		StartTokens: uint32(cache.Start.Tokens), StartPages: uint32(cache.Start.Pages), Spans: int32(len(o.Spans)),
 	}
 	key := [2]Format{cache.KFormat, cache.VFormat}
 	k := kvAppendKernels.find(key)

@@ -36,14 +36,25 @@ func (f Format) c() (s C.struct_kv_format) {
 func first(f []float32) *C.float { return (*C.float)(unsafe.SliceData(f)) }
 
 func (o *Append) native(isa cpu.ISA, s *kernels.Span, from, to int) {
+	start := min(max(from, o.Cache.Start.Tokens-s.Pos), to)
+	o.nativePart(isa, s, from, start)
+	o.nativePart(isa, s, start, to)
+}
+
+// nativePart writes rows that are all in the start or all behind it.
+func (o *Append) nativePart(isa cpu.ISA, s *kernels.Span, from, to int) {
+	if from == to {
+		return
+	}
 	c := o.Cache
+	keys, values := c.keys(s.Pos+from), c.values(s.Pos+from)
 	shape := C.struct_kv_append_shape{
-		k: c.KFormat.c(), v: c.VFormat.c(), kv_heads: C.int64_t(c.KVHeads), head_dim: C.int64_t(c.HeadDim), page_tokens: C.int64_t(c.PageTokens),
+		k: keys.f.c(), v: values.f.c(), kv_heads: C.int64_t(c.KVHeads), head_dim: C.int64_t(c.HeadDim), page_tokens: C.int64_t(c.PageTokens),
 		rows: C.int64_t(to - from), pos: C.int64_t(s.Pos + from),
 		k_stride: C.int64_t(o.K.Stride), v_stride: C.int64_t(o.V.Stride),
 	}
 	k, v := o.K.RowRange(s.Row+from, s.Row+to), o.V.RowRange(s.Row+from, s.Row+to)
-	C.headroom_kv_append(C.int(isa), &shape, ptr(k), ptr(v), cpu.Ptr(c.K.Bytes), cpu.Ptr(c.V.Bytes), (*C.int32_t)(unsafe.SliceData(s.Pages)))
+	C.headroom_kv_append(C.int(isa), &shape, ptr(k), ptr(v), cpu.Ptr(keys.bytes), cpu.Ptr(values.bytes), (*C.int32_t)(unsafe.SliceData(s.Pages)))
 }
 
 // shape describes u to C, with its queries, its outputs and its sinks.
@@ -55,6 +66,12 @@ func (o *Attention) shape(u unit) (s C.struct_attention_unit, q, out, sinks *C.f
 		rows: C.int64_t(u.rows), pos: C.int64_t(u.span.Pos + u.row), window: C.int64_t(o.Window), sink_tokens: C.int64_t(o.SinkTokens),
 		from: C.int64_t(u.from), to: C.int64_t(u.to),
 		q_stride: C.int64_t(o.Q.Stride), out_stride: C.int64_t(o.Out.Stride), scale: C.float(o.Scale),
+	}
+	if c.Start.Tokens > 0 {
+		s.start_tokens, s.start_k, s.start_v = C.int64_t(c.Start.Tokens), c.KFormat.AtStart().c(), c.VFormat.AtStart().c()
+		k, _ := c.KPages(false)
+		v, _ := c.VPages(false)
+		s.k_offset, s.v_offset = C.int64_t(k), C.int64_t(v)
 	}
 	if u.sinks {
 		s.sinks = 1

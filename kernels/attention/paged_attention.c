@@ -63,6 +63,7 @@ struct job {
     const struct attention_unit *u;
     const char *k_pages, *v_pages;
     const int32_t *pages;
+    int64_t last;               // position whose pages they are
     const float *queries;
     float *tile, *scores, *part;
     int k_direct, v_direct;     // multiply plain elements from the pages, without the tile
@@ -78,11 +79,11 @@ struct job {
 #define middle_floats KERNEL(middle_floats)
 SIMD int64_t middle_floats(const struct job *j) { return j->v_integer ? 16 * kv_groups(&j->u->v, j->u->head_dim) : 0; }
 
-// The K or V (pages, of format f) of this KV head in the page that holds pos; a position past the unit's last counts as that.
+// The K or V (pages, of format f) of this KV head in the page that holds pos; a position past the last counts as that.
 #define head_page KERNEL(head_page)
 SIMD const char *head_page(const struct job *j, const struct kv_format *f, const char *pages, int64_t pos) {
     const struct attention_unit *u = j->u;
-    const int64_t last = u->pos + u->rows - 1, page = j->pages[(pos < last ? pos : last) / u->page_tokens];
+    const int64_t page = j->pages[(pos < j->last ? pos : j->last) / u->page_tokens];
     return pages + (page * u->kv_heads + u->kv_head) * u->page_tokens * kv_row_bytes(f, u->head_dim);
 }
 
@@ -323,9 +324,16 @@ static void KERNEL(attention)(const struct attention_unit *u, const float *q, fl
     const int split = part != NULL;
     float *queries = scratch + TILE * d, *scores = queries + vectors * d, *total = scores + vectors * TILE, *more = total + 2 * vectors * record;
     if (!split) part = total + vectors * record;
-    struct job j = {.u = u, .k_pages = k_pages, .v_pages = v_pages, .pages = pages, .queries = queries, .tile = scratch, .scores = scores, .part = part,
+    struct job j = {.u = u, .k_pages = (const char *)k_pages + u->k_offset, .v_pages = (const char *)v_pages + u->v_offset, .pages = pages,
+                    .last = u->pos + u->rows - 1, .queries = queries, .tile = scratch, .scores = scores, .part = part,
                     .k_direct = vectors <= MAX_DIRECT && !u->k.bits, .v_direct = vectors <= MAX_DIRECT && !u->v.bits,
                     .k_integer = u->k.bits && !u->exact, .v_integer = u->v.bits && !u->exact};
+    struct attention_unit start_unit = *u; // the same over the pages of the start
+    start_unit.k = u->start_k;
+    start_unit.v = u->start_v;
+    const struct job start = {.u = &start_unit, .k_pages = k_pages, .v_pages = v_pages, .pages = pages,
+                              .last = j.last < u->start_tokens ? j.last : u->start_tokens - 1, .queries = queries, .tile = scratch, .scores = scores, .part = part,
+                              .k_direct = vectors <= MAX_DIRECT, .v_direct = vectors <= MAX_DIRECT};
     for (int64_t i = 0; i < vectors; i++) {
         const float *x = q + i / u->group * u->q_stride + i % u->group * d;
         for (int64_t c = 0; c < d; c += 16) v_store(queries + i * d + c, v_mul(v_load(x + c), v_set1(u->scale)));
@@ -351,9 +359,10 @@ static void KERNEL(attention)(const struct attention_unit *u, const float *q, fl
         if (!split) merge_segment(u, part, total);
     }
     for (int64_t segment = u->from; segment < u->to; segment++) {
-        begin_segment(&j);
-        for (int64_t t = segment * SEGMENT; t < (segment + 1) * SEGMENT && t < u->pos + u->rows; t += TILE) do_tile(&j, t, 0);
-        end_segment(&j);
+        const struct job *part_of = segment * SEGMENT < u->start_tokens ? &start : &j;
+        begin_segment(part_of);
+        for (int64_t t = segment * SEGMENT; t < (segment + 1) * SEGMENT && t < u->pos + u->rows; t += TILE) do_tile(part_of, t, 0);
+        end_segment(part_of);
         if (!split) merge_segment(u, part, total);
     }
     if (!split) finish(u, total, out);

@@ -66,6 +66,9 @@ func (o *Attention) Check() error {
 	if o.Window < 0 {
 		return fmt.Errorf("window: got %d, expected 0 for no window, or the positions a row sees", o.Window)
 	}
+	if o.Window > 0 && o.Cache.Start.Tokens > 0 {
+		return fmt.Errorf("window: got %d with a cache that keeps the first %d positions as float16, expected one without a start", o.Window, o.Cache.Start.Tokens)
+	}
 	if o.SinkTokens < 0 || o.SinkTokens > tileTokens || o.SinkTokens > 0 && o.Window == 0 {
 		return fmt.Errorf("sink tokens: got %d with a window of %d, expected 0 to %d, and 0 without a window", o.SinkTokens, o.Window, tileTokens)
 	}
@@ -130,7 +133,7 @@ func (o *Attention) referenceHead(s *kernels.Span, r, h int) {
 	}
 	row := make([]float32, d)
 	for j := range scores {
-		c.keys().read(row, s.Pages, kvHead, positions[j])
+		c.keys(positions[j]).read(row, s.Pages, kvHead, positions[j])
 		for i, x := range q {
 			scores[j] += float64(x) * float64(row[i])
 		}
@@ -145,7 +148,7 @@ func (o *Attention) referenceHead(s *kernels.Span, r, h int) {
 	for j, x := range scores {
 		w := math.Exp(x - highest)
 		total += w
-		c.values().read(row, s.Pages, kvHead, positions[j])
+		c.values(positions[j]).read(row, s.Pages, kvHead, positions[j])
 		for i := range sum {
 			sum[i] += w * float64(row[i])
 		}

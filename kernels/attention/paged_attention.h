@@ -10,6 +10,9 @@
 // A unit of work (units.go) without its memory: rows of one sequence, one KV head, the sinks if any, and segments [from, to).
 struct attention_unit {
     struct kv_format k, v;
+    struct kv_format start_k, start_v; // plain, of positions before start_tokens
+    int64_t start_tokens;              // a multiple of SEGMENT; 0: none
+    int64_t k_offset, v_offset;        // bytes from where pages of the start count to where the others do
     int64_t kv_heads, head_dim, page_tokens;
     int64_t kv_head, group; // query heads kv_head*group + [0, group)
     int64_t rows, pos;      // query rows, and the position of the first

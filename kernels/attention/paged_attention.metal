@@ -88,6 +88,7 @@ kernel void attend(
       segment = span->segment > 0 && p.sink_tokens > 0 ? (n == 0 ? 0 : uint(span->segment) + n - 1) : uint(span->segment) + n;
     }
     const uint start = segment * SEGMENT;
+    const bool early = is_early(p, start);
     // What the block sees of it.
     Seen any;
     any.from = max(start, seen_from(p.window, p.sink_tokens, first_pos));
@@ -109,14 +110,14 @@ kernel void attend(
         uint j = start + sg * 64 + h * 32 + lane;
         j = sees(any, j) ? j : other;
         in_page[h] = j % p.page_tokens;
-        page[h] = k_pages + (ulong(pages[j / p.page_tokens]) * p.kv_heads + head) * p.page_tokens * kv_row_bytes(k_format(), head_dim);
+        page[h] = head_page(k_pages, k_format(), p, early, pages[j / p.page_tokens], head);
         for (uint v = 0; v < VECTORS; v++) {
           score[v][h] = 0.0f;
         }
       }
       for (uint d = 0; d < head_dim / 4; d++) {
         for (uint h = 0; h < 2; h++) {
-          const float4 x = k_quad(page[h], p.page_tokens, in_page[h], d);
+          const float4 x = k_quad(page[h], early, p.page_tokens, in_page[h], d);
           for (uint v = 0; v < VECTORS; v++) {
             if (v < vectors) {
               const float4 y = *(threadgroup const float4*)(shared + v * head_dim + 4 * d);
@@ -177,13 +178,13 @@ kernel void attend(
       if (j >= any.sinks && (j + 4 <= any.from || any.from >= any.to)) {
         continue;
       }
-      device const uchar* v_page = v_pages + (ulong(pages[j / p.page_tokens]) * p.kv_heads + head) * p.page_tokens * kv_row_bytes(v_format(), head_dim);
+      device const uchar* v_page = head_page(v_pages, v_format(), p, early, pages[j / p.page_tokens], head);
       // All vectors see all four, or each takes what it sees.
       const bool whole = j + 4 <= first_pos + 1 && (j >= seen_from(p.window, p.sink_tokens, last_pos) || j + 4 <= p.sink_tokens);
       for (uint i = 0; i < DIMS; i++) {
         const uint d = (i * SIMDGROUPS + sg) * 32 + lane;
         if (d < head_dim) {
-          const float4 x = v_quad(v_page, j % p.page_tokens, d);
+          const float4 x = v_quad(v_page, early, j % p.page_tokens, d);
           for (uint v = 0; v < VECTORS; v++) {
             if (v < vectors) {
               const float4 w = *(threadgroup const float4*)(weights + v * SEGMENT + j - start);

@@ -27,6 +27,7 @@ var (
 type attentionVariant struct {
 	k, v             Format
 	vectors, headDim int
+	start            bool // some of what is read is kept as float16
 }
 
 // attentionParams is AttentionParams of common/attention.h; strides in elements.
@@ -34,6 +35,7 @@ type attentionParams struct {
 	KVHeads, Group, PageTokens uint32
 	QStride, OutStride         uint32
 	Window, SinkTokens         uint32
+	StartTokens, StartPages    uint32
 	HasSinks, Spans            uint32
 	Scale                      float32
 }
@@ -87,7 +89,7 @@ func (o *Attention) metalParams() attentionParams {
 	p := attentionParams{
 		KVHeads: uint32(o.Cache.KVHeads), Group: uint32(o.group()), PageTokens: uint32(o.Cache.PageTokens),
 		QStride: uint32(o.Q.Stride), OutStride: uint32(o.Out.Stride), Window: uint32(o.Window), SinkTokens: uint32(o.SinkTokens),
-		Scale: o.Scale,
+		StartTokens: uint32(o.Cache.Start.Tokens), StartPages: uint32(o.Cache.Start.Pages), Scale: o.Scale,
 	}
 	if !o.Sinks.IsNone() {
 		p.HasSinks = 1
@@ -112,11 +114,12 @@ func (o *Attention) metalPrefill(c *gpu.Context) {
 
 // metalKernel is the kernel of one name for o's formats, made when first used.
 func (o *Attention) metalKernel(kept *variants[attentionVariant, attentionParams], source *gpu.Source, name string, vectors int) *gpu.Kernel[attentionParams] {
-	key := attentionVariant{o.Cache.KFormat, o.Cache.VFormat, vectors, o.Cache.HeadDim}
+	key := attentionVariant{o.Cache.KFormat, o.Cache.VFormat, vectors, o.Cache.HeadDim, o.Cache.Start.Tokens > 0}
 	k := kept.find(key)
 	if k == nil {
 		constants := append(key.k.constants("k"), key.v.constants("v")...)
-		constants = append(constants, metal.ConstantValue{Name: "head_dim", Value: uint32(key.headDim)})
+		constants = append(constants, metal.ConstantValue{Name: "head_dim", Value: uint32(key.headDim)},
+			metal.ConstantValue{Name: "has_start", Value: min(1, uint32(o.Cache.Start.Tokens))})
 		if source == attentionSource {
 			constants = append(constants, metal.ConstantValue{Name: "vectors", Value: uint32(vectors)})
 		}

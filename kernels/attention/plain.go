@@ -62,7 +62,7 @@ func (o *Attention) tile(u unit, t int, sinks bool, tile, q, scores, part []floa
 	first, _ := o.seenOf(pos, t, sinks)
 	_, end := o.seenOf(pos+u.rows-1, t, sinks)
 	for p := first; p < end; p++ {
-		c.keys().read(tile[p*d:][:d], u.span.Pages, u.kvHead, t+p)
+		c.keys(t+p).read(tile[p*d:][:d], u.span.Pages, u.kvHead, t+p)
 	}
 	for i := range u.rows * group {
 		from, to := o.seenOf(pos+i/group, t, sinks)
@@ -73,7 +73,7 @@ func (o *Attention) tile(u unit, t int, sinks bool, tile, q, scores, part []floa
 		for j, x := range o.Q.Row(u.span.Row + u.row + i/group)[col : col+d] {
 			q[j] = x * o.Scale
 		}
-		if o.rounds() {
+		if o.rounds(t) {
 			roundQuery(q, c.KFormat.group())
 		}
 		s, r := scores[i*tileTokens:][:tileTokens], part[i*record:][:record]
@@ -87,7 +87,7 @@ func (o *Attention) tile(u unit, t int, sinks bool, tile, q, scores, part []floa
 		weigh(s[from:to], r, d)
 	}
 	for p := first; p < end; p++ {
-		c.values().read(tile[p*d:][:d], u.span.Pages, u.kvHead, t+p)
+		c.values(t+p).read(tile[p*d:][:d], u.span.Pages, u.kvHead, t+p)
 	}
 	for i := range u.rows * group {
 		from, to := o.seenOf(pos+i/group, t, sinks)
@@ -100,8 +100,10 @@ func (o *Attention) tile(u unit, t int, sinks bool, tile, q, scores, part []floa
 	}
 }
 
-// rounds says that queries are multiplied with codes, for which they are rounded to 8 bits.
-func (o *Attention) rounds() bool { return !o.exact && o.Cache.KFormat.quantized() }
+// rounds says that queries are multiplied with codes in the tile at t, for which they are rounded to 8 bits.
+func (o *Attention) rounds(t int) bool {
+	return !o.exact && t >= o.Cache.Start.Tokens && o.Cache.KFormat.quantized()
+}
 
 // roundQuery rounds each group of q to multiples of its largest magnitude / 127. A group whose step is no normal number becomes zero, or
 // undefined with an infinite or undefined element.

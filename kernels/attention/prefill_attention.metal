@@ -105,6 +105,7 @@ kernel void attend_prefill(
     for (uint tile = 0; tile < extra + (to > from ? to - from : 0); tile++) {
       const uint t = tile < extra ? 0 : from + tile - extra;
       const uint start = t * TILE;
+      const bool early = is_early(p, start);
       Seen any;
       any.from = max(start, seen_from(p.window, p.sink_tokens, first_pos));
       any.to = min(start + TILE, last_pos + 1);
@@ -115,7 +116,7 @@ kernel void attend_prefill(
       const bool k_seen = sees(any, k_pos);
       device const uchar* k_page = k_pages;
       if (k_seen) {
-        k_page += (ulong(pages[k_pos / p.page_tokens]) * p.kv_heads + head) * p.page_tokens * kv_row_bytes(k_format(), head_dim);
+        k_page = head_page(k_pages, k_format(), p, early, pages[k_pos / p.page_tokens], head);
       }
       simdgroup_float8x8 score[2][4];
       for (uint i = 0; i < 2; i++) {
@@ -136,7 +137,7 @@ kernel void attend_prefill(
           const uint d = tid / TILE * 16 + 4 * i;
           float4 x = float4(0.0f);
           if (k_seen && dim + d < head_dim) {
-            x = k_quad(k_page, p.page_tokens, k_pos % p.page_tokens, (dim + d) / 4);
+            x = k_quad(k_page, early, p.page_tokens, k_pos % p.page_tokens, (dim + d) / 4);
           }
           *(threadgroup float4*)(keys + tid % TILE * KEY_PITCH + d) = x;
         }
@@ -233,8 +234,7 @@ kernel void attend_prefill(
               }
               float4 v = float4(0.0f);
               if (d < head_dim && (seen[0] || seen[1] || seen[2] || seen[3])) {
-                v = v_quad(v_pages + (ulong(pages[j / p.page_tokens]) * p.kv_heads + head) * p.page_tokens * kv_row_bytes(v_format(), head_dim),
-                           j % p.page_tokens, d);
+                v = v_quad(head_page(v_pages, v_format(), p, early, pages[j / p.page_tokens], head), early, j % p.page_tokens, d);
               }
               for (uint e = 0; e < 4; e++) {
                 const bool good = seen[e] && tame(v[e]);

@@ -28,9 +28,9 @@ func TestRowBytes(t *testing.T) {
 		}
 	}
 	d := kernels.NewMeasure()
-	c := NewCache(d, affine(8, 64), affine(4, 32), 2, 256, 32, 3)
-	if c.KPageBytes() != 32*544 || c.VPageBytes() != 32*320 || c.TokenBytes() != 864 || c.K.Size != 3*32*544 || c.Pages() != 3 {
-		t.Errorf("K8 g64, V4 g32: pages of %d and %d bytes, %d a token, %d pages", c.KPageBytes(), c.VPageBytes(), c.TokenBytes(), c.Pages())
+	c := NewCache(d, affine(8, 64), affine(4, 32), 2, 256, 32, 3, Start{})
+	if c.KPageBytes() != 32*544 || c.VPageBytes() != 32*320 || c.K.Size != 3*32*544 || c.Pages() != 3 {
+		t.Errorf("K8 g64, V4 g32: pages of %d and %d bytes, %d pages", c.KPageBytes(), c.VPageBytes(), c.Pages())
 	}
 }
 
@@ -54,13 +54,13 @@ func stored(t *testing.T, f Format, x []float32) (k, v []float32) {
 	t.Helper()
 	d := kernels.NewReference()
 	defer d.Close()
-	c := NewCache(d, f, f, 1, len(x), 32, 1)
+	c := NewCache(d, f, f, 1, len(x), 32, 1, Start{})
 	const pos = 21
 	a := &Append{K: kernels.FromFloat32s(d, 1, len(x), x), V: kernels.FromFloat32s(d, 1, len(x), x), Cache: c, Spans: []kernels.Span{{Rows: 1, Pos: pos, Pages: []int32{0}}}}
 	d.Run(a)
 	k, v = make([]float32, len(x)), make([]float32, len(x))
-	c.keys().read(k, []int32{0}, 0, pos)
-	c.values().read(v, []int32{0}, 0, pos)
+	c.keys(pos).read(k, []int32{0}, 0, pos)
+	c.values(pos).read(v, []int32{0}, 0, pos)
 	return k, v
 }
 
@@ -170,7 +170,7 @@ func TestOddValues(t *testing.T) {
 		var want [][]byte
 		for _, isa := range append([]cpu.ISA{cpu.Generic}, cpu.Available()...) {
 			dev := kernels.NewCPU(cpu.Options{ISA: isa, Threads: 1})
-			c := NewCache(dev, f, f, 1, d, 16, 1)
+			c := NewCache(dev, f, f, 1, d, 16, 1, Start{})
 			dev.Run(&Append{K: kernels.FromFloat32s(dev, 1, d, x), V: kernels.FromFloat32s(dev, 1, d, x), Cache: c, Spans: []kernels.Span{{Rows: 1, Pos: 5, Pages: []int32{0}}}})
 			var got [][]byte
 			for _, m := range c.tensors() {

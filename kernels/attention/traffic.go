@@ -5,7 +5,7 @@ func (o *Attention) TrafficBytes() int64 {
 	n := int64(0)
 	for _, s := range o.Spans {
 		end := s.Pos + s.Rows
-		n += int64(min(o.SinkTokens, end) + max(0, end-o.seenFrom(s.Pos)))
+		n += o.Cache.bytesOf(min(o.SinkTokens, end) + max(0, end-o.seenFrom(s.Pos)))
 	}
-	return n * int64(o.Cache.TokenBytes())
+	return n
 }

@@ -13,6 +13,7 @@ constant uint v_bits [[function_constant(5)]];
 constant uint v_group [[function_constant(6)]];
 constant uint v_zero [[function_constant(7)]];
 constant uint head_dim [[function_constant(9)]];
+constant uint has_start [[function_constant(10)]];   // the first start_tokens positions are kept as kv_start says
 
 constant constexpr float LOWEST = -3.0e38f;
 
@@ -24,6 +25,8 @@ struct AttentionParams {
   uint out_stride;
   uint window;
   uint sink_tokens;
+  uint start_tokens;   // a multiple of 512
+  uint start_pages;
   uint has_sinks;
   uint spans;
   float scale;
@@ -71,16 +74,30 @@ inline KVFormat v_format() {
   return f;
 }
 
+// Whether the position belongs to the start, and with it all others of its tile, or segment of 256.
+inline bool is_early(constant AttentionParams& p, uint pos) { return has_start != 0 && pos < p.start_tokens; }
+
+// A head's page of keys or values, of the start if early.
+inline device const uchar* head_page(device const uchar* pages, KVFormat f, constant AttentionParams& p, bool early, int page, uint head) {
+  if (early) {
+    f = kv_start(f);
+  } else if (has_start != 0) {
+    pages += kv_start_bytes(f, head_dim, p.kv_heads, p.page_tokens, p.start_pages);
+  }
+  return pages + (ulong(page) * p.kv_heads + head) * p.page_tokens * kv_row_bytes(f, head_dim);
+}
+
 // Dimensions 4q to 4q+3 of a position of K; page is a head's page, at the position's place in it.
-inline float4 k_quad(device const uchar* page, uint page_tokens, uint place, uint q) {
-  if (k_bits == 0) {
+inline float4 k_quad(device const uchar* page, bool early, uint page_tokens, uint place, uint q) {
+  const KVFormat f = k_format();
+  if (f.bits == 0 || early) {
+    const uint dtype = early ? kv_start(f).dtype : f.dtype;
     float4 x;
     for (uint i = 0; i < 4; i++) {
-      x[i] = kv_plain(k_dtype, page, (4 * q + i) * page_tokens + place);
+      x[i] = kv_plain(dtype, page, (4 * q + i) * page_tokens + place);
     }
     return x;
   }
-  const KVFormat f = k_format();
   device const uchar* strip = page + place / STRIP * STRIP * kv_row_bytes(f, head_dim);
   device const half* params = (device const half*)strip;
   const uint g = 4 * q / k_group;
@@ -90,15 +107,16 @@ inline float4 k_quad(device const uchar* page, uint page_tokens, uint place, uin
 }
 
 // Dimension d of positions place to place+3 of V.
-inline float4 v_quad(device const uchar* page, uint place, uint d) {
-  if (v_bits == 0) {
+inline float4 v_quad(device const uchar* page, bool early, uint place, uint d) {
+  const KVFormat f = v_format();
+  if (f.bits == 0 || early) {
+    const uint dtype = early ? kv_start(f).dtype : f.dtype;
     float4 x;
     for (uint i = 0; i < 4; i++) {
-      x[i] = kv_plain(v_dtype, page, (place + i) * head_dim + d);
+      x[i] = kv_plain(dtype, page, (place + i) * head_dim + d);
     }
     return x;
   }
-  const KVFormat f = v_format();
   device const uchar* strip = page + place / STRIP * STRIP * kv_row_bytes(f, head_dim);
   const uint g = d / v_group;
   const float4 scale = float4(*(device const half4*)((device const half*)strip + g * STRIP + place % STRIP));

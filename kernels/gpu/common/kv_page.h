@@ -23,6 +23,20 @@ inline uint kv_row_bytes(KVFormat f, uint dims) {
   return dims * f.bits / 8 + (f.zero == 0 ? 4 : 2) * (dims / f.group);
 }
 
+// How the beginning of a sequence is kept where others have f: attention's Format.AtStart.
+inline KVFormat kv_start(KVFormat f) {
+  if (f.bits != 0) {
+    f.dtype = 1;
+    f.bits = 0;
+  }
+  return f;
+}
+
+// The bytes that pages of the start are longer than others, all together: those lie so much further back than their numbers say.
+inline ulong kv_start_bytes(KVFormat f, uint dims, uint heads, uint page_tokens, uint pages) {
+  return ulong(pages) * heads * page_tokens * (kv_row_bytes(kv_start(f), dims) - kv_row_bytes(f, dims));
+}
+
 // The scales, and the biases, of a strip: what comes before its codes.
 inline uint kv_param_bytes(KVFormat f, uint dims) { return STRIP * (f.zero == 0 ? 4 : 2) * (dims / f.group); }
 
