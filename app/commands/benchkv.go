@@ -82,6 +82,9 @@ func (c *BenchKV) Run(_ context.Context, t *terminal) error {
 		fmt.Fprintln(w, "\nformat\tbytes a token\tconversation of "+contexts())
 		for i, f := range formats {
 			fmt.Fprintf(w, "%s\t%d", f.flags, costs[i].BytesPerToken)
+			if c := &costs[i]; c.StartTokens > 0 {
+				fmt.Fprintf(w, ", the first %d %d", c.StartTokens, c.StartBytesPerToken)
+			}
 			for _, tokens := range kvContexts {
 				fmt.Fprint(w, "\t"+size(costs[i].ContextBytes(tokens)))
 			}

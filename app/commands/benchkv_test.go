@@ -61,6 +61,10 @@ func TestBenchKVFinds(t *testing.T) {
 			t.Errorf("%s: exit %d, %s%s", name, code, out, errOut)
 		}
 	}
+	if code, out, _ := headroom("", "bench", "kv", "--kv-format", "q4_0", "--quantized-kv-start", "5000"); code != 0 || // 8,192 tokens: 5,120 of 20,480 and the others of 5,760, and 62.8 MB of state
+		!regexp.MustCompile(`(?m)^as asked +5760, the first 5120 20480 +179\.7 MB `).MatchString(out) {
+		t.Errorf("a start: exit %d, %s", code, out)
+	}
 	if code, out, _ := headroom("", "bench", "kv", "headroom-demo", "qwen3_5-27b"); code != 0 || strings.Count(out, "trained for") != 2 {
 		t.Errorf("two models: exit %d, %s", code, out)
 	}

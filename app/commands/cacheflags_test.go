@@ -35,7 +35,7 @@ func TestFlagsBeatSettings(t *testing.T) {
 	s := settings.Settings{
 		Cache: settings.Cache{HotSize: 1e9, PromptCacheSize: 5, PreferPrefill: true, MaxStallMs: 100},
 		Models: map[string]settings.Model{"m": {ContextTokens: 4096, MaxSequences: 2, KVFormat: "q8_0", KVBits: "4", KVGroupSize: "32",
-			KVBoundaryLayers: &none, KVBoundaryBits: 6, MaxKVTokens: 64, StateFormat: "bf16"}},
+			KVBoundaryLayers: &none, KVBoundaryBits: 6, KVStartTokens: 700, MaxKVTokens: 64, StateFormat: "bf16"}},
 	}
 	cases := []struct {
 		name  string
@@ -44,12 +44,12 @@ func TestFlagsBeatSettings(t *testing.T) {
 		want  engine.Options
 	}{
 		{"settings", "m", nil, engine.Options{ContextTokens: 4096, MaxSequences: 2, KVFormat: "q8_0", KVBits: "4", KVGroupSize: "32", KVBoundaryLayers: -1,
-			KVBoundaryBits: 6, MaxKVTokens: 64, StateFormat: "bf16", HotCacheBytes: 1e9, PromptCacheSize: 5, PreferPrefill: true, MaxStall: 100 * time.Millisecond}},
+			KVBoundaryBits: 6, KVStartTokens: 700, MaxKVTokens: 64, StateFormat: "bf16", HotCacheBytes: 1e9, PromptCacheSize: 5, PreferPrefill: true, MaxStall: 100 * time.Millisecond}},
 		{"another model", "x", nil, engine.Options{HotCacheBytes: 1e9, PromptCacheSize: 5, PreferPrefill: true, MaxStall: 100 * time.Millisecond}},
 		{"flags", "m", strings.Fields("--context 100 --max-sequences 3 --kv-format affine --kv-bits 8 --kv-group-size 64 --kv-boundary-layers 1 --kv-boundary-bits 5" +
-			" --max-kv-size 96 --state-format int8 --hot-cache-size 2GB --prompt-cache-size 7 --no-prefer-prefill --max-stall 1s --threads 4"),
+			" --quantized-kv-start 5000 --max-kv-size 96 --state-format int8 --hot-cache-size 2GB --prompt-cache-size 7 --no-prefer-prefill --max-stall 1s --threads 4"),
 			engine.Options{Threads: 4, ContextTokens: 100, MaxSequences: 3, KVFormat: "affine", KVBits: "8", KVGroupSize: "64", KVBoundaryLayers: 1,
-				KVBoundaryBits: 5, MaxKVTokens: 96, StateFormat: "int8", HotCacheBytes: 2e9, PromptCacheSize: 7, MaxStall: time.Second}},
+				KVBoundaryBits: 5, KVStartTokens: 5000, MaxKVTokens: 96, StateFormat: "int8", HotCacheBytes: 2e9, PromptCacheSize: 7, MaxStall: time.Second}},
 		{"no bound", "x", []string{"--hot-cache-size", "none"}, engine.Options{PromptCacheSize: 5, PreferPrefill: true, MaxStall: 100 * time.Millisecond}},
 	}
 	for _, c := range cases {

@@ -40,7 +40,7 @@ func (f *ModelFlags) Validate() error {
 		flag  string
 		value int
 	}{{"--threads", f.Threads}, {"--context", f.Context}, {"--max-sequences", f.MaxSequences}, {"--max-kv-size", f.MaxKVSize},
-		{"--prompt-cache-size", f.PromptCacheSize}} {
+		{"--quantized-kv-start", f.QuantizedKVStart}, {"--prompt-cache-size", f.PromptCacheSize}} {
 		if n.value < 0 {
 			return fmt.Errorf("%s is %d, expected 0 or more", n.flag, n.value)
 		}
@@ -73,6 +73,7 @@ type KVFlags struct {
 	KVGroupSize      string `name:"kv-group-size" help:"Group sizes of affine keys and values, as \"(64, 32)\", or one number." placeholder:"SIZES"`
 	KVBoundaryLayers *int   `name:"kv-boundary-layers" help:"Attention layers at each end that keep more bits; 2 unless given." placeholder:"N"`
 	KVBoundaryBits   int    `name:"kv-boundary-bits" help:"How many; 0: 8." placeholder:"BITS"`
+	QuantizedKVStart int    `name:"quantized-kv-start" help:"First tokens of a conversation that stay float16, for good; rounded up to a multiple of 512. 0: none." placeholder:"TOKENS"`
 	StateFormat      string `name:"state-format" help:"States of recurrent layers: f32, bf16 or int8; f32 unless given." enum:",f32,bf16,int8" default:"" placeholder:"FORMAT"`
 	MaxKVSize        int    `name:"max-kv-size" help:"Most tokens that are kept of a conversation: its first 4 and its last ones; 0: all." placeholder:"TOKENS"`
 }
@@ -81,12 +82,13 @@ type KVFlags struct {
 func (f KVFlags) or(m settings.Model) KVFlags {
 	return KVFlags{KVFormat: cmp.Or(f.KVFormat, m.KVFormat), KVBits: cmp.Or(f.KVBits, m.KVBits), KVGroupSize: cmp.Or(f.KVGroupSize, m.KVGroupSize),
 		KVBoundaryLayers: cmp.Or(f.KVBoundaryLayers, m.KVBoundaryLayers), KVBoundaryBits: cmp.Or(f.KVBoundaryBits, m.KVBoundaryBits),
-		StateFormat: cmp.Or(f.StateFormat, m.StateFormat), MaxKVSize: cmp.Or(f.MaxKVSize, m.MaxKVTokens)}
+		QuantizedKVStart: cmp.Or(f.QuantizedKVStart, m.KVStartTokens),
+		StateFormat:      cmp.Or(f.StateFormat, m.StateFormat), MaxKVSize: cmp.Or(f.MaxKVSize, m.MaxKVTokens)}
 }
 
 func (f *KVFlags) apply(o engine.Options) engine.Options {
 	o.KVFormat, o.KVBits, o.KVGroupSize, o.KVBoundaryBits = f.KVFormat, f.KVBits, f.KVGroupSize, f.KVBoundaryBits
-	o.StateFormat, o.MaxKVTokens = f.StateFormat, f.MaxKVSize
+	o.KVStartTokens, o.StateFormat, o.MaxKVTokens = f.QuantizedKVStart, f.StateFormat, f.MaxKVSize
 	if n := f.KVBoundaryLayers; n != nil {
 		o.KVBoundaryLayers = *n
 		if *n == 0 {
@@ -99,7 +101,7 @@ func (f *KVFlags) apply(o engine.Options) engine.Options {
 // args are the flags for a process of the same.
 func (f *KVFlags) args() []string {
 	args := []string{"--kv-format=" + f.KVFormat, "--kv-bits=" + f.KVBits, "--kv-group-size=" + f.KVGroupSize, fmt.Sprintf("--kv-boundary-bits=%d", f.KVBoundaryBits),
-		fmt.Sprintf("--max-kv-size=%d", f.MaxKVSize), "--state-format=" + f.StateFormat}
+		fmt.Sprintf("--quantized-kv-start=%d", f.QuantizedKVStart), fmt.Sprintf("--max-kv-size=%d", f.MaxKVSize), "--state-format=" + f.StateFormat}
 	if f.KVBoundaryLayers != nil {
 		args = append(args, fmt.Sprintf("--kv-boundary-layers=%d", *f.KVBoundaryLayers))
 	}

@@ -87,7 +87,7 @@ func (h *Host) Models(contextTokens int) ModelList {
 func needBytes(d engine.Description, contextTokens int) int64 {
 	need := d.Need
 	if contextTokens > 0 {
-		need.KVBytes = d.KVBytesPerToken * int64(min(contextTokens, d.ContextTokens))
+		need.KVBytes = d.KVBytes(min(contextTokens, d.ContextTokens))
 	}
 	return need.TotalBytes()
 }

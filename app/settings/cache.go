@@ -36,6 +36,7 @@ type Model struct {
 	KVGroupSize      string `json:"kvGroupSize,omitempty"`
 	KVBoundaryLayers *int   `json:"kvBoundaryLayers,omitempty"` // 0: none
 	KVBoundaryBits   int    `json:"kvBoundaryBits,omitempty"`
+	KVStartTokens    int    `json:"kvStartTokens,omitempty"`
 	StateFormat      string `json:"stateFormat,omitempty"`
 	MaxKVTokens      int    `json:"maxKVTokens,omitempty"`
 }
