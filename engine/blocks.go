@@ -202,7 +202,9 @@ func pieces(regions []cache.Region, at []int32) []blockstore.Tensor {
 }
 
 // regionsAt is the memory of the pages of a block's tokens, from its first one on: a start is a whole number of blocks.
-func (e *Engine) regionsAt(from int) []cache.Region { return e.runner.PageRegions(from < e.start) }
+func (e *Engine) regionsAt(from int) []cache.Region {
+	return e.runner.PageRegions(from < e.startTokens)
+}
 
 func pagesOf(tokens int) int { return (tokens + cache.PageTokens - 1) / cache.PageTokens }
 

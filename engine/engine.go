@@ -27,18 +27,18 @@ type Source = checkpoint.Source
 
 // Engine is one loaded model. Its methods may be called from any goroutine.
 type Engine struct {
-	info      Info
-	options   Options
-	device    kernels.Device
-	weights   *checkpoint.Weights
-	tokenizer *tokenizer.Tokenizer
-	template  *chat.Template // nil: none
-	defaults  sample.Defaults
-	end       map[int32]bool // tokens that end a generation
-	pageSizes prefix.Sizes
-	start     int // tokens of a sequence that have pages of their own
-	recurrent bool
-	books     *books
+	info        Info
+	options     Options
+	device      kernels.Device
+	weights     *checkpoint.Weights
+	tokenizer   *tokenizer.Tokenizer
+	template    *chat.Template // nil: none
+	defaults    sample.Defaults
+	end         map[int32]bool // tokens that end a generation
+	pageSizes   prefix.Sizes
+	startTokens int // of a sequence that have pages of their own
+	recurrent   bool
+	books       *books
 
 	mu        sync.Mutex
 	inbox     []*request

@@ -260,7 +260,7 @@ func Open(ctx context.Context, src Source, o Options) (*Engine, error) {
 	if err := p.fits(&o); err != nil {
 		return nil, err
 	}
-	e := &Engine{options: o, live: map[*request]bool{}, wake: make(chan struct{}, 1), ended: make(chan struct{}), pageSizes: p.pageSizes, start: p.description.KVStartTokens}
+	e := &Engine{options: o, live: map[*request]bool{}, wake: make(chan struct{}, 1), ended: make(chan struct{}), pageSizes: p.pageSizes, startTokens: p.description.KVStartTokens}
 	if err := e.readTexts(src, p); err != nil {
 		return nil, err
 	}
@@ -293,7 +293,7 @@ func (e *Engine) newScheduler(pages prefix.Amount) *sched.Scheduler {
 	if o.HotCacheBytes > 0 && e.pageSizes.Rest > 0 {
 		hot = max(o.HotCacheBytes, e.pageSizes.Rest)
 	}
-	return sched.New(sched.Options{Pages: pages.Total(), StartPages: pages.Start, StartTokens: e.start, PageTokens: cache.PageTokens, Slots: o.MaxSequences,
+	return sched.New(sched.Options{Pages: pages.Total(), StartPages: pages.Start, StartTokens: e.startTokens, PageTokens: cache.PageTokens, Slots: o.MaxSequences,
 		NoPrefixes: o.NoPrefixCache, Recurrent: e.recurrent, StateSlots: o.KeptStates, PreferPrefill: o.PreferPrefill,
 		HotBytes: hot, PageBytes: e.pageSizes, HotConversations: o.PromptCacheSize,
 		ChunkTokens: o.ChunkTokens, MixedChunkTokens: min(mixedChunkTokens, o.ChunkTokens)})
