@@ -48,7 +48,7 @@ func (s shape) long(d kernels.Device, r *rand.Rand) *Attention {
 		panic(fmt.Sprint("attention: shape.long: ", err))
 	}
 	pages := (span[0] + span[1] + s.p - 1) / s.p
-	c := NewCache(d, s.k, s.v, s.kvHeads, s.d, s.p, pages)
+	c := NewCache(d, s.k, s.v, s.kvHeads, s.d, s.p, pages, Start{})
 	for i := range pages {
 		from := int(o.Spans[0].Pages[i%2])
 		copy(c.K.Bytes[i*c.KPageBytes():], o.Cache.K.Bytes[from*c.KPageBytes():][:c.KPageBytes()])
