@@ -190,6 +190,21 @@ func TestCopiedWeights(t *testing.T) {
 	}
 }
 
+// Another answer than the known one fails, and the report says both.
+func TestWrongAnswer(t *testing.T) {
+	open := simulated(t)
+	if testing.Short() {
+		t.Skip("the simulated device takes long")
+	}
+	asked = func() []answer { return []answer{{"What is 76 - 27?", []int32{22, 22}}} }
+	defer func() { asked = answers }()
+	r := &Report{}
+	r.demo(t.Context(), &Options{Open: open, Say: func(string) {}})
+	if failed := r.Failures(); len(failed) != 1 || !strings.Contains(failed[0].Err.Error(), `tokens [22 21], expected [22 22] ("76", expected "77")`) {
+		t.Errorf("failures %v, expected that 22 21 is not 22 22", failed)
+	}
+}
+
 // Without a device there is no report; a cancelled one ends early.
 func TestNoReport(t *testing.T) {
 	gone := errors.New("no GPU in here")
