@@ -104,6 +104,9 @@ test('what was tried is kept for the model', async () => {
   await pass(10);
   await click(/^Keep for Headroom demo$/);
   expect(backend.calls.at(-1)).toBe('settings headroom-demo {"stateFormat":"int8","contextTokens":2048,"maxSequences":2,"kvFormat":"f16","kvBits":""}');
+  const asked = questions().length;
+  await pass(300);
+  expect(questions()).toHaveLength(asked + 1);
   expect(text('.actions [role="status"]')).toBe('Kept. Holds when the model is started again.');
 });
 
