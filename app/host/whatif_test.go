@@ -74,6 +74,35 @@ func TestWhatIf(t *testing.T) {
 	}
 }
 
+// TestWhatIfAsks: the engine is told how much room there is, and group sizes only with the bits that they were set for; of what runs, the
+// context is that it runs with.
+func TestWhatIfAsks(t *testing.T) {
+	var asked []engine.Options
+	w := newWorldWith(t, func(o *Options) {
+		o.Library = library.New(o.Library.Roots(), engine.Options{}, func(src engine.Source, o engine.Options) (engine.Description, error) {
+			asked = append(asked, o)
+			return planned(src, o)
+		})
+		o.Engine = func(string) engine.Options {
+			return engine.Options{KVFormat: "affine", KVBits: "(8, 8)", KVGroupSize: "32"}
+		}
+	})
+	w.run("a")
+	asked = nil
+	got, err := w.WhatIf(WhatIfQuery{})
+	if err != nil || got.Model != "a" || got.ContextTokens != 4096 || got.Formats[0].KVBits != "(8, 8)" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for _, o := range asked {
+		if with := o.KVBits == "(8, 8)"; with != (o.KVGroupSize == "32") || o.AvailableBytes != got.RoomBytes {
+			t.Errorf("asked for %+v", o)
+		}
+	}
+	if len(asked) != len(kvChoices) {
+		t.Errorf("asked %d times for %d formats", len(asked), len(kvChoices))
+	}
+}
+
 // TestWhatFits: hand-worked. 1,150 bytes are fixed, and a page of two streams takes 32 * 2 * 10 = 640.
 func TestWhatFits(t *testing.T) {
 	d, _ := planned(engine.Source{}, engine.Options{MaxSequences: 1})
