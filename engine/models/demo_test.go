@@ -167,7 +167,8 @@ func newDemoKept(t *testing.T, float32Activations bool, kv cache.Format, state c
 		t.Fatal(err)
 	}
 	pages := m.Spec().ContextTokens / cache.PageTokens
-	r := &demoRig{Runner: runner.New(d, m, runner.Options{KV: kv, State: state, Pages: pages, Slots: 2, BatchRows: demoChunk, LogitsRows: demoChunk})}
+	start := kv.Start(m.Spec().Layers) / cache.PageTokens // the page table counts up from 0
+	r := &demoRig{Runner: runner.New(d, m, runner.Options{KV: kv, State: state, Pages: pages, StartPages: start, Slots: 2, BatchRows: demoChunk, LogitsRows: demoChunk})}
 	r.specs = m.Spec().Layers
 	for i := range pages {
 		r.pages = append(r.pages, int32(i))

@@ -89,3 +89,52 @@ func TestKVFormats(t *testing.T) {
 		})
 	}
 }
+
+// TestIntegerAttentionLoss: what a format costs as people run it, with activations of 8 bits and attention in integers, against a float16
+// cache and the same activations. Bounds are measured, over all 40 conversations and over the part that is read here, with room for a smaller part.
+func TestIntegerAttentionLoss(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short conversations scatter more than the bounds")
+	}
+	type conversation struct {
+		IDs []int32 `json:"ids"`
+	}
+	conversations := readJSON[[]conversation](t, "demo_nll.json")
+	every := 4
+	if os.Getenv("HEADROOM_LONG") != "" {
+		every = 1
+	}
+	loss := func(o cache.FormatOptions) (sum float64) {
+		kv, err := cache.ParseFormat(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, _ := newDemoWith(t, false, kv)
+		for i, c := range conversations {
+			if len(c.IDs) <= longestCase() && i%every == min(1, every-1) {
+				sum += r.nll(c.IDs)
+			}
+		}
+		return sum
+	}
+	f16 := loss(cache.FormatOptions{Name: "f16"})
+	if f16 == 0 {
+		t.Skip("no conversation is short enough")
+	}
+	for _, f := range []struct {
+		options cache.FormatOptions
+		within  float64
+	}{
+		{cache.FormatOptions{}, 0.0005},
+		{cache.FormatOptions{StartTokens: 512}, 0.0005},
+		{cache.FormatOptions{Name: "q8_0"}, 0.0005},
+		{cache.FormatOptions{Bits: "4", BoundaryLayers: -1}, 0.006},
+		{cache.FormatOptions{Name: "q4_0"}, 0.006},
+	} {
+		got := loss(f.options)
+		t.Logf("%+v: loss %+.4f %%", f.options, 100*(got/f16-1))
+		if !(math.Abs(got/f16-1) <= f.within) {
+			t.Errorf("%+v: loss %.4f, with float16 %.4f, expected within %.3f %%", f.options, got, f16, 100*f.within)
+		}
+	}
+}
