@@ -18,6 +18,9 @@ constant constexpr uint VECTORS = 8;
 constant constexpr uint SEGMENT = 256;
 constant constexpr uint SIMDGROUPS = 4;
 constant constexpr uint DIMS = 4;   // of a lane: heads of up to 512
+constant constexpr uint AHEAD = 4;  // loads of four elements that a lane has under way at a time; STRIP / 4
+constant constexpr uint PAGES = SEGMENT / 16 + 1;   // that a segment lies in
+constant constexpr int RECORDS = 8;                 // that a thread of the merge has under way
 
 kernel void attend(
     constant AttentionParams& p        [[buffer(0)]],
@@ -49,6 +52,7 @@ kernel void attend(
   if (place.x >= (split ? uint(span->segments) : 1)) {
     return;
   }
+  threadgroup int held[2 * PAGES];   // page tables of this segment and the one before, which some threads may still read
   threadgroup float* weights = shared + vectors * head_dim;
   threadgroup float* highest = weights + vectors * SEGMENT;
   threadgroup float* sums = highest + vectors;
@@ -82,6 +86,7 @@ kernel void attend(
     from = place.x;
     to = place.x + 1;
   }
+  uint turn = 0;
   for (uint n = from; n < to; n++) {
     uint segment = n < apart ? 0 : behind + n - apart;
     if (split) {
@@ -98,7 +103,13 @@ kernel void attend(
     if (!something && !split) {
       continue;
     }
-    threadgroup_barrier(mem_flags::mem_threadgroup);   // queries are here; the weights before have been used
+    turn = PAGES - turn;
+    threadgroup int* table = held + turn;
+    const uint first_page = start / p.page_tokens;
+    if (tid < PAGES) {
+      table[tid] = (first_page + tid) * p.page_tokens <= last_pos ? pages[first_page + tid] : 0;
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);   // queries and table are here; the weights before have been used
 
     if (something) {
       // Scores. A lane whose position nobody sees takes one that somebody does, and its score is not used.
@@ -110,18 +121,27 @@ kernel void attend(
         uint j = start + sg * 64 + h * 32 + lane;
         j = sees(any, j) ? j : other;
         in_page[h] = j % p.page_tokens;
-        page[h] = head_page(k_pages, k_format(), p, early, pages[j / p.page_tokens], head);
+        page[h] = head_page(k_pages, k_format(), p, early, table[j / p.page_tokens - first_page], head);
         for (uint v = 0; v < VECTORS; v++) {
           score[v][h] = 0.0f;
         }
       }
-      for (uint d = 0; d < head_dim / 4; d++) {
-        for (uint h = 0; h < 2; h++) {
-          const float4 x = k_quad(page[h], early, p.page_tokens, in_page[h], d);
+      for (uint d = 0; d < head_dim / 4; d += AHEAD) {
+        float4 x[2][AHEAD];
+#pragma clang loop unroll(full)
+        for (uint e = 0; e < AHEAD; e++) {
+          x[0][e] = k_quad(page[0], early, p.page_tokens, in_page[0], d + e);
+          x[1][e] = k_quad(page[1], early, p.page_tokens, in_page[1], d + e);
+        }
+#pragma clang loop unroll(full)
+        for (uint e = 0; e < AHEAD; e++) {
           for (uint v = 0; v < VECTORS; v++) {
             if (v < vectors) {
-              const float4 y = *(threadgroup const float4*)(shared + v * head_dim + 4 * d);
-              score[v][h] = fma(x.w, y.w, fma(x.z, y.z, fma(x.y, y.y, fma(x.x, y.x, score[v][h]))));
+              const float4 y = *(threadgroup const float4*)(shared + v * head_dim + 4 * (d + e));
+              for (uint h = 0; h < 2; h++) {
+                const float4 k = x[h][e];
+                score[v][h] = fma(k.w, y.w, fma(k.z, y.z, fma(k.y, y.y, fma(k.x, y.x, score[v][h]))));
+              }
             }
           }
         }
@@ -174,13 +194,38 @@ kernel void attend(
       }
     }
     const uint low = any.sinks > 0 ? start : any.from / 4 * 4;
+    const uint since_last = seen_from(p.window, p.sink_tokens, last_pos);
     for (uint j = low; something && j < max(any.to, any.sinks); j += 4) {
+      if (j % STRIP == 0 && j + STRIP <= first_pos + 1 && (j >= since_last || j + STRIP <= p.sink_tokens)) {   // all vectors see all of a strip
+        device const uchar* v_page = head_page(v_pages, v_format(), p, early, table[j / p.page_tokens - first_page], head);
+        for (uint i = 0; i < DIMS; i++) {
+          const uint d = (i * SIMDGROUPS + sg) * 32 + lane;
+          if (d < head_dim) {
+            float4 x[AHEAD];
+#pragma clang loop unroll(full)
+            for (uint e = 0; e < AHEAD; e++) {
+              x[e] = v_quad(v_page, early, j % p.page_tokens + 4 * e, d);
+            }
+#pragma clang loop unroll(full)
+            for (uint e = 0; e < AHEAD; e++) {
+              for (uint v = 0; v < VECTORS; v++) {
+                if (v < vectors) {
+                  const float4 w = *(threadgroup const float4*)(weights + v * SEGMENT + j - start + 4 * e);
+                  part[v][i] = fma(w.w, x[e].w, fma(w.z, x[e].z, fma(w.y, x[e].y, fma(w.x, x[e].x, part[v][i]))));
+                }
+              }
+            }
+          }
+        }
+        j += STRIP - 4;
+        continue;
+      }
       if (j >= any.sinks && (j + 4 <= any.from || any.from >= any.to)) {
         continue;
       }
-      device const uchar* v_page = head_page(v_pages, v_format(), p, early, pages[j / p.page_tokens], head);
+      device const uchar* v_page = head_page(v_pages, v_format(), p, early, table[j / p.page_tokens - first_page], head);
       // All vectors see all four, or each takes what it sees.
-      const bool whole = j + 4 <= first_pos + 1 && (j >= seen_from(p.window, p.sink_tokens, last_pos) || j + 4 <= p.sink_tokens);
+      const bool whole = j + 4 <= first_pos + 1 && (j >= since_last || j + 4 <= p.sink_tokens);
       for (uint i = 0; i < DIMS; i++) {
         const uint d = (i * SIMDGROUPS + sg) * 32 + lane;
         if (d < head_dim) {
@@ -282,15 +327,27 @@ kernel void attend_merge(
     float top = p.has_sinks != 0 ? sinks[h] : LOWEST;
     float all = p.has_sinks != 0 ? 1.0f : 0.0f;
     float total = 0.0f;
-    device const float* record = first;
-    for (int n = 0; n < span->segments; n++, record += stride) {
-      if (record[head_dim + 1] > 0.0f) {
-        const float most = max(top, record[head_dim]);
-        const float a = exp(top - most);
-        const float b = exp(record[head_dim] - most);
-        top = most;
-        all = merged(all, a, record[head_dim + 1], b);
-        total = merged(total, a, record[d], b);
+    for (int n = 0; n < span->segments; n += RECORDS) {
+      float most[RECORDS];
+      float sum[RECORDS];
+      float value[RECORDS];
+#pragma clang loop unroll(full)
+      for (int e = 0; e < RECORDS; e++) {
+        device const float* record = first + ulong(min(n + e, span->segments - 1)) * stride;
+        most[e] = record[head_dim];
+        sum[e] = n + e < span->segments ? record[head_dim + 1] : 0.0f;
+        value[e] = record[d];
+      }
+#pragma clang loop unroll(full)
+      for (int e = 0; e < RECORDS; e++) {
+        if (sum[e] > 0.0f) {
+          const float now = max(top, most[e]);
+          const float a = exp(top - now);
+          const float b = exp(most[e] - now);
+          top = now;
+          all = merged(all, a, sum[e], b);
+          total = merged(total, a, value[e], b);
+        }
       }
     }
     o[d] = total / all;
