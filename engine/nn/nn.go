@@ -96,11 +96,11 @@ type MLP struct {
 
 // Forward takes x [M, hidden] and gives [M, hidden].
 func (l *MLP) Forward(c *ops.Context, x kernels.Tensor) kernels.Tensor {
-	gate, up := c.Linear2(x, l.GateProj, l.UpProj)
 	if l.GELU {
+		gate, up := c.Linear2(x, l.GateProj, l.UpProj)
 		return c.Linear(c.GELUMul(gate, up), l.DownProj)
 	}
-	return c.Linear(c.SiLUMul(gate, up), l.DownProj)
+	return c.Linear(c.GateUp(x, l.GateProj, l.UpProj), l.DownProj)
 }
 
 // MoE is a mixture of experts: each row goes through the TopK experts that the router finds most likely, and through one shared
@@ -123,8 +123,7 @@ func (l *MoE) Forward(c *ops.Context, x kernels.Tensor) kernels.Tensor {
 		logits = c.Linear(x, l.Gate)
 	}
 	ids, weights := c.Route(logits, l.TopK, l.NormTopKProb)
-	gate, up := c.Experts2(x, ids, l.SwitchMLP.GateProj, l.SwitchMLP.UpProj)
-	expert := c.Experts(c.SiLUMul(gate, up), ids, l.SwitchMLP.DownProj)
+	expert := c.Experts(c.ExpertsGateUp(x, ids, l.SwitchMLP.GateProj, l.SwitchMLP.UpProj), ids, l.SwitchMLP.DownProj)
 	if l.SharedExpert != nil {
 		shared = l.SharedExpert.Forward(c, x)
 	}

@@ -91,6 +91,7 @@ type operators struct {
 	choose     sampling.Choose
 	linear     linear
 	experts    experts
+	gateUp     matmul.GateUp
 }
 
 // run fills the operator at and gives it to the device.
@@ -110,7 +111,7 @@ type linear struct {
 
 type experts struct {
 	matmul.Experts
-	parts [2]matmul.Part
+	parts [1]matmul.Part
 }
 
 // Embed is the rows of w [V, H] that tokens (I32 [M, 1]) name.
@@ -261,15 +262,22 @@ func (c *Context) Experts(x, ids kernels.Tensor, w *kernels.Weight) kernels.Tens
 	return out
 }
 
-// Experts2 is two such products of one input.
-func (c *Context) Experts2(x, ids kernels.Tensor, w1, w2 *kernels.Weight) (_, _ kernels.Tensor) {
-	rows := ids.Rows * ids.Cols
-	out1, out2 := c.f32(rows, w1.N), c.f32(rows, w2.N)
-	op := &c.ops.experts
-	op.parts = [2]matmul.Part{{W: w1, Out: out1}, {W: w2, Out: out2}}
-	op.Experts = matmul.Experts{X: x, IDs: ids, Parts: op.parts[:], Prefill: c.prefill}
-	c.Device.Run(&op.Experts)
-	return out1, out2
+// GateUp is silu(x gateᵀ) * (x upᵀ), the first half of a feed-forward layer.
+func (c *Context) GateUp(x kernels.Tensor, gate, up *kernels.Weight) kernels.Tensor {
+	return c.gateUp(x, kernels.Tensor{}, x.Rows, gate, up)
+}
+
+// ExpertsGateUp is GateUp with the matrices that ids name, as in Experts.
+func (c *Context) ExpertsGateUp(x, ids kernels.Tensor, gate, up *kernels.Weight) kernels.Tensor {
+	return c.gateUp(x, ids, ids.Rows*ids.Cols, gate, up)
+}
+
+func (c *Context) gateUp(x, ids kernels.Tensor, rows int, gate, up *kernels.Weight) kernels.Tensor {
+	out := c.f32(rows, gate.N)
+	mark := c.Mark()
+	run(c, &c.ops.gateUp, matmul.GateUp{X: x, IDs: ids, Gate: gate, Up: up, Out: out, Temp: c.f32(rows, gate.N), Prefill: c.prefill})
+	c.Release(mark)
+	return out
 }
 
 // Route picks the k most likely experts of each row of logits [M, E], most likely first, and their shares.

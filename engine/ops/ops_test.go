@@ -109,12 +109,12 @@ func TestExperts(t *testing.T) {
 		return c.Linear(x, one).Float32s()
 	}
 	shared, own := randomTensor(c, r, rows, k), randomTensor(c, r, rows*choices, k)
-	a, b := c.Experts2(shared, ids, w1, w2)
+	a, b := c.Experts(shared, ids, w1), c.Experts(shared, ids, w2)
 	d := c.Experts(own, ids, w1)
 	for pair, id := range ids.Int32s() {
 		x := shared.RowRange(pair/choices, pair/choices+1)
 		if !slices.Equal(a.Row(pair), alone(x, w1, id)) || !slices.Equal(b.Row(pair), alone(x, w2, id)) {
-			t.Errorf("Experts2: pair %d is not row %d with expert %d", pair, pair/choices, id)
+			t.Errorf("pair %d is not row %d with expert %d", pair, pair/choices, id)
 		}
 		if !slices.Equal(d.Row(pair), alone(own.RowRange(pair, pair+1), w1, id)) {
 			t.Errorf("Experts: pair %d is not its row with expert %d", pair, id)

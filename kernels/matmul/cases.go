@@ -77,7 +77,58 @@ func Cases() []kernels.Case {
 				shape{m: 37, k: 128 * (1 + j), n: []int{70}, prefill: Prefill{{i, 37 - j}}, bits: bits, group: group, dtype: dtype})
 		}
 	}
-	return list(shapes)
+	return append(list(shapes), gateUpCases()...)
+}
+
+// gateUpCases are those of GateUp: both ways on Metal, for tokens and for experts, with weights of one format and of two.
+func gateUpCases() []kernels.Case {
+	var cases []kernels.Case
+	for _, s := range []struct {
+		shape
+		upBits int
+	}{
+		{shape{m: 3, k: 37, n: []int{19}, dtype: kernels.F32}, 0},
+		{shape{m: 2, k: 70, n: []int{9}, dtype: kernels.BF16}, 0},
+		{shape{m: 1, k: 256, n: []int{512}, bits: 4, group: 64, dtype: kernels.BF16}, 4},
+		{shape{m: 9, k: 128, n: []int{33}, bits: 3, group: 32, dtype: kernels.F16}, 3},
+		{shape{m: 40, k: 128, n: []int{70}, prefill: Prefill{{2, 40}}, bits: 8, group: 64, dtype: kernels.BF16}, 8},
+		{shape{m: 2, k: 128, n: []int{20}, bits: 4, group: 64, dtype: kernels.BF16}, 8},
+		{shape{m: 1, k: 256, n: []int{128}, experts: 8, choices: 2, bits: 4, group: 64, dtype: kernels.BF16}, 4},
+		{shape{m: 5, k: 100, n: []int{30}, experts: 4, choices: 3, dtype: kernels.BF16}, 0},
+		{shape{m: 33, k: 64, n: []int{34}, experts: 8, choices: 2, prefill: Prefill{{0, 33}}, bits: 5, group: 64, dtype: kernels.F16}, 5},
+	} {
+		c := list([]shape{s.shape})[0]
+		c.Name = fmt.Sprintf("gate_up_%d-bit_%s", s.upBits, c.Name)
+		c.Bytes, c.Flops = 2*c.Bytes, 2*c.Flops
+		c.AbsTol, c.Why = 8*c.AbsTol, "both factors are up to 4.5; each is as "+c.Why
+		c.New = func(d kernels.Device, r *rand.Rand) (kernels.Op, []kernels.Tensor) {
+			up := s.shape
+			up.bits = s.upBits
+			o := up.gateUp(d, r, s.bits)
+			return o, []kernels.Tensor{o.Out}
+		}
+		cases = append(cases, c)
+	}
+	return cases
+}
+
+// gateUp makes the operator; its gate has gateBits. Out is columns of a wider tensor.
+func (s shape) gateUp(d kernels.Device, r *rand.Rand, gateBits int) *GateUp {
+	n, rows, scale := s.n[0], s.m*max(s.choices, 1), 1/math.Sqrt(float64(s.k))
+	o := &GateUp{
+		X:    kernels.RandomTensor(d, r, s.m, s.k, 1),
+		Gate: kernels.RandomWeight(d, r, max(s.experts, 1), n, s.k, gateBits, s.group, s.dtype, scale),
+		Up:   kernels.RandomWeight(d, r, max(s.experts, 1), n, s.k, s.bits, s.group, s.dtype, scale),
+		Out:  kernels.NewTensor(d, kernels.F32, rows, n+3).Columns(1, 1+n), Temp: kernels.NewTensor(d, kernels.F32, rows, n),
+		Prefill: s.prefill,
+	}
+	if s.experts > 0 {
+		o.IDs = kernels.NewTensor(d, kernels.I32, s.m, s.choices)
+		for i := range o.IDs.Int32s() {
+			o.IDs.Int32s()[i] = int32(r.IntN(s.experts))
+		}
+	}
+	return o
 }
 
 // LargeCases are model-sized: for the benchmark, too slow for the scalar reference. Their weights exceed the caches or their

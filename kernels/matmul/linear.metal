@@ -1,13 +1,16 @@
 // out = x wᵀ for up to eight rows of x at a time: decoding. The weight is read once for all of them, and read only; that is what the
 // time goes into. Compiled once for each BITS of the weight's codes, 0 for plain elements.
 //
-// A simdgroup computes 4 NR columns of out: its lanes are four bands of eight slices. A band has NR rows of the weight; a slice takes
+// GATED is a feed-forward layer's first half, out = silu(x gateᵀ) * (x upᵀ): a band has a row of each weight in place of NR rows of one.
+//
+// A simdgroup computes 4 NR columns of out, 4 of a GATED one: its lanes are four bands of eight slices. A band has NR rows of the weight; a slice takes
 // units of 32 elements: slice, slice + 8, ... So bands share what they read of x, and a row's 128 bytes are read by one instruction.
 // A threadgroup is two simdgroups; the grid is columns, then groups of ROWS rows of x (the last one repeats its last row).
 //
 // Order of sums, the same for every ROWS: a slice adds up the products of elements 4i + j in four accumulators j, in order of i, by
 // fma; then (0 + 1) + (2 + 3), then slices at a distance of 1, 2 and 4.
 #include <metal_stdlib>
+#include "common/exp.h"
 #include "common/linear.h"
 #include "common/weight.h"
 using namespace metal;
@@ -23,7 +26,7 @@ constant constexpr uint SLICES = 8;
 constant uint DTYPE [[function_constant(0)]];
 constant bool ALIGNED [[function_constant(1)]];
 
-template <int ROWS>
+template <int ROWS, bool GATED>
 kernel void linear(
     constant LinearParams& p     [[buffer(0)]],
     device const float* x        [[buffer(1)]],   // [rows / per_input, k]
@@ -32,19 +35,22 @@ kernel void linear(
     device const uchar* biases   [[buffer(4)]],
     device const int* ids        [[buffer(5)]],   // [rows / choices, choices], or nothing
     device float* out            [[buffer(6)]],   // [rows, n]
+    device const uint* up_data   [[buffer(7)]],   // GATED: the other weight, of the same format; else nothing
+    device const uchar* up_scales [[buffer(8)]],
+    device const uchar* up_biases [[buffer(9)]],
     uint2 group                  [[threadgroup_position_in_grid]],
     uint sg                      [[simdgroup_index_in_threadgroup]],
     uint simdgroups              [[simdgroups_per_threadgroup]],
     uint lane                    [[thread_index_in_simdgroup]]) {
   const uint slice = lane % SLICES;
-  const uint first = ((group.x * simdgroups + sg) * (32 / SLICES) + lane / SLICES) * NR;
+  const uint first = ((group.x * simdgroups + sg) * (32 / SLICES) + lane / SLICES) * (GATED ? 1 : NR);
   const uint m0 = group.y * ROWS;
 
   uint matrix = 0;
   if (p.experts != 0) { // ROWS is 1
     const int id = ids[m0 / p.choices * p.ids_stride + m0 % p.choices];
     if (id < 0 || uint(id) >= p.experts) {
-      for (int r = 0; r < NR; r++) {
+      for (int r = 0; r < (GATED ? 1 : NR); r++) {
         if (slice == 0 && first + r < p.n) {
           out[ulong(m0) * p.out_stride + first + r] = NAN;
         }
@@ -56,7 +62,7 @@ kernel void linear(
 
   ulong row[NR];
   for (int r = 0; r < NR; r++) {
-    row[r] = matrix + min(first + r, p.n - 1);
+    row[r] = matrix + min(first + (GATED ? 0 : r), p.n - 1);
   }
   ulong at_x[ROWS];
   for (int m = 0; m < ROWS; m++) {
@@ -76,10 +82,16 @@ kernel void linear(
     float scale[NR];
     float bias[NR];
     for (int r = 0; r < NR; r++) {
-      codes[r] = load_codes<BITS>(data + row[r] * p.data_stride + unit * BITS, ALIGNED);
       const uint g = unit / p.units_per_group;
-      scale[r] = load_element(scales, DTYPE, p.scales_first + row[r] * p.scales_stride + g);
-      bias[r] = load_element(biases, DTYPE, p.biases_first + row[r] * p.biases_stride + g);
+      if (GATED && r == 1) {
+        codes[r] = load_codes<BITS>(up_data + row[r] * p.up_data_stride + unit * BITS, ALIGNED);
+        scale[r] = load_element(up_scales, DTYPE, p.up_scales_first + row[r] * p.up_scales_stride + g);
+        bias[r] = load_element(up_biases, DTYPE, p.up_biases_first + row[r] * p.up_biases_stride + g);
+      } else {
+        codes[r] = load_codes<BITS>(data + row[r] * p.data_stride + unit * BITS, ALIGNED);
+        scale[r] = load_element(scales, DTYPE, p.scales_first + row[r] * p.scales_stride + g);
+        bias[r] = load_element(biases, DTYPE, p.biases_first + row[r] * p.biases_stride + g);
+      }
     }
 #endif
 #pragma clang loop unroll(full)
@@ -90,7 +102,9 @@ kernel void linear(
 #if BITS > 0
         w[r] = decode_eight<BITS>(codes[r], part, scale[r], bias[r]);
 #else
-        w[r] = load_eight((device const uchar*)data, DTYPE, p.data_first + row[r] * p.data_stride + k, p.k - min(k, p.k), ALIGNED);
+        const bool up = GATED && r == 1;
+        const ulong place = up ? p.up_data_first + row[r] * p.up_data_stride : p.data_first + row[r] * p.data_stride;
+        w[r] = load_eight((device const uchar*)(up ? up_data : data), DTYPE, place + k, p.k - min(k, p.k), ALIGNED);
 #endif
       }
       for (int m = 0; m < ROWS; m++) {
@@ -108,21 +122,31 @@ kernel void linear(
   }
 
   for (int m = 0; m < ROWS; m++) {
+    float gate = 0.0f;
     for (int r = 0; r < NR; r++) {
       const float4 a = sum[m][r];
       float s = (a.x + a.y) + (a.z + a.w);
       s += simd_shuffle_xor(s, 1);
       s += simd_shuffle_xor(s, 2);
       s += simd_shuffle_xor(s, 4);
-      if (slice == 0 && first + r < p.n && m0 + m < p.rows) {
-        out[ulong(m0 + m) * p.out_stride + first + r] = s;
+      if (GATED && r == 0) {
+        gate = s;
+        continue;
+      }
+      const uint column = GATED ? first : first + r;
+      if (slice == 0 && column < p.n && m0 + m < p.rows) {
+        out[ulong(m0 + m) * p.out_stride + column] = GATED ? silu(gate) * s : s;
       }
     }
   }
 }
 
-typedef decltype(linear<1>) linear_kernel;
-template [[host_name("linear_1")]] [[kernel]] linear_kernel linear<1>;
-template [[host_name("linear_2")]] [[kernel]] linear_kernel linear<2>;
-template [[host_name("linear_4")]] [[kernel]] linear_kernel linear<4>;
-template [[host_name("linear_8")]] [[kernel]] linear_kernel linear<8>;
+typedef decltype(linear<1, false>) linear_kernel;
+template [[host_name("linear_1")]] [[kernel]] linear_kernel linear<1, false>;
+template [[host_name("linear_2")]] [[kernel]] linear_kernel linear<2, false>;
+template [[host_name("linear_4")]] [[kernel]] linear_kernel linear<4, false>;
+template [[host_name("linear_8")]] [[kernel]] linear_kernel linear<8, false>;
+template [[host_name("gate_up_1")]] [[kernel]] linear_kernel linear<1, true>;
+template [[host_name("gate_up_2")]] [[kernel]] linear_kernel linear<2, true>;
+template [[host_name("gate_up_4")]] [[kernel]] linear_kernel linear<4, true>;
+template [[host_name("gate_up_8")]] [[kernel]] linear_kernel linear<8, true>;

@@ -23,6 +23,7 @@ type variant struct {
 	dtype   kernels.DType
 	aligned bool
 	rows    int // of x that a threadgroup takes: 1 to 8, or tileRows
+	gated   bool
 }
 
 const (
@@ -39,9 +40,10 @@ var linearKernels = func() map[variant]*gpu.Kernel[linearParams] {
 			for _, aligned := range []bool{false, true} {
 				constants := []metal.ConstantValue{{Name: "DTYPE", Value: uint32(dtype)}, {Name: "ALIGNED", Value: aligned}}
 				for rows := 1; rows <= fewRows; rows *= 2 {
-					all[variant{bits, dtype, aligned, rows}] = gpu.NewKernel[linearParams](few, fmt.Sprintf("linear_%d", rows), constants...)
+					all[variant{bits, dtype, aligned, rows, false}] = gpu.NewKernel[linearParams](few, fmt.Sprintf("linear_%d", rows), constants...)
+					all[variant{bits, dtype, aligned, rows, true}] = gpu.NewKernel[linearParams](few, fmt.Sprintf("gate_up_%d", rows), constants...)
 				}
-				all[variant{bits, dtype, aligned, tileRows}] = gpu.NewKernel[linearParams](many, "prefill", constants...)
+				all[variant{bits, dtype, aligned, tileRows, false}] = gpu.NewKernel[linearParams](many, "prefill", constants...)
 			}
 		}
 	}
@@ -56,14 +58,18 @@ type linearParams struct {
 	BiasesFirst, BiasesStride      uint32
 	UnitsPerGroup, PerInput        uint32
 	Experts, Choices, IDsStride    uint32
+	UpDataFirst, UpDataStride      uint32
+	UpScalesFirst, UpScalesStride  uint32
+	UpBiasesFirst, UpBiasesStride  uint32
 }
 
 // launch is a dispatch of either kernel: x's rows times a part's weight.
 type launch struct {
 	x       kernels.Tensor
-	part    Part        // Out: the rows of out to compute
-	choice  gpu.Operand // buffer 5: ids or lists, or nothing
-	experts uint32      // 0: one matrix
+	part    Part            // Out: the rows of out to compute
+	up      *kernels.Weight // of a gated product, whose gate is part.W; else nil
+	choice  gpu.Operand     // buffer 5: ids or lists, or nothing
+	experts uint32          // 0: one matrix
 	choices uint32
 	ids     uint32 // stride
 	shared  int    // rows of out that share one of x
@@ -108,6 +114,20 @@ func (p *launch) dispatch(c *gpu.Context, rows, tiles int) {
 	if rows == tileRows {
 		grid = gpu.Grid{Groups: metal.Size{X: tiles, Y: (out.Cols + 63) / 64, Z: 1}, Threads: metal.Size{X: 128, Y: 1, Z: 1}}
 	}
-	linearKernels[variant{w.Bits, w.DType, w.Aligned && x.Aligned(4, 16), rows}].Dispatch(c, params, grid,
-		x.Operand, w.Data.Operand, w.Scales.Operand, w.Biases.Operand, p.choice, gpu.Write(out))
+	if rows == tileRows {
+		linearKernels[variant{w.Bits, w.DType, w.Aligned && x.Aligned(4, 16), rows, false}].Dispatch(c, params, grid,
+			x.Operand, w.Data.Operand, w.Scales.Operand, w.Biases.Operand, p.choice, gpu.Write(out))
+		return
+	}
+	aligned, up := w.Aligned && x.Aligned(4, 16), gpu.Weight{}
+	if p.up != nil {
+		up = gpu.ReadWeight(p.up)
+		aligned = aligned && up.Aligned
+		params.UpDataFirst, params.UpDataStride = up.Data.First, up.Data.Stride
+		params.UpScalesFirst, params.UpScalesStride = up.Scales.First, up.Scales.Stride
+		params.UpBiasesFirst, params.UpBiasesStride = up.Biases.First, up.Biases.Stride
+		grid.Groups.X = (out.Cols + 7) / 8 // half as many columns to a simdgroup
+	}
+	linearKernels[variant{w.Bits, w.DType, aligned, rows, p.up != nil}].Dispatch(c, params, grid,
+		x.Operand, w.Data.Operand, w.Scales.Operand, w.Biases.Operand, p.choice, gpu.Write(out), up.Data.Operand, up.Scales.Operand, up.Biases.Operand)
 }

@@ -9,8 +9,12 @@ package matmul
 #cgo nocallback headroom_matmul_round
 #cgo noescape multiply
 #cgo nocallback multiply
+#cgo noescape headroom_matmul_gate
+#cgo nocallback headroom_matmul_gate
 #include "matmul.h"
 
+void headroom_matmul_gate(int isa, const float *gate, ptrdiff_t gate_stride, float *out, ptrdiff_t out_stride, int64_t cols, int64_t block_cols,
+                          int64_t from, int64_t to);
 void headroom_matmul_round(int isa, const float *x, ptrdiff_t x_stride, int64_t rows, int64_t k, int8_t *q, float *runs);
 void headroom_matmul_int8(int isa, const matmul_weight *w, int64_t from, int64_t to, const int8_t *q, const float *runs, const matmul_rows *r, const matmul_tile *tile);
 void headroom_matmul_float(int isa, const matmul_weight *w, int64_t from, int64_t to, const float *x, ptrdiff_t x_stride, const matmul_rows *r, const matmul_tile *tile);
@@ -80,4 +84,9 @@ func (in *input) nativeMultiply(c *cpu.Context, worker int, p *Part, expert, fro
 	C.multiply(C.int(c.ISA), data, dataStride, scales, scalesStride, biases, biasesStride, C.int64_t(w.K), C.int(w.Bits), C.int(w.Group),
 		C.int(dtype), C.int64_t(from), C.int64_t(to), (*C.float)(in.x.Ptr()), C.ptrdiff_t(in.x.Stride), q, runs,
 		list, C.int64_t(r.count), C.int64_t(r.perInput), (*C.float)(p.Out.Ptr()), C.ptrdiff_t(p.Out.Stride), cpu.Ptr(tile), C.int64_t(tileRows))
+}
+
+func (o *GateUp) nativeGate(isa cpu.ISA, from, to int) {
+	C.headroom_matmul_gate(C.int(isa), (*C.float)(o.Temp.Ptr()), C.ptrdiff_t(o.Temp.Stride), (*C.float)(o.Out.Ptr()), C.ptrdiff_t(o.Out.Stride),
+		C.int64_t(o.Out.Cols), gateCols, C.int64_t(from), C.int64_t(to))
 }

@@ -13,3 +13,7 @@ func (in *input) nativeRound(cpu.ISA, int, int) {
 func (in *input) nativeMultiply(*cpu.Context, int, *Part, int, int, int, rows, bool) {
 	panic("matmul: native kernels in a build without cgo")
 }
+
+func (o *GateUp) nativeGate(cpu.ISA, int, int) {
+	panic("matmul: native kernels in a build without cgo")
+}

@@ -18,4 +18,10 @@ struct LinearParams {
   uint experts;           // 0: one matrix for all rows; otherwise ids [rows / choices, choices] name each row's
   uint choices;
   uint ids_stride;
+  uint up_data_first;     // of the second weight of a gated product
+  uint up_data_stride;
+  uint up_scales_first;
+  uint up_scales_stride;
+  uint up_biases_first;
+  uint up_biases_stride;
 };
