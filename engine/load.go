@@ -138,7 +138,7 @@ func makePlan(src Source, o *Options) (made *plan, err error) {
 		ScratchBytes: int64(runner.ScratchBytes(m, p.runner)),
 	}
 	p.sizeKV(o)
-	d.Need.KVBytes = p.pages.Bytes(p.pageSizes)
+	d.Need.KVBytes, d.PlannedTokens = p.pages.Bytes(p.pageSizes), o.ContextTokens
 	p.runner.Pages, p.runner.StartPages = p.pages.Total(), p.pages.Start
 	return p, nil
 }

@@ -82,6 +82,7 @@ type Description struct {
 	KVStartBytesPerToken int64
 	StateBytesPerSeq     int64 // what one sequence has besides: recurrent state, and the rings of layers with a window
 	Need                 Need  // with the asked options
+	PlannedTokens        int   // the context that those options, or free memory, leave
 	HasChatTemplate      bool
 }
 

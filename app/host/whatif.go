@@ -80,7 +80,7 @@ func (h *Host) WhatIf(q WhatIfQuery) (WhatIf, error) {
 		if err != nil {
 			return WhatIf{}, err
 		}
-		o.ContextTokens = openedTokens(d, w.Streams)
+		o.ContextTokens = d.PlannedTokens
 	}
 	for _, choice := range choicesFor(o) {
 		with := o
@@ -102,23 +102,20 @@ func (h *Host) WhatIf(q WhatIfQuery) (WhatIf, error) {
 // defaultStreams is what the engine runs at once unless told otherwise.
 const defaultStreams = 8
 
-// openedTokens is the context that the engine would choose by itself: its pages are for two streams of it at most.
-func openedTokens(d engine.Description, streams int) int {
-	if d.KVBytesPerToken <= 0 {
-		return d.ContextTokens
-	}
-	return min(int(d.Need.KVBytes/d.KVBytesPerToken)/min(streams, 2), d.ContextTokens)
-}
-
 // count fills in the figures.
 func (f *WhatIfFormat) count(d engine.Description, contextTokens, streams int, roomBytes int64) {
 	n := d.Need
 	f.KVBytesPerToken, f.WeightsBytes, f.StateBytes, f.ScratchBytes = d.KVBytesPerToken, n.WeightsBytes, n.StateBytes, n.ScratchBytes
-	f.KVBytes = int64((contextTokens+pageTokens-1)/pageTokens*pageTokens) * int64(streams) * d.KVBytesPerToken
+	f.KVBytes = int64(streams) * d.KVBytes((contextTokens+pageTokens-1)/pageTokens*pageTokens)
 	fixed := f.WeightsBytes + f.StateBytes + f.ScratchBytes
 	f.NeedBytes = fixed + f.KVBytes
 	f.Fits = memory.Fits(f.NeedBytes, roomBytes)
-	f.LargestContextTokens = largestContext(roomBytes-fixed, d.KVBytesPerToken*int64(streams), d.ContextTokens)
+	start, left := int64(streams)*d.KVBytes(d.KVStartTokens), roomBytes-fixed // the first tokens of all streams take more
+	if left < start {
+		f.LargestContextTokens = largestContext(left, d.KVStartBytesPerToken*int64(streams), d.ContextTokens)
+		return
+	}
+	f.LargestContextTokens = min(d.ContextTokens, d.KVStartTokens+largestContext(left-start, d.KVBytesPerToken*int64(streams), d.ContextTokens))
 }
 
 // largestContext is how many tokens of bytesPerToken fit into what is left, in whole pages, and at most as many as the model was trained for.

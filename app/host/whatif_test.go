@@ -21,7 +21,7 @@ func planned(src engine.Source, o engine.Options) (engine.Description, error) {
 	if context == 0 {
 		context = 1024
 	}
-	return engine.Description{ContextTokens: 4096, KVBytesPerToken: perToken, Need: engine.Need{WeightsBytes: 1000, ScratchBytes: 50,
+	return engine.Description{ContextTokens: 4096, PlannedTokens: context, KVBytesPerToken: perToken, Need: engine.Need{WeightsBytes: 1000, ScratchBytes: 50,
 		StateBytes: 100 * int64(o.MaxSequences), KVBytes: perToken * int64(context*min(o.MaxSequences, 2))}}, nil
 }
 
@@ -154,5 +154,25 @@ func TestRenewModel(t *testing.T) {
 	}
 	if err := w.CheckModel("nobody", engine.Options{}); err == nil {
 		t.Error("checked a model that is not there")
+	}
+}
+
+// TestWhatIfStart by hand: two streams whose first 512 tokens take 4 bytes each, others 1.
+func TestWhatIfStart(t *testing.T) {
+	d := engine.Description{ContextTokens: 4096, KVStartTokens: 512, KVStartBytesPerToken: 4, KVBytesPerToken: 1}
+	for _, c := range []struct {
+		context int
+		room    int64
+		bytes   int64
+		largest int
+	}{
+		{1000, 1 << 20, 2 * (512*4 + 512), 4096}, // 1,024 tokens in whole pages
+		{100, 2 * (512*4 + 100), 2 * 128 * 4, 512 + 96},
+		{100, 2 * 100 * 4, 2 * 128 * 4, 96},
+	} {
+		var f WhatIfFormat
+		if f.count(d, c.context, 2, c.room); f.KVBytes != c.bytes || f.LargestContextTokens != c.largest {
+			t.Errorf("%+v: %d bytes, at most %d tokens", c, f.KVBytes, f.LargestContextTokens)
+		}
 	}
 }
