@@ -3,6 +3,7 @@ package engine_test
 // Steps that begin before the tokens of the last are known: the same tokens as without, and nothing kept that was not computed.
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -21,6 +22,16 @@ type ahead struct {
 	kernels.Device
 	commits kernels.Ticket
 	events  []string
+
+	failing bool // computes no more
+	before  func(op kernels.Op)
+}
+
+func (d *ahead) Run(op kernels.Op) {
+	if d.before != nil {
+		d.before(op)
+	}
+	d.Device.Run(op)
 }
 
 func (d *ahead) Commit() kernels.Ticket {
@@ -37,6 +48,9 @@ func (d *ahead) Commit() kernels.Ticket {
 
 func (d *ahead) Wait(t kernels.Ticket) error {
 	d.events = append(d.events, fmt.Sprint("wait ", t))
+	if d.failing {
+		return errors.New("the GPU has gone")
+	}
 	if real, ok := d.Device.(kernels.Async); ok {
 		return real.Wait(t)
 	}
@@ -238,6 +252,50 @@ func aheadCrowd(t *testing.T, model string) {
 		}
 	}
 	t.Logf("%s: %d preemptions", model, e.Stats().Preemptions) // how many is a matter of timing; TestMetalAhead needs some
+}
+
+// TestAheadFaults: a panic while a step is recorded ends the requests of that step, after the tokens of the one under way; a device that
+// fails ends them all. The engine goes on, and can be closed.
+func TestAheadFaults(t *testing.T) {
+	e := openModel(t, tinySource(t, "qwen3_5_text"), engine.Options{ContextTokens: 128, MaxSequences: 2, ChunkTokens: 32})
+	d := goAhead(e)
+	r := engine.Request{Prompt: someIDs(3, 20), MaxTokens: 9, IgnoreEOS: true, Sampling: sample.Params{Logprobs: -1}}
+	want := run(t, e, r, 0).tokens
+	for fault := range 4 {
+		feeds := 0 // one a step
+		d.before = func(op kernels.Op) {
+			if op.Name() == "feed" {
+				feeds++
+			}
+			if feeds == fault+1 && op.Name() == "choose" {
+				panic("a fault in a kernel")
+			}
+		}
+		got := run(t, e, r, 0)
+		if got.done.Finish != engine.FinishError || !strings.Contains(got.done.Err.Error(), "a fault in a kernel") || !slices.Equal(got.tokens, want[:fault]) {
+			t.Errorf("with a panic in step %d: %v (%s, %v), expected the first of %v", fault, got.tokens, got.done.Finish, got.done.Err, want)
+		}
+		d.before = nil
+		if got := run(t, e, r, 0); !slices.Equal(got.tokens, want) {
+			t.Errorf("after a panic %v (%v), expected %v", got.tokens, got.done.Err, want)
+		}
+		if err := e.CheckMemory(); err != nil {
+			t.Error(err)
+		}
+	}
+	n := 0
+	d.before = func(op kernels.Op) {
+		if op.Name() == "choose" {
+			n++
+			d.failing = n >= 4 // for good, as a real one does
+		}
+	}
+	for range 2 {
+		if got := run(t, e, r, 0); n < 4 || got.done.Finish != engine.FinishError || !strings.Contains(got.done.Err.Error(), "the GPU has gone") {
+			t.Errorf("with a device that fails: %v (%s, %v)", got.tokens, got.done.Finish, got.done.Err)
+		}
+	}
+	idle(t, e)
 }
 
 // TestMetalAhead: on Metal devices, which run one pass while the next is recorded, streams that come, go, are cancelled and

@@ -1,0 +1,78 @@
+package sample
+
+import (
+	"slices"
+	"testing"
+
+	"headroom/kernels/sampling"
+)
+
+// recent is tokens, each followed by its count.
+func recent(pairs ...int32) (list []sampling.Recent) {
+	for i := 0; i < len(pairs); i += 2 {
+		list = append(list, sampling.Recent{Token: pairs[i], Count: pairs[i+1]})
+	}
+	return list
+}
+
+// TestRows: what the device is told while the last token is on its way is what it is told when the token is known, less that token.
+func TestRows(t *testing.T) {
+	s := New(Params{Temperature: 1, PresencePenalty: 1, RepetitionContextTokens: 3, Logprobs: -1, Seed: seed(3)}, 10)
+	s.Observe(5)
+	s.Observe(6)
+	sorted := func(h sampling.History) []sampling.Recent {
+		slices.SortFunc(h.Recent, func(a, b sampling.Recent) int { return int(a.Token - b.Token) })
+		return h.Recent
+	}
+	var r Rows
+	for _, c := range []struct {
+		comes          int32
+		ahead, settled []sampling.Recent
+	}{
+		{5, recent(5, 1, 6, 1), recent(5, 2, 6, 1)},
+		{7, recent(5, 1, 6, 1), recent(5, 1, 6, 1, 7, 1)}, // the first 5 leaves the window
+		{7, recent(5, 1, 7, 1), recent(5, 1, 7, 2)},
+		{7, recent(7, 2), recent(7, 3)},
+		{8, recent(7, 2), recent(7, 2, 8, 1)},
+	} {
+		r.Reset()
+		r.Add(s, Placeholder(4))
+		s.Observe(c.comes)
+		r.Add(s, c.comes)
+		ahead, settled := r.Recent()[0], r.Recent()[1]
+		if !slices.Equal(sorted(ahead), c.ahead) || ahead.Chosen != 4 || !slices.Equal(sorted(settled), c.settled) || settled.Chosen != -1 {
+			t.Errorf("before %d comes: %+v, behind it: %+v, expected %v and %v", c.comes, ahead, settled, c.ahead, c.settled)
+		}
+		if r.Settings[0] != r.Settings[1] {
+			t.Errorf("before %d comes the settings are %+v, behind it %+v", c.comes, r.Settings[0], r.Settings[1])
+		}
+	}
+	if n := testing.AllocsPerRun(100, func() { r.Reset(); r.Add(s, Placeholder(1)); r.Add(s, 3) }); n != 0 {
+		t.Errorf("%v allocations per pass", n)
+	}
+	r.Reset()
+	if r.Add(New(Params{}, 10), 3); r.Recent() != nil {
+		t.Error("a sequence without penalties has a history")
+	}
+}
+
+func TestOnDevice(t *testing.T) {
+	for _, c := range []struct {
+		params Params
+		want   bool
+	}{
+		{Params{Logprobs: -1}, true}, {Params{}, false}, {Params{Logprobs: 3}, false}, {Params{Logprobs: -1, LogitBias: map[int32]float32{3: 1}}, false},
+		{Params{Logprobs: -1, PresencePenalty: 1}, true}, {Params{Logprobs: -1, PresencePenalty: 1, RepetitionContextTokens: 256}, true},
+		{Params{Logprobs: -1, PresencePenalty: 1, RepetitionContextTokens: 257}, false}, {Params{Logprobs: -1, RepetitionContextTokens: 257}, true},
+	} {
+		if got := New(c.params, 10).OnDevice(); got != c.want {
+			t.Errorf("%+v: got %t", c.params, got)
+		}
+	}
+	if r, err := Chosen(7); r.Token != 7 || err != nil {
+		t.Errorf("token 7: got %+v, %v", r, err)
+	}
+	if _, err := Chosen(sampling.FaultAt(3)); err == nil {
+		t.Error("a fault is a token")
+	}
+}
