@@ -67,11 +67,13 @@ kernel void attend(
   float total[VECTORS][DIMS];
   float top[VECTORS];
   float all[VECTORS];
+#pragma clang loop unroll(full)
   for (uint v = 0; v < VECTORS; v++) {
     if (v < vectors) {
       const bool sink = p.has_sinks != 0;
       top[v] = sink ? sinks[head * p.group + (first + min(v, count - 1)) % p.group] : LOWEST;
       all[v] = sink ? 1.0f : 0.0f;
+#pragma clang loop unroll(full)
       for (uint i = 0; i < DIMS; i++) {
         total[v][i] = 0.0f;
       }
@@ -117,11 +119,13 @@ kernel void attend(
       float score[VECTORS][2];
       device const uchar* page[2];
       uint in_page[2];
+#pragma clang loop unroll(full)
       for (uint h = 0; h < 2; h++) {
         uint j = start + sg * 64 + h * 32 + lane;
         j = sees(any, j) ? j : other;
         in_page[h] = j % p.page_tokens;
         page[h] = head_page(k_pages, k_format(), p, early, table[j / p.page_tokens - first_page], head);
+#pragma clang loop unroll(full)
         for (uint v = 0; v < VECTORS; v++) {
           score[v][h] = 0.0f;
         }
@@ -135,9 +139,11 @@ kernel void attend(
         }
 #pragma clang loop unroll(full)
         for (uint e = 0; e < AHEAD; e++) {
+#pragma clang loop unroll(full)
           for (uint v = 0; v < VECTORS; v++) {
             if (v < vectors) {
               const float4 y = *(threadgroup const float4*)(shared + v * head_dim + 4 * (d + e));
+#pragma clang loop unroll(full)
               for (uint h = 0; h < 2; h++) {
                 const float4 k = x[h][e];
                 score[v][h] = fma(k.w, y.w, fma(k.z, y.z, fma(k.y, y.y, fma(k.x, y.x, score[v][h]))));
@@ -146,6 +152,7 @@ kernel void attend(
           }
         }
       }
+#pragma clang loop unroll(full)
       for (uint v = 0; v < VECTORS; v++) {
         if (v < vectors) {
           weights[v * SEGMENT + sg * 64 + lane] = score[v][0];
@@ -164,6 +171,7 @@ kernel void attend(
       own.sinks = segment == 0 ? min(p.sink_tokens, pos + 1) : 0;
       float x[SEGMENT / 32];
       float most = LOWEST;
+#pragma clang loop unroll(full)
       for (uint i = 0; i < SEGMENT / 32; i++) {
         x[i] = LOWEST;
         if (sees(own, start + i * 32 + lane)) {
@@ -173,6 +181,7 @@ kernel void attend(
       }
       most = simd_max(most);
       float sum = 0.0f;
+#pragma clang loop unroll(full)
       for (uint i = 0; i < SEGMENT / 32; i++) {
         const float w = sees(own, start + i * 32 + lane) ? exp(x[i] - most) : 0.0f;
         weights[v * SEGMENT + i * 32 + lane] = w;
@@ -188,7 +197,9 @@ kernel void attend(
 
     // Values.
     float part[VECTORS][DIMS];
+#pragma clang loop unroll(full)
     for (uint v = 0; v < VECTORS; v++) {
+#pragma clang loop unroll(full)
       for (uint i = 0; i < DIMS; i++) {
         part[v][i] = 0.0f;
       }
@@ -198,6 +209,7 @@ kernel void attend(
     for (uint j = low; something && j < max(any.to, any.sinks); j += 4) {
       if (j % STRIP == 0 && j + STRIP <= first_pos + 1 && (j >= since_last || j + STRIP <= p.sink_tokens)) {   // all vectors see all of a strip
         device const uchar* v_page = head_page(v_pages, v_format(), p, early, table[j / p.page_tokens - first_page], head);
+#pragma clang loop unroll(full)
         for (uint i = 0; i < DIMS; i++) {
           const uint d = (i * SIMDGROUPS + sg) * 32 + lane;
           if (d < head_dim) {
@@ -208,6 +220,7 @@ kernel void attend(
             }
 #pragma clang loop unroll(full)
             for (uint e = 0; e < AHEAD; e++) {
+#pragma clang loop unroll(full)
               for (uint v = 0; v < VECTORS; v++) {
                 if (v < vectors) {
                   const float4 w = *(threadgroup const float4*)(weights + v * SEGMENT + j - start + 4 * e);
@@ -226,10 +239,12 @@ kernel void attend(
       device const uchar* v_page = head_page(v_pages, v_format(), p, early, table[j / p.page_tokens - first_page], head);
       // All vectors see all four, or each takes what it sees.
       const bool whole = j + 4 <= first_pos + 1 && (j >= since_last || j + 4 <= p.sink_tokens);
+#pragma clang loop unroll(full)
       for (uint i = 0; i < DIMS; i++) {
         const uint d = (i * SIMDGROUPS + sg) * 32 + lane;
         if (d < head_dim) {
           const float4 x = v_quad(v_page, early, j % p.page_tokens, d);
+#pragma clang loop unroll(full)
           for (uint v = 0; v < VECTORS; v++) {
             if (v < vectors) {
               const float4 w = *(threadgroup const float4*)(weights + v * SEGMENT + j - start);
@@ -252,6 +267,7 @@ kernel void attend(
       }
     }
 
+#pragma clang loop unroll(full)
     for (uint v = 0; v < VECTORS; v++) {
       if (v >= vectors) {
         continue;
@@ -259,6 +275,7 @@ kernel void attend(
       if (split) {
         device float* record = records + ((ulong(span->record) + ulong(block) * uint(span->segments) + place.x) * p.kv_heads * vectors +
                                           head * vectors + v) * (head_dim + 2);
+#pragma clang loop unroll(full)
         for (uint i = 0; i < DIMS; i++) {
           const uint d = (i * SIMDGROUPS + sg) * 32 + lane;
           if (d < head_dim) {
@@ -275,6 +292,7 @@ kernel void attend(
         const float b = exp(highest[v] - most);
         top[v] = most;
         all[v] = merged(all[v], a, sums[v], b);
+#pragma clang loop unroll(full)
         for (uint i = 0; i < DIMS; i++) {
           total[v][i] = merged(total[v][i], a, part[v][i], b);
         }
@@ -284,10 +302,12 @@ kernel void attend(
   if (split) {
     return;
   }
+#pragma clang loop unroll(full)
   for (uint v = 0; v < VECTORS; v++) {
     if (v < vectors && v < count) {
       const uint row = uint(span->row) + (first + v) / p.group;
       device float* o = out + ulong(row) * p.out_stride + (head * p.group + (first + v) % p.group) * head_dim;
+#pragma clang loop unroll(full)
       for (uint i = 0; i < DIMS; i++) {
         const uint d = (i * SIMDGROUPS + sg) * 32 + lane;
         if (d < head_dim) {

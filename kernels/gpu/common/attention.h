@@ -87,6 +87,9 @@ inline device const uchar* head_page(device const uchar* pages, KVFormat f, cons
   return pages + (ulong(page) * p.kv_heads + head) * p.page_tokens * kv_row_bytes(f, head_dim);
 }
 
+// Codes as floats, exactly: in the lowest bits of 2^23, which is then taken away. Cheaper than a conversion where that is not at full rate.
+inline float4 code_floats(uint4 codes) { return as_type<float4>(codes | 0x4b000000u) - 8388608.0f; }
+
 // Dimensions 4q to 4q+3 of a position of K; page is a head's page, at the position's place in it.
 inline float4 k_quad(device const uchar* page, bool early, uint page_tokens, uint place, uint q) {
   const KVFormat f = k_format();
@@ -103,7 +106,7 @@ inline float4 k_quad(device const uchar* page, bool early, uint page_tokens, uin
   const uint g = 4 * q / k_group;
   const float scale = float(params[g * STRIP + place % STRIP]);
   const float bias = k_zero == 0 ? float(params[(head_dim / k_group + g) * STRIP + place % STRIP]) : -float(k_zero) * scale;
-  return fma(float4(k_codes(strip + kv_param_bytes(f, head_dim), k_bits, q, place % STRIP)), float4(scale), float4(bias));
+  return fma(code_floats(k_codes(strip + kv_param_bytes(f, head_dim), k_bits, q, place % STRIP)), float4(scale), float4(bias));
 }
 
 // Dimension d of positions place to place+3 of V.
@@ -124,7 +127,7 @@ inline float4 v_quad(device const uchar* page, bool early, uint place, uint d) {
   if (v_zero == 0) {
     bias = float4(*(device const half4*)((device const half*)strip + (head_dim / v_group + g) * STRIP + place % STRIP));
   }
-  return fma(float4(v_codes(strip + kv_param_bytes(f, head_dim), v_bits, d, place % STRIP / 4)), scale, bias);
+  return fma(code_floats(v_codes(strip + kv_param_bytes(f, head_dim), v_bits, d, place % STRIP / 4)), scale, bias);
 }
 
 inline float merged(float a, float x, float b, float y) { return fma(a, x, b * y); }
