@@ -90,9 +90,13 @@ test('a drop onto the window, on any page, is planned, can be changed, and becom
     'other.zip other.zip is an archive. Unpack it, then import the folder that was in it.',
   ]);
   expect(text('dialog')).toContain('Into /home/you/models, where 212.0 GB are free.');
-  document.querySelector<HTMLInputElement>('input[value="link"]')!.click();
+  expect(document.activeElement?.textContent?.trim()).toBe('Copy 1 model, 18.6 GB');
+  const link = document.querySelector<HTMLInputElement>('input[value="link"]')!;
+  link.focus();
+  link.click();
   await pass(10);
   expect(text('dialog')).toContain('18.6 GB, linked: nothing is copied');
+  expect(document.activeElement).toBe(link);
   await click(/^Link 1 model, 18\.6 GB$/);
   expect(document.querySelector('dialog')).toBeNull();
   expect(acts().slice(0, 2)).toEqual([
