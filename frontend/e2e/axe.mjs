@@ -3,6 +3,18 @@ import { AxeBuilder } from '@axe-core/playwright';
 
 /** What axe-core finds wrong with the page as it is: the rule, what it asks, and where. */
 export async function accessibilityFaults(page) {
+  await settled(page);
   const { violations } = await new AxeBuilder({ page }).analyze();
   return violations.map(({ id, help, nodes }) => `${id}: ${help}: ${nodes.map(({ target }) => target.join(' ')).slice(0, 4).join(', ')}`);
+}
+
+/** Waits until colours and places are those that stay: a change of theme takes a frame to begin, and as long as its transitions. */
+function settled(page) {
+  return page.evaluate(async () => {
+    const frame = () => new Promise(requestAnimationFrame);
+    await frame();
+    await frame();
+    const ending = document.getAnimations().filter((animation) => animation.effect?.getComputedTiming().endTime !== Infinity);
+    await Promise.allSettled(ending.map((animation) => animation.finished));
+  });
 }

@@ -16,9 +16,9 @@ const sentences = (number) =>
   Array.from({ length: number }, (_, i) => `Ada gave lamp ${i} to Ben in the garden.`).join(' ');
 /** Asks for an answer of a few dozen tokens. */
 const shortText = `Repeat this text:\n\n${sentences(10)}`;
-/** Some thousand tokens: seconds of reading, each time: the beginning differs, so that no cache has it. */
+/** Some 15,000 tokens: seconds of reading on any machine, each time: the beginning differs, so that no cache has it. */
 let longTexts = 0;
-const longText = () => `Text ${++longTexts}. Repeat it:\n\n${sentences(400)}`;
+const longText = () => `Text ${++longTexts}. Repeat it:\n\n${sentences(1200)}`;
 
 const text = (page, id) => page.getByTestId(id).innerText();
 
@@ -198,9 +198,13 @@ export const steps = [
     assert.match(await again.locator('.markdown').innerText(), /\b49\b/);
   }],
 
-  ['Escape stops an answer that is being written', async ({ page }) => {
+  ['Escape stops an answer that is being written', async ({ page, context }) => {
     await page.getByRole('button', { name: 'New chat' }).click();
-    // The demo model writes faster than a test can look: the page itself presses the key.
+    // The demo model writes faster than a test can look: the page itself presses the key, and the line is slow, so that the answer does not come in one piece.
+    const line = await context.newCDPSession(page);
+    const slow = (bytesPerSecond) =>
+      line.send('Network.emulateNetworkConditions', { offline: false, latency: 0, downloadThroughput: bytesPerSecond, uploadThroughput: -1 });
+    await slow(20_000);
     await page.evaluate(() => {
       const observer = new MutationObserver(() => {
         const answer = document.querySelector('[data-testid="answer"] .markdown');
@@ -212,6 +216,8 @@ export const steps = [
     });
     const answer = await ask(page, shortText);
     await finished(answer);
+    await slow(-1);
+    await line.detach();
     assert.match(await answer.innerText(), /Stopped\./);
     assert.ok((await answer.locator('.markdown').innerText()).length >= 10, 'what had come is kept');
     assert.match(await answer.getByTestId('stats').innerText(), /~\d+ tokens/);
