@@ -108,7 +108,11 @@ func (l *lives) turn() {
 		}
 	case 2:
 		if l.r.IntN(3) == 0 {
-			_ = os.RemoveAll(l.dir)
+			// Gone at once: what is removed file by file may be removed behind the store's back after it began anew.
+			gone := fmt.Sprintf("%s.gone%d", l.dir, l.answered)
+			if os.Rename(l.dir, gone) == nil {
+				_ = os.RemoveAll(gone)
+			}
 		}
 	default:
 		l.ask()

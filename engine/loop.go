@@ -46,6 +46,7 @@ func (e *Engine) loop() {
 	for {
 		open := e.takeInbox()
 		work := e.sched.Next()
+		copied := e.resume(work) // first: what is read back may come to lie where a prefix lay that is copied from
 		for _, p := range e.sched.Promotions() {
 			e.fetch(p)
 		}
@@ -53,7 +54,7 @@ func (e *Engine) loop() {
 		e.publish() // before the pass, which may be long: who has come and who was cancelled
 		switch {
 		case len(work) > 0 || e.ahead != nil:
-			e.turn(work)
+			e.turn(work, copied)
 			e.publish()
 		case open || e.blocks.working > 0:
 			<-e.wake
@@ -91,13 +92,13 @@ func (e *Engine) takeInbox() bool {
 	return !closing
 }
 
-// turn begins a step with work, if there is any, and ends the one that has run meanwhile.
-func (e *Engine) turn(work []sched.Work) {
+// turn begins a step with work, if there is any, and ends the one that has run meanwhile. copied is resume's.
+func (e *Engine) turn(work []sched.Work, copied error) {
 	last := e.ahead
 	e.ahead = nil
 	var next *step
 	if len(work) > 0 {
-		next = e.begin(work)
+		next = e.begin(work, copied)
 	}
 	if last != nil {
 		e.complete(last)
@@ -109,6 +110,15 @@ func (e *Engine) turn(work []sched.Work) {
 	default:
 		e.complete(next)
 	}
+}
+
+// resume copies what the sequences of work that are new to the device go on from. A panic below is an error of this step alone.
+func (e *Engine) resume(work []sched.Work) (err error) {
+	defer recovered(&err)
+	for _, w := range work {
+		e.restore(w.Restore)
+	}
+	return nil
 }
 
 // restore makes a known prefix the beginning of a sequence: its full pages are shared, the last one and the state are copied.

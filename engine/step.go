@@ -50,16 +50,18 @@ func (st *step) token(s *sample.Sampler, row int) (sample.Result, error) {
 	return s.Sample(st.logits[row*st.vocab:][:st.vocab])
 }
 
-// begin takes work through the model, or has the device do it. The scheduler then plans as if it were done: the device does things in
+// begin takes work through the model, or has the device do it, unless its prefixes could not be copied. The scheduler then plans as if it were done: the device does things in
 // order. What reads or writes the device's memory beside it has to wait (settled).
-func (e *Engine) begin(work []sched.Work) *step {
+func (e *Engine) begin(work []sched.Work, copied error) *step {
 	s := &e.steps[e.begun%2] // the other one may be under way
 	e.begun++
 	s.began, s.vocab = time.Now(), e.runner.VocabSize()
 	s.work = append(s.work[:0], work...)
 	s.ahead = e.runner.Ahead() && !slices.ContainsFunc(work, func(w sched.Work) bool { return !w.Seq.Owner.(*request).sampler.OnDevice() })
 	e.gather(s)
-	s.err = e.run(s)
+	if s.err = copied; copied == nil {
+		s.err = e.run(s)
+	}
 	for i, w := range s.work {
 		if s.err != nil {
 			e.sched.Abandon(w)
@@ -112,9 +114,6 @@ func (e *Engine) start(r *request, now time.Time) {
 // run gives a step to the device. A panic below, in a kernel or an architecture, is an error of this step alone.
 func (e *Engine) run(s *step) (err error) {
 	defer recovered(&err)
-	for _, w := range s.work {
-		e.restore(w.Restore)
-	}
 	if s.ahead {
 		s.pass, err = e.runner.Start(s.tokens, s.spans, s.logitRows, &s.choices, s.cut()...)
 	} else {

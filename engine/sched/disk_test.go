@@ -99,13 +99,19 @@ func (d *disk) find(q *Sequence) {
 	}
 }
 
-// begin takes what the scheduler wants to have read.
+// begin takes what the scheduler wants to have read. From now on its memory is the disk's, and holds anything.
 func (d *disk) begin(t *testing.T) {
 	t.Helper()
 	for _, p := range d.s.Promotions() {
 		n := len(p.Tokens)
 		if p.From > n || p.From < n && p.From%d.o.PageTokens != 0 || len(p.Pages) != d.s.pagesFor(n) || !p.Seq.Await {
 			t.Fatalf("promotion of %d tokens from %d in %d pages", n, p.From, len(p.Pages))
+		}
+		for i := p.From; i < len(p.Tokens); i++ {
+			d.pages[p.Pages[i/d.o.PageTokens]][i%d.o.PageTokens] = -1
+		}
+		if p.Slot >= 0 {
+			d.states[p.Slot] = []int32{-1}
 		}
 		d.promoted = append(d.promoted, p)
 	}

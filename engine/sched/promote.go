@@ -29,7 +29,8 @@ func (s *Scheduler) Known(q *Sequence) (known, resumed int) {
 	return s.tree.Probe(q.Tokens, len(q.Tokens)-1)
 }
 
-// Promotions are the prefixes that have become wanted since the last call: to be read back, and each to be ended by Promoted.
+// Promotions are the prefixes that have become wanted since the last call: to be read back, and each to be ended by Promoted. Their pages and
+// slots may be those that a Restore of the same step copies from, forgotten since: the copies come first.
 func (s *Scheduler) Promotions() []*Promotion {
 	p := s.wanted
 	s.wanted = nil

@@ -27,7 +27,7 @@ func newWorld(r *rand.Rand, o Options) *world {
 	return w
 }
 
-// restore does a step's copies, all before anything is written.
+// restore does a step's copies, all before anything is written, by the step or by what reads prefixes back.
 func (w *world) restore(work []Work) {
 	for _, k := range work {
 		if r := k.Restore; r != nil {
@@ -109,7 +109,8 @@ func TestScenario(t *testing.T) {
 			checkBetween(t, s, 0, disk)
 			before := s.Preemptions
 			work := s.Next()
-			disk.begin(t)
+			world.restore(work)
+			disk.begin(t) // which may write at once to what was copied from
 			preempted += s.Preemptions - before
 			checkWork(t, s, work)
 			checkBetween(t, s, keeps(work), disk)
@@ -197,7 +198,6 @@ func keeps(work []Work) (n int) {
 func carryOut(t *testing.T, s *Scheduler, world *world, work []Work, lives []*life) []*life {
 	t.Helper()
 	done := map[*life]bool{}
-	world.restore(work)
 	for _, w := range work {
 		world.run(t, w)
 	}
@@ -241,6 +241,7 @@ func finishAll(t *testing.T, s *Scheduler, world *world, lives []*life) {
 			t.Fatalf("%d sequences have not finished after %d steps", len(lives), n)
 		}
 		work := s.Next()
+		world.restore(work)
 		for _, p := range s.Promotions() {
 			s.Promoted(p, false)
 		}
