@@ -7,37 +7,60 @@ import "fmt"
 // Weight is a matrix [N, K] of a checkpoint, or E of them stacked, in the packed form the file holds: weights are never
 // expanded in memory. Outputs are y = x Wᵀ, one element per row of W.
 //
-// With Bits 0 the elements are plain (DType F32, F16 or BF16) and Data is [E*N, K]. Otherwise they are MLX affine codes: Data
-// is uint32 [E*N, K*Bits/32], each row one little-endian LSB-first stream of Bits-wide codes; Scales and Biases are
-// [E*N, K/Group] in F32, F16 or BF16; element = code*scale + bias.
+// With Bits 0 the elements are plain (DType F32, F16 or BF16) and Data is [E*N, K]. Otherwise they are MLX codes: Data is uint32
+// [E*N, K*Bits/32], each row one little-endian LSB-first stream of Bits-wide codes, and Scales are [E*N, K/Group]. What a code
+// stands for is its Mode's.
 type Weight struct {
 	Experts int // E, 1 for a plain matrix
 	N, K    int
-	Bits    int // 0 (plain), 2, 3, 4, 5, 6 or 8
-	Group   int // 32, 64 or 128 when Bits > 0
+	Mode    Mode // of codes
+	Bits    int  // 0 (plain), 2, 3, 4, 5, 6 or 8; 4 in MXFP4
+	Group   int  // 32, 64 or 128 when Bits > 0; 32 in MXFP4
 	Data    Tensor
-	Scales  Tensor
-	Biases  Tensor
+	Scales  Tensor // F32, F16 or BF16; U8 in MXFP4
+	Biases  Tensor // as Scales; none in MXFP4
+}
+
+// Mode is how codes and scales make elements. Names are MLX's.
+type Mode uint8
+
+const (
+	// Affine elements are code*scale + bias, rounded once.
+	Affine Mode = iota
+	// MXFP4 elements are 2^(scale-127) times the code as a float of one sign, two exponent and one fraction bit: 0, 0.5, 1, 1.5, 2, 3, 4,
+	// 6, and from code 8 on their negatives (OCP Microscaling Formats 1.0: E2M1 elements, E8M0 scales). As in MLX a scale of 255 is
+	// infinite. Elements below 2^-126 may be zero on a GPU.
+	MXFP4
+)
+
+func (m Mode) String() string {
+	if m == MXFP4 {
+		return "mxfp4"
+	}
+	return "affine"
 }
 
 // Bytes is the memory the weight occupies.
 func (w *Weight) Bytes() int {
-	n := w.Data.Rows * w.Data.Cols * w.Data.DType.Size()
-	if w.Bits > 0 {
-		n += 2 * w.Scales.Rows * w.Scales.Cols * w.Scales.DType.Size()
+	n := 0
+	for _, t := range []Tensor{w.Data, w.Scales, w.Biases} {
+		n += t.Rows * t.Cols * t.DType.Size()
 	}
 	return n
 }
 
-// Format names the encoding, as "4-bit g64" or "bfloat16".
+// Format names the encoding, as "4-bit g64", "mxfp4" or "bfloat16".
 func (w *Weight) Format() string {
-	if w.Bits == 0 {
+	switch {
+	case w.Bits == 0:
 		return w.Data.DType.String()
+	case w.Mode == MXFP4:
+		return w.Mode.String()
 	}
 	return fmt.Sprintf("%d-bit g%d", w.Bits, w.Group)
 }
 
-// Check returns an error unless the tensors have the shapes that Experts, N, K, Bits and Group promise.
+// Check returns an error unless the tensors have the shapes that Experts, N, K, Mode, Bits and Group promise.
 func (w *Weight) Check() error {
 	rows := w.Experts * w.N
 	if w.Experts < 1 || w.N < 1 || w.K < 1 {
@@ -60,11 +83,20 @@ func (w *Weight) Check() error {
 	default:
 		return fmt.Errorf("weight: got groups of %d, expected 32, 64 or 128", w.Group)
 	}
+	if w.Mode == MXFP4 && (w.Bits != 4 || w.Group != 32) {
+		return fmt.Errorf("weight: got %s of %d bits in groups of %d, expected 4 bits in groups of 32", w.Mode, w.Bits, w.Group)
+	}
 	if w.K%w.Group != 0 {
 		return fmt.Errorf("weight: input width %d is not a multiple of the group of %d", w.K, w.Group)
 	}
 	if err := CheckShape("weight", w.Data, U32, rows, w.K*w.Bits/32); err != nil {
 		return err
+	}
+	if w.Mode == MXFP4 {
+		if !w.Biases.IsNone() {
+			return fmt.Errorf("biases: got %s, expected none in %s", w.Biases, w.Mode)
+		}
+		return CheckShape("scales", w.Scales, U8, rows, w.K/w.Group)
 	}
 	switch w.Scales.DType {
 	case F32, F16, BF16:

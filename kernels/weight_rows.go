@@ -47,8 +47,18 @@ func (w *Weight) CodesRow(dst []uint8, row int) {
 	}
 }
 
-// DequantizeRow writes row row, of the E*N there are, to dst as float32: code*scale + bias with one rounding, or the plain
-// element.
+// Doubled is twice the value of each code of MXFP4, which makes integers of them.
+var Doubled = [16]int8{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12}
+
+// HalfScalesRow writes half of row row's scales of MXFP4, 2^(scale-128), to dst: what a doubled code is multiplied with.
+func (w *Weight) HalfScalesRow(dst []float32, row int) {
+	for i, s := range w.Scales.RowRange(row, row+1).Bytes() {
+		// A scale is the exponent of a float32, but that 0 is 2^-127, whose place is among the fractions.
+		dst[i] = math.Float32frombits(max(uint32(s)<<23, 1<<22)) / 2
+	}
+}
+
+// DequantizeRow writes row row, of the E*N there are, to dst as float32: what Mode says, or the plain element.
 func (w *Weight) DequantizeRow(dst []float32, row int) {
 	if w.Bits == 0 {
 		w.Data.DecodeRow(dst, row)
@@ -57,6 +67,13 @@ func (w *Weight) DequantizeRow(dst []float32, row int) {
 	codes := make([]uint8, w.K)
 	scales, biases := make([]float32, w.K/w.Group), make([]float32, w.K/w.Group)
 	w.CodesRow(codes, row)
+	if w.Mode == MXFP4 {
+		w.HalfScalesRow(scales, row)
+		for i, c := range codes {
+			dst[i] = float32(Doubled[c]) * scales[i/w.Group]
+		}
+		return
+	}
 	w.Scales.DecodeRow(scales, row)
 	w.Biases.DecodeRow(biases, row)
 	for i, c := range codes {
@@ -66,7 +83,7 @@ func (w *Weight) DequantizeRow(dst []float32, row int) {
 }
 
 // RandomWeight is a weight with random elements of standard deviation scale, about: plain dtype elements with bits 0, otherwise
-// random codes with scales and biases of dtype that center them.
+// random codes with scales and biases of dtype that center them, or with dtype U8 those of MXFP4 (4 bits in groups of 32).
 func RandomWeight(d Device, r *rand.Rand, experts, n, k, bits, group int, dtype DType, scale float64) *Weight {
 	w := &Weight{Experts: experts, N: n, K: k, Bits: bits, Group: group}
 	rows := experts * n
@@ -78,6 +95,14 @@ func RandomWeight(d Device, r *rand.Rand, experts, n, k, bits, group int, dtype 
 	w.Data = NewTensor(d, U32, rows, k*bits/32)
 	for b := w.Data.Bytes(); len(b) >= 4; b = b[4:] {
 		binary.LittleEndian.PutUint32(b, r.Uint32())
+	}
+	if dtype == U8 {
+		w.Mode, w.Scales = MXFP4, NewTensor(d, U8, rows, k/group)
+		_, exponent := math.Frexp(scale)
+		for i, b := 0, w.Scales.Bytes(); i < len(b); i++ { // values of uniform codes have a standard deviation of 2.9
+			b[i] = uint8(125 + exponent - r.IntN(2))
+		}
+		return w
 	}
 	// Uniform codes in [0, 2^bits) have a standard deviation of 2^bits/sqrt(12).
 	step := scale * math.Sqrt(12) / float64(int(1)<<bits)

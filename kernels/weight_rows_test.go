@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -62,6 +63,62 @@ func TestDequantizeRow(t *testing.T) {
 			if want := float32(float64(code)*float64(scales[i/32]) + float64(biases[i/32])); v != want {
 				t.Errorf("%d bits, element %d: got %g, expected %g", bits, i, v, want)
 			}
+		}
+	}
+}
+
+// Elements of MXFP4 worked out by hand, as mlx.core.dequantize gives them too.
+func TestDequantizeMXFP4(t *testing.T) {
+	d := NewReference()
+	defer d.Close()
+	w := RandomWeight(d, rand.New(rand.NewPCG(1, 2)), 1, 1, 32, 4, 32, U8, 1)
+	if err := w.Check(); err != nil {
+		t.Fatal(err)
+	}
+	for i, b := 0, w.Data.Bytes(); i < len(b); i++ { // codes 0 to 15 in order, twice
+		b[i] = byte(2*i%16 | (2*i%16+1)<<4)
+	}
+	inf := float32(math.Inf(1))
+	for _, c := range []struct {
+		scale byte
+		want  []float32 // of codes 0 to 7
+	}{
+		{127, []float32{0, 0.5, 1, 1.5, 2, 3, 4, 6}},
+		{120, []float32{0, 0.00390625, 0.0078125, 0.01171875, 0.015625, 0.0234375, 0.03125, 0.046875}},
+		{0, []float32{0, 0x1p-128, 0x1p-127, 0x1.8p-127, 0x1p-126, 0x1.8p-126, 0x1p-125, 0x1.8p-125}},
+		{1, []float32{0, 0x1p-127, 0x1p-126, 0x1.8p-126, 0x1p-125, 0x1.8p-125, 0x1p-124, 0x1.8p-124}},
+		{254, []float32{0, 0x1p126, 0x1p127, 0x1.8p127, inf, inf, inf, inf}},
+		{255, []float32{float32(math.NaN()), inf, inf, inf, inf, inf, inf, inf}},
+	} {
+		w.Scales.Bytes()[0] = c.scale
+		got := make([]float32, 32)
+		w.DequantizeRow(got, 0)
+		for i, g := range got {
+			want := c.want[i%8]
+			if i%16 >= 8 {
+				want = -want
+			}
+			if g != want && (g == g || want == want) {
+				t.Errorf("scale %d, element %d: got %g, expected %g", c.scale, i, g, want)
+			}
+		}
+	}
+}
+
+// TestMXFP4Check: each promise of the mode that is broken is named.
+func TestMXFP4Check(t *testing.T) {
+	d := NewReference()
+	defer d.Close()
+	for what, spoil := range map[string]func(*Weight){
+		"5 bits":       func(w *Weight) { w.Bits = 5 },
+		"groups of 64": func(w *Weight) { w.Group = 64 },
+		"biases":       func(w *Weight) { w.Biases = w.Scales },
+		"scales":       func(w *Weight) { w.Scales = NewTensor(d, BF16, 3, 2) },
+	} {
+		w := RandomWeight(d, rand.New(rand.NewPCG(1, 2)), 1, 3, 64, 4, 32, U8, 1)
+		spoil(w)
+		if err := w.Check(); err == nil || !strings.Contains(err.Error(), what) {
+			t.Errorf("got %v, expected an error that names %q", err, what)
 		}
 	}
 }

@@ -1,4 +1,5 @@
-// Attention over paged keys and values, in float32 from codes that are widened in registers. Segments of 256 positions lie at absolute
+// Attention over paged keys and values, in float32 from codes that are widened in registers. Scales stay out of the sums over codes: those of
+// a group of K multiply a score's part, those of V the weights, once for all dimensions of a group. Segments of 256 positions lie at absolute
 // positions; each gives a record of a vector (a query row of a head): the weighted sum of values, the highest score, and the sum of
 // weights. Records are merged in order of their segments.
 //
@@ -6,7 +7,8 @@
 // are vectors enough to fill the machine: the same steps, so the same bits. For a segment
 //   - scores: a simdgroup has 64 positions, a lane two of them, and adds up dimensions in ascending order;
 //   - weights: a simdgroup has every fourth vector, a lane every 32nd position; simd_max and simd_sum;
-//   - values: a lane has dimensions, of every fourth 32, and adds up positions in ascending order.
+//   - values: a lane has dimensions, of every fourth 32, and adds up positions in ascending order; biases are added up by lanes that have
+//     every 32nd position, and simd_sum.
 // A vector's bits do not depend on the others. Positions that it does not see take no part in its sums, whatever they hold.
 #include <metal_stdlib>
 #include "common/attention.h"
@@ -17,10 +19,171 @@ constant uint vectors [[function_constant(8)]];   // of a block, at most 8
 constant constexpr uint VECTORS = 8;
 constant constexpr uint SEGMENT = 256;
 constant constexpr uint SIMDGROUPS = 4;
-constant constexpr uint DIMS = 4;   // of a lane: heads of up to 512
 constant constexpr uint AHEAD = 4;  // loads of four elements that a lane has under way at a time; STRIP / 4
-constant constexpr uint PAGES = SEGMENT / 16 + 1;   // that a segment lies in
-constant constexpr int RECORDS = 8;                 // that a thread of the merge has under way
+constant constexpr uint CHUNK = 32; // positions whose weights a simdgroup scales at a time
+constant constexpr float UNSEEN = -1.0f;            // the weight of a position that its vector does not see
+constant constexpr uint STRIPS = SEGMENT / STRIP;   // of a segment
+constant constexpr int RECORDS = 16;                // that a thread of the merge has under way
+
+// Where the output of a vector of a head begins.
+inline ulong output(device const AttentionSpan* span, constant AttentionParams& p, uint head, uint vector) {
+  return ulong(uint(span->row) + vector / p.group) * p.out_stride + (head * p.group + vector % p.group) * head_dim;
+}
+
+// Loads a position's words of the codes of dimensions 32b to 32b+31; strip is the position's.
+inline void k_load(thread uint (&words)[8], device const uchar* strip, uint place, uint b) {
+  device const uchar* codes = strip + kv_param_bytes(k_format(), head_dim) + b * 64 * k_bits + 4 * place;
+#pragma clang loop unroll(full)
+  for (uint i = 0; i < 8; i++) {
+    words[i] = i < k_bits ? *(device const uint*)(codes + i * 64) : 0;
+  }
+}
+
+// A head's rows of keys or values, numbered over all pages of all heads; of the start if early.
+inline device const uchar* head_rows(device const uchar* pages, KVFormat f, constant AttentionParams& p, bool early) {
+  return early || has_start == 0 ? pages : pages + kv_start_bytes(f, head_dim, p.kv_heads, p.page_tokens, p.start_pages);
+}
+
+// Adds to each vector's score of two positions the products of dimensions 4q to 4q+3.
+inline void add_scores(thread float (&part)[VECTORS][2], threadgroup const float* queries, uint q, float4 x0, float4 x1) {
+#pragma clang loop unroll(full)
+  for (uint v = 0; v < VECTORS; v++) {
+    if (v < vectors) {
+      const float4 y = *(threadgroup const float4*)(queries + v * head_dim + 4 * q);
+      part[v][0] = fma(x0.w, y.w, fma(x0.z, y.z, fma(x0.y, y.y, fma(x0.x, y.x, part[v][0]))));
+      part[v][1] = fma(x1.w, y.w, fma(x1.z, y.z, fma(x1.y, y.y, fma(x1.x, y.x, part[v][1]))));
+    }
+  }
+}
+
+// Scores of a lane's two positions, given by their places in the segment, where keys are numbers.
+inline void score_numbers(thread float (&score)[VECTORS][2], threadgroup const float* queries, device const uchar* rows, bool early,
+                          threadgroup const uint* table, thread const uint (&place)[2], uint page_tokens, uint start) {
+  device const uchar* page[2];
+  uint in_page[2];
+#pragma clang loop unroll(full)
+  for (uint h = 0; h < 2; h++) {
+    in_page[h] = (start + place[h]) % page_tokens;
+    page[h] = rows + ulong(table[place[h] / STRIP] + place[h] % STRIP - in_page[h]) * kv_row_bytes(early ? kv_start(k_format()) : k_format(), head_dim);
+  }
+  for (uint d = 0; d < head_dim / 4; d += AHEAD) {
+    float4 x[2][AHEAD];
+#pragma clang loop unroll(full)
+    for (uint e = 0; e < AHEAD; e++) {
+      x[0][e] = k_numbers(page[0], early, page_tokens, in_page[0], d + e);
+      x[1][e] = k_numbers(page[1], early, page_tokens, in_page[1], d + e);
+    }
+#pragma clang loop unroll(full)
+    for (uint e = 0; e < AHEAD; e++) {
+      add_scores(score, queries, d + e, x[0][e], x[1][e]);
+    }
+  }
+}
+
+// The same where they are codes, 32 dimensions at a time; sums has each vector's sums over the dimensions of a group.
+inline void score_codes(thread float (&score)[VECTORS][2], threadgroup const float* queries, threadgroup const float* sums, device const uchar* rows,
+                        threadgroup const uint* table, thread const uint (&place)[2]) {
+  device const uchar* strip[2];
+  uint next[2][8];
+#pragma clang loop unroll(full)
+  for (uint h = 0; h < 2; h++) {
+    strip[h] = rows + ulong(table[place[h] / STRIP]) * kv_row_bytes(k_format(), head_dim);
+    k_load(next[h], strip[h], place[h] % STRIP, 0);
+  }
+  for (uint g = 0; g < head_dim / k_group; g++) {
+    const CodeScale s0 = k_scale(strip[0], place[0] % STRIP, g);
+    const CodeScale s1 = k_scale(strip[1], place[1] % STRIP, g);
+    float part[VECTORS][2];
+#pragma clang loop unroll(full)
+    for (uint v = 0; v < VECTORS; v++) {
+      part[v][0] = 0.0f;
+      part[v][1] = 0.0f;
+    }
+    for (uint b = g * k_group / 32; b < (g + 1) * k_group / 32; b++) {
+      uint words[2][8];
+#pragma clang loop unroll(full)
+      for (uint h = 0; h < 2; h++) {
+#pragma clang loop unroll(full)
+        for (uint i = 0; i < 8; i++) {
+          words[h][i] = next[h][i];
+        }
+        k_load(next[h], strip[h], place[h] % STRIP, min(b + 1, head_dim / 32 - 1));   // what comes next is under way meanwhile
+      }
+#pragma clang loop unroll(full)
+      for (uint q = 0; q < 8; q++) {
+        add_scores(part, queries, 8 * b + q, code_floats(k_codes(words[0], k_bits, q), code_center(k_bits, k_zero)),
+                   code_floats(k_codes(words[1], k_bits, q), code_center(k_bits, k_zero)));
+      }
+    }
+#pragma clang loop unroll(full)
+    for (uint v = 0; v < VECTORS; v++) {
+      if (v < vectors) {
+        const float sum = sums[v * (head_dim / k_group) + g];
+        score[v][0] = fma(s0.scale, part[v][0], fma(s0.bias, sum, score[v][0]));
+        score[v][1] = fma(s1.scale, part[v][1], fma(s1.bias, sum, score[v][1]));
+      }
+    }
+  }
+}
+
+// What a lane loads of V for 32 positions: the words of its dimension's codes, four positions to a word, and the scale of its position.
+struct VCodes {
+  uint words[CHUNK / 4];
+  uint upper[CHUNK / 4];
+  CodeScale scale;
+};
+
+inline VCodes v_load(device const uchar* rows, threadgroup const uint* table, uint bundle, uint lane) {
+  const uint low = kv_low(v_bits);
+  const ulong row_bytes = kv_row_bytes(v_format(), head_dim);
+  VCodes c;
+#pragma clang loop unroll(full)
+  for (uint t = 0; t < CHUNK / STRIP; t++) {
+    device const uchar* codes = rows + table[t] * row_bytes + kv_param_bytes(v_format(), head_dim) + bundle * 2 * v_bits;
+#pragma clang loop unroll(full)
+    for (uint b = 0; b < STRIP / 4; b++) {
+      device const uint* words = (device const uint*)(codes + b * 16 * v_bits);
+      c.words[t * (STRIP / 4) + b] = words[v_word(low, lane)];
+      c.upper[t * (STRIP / 4) + b] = low < v_bits ? words[4 * low + v_word(v_bits - low, lane)] : 0;
+    }
+  }
+  c.scale = v_scale(rows + table[lane / STRIP] * row_bytes, lane % STRIP, bundle / v_group);
+  return c;
+}
+
+inline float4 v_code_quad(thread const VCodes& c, uint quad, uint lane) {
+  const uint low = kv_low(v_bits);
+  return code_floats(kv_codes(v_bits, c.words[quad] >> v_shift(low, lane), low < v_bits ? c.upper[quad] >> v_shift(v_bits - low, lane) : 0, v_order()),
+                     code_center(v_bits, v_zero));
+}
+
+// Adds a strip of one dimension to each vector's sum; weights of a vector are stride apart.
+inline void add_values(thread float (&part)[VECTORS], thread const float4 (&x)[AHEAD], threadgroup const float* weights, uint stride) {
+#pragma clang loop unroll(full)
+  for (uint e = 0; e < AHEAD; e++) {
+#pragma clang loop unroll(full)
+    for (uint v = 0; v < VECTORS; v++) {
+      if (v < vectors) {
+        const float4 w = *(threadgroup const float4*)(weights + v * stride + 4 * e);
+        part[v] = fma(w.w, x[e].w, fma(w.z, x[e].z, fma(w.y, x[e].y, fma(w.x, x[e].x, part[v]))));
+      }
+    }
+  }
+}
+
+// The same of what is seen; own has UNSEEN for what is not.
+inline void add_seen_values(thread float (&part)[VECTORS], thread const float4 (&x)[AHEAD], threadgroup const float* weights, uint stride,
+                            threadgroup const float* own) {
+#pragma clang loop unroll(full)
+  for (uint v = 0; v < VECTORS; v++) {
+    if (v < vectors) {
+#pragma clang loop unroll(full)
+      for (uint n = 0; n < STRIP; n++) {
+        part[v] = own[v * SEGMENT + n] == UNSEEN ? part[v] : fma(weights[v * stride + n], x[n / 4][n % 4], part[v]);
+      }
+    }
+  }
+}
 
 kernel void attend(
     constant AttentionParams& p        [[buffer(0)]],
@@ -31,7 +194,7 @@ kernel void attend(
     device const float* sinks          [[buffer(5)]],   // [H], or nothing
     device float* records              [[buffer(6)]],   // [blocks, segments, kv_heads, vectors, head_dim + 2]
     device float* out                  [[buffer(7)]],   // [M, H*head_dim]
-    threadgroup float* shared          [[threadgroup(0)]],   // queries [vectors, head_dim], weights [vectors, SEGMENT], 2 [vectors]
+    threadgroup float* shared          [[threadgroup(0)]],   // queries [vectors, head_dim], weights [vectors, SEGMENT], and what follows below
     uint3 place                        [[threadgroup_position_in_grid]],   // segment, KV head, block
     uint tid                           [[thread_index_in_threadgroup]],
     uint lane                          [[thread_index_in_simdgroup]],
@@ -52,10 +215,13 @@ kernel void attend(
   if (place.x >= (split ? uint(span->segments) : 1)) {
     return;
   }
-  threadgroup int held[2 * PAGES];   // page tables of this segment and the one before, which some threads may still read
+  device float* record = records + ((ulong(span->record) + ulong(block) * uint(span->segments) + place.x) * p.kv_heads + head) * vectors * (head_dim + 2);
+  threadgroup uint held[2 * STRIPS];   // where the strips of this segment and of the one before, which some threads may still read, begin: rows of a head
   threadgroup float* weights = shared + vectors * head_dim;
-  threadgroup float* highest = weights + vectors * SEGMENT;
-  threadgroup float* sums = highest + vectors;
+  threadgroup float* scaled = weights + vectors * SEGMENT + sg * vectors * CHUNK;   // [SIMDGROUPS, vectors, CHUNK], of this simdgroup
+  threadgroup float* highest = weights + vectors * (SEGMENT + SIMDGROUPS * CHUNK);  // [vectors]
+  threadgroup float* sums = highest + vectors;                                      // [vectors]
+  threadgroup float* queries = sums + vectors;                                      // [vectors, head_dim / k_group], sums of a group's dimensions
 
   for (uint i = tid; i < vectors * head_dim; i += 32 * SIMDGROUPS) {
     const uint v = first + min(i / head_dim, count - 1);
@@ -63,8 +229,20 @@ kernel void attend(
     shared[i] = q[ulong(row) * p.q_stride + (head * p.group + v % p.group) * head_dim + i % head_dim] * p.scale;
   }
 
-  // The running totals, for one segment after the other; begun with the sink, a score with a weight and no value.
-  float total[VECTORS][DIMS];
+  if (k_bits != 0) {
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    for (uint i = tid; i < vectors * head_dim / k_group; i += 32 * SIMDGROUPS) {
+      threadgroup const float4* x = (threadgroup const float4*)(shared + i * k_group);
+      float4 sum = 0.0f;
+      for (uint d = 0; d < k_group / 4; d++) {
+        sum += x[d];
+      }
+      queries[i] = (sum.x + sum.y) + (sum.z + sum.w);
+    }
+  }
+
+  // The running totals, for one segment after the other; begun with the sink, a score with a weight and no value. Those of values lie in
+  // out: a thread reads what it has written itself.
   float top[VECTORS];
   float all[VECTORS];
 #pragma clang loop unroll(full)
@@ -73,9 +251,8 @@ kernel void attend(
       const bool sink = p.has_sinks != 0;
       top[v] = sink ? sinks[head * p.group + (first + min(v, count - 1)) % p.group] : LOWEST;
       all[v] = sink ? 1.0f : 0.0f;
-#pragma clang loop unroll(full)
-      for (uint i = 0; i < DIMS; i++) {
-        total[v][i] = 0.0f;
+      for (uint d = sg * 32 + lane; !split && v < count && d < head_dim; d += SIMDGROUPS * 32) {
+        out[output(span, p, head, first + v) + d] = 0.0f;
       }
     }
   }
@@ -105,11 +282,13 @@ kernel void attend(
     if (!something && !split) {
       continue;
     }
-    turn = PAGES - turn;
-    threadgroup int* table = held + turn;
-    const uint first_page = start / p.page_tokens;
-    if (tid < PAGES) {
-      table[tid] = (first_page + tid) * p.page_tokens <= last_pos ? pages[first_page + tid] : 0;
+    device const uchar* k_rows = head_rows(k_pages, k_format(), p, early);
+    device const uchar* v_rows = head_rows(v_pages, v_format(), p, early);
+    turn = STRIPS - turn;
+    threadgroup uint* table = held + turn;
+    if (tid < STRIPS) {
+      const uint j = start + tid * STRIP;
+      table[tid] = j <= last_pos ? (uint(pages[j / p.page_tokens]) * p.kv_heads + head) * p.page_tokens + j % p.page_tokens : 0;
     }
     threadgroup_barrier(mem_flags::mem_threadgroup);   // queries and table are here; the weights before have been used
 
@@ -117,40 +296,20 @@ kernel void attend(
       // Scores. A lane whose position nobody sees takes one that somebody does, and its score is not used.
       const uint other = any.from < any.to ? any.to - 1 : any.sinks - 1;
       float score[VECTORS][2];
-      device const uchar* page[2];
-      uint in_page[2];
+      uint place[2];
 #pragma clang loop unroll(full)
       for (uint h = 0; h < 2; h++) {
-        uint j = start + sg * 64 + h * 32 + lane;
-        j = sees(any, j) ? j : other;
-        in_page[h] = j % p.page_tokens;
-        page[h] = head_page(k_pages, k_format(), p, early, table[j / p.page_tokens - first_page], head);
+        const uint j = start + sg * 64 + h * 32 + lane;
+        place[h] = (sees(any, j) ? j : other) - start;
 #pragma clang loop unroll(full)
         for (uint v = 0; v < VECTORS; v++) {
           score[v][h] = 0.0f;
         }
       }
-      for (uint d = 0; d < head_dim / 4; d += AHEAD) {
-        float4 x[2][AHEAD];
-#pragma clang loop unroll(full)
-        for (uint e = 0; e < AHEAD; e++) {
-          x[0][e] = k_quad(page[0], early, p.page_tokens, in_page[0], d + e);
-          x[1][e] = k_quad(page[1], early, p.page_tokens, in_page[1], d + e);
-        }
-#pragma clang loop unroll(full)
-        for (uint e = 0; e < AHEAD; e++) {
-#pragma clang loop unroll(full)
-          for (uint v = 0; v < VECTORS; v++) {
-            if (v < vectors) {
-              const float4 y = *(threadgroup const float4*)(shared + v * head_dim + 4 * (d + e));
-#pragma clang loop unroll(full)
-              for (uint h = 0; h < 2; h++) {
-                const float4 k = x[h][e];
-                score[v][h] = fma(k.w, y.w, fma(k.z, y.z, fma(k.y, y.y, fma(k.x, y.x, score[v][h]))));
-              }
-            }
-          }
-        }
+      if (k_coded(early)) {
+        score_codes(score, shared, queries, k_rows, table, place);
+      } else {
+        score_numbers(score, shared, k_rows, early, table, place, p.page_tokens, start);
       }
 #pragma clang loop unroll(full)
       for (uint v = 0; v < VECTORS; v++) {
@@ -183,9 +342,10 @@ kernel void attend(
       float sum = 0.0f;
 #pragma clang loop unroll(full)
       for (uint i = 0; i < SEGMENT / 32; i++) {
-        const float w = sees(own, start + i * 32 + lane) ? exp(x[i] - most) : 0.0f;
-        weights[v * SEGMENT + i * 32 + lane] = w;
-        sum += w;
+        const bool seen = sees(own, start + i * 32 + lane);
+        const float w = exp(x[i] - most);
+        weights[v * SEGMENT + i * 32 + lane] = seen ? w : UNSEEN;
+        sum += seen ? w : 0.0f;
       }
       sum = simd_sum(sum);
       if (lane == 0) {
@@ -195,124 +355,124 @@ kernel void attend(
     }
     threadgroup_barrier(mem_flags::mem_threadgroup);
 
-    // Values.
-    float part[VECTORS][DIMS];
+    // How what this segment gives is merged with what came before.
+    float old[VECTORS];
+    float young[VECTORS];
 #pragma clang loop unroll(full)
     for (uint v = 0; v < VECTORS; v++) {
-#pragma clang loop unroll(full)
-      for (uint i = 0; i < DIMS; i++) {
-        part[v][i] = 0.0f;
-      }
-    }
-    const uint low = any.sinks > 0 ? start : any.from / 4 * 4;
-    const uint since_last = seen_from(p.window, p.sink_tokens, last_pos);
-    for (uint j = low; something && j < max(any.to, any.sinks); j += 4) {
-      if (j % STRIP == 0 && j + STRIP <= first_pos + 1 && (j >= since_last || j + STRIP <= p.sink_tokens)) {   // all vectors see all of a strip
-        device const uchar* v_page = head_page(v_pages, v_format(), p, early, table[j / p.page_tokens - first_page], head);
-#pragma clang loop unroll(full)
-        for (uint i = 0; i < DIMS; i++) {
-          const uint d = (i * SIMDGROUPS + sg) * 32 + lane;
-          if (d < head_dim) {
-            float4 x[AHEAD];
-#pragma clang loop unroll(full)
-            for (uint e = 0; e < AHEAD; e++) {
-              x[e] = v_quad(v_page, early, j % p.page_tokens + 4 * e, d);
-            }
-#pragma clang loop unroll(full)
-            for (uint e = 0; e < AHEAD; e++) {
-#pragma clang loop unroll(full)
-              for (uint v = 0; v < VECTORS; v++) {
-                if (v < vectors) {
-                  const float4 w = *(threadgroup const float4*)(weights + v * SEGMENT + j - start + 4 * e);
-                  part[v][i] = fma(w.w, x[e].w, fma(w.z, x[e].z, fma(w.y, x[e].y, fma(w.x, x[e].x, part[v][i]))));
-                }
-              }
-            }
-          }
-        }
-        j += STRIP - 4;
-        continue;
-      }
-      if (j >= any.sinks && (j + 4 <= any.from || any.from >= any.to)) {
-        continue;
-      }
-      device const uchar* v_page = head_page(v_pages, v_format(), p, early, table[j / p.page_tokens - first_page], head);
-      // All vectors see all four, or each takes what it sees.
-      const bool whole = j + 4 <= first_pos + 1 && (j >= since_last || j + 4 <= p.sink_tokens);
-#pragma clang loop unroll(full)
-      for (uint i = 0; i < DIMS; i++) {
-        const uint d = (i * SIMDGROUPS + sg) * 32 + lane;
-        if (d < head_dim) {
-          const float4 x = v_quad(v_page, early, j % p.page_tokens, d);
-#pragma clang loop unroll(full)
-          for (uint v = 0; v < VECTORS; v++) {
-            if (v < vectors) {
-              const float4 w = *(threadgroup const float4*)(weights + v * SEGMENT + j - start);
-              float sum = part[v][i];
-              if (whole) {
-                sum = fma(w.w, x.w, fma(w.z, x.z, fma(w.y, x.y, fma(w.x, x.x, sum))));
-              } else {
-                const uint pos = uint(span->pos) + (first + min(v, count - 1)) / p.group;
-                const uint since = seen_from(p.window, p.sink_tokens, pos);
-                for (uint e = 0; e < 4; e++) {
-                  if (j + e <= pos && (j + e >= since || j + e < p.sink_tokens)) {
-                    sum = fma(w[e], x[e], sum);
-                  }
-                }
-              }
-              part[v][i] = sum;
-            }
-          }
-        }
+      old[v] = 1.0f;
+      young[v] = 0.0f;
+      if (v < vectors && !split && sums[v] > 0.0f) {
+        const float most = max(top[v], highest[v]);
+        old[v] = exp(top[v] - most);
+        young[v] = exp(highest[v] - most);
+        top[v] = most;
+        all[v] = merged(all[v], old[v], sums[v], young[v]);
       }
     }
 
+    // Values. A strip that all vectors see all of takes no look at single weights.
+    const uint since_last = seen_from(p.window, p.sink_tokens, last_pos);
+    for (uint bundle = sg * 32; bundle < head_dim; bundle += SIMDGROUPS * 32) {
+      const uint d = bundle + lane;
+      float part[VECTORS];
+      float biases[VECTORS];
 #pragma clang loop unroll(full)
-    for (uint v = 0; v < VECTORS; v++) {
-      if (v >= vectors) {
-        continue;
+      for (uint v = 0; v < VECTORS; v++) {
+        part[v] = 0.0f;
+        biases[v] = 0.0f;
       }
-      if (split) {
-        device float* record = records + ((ulong(span->record) + ulong(block) * uint(span->segments) + place.x) * p.kv_heads * vectors +
-                                          head * vectors + v) * (head_dim + 2);
+      VCodes next;
+      if (v_coded(early) && something) {
+        next = v_load(v_rows, table, bundle, lane);
+      }
+      for (uint c = 0; c < SEGMENT; c += CHUNK) {
+        VCodes codes;
+        if (v_coded(early) && something) {
+          codes = next;
+          next = v_load(v_rows, table + min(c + CHUNK, SEGMENT - CHUNK) / STRIP, bundle, lane);   // what comes next is under way meanwhile
+        }
+        const uint j = start + c;
+        if (!something || ((j >= any.to || j + CHUNK <= any.from) && j >= any.sinks)) {
+          continue;   // nobody sees any of it
+        }
+        if (v_coded(early)) {
+          simdgroup_barrier(mem_flags::mem_threadgroup);   // the weights of the chunk before have been used
 #pragma clang loop unroll(full)
-        for (uint i = 0; i < DIMS; i++) {
-          const uint d = (i * SIMDGROUPS + sg) * 32 + lane;
-          if (d < head_dim) {
-            record[d] = part[v][i];
+          for (uint v = 0; v < VECTORS; v++) {
+            if (v < vectors) {
+              const float w = weights[v * SEGMENT + c + lane];
+              scaled[v * CHUNK + lane] = w * codes.scale.scale;
+              biases[v] = w == UNSEEN ? biases[v] : fma(w, codes.scale.bias, biases[v]);
+            }
+          }
+          simdgroup_barrier(mem_flags::mem_threadgroup);
+        }
+        if (d >= head_dim) {
+          continue;
+        }
+#pragma clang loop unroll(full)
+        for (uint t = 0; t < CHUNK; t += STRIP) {
+          const uint strip = j + t;
+          const bool whole = strip + STRIP <= first_pos + 1 && (strip >= since_last || strip + STRIP <= p.sink_tokens);
+          if (!whole && (strip >= any.to || strip + STRIP <= any.from) && strip >= any.sinks) {
+            continue;
+          }
+          float4 x[AHEAD];
+#pragma clang loop unroll(full)
+          for (uint e = 0; e < AHEAD; e++) {
+            x[e] = v_coded(early) ? v_code_quad(codes, t / 4 + e, lane) : v_numbers(v_rows, early, table[(c + t) / STRIP] + 4 * e, d);
+          }
+          threadgroup const float* own = weights + c + t;
+          threadgroup const float* w = v_coded(early) ? scaled + t : own;
+          const uint stride = v_coded(early) ? CHUNK : SEGMENT;
+          if (whole) {
+            add_values(part, x, w, stride);
+          } else {
+            add_seen_values(part, x, w, stride, own);
           }
         }
-        if (tid == 0) {
-          record[head_dim] = highest[v];
-          record[head_dim + 1] = sums[v];
-        }
-      } else if (sums[v] > 0.0f) {
-        const float most = max(top[v], highest[v]);
-        const float a = exp(top[v] - most);
-        const float b = exp(highest[v] - most);
-        top[v] = most;
-        all[v] = merged(all[v], a, sums[v], b);
+      }
+      if (v_coded(early)) {
+        simdgroup_barrier(mem_flags::mem_threadgroup);
 #pragma clang loop unroll(full)
-        for (uint i = 0; i < DIMS; i++) {
-          total[v][i] = merged(total[v][i], a, part[v][i], b);
+        for (uint v = 0; v < VECTORS; v++) {
+          if (v < vectors) {
+            scaled[v * CHUNK + lane] = biases[v];
+          }
+        }
+        for (uint v = 0; v < vectors; v++) {
+          const float sum = simd_sum(scaled[v * CHUNK + lane]);
+          if (lane == 0) {
+            scaled[v * CHUNK] = sum;
+          }
+        }
+        simdgroup_barrier(mem_flags::mem_threadgroup);
+      }
+#pragma clang loop unroll(full)
+      for (uint v = 0; v < VECTORS; v++) {
+        if (v < vectors) {
+          const float value = v_coded(early) ? part[v] + scaled[v * CHUNK] : part[v];
+          if (d < head_dim && split) {
+            record[v * (head_dim + 2) + d] = value;
+          } else if (d < head_dim && v < count && sums[v] > 0.0f) {
+            device float* o = out + output(span, p, head, first + v) + d;
+            *o = merged(*o, old[v], value, young[v]);
+          }
         }
       }
     }
-  }
-  if (split) {
-    return;
+    if (split && tid < vectors) {
+      record[tid * (head_dim + 2) + head_dim] = highest[tid];
+      record[tid * (head_dim + 2) + head_dim + 1] = sums[tid];
+    }
   }
 #pragma clang loop unroll(full)
   for (uint v = 0; v < VECTORS; v++) {
-    if (v < vectors && v < count) {
-      const uint row = uint(span->row) + (first + v) / p.group;
-      device float* o = out + ulong(row) * p.out_stride + (head * p.group + (first + v) % p.group) * head_dim;
-#pragma clang loop unroll(full)
-      for (uint i = 0; i < DIMS; i++) {
-        const uint d = (i * SIMDGROUPS + sg) * 32 + lane;
-        if (d < head_dim) {
-          o[d] = total[v][i] / all[v];
-        }
+    if (!split && v < vectors && v < count) {
+      for (uint d = sg * 32 + lane; d < head_dim; d += SIMDGROUPS * 32) {
+        device float* o = out + output(span, p, head, first + v) + d;
+        *o = *o / all[v];
       }
     }
   }

@@ -44,6 +44,7 @@ type attentionParams struct {
 const (
 	metalVectors    = 8   // of a block, at most
 	metalSegment    = 256 // positions of a record
+	metalChunk      = 32  // positions whose weights a simdgroup scales at a time
 	metalSimdgroups = 4   // of a threadgroup
 	metalHeadDim    = 512 // the largest
 	// metalFull is the threadgroups that fill a GPU: a span with fewer blocks is split by segments.
@@ -102,7 +103,11 @@ func (o *Attention) metalParams() attentionParams {
 func (o *Attention) metalDecode(c *gpu.Context, vectors int) {
 	t := o.metalTable(c, metalForm{vectors: vectors, segment: metalSegment, full: metalFull})
 	attend := o.metalKernel(&attendKernels, attentionSource, "attend", vectors)
-	o.dispatch(c, attend, t, vectors, (4*vectors*(o.Cache.HeadDim+metalSegment+2)+15)&^15)
+	floats := o.Cache.HeadDim + metalSegment + metalSimdgroups*metalChunk + 2 // of a vector
+	if o.Cache.KFormat.quantized() {
+		floats += o.Cache.HeadDim / o.Cache.KFormat.group()
+	}
+	o.dispatch(c, attend, t, vectors, (4*vectors*floats+15)&^15)
 }
 
 // metalPrefill dispatches prefill_attention.metal, in the same way.

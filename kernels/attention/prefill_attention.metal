@@ -137,7 +137,7 @@ kernel void attend_prefill(
           const uint d = tid / TILE * 16 + 4 * i;
           float4 x = float4(0.0f);
           if (k_seen && dim + d < head_dim) {
-            x = k_quad(k_page, early, p.page_tokens, k_pos % p.page_tokens, (dim + d) / 4);
+            x = k_values(k_page, early, p.page_tokens, k_pos % p.page_tokens, (dim + d) / 4);
           }
           *(threadgroup float4*)(keys + tid % TILE * KEY_PITCH + d) = x;
         }
@@ -234,7 +234,7 @@ kernel void attend_prefill(
               }
               float4 v = float4(0.0f);
               if (d < head_dim && (seen[0] || seen[1] || seen[2] || seen[3])) {
-                v = v_quad(head_page(v_pages, v_format(), p, early, pages[j / p.page_tokens], head), early, j % p.page_tokens, d);
+                v = v_values(head_page(v_pages, v_format(), p, early, pages[j / p.page_tokens], head), early, j % p.page_tokens, d);
               }
               for (uint e = 0; e < 4; e++) {
                 const bool good = seen[e] && tame(v[e]);

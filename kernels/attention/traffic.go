@@ -1,11 +1,33 @@
 package attention
 
+import "headroom/kernels"
+
 // TrafficBytes implements kernels.Traffic: the keys and values of every position that a span's rows see, once.
 func (o *Attention) TrafficBytes() int64 {
 	n := int64(0)
 	for _, s := range o.Spans {
 		end := s.Pos + s.Rows
 		n += o.Cache.bytesOf(min(o.SinkTokens, end) + max(0, end-o.seenFrom(s.Pos)))
+	}
+	return n
+}
+
+// Operations implements kernels.Work: each query times the keys that it sees, and as many weights times values. A start in float16 counts
+// as what follows it.
+func (o *Attention) Operations() (n kernels.Operations) {
+	seen := int64(0)
+	for _, s := range o.Spans {
+		for pos := s.Pos; pos < s.Pos+s.Rows; pos++ {
+			seen += int64(o.seen(pos))
+		}
+	}
+	product := 2 * seen * int64(o.Q.Cols)
+	for _, f := range []Format{o.Cache.KFormat, o.Cache.VFormat} {
+		if f.quantized() {
+			n.Int8 += product
+		} else {
+			n.Float32 += product
+		}
 	}
 	return n
 }

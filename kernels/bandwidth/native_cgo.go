@@ -3,7 +3,7 @@
 package bandwidth
 
 /*
-#cgo CFLAGS: -I${SRCDIR}/../common -O3 -std=c11
+#cgo CFLAGS: -I${SRCDIR}/../common -O3 -std=c11 -g0
 #cgo LDFLAGS: -lm
 #cgo noescape headroom_read
 #cgo nocallback headroom_read

@@ -1,11 +1,13 @@
 // One row of an embedding matrix in any format, as float32, times a factor.
 #ifdef ISA
 #include "affine.h"
+#include "mxfp4.h"
 
-static void KERNEL(embedding_row)(const uint8_t *data, const void *scales, const void *biases, int dtype, int bits, int group, int64_t k, float factor,
+static void KERNEL(embedding_row)(const uint8_t *data, const void *scales, const void *biases, int dtype, int mode, int bits, int group, int64_t k, float factor,
                                   float *out) {
     if (bits) { // k is a multiple of 32
-        affine_row(data, scales, biases, dtype, bits, group, k, out);
+        if (mode == MODE_MXFP4) mxfp4_row(data, scales, k, out);
+        else affine_row(data, scales, biases, dtype, bits, group, k, out);
         if (factor != 1)
             for (int64_t at = 0; at < k; at += 16) v_store(out + at, v_mul(v_load(out + at), v_set1(factor)));
         return;
@@ -14,15 +16,17 @@ static void KERNEL(embedding_row)(const uint8_t *data, const void *scales, const
         v_store_n(out + at, v_mul(v_load_param(data, dtype, at, k), v_set1(factor)), k - at < 16 ? (int)(k - at) : 16);
 }
 
+#undef E2M1_OFFSET
+
 #else
 
 #define KERNEL_USES_VNNI
 #define KERNEL_SOURCE "lookup.c"
 #include "foreach_isa.h"
 
-void headroom_embedding_row(int isa, const void *data, const void *scales, const void *biases, int dtype, int bits, int group, int64_t k,
+void headroom_embedding_row(int isa, const void *data, const void *scales, const void *biases, int dtype, int mode, int bits, int group, int64_t k,
                             float factor, float *out) {
-    DISPATCH(isa, embedding_row, (data, scales, biases, dtype, bits, group, k, factor, out));
+    DISPATCH(isa, embedding_row, (data, scales, biases, dtype, mode, bits, group, k, factor, out));
 }
 
 #endif

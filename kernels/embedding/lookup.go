@@ -100,9 +100,12 @@ func (o *Lookup) CPURange(c *cpu.Context, _, _, from, to int) {
 func lookupCases() []kernels.Case {
 	var cases []kernels.Case
 	add := func(m, h, bits, group int, dtype kernels.DType) {
-		format := (&kernels.Weight{Bits: bits, Group: group, Data: kernels.Tensor{DType: dtype}}).Format()
+		format := (&kernels.Weight{Bits: bits, Group: group, Data: kernels.Tensor{DType: dtype}}).Format() + "_" + dtype.String()
+		if dtype == kernels.U8 {
+			format = kernels.MXFP4.String()
+		}
 		cases = append(cases, kernels.Case{
-			Name:   fmt.Sprintf("lookup_%s_%s_m%d_h%d", format, dtype, m, h),
+			Name:   fmt.Sprintf("lookup_%s_m%d_h%d", format, m, h),
 			RelTol: 1.8e-7,
 			Why:    "one rounding of code*scale + bias, where the scalar code rounds to float64 first, and one of the product with Scale",
 			Bytes:  int64(4 * m * h),
@@ -131,5 +134,7 @@ func lookupCases() []kernels.Case {
 		}
 		add(2, 96, bits, 32, kernels.BF16)
 	}
+	add(3, 544, 4, 32, kernels.U8)
+	add(4, 64, 4, 32, kernels.U8)
 	return cases
 }

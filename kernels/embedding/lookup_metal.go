@@ -20,7 +20,7 @@ var lookupKernels = func() map[lookupVariant]*gpu.Kernel[lookupParams] {
 	all := map[lookupVariant]*gpu.Kernel[lookupParams]{}
 	for _, bits := range gpu.WeightBits {
 		source := gpu.WeightSource("embedding/lookup.metal", lookupText, bits)
-		for _, dtype := range gpu.WeightDTypes {
+		for _, dtype := range gpu.WeightDTypes(bits) {
 			all[lookupVariant{bits, dtype}] = gpu.NewKernel[lookupParams](source, "lookup", metal.ConstantValue{Name: "DTYPE", Value: uint32(dtype)})
 		}
 	}

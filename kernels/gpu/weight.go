@@ -9,11 +9,16 @@ import (
 	"headroom/kernels"
 )
 
-// WeightBits and WeightDTypes are what weights may have: 0 bits are plain elements.
-var (
-	WeightBits   = []int{0, 2, 3, 4, 5, 6, 8}
-	WeightDTypes = []kernels.DType{kernels.F32, kernels.F16, kernels.BF16}
-)
+// WeightBits is what weights may have: 0 bits are plain elements.
+var WeightBits = []int{0, 2, 3, 4, 5, 6, 8}
+
+// WeightDTypes is what plain elements, or the scales of codes of bits, may be. Those of MXFP4 are bytes.
+func WeightDTypes(bits int) []kernels.DType {
+	if bits == 4 {
+		return []kernels.DType{kernels.F32, kernels.F16, kernels.BF16, kernels.U8}
+	}
+	return []kernels.DType{kernels.F32, kernels.F16, kernels.BF16}
+}
 
 // WeightSource is a source for weights of that many bits, the macro BITS in it: a model compiles only what it uses.
 func WeightSource(name, text string, bits int) *Source {
@@ -48,7 +53,7 @@ func (m Matrix) Aligned(size, bytes int) bool {
 type Weight struct {
 	Data, Scales, Biases Matrix
 	Bits                 int           // 0: plain
-	DType                kernels.DType // of plain elements, or of scales and biases
+	DType                kernels.DType // of plain elements, or of scales and biases; U8 for MXFP4
 	Group                uint32        // elements with the same scale; 0 for plain ones
 	Aligned              bool          // vector loads of data are right
 }

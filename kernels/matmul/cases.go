@@ -21,13 +21,16 @@ type shape struct {
 	prefill Prefill
 	bits    int
 	group   int
-	dtype   kernels.DType
+	dtype   kernels.DType // U8: MXFP4's scales
 }
 
 func (s shape) name() string {
 	format := fmt.Sprintf("%d-bit_g%d_%s", s.bits, s.group, s.dtype)
-	if s.bits == 0 {
+	switch {
+	case s.bits == 0:
 		format = s.dtype.String()
+	case s.dtype == kernels.U8:
+		format = kernels.MXFP4.String()
 	}
 	for _, r := range s.prefill {
 		format += fmt.Sprintf("_prefill_%d_to_%d", r.From, r.To)
@@ -67,6 +70,12 @@ func Cases() []kernels.Case {
 		{m: 70, k: 37, n: []int{9}, experts: 1, choices: 1, prefill: Prefill{{0, 70}}, dtype: kernels.F32},
 		{m: 1, k: 3072, n: []int{1024}, bits: 4, group: 64, dtype: kernels.F32},
 		{m: 6, k: 96, n: []int{31, 1}, bits: 6, group: 32, dtype: kernels.F32},
+		// MXFP4, in rows that end in half a chunk too.
+		{m: 1, k: 512, n: []int{35}, bits: 4, group: 32, dtype: kernels.U8},
+		{m: 7, k: 160, n: []int{19, 3}, bits: 4, group: 32, dtype: kernels.U8},
+		{m: 37, k: 96, n: []int{70}, prefill: Prefill{{2, 36}}, bits: 4, group: 32, dtype: kernels.U8},
+		{m: 33, k: 64, n: []int{40, 8}, experts: 8, choices: 2, prefill: Prefill{{3, 33}}, bits: 4, group: 32, dtype: kernels.U8},
+		{m: 3, k: 128, n: []int{33}, experts: 8, choices: 2, perPair: true, bits: 4, group: 32, dtype: kernels.U8},
 	}
 	for i, bits := range []int{2, 3, 4, 5, 6, 8} {
 		for j, group := range []int{32, 64, 128} {
@@ -96,6 +105,8 @@ func gateUpCases() []kernels.Case {
 		{shape{m: 1, k: 256, n: []int{128}, experts: 8, choices: 2, bits: 4, group: 64, dtype: kernels.BF16}, 4},
 		{shape{m: 5, k: 100, n: []int{30}, experts: 4, choices: 3, dtype: kernels.BF16}, 0},
 		{shape{m: 33, k: 64, n: []int{34}, experts: 8, choices: 2, prefill: Prefill{{0, 33}}, bits: 5, group: 64, dtype: kernels.F16}, 5},
+		{shape{m: 2, k: 96, n: []int{21}, bits: 4, group: 32, dtype: kernels.U8}, 4},
+		{shape{m: 1, k: 256, n: []int{32}, experts: 8, choices: 3, bits: 4, group: 32, dtype: kernels.U8}, 4},
 	} {
 		c := list([]shape{s.shape})[0]
 		c.Name = fmt.Sprintf("gate_up_%d-bit_%s", s.upBits, c.Name)
@@ -158,6 +169,10 @@ func LargeCases() []kernels.Case {
 			shape{m: 1, k: 1024, n: []int{151936}, bits: 4, group: group, dtype: kernels.BF16},
 			shape{m: 512, k: 1024, n: []int{2048}, bits: 4, group: group, dtype: kernels.BF16})
 	}
+	for _, m := range []int{1, 4} {
+		shapes = append(shapes, shape{m: m, k: 1024, n: []int{151936}, bits: 4, group: 32, dtype: kernels.U8})
+	}
+	shapes = append(shapes, shape{m: 512, k: 1024, n: []int{2048}, bits: 4, group: 32, dtype: kernels.U8})
 	return list(shapes)
 }
 
@@ -182,6 +197,9 @@ func list(shapes []shape) []kernels.Case {
 		bytes := int64(n) * int64(s.k) * 2
 		if s.bits > 0 {
 			bytes = int64(n) * int64(s.k*s.bits/8+s.k/s.group*4)
+		}
+		if s.dtype == kernels.U8 {
+			bytes = int64(n) * int64(s.k/2+s.k/32)
 		}
 		if s.experts > 0 {
 			rows *= s.choices

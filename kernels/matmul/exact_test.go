@@ -25,6 +25,8 @@ func formats(d kernels.Device, r *rand.Rand, experts, n int) []*kernels.Weight {
 		}
 		add(bits, 32, 32*(15+2*i), kernels.BF16) // ends in half a chunk
 	}
+	add(4, 32, 32*23, kernels.U8) // MXFP4
+	add(4, 32, 32*8, kernels.U8)
 	add(0, 0, 1, kernels.F32)
 	add(0, 0, 133, kernels.F32)
 	add(0, 0, 255, kernels.F16)
@@ -102,6 +104,43 @@ func TestExtremeCodes(t *testing.T) {
 	}
 }
 
+// Every pair of a code of MXFP4 and an activation's end of the scale multiplies exactly, in rows that are unpacked and in rows that are not.
+func TestExtremeMXFP4(t *testing.T) {
+	base := kernels.NewReference()
+	defer base.Close()
+	values := []float32{0, 0.5, 1, 1.5, 2, 3, 4, 6, 0, -0.5, -1, -1.5, -2, -3, -4, -6}
+	w := kernels.RandomWeight(base, rand.New(rand.NewPCG(1, 1)), 1, 16, 96, 4, 32, kernels.U8, 1)
+	for code := range 16 { // a row of each code
+		for i, b := 0, w.Data.RowRange(code, code+1).Bytes(); i < len(b); i++ {
+			b[i] = uint8(code | code<<4)
+		}
+		copy(w.Scales.RowRange(code, code+1).Bytes(), []byte{127, 128, 125})
+	}
+	x := kernels.NewTensor(base, kernels.F32, 12, 96)
+	for m := range 12 {
+		for k := range 96 {
+			x.Row(m)[k] = float32(127 - 254*(m%2))
+		}
+	}
+	for _, isa := range cpu.Available() {
+		for _, floats := range []bool{false, true} {
+			d := kernels.NewCPU(cpu.Options{ISA: isa, Threads: 1, Float32Activations: floats})
+			for _, rows := range []int{1, 2, 12} {
+				out := kernels.NewTensor(d, kernels.F32, rows, 16)
+				d.Run(&Linear{X: x.RowRange(0, rows), Parts: []Part{{W: w, Out: out}}})
+				for m := range rows {
+					for code, v := range values {
+						if got, want := out.Row(m)[code], v*32*(1+2+0.25)*x.Row(m)[0]; got != want {
+							t.Errorf("%s, float32 activations %t, row %d of %d, code %d: got %g, expected %g", isa, floats, m, rows, code, got, want)
+						}
+					}
+				}
+			}
+			d.Close()
+		}
+	}
+}
+
 // A row's bits do not depend on the rows around it, on either path.
 func TestRowAloneEqualsRowInBatch(t *testing.T) {
 	for _, isa := range cpu.Available() {
@@ -148,16 +187,11 @@ func TestExpertsEqualLinear(t *testing.T) {
 			d.Run(&Experts{X: x, IDs: ids, Parts: []Part{{W: w, Out: out}}})
 			for pair := range tokens * choices {
 				e := int(ids.RowRange(pair/choices, pair/choices+1).Int32s()[pair%choices])
-				one := *w
-				one.Experts, one.Data = 1, w.Data.RowRange(e*n, (e+1)*n)
-				if w.Bits > 0 {
-					one.Scales, one.Biases = w.Scales.RowRange(e*n, (e+1)*n), w.Biases.RowRange(e*n, (e+1)*n)
-				}
 				from := pair
 				if !perPair {
 					from /= choices
 				}
-				if want := product(d, &one, x.RowRange(from, from+1)); !bytes.Equal(want, out.RowRange(pair, pair+1).Bytes()) {
+				if want := product(d, matrixOf(w, e), x.RowRange(from, from+1)); !bytes.Equal(want, out.RowRange(pair, pair+1).Bytes()) {
 					t.Fatalf("%s, %s: output row %d differs from expert %d alone", isa, w.Format(), pair, e)
 				}
 			}

@@ -1,7 +1,8 @@
 // Weights of any format times float32 activations. Lane i of sixteen adds up elements i, i+16, ... of a row by fused multiply-adds;
-// out = the sum of the lanes. A quantized element is first made float32 by one fma, code*scale + bias.
+// out = the sum of the lanes. A quantized element is first made float32: by one fma, code*scale + bias, or MXFP4's by one exact product.
 #ifdef ISA
 #include "affine.h"
+#include "mxfp4.h"
 
 #if ISA == ISA_AVX512 || ISA == ISA_VNNI
 #define NR 4
@@ -56,13 +57,14 @@ SIMD void KERNEL(plain_tile)(const KERNEL(operands) *t, int mr, int dtype) {
 
 // Adds vectors [0, vectors) of sixteen of the chunk of 64 elements at `at`. A group is 1 << shift vectors; scale and bias are those
 // of the sixteen groups around.
-SIMD void KERNEL(add_affine)(const KERNEL(operands) *t, f32x16 (*acc)[MR], const codes64 *c, float (*scale)[16], float (*bias)[16],
-                             int64_t at, int shift, int mr, int vectors) {
+SIMD void KERNEL(add_vectors)(const KERNEL(operands) *t, f32x16 (*acc)[MR], const codes64 *c, float (*scale)[16], float (*bias)[16],
+                              int64_t at, int shift, int mr, int mode, int vectors) {
 #pragma GCC unroll 4
     for (int i = 0; i < vectors; i++) {
         int g = ((int)(at / 16) + i) >> shift & 15;
         f32x16 w[NR];
-        EACH_N w[n] = v_fma(c_float(c[n], i), v_set1(scale[n][g]), v_set1(bias[n][g]));
+        EACH_N w[n] = mode == MODE_MXFP4 ? v_mul(c_e2m1_float(c_e2m1(c[n]), i), v_set1(scale[n][g]))
+                                         : v_fma(c_float(c[n], i), v_set1(scale[n][g]), v_set1(bias[n][g]));
         EACH_M {
             f32x16 x = v_load(t->x[m] + at + 16 * i);
             EACH_N acc[n][m] = v_fma(w[n], x, acc[n][m]);
@@ -70,7 +72,7 @@ SIMD void KERNEL(add_affine)(const KERNEL(operands) *t, f32x16 (*acc)[MR], const
     }
 }
 
-SIMD void KERNEL(affine_tile)(const KERNEL(operands) *t, int mr, int bits) {
+SIMD void KERNEL(packed_tile)(const KERNEL(operands) *t, int mr, int mode, int bits) {
     f32x16 acc[NR][MR];
     EACH_N EACH_M acc[n][m] = v_zero();
     float scale[NR][16], bias[NR][16]; // of sixteen groups
@@ -78,7 +80,9 @@ SIMD void KERNEL(affine_tile)(const KERNEL(operands) *t, int mr, int bits) {
     int shift = t->group == 32 ? 1 : t->group == 64 ? 2 : 3;
     int64_t groups = t->k / t->group;
     for (int64_t at = 0; at < t->k;) {
-        EACH_N {
+        if (mode == MODE_MXFP4) {
+            EACH_N v_store(scale[n], v_load_e8m0(t->scales[n], at / 32, groups));
+        } else EACH_N {
             v_store(scale[n], v_load_param(t->scales[n], t->dtype, at / t->group, groups));
             v_store(bias[n], v_load_param(t->biases[n], t->dtype, at / t->group, groups));
         }
@@ -86,11 +90,11 @@ SIMD void KERNEL(affine_tile)(const KERNEL(operands) *t, int mr, int bits) {
         for (; at + 64 <= end; at += 64) {
             EACH_N __builtin_prefetch(t->w[n] + at / 8 * bits + AHEAD);
             EACH_N c[n] = c_load(t->w[n] + at / 8 * bits, bits);
-            KERNEL(add_affine)(t, acc, c, scale, bias, at, shift, mr, 4);
+            KERNEL(add_vectors)(t, acc, c, scale, bias, at, shift, mr, mode, 4);
         }
         if (at < end) { // an odd number of groups of 32
             EACH_N c[n] = c_load_half(t->w[n] + at / 8 * bits, bits);
-            KERNEL(add_affine)(t, acc, c, scale, bias, at, shift, mr, 2);
+            KERNEL(add_vectors)(t, acc, c, scale, bias, at, shift, mr, mode, 2);
             at = end;
         }
     }
@@ -100,9 +104,10 @@ SIMD void KERNEL(affine_tile)(const KERNEL(operands) *t, int mr, int bits) {
 typedef void KERNEL(tile_function)(const KERNEL(operands) *t);
 
 #define PLAIN(mr, dtype) static void KERNEL(plain_##mr##_##dtype)(const KERNEL(operands) *t) { KERNEL(plain_tile)(t, mr, dtype); }
-#define AFFINE(mr, bits) static void KERNEL(affine_##mr##_##bits)(const KERNEL(operands) *t) { KERNEL(affine_tile)(t, mr, bits); }
+#define AFFINE(mr, bits) static void KERNEL(affine_##mr##_##bits)(const KERNEL(operands) *t) { KERNEL(packed_tile)(t, mr, MODE_AFFINE, bits); }
+#define MXFP4(mr, bits) static void KERNEL(mxfp4_##mr##_##bits)(const KERNEL(operands) *t) { KERNEL(packed_tile)(t, mr, MODE_MXFP4, bits); }
 #define TILES(mr) \
-    PLAIN(mr, 0) PLAIN(mr, 1) PLAIN(mr, 2) AFFINE(mr, 2) AFFINE(mr, 3) AFFINE(mr, 4) AFFINE(mr, 5) AFFINE(mr, 6) AFFINE(mr, 8)
+    PLAIN(mr, 0) PLAIN(mr, 1) PLAIN(mr, 2) AFFINE(mr, 2) AFFINE(mr, 3) AFFINE(mr, 4) AFFINE(mr, 5) AFFINE(mr, 6) AFFINE(mr, 8) MXFP4(mr, 4)
 TILES(1)
 TILES(2)
 #if MR == 4
@@ -117,7 +122,8 @@ static void KERNEL(float_tiles)(const matmul_weight *w, int64_t n, const float *
     static KERNEL(tile_function) *const plain[3][3] = {TABLE(plain, 0), TABLE(plain, 1), TABLE(plain, 2)};
     static KERNEL(tile_function) *const affine[9][3] = {[2] = TABLE(affine, 2), [3] = TABLE(affine, 3), [4] = TABLE(affine, 4),
                                                          [5] = TABLE(affine, 5), [6] = TABLE(affine, 6), [8] = TABLE(affine, 8)};
-    KERNEL(tile_function) *const *tiles = w->bits ? affine[w->bits] : plain[w->dtype];
+    static KERNEL(tile_function) *const mxfp4[3] = TABLE(mxfp4, 4);
+    KERNEL(tile_function) *const *tiles = w->bits == 0 ? plain[w->dtype] : w->mode == MODE_MXFP4 ? mxfp4 : affine[w->bits];
     KERNEL(operands) t = {.k = w->k, .group = w->group, .dtype = w->dtype};
     for (int64_t m = 0; m < r->count; m += MR) {
         int rows = r->count - m < MR ? (int)(r->count - m) : MR;
@@ -132,7 +138,7 @@ static void KERNEL(float_tiles)(const matmul_weight *w, int64_t n, const float *
                 int64_t row = i < t.n ? j + i : j + t.n - 1;
                 t.w[i] = w->data + row * w->data_stride;
                 t.scales[i] = w->scales + row * w->scales_stride;
-                t.biases[i] = w->biases + row * w->biases_stride;
+                t.biases[i] = w->biases ? w->biases + row * w->biases_stride : NULL;
             }
             tiles[rows == 1 ? 0 : rows == 2 ? 1 : 2](&t);
             for (int i = 0; i < MR; i++) t.out[i] += t.n;
@@ -153,7 +159,8 @@ static void KERNEL(float_rows)(const matmul_weight *w, int64_t from, int64_t to,
         float *unpacked = tile->memory;
         for (int64_t i = 0; i < rows; i++) {
             part = matmul_weight_from(w, n + i);
-            affine_row(part.data, part.scales, part.biases, w->dtype, w->bits, w->group, w->k, unpacked + i * padded);
+            if (w->mode == MODE_MXFP4) mxfp4_row(part.data, part.scales, w->k, unpacked + i * padded);
+            else affine_row(part.data, part.scales, part.biases, w->dtype, w->bits, w->group, w->k, unpacked + i * padded);
         }
         part.data = (const uint8_t *)unpacked;
         part.data_stride = 4 * padded;
@@ -169,6 +176,8 @@ static void KERNEL(float_rows)(const matmul_weight *w, int64_t from, int64_t to,
 #undef EACH_M
 #undef PLAIN
 #undef AFFINE
+#undef MXFP4
+#undef E2M1_OFFSET
 #undef TILES
 #undef TABLE
 

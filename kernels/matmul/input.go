@@ -13,13 +13,14 @@ import (
 // input is an operator's X as the kernels read it: the float32 rows, and in scratch the same rows rounded to 8 bits if a
 // quantized weight is to be multiplied that way.
 //
-// Scratch holds codes int8 [M, chunks(K)*64], then for each row five runs of float32, with C = chunks(K) rounded up to 16:
+// With C = chunks(K) rounded up to 16, scratch holds codes int8 [M, 2, C*64], each row in order and then with even and odd elements apart,
+// as the instruction set likes them (round.c); then for each row five runs of float32:
 //
 //	scale    [C]   of each chunk of 64 elements: amax/127
 //	scale32  [2C]  the same, twice: of each 32 elements
 //	sums32   [2C]  sum of the rounded elements, scale*code, over each 32 (groups of 32)
 //	sums64   [C]   over each 64
-//	sums128  [C]   over each 128
+//	codes32  [2C]  sum of the codes alone, over each 32 (MXFP4)
 //
 // Everything past K is zero, so that kernels may read whole vectors.
 type input struct {
@@ -46,7 +47,7 @@ func (r rows) at(i int) (out, in int) {
 
 const (
 	chunk    = 64 // elements that share a scale
-	sumsRuns = 7  // C float32 of a row, this many times
+	sumsRuns = 8  // C float32 of a row, this many times
 )
 
 func chunks(k int) int       { return (k + chunk - 1) / chunk }
@@ -63,22 +64,22 @@ func (in *input) plan(c *cpu.Context, x kernels.Tensor, parts []Part) int {
 	if !in.rounded {
 		return 0
 	}
-	return x.Rows * (chunks(x.Cols)*chunk + paddedChunks(x.Cols)*sumsRuns*4)
+	return x.Rows * paddedChunks(x.Cols) * (2*chunk + 4*sumsRuns)
 }
 
 // roundGrain is how many rows of width k a thread rounds at a time: about 5 µs of work.
 func roundGrain(k int) int { return 1 + 1<<15/max(k, 1) }
 
-// codes is row r in 8 bits.
+// codes is row r in 8 bits, in order.
 func (in *input) codes(r int) []int8 {
-	n := chunks(in.x.Cols) * chunk
-	return unsafe.Slice((*int8)(unsafe.Pointer(&in.scratch[r*n])), n)
+	n := paddedChunks(in.x.Cols) * chunk
+	return unsafe.Slice((*int8)(unsafe.Pointer(&in.scratch[r*2*n])), n)
 }
 
 // scales is row r's runs of float32.
 func (in *input) scales(r int) []float32 {
 	n := paddedChunks(in.x.Cols) * sumsRuns
-	at := in.x.Rows*chunks(in.x.Cols)*chunk + r*n*4
+	at := in.x.Rows*paddedChunks(in.x.Cols)*2*chunk + r*n*4
 	return unsafe.Slice((*float32)(unsafe.Pointer(&in.scratch[at])), n)
 }
 

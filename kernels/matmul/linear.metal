@@ -5,6 +5,8 @@
 //
 // A simdgroup computes 4 NR columns of out, 4 of a GATED one: its lanes are four bands of eight slices. A band has NR rows of the weight; a slice takes
 // units of 32 elements: slice, slice + 8, ... So bands share what they read of x, and a row's 128 bytes are read by one instruction.
+// What eight slices read of x, one unit each, comes by way of threadgroup memory, units a little further apart than they are long: slices that
+// read eight places 128 bytes apart would wait for one another, which took most of the time.
 // A threadgroup is two simdgroups; the grid is columns, then groups of ROWS rows of x (the last one repeats its last row).
 //
 // Order of sums, the same for every ROWS: a slice adds up the products of elements 4i + j in four accumulators j, in order of i, by
@@ -22,9 +24,33 @@ using namespace metal;
 constant constexpr int NR = 2;
 constant constexpr uint UNIT = 32;
 constant constexpr uint SLICES = 8;
+constant constexpr uint SIMDGROUPS = 2;
+constant constexpr uint APART = UNIT + 4;   // floats from a unit of x to the next in threadgroup memory
 
 constant uint DTYPE [[function_constant(0)]];
 constant bool ALIGNED [[function_constant(1)]];
+
+constant constexpr uint QUADS = SLICES * UNIT / 128;   // of a row of x that a lane brings at a time
+
+// Loads what a lane brings of x from element first on.
+template <int ROWS> inline void load_ahead(thread float4 (&ahead)[ROWS][QUADS], device const float* x, thread const ulong (&rows)[ROWS], uint first,
+                                           uint k, uint lane) {
+#pragma clang loop unroll(full)
+  for (int m = 0; m < ROWS; m++) {
+#pragma clang loop unroll(full)
+    for (uint h = 0; h < QUADS; h++) {
+      const uint at = min(first + 4 * (32 * h + lane), k);
+      ahead[m][h] = load_four(x + rows[m] + at, k - at, ALIGNED);
+    }
+  }
+}
+
+// The sum of a column's eight slices.
+inline float sum_of_slices(threadgroup const float* s) {
+  const float4 a = *(threadgroup const float4*)s;
+  const float4 b = *(threadgroup const float4*)(s + 4);
+  return ((a.x + a.y) + (a.z + a.w)) + ((b.x + b.y) + (b.z + b.w));
+}
 
 template <int ROWS, bool GATED>
 kernel void linear(
@@ -65,18 +91,37 @@ kernel void linear(
     row[r] = matrix + min(first + (GATED ? 0 : r), p.n - 1);
   }
   ulong at_x[ROWS];
+#pragma clang loop unroll(full)
   for (int m = 0; m < ROWS; m++) {
     at_x[m] = ulong(min(m0 + m, p.rows - 1) / p.per_input) * p.x_stride;
   }
 
   float4 sum[ROWS][NR];
+#pragma clang loop unroll(full)
   for (int m = 0; m < ROWS; m++) {
     for (int r = 0; r < NR; r++) {
       sum[m][r] = float4(0.0f);
     }
   }
-  for (uint unit = slice; unit * UNIT < p.k; unit += SLICES) {
-    const uint at = unit * UNIT;
+  threadgroup float held[SIMDGROUPS][ROWS][SLICES * APART];
+  float4 ahead[ROWS][QUADS];   // of x: under way while the part before is used
+  load_ahead<ROWS>(ahead, x, at_x, 0, p.k, lane);
+  for (uint from = 0; from < p.k; from += SLICES * UNIT) {
+    simdgroup_barrier(mem_flags::mem_threadgroup);   // what was there has been used
+#pragma clang loop unroll(full)
+    for (int m = 0; m < ROWS; m++) {
+#pragma clang loop unroll(full)
+      for (uint h = 0; h < QUADS; h++) {
+        const uint i = 32 * h + lane;
+        *(threadgroup float4*)(held[sg][m] + i / (UNIT / 4) * APART + i % (UNIT / 4) * 4) = ahead[m][h];
+      }
+    }
+    simdgroup_barrier(mem_flags::mem_threadgroup);
+    load_ahead<ROWS>(ahead, x, at_x, from + SLICES * UNIT, p.k, lane);
+    const uint unit = from / UNIT + slice;
+    if (unit * UNIT >= p.k) {
+      continue;
+    }
 #if BITS > 0
     Codes<BITS> codes[NR];
     float scale[NR];
@@ -85,34 +130,34 @@ kernel void linear(
       const uint g = unit / p.units_per_group;
       if (GATED && r == 1) {
         codes[r] = load_codes<BITS>(up_data + row[r] * p.up_data_stride + unit * BITS, ALIGNED);
-        scale[r] = load_element(up_scales, DTYPE, p.up_scales_first + row[r] * p.up_scales_stride + g);
-        bias[r] = load_element(up_biases, DTYPE, p.up_biases_first + row[r] * p.up_biases_stride + g);
+        scale[r] = load_scale(up_scales, DTYPE, p.up_scales_first + row[r] * p.up_scales_stride + g);
+        bias[r] = load_bias(up_biases, DTYPE, p.up_biases_first + row[r] * p.up_biases_stride + g);
       } else {
         codes[r] = load_codes<BITS>(data + row[r] * p.data_stride + unit * BITS, ALIGNED);
-        scale[r] = load_element(scales, DTYPE, p.scales_first + row[r] * p.scales_stride + g);
-        bias[r] = load_element(biases, DTYPE, p.biases_first + row[r] * p.biases_stride + g);
+        scale[r] = load_scale(scales, DTYPE, p.scales_first + row[r] * p.scales_stride + g);
+        bias[r] = load_bias(biases, DTYPE, p.biases_first + row[r] * p.biases_stride + g);
       }
     }
 #endif
 #pragma clang loop unroll(full)
     for (int part = 0; part < 4; part++) {
-      const uint k = at + 8 * part;
+      const uint k = unit * UNIT + 8 * part;
       Eight w[NR];
       for (int r = 0; r < NR; r++) {
 #if BITS > 0
-        w[r] = decode_eight<BITS>(codes[r], part, scale[r], bias[r]);
+        w[r] = decode_eight<BITS>(codes[r], part, scale[r], bias[r], DTYPE);
 #else
         const bool up = GATED && r == 1;
         const ulong place = up ? p.up_data_first + row[r] * p.up_data_stride : p.data_first + row[r] * p.data_stride;
         w[r] = load_eight((device const uchar*)(up ? up_data : data), DTYPE, place + k, p.k - min(k, p.k), ALIGNED);
 #endif
       }
+#pragma clang loop unroll(full)
       for (int m = 0; m < ROWS; m++) {
-#if BITS > 0
-        const Eight v = load_floats(x + at_x[m] + k, ALIGNED);
-#else
-        const Eight v = load_eight((device const uchar*)x, DTYPE_F32, at_x[m] + k, p.k - min(k, p.k), ALIGNED);
-#endif
+        threadgroup const float4* own = (threadgroup const float4*)(held[sg][m] + slice * APART + 8 * part);
+        Eight v;
+        v.lo = own[0];
+        v.hi = own[1];
         for (int r = 0; r < NR; r++) {
           sum[m][r] = fma(v.lo, w[r].lo, sum[m][r]);
           sum[m][r] = fma(v.hi, w[r].hi, sum[m][r]);
@@ -121,22 +166,29 @@ kernel void linear(
     }
   }
 
+  // Sums of a column's slices lie side by side, in place of x.
+  threadgroup float* slices = held[sg][0];
+  simdgroup_barrier(mem_flags::mem_threadgroup);
+#pragma clang loop unroll(full)
   for (int m = 0; m < ROWS; m++) {
-    float gate = 0.0f;
+#pragma clang loop unroll(full)
     for (int r = 0; r < NR; r++) {
       const float4 a = sum[m][r];
-      float s = (a.x + a.y) + (a.z + a.w);
-      s += simd_shuffle_xor(s, 1);
-      s += simd_shuffle_xor(s, 2);
-      s += simd_shuffle_xor(s, 4);
-      if (GATED && r == 0) {
-        gate = s;
-        continue;
-      }
-      const uint column = GATED ? first : first + r;
-      if (slice == 0 && column < p.n && m0 + m < p.rows) {
-        out[ulong(m0 + m) * p.out_stride + column] = GATED ? silu(gate) * s : s;
-      }
+      slices[(m * NR + r) * 32 + lane] = (a.x + a.y) + (a.z + a.w);
+    }
+  }
+  simdgroup_barrier(mem_flags::mem_threadgroup);
+  constexpr uint BANDS = 32 / SLICES;
+  constexpr uint OUTPUTS = ROWS * (GATED ? 1 : NR) * BANDS;
+  for (uint i = lane; i < OUTPUTS; i += 32) {   // a row of x, a row of the weight, a band
+    const uint m = i / (OUTPUTS / ROWS);
+    const uint r = GATED ? 0 : i / BANDS % NR;
+    const uint band = i % BANDS;
+    const uint column = ((group.x * simdgroups + sg) * BANDS + band) * (GATED ? 1 : NR) + r;
+    const float s = sum_of_slices(slices + (m * NR + r) * 32 + band * SLICES);
+    if (column < p.n && m0 + m < p.rows) {
+      const float up = GATED ? sum_of_slices(slices + (m * NR + 1) * 32 + band * SLICES) : 0.0f;
+      out[ulong(m0 + m) * p.out_stride + column] = GATED ? silu(s) * up : s;
     }
   }
 }

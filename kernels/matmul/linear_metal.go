@@ -36,7 +36,7 @@ var linearKernels = func() map[variant]*gpu.Kernel[linearParams] {
 	all := map[variant]*gpu.Kernel[linearParams]{}
 	for _, bits := range gpu.WeightBits {
 		few, many := gpu.WeightSource("matmul/linear.metal", linearText, bits), gpu.WeightSource("matmul/prefill.metal", prefillText, bits)
-		for _, dtype := range gpu.WeightDTypes {
+		for _, dtype := range gpu.WeightDTypes(bits) {
 			for _, aligned := range []bool{false, true} {
 				constants := []metal.ConstantValue{{Name: "DTYPE", Value: uint32(dtype)}, {Name: "ALIGNED", Value: aligned}}
 				for rows := 1; rows <= fewRows; rows *= 2 {

@@ -2,13 +2,13 @@
 // share an input, Experts with the matrix each row was routed to. Nothing is ever dequantized into memory as a whole.
 //
 // Quantized weights have two paths on the CPU. With cpu.Context.Int8Activation each row of the input is rounded once per
-// operator to 8 bits per 64 elements, products are exact integers, and one fused multiply-add per 64 elements and lane applies
-// the two scales: every instruction set, plain Go included, gives the same bits. Otherwise, and always for plain weights,
-// everything is float32 in sixteen lanes.
+// operator to 8 bits per 64 elements, the products of 64 elements (32 in groups of 32) add up to an exact integer, and one fused
+// multiply-add applies the two scales to it: every instruction set, plain Go included, gives the same bits. Otherwise, and always
+// for plain weights, everything is float32 in sixteen lanes.
 //
 // In both, the operations behind an output element and their order depend on K and the weight's format alone. So the bits of a
 // row are the same in a batch of one and in a prompt of thousands, though the loops around them differ: few rows read packed
-// weights straight, many rows share a tile of them that is unpacked once.
+// weights straight, many rows share a tile or panel of them that is unpacked once.
 package matmul
 
 import (
@@ -99,8 +99,8 @@ func checkParts(parts []Part, experts, k, rows int) error {
 	return nil
 }
 
-// Threads take a weight's rows in blocks of blockRows.
-const blockRows = 16
+// Threads take a weight's rows in blocks of blockRows, whole panels of any instruction set (int8_panel.h).
+const blockRows = 32
 
 func blocks(parts []Part) int {
 	n := 0

@@ -8,7 +8,7 @@ typedef struct {
     const uint8_t *data, *scales, *biases;
     ptrdiff_t data_stride, scales_stride, biases_stride;
     int64_t k;
-    int bits, group, dtype; // dtype: of the elements with bits 0, otherwise of scales and biases
+    int mode, bits, group, dtype; // mode: kernels.Mode; dtype: of the elements with bits 0, otherwise of affine scales and biases
 } matmul_weight;
 
 // The rows of the output: list[i] or, without a list, i, for i in [0, count). Output row r takes input row r/per_input.
@@ -18,6 +18,9 @@ typedef struct {
     float *out;
     ptrdiff_t out_stride; // elements
 } matmul_rows;
+
+// Activations rounded to 8 bits have RUNS runs of so many floats beside them (input.go).
+#define RUNS 8
 
 // Scratch for a tile of weight rows, unpacked.
 typedef struct {
@@ -37,7 +40,7 @@ static inline matmul_weight matmul_weight_from(const matmul_weight *w, int64_t r
     from.data += row * w->data_stride;
     if (w->bits) {
         from.scales += row * w->scales_stride;
-        from.biases += row * w->biases_stride;
+        if (w->biases) from.biases += row * w->biases_stride;
     }
     return from;
 }

@@ -214,8 +214,11 @@ func TestMetalExpertsEqualLinear(t *testing.T) {
 func matrixOf(w *kernels.Weight, e int) *kernels.Weight {
 	one := *w
 	one.Experts, one.Data = 1, w.Data.RowRange(e*w.N, (e+1)*w.N)
-	if w.Bits > 0 {
-		one.Scales, one.Biases = w.Scales.RowRange(e*w.N, (e+1)*w.N), w.Biases.RowRange(e*w.N, (e+1)*w.N)
+	if !w.Scales.IsNone() {
+		one.Scales = w.Scales.RowRange(e*w.N, (e+1)*w.N)
+	}
+	if !w.Biases.IsNone() {
+		one.Biases = w.Biases.RowRange(e*w.N, (e+1)*w.N)
 	}
 	return &one
 }

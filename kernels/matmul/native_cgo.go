@@ -3,7 +3,7 @@
 package matmul
 
 /*
-#cgo CFLAGS: -I${SRCDIR}/../common -O3 -std=c11
+#cgo CFLAGS: -I${SRCDIR}/../common -O3 -std=c11 -g0
 #cgo LDFLAGS: -lm
 #cgo noescape headroom_matmul_round
 #cgo nocallback headroom_matmul_round
@@ -16,18 +16,18 @@ package matmul
 void headroom_matmul_gate(int isa, const float *gate, ptrdiff_t gate_stride, float *out, ptrdiff_t out_stride, int64_t cols, int64_t block_cols,
                           int64_t from, int64_t to);
 void headroom_matmul_round(int isa, const float *x, ptrdiff_t x_stride, int64_t rows, int64_t k, int8_t *q, float *runs);
-void headroom_matmul_int8(int isa, const matmul_weight *w, int64_t from, int64_t to, const int8_t *q, const float *runs, const matmul_rows *r, const matmul_tile *tile);
+void headroom_matmul_int8(int isa, const matmul_weight *w, int64_t from, int64_t to, const int8_t *q, const float *runs, const matmul_rows *r, void *scratch);
 void headroom_matmul_float(int isa, const matmul_weight *w, int64_t from, int64_t to, const float *x, ptrdiff_t x_stride, const matmul_rows *r, const matmul_tile *tile);
 
 // The structs are built here, because Go may not pass C the address of a Go struct that holds addresses.
 static void multiply(int isa, const void *data, ptrdiff_t data_stride, const void *scales, ptrdiff_t scales_stride, const void *biases,
-                     ptrdiff_t biases_stride, int64_t k, int bits, int group, int dtype, int64_t from, int64_t to,
+                     ptrdiff_t biases_stride, int64_t k, int mode, int bits, int group, int dtype, int64_t from, int64_t to,
                      const float *x, ptrdiff_t x_stride, const int8_t *q, const float *runs,
                      const int32_t *list, int64_t count, int64_t per_input, float *out, ptrdiff_t out_stride, void *tile, int64_t tile_rows) {
-	matmul_weight w = {data, scales, biases, data_stride, scales_stride, biases_stride, k, bits, group, dtype};
+	matmul_weight w = {data, scales, biases, data_stride, scales_stride, biases_stride, k, mode, bits, group, dtype};
 	matmul_rows r = {list, count, per_input, out, out_stride};
 	matmul_tile t = {tile, tile_rows};
-	if (q) headroom_matmul_int8(isa, &w, from, to, q, runs, &r, &t);
+	if (q) headroom_matmul_int8(isa, &w, from, to, q, runs, &r, tile);
 	else headroom_matmul_float(isa, &w, from, to, x, x_stride, &r, &t);
 }
 */
@@ -46,21 +46,24 @@ func (in *input) nativeRound(isa cpu.ISA, from, to int) {
 		(*C.int8_t)(&in.codes(from)[0]), (*C.float)(&in.scales(from)[0]))
 }
 
-// tileBytes is what a tile of unpacked rows may take: it is read once for every few rows of the input, so it should stay in the
-// second-level cache.
-const tileBytes = 256 << 10
+// tileBytes is what a tile of rows of floats may take: it is read once for every few rows of the input, so it should stay in the
+// second-level cache. panelRows is how many rows of codes an integer product unpacks at a time, at most.
+const (
+	tileBytes = 256 << 10
+	panelRows = 32
+)
 
 // nativeMultiply is multiply in C.
 func (in *input) nativeMultiply(c *cpu.Context, worker int, p *Part, expert, from, to int, r rows, int8s bool) {
 	w := p.W
 	perRow := 4*w.K + 64
-	if int8s {
-		perRow = chunks(w.K)*chunk + 8*(w.K/w.Group+16)
-	}
 	tileRows := min(max(tileBytes/perRow&^3, 4), 64)
+	if int8s { // codes, scales and biases of up to 2 units a chunk
+		perRow, tileRows = paddedChunks(w.K)*(chunk+4*4), panelRows
+	}
 	tile := c.Local(worker, tileRows*perRow)
 	matrix := func(t kernels.Tensor) (unsafe.Pointer, C.ptrdiff_t) {
-		if w.Bits == 0 && t.IsNone() {
+		if t.IsNone() {
 			return nil, 0
 		}
 		return t.RowRange(expert*w.N, (expert+1)*w.N).Ptr(), C.ptrdiff_t(t.Stride * t.DType.Size())
@@ -81,8 +84,8 @@ func (in *input) nativeMultiply(c *cpu.Context, worker int, p *Part, expert, fro
 	if r.list != nil {
 		list = (*C.int32_t)(&r.list[0])
 	}
-	C.multiply(C.int(c.ISA), data, dataStride, scales, scalesStride, biases, biasesStride, C.int64_t(w.K), C.int(w.Bits), C.int(w.Group),
-		C.int(dtype), C.int64_t(from), C.int64_t(to), (*C.float)(in.x.Ptr()), C.ptrdiff_t(in.x.Stride), q, runs,
+	C.multiply(C.int(c.ISA), data, dataStride, scales, scalesStride, biases, biasesStride, C.int64_t(w.K), C.int(w.Mode), C.int(w.Bits),
+		C.int(w.Group), C.int(dtype), C.int64_t(from), C.int64_t(to), (*C.float)(in.x.Ptr()), C.ptrdiff_t(in.x.Stride), q, runs,
 		list, C.int64_t(r.count), C.int64_t(r.perInput), (*C.float)(p.Out.Ptr()), C.ptrdiff_t(p.Out.Stride), cpu.Ptr(tile), C.int64_t(tileRows))
 }
 

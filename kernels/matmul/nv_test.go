@@ -29,8 +29,14 @@ func BenchmarkNV(b *testing.B) {
 		{m: 1, k: 2048, n: []int{512, 512}, experts: 256, choices: 8, bits: 4, group: 64},
 		{m: 1, k: 512, n: []int{2048}, experts: 256, choices: 8, perPair: true, bits: 4, group: 64},
 		{m: 512, k: 2048, n: []int{512, 512}, experts: 256, choices: 8, bits: 4, group: 64, prefill: Prefill{{0, 512}}},
+		{m: 1, k: 2048, n: []int{248320}, bits: 4, group: 32, dtype: kernels.U8},
+		{m: 4, k: 2048, n: []int{248320}, bits: 4, group: 32, dtype: kernels.U8},
+		{m: 512, k: 2048, n: []int{12288}, bits: 4, group: 32, dtype: kernels.U8, prefill: Prefill{{0, 512}}},
+		{m: 1, k: 2048, n: []int{512, 512}, experts: 256, choices: 8, bits: 4, group: 32, dtype: kernels.U8},
 	} {
-		s.dtype = kernels.BF16
+		if s.dtype != kernels.U8 { // MXFP4's
+			s.dtype = kernels.BF16
+		}
 		c := list([]shape{s})[0]
 		all = append(all, kerneltest.Timing{Name: c.Name, Bytes: c.Bytes, Flops: c.Flops, New: s.copies})
 	}

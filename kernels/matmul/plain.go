@@ -1,6 +1,10 @@
 package matmul
 
-import "math"
+import (
+	"math"
+
+	"headroom/kernels"
+)
 
 // This file is both paths in plain Go: floatRows is the specification, int8Rows and roundRow do what the C kernels do, bit for
 // bit.
@@ -25,7 +29,7 @@ func (in *input) floatRows(p *Part, expert, from, to int, r rows) {
 func roundRow(x []float32, codes []int8, scales []float32) {
 	clear(scales)
 	c := paddedChunks(len(x))
-	scale, scale32, sums32, sums64, sums128 := scales[:c], scales[c:3*c], scales[3*c:5*c], scales[5*c:6*c], scales[6*c:]
+	scale, scale32, sums32, sums64, codes32 := scales[:c], scales[c:3*c], scales[3*c:5*c], scales[5*c:6*c], scales[6*c:]
 	for at := 0; at < len(x); at += chunk {
 		i := at / chunk
 		var amax, nan float32
@@ -44,51 +48,60 @@ func roundRow(x []float32, codes []int8, scales []float32) {
 			sums[j/32] += int32(q)
 		}
 		scale[i], scale32[2*i], scale32[2*i+1] = s, s, s
+		codes32[2*i], codes32[2*i+1] = float32(sums[0]), float32(sums[1])
 		sums32[2*i], sums32[2*i+1] = s*float32(sums[0]), s*float32(sums[1])
 		sums64[i] = s * float32(sums[0]+sums[1])
-	}
-	for i := range c / 2 {
-		sums128[i] = sums64[2*i] + sums64[2*i+1]
 	}
 }
 
 // int8Rows multiplies with rounded activations.
 func (in *input) int8Rows(p *Part, expert, from, to int, r rows) {
 	w := p.W
-	// Padded like the input: whole chunks of codes, whole vectors of scales.
-	codes := make([]uint8, chunks(w.K)*chunk)
-	groups := w.K / w.Group
-	scales, biases := make([]float32, groups+16), make([]float32, groups+16)
+	codes, values := make([]uint8, chunks(w.K)*chunk), make([]int16, chunks(w.K)*chunk)
+	scales, biases := make([]float32, w.K/w.Group), make([]float32, w.K/w.Group)
+	if w.Mode == kernels.MXFP4 {
+		biases = nil
+	}
 	for n := from; n < to; n++ {
 		row := expert*w.N + n
 		w.CodesRow(codes, row)
-		w.Scales.DecodeRow(scales, row)
-		w.Biases.DecodeRow(biases, row)
+		if w.Mode == kernels.MXFP4 {
+			for i, c := range codes {
+				values[i] = int16(kernels.Doubled[c])
+			}
+			w.HalfScalesRow(scales, row)
+		} else {
+			for i, c := range codes {
+				values[i] = int16(c)
+			}
+			w.Scales.DecodeRow(scales, row)
+			w.Biases.DecodeRow(biases, row)
+		}
 		for i := range r.count {
 			out, from := r.at(i)
-			p.Out.Row(out)[n] = int8Dot(codes, scales, biases, w.Group, groups, in.codes(from), in.scales(from))
+			p.Out.Row(out)[n] = int8Dot(values[:w.K], scales, biases, w.Group, in.codes(from), in.scales(from))
 		}
 	}
 }
 
-// int8Dot is one element. Lane i of a chunk is the integer sum of elements 4i to 4i+3; each is scaled and added to its lane of
-// the result, then come the biases times the sums of the groups, sixteen groups at a time, then the lanes are added up.
-func int8Dot(codes []uint8, scales, biases []float32, group, groups int, q []int8, runs []float32) float32 {
+// int8Dot is one element. A unit is 64 elements, or 32 in groups of 32; the integer sum of its products is scaled and added to one of
+// sixteen lanes, and so is its group's bias, if there are any, times the sum of its activations. Then the lanes are added up.
+func int8Dot(values []int16, scales, biases []float32, group int, q []int8, runs []float32) float32 {
 	c := len(runs) / sumsRuns
-	sums := map[int][]float32{32: runs[3*c:], 64: runs[5*c:], 128: runs[6*c:]}[group]
-	var lanes [16]float32
-	for at := 0; at < len(codes); at += chunk {
-		for i := range lanes {
-			var dot int32
-			for j := at + 4*i; j < at+4*i+4; j++ {
-				dot += int32(codes[j]) * int32(q[j])
-			}
-			lanes[i] = fma(float32(dot), scales[(at+4*i)/group]*runs[at/chunk], lanes[i])
-		}
+	unit, scale, sums := chunk, runs[:c], runs[5*c:]
+	if group == 32 {
+		unit, scale, sums = 32, runs[c:3*c], runs[3*c:5*c]
 	}
-	for g := 0; g < groups; g += 16 {
-		for i := range min(16, groups-g) {
-			lanes[i] = fma(biases[g+i], sums[g+i], lanes[i])
+	var lanes [16]float32
+	for u := range len(values) / unit {
+		at, lane := u*unit, &lanes[u%16]
+		var dot int32
+		for j := at; j < at+unit; j++ {
+			dot += int32(values[j]) * int32(q[j])
+		}
+		*lane = fma(float32(dot), scales[at/group]*scale[u], *lane)
+		if biases != nil {
+			*lane = fma(biases[at/group], sums[u], *lane)
 		}
 	}
 	for half := 8; half > 0; half /= 2 {

@@ -3,7 +3,9 @@
 // the scale undefined, and with it every product.
 #ifdef ISA
 
-// Rounds 16 elements to q and adds them up.
+// Rounds 16 elements to q and adds them up. split_int8: 64 bytes at q once more with even and odd ones apart, in split, which is that of
+// the first of a chunk's SPLIT_CHUNKS neighbours: all even ones, then all odd ones.
+#undef SPLIT_CHUNKS
 #if ISA == ISA_AVX512 || ISA == ISA_VNNI
 SIMD int32_t KERNEL(store_int8)(int8_t *q, f32x16 v) {
     __m512i x = _mm512_cvtps_epi32(v);
@@ -11,6 +13,12 @@ SIMD int32_t KERNEL(store_int8)(int8_t *q, f32x16 v) {
     return _mm512_reduce_add_epi32(x);
 }
 SIMD f32x16 KERNEL(v_abs)(f32x16 v) { return _mm512_abs_ps(v); }
+#define SPLIT_CHUNKS 2
+SIMD void KERNEL(split_int8)(int8_t *split, const int8_t *q) {
+    __m512i x = _mm512_loadu_si512(q);
+    _mm256_storeu_si256((__m256i *)split, _mm512_cvtepi16_epi8(x));
+    _mm256_storeu_si256((__m256i *)(split + 64), _mm512_cvtepi16_epi8(_mm512_srli_epi16(x, 8)));
+}
 #elif ISA == ISA_AVX2
 SIMD int32_t KERNEL(store_int8)(int8_t *q, f32x16 v) {
     __m256i a = _mm256_cvtps_epi32(v.a), b = _mm256_cvtps_epi32(v.b);
@@ -25,6 +33,14 @@ SIMD f32x16 KERNEL(v_abs)(f32x16 v) {
     __m256 sign = _mm256_set1_ps(-0.0f);
     return (f32x16){_mm256_andnot_ps(sign, v.a), _mm256_andnot_ps(sign, v.b)};
 }
+#define SPLIT_CHUNKS 1
+SIMD void KERNEL(split_int8)(int8_t *split, const int8_t *q) {
+    __m256i a = _mm256_loadu_si256((const __m256i *)q), b = _mm256_loadu_si256((const __m256i *)(q + 32)), low = _mm256_set1_epi16(255);
+    __m256i even = _mm256_packus_epi16(_mm256_and_si256(a, low), _mm256_and_si256(b, low));
+    __m256i odd = _mm256_packus_epi16(_mm256_srli_epi16(a, 8), _mm256_srli_epi16(b, 8));
+    _mm256_storeu_si256((__m256i *)split, _mm256_permute4x64_epi64(even, 0xd8));
+    _mm256_storeu_si256((__m256i *)(split + 32), _mm256_permute4x64_epi64(odd, 0xd8));
+}
 #elif ISA == ISA_NEON
 SIMD int32_t KERNEL(store_int8)(int8_t *q, f32x16 v) {
     int32x4_t a = vcvtnq_s32_f32(v.v[0]), b = vcvtnq_s32_f32(v.v[1]), c = vcvtnq_s32_f32(v.v[2]), d = vcvtnq_s32_f32(v.v[3]);
@@ -33,12 +49,23 @@ SIMD int32_t KERNEL(store_int8)(int8_t *q, f32x16 v) {
     return vaddvq_s32(vaddq_s32(vaddq_s32(a, b), vaddq_s32(c, d)));
 }
 SIMD f32x16 KERNEL(v_abs)(f32x16 v) { return (f32x16){{vabsq_f32(v.v[0]), vabsq_f32(v.v[1]), vabsq_f32(v.v[2]), vabsq_f32(v.v[3])}}; }
+#define SPLIT_CHUNKS 1
+SIMD void KERNEL(split_int8)(int8_t *split, const int8_t *q) {
+    for (int i = 0; i < 2; i++) {
+        int8x16x2_t x = vld2q_s8(q + 32 * i);
+        vst1q_s8(split + 16 * i, x.val[0]);
+        vst1q_s8(split + 32 + 16 * i, x.val[1]);
+    }
+}
 #endif
 
 static void KERNEL(round_rows)(const float *x, ptrdiff_t x_stride, int64_t rows, int64_t k, int8_t *q, float *runs) {
     int64_t chunks = (k + 63) / 64, c = (chunks + 15) & ~(int64_t)15;
-    for (int64_t r = 0; r < rows; r++, x += x_stride, q += chunks * 64, runs += 7 * c) {
-        float *scale = runs, *scale32 = runs + c, *sums32 = runs + 3 * c, *sums64 = runs + 5 * c, *sums128 = runs + 6 * c;
+    for (int64_t r = 0; r < rows; r++, x += x_stride, q += 2 * 64 * c, runs += RUNS * c) {
+        float *scale = runs, *scale32 = runs + c, *sums32 = runs + 3 * c, *sums64 = runs + 5 * c, *codes32 = runs + 6 * c;
+        int8_t *split = q + 64 * c;
+        memset(q + 64 * chunks, 0, (size_t)(64 * (c - chunks)));
+        memset(split + 64 * chunks, 0, (size_t)(64 * (c - chunks)));
         for (int64_t i = 0; i < chunks; i++) {
             f32x16 v[4], amax = v_zero(), nan = v_zero();
             for (int j = 0; j < 4; j++) {
@@ -52,20 +79,22 @@ static void KERNEL(round_rows)(const float *x, ptrdiff_t x_stride, int64_t rows,
             f32x16 d = v_set1(s >= 0x1p-126f ? s : 1.0f);
             int32_t sum[4];
             for (int j = 0; j < 4; j++) sum[j] = KERNEL(store_int8)(q + 64 * i + 16 * j, v_div(v[j], d));
+            KERNEL(split_int8)(split + 64 * (i - i % SPLIT_CHUNKS) + 32 * (i % SPLIT_CHUNKS), q + 64 * i);
             scale[i] = scale32[2 * i] = scale32[2 * i + 1] = s;
-            sums32[2 * i] = s * (float)(sum[0] + sum[1]);
-            sums32[2 * i + 1] = s * (float)(sum[2] + sum[3]);
+            codes32[2 * i] = (float)(sum[0] + sum[1]);
+            codes32[2 * i + 1] = (float)(sum[2] + sum[3]);
+            sums32[2 * i] = s * codes32[2 * i];
+            sums32[2 * i + 1] = s * codes32[2 * i + 1];
             sums64[i] = s * (float)(sum[0] + sum[1] + sum[2] + sum[3]);
         }
         for (int64_t i = chunks; i < c; i++)
-            scale[i] = scale32[2 * i] = scale32[2 * i + 1] = sums32[2 * i] = sums32[2 * i + 1] = sums64[i] = 0;
-        for (int64_t i = 0; i < c / 2; i++) sums128[i] = sums64[2 * i] + sums64[2 * i + 1];
-        for (int64_t i = c / 2; i < c; i++) sums128[i] = 0;
+            scale[i] = scale32[2 * i] = scale32[2 * i + 1] = sums32[2 * i] = sums32[2 * i + 1] = sums64[i] = codes32[2 * i] = codes32[2 * i + 1] = 0;
     }
 }
 
 #else
 
+#include "matmul.h"
 #define KERNEL_SOURCE "round.c"
 #include "foreach_isa.h"
 

@@ -1,8 +1,13 @@
 package matmul
 
-// TrafficBytes implements kernels.Traffic: every weight once.
+import "headroom/kernels"
+
+// TrafficBytes implements kernels.Traffic: every weight once, if there is a row.
 func (o *Linear) TrafficBytes() int64 {
 	n := int64(0)
+	if o.X.Rows == 0 {
+		return n
+	}
 	for _, p := range o.Parts {
 		n += int64(p.W.Bytes())
 	}
@@ -14,6 +19,28 @@ func (o *Experts) TrafficBytes() int64 {
 	n := int64(0)
 	for _, p := range o.Parts {
 		n += int64(p.W.Bytes()) / int64(p.W.Experts) * int64(min(p.W.Experts, o.IDs.Rows*o.IDs.Cols))
+	}
+	return n
+}
+
+// Operations implements kernels.Work.
+func (o *Linear) Operations() kernels.Operations { return operations(o.Parts, o.X.Rows) }
+
+// Operations implements kernels.Work: each row's choices.
+func (o *Experts) Operations() kernels.Operations { return operations(o.Parts, o.IDs.Rows*o.IDs.Cols) }
+
+// Operations implements kernels.Work: the products, without silu.
+func (o *GateUp) Operations() kernels.Operations { return o.products().(kernels.Work).Operations() }
+
+// operations is that of rows times a matrix of each part.
+func operations(parts []Part, rows int) (n kernels.Operations) {
+	for _, p := range parts {
+		each := 2 * int64(rows) * int64(p.W.N) * int64(p.W.K)
+		if p.W.Bits > 0 {
+			n.Int8 += each
+		} else {
+			n.Float32 += each
+		}
 	}
 	return n
 }

@@ -87,47 +87,88 @@ inline device const uchar* head_page(device const uchar* pages, KVFormat f, cons
   return pages + (ulong(page) * p.kv_heads + head) * p.page_tokens * kv_row_bytes(f, head_dim);
 }
 
-// Codes as floats, exactly: in the lowest bits of 2^23, which is then taken away. Cheaper than a conversion where that is not at full rate.
-inline float4 code_floats(uint4 codes) { return as_type<float4>(codes | 0x4b000000u) - 8388608.0f; }
+// Codes as floats less center, exactly: in the lowest bits of 2^23, which is then taken away. Cheaper than a conversion where that is not at
+// full rate.
+inline float4 code_floats(uint4 codes, uint center) { return as_type<float4>(codes | 0x4b000000u) - (8388608.0f + float(center)); }
 
-// Dimensions 4q to 4q+3 of a position of K; page is a head's page, at the position's place in it.
-inline float4 k_quad(device const uchar* page, bool early, uint page_tokens, uint place, uint q) {
-  const KVFormat f = k_format();
-  if (f.bits == 0 || early) {
-    const uint dtype = early ? kv_start(f).dtype : f.dtype;
-    float4 x;
-    for (uint i = 0; i < 4; i++) {
-      x[i] = kv_plain(dtype, page, (4 * q + i) * page_tokens + place);
-    }
-    return x;
-  }
-  device const uchar* strip = page + place / STRIP * STRIP * kv_row_bytes(f, head_dim);
-  device const half* params = (device const half*)strip;
-  const uint g = 4 * q / k_group;
-  const float scale = float(params[g * STRIP + place % STRIP]);
-  const float bias = k_zero == 0 ? float(params[(head_dim / k_group + g) * STRIP + place % STRIP]) : -float(k_zero) * scale;
-  return fma(code_floats(k_codes(strip + kv_param_bytes(f, head_dim), k_bits, q, place % STRIP)), float4(scale), float4(bias));
+// The code that others are counted from: that of the value 0, or the middle one, so that sums of codes stay small.
+inline uint code_center(uint bits, uint zero) { return zero == 0 ? 1u << (bits - 1) : zero; }
+
+// A value of a code c counted from the center is scale * c + bias. With a bias of its own, params has it from biases on.
+struct CodeScale {
+  float scale;
+  float bias;
+};
+
+inline CodeScale code_scale(device const half* params, uint i, uint biases, uint bits, uint zero) {
+  CodeScale s;
+  s.scale = float(params[i]);
+  s.bias = zero == 0 ? fma(float(code_center(bits, zero)), s.scale, float(params[biases + i])) : 0.0f;
+  return s;
 }
 
-// Dimension d of positions place to place+3 of V.
-inline float4 v_quad(device const uchar* page, bool early, uint place, uint d) {
-  const KVFormat f = v_format();
-  if (f.bits == 0 || early) {
-    const uint dtype = early ? kv_start(f).dtype : f.dtype;
-    float4 x;
-    for (uint i = 0; i < 4; i++) {
-      x[i] = kv_plain(dtype, page, (place + i) * head_dim + d);
-    }
-    return x;
+// Whether K, or V, is kept as codes with scales; what is kept otherwise, and the start, is numbers.
+inline bool k_coded(bool early) { return k_bits != 0 && !early; }
+inline bool v_coded(bool early) { return v_bits != 0 && !early; }
+
+// A strip of a head's page.
+inline device const uchar* k_strip(device const uchar* page, uint place) { return page + place / STRIP * STRIP * kv_row_bytes(k_format(), head_dim); }
+inline device const uchar* v_strip(device const uchar* page, uint place) { return page + place / STRIP * STRIP * kv_row_bytes(v_format(), head_dim); }
+
+// Dimensions 4q to 4q+3 of the position of K in its place of a head's page, where they are numbers.
+inline float4 k_numbers(device const uchar* page, bool early, uint page_tokens, uint place, uint q) {
+  const uint dtype = early ? kv_start(k_format()).dtype : k_dtype;
+  float4 x;
+  for (uint i = 0; i < 4; i++) {
+    x[i] = kv_plain(dtype, page, (4 * q + i) * page_tokens + place);
   }
-  device const uchar* strip = page + place / STRIP * STRIP * kv_row_bytes(f, head_dim);
-  const uint g = d / v_group;
-  const float4 scale = float4(*(device const half4*)((device const half*)strip + g * STRIP + place % STRIP));
-  float4 bias = -float(v_zero) * scale;
-  if (v_zero == 0) {
-    bias = float4(*(device const half4*)((device const half*)strip + (head_dim / v_group + g) * STRIP + place % STRIP));
+  return x;
+}
+
+// The scale of group g of a position of K in its place of a strip.
+inline CodeScale k_scale(device const uchar* strip, uint place, uint g) {
+  return code_scale((device const half*)strip, g * STRIP + place, head_dim / k_group * STRIP, k_bits, k_zero);
+}
+
+// Dimension d of rows row to row+3 of V, where they are numbers.
+inline float4 v_numbers(device const uchar* rows, bool early, uint row, uint d) {
+  const uint dtype = early ? kv_start(v_format()).dtype : v_dtype;
+  float4 x;
+  for (uint i = 0; i < 4; i++) {
+    x[i] = kv_plain(dtype, rows, ulong(row + i) * head_dim + d);
   }
-  return fma(code_floats(v_codes(strip + kv_param_bytes(f, head_dim), v_bits, d, place % STRIP / 4)), scale, bias);
+  return x;
+}
+
+inline CodeScale v_scale(device const uchar* strip, uint place, uint g) {
+  return code_scale((device const half*)strip, g * STRIP + place, head_dim / v_group * STRIP, v_bits, v_zero);
+}
+
+// Dimensions 4q to 4q+3 of a position of K, and dimension d of positions place to place+3 of V, as values, whatever they are kept as.
+inline float4 k_values(device const uchar* page, bool early, uint page_tokens, uint place, uint q) {
+  if (!k_coded(early)) {
+    return k_numbers(page, early, page_tokens, place, q);
+  }
+  device const uchar* strip = k_strip(page, place);
+  const CodeScale s = k_scale(strip, place % STRIP, 4 * q / k_group);
+  const uint4 codes = k_codes_at(strip + kv_param_bytes(k_format(), head_dim) + 4 * (place % STRIP), k_bits, q);
+  return fma(code_floats(codes, code_center(k_bits, k_zero)), float4(s.scale), float4(s.bias));
+}
+
+inline float4 v_values(device const uchar* page, bool early, uint place, uint d) {
+  if (!v_coded(early)) {
+    return v_numbers(page, early, place, d);
+  }
+  device const uchar* strip = v_strip(page, place);
+  float4 scale;
+  float4 bias;
+  for (uint i = 0; i < 4; i++) {
+    const CodeScale s = v_scale(strip, place % STRIP + i, d / v_group);
+    scale[i] = s.scale;
+    bias[i] = s.bias;
+  }
+  const uint4 codes = v_codes(strip + kv_param_bytes(v_format(), head_dim), v_bits, d, place % STRIP / 4);
+  return fma(code_floats(codes, code_center(v_bits, v_zero)), scale, bias);
 }
 
 inline float merged(float a, float x, float b, float y) { return fma(a, x, b * y); }

@@ -49,34 +49,46 @@ inline float kv_plain(uint dtype, device const uchar* p, ulong i) {
   return dtype == 0 ? ((device const float*)p)[i] : dtype == 1 ? float(((device const half*)p)[i]) : kv_bf16(((device const ushort*)p)[i]);
 }
 
-// K: codes of dimensions 4q to 4q+3 of the position in place lane of a strip; p is the strip's codes. A plane has them in 4 bytes.
-inline uint4 k_codes(device const uchar* p, uint bits, uint q, uint lane) {
+// Four codes of four bytes of a word, and of the word of their upper plane; order says how far to the right each byte goes.
+inline uint4 kv_codes(uint bits, uint word, uint upper, uint4 order) {
   const uint low = kv_low(bits);
-  p += q / 8 * 64 * bits + 4 * lane;
-  q %= 8;
-  const uint x = *(device const uint*)(p + q * low / 8 * 64) >> (q * low % 8);
-  uint4 codes = (uint4(x) >> uint4(0, 8, 16, 24)) & ((1u << low) - 1);
+  uint4 codes = (uint4(word) >> order) & ((1u << low) - 1);
   if (low < bits) {
-    const uint high = bits - low;
-    const uint y = *(device const uint*)(p + low * 64 + q * high / 8 * 64) >> (q * high % 8);
-    codes = codes | (((uint4(y) >> uint4(0, 8, 16, 24)) & ((1u << high) - 1)) << low);
+    codes = codes | (((uint4(upper) >> order) & ((1u << (bits - low)) - 1)) << low);
   }
   return codes;
 }
 
+// K: codes of dimensions 4q to 4q+3 of 32 of a position, from its words of them: bits words, 64 bytes apart. Dimensions are bytes of a word.
+inline uint4 k_codes(thread const uint (&words)[8], uint bits, uint q) {
+  const uint low = kv_low(bits);
+  const uint high = bits - low;
+  return kv_codes(bits, words[q * low / 8] >> (q * low % 8), low < bits ? words[low + q * high / 8] >> (q * high % 8) : 0, uint4(0, 8, 16, 24));
+}
+
+// The same; p is a strip's codes, at the place of the position.
+inline uint4 k_codes_at(device const uchar* p, uint bits, uint q) {
+  const uint low = kv_low(bits);
+  const uint high = bits - low;
+  p += q / 8 * 64 * bits;
+  q %= 8;
+  const uint word = *(device const uint*)(p + q * low / 8 * 64) >> (q * low % 8);
+  return kv_codes(bits, word, low < bits ? *(device const uint*)(p + low * 64 + q * high / 8 * 64) >> (q * high % 8) : 0, uint4(0, 8, 16, 24));
+}
+
+// V: where the code of dimension d of 32 lies: which word of a plane that is width bits wide, and how far it goes to the right.
+inline uint v_word(uint width, uint d) { return d % (4 * width); }
+inline uint v_shift(uint width, uint d) { return d / (4 * width) * width; }
+
 // V: codes of dimension dim of positions 4b to 4b+3 of a strip; p is the strip's codes. Positions are bytes 0, 2, 1 and 3.
+inline uint4 v_order() { return uint4(0, 16, 8, 24); }
+
 inline uint4 v_codes(device const uchar* p, uint bits, uint dim, uint b) {
   const uint low = kv_low(bits);
-  p += dim / 32 * 64 * bits + b * 16 * bits;
-  const uint i = dim % 32;
-  const uint x = *(device const uint*)(p + i % (4 * low) * 4) >> (i / (4 * low) * low);
-  uint4 codes = (uint4(x) >> uint4(0, 16, 8, 24)) & ((1u << low) - 1);
-  if (low < bits) {
-    const uint high = bits - low;
-    const uint y = *(device const uint*)(p + low * 16 + i % (4 * high) * 4) >> (i / (4 * high) * high);
-    codes = codes | (((uint4(y) >> uint4(0, 16, 8, 24)) & ((1u << high) - 1)) << low);
-  }
-  return codes;
+  const uint high = bits - low;
+  device const uint* words = (device const uint*)(p + dim / 32 * 64 * bits + b * 16 * bits);
+  const uint d = dim % 32;
+  return kv_codes(bits, words[v_word(low, d)] >> v_shift(low, d), low < bits ? words[4 * low + v_word(high, d)] >> v_shift(high, d) : 0, v_order());
 }
 
 // Writing: the bytes of a position of a head are dims * bits / 8, and belong to it alone. Byte n lies at bytes from the strip's codes on,

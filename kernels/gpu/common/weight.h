@@ -1,8 +1,9 @@
 // Weights as checkpoints pack them (kernels.Weight), read 32 elements at a time: a unit. Units begin at multiples of 32, and groups are
 // 32, 64 or 128 elements, so a unit has one scale and one bias; with codes of B bits it is exactly B words.
 //
-// A dtype is a kernels.DType: of plain elements, or of scales and biases. Rows of plain elements may have any
-// length and begin at any element; `aligned` says that everything in sight allows loads of 16 bytes.
+// A dtype is a kernels.DType: of plain elements, or of scales and biases; DTYPE_E8M0 says that codes are MXFP4's, whose scales are
+// bytes and which have no biases. Rows of plain elements may have any length and begin at any element; `aligned` says that everything in
+// sight allows loads of 16 bytes.
 #pragma once
 #include <metal_stdlib>
 using namespace metal;
@@ -10,6 +11,7 @@ using namespace metal;
 constant constexpr uint DTYPE_F32 = 0;
 constant constexpr uint DTYPE_F16 = 1;
 constant constexpr uint DTYPE_BF16 = 2;
+constant constexpr uint DTYPE_E8M0 = 6;
 
 inline float bfloat_value(uint bits) { return as_type<float>(bits << 16); }
 
@@ -22,6 +24,22 @@ inline float load_element(device const uchar* p, uint dtype, ulong i) {
     return float(((device const half*)p)[i]);
   }
   return bfloat_value(((device const ushort*)p)[i]);
+}
+
+// Scale i of an array of dtype. One of MXFP4 is the exponent of a float, but that 0 is 2^-127, whose only bit is the highest of the
+// fraction.
+inline float load_scale(device const uchar* p, uint dtype, ulong i) {
+  if (dtype == DTYPE_E8M0) {
+    return as_type<float>(max(uint(p[i]) << 23, 1u << 22));
+  }
+  return load_element(p, dtype, i);
+}
+
+inline float load_bias(device const uchar* p, uint dtype, ulong i) {
+  if (dtype == DTYPE_E8M0) {
+    return 0.0f;
+  }
+  return load_element(p, dtype, i);
 }
 
 // Eight consecutive elements, as two vectors.
@@ -40,6 +58,21 @@ inline Eight load_floats(device const float* p, bool aligned) {
     e.hi = float4(p[4], p[5], p[6], p[7]);
   }
   return e;
+}
+
+// Four consecutive elements, those from valid on zero.
+inline float4 load_four(device const float* p, uint valid, bool aligned) {
+  if (valid >= 4 && aligned) {
+    return *(device const float4*)p;
+  }
+  float4 v = float4(0.0f);
+#pragma clang loop unroll(full)
+  for (uint j = 0; j < 4; j++) {
+    if (j < valid) {
+      v[j] = p[j];
+    }
+  }
+  return v;
 }
 
 // Elements [i, i+8) of an array of dtype, those from `end` on zero.
@@ -101,7 +134,8 @@ template <int B> inline Codes<B> load_codes(device const uint* p, bool aligned) 
   return c;
 }
 
-// Code i of a unit; with a constant i this is one or two instructions.
+// Code i of a unit, made a float in the lowest bits of 2^23, which is then taken away: three instructions at full rate where i is constant,
+// and conversions are not at full rate everywhere.
 template <int B> inline float code_value(Codes<B> c, int i) {
   const int bit = i * B;
   const int shift = bit % 32;
@@ -109,11 +143,28 @@ template <int B> inline float code_value(Codes<B> c, int i) {
   if (shift + B > 32) {
     v |= c.words[(bit + B - 1) / 32] << (32 - shift);
   }
-  return float(v & ((1u << B) - 1u));
+  return as_type<float>((v & ((1u << B) - 1u)) | 0x4b000000u) - 8388608.0f;
+}
+
+// Eight codes of MXFP4 as elements. The bits of a code are those of a half 2^14 times smaller, with three zeros behind the sign and nine
+// behind the rest: 0.5 is a subnormal of both. A half and the one four codes on make a word.
+inline Eight decode_e2m1(uint word, float scale) {
+  Eight e;
+#pragma clang loop unroll(full)
+  for (int j = 0; j < 4; j++) {
+    const uint w = word >> (4 * j);
+    const half2 v = as_type<half2>((w & 0x00080008u) << 12 | (w & 0x00070007u) << 9) * half(16384.0f);
+    e.lo[j] = float(v.x) * scale;
+    e.hi[j] = float(v.y) * scale;
+  }
+  return e;
 }
 
 // Codes [8 part, 8 part + 8) of a unit as elements: code*scale + bias, rounded once.
-template <int B> inline Eight decode_eight(Codes<B> c, int part, float scale, float bias) {
+template <int B> inline Eight decode_eight(Codes<B> c, int part, float scale, float bias, uint dtype) {
+  if (B == 4 && dtype == DTYPE_E8M0) {
+    return decode_e2m1(c.words[part * B / 4], scale);
+  }
   Eight e;
 #pragma clang loop unroll(full)
   for (int j = 0; j < 4; j++) {

@@ -1,0 +1,54 @@
+package arithmetic
+
+import (
+	"testing"
+
+	"headroom/kernels/cpu"
+)
+
+// TestSums: every set adds up all the products that operations counts, so a rate is one of work that was done.
+func TestSums(t *testing.T) {
+	const blocks = 7
+	for _, isa := range cpu.Available() {
+		c := cpu.NewContext(cpu.Options{ISA: isa, Threads: 1})
+		w := widthOf(isa)
+		l := newLoop(int8s, c.Threads, blocks)
+		c.Parallel(l, 0, 4, 1)
+		var want int32
+		for i := range w.bytes {
+			want += int32(l.codes[i]) * int32(l.bytes[i])
+		}
+		if want == 0 {
+			t.Fatal("the operands' products cancel out: the test could not fail")
+		}
+		if want *= int32(w.ints * blocks * rounds); l.ints[0] != want {
+			t.Errorf("%s: int8 sum %d, expected %d", isa, l.ints[0], want)
+		}
+		f := newLoop(float32s, c.Threads, blocks)
+		c.Parallel(f, 0, 4, 1)
+		var sum float32
+		for i, x := range f.x {
+			sum += x * f.y[i]
+		}
+		if sum == 0 {
+			t.Fatal("the operands' products cancel out: the test could not fail")
+		}
+		if sum *= float32(w.floats * blocks * rounds); f.floats[0] != sum {
+			t.Errorf("%s: float32 sum %g, expected %g", isa, f.floats[0], sum)
+		}
+		c.Close()
+	}
+}
+
+// TestRates: a rate is a positive number whatever the set.
+func TestRates(t *testing.T) {
+	for _, isa := range cpu.Available() {
+		c := cpu.NewContext(cpu.Options{ISA: isa, Threads: 1})
+		ints, floats := Int8(c), Float32(c)
+		t.Logf("%s, one thread: int8 %.0f Gop/s, float32 %.0f GFLOP/s", isa, ints/1e9, floats/1e9)
+		if ints <= 0 || floats <= 0 {
+			t.Errorf("%s: int8 %g, float32 %g operations a second", isa, ints, floats)
+		}
+		c.Close()
+	}
+}

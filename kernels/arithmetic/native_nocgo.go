@@ -1,0 +1,8 @@
+//go:build !cgo
+
+package arithmetic
+
+import "headroom/kernels/cpu"
+
+// Without cgo the CPU has only its Generic set, so this is never called.
+func (l *loop) native(cpu.ISA, int) { panic("arithmetic: native loops in a build without cgo") }

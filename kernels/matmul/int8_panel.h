@@ -1,0 +1,359 @@
+// Many rows of activations: PANEL_ROWS rows of the weight are unpacked side by side, four elements of each row in a lane, so that a lane's
+// sum is an element's and becomes a float once per unit. Included once per instruction set, after int8_few.h.
+//
+// A panel is codes [steps of 4 elements][PANEL_ROWS][4], then scales and biases, float32 [units][PANEL_ROWS]; rows past the weight's last
+// are garbage that nobody reads the results of.
+
+#define p_load KERNEL(p_load)
+#define p_transpose KERNEL(p_transpose)
+#define p_unit KERNEL(p_unit)
+#define panel KERNEL(panel)
+#define panel_tile KERNEL(panel_tile)
+
+#undef PANEL_ROWS
+#undef PANEL_INPUTS
+#define PANEL_ROWS (2 * LANES)
+#if ISA == ISA_AVX2
+#define PANEL_INPUTS 4 // rows of activations at a time
+#else
+#define PANEL_INPUTS 8
+#endif
+
+// A vector of floats as wide as lanes.
+#define lanesf KERNEL(lanesf)
+#define lf_load KERNEL(lf_load)
+#define lf_store KERNEL(lf_store)
+#define lf_set1 KERNEL(lf_set1)
+#define lf_mul KERNEL(lf_mul)
+#define lf_add KERNEL(lf_add)
+#define lf_fma KERNEL(lf_fma)
+#define lf_of KERNEL(lf_of)
+#if LANES == 16
+typedef __m512 lanesf;
+#define MM(op) _mm512_##op
+#define MMI(op) _mm512_##op##_si512
+#elif LANES == 8
+typedef __m256 lanesf;
+#define MM(op) _mm256_##op
+#define MMI(op) _mm256_##op##_si256
+#endif
+#if LANES == 4
+typedef float32x4_t lanesf;
+SIMD lanesf lf_load(const float *p) { return vld1q_f32(p); }
+SIMD void lf_store(float *p, lanesf x) { vst1q_f32(p, x); }
+SIMD lanesf lf_set1(float x) { return vdupq_n_f32(x); }
+SIMD lanesf lf_mul(lanesf a, lanesf b) { return vmulq_f32(a, b); }
+SIMD lanesf lf_add(lanesf a, lanesf b) { return vaddq_f32(a, b); }
+SIMD lanesf lf_fma(lanesf a, lanesf b, lanesf c) { return vfmaq_f32(c, a, b); } // a*b + c
+SIMD lanesf lf_of(lanes x) { return vcvtq_f32_s32(x); }
+SIMD lanes p_load(const uint8_t *p) { return vld1q_s32((const int32_t *)p); }
+SIMD void KERNEL(p_store)(uint8_t *p, lanes x) { vst1q_s32((int32_t *)p, x); }
+#else
+SIMD lanesf lf_load(const float *p) { return MM(loadu_ps)(p); }
+SIMD void lf_store(float *p, lanesf x) { MM(storeu_ps)(p, x); }
+SIMD lanesf lf_set1(float x) { return MM(set1_ps)(x); }
+SIMD lanesf lf_mul(lanesf a, lanesf b) { return MM(mul_ps)(a, b); }
+SIMD lanesf lf_add(lanesf a, lanesf b) { return MM(add_ps)(a, b); }
+SIMD lanesf lf_fma(lanesf a, lanesf b, lanesf c) { return MM(fmadd_ps)(a, b, c); } // a*b + c
+SIMD lanesf lf_of(lanes x) { return MM(cvtepi32_ps)(x); }
+SIMD lanes p_load(const uint8_t *p) {
+    lanes x;
+    memcpy(&x, p, sizeof x);
+    return x;
+}
+SIMD void KERNEL(p_store)(uint8_t *p, lanes x) { memcpy(p, &x, sizeof x); }
+SIMD lanes KERNEL(p_four)(const int8_t *q) { // four codes in every lane
+    int32_t four;
+    memcpy(&four, q, 4);
+    return MM(set1_epi32)(four);
+}
+#endif
+
+// Row i of x becomes column i.
+SIMD void p_transpose(lanes *x) {
+    lanes y[LANES];
+#if LANES == 16
+#pragma GCC unroll 4
+    for (int i = 0; i < 16; i += 4) {
+        lanes a = _mm512_unpacklo_epi32(x[i], x[i + 1]), b = _mm512_unpackhi_epi32(x[i], x[i + 1]);
+        lanes c = _mm512_unpacklo_epi32(x[i + 2], x[i + 3]), d = _mm512_unpackhi_epi32(x[i + 2], x[i + 3]);
+        y[i] = _mm512_unpacklo_epi64(a, c), y[i + 1] = _mm512_unpackhi_epi64(a, c);
+        y[i + 2] = _mm512_unpacklo_epi64(b, d), y[i + 3] = _mm512_unpackhi_epi64(b, d);
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++) { // quarter j of y[i], y[4+i], y[8+i], y[12+i] is row 4j+i
+        lanes a = _mm512_shuffle_i32x4(y[i], y[4 + i], 0x88), b = _mm512_shuffle_i32x4(y[i], y[4 + i], 0xdd);
+        lanes c = _mm512_shuffle_i32x4(y[8 + i], y[12 + i], 0x88), d = _mm512_shuffle_i32x4(y[8 + i], y[12 + i], 0xdd);
+        x[i] = _mm512_shuffle_i32x4(a, c, 0x88), x[8 + i] = _mm512_shuffle_i32x4(a, c, 0xdd);
+        x[4 + i] = _mm512_shuffle_i32x4(b, d, 0x88), x[12 + i] = _mm512_shuffle_i32x4(b, d, 0xdd);
+    }
+#elif LANES == 8
+#pragma GCC unroll 2
+    for (int i = 0; i < 8; i += 4) {
+        lanes a = _mm256_unpacklo_epi32(x[i], x[i + 1]), b = _mm256_unpackhi_epi32(x[i], x[i + 1]);
+        lanes c = _mm256_unpacklo_epi32(x[i + 2], x[i + 3]), d = _mm256_unpackhi_epi32(x[i + 2], x[i + 3]);
+        y[i] = _mm256_unpacklo_epi64(a, c), y[i + 1] = _mm256_unpackhi_epi64(a, c);
+        y[i + 2] = _mm256_unpacklo_epi64(b, d), y[i + 3] = _mm256_unpackhi_epi64(b, d);
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++) x[i] = _mm256_permute2x128_si256(y[i], y[4 + i], 0x20), x[4 + i] = _mm256_permute2x128_si256(y[i], y[4 + i], 0x31);
+#else
+    int32x4x2_t a = vtrnq_s32(x[0], x[1]), b = vtrnq_s32(x[2], x[3]);
+    for (int i = 0; i < 2; i++) {
+        y[i] = vcombine_s32(vget_low_s32(a.val[i]), vget_low_s32(b.val[i]));
+        y[2 + i] = vcombine_s32(vget_high_s32(a.val[i]), vget_high_s32(b.val[i]));
+    }
+    for (int i = 0; i < 4; i++) x[i] = y[i];
+#endif
+}
+
+// Part i of 64 codes: LANES fours of them.
+#define c_part KERNEL(c_part)
+SIMD lanes c_part(codes64 c, const int i) {
+#if LANES == 16
+    return (void)i, c;
+#elif LANES == 8
+    return i ? c.b : c.a;
+#else
+    return vreinterpretq_s32_u8(c.v[i]);
+#endif
+}
+
+// Unpacks n rows of the weight from its first on; the last one stands for those that are missing.
+SIMD void KERNEL(unpack)(const matmul_weight *w, int64_t n, const int mode, const int bits, uint8_t *codes) {
+    for (int64_t at = 0; at < w->k; at += 64)
+        for (int first = 0; first < PANEL_ROWS; first += LANES) {
+            codes64 c[LANES];
+            for (int i = 0; i < LANES; i++) {
+                const int64_t row = first + i < n ? first + i : n - 1;
+                const uint8_t *p = w->data + row * w->data_stride + at / 8 * bits;
+                c[i] = w->k - at >= 64 ? c_load(p, bits) : c_load_half(p, bits);
+                if (mode == MODE_MXFP4) c[i] = c_e2m1(c[i]);
+            }
+#pragma GCC unroll 4
+            for (int j = 0; j < 16 / LANES; j++) {
+                lanes x[LANES];
+#pragma GCC unroll 16
+                for (int i = 0; i < LANES; i++) x[i] = c_part(c[i], j);
+                p_transpose(x);
+#pragma GCC unroll 16
+                for (int i = 0; i < LANES; i++) KERNEL(p_store)(codes + ((at / 4 + j * LANES + i) * PANEL_ROWS + first) * 4, x[i]);
+            }
+        }
+}
+
+static void KERNEL(unpack_panel)(const matmul_weight *w, int64_t n, uint8_t *codes, float *scales, float *biases) {
+    const int64_t units = w->k / (w->group == 32 ? 32 : 64);
+    if (w->mode == MODE_MXFP4) {
+        KERNEL(unpack)(w, n, MODE_MXFP4, 4, codes);
+        for (int64_t row = 0; row < n; row++)
+            for (int64_t u = 0; u < units; u += 16) {
+                float s[16];
+                v_store(s, v_load_e8m0(w->scales + row * w->scales_stride, u, units));
+                for (int64_t i = 0; i < 16 && u + i < units; i++) scales[(u + i) * PANEL_ROWS + row] = s[i];
+            }
+        return;
+    }
+    switch (w->bits) {
+    case 2: KERNEL(unpack)(w, n, MODE_AFFINE, 2, codes); break;
+    case 3: KERNEL(unpack)(w, n, MODE_AFFINE, 3, codes); break;
+    case 4: KERNEL(unpack)(w, n, MODE_AFFINE, 4, codes); break;
+    case 5: KERNEL(unpack)(w, n, MODE_AFFINE, 5, codes); break;
+    case 6: KERNEL(unpack)(w, n, MODE_AFFINE, 6, codes); break;
+    case 8: KERNEL(unpack)(w, n, MODE_AFFINE, 8, codes); break;
+    }
+    for (int64_t row = 0; row < n; row++)
+        for (int64_t u = 0; u < units; u += 16) {
+            float s[16], b[16];
+            v_store(s, unit_params(w->scales + row * w->scales_stride, w->dtype, w->group, w->k, u));
+            v_store(b, unit_params(w->biases + row * w->biases_stride, w->dtype, w->group, w->k, u));
+            for (int64_t i = 0; i < 16 && u + i < units; i++) {
+                scales[(u + i) * PANEL_ROWS + row] = s[i];
+                biases[(u + i) * PANEL_ROWS + row] = b[i];
+            }
+        }
+}
+
+typedef struct {
+    const uint8_t *codes;
+    const float *scales, *biases; // no biases: MXFP4
+    const int8_t *q[PANEL_INPUTS];
+    const float *scale[PANEL_INPUTS], *sum[PANEL_INPUTS]; // of the activations, by unit; MXFP4: the sum of the codes alone
+    float *out[PANEL_INPUTS];
+    int64_t units;
+    int n; // rows of the weight that exist
+} panel;
+
+// The sums of a unit's products, from its first codes on, for mr rows of activations. Where products are added up in 16 bits at first, fits
+// sums of two products fit them: 8 for codes up to 15, 2 up to 63. 0 means codes of 8 bits.
+SIMD void p_unit(const uint8_t *codes, const int8_t *const *q, int64_t at, const int mr, const int unit, const int fits, lanes (*sums)[2]) {
+#pragma GCC unroll 8
+    for (int m = 0; m < mr; m++) sums[m][0] = sums[m][1] = l_zero();
+#if ISA == ISA_VNNI
+    (void)fits;
+#pragma GCC unroll 16
+    for (int s = 0; s < unit / 4; s++) {
+        const lanes a = p_load(codes + s * PANEL_ROWS * 4), b = p_load(codes + s * PANEL_ROWS * 4 + LANES * 4);
+#pragma GCC unroll 8
+        for (int m = 0; m < mr; m++) {
+            const lanes x = KERNEL(p_four)(q[m] + at + 4 * s);
+            sums[m][0] = _mm512_dpbusd_epi32(sums[m][0], a, x);
+            sums[m][1] = _mm512_dpbusd_epi32(sums[m][1], b, x);
+        }
+    }
+#elif LANES == 4
+    const int8x16_t one = vdupq_n_s8(1);
+    int32_t middle[PANEL_INPUTS];
+    for (int m = 0; m < mr; m++) middle[m] = 0;
+#pragma GCC unroll 4
+    for (int s = 0; s < unit / 4; s += 4) {
+        int8x16_t x[PANEL_INPUTS];
+#pragma GCC unroll 8
+        for (int m = 0; m < mr; m++) x[m] = vld1q_s8(q[m] + at + 4 * s);
+        if (fits == 0) // products are of signed bytes: codes go as code-128
+            for (int m = 0; m < mr; m++) middle[m] += 128 * vaddvq_s32(vdotq_s32(l_zero(), x[m], one));
+#define STEP(i) { \
+            int8x16_t a = vreinterpretq_s8_s32(p_load(codes + (s + i) * PANEL_ROWS * 4)), b = vreinterpretq_s8_s32(p_load(codes + (s + i) * PANEL_ROWS * 4 + 16)); \
+            if (fits == 0) a = veorq_s8(a, vdupq_n_s8(-128)), b = veorq_s8(b, vdupq_n_s8(-128)); \
+            _Pragma("GCC unroll 8") for (int m = 0; m < mr; m++) { \
+                sums[m][0] = vdotq_laneq_s32(sums[m][0], a, x[m], i); \
+                sums[m][1] = vdotq_laneq_s32(sums[m][1], b, x[m], i); \
+            } \
+        }
+        STEP(0) STEP(1) STEP(2) STEP(3)
+#undef STEP
+    }
+    if (fits == 0)
+        for (int m = 0; m < mr; m++)
+            for (int v = 0; v < 2; v++) sums[m][v] = l_add(sums[m][v], vdupq_n_s32(middle[m]));
+#else
+    const lanes one = MM(set1_epi16)(1), top = MM(set1_epi8)((char)128);
+    const int run = fits == 0 ? 1 : fits;
+#pragma GCC unroll 16
+    for (int first = 0; first < unit / 4; first += run) {
+        lanes pairs[PANEL_INPUTS][2];
+#pragma GCC unroll 8
+        for (int s = first; s < first + run; s++) {
+            lanes a = p_load(codes + s * PANEL_ROWS * 4), b = p_load(codes + s * PANEL_ROWS * 4 + LANES * 4), x;
+#pragma GCC unroll 8
+            for (int m = 0; m < mr; m++) {
+                x = KERNEL(p_four)(q[m] + at + 4 * s);
+                if (fits == 0) { // maddubs adds two products in 16 bits: safe for codes up to 128, so the top bit goes apart
+                    const lanes low = MM(set1_epi8)(127);
+                    for (int v = 0; v < 2; v++) {
+                        const lanes c = v ? b : a;
+                        sums[m][v] = l_add(sums[m][v], MM(madd_epi16)(MM(maddubs_epi16)(MMI(and)(low, c), x), one));
+                        sums[m][v] = l_add(sums[m][v], MM(madd_epi16)(MM(maddubs_epi16)(MMI(and)(top, c), x), one));
+                    }
+                    continue;
+                }
+                const lanes ax = MM(maddubs_epi16)(a, x), bx = MM(maddubs_epi16)(b, x);
+                pairs[m][0] = s == first ? ax : MM(add_epi16)(pairs[m][0], ax);
+                pairs[m][1] = s == first ? bx : MM(add_epi16)(pairs[m][1], bx);
+                __asm__("" : "+v"(pairs[m][0]), "+v"(pairs[m][1])); // or GCC makes trees of the sums and runs out of registers
+            }
+        }
+        if (fits == 0) continue;
+#pragma GCC unroll 8
+        for (int m = 0; m < mr; m++)
+#pragma GCC unroll 2
+            for (int v = 0; v < 2; v++) sums[m][v] = l_add(sums[m][v], MM(madd_epi16)(pairs[m][v], one));
+    }
+#endif
+}
+
+// The whole panel times mr rows of activations.
+SIMD void panel_tile(const panel *p, const int mr, const int unit, const int fits) {
+    float acc[16][PANEL_INPUTS][2][LANES] __attribute__((aligned(64)));
+    memset(acc, 0, sizeof acc);
+    for (int64_t u = 0; u < p->units; u++) {
+        lanes sums[PANEL_INPUTS][2];
+        p_unit(p->codes + u * unit * PANEL_ROWS, p->q, u * unit, mr, unit, fits, sums);
+#pragma GCC unroll 2
+        for (int v = 0; v < 2; v++) {
+            const lanesf scale = lf_load(p->scales + u * PANEL_ROWS + v * LANES);
+            const lanesf bias = p->biases ? lf_load(p->biases + u * PANEL_ROWS + v * LANES) : lf_set1(-E2M1_OFFSET);
+#pragma GCC unroll 8
+            for (int m = 0; m < mr; m++) {
+                float *a = acc[u % 16][m][v];
+                const lanesf x = lf_of(sums[m][v]), s = lf_mul(scale, lf_set1(p->scale[m][u])), sum = lf_set1(p->sum[m][u]);
+                if (p->biases)
+                    lf_store(a, lf_fma(bias, sum, lf_fma(x, s, lf_load(a))));
+                else
+                    lf_store(a, lf_fma(lf_fma(bias, sum, x), s, lf_load(a)));
+            }
+        }
+    }
+    for (int m = 0; m < mr; m++)
+        for (int v = 0; v < 2; v++) {
+            lanesf x[16];
+#pragma GCC unroll 16
+            for (int i = 0; i < 8; i++) x[i] = lf_add(lf_load(acc[i][m][v]), lf_load(acc[i + 8][m][v]));
+#pragma GCC unroll 4
+            for (int i = 0; i < 4; i++) x[i] = lf_add(x[i], x[i + 4]);
+            x[0] = lf_add(lf_add(x[0], x[2]), lf_add(x[1], x[3]));
+            const int64_t left = p->n - v * LANES;
+            if (left >= LANES)
+                lf_store(p->out[m] + v * LANES, x[0]);
+            else if (left > 0)
+                memcpy(p->out[m] + v * LANES, &x[0], (size_t)left * 4);
+        }
+}
+
+typedef void KERNEL(panel_function)(const panel *p);
+
+#define TILE(name, mr, unit, fits) \
+    static void KERNEL(name##_##unit##_##fits)(const panel *p) { panel_tile(p, mr, unit, fits); }
+#define TILES(fits) \
+    TILE(panel_half, PANEL_INPUTS / 2, 64, fits) TILE(panel_full, PANEL_INPUTS, 64, fits) \
+    TILE(panel_half, PANEL_INPUTS / 2, 32, fits) TILE(panel_full, PANEL_INPUTS, 32, fits)
+#define PAIR(name) {KERNEL(panel_half_##name), KERNEL(panel_full_##name)}
+#define EACH(fits) {PAIR(64_##fits), PAIR(32_##fits)}
+TILES(8)
+#if ISA == ISA_VNNI // one instruction for all codes
+#define WAYS {EACH(8), EACH(8), EACH(8)}
+#elif ISA == ISA_NEON
+TILES(0)
+#define WAYS {EACH(8), EACH(8), EACH(0)}
+#else
+TILES(2)
+TILES(0)
+#define WAYS {EACH(8), EACH(2), EACH(0)}
+#endif
+
+// Rows [from, to) of the weight, a panel at a time, with every row of the input. scratch holds a panel.
+static void KERNEL(panel_rows)(const matmul_weight *w, int64_t from, int64_t to, const int8_t *q, const float *runs, const matmul_rows *r, void *scratch) {
+    static KERNEL(panel_function) *const functions[3][2][2] = WAYS;
+    const int64_t c = ((w->k + 63) / 64 + 15) & ~(int64_t)15;
+    const int halves = w->group == 32, affine = w->mode == MODE_AFFINE;
+    KERNEL(panel_function) *const *tiles = functions[w->bits == 8 ? 2 : w->bits > 4 || !affine][halves];
+    float *scales = (float *)((uint8_t *)scratch + c * 64 * PANEL_ROWS), *biases = scales + 2 * c * PANEL_ROWS;
+    for (int64_t n = from; n < to; n += PANEL_ROWS) {
+        const matmul_weight part = matmul_weight_from(w, n);
+        panel p = {.codes = scratch, .scales = scales, .biases = affine ? biases : NULL, .units = w->k / (halves ? 32 : 64)};
+        p.n = to - n < PANEL_ROWS ? (int)(to - n) : PANEL_ROWS;
+        KERNEL(unpack_panel)(&part, p.n, scratch, scales, biases);
+        for (int64_t m = 0, take; m < r->count; m += take) {
+            const int full = r->count - m > PANEL_INPUTS / 2;
+            take = full ? PANEL_INPUTS : PANEL_INPUTS / 2;
+            for (int i = 0; i < take; i++) { // the last row stands for those that are missing
+                const int64_t row = matmul_out_row(r, m + i < r->count ? m + i : r->count - 1), x = row / r->per_input;
+                const float *run = runs + x * RUNS * c;
+                p.q[i] = q + 2 * x * c * 64;
+                p.scale[i] = halves ? run + c : run;
+                p.sum[i] = run + (!affine ? 6 : halves ? 3 : 5) * c;
+                p.out[i] = r->out + row * r->out_stride + n;
+            }
+            tiles[full](&p);
+        }
+    }
+}
+
+#undef TILE
+#undef TILES
+#undef PAIR
+#undef EACH
+#undef WAYS
+#undef MM
+#undef MMI
+#undef E2M1_OFFSET
