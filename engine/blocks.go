@@ -21,7 +21,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
-	"unicode/utf8"
 
 	"headroom/engine/blockstore"
 	"headroom/engine/cache"
@@ -57,7 +56,7 @@ const (
 )
 
 // numerics is raised when the same model, format and tokens give other bits than before.
-const numerics = 2
+const numerics = 3
 
 // blocks is what the loop knows of the store's work. The zero value has no store.
 type blocks struct {
@@ -331,40 +330,6 @@ func (e *Engine) worthKeeping(c *conversation, held prefix.Held, tail bool) (cho
 	return chosen
 }
 
-// titleRunes is the length of a conversation's title.
-const titleRunes = 80
-
-// title is how a conversation is called in lists: the beginning of the first thing that was said in it, by the user if there is one.
-func (e *Engine) title(prompt []int32) string {
-	const window = 64 // tokens: enough for titleRunes of most languages
-	text := func(from int) (role, words string) {
-		d := e.tokenizer.NewStream(true)
-		var b strings.Builder
-		for _, t := range prompt[from:min(from+window, len(prompt))] {
-			if e.isEnd(t) {
-				break
-			}
-			b.WriteString(d.Add(t))
-		}
-		role, words, _ = strings.Cut(strings.TrimSpace(b.String()), "\n")
-		return role, words
-	}
-	role, words := text(0)
-	if role == "system" {
-		if end := slices.IndexFunc(prompt, e.isEnd); end >= 0 && end+1 < len(prompt) {
-			role, words = text(end + 1)
-		}
-	}
-	if role != "user" && role != "system" {
-		words = role + " " + words
-	}
-	words = strings.Join(strings.Fields(words), " ")
-	if utf8.RuneCountInString(words) > titleRunes {
-		words = strings.TrimSpace(string([]rune(words)[:titleRunes-1])) + "…"
-	}
-	return words
-}
-
 // Remembered is a prefix in memory that nothing longer in memory continues.
 type Remembered struct {
 	Tokens       []int32
@@ -389,6 +354,3 @@ func (e *Engine) Remembered() []Remembered {
 
 // StoredAs is what the block store knows this model by; the zero value without a store.
 func (e *Engine) StoredAs() StoredModel { return e.blocks.model }
-
-// Title is how a conversation that begins with these tokens is called in lists.
-func (e *Engine) Title(tokens []int32) string { return e.title(tokens) }

@@ -36,7 +36,11 @@ func openDevice(o *Options) (kernels.Device, error) {
 		}
 		o.Device = DeviceMetal
 	case DeviceCPU:
-		return kernels.NewCPU(cpu.Options{Threads: o.Threads, Float32Activations: o.Float32Activations}), nil
+		d := kernels.NewCPU(cpu.Options{Threads: o.Threads, Float32Activations: o.Float32Activations})
+		if o.Times != nil {
+			d = kernels.NewTimed(d, o.Times)
+		}
+		return d, nil
 	case DeviceMetal:
 		if m, err = o.openMetal(); err != nil {
 			return nil, problem.Wrap(problem.DoesNotFit, err, "There is no Metal device here", "Run the model on the CPU: --device cpu.")

@@ -4,6 +4,7 @@
 // The way of a request, each hop one file and one call:
 //
 //	app/commands.Serve  ->  server.chat (engine/server)        HTTP to messages, messages to a prompt
+//	worker.Model.Submit app/worker                             over a pipe into the model's own process; headroom run goes without
 //	Engine.Submit       engine.go                              checks it and puts it into the inbox
 //	Engine.loop         loop.go                                schedule, run, postprocess: the whole hot path
 //	  sched.Next        engine/sched                           which tokens of which sequences go through the model now

@@ -18,7 +18,6 @@ import (
 	"headroom/engine/runner"
 	"headroom/engine/sample"
 	"headroom/engine/sched"
-	"headroom/engine/tokenizer"
 	"headroom/kernels"
 )
 
@@ -27,14 +26,11 @@ type Source = checkpoint.Source
 
 // Engine is one loaded model. Its methods may be called from any goroutine.
 type Engine struct {
-	info        Info
-	options     Options
-	device      kernels.Device
-	weights     *checkpoint.Weights
-	tokenizer   *tokenizer.Tokenizer
-	template    *chat.Template // nil: none
-	defaults    sample.Defaults
-	end         map[int32]bool // tokens that end a generation
+	info    Info
+	options Options
+	device  kernels.Device
+	weights *checkpoint.Weights
+	*Texts
 	pageSizes   prefix.Sizes
 	startTokens int // of a sequence that have pages of their own
 	recurrent   bool
@@ -74,17 +70,6 @@ type Engine struct {
 // Info describes the model and how it runs.
 func (e *Engine) Info() Info { return e.info }
 
-// Tokenizer turns text into the model's tokens and back.
-func (e *Engine) Tokenizer() *tokenizer.Tokenizer { return e.tokenizer }
-
-// Template is the model's chat template, nil if it has none.
-func (e *Engine) Template() *chat.Template { return e.template }
-
-// Defaults is what the model's generation_config.json recommends.
-func (e *Engine) Defaults() sample.Defaults { return e.defaults }
-
-func (e *Engine) isEnd(token int32) bool { return e.end[token] }
-
 // Submit queues a request. Its events arrive on the stream; the request ends by itself or by Cancel.
 func (e *Engine) Submit(r Request) (*Stream, error) {
 	context := e.options.ContextTokens
@@ -121,10 +106,9 @@ func (e *Engine) Submit(r Request) (*Stream, error) {
 		q.sampler.Observe(t)
 	}
 	q.text = e.tokenizer.NewStream(true)
-	q.title = e.title(r.Prompt)
+	q.title = e.Title(r.Prompt)
 	q.stop = chat.NewStopMatcher(r.Stop)
-	q.stream = &Stream{id: r.ID, ready: make(chan struct{}, 1)}
-	q.stream.cancel = func() { e.cancel(q) }
+	q.stream, _ = NewStream(r.ID, func() { e.cancel(q) })
 	return q.stream, e.enqueue(q)
 }
 

@@ -106,7 +106,7 @@ func TestBadFolders(t *testing.T) {
 		{"broken tokenizer", put("tokenizer.json", `{"model": 1}`), problem.ModelBroken, "tokenizer.json"},
 		{"broken template", put("chat_template.jinja", "{% if %}"), problem.ModelBroken, "chat_template.jinja"},
 		{"broken generation config", put("generation_config.json", `{"temperature": "warm"}`), problem.ModelBroken, "generation_config.json"},
-		{"foreign quantization", replace("config.json", `"mode": "affine"`, `"mode": "mxfp4"`), problem.UnknownArchitecture, `"mxfp4"`},
+		{"foreign quantization", replace("config.json", `"mode": "affine"`, `"mode": "nvfp4"`), problem.UnknownArchitecture, `"nvfp4"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := copyDemo(t)

@@ -4,25 +4,19 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 
 	"github.com/shirou/gopsutil/v3/mem"
 
 	"headroom/engine/cache"
-	"headroom/engine/chat"
 	"headroom/engine/checkpoint"
 	"headroom/engine/models"
 	"headroom/engine/prefix"
 	"headroom/engine/problem"
 	"headroom/engine/reread"
 	"headroom/engine/runner"
-	"headroom/engine/sample"
 	"headroom/engine/sched"
-	"headroom/engine/tokenizer"
 	"headroom/kernels"
 )
 
@@ -261,7 +255,7 @@ func Open(ctx context.Context, src Source, o Options) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{options: o, live: map[*request]bool{}, wake: make(chan struct{}, 1), ended: make(chan struct{}), pageSizes: p.pageSizes, startTokens: p.description.KVStartTokens}
-	if err := e.readTexts(src, p); err != nil {
+	if e.Texts, err = readTexts(src, p.config); err != nil {
 		return nil, err
 	}
 	if e.device, err = openDevice(&e.options); err != nil {
@@ -322,86 +316,4 @@ func (e *Engine) load(ctx context.Context, src Source, p *plan) (err error) {
 	noteCopies(e.device)
 	e.runner = runner.New(e.device, m, p.runner)
 	return nil
-}
-
-// readTexts loads everything about the model that is not a weight.
-func (e *Engine) readTexts(src Source, p *plan) error {
-	data, err := src.ReadFile("tokenizer.json")
-	if err != nil {
-		return problem.Wrap(problem.ModelBroken, err, "The model has no readable tokenizer.json", "Download it again; models with other tokenizer files are not supported.")
-	}
-	if e.tokenizer, err = tokenizer.Parse(data); err != nil {
-		return problem.Wrap(problem.ModelBroken, err, "The model's tokenizer.json cannot be used",
-			"Headroom reads byte-level BPE tokenizers: pick a model that has one, or, if this one should, download it again.")
-	}
-	if e.template, err = readTemplate(src); err != nil && !errors.Is(err, chat.ErrNoTemplate) {
-		return err
-	}
-	e.end = map[int32]bool{}
-	var eos struct {
-		ID json.RawMessage `json:"eos_token_id"`
-	}
-	if err := p.config.Decode(&eos); err == nil && eos.ID != nil {
-		d, err := sample.FromGenerationConfig([]byte(`{"eos_token_id":` + string(eos.ID) + `}`))
-		if err == nil {
-			e.addEnds(d.EOSTokenIDs)
-		}
-	}
-	data, err = src.ReadFile("generation_config.json")
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err == nil {
-		e.defaults, err = sample.FromGenerationConfig(data)
-	}
-	if err != nil {
-		return problem.Wrap(problem.ModelBroken, err, "The model's generation_config.json cannot be used", "Download the model again.")
-	}
-	e.addEnds(e.defaults.EOSTokenIDs)
-	return nil
-}
-
-func (e *Engine) addEnds(ids []int32) {
-	for _, id := range ids {
-		e.end[id] = true
-	}
-}
-
-// readTemplate finds the chat template, a file of its own or an entry of tokenizer_config.json, and gives it the special tokens.
-func readTemplate(src Source) (*chat.Template, error) {
-	config := map[string]json.RawMessage{}
-	if data, err := src.ReadFile("tokenizer_config.json"); err == nil {
-		_ = json.Unmarshal(data, &config) // a broken one has nothing to say
-	}
-	data, err := src.ReadFile("chat_template.jinja")
-	text := string(data)
-	if err != nil {
-		_ = json.Unmarshal(config["chat_template"], &text)
-	}
-	t, err := chat.ParseTemplate(text)
-	if err != nil {
-		if errors.Is(err, chat.ErrNoTemplate) {
-			return nil, err
-		}
-		return nil, problem.Wrap(problem.ModelBroken, err, "The model's chat_template.jinja cannot be used", "Download the model again.")
-	}
-	return t.WithSpecialTokens(specialTokens(config)), nil
-}
-
-// specialTokens returns the texts of the special tokens that tokenizer_config.json names, as strings or as objects with a content;
-// null ones stay undefined, as in Hugging Face's library.
-func specialTokens(config map[string]json.RawMessage) map[string]string {
-	tokens := map[string]string{}
-	for _, name := range []string{"bos_token", "eos_token", "unk_token", "pad_token"} {
-		var text, added = "", struct {
-			Content string `json:"content"`
-		}{}
-		if json.Unmarshal(config[name], &text) != nil && json.Unmarshal(config[name], &added) == nil {
-			text = added.Content
-		}
-		if text != "" {
-			tokens[name] = text
-		}
-	}
-	return tokens
 }

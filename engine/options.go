@@ -50,6 +50,8 @@ type Options struct {
 
 	// Progress is called while loading with the share done, in [0, 1]. May be nil. It must not block.
 	Progress func(done float64)
+	// Times counts what operators take, on the CPU alone; nil: nobody asks.
+	Times *OperatorTimes
 	// History is what was computed before this engine, and by it; see Recent. nil: one of its own.
 	History *History
 }

@@ -20,6 +20,13 @@ type Stream struct {
 	ready  chan struct{} // capacity 1: there may be an event
 }
 
+// NewStream makes a stream for the requests of an engine that runs elsewhere. What put is given, Next hands out; put belongs to one goroutine,
+// and a Done is the last it is given. cancel is what Cancel does.
+func NewStream(id string, cancel func()) (s *Stream, put func(Event)) {
+	s = &Stream{id: id, cancel: cancel, ready: make(chan struct{}, 1)}
+	return s, s.put
+}
+
 // ID names the request.
 func (s *Stream) ID() string { return s.id }
 

@@ -27,6 +27,12 @@ func (s *Store) SetLimits(l Limits) error {
 	return s.change(s.evictOver)
 }
 
+// Limits are those that hold now.
+func (s *Store) Limits() Limits { return *s.limits.Load() }
+
+// Dir is the store's folder, as an absolute path.
+func (s *Store) Dir() string { return s.dir }
+
 // evictOver brings the store under its cap.
 func (s *Store) evictOver(tx *sql.Tx) error {
 	most := s.limits.Load().MaxBytes

@@ -34,6 +34,9 @@ func TestSetLimits(t *testing.T) {
 		}
 	}
 	set(Limits{3 * size, -1, -1})
+	if got, want := s.Limits(), (Limits{3 * size, -1, -1}); got != want {
+		t.Errorf("the limits are %+v, want %+v", got, want)
+	}
 	if st := s.Stats(); st.Entries != 3 || st.Evicted != 3 || st.MaxBytes != 3*size || v.Find(pinned, 256, 0, false).Tokens != 256 {
 		t.Errorf("with a cap of 3 blocks: %+v, pinned %+v", st, v.Find(pinned, 256, 0, false))
 	}

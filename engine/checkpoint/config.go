@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"slices"
 
 	"headroom/engine/problem"
 )
@@ -68,82 +67,6 @@ func firstOf(keys map[string]json.RawMessage, names ...string) json.RawMessage {
 		}
 	}
 	return nil
-}
-
-// Quantization is how config.json says the weights are packed: a default and, per module path, exceptions. The shapes in the
-// files decide (see Scope.Linear); this is checked against them, because hand-made mixes are common.
-type Quantization struct {
-	Bits, Group int             // 0: plain weights, unless a module says otherwise
-	Modules     map[string]pack // by module path; Bits 0 means left plain
-}
-
-type pack struct {
-	Bits  int    `json:"bits"`
-	Group int    `json:"group_size"`
-	Mode  string `json:"mode"`
-}
-
-func (q *Quantization) parse(data json.RawMessage) error {
-	if data == nil {
-		return nil
-	}
-	var all pack
-	var keys map[string]json.RawMessage
-	if err := json.Unmarshal(data, &keys); err != nil {
-		return problem.Wrap(problem.ModelBroken, err, "The quantization entry of config.json is not an object", "Download the model again.")
-	}
-	var foreign struct {
-		Method string `json:"quant_method"` // GPTQ, AWQ and the like; MLX writes none
-	}
-	_ = json.Unmarshal(data, &foreign)
-	if foreign.Method != "" {
-		return problem.New(problem.UnknownArchitecture, "This quantization is not supported",
-			fmt.Sprintf("config.json says quant_method %q", foreign.Method), "Use an MLX conversion of the model, or the original weights.")
-	}
-	if err := json.Unmarshal(data, &all); err != nil {
-		return problem.Wrap(problem.ModelBroken, err, "The quantization entry of config.json is damaged", "Download the model again.")
-	}
-	if err := all.check("config.json"); err != nil {
-		return err
-	}
-	q.Bits, q.Group, q.Modules = all.Bits, all.Group, map[string]pack{}
-	for name, v := range keys {
-		switch {
-		case len(v) > 0 && v[0] == '{':
-			p := all // what an exception does not mention is as everywhere
-			if err := json.Unmarshal(v, &p); err != nil {
-				return problem.Wrap(problem.ModelBroken, err, "The quantization of "+name+" in config.json is damaged", "Download the model again.")
-			}
-			if err := p.check("config.json, for " + name + ","); err != nil {
-				return err
-			}
-			q.Modules[name] = p
-		case bytes.Equal(v, []byte("false")):
-			q.Modules[name] = pack{}
-		}
-	}
-	return nil
-}
-
-// check returns a problem unless p is a packing that Headroom reads. Zeros say nothing and pass.
-func (p pack) check(where string) error {
-	switch {
-	case p.Mode != "" && p.Mode != "affine":
-		return problem.New(problem.UnknownArchitecture, "This quantization is not supported",
-			fmt.Sprintf("%s says mode %q; affine is supported", where, p.Mode), "Use an MLX conversion with affine quantization.")
-	case !slices.Contains([]int{0, 2, 3, 4, 5, 6, 8}, p.Bits) || !slices.Contains([]int{0, 32, 64, 128}, p.Group):
-		return problem.New(problem.UnknownArchitecture, "This quantization is not supported",
-			fmt.Sprintf("%s says %d bits in groups of %d; 2, 3, 4, 5, 6 and 8 bits in groups of 32, 64 and 128 are", where, p.Bits, p.Group), "Use another MLX conversion of the model.")
-	}
-	return nil
-}
-
-// String describes the packing of most weights, as "4-bit, group 64".
-func (q Quantization) String() string {
-	if q.Bits == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%d-bit, group %d", q.Bits, q.Group)
 }
 
 // RopeParameters is how positions turn into angles. Newer configs keep these keys under rope_parameters, older ones at the top

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"headroom/engine/problem"
+	"headroom/kernels"
 )
 
 func TestParseConfig(t *testing.T) {
@@ -64,7 +65,7 @@ func TestPerLayerQuantization(t *testing.T) {
 	}
 	for name, want := range map[string]pack{"a": {Bits: 8, Group: 32}, "b": {}, "d": {Bits: 6, Group: 64}} {
 		got, ok := c.Quantization.Modules[name]
-		if got.Mode = ""; !ok || got != want {
+		if !ok || got != want {
 			t.Errorf("%s: got %+v (%v), expected %+v", name, got, ok, want)
 		}
 	}
@@ -73,6 +74,30 @@ func TestPerLayerQuantization(t *testing.T) {
 	}
 	if s := c.Quantization.String(); s != "4-bit, group 64" {
 		t.Errorf("said as %q", s)
+	}
+}
+
+// TestMXFP4Config: bits and groups may go without saying, and an exception without a mode is affine, as MLX writes the gates of experts.
+func TestMXFP4Config(t *testing.T) {
+	mx := pack{Bits: 4, Group: 32, Mode: kernels.MXFP4}
+	for _, entry := range []string{`"group_size": 32, "bits": 4, "mode": "mxfp4"`, `"mode": "mxfp4"`} {
+		c, err := ParseConfig([]byte(`{"model_type": "m", "quantization": {` + entry + `,
+			"a": {"bits": 8, "group_size": 64}, "b": {"mode": "affine", "bits": 6}, "c": {"mode": "mxfp4"}, "d": false}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, want := range map[string]pack{"a": {Bits: 8, Group: 64}, "b": {Bits: 6}, "c": mx, "d": {}, "unnamed": mx} {
+			if got := c.Quantization.of(name); got != want {
+				t.Errorf("%s, %s: got %+v, expected %+v", entry, name, got, want)
+			}
+		}
+		if s := c.Quantization.String(); s != "mxfp4" {
+			t.Errorf("said as %q", s)
+		}
+	}
+	c, err := ParseConfig([]byte(`{"model_type": "m", "quantization": {"bits": 8, "group_size": 64, "a": {"mode": "mxfp4"}}}`))
+	if err != nil || c.Quantization.of("a") != mx {
+		t.Errorf("mxfp4 among affine weights: got %+v, %v", c.Quantization.of("a"), err)
 	}
 }
 
@@ -95,7 +120,10 @@ func TestConfigFaults(t *testing.T) {
 		{`{"model_type": "m", "quantization": {"bits": 7, "group_size": 64}}`, problem.UnknownArchitecture, "7 bits in groups of 64"},
 		{`{"model_type": "m", "quantization": {"bits": 4, "group_size": 16}}`, problem.UnknownArchitecture, "4 bits in groups of 16"},
 		{`{"model_type": "m", "quantization": {"bits": 4, "group_size": 64, "x": {"bits": 1}}}`, problem.UnknownArchitecture, "for x, says 1 bits"},
-		{`{"model_type": "m", "quantization": {"bits": 4, "group_size": 32, "mode": "mxfp4"}}`, problem.UnknownArchitecture, `mode "mxfp4"; affine is supported`},
+		{`{"model_type": "m", "quantization": {"bits": 8, "group_size": 32, "mode": "mxfp8"}}`, problem.UnknownArchitecture, `mode "mxfp8"; affine and mxfp4 are supported`},
+		{`{"model_type": "m", "quantization": {"bits": 4, "group_size": 64, "mode": "mxfp4"}}`, problem.UnknownArchitecture, `4 bits in groups of 64; in mxfp4`},
+		{`{"model_type": "m", "quantization": {"bits": 3, "group_size": 32, "mode": "mxfp4"}}`, problem.UnknownArchitecture, `3 bits in groups of 32; in mxfp4`},
+		{`{"model_type": "m", "quantization": {"bits": 4, "group_size": 32, "mode": 4}}`, problem.ModelBroken, `mode`},
 		{`{"model_type": "m", "quantization": {"bits": 4, "group_size": 64, "x": {"mode": "nvfp4"}}}`, problem.UnknownArchitecture, `for x, says mode "nvfp4"`},
 		{`{"model_type": "m", "quantization_config": {"quant_method": "gptq", "bits": 4, "group_size": 128}}`, problem.UnknownArchitecture, `"gptq"`},
 		{`{"model_type": "m", "quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128]}}`, problem.UnknownArchitecture, `"fp8"`},

@@ -56,15 +56,14 @@ func (w *Weights) isPacked(module string) bool {
 // packedBits is how many bits a code of the module has: by config.json, or by how many words a group of scales is for; 0: unknown.
 func (w *Weights) packedBits(module string, t safetensors.Tensor) int {
 	const usualGroup = 64
-	q := w.Config.Quantization
-	p := pack{Bits: q.Bits, Group: q.Group}
-	if m, ok := q.Modules[module]; ok {
-		p = m
-	}
+	p := w.Config.Quantization.of(module)
 	if p.Bits > 0 {
 		return p.Bits
 	}
 	scales, _ := w.files.Tensor(module + scalesSuffix)
+	if scales.DType == safetensors.U8 { // MXFP4
+		return 4
+	}
 	group := p.Group
 	if group == 0 {
 		group = usualGroup

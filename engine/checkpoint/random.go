@@ -4,13 +4,18 @@ package checkpoint
 // tensor in the shape it is asked for. The generator's seed is fixed, so two runs have equal weights.
 
 import (
+	"errors"
 	"io/fs"
 	"math"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"unsafe"
 
 	"headroom/engine/problem"
+	"headroom/engine/safetensors"
 	"headroom/kernels"
 )
 
@@ -59,18 +64,22 @@ func openRandom(config *Config, d kernels.Device) (*Weights, error) {
 
 // randomExperts draws a packed weight whose products with unit inputs are of order one.
 func (s Scope) randomExperts(name string, e, n, k int) *kernels.Weight {
-	p := pack{Bits: s.w.Config.Quantization.Bits, Group: s.w.Config.Quantization.Group}
-	if m, ok := s.w.Config.Quantization.Modules[s.path+name]; ok && m.Bits != 0 {
-		p = m
+	p := s.w.Config.Quantization.of(s.path + name)
+	if p.Bits == 0 {
+		p = s.w.Config.Quantization.pack
 	}
-	w := &kernels.Weight{Experts: e, N: n, K: k, Bits: p.Bits, Group: p.Group}
+	w := &kernels.Weight{Experts: e, N: n, K: k, Mode: p.Mode, Bits: p.Bits, Group: p.Group}
 	if p.Group == 0 || k%p.Group != 0 {
 		s.w.Failf("%s%s: width %d does not divide into groups of %d", s.path, name, k, p.Group)
 		return w
 	}
 	w.Data = kernels.NewTensor(s.w.Device, kernels.U32, e*n, k*p.Bits/32)
-	w.Scales = kernels.NewTensor(s.w.Device, kernels.BF16, e*n, k/p.Group)
-	w.Biases = kernels.NewTensor(s.w.Device, kernels.BF16, e*n, k/p.Group)
+	if p.Mode == kernels.MXFP4 {
+		w.Scales = kernels.NewTensor(s.w.Device, kernels.U8, e*n, k/p.Group)
+	} else {
+		w.Scales = kernels.NewTensor(s.w.Device, kernels.BF16, e*n, k/p.Group)
+		w.Biases = kernels.NewTensor(s.w.Device, kernels.BF16, e*n, k/p.Group)
+	}
 	s.w.bytes += int64(w.Bytes())
 	s.w.parameters += int64(e) * int64(n) * int64(k)
 	if w.Data.Buffer.Bytes != nil {
@@ -78,12 +87,36 @@ func (s Scope) randomExperts(name string, e, n, k int) *kernels.Weight {
 		for i := 0; i+8 <= len(words); i += 8 {
 			*(*uint64)(unsafe.Pointer(&words[i])) = s.w.random.Uint64()
 		}
-		levels := float64(int(1)<<p.Bits - 1)
-		scale := math.Sqrt(12) / (levels * math.Sqrt(float64(k)))
-		fillBF16(w.Scales, float32(scale))
-		fillBF16(w.Biases, float32(-scale*levels/2))
+		fillScales(w)
 	}
+	stack := []int{e}
+	if e == 1 {
+		stack = nil
+	}
+	s.record(name+".weight", safetensors.U32, w.Data, append(stack, n))
+	if p.Mode == kernels.MXFP4 {
+		s.record(name+".scales", safetensors.U8, w.Scales, append(stack, n))
+		return w
+	}
+	s.record(name+".scales", safetensors.BF16, w.Scales, append(stack, n))
+	s.record(name+".biases", safetensors.BF16, w.Biases, append(stack, n))
 	return w
+}
+
+// fillScales makes uniform codes elements of mean 0 and standard deviation 1/sqrt(K), about.
+func fillScales(w *kernels.Weight) {
+	deviation := 1 / math.Sqrt(float64(w.K))
+	if w.Mode == kernels.MXFP4 {
+		_, exponent := math.Frexp(deviation) // values of the codes have one of 2.9
+		for i, b := 0, w.Scales.Bytes(); i < len(b); i++ {
+			b[i] = uint8(125 + exponent)
+		}
+		return
+	}
+	levels := float64(int(1)<<w.Bits - 1)
+	scale := math.Sqrt(12) / levels * deviation
+	fillBF16(w.Scales, float32(scale))
+	fillBF16(w.Biases, float32(-scale*levels/2))
 }
 
 func fillBF16(t kernels.Tensor, v float32) {
@@ -95,7 +128,7 @@ func fillBF16(t kernels.Tensor, v float32) {
 }
 
 // randomMatrix draws a small tensor near one, as norm weights are.
-func (s Scope) randomMatrix(rows, cols int) kernels.Tensor {
+func (s Scope) randomMatrix(name string, rows, cols int) kernels.Tensor {
 	t := kernels.NewTensor(s.w.Device, kernels.F32, rows, cols)
 	s.w.parameters += int64(rows) * int64(cols)
 	if t.Buffer.Bytes != nil {
@@ -103,5 +136,46 @@ func (s Scope) randomMatrix(rows, cols int) kernels.Tensor {
 			x[i] = 1 + 0.1*float32(s.w.random.NormFloat64())
 		}
 	}
+	var rest []int
+	if rows > 1 {
+		rest = []int{rows}
+	}
+	s.record(name, safetensors.F32, t, rest)
 	return t
+}
+
+// record keeps a tensor of a model that is made up, if it is to be written: its shape is dimensions and the columns of t.
+func (s Scope) record(name string, dtype safetensors.DType, t kernels.Tensor, dimensions []int) {
+	if s.w.record {
+		s.w.made = append(s.w.made, safetensors.Tensor{Name: s.path + name, DType: dtype, Shape: append(slices.Clone(dimensions), t.Cols), Data: t.Bytes()})
+	}
+}
+
+// WriteRandom writes a model of random weights into a folder: config.json, tokenizer.json and model.safetensors, with the tensors that load
+// asks for. It makes them in memory first.
+func WriteRandom(dir string, config []byte, load func(*Weights) error) error {
+	parsed, err := ParseConfig(config)
+	if err != nil {
+		return err
+	}
+	d := kernels.NewReference()
+	defer d.Close()
+	w, err := openRandom(parsed, d)
+	if err != nil {
+		return err
+	}
+	w.record = true
+	if err := load(w); err != nil {
+		return err
+	}
+	for name, text := range map[string][]byte{"config.json": config, "tokenizer.json": byteTokenizer()} {
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+			return err
+		}
+	}
+	f, err := os.Create(filepath.Join(dir, "model.safetensors"))
+	if err != nil {
+		return err
+	}
+	return errors.Join(safetensors.Write(f, w.made, map[string]string{"format": "mlx"}), f.Close())
 }

@@ -24,6 +24,8 @@ type Weights struct {
 	files      *safetensors.Checkpoint
 	buffers    map[*safetensors.File]*kernels.Buffer
 	random     *rand.Rand // of a model that is made up; files is nil then
+	record     bool       // keep what is made up
+	made       []safetensors.Tensor
 	bytes      int64
 	parameters int64 // handed out, of a model that is made up; see Parameters
 	err        error
@@ -120,8 +122,11 @@ func (s Scope) Shape(name string) []int {
 }
 
 var dtypes = map[safetensors.DType]kernels.DType{
-	safetensors.F32: kernels.F32, safetensors.F16: kernels.F16, safetensors.BF16: kernels.BF16, safetensors.U32: kernels.U32,
+	safetensors.F32: kernels.F32, safetensors.F16: kernels.F16, safetensors.BF16: kernels.BF16, safetensors.U32: kernels.U32, safetensors.U8: kernels.U8,
 }
+
+// isFloat tells whether a tensor's elements are numbers by themselves, neither codes nor scales of MXFP4.
+func isFloat(t kernels.Tensor) bool { return t.DType != kernels.U32 && t.DType != kernels.U8 }
 
 // raw is the view of a whole tensor as a matrix: its last dimension by all others.
 func (s Scope) raw(name string) kernels.Tensor {
@@ -132,7 +137,7 @@ func (s Scope) raw(name string) kernels.Tensor {
 	}
 	dtype, ok := dtypes[t.DType]
 	if !ok {
-		s.w.Failf("tensor %s has type %s, expected F32, F16, BF16 or U32", t.Name, t.DType)
+		s.w.Failf("tensor %s has type %s, expected F32, F16, BF16, U32 or U8", t.Name, t.DType)
 		return kernels.Tensor{}
 	}
 	cols := 1
@@ -167,21 +172,8 @@ func (s Scope) Experts(name string, e, n, k int) *kernels.Weight {
 	if s.w.err != nil {
 		return w
 	}
-	if s.Has(name + ".scales") {
-		w.Scales, w.Biases = s.raw(name+".scales"), s.raw(name+".biases")
-		if s.w.err != nil {
-			return w
-		}
-		if w.Data.DType == kernels.U32 && w.Scales.Cols > 0 {
-			w.Bits, w.Group = w.Data.Cols*32/k, k/w.Scales.Cols
-		}
-		q := s.w.Config.Quantization
-		said := pack{Bits: q.Bits, Group: q.Group}
-		if m, ok := q.Modules[s.path+name]; ok {
-			said = m
-		}
-		if said.Bits != 0 && (said.Bits != w.Bits || said.Group != 0 && said.Group != w.Group) {
-			s.w.Failf("%s%s is packed with %d bits in groups of %d, but config.json says %d bits in groups of %d", s.path, name, w.Bits, w.Group, said.Bits, said.Group)
+	if s.Has(name + scalesSuffix) {
+		if s.scales(name, w); s.w.err != nil {
 			return w
 		}
 	}
@@ -189,6 +181,28 @@ func (s Scope) Experts(name string, e, n, k int) *kernels.Weight {
 		s.w.Failf("%s%s of shape %v: %v", s.path, name, s.Shape(name+".weight"), err)
 	}
 	return w
+}
+
+// scales adds to w what makes elements of its codes. MXFP4 has scales of bytes and no biases.
+func (s Scope) scales(name string, w *kernels.Weight) {
+	if w.Scales = s.raw(name + scalesSuffix); w.Scales.DType == kernels.U8 {
+		w.Mode = kernels.MXFP4
+	} else {
+		w.Biases = s.raw(name + biasesSuffix)
+	}
+	if s.w.err != nil {
+		return
+	}
+	if w.Data.DType == kernels.U32 && w.Scales.Cols > 0 {
+		w.Bits, w.Group = w.Data.Cols*32/w.K, w.K/w.Scales.Cols
+	}
+	is, said := pack{Bits: w.Bits, Group: w.Group, Mode: w.Mode}, s.w.Config.Quantization.of(s.path+name)
+	if said.Group == 0 {
+		said.Group = is.Group
+	}
+	if said.Bits != 0 && said != is {
+		s.w.Failf("%s%s is packed as %s, but config.json says %s", s.path, name, is, said)
+	}
 }
 
 // Vector is a tensor of n elements as float32 [1, n], plus add to each.
@@ -200,13 +214,13 @@ func (s Scope) Vector(name string, n int, add float32) kernels.Tensor {
 // full precision. It is a copy.
 func (s Scope) Matrix(name string, rows, cols int, add float32) kernels.Tensor {
 	if s.w.files == nil {
-		return s.randomMatrix(rows, cols)
+		return s.randomMatrix(name, rows, cols)
 	}
 	t := s.raw(name)
 	if s.w.err != nil {
 		return kernels.Tensor{}
 	}
-	if t.Rows*t.Cols != rows*cols || t.DType == kernels.U32 {
+	if t.Rows*t.Cols != rows*cols || !isFloat(t) {
 		s.w.Failf("tensor %s%s is %s of shape %v, expected %d elements of a float type", s.path, name, t.DType, s.Shape(name), rows*cols)
 		return kernels.Tensor{}
 	}
@@ -235,7 +249,7 @@ func (s Scope) Mean(name string) float32 {
 	counted := s.w.bytes
 	t := s.raw(name)
 	s.w.bytes = counted // only looked at
-	if s.w.err != nil || t.DType == kernels.U32 || t.Rows*t.Cols == 0 {
+	if s.w.err != nil || !isFloat(t) || t.Rows*t.Cols == 0 {
 		return 0
 	}
 	values := make([]float32, t.Rows*t.Cols)
@@ -310,7 +324,7 @@ func (s Scope) Halves(name string, e, n, k int) (first, last *kernels.Weight) {
 	if s.w.err != nil {
 		return &kernels.Weight{}, &kernels.Weight{}
 	}
-	if t.Rows != e*2*n || t.Cols != k || t.DType == kernels.U32 {
+	if t.Rows != e*2*n || t.Cols != k || !isFloat(t) {
 		s.w.Failf("tensor %s%s is %s of shape %v, expected plain [%d, %d, %d]", s.path, name, t.DType, s.Shape(name), e, 2*n, k)
 		return &kernels.Weight{}, &kernels.Weight{}
 	}

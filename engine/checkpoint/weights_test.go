@@ -28,6 +28,11 @@ func packed(name string, n, k, bits, group int) []safetensors.Tensor {
 	return []safetensors.Tensor{zeros(name+".weight", safetensors.U32, n, k*bits/32), zeros(name+".scales", safetensors.BF16, n, k/group), zeros(name+".biases", safetensors.BF16, n, k/group)}
 }
 
+// packedMXFP4 is the two tensors of a matrix [n, k] of MXFP4.
+func packedMXFP4(name string, n, k int) []safetensors.Tensor {
+	return []safetensors.Tensor{zeros(name+".weight", safetensors.U32, n, k/8), zeros(name+".scales", safetensors.U8, n, k/32)}
+}
+
 // open writes a model folder and opens it on the reference device; config is what config.json holds beside model_type.
 func open(t testing.TB, config string, tensors ...safetensors.Tensor) *Weights {
 	t.Helper()
@@ -83,6 +88,25 @@ func TestEveryPackingIsRecognised(t *testing.T) {
 	}
 }
 
+// TestMXFP4IsRecognised from scales of bytes, alone and among affine weights, with 53/100 of a byte for each element.
+func TestMXFP4IsRecognised(t *testing.T) {
+	const n, k = 3, 128
+	for _, config := range []string{"", `"quantization": {"bits": 4, "group_size": 32, "mode": "mxfp4", "b": {"bits": 8, "group_size": 64}}`,
+		`"quantization": {"bits": 8, "group_size": 64, "a": {"mode": "mxfp4", "bits": 4, "group_size": 32}}`} {
+		w := open(t, config, append(packedMXFP4("a", n, k), packed("b", n, k, 8, 64)...)...)
+		a, b := w.At("").Linear("a", n, k), w.At("").Linear("b", n, k)
+		if w.Err() != nil || a.Format() != "mxfp4" || b.Format() != "8-bit g64" {
+			t.Errorf("config %q: got %s and %s, %v", config, a.Format(), b.Format(), w.Err())
+		}
+		if want := n * (k/2 + k/32); a.Bytes() != want {
+			t.Errorf("config %q: %d bytes, expected %d", config, a.Bytes(), want)
+		}
+		if got := w.Parameters(); got != 2*n*k {
+			t.Errorf("config %q: stands for %d parameters, expected %d", config, got, 2*n*k)
+		}
+	}
+}
+
 // TestLeftPlain: what config.json excepts, or packs although the file does not, is what the file has.
 func TestLeftPlain(t *testing.T) {
 	for _, config := range []string{`"quantization": {"bits": 4, "group_size": 64, "a": false}`, `"quantization": {"bits": 4, "group_size": 64}`} {
@@ -118,6 +142,13 @@ func TestWeightFaults(t *testing.T) {
 		{"other bits than config.json", `"quantization": {"bits": 8, "group_size": 64}`, four, linear, []string{"m.a", "4 bits in groups of 64", "8 bits in groups of 64"}},
 		{"other groups than config.json", `"quantization": {"bits": 4, "group_size": 32}`, four, linear, []string{"4 bits in groups of 64", "4 bits in groups of 32"}},
 		{"other bits than its exception", `"quantization": {"bits": 4, "group_size": 64, "m.a": {"bits": 6, "group_size": 64}}`, four, linear, []string{"4 bits in groups of 64", "6 bits"}},
+		{"mxfp4 that is affine", `"quantization": {"bits": 4, "group_size": 64, "mode": "affine", "m.a": {"mode": "mxfp4"}}`, four, linear,
+			[]string{"m.a is packed as 4 bits in groups of 64", "config.json says mxfp4"}},
+		{"affine that is mxfp4", `"quantization": {"bits": 4, "group_size": 32}`, packedMXFP4("m.a", 3, 128), linear,
+			[]string{"m.a is packed as mxfp4", "config.json says 4 bits in groups of 32"}},
+		{"mxfp8", "", []safetensors.Tensor{zeros("m.a.weight", safetensors.U32, 3, 32), zeros("m.a.scales", safetensors.U8, 3, 4)}, linear, []string{"m.a", "mxfp4 of 8 bits"}},
+		{"nvfp4", "", []safetensors.Tensor{zeros("m.a.weight", safetensors.U32, 3, 16), zeros("m.a.scales", safetensors.U8, 3, 8)}, linear, []string{"m.a", "groups of 16"}},
+		{"bytes for a vector", "", []safetensors.Tensor{zeros("m.a", safetensors.U8, 4)}, vector, []string{"m.a", "uint8"}},
 		{"bits that do not exist", "", []safetensors.Tensor{zeros("m.a.weight", safetensors.U32, 3, 28), four[1], four[2]}, linear, []string{"m.a", "7 bits"}},
 		{"integers", "", []safetensors.Tensor{zeros("m.a", safetensors.I64, 4)}, vector, []string{"m.a", "I64"}},
 		{"packed vector", "", []safetensors.Tensor{zeros("m.a", safetensors.U32, 4)}, vector, []string{"m.a", "uint32"}},

@@ -35,6 +35,7 @@ const (
 	DiskFull            Code = "disk_full"            // there is no room left on the disk
 	Upstream            Code = "upstream"             // another server, which was asked, does not answer as it should
 	Cancelled           Code = "cancelled"            // somebody stopped the request
+	Crashed             Code = "model_crashed"        // the process that ran the model has ended in the middle
 	Internal            Code = "internal"             // our own fault
 )
 

@@ -26,6 +26,8 @@ type Limits struct {
 // Log is a bounded memory of sequences, the oldest out first. It may be used from any goroutine.
 type Log struct {
 	limits Limits
+	// Added is called with each sequence that Add is given, on Add's goroutine. To be set before the first use; nil: nobody asks.
+	Added func(Sequence)
 
 	mu        sync.Mutex
 	sequences []*Sequence // oldest first
@@ -49,6 +51,9 @@ func (l *Log) Add(s Sequence) {
 	s.Tokens = s.Tokens[:min(len(s.Tokens), l.limits.Tokens)]
 	if len(s.Tokens) == 0 {
 		return
+	}
+	if l.Added != nil {
+		l.Added(s)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -77,6 +82,17 @@ func (l *Log) Add(s Sequence) {
 // begins tells whether a begins with all of b. The last token is looked at first, since the first ones are equal more often.
 func begins(a, b []int32) bool {
 	return len(a) >= len(b) && a[len(b)-1] == b[len(b)-1] && slices.Equal(a[:len(b)], b)
+}
+
+// Sequences are those that are remembered, oldest first: given to Add of an empty log, they make one that knows the same.
+func (l *Log) Sequences() []Sequence {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	list := make([]Sequence, len(l.sequences))
+	for i, s := range l.sequences {
+		list[i] = *s
+	}
+	return list
 }
 
 // Len is the number of sequences, and of their tokens together.

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -253,6 +254,8 @@ func TestRetokenized(t *testing.T) {
 // TestLog: bounds, and sequences on one line.
 func TestLog(t *testing.T) {
 	l := NewLog(Limits{Sequences: 3, Tokens: 10})
+	var given []string
+	l.Added = func(s Sequence) { given = append(given, string(s.Tokens)) }
 	for _, step := range []struct {
 		add               string
 		sequences, tokens int
@@ -278,6 +281,16 @@ func TestLog(t *testing.T) {
 				t.Errorf("after %q: %d tokens of %q are known", step.add, m.CommonTokens, k)
 			}
 		}
+		again := NewLog(Limits{Sequences: 3, Tokens: 10})
+		for _, s := range l.Sequences() {
+			again.Add(s)
+		}
+		if !slices.EqualFunc(again.sequences, l.sequences, func(a, b *Sequence) bool { return slices.Equal(a.Tokens, b.Tokens) }) {
+			t.Errorf("after %q: a log made of its sequences has others", step.add)
+		}
+	}
+	if want := "ab abcd abc xy abce q abcefgh xyz 0123456789"; strings.Join(given, " ") != want {
+		t.Errorf("Added got %q, want %q", given, want)
 	}
 }
 

@@ -206,23 +206,3 @@ func (r *Runner) SlotRegions() []cache.Region { return r.slotRegions }
 
 // VocabSize is the length of one row of logits.
 func (r *Runner) VocabSize() int { return r.spec.VocabSize }
-
-// DecodeTrafficBytes is what decoding one token after so many must move to and from memory at least: weights, keys and values,
-// and recurrent state.
-func (r *Runner) DecodeTrafficBytes(contextTokens int) int64 {
-	d := kernels.NewMeasure()
-	pages := contextTokens/cache.PageTokens + 1
-	table := make([]int32, pages)
-	for i := range table {
-		table[i] = int32(i)
-	}
-	layers := alone(d, r.spec.Layers, cache.Options{Format: r.kv, State: r.state, Pages: pages, Slots: 1, SpanTokens: 1})
-	b := batch.Batch{
-		Tokens: kernels.NewTensor(d, kernels.I32, 1, 1),
-		Spans:  []kernels.Span{{Rows: 1, Pos: contextTokens, Pages: table}},
-		Logits: []int32{0},
-	}
-	b.Rounds = []batch.Round{{Spans: b.Spans}}
-	r.model.Forward(ops.NewContext(d, 0), &b, layers)
-	return d.TrafficBytes
-}

@@ -31,6 +31,7 @@ func (s *Server) handleChat(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, r, err)
 		return
 	}
+	q.Default(s.defaults(m.ID))
 	text, err := RenderChat(m.Engine.Template(), q)
 	if err != nil {
 		s.refuse(w, r, err)
@@ -60,15 +61,9 @@ func RenderChat(template *chat.Template, q *openai.ChatRequest) (string, error) 
 		}
 		in.Messages[i].Role = m.Role
 	}
-	if q.TemplateKwargs != nil {
-		var kwargs map[string]json.RawMessage
-		if err := json.Unmarshal(q.TemplateKwargs, &kwargs); err != nil {
-			return "", problem.Wrap(problem.BadRequest, err, "chat_template_kwargs cannot be read", "")
-		}
-		in.Kwargs = make(map[string]any, len(kwargs))
-		for name, value := range kwargs {
-			in.Kwargs[name] = value
-		}
+	var err error
+	if in.Kwargs, err = TemplateKwargs(q); err != nil {
+		return "", err
 	}
 	text, err := template.Render(in)
 	var refused *chat.TemplateError
@@ -81,4 +76,20 @@ func RenderChat(template *chat.Template, q *openai.ChatRequest) (string, error) 
 		return "", problem.Wrap(problem.BadRequest, err, "The messages cannot be rendered", "")
 	}
 	return text, nil
+}
+
+// TemplateKwargs are the request's variables for the chat template; nil: none. Errors are Problems.
+func TemplateKwargs(q *openai.ChatRequest) (map[string]any, error) {
+	if q.TemplateKwargs == nil {
+		return nil, nil
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(q.TemplateKwargs, &members); err != nil {
+		return nil, problem.Wrap(problem.BadRequest, err, "chat_template_kwargs cannot be read", "")
+	}
+	kwargs := make(map[string]any, len(members))
+	for name, value := range members {
+		kwargs[name] = value
+	}
+	return kwargs, nil
 }

@@ -35,6 +35,7 @@ func (s *Server) handleCompletion(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, r, err)
 		return
 	}
+	q.Default(s.defaults(m.ID))
 	prompt := q.PromptTokens
 	if prompt == nil {
 		prompt = m.Engine.Tokenizer().Encode(q.Prompt, tokenizer.EncodeOptions{AddSpecial: true})

@@ -40,6 +40,7 @@ var meanings = map[problem.Code]meaning{
 	problem.UnknownArchitecture: {status: 422, kind: "invalid_request_error"},
 	problem.Busy:                {status: 429, kind: "rate_limit_error", retryAfter: 1},
 	problem.Cancelled:           {status: statusClientGone, kind: "cancelled"},
+	problem.Crashed:             {status: 500, kind: "server_error"},
 	problem.Internal:            {status: 500, kind: "server_error"},
 	problem.PortTaken:           {status: 500, kind: "server_error"},
 	problem.Upstream:            {status: 502, kind: "server_error"},

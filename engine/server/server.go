@@ -21,6 +21,7 @@ import (
 
 	"headroom/engine"
 	"headroom/engine/chat"
+	"headroom/engine/openai"
 	"headroom/engine/sample"
 	"headroom/engine/tokenizer"
 )
@@ -81,8 +82,11 @@ func (r real) Submit(q engine.Request) (Stream, error) {
 // Options configure a Server. The zero value of each field but Models works.
 type Options struct {
 	Models Models
-	Guard  *Guard       // nil: loopback names only, no key
-	Log    *slog.Logger // nil: slog.Default()
+	Guard  *Guard // nil: loopback names only, no key
+	// Defaults are what requests for the model of that ID get where they do not say, before what its authors recommend; asked for each
+	// request. nil: none.
+	Defaults func(modelID string) openai.Defaults
+	Log      *slog.Logger // nil: slog.Default()
 
 	MaxBodyBytes int64         // 0: 32 MiB, several times the longest context as JSON
 	KeepAlive    time.Duration // of silence, until a stream gets a comment; 0: a second
@@ -93,6 +97,7 @@ type Options struct {
 type Server struct {
 	models       Models
 	guard        *Guard
+	defaults     func(modelID string) openai.Defaults
 	log          *slog.Logger
 	metrics      *metrics
 	maxBodyBytes int64
@@ -103,10 +108,13 @@ type Server struct {
 
 // New makes a Server.
 func New(o Options) *Server {
-	s := &Server{models: o.Models, guard: o.Guard, log: o.Log, metrics: newMetrics(o.Models),
+	s := &Server{models: o.Models, guard: o.Guard, defaults: o.Defaults, log: o.Log, metrics: newMetrics(o.Models),
 		maxBodyBytes: o.MaxBodyBytes, keepAlive: o.KeepAlive, writeTimeout: o.WriteTimeout}
 	if s.guard == nil {
 		s.guard = &Guard{}
+	}
+	if s.defaults == nil {
+		s.defaults = func(string) openai.Defaults { return openai.Defaults{} }
 	}
 	if s.log == nil {
 		s.log = slog.Default()

@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"encoding/json"
 	"log/slog"
 	"net/http"
 	"reflect"
@@ -61,6 +62,26 @@ func TestRequestReachesTheEngine(t *testing.T) {
 	post(t, s.URL+"/v1/completions", `{"prompt":[5,6,7]}`)
 	if q := <-e.requests; !reflect.DeepEqual(q.Prompt, []int32{5, 6, 7}) || q.MaxTokens != 0 {
 		t.Errorf("request %+v", q)
+	}
+}
+
+// TestDefaults: what is set for a model is asked for where the request does not say, under the model's own ID.
+func TestDefaults(t *testing.T) {
+	e := newFakeEngine(func(s *fakeStream) { s.done("stop", nil) })
+	s := start(t, e, Options{Defaults: func(id string) openai.Defaults {
+		if id != "demo" {
+			t.Errorf("defaults of %q", id)
+		}
+		return openai.Defaults{MaxTokens: 5, TopK: new(40), TemplateKwargs: json.RawMessage(`{"enable_thinking":false}`)}
+	}})
+	post(t, s.URL+"/v1/chat/completions", `{"messages":[{"role":"user","content":"U"}],"top_k":3}`)
+	q := <-e.requests
+	if got := e.tokenizer.Decode(q.Prompt, false); !strings.HasSuffix(got, "<think>\n\n</think>\n\n") || q.MaxTokens != 5 || q.Sampling.TopK != 3 {
+		t.Errorf("chat: prompt %q, request %+v", got, q)
+	}
+	post(t, s.URL+"/v1/completions", `{"prompt":"a","max_tokens":2}`)
+	if q := <-e.requests; q.MaxTokens != 2 || q.Sampling.TopK != 40 {
+		t.Errorf("completion: request %+v", q)
 	}
 }
 
