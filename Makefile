@@ -2,7 +2,7 @@
 # What a target needs and the machine lacks, build/setup installs first, saying what and why.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all bench lint check check-darwin build clean arm64 setup bin/headroom bin/headroom-agent bin/headroom-window
+.PHONY: help run test test-all bench bench-peer bench-window lint check check-darwin build app app-check sign notarize dmg tarball clean arm64 setup bin/headroom bin/headroom-agent bin/headroom-window
 
 # The tags of everything that shows something: Wails builds a program that refuses to start
 # without "production"; webkit2_41 names the WebKit of current Linux systems.
@@ -45,17 +45,24 @@ test-all: test ## test, then what it leaves out for time: arm64 kernels, the eng
 	@build/setup arm64
 	@build/test extras
 
-bench: bin/headroom ## Measure prefill, decode, bandwidth and memory on this machine
-	bin/headroom bench $(ARGS)
+bench: bin/headroom ## Measure speed against what this machine could do, or two revisions: BASE=main~1; ARGS="--only dense --quick"
+	@if [ -n "$(BASE)" ]; then build/bench revisions "$(BASE)" $(ARGS); else \
+		mkdir -p bin && bin/headroom bench --json bin/bench.json --markdown bin/bench.md $(ARGS); fi
 
-check: check-darwin ## Format, vet, the repository's own rules, and builds for other systems
+bench-peer: bin/headroom ## Compare with llama.cpp on this machine: PEER=path/to/llama-bench MODEL=path/to/model.gguf
+	@build/bench peer "$(PEER)" "$(MODEL)" $(ARGS)
+
+bench-window: frontend/dist/index.html ## Measure the pages: first paint, and how fast they answer with 1,000 models and 10,000 conversations
+	@build/setup test frontend
+	cd frontend && node e2e/bench.mjs
+
+check: check-darwin app-check ## Format, vet, the repository's own rules, and builds for other systems
 	@build/setup window
 	go vet $$(build/packages plain)
 	go vet -tags $(GUI_TAGS),e2e $$(build/packages gui)
 	go test ./build/...
 	CGO_ENABLED=0 go build -o /dev/null ./app/cmd/headroom
 	CGO_ENABLED=0 GOOS=linux GOARCH=arm64 go build -o /dev/null ./app/cmd/headroom
-	CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 go build -o /dev/null ./app/cmd/headroom
 
 check-darwin: ## The part of check that looks at the Mac's code from any system
 	@build/setup core
@@ -63,9 +70,12 @@ check-darwin: ## The part of check that looks at the Mac's code from any system
 	CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 go test -c -o /dev/null ./metal/darwin
 	go run ./build/darwincheck -tags desktop,production $$(build/packages gui)
 
-lint: check ## check, and staticcheck, shell syntax and the web UI's types
+app-check: ## What can be known of the Mac's bundle and of Linux's package on any system
+	@build/setup core package
+	build/darwin/check
+
+lint: check ## check, and staticcheck and the web UI's types
 	@build/setup frontend
-	for script in $$(grep -rlI '^#!.*sh$$' build .ci); do bash -n $$script || exit 1; done
 	go run honnef.co/go/tools/cmd/staticcheck@v0.7.0 $$(build/packages plain)
 	cd frontend && npm run check
 
@@ -75,6 +85,23 @@ arm64: ## Run the kernels' tests as arm64 code (NEON), emulated where the machin
 
 setup: ## Install everything that any target needs (build/setup COMPONENT installs a part)
 	@build/setup all
+
+app: frontend/dist/index.html ## Build bin/Headroom.app, on a Mac with Apple silicon, signed for this Mac alone
+	build/darwin/app
+
+sign: ## Sign bin/Headroom.app with HEADROOM_SIGN_IDENTITY
+	build/darwin/sign
+
+notarize: ## Have Apple's notary look at bin/Headroom.app, with HEADROOM_NOTARY_PROFILE, and staple its ticket
+	build/darwin/notarize
+
+dmg: ## Pack bin/Headroom.app into a disk image; signed and notarized where the two above are set
+	build/darwin/dmg
+
+tarball: frontend/dist/index.html ## Pack Headroom for Linux, with a script that installs it into a home folder
+	@build/setup core window
+	build/programs bin/release
+	build/linux/tarball bin/release bin/headroom-$$(build/version number)-linux-$$(go env GOARCH).tar.gz
 
 clean: ## Remove what was built (bin/, the web UI's build); installed packages stay
 	rm -rf bin frontend/dist/* frontend/node_modules/.vite

@@ -11,6 +11,7 @@ import (
 	_ "embed"
 	"fmt"
 	"os"
+	"os/exec"
 	goruntime "runtime"
 	"sync/atomic"
 	"syscall"
@@ -39,6 +40,10 @@ func main() {
 
 func run() error {
 	agent, err := window.AgentFrom(os.Getenv)
+	if bundle := window.Bundle(); err != nil && bundle != "" {
+		// Somebody kept the window in the Dock and clicked it: the agent opens it, and is started if it does not run.
+		return exec.Command("/usr/bin/open", bundle, "--args", "--open").Run()
+	}
 	if err != nil {
 		return err
 	}

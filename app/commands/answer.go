@@ -31,10 +31,11 @@ type AnswerFlags struct {
 
 // talker makes a model's answers readable in a terminal.
 type talker struct {
-	model server.Model
-	flags *AnswerFlags
-	out   io.Writer
-	style bool // reasoning may be dimmed
+	model    server.Model
+	flags    *AnswerFlags
+	defaults openai.Defaults // what the settings say about this model's answers; flags beat them
+	out      io.Writer
+	style    bool // reasoning may be dimmed
 }
 
 // said is one answer.
@@ -55,8 +56,9 @@ func (t *talker) answer(ctx context.Context, messages []chat.Message) (said, err
 	if err != nil {
 		return said{}, err
 	}
-	params := openai.Params{Temperature: t.flags.Temperature, Seed: t.flags.Seed}
-	stream, err := t.model.Engine.Submit(engine.Request{Prompt: prompt, MaxTokens: t.flags.MaxTokens,
+	params := openai.Params{MaxTokens: t.flags.MaxTokens, Temperature: t.flags.Temperature, Seed: t.flags.Seed}
+	params.Default(t.defaults)
+	stream, err := t.model.Engine.Submit(engine.Request{Prompt: prompt, MaxTokens: params.MaxTokens,
 		Sampling: server.Sampling(&params, t.model.Engine.Defaults())})
 	if err != nil {
 		return said{}, err
@@ -71,11 +73,16 @@ func (t *talker) prompt(messages []chat.Message) ([]int32, *chat.Splitter, error
 		text := messages[len(messages)-1].Content
 		return e.Tokenizer().Encode(text, tokenizer.EncodeOptions{AddSpecial: true}), nil, nil
 	}
-	in := chat.Input{Messages: messages, AddGenerationPrompt: true}
+	q := openai.ChatRequest{}
 	if t.flags.Think != nil {
-		in.Kwargs = map[string]any{"enable_thinking": *t.flags.Think}
+		q.TemplateKwargs = fmt.Appendf(nil, `{"enable_thinking":%t}`, *t.flags.Think)
 	}
-	text, err := e.Template().Render(in)
+	q.Default(t.defaults)
+	kwargs, err := server.TemplateKwargs(&q)
+	if err != nil {
+		return nil, nil, err
+	}
+	text, err := e.Template().Render(chat.Input{Messages: messages, AddGenerationPrompt: true, Kwargs: kwargs})
 	if err != nil {
 		return nil, nil, problem.Wrap(problem.TemplateFailed, err, "The model's chat template refuses this conversation", "")
 	}

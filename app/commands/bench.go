@@ -1,12 +1,13 @@
 package commands
 
-// Speed and memory of models on this machine. Decoding is held against the bandwidth at which memory reads, measured first,
-// since a token costs a read of the weights and the cache: the last column says how near to that bound the engine comes.
+// Speed and memory of models on this machine, held against what it could do: the bandwidth at which memory reads, since a token costs a read
+// of the weights and the cache, and the rate of multiply-adds, since a long prompt costs those. Both are measured first.
 
 import (
 	"context"
 	"embed"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"os/exec"
@@ -30,14 +31,15 @@ import (
 //go:embed shapes/*.json
 var shapes embed.FS
 
-// Bench is `headroom bench`: what it measures (here and in benchcache.go), and what it works out (benchkv.go).
+// Bench is `headroom bench`: what it measures (benchtable.go, here and benchcache.go), and what it works out (benchkv.go).
 type Bench struct {
-	Speed BenchSpeed `cmd:"" default:"withargs" help:"Prefill, decode, bandwidth and peak memory; what bench alone means."`
+	Table BenchTable `cmd:"" default:"withargs" help:"Every figure that Headroom has a target for, beside what this machine could do; what bench alone means."`
+	Speed BenchSpeed `cmd:"" help:"Prefill, decode and peak memory of any model."`
 	Cache BenchCache `cmd:"" name:"cache" help:"What the prefix cache saves: restarts, streams at once, long conversations."`
 	KV    BenchKV    `cmd:"" name:"kv" help:"What keys, values and state take, for any config.json, without weights."`
 }
 
-// BenchSpeed is `headroom bench speed`, and `headroom bench` with models and flags of its own.
+// BenchSpeed is `headroom bench speed`.
 type BenchSpeed struct {
 	Models  []string `arg:"" optional:"" name:"model" help:"Model folders or names, or the shapes of public models with random weights. Default: the demo model and qwen3-0.6b."`
 	Threads int      `help:"Threads that compute. Default: one per core."`
@@ -49,8 +51,8 @@ type BenchSpeed struct {
 	DeviceFlag
 	KVFlags
 
-	// Bandwidth is given to the processes that measure one model each.
-	Bandwidth float64 `hidden:"" help:"Bytes per second that memory reads at, already measured."`
+	// Ceilings is given to the processes that measure one model each.
+	Ceilings []float64 `hidden:"" help:"Bytes, int8 and float32 operations per second that this machine does at best, already measured."`
 }
 
 // Run prints a table per model. Each model is measured in a process of its own, so that its peak memory is its own too.
@@ -59,14 +61,13 @@ func (c *BenchSpeed) Run(ctx context.Context, t *terminal) error {
 	if err := c.choose(ctx); err != nil {
 		return err
 	}
-	if c.Bandwidth > 0 && len(c.Models) == 1 {
+	if len(c.Ceilings) == 3 && len(c.Models) == 1 {
 		return c.model(ctx, t, c.Models[0])
 	}
 	if len(c.Models) == 0 {
 		c.Models = []string{demo.ID, "qwen3-0.6b"}
 	}
-	c.Bandwidth = engine.MeasureReadBandwidth(c.Threads)
-	fmt.Fprintf(t.out, "%s/%s, %d cores; memory reads at %.1f GB/s\n", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), c.Bandwidth/1e9)
+	fmt.Fprintf(t.out, "%s/%s, %d cores\n", runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
 	for _, name := range c.Models {
 		if err := c.apart(ctx, t, name); err != nil {
 			return err
@@ -81,7 +82,11 @@ func (c *BenchSpeed) apart(ctx context.Context, t *terminal, name string) error 
 	if err != nil {
 		return err
 	}
-	args := []string{"bench", "speed", name, fmt.Sprintf("--bandwidth=%g", c.Bandwidth), fmt.Sprintf("--threads=%d", c.Threads),
+	best, err := engine.MeasureCeilings(engine.Options{Device: c.Device, Threads: c.Threads})
+	if err != nil {
+		return err
+	}
+	args := []string{"bench", "speed", name, fmt.Sprintf("--ceilings=%g,%g,%g", best.ReadBytes, best.Int8Ops, best.Float32Ops), fmt.Sprintf("--threads=%d", c.Threads),
 		fmt.Sprintf("--repeat=%d", c.Repeat), fmt.Sprintf("--tokens=%d", c.Tokens), fmt.Sprintf("--float32=%t", c.Float32),
 		"--prefill=" + joined(c.Prefill), "--decode=" + joined(c.Decode), "--device=" + c.Device}
 	args = append(args, c.KVFlags.args()...)
@@ -125,34 +130,49 @@ func (c *BenchSpeed) model(ctx context.Context, t *terminal, name string) error 
 	info := e.Info()
 	fmt.Fprintf(t.out, "\n%s (%s, %s): weights %.2f GB, %s, KV %s, state %s\n", name, info.Architecture, info.Quantization,
 		float64(info.Need.WeightsBytes)/1e9, info.Device, info.KVFormat, info.StateFormat)
+	best := engine.Ceilings{ReadBytes: c.Ceilings[0], Int8Ops: c.Ceilings[1], Float32Ops: c.Ceilings[2]}
+	fmt.Fprintf(t.out, "memory reads at %.1f GB/s, int8 products %.0f Gop/s, float32 %.0f GFLOP/s\n", best.ReadBytes/1e9, best.Int8Ops/1e9, best.Float32Ops/1e9)
 	w := tabwriter.NewWriter(t.out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "measured\ttokens\ttok/s\tGB/s\tof memory\t")
+	fmt.Fprintln(w, "measured\ttokens\ttok/s\tceiling\tshare\tbound by\t")
 	for _, n := range c.Prefill {
-		best := 0.0
+		speed := 0.0
 		for range c.Repeat {
 			done, err := generate(ctx, e, n, 1)
 			if err != nil {
 				return err
 			}
-			best = max(best, float64(n)/done.Timing.Prefill.Seconds())
+			speed = max(speed, float64(n)/done.Timing.Prefill.Seconds())
 		}
-		fmt.Fprintf(w, "prefill\t%d\t%.1f\t\t\t\n", n, best)
+		row(w, best, "prefill", n, speed, n, e.PromptCost(0, n))
 	}
 	for _, n := range c.Decode {
-		best := 0.0
+		speed := 0.0
 		for range c.Repeat {
 			done, err := generate(ctx, e, max(n, 1), c.Tokens+1)
 			if err != nil {
 				return err
 			}
-			best = max(best, done.Timing.DecodeTokensPerSecond())
+			speed = max(speed, done.Timing.DecodeTokensPerSecond())
 		}
-		bytes := best * float64(e.DecodeTrafficBytes(n+c.Tokens/2))
-		fmt.Fprintf(w, "decode after\t%d\t%.1f\t%.1f\t%.0f %%\t\n", n, best, bytes/1e9, 100*bytes/c.Bandwidth)
+		row(w, best, "decode after", n, speed, 1, e.DecodeCost(1, n+c.Tokens/2))
 	}
 	w.Flush()
 	fmt.Fprintf(t.out, "peak memory %.2f GB\n", peakBytes()/1e9)
 	return nil
+}
+
+// row prints a speed beside what the machine could do: cost is that of so many tokens.
+func row(w io.Writer, best engine.Ceilings, what string, n int, perSecond float64, tokens int, cost engine.Cost) {
+	least, byMemory := best.Time(cost)
+	if least == 0 {
+		fmt.Fprintf(w, "%s\t%d\t%.1f\t\t\t\t\n", what, n, perSecond)
+		return
+	}
+	bound, ceiling := "arithmetic", float64(tokens)/least.Seconds()
+	if byMemory {
+		bound = "memory"
+	}
+	fmt.Fprintf(w, "%s\t%d\t%.1f\t%.1f\t%.0f %%\t%s\t\n", what, n, perSecond, ceiling, 100*perSecond/ceiling, bound)
 }
 
 // generate reads a prompt of n pseudo-random tokens and decodes so many after it, end tokens or not.

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/term"
 
+	"headroom/app/control"
 	"headroom/engine/chat"
 )
 
@@ -30,7 +31,8 @@ const chatHelp = "/reset forgets the conversation, /exit or Ctrl-D ends, Ctrl-C 
 
 // Run goes on until /exit, the end of input, SIGTERM, or Ctrl-C while nothing is being answered.
 func (c *Chat) Run(ctx context.Context, t *terminal) error {
-	h := c.newHost(openSettings(), hostUse{ssd: true})
+	kept := openSettings()
+	h := c.newHost(kept, hostUse{ssd: true})
 	defer h.Close()
 	if err := load(ctx, h, c.Model, t.err); err != nil {
 		return err
@@ -47,7 +49,7 @@ func (c *Chat) Run(ctx context.Context, t *terminal) error {
 	defer stop()
 
 	lines := newLineReader(t)
-	talk := &talker{model: m, flags: &c.AnswerFlags, out: t.out, style: styled(t.out)}
+	talk := &talker{model: m, flags: &c.AnswerFlags, defaults: control.RequestDefaults(kept.Get().ForModel(m.ID)), out: t.out, style: styled(t.out)}
 	if lines.interactive() {
 		fmt.Fprintf(t.err, "%s. %s\n", m.ID, chatHelp)
 	}

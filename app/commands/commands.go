@@ -5,8 +5,9 @@
 //	headroom chat     a conversation in the terminal        chat.go
 //	headroom models   what is on this machine, and fits     models.go, import.go, download.go, transfer.go
 //	headroom cache    what is kept of conversations         cache.go
-//	headroom bench    speed and memory on this machine      bench.go, benchkv.go
+//	headroom bench    speed and memory on this machine      benchtable.go, bench.go, benchcache.go, benchkv.go
 //	headroom selftest whether the GPU can be trusted        selftest.go
+//	headroom worker   one model, for the server             worker.go
 //
 // Results go to stdout, everything about them (progress, logs, speed, errors) to stderr. Exit codes: 0, 1 for a Problem, 2 for
 // wrong arguments, 130 after Ctrl-C.
@@ -44,6 +45,7 @@ type CLI struct {
 	Bench  Bench  `cmd:"" help:"Measure speed and memory on this machine."`
 
 	Selftest Selftest `cmd:"" help:"Try this machine's GPU, and write down what a bug report should say."`
+	Worker   Worker   `cmd:"" hidden:"" help:"Run one model for the server that started this; see app/worker."`
 }
 
 // terminal is where a command reads and writes.

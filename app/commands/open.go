@@ -18,6 +18,7 @@ import (
 	"headroom/app/memory"
 	"headroom/app/settings"
 	"headroom/app/version"
+	"headroom/app/worker"
 	"headroom/engine"
 )
 
@@ -118,6 +119,7 @@ type hostUse struct {
 	lastModel string               // what Start without a name means at first
 	ssd       bool                 // conversations are kept on disk where neither flags nor settings decide
 	watch     bool                 // the list of models follows the disk
+	worker    bool                 // the model runs in a process of its own
 	restAfter func() time.Duration // see host.Options
 }
 
@@ -127,6 +129,16 @@ func (f *ModelFlags) newHost(s *settings.File, use hostUse) *host.Host {
 		Engine: func(id string) engine.Options { return f.options(s.Get(), id) }, Device: newGate().Device}
 	if !f.NoPrefixes {
 		o.Cache = f.CacheFlags.ssd(s.Get().Cache, use.ssd)
+	}
+	if use.worker {
+		o.Device = (&worker.Gate{Dir: gateDir()}).Device
+		o.Open = func(ctx context.Context, src engine.Source, o engine.Options) (host.Engine, error) {
+			m, err := worker.Open(ctx, src, o, worker.Options{})
+			if err != nil {
+				return nil, err // not a nil *Model inside an Engine
+			}
+			return m, nil
+		}
 	}
 	if use.watch {
 		o.Watch = &library.WatchOptions{Paused: s.Get().PauseWatching}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 
+	"headroom/app/control"
 	"headroom/engine/chat"
 	"headroom/engine/problem"
 )
@@ -47,7 +48,8 @@ func (c *Run) Run(ctx context.Context, t *terminal) error {
 	if strings.TrimSpace(prompt) == "" {
 		return problem.New(problem.BadRequest, "The prompt is empty", "", "")
 	}
-	h := c.newHost(openSettings(), hostUse{})
+	kept := openSettings()
+	h := c.newHost(kept, hostUse{})
 	defer h.Close()
 	if err := load(ctx, h, model, t.err); err != nil {
 		return err
@@ -56,7 +58,7 @@ func (c *Run) Run(ctx context.Context, t *terminal) error {
 	if err != nil {
 		return err
 	}
-	talk := &talker{model: m, flags: &c.AnswerFlags, out: t.out, style: styled(t.out)}
+	talk := &talker{model: m, flags: &c.AnswerFlags, defaults: control.RequestDefaults(kept.Get().ForModel(m.ID)), out: t.out, style: styled(t.out)}
 	answer, err := talk.answer(ctx, c.messages(prompt))
 	if err != nil && !interrupted(err) {
 		return err

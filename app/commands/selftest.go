@@ -105,9 +105,14 @@ func (f *DeviceFlag) choose(ctx context.Context) (err error) {
 
 // newGate is what decides whether this Mac's GPU computes.
 func newGate() *selftest.Gate {
+	return &selftest.Gate{Open: darwin.Open, Version: version.Version, Dir: gateDir()}
+}
+
+// gateDir is where the gate's outcome is kept; "" for nowhere.
+func gateDir() string {
 	dir, err := control.SettingsDir()
 	if err != nil {
-		dir = "" // nothing is kept
+		return ""
 	}
-	return &selftest.Gate{Open: darwin.Open, Version: version.Version, Dir: dir}
+	return dir
 }

@@ -20,12 +20,13 @@ type Serve struct {
 	Port      int           `help:"Port to listen on; 0: any free one." default:"11811"`
 	APIKey    string        `name:"api-key" env:"HEADROOM_API_KEY" help:"Key that requests must carry." placeholder:"KEY"`
 	RestAfter time.Duration `help:"Unload the model when nobody has used it for so long; the next request loads it again. Default: as set in the app, or never." placeholder:"DURATION"`
+	InProcess bool          `help:"Run the model in the server's own process: a crash then ends the server too."`
 	AllowHost []string      `help:"Further host names under which it may be reached." placeholder:"NAME" sep:","`
 }
 
 // Run listens first, so that a taken port is found before the model is read, and serves while it loads.
 func (c *Serve) Run(ctx context.Context, t *terminal) error {
-	s, err := NewService(ServiceOptions{ModelFlags: c.ModelFlags, Host: c.Host, Port: c.Port, APIKey: c.APIKey, AllowHost: c.AllowHost,
+	s, err := NewService(ServiceOptions{ModelFlags: c.ModelFlags, Host: c.Host, Port: c.Port, APIKey: c.APIKey, AllowHost: c.AllowHost, InProcess: c.InProcess,
 		RestAfter: c.RestAfter, Fixed: c.fixed(), Logs: t.logs})
 	if err != nil {
 		return err
@@ -45,7 +46,7 @@ func (c *Serve) Run(ctx context.Context, t *terminal) error {
 
 // fixed are the settings that this command does not take from the file, or that its flags beat.
 func (c *Serve) fixed() []string {
-	fixed := []string{"port", "modelFolders", "launch", "defaultModel", "logLevel"}
+	fixed := []string{"port", "modelFolders", "launch", "defaultModel", "logLevel", "notifications"}
 	if c.APIKey != "" {
 		fixed = append(fixed, "apiKey")
 	}

@@ -8,6 +8,7 @@ import (
 	"context"
 	"log/slog"
 	"net"
+	"path/filepath"
 	"strconv"
 	"time"
 
@@ -15,7 +16,9 @@ import (
 	"headroom/app/host"
 	"headroom/app/jobs"
 	"headroom/app/logs"
+	"headroom/app/power"
 	"headroom/app/settings"
+	"headroom/engine/openai"
 	"headroom/engine/server"
 )
 
@@ -26,6 +29,7 @@ type ServiceOptions struct {
 	Port       int    // 0: any free one
 	APIKey     string // "": none is needed
 	AllowHost  []string
+	InProcess  bool          // the model runs in this process instead of one of its own
 	RestAfter  time.Duration // a model that nobody uses for so long is unloaded; 0: as the settings say
 	Fixed      []string      // see control.Options
 	Login      control.LoginItem
@@ -44,7 +48,9 @@ type Service struct {
 	listener net.Listener
 	api      *control.API
 	jobs     *jobs.List
-	withdraw func() // the announcement; nil if it was impossible
+	withdraw func()       // the announcement; nil if it was impossible
+	forget   func()       // ends the keeping of unfinished jobs
+	awake    *power.Awake // while a request is worked on
 }
 
 // NewService takes the port, so that a taken one is found before anything else, and loads nothing. Close ends it. A port that
@@ -57,11 +63,13 @@ func NewService(o ServiceOptions) (*Service, error) {
 	if o.Settings == nil {
 		o.Settings = openSettings()
 	}
-	use := hostUse{lastModel: o.LastModel, ssd: true, watch: true, restAfter: func() time.Duration {
+	use := hostUse{lastModel: o.LastModel, ssd: true, watch: true, worker: !o.InProcess, restAfter: func() time.Duration {
 		return cmp.Or(o.RestAfter, time.Duration(o.Settings.Get().RestMinutes)*time.Minute)
 	}}
 	s := &Service{Host: o.newHost(o.Settings, use), Address: reachable(listener.Addr().String()), Token: loadToken(), listener: listener}
-	s.jobs = jobs.NewList()
+	s.jobs, s.awake = jobs.NewList(), power.New()
+	transfers := s.transfers(o.Settings)
+	s.forget = keepJobs(filepath.Dir(o.Settings.Path()), s.jobs, transfers)
 	s.Host.SetEndpoint(host.Endpoint{URL: "http://" + s.Address + "/v1", UIURL: "http://" + s.Address + "/"})
 	guard := &server.Guard{Listen: o.Host, AllowHosts: o.AllowHost, APIKey: o.APIKey, Instead: control.TokenCheck(s.Token), Changing: func() server.Access {
 		now := o.Settings.Get()
@@ -69,11 +77,16 @@ func NewService(o ServiceOptions) (*Service, error) {
 	}}
 	s.api = control.New(control.Options{Host: s.Host, Token: s.Token, Guard: guard, ShowWindow: o.ShowWindow,
 		Settings: o.Settings, CacheFlags: o.given(o.NoPrefixes), Fixed: o.Fixed, Login: o.Login, Logs: o.Logs,
-		ModelFlags: o.givenModel(), ModelOptions: o.options, Transfers: s.transfers(o.Settings),
-		Server: server.New(server.Options{Models: s.Host, Guard: guard})})
+		ModelFlags: o.givenModel(), ModelOptions: o.options, Transfers: transfers,
+		Server: s.awake.Handler(server.New(server.Options{Models: s.Host, Guard: guard, Defaults: func(id string) openai.Defaults {
+			return control.RequestDefaults(o.Settings.Get().ForModel(id))
+		}}))})
 	s.announce()
 	return s, nil
 }
+
+// Jobs are its imports and downloads.
+func (s *Service) Jobs() *jobs.List { return s.jobs }
 
 // announce lets `headroom cache` find this server.
 func (s *Service) announce() {
@@ -100,7 +113,9 @@ func (s *Service) Close() {
 		s.withdraw()
 	}
 	_ = s.listener.Close() // Serve may have closed it
+	s.awake.Close()
 	s.jobs.Close()
+	s.forget()
 	s.Host.Close()
 }
 

@@ -5,6 +5,7 @@ package control
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -22,15 +23,18 @@ import (
 
 // GeneralSettings is the document of /api/settings.
 type GeneralSettings struct {
-	Port         int             `json:"port"`
-	APIKey       string          `json:"apiKey"`
-	AllowHosts   []string        `json:"allowHosts"`
-	ModelFolders []string        `json:"modelFolders"`
-	Launch       settings.Launch `json:"launch"`
-	DefaultModel string          `json:"defaultModel"`
-	RestMinutes  int             `json:"restMinutes"`
-	LogLevel     string          `json:"logLevel"`
-	StartAtLogin bool            `json:"startAtLogin"`
+	Port          int             `json:"port"`
+	APIKey        string          `json:"apiKey"`
+	AllowHosts    []string        `json:"allowHosts"`
+	ModelFolders  []string        `json:"modelFolders"`
+	ImportFolder  string          `json:"importFolder"` // "": Headroom's own
+	Launch        settings.Launch `json:"launch"`
+	DefaultModel  string          `json:"defaultModel"`
+	RestMinutes   int             `json:"restMinutes"`
+	LogLevel      string          `json:"logLevel"`
+	StartAtLogin  bool            `json:"startAtLogin"`
+	Notifications bool            `json:"notifications"`
+	Welcomed      bool            `json:"welcomed"` // the welcome was seen
 
 	Path    string   `json:"path"`    // of the file that people may edit while Headroom is closed
 	Fixed   []string `json:"fixed"`   // of the fields above, those that cannot be changed here: the command line says them, or this system has no such thing
@@ -39,15 +43,18 @@ type GeneralSettings struct {
 
 // GeneralChange is the body of a PUT: what is missing stays.
 type GeneralChange struct {
-	Port         *int             `json:"port"`
-	APIKey       *string          `json:"apiKey"`
-	AllowHosts   *[]string        `json:"allowHosts"`
-	ModelFolders *[]string        `json:"modelFolders"`
-	Launch       *settings.Launch `json:"launch"`
-	DefaultModel *string          `json:"defaultModel"`
-	RestMinutes  *int             `json:"restMinutes"`
-	LogLevel     *string          `json:"logLevel"`
-	StartAtLogin *bool            `json:"startAtLogin"`
+	Port          *int             `json:"port"`
+	APIKey        *string          `json:"apiKey"`
+	AllowHosts    *[]string        `json:"allowHosts"`
+	ModelFolders  *[]string        `json:"modelFolders"`
+	ImportFolder  *string          `json:"importFolder"`
+	Launch        *settings.Launch `json:"launch"`
+	DefaultModel  *string          `json:"defaultModel"`
+	RestMinutes   *int             `json:"restMinutes"`
+	LogLevel      *string          `json:"logLevel"`
+	StartAtLogin  *bool            `json:"startAtLogin"`
+	Notifications *bool            `json:"notifications"`
+	Welcomed      *bool            `json:"welcomed"`
 }
 
 // LoginItem has Headroom started when its user logs in.
@@ -104,8 +111,8 @@ func (a *API) logRoutes() []Route {
 // general is what is set, and of it what does not hold yet.
 func (a *API) general() GeneralSettings {
 	s := a.settings.Get()
-	g := GeneralSettings{Port: s.Port, APIKey: s.APIKey, AllowHosts: append([]string{}, s.AllowHosts...), ModelFolders: s.ModelFolders, Launch: s.Launch,
-		DefaultModel: s.DefaultModel, RestMinutes: s.RestMinutes, LogLevel: cmp.Or(s.LogLevel, "info"), Path: a.settings.Path(),
+	g := GeneralSettings{Port: s.Port, APIKey: s.APIKey, AllowHosts: append([]string{}, s.AllowHosts...), ModelFolders: s.ModelFolders, ImportFolder: s.ImportFolder, Launch: s.Launch,
+		DefaultModel: s.DefaultModel, RestMinutes: s.RestMinutes, LogLevel: cmp.Or(s.LogLevel, "info"), Notifications: s.Notifications, Welcomed: s.Welcomed, Path: a.settings.Path(),
 		Fixed: slices.Clone(a.fixed), Pending: []string{}}
 	if a.login == nil {
 		g.Fixed = append(g.Fixed, "startAtLogin")
@@ -131,6 +138,9 @@ func (a *API) changeGeneral(c GeneralChange) error {
 	}
 	if c.StartAtLogin != nil {
 		if err := a.login.Set(*c.StartAtLogin); err != nil {
+			if told := (*problem.Problem)(nil); errors.As(err, &told) {
+				return told
+			}
 			return problem.Wrap(problem.Internal, err, "Starting at login could not be changed", "Look whether the folder may be written.")
 		}
 	}
@@ -139,10 +149,13 @@ func (a *API) changeGeneral(c GeneralChange) error {
 		set(&s.APIKey, c.APIKey)
 		set(&s.AllowHosts, c.AllowHosts)
 		set(&s.ModelFolders, c.ModelFolders)
+		set(&s.ImportFolder, c.ImportFolder)
 		set(&s.Launch, c.Launch)
 		set(&s.DefaultModel, c.DefaultModel)
 		set(&s.RestMinutes, c.RestMinutes)
 		set(&s.LogLevel, c.LogLevel)
+		set(&s.Notifications, c.Notifications)
+		set(&s.Welcomed, c.Welcomed)
 	})
 	if err != nil {
 		return problem.Wrap(problem.Internal, err, "The settings could not be kept, and hold until Headroom ends", "")
@@ -165,7 +178,8 @@ func set[T any](to, from *T) {
 func (a *API) checkGeneral(c GeneralChange) error {
 	fixed := a.general().Fixed
 	for name, asked := range map[string]bool{"port": c.Port != nil, "apiKey": c.APIKey != nil, "allowHosts": c.AllowHosts != nil, "modelFolders": c.ModelFolders != nil,
-		"logLevel": c.LogLevel != nil, "startAtLogin": c.StartAtLogin != nil, "restMinutes": c.RestMinutes != nil, "launch": c.Launch != nil, "defaultModel": c.DefaultModel != nil} {
+		"logLevel": c.LogLevel != nil, "startAtLogin": c.StartAtLogin != nil, "restMinutes": c.RestMinutes != nil, "launch": c.Launch != nil, "defaultModel": c.DefaultModel != nil,
+		"notifications": c.Notifications != nil, "importFolder": c.ImportFolder != nil} {
 		if asked && slices.Contains(fixed, name) {
 			return problem.New(problem.BadRequest, "This cannot be changed here", name+" was given when Headroom was started, or this program cannot do it",
 				"Start Headroom without that flag, or use its menu-bar app.")
@@ -183,6 +197,9 @@ func (a *API) checkGeneral(c GeneralChange) error {
 		return refused(fmt.Sprintf("A model cannot rest after %d minutes", *c.RestMinutes), "", fmt.Sprintf("Send 1 to %d, or 0 for never.", mostRestMinutes))
 	case c.LogLevel != nil && !slices.Contains([]string{"debug", "info", "warn", "error"}, *c.LogLevel):
 		return refused("There is no log level "+*c.LogLevel, "", "Send debug, info, warn or error.")
+	}
+	if c.ImportFolder != nil && *c.ImportFolder != "" && !filepath.IsAbs(*c.ImportFolder) {
+		return refused("Models cannot be imported into "+strconv.Quote(*c.ImportFolder), "it is no absolute path", "Give the whole path of a folder, or nothing for Headroom's own.")
 	}
 	if c.AllowHosts != nil {
 		for _, name := range *c.AllowHosts {

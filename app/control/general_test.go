@@ -14,15 +14,22 @@ import (
 	"headroom/app/host"
 	"headroom/app/logs"
 	"headroom/app/settings"
+	"headroom/engine/problem"
 )
 
-// fakeLogin is an entry that a folder without rights keeps from being written.
-type fakeLogin struct{ on, locked bool }
+// fakeLogin is an entry that a folder without rights, or something that a person can mend, keeps from being written.
+type fakeLogin struct {
+	on, locked bool
+	refuses    error
+}
 
 func (l *fakeLogin) On() bool { return l.on }
 func (l *fakeLogin) Set(on bool) error {
 	if l.locked {
 		return errors.New("permission denied")
+	}
+	if l.refuses != nil {
+		return l.refuses
 	}
 	l.on = on
 	return nil
@@ -63,10 +70,10 @@ func (w *generalWorld) put(t *testing.T, body string) (int, GeneralSettings, str
 // What is sent is kept and holds, what is not stays.
 func TestGeneralSettings(t *testing.T) {
 	w := newGeneral(t)
-	const all = `{"port":12000,"apiKey":"k-1","allowHosts":["mac.local"],"modelFolders":["/m"],"launch":"off","defaultModel":"o/m","restMinutes":30,"logLevel":"debug","startAtLogin":true}`
+	const all = `{"port":12000,"apiKey":"k-1","allowHosts":["mac.local"],"modelFolders":["/m"],"importFolder":"/i","launch":"off","defaultModel":"o/m","restMinutes":30,"logLevel":"debug","startAtLogin":true,"notifications":false,"welcomed":true}`
 	status, g, text := w.put(t, all)
-	want := GeneralSettings{Port: 12000, APIKey: "k-1", AllowHosts: []string{"mac.local"}, ModelFolders: []string{"/m"}, Launch: settings.LaunchOff, DefaultModel: "o/m",
-		RestMinutes: 30, LogLevel: "debug", StartAtLogin: true, Path: w.file.Path(), Fixed: []string{}, Pending: []string{"port", "modelFolders"}}
+	want := GeneralSettings{Port: 12000, APIKey: "k-1", AllowHosts: []string{"mac.local"}, ModelFolders: []string{"/m"}, ImportFolder: "/i", Launch: settings.LaunchOff, DefaultModel: "o/m",
+		RestMinutes: 30, LogLevel: "debug", StartAtLogin: true, Notifications: false, Welcomed: true, Path: w.file.Path(), Fixed: []string{}, Pending: []string{"port", "modelFolders"}}
 	if status != 200 || !reflect.DeepEqual(g, want) {
 		t.Errorf("%d %s", status, text)
 	}
@@ -92,6 +99,7 @@ func TestGeneralSettingsRefused(t *testing.T) {
 		`{"allowHosts":[""]}`:                 "A host cannot be",
 		`{"allowHosts":["*"]}`:                "A host cannot be",
 		`{"modelFolders":["models"]}`:         "no absolute path",
+		`{"importFolder":"models"}`:           "no absolute path",
 		`{"launch":"maybe"}`:                  "launch cannot be",
 		`{"restMinutes":-1}`:                  "cannot rest",
 		`{"restMinutes":99999999}`:            "cannot rest",
@@ -104,6 +112,11 @@ func TestGeneralSettingsRefused(t *testing.T) {
 	}
 	w.login.locked = true
 	if status, _, text := w.put(t, `{"startAtLogin":true}`); status != 500 || !strings.Contains(text, "permission denied") {
+		t.Errorf("%d %s", status, text)
+	}
+	w.login.locked = false
+	w.login.refuses = problem.New(problem.BadRequest, "Not from here", "it is a copy", "Move it.")
+	if status, _, text := w.put(t, `{"startAtLogin":true}`); status != 400 || !strings.Contains(text, "Move it.") {
 		t.Errorf("%d %s", status, text)
 	}
 	if !reflect.DeepEqual(before, w.file.Get()) {

@@ -1,7 +1,8 @@
 package control
 
 // How single models are run, over HTTP: app/settings.Model word for word. What the command line says about every model beats it, so that is
-// told beside it. Settings are tried on the model's headers before they are kept, and hold when it is next started.
+// told beside it. Settings are tried on the model's headers before they are kept, and hold when it is next started; those that are about
+// requests hold from the next one on.
 
 import (
 	"encoding/json"
@@ -10,6 +11,7 @@ import (
 	"slices"
 
 	"headroom/app/settings"
+	"headroom/engine/openai"
 	"headroom/engine/problem"
 )
 
@@ -23,7 +25,7 @@ func (a *API) modelSettingsRoutes() []Route {
 	return []Route{
 		route("GET /api/models/{id}/settings", "How a model is run. The \"/\" of an ID is written %2F.", "",
 			func(r *http.Request, _ nothing) (ModelSettings, error) { return a.settingsOf(r.PathValue("id")), nil }),
-		route("PUT /api/models/{id}/settings", "Sets all of them, what is missing to its default. They hold when the model is next started.",
+		route("PUT /api/models/{id}/settings", "Sets all of them, what is missing to its default. What is about requests holds from the next one on, the rest when the model is next started.",
 			`{"contextTokens": 32768}`, func(r *http.Request, m settings.Model) (ModelSettings, error) {
 				id := r.PathValue("id")
 				err := a.changeModel(id, m)
@@ -34,6 +36,12 @@ func (a *API) modelSettingsRoutes() []Route {
 
 func (a *API) settingsOf(id string) ModelSettings {
 	return ModelSettings{Settings: a.settings.Get().ForModel(id), Fixed: slices.Sorted(maps.Keys(keys(a.modelFlags)))}
+}
+
+// RequestDefaults are what the settings say about requests that do not say it themselves.
+func RequestDefaults(m settings.Model) openai.Defaults {
+	return openai.Defaults{MaxTokens: m.MaxTokens, Temperature: m.Temperature, TopP: m.TopP, TopK: m.TopK, MinP: m.MinP, RepetitionPenalty: m.RepetitionPenalty,
+		PresencePenalty: m.PresencePenalty, FrequencyPenalty: m.FrequencyPenalty, Seed: m.Seed, TemplateKwargs: m.TemplateArguments}
 }
 
 // keys are the settings that say something, by their names in JSON.
@@ -56,6 +64,9 @@ func (a *API) changeModel(id string, m settings.Model) error {
 		if len(keys(m)) > 0 {
 			s.Models[id] = m
 		}
+	}
+	if err := RequestDefaults(m).Check(); err != nil {
+		return problem.Wrap(problem.BadRequest, err, "These settings cannot be", "Leave out what is to be as usual.")
 	}
 	if a.modelOptions != nil {
 		tried := a.settings.Get()

@@ -35,6 +35,9 @@ func TestModelSettings(t *testing.T) {
 		{"PUT", `{"contextTokens":-1}`, 400, settings.Model{ContextTokens: 4096, KVFormat: "q8_0"}},
 		{"PUT", `{"maxSequences":257}`, 400, settings.Model{ContextTokens: 4096, KVFormat: "q8_0"}},
 		{"PUT", `{"stateFormat":"int8"}`, 200, settings.Model{StateFormat: "int8"}},
+		{"PUT", `{"temperature":0,"topK":20,"templateArguments":{"enable_thinking":false}}`, 200,
+			settings.Model{Temperature: new(0.0), TopK: new(20), TemplateArguments: json.RawMessage(`{"enable_thinking":false}`)}},
+		{"PUT", `{"temperature":3}`, 400, settings.Model{Temperature: new(0.0), TopK: new(20), TemplateArguments: json.RawMessage(`{"enable_thinking":false}`)}},
 		{"PUT", `{}`, 200, settings.Model{}},
 	} {
 		status, _, text := do(t, c.method, s.URL+"/api/models/O%2FM/settings", c.body, TokenHeader, "T")
@@ -52,7 +55,7 @@ func TestModelSettings(t *testing.T) {
 	if len(file.Get().Models) != 0 {
 		t.Errorf("settings that say nothing are kept: %v", file.Get().Models)
 	}
-	if got := strings.Join(h.models, ", "); got != "renew O/M, renew O/M, renew O/M" {
+	if got := strings.Join(h.models, ", "); got != "renew O/M, renew O/M, renew O/M, renew O/M" {
 		t.Errorf("done: %s", got)
 	}
 }

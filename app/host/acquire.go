@@ -24,6 +24,9 @@ func (h *Host) Acquire(id string) (server.Model, error) {
 		return server.Model{}, problem.New(problem.Loading, "The model "+want.model.ID+" is being loaded",
 			fmt.Sprintf("%.0f %% is done", 100*h.loaded(want)), "Try again in a moment.")
 	case running == nil && failure != nil && answersTo(want.model, id):
+		if p := problem.From(failure); want.reload && p.Code == problem.Crashed {
+			return server.Model{}, problem.New(problem.NotRunning, p.Message, p.Why, p.Fix)
+		}
 		return server.Model{}, problem.New(problem.NotRunning, "The model "+want.model.ID+" could not be loaded", failure.Error(), "")
 	}
 	if resting != nil && answersTo(*resting, id) {

@@ -94,6 +94,11 @@ func (h *Host) SetCacheLimits(l engine.BlockStoreLimits) error {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.have != nil {
+		if e, ok := h.have.engine.(interface{ SetStoreLimits(engine.BlockStoreLimits) }); ok { // it has the folder open as well
+			e.SetStoreLimits(h.cache.store().Limits())
+		}
+	}
 	h.announce()
 	return nil
 }

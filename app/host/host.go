@@ -5,10 +5,11 @@
 // show. Host implements server.Models (acquire.go): requests find the running model through it.
 //
 // Invariants: at most one model is loaded, and the old one is gone before the new one is read, since both would not fit; a
-// failure to load, or a panic in it, leaves a host that can load another.
+// failure to load, or a panic in it, leaves a host that can load another; a model whose process has ended is loaded again (crash.go).
 package host
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"sync"
@@ -54,6 +55,8 @@ type Options struct {
 	Watch *library.WatchOptions
 	// RestAfter is how long a model may go unused before it gives its memory back, asked again and again; nil or 0: for ever.
 	RestAfter func() time.Duration
+	// ReloadPause is how long a model waits that is loaded again because its process has ended; twice as long the next time. 0: half a second.
+	ReloadPause time.Duration
 	// RememberPause keeps over restarts whether watching is paused; may be nil.
 	RememberPause func(paused bool) error
 }
@@ -72,6 +75,7 @@ type Host struct {
 	opening  bool           // the worker is loading something
 	failure  error          // why want could not be loaded
 	notice   error          // what Options.Device had to say
+	crashes  crashes        // of the model that was started last
 	last     string         // model that was started last
 	resting  *library.Model // unloaded because nobody used it: the next request for it loads it again; want is nil then
 	lastUsed *target        // what usedAt is about
@@ -82,6 +86,8 @@ type Host struct {
 	closed   bool
 	settled  *sync.Cond // on mu: the worker has nothing to do
 
+	attending sync.WaitGroup // those who wait for the end of a process
+
 	wake  chan struct{} // capacity 1: want may differ from have
 	ended chan struct{} // closed when worker and sampler have returned
 	stop  context.CancelFunc
@@ -90,9 +96,11 @@ type Host struct {
 // target is one intention to run a model: starting the same model twice makes two.
 type target struct {
 	model    library.Model
-	engine   Engine  // nil until loaded
-	woken    bool    // by a request, which waits
-	progress float64 // of loading; guarded by Host.mu
+	engine   Engine        // nil until loaded
+	woken    bool          // by a request, or a crash: requests wait
+	reload   bool          // after a crash
+	pause    time.Duration // before it is loaded
+	progress float64       // of loading; guarded by Host.mu
 	context  context.Context
 	cancel   context.CancelFunc
 }
@@ -105,6 +113,7 @@ func New(o Options) *Host {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
+	o.ReloadPause = cmp.Or(o.ReloadPause, firstPause)
 	ctx, stop := context.WithCancel(context.Background())
 	h := &Host{options: o, log: o.Log, read: engine.NewHistory(), last: o.LastModel, watchers: map[chan struct{}]bool{}, wake: make(chan struct{}, 1), ended: make(chan struct{}), stop: stop}
 	h.models.library = o.Library
@@ -168,6 +177,7 @@ func (h *Host) Start(nameOrDir string) error {
 		return nil
 	}
 	h.last = nameOrDir
+	h.crashes = crashes{}
 	h.aim(&target{model: m})
 	return nil
 }
@@ -176,6 +186,7 @@ func (h *Host) Start(nameOrDir string) error {
 func (h *Host) Stop() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.crashes = crashes{}
 	h.aim(nil)
 	for h.want == nil && (h.have != nil || h.opening) {
 		h.settled.Wait()
@@ -283,6 +294,7 @@ func (h *Host) Close() {
 	h.Stop()
 	h.stop()
 	<-h.ended
+	h.attending.Wait()
 	h.models.close()
 	h.cache.close(h.log)
 }

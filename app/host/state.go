@@ -88,7 +88,7 @@ type Sample struct {
 	AtUnixMs    int64   `json:"at"`
 	Decode      float64 `json:"decode"`
 	Prefill     float64 `json:"prefill"`
-	MemoryBytes int64   `json:"memoryBytes"` // resident in this process
+	MemoryBytes int64   `json:"memoryBytes"` // resident in Headroom's processes
 }
 
 // Request is one in flight.

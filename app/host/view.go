@@ -31,7 +31,7 @@ func (h *Host) State() State {
 		Speed:    Speed{History: h.history.samples()},
 		Requests: []Request{},
 	}
-	s.Engine.Notice = NewError(h.notice)
+	s.Engine.Notice = NewError(cmp.Or(h.crashes.notice(time.Now()), h.notice))
 	h.mu.Unlock()
 
 	var stats engine.Stats

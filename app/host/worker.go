@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"time"
 
 	"headroom/app/memory"
 	"headroom/engine"
@@ -52,8 +53,9 @@ func (h *Host) step() bool {
 	if err == nil {
 		want.engine, want.progress = e, 1
 		h.have = want // even if no longer wanted: the next step unloads it
+		h.attend(want)
 	} else if h.want == want {
-		h.failure = err
+		h.failed(want, err)
 	}
 	h.announce()
 	return true
@@ -71,6 +73,9 @@ func (h *Host) unload() {
 		h.log.Error("unloading a model", "model", t.model.ID, "err", err)
 	}
 	h.log.Info("model unloaded", "model", t.model.ID)
+	if m, ok := t.engine.(mortal); ok {
+		h.options.Meter.Forget(m.PID())
+	}
 	h.mu.Lock()
 	h.have = nil
 	h.mu.Unlock()
@@ -88,6 +93,11 @@ func (h *Host) open(t *target) (e Engine, err error) {
 			e, err = nil, problem.New(problem.Internal, "The model could not be loaded", fmt.Sprint(r), "Please report it with the log.")
 		}
 	}()
+	select {
+	case <-time.After(t.pause):
+	case <-t.context.Done():
+		return nil, problem.From(t.context.Err())
+	}
 	var o engine.Options
 	if h.options.Engine != nil {
 		o = h.options.Engine(t.model.ID)

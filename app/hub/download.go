@@ -5,6 +5,7 @@ package hub
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -20,9 +21,9 @@ import (
 
 // Request says what to download.
 type Request struct {
-	ID       string   // "org/name"
-	Revision string   // a branch, a tag or a commit; "": main
-	Files    []string // paths in the repository; nil: those that Choose chooses
+	ID       string   `json:"id"`                 // "org/name"
+	Revision string   `json:"revision,omitempty"` // a branch, a tag or a commit; "": main
+	Files    []string `json:"files,omitempty"`    // paths in the repository; nil: those that Choose chooses
 }
 
 // minFreeBytes is left on the disk.
@@ -36,11 +37,15 @@ type download struct {
 	progress   *jobs.Progress
 }
 
-// Job is a download for a list of jobs.
+// Job is a download for a list of jobs. Its memo is the request.
 func (c *Client) Job(q Request) jobs.Spec {
 	var commit atomic.Value
+	memo, err := json.Marshal(q)
+	if err != nil {
+		panic("hub: a request as JSON: " + err.Error()) // strings
+	}
 	return jobs.Spec{
-		Kind: jobs.Download, Key: strings.Join(append([]string{q.ID, q.Revision}, q.Files...), "\x00"), Title: q.ID,
+		Kind: jobs.Download, Key: strings.Join(append([]string{q.ID, q.Revision}, q.Files...), "\x00"), Title: q.ID, Memo: memo,
 		Work: func(ctx context.Context, p *jobs.Progress) (string, error) {
 			return c.download(ctx, q, p, func(r Repository) { commit.Store(r.Commit) })
 		},

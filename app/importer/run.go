@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -21,13 +22,41 @@ import (
 // minFreeBytes is left on a disk that a copy is written to.
 const minFreeBytes = 1 << 30
 
-// Job is the import of an item for a list of jobs.
+// Memo is what an import is made again from after a restart.
+type Memo struct {
+	Source string `json:"source"`
+	Goal   string `json:"goal"`
+	Name   string `json:"name"`
+	Mode   Mode   `json:"mode"`
+}
+
+// Job is the import of an item for a list of jobs. Its memo is a Memo.
 func (i *Importer) Job(item Item) jobs.Spec {
+	memo, err := json.Marshal(Memo{item.Source, item.Goal, item.Name, item.Mode})
+	if err != nil {
+		panic("importer: a memo as JSON: " + err.Error()) // strings
+	}
 	return jobs.Spec{
-		Kind: jobs.Import, Key: item.Source + "\x00" + item.Goal, Title: item.Name, TotalBytes: item.Bytes,
+		Kind: jobs.Import, Key: item.Source + "\x00" + item.Goal, Title: item.Name, TotalBytes: item.Bytes, Memo: memo,
 		Work:    func(ctx context.Context, p *jobs.Progress) (string, error) { return i.Import(ctx, item, p) },
 		Discard: func() error { return i.Discard(item) },
 	}
+}
+
+// Again is the Job of an import that an earlier run of the program has left unfinished. The source is looked at when it goes on, and
+// not before: it may lie on a disk that is not there now.
+func (i *Importer) Again(m Memo) jobs.Spec {
+	item := Item{Source: m.Source, Goal: m.Goal, Name: m.Name, Mode: m.Mode}
+	s := i.Job(item)
+	s.Work = func(ctx context.Context, p *jobs.Progress) (string, error) {
+		items := i.Plan([]string{m.Source}, m.Mode, m.Name).Items
+		if len(items) != 1 {
+			return "", problem.New(problem.NotFound, "The model in "+shown(m.Source)+" is not what it was", "", "Import it anew.")
+		}
+		p.Total(items[0].Bytes)
+		return i.Import(ctx, items[0], p)
+	}
+	return s
 }
 
 // Import does what an item of a Plan says, and returns the folder that the model has become. What a stopped copy has done stays beside

@@ -13,6 +13,7 @@ package jobs
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -73,6 +74,8 @@ type Spec struct {
 	Work func(ctx context.Context, p *Progress) (result string, err error)
 	// Discard takes away what unfinished work has left; nil: it leaves nothing.
 	Discard func() error
+	// Memo is what the program that made the Spec needs to make it again after a restart, as JSON; nil: the job is forgotten then.
+	Memo json.RawMessage
 }
 
 // List is all jobs. Its methods may be called from any goroutine.
@@ -115,12 +118,18 @@ func (l *List) Start(s Spec) Job {
 			return j.now()
 		}
 	}
-	l.next++
-	j := &job{Job: Job{ID: fmt.Sprintf("%s-%d", s.Kind, l.next), Kind: s.Kind, Title: s.Title}, spec: s}
-	l.jobs = append(l.jobs, j)
+	j := &job{Job: Job{Kind: s.Kind, Title: s.Title}, spec: s}
+	l.add(j)
 	l.begin(j)
 	l.trim()
 	return j.now()
+}
+
+// add lists the job under an ID of its own. The caller holds mu.
+func (l *List) add(j *job) {
+	l.next++
+	j.ID = fmt.Sprintf("%s-%d", j.Kind, l.next)
+	l.jobs = append(l.jobs, j)
 }
 
 // begin runs the job. The caller holds mu.

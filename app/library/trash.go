@@ -1,7 +1,7 @@
 package library
 
 // Removing a model means the trash, where its owner can take it back. On Linux that is freedesktop.org's trash (Trash specification
-// 1.0): a file about it first, then a rename, so nothing is copied. On a Mac the Finder does it, which knows the trash of each volume.
+// 1.0): a file about it first, then a rename, so nothing is copied. On a Mac the system does it (trash_darwin.go).
 
 import (
 	"errors"
@@ -9,9 +9,7 @@ import (
 	"io/fs"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -76,14 +74,8 @@ func (l *Library) inside(path string) bool {
 	return in
 }
 
-func trashed(path string) error {
-	if runtime.GOOS == "darwin" {
-		script := []string{"-e", "on run argv", "-e", `tell application "Finder" to delete (POSIX file (item 1 of argv) as alias)`, "-e", "end run"}
-		if out, err := exec.Command("osascript", append(script, path)...).CombinedOutput(); err != nil {
-			return fmt.Errorf("the Finder: %w: %s", err, strings.TrimSpace(string(out)))
-		}
-		return nil
-	}
+// freedesktopTrash moves what lies at path to the trash of its user, or to that of its volume.
+func freedesktopTrash(path string) error {
 	dir, err := homeTrash()
 	if err == nil {
 		err = moveInto(dir, path, path)

@@ -13,12 +13,15 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+
+	"headroom/engine/problem"
 )
 
 // Item is the entry for one program.
 type Item struct {
-	file string
-	text string
+	program string
+	file    string
+	text    string
 }
 
 // New is the entry for the program at that absolute path. It fails where there is no home folder.
@@ -28,13 +31,13 @@ func New(program string) (*Item, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &Item{filepath.Join(home, "Library", "LaunchAgents", label+".plist"), launchAgent(program)}, nil
+		return &Item{program, filepath.Join(home, "Library", "LaunchAgents", label+".plist"), launchAgent(program)}, nil
 	}
 	config, err := os.UserConfigDir()
 	if err != nil {
 		return nil, err
 	}
-	return &Item{filepath.Join(config, "autostart", "headroom.desktop"), desktopEntry(program)}, nil
+	return &Item{program, filepath.Join(config, "autostart", "headroom.desktop"), desktopEntry(program)}, nil
 }
 
 // On tells whether the program is started at login. An entry for another place, as after the app was moved, is none.
@@ -51,6 +54,11 @@ func (i *Item) Set(on bool) error {
 		}
 		return nil
 	}
+	// A Mac runs an application from a copy under a random path while it lies where the browser or a disk image put it.
+	if strings.Contains(i.program, "/AppTranslocation/") {
+		return problem.New(problem.BadRequest, "Headroom cannot be started at login from where it is",
+			"macOS runs it from a temporary copy, since it was never moved to Applications", "Move Headroom to Applications, open it there, and try again.")
+	}
 	err := os.MkdirAll(filepath.Dir(i.file), 0o755)
 	if err == nil {
 		err = os.WriteFile(i.file, []byte(i.text), 0o644)
@@ -61,6 +69,8 @@ func (i *Item) Set(on bool) error {
 	return nil
 }
 
+// label names the launch agent. It is also the bundle's identifier (build/darwin/agent.plist), by which the system's list of login
+// items shows Headroom's name and icon instead of a file's.
 const label = "app.headroom.agent"
 
 func launchAgent(program string) string {
@@ -80,6 +90,8 @@ func launchAgent(program string) string {
 	<true/>
 	<key>ProcessType</key>
 	<string>Interactive</string>
+	<key>AssociatedBundleIdentifiers</key>
+	<string>` + label + `</string>
 </dict>
 </plist>
 `

@@ -8,11 +8,11 @@ package memory
 type Reading struct {
 	TotalBytes     int64 // of the machine, or of the container that we may use
 	AvailableBytes int64 // that could be had without swapping; counts clean file pages as available, mapped ones too
-	ProcessBytes   int64 // resident in this process
+	ProcessBytes   int64 // resident in Headroom's processes: this one, and those that Meter.Count named
 	// ProcessFileBytes are those of ProcessBytes that are clean pages of mapped files, as far as AvailableBytes counts them too.
 	// 0 where the system does not tell, or does not count them.
 	ProcessFileBytes int64
-	RuntimeBytes     int64 // of ProcessBytes, what Go's runtime holds: the program's own data, and nothing of the engine's tensors
+	RuntimeBytes     int64 // of ProcessBytes, what Go's runtime holds in this process: the program's own data, and nothing of the engine's tensors
 	WiredLimitBytes  int64 // what the GPU may hold, when somebody has set a limit; 0: unknown
 }
 

@@ -2,6 +2,7 @@ package memory
 
 import (
 	"errors"
+	"os"
 	"testing"
 	"time"
 )
@@ -91,7 +92,7 @@ func TestFits(t *testing.T) {
 func TestMeterKeepsAReadingForASecond(t *testing.T) {
 	clock, asked := time.Unix(100, 0), 0
 	var fail error
-	m := Meter{now: func() time.Time { return clock }, measure: func() (Reading, error) {
+	m := Meter{now: func() time.Time { return clock }, measure: func([]int) (Reading, error) {
 		asked++
 		return Reading{TotalBytes: int64(asked)}, fail
 	}}
@@ -122,5 +123,29 @@ func TestMachine(t *testing.T) {
 	if r.TotalBytes < 64<<20 || r.AvailableBytes <= 0 || r.AvailableBytes > r.TotalBytes ||
 		r.ProcessBytes <= 0 || r.ProcessBytes > r.TotalBytes || r.ProcessFileBytes < 0 || r.ProcessFileBytes > r.ProcessBytes {
 		t.Errorf("figures that cannot be: %+v", r)
+	}
+}
+
+// A process that is counted adds what is resident in it; here this one is counted twice.
+func TestCount(t *testing.T) {
+	var m Meter
+	read := func() Reading {
+		t.Helper()
+		r, err := m.Read() // a new one, as it is counted otherwise
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	once := read()
+	m.Count(os.Getpid())
+	twice := read()
+	m.Forget(os.Getpid())
+	if again := read(); twice.ProcessBytes < once.ProcessBytes*3/2 || again.ProcessBytes > twice.ProcessBytes*3/4 {
+		t.Errorf("%d bytes, with another process %d, without it %d", once.ProcessBytes, twice.ProcessBytes, again.ProcessBytes)
+	}
+	m.Count(1 << 30) // there is none: it has ended
+	if r := read(); r.ProcessBytes <= 0 || r.ProcessBytes > twice.ProcessBytes*3/4 {
+		t.Errorf("with a process that has ended: %d bytes", r.ProcessBytes)
 	}
 }

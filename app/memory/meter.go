@@ -1,12 +1,13 @@
 package memory
 
-// What the machine has, measured: total, available and this process's share, cut down to a container's limit where there is
+// What the machine has, measured: total, available and the share of Headroom's processes, cut down to a container's limit where there is
 // one.
 
 import (
 	"fmt"
 	"os"
 	"runtime/metrics"
+	"slices"
 	"sync"
 	"time"
 
@@ -23,9 +24,10 @@ type Meter struct {
 	mu   sync.Mutex
 	last Reading
 	at   time.Time
+	pids []int // of processes beside this one
 
-	measure func() (Reading, error) // nil: the machine; set in tests
-	now     func() time.Time        // nil: time.Now
+	measure func(pids []int) (Reading, error) // nil: the machine; set in tests
+	now     func() time.Time                  // nil: time.Now
 }
 
 // Read returns the current reading. On an error it returns the last good one with it.
@@ -33,6 +35,20 @@ func (m *Meter) Read() (Reading, error) { return m.read(freshness) }
 
 // Fresh is Read of this very moment: for what decides, after memory has been given back.
 func (m *Meter) Fresh() (Reading, error) { return m.read(0) }
+
+// Count has readings count a further process as Headroom's own, until Forget.
+func (m *Meter) Count(pid int) { m.change(func(pids []int) []int { return append(pids, pid) }) }
+
+// Forget undoes Count.
+func (m *Meter) Forget(pid int) {
+	m.change(func(pids []int) []int { return slices.DeleteFunc(pids, func(p int) bool { return p == pid }) })
+}
+
+func (m *Meter) change(by func(pids []int) []int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.pids, m.at = by(m.pids), time.Time{}
+}
 
 func (m *Meter) read(age time.Duration) (Reading, error) {
 	m.mu.Lock()
@@ -47,7 +63,7 @@ func (m *Meter) read(age time.Duration) (Reading, error) {
 	if !m.at.IsZero() && now().Sub(m.at) < age {
 		return m.last, nil
 	}
-	reading, err := measure()
+	reading, err := measure(m.pids)
 	if err != nil {
 		return m.last, err
 	}
@@ -56,18 +72,21 @@ func (m *Meter) read(age time.Duration) (Reading, error) {
 }
 
 // machine asks the operating system.
-func machine() (Reading, error) {
+func machine(pids []int) (Reading, error) {
 	ram, err := mem.VirtualMemory()
 	if err != nil {
 		return Reading{}, fmt.Errorf("asking the system for its memory: %w", err)
 	}
 	r := Reading{TotalBytes: int64(ram.Total), AvailableBytes: int64(ram.Available), WiredLimitBytes: wiredLimitBytes()}
-	if self, err := process.NewProcess(int32(os.Getpid())); err == nil {
-		if info, err := self.MemoryInfo(); err == nil {
-			r.ProcessBytes = int64(info.RSS)
+	for _, pid := range append([]int{os.Getpid()}, pids...) { // one that has just ended takes nothing
+		if p, err := process.NewProcess(int32(pid)); err == nil {
+			if info, err := p.MemoryInfo(); err == nil {
+				r.ProcessBytes += int64(info.RSS)
+				r.ProcessFileBytes += min(processFileBytes(pid), int64(info.RSS))
+			}
 		}
 	}
-	r.ProcessFileBytes, r.RuntimeBytes = min(processFileBytes(), r.ProcessBytes), min(runtimeBytes(), r.ProcessBytes)
+	r.RuntimeBytes = min(runtimeBytes(), r.ProcessBytes)
 	if limit, used, ok := containerLimit(); ok && limit < r.TotalBytes {
 		r.TotalBytes = limit
 		r.AvailableBytes = min(r.AvailableBytes, max(limit-used, 0))

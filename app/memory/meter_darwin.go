@@ -13,6 +13,6 @@ func wiredLimitBytes() int64 {
 }
 
 // processFileBytes: macOS counts as available what is free or inactive; pages that are mapped and used are neither.
-func processFileBytes() int64 { return 0 }
+func processFileBytes(int) int64 { return 0 }
 
 func containerLimit() (limit, used int64, ok bool) { return 0, 0, false }

@@ -5,6 +5,7 @@ package memory
 
 import (
 	"bufio"
+	"fmt"
 	"os"
 	"strconv"
 	"strings"
@@ -12,9 +13,9 @@ import (
 
 func wiredLimitBytes() int64 { return 0 }
 
-// processFileBytes reads the resident pages of mapped files from /proc/self/statm (third field, in pages; see proc(5)).
-func processFileBytes() int64 {
-	data, err := os.ReadFile("/proc/self/statm")
+// processFileBytes reads the resident pages of mapped files from /proc/PID/statm (third field, in pages; see proc(5)).
+func processFileBytes(pid int) int64 {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
 	if err != nil {
 		return 0
 	}

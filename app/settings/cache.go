@@ -4,6 +4,7 @@ package settings
 // flags beat settings.
 
 import (
+	"encoding/json"
 	"maps"
 	"strings"
 )
@@ -39,6 +40,18 @@ type Model struct {
 	KVStartTokens    int    `json:"kvStartTokens,omitempty"`
 	StateFormat      string `json:"stateFormat,omitempty"`
 	MaxKVTokens      int    `json:"maxKVTokens,omitempty"`
+
+	// What requests get that do not say; see openai.Defaults. They hold from the next request on.
+	MaxTokens         int             `json:"maxTokens,omitempty"`
+	Temperature       *float64        `json:"temperature,omitempty"`
+	TopP              *float64        `json:"topP,omitempty"`
+	TopK              *int            `json:"topK,omitempty"`
+	MinP              *float64        `json:"minP,omitempty"`
+	RepetitionPenalty *float64        `json:"repetitionPenalty,omitempty"`
+	PresencePenalty   *float64        `json:"presencePenalty,omitempty"`
+	FrequencyPenalty  *float64        `json:"frequencyPenalty,omitempty"`
+	Seed              *int64          `json:"seed,omitempty"`
+	TemplateArguments json.RawMessage `json:"templateArguments,omitempty"` // a JSON object
 }
 
 // ForModel returns the model's own settings; the zero value if it has none. The case of IDs does not matter.
@@ -59,6 +72,7 @@ func (s *Settings) ForgetModel(id string) {
 	maps.DeleteFunc(s.Models, func(other string, _ Model) bool { return strings.EqualFold(other, id) })
 }
 
+// cloneModels copies what can be written to; what else a Model points at is only ever replaced.
 func cloneModels(models map[string]Model) map[string]Model {
 	models = maps.Clone(models)
 	for id, m := range models {

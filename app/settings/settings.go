@@ -22,6 +22,7 @@ import (
 type Settings struct {
 	Version      int      `json:"version"`
 	Model        string   `json:"model"`                  // the one that ran last, by ID or folder; "": none yet
+	Recent       []string `json:"recent,omitempty"`       // models that ran, by ID, the last one first
 	EngineOn     bool     `json:"engineOn"`               // the engine ran when Headroom ended, so the next start runs it again
 	Port         int      `json:"port"`                   // of the endpoint, [1, 65535]
 	ModelFolders []string `json:"modelFolders"`           // to look through, besides those that the library knows
@@ -31,6 +32,10 @@ type Settings struct {
 	AllowHosts   []string `json:"allowHosts,omitempty"`   // more names under which the endpoint may be reached
 	LogLevel     string   `json:"logLevel,omitempty"`     // debug, info, warn or error; "": info
 	RestMinutes  int      `json:"restMinutes,omitempty"`  // after which a model that nobody uses is unloaded; 0: never
+	// Notifications are the system's, for what ends while nobody looks. The menu-bar app shows them.
+	Notifications bool `json:"notifications"`
+	// Welcomed is whether the welcome was seen, which a first start shows.
+	Welcomed bool `json:"welcomed,omitempty"`
 	// ImportFolder is where imported models come to, and is looked through too; "": Headroom's own.
 	ImportFolder string `json:"importFolder,omitempty"`
 	// HubEndpoint is the address of the hub that models are downloaded from; "": that of HF_ENDPOINT, or Hugging Face's.
@@ -60,7 +65,7 @@ func (s Settings) StartsEngine() bool {
 // Default is what holds before anything was set: a first start shows a running engine, on the port that the documentation
 // names.
 func Default() Settings {
-	return Settings{Version: version, EngineOn: true, Port: 11811, ModelFolders: []string{}}
+	return Settings{Version: version, EngineOn: true, Port: 11811, ModelFolders: []string{}, Notifications: true}
 }
 
 const (
@@ -129,7 +134,7 @@ func (f *File) Change(change func(*Settings)) error {
 
 func (s Settings) clone() Settings {
 	s.ModelFolders = append([]string{}, s.ModelFolders...)
-	s.AllowHosts = slices.Clone(s.AllowHosts)
+	s.AllowHosts, s.Recent = slices.Clone(s.AllowHosts), slices.Clone(s.Recent)
 	s.Models = cloneModels(s.Models)
 	return s
 }

@@ -119,10 +119,10 @@ func TestClicks(t *testing.T) {
 	if got := click(n.rows[2]); got != (Action{Verb: Stop}) {
 		t.Errorf("ready: the switch does %v", got)
 	}
-	if got := click(n.rows[3].submenu[0]); got != (Action{Start, "headroom-demo"}) {
-		t.Errorf("the first model does %v", got)
+	if got := click(n.rows[3].submenu[0]); got != (Action{Verb: Stop}) {
+		t.Errorf("the running model does %v", got)
 	}
-	if got := click(n.rows[6]); got != (Action{Copy, "http://127.0.0.1:11811/v1"}) {
+	if got := click(n.rows[7]); got != (Action{Copy, "http://127.0.0.1:11811/v1"}) {
 		t.Errorf("the endpoint does %v", got)
 	}
 }

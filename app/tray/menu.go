@@ -6,6 +6,7 @@
 package tray
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -18,6 +19,8 @@ import (
 type State struct {
 	host.State
 	Models  []host.Model
+	Recent  []string // models that ran, by ID, the last one first
+	Watch   host.ModelsWatch
 	Notice  string // what a person should know besides, such as that another port is used; "": nothing
 	CanCopy bool   // text can be put on the clipboard
 }
@@ -42,7 +45,9 @@ const (
 	Nothing Verb = ""
 	Start   Verb = "start" // Text: the model's ID, "" for the last one
 	Stop    Verb = "stop"
-	Copy    Verb = "copy" // Text: what to copy
+	Copy    Verb = "copy"  // Text: what to copy
+	Pause   Verb = "pause" // watching folders
+	Resume  Verb = "resume"
 	Open    Verb = "open"
 	Quit    Verb = "quit"
 )
@@ -65,7 +70,9 @@ func menuFor(s State) []Item {
 		{Title: "Models", Submenu: models(s), Disabled: len(s.Models) == 0},
 		{Separator: true},
 		{Title: room(s.Memory), Disabled: true, Tooltip: "What a new model could take. Reported by the system; 1 GB = 2^30 bytes."},
+		cacheLine(s),
 		endpoint(s),
+		watching(s),
 		{Separator: true},
 		{Title: "Open Headroom", Click: Action{Verb: Open}},
 		{Title: "Quit Headroom", Click: Action{Verb: Quit}},
@@ -96,21 +103,52 @@ func engineSwitch(s State) Item {
 	return Item{Title: "Start Engine", Click: Action{Verb: Start}}
 }
 
-// models has a row for each model: one click loads and starts it. The one that runs, or is being loaded, has the mark.
-// What is downloading or damaged cannot be clicked; what can never be started is left to the window.
+// models has a row for each model, the one that runs first, then those that ran last. One click loads and starts a model; the one that runs,
+// or is being loaded, has the mark, and a click unloads it. What is downloading or damaged cannot be clicked; what can never be started is
+// left to the window.
 func models(s State) []Item {
 	var items []Item
 	listed := slices.DeleteFunc(slices.Clone(s.Models), func(m host.Model) bool { return m.State == library.NotLoadable })
+	isCurrent := func(m host.Model) bool { return m.ID == s.Engine.Model && s.Engine.Status != host.Failed }
+	rank := func(m host.Model) int {
+		if isCurrent(m) {
+			return -1
+		}
+		if i := slices.Index(s.Recent, m.ID); i >= 0 {
+			return i
+		}
+		return len(s.Recent)
+	}
+	slices.SortStableFunc(listed, func(a, b host.Model) int { return cmp.Compare(rank(a), rank(b)) })
 	for i, m := range listed {
 		if i == mostModels {
 			items = append(items, Item{Title: plural(len(listed)-i, "more model") + " in Headroom", Click: Action{Verb: Open}})
 			break
 		}
-		current := m.ID == s.Engine.Model && s.Engine.Status != host.Failed
-		items = append(items, Item{Title: modelLine(m, s.Memory), Tooltip: modelTooltip(m), Checked: current,
-			Disabled: !current && (m.Fits == memory.No || m.Error != ""), Click: Action{Start, m.ID}})
+		item := Item{Title: modelLine(m, s.Memory), Tooltip: modelTooltip(m), Disabled: m.Fits == memory.No || m.Error != "", Click: Action{Start, m.ID}}
+		if isCurrent(m) {
+			item.Checked, item.Disabled, item.Click = true, false, Action{Verb: Stop}
+			item.Tooltip += "; a click unloads it"
+		}
+		items = append(items, item)
 	}
 	return items
+}
+
+// cacheLine is the cache on disk, if there is one.
+func cacheLine(s State) Item {
+	return Item{Title: cacheSize(s.Cache), Disabled: true, Hidden: !s.Cache.On, Tooltip: "What is kept of conversations on disk. 1 GB = 10^9 bytes."}
+}
+
+// watching has the list of models follow the disk, or rest.
+func watching(s State) Item {
+	switch {
+	case s.Watch.Paused:
+		return Item{Title: "Resume Watching Folders", Tooltip: "New models are not noticed now.", Click: Action{Verb: Resume}}
+	case s.Watch.On:
+		return Item{Title: "Pause Watching Folders", Tooltip: "New models are noticed by themselves.", Click: Action{Verb: Pause}}
+	}
+	return Item{Title: "Watching Folders", Hidden: true}
 }
 
 // endpoint shows the address. Where nothing can be copied, the click opens the window, in which it can be selected.

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"headroom/app/cache"
 	"headroom/app/host"
 	"headroom/app/library"
 	"headroom/app/memory"
@@ -18,9 +19,10 @@ const gib = 1 << 30
 
 // state is a machine of 32 GB with the demo model, a large one, and a broken one.
 func state(status host.Status, change func(*State)) State {
-	s := State{CanCopy: true, State: host.State{
+	s := State{CanCopy: true, Watch: host.ModelsWatch{On: true}, State: host.State{
 		Engine:   host.EngineState{Status: status},
 		Endpoint: host.Endpoint{URL: "http://127.0.0.1:11811/v1"},
+		Cache:    cache.Stats{On: true, Bytes: 3_210_000_000, MaxBytes: 20e9},
 		Memory:   memory.Ledger{TotalBytes: 32 * gib, HeadroomBytes: 13207024435}, // 12.3 * 2^30
 	}, Models: []host.Model{
 		{ID: "headroom-demo", Architecture: "qwen3_5_moe", Quantization: "4-bit, group 64", SizeBytes: 11_400_000, NeedBytes: 64 << 20, Fits: memory.Yes, Bundled: true},
@@ -77,12 +79,14 @@ func TestWholeMenu(t *testing.T) {
 	want := ` Ready, headroom-demo (grey)
  Stop Engine -> stop
  Models
-  *headroom-demo, 11.4 MB -> start headroom-demo
+  *headroom-demo, 11.4 MB -> stop
    org/large, needs 19.4 GB, room for 12.3 GB (grey)
    org/broken, cannot be used (grey)
 --
  Room for 12.3 GB more (grey)
+ SSD cache: 3.2 GB of 20.0 GB (grey)
  Copy http://127.0.0.1:11811/v1 -> copy http://127.0.0.1:11811/v1
+ Pause Watching Folders -> pause
 --
  Open Headroom -> open
  Quit Headroom -> quit
@@ -103,7 +107,7 @@ func TestRows(t *testing.T) {
 		{"stopped: start", state(host.Stopped, nil), " Start Engine -> start", "stop"},
 		{"loading", state(host.Loading, func(s *State) { s.Engine.Progress = 0.404 }), " Loading headroom-demo, 40 % (grey)", "Stop"},
 		{"loading: cancel", state(host.Loading, nil), " Cancel Loading -> stop", ""},
-		{"loading: mark", state(host.Loading, nil), "  *headroom-demo, 11.4 MB -> start headroom-demo", ""},
+		{"loading: mark", state(host.Loading, nil), "  *headroom-demo, 11.4 MB -> stop", ""},
 		{"busy before the first token", state(host.Busy, nil), " Answering, headroom-demo (grey)", "tok/s"},
 		{"busy", state(host.Busy, func(s *State) { s.Speed.DecodeTokensPerSecond = 43.21 }), " Answering, headroom-demo, 43.2 tok/s (grey)", ""},
 		{"fast", state(host.Busy, func(s *State) { s.Speed.DecodeTokensPerSecond = 104.6 }), " Answering, headroom-demo, 105 tok/s (grey)", ""},
@@ -125,7 +129,12 @@ func TestRows(t *testing.T) {
 		{"a download that says 100 %", state(host.Stopped, downloading(40, 40)), "   org/new, 99 % here (grey)", ""},
 		{"a download of unknown size", state(host.Stopped, downloading(19, 0)), "   org/new, not complete yet (grey)", ""},
 		{"what never runs", state(host.Stopped, func(s *State) { s.Models[2].State = library.NotLoadable }), "   headroom-demo, 11.4 MB -> start headroom-demo", "org/broken"},
-		{"a running model that no longer fits can be clicked", state(host.Ready, func(s *State) { s.Models[0].Fits = memory.No }), "  *headroom-demo, needs 64.0 MB, room for 12.3 GB -> start headroom-demo", ""},
+		{"a running model that no longer fits can be unloaded", state(host.Ready, func(s *State) { s.Models[0].Fits = memory.No }), "  *headroom-demo, needs 64.0 MB, room for 12.3 GB -> stop", ""},
+		{"a model that failed is started again", state(host.Failed, failed), "   headroom-demo, 11.4 MB -> start headroom-demo", "stop"},
+		{"no cache on disk", state(host.Stopped, func(s *State) { s.Cache.On = false }), " Stopped (grey)", "SSD cache"},
+		{"a cache without a cap", state(host.Stopped, func(s *State) { s.Cache.MaxBytes = -1 }), " SSD cache: 3.2 GB (grey)", " of "},
+		{"watching is paused", state(host.Stopped, func(s *State) { s.Watch = host.ModelsWatch{Paused: true} }), " Resume Watching Folders -> resume", "Pause"},
+		{"nobody watches", state(host.Stopped, func(s *State) { s.Watch = host.ModelsWatch{} }), " Stopped (grey)", "Watching"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -152,6 +161,34 @@ func TestManyModels(t *testing.T) {
 	}
 	if last := sub[mostModels]; last.Title != "13 more models in Headroom" || last.Click.Verb != Open {
 		t.Errorf("the last row is %+v", last)
+	}
+}
+
+// The one that runs first, then those that ran last, then the others as they are listed.
+func TestOrderOfModels(t *testing.T) {
+	s := state(host.Ready, func(s *State) {
+		s.Models = nil
+		for _, id := range []string{"a", "b", "c", "headroom-demo", "d"} {
+			s.Models = append(s.Models, host.Model{ID: id, Fits: memory.Yes})
+		}
+		s.Recent = []string{"d", "gone", "b", "headroom-demo"}
+	})
+	order := func() (ids string) {
+		for _, row := range menuFor(s)[3].Submenu {
+			name, _, _ := strings.Cut(row.Title, ",")
+			ids += name + " "
+		}
+		return ids
+	}
+	if got := order(); got != "headroom-demo d b a c " {
+		t.Errorf("running: %s", got)
+	}
+	s.Engine = host.EngineState{Status: host.Stopped}
+	if got := order(); got != "d b headroom-demo a c " {
+		t.Errorf("stopped: %s", got)
+	}
+	if s.Models[0].ID != "a" {
+		t.Error("the caller's list was sorted")
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"headroom/app/cache"
 	"headroom/app/host"
 	"headroom/app/library"
 	"headroom/app/memory"
@@ -53,6 +54,14 @@ func room(l memory.Ledger) string {
 		return "No room for another model"
 	}
 	return "Room for " + ram(l.HeadroomBytes) + " more"
+}
+
+// cacheSize is the cache on disk in words, with its cap if it has one.
+func cacheSize(c cache.Stats) string {
+	if c.MaxBytes > 0 {
+		return "SSD cache: " + disk(c.Bytes) + " of " + disk(c.MaxBytes)
+	}
+	return "SSD cache: " + disk(c.Bytes)
 }
 
 // leastRoomBytes is what is not worth a number.

@@ -17,6 +17,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 	"time"
 
@@ -63,8 +64,63 @@ func New(o Options) *Supervisor {
 	return &Supervisor{options: o}
 }
 
-// Find returns the path of the window program, which lies beside this one.
+// Application is the window's own application inside a Mac's bundle, from the bundle's Contents. It is one because the agent has no
+// Dock icon and the window has: both follow from the Info.plist that a program finds around itself.
+const Application = "Helpers/Headroom Window.app"
+
+// program is the window program's file.
+const program = "headroom-window"
+
+// Find returns the path of the window program.
 func Find() (string, error) {
+	own, err := own()
+	if err != nil {
+		return "", err
+	}
+	return beside(own), nil
+}
+
+// beside is where the window program of the agent at that path lies: in the application inside the bundle, else beside the agent.
+func beside(agent string) string {
+	if bundle := enclosing(agent); bundle != "" {
+		return filepath.Join(bundle, "Contents", Application, "Contents", "MacOS", program)
+	}
+	name := program
+	if runtime.GOOS == "windows" {
+		name += ".exe"
+	}
+	return filepath.Join(filepath.Dir(agent), name)
+}
+
+// Bundle returns the bundle that this program, the window's, lies in: Headroom.app. It is "" outside of one.
+func Bundle() string {
+	own, err := own()
+	if err != nil {
+		return ""
+	}
+	return around(own)
+}
+
+// around is the bundle around the window program at that path, "" if there is none.
+func around(window string) string {
+	bundle, found := strings.CutSuffix(enclosing(window), "/Contents/"+Application)
+	if !found {
+		return ""
+	}
+	return bundle
+}
+
+// enclosing is the application whose program lies at that path, "" for a program that is in none.
+func enclosing(path string) string {
+	app, found := strings.CutSuffix(filepath.Dir(path), "/Contents/MacOS")
+	if !found || !strings.HasSuffix(app, ".app") {
+		return ""
+	}
+	return app
+}
+
+// own is the path of this program, by no link.
+func own() (string, error) {
 	own, err := os.Executable()
 	if err != nil {
 		return "", fmt.Errorf("finding this program's folder: %w", err)
@@ -72,11 +128,7 @@ func Find() (string, error) {
 	if real, err := filepath.EvalSymlinks(own); err == nil {
 		own = real
 	}
-	name := "headroom-window"
-	if runtime.GOOS == "windows" {
-		name += ".exe"
-	}
-	return filepath.Join(filepath.Dir(own), name), nil
+	return own, nil
 }
 
 // Show opens the window, or raises it if it is open. The error is a Problem.

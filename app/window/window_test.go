@@ -157,3 +157,29 @@ func TestFindLooksBesideThisProgram(t *testing.T) {
 		t.Errorf("%s, want %s", path, want)
 	}
 }
+
+// TestPlaces: in a bundle the window is an application of its own; everywhere else it lies beside the agent.
+func TestPlaces(t *testing.T) {
+	for agent, want := range map[string]string{
+		"/opt/headroom/headroom-agent":                             "/opt/headroom/headroom-window",
+		"/Applications/Headroom.app/Contents/MacOS/headroom-agent": "/Applications/Headroom.app/Contents/Helpers/Headroom Window.app/Contents/MacOS/headroom-window",
+		"/src/Contents/MacOS/headroom-agent":                       "/src/Contents/MacOS/headroom-window",
+		"/x.app/bin/headroom-agent":                                "/x.app/bin/headroom-window",
+	} {
+		if got := beside(agent); got != want {
+			t.Errorf("%s: %s, want %s", agent, got, want)
+		}
+	}
+	for window, want := range map[string]string{
+		beside("/Applications/Headroom.app/Contents/MacOS/headroom-agent"): "/Applications/Headroom.app",
+		"/opt/headroom/headroom-window":                                    "",
+		"/Applications/Other.app/Contents/MacOS/headroom-window":           "",
+	} {
+		if got := around(window); got != want {
+			t.Errorf("around %s lies %q, want %q", window, got, want)
+		}
+	}
+	if got := Bundle(); got != "" {
+		t.Errorf("the test lies in a bundle: %s", got)
+	}
+}

@@ -69,11 +69,17 @@ var layers = []row{
 	{"The OpenAI-compatible endpoint over the facade.", []string{
 		"engine/server",
 	}},
+	{"How fast this machine runs a model, and how fast it could.", []string{
+		"app/bench",
+	}},
 	{"What the app knows about this machine and its models, before it runs one.", []string{
-		"app/memory", "app/wired", "app/library", "app/cache", "app/selftest",
+		"app/memory", "app/power", "app/wired", "app/library", "app/cache", "app/selftest",
 	}},
 	{"What brings models to this machine, and into the list of those that are here.", []string{
 		"app/importer", "app/hub",
+	}},
+	{"A model in a process of its own, and the pipes to it.", []string{
+		"app/worker",
 	}},
 	{"The life of an engine in the app: start, stop, state.", []string{
 		"app/host",
@@ -82,7 +88,7 @@ var layers = []row{
 		"app/control",
 	}},
 	{"What shows something. It sees the core only through the control API.", []string{
-		"app/tray", "app/window",
+		"app/tray", "app/window", "app/notify",
 	}},
 	{"The commands of the headroom program.", []string{
 		"app/commands",

@@ -1,7 +1,9 @@
 // Icon draws the app icon and the four tray icons, so that they are text: changed by a number,
 // reviewed as a diff. From the repository's root:
 //
-//	go run ./build/icon
+//	go run ./build/icon                 the committed pictures
+//	go run ./build/icon -icns FILE      a Mac's bundle
+//	go run ./build/icon -hicolor DIR    the sizes of Linux's icon theme
 //
 // The motif is the headroom bar bent to a gauge: what is filled is solid, what is free is an
 // outlined tube. The tray icons are template images (black on transparent, 44x44 px for 22 pt):
@@ -9,6 +11,7 @@
 package main
 
 import (
+	"flag"
 	"fmt"
 	"image"
 	"image/color"
@@ -18,23 +21,49 @@ import (
 )
 
 func main() {
-	for name, picture := range pictures() {
-		if err := write(name, picture); err != nil {
-			fmt.Fprintln(os.Stderr, "icon:", err)
-			os.Exit(1)
+	file := flag.String("icns", "", "write a bundle's icon to this file instead")
+	theme := flag.String("hicolor", "", "write a theme's icons into this folder instead")
+	flag.Parse()
+	var err error
+	switch {
+	case *file != "":
+		var data []byte
+		if data, err = icns(appIcon); err == nil {
+			err = os.WriteFile(*file, data, 0o644)
 		}
+	case *theme != "":
+		err = writeAll(hicolor(*theme))
+	default:
+		err = writeAll(pictures())
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "icon:", err)
+		os.Exit(1)
 	}
 }
 
-// pictures draws every icon, by its path from the repository's root.
+// pictures draws every committed icon, by its path from the repository's root.
 func pictures() map[string]*image.NRGBA {
 	return map[string]*image.NRGBA{
-		"build/appicon.png":          appIcon(),
+		"build/appicon.png":          appIcon(1024),
 		"app/tray/icons/stopped.png": trayIcon(0, false),
 		"app/tray/icons/loading.png": trayIcon(0.5, false),
 		"app/tray/icons/ready.png":   trayIcon(1, false),
 		"app/tray/icons/busy.png":    trayIcon(1, true),
 	}
+}
+
+// linuxSizes are those of the hicolor theme that desktops look for
+// (https://specifications.freedesktop.org/icon-theme-spec/latest/).
+var linuxSizes = []int{16, 22, 24, 32, 48, 64, 128, 256, 512}
+
+// hicolor draws what goes with a Linux package, by its path. It is not committed: it follows from the shapes.
+func hicolor(dir string) map[string]*image.NRGBA {
+	all := map[string]*image.NRGBA{}
+	for _, size := range linuxSizes {
+		all[filepath.Join(dir, fmt.Sprintf("%dx%d", size, size), "apps", "headroom.png")] = appIcon(size)
+	}
+	return all
 }
 
 // trayIcon draws a gauge filled to a share of its length (0 leaves it empty), with a dot in its
@@ -63,22 +92,19 @@ func trayIcon(share float64, busy bool) *image.NRGBA {
 	return picture
 }
 
-// appIcon draws the gauge in white on teal. Tile and margin are those of macOS: 824 of 1024 px,
-// corners of 185.
-func appIcon() *image.NRGBA {
-	const (
-		size   = 1024
-		radius = 238
-		width  = 120
-		cx, cy = size / 2, size/2 + 51
-	)
+// appIcon draws the gauge in white on teal, size x size pixels, each size from the shapes themselves. Tile and margin are those
+// of macOS: 824 of 1024, corners of 185.
+func appIcon(size int) *image.NRGBA {
+	unit := float64(size) / 1024
+	rim := max(22*unit, 0.9) // px; thinner is a haze in the small sizes
+	cx, cy := 512*unit, (512+51)*unit
 	white := plain(color.NRGBA{255, 255, 255, 255})
 	picture := image.NewNRGBA(image.Rect(0, 0, size, size))
-	paint(picture, roundedSquare(size/2, size/2, 824, 185), teal)
-	gauge := tube(cx, cy, radius, width)
-	paint(picture, outline(gauge, 22), white)
+	paint(picture, roundedSquare(512*unit, 512*unit, 824*unit, 185*unit), teal)
+	gauge := tube(cx, cy, 238*unit, 120*unit)
+	paint(picture, outline(gauge, rim), white)
 	paint(picture, filled(gauge, cx, cy, 0.62), white)
-	paint(picture, disc(cx, cy, 62), white)
+	paint(picture, disc(cx, cy, 62*unit), white)
 	return picture
 }
 
@@ -86,6 +112,15 @@ func appIcon() *image.NRGBA {
 func teal(height float64) color.NRGBA {
 	shade := func(accent float64) uint8 { return uint8(accent * (1.18 - 0.36*height)) }
 	return color.NRGBA{shade(0x0F), shade(0x9D), shade(0x94), 255}
+}
+
+func writeAll(all map[string]*image.NRGBA) error {
+	for name, picture := range all {
+		if err := write(name, picture); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func write(name string, picture image.Image) error {

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -20,6 +21,7 @@ import (
 	"headroom/app/control"
 	"headroom/app/host"
 	"headroom/app/login"
+	"headroom/app/notify"
 	"headroom/app/settings"
 	"headroom/app/tray"
 	"headroom/app/window"
@@ -135,6 +137,7 @@ func (a *agent) listen(f flags) (err error) {
 // begin runs when the tray is there.
 func (a *agent) begin(f flags) {
 	slog.Info("Headroom is in the tray", "endpoint", a.url()+"v1")
+	nameIcon()
 	a.running.Go(func() {
 		if err := a.service.Serve(a.context); err != nil {
 			slog.Error("the endpoint ended", "err", err)
@@ -144,7 +147,8 @@ func (a *agent) begin(f flags) {
 	drawn, copies := tray.New(nativeTray{}, a.act), canCopy()
 	a.running.Go(func() {
 		drawn.Follow(a.context, a.service.Host, func(s host.State) tray.State {
-			t := tray.State{State: s, Models: a.service.Host.Models(0).Models, CanCopy: copies, Notice: a.taken}
+			list := a.service.Host.Models(0)
+			t := tray.State{State: s, Models: list.Models, Watch: list.Watch, Recent: a.settings.Get().Recent, CanCopy: copies, Notice: a.taken}
 			if n := s.Engine.Notice; n != nil && t.Notice == "" {
 				t.Notice = n.Message
 			}
@@ -155,6 +159,10 @@ func (a *agent) begin(f flags) {
 		})
 	})
 	a.running.Go(a.remember)
+	a.running.Go(func() {
+		notify.Follow(a.context, notify.Options{Host: a.service.Host, Jobs: a.service.Jobs(), Service: notify.New(), Clicked: a.clicked,
+			On: func() bool { return a.settings.Get().Notifications }})
+	})
 	start := a.settings.Get().StartsEngine()
 	if f.Start != nil {
 		start = *f.Start
@@ -167,6 +175,15 @@ func (a *agent) begin(f flags) {
 	}
 }
 
+// clicked does what a click on a notification asks for.
+func (a *agent) clicked(n notify.Notice) {
+	if n.Start != "" {
+		a.act(tray.Action{Verb: tray.Start, Text: n.Start})
+		return
+	}
+	a.act(tray.Action{Verb: tray.Open})
+}
+
 // act does what a click asks for.
 func (a *agent) act(action tray.Action) {
 	var err error
@@ -177,6 +194,8 @@ func (a *agent) act(action tray.Action) {
 		a.service.Host.Stop()
 	case tray.Copy:
 		err = copyText(action.Text)
+	case tray.Pause, tray.Resume:
+		err = a.service.Host.PauseWatching(action.Verb == tray.Pause)
 	case tray.Open:
 		err = a.show()
 	case tray.Quit:
@@ -213,12 +232,18 @@ func (a *agent) remember() {
 	}
 }
 
+// mostRecent is as many as a person has a use for at a time.
+const mostRecent = 8
+
 // note: a model that runs is the one to resume, and an engine that was stopped stays so. Loading proves nothing yet, and a
 // failure leaves what was: a model that cannot be loaded does not become the one to begin with.
 func note(s *settings.Settings, before, now host.EngineState) {
 	switch now.Status {
 	case host.Ready, host.Busy, host.Resting:
 		s.Model, s.EngineOn = now.Model, true
+		s.Recent = slices.DeleteFunc(s.Recent, func(id string) bool { return id == now.Model })
+		s.Recent = slices.Insert(s.Recent, 0, now.Model)
+		s.Recent = s.Recent[:min(len(s.Recent), mostRecent)]
 	case host.Stopped:
 		if before.Status != "" && before.Status != host.Stopped {
 			s.EngineOn = false

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -83,7 +84,7 @@ func TestNote(t *testing.T) {
 	at := func(status host.Status, model string) host.EngineState {
 		return host.EngineState{Status: status, Model: model}
 	}
-	kept := settings.Settings{Model: "old", EngineOn: true}
+	kept := settings.Settings{Model: "old", EngineOn: true, Recent: []string{"old", "new", "3", "4", "5", "6", "7", "8"}}
 	cases := []struct {
 		name        string
 		before, now host.EngineState
@@ -101,9 +102,13 @@ func TestNote(t *testing.T) {
 	}
 	for _, c := range cases {
 		s := kept
+		s.Recent = slices.Clone(kept.Recent)
 		note(&s, c.before, c.now)
 		if s.Model != c.model || s.EngineOn != c.on {
 			t.Errorf("%s: model %s, on %v; want %s, %v", c.name, s.Model, s.EngineOn, c.model, c.on)
+		}
+		if s.Recent[0] != c.model || len(s.Recent) != 8 {
+			t.Errorf("%s: recent are %q", c.name, s.Recent)
 		}
 	}
 }

@@ -52,7 +52,7 @@ func newDesktop(t *testing.T) *desktop {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	first := fmt.Sprintf(`{"version":1,"port":%d}`, d.port)
+	first := fmt.Sprintf(`{"version":1,"port":%d,"welcomed":true}`, d.port)
 	if err := os.WriteFile(filepath.Join(dir, "settings.json"), []byte(first), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -184,9 +184,20 @@ func (d *desktop) start(args ...string) *program {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	p := &program{desktop: d, command: exec.Command(bin, args...), ended: make(chan struct{})}
-	p.command.Env = append(os.Environ(), "HOME="+d.home, "XDG_CONFIG_HOME="+filepath.Join(d.home, "config"), "XDG_CACHE_HOME="+filepath.Join(d.home, "cache"),
+	return d.startProgram(bin, args...)
+}
+
+// environment is that of programs which are to have the test's home.
+func (d *desktop) environment() []string {
+	return append(os.Environ(), "HOME="+d.home, "XDG_CONFIG_HOME="+filepath.Join(d.home, "config"), "XDG_CACHE_HOME="+filepath.Join(d.home, "cache"),
 		"TMPDIR="+d.home, "HEADROOM_MODELS=", "HF_HOME=", "HF_HUB_CACHE=")
+}
+
+// startProgram runs the agent at that path.
+func (d *desktop) startProgram(bin string, args ...string) *program {
+	d.t.Helper()
+	p := &program{desktop: d, command: exec.Command(bin, args...), ended: make(chan struct{})}
+	p.command.Env = d.environment()
 	// A file, since waiting for a pipe would wait for everybody who holds it: the window, and WebKit's helpers.
 	log, err := os.CreateTemp(d.home, "log-*")
 	if err != nil {
@@ -265,6 +276,29 @@ func (p *program) request(method, path, body string) (*http.Response, error) {
 	r.Header.Set("Content-Type", "application/json")
 	return client.Do(r)
 }
+
+// send is a request that must succeed, and returns its answer.
+func (p *program) send(method, path, body string) string {
+	p.t.Helper()
+	p.endpoint()
+	var text []byte
+	p.eventually(method+" "+path, func() bool {
+		answer, err := p.request(method, path, body)
+		if err != nil {
+			return false
+		}
+		defer answer.Body.Close()
+		if text, err = io.ReadAll(answer.Body); err != nil || answer.StatusCode >= 300 {
+			p.t.Fatalf("%s %s: %s: %s, %v", method, path, answer.Status, text, err)
+		}
+		return true
+	})
+	return string(text)
+}
+
+func (p *program) get(path string) string        { p.t.Helper(); return p.send("GET", path, "") }
+func (p *program) put(path, body string) string  { p.t.Helper(); return p.send("PUT", path, body) }
+func (p *program) post(path, body string) string { p.t.Helper(); return p.send("POST", path, body) }
 
 // client gives up on a port that another program holds and nobody answers on.
 var client = &http.Client{Transport: &http.Transport{ResponseHeaderTimeout: 5 * time.Second}}

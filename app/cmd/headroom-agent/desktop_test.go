@@ -21,7 +21,8 @@ func TestDesktop(t *testing.T) {
 	t.Log("stopped")
 	item.showsIcon(tray.IconStopped)
 	menu := item.menu()
-	want := []string{"Stopped", "Start Engine", "Models", "-", "Room for .* GB more", "Copy " + regexp.QuoteMeta(a.endpoint()), "-", "Open Headroom", "Quit Headroom"}
+	want := []string{"Stopped", "Start Engine", "Models", "-", "Room for .* GB more", "SSD cache: .*", "Copy " + regexp.QuoteMeta(a.endpoint()),
+		"Pause Watching Folders", "-", "Open Headroom", "Quit Headroom"}
 	if got := menu.labels(); !matchAll(got, want) {
 		t.Errorf("the menu says %q, want %q", got, want)
 	}
@@ -101,8 +102,17 @@ func TestDesktop(t *testing.T) {
 	if model := item.waitRow("headroom-demo, .*"); !model.checked() {
 		t.Error("the model that was clicked has no mark")
 	}
-	item.click("headroom-demo, .*") // GTK flips the mark of its own accord
-	d.eventually("the mark is back", func() bool { return item.menu().row(t, "headroom-demo, .*").checked() })
+	item.click("headroom-demo, .*")
+	a.waitStatus("stopped")
+	d.eventually("the mark is gone", func() bool { return !item.menu().row(t, "headroom-demo, .*").checked() })
+	item.click("headroom-demo, .*")
+	a.waitStatus("ready")
+
+	t.Log("watching is paused, and goes on")
+	item.click("Pause Watching Folders")
+	d.eventually("it is paused", func() bool { return strings.Contains(a.get("api/models"), `"paused":true`) })
+	item.click("Resume Watching Folders")
+	item.waitRow("Pause Watching Folders")
 
 	t.Log("a second start shows the window of the first")
 	second := d.start()

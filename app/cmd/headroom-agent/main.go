@@ -5,6 +5,7 @@
 //	agent.go       what clicks do, and what is remembered for the next start
 //	instance.go    one agent for a person: a second start opens the window of the first
 //	native.go      the tray as systray draws it
+//	menubar_*.go   what a Mac's menu bar wants besides
 //	clipboard_*.go copying text, by the system's own means
 package main
 
@@ -22,6 +23,7 @@ import (
 
 	"headroom/app/logs"
 	"headroom/app/version"
+	"headroom/app/worker"
 	"headroom/engine/problem"
 )
 
@@ -37,6 +39,9 @@ type flags struct {
 }
 
 func main() {
+	if len(os.Args) == 2 && os.Args[1] == worker.Word { // the model's process is this program again, without a tray
+		os.Exit(worker.Main())
+	}
 	var f flags
 	kong.Parse(&f, kong.Name("headroom-agent"), kong.Description("Headroom in the menu bar."),
 		kong.Vars{"version": "headroom-agent " + version.Version})
@@ -62,6 +67,7 @@ func run(f flags) error {
 		stop() // a second Ctrl-C ends the program the hard way
 		systray.Quit()
 	})
+	onReopen(a.show)
 	// On a Mac, Run never returns: what must be done at the end is done in close.
 	systray.Run(func() { a.begin(f) }, a.close)
 	return nil

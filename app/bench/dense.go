@@ -1,0 +1,161 @@
+package bench
+
+// One stream: prompts of several lengths, and answers after several. A long prompt is read once, and what stays of it in the prefix cache
+// is what answers are decoded after.
+
+import (
+	"fmt"
+	"time"
+
+	"headroom/engine"
+	"headroom/engine/problem"
+)
+
+// appended is how many tokens come after a prompt that has been read.
+const appended = 32
+
+func (r *run) dense(kvFormat string) error {
+	times := &engine.OperatorTimes{}
+	longest := max(maxOf(r.Contexts), maxOf(r.Prompts)) + appended + r.Tokens + 2
+	e, err := r.open(r.Dense, engine.Options{KVFormat: kvFormat, ContextTokens: longest, MaxSequences: 2, Times: times})
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	if kvFormat == "" {
+		if err := r.prompts(e, r.Dense.Name, r.Prompts); err != nil {
+			return err
+		}
+		if err := r.matrices(e, times); err != nil {
+			return err
+		}
+	}
+	if err := r.decode(e, r.Dense.Name, kvFormat, 0); err != nil {
+		return err
+	}
+	var taken time.Duration // reading the context so far
+	for i, n := range r.Contexts {
+		from := 0
+		if i > 0 {
+			from = r.Contexts[i-1]
+		}
+		r.say(fmt.Sprintf("reading up to %s tokens", thousands(n)))
+		a, err := ask(r.ctx, e, tokens(e, 0, n), 1)
+		if err != nil {
+			return err
+		}
+		if cached := a.Usage.CachedTokens; max(cached-from, from-cached) > 64 { // answers may go on as the prompt does
+			return problem.New(problem.Internal, "A benchmark's prompt was not where it belongs", fmt.Sprintf("%d tokens were cached, expected %d", cached, from), "")
+		}
+		taken += a.Timing.Prefill
+		if kvFormat == "" {
+			r.add(Row{ID: fmt.Sprintf("prefill-%d", n), What: fmt.Sprintf("prompt of %s tokens", thousands(n)), Model: r.Dense.Name, Unit: unitSpeed},
+				[]float64{float64(n) / taken.Seconds()}, n, e.PromptCost(0, n))
+		}
+		if err := r.decode(e, r.Dense.Name, kvFormat, n); err != nil {
+			return err
+		}
+		if kvFormat == "" && i == 0 {
+			if err := r.append(e, n); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// prompts reads prompts that nothing is cached of.
+func (r *run) prompts(e *engine.Engine, model string, lengths []int) error {
+	for _, n := range lengths {
+		r.say(fmt.Sprintf("%s: prompts of %s tokens", model, thousands(n)))
+		samples, err := r.times(func(i int) (float64, error) {
+			a, err := ask(r.ctx, e, tokens(e, n+1+i, n), 1)
+			return float64(n) / a.Timing.Prefill.Seconds(), err
+		})
+		if err != nil {
+			return err
+		}
+		id := fmt.Sprintf("prefill-%d", n)
+		if model != r.Dense.Name {
+			id = "moe-" + id
+		}
+		r.add(Row{ID: id, What: fmt.Sprintf("prompt of %s tokens", thousands(n)), Model: model, Unit: unitSpeed}, samples, n, e.PromptCost(0, n))
+	}
+	return nil
+}
+
+// matrixOperators are those whose products are with weights.
+var matrixOperators = []string{"linear", "experts", "gate_up"}
+
+// matrices measures the matrix products of a prompt alone. A GPU's operators have no times of their own.
+func (r *run) matrices(e *engine.Engine, times *engine.OperatorTimes) error {
+	if r.Device != engine.DeviceCPU || len(r.Prompts) == 0 {
+		return nil
+	}
+	n := min(maxOf(r.Prompts), 512)
+	samples, err := r.times(func(i int) (float64, error) {
+		times.Start()
+		_, err := ask(r.ctx, e, tokens(e, 5000+i, n), 1)
+		counted := times.Stop()
+		var took time.Duration
+		var operations int64
+		for _, name := range matrixOperators {
+			took += counted[name].Time
+			operations += counted[name].Int8 + counted[name].Float32
+		}
+		return float64(operations) / 1e9 / took.Seconds(), err
+	})
+	if err != nil {
+		return err
+	}
+	r.put(Row{ID: "prefill-matrices", What: fmt.Sprintf("its matrix products, prompt of %s tokens", thousands(n)), Model: r.Dense.Name, Unit: unitRate,
+		Samples: samples, Value: median(samples), Ceiling: r.part.Ceilings.Int8Ops / 1e9, Bound: boundArithmetic})
+	return nil
+}
+
+// decode answers after n tokens, which are cached.
+func (r *run) decode(e *engine.Engine, model, kvFormat string, n int) error {
+	r.say(fmt.Sprintf("%s: answers after %s tokens", model, thousands(n)))
+	samples, err := r.times(func(int) (float64, error) {
+		prompt := tokens(e, 1, 1)
+		if n > 0 {
+			prompt = tokens(e, 0, n)
+		}
+		a, err := ask(r.ctx, e, prompt, r.Tokens+1)
+		return a.Timing.DecodeTokensPerSecond(), err
+	})
+	if err != nil {
+		return err
+	}
+	row := Row{ID: fmt.Sprintf("decode-%d", n), What: fmt.Sprintf("answer after %s tokens", thousands(n)), Model: model, Unit: unitSpeed}
+	if model != r.Dense.Name {
+		row.ID = "moe-" + row.ID
+	}
+	if kvFormat != "" {
+		row.ID, row.What = row.ID+"-"+kvFormat, row.What+", cache in "+kvFormat
+	}
+	r.add(row, samples, 1, e.DecodeCost(1, n+r.Tokens/2))
+	return nil
+}
+
+// append reads a few tokens behind n that are cached.
+func (r *run) append(e *engine.Engine, n int) error {
+	r.say(fmt.Sprintf("%d tokens behind %s", appended, thousands(n)))
+	samples, err := r.times(func(i int) (float64, error) {
+		a, err := ask(r.ctx, e, append(tokens(e, 0, n), tokens(e, 7000+i, appended)...), 1)
+		return a.Timing.FirstToken.Seconds(), err
+	})
+	if err != nil {
+		return err
+	}
+	r.add(Row{ID: fmt.Sprintf("append-%d", n), What: fmt.Sprintf("%d tokens behind %s cached, to the first token", appended, thousands(n)), Model: r.Dense.Name,
+		Unit: unitSeconds}, samples, 1, e.PromptCost(n, n+appended))
+	return nil
+}
+
+func maxOf(list []int) (most int) {
+	for _, n := range list {
+		most = max(most, n)
+	}
+	return most
+}

@@ -1,0 +1,144 @@
+package bench
+
+// What is measured: groups, each with models of its own, run in a process of its own so that none meets another's memory.
+
+import (
+	"context"
+	"fmt"
+
+	"headroom/engine"
+	"headroom/engine/problem"
+)
+
+// Shape is a model to be made up.
+type Shape struct {
+	Name   string
+	Config []byte // config.json
+}
+
+// Plan says what is measured, and how thoroughly. All fields up to Repeat are needed, but Threads.
+type Plan struct {
+	Dense, MoE Shape
+	Device     string // of engine.Options
+	Threads    int    // the same; 0: one per core
+	Prompts    []int  // lengths, in tokens, that are read cold
+	Contexts   []int  // lengths, rising, after which an answer is decoded
+	Streams    []int  // that decode together
+	Tokens     int    // of an answer
+	Repeat     int    // runs of each figure; the median counts
+	// Ceilings is what this machine could do; nil: it is measured, before each group.
+	Ceilings *engine.Ceilings
+	// Checkpoint is a folder with the dense model, for the group Load.
+	Checkpoint string
+	// Say is told what is measured next. It must not block.
+	Say func(what string)
+}
+
+// Group is a part of the table that can be measured alone.
+type Group struct {
+	Name, What string
+	run        func(*run) error
+}
+
+// Groups are all parts, in the order of the table.
+var Groups = []Group{
+	{"dense", "prompts and answers, the default cache", func(r *run) error { return r.dense("") }},
+	{"f16", "answers with keys and values in float16", func(r *run) error { return r.dense("f16") }},
+	{"streams", "several streams together", (*run).streams},
+	{"threads", "one thread against all", (*run).threads},
+	{"moe", "a mixture of experts with recurrent layers", (*run).mixture},
+	{Load, "from a checkpoint on disk to the first token", (*run).load},
+}
+
+// Load is the group that needs a checkpoint.
+const Load = "load"
+
+// run is a group under way.
+type run struct {
+	*Plan
+	ctx  context.Context
+	part *Part
+}
+
+// Measure runs the group of that name in this process.
+func (p *Plan) Measure(ctx context.Context, group string) (*Part, error) {
+	for _, g := range Groups {
+		if g.Name != group {
+			continue
+		}
+		best := p.Ceilings
+		if best == nil {
+			p.say("what this machine could do")
+			measured, err := engine.MeasureCeilings(engine.Options{Device: p.Device, Threads: p.Threads})
+			if err != nil {
+				return nil, err
+			}
+			best = &measured
+		}
+		r := &run{p, ctx, &Part{Group: group, Ceilings: Ceilings(*best)}}
+		return r.part, g.run(r)
+	}
+	return nil, problem.New(problem.BadRequest, fmt.Sprintf("There is no group %q of benchmarks", group), "", "Say dense, f16, streams, threads, moe or load.")
+}
+
+func (p *Plan) say(what string) {
+	if p.Say != nil {
+		p.Say(what)
+	}
+}
+
+// open opens a made-up model, and reads and answers a little, so that nothing is done for the first time when a figure is taken.
+func (r *run) open(s Shape, o engine.Options) (*engine.Engine, error) {
+	o.Device, o.ContextTokens = r.Device, max(o.ContextTokens, 256)
+	if o.Threads == 0 {
+		o.Threads = r.Threads
+	}
+	e, err := engine.Open(r.ctx, engine.Random(s.Config), o)
+	if err != nil {
+		return nil, err
+	}
+	if r.part.Device == "" {
+		r.part.Device = e.Info().Device
+	}
+	if _, err := ask(r.ctx, e, tokens(e, 999, 64), 8); err != nil {
+		_ = e.Close()
+		return nil, err
+	}
+	return e, nil
+}
+
+// add puts a row into the part. cost is what the figure's unit takes at least: of a speed, of so many tokens; of a time, of all of it.
+func (r *run) add(row Row, samples []float64, perTokens int, cost engine.Cost) {
+	row.Samples, row.Value = samples, median(samples)
+	least, byMemory := engine.Ceilings(r.part.Ceilings).Time(cost)
+	if least > 0 {
+		row.Bound = boundArithmetic
+		if byMemory {
+			row.Bound = boundMemory
+		}
+		if row.Unit == unitSeconds {
+			row.Ceiling = least.Seconds()
+		} else {
+			row.Ceiling = float64(perTokens) / least.Seconds()
+		}
+	}
+	r.put(row)
+}
+
+// put judges a row and adds it.
+func (r *run) put(row Row) {
+	row.judge()
+	r.part.Rows = append(r.part.Rows, row)
+}
+
+// times takes a figure Repeat times.
+func (r *run) times(take func(i int) (float64, error)) (samples []float64, err error) {
+	for i := range max(r.Repeat, 1) {
+		v, err := take(i)
+		if err != nil {
+			return nil, err
+		}
+		samples = append(samples, v)
+	}
+	return samples, nil
+}

@@ -1,0 +1,135 @@
+package bench
+
+// The figures. A report is what the JSON file holds; the table and the lines for benchstat are made from it alone.
+
+import "time"
+
+// Format is the version of the JSON; it changes when a field changes its meaning.
+const Format = 1
+
+// Report is one run of the benchmark.
+type Report struct {
+	Format  int       `json:"format"`
+	Version string    `json:"version"` // of Headroom
+	Date    time.Time `json:"date"`
+	Machine Machine   `json:"machine"`
+	Parts   []Part    `json:"parts"`
+}
+
+// Part is a group's figures, with what the machine could do when they were taken.
+type Part struct {
+	Group    string   `json:"group"`
+	Device   string   `json:"device"` // as "CPU, AVX-512 VNNI, 2 threads"
+	Ceilings Ceilings `json:"ceilings"`
+	Rows     []Row    `json:"rows"`
+}
+
+// Ceilings is engine.Ceilings; what is unknown is left out.
+type Ceilings struct {
+	ReadBytes  float64 `json:"readBytesPerSecond,omitempty"`
+	Int8Ops    float64 `json:"int8OperationsPerSecond,omitempty"`
+	Float32Ops float64 `json:"float32OperationsPerSecond,omitempty"`
+}
+
+// Row is one figure.
+type Row struct {
+	ID      string    `json:"id"` // stays the same from version to version
+	What    string    `json:"what"`
+	Model   string    `json:"model"`
+	Unit    string    `json:"unit"`
+	Value   float64   `json:"value"` // the median
+	Samples []float64 `json:"samples"`
+	Ceiling float64   `json:"ceiling,omitempty"` // what the machine could do, in the same unit; of a time, the least; 0: unknown
+	Bound   string    `json:"bound,omitempty"`   // what the ceiling follows from
+	Share   float64   `json:"share,omitempty"`   // how much of the ceiling was reached, 1 is all of it
+	Target  *Target   `json:"target,omitempty"`
+	Met     *bool     `json:"met,omitempty"` // the target; nil without one
+}
+
+// Units. Of the first three more is better, of the others less.
+const (
+	unitSpeed   = "tok/s"
+	unitRate    = "Gop/s"
+	unitRatio   = "ratio" // of two speeds
+	unitSeconds = "s"
+	unitPercent = "%"
+	unitTimes   = "x" // of a size
+)
+
+// Bounds.
+const (
+	boundMemory     = "memory"
+	boundArithmetic = "arithmetic"
+	boundCheckpoint = "the checkpoint's size"
+	boundParts      = "the number of them"
+)
+
+// Target is what a figure should be: one of the fields is set.
+type Target struct {
+	Share   float64 `json:"share,omitempty"` // of the ceiling at least
+	AtLeast float64 `json:"atLeast,omitempty"`
+	AtMost  float64 `json:"atMost,omitempty"`
+}
+
+// targets, by the IDs of rows. Those in tokens/s are for two cores of the machine class that Headroom is developed on, whose int8 products
+// run at 938 Gop/s: on others the shares say more.
+var targets = map[string]Target{
+	"decode-0":            {Share: 0.90},
+	"decode-4096":         {Share: 0.75},
+	"decode-16384":        {Share: 0.75},
+	"prefill-128":         {AtLeast: 500},
+	"prefill-512":         {AtLeast: 500},
+	"prefill-2048":        {AtLeast: 400},
+	"prefill-4096":        {AtLeast: 300},
+	"prefill-16384":       {AtLeast: 100},
+	"prefill-matrices":    {Share: 0.50},
+	"append-4096":         {AtMost: 0.15},
+	"streams-4-ratio":     {AtLeast: 2.8},
+	"threads-ratio":       {AtLeast: 1.8},
+	"moe-decode-0":        {Share: 0.80},
+	"moe-recurrent-share": {AtMost: 10},
+	"load":                {AtMost: 0.5},
+	"resident":            {AtMost: 1.5}, // once and not twice; the rest is the cache, activations and the program
+}
+
+// lessIsBetter tells units.
+func lessIsBetter(unit string) bool {
+	return unit == unitSeconds || unit == unitPercent || unit == unitTimes
+}
+
+// judge fills in what follows from the figure and its ceiling.
+func (r *Row) judge() {
+	if r.Ceiling > 0 && r.Value > 0 {
+		r.Share = r.Value / r.Ceiling
+		if lessIsBetter(r.Unit) {
+			r.Share = r.Ceiling / r.Value
+		}
+	}
+	t, ok := targets[r.ID]
+	if !ok || t.Share > 0 && r.Ceiling == 0 {
+		return
+	}
+	met := t.Share > 0 && r.Share >= t.Share || t.AtLeast > 0 && r.Value >= t.AtLeast || t.AtMost > 0 && r.Value <= t.AtMost
+	r.Target, r.Met = &t, &met
+}
+
+// ratioRow is how many times b's speed a is, pair by pair; ceiling is what it can be at most, 0 where nothing says.
+func ratioRow(id, what, model string, a, b []float64, ceiling float64) Row {
+	row := Row{ID: id, What: what, Model: model, Unit: unitRatio, Ceiling: ceiling}
+	for i := range min(len(a), len(b)) {
+		row.Samples = append(row.Samples, a[i]/b[i])
+	}
+	if ceiling > 0 {
+		row.Bound = boundParts
+	}
+	row.Value = median(row.Samples)
+	return row
+}
+
+// Rows are those of all parts.
+func (r *Report) Rows() (rows []Row) {
+	for _, p := range r.Parts {
+		rows = append(rows, p.Rows...)
+	}
+	return rows
+}

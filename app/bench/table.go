@@ -1,0 +1,183 @@
+package bench
+
+// Reports as text: Markdown for people, lines of Go's benchmark format for benchstat.
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"headroom/engine/problem"
+)
+
+// Markdown writes a report as a table, with the machine above it.
+func (r *Report) Markdown(w io.Writer) error {
+	var b bytes.Buffer
+	m := &r.Machine
+	fmt.Fprintf(&b, "Headroom %s on %s, %s", r.Version, r.Date.Format("2 January 2006"), m.System)
+	if m.Processor != "" {
+		fmt.Fprintf(&b, ", %s", m.Processor)
+	}
+	fmt.Fprintf(&b, ", %s", plural(m.Cores, "core"))
+	if len(r.Parts) > 0 {
+		fmt.Fprintf(&b, "; %s", r.Parts[0].Device)
+	}
+	fmt.Fprintf(&b, ".\n%s\n", r.ceilings())
+	fmt.Fprintf(&b, "Load average %.1f before and %.1f after.", m.Load[0], m.Load[1])
+	if m.busy() {
+		b.WriteString(" **Others were at work on this machine, so the figures are too low.**")
+	}
+	b.WriteString(" Medians; random weights.\n\n| | figure | ceiling | share | target | |\n|---|--:|--:|--:|--:|---|\n")
+	model := ""
+	for _, row := range r.Rows() {
+		if row.Model != model {
+			model = row.Model
+			fmt.Fprintf(&b, "| **%s** | | | | | |\n", model)
+		}
+		ceiling, share, target, met := "", "", "", ""
+		if row.Ceiling > 0 {
+			ceiling, share = number(row.Ceiling)+", "+row.Bound, fmt.Sprintf("%.0f %%", 100*row.Share)
+		}
+		if row.Target != nil {
+			target, met = row.Target.words(row.Unit), "missed"
+			if *row.Met {
+				met = "met"
+			}
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", row.What, figure(row.Value, row.Unit), ceiling, share, target, met)
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// ceilings says what the machine could do, from the slowest to the fastest reading.
+func (r *Report) ceilings() string {
+	between := func(of func(Ceilings) float64, unit string) string {
+		low, high := 0.0, 0.0
+		for i, p := range r.Parts {
+			v := of(p.Ceilings) / 1e9
+			if i == 0 || v < low {
+				low = v
+			}
+			high = max(high, v)
+		}
+		switch {
+		case high == 0:
+			return ""
+		case number(low) == number(high):
+			return number(high) + " " + unit
+		}
+		return number(low) + " to " + number(high) + " " + unit
+	}
+	var words []string
+	for _, c := range []struct{ what, figures string }{
+		{"memory reads at ", between(func(c Ceilings) float64 { return c.ReadBytes }, "GB/s")},
+		{"int8 products run at ", between(func(c Ceilings) float64 { return c.Int8Ops }, "Gop/s")},
+		{"float32 ones at ", between(func(c Ceilings) float64 { return c.Float32Ops }, "GFLOP/s")},
+	} {
+		if c.figures != "" {
+			words = append(words, c.what+c.figures)
+		}
+	}
+	if len(words) == 0 {
+		return "What this device could do is unknown."
+	}
+	text := strings.Join(words, ", ")
+	return strings.ToUpper(text[:1]) + text[1:] + ", measured in the same run."
+}
+
+func (t *Target) words(unit string) string {
+	switch {
+	case t.Share > 0:
+		return fmt.Sprintf("%.0f %%", 100*t.Share)
+	case t.AtMost > 0:
+		return "at most " + figure(t.AtMost, unit)
+	}
+	return "at least " + figure(t.AtLeast, unit)
+}
+
+// figure is a value with its unit; ratios are written as factors.
+func figure(v float64, unit string) string {
+	if unit == unitRatio || unit == unitTimes {
+		return fmt.Sprintf("%.2f x", v)
+	}
+	return number(v) + " " + unit
+}
+
+// number has three digits that count.
+func number(v float64) string {
+	switch {
+	case v >= 1000:
+		return thousands(int(v + 0.5))
+	case v >= 99.95:
+		return fmt.Sprintf("%.0f", v)
+	case v >= 9.995:
+		return fmt.Sprintf("%.1f", v)
+	case v >= 1:
+		return fmt.Sprintf("%.2f", v)
+	}
+	return fmt.Sprintf("%.3f", v)
+}
+
+// thousands writes 16384 as 16,384.
+func thousands(n int) string {
+	s := strconv.Itoa(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+func plural(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return fmt.Sprintf("%d %s", n, thing)
+}
+
+// megabytes are decimal.
+func megabytes(bytes int64) string { return number(float64(bytes)/1e6) + " MB" }
+
+// The marks between which a document keeps the table.
+const (
+	tableBegins = "<!-- bench: from here on `headroom bench --readme` writes -->"
+	tableEnds   = "<!-- bench: to here -->"
+)
+
+// Replace puts the report's table between the marks of a document.
+func (r *Report) Replace(document []byte) ([]byte, error) {
+	before, rest, ok := bytes.Cut(document, []byte(tableBegins))
+	_, after, closed := bytes.Cut(rest, []byte(tableEnds))
+	if !ok || !closed {
+		return nil, problem.New(problem.BadRequest, "The document has no place for the table", "the lines "+tableBegins+" and "+tableEnds+" mark it", "")
+	}
+	var b bytes.Buffer
+	b.Write(before)
+	b.WriteString(tableBegins + "\n\n")
+	if err := r.Markdown(&b); err != nil {
+		return nil, err
+	}
+	b.WriteString("\n" + tableEnds)
+	b.Write(after)
+	return b.Bytes(), nil
+}
+
+// GoBench writes every sample as a line of Go's benchmark format, which benchstat compares.
+func (r *Report) GoBench(w io.Writer) error {
+	var b bytes.Buffer
+	for _, unit := range []string{unitSpeed, unitRate, unitRatio} {
+		fmt.Fprintf(&b, "Unit %s better=higher\n", unit)
+	}
+	for _, unit := range []string{unitSeconds, unitPercent, unitTimes} {
+		fmt.Fprintf(&b, "Unit %s better=lower\n", unit)
+	}
+	for _, row := range r.Rows() {
+		for _, v := range row.Samples {
+			fmt.Fprintf(&b, "BenchmarkHeadroom/%s 1 %g %s\n", strings.ReplaceAll(row.ID, "-", "_"), v, row.Unit) // -8 would be read as GOMAXPROCS
+		}
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}

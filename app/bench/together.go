@@ -1,0 +1,158 @@
+package bench
+
+// What is shared: weights by several streams, work by several threads, a pass by experts and recurrent layers.
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"headroom/engine"
+	"headroom/engine/problem"
+)
+
+// streamPrompt is how many tokens each stream reads before it answers.
+const streamPrompt = 16
+
+func (r *run) streams() error {
+	most := maxOf(r.Streams)
+	e, err := r.open(r.Dense, engine.Options{ContextTokens: (streamPrompt + r.Tokens + 64) * most, MaxSequences: most, NoPrefixCache: true})
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	speeds := make([][]float64, len(r.Streams))
+	for i := range max(r.Repeat, 1) { // in turn, so that what else the machine does strikes all of them
+		for j, n := range r.Streams {
+			r.say(r.Dense.Name + ": " + plural(n, "stream"))
+			speed, err := r.together(e, n, i)
+			if err != nil {
+				return err
+			}
+			speeds[j] = append(speeds[j], speed)
+		}
+	}
+	for j, n := range r.Streams {
+		r.add(Row{ID: fmt.Sprintf("streams-%d", n), What: plural(n, "stream") + ", tokens of all", Model: r.Dense.Name, Unit: unitSpeed},
+			speeds[j], n, e.DecodeCost(n, streamPrompt+r.Tokens/2))
+	}
+	for j, n := range r.Streams {
+		if r.Streams[0] == 1 && n > 1 {
+			r.put(ratioRow(fmt.Sprintf("streams-%d-ratio", n), fmt.Sprintf("%d streams against one", n), r.Dense.Name, speeds[j], speeds[0], float64(n)))
+		}
+	}
+	return nil
+}
+
+// together is the tokens per second of n streams while all of them decode.
+func (r *run) together(e *engine.Engine, n, seed int) (float64, error) {
+	all, failures := make([]answered, n), make([]error, n)
+	var running sync.WaitGroup
+	for i := range n {
+		prompt := tokens(e, 100*seed+i, streamPrompt)
+		running.Go(func() { all[i], failures[i] = ask(r.ctx, e, prompt, r.Tokens+1) })
+	}
+	running.Wait()
+	for _, err := range failures {
+		if err != nil {
+			return 0, err
+		}
+	}
+	return overlap(all)
+}
+
+// overlap is the tokens per second from when the last of them had begun until the first of them ended.
+func overlap(all []answered) (float64, error) {
+	from, to := all[0].at[0], all[0].at[len(all[0].at)-1]
+	for _, a := range all {
+		if a.at[0].After(from) {
+			from = a.at[0]
+		}
+		if end := a.at[len(a.at)-1]; end.Before(to) {
+			to = end
+		}
+	}
+	count := 0
+	for _, a := range all {
+		for _, t := range a.at {
+			if t.After(from) && !t.After(to) {
+				count++
+			}
+		}
+	}
+	if count == 0 {
+		return 0, problem.New(problem.Internal, "The benchmark's streams were not at work together", "", "Let them answer longer: --tokens.")
+	}
+	return float64(count) / to.Sub(from).Seconds(), nil
+}
+
+// threads reads the same prompts with one thread and with all of them, in turn.
+func (r *run) threads() error {
+	if len(r.Prompts) == 0 {
+		return nil
+	}
+	n := min(maxOf(r.Prompts), 512)
+	o := engine.Options{ContextTokens: max(n+16, 256), MaxSequences: 1, NoPrefixCache: true}
+	all, err := r.open(r.Dense, o)
+	if err != nil {
+		return err
+	}
+	defer all.Close()
+	o.Threads = 1
+	one, err := r.open(r.Dense, o)
+	if err != nil {
+		return err
+	}
+	defer one.Close()
+	var speeds [2][]float64
+	for i := range max(r.Repeat, 1) {
+		for j, e := range []*engine.Engine{one, all} {
+			r.say(fmt.Sprintf("%s: a prompt of %s tokens, one thread against all", r.Dense.Name, thousands(n)))
+			a, err := ask(r.ctx, e, tokens(e, i, n), 1)
+			if err != nil {
+				return err
+			}
+			speeds[j] = append(speeds[j], float64(n)/a.Timing.Prefill.Seconds())
+		}
+	}
+	r.put(Row{ID: fmt.Sprintf("prefill-%d-one-thread", n), What: fmt.Sprintf("prompt of %s tokens, one thread", thousands(n)), Model: r.Dense.Name, Unit: unitSpeed,
+		Samples: speeds[0], Value: median(speeds[0])})
+	r.put(ratioRow("threads-ratio", "all threads against one, same prompt", r.Dense.Name, speeds[1], speeds[0], 0))
+	return nil
+}
+
+// mixture is a mixture of experts: an answer, a prompt, and how much of the prompt's time its recurrent layers take.
+func (r *run) mixture() error {
+	n := min(max(maxOf(r.Prompts), 16), 512)
+	times := &engine.OperatorTimes{}
+	e, err := r.open(r.MoE, engine.Options{ContextTokens: max(n, 1) + r.Tokens + 16, MaxSequences: 1, NoPrefixCache: true, Times: times})
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	if err := r.decode(e, r.MoE.Name, "", 0); err != nil {
+		return err
+	}
+	if err := r.prompts(e, r.MoE.Name, []int{n}); err != nil || r.Device != engine.DeviceCPU {
+		return err
+	}
+	samples, err := r.times(func(i int) (float64, error) {
+		times.Start()
+		_, err := ask(r.ctx, e, tokens(e, 9000+i, n), 1)
+		counted := times.Stop()
+		var recurrent, sum time.Duration
+		for name, t := range counted {
+			sum += t.Time
+			if name == "gated_delta" || name == "conv" {
+				recurrent += t.Time
+			}
+		}
+		return 100 * recurrent.Seconds() / sum.Seconds(), err
+	})
+	if err != nil {
+		return err
+	}
+	r.put(Row{ID: "moe-recurrent-share", What: fmt.Sprintf("GatedDeltaNet's share of a prompt of %s tokens", thousands(n)), Model: r.MoE.Name, Unit: unitPercent,
+		Samples: samples, Value: median(samples)})
+	return nil
+}

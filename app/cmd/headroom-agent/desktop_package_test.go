@@ -1,0 +1,89 @@
+//go:build e2e
+
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestPackage installs Linux's archive into a home folder and uses what lies there alone: the command serves, and the agent finds
+// the window beside itself.
+func TestPackage(t *testing.T) {
+	d := newDesktop(t)
+	archive := filepath.Join(d.home, "headroom.tar.gz")
+	d.output("../../../build/linux/tarball", "../../../bin", archive)
+	d.output("tar", "-xzf", archive, "-C", d.home)
+	prefix := filepath.Join(d.home, "programs")
+	d.output(filepath.Join(d.home, "headroom", "install"), prefix)
+	for _, unpacked := range []string{archive, filepath.Join(d.home, "headroom")} {
+		if err := os.RemoveAll(unpacked); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	t.Log("the command serves")
+	serve := exec.Command(filepath.Join(prefix, "bin", "headroom"), "serve", "--port", "0", "--no-ssd-cache")
+	serve.Env = d.environment()
+	out, err := serve.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	serve.Stderr = os.Stderr
+	if err := serve.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = serve.Process.Signal(syscall.SIGTERM)
+		_ = serve.Wait()
+	}()
+	address := ""
+	for lines := bufio.NewScanner(out); address == "" && lines.Scan(); {
+		address = regexp.MustCompile(`http://127\.0\.0\.1:\d+`).FindString(lines.Text())
+	}
+	if address == "" {
+		t.Fatal("it ended, and said no address")
+	}
+	go func() { _, _ = io.Copy(io.Discard, out) }() // so that it never waits for a reader
+	answer, err := http.Get(address + "/v1/models")
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		t.Errorf("/v1/models answers %s", answer.Status)
+	}
+
+	t.Log("the agent opens the window that was installed with it")
+	a := d.startProgram(filepath.Join(prefix, "lib", "headroom", "headroom-agent"), "--no-start", "--open")
+	w := a.waitWindow()
+	if program, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", w.pid)); err != nil || program != filepath.Join(prefix, "lib", "headroom", "headroom-window") {
+		t.Errorf("the window is %s (%v)", program, err)
+	}
+	entry, err := os.ReadFile(filepath.Join(prefix, "share", "applications", "headroom.desktop"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, class, _ := strings.Cut(string(entry), "\nStartupWMClass=")
+	class, _, _ = strings.Cut(class, "\n")
+	if windows := string(d.output("wmctrl", "-l", "-x")); !regexp.MustCompile(`(?m)^` + w.id + `\s+\S+\s+` + regexp.QuoteMeta(class) + `\.`).MatchString(windows) {
+		t.Errorf("the menu's entry is for a window of %q, the windows are:\n%s", class, windows)
+	}
+	a.signal(syscall.SIGTERM)
+	a.waitEnd(0)
+
+	t.Log("and it goes without a trace")
+	d.output(filepath.Join(prefix, "lib", "headroom", "uninstall"))
+	if left, err := os.ReadDir(filepath.Join(prefix, "lib")); err != nil || len(left) > 0 {
+		t.Errorf("%v left (%v)", left, err)
+	}
+}

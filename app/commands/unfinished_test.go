@@ -1,0 +1,77 @@
+package commands
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"headroom/app/control"
+	"headroom/app/hub"
+	"headroom/app/importer"
+	"headroom/app/jobs"
+	"headroom/app/library"
+	"headroom/engine"
+)
+
+// An import and a download that had failed are listed by the next program, stopped; a second program beside it has none.
+func TestUnfinishedOverARestart(t *testing.T) {
+	dir, root := t.TempDir(), t.TempDir()
+	tokens := &hub.Tokens{}
+	transfers := &control.Transfers{
+		Importer: func() (*importer.Importer, error) {
+			describe := func(engine.Source, engine.Options) (engine.Description, error) {
+				return engine.Description{}, errors.New("no model")
+			}
+			return importer.New(importer.Options{Root: root, Describe: library.Describe(describe)}), nil
+		},
+		Hub: func() (*hub.Client, error) { return newHub("http://127.0.0.1:1", tokens) },
+	}
+	client, err := transfers.Hub()
+	if err != nil {
+		t.Fatal(err)
+	}
+	im, err := transfers.Importer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := jobs.NewList()
+	end := keepJobs(dir, first, transfers)
+	gone := filepath.Join(root, "gone")
+	for _, spec := range []jobs.Spec{client.Job(hub.Request{ID: "o/m"}), im.Again(importer.Memo{Source: gone, Goal: filepath.Join(root, "n"), Name: "n", Mode: importer.Copy})} {
+		j := first.Start(spec)
+		if err := first.Stop(j.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	beside := jobs.NewList()
+	keepJobs(dir, beside, transfers)()
+	if len(beside.Jobs()) != 0 {
+		t.Errorf("a second program has them too: %+v", beside.Jobs())
+	}
+	first.Close()
+	end()
+
+	second := jobs.NewList()
+	end = keepJobs(dir, second, transfers)
+	listed := second.Jobs()
+	if len(listed) != 2 || listed[0].Title != "o/m" || listed[0].State != jobs.Stopped || listed[1].Title != "n" || listed[1].Kind != jobs.Import {
+		t.Fatalf("after the restart: %+v", listed)
+	}
+	if err := second.Resume(listed[1].ID); err != nil {
+		t.Fatal(err)
+	}
+	if j, err := second.Wait(t.Context(), listed[1].ID); err != nil || j.State != jobs.Failed {
+		t.Errorf("an import whose source is gone: %+v, %v", j, err)
+	}
+	for _, j := range listed {
+		if err := second.Remove(j.ID); err != nil {
+			t.Error(err)
+		}
+	}
+	second.Close()
+	end()
+	if text, err := os.ReadFile(filepath.Join(dir, "jobs.json")); err != nil || string(text) != "[]\n" {
+		t.Errorf("left in the file: %s, %v", text, err)
+	}
+}

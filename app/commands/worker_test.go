@@ -1,0 +1,166 @@
+package commands
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"headroom/app/host"
+	"headroom/app/worker"
+	"headroom/engine/problem"
+)
+
+// TestMain makes the test binary headroom where a server in it starts a worker, or a benchmark a part of itself.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && (os.Args[1] == worker.Word || os.Args[1] == "bench") {
+		os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	}
+	os.Exit(m.Run())
+}
+
+// children are the processes that this one has started and not reaped.
+func children(t *testing.T) (pids []int) {
+	t.Helper()
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	if len(stats) == 0 {
+		t.Skip("there is no /proc to look for processes in")
+	}
+	for _, path := range stats {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			continue // it has ended
+		}
+		var pid, parent int
+		var state string
+		_, rest, _ := strings.Cut(string(data), ") ") // the name may hold anything
+		_, _ = fmt.Sscan(string(data), &pid)
+		if _, err := fmt.Sscan(rest, &state, &parent); err == nil && parent == os.Getpid() {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// TestServeSurvivesItsWorker: the model's process is killed in the middle of an answer. Who waits for it is told, the next request is
+// answered, and in the end no process is left.
+func TestServeSurvivesItsWorker(t *testing.T) {
+	alone(t)
+	s, err := NewService(ServiceOptions{Host: "127.0.0.1", ModelFlags: ModelFlags{Device: "cpu", Threads: 1, Context: 32768}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(t.Context()) }()
+	defer func() {
+		s.Close()
+		<-served
+		if left := children(t); len(left) > 0 {
+			t.Errorf("processes %v are left", left)
+		}
+	}()
+	if err := s.Host.Start(""); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Host.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	model, err := s.Host.Acquire("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	endless := map[string]int{} // the model goes on for as long as it may
+	for _, token := range model.Engine.Defaults().EOSTokenIDs {
+		endless[fmt.Sprint(token)] = -100
+	}
+	ask := func(stream bool, most int) *http.Response {
+		t.Helper()
+		body, _ := json.Marshal(map[string]any{"prompt": "Once upon a time", "max_tokens": most, "stream": stream, "logit_bias": endless})
+		answer, err := http.Post("http://"+s.Address+"/v1/completions", "application/json", bytes.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { answer.Body.Close() })
+		return answer
+	}
+	streamed := bufio.NewScanner(ask(true, 30000).Body)
+	for n := 0; n < 5 && streamed.Scan(); n++ { // it is at work
+	}
+	pids := children(t)
+	if len(pids) != 1 {
+		t.Fatalf("processes %v, want the model's alone", pids)
+	}
+	if ledger := s.Host.State().Memory; ledger.TotalBytes == 0 {
+		t.Error("no memory is shown")
+	}
+	if err := syscall.Kill(pids[0], syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	last := ""
+	for streamed.Scan() {
+		if streamed.Text() != "" {
+			last = streamed.Text()
+		}
+	}
+	if !strings.HasPrefix(last, "data: {\"error\"") || !strings.Contains(last, string(problem.Crashed)) || !strings.Contains(last, "killed") {
+		t.Errorf("the stream ends with %q, want the error", last)
+	}
+	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) { // as a client does that is told to try again
+		answer := ask(false, 3)
+		text, _ := io.ReadAll(answer.Body)
+		if answer.StatusCode == http.StatusOK {
+			break
+		}
+		if answer.StatusCode != http.StatusServiceUnavailable || answer.Header.Get("Retry-After") == "" || time.Now().After(deadline) {
+			t.Fatalf("%d %s", answer.StatusCode, text)
+		}
+	}
+	state := s.Host.State()
+	if n := state.Engine.Notice; state.Engine.Status != host.Ready && state.Engine.Status != host.Busy || n == nil || n.Code != problem.Crashed {
+		t.Errorf("afterwards: %+v, %+v", state.Engine, n)
+	}
+	if again := children(t); len(again) != 1 || again[0] == pids[0] {
+		t.Errorf("processes %v, before %v", again, pids)
+	}
+}
+
+// TestInProcess: with the flag there is no other process.
+func TestInProcess(t *testing.T) {
+	alone(t)
+	s, err := NewService(ServiceOptions{Host: "127.0.0.1", InProcess: true, ModelFlags: ModelFlags{Device: "cpu", Threads: 1, Context: 4096}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := s.Host.Start(""); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Host.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if pids := children(t); len(pids) > 0 {
+		t.Errorf("processes %v", pids)
+	}
+}
+
+// TestWorkerByHand: a person who starts it learns that it is not meant for people, and the help does not name it.
+func TestWorkerByHand(t *testing.T) {
+	out, err := exec.Command(os.Args[0], worker.Word).CombinedOutput()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != int(exitUsage) || !strings.Contains(string(out), "this is a part of Headroom, which starts it by itself") {
+		t.Errorf("%v, said %s", err, out)
+	}
+	if _, help, _ := headroom("", "--help"); strings.Contains(help, worker.Word) {
+		t.Errorf("the help shows it:\n%s", help)
+	}
+}

@@ -1,0 +1,5 @@
+//go:build !darwin
+
+package library
+
+func trashed(path string) error { return freedesktopTrash(path) }

@@ -1,0 +1,105 @@
+package notify
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"testing"
+
+	"headroom/app/host"
+	"headroom/app/jobs"
+)
+
+// quietHost is one in which nothing happens.
+type quietHost struct{ changed chan struct{} }
+
+func (quietHost) State() host.State                                { return host.State{} }
+func (quietHost) RescanModels()                                    {}
+func (quietHost) Models(int) host.ModelList                        { return machine() }
+func (quietHost) ModelChanges(int) ([]host.ModelChange, int)       { return nil, 0 }
+func (h quietHost) Subscribe() (changed <-chan struct{}, f func()) { return h.changed, func() {} }
+
+// fakeService keeps what it is to show, and is clicked by the test.
+type fakeService struct {
+	shown  chan Notice
+	err    error
+	mu     sync.Mutex
+	click  func()
+	closed bool
+}
+
+func (s *fakeService) Show(n Notice, clicked func()) error {
+	s.mu.Lock()
+	s.click = clicked
+	s.mu.Unlock()
+	s.shown <- n
+	return s.err
+}
+
+func (s *fakeService) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+}
+
+// A download ends, is announced, and a click says which it was. With the setting off nothing is shown, and what happened meanwhile stays unsaid.
+func TestFollow(t *testing.T) {
+	list, service := jobs.NewList(), &fakeService{shown: make(chan Notice, 9), err: errors.New("no desktop")}
+	defer list.Close()
+	var mu sync.Mutex
+	on, clicked := false, make(chan Notice, 9)
+	ctx, cancel := context.WithCancel(context.Background())
+	asked := make(chan bool, 9)
+	ended := make(chan struct{})
+	download := func(title, dir string) {
+		list.Start(jobs.Spec{Kind: jobs.Download, Key: title, Title: title, Work: func(context.Context, *jobs.Progress) (string, error) { return dir, nil }})
+	}
+	h := quietHost{make(chan struct{}, 1)}
+	watching := make(chan struct{})
+	go func() {
+		defer close(ended)
+		Follow(ctx, Options{Host: beginning{h, watching}, Jobs: list, Service: service, Log: slog.New(slog.DiscardHandler), Clicked: func(n Notice) { clicked <- n }, On: func() bool {
+			mu.Lock()
+			defer mu.Unlock()
+			asked <- on
+			return on
+		}})
+	}()
+	<-watching
+	download("o/large", "/m/large")
+	if <-asked {
+		t.Fatal("the setting was on")
+	}
+	mu.Lock()
+	on = true
+	mu.Unlock()
+	download("o/small", "/m/small")
+	if n := <-service.shown; n.Start != "o/small" {
+		t.Errorf("shown: %+v", n)
+	}
+	service.click()
+	if n := <-clicked; n.Start != "o/small" {
+		t.Errorf("clicked: %+v", n)
+	}
+	cancel()
+	<-ended
+	if !service.closed {
+		t.Error("what was shown stays")
+	}
+}
+
+// beginning tells when Follow has had its first look.
+type beginning struct {
+	quietHost
+	seen chan struct{}
+}
+
+func (b beginning) State() host.State {
+	select {
+	case <-b.seen:
+	default:
+		close(b.seen)
+	}
+	return host.State{}
+}

@@ -1,0 +1,193 @@
+//go:build !darwin
+
+package notify
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/godbus/dbus/v5"
+)
+
+// desktop plays org.freedesktop.Notifications at the other end of a connection without a bus between.
+type desktop struct {
+	t       *testing.T
+	conn    *dbus.Conn
+	able    []string
+	last    uint32
+	notices chan shownNotice
+	closed  chan uint32
+}
+
+type shownNotice struct {
+	id, replaces uint32
+	title, body  string
+	actions      []string
+}
+
+func (d *desktop) GetCapabilities() ([]string, *dbus.Error) { return d.able, nil }
+
+func (d *desktop) Notify(app string, replaces uint32, icon, title, body string, actions []string, _ map[string]dbus.Variant, timeout int32) (uint32, *dbus.Error) {
+	if app != "Headroom" || timeout != -1 {
+		d.t.Errorf("app %s, timeout %d", app, timeout)
+	}
+	id := replaces
+	if id == 0 {
+		d.last++
+		id = d.last
+	}
+	d.notices <- shownNotice{id, replaces, title, body, actions}
+	return id, nil
+}
+
+func (d *desktop) CloseNotification(id uint32) *dbus.Error {
+	d.closed <- id
+	return nil
+}
+
+// AddMatch is the bus's own; here nothing is filtered.
+func (d *desktop) AddMatch(string) *dbus.Error { return nil }
+
+// newDesktop is a service and the desktop that it speaks to.
+func newDesktop(t *testing.T, able ...string) (*desktop, *freedesktop) {
+	t.Helper()
+	ours, theirs := connected(t)
+	d := &desktop{t: t, able: able, notices: make(chan shownNotice, 9), closed: make(chan uint32, 9)}
+	d.conn = theirs
+	if err := errors.Join(d.conn.Export(d, busPath, busInterface), d.conn.Export(d, "/org/freedesktop/DBus", "org.freedesktop.DBus")); err != nil {
+		t.Fatal(err)
+	}
+	return d, &freedesktop{connect: func() (*dbus.Conn, error) { return ours, nil }}
+}
+
+// connected are two ends of D-Bus. Each takes the other for a bus, which it must sign on to: welcome plays that part of one.
+func connected(t *testing.T) (a, b *dbus.Conn) {
+	t.Helper()
+	nearA, farA := net.Pipe()
+	nearB, farB := net.Pipe()
+	go func() {
+		a, b := welcome(farA), welcome(farB)
+		go func() { _, _ = io.Copy(farA, b) }()
+		_, _ = io.Copy(farB, a)
+	}()
+	sign := func(near net.Conn) *dbus.Conn {
+		c, err := dbus.NewConn(near)
+		if err == nil {
+			err = c.Auth([]dbus.Auth{dbus.AuthAnonymous()})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		return c
+	}
+	return sign(nearA), sign(nearB)
+}
+
+// welcome lets a client in, and returns the rest of what it says.
+func welcome(client net.Conn) io.Reader {
+	r := bufio.NewReader(client)
+	for {
+		line, err := r.ReadString('\n')
+		switch line = strings.Trim(line, "\x00\r\n"); {
+		case err != nil || line == "BEGIN":
+			return r
+		case line == "AUTH":
+			fmt.Fprint(client, "REJECTED ANONYMOUS\r\n")
+		default:
+			fmt.Fprint(client, "OK 0123456789abcdef0123456789abcdef\r\n")
+		}
+	}
+}
+
+func (d *desktop) emit(signal string, values ...any) {
+	d.t.Helper()
+	if err := d.conn.Emit(busPath, busInterface+"."+signal, values...); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+func wait[T any](t *testing.T, what string, c <-chan T) T {
+	t.Helper()
+	select {
+	case v := <-c:
+		return v
+	case <-time.After(30 * time.Second):
+		t.Fatal("waited in vain for " + what)
+		panic("unreachable")
+	}
+}
+
+func TestFreedesktop(t *testing.T) {
+	d, f := newDesktop(t, "body", "actions", "body-markup")
+	clicked := make(chan string, 9)
+	show := func(key, title, body string) shownNotice {
+		t.Helper()
+		if err := f.Show(Notice{Key: key, Title: title, Body: body, Label: "Start"}, func() { clicked <- title }); err != nil {
+			t.Fatal(err)
+		}
+		return wait(t, "the notice", d.notices)
+	}
+	first := show("model a", "a", "<b> & c")
+	if first.title != "a" || first.body != "&lt;b&gt; &amp; c" || !slices.Equal(first.actions, []string{"default", "Start", "open", "Start"}) {
+		t.Errorf("shown: %+v", first)
+	}
+	if again := show("model a", "a2", ""); again.replaces != first.id {
+		t.Errorf("a second notice of the key replaces %d, not %d", again.replaces, first.id)
+	}
+	other := show("model b", "b", "")
+	if other.replaces != 0 {
+		t.Errorf("another key replaces %d", other.replaces)
+	}
+
+	d.emit("ActionInvoked", uint32(77), "default") // somebody else's
+	d.emit("ActionInvoked", other.id, "open")
+	if got := wait(t, "the click", clicked); got != "b" {
+		t.Errorf("clicked %s", got)
+	}
+	d.emit("ActionInvoked", first.id, "default")
+	if got := wait(t, "the click", clicked); got != "a2" {
+		t.Errorf("clicked %s", got)
+	}
+
+	d.emit("NotificationClosed", other.id, uint32(2))
+	d.emit("ActionInvoked", other.id, "default")
+	d.emit("ActionInvoked", first.id, "default")
+	if got := wait(t, "the click", clicked); got != "a2" {
+		t.Errorf("a closed notice was clicked: %s", got)
+	}
+
+	f.Close()
+	if id := wait(t, "the notice to go", d.closed); id != first.id {
+		t.Errorf("%d was taken away", id)
+	}
+	if err := f.Show(Notice{}, nil); err == nil {
+		t.Error("shown after Close")
+	}
+}
+
+// A desktop without buttons and markup gets none.
+func TestFreedesktopPlain(t *testing.T) {
+	d, f := newDesktop(t, "body")
+	if err := f.Show(Notice{Key: "k", Title: "t", Body: "<b>", Label: "Start"}, func() {}); err != nil {
+		t.Fatal(err)
+	}
+	if n := wait(t, "the notice", d.notices); n.body != "<b>" || len(n.actions) != 0 {
+		t.Errorf("shown: %+v", n)
+	}
+}
+
+func TestNoBus(t *testing.T) {
+	f := &freedesktop{connect: func() (*dbus.Conn, error) { return nil, errors.New("no bus") }}
+	if err := f.Show(Notice{}, nil); err == nil {
+		t.Error("shown without a bus")
+	}
+	f.Close()
+}

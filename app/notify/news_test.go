@@ -1,0 +1,117 @@
+package notify
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"headroom/app/host"
+	"headroom/app/jobs"
+	"headroom/app/library"
+	"headroom/app/memory"
+	"headroom/engine/problem"
+)
+
+const gib = 1 << 30
+
+// machine has room for 12.0 GB; o/small fits, o/large does not, o/broken cannot be opened.
+func machine() host.ModelList {
+	place := func(dir string) []host.Place { return []host.Place{{Path: dir}} }
+	return host.ModelList{RoomBytes: 12 * gib, Models: []host.Model{
+		{ID: "o/small", Places: place("/m/small"), NeedBytes: 3 * gib / 2, Fits: memory.Yes, State: library.Ready},
+		{ID: "o/large", Places: place("/m/large"), NeedBytes: 20 * gib, Fits: memory.No},
+		{ID: "o/broken", Places: place("/m/broken"), Error: "config.json is empty.", Fits: memory.No},
+	}}
+}
+
+func job(kind jobs.Kind, title, dir string, state jobs.State) jobs.Job {
+	return jobs.Job{ID: "j-" + title, Kind: kind, Title: title, Result: dir, State: state}
+}
+
+func finished(id string) host.ModelChange {
+	return host.ModelChange{Kind: library.Finished, ID: id, State: library.Ready}
+}
+
+func failedEngine(why string) host.State {
+	return host.State{Engine: host.EngineState{Status: host.Failed, Model: "o/small", Error: &host.Error{Message: "The model does not fit", Why: why, Fix: "Close other apps."}}}
+}
+
+// words are notices a line each: title, body, and what a click does.
+func words(notices []Notice) (lines []string) {
+	for _, n := range notices {
+		lines = append(lines, n.Title+" | "+n.Body+" | "+n.Label+" "+n.Start)
+	}
+	return lines
+}
+
+func TestNews(t *testing.T) {
+	gpu := host.State{Engine: host.EngineState{Status: host.Ready, Notice: &host.Error{Message: "The CPU computes", Why: "the GPU failed its self-test"}}}
+	cases := []struct {
+		name          string
+		before, after look
+		want          []string
+	}{
+		{"nothing happens", look{}, look{}, nil},
+		{"a download ends", look{jobs: []jobs.Job{job(jobs.Download, "o/small", "", jobs.Running)}}, look{jobs: []jobs.Job{job(jobs.Download, "o/small", "/m/small", jobs.Done)}},
+			[]string{"o/small is downloaded | It needs 1.5 GB, there is room for 12.0 GB. | Start o/small"}},
+		{"it ended long ago", look{jobs: []jobs.Job{job(jobs.Download, "o/small", "/m/small", jobs.Done)}}, look{jobs: []jobs.Job{job(jobs.Download, "o/small", "/m/small", jobs.Done)}}, nil},
+		{"the list lags behind", look{}, look{jobs: []jobs.Job{job(jobs.Download, "o/new", "/m/new", jobs.Done)}},
+			[]string{"o/new is downloaded | It runs on this computer. | Start /m/new"}},
+		{"an import ends", look{}, look{jobs: []jobs.Job{job(jobs.Import, "small", "/m/small", jobs.Done)}},
+			[]string{"small is imported | It needs 1.5 GB, there is room for 12.0 GB. | Start o/small"}},
+		{"too large to start", look{}, look{jobs: []jobs.Job{job(jobs.Download, "o/large", "/m/large", jobs.Done)}},
+			[]string{"o/large is downloaded | It needs 20.0 GB, there is room for 12.0 GB. | Open Headroom "}},
+		{"downloaded, and broken", look{}, look{jobs: []jobs.Job{job(jobs.Download, "o/broken", "/m/broken", jobs.Done)}},
+			[]string{"o/broken is downloaded | It cannot be started: config.json is empty. | Open Headroom "}},
+		{"a download fails", look{}, look{jobs: []jobs.Job{{ID: "1", Kind: jobs.Download, Title: "o/m", State: jobs.Failed,
+			Err: problem.New(problem.Internal, "The disk is full", "30 GB are needed", "Make room.")}}},
+			[]string{"o/m could not be downloaded | 30 GB are needed. Make room. | Open Headroom "}},
+		{"a failure that says only what", look{}, look{jobs: []jobs.Job{{ID: "1", Kind: jobs.Import, Title: "m", State: jobs.Failed, Err: problem.New(problem.Internal, "The disk is full", "", "")}}},
+			[]string{"m could not be imported | The disk is full | Open Headroom "}},
+		{"it fails again", look{jobs: []jobs.Job{{ID: "1", Kind: jobs.Import, State: jobs.Failed, Err: errors.New("x")}}},
+			look{jobs: []jobs.Job{{ID: "1", Kind: jobs.Import, Title: "m", State: jobs.Failed, Err: problem.New(problem.Internal, "The disk is full", "", ""), StartedAt: time.Unix(9, 0)}}},
+			[]string{"m could not be imported | The disk is full | Open Headroom "}},
+		{"somebody stops one", look{}, look{jobs: []jobs.Job{job(jobs.Download, "o/small", "", jobs.Stopped)}}, nil},
+		{"another program's download ends", look{}, look{changes: []host.ModelChange{finished("o/small")}},
+			[]string{"o/small is complete | It needs 1.5 GB, there is room for 12.0 GB. | Start o/small"}},
+		{"our own is announced once", look{}, look{jobs: []jobs.Job{job(jobs.Download, "O/Small", "", jobs.Running)}, changes: []host.ModelChange{finished("o/small")}}, nil},
+		{"complete and gone", look{}, look{changes: []host.ModelChange{finished("o/gone")}}, []string{"o/gone is complete | It runs on this computer. | Open Headroom "}},
+		{"other changes", look{}, look{changes: []host.ModelChange{{Kind: library.Appeared, ID: "o/small"}, {Kind: library.Vanished, ID: "o/large"}}}, nil},
+		{"the engine fails", look{state: host.State{Engine: host.EngineState{Status: host.Loading}}}, look{state: failedEngine("it needs 19.4 GB")},
+			[]string{"o/small did not start | It needs 19.4 GB. Close other apps. | Open Headroom "}},
+		{"it stays failed", look{state: failedEngine("it needs 19.4 GB")}, look{state: failedEngine("it needs 19.4 GB")}, nil},
+		{"it fails for another reason", look{state: failedEngine("a")}, look{state: failedEngine("éa")}, []string{"o/small did not start | Éa. Close other apps. | Open Headroom "}},
+		{"the GPU is not used", look{}, look{state: gpu}, []string{"The CPU computes | The GPU failed its self-test. | Open Headroom "}},
+		{"and still is not", look{state: gpu}, look{state: gpu}, nil},
+		{"a name from a file", look{}, look{jobs: []jobs.Job{job(jobs.Import, "a\nb\x00"+strings.Repeat("x", 300), "/m/small", jobs.Done)}},
+			[]string{"a b " + strings.Repeat("x", 195) + "… is imported | It needs 1.5 GB, there is room for 12.0 GB. | Start o/small"}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			c.before.models, c.after.models = machine, machine
+			c.before.rescan, c.after.rescan = func() {}, func() {}
+			var n news
+			n.first(c.before)
+			if got := words(n.since(c.after)); !slices.Equal(got, c.want) {
+				t.Errorf("got\n%q\nwant\n%q", got, c.want)
+			}
+			c.after.changes = nil
+			if again := n.since(c.after); len(again) > 0 {
+				t.Errorf("said twice: %q", words(again))
+			}
+		})
+	}
+}
+
+// A job that ends before the list shows its model has the disk read.
+func TestListThatLags(t *testing.T) {
+	list := machine()
+	list.Models[0].State, list.Models[0].Error = library.Downloading, "1 file is here in part"
+	l := look{jobs: []jobs.Job{job(jobs.Download, "o/small", "/m/small", jobs.Done)}, models: func() host.ModelList { return list }, rescan: func() { list = machine() }}
+	var n news
+	if got := n.since(l); len(got) != 1 || got[0].Start != "o/small" {
+		t.Errorf("%q", words(got))
+	}
+}

@@ -1,0 +1,61 @@
+package worker
+
+import (
+	"testing"
+
+	"headroom/engine"
+	"headroom/engine/server"
+)
+
+// BenchmarkTokens: what a token costs in this process and through the pipe, one stream and four.
+func BenchmarkTokens(b *testing.B) {
+	o := small
+	o.Threads = 0
+	here, err := engine.Open(b.Context(), bundled(), o)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer here.Close()
+	there := open(b, o)
+	for _, c := range []struct {
+		name   string
+		engine server.Engine
+		count  int
+	}{{"here/1", server.Of(here), 1}, {"worker/1", there, 1}, {"here/4", server.Of(here), 4}, {"worker/4", there, 4}} {
+		b.Run(c.name, func(b *testing.B) {
+			const most = 400
+			r := engine.Request{Prompt: prompt(b, c.engine, "What is a KV cache?"), MaxTokens: most, IgnoreEOS: true}
+			for b.Loop() {
+				var streams []server.Stream
+				for range c.count {
+					s, err := c.engine.Submit(r)
+					if err != nil {
+						b.Fatal(err)
+					}
+					streams = append(streams, s)
+				}
+				for _, s := range streams {
+					read(b, s)
+				}
+			}
+			b.ReportMetric(float64(b.N*c.count*most)/b.Elapsed().Seconds(), "tokens/s")
+		})
+	}
+}
+
+// BenchmarkEvent: one event there and back, without a pipe.
+func BenchmarkEvent(b *testing.B) {
+	e := &fromWorker{Event: &event{1, newWireEvent(engine.Event{Type: engine.Token, Token: 1234, Text: " word", Logprob: -0.5, Usage: engine.Usage{PromptTokens: 16, PromptDoneTokens: 16, CompletionTokens: 7}})}}
+	data, err := encoding.Marshal(e)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.SetBytes(int64(len(data)))
+	for b.Loop() {
+		data, _ := encoding.Marshal(e)
+		var got fromWorker
+		if err := decoding.Unmarshal(data, &got); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

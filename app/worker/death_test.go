@@ -1,0 +1,297 @@
+package worker
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"headroom/engine"
+	"headroom/engine/problem"
+	"headroom/engine/server"
+)
+
+// alive tells whether there is a process of that ID that has not ended. A dead one that nobody has reaped yet does not count.
+func alive(pid int) bool {
+	if syscall.Kill(pid, 0) != nil {
+		return false
+	}
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err != nil || !strings.Contains(string(stat), ") Z ")
+}
+
+// eventually looks until it is so.
+func eventually(t testing.TB, what string, so func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !so(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("still not: %s", what)
+		}
+	}
+}
+
+// settled expects as many goroutines as there were.
+func settled(t *testing.T) (check func()) {
+	before := runtime.NumGoroutine()
+	return func() {
+		t.Helper()
+		eventually(t, "every goroutine has returned", func() bool { return runtime.NumGoroutine() <= before })
+	}
+}
+
+// A killed process ends its requests, each once and with the reason, and leaves nothing.
+func TestKilled(t *testing.T) {
+	defer settled(t)()
+	o := small
+	o.ContextTokens = 32768 // no answer comes to its end before the process does
+	m, err := Open(t.Context(), bundled(), o, Options{Log: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tokens := prompt(t, m, "Tell me a story.")
+	var streams []server.Stream
+	for range 6 { // more than run at once
+		s, err := m.Submit(engine.Request{Prompt: tokens, IgnoreEOS: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		streams = append(streams, s)
+	}
+	for got := range 3 {
+		if _, err := streams[0].Next(t.Context()); err != nil {
+			t.Fatal(got, err)
+		}
+	}
+	if err := syscall.Kill(m.PID(), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	for i, s := range streams {
+		events := read(t, s)
+		done := events[len(events)-1]
+		if p := problem.From(done.Err); done.Finish != engine.FinishError || p.Code != problem.Crashed || !strings.Contains(p.Why, "killed") {
+			t.Errorf("request %d ended with %s, %v", i, done.Finish, done.Err)
+		}
+	}
+	within(t, m.Died(), "the process has died")
+	if _, err := m.Submit(engine.Request{Prompt: tokens}); problem.From(err).Code != problem.Loading {
+		t.Errorf("a request afterwards: %v, want one that says try again", err)
+	}
+	if got := m.Remembered(); got != nil || m.Cancel("a") || m.Stats().Running != 0 {
+		t.Errorf("a dead model remembers %v", got)
+	}
+	if err := m.Close(); err != nil || alive(m.PID()) {
+		t.Errorf("closed with %v; it lives: %t", err, alive(m.PID()))
+	}
+	if _, err := m.Submit(engine.Request{Prompt: tokens}); problem.From(err).Code != problem.NotRunning {
+		t.Errorf("a request after Close: %v", err)
+	}
+}
+
+// What processes do that end badly, in words. The shell plays them.
+func TestHowItEnded(t *testing.T) {
+	for name, c := range map[string]struct{ script, want string }{
+		"exit code":  {"exit 3", "it ended with exit code 3"},
+		"last words": {"echo first >&2; echo the driver is gone >&2; exit 1", "it ended with exit code 1; it said: the driver is gone"},
+		"a panic":    {"echo 'panic: index out of range' >&2; echo 'goroutine 1' >&2; exit 2", "it ended with exit code 2; it said: panic: index out of range"},
+		"a signal":   {"kill -ABRT $$", "it was ended by the signal SIGABRT"},
+		"killed":     {"kill -KILL $$", "it was killed by another program, or by the system"},
+		"no frames":  {"printf 'what is this' >&4; exec sleep 600", "it was ended, as it cannot be understood"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var log bytes.Buffer
+			_, err := Open(t.Context(), bundled(), small, Options{Command: []string{"sh", "-c", c.script}, Log: slog.New(slog.NewTextHandler(&log, nil))})
+			p := problem.From(err)
+			if p.Code != problem.Crashed || !strings.HasPrefix(p.Why, c.want) || !strings.Contains(p.Message, "while it was loading") {
+				t.Errorf("got %v", err)
+			}
+			if !strings.Contains(log.String(), "level=ERROR") {
+				t.Errorf("the log says %q", log.String())
+			}
+		})
+	}
+	_, err := Open(t.Context(), bundled(), small, Options{Command: []string{"/nowhere/headroom", Word}, Log: quiet})
+	if p := problem.From(err); p.Code != problem.Internal || !strings.Contains(p.Why, "/nowhere/headroom") {
+		t.Errorf("a program that is not there: %v", err)
+	}
+	// Another version's greeting, as after an update of a Headroom that runs.
+	other := framed(&fromWorker{Hello: &hello{Protocol: protocol + 1, Version: "9.9"}})
+	_, err = Open(t.Context(), bundled(), small, Options{Command: []string{"sh", "-c", "printf '" + octal(other) + "' >&4; exec sleep 600"}, Log: quiet})
+	if p := problem.From(err); p.Code != problem.Crashed || !strings.Contains(p.Why, "version 9.9 with protocol") || !strings.Contains(p.Why, "updated") {
+		t.Errorf("another version: %v", err)
+	}
+}
+
+func octal(data []byte) string {
+	var b strings.Builder
+	for _, c := range data {
+		fmt.Fprintf(&b, `\%03o`, c)
+	}
+	return b.String()
+}
+
+// A worker whose parent is killed ends by itself, in the middle of an answer too.
+func TestOrphan(t *testing.T) {
+	parent := exec.Command(os.Args[0], parentWord)
+	out, err := parent.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := parent.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line := make([]byte, 64)
+	n, err := out.Read(line)
+	pid, notNumber := strconv.Atoi(strings.TrimSpace(string(line[:n])))
+	if err != nil || notNumber != nil {
+		t.Fatal(err, string(line[:n]))
+	}
+	if !alive(pid) {
+		t.Error("the worker is dead before its parent")
+	}
+	if err := parent.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = parent.Wait()
+	eventually(t, "the worker has ended", func() bool { return !alive(pid) })
+}
+
+// parentWord makes the test binary a parent that prints its worker's process, and waits in the middle of an answer to be killed.
+const parentWord = "parent"
+
+func beParent() {
+	m, err := Open(context.Background(), bundled(), small, Options{Log: quiet})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	s, err := m.Submit(engine.Request{Prompt: []int32{1, 2, 3}, IgnoreEOS: true})
+	if err == nil {
+		_, err = s.Next(context.Background())
+	}
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(m.PID())
+	select {}
+}
+
+// Workers do not end by what a terminal or the system sends to all of its programs: their parent decides.
+func TestSignalsAreTheParents(t *testing.T) {
+	m := open(t, small)
+	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		if err := syscall.Kill(m.PID(), s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := m.Submit(engine.Request{Prompt: prompt(t, m, "What is a KV cache?"), MaxTokens: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if events := read(t, s); events[len(events)-1].Err != nil {
+		t.Errorf("it ended with %v", events[len(events)-1].Err)
+	}
+}
+
+// A random life: processes start, answer, are cancelled, closed and killed. Every request ends once, and nothing is left.
+func TestLives(t *testing.T) {
+	defer settled(t)()
+	seed := rand.Uint64()
+	random := rand.New(rand.NewPCG(seed, 0))
+	lives := 6
+	if os.Getenv("HEADROOM_LONG") != "" {
+		lives = 100
+	}
+	for life := range lives {
+		m, err := Open(t.Context(), bundled(), small, Options{Log: quiet})
+		if err != nil {
+			t.Fatalf("seed %d, life %d: %v", seed, life, err)
+		}
+		tokens := prompt(t, m, "Tell me a story.")
+		var requests sync.WaitGroup
+		ended, refused := make([]int, 12), make([]bool, 12)
+		for n := range ended {
+			cancelAt, most := random.IntN(40), 1+random.IntN(60)
+			requests.Go(func() {
+				s, err := m.Submit(engine.Request{Prompt: tokens, MaxTokens: most, IgnoreEOS: true})
+				if err != nil {
+					code := problem.From(err).Code
+					if refused[n] = true; code != problem.Loading && code != problem.NotRunning {
+						t.Errorf("seed %d: refused with %v", seed, err)
+					}
+					return
+				}
+				for got := 0; ; got++ {
+					if got == cancelAt {
+						s.Cancel()
+					}
+					e, err := s.Next(t.Context())
+					if errors.Is(err, io.EOF) {
+						return
+					}
+					if err != nil {
+						t.Errorf("seed %d: %v", seed, err)
+						return
+					}
+					if e.Type == engine.Done {
+						ended[n]++
+					}
+				}
+			})
+		}
+		ending, after := random.IntN(3), random.IntN(30)
+		eventually(t, "requests are under way", func() bool {
+			return len(m.Recent())*10+m.Stats().Running >= after/10 || m.Stats().FinishedRequests > 6
+		})
+		switch ending {
+		case 0:
+			_ = syscall.Kill(m.PID(), syscall.SIGKILL)
+		case 1: // closed in the middle
+		case 2:
+			requests.Wait()
+		}
+		if err := m.Close(); err != nil {
+			t.Errorf("seed %d, life %d: closing: %v", seed, life, err)
+		}
+		requests.Wait()
+		for n, times := range ended {
+			if times != 1 && !refused[n] || times != 0 && refused[n] {
+				t.Errorf("seed %d, life %d: request %d ended %d times, refused: %t", seed, life, n, times, refused[n])
+			}
+		}
+		if alive(m.PID()) {
+			t.Errorf("seed %d, life %d: the process lives", seed, life)
+		}
+	}
+}
+
+// A GPU that takes down the process that tries it is not used, and the parent lives to say so.
+func TestGate(t *testing.T) {
+	g := Gate{Dir: t.TempDir(), Options: Options{Log: quiet}}
+	if device, trouble, err := g.Device(t.Context()); device != engine.DeviceCPU && runtime.GOOS == "linux" || trouble != nil || err != nil {
+		t.Errorf("without a GPU: %s, %v, %v", device, trouble, err)
+	}
+	t.Setenv(envFault, "gpu")
+	g = Gate{Dir: t.TempDir(), Options: Options{Log: quiet}}
+	device, trouble, err := g.Device(t.Context())
+	if device != engine.DeviceCPU || trouble == nil || !strings.Contains(problem.From(trouble).Why, "panic: the driver is broken") || err != nil {
+		t.Errorf("a broken driver: %s, %v, %v", device, trouble, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, _, err := new(Gate).Device(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("stopped: %v", err)
+	}
+}

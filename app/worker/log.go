@@ -1,0 +1,80 @@
+package worker
+
+// The worker's log lines travel to the parent, so that they stand where people look for them, in order with the others.
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"time"
+)
+
+// write logs the record here, as it was logged there.
+func (r *record) write(log *slog.Logger) {
+	level := slog.Level(r.Level)
+	if !log.Enabled(context.Background(), level) {
+		return
+	}
+	line := slog.NewRecord(r.At, level, r.Message, 0)
+	for _, a := range r.Attrs {
+		line.Add(a.Key, a.Value)
+	}
+	_ = log.Handler().Handle(context.Background(), line)
+}
+
+// forwarder is slog's handler that sends lines to the parent.
+type forwarder struct {
+	send  func(*record)
+	level slog.Level // least important that is sent
+	attrs []attr     // of WithAttrs
+	group string     // "outer.inner." of WithGroup
+}
+
+func (f *forwarder) Enabled(_ context.Context, level slog.Level) bool { return level >= f.level }
+
+func (f *forwarder) Handle(_ context.Context, r slog.Record) error {
+	line := &record{At: r.Time, Level: int(r.Level), Message: r.Message, Attrs: slices.Clone(f.attrs)}
+	r.Attrs(func(a slog.Attr) bool {
+		line.Attrs = flatten(line.Attrs, f.group, a)
+		return true
+	})
+	f.send(line)
+	return nil
+}
+
+func (f *forwarder) WithAttrs(attrs []slog.Attr) slog.Handler {
+	g := *f
+	g.attrs = slices.Clone(f.attrs)
+	for _, a := range attrs {
+		g.attrs = flatten(g.attrs, f.group, a)
+	}
+	return &g
+}
+
+func (f *forwarder) WithGroup(name string) slog.Handler {
+	g := *f
+	if name != "" {
+		g.group += name + "."
+	}
+	return &g
+}
+
+// flatten appends an attribute, those of a group one by one, in types that can be carried.
+func flatten(list []attr, group string, a slog.Attr) []attr {
+	value := a.Value.Resolve()
+	switch value.Kind() {
+	case slog.KindGroup:
+		if a.Key != "" {
+			group += a.Key + "."
+		}
+		for _, inner := range value.Group() {
+			list = flatten(list, group, inner)
+		}
+		return list
+	case slog.KindInt64, slog.KindFloat64, slog.KindBool:
+		return append(list, attr{group + a.Key, value.Any()})
+	case slog.KindTime:
+		return append(list, attr{group + a.Key, value.Time().Format(time.RFC3339Nano)})
+	}
+	return append(list, attr{group + a.Key, value.String()})
+}

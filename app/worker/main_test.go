@@ -1,0 +1,119 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"headroom/app/demo"
+	"headroom/engine"
+	"headroom/engine/chat"
+	"headroom/engine/server"
+	"headroom/engine/tokenizer"
+	"headroom/metal"
+)
+
+// envFault makes a worker of this test binary misbehave.
+const envFault = "HEADROOM_WORKER_FAULT"
+
+// TestMain makes the test binary a worker where it is started as one: the processes of these tests are real.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == Word {
+		if os.Getenv(envFault) == "gpu" {
+			openGPU = func() (metal.Device, error) { panic("the driver is broken") }
+		}
+		os.Exit(Main())
+	}
+	if len(os.Args) == 2 && os.Args[1] == parentWord {
+		beParent()
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+// patience is far longer than anything here takes.
+const patience = 60 * time.Second
+
+func bundled() engine.Source {
+	files, err := fs.Sub(demo.Files, "model")
+	if err != nil {
+		panic(err)
+	}
+	return engine.Source{FS: files}
+}
+
+// small opens the demo model for short conversations, on the CPU.
+var small = engine.Options{Device: engine.DeviceCPU, Threads: 1, ContextTokens: 2048, MaxSequences: 4, AvailableBytes: 4 << 30}
+
+var quiet = slog.New(slog.DiscardHandler)
+
+func open(t testing.TB, o engine.Options) *Model {
+	t.Helper()
+	m, err := Open(t.Context(), bundled(), o, Options{Log: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return m
+}
+
+// prompt is a question in the model's own words.
+func prompt(t testing.TB, e server.Engine, question string) []int32 {
+	t.Helper()
+	text, err := e.Template().Render(chat.Input{Messages: []chat.Message{{Role: "user", Content: question}}, AddGenerationPrompt: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e.Tokenizer().Encode(text, tokenizer.EncodeOptions{})
+}
+
+// read reads a stream to its Done, and expects nothing behind it.
+func read(t testing.TB, s server.Stream) (events []engine.Event) {
+	t.Helper()
+	ctx, stop := context.WithTimeout(context.Background(), patience)
+	defer stop()
+	for {
+		e, err := s.Next(ctx)
+		if err != nil {
+			t.Errorf("after %d events: %v", len(events), err)
+			return events
+		}
+		if events = append(events, e); e.Type == engine.Done {
+			if e, err := s.Next(ctx); err == nil {
+				t.Errorf("behind Done there is another event, %+v", e)
+			}
+			return events
+		}
+	}
+}
+
+// said is the text of events.
+func text(events []engine.Event) string {
+	var b strings.Builder
+	for _, e := range events {
+		b.WriteString(e.Text)
+	}
+	return b.String()
+}
+
+var errPatience = errors.New("it takes too long")
+
+// within fails the test if c is not closed in time.
+func within(t testing.TB, c <-chan struct{}, what string) {
+	t.Helper()
+	select {
+	case <-c:
+	case <-time.After(patience):
+		t.Fatal(fmt.Errorf("%w: %s", errPatience, what))
+	}
+}

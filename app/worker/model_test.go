@@ -1,0 +1,186 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"testing"
+
+	"headroom/engine"
+	"headroom/engine/problem"
+	"headroom/engine/sample"
+	"headroom/engine/server"
+)
+
+func seed(n uint64) *uint64 { return &n }
+
+// A request's events, figures and record are the same in a process of its own.
+func TestSameAsInThisProcess(t *testing.T) {
+	there := open(t, small)
+	here, err := engine.Open(t.Context(), bundled(), small)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer here.Close()
+	if got, want := there.Info(), here.Info(); got != want {
+		t.Errorf("info %+v, want %+v", got, want)
+	}
+	if got, want := there.Defaults(), here.Defaults(); !reflect.DeepEqual(got, want) {
+		t.Errorf("defaults %+v, want %+v", got, want)
+	}
+	local := server.Of(here)
+	for name, r := range map[string]engine.Request{
+		"greedy":  {ID: "a", MaxTokens: 40},
+		"sampled": {ID: "b", MaxTokens: 40, Sampling: sample.Params{Temperature: 0.9, TopP: 0.95, Seed: seed(7), Logprobs: 5, LogitBias: map[int32]float32{17: 2}}},
+		"stopped": {ID: "c", MaxTokens: 40, Stop: []string{"values"}},
+		"again":   {ID: "d", MaxTokens: 40},
+	} {
+		r.Prompt = prompt(t, local, "What is a KV cache?")
+		var answers [2][]engine.Event
+		for i, e := range []server.Engine{local, there} {
+			s, err := e.Submit(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s.ID() != r.ID {
+				t.Errorf("%s: it is called %q", name, s.ID())
+			}
+			answers[i] = tokens(read(t, s))
+		}
+		if len(answers[0]) < 3 || !reflect.DeepEqual(answers[0], answers[1]) {
+			t.Errorf("%s: events\n%+v\nwant\n%+v", name, answers[1], answers[0])
+		}
+		a, b := here.Recent()[0], there.Recent()[0]
+		if a.At, a.Timing, a.Report.KnownAt = b.At, b.Timing, b.Report.KnownAt; !reflect.DeepEqual(b, a) {
+			t.Errorf("%s: the record is %+v, want %+v", name, b, a)
+		}
+		if s := there.Stats(); s.Running+s.Waiting+len(s.Requests) != 0 {
+			t.Errorf("%s: Done was read, and the figures still have it: %+v", name, s)
+		}
+	}
+	a, b := here.Remembered(), there.Remembered()
+	if len(a) == 0 || len(a) != len(b) || there.Title(b[0].Tokens) != here.Title(b[0].Tokens) {
+		t.Errorf("it remembers %d prefixes, want %d", len(b), len(a))
+	}
+}
+
+// tokens drops what depends on the clock: times, and how far a prompt was read when somebody looked.
+func tokens(events []engine.Event) (list []engine.Event) {
+	for _, e := range events {
+		if e.Type != engine.Prefill {
+			e.Timing = engine.Timing{}
+			list = append(list, e)
+		}
+	}
+	return list
+}
+
+// Problems arrive as they are, whoever found the fault.
+func TestRefusals(t *testing.T) {
+	m := open(t, small)
+	local, err := engine.Open(t.Context(), bundled(), small)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer local.Close()
+	for _, r := range []engine.Request{{}, {Prompt: make([]int32, 5000)}, {Prompt: []int32{-1}}, {Prompt: []int32{1}, Sampling: sample.Params{TopP: 2}}} {
+		_, err := m.Submit(r)
+		_, want := local.Submit(r)
+		if want == nil || !sameProblem(err, want) {
+			t.Errorf("got %v, want %v", err, want)
+		}
+	}
+	for name, o := range map[string]engine.Options{"no room": {AvailableBytes: 1 << 20}, "no such format": {KVFormat: "q17"}, "no such device": {Device: "abacus"}} {
+		_, err := Open(t.Context(), bundled(), o, Options{Log: quiet})
+		_, want := engine.Open(t.Context(), bundled(), o)
+		if want == nil || !sameProblem(err, want) {
+			t.Errorf("%s: got %v, want %v", name, err, want)
+		}
+	}
+	_, err = Open(t.Context(), engine.Source{Dir: t.TempDir()}, small, Options{Log: quiet})
+	if problem.From(err).Code != problem.ModelBroken && problem.From(err).Code != problem.ModelNotFound {
+		t.Errorf("an empty folder: %v", err)
+	}
+}
+
+func sameProblem(got, want error) bool {
+	a, b := problem.From(got), problem.From(want)
+	return got != nil && a.Code == b.Code && a.Message == b.Message && a.Why == b.Why && a.Fix == b.Fix && a.RetryAfter == b.RetryAfter
+}
+
+func TestLoadingIsStoppedAndShown(t *testing.T) {
+	var shown []float64
+	o := small
+	o.Progress = func(done float64) { shown = append(shown, done) }
+	open(t, o)
+	if len(shown) == 0 || shown[len(shown)-1] != 1 {
+		t.Errorf("progress %v, want it to end at 1", shown)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := Open(ctx, bundled(), small, Options{Log: quiet})
+	if problem.From(err).Code != problem.Cancelled || !errors.Is(err, context.Canceled) {
+		t.Errorf("stopped: %v", err)
+	}
+}
+
+// What a request was compared with outlives the process that read it.
+func TestHistoryOutlivesTheProcess(t *testing.T) {
+	o := small
+	o.History = engine.NewHistory()
+	ask := func() engine.Finished {
+		m := open(t, o)
+		s, err := m.Submit(engine.Request{Prompt: prompt(t, m, "What is a KV cache?"), MaxTokens: 4})
+		if err != nil {
+			t.Fatal(err)
+		}
+		read(t, s)
+		recent := m.Recent()
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+		return recent[0]
+	}
+	if first := ask(); first.Report.Break != -1 {
+		t.Errorf("at first: %+v", first.Report)
+	}
+	if again := ask(); again.Report.CommonTokens != again.Usage.PromptTokens {
+		t.Errorf("again: %+v, want all of the prompt known", again.Report)
+	}
+}
+
+// The block store is opened there too, and what was read there is found by the next process.
+func TestBlockStore(t *testing.T) {
+	store, err := engine.OpenBlockStore(t.TempDir(), engine.BlockStoreOptions{MaxBytes: 1 << 30, MinFreeBytes: -1, DailyWriteBytes: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	o := small
+	o.BlockStore, o.ModelName = store, "demo"
+	for _, wantStored := range []bool{false, true} {
+		m := open(t, o)
+		if m.StoredAs().Name != "demo" || m.StoredAs().Fingerprint == "" {
+			t.Errorf("stored as %+v", m.StoredAs())
+		}
+		long := prompt(t, m, "What is a KV cache?")
+		for len(long) < 1000 {
+			long = append(long, long...)
+		}
+		s, err := m.Submit(engine.Request{Prompt: long[:1000], MaxTokens: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		events := read(t, s)
+		if got := events[len(events)-1].Usage.StoredTokens > 0; got != wantStored {
+			t.Errorf("usage %+v, want tokens from disk: %t", events[len(events)-1].Usage, wantStored)
+		}
+		m.SetStoreLimits(engine.BlockStoreLimits{MaxBytes: 1 << 29, MinFreeBytes: -1, DailyWriteBytes: -1})
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if s := store.Stats(); s.Entries == 0 || s.Hits == 0 {
+		t.Errorf("the folder's figures: %+v", s)
+	}
+}

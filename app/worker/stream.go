@@ -1,0 +1,92 @@
+package worker
+
+// One request from the parent's side: from its submission to its one Done, which the worker says or, where that is gone, we do.
+
+import (
+	"crypto/rand"
+
+	"headroom/engine"
+	"headroom/engine/problem"
+	"headroom/engine/server"
+)
+
+// stream is the parent's end of a request. Its fields do not change; usage belongs to the goroutine that listens.
+type stream struct {
+	id    string
+	put   func(engine.Event)
+	taken chan error // capacity 1: nil, or why it was refused
+	usage engine.Usage
+}
+
+// refusal is for requests that come when the process is gone, or going. The caller holds mu.
+func (m *Model) refusal() error {
+	if m.closing {
+		return problem.New(problem.NotRunning, "The model is being unloaded", "", "Start it again.")
+	}
+	return problem.New(problem.Loading, "The model's process has ended", "it is loaded again", "Try again in a moment.")
+}
+
+func (m *Model) submit(r engine.Request) (server.Stream, error) {
+	if r.ID == "" {
+		r.ID = rand.Text()
+	}
+	s := &stream{id: r.ID, taken: make(chan error, 1)}
+	m.mu.Lock()
+	if m.gone {
+		defer m.mu.Unlock()
+		return nil, m.refusal()
+	}
+	m.last++
+	number := streamNumber(m.last)
+	var out *engine.Stream
+	out, s.put = engine.NewStream(r.ID, func() { m.tell(&toWorker{Cancel: &number}) })
+	m.streams[number] = s
+	m.mu.Unlock()
+	m.tell(&toWorker{Submit: &submission{number, r}})
+	if err := <-s.taken; err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// take hands on whether a request was taken.
+func (m *Model) take(t *taken) {
+	m.mu.Lock()
+	s := m.streams[t.Stream]
+	if t.Problem != nil {
+		delete(m.streams, t.Stream)
+	}
+	m.mu.Unlock()
+	if s != nil {
+		s.answer(t.Problem.err())
+	}
+}
+
+// answer is the first answer; others are of no effect.
+func (s *stream) answer(err error) {
+	select {
+	case s.taken <- err:
+	default:
+	}
+}
+
+// event hands on an event. After Done there is no stream of that number.
+func (m *Model) event(e *event) {
+	m.mu.Lock()
+	s := m.streams[e.Stream]
+	if e.Event.Type == engine.Done {
+		delete(m.streams, e.Stream)
+	}
+	m.mu.Unlock()
+	if s != nil {
+		s.usage = e.Event.Usage
+		s.put(e.Event.event())
+		s.answer(nil) // what has events was taken
+	}
+}
+
+// end is the Done of a request whose process is gone. One that has not been taken is refused instead.
+func (s *stream) end(cause, refusal error) {
+	s.put(engine.Event{Type: engine.Done, Finish: engine.FinishError, Err: cause, Usage: s.usage})
+	s.answer(refusal)
+}

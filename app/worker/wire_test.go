@@ -1,0 +1,250 @@
+package worker
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os/exec"
+	"reflect"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"headroom/engine"
+	"headroom/engine/sample"
+)
+
+// nopCloser is a pipe's end in memory.
+type nopCloser struct{ io.Writer }
+
+func (nopCloser) Close() error { return nil }
+
+// framed is messages as they are on a pipe.
+func framed(messages ...any) []byte {
+	var pipe bytes.Buffer
+	o := newOutbox(nopCloser{&pipe})
+	for _, m := range messages {
+		o.send(m)
+	}
+	o.close()
+	<-o.done
+	return pipe.Bytes()
+}
+
+// roundTrip sends a message and returns what arrives.
+func roundTrip[T any](t *testing.T, message *T) *T {
+	t.Helper()
+	in, got := newInbox(bytes.NewReader(framed(message))), new(T)
+	if err := in.receive(got); err != nil {
+		t.Fatal(err)
+	}
+	if err := in.receive(new(T)); !errors.Is(err, io.EOF) {
+		t.Errorf("behind the message: %v, want the end", err)
+	}
+	return got
+}
+
+// replaced are the fields that do not travel, and what does instead.
+var replaced = map[string]string{
+	"Options.OpenMetal":  "refused by Open",
+	"Options.Times":      "refused by Open",
+	"Options.Progress":   "fromWorker.Progress",
+	"Options.History":    "toWorker.Known, fromWorker.Learned",
+	"Options.BlockStore": "opening.Store",
+	"options.OpenMetal":  "hides that of engine.Options",
+	"options.Times":      "the same",
+	"options.Progress":   "the same",
+	"options.History":    "the same",
+	"options.BlockStore": "the same",
+	"Event.Err":          "wireEvent.Err",
+}
+
+// fill sets every field to something else, and fails the test at one that cannot be carried: a function, or one that is not exported.
+func fill(t *testing.T, v reflect.Value, path string, next *int64) {
+	t.Helper()
+	*next++
+	switch v.Kind() {
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		v.SetInt(*next)
+	case reflect.Uint8, reflect.Uint64:
+		v.SetUint(uint64(*next))
+	case reflect.Float32, reflect.Float64:
+		v.SetFloat(float64(*next) + 0.5)
+	case reflect.String:
+		v.SetString(fmt.Sprint("text ", *next))
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(t, v.Elem(), path, next)
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
+		for i := range v.Len() {
+			fill(t, v.Index(i), path, next)
+		}
+	case reflect.Map:
+		key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+		fill(t, key, path, next)
+		fill(t, value, path, next)
+		v.Set(reflect.MakeMap(v.Type()))
+		v.SetMapIndex(key, value)
+	case reflect.Interface: // attr.Value
+		if v.NumMethod() > 0 {
+			t.Errorf("%s is an interface, which cannot be carried", path)
+			return
+		}
+		v.Set(reflect.ValueOf(fmt.Sprint("any ", *next)))
+	case reflect.Struct:
+		if v.Type() == reflect.TypeFor[time.Time]() {
+			v.Set(reflect.ValueOf(time.Unix(*next, *next).UTC()))
+			return
+		}
+		for i := range v.NumField() {
+			field := v.Type().Field(i)
+			name := v.Type().Name() + "." + field.Name
+			switch {
+			case replaced[name] != "":
+			case !field.IsExported() && !field.Anonymous:
+				t.Errorf("%s in %s is not exported, and so is lost on the way: export it, or carry it otherwise and say so in replaced", name, path)
+			default:
+				fill(t, v.Field(i), path+"."+field.Name, next)
+			}
+		}
+	default:
+		t.Errorf("%s is a %s, which cannot be carried: carry it otherwise and say so in replaced", path, v.Type())
+	}
+}
+
+// Every field of every message arrives, those of the engine's types included: one that is added there is carried, or fails here.
+func TestEveryFieldArrives(t *testing.T) {
+	var next int64
+	var there toWorker
+	fill(t, reflect.ValueOf(&there).Elem(), "toWorker", &next)
+	if got := roundTrip(t, &there); !reflect.DeepEqual(got, &there) {
+		t.Errorf("arrived\n%+v\nwant\n%+v", got, &there)
+	}
+	var back fromWorker
+	fill(t, reflect.ValueOf(&back).Elem(), "fromWorker", &next)
+	if got := roundTrip(t, &back); !reflect.DeepEqual(got, &back) {
+		t.Errorf("arrived\n%+v\nwant\n%+v", got, &back)
+	}
+	for name := range replaced {
+		of, field, _ := strings.Cut(name, ".")
+		types := map[string]reflect.Type{"Options": reflect.TypeFor[engine.Options](), "options": reflect.TypeFor[options](), "Event": reflect.TypeFor[engine.Event]()}
+		if _, ok := types[of].FieldByName(field); !ok {
+			t.Errorf("replaced names %s, which there is not", name)
+		}
+	}
+}
+
+// TestFillFinds: the test above fails for what it is there to find.
+func TestFillFinds(t *testing.T) {
+	type lost struct{ hidden int }
+	type function struct{ F func() }
+	type anInterface struct{ E error }
+	for _, v := range []any{&lost{}, &function{}, &anInterface{}} {
+		var inner testing.T
+		var next int64
+		fill(&inner, reflect.ValueOf(v).Elem(), "x", &next)
+		if !inner.Failed() {
+			t.Errorf("%T passes", v)
+		}
+	}
+	_ = lost{}.hidden
+}
+
+// Bits and bytes arrive as they are.
+func TestOddValuesArrive(t *testing.T) {
+	odd := float32(math.Float32frombits(0x7fc00123)) // a NaN with something in it
+	e := engine.Event{Type: engine.Token, Text: "half a character: \xe2\x82", Logprob: float32(math.Inf(-1)),
+		Top: []sample.TokenLogprob{{Token: 1, Logprob: odd}, {Token: 2, Logprob: math.SmallestNonzeroFloat32}}}
+	got := roundTrip(t, &fromWorker{Event: &event{1, newWireEvent(e)}}).Event.Event.event()
+	if got.Text != e.Text || got.Logprob != e.Logprob || math.Float32bits(got.Top[0].Logprob) != math.Float32bits(odd) || got.Top[1] != e.Top[1] {
+		t.Errorf("arrived %+v, want %+v", got, e)
+	}
+	for _, list := range [][]int32{nil, {}, {math.MinInt32, math.MaxInt32}} {
+		if got := roundTrip(t, &toWorker{Submit: &submission{Request: engine.Request{Prompt: list}}}); !reflect.DeepEqual(got.Submit.Request.Prompt, list) {
+			t.Errorf("arrived %#v, want %#v", got.Submit.Request.Prompt, list)
+		}
+	}
+}
+
+// A length is only a promise: memory is taken for what has come.
+func TestLengthsAreNotBelieved(t *testing.T) {
+	for name, c := range map[string]struct {
+		bytes     string
+		malformed bool
+	}{
+		"more than is allowed": {"\xff\xff\xff\xffabc", true},
+		"more than comes":      {"\x00\x00\x00\x04abc", false},
+		"a list in it":         {"\x06\x00\x00\x00\xa1\x08\x9a\x04\x00\x00", true},
+		"no document":          {"\x00\x00\x00\x00", true},
+		"half a head":          {"\x01", false},
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		var message fromWorker
+		err := newInbox(strings.NewReader(c.bytes)).receive(&message)
+		runtime.ReadMemStats(&after)
+		if err == nil || errors.Is(err, errMalformed) != c.malformed {
+			t.Errorf("%s: %v", name, err)
+		}
+		if took := after.TotalAlloc - before.TotalAlloc; took > 1<<20 {
+			t.Errorf("%s: %d bytes were taken", name, took)
+		}
+	}
+}
+
+// seeds are messages as they are said, for fuzzing.
+func seeds(f *testing.F, messages ...any) {
+	for _, m := range messages {
+		f.Add(framed(newHelloOf(m), m))
+	}
+}
+
+func newHelloOf(message any) any {
+	if _, ok := message.(*toWorker); ok {
+		return &toWorker{Hello: newHello()}
+	}
+	return &fromWorker{Hello: newHello()}
+}
+
+// FuzzParent: whatever a worker says, the parent's side ends, and every request and call of it once.
+func FuzzParent(f *testing.F) {
+	one := callNumber(2)
+	seeds(f, &fromWorker{Opened: &opened{}}, &fromWorker{Taken: &taken{Stream: 1}}, &fromWorker{Event: &event{1, newWireEvent(engine.Event{Type: engine.Done})}},
+		&fromWorker{Event: &event{1, newWireEvent(engine.Event{Type: engine.Token, Text: "x"})}}, &fromWorker{Finished: &engine.Finished{}}, &fromWorker{Stats: &engine.Stats{}},
+		&fromWorker{Remembered: &remembered{Call: one}}, &fromWorker{Log: &record{Attrs: []attr{{"a", 1}}}}, &fromWorker{Closed: &closed{}}, &fromWorker{Learned: nil})
+	f.Fuzz(func(t *testing.T, noise []byte) {
+		m := unheard(&process{log: quiet, said: &said{}, replies: io.NopCloser(bytes.NewReader(noise)), command: &exec.Cmd{}}, engine.Options{})
+		s := &stream{taken: make(chan error, 1)}
+		out, put := engine.NewStream("a", func() {})
+		s.put = put
+		m.streams[1] = s
+		answer := make(chan []engine.Remembered, 1)
+		m.calls[one] = answer
+		_ = m.process.greeted(m.hear)
+		m.bury()
+		read(t, out)
+		<-s.taken
+		<-answer
+	})
+}
+
+// FuzzWorker: whatever a parent says before a model is loaded, the worker's side ends.
+func FuzzWorker(f *testing.F) {
+	one, two := streamNumber(1), callNumber(2)
+	seeds(f, &toWorker{Open: &opening{}}, &toWorker{Gate: &gateQuestion{}}, &toWorker{Submit: &submission{}}, &toWorker{Cancel: &one}, &toWorker{Remembered: &two},
+		&toWorker{Limits: &engine.BlockStoreLimits{}}, &toWorker{Close: &ending{}})
+	f.Fuzz(func(t *testing.T, noise []byte) {
+		s := newSession(newOutbox(nopCloser{io.Discard}))
+		s.begun = true // no model is opened for noise
+		s.listen(bytes.NewReader(noise))
+		s.end()
+		s.outbox.close()
+		<-s.outbox.done
+	})
+}

@@ -1,0 +1,182 @@
+// Licences writes build/THIRD_PARTY.md: whose software is inside the programs, and under which terms. It goes with every package.
+//
+//	go run ./build/licences          (needs frontend/node_modules: build/setup frontend)
+//
+// Go modules are those that the three programs import, on macOS and on Linux. Packages of the web UI are all that its
+// dependencies name: the bundler leaves most of it out, and naming one too many harms nobody. The test beside this holds names
+// and versions against go.mod and the lock file, which needs neither network nor node_modules.
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+const output = "build/THIRD_PARTY.md"
+
+func main() {
+	if err := run("."); err != nil {
+		fmt.Fprintln(os.Stderr, "licences:", err)
+		os.Exit(1)
+	}
+}
+
+func run(root string) error {
+	parts, err := modules(root)
+	if err != nil {
+		return err
+	}
+	packages, err := npmPackages(root)
+	if err != nil {
+		return err
+	}
+	parts = append(parts, packages...)
+	var page bytes.Buffer
+	if err := write(&page, parts); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(root, output), page.Bytes(), 0o644)
+}
+
+// part is one piece of software of others.
+type part struct {
+	name, version string
+	dir           string // where its files are
+	licence       string // its name, for packages that come without a text; "" if unknown
+}
+
+func (p part) String() string { return strings.TrimSpace(p.name + " " + p.version) }
+
+// programs are what packages hold, and platforms what it is built for.
+var (
+	programs  = []string{".", "./app/cmd/headroom", "./app/cmd/headroom-agent"}
+	platforms = []struct{ system, arch, tags string }{
+		{"darwin", "arm64", "desktop,production"},
+		{"linux", "amd64", "desktop,production,webkit2_41"},
+	}
+)
+
+// modules lists Go and the modules that the programs import.
+func modules(root string) ([]part, error) {
+	all := map[string]part{}
+	for _, platform := range platforms {
+		command := exec.Command("go", append([]string{"list", "-e", "-deps", "-tags", platform.tags,
+			"-f", "{{with .Module}}{{if not .Main}}{{.Path}}\t{{.Version}}\t{{.Dir}}{{end}}{{end}}"}, programs...)...)
+		command.Dir = root
+		command.Env = append(os.Environ(), "GOOS="+platform.system, "GOARCH="+platform.arch, "CGO_ENABLED=1")
+		var stderr bytes.Buffer
+		command.Stderr = &stderr
+		out, err := command.Output()
+		if err != nil {
+			return nil, fmt.Errorf("go list: %w\n%s", err, stderr.String())
+		}
+		for line := range strings.Lines(string(out)) {
+			if path, rest, ok := strings.Cut(strings.TrimSpace(line), "\t"); ok {
+				version, dir, _ := strings.Cut(rest, "\t")
+				all[path] = part{name: path, version: version, dir: dir}
+			}
+		}
+	}
+	command := exec.Command("go", "env", "GOROOT")
+	command.Dir = root
+	goroot, err := command.Output()
+	if err != nil {
+		return nil, fmt.Errorf("go env: %w", err)
+	}
+	parts := []part{{name: "Go", dir: strings.TrimSpace(string(goroot))}} // its library and runtime are in every program
+	for _, path := range slices.Sorted(maps.Keys(all)) {
+		parts = append(parts, all[path])
+	}
+	return parts, nil
+}
+
+// npmPackages lists what the lock file names without "dev".
+func npmPackages(root string) ([]part, error) {
+	data, err := os.ReadFile(filepath.Join(root, "frontend", "package-lock.json"))
+	if err != nil {
+		return nil, err
+	}
+	var lock struct {
+		Packages map[string]struct {
+			Version, License string
+			Dev              bool
+		}
+	}
+	if err := json.Unmarshal(data, &lock); err != nil {
+		return nil, fmt.Errorf("frontend/package-lock.json: %w", err)
+	}
+	var parts []part
+	for _, path := range slices.Sorted(maps.Keys(lock.Packages)) {
+		if entry := lock.Packages[path]; path != "" && !entry.Dev {
+			name := path[strings.LastIndex(path, "node_modules/")+len("node_modules/"):]
+			parts = append(parts, part{name, entry.Version, filepath.Join(root, "frontend", path), entry.License})
+		}
+	}
+	return parts, nil
+}
+
+// write writes the page: texts that are the same once, under all whose they are.
+func write(page *bytes.Buffer, parts []part) error {
+	var texts []string
+	owners := map[string][]string{}
+	for _, p := range parts {
+		text, err := terms(os.DirFS(p.dir))
+		if err != nil {
+			return fmt.Errorf("%v: %w", p, err)
+		}
+		if text == "" && p.licence != "" {
+			text = "The package names its licence, " + p.licence + ", and comes without its text.\n"
+		}
+		if text == "" {
+			return fmt.Errorf("%v has no licence in %s: it cannot be shipped", p, p.dir)
+		}
+		if owners[text] == nil {
+			texts = append(texts, text)
+		}
+		owners[text] = append(owners[text], p.String())
+	}
+	fmt.Fprintf(page, "# Software of others in Headroom\n\nWritten by `go run ./build/licences`. Thanks to all of them.\n")
+	for _, text := range texts {
+		fmt.Fprintf(page, "\n## %s\n\n", strings.Join(owners[text], ", "))
+		for line := range strings.Lines(text) { // indented, so that nothing in it is a heading of ours
+			page.WriteString(strings.TrimRight("    "+line, " \n") + "\n")
+		}
+	}
+	return nil
+}
+
+// legal are the names of files with terms.
+var legal = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|unlicense)([.-].*)?$`)
+
+// terms are the texts of all such files in a folder, without differences in white space at line ends. "" if there are none.
+func terms(dir fs.FS) (string, error) {
+	entries, err := fs.ReadDir(dir, ".")
+	if err != nil {
+		return "", err
+	}
+	var texts []string
+	for _, entry := range entries {
+		if entry.IsDir() || !legal.MatchString(entry.Name()) {
+			continue
+		}
+		data, err := fs.ReadFile(dir, entry.Name())
+		if err != nil {
+			return "", err
+		}
+		var text strings.Builder
+		for line := range strings.Lines(strings.TrimPrefix(string(data), "\ufeff")) {
+			text.WriteString(strings.TrimRight(line, " \t\r\n") + "\n")
+		}
+		texts = append(texts, strings.Trim(text.String(), "\n")+"\n")
+	}
+	return strings.Join(texts, "\n"), nil
+}
