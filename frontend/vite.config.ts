@@ -28,6 +28,9 @@ export default defineConfig(({ mode }) => ({
     // Stylesheets keep their text: tokens.test.ts computes with it.
     css: true,
     include: ['src/**/*.test.ts'],
+    setupFiles: ['src/jsdom.ts'],
     restoreMocks: true,
+    // Far over what any takes: only a test that hangs is ended, whatever else the machine does.
+    testTimeout: 120_000,
   },
 }));

@@ -3,8 +3,13 @@
 
 const fields = ['on', 'dir', 'maxBytes', 'minFreeBytes', 'dailyWriteBytes'];
 
-export function fakeCache() {
-  let conversations = [];
+/** `many` is how many conversations there are before the first question. */
+export function fakeCache(many = 0) {
+  let conversations = Array.from({ length: many }, (_, i) => ({
+    question: '', key: (0xabc000 + i).toString(16).padEnd(64, '0'), model: `org/model-${i % 7}`, fingerprint: `f${i % 7}`, format: 'f16',
+    title: `Conversation ${i} about thing ${i % 113}`, tokens: 200 + ((i * 37) % 9000), hotTokens: 0, bytes: 1e5 + ((i * 7919) % 1e6), sharedBytes: 0,
+    createdAt: Date.now() - i * 60_000, lastHitAt: Date.now() - i * 30_000, hits: i % 9, secondsSaved: i % 50, pinned: i % 500 === 0,
+  }));
   const finished = [];
   const settings = { on: true, dir: '/fake/headroom/blocks', maxBytes: 0, minFreeBytes: 0, dailyWriteBytes: 0, fixed: [], pending: [] };
   const made = Date.now();

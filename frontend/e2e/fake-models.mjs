@@ -10,8 +10,8 @@ function model(id, name, fields) {
   };
 }
 
-/** `engine` is the server's, which says what runs; `changed` is called after each change of the list. */
-export function fakeModels(engine, roomBytes, changed) {
+/** `engine` is the server's, which says what runs; `more` is how many further models there are; `changed` is called after each change of the list. */
+export function fakeModels(engine, more, roomBytes, changed) {
   const settings = new Map();
   let version = 1;
   let paused = false;
@@ -25,6 +25,7 @@ export function fakeModels(engine, roomBytes, changed) {
       error: 'The model is not complete yet: 1 file is missing (model-00002-of-00002.safetensors)',
       download: { doneBytes: 3e6, totalBytes: 9e6, missing: ['model-00002-of-00002.safetensors'], parts: [] },
     }),
+    ...Array.from({ length: more }, (_, i) => model(`org-${i % 40}/Model-${i}-4bit`, `Model-${i}-4bit`, { sizeBytes: (1 + (i % 97)) * 1e8, parameters: (1 + (i % 97)) * 2e8 })),
   ];
 
   const running = (id) => id === engine.model && engine.status === 'ready';

@@ -11,6 +11,7 @@ import { extname, join, normalize } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { fakeCache } from './fake-cache.mjs';
 import { fakeModels } from './fake-models.mjs';
+import { fakeSettings } from './fake-settings.mjs';
 
 const dist = fileURLToPath(new URL('../dist/', import.meta.url));
 const GiB = 2 ** 30;
@@ -22,15 +23,19 @@ const policy =
   "form-action 'none'; frame-ancestors 'none'";
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** Starts listening; resolves with {url, close}. Port 0 takes a free one. */
-export async function startFakeServer(port = 0) {
+/**
+ * Starts listening; resolves with {url, close}. Port 0 takes a free one. `many` adds that many models and conversations to the few
+ * that there are.
+ */
+export async function startFakeServer(port = 0, many = { models: 0, conversations: 0 }) {
   const token = randomBytes(16).toString('hex');
   const engine = { status: 'ready', model: 'headroom-demo', progress: 1 };
   const requests = new Map();
   const listeners = new Set();
-  const cache = fakeCache();
+  const cache = fakeCache(many.conversations);
+  const settings = fakeSettings();
   const history = Array.from({ length: 90 }, (_, i) => sample(Date.now() - (90 - i) * 5000, i));
-  const models = fakeModels(engine, () => state().roomBytes, (changes) => {
+  const models = fakeModels(engine, many.models, () => state().roomBytes, (changes) => {
     tell();
     for (const response of listeners) response.write(`event: models\ndata: ${JSON.stringify({ changes })}\n\n`);
   });
@@ -128,6 +133,9 @@ export async function startFakeServer(port = 0) {
     if (/^\/api\/(models|memory)/.test(path)) {
       const answered = models.answer(request.method, path, url.searchParams, request.method === 'GET' ? {} : await body(request));
       if (answered) return answered[1] === null ? response.writeHead(answered[0]).end() : json(response, ...answered);
+    }
+    if (/^\/api\/(settings|logs)$/.test(path)) {
+      return json(response, ...settings(request.method, path, url.searchParams, request.method === 'GET' ? {} : await body(request)));
     }
     const cancel = /^\/api\/requests\/([^/]+)\/cancel$/.exec(path);
     if (cancel) {

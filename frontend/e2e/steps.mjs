@@ -8,7 +8,9 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { accessibilityFaults } from './axe.mjs';
 import { startFakeServer } from './fake-server.mjs';
+import { sheetSteps } from './sheet-steps.mjs';
 import { transferSteps } from './transfers.mjs';
+import { welcomeSteps } from './welcome.mjs';
 
 const run = promisify(execFile);
 
@@ -112,6 +114,8 @@ export const steps = [
     await stranger.getByRole('heading', { name: 'This page has no key to Headroom' }).waitFor();
     await stranger.close();
   }],
+
+  ...welcomeSteps,
 
   ['Overview shows the demo model ready', async ({ page, server, shot }) => {
     await page.goto(server.url);
@@ -352,7 +356,7 @@ export const steps = [
     await rows.first().waitFor();
     const tiny = rows.filter({ hasText: 'Tiny-Qwen-4bit' });
     assert.match(await tiny.innerText(), /qwen3_5_moe, 4-bit, group 64\s+20M\s+11\.4 MB\s+~[\d.]+ [GM]B\s+Fits/);
-    assert.match(await rows.filter({ hasText: 'Half-Here-8bit' }).innerText(), /Arriving/);
+    assert.match(await rows.filter({ hasText: 'Half-Here-8bit' }).innerText(), /Arriving|Stopped at/);
     await page.getByRole('searchbox', { name: 'Search models' }).fill('tiny QWEN');
     await until('one is left', async () => (await rows.count()) === 1);
     await page.getByRole('searchbox', { name: 'Search models' }).fill('');
@@ -423,7 +427,7 @@ export const steps = [
     assert.equal(await kept(), 30);
     await page.getByRole('button', { name: 'Undo' }).click();
     await until('it is as it was', async () => (await rest.inputValue()) === '0' && (await kept()) === 0);
-    assert.equal(await page.getByLabel('Port').isDisabled(), true, 'serve has its port from the command line');
+    assert.equal(await page.getByLabel('Port', { exact: true }).isDisabled(), true, 'serve has its port from the command line');
     const log = page.getByRole('log', { name: 'Log' });
     await until('the log says that a model was loaded', async () => /model loaded/.test(await log.innerText()));
     await page.getByRole('searchbox', { name: 'Search the log' }).fill('no line is like this');
@@ -485,6 +489,8 @@ export const steps = [
   }],
 
   ...transferSteps,
+
+  ...sheetSteps,
 
   ['the dark theme, three sizes of window, and nothing that shuts anybody out', async ({ page, shot }) => {
     const sizes = { '': { width: 1100, height: 720 }, '-large': { width: 1600, height: 1000 }, '-small': { width: 760, height: 560 } };

@@ -15,7 +15,7 @@ async function toModels(page) {
 }
 
 /** A picture of what is shown, in both themes, and no fault that shuts anybody out, in a small window too. */
-async function look(page, shot, name) {
+export async function look(page, shot, name) {
   for (const theme of ['dark', 'light']) {
     await page.emulateMedia({ colorScheme: theme });
     for (const size of [{ width: 760, height: 560 }, { width: 1100, height: 720 }]) {

@@ -8,6 +8,7 @@ import { CacheStore } from './lib/stores/cache.svelte';
 import { ChatStore } from './lib/stores/chat.svelte';
 import { EngineStore } from './lib/stores/engine.svelte';
 import { SettingsStore } from './lib/stores/settings.svelte';
+import { WelcomeStore } from './lib/stores/welcome.svelte';
 import { Router } from './lib/stores/router.svelte';
 
 let backend: FakeBackend;
@@ -39,7 +40,7 @@ async function open(change: (state: ReturnType<typeof fakeState>) => void = () =
   engine = new EngineStore(backend);
   chat = new ChatStore(backend, localStorage);
   document.body.innerHTML = '';
-  app = mount(App, { target: document.body, props: { engine, chat, cache: new CacheStore(backend), settings: new SettingsStore(backend, localStorage), router: new Router() } });
+  app = mount(App, { target: document.body, props: { engine, chat, cache: new CacheStore(backend), settings: new SettingsStore(backend, localStorage), welcome: new WelcomeStore(backend), router: new Router() } });
   await pass(0);
 }
 
@@ -187,6 +188,8 @@ test('a conversation: prompt progress, answer, figures, kept for next time', asy
     model: 'headroom-demo',
     messages: [{ role: 'user', content: 'What is 76 - 27?' }],
     thinking: false,
+    sampling: {},
+    tools: [],
   });
   expect(localStorage.getItem('headroom.conversations')).toContain('What is 76 - 27?');
 });
@@ -272,4 +275,87 @@ test('an answer goes on while another page is shown', async () => {
   await pass(3000);
   press('2', { metaKey: true });
   expect(byId('answer')).toMatch(/You said/);
+});
+
+test('the palette finds pages, models and actions by the keyboard alone', async () => {
+  await open();
+  press('k', { ctrlKey: true });
+  const field = document.querySelector<HTMLInputElement>('[role="combobox"]')!;
+  const options = () => [...document.querySelectorAll('[role="option"]')].map((one) => one.querySelector('.label')!.textContent);
+  const find = (words: string) => {
+    field.value = words;
+    field.dispatchEvent(new Event('input', { bubbles: true }));
+    flushSync();
+  };
+  expect(document.activeElement).toBe(field);
+  expect(options().slice(0, 3)).toEqual(['Overview', 'Chat', 'Models']);
+  press('ArrowDown', {}, field);
+  const active = document.getElementById(field.getAttribute('aria-activedescendant')!)!;
+  expect([active.textContent?.includes('Chat'), active.getAttribute('aria-selected')]).toEqual([true, 'true']);
+  press('ArrowUp', {}, field);
+  press('ArrowUp', {}, field); // round to the last one
+  expect(document.getElementById(field.getAttribute('aria-activedescendant')!)!.textContent).toMatch(/^Start /);
+  find('stop');
+  expect(options()).toEqual(['Stop the engine']);
+  find('nothing like it');
+  expect(text('dialog [role="status"]')).toBe('Nothing is called like that.');
+  press('Enter', {}, field);
+  find('memory');
+  press('Enter', {}, field);
+  expect(document.querySelector('[role="combobox"]')).toBeNull();
+  expect(location.hash).toBe('#page=memory');
+  expect(backend.calls.filter((call) => /^(start|stop)/.test(call))).toEqual([]);
+  press('k', { metaKey: true });
+  press('k', { metaKey: true });
+  expect(document.querySelector('[role="combobox"]')).toBeNull();
+});
+
+test('a question is edited, and what followed it is dropped', async () => {
+  await open((state) => (state.requests = []));
+  press('2', { metaKey: true });
+  await pass(1);
+  await type('first');
+  await pass(2000);
+  await type('second');
+  await pass(2000);
+  button(/^Edit this question$/).click();
+  await pass(1);
+  const field = document.querySelector<HTMLTextAreaElement>('[aria-label="Edit your question"]')!;
+  expect(field.value).toBe('first');
+  field.value = 'another';
+  field.dispatchEvent(new Event('input', { bubbles: true }));
+  flushSync();
+  press('Enter', { metaKey: true }, field);
+  await pass(2000);
+  expect(backend.chats.at(-1)!.messages).toEqual([{ role: 'user', content: 'another' }]);
+  expect(chat.open!.messages.map(({ role }) => role)).toEqual(['user', 'assistant']);
+  expect(chat.open!.title).toBe('another');
+});
+
+test('answer settings and tools go with the next question, and calls are shown', async () => {
+  await open((state) => (state.requests = []));
+  press('2', { metaKey: true });
+  await pass(1);
+  button(/^Answer settings$/).click();
+  await pass(1);
+  const change = (id: string, value: string) => {
+    const field = document.querySelector<HTMLInputElement>(id)!;
+    field.value = value;
+    field.dispatchEvent(new Event('change', { bubbles: true }));
+    flushSync();
+  };
+  change('#chat-temperature', '3');
+  expect(text('#chat-temperature-help')).toBe('A number, 0 to 2.');
+  change('#chat-temperature', '0.2');
+  change('#chat-tools', '{}');
+  expect(text('#chat-tools-help')).toMatch(/^A JSON list/);
+  change('#chat-tools', '[{"type":"function","function":{"name":"weather"}}]');
+  button(/^Close$/).click();
+  await pass(1);
+  expect(button(/^Answer settings, changed$/)).toBeTruthy();
+  await type('what is it like in Oslo?');
+  await pass(2000);
+  expect(backend.chats.at(-1)).toMatchObject({ sampling: { temperature: 0.2 }, tools: [{ type: 'function' }] });
+  expect(text('[data-testid="call"]')).toBe('Asks for weather { "city": "Oslo" }');
+  expect(new ChatStore(backend, localStorage)).toMatchObject({ sampling: { temperature: 0.2 }, tools: [{ type: 'function' }] });
 });

@@ -167,6 +167,31 @@ test('settings are kept at once, undone, and offer a restart while it runs', asy
   expect(backend.calls.slice(-2)).toEqual(['stop', 'start headroom-demo']);
 });
 
+test('what requests get is set, holds at once, and what cannot be is said', async () => {
+  await open();
+  await choose('Headroom demo');
+  await fill('#option-temperature', '0.6', 'change');
+  expect(backend.calls.at(-1)).toBe('settings headroom-demo {"temperature":0.6}');
+  expect(details()).toMatch(/Kept\. Holds from the next request on\. Undo/);
+  await fill('#option-arguments', '{"enable_thinking": false}', 'change');
+  expect(backend.calls.at(-1)).toBe('settings headroom-demo {"temperature":0.6,"templateArguments":{"enable_thinking":false}}');
+  await fill('#option-arguments', '[1]', 'change');
+  await fill('#option-topP', '7', 'change');
+  expect(text('#option-arguments-help')).toMatch(/^A JSON object/);
+  expect(text('#option-topP-help')).toBe('A number, 0 to 1.');
+  await fill('#option-temperature', '', 'change');
+  expect(backend.calls.at(-1)).toBe('settings headroom-demo {"templateArguments":{"enable_thinking":false}}');
+});
+
+test('without models, three are offered that fit, each one click away', async () => {
+  await open((b) => (b.found = b.found.filter((model) => model.bundled)));
+  const offered = [...document.querySelectorAll('[data-testid="suggestion"]')];
+  expect(offered).toHaveLength(3);
+  const id = offered[0]!.querySelector('.name')!.textContent!;
+  await click(new RegExp(`^Download ${id}$`));
+  expect(backend.calls).toContain(`download ${id}`);
+});
+
 test('what is refused is said with what to do', async () => {
   await open();
   backend.nextError = new HeadroomError({ code: 'bad_request', message: 'What.', why: 'Why.', fix: 'Fix.' });

@@ -28,7 +28,7 @@ async function open(change: (backend: FakeBackend) => void = () => {}) {
   change(backend);
   engine = new EngineStore(backend);
   document.body.innerHTML = '';
-  page = mount(Settings, { target: document.body, props: { engine, store: new SettingsStore(backend, localStorage) } });
+  page = mount(Settings, { target: document.body, props: { engine, store: new SettingsStore(backend, localStorage), onwelcome: () => {} } });
   flushSync();
   await pass(10);
 }
@@ -67,6 +67,13 @@ test('a change holds at once and can be taken back', async () => {
   button('Start at login').click();
   await pass(10);
   expect(calls().at(-1)).toBe('general {"startAtLogin":true}');
+});
+
+test('the folder for imports is set, and says when it holds', async () => {
+  await open();
+  await set('importFolder', ' /Volumes/Disk/models ');
+  expect(calls()).toEqual(['general {"importFolder":"/Volumes/Disk/models"}']);
+  expect(status()).toBe('The next import goes there.');
 });
 
 test('a port that is none is refused beside the field, another waits for the next start', async () => {

@@ -9,6 +9,7 @@ import type { ImportItem } from './lib/backend/transfers';
 import { CacheStore } from './lib/stores/cache.svelte';
 import { ChatStore } from './lib/stores/chat.svelte';
 import { EngineStore } from './lib/stores/engine.svelte';
+import { WelcomeStore } from './lib/stores/welcome.svelte';
 import { Router } from './lib/stores/router.svelte';
 import { SettingsStore } from './lib/stores/settings.svelte';
 import { itemText, jobText } from './lib/transfers';
@@ -43,7 +44,7 @@ async function open(change: (backend: FakeBackend) => void = () => {}) {
   localStorage.clear();
   page = mount(App, {
     target: document.body,
-    props: { engine, chat: new ChatStore(backend, localStorage), cache: new CacheStore(backend), settings: new SettingsStore(backend, localStorage), router },
+    props: { engine, chat: new ChatStore(backend, localStorage), cache: new CacheStore(backend), settings: new SettingsStore(backend, localStorage), welcome: new WelcomeStore(backend), router },
   });
   router.go('models');
   await pass(10);

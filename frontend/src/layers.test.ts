@@ -5,7 +5,7 @@ const sources = import.meta.glob('./**/*.{ts,svelte}', { query: '?raw', import: 
 const files = Object.entries(sources).filter(([path]) => !path.endsWith('.test.ts'));
 
 /** A page's components. */
-const folders = ['overview', 'chat', 'models', 'memory', 'cache', 'settings'];
+const folders = ['overview', 'chat', 'models', 'memory', 'cache', 'settings', 'welcome'];
 
 /** [files of, must not contain, except in, because] */
 type Rule = [RegExp, RegExp, RegExp | null, string];

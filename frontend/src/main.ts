@@ -10,6 +10,7 @@ import { ChatStore } from './lib/stores/chat.svelte';
 import { EngineStore } from './lib/stores/engine.svelte';
 import { Router } from './lib/stores/router.svelte';
 import { SettingsStore } from './lib/stores/settings.svelte';
+import { WelcomeStore } from './lib/stores/welcome.svelte';
 import { browserStorage } from './lib/storage';
 import './styles/tokens.css';
 import './styles/base.css';
@@ -33,6 +34,7 @@ mount(App, {
     chat: new ChatStore(backend, browserStorage()),
     cache: new CacheStore(backend),
     settings: new SettingsStore(backend, browserStorage()),
+    welcome: new WelcomeStore(backend),
     router: new Router(),
   },
 });

@@ -24,3 +24,8 @@ test('a model name with quotes stays inside its string', () => {
   expect(curl?.code).toContain(`it'\\''s \\"x\\"`);
   expect(python?.code).toContain(`"it's \\"x\\""`);
 });
+
+test('where a key is needed, each snippet sends it', () => {
+  for (const { code } of snippets('http://h/v1', 'm', `s'1`)) expect(code).toMatch(/Authorization\b.*Bearer s'(\\'')?1/);
+  for (const { code } of snippets('http://h/v1', 'm')) expect(code).not.toContain('Authorization');
+});

@@ -1,4 +1,4 @@
-// Code that talks to the endpoint and works as pasted: nothing to install, no key.
+// Code that talks to the endpoint and works as pasted: nothing to install; the key is in it where one is asked for.
 //
 // The e2e test copies each one from the page and runs it against the live server.
 
@@ -12,8 +12,8 @@ export interface Snippet {
 
 const question = 'What is a KV cache?';
 
-/** Snippets for an endpoint such as http://127.0.0.1:11811/v1. */
-export function snippets(endpointUrl: string, model: string): Snippet[] {
+/** Snippets for an endpoint such as http://127.0.0.1:11811/v1; the key is empty where none is needed. */
+export function snippets(endpointUrl: string, model: string, key = ''): Snippet[] {
   const url = `${endpointUrl.replace(/\/+$/, '')}/chat/completions`;
   const body = JSON.stringify({ model, messages: [{ role: 'user', content: question }] });
   return [
@@ -24,6 +24,7 @@ export function snippets(endpointUrl: string, model: string): Snippet[] {
       code: [
         `curl ${shellQuoted(url)} \\`,
         `  -H 'Content-Type: application/json' \\`,
+        ...(key ? [`  -H ${shellQuoted(`Authorization: Bearer ${key}`)} \\`] : []),
         `  -d ${shellQuoted(body)}`,
       ].join('\n'),
     },
@@ -36,7 +37,7 @@ export function snippets(endpointUrl: string, model: string): Snippet[] {
         '',
         'request = urllib.request.Request(',
         `    ${JSON.stringify(url)},`,
-        '    headers={"Content-Type": "application/json"},',
+        `    headers={"Content-Type": "application/json"${key ? `, "Authorization": ${JSON.stringify(`Bearer ${key}`)}` : ''}},`,
         '    data=json.dumps({',
         `        "model": ${JSON.stringify(model)},`,
         `        "messages": [{"role": "user", "content": ${JSON.stringify(question)}}],`,
@@ -53,7 +54,7 @@ export function snippets(endpointUrl: string, model: string): Snippet[] {
       code: [
         `const response = await fetch(${JSON.stringify(url)}, {`,
         "  method: 'POST',",
-        "  headers: { 'Content-Type': 'application/json' },",
+        `  headers: { 'Content-Type': 'application/json'${key ? `, Authorization: ${JSON.stringify(`Bearer ${key}`)}` : ''} },`,
         '  body: JSON.stringify({',
         `    model: ${JSON.stringify(model)},`,
         `    messages: [{ role: 'user', content: ${JSON.stringify(question)} }],`,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { roundUp, roundUpBytes, scaleLinear, segmentsOf } from './chart';
+import { inWords, roundUp, roundUpBytes, withGaps } from './chart';
 
 describe('roundUp', () => {
   test.each([
@@ -29,14 +29,21 @@ describe('roundUpBytes', () => {
   ])('%d MB, top %d MB', (value, top) => expect(roundUpBytes(value * MiB)).toBe(top * MiB));
 });
 
-test('scaleLinear, also over nothing', () => {
-  expect(scaleLinear(10, 20, 0, 100)(15)).toBe(50);
-  expect(scaleLinear(0, 1, 60, 0)(0.25)).toBe(45);
-  expect(scaleLinear(5, 5, 7, 9)(5)).toBe(7);
+describe('withGaps', () => {
+  test('an empty row breaks the lines in a pause', () => {
+    expect(withGaps([0, 5, 10, 30, 35], [[1, 2, 3, 4, 5], [6, 7, 8, 9, 0]], 12)).toEqual([
+      [0, 5, 10, 20, 30, 35],
+      [1, 2, 3, null, 4, 5],
+      [6, 7, 8, null, 9, 0],
+    ]);
+  });
+  test('nothing stays nothing', () => expect(withGaps([], [[]], 12)).toEqual([[], []]));
 });
 
-test('the line breaks at pauses', () => {
-  const at = (...times: number[]) => times.map((time) => ({ at: time, value: 0 }));
-  expect(segmentsOf(at(0, 5, 10, 30, 35), 12)).toEqual([at(0, 5, 10), at(30, 35)]);
-  expect(segmentsOf([], 12)).toEqual([]);
+describe('inWords', () => {
+  const line = { label: 'Speed', format: (value: number) => `${value} tok/s`, top: (value: number) => value, colour: '' };
+  test('the last, the mean and the greatest', () => {
+    expect(inWords({ ...line, values: [2, 10, 3] })).toBe('Speed: now 3 tok/s, on average 5 tok/s, at most 10 tok/s');
+  });
+  test('nothing yet', () => expect(inWords({ ...line, values: [] })).toBe('Speed: nothing measured yet'));
 });

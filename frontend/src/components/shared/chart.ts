@@ -1,27 +1,42 @@
 // The arithmetic of the small charts, free of drawing.
 
-export interface Point {
-  /** Milliseconds since 1970. */
-  at: number;
-  value: number;
+/** One line of a chart. */
+export interface Series {
+  /** Names the line for who cannot see it. */
+  label: string;
+  /** One for each point in time. */
+  values: readonly number[];
+  format: (value: number) => string;
+  /** Rounds the greatest value up to the top of the line's scale. */
+  top: (greatest: number) => number;
+  /** The name of a colour in tokens.css: "--seg-weights". */
+  colour: string;
 }
 
-/** Maps from [a, b] to [from, to]; everything to `from` when the range is empty. */
-export function scaleLinear(a: number, b: number, from: number, to: number): (value: number) => number {
-  const slope = b === a ? 0 : (to - from) / (b - a);
-  return (value) => from + (value - a) * slope;
+/** Columns as uPlot takes them: the times, then each line's values. */
+export type Columns = [number[], ...(number | null)[][]];
+
+/** The columns with an empty row in each pause longer than `gap`, where the lines break: nobody guesses what was between. */
+export function withGaps(at: readonly number[], lines: readonly (readonly number[])[], gap: number): Columns {
+  const times: number[] = [];
+  const values = lines.map((): (number | null)[] => []);
+  at.forEach((time, row) => {
+    const before = at[row - 1];
+    if (before !== undefined && time - before > gap) {
+      times.push((before + time) / 2);
+      for (const column of values) column.push(null);
+    }
+    times.push(time);
+    lines.forEach((line, index) => values[index]!.push(line[row] ?? null));
+  });
+  return [times, ...values];
 }
 
-/** Points in runs without a pause longer than gapMs. */
-export function segmentsOf(points: readonly Point[], gapMs: number): Point[][] {
-  const runs: Point[][] = [];
-  let last: Point | null = null;
-  for (const point of points) {
-    if (!last || point.at - last.at > gapMs) runs.push([]);
-    runs[runs.length - 1]!.push(point);
-    last = point;
-  }
-  return runs;
+/** A line in words: where it is now, its mean and its greatest value. */
+export function inWords({ label, values, format }: Series): string {
+  if (values.length === 0) return `${label}: nothing measured yet`;
+  const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
+  return `${label}: now ${format(values.at(-1)!)}, on average ${format(mean)}, at most ${format(Math.max(...values))}`;
 }
 
 const GiB = 2 ** 30;

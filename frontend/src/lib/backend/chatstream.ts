@@ -8,9 +8,14 @@ import { HeadroomError, errorFromBody } from './backend';
 import { SseParser, type SseItem } from './sse';
 import type { ChatEvent, ChatUsage } from './types';
 
+interface CallPiece {
+  index?: number;
+  function?: { name?: string | null; arguments?: string | null };
+}
+
 interface Chunk {
   choices?: {
-    delta?: { content?: string | null; reasoning_content?: string | null; reasoning?: string | null };
+    delta?: { content?: string | null; reasoning_content?: string | null; reasoning?: string | null; tool_calls?: CallPiece[] | null };
     finish_reason?: string | null;
   }[];
   usage?: {
@@ -59,6 +64,9 @@ export function interpret(item: SseItem): ChatEvent[] {
     const reasoning = choice.delta?.reasoning_content ?? choice.delta?.reasoning;
     if (reasoning) events.push({ type: 'reasoning', text: reasoning });
     if (choice.delta?.content) events.push({ type: 'content', text: choice.delta.content });
+    for (const piece of choice.delta?.tool_calls ?? []) {
+      events.push({ type: 'call', index: piece.index ?? 0, name: piece.function?.name ?? '', arguments: piece.function?.arguments ?? '' });
+    }
     if (choice.finish_reason) events.push({ type: 'finish', reason: choice.finish_reason });
   }
   if (chunk.usage) events.push({ type: 'usage', usage: usage(chunk.usage) });

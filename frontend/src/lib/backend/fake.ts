@@ -58,7 +58,8 @@ export class FakeBackend implements Backend {
   kept: Conversation[] = fakeConversations();
   requests: FinishedRequest[] = fakeFinished();
   general: GeneralSettings = {
-    port: 11811, apiKey: '', allowHosts: [], modelFolders: [], launch: '', defaultModel: '', restMinutes: 0, logLevel: 'info', startAtLogin: false,
+    port: 11811, apiKey: '', allowHosts: [], modelFolders: [], importFolder: '', launch: '', defaultModel: '', restMinutes: 0, logLevel: 'info', startAtLogin: false, notifications: true,
+    welcomed: true,
     path: '/home/you/.config/headroom/settings.json', fixed: [], pending: [],
   };
   log: LogLine[] = [
@@ -296,6 +297,10 @@ export class FakeBackend implements Backend {
     for (const text of words) {
       yield { type: 'content', text };
       if (await this.#pause(signal)) return;
+    }
+    if (request.tools.length > 0) {
+      yield { type: 'call', index: 0, name: 'weather', arguments: '{"city":' };
+      yield { type: 'call', index: 0, name: '', arguments: ' "Oslo"}' };
     }
     yield { type: 'finish', reason: 'stop' };
     const completionTokens = thoughts.length + words.length;

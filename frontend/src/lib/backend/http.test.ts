@@ -163,7 +163,7 @@ test('nobody there', async () => {
 test('chat asks for a stream with usage, and passes the thinking switch on', async () => {
   answer = () => Promise.resolve(new Response('data: {"choices":[{"delta":{"content":"a"}}]}\n\ndata: [DONE]\n\n'));
   const events = [];
-  const request = { model: 'm', messages: [{ role: 'user' as const, content: 'q' }], thinking: true };
+  const request = { model: 'm', messages: [{ role: 'user' as const, content: 'q' }], thinking: true, sampling: { temperature: 0, topK: 20 }, tools: [{ type: 'function' }] };
   for await (const event of new HttpBackend('T').chat(request, new AbortController().signal)) events.push(event);
   expect(events).toEqual([{ type: 'content', text: 'a' }]);
   expect(JSON.parse(String(requests[0]?.init.body))).toEqual({
@@ -172,6 +172,9 @@ test('chat asks for a stream with usage, and passes the thinking switch on', asy
     stream: true,
     stream_options: { include_usage: true },
     chat_template_kwargs: { enable_thinking: true },
+    temperature: 0,
+    top_k: 20,
+    tools: [{ type: 'function' }],
   });
 });
 
@@ -181,7 +184,7 @@ test('an aborted chat ends without an error', async () => {
     abort.abort();
     return Promise.reject(new DOMException('aborted', 'AbortError'));
   };
-  const request = { model: 'm', messages: [], thinking: false };
+  const request = { model: 'm', messages: [], thinking: false, sampling: {}, tools: [] };
   for await (const event of new HttpBackend('').chat(request, abort.signal)) throw new Error(`unexpected ${event.type}`);
 });
 

@@ -13,6 +13,7 @@ import {
   type Watch,
   type Watcher,
 } from './backend';
+import { requestFields } from '../sampling';
 import { readChat } from './chatstream';
 import { HttpTransfers, type Job } from './transfers';
 import type {
@@ -76,6 +77,8 @@ export class HttpBackend implements Backend {
       stream: true,
       stream_options: { include_usage: true },
       chat_template_kwargs: { enable_thinking: request.thinking },
+      ...requestFields(request.sampling),
+      ...(request.tools.length > 0 ? { tools: request.tools } : {}),
     };
     try {
       const response = await this.#post('v1/chat/completions', body, signal);

@@ -4,6 +4,8 @@
 // rates are tokens per second. The server may leave a list out or send null for an
 // empty one; `normaliseState` in http.ts is the one place that repairs that.
 
+import type { Sampling } from '../sampling';
+
 export type EngineStatus = 'stopped' | 'loading' | 'ready' | 'busy' | 'failed' | 'resting';
 
 /** What happened, why, and what to do, in the order in which a person is told. */
@@ -208,7 +210,7 @@ export interface ModelChange {
 }
 
 /** How one model is run: app/settings.Model. What is 0, empty or missing is the default. */
-export interface ModelOptions {
+export interface ModelOptions extends Sampling {
   contextTokens?: number;
   maxSequences?: number;
   kvFormat?: string;
@@ -218,6 +220,8 @@ export interface ModelOptions {
   kvBoundaryBits?: number;
   stateFormat?: string;
   maxKVTokens?: number;
+  /** Variables for the chat template. */
+  templateArguments?: Record<string, unknown>;
 }
 
 export interface ModelSettings {
@@ -374,6 +378,8 @@ export interface GeneralSettings {
   apiKey: string;
   allowHosts: string[];
   modelFolders: string[];
+  /** Empty: Headroom's own. */
+  importFolder: string;
   launch: Launch;
   /** Empty: the one that ran last. */
   defaultModel: string;
@@ -381,6 +387,10 @@ export interface GeneralSettings {
   restMinutes: number;
   logLevel: LogLevel;
   startAtLogin: boolean;
+  /** The system's, for what ends while nobody looks. */
+  notifications: boolean;
+  /** The welcome was seen. */
+  welcomed: boolean;
   /** Of the file that people may edit. */
   path: string;
   /** Names of the fields above that cannot be changed here. */
@@ -460,6 +470,9 @@ export interface ChatRequest {
   messages: ChatMessage[];
   /** Sent as chat_template_kwargs.enable_thinking. */
   thinking: boolean;
+  sampling: Sampling;
+  /** Functions that the model may call, as a request's tools has them; empty: none. */
+  tools: unknown[];
 }
 
 export interface ChatUsage {
@@ -475,5 +488,7 @@ export type ChatEvent =
   | { type: 'prefill'; doneTokens: number; totalTokens: number }
   | { type: 'reasoning'; text: string }
   | { type: 'content'; text: string }
+  /** A piece of the call of that number: its name once, its arguments in pieces of JSON. */
+  | { type: 'call'; index: number; name: string; arguments: string }
   | { type: 'finish'; reason: string }
   | { type: 'usage'; usage: ChatUsage };

@@ -2,11 +2,12 @@
 //
 // Pure: events and times go in, the message comes out. chat.svelte.ts feeds it.
 import type { ChatEvent, ChatUsage } from '../backend/types';
-import type { AnswerStats } from './conversations';
+import type { AnswerStats, ToolCall } from './conversations';
 
 export class Answer {
   content = '';
   reasoning = '';
+  calls: ToolCall[] = [];
   /** The prompt's progress; null before the server reports any and once tokens come. */
   prefill: { doneTokens: number; totalTokens: number } | null = null;
   finishReason = '';
@@ -39,6 +40,15 @@ export class Answer {
         this.#contentPieces++;
         this.content += event.text;
         return;
+      case 'call': {
+        this.#mark(nowMs);
+        this.#contentPieces++;
+        const before = this.calls[event.index] ?? { name: '', arguments: '' };
+        const calls = [...this.calls];
+        calls[event.index] = { name: before.name + event.name, arguments: before.arguments + event.arguments };
+        this.calls = calls.filter(Boolean);
+        return;
+      }
       case 'finish':
         this.finishReason = event.reason;
         return;

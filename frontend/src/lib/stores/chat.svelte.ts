@@ -6,6 +6,7 @@
 // storage is written at most once per `saveMs`.
 import { asHeadroomError, type Backend } from '../backend/backend';
 import type { ChatMessage } from '../backend/types';
+import { samplingFrom, type Sampling } from '../sampling';
 import { Answer } from './answer';
 import {
   loadConversations,
@@ -21,6 +22,8 @@ const flushMs = 40;
 const flushMsPerChar = 1 / 400;
 const saveMs = 1000;
 const thinkingKey = 'headroom.thinking';
+const samplingKey = 'headroom.sampling';
+const toolsKey = 'headroom.tools';
 
 /** An answer being written. */
 export interface Run {
@@ -33,6 +36,10 @@ export class ChatStore {
   openId = $state('');
   /** Ask the model to reason before it answers. */
   thinking = $state(false);
+  /** How tokens are chosen for what this window asks; what is missing is as the model's settings say. */
+  sampling = $state.raw<Sampling>({});
+  /** Functions that the model is told of; its calls are shown, not made. */
+  tools = $state.raw<unknown[]>([]);
   /** By conversation: at most one answer at a time in each. */
   runs = $state<Record<string, Run>>({});
   /** False when this browser has no room left for conversations. */
@@ -48,6 +55,9 @@ export class ChatStore {
     this.conversations = loadConversations(storage);
     this.openId = this.conversations[0]?.id ?? '';
     this.thinking = storage.getItem(thinkingKey) === 'true';
+    this.sampling = samplingFrom(readJson(storage.getItem(samplingKey)));
+    const tools = readJson(storage.getItem(toolsKey));
+    if (Array.isArray(tools)) this.tools = tools;
     window.addEventListener('pagehide', () => this.#saveNow());
   }
 
@@ -61,8 +71,22 @@ export class ChatStore {
 
   setThinking(on: boolean): void {
     this.thinking = on;
+    this.#remember(thinkingKey, String(on));
+  }
+
+  setSampling(sampling: Sampling): void {
+    this.sampling = sampling;
+    this.#remember(samplingKey, JSON.stringify(sampling));
+  }
+
+  setTools(tools: unknown[]): void {
+    this.tools = tools;
+    this.#remember(toolsKey, JSON.stringify(tools));
+  }
+
+  #remember(key: string, text: string): void {
     try {
-      this.#storage.setItem(thinkingKey, String(on));
+      this.#storage.setItem(key, text);
     } catch {
       // Full or off: the choice lasts as long as the page.
     }
@@ -106,12 +130,24 @@ export class ChatStore {
     await this.#answer(conversation, model);
   }
 
+  /** Asks something else in the place of a question; what followed it is dropped. */
+  async edit(messageId: string, text: string, model: string): Promise<void> {
+    const conversation = this.open;
+    if (!conversation || this.run || text.trim() === '') return;
+    const at = conversation.messages.findIndex((message) => message.id === messageId && message.role === 'user');
+    if (at < 0) return;
+    conversation.messages.splice(at);
+    if (at === 0) conversation.title = titleOf(text);
+    conversation.messages.push(newMessage('user', text));
+    await this.#answer(conversation, model);
+  }
+
   stop(id = this.openId): void {
     this.#aborts.get(id)?.abort();
   }
 
   async #answer(conversation: Conversation, model: string): Promise<void> {
-    const request = { model, messages: history(conversation.messages), thinking: this.thinking };
+    const request = { model, messages: history(conversation.messages), thinking: this.thinking, sampling: this.sampling, tools: this.tools };
     conversation.messages.push(newMessage('assistant', '', model));
     const message = conversation.messages.at(-1)!;
     const answer = new Answer(performance.now());
@@ -168,6 +204,7 @@ export class ChatStore {
 function copyInto(message: Message, answer: Answer): void {
   message.content = answer.content;
   message.reasoning = answer.reasoning;
+  message.calls = answer.calls;
   message.reasoningTokens = answer.reasoningTokens;
   message.reasoningSeconds = answer.reasoningSeconds;
 }
@@ -177,4 +214,12 @@ function history(messages: readonly Message[]): ChatMessage[] {
   return messages
     .filter((message) => message.role === 'user' || message.content !== '')
     .map(({ role, content }) => ({ role, content }));
+}
+
+function readJson(text: string | null): unknown {
+  try {
+    return JSON.parse(text ?? 'null');
+  } catch {
+    return null;
+  }
 }

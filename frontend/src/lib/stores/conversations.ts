@@ -15,11 +15,19 @@ export interface AnswerStats {
   firstTokenSeconds: number;
 }
 
+/** A function that the model asked for; nobody calls it here. */
+export interface ToolCall {
+  name: string;
+  /** JSON, as the model wrote it. */
+  arguments: string;
+}
+
 export interface Message {
   id: string;
   role: 'user' | 'assistant';
   content: string;
   reasoning: string;
+  calls: ToolCall[];
   /** Tokens of reasoning, and how long it took. */
   reasoningTokens: number;
   reasoningSeconds: number;
@@ -46,6 +54,7 @@ export function newMessage(role: Message['role'], content: string, model = ''): 
     role,
     content,
     reasoning: '',
+    calls: [],
     reasoningTokens: 0,
     reasoningSeconds: 0,
     model,
@@ -105,6 +114,7 @@ function messageFrom(raw: unknown): Message | null {
   const message = newMessage(raw.role, raw.content, typeof raw.model === 'string' ? raw.model : '');
   if (typeof raw.id === 'string') message.id = raw.id;
   if (typeof raw.reasoning === 'string') message.reasoning = raw.reasoning;
+  if (Array.isArray(raw.calls)) message.calls = raw.calls.flatMap((call) => callFrom(call) ?? []);
   message.reasoningTokens = numberOr(raw.reasoningTokens, 0);
   message.reasoningSeconds = numberOr(raw.reasoningSeconds, 0);
   const ends = ['stop', 'length', 'stopped', 'error'] as const;
@@ -113,6 +123,11 @@ function messageFrom(raw: unknown): Message | null {
   message.error = errorFrom(raw.error);
   message.stats = statsFrom(raw.stats);
   return message;
+}
+
+function callFrom(raw: unknown): ToolCall | null {
+  if (!isRecord(raw) || typeof raw.name !== 'string' || typeof raw.arguments !== 'string') return null;
+  return { name: raw.name, arguments: raw.arguments };
 }
 
 function errorFrom(raw: unknown): ApiError | null {

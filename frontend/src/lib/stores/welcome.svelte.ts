@@ -1,0 +1,45 @@
+// The welcome of a first start: whether it is shown, and at which step. Whoever closes it, early or not, has seen it; Settings shows it again.
+import type { Backend } from '../backend/backend';
+
+export const welcomeSteps = 3;
+
+export class WelcomeStore {
+  readonly #backend: Backend;
+  shown = $state(false);
+  /** [0, welcomeSteps) */
+  step = $state(0);
+  #asked = false;
+
+  constructor(backend: Backend) {
+    this.#backend = backend;
+  }
+
+  /** Shows it if nobody has seen it. Asks once; a server that does not tell shows none. */
+  async begin(): Promise<void> {
+    if (this.#asked) return;
+    this.#asked = true;
+    try {
+      if (!(await this.#backend.generalSettings()).welcomed) this.show();
+    } catch {
+      // Nobody is kept from their work by a welcome.
+    }
+  }
+
+  show(): void {
+    this.step = 0;
+    this.shown = true;
+  }
+
+  go(step: number): void {
+    this.step = Math.min(Math.max(step, 0), welcomeSteps - 1);
+  }
+
+  async close(): Promise<void> {
+    this.shown = false;
+    try {
+      await this.#backend.changeGeneral({ welcomed: true });
+    } catch {
+      // Then the next start shows it again.
+    }
+  }
+}

@@ -1,0 +1,34 @@
+// Models to begin with, for a machine that has none: in MLX format, of kinds that run here, one for each size of memory. What they
+// take is estimated; a download asks the hub for the files and looks for room before it begins.
+
+export interface Suggestion {
+  id: string;
+  /** Of the files, about. */
+  bytes: number;
+  /** What it is good for. */
+  note: string;
+}
+
+/** The smallest first. */
+export const suggestions: readonly Suggestion[] = [
+  { id: 'mlx-community/Qwen3-0.6B-4bit', bytes: 0.35e9, note: 'Tiny and quick; simple questions' },
+  { id: 'mlx-community/Qwen3-1.7B-4bit', bytes: 1e9, note: 'Small; short texts' },
+  { id: 'mlx-community/Qwen3.5-4B-MLX-4bit', bytes: 3.1e9, note: 'Long contexts in little memory' },
+  { id: 'mlx-community/Qwen3-8B-4bit', bytes: 4.6e9, note: 'A good all-rounder' },
+  { id: 'mlx-community/Qwen3-14B-4bit', bytes: 8.3e9, note: 'Better answers, slower' },
+  { id: 'mlx-community/Qwen3.6-35B-A3B-4bit', bytes: 20.4e9, note: 'Code and agents; 3B of its 35B parameters work on each token' },
+];
+
+const GiB = 2 ** 30;
+
+/** About what it needs with some room to read: its weights, and a tenth and a GB for keys, values and scratch. */
+export function needs({ bytes }: Suggestion): number {
+  return bytes * 1.1 + GiB;
+}
+
+/** The three largest that fit into the room, the largest first; where fewer do, the smallest there are. */
+export function suggested(roomBytes: number): Suggestion[] {
+  const fit = suggestions.filter((one) => needs(one) <= roomBytes).length;
+  const end = Math.max(fit, 3);
+  return suggestions.slice(end - 3, end).reverse();
+}

@@ -1,0 +1,10 @@
+// How large a model may be, in words for somebody who has not chosen one yet. An estimate: what a model really needs is in its files.
+
+/** At 4 bits: the bits themselves, and a scale and a bias of 16 bits for each group of 64. */
+const bytesPerParameter = (4 + 32 / 64) / 8;
+/** What is left for weights beside a conversation and scratch. */
+const weightsShare = 0.85;
+
+export function largestParameters(roomBytes: number): number {
+  return Math.max(0, (roomBytes * weightsShare) / bytesPerParameter);
+}
