@@ -48,8 +48,8 @@ type Supervisor struct {
 
 	mu     sync.Mutex
 	closed bool
-	input  io.WriteCloser // of the running program; nil: none runs
-	ended  chan struct{}  // closed when the program that input belongs to has ended
+	input  io.WriteCloser // of the last program
+	ended  chan struct{}  // closed when that program has ended; nil: none was started
 	kill   func() error
 }
 
@@ -138,7 +138,7 @@ func (s *Supervisor) Show() error {
 	if s.closed {
 		return problem.New(problem.NotRunning, "Headroom is shutting down", "", "")
 	}
-	if s.input != nil {
+	if s.running() {
 		if _, err := io.WriteString(s.input, showWord); err == nil {
 			return nil
 		}
@@ -170,11 +170,6 @@ func (s *Supervisor) start() error {
 		err := command.Wait() // closes input too
 		s.options.Log.Debug("window ended", "err", err)
 		close(ended)
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.ended == ended {
-			s.input = nil
-		}
 	}()
 	return nil
 }
@@ -183,16 +178,29 @@ func (s *Supervisor) start() error {
 func (s *Supervisor) Open() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.input != nil
+	return s.running()
+}
+
+// running is Open for who holds mu.
+func (s *Supervisor) running() bool {
+	if s.ended == nil {
+		return false
+	}
+	select {
+	case <-s.ended:
+		return false
+	default:
+		return true
+	}
 }
 
 // Close ends the window program and waits for that. Show fails afterwards.
 func (s *Supervisor) Close() {
 	s.mu.Lock()
 	s.closed = true
-	input, ended, kill := s.input, s.ended, s.kill
+	running, input, ended, kill := s.running(), s.input, s.ended, s.kill
 	s.mu.Unlock()
-	if input == nil {
+	if !running {
 		return
 	}
 	_ = input.Close() // the wish to end
