@@ -1,4 +1,5 @@
 // Composition root: picks the backend, makes the stores, mounts the app.
+import './lib/language'; // before anything that formats
 import { mount } from 'svelte';
 import App from './App.svelte';
 import type { Backend } from './lib/backend/backend';
