@@ -104,6 +104,7 @@ func TestDesktop(t *testing.T) {
 	}
 	item.click("headroom-demo, .*")
 	a.waitStatus("stopped")
+	item.waitRow("Start Engine") // the menu was drawn again; GTK takes the mark away by itself, before that
 	d.eventually("the mark is gone", func() bool { return !item.menu().row(t, "headroom-demo, .*").checked() })
 	item.click("headroom-demo, .*")
 	a.waitStatus("ready")
