@@ -75,7 +75,6 @@ type operators struct {
 	rmsNorm    norm.RMSNorm
 	gatedNorm  norm.GatedRMSNorm
 	normRope   rope.NormRope
-	siluMul    activation.SiLUMul
 	geluMul    activation.GELUMul
 	sigmoidMul activation.SigmoidMul
 	add        activation.Add
@@ -182,13 +181,6 @@ func (c *Context) GatedRMSNorm(x, gate, weight kernels.Tensor, eps float32) kern
 func (c *Context) Add(x, y kernels.Tensor) kernels.Tensor {
 	out := c.f32(x.Rows, x.Cols)
 	run(c, &c.ops.add, activation.Add{X: x, Y: y, Out: out})
-	return out
-}
-
-// SiLUMul is silu(gate) * up.
-func (c *Context) SiLUMul(gate, up kernels.Tensor) kernels.Tensor {
-	out := c.f32(up.Rows, up.Cols)
-	run(c, &c.ops.siluMul, activation.SiLUMul{Gate: gate, Up: up, Out: out})
 	return out
 }
 

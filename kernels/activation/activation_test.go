@@ -21,7 +21,6 @@ var operators = []struct {
 	// What x = 0, 100, 3 and y = 7, 2, 0 give: in float32 sigmoid(0) is 1/2 and sigmoid(100) is 1.
 	want []float32
 }{
-	{"silu_mul", func(x, y, out kernels.Tensor) kernels.Op { return &SiLUMul{Gate: x, Up: y, Out: out} }, []float32{0, 200, 0}},
 	{"gelu_mul", func(x, y, out kernels.Tensor) kernels.Op { return &GELUMul{Gate: x, Up: y, Out: out} }, []float32{0, 200, 0}},
 	{"sigmoid_mul", func(x, y, out kernels.Tensor) kernels.Op { return &SigmoidMul{X: y, Gate: x, Out: out} }, []float32{3.5, 2, 0}},
 	{"add", func(x, y, out kernels.Tensor) kernels.Op { return &Add{X: x, Y: y, Out: out} }, []float32{7, 102, 3}},

@@ -22,7 +22,6 @@
         } \
     }
 
-BINARY(silu_mul, v_mul(v_silu(a), b))
 BINARY(sigmoid_mul, v_mul(a, v_sigmoid(b)))
 BINARY(add, v_add(a, b))
 
@@ -43,10 +42,9 @@ BINARY(gelu_mul, v_mul(v_gelu(a), b))
 void headroom_binary(int isa, int function, const float *x, ptrdiff_t x_stride, const float *y, ptrdiff_t y_stride, float *out,
                      ptrdiff_t out_stride, int64_t cols, int64_t block_cols, int64_t from, int64_t to) {
     switch (function) { // numbers of activation.function
-    case 0: DISPATCH(isa, silu_mul, (x, x_stride, y, y_stride, out, out_stride, cols, block_cols, from, to)); break;
-    case 1: DISPATCH(isa, sigmoid_mul, (x, x_stride, y, y_stride, out, out_stride, cols, block_cols, from, to)); break;
-    case 2: DISPATCH(isa, add, (x, x_stride, y, y_stride, out, out_stride, cols, block_cols, from, to)); break;
-    case 3: DISPATCH(isa, gelu_mul, (x, x_stride, y, y_stride, out, out_stride, cols, block_cols, from, to)); break;
+    case 0: DISPATCH(isa, sigmoid_mul, (x, x_stride, y, y_stride, out, out_stride, cols, block_cols, from, to)); break;
+    case 1: DISPATCH(isa, add, (x, x_stride, y, y_stride, out, out_stride, cols, block_cols, from, to)); break;
+    case 2: DISPATCH(isa, gelu_mul, (x, x_stride, y, y_stride, out, out_stride, cols, block_cols, from, to)); break;
     }
 }
 

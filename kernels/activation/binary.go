@@ -18,10 +18,9 @@ import (
 type function int32
 
 const (
-	siluMul    function = 0 // silu(x) * y
-	sigmoidMul function = 1 // x * sigmoid(y)
-	add        function = 2 // x + y
-	geluMul    function = 3 // gelu(x) * y
+	sigmoidMul function = 0 // x * sigmoid(y)
+	add        function = 1 // x + y
+	geluMul    function = 2 // gelu(x) * y
 )
 
 const (
@@ -31,8 +30,6 @@ const (
 
 func (f function) apply(x, y float32) float32 {
 	switch f {
-	case siluMul:
-		return float32(float64(x) * sigmoid(x) * float64(y))
 	case sigmoidMul:
 		return float32(float64(x) * sigmoid(y))
 	case geluMul:

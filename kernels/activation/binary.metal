@@ -23,9 +23,8 @@ inline float gelu(float x) {
 
 inline float apply(float x, float y) {
   switch (operation) {
-    case 0: return silu(x) * y;
-    case 1: return x * sigmoid(y);
-    case 2: return x + y;
+    case 0: return x * sigmoid(y);
+    case 1: return x + y;
     default: return gelu(x) * y;
   }
 }

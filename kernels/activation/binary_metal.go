@@ -15,7 +15,7 @@ var binarySource = &gpu.Source{Name: "activation/binary.metal", Text: binaryText
 
 // binaryKernels are the kernels of each function, for one element and for four to a thread.
 var binaryKernels = [...][2]*gpu.Kernel[binaryParams]{
-	siluMul: binaryPair(siluMul), sigmoidMul: binaryPair(sigmoidMul), add: binaryPair(add), geluMul: binaryPair(geluMul),
+	sigmoidMul: binaryPair(sigmoidMul), add: binaryPair(add), geluMul: binaryPair(geluMul),
 }
 
 func binaryPair(f function) [2]*gpu.Kernel[binaryParams] {
@@ -47,9 +47,6 @@ func (f function) metal(c *gpu.Context, x, y, out kernels.Tensor) {
 	p := binaryParams{Cols: uint32(out.Cols / width), XStride: uint32(x.Stride / width), YStride: uint32(y.Stride / width), OutStride: uint32(out.Stride / width)}
 	k.Dispatch(c, p, gpu.RowsByColumns(out.Rows, out.Cols/width, binaryThreads), gpu.Read(x), gpu.Read(y), gpu.Write(out))
 }
-
-// Metal implements gpu.Op.
-func (o *SiLUMul) Metal(c *gpu.Context) { siluMul.metal(c, o.Gate, o.Up, o.Out) }
 
 // Metal implements gpu.Op.
 func (o *GELUMul) Metal(c *gpu.Context) { geluMul.metal(c, o.Gate, o.Up, o.Out) }

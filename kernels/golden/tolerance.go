@@ -16,7 +16,7 @@ type Tolerance struct {
 
 // portable are operators whose kernels have one order of fused multiply-adds and correctly rounded operations, without sums over
 // lanes or functions of Metal's library: any device that keeps IEEE 754 gives the same bits.
-var portable = []string{"add", "silu_mul", "sigmoid_mul", "gelu_mul", "combine", "lookup", "rows", "copy", "kv_append"}
+var portable = []string{"add", "sigmoid_mul", "gelu_mul", "combine", "lookup", "rows", "copy", "kv_append"}
 
 // Portable tells whether every device should give the simulation's bits for op. A float32 result that is near enough without having them
 // does no harm, but tells that a compiler contracts or reorders what it was told to leave alone.
