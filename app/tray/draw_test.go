@@ -3,9 +3,11 @@ package tray
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"headroom/app/host"
 )
@@ -53,6 +55,36 @@ func (r *nativeRow) Append() Row {
 func (r *nativeRow) Show(i Item)             { r.item, r.hidden = i, false; r.tray.strokes++ }
 func (r *nativeRow) Hide()                   { r.hidden = true; r.tray.strokes++ }
 func (r *nativeRow) Clicks() <-chan struct{} { return r.clicks }
+
+// row is the one that is shown under these titles. A test fails where there is none, instead of clicking at another.
+func (n *native) row(t *testing.T, titles ...string) *nativeRow {
+	t.Helper()
+	rows := n.rows
+	for depth, title := range titles {
+		i := slices.IndexFunc(rows, func(r *nativeRow) bool { return !r.hidden && r.item.Title == title })
+		if i < 0 {
+			t.Fatalf("no row says %q; there is\n%s", titles[:depth+1], picture(items(n.rows), ""))
+		}
+		if depth == len(titles)-1 {
+			return rows[i]
+		}
+		rows = rows[i].submenu
+	}
+	panic("row: no title")
+}
+
+// patience is far longer than anything here takes.
+const patience = 30 * time.Second
+
+// click fails the test where nobody listens.
+func (r *nativeRow) click(t *testing.T) {
+	t.Helper()
+	select {
+	case r.clicks <- struct{}{}:
+	case <-time.After(patience):
+		t.Fatalf("nobody listens to clicks at %q", r.item.Title)
+	}
+}
 
 // items is what is on the screen.
 func items(rows []*nativeRow) []Item {
@@ -107,23 +139,27 @@ func TestClicks(t *testing.T) {
 	n := &native{}
 	done := make(chan Action)
 	tray := New(n, func(a Action) { done <- a })
-	click := func(row *nativeRow) Action {
-		row.clicks <- struct{}{}
-		return <-done
-	}
-	tray.Draw(state(host.Stopped, nil))
-	if got := click(n.rows[2]); got != (Action{Verb: Start}) {
-		t.Errorf("stopped: the switch does %v", got)
-	}
-	tray.Draw(state(host.Ready, nil))
-	if got := click(n.rows[2]); got != (Action{Verb: Stop}) {
-		t.Errorf("ready: the switch does %v", got)
-	}
-	if got := click(n.rows[3].submenu[0]); got != (Action{Verb: Stop}) {
-		t.Errorf("the running model does %v", got)
-	}
-	if got := click(n.rows[7]); got != (Action{Copy, "http://127.0.0.1:11811/v1"}) {
-		t.Errorf("the endpoint does %v", got)
+	for _, c := range []struct {
+		status host.Status
+		row    []string // its title, behind those of the rows it is under
+		want   Action
+	}{
+		{host.Stopped, []string{"Start Engine"}, Action{Verb: Start}},
+		{host.Ready, []string{"Stop Engine"}, Action{Verb: Stop}},
+		{host.Ready, []string{"Models", "headroom-demo, 11.4 MB"}, Action{Verb: Stop}}, // it runs
+		{host.Ready, []string{"Copy http://127.0.0.1:11811/v1"}, Action{Copy, "http://127.0.0.1:11811/v1"}},
+	} {
+		tray.Draw(state(c.status, nil))
+		row := n.row(t, c.row...)
+		row.click(t)
+		select {
+		case got := <-done:
+			if got != c.want {
+				t.Errorf("%s, %q: a click does %v, want %v", c.status, c.row, got, c.want)
+			}
+		case <-time.After(patience):
+			t.Fatalf("%s, %q: a click does nothing", c.status, c.row)
+		}
 	}
 }
 
@@ -133,9 +169,9 @@ func TestMarkAfterClick(t *testing.T) {
 	done := make(chan Action)
 	tray := New(n, func(a Action) { done <- a })
 	tray.Draw(state(host.Ready, nil))
-	row := n.rows[3].submenu[0]
+	row := n.row(t, "Models", "headroom-demo, 11.4 MB")
 	row.item.Checked = false
-	row.clicks <- struct{}{}
+	row.click(t)
 	<-done
 	tray.Draw(state(host.Ready, nil))
 	if !row.item.Checked {
