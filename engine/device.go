@@ -80,6 +80,15 @@ func noteCopies(d kernels.Device) {
 	}
 }
 
+// keepResident wires what the model has for the GPU, so that the first token after a rest does not wait for it.
+func keepResident(d kernels.Device) {
+	if m, ok := d.(metalDevice); ok {
+		if err := m.MakeResident(); err != nil {
+			slog.Warn("the model's memory is not kept resident, so answers after a rest may begin late", "err", err)
+		}
+	}
+}
+
 // metalDevice closes the Metal device with the operators' device on top of it.
 type metalDevice struct {
 	*gpu.Device

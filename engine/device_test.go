@@ -69,6 +69,48 @@ func TestDefaultDevice(t *testing.T) {
 	}
 }
 
+// full is a device without memory for a model, or one that keeps nothing resident and notes what it was asked to keep.
+type full struct {
+	metal.Device
+	sets *[]string
+}
+
+func (d full) WrapBuffer(label string, memory []byte) (metal.Buffer, error) {
+	if d.sets == nil {
+		return nil, errors.New("no more memory")
+	}
+	return d.Device.WrapBuffer(label, memory)
+}
+
+func (d full) MakeResident(label string, _ []metal.Buffer) error {
+	*d.sets = append(*d.sets, label)
+	return errors.New("cannot be kept")
+}
+
+// TestMetalMemory: what a GPU refuses is found out when a model is loaded, not with its first request; a model that it does not keep resident runs
+// all the same.
+func TestMetalMemory(t *testing.T) {
+	for _, sets := range []*[]string{nil, {}} {
+		open := func() (metal.Device, error) {
+			m, err := sim.Open(sim.Options{})
+			return full{m, sets}, err
+		}
+		e, err := engine.Open(t.Context(), demoSource(t), engine.Options{Device: engine.DeviceMetal, OpenMetal: open, ContextTokens: 256, MaxSequences: 1})
+		if !kerneltest.HasMetal() {
+			t.Skip("there is no simulated Metal device")
+		}
+		if err == nil {
+			e.Close()
+		}
+		switch {
+		case sets == nil && (err == nil || problem.From(err).Code != problem.DoesNotFit || !strings.Contains(problem.From(err).Why, "no more memory")):
+			t.Errorf("a full device: got %v, expected a model that does not fit", err)
+		case sets != nil && (err != nil || !slices.Equal(*sets, []string{"weights"})):
+			t.Errorf("got %v, sets %q: expected the model to run though its weights are not kept", err, *sets)
+		}
+	}
+}
+
 // TestMetal: the demo model on the simulated Metal device says what it says on the CPU.
 func TestMetal(t *testing.T) {
 	onMetalDevices(t, testMetal)

@@ -315,5 +315,9 @@ func (e *Engine) load(ctx context.Context, src Source, p *plan) (err error) {
 	}
 	noteCopies(e.device)
 	e.runner = runner.New(e.device, m, p.runner)
+	if err := e.device.Sync(); err != nil {
+		return problem.Wrap(problem.DoesNotFit, err, "The GPU refused memory", "Close other apps, or pick a smaller model.")
+	}
+	keepResident(e.device)
 	return nil
 }

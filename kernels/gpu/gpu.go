@@ -43,6 +43,8 @@ type Device struct {
 	mapped  [][]byte       // memory of NewBuffer
 	owned   []metal.Buffer // likewise, of a metal.Allocator
 
+	weights, memory []metal.Buffer // of WrapBuffer, and all others: what MakeResident is for
+
 	copied     int64 // bytes of WrapBuffer that lie in buffers of our own
 	copyReason error // why the first of them does
 }
@@ -58,6 +60,7 @@ func New(m metal.Device) (*Device, error) {
 			return nil, err
 		}
 		c.recorders[i] = recorder{commands: m.NewCommands(), params: params}
+		d.memory = append(d.memory, params)
 	}
 	return d, nil
 }
@@ -106,6 +109,7 @@ func (d *Device) WrapBuffer(bytes []byte) *kernels.Buffer {
 	pages := unsafe.Slice((*byte)(unsafe.Add(start, -offset)), length)
 	b, err := d.m.WrapBuffer("weights", pages)
 	if err == nil {
+		d.weights = append(d.weights, b)
 		return &kernels.Buffer{Bytes: bytes, Size: len(bytes), Handle: &memory{buffer: b, offset: offset, readOnly: true}}
 	}
 	own := d.NewBuffer(len(bytes))
@@ -127,7 +131,27 @@ func (d *Device) wrap(label string, pages []byte) *memory {
 		d.context.fail(err)
 		return &memory{}
 	}
+	d.memory = append(d.memory, b)
 	return &memory{buffer: b}
+}
+
+// MakeResident keeps all buffers made since it was last called where the GPU reaches them at once, also while it has nothing to do, until the
+// Metal device is closed: weights as one set, everything else as another. Call it when what lives long has been made. Without it, or after an
+// error, everything works, and the first pass after a rest may be slow.
+func (d *Device) MakeResident() error {
+	for _, set := range []struct {
+		label   string
+		buffers *[]metal.Buffer
+	}{{"weights", &d.weights}, {"memory", &d.memory}} {
+		if len(*set.buffers) == 0 {
+			continue
+		}
+		if err := d.m.MakeResident(set.label, *set.buffers); err != nil {
+			return err
+		}
+		*set.buffers = nil
+	}
+	return nil
 }
 
 // Run implements kernels.Device. It panics if op has no Metal kernel: a model that needs it must not come this far.

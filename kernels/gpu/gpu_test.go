@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -69,9 +70,15 @@ func (d *recording) NewBuffer(label string, bytes int) (metal.Buffer, error) {
 func (d *recording) WrapBuffer(label string, memory []byte) (metal.Buffer, error) {
 	return &recordedBuffer{label, memory}, nil
 }
-func (d *recording) MakeResident(string, []metal.Buffer) error { return nil }
-func (d *recording) NewCommands() metal.Commands               { return &recordedCommands{d: d} }
-func (d *recording) Close()                                    {}
+func (d *recording) MakeResident(label string, buffers []metal.Buffer) error {
+	for _, b := range buffers {
+		label += ", " + b.Label()
+	}
+	d.events = append(d.events, label)
+	return nil
+}
+func (d *recording) NewCommands() metal.Commands { return &recordedCommands{d: d} }
+func (d *recording) Close()                      {}
 
 type recordedBuffer struct {
 	label  string
@@ -132,6 +139,28 @@ func newRecording(t *testing.T) (*recording, *Device) {
 	}
 	t.Cleanup(d.Close)
 	return m, d
+}
+
+// Every buffer is made resident once, weights apart from what is written.
+func TestMakeResident(t *testing.T) {
+	m, d := newRecording(t)
+	file := cpu.Map(8192)
+	defer cpu.Unmap(file)
+	d.WrapBuffer(file[:5000])
+	d.NewBuffer(10)
+	for range 2 {
+		if err := d.MakeResident(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.NewBuffer(20)
+	if err := d.MakeResident(); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"weights, weights", "memory, parameters 0, parameters 1, buffer", "memory, buffer"}
+	if !slices.Equal(m.events, want) {
+		t.Errorf("got %q, expected %q", m.events, want)
+	}
 }
 
 // A barrier stands exactly where a dispatch touches what an earlier one, since the last barrier, writes; or writes what it reads.

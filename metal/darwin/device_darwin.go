@@ -70,6 +70,7 @@ type device struct {
 
 	mu    sync.Mutex
 	owned []objc.ID // released by Close
+	sets  []objc.ID // MTLResidencySet, likewise
 }
 
 // own notes what Close must release.
@@ -220,7 +221,7 @@ func (d *device) MakeResident(label string, buffers []metal.Buffer) error {
 			err = fmt.Errorf("residency set %q: %w", label, nsError(problem))
 			return
 		}
-		d.own(set)
+		d.keepSet(set)
 		for _, b := range buffers {
 			own, ok := b.(*buffer)
 			if !ok || own.d != d {
@@ -229,18 +230,32 @@ func (d *device) MakeResident(label string, buffers []metal.Buffer) error {
 			}
 			send(set, "addAllocation:", uintptr(own.id)) // https://developer.apple.com/documentation/metal/mtlresidencyset/addallocation(_:)
 		}
-		send(set, "commit")
-		send(set, "requestResidency")
+		send(set, "commit")           // https://developer.apple.com/documentation/metal/mtlresidencyset/commit()
+		send(set, "requestResidency") // https://developer.apple.com/documentation/metal/mtlresidencyset/requestresidency()
 		// https://developer.apple.com/documentation/metal/mtlcommandqueue/addresidencyset(_:)
 		send(d.queue, "addResidencySet:", uintptr(set))
 	})
 	return err
 }
 
-// Close implements metal.Device.
+// keepSet notes a residency set for Close.
+func (d *device) keepSet(set objc.ID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.sets = append(d.sets, set)
+}
+
+// Close implements metal.Device. Sets let go of their buffers before these are released.
 func (d *device) Close() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	for _, set := range d.sets {
+		send(set, "endResidency") // https://developer.apple.com/documentation/metal/mtlresidencyset/endresidency()
+		// https://developer.apple.com/documentation/metal/mtlcommandqueue/removeresidencyset(_:)
+		send(d.queue, "removeResidencySet:", uintptr(set))
+		release(set)
+	}
+	d.sets = nil
 	for i := len(d.owned) - 1; i >= 0; i-- {
 		release(d.owned[i])
 	}
