@@ -85,7 +85,7 @@ func files(t *testing.T, dir string) (all []string) {
 func TestInstallAndUninstall(t *testing.T) {
 	folder := unpacked(t)
 	home := filepath.Join(t.TempDir(), "Ada & Co")
-	env := []string{"HOME=" + home, "XDG_CONFIG_HOME="}
+	env := []string{"HOME=" + home, "XDG_CONFIG_HOME=", "XDG_CACHE_HOME=", "XDG_DATA_HOME="}
 	kept := filepath.Join(home, ".local/share/headroom/models/config.json")
 	write(t, kept, "{}")
 	for range 2 { // the second time over the first, as an update
@@ -124,9 +124,58 @@ func TestInstallAndUninstall(t *testing.T) {
 	ours, others := filepath.Join(home, ".config/autostart/headroom.desktop"), filepath.Join(home, ".config/autostart/other.desktop")
 	write(t, ours, "Exec=\""+local+"/lib/headroom/headroom-agent\"\n")
 	write(t, others, "Exec=other\n")
-	run(t, env, filepath.Join(local, "lib/headroom/uninstall"))
+	write(t, filepath.Join(home, ".cache/headroom-window/page"), "what WebKit cached")
+	said := run(t, env, filepath.Join(local, "lib/headroom/uninstall"))
 	if got, want := files(t, home), []string{".config/autostart/other.desktop", ".local/share/headroom/models/config.json"}; !slices.Equal(got, want) {
 		t.Errorf("after uninstall there is %q, want %q", got, want)
+	}
+	for _, folder := range []string{"lib", "share/icons"} {
+		if _, err := os.Stat(filepath.Join(local, folder)); err == nil {
+			t.Errorf("%s stays, empty", folder)
+		}
+	}
+	if stays := "\n  " + local + "/share/headroom (models that were imported)\n"; !strings.Contains(said, stays) || strings.Contains(said, home+"/.cache") {
+		t.Errorf("said %q, want %q and nothing that is not there", said, stays)
+	}
+}
+
+// TestInstallWhileRunning: an update says that the earlier version still runs, and its programs are not taken away under it.
+func TestInstallWhileRunning(t *testing.T) {
+	folder := unpacked(t)
+	sleep, err := exec.LookPath("sleep")
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := os.ReadFile(sleep)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(folder, "lib/headroom"), string(program))
+	home := t.TempDir()
+	env := []string{"HOME=" + home, "XDG_CONFIG_HOME=", "XDG_CACHE_HOME=", "XDG_DATA_HOME="}
+	lib := filepath.Join(home, ".local/lib/headroom")
+	const notice = "An earlier version is running"
+	if said := run(t, env, filepath.Join(folder, "install")); strings.Contains(said, notice) {
+		t.Errorf("said %s", said)
+	}
+	running := exec.Command(filepath.Join(lib, "headroom"), "60")
+	if err := running.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = running.Process.Kill()
+		_ = running.Wait()
+	}()
+	if said := run(t, env, filepath.Join(folder, "install")); !strings.Contains(said, notice) {
+		t.Errorf("said %s", said)
+	}
+	refused := exec.Command(filepath.Join(lib, "uninstall"))
+	refused.Env = append(os.Environ(), env...)
+	if out, err := refused.CombinedOutput(); err == nil || !strings.Contains(string(out), "Headroom is running. Quit it") {
+		t.Errorf("%v, said %s", err, out)
+	}
+	if _, err := os.Stat(filepath.Join(lib, "headroom-agent")); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 )
@@ -42,10 +43,11 @@ func TestPackage(t *testing.T) {
 	if err := serve.Start(); err != nil {
 		t.Fatal(err)
 	}
-	defer func() {
+	end := sync.OnceFunc(func() {
 		_ = serve.Process.Signal(syscall.SIGTERM)
 		_ = serve.Wait()
-	}()
+	})
+	defer end()
 	address := ""
 	for lines := bufio.NewScanner(out); address == "" && lines.Scan(); {
 		address = regexp.MustCompile(`http://127\.0\.0\.1:\d+`).FindString(lines.Text())
@@ -61,6 +63,16 @@ func TestPackage(t *testing.T) {
 	answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
 		t.Errorf("/v1/models answers %s", answer.Status)
+	}
+
+	uninstall := filepath.Join(prefix, "lib", "headroom", "uninstall")
+	remove := func() ([]byte, error) {
+		command := exec.Command(uninstall)
+		command.Env = d.environment()
+		return command.CombinedOutput()
+	}
+	if out, err := remove(); err == nil || !strings.Contains(string(out), "Headroom is running") {
+		t.Errorf("uninstall while it serves: %v, %s", err, out)
 	}
 
 	t.Log("the agent opens the window that was installed with it")
@@ -82,8 +94,12 @@ func TestPackage(t *testing.T) {
 	a.waitEnd(0)
 
 	t.Log("and it goes without a trace")
-	d.output(filepath.Join(prefix, "lib", "headroom", "uninstall"))
-	if left, err := os.ReadDir(filepath.Join(prefix, "lib")); err != nil || len(left) > 0 {
-		t.Errorf("%v left (%v)", left, err)
+	end()
+	d.eventually("the window's process has ended", func() bool { return !alive(w.pid) })
+	if out, err := remove(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+	if _, err := os.Stat(filepath.Join(prefix, "lib")); !os.IsNotExist(err) {
+		t.Errorf("something is left in lib (%v)", err)
 	}
 }
