@@ -62,6 +62,8 @@ type Engine struct {
 	stall    stall
 	totals   Stats
 
+	beats beats // that it gets on: see Pulse
+
 	statsMu   sync.Mutex
 	stats     Stats
 	published speedometer

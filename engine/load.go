@@ -261,6 +261,9 @@ func Open(ctx context.Context, src Source, o Options) (*Engine, error) {
 	if e.device, err = openDevice(&e.options); err != nil {
 		return nil, err
 	}
+	if e.options.Device == DeviceCPU {
+		e.device = kernels.NewCounted(e.device, &e.beats)
+	}
 	if err := e.load(ctx, src, p); err != nil {
 		e.device.Close()
 		return nil, err

@@ -44,6 +44,7 @@ type request struct {
 func (e *Engine) loop() {
 	defer close(e.ended)
 	for {
+		e.beats.Add(1)
 		open := e.takeInbox()
 		work := e.sched.Next()
 		copied := e.resume(work) // first: what is read back may come to lie where a prefix lay that is copied from

@@ -90,6 +90,21 @@ func (t *Times) Stop() map[string]OperatorTime {
 	return nil
 }
 
+// NewCounted is d, with the operators that it has done counted in n. d has to be one that has done an operator when Run returns, as the
+// CPU is.
+func NewCounted(d Device, n *atomic.Uint64) Device { return &counted{d, n} }
+
+type counted struct {
+	Device
+	n *atomic.Uint64
+}
+
+// Run implements Device.
+func (d *counted) Run(op Op) {
+	d.Device.Run(op)
+	d.n.Add(1)
+}
+
 // NewTimed is d, with the time of its operators in t. d has to be one that has done an operator when Run returns, as the CPU is.
 func NewTimed(d Device, t *Times) Device { return &timed{d, t} }
 

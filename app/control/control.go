@@ -49,6 +49,9 @@ type Host interface {
 	PinConversation(key string, pinned bool) error
 	ClearCache(model string) (cache.Removed, error)
 	SetCacheLimits(engine.BlockStoreLimits) error
+
+	// FollowLogLevel tells whoever logs in another process that the level has changed.
+	FollowLogLevel()
 }
 
 // Options configure an API. Host, Token and Server are required.

@@ -34,6 +34,7 @@ type fakeHost struct {
 	started []string
 	pins    []string
 	limits  []engine.BlockStoreLimits
+	levels  int // times that the log's level changed
 	changed chan struct{}
 	subs    int
 	models  []string // what was done to them
@@ -159,6 +160,12 @@ func (h *fakeHost) SetCacheLimits(l engine.BlockStoreLimits) error {
 	defer h.mu.Unlock()
 	h.limits = append(h.limits, l)
 	return nil
+}
+
+func (h *fakeHost) FollowLogLevel() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.levels++
 }
 
 func (h *fakeHost) Cancel(id string) bool { return id == "chatcmpl-1" }

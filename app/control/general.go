@@ -164,6 +164,7 @@ func (a *API) changeGeneral(c GeneralChange) error {
 		var level slog.Level
 		_ = level.UnmarshalText([]byte(*c.LogLevel)) // checked
 		a.logs.SetLevel(level)
+		a.host.FollowLogLevel()
 	}
 	return nil
 }

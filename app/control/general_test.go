@@ -41,6 +41,7 @@ type generalWorld struct {
 	login *fakeLogin
 	logs  *logs.Logs
 	api   *API
+	host  *fakeHost
 	url   string
 }
 
@@ -51,7 +52,7 @@ func newGeneral(t *testing.T, fixed ...string) *generalWorld {
 		t.Fatal(err)
 	}
 	h := &fakeHost{state: host.State{Endpoint: host.Endpoint{URL: "http://127.0.0.1:11811/v1"}}}
-	w := &generalWorld{file: file, login: &fakeLogin{}, logs: logs.New(slog.LevelInfo)}
+	w := &generalWorld{host: h, file: file, login: &fakeLogin{}, logs: logs.New(slog.LevelInfo)}
 	a := New(Options{Host: h, Token: "T", Server: http.NotFoundHandler(), Settings: file, Fixed: fixed, Login: w.login, Logs: w.logs, Transfers: newTransfers(t, file), Log: slog.New(slog.DiscardHandler)})
 	server := httptest.NewServer(a)
 	t.Cleanup(func() { a.Close(); server.Close() })
@@ -77,8 +78,8 @@ func TestGeneralSettings(t *testing.T) {
 	if status != 200 || !reflect.DeepEqual(g, want) {
 		t.Errorf("%d %s", status, text)
 	}
-	if s := w.file.Get(); s.RestMinutes != 30 || s.APIKey != "k-1" || !w.login.on || w.logs.Level() != slog.LevelDebug || s.StartsEngine() {
-		t.Errorf("kept: %+v, login %v, level %s", s, w.login.on, w.logs.Level())
+	if s := w.file.Get(); s.RestMinutes != 30 || s.APIKey != "k-1" || !w.login.on || w.logs.Level() != slog.LevelDebug || w.host.levels != 1 || s.StartsEngine() {
+		t.Errorf("kept: %+v, login %v, level %s, told %d times", s, w.login.on, w.logs.Level(), w.host.levels)
 	}
 	_, g, _ = w.put(t, `{"port":11811,"modelFolders":[],"startAtLogin":false}`)
 	if len(g.Pending) != 0 || g.StartAtLogin || g.RestMinutes != 30 || g.APIKey != "k-1" {

@@ -77,6 +77,18 @@ func (h *Host) attend(t *target) {
 	})
 }
 
+// FollowLogLevel has the running model's process log what this one's log takes now.
+func (h *Host) FollowLogLevel() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.have == nil {
+		return // what is being loaded looks when it is
+	}
+	if e, ok := h.have.engine.(interface{ FollowLogLevel() }); ok {
+		e.FollowLogLevel()
+	}
+}
+
 // failed takes down that the wanted model could not be loaded. The caller holds mu.
 func (h *Host) failed(t *target, err error) {
 	if t.reload && problem.From(err).Code == problem.Crashed {

@@ -20,6 +20,7 @@ type mortalEngine struct {
 	died   chan struct{}
 	once   sync.Once
 	limits chan engine.BlockStoreLimits
+	levels chan struct{} // one for each change of the log's level that it was told
 }
 
 var errDied = problem.New(problem.Crashed, "It died", "it was killed", "")
@@ -28,6 +29,7 @@ func (e *mortalEngine) PID() int                                 { return os.Get
 func (e *mortalEngine) Died() <-chan struct{}                    { return e.died }
 func (e *mortalEngine) Cause() error                             { return errDied }
 func (e *mortalEngine) SetStoreLimits(l engine.BlockStoreLimits) { e.limits <- l }
+func (e *mortalEngine) FollowLogLevel()                          { e.levels <- struct{}{} }
 func (e *mortalEngine) die()                                     { e.once.Do(func() { close(e.died) }) }
 func (e *mortalEngine) Close() error                             { e.die(); return e.fakeEngine.Close() }
 
@@ -42,7 +44,7 @@ func mortalWorld(t *testing.T) (w *world, loaded chan *mortalEngine) {
 			if err != nil {
 				return nil, err
 			}
-			m := &mortalEngine{fakeEngine: e.(*fakeEngine), died: make(chan struct{}), limits: make(chan engine.BlockStoreLimits, 1)}
+			m := &mortalEngine{fakeEngine: e.(*fakeEngine), died: make(chan struct{}), limits: make(chan engine.BlockStoreLimits, 1), levels: make(chan struct{}, 1)}
 			loaded <- m
 			return m, nil
 		}
@@ -157,6 +159,18 @@ func TestLimitsReachTheProcess(t *testing.T) {
 	}
 	if got := <-e.limits; got != want {
 		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+// So does a change of the log's level.
+func TestLogLevelReachesTheProcess(t *testing.T) {
+	w, loaded := mortalWorld(t)
+	w.FollowLogLevel() // nobody is there
+	w.start("a")
+	e := w.up("a", loaded)
+	w.FollowLogLevel()
+	if len(e.levels) != 1 {
+		t.Error("the process was not told")
 	}
 }
 

@@ -36,6 +36,7 @@ type Model struct {
 	calls   map[callNumber]chan []engine.Remembered
 	stats   engine.Stats
 	recent  []engine.Finished // newest first
+	pulse   *engine.Pulse     // last answer; nil once watch has seen it
 	failure error             // that the worker had with closing
 }
 
@@ -99,6 +100,10 @@ func (m *Model) hear(message *fromWorker) error {
 		if answer != nil {
 			answer <- message.Remembered.List
 		}
+	case message.Pulse != nil:
+		m.mu.Lock()
+		m.pulse = message.Pulse
+		m.mu.Unlock()
 	case message.Closed != nil:
 		m.mu.Lock()
 		m.failure = message.Closed.Problem.err()
@@ -203,6 +208,12 @@ func (m *Model) Remembered() []engine.Remembered {
 
 // SetStoreLimits changes what the worker's block store may take.
 func (m *Model) SetStoreLimits(l engine.BlockStoreLimits) { m.tell(&toWorker{Limits: &l}) }
+
+// FollowLogLevel has the worker log what Options.Log takes now.
+func (m *Model) FollowLogLevel() {
+	level := levelOf(m.log)
+	m.tell(&toWorker{LogLevel: &level})
+}
 
 // Submit queues a request; see engine.Engine.Submit.
 func (m *Model) Submit(r engine.Request) (server.Stream, error) { return m.submit(r) }

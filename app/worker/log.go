@@ -25,12 +25,14 @@ func (r *record) write(log *slog.Logger) {
 // forwarder is slog's handler that sends lines to the parent.
 type forwarder struct {
 	send  func(*record)
-	level slog.Level // least important that is sent
-	attrs []attr     // of WithAttrs
-	group string     // "outer.inner." of WithGroup
+	level slog.Leveler // least important that is sent
+	attrs []attr       // of WithAttrs
+	group string       // "outer.inner." of WithGroup
 }
 
-func (f *forwarder) Enabled(_ context.Context, level slog.Level) bool { return level >= f.level }
+func (f *forwarder) Enabled(_ context.Context, level slog.Level) bool {
+	return level >= f.level.Level()
+}
 
 func (f *forwarder) Handle(_ context.Context, r slog.Record) error {
 	line := &record{At: r.Time, Level: int(r.Level), Message: r.Message, Attrs: slices.Clone(f.attrs)}

@@ -3,6 +3,7 @@ package worker
 // A process: two pipes to speak through, what it says on stderr when it ends badly, and how it ended.
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -39,8 +40,8 @@ type process struct {
 	replies   io.ReadCloser
 	killsThen int64 // of the system, for lack of memory, when it began
 
-	mu    sync.Mutex
-	fault error // what made us end it: it does not speak the protocol
+	mu  sync.Mutex
+	why string // we ended it; "": we did not
 }
 
 // start starts a process, which waits for messages. listen must be called.
@@ -83,9 +84,7 @@ func start(o Options) (*process, error) {
 func (p *process) listen(hear func(*fromWorker) error) {
 	err := p.greeted(hear)
 	if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) { // half a message is a process that died in it
-		p.mu.Lock()
-		p.fault = err
-		p.mu.Unlock()
+		p.blame("it was ended, as it cannot be understood: " + err.Error() + "; was Headroom updated while it ran?")
 		p.kill()
 	}
 	late := time.AfterFunc(graceTime, p.kill)
@@ -120,16 +119,32 @@ func (p *process) greeted(hear func(*fromWorker) error) error {
 	}
 }
 
+// blame keeps why we end the process, the first reason of several.
+func (p *process) blame(why string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.why = cmp.Or(p.why, why)
+}
+
+// end ends a process that hangs: Go says first what its goroutines do, for the log.
+func (p *process) end(why string) {
+	p.blame(why)
+	_ = p.command.Process.Signal(syscall.SIGQUIT)
+	late := time.AfterFunc(graceTime, p.kill)
+	defer late.Stop()
+	<-p.ended
+}
+
 // kill ends the process at once. It may have ended.
 func (p *process) kill() { _ = p.command.Process.Kill() }
 
 // how says how the process ended, as the reason in a Problem. It has ended.
 func (p *process) how() string {
 	p.mu.Lock()
-	fault := p.fault
+	why := p.why
 	p.mu.Unlock()
-	if fault != nil {
-		return "it was ended, as it cannot be understood: " + fault.Error() + "; was Headroom updated while it ran?"
+	if why != "" {
+		return why
 	}
 	words := describe(p.command.ProcessState, outOfMemoryKills() > p.killsThen)
 	if line := p.said.reason(); line != "" {

@@ -36,6 +36,7 @@ type session struct {
 	store   *engine.BlockStore
 	streams map[streamNumber]*engine.Stream
 	busy    chan struct{} // capacity 1: figures change
+	level   slog.LevelVar // of the log: least important that is sent
 
 	telling sync.Mutex
 	told    engine.Finished // the last one
@@ -83,9 +84,14 @@ func (s *session) handle(message *toWorker) {
 		s.begin(func() { s.open(message.Open) })
 	case message.Gate != nil:
 		s.begin(func() { s.gate(message.Gate) })
+	case message.LogLevel != nil:
+		s.level.Set(slog.Level(*message.LogLevel))
 	case e == nil: // what follows is for a loaded model
 	case message.Submit != nil:
 		s.working.Go(func() { s.submit(e, message.Submit) })
+	case message.Pulse != nil:
+		pulse := e.Pulse()
+		s.say(&fromWorker{Pulse: &pulse})
 	case message.Cancel != nil:
 		s.mu.Lock()
 		stream := s.streams[*message.Cancel]
@@ -116,7 +122,8 @@ func (s *session) begin(work func()) {
 }
 
 func (s *session) startLog(level int) {
-	slog.SetDefault(slog.New(&forwarder{level: slog.Level(level), send: func(r *record) { s.say(&fromWorker{Log: r}) }}))
+	s.level.Set(slog.Level(level))
+	slog.SetDefault(slog.New(&forwarder{level: &s.level, send: func(r *record) { s.say(&fromWorker{Log: r}) }}))
 }
 
 // open loads the model and tells how that went.

@@ -14,7 +14,7 @@ import (
 )
 
 // protocol is raised when a message changes its meaning.
-const protocol = 1
+const protocol = 2
 
 // toWorker is what the parent says: hello, what is known, then open or gate; after opened, the rest.
 type toWorker struct {
@@ -28,6 +28,8 @@ type toWorker struct {
 	Limits     *engine.BlockStoreLimits `cbor:"7,keyasint,omitempty"` // of the block store, from now on
 	Remembered *callNumber              `cbor:"8,keyasint,omitempty"`
 	Close      *ending                  `cbor:"9,keyasint,omitempty"`
+	Pulse      *pulseQuestion           `cbor:"10,keyasint,omitempty"`
+	LogLevel   *int                     `cbor:"11,keyasint,omitempty"` // as opening's, from now on
 }
 
 // fromWorker is what the worker says.
@@ -45,6 +47,7 @@ type fromWorker struct {
 	Remembered *remembered      `cbor:"10,keyasint,omitempty"`
 	Log        *record          `cbor:"11,keyasint,omitempty"`
 	Closed     *closed          `cbor:"12,keyasint,omitempty"`
+	Pulse      *engine.Pulse    `cbor:"13,keyasint,omitempty"` // at once
 }
 
 type hello struct {
@@ -140,6 +143,9 @@ type gateAnswer struct {
 	Device  string
 	Trouble *wireProblem
 }
+
+// pulseQuestion asks a loaded model how it gets on; see heart.go.
+type pulseQuestion struct{}
 
 type remembered struct {
 	Call callNumber

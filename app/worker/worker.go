@@ -3,6 +3,7 @@
 //	worker.go  the parent's side: starting the process, loading the model in it
 //	client.go  the loaded model, as the host and the server want an engine
 //	stream.go  one request of it
+//	heart.go   whether it gets on
 //	process.go the process: its pipes, what it says on stderr, how it ended and why
 //	gate.go    whether the GPU can be trusted, tried in a process of its own too
 //	inside.go  the other side: Main, the program that the process is
@@ -16,6 +17,8 @@
 // The process is this very program, started with the one argument "worker", with two pipes that nobody else can open. When the parent is
 // gone, however it went, its pipe ends, and so does the process.
 //
+// A process that hangs is ended, and has crashed then like any other.
+//
 // Invariants: every request that was taken ends with exactly one Done; Close returns when the process has ended and is reaped; what comes
 // over the pipe is never trusted to be well-formed.
 package worker
@@ -26,6 +29,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"time"
 
 	"headroom/app/version"
 	"headroom/engine"
@@ -39,6 +43,8 @@ const Word = "worker"
 type Options struct {
 	Command []string     // the program and its arguments; nil: this very program with Word
 	Log     *slog.Logger // what workers log, and what is said of them; nil: slog.Default()
+
+	beats <-chan time.Time // when to look whether a worker gets on; nil: every beatTime. Tests have their own.
 }
 
 func (o Options) log() *slog.Logger {
@@ -84,6 +90,8 @@ func Open(ctx context.Context, src engine.Source, o engine.Options, w Options) (
 		return nil, err
 	}
 	loaded = true
+	m.FollowLogLevel() // it may have changed meanwhile
+	go m.watch(w.beats)
 	return m, nil
 }
 

@@ -1,0 +1,104 @@
+package worker
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"headroom/engine"
+	"headroom/engine/problem"
+)
+
+// TestHeart: what is heard at each beat, and after how many a worker counts as one that hangs.
+func TestHeart(t *testing.T) {
+	silent := func(int) *engine.Pulse { return nil }
+	stuck := func(int) *engine.Pulse { return &engine.Pulse{Count: 7, Due: true} }
+	for name, c := range map[string]struct {
+		waiting func(beat int) bool
+		answer  func(beat int) *engine.Pulse
+		hangsAt int // the beat; 0: never
+	}{
+		"silent":                             {nil, silent, 1 + mostMissed}, // the first one asks
+		"stuck":                              {nil, stuck, 2 + mostMissed},  // its first answer is as good as any
+		"at work":                            {nil, func(n int) *engine.Pulse { return &engine.Pulse{Count: uint64(n), Due: true} }, 0},
+		"waits for the disk":                 {nil, func(int) *engine.Pulse { return &engine.Pulse{Count: 7} }, 0},
+		"nobody waits":                       {func(int) bool { return false }, silent, 0},
+		"an operator that takes two minutes": {nil, func(n int) *engine.Pulse { return &engine.Pulse{Count: uint64(n / 24), Due: true} }, 0},
+		"late answers": {nil, func(n int) *engine.Pulse {
+			return map[bool]*engine.Pulse{true: {Count: uint64(n), Due: true}}[n%20 == 0]
+		}, 0},
+		"short requests, one after another": {func(n int) bool { return n%30 != 0 }, silent, 0},
+		"it ends to get on later":           {nil, func(n int) *engine.Pulse { return &engine.Pulse{Count: uint64(min(n, 100)), Due: true} }, 100 + mostMissed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var h heart
+			asked := false
+			for n := 1; n < 1000; n++ {
+				waiting := c.waiting == nil || c.waiting(n)
+				var answer *engine.Pulse
+				if asked {
+					answer = c.answer(n)
+				}
+				ask, hangs := h.beat(waiting, answer)
+				if ask != waiting {
+					t.Fatalf("beat %d: it asks: %t, and somebody waits: %t", n, ask, waiting)
+				}
+				if hangs != (n == c.hangsAt) {
+					t.Fatalf("beat %d: it hangs: %t, want that at %d", n, hangs, c.hangsAt)
+				}
+				if hangs {
+					return
+				}
+				asked = ask
+			}
+		})
+	}
+}
+
+// A worker that stands still is ended: its request has crashed, and a new process can be loaded. One that works is not.
+func TestHangs(t *testing.T) {
+	defer settled(t)()
+	o := small
+	o.ContextTokens = 32768 // no answer comes to its end before the process does
+	beats := make(chan time.Time)
+	m, err := Open(t.Context(), bundled(), o, Options{Log: quiet, beats: beats})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := m.Submit(engine.Request{Prompt: prompt(t, m, "Tell me a story."), IgnoreEOS: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for beat := range 3 * mostMissed {
+		for range 2 { // a pass lies between two answers
+			if _, err := s.Next(t.Context()); err != nil {
+				t.Fatal(beat, err)
+			}
+		}
+		beats <- time.Time{}
+	}
+	if !alive(m.PID()) {
+		t.Fatal("a worker that works was ended")
+	}
+	if err := syscall.Kill(m.PID(), syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	for dead := false; !dead; {
+		select {
+		case beats <- time.Time{}:
+		case <-m.Died():
+			dead = true
+		case <-time.After(patience):
+			t.Fatal("a worker that stands still lives on")
+		}
+	}
+	events := read(t, s)
+	done := events[len(events)-1]
+	if p := problem.From(done.Err); done.Finish != engine.FinishError || p.Code != problem.Crashed || !strings.Contains(p.Why, "did nothing for 3 minutes") {
+		t.Errorf("the request ended with %s, %v", done.Finish, done.Err)
+	}
+	if err := m.Close(); err != nil || alive(m.PID()) {
+		t.Errorf("closed with %v; it lives: %t", err, alive(m.PID()))
+	}
+}

@@ -1,0 +1,41 @@
+package worker
+
+import (
+	"bytes"
+	"log/slog"
+	"slices"
+	"testing"
+)
+
+// What a worker sends of its log follows what it is told, at once.
+func TestLogLevel(t *testing.T) {
+	before := slog.Default()
+	defer slog.SetDefault(before)
+	var pipe bytes.Buffer
+	s := newSession(newOutbox(nopCloser{&pipe}))
+	s.startLog(int(slog.LevelInfo))
+	inner := slog.With("a", 1)
+	for _, step := range []struct {
+		level slog.Level
+		say   string
+	}{{slog.LevelDebug, "now"}, {slog.LevelInfo, "no longer"}, {slog.LevelDebug, "again"}} {
+		level := int(step.level)
+		s.handle(&toWorker{LogLevel: &level})
+		inner.Debug(step.say)
+	}
+	s.outbox.close()
+	<-s.outbox.done
+	var got []string
+	for in := newInbox(&pipe); ; {
+		var message fromWorker
+		if in.receive(&message) != nil {
+			break
+		}
+		if message.Log != nil {
+			got = append(got, message.Log.Message)
+		}
+	}
+	if want := []string{"now", "again"}; !slices.Equal(got, want) {
+		t.Errorf("it sent %q, want %q", got, want)
+	}
+}
