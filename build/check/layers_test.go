@@ -22,6 +22,9 @@ var layers = []row{
 	{"Metal as an interface, which a Mac's GPU and its simulation implement.", []string{
 		"metal",
 	}},
+	{"What our own Metal devices share.", []string{
+		"metal/record",
+	}},
 	{"What stands alone: formats, translations and decisions, pure Go without a device or the network; it can be read and tested without the rest.", []string{
 		"kernels/cpu", "metal/*",
 		"engine/safetensors", "engine/tokenizer", "engine/chat", "engine/openai", "engine/sched", "engine/blockstore", "engine/reread",

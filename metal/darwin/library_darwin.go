@@ -50,7 +50,7 @@ func (l *library) Pipeline(kernel string, constants ...metal.ConstantValue) (met
 	if k == nil {
 		return nil, fmt.Errorf("%s has no kernel %s; it has %s", l.name, kernel, l.program.KernelNames())
 	}
-	bits, err := l.constants(constants)
+	bits, err := metal.ConstantBits(l.program, constants)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %s: %w", l.name, kernel, err)
 	}
@@ -67,26 +67,6 @@ func (l *library) Pipeline(kernel string, constants ...metal.ConstantValue) (met
 	}
 	l.pipelines[key] = p
 	return p, nil
-}
-
-// constants are the values in the order of the program's declarations: all of them, and no others.
-func (l *library) constants(given []metal.ConstantValue) ([]uint32, error) {
-	var bits []uint32
-	for _, c := range l.program.Constants {
-		for _, g := range given {
-			if g.Name == c.Name {
-				v, err := c.Bits(g.Value)
-				if err != nil {
-					return nil, err
-				}
-				bits = append(bits, v)
-			}
-		}
-	}
-	if len(bits) != len(l.program.Constants) || len(given) != len(bits) {
-		return nil, fmt.Errorf("got %d function constants, the source declares %d: give each its value", len(given), len(l.program.Constants))
-	}
-	return bits, nil
 }
 
 // newPipeline runs inside a pool. https://developer.apple.com/documentation/metal/mtllibrary/makefunction(name:constantvalues:)

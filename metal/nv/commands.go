@@ -2,7 +2,7 @@
 
 package nv
 
-// Recording. The checks are few, as the simulated device makes them all.
+// Recording. Checks of a dispatch are few, as the simulated device makes them all.
 
 import (
 	"errors"
@@ -10,10 +10,8 @@ import (
 
 	"headroom/metal"
 	"headroom/metal/msl"
+	"headroom/metal/record"
 )
-
-// NewCommands implements metal.Device.
-func (d *Device) NewCommands() metal.Commands { return &commands{d: d} }
 
 // dispatch is one recorded dispatch.
 type dispatch struct {
@@ -37,92 +35,47 @@ type bound struct {
 }
 
 type commands struct {
+	record.Recorder[*pipeline]
 	d *Device
 
-	// what the next dispatch will see
-	pipeline         *pipeline
-	bindings         [msl.MaxBuffers]metal.Binding
-	threadgroupBytes [msl.MaxBuffers]int
-
 	recorded []dispatch
-	interval int
-	err      error // the first mistake
 
-	committed    bool
 	done         chan struct{} // closed when the callback of Commit has been called, nil without one
+	result       error         // of what was committed, known before it ran or not
 	began, ended uintptr       // events
 	marks        []uintptr     // events around each dispatch, with Options.Trace
 	seconds      float64
 }
 
-// fail keeps the first mistake for Wait.
-func (c *commands) fail(format string, args ...any) {
-	if c.err == nil {
-		c.err = fmt.Errorf(format, args...)
-	}
+// NewCommands implements metal.Device.
+func (d *Device) NewCommands() metal.Commands {
+	return &commands{Recorder: record.Recorder[*pipeline]{Refuses: d.refuses}, d: d}
 }
 
-// SetPipeline implements metal.Commands.
-func (c *commands) SetPipeline(p metal.Pipeline) {
-	own, ok := p.(*pipeline)
-	if !ok || own == nil {
-		c.fail("SetPipeline: got %T, expected a pipeline of this device", p)
-		return
-	}
-	c.pipeline = own
-}
-
-// SetBuffers implements metal.Commands.
-func (c *commands) SetBuffers(first int, bindings ...metal.Binding) {
-	if first < 0 || first+len(bindings) > msl.MaxBuffers {
-		c.fail("SetBuffers: indices [%d, %d), expected them within [0, %d)", first, first+len(bindings), msl.MaxBuffers)
-		return
-	}
-	for i, b := range bindings {
-		if err := c.checkRange(b); err != nil {
-			c.fail("SetBuffers: buffer %d: %w", first+i, err)
-			return
-		}
-		c.bindings[first+i] = b
-	}
-}
-
-func (c *commands) checkRange(b metal.Binding) error {
-	if b.Buffer == nil {
-		return nil
-	}
-	own, ok := b.Buffer.(*buffer)
+// refuses says why a buffer cannot be used.
+func (d *Device) refuses(b metal.Buffer) error {
+	own, ok := b.(*buffer)
 	switch {
-	case !ok || own.d != c.d:
+	case !ok || own.d != d:
 		return errors.New("it belongs to another device")
 	case own.memory == nil:
 		return errors.New("it has been freed")
-	case b.Offset < 0 || b.Bytes < 0 || b.Offset+b.Bytes > len(own.memory):
-		return fmt.Errorf("bytes [%d, %d) of %q, which has %d", b.Offset, b.Offset+b.Bytes, own.label, len(own.memory))
 	}
 	return nil
 }
 
-// SetThreadgroupMemory implements metal.Commands.
-func (c *commands) SetThreadgroupMemory(index, bytes int) {
-	if index < 0 || index >= msl.MaxBuffers || bytes <= 0 || bytes%16 != 0 {
-		c.fail("SetThreadgroupMemory(%d, %d): expected an index from 0 to %d and a positive multiple of 16 bytes", index, bytes, msl.MaxBuffers-1)
-		return
-	}
-	c.threadgroupBytes[index] = bytes
-}
-
 // Dispatch implements metal.Commands.
 func (c *commands) Dispatch(label string, groups, threads metal.Size) {
-	if c.committed {
-		c.fail("dispatch %q after Commit: call Wait first, or record into other Commands", label)
-	}
-	if c.err != nil {
+	if !c.Open(fmt.Sprintf("dispatch %q", label)) || c.Failed() {
 		return
 	}
-	x := dispatch{label: label, pipeline: c.pipeline, groups: groups, threads: threads, interval: c.interval}
-	if err := c.bind(&x); err != nil {
-		c.fail("dispatch %q: %w", label, err)
+	x := dispatch{label: label, pipeline: c.Pipeline, groups: groups, threads: threads, interval: c.Interval}
+	err := c.CheckGrid(groups, threads)
+	if err == nil {
+		err = c.bind(&x)
+	}
+	if err != nil {
+		c.Fail("dispatch %q: %w", label, err)
 		return
 	}
 	c.recorded = append(c.recorded, x)
@@ -130,30 +83,24 @@ func (c *commands) Dispatch(label string, groups, threads metal.Size) {
 
 // bind takes what has been set into x.
 func (c *commands) bind(x *dispatch) error {
-	p := x.pipeline
-	if p == nil {
-		return errors.New("no pipeline: call SetPipeline first")
-	}
-	g, t, most := x.groups, x.threads, p.facts.MaxTotalThreadsPerThreadgroup
+	p, g, t := x.pipeline, x.groups, x.threads
 	switch {
-	case g.X < 1 || g.Y < 1 || g.Z < 1:
-		return fmt.Errorf("%s threadgroups, expected at least one in each dimension: leave out a dispatch with nothing to do", g)
-	case g.X > 1<<31-1 || g.Y > 65535 || g.Z > 65535:
+	case g.Y > 65535 || g.Z > 65535:
 		return fmt.Errorf("%s threadgroups, expected at most 65535 in the second and third dimension on this device", g)
-	case t.X < 1 || t.Y < 1 || t.Z < 1 || t.Count() > most || t.Count()%msl.SimdgroupThreads != 0:
-		return fmt.Errorf("threadgroups of %s threads, expected whole simdgroups and at most %d for kernel %s", t, most, p.kernel.Name)
+	case t.Count()%msl.SimdgroupThreads != 0:
+		return fmt.Errorf("threadgroups of %s threads, expected whole simdgroups for kernel %s", t, p.kernel.Name)
 	}
 	for i := range p.kernel.Arguments {
 		a := &p.kernel.Arguments[i]
 		switch a.Kind {
 		case msl.BufferArgument:
-			address, err := x.address(a, c.bindings[a.Index])
+			address, err := x.address(a, c.Bindings[a.Index])
 			if err != nil {
 				return fmt.Errorf("buffer %d, %s: %w", a.Index, a, err)
 			}
 			x.arguments = append(x.arguments, address)
 		case msl.ThreadgroupArgument:
-			n := c.threadgroupBytes[a.Index]
+			n := c.ThreadgroupBytes[a.Index]
 			if n == 0 && !p.absent(a) {
 				return fmt.Errorf("threadgroup memory %d, %s, is not set: call SetThreadgroupMemory", a.Index, a)
 			}
@@ -188,9 +135,6 @@ func (x *dispatch) address(a *msl.Argument, b metal.Binding) (uint64, error) {
 	}
 	return own.gpu + uint64(b.Offset), nil
 }
-
-// Barrier implements metal.Commands.
-func (c *commands) Barrier() { c.interval++ }
 
 // GPUTime implements metal.Commands.
 func (c *commands) GPUTime() float64 { return c.seconds }

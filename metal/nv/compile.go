@@ -94,13 +94,13 @@ func newCompiler(dir string) (*compiler, error) {
 	return c, nil
 }
 
-// kernel compiles one kernel with values for its function constants, bits by index, and returns what the driver loads: machine code
+// kernel compiles one kernel with values for the program's function constants, and returns what the driver loads: machine code
 // where ptxas was at hand, else PTX.
-func (c *compiler) kernel(name string, program *msl.Program, k *msl.Kernel, values map[int]uint32) ([]byte, error) {
+func (c *compiler) kernel(name string, program *msl.Program, k *msl.Kernel, values []uint32) ([]byte, error) {
 	text := "namespace {\n" + program.OpenCL() + "\n}" + entry(k) // so that other kernels of the source are not compiled
 	var definitions strings.Builder
-	for _, f := range program.Constants {
-		fmt.Fprintf(&definitions, "#define MSL_VALUE_%d %#xu\n", f.Index, values[f.Index])
+	for i, f := range program.Constants {
+		fmt.Fprintf(&definitions, "#define MSL_VALUE_%d %#xu\n", f.Index, values[i])
 	}
 	text = definitions.String() + text
 	sum := sha256.Sum256([]byte(c.seed + text))

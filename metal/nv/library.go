@@ -33,8 +33,8 @@ func (l *library) Log() string { return "" }
 type pipeline struct {
 	library *library
 	kernel  *msl.Kernel
-	values  map[int]uint32 // of function constants, by index
-	f       uintptr        // the driver's function
+	values  []uint32 // of the program's function constants
+	f       uintptr  // the driver's function
 	facts   metal.PipelineFacts
 }
 
@@ -45,14 +45,7 @@ func (p *pipeline) Facts() metal.PipelineFacts { return p.facts }
 func (p *pipeline) Kernel() *msl.Kernel { return p.kernel }
 
 // absent tells an argument that the pipeline's function constants switch off.
-func (p *pipeline) absent(a *msl.Argument) bool {
-	for _, c := range p.library.program.Constants {
-		if c.Name == a.Optional {
-			return p.values[c.Index] == 0
-		}
-	}
-	return false
-}
+func (p *pipeline) absent(a *msl.Argument) bool { return metal.Absent(p.library.program, p.values, a) }
 
 // Pipeline implements metal.Library: it compiles the kernel, or takes it from the cache, and loads it.
 func (l *library) Pipeline(kernel string, constants ...metal.ConstantValue) (metal.Pipeline, error) {
@@ -60,11 +53,11 @@ func (l *library) Pipeline(kernel string, constants ...metal.ConstantValue) (met
 	if k == nil {
 		return nil, fmt.Errorf("%s has no kernel %s; it has %s", l.name, kernel, l.program.KernelNames())
 	}
-	values, err := l.constants(constants)
+	values, err := metal.ConstantBits(l.program, constants)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %s: %w", l.name, kernel, err)
 	}
-	key := fmt.Sprint(kernel, values) // maps print in order of their keys
+	key := fmt.Sprint(kernel, values)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if p := l.pipelines[key]; p != nil {
@@ -83,30 +76,6 @@ func (l *library) Pipeline(kernel string, constants ...metal.ConstantValue) (met
 	}
 	l.pipelines[key] = p
 	return p, nil
-}
-
-// constants checks the given values against the declared function constants: all of them, and no others.
-func (l *library) constants(given []metal.ConstantValue) (map[int]uint32, error) {
-	values := map[int]uint32{}
-	for _, c := range l.program.Constants {
-		found := false
-		for _, g := range given {
-			if g.Name == c.Name {
-				bits, err := c.Bits(g.Value)
-				if err != nil {
-					return nil, err
-				}
-				values[c.Index], found = bits, true
-			}
-		}
-		if !found {
-			return nil, fmt.Errorf("function constant %s has no value: give it one", c.Name)
-		}
-	}
-	if len(given) != len(l.program.Constants) {
-		return nil, fmt.Errorf("got %d function constants, the source declares %d", len(given), len(l.program.Constants))
-	}
-	return values, nil
 }
 
 // load gives code to the driver and asks what became of it.

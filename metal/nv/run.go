@@ -14,15 +14,12 @@ import (
 
 // Commit implements metal.Commands.
 func (c *commands) Commit(done func(error)) {
-	if c.committed {
-		c.fail("Commit after Commit: call Wait first")
+	if !c.Open("Commit") {
 		return
 	}
-	c.committed = true
-	if c.err == nil && c.d.driver != nil {
-		if err := c.send(); err != nil {
-			c.fail("%w", err)
-		}
+	c.Committed = true
+	if c.result = c.TakeMistake(); c.result == nil && c.d.driver != nil {
+		c.result = c.send()
 	}
 	if done == nil {
 		return
@@ -36,8 +33,8 @@ func (c *commands) Commit(done func(error)) {
 
 // finished waits for the GPU.
 func (c *commands) finished() error {
-	if c.err != nil || c.ended == 0 {
-		return c.err
+	if c.result != nil || c.ended == 0 {
+		return c.result
 	}
 	v := c.d.driver
 	leave, err := v.enter()
@@ -54,8 +51,8 @@ func (c *commands) finished() error {
 
 // Wait implements metal.Commands.
 func (c *commands) Wait() error {
-	if !c.committed {
-		return c.err
+	if !c.Committed {
+		return c.TakeMistake()
 	}
 	if c.done != nil {
 		<-c.done
@@ -64,7 +61,9 @@ func (c *commands) Wait() error {
 	if c.ended != 0 {
 		c.settle(err == nil)
 	}
-	*c = commands{d: c.d, recorded: c.recorded[:0], marks: c.marks[:0], seconds: c.seconds}
+	err = errors.Join(err, c.TakeMistake())
+	c.Next()
+	c.recorded, c.marks, c.done, c.result, c.began, c.ended = c.recorded[:0], c.marks[:0], nil, nil, 0, 0
 	return err
 }
 

@@ -51,51 +51,21 @@ func (l *library) Pipeline(kernel string, constants ...metal.ConstantValue) (met
 	if k == nil {
 		return nil, fmt.Errorf("%s has no kernel %s; it has %s", l.name, kernel, l.program.KernelNames())
 	}
-	values, key, err := l.constants(constants)
+	values, err := metal.ConstantBits(l.program, constants)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %s: %w", l.name, kernel, err)
 	}
+	key := fmt.Sprint(kernel, values)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if p := l.pipelines[kernel+key]; p != nil {
+	if p := l.pipelines[key]; p != nil {
 		return p, nil
 	}
 	p, err := l.newPipeline(k, values)
 	if err == nil {
-		l.pipelines[kernel+key] = p
+		l.pipelines[key] = p
 	}
 	return p, err
-}
-
-// constants checks the given values against the declared function constants: all of them, and no others. The result is indexed
-// as the kernels ask for them.
-func (l *library) constants(given []metal.ConstantValue) (values []uint64, key string, err error) {
-	values = make([]uint64, 1)
-	seen := 0
-	for _, c := range l.program.Constants {
-		for len(values) <= c.Index {
-			values = append(values, 0)
-		}
-		found := false
-		for _, g := range given {
-			if g.Name != c.Name {
-				continue
-			}
-			bits, err := c.Bits(g.Value)
-			if err != nil {
-				return nil, "", err
-			}
-			values[c.Index], found = uint64(bits), true
-			seen++
-		}
-		if !found {
-			return nil, "", fmt.Errorf("function constant %s has no value: give it one", c.Name)
-		}
-	}
-	if seen != len(given) {
-		return nil, "", fmt.Errorf("got %d function constants, the source declares %d", len(given), len(l.program.Constants))
-	}
-	return values, fmt.Sprint(values), nil
 }
 
 // pipeline is a kernel with its function constants.
@@ -103,7 +73,8 @@ type pipeline struct {
 	library   *library
 	kernel    *msl.Kernel
 	entry     uintptr
-	constants []uint64
+	values    []uint32 // of the program's function constants
+	constants []uint64 // the same by index, as kernels ask for them
 	layout    []layout // of each argument of the kernel
 
 	mu          sync.Mutex
@@ -113,8 +84,12 @@ type pipeline struct {
 // layout is the size and alignment of what an argument points to, 0 for others.
 type layout struct{ size, align uint32 }
 
-func (l *library) newPipeline(k *msl.Kernel, constants []uint64) (*pipeline, error) {
-	p := &pipeline{library: l, kernel: k, constants: constants}
+func (l *library) newPipeline(k *msl.Kernel, values []uint32) (*pipeline, error) {
+	p := &pipeline{library: l, kernel: k, values: values, constants: make([]uint64, 1)}
+	for i, c := range l.program.Constants {
+		p.constants = append(p.constants, make([]uint64, max(0, c.Index+1-len(p.constants)))...)
+		p.constants[c.Index] = uint64(values[i])
+	}
 	var err error
 	if p.entry, err = purego.Dlsym(l.handle, "msl_entry_"+k.Name); err != nil {
 		return nil, fmt.Errorf("%s: %w", l.name, err)
@@ -138,14 +113,7 @@ func (p *pipeline) Facts() metal.PipelineFacts {
 func (p *pipeline) Kernel() *msl.Kernel { return p.kernel }
 
 // absent tells an argument that the pipeline's function constants switch off.
-func (p *pipeline) absent(a *msl.Argument) bool {
-	for _, c := range p.library.program.Constants {
-		if c.Name == a.Optional {
-			return p.constants[c.Index] == 0
-		}
-	}
-	return false
-}
+func (p *pipeline) absent(a *msl.Argument) bool { return metal.Absent(p.library.program, p.values, a) }
 
 // entries is the C++ that makes every kernel callable: see include/msl_entry.h.
 func entries(program *msl.Program) string {

@@ -2,7 +2,7 @@
 
 package sim
 
-// Recording, with every check that the host's side allows before anything runs. A Mac with Metal's validation layer switched on
+// Recording, with every check that the host's side allows before anything runs: those of package record, and of each dispatch its own. A Mac with Metal's validation layer switched on
 // stops at many of these; without it they are silent.
 
 import (
@@ -11,10 +11,8 @@ import (
 
 	"headroom/metal"
 	"headroom/metal/msl"
+	"headroom/metal/record"
 )
-
-// NewCommands implements metal.Device.
-func (d *device) NewCommands() metal.Commands { return &commands{d: d, ran: make(chan struct{}, 1)} }
 
 // dispatch is one recorded dispatch.
 type dispatch struct {
@@ -27,134 +25,59 @@ type dispatch struct {
 }
 
 type commands struct {
+	record.Recorder[*pipeline]
 	d *device
 
-	// what the next dispatch will see
-	pipeline         *pipeline
-	bindings         [msl.MaxBuffers]metal.Binding
-	threadgroupBytes [msl.MaxBuffers]int
-	bound            uint32 // bit i: buffer i has been set
-	fresh            uint32 // bit i: since the last dispatch
-	freshThreadgroup uint32
-
 	recorded []dispatch
-	interval int
-	err      error // the first mistake
 
-	committed bool
-	late      error // recorded between Commit and Wait
-	done      func(error)
-	ran       chan struct{}
-	result    error // of the last run, written before ran
-	seconds   float64
+	refused error // the mistake with which it was committed
+	done    func(error)
+	ran     chan struct{}
+	result  error // of the last run, written before ran
+	seconds float64
 }
 
-// fail keeps the first mistake for Wait.
-func (c *commands) fail(format string, args ...any) {
-	if c.err == nil {
-		c.err = fmt.Errorf(format, args...)
-	}
+// NewCommands implements metal.Device.
+func (d *device) NewCommands() metal.Commands {
+	return &commands{Recorder: record.Recorder[*pipeline]{Refuses: d.refuses}, d: d, ran: make(chan struct{}, 1)}
 }
 
-// SetPipeline implements metal.Commands.
-func (c *commands) SetPipeline(p metal.Pipeline) {
-	own, ok := p.(*pipeline)
-	if !ok || own == nil {
-		c.fail("SetPipeline: got %T, expected a pipeline of this device", p)
-		return
-	}
-	c.pipeline = own
-}
-
-// SetBuffers implements metal.Commands.
-func (c *commands) SetBuffers(first int, bindings ...metal.Binding) {
-	if first < 0 || first+len(bindings) > msl.MaxBuffers {
-		c.fail("SetBuffers: indices [%d, %d), expected them within [0, %d)", first, first+len(bindings), msl.MaxBuffers)
-		return
-	}
-	for i, b := range bindings {
-		index := first + i
-		if err := c.checkRange(index, b); err != nil {
-			c.fail("SetBuffers: buffer %d: %w", index, err)
-			return
-		}
-		c.bindings[index] = b
-		c.bound |= 1 << index
-		c.fresh |= 1 << index
-	}
-}
-
-func (c *commands) checkRange(index int, b metal.Binding) error {
-	if b.Buffer == nil {
-		return nil
-	}
-	own, ok := b.Buffer.(*buffer)
+// refuses says why a buffer cannot be used.
+func (d *device) refuses(b metal.Buffer) error {
+	own, ok := b.(*buffer)
 	switch {
-	case !ok || own.d != c.d:
+	case !ok || own.d != d:
 		return errors.New("it belongs to another device")
 	case own.memory == nil:
 		return errors.New("its device has been closed")
-	case b.Offset < 0 || b.Bytes < 0 || b.Offset+b.Bytes > len(own.memory):
-		return fmt.Errorf("bytes [%d, %d) of %q, which has %d", b.Offset, b.Offset+b.Bytes, own.label, len(own.memory))
 	}
 	return nil
-}
-
-// SetThreadgroupMemory implements metal.Commands.
-func (c *commands) SetThreadgroupMemory(index, bytes int) {
-	if index < 0 || index >= msl.MaxBuffers || bytes <= 0 || bytes%16 != 0 {
-		c.fail("SetThreadgroupMemory(%d, %d): expected an index from 0 to %d and a positive multiple of 16 bytes", index, bytes, msl.MaxBuffers-1)
-		return
-	}
-	c.threadgroupBytes[index] = bytes
-	c.freshThreadgroup |= 1 << index
 }
 
 // Dispatch implements metal.Commands.
 func (c *commands) Dispatch(label string, groups, threads metal.Size) {
-	if c.committed {
-		c.late = fmt.Errorf("dispatch %q after Commit: call Wait first, or record into other Commands", label)
+	if !c.Open(fmt.Sprintf("dispatch %q", label)) || c.Failed() {
 		return
 	}
-	if c.err != nil {
-		return
+	d := dispatch{label: label, pipeline: c.Pipeline, bindings: c.Bindings, threadgroupBytes: c.ThreadgroupBytes,
+		groups: groups, threads: threads, interval: c.Interval}
+	err := c.CheckGrid(groups, threads)
+	if d.pipeline != nil {
+		err = errors.Join(err, d.checkBuffers(c.Bound, c.Fresh), d.checkThreadgroupMemory(c.FreshThreadgroup))
 	}
-	d := dispatch{label: label, pipeline: c.pipeline, bindings: c.bindings, threadgroupBytes: c.threadgroupBytes,
-		groups: groups, threads: threads, interval: c.interval}
-	err := errors.Join(d.checkSize(), d.checkBuffers(c.bound, c.fresh), d.checkThreadgroupMemory(c.freshThreadgroup))
 	if err == nil {
 		err = d.checkConstantAliases()
 	}
 	if err != nil {
-		c.err = fmt.Errorf("dispatch %q: %w", label, err)
+		c.Fail("dispatch %q: %w", label, err)
 		return
 	}
 	c.recorded = append(c.recorded, d)
-	c.fresh, c.freshThreadgroup = 0, 0
-}
-
-func (d *dispatch) checkSize() error {
-	if d.pipeline == nil {
-		return errors.New("no pipeline: call SetPipeline first")
-	}
-	g, t := d.groups, d.threads
-	most := d.pipeline.kernel.MaxThreads
-	switch {
-	case g.X < 1 || g.Y < 1 || g.Z < 1:
-		return fmt.Errorf("%s threadgroups, expected at least one in each dimension: leave out a dispatch with nothing to do", g)
-	case t.X < 1 || t.Y < 1 || t.Z < 1 || t.Count() > most:
-		return fmt.Errorf("threadgroups of %s threads, expected 1 to %d for kernel %s", t, most, d.pipeline.kernel.Name)
-	case int64(g.X)*int64(g.Y)*int64(g.Z) > 1<<31-1:
-		return fmt.Errorf("%s threadgroups are more than 2^31", g)
-	}
-	return nil
+	c.Fresh, c.FreshThreadgroup = 0, 0
 }
 
 // checkBuffers holds what is bound against what the kernel wants. fresh are the indices set since the last dispatch.
 func (d *dispatch) checkBuffers(bound, fresh uint32) error {
-	if d.pipeline == nil {
-		return nil
-	}
 	k := d.pipeline.kernel
 	var errs []error
 	for index := range d.bindings {
@@ -202,9 +125,6 @@ func checkBinding(a *msl.Argument, b metal.Binding, l layout) error {
 }
 
 func (d *dispatch) checkThreadgroupMemory(fresh uint32) error {
-	if d.pipeline == nil {
-		return nil
-	}
 	k, total := d.pipeline.kernel, 0
 	for index := range d.threadgroupBytes {
 		if k.Threadgroup(index) != nil {
@@ -263,27 +183,24 @@ func span(b metal.Binding) addresses {
 	return s
 }
 
-// Barrier implements metal.Commands.
-func (c *commands) Barrier() { c.interval++ }
-
 // Commit implements metal.Commands.
 func (c *commands) Commit(done func(error)) {
-	if c.committed {
-		c.late = errors.New("Commit after Commit: call Wait first")
+	if !c.Open("Commit") {
 		return
 	}
-	c.committed, c.done = true, done
+	c.Committed, c.refused, c.done = true, c.TakeMistake(), done
 	c.d.queue <- c
 }
 
 // Wait implements metal.Commands.
 func (c *commands) Wait() error {
-	if !c.committed {
-		return c.err
+	if !c.Committed {
+		return c.TakeMistake()
 	}
 	<-c.ran
-	err := errors.Join(c.result, c.late)
-	*c = commands{d: c.d, ran: c.ran, seconds: c.seconds, recorded: c.recorded[:0]}
+	err := errors.Join(c.result, c.TakeMistake())
+	c.Next()
+	c.recorded, c.refused, c.done, c.result = c.recorded[:0], nil, nil, nil
 	return err
 }
 

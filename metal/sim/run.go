@@ -19,7 +19,7 @@ var nothing [4096]byte
 // run executes what was recorded, on the device's goroutine. commit numbers the device's commits: it goes into every seed.
 func (c *commands) run(commit uint64) {
 	began := time.Now()
-	err := c.err
+	err := c.refused
 	for from := 0; from < len(c.recorded) && err == nil; {
 		to := from
 		for to < len(c.recorded) && c.recorded[to].interval == c.recorded[from].interval {
