@@ -10,7 +10,10 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
+
+	"headroom/metal/clang"
 )
 
 var (
@@ -22,7 +25,7 @@ var (
 
 // lint reports with file and line.
 func (c *compiler) lint(dir string, arguments []string) error {
-	dump, err := c.output(dir, append(append([]string{}, arguments...), "-fsyntax-only", "-Xclang", "-ast-dump", "kernels.clcpp")...)
+	dump, err := clang.Run(dir, c.clang, slices.Concat(arguments, []string{"-fsyntax-only", "-Xclang", "-ast-dump", clang.SourceFile})...)
 	if err != nil {
 		return err
 	}
@@ -58,7 +61,7 @@ func (c *compiler) lint(dir string, arguments []string) error {
 		return fmt.Errorf("reading clang's syntax tree: %w", err)
 	}
 	if len(faults) > 0 {
-		return &refusal{errors.Join(faults...).Error()}
+		return &clang.Refusal{Text: errors.Join(faults...).Error()}
 	}
 	return nil
 }

@@ -1,0 +1,117 @@
+package clang
+
+import (
+	"crypto/sha256"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"headroom/metal/msl"
+)
+
+// Cache is a folder of compiled things. Several processes may use one.
+type Cache struct {
+	dir  string
+	seed string // of every hash
+}
+
+// OpenCache opens the folder dir; "" means headroom/name in the user's cache. inputs and the files of trees are what goes into everything
+// that is kept there, beside the shim's headers.
+func OpenCache(dir, name string, inputs []any, trees ...embed.FS) (*Cache, error) {
+	if dir == "" {
+		base, err := os.UserCacheDir()
+		if err != nil { // no home: the system's temporary folder, in a folder of this user's own
+			base = filepath.Join(os.TempDir(), fmt.Sprintf("cache-%d", os.Getuid()))
+		}
+		dir = filepath.Join(base, "headroom", name)
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("the cache of compiled kernels: %w", err)
+	}
+	h := sha256.New()
+	fmt.Fprintln(h, append(inputs, appleHeaders)...)
+	for _, tree := range append(trees, msl.Headers) {
+		err := fs.WalkDir(tree, ".", func(name string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() {
+				return err
+			}
+			text, err := tree.ReadFile(name)
+			fmt.Fprintf(h, "%s %d\n%s", name, len(text), text)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return &Cache{dir: dir, seed: string(h.Sum(nil))}, nil
+}
+
+// Dir is the folder.
+func (c *Cache) Dir() string { return c.dir }
+
+// File is where the thing lies that is made of contents, without a suffix. name is for people.
+func (c *Cache) File(name, contents string) string {
+	sum := sha256.Sum256([]byte(c.seed + contents))
+	return filepath.Join(c.dir, fmt.Sprintf("%s-%x", strings.TrimSuffix(path.Base(name), ".metal"), sum[:10]))
+}
+
+// Have tells whether file is there.
+func (c *Cache) Have(file string) bool {
+	info, err := os.Stat(file)
+	if err != nil {
+		return false
+	}
+	if now := time.Now(); now.Sub(info.ModTime()) > 24*time.Hour {
+		_ = os.Chtimes(file, now, now) // in use: sweep must not take it. If it does, it is built again
+	}
+	return true
+}
+
+// Make has build make file in a folder of its own, under the name out, if file is not there. A Refusal is kept, and answered the next time. Two
+// processes may build the same at once: each renames a whole file into place.
+func (c *Cache) Make(file string, build func(dir, out string) error) error {
+	if c.Have(file) {
+		return nil
+	}
+	if text, err := os.ReadFile(file + ".refused"); err == nil {
+		return &Refusal{string(text)}
+	}
+	c.sweep(time.Now())
+	dir, err := os.MkdirTemp(c.dir, "build-")
+	if err != nil {
+		return fmt.Errorf("the cache of compiled kernels: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	out := filepath.Join(dir, filepath.Base(file))
+	err = build(dir, out)
+	if no := (*Refusal)(nil); errors.As(err, &no) {
+		err = errors.Join(os.WriteFile(out, []byte(no.Text), 0o600), os.Rename(out, file+".refused"))
+		if err != nil {
+			return fmt.Errorf("the cache of compiled kernels: %w", err)
+		}
+		return no
+	}
+	if err != nil {
+		return err
+	}
+	return os.Rename(out, file)
+}
+
+// unusedFor is how long a compiled thing is kept that nobody asks for.
+const unusedFor = 30 * 24 * time.Hour
+
+// sweep removes what has not been used for long. What it cannot remove stays: another process may be at it.
+func (c *Cache) sweep(now time.Time) {
+	entries, _ := os.ReadDir(c.dir)
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && now.Sub(info.ModTime()) > unusedFor {
+			_ = os.RemoveAll(filepath.Join(c.dir, e.Name()))
+		}
+	}
+}

@@ -1,0 +1,122 @@
+package clang
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func cache(t *testing.T, dir string, inputs ...any) *Cache {
+	t.Helper()
+	c, err := OpenCache(dir, "test", inputs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// A thing is made once for everything that goes into it; a refusal is kept like one, another error is not; nothing is left behind.
+func TestCache(t *testing.T) {
+	dir := t.TempDir()
+	c := cache(t, dir, "flags", 1)
+	file := c.File("a/x.metal", "text")
+	if !strings.HasPrefix(filepath.Base(file), "x-") || filepath.Dir(file) != dir || c.Dir() != dir {
+		t.Errorf("got %s, expected x and a hash in %s", file, dir)
+	}
+	if file == c.File("a/x.metal", "text ") || file == cache(t, dir, "flags", 2).File("a/x.metal", "text") || file != cache(t, dir, "flags", 1).File("b/x.metal", "text") {
+		t.Error("the name must change with the text and with the inputs, and with nothing else")
+	}
+	made := 0
+	build := func(_, out string) error { made++; return os.WriteFile(out, []byte("code"), 0o600) }
+	for range 2 {
+		if err := c.Make(file, build); err != nil || made != 1 || !c.Have(file) {
+			t.Fatalf("got %v, built %d times", err, made)
+		}
+	}
+	tried := 0
+	for range 2 {
+		var no *Refusal
+		err := c.Make(file+"2", func(_, _ string) error { tried++; return &Refusal{"line 3 is wrong"} })
+		if !errors.As(err, &no) || no.Text != "line 3 is wrong" || tried != 1 {
+			t.Errorf("got %v after %d tries, expected one refusal that is kept", err, tried)
+		}
+	}
+	broken := errors.New("disk full")
+	if err := c.Make(file+"3", func(_, _ string) error { return broken }); !errors.Is(err, broken) {
+		t.Errorf("got %v", err)
+	}
+	if err := c.Make(file+"3", build); err != nil {
+		t.Errorf("after an error that is none of the source's: %v", err)
+	}
+	if left, err := filepath.Glob(filepath.Join(dir, "build-*")); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+// What was not asked for in a long time goes when something else is made; what was, stays.
+func TestSweep(t *testing.T) {
+	c := cache(t, t.TempDir())
+	build := func(_, out string) error { return os.WriteFile(out, nil, 0o600) }
+	old, used := c.File("old", "1"), c.File("used", "2")
+	past := time.Now().Add(-2 * unusedFor)
+	for _, f := range []string{old, used} {
+		if err := errors.Join(c.Make(f, build), os.Chtimes(f, past, past)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !c.Have(used) {
+		t.Fatal("what was made is not there")
+	}
+	if err := c.Make(c.File("new", "3"), build); err != nil {
+		t.Fatal(err)
+	}
+	if c.Have(old) || !c.Have(used) {
+		t.Errorf("old there: %t, used there: %t; expected only the one in use", c.Have(old), c.Have(used))
+	}
+}
+
+// A compiler that is too old, or none, is an error that says how to get one.
+func TestFind(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("PATH", dir)
+	says := func(text string) {
+		if err := os.WriteFile(filepath.Join(dir, "clang"), []byte("#!/bin/sh\necho '"+text+"'\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, text := range []string{"", "Debian clang version 14.0.6", "gibberish"} {
+		if text != "" {
+			says(text)
+		}
+		if _, _, err := Find(); !errors.Is(err, ErrMissing) || !strings.Contains(err.Error(), "build/setup sim") {
+			t.Errorf("%q: got %v, expected ErrMissing and how to mend it", text, err)
+		}
+	}
+	says("Debian clang version 19.1.7 (3)")
+	if path, version, err := Find(); err != nil || path != filepath.Join(dir, "clang") || version != "Debian clang version 19.1.7 (3)" {
+		t.Errorf("got %q, %q, %v", path, version, err)
+	}
+}
+
+// What a tool says of its input comes through without the folder's name; a tool that dies is no refusal.
+func TestRun(t *testing.T) {
+	dir, sh := t.TempDir(), "/bin/sh"
+	if out, err := Run(dir, sh, "-c", "pwd; echo warned >&2"); err != nil || strings.TrimSpace(string(out)) != dir {
+		t.Errorf("got %q, %v", out, err)
+	}
+	var no *Refusal
+	if _, err := Run(dir, sh, "-c", "echo $PWD/x.metal:3: wrong >&2; exit 1"); !errors.As(err, &no) || no.Text != "sh refuses it:\nx.metal:3: wrong\n" {
+		t.Errorf("got %v, expected its words", err)
+	}
+	var never *Refusal
+	if _, err := Run(dir, sh, "-c", "echo killed >&2; exit 2"); err == nil || errors.As(err, &never) || !strings.Contains(err.Error(), "killed") {
+		t.Errorf("got %v, expected an error that is no refusal", err)
+	}
+	long := "for i in 1 2 3 4 5 6 7 8 9 10; do printf %01000d 0 >&2; done; exit 1"
+	if _, err := Run(dir, sh, "-c", long); err == nil || len(err.Error()) > longestText+100 {
+		t.Errorf("got a message of %d bytes, expected it cut", len(err.Error()))
+	}
+}
