@@ -45,16 +45,19 @@ test-all: test ## test, then what it leaves out for time: arm64 kernels, the eng
 	@build/setup arm64
 	@build/test extras
 
-bench: bin/headroom ## Measure speed against what this machine could do, or two revisions: BASE=main~1; ARGS="--only dense --quick"
+bench: bin/headroom ## Measure speed against what this machine could do, then window and pages; or a part: ARGS="--only dense --quick"; or two revisions: BASE=main~1
 	@if [ -n "$(BASE)" ]; then build/bench revisions "$(BASE)" $(ARGS); else \
 		mkdir -p bin && bin/headroom bench --json bin/bench.json --markdown bin/bench.md $(ARGS); fi
+	@if [ -z "$(BASE)$(ARGS)" ]; then \
+		if build/setup window test frontend; then $(MAKE) --no-print-directory bench-window; \
+		else echo "make bench: window and pages cannot be measured here"; fi; fi
 
 bench-peer: bin/headroom ## Compare with llama.cpp on this machine: PEER=path/to/llama-bench MODEL=path/to/model.gguf
 	@build/bench peer "$(PEER)" "$(MODEL)" $(ARGS)
 
-bench-window: frontend/dist/index.html ## Measure the pages: first paint, and how fast they answer with 1,000 models and 10,000 conversations
+bench-window: bin/headroom-agent bin/headroom-window ## Measure window and pages: first paint, memory, how fast they answer with 1,000 models and 10,000 conversations
 	@build/setup test frontend
-	cd frontend && node e2e/bench.mjs
+	@build/bench window
 
 check: check-darwin app-check ## Format, vet, the repository's own rules, and builds for other systems
 	@build/setup window

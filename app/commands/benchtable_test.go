@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -54,6 +55,21 @@ func TestBenchTable(t *testing.T) {
 	}
 	if left, _ := filepath.Glob(in("headroom-bench-*")); len(left) != 0 {
 		t.Errorf("left behind: %v", left)
+	}
+}
+
+// TestBenchSaysGoBench: build/bench asks a revision's help for the flag before it compares with that revision.
+func TestBenchSaysGoBench(t *testing.T) {
+	script, err := os.ReadFile("../../build/bench")
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := regexp.MustCompile(`"\$dir/base" (.*--help)`).FindStringSubmatch(string(script))
+	if asked == nil {
+		t.Fatal("build/bench asks for no help")
+	}
+	if code, out, errOut := headroom("", strings.Fields(asked[1])...); code != 0 || !strings.Contains(out, "--go-bench") {
+		t.Errorf("headroom %s: exit %d, %s%s", asked[1], code, out, errOut)
 	}
 }
 

@@ -1,10 +1,14 @@
 // Figures of the window's pages, in Chromium against the fake server: first paint, and how fast the pages answer with 1,000 models and
-// 10,000 conversations in the cache.
+// 10,000 conversations in the cache. `make bench-window` (build/bench window) measures agent and window before, on a desktop.
 //
-//   make bench-window        (a table; SAMPLES=5 unless set, JSON=FILE writes the figures too)
+//   SAMPLES=5                 of each figure, unless set; the median counts
+//   FIGURES=FILE              figures that others have measured, as JSON: a list of {name, unit, samples}
+//   JSON=FILE MARKDOWN=FILE   where figures and table go too
+//   README=FILE               a document whose marked section becomes the table
 //
-// A response is from the key or click to the frame after the page has changed, as a person sees it. The median of the samples counts.
-import { writeFile } from 'node:fs/promises';
+// A response is from the key or click to the frame after the page has changed, as a person sees it.
+import { readFile, writeFile } from 'node:fs/promises';
+import { availableParallelism, cpus, loadavg } from 'node:os';
 import { chromium } from 'playwright-core';
 import { startFakeServer } from './fake-server.mjs';
 
@@ -19,7 +23,8 @@ const browser = await chromium.launch({
     '--enable-precise-memory-info',
   ],
 });
-const rows = [];
+const load = loadavg()[0];
+const rows = process.env.FIGURES ? JSON.parse(await readFile(process.env.FIGURES, 'utf8')).map(summary) : [];
 try {
   const context = await browser.newContext({ viewport: { width: 1100, height: 720 } });
   await figure('Address to first paint', 'ms', async () => {
@@ -57,17 +62,41 @@ try {
   await server.close();
 }
 
-console.log(`| figure | median | least | most | of |\n|---|---|---|---|---|`);
-for (const { name, unit, median, least, most, of } of rows) {
-  console.log(`| ${name} | ${median.toFixed(1)} ${unit} | ${least.toFixed(1)} | ${most.toFixed(1)} | ${of} |`);
-}
-if (process.env.JSON) await writeFile(process.env.JSON, `${JSON.stringify({ samples, figures: rows }, null, 2)}\n`);
+const machine = `${process.platform}/${process.arch}, ${cpus()[0]?.model.trim() ?? 'unknown processor'}, ${availableParallelism()} cores`;
+const date = new Date().toISOString().slice(0, 10);
+const table = [
+  `${machine}; ${date}; load average before ${load.toFixed(1)}, after ${loadavg()[0].toFixed(1)}`,
+  '',
+  '| figure | median | least | most | of |',
+  '|---|---|---|---|---|',
+  ...rows.map(({ name, unit, median, least, most, of }) => `| ${name} | ${shown(median)} ${unit} | ${shown(least)} | ${shown(most)} | ${of} |`),
+].join('\n');
+console.log(table);
+const { JSON: figuresFile, MARKDOWN: tableFile, README: document } = process.env;
+if (figuresFile) await writeFile(figuresFile, `${JSON.stringify({ machine, date, load, figures: rows }, null, 2)}\n`);
+if (tableFile) await writeFile(tableFile, `${table}\n`);
+if (document) await writeFile(document, replaced(await readFile(document, 'utf8'), table));
 
 async function figure(name, unit, measure) {
   const values = [];
   for (let i = 0; i < samples; i++) values.push(await measure(i));
-  values.sort((a, b) => a - b);
-  rows.push({ name, unit, median: values[samples >> 1], least: values[0], most: values.at(-1), of: samples });
+  rows.push(summary({ name, unit, samples: values }));
+}
+
+function summary({ name, unit, samples: values }) {
+  const sorted = values.toSorted((a, b) => a - b);
+  return { name, unit, median: sorted[sorted.length >> 1], least: sorted[0], most: sorted.at(-1), of: sorted.length };
+}
+
+function shown(value) {
+  return value.toFixed(value < 100 ? 1 : 0);
+}
+
+/** The document with the table between its marks. */
+function replaced(text, inside) {
+  const marks = /(<!-- bench-window: from here.*?-->\n).*?(<!-- bench-window: to here -->)/s;
+  if (!marks.test(text)) throw new Error(`bench: ${document} has no "<!-- bench-window: from here ... -->" and "<!-- bench-window: to here -->" on lines of their own`);
+  return text.replace(marks, (_, from, to) => `${from}${inside}\n${to}`);
 }
 
 /** From what a person does to the frame that shows what came of it, in milliseconds. */

@@ -1,5 +1,6 @@
 // Models to begin with, for a machine that has none: in MLX format, of kinds that run here, one for each size of memory. What they
-// take is estimated; a download asks the hub for the files and looks for room before it begins.
+// take is estimated; a download asks the hub for the files and looks for room before it begins. Each name is one that public documents and programs
+// load from the hub (looked up in November 2026); the hub itself has not been asked.
 
 export interface Suggestion {
   id: string;
