@@ -64,12 +64,14 @@ type blocks struct {
 	view            *blockstore.View
 	ctx             context.Context
 	cancel          context.CancelFunc
-	stateEvery      int             // tokens between two stored states at least: states take no more disk than the keys and values between them
-	working         int             // reads and writes under way, which hold memory
-	starved         atomic.Int64    // since when requests have waited for pages, in Unix nanoseconds; 0: none does
-	unsaved         []*conversation // whose end is not stored, by when they ended
-	timer           *time.Timer     // wakes the loop when the first of them has been quiet; nil until needed
-	secondsPerToken float64         // that reading a prompt takes, of the last request that read a long one
+	stateEvery      int                   // tokens between two stored states at least: states take no more disk than the keys and values between them
+	working         int                   // reads and writes under way, which hold memory
+	starved         atomic.Int64          // since when requests have waited for pages, in Unix nanoseconds; 0: none does
+	unsaved         []*conversation       // whose end is not stored, by when they ended
+	saving          map[*conversation]int // by how many writes are under way
+	afterSave       []func()              // that wait for the end of one of saving
+	timer           *time.Timer           // wakes the loop when the first of them has been quiet; nil until needed
+	secondsPerToken float64               // that reading a prompt takes, of the last request that read a long one
 }
 
 // conversation is tokens that were computed and may be continued.
@@ -78,11 +80,14 @@ type conversation struct {
 	title  string
 	reused bool
 	ended  time.Time
+	// forgotten ends the writing of what is being written. The loop says so, the writer asks.
+	forgotten atomic.Bool
 }
 
 // connect gives the engine its view of the store.
 func (e *Engine) connect(p *plan) {
 	e.blocks.ctx, e.blocks.cancel = context.WithCancel(context.Background())
+	e.blocks.saving = map[*conversation]int{}
 	fingerprint := e.weights.Fingerprint()
 	if e.options.BlockStore == nil || e.options.NoPrefixCache || fingerprint == "" {
 		return
@@ -276,7 +281,7 @@ func (e *Engine) save(c *conversation, tail bool) {
 	held := e.sched.Hold(c.tokens)
 	s := blockstore.Sequence{
 		Tokens: c.tokens[:held.Tokens], Tail: tail, Reused: c.reused, Title: c.title, SecondsPerToken: e.blocks.secondsPerToken,
-		Stop: e.abandoned,
+		Stop: func() bool { return c.forgotten.Load() || e.abandoned() },
 		KV: func(from, to int) []blockstore.Tensor {
 			return pieces(e.regionsAt(from), held.Pages[from/cache.PageTokens:pagesOf(to)])
 		},
@@ -285,6 +290,7 @@ func (e *Engine) save(c *conversation, tail bool) {
 			e.post(func() {
 				e.blocks.working--
 				e.sched.Release(held)
+				e.blocks.saved(c)
 			})
 		},
 	}
@@ -293,6 +299,7 @@ func (e *Engine) save(c *conversation, tail bool) {
 		return
 	}
 	e.blocks.working++
+	e.blocks.saving[c]++
 }
 
 // abandoned reports whether requests or closing have waited so long that nothing more is to be written. The store's writer asks.

@@ -66,8 +66,9 @@ type Entry struct {
 
 // Removed is what was taken away.
 type Removed struct {
-	Entries int   `json:"entries"`
-	Bytes   int64 `json:"bytes"`
+	Entries     int   `json:"entries"`     // files
+	Bytes       int64 `json:"bytes"`       // of them
+	MemoryBytes int64 `json:"memoryBytes"` // that the running model has freed
 }
 
 // List lists the conversations. The error is a Problem.
@@ -189,8 +190,20 @@ func (c *Cache) Show(key string, m *Memory) (Detail, error) {
 	return d, nil
 }
 
-// Remove takes the files away that are the conversation's alone, pinned or not. What memory has of it stays until it is needed
-// elsewhere. The error is a Problem.
+// Tokens are a conversation's, and the model that has read them, for whoever looks for it in memory. They are nil if its beginning has been
+// evicted. The error is a Problem.
+func (c *Cache) Tokens(key string) (engine.StoredModel, []int32, error) {
+	if c == nil {
+		return engine.StoredModel{}, nil, noCache()
+	}
+	s, err := c.store.Show(key)
+	if err != nil {
+		return engine.StoredModel{}, nil, problemOf(err, key)
+	}
+	return engine.StoredModel{Fingerprint: s.Fingerprint, Format: s.Format, Name: s.Model}, s.TokenIDs(), nil
+}
+
+// Remove takes the files away that are the conversation's alone, pinned or not. Memory is the host's. The error is a Problem.
 func (c *Cache) Remove(key string) (Removed, error) {
 	if c == nil {
 		return Removed{}, noCache()
@@ -199,7 +212,7 @@ func (c *Cache) Remove(key string) (Removed, error) {
 	if err != nil {
 		return Removed{}, problemOf(err, key)
 	}
-	return Removed(r), nil
+	return Removed{Entries: r.Entries, Bytes: r.Bytes}, nil
 }
 
 // Pin keeps a conversation from being evicted, whatever else is to be stored, or ends that. The error is a Problem.
@@ -223,7 +236,7 @@ func (c *Cache) Clear(model string) (Removed, error) {
 		if err != nil {
 			return Removed{}, problemOf(err, "")
 		}
-		return Removed(r), nil
+		return Removed{Entries: r.Entries, Bytes: r.Bytes}, nil
 	}
 	fingerprints, err := c.fingerprints(model)
 	if err != nil {

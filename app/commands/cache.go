@@ -1,7 +1,7 @@
 package commands
 
-// What is kept of conversations, from a terminal. The commands work on the cache's folder, whether a server uses it or not; only what is in
-// memory can nobody tell but the server, so ls and stats ask one that runs over the same folder.
+// What is kept of conversations, from a terminal. The commands work on the cache's folder, whether a server uses it or not; only memory is out
+// of their reach, so ls and stats ask a server that runs over the same folder, and rm and clear have all of them forget first (cacheservers.go).
 
 import (
 	"cmp"
@@ -10,12 +10,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"path/filepath"
 	"text/tabwriter"
 	"time"
 
 	"headroom/app/cache"
-	"headroom/app/control"
 	"headroom/engine/problem"
 )
 
@@ -26,7 +24,7 @@ type Cache struct {
 
 	Ls    CacheLs    `cmd:"" help:"List the conversations: those used last first."`
 	Show  CacheShow  `cmd:"" help:"Show one conversation and its files."`
-	Rm    CacheRm    `cmd:"" help:"Remove conversations: the files that are theirs alone."`
+	Rm    CacheRm    `cmd:"" help:"Forget conversations: the files that are theirs alone, and what a running server has of them in memory."`
 	Pin   CachePin   `cmd:"" help:"Keep a conversation from being evicted."`
 	Unpin CacheUnpin `cmd:"" help:"Let a conversation be evicted again."`
 	Stats CacheStats `cmd:"" help:"Print the cache's figures."`
@@ -93,12 +91,12 @@ func (c *Cache) with(do func(dir string, kept *cache.Cache) error) error {
 }
 
 // existing is with for a conversation of a cache that must be there.
-func (c *Cache) existing(do func(kept *cache.Cache) error) error {
+func (c *Cache) existing(do func(dir string, kept *cache.Cache) error) error {
 	return c.with(func(dir string, kept *cache.Cache) error {
 		if kept == nil {
 			return problem.New(problem.NotFound, "Nothing is kept in "+dir+" yet", "", "")
 		}
-		return do(kept)
+		return do(dir, kept)
 	})
 }
 
@@ -119,42 +117,15 @@ func (c *Cache) list(ctx context.Context) (list cache.List, asked bool, err erro
 const askTime = 3 * time.Second
 
 // askServers asks the running servers for the one that keeps its cache in dir.
-func askServers(ctx context.Context, dir string) (cache.List, bool) {
-	settings, err := control.SettingsDir()
-	if err != nil {
-		return cache.List{}, false
-	}
-	for _, url := range control.Running(settings) {
-		token, err := control.LoadToken(settings)
-		if err != nil {
-			return cache.List{}, false
+func askServers(ctx context.Context, dir string) (list cache.List, found bool) {
+	eachServer(func(s running) bool {
+		var got cache.List
+		if s.ask(ctx, askTime, http.MethodGet, "api/cache", &got) == nil && keptIn(got.Stats, dir) {
+			list, found = got, true
 		}
-		if list, err := askServer(ctx, url, token); err == nil && list.Stats.On && filepath.Clean(list.Stats.Dir) == filepath.Clean(dir) {
-			return list, true
-		}
-	}
-	return cache.List{}, false
-}
-
-func askServer(ctx context.Context, url, token string) (list cache.List, err error) {
-	const maxBytes = 64 << 20
-	ctx, stop := context.WithTimeout(ctx, askTime)
-	defer stop()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"api/cache", nil)
-	if err != nil {
-		return list, err
-	}
-	request.Header.Set(control.TokenHeader, token)
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return list, err
-	}
-	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		return list, fmt.Errorf("%s answers %s", url, answer.Status)
-	}
-	err = json.NewDecoder(io.LimitReader(answer.Body, maxBytes)).Decode(&list)
-	return list, err
+		return !found
+	})
+	return list, found
 }
 
 // Run prints the table.
@@ -205,7 +176,7 @@ func hotWords(k cache.Conversation, asked bool) string {
 
 // Run prints the conversation.
 func (s *CacheShow) Run(c *Cache, t *terminal) error {
-	return c.existing(func(kept *cache.Cache) error {
+	return c.existing(func(_ string, kept *cache.Cache) error {
 		d, err := kept.Show(s.Key, nil)
 		if err != nil {
 			return err
@@ -242,13 +213,16 @@ func (s *CacheShow) Run(c *Cache, t *terminal) error {
 }
 
 // Run removes the conversations, up to the first that cannot be removed.
-func (r *CacheRm) Run(c *Cache, t *terminal) error {
-	return c.existing(func(kept *cache.Cache) error {
+func (r *CacheRm) Run(ctx context.Context, c *Cache, t *terminal) error {
+	return c.existing(func(dir string, kept *cache.Cache) error {
+		servers := serversOver(ctx, dir)
 		for _, key := range r.Keys {
+			freedBytes := free(ctx, servers, key, "", t.err)
 			removed, err := kept.Remove(key)
 			if err != nil {
 				return err
 			}
+			removed.MemoryBytes = freedBytes
 			if err := c.removed(t.out, key, removed); err != nil {
 				return err
 			}
@@ -261,7 +235,11 @@ func (c *Cache) removed(out io.Writer, what string, removed cache.Removed) error
 	if c.JSON {
 		return printJSON(out, removed)
 	}
-	_, err := fmt.Fprintf(out, "%s: %s removed, %s\n", what, count(removed.Entries, "file"), bytesWords(removed.Bytes))
+	memory := ""
+	if removed.MemoryBytes > 0 {
+		memory = ", and " + bytesWords(removed.MemoryBytes) + " of memory"
+	}
+	_, err := fmt.Fprintf(out, "%s: %s removed, %s%s\n", what, count(removed.Entries, "file"), bytesWords(removed.Bytes), memory)
 	return err
 }
 
@@ -272,7 +250,7 @@ func (p *CachePin) Run(c *Cache) error { return c.pin(p.Keys, true) }
 func (p *CacheUnpin) Run(c *Cache) error { return c.pin(p.Keys, false) }
 
 func (c *Cache) pin(keys []string, pinned bool) error {
-	return c.existing(func(kept *cache.Cache) error {
+	return c.existing(func(_ string, kept *cache.Cache) error {
 		for _, key := range keys {
 			if err := kept.Pin(key, pinned); err != nil {
 				return err
@@ -283,14 +261,16 @@ func (c *Cache) pin(keys []string, pinned bool) error {
 }
 
 // Run empties the cache.
-func (r *CacheClear) Run(c *Cache, t *terminal) error {
+func (r *CacheClear) Run(ctx context.Context, c *Cache, t *terminal) error {
 	return c.with(func(dir string, kept *cache.Cache) error {
 		var removed cache.Removed
 		if kept != nil {
+			freedBytes := free(ctx, serversOver(ctx, dir), "", r.Model, t.err)
 			var err error
 			if removed, err = kept.Clear(r.Model); err != nil {
 				return err
 			}
+			removed.MemoryBytes = freedBytes
 		}
 		return c.removed(t.out, cmp.Or(r.Model, dir), removed)
 	})

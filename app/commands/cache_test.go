@@ -119,22 +119,27 @@ func TestCacheClear(t *testing.T) {
 	}
 }
 
+// served runs a server until ctx ends, and returns when it has said where.
+func served(ctx context.Context, s *Serve) (endpoint string, ended chan error) {
+	reader, writer := io.Pipe()
+	ended = make(chan error, 1)
+	go func() {
+		ended <- s.Run(ctx, &terminal{out: writer, err: io.Discard})
+		writer.Close()
+	}()
+	for lines := bufio.NewScanner(reader); endpoint == "" && lines.Scan(); {
+		_, endpoint, _ = strings.Cut(lines.Text(), "endpoint: ")
+	}
+	go func() { _, _ = io.Copy(io.Discard, reader) }()
+	return endpoint, ended
+}
+
 // TestCacheAsksTheServer: what is in memory is known where a server runs over the same folder, and nowhere else.
 func TestCacheAsksTheServer(t *testing.T) {
 	home := alone(t)
 	ctx, stop := context.WithTimeout(t.Context(), patience)
 	defer stop()
-	reader, writer := io.Pipe()
-	ended := make(chan error, 1)
-	go func() {
-		ended <- (&Serve{Host: "127.0.0.1"}).Run(ctx, &terminal{out: writer, err: io.Discard})
-		writer.Close()
-	}()
-	endpoint := ""
-	for lines := bufio.NewScanner(reader); endpoint == "" && lines.Scan(); {
-		_, endpoint, _ = strings.Cut(lines.Text(), "endpoint: ")
-	}
-	go func() { _, _ = io.Copy(io.Discard, reader) }()
+	endpoint, ended := served(ctx, &Serve{Host: "127.0.0.1"})
 	body, _ := json.Marshal(map[string]any{"messages": []map[string]string{{"role": "user", "content": longQuestion}}, "max_tokens": 8})
 	answer, err := http.Post(endpoint+"/chat/completions", "application/json", strings.NewReader(string(body)))
 	if err != nil {
@@ -160,6 +165,66 @@ func TestCacheAsksTheServer(t *testing.T) {
 	}
 	if list := listed(t); len(list) != 1 || list[0].HotTokens != 0 || list[0].Key == "" {
 		t.Errorf("after the server's end: %+v", list)
+	}
+}
+
+// TestForgotten: `headroom cache rm` reaches the memory of a server over the same folder, whether the model runs in its process or in one of
+// its own: the same prompt is computed anew.
+func TestForgotten(t *testing.T) {
+	for _, inProcess := range []bool{true, false} {
+		alone(t)
+		ctx, stop := context.WithTimeout(t.Context(), patience)
+		defer stop()
+		endpoint, ended := served(ctx, &Serve{Host: "127.0.0.1", InProcess: inProcess})
+		ask := func() (cachedTokens int) {
+			body, _ := json.Marshal(map[string]any{"messages": []map[string]string{{"role": "user", "content": longQuestion}}, "max_tokens": 8, "temperature": 0})
+			answer, err := http.Post(endpoint+"/chat/completions", "application/json", strings.NewReader(string(body)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer answer.Body.Close()
+			var read struct {
+				Usage struct {
+					Prompt int `json:"prompt_tokens"`
+					Detail struct {
+						Cached int `json:"cached_tokens"`
+					} `json:"prompt_tokens_details"`
+				} `json:"usage"`
+			}
+			if err := json.NewDecoder(answer.Body).Decode(&read); err != nil || read.Usage.Prompt < 256 {
+				t.Fatalf("%+v, %v", read, err)
+			}
+			return read.Usage.Detail.Cached
+		}
+		for what, args := range map[string][]string{"rm": {"rm"}, "clear": {"clear"}} {
+			ask()
+			if ask() == 0 {
+				t.Errorf("in process %t: nothing is cached before %s", inProcess, what)
+			}
+			key := ""
+			for key == "" && ctx.Err() == nil { // it is on disk a moment after its answer
+				if list := listed(t); len(list) > 0 {
+					key = list[0].Key
+				}
+			}
+			if what == "rm" {
+				args = append(args, key)
+			}
+			code, out, errOut := headroom("", append([]string{"cache"}, args...)...)
+			if code != 0 || !regexp.MustCompile(` removed, .*, and \d.*B of memory\n$`).MatchString(out) || errOut != "" {
+				t.Errorf("in process %t, %s: exit %d, %s%s", inProcess, what, code, out, errOut)
+			}
+			if list := listed(t); len(list) != 0 {
+				t.Errorf("in process %t, %s: left %+v", inProcess, what, list)
+			}
+			if n := ask(); n != 0 {
+				t.Errorf("in process %t: after %s %d tokens are cached", inProcess, what, n)
+			}
+		}
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
 	}
 }
 

@@ -46,6 +46,8 @@ type Host interface {
 	Conversations() (cache.List, error)
 	Conversation(key string) (cache.Detail, error)
 	RemoveConversation(key string) (cache.Removed, error)
+	ForgetConversation(key string) (cache.Removed, error)
+	ForgetAll(model string) cache.Removed
 	PinConversation(key string, pinned bool) error
 	ClearCache(model string) (cache.Removed, error)
 	SetCacheLimits(engine.BlockStoreLimits) error

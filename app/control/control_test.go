@@ -144,6 +144,14 @@ func (h *fakeHost) PinConversation(key string, pinned bool) error {
 	return h.known(key)
 }
 
+func (h *fakeHost) ForgetConversation(key string) (cache.Removed, error) {
+	return cache.Removed{MemoryBytes: 7}, h.known(key)
+}
+
+func (h *fakeHost) ForgetAll(model string) cache.Removed {
+	return cache.Removed{MemoryBytes: int64(len(model))}
+}
+
 func (h *fakeHost) ClearCache(model string) (cache.Removed, error) {
 	if model == "nobody" {
 		return cache.Removed{}, problem.New(problem.NotFound, "The cache has nothing of a model nobody", "", "")
@@ -244,12 +252,14 @@ func TestAPI(t *testing.T) {
 		{"cache", "GET", "/api/cache", "", []string{TokenHeader, "T"}, 200, `"hotTokens":7`},
 		{"cache without a token", "GET", "/api/cache", "", nil, 401, ""},
 		{"clear without a token", "DELETE", "/api/cache", "", nil, 401, ""},
-		{"clear", "DELETE", "/api/cache", "", []string{TokenHeader, "T"}, 200, `{"entries":0,"bytes":0}`},
+		{"clear", "DELETE", "/api/cache", "", []string{TokenHeader, "T"}, 200, `{"entries":0,"bytes":0,"memoryBytes":0}`},
 		{"clear a model", "DELETE", "/api/cache?model=xyz", "", []string{TokenHeader, "T"}, 200, `{"entries":3,`},
 		{"clear nobody", "DELETE", "/api/cache?model=nobody", "", []string{TokenHeader, "T"}, 404, `"code":"not_found"`},
 		{"conversation", "GET", "/api/cache/abcd", "", []string{TokenHeader, "T"}, 200, `"entries":[{`},
 		{"no conversation", "GET", "/api/cache/beef", "", []string{TokenHeader, "T"}, 404, "begins with beef"},
-		{"remove", "DELETE", "/api/cache/abcd", "", []string{TokenHeader, "T"}, 200, `{"entries":1,"bytes":2}`},
+		{"remove", "DELETE", "/api/cache/abcd", "", []string{TokenHeader, "T"}, 200, `{"entries":1,"bytes":2,"memoryBytes":0}`},
+		{"free", "DELETE", "/api/cache/abcd?only=memory", "", []string{TokenHeader, "T"}, 200, `{"entries":0,"bytes":0,"memoryBytes":7}`},
+		{"free all", "DELETE", "/api/cache?model=xyz&only=memory", "", []string{TokenHeader, "T"}, 200, `{"entries":0,"bytes":0,"memoryBytes":3}`},
 		{"remove nothing", "DELETE", "/api/cache/beef", "", []string{TokenHeader, "T"}, 404, ""},
 		{"pin", "POST", "/api/cache/abcd/pin", `{"pinned":true}`, []string{TokenHeader, "T"}, 204, ""},
 		{"pin nothing", "POST", "/api/cache/beef/pin", `{"pinned":true}`, []string{TokenHeader, "T"}, 404, ""},

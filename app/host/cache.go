@@ -5,6 +5,7 @@ package host
 
 import (
 	"log/slog"
+	"strings"
 
 	"headroom/app/cache"
 	"headroom/engine"
@@ -73,16 +74,67 @@ func (h *Host) Conversation(key string) (cache.Detail, error) {
 	return h.cache.cache.Show(key, memory)
 }
 
-// RemoveConversation takes a conversation off the disk.
+// RemoveConversation forgets a conversation: in memory first, so that nothing of it is written any more, then its files.
 func (h *Host) RemoveConversation(key string) (cache.Removed, error) {
-	return h.cache.cache.Remove(key)
+	freed, err := h.ForgetConversation(key)
+	if err != nil {
+		return cache.Removed{}, err
+	}
+	removed, err := h.cache.cache.Remove(key)
+	removed.MemoryBytes = freed.MemoryBytes
+	return removed, err
+}
+
+// ForgetConversation frees what memory has of a conversation that is on disk, and leaves its files. It waits for the pass that the engine is at.
+func (h *Host) ForgetConversation(key string) (cache.Removed, error) {
+	model, tokens, err := h.cache.cache.Tokens(key)
+	if err != nil || len(tokens) == 0 {
+		return cache.Removed{}, err
+	}
+	var freed cache.Removed
+	if t := h.runningNow(); t != nil {
+		if stored := t.engine.StoredAs(); stored.Fingerprint == model.Fingerprint && stored.Format == model.Format {
+			freed.MemoryBytes = t.engine.Forget(tokens)
+		}
+	}
+	h.read.Forget(model.Fingerprint, tokens)
+	return freed, nil
+}
+
+// ForgetAll frees what the running model remembers, if it is that one, by its fingerprint or its name, or any for "".
+func (h *Host) ForgetAll(model string) cache.Removed {
+	t := h.runningNow()
+	if t == nil {
+		return cache.Removed{}
+	}
+	stored := t.engine.StoredAs()
+	if model != "" && model != stored.Fingerprint && !strings.EqualFold(model, stored.Name) {
+		return cache.Removed{}
+	}
+	freed := cache.Removed{MemoryBytes: t.engine.ForgetAll()}
+	h.read.Forget(stored.Fingerprint, nil)
+	return freed
+}
+
+func (h *Host) runningNow() *target {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.running()
 }
 
 // PinConversation keeps a conversation from being evicted, or ends that.
 func (h *Host) PinConversation(key string, pinned bool) error { return h.cache.cache.Pin(key, pinned) }
 
-// ClearCache empties the cache on disk, or takes away what is of one model.
-func (h *Host) ClearCache(model string) (cache.Removed, error) { return h.cache.cache.Clear(model) }
+// ClearCache forgets everything, or what is of one model: in memory, then on disk.
+func (h *Host) ClearCache(model string) (cache.Removed, error) {
+	freed := h.ForgetAll(model)
+	if h.cache.cache == nil && freed.MemoryBytes > 0 {
+		return freed, nil
+	}
+	removed, err := h.cache.cache.Clear(model)
+	removed.MemoryBytes = freed.MemoryBytes
+	return removed, err
+}
 
 // SetCacheLimits changes the limits of the cache on disk at once, if there is one. The error is a Problem.
 func (h *Host) SetCacheLimits(l engine.BlockStoreLimits) error {
@@ -105,9 +157,7 @@ func (h *Host) SetCacheLimits(l engine.BlockStoreLimits) error {
 
 // memory is what the running model remembers, nil without one, and what that takes beyond running requests.
 func (h *Host) memory() (m *cache.Memory, hotBytes int64) {
-	h.mu.Lock()
-	t := h.running()
-	h.mu.Unlock()
+	t := h.runningNow()
 	if t == nil {
 		return nil, 0
 	}

@@ -3,11 +3,13 @@ package host
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"headroom/app/cache"
 	"headroom/engine"
+	"headroom/engine/blockstore"
 	"headroom/engine/problem"
 )
 
@@ -98,13 +100,72 @@ func TestConversations(t *testing.T) {
 	if err != nil || len(list.Conversations) != 1 || list.Conversations[0] != want {
 		t.Errorf("in memory: %+v, %v; want %+v", list, err, want)
 	}
-	if r, err := w.ClearCache(""); err != nil || r != (cache.Removed{}) {
-		t.Errorf("clearing an empty cache: %+v, %v", r, err)
+	if r, err := w.ClearCache(""); err != nil || r != (cache.Removed{MemoryBytes: 1}) {
+		t.Errorf("clearing an empty cache, and memory: %+v, %v", r, err)
 	}
 	for name, err := range map[string]error{"show": second(w.Conversation("abcd")), "remove": second(w.RemoveConversation("abcd")), "pin": w.PinConversation("abcd", true)} {
 		if problem.From(err).Code != problem.NotFound {
 			t.Errorf("%s: %v, want %s", name, err, problem.NotFound)
 		}
+	}
+}
+
+// stored has a conversation of a model on the disk, and returns its key.
+func stored(t *testing.T, w *world, m engine.StoredModel, tokens []int32) string {
+	t.Helper()
+	done := make(chan struct{})
+	ok := w.cache.store().Model(m).Save(blockstore.Sequence{Tokens: tokens, Tail: true, Title: "kept", Done: func(blockstore.Saved) { close(done) },
+		KV: func(from, to int) []blockstore.Tensor {
+			return []blockstore.Tensor{{Name: "k", Pieces: [][]byte{make([]byte, 64)}}}
+		}})
+	if !ok {
+		t.Fatal("nothing is taken to be written")
+	}
+	<-done
+	list, err := w.Conversations()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range list.Conversations {
+		if c.Key != "" && c.Fingerprint == m.Fingerprint {
+			return c.Key
+		}
+	}
+	t.Fatalf("it is not listed: %+v", list)
+	return ""
+}
+
+// TestForgetting reaches memory, of the model that has read the conversation alone, before the files go.
+func TestForgetting(t *testing.T) {
+	w := withCache(t, filepath.Join(t.TempDir(), "blocks"))
+	e := w.run("a")
+	e.stored = engine.StoredModel{Name: "a", Fingerprint: "f", Format: "K8 V4 #12"}
+	tokens := make([]int32, 300)
+	for i := range tokens {
+		tokens[i] = int32(i)
+	}
+	key := stored(t, w, e.stored, tokens)
+	if r, err := w.ForgetConversation(key); err != nil || r != (cache.Removed{MemoryBytes: 300}) {
+		t.Errorf("in memory alone: %+v, %v", r, err)
+	}
+	if r, err := w.RemoveConversation(key); err != nil || r.MemoryBytes != 300 || r.Entries == 0 {
+		t.Errorf("everywhere: %+v, %v", r, err)
+	}
+	if len(e.forgotten) != 2 || !slices.Equal(e.forgotten[0], tokens) || !slices.Equal(e.forgotten[1], tokens) {
+		t.Errorf("the engine was asked to forget %v", e.forgotten)
+	}
+	other := stored(t, w, engine.StoredModel{Name: "b", Fingerprint: "g", Format: "K8 V4 #12"}, tokens)
+	if r, err := w.RemoveConversation(other); err != nil || r.MemoryBytes != 0 || r.Entries == 0 || len(e.forgotten) != 2 {
+		t.Errorf("another model's: %+v, %v, asked %d times", r, err, len(e.forgotten))
+	}
+	for model, want := range map[string]int64{"": 1, "A": 1, "f": 1, "g": 0} {
+		if got := w.ForgetAll(model).MemoryBytes; got != want {
+			t.Errorf("all of %q: %d, want %d", model, got, want)
+		}
+	}
+	w.Stop()
+	if got := w.ForgetAll(""); got != (cache.Removed{}) {
+		t.Errorf("without a model: %+v", got)
 	}
 }
 

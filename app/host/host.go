@@ -30,6 +30,8 @@ type Engine interface {
 	Recent() []engine.Finished
 	StoredAs() engine.StoredModel
 	Remembered() []engine.Remembered
+	Forget(tokens []int32) (freedBytes int64)
+	ForgetAll() (freedBytes int64)
 	Title(tokens []int32) string
 	Close() error
 }
@@ -153,6 +155,8 @@ func (r realEngine) Close() error          { return r.engine.Close() }
 func (r realEngine) Recent() []engine.Finished       { return r.engine.Recent() }
 func (r realEngine) StoredAs() engine.StoredModel    { return r.engine.StoredAs() }
 func (r realEngine) Remembered() []engine.Remembered { return r.engine.Remembered() }
+func (r realEngine) Forget(tokens []int32) int64     { return r.engine.Forget(tokens) }
+func (r realEngine) ForgetAll() int64                { return r.engine.ForgetAll() }
 func (r realEngine) Title(tokens []int32) string     { return r.engine.Title(tokens) }
 
 // Start makes a model the one to run: by ID, name or folder; "" means the one that ran last, or the bundled one. It returns

@@ -50,6 +50,7 @@ type fakeEngine struct {
 
 	stored     engine.StoredModel
 	remembered []engine.Remembered
+	forgotten  [][]int32 // {-1}: all
 	recent     []engine.Finished
 }
 
@@ -62,9 +63,16 @@ func (e *fakeEngine) Defaults() sample.Defaults       { return sample.Defaults{}
 func (e *fakeEngine) Submit(engine.Request) (server.Stream, error) {
 	return nil, errors.New("not here")
 }
-func (e *fakeEngine) Cancel(id string) bool           { return id == "r1" }
-func (e *fakeEngine) StoredAs() engine.StoredModel    { return e.stored }
-func (e *fakeEngine) Recent() []engine.Finished       { return e.recent }
+func (e *fakeEngine) Cancel(id string) bool        { return id == "r1" }
+func (e *fakeEngine) StoredAs() engine.StoredModel { return e.stored }
+func (e *fakeEngine) Recent() []engine.Finished    { return e.recent }
+func (e *fakeEngine) Forget(tokens []int32) int64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.forgotten = append(e.forgotten, tokens)
+	return int64(len(tokens))
+}
+func (e *fakeEngine) ForgetAll() int64                { return e.Forget([]int32{-1}) }
 func (e *fakeEngine) Remembered() []engine.Remembered { return e.remembered }
 func (e *fakeEngine) Title(tokens []int32) string     { return fmt.Sprint("about ", tokens[0]) }
 func (e *fakeEngine) Stats() engine.Stats {

@@ -33,7 +33,7 @@ type Model struct {
 	closing bool
 	last    uint64 // number of a stream or call
 	streams map[streamNumber]*stream
-	calls   map[callNumber]chan []engine.Remembered
+	calls   map[callNumber]chan *fromWorker // capacity 1: the answer, nil if there will be none
 	stats   engine.Stats
 	recent  []engine.Finished // newest first
 	pulse   *engine.Pulse     // last answer; nil once watch has seen it
@@ -49,7 +49,7 @@ func newModel(p *process, o engine.Options) *Model {
 
 func unheard(p *process, o engine.Options) *Model {
 	return &Model{process: p, options: o, log: p.log, opened: make(chan struct{}), died: make(chan struct{}),
-		streams: map[streamNumber]*stream{}, calls: map[callNumber]chan []engine.Remembered{}}
+		streams: map[streamNumber]*stream{}, calls: map[callNumber]chan *fromWorker{}}
 }
 
 func (m *Model) tell(message *toWorker) { m.process.outbox.send(message) }
@@ -93,13 +93,9 @@ func (m *Model) hear(message *fromWorker) error {
 		m.stats = *message.Stats
 		m.mu.Unlock()
 	case message.Remembered != nil:
-		m.mu.Lock()
-		answer := m.calls[message.Remembered.Call]
-		delete(m.calls, message.Remembered.Call)
-		m.mu.Unlock()
-		if answer != nil {
-			answer <- message.Remembered.List
-		}
+		m.answer(message.Remembered.Call, message)
+	case message.Forgotten != nil:
+		m.answer(message.Forgotten.Call, message)
 	case message.Pulse != nil:
 		m.mu.Lock()
 		m.pulse = message.Pulse
@@ -110,6 +106,33 @@ func (m *Model) hear(message *fromWorker) error {
 		m.mu.Unlock()
 	}
 	return nil
+}
+
+// answer hands on what a call was answered.
+func (m *Model) answer(call callNumber, message *fromWorker) {
+	m.mu.Lock()
+	answer := m.calls[call]
+	delete(m.calls, call)
+	m.mu.Unlock()
+	if answer != nil {
+		answer <- message
+	}
+}
+
+// call has the worker asked by ask, and waits for its answer; nil when it is gone.
+func (m *Model) call(ask func(callNumber) *toWorker) *fromWorker {
+	answer := make(chan *fromWorker, 1)
+	m.mu.Lock()
+	if m.gone {
+		m.mu.Unlock()
+		return nil
+	}
+	m.last++
+	number := callNumber(m.last)
+	m.calls[number] = answer
+	m.mu.Unlock()
+	m.tell(ask(number))
+	return <-answer
 }
 
 // maxRecent is as many as an engine keeps.
@@ -192,18 +215,29 @@ func (m *Model) Recent() []engine.Finished {
 
 // Remembered asks the worker for what is in its memory; nil when it is gone.
 func (m *Model) Remembered() []engine.Remembered {
-	answer := make(chan []engine.Remembered, 1)
-	m.mu.Lock()
-	if m.gone {
-		m.mu.Unlock()
-		return nil
+	if a := m.call(func(n callNumber) *toWorker { return &toWorker{Remembered: &n} }); a != nil && a.Remembered != nil {
+		return a.Remembered.List
 	}
-	m.last++
-	call := callNumber(m.last)
-	m.calls[call] = answer
-	m.mu.Unlock()
-	m.tell(&toWorker{Remembered: &call})
-	return <-answer
+	return nil
+}
+
+// Forget frees what the worker's memory has of a conversation; see engine.Engine.Forget. A worker that is gone remembers nothing.
+func (m *Model) Forget(tokens []int32) (freedBytes int64) {
+	return m.forget(forgetting{Tokens: tokens})
+}
+
+// ForgetAll is Forget for every conversation.
+func (m *Model) ForgetAll() (freedBytes int64) { return m.forget(forgetting{All: true}) }
+
+func (m *Model) forget(f forgetting) int64 {
+	a := m.call(func(n callNumber) *toWorker {
+		f.Call = n
+		return &toWorker{Forget: &f}
+	})
+	if a == nil || a.Forgotten == nil {
+		return 0
+	}
+	return a.Forgotten.FreedBytes
 }
 
 // SetStoreLimits changes what the worker's block store may take.

@@ -88,7 +88,7 @@ func TestKilled(t *testing.T) {
 	if _, err := m.Submit(engine.Request{Prompt: tokens}); problem.From(err).Code != problem.Loading {
 		t.Errorf("a request afterwards: %v, want one that says try again", err)
 	}
-	if got := m.Remembered(); got != nil || m.Cancel("a") || m.Stats().Running != 0 {
+	if got := m.Remembered(); got != nil || m.ForgetAll() != 0 || m.Cancel("a") || m.Stats().Running != 0 {
 		t.Errorf("a dead model remembers %v", got)
 	}
 	if err := m.Close(); err != nil || alive(m.PID()) {

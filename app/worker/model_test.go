@@ -184,3 +184,26 @@ func TestBlockStore(t *testing.T) {
 		t.Errorf("the folder's figures: %+v", s)
 	}
 }
+
+// A conversation that is forgotten is computed anew, in a process of its own too, and what is left on disk is the parent's to remove.
+func TestForget(t *testing.T) {
+	m := open(t, small)
+	question := prompt(t, m, "What is a KV cache?")
+	cached := func() int {
+		s, err := m.Submit(engine.Request{Prompt: question, MaxTokens: 4})
+		if err != nil {
+			t.Fatal(err)
+		}
+		events := read(t, s)
+		return events[len(events)-1].Usage.CachedTokens
+	}
+	for name, forget := range map[string]func() int64{"one": func() int64 { return m.Forget(question) }, "all": m.ForgetAll} {
+		cached()
+		if cached() == 0 {
+			t.Fatalf("%s: nothing is cached before", name)
+		}
+		if freed := forget(); freed <= 0 || cached() != 0 {
+			t.Errorf("%s: %d bytes were freed, and tokens are cached", name, freed)
+		}
+	}
+}

@@ -105,9 +105,22 @@ func (s *session) handle(message *toWorker) {
 				slog.Warn("the cache's limits", "err", err)
 			}
 		})
+	case message.Forget != nil:
+		s.working.Go(func() { s.forget(e, message.Forget) })
 	case message.Remembered != nil:
 		s.working.Go(func() { s.say(&fromWorker{Remembered: &remembered{*message.Remembered, e.Remembered()}}) })
 	}
+}
+
+// forget frees what the engine remembers.
+func (s *session) forget(e *engine.Engine, f *forgetting) {
+	answer := forgotten{Call: f.Call}
+	if f.All {
+		answer.FreedBytes = e.ForgetAll()
+	} else {
+		answer.FreedBytes = e.Forget(f.Tokens)
+	}
+	s.say(&fromWorker{Forgotten: &answer})
 }
 
 // begin does the one thing that a worker is for, beside the goroutine that listens.

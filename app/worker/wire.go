@@ -30,6 +30,7 @@ type toWorker struct {
 	Close      *ending                  `cbor:"9,keyasint,omitempty"`
 	Pulse      *pulseQuestion           `cbor:"10,keyasint,omitempty"`
 	LogLevel   *int                     `cbor:"11,keyasint,omitempty"` // as opening's, from now on
+	Forget     *forgetting              `cbor:"12,keyasint,omitempty"`
 }
 
 // fromWorker is what the worker says.
@@ -48,6 +49,7 @@ type fromWorker struct {
 	Log        *record          `cbor:"11,keyasint,omitempty"`
 	Closed     *closed          `cbor:"12,keyasint,omitempty"`
 	Pulse      *engine.Pulse    `cbor:"13,keyasint,omitempty"` // at once
+	Forgotten  *forgotten       `cbor:"14,keyasint,omitempty"`
 }
 
 type hello struct {
@@ -150,6 +152,18 @@ type pulseQuestion struct{}
 type remembered struct {
 	Call callNumber
 	List []engine.Remembered
+}
+
+// forgetting is a conversation, or all of them, to be freed in memory.
+type forgetting struct {
+	Call   callNumber
+	All    bool
+	Tokens []int32 // unless All
+}
+
+type forgotten struct {
+	Call       callNumber
+	FreedBytes int64
 }
 
 type ending struct{}

@@ -217,14 +217,14 @@ func FuzzParent(f *testing.F) {
 	one := callNumber(2)
 	seeds(f, &fromWorker{Opened: &opened{}}, &fromWorker{Taken: &taken{Stream: 1}}, &fromWorker{Event: &event{1, newWireEvent(engine.Event{Type: engine.Done})}},
 		&fromWorker{Event: &event{1, newWireEvent(engine.Event{Type: engine.Token, Text: "x"})}}, &fromWorker{Finished: &engine.Finished{}}, &fromWorker{Stats: &engine.Stats{}},
-		&fromWorker{Remembered: &remembered{Call: one}}, &fromWorker{Log: &record{Attrs: []attr{{"a", 1}}}}, &fromWorker{Closed: &closed{}}, &fromWorker{Pulse: &engine.Pulse{}}, &fromWorker{Learned: nil})
+		&fromWorker{Remembered: &remembered{Call: one}}, &fromWorker{Log: &record{Attrs: []attr{{"a", 1}}}}, &fromWorker{Closed: &closed{}}, &fromWorker{Pulse: &engine.Pulse{}}, &fromWorker{Forgotten: &forgotten{Call: one}}, &fromWorker{Learned: nil})
 	f.Fuzz(func(t *testing.T, noise []byte) {
 		m := unheard(&process{log: quiet, said: &said{}, replies: io.NopCloser(bytes.NewReader(noise)), command: &exec.Cmd{}}, engine.Options{})
 		s := &stream{taken: make(chan error, 1)}
 		out, put := engine.NewStream("a", func() {})
 		s.put = put
 		m.streams[1] = s
-		answer := make(chan []engine.Remembered, 1)
+		answer := make(chan *fromWorker, 1)
 		m.calls[one] = answer
 		_ = m.process.greeted(m.hear)
 		m.bury()
@@ -238,7 +238,7 @@ func FuzzParent(f *testing.F) {
 func FuzzWorker(f *testing.F) {
 	one, two := streamNumber(1), callNumber(2)
 	seeds(f, &toWorker{Open: &opening{}}, &toWorker{Gate: &gateQuestion{}}, &toWorker{Submit: &submission{}}, &toWorker{Cancel: &one}, &toWorker{Remembered: &two},
-		&toWorker{Pulse: &pulseQuestion{}}, &toWorker{Limits: &engine.BlockStoreLimits{}}, &toWorker{Close: &ending{}})
+		&toWorker{Pulse: &pulseQuestion{}}, &toWorker{Forget: &forgetting{Call: two}}, &toWorker{Limits: &engine.BlockStoreLimits{}}, &toWorker{Close: &ending{}})
 	f.Fuzz(func(t *testing.T, noise []byte) {
 		s := newSession(newOutbox(nopCloser{io.Discard}))
 		s.begun = true // no model is opened for noise

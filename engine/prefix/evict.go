@@ -100,6 +100,35 @@ func (t *Tree) evictable(n *node) bool {
 	return len(n.children) == 0 && t.pool.refs[n.page] == 1 && !slices.ContainsFunc(n.states, func(s *state) bool { return s.held > 0 })
 }
 
+// Forget gives up the conversation that these tokens are: leaves that they begin with, or that begin with them, down to what others share
+// with it. No tokens are every conversation. What is in use stays, and so does what it goes on from.
+func (t *Tree) Forget(tokens []int32) {
+	var ends []*node
+	for n := range t.evictables() {
+		if n.within(tokens) {
+			ends = append(ends, n)
+		}
+	}
+	for _, n := range ends { // what lies above them is within too
+		for n != &t.root && t.evictable(n) {
+			t.remove(n)
+			n = n.parent
+		}
+	}
+}
+
+// within reports whether tokens begin with the path to n, or the path with tokens.
+func (n *node) within(tokens []int32) bool {
+	for ; n.parent != nil; n = n.parent {
+		if n.from < len(tokens) {
+			if both := min(len(n.tokens), len(tokens)-n.from); Common(n.tokens, tokens[n.from:]) < both {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // Conversations is the number of leaves: prefixes that nothing longer continues.
 func (t *Tree) Conversations() (leaves int) {
 	for e := t.nodes.Front(); e != nil; e = e.Next() {
@@ -138,9 +167,26 @@ func (t *Tree) oldestLeaf() *node {
 	return nil
 }
 
+// handOver gives n's state to a sibling that begins with the same tokens up to it, as the end of a head that many conversations share is
+// inside a page: n goes, and the others go on from there. Without one the state is given up.
+func (t *Tree) handOver(n *node, s *state) {
+	for _, c := range n.parent.children[n.tokens[0]] {
+		if c == n || Common(c.tokens, n.tokens) < s.position-n.from {
+			continue
+		}
+		if slices.ContainsFunc(c.states, func(own *state) bool { return own.position == s.position }) {
+			break
+		}
+		s.owner = c
+		c.states = append(c.states, s)
+		return
+	}
+	t.forget(s)
+}
+
 func (t *Tree) remove(n *node) {
 	for _, s := range n.states {
-		t.forget(s)
+		t.handOver(n, s)
 	}
 	siblings := n.parent.children[n.tokens[0]]
 	siblings = slices.Delete(siblings, slices.Index(siblings, n), slices.Index(siblings, n)+1)

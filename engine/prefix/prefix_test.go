@@ -48,6 +48,34 @@ func TestSiblingsShareStates(t *testing.T) {
 	}
 }
 
+// TestStatesAreHandedOver: the state at the end of a head that two conversations share stays when the one that kept it goes.
+func TestStatesAreHandedOver(t *testing.T) {
+	pool := NewPool(8, Start{})
+	tree := NewTree(pool, Options{PageTokens: 4, Recurrent: true, Slots: []int32{7, 8}})
+	grow := func(text string) {
+		page := pool.Alloc(0)
+		tree.Insert(tokens(text), []int32{page})
+		pool.Unref(page)
+	}
+	page := pool.Alloc(0)
+	slot, _ := tree.TakeSlot()
+	tree.SetState(tokens("ab"), []int32{page}, slot)
+	tree.Insert(tokens("abcd"), []int32{page})
+	pool.Unref(page)
+	grow("abxy")
+	grow("azzz")
+	tree.Forget(tokens("abcd"))
+	if hit := tree.Match(tokens("abn"), 3); hit.Tokens != 2 || hit.Slot != slot {
+		t.Errorf("%+v, expected the state after 2 tokens in slot %d", hit, slot)
+	} else {
+		pool.Unref(hit.Copy)
+	}
+	tree.Forget(tokens("abxy")) // the last that could use it
+	if hit := tree.Match(tokens("abn"), 3); hit.Tokens != 0 || tree.Pages() != 1 || len(tree.slots) != 2 {
+		t.Errorf("%+v with %d pages and %d free slots, expected nothing but the third", hit, tree.Pages(), len(tree.slots))
+	}
+}
+
 // TestEvictOldestLeafFirst and never what a sequence holds.
 func TestEvictOldestLeafFirst(t *testing.T) {
 	pool := NewPool(3, Start{})

@@ -1,7 +1,9 @@
 package prefix
 
 import (
+	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -23,7 +25,7 @@ func TestRandomLives(t *testing.T) {
 			for i := range text {
 				text[i] = r.Int32N(2)
 			}
-			switch r.IntN(6) {
+			switch r.IntN(7) {
 			case 0, 1:
 				grow(tree, pool, text)
 			case 2:
@@ -41,6 +43,8 @@ func TestRandomLives(t *testing.T) {
 					tree.Release(held[0])
 					held = held[1:]
 				}
+			case 6:
+				forget(t, tree, pool, text[:r.IntN(len(text)+1)])
 			case 5:
 				tree.Evict(Amount{r.IntN(pages), r.IntN(pages)})
 				tree.Trim(r.Int64N(3 * pages))
@@ -74,6 +78,34 @@ func grow(tree *Tree, pool *Pool, text []int32) {
 	for _, p := range own {
 		pool.Unref(p)
 	}
+}
+
+// forget gives a conversation up. Then nothing of it is left but what is held or others share, and the others are as they were.
+func forget(t *testing.T, tree *Tree, pool *Pool, text []int32) {
+	t.Helper()
+	others := map[string]bool{}
+	tree.Leaves(func(tokens []int32, resumed int) {
+		if Common(tokens, text) < min(len(tokens), len(text)) {
+			others[fmt.Sprint(tokens, resumed)] = true
+		}
+	})
+	tree.Forget(text)
+	tree.Leaves(func(tokens []int32, resumed int) { delete(others, fmt.Sprint(tokens, resumed)) })
+	if len(others) > 0 {
+		t.Fatalf("forgetting %v has taken %v", text, others)
+	}
+	for n := range tree.evictables() {
+		if path := pathOf(n); Common(path, text) == min(len(path), len(text)) {
+			t.Fatalf("forgetting %v has left %v, which nobody uses", text, path)
+		}
+	}
+}
+
+func pathOf(n *node) (tokens []int32) {
+	for ; n.parent != nil; n = n.parent {
+		tokens = slices.Concat(n.tokens, tokens)
+	}
+	return tokens
 }
 
 func checkRules(t *testing.T, tree *Tree, held []Held) {

@@ -79,6 +79,20 @@ func (l *Log) Add(s Sequence) {
 	}
 }
 
+// Forget drops what a model has read of the conversation that these tokens are: sequences that begin with them, or that they begin with.
+// No tokens are all that it has read, no model is any.
+func (l *Log) Forget(model string, tokens []int32) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.sequences = slices.DeleteFunc(l.sequences, func(s *Sequence) bool {
+		drop := (model == "" || s.Model == model) && commonPrefix(s.Tokens, tokens) == min(len(s.Tokens), len(tokens))
+		if drop {
+			l.tokens -= len(s.Tokens)
+		}
+		return drop
+	})
+}
+
 // begins tells whether a begins with all of b. The last token is looked at first, since the first ones are equal more often.
 func begins(a, b []int32) bool {
 	return len(a) >= len(b) && a[len(b)-1] == b[len(b)-1] && slices.Equal(a[:len(b)], b)

@@ -132,6 +132,13 @@ func (s *Scheduler) Release(h prefix.Held) {
 	}
 }
 
+// Forget gives up what is remembered of a conversation, or of all: see prefix.Tree.
+func (s *Scheduler) Forget(tokens []int32) {
+	if s.tree != nil {
+		s.tree.Forget(tokens)
+	}
+}
+
 // Starved reports whether somebody had to wait or yield in the last step for want of pages. What is held could help.
 func (s *Scheduler) Starved() bool { return s.starved }
 

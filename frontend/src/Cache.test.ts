@@ -120,7 +120,7 @@ test('forgetting asks first, with the numbers', async () => {
   await click(/^Forget$/, document.querySelector('dialog')!);
   expect(backend.calls.filter((call) => call.startsWith('forget'))).toHaveLength(1);
   expect(rows()).not.toContain('Why does the build fail on arm64?');
-  expect(text('.head [role="status"]')).toBe('Forgotten: 3 files, 502 MB.');
+  expect(text('.head [role="status"]')).toBe('Forgotten: 3 files, 502 MB, and 286 MB of memory.');
 });
 
 test('pinning shows at once; a failure says what to do and can be put away', async () => {

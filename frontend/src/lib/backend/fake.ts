@@ -234,15 +234,15 @@ export class FakeBackend implements Backend {
     this.#failOnce();
     const { index, found } = this.#find(key);
     this.kept = this.kept.toSpliced(index, 1);
-    return { entries: 3, bytes: found.bytes };
+    return { entries: 3, bytes: found.bytes, memoryBytes: found.hotTokens * 10_000 };
   }
 
   async clearCache(fingerprint = ''): Promise<Removed> {
     this.calls.push(`clear ${fingerprint}`);
     this.#failOnce();
-    const gone = this.kept.filter((one) => one.key && (!fingerprint || one.fingerprint === fingerprint));
+    const gone = this.kept.filter((one) => !fingerprint || one.fingerprint === fingerprint);
     this.kept = this.kept.filter((one) => !gone.includes(one));
-    return { entries: gone.length, bytes: gone.reduce((sum, one) => sum + one.bytes, 0) };
+    return { entries: gone.length, bytes: gone.reduce((sum, one) => sum + one.bytes, 0), memoryBytes: gone.reduce((sum, one) => sum + one.hotTokens * 10_000, 0) };
   }
 
   async generalSettings(): Promise<GeneralSettings> {

@@ -350,6 +350,8 @@ export interface ConversationList {
 export interface Removed {
   entries: number;
   bytes: number;
+  /** That the running model has freed. */
+  memoryBytes: number;
 }
 
 /** Sizes of 0 are the default, below 0 no limit. */

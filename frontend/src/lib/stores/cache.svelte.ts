@@ -4,6 +4,7 @@
 // list is not asked for again and again while an answer is written: there is a pause after each.
 import { HeadroomError, asHeadroomError, type Backend } from '../backend/backend';
 import type { CacheChange, CacheSettings, ConversationDetail, FinishedRequest, Removed, State } from '../backend/types';
+import { count, diskBytes, memoryBytes as memoryText } from '../format';
 import { rowsOf, type Row } from '../kept';
 
 /** Between two lists at least so long, and ten times what the last one took. */
@@ -172,7 +173,8 @@ export class CacheStore {
   }
 }
 
-function removedText({ entries, bytes }: Removed): string {
-  if (entries === 0) return 'There was nothing to remove.';
-  return `Forgotten: ${entries.toLocaleString('en')} ${entries === 1 ? 'file' : 'files'}, ${Math.max(1, Math.round(bytes / 1e6)).toLocaleString('en')} MB.`;
+function removedText({ entries, bytes, memoryBytes }: Removed): string {
+  if (entries === 0 && memoryBytes === 0) return 'There was nothing to remove.';
+  const files = `${count(entries)} ${entries === 1 ? 'file' : 'files'}, ${diskBytes(bytes)}`;
+  return memoryBytes > 0 ? `Forgotten: ${files}, and ${memoryText(memoryBytes)} of memory.` : `Forgotten: ${files}.`;
 }
