@@ -34,7 +34,10 @@ type demoCase struct {
 	SmallestGap float64 `json:"smallest_gap"`
 }
 
-// longestCase is the tokens of the longest prompts to read: with HEADROOM_LONG set (make test-all) all, otherwise under 10,000, and
+// long tells that everything is tried, as build/test long does; otherwise a part that takes a fraction of the time.
+func long() bool { return os.Getenv("HEADROOM_LONG") != "" }
+
+// longestCase is the tokens of the longest prompts to read: all of them in the long form, otherwise up to 5,800, of which there is one, and
 // where that takes too long a few hundred (-short) or a few (the plain Go kernels).
 func longestCase() int {
 	switch {
@@ -42,10 +45,41 @@ func longestCase() int {
 		return 50
 	case testing.Short():
 		return 300
-	case os.Getenv("HEADROOM_LONG") != "":
+	case long():
 		return math.MaxInt
 	}
-	return 10_000
+	return 5_800
+}
+
+// demoText is a conversation as the reference had it, each message encoded by itself, and the negative log-likelihood of its tokens there.
+type demoText struct {
+	IDs []int32 `json:"ids"`
+	NLL float64 `json:"nll_all"`
+}
+
+// demoTexts is the first of every so many conversations, of those that are short enough. A third have 1,300 tokens and more, the others
+// 20 to 500.
+func demoTexts(t *testing.T, every int) (texts []demoText) {
+	t.Helper()
+	n := 0
+	for _, c := range readJSON[[]demoText](t, "demo_nll.json") {
+		if len(c.IDs) > longestCase() {
+			continue
+		}
+		if n%every == 0 {
+			texts = append(texts, c)
+		}
+		n++
+	}
+	return texts
+}
+
+// unlessLong is n, and 1 in the long form.
+func unlessLong(n int) int {
+	if long() {
+		return 1
+	}
+	return n
 }
 
 func TestDemoEqualsTransformers(t *testing.T) {
@@ -91,26 +125,15 @@ func TestDemoGreedyWith8BitActivations(t *testing.T) {
 	}
 }
 
-// TestDemoLoss sums the negative log-likelihood of 40 conversations.
+// TestDemoLoss sums the negative log-likelihood of conversations.
 func TestDemoLoss(t *testing.T) {
-	type conversation struct {
-		IDs []int32 `json:"ids"` // as the reference had them: each message encoded by itself
-		NLL float64 `json:"nll_all"`
-	}
 	for _, path := range []struct {
 		name    string
 		float32 bool
 		within  float64
 	}{{"float32 activations", true, 0.001}, {"8-bit activations", false, 0.005}} {
 		r, _ := newDemo(t, path.float32)
-		var got, want float64
-		for _, c := range readJSON[[]conversation](t, "demo_nll.json") {
-			if len(c.IDs) > longestCase() {
-				continue
-			}
-			got += r.nll(c.IDs)
-			want += c.NLL
-		}
+		got, want := r.loss(demoTexts(t, unlessLong(3)))
 		t.Logf("%s: loss %.4f nats in all, reference %.4f, off by %.4f %%", path.name, got, want, 100*(got/want-1))
 		if math.Abs(got/want-1) > path.within {
 			t.Errorf("%s: loss %.4f, reference %.4f, expected within %.1f %%", path.name, got, want, 100*path.within)
@@ -225,6 +248,15 @@ func (r *demoRig) nll(ids []int32) (sum float64) {
 		}
 	}
 	return sum
+}
+
+// loss is the summed negative log-likelihood of texts, here and in the reference.
+func (r *demoRig) loss(texts []demoText) (got, want float64) {
+	for _, c := range texts {
+		got += r.nll(c.IDs)
+		want += c.NLL
+	}
+	return got, want
 }
 
 func readJSON[T any](t *testing.T, name string) (v T) {

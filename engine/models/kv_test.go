@@ -5,7 +5,6 @@ package models_test
 
 import (
 	"math"
-	"os"
 	"slices"
 	"testing"
 	"time"
@@ -15,37 +14,45 @@ import (
 )
 
 // kvFormats are the formats to try, and by how much the loss may differ. The bounds other than the default's and K8 V8's are measured
-// and rounded up, to notice a format that breaks. Of brief formats only a part is tried, unless HEADROOM_LONG is set.
+// and rounded up, to notice a format that breaks. Rare formats are tried in the long form alone: what they compute is compared with the
+// reference by kernels/attention.
 var kvFormats = []struct {
 	options cache.FormatOptions
 	within  float64 // of the loss
-	brief   bool
+	rare    bool
 	recalls bool // must find what it read: 4 bits or more
 }{
-	{cache.FormatOptions{Name: "f16"}, 0.001, true, true},
+	{cache.FormatOptions{Name: "f16"}, 0.001, false, true},
 	{cache.FormatOptions{Name: "bf16"}, 0.002, true, true},
 	{cache.FormatOptions{Name: "affine"}, 0.01, false, true},
 	{cache.FormatOptions{Bits: "(8, 4)", BoundaryLayers: -1}, 0.01, true, true},
 	{cache.FormatOptions{Bits: "8", GroupSize: "64"}, 0.002, true, true},
 	{cache.FormatOptions{Bits: "6"}, 0.005, true, true},
 	{cache.FormatOptions{Bits: "5"}, 0.01, true, true},
-	{cache.FormatOptions{Bits: "4", BoundaryLayers: -1}, 0.02, true, true},
+	{cache.FormatOptions{Bits: "4", BoundaryLayers: -1}, 0.02, false, true},
 	{cache.FormatOptions{Bits: "(3, 3)"}, 0.05, true, false},
 	{cache.FormatOptions{Bits: "(4, 2)"}, 0.05, true, false},
 	{cache.FormatOptions{Bits: "2"}, 0.3, true, false},
-	{cache.FormatOptions{Name: "q8_0"}, 0.002, true, true},
-	{cache.FormatOptions{Name: "q4_0"}, 0.02, true, true},
+	{cache.FormatOptions{Name: "q8_0"}, 0.002, false, true},
+	{cache.FormatOptions{Name: "q4_0"}, 0.02, false, true},
+}
+
+// mustRecall tells the cases that formats are tried on: two that are answered by what stands 1,800 tokens before.
+func mustRecall(i int, c demoCase) bool {
+	return c.PromptLen > 1_800 && c.PromptLen <= min(2_000, longestCase()) && i%2 == 0 && c.SmallestGap > decidedGap
 }
 
 // TestKVFormats measures loss and recall of every format, with exact activations so that only the cache differs.
 func TestKVFormats(t *testing.T) {
-	type conversation struct {
-		IDs []int32 `json:"ids"`
-		NLL float64 `json:"nll_all"`
-	}
-	long := os.Getenv("HEADROOM_LONG") != ""
-	conversations, cases := readJSON[[]conversation](t, "demo_nll.json"), readJSON[[]demoCase](t, "demo_cases.json")
+	const part = 7 // of the conversations one in so many
+	cases := readJSON[[]demoCase](t, "demo_cases.json")
 	for _, f := range kvFormats {
+		texts := demoTexts(t, part)
+		if f.rare && !long() {
+			continue
+		} else if !f.rare {
+			texts = demoTexts(t, unlessLong(part))
+		}
 		kv, err := cache.ParseFormat(f.options)
 		if err != nil {
 			t.Fatal(err)
@@ -54,27 +61,14 @@ func TestKVFormats(t *testing.T) {
 		name, bytes := kv.Describe(r.specs), cache.PageBytes(r.specs, kv)/cache.PageTokens
 		t.Run(name, func(t *testing.T) {
 			start := time.Now()
-			var got, want float64
-			counted := 0
-			for _, c := range conversations {
-				if len(c.IDs) > longestCase() {
-					continue
-				}
-				if counted++; f.brief && !long && counted%8 != 1 {
-					continue
-				}
-				got += r.nll(c.IDs)
-				want += c.NLL
-			}
+			got, want := r.loss(texts)
 			if !(math.Abs(got/want-1) <= f.within) {
 				t.Errorf("loss %.4f, reference %.4f, expected within %.1f %%", got, want, 100*f.within)
 			}
 			right, tried := 0, 0
 			for i, c := range cases {
-				if c.PromptLen > longestCase() || !long && c.PromptLen > 2000 || c.SmallestGap <= decidedGap {
-					continue
-				}
-				if f.brief && !long && (c.PromptLen < 1800 || i%2 != 0) { // two of those that must recall 1,800 tokens
+				all := long() && f.options.Name == "affine" // the default is tried on what people have
+				if !mustRecall(i, c) && !(all && c.SmallestGap > decidedGap) {
 					continue
 				}
 				ids := tok.Encode(c.Prompt, tokenizer.EncodeOptions{})
@@ -96,25 +90,14 @@ func TestIntegerAttentionLoss(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short conversations scatter more than the bounds")
 	}
-	type conversation struct {
-		IDs []int32 `json:"ids"`
-	}
-	conversations := readJSON[[]conversation](t, "demo_nll.json")
-	every := 4
-	if os.Getenv("HEADROOM_LONG") != "" {
-		every = 1
-	}
+	texts := demoTexts(t, unlessLong(7))
 	loss := func(o cache.FormatOptions) (sum float64) {
 		kv, err := cache.ParseFormat(o)
 		if err != nil {
 			t.Fatal(err)
 		}
 		r, _ := newDemoWith(t, false, kv)
-		for i, c := range conversations {
-			if len(c.IDs) <= longestCase() && i%every == min(1, every-1) {
-				sum += r.nll(c.IDs)
-			}
-		}
+		sum, _ = r.loss(texts)
 		return sum
 	}
 	f16 := loss(cache.FormatOptions{Name: "f16"})

@@ -20,9 +20,9 @@ const (
 	childEnv    = "HEADROOM_TEST_MEMORY_CHILD"
 )
 
-// longTokens is the prompt to read: 16,000 tokens with HEADROOM_LONG set, otherwise 6,000.
+// longTokens is the prompt to read: 16,000 tokens in the long form, otherwise 6,000.
 func longTokens() int {
-	if os.Getenv("HEADROOM_LONG") != "" {
+	if long() {
 		return 16_000
 	}
 	return 6_000

@@ -5,7 +5,6 @@ package models_test
 
 import (
 	"math"
-	"os"
 	"slices"
 	"testing"
 	"time"
@@ -33,32 +32,25 @@ func parseState(t *testing.T, name string) cache.StateFormat {
 }
 
 // TestStateFormats measures loss and recall of every form, with exact activations and a float32 KV cache so that only the state
-// differs. Unless HEADROOM_LONG is set a part is tried.
+// differs. Otherwise than in the long form, a part is tried, and not float32, which TestDemoLoss and others have anyway.
 func TestStateFormats(t *testing.T) {
-	type conversation struct {
-		IDs []int32 `json:"ids"`
-		NLL float64 `json:"nll_all"`
+	if testing.Short() {
+		t.Skip("short conversations scatter more than the bounds")
 	}
-	long := os.Getenv("HEADROOM_LONG") != ""
-	conversations, cases := readJSON[[]conversation](t, "demo_nll.json"), readJSON[[]demoCase](t, "demo_cases.json")
+	texts, cases := demoTexts(t, unlessLong(7)), readJSON[[]demoCase](t, "demo_cases.json")
 	plain, _ := newDemo(t, true)
 	for _, f := range stateFormats {
+		if f.name == "f32" && !long() {
+			continue
+		}
 		state := parseState(t, f.name)
 		r, tok := newDemoKept(t, true, cache.Plain(kernels.F32), state)
 		t.Run(f.name, func(t *testing.T) {
 			start := time.Now()
-			var got, want, kl float64
-			counted, rows, equal := 0, 0, 0
-			for _, c := range conversations {
-				if len(c.IDs) > longestCase() {
-					continue
-				}
-				if counted++; !long && counted%8 != 1 {
-					continue
-				}
-				got += r.nll(c.IDs)
-				want += c.NLL
-				if part := c.IDs[:min(len(c.IDs), demoChunk)]; counted < 10 {
+			got, want := r.loss(texts)
+			kl, rows, equal := 0.0, 0, 0
+			for i, c := range texts {
+				if part := c.IDs[:min(len(c.IDs), demoChunk)]; i < 10 {
 					more, same := divergence(r.all(part), plain.all(part))
 					kl, rows, equal = kl+more, rows+len(part), equal+same
 				}
@@ -71,7 +63,7 @@ func TestStateFormats(t *testing.T) {
 			}
 			right, tried := 0, 0
 			for i, c := range cases {
-				if c.PromptLen > longestCase() || c.SmallestGap <= decidedGap || !long && (c.PromptLen < 1800 || c.PromptLen > 2000 || i%2 != 0) {
+				if !mustRecall(i, c) {
 					continue
 				}
 				ids := tok.Encode(c.Prompt, tokenizer.EncodeOptions{})

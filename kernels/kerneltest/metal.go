@@ -3,7 +3,6 @@ package kerneltest
 // Cases on the simulated Metal device: the .metal text that a Mac runs, in checking mode.
 
 import (
-	"bytes"
 	"errors"
 	"maps"
 	"slices"
@@ -37,7 +36,7 @@ func RunMetal(t *testing.T, cases []kernels.Case) {
 	reference := kernels.NewReference()
 	defer reference.Close()
 	for _, c := range cases {
-		op, _ := c.New(reference, c.Source())
+		op, outs := c.New(reference, c.Source())
 		if _, ok := op.(gpu.Op); !ok {
 			continue
 		}
@@ -48,8 +47,11 @@ func RunMetal(t *testing.T, cases []kernels.Case) {
 			if c.Bytes+c.Flops > mostChecked {
 				devices = fast
 			}
-			want := outputs(reference, c)
-			var first [][]byte
+			want, err := run(reference, op, outs)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var first []output
 			for _, m := range devices {
 				got := metalOutputs(t, m, c, reached)
 				if got == nil {
@@ -58,7 +60,7 @@ func RunMetal(t *testing.T, cases []kernels.Case) {
 				if first == nil {
 					first = got
 					compare(t, m.Facts().Name, c, got, want)
-				} else if !slices.EqualFunc(first, got, bytes.Equal) {
+				} else if !slices.EqualFunc(first, got, equal) {
 					t.Errorf("%s: another order of threads and dispatches gives other bits", m.Facts().Name)
 				}
 			}
@@ -124,7 +126,7 @@ func simulated(t *testing.T, o sim.Options) metal.Device {
 }
 
 // metalOutputs runs a case on m and notes in reached which kernels it took; nil after a failure.
-func metalOutputs(t *testing.T, m metal.Device, c kernels.Case, reached map[string]bool) [][]byte {
+func metalOutputs(t *testing.T, m metal.Device, c kernels.Case, reached map[string]bool) []output {
 	t.Helper()
 	d, err := gpu.New(m)
 	if err != nil {
@@ -132,17 +134,12 @@ func metalOutputs(t *testing.T, m metal.Device, c kernels.Case, reached map[stri
 	}
 	defer d.Close()
 	op, outs := c.New(d, c.Source())
-	d.Run(op)
+	all, err := run(d, op, outs)
 	for k, used := range d.Kernels() {
 		reached[k] = reached[k] || used
 	}
-	if err := d.Sync(); err != nil {
+	if err != nil {
 		t.Errorf("%s: %v", m.Facts().Name, err)
-		return nil
-	}
-	var all [][]byte
-	for _, o := range outs {
-		all = append(all, Elements(o))
 	}
 	return all
 }

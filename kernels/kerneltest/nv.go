@@ -3,7 +3,6 @@ package kerneltest
 // Cases on an NVIDIA GPU: the .metal text that a Mac runs, on hardware, with dispatches at the same time.
 
 import (
-	"bytes"
 	"errors"
 	"math/rand/v2"
 	"slices"
@@ -48,7 +47,7 @@ func runNV(t *testing.T, cases []kernels.Case) {
 				return
 			}
 			compare(t, together.Facts().Name, c, got, outputs(reference, c))
-			if again := metalOutputs(t, single, c, map[string]bool{}); !slices.EqualFunc(got, again, bytes.Equal) {
+			if again := metalOutputs(t, single, c, map[string]bool{}); !slices.EqualFunc(got, again, equal) {
 				t.Errorf("%s: a second run gives other bits", together.Facts().Name)
 			}
 		})
