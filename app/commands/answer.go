@@ -22,6 +22,7 @@ import (
 
 // AnswerFlags are how an answer is made, in run and chat.
 type AnswerFlags struct {
+	Named       string   `name:"model" help:"The model, as serve names it; it may stand before the prompt as well." placeholder:"MODEL"`
 	System      string   `help:"System message: how the model should behave." placeholder:"TEXT"`
 	MaxTokens   int      `help:"Longest answer in tokens; 0: what the context holds." placeholder:"N"`
 	Temperature *float64 `help:"0 always takes the likeliest token, 1 draws by probability. Default: the model's own." placeholder:"T"`

@@ -5,6 +5,7 @@ package commands
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,7 +35,7 @@ func (c *Chat) Run(ctx context.Context, t *terminal) error {
 	kept := openSettings()
 	h := c.newHost(kept, hostUse{ssd: true})
 	defer h.Close()
-	if err := load(ctx, h, c.Model, t.err); err != nil {
+	if err := load(ctx, h, cmp.Or(c.Model, c.Named), t.err); err != nil {
 		return err
 	}
 	m, err := h.Acquire("")

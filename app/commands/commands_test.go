@@ -53,7 +53,7 @@ func TestRun(t *testing.T) {
 	if !speedLine.MatchString(errOut) || strings.Count(errOut, "\n") != 1 {
 		t.Errorf("stderr %q, want one line of speed", errOut)
 	}
-	for name, args := range map[string][]string{"stdin": {"run", "-"}, "named": {"run", "headroom-demo", question}} {
+	for name, args := range map[string][]string{"stdin": {"run", "-"}, "named": {"run", "headroom-demo", question}, "named by flag": {"run", "--model", "headroom-demo", question}} {
 		code, again, againErr := headroom(question+"\n", args...)
 		if prompt := regexp.MustCompile(`prompt \d+ tokens`); code != 0 || again != said || prompt.FindString(againErr) != prompt.FindString(errOut) {
 			t.Errorf("%s: exit %d, said %q, want the same as before; %s", name, code, again, againErr)
@@ -118,7 +118,8 @@ func TestRefusals(t *testing.T) {
 		{"no prompt", []string{"run"}, 2, []string{"model-and-prompt"}},
 		{"not UTF-8", []string{"run", "-"}, 1, []string{"The user message is not valid UTF-8", "fix: "}},
 		{"empty prompt", []string{"run", " "}, 1, []string{"headroom: The prompt is empty"}},
-		{"too many words", []string{"run", "a", "b", "c"}, 1, []string{"got 3 words", "fix: Put the prompt into quotes."}},
+		{"too many words", []string{"run", "a", "b", "c"}, 1, []string{"got 3 words", "fix: Put the prompt into quotes"}},
+		{"two models", []string{"run", "--model", "headroom-demo", "headroom-demo", "x"}, 1, []string{"got 2 words", "name the model once"}},
 		{"unknown model", []string{"run", "gpt-4", "x"}, 1, []string{`There is no model "gpt-4" here`, "why: there is headroom-demo"}},
 		{"empty folder", []string{"serve", "--port", "0", "--model", empty}, 1, []string{"is not a model's folder", "why: it holds no config.json", "fix: "}},
 		{"truncated", []string{"serve", "--port", "0", "--model", truncated}, 1, []string{"damaged or incomplete", "truncated", "fix: Download it again."}},

@@ -20,11 +20,17 @@ import (
 // demoHub serves the demo model as demo/model; before is called with each request for a file's bytes.
 func demoHub(t *testing.T, before func(w http.ResponseWriter, r *http.Request)) string {
 	t.Helper()
+	return hubOf(t, "demo/model", before)
+}
+
+// hubOf serves the demo model under that name.
+func hubOf(t *testing.T, name string, before func(w http.ResponseWriter, r *http.Request)) string {
+	t.Helper()
 	dir := demoFolder(t, filepath.Join(t.TempDir(), "m"))
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if _, name, ok := strings.Cut(r.URL.Path, "/demo/model/resolve/"); ok {
-			_, name, _ = strings.Cut(name, "/")
-			text, err := os.ReadFile(filepath.Join(dir, name))
+		if _, file, ok := strings.Cut(r.URL.Path, "/"+name+"/resolve/"); ok {
+			_, file, _ = strings.Cut(file, "/")
+			text, err := os.ReadFile(filepath.Join(dir, file))
 			if err != nil {
 				http.NotFound(w, r)
 				return
@@ -34,13 +40,13 @@ func demoHub(t *testing.T, before func(w http.ResponseWriter, r *http.Request)) 
 			if r.Method == "GET" && before != nil {
 				before(w, r)
 			}
-			http.ServeFile(w, r, filepath.Join(dir, name))
+			http.ServeFile(w, r, filepath.Join(dir, file))
 			return
 		}
 		switch r.URL.Path {
 		case "/api/models":
 			_, _ = w.Write([]byte(`[{"id":"demo/model","downloads":7,"tags":["mlx"],"config":{"model_type":"qwen3_5_moe"}},{"id":"demo/other","config":{"model_type":"strange"}}]`))
-		case "/api/models/demo/model/revision/main":
+		case "/api/models/" + name + "/revision/main":
 			var siblings []map[string]any
 			entries, _ := os.ReadDir(dir)
 			for _, e := range entries {

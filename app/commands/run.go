@@ -27,13 +27,13 @@ const maxPromptBytes = 32 << 20
 
 // Run answers the prompt.
 func (c *Run) Run(ctx context.Context, t *terminal) error {
-	model, prompt := "", c.Words[0]
-	switch len(c.Words) {
-	case 1:
-	case 2:
+	model, prompt := c.Named, c.Words[0]
+	switch {
+	case len(c.Words) == 1:
+	case len(c.Words) == 2 && c.Named == "":
 		model, prompt = c.Words[0], c.Words[1]
 	default:
-		return problem.New(problem.BadRequest, fmt.Sprintf("run takes a model and a prompt, got %d words", len(c.Words)), "", "Put the prompt into quotes.")
+		return problem.New(problem.BadRequest, fmt.Sprintf("run takes a model and a prompt, got %d words", len(c.Words)), "", "Put the prompt into quotes, and name the model once.")
 	}
 	if prompt == "-" {
 		text, err := leaving(ctx, func() ([]byte, error) { return io.ReadAll(io.LimitReader(t.in, maxPromptBytes)) })

@@ -1,0 +1,280 @@
+package commands
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"headroom/app/settings"
+)
+
+// The README is held to its word: what it shows is typed into a shell as it stands, in a folder where bin/headroom is this program and
+// a home folder that has the models it speaks of. build/check looks at make's targets, and that there are such commands at all.
+
+var (
+	readmeBlocks = regexp.MustCompile("(?ms)^```\n(.*?)^```")
+	readmeSpans  = regexp.MustCompile("`([^`\n]+)`")
+	readmeFlags  = regexp.MustCompile(`--[a-z][a-z0-9-]*`)
+)
+
+// readmeLines are the commands of the README's blocks, in order, with lines joined that a backslash continues.
+func readmeLines(t *testing.T) (lines []string, text string) {
+	t.Helper()
+	data, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, block := range readmeBlocks.FindAllStringSubmatch(string(data), -1) {
+		for line := range strings.Lines(strings.ReplaceAll(block[1], "\\\n", "")) {
+			line, _, _ = strings.Cut(line, " #")
+			if line = strings.TrimSpace(line); strings.HasPrefix(line, "bin/headroom ") || strings.HasPrefix(line, "curl ") {
+				lines = append(lines, line)
+			}
+		}
+	}
+	return lines, string(data)
+}
+
+// more is what makes a command end soon, by its first words; the longest that fits counts.
+var more = map[string]string{
+	"bin/headroom bench":       " --only=threads --quick --prompts=32 --contexts=64 --tokens=4 --dense=tiny.json --moe=tiny.json",
+	"bin/headroom bench speed": " --prefill=16 --decode=0 --tokens=2 --repeat=1",
+	"bin/headroom bench cache": " --repeat=1 --prompt=300 --stream=200 --head=100 --streams=2 --tokens=2 --turns=2 --grow=400",
+	"bin/headroom bench kv":    "",
+}
+
+func TestReadmeCommands(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it runs every command")
+	}
+	for _, tool := range []string{"sh", "curl"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skip(err)
+		}
+	}
+	lines, _ := readmeLines(t)
+	r := newReader(t)
+	ran := map[string]int{}
+	for _, line := range lines {
+		words := strings.Fields(line)
+		ran[strings.Join(words[:2], " ")]++
+		switch {
+		case words[0] == "curl":
+			address, end := r.serve("bin/headroom serve")
+			if out := r.types(strings.Replace(line, "http://127.0.0.1:11811", address, 1), ""); !strings.Contains(out, `"content":"The KV cache keeps`) {
+				t.Errorf("%s\nanswers %s", line, out)
+			}
+			end()
+		case words[1] == "serve":
+			_, end := r.serve(line)
+			end()
+		case words[1] == "selftest": // takes minutes, and compiles kernels: TestSelftest has it
+			r.parses(words[1:])
+		case words[1] == "chat":
+			// The second question is long enough to be kept on disk.
+			if out := r.types(line, "What is a KV cache?\n"+strings.Repeat("The fox looked for the drum in the school. ", 30)+"\n"); !strings.Contains(out, "The KV cache keeps") {
+				t.Errorf("%s\nsays %s", line, out)
+			}
+		case words[1] == "cache" && strings.Contains(line, "KEY"):
+			r.types(strings.Replace(line, "KEY", r.key(), 1), "")
+		default:
+			longest := ""
+			for first := range more {
+				if (line == first || strings.HasPrefix(line, first+" ")) && len(first) > len(longest) {
+					longest = first
+				}
+			}
+			r.types(line+more[longest], "")
+		}
+	}
+	for _, command := range []string{"curl http://127.0.0.1:11811/v1/chat/completions", "bin/headroom serve", "bin/headroom run", "bin/headroom models", "bin/headroom cache", "bin/headroom bench"} {
+		if ran[command] == 0 {
+			t.Errorf("the README shows no %s: this test no longer reads it", command)
+		}
+	}
+}
+
+// reader is somebody who follows the README.
+type reader struct {
+	t   *testing.T
+	dir string
+}
+
+func newReader(t *testing.T) *reader {
+	r := &reader{t, t.TempDir()}
+	home := alone(t)
+	t.Setenv("TMPDIR", r.dir)
+	t.Setenv(asCommand, "1")
+	t.Setenv("HF_ENDPOINT", hubOf(t, "mlx-community/Qwen3-0.6B-4bit", nil))
+	demoFolder(t, filepath.Join(home, "models", "Qwen3-0.6B-4bit"))
+	demoFolder(t, filepath.Join(home, "Downloads", "Qwen3-0.6B"))
+	program, err := os.Executable()
+	if err == nil {
+		err = os.Mkdir(filepath.Join(r.dir, "bin"), 0o700)
+	}
+	if err == nil {
+		err = os.Symlink(program, filepath.Join(r.dir, "bin", "headroom"))
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(r.dir, "tiny.json"), []byte(tinyShape), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func (r *reader) command(line string) *exec.Cmd {
+	c := exec.Command("sh", "-c", "exec "+line)
+	c.Dir = r.dir
+	return c
+}
+
+// types runs a line, which must succeed, and returns what it prints.
+func (r *reader) types(line, stdin string) string {
+	r.t.Helper()
+	c := r.command(line)
+	var said, complaints bytes.Buffer
+	c.Stdin, c.Stdout, c.Stderr = strings.NewReader(stdin), &said, &complaints
+	began := time.Now()
+	if err := c.Run(); err != nil {
+		r.t.Fatalf("%s\n%v: %s%s", line, err, &said, &complaints)
+	}
+	r.t.Logf("%v  %s", time.Since(began).Round(time.Millisecond), line)
+	return said.String()
+}
+
+// serve starts a server on a free port, and returns its address and what ends it.
+func (r *reader) serve(line string) (address string, end func()) {
+	r.t.Helper()
+	c := r.command(line + " --port 0")
+	var complaints bytes.Buffer
+	c.Stderr = &complaints
+	out, err := c.StdoutPipe()
+	if err == nil {
+		err = c.Start()
+	}
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	end = func() {
+		_ = c.Process.Signal(syscall.SIGTERM)
+		_ = c.Wait()
+	}
+	seen := make([]byte, 0, 1024)
+	for part := make([]byte, 1024); !bytes.Contains(seen, []byte("try: ")); {
+		n, err := out.Read(part)
+		seen = append(seen, part[:n]...)
+		if err != nil {
+			end()
+			r.t.Fatalf("%s\nended: %s%s", line, seen, &complaints)
+		}
+	}
+	if address = regexp.MustCompile(`http://127\.0\.0\.1:\d+`).FindString(string(seen)); address == "" {
+		end()
+		r.t.Fatalf("%s\nsays no address: %s", line, seen)
+	}
+	return address, end
+}
+
+// parses looks at the words alone.
+func (r *reader) parses(words []string) {
+	r.t.Helper()
+	parser, err := kong.New(&CLI{}, kong.Vars{"version": ""})
+	if err == nil {
+		_, err = parser.Parse(words)
+	}
+	if err != nil {
+		r.t.Errorf("%s: %v", strings.Join(words, " "), err)
+	}
+}
+
+// key is that of a conversation which is kept on disk.
+func (r *reader) key() string {
+	r.t.Helper()
+	text := r.types("bin/headroom cache ls --json", "")
+	key := regexp.MustCompile(`"key": *"([0-9a-f]{8,})"`).FindStringSubmatch(text)
+	if key == nil {
+		r.t.Fatalf("nothing is kept: %s", text)
+	}
+	return key[1]
+}
+
+// TestReadmeFlags: every flag that the README names is one of a command.
+func TestReadmeFlags(t *testing.T) {
+	lines, text := readmeLines(t)
+	parser, err := kong.New(&CLI{}, kong.Vars{"version": ""})
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := map[string]bool{}
+	var walk func(n *kong.Node)
+	walk = func(n *kong.Node) {
+		for _, f := range n.Flags {
+			known["--"+f.Name] = true
+			if f.Tag.Negatable != "" {
+				known["--no-"+f.Name] = true
+			}
+		}
+		for _, child := range n.Children {
+			walk(child)
+		}
+	}
+	walk(parser.Model.Node)
+	spans := readmeSpans.FindAllString(readmeBlocks.ReplaceAllString(text, ""), -1)
+	found := 0
+	for _, shown := range append(spans, lines...) {
+		for _, flag := range readmeFlags.FindAllString(shown, -1) {
+			found++
+			if !known[flag] {
+				t.Errorf("the README shows %s, in %s: there is no such flag", flag, shown)
+			}
+		}
+	}
+	if found < 20 {
+		t.Errorf("the README names %d flags: this test no longer reads it", found)
+	}
+}
+
+// TestReadmeSettings: the settings that the README shows are taken as they stand.
+func TestReadmeSettings(t *testing.T) {
+	_, text := readmeLines(t)
+	shown := 0
+	for _, block := range readmeBlocks.FindAllStringSubmatch(text, -1) {
+		if !strings.HasPrefix(block[1], `"`) {
+			continue
+		}
+		shown++
+		dir := t.TempDir()
+		file := fmt.Sprintf(`{"version": 1, %s}`, block[1])
+		if err := os.WriteFile(filepath.Join(dir, "settings.json"), []byte(file), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f, err := settings.Open(dir)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, file)
+		}
+		kept, err := json.Marshal(f.Get())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, word := range regexp.MustCompile(`"(\w+)":`).FindAllString(block[1], -1) {
+			if !bytes.Contains(kept, []byte(word)) {
+				t.Errorf("the README shows %s, which the settings do not know: %s", word, kept)
+			}
+		}
+	}
+	if shown == 0 {
+		t.Error("the README shows no settings: this test no longer reads it")
+	}
+}
