@@ -3,6 +3,7 @@ package gpu
 // Operands that are not a model's tensors: tables that the host computes for a dispatch, and memory between the dispatches of one operator.
 
 import (
+	"fmt"
 	"slices"
 	"unsafe"
 )
@@ -82,6 +83,17 @@ func (c *Context) Scratch(bytes int) Operand {
 	}
 	o := Operand{memory: s.memory, from: s.next, bytes: bytes, write: true}
 	s.next += bytes
+	return o
+}
+
+// Part is bytes [from, to) of an operand, which must be within it: an operator has one Scratch, and may want several things to lie there.
+func (o Operand) Part(from, to int) Operand {
+	if from < 0 || to < from || o.memory != nil && to > o.bytes {
+		panic(fmt.Sprintf("gpu: Operand.Part: bytes [%d, %d) of %d", from, to, o.bytes))
+	}
+	if o.memory != nil { // else the device has refused it, and says so
+		o.from, o.bytes = o.from+from, to-from
+	}
 	return o
 }
 

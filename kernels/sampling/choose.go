@@ -24,6 +24,8 @@ type Choose struct {
 	Logits kernels.Tensor
 	Rows   []Settings
 	Out    kernels.Tensor
+
+	partTokens int // on Metal, for tests: of the parts of a row; 0: as many as suit its length
 }
 
 // Name implements kernels.Op.
@@ -145,7 +147,7 @@ func chooseCases() []kernels.Case {
 		coarse      bool // many logits are equal
 		bytes       int64
 	}{{16, 320, 3, true, 0}, {1, 1, 1, false, 0}, {8, 31, 1, false, 0}, {16, 3001, 3, false, 0}, {16, 3000, 0.01, false, 0}, {8, 2500, 0, true, 0},
-		{8, 5000, 30, false, 0}, {1, 151936, 3, false, 4 * 151936}} {
+		{8, 5000, 30, false, 0}, {3, 9000, 1, true, 0}, {1, 151936, 3, false, 4 * 151936}, {1, 300001, 3, true, 0}} {
 		cases = append(cases, kernels.Case{
 			Name:  fmt.Sprintf("choose_m%d_v%d_scale_%g_coarse_%t", c.rows, c.vocab, c.scale, c.coarse),
 			Bytes: c.bytes,

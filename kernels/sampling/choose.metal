@@ -1,10 +1,12 @@
-// A token for each row of logits, a threadgroup to a row: the likeliest, or a draw among those that pass the filters. Keys and weights
-// are integers, so that no result depends on the order of a sum or on the number of threads.
+// A token for each row of logits: the likeliest, or a draw among those that pass the filters. A row is cut into parts, a threadgroup to each, which
+// leave what they find to the next dispatch. Keys and weights are integers, so that no result depends on the order of a sum, on the number of threads
+// or on that of parts.
 //
-//   best     the smallest (key, id)
-//   cut      the last token that the filters keep, digit by digit of (key, id): a histogram of the digit over the tokens that share those
-//            before, with counts and masses, shows in which bin top-k or top-p ends
-//   narrow   sums over the row, a simdgroup to a part of it; the part that the random number falls into, cut into parts again
+//   choose_best    the smallest (key, id) of each part
+//   choose_count   three times, over digits of the key: a histogram of the digit over the tokens that share those before, with counts and masses, in
+//                  which every threadgroup of the next dispatch finds the bin in which top-k or top-p ends. Only where some row has such a filter.
+//   choose_sum     each part's weights before the key in which they end, and its tokens with that key, of which those with the lowest ids are kept
+//   choose_pick    one threadgroup to a row: the part that the random number falls into, cut into pieces, a simdgroup to each, until one token is left
 #include <metal_stdlib>
 using namespace metal;
 
@@ -12,6 +14,10 @@ struct ChooseParams {
   uint vocab;
   uint logits_stride;
   uint out_stride;
+  uint parts;         // of a row, at most MOST_PARTS
+  uint part_tokens;
+  uint filtered;      // 1: some row drops tokens by top-k or top-p
+  uint level;         // of choose_count
 };
 
 // What a row asks for: limits of choose.go.
@@ -24,13 +30,34 @@ struct Draw {
   uint random_high;
 };
 
+// What is known of a part.
+struct Part {
+  uint key;     // of its likeliest token
+  uint id;
+  ulong sum;    // weights that are kept for sure
+  uint ties;    // tokens at the key in which the filters end
+  uint unused;
+};
+
+// Where the filters end, as far as digits have been looked at.
+struct Cut {
+  ulong mass;   // of tokens before prefix
+  ulong limit;  // of the mass before a token, from which on top-p drops it
+  uint tokens;  // before prefix
+  uint prefix;  // digits of the key of the last token kept
+  uint open;    // 1: there is no end, all are kept
+  uint unused;
+};
+
 constant constexpr float LOG2E = 1.44269504f;
 constant constexpr float UNIT = 16777216.0f;    // what float holds exactly
 constant constexpr uint NONE = 0xffffffffu;
 constant constexpr uint MASKED = 0xff800000u;  // the key of -Inf
-constant constexpr uint BINS = 2048;
-constant constexpr uint CHUNKS = 64;           // that the bins are summed in
-constant constexpr uint LEVELS = 6;            // digits of 11, 11 and 10 bits of the key, then of the id
+constant constexpr uint BINS = 2048;           // of a digit of 11, 11 or 10 bits
+constant constexpr uint LEVELS = 3;
+constant constexpr uint CHUNK = 8;             // bins that are summed first
+constant constexpr uint CHUNKS = BINS / CHUNK;
+constant constexpr uint MOST_PARTS = 64;
 
 // Keys ascend where logits descend; what is no logit comes first.
 inline uint key_of(float x) {
@@ -43,6 +70,9 @@ inline uint key_of(float x) {
   }
   return (bits >> 31) != 0u ? bits : 0x7fffffffu - bits;
 }
+
+// The logit of a key.
+inline float logit_of(uint key) { return as_type<float>((key >> 31) != 0u ? key : 0x7fffffffu - key); }
 
 // 2^-(distance * scale) in units of 2^-40: weight of sampling.go.
 inline ulong weight(float distance, float scale) {
@@ -79,198 +109,422 @@ inline ulong high_product(ulong a, ulong b) {
   return a1 * b1 + (middle >> 32) + ((uint(middle) + a0 * b1) >> 32);
 }
 
-kernel void choose(
+inline ulong simd_shuffle_long(ulong v, ushort lane) {
+  const uint low = simd_shuffle(uint(v), lane);
+  const uint high = simd_shuffle(uint(v >> 32), lane);
+  return (ulong(high) << 32) | low;
+}
+
+// The smallest (key, id) of a row, the same in all threads.
+inline uint2 best_of(device const Part* parts, uint count, uint lane) {
+  uint key = NONE;
+  uint id = NONE;
+  for (uint i = lane; i < count; i += 32) {
+    const uint k = parts[i].key;
+    if (k < key) {
+      key = k;
+      id = parts[i].id;
+    }
+  }
+  const uint first = simd_min(key);
+  return uint2(first, simd_min(key == first ? id : NONE));
+}
+
+// Whether a token is drawn: not where there is none or something that is no logit, and not at temperature 0.
+inline bool draws_token(uint key, float scale) { return key != 0u && key < MASKED && scale != 0.0f; }
+
+inline bool filters(device const Draw& d, uint vocab) { return d.top_k < vocab || d.top_p != 0u; }
+
+inline uint shift_of(uint level) { return level == 0 ? 21 : level == 1 ? 10 : 0; }
+
+// Adds to a 64-bit sum that lies in two words.
+inline void add_long(device atomic_uint* low, device atomic_uint* high, ulong v) {
+  const uint old = atomic_fetch_add_explicit(low, uint(v), memory_order_relaxed);
+  const uint carry = old + uint(v) < old ? 1u : 0u;
+  if (uint(v >> 32) + carry != 0u) {
+    atomic_fetch_add_explicit(high, uint(v >> 32) + carry, memory_order_relaxed);
+  }
+}
+
+inline void add_long(threadgroup atomic_uint* low, threadgroup atomic_uint* high, ulong v) {
+  const uint old = atomic_fetch_add_explicit(low, uint(v), memory_order_relaxed);
+  const uint carry = old + uint(v) < old ? 1u : 0u;
+  if (uint(v >> 32) + carry != 0u) {
+    atomic_fetch_add_explicit(high, uint(v >> 32) + carry, memory_order_relaxed);
+  }
+}
+
+// Tokens and mass of bin b of a histogram: counts, then the masses' low and high words.
+inline uint tokens_of(device atomic_uint* bins, uint b) { return atomic_load_explicit(&bins[b], memory_order_relaxed); }
+
+inline ulong mass_of(device atomic_uint* bins, uint b) {
+  const uint low = atomic_load_explicit(&bins[BINS + b], memory_order_relaxed);
+  return (ulong(atomic_load_explicit(&bins[2 * BINS + b], memory_order_relaxed)) << 32) + low;
+}
+
+// The first lane up to which there are top_k tokens or a mass of c.limit, counted from c, NONE if there is none; c goes on to the beginning of that lane.
+inline uint first_end(uint tokens, ulong mass, thread Cut& c, uint top_k, uint lane) {
+  uint n = tokens;
+  ulong m = mass;
+  for (ushort o = 1; o < 32; o <<= 1) {
+    const ushort other = ushort(lane >= o ? lane - o : lane);
+    const uint before = simd_shuffle(n, other);
+    const ulong mass_before = simd_shuffle_long(m, other);
+    if (lane >= o) {
+      n += before;
+      m += mass_before;
+    }
+  }
+  const uint end = simd_min(c.tokens + n >= top_k || c.mass + m >= c.limit ? lane : NONE);
+  const ushort from = ushort(min(end, 31u));
+  const uint before = simd_shuffle(n - tokens, from);
+  const ulong mass_before = simd_shuffle_long(m - mass, from);
+  if (end != NONE) {
+    c.tokens += before;
+    c.mass += mass_before;
+  }
+  return end;
+}
+
+// Looks at a level's histogram. All threads come by, and get the same.
+inline Cut next_cut(Cut c, device atomic_uint* bins, uint level, uint top_k, uint top_p, threadgroup uint* tokens, threadgroup ulong* masses, uint tid,
+                    uint threads, uint lane) {
+  for (uint i = tid; i < CHUNKS; i += threads) {
+    uint n = 0;
+    ulong m = 0;
+    for (uint b = CHUNK * i; b < CHUNK * (i + 1); b++) {
+      n += tokens_of(bins, b);
+      m += mass_of(bins, b);
+    }
+    tokens[i] = n;
+    masses[i] = m;
+  }
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  uint n = 0;
+  ulong m = 0;
+  for (uint i = lane * (CHUNKS / 32); i < (lane + 1) * (CHUNKS / 32); i++) {
+    n += tokens[i];
+    m += masses[i];
+  }
+  if (level == 0) {
+    const ulong sum = simd_sum_long(m);
+    c.limit = top_p == 0u ? ~0ul : (sum >> 24) * top_p + (((sum & 0xfffffful) * top_p) >> 24);
+  }
+  uint at = first_end(n, m, c, top_k, lane);
+  if (at == NONE) {
+    c.open = 1;
+  } else {
+    const bool chunk = lane < CHUNKS / 32;
+    const uint i = at * (CHUNKS / 32) + lane;
+    at = at * (CHUNKS / 32) + first_end(chunk ? tokens[i] : 0, chunk ? masses[i] : 0, c, top_k, lane);
+    const bool bin = lane < CHUNK;
+    const uint b = at * CHUNK + lane;
+    at = at * CHUNK + first_end(bin ? tokens_of(bins, b) : 0, bin ? mass_of(bins, b) : 0, c, top_k, lane);
+    c.prefix = (c.prefix << (level == 2 ? 10 : 11)) | at;
+  }
+  return c;
+}
+
+inline Cut no_cut() {
+  Cut c;
+  c.mass = 0;
+  c.limit = ~0ul;
+  c.tokens = 0;
+  c.prefix = 0;
+  c.open = 0;
+  c.unused = 0;
+  return c;
+}
+
+kernel void choose_best(
     constant ChooseParams& p     [[buffer(0)]],
     device const float* logits   [[buffer(1)]],   // [M, vocab]
     device const Draw* draws     [[buffer(2)]],   // [M]
-    device int* out              [[buffer(3)]],   // [M, 1]: a token, or -1: there is none, -2 - i: logit i is none
-    uint row                     [[threadgroup_position_in_grid]],
+    device Part* parts           [[buffer(3)]],   // [M, parts]
+    device atomic_uint* bins     [[buffer(4)]],   // [M, LEVELS, 3, BINS], or nothing without filters: set to 0
+    uint2 group                  [[threadgroup_position_in_grid]],   // row, part
     uint tid                     [[thread_index_in_threadgroup]],
-    uint threads                 [[threads_per_threadgroup]],
+    uint2 size                   [[threads_per_threadgroup]],
     uint lane                    [[thread_index_in_simdgroup]],
     uint sg                      [[simdgroup_index_in_threadgroup]],
     uint simdgroups              [[simdgroups_per_threadgroup]]) {
   threadgroup uint least_key[32];
   threadgroup uint least_id[32];
-  threadgroup ulong partial[32];
+  const uint threads = size.x;
+  if (p.filtered != 0 && filters(draws[group.x], p.vocab)) {
+    bins += ulong(group.x) * (LEVELS * 3 * BINS);
+    for (uint b = group.y * threads + tid; b < LEVELS * 3 * BINS; b += p.parts * threads) {
+      atomic_store_explicit(&bins[b], 0u, memory_order_relaxed);
+    }
+  }
+  logits += ulong(group.x) * p.logits_stride;
+  const uint from = group.y * p.part_tokens;
+  const uint to = min(from + p.part_tokens, p.vocab);
+  uint key = NONE;
+  uint id = NONE;
+  for (uint i = from + tid; i < to; i += threads) {
+    const uint k = key_of(logits[i]);
+    if (k < key) {
+      key = k;
+      id = i;
+    }
+  }
+  uint first = simd_min(key);
+  id = simd_min(key == first ? id : NONE);
+  if (lane == 0) {
+    least_key[sg] = first;
+    least_id[sg] = id;
+  }
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  key = lane < simdgroups ? least_key[lane] : NONE;
+  first = simd_min(key);
+  id = simd_min(lane < simdgroups && key == first ? least_id[lane] : NONE);
+  if (tid == 0) {
+    device Part& part = parts[group.x * p.parts + group.y];
+    part.key = first;
+    part.id = id;
+  }
+}
+
+kernel void choose_count(
+    constant ChooseParams& p     [[buffer(0)]],
+    device const float* logits   [[buffer(1)]],
+    device const Draw* draws     [[buffer(2)]],
+    device const Part* parts     [[buffer(3)]],
+    device atomic_uint* bins     [[buffer(4)]],
+    device Cut* cuts             [[buffer(5)]],   // [M, LEVELS]: those before the level are known
+    uint2 group                  [[threadgroup_position_in_grid]],   // row, part
+    uint tid                     [[thread_index_in_threadgroup]],
+    uint2 size                   [[threads_per_threadgroup]],
+    uint lane                    [[thread_index_in_simdgroup]]) {
   threadgroup atomic_uint counts[BINS];
   threadgroup atomic_uint lows[BINS];
   threadgroup atomic_uint highs[BINS];
-  threadgroup uint chunk_count[CHUNKS];
-  threadgroup ulong chunk_mass[CHUNKS];
-  threadgroup uint found[3];        // bin, tokens in it, tokens before it
-  threadgroup ulong found_mass[1];  // before it
-
-  logits += ulong(row) * p.logits_stride;
-  device const Draw& d = draws[row];
-
-  uint best = NONE;
-  uint token = NONE;
-  for (uint i = tid; i < p.vocab; i += threads) {
-    const uint k = key_of(logits[i]);
-    if (k < best) {
-      best = k;
-      token = i;
+  threadgroup uint chunk_tokens[CHUNKS];
+  threadgroup ulong chunk_masses[CHUNKS];
+  const uint threads = size.x;
+  device const Draw& d = draws[group.x];
+  const uint2 best = best_of(parts + group.x * p.parts, p.parts, lane);
+  if (draws_token(best.x, d.scale) && filters(d, p.vocab)) {  // the same in all threads
+    bins += ulong(group.x) * (LEVELS * 3 * BINS);
+    cuts += group.x * LEVELS;
+    logits += ulong(group.x) * p.logits_stride;
+    for (uint b = tid; b < BINS; b += threads) {
+      atomic_store_explicit(&counts[b], 0u, memory_order_relaxed);
+      atomic_store_explicit(&lows[b], 0u, memory_order_relaxed);
+      atomic_store_explicit(&highs[b], 0u, memory_order_relaxed);
+    }
+    Cut c = no_cut();
+    if (p.level > 0) {
+      if (p.level > 1) {
+        c = cuts[p.level - 2];
+      }
+      if (c.open == 0) {
+        c = next_cut(c, bins + (p.level - 1) * (3 * BINS), p.level - 1, d.top_k, d.top_p, chunk_tokens, chunk_masses, tid, threads, lane);
+      }
+      if (group.y == 0 && tid == 0) {
+        cuts[p.level - 1] = c;
+      }
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    if (c.open == 0) {
+      const float peak = logits[best.y];
+      const uint above = p.level == 0 ? 0 : shift_of(p.level - 1);
+      const uint shift = shift_of(p.level);
+      const uint from = group.y * p.part_tokens;
+      const uint to = min(from + p.part_tokens, p.vocab);
+      for (uint i = from + tid; i < to; i += threads) {
+        const float x = logits[i];
+        const uint key = key_of(x);
+        if (p.level == 0 || (key >> above) == c.prefix) {
+          const uint b = (key >> shift) & (p.level == 2 ? 1023u : 2047u);
+          atomic_fetch_add_explicit(&counts[b], 1u, memory_order_relaxed);
+          if (d.top_p != 0u) {
+            add_long(&lows[b], &highs[b], weight(peak - x, LOG2E));
+          }
+        }
+      }
+      threadgroup_barrier(mem_flags::mem_threadgroup);
+      device atomic_uint* all = bins + p.level * (3 * BINS);
+      for (uint b = tid; b < BINS; b += threads) {
+        const uint n = atomic_load_explicit(&counts[b], memory_order_relaxed);
+        if (n != 0u) {
+          atomic_fetch_add_explicit(&all[b], n, memory_order_relaxed);
+          if (d.top_p != 0u) {
+            const uint low = atomic_load_explicit(&lows[b], memory_order_relaxed);
+            add_long(&all[BINS + b], &all[2 * BINS + b], (ulong(atomic_load_explicit(&highs[b], memory_order_relaxed)) << 32) + low);
+          }
+        }
+      }
     }
   }
-  uint first = simd_min(best);
-  token = simd_min(best == first ? token : NONE);
-  if (lane == 0) {
-    least_key[sg] = first;
-    least_id[sg] = token;
-  }
-  threadgroup_barrier(mem_flags::mem_threadgroup);
-  best = lane < simdgroups ? least_key[lane] : NONE;
-  first = simd_min(best);
-  token = simd_min(lane < simdgroups && best == first ? least_id[lane] : NONE);
+}
 
-  if (first == 0u || first >= MASKED || d.scale == 0.0f) {  // the same in all threads
+kernel void choose_sum(
+    constant ChooseParams& p     [[buffer(0)]],
+    device const float* logits   [[buffer(1)]],
+    device const Draw* draws     [[buffer(2)]],
+    device Part* parts           [[buffer(3)]],
+    device atomic_uint* bins     [[buffer(4)]],   // or nothing without filters
+    device Cut* cuts             [[buffer(5)]],   // the last of each row is written, or nothing
+    uint2 group                  [[threadgroup_position_in_grid]],   // row, part
+    uint tid                     [[thread_index_in_threadgroup]],
+    uint2 size                   [[threads_per_threadgroup]],
+    uint lane                    [[thread_index_in_simdgroup]],
+    uint sg                      [[simdgroup_index_in_threadgroup]],
+    uint simdgroups              [[simdgroups_per_threadgroup]]) {
+  threadgroup uint chunk_tokens[CHUNKS];
+  threadgroup ulong chunk_masses[CHUNKS];
+  threadgroup ulong sums[32];
+  threadgroup uint ties[32];
+  const uint threads = size.x;
+  device const Draw& d = draws[group.x];
+  parts += group.x * p.parts;
+  const uint2 best = best_of(parts, p.parts, lane);
+  if (draws_token(best.x, d.scale)) {
+    logits += ulong(group.x) * p.logits_stride;
+    uint last = NONE;
+    if (p.filtered != 0 && filters(d, p.vocab)) {
+      cuts += group.x * LEVELS;
+      Cut c = cuts[LEVELS - 2];
+      if (c.open == 0) {
+        bins += (ulong(group.x) * LEVELS + LEVELS - 1) * (3 * BINS);
+        c = next_cut(c, bins, LEVELS - 1, d.top_k, d.top_p, chunk_tokens, chunk_masses, tid, threads, lane);
+        last = c.prefix;
+      }
+      if (group.y == 0 && tid == 0) {
+        cuts[LEVELS - 1] = c;
+      }
+    }
+    const float peak = logits[best.y];
+    const uint from = group.y * p.part_tokens;
+    const uint to = min(from + p.part_tokens, p.vocab);
+    ulong sum = 0;
+    uint tied = 0;
+    for (uint i = from + tid; i < to; i += threads) {
+      const float x = logits[i];
+      const uint key = key_of(x);
+      if (peak - x <= d.reach) {
+        if (key < last) {
+          sum += weight(peak - x, d.scale);
+        } else if (key == last) {
+          tied++;
+        }
+      }
+    }
+    sum = simd_sum_long(sum);
+    tied = simd_sum(tied);
+    if (lane == 0) {
+      sums[sg] = sum;
+      ties[sg] = tied;
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    sum = simd_sum_long(lane < simdgroups ? sums[lane] : 0);
+    tied = simd_sum(lane < simdgroups ? ties[lane] : 0);
     if (tid == 0) {
-      out[ulong(row) * p.out_stride] = first == 0u ? -2 - int(token) : first >= MASKED ? -1 : int(token);
+      parts[group.y].sum = sum;
+      parts[group.y].ties = tied;
     }
-  } else {
-    const float peak = logits[token];
+  }
+}
 
-    // The last token kept is the first, in order of (key, id), with which there are top_k or their mass reaches the limit. Tokens whose
-    // (key, id) >> shift is at most `last` are kept.
-    ulong limit = ~0ul;
-    if (d.top_p != 0u) {
-      ulong sum = 0;
-      for (uint i = tid; i < p.vocab; i += threads) {
-        sum += weight(peak - logits[i], LOG2E);
-      }
-      sum = simd_sum_long(sum);
-      if (lane == 0) {
-        partial[sg] = sum;
-      }
-      threadgroup_barrier(mem_flags::mem_threadgroup);
-      sum = simd_sum_long(lane < simdgroups ? partial[lane] : 0);
-      threadgroup_barrier(mem_flags::mem_threadgroup);
-      limit = (sum >> 24) * d.top_p + (((sum & 0xfffffful) * d.top_p) >> 24);
+// The first of pieces into which `left` falls, which then counts from that piece's beginning, as does `kept`, the tied tokens that are kept.
+inline uint piece_of(threadgroup const ulong* sums, threadgroup const uint* ties, uint pieces, ulong tie_weight, thread ulong& left, thread uint& kept) {
+  uint s = 0;
+  for (; s + 1 < pieces; s++) {
+    const uint tied = min(ties[s], kept);
+    const ulong w = sums[s] + tied * tie_weight;
+    if (left < w) {
+      break;
     }
-    ulong last = ~0ul;
-    uint shift = 0;
-    if (d.top_k < p.vocab || d.top_p != 0u) {
-      uint before = 0;
-      ulong mass = 0;
-      ulong prefix = 0;
-      uint above = 63;  // the digits before are (key, id) >> above
-      bool more = true;
-      for (uint level = 0; level < LEVELS && more; level++) {
-        const uint bits = level % 3 == 2 ? 10 : 11;
-        shift = level == 0 ? 53 : above - bits;
-        for (uint b = tid; b < BINS; b += threads) {
-          atomic_store_explicit(&counts[b], 0u, memory_order_relaxed);
-          atomic_store_explicit(&lows[b], 0u, memory_order_relaxed);
-          atomic_store_explicit(&highs[b], 0u, memory_order_relaxed);
-        }
-        threadgroup_barrier(mem_flags::mem_threadgroup);
-        for (uint i = tid; i < p.vocab; i += threads) {
-          const float x = logits[i];
-          const ulong at = (ulong(key_of(x)) << 32) | i;
-          if (peak - x <= d.reach && (level == 0 || (at >> above) == prefix)) {
-            const uint b = uint(at >> shift) & ((1u << bits) - 1u);
-            atomic_fetch_add_explicit(&counts[b], 1u, memory_order_relaxed);
-            if (d.top_p != 0u) {
-              const ulong w = weight(peak - x, LOG2E);
-              const uint low = uint(w);
-              const uint old = atomic_fetch_add_explicit(&lows[b], low, memory_order_relaxed);
-              const uint high = uint(w >> 32) + (old + low < old ? 1u : 0u);
-              if (high != 0u) {
-                atomic_fetch_add_explicit(&highs[b], high, memory_order_relaxed);
-              }
-            }
-          }
-        }
-        threadgroup_barrier(mem_flags::mem_threadgroup);
-        if (tid < CHUNKS) {
-          uint count = 0;
-          ulong sum = 0;
-          for (uint b = tid * (BINS / CHUNKS); b < (tid + 1) * (BINS / CHUNKS); b++) {
-            count += atomic_load_explicit(&counts[b], memory_order_relaxed);
-            sum += (ulong(atomic_load_explicit(&highs[b], memory_order_relaxed)) << 32) + atomic_load_explicit(&lows[b], memory_order_relaxed);
-          }
-          chunk_count[tid] = count;
-          chunk_mass[tid] = sum;
-        }
-        threadgroup_barrier(mem_flags::mem_threadgroup);
-        if (tid == 0) {
-          uint n = before;
-          ulong m = mass;
-          uint chunk = 0;
-          while (chunk < CHUNKS && n + chunk_count[chunk] < d.top_k && m + chunk_mass[chunk] < limit) {
-            n += chunk_count[chunk];
-            m += chunk_mass[chunk];
-            chunk++;
-          }
-          found[0] = NONE;  // no end: everything within reach is kept
-          for (uint b = chunk * (BINS / CHUNKS); chunk < CHUNKS && b < (chunk + 1) * (BINS / CHUNKS); b++) {
-            const uint count = atomic_load_explicit(&counts[b], memory_order_relaxed);
-            const ulong sum = (ulong(atomic_load_explicit(&highs[b], memory_order_relaxed)) << 32) + atomic_load_explicit(&lows[b], memory_order_relaxed);
-            if (n + count >= d.top_k || m + sum >= limit) {
-              found[0] = b;
-              found[1] = count;
-              break;
-            }
-            n += count;
-            m += sum;
-          }
-          found[2] = n;
-          found_mass[0] = m;
-        }
-        threadgroup_barrier(mem_flags::mem_threadgroup);
-        more = found[0] != NONE && found[1] > 1u;
-        if (found[0] != NONE) {
-          prefix = (prefix << bits) | found[0];
-          last = prefix;
-          before = found[2];
-          mass = found_mass[0];
-          above = shift;
-        }
-        threadgroup_barrier(mem_flags::mem_threadgroup);
-      }
-    }
+    left -= w;
+    kept -= tied;
+  }
+  return s;
+}
 
-    uint from = 0;
-    uint to = p.vocab;
-    ulong left = (ulong(d.random_high) << 32) | d.random_low;
-    bool whole = true;
-    while (whole || to - from > 1) {
-      const uint part = (to - from + simdgroups - 1) / simdgroups;
-      const uint begin = min(from + sg * part, to);
-      const uint end = min(begin + part, to);
+kernel void choose_pick(
+    constant ChooseParams& p     [[buffer(0)]],
+    device const float* logits   [[buffer(1)]],
+    device const Draw* draws     [[buffer(2)]],
+    device const Part* parts     [[buffer(3)]],
+    device const Cut* cuts       [[buffer(4)]],   // or nothing without filters
+    device int* out              [[buffer(5)]],   // [M, 1]: a token, or -1: there is none, -2 - i: logit i is none
+    uint row                     [[threadgroup_position_in_grid]],
+    uint tid                     [[thread_index_in_threadgroup]],
+    uint lane                    [[thread_index_in_simdgroup]],
+    uint sg                      [[simdgroup_index_in_threadgroup]],
+    uint simdgroups              [[simdgroups_per_threadgroup]]) {
+  threadgroup ulong sums[MOST_PARTS];
+  threadgroup uint ties[MOST_PARTS];
+  device const Draw& d = draws[row];
+  parts += row * p.parts;
+  const uint2 best = best_of(parts, p.parts, lane);
+  uint token = best.y;
+  if (draws_token(best.x, d.scale)) {
+    logits += ulong(row) * p.logits_stride;
+    const float peak = logits[best.y];
+    uint last = NONE;
+    uint kept = 0;
+    ulong tie_weight = 0;
+    if (p.filtered != 0 && filters(d, p.vocab) && cuts[row * LEVELS + LEVELS - 1].open == 0) {
+      const Cut c = cuts[row * LEVELS + LEVELS - 1];
+      last = c.prefix;
+      const float distance = peak - logit_of(last);
+      const ulong w = weight(distance, LOG2E);
+      tie_weight = weight(distance, d.scale);
+      kept = d.top_k - c.tokens;
+      if (d.top_p != 0u && w != 0) {
+        kept = uint(min(ulong(kept), (c.limit - c.mass + w - 1) / w));
+      }
+    }
+    for (uint i = tid; i < p.parts; i += 32 * simdgroups) {
+      sums[i] = parts[i].sum;
+      ties[i] = parts[i].ties;
+    }
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    ulong total = 0;
+    uint tied = 0;
+    for (uint i = 0; i < p.parts; i++) {
+      total += sums[i];
+      tied += ties[i];
+    }
+    total += min(tied, kept) * tie_weight;
+    ulong left = high_product((ulong(d.random_high) << 32) | d.random_low, total);
+    uint length = p.part_tokens;
+    uint from = length * piece_of(sums, ties, p.parts, tie_weight, left, kept);
+    uint to = min(from + length, p.vocab);
+    while (to - from > 1) {
+      threadgroup_barrier(mem_flags::mem_threadgroup);
+      length = (to - from + simdgroups - 1) / simdgroups;
+      const uint begin = min(from + sg * length, to);
+      const uint end = min(begin + length, to);
       ulong sum = 0;
+      tied = 0;
       for (uint i = begin + lane; i < end; i += 32) {
         const float x = logits[i];
-        const ulong at = (ulong(key_of(x)) << 32) | i;
-        if (peak - x <= d.reach && (at >> shift) <= last) {
-          sum += weight(peak - x, d.scale);
+        const uint key = key_of(x);
+        if (peak - x <= d.reach) {
+          if (key < last) {
+            sum += weight(peak - x, d.scale);
+          } else if (key == last) {
+            tied++;
+          }
         }
       }
       sum = simd_sum_long(sum);
+      tied = simd_sum(tied);
       if (lane == 0) {
-        partial[sg] = sum;
+        sums[sg] = sum;
+        ties[sg] = tied;
       }
       threadgroup_barrier(mem_flags::mem_threadgroup);
-      if (whole) {
-        ulong total = 0;
-        for (uint s = 0; s < simdgroups; s++) {
-          total += partial[s];
-        }
-        left = high_product(left, total);
-        whole = false;
-      }
-      uint s = 0;
-      while (s + 1 < simdgroups && left >= partial[s]) {
-        left -= partial[s];
-        s++;
-      }
-      from = min(from + s * part, to);
-      to = min(from + part, to);
-      threadgroup_barrier(mem_flags::mem_threadgroup);
+      from = min(from + length * piece_of(sums, ties, simdgroups, tie_weight, left, kept), to);
+      to = min(from + length, to);
     }
-    if (tid == 0) {
-      out[ulong(row) * p.out_stride] = int(from);
-    }
+    token = from;
+  }
+  if (tid == 0) {
+    out[ulong(row) * p.out_stride] = best.x == 0u ? -2 - int(token) : best.x >= MASKED ? -1 : int(token);
   }
 }

@@ -4,32 +4,83 @@ import (
 	_ "embed"
 	"math"
 
+	"headroom/kernels"
 	"headroom/kernels/gpu"
 )
 
 //go:embed choose.metal
 var chooseText string
 
-var chooseKernel = gpu.NewKernel[chooseParams](&gpu.Source{Name: "sampling/choose.metal", Text: chooseText}, "choose")
+var (
+	chooseSource = &gpu.Source{Name: "sampling/choose.metal", Text: chooseText}
+	chooseBest   = gpu.NewKernel[chooseParams](chooseSource, "choose_best")
+	chooseCount  = gpu.NewKernel[chooseParams](chooseSource, "choose_count")
+	chooseSum    = gpu.NewKernel[chooseParams](chooseSource, "choose_sum")
+	choosePick   = gpu.NewKernel[chooseParams](chooseSource, "choose_pick")
+)
 
 // chooseParams is ChooseParams of choose.metal; strides in elements.
-type chooseParams struct{ Vocab, LogitsStride, OutStride uint32 }
+type chooseParams struct{ Vocab, LogitsStride, OutStride, Parts, PartTokens, Filtered, Level uint32 }
 
-// drawInts is the length of a Draw in the table of choose.metal.
-const drawInts = 6
+// Sizes of choose.metal, in bytes but for the first.
+const (
+	drawInts       = 6 // of a Draw in the table
+	partBytes      = 24
+	cutBytes       = 32
+	histogramBytes = 3 * 4 * 2048 // of a level
+	chooseLevels   = 3
+	mostParts      = 64
+)
 
-// Metal implements gpu.Op: a threadgroup to a row.
+const (
+	partTokens    = 4096 // of a row's part, unless there are too many
+	chooseThreads = 256
+)
+
+// Metal implements gpu.Op: a row's parts to threadgroups of their own. What no row asks for is not dispatched.
 func (o *Choose) Metal(c *gpu.Context) {
-	table := c.Table(drawInts * len(o.Rows))
+	rows, vocab := len(o.Rows), o.Logits.Cols
+	if rows == 0 || vocab == 0 {
+		return
+	}
+	table, drawn, filtered := c.Table(drawInts*rows), false, false
 	for i := range o.Rows {
-		l := o.Rows[i].limits(o.Logits.Cols)
+		l := o.Rows[i].limits(vocab)
 		copy(table[drawInts*i:], []int32{int32(math.Float32bits(l.scale)), int32(math.Float32bits(l.reach)), int32(l.topK), int32(l.topP),
 			int32(uint32(l.random)), int32(uint32(l.random >> 32))})
+		drawn = drawn || l.scale != 0
+		filtered = filtered || l.scale != 0 && (l.topK < uint32(vocab) || l.topP != 0)
 	}
-	threads := 64
-	for threads < 512 && threads*16 < o.Logits.Cols {
-		threads *= 2
+	tokens := max(min(partTokens, vocab), (vocab+mostParts-1)/mostParts)
+	if o.partTokens > 0 {
+		tokens = o.partTokens
 	}
-	chooseKernel.Dispatch(c, chooseParams{uint32(o.Logits.Cols), uint32(o.Logits.Stride), uint32(o.Out.Stride)}, gpu.Rows(len(o.Rows), threads),
-		gpu.Read(o.Logits), gpu.Ints(table), gpu.Write(o.Out))
+	parts := (vocab + tokens - 1) / tokens
+	p := chooseParams{Vocab: uint32(vocab), LogitsStride: uint32(o.Logits.Stride), OutStride: uint32(o.Out.Stride), Parts: uint32(parts), PartTokens: uint32(tokens)}
+	grid := gpu.Rows(rows, min(chooseThreads, (tokens+31)/32*32))
+	grid.Groups.Y = parts
+
+	logits, draws := gpu.Read(o.Logits), gpu.Ints(table)
+	n := rows * parts * partBytes
+	found, bins, cuts := gpu.Write(kernels.Tensor{}), gpu.Write(kernels.Tensor{}), gpu.Write(kernels.Tensor{})
+	if filtered {
+		m := rows * chooseLevels * histogramBytes
+		scratch := c.Scratch(n + rows*chooseLevels*cutBytes + m)
+		found, bins, cuts = scratch.Part(m, m+n), scratch.Part(0, m), scratch.Part(m+n, m+n+rows*chooseLevels*cutBytes)
+		p.Filtered = 1
+	} else {
+		found = c.Scratch(n)
+	}
+	chooseBest.Dispatch(c, p, grid, logits, draws, found, bins)
+	if filtered {
+		for level := range uint32(chooseLevels) {
+			q := p
+			q.Level = level
+			chooseCount.Dispatch(c, q, grid, logits, draws, found.ToRead(), bins, cuts)
+		}
+	}
+	if drawn {
+		chooseSum.Dispatch(c, p, grid, logits, draws, found, bins, cuts)
+	}
+	choosePick.Dispatch(c, p, gpu.Rows(rows, chooseThreads), logits, draws, found.ToRead(), cuts.ToRead(), gpu.Write(o.Out))
 }

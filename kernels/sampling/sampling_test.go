@@ -42,6 +42,41 @@ func TestChooserEqualsSorting(t *testing.T) {
 	}
 }
 
+// TestParts: on a GPU a row's token does not depend on how the row is cut, also where filters end among equal logits of several parts.
+func TestParts(t *testing.T) {
+	d := kerneltest.Metal(t)
+	const vocab = 1500
+	r := rand.New(rand.NewPCG(9, 10))
+	o := &Choose{Logits: kernels.NewTensor(d, kernels.F32, 24, vocab)}
+	o.Out = kernels.NewTensor(d, kernels.I32, o.Logits.Rows, 1)
+	var want []int32
+	for m := range o.Logits.Rows {
+		x, s := o.Logits.Row(m), settingsOf(m, r)
+		for i := range x {
+			if x[i] = float32(math.Round(r.NormFloat64())); i < 3*m {
+				x[i] = float32(math.Inf(-1))
+			}
+		}
+		if m >= 16 { // cuts among the 600 tokens that are likeliest but for 100
+			s = Settings{Temperature: 3, TopK: 150 + 50*(m-16), Random: r.Uint64()}
+			if m%2 == 0 {
+				s.TopK, s.TopP = 0, 0.3+0.1*float32(m-16)/2
+			}
+		}
+		o.Rows = append(o.Rows, s)
+		want = append(want, bySorting(x, s))
+	}
+	for _, o.partTokens = range []int{0, 24, 97, 749, 1499, 1500} {
+		d.Run(o)
+		if err := d.Sync(); err != nil {
+			t.Fatal(err)
+		}
+		if got := o.Out.Int32s(); !slices.Equal(got, want) {
+			t.Errorf("parts of %d tokens: got %v, expected %v", o.partTokens, got, want)
+		}
+	}
+}
+
 // TestExtremes: settings and logits at the ends of what there is, and what is no logit, on every device.
 func TestExtremes(t *testing.T) {
 	inf, nan := float32(math.Inf(1)), float32(math.NaN())
