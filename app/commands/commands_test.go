@@ -123,7 +123,7 @@ func TestRefusals(t *testing.T) {
 		{"unknown model", []string{"run", "gpt-4", "x"}, 1, []string{`There is no model "gpt-4" here`, "why: there is headroom-demo"}},
 		{"empty folder", []string{"serve", "--port", "0", "--model", empty}, 1, []string{"is not a model's folder", "why: it holds no config.json", "fix: "}},
 		{"truncated", []string{"serve", "--port", "0", "--model", truncated}, 1, []string{"damaged or incomplete", "truncated", "fix: Download it again."}},
-		{"does not fit", []string{"run", "--max-sequences", "100000000", "x"}, 1, []string{"The model does not fit", "GB is free", "fix: "}},
+		{"does not fit", []string{"run", "--max-sequences", "1000000", "x"}, 1, []string{"The model does not fit", "GB is free", "fix: "}},
 		{"too long", []string{"run", "--context", "20", strings.Repeat("word ", 50)}, 1, []string{"longer than the model's context", "the context holds 20"}},
 		{"impossible host", []string{"serve", "--host", "not a host", "--port", "0"}, 1, []string{"cannot listen on not a host", "Check --host and --port"}},
 	}
