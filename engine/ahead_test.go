@@ -78,7 +78,8 @@ func samplings() []sample.Params {
 		{}, {Temperature: 1}, {Temperature: 0.6, TopK: 20, TopP: 0.95}, {Temperature: 1.5, MinP: 0.05}, {Temperature: 2, TopP: 0.5}, {Temperature: 3, TopK: 3},
 		{RepetitionPenalty: 1.3}, {PresencePenalty: 1.5, FrequencyPenalty: 0.5, RepetitionContextTokens: 5}, {FrequencyPenalty: -2, RepetitionContextTokens: 1},
 		{Temperature: 1.2, TopK: 40, TopP: 0.9, MinP: 0.01, RepetitionPenalty: 1.1, PresencePenalty: 0.2, FrequencyPenalty: 0.1, RepetitionContextTokens: 64},
-		{Temperature: 1, PresencePenalty: 2, RepetitionContextTokens: 300}, {Temperature: 1, LogitBias: map[int32]float32{7: 3, 9: -100}}, // the host's
+		{LogitBias: map[int32]float32{7: 3, 9: -100}}, {Temperature: 1, LogitBias: map[int32]float32{7: 20, 12: 20, 13: 19}, PresencePenalty: 2},
+		{Temperature: 1, PresencePenalty: 2, RepetitionContextTokens: 300}, // the host's
 	}
 	for i := range all {
 		seed := uint64(i)

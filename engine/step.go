@@ -5,7 +5,7 @@ package engine
 // which the device fills in. What the host learns late changes nothing but this: a request that turns out to have ended has gone through
 // one pass more. That pass has computed its last token, rightly, and chosen another one, which nobody looks at.
 //
-// Steps that need logits on the host (logprobs, a logit bias) are not taken ahead: the tokens of all their sequences are sampled there,
+// Steps that need logits on the host (logprobs, a bias on very many tokens) are not taken ahead: the tokens of all their sequences are sampled there,
 // with the same outcome.
 
 import (

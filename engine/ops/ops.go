@@ -86,7 +86,7 @@ type operators struct {
 	combine    moe.Combine
 	copy       transfer.Copy
 	feed       sampling.Feed
-	penalize   sampling.Penalize
+	adjust     sampling.Adjust
 	choose     sampling.Choose
 	linear     linear
 	experts    experts
@@ -130,11 +130,11 @@ func (c *Context) Feed(out kernels.Tensor, tokens []int32, chosen kernels.Tensor
 	run(c, &c.ops.feed, sampling.Feed{Tokens: tokens, Chosen: chosen, Out: out})
 }
 
-// Choose puts a token for each row of logits [M, V] into out (I32 [M, 1]), after histories, unless nil, have changed the logits of recent
-// tokens; chosen is what they refer to.
-func (c *Context) Choose(out, logits kernels.Tensor, rows []sampling.Settings, histories []sampling.History, chosen kernels.Tensor) {
-	if histories != nil {
-		run(c, &c.ops.penalize, sampling.Penalize{Logits: logits, Rows: histories, Chosen: chosen})
+// Choose puts a token for each row of logits [M, V] into out (I32 [M, 1]), after adjustments, unless nil, have changed logits; chosen is what
+// they refer to.
+func (c *Context) Choose(out, logits kernels.Tensor, rows []sampling.Settings, adjustments []sampling.Adjustment, chosen kernels.Tensor) {
+	if adjustments != nil {
+		run(c, &c.ops.adjust, sampling.Adjust{Logits: logits, Rows: adjustments, Chosen: chosen})
 	}
 	run(c, &c.ops.choose, sampling.Choose{Logits: logits, Rows: rows, Out: out})
 }

@@ -135,7 +135,7 @@ func (r *Runner) Start(tokens []int32, spans []kernels.Span, logits []int32, cho
 	out := r.forward(tokens, spans, logits, rounds)
 	p := Pass{chosen: r.chosen[1-r.last].RowRange(0, len(logits))}
 	if len(logits) > 0 {
-		r.ops.Choose(p.chosen, out, choices.Settings, choices.Recent(), r.chosen[r.last])
+		r.ops.Choose(p.chosen, out, choices.Settings, choices.Adjusted(), r.chosen[r.last])
 	}
 	r.last = 1 - r.last
 	p.ticket = r.async.Commit()

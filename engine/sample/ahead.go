@@ -14,31 +14,36 @@ func Placeholder(row int) int32 { return sampling.Placeholder(row) }
 // Chosen is what a device has chosen, as Sample would have answered.
 func Chosen(token int32) (Result, error) { return Result{Token: token}, sampling.Fault(token) }
 
-// maxDeviceWindow is how many recent tokens go to the device with every row at most.
-const maxDeviceWindow = 256
+// What goes to the device with every row at most.
+const (
+	maxDeviceWindow = 256  // recent tokens
+	maxDeviceBiases = 1024 // tokens with a logit bias
+)
 
 // OnDevice tells whether a device can choose this sequence's tokens (kernels/sampling). It cannot where the host looks at the logits: for
-// logprobs, a logit bias, or penalties on very many tokens.
+// logprobs, or a logit bias or penalties on very many tokens.
 func (s *Sampler) OnDevice() bool {
-	return s.params.Logprobs < 0 && len(s.params.LogitBias) == 0 && len(s.recent.ring) <= maxDeviceWindow
+	return s.params.Logprobs < 0 && len(s.biases) <= maxDeviceBiases && len(s.recent.ring) <= maxDeviceWindow
 }
 
 // Rows is what a device needs to choose the next token of several sequences, a row each.
 type Rows struct {
-	Settings  []sampling.Settings
-	Histories []sampling.History
-	penalizes bool // some history is not empty
+	Settings    []sampling.Settings
+	Adjustments []sampling.Adjustment
+	adjusts     bool // some adjustment is not empty
 }
 
 // Reset makes it empty. Its memory is used again.
-func (r *Rows) Reset() { r.Settings, r.Histories, r.penalizes = r.Settings[:0], r.Histories[:0], false }
+func (r *Rows) Reset() {
+	r.Settings, r.Adjustments, r.adjusts = r.Settings[:0], r.Adjustments[:0], false
+}
 
-// Recent is the histories, nil if none of them changes anything.
-func (r *Rows) Recent() []sampling.History {
-	if !r.penalizes {
+// Adjusted is the adjustments, nil if none of them changes anything.
+func (r *Rows) Adjusted() []sampling.Adjustment {
+	if !r.adjusts {
 		return nil
 	}
-	return r.Histories
+	return r.Adjustments
 }
 
 // Add appends a row for the token that s.Sample would choose. With last below 0 the device knows one token more than s has observed:
@@ -49,14 +54,15 @@ func (r *Rows) Add(s *Sampler, last int32) {
 		position++
 	}
 	r.Settings = append(r.Settings, s.settings(position))
-	r.Histories = slices.Grow(r.Histories, 1)[:len(r.Histories)+1] // with the memory of the row that was here before
-	h := &r.Histories[len(r.Histories)-1]
-	h.Penalties, h.Recent, h.Chosen = s.params.penalties(), h.Recent[:0], -1
+	r.Adjustments = slices.Grow(r.Adjustments, 1)[:len(r.Adjustments)+1] // with the memory of the row that was here before
+	h := &r.Adjustments[len(r.Adjustments)-1]
+	h.Biases, h.Penalties, h.Recent, h.Chosen = s.biases, s.params.penalties(), h.Recent[:0], -1
+	r.adjusts = r.adjusts || len(s.biases) > 0
 	w := &s.recent
 	if len(w.ring) == 0 {
 		return
 	}
-	r.penalizes = true
+	r.adjusts = true
 	leaving := int32(-1) // the window, when the last token comes in
 	if last < 0 {
 		if h.Chosen = sampling.RowOf(last); w.filled == len(w.ring) {

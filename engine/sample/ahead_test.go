@@ -20,7 +20,7 @@ func TestRows(t *testing.T) {
 	s := New(Params{Temperature: 1, PresencePenalty: 1, RepetitionContextTokens: 3, Logprobs: -1, Seed: seed(3)}, 10)
 	s.Observe(5)
 	s.Observe(6)
-	sorted := func(h sampling.History) []sampling.Recent {
+	sorted := func(h sampling.Adjustment) []sampling.Recent {
 		slices.SortFunc(h.Recent, func(a, b sampling.Recent) int { return int(a.Token - b.Token) })
 		return h.Recent
 	}
@@ -39,7 +39,7 @@ func TestRows(t *testing.T) {
 		r.Add(s, Placeholder(4))
 		s.Observe(c.comes)
 		r.Add(s, c.comes)
-		ahead, settled := r.Recent()[0], r.Recent()[1]
+		ahead, settled := r.Adjusted()[0], r.Adjusted()[1]
 		if !slices.Equal(sorted(ahead), c.ahead) || ahead.Chosen != 4 || !slices.Equal(sorted(settled), c.settled) || settled.Chosen != -1 {
 			t.Errorf("before %d comes: %+v, behind it: %+v, expected %v and %v", c.comes, ahead, settled, c.ahead, c.settled)
 		}
@@ -51,9 +51,35 @@ func TestRows(t *testing.T) {
 		t.Errorf("%v allocations per pass", n)
 	}
 	r.Reset()
-	if r.Add(New(Params{}, 10), 3); r.Recent() != nil {
+	if r.Add(New(Params{}, 10), 3); r.Adjusted() != nil {
 		t.Error("a sequence without penalties has a history")
 	}
+}
+
+// TestRowsOfBiases: biases go with every row, by id, whether the last token is known or not.
+func TestRowsOfBiases(t *testing.T) {
+	s := New(Params{LogitBias: map[int32]float32{9: -100, 2: 1.5}, Logprobs: -1}, 10)
+	var r Rows
+	r.Add(New(Params{}, 10), 3)
+	r.Add(s, Placeholder(0))
+	r.Add(s, 4)
+	want := []sampling.Bias{{Token: 2, Value: 1.5}, {Token: 9, Value: -100}}
+	got := r.Adjusted()
+	if len(got) != 3 || len(got[0].Biases) != 0 || !slices.Equal(got[1].Biases, want) || !slices.Equal(got[2].Biases, want) || len(got[1].Recent) != 0 || got[1].Chosen != -1 {
+		t.Errorf("got %+v, expected %v in the last two rows", got, want)
+	}
+	r.Reset()
+	if r.Add(New(Params{}, 10), 3); r.Adjusted() != nil {
+		t.Error("after Reset a row has biases")
+	}
+}
+
+func many(tokens int) map[int32]float32 {
+	m := map[int32]float32{}
+	for i := range tokens {
+		m[int32(i)] = 1
+	}
+	return m
 }
 
 func TestOnDevice(t *testing.T) {
@@ -61,7 +87,8 @@ func TestOnDevice(t *testing.T) {
 		params Params
 		want   bool
 	}{
-		{Params{Logprobs: -1}, true}, {Params{}, false}, {Params{Logprobs: 3}, false}, {Params{Logprobs: -1, LogitBias: map[int32]float32{3: 1}}, false},
+		{Params{Logprobs: -1}, true}, {Params{}, false}, {Params{Logprobs: 3}, false}, {Params{Logprobs: -1, LogitBias: map[int32]float32{3: 1}}, true},
+		{Params{Logprobs: -1, LogitBias: many(1024)}, true}, {Params{Logprobs: -1, LogitBias: many(1025)}, false},
 		{Params{Logprobs: -1, PresencePenalty: 1}, true}, {Params{Logprobs: -1, PresencePenalty: 1, RepetitionContextTokens: 256}, true},
 		{Params{Logprobs: -1, PresencePenalty: 1, RepetitionContextTokens: 257}, false}, {Params{Logprobs: -1, RepetitionContextTokens: 257}, true},
 	} {

@@ -6,8 +6,10 @@ package sample
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"headroom/kernels/sampling"
 )
@@ -32,17 +34,21 @@ type Sampler struct {
 	vocab    int
 	seed     uint64
 	observed uint64 // tokens of the sequence
+	biases   []sampling.Bias
 	recent   window
 	chooser  sampling.Chooser
 	top      []TokenLogprob
 }
 
 // New returns a Sampler for rows of vocab logits. The parameters must be valid
-// (Params.Validate); LogitBias must not be changed afterwards.
+// (Params.Validate).
 func New(params Params, vocab int) *Sampler {
 	s := &Sampler{params: params, vocab: vocab, seed: rand.Uint64()}
 	if params.Seed != nil {
 		s.seed = *params.Seed
+	}
+	for _, id := range slices.Sorted(maps.Keys(params.LogitBias)) {
+		s.biases = append(s.biases, sampling.Bias{Token: id, Value: params.LogitBias[id]})
 	}
 	if p := params.penalties(); p.Any() {
 		s.recent = newWindow(params.contextTokens())
@@ -110,9 +116,9 @@ func random(seed, position uint64) uint64 {
 
 // adjust applies the bias and the penalties.
 func (s *Sampler) adjust(logits []float32) {
-	for id, bias := range s.params.LogitBias {
-		if id >= 0 && int(id) < len(logits) {
-			logits[id] += bias
+	for _, b := range s.biases {
+		if b.Token >= 0 && int(b.Token) < len(logits) {
+			logits[b.Token] += b.Value
 		}
 	}
 	penalties := s.params.penalties()

@@ -1,4 +1,4 @@
-// Package sampling chooses tokens from logits: penalties on recent tokens, the likeliest token or a draw among the likely ones, and the
+// Package sampling chooses tokens from logits: biases, penalties on recent tokens, the likeliest token or a draw among the likely ones, and the
 // next pass's tokens, some of which only the device knows yet.
 //
 // Whatever chooses, the choice is the same: keys that order logits are integers, weights of a draw are integers (weight), and so no sum
@@ -14,7 +14,7 @@ import (
 
 // Cases are this family's cases, for the tests, the benchmark and the selftest.
 func Cases() []kernels.Case {
-	return append(append(chooseCases(), penalizeCases()...), feedCases()...)
+	return append(append(chooseCases(), adjustCases()...), feedCases()...)
 }
 
 // Settings choose a row's token: the likeliest, or a draw with weights exp(logit / Temperature) from those that pass three filters. Each

@@ -1,22 +1,24 @@
-// The logits of recent tokens, less likely: a threadgroup to a row, a thread to a token. The row's last token may be known to the device
-// alone; then it is one of those in the list, or one more.
+// The logits of biased tokens, and then those of recent ones, less likely: a threadgroup to a row, a thread to a token. The row's last token may be
+// known to the device alone; then it is one of those in the list, or one more.
 #include <metal_stdlib>
 using namespace metal;
 
-struct PenalizeParams {
+struct AdjustParams {
   uint vocab;
   uint logits_stride;
   uint chosen_stride;
 };
 
-// The head of a row in the table; its tokens and counts are there from integer `from` on.
-struct History {
+// The head of a row in the table; recent tokens and their counts are there from integer `from` on, then tokens and what is added to their logits.
+struct Adjustment {
   int from;
   int recent;
+  int biased;
   int chosen;  // row of the last token, -1: the list has it
   int repetition;
   int presence;
   int frequency;
+  int unused;
 };
 
 inline void penalize_token(device float* logits, uint vocab, int token, int count, float repetition, float presence, float frequency) {
@@ -31,21 +33,29 @@ inline void penalize_token(device float* logits, uint vocab, int token, int coun
   logits[token] = x - frequency * float(count);
 }
 
-kernel void penalize(
-    constant PenalizeParams& p   [[buffer(0)]],
-    device const int* table      [[buffer(1)]],   // M times History, then the lists
+kernel void adjust(
+    constant AdjustParams& p   [[buffer(0)]],
+    device const int* table      [[buffer(1)]],   // M times Adjustment, then the lists
     device const int* chosen     [[buffer(2)]],   // [N, 1], or nothing
     device float* logits         [[buffer(3)]],   // [M, vocab]
     uint row                     [[threadgroup_position_in_grid]],
     uint tid                     [[thread_index_in_threadgroup]],
     uint threads                 [[threads_per_threadgroup]]) {
-  device const History* h = (device const History*)table + row;
+  device const Adjustment* h = (device const Adjustment*)table + row;
   device const int* list = table + h->from;
   const uint recent = uint(h->recent);
   const float repetition = as_type<float>(h->repetition);
   const float presence = as_type<float>(h->presence);
   const float frequency = as_type<float>(h->frequency);
   logits += ulong(row) * p.logits_stride;
+  const uint biased = uint(h->biased);
+  for (uint i = tid; i < biased; i += threads) {
+    const int token = list[2 * (recent + i)];
+    if (token >= 0 && uint(token) < p.vocab) {
+      logits[token] += as_type<float>(list[2 * (recent + i) + 1]);
+    }
+  }
+  threadgroup_barrier(mem_flags::mem_device);
   const int last = h->chosen < 0 ? -1 : chosen[ulong(h->chosen) * p.chosen_stride];
   for (uint i = tid; i < recent; i += threads) {
     const int token = list[2 * i];

@@ -1,7 +1,7 @@
 package sampling
 
-// Penalties on recent tokens. While a pass runs, the host does not know the last of them: it names the row of the pass before that has
-// chosen it, and the device looks it up.
+// What a request does to logits before a token is chosen: biases, and penalties on recent tokens. While a pass runs, the host does not know the
+// last of these: it names the row of the pass before that has chosen it, and the device looks it up.
 
 import (
 	"errors"
@@ -39,28 +39,35 @@ func (p *Penalties) Apply(x float32, count int32) float32 {
 // Recent is a token and how often it occurs.
 type Recent struct{ Token, Count int32 }
 
-// History is what a row's penalties look at.
-type History struct {
+// Bias is what is added to a token's logit.
+type Bias struct {
+	Token int32
+	Value float32
+}
+
+// Adjustment is what happens to a row: biases first, then penalties.
+type Adjustment struct {
+	Biases []Bias // each token once
 	Penalties
 	Recent []Recent // each token once
 	// Chosen is a row of the tokens chosen before, one more recent token; -1: none.
 	Chosen int32
 }
 
-// Penalize changes the logits of each row's recent tokens. Tokens outside the vocabulary have no effect.
+// Adjust changes the logits of each row's biased and recent tokens. Tokens outside the vocabulary have no effect.
 //
-// Logits are float32 [M, V], read and written; Rows has M histories; Chosen is int32 [N, 1], or none where no history refers to it.
-type Penalize struct {
+// Logits are float32 [M, V], read and written; Rows has M adjustments; Chosen is int32 [N, 1], or none where no adjustment refers to it.
+type Adjust struct {
 	Logits kernels.Tensor
-	Rows   []History
+	Rows   []Adjustment
 	Chosen kernels.Tensor
 }
 
 // Name implements kernels.Op.
-func (o *Penalize) Name() string { return "penalize" }
+func (o *Adjust) Name() string { return "adjust" }
 
 // Check implements kernels.Op.
-func (o *Penalize) Check() error {
+func (o *Adjust) Check() error {
 	err := kernels.CheckShape("logits", o.Logits, kernels.F32, len(o.Rows), -1)
 	if !o.Chosen.IsNone() {
 		err = errors.Join(err, kernels.CheckShape("chosen", o.Chosen, kernels.I32, -1, 1))
@@ -74,9 +81,14 @@ func (o *Penalize) Check() error {
 }
 
 // Reference implements kernels.Op.
-func (o *Penalize) Reference() {
+func (o *Adjust) Reference() {
 	for r := range o.Rows {
 		h, logits, chosen := &o.Rows[r], o.Logits.Row(r), int32(-1)
+		for _, b := range h.Biases {
+			if b.Token >= 0 && int(b.Token) < len(logits) {
+				logits[b.Token] += b.Value
+			}
+		}
 		if h.Chosen >= 0 {
 			chosen = o.Chosen.RowRange(int(h.Chosen), int(h.Chosen)+1).Int32s()[0]
 		}
@@ -94,25 +106,25 @@ func (o *Penalize) Reference() {
 	}
 }
 
-func (h *History) at(logits []float32, t Recent) {
+func (h *Adjustment) at(logits []float32, t Recent) {
 	if t.Token >= 0 && int(t.Token) < len(logits) {
 		logits[t.Token] = h.Apply(logits[t.Token], t.Count)
 	}
 }
 
 // CPU implements kernels.Op: a few tokens are not worth a second thread.
-func (o *Penalize) CPU(*cpu.Context) { o.Reference() }
+func (o *Adjust) CPU(*cpu.Context) { o.Reference() }
 
-func penalizeCases() []kernels.Case {
+func adjustCases() []kernels.Case {
 	var cases []kernels.Case
-	for _, c := range []struct{ rows, vocab, recent int }{{1, 5, 0}, {3, 40, 7}, {5, 300, 200}} {
+	for _, c := range []struct{ rows, vocab, recent, biased int }{{1, 5, 0, 0}, {3, 40, 7, 0}, {3, 40, 7, 12}, {5, 300, 200, 150}, {9, 2000, 1, 1001}} {
 		cases = append(cases, kernels.Case{
-			Name: fmt.Sprintf("penalize_m%d_v%d_recent_%d", c.rows, c.vocab, c.recent),
+			Name: fmt.Sprintf("adjust_m%d_v%d_recent_%d_biased_%d", c.rows, c.vocab, c.recent, c.biased),
 			New: func(d kernels.Device, r *rand.Rand) (kernels.Op, []kernels.Tensor) {
-				o := &Penalize{Logits: kernels.RandomTensor(d, r, c.rows, c.vocab+2, 3).Columns(2, c.vocab+2), Chosen: kernels.NewTensor(d, kernels.I32, c.rows, 1)}
+				o := &Adjust{Logits: kernels.RandomTensor(d, r, c.rows, c.vocab+2, 3).Columns(2, c.vocab+2), Chosen: kernels.NewTensor(d, kernels.I32, c.rows, 1)}
 				for m := range c.rows {
 					o.Chosen.Int32s()[m] = int32(r.IntN(c.vocab))
-					h := History{Penalties: Penalties{1 + r.Float32(), r.Float32(), r.Float32()}, Chosen: int32(c.rows-m) - 1}
+					h := Adjustment{Penalties: Penalties{1 + r.Float32(), r.Float32(), r.Float32()}, Chosen: int32(c.rows-m) - 1}
 					switch m {
 					case 1:
 						h.Chosen, h.Repetition = -1, 0
@@ -121,6 +133,9 @@ func penalizeCases() []kernels.Case {
 					}
 					for i, t := range r.Perm(c.vocab + 5)[:c.recent] {
 						h.Recent = append(h.Recent, Recent{int32(t) - 2, int32(1 + i%3)})
+					}
+					for _, t := range r.Perm(c.vocab + 5)[:c.biased] {
+						h.Biases = append(h.Biases, Bias{int32(t) - 2, 200*r.Float32() - 100})
 					}
 					o.Rows = append(o.Rows, h)
 				}
