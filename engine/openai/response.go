@@ -16,6 +16,14 @@ type Usage struct {
 	TotalTokens             int               `json:"total_tokens"`
 	PromptTokensDetails     PromptDetails     `json:"prompt_tokens_details"`
 	CompletionTokensDetails CompletionDetails `json:"completion_tokens_details"`
+	Timings                 *Timings          `json:"timings,omitempty"`
+}
+
+// Timings is an addition to OpenAI's form, as others have it too: the engine's own clock. Whoever measures by when pieces of a stream arrive measures
+// the way they came as well.
+type Timings struct {
+	FirstTokenSeconds     float64 `json:"first_token_seconds"`
+	DecodeTokensPerSecond float64 `json:"decode_tokens_per_second"` // 0 when there was no second token
 }
 
 // PromptDetails says how much of the prompt was not read again.

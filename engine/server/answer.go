@@ -204,7 +204,9 @@ func (a *answer) done(e engine.Event) {
 const finishCalls = "tool_calls"
 
 func (a *answer) counts() *openai.Usage {
-	return openai.NewUsage(a.usage.PromptTokens, a.usage.CachedTokens, a.usage.CompletionTokens, a.reasoningTokens)
+	u := openai.NewUsage(a.usage.PromptTokens, a.usage.CachedTokens, a.usage.CompletionTokens, a.reasoningTokens)
+	u.Timings = &openai.Timings{FirstTokenSeconds: a.record.timing.FirstToken.Seconds(), DecodeTokensPerSecond: a.record.timing.DecodeTokensPerSecond()}
+	return u
 }
 
 func (a *answer) fail(err error) {

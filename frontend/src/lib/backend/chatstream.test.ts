@@ -39,6 +39,7 @@ test('an answer with everything in it', async () => {
           completion_tokens: 3,
           prompt_tokens_details: { cached_tokens: 512 },
           completion_tokens_details: { reasoning_tokens: 1 },
+          timings: { first_token_seconds: 0.2, decode_tokens_per_second: 41.5 },
         },
       }),
       'data: [DONE]\n\n',
@@ -52,7 +53,7 @@ test('an answer with everything in it', async () => {
     { type: 'content', text: '4' },
     { type: 'content', text: '9' },
     { type: 'finish', reason: 'stop' },
-    { type: 'usage', usage: { promptTokens: 2048, cachedTokens: 512, completionTokens: 3, reasoningTokens: 1 } },
+    { type: 'usage', usage: { promptTokens: 2048, cachedTokens: 512, completionTokens: 3, reasoningTokens: 1, tokensPerSecond: 41.5 } },
   ]);
 });
 

@@ -23,6 +23,7 @@ interface Chunk {
     completion_tokens?: number;
     prompt_tokens_details?: { cached_tokens?: number } | null;
     completion_tokens_details?: { reasoning_tokens?: number } | null;
+    timings?: { decode_tokens_per_second?: number } | null;
   } | null;
   error?: unknown;
 }
@@ -87,6 +88,7 @@ function usage(wire: NonNullable<Chunk['usage']>): ChatUsage {
     cachedTokens: wire.prompt_tokens_details?.cached_tokens ?? 0,
     completionTokens: wire.completion_tokens ?? 0,
     reasoningTokens: wire.completion_tokens_details?.reasoning_tokens ?? null,
+    tokensPerSecond: wire.timings?.decode_tokens_per_second ?? null,
   };
 }
 

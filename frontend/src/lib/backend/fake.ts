@@ -306,7 +306,7 @@ export class FakeBackend implements Backend {
     const completionTokens = thoughts.length + words.length;
     yield {
       type: 'usage',
-      usage: { promptTokens: 512, cachedTokens: 384, completionTokens, reasoningTokens: thoughts.length },
+      usage: { promptTokens: 512, cachedTokens: 384, completionTokens, reasoningTokens: thoughts.length, tokensPerSecond: null },
     };
   }
 

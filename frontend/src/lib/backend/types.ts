@@ -483,6 +483,8 @@ export interface ChatUsage {
   completionTokens: number;
   /** Of completionTokens, thought and not said; null when the server does not count them. */
   reasoningTokens: number | null;
+  /** By the engine's clock, 0 when there was one token alone; null when the server does not say. */
+  tokensPerSecond: number | null;
 }
 
 /** What a streamed answer consists of, in the order of arrival. */

@@ -15,7 +15,7 @@ test('the clock of an answer with reasoning', () => {
   answer.take({ type: 'content', text: '9' }, 2400);
   answer.take({ type: 'finish', reason: 'stop' }, 2400);
   answer.take(
-    { type: 'usage', usage: { promptTokens: 128, cachedTokens: 64, completionTokens: 5, reasoningTokens: 2 } },
+    { type: 'usage', usage: { promptTokens: 128, cachedTokens: 64, completionTokens: 5, reasoningTokens: 2, tokensPerSecond: null } },
     2500,
   );
   expect(answer.content).toBe('49');
@@ -36,6 +36,14 @@ test('without usage the tokens are counted by arrival, and said to be', () => {
   answer.take({ type: 'content', text: 'a' }, 100);
   answer.take({ type: 'content', text: 'b' }, 600);
   expect(answer.stats).toMatchObject({ answerTokens: 2, estimated: true, tokensPerSecond: 2 });
+});
+
+test('the engine knows its speed better than the arrival of pieces that came all at once', () => {
+  const answer = new Answer(0);
+  answer.take({ type: 'content', text: 'a' }, 100);
+  answer.take({ type: 'content', text: 'b' }, 100.1);
+  answer.take({ type: 'usage', usage: { promptTokens: 9, cachedTokens: 0, completionTokens: 12, reasoningTokens: 0, tokensPerSecond: 420 } }, 101);
+  expect(answer.stats?.tokensPerSecond).toBe(420);
 });
 
 test('no token, no figures; one token, no speed', () => {

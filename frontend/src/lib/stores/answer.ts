@@ -83,8 +83,8 @@ export class Answer {
       cachedTokens: this.#usage?.cachedTokens ?? 0,
       answerTokens,
       estimated: this.#usage === null,
-      // The first token ends the prefill: the rest is what was decoded in that time.
-      tokensPerSecond: seconds > 0 && answerTokens > 1 ? (answerTokens - 1) / seconds : 0,
+      // By arrival only until the engine says: pieces may come all at once. The first token ends the prefill: the rest is what was decoded then.
+      tokensPerSecond: this.#usage?.tokensPerSecond ?? (seconds > 0 && answerTokens > 1 ? (answerTokens - 1) / seconds : 0),
       firstTokenSeconds: (this.#firstMs - this.#startedMs) / 1000,
     };
   }
