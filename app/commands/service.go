@@ -12,9 +12,11 @@ import (
 	"strconv"
 	"time"
 
+	"headroom/app/chats"
 	"headroom/app/control"
 	"headroom/app/host"
 	"headroom/app/jobs"
+	"headroom/app/library"
 	"headroom/app/logs"
 	"headroom/app/power"
 	"headroom/app/settings"
@@ -77,7 +79,7 @@ func NewService(o ServiceOptions) (*Service, error) {
 	}}
 	s.api = control.New(control.Options{Host: s.Host, Token: s.Token, Guard: guard, ShowWindow: o.ShowWindow,
 		Settings: o.Settings, CacheFlags: o.given(o.NoPrefixes), Fixed: o.Fixed, Login: o.Login, Logs: o.Logs,
-		ModelFlags: o.givenModel(), ModelOptions: o.options, Transfers: transfers,
+		ModelFlags: o.givenModel(), ModelOptions: o.options, Transfers: transfers, Chats: openChats(),
 		Server: s.awake.Handler(server.New(server.Options{Models: s.Host, Guard: guard, Defaults: func(id string) openai.Defaults {
 			return control.RequestDefaults(o.Settings.Get().ForModel(id))
 		}}))})
@@ -130,6 +132,16 @@ func openSettings() *settings.File {
 		slog.Warn("settings", "err", err)
 	}
 	return file
+}
+
+// openChats opens the Chat page's conversations; nil without a home folder.
+func openChats() *chats.Store {
+	data := library.Data()
+	if data == "" {
+		slog.Warn("conversations are not kept: there is no home folder")
+		return nil
+	}
+	return chats.Open(filepath.Join(data, "chats"))
 }
 
 // loadToken falls back to one for this run where settings cannot be kept.

@@ -7,6 +7,7 @@ import (
 	"crypto/subtle"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"headroom/app/cache"
+	"headroom/app/chats"
 	"headroom/app/host"
 	"headroom/app/logs"
 	"headroom/app/settings"
@@ -78,6 +80,8 @@ type Options struct {
 	ModelOptions func(s settings.Settings, id string) engine.Options
 	// Transfers are imports and downloads; nil: this program has none.
 	Transfers *Transfers
+	// Chats are the Chat page's conversations; nil: there is no folder for them.
+	Chats *chats.Store
 	// Wired is the wired limit; nil: this machine's.
 	Wired *wired.Limit
 	// ShowWindow opens the window or raises it; nil: this program has none.
@@ -103,6 +107,7 @@ type API struct {
 	wired        *wired.Limit
 	modelOptions func(settings.Settings, string) engine.Options
 	transfers    *Transfers
+	chats        *chats.Store
 
 	closing   chan struct{} // closed by Close: event streams end
 	closeOnce sync.Once
@@ -112,7 +117,7 @@ type API struct {
 // New makes the handler.
 func New(o Options) *API {
 	a := &API{host: o.Host, token: o.Token, log: o.Log, settings: o.Settings, cacheFlags: o.CacheFlags, showWindow: o.ShowWindow,
-		modelFlags: o.ModelFlags, modelOptions: o.ModelOptions, wired: o.Wired, fixed: o.Fixed, login: o.Login, logs: o.Logs, transfers: o.Transfers,
+		modelFlags: o.ModelFlags, modelOptions: o.ModelOptions, wired: o.Wired, fixed: o.Fixed, login: o.Login, logs: o.Logs, transfers: o.Transfers, chats: o.Chats,
 		closing: make(chan struct{}), rhythm: ordinaryRhythm}
 	if a.log == nil {
 		a.log = slog.Default()
@@ -129,7 +134,7 @@ func New(o Options) *API {
 	}
 	api := http.NewServeMux()
 	for _, row := range a.Routes() {
-		api.HandleFunc(row.Pattern, func(w http.ResponseWriter, r *http.Request) { row.serve(w, r, row.Status) })
+		api.HandleFunc(row.Pattern, func(w http.ResponseWriter, r *http.Request) { row.serve(w, r, row) })
 	}
 	api.HandleFunc("/api/", func(w http.ResponseWriter, r *http.Request) {
 		refuse(w, problem.New(problem.NotFound, "There is nothing at "+r.Method+" "+r.URL.Path, "", ""))
@@ -178,14 +183,17 @@ func (a *API) authorized(next http.Handler) http.Handler {
 	})
 }
 
-// maxBodyBytes bounds the bodies there are: a model's name, a switch.
+// maxBodyBytes bounds most bodies: a model's name, a switch.
 const maxBodyBytes = 64 << 10
 
 // readBody reads a body of JSON, which may be empty. The error is a Problem that says what to send.
-func readBody(w http.ResponseWriter, r *http.Request, q any, example string) error {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBodyBytes))
+func readBody(w http.ResponseWriter, r *http.Request, mostBytes int64, q any, example string) error {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mostBytes))
 	if err == nil && len(body) > 0 {
 		err = json.Unmarshal(body, q)
+	}
+	if tooLong := (*http.MaxBytesError)(nil); errors.As(err, &tooLong) {
+		return problem.New(problem.TooLarge, "The request is too long", fmt.Sprintf("%s takes %d bytes at most", r.URL.Path, tooLong.Limit), "")
 	}
 	if err != nil {
 		return problem.Wrap(problem.BadRequest, err, "The request cannot be read", "Send "+example+".")

@@ -242,7 +242,7 @@ func TestAPI(t *testing.T) {
 		{"start what is not there", "POST", "/api/engine/start", `{"model":"gone"}`, []string{TokenHeader, "T"}, 404,
 			`{"error":{"code":"model_not_found","message":"There is no model \"gone\" here","why":"there is demo","fix":"Name it."}}`},
 		{"start nonsense", "POST", "/api/engine/start", `{"model":7}`, []string{TokenHeader, "T"}, 400, `"code":"bad_request"`},
-		{"start too much", "POST", "/api/engine/start", `{"model":"` + strings.Repeat("x", maxBodyBytes) + `"}`, []string{TokenHeader, "T"}, 400, ""},
+		{"start too much", "POST", "/api/engine/start", `{"model":"` + strings.Repeat("x", maxBodyBytes) + `"}`, []string{TokenHeader, "T"}, 413, "65536 bytes at most"},
 		{"stop", "POST", "/api/engine/stop", "", []string{TokenHeader, "T"}, 200, `"status":"stopped"`},
 		{"cancel", "POST", "/api/requests/chatcmpl-1/cancel", "", []string{TokenHeader, "T"}, 204, ""},
 		{"cancel what has ended", "POST", "/api/requests/x/cancel", "", []string{TokenHeader, "T"}, 404, `"code":"not_found"`},

@@ -19,7 +19,7 @@ func (a *API) engineRoutes() []Route {
 	return []Route{
 		route("GET /api/state", "All that a view shows but the lists that have addresses of their own.", "",
 			func(*http.Request, nothing) (host.State, error) { return state() }),
-		{Pattern: "GET /api/events", Events: true, Status: http.StatusOK, serve: func(w http.ResponseWriter, r *http.Request, _ int) { a.handleEvents(w, r) },
+		{Pattern: "GET /api/events", Events: true, Status: http.StatusOK, serve: func(w http.ResponseWriter, r *http.Request, _ Route) { a.handleEvents(w, r) },
 			Does: "Server-sent events: \"state\" with the document of /api/state, at once and after changes, and \"models\" with a ModelsEvent."},
 		route("POST /api/engine/start", "Loads a model, in the background; the one that ran last, or the bundled one, if none is named.", `{"model": "ID"}`,
 			func(_ *http.Request, q StartRequest) (host.State, error) {

@@ -2,7 +2,7 @@ package control
 
 // The state as a stream of events. Every event is the whole state, so a client that missed some has lost nothing; equal states
 // are not sent twice, and at most four a second go out. Imports and downloads are events of their own, in the same rhythm: all of them each
-// time. What changed in the list of models, such as a download that is finished, is an event of its own too, after the state that has it.
+// time. Conversations are told of by a number, which is another one when the list is. What changed in the list of models, such as a download that is finished, is an event of its own too, after the state that has it.
 
 import (
 	"bytes"
@@ -38,7 +38,10 @@ func (a *API) handleEvents(w http.ResponseWriter, r *http.Request) {
 		return nil
 	}
 
-	var last, jobs []byte
+	written, forget := a.chatsSubscribe()
+	defer forget()
+
+	var last, jobs, chats []byte
 	_, seen := a.host.ModelChanges(0)
 	spoke := time.Now()
 	for {
@@ -60,7 +63,11 @@ func (a *API) handleEvents(w http.ResponseWriter, r *http.Request) {
 			err = send("event: jobs\ndata: %s\n\n", now)
 			jobs = now
 		}
-		if err != nil || a.pause(r, state, changed, moved) != nil {
+		if now := encoded(a.chatsEvent()); err == nil && a.chats != nil && !bytes.Equal(now, chats) {
+			err = send("event: chats\ndata: %s\n\n", now)
+			chats = now
+		}
+		if err != nil || a.pause(r, state, changed, moved, written) != nil {
 			return
 		}
 	}
@@ -75,14 +82,15 @@ func encoded(v any) []byte {
 }
 
 // pause waits until it is time to look again. It waits for the busy interval in any case: that is the limit of four a second.
-func (a *API) pause(r *http.Request, state host.State, changed, moved <-chan struct{}) error {
-	wait := func(d time.Duration, wake, other <-chan struct{}) error {
+func (a *API) pause(r *http.Request, state host.State, changed, moved, written <-chan struct{}) error {
+	wait := func(d time.Duration, changed, moved, written <-chan struct{}) error {
 		timer := time.NewTimer(d)
 		defer timer.Stop()
 		select {
 		case <-timer.C:
-		case <-wake:
-		case <-other:
+		case <-changed:
+		case <-moved:
+		case <-written:
 		case <-r.Context().Done():
 			return r.Context().Err()
 		case <-a.closing:
@@ -90,11 +98,11 @@ func (a *API) pause(r *http.Request, state host.State, changed, moved <-chan str
 		}
 		return nil
 	}
-	if err := wait(a.rhythm.busy, nil, nil); err != nil {
+	if err := wait(a.rhythm.busy, nil, nil, nil); err != nil {
 		return err
 	}
 	if s := state.Engine.Status; s == host.Busy || s == host.Loading || a.transfers != nil && a.transfers.Jobs.Busy() {
 		return nil
 	}
-	return wait(a.rhythm.idle-a.rhythm.busy, changed, moved)
+	return wait(a.rhythm.idle-a.rhythm.busy, changed, moved, written)
 }

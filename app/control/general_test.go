@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"headroom/app/chats"
 	"headroom/app/host"
 	"headroom/app/logs"
 	"headroom/app/settings"
@@ -43,6 +44,7 @@ type generalWorld struct {
 	api   *API
 	host  *fakeHost
 	url   string
+	chats *chats.Store
 }
 
 func newGeneral(t *testing.T, fixed ...string) *generalWorld {
@@ -52,8 +54,8 @@ func newGeneral(t *testing.T, fixed ...string) *generalWorld {
 		t.Fatal(err)
 	}
 	h := &fakeHost{state: host.State{Endpoint: host.Endpoint{URL: "http://127.0.0.1:11811/v1"}}}
-	w := &generalWorld{host: h, file: file, login: &fakeLogin{}, logs: logs.New(slog.LevelInfo)}
-	a := New(Options{Host: h, Token: "T", Server: http.NotFoundHandler(), Settings: file, Fixed: fixed, Login: w.login, Logs: w.logs, Transfers: newTransfers(t, file), Log: slog.New(slog.DiscardHandler)})
+	w := &generalWorld{host: h, file: file, login: &fakeLogin{}, logs: logs.New(slog.LevelInfo), chats: chats.Open(t.TempDir())}
+	a := New(Options{Host: h, Token: "T", Server: http.NotFoundHandler(), Settings: file, Fixed: fixed, Login: w.login, Logs: w.logs, Transfers: newTransfers(t, file), Chats: w.chats, Log: slog.New(slog.DiscardHandler)})
 	server := httptest.NewServer(a)
 	t.Cleanup(func() { a.Close(); server.Close() })
 	w.api, w.url = a, server.URL

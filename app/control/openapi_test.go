@@ -56,6 +56,10 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 		{settled, "GET", "/api/settings/cache", "/api/settings/cache", ""},
 		{settled, "GET", "/api/logs", "/api/logs", ""},
 		{settled, "GET", "/api/jobs", "/api/jobs", ""},
+		{settled, "PUT", "/api/chats/c-1", "/api/chats/{id}", chatExample},
+		{settled, "GET", "/api/chats", "/api/chats", ""},
+		{settled, "GET", "/api/chats/c-1", "/api/chats/{id}", ""},
+		{settled, "GET", "/api/chats/c-2", "/api/chats/{id}", ""}, // an error
 		{settled, "POST", "/api/imports/plan", "/api/imports/plan", `{"paths":["/gone"],"mode":"copy"}`},
 		{settled, "GET", "/api/hub", "/api/hub", ""},
 		{settled, "GET", "/api/hub/search", "/api/hub/search", ""},
@@ -190,12 +194,19 @@ func TestStrangers(t *testing.T) {
 			{"a page of nowhere", []string{TokenHeader, "T", "Origin", "null"}, http.StatusForbidden},
 			{"a foreign name for this machine", []string{TokenHeader, "T", "Host", "evil.com"}, http.StatusForbidden},
 		} {
-			if status, _, text := do(t, method, url+path, "{}", c.headers...); status != c.status {
+			body := "{}"
+			if strings.HasPrefix(path, "/api/chats/") {
+				body = chatExample // which would make one
+			}
+			if status, _, text := do(t, method, url+path, body, c.headers...); status != c.status {
 				t.Errorf("%s, %s: %d %s; want %d", row.Pattern, c.name, status, text, c.status)
 			}
 		}
 	}
 	if len(h.models)+len(h.pins)+len(h.started)+len(h.limits) > 0 {
 		t.Errorf("a stranger had something done: %v %v %v", h.models, h.pins, h.started)
+	}
+	if list, err := settled.chats.List(); err != nil || len(list) > 0 {
+		t.Errorf("a stranger has written a conversation: %v, %v", list, err)
 	}
 }

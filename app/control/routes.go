@@ -4,6 +4,7 @@ package control
 // the OpenAPI document (openapi.go): neither can know of an address that the other does not.
 
 import (
+	"cmp"
 	"net/http"
 	"reflect"
 )
@@ -17,7 +18,8 @@ type Route struct {
 	Body    reflect.Type // of what is sent as JSON; nil: nothing is
 	Answer  reflect.Type // of what comes back as JSON; nil: nothing does, or events
 	Events  bool         // what comes back is a stream of server-sent events
-	serve   func(w http.ResponseWriter, r *http.Request, status int)
+	most    int64        // bytes of a body; 0: maxBodyBytes
+	serve   func(w http.ResponseWriter, r *http.Request, row Route)
 }
 
 // Query is a query parameter.
@@ -33,10 +35,10 @@ func route[Body, Answer any](pattern, does, example string, do func(r *http.Requ
 	if row.Answer == nil {
 		row.Status = http.StatusNoContent
 	}
-	row.serve = func(w http.ResponseWriter, r *http.Request, status int) {
+	row.serve = func(w http.ResponseWriter, r *http.Request, row Route) {
 		var body Body
 		if row.Body != nil {
-			if err := readBody(w, r, &body, example); err != nil {
+			if err := readBody(w, r, cmp.Or(row.most, maxBodyBytes), &body, example); err != nil {
 				refuse(w, err)
 				return
 			}
@@ -45,9 +47,9 @@ func route[Body, Answer any](pattern, does, example string, do func(r *http.Requ
 		case err != nil:
 			refuse(w, err)
 		case row.Answer == nil:
-			w.WriteHeader(status)
+			w.WriteHeader(row.Status)
 		default:
-			write(w, status, document)
+			write(w, row.Status, document)
 		}
 	}
 	return row
@@ -66,6 +68,12 @@ func (r Route) answering(status int) Route {
 	return r
 }
 
+// upTo is the row with a longer body.
+func (r Route) upTo(bytes int64) Route {
+	r.most = bytes
+	return r
+}
+
 // with is the row with query parameters.
 func (r Route) with(queries ...Query) Route {
 	r.Queries = queries
@@ -81,6 +89,9 @@ func (a *API) Routes() []Route {
 		rows = append(rows, a.generalRoutes()...)
 		rows = append(rows, a.settingsRoutes()...)
 		rows = append(rows, a.modelSettingsRoutes()...)
+	}
+	if a.chats != nil {
+		rows = append(rows, a.chatRoutes()...)
 	}
 	if a.logs != nil {
 		rows = append(rows, a.logRoutes()...)

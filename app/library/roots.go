@@ -28,9 +28,18 @@ func Roots(given []string) []string {
 	return roots
 }
 
-// Own is the folder that imported models come to: Headroom/models in ~/Library/Application Support on a Mac, headroom/models in
-// XDG_DATA_HOME or ~/.local/share elsewhere. "" when there is no home folder.
+// Own is the folder that imported models come to: models in Data. "" when there is no home folder.
 func Own() string {
+	data := Data()
+	if data == "" {
+		return ""
+	}
+	return filepath.Join(data, "models")
+}
+
+// Data is the folder of what people would miss: Headroom in ~/Library/Application Support on a Mac, headroom in XDG_DATA_HOME or
+// ~/.local/share elsewhere. "" when there is no home folder.
+func Data() string {
 	data := expandHome("~/Library/Application Support/Headroom")
 	if runtime.GOOS != "darwin" {
 		if data = os.Getenv("XDG_DATA_HOME"); !filepath.IsAbs(data) {
@@ -41,7 +50,7 @@ func Own() string {
 	if !filepath.IsAbs(data) {
 		return ""
 	}
-	return filepath.Join(data, "models")
+	return data
 }
 
 // HubCache is where Hugging Face's tools keep models: HF_HUB_CACHE, HF_HOME/hub, or ~/.cache/huggingface/hub.

@@ -30,6 +30,9 @@ var layers = []row{
 		"engine/safetensors", "engine/tokenizer", "engine/chat", "engine/openai", "engine/sched", "engine/blockstore", "engine/reread",
 		"app/settings", "app/login", "app/logs", "app/version", "app/demo", "app/disk", "app/jobs", "frontend",
 	}},
+	{"What a person and a model have said to each other, on disk.", []string{
+		"app/chats",
+	}},
 	{"Tensors and devices: dtype, buffer, tensor, operator. What every kernel speaks, and nothing about models.", []string{
 		"kernels",
 	}},

@@ -32,6 +32,7 @@ const (
 	Unauthorized        Code = "unauthorized"         // the key or token is missing or wrong
 	Forbidden           Code = "forbidden"            // asked under a foreign name, or by a foreign web page
 	Exists              Code = "exists"               // something of that name is there already
+	Changed             Code = "changed"              // it is not as it was when the change to it was made
 	DiskFull            Code = "disk_full"            // there is no room left on the disk
 	Upstream            Code = "upstream"             // another server, which was asked, does not answer as it should
 	Cancelled           Code = "cancelled"            // somebody stopped the request

@@ -35,6 +35,7 @@ var meanings = map[problem.Code]meaning{
 	problem.ModelNotFound:       {status: 404, kind: "invalid_request_error"},
 	problem.NotFound:            {status: 404, kind: "invalid_request_error"},
 	problem.Exists:              {status: 409, kind: "invalid_request_error"},
+	problem.Changed:             {status: 409, kind: "invalid_request_error"},
 	problem.TooLarge:            {status: 413, kind: "invalid_request_error"},
 	problem.ModelBroken:         {status: 422, kind: "invalid_request_error"},
 	problem.UnknownArchitecture: {status: 422, kind: "invalid_request_error"},

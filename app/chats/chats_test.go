@@ -1,0 +1,380 @@
+package chats
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"headroom/engine/problem"
+)
+
+func question(id, text string) Message { return Message{ID: id, Role: "user", Content: text} }
+
+func answer(id, text string) Message {
+	return Message{ID: id, Role: "assistant", Content: text, Reasoning: "a\nb", End: "stop", Model: "m",
+		Calls: []Call{{"weather", `{"city":"Oslo"}`}}, Error: &Fault{Code: "busy"}, Stats: &Figures{AnswerTokens: 3, TokensPerSecond: 0.1}}
+}
+
+// must fails the test for a write that is refused.
+func must(t *testing.T, s *Store, id string, c Change) Summary {
+	t.Helper()
+	after, err := s.Write(id, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return after
+}
+
+func codeOf(err error) problem.Code {
+	if err == nil {
+		return ""
+	}
+	return problem.From(err).Code
+}
+
+// 300 random writes, renames, removals and restarts leave what a map of conversations has, in the order of the map's times.
+func TestLivesOfConversations(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "chats")
+	s, model := Open(dir), map[string]Chat{}
+	r := rand.New(rand.NewPCG(1, 2))
+	for step := range 300 {
+		id := fmt.Sprintf("c-%d", r.IntN(6))
+		have, exists := model[id]
+		switch r.IntN(10) {
+		case 0:
+			s = Open(dir) // a restart
+		case 1:
+			if err := s.Remove(id); err != nil {
+				t.Fatal(err)
+			}
+			delete(model, id)
+		default:
+			from := 0
+			if exists {
+				from = r.IntN(len(have.Messages) + 1)
+			}
+			added := []Message{}
+			for i := range r.IntN(3) {
+				added = append(added, question(fmt.Sprint(step, i), strings.Repeat("é<&\n", r.IntN(50))), answer("a", "said"))
+			}
+			c := Change{Revision: have.Summary.Revision, Title: fmt.Sprintf("title %d", step), UpdatedAtUnixMs: int64(step + 1), From: from, Messages: added}
+			after := must(t, s, id, c)
+			messages := append(append([]Message{}, have.Messages[:from]...), added...)
+			model[id] = Chat{after, messages}
+			if after.Title != c.Title || after.Messages != len(messages) || after.Revision != c.Revision+1 {
+				t.Fatalf("step %d: %+v", step, after)
+			}
+			if stale := c.Revision; codeOf(second(s.Write(id, c))) != problem.Changed {
+				t.Fatalf("step %d: a second write on revision %d was taken", step, stale)
+			}
+		}
+		list, err := s.List()
+		if err != nil || len(list) != len(model) {
+			t.Fatalf("step %d: %d conversations, want %d: %v", step, len(list), len(model), err)
+		}
+		for i, one := range list {
+			if i > 0 && list[i-1].UpdatedAtUnixMs < one.UpdatedAtUnixMs {
+				t.Fatalf("step %d: not in the order of their times", step)
+			}
+			got, err := s.Read(one.ID)
+			if want := model[one.ID]; err != nil || one != want.Summary || got.Summary != want.Summary || !reflect.DeepEqual(got.Messages, want.Messages) {
+				t.Fatalf("step %d: %+v, %v, want %+v", step, got, err, want)
+			}
+		}
+	}
+	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("%v: others may look into it", info.Mode())
+	}
+	list, _ := s.List()
+	for _, one := range list {
+		if info, err := os.Stat(one.Path); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%v: others may read it", info.Mode())
+		}
+	}
+}
+
+func second[A any](_ A, err error) error { return err }
+
+// A program that ended between write and rename leaves the old conversation, and a temporary file that the next start clears away.
+func TestCrashBetweenWriteAndRename(t *testing.T) {
+	dir := t.TempDir()
+	s := Open(dir)
+	before := must(t, s, "a", Change{Title: "old", Messages: []Message{question("1", "kept")}})
+	half, young := filepath.Join(dir, temporary+"1"), filepath.Join(dir, temporary+"2")
+	for _, path := range []string{half, young} {
+		if err := os.WriteFile(path, []byte(`{"version":1,"id":"a","ti`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	old := time.Now().Add(-2 * leftover)
+	if err := os.Chtimes(half, old, old); err != nil {
+		t.Fatal(err)
+	}
+	s = Open(dir)
+	if c, err := s.Read("a"); err != nil || c.Summary != before || c.Messages[0].Content != "kept" {
+		t.Errorf("%+v, %v", c, err)
+	}
+	if list, err := s.List(); err != nil || len(list) != 1 {
+		t.Errorf("%+v, %v", list, err)
+	}
+	if _, err := os.Stat(half); err == nil {
+		t.Error("what was left over is still there")
+	}
+	if _, err := os.Stat(young); err != nil {
+		t.Error("another program may be writing that one")
+	}
+}
+
+// Each damage is listed with a sentence, shows what can be read, and is never written over.
+func TestDamageIsShownNotLost(t *testing.T) {
+	whole := encode(Chat{Summary{ID: "a", Title: "T", UpdatedAtUnixMs: 5, Revision: 2}, []Message{question("1", "one"), answer("2", "two"), question("3", "three")}})
+	lines := bytes.SplitAfter(whole, []byte("\n"))
+	join := func(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
+	same := func(l []byte) []byte { return append(bytes.Repeat([]byte("x"), len(l)-1), '\n') }
+	for _, c := range []struct {
+		name     string
+		data     []byte
+		damage   string
+		title    string
+		readable int
+		listed   bool // the header alone tells
+	}{
+		{"nothing in it", nil, "no header", "", 0, true},
+		{"no JSON", []byte("\x00\xff\n"), "no header", "", 0, true},
+		{"a header that is not one", join([]byte("[]\n"), lines[1]), "no header", "", 1, true},
+		{"no header", join(lines[1:]...), "no header", "", 2, true},
+		{"the end is missing", whole[:len(whole)-len(lines[3])-4], "bytes should follow", "T", 1, true},
+		{"a message is garbled", join(lines[0], lines[1], same(lines[2]), lines[3]), "2 of 3 messages", "T", 2, false},
+		{"a message of a stranger", bytes.Replace(whole, []byte(`"role":"user"`), []byte(`"role":"root"`), 1), "2 of 3 messages", "T", 2, false},
+		{"more than was promised", join(whole, lines[1]), "bytes should follow", "T", 4, true},
+		{"another's", bytes.Replace(whole, []byte(`"id":"a"`), []byte(`"id":"b"`), 1), "not its name", "T", 3, true},
+		{"a later format", bytes.Replace(whole, []byte(`"version":1`), []byte(`"version":2`), 1), "a later Headroom", "T", 3, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			path := filepath.Join(dir, "a.json")
+			if err := os.WriteFile(path, c.data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			s := Open(dir)
+			list, err := s.List()
+			if err != nil || len(list) != 1 || list[0].Title != c.title || list[0].Path != path || list[0].UpdatedAtUnixMs == 0 {
+				t.Fatalf("%+v, %v", list, err)
+			}
+			if strings.Contains(list[0].Damage, c.damage) != c.listed {
+				t.Errorf("listed with %q", list[0].Damage)
+			}
+			got, err := s.Read("a")
+			if err != nil || !strings.Contains(got.Summary.Damage, c.damage) || len(got.Messages) != c.readable {
+				t.Errorf("%+v, %v", got, err)
+			}
+			for _, revision := range []int{0, 1, 2} {
+				if _, err := s.Write("a", Change{Revision: revision, Title: "over it"}); codeOf(err) != problem.Changed {
+					t.Errorf("revision %d: %v", revision, err)
+				}
+			}
+			if now, _ := os.ReadFile(path); !bytes.Equal(now, c.data) {
+				t.Error("the file has changed")
+			}
+		})
+	}
+}
+
+func TestWritesRefused(t *testing.T) {
+	dir := t.TempDir()
+	s := Open(dir)
+	must(t, s, "a", Change{Messages: []Message{question("1", "x")}})
+	many := make([]Message, mostMessages)
+	for i := range many {
+		many[i] = question("1", "")
+	}
+	for _, c := range []struct {
+		name, id string
+		change   Change
+		code     problem.Code
+	}{
+		{"no name", "", Change{}, problem.BadRequest},
+		{"up", "../a", Change{}, problem.BadRequest},
+		{"hidden", ".a", Change{}, problem.BadRequest},
+		{"capitals, which some file systems do not tell apart", "A", Change{}, problem.BadRequest},
+		{"long", strings.Repeat("a", 65), Change{}, problem.BadRequest},
+		{"zero", "a\x00", Change{}, problem.BadRequest},
+		{"new, and part of it stays", "b", Change{From: 1}, problem.BadRequest},
+		{"below zero", "a", Change{Revision: 1, From: -1}, problem.BadRequest},
+		{"a role", "a", Change{Revision: 1, Messages: []Message{{ID: "1", Role: "system"}}}, problem.BadRequest},
+		{"an end", "a", Change{Revision: 1, Messages: []Message{{ID: "1", Role: "user", End: "x"}}}, problem.BadRequest},
+		{"no id", "a", Change{Revision: 1, Messages: []Message{{Role: "user"}}}, problem.BadRequest},
+		{"there already", "a", Change{}, problem.Changed},
+		{"an old revision", "a", Change{Revision: 9}, problem.Changed},
+		{"not there", "b", Change{Revision: 1}, problem.Changed},
+		{"more stay than there are", "a", Change{Revision: 1, From: 2}, problem.Changed},
+		{"too many messages", "a", Change{Revision: 1, From: 1, Messages: many}, problem.TooLarge},
+		{"too long", "a", Change{Revision: 1, Messages: []Message{question("1", strings.Repeat("x", mostBytes))}}, problem.TooLarge},
+	} {
+		if _, err := s.Write(c.id, c.change); codeOf(err) != c.code {
+			t.Errorf("%s: %v, want %s", c.name, err, c.code)
+		}
+	}
+	for _, id := range []string{"", "..", "../a", "A"} {
+		if codeOf(second(s.Read(id))) != problem.BadRequest || codeOf(s.Remove(id)) != problem.BadRequest {
+			t.Errorf("%q is taken for a name", id)
+		}
+	}
+	if codeOf(second(s.Read("none"))) != problem.NotFound || s.Remove("none") != nil {
+		t.Error("one that is not there")
+	}
+	if entries, _ := os.ReadDir(dir); len(entries) != 1 {
+		t.Errorf("%v", entries)
+	}
+	if got := must(t, s, "a", Change{Revision: 1, Title: strings.Repeat("é", 999)}); len([]rune(got.Title)) != mostTitle {
+		t.Errorf("a title of %d characters", len([]rune(got.Title)))
+	}
+}
+
+// What else lies in the folder is neither listed nor followed.
+func TestForeignFilesAreLeftAlone(t *testing.T) {
+	dir, elsewhere := t.TempDir(), filepath.Join(t.TempDir(), "secret.json")
+	if err := os.WriteFile(elsewhere, encode(Chat{Summary{ID: "link", Revision: 1}, nil}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(elsewhere, filepath.Join(dir, "link.json")); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"README", "UPPER.json", "a b.json", ".json"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(dir, "folder.json"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s := Open(dir)
+	if list, err := s.List(); err != nil || len(list) != 0 {
+		t.Errorf("%+v, %v", list, err)
+	}
+	for _, id := range []string{"link", "folder"} {
+		if c, err := s.Read(id); err == nil {
+			t.Errorf("%s is read: %+v", id, c)
+		}
+	}
+}
+
+func TestSearch(t *testing.T) {
+	s := Open(t.TempDir())
+	must(t, s, "a", Change{Title: "Lisbon", UpdatedAtUnixMs: 1, Messages: []Message{question("1", "A week in Portugal, with  the\ntrain")}})
+	must(t, s, "b", Change{Title: "Cooking", UpdatedAtUnixMs: 2, Messages: []Message{question("1", strings.Repeat("x ", 50)+"ÄPFEL and a week"+strings.Repeat(" y", 50))}})
+	for _, c := range []struct{ text, found, excerpt string }{
+		{"", "b a", ""},
+		{"  ", "b a", ""},
+		{"week", "b a", "…" + strings.Repeat("x ", 14) + "ÄPFEL and a week" + strings.Repeat(" y", 20) + "…"},
+		{"äpfel WEEK", "b", "…" + strings.Repeat("x ", 20) + "ÄPFEL and a week" + strings.Repeat(" y", 14) + "…"},
+		{"lisbon", "a", ""},
+		{"lisbon train", "a", "A week in Portugal, with the train"},
+		{"lisbon äpfel", "", ""},
+	} {
+		list, err := s.Search(c.text)
+		ids := []string{}
+		for _, one := range list {
+			ids = append(ids, one.ID)
+		}
+		if err != nil || strings.Join(ids, " ") != c.found {
+			t.Errorf("%q: %v, %v, want %s", c.text, ids, err, c.found)
+		} else if len(list) > 0 && list[0].Excerpt != c.excerpt {
+			t.Errorf("%q: excerpt %q", c.text, list[0].Excerpt)
+		}
+	}
+}
+
+// A page that looks hears of what this program and others have written.
+func TestVersionFollowsTheFolder(t *testing.T) {
+	dir := t.TempDir()
+	s, other := Open(dir), Open(dir)
+	woken, done := s.Subscribe()
+	defer done()
+	last := s.Version()
+	differs := func(what string, want bool) {
+		t.Helper()
+		if now := s.Version(); (now != last) != want {
+			t.Errorf("%s: version %d after %d", what, now, last)
+		} else {
+			last = now
+		}
+	}
+	differs("nothing", false)
+	must(t, s, "a", Change{})
+	differs("a write", true)
+	differs("nothing more", false)
+	select {
+	case <-woken:
+	default:
+		t.Error("nobody was told")
+	}
+	earlier := time.Unix(1, 0) // so that a coarse clock tells too
+	if err := os.Chtimes(dir, earlier, earlier); err != nil {
+		t.Fatal(err)
+	}
+	last = s.Version()
+	first := must(t, other, "b", Change{Title: "b"})
+	differs("another program's write", true)
+	titles := func() (all string) {
+		list, err := s.List()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, one := range list {
+			all += one.Title + ","
+		}
+		return all
+	}
+	before := titles()
+	renamed := must(t, other, "b", Change{Revision: 1, Title: "c", UpdatedAtUnixMs: first.UpdatedAtUnixMs})
+	if err := os.Chtimes(renamed.Path, earlier, earlier); err != nil {
+		t.Fatal(err)
+	}
+	if after := titles(); after == before || !strings.Contains(after, "c,") {
+		t.Errorf("titles %q after %q", after, before)
+	}
+	if err := s.Remove("a"); err != nil {
+		t.Fatal(err)
+	}
+	differs("a removal", true)
+}
+
+// Whatever a file has in it, reading ends, and what was read is written and read as the same.
+func FuzzParse(f *testing.F) {
+	whole := encode(Chat{Summary{ID: "a", Title: "T", UpdatedAtUnixMs: 5, Revision: 2}, []Message{question("1", "one"), answer("2", "two")}})
+	f.Add(whole)
+	f.Add(whole[:len(whole)-3])
+	f.Add([]byte("{}\n[]\n\x00"))
+	f.Add([]byte(`{"version":1,"id":"a","revision":1,"messages":-1,"bodyBytes":0}` + "\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		c := parse(data, "a")
+		if c.Summary.Damage != "" {
+			c.Summary.Revision = max(c.Summary.Revision, 1)
+		}
+		again := parse(encode(c), "a")
+		c.Summary.Damage = ""
+		if c.Summary != again.Summary || !reflect.DeepEqual(plain(t, c.Messages), plain(t, again.Messages)) {
+			t.Errorf("%+v\nbecame\n%+v", c, again)
+		}
+	})
+}
+
+// plain is a value as JSON: empty and missing lists are the same there.
+func plain(t *testing.T, v any) (out any) {
+	data, err := json.Marshal(v)
+	if err == nil {
+		err = json.Unmarshal(data, &out)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}

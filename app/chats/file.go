@@ -1,0 +1,223 @@
+package chats
+
+// A conversation as a file: lines of JSON, the header first, then one for each message. Lines keep damage where it is: what stands before and
+// behind a broken one can still be read. The header says how much follows, so that a file which ends early is noticed without reading it.
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+)
+
+const (
+	version = 1
+	// mostHeaderBytes is more than any header takes: a title's characters are escaped to 12 bytes each at most.
+	mostHeaderBytes = 8 << 10
+)
+
+// header is the first line.
+type header struct {
+	Version         int    `json:"version"`
+	ID              string `json:"id"`
+	Title           string `json:"title"`
+	UpdatedAtUnixMs int64  `json:"updatedAt"`
+	Revision        int    `json:"revision"`
+	Messages        int    `json:"messages"`
+	BodyBytes       int64  `json:"bodyBytes"` // of the lines behind it
+}
+
+func encode(c Chat) []byte {
+	var body bytes.Buffer
+	for _, m := range c.Messages {
+		body.Write(line(m))
+	}
+	s := c.Summary
+	return append(line(header{version, s.ID, s.Title, s.UpdatedAtUnixMs, s.Revision, len(c.Messages), int64(body.Len())}), body.Bytes()...)
+}
+
+// line is v as JSON on a line, with <, > and & as they are: people read these files.
+func line(v any) []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		panic("chats: line: " + err.Error()) // our own types
+	}
+	return b.Bytes()
+}
+
+// parse reads a file as far as it can be read; what is wrong with it is in the summary's Damage.
+func parse(data []byte, id string) Chat {
+	first, body, _ := bytes.Cut(data, []byte("\n"))
+	h, damage := parseHeader(first, id, int64(len(body)))
+	c := Chat{Messages: []Message{}}
+	broken := 0
+	for _, l := range bytes.Split(bytes.TrimSuffix(body, []byte("\n")), []byte("\n")) {
+		var m Message
+		if len(bytes.TrimSpace(l)) == 0 {
+			continue
+		}
+		if err := json.Unmarshal(l, &m); err != nil || m.fault() != "" || len(c.Messages) == mostMessages {
+			broken++
+			continue
+		}
+		c.Messages = append(c.Messages, m)
+	}
+	if damage == "" && (broken > 0 || len(c.Messages) != h.Messages) {
+		damage = fmt.Sprintf("%d of %d messages can be read", len(c.Messages), max(h.Messages, len(c.Messages)+broken))
+	}
+	c.Summary = h.summary(id, damage)
+	c.Summary.Messages = len(c.Messages)
+	return c
+}
+
+// parseHeader reads the first line; damage says what is wrong with it, or with the number of bytes that follow.
+func parseHeader(first []byte, id string, bodyBytes int64) (h header, damage string) {
+	if err := json.Unmarshal(first, &h); err != nil {
+		return header{}, "its first line is no header"
+	}
+	switch {
+	case h.Version > version:
+		return h, fmt.Sprintf("a later Headroom has written it, in format %d, and this one knows %d", h.Version, version)
+	case h.Version != version || h.Revision < 1 || h.Messages < 0 || h.UpdatedAtUnixMs < 0:
+		return header{}, "its first line is no header"
+	case h.ID != id:
+		return h, fmt.Sprintf("it is of conversation %.80q, which is not its name", h.ID)
+	case h.BodyBytes != bodyBytes:
+		return h, fmt.Sprintf("%d bytes should follow its first line, %d do", h.BodyBytes, bodyBytes)
+	}
+	return h, ""
+}
+
+func (h header) summary(id, damage string) Summary {
+	return Summary{ID: id, Title: h.Title, UpdatedAtUnixMs: max(h.UpdatedAtUnixMs, 0), Messages: max(h.Messages, 0), Revision: max(h.Revision, 0), Damage: damage}
+}
+
+// summarize reads a file's header alone.
+func summarize(path, id string, info fs.FileInfo) Summary {
+	h, damage := header{}, ""
+	file, err := os.Open(path)
+	if err == nil {
+		var first []byte
+		first, err = bufio.NewReaderSize(io.LimitReader(file, mostHeaderBytes), mostHeaderBytes).ReadBytes('\n')
+		if err == nil {
+			h, damage = parseHeader(bytes.TrimSuffix(first, []byte("\n")), id, info.Size()-int64(len(first)))
+		} else if errors.Is(err, io.EOF) {
+			err, damage = nil, "its first line is no header"
+		}
+		file.Close()
+	}
+	if err != nil {
+		damage = "it cannot be read: " + err.Error()
+	}
+	if info.Size() > mostBytes {
+		damage = tooLong(info.Size())
+	}
+	s := h.summary(id, damage)
+	s.Path = path
+	if s.UpdatedAtUnixMs == 0 {
+		s.UpdatedAtUnixMs = info.ModTime().UnixMilli()
+	}
+	return s
+}
+
+func tooLong(size int64) string {
+	return fmt.Sprintf("it is %d bytes long, the limit is %d", size, mostBytes)
+}
+
+// readFile reads a regular file whole: a pipe of that name would never end.
+func readFile(path string) ([]byte, fs.FileInfo, error) {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, nil, fmt.Errorf("%s is no regular file", path)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, mostBytes+1))
+	if err == nil && len(data) > mostBytes {
+		err = errors.New(path + ": " + tooLong(info.Size()))
+	}
+	return data, info, err
+}
+
+// excerptChars is how much is shown before and behind what was found.
+const excerptChars = 40
+
+// Search has the conversations in whose title or messages all words of the text stand, in any case, those changed last first.
+func (s *Store) Search(text string) ([]Summary, error) {
+	words := strings.Fields(strings.ToLower(text))
+	s.mu.Lock()
+	list, err := s.list()
+	s.mu.Unlock()
+	if err != nil || len(words) == 0 {
+		return list, err
+	}
+	found := []Summary{}
+	for _, one := range list {
+		if containsAll(strings.ToLower(one.Title), words) {
+			found = append(found, one)
+			continue
+		}
+		data, _, err := readFile(one.Path) // without the lock: a file is replaced as a whole
+		if err != nil {
+			continue
+		}
+		c := parse(data, one.ID)
+		texts := []string{one.Title}
+		for _, m := range c.Messages {
+			texts = append(texts, m.Content)
+		}
+		if whole := strings.Join(texts, "\n"); containsAll(strings.ToLower(whole), words) {
+			one.Excerpt = excerpt(whole[len(one.Title):], words)
+			found = append(found, one)
+		}
+	}
+	return found, nil
+}
+
+func containsAll(text string, words []string) bool {
+	for _, w := range words {
+		if !strings.Contains(text, w) {
+			return false
+		}
+	}
+	return true
+}
+
+// excerpt is the text around the first word that stands in it, on one line.
+func excerpt(text string, words []string) string {
+	runes := []rune(text)
+	lower := []rune(strings.ToLower(text))
+	if len(lower) != len(runes) { // some letter's small form is two
+		lower = runes
+	}
+	for _, w := range words {
+		before, _, ok := strings.Cut(string(lower), w)
+		if !ok {
+			continue
+		}
+		at := len([]rune(before))
+		from, to := max(at-excerptChars, 0), min(at+len([]rune(w))+excerptChars, len(runes))
+		cut := strings.Join(strings.Fields(string(runes[from:to])), " ")
+		if from > 0 {
+			cut = "…" + cut
+		}
+		if to < len(runes) {
+			cut += "…"
+		}
+		return cut
+	}
+	return ""
+}
