@@ -10,6 +10,7 @@ import { createServer } from 'node:http';
 import { extname, join, normalize } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { fakeCache } from './fake-cache.mjs';
+import { fakeChats } from './fake-chats.mjs';
 import { fakeModels } from './fake-models.mjs';
 import { fakeSettings } from './fake-settings.mjs';
 
@@ -38,6 +39,9 @@ export async function startFakeServer(port = 0, many = { models: 0, conversation
   const models = fakeModels(engine, many.models, () => state().roomBytes, (changes) => {
     tell();
     for (const response of listeners) response.write(`event: models\ndata: ${JSON.stringify({ changes })}\n\n`);
+  });
+  const chats = fakeChats((version) => {
+    for (const response of listeners) response.write(`event: chats\ndata: ${JSON.stringify({ version })}\n\n`);
   });
   let address = '';
   let served = 0;
@@ -114,7 +118,11 @@ export async function startFakeServer(port = 0, many = { models: 0, conversation
       response.writeHead(200, { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-cache' });
       listeners.add(response);
       response.on('close', () => listeners.delete(response));
-      return void response.write(`event: state\ndata: ${JSON.stringify(state())}\n\n`);
+      return void response.write(`event: state\ndata: ${JSON.stringify(state())}\n\nevent: chats\ndata: {"version":${chats.version()}}\n\n`);
+    }
+    if (path.startsWith('/api/chats')) {
+      const [status, document] = chats.answer(request.method, path, url.searchParams, request.method === 'PUT' ? await body(request) : {});
+      return document === null ? response.writeHead(status).end() : json(response, status, document);
     }
     if (path === '/api/engine/start') {
       const { model: id } = await body(request);

@@ -15,7 +15,7 @@ import { startFakeServer } from './fake-server.mjs';
 const startMs = 60_000;
 
 /**
- * Resolves with {url, kill, name, finishDownload}; kill is null when the server is not ours to end, finishDownload, which completes the model
+ * Resolves with {url, kill, name, finishDownload, chats}; chats is the folder of conversations, if it is ours; kill is null when the server is not ours to end, finishDownload, which completes the model
  * Half-Here-8bit, when its models are not ours.
  */
 export async function openServer() {
@@ -83,5 +83,5 @@ async function startBinary(path) {
     await kill();
     throw cause;
   });
-  return { name: path, url, kill, finishDownload };
+  return { name: path, url, kill, finishDownload, chats: process.platform === 'darwin' ? join(home, 'Library/Application Support/Headroom/chats') : join(home, 'data/headroom/chats') };
 }

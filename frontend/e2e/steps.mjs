@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { accessibilityFaults } from './axe.mjs';
+import { chatSteps } from './chat-steps.mjs';
 import { startFakeServer } from './fake-server.mjs';
 import { sheetSteps } from './sheet-steps.mjs';
 import { transferSteps } from './transfers.mjs';
@@ -269,6 +270,8 @@ export const steps = [
     await list.first().getByRole('button', { name: /^Delete/ }).click();
     await until('one fewer', async () => (await list.count()) === before - 1);
   }],
+
+  ...chatSteps,
 
   ['the switch stops the engine; Chat offers to start it', async ({ page, shot }) => {
     await goTo(page, 'Overview');

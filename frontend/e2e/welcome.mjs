@@ -35,6 +35,7 @@ export const welcomeSteps = [
     await dialog.waitFor({ state: 'detached' });
     await pages.getByRole('button', { name: 'Chat' }).click();
     await page.getByRole('button', { name: /^Delete: / }).first().click();
+    await page.getByText(/^Deleted: /).waitFor();
     await page.goto('about:blank'); // or the next step's address would differ by its fragment alone, which loads nothing
   }],
 ];

@@ -184,14 +184,14 @@ test('a conversation: prompt progress, answer, figures, kept for next time', asy
   await pass(3000);
   expect(document.querySelector('[data-testid="answer"] blockquote')?.textContent?.trim()).toBe('What is 76 - 27?');
   expect(byId('stats')).toMatch(/tok\/s\s?\d+ tokens\s?384 of 512 cached\s?first after/);
-  expect(backend.chats[0]).toEqual({
+  expect(backend.asked[0]).toEqual({
     model: 'headroom-demo',
     messages: [{ role: 'user', content: 'What is 76 - 27?' }],
     thinking: false,
     sampling: {},
     tools: [],
   });
-  expect(localStorage.getItem('headroom.conversations')).toContain('What is 76 - 27?');
+  expect([...backend.chats.kept.values()]).toMatchObject([{ summary: { title: 'What is 76 - 27?' }, messages: [{ role: 'user' }, { role: 'assistant', end: 'stop' }] }]);
 });
 
 test('reasoning is folded and is not sent back', async () => {
@@ -206,8 +206,8 @@ test('reasoning is folded and is not sent back', async () => {
   expect(text('[data-testid="reasoning"] summary')).toMatch(/^Thought, \d+ tokens, /);
   await type('Second');
   await pass(3000);
-  expect(backend.chats[1]?.thinking).toBe(true);
-  expect(JSON.stringify(backend.chats[1]?.messages)).not.toContain('I repeat it');
+  expect(backend.asked[1]?.thinking).toBe(true);
+  expect(JSON.stringify(backend.asked[1]?.messages)).not.toContain('I repeat it');
 });
 
 test('Escape stops the answer and keeps what came', async () => {
@@ -231,7 +231,7 @@ test('Retry asks again and drops what followed', async () => {
   [...document.querySelectorAll('button')].find((element) => element.textContent?.trim() === 'Retry')!.click();
   await pass(3000);
   expect(document.querySelectorAll('[data-testid="answer"]')).toHaveLength(1);
-  expect(backend.chats[2]?.messages).toEqual([{ role: 'user', content: 'One' }]);
+  expect(backend.asked[2]?.messages).toEqual([{ role: 'user', content: 'One' }]);
 });
 
 test('a failed answer says so in the thread, and Retry recovers', async () => {
@@ -327,7 +327,7 @@ test('a question is edited, and what followed it is dropped', async () => {
   flushSync();
   press('Enter', { metaKey: true }, field);
   await pass(2000);
-  expect(backend.chats.at(-1)!.messages).toEqual([{ role: 'user', content: 'another' }]);
+  expect(backend.asked.at(-1)!.messages).toEqual([{ role: 'user', content: 'another' }]);
   expect(chat.open!.messages.map(({ role }) => role)).toEqual(['user', 'assistant']);
   expect(chat.open!.title).toBe('another');
 });
@@ -355,7 +355,7 @@ test('answer settings and tools go with the next question, and calls are shown',
   expect(button(/^Answer settings, changed$/)).toBeTruthy();
   await type('what is it like in Oslo?');
   await pass(2000);
-  expect(backend.chats.at(-1)).toMatchObject({ sampling: { temperature: 0.2 }, tools: [{ type: 'function' }] });
+  expect(backend.asked.at(-1)).toMatchObject({ sampling: { temperature: 0.2 }, tools: [{ type: 'function' }] });
   expect(text('[data-testid="call"]')).toBe('Asks for weather { "city": "Oslo" }');
   expect(new ChatStore(backend, localStorage)).toMatchObject({ sampling: { temperature: 0.2 }, tools: [{ type: 'function' }] });
 });

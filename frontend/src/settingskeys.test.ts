@@ -18,7 +18,7 @@ const sections = 'the sections themselves';
 const remembered = 'remembered by itself, not set';
 const tuning = 'for measuring and for odd models: the default is right on every machine that was tried, and the command line has a flag for one run';
 const fileOnly: Record<string, string> = {
-  version: 'of the format', cache: sections, models: sections, model: remembered, engineOn: remembered, welcomed: remembered,
+  version: 'of the format', cache: sections, models: sections, model: remembered, recent: remembered, engineOn: remembered, welcomed: remembered,
   hotSize: tuning, promptCacheSize: tuning, preferPrefill: tuning, maxStallMs: tuning,
   kvGroupSize: tuning, kvBoundaryLayers: tuning, kvBoundaryBits: tuning, kvStartTokens: tuning, maxKVTokens: tuning,
 };

@@ -25,6 +25,7 @@ import type {
   Wired,
   WiredAction,
 } from './types';
+import type { ChatsBackend } from './chats';
 import type { Job, TransfersBackend } from './transfers';
 
 export type Connection =
@@ -42,6 +43,8 @@ export interface Watcher {
   onModels?(changes: ModelChange[]): void;
   /** All imports and downloads, whenever one of them has changed. */
   onJobs?(jobs: Job[]): void;
+  /** Another number: the list of conversations, or one of them, is another. */
+  onChats?(version: number): void;
 }
 
 /** A running subscription. */
@@ -54,6 +57,8 @@ export interface Watch {
 export interface Backend {
   /** Imports and downloads. */
   readonly transfers: TransfersBackend;
+  /** The Chat page's conversations on disk. */
+  readonly chats: ChatsBackend;
   /** Reports the state at once and on every change, reconnecting until closed. */
   watch(watcher: Watcher): Watch;
   /** An empty id means the model used last, or the demo model. Resolves when loading has begun. */

@@ -6,6 +6,7 @@
 import { HeadroomError, type Backend, type Connection, type Watch, type Watcher } from './backend';
 import { fakeConversations, fakeFinished } from './fakecache';
 import { fakeModels, fakeWhatIf, fakeWired } from './fakemodels';
+import { FakeChats } from './fakechats';
 import { FakeTransfers } from './faketransfers';
 import type {
   Cache,
@@ -49,7 +50,8 @@ export class FakeBackend implements Backend {
   nextError: HeadroomError | null = null;
   /** What was asked for, in order. */
   readonly calls: string[] = [];
-  readonly chats: ChatRequest[] = [];
+  /** What was asked for in answers. */
+  readonly asked: ChatRequest[] = [];
   /** The contexts for which models were listed: that goes on beside everything else. */
   readonly lists: number[] = [];
   found: Model[] = fakeModels();
@@ -73,6 +75,9 @@ export class FakeBackend implements Backend {
   readonly transfers = new FakeTransfers(this.calls, () => this.#failOnce(), (jobs) => {
     for (const watcher of this.#watchers) watcher.onJobs?.(jobs);
   });
+  readonly chats = new FakeChats((version) => {
+    for (const watcher of this.#watchers) watcher.onChats?.(version);
+  });
 
   constructor(pauseMs = 0, state = fakeState()) {
     this.pauseMs = pauseMs;
@@ -83,6 +88,7 @@ export class FakeBackend implements Backend {
     this.#watchers.add(watcher);
     watcher.onState(this.state);
     watcher.onConnection({ status: 'live' });
+    watcher.onChats?.(this.chats.version);
     return {
       retry: () => this.connect({ status: 'live' }),
       close: () => this.#watchers.delete(watcher),
@@ -281,7 +287,7 @@ export class FakeBackend implements Backend {
   }
 
   async *chat(request: ChatRequest, signal: AbortSignal): AsyncGenerator<ChatEvent> {
-    this.chats.push(request);
+    this.asked.push(request);
     this.#failOnce();
     const question = request.messages.at(-1)?.content ?? '';
     for (let done = 0; done <= 512; done += 128) {

@@ -194,3 +194,15 @@ test('normaliseState: Go writes an empty list as null', () => {
   expect(() => normaliseState({})).toThrow(/expected an object/);
   expect(() => normaliseState(null)).toThrow();
 });
+
+test('what goes to disk outlives the page when it is short, and is sent again where the browser refuses that', async () => {
+  const summary = { id: 'a', revision: 1 };
+  const backend = new HttpBackend('T');
+  const change = (content: string) => ({ revision: 0, title: '', updatedAt: 1, from: 0, messages: [{ content }] });
+  answer = reply(200, summary);
+  expect(await backend.chats.write('a', change('short'))).toEqual(summary);
+  await backend.chats.write('a', change('é'.repeat(40_000)));
+  expect(requests.map(({ init }) => init.keepalive)).toEqual([true, undefined]);
+  answer = () => (requests.at(-1)!.init.keepalive ? Promise.reject(new TypeError('quota')) : reply(200, summary)());
+  expect(await backend.chats.write('a', change('short'))).toEqual(summary);
+});

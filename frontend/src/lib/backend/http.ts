@@ -15,6 +15,7 @@ import {
 } from './backend';
 import { requestFields } from '../sampling';
 import { readChat } from './chatstream';
+import { HttpChats } from './chats';
 import { HttpTransfers, type Job } from './transfers';
 import type {
   CacheChange,
@@ -45,10 +46,16 @@ const longestRetryMs = 8000;
 /** The server speaks at least each 10 s (heartbeat) and samples each 5 s; longer silence is checked. */
 const silenceMs = 15_000;
 const probeTimeoutMs = 4000;
+/** A browser lets 64 KiB of requests outlive a page, all together. */
+const mostLastingBytes = 60_000;
 
 export class HttpBackend implements Backend {
   readonly #token: string;
   readonly transfers = new HttpTransfers((method, path, body) => this.#send(method, path, body));
+  readonly chats = new HttpChats(
+    (method, path, body) => this.#send(method, path, body),
+    (method, path, body) => this.#send(method, path, body, undefined, true),
+  );
 
   constructor(token: string) {
     this.#token = token;
@@ -189,16 +196,20 @@ export class HttpBackend implements Backend {
     return this.#send('POST', path, body ?? {}, signal);
   }
 
-  async #send(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<Response> {
+  async #send(method: string, path: string, body?: unknown, signal?: AbortSignal, lasting = false): Promise<Response> {
+    const text = body === undefined ? undefined : JSON.stringify(body);
+    const keepalive = lasting && text !== undefined && canLast(text);
     let response: Response;
     try {
       response = await fetch(path, {
         method,
-        headers: { ...(body === undefined ? {} : { 'Content-Type': 'application/json' }), ...authorization(this.#token) },
-        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+        headers: { ...(text === undefined ? {} : { 'Content-Type': 'application/json' }), ...authorization(this.#token) },
+        ...(text === undefined ? {} : { body: text }),
+        ...(keepalive ? { keepalive } : {}),
         ...(signal ? { signal } : {}),
       });
     } catch (cause) {
+      if (keepalive) return this.#send(method, path, body, signal); // too much of that kind is on its way
       throw unreachable(cause);
     }
     if (!response.ok) throw await failure(response);
@@ -246,6 +257,7 @@ class StateWatch implements Watch {
     source.addEventListener('state', (event) => this.#receive(event as MessageEvent<string>));
     source.addEventListener('models', (event) => this.#tellModels(event as MessageEvent<string>));
     source.addEventListener('jobs', (event) => this.#tellJobs(event as MessageEvent<string>));
+    source.addEventListener('chats', (event) => this.#tellChats(event as MessageEvent<string>));
     source.addEventListener('error', () => {
       if (source === this.#source) void this.#diagnose();
     });
@@ -281,6 +293,14 @@ class StateWatch implements Watch {
     }
   }
 
+  #tellChats(event: MessageEvent<string>): void {
+    try {
+      this.#watcher.onChats?.((JSON.parse(event.data) as { version: number }).version);
+    } catch {
+      return; // The list is asked for with the next one.
+    }
+  }
+
   #listenForSilence(): void {
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => void this.#diagnose(), silenceMs);
@@ -312,6 +332,11 @@ class StateWatch implements Watch {
     this.#timer = setTimeout(() => this.#connect(), this.#retryMs);
     this.#retryMs = Math.min(this.#retryMs * 2, longestRetryMs);
   }
+}
+
+/** Whether a request with that body can outlive its page: short ones of a page that came over HTTP. */
+function canLast(text: string): boolean {
+  return location.protocol.startsWith('http') && new TextEncoder().encode(text).length < mostLastingBytes;
 }
 
 function authorization(token: string): Record<string, string> {

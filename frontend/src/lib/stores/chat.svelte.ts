@@ -1,72 +1,57 @@
-// The chat page's memory: conversations, which one is open, and the answers on their way.
+// What the Chat page does: it asks, and follows the answers on their way; conversations.svelte.ts keeps what is said.
 //
 // It outlives the page's components, so an answer goes on while another page is shown.
 // Text arrives faster than a screen can show it and is written to the message at most
-// once per `flushMs`, more rarely as it grows, because each time all of it is rendered;
-// storage is written at most once per `saveMs`.
+// once per `flushMs`, more rarely as it grows, because each time all of it is rendered.
 import { asHeadroomError, type Backend } from '../backend/backend';
 import type { ChatMessage } from '../backend/types';
 import { samplingFrom, type Sampling } from '../sampling';
 import { Answer } from './answer';
-import {
-  loadConversations,
-  newConversation,
-  newMessage,
-  saveConversations,
-  titleOf,
-  type Conversation,
-  type Message,
-} from './conversations';
+import { newMessage, titleOf, type Conversation, type Message, type Run } from './conversations';
+import { Conversations } from './conversations.svelte';
 
 const flushMs = 40;
 const flushMsPerChar = 1 / 400;
-const saveMs = 1000;
+/** After this long a page that was leaving is still here. */
+const leavingMs = 3000;
 const thinkingKey = 'headroom.thinking';
 const samplingKey = 'headroom.sampling';
 const toolsKey = 'headroom.tools';
 
-/** An answer being written. */
-export interface Run {
-  phase: Answer['phase'];
-  prefill: Answer['prefill'];
-}
-
 export class ChatStore {
-  conversations = $state<Conversation[]>([]);
-  openId = $state('');
+  readonly kept: Conversations;
   /** Ask the model to reason before it answers. */
   thinking = $state(false);
   /** How tokens are chosen for what this window asks; what is missing is as the model's settings say. */
   sampling = $state.raw<Sampling>({});
   /** Functions that the model is told of; its calls are shown, not made. */
   tools = $state.raw<unknown[]>([]);
-  /** By conversation: at most one answer at a time in each. */
-  runs = $state<Record<string, Run>>({});
-  /** False when this browser has no room left for conversations. */
-  stored = $state(true);
-  #aborts = new Map<string, AbortController>();
+  /** The page is going: what breaks off is no failure. */
+  #leaving = false;
   #backend: Backend;
   #storage: Storage;
-  #saveTimer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(backend: Backend, storage: Storage) {
     this.#backend = backend;
     this.#storage = storage;
-    this.conversations = loadConversations(storage);
-    this.openId = this.conversations[0]?.id ?? '';
+    this.kept = new Conversations(backend.chats, storage);
+    const leave = () => {
+      this.#leaving = true;
+      setTimeout(() => (this.#leaving = false), leavingMs);
+    };
+    for (const event of ['beforeunload', 'pagehide']) window.addEventListener(event, leave);
     this.thinking = storage.getItem(thinkingKey) === 'true';
     this.sampling = samplingFrom(readJson(storage.getItem(samplingKey)));
     const tools = readJson(storage.getItem(toolsKey));
     if (Array.isArray(tools)) this.tools = tools;
-    window.addEventListener('pagehide', () => this.#saveNow());
   }
 
   get open(): Conversation | null {
-    return this.conversations.find((conversation) => conversation.id === this.openId) ?? null;
+    return this.kept.open;
   }
 
   get run(): Run | null {
-    return this.runs[this.openId] ?? null;
+    return this.open?.run ?? null;
   }
 
   setThinking(on: boolean): void {
@@ -94,30 +79,17 @@ export class ChatStore {
 
   /** Shows an empty thread; it joins the list with its first message. */
   startNew(): void {
-    this.openId = '';
-  }
-
-  remove(id: string): void {
-    this.stop(id);
-    const at = this.conversations.findIndex((conversation) => conversation.id === id);
-    if (at < 0) return;
-    this.conversations.splice(at, 1);
-    if (this.openId === id) this.openId = (this.conversations[at] ?? this.conversations[at - 1])?.id ?? '';
-    this.#saveNow();
+    this.kept.show('');
   }
 
   /** Resolves when the answer has ended, however it ended. */
   async send(text: string, model: string): Promise<void> {
     if (text.trim() === '' || this.run) return;
-    let conversation = this.open;
-    if (!conversation) {
-      this.conversations.unshift(newConversation(Date.now()));
-      conversation = this.conversations[0]!;
-      this.openId = conversation.id;
-    }
+    const conversation = this.open ?? this.kept.begin(Date.now());
+    if (!conversation.loaded) return;
     conversation.title ||= titleOf(text);
     conversation.messages.push(newMessage('user', text));
-    await this.#answer(conversation, model);
+    await this.#answer(conversation, model, conversation.messages.length - 1);
   }
 
   /** Drops the answer and all that follows it, and asks again. */
@@ -127,7 +99,7 @@ export class ChatStore {
     const at = conversation.messages.findIndex((message) => message.id === messageId);
     if (at < 1) return;
     conversation.messages.splice(at);
-    await this.#answer(conversation, model);
+    await this.#answer(conversation, model, at);
   }
 
   /** Asks something else in the place of a question; what followed it is dropped. */
@@ -139,29 +111,43 @@ export class ChatStore {
     conversation.messages.splice(at);
     if (at === 0) conversation.title = titleOf(text);
     conversation.messages.push(newMessage('user', text));
-    await this.#answer(conversation, model);
+    await this.#answer(conversation, model, at);
   }
 
-  stop(id = this.openId): void {
-    this.#aborts.get(id)?.abort();
+  /** Goes on from a message in a conversation of its own; this one stays as it is. */
+  branch(messageId: string): void {
+    const from = this.open;
+    const at = from?.messages.findIndex((message) => message.id === messageId) ?? -1;
+    if (!from || at < 0) return;
+    const messages = $state.snapshot(from.messages.slice(0, at + 1));
+    const conversation = this.kept.begin(Date.now());
+    conversation.title = `${from.title} (branch)`;
+    conversation.messages.push(...messages);
+    this.kept.changed(conversation, 0);
   }
 
-  async #answer(conversation: Conversation, model: string): Promise<void> {
+  stop(): void {
+    this.run?.abort.abort();
+  }
+
+  /** from: the first message that is new. */
+  async #answer(conversation: Conversation, model: string, from: number): Promise<void> {
     const request = { model, messages: history(conversation.messages), thinking: this.thinking, sampling: this.sampling, tools: this.tools };
     conversation.messages.push(newMessage('assistant', '', model));
     const message = conversation.messages.at(-1)!;
     const answer = new Answer(performance.now());
+    const at = conversation.messages.length - 1;
     const abort = new AbortController();
-    this.#aborts.set(conversation.id, abort);
-    this.runs[conversation.id] = { phase: 'waiting', prefill: null };
-    this.#moveToTop(conversation.id);
+    conversation.run = { phase: 'waiting', prefill: null, abort };
+    this.kept.asked(conversation, from, Date.now());
 
     let timer: ReturnType<typeof setTimeout> | undefined;
     const show = () => {
       timer = undefined;
-      this.runs[conversation.id] = { phase: answer.phase, prefill: answer.prefill };
+      const run: Run = { phase: answer.phase, prefill: answer.prefill, abort };
+      conversation.run = run;
       copyInto(message, answer);
-      this.#saveSoon();
+      this.kept.changed(conversation, at, true);
     };
     try {
       for await (const event of this.#backend.chat(request, abort.signal)) {
@@ -172,32 +158,16 @@ export class ChatStore {
     } catch (cause) {
       const { code, message: what, why, fix } = asHeadroomError(cause);
       // Cancelled on Overview or elsewhere: somebody meant it.
-      if (code !== 'cancelled') message.error = { code, message: what, why, fix };
+      if (code !== 'cancelled' && !this.#leaving) message.error = { code, message: what, why, fix };
       message.end = message.error ? 'error' : 'stopped';
     } finally {
       clearTimeout(timer);
       copyInto(message, answer);
       message.stats = answer.stats;
       conversation.updatedAt = Date.now();
-      this.#aborts.delete(conversation.id);
-      delete this.runs[conversation.id];
-      this.#saveNow();
+      conversation.run = null;
+      this.kept.changed(conversation, at);
     }
-  }
-
-  #moveToTop(id: string): void {
-    const at = this.conversations.findIndex((conversation) => conversation.id === id);
-    if (at > 0) this.conversations.unshift(...this.conversations.splice(at, 1));
-  }
-
-  #saveSoon(): void {
-    this.#saveTimer ??= setTimeout(() => this.#saveNow(), saveMs);
-  }
-
-  #saveNow(): void {
-    clearTimeout(this.#saveTimer);
-    this.#saveTimer = undefined;
-    this.stored = saveConversations(this.#storage, this.conversations);
   }
 }
 

@@ -1,9 +1,9 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { loadConversations, newConversation, newMessage, saveConversations, storageKey, titleOf } from './conversations';
+import { fromBrowser, messagesFrom, newConversation, newId, newMessage, storageKey, titleOf, validId } from './conversations';
 
 beforeEach(() => localStorage.clear());
 
-test('what is kept comes back the same, newest first', () => {
+test('what an earlier Headroom has left in this browser comes back the same', () => {
   const [older, newer] = [newConversation(1), newConversation(2)];
   older.messages.push(newMessage('user', 'Hello'), {
     ...newMessage('assistant', 'Hi', 'headroom-demo'),
@@ -14,15 +14,12 @@ test('what is kept comes back the same, newest first', () => {
     stats: { promptTokens: 9, cachedTokens: 4, answerTokens: 3, estimated: false, tokensPerSecond: 50, firstTokenSeconds: 0.1 },
   });
   newer.messages.push(newMessage('user', 'Again'));
-  expect(saveConversations(localStorage, [older, newer])).toBe(true);
-  expect(loadConversations(localStorage)).toEqual([newer, older]);
+  localStorage.setItem(storageKey, JSON.stringify([newer, older].map(({ id, title, updatedAt, messages }) => ({ id, title, updatedAt, messages }))));
+  expect(fromBrowser(localStorage)).toEqual([newer, older]);
 });
 
 test('an answer that was being written when the page closed counts as stopped', () => {
-  const conversation = newConversation(1);
-  conversation.messages.push(newMessage('user', 'Hello'), newMessage('assistant', 'Hi th'));
-  saveConversations(localStorage, [conversation]);
-  expect(loadConversations(localStorage)[0]?.messages[1]?.end).toBe('stopped');
+  expect(messagesFrom([newMessage('user', 'Hello'), newMessage('assistant', 'Hi th')])[1]?.end).toBe('stopped');
 });
 
 describe('whatever lies in storage, the page opens', () => {
@@ -33,21 +30,21 @@ describe('whatever lies in storage, the page opens', () => {
     ['strange items', '[null, 7, {"id": 1, "messages": []}, {"id": "a", "messages": {}}]'],
   ])('%s', (_, text) => {
     localStorage.setItem(storageKey, text);
-    expect(loadConversations(localStorage)).toEqual([]);
+    expect(fromBrowser(localStorage)).toEqual([]);
   });
 
   test('strange messages are left out, the rest stays', () => {
     const messages = [null, { role: 'system', content: 'x' }, { role: 'user' }, { role: 'user', content: 'kept', stats: 'no', error: 3 }];
     localStorage.setItem(storageKey, JSON.stringify([{ id: 'a', messages, updatedAt: 'never' }]));
-    const [conversation] = loadConversations(localStorage);
+    const [conversation] = fromBrowser(localStorage);
     expect(conversation).toMatchObject({ id: 'a', title: '', updatedAt: 0 });
     expect(conversation?.messages).toMatchObject([{ role: 'user', content: 'kept', stats: null, error: null }]);
   });
 });
 
-test('a full storage is reported', () => {
-  const full = { setItem: () => { throw new DOMException('full', 'QuotaExceededError'); } } as unknown as Storage;
-  expect(saveConversations(full, [])).toBe(false);
+test('names of files', () => {
+  for (let i = 0; i < 20; i++) expect(validId(newId())).toBe(true);
+  for (const id of ['', '-a', 'A', 'a/b', '..', 'a'.repeat(65)]) expect(validId(id), id).toBe(false);
 });
 
 describe('titleOf', () => {

@@ -1,9 +1,11 @@
-// Conversations and where they are kept: this browser's localStorage, nowhere else.
+// Conversations: what they consist of, and how they are read back.
 //
-// One key holds the whole list as JSON. What is read back is checked field by field,
-// because anything may have written there; a conversation that does not pass is left
-// out and never stops the page.
+// They are kept on disk (conversations.svelte.ts); earlier ones lie in this browser's localStorage, under one key, until they have moved there.
+// What is read is checked field by field, because anything may have written there; what does not pass is left out and never
+// stops the page.
+import type { ChatSummary } from '../backend/chats';
 import type { ApiError } from '../backend/types';
+import type { Answer } from './answer';
 
 export interface AnswerStats {
   promptTokens: number;
@@ -38,11 +40,29 @@ export interface Message {
   stats: AnswerStats | null;
 }
 
+/** An answer being written. */
+export interface Run {
+  phase: Answer['phase'];
+  prefill: Answer['prefill'];
+  abort: AbortController;
+}
+
 export interface Conversation {
   id: string;
   title: string;
   updatedAt: number;
+  /** Of the file that this is known to be like; 0: there is none yet. */
+  revision: number;
+  /** Messages in the file. */
+  count: number;
+  /** What is wrong with the file; empty: nothing. */
+  damage: string;
+  path: string;
+  /** The messages are here. */
+  loaded: boolean;
   messages: Message[];
+  /** The answer on its way, at most one in each conversation. */
+  run: Run | null;
 }
 
 export const storageKey = 'headroom.conversations';
@@ -65,8 +85,15 @@ export function newMessage(role: Message['role'], content: string, model = ''): 
 }
 
 export function newConversation(now: number): Conversation {
-  return { id: newId(), title: '', updatedAt: now, messages: [] };
+  return { id: newId(), title: '', updatedAt: now, revision: 0, count: 0, damage: '', path: '', loaded: true, messages: [], run: null };
 }
+
+/** As the list has it: what was said is not here yet. */
+export function conversationFrom({ id, title, updatedAt, revision, messages, damage, path }: ChatSummary): Conversation {
+  return { id, title, updatedAt, revision, count: messages, damage, path, loaded: false, messages: [], run: null };
+}
+
+export const messagesFrom = (raw: readonly unknown[]): Message[] => raw.flatMap((message) => messageFrom(message) ?? []);
 
 /** The beginning of the first message in one line, cut at a word. */
 export function titleOf(text: string): string {
@@ -76,43 +103,33 @@ export function titleOf(text: string): string {
   return `${cut.replace(/\s+\S*$/, '') || cut}…`;
 }
 
-/** The conversations kept earlier, newest first. */
-export function loadConversations(storage: Storage): Conversation[] {
+/** The conversations that an earlier Headroom has left in this browser. */
+export function fromBrowser(storage: Storage): Conversation[] {
   let raw: unknown;
   try {
     raw = JSON.parse(storage.getItem(storageKey) ?? '[]');
   } catch {
     return [];
   }
-  if (!Array.isArray(raw)) return [];
-  return raw.flatMap((item) => conversationFrom(item) ?? []).sort((a, b) => b.updatedAt - a.updatedAt);
+  return Array.isArray(raw) ? raw.flatMap((item) => oneFromBrowser(item) ?? []) : [];
 }
 
-/** False when the storage is full or switched off. */
-export function saveConversations(storage: Storage, conversations: readonly Conversation[]): boolean {
-  try {
-    storage.setItem(storageKey, JSON.stringify(conversations.filter((kept) => kept.messages.length > 0)));
-    return true;
-  } catch {
-    return false;
-  }
+export function forgetBrowserCopies(storage: Storage): void {
+  storage.removeItem(storageKey);
 }
 
-function conversationFrom(raw: unknown): Conversation | null {
+function oneFromBrowser(raw: unknown): Conversation | null {
   if (!isRecord(raw) || typeof raw.id !== 'string' || !Array.isArray(raw.messages)) return null;
-  return {
-    id: raw.id,
-    title: typeof raw.title === 'string' ? raw.title : '',
-    updatedAt: numberOr(raw.updatedAt, 0),
-    messages: raw.messages.flatMap((message) => messageFrom(message) ?? []),
-  };
+  const messages = messagesFrom(raw.messages);
+  const title = typeof raw.title === 'string' ? raw.title : '';
+  return { ...newConversation(Math.max(0, Math.trunc(numberOr(raw.updatedAt, 0)))), id: raw.id, title, messages };
 }
 
 function messageFrom(raw: unknown): Message | null {
   if (!isRecord(raw) || (raw.role !== 'user' && raw.role !== 'assistant')) return null;
   if (typeof raw.content !== 'string') return null;
   const message = newMessage(raw.role, raw.content, typeof raw.model === 'string' ? raw.model : '');
-  if (typeof raw.id === 'string') message.id = raw.id;
+  if (typeof raw.id === 'string' && raw.id !== '') message.id = raw.id;
   if (typeof raw.reasoning === 'string') message.reasoning = raw.reasoning;
   if (Array.isArray(raw.calls)) message.calls = raw.calls.flatMap((call) => callFrom(call) ?? []);
   message.reasoningTokens = numberOr(raw.reasoningTokens, 0);
@@ -156,6 +173,9 @@ function numberOr(value: unknown, otherwise: number): number {
   return typeof value === 'number' && Number.isFinite(value) ? value : otherwise;
 }
 
-function newId(): string {
+/** What a file can be called (app/chats). */
+export const validId = (id: string): boolean => /^[a-z0-9][a-z0-9-]{0,63}$/.test(id);
+
+export function newId(): string {
   return globalThis.crypto?.randomUUID?.() ?? `${Date.now().toString(36)}-${Math.random().toString(36).slice(2)}`;
 }

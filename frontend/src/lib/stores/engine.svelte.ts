@@ -13,6 +13,8 @@ export class EngineStore {
   readonly transfers: TransfersStore;
   state = $state.raw<State | null>(null);
   connection = $state.raw<Connection>({ status: 'connecting' });
+  /** Another number: the list of conversations is another. */
+  chatsVersion = $state(-1);
   /** The last action that failed, until the next one or until dismissed. */
   actionError = $state.raw<HeadroomError | null>(null);
   /** An action is on its way; its control waits. */
@@ -32,6 +34,7 @@ export class EngineStore {
       onConnection: (connection) => (this.connection = connection),
       onModels: (changes) => this.models.heard(changes),
       onJobs: (jobs) => this.transfers.heard(jobs),
+      onChats: (version) => (this.chatsVersion = version),
     });
   }
 

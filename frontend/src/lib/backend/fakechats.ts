@@ -1,0 +1,73 @@
+// The fake backend's conversations: they live as long as it does, by the rules of the real ones (app/chats).
+import { HeadroomError } from './backend';
+import type { ChatChange, ChatSummary, ChatsBackend, StoredChat } from './chats';
+
+export class FakeChats implements ChatsBackend {
+  /** What is kept, by ID. */
+  readonly kept = new Map<string, StoredChat>();
+  readonly writes: { id: string; change: ChatChange }[] = [];
+  /** Thrown by every call until it is taken away. */
+  refuses: HeadroomError | null = null;
+  #version = 0;
+  readonly #tell: (version: number) => void;
+
+  constructor(tell: (version: number) => void) {
+    this.#tell = tell;
+  }
+
+  get version(): number {
+    return this.#version;
+  }
+
+  async list(search: string): Promise<ChatSummary[]> {
+    this.#look();
+    const words = search.toLowerCase().split(/\s+/).filter(Boolean);
+    return [...this.kept.values()].flatMap(({ summary, messages }) => {
+      const text = (messages as { content: string }[]).map(({ content }) => content).join(' ');
+      if (!words.every((word) => `${summary.title} ${text}`.toLowerCase().includes(word))) return [];
+      const inTitle = words.every((word) => summary.title.toLowerCase().includes(word));
+      return { ...summary, excerpt: words.length === 0 || inTitle ? '' : text.slice(0, 80) };
+    }).sort((a, b) => b.updatedAt - a.updatedAt);
+  }
+
+  async read(id: string): Promise<StoredChat> {
+    this.#look();
+    const found = this.kept.get(id);
+    if (!found) throw new HeadroomError({ code: 'not_found', message: 'This conversation is not here any more', why: '', fix: '' });
+    return structuredClone(found);
+  }
+
+  async write(id: string, sent: ChatChange): Promise<ChatSummary> {
+    const change = JSON.parse(JSON.stringify(sent)) as ChatChange;
+    this.#look();
+    const before = this.kept.get(id);
+    if ((before?.summary.revision ?? 0) !== change.revision || before?.summary.damage || change.from > (before?.messages.length ?? 0)) {
+      throw new HeadroomError({ code: 'changed', message: 'This conversation was changed elsewhere', why: '', fix: '' });
+    }
+    this.writes.push({ id, change });
+    return this.put(id, change.title, change.updatedAt, [...(before?.messages.slice(0, change.from) ?? []), ...change.messages]);
+  }
+
+  async remove(id: string): Promise<void> {
+    this.#look();
+    this.kept.delete(id);
+    this.#changed();
+  }
+
+  /** As another page would write it. */
+  put(id: string, title: string, updatedAt: number, messages: unknown[], damage = ''): ChatSummary {
+    const revision = (this.kept.get(id)?.summary.revision ?? 0) + 1;
+    const summary = { id, title, updatedAt, messages: messages.length, revision, damage, path: `/home/you/.local/share/headroom/chats/${id}.json`, excerpt: '' };
+    this.kept.set(id, { summary, messages });
+    this.#changed();
+    return summary;
+  }
+
+  #changed(): void {
+    this.#tell(++this.#version);
+  }
+
+  #look(): void {
+    if (this.refuses) throw this.refuses;
+  }
+}

@@ -1,0 +1,312 @@
+// The conversations that Headroom keeps on disk, as this page has them, and their way there.
+//
+// The list comes from the server, what was said in one when it is opened. What this page changes goes to disk by itself: a question and an
+// ended answer at once, an answer on its way every few seconds, each time from the first changed message on. Whatever cannot be
+// kept stays here and is tried again.
+//
+// Another window may change the same conversation. Each write names the revision that it builds on; where that is not the last one
+// any more, what this page has becomes a conversation of its own, so that neither writes over the other.
+import { asHeadroomError, type HeadroomError } from '../backend/backend';
+import type { ChatsBackend, ChatSummary } from '../backend/chats';
+import { conversationFrom, forgetBrowserCopies, fromBrowser, messagesFrom, newConversation, newId, validId, type Conversation } from './conversations';
+
+const saveMs = 2000;
+/** A longer conversation is written more rarely: all of its file is, each time. */
+const saveMsPerChar = 1 / 100;
+const againMs = 5000;
+const searchMs = 150;
+
+export class Conversations {
+  /** Those changed last first. */
+  all = $state<Conversation[]>([]);
+  openId = $state('');
+  /** The list has come. */
+  listed = $state(false);
+  /** Why something could not be read or kept, until it could. */
+  error = $state.raw<HeadroomError | null>(null);
+  /** The one that was deleted last, as long as that can be undone. */
+  removed = $state.raw<Conversation | null>(null);
+  words = $state('');
+  /** By ID, where the words stand; null: nothing is looked for. */
+  found = $state.raw<ReadonlyMap<string, string> | null>(null);
+
+  readonly #disk: ChatsBackend;
+  readonly #storage: Storage;
+  /** By ID, the first message that is not on disk as it is here. */
+  readonly #unsaved = new Map<string, number>();
+  readonly #saving = new Map<string, Promise<void>>();
+  readonly #timers = new Map<string, ReturnType<typeof setTimeout>>();
+  #listing = false;
+  #listAgain = false;
+  #searchTimer: ReturnType<typeof setTimeout> | undefined;
+  /** A person has chosen one, or begun one: the list does not open another. */
+  #chosen = false;
+
+  constructor(disk: ChatsBackend, storage: Storage) {
+    this.#disk = disk;
+    this.#storage = storage;
+    window.addEventListener('pagehide', () => this.flush());
+  }
+
+  get open(): Conversation | null {
+    return this.all.find(({ id }) => id === this.openId) ?? null;
+  }
+
+  /** What the list shows. */
+  get shown(): Conversation[] {
+    const found = this.found;
+    return found ? this.all.filter(({ id }) => found.has(id)) : this.all;
+  }
+
+  /** Shows a conversation; none for an empty id. */
+  show(id: string): void {
+    this.#chosen = true;
+    this.openId = id;
+    const conversation = this.open;
+    if (conversation && !conversation.loaded) void this.read(conversation);
+  }
+
+  /** Makes one that joins the list at once, and the disk with its first change. */
+  begin(now: number): Conversation {
+    this.all.unshift(newConversation(now));
+    const conversation = this.all[0]!;
+    this.show(conversation.id);
+    return conversation;
+  }
+
+  /** Asks for the list: at the start, and whenever the server says that there is another one. */
+  async refresh(): Promise<void> {
+    this.#listAgain = true;
+    if (this.#listing) return;
+    this.#listing = true;
+    try {
+      while (this.#listAgain) {
+        this.#listAgain = false;
+        // What is written meanwhile may be missing in the answer.
+        const before = new Map(this.all.filter((one) => one.revision > 0 && !this.#busy(one)).map(({ id, revision }) => [id, revision]));
+        this.#merge(await this.#disk.list(''), before);
+        if (!this.listed) await this.#moveIn();
+        this.listed = true;
+        this.error = null;
+        if (this.found) await this.#search();
+      }
+      this.#saveAll();
+    } catch (cause) {
+      this.#failed(cause);
+    } finally {
+      this.#listing = false;
+    }
+  }
+
+  /** before: the revisions of those that were neither new nor being changed when the list was asked for. */
+  #merge(list: readonly ChatSummary[], before: ReadonlyMap<string, number>): void {
+    const ids = new Set(list.map(({ id }) => id));
+    const here = new Map(this.all.map((one) => [one.id, one]));
+    const added: Conversation[] = [];
+    for (const summary of list) {
+      const one = here.get(summary.id);
+      if (!one) added.push(conversationFrom(summary));
+      else if (!this.#busy(one) && summary.revision !== one.revision && before.get(one.id) === one.revision) {
+        Object.assign(one, { ...conversationFrom(summary), messages: one.messages });
+      }
+    }
+    const left = [...here.values()].filter((one) => ids.has(one.id) || !before.has(one.id) || this.#busy(one));
+    if (added.length > 0 || left.length < here.size) this.all = [...left, ...added];
+    this.#order();
+    if (!this.#chosen || (this.openId && !this.open)) this.openId = this.all[0]?.id ?? '';
+    const open = this.open;
+    if (open && !open.loaded && !this.#busy(open)) void this.read(open);
+  }
+
+  /** Those changed last first. */
+  #order(): void {
+    const all = this.all;
+    if (all.some((one, at) => at > 0 && all[at - 1]!.updatedAt < one.updatedAt)) this.all = all.toSorted((a, b) => b.updatedAt - a.updatedAt);
+  }
+
+  /** Something here is not on disk yet, or is on its way. */
+  #busy(one: Conversation): boolean {
+    return one.run !== null || this.#unsaved.has(one.id) || this.#saving.has(one.id);
+  }
+
+  /** Resolves when what was said in it is here, or cannot be. */
+  async read(conversation: Conversation): Promise<void> {
+    try {
+      const { summary, messages } = await this.#disk.read(conversation.id);
+      if (this.#busy(conversation)) return;
+      Object.assign(conversation, { ...conversationFrom(summary), messages: messagesFrom(messages), loaded: true });
+    } catch (cause) {
+      const error = asHeadroomError(cause);
+      if (error.code === 'not_found') return void this.refresh();
+      this.error = error;
+    }
+  }
+
+  /** A question was put: the conversation comes first now. */
+  asked(conversation: Conversation, from: number, now: number): void {
+    this.#chosen = true;
+    conversation.updatedAt = now;
+    const at = this.all.indexOf(conversation);
+    if (at > 0) this.all.unshift(...this.all.splice(at, 1));
+    this.changed(conversation, from);
+  }
+
+  /** Something has changed from that message on; soon: more is to come. */
+  changed(conversation: Conversation, from: number, soon = false): void {
+    if (!this.all.includes(conversation)) return; // deleted meanwhile
+    this.#unsaved.set(conversation.id, Math.min(from, this.#unsaved.get(conversation.id) ?? from));
+    if (soon) this.#saveIn(conversation, saveMs + sizeOf(conversation) * saveMsPerChar);
+    else void this.#save(conversation);
+  }
+
+  #saveIn(conversation: Conversation, ms: number): void {
+    if (!this.#timers.has(conversation.id)) this.#timers.set(conversation.id, setTimeout(() => void this.#save(conversation), ms));
+  }
+
+  /** Everything that is not on disk goes there now: the page may be gone in a moment, or come back. */
+  flush(): void {
+    for (const one of this.all) {
+      const from = this.#unsaved.get(one.id);
+      if (from === undefined) continue;
+      this.#unsaved.delete(one.id);
+      // A write on its way counts as done.
+      const revision = one.revision + (this.#saving.has(one.id) ? 1 : 0);
+      this.#write(one, from, revision).then(
+        (summary) => (one.revision = summary.revision),
+        () => this.#unsaved.set(one.id, Math.min(from, this.#unsaved.get(one.id) ?? from)),
+      );
+    }
+  }
+
+  #saveAll(): void {
+    for (const one of this.all) if (this.#unsaved.has(one.id)) void this.#save(one);
+  }
+
+  /** One write at a time: the next builds on its revision. */
+  async #save(conversation: Conversation): Promise<void> {
+    clearTimeout(this.#timers.get(conversation.id));
+    this.#timers.delete(conversation.id);
+    const id = conversation.id;
+    const from = this.#unsaved.get(id);
+    if (from === undefined || this.#saving.has(id)) return;
+    this.#unsaved.delete(id);
+    const write = this.#write(conversation, from, conversation.revision).then(
+      (summary) => {
+        conversation.revision = summary.revision;
+        conversation.count = summary.messages;
+        this.error = null;
+      },
+      (cause: unknown) => this.#notSaved(conversation, from, asHeadroomError(cause)),
+    );
+    this.#saving.set(id, write);
+    await write;
+    this.#saving.delete(id);
+    if (this.#unsaved.has(conversation.id) && !this.#timers.has(conversation.id)) await this.#save(conversation);
+  }
+
+  #write(conversation: Conversation, from: number, revision: number): Promise<ChatSummary> {
+    const { id, title, updatedAt, messages } = conversation;
+    return this.#disk.write(id, { revision, title, updatedAt, from, messages: messages.slice(from) });
+  }
+
+  #notSaved(conversation: Conversation, from: number, error: HeadroomError): void {
+    if (!this.all.includes(conversation)) return; // deleted meanwhile
+    if (error.code === 'changed') {
+      this.#becomesACopy(conversation);
+      return;
+    }
+    this.#unsaved.set(conversation.id, Math.min(from, this.#unsaved.get(conversation.id) ?? from));
+    this.error = error;
+    this.#saveIn(conversation, againMs);
+  }
+
+  /** Another window has gone on with it, or its file is damaged: what is here gets a file of its own, and the other stays as it is. */
+  #becomesACopy(conversation: Conversation): void {
+    const id = newId();
+    this.#unsaved.delete(conversation.id);
+    if (this.openId === conversation.id) this.openId = id;
+    Object.assign(conversation, { id, revision: 0, count: 0, damage: '', path: '', title: `${conversation.title} (copy)` });
+    this.#unsaved.set(id, 0);
+    void this.refresh();
+  }
+
+  rename(conversation: Conversation, title: string): void {
+    if (title.trim() === '' || title === conversation.title) return;
+    conversation.title = title.trim();
+    this.changed(conversation, conversation.loaded ? conversation.messages.length : conversation.count);
+  }
+
+  /** Deletes it, file and all; as long as the page is there it can be undone, unless its file was damaged. */
+  async remove(conversation: Conversation): Promise<void> {
+    conversation.run?.abort.abort();
+    if (!conversation.loaded && !conversation.damage) {
+      await this.read(conversation);
+      if (!conversation.loaded) return;
+    }
+    const at = this.all.indexOf(conversation);
+    if (at < 0) return;
+    this.all.splice(at, 1);
+    if (this.openId === conversation.id) this.show((this.all[at] ?? this.all[at - 1])?.id ?? '');
+    clearTimeout(this.#timers.get(conversation.id));
+    this.#timers.delete(conversation.id);
+    this.#unsaved.delete(conversation.id);
+    await this.#saving.get(conversation.id); // or it would be written after it was deleted
+    try {
+      await this.#disk.remove(conversation.id);
+      this.removed = conversation.damage || conversation.messages.length === 0 ? null : conversation;
+    } catch (cause) {
+      this.all.splice(at, 0, conversation);
+      this.#failed(cause);
+    }
+  }
+
+  undoRemove(): void {
+    const conversation = this.removed;
+    if (!conversation) return;
+    this.removed = null;
+    Object.assign(conversation, { revision: 0, count: 0, run: null });
+    this.all.push(conversation);
+    this.#order();
+    this.show(conversation.id);
+    this.changed(this.open!, 0);
+  }
+
+  /** Looks in titles and messages, shortly after the last key. */
+  search(words: string): void {
+    this.words = words;
+    clearTimeout(this.#searchTimer);
+    if (words.trim() === '') this.found = null;
+    else this.#searchTimer = setTimeout(() => void this.#search(), searchMs);
+  }
+
+  async #search(): Promise<void> {
+    const words = this.words;
+    try {
+      const list = await this.#disk.list(words);
+      if (words === this.words) this.found = new Map(list.map(({ id, excerpt }) => [id, excerpt]));
+    } catch (cause) {
+      this.#failed(cause);
+    }
+  }
+
+  /** Conversations that an earlier Headroom has left in this browser's storage move to the disk, once. */
+  async #moveIn(): Promise<void> {
+    for (const one of fromBrowser(this.#storage)) {
+      if (one.messages.length === 0) continue;
+      if (!validId(one.id)) one.id = newId();
+      if (this.all.some(({ id }) => id === one.id)) continue; // another page of this browser was first
+      this.all.push(one);
+      this.changed(this.all.at(-1)!, 0);
+    }
+    await Promise.all(this.#saving.values());
+    this.#order();
+    if (!this.#chosen) this.openId = this.all[0]?.id ?? '';
+    if (this.#unsaved.size === 0) forgetBrowserCopies(this.#storage);
+  }
+
+  #failed(cause: unknown): void {
+    this.error = asHeadroomError(cause);
+  }
+}
+
+const sizeOf = (conversation: Conversation) => conversation.messages.reduce((sum, { content, reasoning }) => sum + content.length + reasoning.length, 0);

@@ -1,0 +1,190 @@
+// Conversations on their way to the disk and back, over the fake one.
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { HeadroomError } from '../backend/backend';
+import { FakeBackend } from '../backend/fake';
+import { ChatStore } from './chat.svelte';
+import { newMessage, storageKey } from './conversations';
+
+let backend: FakeBackend;
+
+beforeEach(() => {
+  vi.useFakeTimers({ now: 1_000_000 });
+  localStorage.clear();
+  backend = new FakeBackend(10);
+});
+
+afterEach(() => vi.useRealTimers());
+
+/** A page: it looks at the list when it opens, and whenever that is another one. */
+async function page(): Promise<ChatStore> {
+  const store = new ChatStore(backend, localStorage);
+  backend.watch({ onState() {}, onConnection() {}, onChats: () => void store.kept.refresh() });
+  await pass(0);
+  return store;
+}
+
+const pass = (ms: number) => vi.advanceTimersByTimeAsync(ms);
+const titles = ({ kept }: ChatStore) => kept.all.map(({ title }) => title);
+const said = ({ open }: ChatStore) => open?.messages.map(({ content, end }) => (end ? `${content} (${end})` : content));
+const onDisk = (id: string) => backend.chats.kept.get(id)?.messages as { content: string; end: string }[] | undefined;
+
+async function ask(store: ChatStore, question: string) {
+  void store.send(question, 'm');
+  await pass(3000);
+}
+
+test('what is said in one page is read in another, and after a restart', async () => {
+  const [one, other] = [await page(), await page()];
+  await ask(one, 'Hello');
+  expect(titles(other)).toEqual(['Hello']);
+  expect(other.open?.id).toBe(one.open?.id);
+  expect(said(other)).toEqual(said(one));
+  await ask(other, 'And again');
+  expect(said(one)).toEqual(said(other));
+  expect(said(await page())).toEqual(said(one));
+  expect(one.open?.messages).toHaveLength(4);
+  expect([titles(one), titles(other)]).toEqual([['Hello'], ['Hello']]);
+});
+
+test('an answer goes to disk as it comes, only from its own message on', async () => {
+  const store = await page();
+  backend.pauseMs = 400;
+  void store.send('Hello', 'm');
+  await pass(4200); // five pauses of reading, five of writing
+  const id = store.open!.id;
+  const half = onDisk(id)![1]!.content;
+  expect([half.length > 0, onDisk(id)![1]!.end, store.run !== null]).toEqual([true, '', true]);
+  window.dispatchEvent(new Event('pagehide')); // the page closes in the middle
+  await pass(0);
+  expect(onDisk(id)![1]!.content).toBe(store.open!.messages[1]!.content);
+  expect(said(await page())?.[1]).toMatch(/\(stopped\)$/);
+  expect(backend.chats.writes.slice(1).every(({ change }) => change.from === 1 && change.messages.length === 1)).toBe(true);
+});
+
+test('an answer that breaks off because the page goes has not failed', async () => {
+  const store = await page();
+  const chat = backend.chat.bind(backend);
+  backend.chat = async function* (request, signal) {
+    yield* chat(request, signal);
+    window.dispatchEvent(new Event('beforeunload'));
+    throw new HeadroomError({ code: 'unreachable', message: 'Gone.', why: '', fix: '' });
+  };
+  await ask(store, 'Hello');
+  expect(store.open?.messages[1]).toMatchObject({ end: 'stopped', error: null });
+  expect(onDisk(store.open!.id)?.[1]?.end).toBe('stopped');
+});
+
+test('two pages answer in one conversation: both are kept', async () => {
+  const [one, other] = [await page(), await page()];
+  await ask(one, 'Hello');
+  void one.send('Mine', 'm');
+  void other.send('Yours', 'm');
+  await pass(5000);
+  expect(titles(one).toSorted()).toEqual(['Hello', 'Hello (copy)']);
+  expect(titles(other).toSorted()).toEqual(titles(one).toSorted());
+  expect(said(one)?.at(-1)).toContain('> Mine');
+  expect(said(other)?.at(-1)).toContain('> Yours');
+  const last = [...backend.chats.kept.values()].map(({ messages }) => (messages as { content: string }[]).at(-2)!.content);
+  expect(last.toSorted()).toEqual(['Mine', 'Yours']);
+});
+
+test('what cannot be kept stays, and is kept when it can be', async () => {
+  const store = await page();
+  backend.chats.refuses = new HeadroomError({ code: 'disk_full', message: 'Full.', why: '', fix: '' });
+  await ask(store, 'Hello');
+  expect([store.kept.error?.code, backend.chats.kept.size]).toEqual(['disk_full', 0]);
+  await store.kept.refresh();
+  expect(titles(store)).toEqual(['Hello']);
+  backend.chats.refuses = null;
+  await pass(6000);
+  expect([store.kept.error, backend.chats.kept.size]).toEqual([null, 1]);
+});
+
+test('deleting is undone, with all that was said', async () => {
+  backend.chats.put('a', 'First', 1, [newMessage('user', 'one')]);
+  backend.chats.put('b', 'Second', 2, [newMessage('user', 'two')]);
+  const store = await page();
+  expect(store.open?.id).toBe('b');
+  await store.kept.remove(store.kept.all[1]!); // it was never opened
+  expect([titles(store), [...backend.chats.kept.keys()]]).toEqual([['Second'], ['b']]);
+  store.kept.undoRemove();
+  await pass(0);
+  expect([titles(store), said(store), onDisk('a')?.[0]?.content]).toEqual([['Second', 'First'], ['one'], 'one']);
+});
+
+test('deleting in the middle of an answer deletes', async () => {
+  const [store, other] = [await page(), await page()];
+  void store.send('Hello', 'm');
+  await pass(60);
+  expect(titles(other)).toEqual(['Hello']);
+  await store.kept.remove(store.open!);
+  await pass(5000);
+  expect([backend.chats.kept.size, titles(store), titles(other)]).toEqual([0, [], []]);
+});
+
+test('a new name goes to disk without the messages, also of one that was not opened', async () => {
+  backend.chats.put('a', 'First', 1, [newMessage('user', 'one')]);
+  backend.chats.put('b', 'Second', 2, [newMessage('user', 'two')]);
+  const store = await page();
+  store.kept.rename(store.kept.all[1]!, '  Other ');
+  store.kept.rename(store.kept.all[0]!, ' ');
+  await pass(0);
+  expect(titles(store)).toEqual(['Second', 'Other']);
+  expect(backend.chats.writes).toMatchObject([{ id: 'a', change: { title: 'Other', from: 1, messages: [] } }]);
+  expect(onDisk('a')).toHaveLength(1);
+});
+
+test('a damaged one is shown, and going on makes one of its own', async () => {
+  backend.chats.put('a', 'Broken', 1, [newMessage('user', 'one')], 'it ends early');
+  const store = await page();
+  expect([store.open?.damage, said(store)]).toEqual(['it ends early', ['one']]);
+  await ask(store, 'Go on');
+  expect(titles(store)).toEqual(['Broken (copy)', 'Broken']);
+  expect(store.open?.messages).toHaveLength(3);
+  expect([onDisk('a')?.length, onDisk(store.open!.id)?.length]).toEqual([1, 3]);
+});
+
+test('a branch goes on from an answer, and leaves the rest as it is', async () => {
+  const store = await page();
+  await ask(store, 'One');
+  await ask(store, 'Two');
+  const before = store.open!;
+  store.branch(before.messages[1]!.id);
+  await pass(0);
+  expect(titles(store)).toEqual(['One (branch)', 'One']);
+  expect([store.open?.messages.length, before.messages.length, onDisk(store.open!.id)?.length]).toEqual([2, 4, 2]);
+});
+
+test('words are looked for in what was said, shortly after the last key', async () => {
+  backend.chats.put('a', 'Lisbon', 1, [newMessage('user', 'a week by train')]);
+  backend.chats.put('b', 'Cooking', 2, [newMessage('user', 'apples')]);
+  const store = await page();
+  const shown = () => store.kept.shown.map(({ title }) => title);
+  store.kept.search('tra');
+  store.kept.search('TRAIN lisbon');
+  expect(shown()).toEqual(['Cooking', 'Lisbon']);
+  await pass(200);
+  expect([shown(), store.kept.found?.get('a')]).toEqual([['Lisbon'], 'a week by train']);
+  store.kept.search('');
+  expect(shown()).toEqual(['Cooking', 'Lisbon']);
+});
+
+test('what an earlier Headroom kept in this browser moves to the disk, once', async () => {
+  const old = (id: string, updatedAt: number) => ({ id, title: `Old ${id}`, updatedAt, messages: [newMessage('user', id)] });
+  localStorage.setItem(storageKey, JSON.stringify([old('a', 1), old('Strange/../Name', 3), { ...old('empty', 4), messages: [] }]));
+  backend.chats.put('b', 'New', 2, []);
+  const store = await page();
+  await pass(0);
+  expect(titles(store)).toEqual(['Old Strange/../Name', 'New', 'Old a']);
+  expect([backend.chats.kept.size, localStorage.getItem(storageKey)]).toEqual([3, null]);
+  await store.kept.remove(store.kept.all[0]!);
+  expect(titles(await page())).toEqual(['New', 'Old a']);
+});
+
+test('what cannot move stays in the browser too', async () => {
+  localStorage.setItem(storageKey, JSON.stringify([{ id: 'a', title: 'Old', updatedAt: 1, messages: [newMessage('user', 'x')] }]));
+  backend.chats.write = () => Promise.reject(new HeadroomError({ code: 'disk_full', message: 'Full.', why: '', fix: '' }));
+  const store = await page();
+  await pass(0);
+  expect([titles(store), store.kept.error?.code, localStorage.getItem(storageKey) !== null]).toEqual([['Old'], 'disk_full', true]);
+});
