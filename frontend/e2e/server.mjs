@@ -49,10 +49,10 @@ async function plantModels(home) {
 }
 
 /** The server has a home of its own: the tests change settings, forget conversations and remove models. */
-async function startBinary(path) {
+export async function startBinary(path, plant = plantModels) {
   const home = await mkdtemp(join(tmpdir(), 'headroom-e2e-home-'));
   const env = { ...process.env, HOME: home, XDG_CONFIG_HOME: join(home, 'config'), XDG_CACHE_HOME: join(home, 'cache'), XDG_DATA_HOME: join(home, 'data') };
-  const finishDownload = await plantModels(home);
+  const finishDownload = await plant(home);
   const child = spawn(path, ['serve', '--host', '127.0.0.1', '--port', '0'], { env, stdio: ['ignore', 'pipe', 'pipe'] });
   const said = [];
   const kill = async () => {

@@ -156,7 +156,7 @@ func teal(picture image.Image) (points []image.Point) {
 func (d *desktop) screenshot(name string) {
 	d.t.Helper()
 	if dir := os.Getenv("HEADROOM_SCREENSHOTS"); dir != "" {
-		d.output("import", "-window", "root", "-depth", "8", "-define", "png:compression-level=9", "-strip", filepath.Join(dir, name+".png"))
+		d.output("import", "-window", "root", "+dither", "-colors", "96", "-strip", "png8:"+filepath.Join(dir, name+".png"))
 	}
 }
 

@@ -77,7 +77,6 @@ func TestDesktop(t *testing.T) {
 		d.eventually("the question is answered", func() bool { return a.answered() > before })
 		w.waitStill()
 	}
-	d.poseFor("chat", func() { w.waitStill() })
 
 	t.Log("Escape ends an answer, through the window, down to the engine")
 	w.paste(strings.Repeat("The fox looked for the drum in the school. ", 1300)) // 14,000 tokens: seconds to read
