@@ -117,3 +117,6 @@ func readBandwidth(d kernels.Device) (bytesPerSecond float64, err error) {
 
 // OperatorTimes says where an engine's time on the CPU goes, by operator; give it as Options.Times. Start and Stop it while no request runs.
 type OperatorTimes = kernels.Times
+
+// OperatorTime is what the runs of one kind of operator took.
+type OperatorTime = kernels.OperatorTime

@@ -4,10 +4,12 @@ package commands
 // of the weights and the cache, and the rate of multiply-adds, since a long prompt costs those. Both are measured first.
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"os"
 	"os/exec"
@@ -18,6 +20,7 @@ import (
 	"strings"
 	"syscall"
 	"text/tabwriter"
+	"time"
 
 	"headroom/app/demo"
 	"headroom/app/library"
@@ -48,11 +51,15 @@ type BenchSpeed struct {
 	Prefill []int    `help:"Prompt lengths to read." default:"128,512,2048"`
 	Decode  []int    `help:"Contexts to decode after." default:"0,4096"`
 	Tokens  int      `help:"Tokens to decode in each run." default:"64"`
+	// Operators costs a little time for each of them, so figures with it stand a percent below those without.
+	Operators bool `help:"Show too where the time goes, by operator; on the CPU."`
 	DeviceFlag
 	KVFlags
 
 	// Ceilings is given to the processes that measure one model each.
 	Ceilings []float64 `hidden:"" help:"Bytes, int8 and float32 operations per second that this machine does at best, already measured."`
+
+	times *engine.OperatorTimes // nil: nobody asks
 }
 
 // Run prints a table per model. Each model is measured in a process of its own, so that its peak memory is its own too.
@@ -88,7 +95,7 @@ func (c *BenchSpeed) apart(ctx context.Context, t *terminal, name string) error 
 	}
 	args := []string{"bench", "speed", name, fmt.Sprintf("--ceilings=%g,%g,%g", best.ReadBytes, best.Int8Ops, best.Float32Ops), fmt.Sprintf("--threads=%d", c.Threads),
 		fmt.Sprintf("--repeat=%d", c.Repeat), fmt.Sprintf("--tokens=%d", c.Tokens), fmt.Sprintf("--float32=%t", c.Float32),
-		"--prefill=" + joined(c.Prefill), "--decode=" + joined(c.Decode), "--device=" + c.Device}
+		"--prefill=" + joined(c.Prefill), "--decode=" + joined(c.Decode), "--device=" + c.Device, fmt.Sprintf("--operators=%t", c.Operators)}
 	args = append(args, c.KVFlags.args()...)
 	child := exec.CommandContext(ctx, program, args...)
 	child.Stdout, child.Stderr = t.out, t.err
@@ -120,9 +127,12 @@ func (c *BenchSpeed) model(ctx context.Context, t *terminal, name string) error 
 	if err != nil {
 		return err
 	}
+	if c.Operators {
+		c.times = &engine.OperatorTimes{}
+	}
 	longest := slices.Max(append(append([]int{c.Tokens}, c.Prefill...), c.Decode...)) + c.Tokens + 1
 	e, err := engine.Open(ctx, src, c.apply(engine.Options{Device: c.Device, Threads: c.Threads, Float32Activations: c.Float32, ContextTokens: longest, MaxSequences: 1,
-		NoPrefixCache: true})) // each run reads its prompt
+		NoPrefixCache: true, Times: c.times})) // each run reads its prompt
 	if err != nil {
 		return err
 	}
@@ -134,31 +144,80 @@ func (c *BenchSpeed) model(ctx context.Context, t *terminal, name string) error 
 	fmt.Fprintf(t.out, "memory reads at %.1f GB/s, int8 products %.0f Gop/s, float32 %.0f GFLOP/s\n", best.ReadBytes/1e9, best.Int8Ops/1e9, best.Float32Ops/1e9)
 	w := tabwriter.NewWriter(t.out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "measured\ttokens\ttok/s\tceiling\tshare\tbound by\t")
+	var shares []operatorShares
 	for _, n := range c.Prefill {
-		speed := 0.0
-		for range c.Repeat {
-			done, err := generate(ctx, e, n, 1)
-			if err != nil {
-				return err
-			}
-			speed = max(speed, float64(n)/done.Timing.Prefill.Seconds())
+		speed, shared, err := c.best(ctx, e, n, 1, func(done engine.Event) float64 { return float64(n) / done.Timing.Prefill.Seconds() })
+		if err != nil {
+			return err
 		}
 		row(w, best, "prefill", n, speed, n, e.PromptCost(0, n))
+		shares = append(shares, operatorShares{fmt.Sprintf("prefill %d", n), shared})
 	}
 	for _, n := range c.Decode {
-		speed := 0.0
-		for range c.Repeat {
-			done, err := generate(ctx, e, max(n, 1), c.Tokens+1)
-			if err != nil {
-				return err
-			}
-			speed = max(speed, done.Timing.DecodeTokensPerSecond())
+		speed, shared, err := c.best(ctx, e, max(n, 1), c.Tokens+1, func(done engine.Event) float64 { return done.Timing.DecodeTokensPerSecond() })
+		if err != nil {
+			return err
 		}
 		row(w, best, "decode after", n, speed, 1, e.DecodeCost(1, n+c.Tokens/2))
+		shares = append(shares, operatorShares{fmt.Sprintf("decode after %d", n), shared})
 	}
 	w.Flush()
+	for _, s := range shares {
+		if c.Operators {
+			fmt.Fprintln(t.out)
+			s.print(w)
+			w.Flush()
+		}
+	}
 	fmt.Fprintf(t.out, "peak memory %.2f GB\n", peakBytes()/1e9)
 	return nil
+}
+
+// best runs a measurement as often as asked and returns the highest speed, and what the operators of the last run took. Reading the
+// prompt is part of that, whatever was timed.
+func (c *BenchSpeed) best(ctx context.Context, e *engine.Engine, prompt, tokens int, speed func(engine.Event) float64) (most float64, taken map[string]engine.OperatorTime, err error) {
+	for range c.Repeat {
+		if c.times != nil {
+			c.times.Start()
+		}
+		done, err := generate(ctx, e, prompt, tokens)
+		if err != nil {
+			return 0, nil, err
+		}
+		if c.times != nil {
+			taken = c.times.Stop()
+		}
+		most = max(most, speed(done))
+	}
+	return most, taken, nil
+}
+
+// operatorShares is what the operators of a run took.
+type operatorShares struct {
+	run   string
+	taken map[string]engine.OperatorTime
+}
+
+// print writes an operator a line, the longest first, with its rates.
+func (s operatorShares) print(w io.Writer) {
+	var all time.Duration
+	for _, o := range s.taken {
+		all += o.Time
+	}
+	names := slices.SortedFunc(maps.Keys(s.taken), func(a, b string) int { return cmp.Compare(s.taken[b].Time, s.taken[a].Time) })
+	fmt.Fprintf(w, "%s\truns\tms\tshare\tint8 Gop/s\tGFLOP/s\t\n", s.run)
+	for _, name := range names {
+		o := s.taken[name]
+		fmt.Fprintf(w, "%s\t%d\t%.2f\t%.1f %%\t%s\t%s\t\n", name, o.Runs, 1e3*o.Time.Seconds(), 100*o.Time.Seconds()/all.Seconds(), rate(o.Int8, o.Time), rate(o.Float32, o.Time))
+	}
+}
+
+// rate is operations a second in billions, "" for none.
+func rate(operations int64, d time.Duration) string {
+	if operations == 0 || d == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.0f", float64(operations)/1e9/d.Seconds())
 }
 
 // row prints a speed beside what the machine could do: cost is that of so many tokens.
