@@ -37,7 +37,7 @@ func widthOf(isa cpu.ISA) width {
 	switch isa {
 	case cpu.AVX2:
 		return width{32, 6, 6}
-	case cpu.AVX512, cpu.AVX512VNNI:
+	case cpu.AVX512, cpu.AVX512VNNI, cpu.AMX: // the matrix unit can be faster than this
 		return width{64, 12, 12}
 	case cpu.NEON:
 		return width{16, 16, 5}

@@ -26,7 +26,8 @@
 #define ISA_AVX2 2
 #define ISA_AVX512 3
 #define ISA_VNNI 4
-#define ISA_NEON 5
+#define ISA_AMX 5
+#define ISA_NEON 6
 
 #define CAT2(a, b) a##_##b
 #define CAT(a, b) CAT2(a, b)
@@ -90,9 +91,13 @@
 #endif
 #undef ISA
 #undef ISA_SUFFIX
-#define CASE_VNNI(name, args) case ISA_VNNI: CAT(name, vnni) args; break;
+#ifdef KERNEL_USES_AMX // the half for VNNI has name_amx beside name_vnni
+#define CASE_VNNI(name, args) case ISA_VNNI: CAT(name, vnni) args; break; case ISA_AMX: CAT(name, amx) args; break;
 #else
-#define CASE_VNNI(name, args) case ISA_VNNI: CAT(name, avx512) args; break;
+#define CASE_VNNI(name, args) case ISA_VNNI: case ISA_AMX: CAT(name, vnni) args; break;
+#endif
+#else
+#define CASE_VNNI(name, args) case ISA_VNNI: case ISA_AMX: CAT(name, avx512) args; break;
 #endif
 
 #define DISPATCH(isa, name, args) \

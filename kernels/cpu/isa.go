@@ -16,11 +16,12 @@ const (
 	AVX2       ISA = 2 // with FMA, F16C, BMI2
 	AVX512     ISA = 3 // F, BW, DQ, VL
 	AVX512VNNI ISA = 4 // with VNNI and VBMI: integer dot products, any bit width unpacked in one step
-	NEON       ISA = 5 // arm64 with dot products
+	AMX        ISA = 5 // with Intel's matrix unit for bytes as well
+	NEON       ISA = 6 // arm64 with dot products
 )
 
 func (i ISA) String() string {
-	return [...]string{"automatic", "plain Go", "AVX2", "AVX-512", "AVX-512 VNNI", "NEON"}[i]
+	return [...]string{"automatic", "plain Go", "AVX2", "AVX-512", "AVX-512 VNNI", "AVX-512 VNNI and AMX", "NEON"}[i]
 }
 
 // Best is the best set this machine and this build have.
@@ -38,8 +39,10 @@ func Best() ISA {
 		return AVX2
 	case !(x.HasAVX512VNNI && x.HasAVX512VBMI):
 		return AVX512
+	case !matrixUnit():
+		return AVX512VNNI
 	}
-	return AVX512VNNI
+	return AMX
 }
 
 // Available lists every set that can run here, Generic first: tests go through all of them.

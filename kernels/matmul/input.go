@@ -26,7 +26,35 @@ import (
 type input struct {
 	x       kernels.Tensor
 	rounded bool
+	packing packing // of all rows; the zero value: they are not packed
 	scratch []byte
+}
+
+// packing is how many rows are brought together for panels of weights (int8_pack.h): by units of so many elements, with the run of sums that
+// the weight's biases multiply.
+type packing struct{ unit, sums int }
+
+const (
+	packRows     = 16 // rows of a block
+	unpackedRows = 8  // up to so many rows never need packing: FEW of every instruction set is at least that
+)
+
+// packingOf is the packing that a weight takes; plain weights take none.
+func packingOf(w *kernels.Weight) packing {
+	switch {
+	case w.Bits == 0:
+		return packing{}
+	case w.Mode == kernels.MXFP4:
+		return packing{32, 6}
+	case w.Group == 32:
+		return packing{32, 3}
+	}
+	return packing{64, 5}
+}
+
+// bytes is what rows of width k take.
+func (p packing) bytes(k, rows int) int {
+	return (rows + packRows - 1) / packRows * (k / p.unit) * packRows * (p.unit + 8)
 }
 
 // rows says which rows of an operator's output a weight contributes to, and thereby which of its input: output row r takes
@@ -55,7 +83,7 @@ func paddedChunks(k int) int { return (chunks(k) + 15) &^ 15 }
 
 // plan sets in up for x and returns the bytes of scratch it needs.
 func (in *input) plan(c *cpu.Context, x kernels.Tensor, parts []Part) int {
-	in.x, in.rounded = x, false
+	in.x, in.rounded, in.packing = x, false, packing{}
 	if c.Int8Activation {
 		for _, p := range parts {
 			in.rounded = in.rounded || p.W.Bits > 0
@@ -64,8 +92,29 @@ func (in *input) plan(c *cpu.Context, x kernels.Tensor, parts []Part) int {
 	if !in.rounded {
 		return 0
 	}
-	return x.Rows * paddedChunks(x.Cols) * (2*chunk + 4*sumsRuns)
+	return in.roundedBytes()
 }
+
+func (in *input) roundedBytes() int {
+	return in.x.Rows * paddedChunks(in.x.Cols) * (2*chunk + 4*sumsRuns)
+}
+
+// planPacked sets in up to pack all rows as well, after plan, and returns the bytes of scratch that this needs more. It pays where every weight
+// meets every row.
+func (in *input) planPacked(c *cpu.Context, parts []Part) int {
+	if !in.rounded || c.ISA == cpu.Generic || in.x.Rows <= unpackedRows {
+		return 0
+	}
+	for _, p := range parts {
+		if in.packing = packingOf(p.W); in.packing.unit > 0 {
+			return in.packing.bytes(in.x.Cols, in.x.Rows)
+		}
+	}
+	return 0
+}
+
+// packed is where rows are packed.
+func (in *input) packed() []byte { return in.scratch[in.roundedBytes():] }
 
 // roundGrain is how many rows of width k a thread rounds at a time: about 5 µs of work.
 func roundGrain(k int) int { return 1 + 1<<15/max(k, 1) }

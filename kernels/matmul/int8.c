@@ -7,31 +7,57 @@
 // MXFP4's elements are doubled values here, its scales half of theirs, and it has no biases. Values are multiplied as bytes from 0 on, and
 // what that adds to a dot is taken off again, exactly.
 // and out = the sum of the accumulators, as v_sum adds lanes. That is all the arithmetic there is for an element, whatever the loops
-// around it: few rows of activations read packed weights straight (int8_few.h), many share a panel of them (int8_panel.h).
+// around it: few rows of activations read packed weights straight (int8_few.h), many share a panel of them (int8_panel.h, int8_amx.h).
 #ifdef ISA
 #include "affine.h"
 #include "mxfp4.h"
 #include "int8_few.h"
+#include "int8_pack.h"
 #include "int8_panel.h"
 
-static void KERNEL(int8_rows)(const matmul_weight *w, int64_t from, int64_t to, const int8_t *q, const float *runs, const matmul_rows *r,
-                              void *scratch) {
+static void KERNEL(int8_rows)(const matmul_weight *w, int64_t from, int64_t to, const int8_t *q, const float *runs, const void *packed,
+                              const matmul_rows *r, void *scratch) {
     if (r->count <= FEW)
         KERNEL(few_rows)(w, from, to, q, runs, r);
     else
-        KERNEL(panel_rows)(w, from, to, q, runs, r, scratch);
+        KERNEL(panel_rows)(w, from, to, packed, r, scratch);
 }
+
+#if ISA == ISA_VNNI
+#if !defined(__clang__) && __GNUC__ >= 11
+#include "int8_amx.h"
+static void int8_rows_amx(const matmul_weight *w, int64_t from, int64_t to, const int8_t *q, const float *runs, const void *packed,
+                          const matmul_rows *r, void *scratch) {
+    if (r->count <= FEW)
+        KERNEL(few_rows)(w, from, to, q, runs, r);
+    else
+        KERNEL(amx_rows)(w, from, to, packed, r, scratch);
+}
+#else
+#define int8_rows_amx int8_rows_vnni // GCC before 11 knows no AMX, and clang takes one set of targets for a function
+#endif
+#endif
+#undef MM
+#undef MMI
+#undef E2M1_OFFSET
 
 #else
 
 #include "matmul.h"
+#include "int8_pack.h"
 #define KERNEL_USES_VNNI
+#define KERNEL_USES_AMX
 #define KERNEL_SOURCE "int8.c"
 #include "foreach_isa.h"
 
-void headroom_matmul_int8(int isa, const matmul_weight *w, int64_t from, int64_t to, const int8_t *q, const float *runs, const matmul_rows *r,
-                          void *scratch) {
-    DISPATCH(isa, int8_rows, (w, from, to, q, runs, r, scratch));
+void headroom_matmul_pack(int64_t k, int64_t unit, int64_t sums, const matmul_rows *r, int64_t from, int64_t to, const int8_t *q, const float *runs,
+                          void *packed) {
+    pack_rows(k, unit, sums, r, from, to, q, runs, packed);
+}
+
+void headroom_matmul_int8(int isa, const matmul_weight *w, int64_t from, int64_t to, const int8_t *q, const float *runs, const void *packed,
+                          const matmul_rows *r, void *scratch) {
+    DISPATCH(isa, int8_rows, (w, from, to, q, runs, packed, r, scratch));
 }
 
 #endif

@@ -1,6 +1,7 @@
 // Many rows of activations: PANEL_ROWS rows of the weight are unpacked side by side, four elements of each row in a lane, so that a lane's
-// sum is an element's and becomes a float once per unit. Included once per instruction set, after int8_few.h.
+// sum is an element's and becomes a float once per unit. Included once per instruction set, after int8_few.h and int8_pack.h.
 //
+// Units are in the order that accumulators are finished in (int8_pack.h), here as in the activations, so both are read from front to back.
 // A panel is codes [steps of 4 elements][PANEL_ROWS][4], then scales and biases, float32 [units][PANEL_ROWS]; rows past the weight's last
 // are garbage that nobody reads the results of.
 
@@ -120,8 +121,11 @@ SIMD lanes c_part(codes64 c, const int i) {
 }
 
 // Unpacks n rows of the weight from its first on; the last one stands for those that are missing.
-SIMD void KERNEL(unpack)(const matmul_weight *w, int64_t n, const int mode, const int bits, uint8_t *codes) {
-    for (int64_t at = 0; at < w->k; at += 64)
+SIMD void KERNEL(unpack)(const matmul_weight *w, const pack_order *o, int64_t n, const int mode, const int bits, uint8_t *codes) {
+    const int64_t per = 64 / o->unit, unit_bytes = o->unit * PANEL_ROWS;
+    for (int64_t at = 0, chunk = 0; at < w->k; at += 64, chunk++) {
+        uint8_t *first8 = codes + pack_place(o, chunk * per) * unit_bytes; // of the chunk's sixteen steps
+        uint8_t *last8 = per == 1 ? first8 + 8 * PANEL_ROWS * 4 : codes + pack_place(o, chunk * per + 1) * unit_bytes;
         for (int first = 0; first < PANEL_ROWS; first += LANES) {
             codes64 c[LANES];
             for (int i = 0; i < LANES; i++) {
@@ -137,30 +141,34 @@ SIMD void KERNEL(unpack)(const matmul_weight *w, int64_t n, const int mode, cons
                 for (int i = 0; i < LANES; i++) x[i] = c_part(c[i], j);
                 p_transpose(x);
 #pragma GCC unroll 16
-                for (int i = 0; i < LANES; i++) KERNEL(p_store)(codes + ((at / 4 + j * LANES + i) * PANEL_ROWS + first) * 4, x[i]);
+                for (int i = 0; i < LANES; i++) {
+                    const int step = j * LANES + i;
+                    KERNEL(p_store)((step < 8 ? first8 : last8) + (step % 8 * PANEL_ROWS + first) * 4, x[i]);
+                }
             }
         }
+    }
 }
 
-static void KERNEL(unpack_panel)(const matmul_weight *w, int64_t n, uint8_t *codes, float *scales, float *biases) {
-    const int64_t units = w->k / (w->group == 32 ? 32 : 64);
+static void KERNEL(unpack_panel)(const matmul_weight *w, const pack_order *o, int64_t n, uint8_t *codes, float *scales, float *biases) {
+    const int64_t units = o->units;
     if (w->mode == MODE_MXFP4) {
-        KERNEL(unpack)(w, n, MODE_MXFP4, 4, codes);
+        KERNEL(unpack)(w, o, n, MODE_MXFP4, 4, codes);
         for (int64_t row = 0; row < n; row++)
             for (int64_t u = 0; u < units; u += 16) {
                 float s[16];
                 v_store(s, v_load_e8m0(w->scales + row * w->scales_stride, u, units));
-                for (int64_t i = 0; i < 16 && u + i < units; i++) scales[(u + i) * PANEL_ROWS + row] = s[i];
+                for (int64_t i = 0; i < 16 && u + i < units; i++) scales[pack_place(o, u + i) * PANEL_ROWS + row] = s[i];
             }
         return;
     }
     switch (w->bits) {
-    case 2: KERNEL(unpack)(w, n, MODE_AFFINE, 2, codes); break;
-    case 3: KERNEL(unpack)(w, n, MODE_AFFINE, 3, codes); break;
-    case 4: KERNEL(unpack)(w, n, MODE_AFFINE, 4, codes); break;
-    case 5: KERNEL(unpack)(w, n, MODE_AFFINE, 5, codes); break;
-    case 6: KERNEL(unpack)(w, n, MODE_AFFINE, 6, codes); break;
-    case 8: KERNEL(unpack)(w, n, MODE_AFFINE, 8, codes); break;
+    case 2: KERNEL(unpack)(w, o, n, MODE_AFFINE, 2, codes); break;
+    case 3: KERNEL(unpack)(w, o, n, MODE_AFFINE, 3, codes); break;
+    case 4: KERNEL(unpack)(w, o, n, MODE_AFFINE, 4, codes); break;
+    case 5: KERNEL(unpack)(w, o, n, MODE_AFFINE, 5, codes); break;
+    case 6: KERNEL(unpack)(w, o, n, MODE_AFFINE, 6, codes); break;
+    case 8: KERNEL(unpack)(w, o, n, MODE_AFFINE, 8, codes); break;
     }
     for (int64_t row = 0; row < n; row++)
         for (int64_t u = 0; u < units; u += 16) {
@@ -168,8 +176,9 @@ static void KERNEL(unpack_panel)(const matmul_weight *w, int64_t n, uint8_t *cod
             v_store(s, unit_params(w->scales + row * w->scales_stride, w->dtype, w->group, w->k, u));
             v_store(b, unit_params(w->biases + row * w->biases_stride, w->dtype, w->group, w->k, u));
             for (int64_t i = 0; i < 16 && u + i < units; i++) {
-                scales[(u + i) * PANEL_ROWS + row] = s[i];
-                biases[(u + i) * PANEL_ROWS + row] = b[i];
+                const int64_t at = pack_place(o, u + i) * PANEL_ROWS + row;
+                scales[at] = s[i];
+                biases[at] = b[i];
             }
         }
 }
@@ -177,16 +186,22 @@ static void KERNEL(unpack_panel)(const matmul_weight *w, int64_t n, uint8_t *cod
 typedef struct {
     const uint8_t *codes;
     const float *scales, *biases; // no biases: MXFP4
-    const int8_t *q[PANEL_INPUTS];
-    const float *scale[PANEL_INPUTS], *sum[PANEL_INPUTS]; // of the activations, by unit; MXFP4: the sum of the codes alone
-    float *out[PANEL_INPUTS];
-    int64_t units;
+    const pack_order *order;
     int n; // rows of the weight that exist
 } panel;
 
+// Rows of activations in a block of them (int8_pack.h).
+#define inputs KERNEL(inputs)
+typedef struct {
+    const int8_t *q;     // of the first of them; a row's unit lies PACK_ROWS units behind the last
+    const float *params; // a unit's scales and sums [2][PACK_ROWS], from the first of the rows on
+    float *out[PACK_ROWS];
+    int count; // of outputs that exist
+} inputs;
+
 // The sums of a unit's products, from its first codes on, for mr rows of activations. Where products are added up in 16 bits at first, fits
 // sums of two products fit them: 8 for codes up to 15, 2 up to 63. 0 means codes of 8 bits.
-SIMD void p_unit(const uint8_t *codes, const int8_t *const *q, int64_t at, const int mr, const int unit, const int fits, lanes (*sums)[2]) {
+SIMD void p_unit(const uint8_t *codes, const int8_t *q, const int mr, const int unit, const int fits, lanes (*sums)[2]) {
 #pragma GCC unroll 8
     for (int m = 0; m < mr; m++) sums[m][0] = sums[m][1] = l_zero();
 #if ISA == ISA_VNNI
@@ -196,7 +211,7 @@ SIMD void p_unit(const uint8_t *codes, const int8_t *const *q, int64_t at, const
         const lanes a = p_load(codes + s * PANEL_ROWS * 4), b = p_load(codes + s * PANEL_ROWS * 4 + LANES * 4);
 #pragma GCC unroll 8
         for (int m = 0; m < mr; m++) {
-            const lanes x = KERNEL(p_four)(q[m] + at + 4 * s);
+            const lanes x = KERNEL(p_four)(q + m * unit + 4 * s);
             sums[m][0] = _mm512_dpbusd_epi32(sums[m][0], a, x);
             sums[m][1] = _mm512_dpbusd_epi32(sums[m][1], b, x);
         }
@@ -209,7 +224,7 @@ SIMD void p_unit(const uint8_t *codes, const int8_t *const *q, int64_t at, const
     for (int s = 0; s < unit / 4; s += 4) {
         int8x16_t x[PANEL_INPUTS];
 #pragma GCC unroll 8
-        for (int m = 0; m < mr; m++) x[m] = vld1q_s8(q[m] + at + 4 * s);
+        for (int m = 0; m < mr; m++) x[m] = vld1q_s8(q + m * unit + 4 * s);
         if (fits == 0) // products are of signed bytes: codes go as code-128
             for (int m = 0; m < mr; m++) middle[m] += 128 * vaddvq_s32(vdotq_s32(l_zero(), x[m], one));
 #define STEP(i) { \
@@ -237,7 +252,7 @@ SIMD void p_unit(const uint8_t *codes, const int8_t *const *q, int64_t at, const
             lanes a = p_load(codes + s * PANEL_ROWS * 4), b = p_load(codes + s * PANEL_ROWS * 4 + LANES * 4), x;
 #pragma GCC unroll 8
             for (int m = 0; m < mr; m++) {
-                x = KERNEL(p_four)(q[m] + at + 4 * s);
+                x = KERNEL(p_four)(q + m * unit + 4 * s);
                 if (fits == 0) { // maddubs adds two products in 16 bits: safe for codes up to 128, so the top bit goes apart
                     const lanes low = MM(set1_epi8)(127);
                     for (int v = 0; v < 2; v++) {
@@ -262,48 +277,89 @@ SIMD void p_unit(const uint8_t *codes, const int8_t *const *q, int64_t at, const
 #endif
 }
 
-// The whole panel times mr rows of activations.
-SIMD void panel_tile(const panel *p, const int mr, const int unit, const int fits) {
-    float acc[16][PANEL_INPUTS][2][LANES] __attribute__((aligned(64)));
-    memset(acc, 0, sizeof acc);
-    for (int64_t u = 0; u < p->units; u++) {
-        lanes sums[PANEL_INPUTS][2];
-        p_unit(p->codes + u * unit * PANEL_ROWS, p->q, u * unit, mr, unit, fits, sums);
+// The sixteen accumulators of PACK_ROWS rows of elements. They are finished one after another, in an order in which v_sum's tree can be
+// climbed with one set of each height: they stay in the first-level cache.
+#define tree KERNEL(tree)
+typedef struct {
+    float acc[5][PACK_ROWS][2][LANES] __attribute__((aligned(64)));
+    int height; // acc[height] is at work, those below it are sums of 1, 2, 4 or 8
+} tree;
+
+// The accumulator at work is finished, number i in that order.
+SIMD void KERNEL(tree_climb)(tree *t, int i, const int mr) {
+    for (; i & 1; i >>= 1) {
+        t->height--;
+        float(*left)[2][LANES] = t->acc[t->height], (*right)[2][LANES] = t->acc[t->height + 1];
+        for (int m = 0; m < mr; m++)
 #pragma GCC unroll 2
-        for (int v = 0; v < 2; v++) {
-            const lanesf scale = lf_load(p->scales + u * PANEL_ROWS + v * LANES);
-            const lanesf bias = p->biases ? lf_load(p->biases + u * PANEL_ROWS + v * LANES) : lf_set1(-E2M1_OFFSET);
-#pragma GCC unroll 8
-            for (int m = 0; m < mr; m++) {
-                float *a = acc[u % 16][m][v];
-                const lanesf x = lf_of(sums[m][v]), s = lf_mul(scale, lf_set1(p->scale[m][u])), sum = lf_set1(p->sum[m][u]);
-                if (p->biases)
-                    lf_store(a, lf_fma(bias, sum, lf_fma(x, s, lf_load(a))));
-                else
-                    lf_store(a, lf_fma(lf_fma(bias, sum, x), s, lf_load(a)));
-            }
-        }
+            for (int v = 0; v < 2; v++) lf_store(left[m][v], lf_add(lf_load(left[m][v]), lf_load(right[m][v])));
     }
-    for (int m = 0; m < mr; m++)
+    t->height++;
+}
+
+// All are finished.
+SIMD void KERNEL(tree_out)(const tree *t, const panel *p, const inputs *x) {
+    for (int m = 0; m < x->count; m++)
         for (int v = 0; v < 2; v++) {
-            lanesf x[16];
-#pragma GCC unroll 16
-            for (int i = 0; i < 8; i++) x[i] = lf_add(lf_load(acc[i][m][v]), lf_load(acc[i + 8][m][v]));
-#pragma GCC unroll 4
-            for (int i = 0; i < 4; i++) x[i] = lf_add(x[i], x[i + 4]);
-            x[0] = lf_add(lf_add(x[0], x[2]), lf_add(x[1], x[3]));
             const int64_t left = p->n - v * LANES;
             if (left >= LANES)
-                lf_store(p->out[m] + v * LANES, x[0]);
+                lf_store(x->out[m] + v * LANES, lf_load(t->acc[0][m][v]));
             else if (left > 0)
-                memcpy(p->out[m] + v * LANES, &x[0], (size_t)left * 4);
+                memcpy(x->out[m] + v * LANES, t->acc[0][m][v], (size_t)left * 4);
         }
 }
 
-typedef void KERNEL(panel_function)(const panel *p);
+// Adds the unit in place `at`, whose sums of products are given, to its accumulators, which are zero when it is their first. Meanwhile the next
+// unit may be fetched, PACK_ROWS lines of activations and twice as many of codes.
+SIMD void KERNEL(p_scale)(const panel *p, const inputs *x, int64_t at, const int first, const int mr, const int fetch, lanes (*sums)[2], float (*acc)[2][LANES]) {
+    const int8_t *next_q = x->q + (at + 1) * p->order->unit * PACK_ROWS;
+    const uint8_t *next_codes = p->codes + (at + 1) * p->order->unit * PANEL_ROWS;
+    const float *scales = p->scales + at * PANEL_ROWS, *biases = p->biases + at * PANEL_ROWS, *params = x->params + at * 2 * PACK_ROWS;
+    const lanesf scale[2] = {lf_load(scales), lf_load(scales + LANES)};
+    const lanesf bias[2] = {p->biases ? lf_load(biases) : lf_set1(-E2M1_OFFSET), p->biases ? lf_load(biases + LANES) : lf_set1(-E2M1_OFFSET)};
+#pragma GCC unroll 2
+    for (int m = 0; m < mr; m++) {
+        if (fetch) __builtin_prefetch(next_q + 64 * m), __builtin_prefetch(next_codes + 128 * m), __builtin_prefetch(next_codes + 128 * m + 64);
+        const lanesf one = lf_set1(params[m]), sum = lf_set1(params[PACK_ROWS + m]);
+#pragma GCC unroll 2
+        for (int v = 0; v < 2; v++) {
+            const lanesf dot = lf_of(sums[m][v]), s = lf_mul(scale[v], one), a = first ? lf_set1(0) : lf_load(acc[m][v]);
+            lf_store(acc[m][v], p->biases ? lf_fma(bias[v], sum, lf_fma(dot, s, a)) : lf_fma(lf_fma(bias[v], sum, dot), s, a));
+        }
+    }
+}
+
+// The whole panel times mr rows of activations.
+SIMD void panel_tile(const panel *p, const inputs *x, const int mr, const int unit, const int fits) {
+    tree t;
+    t.height = 0;
+    int64_t at = 0;
+    for (int i = 0; i < 16; i++) {
+        float(*acc)[2][LANES] = t.acc[t.height];
+        const int64_t n = p->order->units_of[i];
+        if (n == 0) memset(acc, 0, sizeof t.acc[0]);
+        for (int64_t u = 0; u < n; u++, at++) {
+            lanes sums[PANEL_INPUTS][2], stored[PANEL_INPUTS][2];
+            p_unit(p->codes + at * unit * PANEL_ROWS, x->q + at * unit * PACK_ROWS, mr, unit, fits, sums);
+#pragma GCC unroll 8
+            for (int m = 0; m < mr; m++)
+#pragma GCC unroll 2
+                for (int v = 0; v < 2; v++) stored[m][v] = sums[m][v];
+            __asm__ volatile("" ::"r"(stored) : "memory"); // through memory, or compilers keep more in registers than there are
+            if (u == 0)
+                KERNEL(p_scale)(p, x, at, 1, mr, 0, stored, acc);
+            else
+                KERNEL(p_scale)(p, x, at, 0, mr, 0, stored, acc);
+        }
+        KERNEL(tree_climb)(&t, i, mr);
+    }
+    KERNEL(tree_out)(&t, p, x);
+}
+
+typedef void KERNEL(panel_function)(const panel *p, const inputs *x);
 
 #define TILE(name, mr, unit, fits) \
-    static void KERNEL(name##_##unit##_##fits)(const panel *p) { panel_tile(p, mr, unit, fits); }
+    static void KERNEL(name##_##unit##_##fits)(const panel *p, const inputs *x) { panel_tile(p, x, mr, unit, fits); }
 #define TILES(fits) \
     TILE(panel_half, PANEL_INPUTS / 2, 64, fits) TILE(panel_full, PANEL_INPUTS, 64, fits) \
     TILE(panel_half, PANEL_INPUTS / 2, 32, fits) TILE(panel_full, PANEL_INPUTS, 32, fits)
@@ -321,30 +377,35 @@ TILES(0)
 #define WAYS {EACH(8), EACH(2), EACH(0)}
 #endif
 
-// Rows [from, to) of the weight, a panel at a time, with every row of the input. scratch holds a panel.
-static void KERNEL(panel_rows)(const matmul_weight *w, int64_t from, int64_t to, const int8_t *q, const float *runs, const matmul_rows *r, void *scratch) {
+// Unpacks the panel from row n of the weight on, which has rows up to `to`, into scratch.
+static panel KERNEL(panel_from)(const matmul_weight *w, const pack_order *o, int64_t n, int64_t to, void *scratch) {
+    const matmul_weight part = matmul_weight_from(w, n);
+    float *scales = (float *)((uint8_t *)scratch + o->units * o->unit * PANEL_ROWS), *biases = scales + o->units * PANEL_ROWS;
+    panel p = {.codes = scratch, .scales = scales, .biases = w->mode == MODE_AFFINE ? biases : NULL, .order = o};
+    p.n = to - n < PANEL_ROWS ? (int)(to - n) : PANEL_ROWS;
+    KERNEL(unpack_panel)(&part, o, p.n, scratch, scales, biases);
+    return p;
+}
+
+// Up to `most` rows from row m on, and their outputs from column n on.
+static inputs KERNEL(inputs_from)(const pack_order *o, const void *packed, const matmul_rows *r, int64_t m, int64_t n, int most) {
+    const uint8_t *block = (const uint8_t *)packed + m / PACK_ROWS * pack_bytes(o->units, o->unit);
+    inputs x = {.q = (const int8_t *)block + m % PACK_ROWS * o->unit, .params = (const float *)(block + o->units * o->unit * PACK_ROWS) + m % PACK_ROWS};
+    x.count = r->count - m < most ? (int)(r->count - m) : most;
+    for (int i = 0; i < x.count; i++) x.out[i] = r->out + matmul_out_row(r, m + i) * r->out_stride + n;
+    return x;
+}
+
+// Rows [from, to) of the weight, a panel at a time, with every row of the input, which are packed. scratch holds a panel.
+static void KERNEL(panel_rows)(const matmul_weight *w, int64_t from, int64_t to, const void *packed, const matmul_rows *r, void *scratch) {
     static KERNEL(panel_function) *const functions[3][2][2] = WAYS;
-    const int64_t c = ((w->k + 63) / 64 + 15) & ~(int64_t)15;
-    const int halves = w->group == 32, affine = w->mode == MODE_AFFINE;
-    KERNEL(panel_function) *const *tiles = functions[w->bits == 8 ? 2 : w->bits > 4 || !affine][halves];
-    float *scales = (float *)((uint8_t *)scratch + c * 64 * PANEL_ROWS), *biases = scales + 2 * c * PANEL_ROWS;
+    const pack_order order = pack_order_of(w->k, matmul_unit(w));
+    KERNEL(panel_function) *const *tiles = functions[w->bits == 8 ? 2 : w->bits > 4 || w->mode != MODE_AFFINE][order.unit == 32];
     for (int64_t n = from; n < to; n += PANEL_ROWS) {
-        const matmul_weight part = matmul_weight_from(w, n);
-        panel p = {.codes = scratch, .scales = scales, .biases = affine ? biases : NULL, .units = w->k / (halves ? 32 : 64)};
-        p.n = to - n < PANEL_ROWS ? (int)(to - n) : PANEL_ROWS;
-        KERNEL(unpack_panel)(&part, p.n, scratch, scales, biases);
-        for (int64_t m = 0, take; m < r->count; m += take) {
-            const int full = r->count - m > PANEL_INPUTS / 2;
-            take = full ? PANEL_INPUTS : PANEL_INPUTS / 2;
-            for (int i = 0; i < take; i++) { // the last row stands for those that are missing
-                const int64_t row = matmul_out_row(r, m + i < r->count ? m + i : r->count - 1), x = row / r->per_input;
-                const float *run = runs + x * RUNS * c;
-                p.q[i] = q + 2 * x * c * 64;
-                p.scale[i] = halves ? run + c : run;
-                p.sum[i] = run + (!affine ? 6 : halves ? 3 : 5) * c;
-                p.out[i] = r->out + row * r->out_stride + n;
-            }
-            tiles[full](&p);
+        const panel p = KERNEL(panel_from)(w, &order, n, to, scratch);
+        for (int64_t m = 0; m < r->count; m += PANEL_INPUTS) {
+            const inputs x = KERNEL(inputs_from)(&order, packed, r, m, n, PANEL_INPUTS);
+            tiles[x.count > PANEL_INPUTS / 2](&p, &x);
         }
     }
 }
@@ -354,6 +415,3 @@ static void KERNEL(panel_rows)(const matmul_weight *w, int64_t from, int64_t to,
 #undef PAIR
 #undef EACH
 #undef WAYS
-#undef MM
-#undef MMI
-#undef E2M1_OFFSET

@@ -44,6 +44,7 @@ func (o *Linear) Reference() {
 // The phases of an operator's CPU work.
 const (
 	phaseRound    = iota // rows of X: to 8 bits
+	phasePack            // blocks of packRows rows
 	phaseMultiply        // blocks of rows of the weights
 )
 
@@ -53,9 +54,13 @@ func (o *Linear) CPU(c *cpu.Context) {
 		return
 	}
 	size := o.in.plan(c, o.X, o.Parts)
+	size += o.in.planPacked(c, o.Parts)
 	o.in.scratch = c.Shared(size)
 	if o.in.rounded {
 		c.Parallel(o, phaseRound, o.X.Rows, roundGrain(o.X.Cols))
+	}
+	if o.in.packing.unit > 0 {
+		c.Parallel(o, phasePack, (o.X.Rows+packRows-1)/packRows, 1)
 	}
 	n := blocks(o.Parts)
 	c.Parallel(o, phaseMultiply, n, grain(c.Threads, n, blockRows*o.X.Cols, o.X.Rows))
@@ -65,6 +70,10 @@ func (o *Linear) CPU(c *cpu.Context) {
 func (o *Linear) CPURange(c *cpu.Context, phase, worker, from, to int) {
 	if phase == phaseRound {
 		o.in.round(c, from, to)
+		return
+	}
+	if phase == phasePack {
+		o.in.nativePack(from, to)
 		return
 	}
 	eachPart(o.Parts, from, to, func(p *Part, from, to int) {

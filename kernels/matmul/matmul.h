@@ -22,6 +22,9 @@ typedef struct {
 // Activations rounded to 8 bits have RUNS runs of so many floats beside them (input.go).
 #define RUNS 8
 
+// Elements of which the products add up to one integer.
+static inline int64_t matmul_unit(const matmul_weight *w) { return w->group == 32 ? 32 : 64; }
+
 // Scratch for a tile of weight rows, unpacked.
 typedef struct {
     void *memory;

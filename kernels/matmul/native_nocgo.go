@@ -10,6 +10,10 @@ func (in *input) nativeRound(cpu.ISA, int, int) {
 	panic("matmul: native kernels in a build without cgo")
 }
 
+func (in *input) nativePack(int, int) {
+	panic("matmul: native kernels in a build without cgo")
+}
+
 func (in *input) nativeMultiply(*cpu.Context, int, *Part, int, int, int, rows, bool) {
 	panic("matmul: native kernels in a build without cgo")
 }

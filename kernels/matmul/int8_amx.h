@@ -1,0 +1,75 @@
+// Many rows of activations by the matrix unit of Intel's servers (AMX): a panel is multiplied as it lies, sixteen rows of activations and
+// a unit of elements at a time, by two instructions. The sums are the same integers, so everything after them is the same too. Included
+// after int8_panel.h, in the half for VNNI.
+//
+// Tiles: 0 and 1 are sums [inputs][16] of the panel's halves, 2 the activations [inputs][unit], 3 and 4 codes [unit/4][16][4].
+
+#pragma GCC push_options
+#pragma GCC target("amx-tile,amx-int8")
+
+// The shapes of the tiles, as the instruction that sets them wants them. Tiles keep them until amx_end.
+static void KERNEL(amx_begin)(int inputs, int unit) {
+    struct {
+        uint8_t palette, start_row, reserved[14];
+        uint16_t row_bytes[16];
+        uint8_t rows[16];
+    } config __attribute__((aligned(64))) = {.palette = 1};
+    for (int sums = 0; sums < 2; sums++) config.rows[sums] = (uint8_t)inputs, config.row_bytes[sums] = 64;
+    config.rows[2] = (uint8_t)inputs, config.row_bytes[2] = (uint16_t)unit;
+    for (int codes = 3; codes < 5; codes++) config.rows[codes] = (uint8_t)(unit / 4), config.row_bytes[codes] = 64;
+    _tile_loadconfig(&config);
+}
+
+// The sums of a unit's products.
+SIMD void KERNEL(amx_unit)(const uint8_t *codes, const int8_t *q, const int unit, lanes (*sums)[2]) {
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_loadd(2, q, unit);
+    _tile_loadd(3, codes, PANEL_ROWS * 4);
+    _tile_loadd(4, codes + 64, PANEL_ROWS * 4);
+    _tile_dpbsud(0, 2, 3); // signed activations times unsigned codes
+    _tile_dpbsud(1, 2, 4);
+    _tile_stored(0, sums, 2 * sizeof(lanes));
+    _tile_stored(1, &sums[0][1], 2 * sizeof(lanes));
+}
+
+// The whole panel times a block of activations.
+SIMD void KERNEL(amx_tile)(const panel *p, const inputs *x, const int unit) {
+    tree t;
+    t.height = 0;
+    int64_t at = 0;
+    for (int i = 0; i < 16; i++) {
+        float(*acc)[2][LANES] = t.acc[t.height];
+        const int64_t n = p->order->units_of[i];
+        if (n == 0) memset(acc, 0, sizeof t.acc[0]);
+        for (int64_t u = 0; u < n; u++, at++) {
+            lanes sums[PACK_ROWS][2];
+            KERNEL(amx_unit)(p->codes + at * unit * PANEL_ROWS, x->q + at * unit * PACK_ROWS, unit, sums);
+            if (u == 0)
+                KERNEL(p_scale)(p, x, at, 1, x->count, 1, sums, acc);
+            else
+                KERNEL(p_scale)(p, x, at, 0, x->count, 1, sums, acc);
+        }
+        KERNEL(tree_climb)(&t, i, x->count);
+    }
+    KERNEL(tree_out)(&t, p, x);
+}
+static void KERNEL(amx_64)(const panel *p, const inputs *x) { KERNEL(amx_tile)(p, x, 64); }
+static void KERNEL(amx_32)(const panel *p, const inputs *x) { KERNEL(amx_tile)(p, x, 32); }
+
+// As panel_rows.
+static void KERNEL(amx_rows)(const matmul_weight *w, int64_t from, int64_t to, const void *packed, const matmul_rows *r, void *scratch) {
+    const pack_order order = pack_order_of(w->k, matmul_unit(w));
+    int shape = 0;
+    for (int64_t n = from; n < to; n += PANEL_ROWS) {
+        const panel p = KERNEL(panel_from)(w, &order, n, to, scratch);
+        for (int64_t m = 0; m < r->count; m += PACK_ROWS) {
+            const inputs x = KERNEL(inputs_from)(&order, packed, r, m, n, PACK_ROWS);
+            if (x.count != shape) KERNEL(amx_begin)(shape = x.count, (int)order.unit);
+            (order.unit == 64 ? KERNEL(amx_64) : KERNEL(amx_32))(&p, &x);
+        }
+    }
+    _tile_release(); // or the system saves the tiles with every switch of threads
+}
+
+#pragma GCC pop_options

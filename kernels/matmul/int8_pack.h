@@ -1,0 +1,63 @@
+// Many rows of activations as panels of weights meet them (int8_panel.h): in blocks of PACK_ROWS rows, and in a block unit by unit, in the
+// order that units are worked on. A block is
+//
+//     codes   int8    [units][PACK_ROWS][unit]
+//     params  float32 [units][2][PACK_ROWS]     scales, and what biases multiply: sums, or for MXFP4 sums of codes
+//
+// Rows past the last are garbage that nobody reads the results of.
+//
+// Unit u goes to accumulator u % 16. Accumulators are finished in the order 0, 8, 4, 12, 2, ... of v_sum's tree, each with all of its units, so
+// that few of them are under way: pack_order says which unit is in which place.
+#pragma once
+#include <string.h>
+#include "matmul.h"
+
+#define PACK_ROWS 16
+
+typedef struct {
+    int64_t units, unit;   // how many, and elements of each
+    int64_t units_of[16];  // of the accumulator that is finished as number i
+    int64_t first_of[16];  // the place of accumulator a's first unit
+} pack_order;
+
+static inline pack_order pack_order_of(int64_t k, int64_t unit) {
+    static const uint8_t accumulator[16] = {0, 8, 4, 12, 2, 10, 6, 14, 1, 9, 5, 13, 3, 11, 7, 15};
+    pack_order o = {.units = k / unit, .unit = unit};
+    for (int64_t i = 0, place = 0; i < 16; i++) {
+        const int64_t a = accumulator[i];
+        o.units_of[i] = a < o.units ? (o.units - a + 15) / 16 : 0;
+        o.first_of[a] = place;
+        place += o.units_of[i];
+    }
+    return o;
+}
+
+// The place of unit u; of one past the last, the place behind all.
+static inline int64_t pack_place(const pack_order *o, int64_t u) { return u < o->units ? o->first_of[u % 16] + u / 16 : o->units; }
+
+static inline int64_t pack_bytes(int64_t units, int64_t unit) { return units * PACK_ROWS * (unit + 8); }
+
+// Packs blocks [from, to) of the rows' inputs. unit and sums are as the weight has them: sums is the run that its biases multiply.
+static inline void pack_rows(int64_t k, int64_t unit, int64_t sums, const matmul_rows *r, int64_t from, int64_t to, const int8_t *q, const float *runs, void *packed) {
+    const pack_order o = pack_order_of(k, unit);
+    const int64_t c = ((k + 63) / 64 + 15) & ~(int64_t)15;
+    for (int64_t b = from; b < to; b++) {
+        int8_t *codes = (int8_t *)packed + b * pack_bytes(o.units, unit);
+        float *params = (float *)(codes + o.units * PACK_ROWS * unit);
+        for (int64_t i = 0; i < PACK_ROWS && b * PACK_ROWS + i < r->count; i++) {
+            const int64_t x = matmul_out_row(r, b * PACK_ROWS + i) / r->per_input;
+            const int8_t *row = q + 2 * x * c * 64;
+            const float *scale = runs + x * RUNS * c + (unit == 32 ? c : 0), *sum = runs + (x * RUNS + sums) * c;
+            for (int64_t u = 0; u < o.units; u++) {
+                const int64_t place = pack_place(&o, u);
+                int8_t *to_codes = codes + (place * PACK_ROWS + i) * unit;
+                if (unit == 64)
+                    memcpy(to_codes, row + u * 64, 64);
+                else
+                    memcpy(to_codes, row + u * 32, 32);
+                params[place * 2 * PACK_ROWS + i] = scale[u];
+                params[(place * 2 + 1) * PACK_ROWS + i] = sum[u];
+            }
+        }
+    }
+}
