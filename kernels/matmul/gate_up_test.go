@@ -19,6 +19,8 @@ func TestGateUpIsItsParts(t *testing.T) {
 			{m: 11, k: 128, n: []int{37}, bits: 4, group: 64, dtype: kernels.BF16},
 			{m: 4, k: 96, n: []int{1030}, bits: 6, group: 32, dtype: kernels.F16},
 			{m: 5, k: 128, n: []int{21}, experts: 4, choices: 3, bits: 4, group: 32, dtype: kernels.BF16},
+			{m: 3, k: 1120, n: []int{9}, bits: 4, group: 32, dtype: kernels.BF16},
+			{m: 2, k: 1024, n: []int{11}, experts: 3, choices: 2, bits: 8, group: 64, dtype: kernels.F16},
 			{m: 5, k: 40, n: []int{9}, experts: 3, choices: 2, dtype: kernels.F32},
 		} {
 			r := rand.New(rand.NewPCG(uint64(s.m), uint64(s.k)))

@@ -7,10 +7,11 @@
 // units of 32 elements: slice, slice + 8, ... So bands share what they read of x, and a row's 128 bytes are read by one instruction.
 // What eight slices read of x, one unit each, comes by way of threadgroup memory, units a little further apart than they are long: slices that
 // read eight places 128 bytes apart would wait for one another, which took most of the time.
-// A threadgroup is two simdgroups; the grid is columns, then groups of ROWS rows of x (the last one repeats its last row).
+// A threadgroup is two simdgroups; the grid is columns, then groups of ROWS rows of x (the last one repeats its last row). Where a weight has few and
+// long rows, the two share theirs: the first takes chunks 0, 2, ... of eight units, the other 1, 3, ...
 //
 // Order of sums, the same for every ROWS: a slice adds up the products of elements 4i + j in four accumulators j, in order of i, by
-// fma; then (0 + 1) + (2 + 3), then slices at a distance of 1, 2 and 4.
+// fma; then (0 + 1) + (2 + 3), then slices at a distance of 1, 2 and 4, then shards.
 #include <metal_stdlib>
 #include "common/exp.h"
 #include "common/linear.h"
@@ -25,6 +26,7 @@ constant constexpr int NR = 2;
 constant constexpr uint UNIT = 32;
 constant constexpr uint SLICES = 8;
 constant constexpr uint SIMDGROUPS = 2;
+constant constexpr uint STEP = SLICES * UNIT;   // elements of a chunk
 constant constexpr uint APART = UNIT + 4;   // floats from a unit of x to the next in threadgroup memory
 
 constant uint DTYPE [[function_constant(0)]];
@@ -52,6 +54,12 @@ inline float sum_of_slices(threadgroup const float* s) {
   return ((a.x + a.y) + (a.z + a.w)) + ((b.x + b.y) + (b.z + b.w));
 }
 
+// The sum of a column's shards, which lie so far apart.
+inline float sum_of_shards(threadgroup const float* s, uint apart, uint shards) {
+  const float first = sum_of_slices(s);
+  return shards == 1 ? first : first + sum_of_slices(s + apart);
+}
+
 template <int ROWS, bool GATED>
 kernel void linear(
     constant LinearParams& p     [[buffer(0)]],
@@ -69,7 +77,9 @@ kernel void linear(
     uint simdgroups              [[simdgroups_per_threadgroup]],
     uint lane                    [[thread_index_in_simdgroup]]) {
   const uint slice = lane % SLICES;
-  const uint first = ((group.x * simdgroups + sg) * (32 / SLICES) + lane / SLICES) * (GATED ? 1 : NR);
+  const uint shard = sg % p.shards;
+  const uint block = (group.x * simdgroups + sg) / p.shards;   // of columns
+  const uint first = (block * (32 / SLICES) + lane / SLICES) * (GATED ? 1 : NR);
   const uint m0 = group.y * ROWS;
 
   uint matrix = 0;
@@ -77,7 +87,7 @@ kernel void linear(
     const int id = ids[m0 / p.choices * p.ids_stride + m0 % p.choices];
     if (id < 0 || uint(id) >= p.experts) {
       for (int r = 0; r < (GATED ? 1 : NR); r++) {
-        if (slice == 0 && first + r < p.n) {
+        if (slice == 0 && shard == 0 && first + r < p.n) {
           out[ulong(m0) * p.out_stride + first + r] = NAN;
         }
       }
@@ -105,8 +115,9 @@ kernel void linear(
   }
   threadgroup float held[SIMDGROUPS][ROWS][SLICES * APART];
   float4 ahead[ROWS][QUADS];   // of x: under way while the part before is used
-  load_ahead<ROWS>(ahead, x, at_x, 0, p.k, lane);
-  for (uint from = 0; from < p.k; from += SLICES * UNIT) {
+  const uint step = p.shards * STEP;
+  load_ahead<ROWS>(ahead, x, at_x, shard * STEP, p.k, lane);
+  for (uint from = shard * STEP; from < p.k; from += step) {
     simdgroup_barrier(mem_flags::mem_threadgroup);   // what was there has been used
 #pragma clang loop unroll(full)
     for (int m = 0; m < ROWS; m++) {
@@ -117,7 +128,7 @@ kernel void linear(
       }
     }
     simdgroup_barrier(mem_flags::mem_threadgroup);
-    load_ahead<ROWS>(ahead, x, at_x, from + SLICES * UNIT, p.k, lane);
+    load_ahead<ROWS>(ahead, x, at_x, from + step, p.k, lane);
     const uint unit = from / UNIT + slice;
     if (unit * UNIT >= p.k) {
       continue;
@@ -177,17 +188,18 @@ kernel void linear(
       slices[(m * NR + r) * 32 + lane] = (a.x + a.y) + (a.z + a.w);
     }
   }
-  simdgroup_barrier(mem_flags::mem_threadgroup);
+  threadgroup_barrier(mem_flags::mem_threadgroup);
   constexpr uint BANDS = 32 / SLICES;
   constexpr uint OUTPUTS = ROWS * (GATED ? 1 : NR) * BANDS;
-  for (uint i = lane; i < OUTPUTS; i += 32) {   // a row of x, a row of the weight, a band
+  for (uint i = lane; shard == 0 && i < OUTPUTS; i += 32) {   // a row of x, a row of the weight, a band
     const uint m = i / (OUTPUTS / ROWS);
     const uint r = GATED ? 0 : i / BANDS % NR;
     const uint band = i % BANDS;
-    const uint column = ((group.x * simdgroups + sg) * BANDS + band) * (GATED ? 1 : NR) + r;
-    const float s = sum_of_slices(slices + (m * NR + r) * 32 + band * SLICES);
+    const uint column = (block * BANDS + band) * (GATED ? 1 : NR) + r;
     if (column < p.n && m0 + m < p.rows) {
-      const float up = GATED ? sum_of_slices(slices + (m * NR + 1) * 32 + band * SLICES) : 0.0f;
+      const uint at = (m * NR + r) * 32 + band * SLICES;
+      const float s = sum_of_shards(slices + at, ROWS * SLICES * APART, p.shards);
+      const float up = GATED ? sum_of_shards(slices + at + 32, ROWS * SLICES * APART, p.shards) : 0.0f;
       out[ulong(m0 + m) * p.out_stride + column] = GATED ? silu(s) * up : s;
     }
   }

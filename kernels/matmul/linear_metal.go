@@ -61,6 +61,21 @@ type linearParams struct {
 	UpDataFirst, UpDataStride      uint32
 	UpScalesFirst, UpScalesStride  uint32
 	UpBiasesFirst, UpBiasesStride  uint32
+	Shards                         uint32
+}
+
+// What is few rows of a weight, and long ones: then simdgroups share them, so that more can work at once.
+const (
+	fewColumns  = 4096
+	longColumns = 1024 // elements; a shard takes chunks of 256
+)
+
+// shardsOf is by the weight alone: the bits of a row of x depend on it.
+func shardsOf(w *kernels.Weight) int {
+	if w.N <= fewColumns && w.K >= longColumns {
+		return 2
+	}
+	return 1
 }
 
 // launch is a dispatch of either kernel: x's rows times a part's weight.
@@ -109,8 +124,13 @@ func (p *launch) dispatch(c *gpu.Context, rows, tiles int) {
 		BiasesFirst: w.Biases.First, BiasesStride: w.Biases.Stride,
 		UnitsPerGroup: w.UnitsPerGroup(), PerInput: uint32(p.shared),
 		Experts: p.experts, Choices: p.choices, IDsStride: p.ids,
+		Shards: uint32(shardsOf(p.part.W)),
 	}
-	grid := gpu.Grid{Groups: metal.Size{X: (out.Cols + 15) / 16, Y: tiles, Z: 1}, Threads: metal.Size{X: 64, Y: 1, Z: 1}}
+	columns := 16 / shardsOf(p.part.W) // of a threadgroup
+	if p.up != nil {
+		columns /= 2
+	}
+	grid := gpu.Grid{Groups: metal.Size{X: (out.Cols + columns - 1) / columns, Y: tiles, Z: 1}, Threads: metal.Size{X: 64, Y: 1, Z: 1}}
 	if rows == tileRows {
 		grid = gpu.Grid{Groups: metal.Size{X: tiles, Y: (out.Cols + 63) / 64, Z: 1}, Threads: metal.Size{X: 128, Y: 1, Z: 1}}
 	}
@@ -126,7 +146,6 @@ func (p *launch) dispatch(c *gpu.Context, rows, tiles int) {
 		params.UpDataFirst, params.UpDataStride = up.Data.First, up.Data.Stride
 		params.UpScalesFirst, params.UpScalesStride = up.Scales.First, up.Scales.Stride
 		params.UpBiasesFirst, params.UpBiasesStride = up.Biases.First, up.Biases.Stride
-		grid.Groups.X = (out.Cols + 7) / 8 // half as many columns to a simdgroup
 	}
 	linearKernels[variant{w.Bits, w.DType, aligned, rows, p.up != nil}].Dispatch(c, params, grid,
 		x.Operand, w.Data.Operand, w.Scales.Operand, w.Biases.Operand, p.choice, gpu.Write(out), up.Data.Operand, up.Scales.Operand, up.Biases.Operand)

@@ -24,4 +24,5 @@ struct LinearParams {
   uint up_scales_stride;
   uint up_biases_first;
   uint up_biases_stride;
+  uint shards;            // of a row of the weight, in linear.metal: 1, or 2 where there are few rows and long ones
 };
