@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"headroom/engine/chat"
@@ -55,14 +56,17 @@ type Engine struct {
 	blocks   blocks
 	endings  []ending
 	steps    [2]step
-	begun    int   // steps
-	ahead    *step // under way on the device, not ended
-	lastEnd  time.Time
+	begun    int       // steps
+	ahead    *step     // under way on the device, not ended
+	lastEnd  time.Time // of a step
+	lastTook time.Duration
 	speed    speedometer
 	stall    stall
 	totals   Stats
 
-	beats beats // that it gets on: see Pulse
+	beats     beats         // that it gets on: see Pulse
+	restShare atomic.Uint64 // of the time, a float64's bits: see SetWorkShare
+	pause     func(time.Duration)
 
 	statsMu   sync.Mutex
 	stats     Stats

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"time"
+
 	"headroom/engine/cache"
 	"headroom/engine/models"
 	"headroom/engine/runner"
@@ -67,3 +69,6 @@ func (e *Engine) SlotBytes() (n int64) {
 	}
 	return n
 }
+
+// OnPause lets tests have f instead of a rest behind a step. No request may be in flight.
+func (e *Engine) OnPause(f func(time.Duration)) { e.pause = f }

@@ -255,6 +255,7 @@ func Open(ctx context.Context, src Source, o Options) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{options: o, live: map[*request]bool{}, wake: make(chan struct{}, 1), ended: make(chan struct{}), pageSizes: p.pageSizes, startTokens: p.description.KVStartTokens}
+	e.pause = e.sleep
 	if e.Texts, err = readTexts(src, p.config); err != nil {
 		return nil, err
 	}

@@ -57,6 +57,7 @@ func (e *Engine) loop() {
 		case len(work) > 0 || e.ahead != nil:
 			e.turn(work, copied)
 			e.publish()
+			e.ease(e.lastTook)
 		case open || e.blocks.working > 0:
 			<-e.wake
 		default:
@@ -106,7 +107,7 @@ func (e *Engine) turn(work []sched.Work, copied error) {
 	}
 	switch {
 	case next == nil:
-	case next.ahead:
+	case next.ahead && e.rests() == 0:
 		e.ahead = next
 	default:
 		e.complete(next)

@@ -160,8 +160,8 @@ func (e *Engine) complete(s *step) {
 	if e.lastEnd.After(from) { // it stood in line
 		from = e.lastEnd
 	}
-	e.lastEnd = now
-	e.paced(s.work, now.Sub(from))
+	e.lastEnd, e.lastTook = now, now.Sub(from)
+	e.paced(s.work, e.lastTook)
 	e.postprocess(s, now)
 }
 
