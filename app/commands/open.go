@@ -16,6 +16,7 @@ import (
 	"headroom/app/host"
 	"headroom/app/library"
 	"headroom/app/memory"
+	"headroom/app/power"
 	"headroom/app/settings"
 	"headroom/app/version"
 	"headroom/app/worker"
@@ -121,6 +122,7 @@ type hostUse struct {
 	watch     bool                 // the list of models follows the disk
 	worker    bool                 // the model runs in a process of its own
 	restAfter func() time.Duration // see host.Options
+	power     bool                 // battery and heat are looked at
 }
 
 // newHost makes the host that the command will close.
@@ -129,6 +131,12 @@ func (f *ModelFlags) newHost(s *settings.File, use hostUse) *host.Host {
 		Engine: func(id string) engine.Options { return f.options(s.Get(), id) }, Device: newGate().Device}
 	if !f.NoPrefixes {
 		o.Cache = f.CacheFlags.ssd(s.Get().Cache, use.ssd)
+	}
+	if use.power {
+		o.Power = func() (power.State, power.Policy) {
+			now := s.Get()
+			return power.Read(), power.Policy{SaveOnBattery: now.SaveOnBattery, EaseWhenHot: now.EaseWhenHot}
+		}
 	}
 	if use.worker {
 		o.Device = (&worker.Gate{Dir: gateDir()}).Device

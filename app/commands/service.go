@@ -65,7 +65,7 @@ func NewService(o ServiceOptions) (*Service, error) {
 	if o.Settings == nil {
 		o.Settings = openSettings()
 	}
-	use := hostUse{lastModel: o.LastModel, ssd: true, watch: true, worker: !o.InProcess, restAfter: func() time.Duration {
+	use := hostUse{lastModel: o.LastModel, ssd: true, watch: true, power: true, worker: !o.InProcess, restAfter: func() time.Duration {
 		return cmp.Or(o.RestAfter, time.Duration(o.Settings.Get().RestMinutes)*time.Minute)
 	}}
 	s := &Service{Host: o.newHost(o.Settings, use), Address: reachable(listener.Addr().String()), Token: loadToken(), listener: listener}

@@ -18,6 +18,7 @@ import (
 
 	"headroom/app/cache"
 	"headroom/app/host"
+	"headroom/app/power"
 	"headroom/app/wired"
 	"headroom/engine"
 	"headroom/engine/problem"
@@ -348,17 +349,20 @@ func TestModelEvents(t *testing.T) {
 func TestContract(t *testing.T) {
 	state := State{Speed: host.Speed{History: []host.Sample{{}}}, Requests: []host.Request{{}}}
 	state.Engine.Error = &Error{}
+	state.Power.Measures = []power.Measure{{}}
 	contract(t, state, map[string]string{
-		"":             "version engine endpoint memory cache speed requests lastFinished modelsVersion roomBytes",
+		"":             "version engine endpoint memory cache speed power requests lastFinished modelsVersion roomBytes",
 		"engine":       "status model progress device contextTokens cacheFormat stateFormat error notice",
 		"engine.error": "code message why fix",
 		"endpoint":     "url uiUrl",
 		"memory":       "totalBytes availableBytes headroomBytes wiredLimitBytes untouchedBytes segments",
 		"cache": "on dir bytes maxBytes entries diskBytes freeBytes minFreeBytes todayBytes dailyWriteBytes writtenBytes writtenSince hits misses secondsSaved dropped skipped " +
 			"damaged foreign evicted saveErrors error hotBytes",
-		"speed":         "decodeTokensPerSecond prefillTokensPerSecond history",
-		"speed.history": "at decode prefill memoryBytes",
-		"requests":      "id model phase promptTokens promptDoneTokens cachedTokens generatedTokens tokensPerSecond startedAt",
+		"speed":          "decodeTokensPerSecond prefillTokensPerSecond history",
+		"speed.history":  "at decode prefill memoryBytes",
+		"power":          "source heat measures",
+		"power.measures": "kind title text",
+		"requests":       "id model phase promptTokens promptDoneTokens cachedTokens generatedTokens tokensPerSecond startedAt",
 	})
 	contract(t, host.ModelList{Models: []host.Model{{Download: &host.Download{}, Places: []host.Place{{}}}}}, map[string]string{
 		"": "models contextTokens roomBytes folders watch",

@@ -34,6 +34,8 @@ type GeneralSettings struct {
 	LogLevel      string          `json:"logLevel"`
 	StartAtLogin  bool            `json:"startAtLogin"`
 	Notifications bool            `json:"notifications"`
+	SaveOnBattery bool            `json:"saveOnBattery"`
+	EaseWhenHot   bool            `json:"easeWhenHot"`
 	Welcomed      bool            `json:"welcomed"` // the welcome was seen
 
 	Path    string   `json:"path"`    // of the file that people may edit while Headroom is closed
@@ -54,6 +56,8 @@ type GeneralChange struct {
 	LogLevel      *string          `json:"logLevel"`
 	StartAtLogin  *bool            `json:"startAtLogin"`
 	Notifications *bool            `json:"notifications"`
+	SaveOnBattery *bool            `json:"saveOnBattery"`
+	EaseWhenHot   *bool            `json:"easeWhenHot"`
 	Welcomed      *bool            `json:"welcomed"`
 }
 
@@ -112,7 +116,7 @@ func (a *API) logRoutes() []Route {
 func (a *API) general() GeneralSettings {
 	s := a.settings.Get()
 	g := GeneralSettings{Port: s.Port, APIKey: s.APIKey, AllowHosts: append([]string{}, s.AllowHosts...), ModelFolders: s.ModelFolders, ImportFolder: s.ImportFolder, Launch: s.Launch,
-		DefaultModel: s.DefaultModel, RestMinutes: s.RestMinutes, LogLevel: cmp.Or(s.LogLevel, "info"), Notifications: s.Notifications, Welcomed: s.Welcomed, Path: a.settings.Path(),
+		DefaultModel: s.DefaultModel, RestMinutes: s.RestMinutes, LogLevel: cmp.Or(s.LogLevel, "info"), Notifications: s.Notifications, SaveOnBattery: s.SaveOnBattery, EaseWhenHot: s.EaseWhenHot, Welcomed: s.Welcomed, Path: a.settings.Path(),
 		Fixed: slices.Clone(a.fixed), Pending: []string{}}
 	if a.login == nil {
 		g.Fixed = append(g.Fixed, "startAtLogin")
@@ -155,6 +159,8 @@ func (a *API) changeGeneral(c GeneralChange) error {
 		set(&s.RestMinutes, c.RestMinutes)
 		set(&s.LogLevel, c.LogLevel)
 		set(&s.Notifications, c.Notifications)
+		set(&s.SaveOnBattery, c.SaveOnBattery)
+		set(&s.EaseWhenHot, c.EaseWhenHot)
 		set(&s.Welcomed, c.Welcomed)
 	})
 	if err != nil {

@@ -73,10 +73,10 @@ func (w *generalWorld) put(t *testing.T, body string) (int, GeneralSettings, str
 // What is sent is kept and holds, what is not stays.
 func TestGeneralSettings(t *testing.T) {
 	w := newGeneral(t)
-	const all = `{"port":12000,"apiKey":"k-1","allowHosts":["mac.local"],"modelFolders":["/m"],"importFolder":"/i","launch":"off","defaultModel":"o/m","restMinutes":30,"logLevel":"debug","startAtLogin":true,"notifications":false,"welcomed":true}`
+	const all = `{"port":12000,"apiKey":"k-1","allowHosts":["mac.local"],"modelFolders":["/m"],"importFolder":"/i","launch":"off","defaultModel":"o/m","restMinutes":30,"logLevel":"debug","startAtLogin":true,"notifications":false,"saveOnBattery":false,"easeWhenHot":true,"welcomed":true}`
 	status, g, text := w.put(t, all)
 	want := GeneralSettings{Port: 12000, APIKey: "k-1", AllowHosts: []string{"mac.local"}, ModelFolders: []string{"/m"}, ImportFolder: "/i", Launch: settings.LaunchOff, DefaultModel: "o/m",
-		RestMinutes: 30, LogLevel: "debug", StartAtLogin: true, Notifications: false, Welcomed: true, Path: w.file.Path(), Fixed: []string{}, Pending: []string{"port", "modelFolders"}}
+		RestMinutes: 30, LogLevel: "debug", StartAtLogin: true, Notifications: false, SaveOnBattery: false, EaseWhenHot: true, Welcomed: true, Path: w.file.Path(), Fixed: []string{}, Pending: []string{"port", "modelFolders"}}
 	if status != 200 || !reflect.DeepEqual(g, want) {
 		t.Errorf("%d %s", status, text)
 	}

@@ -141,6 +141,9 @@ func (h *Host) SetCacheLimits(l engine.BlockStoreLimits) error {
 	if h.cache.cache == nil {
 		return nil
 	}
+	h.mu.Lock()
+	l.Sparing = h.measures.SpareDisk
+	h.mu.Unlock()
 	if err := h.cache.cache.SetLimits(l); err != nil {
 		return err
 	}

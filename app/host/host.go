@@ -18,6 +18,7 @@ import (
 	"headroom/app/cache"
 	"headroom/app/library"
 	"headroom/app/memory"
+	"headroom/app/power"
 	"headroom/engine"
 	"headroom/engine/problem"
 	"headroom/engine/server"
@@ -57,6 +58,8 @@ type Options struct {
 	Watch *library.WatchOptions
 	// RestAfter is how long a model may go unused before it gives its memory back, asked again and again; nil or 0: for ever.
 	RestAfter func() time.Duration
+	// Power is where the power comes from, how hot the computer is, and what may be done about that; nil: nothing is.
+	Power func() (power.State, power.Policy)
 	// ReloadPause is how long a model waits that is loaded again because its process has ended; twice as long the next time. 0: half a second.
 	ReloadPause time.Duration
 	// RememberPause keeps over restarts whether watching is paused; may be nil.
@@ -84,6 +87,8 @@ type Host struct {
 	usedAt   time.Time
 	endpoint Endpoint
 	history  history
+	power    power.State
+	measures power.Measures
 	watchers map[chan struct{}]bool
 	closed   bool
 	settled  *sync.Cond // on mu: the worker has nothing to do
@@ -128,6 +133,7 @@ func New(o Options) *Host {
 			h.announce()
 		})
 	}
+	h.followPower()
 	var running sync.WaitGroup
 	running.Go(func() { h.work(ctx) })
 	running.Go(func() { h.sample(ctx) })
@@ -151,6 +157,8 @@ type realEngine struct {
 
 func (r realEngine) Cancel(id string) bool { return r.engine.Cancel(id) }
 func (r realEngine) Close() error          { return r.engine.Close() }
+
+func (r realEngine) SetWorkShare(share float64) { r.engine.SetWorkShare(share) }
 
 func (r realEngine) Recent() []engine.Finished       { return r.engine.Recent() }
 func (r realEngine) StoredAs() engine.StoredModel    { return r.engine.StoredAs() }

@@ -50,6 +50,7 @@ type fakeEngine struct {
 
 	stored     engine.StoredModel
 	remembered []engine.Remembered
+	share      float64
 	forgotten  [][]int32 // {-1}: all
 	recent     []engine.Finished
 }
@@ -71,6 +72,11 @@ func (e *fakeEngine) Forget(tokens []int32) int64 {
 	defer e.mu.Unlock()
 	e.forgotten = append(e.forgotten, tokens)
 	return int64(len(tokens))
+}
+func (e *fakeEngine) SetWorkShare(share float64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.share = share
 }
 func (e *fakeEngine) ForgetAll() int64                { return e.Forget([]int32{-1}) }
 func (e *fakeEngine) Remembered() []engine.Remembered { return e.remembered }

@@ -19,6 +19,9 @@ func (h *Host) rest(now time.Time) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if most := h.measures.RestAfter; most > 0 && (after == 0 || after > most) {
+		after = most
+	}
 	t := h.running()
 	if t == nil {
 		return

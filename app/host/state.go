@@ -18,6 +18,7 @@ type State struct {
 	Memory   memory.Ledger `json:"memory"`
 	Cache    cache.Stats   `json:"cache"`
 	Speed    Speed         `json:"speed"`
+	Power    PowerState    `json:"power"`
 	Requests []Request     `json:"requests"`
 	// LastFinished is the ID of the request that ended last, "" if none has: where it changes, Finished has something new.
 	LastFinished string `json:"lastFinished"`

@@ -31,6 +31,7 @@ func (h *Host) State() State {
 		Speed:    Speed{History: h.history.samples()},
 		Requests: []Request{},
 	}
+	s.Power = h.powerState()
 	s.Engine.Notice = NewError(cmp.Or(h.crashes.notice(time.Now()), h.notice))
 	h.mu.Unlock()
 
@@ -112,6 +113,7 @@ func (h *Host) sample(ctx context.Context) {
 			return
 		case now := <-tick.C:
 			h.addSample(now)
+			h.followPower()
 			h.rest(now)
 		}
 	}

@@ -54,6 +54,7 @@ func (h *Host) step() bool {
 		want.engine, want.progress = e, 1
 		h.have = want // even if no longer wanted: the next step unloads it
 		h.attend(want)
+		h.easeEngine()
 	} else if h.want == want {
 		h.failed(want, err)
 	}

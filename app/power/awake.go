@@ -1,4 +1,5 @@
-// Package power keeps the computer from going to sleep by itself while a request is worked on, and at no other time.
+// Package power keeps the computer from going to sleep by itself while a request is worked on, and at no other time (awake.go); and it tells
+// where the power comes from and how hot the computer is, and what is done about that (state.go, read_*.go).
 //
 // Requests only count; one goroutine takes what the system gives against sleep, and gives it back (take_*.go), so that no request waits for
 // the system. A program that ends, however it does, has it taken away by the system.

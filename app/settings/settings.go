@@ -34,6 +34,9 @@ type Settings struct {
 	RestMinutes  int      `json:"restMinutes,omitempty"`  // after which a model that nobody uses is unloaded; 0: never
 	// Notifications are the system's, for what ends while nobody looks. The menu-bar app shows them.
 	Notifications bool `json:"notifications"`
+	// SaveOnBattery unloads an unused model sooner on battery and writes less; EaseWhenHot has the engine rest when the computer is hot.
+	SaveOnBattery bool `json:"saveOnBattery"`
+	EaseWhenHot   bool `json:"easeWhenHot"`
 	// Welcomed is whether the welcome was seen, which a first start shows.
 	Welcomed bool `json:"welcomed,omitempty"`
 	// ImportFolder is where imported models come to, and is looked through too; "": Headroom's own.
@@ -65,7 +68,7 @@ func (s Settings) StartsEngine() bool {
 // Default is what holds before anything was set: a first start shows a running engine, on the port that the documentation
 // names.
 func Default() Settings {
-	return Settings{Version: version, EngineOn: true, Port: 11811, ModelFolders: []string{}, Notifications: true}
+	return Settings{Version: version, EngineOn: true, Port: 11811, ModelFolders: []string{}, Notifications: true, SaveOnBattery: true, EaseWhenHot: true}
 }
 
 const (

@@ -37,7 +37,7 @@ func TestChangeIsKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Settings{Version: version, Model: "org/name", Port: 11811, Notifications: true, ModelFolders: []string{"a"}, Cache: cache, Models: models}
+	want := Settings{Version: version, Model: "org/name", Port: 11811, Notifications: true, SaveOnBattery: true, EaseWhenHot: true, ModelFolders: []string{"a"}, Cache: cache, Models: models}
 	if got := again.Get(); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}

@@ -79,7 +79,7 @@ func menuFor(s State) []Item {
 	}
 }
 
-// detail says why something is not as it should be; a click opens the window, which says it in full.
+// detail says why something is not as it should be, or what is done about battery and heat; a click opens the window, which says it in full.
 func detail(s State) Item {
 	if e := s.Engine.Error; s.Engine.Status == host.Failed && e != nil {
 		text := e.Why
@@ -87,6 +87,9 @@ func detail(s State) Item {
 			text = e.Message
 		}
 		return Item{Title: shorten(sentence(text), 64), Tooltip: strings.Join([]string{sentence(e.Message), sentence(e.Why), sentence(e.Fix)}, " "), Click: Action{Verb: Open}}
+	}
+	if m := s.Power.Measures; s.Notice == "" && len(m) > 0 {
+		return Item{Title: m[0].Title, Tooltip: measures(m), Click: Action{Verb: Open}}
 	}
 	return Item{Title: shorten(s.Notice, 64), Tooltip: s.Notice, Hidden: s.Notice == "", Click: Action{Verb: Open}}
 }

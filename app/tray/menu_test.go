@@ -13,6 +13,7 @@ import (
 	"headroom/app/host"
 	"headroom/app/library"
 	"headroom/app/memory"
+	"headroom/app/power"
 )
 
 const gib = 1 << 30
@@ -43,6 +44,10 @@ func downloading(done, total int64) func(*State) {
 		s.Models = append(s.Models, host.Model{ID: "org/new", State: library.Downloading, Fits: memory.No, Error: "The model is not complete yet",
 			Download: &host.Download{DoneBytes: done, TotalBytes: total}})
 	}
+}
+
+func onBattery(s *State) {
+	s.Power.Measures = power.Decide(power.State{Source: power.Battery}, power.Policy{SaveOnBattery: true}).Words()
 }
 
 func failed(s *State) {
@@ -118,6 +123,8 @@ func TestRows(t *testing.T) {
 		{"failed: again", state(host.Failed, failed), " Try Again -> start headroom-demo", ""},
 		{"notice", state(host.Stopped, func(s *State) { s.Notice = "Port 11811 is taken" }), " Port 11811 is taken -> open", ""},
 		{"failure before notice", state(host.Failed, func(s *State) { failed(s); s.Notice = "Port" }), " It needs 19.4 GB, 12.3 GB are free. -> open", "Port"},
+		{"on battery", state(host.Ready, onBattery), " On battery: rests sooner -> open", "tok/s"},
+		{"notice before battery", state(host.Ready, func(s *State) { onBattery(s); s.Notice = "Port 11811 is taken" }), " Port 11811 is taken -> open", "battery"},
 		{"no clipboard", state(host.Stopped, func(s *State) { s.CanCopy = false }), " http://127.0.0.1:11811/v1 -> open", "Copy"},
 		{"no endpoint", state(host.Stopped, func(s *State) { s.Endpoint.URL = "" }), " No endpoint yet (grey)", "copy"},
 		{"memory not known", state(host.Stopped, func(s *State) { s.Memory = memory.Ledger{} }), " Room: not known (grey)", ""},

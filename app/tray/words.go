@@ -13,6 +13,7 @@ import (
 	"headroom/app/host"
 	"headroom/app/library"
 	"headroom/app/memory"
+	"headroom/app/power"
 )
 
 // stateLine is the first row, and the tooltip's second half.
@@ -43,6 +44,15 @@ func speed(s State) string {
 		return fmt.Sprintf(", %.1f tok/s", v)
 	}
 	return ""
+}
+
+// measures are all in full.
+func measures(list []power.Measure) string {
+	var texts []string
+	for _, m := range list {
+		texts = append(texts, m.Text)
+	}
+	return strings.Join(texts, " ")
 }
 
 // room is the headroom in words. The ledger of a machine that does not tell its memory is zero.

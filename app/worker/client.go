@@ -243,6 +243,9 @@ func (m *Model) forget(f forgetting) int64 {
 // SetStoreLimits changes what the worker's block store may take.
 func (m *Model) SetStoreLimits(l engine.BlockStoreLimits) { m.tell(&toWorker{Limits: &l}) }
 
+// SetWorkShare has the worker rest behind each step; see engine.Engine.SetWorkShare.
+func (m *Model) SetWorkShare(share float64) { m.tell(&toWorker{WorkShare: &share}) }
+
 // FollowLogLevel has the worker log what Options.Log takes now.
 func (m *Model) FollowLogLevel() {
 	level := levelOf(m.log)

@@ -99,6 +99,8 @@ func (s *session) handle(message *toWorker) {
 		if stream != nil {
 			stream.Cancel()
 		}
+	case message.WorkShare != nil:
+		e.SetWorkShare(*message.WorkShare)
 	case message.Limits != nil && store != nil:
 		s.working.Go(func() {
 			if err := store.SetLimits(*message.Limits); err != nil {
@@ -181,6 +183,8 @@ func (s *session) load(o *opening) (e *engine.Engine, store *engine.BlockStore, 
 		store, err = engine.OpenBlockStore(o.Store.Dir, engine.BlockStoreOptions{MaxBytes: l.MaxBytes, MinFreeBytes: l.MinFreeBytes, DailyWriteBytes: l.DailyWriteBytes})
 		if err != nil { // a reason to be slower, not to stop
 			slog.Warn("nothing is kept on disk: the cache cannot be opened", "dir", o.Store.Dir, "err", err)
+		} else if err := store.SetLimits(l); err != nil { // with what is no option
+			slog.Warn("the cache's limits", "err", err)
 		}
 		options.BlockStore = store
 	}

@@ -31,6 +31,7 @@ type toWorker struct {
 	Pulse      *pulseQuestion           `cbor:"10,keyasint,omitempty"`
 	LogLevel   *int                     `cbor:"11,keyasint,omitempty"` // as opening's, from now on
 	Forget     *forgetting              `cbor:"12,keyasint,omitempty"`
+	WorkShare  *float64                 `cbor:"13,keyasint,omitempty"` // see engine.Engine.SetWorkShare
 }
 
 // fromWorker is what the worker says.

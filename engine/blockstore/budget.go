@@ -80,7 +80,11 @@ func (s *Store) checkDay(tx *sql.Tx, size int64, likely bool) error {
 	if err != nil {
 		return err
 	}
-	if limit := s.limits.Load().DailyWriteBytes; limit > 0 {
+	limits := s.limits.Load()
+	if limits.Sparing && !likely {
+		return fmt.Errorf("%w: only what was read before is written now", ErrBudget)
+	}
+	if limit := limits.DailyWriteBytes; limit > 0 {
 		if today+size > limit {
 			return fmt.Errorf("%w: %d bytes written today, %d more would be over the daily limit of %d", ErrBudget, today, size, limit)
 		}

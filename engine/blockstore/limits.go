@@ -5,6 +5,8 @@ import "database/sql"
 // Limits bound what a store takes of the disk, as the fields of Options with the same names: 0 is the default, below 0 no limit.
 type Limits struct {
 	MaxBytes, MinFreeBytes, DailyWriteBytes int64
+	// Sparing has only what went on from a stored or remembered prefix written (Sequence.Reused), as when half of the day's budget is gone.
+	Sparing bool
 }
 
 func (l Limits) withDefaults() Limits {

@@ -33,8 +33,8 @@ func TestSetLimits(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	set(Limits{3 * size, -1, -1})
-	if got, want := s.Limits(), (Limits{3 * size, -1, -1}); got != want {
+	set(Limits{3 * size, -1, -1, false})
+	if got, want := s.Limits(), (Limits{3 * size, -1, -1, false}); got != want {
 		t.Errorf("the limits are %+v, want %+v", got, want)
 	}
 	if st := s.Stats(); st.Entries != 3 || st.Evicted != 3 || st.MaxBytes != 3*size || v.Find(pinned, 256, 0, false).Tokens != 256 {
@@ -43,13 +43,18 @@ func TestSetLimits(t *testing.T) {
 	if err := s.Check(); err != nil {
 		t.Error(err)
 	}
-	for _, l := range []Limits{{3 * size, -1, 6 * size}, {3 * size, 100*size + 1, -1}} { // the day's budget; the reserve
+	for _, l := range []Limits{{3 * size, -1, 6 * size, false}, {3 * size, 100*size + 1, -1, false}, {-1, -1, -1, true}} { // the day's budget; the reserve; only what was read before
 		set(l)
 		if saved := save(t, v, sequence(numbers(20, 256), false)); !errors.Is(saved.Err, ErrBudget) {
 			t.Errorf("above a limit of %+v: %+v", l, saved)
 		}
 	}
-	set(Limits{-1, -1, -1})
+	again := sequence(numbers(20, 256), false)
+	again.Reused = true
+	if saved := save(t, v, again); saved.Blocks != 1 { // {-1, -1, -1, true} still holds
+		t.Errorf("what was read before: %+v", saved)
+	}
+	set(Limits{-1, -1, -1, false})
 	save(t, v, sequence(numbers(21, 4*256), false))
 	if st := s.Stats(); st.Entries < 5 || st.MaxBytes != -1 {
 		t.Errorf("without limits: %+v", st)

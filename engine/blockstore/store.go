@@ -99,7 +99,7 @@ func Open(dir string, o Options) (*Store, error) {
 	}
 	s := &Store{dir: dir, o: o.withDefaults(), wake: make(chan struct{}, 1), written: make(chan struct{}), loading: map[Key]int{}}
 	s.pending.counts = map[string]float64{}
-	limits := Limits{o.MaxBytes, o.MinFreeBytes, o.DailyWriteBytes}.withDefaults()
+	limits := Limits{MaxBytes: o.MaxBytes, MinFreeBytes: o.MinFreeBytes, DailyWriteBytes: o.DailyWriteBytes}.withDefaults()
 	s.limits.Store(&limits)
 	s.owner = fmt.Sprintf("%d-%016x", os.Getpid(), rand.Uint64())
 	s.queue = make(chan job, s.o.QueueSequences)

@@ -72,6 +72,16 @@ async function type(question: string) {
   press('Enter', { metaKey: true }, field);
 }
 
+test('what is done on battery is said beside the engine', async () => {
+  await open();
+  expect(byId('facts')).not.toContain('battery');
+  backend.set((state) => {
+    state.power = { source: 'battery', heat: 'nominal', measures: [{ kind: 'rest', title: 'On battery: rests sooner', text: 'On battery, a model that nobody uses for 10 minutes is unloaded.' }] };
+  });
+  await pass(10);
+  expect(byId('facts')).toContain('On battery: rests sooner');
+});
+
 test('says that the GPU is not used', async () => {
   await open();
   expect(byId('notice')).toBe('');

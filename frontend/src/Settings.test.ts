@@ -67,6 +67,11 @@ test('a change holds at once and can be taken back', async () => {
   button('Start at login').click();
   await pass(10);
   expect(calls().at(-1)).toBe('general {"startAtLogin":true}');
+  for (const [label, key] of [['Save on battery', 'saveOnBattery'], ['Ease when hot', 'easeWhenHot']] as const) {
+    button(label).click();
+    await pass(10);
+    expect(calls().at(-1)).toBe(`general {"${key}":false}`);
+  }
 });
 
 test('the folder for imports is set, and says when it holds', async () => {

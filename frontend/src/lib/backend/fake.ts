@@ -60,7 +60,7 @@ export class FakeBackend implements Backend {
   kept: Conversation[] = fakeConversations();
   requests: FinishedRequest[] = fakeFinished();
   general: GeneralSettings = {
-    port: 11811, apiKey: '', allowHosts: [], modelFolders: [], importFolder: '', launch: '', defaultModel: '', restMinutes: 0, logLevel: 'info', startAtLogin: false, notifications: true,
+    port: 11811, apiKey: '', allowHosts: [], modelFolders: [], importFolder: '', launch: '', defaultModel: '', restMinutes: 0, logLevel: 'info', startAtLogin: false, notifications: true, saveOnBattery: true, easeWhenHot: true,
     welcomed: true,
     path: '/home/you/.config/headroom/settings.json', fixed: [], pending: [],
   };
@@ -374,6 +374,7 @@ export function fakeState(now = Date.now()): State {
       prefillTokensPerSecond: 1204,
       history: Array.from({ length: 120 }, (_, index) => sample(index)),
     },
+    power: { source: 'mains', heat: 'nominal', measures: [] },
     requests: [
       {
         id: 'chatcmpl-1', model: 'headroom-demo', phase: 'prefill', promptTokens: 8192, promptDoneTokens: 3072,

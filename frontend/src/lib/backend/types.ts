@@ -290,6 +290,22 @@ export interface Wired {
 /** Until the next restart, over restarts, or back to the system's default. */
 export type WiredAction = 'once' | 'keep' | 'undo';
 
+/** Where the power comes from, how hot the computer is, and what is done about it: app/host/power.go. */
+export interface Power {
+  /** Empty: not known. */
+  source: '' | 'mains' | 'battery';
+  heat: '' | 'nominal' | 'fair' | 'serious' | 'critical';
+  measures: Measure[];
+}
+
+export interface Measure {
+  kind: 'ease' | 'rest' | 'disk';
+  /** A few words. */
+  title: string;
+  /** A sentence or two. */
+  text: string;
+}
+
 export interface State {
   version: string;
   engine: Engine;
@@ -297,6 +313,7 @@ export interface State {
   memory: Memory;
   cache: Cache;
   speed: Speed;
+  power: Power;
   requests: RequestInFlight[];
   /** Id of the request that ended last: where it changes, there are new ones to ask for. */
   lastFinished: string;
@@ -391,6 +408,10 @@ export interface GeneralSettings {
   startAtLogin: boolean;
   /** The system's, for what ends while nobody looks. */
   notifications: boolean;
+  /** On battery: an unused model is unloaded sooner, and less is written to disk. */
+  saveOnBattery: boolean;
+  /** In heat: the engine rests behind each step. */
+  easeWhenHot: boolean;
   /** The welcome was seen. */
   welcomed: boolean;
   /** Of the file that people may edit. */

@@ -1,0 +1,41 @@
+package power
+
+import (
+	"testing"
+	"time"
+)
+
+func TestDecide(t *testing.T) {
+	both := Policy{SaveOnBattery: true, EaseWhenHot: true}
+	for _, c := range []struct {
+		name   string
+		state  State
+		policy Policy
+		want   Measures
+		words  []string
+	}{
+		{"mains", State{Mains, Nominal}, both, Measures{}, nil},
+		{"nothing is known", State{}, both, Measures{}, nil},
+		{"battery", State{Battery, Fair}, both, Measures{RestAfter: 10 * time.Minute, SpareDisk: true}, []string{"rest", "disk"}},
+		{"battery, as usual", State{Battery, Nominal}, Policy{EaseWhenHot: true}, Measures{}, nil},
+		{"hot", State{Mains, Serious}, both, Measures{WorkShare: 0.75}, []string{"ease"}},
+		{"very hot", State{Unknown, Critical}, both, Measures{WorkShare: 0.5}, []string{"ease"}},
+		{"hot, as usual", State{Mains, Critical}, Policy{SaveOnBattery: true}, Measures{}, nil},
+		{"hot on battery", State{Battery, Serious}, both, Measures{10 * time.Minute, true, 0.75}, []string{"ease", "rest", "disk"}},
+	} {
+		got := Decide(c.state, c.policy)
+		if got != c.want {
+			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
+		}
+		words := got.Words()
+		if len(words) != len(c.words) {
+			t.Errorf("%s: said are %+v, want %q", c.name, words, c.words)
+			continue
+		}
+		for i, w := range words {
+			if w.Kind != c.words[i] || w.Title == "" || w.Text == "" {
+				t.Errorf("%s: said is %+v, want %q", c.name, w, c.words[i])
+			}
+		}
+	}
+}
