@@ -131,5 +131,5 @@ func grain(threads, blocks, madds, rows int) int {
 	if blocks*cost <= serial {
 		return blocks
 	}
-	return max(1, blocks/(8*threads), serial/4/max(cost, 1))
+	return max(1, blocks/(32*threads), serial/4/max(cost, 1))
 }
