@@ -97,6 +97,15 @@ func (d *Dialogs) ChooseFolder() (string, error) {
 	return runtime.OpenDirectoryDialog(d.context, runtime.OpenDialogOptions{Title: "Import a model", CanCreateDirectories: false})
 }
 
+// SaveText writes a text where somebody says and returns the path, "" when they do not. WebKit downloads nothing in a window of ours.
+func (d *Dialogs) SaveText(name, text string) (string, error) {
+	path, err := runtime.SaveFileDialog(d.context, runtime.SaveDialogOptions{Title: "Save as", DefaultFilename: name, CanCreateDirectories: true})
+	if err != nil || path == "" {
+		return "", err
+	}
+	return path, os.WriteFile(path, []byte(text), 0o600)
+}
+
 // raise brings the window to the front, from wherever it is.
 func raise(ctx context.Context) {
 	runtime.WindowShow(ctx)

@@ -10,7 +10,7 @@ interface WailsRuntime {
 
 /** What the window program itself offers (main.go). */
 interface WindowProgram {
-  main?: { Dialogs?: { ChooseFolder?(): Promise<string> } };
+  main?: { Dialogs?: { ChooseFolder?(): Promise<string>; SaveText?(name: string, text: string): Promise<string> } };
 }
 
 function program(): WindowProgram | undefined {
@@ -78,6 +78,21 @@ export function canChooseFolder(): boolean {
 /** The folder that somebody chose in the system's dialog; empty when none was. */
 export async function chooseFolder(): Promise<string> {
   return (await program()?.main?.Dialogs?.ChooseFolder?.()) ?? '';
+}
+
+/**
+ * Saves a text as a file: in the window where somebody says in the system's dialog, since WebKit downloads nothing there, elsewhere as
+ * the browser downloads. Gives the path, empty where it is not known or nobody chose one, and throws what the system says.
+ */
+export async function saveText(name: string, text: string): Promise<string> {
+  const dialogs = program()?.main?.Dialogs;
+  if (dialogs?.SaveText) return dialogs.SaveText(name, text);
+  const link = document.createElement('a');
+  link.href = URL.createObjectURL(new Blob([text], { type: 'text/plain' }));
+  link.download = name;
+  link.click();
+  URL.revokeObjectURL(link.href);
+  return '';
 }
 
 /**
