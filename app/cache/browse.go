@@ -271,17 +271,17 @@ func (c *Cache) fingerprints(model string) ([]string, error) {
 		seen[s.Fingerprint] = true
 	}
 	if len(found) == 0 {
-		why := "the cache is empty"
+		why, fix := "the cache is empty", ""
 		if len(names) > 0 {
-			why = "there is " + strings.Join(names, ", ")
+			why, fix = "there is "+strings.Join(names, ", "), "Name one of those, or none for all."
 		}
-		return nil, problem.New(problem.NotFound, fmt.Sprintf("The cache has nothing of a model %q", model), why, "")
+		return nil, problem.New(problem.NotFound, fmt.Sprintf("The cache has nothing of a model %q", model), why, fix)
 	}
 	return found, nil
 }
 
 func noCache() error {
-	return problem.New(problem.NotFound, "Nothing is kept on disk", "the cache is off, or could not be opened", "")
+	return problem.New(problem.NotFound, "Nothing is kept on disk", "the cache is off, or could not be opened", "The Cache page says which, and turns it on.")
 }
 
 // problemOf words the store's errors.

@@ -367,7 +367,7 @@ var validID = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,63}$`)
 
 func checkID(id string) error {
 	if !validID.MatchString(id) {
-		return problem.New(problem.BadRequest, "There is no conversation of such a name", fmt.Sprintf("got %.80q, expected up to 64 small letters, digits and hyphens", id), "")
+		return problem.New(problem.BadRequest, "There is no conversation of such a name", fmt.Sprintf("got %.80q, expected up to 64 small letters, digits and hyphens", id), "Take an ID from the list, or such a one for a new conversation.")
 	}
 	return nil
 }
@@ -388,7 +388,7 @@ func check(c Change) error {
 		}
 	}
 	if wrong != "" {
-		return problem.New(problem.BadRequest, "This conversation cannot be kept", wrong, "")
+		return problem.New(problem.BadRequest, "This conversation cannot be kept", wrong, "Send messages as reading a conversation gives them.")
 	}
 	return nil
 }

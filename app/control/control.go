@@ -193,7 +193,7 @@ func readBody(w http.ResponseWriter, r *http.Request, mostBytes int64, q any, ex
 		err = json.Unmarshal(body, q)
 	}
 	if tooLong := (*http.MaxBytesError)(nil); errors.As(err, &tooLong) {
-		return problem.New(problem.TooLarge, "The request is too long", fmt.Sprintf("%s takes %d bytes at most", r.URL.Path, tooLong.Limit), "")
+		return problem.New(problem.TooLarge, "The request is too long", fmt.Sprintf("%s takes %d bytes at most", r.URL.Path, tooLong.Limit), "Send less at once.")
 	}
 	if err != nil {
 		return problem.Wrap(problem.BadRequest, err, "The request cannot be read", "Send "+example+".")

@@ -36,7 +36,7 @@ func (a *API) engineRoutes() []Route {
 		route("POST /api/requests/{id}/cancel", "Ends a request; its pages are free at once.", "",
 			func(r *http.Request, _ nothing) (nothing, error) {
 				if id := r.PathValue("id"); !a.host.Cancel(id) {
-					return nothing{}, problem.New(problem.NotFound, "There is no request "+id, "it may have ended", "")
+					return nothing{}, problem.New(problem.NotFound, "There is no request "+id, "it may have ended", "The requests that run are those of the state.")
 				}
 				return nothing{}, nil
 			}),

@@ -52,7 +52,7 @@ func Select(files []File, paths []string) ([]File, error) {
 	for _, p := range paths {
 		i := slices.IndexFunc(files, func(f File) bool { return f.Path == p })
 		if i < 0 {
-			return nil, problem.New(problem.NotFound, "The repository has no file "+p, "", "")
+			return nil, problem.New(problem.NotFound, "The repository has no file "+p, "", "Choose from its files as they are listed now.")
 		}
 		chosen = append(chosen, files[i])
 	}

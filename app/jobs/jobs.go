@@ -248,7 +248,7 @@ func (l *List) find(id string) (*job, error) {
 			return j, nil
 		}
 	}
-	return nil, problem.New(problem.NotFound, "There is no job "+id, "it may have been removed", "")
+	return nil, problem.New(problem.NotFound, "There is no job "+id, "it may have been removed", "Take one from the list of jobs.")
 }
 
 // Stop ends a job's work and returns when it has ended. What it has done so far stays, and Resume goes on from there. One that has

@@ -32,7 +32,7 @@ func (l *Library) Reveal(m Model, path string) error {
 			return show(path)
 		}
 	}
-	return problem.New(problem.NotFound, "The model "+m.ID+" does not lie in "+path, "", "")
+	return problem.New(problem.NotFound, "The model "+m.ID+" does not lie in "+path, "", "Look again: it may have been moved or removed.")
 }
 
 // show has the system show a file or folder.

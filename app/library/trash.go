@@ -36,7 +36,7 @@ func (l *Library) Remove(m Model, path string) error {
 	case path == "":
 		return problem.New(problem.BadRequest, "The model "+m.ID+" lies in several places", "", "Say which of its folders is to go.")
 	case place == nil:
-		return problem.New(problem.NotFound, "The model "+m.ID+" does not lie in "+path, "", "")
+		return problem.New(problem.NotFound, "The model "+m.ID+" does not lie in "+path, "", "Look again: it may have been moved or removed.")
 	case place.Origin == Ollama:
 		return problem.New(problem.BadRequest, "Ollama keeps this model", "its files may belong to other models too", "Run: ollama rm "+place.ID)
 	}

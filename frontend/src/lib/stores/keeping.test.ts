@@ -122,6 +122,20 @@ test('deleting in the middle of an answer deletes', async () => {
   expect([backend.chats.kept.size, titles(store), titles(other)]).toEqual([0, [], []]);
 });
 
+test('what is on its way to disk when it is deleted does not come back', async () => {
+  const store = await page();
+  const write = backend.chats.write.bind(backend.chats);
+  backend.chats.write = async (id, change) => {
+    await new Promise((resolve) => setTimeout(resolve, 500)); // a slow disk
+    return write(id, change);
+  };
+  void store.send('Hello', 'm');
+  await pass(100);
+  void store.kept.remove(store.open!);
+  await pass(5000);
+  expect([backend.chats.kept.size, titles(store), store.kept.removed?.title]).toEqual([0, [], 'Hello']);
+});
+
 test('a new name goes to disk without the messages, also of one that was not opened', async () => {
   backend.chats.put('a', 'First', 1, [newMessage('user', 'one')]);
   backend.chats.put('b', 'Second', 2, [newMessage('user', 'two')]);
