@@ -87,6 +87,8 @@ func (c *commands) begin() bool {
 		c.fail("no command buffer or encoder from Metal")
 		return false
 	}
+	// https://developer.apple.com/documentation/metal/mtlcommandencoder/label
+	send(c.encoder, "setLabel:", uintptr(c.name("Headroom")))
 	// https://developer.apple.com/documentation/metal/mtlcomputecommandencoder/waitforfence(_:)
 	send(c.encoder, "waitForFence:", uintptr(c.d.fence))
 	return true
@@ -156,12 +158,7 @@ func (c *commands) Dispatch(label string, groups, threads metal.Size) {
 		c.fail("dispatch %q: no pipeline: call SetPipeline first", label)
 		return
 	}
-	name, ok := c.labels[label]
-	if !ok {
-		name = retain(nsString(label))
-		c.labels[label] = name
-	}
-	purego.SyscallN(messageSend, uintptr(c.encoder), uintptr(c.selLabel), uintptr(name))
+	purego.SyscallN(messageSend, uintptr(c.encoder), uintptr(c.selLabel), uintptr(c.name(label)))
 	c.groups = mtlSize{uint64(groups.X), uint64(groups.Y), uint64(groups.Z)}
 	c.threads = mtlSize{uint64(threads.X), uint64(threads.Y), uint64(threads.Z)}
 	if runtime.GOARCH == "arm64" {
@@ -171,6 +168,16 @@ func (c *commands) Dispatch(label string, groups, threads metal.Size) {
 	// x86-64 passes such structs on the stack, behind the six register arguments
 	purego.SyscallN(messageSend, uintptr(c.encoder), uintptr(c.selDispatch), 0, 0, 0, 0,
 		uintptr(groups.X), uintptr(groups.Y), uintptr(groups.Z), uintptr(threads.X), uintptr(threads.Y), uintptr(threads.Z))
+}
+
+// name is a label as Metal takes it, made once: there are as many as operators.
+func (c *commands) name(label string) objc.ID {
+	s, ok := c.labels[label]
+	if !ok {
+		s = retain(nsString(label))
+		c.labels[label] = s
+	}
+	return s
 }
 
 // Barrier implements metal.Commands (https://developer.apple.com/documentation/metal/mtlcomputecommandencoder/memorybarrier(scope:)).

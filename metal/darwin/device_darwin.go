@@ -55,6 +55,8 @@ func Open() (metal.Device, error) {
 			err = errors.New("no command queue or fence from Metal")
 			return
 		}
+		// https://developer.apple.com/documentation/metal/mtlcommandqueue/label
+		send(d.queue, "setLabel:", uintptr(nsString("Headroom")))
 		d.facts = facts(d.id)
 	})
 	if err != nil {
