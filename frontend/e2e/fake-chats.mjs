@@ -31,7 +31,7 @@ export function fakeChats(changed) {
     const words = search.toLowerCase().split(/\s+/).filter(Boolean);
     return [...kept.values()]
       .filter(({ summary, messages }) => words.every((word) => [summary.title, ...messages.map(({ content }) => content)].join(' ').toLowerCase().includes(word)))
-      .map(({ summary, messages }) => ({ ...summary, excerpt: words.length > 0 ? messages[0]?.content.slice(0, 80) ?? '' : '' }))
+      .map(({ summary, messages }) => ({ ...summary, excerpt: messages.find(({ content }) => words.some((word) => content.toLowerCase().includes(word)))?.content.slice(0, 80) ?? '' }))
       .sort((a, b) => b.updatedAt - a.updatedAt);
   }
 
