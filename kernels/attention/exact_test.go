@@ -268,6 +268,21 @@ func TestSetsAgree(t *testing.T) {
 	}
 }
 
+// TestSeenBy: rows together see what each of them sees.
+func TestSeenBy(t *testing.T) {
+	for _, o := range []*Attention{{}, {Window: 1}, {Window: 70}, {Window: 70, SinkTokens: 4}, {Window: 5, SinkTokens: 60}} {
+		for _, rows := range [][2]int{{0, 1}, {0, 300}, {3, 9}, {63, 65}, {69, 80}, {73, 75}, {74, 74}, {200, 231}} {
+			want := int64(0)
+			for pos := rows[0]; pos < rows[1]; pos++ {
+				want += int64(o.seen(pos))
+			}
+			if got := o.seenBy(rows[0], rows[1]); got != want {
+				t.Errorf("window %d, %d sinks, rows %v: got %d, expected %d", o.Window, o.SinkTokens, rows, got, want)
+			}
+		}
+	}
+}
+
 // TestNothingAllocated: decoding must not allocate.
 func TestNothingAllocated(t *testing.T) {
 	d := kernels.NewCPU(cpu.Options{Threads: 2})

@@ -17,9 +17,7 @@ func (o *Attention) TrafficBytes() int64 {
 func (o *Attention) Operations() (n kernels.Operations) {
 	seen := int64(0)
 	for _, s := range o.Spans {
-		for pos := s.Pos; pos < s.Pos+s.Rows; pos++ {
-			seen += int64(o.seen(pos))
-		}
+		seen += o.seenBy(s.Pos, s.Pos+s.Rows)
 	}
 	product := 2 * seen * int64(o.Q.Cols)
 	for _, f := range []Format{o.Cache.KFormat, o.Cache.VFormat} {
@@ -30,4 +28,16 @@ func (o *Attention) Operations() (n kernels.Operations) {
 		}
 	}
 	return n
+}
+
+// seenBy is how many positions the rows of [from, to) see together, without going through all of them: plans are made for millions of rows.
+func (o *Attention) seenBy(from, to int) (n int64) {
+	if o.Window == 0 {
+		return int64(to-from) * int64(from+1+to) / 2
+	}
+	full := min(to, max(from, o.SinkTokens+o.Window-1)) // from here on every row sees sinks and a whole window
+	for pos := from; pos < full; pos++ {
+		n += int64(o.seen(pos))
+	}
+	return n + int64(to-full)*int64(o.SinkTokens+o.Window)
 }
