@@ -134,7 +134,7 @@ func TestInstallAndUninstall(t *testing.T) {
 			t.Errorf("%s stays, empty", folder)
 		}
 	}
-	if stays := "\n  " + local + "/share/headroom (models that were imported)\n"; !strings.Contains(said, stays) || strings.Contains(said, home+"/.cache") {
+	if stays := "\n  " + local + "/share/headroom (imported models, and conversations of Chat)\n"; !strings.Contains(said, stays) || strings.Contains(said, home+"/.cache") {
 		t.Errorf("said %q, want %q and nothing that is not there", said, stays)
 	}
 }
