@@ -65,7 +65,7 @@ try {
 const machine = `${process.platform}/${process.arch}, ${cpus()[0]?.model.trim() ?? 'unknown processor'}, ${availableParallelism()} cores`;
 const date = new Date().toISOString().slice(0, 10);
 const table = [
-  `${machine}; ${date}; load average before ${load.toFixed(1)}, after ${loadavg()[0].toFixed(1)}`,
+  `${machine}; ${date}; load average before ${load.toFixed(1)}, after ${loadavg()[0].toFixed(1)}.${load > 0.5 ? ' **Others were at work on this machine, so times are too long.**' : ''}`,
   '',
   '| figure | median | least | most | of |',
   '|---|---|---|---|---|',
