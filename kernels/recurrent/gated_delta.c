@@ -23,6 +23,8 @@
 #define ROWS_AT_ONCE 2
 #endif
 
+#define TOKENS_AHEAD 4 // that are fetched; those behind the last do no harm
+
 // log(1 + u) for u in [0, 1]: 2 atanh(z) with z = u / (2 + u) <= 1/3, nine terms of its series (the next is under 1e-10).
 SIMD f32x16 KERNEL(log1p_unit)(f32x16 u) {
     f32x16 z = v_div(u, v_add(v_set1(2.0f), u)), z2 = v_mul(z, z);
@@ -240,6 +242,9 @@ SIMD void KERNEL(sixteen_rows)(const int form, KERNEL(head_tokens) h, KERNEL(kep
     if (form == KEPT_I8) scale = v_load(kept.scales);
     for (int64_t t = 0; t < h.tokens; t++) {
         const float *q = h.keys + t * 2 * h.padded, *k = q + h.padded;
+        // A token's v and out are a line each, a stride apart that no hardware follows.
+        __builtin_prefetch(h.v + (t + TOKENS_AHEAD) * h.v_stride);
+        __builtin_prefetch(h.out + (t + TOKENS_AHEAD) * h.out_stride, 1);
         f32x16 sk[16], sq[16];
         if (!in_place && t == 0) KERNEL(sixteen_dots)(form, kept.rows, dk, copy, width, k, q, sk, sq);
         else KERNEL(sixteen_dots)(KEPT_F32, rows, width, NULL, 0, k, q, sk, sq);
