@@ -131,6 +131,7 @@ SIMD void KERNEL(unpack)(const matmul_weight *w, const pack_order *o, int64_t n,
             for (int i = 0; i < LANES; i++) {
                 const int64_t row = first + i < n ? first + i : n - 1;
                 const uint8_t *p = w->data + row * w->data_stride + at / 8 * bits;
+                __builtin_prefetch(p + PANEL_ROWS * w->data_stride); // the next panel: these are too many streams for hardware to follow
                 c[i] = w->k - at >= 64 ? c_load(p, bits) : c_load_half(p, bits);
                 if (mode == MODE_MXFP4) c[i] = c_e2m1(c[i]);
             }
