@@ -1,0 +1,320 @@
+package blockstore
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// kept saves some conversations in the folder, pins one, and closes the store.
+func kept(t testing.TB, dir string, seeds ...int) {
+	t.Helper()
+	s := open(t, dir, options(t))
+	for _, seed := range seeds {
+		tokens := killed(seed)
+		save(t, s.Model(testModel), sequence(tokens, true, 256, 300, len(tokens)))
+	}
+	list, err := s.Conversations(Filter{})
+	if err == nil {
+		err = s.Pin(list[0].Key.String(), true)
+	}
+	if err = errors.Join(err, s.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// expectKept opens the folder, which must be whole and have these conversations to the last token, one of them pinned.
+func expectKept(t testing.TB, dir string, seeds ...int) {
+	t.Helper()
+	if _, err := os.Stat(filepath.Join(dir, indexName)); err != nil {
+		t.Fatalf("the folder came without its index: %v", err)
+	}
+	s := open(t, dir, options(t))
+	defer s.Close()
+	s.swept.Wait()
+	if err := s.Check(); err != nil {
+		t.Fatal(err)
+	}
+	v := s.Model(testModel)
+	for _, seed := range seeds {
+		tokens := killed(seed)
+		p := v.Find(tokens, len(tokens), 0, true)
+		if err := load(v, tokens, p); err != nil || p.Tokens != len(tokens) {
+			t.Fatalf("conversation %d: %d of %d tokens are found, %v", seed, p.Tokens, len(tokens), err)
+		}
+	}
+	list, err := s.Conversations(Filter{})
+	pinned := 0
+	for _, c := range list {
+		if c.Pinned {
+			pinned++
+		}
+	}
+	if err != nil || pinned != 1 {
+		t.Fatalf("%d conversations are pinned, want 1; %v", pinned, err)
+	}
+}
+
+func expectGone(t testing.TB, path string) {
+	t.Helper()
+	if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%s is still there: %v", path, err)
+	}
+}
+
+// TestMove: what is kept is found in the new folder, which has all that belongs to it, and the old one is gone but for what is others'.
+func TestMove(t *testing.T) {
+	for _, copies := range []bool{false, true} {
+		dir := t.TempDir()
+		m := &Move{From: filepath.Join(dir, "old"), To: filepath.Join(dir, "a", "new"), AlwaysCopy: copies}
+		kept(t, m.From, 1, 2)
+		moved := int64(0)
+		m.Moved = func(n int64) { moved += n }
+		s := open(t, m.From, options(t))
+		if err := m.Copy(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if total, err := m.Bytes(); err != nil || moved != total || total == 0 {
+			t.Errorf("%d of %d bytes were told, %v", moved, total, err)
+		}
+		if err := m.Settle(t.Context()); !errors.Is(err, ErrInUse) {
+			t.Errorf("with the store open: %v, want %v", err, ErrInUse)
+		}
+		// What comes and goes meanwhile comes and goes in the new folder too.
+		tokens := killed(3)
+		save(t, s.Model(testModel), sequence(tokens, true, 256, 300, len(tokens)))
+		gone := sequence(numbers(7, 300), true)
+		gone.Title = "gone"
+		save(t, s.Model(testModel), gone)
+		if err := m.Copy(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		list, err := s.Conversations(Filter{})
+		for _, c := range list {
+			if c.Title == gone.Title {
+				_, err = s.Remove(c.Key.String())
+			}
+		}
+		if err = errors.Join(err, s.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Settle(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		old, _ := filesOf(m.From, true)
+		if now, err := filesOf(m.To, true); err != nil || !slices.Equal(now, old) {
+			t.Errorf("the new folder has %d entries, the old one %d; %v", len(now), len(old), err)
+		}
+		if err := FinishMove(m.To); err != nil {
+			t.Fatal(err)
+		}
+		expectKept(t, m.To, 1, 2, 3)
+		expectGone(t, m.From)
+		expectGone(t, filepath.Join(m.To, markName))
+	}
+}
+
+// TestMoveRefuses: what cannot be is refused before anything is written.
+func TestMoveRefuses(t *testing.T) {
+	dir := t.TempDir()
+	from := filepath.Join(dir, "old")
+	kept(t, from, 1)
+	other := filepath.Join(dir, "other")
+	kept(t, other, 2)
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink(from, link); err != nil {
+		t.Fatal(err)
+	}
+	full := &fakeDisk{free: 5000}
+	for name, c := range map[string]struct {
+		m    Move
+		want error
+	}{
+		"itself":              {Move{To: from}, ErrNested},
+		"itself by a link":    {Move{To: link}, ErrNested},
+		"inside":              {Move{To: filepath.Join(from, "new")}, ErrNested},
+		"around":              {Move{To: dir}, ErrNested},
+		"another store":       {Move{To: other}, ErrOccupied},
+		"a full disk":         {Move{To: filepath.Join(dir, "new"), AlwaysCopy: true, disk: full}, &NoRoom{}},
+		"a disk with reserve": {Move{To: filepath.Join(dir, "new"), AlwaysCopy: true, MinFreeBytes: 1 << 60}, &NoRoom{}},
+	} {
+		c.m.From = from
+		room := (*NoRoom)(nil)
+		if err := c.m.Copy(t.Context()); !errors.Is(err, c.want) && !(errors.As(err, &room) && errors.As(c.want, &room)) {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
+	}
+	expectGone(t, filepath.Join(dir, "new"))
+	expectGone(t, filepath.Join(other, markName))
+	m := Move{From: from, To: filepath.Join(dir, "new"), disk: full} // on one disk nothing is copied
+	if err := m.Copy(t.Context()); err != nil {
+		t.Error(err)
+	}
+	expectKept(t, other, 2)
+	expectKept(t, from, 1)
+}
+
+// TestMoveStops: one that is stopped, or fails, leaves the old folder as it was, goes on, and can be taken back.
+func TestMoveStops(t *testing.T) {
+	dir := t.TempDir()
+	from, to := filepath.Join(dir, "old"), filepath.Join(dir, "new")
+	kept(t, from, 1, 2)
+	for round, discard := range []bool{true, false} {
+		ctx, stop := context.WithCancel(t.Context())
+		n := 0
+		m := &Move{From: from, To: to, AlwaysCopy: true, Moved: func(int64) {
+			if n++; n == 2 {
+				stop()
+			}
+		}}
+		if err := m.Copy(ctx); !errors.Is(err, context.Canceled) || n != 2 {
+			t.Fatalf("round %d: stopped behind %d entries: %v", round, n, err)
+		}
+		failing := &fakeDisk{}
+		failing.set("write", syscall.ENOSPC)
+		if err := (&Move{From: from, To: to, AlwaysCopy: true, disk: failing}).Copy(t.Context()); !errors.Is(err, syscall.ENOSPC) {
+			t.Errorf("a disk that is full: %v", err)
+		}
+		if files, err := filesOf(to, true); err != nil || len(files) != 2 {
+			t.Errorf("%d entries are in the new folder, want 2; %v", len(files), err)
+		}
+		expectKept(t, from, 1, 2)
+		if err := m.Clear(); err == nil {
+			t.Fatal("a folder was emptied before the other one was whole")
+		}
+		if discard {
+			if err := m.Discard(); err != nil {
+				t.Fatal(err)
+			}
+			expectGone(t, to)
+		}
+	}
+	found := 0
+	m := &Move{From: from, To: to, AlwaysCopy: true, Found: func(int64) { found++ }}
+	if err := errors.Join(m.Settle(t.Context()), m.Clear()); err != nil || found != 2 {
+		t.Fatalf("%d entries were found in place, want 2; %v", found, err)
+	}
+	expectKept(t, to, 1, 2)
+	expectGone(t, from)
+}
+
+// TestMoveUsedSince: an old folder that was used after Settle keeps what the new one lacks.
+func TestMoveUsedSince(t *testing.T) {
+	dir := t.TempDir()
+	m := &Move{From: filepath.Join(dir, "old"), To: filepath.Join(dir, "new")}
+	kept(t, m.From, 1)
+	if err := m.Settle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, m.From, options(t))
+	only := numbers(9, 300)
+	save(t, s.Model(testModel), sequence(only, true, len(only)))
+	if err := errors.Join(s.Close(), m.Clear()); err != nil {
+		t.Fatal(err)
+	}
+	s = open(t, m.From, options(t))
+	s.swept.Wait()
+	if p := s.Model(testModel).Find(only, len(only), 0, true); p.Tokens != len(only) {
+		t.Errorf("%d tokens are left of what only the old folder had, want %d", p.Tokens, len(only))
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	expectKept(t, m.To, 1)
+}
+
+// TestMoveChild moves, as TestMoveKilled's child. A file names the folder that counts.
+func TestMoveChild(t *testing.T) {
+	dir := os.Getenv(killDir)
+	if dir == "" || os.Getenv(killSeed) != "" {
+		t.Skip("the child of TestMoveKilled")
+	}
+	m := &Move{From: filepath.Join(dir, "old"), To: filepath.Join(dir, "new"), AlwaysCopy: true, disk: tellingDisk{}}
+	if err := errors.Join(m.Copy(t.Context()), m.Settle(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	part := filepath.Join(dir, "part")
+	if err := errors.Join(os.WriteFile(part, []byte("new"), 0o600), os.Rename(part, filepath.Join(dir, "counts"))); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Clear(); err != nil {
+		t.Fatal(err)
+	}
+	fmt.Print(".")
+}
+
+// TestMoveKilled: wherever a move is killed, the folder that counts is whole, and the next start ends with one folder that has everything.
+func TestMoveKilled(t *testing.T) {
+	rounds := 12
+	if testing.Short() {
+		rounds = 3
+	}
+	random := rand.New(rand.NewPCG(3, uint64(rounds)))
+	committed := 0
+	steps := 0 // of a move that nobody kills
+	for round := range rounds + 1 {
+		dir := t.TempDir()
+		kept(t, filepath.Join(dir, "old"), 1, 2)
+		child := exec.Command(os.Args[0], "-test.run=^TestMoveChild$")
+		child.Env = append(os.Environ(), killDir+"="+dir)
+		out, err := child.StdoutPipe()
+		if err == nil {
+			err = child.Start()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		told := bufio.NewReader(out)
+		if round == 0 {
+			for b := byte(0); b != '.'; steps++ {
+				if b, err = told.ReadByte(); err != nil {
+					t.Fatalf("the child failed: %v", err)
+				}
+			}
+		} else {
+			for range 1 + random.IntN(steps-1) {
+				if _, err := told.ReadByte(); err != nil {
+					t.Fatalf("the child failed: %v", err)
+				}
+			}
+			_ = child.Process.Kill()
+		}
+		_ = child.Wait()
+		counts := "old"
+		if b, err := os.ReadFile(filepath.Join(dir, "counts")); err == nil {
+			counts = string(b)
+			committed++
+		}
+		// The next start.
+		if err := FinishMove(filepath.Join(dir, counts)); err != nil {
+			t.Fatalf("round %d: %v", round, err)
+		}
+		expectKept(t, filepath.Join(dir, counts), 1, 2)
+		m := &Move{From: filepath.Join(dir, "old"), To: filepath.Join(dir, "new"), AlwaysCopy: true}
+		if counts == "old" {
+			if err := errors.Join(m.Copy(t.Context()), m.Settle(t.Context()), m.Clear()); err != nil {
+				t.Fatalf("round %d, going on: %v", round, err)
+			}
+			expectKept(t, m.To, 1, 2)
+		}
+		expectGone(t, m.From)
+		if parts, _ := filepath.Glob(filepath.Join(m.To, "*"+copySuffix)); len(parts) > 0 {
+			t.Errorf("round %d: %s are left", round, parts)
+		}
+		if files, err := filesOf(m.To, true); err != nil || slices.ContainsFunc(files, func(f entryFile) bool { return strings.HasSuffix(f.rel, copySuffix) }) {
+			t.Errorf("round %d: unfinished copies are left, %v", round, err)
+		}
+	}
+	if committed == 0 || committed == rounds+1 {
+		t.Errorf("%d of %d rounds had come to the new folder: the test is one-sided", committed, rounds+1)
+	}
+}
