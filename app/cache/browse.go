@@ -292,6 +292,8 @@ func problemOf(err error, key string) error {
 	case errors.Is(err, blockstore.ErrNotFound):
 		return problem.New(problem.NotFound, fmt.Sprintf("No conversation has a key that begins with %q", key), "",
 			"`headroom cache ls` has the keys; at least 4 digits are needed.")
+	case errors.Is(err, blockstore.ErrClosed):
+		return problem.Wrap(problem.Loading, err, "The cache on disk is at rest, while it moves or Headroom ends", "Try again in a moment.")
 	}
 	return problem.Wrap(problem.Internal, err, "The cache on disk cannot be used", "")
 }

@@ -7,8 +7,10 @@ import (
 	"time"
 
 	"headroom/app/cache"
+	"headroom/app/host"
 	"headroom/app/settings"
 	"headroom/engine"
+	"headroom/engine/problem"
 )
 
 // CacheFlags say what is kept of conversations, and how reading prompts and writing answers share the engine. The fields of
@@ -66,4 +68,32 @@ func (f CacheFlags) ssd(s settings.Cache, byDefault bool) cache.Options {
 	}
 	return cache.Options{Dir: dir, Limits: engine.BlockStoreOptions{MaxBytes: int64(asked.BlockSSDCacheMaxSize),
 		MinFreeBytes: int64(asked.BlockSSDCacheMinFree), DailyWriteBytes: int64(asked.BlockSSDCacheDailyWrites)}}
+}
+
+// mover moves the cache of a host to another folder. The error is a Problem: where it lies has been said on the command line.
+func (f CacheFlags) mover(h *host.Host, file *settings.File) (*cache.Mover, error) {
+	if f.BlockSSDCacheDir != "" || f.NoSSDCache {
+		return nil, problem.New(problem.BadRequest, "This is set on the command line", "the cache's folder was given when Headroom was started",
+			"Start Headroom without that flag to move it.")
+	}
+	return &cache.Mover{
+		Now: func() (string, engine.BlockStoreLimits) {
+			s := h.State().Cache
+			if !s.On {
+				return "", engine.BlockStoreLimits{}
+			}
+			l := f.ssd(file.Get().Cache, true).Limits
+			return s.Dir, engine.BlockStoreLimits{MaxBytes: l.MaxBytes, MinFreeBytes: l.MinFreeBytes}
+		},
+		Rest: h.RestCache,
+		Keep: func(dir string) error {
+			before := file.Get().Cache.Dir
+			err := file.Change(func(s *settings.Settings) { s.Cache.Dir = dir })
+			if err != nil { // it must not hold until Headroom ends either
+				_ = file.Change(func(s *settings.Settings) { s.Cache.Dir = before })
+				return problem.Wrap(problem.Internal, err, "The settings could not be kept", "The cache stays where it is. See that the settings' folder can be written to, and go on.")
+			}
+			return nil
+		},
+	}, nil
 }

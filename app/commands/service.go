@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"time"
 
+	"headroom/app/cache"
 	"headroom/app/chats"
 	"headroom/app/control"
 	"headroom/app/host"
@@ -71,6 +72,7 @@ func NewService(o ServiceOptions) (*Service, error) {
 	s := &Service{Host: o.newHost(o.Settings, use), Address: reachable(listener.Addr().String()), Token: loadToken(), listener: listener}
 	s.jobs, s.awake = jobs.NewList(), power.New()
 	transfers := s.transfers(o.Settings)
+	transfers.Mover = func() (*cache.Mover, error) { return o.mover(s.Host, o.Settings) }
 	s.forget = keepJobs(filepath.Dir(o.Settings.Path()), s.jobs, transfers)
 	s.Host.SetEndpoint(host.Endpoint{URL: "http://" + s.Address + "/v1", UIURL: "http://" + s.Address + "/"})
 	guard := &server.Guard{Listen: o.Host, AllowHosts: o.AllowHost, APIKey: o.APIKey, Instead: control.TokenCheck(s.Token), Changing: func() server.Access {

@@ -1,13 +1,15 @@
 package commands
 
-// Imports and downloads that an earlier run has left unfinished are listed again, stopped, to be gone on with or removed.
+// Imports, downloads and moves of the cache that an earlier run has left unfinished are listed again, stopped, to be gone on with or removed.
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
 
+	"headroom/app/cache"
 	"headroom/app/control"
 	"headroom/app/disk"
 	"headroom/app/hub"
@@ -29,7 +31,9 @@ func keepJobs(dir string, list *jobs.List, t *control.Transfers) (end func()) {
 		slog.Warn("unfinished imports and downloads cannot be read: start them again, they go on", "err", err)
 	}
 	for _, k := range kept {
-		if spec, err := again(k, t); err != nil {
+		if spec, err := again(k, t); errors.Is(err, errEnded) {
+			slog.Info("the cache has moved", "dir", k.Title)
+		} else if err != nil {
 			slog.Warn("an unfinished job is forgotten", "title", k.Title, "err", err)
 		} else {
 			spec.TotalBytes = k.TotalBytes
@@ -44,6 +48,9 @@ func keepJobs(dir string, list *jobs.List, t *control.Transfers) (end func()) {
 		lock.Unlock()
 	}
 }
+
+// errEnded says that a job which was kept has done all it had to.
+var errEnded = errors.New("the job has ended")
 
 // again makes the work of a job that was kept.
 func again(k jobs.Kept, t *control.Transfers) (jobs.Spec, error) {
@@ -71,6 +78,19 @@ func again(k jobs.Kept, t *control.Transfers) (jobs.Spec, error) {
 			return jobs.Spec{}, err
 		}
 		return im.Again(m), nil
+	case jobs.Cache:
+		var m cache.MoveMemo
+		if err := json.Unmarshal(k.Memo, &m); err != nil {
+			return jobs.Spec{}, err
+		}
+		mover, err := t.Mover()
+		if err != nil {
+			return jobs.Spec{}, err
+		}
+		if now, _ := mover.Now(); now == m.To {
+			return jobs.Spec{}, errEnded
+		}
+		return mover.Job(m.To), nil
 	}
 	return jobs.Spec{}, fmt.Errorf("there is no kind %q of job", k.Kind)
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"headroom/app/cache"
+	"headroom/engine/problem"
 )
 
 // PinRequest is the body of /api/cache/{key}/pin; without Pinned it pins.
@@ -46,4 +47,42 @@ func (a *API) cacheRoutes() []Route {
 				return nothing{}, a.host.PinConversation(r.PathValue("key"), q.Pinned == nil || *q.Pinned)
 			}),
 	}
+}
+
+// MoveRequest is the body of /api/cache/move.
+type MoveRequest struct {
+	Dir string `json:"dir"` // absolute; the cache gets a folder of its own in one that has other things
+}
+
+// CacheMove is what begins.
+type CacheMove struct {
+	Dir   string `json:"dir"`   // where the cache will lie
+	Bytes int64  `json:"bytes"` // of its entries
+	Job   string `json:"job"`   // the ID of the job
+}
+
+func (a *API) moveRoutes() []Route {
+	return []Route{
+		route("POST /api/cache/move", "Moves the cache to another folder, as a job. The model is loaded again when no answer is under way.", `{"dir": "/Volumes/Disk"}`,
+			func(_ *http.Request, q MoveRequest) (CacheMove, error) { return a.moveCache(q) }).answering(http.StatusAccepted),
+	}
+}
+
+func (a *API) moveCache(q MoveRequest) (CacheMove, error) {
+	if a.transfers.Mover == nil {
+		return CacheMove{}, problem.New(problem.NotFound, "This server cannot move its cache", "", "")
+	}
+	if q.Dir == "" {
+		return CacheMove{}, problem.New(problem.BadRequest, "The cache has nowhere to go", "no folder was given", `Send {"dir": "/Volumes/Disk"}.`)
+	}
+	mover, err := a.transfers.Mover()
+	if err != nil {
+		return CacheMove{}, err
+	}
+	to := cache.Target(q.Dir)
+	bytes, err := mover.Check(to)
+	if err != nil {
+		return CacheMove{}, err
+	}
+	return CacheMove{Dir: to, Bytes: bytes, Job: a.transfers.Jobs.Start(mover.Job(to)).ID}, nil
 }

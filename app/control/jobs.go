@@ -1,10 +1,11 @@
 package control
 
-// Imports and downloads over HTTP: what they would do, what they are doing, and the hub that downloads come from. The jobs are events too.
+// Imports, downloads and moves of the cache over HTTP: what they would do, what they are doing, and the hub that downloads come from. The jobs are events too.
 
 import (
 	"net/http"
 
+	"headroom/app/cache"
 	"headroom/app/host"
 	"headroom/app/hub"
 	"headroom/app/importer"
@@ -12,13 +13,15 @@ import (
 	"headroom/engine/problem"
 )
 
-// Transfers are what brings models here.
+// Transfers are what brings models here, and what moves the cache.
 type Transfers struct {
 	Jobs *jobs.List
 	// Importer and Hub are asked for each time: settings may change what they work with. Their errors are Problems.
 	Importer func() (*importer.Importer, error)
 	Hub      func() (*hub.Client, error)
 	Tokens   *hub.Tokens
+	// Mover moves the cache on disk; nil: it cannot be moved. Its error is a Problem.
+	Mover func() (*cache.Mover, error)
 }
 
 // subscribe is that of the jobs; without any, nothing ever comes.
@@ -29,11 +32,11 @@ func (t *Transfers) subscribe() (changed <-chan struct{}, done func()) {
 	return t.Jobs.Subscribe()
 }
 
-// Job is one import or download.
+// Job is one import, download or move of the cache.
 type Job struct {
 	ID              string     `json:"id"`
-	Kind            jobs.Kind  `json:"kind"`  // "import" or "download"
-	Title           string     `json:"title"` // the model's name
+	Kind            jobs.Kind  `json:"kind"`  // "import", "download" or "cache"
+	Title           string     `json:"title"` // the model's name, or the cache's new folder
 	State           jobs.State `json:"state"` // "waiting", "running", "done", "failed" or "stopped"
 	Phase           string     `json:"phase"` // what it does now, in a word or two
 	File            string     `json:"file"`  // with which file
@@ -41,7 +44,7 @@ type Job struct {
 	TotalBytes      int64      `json:"totalBytes"` // 0: not known
 	BytesPerSecond  float64    `json:"bytesPerSecond"`
 	SecondsLeft     float64    `json:"secondsLeft"` // below 0: not known
-	Path            string     `json:"path"`        // of one that is done: the model's folder
+	Path            string     `json:"path"`        // of one that is done: the model's folder, or the cache's
 	Error           *Error     `json:"error"`       // of one that failed
 	StartedAtUnixMs int64      `json:"startedAt"`
 }
@@ -82,7 +85,7 @@ func (a *API) jobRoutes() []Route {
 		return func(r *http.Request, _ nothing) (nothing, error) { return nothing{}, do(r.PathValue("id")) }
 	}
 	return []Route{
-		route("GET /api/jobs", "Imports and downloads, how far they are, and what became of them.", "",
+		route("GET /api/jobs", "Imports, downloads and moves of the cache, how far they are, and what became of them.", "",
 			func(*http.Request, nothing) (JobList, error) { return a.jobList(), nil }),
 		route("POST /api/jobs/{id}/stop", "Stops one; what it has done so far is kept.", "", on(list.Stop)),
 		route("POST /api/jobs/{id}/resume", "Goes on with one that has stopped or failed.", "", on(list.Resume)),

@@ -100,6 +100,7 @@ func (a *API) Routes() []Route {
 		rows = append(rows, a.jobRoutes()...)
 		rows = append(rows, a.importRoutes()...)
 		rows = append(rows, a.hubRoutes()...)
+		rows = append(rows, a.moveRoutes()...)
 	}
 	if a.showWindow != nil {
 		rows = append(rows, route("POST /api/window/show", "Opens the window or raises it; a second start of the agent sends this to the first.", "",

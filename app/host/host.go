@@ -76,6 +76,7 @@ type Host struct {
 
 	mu       sync.Mutex
 	want     *target        // nil: nothing is to be loaded
+	errand   func()         // what the worker does when next nothing is loaded; nil: nothing
 	have     *target        // loaded, or on the way out; its engine is not nil
 	opening  bool           // the worker is loading something
 	failure  error          // why want could not be loaded

@@ -34,8 +34,8 @@ func (h *Host) followPower() {
 		h.easeEngine()
 	}
 	h.mu.Unlock()
-	if disk && h.cache.cache != nil {
-		if err := h.SetCacheLimits(h.cache.store().Limits()); err != nil {
+	if store := h.cache.store(); disk && store != nil {
+		if err := h.limitCache(store.Limits()); err != nil {
 			h.log.Warn("sparing the disk", "err", err)
 		}
 	}

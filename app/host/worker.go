@@ -30,11 +30,17 @@ func (h *Host) work(ctx context.Context) {
 	}
 }
 
-// step does the next thing and reports whether there may be more to do. The order is fixed: unload what is not wanted, then
-// load what is.
+// step does the next thing and reports whether there may be more to do. The order is fixed: unload what is not wanted, run an errand, then
+// load what is wanted.
 func (h *Host) step() bool {
 	h.mu.Lock()
 	want, have, failed := h.want, h.have, h.failure != nil
+	if errand := h.errand; errand != nil && have == nil {
+		h.errand = nil
+		h.mu.Unlock()
+		errand()
+		return true
+	}
 	if have == want || want != nil && failed && have == nil {
 		h.settled.Broadcast()
 		h.mu.Unlock()

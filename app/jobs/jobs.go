@@ -1,4 +1,4 @@
-// Package jobs is long work that a person watches: an import, a download. Each job has a state, an amount, a speed and a time left; it
+// Package jobs is long work that a person watches: an import, a download, a move of the cache. Each job has a state, an amount, a speed and a time left; it
 // can be stopped and goes on where it stopped.
 //
 //	Start -> waiting -> running -> done
@@ -45,13 +45,14 @@ type Kind string
 const (
 	Import   Kind = "import"
 	Download Kind = "download"
+	Cache    Kind = "cache" // the cache on disk goes to another folder
 )
 
 // Job is one as it is at the moment.
 type Job struct {
 	ID             string
 	Kind           Kind
-	Title          string // of what: a model's ID
+	Title          string // of what: a model's ID, a folder
 	State          State
 	Phase          string // what it does now, in a word or two; "" for nothing special
 	File           string // with which file; "" for none

@@ -7,7 +7,7 @@ package blockstore
 // A mark in the new folder says how far this is. A process may die at any point:
 //
 //   - The old folder is whole until Clear, and Clear takes no entry away that the new folder lacks.
-//   - A folder with a mark that does not say "whole" is an unfinished copy: Copy goes on with it, Discard takes it away.
+//   - A folder with a mark that does not say "whole" is an unfinished copy: Copy goes on with it, DiscardMove takes it away.
 //   - One with a mark that says so, once it is the folder that counts, has Clear still before it (FinishMove).
 
 import (
@@ -459,19 +459,21 @@ func clearRest(dir string) error {
 	return nil
 }
 
-// Discard takes away what an unfinished move has put into the new folder. One that has no mark of this move is left as it is.
-func (m *Move) Discard() error {
-	known, err := readMark(m.To)
-	if err != nil || known == nil || realPath(known.From) != realPath(m.From) {
+// DiscardMove takes away what an unfinished move has put into the folder, which must not be the one that counts. One without a mark is
+// left as it is.
+func DiscardMove(dir string) error {
+	known, err := readMark(dir)
+	if err != nil || known == nil {
 		return err
 	}
-	if used, err := inUse(m.To); err != nil || used {
+	if used, err := inUse(dir); err != nil || used {
 		return errors.Join(err, choose(used, ErrInUse))
 	}
-	if _, err := m.clearEntries(m.To, func(entryFile) bool { return true }); err != nil {
+	m := &Move{From: known.From, To: dir}
+	if _, err := m.clearEntries(dir, func(entryFile) bool { return true }); err != nil {
 		return err
 	}
-	return clearRest(m.To)
+	return clearRest(dir)
 }
 
 // FinishMove does what is left of a move to dir, the folder that counts now. A copy that was never whole becomes an ordinary folder, and

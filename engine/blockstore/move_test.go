@@ -192,7 +192,7 @@ func TestMoveStops(t *testing.T) {
 			t.Fatal("a folder was emptied before the other one was whole")
 		}
 		if discard {
-			if err := m.Discard(); err != nil {
+			if err := DiscardMove(to); err != nil {
 				t.Fatal(err)
 			}
 			expectGone(t, to)
