@@ -1,7 +1,7 @@
 package commands
 
 // What is kept of conversations, from a terminal. The commands work on the cache's folder, whether a server uses it or not; only memory is out
-// of their reach, so ls and stats ask a server that runs over the same folder, and rm and clear have all of them forget first (cacheservers.go).
+// of their reach, so ls and stats ask a server that runs over the same folder, rm and clear have all of them forget first, and move has one of them do it (cacheservers.go).
 
 import (
 	"cmp"
@@ -27,6 +27,7 @@ type Cache struct {
 	Rm    CacheRm    `cmd:"" help:"Forget conversations: the files that are theirs alone, and what a running server has of them in memory."`
 	Pin   CachePin   `cmd:"" help:"Keep a conversation from being evicted."`
 	Unpin CacheUnpin `cmd:"" help:"Let a conversation be evicted again."`
+	Move  CacheMove  `cmd:"" help:"Move the cache to another folder or disk, under a running server too."`
 	Stats CacheStats `cmd:"" help:"Print the cache's figures."`
 	Clear CacheClear `cmd:"" help:"Remove everything, or all of one model."`
 }

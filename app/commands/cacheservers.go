@@ -4,6 +4,7 @@ package commands
 // of our own alone.
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 	"headroom/app/cache"
 	"headroom/app/control"
 	"headroom/app/host"
+	"headroom/engine/problem"
 )
 
 // running is a server.
@@ -79,10 +81,24 @@ func free(ctx context.Context, servers []running, key, model string, errOut io.W
 
 // ask sends a request without a body, and reads the answer's document.
 func (s running) ask(ctx context.Context, patience time.Duration, method, path string, document any) error {
+	return s.send(ctx, patience, method, path, nil, document)
+}
+
+// send sends a request, with a body unless that is nil, and reads the answer's document unless that is nil. What the server refuses is the
+// Problem that it says.
+func (s running) send(ctx context.Context, patience time.Duration, method, path string, body, document any) error {
 	const maxBytes = 64 << 20
 	ctx, stop := context.WithTimeout(ctx, patience)
 	defer stop()
-	request, err := http.NewRequestWithContext(ctx, method, s.url+path, nil)
+	var text io.Reader
+	if body != nil {
+		b, err := json.Marshal(body)
+		if err != nil {
+			return err
+		}
+		text = bytes.NewReader(b)
+	}
+	request, err := http.NewRequestWithContext(ctx, method, s.url+path, text)
 	if err != nil {
 		return err
 	}
@@ -92,8 +108,15 @@ func (s running) ask(ctx context.Context, patience time.Duration, method, path s
 		return err
 	}
 	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
+	if answer.StatusCode >= 300 {
+		var refused control.ErrorBody
+		if json.NewDecoder(io.LimitReader(answer.Body, maxBytes)).Decode(&refused) == nil && refused.Error != nil {
+			return problem.New(problem.Code(refused.Error.Code), refused.Error.Message, refused.Error.Why, refused.Error.Fix)
+		}
 		return fmt.Errorf("it answers %s", answer.Status)
+	}
+	if document == nil {
+		return nil
 	}
 	return json.NewDecoder(io.LimitReader(answer.Body, maxBytes)).Decode(document)
 }

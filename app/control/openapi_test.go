@@ -56,6 +56,7 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 		{settled, "GET", "/api/settings/cache", "/api/settings/cache", ""},
 		{settled, "GET", "/api/logs", "/api/logs", ""},
 		{settled, "GET", "/api/jobs", "/api/jobs", ""},
+		{settled, "POST", "/api/cache/move", "/api/cache/move", `{"dir":"relative"}`}, // an error
 		{settled, "PUT", "/api/chats/c-1", "/api/chats/{id}", chatExample},
 		{settled, "GET", "/api/chats", "/api/chats", ""},
 		{settled, "GET", "/api/chats/c-1", "/api/chats/{id}", ""},

@@ -329,7 +329,19 @@ func (m *Move) Settle(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	m.syncFolders()
 	return m.write(mark{From: m.From, Whole: true, IndexTime: info.ModTime().UnixNano()})
+}
+
+// syncFolders makes the names last, before the old ones go. Not every file system can; that is no error.
+func (m *Move) syncFolders() {
+	dirs, _ := filepath.Glob(filepath.Join(m.To, blocksDir, "[0-9a-f][0-9a-f]"))
+	for _, dir := range append(dirs, filepath.Join(m.To, blocksDir), filepath.Join(m.To, pinsDir), m.To, filepath.Dir(m.To)) {
+		if d, err := os.Open(dir); err == nil {
+			_ = d.Sync()
+			_ = d.Close()
+		}
+	}
 }
 
 func choose(is bool, err error) error {

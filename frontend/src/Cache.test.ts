@@ -273,3 +273,56 @@ test('a list that cannot be read offers another try', async () => {
   expect(document.querySelector('[role="alert"]')).toBeNull();
   expect(rows().length).toBeGreaterThan(5);
 });
+
+test('a move: the folder is typed in a browser, followed, stopped and given up', async () => {
+  await open();
+  await click(/^Limits$/);
+  await click(/^Move…$/);
+  expect(button(/^Move$/).disabled).toBe(true);
+  await fill('[aria-label="Folder to move to"]', ' /Volumes/SSD ');
+  backend.nextError = new HeadroomError({ code: 'bad_request', message: 'The disk has too little room for the cache', why: '', fix: 'Free some space there' });
+  await click(/^Move$/);
+  expect(text('[role="alert"]')).toMatch(/^The disk has too little room for the cache\. Free some space there/);
+  expect(document.querySelector<HTMLInputElement>('[aria-label="Folder to move to"]')!.value).toBe(' /Volumes/SSD ');
+  await click(/^Move$/);
+  expect(backend.calls.at(-1)).toBe('move /Volumes/SSD');
+  expect(text('[role="status"]')).toBe('4.2 GB move to /Volumes/SSD.');
+  const job = () => text('[data-testid="job"]');
+  expect(job()).toMatch(/^Move of the cache to \/Volumes\/SSD 0 .?B of 4\.2 GB/);
+  expect(button(/^Move…$/).disabled).toBe(true);
+  await click(/^Stop$/);
+  expect(job()).toMatch(/Stopped at .* Go on$/);
+  await click(/^Give up: /);
+  expect(text('dialog')).toMatch(/^Give up the move of the cache to \/Volumes\/SSD\? The cache stays where it is/);
+  await click(/^Give up$/);
+  expect(backend.calls.at(-1)).toBe('remove cache-1');
+  expect(button(/^Move…$/).disabled).toBe(false);
+});
+
+test('a move that has ended: the folder is the new one without a start', async () => {
+  await open();
+  await click(/^Limits$/);
+  const before = backend.calls.length;
+  backend.settings = { ...backend.settings, dir: '/Volumes/SSD' };
+  backend.set((state) => (state.cache = fakeCache({ dir: '/Volumes/SSD' })));
+  await pass(10);
+  expect(document.querySelector<HTMLInputElement>('#cache-dir')!.value).toBe('/Volumes/SSD');
+  expect(document.querySelector('.later')).toBeNull();
+  expect(backend.calls.slice(before)).not.toContain('change');
+});
+
+test('in the window the system asks for the folder; a folder of the command line stays', async () => {
+  const chosen = ['', '/chosen'];
+  vi.stubGlobal('go', { main: { Dialogs: { ChooseFolder: async () => chosen.shift() } } });
+  await open();
+  await click(/^Limits$/);
+  await click(/^Move…$/);
+  expect(backend.calls.some((call) => call.startsWith('move'))).toBe(false);
+  await click(/^Move…$/);
+  expect(backend.calls.at(-1)).toBe('move /chosen');
+  void unmount(page!);
+  engine.close();
+  await open((b) => (b.settings = { ...b.settings, fixed: ['dir'] }));
+  await click(/^Limits$/);
+  expect([...document.querySelectorAll('button')].some((one) => one.textContent?.includes('Move'))).toBe(false);
+});

@@ -5,6 +5,7 @@
 import type {
   ApiError,
   CacheChange,
+  CacheMove,
   CacheSettings,
   ChatEvent,
   ChatRequest,
@@ -100,6 +101,8 @@ export interface Backend {
   cacheSettings(): Promise<CacheSettings>;
   /** Fields that are missing stay. */
   changeCache(change: CacheChange): Promise<CacheSettings>;
+  /** Begins to move what is kept to another folder, as a job. */
+  moveCache(dir: string): Promise<CacheMove>;
 
   generalSettings(): Promise<GeneralSettings>;
   /** Fields that are missing stay. */

@@ -11,6 +11,7 @@ import { FakeTransfers } from './faketransfers';
 import type {
   Cache,
   CacheChange,
+  CacheMove,
   CacheSettings,
   ChatEvent,
   ChatRequest,
@@ -277,6 +278,13 @@ export class FakeBackend implements Backend {
     this.#failOnce();
     const pending = change.on === undefined ? this.settings.pending : change.on === this.state.cache.on ? [] : ['on'];
     return (this.settings = { ...this.settings, ...change, pending });
+  }
+
+  async moveCache(dir: string): Promise<CacheMove> {
+    this.calls.push(`move ${dir}`);
+    this.#failOnce();
+    const job = this.transfers.begin('cache', dir, this.state.cache.bytes);
+    return { dir, bytes: job.totalBytes, job: job.id };
   }
 
   #find(key: string): { index: number; found: Conversation } {

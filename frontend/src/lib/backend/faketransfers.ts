@@ -44,13 +44,13 @@ export class FakeTransfers implements TransfersBackend {
   async import(paths: string[], mode: ImportMode): Promise<ImportPlan> {
     const plan = await this.plan(paths, mode);
     this.#did(`import ${mode} ${paths.join(' ')}`);
-    const items = plan.items.map((item) => (item.error ? item : { ...item, job: this.#begin('import', item.name, item.bytes).id }));
+    const items = plan.items.map((item) => (item.error ? item : { ...item, job: this.begin('import', item.name, item.bytes).id }));
     return { ...plan, items };
   }
 
   async download(id: string, files: string[] | null): Promise<Job> {
     this.#did(`download ${id}${files ? ` ${files.join(' ')}` : ''}`);
-    return this.#begin('download', id, 18.6e9);
+    return this.begin('download', id, 18.6e9);
   }
 
   async stop(jobId: string): Promise<void> {
@@ -100,7 +100,7 @@ export class FakeTransfers implements TransfersBackend {
     this.#fail();
   }
 
-  #begin(kind: Job['kind'], title: string, totalBytes: number): Job {
+  begin(kind: Job['kind'], title: string, totalBytes: number): Job {
     const job = fakeJob({ id: `${kind}-${this.jobs.length + 1}`, kind, title, totalBytes });
     this.set([...this.jobs, job]);
     return job;

@@ -19,6 +19,7 @@ import { HttpChats } from './chats';
 import { HttpTransfers, type Job } from './transfers';
 import type {
   CacheChange,
+  CacheMove,
   CacheSettings,
   ChatEvent,
   ChatRequest,
@@ -171,6 +172,10 @@ export class HttpBackend implements Backend {
     return settingsOf(await this.#json('GET', 'api/settings/cache'));
   }
 
+  async moveCache(dir: string): Promise<CacheMove> {
+    return (await this.#json('POST', 'api/cache/move', { dir })) as CacheMove;
+  }
+
   async changeCache(change: CacheChange): Promise<CacheSettings> {
     return settingsOf(await this.#json('PUT', 'api/settings/cache', change));
   }
@@ -188,7 +193,7 @@ export class HttpBackend implements Backend {
     return { ...found, lines: found.lines ?? [] };
   }
 
-  async #json(method: 'GET' | 'PUT' | 'DELETE', path: string, body?: unknown): Promise<unknown> {
+  async #json(method: 'GET' | 'POST' | 'PUT' | 'DELETE', path: string, body?: unknown): Promise<unknown> {
     return (await this.#send(method, path, body)).json();
   }
 

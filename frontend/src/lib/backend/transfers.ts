@@ -1,13 +1,14 @@
-// Imports and downloads: the control API's documents, word for word (app/control/jobs.go and hub.go), and how they are asked for.
+// Imports, downloads and moves of the cache: the control API's documents, word for word (app/control/jobs.go and hub.go), and how they are asked for.
 import type { ApiError } from './types';
 
 export type JobState = 'waiting' | 'running' | 'done' | 'failed' | 'stopped';
 
-/** One import or download. */
+/** One import, download or move of the cache. */
 export interface Job {
   id: string;
-  kind: 'import' | 'download';
-  /** The model's name. */
+  /** cache: the cache on disk goes to another folder. */
+  kind: 'import' | 'download' | 'cache';
+  /** The model's name, or the cache's new folder. */
   title: string;
   state: JobState;
   /** What it does now, in a word or two, and with which file. */
@@ -19,7 +20,7 @@ export interface Job {
   bytesPerSecond: number;
   /** Below 0: not known. */
   secondsLeft: number;
-  /** Of one that is done: the model's folder. */
+  /** Of one that is done: the model's folder, or the cache's. */
   path: string;
   error: ApiError | null;
   startedAt: number;

@@ -384,6 +384,15 @@ export interface CacheSettings {
   pending: string[];
 }
 
+/** A move of the cache that begins. */
+export interface CacheMove {
+  /** Where it will lie. */
+  dir: string;
+  bytes: number;
+  /** The id of its job. */
+  job: string;
+}
+
 export type CacheChange = Partial<Omit<CacheSettings, 'fixed' | 'pending'>>;
 
 /** What becomes of the engine when Headroom starts; empty: as it was left. */

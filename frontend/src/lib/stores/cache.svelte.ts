@@ -28,6 +28,7 @@ export class CacheStore {
 
   #shown = false;
   #listMark = '';
+  #dir = '';
   #requestMark = '';
   #loading = false;
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -41,6 +42,7 @@ export class CacheStore {
   show(state: State | null): () => void {
     this.#shown = true;
     this.#listMark = this.#requestMark = '';
+    this.#dir = state?.cache.dir ?? '';
     void this.#loadSettings();
     if (state) this.notice(state);
     return () => {
@@ -54,6 +56,10 @@ export class CacheStore {
   notice(state: State): void {
     if (!this.#shown) return;
     const { cache, engine, lastFinished } = state;
+    if (cache.dir !== this.#dir) {
+      this.#dir = cache.dir;
+      void this.#loadSettings();
+    }
     const requestMark = `${engine.model} ${engine.status === 'ready' || engine.status === 'busy'} ${lastFinished}`;
     if (requestMark !== this.#requestMark) {
       this.#requestMark = requestMark;
@@ -105,6 +111,14 @@ export class CacheStore {
     return this.#act([], async () => {
       this.settings = await this.backend.changeCache(change);
       return said;
+    });
+  }
+
+  /** Begins to move what is kept; the job tells the rest. Resolves to whether it has begun. */
+  async move(dir: string): Promise<boolean> {
+    return this.#act([], async () => {
+      const { dir: to, bytes } = await this.backend.moveCache(dir);
+      return `${diskBytes(bytes)} move to ${to}.`;
     });
   }
 

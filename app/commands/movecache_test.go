@@ -1,0 +1,164 @@
+package commands
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"headroom/app/cache"
+	"headroom/app/control"
+	"headroom/app/jobs"
+	"headroom/app/settings"
+	"headroom/engine/problem"
+)
+
+// TestMoveCacheOfAServer: over HTTP, with the model in a process of its own. What it had read is hit from the new folder, at once and after
+// a restart; a folder of the command line stays.
+func TestMoveCacheOfAServer(t *testing.T) {
+	alone(t)
+	file := openSettings()
+	to := filepath.Join(t.TempDir(), "disk")
+	if err := os.MkdirAll(filepath.Join(to, "others"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	begin := func(f CacheFlags) (*Service, func()) {
+		t.Helper()
+		s, err := NewService(ServiceOptions{Host: "127.0.0.1", Settings: file, ModelFlags: ModelFlags{Device: "cpu", Threads: 1, Context: 4096, CacheFlags: f}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		served := make(chan error, 1)
+		go func() { served <- s.Serve(t.Context()) }()
+		if err := errors.Join(s.Host.Start(""), s.Host.Wait(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		return s, func() { s.Close(); <-served }
+	}
+	send := func(s *Service, path string, body any, answer any) int {
+		t.Helper()
+		text, _ := json.Marshal(body)
+		r, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+s.Address+path, bytes.NewReader(text))
+		r.Header.Set(control.TokenHeader, s.Token)
+		got, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer got.Body.Close()
+		if text, err = io.ReadAll(got.Body); err == nil {
+			err = json.Unmarshal(text, answer)
+		}
+		if err != nil {
+			t.Fatalf("%s: %d %s, %v", path, got.StatusCode, text, err)
+		}
+		return got.StatusCode
+	}
+	cached := func(s *Service) int {
+		t.Helper()
+		var answer struct {
+			Usage struct {
+				Details struct {
+					Cached int `json:"cached_tokens"`
+				} `json:"prompt_tokens_details"`
+			}
+		}
+		send(s, "/v1/completions", map[string]any{"prompt": longQuestion, "max_tokens": 2}, &answer)
+		return answer.Usage.Details.Cached
+	}
+
+	s, end := begin(CacheFlags{BlockSSDCacheMinFree: settings.Unlimited})
+	if n := cached(s); n != 0 {
+		t.Fatalf("%d tokens are known before anything was asked", n)
+	}
+	old := s.Host.State().Cache.Dir
+	var move control.CacheMove
+	if status := send(s, "/api/cache/move", control.MoveRequest{Dir: to}, &move); status != http.StatusAccepted || move.Dir != filepath.Join(to, "headroom-blocks") {
+		t.Fatalf("%d, %+v", status, move)
+	}
+	if job, err := s.Jobs().Wait(t.Context(), move.Job); err != nil || job.State != jobs.Done {
+		t.Fatalf("%+v, %v", job, err)
+	}
+	if err := s.Host.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := cached(s); n < 256 {
+		t.Errorf("%d tokens are hit after the move", n)
+	}
+	if _, err := os.Stat(old); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the old folder is still there: %v", err)
+	}
+	if got := file.Get().Cache.Dir; got != move.Dir {
+		t.Errorf("the settings name %q", got)
+	}
+	var refused control.ErrorBody
+	if status := send(s, "/api/cache/move", control.MoveRequest{Dir: move.Dir}, &refused); status != http.StatusBadRequest || refused.Error.Fix == "" {
+		t.Errorf("to where it is: %d, %+v", status, refused)
+	}
+	end()
+
+	s, end = begin(CacheFlags{})
+	if n := cached(s); n < 256 {
+		t.Errorf("%d tokens are hit after a restart", n)
+	}
+	end()
+
+	s, end = begin(CacheFlags{BlockSSDCacheDir: move.Dir})
+	defer end()
+	if status := send(s, "/api/cache/move", control.MoveRequest{Dir: t.TempDir()}, &refused); status != http.StatusBadRequest || refused.Error.Code != problem.BadRequest {
+		t.Errorf("with a folder of the command line: %d, %+v", status, refused)
+	}
+}
+
+// TestCacheMoveCommand: without a server the command moves the cache itself; with one the server does.
+func TestCacheMoveCommand(t *testing.T) {
+	home := alone(t)
+	first, second := filepath.Join(home, "first"), filepath.Join(home, "second")
+	if err := openSettings().Change(func(s *settings.Settings) { s.Cache.MinFree = settings.Unlimited }); err != nil {
+		t.Fatal(err)
+	}
+	refused := func(why string, args ...string) {
+		t.Helper()
+		if code, out, errOut := headroom("", append([]string{"cache", "move"}, args...)...); code == 0 || !strings.Contains(errOut, why) {
+			t.Errorf("%s: exit %d, %s%s", args, code, out, errOut)
+		}
+	}
+	refused("Nothing is kept in", first)
+	remember(t, cache.DefaultDir())
+	refused("Leave it out", "--block-ssd-cache-dir", first, second)
+	refused("lies in", filepath.Join(cache.DefaultDir(), "inside"))
+	before := listed(t)
+	if code, out, errOut := headroom("", "cache", "move", first); code != 0 || out != "The cache is in "+first+".\n" {
+		t.Fatalf("exit %d, %s%s", code, out, errOut)
+	}
+	if after := listed(t); len(before) != 1 || !slices.Equal(after, before) {
+		t.Errorf("listed %+v, before %+v", after, before)
+	}
+
+	ctx, stop := context.WithTimeout(t.Context(), patience)
+	defer stop()
+	_, ended := served(ctx, &Serve{Host: "127.0.0.1"})
+	refused("lies in", filepath.Join(first, "inside"))
+	if code, out, errOut := headroom("", "cache", "move", second); code != 0 || out != "The cache is in "+second+".\n" {
+		t.Errorf("exit %d, %s%s", code, out, errOut)
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	after := listed(t, "--block-ssd-cache-dir", second)
+	if len(after) != 1 || after[0].Key != before[0].Key {
+		t.Errorf("listed %+v, before %+v", after, before)
+	}
+	for _, dir := range []string{cache.DefaultDir(), first} {
+		if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s is still there: %v", dir, err)
+		}
+	}
+}
