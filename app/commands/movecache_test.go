@@ -17,6 +17,7 @@ import (
 	"headroom/app/control"
 	"headroom/app/jobs"
 	"headroom/app/settings"
+	"headroom/engine"
 	"headroom/engine/problem"
 )
 
@@ -160,5 +161,65 @@ func TestCacheMoveCommand(t *testing.T) {
 		if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("%s is still there: %v", dir, err)
 		}
+	}
+}
+
+// TestMoveOverARestart: a move that was ended with the program is listed by the next one and goes on there; one whose settings have changed
+// already is not listed again.
+func TestMoveOverARestart(t *testing.T) {
+	alone(t)
+	remember(t, cache.DefaultDir())
+	dir, to := t.TempDir(), filepath.Join(t.TempDir(), "new")
+	now := cache.DefaultDir()
+	waiting := make(chan struct{})
+	mover := &cache.Mover{
+		Now:  func() (string, engine.BlockStoreLimits) { return now, engine.BlockStoreLimits{MinFreeBytes: -1} },
+		Keep: func(dir string) error { now = dir; return nil },
+		Rest: func(ctx context.Context, _ func() (string, error)) error {
+			close(waiting)
+			<-ctx.Done()
+			return ctx.Err()
+		},
+	}
+	transfers := &control.Transfers{Mover: func() (*cache.Mover, error) { return mover, nil }}
+
+	first := jobs.NewList()
+	end := keepJobs(dir, first, transfers)
+	first.Start(mover.Job(to))
+	<-waiting
+	first.Close()
+	end()
+	kept, err := os.ReadFile(filepath.Join(dir, "jobs.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	mover.Rest = func(_ context.Context, do func() (string, error)) error {
+		dir, err := do()
+		return errors.Join(err, cache.FinishMove(dir))
+	}
+	second := jobs.NewList()
+	end = keepJobs(dir, second, transfers)
+	listed := second.Jobs()
+	if len(listed) != 1 || listed[0].State != jobs.Stopped || listed[0].Kind != jobs.Cache || listed[0].Title != to {
+		t.Fatalf("after the restart: %+v", listed)
+	}
+	if err := second.Resume(listed[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	if job, err := second.Wait(t.Context(), listed[0].ID); err != nil || job.State != jobs.Done || now != to {
+		t.Errorf("gone on with: %+v, %v, the settings name %s", job, err, now)
+	}
+	second.Close()
+	end()
+
+	if err := os.WriteFile(filepath.Join(dir, "jobs.json"), kept, 0o600); err != nil { // as if the program had died behind the change
+		t.Fatal(err)
+	}
+	third := jobs.NewList()
+	defer third.Close()
+	keepJobs(dir, third, transfers)()
+	if left := third.Jobs(); len(left) != 0 {
+		t.Errorf("a move that is done is listed again: %+v", left)
 	}
 }

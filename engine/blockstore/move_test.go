@@ -198,6 +198,17 @@ func TestMoveStops(t *testing.T) {
 			expectGone(t, to)
 		}
 	}
+	// Somebody who uses an unfinished copy all the same does not lose what was not copied.
+	part := filepath.Join(dir, "part")
+	ctx, stop := context.WithCancel(t.Context())
+	if err := (&Move{From: from, To: part, Moved: func(int64) { stop() }}).Copy(ctx); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	if err := FinishMove(part); err != nil {
+		t.Error(err)
+	}
+	expectGone(t, filepath.Join(part, markName))
+	expectKept(t, from, 1, 2)
 	found := 0
 	m := &Move{From: from, To: to, AlwaysCopy: true, Found: func(int64) { found++ }}
 	if err := errors.Join(m.Settle(t.Context()), m.Clear()); err != nil || found != 2 {
