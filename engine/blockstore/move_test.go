@@ -1,15 +1,13 @@
 package blockstore
 
 import (
-	"bufio"
 	"context"
 	"errors"
-	"fmt"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -243,13 +241,66 @@ func TestMoveUsedSince(t *testing.T) {
 	expectKept(t, m.To, 1)
 }
 
+// moveSteps is after how many steps on the disk the child kills itself; 0: never.
+const moveSteps = "HEADROOM_BLOCKSTORE_MOVE_STEPS"
+
+// dyingDisk kills its process, as kill -9 does, before a step.
+type dyingDisk struct {
+	osDisk
+	left *int // below 0: for ever
+	done *int
+}
+
+type dyingFile struct {
+	writeFile
+	d dyingDisk
+}
+
+func (d dyingDisk) step() {
+	if *d.left == 0 {
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		select {}
+	}
+	*d.left--
+	*d.done++
+}
+
+func (d dyingDisk) Create(path string) (writeFile, error) {
+	d.step()
+	f, err := d.osDisk.Create(path)
+	return dyingFile{f, d}, err
+}
+
+func (d dyingDisk) Rename(from, to string) error {
+	d.step()
+	return d.osDisk.Rename(from, to)
+}
+
+func (d dyingDisk) Remove(path string) error {
+	d.step()
+	return d.osDisk.Remove(path)
+}
+
+func (f dyingFile) Write(p []byte) (int, error) {
+	n, err := f.writeFile.Write(p[:len(p)/2])
+	f.d.step()
+	if err == nil {
+		var more int
+		more, err = f.writeFile.Write(p[len(p)/2:])
+		n += more
+	}
+	return n, err
+}
+
 // TestMoveChild moves, as TestMoveKilled's child. A file names the folder that counts.
 func TestMoveChild(t *testing.T) {
 	dir := os.Getenv(killDir)
-	if dir == "" || os.Getenv(killSeed) != "" {
+	steps, err := strconv.Atoi(os.Getenv(moveSteps))
+	if err != nil {
 		t.Skip("the child of TestMoveKilled")
 	}
-	m := &Move{From: filepath.Join(dir, "old"), To: filepath.Join(dir, "new"), AlwaysCopy: true, disk: tellingDisk{}}
+	left, done := steps-1, 0
+	m := &Move{From: filepath.Join(dir, "old"), To: filepath.Join(dir, "new"), AlwaysCopy: true, disk: dyingDisk{left: &left, done: &done}}
 	if err := errors.Join(m.Copy(t.Context()), m.Settle(t.Context())); err != nil {
 		t.Fatal(err)
 	}
@@ -260,46 +311,34 @@ func TestMoveChild(t *testing.T) {
 	if err := m.Clear(); err != nil {
 		t.Fatal(err)
 	}
-	fmt.Print(".")
+	if err := os.WriteFile(filepath.Join(dir, "steps"), []byte(strconv.Itoa(done)), 0o600); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // TestMoveKilled: wherever a move is killed, the folder that counts is whole, and the next start ends with one folder that has everything.
 func TestMoveKilled(t *testing.T) {
 	rounds := 12
 	if testing.Short() {
-		rounds = 3
+		rounds = 4
 	}
-	random := rand.New(rand.NewPCG(3, uint64(rounds)))
 	committed := 0
 	steps := 0 // of a move that nobody kills
 	for round := range rounds + 1 {
 		dir := t.TempDir()
 		kept(t, filepath.Join(dir, "old"), 1, 2)
+		at := (2*round - 1) * steps / (2 * rounds) // spread over all of them
 		child := exec.Command(os.Args[0], "-test.run=^TestMoveChild$")
-		child.Env = append(os.Environ(), killDir+"="+dir)
-		out, err := child.StdoutPipe()
-		if err == nil {
-			err = child.Start()
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		told := bufio.NewReader(out)
+		child.Env = append(os.Environ(), killDir+"="+dir, moveSteps+"="+strconv.Itoa(at))
+		out, err := child.CombinedOutput()
 		if round == 0 {
-			for b := byte(0); b != '.'; steps++ {
-				if b, err = told.ReadByte(); err != nil {
-					t.Fatalf("the child failed: %v", err)
-				}
+			b, stepsErr := os.ReadFile(filepath.Join(dir, "steps"))
+			if steps, _ = strconv.Atoi(string(b)); err != nil || stepsErr != nil || steps < 2*rounds {
+				t.Fatalf("the child ended with %v behind %d steps: %s", err, steps, out)
 			}
-		} else {
-			for range 1 + random.IntN(steps-1) {
-				if _, err := told.ReadByte(); err != nil {
-					t.Fatalf("the child failed: %v", err)
-				}
-			}
-			_ = child.Process.Kill()
+		} else if err == nil || !child.ProcessState.Sys().(syscall.WaitStatus).Signaled() {
+			t.Fatalf("the child was not killed at step %d of %d: %v, %s", at, steps, err, out)
 		}
-		_ = child.Wait()
 		counts := "old"
 		if b, err := os.ReadFile(filepath.Join(dir, "counts")); err == nil {
 			counts = string(b)
