@@ -50,9 +50,8 @@ func TestLives(t *testing.T) {
 			l.alone = open(t, engine.Options{NoPrefixCache: true, KVFormat: l.o.KVFormat})
 			l.start()
 			for i := range turns {
-				if i%7 == 6 { // besides those that chance brings: there is something to read back
-					l.stop()
-					l.start()
+				if i%7 == 6 {
+					l.comeBack()
 				}
 				l.turn()
 			}
@@ -120,6 +119,20 @@ func (l *lives) turn() {
 		}
 	default:
 		l.ask()
+	}
+}
+
+// comeBack asks over a restart, with nothing between, after an answer that is cancelled long before its end: besides what chance brings,
+// there is something to read back from disk, and something cancelled.
+func (l *lives) comeBack() {
+	text := l.text()
+	l.read(text, submit(l.t, l.e, engine.Request{Prompt: encode(l.e, text), MaxTokens: 500, IgnoreEOS: true}), 0)
+	for restarted := range 2 {
+		if restarted > 0 {
+			l.stop()
+			l.start()
+		}
+		l.read(text, submit(l.t, l.e, engine.Request{Prompt: encode(l.e, text), MaxTokens: 12, IgnoreEOS: true}), 1<<30)
 	}
 }
 

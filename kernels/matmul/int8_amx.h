@@ -7,7 +7,7 @@
 #pragma GCC push_options
 #pragma GCC target("amx-tile,amx-int8")
 
-// The shapes of the tiles, as the instruction that sets them wants them. Tiles keep them until amx_end.
+// The shapes of the tiles, as the instruction that sets them wants them. Tiles keep them until they are released.
 static void KERNEL(amx_begin)(int inputs, int unit) {
     struct {
         uint8_t palette, start_row, reserved[14];

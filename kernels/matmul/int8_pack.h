@@ -15,9 +15,9 @@
 #define PACK_ROWS 16
 
 typedef struct {
-    int64_t units, unit;   // how many, and elements of each
-    int64_t units_of[16];  // of the accumulator that is finished as number i
-    int64_t first_of[16];  // the place of accumulator a's first unit
+    int64_t units, unit;  // how many, and elements of each
+    int64_t units_of[16]; // of the accumulator that is finished as number i
+    int64_t first_of[16]; // the place of accumulator a's first unit
 } pack_order;
 
 static inline pack_order pack_order_of(int64_t k, int64_t unit) {

@@ -315,9 +315,10 @@ SIMD void KERNEL(tree_out)(const tree *t, const panel *p, const inputs *x) {
 SIMD void KERNEL(p_scale)(const panel *p, const inputs *x, int64_t at, const int first, const int mr, const int fetch, lanes (*sums)[2], float (*acc)[2][LANES]) {
     const int8_t *next_q = x->q + (at + 1) * p->order->unit * PACK_ROWS;
     const uint8_t *next_codes = p->codes + (at + 1) * p->order->unit * PANEL_ROWS;
-    const float *scales = p->scales + at * PANEL_ROWS, *biases = p->biases + at * PANEL_ROWS, *params = x->params + at * 2 * PACK_ROWS;
+    const float *scales = p->scales + at * PANEL_ROWS, *params = x->params + at * 2 * PACK_ROWS;
     const lanesf scale[2] = {lf_load(scales), lf_load(scales + LANES)};
-    const lanesf bias[2] = {p->biases ? lf_load(biases) : lf_set1(-E2M1_OFFSET), p->biases ? lf_load(biases + LANES) : lf_set1(-E2M1_OFFSET)};
+    lanesf bias[2] = {lf_set1(-E2M1_OFFSET), lf_set1(-E2M1_OFFSET)};
+    if (p->biases) bias[0] = lf_load(p->biases + at * PANEL_ROWS), bias[1] = lf_load(p->biases + at * PANEL_ROWS + LANES);
 #pragma GCC unroll 2
     for (int m = 0; m < mr; m++) {
         if (fetch) __builtin_prefetch(next_q + 64 * m), __builtin_prefetch(next_codes + 128 * m), __builtin_prefetch(next_codes + 128 * m + 64);
