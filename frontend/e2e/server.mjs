@@ -62,7 +62,8 @@ export async function startBinary(path, plant = plantModels) {
         if (!child.kill('SIGKILL')) resolve();
       });
     }
-    await rm(home, { recursive: true, force: true });
+    // The model's process ends by itself, a moment after a server that was killed, and may write its last blocks until then.
+    await rm(home, { recursive: true, force: true, maxRetries: 30, retryDelay: 100 });
   };
   const url = await new Promise((resolve, reject) => {
     const fail = (why) => reject(new Error(`${path} serve ${why}. It said:\n${said.join('\n')}`));
