@@ -3,6 +3,9 @@
 package main
 
 import (
+	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"syscall"
@@ -41,6 +44,14 @@ func TestDesktop(t *testing.T) {
 	item.waitRow("Stop Engine")
 	if model := item.waitRow("headroom-demo, 11\\.\\d MB"); !model.checked() {
 		t.Error("the running model has no mark")
+	}
+
+	t.Log("an app gets answers: OpenAI's own client")
+	app := exec.Command("node", "e2e/openai-client.mjs")
+	app.Dir = filepath.FromSlash("../../../frontend")
+	app.Env = append(os.Environ(), "HEADROOM_URL="+strings.TrimSuffix(a.endpoint(), "v1"))
+	if said, err := app.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, said)
 	}
 
 	t.Log("the icon follows a request")
