@@ -18,16 +18,6 @@ var notOnNV = []string{"wrapped memory", "messages of the compiler"}
 // simulated device says.
 func TestNVIDIA(t *testing.T) {
 	d, compiles := kerneltest.NV(t, nv.Options{})
-	if compiles { // kernels of models are compiled by their own tests
-		p, err := probe.New(d)
-		if err != nil {
-			t.Fatal(err)
-		}
-		p.Run()
-		_, _ = p.Numbers()
-		_, _ = p.Times()
-		return
-	}
 	r := &Report{Facts: d.Facts()}
 	p, err := probe.New(d)
 	if err != nil {
@@ -38,10 +28,10 @@ func TestNVIDIA(t *testing.T) {
 			r.add(groupProbes, x.Name, x.Err, "")
 		}
 	}
-	if r.Numbers, err = p.Numbers(); err != nil {
+	if r.Numbers, err = p.Numbers(); err != nil && !compiles {
 		t.Error(err)
 	}
-	if r.Times, err = p.Times(); err != nil {
+	if r.Times, err = p.Times(); err != nil && !compiles {
 		t.Error(err)
 	}
 	o := &Options{Repeats: 3, Say: func(string) {}, Open: func() (metal.Device, error) { return nv.Open(nv.FromEnvironment()) }}
@@ -50,6 +40,9 @@ func TestNVIDIA(t *testing.T) {
 	}
 	r.limits()
 	r.demo(t.Context(), o)
+	if compiles { // there are no results to look at
+		return
+	}
 	var text strings.Builder
 	if err := r.Write(&text, true); err != nil {
 		t.Fatal(err)
