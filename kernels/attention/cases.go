@@ -136,6 +136,7 @@ func pagedAttentionCases() []kernels.Case {
 		{k: affine(5, 128), v: affine(6, 64), heads: 8, kvHeads: 1, d: 256, p: 32, spans: [][3]int{{510, 1}, {511, 9}}},
 		{k: q8, v: q4, heads: 6, kvHeads: 2, d: 32, p: 32, sinks: true, window: 70, spans: [][3]int{{1200, 1}, {300, 60}}},
 		{k: q4, v: f16, heads: 12, kvHeads: 1, d: 64, p: 32, spans: [][3]int{{700, 1}}},
+		{k: q8, v: f16, heads: 2, kvHeads: 1, d: 32, p: 32, spans: [][3]int{{4400, 1}}}, // more records than Metal's merge takes at a time
 		{k: bf16, v: q8, heads: 9, kvHeads: 1, d: 96, p: 32, spans: [][3]int{{700, 1}, {30, 12}}},
 		{k: k8, v: v4, heads: 4, kvHeads: 2, d: 64, p: 32, start: 512,
 			spans: [][3]int{{31, 1}, {511, 1}, {512, 1}, {700, 1}, {1100, 2}, {490, 40}, {600, 30}}},

@@ -16,11 +16,7 @@ import (
 	"headroom/metal/sim"
 )
 
-// mostChecked is the work (bytes moved and operations) of the largest cases that run in checking mode, where a memory access costs
-// some 100 ns; larger ones run in fast mode, which checks the host's side only.
-const mostChecked = 32 << 20
-
-// RunMetal checks every case whose operator has a Metal kernel against the reference, with threads and dispatches in two orders,
+// RunMetal checks every case whose operator has a Metal kernel against the reference, in checking mode, with threads and dispatches in two orders,
 // which must give the same bits. A kernel that no case dispatches is an error. Without clang it skips the test. Where there is an NVIDIA
 // GPU, cases run there too.
 func RunMetal(t *testing.T, cases []kernels.Case) {
@@ -32,7 +28,6 @@ func RunMetal(t *testing.T, cases []kernels.Case) {
 	reached := map[string]bool{} // kernels of the sources compiled: whether a case has dispatched it
 	all := true
 	checking := []metal.Device{simulated(t, sim.Options{Check: true, Seed: 1}), simulated(t, sim.Options{Check: true, Seed: 2})}
-	fast := []metal.Device{simulated(t, sim.Options{Threads: 1}), simulated(t, sim.Options{})}
 	reference := kernels.NewReference()
 	defer reference.Close()
 	for _, c := range cases {
@@ -43,16 +38,12 @@ func RunMetal(t *testing.T, cases []kernels.Case) {
 		ran := false
 		t.Run(c.Name, func(t *testing.T) {
 			ran = true
-			devices := checking
-			if c.Bytes+c.Flops > mostChecked {
-				devices = fast
-			}
 			want, err := run(reference, op, outs)
 			if err != nil {
 				t.Fatal(err)
 			}
 			var first []output
-			for _, m := range devices {
+			for _, m := range checking {
 				got := metalOutputs(t, m, c, reached)
 				if got == nil {
 					return
