@@ -17,7 +17,8 @@ type Task interface {
 	CPURange(c *Context, phase, worker, from, to int)
 }
 
-// Parallel does units [0, n) of t's phase on all threads, at least grain at a time, and returns when they are done. The cut
+// Parallel does units [0, n) of t's phase on all threads, about grain at a time, and returns when they are done. Each thread has a run of
+// neighbouring units of its own, so that what it fetches ahead is what it reads next, and takes from others when it is through. The cut
 // into ranges varies from run to run; results must not.
 func (c *Context) Parallel(t Task, phase, n, grain int) {
 	if grain < 1 {
@@ -44,8 +45,8 @@ type pool struct {
 
 	task     Task
 	phase    int
-	n, grain int64
-	next     atomic.Int64
+	grain    int
+	sections []section     // by worker
 	state    atomic.Uint64 // job number << 16 | open << 15 | workers inside
 	sleeping atomic.Int32
 	mu       sync.Mutex
@@ -57,8 +58,53 @@ type pool struct {
 
 const openBit = 1 << 15
 
+// section is the units of a job that a worker has before it: from << 32 | to. Its owner takes from the front; others take the second half.
+// A unit that has left a section never comes back to it, so a value that was read is still true if it is still there.
+type section struct {
+	units atomic.Uint64
+	_     [120]byte // neighbours would take each other's lines, and processors fetch lines in pairs
+}
+
+// front takes up to grain units.
+func (s *section) front(grain int) (from, to int) {
+	for {
+		units := s.units.Load()
+		from, to = int(units>>32), int(uint32(units))
+		if from >= to {
+			return 0, 0
+		}
+		if left := to - from; left > grain {
+			to = from + grain
+		}
+		if s.units.CompareAndSwap(units, units+uint64(to-from)<<32) {
+			return from, to
+		}
+	}
+}
+
+// half takes the second half, and all of it if that is no more than grain.
+func (s *section) half(grain int) (from, to int) {
+	for {
+		units := s.units.Load()
+		from, to = int(units>>32), int(uint32(units))
+		if from >= to {
+			return 0, 0
+		}
+		first := from
+		if left := to - from; left > grain {
+			from = to - max(grain, left/2)
+		}
+		if s.units.CompareAndSwap(units, uint64(first)<<32|uint64(from)) {
+			return from, to
+		}
+	}
+}
+
+func (s *section) put(from, to int) { s.units.Store(uint64(from)<<32 | uint64(to)) }
+
 func (p *pool) start(c *Context, workers int) {
 	p.c = c
+	p.sections = make([]section, workers+1)
 	p.wake = sync.NewCond(&p.mu)
 	for w := range workers {
 		p.done.Add(1)
@@ -76,8 +122,12 @@ func (p *pool) stop() {
 
 // run is called by the owner only.
 func (p *pool) run(t Task, phase, n, grain int) {
-	p.task, p.phase, p.n, p.grain = t, phase, int64(n), int64(grain)
-	p.next.Store(0)
+	p.task, p.phase, p.grain = t, phase, grain
+	for w, from := 0, 0; w < len(p.sections); w++ {
+		to := n * (w + 1) / len(p.sections)
+		p.sections[w].put(from, to)
+		from = to
+	}
 	job := (p.state.Load()>>16 + 1) << 16
 	p.state.Store(job | openBit)
 	if p.sleeping.Load() > 0 {
@@ -117,16 +167,31 @@ func (p *pool) take(worker int) {
 	defer func() {
 		if r := recover(); r != nil {
 			p.failure.CompareAndSwap(nil, &failure{r, debug.Stack()})
-			p.next.Store(p.n)
+			for w := range p.sections {
+				p.sections[w].put(0, 0)
+			}
 		}
 	}()
+	mine := &p.sections[worker]
 	for {
-		from := p.next.Add(p.grain) - p.grain
-		if from >= p.n {
+		for from, to := mine.front(p.grain); from < to; from, to = mine.front(p.grain) {
+			p.task.CPURange(p.c, p.phase, worker, from, to)
+		}
+		if !p.steal(worker) {
 			return
 		}
-		p.task.CPURange(p.c, p.phase, worker, int(from), int(min(from+p.grain, p.n)))
 	}
+}
+
+// steal gives a worker half of what another has left; false if nobody has any.
+func (p *pool) steal(worker int) bool {
+	for i := 1; i < len(p.sections); i++ {
+		if from, to := p.sections[(worker+i)%len(p.sections)].half(p.grain); from < to {
+			p.sections[worker].put(from, to)
+			return true
+		}
+	}
+	return false
 }
 
 func (p *pool) work(worker int) {

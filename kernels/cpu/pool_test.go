@@ -56,6 +56,51 @@ func TestParallelDoesEveryUnitOnce(t *testing.T) {
 	}
 }
 
+// stuck does not end its first unit before all others are done.
+type stuck struct {
+	n    int
+	done atomic.Int32
+}
+
+func (s *stuck) CPURange(_ *Context, _, _, from, to int) {
+	for u := from; u < to; u++ {
+		for u == 0 && s.done.Load() < int32(s.n-1) {
+			runtime.Gosched()
+		}
+		s.done.Add(1)
+	}
+}
+
+// A thread that is put aside holds up no unit but the one it is at: this test would wait for ever.
+func TestOthersTakeWhatOneHasLeft(t *testing.T) {
+	for _, threads := range []int{2, 3, 5} {
+		c := NewContext(Options{Threads: threads})
+		for _, n := range []int{2, 3, 7, 100} {
+			c.Parallel(&stuck{n: n}, 0, n, 1)
+		}
+		c.Close()
+	}
+}
+
+// TestSections: an owner goes through its units in order, the second half of which another takes.
+func TestSections(t *testing.T) {
+	var s section
+	s.put(10, 21)
+	take := func(from, to int, takes func(int) (int, int), grain int) {
+		t.Helper()
+		if f, u := takes(grain); f != from || u != to {
+			t.Errorf("got units [%d, %d), expected [%d, %d)", f, u, from, to)
+		}
+	}
+	take(10, 12, s.front, 2)
+	take(17, 21, s.half, 2) // of [12, 21)
+	take(12, 14, s.front, 2)
+	take(15, 17, s.half, 2) // of [14, 17): no less than the grain
+	take(14, 15, s.half, 2) // all of it
+	take(0, 0, s.half, 2)
+	take(0, 0, s.front, 2)
+}
+
 // meeting is done only when every worker is inside at once.
 type meeting struct{ inside atomic.Int32 }
 

@@ -227,54 +227,98 @@ SIMD f32x16 unit_params(const void *row, int dtype, int group, int64_t k, int64_
     return v_load(twice);
 }
 
-// Rows [0, n) of the weight times mr rows.
+// Rows of a weight are read as so many streams: a processor fetches each of them ahead by itself, within a page of it, and has more fetches
+// under way with several than with one. Each asks FEW_AHEAD bytes ahead besides.
+#undef STREAMS
+#undef FEW_AHEAD
+#define STREAMS 4
+#define FEW_AHEAD 2048
+
+// Where a row's streams are, and how far ahead they ask: in bytes.
+#define row_at KERNEL(row_at)
+typedef struct {
+    const uint8_t *codes, *scales, *biases;
+    ptrdiff_t codes_ahead, scales_ahead;
+} row_at;
+
+// Row i, where codes and scales of `rows` more rows than FEW_AHEAD are asked for.
+SIMD row_at KERNEL(few_row)(const matmul_weight *w, int64_t i, int64_t rows, ptrdiff_t scales_ahead, const int mode) {
+    return (row_at){w->data + i * w->data_stride, w->scales + i * w->scales_stride, mode == MODE_AFFINE ? w->biases + i * w->biases_stride : NULL,
+                    FEW_AHEAD + rows * w->data_stride, scales_ahead + rows * w->scales_stride};
+}
+
+// acc += sixteen units of a row from unit u on, times mr rows.
+#define few_block KERNEL(few_block)
+SIMD void few_block(const matmul_weight *w, const row_at *row, int64_t u, const int8_t *const *q, const float *const *runs, f32x16 *acc, const int mr,
+                    const int mode, const int bits, const int unit) {
+    const int64_t units = w->k / unit, c = ((w->k + 63) / 64 + 15) & ~(int64_t)15, at = u / 8 * unit * bits;
+    block b;
+    b.codes = row->codes + at;
+    b.ahead = b.codes + row->codes_ahead;
+    uint8_t last[2 * 64 * 8];
+    if (units - u < 16) {
+        memset(last, 0, sizeof last);
+        memcpy(last, row->codes + at, (size_t)(w->k / 8 * bits - at));
+        b.codes = last;
+    }
+    for (int m = 0; m < mr; m++) b.q[m] = q[m] + u * unit;
+    lanes sums[16 / LANES][FEW_ROWS];
+#pragma GCC unroll 4
+    for (int j = 0; j < 16 / LANES; j++) dots16(&b, j, mr, mode, bits, unit, sums[j]);
+    f32x16 scale, bias = v_zero();
+    __builtin_prefetch(row->scales + 2 * u + row->scales_ahead);
+    if (mode == MODE_MXFP4) {
+        scale = v_load_e8m0(row->scales, u, units);
+    } else {
+        __builtin_prefetch(row->biases + 2 * u + row->scales_ahead);
+        scale = unit_params(row->scales, w->dtype, w->group, w->k, u);
+        bias = unit_params(row->biases, w->dtype, w->group, w->k, u);
+    }
+#pragma GCC unroll 4
+    for (int m = 0; m < mr; m++) {
+        lanes mine[16 / LANES];
+#pragma GCC unroll 4
+        for (int j = 0; j < 16 / LANES; j++) mine[j] = sums[j][m];
+        const float *x = runs[m] + u;
+        f32x16 dots = as_floats(mine);
+        if (mode == MODE_MXFP4) dots = v_fma(v_set1(-E2M1_OFFSET), v_load(x + 6 * c), dots);
+        acc[m] = v_fma(dots, v_mul(scale, v_load(unit == 32 ? x + c : x)), acc[m]);
+        if (mode == MODE_AFFINE) acc[m] = v_fma(bias, v_load(unit == 32 ? x + 3 * c : x + 5 * c), acc[m]);
+    }
+}
+
+// Rows i, i + apart, ... of the weight, `streams` of them, times mr rows.
+#define few_streams KERNEL(few_streams)
+SIMD void few_streams(const matmul_weight *w, int64_t i, int64_t apart, int64_t ahead_rows, ptrdiff_t scales_ahead, const int8_t *const *q, const float *const *runs,
+                      float *const *out, const int streams, const int mr, const int mode, const int bits, const int unit) {
+    f32x16 acc[STREAMS][FEW_ROWS];
+    row_at rows[STREAMS];
+#pragma GCC unroll 1
+    for (int s = 0; s < streams; s++) {
+        rows[s] = KERNEL(few_row)(w, i + s * apart, ahead_rows, scales_ahead, mode);
+#pragma GCC unroll 4
+        for (int m = 0; m < mr; m++) acc[s][m] = v_zero();
+    }
+    for (int64_t u = 0; u < w->k / unit; u += 16) {
+#pragma GCC unroll 1
+        for (int s = 0; s < streams; s++) few_block(w, rows + s, u, q, runs, acc[s], mr, mode, bits, unit);
+    }
+#pragma GCC unroll 1
+    for (int s = 0; s < streams; s++)
+#pragma GCC unroll 4
+        for (int m = 0; m < mr; m++) out[m][i + s * apart] = v_sum(acc[s][m]);
+}
+
+// Rows [0, n) of the weight times mr rows. The same thread goes on with rows behind n, as a rule (kernels/cpu/pool.go): at its end, a stream asks
+// for where it will begin there.
 SIMD void few_tile(const matmul_weight *w, int64_t n, const int8_t *const *q, const float *const *runs, float *const *out, const int mr,
                    const int mode, const int bits, const int unit) {
-    const int64_t units = w->k / unit, c = ((w->k + 63) / 64 + 15) & ~(int64_t)15, row_bytes = w->k / 8 * bits;
-    const int block_bytes = 2 * unit * bits;
-    for (int64_t i = 0; i < n; i++) {
-        const uint8_t *codes = w->data + i * w->data_stride, *scales = w->scales + i * w->scales_stride, *biases = mode == MODE_AFFINE ? w->biases + i * w->biases_stride : NULL;
-        f32x16 acc[FEW_ROWS];
-#pragma GCC unroll 4
-        for (int m = 0; m < mr; m++) acc[m] = v_zero();
-        for (int64_t u = 0, at = 0; u < units; u += 16, at += block_bytes) {
-            block b;
-            b.codes = codes + at;
-            b.ahead = b.codes + AHEAD;
-            uint8_t last[2 * 64 * 8];
-            if (units - u < 16) {
-                memset(last, 0, sizeof last);
-                memcpy(last, codes + at, (size_t)(row_bytes - at));
-                b.codes = last;
-            }
-            for (int m = 0; m < mr; m++) b.q[m] = q[m] + u * unit;
-            lanes sums[16 / LANES][FEW_ROWS];
-#pragma GCC unroll 4
-            for (int j = 0; j < 16 / LANES; j++) dots16(&b, j, mr, mode, bits, unit, sums[j]);
-            f32x16 scale, bias = v_zero();
-            if (mode == MODE_MXFP4) {
-                __builtin_prefetch(scales + u + AHEAD / 16);
-                scale = v_load_e8m0(scales, u, units);
-            } else {
-                __builtin_prefetch(scales + 4 * u + AHEAD / 8);
-                __builtin_prefetch(biases + 4 * u + AHEAD / 8);
-                scale = unit_params(scales, w->dtype, w->group, w->k, u);
-                bias = unit_params(biases, w->dtype, w->group, w->k, u);
-            }
-#pragma GCC unroll 4
-            for (int m = 0; m < mr; m++) {
-                lanes mine[16 / LANES];
-#pragma GCC unroll 4
-                for (int j = 0; j < 16 / LANES; j++) mine[j] = sums[j][m];
-                const float *x = runs[m] + u;
-                f32x16 dots = as_floats(mine);
-                if (mode == MODE_MXFP4) dots = v_fma(v_set1(-E2M1_OFFSET), v_load(x + 6 * c), dots);
-                acc[m] = v_fma(dots, v_mul(scale, v_load(unit == 32 ? x + c : x)), acc[m]);
-                if (mode == MODE_AFFINE) acc[m] = v_fma(bias, v_load(unit == 32 ? x + 3 * c : x + 5 * c), acc[m]);
-            }
-        }
-#pragma GCC unroll 4
-        for (int m = 0; m < mr; m++) out[m][i] = v_sum(acc[m]);
+    const int64_t length = n / STREAMS, last = length - FEW_AHEAD / (w->k / 8 * bits);
+    const ptrdiff_t scales_ahead = FEW_AHEAD * w->scales_stride / w->data_stride;
+    const int64_t rest = n - length * STREAMS; // of rows, behind the streams
+    for (int64_t i = 0; i < length + rest; i++) {
+        const int streamed = i < length;
+        few_streams(w, streamed ? i : length * (STREAMS - 1) + i, length, i < last ? 0 : n - length, scales_ahead, q, runs, out, streamed ? STREAMS : 1, mr, mode, bits, unit);
     }
 }
 

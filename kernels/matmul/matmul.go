@@ -128,8 +128,12 @@ func grain(threads, blocks, madds, rows int) int {
 	// Up to eight rows cost little more than one: reading and unpacking the weights dominates.
 	const serial = 1 << 18
 	cost := madds * (1 + rows/8)
-	if blocks*cost <= serial {
+	switch {
+	case blocks*cost <= serial:
 		return blocks
+	case rows < unpackedRows: // memory is what they wait for, and streams (int8_few.h) should be long
+		const stream = 1 << 19 // 256 KB of 4-bit codes
+		return max(1, min(blocks/(4*threads), stream/max(madds, 1)))
 	}
 	return max(1, blocks/(32*threads), serial/4/max(cost, 1))
 }
