@@ -5,6 +5,7 @@ package engine
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"headroom/engine/checkpoint"
@@ -78,41 +79,79 @@ func (m Ceilings) Time(c Cost) (least time.Duration, byMemory bool) {
 	return time.Duration(math.Round(1e9 * max(memory, arithmetic))), memory >= arithmetic
 }
 
-// MeasureCeilings takes about two seconds and 1 GiB of memory. Of a GPU it measures how fast it reads, and of the simulated one nothing.
+// MeasureCeilings takes about two seconds and half a GiB of memory. Of a GPU it measures how fast it reads, and of the simulated one nothing.
 // Errors are Problems.
 func MeasureCeilings(o Options) (m Ceilings, err error) {
-	d, err := openDevice(&o)
-	if err != nil || o.Device == DeviceSim {
+	y, err := NewYardstick(o)
+	if err != nil {
 		return m, err
 	}
-	m.ReadBytes, err = readBandwidth(d)
-	d.Close()
-	if o.Device == DeviceCPU {
-		c := cpu.NewContext(cpu.Options{Threads: o.Threads})
-		defer c.Close()
-		m.Int8Ops, m.Float32Ops = arithmetic.Int8(c), arithmetic.Float32(c)
-	}
-	return m, err
+	defer y.Close()
+	return y.Measure(time.Second)
 }
 
-// readBandwidth is the bytes per second that d reads from memory: the best of several passes over far more than any cache holds.
-func readBandwidth(d kernels.Device) (bytesPerSecond float64, err error) {
-	const rows, cols, passes = 4096, 64 << 10, 8 // 1 GiB in rows of 256 KiB
-	op := &bandwidth.Read{X: kernels.NewTensor(d, kernels.F32, rows, cols), Sums: kernels.NewTensor(d, kernels.F32, rows, 1)}
-	values := op.X.Float32s()
+// Yardstick measures again and again what a device could do: memory's speed changes from minute to minute where other machines share it, so a
+// figure is worth comparing only with a ceiling from right before and after it.
+type Yardstick struct {
+	device kernels.Device
+	read   *bandwidth.Read
+	cpu    *cpu.Context // nil: not a CPU, whose arithmetic is unknown
+}
+
+// yardstickBytes are far more than any cache holds.
+const yardstickBytes = 512 << 20
+
+// NewYardstick takes half a GiB of memory, but for the simulated GPU, of which nothing is measured.
+func NewYardstick(o Options) (*Yardstick, error) {
+	d, err := openDevice(&o)
+	if err != nil {
+		return nil, err
+	}
+	y := &Yardstick{device: d}
+	if o.Device == DeviceSim {
+		return y, nil
+	}
+	const cols = 64 << 10 // in rows of 256 KiB
+	y.read = &bandwidth.Read{X: kernels.NewTensor(d, kernels.F32, yardstickBytes/4/cols, cols), Sums: kernels.NewTensor(d, kernels.F32, yardstickBytes/4/cols, 1)}
+	values := y.read.X.Float32s()
 	for i := 0; i < len(values); i += 1024 { // touch every page: untouched ones all read the same zeros
 		values[i] = 1
 	}
-	best := time.Duration(1 << 62)
-	for range passes {
-		start := time.Now()
-		d.Run(op)
-		if err := d.Sync(); err != nil {
-			return 0, err
-		}
-		best = min(best, time.Since(start))
+	if o.Device == DeviceCPU {
+		y.cpu = cpu.NewContext(cpu.Options{Threads: o.Threads})
 	}
-	return float64(op.TrafficBytes()) / best.Seconds(), nil
+	return y, nil
+}
+
+// Close gives the memory back.
+func (y *Yardstick) Close() {
+	if y.cpu != nil {
+		y.cpu.Close()
+	}
+	y.device.Close()
+}
+
+// Measure takes about so long for memory, and as long for arithmetic. What it tells is the median of many passes, as a benchmark's figure is
+// made of many tokens: the best pass would promise what memory does not keep.
+func (y *Yardstick) Measure(during time.Duration) (m Ceilings, err error) {
+	if y.read == nil {
+		return m, nil
+	}
+	var passes []float64
+	for end := time.Now().Add(during); len(passes) < 3 || time.Now().Before(end); {
+		start := time.Now()
+		y.device.Run(y.read)
+		if err := y.device.Sync(); err != nil {
+			return m, err
+		}
+		passes = append(passes, float64(y.read.TrafficBytes())/time.Since(start).Seconds())
+	}
+	slices.Sort(passes)
+	m.ReadBytes = passes[len(passes)/2]
+	if y.cpu != nil {
+		m.Int8Ops, m.Float32Ops = arithmetic.Int8(y.cpu, during/2), arithmetic.Float32(y.cpu, during/2)
+	}
+	return m, nil
 }
 
 // OperatorTimes says where an engine's time on the CPU goes, by operator; give it as Options.Times. Start and Stop it while no request runs.

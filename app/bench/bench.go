@@ -1,5 +1,5 @@
 // Package bench measures how fast this machine runs models, and holds each figure against what the machine could do: the bandwidth of its
-// memory and the rate of its multiply-adds, measured in the same run.
+// memory and the rate of its multiply-adds, measured before and after each sample.
 //
 //	plan.go      what is measured, in groups that each have a process of their own
 //	dense.go     prompts and answers of one stream, at several depths of the context
@@ -7,6 +7,7 @@
 //	load.go      from a checkpoint on disk to the first token, and what is resident then
 //	report.go    the figures: JSON, medians, targets
 //	table.go     the figures as Markdown, and as lines for benchstat
+//	ceiling.go   what the machine could do while a figure was taken
 //	machine.go   whose figures they are
 package bench
 

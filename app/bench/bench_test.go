@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"io/fs"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -77,19 +78,46 @@ func TestMeasure(t *testing.T) {
 
 // TestCeilingOfRows: a speed's ceiling is tokens per second, a time's the least seconds, whichever of memory and arithmetic takes longer.
 func TestCeilingOfRows(t *testing.T) {
-	r := &run{&Plan{}, context.Background(), &Part{Ceilings: Ceilings{ReadBytes: 1000, Int8Ops: 100}}}
-	r.add(Row{ID: "decode-0", Unit: unitSpeed}, []float64{9, 7, 8}, 2, engine.Cost{Bytes: 200})
-	r.add(Row{ID: "append-4096", Unit: unitSeconds}, []float64{0.1, 0.3}, 1, engine.Cost{Bytes: 10, Int8Ops: 5})
-	r.add(Row{ID: "other", Unit: unitSpeed}, []float64{1}, 1, engine.Cost{})
+	r := &run{Plan: &Plan{}, ctx: context.Background(), part: &Part{}}
+	of := func(values ...float64) (s samples) {
+		for _, v := range values {
+			s.values, s.could = append(s.values, v), append(s.could, engine.Ceilings{ReadBytes: 1000, Int8Ops: 100})
+		}
+		return s
+	}
+	r.add(Row{ID: "decode-0", Unit: unitSpeed}, of(9, 7, 8), 2, engine.Cost{Bytes: 200})
+	r.add(Row{ID: "append-4096", Unit: unitSeconds}, of(0.1, 0.3), 1, engine.Cost{Bytes: 10, Int8Ops: 5})
+	r.add(Row{ID: "other", Unit: unitSpeed}, of(1), 1, engine.Cost{})
 	speed, seconds, other := r.part.Rows[0], r.part.Rows[1], r.part.Rows[2]
 	if speed.Value != 8 || speed.Ceiling != 10 || speed.Share != 0.8 || speed.Bound != boundMemory || speed.Target.Share != 0.9 || *speed.Met {
 		t.Errorf("speed: %+v", speed)
 	}
-	if seconds.Value != 0.2 || seconds.Ceiling != 0.05 || seconds.Share != 0.25 || seconds.Bound != boundArithmetic || *seconds.Met {
+	if seconds.Value != 0.2 || seconds.Ceiling != 0.05 || math.Abs(seconds.Share-1.0/3) > 1e-9 || seconds.Bound != boundArithmetic || *seconds.Met {
 		t.Errorf("time: %+v", seconds)
 	}
 	if other.Ceiling != 0 || other.Target != nil || other.Met != nil {
 		t.Errorf("nothing known, no target: %+v", other)
+	}
+}
+
+// TestSharesArePaired: a sample is held against what the machine could do around it, not against its best or its worst moment.
+func TestSharesArePaired(t *testing.T) {
+	now := engine.Ceilings{ReadBytes: 1000}
+	r := &run{Plan: &Plan{Ceilings: &now}, ctx: context.Background(), part: &Part{}}
+	var s samples
+	for _, c := range []struct{ before, value, after float64 }{{1000, 8, 1000}, {1000, 12, 3000}, {500, 2, 500}} {
+		now.ReadBytes = c.before
+		if err := r.sample(&s, func() (float64, error) { now.ReadBytes = c.after; return c.value, nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.add(Row{ID: "decode-0", Unit: unitSpeed}, s, 1, engine.Cost{Bytes: 100})
+	row := r.part.Rows[0]
+	if !slices.Equal(row.Ceilings, []float64{10, 20, 5}) || row.Ceiling != 10 || row.Value != 8 || row.Share != 0.6 {
+		t.Errorf("%+v, expected ceilings of 10, 20 and 5 and the median of 0.8, 0.6 and 0.4", row)
+	}
+	if got := r.typical().ReadBytes; got != 1000 {
+		t.Errorf("typical of 1000, 1000, 1000, 3000, 500, 500: %g", got)
 	}
 }
 

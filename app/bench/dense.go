@@ -34,23 +34,29 @@ func (r *run) dense(kvFormat string) error {
 		return err
 	}
 	var taken time.Duration // reading the context so far
+	var could []engine.Ceilings
 	for i, n := range r.Contexts {
 		from := 0
 		if i > 0 {
 			from = r.Contexts[i-1]
 		}
 		r.say(fmt.Sprintf("reading up to %s tokens", thousands(n)))
-		a, err := ask(r.ctx, e, tokens(e, 0, n), 1)
-		if err != nil {
+		var a answered
+		var reading samples
+		if err := r.sample(&reading, func() (v float64, err error) {
+			a, err = ask(r.ctx, e, tokens(e, 0, n), 1)
+			return a.Timing.Prefill.Seconds(), err
+		}); err != nil {
 			return err
 		}
 		if cached := a.Usage.CachedTokens; max(cached-from, from-cached) > 64 { // answers may go on as the prompt does
 			return problem.New(problem.Internal, "A benchmark's prompt was not where it belongs", fmt.Sprintf("%d tokens were cached, expected %d", cached, from), "")
 		}
 		taken += a.Timing.Prefill
+		could = append(could, reading.could...)
 		if kvFormat == "" {
 			r.add(Row{ID: fmt.Sprintf("prefill-%d", n), What: fmt.Sprintf("prompt of %s tokens", thousands(n)), Model: r.Dense.Name, Unit: unitSpeed},
-				[]float64{float64(n) / taken.Seconds()}, n, e.PromptCost(0, n))
+				samples{[]float64{float64(n) / taken.Seconds()}, []engine.Ceilings{mean(could...)}}, n, e.PromptCost(0, n))
 		}
 		if err := r.decode(e, r.Dense.Name, kvFormat, n); err != nil {
 			return err
@@ -68,7 +74,7 @@ func (r *run) dense(kvFormat string) error {
 func (r *run) prompts(e *engine.Engine, model string, lengths []int) error {
 	for _, n := range lengths {
 		r.say(fmt.Sprintf("%s: prompts of %s tokens", model, thousands(n)))
-		samples, err := r.times(func(i int) (float64, error) {
+		taken, err := r.times(func(i int) (float64, error) {
 			a, err := ask(r.ctx, e, tokens(e, n+1+i, n), 1)
 			return float64(n) / a.Timing.Prefill.Seconds(), err
 		})
@@ -79,7 +85,7 @@ func (r *run) prompts(e *engine.Engine, model string, lengths []int) error {
 		if model != r.Dense.Name {
 			id = "moe-" + id
 		}
-		r.add(Row{ID: id, What: fmt.Sprintf("prompt of %s tokens", thousands(n)), Model: model, Unit: unitSpeed}, samples, n, e.PromptCost(0, n))
+		r.add(Row{ID: id, What: fmt.Sprintf("prompt of %s tokens", thousands(n)), Model: model, Unit: unitSpeed}, taken, n, e.PromptCost(0, n))
 	}
 	return nil
 }
@@ -93,7 +99,7 @@ func (r *run) matrices(e *engine.Engine, times *engine.OperatorTimes) error {
 		return nil
 	}
 	n := min(maxOf(r.Prompts), 512)
-	samples, err := r.times(func(i int) (float64, error) {
+	taken, err := r.times(func(i int) (float64, error) {
 		times.Start()
 		_, err := ask(r.ctx, e, tokens(e, 5000+i, n), 1)
 		counted := times.Stop()
@@ -108,15 +114,19 @@ func (r *run) matrices(e *engine.Engine, times *engine.OperatorTimes) error {
 	if err != nil {
 		return err
 	}
-	r.put(Row{ID: "prefill-matrices", What: fmt.Sprintf("its matrix products, prompt of %s tokens", thousands(n)), Model: r.Dense.Name, Unit: unitRate,
-		Samples: samples, Value: median(samples), Ceiling: r.part.Ceilings.Int8Ops / 1e9, Bound: boundArithmetic})
+	row := Row{ID: "prefill-matrices", What: fmt.Sprintf("its matrix products, prompt of %s tokens", thousands(n)), Model: r.Dense.Name, Unit: unitRate,
+		Samples: taken.values, Value: median(taken.values), Bound: boundArithmetic}
+	for _, could := range taken.could {
+		row.Ceilings = append(row.Ceilings, could.Int8Ops/1e9)
+	}
+	r.put(row)
 	return nil
 }
 
 // decode answers after n tokens, which are cached.
 func (r *run) decode(e *engine.Engine, model, kvFormat string, n int) error {
 	r.say(fmt.Sprintf("%s: answers after %s tokens", model, thousands(n)))
-	samples, err := r.times(func(int) (float64, error) {
+	taken, err := r.times(func(int) (float64, error) {
 		prompt := tokens(e, 1, 1)
 		if n > 0 {
 			prompt = tokens(e, 0, n)
@@ -134,14 +144,14 @@ func (r *run) decode(e *engine.Engine, model, kvFormat string, n int) error {
 	if kvFormat != "" {
 		row.ID, row.What = row.ID+"-"+kvFormat, row.What+", cache in "+kvFormat
 	}
-	r.add(row, samples, 1, e.DecodeCost(1, n+r.Tokens/2))
+	r.add(row, taken, 1, e.DecodeCost(1, n+r.Tokens/2))
 	return nil
 }
 
 // append reads a few tokens behind n that are cached.
 func (r *run) append(e *engine.Engine, n int) error {
 	r.say(fmt.Sprintf("%d tokens behind %s", appended, thousands(n)))
-	samples, err := r.times(func(i int) (float64, error) {
+	taken, err := r.times(func(i int) (float64, error) {
 		a, err := ask(r.ctx, e, append(tokens(e, 0, n), tokens(e, 7000+i, appended)...), 1)
 		return a.Timing.FirstToken.Seconds(), err
 	})
@@ -149,7 +159,7 @@ func (r *run) append(e *engine.Engine, n int) error {
 		return err
 	}
 	r.add(Row{ID: fmt.Sprintf("append-%d", n), What: fmt.Sprintf("%d tokens behind %s cached, to the first token", appended, thousands(n)), Model: r.Dense.Name,
-		Unit: unitSeconds}, samples, 1, e.PromptCost(n, n+appended))
+		Unit: unitSeconds}, taken, 1, e.PromptCost(n, n+appended))
 	return nil
 }
 

@@ -58,12 +58,12 @@ func (r *run) load() error {
 	if _, err := once(); err != nil { // which brings the file into memory
 		return err
 	}
-	samples, err := r.times(func(int) (float64, error) { return once() })
+	taken, err := r.times(func(int) (float64, error) { return once() })
 	if err != nil {
 		return err
 	}
 	size := engine.Cost{Bytes: info.Size()}
-	r.add(Row{ID: "load", What: "checkpoint of " + megabytes(info.Size()) + ", from opening it to the first token, warm", Model: r.Dense.Name, Unit: unitSeconds}, samples, 1, size)
+	r.add(Row{ID: "load", What: "checkpoint of " + megabytes(info.Size()) + ", from opening it to the first token, warm", Model: r.Dense.Name, Unit: unitSeconds}, taken, 1, size)
 	times := resident / float64(info.Size())
 	r.put(Row{ID: "resident", What: "resident memory against the checkpoint's bytes", Model: r.Dense.Name, Unit: unitTimes, Samples: []float64{times}, Value: times,
 		Ceiling: 1, Bound: boundCheckpoint})

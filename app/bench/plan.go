@@ -26,7 +26,7 @@ type Plan struct {
 	Streams    []int  // that decode together
 	Tokens     int    // of an answer
 	Repeat     int    // runs of each figure; the median counts
-	// Ceilings is what this machine could do; nil: it is measured, before each group.
+	// Ceilings is what this machine could do; nil: it is measured, before and after each sample.
 	Ceilings *engine.Ceilings
 	// Checkpoint is a folder with the dense model, for the group Load.
 	Checkpoint string
@@ -56,8 +56,10 @@ const Load = "load"
 // run is a group under way.
 type run struct {
 	*Plan
-	ctx  context.Context
-	part *Part
+	ctx   context.Context
+	part  *Part
+	yards map[int]*engine.Yardstick // by threads
+	seen  []engine.Ceilings         // with all threads
 }
 
 // Measure runs the group of that name in this process.
@@ -66,17 +68,11 @@ func (p *Plan) Measure(ctx context.Context, group string) (*Part, error) {
 		if g.Name != group {
 			continue
 		}
-		best := p.Ceilings
-		if best == nil {
-			p.say("what this machine could do")
-			measured, err := engine.MeasureCeilings(engine.Options{Device: p.Device, Threads: p.Threads})
-			if err != nil {
-				return nil, err
-			}
-			best = &measured
-		}
-		r := &run{p, ctx, &Part{Group: group, Ceilings: Ceilings(*best)}}
-		return r.part, g.run(r)
+		r := &run{Plan: p, ctx: ctx, part: &Part{Group: group}}
+		defer r.close()
+		err := g.run(r)
+		r.part.Ceilings = Ceilings(r.typical())
+		return r.part, err
 	}
 	return nil, problem.New(problem.BadRequest, fmt.Sprintf("There is no group %q of benchmarks", group), "", "Say dense, f16, streams, threads, moe or load.")
 }
@@ -108,20 +104,23 @@ func (r *run) open(s Shape, o engine.Options) (*engine.Engine, error) {
 }
 
 // add puts a row into the part. cost is what the figure's unit takes at least: of a speed, of so many tokens; of a time, of all of it.
-func (r *run) add(row Row, samples []float64, perTokens int, cost engine.Cost) {
-	row.Samples, row.Value = samples, median(samples)
-	least, byMemory := engine.Ceilings(r.part.Ceilings).Time(cost)
-	if least > 0 {
+func (r *run) add(row Row, s samples, perTokens int, cost engine.Cost) {
+	for _, could := range s.could {
+		least, byMemory := could.Time(cost)
+		if least == 0 {
+			continue
+		}
 		row.Bound = boundArithmetic
 		if byMemory {
 			row.Bound = boundMemory
 		}
+		ceiling := float64(perTokens) / least.Seconds()
 		if row.Unit == unitSeconds {
-			row.Ceiling = least.Seconds()
-		} else {
-			row.Ceiling = float64(perTokens) / least.Seconds()
+			ceiling = least.Seconds()
 		}
+		row.Ceilings = append(row.Ceilings, ceiling)
 	}
+	row.Samples, row.Value = s.values, median(s.values)
 	r.put(row)
 }
 
@@ -132,13 +131,17 @@ func (r *run) put(row Row) {
 }
 
 // times takes a figure Repeat times.
-func (r *run) times(take func(i int) (float64, error)) (samples []float64, err error) {
+func (r *run) times(take func(i int) (float64, error)) (s samples, err error) {
+	err = r.inTurn(func(i int) error { return r.sample(&s, func() (float64, error) { return take(i) }) })
+	return s, err
+}
+
+// inTurn repeats a round of samples.
+func (r *run) inTurn(round func(i int) error) error {
 	for i := range max(r.Repeat, 1) {
-		v, err := take(i)
-		if err != nil {
-			return nil, err
+		if err := round(i); err != nil {
+			return err
 		}
-		samples = append(samples, v)
 	}
-	return samples, nil
+	return nil
 }

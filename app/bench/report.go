@@ -5,7 +5,7 @@ package bench
 import "time"
 
 // Format is the version of the JSON; it changes when a field changes its meaning.
-const Format = 1
+const Format = 2
 
 // Report is one run of the benchmark.
 type Report struct {
@@ -16,7 +16,7 @@ type Report struct {
 	Parts   []Part    `json:"parts"`
 }
 
-// Part is a group's figures, with what the machine could do when they were taken.
+// Part is a group's figures, with what the machine could do when they were taken: the medians.
 type Part struct {
 	Group    string   `json:"group"`
 	Device   string   `json:"device"` // as "CPU, AVX-512 VNNI, 2 threads"
@@ -39,11 +39,14 @@ type Row struct {
 	Unit    string    `json:"unit"`
 	Value   float64   `json:"value"` // the median
 	Samples []float64 `json:"samples"`
-	Ceiling float64   `json:"ceiling,omitempty"` // what the machine could do, in the same unit; of a time, the least; 0: unknown
-	Bound   string    `json:"bound,omitempty"`   // what the ceiling follows from
-	Share   float64   `json:"share,omitempty"`   // how much of the ceiling was reached, 1 is all of it
-	Target  *Target   `json:"target,omitempty"`
-	Met     *bool     `json:"met,omitempty"` // the target; nil without one
+	// Ceilings is what the machine could do while each sample was taken, in the same unit; of a time, the least. Ceiling is their median, or
+	// one for all samples; 0 is unknown.
+	Ceilings []float64 `json:"ceilings,omitempty"`
+	Ceiling  float64   `json:"ceiling,omitempty"`
+	Bound    string    `json:"bound,omitempty"` // what the ceiling follows from
+	Share    float64   `json:"share,omitempty"` // how much of the ceiling was reached, 1 is all of it: the median of the samples' own shares
+	Target   *Target   `json:"target,omitempty"`
+	Met      *bool     `json:"met,omitempty"` // the target; nil without one
 }
 
 // Units. Of the first three more is better, of the others less.
@@ -97,13 +100,23 @@ func lessIsBetter(unit string) bool {
 	return unit == unitSeconds || unit == unitPercent || unit == unitTimes
 }
 
-// judge fills in what follows from the figure and its ceiling.
+// judge fills in what follows from the figure and its ceilings.
 func (r *Row) judge() {
-	if r.Ceiling > 0 && r.Value > 0 {
-		r.Share = r.Value / r.Ceiling
+	share := func(value, ceiling float64) float64 {
 		if lessIsBetter(r.Unit) {
-			r.Share = r.Ceiling / r.Value
+			return ceiling / value
 		}
+		return value / ceiling
+	}
+	switch {
+	case len(r.Ceilings) > 0 && len(r.Ceilings) == len(r.Samples):
+		shares := make([]float64, len(r.Samples))
+		for i, v := range r.Samples {
+			shares[i] = share(v, r.Ceilings[i])
+		}
+		r.Ceiling, r.Share = median(r.Ceilings), median(shares)
+	case r.Ceiling > 0 && r.Value > 0:
+		r.Share = share(r.Value, r.Ceiling)
 	}
 	t, ok := targets[r.ID]
 	if !ok || t.Share > 0 && r.Ceiling == 0 {
@@ -115,15 +128,20 @@ func (r *Row) judge() {
 
 // ratioRow is how many times b's speed a is, pair by pair; ceiling is what it can be at most, 0 where nothing says.
 func ratioRow(id, what, model string, a, b []float64, ceiling float64) Row {
-	row := Row{ID: id, What: what, Model: model, Unit: unitRatio, Ceiling: ceiling}
-	for i := range min(len(a), len(b)) {
-		row.Samples = append(row.Samples, a[i]/b[i])
-	}
+	row := Row{ID: id, What: what, Model: model, Unit: unitRatio, Samples: ratios(a, b), Ceiling: ceiling}
 	if ceiling > 0 {
 		row.Bound = boundParts
 	}
 	row.Value = median(row.Samples)
 	return row
+}
+
+// ratios are a's elements against b's.
+func ratios(a, b []float64) (list []float64) {
+	for i := range min(len(a), len(b)) {
+		list = append(list, a[i]/b[i])
+	}
+	return list
 }
 
 // Rows are those of all parts.

@@ -85,7 +85,7 @@ func (r *Report) ceilings() string {
 		return "What this device could do is unknown."
 	}
 	text := strings.Join(words, ", ")
-	return strings.ToUpper(text[:1]) + text[1:] + ", measured in the same run."
+	return strings.ToUpper(text[:1]) + text[1:] + ", measured before and after each sample: medians of a group. A share is the median of the samples' own."
 }
 
 func (t *Target) words(unit string) string {

@@ -22,7 +22,7 @@ func example() *Report {
 }
 
 const exampleTable = `Headroom v1.2 on 22 November 2026, linux/amd64, AMD EPYC 9B14, 2 cores; CPU, AVX-512 VNNI, 2 threads.
-Memory reads at 37.2 to 38.0 GB/s, int8 products run at 938 Gop/s, float32 ones at 235 GFLOP/s, measured in the same run.
+Memory reads at 37.2 to 38.0 GB/s, int8 products run at 938 Gop/s, float32 ones at 235 GFLOP/s, measured before and after each sample: medians of a group. A share is the median of the samples' own.
 Load average 0.1 before and 1.9 after. Medians; random weights.
 
 | | figure | ceiling | share | target | |

@@ -21,16 +21,18 @@ func (r *run) streams() error {
 		return err
 	}
 	defer e.Close()
-	speeds := make([][]float64, len(r.Streams))
-	for i := range max(r.Repeat, 1) { // in turn, so that what else the machine does strikes all of them
+	speeds := make([]samples, len(r.Streams))
+	err = r.inTurn(func(i int) error { // in turn, so that what else the machine does strikes all of them
 		for j, n := range r.Streams {
 			r.say(r.Dense.Name + ": " + plural(n, "stream"))
-			speed, err := r.together(e, n, i)
-			if err != nil {
+			if err := r.sample(&speeds[j], func() (float64, error) { return r.together(e, n, i) }); err != nil {
 				return err
 			}
-			speeds[j] = append(speeds[j], speed)
 		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	for j, n := range r.Streams {
 		r.add(Row{ID: fmt.Sprintf("streams-%d", n), What: plural(n, "stream") + ", tokens of all", Model: r.Dense.Name, Unit: unitSpeed},
@@ -38,7 +40,7 @@ func (r *run) streams() error {
 	}
 	for j, n := range r.Streams {
 		if r.Streams[0] == 1 && n > 1 {
-			r.put(ratioRow(fmt.Sprintf("streams-%d-ratio", n), fmt.Sprintf("%d streams against one", n), r.Dense.Name, speeds[j], speeds[0], float64(n)))
+			r.put(ratioRow(fmt.Sprintf("streams-%d-ratio", n), fmt.Sprintf("%d streams against one", n), r.Dense.Name, speeds[j].values, speeds[0].values, float64(n)))
 		}
 	}
 	return nil
@@ -112,20 +114,38 @@ func (r *run) threads() error {
 		return err
 	}
 	defer one.Close()
-	var speeds [2][]float64
-	for i := range max(r.Repeat, 1) {
-		for j, e := range []*engine.Engine{one, all} {
+	cases := []struct {
+		engine  *engine.Engine
+		threads int
+		speeds  samples
+	}{{engine: one, threads: 1}, {engine: all, threads: r.Threads}}
+	err = r.inTurn(func(i int) error {
+		for j := range cases {
+			c := &cases[j]
 			r.say(fmt.Sprintf("%s: a prompt of %s tokens, one thread against all", r.Dense.Name, thousands(n)))
-			a, err := ask(r.ctx, e, tokens(e, i, n), 1)
-			if err != nil {
+			if err := r.sampleWith(c.threads, &c.speeds, func() (float64, error) {
+				a, err := ask(r.ctx, c.engine, tokens(c.engine, i, n), 1)
+				return float64(n) / a.Timing.Prefill.Seconds(), err
+			}); err != nil {
 				return err
 			}
-			speeds[j] = append(speeds[j], float64(n)/a.Timing.Prefill.Seconds())
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	alone, both := cases[0].speeds, cases[1].speeds
+	r.add(Row{ID: fmt.Sprintf("prefill-%d-one-thread", n), What: fmt.Sprintf("prompt of %s tokens, one thread", thousands(n)), Model: r.Dense.Name, Unit: unitSpeed},
+		alone, n, one.PromptCost(0, n))
+	// Threads may share a core's units, or its clock: multiply-adds alone say what more of them are worth here.
+	row := ratioRow("threads-ratio", "all threads against one, same prompt", r.Dense.Name, both.values, alone.values, 0)
+	for i := range row.Samples {
+		if a, b := both.could[i].Int8Ops, alone.could[i].Int8Ops; b > 0 {
+			row.Ceilings, row.Bound = append(row.Ceilings, a/b), boundArithmetic
 		}
 	}
-	r.put(Row{ID: fmt.Sprintf("prefill-%d-one-thread", n), What: fmt.Sprintf("prompt of %s tokens, one thread", thousands(n)), Model: r.Dense.Name, Unit: unitSpeed,
-		Samples: speeds[0], Value: median(speeds[0])})
-	r.put(ratioRow("threads-ratio", "all threads against one, same prompt", r.Dense.Name, speeds[1], speeds[0], 0))
+	r.put(row)
 	return nil
 }
 
@@ -144,7 +164,7 @@ func (r *run) mixture() error {
 	if err := r.prompts(e, r.MoE.Name, []int{n}); err != nil || r.Device != engine.DeviceCPU {
 		return err
 	}
-	samples, err := r.times(func(i int) (float64, error) {
+	taken, err := r.times(func(i int) (float64, error) {
 		times.Start()
 		_, err := ask(r.ctx, e, tokens(e, 9000+i, n), 1)
 		counted := times.Stop()
@@ -161,6 +181,6 @@ func (r *run) mixture() error {
 		return err
 	}
 	r.put(Row{ID: "moe-recurrent-share", What: fmt.Sprintf("GatedDeltaNet's share of a prompt of %s tokens", thousands(n)), Model: r.MoE.Name, Unit: unitPercent,
-		Samples: samples, Value: median(samples)})
+		Samples: taken.values, Value: median(taken.values)})
 	return nil
 }

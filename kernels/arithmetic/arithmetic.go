@@ -3,17 +3,18 @@
 package arithmetic
 
 import (
+	"slices"
 	"time"
 
 	"headroom/kernels/cpu"
 )
 
 // Int8 is the operations per second, a multiply-add counting as two, at which c's threads add up products of 4-bit codes with 8-bit
-// integers: the best of many short passes, half a second in all.
-func Int8(c *cpu.Context) float64 { return best(c, int8s) }
+// integers: the median of short passes for so long.
+func Int8(c *cpu.Context, during time.Duration) float64 { return rate(c, int8s, during) }
 
 // Float32 is the same for fused multiply-adds of float32.
-func Float32(c *cpu.Context) float64 { return best(c, float32s) }
+func Float32(c *cpu.Context, during time.Duration) float64 { return rate(c, float32s, during) }
 
 // kind is what is multiplied.
 type kind int
@@ -113,20 +114,22 @@ func (l *loop) operations(isa cpu.ISA) int {
 	return 2 * products * l.blocks * rounds
 }
 
-// best runs passes of a few milliseconds, short enough that some are not interrupted, for half a second.
-func best(c *cpu.Context, k kind) (perSecond float64) {
+// rate runs passes of a few milliseconds.
+func rate(c *cpu.Context, k kind, during time.Duration) (perSecond float64) {
 	const unitOperations = 10e6 // some 50 µs
 	l := newLoop(k, c.Threads, 1)
 	l.blocks = unitOperations / l.operations(c.ISA)
 	units := c.Threads
-	for end := time.Now().Add(500 * time.Millisecond); perSecond == 0 || time.Now().Before(end); {
+	var passes []float64
+	for end := time.Now().Add(during); len(passes) == 0 || time.Now().Before(end); {
 		start := time.Now()
 		c.Parallel(l, 0, units, 1)
-		took := time.Since(start)
-		perSecond = max(perSecond, float64(l.operations(c.ISA))*float64(units)/took.Seconds())
-		if took < 2*time.Millisecond {
+		if took := time.Since(start); took >= 2*time.Millisecond {
+			passes = append(passes, float64(l.operations(c.ISA))*float64(units)/took.Seconds())
+		} else {
 			units *= 2 // waking the threads is to be none of it
 		}
 	}
-	return perSecond
+	slices.Sort(passes)
+	return passes[len(passes)/2]
 }

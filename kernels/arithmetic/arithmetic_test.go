@@ -2,6 +2,7 @@ package arithmetic
 
 import (
 	"testing"
+	"time"
 
 	"headroom/kernels/cpu"
 )
@@ -44,7 +45,7 @@ func TestSums(t *testing.T) {
 func TestRates(t *testing.T) {
 	for _, isa := range cpu.Available() {
 		c := cpu.NewContext(cpu.Options{ISA: isa, Threads: 1})
-		ints, floats := Int8(c), Float32(c)
+		ints, floats := Int8(c, 20*time.Millisecond), Float32(c, 20*time.Millisecond)
 		t.Logf("%s, one thread: int8 %.0f Gop/s, float32 %.0f GFLOP/s", isa, ints/1e9, floats/1e9)
 		if ints <= 0 || floats <= 0 {
 			t.Errorf("%s: int8 %g, float32 %g operations a second", isa, ints, floats)

@@ -13,7 +13,7 @@ import (
 )
 
 // Read adds up each row of X: sums[r] = Σ X[r, :]. X is float32 [M, N], contiguous from a multiple of 16 bytes on, N a multiple of 64;
-// Sums is float32 [M, 1].// Rows of a few hundred KB make it a stream.
+// Sums is float32 [M, 1]. Rows of a few hundred KB make it a stream.
 type Read struct {
 	X    kernels.Tensor
 	Sums kernels.Tensor
