@@ -5,12 +5,17 @@
 //     out = g * (s.q) + d * (q.k)          which is (g s + d k).q
 //     s   = g * s + d * k
 //
-// so both dot products read the row once, before it changes. Value rows are independent: sixteen at a time stay in the
-// first-level cache while the tokens pass, and their sums end in the lanes of one vector. Lane i of a dot product adds up
-// columns i, i+16, ...; then the lanes add up in the order of v_sum.
+// so both dot products read the row once, before it changes, and one pass over a row brings a token's update and the next token's dot
+// products. Value rows are independent: sixteen at a time stay in the first-level cache while the tokens pass, and their sums end in the
+// lanes of one vector. Two sixteens take turns, since d is known only when the sums are added up. Lane i of a dot product adds up columns i,
+// i+16, ...; then the lanes add up in the order of v_sum.
+//
+// A unit of work is all tokens of a span and value rows of one key head, in windows of tokens: their q, k, v and out lie together in the
+// thread's scratch, as in rows of several KB they would be lines far apart.
 #include "recurrent.h"
 
 #define MAX_KEY_DIM 256 // as in gated_delta.go
+#define SIXTEENS 2      // of value rows that take turns
 
 #ifdef ISA
 
@@ -19,11 +24,13 @@
 // Value rows whose dot products are under way at once, as measured (PERF.md).
 #if ISA == ISA_AVX512 || ISA == ISA_VNNI
 #define ROWS_AT_ONCE 4
+#elif ISA == ISA_AVX2
+#define ROWS_AT_ONCE 1
 #else
 #define ROWS_AT_ONCE 2
 #endif
 
-#define TOKENS_AHEAD 4 // that are fetched; those behind the last do no harm
+#define TOKENS_AHEAD 4 // that are fetched: a token's rows lie a stride apart that no hardware follows; those behind the last do no harm
 
 // log(1 + u) for u in [0, 1]: 2 atanh(z) with z = u / (2 + u) <= 1/3, nine terms of its series (the next is under 1e-10).
 SIMD f32x16 KERNEL(log1p_unit)(f32x16 u) {
@@ -58,98 +65,122 @@ SIMD void KERNEL(normalize)(float *out, const float *x, int64_t dk, float scale)
         v_store(out + c, v_mul(dk - c < 16 ? v_load_n(x + c, (int)(dk - c)) : v_load(x + c), s));
 }
 
-static void KERNEL(gated_delta_prepare)(headroom_gated_delta d, const float *qkv, ptrdiff_t qkv_stride, const float *a, ptrdiff_t a_stride,
-                                        const float *b, ptrdiff_t b_stride, const float *a_log, const float *dt_bias, int64_t from, int64_t to) {
-    float *g = d.scratch + d.hk * d.tokens * 2 * d.padded, *beta = g + d.tokens * d.hv, *qk = beta + d.tokens * d.hv;
-    float q_scale = 1.0f / (float)d.dk, k_scale = 1.0f / sqrtf((float)d.dk);
-    int64_t group = d.hv / d.hk;
-    for (int64_t t = from; t < to; t++, qkv += qkv_stride, a += a_stride, b += b_stride) {
-        for (int64_t h = 0; h < d.hk; h++) {
-            float *q = d.scratch + (h * d.tokens + t) * 2 * d.padded, *k = q + d.padded;
-            KERNEL(normalize)(q, qkv + h * d.dk, d.dk, q_scale);
-            KERNEL(normalize)(k, qkv + (d.hk + h) * d.dk, d.dk, k_scale);
-            f32x16 dot = v_zero();
-            for (int64_t c = 0; c < d.padded; c += 16) dot = v_fma(v_load(q + c), v_load(k + c), dot);
-            float sum = v_sum(dot);
-            for (int64_t i = 0; i < group; i++) qk[t * d.hv + h * group + i] = sum;
-        }
-        for (int64_t h = 0; h < d.hv; h += 16) {
-            int n = d.hv - h < 16 ? (int)(d.hv - h) : 16;
-            f32x16 soft = KERNEL(softplus)(v_add(v_load_n(a + h, n), v_load_n(dt_bias + h, n)));
-            f32x16 rate = v_mul(v_exp(v_load_n(a_log + h, n)), soft);
-            v_store_n(g + t * d.hv + h, v_exp(v_sub(v_zero(), rate)), n);
-            v_store_n(beta + t * d.hv + h, v_sigmoid(v_load_n(b + h, n)), n);
-        }
+// The tokens of a window as one head sees them, in the thread's scratch: q and k [tokens, 2, padded], v and out [tokens, columns] of so many
+// value rows, g, beta and q.k [tokens].
+typedef struct {
+    float *keys, *v, *out, *g, *beta, *qk;
+    int64_t padded, columns, tokens;
+} KERNEL(head_tokens);
+
+SIMD KERNEL(head_tokens) KERNEL(head_tokens_in)(float *scratch, headroom_gated_delta d, int64_t window) {
+    KERNEL(head_tokens) h = {.padded = (d.dk + 15) / 16 * 16};
+    h.keys = scratch, h.v = h.keys + window * 2 * h.padded, h.out = h.v + window * d.dv;
+    h.g = h.out + window * d.dv, h.beta = h.g + window, h.qk = h.beta + window;
+    return h;
+}
+
+// Lines of n floats that are needed soon.
+SIMD void KERNEL(fetch)(const float *p, int64_t n) {
+    for (int64_t c = 0; c < n; c += 16) __builtin_prefetch(p + c);
+}
+
+// q, k and q.k of a key head; x is the first token's q of it.
+SIMD void KERNEL(take_keys)(KERNEL(head_tokens) h, headroom_gated_delta d, const float *x, ptrdiff_t stride) {
+    const float q_scale = 1.0f / (float)d.dk, k_scale = 1.0f / sqrtf((float)d.dk);
+    for (int64_t t = 0; t < h.tokens; t++, x += stride) {
+        float *q = h.keys + t * 2 * h.padded, *k = q + h.padded;
+        KERNEL(fetch)(x + TOKENS_AHEAD * stride, d.dk);
+        KERNEL(fetch)(x + TOKENS_AHEAD * stride + d.hk * d.dk, d.dk);
+        KERNEL(normalize)(q, x, d.dk, q_scale);
+        KERNEL(normalize)(k, x + d.hk * d.dk, d.dk, k_scale);
+        f32x16 dot = v_zero();
+        for (int64_t c = 0; c < h.padded; c += 16) dot = v_fma(v_load(q + c), v_load(k + c), dot);
+        h.qk[t] = v_sum(dot);
     }
 }
 
-// Lane i of the result is v_sum(a[i]), or v_hmax(a[i]), bit for bit: halves of two vectors meet in one addition, as the lanes of each
-// would alone. largest is a constant where it is inlined.
+// g and beta of a value head, sixteen tokens at a time.
+SIMD void KERNEL(take_gates)(KERNEL(head_tokens) h, const headroom_gated_delta_inputs *in, int64_t first, int64_t head) {
+    const f32x16 bias = v_set1(in->dt_bias[head]), scale = v_exp(v_set1(in->a_log[head]));
+    for (int64_t t = 0; t < h.tokens; t += 16) {
+        const int n = h.tokens - t < 16 ? (int)(h.tokens - t) : 16;
+        float a[16] = {0}, b[16] = {0};
+        for (int i = 0; i < n; i++) a[i] = in->a[(first + t + i) * in->a_stride + head], b[i] = in->b[(first + t + i) * in->b_stride + head];
+        const f32x16 rate = v_mul(scale, KERNEL(softplus)(v_add(v_load(a), bias)));
+        v_store_n(h.g + t, v_exp(v_sub(v_zero(), rate)), n);
+        v_store_n(h.beta + t, v_sigmoid(v_load(b)), n);
+    }
+}
+
+// Columns of rows that are to_stride and from_stride apart.
+SIMD void KERNEL(copy_columns)(float *to, ptrdiff_t to_stride, const float *from, ptrdiff_t from_stride, int64_t rows, int64_t columns) {
+    for (int64_t r = 0; r < rows; r++, to += to_stride, from += from_stride) {
+        KERNEL(fetch)(from + TOKENS_AHEAD * from_stride, columns);
+        memcpy(to, from, (size_t)columns * 4);
+    }
+}
+
+// Sixteen sums of lanes at once, in v_sum's order and so to the bit: halves of two vectors meet in one addition, as the lanes of each would alone.
+// fold4 takes four rows a part of the way, a quad; fold16 takes four quads to their sums, row i in lane i. With `largest` it is v_hmax
+// instead, a constant where it is inlined.
 #if ISA == ISA_AVX512 || ISA == ISA_VNNI
+typedef __m512 KERNEL(quad); // quarter j: row j
 SIMD f32x16 KERNEL(meet)(const int largest, f32x16 x, f32x16 y) { return largest ? v_max(x, y) : v_add(x, y); }
 
-SIMD f32x16 KERNEL(fold)(const int largest, const f32x16 *a) {
-    f32x16 b[8], c[4], d[2];
-    // A vector goes to the place whose sum ends in its lane: lane 4i+j sums what the tree takes in as number 4j+i.
-    for (int i = 0; i < 8; i++) {
-        f32x16 x = a[i / 2 + i % 2 * 8], y = a[i / 2 + i % 2 * 8 + 4]; // numbers 2i and 2i+1
-        b[i] = KERNEL(meet)(largest, _mm512_shuffle_f32x4(x, y, 0x44), _mm512_shuffle_f32x4(x, y, 0xee));
-    }
-    for (int i = 0; i < 4; i++)
-        c[i] = KERNEL(meet)(largest, _mm512_shuffle_f32x4(b[2 * i], b[2 * i + 1], 0x88), _mm512_shuffle_f32x4(b[2 * i], b[2 * i + 1], 0xdd));
+SIMD KERNEL(quad) KERNEL(fold4)(const int largest, const f32x16 *a) {
+    f32x16 b[2];
+    for (int i = 0; i < 2; i++)
+        b[i] = KERNEL(meet)(largest, _mm512_shuffle_f32x4(a[2 * i], a[2 * i + 1], 0x44), _mm512_shuffle_f32x4(a[2 * i], a[2 * i + 1], 0xee));
+    return KERNEL(meet)(largest, _mm512_shuffle_f32x4(b[0], b[1], 0x88), _mm512_shuffle_f32x4(b[0], b[1], 0xdd));
+}
+
+SIMD f32x16 KERNEL(fold16)(const int largest, const KERNEL(quad) *c) {
+    f32x16 d[2];
     for (int i = 0; i < 2; i++) {
         __m512d x = _mm512_castps_pd(c[2 * i]), y = _mm512_castps_pd(c[2 * i + 1]);
         d[i] = KERNEL(meet)(largest, _mm512_castpd_ps(_mm512_unpacklo_pd(x, y)), _mm512_castpd_ps(_mm512_unpackhi_pd(x, y)));
     }
-    return KERNEL(meet)(largest, _mm512_shuffle_ps(d[0], d[1], 0x88), _mm512_shuffle_ps(d[0], d[1], 0xdd));
+    f32x16 e = KERNEL(meet)(largest, _mm512_shuffle_ps(d[0], d[1], 0x88), _mm512_shuffle_ps(d[0], d[1], 0xdd)); // lane 4j+i: row j of quad i
+    return _mm512_permutexvar_ps(_mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), e);
 }
 #elif ISA == ISA_AVX2
+typedef __m256 KERNEL(quad); // pairs of lanes: rows 0, 1, 2, 3
 SIMD __m256 KERNEL(meet)(const int largest, __m256 x, __m256 y) { return largest ? _mm256_max_ps(x, y) : _mm256_add_ps(x, y); }
 
-SIMD f32x16 KERNEL(fold)(const int largest, const f32x16 *a) {
+SIMD KERNEL(quad) KERNEL(fold4)(const int largest, const f32x16 *a) {
+    __m256d b[2];
+    for (int i = 0; i < 2; i++) {
+        __m256 u = KERNEL(meet)(largest, a[i].a, a[i].b), v = KERNEL(meet)(largest, a[i + 2].a, a[i + 2].b);
+        b[i] = _mm256_castps_pd(KERNEL(meet)(largest, _mm256_permute2f128_ps(u, v, 0x20), _mm256_permute2f128_ps(u, v, 0x31)));
+    }
+    return KERNEL(meet)(largest, _mm256_castpd_ps(_mm256_unpacklo_pd(b[0], b[1])), _mm256_castpd_ps(_mm256_unpackhi_pd(b[0], b[1])));
+}
+
+SIMD f32x16 KERNEL(fold16)(const int largest, const KERNEL(quad) *c) {
     __m256 half[2];
-    for (int h = 0; h < 2; h++) { // eight sums, lane 4i+j from vector 8h+4i+j
-        __m256 b[4], c[2];
-        for (int j = 0; j < 4; j++) {
-            f32x16 x = a[8 * h + j], y = a[8 * h + 4 + j];
-            __m256 u = KERNEL(meet)(largest, x.a, x.b), v = KERNEL(meet)(largest, y.a, y.b);
-            b[j] = KERNEL(meet)(largest, _mm256_permute2f128_ps(u, v, 0x20), _mm256_permute2f128_ps(u, v, 0x31));
-        }
-        for (int i = 0; i < 2; i++) {
-            __m256d x = _mm256_castps_pd(b[2 * i]), y = _mm256_castps_pd(b[2 * i + 1]);
-            c[i] = KERNEL(meet)(largest, _mm256_castpd_ps(_mm256_unpacklo_pd(x, y)), _mm256_castpd_ps(_mm256_unpackhi_pd(x, y)));
-        }
-        half[h] = KERNEL(meet)(largest, _mm256_shuffle_ps(c[0], c[1], 0x88), _mm256_shuffle_ps(c[0], c[1], 0xdd));
+    for (int h = 0; h < 2; h++) {
+        __m256 e = KERNEL(meet)(largest, _mm256_shuffle_ps(c[2 * h], c[2 * h + 1], 0x88), _mm256_shuffle_ps(c[2 * h], c[2 * h + 1], 0xdd));
+        half[h] = _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(e), 0xd8));
     }
     return (f32x16){half[0], half[1]};
 }
 #else
+typedef float32x4_t KERNEL(quad); // the sums themselves
 SIMD float32x4_t KERNEL(meet)(const int largest, float32x4_t x, float32x4_t y) { return largest ? vmaxq_f32(x, y) : vaddq_f32(x, y); }
 
-SIMD f32x16 KERNEL(fold)(const int largest, const f32x16 *a) {
-    f32x16 all;
-    for (int i = 0; i < 4; i++) {
-        float32x4_t q[4];
-        for (int j = 0; j < 4; j++) {
-            const float32x4_t *v = a[4 * i + j].v;
-            q[j] = KERNEL(meet)(largest, KERNEL(meet)(largest, v[0], v[2]), KERNEL(meet)(largest, v[1], v[3]));
-        }
-        float32x4_t x = KERNEL(meet)(largest, vcombine_f32(vget_low_f32(q[0]), vget_low_f32(q[1])), vcombine_f32(vget_high_f32(q[0]), vget_high_f32(q[1])));
-        float32x4_t y = KERNEL(meet)(largest, vcombine_f32(vget_low_f32(q[2]), vget_low_f32(q[3])), vcombine_f32(vget_high_f32(q[2]), vget_high_f32(q[3])));
-        all.v[i] = largest ? vpmaxq_f32(x, y) : vpaddq_f32(x, y);
+SIMD KERNEL(quad) KERNEL(fold4)(const int largest, const f32x16 *a) {
+    float32x4_t q[4];
+    for (int j = 0; j < 4; j++) {
+        const float32x4_t *v = a[j].v;
+        q[j] = KERNEL(meet)(largest, KERNEL(meet)(largest, v[0], v[2]), KERNEL(meet)(largest, v[1], v[3]));
     }
-    return all;
+    float32x4_t x = KERNEL(meet)(largest, vcombine_f32(vget_low_f32(q[0]), vget_low_f32(q[1])), vcombine_f32(vget_high_f32(q[0]), vget_high_f32(q[1])));
+    float32x4_t y = KERNEL(meet)(largest, vcombine_f32(vget_low_f32(q[2]), vget_low_f32(q[3])), vcombine_f32(vget_high_f32(q[2]), vget_high_f32(q[3])));
+    return largest ? vpmaxq_f32(x, y) : vpaddq_f32(x, y);
 }
-#endif
 
-// One head's tokens as a unit sees them: token t's q and k at keys + t * 2 * padded, its v and out at their strides, its g, beta
-// and q.k at gates + t * hv.
-typedef struct {
-    const float *keys, *g, *beta, *qk, *v;
-    float *out;
-    ptrdiff_t v_stride, out_stride;
-    int64_t hv, padded, tokens;
-} KERNEL(head_tokens);
+SIMD f32x16 KERNEL(fold16)(const int largest, const KERNEL(quad) *c) { return (void)largest, (f32x16){{c[0], c[1], c[2], c[3]}}; }
+#endif
 
 // Value rows [dk] of a slot: the first of them, and of its scale where the form has scales.
 typedef struct {
@@ -166,103 +197,127 @@ SIMD KERNEL(kept_rows) KERNEL(rows_at)(const int form, headroom_gated_delta d, v
     return (KERNEL(kept_rows)){p + row * d.dk * 4, NULL};
 }
 
+// The rows from number row of these on.
+SIMD KERNEL(kept_rows) KERNEL(rows_after)(const int form, KERNEL(kept_rows) kept, int64_t row, int64_t dk) {
+    int64_t bytes = form == KEPT_F32 ? 4 : form == KEPT_BF16 ? 2 : 1;
+    return (KERNEL(kept_rows)){(char *)kept.rows + row * dk * bytes, kept.scales ? kept.scales + row : NULL};
+}
+
 // Sets n rows of a slot to zeros.
 static void KERNEL(rows_clear)(const int form, KERNEL(kept_rows) kept, int64_t n, int64_t dk) {
     memset(kept.rows, 0, (size_t)(n * dk * (form == KEPT_F32 ? 4 : form == KEPT_BF16 ? 2 : 1)));
     if (form == KEPT_I8) memset(kept.scales, 0, (size_t)n * 4);
 }
 
-// sk[r] and sq[r] = lane sums of row r times k and times q, for sixteen rows of width elements in a form; int8 ones count as their
-// codes. Rows in a form other than float32 are copied to copy [16, padded], as floats.
-SIMD void KERNEL(sixteen_dots)(const int form, const void *rows, int64_t width, float *copy, int64_t padded, const float *k, const float *q,
-                               f32x16 *sk, f32x16 *sq) {
-    for (int r0 = 0; r0 < 16; r0 += ROWS_AT_ONCE) {
-        f32x16 ak[ROWS_AT_ONCE], aq[ROWS_AT_ONCE];
-        for (int r = 0; r < ROWS_AT_ONCE; r++) ak[r] = aq[r] = v_zero();
-        for (int64_t c = 0; c < width; c += 16) {
-            f32x16 kc = v_load(k + c), qc = v_load(q + c);
-            for (int r = 0; r < ROWS_AT_ONCE; r++) {
-                f32x16 s = kept_load(form, rows, (r0 + r) * width + c, width - c < 16 ? (int)(width - c) : 16);
-                ak[r] = v_fma(s, kc, ak[r]);
-                aq[r] = v_fma(s, qc, aq[r]);
-                if (form != KEPT_F32) v_store(copy + (r0 + r) * padded + c, s);
+// Sixteen value rows while the tokens pass. Between tokens the rows are floats in the first-level cache that have the precision of the
+// form: in the slot itself, or in a copy that the first token makes and the last one puts back; int8 ones are codes, and their scales
+// one vector.
+typedef struct {
+    KERNEL(kept_rows) kept;
+    float *rows;                // [16, width]
+    float decay[16], step[16];  // of the token whose update is due; decay is one number where it is not int8's
+    float recode[16];           // int8: its rows have been updated, and become codes by these factors
+    f32x16 scale;
+} KERNEL(sixteen);
+
+// One pass over sixteen rows: the last token's update (`update`), then this token's dot products (`dots`) with k and with q, as quads. Rows are
+// loaded in the form from and stored in the form to; those in float32 are `rows`. All but pointers and sizes are constants where it is inlined.
+SIMD void KERNEL(sixteen_pass)(const int form, const int from, const int to, const int update, const int dots, KERNEL(sixteen) *s, int64_t width,
+                               int64_t dk, const float *last_k, const float *k, const float *q, KERNEL(quad) *sk, KERNEL(quad) *sq) {
+    const void *in = from == KEPT_F32 ? s->rows : s->kept.rows;
+    void *out = to == KEPT_F32 ? s->rows : s->kept.rows;
+    const int64_t in_stride = from == KEPT_F32 ? width : dk, out_stride = to == KEPT_F32 ? width : dk;
+    const f32x16 g = v_set1(s->decay[0]);
+    for (int quad = 0; quad < 4; quad++) {
+        f32x16 ak[4], aq[4];
+#pragma GCC unroll 4
+        for (int first = 0; first < 4; first += ROWS_AT_ONCE) {
+            f32x16 by[4]; // its step, or what codes are made by
+#pragma GCC unroll 4
+            for (int r = first; r < first + ROWS_AT_ONCE; r++) {
+                ak[r] = aq[r] = v_zero();
+                if (update) by[r] = v_set1(form == KEPT_I8 ? s->recode[4 * quad + r] : s->step[4 * quad + r]);
+            }
+#pragma GCC unroll 8
+            for (int64_t c = 0; c < width; c += 16) {
+                const int n = dk - c < 16 ? (int)(dk - c) : 16;
+                const int in_n = from == KEPT_F32 && width - c >= 16 ? 16 : n, out_n = to == KEPT_F32 && width - c >= 16 ? 16 : n;
+                f32x16 before = v_zero(), kc = v_zero(), qc = v_zero();
+                if (update && form != KEPT_I8) before = v_load(last_k + c);
+                if (dots) kc = v_load(k + c), qc = v_load(q + c);
+#pragma GCC unroll 4
+                for (int r = first; r < first + ROWS_AT_ONCE; r++) {
+                    f32x16 x = kept_load(from, in, (4 * quad + r) * in_stride + c, in_n);
+                    if (update && form == KEPT_I8) x = v_round(v_mul(x, by[r]));
+                    if (update && form != KEPT_I8) x = v_fma(by[r], before, v_mul(g, x));
+                    if (update && form == KEPT_BF16 && to == KEPT_F32) x = v_bf16(x);
+                    if (update || from != to) kept_store(to, out, (4 * quad + r) * out_stride + c, out_n, x);
+                    if (dots) ak[r] = v_fma(x, kc, ak[r]), aq[r] = v_fma(x, qc, aq[r]);
+                }
             }
         }
-        for (int r = 0; r < ROWS_AT_ONCE; r++) sk[r0 + r] = ak[r], sq[r0 + r] = aq[r];
+        if (dots) sk[quad] = KERNEL(fold4)(0, ak), sq[quad] = KERNEL(fold4)(0, aq);
     }
 }
 
-// Sixteen rows s [16, width] become decay[r] * row r + step[r] * k, in the form to; decay is one number where it is not int8's.
-SIMD void KERNEL(sixteen_steps)(const int form, const int to, const float *s, int64_t width, void *rows, int64_t dk, const float *k,
-                                const float *decay, const float *step) {
-    f32x16 g = v_set1(decay[0]);
-    for (int64_t c = 0; c < width; c += 16) {
-        f32x16 kc = v_load(k + c);
-        int n = dk - c < 16 ? (int)(dk - c) : 16;
-        for (int r = 0; r < 16; r++) {
-            f32x16 next = v_fma(v_set1(step[r]), kc, v_mul(g, kept_load(KEPT_F32, s, r * width + c, width - c < 16 ? (int)(width - c) : 16)));
-            kept_store(to, rows, r * dk + c, n, form == KEPT_BF16 && to == KEPT_F32 ? v_bf16(next) : next);
+// int8: sixteen rows of codes become decay[r] * row r + step[r] * k, and what makes codes of them again is known.
+SIMD void KERNEL(sixteen_grow)(KERNEL(sixteen) *s, int64_t width, const float *k) {
+    KERNEL(quad) quads[4];
+    for (int quad = 0; quad < 4; quad++) {
+        f32x16 amax[4];
+        for (int r = 0; r < 4; r++) {
+            float *row = s->rows + (4 * quad + r) * width;
+            f32x16 d = v_set1(s->step[4 * quad + r]), g = v_set1(s->decay[4 * quad + r]);
+            amax[r] = v_zero();
+#pragma GCC unroll 8
+            for (int64_t c = 0; c < width; c += 16) {
+                f32x16 next = v_fma(d, v_load(k + c), v_mul(g, v_load(row + c)));
+                amax[r] = v_max(amax[r], v_abs(next));
+                v_store(row + c, next);
+            }
         }
+        quads[quad] = KERNEL(fold4)(1, amax);
     }
+    f32x16 most = v_max(KERNEL(fold16)(1, quads), v_set1(LEAST_AMAX));
+    v_store(s->recode, v_div(v_set1(LARGEST_CODE), most));
+    s->scale = v_div(most, v_set1(LARGEST_CODE));
 }
 
-// The same for int8: codes s [16, width] of the scales in decay become codes of the returned scales, in the form to.
-SIMD f32x16 KERNEL(sixteen_recoded)(const int to, float *s, int64_t width, void *rows, int64_t dk, const float *k, const float *decay,
-                                    const float *step) {
-    f32x16 amax[16];
-    for (int r = 0; r < 16; r++) {
-        f32x16 d = v_set1(step[r]), g = v_set1(decay[r]);
-        amax[r] = v_zero();
-        for (int64_t c = 0; c < width; c += 16) {
-            f32x16 next = v_fma(d, v_load(k + c), v_mul(g, v_load(s + r * width + c)));
-            amax[r] = v_max(amax[r], v_abs(next));
-            v_store(s + r * width + c, next);
-        }
-    }
-    f32x16 most = v_max(KERNEL(fold)(1, amax), v_set1(LEAST_AMAX));
-    float factor[16];
-    v_store(factor, v_div(v_set1(LARGEST_CODE), most));
-    for (int r = 0; r < 16; r++) {
-        f32x16 f = v_set1(factor[r]);
-        for (int64_t c = 0; c < width; c += 16)
-            kept_store(to, rows, r * dk + c, dk - c < 16 ? (int)(dk - c) : 16, v_round(v_mul(v_load(s + r * width + c), f)));
-    }
-    return v_div(most, v_set1(LARGEST_CODE));
-}
-
-// Passes the tokens through sixteen value rows. dk and form are constants where it is inlined. Between tokens the rows are floats in
-// the first-level cache that have the precision of the form: in the slot itself, or in a copy that the first token makes and the last
-// one puts back; int8 ones are codes, and their scales one vector.
-SIMD void KERNEL(sixteen_rows)(const int form, KERNEL(head_tokens) h, KERNEL(kept_rows) kept, int64_t dk) {
-    float copy[16 * MAX_KEY_DIM];
+// Passes the tokens through `sixteens` times sixteen value rows, from column row of v and out on. They take turns: while the sums of one are
+// added up, the rows of the other pass. form and dk are constants where it is inlined.
+SIMD void KERNEL(rows_pass)(const int form, KERNEL(head_tokens) h, int64_t row, KERNEL(kept_rows) kept, int64_t dk, int sixteens) {
+    KERNEL(sixteen) all[SIXTEENS];
+    float copy[SIXTEENS][16 * MAX_KEY_DIM];
     const int in_place = form == KEPT_F32;
-    int64_t width = in_place ? dk : (dk + 15) / 16 * 16;
-    float *rows = in_place ? kept.rows : copy;
-    f32x16 scale = v_set1(1.0f);
-    if (form == KEPT_I8) scale = v_load(kept.scales);
-    for (int64_t t = 0; t < h.tokens; t++) {
-        const float *q = h.keys + t * 2 * h.padded, *k = q + h.padded;
-        // A token's v and out are a line each, a stride apart that no hardware follows.
-        __builtin_prefetch(h.v + (t + TOKENS_AHEAD) * h.v_stride);
-        __builtin_prefetch(h.out + (t + TOKENS_AHEAD) * h.out_stride, 1);
-        f32x16 sk[16], sq[16];
-        if (!in_place && t == 0) KERNEL(sixteen_dots)(form, kept.rows, dk, copy, width, k, q, sk, sq);
-        else KERNEL(sixteen_dots)(KEPT_F32, rows, width, NULL, 0, k, q, sk, sq);
-        f32x16 g = v_set1(h.g[t * h.hv]);
-        if (form == KEPT_I8) g = v_mul(g, scale);
-        f32x16 d = v_mul(v_fnma(g, KERNEL(fold)(0, sk), v_load(h.v + t * h.v_stride)), v_set1(h.beta[t * h.hv]));
-        v_store(h.out + t * h.out_stride, v_fma(d, v_set1(h.qk[t * h.hv]), v_mul(g, KERNEL(fold)(0, sq))));
-        float step[16], decay[16];
-        v_store(step, d);
-        v_store(decay, g);
-        int last = !in_place && t + 1 == h.tokens;
-        if (form == KEPT_I8) {
-            if (last) scale = KERNEL(sixteen_recoded)(form, rows, width, kept.rows, dk, k, decay, step);
-            else scale = KERNEL(sixteen_recoded)(KEPT_F32, rows, width, rows, width, k, decay, step);
-        } else if (last) KERNEL(sixteen_steps)(form, form, rows, width, kept.rows, dk, k, decay, step);
-        else KERNEL(sixteen_steps)(form, KEPT_F32, rows, width, rows, width, k, decay, step);
+    const int64_t width = in_place ? dk : (dk + 15) / 16 * 16;
+    for (int i = 0; i < sixteens; i++) {
+        all[i].kept = KERNEL(rows_after)(form, kept, 16 * i, dk);
+        all[i].rows = in_place ? all[i].kept.rows : copy[i];
+        all[i].scale = form == KEPT_I8 ? v_load(all[i].kept.scales) : v_set1(1.0f);
     }
-    if (form == KEPT_I8) v_store(kept.scales, scale);
+    for (int64_t t = 0; t <= h.tokens; t++) {
+        const float *q = h.keys + t * 2 * h.padded, *k = q + h.padded, *last_k = k - 2 * h.padded;
+        for (int i = 0; i < sixteens; i++) {
+            KERNEL(sixteen) *s = &all[i];
+            KERNEL(quad) sk[4], sq[4];
+            if (form == KEPT_I8 && t > 0) KERNEL(sixteen_grow)(s, width, last_k);
+            if (t == h.tokens) {
+                KERNEL(sixteen_pass)(form, KEPT_F32, form, 1, 0, s, width, dk, last_k, k, q, sk, sq);
+                continue;
+            }
+            if (t == 0) KERNEL(sixteen_pass)(form, form, KEPT_F32, 0, 1, s, width, dk, last_k, k, q, sk, sq);
+            else KERNEL(sixteen_pass)(form, KEPT_F32, KEPT_F32, 1, 1, s, width, dk, last_k, k, q, sk, sq);
+            const int64_t at = t * h.columns + row + 16 * i;
+            f32x16 g = v_set1(h.g[t]);
+            if (form == KEPT_I8) g = v_mul(g, s->scale);
+            f32x16 d = v_mul(v_fnma(g, KERNEL(fold16)(0, sk), v_load(h.v + at)), v_set1(h.beta[t]));
+            v_store(h.out + at, v_fma(d, v_set1(h.qk[t]), v_mul(g, KERNEL(fold16)(0, sq))));
+            v_store(s->step, d);
+            v_store(s->decay, g);
+        }
+    }
+    if (form == KEPT_I8)
+        for (int i = 0; i < sixteens; i++) v_store(all[i].kept.scales, all[i].scale);
 }
 
 // A row of dk elements as floats, codes where the form is int8, padded with zeros; and back.
@@ -274,7 +329,7 @@ SIMD void KERNEL(row_store)(const int form, const float *s, KERNEL(kept_rows) ke
 }
 
 // The same for one value row: what is left of a head after the sixteens.
-SIMD void KERNEL(one_row)(const int form, KERNEL(head_tokens) h, KERNEL(kept_rows) kept, int64_t dk) {
+SIMD void KERNEL(one_row)(const int form, KERNEL(head_tokens) h, int64_t row, KERNEL(kept_rows) kept, int64_t dk) {
     float s[MAX_KEY_DIM], scale = form == KEPT_I8 ? *kept.scales : 1.0f;
     KERNEL(row_load)(form, s, kept, dk);
     for (int64_t t = 0; t < h.tokens; t++) {
@@ -284,9 +339,9 @@ SIMD void KERNEL(one_row)(const int form, KERNEL(head_tokens) h, KERNEL(kept_row
             ak = v_fma(v_load(s + c), v_load(k + c), ak);
             aq = v_fma(v_load(s + c), v_load(q + c), aq);
         }
-        f32x16 g = v_set1(form == KEPT_I8 ? h.g[t * h.hv] * scale : h.g[t * h.hv]);
-        f32x16 d = v_mul(v_fnma(g, v_set1(v_sum(ak)), v_set1(h.v[t * h.v_stride])), v_set1(h.beta[t * h.hv]));
-        v_store_n(h.out + t * h.out_stride, v_fma(d, v_set1(h.qk[t * h.hv]), v_mul(g, v_set1(v_sum(aq)))), 1);
+        f32x16 g = v_set1(form == KEPT_I8 ? h.g[t] * scale : h.g[t]);
+        f32x16 d = v_mul(v_fnma(g, v_set1(v_sum(ak)), v_set1(h.v[t * h.columns + row])), v_set1(h.beta[t]));
+        v_store_n(h.out + t * h.columns + row, v_fma(d, v_set1(h.qk[t]), v_mul(g, v_set1(v_sum(aq)))), 1);
         for (int64_t c = 0; c < h.padded; c += 16) {
             f32x16 next = v_fma(d, v_load(k + c), v_mul(g, v_load(s + c)));
             amax = v_max(amax, v_abs(next));
@@ -303,35 +358,49 @@ SIMD void KERNEL(one_row)(const int form, KERNEL(head_tokens) h, KERNEL(kept_row
     if (form == KEPT_I8) *kept.scales = scale;
 }
 
+// Passes the tokens through the first h.columns rows of kept.
+SIMD void KERNEL(head_rows)(const int form, KERNEL(head_tokens) h, KERNEL(kept_rows) kept, int64_t dk) {
+    const int64_t most = form == KEPT_I8 ? 1 : SIXTEENS; // int8's have work enough between a token's sums and its rows
+    for (int64_t row = 0; row < h.columns;) {
+        const int64_t sixteens = (h.columns - row) / 16 < most ? (h.columns - row) / 16 : most;
+        const KERNEL(kept_rows) rows = KERNEL(rows_after)(form, kept, row, dk);
+        if (sixteens == 0) KERNEL(one_row)(form, h, row, rows, dk), row++;
+        else if (dk == 128) KERNEL(rows_pass)(form, h, row, rows, 128, (int)sixteens), row += 16 * sixteens;
+        else KERNEL(rows_pass)(form, h, row, rows, dk, (int)sixteens), row += 16 * sixteens;
+    }
+}
+
 // Units [from, to) of a state of one form.
-SIMD void KERNEL(update_as)(const int form, headroom_gated_delta d, const float *v, ptrdiff_t v_stride, void *slot, int start, float *out,
-                            ptrdiff_t out_stride, int64_t first, int64_t end, int64_t unit_rows, int64_t from, int64_t to) {
-    const float *gates = d.scratch + d.hk * d.tokens * 2 * d.padded;
-    int64_t per_head = (d.dv + unit_rows - 1) / unit_rows;
+SIMD void KERNEL(units_as)(const int form, headroom_gated_delta d, const headroom_gated_delta_inputs *in, void *slot, int start, float *out,
+                           ptrdiff_t out_stride, int64_t window, int64_t parts, int64_t from, int64_t to, float *scratch) {
+    const int64_t group = d.hv / d.hk, part_rows = (group * d.dv / parts + 31) / 32 * 32;
+    KERNEL(head_tokens) h = KERNEL(head_tokens_in)(scratch, d, window);
     for (int64_t u = from; u < to; u++) {
-        int64_t head = u / per_head, row = u % per_head * unit_rows, last = row + unit_rows < d.dv ? row + unit_rows : d.dv;
-        KERNEL(head_tokens) h = {
-            .keys = d.scratch + (head / (d.hv / d.hk) * d.tokens + first) * 2 * d.padded,
-            .g = gates + first * d.hv + head, .beta = gates + (d.tokens + first) * d.hv + head, .qk = gates + (2 * d.tokens + first) * d.hv + head,
-            .v_stride = v_stride, .out_stride = out_stride, .hv = d.hv, .padded = d.padded, .tokens = end - first,
-        };
-        if (start) KERNEL(rows_clear)(form, KERNEL(rows_at)(form, d, slot, head * d.dv + row), last - row, d.dk);
-        while (row < last) {
-            KERNEL(kept_rows) kept = KERNEL(rows_at)(form, d, slot, head * d.dv + row);
-            h.v = v + head * d.dv + row, h.out = out + head * d.dv + row;
-            if (last - row < 16) KERNEL(one_row)(form, h, kept, d.dk), row++;
-            else if (d.dk == 128) KERNEL(sixteen_rows)(form, h, kept, 128), row += 16;
-            else KERNEL(sixteen_rows)(form, h, kept, d.dk), row += 16;
+        // Value rows of the key head, counted through its value heads.
+        const int64_t key_head = u / parts, begin = u % parts * part_rows, end = begin + part_rows < group * d.dv ? begin + part_rows : group * d.dv;
+        for (int64_t first = 0; first < in->tokens && begin < end; first += window) {
+            h.tokens = in->tokens - first < window ? in->tokens - first : window;
+            KERNEL(take_keys)(h, d, in->qkv + first * in->qkv_stride + key_head * d.dk, in->qkv_stride);
+            for (int64_t at = begin; at < end; at += h.columns) { // to the end of a value head
+                const int64_t row = at % d.dv, head = key_head * group + at / d.dv;
+                h.columns = end - at < d.dv - row ? end - at : d.dv - row;
+                const KERNEL(kept_rows) kept = KERNEL(rows_at)(form, d, slot, head * d.dv + row);
+                if (start && first == 0) KERNEL(rows_clear)(form, kept, h.columns, d.dk);
+                KERNEL(take_gates)(h, in, first, head);
+                KERNEL(copy_columns)(h.v, h.columns, in->qkv + first * in->qkv_stride + 2 * d.hk * d.dk + head * d.dv + row, in->qkv_stride, h.tokens, h.columns);
+                KERNEL(head_rows)(form, h, kept, d.dk);
+                KERNEL(copy_columns)(out + first * out_stride + head * d.dv + row, out_stride, h.out, h.columns, h.tokens, h.columns);
+            }
         }
     }
 }
 
-static void KERNEL(gated_delta_update)(headroom_gated_delta d, const float *v, ptrdiff_t v_stride, headroom_kept state, int start, float *out,
-                                       ptrdiff_t out_stride, int64_t first, int64_t end, int64_t unit_rows, int64_t from, int64_t to) {
+static void KERNEL(gated_delta)(headroom_gated_delta d, headroom_gated_delta_inputs in, headroom_kept state, int start, float *out,
+                                ptrdiff_t out_stride, int64_t window, int64_t parts, int64_t from, int64_t to, float *scratch) {
     switch (state.form) {
-    case KEPT_BF16: KERNEL(update_as)(KEPT_BF16, d, v, v_stride, state.slot, start, out, out_stride, first, end, unit_rows, from, to); break;
-    case KEPT_I8: KERNEL(update_as)(KEPT_I8, d, v, v_stride, state.slot, start, out, out_stride, first, end, unit_rows, from, to); break;
-    default: KERNEL(update_as)(KEPT_F32, d, v, v_stride, state.slot, start, out, out_stride, first, end, unit_rows, from, to);
+    case KEPT_BF16: KERNEL(units_as)(KEPT_BF16, d, &in, state.slot, start, out, out_stride, window, parts, from, to, scratch); break;
+    case KEPT_I8: KERNEL(units_as)(KEPT_I8, d, &in, state.slot, start, out, out_stride, window, parts, from, to, scratch); break;
+    default: KERNEL(units_as)(KEPT_F32, d, &in, state.slot, start, out, out_stride, window, parts, from, to, scratch);
     }
 }
 
@@ -342,14 +411,9 @@ static void KERNEL(gated_delta_update)(headroom_gated_delta d, const float *v, p
 #define KERNEL_SOURCE "gated_delta.c"
 #include "foreach_isa.h"
 
-void headroom_gated_delta_prepare(int isa, headroom_gated_delta d, const float *qkv, ptrdiff_t qkv_stride, const float *a, ptrdiff_t a_stride,
-                                  const float *b, ptrdiff_t b_stride, const float *a_log, const float *dt_bias, int64_t from, int64_t to) {
-    DISPATCH(isa, gated_delta_prepare, (d, qkv, qkv_stride, a, a_stride, b, b_stride, a_log, dt_bias, from, to));
-}
-
-void headroom_gated_delta_update(int isa, headroom_gated_delta d, const float *v, ptrdiff_t v_stride, headroom_kept state, int start, float *out,
-                                 ptrdiff_t out_stride, int64_t first, int64_t end, int64_t unit_rows, int64_t from, int64_t to) {
-    DISPATCH(isa, gated_delta_update, (d, v, v_stride, state, start, out, out_stride, first, end, unit_rows, from, to));
+void headroom_gated_delta_run(int isa, headroom_gated_delta d, headroom_gated_delta_inputs in, headroom_kept state, int start, float *out,
+                              ptrdiff_t out_stride, int64_t window, int64_t parts, int64_t from, int64_t to, float *scratch) {
+    DISPATCH(isa, gated_delta, (d, in, state, start, out, out_stride, window, parts, from, to, scratch));
 }
 
 #endif

@@ -39,7 +39,7 @@ type GatedDelta struct {
 
 	Hk, Hv, Dk, Dv int
 
-	window window // of the CPU pass under way
+	parts int // of a key head's value rows, in the CPU pass under way
 }
 
 // MaxKeyDim is the largest Dk.
@@ -176,15 +176,12 @@ func gates(a, b, aLog, dtBias float32) (g, beta float64) {
 }
 
 // CPURange implements cpu.Task.
-func (o *GatedDelta) CPURange(c *cpu.Context, phase, _, from, to int) {
-	switch {
-	case c.ISA == cpu.Generic:
-		for u := from; u < to; u++ {
-			o.scalar(o.Spans[u/o.Hv], u%o.Hv)
-		}
-	case phase == prepare:
-		o.nativePrepare(c.ISA, from, to)
-	default:
-		o.units(c.ISA, from, to)
+func (o *GatedDelta) CPURange(c *cpu.Context, _, worker, from, to int) {
+	if c.ISA != cpu.Generic {
+		o.units(c, worker, from, to)
+		return
+	}
+	for u := from; u < to; u++ {
+		o.scalar(o.Spans[u/o.Hv], u%o.Hv)
 	}
 }

@@ -7,10 +7,8 @@ package recurrent
 #cgo LDFLAGS: -lm
 #cgo noescape headroom_conv
 #cgo nocallback headroom_conv
-#cgo noescape headroom_gated_delta_prepare
-#cgo nocallback headroom_gated_delta_prepare
-#cgo noescape headroom_gated_delta_update
-#cgo nocallback headroom_gated_delta_update
+#cgo noescape headroom_gated_delta_run
+#cgo nocallback headroom_gated_delta_run
 #include "recurrent.h"
 */
 import "C"
@@ -42,25 +40,14 @@ func flag(b bool) C.int {
 	return 0
 }
 
-func (o *GatedDelta) shape() C.headroom_gated_delta {
-	w := &o.window
-	return C.headroom_gated_delta{hk: C.int64_t(o.Hk), hv: C.int64_t(o.Hv), dk: C.int64_t(o.Dk), dv: C.int64_t(o.Dv),
-		padded: C.int64_t(w.padded), tokens: C.int64_t(w.to - w.from), scratch: (*C.float)(cpu.Ptr(w.scratch))}
-}
-
-// nativePrepare does tokens [from, to) of the window.
-func (o *GatedDelta) nativePrepare(isa cpu.ISA, from, to int) {
-	first, end := o.window.from+from, o.window.from+to
-	qkv, a, b := o.QKV.RowRange(first, end), o.A.RowRange(first, end), o.B.RowRange(first, end)
-	C.headroom_gated_delta_prepare(C.int(isa), o.shape(), floats(qkv), C.ptrdiff_t(qkv.Stride), floats(a), C.ptrdiff_t(a.Stride),
-		floats(b), C.ptrdiff_t(b.Stride), floats(o.ALog), floats(o.DtBias), C.int64_t(from), C.int64_t(to))
-}
-
-// nativeUpdate does units [from, to) of span s on rows [row, end) of the batch; start means that its sequence starts there.
-func (o *GatedDelta) nativeUpdate(isa cpu.ISA, s kernels.Span, row, end int, start bool, from, to int) {
-	v := o.QKV.RowRange(row, end).Columns(2*o.Hk*o.Dk, o.QKV.Cols)
-	out := o.Out.RowRange(row, end)
-	C.headroom_gated_delta_update(C.int(isa), o.shape(), floats(v), C.ptrdiff_t(v.Stride), kept(o.State, s), flag(start),
-		floats(out), C.ptrdiff_t(out.Stride), C.int64_t(row-o.window.from), C.int64_t(end-o.window.from), unitRows,
-		C.int64_t(from), C.int64_t(to))
+// nativeUnits does units [from, to) of span s.
+func (o *GatedDelta) nativeUnits(c *cpu.Context, worker int, s kernels.Span, from, to int) {
+	qkv, a, b := o.QKV.RowRange(s.Row, s.Row+s.Rows), o.A.RowRange(s.Row, s.Row+s.Rows), o.B.RowRange(s.Row, s.Row+s.Rows)
+	out := o.Out.RowRange(s.Row, s.Row+s.Rows)
+	C.headroom_gated_delta_run(C.int(c.ISA),
+		C.headroom_gated_delta{hk: C.int64_t(o.Hk), hv: C.int64_t(o.Hv), dk: C.int64_t(o.Dk), dv: C.int64_t(o.Dv)},
+		C.headroom_gated_delta_inputs{qkv: floats(qkv), a: floats(a), b: floats(b), a_log: floats(o.ALog), dt_bias: floats(o.DtBias),
+			qkv_stride: C.ptrdiff_t(qkv.Stride), a_stride: C.ptrdiff_t(a.Stride), b_stride: C.ptrdiff_t(b.Stride), tokens: C.int64_t(s.Rows)},
+		kept(o.State, s), flag(s.Pos == 0), floats(out), C.ptrdiff_t(out.Stride), windowRows, C.int64_t(o.parts), C.int64_t(from), C.int64_t(to),
+		(*C.float)(cpu.Ptr(c.Local(worker, o.scratchBytes()))))
 }

@@ -11,6 +11,6 @@ import (
 
 const noNative = "recurrent: native kernels in a build without cgo"
 
-func (o *Conv) native(cpu.ISA, kernels.Span, int, int)                             { panic(noNative) }
-func (o *GatedDelta) nativePrepare(cpu.ISA, int, int)                              { panic(noNative) }
-func (o *GatedDelta) nativeUpdate(cpu.ISA, kernels.Span, int, int, bool, int, int) { panic(noNative) }
+func (o *Conv) native(cpu.ISA, kernels.Span, int, int) { panic(noNative) }
+
+func (o *GatedDelta) nativeUnits(*cpu.Context, int, kernels.Span, int, int) { panic(noNative) }

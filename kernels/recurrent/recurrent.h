@@ -13,19 +13,18 @@ typedef struct {
 void headroom_conv(int isa, const float *x, ptrdiff_t x_stride, const float *weight, int taps, headroom_kept state, int64_t channels,
                    int start, float *out, ptrdiff_t out_stride, int64_t rows, int64_t from, int64_t to);
 
-// The heads and the window of tokens under way. scratch is
-//     keys  [hk, tokens, 2, padded]  normalized q and k of each key head, padded with zeros to a multiple of 16
-//     gates [3, tokens, hv]          g, beta, then q.k of the value head's key head
 typedef struct {
-    int64_t hk, hv, dk, dv, padded, tokens;
-    float *scratch;
+    int64_t hk, hv, dk, dv;
 } headroom_gated_delta;
 
-// Fills scratch for tokens [from, to) of the window; qkv, a and b point at token from.
-void headroom_gated_delta_prepare(int isa, headroom_gated_delta d, const float *qkv, ptrdiff_t qkv_stride, const float *a, ptrdiff_t a_stride,
-                                  const float *b, ptrdiff_t b_stride, const float *a_log, const float *dt_bias, int64_t from, int64_t to);
+// One span of tokens; a and b [tokens, hv], a_log and dt_bias [hv].
+typedef struct {
+    const float *qkv, *a, *b, *a_log, *dt_bias;
+    ptrdiff_t qkv_stride, a_stride, b_stride;
+    int64_t tokens;
+} headroom_gated_delta_inputs;
 
-// Passes tokens [first, end) of the window, all of one span, through units [from, to) of its state: unit u is up to unit_rows
-// value rows of a head. v and out point at token first.
-void headroom_gated_delta_update(int isa, headroom_gated_delta d, const float *v, ptrdiff_t v_stride, headroom_kept state, int start, float *out,
-                                 ptrdiff_t out_stride, int64_t first, int64_t end, int64_t unit_rows, int64_t from, int64_t to);
+// Passes the tokens of a span through units [from, to) of its state: unit u is part u % parts of the value rows of key head u / parts.
+// scratch is the thread's own, for a window of tokens: [window, 2 * (dk as a multiple of 16) + 2 * dv + 3].
+void headroom_gated_delta_run(int isa, headroom_gated_delta d, headroom_gated_delta_inputs in, headroom_kept state, int start, float *out,
+                              ptrdiff_t out_stride, int64_t window, int64_t parts, int64_t from, int64_t to, float *scratch);
