@@ -34,28 +34,15 @@ SIMD void KERNEL(amx_unit)(const uint8_t *codes, const int8_t *q, const int unit
 }
 
 // The whole panel times a block of activations.
-SIMD void KERNEL(amx_tile)(const panel *p, const inputs *x, const int unit) {
-    tree t;
-    t.height = 0;
-    int64_t at = 0;
-    for (int i = 0; i < 16; i++) {
-        float(*acc)[2][LANES] = t.acc[t.height];
-        const int64_t n = p->order->units_of[i];
-        if (n == 0) memset(acc, 0, sizeof t.acc[0]);
-        for (int64_t u = 0; u < n; u++, at++) {
-            lanes sums[PACK_ROWS][2];
-            KERNEL(amx_unit)(p->codes + at * unit * PANEL_ROWS, x->q + at * unit * PACK_ROWS, unit, sums);
-            if (u == 0)
-                KERNEL(p_scale)(p, x, at, 1, x->count, 1, sums, acc);
-            else
-                KERNEL(p_scale)(p, x, at, 0, x->count, 1, sums, acc);
-        }
-        KERNEL(tree_climb)(&t, i, x->count);
+static void KERNEL(amx_tile)(const panel *p, const inputs *x) {
+    const int unit = (int)p->order->unit;
+    tile t;
+    for (batch b = KERNEL(first_batch)(p->order); b.remainder < 4; b = KERNEL(next_batch)(p->order, b)) {
+        for (int j = 0; j < b.k; j++) KERNEL(amx_unit)(p->codes + (b.at + j) * unit * PANEL_ROWS, x->q + (b.at + j) * unit * PACK_ROWS, unit, t.sums[j]);
+        KERNEL(fold_batch)(&t, p, x, &b, t.sums);
     }
-    KERNEL(tree_out)(&t, p, x);
+    KERNEL(tile_out)(&t, p, x);
 }
-static void KERNEL(amx_64)(const panel *p, const inputs *x) { KERNEL(amx_tile)(p, x, 64); }
-static void KERNEL(amx_32)(const panel *p, const inputs *x) { KERNEL(amx_tile)(p, x, 32); }
 
 // As panel_rows.
 static void KERNEL(amx_rows)(const matmul_weight *w, int64_t from, int64_t to, const void *packed, const matmul_rows *r, void *scratch) {
@@ -64,9 +51,10 @@ static void KERNEL(amx_rows)(const matmul_weight *w, int64_t from, int64_t to, c
     for (int64_t n = from; n < to; n += PANEL_ROWS) {
         const panel p = KERNEL(panel_from)(w, &order, n, to, scratch);
         for (int64_t m = 0; m < r->count; m += PACK_ROWS) {
-            const inputs x = KERNEL(inputs_from)(&order, packed, r, m, n, PACK_ROWS);
+            inputs x;
+            KERNEL(inputs_from)(&x, &order, packed, r, m, n, &p);
             if (x.count != shape) KERNEL(amx_begin)(shape = x.count, (int)order.unit);
-            (order.unit == 64 ? KERNEL(amx_64) : KERNEL(amx_32))(&p, &x);
+            KERNEL(amx_tile)(&p, &x);
         }
     }
     _tile_release(); // or the system saves the tiles with every switch of threads

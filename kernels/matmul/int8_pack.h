@@ -6,8 +6,9 @@
 //
 // Rows past the last are garbage that nobody reads the results of.
 //
-// Unit u goes to accumulator u % 16. Accumulators are finished in the order 0, 8, 4, 12, 2, ... of v_sum's tree, each with all of its units, so
-// that few of them are under way: pack_order says which unit is in which place.
+// Unit u goes to accumulator u % 16, and v_sum's tree first adds up accumulators r, r+4, r+8 and r+12: those of the units u with u % 4 = r. So
+// all units of a remainder come together, in order, and four in a row are one for each of its accumulators. Remainders are in the order
+// of the tree: 0, 2, 1, 3.
 #pragma once
 #include <string.h>
 #include "matmul.h"
@@ -15,25 +16,25 @@
 #define PACK_ROWS 16
 
 typedef struct {
-    int64_t units, unit;  // how many, and elements of each
-    int64_t units_of[16]; // of the accumulator that is finished as number i
-    int64_t first_of[16]; // the place of accumulator a's first unit
+    int64_t units, unit; // how many, and elements of each
+    int64_t first_of[4]; // the place of the first unit of each remainder
 } pack_order;
 
+// The remainder that comes as number i, and how many units have it.
+static inline int64_t pack_remainder(int i) { return (i & 1) << 1 | i >> 1; }
+static inline int64_t pack_units(const pack_order *o, int i) { return (o->units + 3 - pack_remainder(i)) / 4; }
+
 static inline pack_order pack_order_of(int64_t k, int64_t unit) {
-    static const uint8_t accumulator[16] = {0, 8, 4, 12, 2, 10, 6, 14, 1, 9, 5, 13, 3, 11, 7, 15};
     pack_order o = {.units = k / unit, .unit = unit};
-    for (int64_t i = 0, place = 0; i < 16; i++) {
-        const int64_t a = accumulator[i];
-        o.units_of[i] = a < o.units ? (o.units - a + 15) / 16 : 0;
-        o.first_of[a] = place;
-        place += o.units_of[i];
+    for (int64_t i = 0, place = 0; i < 4; i++) {
+        o.first_of[pack_remainder((int)i)] = place;
+        place += pack_units(&o, (int)i);
     }
     return o;
 }
 
 // The place of unit u; of one past the last, the place behind all.
-static inline int64_t pack_place(const pack_order *o, int64_t u) { return u < o->units ? o->first_of[u % 16] + u / 16 : o->units; }
+static inline int64_t pack_place(const pack_order *o, int64_t u) { return u < o->units ? o->first_of[u % 4] + u / 4 : o->units; }
 
 static inline int64_t pack_bytes(int64_t units, int64_t unit) { return units * PACK_ROWS * (unit + 8); }
 

@@ -1,7 +1,7 @@
 // Many rows of activations: PANEL_ROWS rows of the weight are unpacked side by side, four elements of each row in a lane, so that a lane's
 // sum is an element's and becomes a float once per unit. Included once per instruction set, after int8_few.h and int8_pack.h.
 //
-// Units are in the order that accumulators are finished in (int8_pack.h), here as in the activations, so both are read from front to back.
+// Units are in the order of int8_pack.h, here as in the activations, so both are read from front to back.
 // A panel is codes [steps of 4 elements][PANEL_ROWS][4], then scales and biases, float32 [units][PANEL_ROWS]; rows past the weight's last
 // are garbage that nobody reads the results of.
 
@@ -191,13 +191,14 @@ typedef struct {
     int n; // rows of the weight that exist
 } panel;
 
-// Rows of activations in a block of them (int8_pack.h).
+// A block of activations (int8_pack.h), and where its outputs go.
 #define inputs KERNEL(inputs)
 typedef struct {
-    const int8_t *q;     // of the first of them; a row's unit lies PACK_ROWS units behind the last
-    const float *params; // a unit's scales and sums [2][PACK_ROWS], from the first of the rows on
+    const int8_t *q;     // [units][PACK_ROWS][unit]
+    const float *params; // a unit's scales and sums [units][2][PACK_ROWS]
     float *out[PACK_ROWS];
-    int count; // of outputs that exist
+    int count; // rows that exist
+    int whole; // all of the panel's rows exist
 } inputs;
 
 // The sums of a unit's products, from its first codes on, for mr rows of activations. Where products are added up in 16 bits at first, fits
@@ -278,105 +279,147 @@ SIMD void p_unit(const uint8_t *codes, const int8_t *q, const int mr, const int 
 #endif
 }
 
-// The sixteen accumulators of PACK_ROWS rows of elements. They are finished one after another, in an order in which v_sum's tree can be
-// climbed with one set of each height: they stay in the first-level cache.
-#define tree KERNEL(tree)
+// Up to four units of a remainder (int8_pack.h), one for each of its accumulators.
+#define batch KERNEL(batch)
 typedef struct {
-    float acc[5][PACK_ROWS][2][LANES] __attribute__((aligned(64)));
-    int height; // acc[height] is at work, those below it are sums of 1, 2, 4 or 8
-} tree;
+    int remainder;    // as which it comes
+    int k;            // units in the batch; 0 if the remainder has none
+    int first, last;  // of the remainder's batches
+    int64_t at, left; // the place of its first unit, and how many the remainder has from that on
+} batch;
 
-// The accumulator at work is finished, number i in that order.
-SIMD void KERNEL(tree_climb)(tree *t, int i, const int mr) {
-    for (; i & 1; i >>= 1) {
-        t->height--;
-        float(*left)[2][LANES] = t->acc[t->height], (*right)[2][LANES] = t->acc[t->height + 1];
-        for (int m = 0; m < mr; m++)
-#pragma GCC unroll 2
-            for (int v = 0; v < 2; v++) lf_store(left[m][v], lf_add(lf_load(left[m][v]), lf_load(right[m][v])));
-    }
-    t->height++;
+SIMD batch KERNEL(batch_at)(int remainder, int first, int64_t at, int64_t left) {
+    return (batch){.remainder = remainder, .k = left < 4 ? (int)left : 4, .first = first, .last = left <= 4, .at = at, .left = left};
+}
+SIMD batch KERNEL(first_batch)(const pack_order *o) { return KERNEL(batch_at)(0, 1, 0, pack_units(o, 0)); }
+SIMD batch KERNEL(next_batch)(const pack_order *o, batch b) {
+    if (b.last) return KERNEL(batch_at)(b.remainder + 1, 1, b.at + b.k, pack_units(o, b.remainder + 1));
+    return KERNEL(batch_at)(b.remainder, 0, b.at + 4, b.left - 4);
 }
 
-// All are finished.
-SIMD void KERNEL(tree_out)(const tree *t, const panel *p, const inputs *x) {
-    for (int m = 0; m < x->count; m++)
-        for (int v = 0; v < 2; v++) {
-            const int64_t left = p->n - v * LANES;
-            if (left >= LANES)
-                lf_store(x->out[m] + v * LANES, lf_load(t->acc[0][m][v]));
-            else if (left > 0)
-                memcpy(x->out[m] + v * LANES, t->acc[0][m][v], (size_t)left * 4);
-        }
-}
+// What a panel and a block of activations need on the way to their outputs. It stays in the first-level cache beside what is read, if it is
+// small: with eight units in a batch everything was slower.
+#define tile KERNEL(tile)
+#define unit_sums KERNEL(unit_sums)
+typedef lanes unit_sums[PACK_ROWS][2];
+typedef struct {
+    unit_sums sums[4];                   // of the products of a batch's units; in memory, or compilers keep more in registers than there are
+    float acc[4][PACK_ROWS][2][LANES];   // the accumulators of a remainder with more than four units
+    float total[2][PACK_ROWS][2][LANES]; // what they add up to: remainders 0 and 2 first, then those before and after each other
+} __attribute__((aligned(64))) tile;
 
-// Adds the unit in place `at`, whose sums of products are given, to its accumulators, which are zero when it is their first. Meanwhile the next
-// unit may be fetched, PACK_ROWS lines of activations and twice as many of codes.
-SIMD void KERNEL(p_scale)(const panel *p, const inputs *x, int64_t at, const int first, const int mr, const int fetch, lanes (*sums)[2], float (*acc)[2][LANES]) {
-    const int8_t *next_q = x->q + (at + 1) * p->order->unit * PACK_ROWS;
-    const uint8_t *next_codes = p->codes + (at + 1) * p->order->unit * PANEL_ROWS;
-    const float *scales = p->scales + at * PANEL_ROWS, *params = x->params + at * 2 * PACK_ROWS;
-    const lanesf scale[2] = {lf_load(scales), lf_load(scales + LANES)};
-    lanesf bias[2] = {lf_set1(-E2M1_OFFSET), lf_set1(-E2M1_OFFSET)};
-    if (p->biases) bias[0] = lf_load(p->biases + at * PANEL_ROWS), bias[1] = lf_load(p->biases + at * PANEL_ROWS + LANES);
-#pragma GCC unroll 2
-    for (int m = 0; m < mr; m++) {
-        if (fetch) __builtin_prefetch(next_q + 64 * m), __builtin_prefetch(next_codes + 128 * m), __builtin_prefetch(next_codes + 128 * m + 64);
-        const lanesf one = lf_set1(params[m]), sum = lf_set1(params[PACK_ROWS + m]);
+// The scales and biases of a batch's units.
+#define batch_scales KERNEL(batch_scales)
+typedef struct {
+    lanesf scale[4][2], bias[4][2];
+} batch_scales;
+SIMD batch_scales KERNEL(scales_of)(const panel *p, const batch *b, const int k, const int affine) {
+    batch_scales s;
+#pragma GCC unroll 4
+    for (int j = 0; j < k; j++)
 #pragma GCC unroll 2
         for (int v = 0; v < 2; v++) {
-            const lanesf dot = lf_of(sums[m][v]), s = lf_mul(scale[v], one), a = first ? lf_set1(0) : lf_load(acc[m][v]);
-            lf_store(acc[m][v], p->biases ? lf_fma(bias[v], sum, lf_fma(dot, s, a)) : lf_fma(lf_fma(bias[v], sum, dot), s, a));
+            s.scale[j][v] = lf_load(p->scales + (b->at + j) * PANEL_ROWS + v * LANES);
+            s.bias[j][v] = affine ? lf_load(p->biases + (b->at + j) * PANEL_ROWS + v * LANES) : lf_set1(-E2M1_OFFSET);
         }
-    }
+    return s;
 }
 
-// The whole panel times mr rows of activations.
-SIMD void panel_tile(const panel *p, const inputs *x, const int mr, const int unit, const int fits) {
-    tree t;
-    t.height = 0;
-    int64_t at = 0;
-    for (int i = 0; i < 16; i++) {
-        float(*acc)[2][LANES] = t.acc[t.height];
-        const int64_t n = p->order->units_of[i];
-        if (n == 0) memset(acc, 0, sizeof t.acc[0]);
-        for (int64_t u = 0; u < n; u++, at++) {
-            lanes sums[PANEL_INPUTS][2], stored[PANEL_INPUTS][2];
-            p_unit(p->codes + at * unit * PANEL_ROWS, x->q + at * unit * PACK_ROWS, mr, unit, fits, sums);
-#pragma GCC unroll 8
-            for (int m = 0; m < mr; m++)
+// Rows [from, to) of a batch of k units: adds them to their accumulators, which are zero before the remainder's first, and after its last the
+// accumulators to each other, as v_sum does.
+SIMD void KERNEL(fold)(tile *t, const inputs *x, const batch *b, const int k, const int affine, const batch_scales *s, const unit_sums *sums, int from, int to) {
+    const float *params = x->params + b->at * 2 * PACK_ROWS;
+#pragma GCC unroll 1
+    for (int m = from; m < to; m++)
 #pragma GCC unroll 2
-                for (int v = 0; v < 2; v++) stored[m][v] = sums[m][v];
-            __asm__ volatile("" ::"r"(stored) : "memory"); // through memory, or compilers keep more in registers than there are
-            if (u == 0)
-                KERNEL(p_scale)(p, x, at, 1, mr, 0, stored, acc);
-            else
-                KERNEL(p_scale)(p, x, at, 0, mr, 0, stored, acc);
+        for (int v = 0; v < 2; v++) {
+            lanesf a[4];
+#pragma GCC unroll 4
+            for (int j = 0; j < 4; j++) {
+                a[j] = b->first ? lf_set1(0) : lf_load(t->acc[j][m][v]);
+                if (j >= k) continue;
+                const lanesf one = lf_set1(params[2 * j * PACK_ROWS + m]), sum = lf_set1(params[(2 * j + 1) * PACK_ROWS + m]);
+                const lanesf dot = lf_of(sums[j][m][v]), both = lf_mul(s->scale[j][v], one);
+                a[j] = affine ? lf_fma(s->bias[j][v], sum, lf_fma(dot, both, a[j])) : lf_fma(lf_fma(s->bias[j][v], sum, dot), both, a[j]);
+            }
+            if (!b->last) {
+#pragma GCC unroll 4
+                for (int j = 0; j < 4; j++) lf_store(t->acc[j][m][v], a[j]);
+                continue;
+            }
+            lanesf all = lf_add(lf_add(a[0], a[2]), lf_add(a[1], a[3]));
+            if (b->remainder & 1) all = lf_add(lf_load(t->total[b->remainder / 2][m][v]), all);
+            if (b->remainder == 3) all = lf_add(lf_load(t->total[0][m][v]), all);
+            lf_store(b->remainder == 3 && x->whole ? x->out[m] + v * LANES : t->total[b->remainder / 2][m][v], all);
         }
-        KERNEL(tree_climb)(&t, i, mr);
+}
+
+#define FOLD(k, affine) \
+    static void KERNEL(fold_##k##_##affine)(tile *t, const panel *p, const inputs *x, const batch *b, const unit_sums *sums) { \
+        const batch_scales s = KERNEL(scales_of)(p, b, k, affine); \
+        KERNEL(fold)(t, x, b, k, affine, &s, sums, 0, x->count); \
     }
-    KERNEL(tree_out)(&t, p, x);
+FOLD(0, 0) FOLD(1, 0) FOLD(2, 0) FOLD(3, 0) FOLD(4, 0)
+FOLD(1, 1) FOLD(2, 1) FOLD(3, 1) FOLD(4, 1)
+#undef FOLD
+typedef void KERNEL(fold_function)(tile *t, const panel *p, const inputs *x, const batch *b, const unit_sums *sums);
+static void KERNEL(fold_batch)(tile *t, const panel *p, const inputs *x, const batch *b, const unit_sums *sums) {
+    static KERNEL(fold_function) *const folds[2][5] = {
+        {KERNEL(fold_0_0), KERNEL(fold_1_0), KERNEL(fold_2_0), KERNEL(fold_3_0), KERNEL(fold_4_0)},
+        {KERNEL(fold_0_0), KERNEL(fold_1_1), KERNEL(fold_2_1), KERNEL(fold_3_1), KERNEL(fold_4_1)},
+    };
+    folds[p->biases != NULL][b->k](t, p, x, b, sums);
+}
+
+// All batches are folded: the outputs of a panel that is not whole.
+SIMD void KERNEL(tile_out)(const tile *t, const panel *p, const inputs *x) {
+    for (int m = 0; !x->whole && m < x->count; m++) memcpy(x->out[m], t->total[1][m], (size_t)p->n * 4);
+}
+
+// The sums of a batch's products, PANEL_INPUTS rows at a time.
+typedef void KERNEL(unit_function)(const uint8_t *codes, const int8_t *q, lanes (*sums)[2]);
+SIMD void KERNEL(products)(const panel *p, const inputs *x, const batch *b, const int unit, KERNEL(unit_function) *half, KERNEL(unit_function) *full, unit_sums *sums) {
+    for (int j = 0; j < b->k; j++)
+        for (int m = 0; m < x->count; m += PANEL_INPUTS) {
+            const uint8_t *codes = p->codes + (b->at + j) * unit * PANEL_ROWS;
+            const int8_t *q = x->q + ((b->at + j) * PACK_ROWS + m) * unit;
+            (x->count - m > PANEL_INPUTS / 2 ? full : half)(codes, q, sums[j] + m);
+        }
+}
+
+// The whole panel times a block of activations.
+SIMD void panel_tile(const panel *p, const inputs *x, const int unit, KERNEL(unit_function) *half, KERNEL(unit_function) *full) {
+    tile t;
+    for (batch b = KERNEL(first_batch)(p->order); b.remainder < 4; b = KERNEL(next_batch)(p->order, b)) {
+        KERNEL(products)(p, x, &b, unit, half, full, t.sums);
+        KERNEL(fold_batch)(&t, p, x, &b, t.sums);
+    }
+    KERNEL(tile_out)(&t, p, x);
 }
 
 typedef void KERNEL(panel_function)(const panel *p, const inputs *x);
 
-#define TILE(name, mr, unit, fits) \
-    static void KERNEL(name##_##unit##_##fits)(const panel *p, const inputs *x) { panel_tile(p, x, mr, unit, fits); }
-#define TILES(fits) \
-    TILE(panel_half, PANEL_INPUTS / 2, 64, fits) TILE(panel_full, PANEL_INPUTS, 64, fits) \
-    TILE(panel_half, PANEL_INPUTS / 2, 32, fits) TILE(panel_full, PANEL_INPUTS, 32, fits)
-#define PAIR(name) {KERNEL(panel_half_##name), KERNEL(panel_full_##name)}
-#define EACH(fits) {PAIR(64_##fits), PAIR(32_##fits)}
-TILES(8)
+// p_unit as functions of their own, or GCC runs out of registers; it writes to memory last, since what is there may be what codes points to.
+#define UNIT(name, mr, unit, fits) \
+    static __attribute__((noinline)) void KERNEL(name##_##unit##_##fits)(const uint8_t *codes, const int8_t *q, lanes (*sums)[2]) { \
+        lanes mine[PANEL_INPUTS][2]; \
+        p_unit(codes, q, mr, unit, fits, mine); \
+        _Pragma("GCC unroll 8") for (int m = 0; m < mr; m++) sums[m][0] = mine[m][0], sums[m][1] = mine[m][1]; \
+    }
+#define TILE(unit, fits) \
+    UNIT(unit_half, PANEL_INPUTS / 2, unit, fits) UNIT(unit_full, PANEL_INPUTS, unit, fits) \
+    static void KERNEL(tile_##unit##_##fits)(const panel *p, const inputs *x) { panel_tile(p, x, unit, KERNEL(unit_half_##unit##_##fits), KERNEL(unit_full_##unit##_##fits)); }
+#define BOTH(fits) {KERNEL(tile_64_##fits), KERNEL(tile_32_##fits)}
+TILE(64, 8) TILE(32, 8)
 #if ISA == ISA_VNNI // one instruction for all codes
-#define WAYS {EACH(8), EACH(8), EACH(8)}
+#define WAYS {BOTH(8), BOTH(8), BOTH(8)}
 #elif ISA == ISA_NEON
-TILES(0)
-#define WAYS {EACH(8), EACH(8), EACH(0)}
+TILE(64, 0) TILE(32, 0)
+#define WAYS {BOTH(8), BOTH(8), BOTH(0)}
 #else
-TILES(2)
-TILES(0)
-#define WAYS {EACH(8), EACH(2), EACH(0)}
+TILE(64, 2) TILE(32, 2)
+TILE(64, 0) TILE(32, 0)
+#define WAYS {BOTH(8), BOTH(2), BOTH(0)}
 #endif
 
 // Unpacks the panel from row n of the weight on, which has rows up to `to`, into scratch.
@@ -389,31 +432,35 @@ static panel KERNEL(panel_from)(const matmul_weight *w, const pack_order *o, int
     return p;
 }
 
-// Up to `most` rows from row m on, and their outputs from column n on.
-static inputs KERNEL(inputs_from)(const pack_order *o, const void *packed, const matmul_rows *r, int64_t m, int64_t n, int most) {
+// The block of activations from row m on, and its outputs from column n on, whose cache lines are asked for: stores wait for each other.
+static void KERNEL(inputs_from)(inputs *x, const pack_order *o, const void *packed, const matmul_rows *r, int64_t m, int64_t n, const panel *p) {
     const uint8_t *block = (const uint8_t *)packed + m / PACK_ROWS * pack_bytes(o->units, o->unit);
-    inputs x = {.q = (const int8_t *)block + m % PACK_ROWS * o->unit, .params = (const float *)(block + o->units * o->unit * PACK_ROWS) + m % PACK_ROWS};
-    x.count = r->count - m < most ? (int)(r->count - m) : most;
-    for (int i = 0; i < x.count; i++) x.out[i] = r->out + matmul_out_row(r, m + i) * r->out_stride + n;
-    return x;
+    x->whole = p->n == PANEL_ROWS;
+    x->q = (const int8_t *)block;
+    x->params = (const float *)(block + o->units * o->unit * PACK_ROWS);
+    x->count = r->count - m < PACK_ROWS ? (int)(r->count - m) : PACK_ROWS;
+    for (int i = 0; i < x->count; i++) {
+        x->out[i] = r->out + matmul_out_row(r, m + i) * r->out_stride + n;
+        for (int at = 0; at < PANEL_ROWS; at += 16) __builtin_prefetch(x->out[i] + at, 1);
+    }
 }
 
 // Rows [from, to) of the weight, a panel at a time, with every row of the input, which are packed. scratch holds a panel.
 static void KERNEL(panel_rows)(const matmul_weight *w, int64_t from, int64_t to, const void *packed, const matmul_rows *r, void *scratch) {
-    static KERNEL(panel_function) *const functions[3][2][2] = WAYS;
+    static KERNEL(panel_function) *const functions[3][2] = WAYS;
     const pack_order order = pack_order_of(w->k, matmul_unit(w));
-    KERNEL(panel_function) *const *tiles = functions[w->bits == 8 ? 2 : w->bits > 4 || w->mode != MODE_AFFINE][order.unit == 32];
+    KERNEL(panel_function) *const multiply = functions[w->bits == 8 ? 2 : w->bits > 4 || w->mode != MODE_AFFINE][order.unit == 32];
     for (int64_t n = from; n < to; n += PANEL_ROWS) {
         const panel p = KERNEL(panel_from)(w, &order, n, to, scratch);
-        for (int64_t m = 0; m < r->count; m += PANEL_INPUTS) {
-            const inputs x = KERNEL(inputs_from)(&order, packed, r, m, n, PANEL_INPUTS);
-            tiles[x.count > PANEL_INPUTS / 2](&p, &x);
+        for (int64_t m = 0; m < r->count; m += PACK_ROWS) {
+            inputs x;
+            KERNEL(inputs_from)(&x, &order, packed, r, m, n, &p);
+            multiply(&p, &x);
         }
     }
 }
 
+#undef UNIT
 #undef TILE
-#undef TILES
-#undef PAIR
-#undef EACH
+#undef BOTH
 #undef WAYS
