@@ -163,6 +163,7 @@ kernel void gated_delta(
 
   float4 s[ROWS][2];
   float4 scale = float4(1.0f);
+#pragma clang loop unroll(full)
   for (uint r = 0; r < ROWS; r++) {
     s[r][0] = float4(0.0f);
     s[r][1] = float4(0.0f);
@@ -231,6 +232,7 @@ kernel void gated_delta(
       float4 sk = float4(0.0f);
       float4 sq = float4(0.0f);
       float4 in = float4(0.0f);
+#pragma clang loop unroll(full)
       for (uint r = 0; r < ROWS; r++) {
         sk[r] = dot_onto(0.0f, s[r][0], k[0]);
         sq[r] = dot_onto(0.0f, s[r][0], q[0]);
@@ -250,32 +252,40 @@ kernel void gated_delta(
       if (lane < ROWS && row0 + lane < p.dv) {
         out[ulong(from + t) * p.out_stride + row0 + lane] = lane == 0 ? o.x : lane == 1 ? o.y : lane == 2 ? o.z : o.w;
       }
+#pragma clang loop unroll(full)
       for (uint r = 0; r < ROWS; r++) {
-        float most = 0.0f;
-        for (uint v = 0; v < 2; v++) {
-          if (v == 0 || wide) {
-            s[r][v] = fma(float4(d[r]), k[v], g[r] * s[r][v]);
-            if (form == KEPT_BF16) {
-              s[r][v] = rounded_bf16(s[r][v]);
-            }
-            most = max(most, most_of(s[r][v]));
-          }
+        s[r][0] = fma(float4(d[r]), k[0], g[r] * s[r][0]);
+        if (wide) {
+          s[r][1] = fma(float4(d[r]), k[1], g[r] * s[r][1]);
         }
-        if (form == KEPT_I8) {
-          const float amax = max(simd_max(most), LEAST_AMAX);
-          const float inverse = LARGEST_CODE / amax;
-          s[r][0] = codes_of(s[r][0], inverse);
+        if (form == KEPT_BF16) {
+          s[r][0] = rounded_bf16(s[r][0]);
+          s[r][1] = rounded_bf16(s[r][1]);
+        }
+      }
+      if (form == KEPT_I8) {
+        float4 most = float4(0.0f);
+#pragma clang loop unroll(full)
+        for (uint r = 0; r < ROWS; r++) {
+          most[r] = wide ? max(most_of(s[r][0]), most_of(s[r][1])) : most_of(s[r][0]);
+        }
+        const float4 amax = max(float4(simd_max(most.x), simd_max(most.y), simd_max(most.z), simd_max(most.w)), float4(LEAST_AMAX));
+        const float4 inverse = float4(LARGEST_CODE) / amax;
+#pragma clang loop unroll(full)
+        for (uint r = 0; r < ROWS; r++) {
+          s[r][0] = codes_of(s[r][0], inverse[r]);
           if (wide) {
-            s[r][1] = codes_of(s[r][1], inverse);
+            s[r][1] = codes_of(s[r][1], inverse[r]);
           }
-          scale[r] = amax / LARGEST_CODE;
         }
+        scale = amax / float4(LARGEST_CODE);
       }
     }
     threadgroup_barrier(mem_flags::mem_threadgroup);  // before the next window overwrites this one
   }
 
   simdgroup_barrier(mem_flags::mem_device);  // all lanes have read the scales that one lane writes
+#pragma clang loop unroll(full)
   for (uint r = 0; r < ROWS; r++) {
     if (row0 + r < p.dv) {
       const ulong at = (ulong(head) * p.dv + row0 + r) * p.dk;
