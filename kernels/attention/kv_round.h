@@ -24,10 +24,7 @@ SIMD f32x16 v_abs(f32x16 x) { return v_max(x, v_sub(v_zero(), x)); }
 
 #define WEIGHT_TOP 32512.0f // 127 * 256, so that the high byte of a weight fits as well
 
-// What is added to this is rounded to an integer, which the low bits of the sum then are.
-#define ROUNDER 12582912.0f // 1.5 * 2^23
-
-// store_query takes sixteen integral values, store_weights 32 plus ROUNDER, weights [i, i+32) of a tile.
+// store_query takes sixteen integral values, store_weights 32 plus V_ROUNDER, weights [i, i+32) of a tile.
 #if ISA == ISA_AVX512 || ISA == ISA_VNNI || ISA == ISA_AVX2
 SIMD __m256i KERNEL(shorts)(f32x16 x) {
 #if ISA == ISA_AVX2
@@ -46,7 +43,7 @@ SIMD void store_query(uint8_t *q, f32x16 x) {
 }
 SIMD void store_weights(uint8_t *weights, int64_t i, f32x16 x, f32x16 y) {
 #if ISA == ISA_AVX2
-    const __m256i zero = _mm256_castps_si256(_mm256_set1_ps(ROUNDER));
+    const __m256i zero = _mm256_castps_si256(_mm256_set1_ps(V_ROUNDER));
     const __m256i a = _mm256_packs_epi32(_mm256_sub_epi32(_mm256_castps_si256(x.a), zero), _mm256_sub_epi32(_mm256_castps_si256(x.b), zero));
     const __m256i b = _mm256_packs_epi32(_mm256_sub_epi32(_mm256_castps_si256(y.a), zero), _mm256_sub_epi32(_mm256_castps_si256(y.b), zero));
     _mm256_storeu_si256((__m256i *)(weights + 2 * i), _mm256_permute4x64_epi64(a, 0xd8));
@@ -57,6 +54,27 @@ SIMD void store_weights(uint8_t *weights, int64_t i, f32x16 x, f32x16 y) {
     _mm512_storeu_si512(weights + 2 * i, _mm512_permutex2var_epi16(_mm512_castps_si512(x), _mm512_loadu_si512(low_words), _mm512_castps_si512(y)));
 #endif
 }
+#if ISA == ISA_VNNI
+// As the matrix unit takes the weights of a tile (kv_amx.h): the signed high bytes, then the signed low ones, in fours of neighbours, four q of
+// sixteen s in place 4q+s, each in the order of V_BYTE_OF_POSITION. y are the four vectors of weights plus V_ROUNDER; returns their sum.
+SIMD f32x16 KERNEL(store_bytes)(uint8_t *weights, const f32x16 *y) {
+    const __m512i zero = _mm512_castps_si512(_mm512_set1_ps(V_ROUNDER)), half = _mm512_set1_epi16(128), even = _mm512_set1_epi16(255);
+    __m512i x[4], words[2];
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++) x[i] = _mm512_sub_epi32(_mm512_castps_si512(y[i]), zero);
+#pragma GCC unroll 2
+    for (int i = 0; i < 2; i++) words[i] = _mm512_packs_epi32(x[2 * i], x[2 * i + 1]);
+#define PICK(i) _mm512_castps_si512(_mm512_shuffle_ps(_mm512_castsi512_ps(words[0]), _mm512_castsi512_ps(words[1]), i))
+    const __m512i first = PICK(0x88), last = PICK(0xdd); // pairs of words: positions 0 and 1 of each four, and 2 and 3
+#undef PICK
+#define MERGE(a, b) _mm512_ternarylogic_epi32(even, a, b, 0xca) // even bytes of a, odd bytes of b
+    const __m512i first_up = _mm512_add_epi16(first, half), last_up = _mm512_add_epi16(last, half); // the high byte makes up for the sign of the low one
+    _mm512_storeu_si512(weights, MERGE(_mm512_srli_epi16(first_up, 8), last_up));
+    _mm512_storeu_si512(weights + TILE, MERGE(first, _mm512_slli_epi16(last, 8)));
+#undef MERGE
+    return _mm512_cvtepi32_ps(_mm512_add_epi32(_mm512_add_epi32(x[0], x[1]), _mm512_add_epi32(x[2], x[3]))); // exact
+}
+#endif
 #elif ISA == ISA_NEON
 SIMD int16x8_t KERNEL(shorts)(f32x16 x, int half) {
     return vcombine_s16(vqmovn_s32(vcvtnq_s32_f32(x.v[2 * half])), vqmovn_s32(vcvtnq_s32_f32(x.v[2 * half + 1])));
@@ -112,20 +130,35 @@ SIMD void round_query(const float *x, int64_t group, int64_t d, uint8_t *codes, 
     }
 }
 
-// Scales a tile's weights, of which [from, to) are of positions that the row sees, so that the largest is WEIGHT_TOP, makes the others
-// zero, and returns what one is then worth. Weights too small to be seen beside the highest so far all become zero.
+// What makes the highest of a tile's weights WEIGHT_TOP, or all of them zero if they are too small to be seen beside the highest so far, and
+// what one is then worth; for n vectors, 1 to 16. highest has room for 16.
+#define weights_units KERNEL(weights_units)
+SIMD void weights_units(float *highest, int64_t n, float *scales, float *units) {
+    float up[16], down[16];
+    for (int64_t i = n; i < 16; i++) highest[i] = 1;
+    v_store(up, v_div(v_set1(WEIGHT_TOP), v_load(highest)));
+    v_store(down, v_div(v_load(highest), v_set1(WEIGHT_TOP)));
+    for (int64_t i = 0; i < n; i++) {
+        const int usable = highest[i] > 1e-30f;
+        scales[i] = usable ? up[i] : 0;
+        units[i] = usable ? down[i] : highest[i] * 0;
+    }
+}
+
+// Scales a tile's weights, of which [from, to) are of positions that the row sees, makes the others zero, and returns what one is then worth.
 #define scale_weights KERNEL(scale_weights)
 SIMD float scale_weights(float *w, int64_t from, int64_t to) {
     const int64_t first = from & ~15, end = (to + 15) & ~15;
     f32x16 top = v_zero();
     for (int64_t i = first; i < end; i += 16) top = v_max(top, v_load(w + i));
-    const float highest = v_hmax(top);
-    const int usable = highest > 1e-30f;
-    const f32x16 scale = v_set1(usable ? WEIGHT_TOP / highest : 0);
+    float highest[16], factor, unit;
+    highest[0] = v_hmax(top);
+    weights_units(highest, 1, &factor, &unit);
+    const f32x16 scale = v_set1(factor);
     for (int64_t i = 0; i < first; i += 16) v_store(w + i, v_zero());
     for (int64_t i = first; i < end; i += 16) v_store(w + i, v_mul(v_load(w + i), scale));
     for (int64_t i = end; i < TILE; i += 16) v_store(w + i, v_zero());
-    return usable ? highest / WEIGHT_TOP : highest * 0;
+    return unit;
 }
 
 // A group of V, for the positions of a tile that a row sees: the scales relative to the largest magnitude, top, and the values of the
@@ -163,23 +196,23 @@ SIMD void read_group(struct value_group *out, const struct kv_format *f, const u
 //     sum of w (code s + bias) = sum of (w s) (code - c) + sum of w (c s + bias),
 //
 // and w s is rounded: then the error meets distances from the middle only. What does not depend on codes, the second sum less c times the
-// rounded weights, goes to sixteen lanes of middle.
+// rounded weights, goes to sixteen lanes of middle. matrix, a constant, stores the weights for the matrix unit.
 #define round_weights KERNEL(round_weights)
-SIMD float round_weights(const struct value_group *group, const float *w, float unit, float code, uint8_t *weights, float *middle) {
-    const f32x16 zero = v_set1(ROUNDER);
-    f32x16 sum = v_zero(), count = v_zero();
-#pragma GCC unroll 2
-    for (int64_t i = 0; i < TILE; i += 32) {
-        f32x16 y[2];
-#pragma GCC unroll 2
-        for (int n = 0; n < 2; n++) {
-            const f32x16 x = v_load(w + i + 16 * n);
-            y[n] = v_fma(x, v_load(group->scale + i + 16 * n), zero);
-            sum = v_fma(x, v_load(group->middle + i + 16 * n), sum);
-            count = v_add(count, v_sub(y[n], zero));
-        }
-        store_weights(weights, i, y[0], y[1]);
+SIMD float round_weights(const struct value_group *group, const float *w, float unit, float code, const int matrix, uint8_t *restrict weights,
+                         float *restrict middle) {
+    const f32x16 zero = v_set1(V_ROUNDER);
+    f32x16 sum = v_zero(), count = v_zero(), y[TILE / 16];
+#pragma GCC unroll 4
+    for (int i = 0; i < TILE / 16; i++) {
+        const f32x16 x = v_load(w + 16 * i);
+        y[i] = v_fma(x, v_load(group->scale + 16 * i), zero);
+        sum = v_fma(x, v_load(group->middle + 16 * i), sum);
+        if (!matrix) count = v_add(count, v_sub(y[i], zero));
+        if (!matrix && i % 2) store_weights(weights, 16 * (i - 1), y[i - 1], y[i]);
     }
+#if ISA == ISA_VNNI
+    if (matrix) count = KERNEL(store_bytes)(weights, y);
+#endif
     sum = v_fma(count, v_set1(-code * group->top), sum);
     v_store(middle, v_fma(sum, v_set1(unit), v_load(middle)));
     return unit * group->top;

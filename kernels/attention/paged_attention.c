@@ -13,108 +13,21 @@
 #include "kv_product.h"
 #include "kv_round.h"
 #include "kv_dot.h"
+#if ISA == ISA_VNNI && !defined(__clang__) && __GNUC__ >= 11 // older compilers know no AMX, and clang takes one set of targets for a function
+#define MATRIX_UNIT
+#include "kv_amx.h"
+#endif
 
-#define record_floats(u) ((u)->head_dim + 16)
+#include "kv_softmax.h"
+#include "kv_tile.h"
+
 #define MAX_DIRECT 12 // vectors up to which converting twice in registers is cheaper than writing a tile
-
-#define exp1 KERNEL(exp1)
-SIMD float exp1(float x) {
-    float y[16];
-    v_store(y, v_exp(v_set1(x)));
-    return y[0];
-}
-
-#define rescale KERNEL(rescale)
-SIMD void rescale(float *x, int64_t n, float scale) {
-    for (int64_t i = 0; i < n; i += 16) v_store(x + i, v_mul(v_load(x + i), v_set1(scale)));
-}
-
-// The scores of one vector for positions [from, to) of a tile become weights relative to the highest score so far, and its
-// record (and its middles, n floats) is brought up to it. s holds whole vectors of 16; those outside [from, to) become zero weights,
-// which change no sum.
-#define weigh KERNEL(weigh)
-SIMD void weigh(float *s, int64_t from, int64_t to, float *record, int64_t d, float *middles, int64_t n) {
-    const int64_t first = from & ~15, end = (to + 15) & ~15;
-    for (int64_t i = first; i < from; i++) s[i] = -INFINITY;
-    for (int64_t i = to; i < end; i++) s[i] = -INFINITY;
-    f32x16 top = v_set1(record[d]);
-    for (int64_t i = first; i < end; i += 16) top = v_max(top, v_load(s + i));
-    const float highest = v_hmax(top), before = record[d];
-    top = v_set1(highest);
-    for (int64_t i = first; i < end; i += 16) v_store(s + i, v_exp(v_sub(v_load(s + i), top)));
-    for (int64_t i = first; i < from; i++) s[i] = 0;
-    for (int64_t i = to; i < end; i++) s[i] = 0;
-    f32x16 sum = v_zero();
-    for (int64_t i = first; i < end; i += 16) sum = v_add(sum, v_load(s + i));
-    if (highest == before) {
-        record[d + 1] += v_sum(sum);
-        return;
-    }
-    const float scale = exp1(before - highest);
-    record[d] = highest;
-    record[d + 1] = record[d + 1] * scale + v_sum(sum);
-    rescale(record, d, scale);
-    rescale(middles, n, scale);
-}
-
-// What a tile is worked on with.
-#define job KERNEL(job)
-struct job {
-    const struct attention_unit *u;
-    const char *k_pages, *v_pages;
-    const int32_t *pages;
-    int64_t last;               // position whose pages they are
-    const float *queries;
-    float *tile, *scores, *part;
-    int k_direct, v_direct;     // multiply plain elements from the pages, without the tile
-    int k_integer, v_integer;   // multiply codes
-    uint8_t *codes;             // k_integer: the queries, rounded, with their groups
-    struct query_group *groups;
-    float *middles;             // v_integer: what the middles of the codes add up to since the segment began, 16 lanes per group
-    float *units, *steps;       // what a weight is worth, and one of a group's codes
-    uint8_t *weights;
-};
-
-// Floats of middles per vector.
-#define middle_floats KERNEL(middle_floats)
-SIMD int64_t middle_floats(const struct job *j) { return j->v_integer ? 16 * kv_groups(&j->u->v, j->u->head_dim) : 0; }
-
-// The K or V (pages, of format f) of this KV head in the page that holds pos; a position past the last counts as that.
-#define head_page KERNEL(head_page)
-SIMD const char *head_page(const struct job *j, const struct kv_format *f, const char *pages, int64_t pos) {
-    const struct attention_unit *u = j->u;
-    const int64_t page = j->pages[(pos < j->last ? pos : j->last) / u->page_tokens];
-    return pages + (page * u->kv_heads + u->kv_head) * u->page_tokens * kv_row_bytes(f, u->head_dim);
-}
-
-// The strips that positions [from, to) of the tile at t lie in.
-#define find_strips KERNEL(find_strips)
-SIMD void find_strips(const struct job *j, const struct kv_format *f, const char *pages, int64_t t, int64_t from, int64_t to, const uint8_t **strips) {
-    for (int64_t i = from & ~15; i < to; i += STRIP)
-        strips[i / STRIP] = (const uint8_t *)head_page(j, f, pages, t + i) + (t + i) % j->u->page_tokens * kv_row_bytes(f, j->u->head_dim);
-}
-
-// score_tile in integers.
-#define score_codes KERNEL(score_codes)
-static void score_codes(const struct job *j, int64_t t, int64_t from, int64_t to) {
-    const struct attention_unit *u = j->u;
-    const int64_t d = u->head_dim;
-    const uint8_t *strips[TILE / STRIP], *next[TILE / STRIP]; // V of the same positions comes next
-    find_strips(j, &u->k, j->k_pages, t, from, to, strips);
-    find_strips(j, &u->v, j->v_pages, t, from, to, next);
-    k_scores(&u->k, j->codes, j->groups, strips, from / STRIP, (to + 15) / STRIP, j->scores, u->rows * u->group, d, (const char *const *)next,
-             STRIP * kv_row_bytes(&u->v, d));
-}
 
 // scores = Q Kt for positions [from, to) of the tile at t, rounded out to multiples of 16.
 #define score_tile KERNEL(score_tile)
 static void score_tile(const struct job *j, int64_t t, int64_t from, int64_t to) {
     const struct attention_unit *u = j->u;
     const struct kv_format *f = &u->k;
-    if (j->k_integer) {
-        score_codes(j, t, from, to);
-        return;
-    }
     const int64_t d = u->head_dim, p = u->page_tokens, vectors = u->rows * u->group, row = kv_row_bytes(f, d), next_row = kv_row_bytes(&u->v, d);
     from &= ~15;
     to = (to + 15) & ~15;
@@ -172,84 +85,40 @@ static void sum_tile(const struct job *j, int64_t t, int64_t from, int64_t to, i
     }
 }
 
-// Positions [*from, *to) of the tile at t are what the row at pos sees of it: of the sinks, or of what is behind them.
-#define seen KERNEL(seen)
-SIMD int seen(const struct attention_unit *u, int64_t pos, int64_t t, int sinks, int64_t *from, int64_t *to) {
-    const int64_t first = u->window == 0 || pos - u->window + 1 < u->sink_tokens ? u->sink_tokens : pos - u->window + 1;
-    const int64_t end = sinks ? u->sink_tokens : TILE;
-    *from = !sinks && first > t ? first - t : 0;
-    *to = pos + 1 - t < end ? pos + 1 - t : end;
-    return *from < *to;
-}
-
-// part and middles += weights V in integers, for rows [first, end) of the unit; they see positions of [from, to) of the tile at t.
-#define sum_codes KERNEL(sum_codes)
-static void sum_codes(const struct job *j, int64_t t, int sinks, int64_t first, int64_t end, int64_t from, int64_t to) {
+// part += weights V for the vectors of a tile that rows see [from, to) of, or parts of that.
+#define sum_plain KERNEL(sum_plain)
+static void sum_plain(const struct job *j, const struct tile_view *v) {
     const struct attention_unit *u = j->u;
-    const struct kv_format *f = &u->v;
-    const int64_t d = u->head_dim, groups = kv_groups(f, d), heads = u->group, record = record_floats(u);
-    const uint8_t *strips[TILE / STRIP], *next[TILE / STRIP]; // K of the next tile comes next
-    find_strips(j, f, j->v_pages, t, from, to, strips);
-    find_strips(j, &u->k, j->k_pages, t + TILE, 0, TILE, next);
-    const int64_t next_bytes = STRIP * kv_row_bytes(&u->k, d), share = next_bytes / (groups * (end - first) * heads);
-    const float code = (float)(1 << (f->bits - 1));
-    int64_t asked = 0, until = 0;
-    for (int64_t g = 0; g < groups; g++) {
-        struct value_group group;
-        int64_t a = 0, b = 0;
-        for (int64_t r = first; r < end; r++) {
-            const int64_t last_a = a, last_b = b;
-            seen(u, u->pos + r, t, sinks, &a, &b);
-            if (a == 0 && b == TILE) { // nearly always: the constants unroll its loops
-                if (last_a != 0 || last_b != TILE) read_group(&group, f, strips, g, groups, 0, TILE);
-            } else if (a != last_a || b != last_b) {
-                read_group(&group, f, strips, g, groups, a, b);
-            }
-            for (int64_t i = r * heads; i < (r + 1) * heads; i++) {
-                for (until += share; asked < until; asked += 64)
-                    for (int n = 0; n < TILE / STRIP; n++) __builtin_prefetch(next[n] + asked, 0, 2);
-                j->steps[i] = round_weights(&group, j->scores + i * TILE, j->units[i], code, j->weights + i * TILE * WEIGHT_BYTES,
-                                            j->middles + (i * groups + g) * 16);
-            }
-        }
-        for (int64_t i = g * f->group; i < (g + 1) * f->group; i += 32)
-            v_values(f, j->weights + first * heads * TILE * WEIGHT_BYTES, j->steps + first * heads, strips, j->part + first * heads * record, record,
-                     (end - first) * heads, d, i, from & ~15, (to + 15) & ~15);
+    int64_t whole = 0, a, b;
+    if (!j->v_direct) read_values(j, v->t, v->from, v->to);
+    for (int64_t r = 0; r < u->rows; r++) whole += seen(u, u->pos + r, v->t, v->sinks, &a, &b) && a == v->from && b == v->to;
+    if (whole == u->rows) {
+        sum_tile(j, v->t, v->from, v->to, 0, u->rows * u->group);
+        return;
     }
+    for (int64_t r = 0; r < u->rows; r++)
+        if (seen(u, u->pos + r, v->t, v->sinks, &a, &b)) sum_tile(j, v->t, a, b, r * u->group, u->group);
 }
 
 // Every vector that sees positions of the tile at t takes them in.
 #define do_tile KERNEL(do_tile)
 static void do_tile(const struct job *j, int64_t t, int sinks) {
     const struct attention_unit *u = j->u;
-    const int64_t d = u->head_dim, group = u->group, end = u->pos + u->rows;
-    const int64_t middles = middle_floats(j);
-    int64_t from, to, last_from, whole = 0, first = u->rows, last = 0, a, b;
-    seen(u, u->pos, t, sinks, &from, &to);
-    seen(u, end - 1, t, sinks, &last_from, &to);
-    if (from >= to) return;
-    score_tile(j, t, from, to);
-    for (int64_t r = 0; r < u->rows; r++) {
-        if (!seen(u, u->pos + r, t, sinks, &a, &b)) continue;
-        for (int64_t g = r * group; g < (r + 1) * group; g++) {
-            float *weights = j->scores + g * TILE;
-            weigh(weights, a, b, j->part + g * record_floats(u), d, j->middles + g * middles, middles);
-            if (j->v_integer) j->units[g] = scale_weights(weights, a, b);
-        }
-        if (r < first) first = r;
-        last = r;
-        whole += a == from && b == to;
+    const int64_t vectors = u->rows * u->group;
+    struct tile_view v;
+    int64_t begin;
+    if (!view_tile(u, t, sinks, &v)) return;
+    if (j->k_integer || j->v_integer) open_tile(j, &v);
+    for (int64_t first = 0; first < vectors; first += j->block) {
+        const int64_t count = vectors - first < j->block ? vectors - first : j->block;
+        if (j->k_integer)
+            score_codes(j, &v, first, count);
+        else
+            score_tile(j, t, v.from, v.to);
+        const int64_t seeing = weigh_block(j, &v, first, count, &begin);
+        if (seeing && j->v_integer) sum_codes(j, &v, first, begin, seeing);
     }
-    if (j->v_integer) { // the rows that see any of it are neighbours
-        if (first <= last) sum_codes(j, t, sinks, first, last + 1, from, to);
-        return;
-    }
-    if (!j->v_direct) read_values(j, t, from, to);
-    if (whole == u->rows)
-        sum_tile(j, t, from, to, 0, u->rows * group);
-    else // rows see different parts of it
-        for (int64_t r = 0; r < u->rows; r++)
-            if (seen(u, u->pos + r, t, sinks, &a, &b)) sum_tile(j, t, a, b, r * group, group);
+    if (!j->v_integer) sum_plain(j, &v);
 }
 
 #define reset_record KERNEL(reset_record)
@@ -318,8 +187,9 @@ static void finish(const struct attention_unit *u, const float *total, float *ou
     }
 }
 
-static void KERNEL(attention)(const struct attention_unit *u, const float *q, float *out, const float *sinks, const void *k_pages, const void *v_pages,
-                              const int32_t *pages, float *scratch, float *part) {
+#define attend KERNEL(attend)
+SIMD void attend(const struct attention_unit *u, const float *q, float *out, const float *sinks, const void *k_pages, const void *v_pages,
+                 const int32_t *pages, float *scratch, float *part, uint8_t *k_room, uint8_t (*v_room)[16][64]) {
     const int64_t d = u->head_dim, vectors = u->rows * u->group, record = record_floats(u);
     const int split = part != NULL;
     float *queries = scratch + TILE * d, *scores = queries + vectors * d, *total = scores + vectors * TILE, *more = total + 2 * vectors * record;
@@ -327,13 +197,14 @@ static void KERNEL(attention)(const struct attention_unit *u, const float *q, fl
     struct job j = {.u = u, .k_pages = (const char *)k_pages + u->k_offset, .v_pages = (const char *)v_pages + u->v_offset, .pages = pages,
                     .last = u->pos + u->rows - 1, .queries = queries, .tile = scratch, .scores = scores, .part = part,
                     .k_direct = vectors <= MAX_DIRECT && !u->k.bits, .v_direct = vectors <= MAX_DIRECT && !u->v.bits,
-                    .k_integer = u->k.bits && !u->exact, .v_integer = u->v.bits && !u->exact};
+                    .k_integer = u->k.bits && !u->exact, .v_integer = u->v.bits && !u->exact, .k_room = k_room, .v_room = v_room};
+    j.block = j.k_integer && j.v_integer && vectors > WEIGH_AT_ONCE ? WEIGH_AT_ONCE : vectors;
     struct attention_unit start_unit = *u; // the same over the pages of the start
     start_unit.k = u->start_k;
     start_unit.v = u->start_v;
     const struct job start = {.u = &start_unit, .k_pages = k_pages, .v_pages = v_pages, .pages = pages,
                               .last = j.last < u->start_tokens ? j.last : u->start_tokens - 1, .queries = queries, .tile = scratch, .scores = scores, .part = part,
-                              .k_direct = vectors <= MAX_DIRECT, .v_direct = vectors <= MAX_DIRECT};
+                              .k_direct = vectors <= MAX_DIRECT, .v_direct = vectors <= MAX_DIRECT, .block = vectors};
     for (int64_t i = 0; i < vectors; i++) {
         const float *x = q + i / u->group * u->q_stride + i % u->group * d;
         for (int64_t c = 0; c < d; c += 16) v_store(queries + i * d + c, v_mul(v_load(x + c), v_set1(u->scale)));
@@ -346,6 +217,8 @@ static void KERNEL(attention)(const struct attention_unit *u, const float *q, fl
         for (int64_t i = 0; i < vectors; i++) round_query(queries + i * d, u->k.group, d, j.codes + i * d * QUERY_BYTES, j.groups + i * groups);
     }
     if (j.v_integer) {
+        j.whole = (struct value_group *)more;
+        more += kv_groups(&u->v, d) * (int64_t)(sizeof *j.whole / 4);
         j.middles = more;
         j.units = j.middles + vectors * middle_floats(&j);
         j.steps = j.units + vectors;
@@ -368,6 +241,30 @@ static void KERNEL(attention)(const struct attention_unit *u, const float *q, fl
     if (!split) finish(u, total, out);
 }
 
+static void KERNEL(attention)(const struct attention_unit *u, const float *q, float *out, const float *sinks, const void *k_pages, const void *v_pages,
+                              const int32_t *pages, float *scratch, float *part) {
+    attend(u, q, out, sinks, k_pages, v_pages, pages, scratch, part, NULL, NULL);
+}
+
+#ifdef MATRIX_UNIT
+static void attention_amx(const struct attention_unit *u, const float *q, float *out, const float *sinks, const void *k_pages, const void *v_pages,
+                          const int32_t *pages, float *scratch, float *part) {
+    uint8_t k_room[TILE * MATRIX_DIMS] __attribute__((aligned(64))), v_room[MATRIX_DIMS / 16][16][64] __attribute__((aligned(64)));
+    if (u->rows * u->group < MATRIX_MIN || u->exact || u->head_dim > MATRIX_DIMS) {
+        KERNEL(attention)(u, q, out, sinks, k_pages, v_pages, pages, scratch, part);
+        return;
+    }
+    KERNEL(amx_begin)(u->rows * u->group);
+    attend(u, q, out, sinks, k_pages, v_pages, pages, scratch, part, k_room, v_room);
+    KERNEL(amx_end)();
+}
+#elif ISA == ISA_VNNI
+#define attention_amx attention_vnni
+#endif
+#if ISA == ISA_VNNI
+#define attention_merge_amx attention_merge_vnni
+#endif
+
 static void KERNEL(attention_merge)(const struct attention_unit *u, float *out, const float *sinks, const float *part, float *scratch) {
     begin(u, sinks, scratch);
     for (int64_t s = 0; s < u->sinks + u->to - u->from; s++) merge_segment(u, part + s * u->part_stride, scratch);
@@ -377,6 +274,7 @@ static void KERNEL(attention_merge)(const struct attention_unit *u, float *out, 
 #else
 
 #define KERNEL_USES_VNNI
+#define KERNEL_USES_AMX
 #define KERNEL_SOURCE "paged_attention.c"
 #include "foreach_isa.h"
 

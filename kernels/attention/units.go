@@ -48,11 +48,12 @@ func (o *Attention) recordFloats() int { return o.Cache.HeadDim + 16 }
 
 // scratchFloats is what a worker needs: a tile, and for each vector its query, scores, two records, and what the integer products
 // need: the rounded query (16 bits each, and three numbers per group), sixteen sums per group of V, weights of 16 bits for a tile,
-// and two numbers that they are worth.
+// and two numbers that they are worth; the groups of a tile's V, two numbers a position and one more; and room for the sixteen weights
+// that a matrix unit may read past the last.
 func (o *Attention) scratchFloats() int {
 	vectors, d := o.blockRows()*o.group(), o.Cache.HeadDim
 	integers := d/2 + 3*d/minGroup + 16*d/minGroup + tileTokens/2 + 2
-	return tileTokens*d + vectors*(d+tileTokens+2*o.recordFloats()+integers)
+	return tileTokens*d + vectors*(d+tileTokens+2*o.recordFloats()+integers) + d/minGroup*(2*tileTokens+1) + 16*tileTokens/2
 }
 
 // unit is the part of a span that one call computes: rows [row, row+rows) of the span, one KV head, the sinks if it has them, and
@@ -97,9 +98,11 @@ func (o *Attention) unit(i int) unit {
 			u.partials = o.partials[base+i*n : base+(i+1)*n]
 			return u
 		}
-		// The last rows see most, so they go first: threads then end together.
+		// Blocks of one KV head follow each other, so that its keys and values stay in the cache of a core; the last rows see most, so they
+		// go first: threads then end together.
 		rows := o.blockRows()
-		u.row = (c.blocks - 1 - i/kvHeads) * rows
+		u.kvHead = i / c.blocks
+		u.row = (c.blocks - 1 - i%c.blocks) * rows
 		u.rows = min(rows, s.Rows-u.row)
 		u.from = o.seenFrom(s.Pos+u.row) / segmentTokens
 		u.to = (s.Pos+u.row+u.rows-1)/segmentTokens + 1

@@ -26,7 +26,7 @@
 #define v_max KERNEL(v_max)
 #define v_min KERNEL(v_min)
 #define v_round KERNEL(v_round)
-#define v_pow2i KERNEL(v_pow2i)
+#define v_scale2 KERNEL(v_scale2)
 #define v_sum KERNEL(v_sum)
 #define v_hmax KERNEL(v_hmax)
 #define v_exp KERNEL(v_exp)
@@ -64,8 +64,10 @@ SIMD f32x16 v_fnma(f32x16 a, f32x16 b, f32x16 c) { return _mm512_fnmadd_ps(a, b,
 SIMD f32x16 v_max(f32x16 a, f32x16 b) { return _mm512_max_ps(a, b); }
 SIMD f32x16 v_min(f32x16 a, f32x16 b) { return _mm512_min_ps(a, b); }
 SIMD f32x16 v_round(f32x16 a) { return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
-// 2^a for integral a in [-126, 127].
-SIMD f32x16 v_pow2i(f32x16 a) { return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_add_epi32(_mm512_cvtps_epi32(a), _mm512_set1_epi32(127)), 23)); }
+// x * 2^n where the low bits of t hold the integer n (V_ROUNDER); x and the product are no zeros, subnormals or infinities.
+SIMD f32x16 v_scale2(f32x16 x, f32x16 t) {
+    return _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(x), _mm512_slli_epi32(_mm512_castps_si512(t), 23)));
+}
 SIMD float v_sum(f32x16 a) {
     __m256 s = _mm256_add_ps(_mm512_castps512_ps256(a), _mm512_extractf32x8_ps(a, 1));
     __m128 q = _mm_add_ps(_mm256_castps256_ps128(s), _mm256_extractf128_ps(s, 1));
@@ -126,11 +128,9 @@ SIMD f32x16 v_min(f32x16 x, f32x16 y) { return V2(_mm256_min_ps(x.a, y.a), _mm25
 SIMD f32x16 v_round(f32x16 x) {
     return V2(_mm256_round_ps(x.a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC), _mm256_round_ps(x.b, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
 }
-SIMD f32x16 v_pow2i(f32x16 x) {
-    __m256i k = _mm256_set1_epi32(127);
-    return V2(_mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(_mm256_cvtps_epi32(x.a), k), 23)),
-              _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(_mm256_cvtps_epi32(x.b), k), 23)));
-}
+#define F(i) _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(x.i), _mm256_slli_epi32(_mm256_castps_si256(t.i), 23)))
+SIMD f32x16 v_scale2(f32x16 x, f32x16 t) { return V2(F(a), F(b)); }
+#undef F
 SIMD float v_sum(f32x16 x) {
     __m256 s = _mm256_add_ps(x.a, x.b);
     __m128 q = _mm_add_ps(_mm256_castps256_ps128(s), _mm256_extractf128_ps(s, 1));
@@ -214,8 +214,8 @@ SIMD f32x16 v_min(f32x16 x, f32x16 y) { return V4(F); }
 #define F(i) vrndnq_f32(x.v[i])
 SIMD f32x16 v_round(f32x16 x) { return V4(F); }
 #undef F
-#define F(i) vreinterpretq_f32_s32(vshlq_n_s32(vaddq_s32(vcvtnq_s32_f32(x.v[i]), vdupq_n_s32(127)), 23))
-SIMD f32x16 v_pow2i(f32x16 x) { return V4(F); }
+#define F(i) vreinterpretq_f32_s32(vaddq_s32(vreinterpretq_s32_f32(x.v[i]), vshlq_n_s32(vreinterpretq_s32_f32(t.v[i]), 23)))
+SIMD f32x16 v_scale2(f32x16 x, f32x16 t) { return V4(F); }
 #undef F
 SIMD float v_sum(f32x16 x) {
     float32x4_t q = vaddq_f32(vaddq_f32(x.v[0], x.v[2]), vaddq_f32(x.v[1], x.v[3]));
@@ -227,11 +227,14 @@ SIMD float v_hmax(f32x16 x) { return vmaxvq_f32(vmaxq_f32(vmaxq_f32(x.v[0], x.v[
 
 #endif
 
+// What is added to this is rounded to an integer, which the low bits of the sum then are.
+#define V_ROUNDER 12582912.0f // 1.5 * 2^23
+
 // e^x: x = n ln2 + r, a degree-6 polynomial in r (Cephes), scaled by 2^n. Relative error under 2e-7 over [-87, 88]; smaller x
 // gives e^-87, larger gives e^88, so the result is always finite and positive.
 SIMD f32x16 v_exp(f32x16 x) {
     x = v_min(v_max(x, v_set1(-87.0f)), v_set1(88.0f));
-    f32x16 n = v_round(v_mul(x, v_set1(1.44269504f)));
+    const f32x16 t = v_add(v_mul(x, v_set1(1.44269504f)), v_set1(V_ROUNDER)), n = v_sub(t, v_set1(V_ROUNDER));
     f32x16 r = v_fnma(n, v_set1(0.693359375f), x);
     r = v_fnma(n, v_set1(-2.12194440e-4f), r);
     f32x16 p = v_set1(1.9875691500e-4f);
@@ -241,7 +244,7 @@ SIMD f32x16 v_exp(f32x16 x) {
     p = v_fma(p, r, v_set1(1.6666665459e-1f));
     p = v_fma(p, r, v_set1(5.0000001201e-1f));
     p = v_fma(v_mul(p, r), r, v_add(r, v_set1(1.0f)));
-    return v_mul(p, v_pow2i(n));
+    return v_scale2(p, t);
 }
 SIMD f32x16 v_sigmoid(f32x16 x) { return v_div(v_set1(1.0f), v_add(v_set1(1.0f), v_exp(v_sub(v_zero(), x)))); }
 SIMD f32x16 v_silu(f32x16 x) { return v_mul(x, v_sigmoid(x)); }

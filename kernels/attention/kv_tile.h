@@ -1,0 +1,221 @@
+// One tile of positions with quantized K or V: scores, weights and sums of its vectors, in integers (kv_dot.h, kv_amx.h). Vectors go through
+// all of it sixteen at a time where both are quantized, so that what belongs to them stays in the first-level cache. Included once per
+// instruction set, after kv_softmax.h.
+
+#define record_floats(u) ((u)->head_dim + 16)
+
+// What the tiles of a unit of work are worked on with.
+#define job KERNEL(job)
+struct job {
+    const struct attention_unit *u;
+    const char *k_pages, *v_pages;
+    const int32_t *pages;
+    int64_t last;               // position whose pages they are
+    const float *queries;
+    float *tile, *scores, *part;
+    int k_direct, v_direct;     // multiply plain elements from the pages, without the tile
+    int k_integer, v_integer;   // multiply codes
+    int64_t block;              // vectors at a time; scores, steps, units and weights are theirs
+    uint8_t *codes;             // k_integer: the queries, rounded, with their groups
+    struct query_group *groups;
+    float *middles;             // v_integer: what the middles of the codes add up to since the segment began, 16 lanes per group
+    float *units, *steps;       // what a weight is worth, and one of a group's codes
+    uint8_t *weights;
+    struct value_group *whole;  // the groups of V, for vectors that see the whole tile
+    uint8_t *k_room;            // for the matrix unit, if it is used: codes of K, unpacked, and of V
+    uint8_t (*v_room)[16][64];
+};
+
+// The positions of a tile that its rows see any of, and where they lie.
+#define tile_view KERNEL(tile_view)
+struct tile_view {
+    int64_t t, from, to;
+    int sinks;
+    int64_t whole_from, whole_to; // vectors that see all of TILE positions
+    const uint8_t *k[TILE / STRIP], *v[TILE / STRIP], *next[TILE / STRIP]; // strips; next are K's of the tile after it
+    const uint8_t *codes[TILE / STRIP];                                    // for the matrix unit: of k
+    int64_t asked, until;                                                  // bytes of next that have been fetched
+};
+
+// Floats of middles per vector.
+#define middle_floats KERNEL(middle_floats)
+SIMD int64_t middle_floats(const struct job *j) { return j->v_integer ? 16 * kv_groups(&j->u->v, j->u->head_dim) : 0; }
+
+// The K or V (pages, of format f) of this KV head in the page that holds pos; a position past the last counts as that.
+#define head_page KERNEL(head_page)
+SIMD const char *head_page(const struct job *j, const struct kv_format *f, const char *pages, int64_t pos) {
+    const struct attention_unit *u = j->u;
+    const int64_t page = j->pages[(pos < j->last ? pos : j->last) / u->page_tokens];
+    return pages + (page * u->kv_heads + u->kv_head) * u->page_tokens * kv_row_bytes(f, u->head_dim);
+}
+
+// The strips that positions [from, to) of the tile at t lie in.
+#define find_strips KERNEL(find_strips)
+SIMD void find_strips(const struct job *j, const struct kv_format *f, const char *pages, int64_t t, int64_t from, int64_t to, const uint8_t **strips) {
+    for (int64_t i = from & ~15; i < to; i += STRIP)
+        strips[i / STRIP] = (const uint8_t *)head_page(j, f, pages, t + i) + (t + i) % j->u->page_tokens * kv_row_bytes(f, j->u->head_dim);
+}
+
+// Positions [*from, *to) of the tile at t are what the row at pos sees of it: of the sinks, or of what is behind them.
+#define seen KERNEL(seen)
+SIMD int seen(const struct attention_unit *u, int64_t pos, int64_t t, int sinks, int64_t *from, int64_t *to) {
+    const int64_t first = u->window == 0 || pos - u->window + 1 < u->sink_tokens ? u->sink_tokens : pos - u->window + 1;
+    const int64_t end = sinks ? u->sink_tokens : TILE;
+    *from = !sinks && first > t ? first - t : 0;
+    *to = pos + 1 - t < end ? pos + 1 - t : end;
+    return *from < *to;
+}
+
+// What the rows see of the tile at t. Returns whether they see any of it.
+#define view_tile KERNEL(view_tile)
+SIMD int view_tile(const struct attention_unit *u, int64_t t, int sinks, struct tile_view *v) {
+    int64_t from, to;
+    v->t = t, v->sinks = sinks;
+    v->whole_from = v->whole_to = v->asked = v->until = 0;
+    seen(u, u->pos, t, sinks, &v->from, &to);
+    seen(u, u->pos + u->rows - 1, t, sinks, &from, &v->to);
+    if (v->from >= v->to) return 0;
+    for (int64_t r = 0; r < u->rows; r++)
+        if (seen(u, u->pos + r, t, sinks, &from, &to) && from == 0 && to == TILE) {
+            if (v->whole_to == 0) v->whole_from = r * u->group;
+            v->whole_to = (r + 1) * u->group;
+        }
+    return 1;
+}
+
+// Looks up the tile, and unpacks it for the matrix unit.
+#define open_tile KERNEL(open_tile)
+static void open_tile(const struct job *j, struct tile_view *v) {
+    const struct attention_unit *u = j->u;
+    const int64_t d = u->head_dim;
+    if (j->k_integer) find_strips(j, &u->k, j->k_pages, v->t, v->from, v->to, v->k);
+    find_strips(j, &u->v, j->v_pages, v->t, v->from, v->to, v->v);
+    find_strips(j, &u->k, j->k_pages, v->t + TILE, 0, TILE, v->next);
+    if (j->v_integer && v->from == 0 && v->to == TILE)
+        for (int64_t g = 0; g < kv_groups(&u->v, d); g++) read_group(&j->whole[g], &u->v, v->v, g, kv_groups(&u->v, d), 0, TILE);
+#ifdef MATRIX_UNIT
+    const int64_t from = v->from / STRIP, to = (v->to + 15) / STRIP;
+    if (j->k_room && j->k_integer)
+        for (int64_t s = from; s < to; s++) v->codes[s] = KERNEL(k_matrix)(&u->k, v->k[s], d, j->k_room + s * STRIP * d);
+    if (j->v_room && j->v_integer) KERNEL(v_matrix)(&u->v, v->v, from, to, d, j->v_room);
+#endif
+}
+
+// The scores of count vectors from first on.
+#define score_codes KERNEL(score_codes)
+static void score_codes(const struct job *j, const struct tile_view *v, int64_t first, int64_t count) {
+    const struct attention_unit *u = j->u;
+    const int64_t d = u->head_dim, from = v->from / STRIP, to = (v->to + 15) / STRIP;
+    const uint8_t *codes = j->codes + first * d * QUERY_BYTES;
+    const struct query_group *groups = j->groups + first * kv_groups(&u->k, d);
+#ifdef MATRIX_UNIT
+    if (j->k_room) {
+        for (int64_t r = 0; r < count; r += MATRIX_ROWS)
+            KERNEL(k_scores_matrix)(&u->k, codes + r * d, groups + r * kv_groups(&u->k, d), v->k, v->codes, from, to, j->scores + r * TILE,
+                                    count - r < MATRIX_ROWS ? count - r : MATRIX_ROWS, d);
+        return;
+    }
+#endif
+    const int64_t next_bytes = first ? 0 : STRIP * kv_row_bytes(&u->v, d); // V of the same positions comes next
+    k_scores(&u->k, codes, groups, v->k, from, to, j->scores, count, d, (const char *const *)v->v, next_bytes);
+}
+
+// How many vectors from i on see the whole tile, at most n.
+#define whole_vectors KERNEL(whole_vectors)
+SIMD int64_t whole_vectors(const struct tile_view *v, int64_t i, int64_t n) {
+    if (i < v->whole_from || i >= v->whole_to) return 0;
+    return v->whole_to - i < n ? v->whole_to - i : n;
+}
+
+// The scores of vectors become weights, and their records are brought up to them. Returns how many see any of the tile, and which one is the
+// first: they are neighbours.
+#define weigh_block KERNEL(weigh_block)
+static int64_t weigh_block(const struct job *j, const struct tile_view *v, int64_t first, int64_t count, int64_t *begin) {
+    const struct attention_unit *u = j->u;
+    const int64_t d = u->head_dim, record = record_floats(u), middles = middle_floats(j);
+    int64_t seeing = 0;
+    *begin = 0;
+    for (int64_t i = 0, n; i < count; i += n) {
+        float *scores = j->scores + i * TILE, *records = j->part + (first + i) * record, *middle = j->middles + (first + i) * middles;
+        float *units = j->v_integer ? j->units + i : NULL;
+        int64_t a, b;
+        n = whole_vectors(v, first + i, count - i < WEIGH_AT_ONCE ? count - i : WEIGH_AT_ONCE);
+        if (n > 0) {
+            weigh_whole(scores, n, records, record, d, middle, middles, units);
+        } else {
+            n = 1;
+            if (!seen(u, u->pos + (first + i) / u->group, v->t, v->sinks, &a, &b)) continue;
+            weigh(scores, a, b, records, d, middle, middles);
+            if (units) *units = scale_weights(scores, a, b);
+        }
+        if (seeing == 0) *begin = i;
+        seeing += n;
+    }
+    return seeing;
+}
+
+// Fetches a share of the next tile's K.
+#define fetch_next KERNEL(fetch_next)
+SIMD void fetch_next(struct tile_view *v, int64_t share, int64_t bytes) {
+    for (v->until += share; v->asked < v->until && v->asked < bytes; v->asked += 64)
+        for (int n = 0; n < TILE / STRIP; n++) __builtin_prefetch(v->next[n] + v->asked, 0, 2);
+}
+
+// The weights of vectors from i on that share a group, rounded for it; it is number g of groups.
+#define round_rows KERNEL(round_rows)
+SIMD void round_rows(const struct job *j, const struct value_group *group, const int matrix, int64_t first, int64_t i, int64_t count, int64_t g, int64_t groups) {
+    const float code = (float)(1 << (j->u->v.bits - 1)), *units = j->units + i, *w = j->scores + i * TILE;
+    uint8_t *weights = j->weights + i * TILE * WEIGHT_BYTES;
+    float *middle = j->middles + ((first + i) * groups + g) * 16, *steps = j->steps + i;
+    for (; count > 0; count--, w += TILE, weights += TILE * WEIGHT_BYTES, middle += 16 * groups)
+        *steps++ = round_weights(group, w, *units++, code, matrix, weights, middle);
+}
+
+// The weights of vectors, rounded for group g of V, of which the tile has groups.
+#define round_block KERNEL(round_block)
+static void round_block(const struct job *j, struct tile_view *v, int64_t first, int64_t begin, int64_t count, int64_t g, int64_t groups) {
+    const struct attention_unit *u = j->u;
+    struct value_group own;
+    int64_t own_from = 0, own_to = 0;
+    for (int64_t i = begin, n; i < begin + count; i += n) {
+        const struct value_group *group = &j->whole[g];
+        n = whole_vectors(v, first + i, begin + count - i);
+        if (n == 0) {
+            int64_t a, b;
+            n = 1;
+            seen(u, u->pos + (first + i) / u->group, v->t, v->sinks, &a, &b);
+            if (a != own_from || b != own_to) read_group(&own, &u->v, v->v, g, groups, own_from = a, own_to = b);
+            group = &own;
+        }
+        if (j->v_room)
+            round_rows(j, group, 1, first, i, n, g, groups);
+        else
+            round_rows(j, group, 0, first, i, n, g, groups);
+    }
+}
+
+// part and middles += weights V in integers, for vectors that see any of the tile.
+#define sum_codes KERNEL(sum_codes)
+static void sum_codes(const struct job *j, struct tile_view *v, int64_t first, int64_t begin, int64_t count) {
+    const struct attention_unit *u = j->u;
+    const struct kv_format *f = &u->v;
+    const int64_t d = u->head_dim, groups = kv_groups(f, d), record = record_floats(u);
+    const int64_t next_bytes = STRIP * kv_row_bytes(&u->k, d), share = next_bytes * count / (groups * u->rows * u->group) + 1;
+    const uint8_t *weights = j->weights + begin * TILE * WEIGHT_BYTES;
+    float *part = j->part + (first + begin) * record;
+    for (int64_t g = 0; g < groups; g++) {
+        fetch_next(v, share, next_bytes);
+        round_block(j, v, first, begin, count, g, groups);
+#ifdef MATRIX_UNIT
+        if (j->v_room) {
+            const uint8_t(*codes)[16][64] = (const uint8_t(*)[16][64])j->v_room + g * f->group / 16;
+            for (int64_t r = 0; r < count; r += MATRIX_ROWS)
+                KERNEL(v_values_matrix)(codes, f->group, weights + r * TILE * WEIGHT_BYTES, j->steps + begin + r, part + r * record + g * f->group, record,
+                                        count - r < MATRIX_ROWS ? count - r : MATRIX_ROWS);
+            continue;
+        }
+#endif
+        for (int64_t i = g * f->group; i < (g + 1) * f->group; i += 32)
+            v_values(f, weights, j->steps + begin, v->v, part, record, count, d, i, v->from & ~15, (v->to + 15) & ~15);
+    }
+}
