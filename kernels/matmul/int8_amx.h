@@ -17,6 +17,7 @@ static void KERNEL(amx_begin)(int inputs, int unit) {
     for (int sums = 0; sums < 2; sums++) config.rows[sums] = (uint8_t)inputs, config.row_bytes[sums] = 64;
     config.rows[2] = (uint8_t)inputs, config.row_bytes[2] = (uint16_t)unit;
     for (int codes = 3; codes < 5; codes++) config.rows[codes] = (uint8_t)(unit / 4), config.row_bytes[codes] = 64;
+    __asm__ volatile("" : : "r"(&config) : "memory"); // the compiler does not know that it is read, all of it
     _tile_loadconfig(&config);
 }
 
@@ -37,6 +38,7 @@ SIMD void KERNEL(amx_unit)(const uint8_t *codes, const int8_t *q, const int unit
 static void KERNEL(amx_tile)(const panel *p, const inputs *x) {
     const int unit = (int)p->order->unit;
     tile t;
+    __asm__ volatile("" ::: "memory"); // nor that loading tiles reads what the panel was unpacked to
     for (batch b = KERNEL(first_batch)(p->order); b.remainder < 4; b = KERNEL(next_batch)(p->order, b)) {
         for (int j = 0; j < b.k; j++) KERNEL(amx_unit)(p->codes + (b.at + j) * unit * PANEL_ROWS, x->q + (b.at + j) * unit * PACK_ROWS, unit, t.sums[j]);
         KERNEL(fold_batch)(&t, p, x, &b, t.sums);
