@@ -53,6 +53,7 @@ static void KERNEL(amx_rows)(const matmul_weight *w, int64_t from, int64_t to, c
     for (int64_t n = from; n < to; n += PANEL_ROWS) {
         const panel p = KERNEL(panel_from)(w, &order, n, to, scratch);
         for (int64_t m = 0; m < r->count; m += PACK_ROWS) {
+            KERNEL(fetch_panel)(w, &order, n + PANEL_ROWS, m / PACK_ROWS, (r->count + PACK_ROWS - 1) / PACK_ROWS);
             inputs x;
             KERNEL(inputs_from)(&x, &order, packed, r, m, n, &p);
             if (x.count != shape) KERNEL(amx_begin)(shape = x.count, (int)order.unit);

@@ -131,7 +131,6 @@ SIMD void KERNEL(unpack)(const matmul_weight *w, const pack_order *o, int64_t n,
             for (int i = 0; i < LANES; i++) {
                 const int64_t row = first + i < n ? first + i : n - 1;
                 const uint8_t *p = w->data + row * w->data_stride + at / 8 * bits;
-                __builtin_prefetch(p + PANEL_ROWS * w->data_stride); // the next panel: these are too many streams for hardware to follow
                 c[i] = w->k - at >= 64 ? c_load(p, bits) : c_load_half(p, bits);
                 if (mode == MODE_MXFP4) c[i] = c_e2m1(c[i]);
             }
@@ -151,19 +150,25 @@ SIMD void KERNEL(unpack)(const matmul_weight *w, const pack_order *o, int64_t n,
     }
 }
 
-static void KERNEL(unpack_panel)(const matmul_weight *w, const pack_order *o, int64_t n, uint8_t *codes, float *scales, float *biases) {
-    const int64_t units = o->units;
-    if (w->mode == MODE_MXFP4) {
-        KERNEL(unpack)(w, o, n, MODE_MXFP4, 4, codes);
-        for (int64_t row = 0; row < n; row++)
-            for (int64_t u = 0; u < units; u += 16) {
-                float s[16];
-                v_store(s, v_load_e8m0(w->scales + row * w->scales_stride, u, units));
-                for (int64_t i = 0; i < 16 && u + i < units; i++) scales[pack_place(o, u + i) * PANEL_ROWS + row] = s[i];
-            }
-        return;
+// Floats of n rows in vectors of sixteen units, from unit u on, become vectors of rows, in the units' places in `to`.
+SIMD void KERNEL(params_out)(const pack_order *o, int64_t u, const f32x16 *rows, float *to) {
+    float lines[LANES][16];
+#pragma GCC unroll 16
+    for (int i = 0; i < LANES; i++) v_store(lines[i], rows[i]);
+    for (int first = 0; first < 16; first += LANES) {
+        lanes x[LANES];
+#pragma GCC unroll 16
+        for (int i = 0; i < LANES; i++) x[i] = p_load((const uint8_t *)(lines[i] + first));
+        p_transpose(x);
+#pragma GCC unroll 16
+        for (int i = 0; i < LANES; i++)
+            if (u + first + i < o->units) KERNEL(p_store)((uint8_t *)(to + pack_place(o, u + first + i) * PANEL_ROWS), x[i]);
     }
-    switch (w->bits) {
+}
+
+static void KERNEL(unpack_panel)(const matmul_weight *w, const pack_order *o, int64_t n, uint8_t *codes, float *scales, float *biases) {
+    switch (w->mode == MODE_MXFP4 ? 0 : w->bits) {
+    case 0: KERNEL(unpack)(w, o, n, MODE_MXFP4, 4, codes); break;
     case 2: KERNEL(unpack)(w, o, n, MODE_AFFINE, 2, codes); break;
     case 3: KERNEL(unpack)(w, o, n, MODE_AFFINE, 3, codes); break;
     case 4: KERNEL(unpack)(w, o, n, MODE_AFFINE, 4, codes); break;
@@ -171,17 +176,34 @@ static void KERNEL(unpack_panel)(const matmul_weight *w, const pack_order *o, in
     case 6: KERNEL(unpack)(w, o, n, MODE_AFFINE, 6, codes); break;
     case 8: KERNEL(unpack)(w, o, n, MODE_AFFINE, 8, codes); break;
     }
-    for (int64_t row = 0; row < n; row++)
-        for (int64_t u = 0; u < units; u += 16) {
-            float s[16], b[16];
-            v_store(s, unit_params(w->scales + row * w->scales_stride, w->dtype, w->group, w->k, u));
-            v_store(b, unit_params(w->biases + row * w->biases_stride, w->dtype, w->group, w->k, u));
-            for (int64_t i = 0; i < 16 && u + i < units; i++) {
-                const int64_t at = pack_place(o, u + i) * PANEL_ROWS + row;
-                scales[at] = s[i];
-                biases[at] = b[i];
+    for (int first = 0; first < PANEL_ROWS; first += LANES)
+        for (int64_t u = 0; u < o->units; u += 16) {
+            f32x16 s[LANES], b[LANES];
+            for (int i = 0; i < LANES; i++) {
+                const int64_t row = first + i < n ? first + i : n - 1;
+                if (w->mode == MODE_MXFP4) {
+                    s[i] = v_load_e8m0(w->scales + row * w->scales_stride, u, o->units);
+                    continue;
+                }
+                s[i] = unit_params(w->scales + row * w->scales_stride, w->dtype, w->group, w->k, u);
+                b[i] = unit_params(w->biases + row * w->biases_stride, w->dtype, w->group, w->k, u);
             }
+            KERNEL(params_out)(o, u, s, scales + first);
+            if (w->mode == MODE_AFFINE) KERNEL(params_out)(o, u, b, biases + first);
         }
+}
+
+// Asks for part i of `parts` of the packed weights of the panel from row n on, while another one is multiplied. Rows that are asked for together
+// lie apart: the processor then fetches ahead in several pages at once, and does it without the few places that its cores have for loads on the way.
+static void KERNEL(fetch_panel)(const matmul_weight *w, const pack_order *o, int64_t n, int64_t i, int64_t parts) {
+    const int64_t code_bytes = w->k / 8 * w->bits, param_bytes = w->mode == MODE_MXFP4 ? o->units : w->k / w->group * 2;
+    for (int64_t row = n + i; row < n + PANEL_ROWS; row += parts) {
+        for (int64_t at = 0; at < code_bytes; at += 64) __builtin_prefetch(w->data + row * w->data_stride + at, 0, 2);
+        for (int64_t at = 0; at < param_bytes; at += 64) {
+            __builtin_prefetch(w->scales + row * w->scales_stride + at, 0, 2);
+            if (w->biases) __builtin_prefetch(w->biases + row * w->biases_stride + at, 0, 2);
+        }
+    }
 }
 
 typedef struct {
@@ -348,6 +370,7 @@ SIMD void KERNEL(fold)(tile *t, const inputs *x, const batch *b, const int k, co
                 continue;
             }
             lanesf all = lf_add(lf_add(a[0], a[2]), lf_add(a[1], a[3]));
+            if (b->remainder == v) __builtin_prefetch(x->out[m] + v * LANES, 1); // or the next tile's stores wait for these
             if (b->remainder & 1) all = lf_add(lf_load(t->total[b->remainder / 2][m][v]), all);
             if (b->remainder == 3) all = lf_add(lf_load(t->total[0][m][v]), all);
             lf_store(b->remainder == 3 && x->whole ? x->out[m] + v * LANES : t->total[b->remainder / 2][m][v], all);
@@ -432,7 +455,7 @@ static panel KERNEL(panel_from)(const matmul_weight *w, const pack_order *o, int
     return p;
 }
 
-// The block of activations from row m on, and its outputs from column n on, whose cache lines are asked for: stores wait for each other.
+// The block of activations from row m on, and its outputs from column n on.
 static void KERNEL(inputs_from)(inputs *x, const pack_order *o, const void *packed, const matmul_rows *r, int64_t m, int64_t n, const panel *p) {
     const uint8_t *block = (const uint8_t *)packed + m / PACK_ROWS * pack_bytes(o->units, o->unit);
     x->whole = p->n == PANEL_ROWS;
@@ -441,7 +464,6 @@ static void KERNEL(inputs_from)(inputs *x, const pack_order *o, const void *pack
     x->count = r->count - m < PACK_ROWS ? (int)(r->count - m) : PACK_ROWS;
     for (int i = 0; i < x->count; i++) {
         x->out[i] = r->out + matmul_out_row(r, m + i) * r->out_stride + n;
-        for (int at = 0; at < PANEL_ROWS; at += 16) __builtin_prefetch(x->out[i] + at, 1);
     }
 }
 
@@ -453,6 +475,7 @@ static void KERNEL(panel_rows)(const matmul_weight *w, int64_t from, int64_t to,
     for (int64_t n = from; n < to; n += PANEL_ROWS) {
         const panel p = KERNEL(panel_from)(w, &order, n, to, scratch);
         for (int64_t m = 0; m < r->count; m += PACK_ROWS) {
+            KERNEL(fetch_panel)(w, &order, n + PANEL_ROWS, m / PACK_ROWS, (r->count + PACK_ROWS - 1) / PACK_ROWS);
             inputs x;
             KERNEL(inputs_from)(&x, &order, packed, r, m, n, &p);
             multiply(&p, &x);
