@@ -92,7 +92,9 @@ kernel void attend_prefill(
     float sum = 0.0f;
     bool lost = false;   // the vector saw what is no number
     simdgroup_float8x8 o[2][MATRICES];
+#pragma clang loop unroll(full)
     for (uint i = 0; i < 2; i++) {
+#pragma clang loop unroll(full)
       for (uint j = 0; j < MATRICES; j++) {
         o[i][j] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
       }
@@ -119,12 +121,15 @@ kernel void attend_prefill(
         k_page = head_page(k_pages, k_format(), p, early, pages[k_pos / p.page_tokens], head);
       }
       simdgroup_float8x8 score[2][4];
+#pragma clang loop unroll(full)
       for (uint i = 0; i < 2; i++) {
+#pragma clang loop unroll(full)
         for (uint j = 0; j < 4; j++) {
           score[i][j] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
         }
       }
       for (uint dim = 0; dim < head_dim; dim += SLICE) {
+#pragma clang loop unroll(full)
         for (uint i = 0; i < 2; i++) {
           const uint d = part * 8 + 4 * i;
           float4 x = float4(0.0f);
@@ -133,6 +138,7 @@ kernel void attend_prefill(
           }
           *(threadgroup float4*)(staged + row * KEY_PITCH + d) = x;
         }
+#pragma clang loop unroll(full)
         for (uint i = 0; i < 4; i++) {
           const uint d = tid / TILE * 16 + 4 * i;
           float4 x = float4(0.0f);
@@ -146,13 +152,17 @@ kernel void attend_prefill(
           if (dim + d < head_dim) {
             simdgroup_float8x8 a[2];
             simdgroup_float8x8 b[4];
+#pragma clang loop unroll(full)
             for (uint i = 0; i < 2; i++) {
               simdgroup_load(a[i], staged + (sub_row + 8 * i) * KEY_PITCH + d, KEY_PITCH);
             }
+#pragma clang loop unroll(full)
             for (uint j = 0; j < 4; j++) {
               simdgroup_load(b[j], keys + (sub_col + 8 * j) * KEY_PITCH + d, KEY_PITCH, ulong2(0, 0), true);
             }
+#pragma clang loop unroll(full)
             for (uint i = 0; i < 2; i++) {
+#pragma clang loop unroll(full)
               for (uint j = 0; j < 4; j++) {
                 simdgroup_multiply_accumulate(score[i][j], a[i], b[j], score[i][j]);
               }
@@ -161,7 +171,9 @@ kernel void attend_prefill(
         }
         threadgroup_barrier(mem_flags::mem_threadgroup);
       }
+#pragma clang loop unroll(full)
       for (uint i = 0; i < 2; i++) {
+#pragma clang loop unroll(full)
         for (uint j = 0; j < 4; j++) {
           simdgroup_store(score[i][j], scores + (sub_row + 8 * i) * PITCH + sub_col + 8 * j, PITCH);
         }
@@ -206,10 +218,12 @@ kernel void attend_prefill(
       }
       threadgroup_barrier(mem_flags::mem_threadgroup);
 
+#pragma clang loop unroll(full)
       for (uint i = 0; i < 2; i++) {
         if (grown[sub_row / 8 + i] != 0) {
           simdgroup_float8x8 a;
           simdgroup_load(a, factors + (sub_row + 8 * i) * 8, 8);
+#pragma clang loop unroll(full)
           for (uint j = 0; j < MATRICES; j++) {
             if (j / 4 * 64 + sub_col + j % 4 * 8 < head_dim) {
               simdgroup_multiply(o[i][j], a, o[i][j]);
@@ -221,14 +235,17 @@ kernel void attend_prefill(
       // Values. Each thread brings a dimension of 16 positions of a slice.
       uint met = 0;
       for (uint half_tile = 0; half_tile < 2; half_tile++) {
+#pragma clang loop unroll(full)
         for (uint dims = 0; dims < MATRICES / 4; dims++) {
           const uint dim = dims * 64;
           if (dim < head_dim) {
             const uint d = dim + tid % 64;
+#pragma clang loop unroll(full)
             for (uint i = 0; i < 4; i++) {
               const uint at = tid / 64 * 16 + 4 * i;
               const uint j = start + half_tile * SLICE + at;
               bool seen[4];
+#pragma clang loop unroll(full)
               for (uint e = 0; e < 4; e++) {
                 seen[e] = sees(any, j + e);
               }
@@ -236,6 +253,7 @@ kernel void attend_prefill(
               if (d < head_dim && (seen[0] || seen[1] || seen[2] || seen[3])) {
                 v = v_values(head_page(v_pages, v_format(), p, early, pages[j / p.page_tokens], head), early, j % p.page_tokens, d);
               }
+#pragma clang loop unroll(full)
               for (uint e = 0; e < 4; e++) {
                 const bool good = seen[e] && tame(v[e]);
                 met |= seen[e] && !good ? 1u << (half_tile * 16 + 4 * i + e) : 0;
@@ -245,13 +263,16 @@ kernel void attend_prefill(
             threadgroup_barrier(mem_flags::mem_threadgroup);
             for (uint k = 0; k < SLICE; k += 8) {
               simdgroup_float8x8 a[2];
+#pragma clang loop unroll(full)
               for (uint i = 0; i < 2; i++) {
                 simdgroup_load(a[i], scores + (sub_row + 8 * i) * PITCH + half_tile * SLICE + k, PITCH);
               }
+#pragma clang loop unroll(full)
               for (uint j = 0; j < 4; j++) {
                 if (dim + sub_col + 8 * j < head_dim) {
                   simdgroup_float8x8 b;
                   simdgroup_load(b, staged + k * PITCH + sub_col + 8 * j, PITCH);
+#pragma clang loop unroll(full)
                   for (uint i = 0; i < 2; i++) {
                     simdgroup_multiply_accumulate(o[i][4 * dims + j], a[i], b, o[i][4 * dims + j]);
                   }
@@ -299,10 +320,13 @@ kernel void attend_prefill(
       record[head_dim] = most;
       record[head_dim + 1] = sum;
     }
+#pragma clang loop unroll(full)
     for (uint dims = 0; dims < MATRICES / 4; dims++) {
       const uint dim = dims * 64;
       if (dim < head_dim) {
+#pragma clang loop unroll(full)
         for (uint i = 0; i < 2; i++) {
+#pragma clang loop unroll(full)
           for (uint j = 0; j < 4; j++) {
             simdgroup_store(o[i][4 * dims + j], staged + (sub_row + 8 * i) * PITCH + sub_col + 8 * j, PITCH);
           }
