@@ -5,6 +5,8 @@
 
 #include "kv_format.h"
 
+#define MAX_GROUP 128
+
 #define group_params KERNEL(group_params)
 struct group_params {
     float scale, bias;         // for the codes
@@ -60,10 +62,25 @@ static struct group_params choose(const struct kv_format *f, const float *x, flo
     return p;
 }
 
+// Sixteen values of 0 to 255, cut off to integers, as bytes.
+#define store_codes KERNEL(store_codes)
+SIMD void store_codes(uint8_t *codes, f32x16 x) {
+#if ISA == ISA_AVX512 || ISA == ISA_VNNI
+    _mm_storeu_si128((__m128i *)codes, _mm512_cvtepi32_epi8(_mm512_cvttps_epi32(x)));
+#elif ISA == ISA_AVX2
+    const __m256i words = _mm256_permute4x64_epi64(_mm256_packs_epi32(_mm256_cvttps_epi32(x.a), _mm256_cvttps_epi32(x.b)), 0xd8);
+    _mm_storeu_si128((__m128i *)codes, _mm_packus_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1)));
+#else
+    uint16x8_t words[2];
+    for (int i = 0; i < 2; i++) words[i] = vcombine_u16(vmovn_u32(vcvtq_u32_f32(x.v[2 * i])), vmovn_u32(vcvtq_u32_f32(x.v[2 * i + 1])));
+    vst1q_u8(codes, vcombine_u8(vmovn_u16(words[0]), vmovn_u16(words[1])));
+#endif
+}
+
 // The parameters and the codes of a group.
 #define quantize KERNEL(quantize)
 static struct group_params quantize(const struct kv_format *f, const float *src, uint8_t *codes) {
-    float x[128];
+    float x[MAX_GROUP];
     f32x16 lo = v_set1(65504.0f), hi = v_set1(-65504.0f), bad = v_zero();
     for (int64_t i = 0; i < f->group; i += 16) {
         f32x16 y = v_min(v_set1(65504.0f), v_max(v_set1(-65504.0f), v_load(src + i))); // in this order they keep NaN
@@ -89,9 +106,7 @@ static struct group_params quantize(const struct kv_format *f, const float *src,
         case 8: q = v_min(v_add(v_div(q, s), v_set1(8.5f)), top); break; // the conversion cuts off
         default: q = v_max(v_zero(), v_min(top, v_round(v_div(v_sub(q, b), s))));
         }
-        float t[16];
-        v_store(t, q);
-        for (int j = 0; j < 16; j++) codes[i + j] = (uint8_t)(int32_t)t[j];
+        store_codes(codes + i, q);
     }
     return p;
 }
@@ -125,6 +140,24 @@ SIMD void pack_v(const int width, const int shift, uint8_t *to, const uint8_t *c
     }
 }
 
+// The same for all four positions of a bundle of V, whose codes lie MAX_GROUP apart.
+#define pack_v4 KERNEL(pack_v4)
+SIMD void pack_v4(const int width, const int shift, uint8_t *to, const uint8_t *codes) {
+    const int per = 8 / width, lanes = 4 * width;
+    uint8_t bytes[4][32];
+    for (int n = 0; n < 4; n++)
+        for (int i = 0; i < lanes; i++) {
+            int byte = 0;
+#pragma GCC unroll 8
+            for (int j = 0; j < per; j++) byte |= (codes[n * MAX_GROUP + i + j * lanes] >> shift & ((1 << width) - 1)) << (j * width);
+            bytes[n][i] = (uint8_t)byte;
+        }
+    for (int i = 0; i < lanes; i++) { // V_BYTE_OF_POSITION
+        const uint32_t lane = bytes[0][i] | (uint32_t)bytes[2][i] << 8 | (uint32_t)bytes[1][i] << 16 | (uint32_t)bytes[3][i] << 24;
+        memcpy(to + 4 * i, &lane, 4);
+    }
+}
+
 #define PACK(pack, bits, to, per_bit, codes) \
     switch (bits) { \
     case 2: pack(2, 0, to, codes); break; \
@@ -135,32 +168,32 @@ SIMD void pack_v(const int width, const int shift, uint8_t *to, const uint8_t *c
     default: pack(8, 0, to, codes); \
     }
 
-// Writes a position into its strip.
+// Writes n positions from lane on into their strip: one, or of values the four of a bundle, whose rows lie stride apart.
 #define append_quantized KERNEL(append_quantized)
-static void append_quantized(const struct kv_format *f, int keys, uint8_t *strip, int64_t lane, const float *x, int64_t d) {
+static void append_quantized(const struct kv_format *f, int keys, int n, uint8_t *strip, int64_t lane, const float *x, int64_t stride, int64_t d) {
     static const int byte_of[4] = V_BYTE_OF_POSITION;
     const int64_t groups = kv_groups(f, d), bits = f->bits;
     uint8_t *to = strip + kv_param_bytes(f, d) + (keys ? 4 * lane : lane / 4 * 16 * bits + byte_of[lane % 4]);
     for (int64_t g = 0; g < groups; g++) {
-        uint8_t codes[128];
-        struct group_params p = quantize(f, x + g * f->group, codes);
-        memcpy(strip + 2 * (g * STRIP + lane), &p.scale16, 2);
-        if (!f->zero) memcpy(strip + 2 * ((groups + g) * STRIP + lane), &p.bias16, 2);
+        uint8_t codes[4 * MAX_GROUP];
+        for (int i = 0; i < n; i++) {
+            const struct group_params p = quantize(f, x + i * stride + g * f->group, codes + i * MAX_GROUP);
+            memcpy(strip + 2 * (g * STRIP + lane + i), &p.scale16, 2);
+            if (!f->zero) memcpy(strip + 2 * ((groups + g) * STRIP + lane + i), &p.bias16, 2);
+        }
         for (int64_t i = 0; i < f->group; i += 32, to += 64 * bits)
             if (keys)
                 PACK(pack_k, bits, to, 64, codes + i)
+            else if (n == 4)
+                PACK(pack_v4, bits, to, 16, codes + i)
             else
                 PACK(pack_v, bits, to, 16, codes + i)
     }
 }
 
-// Writes a position of a head: into [D][P] for keys, [P][D] for values, or its strip.
-#define append_row KERNEL(append_row)
-SIMD void append_row(const struct kv_format *f, const int keys, char *page, int64_t at, int64_t p, const float *x, int64_t d) {
-    if (f->bits) {
-        append_quantized(f, keys, (uint8_t *)page + at / STRIP * STRIP * kv_row_bytes(f, d), at % STRIP, x, d);
-        return;
-    }
+// Writes a position of a head into a plain page: into [D][P] for keys, [P][D] for values.
+#define append_plain KERNEL(append_plain)
+SIMD void append_plain(const struct kv_format *f, const int keys, char *page, int64_t at, int64_t p, const float *x, int64_t d) {
     const int64_t bytes = kv_element_bytes((int)f->dtype);
     for (int64_t i = 0; i < d; i += 16) {
         unsigned char column[64];
@@ -177,15 +210,28 @@ SIMD void append_row(const struct kv_format *f, const int keys, char *page, int6
     }
 }
 
-static void KERNEL(kv_append)(const struct kv_append_shape *s, const float *k, const float *v, void *k_pages, void *v_pages, const int32_t *pages) {
-    const int64_t d = s->head_dim, p = s->page_tokens;
-    const int64_t k_page = p * kv_row_bytes(&s->k, d), v_page = p * kv_row_bytes(&s->v, d);
-    for (int64_t h = 0; h < s->kv_heads; h++) { // one head's page stays in the first-level cache while its columns fill
-        for (int64_t r = 0; r < s->rows; r++) {
-            int64_t pos = s->pos + r, head = pages[pos / p] * s->kv_heads + h;
-            append_row(&s->k, 1, (char *)k_pages + head * k_page, pos % p, p, k + r * s->k_stride + h * d, d);
-            append_row(&s->v, 0, (char *)v_pages + head * v_page, pos % p, p, v + r * s->v_stride + h * d, d);
+// Writes the rows of a head, x and those that follow it stride apart.
+#define append_head KERNEL(append_head)
+SIMD void append_head(const struct kv_append_shape *s, const struct kv_format *f, const int keys, int64_t head, const float *x, int64_t stride, char *pages,
+                      const int32_t *table) {
+    const int64_t d = s->head_dim, p = s->page_tokens, row = kv_row_bytes(f, d);
+    for (int64_t r = 0, n; r < s->rows; r += n, x += n * stride) {
+        const int64_t pos = s->pos + r, at = pos % p;
+        char *page = pages + (table[pos / p] * s->kv_heads + head) * p * row;
+        n = 1;
+        if (!f->bits) {
+            append_plain(f, keys, page, at, p, x, d);
+            continue;
         }
+        if (!keys && at % 4 == 0 && s->rows - r >= 4) n = 4;
+        append_quantized(f, keys, (int)n, (uint8_t *)page + at / STRIP * STRIP * row, at % STRIP, x, stride, d);
+    }
+}
+
+static void KERNEL(kv_append)(const struct kv_append_shape *s, const float *k, const float *v, void *k_pages, void *v_pages, const int32_t *pages) {
+    for (int64_t h = 0; h < s->kv_heads; h++) { // one head's page stays in the first-level cache while its columns fill
+        append_head(s, &s->k, 1, h, k + h * s->head_dim, s->k_stride, k_pages, pages);
+        append_head(s, &s->v, 0, h, v + h * s->head_dim, s->v_stride, v_pages, pages);
     }
 }
 
