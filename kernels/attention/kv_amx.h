@@ -10,7 +10,7 @@
 // that nobody reads the results of.
 
 #define MATRIX_ROWS 16   // vectors at a time
-#define MATRIX_MIN 8     // vectors from which on it pays
+#define MATRIX_MIN 5     // vectors from which on it pays
 #define MATRIX_GROUPS 8  // of K at most
 #define MATRIX_DIMS 256  // at most
 
