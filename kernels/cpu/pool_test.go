@@ -215,3 +215,15 @@ func TestPanicReachesTheOwner(t *testing.T) {
 		c.Parallel(failing{-1}, 0, 50, 1)
 	}
 }
+
+// TestGoHasRoomBesideThreads: Go's monitor must not find all of its places in C (leaveRoom).
+func TestGoHasRoomBesideThreads(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	for _, threads := range []int{0, 1, 1000} {
+		c := NewContext(Options{Threads: threads})
+		if got, busy := runtime.GOMAXPROCS(0), min(c.Threads, runtime.NumCPU()); got <= busy {
+			t.Errorf("%d threads: got room for %d goroutines, expected more than the %d that compute", c.Threads, got, busy)
+		}
+		c.Close()
+	}
+}
