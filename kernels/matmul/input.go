@@ -34,10 +34,15 @@ type input struct {
 // the weight's biases multiply.
 type packing struct{ unit, sums int }
 
-const (
-	packRows     = 16 // rows of a block
-	unpackedRows = 8  // up to so many rows never need packing: FEW of every instruction set is at least that
-)
+const packRows = 16 // rows of a block
+
+// unpackedRows is up to how many rows never need packing on an instruction set: its FEW at most, or STRIP_INPUTS.
+func unpackedRows(isa cpu.ISA) int {
+	if isa == cpu.AMX {
+		return 16
+	}
+	return 8
+}
 
 // packingOf is the packing that a weight takes; plain weights take none.
 func packingOf(w *kernels.Weight) packing {
@@ -102,7 +107,7 @@ func (in *input) roundedBytes() int {
 // planPacked sets in up to pack all rows as well, after plan, and returns the bytes of scratch that this needs more. It pays where every weight
 // meets every row.
 func (in *input) planPacked(c *cpu.Context, parts []Part) int {
-	if !in.rounded || c.ISA == cpu.Generic || in.x.Rows <= unpackedRows {
+	if !in.rounded || c.ISA == cpu.Generic || in.x.Rows <= unpackedRows(c.ISA) {
 		return 0
 	}
 	for _, p := range parts {

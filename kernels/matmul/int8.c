@@ -26,15 +26,25 @@ static void KERNEL(int8_rows)(const matmul_weight *w, int64_t from, int64_t to, 
 #if ISA == ISA_VNNI
 #if !defined(__clang__) && __GNUC__ >= 11
 #include "int8_amx.h"
+#include "int8_strip.h"
 static void int8_rows_amx(const matmul_weight *w, int64_t from, int64_t to, const int8_t *q, const float *runs, const void *packed,
                           const matmul_rows *r, void *scratch) {
-    if (r->count <= FEW)
+    if (r->count < STRIP_FROM)
         KERNEL(few_rows)(w, from, to, q, runs, r);
+    else if (r->count <= STRIP_INPUTS)
+        KERNEL(strip_few)(w, from, to, q, runs, r, scratch);
     else
         KERNEL(amx_rows)(w, from, to, packed, r, scratch);
 }
 #else
-#define int8_rows_amx int8_rows_vnni // GCC before 11 knows no AMX, and clang takes one set of targets for a function
+// GCC before 11 knows no AMX, and clang takes one set of targets for a function. Up to sixteen rows come unpacked (input.go).
+static void int8_rows_amx(const matmul_weight *w, int64_t from, int64_t to, const int8_t *q, const float *runs, const void *packed,
+                          const matmul_rows *r, void *scratch) {
+    if (r->count <= 16)
+        KERNEL(few_rows)(w, from, to, q, runs, r);
+    else
+        KERNEL(panel_rows)(w, from, to, packed, r, scratch);
+}
 #endif
 #endif
 #undef MM

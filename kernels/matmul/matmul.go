@@ -131,7 +131,7 @@ func grain(threads, blocks, madds, rows int) int {
 	switch {
 	case blocks*cost <= serial:
 		return blocks
-	case rows < unpackedRows: // memory is what they wait for, and streams (int8_few.h) should be long
+	case rows <= packRows: // memory is what they wait for, and streams (int8_few.h) should be long
 		const stream = 1 << 19 // 256 KB of 4-bit codes
 		return max(1, min(blocks/(4*threads), stream/max(madds, 1)))
 	}

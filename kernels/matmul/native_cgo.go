@@ -84,7 +84,7 @@ func (in *input) nativeMultiply(c *cpu.Context, worker int, p *Part, expert, fro
 	}
 	// Many rows that are not packed yet are packed here, behind the tile.
 	format, own := packingOf(w), 0
-	if int8s && r.count > unpackedRows && (in.packing != format || r.list != nil) {
+	if int8s && r.count > unpackedRows(c.ISA) && (in.packing != format || r.list != nil) {
 		own = format.bytes(w.K, r.count)
 	}
 	local := c.Local(worker, tileRows*perRow+own)
