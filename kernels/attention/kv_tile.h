@@ -32,7 +32,7 @@ struct tile_view {
     int64_t t, from, to;
     int sinks;
     int64_t whole_from, whole_to; // vectors that see all of TILE positions
-    const uint8_t *k[TILE / STRIP], *v[TILE / STRIP], *next[TILE / STRIP]; // strips; next are K's of the tile after it
+    const uint8_t *k[TILE / STRIP], *v[TILE / STRIP], *next[TILE / STRIP]; // strips; next are K's that come after it
     const uint8_t *codes[TILE / STRIP];                                    // for the matrix unit: of k
     int64_t asked, until;                                                  // bytes of next that have been fetched
 };
@@ -41,19 +41,40 @@ struct tile_view {
 #define middle_floats KERNEL(middle_floats)
 SIMD int64_t middle_floats(const struct job *j) { return j->v_integer ? 16 * kv_groups(&j->u->v, j->u->head_dim) : 0; }
 
-// The K or V (pages, of format f) of this KV head in the page that holds pos; a position past the last counts as that.
-#define head_page KERNEL(head_page)
-SIMD const char *head_page(const struct job *j, const struct kv_format *f, const char *pages, int64_t pos) {
+// The K or V (pages, of format f) of a KV head in the page that holds pos; a position past the last counts as that.
+#define page_of_head KERNEL(page_of_head)
+SIMD const char *page_of_head(const struct job *j, const struct kv_format *f, const char *pages, int64_t head, int64_t pos) {
     const struct attention_unit *u = j->u;
     const int64_t page = j->pages[(pos < j->last ? pos : j->last) / u->page_tokens];
-    return pages + (page * u->kv_heads + u->kv_head) * u->page_tokens * kv_row_bytes(f, u->head_dim);
+    return pages + (page * u->kv_heads + head) * u->page_tokens * kv_row_bytes(f, u->head_dim);
 }
 
-// The strips that positions [from, to) of the tile at t lie in.
+// The same of this KV head.
+#define head_page KERNEL(head_page)
+SIMD const char *head_page(const struct job *j, const struct kv_format *f, const char *pages, int64_t pos) {
+    return page_of_head(j, f, pages, j->u->kv_head, pos);
+}
+
+// The strips of a KV head that positions [from, to) of the tile at t lie in.
 #define find_strips KERNEL(find_strips)
-SIMD void find_strips(const struct job *j, const struct kv_format *f, const char *pages, int64_t t, int64_t from, int64_t to, const uint8_t **strips) {
+SIMD void find_strips(const struct job *j, const struct kv_format *f, const char *pages, int64_t head, int64_t t, int64_t from, int64_t to,
+                      const uint8_t **strips) {
     for (int64_t i = from & ~15; i < to; i += STRIP)
-        strips[i / STRIP] = (const uint8_t *)head_page(j, f, pages, t + i) + (t + i) % j->u->page_tokens * kv_row_bytes(f, j->u->head_dim);
+        strips[i / STRIP] = (const uint8_t *)page_of_head(j, f, pages, head, t + i) + (t + i) % j->u->page_tokens * kv_row_bytes(f, j->u->head_dim);
+}
+
+// The strips of K that are read after those of the tile at t: behind a unit's last tile, the first of the unit that the same thread does next as a
+// rule, which is the next head's, or the first head's of the next segment.
+#define next_strips KERNEL(next_strips)
+SIMD void next_strips(const struct job *j, int64_t t, const uint8_t **strips) {
+    const struct attention_unit *u = j->u;
+    int64_t head = u->kv_head;
+    t += TILE;
+    if (t >= u->to * SEGMENT || t > j->last) {
+        head = head + 1 < u->kv_heads ? head + 1 : 0;
+        t = (head ? u->from : u->to) * SEGMENT;
+    }
+    find_strips(j, &u->k, j->k_pages, head, t, 0, TILE, strips);
 }
 
 // Positions [*from, *to) of the tile at t are what the row at pos sees of it: of the sinks, or of what is behind them.
@@ -88,9 +109,9 @@ SIMD int view_tile(const struct attention_unit *u, int64_t t, int sinks, struct 
 static void open_tile(const struct job *j, struct tile_view *v) {
     const struct attention_unit *u = j->u;
     const int64_t d = u->head_dim;
-    if (j->k_integer) find_strips(j, &u->k, j->k_pages, v->t, v->from, v->to, v->k);
-    find_strips(j, &u->v, j->v_pages, v->t, v->from, v->to, v->v);
-    find_strips(j, &u->k, j->k_pages, v->t + TILE, 0, TILE, v->next);
+    if (j->k_integer) find_strips(j, &u->k, j->k_pages, u->kv_head, v->t, v->from, v->to, v->k);
+    find_strips(j, &u->v, j->v_pages, u->kv_head, v->t, v->from, v->to, v->v);
+    next_strips(j, v->t, v->next);
     if (j->v_integer && v->from == 0 && v->to == TILE)
         for (int64_t g = 0; g < kv_groups(&u->v, d); g++) read_group(&j->whole[g], &u->v, v->v, g, kv_groups(&u->v, d), 0, TILE);
 #ifdef MATRIX_UNIT

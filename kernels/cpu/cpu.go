@@ -92,6 +92,10 @@ func (c *Context) Local(worker, bytes int) []byte {
 	return c.local[worker]
 }
 
+// hugeBytes is from where on memory is asked for in huge pages: a cache whose pages a token reads all over costs a walk of the page tables for
+// each of them else. A smaller buffer would have more memory touched for it than it has.
+const hugeBytes = 4 << 20
+
 // Map returns zeroed, page-aligned memory outside the Go heap: it never moves and C may keep its address.
 func Map(bytes int) []byte {
 	if bytes == 0 {
@@ -101,6 +105,9 @@ func Map(bytes int) []byte {
 	if err != nil {
 		// The ledger checks what fits before anything is loaded; this is the system refusing all the same.
 		panic(fmt.Sprintf("cpu: mapping %d bytes: %v", bytes, err))
+	}
+	if bytes >= hugeBytes {
+		preferHugePages(b)
 	}
 	return b
 }
