@@ -104,7 +104,7 @@ SIMD int view_tile(const struct attention_unit *u, int64_t t, int sinks, struct 
     return 1;
 }
 
-// Looks up the tile, and unpacks it for the matrix unit.
+// Looks up the tile, and unpacks K for the matrix unit.
 #define open_tile KERNEL(open_tile)
 static void open_tile(const struct job *j, struct tile_view *v) {
     const struct attention_unit *u = j->u;
@@ -112,13 +112,22 @@ static void open_tile(const struct job *j, struct tile_view *v) {
     if (j->k_integer) find_strips(j, &u->k, j->k_pages, u->kv_head, v->t, v->from, v->to, v->k);
     find_strips(j, &u->v, j->v_pages, u->kv_head, v->t, v->from, v->to, v->v);
     next_strips(j, v->t, v->next);
-    if (j->v_integer && v->from == 0 && v->to == TILE)
-        for (int64_t g = 0; g < kv_groups(&u->v, d); g++) read_group(&j->whole[g], &u->v, v->v, g, kv_groups(&u->v, d), 0, TILE);
 #ifdef MATRIX_UNIT
     const int64_t from = v->from / STRIP, to = (v->to + 15) / STRIP;
     if (j->k_room && j->k_integer)
         for (int64_t s = from; s < to; s++) v->codes[s] = KERNEL(k_matrix)(&u->k, v->k[s], d, j->k_room + s * STRIP * d);
-    if (j->v_room && j->v_integer) KERNEL(v_matrix)(&u->v, v->v, from, to, d, j->v_room);
+#endif
+}
+
+// Reads what all vectors need of V, and unpacks it for the matrix unit: after the first scores, which have fetched it.
+#define open_values KERNEL(open_values)
+static void open_values(const struct job *j, const struct tile_view *v) {
+    const struct attention_unit *u = j->u;
+    const int64_t d = u->head_dim;
+    if (v->from == 0 && v->to == TILE)
+        for (int64_t g = 0; g < kv_groups(&u->v, d); g++) read_group(&j->whole[g], &u->v, v->v, g, kv_groups(&u->v, d), 0, TILE);
+#ifdef MATRIX_UNIT
+    if (j->v_room) KERNEL(v_matrix)(&u->v, v->v, v->from / STRIP, (v->to + 15) / STRIP, d, j->v_room);
 #endif
 }
 
