@@ -116,6 +116,9 @@ type Change struct {
 	UpdatedAtUnixMs int64     `json:"updatedAt"` // 0: now
 	From            int       `json:"from"`      // so many messages stay
 	Messages        []Message `json:"messages"`
+	// Overtakes says that another write from the same page, which builds on the same revision, may arrive before this one or after it. It holds all
+	// that the other one does, so this one is good either way, and the other one only if it comes first.
+	Overtakes bool `json:"overtakes,omitempty"`
 }
 
 // Store is the folder. Its methods may be called from any goroutine.
@@ -261,7 +264,7 @@ func (s *Store) Write(id string, c Change) (Summary, error) {
 		title = string(runes[:mostTitle])
 	}
 	after := Chat{Messages: append(before[:c.From:c.From], c.Messages...)}
-	after.Summary = Summary{ID: id, Title: title, UpdatedAtUnixMs: cmp.Or(c.UpdatedAtUnixMs, time.Now().UnixMilli()), Messages: len(after.Messages), Revision: c.Revision + 1, Path: s.path(id)}
+	after.Summary = Summary{ID: id, Title: title, UpdatedAtUnixMs: cmp.Or(c.UpdatedAtUnixMs, time.Now().UnixMilli()), Messages: len(after.Messages), Revision: c.next(), Path: s.path(id)}
 	data := encode(after)
 	if len(data) > mostBytes {
 		return Summary{}, problem.New(problem.TooLarge, "This conversation is too long to be kept", fmt.Sprintf("it takes %d bytes, the limit is %d", len(data), mostBytes), "Begin a new chat.")
@@ -274,11 +277,24 @@ func (s *Store) Write(id string, c Change) (Summary, error) {
 	return after.Summary, nil
 }
 
+// next is the revision after the change: one more, or one more than the write that it overtakes makes.
+func (c Change) next() int {
+	if c.Overtakes {
+		return c.Revision + 2
+	}
+	return c.Revision + 1
+}
+
+// buildsOn says whether a file of that revision is what the change expects.
+func (c Change) buildsOn(revision int) bool {
+	return revision == c.Revision || c.Overtakes && revision == c.Revision+1
+}
+
 // base is what a change builds on.
 func (s *Store) base(id string, c Change) ([]Message, error) {
 	before, err := s.read(id)
 	switch {
-	case c.Revision == 0 && err == nil:
+	case c.Revision == 0 && err == nil && !c.Overtakes:
 		return nil, changed(id, "there is one of that name already")
 	case c.Revision == 0 && problem.From(err).Code == problem.NotFound:
 		return nil, s.roomForOne()
@@ -289,7 +305,7 @@ func (s *Store) base(id string, c Change) ([]Message, error) {
 		return nil, err
 	case before.Summary.Damage != "":
 		return nil, changed(id, "its file is left as it is: "+before.Summary.Damage)
-	case before.Summary.Revision != c.Revision:
+	case !c.buildsOn(before.Summary.Revision):
 		return nil, changed(id, fmt.Sprintf("revision %d is here, %d was expected", before.Summary.Revision, c.Revision))
 	case c.From > len(before.Messages):
 		return nil, changed(id, fmt.Sprintf("it has %d messages, %d were to stay", len(before.Messages), c.From))

@@ -238,6 +238,36 @@ func TestWritesRefused(t *testing.T) {
 	}
 }
 
+// TestOvertakes: what a closing page sends is kept, whether the write that was on its way comes before it or after.
+func TestOvertakes(t *testing.T) {
+	for _, revision := range []int{0, 3} {
+		for _, first := range []string{"the write on its way", "the last one"} {
+			s := Open(t.TempDir())
+			for i := range revision {
+				must(t, s, "a", Change{Revision: i, Title: "before"})
+			}
+			onItsWay := Change{Revision: revision, Title: "question", Messages: []Message{question("1", "one")}}
+			last := Change{Revision: revision, Title: "all", Messages: []Message{question("1", "one"), answer("2", "half an answer")}, Overtakes: true}
+			if first == "the last one" {
+				must(t, s, "a", last)
+				if code := codeOf(second(s.Write("a", onItsWay))); code != problem.Changed {
+					t.Errorf("%d, %s first: the other one gives %q", revision, first, code)
+				}
+			} else {
+				must(t, s, "a", onItsWay)
+				must(t, s, "a", last)
+			}
+			got, err := s.Read("a")
+			if err != nil || got.Summary.Revision != revision+2 || got.Summary.Title != "all" || len(got.Messages) != 2 {
+				t.Errorf("%d, %s first: %+v, %v", revision, first, got, err)
+			}
+			if code := codeOf(second(s.Write("a", last))); code != problem.Changed {
+				t.Errorf("%d, %s first: again gives %q", revision, first, code)
+			}
+		}
+	}
+}
+
 // What else lies in the folder is neither listed nor followed.
 func TestForeignFilesAreLeftAlone(t *testing.T) {
 	dir, elsewhere := t.TempDir(), filepath.Join(t.TempDir(), "secret.json")

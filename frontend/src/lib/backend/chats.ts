@@ -31,6 +31,8 @@ export interface ChatChange {
   /** So many messages stay. */
   from: number;
   messages: readonly unknown[];
+  /** Another write of this page's that builds on the same revision may arrive before this one or after it; this one has all that it has. */
+  overtakes?: boolean;
 }
 
 export interface ChatsBackend {

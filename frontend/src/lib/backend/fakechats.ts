@@ -41,11 +41,15 @@ export class FakeChats implements ChatsBackend {
     const change = JSON.parse(JSON.stringify(sent)) as ChatChange;
     this.#look();
     const before = this.kept.get(id);
-    if ((before?.summary.revision ?? 0) !== change.revision || before?.summary.damage || change.from > (before?.messages.length ?? 0)) {
+    const here = before?.summary.revision ?? 0;
+    const expected = here === change.revision || (change.overtakes && here === change.revision + 1);
+    if (!expected || before?.summary.damage || change.from > (before?.messages.length ?? 0)) {
       throw new HeadroomError({ code: 'changed', message: 'This conversation was changed elsewhere', why: '', fix: '' });
     }
     this.writes.push({ id, change });
-    return this.put(id, change.title, change.updatedAt, [...(before?.messages.slice(0, change.from) ?? []), ...change.messages]);
+    const summary = this.put(id, change.title, change.updatedAt, [...(before?.messages.slice(0, change.from) ?? []), ...change.messages]);
+    summary.revision = change.revision + (change.overtakes ? 2 : 1);
+    return summary;
   }
 
   async remove(id: string): Promise<void> {

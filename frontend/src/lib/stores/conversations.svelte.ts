@@ -35,6 +35,10 @@ export class Conversations {
   /** By ID, the first message that is not on disk as it is here. */
   readonly #unsaved = new Map<string, number>();
   readonly #saving = new Map<string, Promise<void>>();
+  /** By ID, the first message of the write that is on its way. */
+  readonly #sent = new Map<string, number>();
+  /** By ID, those whose write on its way may be refused, because a later one has all that it has. */
+  readonly #overtaken = new Set<string>();
   readonly #timers = new Map<string, ReturnType<typeof setTimeout>>();
   #listing = false;
   #listAgain = false;
@@ -169,12 +173,17 @@ export class Conversations {
       const from = this.#unsaved.get(one.id);
       if (from === undefined) continue;
       this.#unsaved.delete(one.id);
-      // A write on its way counts as done.
-      const revision = one.revision + (this.#saving.has(one.id) ? 1 : 0);
-      this.#write(one, from, revision).then(
-        (summary) => (one.revision = summary.revision),
-        () => this.#unsaved.set(one.id, Math.min(from, this.#unsaved.get(one.id) ?? from)),
+      // A write on its way may arrive after this one.
+      const sent = this.#sent.get(one.id);
+      if (sent !== undefined) this.#overtaken.add(one.id);
+      const last = this.#write(one, Math.min(from, sent ?? from), one.revision, sent !== undefined).then(
+        (summary) => void (one.revision = summary.revision),
+        () => void this.#unsaved.set(one.id, Math.min(from, this.#unsaved.get(one.id) ?? from)),
       );
+      const both = Promise.all([this.#saving.get(one.id), last]).then(() => undefined);
+      this.#saving.set(one.id, both);
+      const { id } = one;
+      void both.then(() => this.#saved(one, id, both));
     }
   }
 
@@ -192,25 +201,33 @@ export class Conversations {
     this.#unsaved.delete(id);
     const write = this.#write(conversation, from, conversation.revision).then(
       (summary) => {
-        conversation.revision = summary.revision;
+        conversation.revision = Math.max(conversation.revision, summary.revision);
         conversation.count = summary.messages;
         this.error = null;
       },
       (cause: unknown) => this.#notSaved(conversation, from, asHeadroomError(cause)),
     );
     this.#saving.set(id, write);
+    this.#sent.set(id, from);
     await write;
-    this.#saving.delete(id);
+    await this.#saved(conversation, id, write);
+  }
+
+  /** A write under that ID has ended: what came meanwhile goes next, unless another one is on its way still. */
+  async #saved(conversation: Conversation, id: string, write: Promise<void>): Promise<void> {
+    if (this.#saving.get(id) !== write) return;
+    for (const map of [this.#saving, this.#sent, this.#overtaken]) map.delete(id);
     if (this.#unsaved.has(conversation.id) && !this.#timers.has(conversation.id)) await this.#save(conversation);
   }
 
-  #write(conversation: Conversation, from: number, revision: number): Promise<ChatSummary> {
+  #write(conversation: Conversation, from: number, revision: number, overtakes = false): Promise<ChatSummary> {
     const { id, title, updatedAt, messages } = conversation;
-    return this.#disk.write(id, { revision, title, updatedAt, from, messages: messages.slice(from) });
+    return this.#disk.write(id, { revision, title, updatedAt, from, messages: messages.slice(from), ...(overtakes && { overtakes }) });
   }
 
   #notSaved(conversation: Conversation, from: number, error: HeadroomError): void {
     if (!this.all.includes(conversation)) return; // deleted meanwhile
+    if (error.code === 'changed' && this.#overtaken.has(conversation.id)) return; // by flush
     if (error.code === 'changed') {
       this.#becomesACopy(conversation);
       return;

@@ -61,6 +61,29 @@ test('an answer goes to disk as it comes, only from its own message on', async (
   expect(backend.chats.writes.slice(1).every(({ change }) => change.from === 1 && change.messages.length === 1)).toBe(true);
 });
 
+test.each(['before', 'after'])('the page closes while a write is on its way, which arrives %s the last one', async (order) => {
+  const store = await page();
+  const write = backend.chats.write.bind(backend.chats);
+  let first = true;
+  backend.chats.write = async (id, change) => {
+    const ms = first === (order === 'before') ? 100 : 300;
+    first = false;
+    await new Promise((resolve) => setTimeout(resolve, ms));
+    return write(id, change);
+  };
+  backend.pauseMs = 10;
+  void store.send('Hello', 'm');
+  await pass(80);
+  const said = store.open!.messages[1]!.content;
+  expect(said).not.toBe('');
+  window.dispatchEvent(new Event('pagehide'));
+  await pass(400);
+  const id = [...backend.chats.kept.keys()][0]!;
+  expect(onDisk(id)![1]!.content.startsWith(said)).toBe(true);
+  await pass(5000); // the page was not gone after all, and goes on
+  expect([backend.chats.kept.size, store.kept.error, onDisk(id)![1]!.content]).toEqual([1, null, store.open!.messages[1]!.content]);
+});
+
 test('an answer that breaks off because the page goes has not failed', async () => {
   const store = await page();
   const chat = backend.chat.bind(backend);
