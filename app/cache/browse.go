@@ -71,28 +71,41 @@ type Removed struct {
 	MemoryBytes int64 `json:"memoryBytes"` // that the running model has freed
 }
 
+// listings is how often the conversations are listed anew when a running model has written to one of them meanwhile.
+const listings = 3
+
 // List lists the conversations. The error is a Problem.
-func (c *Cache) List(m *Memory) (List, error) {
-	list := List{Conversations: []Conversation{}}
+func (c *Cache) List(m *Memory) (list List, err error) {
+	for range listings {
+		var steady bool
+		if list, steady, err = c.list(m); steady || err != nil {
+			break
+		}
+	}
+	return list, err
+}
+
+// list lists them once. steady is false if one of them was not there any more when its tokens were compared: when it grows its key is another one.
+func (c *Cache) list(m *Memory) (list List, steady bool, err error) {
+	list, steady = List{Conversations: []Conversation{}}, true
 	var stored []blockstore.Conversation
 	if c != nil {
 		list.Stats = c.Stats()
-		var err error
 		stored, err = c.store.Conversations(blockstore.Filter{})
 		if err != nil {
-			return List{}, problemOf(err, "")
+			return List{}, false, problemOf(err, "")
 		}
 		for _, s := range stored {
 			list.Conversations = append(list.Conversations, conversation(s))
 		}
 	}
 	if m == nil {
-		return list, nil
+		return list, true, nil
 	}
 	matched := make([]bool, len(m.Remembered))
 	if c != nil {
-		if err := c.markHot(list.Conversations, stored, m, matched); err != nil {
-			return List{}, problemOf(err, "")
+		if steady, err = c.markHot(list.Conversations, stored, m, matched); err != nil {
+			return List{}, false, problemOf(err, "")
 		}
 	}
 	for i, r := range m.Remembered {
@@ -101,13 +114,13 @@ func (c *Cache) List(m *Memory) (List, error) {
 				Conversation{Model: m.Name, Fingerprint: m.Fingerprint, Format: formatWords(m.Format), Title: m.Title(r.Tokens), Tokens: n, HotTokens: n})
 		}
 	}
-	return list, nil
+	return list, steady, nil
 }
 
 // markHot sets HotTokens, and marks those remembered prefixes that are one conversation with a stored one: it is their beginning, or
 // begins with them. Where several prefixes go on
-// from the same stored conversation, it is the longest of them; the others are conversations of their own.
-func (c *Cache) markHot(list []Conversation, stored []blockstore.Conversation, m *Memory, matched []bool) error {
+// from the same stored conversation, it is the longest of them; the others are conversations of their own. all is false if one of them was gone.
+func (c *Cache) markHot(list []Conversation, stored []blockstore.Conversation, m *Memory, matched []bool) (all bool, err error) {
 	of := map[blockstore.Key]*Conversation{}
 	for i := range stored {
 		if s := &stored[i]; s.Fingerprint == m.Fingerprint && s.Format == m.Format {
@@ -115,13 +128,15 @@ func (c *Cache) markHot(list []Conversation, stored []blockstore.Conversation, m
 		}
 	}
 	if len(of) == 0 {
-		return nil
+		return true, nil
 	}
-	return c.store.EachTokens(blockstore.Filter{Fingerprint: m.Fingerprint}, func(key blockstore.Key, tokens []int32) {
+	err = c.store.EachTokens(blockstore.Filter{Fingerprint: m.Fingerprint}, func(key blockstore.Key, tokens []int32) {
 		if s := of[key]; s != nil { // not another format's, and none that came meanwhile
 			s.HotTokens = m.match(tokens, matched)
+			delete(of, key)
 		}
 	})
+	return len(of) == 0, err
 }
 
 // match returns how many of a conversation's first tokens are in memory, and marks the prefix that is the same conversation.

@@ -118,6 +118,35 @@ func TestList(t *testing.T) {
 	}
 }
 
+// TestListWhileItGrows: a conversation that was listed, and has another key by the time that its tokens are compared, is listed anew.
+func TestListWhileItGrows(t *testing.T) {
+	c := open(t, t.TempDir())
+	text := tokens(1, 512)
+	keep(t, c, modelA, "one", text)
+	stored, err := c.store.Conversations(blockstore.Filter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := memoryOf(modelA, text)
+	mark := func() (steady bool) {
+		list := make([]Conversation, len(stored))
+		if steady, err = c.markHot(list, stored, m, make([]bool, 1)); err != nil {
+			t.Fatal(err)
+		}
+		return steady
+	}
+	if !mark() {
+		t.Error("nothing has changed, and it says so")
+	}
+	keep(t, c, modelA, "one", append(slices.Clone(text), tokens(2, 300)...))
+	if mark() {
+		t.Error("what was listed is there no more, and it was not noticed")
+	}
+	if list, err := c.List(m); err != nil || lines(list) != "org/A one 812/512" {
+		t.Errorf("listed %s, %v", lines(list), err)
+	}
+}
+
 // TestShowPinRemove follows one conversation.
 func TestShowPinRemove(t *testing.T) {
 	c := open(t, t.TempDir())
