@@ -10,7 +10,7 @@
 
 #define STRIP_INPUTS 16 // rows of activations
 #define STRIP_ROWS 16   // of the weight
-#define STRIP_FROM 5     // rows of activations from which this way is the faster one, as measured (PERF.md)
+#define STRIP_FROM 5    // rows of activations from which this way is the faster one, as measured (PERF.md)
 
 // Activations as the second operand wants them: codes [units][unit/4][inputs][4], then float32 [units][2][inputs], scales and what biases multiply.
 // Up to eight rows lie as eight, in half the memory: what is at work should stay in the first-level cache.
