@@ -24,14 +24,16 @@
 #define FEW_ROWS 4
 #endif
 
-// lanes: LANES sums of 32 bits. l_merge adds within a and b so that what belongs to a unit comes together: level 1 lets sums of a and b
-// alternate, level 2 makes it runs of four, levels 3 and 4 join quarters of the register.
+// lanes: LANES sums of 32 bits. l_merge adds within a and b so that what belongs to a unit comes together: after levels 1 and 2 a quarter of the
+// register has a lane for each of four units, levels 3 and 4 join quarters. `narrow` says how many vectors of sums fit 16 bits when they are
+// added up: 4 or 2, or 1 if they have 32 bits from the first on. AVX2 begins with narrow ones for codes of 4 bits, and level 2 widens them.
 #if ISA == ISA_AVX512 || ISA == ISA_VNNI
 #define LANES 16
 typedef __m512i lanes;
 SIMD lanes l_zero(void) { return _mm512_setzero_si512(); }
 SIMD lanes l_add(lanes a, lanes b) { return _mm512_add_epi32(a, b); }
-SIMD lanes l_merge(lanes a, lanes b, const int level) {
+SIMD lanes l_merge(lanes a, lanes b, const int level, const int narrow) {
+    (void)narrow;
     switch (level) {
     case 1: return l_add(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
     case 2: return l_add(_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b));
@@ -61,12 +63,19 @@ SIMD lanes KERNEL(l_dot)(lanes acc, __m512i c, __m512i q, const int wide) {
 typedef __m256i lanes;
 SIMD lanes l_zero(void) { return _mm256_setzero_si256(); }
 SIMD lanes l_add(lanes a, lanes b) { return _mm256_add_epi32(a, b); }
-SIMD lanes l_merge(lanes a, lanes b, const int level) {
-    switch (level) {
-    case 1: return l_add(_mm256_unpacklo_epi32(a, b), _mm256_unpackhi_epi32(a, b));
-    case 2: return l_add(_mm256_unpacklo_epi64(a, b), _mm256_unpackhi_epi64(a, b));
+SIMD lanes KERNEL(l_widen)(lanes a) { return _mm256_madd_epi16(a, _mm256_set1_epi16(1)); }
+SIMD lanes l_merge(lanes a, lanes b, const int level, const int narrow) {
+    if (level == 1) { // halves of quarters
+        const lanes x = _mm256_blend_epi32(a, b, 0xcc), y = _mm256_alignr_epi8(b, a, 8);
+        return narrow > 1 ? _mm256_add_epi16(x, y) : l_add(x, y);
     }
-    return l_add(_mm256_permute2x128_si256(a, b, 0x20), _mm256_permute2x128_si256(a, b, 0x31));
+    if (level == 2) {
+        if (narrow == 2) a = KERNEL(l_widen)(a), b = KERNEL(l_widen)(b);
+        const __m256 c = _mm256_castsi256_ps(a), d = _mm256_castsi256_ps(b);
+        const lanes x = _mm256_castps_si256(_mm256_shuffle_ps(c, d, 0x88)), y = _mm256_castps_si256(_mm256_shuffle_ps(c, d, 0xdd));
+        return narrow == 4 ? KERNEL(l_widen)(_mm256_add_epi16(x, y)) : l_add(x, y);
+    }
+    return l_add(_mm256_blend_epi32(a, b, 0xf0), _mm256_permute2x128_si256(a, b, 0x21));
 }
 SIMD lanes KERNEL(l_order)(lanes x, const int units) {
     return units == 2 ? _mm256_permutevar8x32_epi32(x, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7)) : x;
@@ -83,7 +92,7 @@ SIMD lanes KERNEL(l_dot)(lanes acc, __m256i c, __m256i q, const int wide) {
 typedef int32x4_t lanes;
 SIMD lanes l_zero(void) { return vdupq_n_s32(0); }
 SIMD lanes l_add(lanes a, lanes b) { return vaddq_s32(a, b); }
-SIMD lanes l_merge(lanes a, lanes b, const int level) { return (void)level, vpaddq_s32(a, b); }
+SIMD lanes l_merge(lanes a, lanes b, const int level, const int narrow) { return (void)level, (void)narrow, vpaddq_s32(a, b); }
 SIMD lanes KERNEL(l_order)(lanes x, const int units) { return (void)units, x; }
 // The dot product is of signed bytes: the top bit of wide codes goes apart.
 SIMD lanes KERNEL(l_dot)(lanes acc, uint8x16_t c, int8x16_t q, const int wide) {
@@ -106,6 +115,9 @@ typedef struct {
 #else
 #define UNITS(bits, unit) (LANES == 8 && (bits) == 4 ? 64 / (unit) : 1)
 #endif
+
+// l_merge's narrow: leaf's sums are of four products, of codes up to 15 or, of MXFP4, 24, and activations up to 127.
+#define NARROW(mode, bits) (ISA != ISA_AVX2 || (bits) != 4 ? 1 : (mode) == MODE_MXFP4 ? 2 : 4)
 
 // Vector i: the products of its codes with those of each row, added up by fours and more.
 SIMD void KERNEL(leaf)(const block *b, const int i, const int mr, const int mode, const int bits, const int unit, lanes *out) {
@@ -131,6 +143,7 @@ SIMD void KERNEL(leaf)(const block *b, const int i, const int mr, const int mode
     if (bits == 4) {
         if (i % 2 == 0) __builtin_prefetch(b->ahead + 32 * i);
         __m256i x = _mm256_loadu_si256((const __m256i *)(b->codes + 32 * i)), low = _mm256_set1_epi8(15);
+        __asm__("" : "+x"(x)); // or GCC loads it twice
         __m256i even = _mm256_and_si256(x, low), odd = _mm256_and_si256(_mm256_srli_epi16(x, 4), low);
         if (mode == MODE_MXFP4) {
             codes64 values = c_e2m1((codes64){even, odd});
@@ -139,8 +152,7 @@ SIMD void KERNEL(leaf)(const block *b, const int i, const int mr, const int mode
 #pragma GCC unroll 4
         for (int m = 0; m < mr; m++) {
             const __m256i *q = (const __m256i *)(b->q[m] + 64 * i);
-            __m256i pairs = _mm256_add_epi16(_mm256_maddubs_epi16(even, _mm256_loadu_si256(q)), _mm256_maddubs_epi16(odd, _mm256_loadu_si256(q + 1)));
-            out[m] = _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
+            out[m] = _mm256_add_epi16(_mm256_maddubs_epi16(even, _mm256_loadu_si256(q)), _mm256_maddubs_epi16(odd, _mm256_loadu_si256(q + 1)));
         }
         return;
     }
@@ -187,7 +199,7 @@ SIMD void KERNEL(leaf)(const block *b, const int i, const int mr, const int mode
         lanes second[FEW_ROWS]; \
         KERNEL(half)(b, 2 * i, mr, mode, bits, unit, out); \
         KERNEL(half)(b, 2 * i + 1, mr, mode, bits, unit, second); \
-        _Pragma("GCC unroll 4") for (int m = 0; m < mr; m++) out[m] = l_merge(out[m], second[m], level); \
+        _Pragma("GCC unroll 4") for (int m = 0; m < mr; m++) out[m] = l_merge(out[m], second[m], level, NARROW(mode, bits)); \
     }
 MERGE(leaf2, leaf, 1)
 MERGE(leaf4, leaf2, 2)
@@ -220,18 +232,27 @@ SIMD f32x16 as_floats(const lanes sums[16 / LANES]) {
 // The scales or biases of units [first, first+16) of a row; zero behind its last.
 #define unit_params KERNEL(unit_params)
 SIMD f32x16 unit_params(const void *row, int dtype, int group, int64_t k, int64_t first) {
-    if (group != 128) return v_load_param(row, dtype, first, k / group);
+    if (group != 128) {
+        const int64_t n = group == 32 ? k / 32 : k / 64; // a division by `group` would take as long as four units
+        const uint16_t *p = (const uint16_t *)row + first;
+        if (n - first < 16 || dtype == DTYPE_F32) return v_load_param(row, dtype, first, n);
+        return dtype == DTYPE_BF16 ? v_load_bf16(p) : v_load_f16(p);
+    }
     float half[16], twice[16];
     v_store(half, v_load_param(row, dtype, first / 2, k / 128));
     for (int i = 0; i < 16; i++) twice[i] = half[i / 2];
     return v_load(twice);
 }
 
-// Rows of a weight are read as so many streams: a processor fetches each of them ahead by itself, within a page of it, and has more fetches
-// under way with several than with one. Each asks FEW_AHEAD bytes ahead besides.
+// Rows of a weight are read as so many streams: Intel's processors fetch each of them ahead by themselves, within a page of it, and have more
+// fetches under way with several than with one. AMD's (Zen 3) are a fifth slower with four than with one. Each asks FEW_AHEAD bytes ahead besides.
 #undef STREAMS
 #undef FEW_AHEAD
+#if ISA == ISA_AVX2
+#define STREAMS 1
+#else
 #define STREAMS 4
+#endif
 #define FEW_AHEAD 2048
 
 // Where a row's streams are, and how far ahead they ask: in bytes.
@@ -371,3 +392,4 @@ static void KERNEL(few_rows)(const matmul_weight *w, int64_t from, int64_t to, c
 #undef TILES
 #undef EACH
 #undef UNITS
+#undef NARROW
