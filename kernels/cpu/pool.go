@@ -54,6 +54,11 @@ type pool struct {
 	failure  atomic.Pointer[failure]
 	stopped  atomic.Bool
 	done     sync.WaitGroup
+
+	readings map[uintptr]*reading // by key; the owner's, as last
+	last     *reading             // of the last job that said what it reads
+	ahead    *reading             // what will be read after the job at hand; nil: not known
+	own      fetcher              // the owner's
 }
 
 const openBit = 1 << 15
@@ -135,6 +140,7 @@ func (p *pool) run(t Task, phase, n, grain int) {
 		p.wake.Broadcast()
 		p.mu.Unlock()
 	}
+	p.own.follow(p.ahead, 0)
 	p.take(0)
 	for { // close the job, then wait for those inside
 		s := p.state.Load()
@@ -143,11 +149,11 @@ func (p *pool) run(t Task, phase, n, grain int) {
 		}
 	}
 	for i := 0; p.state.Load() != job; i++ {
-		if i > spins {
+		if !p.own.some() && i > spins {
 			runtime.Gosched()
 		}
 	}
-	p.task = nil
+	p.task, p.ahead = nil, nil
 	if f := p.failure.Swap(nil); f != nil {
 		panic(f)
 	}
@@ -198,6 +204,7 @@ func (p *pool) work(worker int) {
 	runtime.LockOSThread()
 	defer p.done.Done()
 	last := uint64(0)
+	var ahead fetcher
 	for idle := 0; ; idle++ {
 		if p.stopped.Load() {
 			return
@@ -206,13 +213,14 @@ func (p *pool) work(worker int) {
 		if s&openBit != 0 && s>>16 != last {
 			if p.state.CompareAndSwap(s, s+1) {
 				last = s >> 16
+				ahead.follow(p.ahead, worker)
 				p.take(worker)
 				p.state.Add(^uint64(0))
 				idle = 0
 			}
 			continue
 		}
-		if idle > spins {
+		if !ahead.some() && idle > spins {
 			p.sleep(last)
 			idle = 0
 		}

@@ -63,6 +63,9 @@ func (o *Linear) CPU(c *cpu.Context) {
 		c.Parallel(o, phasePack, (o.X.Rows+packRows-1)/packRows, 1)
 	}
 	n := blocks(o.Parts)
+	if o.X.Rows <= readAheadRows {
+		c.Reads(uintptr(o.Parts[0].W.Data.Ptr()), o)
+	}
 	c.Parallel(o, phaseMultiply, n, grain(c.Threads, n, blockRows*o.X.Cols, o.X.Rows))
 }
 
@@ -80,3 +83,35 @@ func (o *Linear) CPURange(c *cpu.Context, phase, worker, from, to int) {
 		o.in.multiply(c, worker, p, 0, from, to, rows{count: o.X.Rows, perInput: 1})
 	})
 }
+
+// Where rows are few, memory is what a product waits for: then threads that have nothing to do before it fetch what they will read, up to so
+// much of codes each.
+const (
+	readAheadRows  = 4
+	readAheadBytes = 192 << 10
+)
+
+// Stretches implements cpu.Reader: of a worker's run of blocks the rows that it takes first, and of these the beginnings of the streams in which
+// they are read (int8_few.h).
+func (o *Linear) Stretches(c *cpu.Context, worker int) (all []cpu.Stretch) {
+	const streams = 4 // STREAMS there
+	n, left := blocks(o.Parts), readAheadBytes
+	first := grain(c.Threads, n, blockRows*o.X.Cols, 1) * blockRows
+	eachPart(o.Parts, n*worker/c.Threads, n*(worker+1)/c.Threads, func(p *Part, from, to int) {
+		for ; from < to && left > 0; from += first {
+			length := (min(first, to-from) + streams - 1) / streams // rows of a stream
+			rows := min(length, 1+left/streams/rowBytes(p.W.Data))
+			for at := from; at < min(from+first, to); at += length {
+				for _, t := range []kernels.Tensor{p.W.Data, p.W.Scales, p.W.Biases} {
+					if !t.IsNone() {
+						all = append(all, cpu.Stretch{At: uintptr(t.Ptr()) + uintptr(at*rowBytes(t)), Bytes: min(rows, to-at) * rowBytes(t)})
+					}
+				}
+			}
+			left -= rows * streams * rowBytes(p.W.Data)
+		}
+	})
+	return all
+}
+
+func rowBytes(t kernels.Tensor) int { return t.Stride * t.DType.Size() }
