@@ -147,10 +147,10 @@ SIMD void k_block(const int R, const int N, const int bits, const struct kv_form
 }
 
 // sums [R][32 dimensions from i on] = fma(float(sum of codes * weights over positions [from, to) of the tile), step of the row, sums).
-// from and to are multiples of 16; strips are the tile's four.
+// from and to are multiples of 16; strips are the tile's four. On AVX2 it asks meanwhile for step bytes per strip and register of next.
 #define v_block KERNEL(v_block)
 SIMD void v_block(const int R, const int bits, const struct kv_format *f, const uint8_t *weights, const float *steps, const uint8_t *const *strips,
-                  float *sums, int64_t ldc, int64_t d, int64_t i, int64_t from, int64_t to) {
+                  float *sums, int64_t ldc, int64_t d, int64_t i, int64_t from, int64_t to, const uint8_t *const *next, int64_t step) {
     const int64_t base = kv_param_bytes(f, d) + i * 2 * bits;
 #pragma GCC unroll 4
     for (int h = 0; h < 16 / LANES; h++) {
@@ -159,13 +159,15 @@ SIMD void v_block(const int R, const int bits, const struct kv_format *f, const 
         for (int r = 0; r < R; r++) acc[r][0] = acc[r][1] = (v_sums){l_zero(), l_zero()};
         for (int64_t t = from; t < to; t += STRIP) {
             const uint8_t *p = strips[t / STRIP] + base;
+            if (LANES == 8)
+                for (int64_t line = 0; line < step; line += 64) __builtin_prefetch(next[t / STRIP] + (i / 32 * (16 / LANES) + h) * step + line, 0, 2);
 #pragma GCC unroll 4
             for (int q = 0; q < 4; q++) {
                 const v_operand x = v_open(v_quad(bits, p + 16 * bits * q, 0, h), bits), y = v_open(v_quad(bits, p + 16 * bits * q, 1, h), bits);
 #pragma GCC unroll 8
                 for (int r = 0; r < R; r++) {
-                    v_dot(&acc[r][0], x, weights + r * TILE * WEIGHT_BYTES, t + 4 * q, R <= 2);
-                    v_dot(&acc[r][1], y, weights + r * TILE * WEIGHT_BYTES, t + 4 * q, R <= 2);
+                    v_dot(&acc[r][0], x, weights + r * TILE * WEIGHT_BYTES, t + 4 * V_FOUR(q), R <= 2);
+                    v_dot(&acc[r][1], y, weights + r * TILE * WEIGHT_BYTES, t + 4 * V_FOUR(q), R <= 2);
                 }
             }
         }
@@ -221,9 +223,9 @@ SIMD int64_t vectors_at_once(int64_t left) { return left >= 8 ? 8 : left >= 4 ? 
 // sums [vectors][32 dimensions from i on] += weights V.
 #define v_values_bits KERNEL(v_values_bits)
 SIMD void v_values_bits(const int bits, const struct kv_format *f, const uint8_t *weights, const float *steps, const uint8_t *const *strips,
-                        float *sums, int64_t ldc, int64_t vectors, int64_t d, int64_t i, int64_t from, int64_t to) {
+                        float *sums, int64_t ldc, int64_t vectors, int64_t d, int64_t i, int64_t from, int64_t to, const uint8_t *const *next, int64_t step) {
 #define CASE_R(R) \
-    case R: v_block(R, bits, f, weights + r * TILE * WEIGHT_BYTES, steps + r, strips, sums + r * ldc + i, ldc, d, i, from, to); break;
+    case R: v_block(R, bits, f, weights + r * TILE * WEIGHT_BYTES, steps + r, strips, sums + r * ldc + i, ldc, d, i, from, to, next, r ? 0 : step); break;
     for (int64_t r = 0, m; r < vectors; r += m)
         switch (m = vectors_at_once(vectors - r)) { EACH_R }
 #undef CASE_R
@@ -237,8 +239,8 @@ SIMD void v_values_bits(const int bits, const struct kv_format *f, const uint8_t
         k_scores_bits(bits, f, codes, query, strips, from, to, scores, vectors, d, next, next_bytes); \
     } \
     static void KERNEL(v_values_##bits)(const struct kv_format *f, const uint8_t *weights, const float *steps, const uint8_t *const *strips, \
-                                        float *sums, int64_t ldc, int64_t vectors, int64_t d, int64_t i, int64_t from, int64_t to) { \
-        v_values_bits(bits, f, weights, steps, strips, sums, ldc, vectors, d, i, from, to); \
+                                        float *sums, int64_t ldc, int64_t vectors, int64_t d, int64_t i, int64_t from, int64_t to, const uint8_t *const *next, int64_t step) { \
+        v_values_bits(bits, f, weights, steps, strips, sums, ldc, vectors, d, i, from, to, next, step); \
     }
 INTEGERS(2)
 INTEGERS(3)
@@ -258,8 +260,8 @@ SIMD void k_scores(const struct kv_format *f, const uint8_t *codes, const struct
 
 #define v_values KERNEL(v_values)
 SIMD void v_values(const struct kv_format *f, const uint8_t *weights, const float *steps, const uint8_t *const *strips, float *sums, int64_t ldc,
-                   int64_t vectors, int64_t d, int64_t i, int64_t from, int64_t to) {
-#define CALL(bits) KERNEL(v_values_##bits)(f, weights, steps, strips, sums, ldc, vectors, d, i, from, to)
+                   int64_t vectors, int64_t d, int64_t i, int64_t from, int64_t to, const uint8_t *const *next, int64_t step) {
+#define CALL(bits) KERNEL(v_values_##bits)(f, weights, steps, strips, sums, ldc, vectors, d, i, from, to, next, step)
     EACH_BITS(f->bits, CALL)
 #undef CALL
 }

@@ -11,11 +11,12 @@
 struct kv_format {
     int64_t dtype; // plain elements: headroom/kernels.DType
     int64_t bits;  // of a code; 0: plain elements
-    int64_t group; // codes that share a scale
+    int64_t group; // codes that share a scale, a power of two
     int64_t zero;  // the code of 0 where biases are not stored, else 0
 };
 
-static inline int64_t kv_groups(const struct kv_format *f, int64_t head_dim) { return head_dim / f->group; }
+// Asked for many times a tile: a division would take as long as dozens of products.
+static inline int64_t kv_groups(const struct kv_format *f, int64_t head_dim) { return head_dim >> __builtin_ctzll((uint64_t)f->group); }
 
 // Bytes of scales and biases at the start of a strip.
 static inline int64_t kv_param_bytes(const struct kv_format *f, int64_t head_dim) { return (f->zero ? 2 : 4) * STRIP * kv_groups(f, head_dim); }

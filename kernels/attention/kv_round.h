@@ -3,8 +3,15 @@
 
 // Queries are bytes, or 16 bits where the products of bytes would saturate: dimensions 0, 2, 1, 3 of each four, so that they meet
 // the even and the odd bytes of a lane. Weights are 16 bits; NEON, which multiplies bytes only, has the high bytes of a tile, then
-// the low ones (signed), each four in the order of V_BYTE_OF_POSITION.
+// the low ones (signed), each four in the order of V_BYTE_OF_POSITION. Four q of a strip are its fours in place V_FOUR(q): on AVX2 in the order
+// that packing leaves them in.
 #define WEIGHT_BYTES 2
+#undef V_FOUR
+#if ISA == ISA_AVX2
+#define V_FOUR(q) ((q) / 2 + (q) % 2 * 2)
+#else
+#define V_FOUR(q) (q)
+#endif
 #undef QUERY_BYTES
 #if ISA == ISA_VNNI || ISA == ISA_NEON
 #define QUERY_BYTES 1
@@ -24,7 +31,7 @@ SIMD f32x16 v_abs(f32x16 x) { return v_max(x, v_sub(v_zero(), x)); }
 
 #define WEIGHT_TOP 32512.0f // 127 * 256, so that the high byte of a weight fits as well
 
-// store_query takes sixteen integral values, store_weights 32 plus V_ROUNDER, weights [i, i+32) of a tile.
+// store_query takes sixteen integral values, store_weights 32 plus V_ROUNDER, weights [i, i+32) of a tile, or store_tile all of them.
 #if ISA == ISA_AVX512 || ISA == ISA_VNNI || ISA == ISA_AVX2
 SIMD __m256i KERNEL(shorts)(f32x16 x) {
 #if ISA == ISA_AVX2
@@ -41,19 +48,26 @@ SIMD void store_query(uint8_t *q, f32x16 x) {
     _mm256_storeu_si256((__m256i *)q, _mm256_shufflehi_epi16(_mm256_shufflelo_epi16(s, 0xd8), 0xd8));
 #endif
 }
-SIMD void store_weights(uint8_t *weights, int64_t i, f32x16 x, f32x16 y) {
 #if ISA == ISA_AVX2
+// y are the four vectors of weights plus V_ROUNDER; returns their sum.
+SIMD f32x16 KERNEL(store_tile)(uint8_t *weights, const f32x16 *y) {
     const __m256i zero = _mm256_castps_si256(_mm256_set1_ps(V_ROUNDER));
-    const __m256i a = _mm256_packs_epi32(_mm256_sub_epi32(_mm256_castps_si256(x.a), zero), _mm256_sub_epi32(_mm256_castps_si256(x.b), zero));
-    const __m256i b = _mm256_packs_epi32(_mm256_sub_epi32(_mm256_castps_si256(y.a), zero), _mm256_sub_epi32(_mm256_castps_si256(y.b), zero));
-    _mm256_storeu_si256((__m256i *)(weights + 2 * i), _mm256_permute4x64_epi64(a, 0xd8));
-    _mm256_storeu_si256((__m256i *)(weights + 2 * i + 32), _mm256_permute4x64_epi64(b, 0xd8));
+    __m256i a = _mm256_setzero_si256(), b = a;
+#pragma GCC unroll 4
+    for (int i = 0; i < TILE / 16; i++) {
+        const __m256i low = _mm256_sub_epi32(_mm256_castps_si256(y[i].a), zero), high = _mm256_sub_epi32(_mm256_castps_si256(y[i].b), zero);
+        _mm256_storeu_si256((__m256i *)weights + i, _mm256_packs_epi32(low, high));
+        a = _mm256_add_epi32(a, low), b = _mm256_add_epi32(b, high);
+    }
+    return (f32x16){_mm256_cvtepi32_ps(a), _mm256_cvtepi32_ps(b)}; // exact
+}
 #else
+SIMD void store_weights(uint8_t *weights, int64_t i, f32x16 x, f32x16 y) {
     static const uint16_t low_words[32] = {0,  2,  4,  6,  8,  10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30,
                                            32, 34, 36, 38, 40, 42, 44, 46, 48, 50, 52, 54, 56, 58, 60, 62};
     _mm512_storeu_si512(weights + 2 * i, _mm512_permutex2var_epi16(_mm512_castps_si512(x), _mm512_loadu_si512(low_words), _mm512_castps_si512(y)));
-#endif
 }
+#endif
 #if ISA == ISA_VNNI
 // As the matrix unit takes the weights of a tile (kv_amx.h): the signed high bytes, then the signed low ones, in fours of neighbours, four q of
 // sixteen s in place 4q+s, each in the order of V_BYTE_OF_POSITION. y are the four vectors of weights plus V_ROUNDER; returns their sum.
@@ -207,9 +221,14 @@ SIMD float round_weights(const struct value_group *group, const float *w, float 
         const f32x16 x = v_load(w + 16 * i);
         y[i] = v_fma(x, v_load(group->scale + 16 * i), zero);
         sum = v_fma(x, v_load(group->middle + 16 * i), sum);
+#if ISA != ISA_AVX2
         if (!matrix) count = v_add(count, v_sub(y[i], zero));
         if (!matrix && i % 2) store_weights(weights, 16 * (i - 1), y[i - 1], y[i]);
+#endif
     }
+#if ISA == ISA_AVX2
+    count = KERNEL(store_tile)(weights, y);
+#endif
 #if ISA == ISA_VNNI
     if (matrix) count = KERNEL(store_bytes)(weights, y);
 #endif

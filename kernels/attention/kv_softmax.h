@@ -17,15 +17,14 @@ SIMD void rescale(float *x, int64_t n, float scale) {
     for (int64_t i = 0; i < n; i += 16) v_store(x + i, v_mul(v_load(x + i), v_set1(scale)));
 }
 
-// A record (and its middles, n floats) takes in weights that add up to sum, relative to the highest score so far.
+// A record (and its middles, n floats) takes in weights that add up to sum, relative to the highest score so far; scale is e^(the highest
+// before - highest).
 #define take_in KERNEL(take_in)
-SIMD void take_in(float highest, float sum, float *record, int64_t d, float *middles, int64_t n) {
-    const float before = record[d];
-    if (highest == before) {
+SIMD void take_in(float highest, float scale, float sum, float *record, int64_t d, float *middles, int64_t n) {
+    if (highest == record[d]) {
         record[d + 1] += sum;
         return;
     }
-    const float scale = exp1(before - highest);
     record[d] = highest;
     record[d + 1] = record[d + 1] * scale + sum;
     rescale(record, d, scale);
@@ -49,7 +48,7 @@ SIMD void weigh(float *s, int64_t from, int64_t to, float *record, int64_t d, fl
     for (int64_t i = to; i < end; i++) s[i] = 0;
     f32x16 sum = v_zero();
     for (int64_t i = first; i < end; i += 16) sum = v_add(sum, v_load(s + i));
-    take_in(highest, v_sum(sum), record, d, middles, n);
+    take_in(highest, highest == record[d] ? 1 : exp1(record[d] - highest), v_sum(sum), record, d, middles, n);
 }
 
 #define v_sums16 KERNEL(v_sums16)
@@ -68,6 +67,21 @@ SIMD void weigh(float *s, int64_t from, int64_t to, float *record, int64_t d, fl
 SIMD f32x16 v_sums16(const f32x16 *x) { TREES(v_add); }
 SIMD f32x16 v_hmaxes16(const f32x16 *x) { TREES(v_max); }
 #undef TREES
+#elif ISA == ISA_AVX2
+// Eight of these trees together, each step of two vectors in one.
+#define TREES(x, op) \
+    __m256 y[4], z[2]; \
+    for (int i = 0; i < 4; i++) { \
+        const __m256 a = op((x)[i].a, (x)[i].b), b = op((x)[i + 4].a, (x)[i + 4].b); \
+        y[i] = op(_mm256_permute2f128_ps(a, b, 0x20), _mm256_permute2f128_ps(a, b, 0x31)); \
+    } \
+    for (int i = 0; i < 2; i++) z[i] = op(_mm256_shuffle_ps(y[2 * i], y[2 * i + 1], 0x44), _mm256_shuffle_ps(y[2 * i], y[2 * i + 1], 0xee)); \
+    return op(_mm256_shuffle_ps(z[0], z[1], 0x88), _mm256_shuffle_ps(z[0], z[1], 0xdd))
+SIMD __m256 KERNEL(sums8)(const f32x16 *x) { TREES(x, _mm256_add_ps); }
+SIMD __m256 KERNEL(hmaxes8)(const f32x16 *x) { TREES(x, _mm256_max_ps); }
+#undef TREES
+SIMD f32x16 v_sums16(const f32x16 *x) { return (f32x16){KERNEL(sums8)(x), KERNEL(sums8)(x + 8)}; }
+SIMD f32x16 v_hmaxes16(const f32x16 *x) { return (f32x16){KERNEL(hmaxes8)(x), KERNEL(hmaxes8)(x + 8)}; }
 #else
 SIMD f32x16 v_sums16(const f32x16 *x) {
     float y[16];
@@ -106,9 +120,9 @@ SIMD void each_hmax(f32x16 *x, int64_t n, float *y) {
 #define weigh_whole KERNEL(weigh_whole)
 static void weigh_whole(float *s, int64_t count, float *records, int64_t record, int64_t d, float *middles, int64_t n, float *units) {
     f32x16 x[WEIGH_AT_ONCE], y[WEIGH_AT_ONCE];
-    float highest[WEIGH_AT_ONCE], sums[WEIGH_AT_ONCE], scales[WEIGH_AT_ONCE];
+    float highest[WEIGH_AT_ONCE] = {0}, before[WEIGH_AT_ONCE] = {0}, sums[WEIGH_AT_ONCE], scales[WEIGH_AT_ONCE];
     for (int64_t r = 0; r < count; r++) {
-        x[r] = v_set1(records[r * record + d]);
+        x[r] = v_set1(before[r] = records[r * record + d]);
 #pragma GCC unroll 4
         for (int i = 0; i < TILE; i += 16) x[r] = v_max(x[r], v_load(s + r * TILE + i));
     }
@@ -123,7 +137,8 @@ static void weigh_whole(float *s, int64_t count, float *records, int64_t record,
         for (int i = 0; i < TILE / 16; i++) x[r] = v_add(x[r], e[i]), y[r] = v_max(y[r], e[i]);
     }
     each_sum(x, count, sums);
-    for (int64_t r = 0; r < count; r++) take_in(highest[r], sums[r], records + r * record, d, middles + r * n, n);
+    v_store(scales, v_exp(v_sub(v_load(before), v_load(highest))));
+    for (int64_t r = 0; r < count; r++) take_in(highest[r], scales[r], sums[r], records + r * record, d, middles + r * n, n);
     if (!units) return;
     each_hmax(y, count, highest);
     weights_units(highest, count, scales, units);

@@ -10,7 +10,7 @@ struct job {
     const struct attention_unit *u;
     const char *k_pages, *v_pages;
     const int32_t *pages;
-    int64_t last;               // position whose pages they are
+    int64_t last, last_page;    // position whose pages they are
     const float *queries;
     float *tile, *scores, *part;
     int k_direct, v_direct;     // multiply plain elements from the pages, without the tile
@@ -24,6 +24,7 @@ struct job {
     struct value_group *whole;  // the groups of V, for vectors that see the whole tile
     uint8_t *k_room;            // for the matrix unit, if it is used: codes of K, unpacked, and of V
     uint8_t (*v_room)[16][64];
+    uint8_t *k_wide, *v_wide;   // AVX2 with many vectors: room for codes of 16 bits (kv_wide.h)
 };
 
 // The positions of a tile that its rows see any of, and where they lie.
@@ -41,26 +42,26 @@ struct tile_view {
 #define middle_floats KERNEL(middle_floats)
 SIMD int64_t middle_floats(const struct job *j) { return j->v_integer ? 16 * kv_groups(&j->u->v, j->u->head_dim) : 0; }
 
-// The K or V (pages, of format f) of a KV head in the page that holds pos; a position past the last counts as that.
-#define page_of_head KERNEL(page_of_head)
-SIMD const char *page_of_head(const struct job *j, const struct kv_format *f, const char *pages, int64_t head, int64_t pos) {
-    const struct attention_unit *u = j->u;
-    const int64_t page = j->pages[(pos < j->last ? pos : j->last) / u->page_tokens];
-    return pages + (page * u->kv_heads + head) * u->page_tokens * kv_row_bytes(f, u->head_dim);
-}
-
-// The same of this KV head.
+// The K or V (pages, of format f) of this KV head in the page that holds pos; a position past the last counts as that.
 #define head_page KERNEL(head_page)
 SIMD const char *head_page(const struct job *j, const struct kv_format *f, const char *pages, int64_t pos) {
-    return page_of_head(j, f, pages, j->u->kv_head, pos);
+    const struct attention_unit *u = j->u;
+    const int64_t page = j->pages[(pos < j->last ? pos : j->last) / u->page_tokens];
+    return pages + (page * u->kv_heads + u->kv_head) * u->page_tokens * kv_row_bytes(f, u->head_dim);
 }
 
-// The strips of a KV head that positions [from, to) of the tile at t lie in.
+// The strips of a KV head that positions [from, to) of the tile at t lie in; those past the last position's page are in that.
 #define find_strips KERNEL(find_strips)
 SIMD void find_strips(const struct job *j, const struct kv_format *f, const char *pages, int64_t head, int64_t t, int64_t from, int64_t to,
                       const uint8_t **strips) {
-    for (int64_t i = from & ~15; i < to; i += STRIP)
-        strips[i / STRIP] = (const uint8_t *)page_of_head(j, f, pages, head, t + i) + (t + i) % j->u->page_tokens * kv_row_bytes(f, j->u->head_dim);
+    const struct attention_unit *u = j->u;
+    const int64_t row = kv_row_bytes(f, u->head_dim);
+    int64_t page = (t + (from & ~15)) / u->page_tokens, at = (t + (from & ~15)) % u->page_tokens;
+    for (int64_t i = from & ~15; i < to; i += STRIP, at += STRIP) {
+        if (at == u->page_tokens) at = 0, page++;
+        const int64_t number = j->pages[page < j->last_page ? page : j->last_page];
+        strips[i / STRIP] = (const uint8_t *)pages + ((number * u->kv_heads + head) * u->page_tokens + at) * row;
+    }
 }
 
 // The strips of K that are read after those of the tile at t: behind a unit's last tile, the first of the unit that the same thread does next as a
@@ -117,6 +118,10 @@ static void open_tile(const struct job *j, struct tile_view *v) {
     if (j->k_room && j->k_integer)
         for (int64_t s = from; s < to; s++) v->codes[s] = KERNEL(k_matrix)(&u->k, v->k[s], d, j->k_room + s * STRIP * d);
 #endif
+#if ISA == ISA_AVX2
+    if (j->k_wide && j->k_integer)
+        for (int64_t s = v->from / STRIP; s < (v->to + 15) / STRIP; s++) KERNEL(k_wide)(&u->k, v->k[s], d, j->k_wide + s * d / 2 * WIDE_ROW);
+#endif
 }
 
 // Reads what all vectors need of V, and unpacks it for the matrix unit: after the first scores, which have fetched it.
@@ -128,6 +133,10 @@ static void open_values(const struct job *j, const struct tile_view *v) {
         for (int64_t g = 0; g < kv_groups(&u->v, d); g++) read_group(&j->whole[g], &u->v, v->v, g, kv_groups(&u->v, d), 0, TILE);
 #ifdef MATRIX_UNIT
     if (j->v_room) KERNEL(v_matrix)(&u->v, v->v, v->from / STRIP, (v->to + 15) / STRIP, d, j->v_room);
+#endif
+#if ISA == ISA_AVX2
+    if (j->v_wide)
+        for (int64_t s = v->from / STRIP; s < (v->to + 15) / STRIP; s++) KERNEL(v_wide)(&u->v, v->v[s], d, j->v_wide + s * STRIP / 2 * WIDE_ROW);
 #endif
 }
 
@@ -147,6 +156,12 @@ static void score_codes(const struct job *j, const struct tile_view *v, int64_t 
     }
 #endif
     const int64_t next_bytes = first ? 0 : STRIP * kv_row_bytes(&u->v, d); // V of the same positions comes next
+#if ISA == ISA_AVX2
+    if (j->k_wide) {
+        KERNEL(k_scores_wide)(&u->k, codes, groups, v->k, j->k_wide, from, to, j->scores, count, d, v->v, next_bytes);
+        return;
+    }
+#endif
     k_scores(&u->k, codes, groups, v->k, from, to, j->scores, count, d, (const char *const *)v->v, next_bytes);
 }
 
@@ -233,8 +248,9 @@ static void sum_codes(const struct job *j, struct tile_view *v, int64_t first, i
     const int64_t next_bytes = STRIP * kv_row_bytes(&u->k, d), share = next_bytes * count / (groups * u->rows * u->group) + 1;
     const uint8_t *weights = j->weights + begin * TILE * WEIGHT_BYTES;
     float *part = j->part + (first + begin) * record;
+    const int64_t spread = LANES == 8 && !j->v_wide ? (next_bytes * 32 / d * LANES / 16 + 63) & ~(int64_t)63 : 0; // few products: they do the fetching
     for (int64_t g = 0; g < groups; g++) {
-        fetch_next(v, share, next_bytes);
+        if (!spread) fetch_next(v, share, next_bytes);
         round_block(j, v, first, begin, count, g, groups);
 #ifdef MATRIX_UNIT
         if (j->v_room) {
@@ -245,7 +261,14 @@ static void sum_codes(const struct job *j, struct tile_view *v, int64_t first, i
             continue;
         }
 #endif
+#if ISA == ISA_AVX2
+        if (j->v_wide) {
+            KERNEL(v_values_wide)(j->v_wide + g * f->group / 16 * (TILE / 2) * WIDE_ROW, f->group, weights, j->steps + begin, part + g * f->group, record, count,
+                                  v->from & ~15, (v->to + 15) & ~15);
+            continue;
+        }
+#endif
         for (int64_t i = g * f->group; i < (g + 1) * f->group; i += 32)
-            v_values(f, weights, j->steps + begin, v->v, part, record, count, d, i, v->from & ~15, (v->to + 15) & ~15);
+            v_values(f, weights, j->steps + begin, v->v, part, record, count, d, i, v->from & ~15, (v->to + 15) & ~15, v->next, spread);
     }
 }

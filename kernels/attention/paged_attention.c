@@ -2,7 +2,7 @@
 // computed and in which order, units.go for blocks and records.
 //
 // Both products are C += A B: scores [vectors][64] = Q Kt, with K as [D][positions], and sums [vectors][D] += weights V, with V
-// as [positions][D]. Quantized B is multiplied as it lies in the pages, in integers (kv_tile.h; kv_dot.h, or kv_amx.h on a matrix unit). Plain B, and all B where activations
+// as [positions][D]. Quantized B is multiplied as it lies in the pages, in integers (kv_tile.h; kv_dot.h, kv_wide.h for many vectors on AVX2, kv_amx.h on a matrix unit). Plain B, and all B where activations
 // are to stay float32, is multiplied in float32 (kv_product.h): a block of many vectors (prefill) first converts the tile, K and then V in
 // the same memory, so that it stays in the first-level cache; for a few (decode) plain pages are converted in registers. Each
 // element of C then is one chain of fused multiply-adds in the order of the inner index, so it has the same bits either way.
@@ -18,6 +18,9 @@
 #include "kv_amx.h"
 #endif
 
+#if ISA == ISA_AVX2
+#include "kv_wide.h"
+#endif
 #include "kv_softmax.h"
 #include "kv_tile.h"
 
@@ -192,6 +195,10 @@ static void finish(const struct attention_unit *u, const float *total, float *ou
 SIMD void attend(const struct attention_unit *u, const float *q, float *out, const float *sinks, const void *k_pages, const void *v_pages,
                  const int32_t *pages, float *scratch, float *part, uint8_t *k_room, uint8_t (*v_room)[16][64]) {
     const int64_t d = u->head_dim, vectors = u->rows * u->group, record = record_floats(u);
+#if ISA == ISA_AVX2
+    uint8_t k_wide[TILE * WIDE_DIMS * 2] __attribute__((aligned(64))), v_wide[TILE * WIDE_DIMS * 2] __attribute__((aligned(64)));
+    const int wide = vectors >= WIDE_MIN && d <= WIDE_DIMS;
+#endif
     const int split = part != NULL;
     float *queries = scratch + TILE * d, *scores = queries + vectors * d, *total = scores + vectors * TILE, *more = total + 2 * vectors * record;
     if (!split) part = total + vectors * record;
@@ -199,7 +206,11 @@ SIMD void attend(const struct attention_unit *u, const float *q, float *out, con
                     .last = u->pos + u->rows - 1, .queries = queries, .tile = scratch, .scores = scores, .part = part,
                     .k_direct = vectors <= MAX_DIRECT && !u->k.bits, .v_direct = vectors <= MAX_DIRECT && !u->v.bits,
                     .k_integer = u->k.bits && !u->exact, .v_integer = u->v.bits && !u->exact, .k_room = k_room, .v_room = v_room};
+#if ISA == ISA_AVX2
+    if (wide) j.k_wide = k_wide, j.v_wide = v_wide;
+#endif
     j.block = j.k_integer && j.v_integer && vectors > WEIGH_AT_ONCE ? WEIGH_AT_ONCE : vectors;
+    j.last_page = j.last / u->page_tokens;
     struct attention_unit start_unit = *u; // the same over the pages of the start
     start_unit.k = u->start_k;
     start_unit.v = u->start_v;
