@@ -31,30 +31,37 @@ type input struct {
 }
 
 // packing is how many rows are brought together for panels of weights (int8_pack.h): by units of so many elements, with the run of sums that
-// the weight's biases multiply.
-type packing struct{ unit, sums int }
+// the weight's biases multiply. split is 1 if a unit's even elements come first, and its odd ones behind them.
+type packing struct{ unit, sums, split int }
 
 const packRows = 16 // rows of a block
 
 // unpackedRows is up to how many rows never need packing on an instruction set: its FEW at most, or STRIP_INPUTS.
 func unpackedRows(isa cpu.ISA) int {
-	if isa == cpu.AMX {
+	switch isa {
+	case cpu.AMX:
 		return 16
+	case cpu.AVX2:
+		return 4
 	}
 	return 8
 }
 
 // packingOf is the packing that a weight takes; plain weights take none.
-func packingOf(w *kernels.Weight) packing {
+func packingOf(isa cpu.ISA, w *kernels.Weight) packing {
+	split := 0
+	if isa == cpu.AVX2 && w.Bits == 4 { // unpack_split in int8_panel.h
+		split = 1
+	}
 	switch {
 	case w.Bits == 0:
 		return packing{}
 	case w.Mode == kernels.MXFP4:
-		return packing{32, 6}
+		return packing{32, 6, split}
 	case w.Group == 32:
-		return packing{32, 3}
+		return packing{32, 3, split}
 	}
-	return packing{64, 5}
+	return packing{64, 5, split}
 }
 
 // bytes is what rows of width k take.
@@ -111,7 +118,7 @@ func (in *input) planPacked(c *cpu.Context, parts []Part) int {
 		return 0
 	}
 	for _, p := range parts {
-		if in.packing = packingOf(p.W); in.packing.unit > 0 {
+		if in.packing = packingOf(c.ISA, p.W); in.packing.unit > 0 {
 			return in.packing.bytes(in.x.Cols, in.x.Rows)
 		}
 	}

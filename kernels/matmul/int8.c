@@ -60,9 +60,9 @@ static void int8_rows_amx(const matmul_weight *w, int64_t from, int64_t to, cons
 #define KERNEL_SOURCE "int8.c"
 #include "foreach_isa.h"
 
-void headroom_matmul_pack(int64_t k, int64_t unit, int64_t sums, const matmul_rows *r, int64_t from, int64_t to, const int8_t *q, const float *runs,
-                          void *packed) {
-    pack_rows(k, unit, sums, r, from, to, q, runs, packed);
+void headroom_matmul_pack(int64_t k, int64_t unit, int64_t sums, int64_t split, const matmul_rows *r, int64_t from, int64_t to, const int8_t *q,
+                          const float *runs, void *packed) {
+    pack_rows(k, unit, sums, split, r, from, to, q, runs, packed);
 }
 
 void headroom_matmul_int8(int isa, const matmul_weight *w, int64_t from, int64_t to, const int8_t *q, const float *runs, const void *packed,

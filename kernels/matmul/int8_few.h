@@ -17,7 +17,7 @@
 #undef LANES
 #undef FEW
 #if ISA == ISA_AVX2
-#define FEW 16
+#define FEW 4
 #define FEW_ROWS 2
 #else
 #define FEW 8

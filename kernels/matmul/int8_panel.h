@@ -158,31 +158,114 @@ SIMD void KERNEL(params_out)(const pack_order *o, int64_t u, const f32x16 *rows,
     }
 }
 
-static void KERNEL(unpack_panel)(const matmul_weight *w, const pack_order *o, int64_t n, uint8_t *codes, float *scales, float *biases) {
-    switch (w->mode == MODE_MXFP4 ? 0 : w->bits) {
-    case 0: KERNEL(unpack)(w, o, n, MODE_MXFP4, 4, codes); break;
-    case 2: KERNEL(unpack)(w, o, n, MODE_AFFINE, 2, codes); break;
-    case 3: KERNEL(unpack)(w, o, n, MODE_AFFINE, 3, codes); break;
-    case 4: KERNEL(unpack)(w, o, n, MODE_AFFINE, 4, codes); break;
-    case 5: KERNEL(unpack)(w, o, n, MODE_AFFINE, 5, codes); break;
-    case 6: KERNEL(unpack)(w, o, n, MODE_AFFINE, 6, codes); break;
-    case 8: KERNEL(unpack)(w, o, n, MODE_AFFINE, 8, codes); break;
+#if ISA == ISA_AVX2
+// 32 bytes of each of eight rows: four bytes of all of them in each vector. Halves of two rows are loaded as one vector, as moving halves between
+// vectors is slow on AMD's processors.
+SIMD void KERNEL(p_columns)(const uint8_t *const *rows, int64_t at, lanes *x) {
+#pragma GCC unroll 2
+    for (int i = 0; i < 8; i += 4, at += 16) {
+        lanes y[4];
+#pragma GCC unroll 4
+        for (int j = 0; j < 4; j++) y[j] = KERNEL(load_pair)(rows[j] + at, rows[4 + j] + at);
+        const lanes a = _mm256_unpacklo_epi32(y[0], y[1]), b = _mm256_unpackhi_epi32(y[0], y[1]);
+        const lanes c = _mm256_unpacklo_epi32(y[2], y[3]), d = _mm256_unpackhi_epi32(y[2], y[3]);
+        x[i] = _mm256_unpacklo_epi64(a, c), x[i + 1] = _mm256_unpackhi_epi64(a, c);
+        x[i + 2] = _mm256_unpacklo_epi64(b, d), x[i + 3] = _mm256_unpackhi_epi64(b, d);
     }
-    for (int first = 0; first < PANEL_ROWS; first += LANES)
+}
+
+// The same for codes of 4 bits, in the order of split activations (int8_pack.h): a unit's even codes, then its odd ones. They are transposed while they
+// are packed, so half as much is moved, and taken apart by a mask and a shift. A chunk goes to `first` or, its second unit of 32, to `second`.
+SIMD void KERNEL(split_chunk)(const uint8_t *const *rows, int64_t at, const int mode, const int unit, uint8_t *first, uint8_t *second) {
+    const lanes low = _mm256_set1_epi8(15);
+    lanes x[LANES];
+    KERNEL(p_columns)(rows, at, x);
+#pragma GCC unroll 8
+    for (int i = 0; i < LANES; i++) {
+        uint8_t *to = (unit == 64 || i < 4 ? first : second) + (unit == 64 ? i : i % 4) * PANEL_ROWS * 4;
+        codes64 c = {_mm256_and_si256(x[i], low), _mm256_and_si256(_mm256_srli_epi16(x[i], 4), low)};
+        if (mode == MODE_MXFP4) c = c_e2m1(c);
+        KERNEL(p_store)(to, c.a);
+        KERNEL(p_store)(to + unit / 2 * PANEL_ROWS, c.b);
+    }
+}
+SIMD void KERNEL(unpack_split)(const matmul_weight *w, const pack_order *o, int64_t n, const int mode, const int unit, uint8_t *codes) {
+    const int64_t per = 64 / unit, unit_bytes = unit * PANEL_ROWS;
+    for (int first = 0; first < PANEL_ROWS; first += LANES) {
+        const uint8_t *rows[LANES];
+        for (int i = 0; i < LANES; i++) rows[i] = w->data + (first + i < n ? first + i : n - 1) * w->data_stride;
+        uint8_t *to = codes + first * 4;
+        int64_t chunk = 0;
+        for (; chunk < w->k / 64; chunk++)
+            KERNEL(split_chunk)(rows, chunk * 32, mode, unit, to + pack_place(o, chunk * per) * unit_bytes, to + pack_place(o, chunk * per + 1) * unit_bytes);
+        if (w->k % 64) {
+            uint8_t half[LANES][32] = {{0}};
+            for (int i = 0; i < LANES; i++) memcpy(half[i], rows[i] + chunk * 32, 16), rows[i] = half[i];
+            KERNEL(split_chunk)(rows, 0, mode, unit, to + pack_place(o, chunk * per) * unit_bytes, to + pack_place(o, chunk * per + 1) * unit_bytes);
+        }
+    }
+}
+
+// bfloat16 scales or biases of a weight's eight rows, of sixteen units from unit u on, in the units' places in `to`: transposed in pairs.
+SIMD void KERNEL(params_bf16)(const pack_order *o, const uint8_t *const *rows, int64_t u, float *to) {
+    lanes x[LANES];
+    KERNEL(p_columns)(rows, 2 * u, x);
+#pragma GCC unroll 8
+    for (int i = 0; i < LANES; i++) {
+        KERNEL(p_store)((uint8_t *)(to + pack_place(o, u + 2 * i) * PANEL_ROWS), _mm256_slli_epi32(x[i], 16));
+        KERNEL(p_store)((uint8_t *)(to + pack_place(o, u + 2 * i + 1) * PANEL_ROWS), _mm256_and_si256(x[i], _mm256_set1_epi32(-65536)));
+    }
+}
+#endif
+
+// The scales and biases of n rows of the weight from its first on.
+static void KERNEL(unpack_params)(const matmul_weight *w, const pack_order *o, int64_t n, float *scales, float *biases) {
+    for (int first = 0; first < PANEL_ROWS; first += LANES) {
+        const uint8_t *s_rows[LANES], *b_rows[LANES];
+        for (int i = 0; i < LANES; i++) {
+            const int64_t row = first + i < n ? first + i : n - 1;
+            s_rows[i] = w->scales + row * w->scales_stride;
+            b_rows[i] = w->mode == MODE_AFFINE ? w->biases + row * w->biases_stride : NULL;
+        }
         for (int64_t u = 0; u < o->units; u += 16) {
+#if ISA == ISA_AVX2
+            if (w->mode == MODE_AFFINE && w->dtype == DTYPE_BF16 && w->group != 128 && o->units - u >= 16) {
+                KERNEL(params_bf16)(o, s_rows, u, scales + first);
+                KERNEL(params_bf16)(o, b_rows, u, biases + first);
+                continue;
+            }
+#endif
             f32x16 s[LANES], b[LANES];
             for (int i = 0; i < LANES; i++) {
-                const int64_t row = first + i < n ? first + i : n - 1;
                 if (w->mode == MODE_MXFP4) {
-                    s[i] = v_load_e8m0(w->scales + row * w->scales_stride, u, o->units);
+                    s[i] = v_load_e8m0(s_rows[i], u, o->units);
                     continue;
                 }
-                s[i] = unit_params(w->scales + row * w->scales_stride, w->dtype, w->group, w->k, u);
-                b[i] = unit_params(w->biases + row * w->biases_stride, w->dtype, w->group, w->k, u);
+                s[i] = unit_params(s_rows[i], w->dtype, w->group, w->k, u);
+                b[i] = unit_params(b_rows[i], w->dtype, w->group, w->k, u);
             }
             KERNEL(params_out)(o, u, s, scales + first);
             if (w->mode == MODE_AFFINE) KERNEL(params_out)(o, u, b, biases + first);
         }
+    }
+}
+
+static void KERNEL(unpack_panel)(const matmul_weight *w, const pack_order *o, int64_t n, uint8_t *codes, float *scales, float *biases) {
+    switch (w->mode == MODE_MXFP4 ? 0 : w->bits) {
+#if ISA == ISA_AVX2
+    case 0: KERNEL(unpack_split)(w, o, n, MODE_MXFP4, 32, codes); break;
+    case 4: o->unit == 64 ? KERNEL(unpack_split)(w, o, n, MODE_AFFINE, 64, codes) : KERNEL(unpack_split)(w, o, n, MODE_AFFINE, 32, codes); break;
+#else
+    case 0: KERNEL(unpack)(w, o, n, MODE_MXFP4, 4, codes); break;
+    case 4: KERNEL(unpack)(w, o, n, MODE_AFFINE, 4, codes); break;
+#endif
+    case 2: KERNEL(unpack)(w, o, n, MODE_AFFINE, 2, codes); break;
+    case 3: KERNEL(unpack)(w, o, n, MODE_AFFINE, 3, codes); break;
+    case 5: KERNEL(unpack)(w, o, n, MODE_AFFINE, 5, codes); break;
+    case 6: KERNEL(unpack)(w, o, n, MODE_AFFINE, 6, codes); break;
+    case 8: KERNEL(unpack)(w, o, n, MODE_AFFINE, 8, codes); break;
+    }
+    KERNEL(unpack_params)(w, o, n, scales, biases);
 }
 
 // Asks for part i of `parts` of the packed weights of the panel from row n on, while another one is multiplied. Rows that are asked for together
@@ -205,6 +288,24 @@ typedef struct {
     int n; // rows of the weight that exist
 } panel;
 
+// The same for a panel that meets a single block of activations: a part is asked for beside each unit's products, in the order of memory. All of it at once
+// would wait for its own requests. The zero value asks for nothing.
+#define fetch KERNEL(fetch)
+typedef struct {
+    const uint8_t *codes, *scales, *biases;
+    int64_t codes_part, scales_part; // bytes
+} fetch;
+SIMD fetch KERNEL(fetch_from)(const matmul_weight *w, const pack_order *o, int64_t n) {
+    const matmul_weight from = matmul_weight_from(w, n);
+    return (fetch){from.data, from.scales, from.biases, PANEL_ROWS * w->data_stride / o->units, PANEL_ROWS * w->scales_stride / o->units};
+}
+SIMD void KERNEL(fetch_part)(const fetch *f, int64_t part) {
+    if (!f->codes) return;
+    for (int64_t at = 0; at < f->codes_part; at += 64) __builtin_prefetch(f->codes + part * f->codes_part + at, 0, 2);
+    __builtin_prefetch(f->scales + part * f->scales_part, 0, 2);
+    if (f->biases) __builtin_prefetch(f->biases + part * f->scales_part, 0, 2);
+}
+
 // A block of activations (int8_pack.h), and where its outputs go.
 #define inputs KERNEL(inputs)
 typedef struct {
@@ -213,6 +314,7 @@ typedef struct {
     float *out[PACK_ROWS];
     int count; // rows that exist
     int whole; // all of the panel's rows exist
+    fetch next; // on AVX2
 } inputs;
 
 // Up to four units of a remainder (int8_pack.h), one for each of its accumulators.
@@ -271,9 +373,11 @@ static void KERNEL(panel_rows)(const matmul_weight *w, int64_t from, int64_t to,
     for (int64_t n = from; n < to; n += PANEL_ROWS) {
         const panel p = KERNEL(panel_from)(w, &order, n, to, scratch);
         for (int64_t m = 0; m < r->count; m += PACK_ROWS) {
-            KERNEL(fetch_panel)(w, &order, n + PANEL_ROWS, m / PACK_ROWS, (r->count + PACK_ROWS - 1) / PACK_ROWS);
             inputs x;
             KERNEL(inputs_from)(&x, &order, packed, r, m, n, &p);
+            const int single = ISA == ISA_AVX2 && r->count <= PACK_ROWS;
+            x.next = single ? KERNEL(fetch_from)(w, &order, n + PANEL_ROWS) : (fetch){0};
+            if (!single) KERNEL(fetch_panel)(w, &order, n + PANEL_ROWS, m / PACK_ROWS, (r->count + PACK_ROWS - 1) / PACK_ROWS);
             multiply(&p, &x);
         }
     }

@@ -18,14 +18,14 @@ package matmul
 void headroom_matmul_gate(int isa, const float *gate, ptrdiff_t gate_stride, float *out, ptrdiff_t out_stride, int64_t cols, int64_t block_cols,
                           int64_t from, int64_t to);
 void headroom_matmul_round(int isa, const float *x, ptrdiff_t x_stride, int64_t rows, int64_t k, int8_t *q, float *runs);
-void headroom_matmul_pack(int64_t k, int64_t unit, int64_t sums, const matmul_rows *r, int64_t from, int64_t to, const int8_t *q, const float *runs, void *packed);
+void headroom_matmul_pack(int64_t k, int64_t unit, int64_t sums, int64_t split, const matmul_rows *r, int64_t from, int64_t to, const int8_t *q, const float *runs, void *packed);
 void headroom_matmul_int8(int isa, const matmul_weight *w, int64_t from, int64_t to, const int8_t *q, const float *runs, const void *packed, const matmul_rows *r, void *scratch);
 void headroom_matmul_float(int isa, const matmul_weight *w, int64_t from, int64_t to, const float *x, ptrdiff_t x_stride, const matmul_rows *r, const matmul_tile *tile);
 
 // The structs are built here, because Go may not pass C the address of a Go struct that holds addresses.
 static void multiply(int isa, const void *data, ptrdiff_t data_stride, const void *scales, ptrdiff_t scales_stride, const void *biases,
                      ptrdiff_t biases_stride, int64_t k, int mode, int bits, int group, int dtype, int64_t from, int64_t to,
-                     const float *x, ptrdiff_t x_stride, const int8_t *q, const float *runs, const void *packed, int64_t unit, int64_t sums, void *room,
+                     const float *x, ptrdiff_t x_stride, const int8_t *q, const float *runs, const void *packed, int64_t unit, int64_t sums, int64_t split, void *room,
                      const int32_t *list, int64_t count, int64_t per_input, float *out, ptrdiff_t out_stride, void *tile, int64_t tile_rows) {
 	matmul_weight w = {data, scales, biases, data_stride, scales_stride, biases_stride, k, mode, bits, group, dtype};
 	matmul_rows r = {list, count, per_input, out, out_stride};
@@ -35,15 +35,15 @@ static void multiply(int isa, const void *data, ptrdiff_t data_stride, const voi
 		return;
 	}
 	if (room) {
-		headroom_matmul_pack(k, unit, sums, &r, 0, (count + 15) / 16, q, runs, room);
+		headroom_matmul_pack(k, unit, sums, split, &r, 0, (count + 15) / 16, q, runs, room);
 		packed = room;
 	}
 	headroom_matmul_int8(isa, &w, from, to, q, runs, packed, &r, tile);
 }
 
-static void pack(int64_t k, int64_t unit, int64_t sums, int64_t count, int64_t from, int64_t to, const int8_t *q, const float *runs, void *packed) {
+static void pack(int64_t k, int64_t unit, int64_t sums, int64_t split, int64_t count, int64_t from, int64_t to, const int8_t *q, const float *runs, void *packed) {
 	matmul_rows r = {NULL, count, 1, NULL, 0};
-	headroom_matmul_pack(k, unit, sums, &r, from, to, q, runs, packed);
+	headroom_matmul_pack(k, unit, sums, split, &r, from, to, q, runs, packed);
 }
 */
 import "C"
@@ -63,7 +63,7 @@ func (in *input) nativeRound(isa cpu.ISA, from, to int) {
 
 // nativePack packs blocks [from, to) of all rows (int8_pack.h).
 func (in *input) nativePack(from, to int) {
-	C.pack(C.int64_t(in.x.Cols), C.int64_t(in.packing.unit), C.int64_t(in.packing.sums), C.int64_t(in.x.Rows), C.int64_t(from), C.int64_t(to),
+	C.pack(C.int64_t(in.x.Cols), C.int64_t(in.packing.unit), C.int64_t(in.packing.sums), C.int64_t(in.packing.split), C.int64_t(in.x.Rows), C.int64_t(from), C.int64_t(to),
 		(*C.int8_t)(&in.codes(0)[0]), (*C.float)(&in.scales(0)[0]), cpu.Ptr(in.packed()))
 }
 
@@ -83,7 +83,7 @@ func (in *input) nativeMultiply(c *cpu.Context, worker int, p *Part, expert, fro
 		perRow, tileRows = paddedChunks(w.K)*(chunk+4*4), panelRows
 	}
 	// Many rows that are not packed yet are packed here, behind the tile.
-	format, own := packingOf(w), 0
+	format, own := packingOf(c.ISA, w), 0
 	if int8s && r.count > unpackedRows(c.ISA) && (in.packing != format || r.list != nil) {
 		own = format.bytes(w.K, r.count)
 	}
@@ -120,7 +120,7 @@ func (in *input) nativeMultiply(c *cpu.Context, worker int, p *Part, expert, fro
 	}
 	C.multiply(C.int(c.ISA), data, dataStride, scales, scalesStride, biases, biasesStride, C.int64_t(w.K), C.int(w.Mode), C.int(w.Bits),
 		C.int(w.Group), C.int(dtype), C.int64_t(from), C.int64_t(to), (*C.float)(in.x.Ptr()), C.ptrdiff_t(in.x.Stride), q, runs, packed,
-		C.int64_t(format.unit), C.int64_t(format.sums), room, list, C.int64_t(r.count), C.int64_t(r.perInput), (*C.float)(p.Out.Ptr()), C.ptrdiff_t(p.Out.Stride), cpu.Ptr(tile), C.int64_t(tileRows))
+		C.int64_t(format.unit), C.int64_t(format.sums), C.int64_t(format.split), room, list, C.int64_t(r.count), C.int64_t(r.perInput), (*C.float)(p.Out.Ptr()), C.ptrdiff_t(p.Out.Stride), cpu.Ptr(tile), C.int64_t(tileRows))
 }
 
 func (o *GateUp) nativeGate(isa cpu.ISA, from, to int) {
