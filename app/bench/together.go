@@ -171,7 +171,7 @@ func (r *run) mixture() error {
 		var recurrent, sum time.Duration
 		for name, t := range counted {
 			sum += t.Time
-			if name == "gated_delta" || name == "conv" {
+			if name == "conv_gated_delta" {
 				recurrent += t.Time
 			}
 		}

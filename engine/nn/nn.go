@@ -74,11 +74,10 @@ type GatedDeltaNet struct {
 func (l *GatedDeltaNet) Forward(c *ops.Context, b *batch.Batch, x kernels.Tensor, state cache.Layer) kernels.Tensor {
 	m := x.Rows
 	qkv, z, beta, a := c.Linear4(x, l.InProjQKV, l.InProjZ, l.InProjB, l.InProjA)
-	conv, y := c.Temp(kernels.F32, m, qkv.Cols), c.Temp(kernels.F32, m, l.Hv*l.Dv)
+	y := c.Temp(kernels.F32, m, l.Hv*l.Dv)
 	for i := range b.Rounds {
 		r := &b.Rounds[i]
-		c.ConvTo(conv, qkv, l.Conv1D, state.Conv, r.Spans)
-		c.GatedDeltaTo(y, conv, a, beta, l.ALog, l.DtBias, state.State, r.Spans, l.DeltaShape)
+		c.ConvGatedDeltaTo(y, qkv, l.Conv1D, state.Conv, a, beta, l.ALog, l.DtBias, state.State, r.Spans, l.DeltaShape)
 		for _, k := range r.Keeps {
 			c.CopyRow(state.Conv, k.From, k.To)
 			c.CopyRow(state.State, k.From, k.To)

@@ -80,8 +80,7 @@ type operators struct {
 	add        activation.Add
 	append     attention.Append
 	attention  attention.Attention
-	conv       recurrent.Conv
-	gatedDelta recurrent.GatedDelta
+	delta      recurrent.ConvGatedDelta
 	route      moe.Route
 	combine    moe.Combine
 	copy       transfer.Copy
@@ -321,18 +320,15 @@ func (c *Context) CopyRow(t kernels.Tensor, from, to int32) {
 	c.Copy(t.Buffer, t.Offset+int(from)*t.Stride*size, t.Offset+int(to)*t.Stride*size, t.Cols*size)
 }
 
-// ConvTo is the causal depthwise convolution of x [M, C] along each span, then SiLU, into out; state carries the last rows between
-// spans. Rows outside the spans are left as they are.
-func (c *Context) ConvTo(out, x, weight, state kernels.Tensor, spans []kernels.Span) {
-	run(c, &c.ops.conv, recurrent.Conv{X: x, Weight: weight, State: state, Spans: spans, Out: out})
-}
-
 // DeltaShape is the heads of a GatedDeltaNet layer.
 type DeltaShape struct{ Hk, Hv, Dk, Dv int }
 
-// GatedDeltaTo runs the gated delta rule along each span, into out [M, Hv*Dv]: qkv [M, 2*Hk*Dk+Hv*Dv], a and b [M, Hv]. Rows outside
-// the spans are left as they are.
-func (c *Context) GatedDeltaTo(out, qkv, a, b, aLog, dtBias, state kernels.Tensor, spans []kernels.Span, s DeltaShape) {
-	run(c, &c.ops.gatedDelta, recurrent.GatedDelta{QKV: qkv, A: a, B: b, ALog: aLog, DtBias: dtBias, State: state, Spans: spans, Out: out,
-		Hk: s.Hk, Hv: s.Hv, Dk: s.Dk, Dv: s.Dv})
+// ConvGatedDeltaTo is the causal depthwise convolution of qkv [M, 2*Hk*Dk+Hv*Dv] along each span, then SiLU, then the gated delta rule, into out
+// [M, Hv*Dv]; a and b are [M, Hv]. The states carry the convolution's last rows, and the rule's state, between spans. Rows outside the spans are left
+// as they are.
+func (c *Context) ConvGatedDeltaTo(out, qkv, weight, convState, a, b, aLog, dtBias, state kernels.Tensor, spans []kernels.Span, s DeltaShape) {
+	mark := c.Mark()
+	run(c, &c.ops.delta, recurrent.ConvGatedDelta{X: qkv, Weight: weight, ConvState: convState, A: a, B: b, ALog: aLog, DtBias: dtBias, State: state,
+		Spans: spans, Temp: c.f32(qkv.Rows, qkv.Cols), Out: out, Hk: s.Hk, Hv: s.Hv, Dk: s.Dk, Dv: s.Dv})
+	c.Release(mark)
 }

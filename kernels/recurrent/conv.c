@@ -87,77 +87,86 @@ SIMD void KERNEL(transpose)(float *w, const float *weight, int taps, int n) {
         for (int t = 0; t < taps; t++) w[t * BLOCK + c] = weight[c * taps + t];
 }
 
-SIMD void KERNEL(ahead)(const float *x, ptrdiff_t x_stride, const float *out, ptrdiff_t out_stride, int64_t r, int64_t rows, int n) {
-    if (r + AHEAD < rows)
+// Asks for the row AHEAD rows behind this one, from which on the span has so many.
+SIMD void KERNEL(ahead)(const float *x, ptrdiff_t x_stride, const float *out, ptrdiff_t out_stride, int64_t rows, int n) {
+    if (rows > AHEAD)
         for (int c = 0; c < n; c += 16) {
-            __builtin_prefetch(x + (r + AHEAD) * x_stride + c);
-            __builtin_prefetch(out + (r + AHEAD) * out_stride + c, 1);
+            __builtin_prefetch(x + AHEAD * x_stride + c);
+            __builtin_prefetch(out + AHEAD * out_stride + c, 1);
         }
 }
 
-// A state in float32: rows of the span are read where they lie.
-SIMD void KERNEL(conv_block)(const float *x, ptrdiff_t x_stride, const float *weight, int taps, KERNEL(conv_state) s, int start,
-                             float *out, ptrdiff_t out_stride, int64_t rows, int n) {
+// A row of the span, or one of those before it.
+SIMD const float *KERNEL(row_at)(const float *x, ptrdiff_t x_stride, const float *before, int64_t row, int past) {
+    return row < 0 ? before + (row + past) * BLOCK : x + row * x_stride;
+}
+
+// Rows [from, to) of a span; with keep, which wants them to be its last ones, the state becomes what they and those before them leave. A state in
+// float32: rows of the span are read where they lie.
+SIMD void KERNEL(conv_block)(const headroom_conv_span *span, const int taps, int64_t c, int n, KERNEL(conv_state) s, int64_t from, int64_t to, int keep,
+                             float *out, ptrdiff_t out_stride) {
     float w[MAX_TAPS * BLOCK], before[(MAX_TAPS - 1) * BLOCK], *state = (float *)s.values;
-    int past = taps - 1;
-    KERNEL(transpose)(w, weight, taps, n);
-    for (int t = 0; t < past; t++) {
-        if (start) memset(before + t * BLOCK, 0, (size_t)n * 4);
-        else memcpy(before + t * BLOCK, state + t * s.channels, (size_t)n * 4);
+    const float *x = span->x + c;
+    const int past = taps - 1;
+    for (int64_t t = 0; t < past - from; t++) {
+        if (span->start) memset(before + (from + t) * BLOCK, 0, (size_t)n * 4);
+        else memcpy(before + (from + t) * BLOCK, state + (from + t) * s.channels, (size_t)n * 4);
     }
+    KERNEL(transpose)(w, span->weight + c * taps, taps, n);
     const float *input[MAX_TAPS];
-    for (int64_t r = 0; r < rows; r++) {
-        for (int t = 0; t < taps; t++) {
-            int64_t from = r - past + t;
-            input[t] = from < 0 ? before + (from + past) * BLOCK : x + from * x_stride;
-        }
-        KERNEL(ahead)(x, x_stride, out, out_stride, r, rows, n);
-        KERNEL(conv_row)(input, w, taps, out + r * out_stride, n);
+    for (int64_t r = from; r < to; r++, out += out_stride) {
+        for (int t = 0; t < taps; t++) input[t] = KERNEL(row_at)(x, span->x_stride, before, r - past + t, past);
+        KERNEL(ahead)(input[past], span->x_stride, out, out_stride, span->rows - r, n);
+        KERNEL(conv_row)(input, w, taps, out, n);
     }
-    for (int t = 0; t < past; t++) memcpy(state + t * s.channels, input[t + 1], (size_t)n * 4);
+    for (int t = 0; t < past && keep; t++) memcpy(state + t * s.channels, KERNEL(row_at)(x, span->x_stride, before, to - past + t, past), (size_t)n * 4);
 }
 
 // Any other form: the rows before the current one are rounded, and go round in a ring.
-SIMD void KERNEL(conv_block_as)(const int form, const float *x, ptrdiff_t x_stride, const float *weight, int taps, KERNEL(conv_state) s,
-                                int start, float *out, ptrdiff_t out_stride, int64_t rows, int n) {
+SIMD void KERNEL(conv_block_as)(const int form, const headroom_conv_span *span, const int taps, int64_t c, int n, KERNEL(conv_state) s, int64_t from,
+                                int64_t to, int keep, float *out, ptrdiff_t out_stride) {
     float w[MAX_TAPS * BLOCK], values[MAX_TAPS - 1][BLOCK]; // what int8 codes mean
     KERNEL(conv_kept) ring[MAX_TAPS - 1];
-    int past = taps - 1;
-    KERNEL(transpose)(w, weight, taps, n);
+    const float *x = span->x + c;
+    const int past = taps - 1;
     for (int t = 0; t < past; t++) {
-        if (start) memset(&ring[t], 0, sizeof ring[t]), memset(values[t], 0, sizeof values[t]);
-        else KERNEL(kept_row_load)(form, &ring[t], values[t], s, t, n);
+        int64_t row = from - past + t;
+        if (row >= 0) KERNEL(kept_row_round)(form, &ring[t], values[t], x + row * span->x_stride, n);
+        else if (span->start) memset(&ring[t], 0, sizeof ring[t]), memset(values[t], 0, sizeof values[t]);
+        else KERNEL(kept_row_load)(form, &ring[t], values[t], s, (int)(row + past), n);
     }
+    KERNEL(transpose)(w, span->weight + c * taps, taps, n);
     int oldest = 0;
-    for (int64_t r = 0; r < rows; r++, oldest = oldest + 1 == past ? 0 : oldest + 1) {
+    for (int64_t r = from; r < to; r++, out += out_stride, oldest = oldest + 1 == past ? 0 : oldest + 1) {
         const float *input[MAX_TAPS];
         for (int t = 0, i = oldest; t < past; t++, i = i + 1 == past ? 0 : i + 1) input[t] = form == KEPT_I8 ? values[i] : ring[i].values;
-        input[past] = x + r * x_stride;
-        KERNEL(ahead)(x, x_stride, out, out_stride, r, rows, n);
-        KERNEL(conv_row)(input, w, taps, out + r * out_stride, n);
+        input[past] = x + r * span->x_stride;
+        KERNEL(ahead)(input[past], span->x_stride, out, out_stride, span->rows - r, n);
+        KERNEL(conv_row)(input, w, taps, out, n);
         KERNEL(kept_row_round)(form, &ring[oldest], values[oldest], input[past], n);
     }
-    for (int t = 0, i = oldest; t < past; t++, i = i + 1 == past ? 0 : i + 1) KERNEL(kept_row_store)(form, &ring[i], s, t, n);
+    for (int t = 0, i = oldest; t < past && keep; t++, i = i + 1 == past ? 0 : i + 1) KERNEL(kept_row_store)(form, &ring[i], s, t, n);
 }
 
-SIMD void KERNEL(conv_as)(const int form, const float *x, ptrdiff_t x_stride, const float *weight, int taps, void *slot, int64_t channels,
-                          int start, float *out, ptrdiff_t out_stride, int64_t rows, int64_t from, int64_t to) {
-    for (int64_t c = from; c < to; c += BLOCK) {
-        int n = to - c < BLOCK ? (int)(to - c) : BLOCK;
-        KERNEL(conv_state) s = KERNEL(state_at)(form, slot, taps - 1, channels, c);
-        if (form != KEPT_F32 && taps == 4) KERNEL(conv_block_as)(form, x + c, x_stride, weight + c * 4, 4, s, start, out + c, out_stride, rows, n);
-        else if (form != KEPT_F32) KERNEL(conv_block_as)(form, x + c, x_stride, weight + c * taps, taps, s, start, out + c, out_stride, rows, n);
-        else if (taps == 4) KERNEL(conv_block)(x + c, x_stride, weight + c * 4, 4, s, start, out + c, out_stride, rows, n);
-        else KERNEL(conv_block)(x + c, x_stride, weight + c * taps, taps, s, start, out + c, out_stride, rows, n);
+SIMD void KERNEL(conv_as)(const int form, const headroom_conv_span *span, int64_t c, int64_t to_c, int64_t from, int64_t to, int keep, float *out,
+                          ptrdiff_t out_stride) {
+    const int taps = span->taps;
+    for (; c < to_c; c += BLOCK, out += BLOCK) {
+        const int n = to_c - c < BLOCK ? (int)(to_c - c) : BLOCK;
+        const KERNEL(conv_state) s = KERNEL(state_at)(form, span->state.slot, taps - 1, span->channels, c);
+        if (form != KEPT_F32 && taps == 4) KERNEL(conv_block_as)(form, span, 4, c, n, s, from, to, keep, out, out_stride);
+        else if (form != KEPT_F32) KERNEL(conv_block_as)(form, span, taps, c, n, s, from, to, keep, out, out_stride);
+        else if (taps == 4) KERNEL(conv_block)(span, 4, c, n, s, from, to, keep, out, out_stride);
+        else KERNEL(conv_block)(span, taps, c, n, s, from, to, keep, out, out_stride);
     }
 }
 
-static void KERNEL(conv)(const float *x, ptrdiff_t x_stride, const float *weight, int taps, headroom_kept state, int64_t channels, int start,
-                         float *out, ptrdiff_t out_stride, int64_t rows, int64_t from, int64_t to) {
-    switch (state.form) {
-    case KEPT_BF16: KERNEL(conv_as)(KEPT_BF16, x, x_stride, weight, taps, state.slot, channels, start, out, out_stride, rows, from, to); break;
-    case KEPT_I8: KERNEL(conv_as)(KEPT_I8, x, x_stride, weight, taps, state.slot, channels, start, out, out_stride, rows, from, to); break;
-    default: KERNEL(conv_as)(KEPT_F32, x, x_stride, weight, taps, state.slot, channels, start, out, out_stride, rows, from, to);
+// Channels [c, to_c) of rows [from, to) into out, which is where the first of them goes. gated_delta.c calls it too.
+void KERNEL(headroom_conv_rows)(const headroom_conv_span *span, int64_t c, int64_t to_c, int64_t from, int64_t to, int keep, float *out, ptrdiff_t out_stride) {
+    switch (span->state.form) {
+    case KEPT_BF16: KERNEL(conv_as)(KEPT_BF16, span, c, to_c, from, to, keep, out, out_stride); break;
+    case KEPT_I8: KERNEL(conv_as)(KEPT_I8, span, c, to_c, from, to, keep, out, out_stride); break;
+    default: KERNEL(conv_as)(KEPT_F32, span, c, to_c, from, to, keep, out, out_stride);
     }
 }
 
@@ -166,9 +175,12 @@ static void KERNEL(conv)(const float *x, ptrdiff_t x_stride, const float *weight
 #define KERNEL_SOURCE "conv.c"
 #include "foreach_isa.h"
 
-void headroom_conv(int isa, const float *x, ptrdiff_t x_stride, const float *weight, int taps, headroom_kept state, int64_t channels,
-                   int start, float *out, ptrdiff_t out_stride, int64_t rows, int64_t from, int64_t to) {
-    DISPATCH(isa, conv, (x, x_stride, weight, taps, state, channels, start, out, out_stride, rows, from, to));
+void headroom_conv(int isa, headroom_conv_span span, int64_t c, int64_t to_c, float *out, ptrdiff_t out_stride) {
+    DISPATCH(isa, headroom_conv_rows, (&span, c, to_c, 0, span.rows, 1, out + c, out_stride));
+}
+
+void headroom_conv_keep(int isa, headroom_conv_span span, int64_t c, int64_t to_c) {
+    DISPATCH(isa, headroom_conv_rows, (&span, c, to_c, span.rows, span.rows, 1, NULL, 0));
 }
 
 #endif

@@ -56,6 +56,18 @@ func subjectsIn(dtype kernels.DType) []subject {
 				}
 			}})
 	}
+	for _, s := range []fusedShape{{dtype, dtype, 2, 2, 64, 64, 4}, {dtype, dtype, 1, 3, 24, 21, 3}} {
+		width, split := s.channels(), ConvStateCols(dtype, s.taps, s.channels()) // a slot is that of the convolution, then the other
+		list = append(list, subject{"conv_gated_delta_" + s.name(), width + 2*s.hv, s.hv * s.dv, split + GatedDeltaStateCols(dtype, s.hv*s.dv, s.dk), dtype,
+			func(d kernels.Device, r *rand.Rand) func(in, state, out kernels.Tensor, spans []kernels.Span) kernels.Op {
+				weight, aLog, dtBias := kernels.RandomTensor(d, r, width, s.taps, 1), kernels.RandomTensor(d, r, 1, s.hv, 1), kernels.RandomTensor(d, r, 1, s.hv, 1)
+				return func(in, state, out kernels.Tensor, spans []kernels.Span) kernels.Op {
+					return &ConvGatedDelta{X: in.Columns(0, width), Weight: weight, ConvState: state.Columns(0, split),
+						A: in.Columns(width, width+s.hv), B: in.Columns(width+s.hv, width+2*s.hv), ALog: aLog, DtBias: dtBias, State: state.Columns(split, state.Cols),
+						Spans: spans, Temp: kernels.NewTensor(d, kernels.F32, in.Rows, width), Out: out, Hk: s.hk, Hv: s.hv, Dk: s.dk, Dv: s.dv}
+				}
+			}})
+	}
 	return list
 }
 

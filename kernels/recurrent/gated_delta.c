@@ -11,7 +11,7 @@
 // i+16, ...; then the lanes add up in the order of v_sum.
 //
 // A unit of work is all tokens of a span and value rows of one key head, in windows of tokens: their q, k, v and out lie together in the
-// thread's scratch, as in rows of several KB they would be lines far apart.
+// thread's scratch, as in rows of several KB they would be lines far apart. A convolution before it (conv.c) puts q, k and v right there.
 #include "recurrent.h"
 
 #define MAX_KEY_DIM 256 // as in gated_delta.go
@@ -84,15 +84,15 @@ SIMD void KERNEL(fetch)(const float *p, int64_t n) {
     for (int64_t c = 0; c < n; c += 16) __builtin_prefetch(p + c);
 }
 
-// q, k and q.k of a key head; x is the first token's q of it.
-SIMD void KERNEL(take_keys)(KERNEL(head_tokens) h, headroom_gated_delta d, const float *x, ptrdiff_t stride) {
-    const float q_scale = 1.0f / (float)d.dk, k_scale = 1.0f / sqrtf((float)d.dk);
-    for (int64_t t = 0; t < h.tokens; t++, x += stride) {
+// q, k and q.k of a key head from the first token's q and k, which may lie where they go.
+SIMD void KERNEL(take_keys)(KERNEL(head_tokens) h, int64_t dk, const float *q_in, const float *k_in, ptrdiff_t stride) {
+    const float q_scale = 1.0f / (float)dk, k_scale = 1.0f / sqrtf((float)dk);
+    for (int64_t t = 0; t < h.tokens; t++, q_in += stride, k_in += stride) {
         float *q = h.keys + t * 2 * h.padded, *k = q + h.padded;
-        KERNEL(fetch)(x + TOKENS_AHEAD * stride, d.dk);
-        KERNEL(fetch)(x + TOKENS_AHEAD * stride + d.hk * d.dk, d.dk);
-        KERNEL(normalize)(q, x, d.dk, q_scale);
-        KERNEL(normalize)(k, x + d.hk * d.dk, d.dk, k_scale);
+        KERNEL(fetch)(q_in + TOKENS_AHEAD * stride, dk);
+        KERNEL(fetch)(k_in + TOKENS_AHEAD * stride, dk);
+        KERNEL(normalize)(q, q_in, dk, q_scale);
+        KERNEL(normalize)(k, k_in, dk, k_scale);
         f32x16 dot = v_zero();
         for (int64_t c = 0; c < h.padded; c += 16) dot = v_fma(v_load(q + c), v_load(k + c), dot);
         h.qk[t] = v_sum(dot);
@@ -370,24 +370,47 @@ SIMD void KERNEL(head_rows)(const int form, KERNEL(head_tokens) h, KERNEL(kept_r
     }
 }
 
+void KERNEL(headroom_conv_rows)(const headroom_conv_span *span, int64_t c, int64_t to_c, int64_t from, int64_t to, int keep, float *out,
+                                ptrdiff_t out_stride); // conv.c
+
+// The keys of the window that begins with token first; keep: all of it is the last that the convolution's state of them is for.
+SIMD void KERNEL(window_keys)(KERNEL(head_tokens) h, headroom_gated_delta d, const headroom_conv_span *in, int64_t first, int64_t key_head, int keep) {
+    const int64_t q = key_head * d.dk, k = q + d.hk * d.dk, end = first + h.tokens;
+    if (!in->weight) {
+        const float *x = in->x + first * in->x_stride;
+        KERNEL(take_keys)(h, d.dk, x + q, x + k, in->x_stride);
+        return;
+    }
+    KERNEL(headroom_conv_rows)(in, q, q + d.dk, first, end, keep && end == in->rows, h.keys, 2 * h.padded);
+    KERNEL(headroom_conv_rows)(in, k, k + d.dk, first, end, keep && end == in->rows, h.keys + h.padded, 2 * h.padded);
+    KERNEL(take_keys)(h, d.dk, h.keys, h.keys + h.padded, 2 * h.padded);
+}
+
+// The same for h.columns of v, from column v of a row on.
+SIMD void KERNEL(window_values)(KERNEL(head_tokens) h, const headroom_conv_span *in, int64_t first, int64_t v) {
+    const int64_t end = first + h.tokens;
+    if (in->weight) KERNEL(headroom_conv_rows)(in, v, v + h.columns, first, end, end == in->rows, h.v, h.columns);
+    else KERNEL(copy_columns)(h.v, h.columns, in->x + first * in->x_stride + v, in->x_stride, h.tokens, h.columns);
+}
+
 // Units [from, to) of a state of one form.
-SIMD void KERNEL(units_as)(const int form, headroom_gated_delta d, const headroom_gated_delta_inputs *in, void *slot, int start, float *out,
-                           ptrdiff_t out_stride, int64_t window, int64_t parts, int64_t from, int64_t to, float *scratch) {
-    const int64_t group = d.hv / d.hk, part_rows = (group * d.dv / parts + 31) / 32 * 32;
+SIMD void KERNEL(units_as)(const int form, headroom_gated_delta d, const headroom_gated_delta_inputs *in, void *slot, float *out, ptrdiff_t out_stride,
+                           int64_t window, int64_t parts, int64_t part_rows, int64_t from, int64_t to, float *scratch) {
+    const int64_t group = d.hv / d.hk, tokens = in->conv.rows;
     KERNEL(head_tokens) h = KERNEL(head_tokens_in)(scratch, d, window);
     for (int64_t u = from; u < to; u++) {
         // Value rows of the key head, counted through its value heads.
         const int64_t key_head = u / parts, begin = u % parts * part_rows, end = begin + part_rows < group * d.dv ? begin + part_rows : group * d.dv;
-        for (int64_t first = 0; first < in->tokens && begin < end; first += window) {
-            h.tokens = in->tokens - first < window ? in->tokens - first : window;
-            KERNEL(take_keys)(h, d, in->qkv + first * in->qkv_stride + key_head * d.dk, in->qkv_stride);
+        for (int64_t first = 0; first < tokens; first += window) {
+            h.tokens = tokens - first < window ? tokens - first : window;
+            KERNEL(window_keys)(h, d, &in->conv, first, key_head, parts == 1);
             for (int64_t at = begin; at < end; at += h.columns) { // to the end of a value head
                 const int64_t row = at % d.dv, head = key_head * group + at / d.dv;
                 h.columns = end - at < d.dv - row ? end - at : d.dv - row;
                 const KERNEL(kept_rows) kept = KERNEL(rows_at)(form, d, slot, head * d.dv + row);
-                if (start && first == 0) KERNEL(rows_clear)(form, kept, h.columns, d.dk);
+                if (in->conv.start && first == 0) KERNEL(rows_clear)(form, kept, h.columns, d.dk);
                 KERNEL(take_gates)(h, in, first, head);
-                KERNEL(copy_columns)(h.v, h.columns, in->qkv + first * in->qkv_stride + 2 * d.hk * d.dk + head * d.dv + row, in->qkv_stride, h.tokens, h.columns);
+                KERNEL(window_values)(h, &in->conv, first, 2 * d.hk * d.dk + head * d.dv + row);
                 KERNEL(head_rows)(form, h, kept, d.dk);
                 KERNEL(copy_columns)(out + first * out_stride + head * d.dv + row, out_stride, h.out, h.columns, h.tokens, h.columns);
             }
@@ -395,12 +418,12 @@ SIMD void KERNEL(units_as)(const int form, headroom_gated_delta d, const headroo
     }
 }
 
-static void KERNEL(gated_delta)(headroom_gated_delta d, headroom_gated_delta_inputs in, headroom_kept state, int start, float *out,
-                                ptrdiff_t out_stride, int64_t window, int64_t parts, int64_t from, int64_t to, float *scratch) {
+static void KERNEL(gated_delta)(headroom_gated_delta d, headroom_gated_delta_inputs in, headroom_kept state, float *out, ptrdiff_t out_stride,
+                                int64_t window, int64_t parts, int64_t part_rows, int64_t from, int64_t to, float *scratch) {
     switch (state.form) {
-    case KEPT_BF16: KERNEL(units_as)(KEPT_BF16, d, &in, state.slot, start, out, out_stride, window, parts, from, to, scratch); break;
-    case KEPT_I8: KERNEL(units_as)(KEPT_I8, d, &in, state.slot, start, out, out_stride, window, parts, from, to, scratch); break;
-    default: KERNEL(units_as)(KEPT_F32, d, &in, state.slot, start, out, out_stride, window, parts, from, to, scratch);
+    case KEPT_BF16: KERNEL(units_as)(KEPT_BF16, d, &in, state.slot, out, out_stride, window, parts, part_rows, from, to, scratch); break;
+    case KEPT_I8: KERNEL(units_as)(KEPT_I8, d, &in, state.slot, out, out_stride, window, parts, part_rows, from, to, scratch); break;
+    default: KERNEL(units_as)(KEPT_F32, d, &in, state.slot, out, out_stride, window, parts, part_rows, from, to, scratch);
     }
 }
 
@@ -411,9 +434,9 @@ static void KERNEL(gated_delta)(headroom_gated_delta d, headroom_gated_delta_inp
 #define KERNEL_SOURCE "gated_delta.c"
 #include "foreach_isa.h"
 
-void headroom_gated_delta_run(int isa, headroom_gated_delta d, headroom_gated_delta_inputs in, headroom_kept state, int start, float *out,
-                              ptrdiff_t out_stride, int64_t window, int64_t parts, int64_t from, int64_t to, float *scratch) {
-    DISPATCH(isa, gated_delta, (d, in, state, start, out, out_stride, window, parts, from, to, scratch));
+void headroom_gated_delta_run(int isa, headroom_gated_delta d, headroom_gated_delta_inputs in, headroom_kept state, float *out, ptrdiff_t out_stride,
+                              int64_t window, int64_t parts, int64_t part_rows, int64_t from, int64_t to, float *scratch) {
+    DISPATCH(isa, gated_delta, (d, in, state, out, out_stride, window, parts, part_rows, from, to, scratch));
 }
 
 #endif

@@ -9,7 +9,6 @@ import (
 	"math"
 
 	"headroom/kernels"
-	"headroom/kernels/cpu"
 )
 
 // GatedDelta is the gated delta rule (Yang et al. 2024, "Gated Delta Networks"), in the form of mlx-lm's gated_delta.py. For each
@@ -39,7 +38,9 @@ type GatedDelta struct {
 
 	Hk, Hv, Dk, Dv int
 
-	parts int // of a key head's value rows, in the CPU pass under way
+	// Of the CPU pass under way: a convolution that comes first, its input in place of QKV (ConvGatedDelta), and the parts of a key head's value rows.
+	conv            *Conv
+	parts, partRows int
 }
 
 // MaxKeyDim is the largest Dk.
@@ -173,15 +174,4 @@ func gates(a, b, aLog, dtBias float32) (g, beta float64) {
 	x := float64(a) + float64(dtBias)
 	softplus := max(x, 0) + math.Log1p(math.Exp(-math.Abs(x))) // log(1 + e^x) without overflow
 	return math.Exp(-math.Exp(float64(aLog)) * softplus), 1 / (1 + math.Exp(-float64(b)))
-}
-
-// CPURange implements cpu.Task.
-func (o *GatedDelta) CPURange(c *cpu.Context, _, worker, from, to int) {
-	if c.ISA != cpu.Generic {
-		o.units(c, worker, from, to)
-		return
-	}
-	for u := from; u < to; u++ {
-		o.scalar(o.Spans[u/o.Hv], u%o.Hv)
-	}
 }

@@ -15,3 +15,15 @@ func (o *GatedDelta) Operations() (n kernels.Operations) {
 	}
 	return n
 }
+
+// TrafficBytes implements kernels.Traffic.
+func (o *ConvGatedDelta) TrafficBytes() int64 {
+	_, delta := o.parts()
+	return delta.TrafficBytes()
+}
+
+// Operations implements kernels.Work.
+func (o *ConvGatedDelta) Operations() kernels.Operations {
+	_, delta := o.parts()
+	return delta.Operations()
+}
