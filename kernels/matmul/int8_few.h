@@ -18,11 +18,10 @@
 #undef FEW
 #if ISA == ISA_AVX2
 #define FEW 4
-#define FEW_ROWS 2
 #else
 #define FEW 8
-#define FEW_ROWS 4
 #endif
+#define FEW_ROWS 4
 
 // lanes: LANES sums of 32 bits. l_merge adds within a and b so that what belongs to a unit comes together: after levels 1 and 2 a quarter of the
 // register has a lane for each of four units, levels 3 and 4 join quarters. `narrow` says how many vectors of sums fit 16 bits when they are
@@ -356,12 +355,8 @@ typedef void KERNEL(few_function)(const matmul_weight *w, int64_t n, const int8_
     FUNCTION(few_##mr##_mxfp4, mr, MODE_MXFP4, 4, 32)
 TILES(1)
 TILES(2)
-#if FEW_ROWS == 4
 TILES(4)
 #define EACH(name) {KERNEL(few_1_##name), KERNEL(few_2_##name), KERNEL(few_4_##name)}
-#else
-#define EACH(name) {KERNEL(few_1_##name), KERNEL(few_2_##name)}
-#endif
 
 // Rows [from, to) of the weight with every row of the input, FEW_ROWS at a time.
 static void KERNEL(few_rows)(const matmul_weight *w, int64_t from, int64_t to, const int8_t *q, const float *runs, const matmul_rows *r) {
