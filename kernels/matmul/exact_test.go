@@ -73,7 +73,7 @@ func TestInstructionSetsAgree(t *testing.T) {
 	}
 }
 
-// Codes and activations at their limits overflow no intermediate.
+// Codes and activations at their limits overflow no intermediate, in few rows and in panels.
 func TestExtremeCodes(t *testing.T) {
 	base := kernels.NewReference()
 	defer base.Close()
@@ -85,18 +85,24 @@ func TestExtremeCodes(t *testing.T) {
 		for i := range w.Scales.Float32s() {
 			w.Scales.Float32s()[i], w.Biases.Float32s()[i] = 1, 0
 		}
-		x := kernels.NewTensor(base, kernels.F32, 2, 128)
-		for i := range 128 {
-			x.Row(0)[i], x.Row(1)[i] = 127, -127
+		x := kernels.NewTensor(base, kernels.F32, 34, 128)
+		for m := range x.Rows {
+			for i := range 128 {
+				x.Row(m)[i] = float32(127 - 254*(m%2))
+			}
 		}
-		want := 127 * 128 * float32(int(1)<<bits-1)
 		for _, isa := range cpu.Available() {
 			d := kernels.NewCPU(cpu.Options{ISA: isa, Threads: 1})
-			out := kernels.NewTensor(d, kernels.F32, 2, 4)
-			d.Run(&Linear{X: x, Parts: []Part{{W: w, Out: out}}})
-			for n := range 4 {
-				if out.Row(0)[n] != want || out.Row(1)[n] != -want {
-					t.Errorf("%d bits, %s: got %g and %g, expected %g and its negative", bits, isa, out.Row(0)[n], out.Row(1)[n], want)
+			for _, rows := range []int{2, x.Rows} {
+				out := kernels.NewTensor(d, kernels.F32, rows, 4)
+				d.Run(&Linear{X: x.RowRange(0, rows), Parts: []Part{{W: w, Out: out}}})
+				for m := range rows {
+					want := x.Row(m)[0] * 128 * float32(int(1)<<bits-1)
+					for n, got := range out.Row(m) {
+						if got != want {
+							t.Errorf("%d bits, %s, element %d of row %d of %d: got %g, expected %g", bits, isa, n, m, rows, got, want)
+						}
+					}
 				}
 			}
 			d.Close()
