@@ -229,7 +229,7 @@ SIMD void append_head(const struct kv_append_shape *s, const struct kv_format *f
 }
 
 static void KERNEL(kv_append)(const struct kv_append_shape *s, const float *k, const float *v, void *k_pages, void *v_pages, const int32_t *pages) {
-    for (int64_t h = 0; h < s->kv_heads; h++) { // one head's page stays in the first-level cache while its columns fill
+    for (int64_t h = s->first_head; h < s->end_head; h++) { // one head's page stays in the first-level cache while its columns fill
         append_head(s, &s->k, 1, h, k + h * s->head_dim, s->k_stride, k_pages, pages);
         append_head(s, &s->v, 0, h, v + h * s->head_dim, s->v_stride, v_pages, pages);
     }

@@ -42,30 +42,46 @@ func spanPos(s *kernels.Span) int { return s.Pos }
 // Reference implements kernels.Op.
 func (o *Append) Reference() {
 	for i := range o.Spans {
-		o.rows(&o.Spans[i], 0, o.Spans[i].Rows)
+		o.rows(&o.Spans[i], 0, o.Spans[i].Rows, 0, o.Cache.KVHeads)
 	}
 }
 
-// rows is the specification for rows [from, to) of a span, and what runs in builds without cgo.
-func (o *Append) rows(s *kernels.Span, from, to int) {
+// rows is the specification for rows [from, to) of a span and some of the heads, and what runs in builds without cgo.
+func (o *Append) rows(s *kernels.Span, from, to, firstHead, endHead int) {
 	d := o.Cache.HeadDim
 	for r := from; r < to; r++ {
 		k, v := o.K.Row(s.Row+r), o.V.Row(s.Row+r)
 		keys, values := o.Cache.keys(s.Pos+r), o.Cache.values(s.Pos+r)
-		for head := range o.Cache.KVHeads {
+		for head := firstHead; head < endHead; head++ {
 			keys.write(k[head*d:][:d], s.Pages, head, s.Pos+r)
 			values.write(v[head*d:][:d], s.Pages, head, s.Pos+r)
 		}
 	}
 }
 
-// CPU implements kernels.Op: rows are independent.
+// What units of CPU's work are.
+const (
+	appendRows  = iota // with all of their heads
+	appendHeads        // with all of the rows
+)
+
+const fewAppended = 16 // rows from which on they are units
+
+// CPU implements kernels.Op: rows and heads are independent. Of few rows, heads are shared out: 512 elements of keys take some 3 µs.
 func (o *Append) CPU(c *cpu.Context) {
-	c.Parallel(o, 0, o.K.Rows, max(16, 16384/o.K.Cols))
+	if o.K.Rows < fewAppended {
+		c.Parallel(o, appendHeads, o.Cache.KVHeads, 1+512/(max(o.K.Rows, 1)*o.Cache.HeadDim))
+		return
+	}
+	c.Parallel(o, appendRows, o.K.Rows, max(fewAppended, 16384/o.K.Cols))
 }
 
-// CPURange implements cpu.Task for rows [from, to) of the batch.
-func (o *Append) CPURange(c *cpu.Context, _, _, from, to int) {
+// CPURange implements cpu.Task for rows of the batch, or heads, [from, to).
+func (o *Append) CPURange(c *cpu.Context, phase, _, from, to int) {
+	firstHead, endHead := 0, o.Cache.KVHeads
+	if phase == appendHeads {
+		firstHead, endHead, from, to = from, to, 0, o.K.Rows
+	}
 	for i := range o.Spans {
 		s := &o.Spans[i]
 		first, end := max(from-s.Row, 0), min(to-s.Row, s.Rows)
@@ -73,9 +89,9 @@ func (o *Append) CPURange(c *cpu.Context, _, _, from, to int) {
 			continue
 		}
 		if c.ISA == cpu.Generic {
-			o.rows(s, first, end)
+			o.rows(s, first, end, firstHead, endHead)
 		} else {
-			o.native(c.ISA, s, first, end)
+			o.native(c.ISA, s, first, end, firstHead, endHead)
 		}
 	}
 }

@@ -8,6 +8,7 @@ struct kv_append_shape {
     struct kv_format k, v;
     int64_t kv_heads, head_dim, page_tokens;
     int64_t rows, pos; // rows of one sequence, and the position of the first
+    int64_t first_head, end_head; // that are written
     int64_t k_stride, v_stride;
 };
 

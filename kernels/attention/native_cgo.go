@@ -35,14 +35,14 @@ func (f Format) c() (s C.struct_kv_format) {
 
 func first(f []float32) *C.float { return (*C.float)(unsafe.SliceData(f)) }
 
-func (o *Append) native(isa cpu.ISA, s *kernels.Span, from, to int) {
+func (o *Append) native(isa cpu.ISA, s *kernels.Span, from, to, firstHead, endHead int) {
 	start := min(max(from, o.Cache.Start.Tokens-s.Pos), to)
-	o.nativePart(isa, s, from, start)
-	o.nativePart(isa, s, start, to)
+	o.nativePart(isa, s, from, start, firstHead, endHead)
+	o.nativePart(isa, s, start, to, firstHead, endHead)
 }
 
 // nativePart writes rows that are all in the start or all behind it.
-func (o *Append) nativePart(isa cpu.ISA, s *kernels.Span, from, to int) {
+func (o *Append) nativePart(isa cpu.ISA, s *kernels.Span, from, to, firstHead, endHead int) {
 	if from == to {
 		return
 	}
@@ -50,7 +50,7 @@ func (o *Append) nativePart(isa cpu.ISA, s *kernels.Span, from, to int) {
 	keys, values := c.keys(s.Pos+from), c.values(s.Pos+from)
 	shape := C.struct_kv_append_shape{
 		k: keys.f.c(), v: values.f.c(), kv_heads: C.int64_t(c.KVHeads), head_dim: C.int64_t(c.HeadDim), page_tokens: C.int64_t(c.PageTokens),
-		rows: C.int64_t(to - from), pos: C.int64_t(s.Pos + from),
+		rows: C.int64_t(to - from), pos: C.int64_t(s.Pos + from), first_head: C.int64_t(firstHead), end_head: C.int64_t(endHead),
 		k_stride: C.int64_t(o.K.Stride), v_stride: C.int64_t(o.V.Stride),
 	}
 	k, v := o.K.RowRange(s.Row+from, s.Row+to), o.V.RowRange(s.Row+from, s.Row+to)

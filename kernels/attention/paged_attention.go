@@ -173,7 +173,7 @@ func (o *Attention) CPU(c *cpu.Context) {
 		cut := o.cut(s)
 		units += cut.units
 		partials += cut.partials
-		work += s.Rows * o.seen(s.Pos+s.Rows-1)
+		work += s.Rows * max(tileTokens, o.seen(s.Pos+s.Rows-1)) // few positions take as long as a tile of them
 	}
 	grain := 1
 	if work*o.Q.Cols < serialWork {
@@ -188,7 +188,7 @@ func (o *Attention) CPU(c *cpu.Context) {
 	o.partials = nil
 }
 
-// serialWork is how many products of a query and a key element are faster done than shared with other threads.
+// serialWork is how many products of a query and a key element are faster done than shared with other threads: some 10 µs of them.
 const serialWork = 1 << 17
 
 // CPURange implements cpu.Task.

@@ -115,7 +115,7 @@ func (o *NormRope) normalize(y, x []float32) {
 
 // CPU implements kernels.Op: rows are independent.
 func (o *NormRope) CPU(c *cpu.Context) {
-	c.Parallel(o, 0, o.X.Rows/o.Heads, 1+16384/(o.Heads*o.X.Cols))
+	c.Parallel(o, 0, o.X.Rows/o.Heads, 1+4096/(o.Heads*o.X.Cols))
 }
 
 // CPURange implements cpu.Task for rows [from, to) of the batch.
