@@ -65,7 +65,7 @@ const (
 	appendHeads        // with all of the rows
 )
 
-const fewAppended = 16 // rows from which on they are units
+const fewAppended = 16 // rows from which on rows are the units, and the least of them that a thread takes at a time
 
 // CPU implements kernels.Op: rows and heads are independent. Of few rows, heads are shared out: 512 elements of keys take some 3 µs.
 func (o *Append) CPU(c *cpu.Context) {

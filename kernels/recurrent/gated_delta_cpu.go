@@ -18,7 +18,7 @@ const (
 	windowRows     = 64
 	unitsPerThread = 4
 	unitGrain      = 1 << 18   // elements of the state, times tokens: some 10 µs of work
-	partRows       = convGroup // parts have multiples of it, so they share no scale of a convolution's state
+	partStep       = convGroup // parts have multiples of so many value rows: they share no scale of a convolution's state
 )
 
 // The phases of a pass.
@@ -43,7 +43,7 @@ func (o *GatedDelta) CPU(c *cpu.Context) {
 	heads, perHead := len(o.Spans)*o.Hk, o.Hv/o.Hk*o.Dv
 	work := (tokens/len(o.Spans) + 1) * perHead * o.Dk // of a key head
 	parts := max(1, min((unitsPerThread*c.Threads+heads-1)/heads, work/unitGrain))
-	o.partRows = roundUp((perHead+parts-1)/parts, partRows)
+	o.partRows = roundUp((perHead+parts-1)/parts, partStep)
 	o.parts = (perHead + o.partRows - 1) / o.partRows
 	c.Parallel(o, deltaUnits, heads*o.parts, 1+unitGrain*o.parts/work)
 	if o.conv != nil && o.parts > 1 {
