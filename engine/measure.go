@@ -79,17 +79,6 @@ func (m Ceilings) Time(c Cost) (least time.Duration, byMemory bool) {
 	return time.Duration(math.Round(1e9 * max(memory, arithmetic))), memory >= arithmetic
 }
 
-// MeasureCeilings takes about two seconds and half a GiB of memory. Of a GPU it measures how fast it reads, and of the simulated one nothing.
-// Errors are Problems.
-func MeasureCeilings(o Options) (m Ceilings, err error) {
-	y, err := NewYardstick(o)
-	if err != nil {
-		return m, err
-	}
-	defer y.Close()
-	return y.Measure(time.Second)
-}
-
 // Yardstick measures again and again what a device could do: memory's speed changes from minute to minute where other machines share it, so a
 // figure is worth comparing only with a ceiling from right before and after it.
 type Yardstick struct {
@@ -101,7 +90,8 @@ type Yardstick struct {
 // yardstickBytes are far more than any cache holds.
 const yardstickBytes = 512 << 20
 
-// NewYardstick takes half a GiB of memory, but for the simulated GPU, of which nothing is measured.
+// NewYardstick takes half a GiB of memory, but for the simulated GPU, of which nothing is measured. On a CPU it takes a second to find the way in
+// which memory is read fastest, and stays with it. Errors are Problems.
 func NewYardstick(o Options) (*Yardstick, error) {
 	d, err := openDevice(&o)
 	if err != nil {
@@ -119,8 +109,22 @@ func NewYardstick(o Options) (*Yardstick, error) {
 	}
 	if o.Device == DeviceCPU {
 		y.cpu = cpu.NewContext(cpu.Options{Threads: o.Threads})
+		rates, err := y.read.Rates(d, time.Second)
+		if err != nil {
+			y.Close()
+			return nil, err
+		}
+		y.read.Way = slices.Index(rates, slices.Max(rates))
 	}
 	return y, nil
+}
+
+// Bytes is the memory that it has.
+func (y *Yardstick) Bytes() int64 {
+	if y.read == nil {
+		return 0
+	}
+	return y.read.TrafficBytes()
 }
 
 // Close gives the memory back.

@@ -65,16 +65,23 @@ func TestCeilings(t *testing.T) {
 	}
 }
 
-// TestMeasureCeilings: a CPU has all three, the simulated GPU none.
-func TestMeasureCeilings(t *testing.T) {
+// TestYardstick: a CPU has all three ceilings, and reads in the way that was found.
+func TestYardstick(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes seconds and a GiB")
+		t.Skip("takes seconds and half a GiB")
 	}
-	m, err := engine.MeasureCeilings(engine.Options{Device: engine.DeviceCPU, Threads: 2})
-	if err != nil || m.ReadBytes <= 0 || m.Int8Ops <= 0 || m.Float32Ops <= 0 {
+	y, err := engine.NewYardstick(engine.Options{Device: engine.DeviceCPU, Threads: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer y.Close()
+	if m, err := y.Measure(100 * time.Millisecond); err != nil || m.ReadBytes <= 0 || m.Int8Ops <= 0 || m.Float32Ops <= 0 {
 		t.Errorf("CPU: %+v, %v", m, err)
 	}
-	if _, err := engine.MeasureCeilings(engine.Options{Device: "abacus"}); err == nil {
+	if y.Bytes() < 512<<20 {
+		t.Errorf("it has %d bytes", y.Bytes())
+	}
+	if _, err := engine.NewYardstick(engine.Options{Device: "abacus"}); err == nil {
 		t.Error("no error for a device that does not exist")
 	}
 }

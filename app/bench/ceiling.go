@@ -15,8 +15,8 @@ type samples struct {
 	could  []engine.Ceilings // while each was taken
 }
 
-// readingTime is how long memory is read for a reading, and how long multiplied.
-const readingTime = 80 * time.Millisecond
+// ReadingTime is how long memory is read for a reading, and how long multiplied.
+const ReadingTime = 80 * time.Millisecond
 
 // could is what this machine can do now with so many threads.
 func (r *run) could(threads int) (now engine.Ceilings, err error) {
@@ -35,7 +35,7 @@ func (r *run) could(threads int) (now engine.Ceilings, err error) {
 		}
 		r.yards[threads] = y
 	}
-	if now, err = y.Measure(readingTime); err == nil && threads == r.Threads {
+	if now, err = y.Measure(ReadingTime); err == nil && threads == r.Threads {
 		r.seen = append(r.seen, now)
 	}
 	return now, err
@@ -57,7 +57,7 @@ func (r *run) sampleWith(threads int, s *samples, take func() (float64, error)) 
 		return err
 	}
 	after, err := r.could(threads)
-	s.values, s.could = append(s.values, v), append(s.could, mean(before, after))
+	s.values, s.could = append(s.values, v), append(s.could, Mean(before, after))
 	return err
 }
 
@@ -83,8 +83,8 @@ func (r *run) close() {
 	}
 }
 
-// mean is what a machine could do on average whose readings are these.
-func mean(readings ...engine.Ceilings) (m engine.Ceilings) {
+// Mean is what a machine could do on average whose readings are these.
+func Mean(readings ...engine.Ceilings) (m engine.Ceilings) {
 	n := float64(len(readings))
 	for _, c := range readings {
 		m.ReadBytes += c.ReadBytes / n

@@ -56,7 +56,7 @@ func (r *run) dense(kvFormat string) error {
 		could = append(could, reading.could...)
 		if kvFormat == "" {
 			r.add(Row{ID: fmt.Sprintf("prefill-%d", n), What: fmt.Sprintf("prompt of %s tokens", thousands(n)), Model: r.Dense.Name, Unit: unitSpeed},
-				samples{[]float64{float64(n) / taken.Seconds()}, []engine.Ceilings{mean(could...)}}, n, e.PromptCost(0, n))
+				samples{[]float64{float64(n) / taken.Seconds()}, []engine.Ceilings{Mean(could...)}}, n, e.PromptCost(0, n))
 		}
 		if err := r.decode(e, r.Dense.Name, kvFormat, n); err != nil {
 			return err

@@ -1,7 +1,7 @@
 package commands
 
 // Speed and memory of models on this machine, held against what it could do: the bandwidth at which memory reads, since a token costs a read
-// of the weights and the cache, and the rate of multiply-adds, since a long prompt costs those. Both are measured first.
+// of the weights and the cache, and the rate of multiply-adds, since a long prompt costs those. Both are measured before and after each run.
 
 import (
 	"cmp"
@@ -22,6 +22,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"headroom/app/bench"
 	"headroom/app/demo"
 	"headroom/app/library"
 	"headroom/engine"
@@ -56,10 +57,14 @@ type BenchSpeed struct {
 	DeviceFlag
 	KVFlags
 
-	// Ceilings is given to the processes that measure one model each.
-	Ceilings []float64 `hidden:"" help:"Bytes, int8 and float32 operations per second that this machine does at best, already measured."`
+	// Of the processes that measure one model each.
+	Here bool `hidden:"" help:"Measure the one model in this process."`
+	// Ceilings spares tests measuring them.
+	Ceilings []float64 `hidden:"" help:"Bytes, int8 and float32 operations per second that this machine does at best. Default: measured."`
 
 	times *engine.OperatorTimes // nil: nobody asks
+	yard  *engine.Yardstick     // nil: Ceilings
+	seen  []engine.Ceilings     // every reading
 }
 
 // Run prints a table per model. Each model is measured in a process of its own, so that its peak memory is its own too.
@@ -68,7 +73,7 @@ func (c *BenchSpeed) Run(ctx context.Context, t *terminal) error {
 	if err := c.choose(ctx); err != nil {
 		return err
 	}
-	if len(c.Ceilings) == 3 && len(c.Models) == 1 {
+	if c.Here && len(c.Models) == 1 {
 		return c.model(ctx, t, c.Models[0])
 	}
 	if len(c.Models) == 0 {
@@ -89,11 +94,7 @@ func (c *BenchSpeed) apart(ctx context.Context, t *terminal, name string) error 
 	if err != nil {
 		return err
 	}
-	best, err := engine.MeasureCeilings(engine.Options{Device: c.Device, Threads: c.Threads})
-	if err != nil {
-		return err
-	}
-	args := []string{"bench", "speed", name, fmt.Sprintf("--ceilings=%g,%g,%g", best.ReadBytes, best.Int8Ops, best.Float32Ops), fmt.Sprintf("--threads=%d", c.Threads),
+	args := []string{"bench", "speed", name, "--here", fmt.Sprintf("--threads=%d", c.Threads),
 		fmt.Sprintf("--repeat=%d", c.Repeat), fmt.Sprintf("--tokens=%d", c.Tokens), fmt.Sprintf("--float32=%t", c.Float32),
 		"--prefill=" + joined(c.Prefill), "--decode=" + joined(c.Decode), "--device=" + c.Device, fmt.Sprintf("--operators=%t", c.Operators)}
 	args = append(args, c.KVFlags.args()...)
@@ -130,6 +131,14 @@ func (c *BenchSpeed) model(ctx context.Context, t *terminal, name string) error 
 	if c.Operators {
 		c.times = &engine.OperatorTimes{}
 	}
+	var yardBytes int64
+	if len(c.Ceilings) != 3 { // first, so that all of it is in the peak, and can be taken off again
+		if c.yard, err = engine.NewYardstick(engine.Options{Device: c.Device, Threads: c.Threads}); err != nil {
+			return err
+		}
+		defer c.yard.Close()
+		yardBytes = c.yard.Bytes()
+	}
 	longest := slices.Max(append(append([]int{c.Tokens}, c.Prefill...), c.Decode...)) + c.Tokens + 1
 	e, err := engine.Open(ctx, src, c.apply(engine.Options{Device: c.Device, Threads: c.Threads, Float32Activations: c.Float32, ContextTokens: longest, MaxSequences: 1,
 		NoPrefixCache: true, Times: c.times})) // each run reads its prompt
@@ -140,28 +149,28 @@ func (c *BenchSpeed) model(ctx context.Context, t *terminal, name string) error 
 	info := e.Info()
 	fmt.Fprintf(t.out, "\n%s (%s, %s): weights %.2f GB, %s, KV %s, state %s\n", name, info.Architecture, info.Quantization,
 		float64(info.Need.WeightsBytes)/1e9, info.Device, info.KVFormat, info.StateFormat)
-	best := engine.Ceilings{ReadBytes: c.Ceilings[0], Int8Ops: c.Ceilings[1], Float32Ops: c.Ceilings[2]}
-	fmt.Fprintf(t.out, "memory reads at %.1f GB/s, int8 products %.0f Gop/s, float32 %.0f GFLOP/s\n", best.ReadBytes/1e9, best.Int8Ops/1e9, best.Float32Ops/1e9)
 	w := tabwriter.NewWriter(t.out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "measured\ttokens\ttok/s\tceiling\tshare\tbound by\t")
 	var shares []operatorShares
 	for _, n := range c.Prefill {
-		speed, shared, err := c.best(ctx, e, n, 1, func(done engine.Event) float64 { return float64(n) / done.Timing.Prefill.Seconds() })
+		best, err := c.best(ctx, e, n, 1, func(done engine.Event) float64 { return float64(n) / done.Timing.Prefill.Seconds() })
 		if err != nil {
 			return err
 		}
-		row(w, best, "prefill", n, speed, n, e.PromptCost(0, n))
-		shares = append(shares, operatorShares{fmt.Sprintf("prefill %d", n), shared})
+		row(w, best, "prefill", n, n, e.PromptCost(0, n))
+		shares = append(shares, operatorShares{fmt.Sprintf("prefill %d", n), best.taken})
 	}
 	for _, n := range c.Decode {
-		speed, shared, err := c.best(ctx, e, max(n, 1), c.Tokens+1, func(done engine.Event) float64 { return done.Timing.DecodeTokensPerSecond() })
+		best, err := c.best(ctx, e, max(n, 1), c.Tokens+1, func(done engine.Event) float64 { return done.Timing.DecodeTokensPerSecond() })
 		if err != nil {
 			return err
 		}
-		row(w, best, "decode after", n, speed, 1, e.DecodeCost(1, n+c.Tokens/2))
-		shares = append(shares, operatorShares{fmt.Sprintf("decode after %d", n), shared})
+		row(w, best, "decode after", n, 1, e.DecodeCost(1, n+c.Tokens/2))
+		shares = append(shares, operatorShares{fmt.Sprintf("decode after %d", n), best.taken})
 	}
 	w.Flush()
+	fmt.Fprintf(t.out, "memory reads at %s GB/s, int8 products run at %s Gop/s, float32 ones at %s GFLOP/s\n",
+		c.between(func(m engine.Ceilings) float64 { return m.ReadBytes }), c.between(func(m engine.Ceilings) float64 { return m.Int8Ops }), c.between(func(m engine.Ceilings) float64 { return m.Float32Ops }))
 	for _, s := range shares {
 		if c.Operators {
 			fmt.Fprintln(t.out)
@@ -169,27 +178,63 @@ func (c *BenchSpeed) model(ctx context.Context, t *terminal, name string) error 
 			w.Flush()
 		}
 	}
-	fmt.Fprintf(t.out, "peak memory %.2f GB\n", peakBytes()/1e9)
+	fmt.Fprintf(t.out, "peak memory %.2f GB\n", (peakBytes()-float64(yardBytes))/1e9)
 	return nil
 }
 
-// best runs a measurement as often as asked and returns the highest speed, and what the operators of the last run took. Reading the
-// prompt is part of that, whatever was timed.
-func (c *BenchSpeed) best(ctx context.Context, e *engine.Engine, prompt, tokens int, speed func(engine.Event) float64) (most float64, taken map[string]engine.OperatorTime, err error) {
+// bestRun is the fastest of some runs.
+type bestRun struct {
+	speed float64
+	could engine.Ceilings                // what the machine could do around it
+	taken map[string]engine.OperatorTime // by the operators of the last run, reading the prompt included
+}
+
+// best runs a measurement as often as asked.
+func (c *BenchSpeed) best(ctx context.Context, e *engine.Engine, prompt, tokens int, speed func(engine.Event) float64) (best bestRun, err error) {
 	for range c.Repeat {
+		before, err := c.could()
+		if err != nil {
+			return best, err
+		}
 		if c.times != nil {
 			c.times.Start()
 		}
 		done, err := generate(ctx, e, prompt, tokens)
 		if err != nil {
-			return 0, nil, err
+			return best, err
 		}
 		if c.times != nil {
-			taken = c.times.Stop()
+			best.taken = c.times.Stop()
 		}
-		most = max(most, speed(done))
+		after, err := c.could()
+		if err != nil {
+			return best, err
+		}
+		if now := speed(done); now > best.speed {
+			best.speed, best.could = now, bench.Mean(before, after)
+		}
 	}
-	return most, taken, nil
+	return best, nil
+}
+
+// could is what this machine can do now.
+func (c *BenchSpeed) could() (now engine.Ceilings, err error) {
+	if c.yard != nil {
+		now, err = c.yard.Measure(bench.ReadingTime)
+	} else {
+		now = engine.Ceilings{ReadBytes: c.Ceilings[0], Int8Ops: c.Ceilings[1], Float32Ops: c.Ceilings[2]}
+	}
+	c.seen = append(c.seen, now)
+	return now, err
+}
+
+// between is the least and the most of a ceiling that was seen, in billions.
+func (c *BenchSpeed) between(of func(engine.Ceilings) float64) string {
+	var all []float64
+	for _, m := range c.seen {
+		all = append(all, of(m)/1e9)
+	}
+	return fmt.Sprintf("%.1f to %.1f", slices.Min(all), slices.Max(all))
 }
 
 // operatorShares is what the operators of a run took.
@@ -221,17 +266,17 @@ func rate(operations int64, d time.Duration) string {
 }
 
 // row prints a speed beside what the machine could do: cost is that of so many tokens.
-func row(w io.Writer, best engine.Ceilings, what string, n int, perSecond float64, tokens int, cost engine.Cost) {
-	least, byMemory := best.Time(cost)
+func row(w io.Writer, best bestRun, what string, n, tokens int, cost engine.Cost) {
+	least, byMemory := best.could.Time(cost)
 	if least == 0 {
-		fmt.Fprintf(w, "%s\t%d\t%.1f\t\t\t\t\n", what, n, perSecond)
+		fmt.Fprintf(w, "%s\t%d\t%.1f\t\t\t\t\n", what, n, best.speed)
 		return
 	}
 	bound, ceiling := "arithmetic", float64(tokens)/least.Seconds()
 	if byMemory {
 		bound = "memory"
 	}
-	fmt.Fprintf(w, "%s\t%d\t%.1f\t%.1f\t%.0f %%\t%s\t\n", what, n, perSecond, ceiling, 100*perSecond/ceiling, bound)
+	fmt.Fprintf(w, "%s\t%d\t%.1f\t%.1f\t%.0f %%\t%s\t\n", what, n, best.speed, ceiling, 100*best.speed/ceiling, bound)
 }
 
 // generate reads a prompt of n pseudo-random tokens and decodes so many after it, end tokens or not.

@@ -81,12 +81,12 @@ func TestBenchKVFinds(t *testing.T) {
 // TestBenchSpeed takes models and flags in any order.
 func TestBenchSpeed(t *testing.T) {
 	alone(t)
-	for _, args := range [][]string{{"bench", "speed", "--ceilings=1,1,1", "nosuch"}, {"bench", "speed", "nosuch", "--ceilings=1,1,1"}} {
+	for _, args := range [][]string{{"bench", "speed", "--here", "--ceilings=1,1,1", "nosuch"}, {"bench", "speed", "nosuch", "--here", "--ceilings=1,1,1"}} {
 		if code, _, errOut := headroom("", args...); code != 1 || !strings.Contains(errOut, `no model "nosuch"`) {
 			t.Errorf("%v: exit %d, %s", args, code, errOut)
 		}
 	}
-	code, out, errOut := headroom("", "bench", "speed", "headroom-demo", "--ceilings=1e9,1e9,1e9", "--repeat=1", "--prefill=16", "--decode=0", "--tokens=4")
+	code, out, errOut := headroom("", "bench", "speed", "headroom-demo", "--here", "--ceilings=1e9,1e9,1e9", "--repeat=1", "--prefill=16", "--decode=0", "--tokens=4")
 	if code != 0 || !regexp.MustCompile(`(?m)^ +prefill +16 +[\d.]+`).MatchString(out) || !strings.Contains(out, "peak memory") {
 		t.Errorf("exit %d, %s%s", code, out, errOut)
 	}

@@ -1,8 +1,12 @@
 package bandwidth
 
 import (
+	"fmt"
 	"testing"
+	"time"
 
+	"headroom/kernels"
+	"headroom/kernels/cpu"
 	"headroom/kernels/kerneltest"
 )
 
@@ -11,3 +15,54 @@ func BenchmarkCases(b *testing.B) { kerneltest.Bench(b, Cases()) }
 func BenchmarkNV(b *testing.B)    { kerneltest.BenchNV(b, kerneltest.Timings(Cases())) }
 
 func TestMetalCases(t *testing.T) { kerneltest.RunMetal(t, Cases()) }
+
+// TestWays: every way reads every element once, whatever is left of a row behind whole blocks. Sums of small integers are exact in any order.
+func TestWays(t *testing.T) {
+	for _, isa := range cpu.Available() {
+		d := kernels.NewCPU(cpu.Options{ISA: isa, Threads: 2})
+		for _, cols := range []int{64, 192, 512, 512 + 64, 4096 - 64} {
+			o := &Read{X: kernels.NewTensor(d, kernels.F32, 3, cols), Sums: kernels.NewTensor(d, kernels.F32, 3, 1)}
+			for i, x := 0, o.X.Float32s(); i < len(x); i++ {
+				x[i] = float32(i * 7919 % 1021)
+			}
+			for o.Way = range Ways {
+				o.Sums.Float32s()[0] = -1
+				d.Run(o)
+				for r := range 3 {
+					var want float32
+					for _, v := range o.X.Row(r) {
+						want += v
+					}
+					if got := o.Sums.Row(r)[0]; got != want {
+						t.Errorf("%s, %+v, row %d of %d: sum %g, expected %g", isa, Ways[o.Way], r, cols, got, want)
+					}
+				}
+			}
+		}
+		d.Close()
+	}
+	o := &Read{X: kernels.NewTensor(kernels.NewMeasure(), kernels.F32, 1, 64), Sums: kernels.NewTensor(kernels.NewMeasure(), kernels.F32, 1, 1), Way: len(Ways)}
+	if o.Check() == nil {
+		t.Error("a way that does not exist passed the check")
+	}
+}
+
+// BenchmarkWays shows which way is the fastest on this machine: GB/s of each, in turn. -benchtime 1x is enough.
+func BenchmarkWays(b *testing.B) {
+	const rows, cols = 2048, 64 << 10
+	d := kernels.NewCPU(cpu.Options{})
+	defer d.Close()
+	o := &Read{X: kernels.NewTensor(d, kernels.F32, rows, cols), Sums: kernels.NewTensor(d, kernels.F32, rows, 1)}
+	for i, x := 0, o.X.Float32s(); i < len(x); i += 1024 { // untouched pages all read the same zeros
+		x[i] = 1
+	}
+	for b.Loop() {
+		rates, err := o.Rates(d, 2*time.Second)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for i, w := range Ways {
+			b.ReportMetric(rates[i]/1e9, fmt.Sprintf("GB/s-%dx%d+%d", w.Streams, w.Lines, w.Ahead))
+		}
+	}
+}

@@ -17,6 +17,7 @@ import (
 type Read struct {
 	X    kernels.Tensor
 	Sums kernels.Tensor
+	Way  int // of Ways; other devices have one way
 }
 
 // Name implements kernels.Op.
@@ -27,6 +28,9 @@ func (o *Read) Check() error {
 	err := errors.Join(kernels.CheckShape("x", o.X, kernels.F32, -1, -1), kernels.CheckShape("sums", o.Sums, kernels.F32, o.X.Rows, 1))
 	if err == nil && (o.X.Cols%64 != 0 || !o.X.Contiguous() || o.X.Offset%16 != 0) {
 		err = fmt.Errorf("x: got %s with stride %d at byte %d, expected contiguous rows of a multiple of 64, at a multiple of 16", o.X, o.X.Stride, o.X.Offset)
+	}
+	if err == nil && (o.Way < 0 || o.Way >= len(Ways)) {
+		err = fmt.Errorf("way: got %d, expected one of %d", o.Way, len(Ways))
 	}
 	return err
 }
