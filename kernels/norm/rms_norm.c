@@ -5,25 +5,28 @@
 static void KERNEL(rms_norm)(const float *x, ptrdiff_t x_stride, float *residual, ptrdiff_t residual_stride, const float *weight,
                              float *out, ptrdiff_t out_stride, int64_t rows, int64_t cols, float eps) {
     for (int64_t r = 0; r < rows; r++, x += x_stride, out += out_stride) {
-        const float *in = x;
         f32x16 squares = v_zero();
-        if (residual) {
-            for (int64_t c = 0; c < cols; c += 16) {
-                int n = cols - c < 16 ? (int)(cols - c) : 16;
-                v_store_n(residual + c, v_add(v_load_n(residual + c, n), v_load_n(x + c, n)), n);
-            }
-            in = residual;
-            residual += residual_stride;
-        }
         int64_t c = 0;
         for (; c + 16 <= cols; c += 16) {
-            f32x16 v = v_load(in + c);
+            f32x16 v = v_load(x + c);
+            if (residual) {
+                v = v_add(v_load(residual + c), v);
+                v_store(residual + c, v);
+            }
+            if (r == 0) __builtin_prefetch(weight + c); // for the loop below: products' weights push everything else out of the caches
             squares = v_fma(v, v, squares);
         }
         if (c < cols) {
-            f32x16 v = v_load_n(in + c, (int)(cols - c));
+            const int n = (int)(cols - c);
+            f32x16 v = v_load_n(x + c, n);
+            if (residual) {
+                v = v_add(v_load_n(residual + c, n), v);
+                v_store_n(residual + c, v, n);
+            }
             squares = v_fma(v, v, squares);
         }
+        const float *in = residual ? residual : x;
+        if (residual) residual += residual_stride;
         f32x16 scale = v_set1(1.0f / sqrtf(v_sum(squares) / (float)cols + eps));
         for (c = 0; c + 16 <= cols; c += 16)
             v_store(out + c, v_mul(v_mul(v_load(in + c), scale), v_load(weight + c)));

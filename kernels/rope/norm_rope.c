@@ -3,6 +3,11 @@
 #include "norm_rope.h"
 #ifdef ISA
 
+// The nearest whole number, the even one of two, for |x| < 2^51: a sum of this size has no places for more. Compilers make vectors of additions,
+// and not of rint and floor.
+#define nearest KERNEL(nearest)
+SIMD double nearest(double x) { return x + 0x1.8p52 - 0x1.8p52; }
+
 // Cosine and sine of pos * freq[i], times scale, rounded once. The product is exact in double (24 + 29 bits). It is reduced by
 // multiples k of pi/2 = p1 + p2 with fused multiply-adds, which leaves an error near 1e-16 for any k below 2^31; then the
 // polynomials of fdlibm's k_sin.c and k_cos.c (Sun Microsystems 1993), good to 2^-57 on [-pi/4, pi/4]. Every
@@ -12,7 +17,7 @@ static void angles(double pos, const float *restrict freq, int64_t n, double sca
     const double p1 = 0x1.921fb54442d18p+0, p2 = 0x1.1a62633145c07p-54, two_over_pi = 0x1.45f306dc9c883p-1;
     for (int64_t i = 0; i < n; i++) {
         double x = pos * (double)freq[i];
-        double k = __builtin_rint(x * two_over_pi);
+        double k = nearest(x * two_over_pi);
         double r = __builtin_fma(-k, p2, __builtin_fma(-k, p1, x));
         double z = r * r;
         double s = 1.58969099521155010221e-10;
@@ -30,18 +35,19 @@ static void angles(double pos, const float *restrict freq, int64_t n, double sca
         c = __builtin_fma(c, z, 4.16666666666666019037e-02);
         c = __builtin_fma(c, z * z, __builtin_fma(-0.5, z, 1.0));
         // Odd k swap the two; k mod 4 of 2 and 3 turn the sine's sign, 1 and 2 the cosine's. Exact, and without
-        // a branch that nobody could predict.
-        double odd = k - 2 * __builtin_floor(k * 0.5), next = k + 1;
+        // a branch that nobody could predict. What is taken off before rounding makes it rounding down.
+        double pairs = nearest(k * 0.5 - 0.25), odd = k - 2 * pairs, next = nearest(k * 0.5 + 0.25);
         double sine = __builtin_fma(odd, c, (1 - odd) * s), cosine = __builtin_fma(odd, s, (1 - odd) * c);
-        sine *= 1 - 2 * (__builtin_floor(k * 0.5) - 2 * __builtin_floor(k * 0.25));
-        cosine *= 1 - 2 * (__builtin_floor(next * 0.5) - 2 * __builtin_floor(next * 0.25));
+        sine *= 1 - 2 * (pairs - 2 * nearest(pairs * 0.5 - 0.25));
+        cosine *= 1 - 2 * (next - 2 * nearest(next * 0.5 - 0.25));
         cosines[i] = (float)(cosine * scale);
         sines[i] = (float)(sine * scale);
     }
 }
 
-#define normalize KERNEL(normalize)
-SIMD void normalize(const float *x, const float *weight, float eps, float *y, int64_t d) {
+// 1 / sqrt(mean(x^2) + eps).
+#define inverse_rms KERNEL(inverse_rms)
+SIMD float inverse_rms(const float *x, float eps, int64_t d) {
     f32x16 squares = v_zero();
     int64_t i = 0;
     for (; i + 16 <= d; i += 16) {
@@ -52,8 +58,14 @@ SIMD void normalize(const float *x, const float *weight, float eps, float *y, in
         f32x16 v = v_load_n(x + i, (int)(d - i));
         squares = v_fma(v, v, squares);
     }
-    f32x16 scale = v_set1(1.0f / sqrtf(v_sum(squares) / (float)d + eps));
-    for (i = 0; i + 16 <= d; i += 16) v_store(y + i, v_mul(v_mul(v_load(x + i), scale), v_load(weight + i)));
+    return 1.0f / sqrtf(v_sum(squares) / (float)d + eps);
+}
+
+#define normalize KERNEL(normalize)
+SIMD void normalize(const float *x, const float *weight, float inverse, float *y, int64_t d) {
+    const f32x16 scale = v_set1(inverse);
+    int64_t i = 0;
+    for (; i + 16 <= d; i += 16) v_store(y + i, v_mul(v_mul(v_load(x + i), scale), v_load(weight + i)));
     if (i < d) {
         int n = (int)(d - i);
         v_store_n(y + i, v_mul(v_mul(v_load_n(x + i, n), scale), v_load_n(weight + i, n)), n);
@@ -76,14 +88,20 @@ SIMD void rotate(const float *y, const float *cosines, const float *sines, float
     }
 }
 
+// So many heads' sums of squares, square roots and divisions come before the heads are gone through: one by one, each would be waited for.
+#undef HEADS
+#define HEADS 8
+
 static void KERNEL(norm_rope)(const struct norm_rope_shape *s, const float *x, const float *weight, const float *inv_freq, float *out, float *scratch) {
     const int64_t d = s->head_dim, half = s->half;
-    float *cosines = scratch, *sines = cosines + half, *y = sines + half;
+    float *cosines = scratch, *sines = cosines + half, *y = sines + half, inverse[HEADS];
     for (int64_t r = 0; r < s->rows; r++) {
         angles((double)(s->pos + r), inv_freq, half, (double)s->scale, cosines, sines);
         for (int64_t h = 0; h < s->heads; h++, x += s->x_stride, out += s->out_stride) {
+            if (weight && h % HEADS == 0)
+                for (int64_t i = 0; i < HEADS && h + i < s->heads; i++) inverse[i] = inverse_rms(x + i * s->x_stride, s->eps, d);
             if (weight)
-                normalize(x, weight, s->eps, y, d);
+                normalize(x, weight, inverse[h % HEADS], y, d);
             else
                 memcpy(y, x, (size_t)d * 4);
             rotate(y, cosines, sines, out, half);
