@@ -88,6 +88,9 @@ SIMD lanes_i v_total(v_sums s) { return MM(add_epi32)(s.a, s.b); }
 
 #endif
 
+#if ISA == ISA_AVX2
+#include "kv_few.h"
+#else
 #define MAX_R 8 // vectors
 
 // Scores of R vectors, whose codes and groups are given, for N strips of K:
@@ -147,10 +150,10 @@ SIMD void k_block(const int R, const int N, const int bits, const struct kv_form
 }
 
 // sums [R][32 dimensions from i on] = fma(float(sum of codes * weights over positions [from, to) of the tile), step of the row, sums).
-// from and to are multiples of 16; strips are the tile's four. On AVX2 it asks meanwhile for step bytes per strip and register of next.
+// from and to are multiples of 16; strips are the tile's four.
 #define v_block KERNEL(v_block)
 SIMD void v_block(const int R, const int bits, const struct kv_format *f, const uint8_t *weights, const float *steps, const uint8_t *const *strips,
-                  float *sums, int64_t ldc, int64_t d, int64_t i, int64_t from, int64_t to, const uint8_t *const *next, int64_t step) {
+                  float *sums, int64_t ldc, int64_t d, int64_t i, int64_t from, int64_t to) {
     const int64_t base = kv_param_bytes(f, d) + i * 2 * bits;
 #pragma GCC unroll 4
     for (int h = 0; h < 16 / LANES; h++) {
@@ -159,8 +162,6 @@ SIMD void v_block(const int R, const int bits, const struct kv_format *f, const 
         for (int r = 0; r < R; r++) acc[r][0] = acc[r][1] = (v_sums){l_zero(), l_zero()};
         for (int64_t t = from; t < to; t += STRIP) {
             const uint8_t *p = strips[t / STRIP] + base;
-            if (LANES == 8)
-                for (int64_t line = 0; line < step; line += 64) __builtin_prefetch(next[t / STRIP] + (i / 32 * (16 / LANES) + h) * step + line, 0, 2);
 #pragma GCC unroll 4
             for (int q = 0; q < 4; q++) {
                 const v_operand x = v_open(v_quad(bits, p + 16 * bits * q, 0, h), bits), y = v_open(v_quad(bits, p + 16 * bits * q, 1, h), bits);
@@ -184,33 +185,9 @@ SIMD void v_block(const int R, const int bits, const struct kv_format *f, const 
             }
     }
 }
-
-// scores [vectors][TILE] = queries Kt for the strips [from, to) of a tile, two at a time where registers allow; next_bytes from
-// next[strip] on are fetched meanwhile.
-#define k_scores_bits KERNEL(k_scores_bits)
-SIMD void k_scores_bits(const int bits, const struct kv_format *f, const uint8_t *codes, const struct query_group *query, const uint8_t *const *strips,
-                        int64_t from, int64_t to, float *scores, int64_t vectors, int64_t d, const char *const *next, int64_t next_bytes) {
-    const int64_t groups = kv_groups(f, d), step = (next_bytes * 32 / d + 63) & ~(int64_t)63;
-#define CASE_R(R, N) \
-    case R * 4 + N: \
-        k_block(R, N, bits, f, codes + r * d * QUERY_BYTES, query + r * groups, strips + s, scores + r * TILE + s * STRIP, d, next + s, r ? 0 : step); \
-        break;
-    for (int64_t s = from, n; s < to; s += n) {
-        n = to - s >= 2 ? 2 : 1;
-        for (int64_t r = 0, m; r < vectors; r += m) {
-            m = vectors - r >= 4 && (n == 1 || LANES != 8) ? 4 : vectors - r >= 2 ? 2 : 1;
-            switch (m * 4 + n) {
-            CASE_R(1, 1) CASE_R(2, 1) CASE_R(4, 1) CASE_R(1, 2) CASE_R(2, 2)
-#if ISA != ISA_AVX2
-            CASE_R(4, 2)
 #endif
-            }
-        }
-    }
-#undef CASE_R
-}
 
-// How many of the vectors left go next in the products with V.
+// How many of the vectors left go next.
 #define vectors_at_once KERNEL(vectors_at_once)
 #if ISA == ISA_AVX2
 SIMD int64_t vectors_at_once(int64_t left) { return left >= 4 ? 4 : left >= 2 ? 2 : 1; }
@@ -220,15 +197,52 @@ SIMD int64_t vectors_at_once(int64_t left) { return left >= 8 ? 8 : left >= 4 ? 
 #define EACH_R CASE_R(1) CASE_R(2) CASE_R(4) CASE_R(8)
 #endif
 
-// sums [vectors][32 dimensions from i on] += weights V.
-#define v_values_bits KERNEL(v_values_bits)
-SIMD void v_values_bits(const int bits, const struct kv_format *f, const uint8_t *weights, const float *steps, const uint8_t *const *strips,
-                        float *sums, int64_t ldc, int64_t vectors, int64_t d, int64_t i, int64_t from, int64_t to, const uint8_t *const *next, int64_t step) {
+// scores [vectors][TILE] = queries Kt for the strips [from, to) of a tile, two at a time where registers allow; next_bytes from
+// next[strip] on are fetched meanwhile.
+#define k_scores_bits KERNEL(k_scores_bits)
+SIMD void k_scores_bits(const int bits, const struct kv_format *f, const uint8_t *codes, const struct query_group *query, const uint8_t *const *strips,
+                        int64_t from, int64_t to, float *scores, int64_t vectors, int64_t d, const char *const *next, int64_t next_bytes) {
+    const int64_t groups = kv_groups(f, d), step = (next_bytes * 32 / d + 63) & ~(int64_t)63;
+#if ISA == ISA_AVX2
 #define CASE_R(R) \
-    case R: v_block(R, bits, f, weights + r * TILE * WEIGHT_BYTES, steps + r, strips, sums + r * ldc + i, ldc, d, i, from, to, next, r ? 0 : step); break;
-    for (int64_t r = 0, m; r < vectors; r += m)
-        switch (m = vectors_at_once(vectors - r)) { EACH_R }
+    case R: k_block(R, bits, f, codes + r * d * QUERY_BYTES, query + r * groups, strips[s], scores + r * TILE + s * STRIP, d, next[s], r ? 0 : step); break;
+    for (int64_t s = from; s < to; s++)
+        for (int64_t r = 0, m; r < vectors; r += m)
+            switch (m = vectors_at_once(vectors - r)) { EACH_R }
+#else
+#define CASE_R(R, N) \
+    case R * 4 + N: \
+        k_block(R, N, bits, f, codes + r * d * QUERY_BYTES, query + r * groups, strips + s, scores + r * TILE + s * STRIP, d, next + s, r ? 0 : step); \
+        break;
+    for (int64_t s = from, n; s < to; s += n) {
+        n = to - s >= 2 ? 2 : 1;
+        for (int64_t r = 0, m; r < vectors; r += m) {
+            m = vectors - r >= 4 ? 4 : vectors - r >= 2 ? 2 : 1;
+            switch (m * 4 + n) { CASE_R(1, 1) CASE_R(2, 1) CASE_R(4, 1) CASE_R(1, 2) CASE_R(2, 2) CASE_R(4, 2) }
+        }
+    }
+#endif
 #undef CASE_R
+}
+
+// sums [vectors][dimensions of so many groups from i on] += weights V; weights are [groups][vectors][TILE], steps [groups][vectors]. On AVX2 step bytes per 32
+// dimensions and strip of next are fetched meanwhile.
+#define v_values_bits KERNEL(v_values_bits)
+SIMD void v_values_bits(const int bits, const struct kv_format *f, const uint8_t *weights, const float *steps, const uint8_t *const *strips, float *sums, int64_t ldc,
+                        int64_t vectors, int64_t d, int64_t i, int64_t groups, int64_t from, int64_t to, const uint8_t *const *next, int64_t step) {
+#if ISA == ISA_AVX2
+#define FETCH , next, r ? 0 : step
+#else
+#define FETCH
+#endif
+#define CASE_R(R) \
+    case R: v_block(R, bits, f, weights + r * TILE * WEIGHT_BYTES, steps + r, strips, sums + r * ldc + i, ldc, d, i, from, to FETCH); break;
+    for (; groups > 0; groups--, weights += vectors * TILE * WEIGHT_BYTES, steps += vectors)
+        for (const int64_t end = i + f->group; i < end; i += 32)
+            for (int64_t r = 0, m; r < vectors; r += m)
+                switch (m = vectors_at_once(vectors - r)) { EACH_R }
+#undef CASE_R
+#undef FETCH
 }
 #undef EACH_R
 
@@ -239,8 +253,8 @@ SIMD void v_values_bits(const int bits, const struct kv_format *f, const uint8_t
         k_scores_bits(bits, f, codes, query, strips, from, to, scores, vectors, d, next, next_bytes); \
     } \
     static void KERNEL(v_values_##bits)(const struct kv_format *f, const uint8_t *weights, const float *steps, const uint8_t *const *strips, \
-                                        float *sums, int64_t ldc, int64_t vectors, int64_t d, int64_t i, int64_t from, int64_t to, const uint8_t *const *next, int64_t step) { \
-        v_values_bits(bits, f, weights, steps, strips, sums, ldc, vectors, d, i, from, to, next, step); \
+                                        float *sums, int64_t ldc, int64_t vectors, int64_t d, int64_t i, int64_t groups, int64_t from, int64_t to, const uint8_t *const *next, int64_t step) { \
+        v_values_bits(bits, f, weights, steps, strips, sums, ldc, vectors, d, i, groups, from, to, next, step); \
     }
 INTEGERS(2)
 INTEGERS(3)
@@ -260,8 +274,8 @@ SIMD void k_scores(const struct kv_format *f, const uint8_t *codes, const struct
 
 #define v_values KERNEL(v_values)
 SIMD void v_values(const struct kv_format *f, const uint8_t *weights, const float *steps, const uint8_t *const *strips, float *sums, int64_t ldc,
-                   int64_t vectors, int64_t d, int64_t i, int64_t from, int64_t to, const uint8_t *const *next, int64_t step) {
-#define CALL(bits) KERNEL(v_values_##bits)(f, weights, steps, strips, sums, ldc, vectors, d, i, from, to, next, step)
+                   int64_t vectors, int64_t d, int64_t i, int64_t groups, int64_t from, int64_t to, const uint8_t *const *next, int64_t step) {
+#define CALL(bits) KERNEL(v_values_##bits)(f, weights, steps, strips, sums, ldc, vectors, d, i, groups, from, to, next, step)
     EACH_BITS(f->bits, CALL)
 #undef CALL
 }

@@ -248,7 +248,7 @@ static void sum_codes(const struct job *j, struct tile_view *v, int64_t first, i
     const int64_t next_bytes = STRIP * kv_row_bytes(&u->k, d), share = next_bytes * count / (groups * u->rows * u->group) + 1;
     const uint8_t *weights = j->weights + begin * TILE * WEIGHT_BYTES;
     float *part = j->part + (first + begin) * record;
-    const int64_t spread = LANES == 8 && !j->v_wide ? (next_bytes * 32 / d * LANES / 16 + 63) & ~(int64_t)63 : 0; // few products: they do the fetching
+    const int64_t spread = LANES == 8 && !j->v_wide ? (next_bytes * 32 / d + 63) & ~(int64_t)63 : 0; // few products: they do the fetching
     for (int64_t g = 0; g < groups; g++) {
         if (!spread) fetch_next(v, share, next_bytes);
         round_block(j, v, first, begin, count, g, groups);
@@ -268,7 +268,6 @@ static void sum_codes(const struct job *j, struct tile_view *v, int64_t first, i
             continue;
         }
 #endif
-        for (int64_t i = g * f->group; i < (g + 1) * f->group; i += 32)
-            v_values(f, weights, j->steps + begin, v->v, part, record, count, d, i, v->from & ~15, (v->to + 15) & ~15, v->next, spread);
+        v_values(f, weights, j->steps + begin, v->v, part, record, count, d, g * f->group, 1, v->from & ~15, (v->to + 15) & ~15, v->next, spread);
     }
 }

@@ -23,6 +23,9 @@
 #endif
 #include "kv_softmax.h"
 #include "kv_tile.h"
+#if ISA == ISA_AVX2
+#include "kv_run.h"
+#endif
 
 #define MAX_DIRECT 12 // vectors up to which converting twice in registers is cheaper than writing a tile
 
@@ -246,7 +249,17 @@ SIMD void attend(const struct attention_unit *u, const float *q, float *out, con
     for (int64_t segment = u->from; segment < u->to; segment++) {
         const struct job *part_of = segment * SEGMENT < u->start_tokens ? &start : &j;
         begin_segment(part_of);
-        for (int64_t t = segment * SEGMENT; t < (segment + 1) * SEGMENT && t < u->pos + u->rows; t += TILE) do_tile(part_of, t, 0);
+        const int64_t end = (segment + 1) * SEGMENT < u->pos + u->rows ? (segment + 1) * SEGMENT : u->pos + u->rows;
+        for (int64_t t = segment * SEGMENT, n; t < end; t += n * TILE) {
+#if ISA == ISA_AVX2
+            if ((n = run_tiles(part_of, t, end)) > 0) {
+                do_run(part_of, t, n, end);
+                continue;
+            }
+#endif
+            n = 1;
+            do_tile(part_of, t, 0);
+        }
         end_segment(part_of);
         if (!split) merge_segment(u, part, total);
     }

@@ -1,0 +1,106 @@
+// The blocks of kv_dot.h on AVX2. A strip of K and 32 dimensions of V are two registers wide, and both are taken in one pass: each line of a page
+// is read once and in order, and a query's or a weight's broadcast meets both. What the next phase reads is asked for a line at a time between
+// products, since a burst of requests holds them up. Included by kv_dot.h.
+
+// Keeps GCC from making many pointers of one, and spilling them.
+#undef WALK
+#define WALK(p) __asm__("" : "+r"(p))
+
+// Asks for line number slot, a constant, of the eight lines from next on, and with the last one for all beyond; there are step bytes of them.
+#define ask KERNEL(ask)
+SIMD void ask(const char *next, int64_t step, const int slot) {
+    if (64 * slot < step) __builtin_prefetch(next + 64 * slot, 0, 2);
+    if (slot == 7)
+        for (int64_t i = 512; i < step; i += 64) __builtin_prefetch(next + i, 0, 2);
+}
+
+#define k_block KERNEL(k_block)
+SIMD void k_block(const int R, const int bits, const struct kv_format *f, const uint8_t *codes, const struct query_group *query, const uint8_t *strip,
+                  float *scores, int64_t d, const char *next, int64_t step) {
+    const int64_t groups = kv_groups(f, d);
+    const uint8_t *p = strip + kv_param_bytes(f, d);
+    lanes_f sum[4][2];
+#pragma GCC unroll 4
+    for (int r = 0; r < R; r++) sum[r][0] = sum[r][1] = l_set1(0);
+    for (int64_t g = 0; g < groups; g++) {
+        lanes_i dot[4][2];
+#pragma GCC unroll 4
+        for (int r = 0; r < R; r++) dot[r][0] = dot[r][1] = l_zero();
+        for (int64_t i = f->group; i > 0; i -= 32) {
+#pragma GCC unroll 8
+            for (int j = 0; j < 8; j++) {
+                ask(next, step, j);
+                const k_operand x = k_open(k_quad(bits, p, j, 0), bits), y = k_open(k_quad(bits, p, j, 1), bits);
+#pragma GCC unroll 4
+                for (int r = 0; r < R; r++) {
+                    dot[r][0] = k_dot(dot[r][0], x, codes + (r * d + 4 * j) * QUERY_BYTES);
+                    dot[r][1] = k_dot(dot[r][1], y, codes + (r * d + 4 * j) * QUERY_BYTES);
+                }
+            }
+            p += 64 * bits, codes += 32 * QUERY_BYTES, next += step;
+            WALK(p);
+            WALK(codes);
+            WALK(next);
+        }
+        const f32x16 scale = kv_scale(strip, g), bias = kv_bias(strip, g, groups, f->zero, scale);
+#pragma GCC unroll 4
+        for (int r = 0; r < R; r++) {
+            const struct query_group *x = query + r * groups + g;
+#pragma GCC unroll 2
+            for (int h = 0; h < 2; h++) {
+                sum[r][h] = l_fma(l_float(dot[r][h]), l_mul(l_part(scale, h), l_set1(x->scale)), sum[r][h]);
+                sum[r][h] = l_fma(l_part(bias, h), l_set1(x->sum), sum[r][h]);
+            }
+        }
+    }
+#pragma GCC unroll 4
+    for (int r = 0; r < R; r++) l_storef(scores + r * TILE, sum[r][0]), l_storef(scores + r * TILE + LANES, sum[r][1]);
+}
+
+// For four vectors a half at a time: eight sums.
+#define v_block KERNEL(v_block)
+SIMD void v_block(const int R, const int bits, const struct kv_format *f, const uint8_t *weights, const float *steps, const uint8_t *const *strips,
+                  float *sums, int64_t ldc, int64_t d, int64_t i, int64_t from, int64_t to, const uint8_t *const *next, int64_t step) {
+    const int64_t at = kv_param_bytes(f, d) + i * 2 * bits;
+    const int halves = R <= 2 ? 2 : 1;
+#pragma GCC unroll 2
+    for (int part = 0; part < 2; part += halves) {
+        lanes_i acc[4][2][2];
+#pragma GCC unroll 4
+        for (int r = 0; r < R; r++)
+#pragma GCC unroll 2
+            for (int n = 0; n < halves; n++) acc[r][n][0] = acc[r][n][1] = l_zero();
+        for (int64_t t = from; t < to; t += STRIP) {
+            const uint8_t *p = strips[t / STRIP] + at, *w = weights + t * WEIGHT_BYTES;
+            const char *ahead = (const char *)next[t / STRIP] + i / 32 * step;
+            WALK(p);
+            WALK(w);
+            WALK(ahead);
+#pragma GCC unroll 4
+            for (int q = 0; q < 4; q++)
+#pragma GCC unroll 2
+                for (int n = 0; n < halves; n++) {
+                    if (part == 0) ask(ahead, step, 2 * q + n);
+                    if (halves == 1 && part == 0) ask(ahead, step, 2 * q + 1);
+#pragma GCC unroll 2
+                    for (int v = 0; v < 2; v++) {
+                        const v_operand x = v_open(v_quad(bits, p + 16 * bits * q, v, part + n), bits);
+#pragma GCC unroll 4
+                        for (int r = 0; r < R; r++) {
+                            const uint8_t *four = w + (r * TILE + 4 * V_FOUR(q)) * WEIGHT_BYTES;
+                            acc[r][n][v] = int_pair(int_pair(acc[r][n][v], x.even, four), x.odd, four + 4);
+                        }
+                    }
+                }
+        }
+#pragma GCC unroll 4
+        for (int r = 0; r < R; r++)
+#pragma GCC unroll 2
+            for (int n = 0; n < halves; n++)
+#pragma GCC unroll 2
+                for (int v = 0; v < 2; v++) {
+                    float *c = sums + r * ldc + 16 * v + (part + n) * LANES;
+                    l_storef(c, l_fma(l_float(acc[r][n][v]), l_set1(steps[r]), l_loadf(c)));
+                }
+    }
+}

@@ -1,0 +1,192 @@
+// Decoding on AVX2: few vectors go through a run of tiles together, first all scores, then all weights, then the sums. A tile's weights of two
+// vectors are a chain of steps that wait for each other (highest score, exponentials, their sum and highest, roundings); those of eight tiles are
+// sixteen rows of weights that wait together. The same operations on each number in the same order, so the same bits as tile by tile.
+// Included after kv_tile.h.
+
+#define RUN_VECTORS 7 // at most; kv_wide.h takes more
+#define RUN_ROWS 16   // of weights, at most; v_sums16 takes as many
+#define RUN_GROUPS 16 // of V, at most
+
+// Row i*vectors + r is vector r's of tile i.
+#define run KERNEL(run)
+struct run {
+    int64_t t, tiles, end; // positions [t, end); the last tile may be a part
+    int64_t vectors;
+    const uint8_t *k[RUN_ROWS][TILE / STRIP], *v[RUN_ROWS][TILE / STRIP], *next[RUN_ROWS][TILE / STRIP]; // next are K's of the tiles that come after them
+    float weights[RUN_ROWS][TILE]; // first scores
+    float before[RUN_ROWS], highest[RUN_ROWS], scales[RUN_ROWS], units[RUN_ROWS];
+};
+
+// How many tiles from t on, which all rows see from their beginning and the same part of, go together; 0: do_tile has to take the first.
+#define run_tiles KERNEL(run_tiles)
+static int64_t run_tiles(const struct job *j, int64_t t, int64_t end) {
+    const struct attention_unit *u = j->u;
+    const int64_t vectors = u->rows * u->group, tiles = (end - t + TILE - 1) / TILE;
+    int64_t from, to;
+    if (!j->k_integer || !j->v_integer || vectors > RUN_VECTORS || kv_groups(&u->v, u->head_dim) > RUN_GROUPS) return 0;
+    if (!seen(u, j->last, t, 0, &from, &to) || from > 0) return 0;
+    const int64_t whole = u->rows == 1 ? tiles : (u->pos + 1 - t) / TILE;
+    return whole * vectors < RUN_ROWS ? whole : RUN_ROWS / vectors;
+}
+
+// Looks up the run's strips, and the first of K behind it; behind a unit's last tile as next_strips has it.
+#define open_run KERNEL(open_run)
+static void open_run(const struct job *j, struct run *x, int64_t unit_end) {
+    const struct attention_unit *u = j->u;
+    int64_t t = x->end, head = u->kv_head;
+    find_strips(j, &u->k, j->k_pages, head, x->t, 0, x->end - x->t, x->k[0]);
+    find_strips(j, &u->v, j->v_pages, head, x->t, 0, x->end - x->t, x->v[0]);
+    if (t >= unit_end) {
+        head = head + 1 < u->kv_heads ? head + 1 : 0;
+        t = (head ? u->from : u->to) * SEGMENT;
+    }
+    find_strips(j, &u->k, j->k_pages, head, t, 0, x->tiles * TILE, x->next[0]);
+}
+
+#define score_run KERNEL(score_run)
+static void score_run(const struct job *j, struct run *x) {
+    const struct attention_unit *u = j->u;
+    const int64_t next_bytes = STRIP * kv_row_bytes(&u->v, u->head_dim); // V of the same positions comes next
+    for (int64_t i = 0; i < x->tiles; i++) {
+        const int64_t seen = x->end - x->t - i * TILE, to = seen < TILE ? seen : TILE;
+        float *scores = x->weights[i * x->vectors];
+        k_scores(&u->k, j->codes, j->groups, x->k[i], 0, (to + STRIP - 1) / STRIP, scores, x->vectors, u->head_dim, (const char *const *)x->v[i], next_bytes);
+        for (int64_t r = 0; r < x->vectors; r++)
+            for (int64_t c = to; c < TILE; c++) scores[r * TILE + c] = -INFINITY;
+    }
+}
+
+// The row's highest score after each tile.
+#define highest_of_run KERNEL(highest_of_run)
+SIMD void highest_of_run(const struct job *j, struct run *x) {
+    const int64_t d = j->u->head_dim, record = record_floats(j->u), rows = x->tiles * x->vectors;
+    f32x16 tops[RUN_ROWS];
+    float top[RUN_ROWS];
+    for (int64_t r = 0; r < rows; r++) {
+        f32x16 highest = v_load(x->weights[r]);
+#pragma GCC unroll 3
+        for (int i = 16; i < TILE; i += 16) highest = v_max(highest, v_load(x->weights[r] + i));
+        tops[r] = highest;
+    }
+    each_hmax(tops, rows, top);
+    for (int64_t r = 0; r < RUN_ROWS; r++) {
+        if (r >= rows) {
+            x->before[r] = x->highest[r] = 0;
+            continue;
+        }
+        x->before[r] = r < x->vectors ? j->part[r * record + d] : x->highest[r - x->vectors];
+        x->highest[r] = x->before[r] > top[r] ? x->before[r] : top[r];
+    }
+}
+
+// Scores become weights, scaled for the integer products, and records take in their sums. What the weights before them are scaled by is
+// left to rescale_tile.
+#define weigh_run KERNEL(weigh_run)
+static void weigh_run(const struct job *j, struct run *x) {
+    const int64_t d = j->u->head_dim, record = record_floats(j->u), rows = x->tiles * x->vectors, last = x->end - x->t - (x->tiles - 1) * TILE;
+    f32x16 sums[RUN_ROWS], tops[RUN_ROWS];
+    float sum[RUN_ROWS], top[RUN_ROWS], factors[RUN_ROWS];
+    highest_of_run(j, x);
+    for (int64_t r = 0; r < rows; r++) {
+        float *w = x->weights[r];
+        f32x16 e[TILE / 16];
+#pragma GCC unroll 4
+        for (int i = 0; i < TILE / 16; i++) v_store(w + 16 * i, e[i] = v_exp(v_sub(v_load(w + 16 * i), v_set1(x->highest[r]))));
+        if (last < TILE && r >= rows - x->vectors) {
+            for (int64_t i = last; i < TILE; i++) w[i] = 0;
+            for (int i = 0; i < TILE / 16; i++) e[i] = v_load(w + 16 * i);
+        }
+        f32x16 total = v_zero(), highest = v_zero();
+#pragma GCC unroll 4
+        for (int i = 0; i < TILE / 16; i++) total = v_add(total, e[i]), highest = v_max(highest, e[i]);
+        sums[r] = total, tops[r] = highest;
+    }
+    each_sum(sums, rows, sum);
+    each_hmax(tops, rows, top);
+    v_store(x->scales, v_exp(v_sub(v_load(x->before), v_load(x->highest))));
+    for (int64_t r = 0; r < rows; r++) {
+        float *p = j->part + r % x->vectors * record + d;
+        p[0] = x->highest[r];
+        p[1] = x->highest[r] == x->before[r] ? p[1] + sum[r] : p[1] * x->scales[r] + sum[r];
+    }
+    weights_units(top, rows, factors, x->units);
+    for (int64_t r = 0; r < rows; r++)
+#pragma GCC unroll 4
+        for (int i = 0; i < TILE; i += 16) v_store(x->weights[r] + i, v_mul(v_load(x->weights[r] + i), v_set1(factors[r])));
+}
+
+// Sums and middles of the tiles before tile i come to be relative to its highest scores.
+#define rescale_tile KERNEL(rescale_tile)
+SIMD void rescale_tile(const struct job *j, const struct run *x, int64_t i) {
+    const int64_t n = middle_floats(j);
+    for (int64_t r = 0; r < x->vectors; r++) {
+        const int64_t row = i * x->vectors + r;
+        if (x->highest[row] == x->before[row]) continue;
+        rescale(j->part + r * record_floats(j->u), j->u->head_dim, x->scales[row]);
+        rescale(j->middles + r * n, n, x->scales[row]);
+    }
+}
+
+// read_group for all groups of a tile's positions [0, to).
+#define read_groups KERNEL(read_groups)
+SIMD void read_groups(struct value_group *out, const struct kv_format *f, const uint8_t *const *strips, int64_t groups, int64_t to) {
+    const f32x16 code = v_set1((float)(1 << (f->bits - 1)));
+    f32x16 tops[RUN_GROUPS], nans[RUN_GROUPS];
+    float top[RUN_GROUPS], nan[RUN_GROUPS], inverse[RUN_GROUPS];
+    for (int64_t g = 0; g < groups; g++) {
+        f32x16 highest = v_zero(), undefined = v_zero();
+#pragma GCC unroll 4
+        for (int i = 0; i < TILE; i += STRIP) {
+            f32x16 s = v_zero(), middle = s;
+            if (i < to) {
+                s = kv_scale(strips[i / STRIP], g);
+                middle = v_fma(code, s, kv_bias(strips[i / STRIP], g, groups, f->zero, s));
+            }
+            v_store(out[g].scale + i, s);
+            v_store(out[g].middle + i, middle);
+            if (to < i + STRIP) {
+                for (int64_t c = to > i ? to : i; c < i + STRIP; c++) out[g].scale[c] = out[g].middle[c] = 0;
+                s = v_load(out[g].scale + i);
+            }
+            highest = v_max(highest, v_abs(s));
+            undefined = v_fma(s, v_zero(), undefined);
+        }
+        tops[g] = highest, nans[g] = undefined;
+    }
+    each_hmax(tops, groups, top);
+    each_sum(nans, groups, nan);
+    for (int64_t g = 0; g < groups; g++) out[g].top = top[g] + nan[g];
+    for (int64_t g = 0; g < groups; g++) inverse[g] = out[g].top > 0 ? 1.0f / out[g].top : 0;
+    for (int64_t g = 0; g < groups; g++)
+#pragma GCC unroll 4
+        for (int i = 0; i < TILE; i += 16) v_store(out[g].scale + i, v_mul(v_load(out[g].scale + i), v_set1(inverse[g])));
+}
+
+// part and middles += weights V of tile i.
+#define sum_run KERNEL(sum_run)
+static void sum_run(const struct job *j, const struct run *x, int64_t i) {
+    const struct attention_unit *u = j->u;
+    const struct kv_format *f = &u->v;
+    const int64_t d = u->head_dim, groups = kv_groups(f, d), seen = x->end - x->t - i * TILE, to = seen < TILE ? seen : TILE;
+    const int64_t step = (STRIP * kv_row_bytes(&u->k, d) * 32 / d + 63) & ~(int64_t)63;
+    uint8_t weights[RUN_GROUPS * RUN_VECTORS][TILE * WEIGHT_BYTES] __attribute__((aligned(32)));
+    float steps[RUN_GROUPS * RUN_VECTORS];
+    rescale_tile(j, x, i);
+    read_groups(j->whole, f, x->v[i], groups, to);
+    for (int64_t g = 0; g < groups; g++)
+        for (int64_t r = 0; r < x->vectors; r++)
+            steps[g * x->vectors + r] = round_weights(&j->whole[g], x->weights[i * x->vectors + r], x->units[i * x->vectors + r], (float)(1 << (f->bits - 1)), 0,
+                                                      weights[g * x->vectors + r], j->middles + (r * groups + g) * 16);
+    v_values(f, weights[0], steps, x->v[i], j->part, record_floats(u), x->vectors, d, 0, groups, 0, (to + 15) & ~15, x->next[i], step);
+}
+
+// The vectors take in so many tiles from t on; end is that of the unit's positions.
+#define do_run KERNEL(do_run)
+static void do_run(const struct job *j, int64_t t, int64_t tiles, int64_t end) {
+    struct run x; // not cleared: that would take as long as a tile's exponentials
+    x.t = t, x.tiles = tiles, x.end = t + tiles * TILE < end ? t + tiles * TILE : end, x.vectors = j->u->rows * j->u->group;
+    open_run(j, &x, end);
+    score_run(j, &x);
+    weigh_run(j, &x);
+    for (int64_t i = 0; i < tiles; i++) sum_run(j, &x, i);
+}
