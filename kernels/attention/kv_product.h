@@ -30,11 +30,14 @@ SIMD void product_block(const int R, const int N, const int dtype, const float *
         for (int n = 0; n < N; n++) v_store(c + r * ldc + 16 * n, sum[r][n]);
 }
 
-// Six rows and four vectors fill the 32 registers of AVX-512; the others take one f32x16 (two or four registers) at a time.
+// Six rows and four vectors fill the 32 registers of AVX-512; the others take one f32x16 (two or four registers) at a time. But AVX2 takes four for
+// one row and two for two: sums in eight registers wait less for each other.
 #if ISA == ISA_AVX512 || ISA == ISA_VNNI
-#define MAX_N 4
+#define MAX_N(rows) 4
+#elif ISA == ISA_AVX2
+#define MAX_N(rows) ((rows) == 1 ? 4 : (rows) == 2 ? 2 : 1)
 #else
-#define MAX_N 1
+#define MAX_N(rows) 1
 #endif
 
 // C[rows][cols] = A[rows][0, k) B[0, k)[cols], plus what C held if add; cols is a multiple of 16, B has the format dtype and
@@ -49,17 +52,21 @@ SIMD void product_as(const int dtype, const float *a, int64_t lda, const void *b
         break;
 #define BLOCKS(N) BLOCK(1, N) BLOCK(2, N) BLOCK(3, N) BLOCK(4, N) BLOCK(5, N) BLOCK(6, N)
     for (int64_t i = 0, n; i < cols; i += 16 * n) {
-        const int eight = MAX_N == 4 && rows == 8 && cols - i >= 32; // a group of eight at once converts every element once
+        const int eight = LANES == 16 && rows == 8 && cols - i >= 32; // a group of eight at once converts every element once
         n = eight ? 2 : cols - i >= 64 ? 4 : cols - i >= 32 ? 2 : 1;
-        if (n > MAX_N) n = MAX_N;
+        if (n > MAX_N(rows)) n = MAX_N(rows);
         for (int64_t r = 0, m; r < rows; r += m) {
             int64_t left = rows - r;
             m = eight ? 8 : left % 4 == 0 && left < 12 ? 4 : left < 6 ? left : 6;
             switch (m * 8 + n) {
-#if MAX_N == 4
+#if ISA == ISA_AVX512 || ISA == ISA_VNNI
             BLOCKS(4)
             BLOCKS(2)
             BLOCK(8, 2)
+#elif ISA == ISA_AVX2
+            BLOCK(1, 4)
+            BLOCK(1, 2)
+            BLOCK(2, 2)
 #endif
             BLOCKS(1)
             }

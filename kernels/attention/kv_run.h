@@ -17,6 +17,14 @@ struct run {
     float before[RUN_ROWS], highest[RUN_ROWS], scales[RUN_ROWS], units[RUN_ROWS];
 };
 
+// x with zeros from lane n on.
+#define first_lanes KERNEL(first_lanes)
+SIMD f32x16 first_lanes(f32x16 x, int64_t n) {
+    static const int32_t ones[32] = {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1};
+    const float *mask = (const float *)ones + (n < 0 ? 16 : n > 16 ? 0 : 16 - n);
+    return (f32x16){_mm256_and_ps(x.a, _mm256_loadu_ps(mask)), _mm256_and_ps(x.b, _mm256_loadu_ps(mask + 8))};
+}
+
 // How many tiles from t on, which all rows see from their beginning and the same part of, go together; 0: do_tile has to take the first.
 #define run_tiles KERNEL(run_tiles)
 static int64_t run_tiles(const struct job *j, int64_t t, int64_t end) {
@@ -92,10 +100,8 @@ static void weigh_run(const struct job *j, struct run *x) {
         f32x16 e[TILE / 16];
 #pragma GCC unroll 4
         for (int i = 0; i < TILE / 16; i++) v_store(w + 16 * i, e[i] = v_exp(v_sub(v_load(w + 16 * i), v_set1(x->highest[r]))));
-        if (last < TILE && r >= rows - x->vectors) {
-            for (int64_t i = last; i < TILE; i++) w[i] = 0;
-            for (int i = 0; i < TILE / 16; i++) e[i] = v_load(w + 16 * i);
-        }
+        if (last < TILE && r >= rows - x->vectors)
+            for (int i = 0; i < TILE / 16; i++) v_store(w + 16 * i, e[i] = first_lanes(e[i], last - 16 * i));
         f32x16 total = v_zero(), highest = v_zero();
 #pragma GCC unroll 4
         for (int i = 0; i < TILE / 16; i++) total = v_add(total, e[i]), highest = v_max(highest, e[i]);
@@ -127,14 +133,14 @@ SIMD void rescale_tile(const struct job *j, const struct run *x, int64_t i) {
     }
 }
 
-// read_group for all groups of a tile's positions [0, to).
+// read_group for all groups of a tile's positions [0, to), but scales are left as they are; inverses are what they are to be multiplied by.
 #define read_groups KERNEL(read_groups)
-SIMD void read_groups(struct value_group *out, const struct kv_format *f, const uint8_t *const *strips, int64_t groups, int64_t to) {
-    const f32x16 code = v_set1((float)(1 << (f->bits - 1)));
-    f32x16 tops[RUN_GROUPS], nans[RUN_GROUPS];
-    float top[RUN_GROUPS], nan[RUN_GROUPS], inverse[RUN_GROUPS];
+SIMD void read_groups(struct value_group *out, float *inverses, const struct kv_format *f, const uint8_t *const *strips, int64_t groups, int64_t to) {
+    const f32x16 code = v_set1((float)(1 << (f->bits - 1))), sign = v_set1(-0.0f);
+    f32x16 tops[RUN_GROUPS];
+    float top[RUN_GROUPS];
     for (int64_t g = 0; g < groups; g++) {
-        f32x16 highest = v_zero(), undefined = v_zero();
+        f32x16 highest = v_zero();
 #pragma GCC unroll 4
         for (int i = 0; i < TILE; i += STRIP) {
             f32x16 s = v_zero(), middle = s;
@@ -142,24 +148,51 @@ SIMD void read_groups(struct value_group *out, const struct kv_format *f, const 
                 s = kv_scale(strips[i / STRIP], g);
                 middle = v_fma(code, s, kv_bias(strips[i / STRIP], g, groups, f->zero, s));
             }
+            if (i < to && to < i + STRIP) s = first_lanes(s, to - i), middle = first_lanes(middle, to - i);
             v_store(out[g].scale + i, s);
             v_store(out[g].middle + i, middle);
-            if (to < i + STRIP) {
-                for (int64_t c = to > i ? to : i; c < i + STRIP; c++) out[g].scale[c] = out[g].middle[c] = 0;
-                s = v_load(out[g].scale + i);
-            }
-            highest = v_max(highest, v_abs(s));
-            undefined = v_fma(s, v_zero(), undefined);
+            highest.a = KERNEL(higher)(highest.a, _mm256_andnot_ps(sign.a, s.a));
+            highest.b = KERNEL(higher)(highest.b, _mm256_andnot_ps(sign.b, s.b));
         }
-        tops[g] = highest, nans[g] = undefined;
+        tops[g] = highest;
     }
-    each_hmax(tops, groups, top);
-    each_sum(nans, groups, nan);
-    for (int64_t g = 0; g < groups; g++) out[g].top = top[g] + nan[g];
-    for (int64_t g = 0; g < groups; g++) inverse[g] = out[g].top > 0 ? 1.0f / out[g].top : 0;
-    for (int64_t g = 0; g < groups; g++)
+    for (int64_t g = groups; g < RUN_GROUPS; g++) tops[g] = v_zero();
+    for (int64_t g = 0; g < groups; g += 8) _mm256_storeu_ps(top + g, KERNEL(highest8)(tops + g));
+    for (int64_t g = 0; g < groups; g++) {
+        out[g].top = top[g] < INFINITY ? top[g] : NAN;
+        inverses[g] = top[g] > 0 && top[g] < INFINITY ? 1.0f / top[g] : 0;
+    }
+}
+
+// round_weights for R neighbouring vectors and the groups of read_groups. rows and weights of vectors follow each other, records of middle lie
+// stride apart.
+#define round_group KERNEL(round_group)
+SIMD void round_group(const int R, const struct value_group *group, float inverse, const float *w, const float *units, float code, uint8_t *weights, float *middle,
+                      int64_t stride, float *steps) {
+    const __m256i zero = _mm256_castps_si256(_mm256_set1_ps(V_ROUNDER));
+    f32x16 sum[2];
+    __m256i a[2], b[2];
+#pragma GCC unroll 2
+    for (int r = 0; r < R; r++) sum[r] = v_zero(), a[r] = b[r] = l_zero();
 #pragma GCC unroll 4
-        for (int i = 0; i < TILE; i += 16) v_store(out[g].scale + i, v_mul(v_load(out[g].scale + i), v_set1(inverse[g])));
+    for (int i = 0; i < TILE; i += 16) {
+        const f32x16 scale = v_mul(v_load(group->scale + i), v_set1(inverse)), mid = v_load(group->middle + i);
+#pragma GCC unroll 2
+        for (int r = 0; r < R; r++) {
+            const f32x16 x = v_load(w + r * TILE + i), y = v_fma(x, scale, v_set1(V_ROUNDER));
+            const __m256i low = _mm256_sub_epi32(_mm256_castps_si256(y.a), zero), high = _mm256_sub_epi32(_mm256_castps_si256(y.b), zero);
+            sum[r] = v_fma(x, mid, sum[r]);
+            _mm256_storeu_si256((__m256i *)(weights + (r * TILE + i) * WEIGHT_BYTES), _mm256_packs_epi32(low, high));
+            a[r] = _mm256_add_epi32(a[r], low), b[r] = _mm256_add_epi32(b[r], high);
+        }
+    }
+#pragma GCC unroll 2
+    for (int r = 0; r < R; r++) {
+        const f32x16 count = {_mm256_cvtepi32_ps(a[r]), _mm256_cvtepi32_ps(b[r])}; // exact
+        float *m = middle + r * stride;
+        v_store(m, v_fma(v_fma(count, v_set1(-code * group->top), sum[r]), v_set1(units[r]), v_load(m)));
+        steps[r] = units[r] * group->top;
+    }
 }
 
 // part and middles += weights V of tile i.
@@ -167,17 +200,24 @@ SIMD void read_groups(struct value_group *out, const struct kv_format *f, const 
 static void sum_run(const struct job *j, const struct run *x, int64_t i) {
     const struct attention_unit *u = j->u;
     const struct kv_format *f = &u->v;
-    const int64_t d = u->head_dim, groups = kv_groups(f, d), seen = x->end - x->t - i * TILE, to = seen < TILE ? seen : TILE;
+    const int64_t d = u->head_dim, groups = kv_groups(f, d), vectors = x->vectors, seen = x->end - x->t - i * TILE, to = seen < TILE ? seen : TILE;
     const int64_t step = (STRIP * kv_row_bytes(&u->k, d) * 32 / d + 63) & ~(int64_t)63;
     uint8_t weights[RUN_GROUPS * RUN_VECTORS][TILE * WEIGHT_BYTES] __attribute__((aligned(32)));
-    float steps[RUN_GROUPS * RUN_VECTORS];
+    float steps[RUN_GROUPS * RUN_VECTORS], inverses[RUN_GROUPS];
     rescale_tile(j, x, i);
-    read_groups(j->whole, f, x->v[i], groups, to);
+    read_groups(j->whole, inverses, f, x->v[i], groups, to);
     for (int64_t g = 0; g < groups; g++)
-        for (int64_t r = 0; r < x->vectors; r++)
-            steps[g * x->vectors + r] = round_weights(&j->whole[g], x->weights[i * x->vectors + r], x->units[i * x->vectors + r], (float)(1 << (f->bits - 1)), 0,
-                                                      weights[g * x->vectors + r], j->middles + (r * groups + g) * 16);
-    v_values(f, weights[0], steps, x->v[i], j->part, record_floats(u), x->vectors, d, 0, groups, 0, (to + 15) & ~15, x->next[i], step);
+        for (int64_t r = 0; r < vectors; r += 2) {
+            const int64_t row = i * vectors + r, at = g * vectors + r;
+#define ROUND(R) \
+    round_group(R, &j->whole[g], inverses[g], x->weights[row], x->units + row, (float)(1 << (f->bits - 1)), weights[at], j->middles + (r * groups + g) * 16, 16 * groups, steps + at)
+            if (r + 1 < vectors)
+                ROUND(2);
+            else
+                ROUND(1);
+#undef ROUND
+        }
+    v_values(f, weights[0], steps, x->v[i], j->part, record_floats(u), vectors, d, 0, groups, 0, (to + 15) & ~15, x->next[i], step);
 }
 
 // The vectors take in so many tiles from t on; end is that of the unit's positions.

@@ -79,6 +79,9 @@ SIMD f32x16 v_hmaxes16(const f32x16 *x) { TREES(v_max); }
     return op(_mm256_shuffle_ps(z[0], z[1], 0x88), _mm256_shuffle_ps(z[0], z[1], 0xdd))
 SIMD __m256 KERNEL(sums8)(const f32x16 *x) { TREES(x, _mm256_add_ps); }
 SIMD __m256 KERNEL(hmaxes8)(const f32x16 *x) { TREES(x, _mm256_max_ps); }
+// The higher of magnitudes by their bits: one that is undefined is above all others.
+SIMD __m256 KERNEL(higher)(__m256 a, __m256 b) { return _mm256_castsi256_ps(_mm256_max_epu32(_mm256_castps_si256(a), _mm256_castps_si256(b))); }
+SIMD __m256 KERNEL(highest8)(const f32x16 *x) { TREES(x, KERNEL(higher)); }
 #undef TREES
 SIMD f32x16 v_sums16(const f32x16 *x) { return (f32x16){KERNEL(sums8)(x), KERNEL(sums8)(x + 8)}; }
 SIMD f32x16 v_hmaxes16(const f32x16 *x) { return (f32x16){KERNEL(hmaxes8)(x), KERNEL(hmaxes8)(x + 8)}; }
