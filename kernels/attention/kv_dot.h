@@ -89,7 +89,7 @@ SIMD lanes_i v_total(v_sums s) { return MM(add_epi32)(s.a, s.b); }
 #endif
 
 #if ISA == ISA_AVX2
-#include "kv_few.h"
+#include "kv_few.h" // k_block and v_block
 #else
 #define MAX_R 8 // vectors
 
@@ -225,8 +225,8 @@ SIMD void k_scores_bits(const int bits, const struct kv_format *f, const uint8_t
 #undef CASE_R
 }
 
-// sums [vectors][dimensions of so many groups from i on] += weights V; weights are [groups][vectors][TILE], steps [groups][vectors]. On AVX2 step bytes per 32
-// dimensions and strip of next are fetched meanwhile.
+// sums [vectors][dimensions of so many groups from i on] += weights V; weights are [groups][vectors][TILE], steps [groups][vectors]. On AVX2
+// step bytes per strip and 32 dimensions of next are fetched meanwhile.
 #define v_values_bits KERNEL(v_values_bits)
 SIMD void v_values_bits(const int bits, const struct kv_format *f, const uint8_t *weights, const float *steps, const uint8_t *const *strips, float *sums, int64_t ldc,
                         int64_t vectors, int64_t d, int64_t i, int64_t groups, int64_t from, int64_t to, const uint8_t *const *next, int64_t step) {

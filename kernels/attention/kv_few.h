@@ -3,7 +3,6 @@
 // products, since a burst of requests holds them up. Included by kv_dot.h.
 
 // Keeps GCC from making many pointers of one, and spilling them.
-#undef WALK
 #define WALK(p) __asm__("" : "+r"(p))
 
 // Asks for line number slot, a constant, of the eight lines from next on, and with the last one for all beyond; there are step bytes of them.
@@ -14,7 +13,7 @@ SIMD void ask(const char *next, int64_t step, const int slot) {
         for (int64_t i = 512; i < step; i += 64) __builtin_prefetch(next + i, 0, 2);
 }
 
-// v_open of v_quad; four bits take two shifts less.
+// v_open of v_quad; four bits in three instructions for the second half of a byte, not four.
 #define v_codes KERNEL(v_codes)
 SIMD v_operand v_codes(const int bits, const uint8_t *p, const int v, const int h) {
     if (bits != 4) return v_open(v_quad(bits, p, v, h), bits);
@@ -23,6 +22,7 @@ SIMD v_operand v_codes(const int bits, const uint8_t *p, const int v, const int 
     return (v_operand){_mm256_and_si256(_mm256_srli_epi16(x, 4), low), _mm256_srli_epi16(x, 12)};
 }
 
+// Scores of R vectors for a strip, as in kv_dot.h; it asks for step bytes per 32 dimensions from next on.
 #define k_block KERNEL(k_block)
 SIMD void k_block(const int R, const int bits, const struct kv_format *f, const uint8_t *codes, const struct query_group *query, const uint8_t *strip,
                   float *scores, int64_t d, const char *next, int64_t step) {
@@ -66,7 +66,8 @@ SIMD void k_block(const int R, const int bits, const struct kv_format *f, const 
     for (int r = 0; r < R; r++) l_storef(scores + r * TILE, sum[r][0]), l_storef(scores + r * TILE + LANES, sum[r][1]);
 }
 
-// For four vectors a half at a time: eight sums.
+// sums [R][32 dimensions from i on], as in kv_dot.h; it asks for step bytes per strip of next. Four vectors take a half at a time, and so have
+// eight sums like two.
 #define v_block KERNEL(v_block)
 SIMD void v_block(const int R, const int bits, const struct kv_format *f, const uint8_t *weights, const float *steps, const uint8_t *const *strips,
                   float *sums, int64_t ldc, int64_t d, int64_t i, int64_t from, int64_t to, const uint8_t *const *next, int64_t step) {

@@ -2,7 +2,8 @@
 // computed and in which order, units.go for blocks and records.
 //
 // Both products are C += A B: scores [vectors][64] = Q Kt, with K as [D][positions], and sums [vectors][D] += weights V, with V
-// as [positions][D]. Quantized B is multiplied as it lies in the pages, in integers (kv_tile.h; kv_dot.h, kv_wide.h for many vectors on AVX2, kv_amx.h on a matrix unit). Plain B, and all B where activations
+// as [positions][D]. Quantized B is multiplied as it lies in the pages, in integers (kv_tile.h; kv_dot.h, kv_amx.h on a matrix unit; on AVX2 kv_run.h and
+// kv_few.h for few vectors, kv_wide.h for many). Plain B, and all B where activations
 // are to stay float32, is multiplied in float32 (kv_product.h): a block of many vectors (prefill) first converts the tile, K and then V in
 // the same memory, so that it stays in the first-level cache; for a few (decode) plain pages are converted in registers. Each
 // element of C then is one chain of fused multiply-adds in the order of the inner index, so it has the same bits either way.
