@@ -45,7 +45,7 @@ func TestInstructionSetsAgree(t *testing.T) {
 	base := kernels.NewReference()
 	defer base.Close()
 	r := rand.New(rand.NewPCG(3, 4))
-	for _, w := range formats(base, r, 1, 13) {
+	for _, w := range formats(base, r, 1, 37) { // whole slices and panels, and a part
 		if w.Bits == 0 {
 			continue
 		}
@@ -73,12 +73,12 @@ func TestInstructionSetsAgree(t *testing.T) {
 	}
 }
 
-// Codes and activations at their limits overflow no intermediate, in few rows and in panels.
+// Codes and activations at their limits overflow no intermediate, in few rows, in slices and in panels.
 func TestExtremeCodes(t *testing.T) {
 	base := kernels.NewReference()
 	defer base.Close()
 	for _, bits := range []int{2, 3, 4, 5, 6, 8} {
-		w := kernels.RandomWeight(base, rand.New(rand.NewPCG(1, 1)), 1, 4, 128, bits, 64, kernels.F32, 1)
+		w := kernels.RandomWeight(base, rand.New(rand.NewPCG(1, 1)), 1, 20, 128, bits, 64, kernels.F32, 1)
 		for i := range w.Data.Bytes() {
 			w.Data.Bytes()[i] = 0xff
 		}
@@ -93,8 +93,8 @@ func TestExtremeCodes(t *testing.T) {
 		}
 		for _, isa := range cpu.Available() {
 			d := kernels.NewCPU(cpu.Options{ISA: isa, Threads: 1})
-			for _, rows := range []int{2, x.Rows} {
-				out := kernels.NewTensor(d, kernels.F32, rows, 4)
+			for _, rows := range []int{2, 12, x.Rows} {
+				out := kernels.NewTensor(d, kernels.F32, rows, 20)
 				d.Run(&Linear{X: x.RowRange(0, rows), Parts: []Part{{W: w, Out: out}}})
 				for m := range rows {
 					want := x.Row(m)[0] * 128 * float32(int(1)<<bits-1)
@@ -153,13 +153,13 @@ func TestRowAloneEqualsRowInBatch(t *testing.T) {
 		for _, floats := range []bool{false, true} {
 			d := kernels.NewCPU(cpu.Options{ISA: isa, Threads: 2, Float32Activations: floats})
 			r := rand.New(rand.NewPCG(5, 6))
-			for _, w := range formats(d, r, 1, 9) {
+			for _, w := range formats(d, r, 1, 19) {
 				x := kernels.RandomTensor(d, r, 40, w.K, 1)
 				all := product(d, w, x)
 				for m := 1; m <= 40; m++ {
 					from := r.IntN(40 - m + 1)
-					if got := product(d, w, x.RowRange(from, from+m)); !bytes.Equal(got, all[4*9*from:4*9*(from+m)]) {
-						t.Errorf("%s, float32 activations %t, %s [9, %d]: rows [%d, %d) have other bits apart than among 40", isa, floats, w.Format(), w.K, from, from+m)
+					if got := product(d, w, x.RowRange(from, from+m)); !bytes.Equal(got, all[4*19*from:4*19*(from+m)]) {
+						t.Errorf("%s, float32 activations %t, %s [19, %d]: rows [%d, %d) have other bits apart than among 40", isa, floats, w.Format(), w.K, from, from+m)
 						break
 					}
 				}

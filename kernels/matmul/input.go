@@ -36,13 +36,15 @@ type packing struct{ unit, sums, split int }
 
 const packRows = 16 // rows of a block
 
-// unpackedRows is up to how many rows never need packing on an instruction set: its FEW at most, or STRIP_INPUTS.
+// unpackedRows is up to how many rows never need packing on an instruction set: its FEW, or SLICES (int8.c).
 func unpackedRows(isa cpu.ISA) int {
 	switch isa {
-	case cpu.AMX:
-		return 16
 	case cpu.AVX2:
 		return 4
+	case cpu.AVX512VNNI:
+		return 16
+	case cpu.AMX:
+		return 12
 	}
 	return 8
 }

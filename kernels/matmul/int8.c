@@ -7,7 +7,7 @@
 // MXFP4's elements are doubled values here, its scales half of theirs, and it has no biases. Values are multiplied as bytes from 0 on, and
 // what that adds to a dot is taken off again, exactly.
 // and out = the sum of the accumulators, as v_sum adds lanes. That is all the arithmetic there is for an element, whatever the loops
-// around it: few rows of activations read packed weights straight (int8_few.h), many share a panel of them (int8_panel.h, int8_amx.h).
+// around it: few rows of activations read packed weights straight (int8_few.h), some a slice of them (int8_slice.h), many share a panel (int8_panel.h, int8_amx.h).
 #ifdef ISA
 #include "affine.h"
 #include "mxfp4.h"
@@ -15,10 +15,21 @@
 #include "int8_pack.h"
 #include "int8_panel.h"
 
+#if ISA == ISA_VNNI
+#include "int8_slice.h"
+// Up to so many rows of activations take slices, with the matrix unit and without it, and come unpacked (input.go).
+#define SLICES_AMX 12
+#define SLICES SLICE_INPUTS
+#endif
+
 static void KERNEL(int8_rows)(const matmul_weight *w, int64_t from, int64_t to, const int8_t *q, const float *runs, const void *packed,
                               const matmul_rows *r, void *scratch) {
     if (r->count <= FEW)
         KERNEL(few_rows)(w, from, to, q, runs, r);
+#if ISA == ISA_VNNI
+    else if (r->count <= SLICES)
+        KERNEL(slice_rows)(w, from, to, q, runs, r);
+#endif
     else
         KERNEL(panel_rows)(w, from, to, packed, r, scratch);
 }
@@ -26,24 +37,17 @@ static void KERNEL(int8_rows)(const matmul_weight *w, int64_t from, int64_t to, 
 #if ISA == ISA_VNNI
 #if !defined(__clang__) && __GNUC__ >= 11
 #include "int8_amx.h"
-#include "int8_strip.h"
 static void int8_rows_amx(const matmul_weight *w, int64_t from, int64_t to, const int8_t *q, const float *runs, const void *packed,
                           const matmul_rows *r, void *scratch) {
-    if (r->count < STRIP_FROM)
-        KERNEL(few_rows)(w, from, to, q, runs, r);
-    else if (r->count <= STRIP_INPUTS)
-        KERNEL(strip_few)(w, from, to, q, runs, r, scratch);
+    if (r->count <= SLICES_AMX)
+        KERNEL(int8_rows)(w, from, to, q, runs, packed, r, scratch);
     else
         KERNEL(amx_rows)(w, from, to, packed, r, scratch);
 }
-#else
-// GCC before 11 knows no AMX, and clang takes one set of targets for a function. Up to sixteen rows come unpacked (input.go).
+#else // GCC before 11 knows no AMX, and clang takes one set of targets for a function
 static void int8_rows_amx(const matmul_weight *w, int64_t from, int64_t to, const int8_t *q, const float *runs, const void *packed,
                           const matmul_rows *r, void *scratch) {
-    if (r->count <= 16)
-        KERNEL(few_rows)(w, from, to, q, runs, r);
-    else
-        KERNEL(panel_rows)(w, from, to, packed, r, scratch);
+    KERNEL(int8_rows)(w, from, to, q, runs, packed, r, scratch);
 }
 #endif
 #endif

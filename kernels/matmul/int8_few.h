@@ -16,7 +16,7 @@
 #undef FEW_ROWS
 #undef LANES
 #undef FEW
-#if ISA == ISA_AVX2
+#if ISA == ISA_AVX2 || ISA == ISA_VNNI
 #define FEW 4
 #else
 #define FEW 8
