@@ -1,115 +1,13 @@
 // Writes keys and values into the pages of one sequence: plain K pages are [KVH][D][P], plain V pages [KVH][P][D]; quantized ones
 // are described in quantized.go, which also has the rules of quantizing.
+//
+// Quantized groups go in batches of sixteen, whatever heads and positions they belong to: finding a scale is a chain of reductions, divisions and
+// roundings, which one group alone waits for.
 #include "kv_append.h"
 #ifdef ISA
 
 #include "kv_format.h"
-
-#define MAX_GROUP 128
-
-#define group_params KERNEL(group_params)
-struct group_params {
-    float scale, bias;         // for the codes
-    uint16_t scale16, bias16; // as stored
-};
-
-#define round16 KERNEL(round16)
-SIMD float round16(float x, uint16_t *bits) {
-    uint16_t h[16];
-    float y[16];
-    v_store_f16(h, v_set1(x));
-    v_store(y, v_load_f16(h));
-    *bits = h[0];
-    return y[0];
-}
-
-#define round1 KERNEL(round1)
-SIMD float round1(float x) {
-    float y[16];
-    v_store(y, v_round(v_set1(x)));
-    return y[0];
-}
-
-// The parameters of a group of finite elements in [lo, hi].
-#define choose KERNEL(choose)
-static struct group_params choose(const struct kv_format *f, const float *x, float lo, float hi) {
-    struct group_params p = {0, 0, 0, 0};
-    if (f->zero) {
-        float m = hi > -lo ? hi : -lo; // the magnitude; q4_0 takes the sign of the first element that has it
-        if (f->zero == 8)
-            for (int64_t i = 0;; i++)
-                if (x[i] == m || x[i] == -m) {
-                    m = x[i];
-                    break;
-                }
-        p.scale = (f->zero == 8 ? m / -8 : m / 127) + 0.0f; // 0, never -0
-        round16(p.scale, &p.scale16);
-        return p;
-    }
-    float s = (hi - lo) / (float)((1 << f->bits) - 1), edge = lo, b = 0;
-    if (s < 1e-7f) s = 1e-7f;
-    if (!(fabsf(lo) > fabsf(hi))) {
-        edge = hi;
-        s = -s;
-    }
-    float q0 = round1(edge / s);
-    if (q0 != 0) {
-        s = edge / q0;
-        b = edge;
-    }
-    p.scale = round16(s, &p.scale16);
-    p.bias = round16(b, &p.bias16);
-    return p;
-}
-
-// Sixteen values of 0 to 255, cut off to integers, as bytes.
-#define store_codes KERNEL(store_codes)
-SIMD void store_codes(uint8_t *codes, f32x16 x) {
-#if ISA == ISA_AVX512 || ISA == ISA_VNNI
-    _mm_storeu_si128((__m128i *)codes, _mm512_cvtepi32_epi8(_mm512_cvttps_epi32(x)));
-#elif ISA == ISA_AVX2
-    const __m256i words = _mm256_permute4x64_epi64(_mm256_packs_epi32(_mm256_cvttps_epi32(x.a), _mm256_cvttps_epi32(x.b)), 0xd8);
-    _mm_storeu_si128((__m128i *)codes, _mm_packus_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1)));
-#else
-    uint16x8_t words[2];
-    for (int i = 0; i < 2; i++) words[i] = vcombine_u16(vmovn_u32(vcvtq_u32_f32(x.v[2 * i])), vmovn_u32(vcvtq_u32_f32(x.v[2 * i + 1])));
-    vst1q_u8(codes, vcombine_u8(vmovn_u16(words[0]), vmovn_u16(words[1])));
-#endif
-}
-
-// The parameters and the codes of a group.
-#define quantize KERNEL(quantize)
-static struct group_params quantize(const struct kv_format *f, const float *src, uint8_t *codes) {
-    float x[MAX_GROUP];
-    f32x16 lo = v_set1(65504.0f), hi = v_set1(-65504.0f), bad = v_zero();
-    for (int64_t i = 0; i < f->group; i += 16) {
-        f32x16 y = v_min(v_set1(65504.0f), v_max(v_set1(-65504.0f), v_load(src + i))); // in this order they keep NaN
-        v_store(x + i, y);
-        lo = v_min(lo, y);
-        hi = v_max(hi, y);
-        bad = v_fma(y, v_zero(), bad);
-    }
-    if (v_sum(bad) != 0) {
-        memset(codes, 0, (size_t)f->group);
-        return (struct group_params){0, 0, 0x7e00, 0x7e00};
-    }
-    struct group_params p = choose(f, x, -v_hmax(v_sub(v_zero(), lo)), v_hmax(hi));
-    if (f->zero && p.scale == 0) {
-        memset(codes, (int)f->zero, (size_t)f->group);
-        return p;
-    }
-    const f32x16 s = v_set1(p.scale), b = v_set1(p.bias), top = v_set1((float)((1 << f->bits) - 1));
-    for (int64_t i = 0; i < f->group; i += 16) {
-        f32x16 q = v_load(x + i);
-        switch (f->zero) {
-        case 128: q = v_add(v_round(v_div(q, s)), v_set1(128.0f)); break;
-        case 8: q = v_min(v_add(v_div(q, s), v_set1(8.5f)), top); break; // the conversion cuts off
-        default: q = v_max(v_zero(), v_min(top, v_round(v_div(v_sub(q, b), s))));
-        }
-        store_codes(codes + i, q);
-    }
-    return p;
-}
+#include "kv_quantize.h"
 
 // Packs width bits from bit shift on of each of 32 codes of K into a plane of a bundle, four bytes per vector of the plane.
 #define pack_k KERNEL(pack_k)
@@ -168,32 +66,73 @@ SIMD void pack_v4(const int width, const int shift, uint8_t *to, const uint8_t *
     default: pack(8, 0, to, codes); \
     }
 
-// Writes n positions from lane on into their strip: one, or of values the four of a bundle, whose rows lie stride apart.
-#define append_quantized KERNEL(append_quantized)
-static void append_quantized(const struct kv_format *f, int keys, int n, uint8_t *strip, int64_t lane, const float *x, int64_t stride, int64_t d) {
-    static const int byte_of[4] = V_BYTE_OF_POSITION;
-    const int64_t groups = kv_groups(f, d), bits = f->bits;
-    uint8_t *to = strip + kv_param_bytes(f, d) + (keys ? 4 * lane : lane / 4 * 16 * bits + byte_of[lane % 4]);
-    for (int64_t g = 0; g < groups; g++) {
-        uint8_t codes[4 * MAX_GROUP];
-        for (int i = 0; i < n; i++) {
-            const struct group_params p = quantize(f, x + i * stride + g * f->group, codes + i * MAX_GROUP);
-            memcpy(strip + 2 * (g * STRIP + lane + i), &p.scale16, 2);
-            if (!f->zero) memcpy(strip + 2 * ((groups + g) * STRIP + lane + i), &p.bias16, 2);
-        }
-        for (int64_t i = 0; i < f->group; i += 32, to += 64 * bits)
+// A group to be written, or of values the same group of the four positions of a bundle.
+#define append_group KERNEL(append_group)
+struct append_group {
+    uint8_t *params, *codes; // where the scale and the codes of its first position go
+    int positions;
+};
+
+// Groups that wait for each other, and their elements.
+#define append_batch KERNEL(append_batch)
+struct append_batch {
+    struct append_group groups[BATCH];
+    const float *x[BATCH];
+    int n, elements; // groups, and x of all of them
+};
+
+#define append_flush KERNEL(append_flush)
+static void append_flush(const struct kv_format *f, const int keys, int64_t groups, struct append_batch *b) {
+    uint8_t codes[BATCH * MAX_GROUP], *c = codes;
+    uint16_t scales[BATCH], biases[BATCH];
+    const int64_t bits = f->bits;
+    quantize(f, b->elements, b->x, codes, scales, biases);
+    for (int i = 0, at = 0; i < b->n; i++) {
+        const struct append_group *g = b->groups + i;
+        const int n = g->positions;
+        for (int j = 0; j < n; j++) memcpy(g->params + 2 * j, scales + at + j, 2);
+        if (!f->zero)
+            for (int j = 0; j < n; j++) memcpy(g->params + 2 * (groups * STRIP + j), biases + at + j, 2);
+        uint8_t *to = g->codes;
+        for (int64_t j = 0; j < f->group; j += 32, to += 64 * bits)
             if (keys)
-                PACK(pack_k, bits, to, 64, codes + i)
+                PACK(pack_k, bits, to, 64, c + j)
             else if (n == 4)
-                PACK(pack_v4, bits, to, 16, codes + i)
+                PACK(pack_v4, bits, to, 16, c + j)
             else
-                PACK(pack_v, bits, to, 16, codes + i)
+                PACK(pack_v, bits, to, 16, c + j)
+        at += n;
+        c += n * MAX_GROUP;
     }
+    b->n = b->elements = 0;
+}
+
+// Writes the rows of heads, x and what follows it stride apart for another row, head_dim apart for another head. A head's page stays in the first-level
+// cache while its columns fill.
+#define append_quantized KERNEL(append_quantized)
+SIMD void append_quantized(const struct kv_append_shape *s, const struct kv_format *f, const int keys, const float *x, int64_t stride, uint8_t *pages, const int32_t *table) {
+    static const int byte_of[4] = V_BYTE_OF_POSITION;
+    const int64_t d = s->head_dim, p = s->page_tokens, groups = kv_groups(f, d);
+    struct append_batch b;
+    b.n = b.elements = 0;
+    for (int64_t h = s->first_head; h < s->end_head; h++)
+        for (int64_t r = 0, n; r < s->rows; r += n) {
+            const int64_t at = (s->pos + r) % p, lane = at % STRIP;
+            uint8_t *strip = pages + ((table[(s->pos + r) / p] * s->kv_heads + h) * p + at - lane) * kv_row_bytes(f, d);
+            uint8_t *codes = strip + kv_param_bytes(f, d) + (keys ? 4 * lane : lane / 4 * 16 * f->bits + byte_of[lane % 4]);
+            n = !keys && lane % 4 == 0 && s->rows - r >= 4 ? 4 : 1;
+            for (int64_t g = 0; g < groups; g++) {
+                if (b.elements + n > BATCH) append_flush(f, keys, groups, &b);
+                b.groups[b.n++] = (struct append_group){strip + 2 * (g * STRIP + lane), codes + g * f->group * 2 * f->bits, (int)n};
+                for (int64_t i = 0; i < n; i++) b.x[b.elements++] = x + h * d + (r + i) * stride + g * f->group;
+            }
+        }
+    append_flush(f, keys, groups, &b);
 }
 
 // Writes a position of a head into a plain page: into [D][P] for keys, [P][D] for values.
-#define append_plain KERNEL(append_plain)
-SIMD void append_plain(const struct kv_format *f, const int keys, char *page, int64_t at, int64_t p, const float *x, int64_t d) {
+#define append_position KERNEL(append_position)
+SIMD void append_position(const struct kv_format *f, const int keys, char *page, int64_t at, int64_t p, const float *x, int64_t d) {
     const int64_t bytes = kv_element_bytes((int)f->dtype);
     for (int64_t i = 0; i < d; i += 16) {
         unsigned char column[64];
@@ -210,29 +149,28 @@ SIMD void append_plain(const struct kv_format *f, const int keys, char *page, in
     }
 }
 
-// Writes the rows of a head, x and those that follow it stride apart.
-#define append_head KERNEL(append_head)
-SIMD void append_head(const struct kv_append_shape *s, const struct kv_format *f, const int keys, int64_t head, const float *x, int64_t stride, char *pages,
-                      const int32_t *table) {
-    const int64_t d = s->head_dim, p = s->page_tokens, row = kv_row_bytes(f, d);
-    for (int64_t r = 0, n; r < s->rows; r += n, x += n * stride) {
-        const int64_t pos = s->pos + r, at = pos % p;
-        char *page = pages + (table[pos / p] * s->kv_heads + head) * p * row;
-        n = 1;
-        if (!f->bits) {
-            append_plain(f, keys, page, at, p, x, d);
-            continue;
+// The same for a plain cache.
+#define append_plain KERNEL(append_plain)
+SIMD void append_plain(const struct kv_append_shape *s, const struct kv_format *f, const int keys, const float *x, int64_t stride, char *pages, const int32_t *table) {
+    const int64_t d = s->head_dim, p = s->page_tokens;
+    for (int64_t h = s->first_head; h < s->end_head; h++)
+        for (int64_t r = 0; r < s->rows; r++) {
+            const int64_t pos = s->pos + r;
+            append_position(f, keys, pages + (table[pos / p] * s->kv_heads + h) * p * kv_row_bytes(f, d), pos % p, p, x + h * d + r * stride, d);
         }
-        if (!keys && at % 4 == 0 && s->rows - r >= 4) n = 4;
-        append_quantized(f, keys, (int)n, (uint8_t *)page + at / STRIP * STRIP * row, at % STRIP, x, stride, d);
-    }
+}
+
+#define append_rows KERNEL(append_rows)
+SIMD void append_rows(const struct kv_append_shape *s, const struct kv_format *f, const int keys, const float *x, int64_t stride, void *pages, const int32_t *table) {
+    if (f->bits)
+        append_quantized(s, f, keys, x, stride, pages, table);
+    else
+        append_plain(s, f, keys, x, stride, pages, table);
 }
 
 static void KERNEL(kv_append)(const struct kv_append_shape *s, const float *k, const float *v, void *k_pages, void *v_pages, const int32_t *pages) {
-    for (int64_t h = s->first_head; h < s->end_head; h++) { // one head's page stays in the first-level cache while its columns fill
-        append_head(s, &s->k, 1, h, k + h * s->head_dim, s->k_stride, k_pages, pages);
-        append_head(s, &s->v, 0, h, v + h * s->head_dim, s->v_stride, v_pages, pages);
-    }
+    append_rows(s, &s->k, 1, k, s->k_stride, k_pages, pages);
+    append_rows(s, &s->v, 0, v, s->v_stride, v_pages, pages);
 }
 
 #else
