@@ -16,7 +16,7 @@ type Way struct {
 	Ahead   int // bytes that a stream asks ahead; 0: it leaves that to the processor
 }
 
-// Ways are worth trying: an Intel Xeon is best with four streams that ask ahead, AMD's Zen 3 with four that do not (PERF.md).
+// Ways are worth trying: AMD's Zen 3 is best with four streams, a line of each at a time, an Intel Xeon with two and eight lines (PERF.md).
 var Ways = []Way{{4, 1, 2 << 10}, {4, 1, 512}, {4, 1, 0}, {4, 8, 2 << 10}, {4, 8, 0}, {2, 8, 2 << 10}, {2, 8, 0}, {1, 8, 2 << 10}, {1, 8, 0}}
 
 // parts of the memory that are read in turn: with a part for each pass every way is tried often, and meets memory in the same state as the others.
