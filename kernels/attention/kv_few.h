@@ -22,6 +22,22 @@ SIMD v_operand v_codes(const int bits, const uint8_t *p, const int v, const int 
     return (v_operand){_mm256_and_si256(_mm256_srli_epi16(x, 4), low), _mm256_srli_epi16(x, 12)};
 }
 
+// scores += the products of group g of a strip of K with R vectors, scaled, and its biases.
+#define add_group KERNEL(add_group)
+SIMD void add_group(const int R, const struct kv_format *f, const struct query_group *query, const uint8_t *strip, int64_t groups, int64_t g, lanes_i (*dot)[2],
+                    lanes_f (*scores)[2]) {
+    const f32x16 scale = kv_scale(strip, g), bias = kv_bias(strip, g, groups, f->zero, scale);
+#pragma GCC unroll 4
+    for (int r = 0; r < R; r++) {
+        const struct query_group *x = query + r * groups + g;
+#pragma GCC unroll 2
+        for (int h = 0; h < 2; h++) {
+            scores[r][h] = l_fma(l_float(dot[r][h]), l_mul(l_part(scale, h), l_set1(x->scale)), scores[r][h]);
+            scores[r][h] = l_fma(l_part(bias, h), l_set1(x->sum), scores[r][h]);
+        }
+    }
+}
+
 // Scores of R vectors for a strip, as in kv_dot.h; it asks for step bytes per 32 dimensions from next on.
 #define k_block KERNEL(k_block)
 SIMD void k_block(const int R, const int bits, const struct kv_format *f, const uint8_t *codes, const struct query_group *query, const uint8_t *strip,
@@ -51,16 +67,7 @@ SIMD void k_block(const int R, const int bits, const struct kv_format *f, const 
             WALK(codes);
             WALK(next);
         }
-        const f32x16 scale = kv_scale(strip, g), bias = kv_bias(strip, g, groups, f->zero, scale);
-#pragma GCC unroll 4
-        for (int r = 0; r < R; r++) {
-            const struct query_group *x = query + r * groups + g;
-#pragma GCC unroll 2
-            for (int h = 0; h < 2; h++) {
-                sum[r][h] = l_fma(l_float(dot[r][h]), l_mul(l_part(scale, h), l_set1(x->scale)), sum[r][h]);
-                sum[r][h] = l_fma(l_part(bias, h), l_set1(x->sum), sum[r][h]);
-            }
-        }
+        add_group(R, f, query, strip, groups, g, dot, sum);
     }
 #pragma GCC unroll 4
     for (int r = 0; r < R; r++) l_storef(scores + r * TILE, sum[r][0]), l_storef(scores + r * TILE + LANES, sum[r][1]);

@@ -80,16 +80,7 @@ SIMD void KERNEL(k_block_wide)(const int R, const struct kv_format *f, const uin
     for (int64_t g = 0; g < groups; g++) {
         lanes_i dot[4][2];
         KERNEL(wide_dot)(R, rows + g * f->group / 2 * WIDE_ROW, codes + g * f->group * QUERY_BYTES, d * QUERY_BYTES, f->group / 2, dot);
-        const f32x16 scale = kv_scale(strip, g), bias = kv_bias(strip, g, groups, f->zero, scale);
-#pragma GCC unroll 4
-        for (int r = 0; r < R; r++) {
-            const struct query_group *x = query + r * groups + g;
-#pragma GCC unroll 2
-            for (int h = 0; h < 2; h++) {
-                score[r][h] = l_fma(l_float(dot[r][h]), l_mul(l_part(scale, h), l_set1(x->scale)), score[r][h]);
-                score[r][h] = l_fma(l_part(bias, h), l_set1(x->sum), score[r][h]);
-            }
-        }
+        add_group(R, f, query, strip, groups, g, dot, score);
     }
 #pragma GCC unroll 4
     for (int r = 0; r < R; r++)
