@@ -31,7 +31,8 @@ type input struct {
 }
 
 // packing is how many rows are brought together for panels of weights (int8_pack.h): by units of so many elements, with the run of sums that
-// the weight's biases multiply. split is 1 if a unit's even elements come first, and its odd ones behind them.
+// the weight's biases multiply. split is 0 if elements stay in order; else a unit's even ones come first, and rows come with those of so many chunks
+// apart (SPLIT_CHUNKS in round.c).
 type packing struct{ unit, sums, split int }
 
 const packRows = 16 // rows of a block
@@ -52,8 +53,13 @@ func unpackedRows(isa cpu.ISA) int {
 // packingOf is the packing that a weight takes; plain weights take none.
 func packingOf(isa cpu.ISA, w *kernels.Weight) packing {
 	split := 0
-	if isa == cpu.AVX2 && w.Bits == 4 { // unpack_split in int8_panel.h
-		split = 1
+	if w.Bits == 4 { // unpack_split in int8_panel.h
+		switch isa {
+		case cpu.AVX2:
+			split = 1
+		case cpu.AVX512, cpu.AVX512VNNI, cpu.AMX:
+			split = 2
+		}
 	}
 	switch {
 	case w.Bits == 0:

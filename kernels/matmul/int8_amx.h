@@ -40,7 +40,10 @@ static void KERNEL(amx_tile)(const panel *p, const inputs *x) {
     tile t;
     __asm__ volatile("" ::: "memory"); // nor that loading tiles reads what the panel was unpacked to
     for (batch b = KERNEL(first_batch)(p->order); b.remainder < 4; b = KERNEL(next_batch)(p->order, b)) {
-        for (int j = 0; j < b.k; j++) KERNEL(amx_unit)(p->codes + (b.at + j) * unit * PANEL_ROWS, x->q + (b.at + j) * unit * PACK_ROWS, unit, t.sums[j]);
+        for (int j = 0; j < b.k; j++) {
+            KERNEL(fetch_step)(x->next);
+            KERNEL(amx_unit)(p->codes + (b.at + j) * unit * PANEL_ROWS, x->q + (b.at + j) * unit * PACK_ROWS, unit, t.sums[j]);
+        }
         KERNEL(fold_batch)(&t, p, x, &b, t.sums);
     }
     KERNEL(tile_out)(&t, p, x);
@@ -52,9 +55,9 @@ static void KERNEL(amx_rows)(const matmul_weight *w, int64_t from, int64_t to, c
     int shape = 0;
     for (int64_t n = from; n < to; n += PANEL_ROWS) {
         const panel p = KERNEL(panel_from)(w, &order, n, to, scratch);
+        fetch next = KERNEL(fetch_from)(w, &order, n + PANEL_ROWS, r->count);
         for (int64_t m = 0; m < r->count; m += PACK_ROWS) {
-            KERNEL(fetch_panel)(w, &order, n + PANEL_ROWS, m / PACK_ROWS, (r->count + PACK_ROWS - 1) / PACK_ROWS);
-            inputs x;
+            inputs x = {.next = &next};
             KERNEL(inputs_from)(&x, &order, packed, r, m, n, &p);
             if (x.count != shape) KERNEL(amx_begin)(shape = x.count, (int)order.unit);
             KERNEL(amx_tile)(&p, &x);

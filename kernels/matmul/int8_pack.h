@@ -5,7 +5,7 @@
 //     params  float32 [units][2][PACK_ROWS]     scales, and what biases multiply: sums, or for MXFP4 sums of codes
 //
 // Rows past the last are garbage that nobody reads the results of. The elements of a unit are in order, or the even ones come before the odd ones
-// (`split`) for codes of 4 bits that are taken apart that way.
+// for codes of 4 bits that are taken apart that way: then rows come with the even elements of every `split` chunks of 64 before their odd ones (round.c).
 //
 // Unit u goes to accumulator u % 16, and v_sum's tree first adds up accumulators r, r+4, r+8 and r+12: those of the units u with u % 4 = r. So
 // all units of a remainder come together, in order, and four in a row are one for each of its accumulators. Remainders are in the order
@@ -39,7 +39,7 @@ static inline int64_t pack_place(const pack_order *o, int64_t u) { return u < o-
 
 static inline int64_t pack_bytes(int64_t units, int64_t unit) { return units * PACK_ROWS * (unit + 8); }
 
-// Packs blocks [from, to) of the rows' inputs. unit, sums and split are as the weight has them: sums is the run that its biases multiply.
+// Packs blocks [from, to) of the rows' inputs. unit, sums and split are as the weight has them: sums is the run that its biases multiply; split 0 leaves elements in order.
 static inline void pack_rows(int64_t k, int64_t unit, int64_t sums, int64_t split, const matmul_rows *r, int64_t from, int64_t to, const int8_t *q, const float *runs, void *packed) {
     const pack_order o = pack_order_of(k, unit);
     const int64_t c = ((k + 63) / 64 + 15) & ~(int64_t)15;
@@ -48,17 +48,16 @@ static inline void pack_rows(int64_t k, int64_t unit, int64_t sums, int64_t spli
         float *params = (float *)(codes + o.units * PACK_ROWS * unit);
         for (int64_t i = 0; i < PACK_ROWS && b * PACK_ROWS + i < r->count; i++) {
             const int64_t x = matmul_out_row(r, b * PACK_ROWS + i) / r->per_input;
-            const int8_t *row = q + (2 * x + split) * c * 64;
+            const int8_t *row = q + (2 * x + (split > 0)) * c * 64;
             const float *scale = runs + x * RUNS * c + (unit == 32 ? c : 0), *sum = runs + (x * RUNS + sums) * c;
             for (int64_t u = 0; u < o.units; u++) {
                 const int64_t place = pack_place(&o, u);
                 int8_t *to_codes = codes + (place * PACK_ROWS + i) * unit;
+                const int64_t at = u * unit, span = 64 * split, even = split ? at / span * span + at % span / 2 : at, odd = even + (split ? span : unit) / 2;
                 if (unit == 64)
-                    memcpy(to_codes, row + u * 64, 64);
-                else if (split) // of each chunk of 64
-                    memcpy(to_codes, row + u / 2 * 64 + u % 2 * 16, 16), memcpy(to_codes + 16, row + u / 2 * 64 + u % 2 * 16 + 32, 16);
+                    memcpy(to_codes, row + even, 32), memcpy(to_codes + 32, row + odd, 32);
                 else
-                    memcpy(to_codes, row + u * 32, 32);
+                    memcpy(to_codes, row + even, 16), memcpy(to_codes + 16, row + odd, 16);
                 params[place * 2 * PACK_ROWS + i] = scale[u];
                 params[(place * 2 + 1) * PACK_ROWS + i] = sum[u];
             }

@@ -158,35 +158,60 @@ SIMD void KERNEL(params_out)(const pack_order *o, int64_t u, const f32x16 *rows,
     }
 }
 
-#if ISA == ISA_AVX2
-// 32 bytes of each of eight rows: four bytes of all of them in each vector. Halves of two rows are loaded as one vector, as moving halves between
-// vectors is slow on AMD's processors.
+#if LANES > 4
+// 32 bytes of each of LANES rows: four bytes of all of them in each of eight vectors. Halves of two rows, or two rows, are loaded as one vector, as moving
+// halves between vectors is slow.
 SIMD void KERNEL(p_columns)(const uint8_t *const *rows, int64_t at, lanes *x) {
+    lanes y[8], z[8];
+#pragma GCC unroll 8
+    for (int i = 0; i < 8; i++)
+#if LANES == 16
+        y[i] = _mm512_inserti64x4(_mm512_castsi256_si512(_mm256_loadu_si256((const __m256i *)(rows[i / 4 * 8 + i % 4] + at))),
+                                  _mm256_loadu_si256((const __m256i *)(rows[i / 4 * 8 + i % 4 + 4] + at)), 1);
+#else
+        y[i] = KERNEL(load_pair)(rows[i % 4] + at + i / 4 * 16, rows[4 + i % 4] + at + i / 4 * 16);
+#endif
 #pragma GCC unroll 2
-    for (int i = 0; i < 8; i += 4, at += 16) {
-        lanes y[4];
+    for (int i = 0; i < 8; i += 4) {
+        const lanes a = MM(unpacklo_epi32)(y[i], y[i + 1]), b = MM(unpackhi_epi32)(y[i], y[i + 1]);
+        const lanes c = MM(unpacklo_epi32)(y[i + 2], y[i + 3]), d = MM(unpackhi_epi32)(y[i + 2], y[i + 3]);
+        z[i] = MM(unpacklo_epi64)(a, c), z[i + 1] = MM(unpackhi_epi64)(a, c);
+        z[i + 2] = MM(unpacklo_epi64)(b, d), z[i + 3] = MM(unpackhi_epi64)(b, d);
+    }
 #pragma GCC unroll 4
-        for (int j = 0; j < 4; j++) y[j] = KERNEL(load_pair)(rows[j] + at, rows[4 + j] + at);
-        const lanes a = _mm256_unpacklo_epi32(y[0], y[1]), b = _mm256_unpackhi_epi32(y[0], y[1]);
-        const lanes c = _mm256_unpacklo_epi32(y[2], y[3]), d = _mm256_unpackhi_epi32(y[2], y[3]);
-        x[i] = _mm256_unpacklo_epi64(a, c), x[i + 1] = _mm256_unpackhi_epi64(a, c);
-        x[i + 2] = _mm256_unpacklo_epi64(b, d), x[i + 3] = _mm256_unpackhi_epi64(b, d);
+    for (int i = 0; i < 4; i++) {
+#if LANES == 16
+        x[i] = _mm512_shuffle_i32x4(z[i], z[4 + i], 0x88), x[4 + i] = _mm512_shuffle_i32x4(z[i], z[4 + i], 0xdd);
+#else
+        x[i] = z[i], x[4 + i] = z[4 + i];
+#endif
     }
 }
 
-// The same for codes of 4 bits, in the order of split activations (int8_pack.h): a unit's even codes, then its odd ones. They are transposed while they
-// are packed, so half as much is moved, and taken apart by a mask and a shift. A chunk goes to `first` or, its second unit of 32, to `second`.
+// Codes of 4 bits in bytes, from two in a byte: the even ones and the odd ones.
+SIMD void KERNEL(p_apart)(lanes x, const int mode, lanes *even, lanes *odd) {
+    const lanes low = MM(set1_epi8)(15);
+    *even = MMI(and)(x, low), *odd = MMI(and)(MM(srli_epi16)(x, 4), low);
+    if (mode != MODE_MXFP4) return;
+#if LANES == 16
+    *even = c_e2m1(*even), *odd = c_e2m1(*odd);
+#else
+    const codes64 c = c_e2m1((codes64){*even, *odd});
+    *even = c.a, *odd = c.b;
+#endif
+}
+
+// The same as `unpack` for codes of 4 bits, in the order of split activations (int8_pack.h): a unit's even codes, then its odd ones. They are transposed
+// while they are packed, so half as much is moved, and taken apart by a mask and a shift. A chunk goes to `first` or, its second unit of 32, to `second`.
 SIMD void KERNEL(split_chunk)(const uint8_t *const *rows, int64_t at, const int mode, const int unit, uint8_t *first, uint8_t *second) {
-    const lanes low = _mm256_set1_epi8(15);
-    lanes x[LANES];
+    lanes x[8], even, odd;
     KERNEL(p_columns)(rows, at, x);
 #pragma GCC unroll 8
-    for (int i = 0; i < LANES; i++) {
+    for (int i = 0; i < 8; i++) {
         uint8_t *to = (unit == 64 || i < 4 ? first : second) + (unit == 64 ? i : i % 4) * PANEL_ROWS * 4;
-        codes64 c = {_mm256_and_si256(x[i], low), _mm256_and_si256(_mm256_srli_epi16(x[i], 4), low)};
-        if (mode == MODE_MXFP4) c = c_e2m1(c);
-        KERNEL(p_store)(to, c.a);
-        KERNEL(p_store)(to + unit / 2 * PANEL_ROWS, c.b);
+        KERNEL(p_apart)(x[i], mode, &even, &odd);
+        KERNEL(p_store)(to, even);
+        KERNEL(p_store)(to + unit / 2 * PANEL_ROWS, odd);
     }
 }
 SIMD void KERNEL(unpack_split)(const matmul_weight *w, const pack_order *o, int64_t n, const int mode, const int unit, uint8_t *codes) {
@@ -206,14 +231,14 @@ SIMD void KERNEL(unpack_split)(const matmul_weight *w, const pack_order *o, int6
     }
 }
 
-// bfloat16 scales or biases of a weight's eight rows, of sixteen units from unit u on, in the units' places in `to`: transposed in pairs.
-SIMD void KERNEL(params_bf16)(const pack_order *o, const uint8_t *const *rows, int64_t u, float *to) {
-    lanes x[LANES];
+// bfloat16 scales or biases of LANES rows of a weight, of sixteen units from unit u on: transposed in pairs, each unit's to a place of its own.
+SIMD void KERNEL(params_bf16)(const uint8_t *const *rows, int64_t u, float *const *to) {
+    lanes x[8];
     KERNEL(p_columns)(rows, 2 * u, x);
 #pragma GCC unroll 8
-    for (int i = 0; i < LANES; i++) {
-        KERNEL(p_store)((uint8_t *)(to + pack_place(o, u + 2 * i) * PANEL_ROWS), _mm256_slli_epi32(x[i], 16));
-        KERNEL(p_store)((uint8_t *)(to + pack_place(o, u + 2 * i + 1) * PANEL_ROWS), _mm256_and_si256(x[i], _mm256_set1_epi32(-65536)));
+    for (int i = 0; i < 8; i++) {
+        KERNEL(p_store)((uint8_t *)to[2 * i], MM(slli_epi32)(x[i], 16));
+        KERNEL(p_store)((uint8_t *)to[2 * i + 1], MMI(and)(x[i], MM(set1_epi32)(-65536)));
     }
 }
 #endif
@@ -228,10 +253,15 @@ static void KERNEL(unpack_params)(const matmul_weight *w, const pack_order *o, i
             b_rows[i] = w->mode == MODE_AFFINE ? w->biases + row * w->biases_stride : NULL;
         }
         for (int64_t u = 0; u < o->units; u += 16) {
-#if ISA == ISA_AVX2
+#if LANES > 4
             if (w->mode == MODE_AFFINE && w->dtype == DTYPE_BF16 && w->group != 128 && o->units - u >= 16) {
-                KERNEL(params_bf16)(o, s_rows, u, scales + first);
-                KERNEL(params_bf16)(o, b_rows, u, biases + first);
+                float *s_to[16], *b_to[16];
+                for (int i = 0; i < 16; i++) {
+                    const int64_t at = pack_place(o, u + i) * PANEL_ROWS + first;
+                    s_to[i] = scales + at, b_to[i] = biases + at;
+                }
+                KERNEL(params_bf16)(s_rows, u, s_to);
+                KERNEL(params_bf16)(b_rows, u, b_to);
                 continue;
             }
 #endif
@@ -252,7 +282,7 @@ static void KERNEL(unpack_params)(const matmul_weight *w, const pack_order *o, i
 
 static void KERNEL(unpack_panel)(const matmul_weight *w, const pack_order *o, int64_t n, uint8_t *codes, float *scales, float *biases) {
     switch (w->mode == MODE_MXFP4 ? 0 : w->bits) {
-#if ISA == ISA_AVX2
+#if LANES > 4
     case 0: KERNEL(unpack_split)(w, o, n, MODE_MXFP4, 32, codes); break;
     case 4: o->unit == 64 ? KERNEL(unpack_split)(w, o, n, MODE_AFFINE, 64, codes) : KERNEL(unpack_split)(w, o, n, MODE_AFFINE, 32, codes); break;
 #else
@@ -268,19 +298,6 @@ static void KERNEL(unpack_panel)(const matmul_weight *w, const pack_order *o, in
     KERNEL(unpack_params)(w, o, n, scales, biases);
 }
 
-// Asks for part i of `parts` of the packed weights of the panel from row n on, while another one is multiplied. Rows that are asked for together
-// lie apart: the processor then fetches ahead in several pages at once, and does it without the few places that its cores have for loads on the way.
-static void KERNEL(fetch_panel)(const matmul_weight *w, const pack_order *o, int64_t n, int64_t i, int64_t parts) {
-    const int64_t code_bytes = w->k / 8 * w->bits, param_bytes = w->mode == MODE_MXFP4 ? o->units : w->k / w->group * 2;
-    for (int64_t row = n + i; row < n + PANEL_ROWS; row += parts) {
-        for (int64_t at = 0; at < code_bytes; at += 64) __builtin_prefetch(w->data + row * w->data_stride + at, 0, 2);
-        for (int64_t at = 0; at < param_bytes; at += 64) {
-            __builtin_prefetch(w->scales + row * w->scales_stride + at, 0, 2);
-            if (w->biases) __builtin_prefetch(w->biases + row * w->biases_stride + at, 0, 2);
-        }
-    }
-}
-
 typedef struct {
     const uint8_t *codes;
     const float *scales, *biases; // no biases: MXFP4
@@ -288,22 +305,29 @@ typedef struct {
     int n; // rows of the weight that exist
 } panel;
 
-// The same for a panel that meets a single block of activations: a part is asked for beside each unit's products, in the order of memory. All of it at once
-// would wait for its own requests. The zero value asks for nothing.
+// What is asked for of the next panel's packed weights while this one is multiplied: a row at a time, spread evenly over the products, as many requests at
+// once would wait for each other. Rows that follow each other here lie apart: the processor then fetches ahead in several pages at once, and does it
+// without the few places that its cores have for loads on the way.
 #define fetch KERNEL(fetch)
 typedef struct {
-    const uint8_t *codes, *scales, *biases;
-    int64_t codes_part, scales_part; // bytes
+    matmul_weight w;   // from the panel's first row on
+    int64_t asked;     // rows
+    int64_t at, steps; // at which unit's products, of so many
 } fetch;
-SIMD fetch KERNEL(fetch_from)(const matmul_weight *w, const pack_order *o, int64_t n) {
-    const matmul_weight from = matmul_weight_from(w, n);
-    return (fetch){from.data, from.scales, from.biases, PANEL_ROWS * w->data_stride / o->units, PANEL_ROWS * w->scales_stride / o->units};
+SIMD fetch KERNEL(fetch_from)(const matmul_weight *w, const pack_order *o, int64_t n, int64_t inputs) {
+    return (fetch){.w = matmul_weight_from(w, n), .steps = o->units * ((inputs + PACK_ROWS - 1) / PACK_ROWS)};
 }
-SIMD void KERNEL(fetch_part)(const fetch *f, int64_t part) {
-    if (!f->codes) return;
-    for (int64_t at = 0; at < f->codes_part; at += 64) __builtin_prefetch(f->codes + part * f->codes_part + at, 0, 2);
-    __builtin_prefetch(f->scales + part * f->scales_part, 0, 2);
-    if (f->biases) __builtin_prefetch(f->biases + part * f->scales_part, 0, 2);
+SIMD void KERNEL(fetch_row)(const matmul_weight *w, int64_t row) {
+    const int64_t code_bytes = w->k / 8 * w->bits, param_bytes = w->mode == MODE_MXFP4 ? w->k / 32 : w->k / w->group * 2;
+    for (int64_t at = 0; at < code_bytes; at += 64) __builtin_prefetch(w->data + row * w->data_stride + at, 0, 2);
+    for (int64_t at = 0; at < param_bytes; at += 64) {
+        __builtin_prefetch(w->scales + row * w->scales_stride + at, 0, 2);
+        if (w->biases) __builtin_prefetch(w->biases + row * w->biases_stride + at, 0, 2);
+    }
+}
+// Once for each unit of each block of activations.
+SIMD void KERNEL(fetch_step)(fetch *f) {
+    for (f->at++; f->asked * f->steps < f->at * PANEL_ROWS; f->asked++) KERNEL(fetch_row)(&f->w, f->asked % 4 * (PANEL_ROWS / 4) + f->asked / 4);
 }
 
 // A block of activations (int8_pack.h), and where its outputs go.
@@ -314,7 +338,7 @@ typedef struct {
     float *out[PACK_ROWS];
     int count; // rows that exist
     int whole; // all of the panel's rows exist
-    fetch next; // on AVX2
+    fetch *next;
 } inputs;
 
 // Up to four units of a remainder (int8_pack.h), one for each of its accumulators.
@@ -372,12 +396,10 @@ static void KERNEL(panel_rows)(const matmul_weight *w, int64_t from, int64_t to,
     KERNEL(panel_function) *const multiply = KERNEL(tile_function)(w);
     for (int64_t n = from; n < to; n += PANEL_ROWS) {
         const panel p = KERNEL(panel_from)(w, &order, n, to, scratch);
+        fetch next = KERNEL(fetch_from)(w, &order, n + PANEL_ROWS, r->count);
         for (int64_t m = 0; m < r->count; m += PACK_ROWS) {
-            inputs x;
+            inputs x = {.next = &next};
             KERNEL(inputs_from)(&x, &order, packed, r, m, n, &p);
-            const int single = ISA == ISA_AVX2 && r->count <= PACK_ROWS;
-            x.next = single ? KERNEL(fetch_from)(w, &order, n + PANEL_ROWS) : (fetch){0};
-            if (!single) KERNEL(fetch_panel)(w, &order, n + PANEL_ROWS, m / PACK_ROWS, (r->count + PACK_ROWS - 1) / PACK_ROWS);
             multiply(&p, &x);
         }
     }

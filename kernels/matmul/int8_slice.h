@@ -17,47 +17,25 @@ typedef struct {
     const float *scale[SLICE_INPUTS], *sum[SLICE_INPUTS]; // their scales, and what biases multiply
     int count;                                            // rows of activations; behind them the last one once more
     matmul_weight w;                                      // from the slice's first row on
+    const uint8_t *rows[SLICE_ROWS];                      // of the slice, packed
 } __attribute__((aligned(64))) slice;
-
-// 32 bytes of each of the slice's rows: four bytes of all of them in each of eight vectors.
-SIMD void KERNEL(slice_columns)(const uint8_t *p, ptrdiff_t stride, lanes *x) {
-    lanes y[8];
-#pragma GCC unroll 2
-    for (int i = 0; i < 2; i++)
-#pragma GCC unroll 4
-        for (int j = 0; j < 4; j++) {
-            const uint8_t *row = p + (8 * i + j) * stride;
-            y[4 * i + j] = _mm512_inserti64x4(_mm512_castsi256_si512(_mm256_loadu_si256((const __m256i *)row)), _mm256_loadu_si256((const __m256i *)(row + 4 * stride)), 1);
-        }
-#pragma GCC unroll 2
-    for (int i = 0; i < 8; i += 4) {
-        const lanes a = _mm512_unpacklo_epi32(y[i], y[i + 1]), b = _mm512_unpackhi_epi32(y[i], y[i + 1]);
-        const lanes c = _mm512_unpacklo_epi32(y[i + 2], y[i + 3]), d = _mm512_unpackhi_epi32(y[i + 2], y[i + 3]);
-        y[i] = _mm512_unpacklo_epi64(a, c), y[i + 1] = _mm512_unpackhi_epi64(a, c);
-        y[i + 2] = _mm512_unpacklo_epi64(b, d), y[i + 3] = _mm512_unpackhi_epi64(b, d);
-    }
-#pragma GCC unroll 4
-    for (int i = 0; i < 4; i++) x[i] = _mm512_shuffle_i32x4(y[i], y[4 + i], 0x88), x[4 + i] = _mm512_shuffle_i32x4(y[i], y[4 + i], 0xdd);
-}
 
 // The scales or biases of units [u, u+16): a vector for each row becomes one for each unit.
 SIMD void KERNEL(slice_params)(const matmul_weight *w, const uint8_t *p, ptrdiff_t stride, int64_t u, float (*to)[SLICE_ROWS]) {
+    const uint8_t *rows[SLICE_ROWS];
+    float *lines[16];
     lanes x[SLICE_ROWS];
+    for (int i = 0; i < SLICE_ROWS; i++) rows[i] = p + i * stride, lines[i] = to[i];
     if (w->mode == MODE_AFFINE && w->dtype == DTYPE_BF16 && w->group != 128 && w->k / matmul_unit(w) - u >= 16) { // in pairs
-        KERNEL(slice_columns)(p + 2 * u, stride, x);
-#pragma GCC unroll 8
-        for (int i = 0; i < 8; i++) {
-            KERNEL(p_store)((uint8_t *)to[2 * i], _mm512_slli_epi32(x[i], 16));
-            KERNEL(p_store)((uint8_t *)to[2 * i + 1], _mm512_and_si512(x[i], _mm512_set1_epi32(-65536)));
-        }
+        KERNEL(params_bf16)(rows, u, lines);
         return;
     }
 #pragma GCC unroll 16
-    for (int i = 0; i < SLICE_ROWS; i++, p += stride)
-        x[i] = _mm512_castps_si512(w->mode == MODE_MXFP4 ? v_load_e8m0(p, u, w->k / 32) : unit_params(p, w->dtype, w->group, w->k, u));
+    for (int i = 0; i < SLICE_ROWS; i++)
+        x[i] = _mm512_castps_si512(w->mode == MODE_MXFP4 ? v_load_e8m0(rows[i], u, w->k / 32) : unit_params(rows[i], w->dtype, w->group, w->k, u));
     p_transpose(x);
 #pragma GCC unroll 16
-    for (int i = 0; i < 16; i++) KERNEL(p_store)((uint8_t *)to[i], x[i]);
+    for (int i = 0; i < 16; i++) KERNEL(p_store)((uint8_t *)lines[i], x[i]);
 }
 static void KERNEL(slice_scales)(slice *t, int64_t u) {
     const matmul_weight *w = &t->w;
@@ -67,26 +45,24 @@ static void KERNEL(slice_scales)(slice *t, int64_t u) {
 
 // The codes of a chunk, from byte `at` of each row on: four elements of all rows in each of sixteen vectors. Of 4 bits the even ones come first, then the odd
 // ones: they are transposed while they are packed, so half as much is moved, and taken apart by a mask and a shift.
-SIMD void KERNEL(slice_chunk)(const matmul_weight *w, int64_t at, const int half, const int mode, const int bits, lanes *c) {
-    const uint8_t *p = w->data + at;
-    ptrdiff_t stride = w->data_stride;
+SIMD void KERNEL(slice_chunk)(const slice *t, int64_t at, const int half, const int mode, const int bits, lanes *c) {
     if (bits != 4) {
 #pragma GCC unroll 16
-        for (int i = 0; i < SLICE_ROWS; i++, p += stride) c[i] = half ? c_load_half(p, bits) : c_load(p, bits);
+        for (int i = 0; i < SLICE_ROWS; i++) c[i] = half ? c_load_half(t->rows[i] + at, bits) : c_load(t->rows[i] + at, bits);
         p_transpose(c);
         return;
     }
-    uint8_t padded[SLICE_ROWS][32];
-    for (int i = 0; half && i < SLICE_ROWS; i++) memcpy(memset(padded[i], 0, 32), p + i * stride, 16);
     lanes x[8];
-    if (half) KERNEL(slice_columns)(padded[0], 32, x);
-    else KERNEL(slice_columns)(p, stride, x);
-    const lanes low = _mm512_set1_epi8(15);
-#pragma GCC unroll 8
-    for (int i = 0; i < 8; i++) {
-        c[i] = _mm512_and_si512(x[i], low), c[8 + i] = _mm512_and_si512(_mm512_srli_epi16(x[i], 4), low);
-        if (mode == MODE_MXFP4) c[i] = c_e2m1(c[i]), c[8 + i] = c_e2m1(c[8 + i]);
+    if (half) {
+        uint8_t padded[SLICE_ROWS][32] = {{0}};
+        const uint8_t *rows[SLICE_ROWS];
+        for (int i = 0; i < SLICE_ROWS; i++) memcpy(padded[i], t->rows[i] + at, 16), rows[i] = padded[i];
+        KERNEL(p_columns)(rows, 0, x);
+    } else {
+        KERNEL(p_columns)(t->rows, at, x);
     }
+#pragma GCC unroll 8
+    for (int i = 0; i < 8; i++) KERNEL(p_apart)(x[i], mode, &c[i], &c[8 + i]);
 }
 
 // acc += rows [m, m+mr) of activations times unit u, which is the chunk's first or second.
@@ -124,7 +100,7 @@ SIMD void KERNEL(slice_run)(slice *t, const int mode, const int bits, const int 
         if (first % 16 == 0) KERNEL(slice_scales)(t, first);
         for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(next + at * bytes + i);
         lanes c[16];
-        KERNEL(slice_chunk)(&t->w, at * 8 * bits, k - at * 64 < 64, mode, bits, c);
+        KERNEL(slice_chunk)(t, at * 8 * bits, k - at * 64 < 64, mode, bits, c);
 #pragma GCC unroll 2
         for (int second = 0; second < 64 / unit; second++) {
             if (first + second == units) break;
@@ -181,8 +157,9 @@ static void KERNEL(slice_rows)(const matmul_weight *w, int64_t from, int64_t to,
     KERNEL(slice_inputs)(&t, w, q, runs, r);
     for (; to - from >= SLICE_ROWS; from += SLICE_ROWS) {
         t.w = matmul_weight_from(w, from);
-        for (int i = 0; i < SLICE_ROWS; i++) { // of the next slice
-            __builtin_prefetch(t.w.scales + (SLICE_ROWS + i) * w->scales_stride);
+        for (int i = 0; i < SLICE_ROWS; i++) {
+            t.rows[i] = t.w.data + i * w->data_stride;
+            __builtin_prefetch(t.w.scales + (SLICE_ROWS + i) * w->scales_stride); // of the next slice
             if (w->mode == MODE_AFFINE) __builtin_prefetch(t.w.biases + (SLICE_ROWS + i) * w->biases_stride);
         }
         run(&t);

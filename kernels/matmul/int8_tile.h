@@ -168,12 +168,14 @@ SIMD void KERNEL(tile_out)(const tile *t, const panel *p, const inputs *x) {
 // The sums of a batch's products, PANEL_INPUTS rows at a time.
 typedef void KERNEL(unit_function)(const uint8_t *codes, const int8_t *q, lanes (*sums)[2]);
 SIMD void KERNEL(products)(const panel *p, const inputs *x, const batch *b, const int unit, KERNEL(unit_function) *half, KERNEL(unit_function) *full, unit_sums *sums) {
-    for (int j = 0; j < b->k; j++)
+    for (int j = 0; j < b->k; j++) {
+        KERNEL(fetch_step)(x->next);
         for (int m = 0; m < x->count; m += PANEL_INPUTS) {
             const uint8_t *codes = p->codes + (b->at + j) * unit * PANEL_ROWS;
             const int8_t *q = x->q + ((b->at + j) * PACK_ROWS + m) * unit;
             (x->count - m > PANEL_INPUTS / 2 ? full : half)(codes, q, sums[j] + m);
         }
+    }
 }
 
 // The whole panel times a block of activations.

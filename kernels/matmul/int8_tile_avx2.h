@@ -107,7 +107,7 @@ static __attribute__((noinline)) void KERNEL(panel_tile)(const panel *p, const i
         for (int j = 0; j < b.k; j++) {
             const int8_t *q = x->q + (b.at + j) * PACK_ROWS * unit;
             const float *params = x->params + (b.at + j) * 2 * PACK_ROWS;
-            KERNEL(fetch_part)(&x->next, b.at + j);
+            KERNEL(fetch_step)(x->next);
             for (int m = 0; m < x->count; m += TILE_INPUTS)
                 (x->count - m > TILE_INPUTS / 2 ? full : half)(p, b.at + j, q + m * unit, params + m, b.first, acc[m / TILE_INPUTS][j]);
         }
