@@ -155,6 +155,7 @@ func TestSameBits(t *testing.T) {
 		{tokens: 1200, heads: 3, kvHeads: 1, d: 32, kf: affine(8, 32), vf: affine(4, 32), window: 520, sinkTokens: 20, sinks: true},
 		{tokens: 600, heads: 4, kvHeads: 2, d: 64, kf: affine(8, 64), vf: affine(4, 32)},
 		{tokens: 600, heads: 4, kvHeads: 2, d: 64, kf: affine(8, 64), vf: affine(4, 32), start: 512},
+		{tokens: 600, heads: 8, kvHeads: 4, d: 32, kf: affine(8, 32), vf: affine(4, 32), window: 560, sinkTokens: 20, sinks: true}, // one thread has heads enough
 		{tokens: 1200, heads: 3, kvHeads: 1, d: 32, kf: Format{Kind: Q4_0}, vf: FloatFormat(kernels.BF16), start: 1024, sinks: true},
 		{tokens: 200, heads: 9, kvHeads: 1, d: 96, kf: affine(4, 32), vf: affine(8, 32), sinks: true},
 		{tokens: 140, heads: 8, kvHeads: 1, d: 128, kf: Format{Kind: Q8_0}, vf: Format{Kind: Q4_0}},

@@ -43,6 +43,7 @@ type Attention struct {
 
 	partials []float32 // of split spans, in shared scratch
 	exact    bool      // activations stay float32
+	threads  int       // of the CPU pass under way
 }
 
 // The same numbers stand in paged_attention.h.
@@ -164,10 +165,11 @@ const (
 	mergePhase
 )
 
-// CPU implements kernels.Op. A span that fits one block of rows has too few units for many threads, so its segments are units
-// of their own and a second phase merges them; a longer span has a unit per block and KV head.
+// CPU implements kernels.Op. The segments of a span that fits one block of rows may be units of their own (cut), and a second phase merges them; a longer
+// span has a unit per block and KV head.
 func (o *Attention) CPU(c *cpu.Context) {
 	units, partials, work := 0, 0, 0
+	o.threads = c.Threads
 	for i := range o.Spans {
 		s := &o.Spans[i]
 		cut := o.cut(s)

@@ -12,6 +12,14 @@ import (
 // summed, each vector has a record of recordFloats: the weighted sum of values [D], the highest score, and the sum of weights
 // relative to it.
 
+// A span of one block is cut into its segments, so that threads have enough to share; but not where there are heads enough and many vectors, whose
+// preparation and records would be paid for with every segment. What a decoded token reads, of few vectors, is faster read a segment's heads after each
+// other.
+const (
+	fewVectors     = 12
+	headsPerThread = 4
+)
+
 // cut is how one span is divided.
 type cut struct {
 	blocks   int // blocks of query rows
@@ -29,7 +37,7 @@ func (o *Attention) cut(s *kernels.Span) cut {
 		to:     (s.Pos+s.Rows-1)/segmentTokens + 1,
 	}
 	c.units = c.blocks * kvHeads
-	if c.blocks == 1 && c.to-c.from > 1 {
+	if c.blocks == 1 && c.to-c.from > 1 && (s.Rows*o.group() <= fewVectors || kvHeads < headsPerThread*o.threads) {
 		c.split = true
 		c.units = (o.sinkSegments() + c.to - c.from) * kvHeads
 		c.partials = c.units * s.Rows * o.group() * o.recordFloats()
