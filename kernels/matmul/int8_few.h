@@ -24,18 +24,22 @@
 #define FEW_ROWS 4
 
 // lanes: LANES sums of 32 bits. l_merge adds within a and b so that what belongs to a unit comes together: after levels 1 and 2 a quarter of the
-// register has a lane for each of four units, levels 3 and 4 join quarters. `narrow` says how many vectors of sums fit 16 bits when they are
-// added up: 4 or 2, or 1 if they have 32 bits from the first on. AVX2 begins with narrow ones for codes of 4 bits, and level 2 widens them.
+// register has a lane for each of four units, levels 3 and 4 join quarters. On AVX-512 sums that fit 16 bits are added up to level `narrow` by packing
+// and one multiply-add, in place of two permutations and an addition. On AVX2 `narrow` says how many vectors of sums fit 16 bits when they are
+// added up: 4 or 2, or 1 if they have 32 bits from the first on. It begins with narrow ones for codes of 4 bits, and level 2 widens them.
 #if ISA == ISA_AVX512 || ISA == ISA_VNNI
 #define LANES 16
 typedef __m512i lanes;
 SIMD lanes l_zero(void) { return _mm512_setzero_si512(); }
 SIMD lanes l_add(lanes a, lanes b) { return _mm512_add_epi32(a, b); }
 SIMD lanes l_merge(lanes a, lanes b, const int level, const int narrow) {
-    (void)narrow;
+    if (level <= narrow) return _mm512_madd_epi16(_mm512_packs_epi32(a, b), _mm512_set1_epi16(1)); // a's lanes 0+1 and 2+3 of a quarter, then b's
     switch (level) {
     case 1: return l_add(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
-    case 2: return l_add(_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b));
+    case 2:
+        if (narrow == 0) return l_add(_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b));
+        const __m512 c = _mm512_castsi512_ps(a), d = _mm512_castsi512_ps(b);
+        return l_add(_mm512_castps_si512(_mm512_shuffle_ps(c, d, 0x88)), _mm512_castps_si512(_mm512_shuffle_ps(c, d, 0xdd)));
     }
     return l_add(_mm512_shuffle_i32x4(a, b, 0x88), _mm512_shuffle_i32x4(a, b, 0xdd));
 }
@@ -115,8 +119,13 @@ typedef struct {
 #define UNITS(bits, unit) (LANES == 8 && (bits) == 4 ? 64 / (unit) : 1)
 #endif
 
-// l_merge's narrow: leaf's sums are of four products, of codes up to 15 or, of MXFP4, 24, and activations up to 127.
+// l_merge's narrow. Activations are up to 127 and codes up to 15 or, of MXFP4, 24. AVX2: leaf's sums are of four products. AVX-512: of eight for codes of
+// 4 bits and of four for others, and each level adds two of them.
+#if LANES == 16
+#define NARROW(mode, bits) ((bits) == 8 ? 0 : (bits) == 6 || (mode) == MODE_MXFP4 ? 1 : 2)
+#else
 #define NARROW(mode, bits) (ISA != ISA_AVX2 || (bits) != 4 ? 1 : (mode) == MODE_MXFP4 ? 2 : 4)
+#endif
 
 // Vector i: the products of its codes with those of each row, added up by fours and more.
 SIMD void KERNEL(leaf)(const block *b, const int i, const int mr, const int mode, const int bits, const int unit, lanes *out) {
@@ -244,13 +253,14 @@ SIMD f32x16 unit_params(const void *row, int dtype, int group, int64_t k, int64_
 }
 
 // Rows of a weight are read as so many streams: Intel's processors fetch each of them ahead by themselves, within a page of it, and have more
-// fetches under way with several than with one. AMD's (Zen 3) are a fifth slower with four than with one. Each asks FEW_AHEAD bytes ahead besides.
+// fetches under way with two than with one; with four they are no faster, and for four rows of activations some 7 % slower. AMD's (Zen 3) are best with
+// one. Each asks FEW_AHEAD bytes ahead besides.
 #undef STREAMS
 #undef FEW_AHEAD
 #if ISA == ISA_AVX2
 #define STREAMS 1
 #else
-#define STREAMS 4
+#define STREAMS 2
 #endif
 #define FEW_AHEAD 2048
 

@@ -94,7 +94,7 @@ const (
 // Stretches implements cpu.Reader: of a worker's run of blocks the rows that it takes first, and of these the beginnings of the streams in which
 // they are read (int8_few.h).
 func (o *Linear) Stretches(c *cpu.Context, worker int) (all []cpu.Stretch) {
-	const streams = 4 // as most instruction sets have; where it is one, these are parts of it
+	const streams = 2 // as most instruction sets have; where it is one, these are parts of it
 	n, left := blocks(o.Parts), readAheadBytes
 	first := grain(c.Threads, n, blockRows*o.X.Cols, 1) * blockRows
 	eachPart(o.Parts, n*worker/c.Threads, n*(worker+1)/c.Threads, func(p *Part, from, to int) {
