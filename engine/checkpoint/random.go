@@ -62,6 +62,25 @@ func openRandom(config *Config, d kernels.Device) (*Weights, error) {
 	return &Weights{Config: config, Device: d, random: rand.New(rand.NewPCG(1, 2))}, nil
 }
 
+// slabBytes is how much memory tensors are cut from: more than the pages of 2 MB that a system gives to large buffers, and that files come in.
+const slabBytes = 32 << 20
+
+// newTensor is memory for a tensor of a model that is made up. Tensors lie one behind another, as in a file: each in memory of its own would
+// come in pages of 4 KB where a mapped file's do not.
+func (w *Weights) newTensor(dtype kernels.DType, rows, cols int) kernels.Tensor {
+	const alignment = 256
+	bytes := (rows*cols*dtype.Size() + alignment - 1) &^ (alignment - 1)
+	if bytes > slabBytes/4 {
+		return kernels.NewTensor(w.Device, dtype, rows, cols)
+	}
+	if w.slab == nil || w.slab.Size-w.slabUsed < bytes {
+		w.slab, w.slabUsed = w.Device.NewBuffer(slabBytes), 0
+	}
+	t := kernels.Tensor{Buffer: w.slab, Offset: w.slabUsed, DType: dtype, Rows: rows, Cols: cols, Stride: cols}
+	w.slabUsed += bytes
+	return t
+}
+
 // randomExperts draws a packed weight whose products with unit inputs are of order one.
 func (s Scope) randomExperts(name string, e, n, k int) *kernels.Weight {
 	p := s.w.Config.Quantization.of(s.path + name)
@@ -73,12 +92,12 @@ func (s Scope) randomExperts(name string, e, n, k int) *kernels.Weight {
 		s.w.Failf("%s%s: width %d does not divide into groups of %d", s.path, name, k, p.Group)
 		return w
 	}
-	w.Data = kernels.NewTensor(s.w.Device, kernels.U32, e*n, k*p.Bits/32)
+	w.Data = s.w.newTensor(kernels.U32, e*n, k*p.Bits/32)
 	if p.Mode == kernels.MXFP4 {
-		w.Scales = kernels.NewTensor(s.w.Device, kernels.U8, e*n, k/p.Group)
+		w.Scales = s.w.newTensor(kernels.U8, e*n, k/p.Group)
 	} else {
-		w.Scales = kernels.NewTensor(s.w.Device, kernels.BF16, e*n, k/p.Group)
-		w.Biases = kernels.NewTensor(s.w.Device, kernels.BF16, e*n, k/p.Group)
+		w.Scales = s.w.newTensor(kernels.BF16, e*n, k/p.Group)
+		w.Biases = s.w.newTensor(kernels.BF16, e*n, k/p.Group)
 	}
 	s.w.bytes += int64(w.Bytes())
 	s.w.parameters += int64(e) * int64(n) * int64(k)

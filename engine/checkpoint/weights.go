@@ -23,8 +23,10 @@ type Weights struct {
 
 	files      *safetensors.Checkpoint
 	buffers    map[*safetensors.File]*kernels.Buffer
-	random     *rand.Rand // of a model that is made up; files is nil then
-	record     bool       // keep what is made up
+	random     *rand.Rand      // of a model that is made up; files is nil then
+	slab       *kernels.Buffer // of that model: what its tensors are cut from, and how much of it is
+	slabUsed   int
+	record     bool // keep what is made up
 	made       []safetensors.Tensor
 	bytes      int64
 	parameters int64 // handed out, of a model that is made up; see Parameters
