@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"headroom/kernels"
+	"headroom/kernels/cpu"
 	"headroom/kernels/kerneltest"
 )
 
@@ -39,6 +40,56 @@ func TestChooserEqualsSorting(t *testing.T) {
 		if want, got := bySorting(logits, s), c.Choose(logits, s).Token; got != want {
 			t.Fatalf("trial %d, %+v, %d logits of scale %v: got token %d, expected %d", trial, s, n, scale, got, want)
 		}
+	}
+}
+
+// TestArgmax: every instruction set finds what plain Go finds, ties, zeros of both signs, rows without a logit and faults included.
+func TestArgmax(t *testing.T) {
+	inf, nan := float32(math.Inf(1)), float32(math.NaN())
+	odd := []float32{-inf, 0, float32(math.Copysign(0, -1)), 1, -1, math.MaxFloat32, -math.MaxFloat32, 1e-44, -1e-44, inf, nan, -nan, math.Float32frombits(0xffc00000)}
+	r := rand.New(rand.NewPCG(7, 8))
+	for trial := range 4000 {
+		row := make([]float32, r.IntN(4)*argmaxBlock+r.IntN(40))
+		for i := range row {
+			switch trial % 4 {
+			case 0: // few values, most of them finite
+				row[i] = odd[r.IntN(9)]
+			case 1:
+				row[i] = float32(r.NormFloat64())
+			case 2: // all below zero, or nothing
+				row[i] = []float32{-inf, -float32(r.IntN(3))}[trial/4%2]
+			case 3:
+				row[i] = float32(math.Round(r.NormFloat64()))
+			}
+		}
+		if trial%5 == 0 && len(row) > 0 {
+			row[r.IntN(len(row))] = odd[r.IntN(len(odd))]
+		}
+		want := plainArgmax(row)
+		for _, isa := range cpu.Available()[1:] {
+			got := int32(nativeArgmaxBlock(isa, row))
+			if got >= 0 {
+				got += plainArgmax(row[got:min(int(got)+argmaxBlock, len(row))])
+			}
+			if got != want && !(got < 0 && want < 0) {
+				t.Fatalf("trial %d, %d logits, %s: got %d, expected %d", trial, len(row), isa, got, want)
+			}
+		}
+	}
+}
+
+func BenchmarkArgmax(b *testing.B) {
+	row := make([]float32, 151936)
+	r := rand.New(rand.NewPCG(1, 2))
+	for i := range row {
+		row[i] = float32(r.NormFloat64())
+	}
+	for name, f := range map[string]func([]float32) int32{"native": argmax, "plain": plainArgmax} {
+		b.Run(name, func(b *testing.B) {
+			for range b.N {
+				f(row)
+			}
+		})
 	}
 }
 

@@ -1,0 +1,23 @@
+//go:build cgo
+
+package sampling
+
+/*
+#cgo CFLAGS: -I${SRCDIR}/../common -O3 -std=c11 -g0
+#cgo noescape headroom_argmax_block
+#cgo nocallback headroom_argmax_block
+#include <stdint.h>
+int64_t headroom_argmax_block(int isa, const int32_t *x, int64_t n);
+*/
+import "C"
+
+import (
+	"unsafe"
+
+	"headroom/kernels/cpu"
+)
+
+// nativeArgmaxBlock is where the block of argmaxBlock logits begins that has the first of the largest; -1 if there is none, or a fault.
+func nativeArgmaxBlock(isa cpu.ISA, logits []float32) int {
+	return int(C.headroom_argmax_block(C.int(isa), (*C.int32_t)(unsafe.Pointer(unsafe.SliceData(logits))), C.int64_t(len(logits))))
+}
