@@ -56,7 +56,7 @@ const (
 )
 
 // numerics is raised when the same model, format and tokens give other bits than before.
-const numerics = 4
+const numerics = 3
 
 // blocks is what the loop knows of the store's work. The zero value has no store.
 type blocks struct {

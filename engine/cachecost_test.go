@@ -12,13 +12,13 @@ import (
 
 // TestDescribeCache: Qwen3.5-35B-A3B has 10 attention layers of 2 heads of 256 among 40. By hand, a head's row of 256 takes 512 bytes in
 // f16, 256 + 4*4 in K8 g64, 128 + 8*4 in V4 g32, 256 + 8*4 in V8 g32, 8*18 in q4_0. The state of a recurrent layer is 32 heads of
-// 128 by 128, with a scale for each row, and 3 rows of 8,192 before the convolution.
+// 128 by 128 and 3 rows of 8,192 before the convolution.
 func TestDescribeCache(t *testing.T) {
 	config, err := os.ReadFile(filepath.Join("..", "app", "commands", "shapes", "qwen3_5_moe-35b-a3b.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	const state = 30 * 4 * (32*128*(1+128) + 3*8192)
+	const state = 30 * 4 * (32*128*128 + 3*8192)
 	for _, test := range []struct {
 		o       engine.Options
 		bytes   int64

@@ -13,14 +13,14 @@ import (
 )
 
 // TestStateFormatIsWhatWasAsked: the demo model has 6 recurrent layers with 4 heads of 128 value rows of 128, and 3 rows of 1,024
-// channels for the convolution. Value rows have a scale each in float32 and int8, and so have 64 channels in int8.
+// channels for the convolution. In int8 there is a scale for each value row and each 64 channels.
 func TestStateFormatIsWhatWasAsked(t *testing.T) {
 	for _, test := range []struct {
 		format, words string
 		bytes         int64
 	}{
-		{"", "f32", 6 * 4 * (4*128*(1+128) + 3*1024)},
-		{"f32", "f32", 6 * 4 * (4*128*(1+128) + 3*1024)},
+		{"", "f32", 6 * 4 * (4*128*128 + 3*1024)},
+		{"f32", "f32", 6 * 4 * (4*128*128 + 3*1024)},
 		{"bf16", "bf16", 6 * 2 * (4*128*128 + 3*1024)},
 		{"int8", "int8", 6 * (4*128*(4+128) + 3*(4*16+1024))},
 	} {

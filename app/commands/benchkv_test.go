@@ -17,12 +17,12 @@ func TestBenchKV(t *testing.T) {
 	}
 	for _, row := range []string{
 		`qwen3_5_moe-35b-a3b \(qwen3_5_moe\), trained for 262144 tokens`,
-		`--state-format f32 +30 x recurrent, .* 2211840 +66355200`,
+		`--state-format f32 +30 x recurrent, .* 2195456 +65863680`,
 		`--state-format bf16 +30 x recurrent, .* 1097728 +32931840`,
 		`format +bytes a token +conversation of 8k +32k +128k +256k`,
-		`--kv-format f16 +20480 +223\.3 MB +703\.3 MB +2\.56 GB +5\.06 GB`, // 160 MB and 63.3 of state, 640 and 63.3
-		`the default +9664 +138\.8 MB +365\.3 MB +1\.24 GB +2\.42 GB`,
-		`--kv-format q4_0 +5760 +108\.3 MB +243\.3 MB +783\.3 MB +1\.47 GB`,
+		`--kv-format f16 +20480 +222\.8 MB +702\.8 MB +2\.56 GB +5\.06 GB`, // 160 MB and 62.8 of state, 640 and 62.8
+		`the default +9664 +138\.3 MB +364\.8 MB +1\.24 GB +2\.42 GB`,
+		`--kv-format q4_0 +5760 +107\.8 MB +242\.8 MB +782\.8 MB +1\.47 GB`,
 		`the default +4 x attention, 2 heads of 256 +8-bit g64 and 8-bit g32 +1120`,
 		` +6 x attention, 2 heads of 256 +8-bit g64 and 4-bit g32 +864`,
 	} {
@@ -61,8 +61,8 @@ func TestBenchKVFinds(t *testing.T) {
 			t.Errorf("%s: exit %d, %s%s", name, code, out, errOut)
 		}
 	}
-	if code, out, _ := headroom("", "bench", "kv", "--kv-format", "q4_0", "--quantized-kv-start", "5000"); code != 0 || // 8,192 tokens: 5,120 of 20,480 and the others of 5,760, and 63.3 MB of state
-		!regexp.MustCompile(`(?m)^as asked +5760, the first 5120 20480 +180\.2 MB `).MatchString(out) {
+	if code, out, _ := headroom("", "bench", "kv", "--kv-format", "q4_0", "--quantized-kv-start", "5000"); code != 0 || // 8,192 tokens: 5,120 of 20,480 and the others of 5,760, and 62.8 MB of state
+		!regexp.MustCompile(`(?m)^as asked +5760, the first 5120 20480 +179\.7 MB `).MatchString(out) {
 		t.Errorf("a start: exit %d, %s", code, out)
 	}
 	if code, out, _ := headroom("", "bench", "kv", "headroom-demo", "qwen3_5-27b"); code != 0 || strings.Count(out, "trained for") != 2 {

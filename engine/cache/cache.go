@@ -30,7 +30,7 @@ type Layer struct {
 	KV    *attention.Cache // attention layers
 	Ring  *Ring            // attention layers with a window: where in KV a sequence has its positions
 	Conv  kernels.Tensor   // recurrent layers: [slots, ConvValues], laid out as recurrent.Conv has it
-	State kernels.Tensor   // recurrent layers: as recurrent.GatedDelta has it
+	State kernels.Tensor   // recurrent layers: [slots, StateValues], as recurrent.GatedDelta has it
 }
 
 // Options size the memory.

@@ -22,8 +22,8 @@ func TestBytes(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]int64{
-		"":     4 * (210 + 20 + 500), // 20 scales
-		"f32":  4 * (210 + 20 + 500),
+		"":     4 * (210 + 500),
+		"f32":  4 * (210 + 500),
 		"bf16": 2 * (210 + 500),
 		"int8": 3*2*4 + 210 + 2 + 20*4 + 500, // scales, codes, and for the convolution zeros up to a multiple of 4
 	} {

@@ -58,7 +58,7 @@ func (o *Conv) Check() error {
 
 // kept is the layout of State.
 func (o *Conv) kept() layout {
-	return convLayout(o.State.DType, o.Weight.Cols, o.X.Cols)
+	return layout{o.State.DType, o.Weight.Cols - 1, o.X.Cols, convGroup}
 }
 
 func (o *Conv) blocks() int { return (o.X.Cols + convCols - 1) / convCols }

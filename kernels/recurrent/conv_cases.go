@@ -2,7 +2,6 @@ package recurrent
 
 import (
 	"fmt"
-	"math"
 	"math/rand/v2"
 
 	"headroom/kernels"
@@ -40,7 +39,7 @@ func convCases() []kernels.Case {
 				o := &Conv{
 					X:      kernels.RandomTensor(d, r, rows, s.channels, 1),
 					Weight: kernels.RandomTensor(d, r, s.channels, s.taps, 1),
-					State:  randomState(d, r, len(spans)+1, convLayout(s.state, s.taps, s.channels), 1),
+					State:  randomState(d, r, len(spans)+1, layout{s.state, s.taps - 1, s.channels, convGroup}, 1),
 					Spans:  spans,
 					Out:    kernels.NewTensor(d, kernels.F32, rows, s.channels),
 				}
@@ -62,23 +61,16 @@ func spansOf(rows, pos []int) ([]kernels.Span, int) {
 	return spans, next
 }
 
-// randomState is slots of normal values times scale, rounded to the form. Float32 scales of a slot are the same, and anything that kernels may leave.
+// randomState is slots of normal values times scale, rounded to the form.
 func randomState(d kernels.Device, r *rand.Rand, slots int, l layout, scale float64) kernels.Tensor {
 	t := kernels.NewTensor(d, l.dtype, slots, l.stateCols())
 	values := make([]float32, l.cols)
 	for i := range slots {
-		factor := 1.0
-		if l.dtype == kernels.F32 && l.group > 0 {
-			factor = math.Exp2(-20 * r.Float64())
-		}
 		for row := range l.rows {
 			for c := range values {
-				values[c] = float32(r.NormFloat64() * scale / factor)
+				values[c] = float32(r.NormFloat64() * scale)
 			}
 			store(l, slot(t, int32(i)), row, 0, values)
-			if factor != 1 {
-				l.setScale(slot(t, int32(i)), row, 0, float32(factor))
-			}
 		}
 	}
 	return t

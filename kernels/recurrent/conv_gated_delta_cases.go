@@ -40,7 +40,7 @@ func (s gatedDeltaShape) toCaseAfterConv(taps int) kernels.Case {
 			o := &ConvGatedDelta{
 				X:         delta.QKV,
 				Weight:    kernels.RandomTensor(d, r, channels, taps, 1),
-				ConvState: randomState(d, r, len(spans)+1, convLayout(s.state, taps, channels), 1),
+				ConvState: randomState(d, r, len(spans)+1, layout{s.state, taps - 1, channels, convGroup}, 1),
 				A:         delta.A, B: delta.B, ALog: delta.ALog, DtBias: delta.DtBias, State: delta.State, Spans: spans,
 				Temp: kernels.NewTensor(d, kernels.F32, rows, channels), Out: delta.Out,
 				Hk: s.hk, Hv: s.hv, Dk: s.dk, Dv: s.dv,

@@ -29,10 +29,10 @@ func (s fusedShape) random(d kernels.Device, spans []kernels.Span, rows int) *Co
 	values := s.hv * s.dv
 	return &ConvGatedDelta{
 		X: kernels.RandomTensor(d, r, rows, s.channels(), 1), Weight: kernels.RandomTensor(d, r, s.channels(), s.taps, 1),
-		ConvState: randomState(d, r, len(spans)+2, convLayout(s.conv, s.taps, s.channels()), 1),
+		ConvState: randomState(d, r, len(spans)+2, layout{s.conv, s.taps - 1, s.channels(), convGroup}, 1),
 		A:         kernels.RandomTensor(d, r, rows, s.hv, 1), B: kernels.RandomTensor(d, r, rows, s.hv, 1),
 		ALog: kernels.RandomTensor(d, r, 1, s.hv, 1), DtBias: kernels.RandomTensor(d, r, 1, s.hv, 1),
-		State: randomState(d, r, len(spans)+2, deltaLayout(s.state, values, s.dk), 0.3), Spans: spans,
+		State: randomState(d, r, len(spans)+2, layout{s.state, values, s.dk, s.dk}, 0.3), Spans: spans,
 		Temp: kernels.NewTensor(d, kernels.F32, rows, s.channels()), Out: kernels.NewTensor(d, kernels.F32, rows, values),
 		Hk: s.hk, Hv: s.hv, Dk: s.dk, Dv: s.dv,
 	}

@@ -6,18 +6,7 @@
 //     s   = g * s + d * k
 //
 // so both dot products read the row once, before it changes, and one pass over a row brings a token's update and the next token's dot
-// products. In float32 a row is kept as s = f * n, numbers n with a factor f beside them, its scale in the slot, that takes the decay:
-//
-//     f   = g * f
-//     d   = (v - f * (n.k)) * beta
-//     out = f * (n.q) + d * (q.k)
-//     n   = n + (d / f) * k
-//
-// which spares one operation of four. A token that would bring f under LEAST_FACTOR takes it into the numbers as they pass, n = f * n + d * k, and f = 1.
-// Rows of a head have one factor, so what a token does depends on the state and the token alone. The first way is the second with n * 1: a pass may
-// multiply all the same, and the bits stay.
-//
-// Value rows are independent: sixteen at a time stay in the first-level cache while the tokens pass, and their sums end in the
+// products. Value rows are independent: sixteen at a time stay in the first-level cache while the tokens pass, and their sums end in the
 // lanes of one vector. Two sixteens take turns, since d is known only when the sums are added up. Lane i of a dot product adds up columns i,
 // i+16, ...; then the lanes add up in the order of v_sum.
 //
@@ -27,7 +16,6 @@
 
 #define MAX_KEY_DIM 256 // as in gated_delta.go
 #define SIXTEENS 2      // of value rows that take turns
-#define LEAST_FACTOR 0x1p-20f // numbers stay within a million times their values
 
 #ifdef ISA
 
@@ -41,9 +29,6 @@
 #else
 #define ROWS_AT_ONCE 2
 #endif
-
-// Whether a pass leaves out a product with 1. Without one it is no faster on AVX2, as measured, and slower as a rule.
-#define SPARE_PRODUCTS (ISA != ISA_AVX2)
 
 #define TOKENS_AHEAD 4 // that are fetched: a token's rows lie a stride apart that no hardware follows; those behind the last do no harm
 
@@ -81,19 +66,16 @@ SIMD void KERNEL(normalize)(float *out, const float *x, int64_t dk, float scale)
 }
 
 // The tokens of a window as one head sees them, in the thread's scratch: q and k [tokens, 2, padded], v and out [tokens, columns] of so many
-// value rows, and for each token g, by which its sums are multiplied, keep, by which the rows are, beta and q.k. In float32 g is the rows' factor, keep
-// is 1 unless they take that in, and inverse is 1 / the factor that they are left with; `factor` is that of the last token.
+// value rows, g, beta and q.k [tokens].
 typedef struct {
-    float *keys, *v, *out, *g, *keep, *inverse, *beta, *qk;
-    float factor;
+    float *keys, *v, *out, *g, *beta, *qk;
     int64_t padded, columns, tokens;
 } KERNEL(head_tokens);
 
-SIMD KERNEL(head_tokens) KERNEL(head_tokens_in)(const int form, float *scratch, headroom_gated_delta d, int64_t window) {
+SIMD KERNEL(head_tokens) KERNEL(head_tokens_in)(float *scratch, headroom_gated_delta d, int64_t window) {
     KERNEL(head_tokens) h = {.padded = (d.dk + 15) / 16 * 16};
     h.keys = scratch, h.v = h.keys + window * 2 * h.padded, h.out = h.v + window * d.dv;
-    h.g = h.out + window * d.dv, h.beta = h.g + window, h.qk = h.beta + window, h.inverse = h.qk + window;
-    h.keep = form == KEPT_F32 ? h.inverse + window : h.g;
+    h.g = h.out + window * d.dv, h.beta = h.g + window, h.qk = h.beta + window;
     return h;
 }
 
@@ -128,17 +110,6 @@ SIMD void KERNEL(take_gates)(KERNEL(head_tokens) h, const headroom_gated_delta_i
         v_store_n(h.g + t, v_exp(v_sub(v_zero(), rate)), n);
         v_store_n(h.beta + t, v_sigmoid(v_load(b)), n);
     }
-}
-
-// float32: g, token after token, as it meets rows that have this factor. Returns the factor that they are left with.
-SIMD float KERNEL(take_factors)(KERNEL(head_tokens) h, float factor) {
-    for (int64_t t = 0; t < h.tokens; t++) {
-        const float next = factor * h.g[t];
-        const int beside = next >= LEAST_FACTOR; // not where it is NaN
-        factor = beside ? next : 1.0f;
-        h.g[t] = next, h.keep[t] = beside ? 1.0f : next, h.inverse[t] = 1.0f / factor;
-    }
-    return factor;
 }
 
 // Columns of rows that are to_stride and from_stride apart.
@@ -219,8 +190,11 @@ typedef struct {
 
 SIMD KERNEL(kept_rows) KERNEL(rows_at)(const int form, headroom_gated_delta d, void *slot, int64_t row) {
     char *p = slot;
-    if (form == KEPT_BF16) return (KERNEL(kept_rows)){p + row * d.dk * 2, NULL};
-    return (KERNEL(kept_rows)){p + d.hv * d.dv * 4 + row * d.dk * (form == KEPT_F32 ? 4 : 1), (float *)p + row};
+    switch (form) {
+    case KEPT_BF16: return (KERNEL(kept_rows)){p + row * d.dk * 2, NULL};
+    case KEPT_I8: return (KERNEL(kept_rows)){p + d.hv * d.dv * 4 + row * d.dk, (float *)p + row};
+    }
+    return (KERNEL(kept_rows)){p + row * d.dk * 4, NULL};
 }
 
 // The rows from number row of these on.
@@ -232,7 +206,7 @@ SIMD KERNEL(kept_rows) KERNEL(rows_after)(const int form, KERNEL(kept_rows) kept
 // Sets n rows of a slot to zeros.
 static void KERNEL(rows_clear)(const int form, KERNEL(kept_rows) kept, int64_t n, int64_t dk) {
     memset(kept.rows, 0, (size_t)(n * dk * (form == KEPT_F32 ? 4 : form == KEPT_BF16 ? 2 : 1)));
-    if (kept.scales) memset(kept.scales, 0, (size_t)n * 4);
+    if (form == KEPT_I8) memset(kept.scales, 0, (size_t)n * 4);
 }
 
 // Sixteen value rows while the tokens pass. Between tokens the rows are floats in the first-level cache that have the precision of the
@@ -241,7 +215,7 @@ static void KERNEL(rows_clear)(const int form, KERNEL(kept_rows) kept, int64_t n
 typedef struct {
     KERNEL(kept_rows) kept;
     float *rows;                // [16, width]
-    float decay[16], step[16];  // in the update that is due rows become decay * row + step * k; decay is one number where it is not int8's
+    float decay[16], step[16];  // of the token whose update is due; decay is one number where it is not int8's
     float recode[16];           // int8: its rows have been updated, and become codes by these factors
     f32x16 scale;
 } KERNEL(sixteen);
@@ -277,11 +251,10 @@ SIMD void KERNEL(float_pass)(KERNEL(sixteen) *s, int64_t width, const float *las
 }
 #endif
 
-// One pass over sixteen rows: the last token's update (`update`; `decays`: decay may be other than 1), then this token's dot products (`dots`) with k
-// and with q, as quads. Rows are loaded in the form from and stored in the form to; those in float32 are `rows`. All but pointers and sizes are
-// constants where it is inlined.
-SIMD void KERNEL(sixteen_pass)(const int form, const int from, const int to, const int update, const int decays, const int dots, KERNEL(sixteen) *s,
-                               int64_t width, int64_t dk, const float *last_k, const float *k, const float *q, KERNEL(quad) *sk, KERNEL(quad) *sq) {
+// One pass over sixteen rows: the last token's update (`update`), then this token's dot products (`dots`) with k and with q, as quads. Rows are
+// loaded in the form from and stored in the form to; those in float32 are `rows`. All but pointers and sizes are constants where it is inlined.
+SIMD void KERNEL(sixteen_pass)(const int form, const int from, const int to, const int update, const int dots, KERNEL(sixteen) *s, int64_t width,
+                               int64_t dk, const float *last_k, const float *k, const float *q, KERNEL(quad) *sk, KERNEL(quad) *sq) {
 #if ISA == ISA_AVX2
     if (form == KEPT_F32 && update && dots && width == 128) { // as models have it
         KERNEL(float_pass)(s, width, last_k, k, q, sk, sq);
@@ -313,7 +286,7 @@ SIMD void KERNEL(sixteen_pass)(const int form, const int from, const int to, con
                 for (int r = first; r < first + ROWS_AT_ONCE; r++) {
                     f32x16 x = kept_load(from, in, (4 * quad + r) * in_stride + c, in_n);
                     if (update && form == KEPT_I8) x = v_round(v_mul(x, by[r]));
-                    if (update && form != KEPT_I8) x = v_fma(by[r], before, decays ? v_mul(g, x) : x);
+                    if (update && form != KEPT_I8) x = v_fma(by[r], before, v_mul(g, x));
                     if (update && form == KEPT_BF16 && to == KEPT_F32) x = v_bf16(x);
                     if (update || from != to) kept_store(to, out, (4 * quad + r) * out_stride + c, out_n, x);
                     if (dots) ak[r] = v_fma(x, kc, ak[r]), aq[r] = v_fma(x, qc, aq[r]);
@@ -366,23 +339,22 @@ SIMD void KERNEL(rows_pass)(const int form, KERNEL(head_tokens) h, int64_t row, 
             KERNEL(quad) sk[4], sq[4];
             if (form == KEPT_I8 && t > 0) KERNEL(sixteen_grow)(s, width, last_k);
             if (t == h.tokens) {
-                KERNEL(sixteen_pass)(form, KEPT_F32, form, 1, 1, 0, s, width, dk, last_k, k, q, sk, sq);
+                KERNEL(sixteen_pass)(form, KEPT_F32, form, 1, 0, s, width, dk, last_k, k, q, sk, sq);
                 continue;
             }
-            if (t == 0) KERNEL(sixteen_pass)(form, form, KEPT_F32, 0, 0, 1, s, width, dk, last_k, k, q, sk, sq);
-            else if (SPARE_PRODUCTS && form == KEPT_F32 && h.keep[t - 1] == 1.0f)
-                KERNEL(sixteen_pass)(form, KEPT_F32, KEPT_F32, 1, 0, 1, s, width, dk, last_k, k, q, sk, sq);
-            else KERNEL(sixteen_pass)(form, KEPT_F32, KEPT_F32, 1, 1, 1, s, width, dk, last_k, k, q, sk, sq);
+            if (t == 0) KERNEL(sixteen_pass)(form, form, KEPT_F32, 0, 1, s, width, dk, last_k, k, q, sk, sq);
+            else KERNEL(sixteen_pass)(form, KEPT_F32, KEPT_F32, 1, 1, s, width, dk, last_k, k, q, sk, sq);
             const int64_t at = t * h.columns + row + 16 * i;
             f32x16 g = v_set1(h.g[t]);
             if (form == KEPT_I8) g = v_mul(g, s->scale);
             f32x16 d = v_mul(v_fnma(g, KERNEL(fold16)(0, sk), v_load(h.v + at)), v_set1(h.beta[t]));
             v_store(h.out + at, v_fma(d, v_set1(h.qk[t]), v_mul(g, KERNEL(fold16)(0, sq))));
-            v_store(s->step, form == KEPT_F32 ? v_mul(d, v_set1(h.inverse[t])) : d);
-            v_store(s->decay, form == KEPT_I8 ? g : v_set1(h.keep[t]));
+            v_store(s->step, d);
+            v_store(s->decay, g);
         }
     }
-    for (int i = 0; i < sixteens && form != KEPT_BF16; i++) v_store(all[i].kept.scales, form == KEPT_I8 ? all[i].scale : v_set1(h.factor));
+    if (form == KEPT_I8)
+        for (int i = 0; i < sixteens; i++) v_store(all[i].kept.scales, all[i].scale);
 }
 
 // A row of dk elements as floats, codes where the form is int8, padded with zeros; and back.
@@ -407,8 +379,6 @@ SIMD void KERNEL(one_row)(const int form, KERNEL(head_tokens) h, int64_t row, KE
         f32x16 g = v_set1(form == KEPT_I8 ? h.g[t] * scale : h.g[t]);
         f32x16 d = v_mul(v_fnma(g, v_set1(v_sum(ak)), v_set1(h.v[t * h.columns + row])), v_set1(h.beta[t]));
         v_store_n(h.out + t * h.columns + row, v_fma(d, v_set1(h.qk[t]), v_mul(g, v_set1(v_sum(aq)))), 1);
-        if (form == KEPT_F32) d = v_mul(d, v_set1(h.inverse[t]));
-        if (form != KEPT_I8) g = v_set1(h.keep[t]);
         for (int64_t c = 0; c < h.padded; c += 16) {
             f32x16 next = v_fma(d, v_load(k + c), v_mul(g, v_load(s + c)));
             amax = v_max(amax, v_abs(next));
@@ -422,7 +392,7 @@ SIMD void KERNEL(one_row)(const int form, KERNEL(head_tokens) h, int64_t row, KE
         }
     }
     KERNEL(row_store)(form, s, kept, dk);
-    if (form != KEPT_BF16) *kept.scales = form == KEPT_I8 ? scale : h.factor;
+    if (form == KEPT_I8) *kept.scales = scale;
 }
 
 // Passes the tokens through the first h.columns rows of kept.
@@ -464,7 +434,7 @@ SIMD void KERNEL(window_values)(KERNEL(head_tokens) h, const headroom_conv_span 
 SIMD void KERNEL(units_as)(const int form, headroom_gated_delta d, const headroom_gated_delta_inputs *in, void *slot, float *out, ptrdiff_t out_stride,
                            int64_t window, int64_t parts, int64_t part_rows, int64_t from, int64_t to, float *scratch) {
     const int64_t group = d.hv / d.hk, tokens = in->conv.rows;
-    KERNEL(head_tokens) h = KERNEL(head_tokens_in)(form, scratch, d, window);
+    KERNEL(head_tokens) h = KERNEL(head_tokens_in)(scratch, d, window);
     for (int64_t u = from; u < to; u++) {
         // Value rows of the key head, counted through its value heads.
         const int64_t key_head = u / parts, begin = u % parts * part_rows, end = begin + part_rows < group * d.dv ? begin + part_rows : group * d.dv;
@@ -477,7 +447,6 @@ SIMD void KERNEL(units_as)(const int form, headroom_gated_delta d, const headroo
                 const KERNEL(kept_rows) kept = KERNEL(rows_at)(form, d, slot, head * d.dv + row);
                 if (in->conv.start && first == 0) KERNEL(rows_clear)(form, kept, h.columns, d.dk);
                 KERNEL(take_gates)(h, in, first, head);
-                if (form == KEPT_F32) h.factor = KERNEL(take_factors)(h, *kept.scales);
                 KERNEL(window_values)(h, &in->conv, first, 2 * d.hk * d.dk + head * d.dv + row);
                 KERNEL(head_rows)(form, h, kept, d.dk);
                 KERNEL(copy_columns)(out + first * out_stride + head * d.dv + row, out_stride, h.out, h.columns, h.tokens, h.columns);
@@ -496,7 +465,6 @@ static void KERNEL(gated_delta)(headroom_gated_delta d, headroom_gated_delta_inp
 }
 
 #undef ROWS_AT_ONCE
-#undef SPARE_PRODUCTS
 
 #else
 

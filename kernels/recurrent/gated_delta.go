@@ -22,8 +22,7 @@ import (
 //	S   += beta * (v - S k) kᵀ
 //	out  = S q
 //
-// Then S is rounded to the form of State, a scale per value row where that is int8. In float32 there are scales too: the CPU's kernels
-// put a token's decay there instead of multiplying S (gated_delta.c).
+// Then S is rounded to the form of State, a scale per value row where that is int8.
 //
 // QKV is float32 [M, 2*Hk*Dk + Hv*Dv], each row q of every key head, then k, then v; A and B are float32 [M, Hv]; ALog and
 // DtBias are float32 [1, Hv]. State is float32, bfloat16 or int8 [slots, GatedDeltaStateCols] and holds [Hv, Dv, Dk]. Out is
@@ -70,11 +69,11 @@ func (o *GatedDelta) Check() error {
 }
 
 // kept is the layout of State.
-func (o *GatedDelta) kept() layout { return deltaLayout(o.State.DType, o.Hv*o.Dv, o.Dk) }
+func (o *GatedDelta) kept() layout { return layout{o.State.DType, o.Hv * o.Dv, o.Dk, o.Dk} }
 
 // Reference implements kernels.Op. A state kept in float32 is carried through a span in float64 and rounded at the end.
 func (o *GatedDelta) Reference() {
-	state, kept := make([]float64, o.Dv*o.Dk), o.kept()
+	state := make([]float64, o.Dv*o.Dk)
 	for _, s := range o.Spans {
 		for h := range o.Hv {
 			o.start(s, h)
@@ -82,12 +81,13 @@ func (o *GatedDelta) Reference() {
 				scalarHead[float64](o, s, h, nil)
 				continue
 			}
-			for i := range o.Dv {
-				load(kept, state[i*o.Dk:][:o.Dk], slot(o.State, s.Slot), h*o.Dv+i, 0)
+			slot := o.float32Slot(s, h)
+			for i, x := range slot {
+				state[i] = float64(x)
 			}
 			scalarHead(o, s, h, state)
-			for i := range o.Dv {
-				store(kept, slot(o.State, s.Slot), h*o.Dv+i, 0, state[i*o.Dk:][:o.Dk])
+			for i, x := range state {
+				slot[i] = float32(x)
 			}
 		}
 	}
@@ -102,20 +102,9 @@ func (o *GatedDelta) start(s kernels.Span, h int) {
 	}
 }
 
-// float32Slot is a state in float32 of value head h of the span's sequence, [Dv, Dk], with scales of 1.
+// float32Slot is a state in float32 of value head h of the span's sequence, [Dv, Dk].
 func (o *GatedDelta) float32Slot(s kernels.Span, h int) []float32 {
-	slot := o.State.Row(int(s.Slot))
-	scales, rows := slot[h*o.Dv:][:o.Dv], slot[(o.Hv+h*o.Dk)*o.Dv:][:o.Dv*o.Dk]
-	for i, scale := range scales {
-		if scale == 1 {
-			continue
-		}
-		for j := range o.Dk {
-			rows[i*o.Dk+j] *= scale
-		}
-		scales[i] = 1
-	}
-	return rows
+	return o.State.Row(int(s.Slot))[h*o.Dv*o.Dk:][:o.Dv*o.Dk]
 }
 
 // scalar passes the span's tokens through value head h's state in the slot: what runs in builds without cgo.

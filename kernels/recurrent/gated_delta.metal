@@ -6,8 +6,7 @@
 //   s   = g * s + d * k, rounded to the form that the state is kept in
 //
 // A simdgroup holds ROWS value rows of one head in registers while all tokens of a span pass: the state is read and written once.
-// Lane l holds columns 4l .. 4l+3 of each, and 128 + 4l .. in wide rows. Int8 rows are codes, as floats, with a scale for each. Float32 rows
-// come with a scale, which their first token takes in, and leave with 1.
+// Lane l holds columns 4l .. 4l+3 of each, and 128 + 4l .. in wide rows. Int8 rows are codes, as floats, with a scale for each.
 //
 // The simdgroups of a threadgroup work on one head. Together they prepare a window of tokens in threadgroup memory (normalized q and k,
 // q.k, and the gates), then each takes its rows through it.
@@ -160,7 +159,7 @@ kernel void gated_delta(
   out += ulong(span->row) * p.out_stride + head * p.dv;
   device const float* values_in = qkv + 2 * p.hk * p.dk + head * p.dv;
   device float* scales = (device float*)(state + ulong(span->slot) * p.slot_bytes) + head * p.dv;
-  device uchar* values = state + ulong(span->slot) * p.slot_bytes + (form == KEPT_BF16 ? 0 : ulong(p.hv) * p.dv * 4);
+  device uchar* values = state + ulong(span->slot) * p.slot_bytes + (form == KEPT_I8 ? ulong(p.hv) * p.dv * 4 : 0);
 
   float4 s[ROWS][2];
   float4 scale = float4(1.0f);
@@ -176,7 +175,7 @@ kernel void gated_delta(
         s[r][1] = load4(values, at, 128 + 4 * lane, p.dk);
       }
     }
-    if (form != KEPT_BF16) {
+    if (form == KEPT_I8) {
       scale[r] = here && span->pos != 0 ? scales[row0 + r] : 0.0f;
     }
   }
@@ -280,8 +279,6 @@ kernel void gated_delta(
           }
         }
         scale = amax / float4(LARGEST_CODE);
-      } else {
-        scale = float4(1.0f);
       }
     }
     threadgroup_barrier(mem_flags::mem_threadgroup);  // before the next window overwrites this one
@@ -296,7 +293,7 @@ kernel void gated_delta(
       if (wide) {
         store4(values, at, 128 + 4 * lane, p.dk, s[r][1]);
       }
-      if (form != KEPT_BF16 && lane == 0) {
+      if (form == KEPT_I8 && lane == 0) {
         scales[row0 + r] = scale[r];
       }
     }

@@ -62,12 +62,15 @@ func (s gatedDeltaShape) toCase() kernels.Case {
 				B:      kernels.RandomTensor(d, r, rows, s.hv, 1),
 				ALog:   kernels.RandomTensor(d, r, 1, s.hv, 1),
 				DtBias: kernels.RandomTensor(d, r, 1, s.hv, 1),
-				State:  randomState(d, r, len(spans)+1, deltaLayout(s.state, s.hv*s.dv, s.dk), 0.3),
+				State:  randomState(d, r, len(spans)+1, layout{s.state, s.hv * s.dv, s.dk, s.dk}, 0.3),
 				Spans:  spans,
 				Out:    kernels.NewTensor(d, kernels.F32, rows, s.hv*s.dv),
 				Hk:     s.hk, Hv: s.hv, Dk: s.dk, Dv: s.dv,
 			}
-			return o, []kernels.Tensor{o.Out} // TestFinalStates and TestKeptStates have the state
+			if s.state == kernels.F32 {
+				return o, []kernels.Tensor{o.Out, o.State}
+			}
+			return o, []kernels.Tensor{o.Out} // TestKeptStates has the state
 		},
 	}
 	switch s.state {

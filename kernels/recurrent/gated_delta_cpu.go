@@ -55,7 +55,7 @@ func roundUp(n, multiple int) int { return (n + multiple - 1) / multiple * multi
 
 // scratchBytes is what a thread needs, laid out as gated_delta.c says.
 func (o *GatedDelta) scratchBytes() int {
-	return 4 * windowRows * (2*roundUp(o.Dk, 16) + 2*o.Dv + 5)
+	return 4 * windowRows * (2*roundUp(o.Dk, 16) + 2*o.Dv + 3)
 }
 
 // CPURange implements cpu.Task.

@@ -56,11 +56,7 @@ func (o *GatedDelta) Metal(c *gpu.Context) {
 		wide, width = 1, 256
 	}
 	whole := 0
-	scales := 0 // before the values, in elements
-	if o.State.DType == kernels.F32 {
-		scales = o.Hv * o.Dv
-	}
-	if o.Dk%4 == 0 && scales%4 == 0 && foursAligned(o.QKV) && foursAligned(o.State) {
+	if o.Dk%4 == 0 && foursAligned(o.QKV) && foursAligned(o.State) {
 		whole = 1
 	}
 	const rows = gatedDeltaRows * gatedDeltaSimdgroups

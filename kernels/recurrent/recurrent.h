@@ -37,6 +37,6 @@ typedef struct {
 
 // Passes the tokens of a span through units [from, to) of its state: unit u is part u % parts of the value rows of key head u / parts, so many
 // rows to a part. A convolution's state is left as it was for q and k of a key head of several parts, since each part needs it: headroom_conv_keep follows.
-// scratch is the thread's own, for a window of tokens: [window, 2 * (dk as a multiple of 16) + 2 * dv + 5].
+// scratch is the thread's own, for a window of tokens: [window, 2 * (dk as a multiple of 16) + 2 * dv + 3].
 void headroom_gated_delta_run(int isa, headroom_gated_delta d, headroom_gated_delta_inputs in, headroom_kept state, float *out, ptrdiff_t out_stride,
                               int64_t window, int64_t parts, int64_t part_rows, int64_t from, int64_t to, float *scratch);

@@ -6,16 +6,13 @@ package recurrent
 //
 // A state tensor has a row per slot. A slot holds rows of values, [rows, cols]:
 //
-//	float32   the values; of the gated delta rule, float32 scales [rows] before them: value = number * scale
+//	float32   the values
 //	bfloat16  the values, rounded to nearest even
 //	int8      float32 scales [rows, groups], then codes [rows, cols], then zeros up to a multiple of 4 bytes: value = code * scale
 //
-// where a group of int8 values, whose largest magnitude is amax, has scale = amax / 127 and code = round(value * (127 / amax)). A group
-// is a value row of the gated delta rule, and convGroup channels of a kept row of the convolution: units of work then share no scale,
+// where a group of values, whose largest magnitude is amax, has scale = amax / 127 and code = round(value * (127 / amax)). A group is
+// a value row of the gated delta rule, and convGroup channels of a kept row of the convolution: units of work then share no scale,
 // and one loud channel costs its neighbours alone. A slot of zeros is a state of zeros. kept.h has the same in C.
-//
-// The scale of a value row in float32 holds decay that its numbers have yet to be multiplied by (gated_delta.c). A token decays all
-// rows of a head alike, so they have one scale; whoever has no use for it takes it into the numbers and leaves 1.
 
 import (
 	"encoding/binary"
@@ -37,50 +34,27 @@ const (
 
 // ConvStateCols is the columns of a Conv's State in dtype, F32, BF16 or I8, for a convolution of taps taps over channels channels.
 func ConvStateCols(dtype kernels.DType, taps, channels int) int {
-	return convLayout(dtype, taps, channels).stateCols()
+	return layout{dtype, taps - 1, channels, convGroup}.stateCols()
 }
 
 // GatedDeltaStateCols is the columns of a GatedDelta's State in dtype, F32, BF16 or I8, for rows = Hv*Dv value rows of dk values.
 func GatedDeltaStateCols(dtype kernels.DType, rows, dk int) int {
-	return deltaLayout(dtype, rows, dk).stateCols()
+	return layout{dtype, rows, dk, dk}.stateCols()
 }
 
-// layout is how a slot is laid out: rows of cols values, and before them scales, one for each group of a row; group 0 means none.
+// layout is how a slot is laid out: rows of cols values, a scale per group of a row.
 type layout struct {
 	dtype             kernels.DType
 	rows, cols, group int
 }
 
-func convLayout(dtype kernels.DType, taps, channels int) layout {
-	l := layout{dtype: dtype, rows: taps - 1, cols: channels}
-	if dtype == kernels.I8 {
-		l.group = convGroup
-	}
-	return l
-}
-
-func deltaLayout(dtype kernels.DType, rows, dk int) layout {
-	l := layout{dtype: dtype, rows: rows, cols: dk}
-	if dtype != kernels.BF16 {
-		l.group = dk
-	}
-	return l
-}
-
-// groups is the scales of a row.
-func (l layout) groups() int {
-	if l.group == 0 {
-		return 0
-	}
-	return (l.cols + l.group - 1) / l.group
-}
+func (l layout) groups() int { return (l.cols + l.group - 1) / l.group }
 
 func (l layout) stateCols() int {
-	bytes := l.at(l.rows, 0)
 	if l.dtype == kernels.I8 {
-		return (bytes + 3) &^ 3
+		return (l.rows*(4*l.groups()+l.cols) + 3) &^ 3
 	}
-	return bytes / l.dtype.Size()
+	return l.rows * l.cols
 }
 
 // check returns an error unless state is a tensor of such slots that C code and rows of float32 scales can trust, spans lie inside
@@ -110,25 +84,19 @@ func slot(state kernels.Tensor, i int32) []byte { return state.RowRange(int(i), 
 
 // at is where value col of row lies in a slot.
 func (l layout) at(row, col int) int {
-	return 4*l.rows*l.groups() + l.dtype.Size()*(row*l.cols+col)
+	if l.dtype == kernels.I8 {
+		return 4*l.rows*l.groups() + row*l.cols + col
+	}
+	return l.dtype.Size() * (row*l.cols + col)
 }
 
-// scaleAt is where the scale of value col of row lies in a slot that has scales.
+// scaleAt is where the scale of value col of row lies in a slot of int8.
 func (l layout) scaleAt(row, col int) int { return 4 * (row*l.groups() + col/l.group) }
-
-// scale is the scale of value col of row.
-func (l layout) scale(slot []byte, row, col int) float32 {
-	return math.Float32frombits(binary.LittleEndian.Uint32(slot[l.scaleAt(row, col):]))
-}
-
-func (l layout) setScale(slot []byte, row, col int, scale float32) {
-	binary.LittleEndian.PutUint32(slot[l.scaleAt(row, col):], math.Float32bits(scale))
-}
 
 // clear makes n values of row from col on zero.
 func (l layout) clear(slot []byte, row, col, n int) {
 	clear(slot[l.at(row, col):l.at(row, col+n)])
-	if l.group > 0 && n > 0 {
+	if l.dtype == kernels.I8 && n > 0 {
 		clear(slot[l.scaleAt(row, col) : l.scaleAt(row, col+n-1)+4])
 	}
 }
@@ -136,7 +104,7 @@ func (l layout) clear(slot []byte, row, col, n int) {
 // move copies n values of row from, from col on, to row to, as they are kept: rounding a kept value anew could change it.
 func (l layout) move(slot []byte, to, from, col, n int) {
 	copy(slot[l.at(to, col):], slot[l.at(from, col):l.at(from, col+n)])
-	if l.group > 0 && n > 0 {
+	if l.dtype == kernels.I8 && n > 0 {
 		copy(slot[l.scaleAt(to, col):], slot[l.scaleAt(from, col):l.scaleAt(from, col+n-1)+4])
 	}
 }
@@ -151,23 +119,19 @@ func load[F float32 | float64](l layout, dst []F, slot []byte, row, col int) {
 		}
 	case kernels.I8:
 		for from := 0; from < len(dst); from += l.group {
-			scale := l.scale(slot, row, col+from)
+			scale := math.Float32frombits(binary.LittleEndian.Uint32(slot[l.scaleAt(row, col+from):]))
 			for i := from; i < min(from+l.group, len(dst)); i++ {
 				dst[i] = F(float32(int8(b[i])) * scale)
 			}
 		}
 	default:
-		scale := F(1)
-		if l.group > 0 {
-			scale = F(l.scale(slot, row, col))
-		}
 		for i := range dst {
-			dst[i] = scale * F(math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:])))
+			dst[i] = F(math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:])))
 		}
 	}
 }
 
-// store writes src as values of row from col on, which begins a group and, in float32, is all of it.
+// store writes src as values of row from col on, which begins a group.
 func store[F float32 | float64](l layout, slot []byte, row, col int, src []F) {
 	b := slot[l.at(row, col):]
 	switch l.dtype {
@@ -179,15 +143,12 @@ func store[F float32 | float64](l layout, slot []byte, row, col int, src []F) {
 		for from := 0; from < len(src); from += l.group {
 			group := src[from:min(from+l.group, len(src))]
 			scale, inverse := scaleOf(group)
-			l.setScale(slot, row, col+from, scale)
+			binary.LittleEndian.PutUint32(slot[l.scaleAt(row, col+from):], math.Float32bits(scale))
 			for i, x := range group {
 				b[from+i] = byte(code(float32(x), inverse))
 			}
 		}
 	default:
-		if l.group > 0 {
-			l.setScale(slot, row, col, 1)
-		}
 		for i, x := range src {
 			binary.LittleEndian.PutUint32(b[4*i:], math.Float32bits(float32(x)))
 		}

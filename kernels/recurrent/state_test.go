@@ -25,7 +25,7 @@ func TestRoundingByHand(t *testing.T) {
 		{kernels.I8, []float32{0, 0, 0}, []float32{0, 0, 0}},
 		{kernels.I8, []float32{1e-42, -1e-42}, []float32{0, 0}},
 	} {
-		l := deltaLayout(test.dtype, 2, len(test.src))
+		l := layout{test.dtype, 2, len(test.src), len(test.src)}
 		rounded, loaded := make([]float32, len(test.src)), make([]float32, len(test.src))
 		slot := bytes.Repeat([]byte{0xff}, l.stateCols()*l.dtype.Size())
 		l.round(rounded, test.src)
@@ -48,7 +48,7 @@ func TestRoundingByHand(t *testing.T) {
 
 // TestStateCols by hand, for 2 value rows of 3 and a convolution of 4 taps over 70 channels, which are two groups.
 func TestStateCols(t *testing.T) {
-	for dtype, want := range map[kernels.DType][2]int{kernels.F32: {2 * (1 + 3), 210}, kernels.BF16: {6, 210}, kernels.I8: {2*(4+3) + 2, 3*(2*4+70) + 2}} {
+	for dtype, want := range map[kernels.DType][2]int{kernels.F32: {6, 210}, kernels.BF16: {6, 210}, kernels.I8: {2*(4+3) + 2, 3*(2*4+70) + 2}} {
 		if got := [2]int{GatedDeltaStateCols(dtype, 2, 3), ConvStateCols(dtype, 4, 70)}; got != want {
 			t.Errorf("%s: %v columns, expected %v", dtype, got, want)
 		}
@@ -60,7 +60,7 @@ func TestStateCols(t *testing.T) {
 func TestKeptStates(t *testing.T) {
 	const hk, hv, dk, dv, tokens = 2, 4, 40, 37, 5
 	for _, dtype := range []kernels.DType{kernels.BF16, kernels.I8} {
-		l := deltaLayout(dtype, hv*dv, dk)
+		l := layout{dtype, hv * dv, dk, dk}
 		run := func(d kernels.Device) (values, steps []float64) {
 			r := rand.New(rand.NewPCG(3, 4))
 			o := &GatedDelta{
