@@ -84,13 +84,13 @@ static void quantize(const struct kv_format *f, int n, const float *const *x, ui
             memset(codes, bad[g] != 0 ? 0 : (int)f->zero, (size_t)f->group);
             continue;
         }
-        const f32x16 s = v_set1(scale[g]), b = v_set1(bias[g]);
+        const f32x16 s = v_set1(scale[g]), b = v_set1(bias[g]), inverse = v_set1(1.0f / scale[g]); // of affine codes a scale is float16 and not 0
         for (int64_t i = 0; i < f->group; i += 16) {
             f32x16 q = in_range(v_load(x[g] + i));
             switch (f->zero) {
             case 128: q = v_add(v_round(v_div(q, s)), v_set1(128.0f)); break;
             case 8: q = v_min(v_add(v_div(q, s), v_set1(8.5f)), top); break; // the conversion cuts off
-            default: q = v_max(v_zero(), v_min(top, v_round(v_div(v_sub(q, b), s))));
+            default: q = v_max(v_zero(), v_min(top, v_round(v_quotient(v_sub(q, b), s, inverse))));
             }
             store_codes(codes + i, q);
         }

@@ -22,6 +22,7 @@
 #if ISA == ISA_AVX2
 #include "kv_wide.h"
 #endif
+#include "trees.h"
 #include "kv_softmax.h"
 #include "kv_tile.h"
 #if ISA == ISA_AVX2

@@ -32,6 +32,7 @@
 #define v_exp KERNEL(v_exp)
 #define v_sigmoid KERNEL(v_sigmoid)
 #define v_silu KERNEL(v_silu)
+#define v_quotient KERNEL(v_quotient)
 
 #if ISA == ISA_AVX512 || ISA == ISA_VNNI
 
@@ -248,3 +249,11 @@ SIMD f32x16 v_exp(f32x16 x) {
 }
 SIMD f32x16 v_sigmoid(f32x16 x) { return v_div(v_set1(1.0f), v_add(v_set1(1.0f), v_exp(v_sub(v_zero(), x)))); }
 SIMD f32x16 v_silu(f32x16 x) { return v_mul(x, v_sigmoid(x)); }
+// x / s in three operations, with y the rounded 1 / s: the rounded quotient (Markstein 1990, "Computation of elementary functions on the IBM RISC
+// System/6000 processor"), unless what is left of x underflows: s is at least V_LEAST_QUOTIENT. Tried with every mantissa of s, for x next to each tie of
+// integers up to 255.
+#define V_LEAST_QUOTIENT 0x1p-90f
+SIMD f32x16 v_quotient(f32x16 x, f32x16 s, f32x16 y) {
+    const f32x16 q = v_mul(x, y);
+    return v_fma(v_fnma(q, s, x), y, q);
+}

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/big"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"headroom/kernels"
@@ -69,6 +70,55 @@ func TestInstructionSetsAgree(t *testing.T) {
 				t.Errorf("%s [%d, %d]: %s differs from plain Go: element %d is %g, expected %g", w.Format(), w.N, w.K, isa, at, g, e)
 			}
 			d.Close()
+		}
+	}
+}
+
+// Rounding is the quotient's, to nearest even, whatever way a set divides: elements next to ties, of scales large, small and too small.
+func TestRoundingNextToTies(t *testing.T) {
+	r := rand.New(rand.NewPCG(9, 10))
+	const k = 64*21 + 32 // ends in half a chunk, and in a part of a batch of them
+	x := kernels.NewTensor(kernels.NewReference(), kernels.F32, 40, k)
+	for row := range x.Rows {
+		for i, v := 0, x.Row(row); i < k; i += chunk {
+			largest := math.Float32frombits(uint32(r.IntN(0x7f000000))) // any exponent
+			if i%(4*chunk) == 0 {
+				largest = 127 * float32(1+r.Float64())
+			}
+			s := largest / 127
+			for j := range min(chunk, k-i) {
+				near := float32(r.IntN(127)) + 0.5
+				v[i+j] = math.Float32frombits(math.Float32bits(near*s) + uint32(r.IntN(5)) - 2)
+				if math.IsInf(float64(v[i+j]), 0) || v[i+j] != v[i+j] || v[i+j] > largest {
+					v[i+j] = 0
+				}
+				if r.IntN(2) == 0 {
+					v[i+j] = -v[i+j]
+				}
+			}
+			v[i+r.IntN(min(chunk, k-i))] = largest
+		}
+	}
+	x.Row(3)[70], x.Row(4)[k-1] = float32(math.NaN()), float32(math.Inf(-1))
+	var want []byte
+	for _, isa := range cpu.Available() {
+		in := input{x: x}
+		in.scratch = make([]byte, in.roundedBytes())
+		in.round(&cpu.Context{ISA: isa}, 0, x.Rows)
+		if isa == cpu.Generic { // which keeps no second copy of the codes
+			want = in.scratch
+			continue
+		}
+		for row := range x.Rows {
+			plain := input{x: x, scratch: want}
+			if !slices.Equal(in.codes(row), plain.codes(row)) {
+				t.Errorf("%s, row %d: codes differ from plain Go's", isa, row)
+			}
+			for i, v := range in.scales(row) {
+				if e := plain.scales(row)[i]; math.Float32bits(v) != math.Float32bits(e) && (v == v || e == e) {
+					t.Errorf("%s, row %d: number %d of the scales and sums is %g, expected %g", isa, row, i, v, e)
+				}
+			}
 		}
 	}
 }
