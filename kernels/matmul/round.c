@@ -2,7 +2,8 @@
 // Rounding is to nearest, ties to even; a chunk whose scale is no normal number is zero. An infinite or undefined element makes
 // the scale undefined, and with it every product.
 //
-// Sixteen chunks go together: reductions are of sixteen vectors at once (trees.h), and scales are a vector.
+// Sixteen chunks go together: reductions are of sixteen vectors at once (trees.h), scales are a vector, and elements
+// are divided by them with v_quotient (simd.h), which has the bits of a division.
 #ifdef ISA
 #include "trees.h"
 
