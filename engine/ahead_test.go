@@ -1,6 +1,7 @@
 package engine_test
 
-// Steps that begin before the tokens of the last are known: the same tokens as without, and nothing kept that was not computed.
+// Steps that begin before the tokens of the last are known: the same tokens as without, and nothing
+// kept that was not computed.
 
 import (
 	"errors"
@@ -17,7 +18,8 @@ import (
 	"headroom/kernels"
 )
 
-// ahead is a device that claims to work by itself: the CPU's is merely done early. It notes when work begins and who waits for what.
+// ahead is a device that claims to work by itself: the CPU's is merely done early. It notes when
+// work begins and who waits for what.
 type ahead struct {
 	kernels.Device
 	commits kernels.Ticket
@@ -75,10 +77,15 @@ func goAhead(e *engine.Engine) *ahead {
 // samplings are parameters of all kinds. Logprobs are -1: with them, nothing goes ahead.
 func samplings() []sample.Params {
 	all := []sample.Params{
-		{}, {Temperature: 1}, {Temperature: 0.6, TopK: 20, TopP: 0.95}, {Temperature: 1.5, MinP: 0.05}, {Temperature: 2, TopP: 0.5}, {Temperature: 3, TopK: 3},
-		{RepetitionPenalty: 1.3}, {PresencePenalty: 1.5, FrequencyPenalty: 0.5, RepetitionContextTokens: 5}, {FrequencyPenalty: -2, RepetitionContextTokens: 1},
-		{Temperature: 1.2, TopK: 40, TopP: 0.9, MinP: 0.01, RepetitionPenalty: 1.1, PresencePenalty: 0.2, FrequencyPenalty: 0.1, RepetitionContextTokens: 64},
-		{LogitBias: map[int32]float32{7: 3, 9: -100}}, {Temperature: 1, LogitBias: map[int32]float32{7: 20, 12: 20, 13: 19}, PresencePenalty: 2},
+		{}, {Temperature: 1}, {Temperature: 0.6, TopK: 20, TopP: 0.95},
+		{Temperature: 1.5, MinP: 0.05}, {Temperature: 2, TopP: 0.5}, {Temperature: 3, TopK: 3},
+		{RepetitionPenalty: 1.3},
+		{PresencePenalty: 1.5, FrequencyPenalty: 0.5, RepetitionContextTokens: 5},
+		{FrequencyPenalty: -2, RepetitionContextTokens: 1},
+		{Temperature: 1.2, TopK: 40, TopP: 0.9, MinP: 0.01, RepetitionPenalty: 1.1,
+			PresencePenalty: 0.2, FrequencyPenalty: 0.1, RepetitionContextTokens: 64},
+		{LogitBias: map[int32]float32{7: 3, 9: -100}},
+		{Temperature: 1, LogitBias: map[int32]float32{7: 20, 12: 20, 13: 19}, PresencePenalty: 2},
 		{Temperature: 1, PresencePenalty: 2, RepetitionContextTokens: 300}, // the host's
 	}
 	for i := range all {
@@ -94,16 +101,18 @@ func onHost(r engine.Request) engine.Request {
 	return r
 }
 
-// TestAheadIsTheSame: for parameters of all kinds, the tokens that the device chooses are those that the host samples, one request at a
-// time and all of them at once.
+// TestAheadIsTheSame: for parameters of all kinds, the tokens that the device chooses are those
+// that the host samples, one request at a time and all of them at once.
 func TestAheadIsTheSame(t *testing.T) {
-	e := openModel(t, tinySource(t, "qwen3_5_text"), engine.Options{ContextTokens: 256, MaxSequences: 12, ChunkTokens: 48})
+	e := openModel(t, tinySource(t, "qwen3_5_text"),
+		engine.Options{ContextTokens: 256, MaxSequences: 12, ChunkTokens: 48})
 	d := goAhead(e)
 	var want [][]int32
 	var together []*engine.Stream
 	requests := []engine.Request{}
 	for i, s := range samplings() {
-		requests = append(requests, engine.Request{Prompt: someIDs(i, 30+9*i), MaxTokens: 40, IgnoreEOS: true, Sampling: s})
+		requests = append(requests,
+			engine.Request{Prompt: someIDs(i, 30+9*i), MaxTokens: 40, IgnoreEOS: true, Sampling: s})
 		want = append(want, run(t, e, onHost(requests[i]), 0).tokens)
 	}
 	if slices.ContainsFunc(d.events, func(s string) bool { return s != "sync" }) {
@@ -119,7 +128,8 @@ func TestAheadIsTheSame(t *testing.T) {
 	}
 	for i, s := range together {
 		if got, _, done := collect(t, s); !slices.Equal(got, want[i]) {
-			t.Errorf("%+v: with the others %v (%v), on the host %v", requests[i].Sampling, got, done.Err, want[i])
+			t.Errorf("%+v: with the others %v (%v), on the host %v", requests[i].Sampling, got,
+				done.Err, want[i])
 		}
 	}
 	idle(t, e)
@@ -128,19 +138,22 @@ func TestAheadIsTheSame(t *testing.T) {
 	}
 }
 
-// TestAheadOrder: a step begins before the last one is waited for, a token takes one commit, and nothing waits for all.
+// TestAheadOrder: a step begins before the last one is waited for, a token takes one commit, and
+// nothing waits for all.
 func TestAheadOrder(t *testing.T) {
-	e := openModel(t, tinySource(t, "qwen3"), engine.Options{ContextTokens: 128, MaxSequences: 2, ChunkTokens: 32})
+	e := openModel(t, tinySource(t, "qwen3"),
+		engine.Options{ContextTokens: 128, MaxSequences: 2, ChunkTokens: 32})
 	d := goAhead(e)
-	got := run(t, e, engine.Request{Prompt: someIDs(3, 20), MaxTokens: 5, IgnoreEOS: true, Sampling: sample.Params{Logprobs: -1}}, 0)
+	got := run(t, e, engine.Request{Prompt: someIDs(3, 20), MaxTokens: 5, IgnoreEOS: true,
+		Sampling: sample.Params{Logprobs: -1}}, 0)
 	const want = "commit 1, commit 2, wait 1, commit 3, wait 2, commit 4, wait 3, commit 5, wait 4, wait 5"
 	if events := strings.Join(d.events, ", "); events != want || len(got.tokens) != 5 {
 		t.Errorf("%d tokens with\n%s, expected\n%s", len(got.tokens), events, want)
 	}
 }
 
-// TestAheadEnds: however an answer ends, it is what it would have been, and what follows it goes on behind tokens that were computed, with
-// the outcome of a cold start.
+// TestAheadEnds: however an answer ends, it is what it would have been, and what follows it goes on
+// behind tokens that were computed, with the outcome of a cold start.
 func TestAheadEnds(t *testing.T) {
 	o := engine.Options{ContextTokens: 512, KeptStates: 16}
 	for _, c := range []struct {
@@ -154,35 +167,46 @@ func TestAheadEnds(t *testing.T) {
 		{"stop text", engine.Request{Stop: []string{"a"}}, 0, engine.FinishStop, 0},
 		{"length", engine.Request{MaxTokens: 7, IgnoreEOS: true}, 0, engine.FinishLength, 1},
 		{"one token", engine.Request{MaxTokens: 1}, 0, engine.FinishLength, 1},
-		{"past the end token", engine.Request{MaxTokens: 60, IgnoreEOS: true}, 0, engine.FinishLength, 1},
+		{"past the end token", engine.Request{MaxTokens: 60, IgnoreEOS: true}, 0,
+			engine.FinishLength, 1},
 		{"cancelled", engine.Request{IgnoreEOS: true}, 5, engine.FinishCancelled, -1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			e := open(t, o)
 			goAhead(e)
 			c.request.Sampling.Logprobs = -1
-			c.request.Prompt = encode(e, system("Answer briefly. ", 4)+"<|im_start|>user\nWhat is a KV cache?<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n")
+			c.request.Prompt = encode(e,
+				system("Answer briefly. ", 4)+
+					"<|im_start|>user\nWhat is a KV "+
+					"cache?<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n")
 			cold := open(t, engine.Options{NoPrefixCache: true, ContextTokens: 512})
 			first, same := run(t, e, c.request, c.cancel), run(t, cold, c.request, c.cancel)
 			n := len(first.tokens)
 			if c.cancel > 0 {
 				n = min(n, len(same.tokens))
 			}
-			if first.done.Finish != c.finish || !slices.Equal(first.tokens[:n], same.tokens[:n]) || c.cancel == 0 && n != len(same.tokens) {
-				t.Fatalf("finish %q with %v, expected %q with %v", first.done.Finish, first.tokens, same.done.Finish, same.tokens)
+			if first.done.Finish != c.finish || !slices.Equal(first.tokens[:n], same.tokens[:n]) ||
+				c.cancel == 0 && n != len(same.tokens) {
+				t.Fatalf("finish %q with %v, expected %q with %v", first.done.Finish, first.tokens,
+					same.done.Finish, same.tokens)
 			}
 			if err := e.CheckMemory(); err != nil {
 				t.Error(err)
 			}
-			next := engine.Request{MaxTokens: 20, IgnoreEOS: true, Sampling: sample.Params{Logprobs: -1},
-				Prompt: slices.Concat(c.request.Prompt, first.tokens, encode(e, "<|im_end|>\n<|im_start|>user\nGo on.<|im_end|>\n<|im_start|>assistant\n"))}
+			next := engine.Request{MaxTokens: 20, IgnoreEOS: true,
+				Sampling: sample.Params{Logprobs: -1},
+				Prompt: slices.Concat(c.request.Prompt, first.tokens,
+					encode(e,
+						"<|im_end|>\n<|im_start|>user\nGo on.<|im_end|>\n<|im_start|>assistant\n"))}
 			got, want := run(t, e, next, 0), run(t, cold, next, 0)
 			if !slices.Equal(got.tokens, want.tokens) {
 				t.Errorf("the next turn says %v, from a cold start %v", got.tokens, want.tokens)
 			}
 			known := got.done.Usage.CachedTokens - len(c.request.Prompt)
-			if all := len(first.tokens); c.more >= 0 && known != all-c.more || known > all || known < all-1 {
-				t.Errorf("%d tokens of the answer's %d were taken over, expected all but %d", known, all, c.more)
+			if all := len(first.tokens); c.more >= 0 && known != all-c.more || known > all ||
+				known < all-1 {
+				t.Errorf("%d tokens of the answer's %d were taken over, expected all but %d", known,
+					all, c.more)
 			}
 		})
 	}
@@ -195,12 +219,14 @@ func withFewPages(t *testing.T, src engine.Source, o engine.Options) engine.Opti
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.AvailableBytes = d.Need.TotalBytes() - d.Need.KVBytes + 2*5*d.KVBytesPerToken*cache.PageTokens // half is for pages
+	// half is for pages
+	o.AvailableBytes = d.Need.TotalBytes() - d.Need.KVBytes + 2*5*d.KVBytesPerToken*cache.PageTokens
 	return o
 }
 
-// TestAheadCrowd: requests that come, go, are cancelled and preempted in pages that are too few, with prefixes in common: those that
-// end by themselves give what each gives alone, and nothing is left of them.
+// TestAheadCrowd: requests that come, go, are cancelled and preempted in pages that are too few,
+// with prefixes in common: those that end by themselves give what each gives alone, and nothing is
+// left of them.
 func TestAheadCrowd(t *testing.T) {
 	for _, model := range []string{"qwen3_5_text", "qwen3"} { // with recurrent states and without
 		aheadCrowd(t, model)
@@ -213,7 +239,9 @@ func aheadCrowd(t *testing.T, model string) {
 	var all []engine.Request
 	params := samplings()
 	for i := range 48 {
-		r := engine.Request{Prompt: append(someIDs(i%5, 10+15*(i%4)), someIDs(i%9, 5)...), MaxTokens: 5 + 7*(i%8), Sampling: params[i%len(params)], Priority: i % 2, IgnoreEOS: i%3 > 0}
+		r := engine.Request{Prompt: append(someIDs(i%5, 10+15*(i%4)), someIDs(i%9, 5)...),
+			MaxTokens: 5 + 7*(i%8), Sampling: params[i%len(params)], Priority: i % 2,
+			IgnoreEOS: i%3 > 0}
 		if i%5 == 0 {
 			r.Stop = []string{"e"}
 		}
@@ -236,8 +264,10 @@ func aheadCrowd(t *testing.T, model string) {
 					run(t, e, request, 1+r.IntN(9))
 					continue
 				}
-				if got := run(t, e, all[i], 0); got.done.Finish == engine.FinishError || !slices.Equal(got.tokens, want[i]) {
-					t.Errorf("request %d: %v (%s, %v), alone %v", i, got.tokens, got.done.Finish, got.done.Err, want[i])
+				if got := run(t, e, all[i], 0); got.done.Finish == engine.FinishError ||
+					!slices.Equal(got.tokens, want[i]) {
+					t.Errorf("request %d: %v (%s, %v), alone %v", i, got.tokens, got.done.Finish,
+						got.done.Err, want[i])
 				}
 			}
 		})
@@ -252,15 +282,19 @@ func aheadCrowd(t *testing.T, model string) {
 			t.Errorf("a prefix is remembered with a token that was not known: %v", known.Tokens)
 		}
 	}
-	t.Logf("%s: %d preemptions", model, e.Stats().Preemptions) // how many is a matter of timing; TestMetalAhead needs some
+	// how many is a matter of timing; TestMetalAhead needs some
+	t.Logf("%s: %d preemptions", model, e.Stats().Preemptions)
 }
 
-// TestAheadFaults: a panic while a step is recorded ends the requests of that step, after the tokens of the one under way; a device that
-// fails ends them all. The engine goes on, and can be closed.
+// TestAheadFaults: a panic while a step is recorded ends the requests of that step, after the
+// tokens of the one under way; a device that fails ends them all. The engine goes on, and can be
+// closed.
 func TestAheadFaults(t *testing.T) {
-	e := openModel(t, tinySource(t, "qwen3_5_text"), engine.Options{ContextTokens: 128, MaxSequences: 2, ChunkTokens: 32})
+	e := openModel(t, tinySource(t, "qwen3_5_text"),
+		engine.Options{ContextTokens: 128, MaxSequences: 2, ChunkTokens: 32})
 	d := goAhead(e)
-	r := engine.Request{Prompt: someIDs(3, 20), MaxTokens: 9, IgnoreEOS: true, Sampling: sample.Params{Logprobs: -1}}
+	r := engine.Request{Prompt: someIDs(3, 20), MaxTokens: 9, IgnoreEOS: true,
+		Sampling: sample.Params{Logprobs: -1}}
 	want := run(t, e, r, 0).tokens
 	for fault := range 4 {
 		feeds := 0 // one a step
@@ -273,8 +307,11 @@ func TestAheadFaults(t *testing.T) {
 			}
 		}
 		got := run(t, e, r, 0)
-		if got.done.Finish != engine.FinishError || !strings.Contains(got.done.Err.Error(), "a fault in a kernel") || !slices.Equal(got.tokens, want[:fault]) {
-			t.Errorf("with a panic in step %d: %v (%s, %v), expected the first of %v", fault, got.tokens, got.done.Finish, got.done.Err, want)
+		if got.done.Finish != engine.FinishError ||
+			!strings.Contains(got.done.Err.Error(), "a fault in a kernel") ||
+			!slices.Equal(got.tokens, want[:fault]) {
+			t.Errorf("with a panic in step %d: %v (%s, %v), expected the first of %v", fault,
+				got.tokens, got.done.Finish, got.done.Err, want)
 		}
 		d.before = nil
 		if got := run(t, e, r, 0); !slices.Equal(got.tokens, want) {
@@ -292,28 +329,33 @@ func TestAheadFaults(t *testing.T) {
 		}
 	}
 	for range 2 {
-		if got := run(t, e, r, 0); n < 4 || got.done.Finish != engine.FinishError || !strings.Contains(got.done.Err.Error(), "the GPU has gone") {
-			t.Errorf("with a device that fails: %v (%s, %v)", got.tokens, got.done.Finish, got.done.Err)
+		if got := run(t, e, r, 0); n < 4 || got.done.Finish != engine.FinishError ||
+			!strings.Contains(got.done.Err.Error(), "the GPU has gone") {
+			t.Errorf("with a device that fails: %v (%s, %v)", got.tokens, got.done.Finish,
+				got.done.Err)
 		}
 	}
 	idle(t, e)
 }
 
-// TestMetalAhead: on Metal devices, which run one pass while the next is recorded, streams that come, go, are cancelled and
-// preempted have the tokens that the host samples from the same device's logits, one stream at a time. A decoded token takes one command
-// buffer.
+// TestMetalAhead: on Metal devices, which run one pass while the next is recorded, streams that
+// come, go, are cancelled and preempted have the tokens that the host samples from the same
+// device's logits, one stream at a time. A decoded token takes one command buffer.
 func TestMetalAhead(t *testing.T) {
 	onMetalDevices(t, testMetalAhead)
 }
 
 func testMetalAhead(t *testing.T, device string) {
 	src := tinySource(t, "qwen3_5_text")
-	e := openMetal(t, device, src, withFewPages(t, src, engine.Options{ContextTokens: 128, MaxSequences: 3, ChunkTokens: 32, KeptStates: 4}))
+	e := openMetal(t, device, src,
+		withFewPages(t, src, engine.Options{ContextTokens: 128, MaxSequences: 3, ChunkTokens: 32,
+			KeptStates: 4}))
 	events := goAhead(e)
 	var all []engine.Request
 	var want [][]int32
 	for i, s := range samplings() {
-		r := engine.Request{Prompt: someIDs(i/2, 20+3*i), MaxTokens: 10 + i, IgnoreEOS: i%3 > 0, Sampling: s}
+		r := engine.Request{Prompt: someIDs(i/2, 20+3*i), MaxTokens: 10 + i, IgnoreEOS: i%3 > 0,
+			Sampling: s}
 		all, want = append(all, r), append(want, run(t, e, onHost(r), 0).tokens)
 	}
 	if compileOnly { // also what several rows at a time need
@@ -349,7 +391,8 @@ func testMetalAhead(t *testing.T, device string) {
 			want[i] = want[i][:min(len(got), len(want[i]))]
 		}
 		if done.Finish == engine.FinishError || !slices.Equal(got, want[i]) {
-			t.Errorf("request %d: %v (%s, %v), on the host %v", i, got, done.Finish, done.Err, want[i])
+			t.Errorf("request %d: %v (%s, %v), on the host %v", i, got, done.Finish, done.Err,
+				want[i])
 		}
 	}
 	idle(t, e)
@@ -357,19 +400,22 @@ func testMetalAhead(t *testing.T, device string) {
 		t.Error(err)
 	}
 	if e.Stats().Preemptions == 0 {
-		t.Error("no request was preempted: the pages were not too few, and this test has not tested that")
+		t.Error(
+			"no request was preempted: the pages were not too few, and this test has not tested " +
+				"that")
 	}
 }
 
-// TestMetalStored: what is written to disk while the device works is what it computes: after a restart the conversation goes on from there,
-// with the tokens of a cold start.
+// TestMetalStored: what is written to disk while the device works is what it computes: after a
+// restart the conversation goes on from there, with the tokens of a cold start.
 func TestMetalStored(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the simulated device takes long")
 	}
 	src, dir := tinySource(t, "qwen3_5_text"), t.TempDir()
 	o := engine.Options{ContextTokens: 512, MaxSequences: 2, ChunkTokens: 64, KeptStates: 8}
-	r := engine.Request{Prompt: someIDs(9, 270), MaxTokens: 6, IgnoreEOS: true, Sampling: sample.Params{Logprobs: -1}}
+	r := engine.Request{Prompt: someIDs(9, 270), MaxTokens: 6, IgnoreEOS: true,
+		Sampling: sample.Params{Logprobs: -1}}
 	cold := openSim(t, src, o)
 	first := run(t, cold, r, 0)
 	next := r
@@ -385,8 +431,10 @@ func TestMetalStored(t *testing.T) {
 			if again := run(t, e, r, 0); !slices.Equal(again.tokens, first.tokens) {
 				t.Errorf("with a block store %v, without %v", again.tokens, first.tokens)
 			}
-		} else if got := run(t, e, next, 0); !slices.Equal(got.tokens, want.tokens) || got.done.Usage.StoredTokens < len(r.Prompt) {
-			t.Errorf("behind %d tokens from disk %v (%v), from a cold start %v", got.done.Usage.StoredTokens, got.tokens, got.done.Err, want.tokens)
+		} else if got := run(t, e, next, 0); !slices.Equal(got.tokens, want.tokens) ||
+			got.done.Usage.StoredTokens < len(r.Prompt) {
+			t.Errorf("behind %d tokens from disk %v (%v), from a cold start %v",
+				got.done.Usage.StoredTokens, got.tokens, got.done.Err, want.tokens)
 		}
 		e.Close()
 		o.BlockStore.Close()

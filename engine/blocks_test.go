@@ -22,11 +22,13 @@ type answered struct {
 	usage    engine.Usage
 }
 
-// ask continues a conversation by one turn. history is the text so far; the answer is appended to it as the template would render it.
+// ask continues a conversation by one turn. history is the text so far; the answer is appended to
+// it as the template would render it.
 func ask(t *testing.T, e *engine.Engine, history *string, question string) (a answered) {
 	t.Helper()
 	*history += "<|im_start|>user\n" + question + "<|im_end|>\n<|im_start|>assistant\n"
-	s := submit(t, e, engine.Request{Prompt: encode(e, *history+"<think>\n\n</think>\n\n"), MaxTokens: 40})
+	s := submit(t, e, engine.Request{Prompt: encode(e, *history+"<think>\n\n</think>\n\n"),
+		MaxTokens: 40})
 	for {
 		ev, err := s.Next(context.Background())
 		if errors.Is(err, io.EOF) {
@@ -56,68 +58,78 @@ func openStore(t *testing.T, dir string) *engine.BlockStore {
 	return s
 }
 
-var questions = []string{"What is a KV cache?", "What is 63 + 29?", "Why are models quantized?", "Sort these words: pear, drum, banana, plum"}
+var questions = []string{"What is a KV cache?", "What is 63 + 29?", "Why are models quantized?",
+	"Sort these words: pear, drum, banana, plum"}
 
-// TestRestart holds a conversation across restarts, and one that parts from it, in every cache format: from disk, from memory and
-// computed, each log-probability has the same bits.
+// TestRestart holds a conversation across restarts, and one that parts from it, in every cache
+// format: from disk, from memory and computed, each log-probability has the same bits.
 func TestRestart(t *testing.T) {
-	options := []engine.Options{{}, {KVFormat: "f16"}, {KVFormat: "q8_0"}, {KVFormat: "q4_0"}, {KVBits: "(6, 3)"}, {StateFormat: "bf16"}, {StateFormat: "int8"}, {KVStartTokens: 512}}
+	options := []engine.Options{{}, {KVFormat: "f16"}, {KVFormat: "q8_0"}, {KVFormat: "q4_0"},
+		{KVBits: "(6, 3)"}, {StateFormat: "bf16"}, {StateFormat: "int8"}, {KVStartTokens: 512}}
 	if testing.Short() {
 		options = options[:1]
 	}
 	for _, o := range options {
-		t.Run(fmt.Sprintf("%s%s%s %d", o.KVFormat, o.KVBits, o.StateFormat, o.KVStartTokens), func(t *testing.T) {
-			dir := t.TempDir()
-			cold := o
-			cold.NoPrefixCache = true
-			reference := open(t, cold)
-			want, history := []answered{}, system("Answer briefly. ", 120)
-			for _, q := range questions {
-				want = append(want, ask(t, reference, &history, q))
-			}
-			forked := system("Answer briefly. ", 120)
-			wantForked := ask(t, reference, &forked, "What is a fork?")
+		t.Run(fmt.Sprintf("%s%s%s %d", o.KVFormat, o.KVBits, o.StateFormat, o.KVStartTokens),
+			func(t *testing.T) {
+				dir := t.TempDir()
+				cold := o
+				cold.NoPrefixCache = true
+				reference := open(t, cold)
+				want, history := []answered{}, system("Answer briefly. ", 120)
+				for _, q := range questions {
+					want = append(want, ask(t, reference, &history, q))
+				}
+				forked := system("Answer briefly. ", 120)
+				wantForked := ask(t, reference, &forked, "What is a fork?")
 
-			history = system("Answer briefly. ", 120)
-			var e *engine.Engine
-			for i, q := range questions {
-				if i%2 == 0 { // two turns in each life
-					o.BlockStore = openStore(t, dir)
-					e = open(t, o)
+				history = system("Answer briefly. ", 120)
+				var e *engine.Engine
+				for i, q := range questions {
+					if i%2 == 0 { // two turns in each life
+						o.BlockStore = openStore(t, dir)
+						e = open(t, o)
+					}
+					got := ask(t, e, &history, q)
+					if got.text != want[i].text || !slices.Equal(got.logprobs, want[i].logprobs) {
+						t.Errorf("turn %d: %q with other log-probabilities than %q computed", i,
+							got.text, want[i].text)
+					}
+					if stored := got.usage.StoredTokens; (stored > 0) != (i == 2) {
+						t.Errorf("turn %d: %d of %d prompt tokens were read back", i, stored,
+							got.usage.PromptTokens)
+					}
+					if read := got.usage.PromptTokens - got.usage.CachedTokens; i > 0 && read > 64 {
+						t.Errorf("turn %d: %d of %d prompt tokens were computed", i, read,
+							got.usage.PromptTokens)
+					}
+					if i%2 == 1 {
+						idle(t, e)
+						e.Close()
+						o.BlockStore.Close()
+					}
 				}
-				got := ask(t, e, &history, q)
-				if got.text != want[i].text || !slices.Equal(got.logprobs, want[i].logprobs) {
-					t.Errorf("turn %d: %q with other log-probabilities than %q computed", i, got.text, want[i].text)
-				}
-				if stored := got.usage.StoredTokens; (stored > 0) != (i == 2) {
-					t.Errorf("turn %d: %d of %d prompt tokens were read back", i, stored, got.usage.PromptTokens)
-				}
-				if read := got.usage.PromptTokens - got.usage.CachedTokens; i > 0 && read > 64 {
-					t.Errorf("turn %d: %d of %d prompt tokens were computed", i, read, got.usage.PromptTokens)
-				}
-				if i%2 == 1 {
-					idle(t, e)
-					e.Close()
-					o.BlockStore.Close()
-				}
-			}
 
-			o.BlockStore = openStore(t, dir)
-			e = open(t, o)
-			forked = system("Answer briefly. ", 120)
-			got := ask(t, e, &forked, "What is a fork?")
-			if got.text != wantForked.text || !slices.Equal(got.logprobs, wantForked.logprobs) || got.usage.StoredTokens == 0 {
-				t.Errorf("a fork gave %q with %d tokens read back, expected %q", got.text, got.usage.StoredTokens, wantForked.text)
-			}
-			e.Close()
-			if err := o.BlockStore.Check(); err != nil {
-				t.Error(err)
-			}
-		})
+				o.BlockStore = openStore(t, dir)
+				e = open(t, o)
+				forked = system("Answer briefly. ", 120)
+				got := ask(t, e, &forked, "What is a fork?")
+				if got.text != wantForked.text ||
+					!slices.Equal(got.logprobs, wantForked.logprobs) ||
+					got.usage.StoredTokens == 0 {
+					t.Errorf("a fork gave %q with %d tokens read back, expected %q", got.text,
+						got.usage.StoredTokens, wantForked.text)
+				}
+				e.Close()
+				if err := o.BlockStore.Check(); err != nil {
+					t.Error(err)
+				}
+			})
 	}
 }
 
-// TestDamagedBlocks: a damaged file is a miss. The answer has the same bits, and what was damaged is written again once it was met.
+// TestDamagedBlocks: a damaged file is a miss. The answer has the same bits, and what was damaged
+// is written again once it was met.
 func TestDamagedBlocks(t *testing.T) {
 	dir := t.TempDir()
 	history := system("Answer briefly. ", 150)
@@ -148,7 +160,8 @@ func TestDamagedBlocks(t *testing.T) {
 		history = system("Answer briefly. ", 150)
 		got := ask(t, e, &history, questions[0])
 		if got.text != want.text || !slices.Equal(got.logprobs, want.logprobs) {
-			t.Errorf("life %d: %q, expected %q with the same log-probabilities", life, got.text, want.text)
+			t.Errorf("life %d: %q, expected %q with the same log-probabilities", life, got.text,
+				want.text)
 		}
 		if healed = got.usage.StoredTokens > 0; healed && life == 0 {
 			t.Errorf("%d tokens were read back from damaged files", got.usage.StoredTokens)
@@ -164,11 +177,13 @@ func TestDamagedBlocks(t *testing.T) {
 	}
 }
 
-// tinySource is one of the models of random weights with a tokenizer that it never needs: its prompts are token ids.
+// tinySource is one of the models of random weights with a tokenizer that it never needs: its
+// prompts are token ids.
 func tinySource(t testing.TB, name string) engine.Source {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(filepath.Join("models", "testdata", "tiny", name))); err != nil {
+	if err := os.CopyFS(dir,
+		os.DirFS(filepath.Join("models", "testdata", "tiny", name))); err != nil {
 		t.Fatal(err)
 	}
 	tokenizer, err := demoSource(t).ReadFile("tokenizer.json")
@@ -181,7 +196,8 @@ func tinySource(t testing.TB, name string) engine.Source {
 	return engine.Source{Dir: dir}
 }
 
-// TestTinyRestart: every kind of cache there is, cold, from memory and from disk: a long prompt, its continuation and a fork of it.
+// TestTinyRestart: every kind of cache there is, cold, from memory and from disk: a long prompt,
+// its continuation and a fork of it.
 func TestTinyRestart(t *testing.T) {
 	models, err := os.ReadDir(filepath.Join("models", "testdata", "tiny"))
 	if err != nil || len(models) == 0 {
@@ -194,7 +210,8 @@ func TestTinyRestart(t *testing.T) {
 		}
 		for _, format := range formats {
 			t.Run(m.Name()+"_"+format, func(t *testing.T) {
-				o := engine.Options{KVFormat: format, ContextTokens: 1200, MaxSequences: 2, ChunkTokens: 128}
+				o := engine.Options{KVFormat: format, ContextTokens: 1200, MaxSequences: 2,
+					ChunkTokens: 128}
 				restarts(t, tinySource(t, m.Name()), o)
 				if format == "" && (i == 0 || !testing.Short()) {
 					ring, start := o, o
@@ -215,17 +232,21 @@ func restarts(t *testing.T, src engine.Source, o engine.Options) {
 		}
 		return ids
 	}
-	// lives asks the same three prompts, of which each begins as the one before; restart comes between two.
+	// lives asks the same three prompts, of which each begins as the one before; restart comes
+	// between two.
 	head, more, other := random(600), random(70), random(50)
 	head[560] = 2 // ends a message: a place to part from
-	lives := func(o engine.Options, restart func(e *engine.Engine) *engine.Engine) (logprobs [][]float32, usage []engine.Usage) {
+	lives := func(o engine.Options,
+		restart func(e *engine.Engine) *engine.Engine) (logprobs [][]float32,
+		usage []engine.Usage) {
 		e := restart(nil)
 		prompt := head
 		for i := range 3 {
 			s := submit(t, e, engine.Request{Prompt: prompt, MaxTokens: 20, IgnoreEOS: true})
 			var answer []int32
 			var turn []float32
-			for ev, err := s.Next(context.Background()); err == nil; ev, err = s.Next(context.Background()) {
+			for ev, err := s.Next(context.Background()); err == nil; ev,
+				err = s.Next(context.Background()) {
 				if ev.Type == engine.Token {
 					turn, answer = append(turn, ev.Logprob), append(answer, ev.Token)
 				} else if ev.Type == engine.Done {
@@ -263,10 +284,13 @@ func restarts(t *testing.T, src engine.Source, o engine.Options) {
 	})
 	for i := range want {
 		if !slices.Equal(inMemory[i], want[i]) || !slices.Equal(fromDisk[i], want[i]) {
-			t.Errorf("prompt %d: log-probabilities differ: from memory %t, from disk %t", i, !slices.Equal(inMemory[i], want[i]), !slices.Equal(fromDisk[i], want[i]))
+			t.Errorf("prompt %d: log-probabilities differ: from memory %t, from disk %t", i,
+				!slices.Equal(inMemory[i], want[i]), !slices.Equal(fromDisk[i], want[i]))
 		}
-		if i > 0 && (memoryUsage[i].CachedTokens == 0 || memoryUsage[i].StoredTokens != 0 || diskUsage[i].StoredTokens < 500) {
-			t.Errorf("prompt %d of %d tokens: %d from memory, %d from disk", i, diskUsage[i].PromptTokens, memoryUsage[i].CachedTokens, diskUsage[i].StoredTokens)
+		if i > 0 && (memoryUsage[i].CachedTokens == 0 || memoryUsage[i].StoredTokens != 0 ||
+			diskUsage[i].StoredTokens < 500) {
+			t.Errorf("prompt %d of %d tokens: %d from memory, %d from disk", i,
+				diskUsage[i].PromptTokens, memoryUsage[i].CachedTokens, diskUsage[i].StoredTokens)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package engine
 
-// What a model's caches take, in any format, worked out from config.json alone: no weights, no tokenizer, nothing allocated.
+// What a model's caches take, in any format, worked out from config.json alone: no weights, no
+// tokenizer, nothing allocated.
 
 import (
 	"encoding/json"
@@ -29,31 +30,35 @@ type CacheCost struct {
 
 // LayerCost is layers of one model that cost the same. Either of the sizes is 0.
 type LayerCost struct {
-	Layers           int
-	Kind             string // as "attention, 2 heads of 256"
-	Format           string // of keys and values, as "8-bit g64 and 4-bit g32"; "": the layers have none
-	BytesPerToken    int64  // of one layer
-	BytesPerSequence int64  // of one layer
+	Layers int
+	Kind   string // as "attention, 2 heads of 256"
+	// of keys and values, as "8-bit g64 and 4-bit g32"; "": the layers have none
+	Format           string
+	BytesPerToken    int64 // of one layer
+	BytesPerSequence int64 // of one layer
 }
 
 // ContextBytes is what one sequence of so many tokens takes, in whole pages.
 func (c *CacheCost) ContextBytes(tokens int) int64 {
 	tokens = pagesOf(tokens) * cache.PageTokens
 	first := min(tokens, c.StartTokens)
-	return int64(first)*c.StartBytesPerToken + int64(tokens-first)*c.BytesPerToken + c.RingBytes + c.StateBytes
+	return int64(first)*c.StartBytesPerToken + int64(tokens-first)*c.BytesPerToken + c.RingBytes +
+		c.StateBytes
 }
 
-// DescribeCache says what a model of that config.json would keep, in the format and with the limit that o asks for. How its weights are
-// packed plays no part. Errors are Problems.
+// DescribeCache says what a model of that config.json would keep, in the format and with the limit
+// that o asks for. How its weights are packed plays no part. Errors are Problems.
 func DescribeCache(config []byte, o Options) (cost CacheCost, err error) {
 	o.setDefaults()
 	format, err := cache.ParseFormat(o.kvFormat())
 	if err != nil {
-		return cost, problem.Wrap(problem.BadRequest, err, "This KV cache format does not exist", "")
+		return cost, problem.Wrap(problem.BadRequest, err, "This KV cache format does not exist",
+			"")
 	}
 	state, err := cache.ParseStateFormat(o.StateFormat)
 	if err != nil {
-		return cost, problem.Wrap(problem.BadRequest, err, "This format of recurrent states does not exist", "")
+		return cost, problem.Wrap(problem.BadRequest, err,
+			"This format of recurrent states does not exist", "")
 	}
 	spec, architecture, err := shapes(config)
 	if err != nil {
@@ -65,11 +70,13 @@ func DescribeCache(config []byte, o Options) (cost CacheCost, err error) {
 	}
 	span := o.ChunkTokens + o.MaxSequences
 	cost = CacheCost{
-		Architecture: architecture, ContextTokens: spec.ContextTokens, Format: format.Describe(layers),
-		BytesPerToken: cache.PageBytes(layers, format) / cache.PageTokens,
-		StartTokens:   format.Start(layers), StartBytesPerToken: cache.StartPageBytes(layers, format) / cache.PageTokens,
-		RingBytes:  cache.RingBytes(layers, format, span),
-		StateBytes: cache.SlotBytes(layers, state),
+		Architecture: architecture, ContextTokens: spec.ContextTokens,
+		Format:             format.Describe(layers),
+		BytesPerToken:      cache.PageBytes(layers, format) / cache.PageTokens,
+		StartTokens:        format.Start(layers),
+		StartBytesPerToken: cache.StartPageBytes(layers, format) / cache.PageTokens,
+		RingBytes:          cache.RingBytes(layers, format, span),
+		StateBytes:         cache.SlotBytes(layers, state),
 	}
 	at := map[LayerCost]int{} // by what it is with no layers counted
 	for i, f := range format.Layers(layers) {
@@ -91,7 +98,8 @@ func DescribeCache(config []byte, o Options) (cost CacheCost, err error) {
 			}
 		case s.StateValues > 0:
 			kind.BytesPerSequence = cache.SlotBytes(one, state)
-			kind.Kind = fmt.Sprintf("recurrent, %d values of state and %d of convolution", s.StateValues, s.ConvValues)
+			kind.Kind = fmt.Sprintf("recurrent, %d values of state and %d of convolution",
+				s.StateValues, s.ConvValues)
 		}
 		n, ok := at[kind]
 		if !ok {
@@ -104,7 +112,8 @@ func DescribeCache(config []byte, o Options) (cost CacheCost, err error) {
 	return cost, nil
 }
 
-// shapes is a config's model on a device that only measures. Its own packing is replaced, so that any can be described.
+// shapes is a config's model on a device that only measures. Its own packing is replaced, so that
+// any can be described.
 func shapes(config []byte) (spec models.Spec, architecture string, err error) {
 	keys := map[string]json.RawMessage{}
 	if err := json.Unmarshal(config, &keys); err != nil {
@@ -113,7 +122,8 @@ func shapes(config []byte) (spec models.Spec, architecture string, err error) {
 	text := map[string]json.RawMessage{}
 	if keys["text_config"] != nil {
 		if err := json.Unmarshal(keys["text_config"], &text); err != nil {
-			return spec, "", problem.Wrap(problem.ModelBroken, err, "text_config in config.json is not an object", "")
+			return spec, "", problem.Wrap(problem.ModelBroken, err,
+				"text_config in config.json is not an object", "")
 		}
 	}
 	for _, name := range []string{"quantization", "quantization_config"} {
@@ -123,7 +133,8 @@ func shapes(config []byte) (spec models.Spec, architecture string, err error) {
 	keys["quantization"] = json.RawMessage(`{"group_size": 32, "bits": 4}`)
 	if len(text) > 0 {
 		if keys["text_config"], err = json.Marshal(text); err != nil {
-			return spec, "", problem.Wrap(problem.ModelBroken, err, "text_config in config.json cannot be read", "")
+			return spec, "", problem.Wrap(problem.ModelBroken, err,
+				"text_config in config.json cannot be read", "")
 		}
 	}
 	plain, err := json.Marshal(keys)
@@ -142,7 +153,8 @@ func shapes(config []byte) (spec models.Spec, architecture string, err error) {
 	defer w.Close()
 	defer func() {
 		if r := recover(); r != nil { // an operator refused a shape
-			err = problem.New(problem.UnknownArchitecture, "Headroom cannot run a model of these shapes", fmt.Sprint(r), "Pick another model.")
+			err = problem.New(problem.UnknownArchitecture,
+				"Headroom cannot run a model of these shapes", fmt.Sprint(r), "Pick another model.")
 		}
 	}()
 	m, err := models.Load(w)

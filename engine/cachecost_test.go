@@ -10,11 +10,13 @@ import (
 	"headroom/engine/problem"
 )
 
-// TestDescribeCache: Qwen3.5-35B-A3B has 10 attention layers of 2 heads of 256 among 40. By hand, a head's row of 256 takes 512 bytes in
-// f16, 256 + 4*4 in K8 g64, 128 + 8*4 in V4 g32, 256 + 8*4 in V8 g32, 8*18 in q4_0. The state of a recurrent layer is 32 heads of
-// 128 by 128 and 3 rows of 8,192 before the convolution.
+// TestDescribeCache: Qwen3.5-35B-A3B has 10 attention layers of 2 heads of 256 among 40. By hand, a
+// head's row of 256 takes 512 bytes in f16, 256 + 4*4 in K8 g64, 128 + 8*4 in V4 g32, 256 + 8*4 in
+// V8 g32, 8*18 in q4_0. The state of a recurrent layer is 32 heads of 128 by 128 and 3 rows of
+// 8,192 before the convolution.
 func TestDescribeCache(t *testing.T) {
-	config, err := os.ReadFile(filepath.Join("..", "app", "commands", "shapes", "qwen3_5_moe-35b-a3b.json"))
+	config, err := os.ReadFile(
+		filepath.Join("..", "app", "commands", "shapes", "qwen3_5_moe-35b-a3b.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,19 +30,24 @@ func TestDescribeCache(t *testing.T) {
 		{engine.Options{KVFormat: "f16"}, 20480, 0, 1024*20480 + state},
 		{engine.Options{}, 4*2*(272+288) + 6*2*(272+160), 0, 1024*9664 + state},
 		{engine.Options{KVFormat: "q4_0"}, 5760, 0, 1024*5760 + state},
-		// 4 first positions in a page, and 252 + 520 - 1 last ones in 25: the longest pass is a chunk of 512 and 8 streams
+		// 4 first positions in a page, and 252 + 520 - 1 last ones in 25: the longest pass is a
+		// chunk of 512 and 8 streams
 		{engine.Options{KVFormat: "q4_0", MaxKVTokens: 256}, 0, 26 * 32 * 5760, 26*32*5760 + state},
-		{engine.Options{KVFormat: "q4_0", KVStartTokens: 500}, 5760, 0, 512*20480 + 512*5760 + state},
+		{engine.Options{KVFormat: "q4_0", KVStartTokens: 500}, 5760, 0,
+			512*20480 + 512*5760 + state},
 		{engine.Options{KVStartTokens: 5000}, 9664, 0, 1024*20480 + state},
-		{engine.Options{KVFormat: "q4_0", MaxKVTokens: 256, KVStartTokens: 512}, 0, 26 * 32 * 5760, 26*32*5760 + state},
+		{engine.Options{KVFormat: "q4_0", MaxKVTokens: 256, KVStartTokens: 512}, 0, 26 * 32 * 5760,
+			26*32*5760 + state},
 		{engine.Options{KVFormat: "q4_0", MaxKVTokens: 1 << 20}, 5760, 0, 1024*5760 + state},
 	} {
 		c, err := engine.DescribeCache(config, test.o)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if c.BytesPerToken != test.bytes || c.RingBytes != test.ring || c.StateBytes != state || c.ContextBytes(1000) != test.context {
-			t.Errorf("%+v: %+v, 1,000 tokens %d, expected %d a token, rings %d, state %d, %d", test.o, c, c.ContextBytes(1000), test.bytes, test.ring, state, test.context)
+		if c.BytesPerToken != test.bytes || c.RingBytes != test.ring || c.StateBytes != state ||
+			c.ContextBytes(1000) != test.context {
+			t.Errorf("%+v: %+v, 1,000 tokens %d, expected %d a token, rings %d, state %d, %d",
+				test.o, c, c.ContextBytes(1000), test.bytes, test.ring, state, test.context)
 		}
 		layers, perToken := 0, int64(0)
 		for _, l := range c.Layers {
@@ -48,28 +55,35 @@ func TestDescribeCache(t *testing.T) {
 			perToken += int64(l.Layers) * l.BytesPerToken
 		}
 		if layers != 40 || perToken != c.BytesPerToken {
-			t.Errorf("%+v: %d layers of %d bytes a token, expected 40 of %d", test.o, layers, perToken, c.BytesPerToken)
+			t.Errorf("%+v: %d layers of %d bytes a token, expected 40 of %d", test.o, layers,
+				perToken, c.BytesPerToken)
 		}
 	}
-	if _, err := engine.DescribeCache(config, engine.Options{KVBits: "7"}); problem.From(err).Code != problem.BadRequest {
+	if _, err := engine.DescribeCache(config,
+		engine.Options{KVBits: "7"}); problem.From(err).Code != problem.BadRequest {
 		t.Errorf("7 bits: %v", err)
 	}
 }
 
-// FuzzDescribeCache reads mutated configs: whatever they say, the answer is sizes or a problem, and little memory is taken to find it.
+// FuzzDescribeCache reads mutated configs: whatever they say, the answer is sizes or a problem, and
+// little memory is taken to find it.
 func FuzzDescribeCache(f *testing.F) {
 	for _, name := range []string{"qwen3", "qwen3_5_text", "gemma3_text"} {
 		f.Add(read(f, filepath.Join("models", "testdata", "tiny", name), "config.json"), 64)
 	}
-	f.Add([]byte(`{"model_type": "qwen3", "text_config": {"num_hidden_layers": 1e9}, "quantization": 3}`), 0)
+	f.Add(
+		[]byte(
+			`{"model_type": "qwen3", "text_config": {"num_hidden_layers": 1e9}, "quantization": 3}`), 0)
 	f.Add([]byte(`{"model_type": "qwen3_5_moe", "text_config": null}`), -1)
 	f.Fuzz(func(t *testing.T, config []byte, limit int) {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		c, err := engine.DescribeCache(config, engine.Options{MaxKVTokens: limit})
 		runtime.ReadMemStats(&after)
-		if used, most := after.TotalAlloc-before.TotalAlloc, uint64(8<<20+200*len(config)); used > most {
-			t.Errorf("%d bytes allocated for a config of %d, expected at most %d", used, len(config), most)
+		if used, most := after.TotalAlloc-before.TotalAlloc,
+			uint64(8<<20+200*len(config)); used > most {
+			t.Errorf("%d bytes allocated for a config of %d, expected at most %d", used,
+				len(config), most)
 		}
 		switch {
 		case err != nil:

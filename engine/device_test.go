@@ -29,7 +29,8 @@ func openMetal(t *testing.T, device string, src engine.Source, o engine.Options)
 	t.Helper()
 	o.Device = device
 	e, err := engine.Open(context.Background(), src, o)
-	if errors.Is(err, sim.ErrUnavailable) || errors.Is(err, nv.ErrUnavailable) { // nothing else: a device that refuses a model must fail
+	if errors.Is(err, sim.ErrUnavailable) || errors.Is(err, nv.ErrUnavailable) {
+		// nothing else: a device that refuses a model must fail
 		t.Skip(err)
 	}
 	if err != nil {
@@ -39,7 +40,8 @@ func openMetal(t *testing.T, device string, src engine.Source, o engine.Options)
 	return e
 }
 
-// TestDefaultDevice: Metal where there is one, the CPU otherwise; Metal that was asked for and is not there is an error.
+// TestDefaultDevice: Metal where there is one, the CPU otherwise; Metal that was asked for and is
+// not there is an error.
 func TestDefaultDevice(t *testing.T) {
 	none := func() (metal.Device, error) { return nil, errors.New("no GPU in here") }
 	simulated := func() (metal.Device, error) { return sim.Open(sim.Options{}) }
@@ -53,12 +55,15 @@ func TestDefaultDevice(t *testing.T) {
 		{"one", "", simulated, "Metal"},
 		{"one, and the CPU asked for", engine.DeviceCPU, simulated, "CPU"},
 	} {
-		e, err := engine.Open(t.Context(), demoSource(t), engine.Options{Device: c.device, OpenMetal: c.open, ContextTokens: 256, MaxSequences: 1})
+		e, err := engine.Open(t.Context(), demoSource(t),
+			engine.Options{Device: c.device, OpenMetal: c.open, ContextTokens: 256,
+				MaxSequences: 1})
 		if c.name == "one" && !kerneltest.HasMetal() { // then the CPU is right
 			c.want = "CPU"
 		}
 		switch {
-		case c.want == "" && (err == nil || !strings.Contains(problem.From(err).Why, "no GPU in here")):
+		case c.want == "" && (err == nil ||
+			!strings.Contains(problem.From(err).Why, "no GPU in here")):
 			t.Errorf("%s: got %v, expected the reason", c.name, err)
 		case c.want != "" && (err != nil || !strings.HasPrefix(e.Info().Device, c.want)):
 			t.Errorf("%s: got %v, expected it to open on %s", c.name, err, c.want)
@@ -69,7 +74,8 @@ func TestDefaultDevice(t *testing.T) {
 	}
 }
 
-// full is a device without memory for a model, or one that keeps nothing resident and notes what it was asked to keep.
+// full is a device without memory for a model, or one that keeps nothing resident and notes what it
+// was asked to keep.
 type full struct {
 	metal.Device
 	sets *[]string
@@ -87,15 +93,17 @@ func (d full) MakeResident(label string, _ []metal.Buffer) error {
 	return errors.New("cannot be kept")
 }
 
-// TestMetalMemory: what a GPU refuses is found out when a model is loaded, not with its first request; a model that it does not keep resident runs
-// all the same.
+// TestMetalMemory: what a GPU refuses is found out when a model is loaded, not with its first
+// request; a model that it does not keep resident runs all the same.
 func TestMetalMemory(t *testing.T) {
 	for _, sets := range []*[]string{nil, {}} {
 		open := func() (metal.Device, error) {
 			m, err := sim.Open(sim.Options{})
 			return full{m, sets}, err
 		}
-		e, err := engine.Open(t.Context(), demoSource(t), engine.Options{Device: engine.DeviceMetal, OpenMetal: open, ContextTokens: 256, MaxSequences: 1})
+		e, err := engine.Open(t.Context(), demoSource(t),
+			engine.Options{Device: engine.DeviceMetal, OpenMetal: open, ContextTokens: 256,
+				MaxSequences: 1})
 		if !kerneltest.HasMetal() {
 			t.Skip("there is no simulated Metal device")
 		}
@@ -103,10 +111,12 @@ func TestMetalMemory(t *testing.T) {
 			e.Close()
 		}
 		switch {
-		case sets == nil && (err == nil || problem.From(err).Code != problem.DoesNotFit || !strings.Contains(problem.From(err).Why, "no more memory")):
+		case sets == nil && (err == nil || problem.From(err).Code != problem.DoesNotFit ||
+			!strings.Contains(problem.From(err).Why, "no more memory")):
 			t.Errorf("a full device: got %v, expected a model that does not fit", err)
 		case sets != nil && (err != nil || !slices.Equal(*sets, []string{"weights"})):
-			t.Errorf("got %v, sets %q: expected the model to run though its weights are not kept", err, *sets)
+			t.Errorf("got %v, sets %q: expected the model to run though its weights are not kept",
+				err, *sets)
 		}
 	}
 }
@@ -116,11 +126,13 @@ func TestMetal(t *testing.T) {
 	onMetalDevices(t, testMetal)
 }
 
-// onMetalDevices runs a test on the simulated device and on an NVIDIA GPU, as far as they are there.
+// onMetalDevices runs a test on the simulated device and on an NVIDIA GPU, as far as they are
+// there.
 func onMetalDevices(t *testing.T, f func(t *testing.T, device string)) {
 	for _, device := range []string{engine.DeviceNV, engine.DeviceSim} {
 		t.Run(device, func(t *testing.T) {
-			if asked := nv.FromEnvironment() != (nv.Options{}); device == engine.DeviceSim && (testing.Short() || asked) {
+			if asked := nv.FromEnvironment() != (nv.Options{}); device == engine.DeviceSim &&
+				(testing.Short() || asked) {
 				t.Skip("the simulated device takes long")
 			}
 			f(t, device)
@@ -128,14 +140,19 @@ func onMetalDevices(t *testing.T, f func(t *testing.T, device string)) {
 	}
 }
 
-// compileOnly says that HEADROOM_NV asks for compiled kernels alone, so what comes out says nothing.
+// compileOnly says that HEADROOM_NV asks for compiled kernels alone, so what comes out says
+// nothing.
 var compileOnly = nv.FromEnvironment().CompileOnly
 
 func testMetal(t *testing.T, device string) {
-	e := openMetal(t, device, demoSource(t), engine.Options{ContextTokens: 512, MaxSequences: 2, ChunkTokens: 64, NoPrefixCache: true})
+	e := openMetal(t, device, demoSource(t),
+		engine.Options{ContextTokens: 512, MaxSequences: 2, ChunkTokens: 64, NoPrefixCache: true})
 	onCPU := open(t, engine.Options{Float32Activations: true, ContextTokens: 512})
-	for _, text := range []string{question, "<|im_start|>user\nWhat is a KV cache?<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n"} {
-		r := engine.Request{Prompt: encode(e, text), MaxTokens: 12, Sampling: sample.Params{Logprobs: -1}}
+	for _, text := range []string{question,
+		"<|im_start|>user\nWhat is a KV " +
+			"cache?<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n"} {
+		r := engine.Request{Prompt: encode(e, text), MaxTokens: 12,
+			Sampling: sample.Params{Logprobs: -1}}
 		want := run(t, onCPU, r, 0)
 		got := run(t, e, r, 0)
 		if got.done.Err != nil {
@@ -147,7 +164,8 @@ func testMetal(t *testing.T, device string) {
 	}
 }
 
-// TestMetalTiny: every architecture, in the default and in plain cache formats, gives the CPU's tokens on the simulated Metal device.
+// TestMetalTiny: every architecture, in the default and in plain cache formats, gives the CPU's
+// tokens on the simulated Metal device.
 func TestMetalTiny(t *testing.T) {
 	onMetalDevices(t, testMetalTiny)
 }
@@ -159,17 +177,22 @@ func testMetalTiny(t *testing.T, device string) {
 	}
 	for _, m := range models {
 		for _, format := range []string{"", "f16"} {
-			o := engine.Options{KVFormat: format, ContextTokens: 256, MaxSequences: 1, ChunkTokens: 32, NoPrefixCache: true}
+			o := engine.Options{KVFormat: format, ContextTokens: 256, MaxSequences: 1,
+				ChunkTokens: 32, NoPrefixCache: true}
 			e := openMetal(t, device, tinySource(t, m.Name()), o)
 			o.Float32Activations = true
 			onCPU := openModel(t, tinySource(t, m.Name()), o)
-			r := engine.Request{Prompt: someIDs(5, 70), MaxTokens: 8, IgnoreEOS: true, Sampling: sample.Params{Logprobs: -1}}
+			r := engine.Request{Prompt: someIDs(5, 70), MaxTokens: 8, IgnoreEOS: true,
+				Sampling: sample.Params{Logprobs: -1}}
 			want, got := run(t, onCPU, r, 0), run(t, e, r, 0)
 			if got.done.Err != nil || !compileOnly && !slices.Equal(got.tokens, want.tokens) {
-				t.Errorf("%s, %q: tokens %v (%v), on the CPU %v", m.Name(), format, got.tokens, got.done.Err, want.tokens)
+				t.Errorf("%s, %q: tokens %v (%v), on the CPU %v", m.Name(), format, got.tokens,
+					got.done.Err, want.tokens)
 			}
-			if !e.MetalKernels()["prefill"] || !e.MetalKernels()["attend_prefill"] || !e.MetalKernels()["linear_1"] {
-				t.Errorf("%s: a prompt and an answer did not go through the kernels for each", m.Name())
+			if !e.MetalKernels()["prefill"] || !e.MetalKernels()["attend_prefill"] ||
+				!e.MetalKernels()["linear_1"] {
+				t.Errorf("%s: a prompt and an answer did not go through the kernels for each",
+					m.Name())
 			}
 			e.Close()
 			onCPU.Close()

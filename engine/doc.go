@@ -1,5 +1,5 @@
-// Package engine runs one language model for many requests at once. It is the facade: the app and the server know the engine by
-// this package alone.
+// Package engine runs one language model for many requests at once. It is the facade: the app and
+// the server know the engine by this package alone.
 //
 // The way of a request, each hop one file and one call:
 //
@@ -18,8 +18,9 @@
 //	  books.depart      perf.go                                at its end: the PERF line, and why tokens were read again (engine/reread)
 //	Stream.Next         stream.go                              the event, back in the server
 //
-// Loading goes by checkpoint (files to weights), models.Load (weights to an architecture) and a plan made on a device that only
-// measures (load.go): what a model needs is known, and refused if it does not fit, before a weight is read.
+// Loading goes by checkpoint (files to weights), models.Load (weights to an architecture) and a
+// plan made on a device that only measures (load.go): what a model needs is known, and refused if
+// it does not fit, before a weight is read.
 //
 // The way of a prefix that was computed before (blocks.go):
 //
@@ -28,6 +29,6 @@
 //	sched.Promoted    into the prefix tree; the request starts behind it as behind any other (sched.admit)
 //	Engine.hasEnded   what was computed, and Engine.saveEnds what a quiet conversation ends with  ->  blockstore.View.Save
 //
-// One goroutine, Engine.loop, owns the device, the scheduler and every request at work. Others reach it through the inbox and read
-// what it publishes; it waits for nobody.
+// One goroutine, Engine.loop, owns the device, the scheduler and every request at work. Others
+// reach it through the inbox and read what it publishes; it waits for nobody.
 package engine

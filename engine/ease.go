@@ -1,7 +1,8 @@
 package engine
 
-// Working for a part of the time, so that a hot computer cools down and answers others: the loop rests behind each step. Steps are the same, and
-// so are their bits; none is taken ahead of the last one's results meanwhile, or a device would have no rest.
+// Working for a part of the time, so that a hot computer cools down and answers others: the loop
+// rests behind each step. Steps are the same, and so are their bits; none is taken ahead of the
+// last one's results meanwhile, or a device would have no rest.
 
 import (
 	"math"
@@ -11,7 +12,8 @@ import (
 // longestRest is far below what a step that hangs is known by (Pulse).
 const longestRest = 10 * time.Second
 
-// SetWorkShare has the engine work for that share of the time from now on: 1 always, 0.5 as long as it rests.
+// SetWorkShare has the engine work for that share of the time from now on: 1 always, 0.5 as long as
+// it rests.
 func (e *Engine) SetWorkShare(share float64) {
 	e.restShare.Store(math.Float64bits(1 - min(max(share, 0.05), 1)))
 }

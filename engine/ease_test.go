@@ -9,10 +9,12 @@ import (
 	"headroom/engine"
 )
 
-// TestWorkShare: an engine that rests does so behind each step, on a device that goes ahead too, and answers the same.
+// TestWorkShare: an engine that rests does so behind each step, on a device that goes ahead too,
+// and answers the same.
 func TestWorkShare(t *testing.T) {
 	for _, goes := range []bool{false, true} {
-		e := openModel(t, tinySource(t, "qwen3_5_text"), engine.Options{ContextTokens: 256, ChunkTokens: 32, NoPrefixCache: true})
+		e := openModel(t, tinySource(t, "qwen3_5_text"),
+			engine.Options{ContextTokens: 256, ChunkTokens: 32, NoPrefixCache: true})
 		var d *ahead
 		if goes {
 			d = goAhead(e)
@@ -20,7 +22,8 @@ func TestWorkShare(t *testing.T) {
 		var rests []time.Duration
 		e.OnPause(func(d time.Duration) { rests = append(rests, d) })
 		ask := func() []int32 {
-			tokens := run(t, e, engine.Request{Prompt: someIDs(1, 70), MaxTokens: 9, IgnoreEOS: true, Sampling: samplings()[0]}, 0).tokens
+			tokens := run(t, e, engine.Request{Prompt: someIDs(1, 70), MaxTokens: 9,
+				IgnoreEOS: true, Sampling: samplings()[0]}, 0).tokens
 			e.Remembered() // the loop is behind its last rest
 			return tokens
 		}

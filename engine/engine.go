@@ -1,7 +1,8 @@
 package engine
 
-// The engine as its callers see it: checks of a request, the inbox, cancelling and closing. Everything that runs the model
-// belongs to the loop's goroutine (loop.go); callers share with it only what mu and statsMu guard.
+// The engine as its callers see it: checks of a request, the inbox, cancelling and closing.
+// Everything that runs the model belongs to the loop's goroutine (loop.go); callers share with it
+// only what mu and statsMu guard.
 
 import (
 	"crypto/rand"
@@ -76,25 +77,33 @@ type Engine struct {
 // Info describes the model and how it runs.
 func (e *Engine) Info() Info { return e.info }
 
-// Submit queues a request. Its events arrive on the stream; the request ends by itself or by Cancel.
+// Submit queues a request. Its events arrive on the stream; the request ends by itself or by
+// Cancel.
 func (e *Engine) Submit(r Request) (*Stream, error) {
 	context := e.options.ContextTokens
 	switch {
 	case len(r.Prompt) == 0:
-		return nil, problem.New(problem.BadRequest, "The prompt is empty", "", "Send at least one token.")
+		return nil, problem.New(problem.BadRequest, "The prompt is empty", "",
+			"Send at least one token.")
 	case len(r.Prompt) >= context:
-		return nil, problem.New(problem.ContextExceeded, "The prompt is longer than the model's context",
-			fmt.Sprintf("it has %d tokens, the context holds %d and needs room for at least one more", len(r.Prompt), context),
+		return nil, problem.New(problem.ContextExceeded,
+			"The prompt is longer than the model's context",
+			fmt.Sprintf(
+				"it has %d tokens, the context holds %d and needs room for at least one more",
+				len(r.Prompt), context),
 			"Shorten the conversation, or load the model with a longer context.")
 	}
 	for i, t := range r.Prompt {
 		if t < 0 || int(t) >= e.runner.VocabSize() {
-			return nil, problem.New(problem.BadRequest, "The prompt holds a token the model does not have",
-				fmt.Sprintf("token %d at position %d, the vocabulary has %d", t, i, e.runner.VocabSize()), "")
+			return nil, problem.New(problem.BadRequest,
+				"The prompt holds a token the model does not have",
+				fmt.Sprintf("token %d at position %d, the vocabulary has %d", t, i,
+					e.runner.VocabSize()), "")
 		}
 	}
 	if err := r.Sampling.Validate(); err != nil {
-		return nil, problem.Wrap(problem.BadRequest, err, "A sampling parameter is out of range", "")
+		return nil, problem.Wrap(problem.BadRequest, err, "A sampling parameter is out of range",
+			"")
 	}
 	if r.ID == "" {
 		r.ID = newID()
@@ -102,7 +111,8 @@ func (e *Engine) Submit(r Request) (*Stream, error) {
 	if left := context - len(r.Prompt); r.MaxTokens <= 0 || r.MaxTokens > left {
 		r.MaxTokens = left
 	}
-	q := &request{Request: r, submitted: time.Now(), match: e.books.find(r.Prompt), usage: Usage{PromptTokens: len(r.Prompt)}}
+	q := &request{Request: r, submitted: time.Now(), match: e.books.find(r.Prompt),
+		usage: Usage{PromptTokens: len(r.Prompt)}}
 	q.seq = sched.Sequence{Tokens: append(make([]int32, 0, len(r.Prompt)+min(r.MaxTokens, 4096)), r.Prompt...), Priority: r.Priority, Slot: -1, Owner: q}
 	if e.recurrent {
 		q.seq.Keep = e.keepAfter(r.Prompt)
@@ -118,12 +128,14 @@ func (e *Engine) Submit(r Request) (*Stream, error) {
 	return q.stream, e.enqueue(q)
 }
 
-// keepEvery is how many prompt tokens lie between two kept states at most: what is read again after a hit that falls between.
+// keepEvery is how many prompt tokens lie between two kept states at most: what is read again after
+// a hit that falls between.
 const keepEvery = 1024
 
-// keepAfter is the positions of a prompt after which the recurrent state is worth keeping: the end of the first message, which many
-// conversations share; the ends of the last two, where the next turn and an edited one will part from this; every keepEvery tokens; and
-// before the last token, for the same prompt again.
+// keepAfter is the positions of a prompt after which the recurrent state is worth keeping: the end
+// of the first message, which many conversations share; the ends of the last two, where the next
+// turn and an edited one will part from this; every keepEvery tokens; and before the last token,
+// for the same prompt again.
 func (e *Engine) keepAfter(prompt []int32) []int {
 	var ends []int
 	for i, t := range prompt {
@@ -175,7 +187,8 @@ func (e *Engine) cancel(q *request) {
 	}
 }
 
-// signal wakes the loop. The caller holds mu, so nothing is lost between the loop's look and its sleep.
+// signal wakes the loop. The caller holds mu, so nothing is lost between the loop's look and its
+// sleep.
 func (e *Engine) signal() {
 	select {
 	case e.wake <- struct{}{}:
@@ -198,8 +211,8 @@ func (e *Engine) Cancel(id string) bool {
 	return found
 }
 
-// Close ends every request, has the block store write what it lacks, then frees the model's memory, which it waits for also when
-// called again. The engine must not be used afterwards.
+// Close ends every request, has the block store write what it lacks, then frees the model's memory,
+// which it waits for also when called again. The engine must not be used afterwards.
 func (e *Engine) Close() error {
 	e.mu.Lock()
 	if !e.closing {

@@ -87,7 +87,8 @@ func TestAnswers(t *testing.T) {
 	if text != "76 - 27 = 49." || done.Finish != engine.FinishStop {
 		t.Errorf("answer %q (%s), expected \"76 - 27 = 49.\" (stop)", text, done.Finish)
 	}
-	if want := (engine.Usage{PromptTokens: 22, PromptDoneTokens: 22, CompletionTokens: len(tokens)}); done.Usage != want {
+	if want := (engine.Usage{PromptTokens: 22, PromptDoneTokens: 22,
+		CompletionTokens: len(tokens)}); done.Usage != want {
 		t.Errorf("usage %+v, expected %+v", done.Usage, want)
 	}
 	if done.Timing.FirstToken <= 0 || done.Timing.DecodeSteps != len(tokens)-1 {
@@ -107,14 +108,16 @@ func TestStopsAndLimits(t *testing.T) {
 		finish engine.FinishReason
 	}{
 		{"stop text", engine.Request{Stop: []string{" = "}}, "76 - 27", 0, engine.FinishStop},
-		{"stop text that never comes", engine.Request{Stop: []string{"49.never", "zzz"}}, "76 - 27 = 49.", 0, engine.FinishStop},
+		{"stop text that never comes", engine.Request{Stop: []string{"49.never", "zzz"}},
+			"76 - 27 = 49.", 0, engine.FinishStop},
 		{"max tokens", engine.Request{MaxTokens: 3}, "76 -", 3, engine.FinishLength},
 		{"one token", engine.Request{MaxTokens: 1}, "7", 1, engine.FinishLength},
 	} {
 		c.r.Prompt = slices.Clone(prompt)
 		tokens, text, done := collect(t, submit(t, e, c.r))
 		if text != c.text || done.Finish != c.finish || c.tokens > 0 && len(tokens) != c.tokens {
-			t.Errorf("%s: %q, %d tokens (%s), expected %q, %d (%s)", c.name, text, len(tokens), done.Finish, c.text, c.tokens, c.finish)
+			t.Errorf("%s: %q, %d tokens (%s), expected %q, %d (%s)", c.name, text, len(tokens),
+				done.Finish, c.text, c.tokens, c.finish)
 		}
 	}
 }
@@ -141,15 +144,16 @@ func demoCases(t testing.TB, maxTokens int) (prompts []string) {
 	return prompts
 }
 
-// TestBatchedEqualsAlone: many requests at once, sampled and greedy, in pages that are too few for all (so that some are preempted
-// and computed again), give the tokens that each gives alone.
+// TestBatchedEqualsAlone: many requests at once, sampled and greedy, in pages that are too few for
+// all (so that some are preempted and computed again), give the tokens that each gives alone.
 func TestBatchedEqualsAlone(t *testing.T) {
 	prompts := demoCases(t, 400)
 	request := func(e *engine.Engine, i int) engine.Request {
 		seed := uint64(i)
 		r := engine.Request{Prompt: encode(e, prompts[i]), MaxTokens: 40}
 		if i%2 == 1 {
-			r.Sampling = sample.Params{Temperature: 1.3, TopP: 0.9, Seed: &seed, RepetitionPenalty: 1.1}
+			r.Sampling = sample.Params{Temperature: 1.3, TopP: 0.9, Seed: &seed,
+				RepetitionPenalty: 1.1}
 		}
 		return r
 	}
@@ -158,7 +162,8 @@ func TestBatchedEqualsAlone(t *testing.T) {
 	for i := range prompts {
 		want[i], _, _ = collect(t, submit(t, alone, request(alone, i)))
 	}
-	together := open(t, withPages(t, engine.Options{MaxSequences: 6, ChunkTokens: 200, ContextTokens: 512}, 16))
+	together := open(t, withPages(t,
+		engine.Options{MaxSequences: 6, ChunkTokens: 200, ContextTokens: 512}, 16))
 	var streams []*engine.Stream
 	for i := range prompts {
 		streams = append(streams, submit(t, together, request(together, i)))
@@ -170,7 +175,9 @@ func TestBatchedEqualsAlone(t *testing.T) {
 	}
 	idle(t, together)
 	if n := together.Stats().Preemptions; n == 0 {
-		t.Error("no request was preempted: the pages were not too few, and this test has not tested that")
+		t.Error(
+			"no request was preempted: the pages were not too few, and this test has not tested " +
+				"that")
 	}
 }
 
@@ -182,7 +189,9 @@ func withPages(t testing.TB, o engine.Options, pages int64) engine.Options {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.AvailableBytes = d.Need.TotalBytes() - d.Need.KVBytes + 2*pages*d.KVBytesPerToken*cache.PageTokens // half is for pages
+	// half is for pages
+	o.AvailableBytes = d.Need.TotalBytes() - d.Need.KVBytes +
+		2*pages*d.KVBytesPerToken*cache.PageTokens
 	return o
 }
 
@@ -206,7 +215,8 @@ func TestCancelFreesAtOnce(t *testing.T) {
 	if _, _, done := collect(t, s); done.Finish != engine.FinishCancelled {
 		t.Errorf("finish %q, expected cancelled", done.Finish)
 	}
-	other := submit(t, e, engine.Request{ID: "by-name", Prompt: encode(e, question), IgnoreEOS: true})
+	other := submit(t, e, engine.Request{ID: "by-name", Prompt: encode(e, question),
+		IgnoreEOS: true})
 	if _, err := other.Next(context.Background()); err != nil {
 		t.Fatal(err)
 	}
@@ -229,17 +239,23 @@ func TestRefusals(t *testing.T) {
 	}{
 		{engine.Request{}, problem.BadRequest, "empty"},
 		{engine.Request{Prompt: []int32{1, 99999}}, problem.BadRequest, "99999"},
-		{engine.Request{Prompt: make([]int32, 64)}, problem.ContextExceeded, "64 tokens, the context holds 64"},
-		{engine.Request{Prompt: []int32{1}, Sampling: sample.Params{TopP: 7}}, problem.BadRequest, "7"},
+		{engine.Request{Prompt: make([]int32, 64)}, problem.ContextExceeded,
+			"64 tokens, the context holds 64"},
+		{engine.Request{Prompt: []int32{1}, Sampling: sample.Params{TopP: 7}}, problem.BadRequest,
+			"7"},
 	} {
 		_, err := e.Submit(c.r)
-		if p := problem.From(err); err == nil || p.Code != c.code || !strings.Contains(p.Error(), c.says) {
+		if p := problem.From(err); err == nil || p.Code != c.code ||
+			!strings.Contains(p.Error(), c.says) {
 			t.Errorf("%+v: got %v, expected %s saying %q", c.r, err, c.code, c.says)
 		}
 	}
-	_, _, done := collect(t, submit(t, e, engine.Request{Prompt: encode(e, question), IgnoreEOS: true}))
-	if total := done.Usage.PromptTokens + done.Usage.CompletionTokens; total != 64 || done.Finish != engine.FinishLength {
-		t.Errorf("without a limit: %d tokens in all (%s), expected the context of 64 (length)", total, done.Finish)
+	_, _, done := collect(t,
+		submit(t, e, engine.Request{Prompt: encode(e, question), IgnoreEOS: true}))
+	if total := done.Usage.PromptTokens + done.Usage.CompletionTokens; total != 64 ||
+		done.Finish != engine.FinishLength {
+		t.Errorf("without a limit: %d tokens in all (%s), expected the context of 64 (length)",
+			total, done.Finish)
 	}
 }
 
@@ -258,27 +274,32 @@ func TestCloseEndsRequests(t *testing.T) {
 			t.Errorf("finish %q, expected cancelled", done.Finish)
 		}
 	}
-	if _, err := e.Submit(engine.Request{Prompt: []int32{1}}); problem.From(err).Code != problem.NotRunning {
+	if _, err := e.Submit(engine.Request{Prompt: []int32{1}}); problem.From(
+		err).Code != problem.NotRunning {
 		t.Errorf("submit after close: %v, expected %s", err, problem.NotRunning)
 	}
 }
 
 func TestDoesNotFit(t *testing.T) {
-	_, err := engine.Open(context.Background(), demoSource(t), engine.Options{AvailableBytes: 8 << 20})
-	if p := problem.From(err); p.Code != problem.DoesNotFit || !strings.Contains(p.Why, "weights") || !strings.Contains(p.Why, "is free") {
+	_, err := engine.Open(context.Background(), demoSource(t),
+		engine.Options{AvailableBytes: 8 << 20})
+	if p := problem.From(err); p.Code != problem.DoesNotFit ||
+		!strings.Contains(p.Why, "weights") || !strings.Contains(p.Why, "is free") {
 		t.Errorf("got %v, expected %s with the numbers", err, problem.DoesNotFit)
 	}
 }
 
-// TestPrefixCache holds a conversation of several turns, and two that part from it, with the prefix cache and without: the cache saves
-// work and changes no bit of any log-probability.
+// TestPrefixCache holds a conversation of several turns, and two that part from it, with the prefix
+// cache and without: the cache saves work and changes no bit of any log-probability.
 func TestPrefixCache(t *testing.T) {
-	turns := []string{"What is a KV cache?", "What is 63 + 29?", "Why are models quantized?", "Sort these words: pear, drum, banana, plum"}
+	turns := []string{"What is a KV cache?", "What is 63 + 29?", "Why are models quantized?",
+		"Sort these words: pear, drum, banana, plum"}
 	talk := func(e *engine.Engine, system string) (answers [][]float32, cached, prompts int) {
 		text := "<|im_start|>system\n" + system + "<|im_end|>\n"
 		for _, turn := range turns {
 			text += "<|im_start|>user\n" + turn + "<|im_end|>\n<|im_start|>assistant\n"
-			s := submit(t, e, engine.Request{Prompt: encode(e, text+"<think>\n\n</think>\n\n"), MaxTokens: 60})
+			s := submit(t, e, engine.Request{Prompt: encode(e, text+"<think>\n\n</think>\n\n"),
+				MaxTokens: 60})
 			var logprobs []float32
 			answer := ""
 			for {
@@ -295,12 +316,15 @@ func TestPrefixCache(t *testing.T) {
 				}
 			}
 			answers = append(answers, logprobs)
-			text += answer + "<|im_end|>\n" // as the template renders history: without the empty thoughts
+			// as the template renders history: without the empty thoughts
+			text += answer + "<|im_end|>\n"
 		}
 		return answers, cached, prompts
 	}
 	with, without := open(t, engine.Options{}), open(t, engine.Options{NoPrefixCache: true})
-	for i, system := range []string{strings.Repeat("Answer briefly. ", 40), strings.Repeat("Answer briefly. ", 40) + "Be kind.", strings.Repeat("Answer briefly. ", 40)} {
+	for i, system := range []string{strings.Repeat("Answer briefly. ", 40),
+		strings.Repeat("Answer briefly. ", 40) + "Be kind.",
+		strings.Repeat("Answer briefly. ", 40)} {
 		want, none, prompts := talk(without, system)
 		got, cached, _ := talk(with, system)
 		if !slices.EqualFunc(got, want, func(a, b []float32) bool { return slices.Equal(a, b) }) {
@@ -311,7 +335,8 @@ func TestPrefixCache(t *testing.T) {
 			t.Errorf("conversation %d: %d tokens cached without a cache", i, none)
 		}
 		if cached < prompts/2 {
-			t.Errorf("conversation %d: %d of %d prompt tokens cached, expected most", i, cached, prompts)
+			t.Errorf("conversation %d: %d of %d prompt tokens cached, expected most", i, cached,
+				prompts)
 		}
 	}
 	idle(t, with)

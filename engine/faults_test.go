@@ -1,6 +1,7 @@
 package engine_test
 
-// What goes wrong outside the engine, and inside a pass, must be told clearly and must end nothing but what it concerns.
+// What goes wrong outside the engine, and inside a pass, must be told clearly and must end nothing
+// but what it concerns.
 
 import (
 	"bytes"
@@ -32,7 +33,8 @@ import (
 func copyDemo(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()
-	for _, name := range []string{"config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "model.safetensors"} {
+	for _, name := range []string{"config.json", "generation_config.json", "tokenizer.json",
+		"tokenizer_config.json", "chat_template.jinja", "model.safetensors"} {
 		data, err := fs.ReadFile(demo.Files, "model/"+name)
 		if err != nil {
 			t.Fatal(err)
@@ -89,29 +91,47 @@ func TestBadFolders(t *testing.T) {
 		{"no config", remove("config.json"), problem.ModelNotFound, "config.json"},
 		{"config is not JSON", put("config.json", "{"), problem.ModelBroken, "config.json"},
 		{"config is a list", put("config.json", "[]"), problem.ModelBroken, "config.json"},
-		{"unknown architecture", put("config.json", `{"model_type": "perceptron"}`), problem.UnknownArchitecture, `"perceptron"`},
-		{"config of another model", replace("config.json", `"hidden_size": 256`, `"hidden_size": 512`), problem.ModelBroken, "embed_tokens"},
-		{"absurd size", replace("config.json", `"num_hidden_layers": 12`, `"num_hidden_layers": 1000000000000`), problem.ModelBroken, "num_hidden_layers"},
+		{"unknown architecture", put("config.json", `{"model_type": "perceptron"}`),
+			problem.UnknownArchitecture, `"perceptron"`},
+		{"config of another model",
+			replace("config.json", `"hidden_size": 256`, `"hidden_size": 512`), problem.ModelBroken,
+			"embed_tokens"},
+		{"absurd size", replace("config.json", `"num_hidden_layers": 12`,
+			`"num_hidden_layers": 1000000000000`), problem.ModelBroken, "num_hidden_layers"},
 		{"head too odd for the kernels", oddHeads, problem.UnknownArchitecture, "multiples of 16"},
 		{"no weights", remove("model.safetensors"), problem.ModelBroken, "model*.safetensors"},
 		{"truncated weights", truncate, problem.ModelBroken, "model.safetensors"},
-		{"weights without a header", put("model.safetensors", "x"), problem.ModelBroken, "model.safetensors"},
+		{"weights without a header", put("model.safetensors", "x"), problem.ModelBroken,
+			"model.safetensors"},
 		{"header longer than the file", lyingLength, problem.ModelBroken, "model.safetensors"},
-		{"header with shapes of its own", replace("model.safetensors", `"shape":[256]`, `"shape":[257]`), problem.ModelBroken, "model.safetensors"},
-		{"tensor under another name", replace("model.safetensors", `"language_model.model.norm.weight"`, `"language_model.model.morn.weight"`), problem.ModelBroken, "language_model.model.norm.weight"},
+		{"header with shapes of its own",
+			replace("model.safetensors", `"shape":[256]`, `"shape":[257]`), problem.ModelBroken,
+			"model.safetensors"},
+		{"tensor under another name",
+			replace("model.safetensors", `"language_model.model.norm.weight"`,
+				`"language_model.model.morn.weight"`), problem.ModelBroken,
+			"language_model.model.norm.weight"},
 		{"packed norm", packedNorm, problem.ModelBroken, "language_model.model.norm.weight"},
-		{"missing shard", put("model.safetensors.index.json", `{"weight_map": {"lm_head.weight": "model-00002-of-00002.safetensors"}}`), problem.ModelBroken, "model-00002-of-00002.safetensors"},
-		{"index is not JSON", put("model.safetensors.index.json", `{`), problem.ModelBroken, "model.safetensors.index.json"},
+		{"missing shard", put("model.safetensors.index.json",
+			`{"weight_map": {"lm_head.weight": "model-00002-of-00002.safetensors"}}`),
+			problem.ModelBroken, "model-00002-of-00002.safetensors"},
+		{"index is not JSON", put("model.safetensors.index.json", `{`), problem.ModelBroken,
+			"model.safetensors.index.json"},
 		{"no tokenizer", remove("tokenizer.json"), problem.ModelBroken, "tokenizer.json"},
-		{"broken tokenizer", put("tokenizer.json", `{"model": 1}`), problem.ModelBroken, "tokenizer.json"},
-		{"broken template", put("chat_template.jinja", "{% if %}"), problem.ModelBroken, "chat_template.jinja"},
-		{"broken generation config", put("generation_config.json", `{"temperature": "warm"}`), problem.ModelBroken, "generation_config.json"},
-		{"foreign quantization", replace("config.json", `"mode": "affine"`, `"mode": "nvfp4"`), problem.UnknownArchitecture, `"nvfp4"`},
+		{"broken tokenizer", put("tokenizer.json", `{"model": 1}`), problem.ModelBroken,
+			"tokenizer.json"},
+		{"broken template", put("chat_template.jinja", "{% if %}"), problem.ModelBroken,
+			"chat_template.jinja"},
+		{"broken generation config", put("generation_config.json", `{"temperature": "warm"}`),
+			problem.ModelBroken, "generation_config.json"},
+		{"foreign quantization", replace("config.json", `"mode": "affine"`, `"mode": "nvfp4"`),
+			problem.UnknownArchitecture, `"nvfp4"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := copyDemo(t)
 			c.damage(t, dir)
-			e, err := engine.Open(context.Background(), engine.Source{Dir: dir}, engine.Options{AvailableBytes: 1 << 30})
+			e, err := engine.Open(context.Background(), engine.Source{Dir: dir},
+				engine.Options{AvailableBytes: 1 << 30})
 			if err == nil {
 				e.Close()
 				t.Fatal("it opened")
@@ -152,7 +172,8 @@ func edit(t testing.TB, dir string, change func(*safetensors.Tensor)) {
 	if err := safetensors.Write(&out, all, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Remove(filepath.Join(dir, "model.safetensors")); err != nil { // the mapping keeps the old one
+	if err := os.Remove(filepath.Join(dir, "model.safetensors")); err != nil {
+		// the mapping keeps the old one
 		t.Fatal(err)
 	}
 	write(t, dir, "model.safetensors", out.Bytes())
@@ -173,12 +194,16 @@ func oddHeads(t testing.TB, dir string) {
 		"num_attention_heads": 1, "num_key_value_heads": 1, "head_dim": 20, "max_position_embeddings": 64, "tie_word_embeddings": true}`))
 	var all []safetensors.Tensor
 	for name, shape := range map[string][]int{
-		"embed_tokens": {8, 8}, "norm": {8}, "layers.0.input_layernorm": {8}, "layers.0.post_attention_layernorm": {8},
-		"layers.0.self_attn.q_proj": {20, 8}, "layers.0.self_attn.k_proj": {20, 8}, "layers.0.self_attn.v_proj": {20, 8}, "layers.0.self_attn.o_proj": {8, 20},
+		"embed_tokens": {8, 8}, "norm": {8}, "layers.0.input_layernorm": {8},
+		"layers.0.post_attention_layernorm": {8},
+		"layers.0.self_attn.q_proj":         {20, 8}, "layers.0.self_attn.k_proj": {20, 8},
+		"layers.0.self_attn.v_proj": {20, 8}, "layers.0.self_attn.o_proj": {8, 20},
 		"layers.0.self_attn.q_norm": {20}, "layers.0.self_attn.k_norm": {20},
-		"layers.0.mlp.gate_proj": {8, 8}, "layers.0.mlp.up_proj": {8, 8}, "layers.0.mlp.down_proj": {8, 8},
+		"layers.0.mlp.gate_proj": {8, 8}, "layers.0.mlp.up_proj": {8, 8},
+		"layers.0.mlp.down_proj": {8, 8},
 	} {
-		x := safetensors.Tensor{Name: "model." + name + ".weight", DType: safetensors.F32, Shape: shape}
+		x := safetensors.Tensor{Name: "model." + name + ".weight", DType: safetensors.F32,
+			Shape: shape}
 		x.Data = make([]byte, 4*x.Elements())
 		all = append(all, x)
 	}
@@ -191,7 +216,8 @@ func oddHeads(t testing.TB, dir string) {
 
 // TestMemoryRefused: what the system will not map is a problem, not a panic.
 func TestMemoryRefused(t *testing.T) {
-	_, err := engine.Open(context.Background(), demoSource(t), engine.Options{AvailableBytes: 1 << 62, MaxSequences: 1 << 27})
+	_, err := engine.Open(context.Background(), demoSource(t),
+		engine.Options{AvailableBytes: 1 << 62, MaxSequences: 1 << 27})
 	if p := problem.From(err); err == nil || p.Code != problem.DoesNotFit {
 		t.Errorf("got %v, expected %s", err, problem.DoesNotFit)
 	}
@@ -211,7 +237,8 @@ func openDir(t testing.TB, dir string, o engine.Options) *engine.Engine {
 func TestFilesDeletedWhileRunning(t *testing.T) {
 	dir := copyDemo(t)
 	e := openDir(t, dir, engine.Options{})
-	want, _, _ := collect(t, submit(t, e, engine.Request{Prompt: encode(e, question), MaxTokens: 60, IgnoreEOS: true}))
+	want, _, _ := collect(t,
+		submit(t, e, engine.Request{Prompt: encode(e, question), MaxTokens: 60, IgnoreEOS: true}))
 	s := submit(t, e, engine.Request{Prompt: encode(e, question), MaxTokens: 60, IgnoreEOS: true})
 	if _, err := s.Next(context.Background()); err != nil {
 		t.Fatal(err)
@@ -219,13 +246,14 @@ func TestFilesDeletedWhileRunning(t *testing.T) {
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
 	}
-	if got, _, done := collect(t, s); done.Finish != engine.FinishLength || !slices.Equal(got, want[len(want)-len(got):]) || len(got) < len(want)-1 {
+	if got, _, done := collect(t, s); done.Finish != engine.FinishLength ||
+		!slices.Equal(got, want[len(want)-len(got):]) || len(got) < len(want)-1 {
 		t.Errorf("with the files gone: %v (%s, %v), before: %v", got, done.Finish, done.Err, want)
 	}
 }
 
-// TestNaNStaysWithItsRequest: a weight that is no number ends the requests that meet it. Those beside them, and later ones in the
-// same pages and slots, are what they would have been.
+// TestNaNStaysWithItsRequest: a weight that is no number ends the requests that meet it. Those
+// beside them, and later ones in the same pages and slots, are what they would have been.
 func TestNaNStaysWithItsRequest(t *testing.T) {
 	const poison, bfloat16NaN = 77, 0x7fc0 // a token, and what its embedding is scaled by
 	dir := copyDemo(t)
@@ -239,7 +267,10 @@ func TestNaNStaysWithItsRequest(t *testing.T) {
 		}
 	})
 	e := openDir(t, dir, engine.Options{MaxSequences: 3, ContextTokens: 128, ChunkTokens: 48})
-	good := func() engine.Request { return engine.Request{Prompt: encode(e, question), MaxTokens: 12} }
+	good := func() engine.Request {
+		return engine.Request{Prompt: encode(e, question),
+			MaxTokens: 12}
+	}
 	bad := engine.Request{Prompt: append(encode(e, question), poison, 5, 6), MaxTokens: 12}
 	want, _, done := collect(t, submit(t, e, good()))
 	if done.Finish != engine.FinishStop {
@@ -247,12 +278,15 @@ func TestNaNStaysWithItsRequest(t *testing.T) {
 	}
 	for round := range 4 {
 		before, broken, after := submit(t, e, good()), submit(t, e, bad), submit(t, e, good())
-		if _, _, done := collect(t, broken); done.Finish != engine.FinishError || problem.From(done.Err).Code != problem.Internal || !strings.Contains(done.Err.Error(), "damaged") {
+		if _, _, done := collect(t, broken); done.Finish != engine.FinishError ||
+			problem.From(done.Err).Code != problem.Internal ||
+			!strings.Contains(done.Err.Error(), "damaged") {
 			t.Errorf("round %d: with a NaN: %s, %v", round, done.Finish, done.Err)
 		}
 		for _, s := range []*engine.Stream{before, after} {
 			if got, _, done := collect(t, s); !slices.Equal(got, want) {
-				t.Errorf("round %d: beside a NaN: %v (%s, %v), alone %v", round, got, done.Finish, done.Err, want)
+				t.Errorf("round %d: beside a NaN: %v (%s, %v), alone %v", round, got, done.Finish,
+					done.Err, want)
 			}
 		}
 	}
@@ -273,10 +307,13 @@ func (m hooked) Forward(c *ops.Context, b *batch.Batch, layers []cache.Layer) ke
 	return out
 }
 
-// TestPanicEndsItsStepAlone: the requests of the step end with a problem; the others and the engine go on, however often it happens.
+// TestPanicEndsItsStepAlone: the requests of the step end with a problem; the others and the engine
+// go on, however often it happens.
 func TestPanicEndsItsStepAlone(t *testing.T) {
 	const trigger = 99
-	e := open(t, engine.Options{NoPrefixCache: true, MaxSequences: 1, ContextTokens: 128, ChunkTokens: 32}) // room for activations of 33 rows
+	// room for activations of 33 rows
+	e := open(t, engine.Options{NoPrefixCache: true, MaxSequences: 1, ContextTokens: 128,
+		ChunkTokens: 32})
 	want, _, _ := collect(t, submit(t, e, engine.Request{Prompt: encode(e, question)}))
 	e.ReplaceModel(func(m models.Model) models.Model {
 		return hooked{m, func(tokens []int32) {
@@ -288,7 +325,9 @@ func TestPanicEndsItsStepAlone(t *testing.T) {
 	for range 8 { // activations that a panic left behind would fill that room
 		broken := submit(t, e, engine.Request{Prompt: append(encode(e, question), trigger)})
 		waiting := submit(t, e, engine.Request{Prompt: encode(e, question)})
-		if _, _, done := collect(t, broken); done.Finish != engine.FinishError || problem.From(done.Err).Code != problem.Internal || !strings.Contains(done.Err.Error(), "a fault in a kernel") {
+		if _, _, done := collect(t, broken); done.Finish != engine.FinishError ||
+			problem.From(done.Err).Code != problem.Internal ||
+			!strings.Contains(done.Err.Error(), "a fault in a kernel") {
 			t.Errorf("with a panic: %s, %v", done.Finish, done.Err)
 		}
 		if got, _, done := collect(t, waiting); !slices.Equal(got, want) {
@@ -298,7 +337,8 @@ func TestPanicEndsItsStepAlone(t *testing.T) {
 	idle(t, e)
 }
 
-// TestCancelByNameDuringTheFirstPass: a request can be cancelled from the moment that Submit returns until it has ended.
+// TestCancelByNameDuringTheFirstPass: a request can be cancelled from the moment that Submit
+// returns until it has ended.
 func TestCancelByNameDuringTheFirstPass(t *testing.T) {
 	e := open(t, engine.Options{NoPrefixCache: true, ContextTokens: 128})
 	e.ReplaceModel(func(m models.Model) models.Model {
@@ -308,7 +348,9 @@ func TestCancelByNameDuringTheFirstPass(t *testing.T) {
 			}
 		}}
 	})
-	if tokens, _, done := collect(t, submit(t, e, engine.Request{ID: "early", Prompt: encode(e, question), IgnoreEOS: true})); done.Finish != engine.FinishCancelled || len(tokens) > 1 {
+	if tokens, _, done := collect(t,
+		submit(t, e, engine.Request{ID: "early", Prompt: encode(e, question),
+			IgnoreEOS: true})); done.Finish != engine.FinishCancelled || len(tokens) > 1 {
 		t.Errorf("%d tokens (%s), expected at most one (cancelled)", len(tokens), done.Finish)
 	}
 	if e.Cancel("early") {
@@ -316,7 +358,8 @@ func TestCancelByNameDuringTheFirstPass(t *testing.T) {
 	}
 }
 
-// TestStatsAreUpToDate: during a request's first pass it is seen to run, and once its end has been read it is gone.
+// TestStatsAreUpToDate: during a request's first pass it is seen to run, and once its end has been
+// read it is gone.
 func TestStatsAreUpToDate(t *testing.T) {
 	e := open(t, engine.Options{NoPrefixCache: true, ContextTokens: 128})
 	e.ReplaceModel(func(m models.Model) models.Model {
@@ -332,9 +375,11 @@ func TestStatsAreUpToDate(t *testing.T) {
 	}
 }
 
-// TestQueueIsBounded: while one request runs, as many as the queue holds may wait, and the next one is told how many do.
+// TestQueueIsBounded: while one request runs, as many as the queue holds may wait, and the next one
+// is told how many do.
 func TestQueueIsBounded(t *testing.T) {
-	e := open(t, engine.Options{NoPrefixCache: true, ContextTokens: 128, MaxSequences: 1, QueueRequests: 2})
+	e := open(t, engine.Options{NoPrefixCache: true, ContextTokens: 128, MaxSequences: 1,
+		QueueRequests: 2})
 	prompt := encode(e, question)
 	var waiting []*engine.Stream
 	var once sync.Once
@@ -342,11 +387,14 @@ func TestQueueIsBounded(t *testing.T) {
 		return hooked{m, func([]int32) {
 			once.Do(func() { // in the first pass
 				for range 2 {
-					waiting = append(waiting, submit(t, e, engine.Request{Prompt: prompt, MaxTokens: 1}))
+					waiting = append(waiting,
+						submit(t, e, engine.Request{Prompt: prompt, MaxTokens: 1}))
 				}
 				_, err := e.Submit(engine.Request{Prompt: prompt})
-				if p := problem.From(err); err == nil || p.Code != problem.Busy || !strings.Contains(p.Why, "2 wait, at most 2 may") {
-					t.Errorf("the third in the queue: %v, expected %s with both numbers", err, problem.Busy)
+				if p := problem.From(err); err == nil || p.Code != problem.Busy ||
+					!strings.Contains(p.Why, "2 wait, at most 2 may") {
+					t.Errorf("the third in the queue: %v, expected %s with both numbers", err,
+						problem.Busy)
 				}
 			})
 		}}
@@ -354,7 +402,8 @@ func TestQueueIsBounded(t *testing.T) {
 	collect(t, submit(t, e, engine.Request{Prompt: prompt, MaxTokens: 1}))
 	for _, s := range waiting {
 		if tokens, _, done := collect(t, s); len(tokens) != 1 {
-			t.Errorf("a request that waited: %d tokens (%s, %v)", len(tokens), done.Finish, done.Err)
+			t.Errorf("a request that waited: %d tokens (%s, %v)", len(tokens), done.Finish,
+				done.Err)
 		}
 	}
 }
@@ -373,9 +422,11 @@ func TestLoadingCanBeStopped(t *testing.T) {
 	}
 }
 
-// TestCrowd submits, cancels by stream and by name, abandons and reads from many goroutines at once, and closes in the middle of it.
+// TestCrowd submits, cancels by stream and by name, abandons and reads from many goroutines at
+// once, and closes in the middle of it.
 func TestCrowd(t *testing.T) {
-	e := open(t, withPages(t, engine.Options{MaxSequences: 3, ContextTokens: 64, ChunkTokens: 32}, 2))
+	e := open(t, withPages(t, engine.Options{MaxSequences: 3, ContextTokens: 64, ChunkTokens: 32},
+		2))
 	prompt := encode(e, question)
 	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
 	defer stop()
@@ -384,7 +435,8 @@ func TestCrowd(t *testing.T) {
 		defer crowd.Done()
 		r := rand.New(rand.NewPCG(seed, 1))
 		for range 6 {
-			s, err := e.Submit(engine.Request{Prompt: prompt[:1+r.IntN(len(prompt))], MaxTokens: 1 + r.IntN(40), IgnoreEOS: true, Priority: r.IntN(3)})
+			s, err := e.Submit(engine.Request{Prompt: prompt[:1+r.IntN(len(prompt))],
+				MaxTokens: 1 + r.IntN(40), IgnoreEOS: true, Priority: r.IntN(3)})
 			if err != nil {
 				if code := problem.From(err).Code; !closing || code != problem.NotRunning {
 					t.Errorf("submit: %v", err)
@@ -420,7 +472,8 @@ func TestCrowd(t *testing.T) {
 	}
 	crowd.Wait()
 	idle(t, e)
-	t.Logf("%d preemptions", e.Stats().Preemptions) // how many is a matter of timing; TestBatchedEqualsAlone needs some
+	// how many is a matter of timing; TestBatchedEqualsAlone needs some
+	t.Logf("%d preemptions", e.Stats().Preemptions)
 	for i := range uint64(6) {
 		crowd.Add(1)
 		go live(10+i, true)

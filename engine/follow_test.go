@@ -8,7 +8,8 @@ import (
 	"headroom/engine"
 )
 
-// TestFollowers: requests that begin alike, submitted at once, compute their beginning once, and answer with the bits that they have alone.
+// TestFollowers: requests that begin alike, submitted at once, compute their beginning once, and
+// answer with the bits that they have alone.
 func TestFollowers(t *testing.T) {
 	head := system("Answer briefly. ", 200)
 	alone := open(t, engine.Options{NoPrefixCache: true})
@@ -20,13 +21,16 @@ func TestFollowers(t *testing.T) {
 	e := open(t, engine.Options{ChunkTokens: 64})
 	var streams []*engine.Stream
 	for _, q := range questions {
-		prompt := head + "<|im_start|>user\n" + q + "<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n"
-		streams = append(streams, submit(t, e, engine.Request{Prompt: encode(e, prompt), MaxTokens: 40}))
+		prompt := head + "<|im_start|>user\n" + q +
+			"<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n"
+		streams = append(streams,
+			submit(t, e, engine.Request{Prompt: encode(e, prompt), MaxTokens: 40}))
 	}
 	computed, longest := 0, 0
 	for i, s := range streams {
 		var logprobs []float32
-		for ev, err := s.Next(context.Background()); err == nil; ev, err = s.Next(context.Background()) {
+		for ev, err := s.Next(context.Background()); err == nil; ev,
+			err = s.Next(context.Background()) {
 			if ev.Type == engine.Token {
 				logprobs = append(logprobs, ev.Logprob)
 			} else if ev.Type == engine.Done {
@@ -39,7 +43,9 @@ func TestFollowers(t *testing.T) {
 		}
 	}
 	if limit := longest + 3*64; computed > limit {
-		t.Errorf("%d prompt tokens were computed for prompts of up to %d that share all but a few, expected at most %d", computed, longest, limit)
+		t.Errorf(
+			"%d prompt tokens were computed for prompts of up to %d that share all but a few, "+
+				"expected at most %d", computed, longest, limit)
 	}
 	idle(t, e)
 }

@@ -1,13 +1,16 @@
 package engine
 
-// Forgetting a conversation: its pages and states in memory, what was to be written of it to disk, and the tokens that later prompts
-// would be compared with. Its files are the block store's (Store.Remove), and are to be removed afterwards: what is being written of it when it is
-// to be forgotten ends first. What a running request uses stays, and may be remembered again when that ends.
+// Forgetting a conversation: its pages and states in memory, what was to be written of it to disk,
+// and the tokens that later prompts would be compared with. Its files are the block store's
+// (Store.Remove), and are to be removed afterwards: what is being written of it when it is to be
+// forgotten ends first. What a running request uses stays, and may be remembered again when that
+// ends.
 
 import "headroom/engine/prefix"
 
-// Forget frees what memory has of the conversation that begins so, or that these tokens go on from, and returns how many bytes of pages
-// that were. What other conversations begin with too stays. It waits for the pass that is under way. No tokens are no conversation.
+// Forget frees what memory has of the conversation that begins so, or that these tokens go on from,
+// and returns how many bytes of pages that were. What other conversations begin with too stays. It
+// waits for the pass that is under way. No tokens are no conversation.
 func (e *Engine) Forget(tokens []int32) (freedBytes int64) {
 	if len(tokens) == 0 {
 		return 0
@@ -40,8 +43,8 @@ func (e *Engine) forget(tokens []int32) (freedBytes int64) {
 	}
 }
 
-// drop has nothing more written of the conversation, and reports whether memory that it may have is still held for the writer: what is
-// written of others holds states that they share with it.
+// drop has nothing more written of the conversation, and reports whether memory that it may have is
+// still held for the writer: what is written of others holds states that they share with it.
 func (b *blocks) drop(tokens []int32) (busy bool) {
 	kept := b.unsaved[:0]
 	for _, c := range b.unsaved {

@@ -8,10 +8,12 @@ import (
 
 // conversationOf is a prompt of a few hundred tokens, behind a head that others share.
 func conversationOf(e *engine.Engine, head, text string) []int32 {
-	return encode(e, head+"<|im_start|>user\n"+text+"<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n")
+	return encode(e, head+"<|im_start|>user\n"+text+
+		"<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n")
 }
 
-// TestForget: a forgotten prompt is computed anew, what another conversation shares with it is not, and nothing of it goes to disk any more.
+// TestForget: a forgotten prompt is computed anew, what another conversation shares with it is not,
+// and nothing of it goes to disk any more.
 func TestForget(t *testing.T) {
 	for _, stored := range []bool{false, true} {
 		o := engine.Options{MaxSequences: 2, History: engine.NewHistory()}
@@ -20,7 +22,8 @@ func TestForget(t *testing.T) {
 		}
 		e := open(t, o)
 		cached := func(prompt []int32) int {
-			_, _, done := collect(t, submit(t, e, engine.Request{Prompt: prompt, MaxTokens: 5, IgnoreEOS: true}))
+			_, _, done := collect(t,
+				submit(t, e, engine.Request{Prompt: prompt, MaxTokens: 5, IgnoreEOS: true}))
 			return done.Usage.CachedTokens
 		}
 		remove := func() { // what follows Forget, for the files
@@ -34,7 +37,8 @@ func TestForget(t *testing.T) {
 		prompt := conversationOf(e, head, "What is a KV cache?")
 		cached(prompt)
 		if again := cached(prompt); again != len(prompt)-1 {
-			t.Fatalf("stored %t: before anything is forgotten %d of %d tokens are cached", stored, again, len(prompt))
+			t.Fatalf("stored %t: before anything is forgotten %d of %d tokens are cached", stored,
+				again, len(prompt))
 		}
 		if freed := e.Forget(prompt); freed <= 0 {
 			t.Errorf("stored %t: %d bytes were freed", stored, freed)
@@ -47,7 +51,8 @@ func TestForget(t *testing.T) {
 			t.Errorf("stored %t: prompts are still compared with %d sequences", stored, n)
 		}
 		if again := cached(prompt); again != 0 {
-			t.Errorf("stored %t: forgotten, and %d of %d tokens are cached", stored, again, len(prompt))
+			t.Errorf("stored %t: forgotten, and %d of %d tokens are cached", stored, again,
+				len(prompt))
 		}
 		if r := e.Recent()[0].Report; r.CommonTokens != 0 {
 			t.Errorf("stored %t: the report knows %d tokens", stored, r.CommonTokens)
@@ -58,13 +63,17 @@ func TestForget(t *testing.T) {
 		e.Forget(prompt[:len(prompt)-8]) // as the disk knows it: without its end
 		remove()
 		if again := cached(other); shared == 0 || again != len(other)-1 {
-			t.Errorf("stored %t: another conversation has %d of %d tokens, with %d it shares", stored, again, len(other), shared)
+			t.Errorf("stored %t: another conversation has %d of %d tokens, with %d it shares",
+				stored, again, len(other), shared)
 		}
 		if again := cached(prompt); again != shared {
-			t.Errorf("stored %t: forgotten beside another, %d tokens are cached, %d are the other's too", stored, again, shared)
+			t.Errorf(
+				"stored %t: forgotten beside another, %d tokens are cached, %d are the other's too",
+				stored, again, shared)
 		}
 		if e.Forget(nil); len(e.Remembered()) != 2 {
-			t.Errorf("stored %t: no tokens are no conversation, and %d of 2 are left", stored, len(e.Remembered()))
+			t.Errorf("stored %t: no tokens are no conversation, and %d of 2 are left", stored,
+				len(e.Remembered()))
 		}
 		e.ForgetAll()
 		remove()

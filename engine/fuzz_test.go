@@ -11,8 +11,9 @@ import (
 	"headroom/engine/problem"
 )
 
-// FuzzDescribe reads mutated configs over the tiny models' weights, as far as the plan that decides whether a model fits: whatever a
-// config says, it is described or refused with a problem, and little memory is taken to find out.
+// FuzzDescribe reads mutated configs over the tiny models' weights, as far as the plan that decides
+// whether a model fits: whatever a config says, it is described or refused with a problem, and
+// little memory is taken to find out.
 func FuzzDescribe(f *testing.F) {
 	weights := map[string][]byte{}
 	names := []string{"qwen3", "qwen3_5_text", "qwen3_5_moe_text"}
@@ -39,8 +40,10 @@ func FuzzDescribe(f *testing.F) {
 		runtime.ReadMemStats(&before)
 		d, err := engine.Describe(src, engine.Options{AvailableBytes: 8 << 30, ChunkTokens: 64})
 		runtime.ReadMemStats(&after)
-		if used, most := after.TotalAlloc-before.TotalAlloc, uint64(8<<20+200*len(config)); used > most {
-			t.Errorf("%d bytes allocated for a config of %d, expected at most %d", used, len(config), most)
+		if used, most := after.TotalAlloc-before.TotalAlloc,
+			uint64(8<<20+200*len(config)); used > most {
+			t.Errorf("%d bytes allocated for a config of %d, expected at most %d", used,
+				len(config), most)
 		}
 		if err != nil {
 			if p := problem.From(err); p.Code == problem.Internal {
@@ -49,13 +52,15 @@ func FuzzDescribe(f *testing.F) {
 			return
 		}
 		n := d.Need
-		if n.WeightsBytes <= 0 || n.KVBytes < 0 || n.StateBytes < 0 || n.ScratchBytes <= 0 || n.TotalBytes() <= 0 || d.ContextTokens < 1 {
+		if n.WeightsBytes <= 0 || n.KVBytes < 0 || n.StateBytes < 0 || n.ScratchBytes <= 0 ||
+			n.TotalBytes() <= 0 || d.ContextTokens < 1 {
 			t.Errorf("described as %+v", d)
 		}
 	})
 }
 
-// TestRandomModels: every shape that benchmarks know, as far as it is small enough for a test, answers.
+// TestRandomModels: every shape that benchmarks know, as far as it is small enough for a test,
+// answers.
 func TestRandomModels(t *testing.T) {
 	shapes, err := filepath.Glob(filepath.Join("..", "app", "commands", "shapes", "*.json"))
 	if err != nil || len(shapes) == 0 {
@@ -97,11 +102,13 @@ func answersAsRandom(t *testing.T, e *engine.Engine) {
 		latin = append(latin, r)
 	}
 	for _, text := range []string{string(all[:128]), string(latin), "日本語 🙂\r\n"} {
-		if ids := encode(e, text); e.Tokenizer().Decode(ids, false) != text || len(ids) != len(text) {
+		if ids := encode(e, text); e.Tokenizer().Decode(ids, false) != text ||
+			len(ids) != len(text) {
 			t.Errorf("%.20q... does not come back from its %d tokens", text, len(ids))
 		}
 	}
-	tokens, _, done := collect(t, submit(t, e, engine.Request{Prompt: encode(e, "Hello"), MaxTokens: 3, IgnoreEOS: true}))
+	tokens, _, done := collect(t,
+		submit(t, e, engine.Request{Prompt: encode(e, "Hello"), MaxTokens: 3, IgnoreEOS: true}))
 	if len(tokens) != 3 || done.Finish != engine.FinishLength {
 		t.Errorf("%d tokens (%s, %v), expected 3 (length)", len(tokens), done.Finish, done.Err)
 	}

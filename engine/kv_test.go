@@ -11,8 +11,8 @@ import (
 	"headroom/engine/sample"
 )
 
-// TestKVFormatIsWhatWasAsked: six attention layers of 2 heads of 128. f16 is 1,024 bytes a token and layer; K8 g64 272 and V4 g32 160,
-// or V8 g32 288 in the four layers at the ends; q4_0 144.
+// TestKVFormatIsWhatWasAsked: six attention layers of 2 heads of 128. f16 is 1,024 bytes a token
+// and layer; K8 g64 272 and V4 g32 160, or V8 g32 288 in the four layers at the ends; q4_0 144.
 func TestKVFormatIsWhatWasAsked(t *testing.T) {
 	for _, test := range []struct {
 		o     engine.Options
@@ -21,32 +21,39 @@ func TestKVFormatIsWhatWasAsked(t *testing.T) {
 	}{
 		{engine.Options{}, "K8 g64 + V4 g32, first and last 2 layers K8 V8", 2*432 + 4*560},
 		{engine.Options{KVFormat: "affine", KVBoundaryLayers: -1}, "K8 g64 + V4 g32", 6 * 432},
-		{engine.Options{KVBits: "(6, 4)", KVGroupSize: "64", KVBoundaryLayers: 1, KVBoundaryBits: 6}, "K6 g64 + V4 g64, first and last layer K6 V6", 4*352 + 2*416},
+		{engine.Options{KVBits: "(6, 4)", KVGroupSize: "64", KVBoundaryLayers: 1,
+			KVBoundaryBits: 6}, "K6 g64 + V4 g64, first and last layer K6 V6", 4*352 + 2*416},
 		{engine.Options{KVFormat: "f16"}, "f16", 6 * 1024},
 		{engine.Options{KVFormat: "q4_0"}, "q4_0", 6 * 288},
 	} {
 		o := test.o
 		o.ContextTokens, o.MaxSequences = 512, 1
 		e := open(t, o)
-		if i := e.Info(); i.KVFormat != test.words || i.KVBytesPerToken != test.bytes || i.Need.KVBytes%(32*test.bytes) != 0 {
-			t.Errorf("%+v: %q, %d bytes a token, expected %q, %d", test.o, i.KVFormat, i.KVBytesPerToken, test.words, test.bytes)
+		if i := e.Info(); i.KVFormat != test.words || i.KVBytesPerToken != test.bytes ||
+			i.Need.KVBytes%(32*test.bytes) != 0 {
+			t.Errorf("%+v: %q, %d bytes a token, expected %q, %d", test.o, i.KVFormat,
+				i.KVBytesPerToken, test.words, test.bytes)
 		}
-		_, text, done := collect(t, submit(t, e, engine.Request{Prompt: []int32{1, 2, 3, 4, 5}, MaxTokens: 4, Sampling: sample.Params{}}))
+		_, text, done := collect(t,
+			submit(t, e, engine.Request{Prompt: []int32{1, 2, 3, 4, 5}, MaxTokens: 4,
+				Sampling: sample.Params{}}))
 		if done.Usage.CompletionTokens == 0 {
 			t.Errorf("%s: no answer, %q", test.words, text)
 		}
 	}
-	for _, o := range []engine.Options{{KVFormat: "q8"}, {KVBits: "7"}, {KVFormat: "f16", KVBits: "8"}} {
+	for _, o := range []engine.Options{{KVFormat: "q8"}, {KVBits: "7"},
+		{KVFormat: "f16", KVBits: "8"}} {
 		_, err := engine.Describe(demoSource(t), o)
 		var p *problem.Problem
-		if !errors.As(err, &p) || p.Code != problem.BadRequest || !strings.Contains(p.Error(), "KV cache format") {
+		if !errors.As(err, &p) || p.Code != problem.BadRequest ||
+			!strings.Contains(p.Error(), "KV cache format") {
 			t.Errorf("%+v: %v, expected a bad request about the format", o, err)
 		}
 	}
 }
 
-// TestKVStart by hand: 16 pages of the start take 16 * 32 * 6,144 bytes, others 32 * 3,104. There are starts for one request and a
-// remembered one, and the rest of one context.
+// TestKVStart by hand: 16 pages of the start take 16 * 32 * 6,144 bytes, others 32 * 3,104. There
+// are starts for one request and a remembered one, and the rest of one context.
 func TestKVStart(t *testing.T) {
 	const startPage, page = 32 * 6144, 32 * 3104
 	for _, test := range []struct {
@@ -59,31 +66,42 @@ func TestKVStart(t *testing.T) {
 		{480, 500, 1, 2 * 15 * startPage},
 		{2048, 513, 1, 2*32*startPage + 32*page},
 	} {
-		o := engine.Options{KVStartTokens: test.start, ContextTokens: test.context, MaxSequences: test.sequences}
+		o := engine.Options{KVStartTokens: test.start, ContextTokens: test.context,
+			MaxSequences: test.sequences}
 		e := open(t, o)
 		i := e.Info()
-		if i.Need.KVBytes != test.kv || i.KVStartBytesPerToken != 6144 || i.KVBytesPerToken != 3104 || i.KVStartTokens != (test.start+511)/512*512 {
-			t.Errorf("%+v: %d bytes of pages, expected %d; %+v", test, i.Need.KVBytes, test.kv, i.Description)
+		if i.Need.KVBytes != test.kv || i.KVStartBytesPerToken != 6144 ||
+			i.KVBytesPerToken != 3104 || i.KVStartTokens != (test.start+511)/512*512 {
+			t.Errorf("%+v: %d bytes of pages, expected %d; %+v", test, i.Need.KVBytes, test.kv,
+				i.Description)
 		}
-		if i.KVBytes(600) != min(600, int64(i.KVStartTokens))*6144+max(0, 600-int64(i.KVStartTokens))*3104 {
+		if i.KVBytes(600) != min(600, int64(i.KVStartTokens))*6144+max(0,
+			600-int64(i.KVStartTokens))*3104 {
 			t.Errorf("%+v: 600 tokens take %d bytes", test, i.KVBytes(600))
 		}
-		_, _, done := collect(t, submit(t, e, engine.Request{Prompt: someIDs(3, test.context-20), MaxTokens: 19, IgnoreEOS: true}))
+		_, _, done := collect(t,
+			submit(t, e, engine.Request{Prompt: someIDs(3, test.context-20), MaxTokens: 19,
+				IgnoreEOS: true}))
 		if done.Usage.CompletionTokens != 19 {
 			t.Errorf("%+v: %+v", test, done)
 		}
 		idle(t, e)
 		first := min(test.context, i.KVStartTokens) // whole pages, as contexts are here
-		if s, touched := e.Stats(), int64(first/32*startPage+(test.context-first)/32*page); s.KVBytes != test.kv || s.KVUntouchedBytes != test.kv-touched {
-			t.Errorf("%+v: %d of %d bytes untouched, expected all but %d", test, s.KVUntouchedBytes, s.KVBytes, touched)
+		if s, touched := e.Stats(),
+			int64(first/32*startPage+(test.context-first)/32*page); s.KVBytes != test.kv ||
+			s.KVUntouchedBytes != test.kv-touched {
+			t.Errorf("%+v: %d of %d bytes untouched, expected all but %d", test, s.KVUntouchedBytes,
+				s.KVBytes, touched)
 		}
 	}
-	if _, err := engine.Describe(demoSource(t), engine.Options{KVStartTokens: -1}); problem.From(err).Code != problem.BadRequest {
+	if _, err := engine.Describe(demoSource(t),
+		engine.Options{KVStartTokens: -1}); problem.From(err).Code != problem.BadRequest {
 		t.Errorf("a start of -1: %v", err)
 	}
 }
 
-// TestStartsBatchedAndPreempted: requests that lack pages of either kind give the tokens that each gives alone.
+// TestStartsBatchedAndPreempted: requests that lack pages of either kind give the tokens that each
+// gives alone.
 func TestStartsBatchedAndPreempted(t *testing.T) {
 	request := func(i int) engine.Request { // one of three ends in the start
 		r := engine.Request{Prompt: someIDs(i%4, 490), MaxTokens: 130, IgnoreEOS: true}
@@ -92,7 +110,8 @@ func TestStartsBatchedAndPreempted(t *testing.T) {
 		}
 		return r
 	}
-	o := engine.Options{KVStartTokens: 512, MaxSequences: 1, ChunkTokens: 256, ContextTokens: 640, NoPrefixCache: true}
+	o := engine.Options{KVStartTokens: 512, MaxSequences: 1, ChunkTokens: 256, ContextTokens: 640,
+		NoPrefixCache: true}
 	src := tinySource(t, "qwen3")
 	alone := openModel(t, src, o)
 	o.MaxSequences, o.NoPrefixCache = 5, false
@@ -102,9 +121,11 @@ func TestStartsBatchedAndPreempted(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, starts := range []int64{1, 5} {
-		o.AvailableBytes = d.Need.TotalBytes() + 8*starts*512*d.KVStartBytesPerToken // a quarter of the half that is for pages
+		// a quarter of the half that is for pages
+		o.AvailableBytes = d.Need.TotalBytes() + 8*starts*512*d.KVStartBytesPerToken
 		together := openModel(t, src, o)
-		if n := (together.Info().Need.KVBytes - 128*d.KVBytesPerToken) / (512 * d.KVStartBytesPerToken); n < starts || n > starts+1 {
+		if n := (together.Info().Need.KVBytes - 128*d.KVBytesPerToken) / (512 *
+			d.KVStartBytesPerToken); n < starts || n > starts+1 {
 			t.Fatalf("pages for %d starts, expected about %d", n, starts)
 		}
 		var streams []*engine.Stream
@@ -118,7 +139,8 @@ func TestStartsBatchedAndPreempted(t *testing.T) {
 			}
 		}
 		idle(t, together)
-		if n := together.Stats().Preemptions; (n > 0) != (starts > 1) { // one start lets in one request after the other
+		if n := together.Stats().Preemptions; (n > 0) != (starts > 1) {
+			// one start lets in one request after the other
 			t.Errorf("%d starts: %d preemptions", starts, n)
 		}
 	}

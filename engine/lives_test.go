@@ -1,8 +1,9 @@
 package engine_test
 
-// Random lives of the whole engine over one folder: requests that begin as others did, cancelled ones, forgetting for want of memory and
-// of disk, restarts, damaged files, a folder that disappears. Whatever happens, every answer has the bits that it has alone and no memory
-// is lost; where nobody meddled with the files, index and folder agree in the end.
+// Random lives of the whole engine over one folder: requests that begin as others did, cancelled
+// ones, forgetting for want of memory and of disk, restarts, damaged files, a folder that
+// disappears. Whatever happens, every answer has the bits that it has alone and no memory is lost;
+// where nobody meddled with the files, index and folder agree in the end.
 
 import (
 	"context"
@@ -44,9 +45,12 @@ func TestLives(t *testing.T) {
 	for seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 11))
-			l := &lives{t: t, r: r, dir: t.TempDir(), damages: seed%2 == 1, known: map[string][]float32{}}
-			l.o = engine.Options{ContextTokens: 2048, MaxSequences: 3, KeptStates: 4 + r.IntN(6), ChunkTokens: 64 << r.IntN(3),
-				KVFormat: []string{"", "q4_0", "f16"}[r.IntN(3)], HotCacheBytes: int64(1+r.IntN(4)) << 20, PreferPrefill: r.IntN(2) == 0}
+			l := &lives{t: t, r: r, dir: t.TempDir(), damages: seed%2 == 1,
+				known: map[string][]float32{}}
+			l.o = engine.Options{ContextTokens: 2048, MaxSequences: 3, KeptStates: 4 + r.IntN(6),
+				ChunkTokens:   64 << r.IntN(3),
+				KVFormat:      []string{"", "q4_0", "f16"}[r.IntN(3)],
+				HotCacheBytes: int64(1+r.IntN(4)) << 20, PreferPrefill: r.IntN(2) == 0}
 			l.alone = open(t, engine.Options{NoPrefixCache: true, KVFormat: l.o.KVFormat})
 			l.start()
 			for i := range turns {
@@ -56,7 +60,8 @@ func TestLives(t *testing.T) {
 				l.turn()
 			}
 			l.stop()
-			t.Logf("%d answers, %d tokens from memory, %d from disk, %d cancelled", l.answered, l.cached-l.stored, l.stored, l.cancelled)
+			t.Logf("%d answers, %d tokens from memory, %d from disk, %d cancelled", l.answered,
+				l.cached-l.stored, l.stored, l.cancelled)
 			if !testing.Short() && (l.stored == 0 || l.cached == l.stored || l.cancelled == 0) {
 				t.Error("expected answers from memory, from disk, and cancelled ones")
 			}
@@ -65,7 +70,8 @@ func TestLives(t *testing.T) {
 }
 
 func (l *lives) start() {
-	s, err := engine.OpenBlockStore(l.dir, engine.BlockStoreOptions{MinFreeBytes: -1, MaxBytes: 12 << 20})
+	s, err := engine.OpenBlockStore(l.dir,
+		engine.BlockStoreOptions{MinFreeBytes: -1, MaxBytes: 12 << 20})
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -111,7 +117,8 @@ func (l *lives) turn() {
 		}
 	case 2:
 		if l.r.IntN(3) == 0 {
-			// Gone at once: what is removed file by file may be removed behind the store's back after it began anew.
+			// Gone at once: what is removed file by file may be removed behind the store's back
+			// after it began anew.
 			gone := fmt.Sprintf("%s.gone%d", l.dir, l.answered)
 			if os.Rename(l.dir, gone) == nil {
 				_ = os.RemoveAll(gone)
@@ -122,17 +129,20 @@ func (l *lives) turn() {
 	}
 }
 
-// comeBack asks over a restart, with nothing between, after an answer that is cancelled long before its end: besides what chance brings,
-// there is something to read back from disk, and something cancelled.
+// comeBack asks over a restart, with nothing between, after an answer that is cancelled long before
+// its end: besides what chance brings, there is something to read back from disk, and something
+// cancelled.
 func (l *lives) comeBack() {
 	text := l.text()
-	l.read(text, submit(l.t, l.e, engine.Request{Prompt: encode(l.e, text), MaxTokens: 500, IgnoreEOS: true}), 0)
+	l.read(text, submit(l.t, l.e,
+		engine.Request{Prompt: encode(l.e, text), MaxTokens: 500, IgnoreEOS: true}), 0)
 	for restarted := range 2 {
 		if restarted > 0 {
 			l.stop()
 			l.start()
 		}
-		l.read(text, submit(l.t, l.e, engine.Request{Prompt: encode(l.e, text), MaxTokens: 12, IgnoreEOS: true}), 1<<30)
+		l.read(text, submit(l.t, l.e,
+			engine.Request{Prompt: encode(l.e, text), MaxTokens: 12, IgnoreEOS: true}), 1<<30)
 	}
 }
 
@@ -146,7 +156,9 @@ func (l *lives) ask() {
 	var list []asked
 	for range 1 + l.r.IntN(4) {
 		text := l.text()
-		a := asked{text: text, cancel: 1 << 30, stream: submit(l.t, l.e, engine.Request{Prompt: encode(l.e, text), MaxTokens: 12, IgnoreEOS: true})}
+		a := asked{text: text, cancel: 1 << 30,
+			stream: submit(l.t, l.e,
+				engine.Request{Prompt: encode(l.e, text), MaxTokens: 12, IgnoreEOS: true})}
 		if l.r.IntN(5) == 0 {
 			a.cancel = l.r.IntN(4)
 		}
@@ -169,7 +181,8 @@ func (l *lives) text() string {
 	if len(talk) > 3500 {
 		talk = system("You are tired. ", 70)
 	}
-	return talk + "<|im_start|>user\n" + questions[l.r.IntN(len(questions))] + "<|im_end|>\n<|im_start|>assistant\n"
+	return talk + "<|im_start|>user\n" + questions[l.r.IntN(len(questions))] +
+		"<|im_end|>\n<|im_start|>assistant\n"
 }
 
 // read compares an answer with the one that the prompt gets alone.
@@ -208,14 +221,17 @@ func (l *lives) read(text string, s *engine.Stream, cancel int) {
 		l.known[text] = want
 	}
 	if !slices.Equal(logprobs, want) {
-		l.t.Fatalf("after %d answers, a prompt of %d bytes got other log-probabilities than alone", l.answered, len(text))
+		l.t.Fatalf("after %d answers, a prompt of %d bytes got other log-probabilities than alone",
+			l.answered, len(text))
 	}
 	l.talks = append(l.talks, text+answer.String()+"<|im_end|>\n")
 }
 
 func (l *lives) cold(text string) (logprobs []float32) {
-	s := submit(l.t, l.alone, engine.Request{Prompt: encode(l.alone, text), MaxTokens: 12, IgnoreEOS: true})
-	for ev, err := s.Next(context.Background()); err == nil; ev, err = s.Next(context.Background()) {
+	s := submit(l.t, l.alone,
+		engine.Request{Prompt: encode(l.alone, text), MaxTokens: 12, IgnoreEOS: true})
+	for ev, err := s.Next(context.Background()); err == nil; ev,
+		err = s.Next(context.Background()) {
 		if ev.Type == engine.Token {
 			logprobs = append(logprobs, ev.Logprob)
 		}

@@ -1,10 +1,11 @@
 package engine
 
-// The hot path: schedule, run, postprocess. One goroutine owns the device, the scheduler and every running request; others reach
-// it through the inbox. Nothing here waits for a client, a disk or the network.
+// The hot path: schedule, run, postprocess. One goroutine owns the device, the scheduler and every
+// running request; others reach it through the inbox. Nothing here waits for a client, a disk or
+// the network.
 //
-// A device that works by itself is kept busy: the next step begins before the tokens of the last are known, with placeholders for
-// them (step.go), and the loop hands out tokens while it runs.
+// A device that works by itself is kept busy: the next step begins before the tokens of the last
+// are known, with placeholders for them (step.go), and the loop hands out tokens while it runs.
 
 import (
 	"slices"
@@ -47,7 +48,8 @@ func (e *Engine) loop() {
 		e.beats.Add(1)
 		open := e.takeInbox()
 		work := e.sched.Next()
-		copied := e.resume(work) // first: what is read back may come to lie where a prefix lay that is copied from
+		// first: what is read back may come to lie where a prefix lay that is copied from
+		copied := e.resume(work)
 		for _, p := range e.sched.Promotions() {
 			e.fetch(p)
 		}
@@ -66,8 +68,8 @@ func (e *Engine) loop() {
 	}
 }
 
-// takeInbox starts what was submitted, does what others ask for and drops what was cancelled. It reports false once the engine is
-// closing, when every request has been ended.
+// takeInbox starts what was submitted, does what others ask for and drops what was cancelled. It
+// reports false once the engine is closing, when every request has been ended.
 func (e *Engine) takeInbox() bool {
 	e.mu.Lock()
 	fresh, cancelled, mail, closing := e.inbox, e.cancelled, e.mail, e.closing
@@ -94,7 +96,8 @@ func (e *Engine) takeInbox() bool {
 	return !closing
 }
 
-// turn begins a step with work, if there is any, and ends the one that has run meanwhile. copied is resume's.
+// turn begins a step with work, if there is any, and ends the one that has run meanwhile. copied is
+// resume's.
 func (e *Engine) turn(work []sched.Work, copied error) {
 	last := e.ahead
 	e.ahead = nil
@@ -114,7 +117,8 @@ func (e *Engine) turn(work []sched.Work, copied error) {
 	}
 }
 
-// resume copies what the sequences of work that are new to the device go on from. A panic below is an error of this step alone.
+// resume copies what the sequences of work that are new to the device go on from. A panic below is
+// an error of this step alone.
 func (e *Engine) resume(work []sched.Work) (err error) {
 	defer recovered(&err)
 	for _, w := range work {
@@ -123,7 +127,8 @@ func (e *Engine) resume(work []sched.Work) (err error) {
 	return nil
 }
 
-// restore makes a known prefix the beginning of a sequence: its full pages are shared, the last one and the state are copied.
+// restore makes a known prefix the beginning of a sequence: its full pages are shared, the last one
+// and the state are copied.
 func (e *Engine) restore(r *sched.Restore) {
 	if r == nil {
 		return
@@ -136,14 +141,16 @@ func (e *Engine) restore(r *sched.Restore) {
 	}
 }
 
-// keep copies the state in slot from, for later sequences to go on from. It takes what sched.Remove answers.
+// keep copies the state in slot from, for later sequences to go on from. It takes what sched.Remove
+// answers.
 func (e *Engine) keep(from int32, k *sched.Keep) {
 	if k != nil {
 		e.runner.CopyState(from, k.Slot)
 	}
 }
 
-// postprocess tells the requests of a step what has come of it: prompts how far they have been read, the others their next token.
+// postprocess tells the requests of a step what has come of it: prompts how far they have been
+// read, the others their next token.
 func (e *Engine) postprocess(s *step, now time.Time) {
 	for i, w := range s.work {
 		r := w.Seq.Owner.(*request)
@@ -166,8 +173,8 @@ func (e *Engine) postprocess(s *step, now time.Time) {
 	}
 }
 
-// next hands out a request's next token, which stands at that position of its sequence: a step's choice or sampled from its logits. A
-// panic below ends this request alone.
+// next hands out a request's next token, which stands at that position of its sequence: a step's
+// choice or sampled from its logits. A panic below ends this request alone.
 func (e *Engine) next(r *request, step *step, row, position int, now time.Time) {
 	var failed error
 	defer func() {
@@ -178,7 +185,9 @@ func (e *Engine) next(r *request, step *step, row, position int, now time.Time) 
 	defer recovered(&failed)
 	s, err := step.token(r.sampler, row)
 	if err != nil {
-		e.finish(r, FinishError, problem.Wrap(problem.Internal, err, "The model gave no usable answer", "The model's files may be damaged."))
+		e.finish(r, FinishError,
+			problem.Wrap(problem.Internal, err, "The model gave no usable answer",
+				"The model's files may be damaged."))
 		return
 	}
 	if r.usage.CompletionTokens == 0 {
@@ -197,7 +206,8 @@ func (e *Engine) next(r *request, step *step, row, position int, now time.Time) 
 		r.seq.Tokens[position] = s.Token // in its placeholder's place
 	}
 
-	event := Event{Type: Token, Token: s.Token, Logprob: s.Logprob, Top: slices.Clone(s.Top), Usage: r.usage}
+	event := Event{Type: Token, Token: s.Token, Logprob: s.Logprob, Top: slices.Clone(s.Top),
+		Usage: r.usage}
 	if e.isEnd(s.Token) && !r.IgnoreEOS {
 		r.stream.put(event)
 		e.finish(r, FinishStop, nil)
@@ -213,7 +223,8 @@ func (e *Engine) next(r *request, step *step, row, position int, now time.Time) 
 	}
 }
 
-// finish ends a request: its memory is free when it returns, and publish tells its client. Ending it again does nothing.
+// finish ends a request: its memory is free when it returns, and publish tells its client. Ending
+// it again does nothing.
 func (e *Engine) finish(r *request, reason FinishReason, err error) {
 	at := slices.Index(e.requests, r)
 	if at < 0 {
@@ -224,7 +235,8 @@ func (e *Engine) finish(r *request, reason FinishReason, err error) {
 	e.mu.Lock()
 	delete(e.live, r)
 	e.mu.Unlock()
-	computed := r.seq.Tokens[:r.seq.Computed] // all of them known: a placeholder is computed with while the host waits for its token
+	// all of them known: a placeholder is computed with while the host waits for its token
+	computed := r.seq.Tokens[:r.seq.Computed]
 	e.keep(e.sched.Remove(&r.seq, reason != FinishError))
 	if reason != FinishError {
 		e.hasEnded(r, computed, time.Now())

@@ -1,7 +1,7 @@
 package engine
 
-// What benchmarks need beyond requests: models made up on the fly, what a token costs at least, how fast this machine could be at that, and
-// where the time goes.
+// What benchmarks need beyond requests: models made up on the fly, what a token costs at least, how
+// fast this machine could be at that, and where the time goes.
 
 import (
 	"math"
@@ -16,7 +16,8 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// Random is a model of random weights in the shapes and packing that a config.json asks for, made in memory.
+// Random is a model of random weights in the shapes and packing that a config.json asks for, made
+// in memory.
 func Random(config []byte) Source { return checkpoint.Random(config) }
 
 // WriteRandom writes such a model into a folder, in MLX's format.
@@ -27,14 +28,17 @@ func WriteRandom(dir string, config []byte) error {
 	})
 }
 
-// Cost is what something moves to and from memory, and computes, at least. A multiply-add is two operations.
+// Cost is what something moves to and from memory, and computes, at least. A multiply-add is two
+// operations.
 type Cost struct {
-	Bytes      int64 // weights, keys and values, recurrent states
-	Int8Ops    int64 // with packed weights and quantized keys and values, unless activations stay float32
+	Bytes int64 // weights, keys and values, recurrent states
+	// with packed weights and quantized keys and values, unless activations stay float32
+	Int8Ops    int64
 	Float32Ops int64 // other products
 }
 
-// DecodeCost is that of decoding a token in each of so many sequences together, after so many tokens in each.
+// DecodeCost is that of decoding a token in each of so many sequences together, after so many
+// tokens in each.
 func (e *Engine) DecodeCost(sequences, contextTokens int) Cost {
 	return e.cost(sequences, 1, contextTokens, true)
 }
@@ -62,12 +66,15 @@ func (e *Engine) cost(sequences, rows, contextTokens int, logits bool) Cost {
 
 // Ceilings is what this machine does at best, per second, as measured; 0 is unknown.
 type Ceilings struct {
-	ReadBytes  float64
-	Int8Ops    float64 // multiply-adds of 8-bit integers, two operations each, by the instructions that the kernels use
+	ReadBytes float64
+	// multiply-adds of 8-bit integers, two operations each, by the instructions that the kernels
+	// use
+	Int8Ops    float64
 	Float32Ops float64 // fused multiply-adds
 }
 
-// Time is the least that c takes: bound by memory or by arithmetic, whichever is longer. What is unknown takes no time.
+// Time is the least that c takes: bound by memory or by arithmetic, whichever is longer. What is
+// unknown takes no time.
 func (m Ceilings) Time(c Cost) (least time.Duration, byMemory bool) {
 	over := func(n int64, rate float64) float64 {
 		if rate <= 0 {
@@ -75,12 +82,14 @@ func (m Ceilings) Time(c Cost) (least time.Duration, byMemory bool) {
 		}
 		return float64(n) / rate
 	}
-	memory, arithmetic := over(c.Bytes, m.ReadBytes), over(c.Int8Ops, m.Int8Ops)+over(c.Float32Ops, m.Float32Ops)
+	memory, arithmetic := over(c.Bytes, m.ReadBytes),
+		over(c.Int8Ops, m.Int8Ops)+over(c.Float32Ops, m.Float32Ops)
 	return time.Duration(math.Round(1e9 * max(memory, arithmetic))), memory >= arithmetic
 }
 
-// Yardstick measures again and again what a device could do: memory's speed changes from minute to minute where other machines share it, so a
-// figure is worth comparing only with a ceiling from right before and after it.
+// Yardstick measures again and again what a device could do: memory's speed changes from minute to
+// minute where other machines share it, so a figure is worth comparing only with a ceiling from
+// right before and after it.
 type Yardstick struct {
 	device kernels.Device
 	read   *bandwidth.Read
@@ -90,8 +99,9 @@ type Yardstick struct {
 // yardstickBytes are far more than any cache holds.
 const yardstickBytes = 512 << 20
 
-// NewYardstick takes half a GiB of memory, but for the simulated GPU, of which nothing is measured. On a CPU it takes a second to find the way in
-// which memory is read fastest, and stays with it. Errors are Problems.
+// NewYardstick takes half a GiB of memory, but for the simulated GPU, of which nothing is measured.
+// On a CPU it takes a second to find the way in which memory is read fastest, and stays with it.
+// Errors are Problems.
 func NewYardstick(o Options) (*Yardstick, error) {
 	d, err := openDevice(&o)
 	if err != nil {
@@ -102,9 +112,11 @@ func NewYardstick(o Options) (*Yardstick, error) {
 		return y, nil
 	}
 	const cols = 64 << 10 // in rows of 256 KiB
-	y.read = &bandwidth.Read{X: kernels.NewTensor(d, kernels.F32, yardstickBytes/4/cols, cols), Sums: kernels.NewTensor(d, kernels.F32, yardstickBytes/4/cols, 1)}
+	y.read = &bandwidth.Read{X: kernels.NewTensor(d, kernels.F32, yardstickBytes/4/cols, cols),
+		Sums: kernels.NewTensor(d, kernels.F32, yardstickBytes/4/cols, 1)}
 	values := y.read.X.Float32s()
-	for i := 0; i < len(values); i += 1024 { // touch every page: untouched ones all read the same zeros
+	for i := 0; i < len(values); i += 1024 {
+		// touch every page: untouched ones all read the same zeros
 		values[i] = 1
 	}
 	if o.Device == DeviceCPU {
@@ -135,8 +147,9 @@ func (y *Yardstick) Close() {
 	y.device.Close()
 }
 
-// Measure takes about so long for memory, and as long for arithmetic. What it tells is the median of many passes, as a benchmark's figure is
-// made of many tokens: the best pass would promise what memory does not keep.
+// Measure takes about so long for memory, and as long for arithmetic. What it tells is the median
+// of many passes, as a benchmark's figure is made of many tokens: the best pass would promise what
+// memory does not keep.
 func (y *Yardstick) Measure(during time.Duration) (m Ceilings, err error) {
 	if y.read == nil {
 		return m, nil
@@ -153,12 +166,14 @@ func (y *Yardstick) Measure(during time.Duration) (m Ceilings, err error) {
 	slices.Sort(passes)
 	m.ReadBytes = passes[len(passes)/2]
 	if y.cpu != nil {
-		m.Int8Ops, m.Float32Ops = arithmetic.Int8(y.cpu, during/2), arithmetic.Float32(y.cpu, during/2)
+		m.Int8Ops, m.Float32Ops = arithmetic.Int8(y.cpu, during/2),
+			arithmetic.Float32(y.cpu, during/2)
 	}
 	return m, nil
 }
 
-// OperatorTimes says where an engine's time on the CPU goes, by operator; give it as Options.Times. Start and Stop it while no request runs.
+// OperatorTimes says where an engine's time on the CPU goes, by operator; give it as Options.Times.
+// Start and Stop it while no request runs.
 type OperatorTimes = kernels.Times
 
 // OperatorTime is what the runs of one kind of operator took.

@@ -1,10 +1,12 @@
 package engine
 
-// What a request leaves behind: a PERF line in the log, and a Finished for the UI, which says why tokens were read again.
+// What a request leaves behind: a PERF line in the log, and a Finished for the UI, which says why
+// tokens were read again.
 //
-// The engine's goroutine only puts an ended request into a list. The comparison of a prompt with what is known runs in Submit, on its
-// caller's goroutine, before the prompt itself becomes known; words are made of it and the line is written by a goroutine of this
-// file, or by the caller of Recent if that comes first. So neither long prompts nor a slow log hold a running stream up.
+// The engine's goroutine only puts an ended request into a list. The comparison of a prompt with
+// what is known runs in Submit, on its caller's goroutine, before the prompt itself becomes known;
+// words are made of it and the line is written by a goroutine of this file, or by the caller of
+// Recent if that comes first. So neither long prompts nor a slow log hold a running stream up.
 
 import (
 	"context"
@@ -19,8 +21,8 @@ import (
 	"headroom/engine/reread"
 )
 
-// History is what was computed lately, as token ids. Engines that run one after the other share one, so that it can be told when a
-// prompt is read again because model or cache format changed.
+// History is what was computed lately, as token ids. Engines that run one after the other share
+// one, so that it can be told when a prompt is read again because model or cache format changed.
 type History = reread.Log
 
 // NewHistory is an empty History.
@@ -44,8 +46,9 @@ const maxRecent = 64
 // departure is what the loop knows of a request that has just ended.
 type departure struct {
 	Finished
-	match    reread.Match
-	computed []int32 // its tokens that went through the model, to be known from now on; nil: not to be relied on
+	match reread.Match
+	// its tokens that went through the model, to be known from now on; nil: not to be relied on
+	computed []int32
 }
 
 // books are the records of ended requests.
@@ -72,14 +75,17 @@ func newBooks(h *History, model, format string, o reread.Outcome) *books {
 	if h == nil {
 		h = NewHistory()
 	}
-	return &books{history: h, model: model, format: format, outcome: o, wake: make(chan struct{}, 1), closed: make(chan struct{})}
+	return &books{history: h, model: model, format: format, outcome: o,
+		wake: make(chan struct{}, 1), closed: make(chan struct{})}
 }
 
-// depart takes down a request that has ended. The loop calls it before the client is told, so that what the client sends next is
-// compared with it.
+// depart takes down a request that has ended. The loop calls it before the client is told, so that
+// what the client sends next is compared with it.
 func (b *books) depart(r *request, reason FinishReason) {
-	d := departure{match: r.match, Finished: Finished{ID: r.ID, At: time.Now(), Finish: reason, Usage: r.usage, Timing: r.timing(),
-		BlockHits: r.blockHits, BlockWrites: r.blockWrites}}
+	d := departure{match: r.match,
+		Finished: Finished{ID: r.ID, At: time.Now(), Finish: reason, Usage: r.usage,
+			Timing:    r.timing(),
+			BlockHits: r.blockHits, BlockWrites: r.blockWrites}}
 	if reason != FinishError {
 		d.computed = r.seq.Tokens[:r.seq.Computed]
 	}
@@ -107,7 +113,8 @@ func (b *books) learn() {
 	b.ended = nil
 	b.mu.Unlock()
 	for _, d := range ended {
-		b.history.Add(reread.Sequence{Tokens: d.computed, Model: b.model, Format: b.format, At: d.At})
+		b.history.Add(reread.Sequence{Tokens: d.computed, Model: b.model, Format: b.format,
+			At: d.At})
 	}
 	b.untold = append(b.untold, ended...)
 }
@@ -131,12 +138,16 @@ func (b *books) tell() {
 	}
 }
 
-// explain fills in the report. Its texts come from clients; a fault in reading them costs the report alone.
+// explain fills in the report. Its texts come from clients; a fault in reading them costs the
+// report alone.
 func (b *books) explain(d *departure) {
 	defer func() {
 		if r := recover(); r != nil {
-			slog.Error("explaining a request panicked", "id", d.ID, "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
-			d.Report = reread.Report{Break: d.match.CommonTokens, CommonTokens: d.match.CommonTokens, ReadTokens: d.Usage.PromptTokens - d.Usage.CachedTokens}
+			slog.Error("explaining a request panicked", "id", d.ID, "panic", fmt.Sprint(r), "stack",
+				string(debug.Stack()))
+			d.Report = reread.Report{Break: d.match.CommonTokens,
+				CommonTokens: d.match.CommonTokens,
+				ReadTokens:   d.Usage.PromptTokens - d.Usage.CachedTokens}
 		}
 	}()
 	o := b.outcome
@@ -158,16 +169,21 @@ func (b *books) keep(ended <-chan struct{}) {
 	}
 }
 
-// log writes the PERF line. prompt_tok counts the whole prompt and pref_tok what was computed of it, prompt_tps is the former over the
-// time prefill (both times in seconds), block_hit and block_write are blocks of the cache on SSD, and chain_break is the position
-// from which the prompt was not as known, -1 if nothing like it was.
+// log writes the PERF line. prompt_tok counts the whole prompt and pref_tok what was computed of
+// it, prompt_tps is the former over the time prefill (both times in seconds), block_hit and
+// block_write are blocks of the cache on SSD, and chain_break is the position from which the prompt
+// was not as known, -1 if nothing like it was.
 func (f *Finished) log() {
 	promptTPS := 0.0
 	if f.Timing.Prefill > 0 {
 		promptTPS = float64(f.Usage.PromptTokens) / f.Timing.Prefill.Seconds()
 	}
-	number := func(name string, x float64) slog.Attr { return slog.Float64(name, math.Round(x*1000)/1000) }
-	slog.LogAttrs(context.Background(), slog.LevelInfo, "PERF:", // with the colon, a line of text reads PERF: prompt_tps=...
+	number := func(name string,
+		x float64) slog.Attr {
+		return slog.Float64(name, math.Round(x*1000)/1000)
+	}
+	// with the colon, a line of text reads PERF: prompt_tps=...
+	slog.LogAttrs(context.Background(), slog.LevelInfo, "PERF:",
 		number("prompt_tps", promptTPS),
 		slog.Int("prompt_tok", f.Usage.PromptTokens),
 		slog.Int("pref_tok", f.Usage.PromptDoneTokens-f.Usage.CachedTokens),
@@ -181,7 +197,8 @@ func (f *Finished) log() {
 		slog.String("id", f.ID))
 }
 
-// Recent is the last requests that have ended, the newest first, at most 64. A request whose Done has been read is among them.
+// Recent is the last requests that have ended, the newest first, at most 64. A request whose Done
+// has been read is among them.
 func (e *Engine) Recent() []Finished {
 	e.books.tell()
 	e.books.recentMu.Lock()

@@ -22,23 +22,28 @@ func logTo(t *testing.T, h slog.Handler) {
 	t.Cleanup(func() { slog.SetDefault(before) })
 }
 
-var perfLine = regexp.MustCompile(`PERF: prompt_tps=[\d.e+]+ prompt_tok=(\d+) pref_tok=(\d+) prefill=[\d.e-]+ ttft=[\d.e-]+ decode_tps=[\d.e+]+ ` +
-	`block_hit=0 block_write=0 chain_break=(-?\d+) cause=(\S+) id=(\S+)\n`)
+var perfLine = regexp.MustCompile(
+	`PERF: prompt_tps=[\d.e+]+ prompt_tok=(\d+) pref_tok=(\d+) prefill=[\d.e-]+ ttft=[\d.e-]+ decode_tps=[\d.e+]+ ` +
+		`block_hit=0 block_write=0 chain_break=(-?\d+) cause=(\S+) id=(\S+)\n`)
 
-// TestRecentAndPERF: a conversation whose client leaves empty thoughts out, and then changes the date. What is reported and what is
-// logged agree with each other and with the usage.
+// TestRecentAndPERF: a conversation whose client leaves empty thoughts out, and then changes the
+// date. What is reported and what is logged agree with each other and with the usage.
 func TestRecentAndPERF(t *testing.T) {
 	var log bytes.Buffer
 	logTo(t, slog.NewTextHandler(&log, nil))
 	e := open(t, engine.Options{})
 	const think = "<think>\n\n</think>\n\n"
 	head := func(day string) string {
-		return "<|im_start|>system\nToday is " + day + ". " + strings.Repeat("Answer briefly. ", 40) + "<|im_end|>\n"
+		return "<|im_start|>system\nToday is " + day + ". " +
+			strings.Repeat("Answer briefly. ", 40) + "<|im_end|>\n"
 	}
 	first := "<|im_start|>user\nWhat is 76 - 27?<|im_end|>\n<|im_start|>assistant\n"
-	second := "76 - 27 = 49.<|im_end|>\n<|im_start|>user\nWhat is 63 + 29?<|im_end|>\n<|im_start|>assistant\n"
+	second :=
+		"76 - 27 = 49.<|im_end|>\n<|im_start|>user\nWhat is 63 + " +
+			"29?<|im_end|>\n<|im_start|>assistant\n"
 	tokens := func(text string) int { return len(encode(e, text)) }
-	kept := "76 - 27 = 49." // of the first answer, what went through the model: all but its last token, which ends it
+	// of the first answer, what went through the model: all but its last token, which ends it
+	kept := "76 - 27 = 49."
 	for _, turn := range []struct {
 		prompt string
 		cause  reread.Cause
@@ -46,21 +51,28 @@ func TestRecentAndPERF(t *testing.T) {
 		was    string
 	}{
 		{head("2026-11-19") + first + think, reread.NewConversation, -1, ""},
-		{head("2026-11-19") + first + think + second + think, reread.Continued, tokens(head("2026-11-19") + first + think + kept), ""},
-		{head("2026-11-19") + first + second + think, reread.ThinkingStripped, tokens(head("2026-11-19") + first), "<think>"},
-		{head("2026-11-20") + first + second + think, reread.DateChanged, tokens("<|im_start|>system\nToday is 2026-11-"), "2026-11-19."},
+		{head("2026-11-19") + first + think + second + think, reread.Continued,
+			tokens(head("2026-11-19") + first + think + kept), ""},
+		{head("2026-11-19") + first + second + think, reread.ThinkingStripped,
+			tokens(head("2026-11-19") + first), "<think>"},
+		{head("2026-11-20") + first + second + think, reread.DateChanged,
+			tokens("<|im_start|>system\nToday is 2026-11-"), "2026-11-19."},
 	} {
 		log.Reset()
-		_, _, done := collect(t, submit(t, e, engine.Request{Prompt: encode(e, turn.prompt), MaxTokens: 40}))
+		_, _, done := collect(t,
+			submit(t, e, engine.Request{Prompt: encode(e, turn.prompt), MaxTokens: 40}))
 		f := e.Recent()[0]
 		if f.Usage != done.Usage || f.Timing != done.Timing || f.Finish != engine.FinishStop {
 			t.Errorf("recent %+v, expected what was told: %+v", f, done)
 		}
-		if r := f.Report; r.Cause != turn.cause || r.Break != turn.at || !strings.HasPrefix(r.Was, turn.was) || r.ReadTokens != done.Usage.PromptTokens-done.Usage.CachedTokens {
+		if r := f.Report; r.Cause != turn.cause || r.Break != turn.at ||
+			!strings.HasPrefix(r.Was, turn.was) ||
+			r.ReadTokens != done.Usage.PromptTokens-done.Usage.CachedTokens {
 			t.Errorf("%+v, expected %s at %d, where it was %q", r, turn.cause, turn.at, turn.was)
 		}
 		m := perfLine.FindStringSubmatch(log.String())
-		want := []string{"", strconv.Itoa(done.Usage.PromptTokens), strconv.Itoa(f.Report.ReadTokens), strconv.Itoa(turn.at), string(turn.cause), f.ID}
+		want := []string{"", strconv.Itoa(done.Usage.PromptTokens),
+			strconv.Itoa(f.Report.ReadTokens), strconv.Itoa(turn.at), string(turn.cause), f.ID}
 		if m == nil || strings.Join(m[1:], " ") != strings.Join(want[1:], " ") {
 			t.Errorf("logged %q, expected a line with %v", log.String(), want[1:])
 		}
@@ -73,7 +85,8 @@ func TestRecentAndPERF(t *testing.T) {
 	}
 }
 
-// TestHistoryOutlivesEngines: the same prompt after the engine was opened again, in another format, and without a cache.
+// TestHistoryOutlivesEngines: the same prompt after the engine was opened again, in another format,
+// and without a cache.
 func TestHistoryOutlivesEngines(t *testing.T) {
 	h := engine.NewHistory()
 	for _, test := range []struct {
@@ -97,9 +110,11 @@ func TestHistoryOutlivesEngines(t *testing.T) {
 	}
 }
 
-// TestFailedPassIsNotKnown: a prompt whose third pass failed is no reason for anything when it comes again.
+// TestFailedPassIsNotKnown: a prompt whose third pass failed is no reason for anything when it
+// comes again.
 func TestFailedPassIsNotKnown(t *testing.T) {
-	e := open(t, engine.Options{NoPrefixCache: true, ContextTokens: 256, MaxSequences: 1, ChunkTokens: 32})
+	e := open(t, engine.Options{NoPrefixCache: true, ContextTokens: 256, MaxSequences: 1,
+		ChunkTokens: 32})
 	passes := 0
 	e.ReplaceModel(func(m models.Model) models.Model {
 		return hooked{m, func([]int32) {
@@ -109,7 +124,9 @@ func TestFailedPassIsNotKnown(t *testing.T) {
 		}}
 	})
 	prompt := encode(e, strings.Repeat("Answer briefly. ", 40))[:100]
-	for i, want := range []reread.Cause{reread.NewConversation, reread.NewConversation, reread.CacheOff} { // read, failed, known from then on
+	for i, want := range []reread.Cause{reread.NewConversation, reread.NewConversation,
+		reread.CacheOff} {
+		// read, failed, known from then on
 		_, _, done := collect(t, submit(t, e, engine.Request{Prompt: prompt, MaxTokens: 1}))
 		if r := e.Recent()[0].Report; r.Cause != want || (done.Err != nil) != (i == 0) {
 			t.Errorf("time %d: %+v (%v), expected %s", i, r, done.Err, want)
@@ -128,14 +145,17 @@ func (s stuck) Handle(ctx context.Context, r slog.Record) error {
 	return s.Handler.Handle(ctx, r)
 }
 
-// TestSlowLogHoldsNobodyUp: requests run and end while nothing can be logged, and all are logged by the time the engine is closed.
+// TestSlowLogHoldsNobodyUp: requests run and end while nothing can be logged, and all are logged by
+// the time the engine is closed.
 func TestSlowLogHoldsNobodyUp(t *testing.T) {
 	var log bytes.Buffer
 	s := stuck{slog.NewTextHandler(&log, nil), make(chan struct{})}
 	logTo(t, s)
 	e := open(t, engine.Options{ContextTokens: 128})
 	for range 3 {
-		if _, _, done := collect(t, submit(t, e, engine.Request{Prompt: encode(e, question), MaxTokens: 2})); done.Err != nil {
+		if _, _, done := collect(t,
+			submit(t, e, engine.Request{Prompt: encode(e, question),
+				MaxTokens: 2})); done.Err != nil {
 			t.Error(done.Err)
 		}
 	}

@@ -1,8 +1,10 @@
 package engine
 
-// Whether the loop gets on, for whoever has to tell one that is slow from one that hangs: a clock cannot, since a pass takes a millisecond
-// on one machine and a minute on another. The count goes up with every turn of the loop and, on the CPU, with every operator, of which the
-// longest takes seconds at most. What a GPU does in a pass is not seen from here; its system ends what takes too long.
+// Whether the loop gets on, for whoever has to tell one that is slow from one that hangs: a clock
+// cannot, since a pass takes a millisecond on one machine and a minute on another. The count goes
+// up with every turn of the loop and, on the CPU, with every operator, of which the longest takes
+// seconds at most. What a GPU does in a pass is not seen from here; its system ends what takes too
+// long.
 
 import "sync/atomic"
 

@@ -22,9 +22,11 @@ func (d *gated) Run(op kernels.Op) {
 	d.Device.Run(op)
 }
 
-// TestPulse: a pass that gets on shows, operator by operator, and one that does not shows too; afterwards nothing is due.
+// TestPulse: a pass that gets on shows, operator by operator, and one that does not shows too;
+// afterwards nothing is due.
 func TestPulse(t *testing.T) {
-	e := openModel(t, engine.Random([]byte(tinyConfig)), engine.Options{Device: engine.DeviceCPU, Threads: 1, ContextTokens: 64})
+	e := openModel(t, engine.Random([]byte(tinyConfig)),
+		engine.Options{Device: engine.DeviceCPU, Threads: 1, ContextTokens: 64})
 	if p := e.Pulse(); p.Due {
 		t.Errorf("at rest: %+v", p)
 	}

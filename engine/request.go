@@ -1,7 +1,7 @@
 package engine
 
-// A generation from the caller's side: the request, the events it becomes, and the figures in them. The engine knows tokens
-// and stop texts only; chat, tools and HTTP are made of these by others.
+// A generation from the caller's side: the request, the events it becomes, and the figures in them.
+// The engine knows tokens and stop texts only; chat, tools and HTTP are made of these by others.
 
 import (
 	"time"
@@ -9,7 +9,8 @@ import (
 	"headroom/engine/sample"
 )
 
-// Request is one generation: token ids in, events out. The zero value of each field but Prompt means the default.
+// Request is one generation: token ids in, events out. The zero value of each field but Prompt
+// means the default.
 type Request struct {
 	ID        string        // names the request in logs, the UI and Cancel; made up when empty
 	Prompt    []int32       // token ids, at least one; the engine keeps the slice
@@ -23,8 +24,9 @@ type Request struct {
 // EventType says what an Event carries.
 type EventType uint8
 
-// The events of a request, in order: Prefill when its first pass begins and as the prompt is read, then any number of Token, then
-// one Done. A request that is cancelled while it waits has Done alone.
+// The events of a request, in order: Prefill when its first pass begins and as the prompt is read,
+// then any number of Token, then one Done. A request that is cancelled while it waits has Done
+// alone.
 const (
 	Prefill EventType = iota // Usage counts what has been read of the prompt
 	Token                    // one generated token
@@ -46,9 +48,9 @@ const (
 type Event struct {
 	Type EventType
 
-	// Of a Token. Text is what has become certain with it: a character cut across tokens appears with the last of them, and text
-	// that may be the start of a stop text is held back, so Text is often empty and sometimes long. The Done event carries what
-	// was still held.
+	// Of a Token. Text is what has become certain with it: a character cut across tokens appears
+	// with the last of them, and text that may be the start of a stop text is held back, so Text is
+	// often empty and sometimes long. The Done event carries what was still held.
 	Token   int32
 	Text    string
 	Logprob float32

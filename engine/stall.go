@@ -1,8 +1,9 @@
 package engine
 
-// How long running streams stand still while a prompt is read beside them. A pass is as long as its prompt tokens make it, and how
-// long that is differs by three orders of magnitude between models and machines; so it is measured, and the tokens that a mixed pass
-// may take follow from it. Chunks change no bit of any answer, only when it comes.
+// How long running streams stand still while a prompt is read beside them. A pass is as long as its
+// prompt tokens make it, and how long that is differs by three orders of magnitude between models
+// and machines; so it is measured, and the tokens that a mixed pass may take follow from it. Chunks
+// change no bit of any answer, only when it comes.
 
 import (
 	"time"
@@ -12,7 +13,8 @@ import (
 
 const (
 	defaultMaxStall = 250 * time.Millisecond
-	// minMixedTokens is read in every mixed pass whatever it takes, or a slow machine would never finish a prompt.
+	// minMixedTokens is read in every mixed pass whatever it takes, or a slow machine would never
+	// finish a prompt.
 	minMixedTokens = 16
 )
 
@@ -25,10 +27,12 @@ func (p *stall) add(tokens int, took time.Duration) {
 		return // mostly overhead, and decoding
 	}
 	now := took.Seconds() / float64(tokens)
-	p.secondsPerToken = max(now, (now+p.secondsPerToken)/2) // slower counts at once, faster by and by: tokens get dearer with depth
+	// slower counts at once, faster by and by: tokens get dearer with depth
+	p.secondsPerToken = max(now, (now+p.secondsPerToken)/2)
 }
 
-// mixedTokens is how many prompt tokens fit into maxStall: a multiple of minMixedTokens; 0: not known yet.
+// mixedTokens is how many prompt tokens fit into maxStall: a multiple of minMixedTokens; 0: not
+// known yet.
 func (p *stall) mixedTokens(maxStall time.Duration) int {
 	if p.secondsPerToken <= 0 {
 		return 0

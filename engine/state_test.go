@@ -12,8 +12,9 @@ import (
 	"headroom/engine/problem"
 )
 
-// TestStateFormatIsWhatWasAsked: the demo model has 6 recurrent layers with 4 heads of 128 value rows of 128, and 3 rows of 1,024
-// channels for the convolution. In int8 there is a scale for each value row and each 64 channels.
+// TestStateFormatIsWhatWasAsked: the demo model has 6 recurrent layers with 4 heads of 128 value
+// rows of 128, and 3 rows of 1,024 channels for the convolution. In int8 there is a scale for each
+// value row and each 64 channels.
 func TestStateFormatIsWhatWasAsked(t *testing.T) {
 	for _, test := range []struct {
 		format, words string
@@ -24,9 +25,12 @@ func TestStateFormatIsWhatWasAsked(t *testing.T) {
 		{"bf16", "bf16", 6 * 2 * (4*128*128 + 3*1024)},
 		{"int8", "int8", 6 * (4*128*(4+128) + 3*(4*16+1024))},
 	} {
-		e := open(t, engine.Options{StateFormat: test.format, ContextTokens: 512, MaxSequences: 3, NoPrefixCache: true})
-		if i := e.Info(); i.StateFormat != test.words || i.StateBytesPerSeq != test.bytes || i.Need.StateBytes != 3*test.bytes {
-			t.Errorf("%q: %q, %d bytes a sequence, %d in all, expected %q, %d", test.format, i.StateFormat, i.StateBytesPerSeq, i.Need.StateBytes, test.words, test.bytes)
+		e := open(t, engine.Options{StateFormat: test.format, ContextTokens: 512, MaxSequences: 3,
+			NoPrefixCache: true})
+		if i := e.Info(); i.StateFormat != test.words || i.StateBytesPerSeq != test.bytes ||
+			i.Need.StateBytes != 3*test.bytes {
+			t.Errorf("%q: %q, %d bytes a sequence, %d in all, expected %q, %d", test.format,
+				i.StateFormat, i.StateBytesPerSeq, i.Need.StateBytes, test.words, test.bytes)
 		}
 		if got := e.SlotBytes(); got != test.bytes {
 			t.Errorf("%q: %d bytes allocated a sequence, planned %d", test.format, got, test.bytes)
@@ -34,29 +38,38 @@ func TestStateFormatIsWhatWasAsked(t *testing.T) {
 	}
 	_, err := engine.Describe(demoSource(t), engine.Options{StateFormat: "f16"})
 	var p *problem.Problem
-	if !errors.As(err, &p) || p.Code != problem.BadRequest || !strings.Contains(p.Error(), "f32, bf16 or int8") {
+	if !errors.As(err, &p) || p.Code != problem.BadRequest ||
+		!strings.Contains(p.Error(), "f32, bf16 or int8") {
 		t.Errorf("f16: %v, expected a bad request that names the forms", err)
 	}
 }
 
-// TestPrefixCacheInEveryStateFormat: a prompt that goes on from a kept state, and one in a batch with others, has the log-probabilities
-// of one that is read from its beginning alone.
+// TestPrefixCacheInEveryStateFormat: a prompt that goes on from a kept state, and one in a batch
+// with others, has the log-probabilities of one that is read from its beginning alone.
 func TestPrefixCacheInEveryStateFormat(t *testing.T) {
 	for _, format := range []string{"f32", "bf16", "int8"} {
-		with, without := open(t, engine.Options{StateFormat: format}), open(t, engine.Options{StateFormat: format, NoPrefixCache: true})
+		with, without := open(t, engine.Options{StateFormat: format}),
+			open(t, engine.Options{StateFormat: format, NoPrefixCache: true})
 		text := "<|im_start|>system\n" + strings.Repeat("Answer briefly. ", 30) + "<|im_end|>\n"
-		for turn, question := range []string{"What is a KV cache?", "What is 63 + 29?", "Why are models quantized?"} {
+		for turn, question := range []string{"What is a KV cache?", "What is 63 + 29?",
+			"Why are models quantized?"} {
 			text += "<|im_start|>user\n" + question + "<|im_end|>\n<|im_start|>assistant\n"
 			prompt := text + "<think>\n\n</think>\n\n"
-			other := submit(t, with, engine.Request{Prompt: encode(with, "<|im_start|>user\nCount: "+strings.Repeat("one two ", 50)), MaxTokens: 30})
-			got, _, cached := logprobs(t, submit(t, with, engine.Request{Prompt: encode(with, prompt), MaxTokens: 40}))
-			want, answer, none := logprobs(t, submit(t, without, engine.Request{Prompt: encode(without, prompt), MaxTokens: 40}))
+			other := submit(t, with,
+				engine.Request{Prompt: encode(with,
+					"<|im_start|>user\nCount: "+strings.Repeat("one two ", 50)), MaxTokens: 30})
+			got, _, cached := logprobs(t,
+				submit(t, with, engine.Request{Prompt: encode(with, prompt), MaxTokens: 40}))
+			want, answer, none := logprobs(t,
+				submit(t, without, engine.Request{Prompt: encode(without, prompt), MaxTokens: 40}))
 			collect(t, other)
 			if !slices.Equal(got, want) {
-				t.Errorf("%s, turn %d: other log-probabilities with the cache than without", format, turn)
+				t.Errorf("%s, turn %d: other log-probabilities with the cache than without", format,
+					turn)
 			}
 			if none != 0 || turn > 0 && cached == 0 {
-				t.Errorf("%s, turn %d: %d tokens cached, and %d without a cache", format, turn, cached, none)
+				t.Errorf("%s, turn %d: %d tokens cached, and %d without a cache", format, turn,
+					cached, none)
 			}
 			text += answer + "<|im_end|>\n"
 		}

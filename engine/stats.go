@@ -1,7 +1,7 @@
 package engine
 
-// What can be asked of a running engine. The loop publishes a copy before and after every pass; readers take it under a lock
-// of its own and never wait for a pass.
+// What can be asked of a running engine. The loop publishes a copy before and after every pass;
+// readers take it under a lock of its own and never wait for a pass.
 
 import (
 	"time"
@@ -9,7 +9,8 @@ import (
 	"headroom/engine/prefix"
 )
 
-// speedometer counts tokens over the last two seconds in buckets, so that a reading needs no lock and no history.
+// speedometer counts tokens over the last two seconds in buckets, so that a reading needs no lock
+// and no history.
 type speedometer struct {
 	buckets [16]struct {
 		tick            int64
@@ -40,15 +41,17 @@ func (s *speedometer) perSecond(now time.Time) (prefill, decode float64) {
 			oldest = min(oldest, b.tick)
 		}
 	}
-	window := (time.Duration(tick-oldest) * bucketTime).Seconds() + time.Duration(now.UnixNano()%int64(bucketTime)).Seconds()
+	window := (time.Duration(tick-oldest) * bucketTime).Seconds() +
+		time.Duration(now.UnixNano()%int64(bucketTime)).Seconds()
 	if p+d == 0 || window <= 0 {
 		return 0, 0
 	}
 	return float64(p) / window, float64(d) / window
 }
 
-// publish makes the engine's state visible to Stats, and then tells the clients of ended requests: who has read Done finds Stats
-// without the request. Called by the engine's goroutine before and after every pass.
+// publish makes the engine's state visible to Stats, and then tells the clients of ended requests:
+// who has read Done finds Stats without the request. Called by the engine's goroutine before and
+// after every pass.
 func (e *Engine) publish() {
 	e.publishStats()
 	for i, d := range e.endings {
@@ -67,7 +70,8 @@ func (e *Engine) publishStats() {
 	s.KVUsedBytes = used.Bytes(e.pageSizes)
 	s.Preemptions = int64(e.sched.Preemptions)
 	s.KVUntouchedBytes = s.KVBytes - e.sched.PeakPages().Bytes(e.pageSizes)
-	s.PromptTokens, s.GeneratedTokens, s.FinishedRequests = e.totals.PromptTokens, e.totals.GeneratedTokens, e.totals.FinishedRequests
+	s.PromptTokens, s.GeneratedTokens, s.FinishedRequests = e.totals.PromptTokens,
+		e.totals.GeneratedTokens, e.totals.FinishedRequests
 	s.CachedTokens = e.totals.CachedTokens
 	e.published = e.speed
 	s.Requests = s.Requests[:0]
@@ -79,8 +83,10 @@ func (e *Engine) publishStats() {
 		case r.usage.PromptDoneTokens > 0:
 			phase = "prefill"
 		}
-		s.Requests = append(s.Requests, RequestStats{ID: r.ID, Phase: phase, Usage: r.usage, MaxTokens: r.MaxTokens,
-			TokensPerSecond: r.timing().DecodeTokensPerSecond(), StartedAtUnixMs: r.submitted.UnixMilli()})
+		s.Requests = append(s.Requests,
+			RequestStats{ID: r.ID, Phase: phase, Usage: r.usage, MaxTokens: r.MaxTokens,
+				TokensPerSecond: r.timing().DecodeTokensPerSecond(),
+				StartedAtUnixMs: r.submitted.UnixMilli()})
 	}
 }
 

@@ -1,12 +1,14 @@
 package engine
 
-// A step from its beginning to its end. On the CPU they follow each other. A device that works by itself chooses the tokens too
-// (kernels/sampling), and while it does the next step begins: in place of a token that is not known yet the sequence has a placeholder,
-// which the device fills in. What the host learns late changes nothing but this: a request that turns out to have ended has gone through
-// one pass more. That pass has computed its last token, rightly, and chosen another one, which nobody looks at.
+// A step from its beginning to its end. On the CPU they follow each other. A device that works by
+// itself chooses the tokens too (kernels/sampling), and while it does the next step begins: in
+// place of a token that is not known yet the sequence has a placeholder, which the device fills in.
+// What the host learns late changes nothing but this: a request that turns out to have ended has
+// gone through one pass more. That pass has computed its last token, rightly, and chosen another
+// one, which nobody looks at.
 //
-// Steps that need logits on the host (logprobs, a bias on very many tokens) are not taken ahead: the tokens of all their sequences are sampled there,
-// with the same outcome.
+// Steps that need logits on the host (logprobs, a bias on very many tokens) are not taken ahead:
+// the tokens of all their sequences are sampled there, with the same outcome.
 
 import (
 	"fmt"
@@ -25,8 +27,9 @@ import (
 
 // step is one pass over tokens of several sequences.
 type step struct {
-	work      []sched.Work
-	row       []int // by work: its place among logitRows; -1: it wants no token, there is more of its prompt
+	work []sched.Work
+	// by work: its place among logitRows; -1: it wants no token, there is more of its prompt
+	row       []int
 	tokens    []int32
 	spans     []kernels.Span
 	logitRows []int32 // of tokens
@@ -50,14 +53,17 @@ func (st *step) token(s *sample.Sampler, row int) (sample.Result, error) {
 	return s.Sample(st.logits[row*st.vocab:][:st.vocab])
 }
 
-// begin takes work through the model, or has the device do it, unless its prefixes could not be copied. The scheduler then plans as if it were done: the device does things in
-// order. What reads or writes the device's memory beside it has to wait (settled).
+// begin takes work through the model, or has the device do it, unless its prefixes could not be
+// copied. The scheduler then plans as if it were done: the device does things in order. What reads
+// or writes the device's memory beside it has to wait (settled).
 func (e *Engine) begin(work []sched.Work, copied error) *step {
 	s := &e.steps[e.begun%2] // the other one may be under way
 	e.begun++
 	s.began, s.vocab = time.Now(), e.runner.VocabSize()
 	s.work = append(s.work[:0], work...)
-	s.ahead = e.runner.Ahead() && !slices.ContainsFunc(work, func(w sched.Work) bool { return !w.Seq.Owner.(*request).sampler.OnDevice() })
+	s.ahead = e.runner.Ahead() &&
+		!slices.ContainsFunc(work,
+			func(w sched.Work) bool { return !w.Seq.Owner.(*request).sampler.OnDevice() })
 	e.gather(s)
 	if s.err = copied; copied == nil {
 		s.err = e.run(s)
@@ -68,7 +74,8 @@ func (e *Engine) begin(work []sched.Work, copied error) *step {
 			continue
 		}
 		e.sched.Advance(w)
-		if r := w.Seq.Owner.(*request); s.ahead && s.row[i] >= 0 && w.To-len(r.Prompt)+1 < r.MaxTokens {
+		if r := w.Seq.Owner.(*request); s.ahead && s.row[i] >= 0 &&
+			w.To-len(r.Prompt)+1 < r.MaxTokens {
 			w.Seq.Tokens = append(w.Seq.Tokens, sample.Placeholder(s.row[i]))
 		}
 	}
@@ -85,8 +92,10 @@ func (e *Engine) gather(s *step) {
 			e.start(r, s.began)
 		}
 		s.spans = append(s.spans, kernels.Span{
-			Row: len(s.tokens), Rows: w.To - w.From, Pos: w.From, Pages: w.Seq.Pages, Slot: w.Seq.Slot,
-			Prefill: max(0, min(w.To, r.usage.PromptTokens)-w.From), // what it generated before it was preempted is no prompt
+			Row: len(s.tokens), Rows: w.To - w.From, Pos: w.From, Pages: w.Seq.Pages,
+			Slot: w.Seq.Slot,
+			// what it generated before it was preempted is no prompt
+			Prefill: max(0, min(w.To, r.usage.PromptTokens)-w.From),
 		})
 		s.tokens = append(s.tokens, w.Seq.Tokens[w.From:w.To]...)
 		if w.To < len(w.Seq.Tokens) {
@@ -101,7 +110,8 @@ func (e *Engine) gather(s *step) {
 	}
 }
 
-// start takes note of a request's first pass, and tells its client at once how much of the prompt was cached.
+// start takes note of a request's first pass, and tells its client at once how much of the prompt
+// was cached.
 func (e *Engine) start(r *request, now time.Time) {
 	r.started = now
 	r.usage.CachedTokens = r.seq.Cached
@@ -111,7 +121,8 @@ func (e *Engine) start(r *request, now time.Time) {
 	r.stream.put(Event{Type: Prefill, Usage: r.usage})
 }
 
-// run gives a step to the device. A panic below, in a kernel or an architecture, is an error of this step alone.
+// run gives a step to the device. A panic below, in a kernel or an architecture, is an error of
+// this step alone.
 func (e *Engine) run(s *step) (err error) {
 	defer recovered(&err)
 	if s.ahead {
@@ -122,7 +133,8 @@ func (e *Engine) run(s *step) (err error) {
 	return err
 }
 
-// cut cuts the step's spans where a state is to be kept, for the layers that have one; nil when there is nothing to keep.
+// cut cuts the step's spans where a state is to be kept, for the layers that have one; nil when
+// there is nothing to keep.
 func (s *step) cut() (rounds []batch.Round) {
 	if !slices.ContainsFunc(s.work, func(w sched.Work) bool { return len(w.Keeps) > 0 }) {
 		return nil
@@ -165,14 +177,16 @@ func (e *Engine) complete(s *step) {
 	e.postprocess(s, now)
 }
 
-// settled waits until the device has done all it was given. It must be called before its memory is read or written by others, and answers
-// false if that makes no sense any more: a device that failed has left anything in it.
+// settled waits until the device has done all it was given. It must be called before its memory is
+// read or written by others, and answers false if that makes no sense any more: a device that
+// failed has left anything in it.
 func (e *Engine) settled() bool { return e.runner.Sync() == nil }
 
 // recovered, deferred, turns a panic into *err.
 func recovered(err *error) {
 	if r := recover(); r != nil {
 		slog.Error("engine step panicked", "panic", r, "stack", string(debug.Stack()))
-		*err = problem.New(problem.Internal, "The engine failed on this request", fmt.Sprint(r), "Please report it with the log.")
+		*err = problem.New(problem.Internal, "The engine failed on this request", fmt.Sprint(r),
+			"Please report it with the log.")
 	}
 }

@@ -1,7 +1,8 @@
 package engine_test
 
-// What the public block caches for MLX got wrong (reference: their issue trackers and code), each held here: keys of tokens that were
-// never computed, blocks that each hold the whole cache, states of another position, formats that mix, and nothing but system prompts stored.
+// What the public block caches for MLX got wrong (reference: their issue trackers and code), each
+// held here: keys of tokens that were never computed, blocks that each hold the whole cache, states
+// of another position, formats that mix, and nothing but system prompts stored.
 
 import (
 	"context"
@@ -23,7 +24,8 @@ type finished struct {
 func run(t *testing.T, e *engine.Engine, r engine.Request, cancelAfter int) (f finished) {
 	t.Helper()
 	s := submit(t, e, r)
-	for ev, err := s.Next(context.Background()); err == nil; ev, err = s.Next(context.Background()) {
+	for ev, err := s.Next(context.Background()); err == nil; ev,
+		err = s.Next(context.Background()) {
 		switch ev.Type {
 		case engine.Token:
 			f.tokens, f.logprobs = append(f.tokens, ev.Token), append(f.logprobs, ev.Logprob)
@@ -37,8 +39,8 @@ func run(t *testing.T, e *engine.Engine, r engine.Request, cancelAfter int) (f f
 	return f
 }
 
-// TestEndsAreStoredAsComputed: however an answer ends, what follows it goes on behind exactly the tokens that went through the model: in
-// memory and after a restart, with the bits of a cold start.
+// TestEndsAreStoredAsComputed: however an answer ends, what follows it goes on behind exactly the
+// tokens that went through the model: in memory and after a restart, with the bits of a cold start.
 func TestEndsAreStoredAsComputed(t *testing.T) {
 	head := system("Answer briefly. ", 100)
 	for _, c := range []struct {
@@ -51,24 +53,32 @@ func TestEndsAreStoredAsComputed(t *testing.T) {
 		{"stop text", engine.Request{Stop: []string{"a"}}, 0, engine.FinishStop},
 		{"length", engine.Request{MaxTokens: 7, IgnoreEOS: true}, 0, engine.FinishLength},
 		{"one token", engine.Request{MaxTokens: 1}, 0, engine.FinishLength},
-		{"past the end token", engine.Request{MaxTokens: 60, IgnoreEOS: true}, 0, engine.FinishLength},
+		{"past the end token", engine.Request{MaxTokens: 60, IgnoreEOS: true}, 0,
+			engine.FinishLength},
 		{"cancelled", engine.Request{IgnoreEOS: true}, 5, engine.FinishCancelled},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
 			o := engine.Options{BlockStore: openStore(t, dir)}
 			e := open(t, o)
-			c.request.Prompt = encode(e, head+"<|im_start|>user\nWhat is a KV cache?<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n")
+			c.request.Prompt = encode(e,
+				head+
+					"<|im_start|>user\nWhat is a KV "+
+					"cache?<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n")
 			first := run(t, e, c.request, c.cancel)
 			if first.done.Finish != c.finish {
 				t.Fatalf("finish %q, expected %q", first.done.Finish, c.finish)
 			}
-			computed := len(c.request.Prompt) + len(first.tokens) - 1 // the last token was sampled and not read
+			// the last token was sampled and not read
+			computed := len(c.request.Prompt) + len(first.tokens) - 1
 			next := engine.Request{MaxTokens: 20, IgnoreEOS: true,
-				Prompt: slices.Concat(c.request.Prompt, first.tokens, encode(e, "<|im_end|>\n<|im_start|>user\nGo on.<|im_end|>\n<|im_start|>assistant\n"))}
+				Prompt: slices.Concat(c.request.Prompt, first.tokens,
+					encode(e,
+						"<|im_end|>\n<|im_start|>user\nGo on.<|im_end|>\n<|im_start|>assistant\n"))}
 			inMemory := run(t, e, next, 0)
 			if got := inMemory.done.Usage.CachedTokens; got != computed {
-				t.Errorf("%d tokens were taken over in memory, expected the %d computed ones", got, computed)
+				t.Errorf("%d tokens were taken over in memory, expected the %d computed ones", got,
+					computed)
 			}
 			e.Close()
 			o.BlockStore.Close()
@@ -76,19 +86,25 @@ func TestEndsAreStoredAsComputed(t *testing.T) {
 			o.BlockStore = openStore(t, dir)
 			e = open(t, o)
 			fromDisk := run(t, e, next, 0)
-			if got := fromDisk.done.Usage; got.StoredTokens < computed || got.StoredTokens != got.CachedTokens {
-				t.Errorf("%d tokens were read back of %d taken over, expected at least the %d computed ones", got.StoredTokens, got.CachedTokens, computed)
+			if got := fromDisk.done.Usage; got.StoredTokens < computed ||
+				got.StoredTokens != got.CachedTokens {
+				t.Errorf(
+					"%d tokens were read back of %d taken over, expected at least the %d computed "+
+						"ones", got.StoredTokens, got.CachedTokens, computed)
 			}
 			cold := run(t, open(t, engine.Options{NoPrefixCache: true}), next, 0)
-			if !slices.Equal(inMemory.logprobs, cold.logprobs) || !slices.Equal(fromDisk.logprobs, cold.logprobs) {
+			if !slices.Equal(inMemory.logprobs, cold.logprobs) ||
+				!slices.Equal(fromDisk.logprobs, cold.logprobs) {
 				t.Errorf("log-probabilities differ from a cold start's: in memory %t, from disk %t",
-					!slices.Equal(inMemory.logprobs, cold.logprobs), !slices.Equal(fromDisk.logprobs, cold.logprobs))
+					!slices.Equal(inMemory.logprobs, cold.logprobs),
+					!slices.Equal(fromDisk.logprobs, cold.logprobs))
 			}
 		})
 	}
 }
 
-// TestBlocksHoldTheirTokens: a file holds the keys and values of its own tokens, or one state, whatever the prompt's length.
+// TestBlocksHoldTheirTokens: a file holds the keys and values of its own tokens, or one state,
+// whatever the prompt's length.
 func TestBlocksHoldTheirTokens(t *testing.T) {
 	dir := t.TempDir()
 	o := engine.Options{BlockStore: openStore(t, dir)}
@@ -114,7 +130,8 @@ func TestBlocksHoldTheirTokens(t *testing.T) {
 			blocks++
 		case n >= state && n < state+overhead || n < block: // a state, or the tail
 		default:
-			t.Errorf("%s has %d bytes, expected about %d for a block or %d for a state", filepath.Base(name), n, block, state)
+			t.Errorf("%s has %d bytes, expected about %d for a block or %d for a state",
+				filepath.Base(name), n, block, state)
 		}
 	}
 	if want := e.Stats().PromptTokens / 256; int64(blocks) != want {
@@ -122,11 +139,15 @@ func TestBlocksHoldTheirTokens(t *testing.T) {
 	}
 }
 
-// TestFormatsDoNotMix: another cache format, or exact activations, find nothing of what the first one stored, and answer as they do cold.
+// TestFormatsDoNotMix: another cache format, or exact activations, find nothing of what the first
+// one stored, and answer as they do cold.
 func TestFormatsDoNotMix(t *testing.T) {
 	dir := t.TempDir()
-	prompt := system("Answer briefly. ", 100) + "<|im_start|>user\nHello<|im_end|>\n<|im_start|>assistant\n"
-	for i, o := range []engine.Options{{}, {KVFormat: "q8_0"}, {KVBits: "(8, 3)"}, {KVBoundaryLayers: 1}, {StateFormat: "bf16"}, {Float32Activations: true}, {KVStartTokens: 512}, {}} {
+	prompt := system("Answer briefly. ", 100) +
+		"<|im_start|>user\nHello<|im_end|>\n<|im_start|>assistant\n"
+	for i, o := range []engine.Options{{}, {KVFormat: "q8_0"}, {KVBits: "(8, 3)"},
+		{KVBoundaryLayers: 1}, {StateFormat: "bf16"}, {Float32Activations: true},
+		{KVStartTokens: 512}, {}} {
 		cold := o
 		cold.NoPrefixCache = true
 		c := open(t, cold)
@@ -140,7 +161,8 @@ func TestFormatsDoNotMix(t *testing.T) {
 		if !slices.Equal(got.logprobs, want.logprobs) {
 			t.Errorf("%d: other log-probabilities than cold", i)
 		}
-		if stored := got.done.Usage.StoredTokens; (stored > 0) != (i == 7) { // the last asks for what the first stored
+		if stored := got.done.Usage.StoredTokens; (stored > 0) != (i == 7) {
+			// the last asks for what the first stored
 			t.Errorf("%d: %d tokens were read back", i, stored)
 		}
 	}

@@ -1,7 +1,7 @@
 package engine
 
-// The hand-over from the engine's goroutine to a client's. The queue has no bound of its own, since MaxTokens bounds the
-// events of a request: a slow reader costs memory and never time.
+// The hand-over from the engine's goroutine to a client's. The queue has no bound of its own, since
+// MaxTokens bounds the events of a request: a slow reader costs memory and never time.
 
 import (
 	"context"
@@ -9,7 +9,8 @@ import (
 	"sync"
 )
 
-// Stream is the events of one request, to be read by one goroutine. Reading slowly never holds the engine up: events wait here.
+// Stream is the events of one request, to be read by one goroutine. Reading slowly never holds the
+// engine up: events wait here.
 type Stream struct {
 	id     string
 	cancel func()
@@ -20,8 +21,9 @@ type Stream struct {
 	ready  chan struct{} // capacity 1: there may be an event
 }
 
-// NewStream makes a stream for the requests of an engine that runs elsewhere. What put is given, Next hands out; put belongs to one goroutine,
-// and a Done is the last it is given. cancel is what Cancel does.
+// NewStream makes a stream for the requests of an engine that runs elsewhere. What put is given,
+// Next hands out; put belongs to one goroutine, and a Done is the last it is given. cancel is what
+// Cancel does.
 func NewStream(id string, cancel func()) (s *Stream, put func(Event)) {
 	s = &Stream{id: id, cancel: cancel, ready: make(chan struct{}, 1)}
 	return s, s.put
@@ -30,10 +32,12 @@ func NewStream(id string, cancel func()) (s *Stream, put func(Event)) {
 // ID names the request.
 func (s *Stream) ID() string { return s.id }
 
-// Cancel stops the work at once and frees its memory; a Done event with FinishCancelled follows unless the request had ended.
+// Cancel stops the work at once and frees its memory; a Done event with FinishCancelled follows
+// unless the request had ended.
 func (s *Stream) Cancel() { s.cancel() }
 
-// Next waits for the next event. After Done it returns io.EOF; when ctx ends first, ctx's error. It does not cancel the request.
+// Next waits for the next event. After Done it returns io.EOF; when ctx ends first, ctx's error. It
+// does not cancel the request.
 func (s *Stream) Next(ctx context.Context) (Event, error) {
 	for {
 		s.mu.Lock()
@@ -57,7 +61,8 @@ func (s *Stream) Next(ctx context.Context) (Event, error) {
 	}
 }
 
-// put is called by the engine's goroutine. Prefill events that nobody has read yet are replaced: only the latest matters.
+// put is called by the engine's goroutine. Prefill events that nobody has read yet are replaced:
+// only the latest matters.
 func (s *Stream) put(e Event) {
 	s.mu.Lock()
 	if n := len(s.events); e.Type == Prefill && n > 0 && s.events[n-1].Type == Prefill {

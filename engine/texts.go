@@ -1,7 +1,8 @@
 package engine
 
-// What a model is beside its weights: tokenizer, chat template, recommended sampling, the tokens that end a generation. It takes no
-// device, so that who talks to a model in another process can have it too.
+// What a model is beside its weights: tokenizer, chat template, recommended sampling, the tokens
+// that end a generation. It takes no device, so that who talks to a model in another process can
+// have it too.
 
 import (
 	"encoding/json"
@@ -50,11 +51,15 @@ func readTexts(src Source, config *checkpoint.Config) (*Texts, error) {
 	t := &Texts{end: map[int32]bool{}}
 	data, err := src.ReadFile("tokenizer.json")
 	if err != nil {
-		return nil, problem.Wrap(problem.ModelBroken, err, "The model has no readable tokenizer.json", "Download it again; models with other tokenizer files are not supported.")
+		return nil, problem.Wrap(problem.ModelBroken, err,
+			"The model has no readable tokenizer.json",
+			"Download it again; models with other tokenizer files are not supported.")
 	}
 	if t.tokenizer, err = tokenizer.Parse(data); err != nil {
-		return nil, problem.Wrap(problem.ModelBroken, err, "The model's tokenizer.json cannot be used",
-			"Headroom reads byte-level BPE tokenizers: pick a model that has one, or, if this one should, download it again.")
+		return nil, problem.Wrap(problem.ModelBroken, err,
+			"The model's tokenizer.json cannot be used",
+			"Headroom reads byte-level BPE tokenizers: pick a model that has one, or, if this one "+
+				"should, download it again.")
 	}
 	if t.template, err = readTemplate(src); err != nil && !errors.Is(err, chat.ErrNoTemplate) {
 		return nil, err
@@ -76,7 +81,8 @@ func readTexts(src Source, config *checkpoint.Config) (*Texts, error) {
 		t.defaults, err = sample.FromGenerationConfig(data)
 	}
 	if err != nil {
-		return nil, problem.Wrap(problem.ModelBroken, err, "The model's generation_config.json cannot be used", "Download the model again.")
+		return nil, problem.Wrap(problem.ModelBroken, err,
+			"The model's generation_config.json cannot be used", "Download the model again.")
 	}
 	t.addEnds(t.defaults.EOSTokenIDs)
 	return t, nil
@@ -88,7 +94,8 @@ func (t *Texts) addEnds(ids []int32) {
 	}
 }
 
-// readTemplate finds the chat template, a file of its own or an entry of tokenizer_config.json, and gives it the special tokens.
+// readTemplate finds the chat template, a file of its own or an entry of tokenizer_config.json, and
+// gives it the special tokens.
 func readTemplate(src Source) (*chat.Template, error) {
 	config := map[string]json.RawMessage{}
 	if data, err := src.ReadFile("tokenizer_config.json"); err == nil {
@@ -104,20 +111,22 @@ func readTemplate(src Source) (*chat.Template, error) {
 		if errors.Is(err, chat.ErrNoTemplate) {
 			return nil, err
 		}
-		return nil, problem.Wrap(problem.ModelBroken, err, "The model's chat_template.jinja cannot be used", "Download the model again.")
+		return nil, problem.Wrap(problem.ModelBroken, err,
+			"The model's chat_template.jinja cannot be used", "Download the model again.")
 	}
 	return t.WithSpecialTokens(specialTokens(config)), nil
 }
 
-// specialTokens returns the texts of the special tokens that tokenizer_config.json names, as strings or as objects with a content;
-// null ones stay undefined, as in Hugging Face's library.
+// specialTokens returns the texts of the special tokens that tokenizer_config.json names, as
+// strings or as objects with a content; null ones stay undefined, as in Hugging Face's library.
 func specialTokens(config map[string]json.RawMessage) map[string]string {
 	tokens := map[string]string{}
 	for _, name := range []string{"bos_token", "eos_token", "unk_token", "pad_token"} {
 		var text, added = "", struct {
 			Content string `json:"content"`
 		}{}
-		if json.Unmarshal(config[name], &text) != nil && json.Unmarshal(config[name], &added) == nil {
+		if json.Unmarshal(config[name], &text) != nil &&
+			json.Unmarshal(config[name], &added) == nil {
 			text = added.Content
 		}
 		if text != "" {
@@ -130,8 +139,8 @@ func specialTokens(config map[string]json.RawMessage) map[string]string {
 // titleRunes is the length of a conversation's title.
 const titleRunes = 80
 
-// Title is how a conversation that begins with these tokens is called in lists: the beginning of the first thing that was said in it, by the
-// user if there is one.
+// Title is how a conversation that begins with these tokens is called in lists: the beginning of
+// the first thing that was said in it, by the user if there is one.
 func (t *Texts) Title(prompt []int32) string {
 	const window = 64 // tokens: enough for titleRunes of most languages
 	text := func(from int) (role, words string) {

@@ -19,7 +19,8 @@ func TestTemplateKnowsSpecialTokens(t *testing.T) {
 		{`{"bos_token`, "-|-"},
 	}
 	for _, c := range cases {
-		src := Source{FS: fstest.MapFS{"chat_template.jinja": {Data: []byte(template)}, "tokenizer_config.json": {Data: []byte(c.config)}}}
+		src := Source{FS: fstest.MapFS{"chat_template.jinja": {Data: []byte(template)},
+			"tokenizer_config.json": {Data: []byte(c.config)}}}
 		got := renderHi(t, src, nil)
 		if got != c.want {
 			t.Errorf("%s: got %q, want %q", c.config, got, c.want)
@@ -40,7 +41,8 @@ func renderHi(t *testing.T, src Source, kwargs map[string]any) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := template.Render(chat.Input{Messages: []chat.Message{{Role: "user", Content: "hi"}}, Kwargs: kwargs})
+	text, err := template.Render(
+		chat.Input{Messages: []chat.Message{{Role: "user", Content: "hi"}}, Kwargs: kwargs})
 	if err != nil {
 		t.Fatal(err)
 	}

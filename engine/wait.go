@@ -1,7 +1,7 @@
 package engine
 
-// When a client that was refused for a full queue should come again: as soon as a place is likely to be free, going by how fast the
-// last requests went and by what those at work still have to do.
+// When a client that was refused for a full queue should come again: as soon as a place is likely
+// to be free, going by how fast the last requests went and by what those at work still have to do.
 
 import (
 	"fmt"
@@ -54,8 +54,8 @@ const (
 	supposedAnswers = 256
 )
 
-// wait is how long it takes until one of so many requests leaves, if streams of them run at once and they leave evenly. Each has
-// a part of its prompt and of its answer before it.
+// wait is how long it takes until one of so many requests leaves, if streams of them run at once
+// and they leave evenly. Each has a part of its prompt and of its answer before it.
 func (p pace) wait(requests []RequestStats, streams int) time.Duration {
 	if p.answerTokens == 0 {
 		p.answerTokens = supposedAnswers
@@ -66,26 +66,31 @@ func (p pace) wait(requests []RequestStats, streams int) time.Duration {
 		if r.MaxTokens > 0 {
 			answer = min(answer, r.MaxTokens)
 		}
-		total += p.prefill*time.Duration(r.Usage.PromptTokens-r.Usage.PromptDoneTokens) + p.decode*time.Duration(max(1, answer-r.Usage.CompletionTokens))
+		total += p.prefill*time.Duration(r.Usage.PromptTokens-r.Usage.PromptDoneTokens) +
+			p.decode*time.Duration(max(1, answer-r.Usage.CompletionTokens))
 	}
 	n := len(requests)
 	return min(max(total/time.Duration(max(1, n*min(n, streams))), soonest), latest)
 }
 
-// busy refuses a request, with what waits, and when to come again. inbox is those that the loop has not seen.
+// busy refuses a request, with what waits, and when to come again. inbox is those that the loop has
+// not seen.
 func (e *Engine) busy(waiting int, inbox []*request) error {
 	p, s := e.books.pace(), e.Stats()
 	if p.prefill == 0 && s.PrefillTokensPerSecond > 0 {
 		p.prefill = time.Duration(float64(time.Second) / s.PrefillTokensPerSecond)
 	}
 	if p.decode == 0 && s.DecodeTokensPerSecond > 0 {
-		p.decode = time.Duration(float64(time.Second) * float64(max(1, s.Running)) / s.DecodeTokensPerSecond)
+		p.decode = time.Duration(float64(time.Second) *
+			float64(max(1, s.Running)) / s.DecodeTokensPerSecond)
 	}
 	for _, q := range inbox { // not yet in Stats
-		s.Requests = append(s.Requests, RequestStats{Usage: Usage{PromptTokens: len(q.Prompt)}, MaxTokens: q.MaxTokens})
+		s.Requests = append(s.Requests,
+			RequestStats{Usage: Usage{PromptTokens: len(q.Prompt)}, MaxTokens: q.MaxTokens})
 	}
 	after := p.wait(s.Requests, e.options.MaxSequences)
-	refused := problem.New(problem.Busy, "Too many requests are waiting", fmt.Sprintf("%d wait, at most %d may", waiting, e.options.QueueRequests),
+	refused := problem.New(problem.Busy, "Too many requests are waiting",
+		fmt.Sprintf("%d wait, at most %d may", waiting, e.options.QueueRequests),
 		fmt.Sprintf("Try again in about %d s.", int(math.Ceil(after.Seconds()))))
 	refused.RetryAfter = after
 	return refused

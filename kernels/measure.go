@@ -1,21 +1,26 @@
 package kernels
 
-// Devices that tell what a pass costs: Measure counts its bytes and operations without computing, Timed says where the time goes.
+// Devices that tell what a pass costs: Measure counts its bytes and operations without computing,
+// Timed says where the time goes.
 
 import (
 	"sync/atomic"
 	"time"
 )
 
-// Traffic is what operators implement whose memory traffic is worth counting: those that read weights, caches or states.
+// Traffic is what operators implement whose memory traffic is worth counting: those that read
+// weights, caches or states.
 type Traffic interface {
-	// TrafficBytes is the bytes that one run must move to and from memory at least, activations not counted.
+	// TrafficBytes is the bytes that one run must move to and from memory at least, activations not
+	// counted.
 	TrafficBytes() int64
 }
 
 // Operations are the additions and multiplications of products, so a multiply-add is two.
 type Operations struct {
-	Int8    int64 // with packed weights, or quantized keys and values: of integers, unless the device keeps activations in float32
+	// with packed weights, or quantized keys and values: of integers, unless the device keeps
+	// activations in float32
+	Int8    int64
 	Float32 int64 // all others
 }
 
@@ -25,14 +30,16 @@ func (n *Operations) Add(more Operations) {
 	n.Float32 += more.Float32
 }
 
-// Work is what operators implement whose arithmetic is worth counting: those that multiply with weights, caches or states.
+// Work is what operators implement whose arithmetic is worth counting: those that multiply with
+// weights, caches or states.
 type Work interface {
-	// Operations is what one run must do at least; what costs less than the products (norms, softmax, rounding) is not counted.
+	// Operations is what one run must do at least; what costs less than the products (norms,
+	// softmax, rounding) is not counted.
 	Operations() Operations
 }
 
-// Measure is a device that computes nothing and allocates nothing: running a model on it shows how much memory a pass needs, how much it
-// moves and how much it computes.
+// Measure is a device that computes nothing and allocates nothing: running a model on it shows how
+// much memory a pass needs, how much it moves and how much it computes.
 type Measure struct {
 	TrafficBytes int64      // the sum of all operators' Traffic
 	Operations   Operations // the sum of all operators' Work
@@ -67,7 +74,8 @@ func (d *Measure) Sync() error { return nil }
 // Close implements Device.
 func (d *Measure) Close() {}
 
-// Times is where the time of operators goes, by their names. Nothing is counted until Start. Any goroutine may use it.
+// Times is where the time of operators goes, by their names. Nothing is counted until Start. Any
+// goroutine may use it.
 type Times struct {
 	running atomic.Pointer[map[string]OperatorTime]
 }
@@ -90,8 +98,8 @@ func (t *Times) Stop() map[string]OperatorTime {
 	return nil
 }
 
-// NewCounted is d, with the operators that it has done counted in n. d has to be one that has done an operator when Run returns, as the
-// CPU is.
+// NewCounted is d, with the operators that it has done counted in n. d has to be one that has done
+// an operator when Run returns, as the CPU is.
 func NewCounted(d Device, n *atomic.Uint64) Device { return &counted{d, n} }
 
 type counted struct {
@@ -105,7 +113,8 @@ func (d *counted) Run(op Op) {
 	d.n.Add(1)
 }
 
-// NewTimed is d, with the time of its operators in t. d has to be one that has done an operator when Run returns, as the CPU is.
+// NewTimed is d, with the time of its operators in t. d has to be one that has done an operator
+// when Run returns, as the CPU is.
 func NewTimed(d Device, t *Times) Device { return &timed{d, t} }
 
 type timed struct {

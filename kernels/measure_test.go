@@ -20,19 +20,29 @@ func TestOperations(t *testing.T) {
 	page := func(f attention.Format) *attention.Cache {
 		return attention.NewCache(d, f, f, 1, 32, 32, 1, attention.Start{})
 	}
-	spans := []kernels.Span{{Rows: 2, Pos: 3, Pages: []int32{0}}, {Row: 2, Rows: 1, Pos: 9, Pages: []int32{0}}} // they see 4, 5 and 10 positions
+	// they see 4, 5 and 10 positions
+	spans := []kernels.Span{{Rows: 2, Pos: 3, Pages: []int32{0}},
+		{Row: 2, Rows: 1, Pos: 9, Pages: []int32{0}}}
 	cases := []struct {
 		name string
 		op   kernels.Work
 		want kernels.Operations
 	}{
-		{"linear", &matmul.Linear{X: x, Parts: []matmul.Part{{W: &kernels.Weight{Experts: 1, N: 8, K: 64, Bits: 4, Group: 64}}, {W: plain}}},
+		{"linear", &matmul.Linear{X: x,
+			Parts: []matmul.Part{{W: &kernels.Weight{Experts: 1, N: 8, K: 64, Bits: 4, Group: 64}},
+				{W: plain}}},
 			kernels.Operations{Int8: 2 * 3 * 8 * 64, Float32: 2 * 3 * 8 * 64}},
-		{"experts", &matmul.Experts{X: x, IDs: ids, Parts: []matmul.Part{{W: packed}}}, kernels.Operations{Int8: 2 * 6 * 8 * 64}},
-		{"gate and up", &matmul.GateUp{X: x, IDs: ids, Gate: packed, Up: packed}, kernels.Operations{Int8: 2 * 2 * 6 * 8 * 64}},
-		{"attention", &attention.Attention{Q: q, Cache: page(attention.FloatFormat(kernels.F16)), Spans: spans}, kernels.Operations{Float32: 2 * 2 * 19 * 64}},
-		{"a window of four", &attention.Attention{Q: q, Window: 4, Cache: page(attention.Format{Kind: attention.Affine, Bits: 8, Group: 32}), Spans: spans}, kernels.Operations{Int8: 2 * 2 * 12 * 64}},
-		{"recurrence", &recurrent.GatedDelta{Spans: spans, Hv: 2, Dv: 3, Dk: 4}, kernels.Operations{Float32: 7 * 3 * 24}},
+		{"experts", &matmul.Experts{X: x, IDs: ids, Parts: []matmul.Part{{W: packed}}},
+			kernels.Operations{Int8: 2 * 6 * 8 * 64}},
+		{"gate and up", &matmul.GateUp{X: x, IDs: ids, Gate: packed, Up: packed},
+			kernels.Operations{Int8: 2 * 2 * 6 * 8 * 64}},
+		{"attention", &attention.Attention{Q: q, Cache: page(attention.FloatFormat(kernels.F16)),
+			Spans: spans}, kernels.Operations{Float32: 2 * 2 * 19 * 64}},
+		{"a window of four", &attention.Attention{Q: q, Window: 4,
+			Cache: page(attention.Format{Kind: attention.Affine, Bits: 8, Group: 32}),
+			Spans: spans}, kernels.Operations{Int8: 2 * 2 * 12 * 64}},
+		{"recurrence", &recurrent.GatedDelta{Spans: spans, Hv: 2, Dv: 3, Dk: 4},
+			kernels.Operations{Float32: 7 * 3 * 24}},
 	}
 	for _, c := range cases {
 		if got := c.op.Operations(); got != c.want {
@@ -47,7 +57,8 @@ func TestTimes(t *testing.T) {
 	d := kernels.NewTimed(kernels.NewCPU(cpu.Options{Threads: 1}), times)
 	defer d.Close()
 	w := &kernels.Weight{Experts: 1, N: 8, K: 64, Data: kernels.NewTensor(d, kernels.F32, 8, 64)}
-	op := &matmul.Linear{X: kernels.NewTensor(d, kernels.F32, 3, 64), Parts: []matmul.Part{{W: w, Out: kernels.NewTensor(d, kernels.F32, 3, 8)}}}
+	op := &matmul.Linear{X: kernels.NewTensor(d, kernels.F32, 3, 64),
+		Parts: []matmul.Part{{W: w, Out: kernels.NewTensor(d, kernels.F32, 3, 8)}}}
 	d.Run(op)
 	if got := times.Stop(); got != nil {
 		t.Errorf("before Start: %v", got)

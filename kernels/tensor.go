@@ -1,23 +1,24 @@
 package kernels
 
-// Operands: memory, matrices in it, and the checks that keep kernels inside. A Tensor is a small value that owns nothing;
-// buffers belong to their device and live until it is closed.
+// Operands: memory, matrices in it, and the checks that keep kernels inside. A Tensor is a small
+// value that owns nothing; buffers belong to their device and live until it is closed.
 
 import (
 	"fmt"
 	"unsafe"
 )
 
-// Buffer is a run of device memory. Every device here has unified memory, so the host may look at Bytes; it must not while
-// work that writes it is under way (Device.Sync waits for that).
+// Buffer is a run of device memory. Every device here has unified memory, so the host may look at
+// Bytes; it must not while work that writes it is under way (Device.Sync waits for that).
 type Buffer struct {
 	Bytes  []byte // the host's view; nil on a device that only measures
 	Size   int    // length in bytes
 	Handle any    // the device's own object, nil on the CPU
 }
 
-// Tensor is a matrix of Rows x Cols elements inside a Buffer, row-major, with consecutive rows Stride elements apart. Heads,
-// gates and slices of a wider projection are views: Reshape, Columns and RowRange never copy. The zero Tensor means "none".
+// Tensor is a matrix of Rows x Cols elements inside a Buffer, row-major, with consecutive rows
+// Stride elements apart. Heads, gates and slices of a wider projection are views: Reshape, Columns
+// and RowRange never copy. The zero Tensor means "none".
 type Tensor struct {
 	Buffer *Buffer
 	Offset int // bytes from the start of Buffer to element [0, 0]
@@ -29,7 +30,8 @@ type Tensor struct {
 
 // NewTensor allocates a contiguous tensor of zeros on d.
 func NewTensor(d Device, dtype DType, rows, cols int) Tensor {
-	return Tensor{Buffer: d.NewBuffer(rows * cols * dtype.Size()), DType: dtype, Rows: rows, Cols: cols, Stride: cols}
+	return Tensor{Buffer: d.NewBuffer(rows * cols * dtype.Size()), DType: dtype, Rows: rows,
+		Cols: cols, Stride: cols}
 }
 
 // FromFloat32s allocates a tensor on d and fills it with values, row by row.
@@ -70,7 +72,10 @@ func (t Tensor) Columns(from, to int) Tensor {
 // Reshape is the view of a contiguous tensor as rows x cols; the element count must not change.
 func (t Tensor) Reshape(rows, cols int) Tensor {
 	if !t.Contiguous() || rows*cols != t.Rows*t.Cols {
-		panic(fmt.Sprintf("kernels: Tensor.Reshape(%d, %d) of %s: needs a contiguous tensor of as many elements", rows, cols, t))
+		panic(
+			fmt.Sprintf(
+				"kernels: Tensor.Reshape(%d, %d) of %s: needs a contiguous tensor of as many "+
+					"elements", rows, cols, t))
 	}
 	t.Rows, t.Cols, t.Stride = rows, cols, cols
 	return t
@@ -93,7 +98,8 @@ func (t Tensor) Elements() []byte {
 	return b
 }
 
-// Ptr is the address of element [0, 0] for a C kernel. The buffer must outlive its use; device memory never moves.
+// Ptr is the address of element [0, 0] for a C kernel. The buffer must outlive its use; device
+// memory never moves.
 func (t Tensor) Ptr() unsafe.Pointer {
 	if b := t.Bytes(); len(b) > 0 {
 		return unsafe.Pointer(&b[0])
@@ -128,16 +134,18 @@ func (t Tensor) String() string {
 	return fmt.Sprintf("%s[%d, %d]", t.DType, t.Rows, t.Cols)
 }
 
-// CheckShape returns an error naming what, unless t is a dtype matrix of rows x cols that lies inside its buffer; rows or
-// cols of -1 match anything. Operators use it in Check.
+// CheckShape returns an error naming what, unless t is a dtype matrix of rows x cols that lies
+// inside its buffer; rows or cols of -1 match anything. Operators use it in Check.
 func CheckShape(what string, t Tensor, dtype DType, rows, cols int) error {
 	switch {
 	case t.IsNone():
 		return fmt.Errorf("%s: got none, expected %s[%d, %d]", what, dtype, rows, cols)
 	case t.DType != dtype || rows >= 0 && t.Rows != rows || cols >= 0 && t.Cols != cols:
 		return fmt.Errorf("%s: got %s, expected %s[%d, %d]", what, t, dtype, rows, cols)
-	case t.Rows > 0 && t.Offset+((t.Rows-1)*t.Stride+t.Cols)*dtype.Size() > t.Buffer.Size || t.Offset < 0:
-		return fmt.Errorf("%s: %s with stride %d at byte %d passes the end of its %d byte buffer", what, t, t.Stride, t.Offset, t.Buffer.Size)
+	case t.Rows > 0 && t.Offset+((t.Rows-1)*t.Stride+t.Cols)*dtype.Size() > t.Buffer.Size ||
+		t.Offset < 0:
+		return fmt.Errorf("%s: %s with stride %d at byte %d passes the end of its %d byte buffer",
+			what, t, t.Stride, t.Offset, t.Buffer.Size)
 	}
 	return nil
 }

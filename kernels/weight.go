@@ -4,12 +4,12 @@ package kernels
 
 import "fmt"
 
-// Weight is a matrix [N, K] of a checkpoint, or E of them stacked, in the packed form the file holds: weights are never
-// expanded in memory. Outputs are y = x Wᵀ, one element per row of W.
+// Weight is a matrix [N, K] of a checkpoint, or E of them stacked, in the packed form the file
+// holds: weights are never expanded in memory. Outputs are y = x Wᵀ, one element per row of W.
 //
-// With Bits 0 the elements are plain (DType F32, F16 or BF16) and Data is [E*N, K]. Otherwise they are MLX codes: Data is uint32
-// [E*N, K*Bits/32], each row one little-endian LSB-first stream of Bits-wide codes, and Scales are [E*N, K/Group]. What a code
-// stands for is its Mode's.
+// With Bits 0 the elements are plain (DType F32, F16 or BF16) and Data is [E*N, K]. Otherwise they
+// are MLX codes: Data is uint32 [E*N, K*Bits/32], each row one little-endian LSB-first stream of
+// Bits-wide codes, and Scales are [E*N, K/Group]. What a code stands for is its Mode's.
 type Weight struct {
 	Experts int // E, 1 for a plain matrix
 	N, K    int
@@ -27,9 +27,10 @@ type Mode uint8
 const (
 	// Affine elements are code*scale + bias, rounded once.
 	Affine Mode = iota
-	// MXFP4 elements are 2^(scale-127) times the code as a float of one sign, two exponent and one fraction bit: 0, 0.5, 1, 1.5, 2, 3, 4,
-	// 6, and from code 8 on their negatives (OCP Microscaling Formats 1.0: E2M1 elements, E8M0 scales). As in MLX a scale of 255 is
-	// infinite. Elements below 2^-126 may be zero on a GPU.
+	// MXFP4 elements are 2^(scale-127) times the code as a float of one sign, two exponent and one
+	// fraction bit: 0, 0.5, 1, 1.5, 2, 3, 4, 6, and from code 8 on their negatives (OCP
+	// Microscaling Formats 1.0: E2M1 elements, E8M0 scales). As in MLX a scale of 255 is infinite.
+	// Elements below 2^-126 may be zero on a GPU.
 	MXFP4
 )
 
@@ -60,18 +61,21 @@ func (w *Weight) Format() string {
 	return fmt.Sprintf("%d-bit g%d", w.Bits, w.Group)
 }
 
-// Check returns an error unless the tensors have the shapes that Experts, N, K, Mode, Bits and Group promise.
+// Check returns an error unless the tensors have the shapes that Experts, N, K, Mode, Bits and
+// Group promise.
 func (w *Weight) Check() error {
 	rows := w.Experts * w.N
 	if w.Experts < 1 || w.N < 1 || w.K < 1 {
-		return fmt.Errorf("weight: got %d experts of [%d, %d], expected at least one of each", w.Experts, w.N, w.K)
+		return fmt.Errorf("weight: got %d experts of [%d, %d], expected at least one of each",
+			w.Experts, w.N, w.K)
 	}
 	if w.Bits == 0 {
 		switch w.Data.DType {
 		case F32, F16, BF16:
 			return CheckShape("weight", w.Data, w.Data.DType, rows, w.K)
 		}
-		return fmt.Errorf("weight: got plain %s, expected float32, float16 or bfloat16", w.Data.DType)
+		return fmt.Errorf("weight: got plain %s, expected float32, float16 or bfloat16",
+			w.Data.DType)
 	}
 	switch w.Bits {
 	case 2, 3, 4, 5, 6, 8:
@@ -84,10 +88,13 @@ func (w *Weight) Check() error {
 		return fmt.Errorf("weight: got groups of %d, expected 32, 64 or 128", w.Group)
 	}
 	if w.Mode == MXFP4 && (w.Bits != 4 || w.Group != 32) {
-		return fmt.Errorf("weight: got %s of %d bits in groups of %d, expected 4 bits in groups of 32", w.Mode, w.Bits, w.Group)
+		return fmt.Errorf(
+			"weight: got %s of %d bits in groups of %d, expected 4 bits in groups of 32", w.Mode,
+			w.Bits, w.Group)
 	}
 	if w.K%w.Group != 0 {
-		return fmt.Errorf("weight: input width %d is not a multiple of the group of %d", w.K, w.Group)
+		return fmt.Errorf("weight: input width %d is not a multiple of the group of %d", w.K,
+			w.Group)
 	}
 	if err := CheckShape("weight", w.Data, U32, rows, w.K*w.Bits/32); err != nil {
 		return err

@@ -7,10 +7,12 @@ import (
 	"math/rand/v2"
 )
 
-// This file reads weights one row at a time in scalar Go: the specification of the packed formats, shared by the references of
-// every family that takes a Weight, and the way to make random weights for their cases.
+// This file reads weights one row at a time in scalar Go: the specification of the packed formats,
+// shared by the references of every family that takes a Weight, and the way to make random weights
+// for their cases.
 
-// DecodeRow writes row r of t, a matrix of F32, F16 or BF16, to dst as float32. dst has t.Cols elements.
+// DecodeRow writes row r of t, a matrix of F32, F16 or BF16, to dst as float32. dst has t.Cols
+// elements.
 func (t Tensor) DecodeRow(dst []float32, r int) {
 	b := t.RowRange(r, r+1).Bytes()
 	dst = dst[:t.Cols]
@@ -28,7 +30,10 @@ func (t Tensor) DecodeRow(dst []float32, r int) {
 			dst[i] = float16Value(binary.LittleEndian.Uint16(b[2*i:]))
 		}
 	default:
-		panic(fmt.Sprintf("kernels: Tensor.DecodeRow of %s: only float32, float16 and bfloat16 have float values", t))
+		panic(
+			fmt.Sprintf(
+				"kernels: Tensor.DecodeRow of %s: only float32, float16 and bfloat16 have float "+
+					"values", t))
 	}
 }
 
@@ -50,15 +55,18 @@ func (w *Weight) CodesRow(dst []uint8, row int) {
 // Doubled is twice the value of each code of MXFP4, which makes integers of them.
 var Doubled = [16]int8{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12}
 
-// HalfScalesRow writes half of row row's scales of MXFP4, 2^(scale-128), to dst: what a doubled code is multiplied with.
+// HalfScalesRow writes half of row row's scales of MXFP4, 2^(scale-128), to dst: what a doubled
+// code is multiplied with.
 func (w *Weight) HalfScalesRow(dst []float32, row int) {
 	for i, s := range w.Scales.RowRange(row, row+1).Bytes() {
-		// A scale is the exponent of a float32, but that 0 is 2^-127, whose place is among the fractions.
+		// A scale is the exponent of a float32, but that 0 is 2^-127, whose place is among the
+		// fractions.
 		dst[i] = math.Float32frombits(max(uint32(s)<<23, 1<<22)) / 2
 	}
 }
 
-// DequantizeRow writes row row, of the E*N there are, to dst as float32: what Mode says, or the plain element.
+// DequantizeRow writes row row, of the E*N there are, to dst as float32: what Mode says, or the
+// plain element.
 func (w *Weight) DequantizeRow(dst []float32, row int) {
 	if w.Bits == 0 {
 		w.Data.DecodeRow(dst, row)
@@ -82,9 +90,11 @@ func (w *Weight) DequantizeRow(dst []float32, row int) {
 	}
 }
 
-// RandomWeight is a weight with random elements of standard deviation scale, about: plain dtype elements with bits 0, otherwise
-// random codes with scales and biases of dtype that center them, or with dtype U8 those of MXFP4 (4 bits in groups of 32).
-func RandomWeight(d Device, r *rand.Rand, experts, n, k, bits, group int, dtype DType, scale float64) *Weight {
+// RandomWeight is a weight with random elements of standard deviation scale, about: plain dtype
+// elements with bits 0, otherwise random codes with scales and biases of dtype that center them, or
+// with dtype U8 those of MXFP4 (4 bits in groups of 32).
+func RandomWeight(d Device, r *rand.Rand, experts, n, k, bits, group int, dtype DType,
+	scale float64) *Weight {
 	w := &Weight{Experts: experts, N: n, K: k, Bits: bits, Group: group}
 	rows := experts * n
 	if bits == 0 {
@@ -99,7 +109,8 @@ func RandomWeight(d Device, r *rand.Rand, experts, n, k, bits, group int, dtype 
 	if dtype == U8 {
 		w.Mode, w.Scales = MXFP4, NewTensor(d, U8, rows, k/group)
 		_, exponent := math.Frexp(scale)
-		for i, b := 0, w.Scales.Bytes(); i < len(b); i++ { // values of uniform codes have a standard deviation of 2.9
+		for i, b := 0, w.Scales.Bytes(); i < len(b); i++ {
+			// values of uniform codes have a standard deviation of 2.9
 			b[i] = uint8(125 + exponent - r.IntN(2))
 		}
 		return w
@@ -149,8 +160,8 @@ func float16Value(h uint16) float32 {
 	return math.Float32frombits(sign | (exponent+112)<<23 | fraction<<13)
 }
 
-// float16Bits rounds the float32 with bits v toward zero to binary16; magnitudes below the smallest normal become zero, too
-// large ones infinite.
+// float16Bits rounds the float32 with bits v toward zero to binary16; magnitudes below the smallest
+// normal become zero, too large ones infinite.
 func float16Bits(v uint32) uint16 {
 	sign, exponent := uint16(v>>16&0x8000), int(v>>23&0xff)-112
 	switch {

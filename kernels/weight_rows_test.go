@@ -17,7 +17,8 @@ func TestDecodeRow(t *testing.T) {
 		bits  []uint16
 		want  []float32
 	}{
-		{F16, []uint16{0x3c00, 0xc000, 0x0001, 0x8400, 0x7bff, 0x3555}, []float32{1, -2, 0x1p-24, -0x1p-14, 65504, 0.333251953125}},
+		{F16, []uint16{0x3c00, 0xc000, 0x0001, 0x8400, 0x7bff, 0x3555},
+			[]float32{1, -2, 0x1p-24, -0x1p-14, 65504, 0.333251953125}},
 		{BF16, []uint16{0x3f80, 0xc000, 0x4049}, []float32{1, -2, 3.140625}},
 	} {
 		x := NewTensor(d, c.dtype, 2, len(c.bits))
@@ -60,7 +61,8 @@ func TestDequantizeRow(t *testing.T) {
 				at := i*bits + b
 				code |= int(stream[at/8]>>(at%8)&1) << b
 			}
-			if want := float32(float64(code)*float64(scales[i/32]) + float64(biases[i/32])); v != want {
+			if want := float32(float64(code)*float64(scales[i/32]) +
+				float64(biases[i/32])); v != want {
 				t.Errorf("%d bits, element %d: got %g, expected %g", bits, i, v, want)
 			}
 		}
@@ -84,9 +86,12 @@ func TestDequantizeMXFP4(t *testing.T) {
 		want  []float32 // of codes 0 to 7
 	}{
 		{127, []float32{0, 0.5, 1, 1.5, 2, 3, 4, 6}},
-		{120, []float32{0, 0.00390625, 0.0078125, 0.01171875, 0.015625, 0.0234375, 0.03125, 0.046875}},
-		{0, []float32{0, 0x1p-128, 0x1p-127, 0x1.8p-127, 0x1p-126, 0x1.8p-126, 0x1p-125, 0x1.8p-125}},
-		{1, []float32{0, 0x1p-127, 0x1p-126, 0x1.8p-126, 0x1p-125, 0x1.8p-125, 0x1p-124, 0x1.8p-124}},
+		{120, []float32{0, 0.00390625, 0.0078125, 0.01171875, 0.015625, 0.0234375, 0.03125,
+			0.046875}},
+		{0, []float32{0, 0x1p-128, 0x1p-127, 0x1.8p-127, 0x1p-126, 0x1.8p-126, 0x1p-125,
+			0x1.8p-125}},
+		{1, []float32{0, 0x1p-127, 0x1p-126, 0x1.8p-126, 0x1p-125, 0x1.8p-125, 0x1p-124,
+			0x1.8p-124}},
 		{254, []float32{0, 0x1p126, 0x1p127, 0x1.8p127, inf, inf, inf, inf}},
 		{255, []float32{float32(math.NaN()), inf, inf, inf, inf, inf, inf, inf}},
 	} {

@@ -30,16 +30,19 @@ kernel void k(device float* x [[buffer(0)]], device float* y [[buffer(1), functi
 		{[]ConstantValue{value("twice", false), offset}, []uint32{10, 0}, ""},
 		{[]ConstantValue{offset}, nil, "function constant twice has no value"},
 		{[]ConstantValue{offset, twice, offset}, nil, "function constant offset has 2 values"},
-		{[]ConstantValue{offset, twice, value("more", true)}, nil, "got 3 function constants, the source declares 2"},
+		{[]ConstantValue{offset, twice, value("more", true)}, nil,
+			"got 3 function constants, the source declares 2"},
 		{[]ConstantValue{offset, value("twice", 1)}, nil, "bool"},
 	} {
 		got, err := ConstantBits(p, c.given)
-		if c.says == "" && (err != nil || !slices.Equal(got, c.want)) || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
+		if c.says == "" && (err != nil || !slices.Equal(got, c.want)) || c.says != "" &&
+			(err == nil || !strings.Contains(err.Error(), c.says)) {
 			t.Errorf("%v: got %v and %v, expected %v %s", c.given, got, err, c.want, c.says)
 		}
 	}
 	x, y := p.Kernels[0].Buffer(0), p.Kernels[0].Buffer(1)
-	if Absent(p, []uint32{10, 0}, x) || !Absent(p, []uint32{10, 0}, y) || Absent(p, []uint32{10, 1}, y) {
+	if Absent(p, []uint32{10, 0}, x) || !Absent(p, []uint32{10, 0}, y) ||
+		Absent(p, []uint32{10, 1}, y) {
 		t.Error("y is there where twice is true, and x is always there")
 	}
 }

@@ -1,5 +1,6 @@
-// Package bench measures how fast this machine runs models, and holds each figure against what the machine could do: the bandwidth of its
-// memory and the rate of its multiply-adds, measured before and after each sample.
+// Package bench measures how fast this machine runs models, and holds each figure against what the
+// machine could do: the bandwidth of its memory and the rate of its multiply-adds, measured before
+// and after each sample.
 //
 //	plan.go      what is measured, in groups that each have a process of their own
 //	dense.go     prompts and answers of one stream, at several depths of the context
@@ -28,7 +29,8 @@ func tokens(e *engine.Engine, seed, n int) []int32 {
 	prompt := make([]int32, n)
 	x := uint32(seed)*2654435761 + 12345
 	for i := range prompt {
-		x = x*1664525 + 1013904223 // Numerical Recipes' generator: any fixed, well spread ids will do
+		// Numerical Recipes' generator: any fixed, well spread ids will do
+		x = x*1664525 + 1013904223
 		prompt[i] = int32((x >> 8) % vocab)
 	}
 	return prompt
@@ -42,7 +44,8 @@ type answered struct {
 
 // ask reads a prompt and decodes so many tokens after it, end tokens or not.
 func ask(ctx context.Context, e *engine.Engine, prompt []int32, n int) (a answered, err error) {
-	s, err := e.Submit(engine.Request{Prompt: prompt, MaxTokens: n, IgnoreEOS: true, Sampling: sample.Params{Logprobs: -1}})
+	s, err := e.Submit(engine.Request{Prompt: prompt, MaxTokens: n, IgnoreEOS: true,
+		Sampling: sample.Params{Logprobs: -1}})
 	if err != nil {
 		return a, err
 	}
@@ -59,7 +62,8 @@ func ask(ctx context.Context, e *engine.Engine, prompt []int32, n int) (a answer
 	case a.Err != nil:
 		return a, a.Err
 	case a.Finish != engine.FinishLength:
-		return a, problem.New(problem.Internal, "A benchmark run ended early", strings.TrimSpace(string(a.Finish)), "")
+		return a, problem.New(problem.Internal, "A benchmark run ended early",
+			strings.TrimSpace(string(a.Finish)), "")
 	}
 	return a, nil
 }

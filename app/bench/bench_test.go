@@ -24,11 +24,14 @@ func tinyPlan(t *testing.T) *Plan {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Plan{Dense: Shape{"tiny", []byte(tiny)}, MoE: Shape{"demo", moe}, Device: engine.DeviceCPU, Threads: 2, Prompts: []int{16, 96}, Contexts: []int{64, 160},
-		Streams: []int{1, 3}, Tokens: 24, Repeat: 2, Ceilings: &engine.Ceilings{ReadBytes: 1e9, Int8Ops: 1e10, Float32Ops: 1e9}}
+	return &Plan{Dense: Shape{"tiny", []byte(tiny)}, MoE: Shape{"demo", moe},
+		Device: engine.DeviceCPU, Threads: 2, Prompts: []int{16, 96}, Contexts: []int{64, 160},
+		Streams: []int{1, 3}, Tokens: 24, Repeat: 2,
+		Ceilings: &engine.Ceilings{ReadBytes: 1e9, Int8Ops: 1e10, Float32Ops: 1e9}}
 }
 
-// TestMeasure takes every figure once with tiny models and looks at what does not depend on the machine.
+// TestMeasure takes every figure once with tiny models and looks at what does not depend on the
+// machine.
 func TestMeasure(t *testing.T) {
 	p := tinyPlan(t)
 	p.Checkpoint = t.TempDir()
@@ -49,11 +52,14 @@ func TestMeasure(t *testing.T) {
 	var ids []string
 	for _, row := range report.Rows() {
 		ids = append(ids, row.ID)
-		single := strings.HasPrefix(row.ID, "prefill-64") || strings.HasPrefix(row.ID, "prefill-160") || row.ID == "resident"
-		if want := 2; !(len(row.Samples) == want || single && len(row.Samples) == 1) || row.Value != median(row.Samples) || row.Value <= 0 {
+		single := strings.HasPrefix(row.ID, "prefill-64") ||
+			strings.HasPrefix(row.ID, "prefill-160") || row.ID == "resident"
+		if want := 2; !(len(row.Samples) == want || single && len(row.Samples) == 1) ||
+			row.Value != median(row.Samples) || row.Value <= 0 {
 			t.Errorf("%s: %v of %v", row.ID, row.Value, row.Samples)
 		}
-		if row.Model == "" || row.What == "" || (row.Ceiling > 0) != (row.Share > 0 && row.Bound != "") {
+		if row.Model == "" || row.What == "" ||
+			(row.Ceiling > 0) != (row.Share > 0 && row.Bound != "") {
 			t.Errorf("%s is not whole: %+v", row.ID, row)
 		}
 	}
@@ -76,23 +82,28 @@ func TestMeasure(t *testing.T) {
 	}
 }
 
-// TestCeilingOfRows: a speed's ceiling is tokens per second, a time's the least seconds, whichever of memory and arithmetic takes longer.
+// TestCeilingOfRows: a speed's ceiling is tokens per second, a time's the least seconds, whichever
+// of memory and arithmetic takes longer.
 func TestCeilingOfRows(t *testing.T) {
 	r := &run{Plan: &Plan{}, ctx: context.Background(), part: &Part{}}
 	of := func(values ...float64) (s samples) {
 		for _, v := range values {
-			s.values, s.could = append(s.values, v), append(s.could, engine.Ceilings{ReadBytes: 1000, Int8Ops: 100})
+			s.values, s.could = append(s.values, v),
+				append(s.could, engine.Ceilings{ReadBytes: 1000, Int8Ops: 100})
 		}
 		return s
 	}
 	r.add(Row{ID: "decode-0", Unit: unitSpeed}, of(9, 7, 8), 2, engine.Cost{Bytes: 200})
-	r.add(Row{ID: "append-4096", Unit: unitSeconds}, of(0.1, 0.3), 1, engine.Cost{Bytes: 10, Int8Ops: 5})
+	r.add(Row{ID: "append-4096", Unit: unitSeconds}, of(0.1, 0.3), 1,
+		engine.Cost{Bytes: 10, Int8Ops: 5})
 	r.add(Row{ID: "other", Unit: unitSpeed}, of(1), 1, engine.Cost{})
 	speed, seconds, other := r.part.Rows[0], r.part.Rows[1], r.part.Rows[2]
-	if speed.Value != 8 || speed.Ceiling != 10 || speed.Share != 0.8 || speed.Bound != boundMemory || speed.Target.Share != 0.9 || *speed.Met {
+	if speed.Value != 8 || speed.Ceiling != 10 || speed.Share != 0.8 ||
+		speed.Bound != boundMemory || speed.Target.Share != 0.9 || *speed.Met {
 		t.Errorf("speed: %+v", speed)
 	}
-	if seconds.Value != 0.2 || seconds.Ceiling != 0.05 || math.Abs(seconds.Share-1.0/3) > 1e-9 || seconds.Bound != boundArithmetic || *seconds.Met {
+	if seconds.Value != 0.2 || seconds.Ceiling != 0.05 || math.Abs(seconds.Share-1.0/3) > 1e-9 ||
+		seconds.Bound != boundArithmetic || *seconds.Met {
 		t.Errorf("time: %+v", seconds)
 	}
 	if other.Ceiling != 0 || other.Target != nil || other.Met != nil {
@@ -100,20 +111,27 @@ func TestCeilingOfRows(t *testing.T) {
 	}
 }
 
-// TestSharesArePaired: a sample is held against what the machine could do around it, not against its best or its worst moment.
+// TestSharesArePaired: a sample is held against what the machine could do around it, not against
+// its best or its worst moment.
 func TestSharesArePaired(t *testing.T) {
 	now := engine.Ceilings{ReadBytes: 1000}
 	r := &run{Plan: &Plan{Ceilings: &now}, ctx: context.Background(), part: &Part{}}
 	var s samples
-	for _, c := range []struct{ before, value, after float64 }{{1000, 8, 1000}, {1000, 12, 3000}, {500, 2, 500}} {
+	for _, c := range []struct{ before, value, after float64 }{{1000, 8, 1000}, {1000, 12, 3000},
+		{500, 2, 500}} {
 		now.ReadBytes = c.before
-		if err := r.sample(&s, func() (float64, error) { now.ReadBytes = c.after; return c.value, nil }); err != nil {
+		if err := r.sample(&s, func() (float64, error) {
+			now.ReadBytes = c.after
+			return c.value,
+				nil
+		}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	r.add(Row{ID: "decode-0", Unit: unitSpeed}, s, 1, engine.Cost{Bytes: 100})
 	row := r.part.Rows[0]
-	if !slices.Equal(row.Ceilings, []float64{10, 20, 5}) || row.Ceiling != 10 || row.Value != 8 || row.Share != 0.6 {
+	if !slices.Equal(row.Ceilings, []float64{10, 20, 5}) || row.Ceiling != 10 || row.Value != 8 ||
+		row.Share != 0.6 {
 		t.Errorf("%+v, expected ceilings of 10, 20 and 5 and the median of 0.8, 0.6 and 0.4", row)
 	}
 	if got := r.typical().ReadBytes; got != 1000 {
@@ -150,7 +168,8 @@ func TestMedian(t *testing.T) {
 	for _, c := range []struct {
 		samples []float64
 		want    float64
-	}{{nil, 0}, {[]float64{3}, 3}, {[]float64{4, 1}, 2.5}, {[]float64{9, 1, 2}, 2}, {[]float64{4, 1, 9, 2}, 3}} {
+	}{{nil, 0}, {[]float64{3}, 3}, {[]float64{4, 1}, 2.5}, {[]float64{9, 1, 2}, 2},
+		{[]float64{4, 1, 9, 2}, 3}} {
 		given := slices.Clone(c.samples)
 		if got := median(c.samples); got != c.want || !slices.Equal(given, c.samples) {
 			t.Errorf("median of %v: %g, expected %g, and no change", c.samples, got, c.want)
@@ -166,7 +185,8 @@ func TestOverlap(t *testing.T) {
 		}
 		return a
 	}
-	// From 2, when the second has its first token, to 6, when the first has its last: 4 and 6 of one, 3, 4, 5 and 6 of the other.
+	// From 2, when the second has its first token, to 6, when the first has its last: 4 and 6 of
+	// one, 3, 4, 5 and 6 of the other.
 	got, err := overlap([]answered{at(0, 1, 4, 6), at(2, 3, 4, 5, 6, 7, 8)})
 	if err != nil || got != 1.5 {
 		t.Errorf("%g, %v, expected 1.5", got, err)
@@ -179,7 +199,8 @@ func TestOverlap(t *testing.T) {
 func TestRatios(t *testing.T) {
 	row := ratioRow("streams-4-ratio", "", "m", []float64{30, 10, 20}, []float64{10, 10, 5}, 4)
 	row.judge()
-	if !slices.Equal(row.Samples, []float64{3, 1, 4}) || row.Value != 3 || row.Share != 0.75 || !*row.Met {
+	if !slices.Equal(row.Samples, []float64{3, 1, 4}) || row.Value != 3 || row.Share != 0.75 ||
+		!*row.Met {
 		t.Errorf("%+v", row)
 	}
 }

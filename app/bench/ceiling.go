@@ -1,7 +1,8 @@
 package bench
 
-// What the machine could do while a figure was taken. Memory's speed changes from minute to minute where other machines share it, so each sample
-// has a ceiling of its own, from right before and after it, and what counts is the median of their ratios.
+// What the machine could do while a figure was taken. Memory's speed changes from minute to minute
+// where other machines share it, so each sample has a ceiling of its own, from right before and
+// after it, and what counts is the median of their ratios.
 
 import (
 	"time"
@@ -27,7 +28,8 @@ func (r *run) could(threads int) (now engine.Ceilings, err error) {
 	y := r.yards[threads]
 	if y == nil {
 		r.say("what this machine could do")
-		if y, err = engine.NewYardstick(engine.Options{Device: r.Device, Threads: threads}); err != nil {
+		if y, err = engine.NewYardstick(
+			engine.Options{Device: r.Device, Threads: threads}); err != nil {
 			return now, err
 		}
 		if r.yards == nil {

@@ -1,7 +1,7 @@
 package bench
 
-// One stream: prompts of several lengths, and answers after several. A long prompt is read once, and what stays of it in the prefix cache
-// is what answers are decoded after.
+// One stream: prompts of several lengths, and answers after several. A long prompt is read once,
+// and what stays of it in the prefix cache is what answers are decoded after.
 
 import (
 	"fmt"
@@ -17,7 +17,8 @@ const appended = 32
 func (r *run) dense(kvFormat string) error {
 	times := &engine.OperatorTimes{}
 	longest := max(maxOf(r.Contexts), maxOf(r.Prompts)) + appended + r.Tokens + 2
-	e, err := r.open(r.Dense, engine.Options{KVFormat: kvFormat, ContextTokens: longest, MaxSequences: 2, Times: times})
+	e, err := r.open(r.Dense,
+		engine.Options{KVFormat: kvFormat, ContextTokens: longest, MaxSequences: 2, Times: times})
 	if err != nil {
 		return err
 	}
@@ -49,14 +50,19 @@ func (r *run) dense(kvFormat string) error {
 		}); err != nil {
 			return err
 		}
-		if cached := a.Usage.CachedTokens; max(cached-from, from-cached) > 64 { // answers may go on as the prompt does
-			return problem.New(problem.Internal, "A benchmark's prompt was not where it belongs", fmt.Sprintf("%d tokens were cached, expected %d", cached, from), "")
+		if cached := a.Usage.CachedTokens; max(cached-from, from-cached) > 64 {
+			// answers may go on as the prompt does
+			return problem.New(problem.Internal, "A benchmark's prompt was not where it belongs",
+				fmt.Sprintf("%d tokens were cached, expected %d", cached, from), "")
 		}
 		taken += a.Timing.Prefill
 		could = append(could, reading.could...)
 		if kvFormat == "" {
-			r.add(Row{ID: fmt.Sprintf("prefill-%d", n), What: fmt.Sprintf("prompt of %s tokens", thousands(n)), Model: r.Dense.Name, Unit: unitSpeed},
-				samples{[]float64{float64(n) / taken.Seconds()}, []engine.Ceilings{Mean(could...)}}, n, e.PromptCost(0, n))
+			r.add(Row{ID: fmt.Sprintf("prefill-%d", n),
+				What: fmt.Sprintf("prompt of %s tokens", thousands(n)), Model: r.Dense.Name,
+				Unit: unitSpeed},
+				samples{[]float64{float64(n) / taken.Seconds()}, []engine.Ceilings{Mean(could...)}},
+				n, e.PromptCost(0, n))
 		}
 		if err := r.decode(e, r.Dense.Name, kvFormat, n); err != nil {
 			return err
@@ -85,7 +91,8 @@ func (r *run) prompts(e *engine.Engine, model string, lengths []int) error {
 		if model != r.Dense.Name {
 			id = "moe-" + id
 		}
-		r.add(Row{ID: id, What: fmt.Sprintf("prompt of %s tokens", thousands(n)), Model: model, Unit: unitSpeed}, taken, n, e.PromptCost(0, n))
+		r.add(Row{ID: id, What: fmt.Sprintf("prompt of %s tokens", thousands(n)), Model: model,
+			Unit: unitSpeed}, taken, n, e.PromptCost(0, n))
 	}
 	return nil
 }
@@ -93,7 +100,8 @@ func (r *run) prompts(e *engine.Engine, model string, lengths []int) error {
 // matrixOperators are those whose products are with weights.
 var matrixOperators = []string{"linear", "experts", "gate_up"}
 
-// matrices measures the matrix products of a prompt alone. A GPU's operators have no times of their own.
+// matrices measures the matrix products of a prompt alone. A GPU's operators have no times of their
+// own.
 func (r *run) matrices(e *engine.Engine, times *engine.OperatorTimes) error {
 	if r.Device != engine.DeviceCPU || len(r.Prompts) == 0 {
 		return nil
@@ -114,7 +122,9 @@ func (r *run) matrices(e *engine.Engine, times *engine.OperatorTimes) error {
 	if err != nil {
 		return err
 	}
-	row := Row{ID: "prefill-matrices", What: fmt.Sprintf("its matrix products, prompt of %s tokens", thousands(n)), Model: r.Dense.Name, Unit: unitRate,
+	row := Row{ID: "prefill-matrices",
+		What:  fmt.Sprintf("its matrix products, prompt of %s tokens", thousands(n)),
+		Model: r.Dense.Name, Unit: unitRate,
 		Samples: taken.values, Value: median(taken.values), Bound: boundArithmetic}
 	for _, could := range taken.could {
 		row.Ceilings = append(row.Ceilings, could.Int8Ops/1e9)
@@ -137,7 +147,8 @@ func (r *run) decode(e *engine.Engine, model, kvFormat string, n int) error {
 	if err != nil {
 		return err
 	}
-	row := Row{ID: fmt.Sprintf("decode-%d", n), What: fmt.Sprintf("answer after %s tokens", thousands(n)), Model: model, Unit: unitSpeed}
+	row := Row{ID: fmt.Sprintf("decode-%d", n),
+		What: fmt.Sprintf("answer after %s tokens", thousands(n)), Model: model, Unit: unitSpeed}
 	if model != r.Dense.Name {
 		row.ID = "moe-" + row.ID
 	}
@@ -158,8 +169,11 @@ func (r *run) append(e *engine.Engine, n int) error {
 	if err != nil {
 		return err
 	}
-	r.add(Row{ID: fmt.Sprintf("append-%d", n), What: fmt.Sprintf("%d tokens behind %s cached, to the first token", appended, thousands(n)), Model: r.Dense.Name,
-		Unit: unitSeconds}, taken, 1, e.PromptCost(n, n+appended))
+	r.add(Row{ID: fmt.Sprintf("append-%d", n),
+		What: fmt.Sprintf("%d tokens behind %s cached, to the first token", appended,
+			thousands(n)),
+		Model: r.Dense.Name,
+		Unit:  unitSeconds}, taken, 1, e.PromptCost(n, n+appended))
 	return nil
 }
 

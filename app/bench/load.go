@@ -1,6 +1,7 @@
 package bench
 
-// Loading: from a checkpoint on disk, in the system's page cache, to the first token, and what the process has resident then.
+// Loading: from a checkpoint on disk, in the system's page cache, to the first token, and what the
+// process has resident then.
 
 import (
 	"encoding/json"
@@ -14,8 +15,8 @@ import (
 	"headroom/engine/problem"
 )
 
-// WriteCheckpoint writes the dense model into a folder for the group Load. Its embedding has 8 bits, as in mixed packings: Qwen3-0.6B's
-// shape is then the 400 MB that the target names.
+// WriteCheckpoint writes the dense model into a folder for the group Load. Its embedding has 8
+// bits, as in mixed packings: Qwen3-0.6B's shape is then the 400 MB that the target names.
 func (p *Plan) WriteCheckpoint(dir string) error {
 	config := map[string]any{}
 	if err := json.Unmarshal(p.Dense.Config, &config); err != nil {
@@ -39,7 +40,9 @@ func (r *run) load() error {
 	resident := 0.0
 	once := func() (seconds float64, err error) {
 		start := time.Now()
-		e, err := engine.Open(r.ctx, engine.Source{Dir: r.Checkpoint}, engine.Options{Device: r.Device, Threads: r.Threads, ContextTokens: 2048, MaxSequences: 1})
+		e, err := engine.Open(r.ctx, engine.Source{Dir: r.Checkpoint},
+			engine.Options{Device: r.Device, Threads: r.Threads, ContextTokens: 2048,
+				MaxSequences: 1})
 		if err != nil {
 			return 0, err
 		}
@@ -63,9 +66,12 @@ func (r *run) load() error {
 		return err
 	}
 	size := engine.Cost{Bytes: info.Size()}
-	r.add(Row{ID: "load", What: "checkpoint of " + megabytes(info.Size()) + ", from opening it to the first token, warm", Model: r.Dense.Name, Unit: unitSeconds}, taken, 1, size)
+	r.add(Row{ID: "load", What: "checkpoint of " + megabytes(info.Size()) +
+		", from opening it to the first token, warm", Model: r.Dense.Name, Unit: unitSeconds},
+		taken, 1, size)
 	times := resident / float64(info.Size())
-	r.put(Row{ID: "resident", What: "resident memory against the checkpoint's bytes", Model: r.Dense.Name, Unit: unitTimes, Samples: []float64{times}, Value: times,
+	r.put(Row{ID: "resident", What: "resident memory against the checkpoint's bytes",
+		Model: r.Dense.Name, Unit: unitTimes, Samples: []float64{times}, Value: times,
 		Ceiling: 1, Bound: boundCheckpoint})
 	return nil
 }

@@ -12,15 +12,18 @@ import (
 
 // Machine is where a report was made.
 type Machine struct {
-	System    string     `json:"system"`              // as "linux/amd64"
-	Processor string     `json:"processor,omitempty"` // its maker's name for it
-	Cores     int        `json:"cores"`               // that this process may use
-	Load      [2]float64 `json:"load"`                // the system's load average over a minute, before and after; the benchmark's own threads are in the second
+	System    string `json:"system"`              // as "linux/amd64"
+	Processor string `json:"processor,omitempty"` // its maker's name for it
+	Cores     int    `json:"cores"`               // that this process may use
+	// the system's load average over a minute, before and after; the benchmark's own threads are in
+	// the second
+	Load [2]float64 `json:"load"`
 }
 
 // ThisMachine describes it, with the load of now as the one before.
 func ThisMachine() Machine {
-	m := Machine{System: runtime.GOOS + "/" + runtime.GOARCH, Cores: runtime.NumCPU(), Load: [2]float64{LoadAverage(), 0}}
+	m := Machine{System: runtime.GOOS + "/" + runtime.GOARCH, Cores: runtime.NumCPU(),
+		Load: [2]float64{LoadAverage(), 0}}
 	if infos, err := cpu.Info(); err == nil && len(infos) > 0 {
 		m.Processor = strings.Join(strings.Fields(infos[0].ModelName), " ")
 	}

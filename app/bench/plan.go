@@ -1,6 +1,7 @@
 package bench
 
-// What is measured: groups, each with models of its own, run in a process of its own so that none meets another's memory.
+// What is measured: groups, each with models of its own, run in a process of its own so that none
+// meets another's memory.
 
 import (
 	"context"
@@ -43,7 +44,8 @@ type Group struct {
 // Groups are all parts, in the order of the table.
 var Groups = []Group{
 	{"dense", "prompts and answers, the default cache", func(r *run) error { return r.dense("") }},
-	{"f16", "answers with keys and values in float16", func(r *run) error { return r.dense("f16") }},
+	{"f16", "answers with keys and values in float16",
+		func(r *run) error { return r.dense("f16") }},
 	{"streams", "several streams together", (*run).streams},
 	{"threads", "one thread against all", (*run).threads},
 	{"moe", "a mixture of experts with recurrent layers", (*run).mixture},
@@ -74,7 +76,9 @@ func (p *Plan) Measure(ctx context.Context, group string) (*Part, error) {
 		r.part.Ceilings = Ceilings(r.typical())
 		return r.part, err
 	}
-	return nil, problem.New(problem.BadRequest, fmt.Sprintf("There is no group %q of benchmarks", group), "", "Say dense, f16, streams, threads, moe or load.")
+	return nil, problem.New(problem.BadRequest,
+		fmt.Sprintf("There is no group %q of benchmarks", group), "",
+		"Say dense, f16, streams, threads, moe or load.")
 }
 
 func (p *Plan) say(what string) {
@@ -83,7 +87,8 @@ func (p *Plan) say(what string) {
 	}
 }
 
-// open opens a made-up model, and reads and answers a little, so that nothing is done for the first time when a figure is taken.
+// open opens a made-up model, and reads and answers a little, so that nothing is done for the first
+// time when a figure is taken.
 func (r *run) open(s Shape, o engine.Options) (*engine.Engine, error) {
 	o.Device, o.ContextTokens = r.Device, max(o.ContextTokens, 256)
 	if o.Threads == 0 {
@@ -103,7 +108,8 @@ func (r *run) open(s Shape, o engine.Options) (*engine.Engine, error) {
 	return e, nil
 }
 
-// add puts a row into the part. cost is what the figure's unit takes at least: of a speed, of so many tokens; of a time, of all of it.
+// add puts a row into the part. cost is what the figure's unit takes at least: of a speed, of so
+// many tokens; of a time, of all of it.
 func (r *run) add(row Row, s samples, perTokens int, cost engine.Cost) {
 	for _, could := range s.could {
 		least, byMemory := could.Time(cost)
@@ -132,7 +138,10 @@ func (r *run) put(row Row) {
 
 // times takes a figure Repeat times.
 func (r *run) times(take func(i int) (float64, error)) (s samples, err error) {
-	err = r.inTurn(func(i int) error { return r.sample(&s, func() (float64, error) { return take(i) }) })
+	err = r.inTurn(func(i int) error {
+		return r.sample(&s,
+			func() (float64, error) { return take(i) })
+	})
 	return s, err
 }
 

@@ -1,6 +1,7 @@
 package bench
 
-// The figures. A report is what the JSON file holds; the table and the lines for benchstat are made from it alone.
+// The figures. A report is what the JSON file holds; the table and the lines for benchstat are made
+// from it alone.
 
 import "time"
 
@@ -39,14 +40,15 @@ type Row struct {
 	Unit    string    `json:"unit"`
 	Value   float64   `json:"value"` // the median
 	Samples []float64 `json:"samples"`
-	// Ceilings is what the machine could do while each sample was taken, in the same unit; of a time, the least. Ceiling is their median, or
-	// one for all samples; 0 is unknown.
+	// Ceilings is what the machine could do while each sample was taken, in the same unit; of a
+	// time, the least. Ceiling is their median, or one for all samples; 0 is unknown.
 	Ceilings []float64 `json:"ceilings,omitempty"`
 	Ceiling  float64   `json:"ceiling,omitempty"`
 	Bound    string    `json:"bound,omitempty"` // what the ceiling follows from
-	Share    float64   `json:"share,omitempty"` // how much of the ceiling was reached, 1 is all of it: the median of the samples' own shares
-	Target   *Target   `json:"target,omitempty"`
-	Met      *bool     `json:"met,omitempty"` // the target; nil without one
+	// how much of the ceiling was reached, 1 is all of it: the median of the samples' own shares
+	Share  float64 `json:"share,omitempty"`
+	Target *Target `json:"target,omitempty"`
+	Met    *bool   `json:"met,omitempty"` // the target; nil without one
 }
 
 // Units. Of the first three more is better, of the others less.
@@ -74,8 +76,8 @@ type Target struct {
 	AtMost  float64 `json:"atMost,omitempty"`
 }
 
-// targets, by the IDs of rows. Those in tokens/s are for two cores of the machine class that Headroom is developed on, whose int8 products
-// run at 938 Gop/s: on others the shares say more.
+// targets, by the IDs of rows. Those in tokens/s are for two cores of the machine class that
+// Headroom is developed on, whose int8 products run at 938 Gop/s: on others the shares say more.
 var targets = map[string]Target{
 	"decode-0":            {Share: 0.90},
 	"decode-4096":         {Share: 0.75},
@@ -92,7 +94,8 @@ var targets = map[string]Target{
 	"moe-decode-0":        {Share: 0.80},
 	"moe-recurrent-share": {AtMost: 10},
 	"load":                {AtMost: 0.5},
-	"resident":            {AtMost: 1.5}, // once and not twice; the rest is the cache, activations and the program
+	// once and not twice; the rest is the cache, activations and the program
+	"resident": {AtMost: 1.5},
 }
 
 // lessIsBetter tells units.
@@ -122,13 +125,16 @@ func (r *Row) judge() {
 	if !ok || t.Share > 0 && r.Ceiling == 0 {
 		return
 	}
-	met := t.Share > 0 && r.Share >= t.Share || t.AtLeast > 0 && r.Value >= t.AtLeast || t.AtMost > 0 && r.Value <= t.AtMost
+	met := t.Share > 0 && r.Share >= t.Share || t.AtLeast > 0 && r.Value >= t.AtLeast ||
+		t.AtMost > 0 && r.Value <= t.AtMost
 	r.Target, r.Met = &t, &met
 }
 
-// ratioRow is how many times b's speed a is, pair by pair; ceiling is what it can be at most, 0 where nothing says.
+// ratioRow is how many times b's speed a is, pair by pair; ceiling is what it can be at most, 0
+// where nothing says.
 func ratioRow(id, what, model string, a, b []float64, ceiling float64) Row {
-	row := Row{ID: id, What: what, Model: model, Unit: unitRatio, Samples: ratios(a, b), Ceiling: ceiling}
+	row := Row{ID: id, What: what, Model: model, Unit: unitRatio, Samples: ratios(a, b),
+		Ceiling: ceiling}
 	if ceiling > 0 {
 		row.Bound = boundParts
 	}

@@ -29,7 +29,9 @@ func (r *Report) Markdown(w io.Writer) error {
 	if m.busy() {
 		b.WriteString(" **Others were at work on this machine, so the figures are too low.**")
 	}
-	b.WriteString(" Medians; random weights.\n\n| | figure | ceiling | share | target | |\n|---|--:|--:|--:|--:|---|\n")
+	b.WriteString(
+		" Medians; random weights.\n\n| | figure | ceiling | share | target | " +
+			"|\n|---|--:|--:|--:|--:|---|\n")
 	model := ""
 	for _, row := range r.Rows() {
 		if row.Model != model {
@@ -38,7 +40,8 @@ func (r *Report) Markdown(w io.Writer) error {
 		}
 		ceiling, share, target, met := "", "", "", ""
 		if row.Ceiling > 0 {
-			ceiling, share = number(row.Ceiling)+", "+row.Bound, fmt.Sprintf("%.0f %%", 100*row.Share)
+			ceiling, share = number(row.Ceiling)+", "+row.Bound,
+				fmt.Sprintf("%.0f %%", 100*row.Share)
 		}
 		if row.Target != nil {
 			target, met = row.Target.words(row.Unit), "missed"
@@ -46,7 +49,8 @@ func (r *Report) Markdown(w io.Writer) error {
 				met = "met"
 			}
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", row.What, figure(row.Value, row.Unit), ceiling, share, target, met)
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", row.What, figure(row.Value, row.Unit),
+			ceiling, share, target, met)
 	}
 	_, err := w.Write(b.Bytes())
 	return err
@@ -85,7 +89,9 @@ func (r *Report) ceilings() string {
 		return "What this device could do is unknown."
 	}
 	text := strings.Join(words, ", ")
-	return strings.ToUpper(text[:1]) + text[1:] + ", measured before and after each sample: medians of a group. A share is the median of the samples' own."
+	return strings.ToUpper(text[:1]) + text[1:] +
+		", measured before and after each sample: medians of a group. A share is the median of " +
+		"the samples' own."
 }
 
 func (t *Target) words(unit string) string {
@@ -151,7 +157,8 @@ func (r *Report) Replace(document []byte) ([]byte, error) {
 	before, rest, ok := bytes.Cut(document, []byte(tableBegins))
 	_, after, closed := bytes.Cut(rest, []byte(tableEnds))
 	if !ok || !closed {
-		return nil, problem.New(problem.BadRequest, "The document has no place for the table", "the lines "+tableBegins+" and "+tableEnds+" mark it", "")
+		return nil, problem.New(problem.BadRequest, "The document has no place for the table",
+			"the lines "+tableBegins+" and "+tableEnds+" mark it", "")
 	}
 	var b bytes.Buffer
 	b.Write(before)
@@ -175,7 +182,9 @@ func (r *Report) GoBench(w io.Writer) error {
 	}
 	for _, row := range r.Rows() {
 		for _, v := range row.Samples {
-			fmt.Fprintf(&b, "BenchmarkHeadroom/%s 1 %g %s\n", strings.ReplaceAll(row.ID, "-", "_"), v, row.Unit) // -8 would be read as GOMAXPROCS
+			// -8 would be read as GOMAXPROCS
+			fmt.Fprintf(&b, "BenchmarkHeadroom/%s 1 %g %s\n", strings.ReplaceAll(row.ID, "-", "_"),
+				v, row.Unit)
 		}
 	}
 	_, err := w.Write(b.Bytes())

@@ -9,15 +9,29 @@ import (
 
 func example() *Report {
 	met, missed := true, false
-	return &Report{Format: Format, Version: "v1.2", Date: time.Date(2026, 11, 22, 3, 0, 0, 0, time.UTC),
-		Machine: Machine{System: "linux/amd64", Processor: "AMD EPYC 9B14", Cores: 2, Load: [2]float64{0.1, 1.9}},
+	return &Report{Format: Format, Version: "v1.2",
+		Date: time.Date(2026, 11, 22, 3, 0, 0, 0, time.UTC),
+		Machine: Machine{System: "linux/amd64", Processor: "AMD EPYC 9B14", Cores: 2,
+			Load: [2]float64{0.1, 1.9}},
 		Parts: []Part{
-			{Group: "dense", Device: "CPU, AVX-512 VNNI, 2 threads", Ceilings: Ceilings{37.2e9, 938e9, 235e9}, Rows: []Row{
-				{ID: "decode-4096", What: "answer after 4,096 tokens", Model: "qwen3-0.6b", Unit: unitSpeed, Value: 37.13, Samples: []float64{37.13, 36, 38}, Ceiling: 56.2, Bound: boundMemory, Share: 0.661, Target: &Target{Share: 0.75}, Met: &missed},
-				{ID: "append-4096", What: "32 tokens", Model: "qwen3-0.6b", Unit: unitSeconds, Value: 0.1234, Samples: []float64{0.1234}, Ceiling: 0.05, Bound: boundArithmetic, Share: 0.405, Target: &Target{AtMost: 0.15}, Met: &met}}},
-			{Group: "moe", Device: "CPU, AVX-512 VNNI, 2 threads", Ceilings: Ceilings{38e9, 938e9, 235e9}, Rows: []Row{
-				{ID: "streams-4-ratio", What: "4 streams against one", Model: "moe", Unit: unitRatio, Value: 1.5, Samples: []float64{1.5}, Ceiling: 4, Bound: boundParts, Share: 0.375, Target: &Target{AtLeast: 2.8}, Met: &missed},
-				{ID: "prefill-512", What: "prompt of 512 tokens", Model: "moe", Unit: unitSpeed, Value: 1234.5, Samples: []float64{1234.5}}}},
+			{Group: "dense", Device: "CPU, AVX-512 VNNI, 2 threads",
+				Ceilings: Ceilings{37.2e9, 938e9, 235e9}, Rows: []Row{
+					{ID: "decode-4096", What: "answer after 4,096 tokens", Model: "qwen3-0.6b",
+						Unit: unitSpeed, Value: 37.13, Samples: []float64{37.13, 36, 38},
+						Ceiling: 56.2, Bound: boundMemory, Share: 0.661,
+						Target: &Target{Share: 0.75}, Met: &missed},
+					{ID: "append-4096", What: "32 tokens", Model: "qwen3-0.6b", Unit: unitSeconds,
+						Value: 0.1234, Samples: []float64{0.1234}, Ceiling: 0.05,
+						Bound: boundArithmetic, Share: 0.405, Target: &Target{AtMost: 0.15},
+						Met: &met}}},
+			{Group: "moe", Device: "CPU, AVX-512 VNNI, 2 threads",
+				Ceilings: Ceilings{38e9, 938e9, 235e9}, Rows: []Row{
+					{ID: "streams-4-ratio", What: "4 streams against one", Model: "moe",
+						Unit: unitRatio, Value: 1.5, Samples: []float64{1.5}, Ceiling: 4,
+						Bound: boundParts, Share: 0.375, Target: &Target{AtLeast: 2.8},
+						Met: &missed},
+					{ID: "prefill-512", What: "prompt of 512 tokens", Model: "moe", Unit: unitSpeed,
+						Value: 1234.5, Samples: []float64{1234.5}}}},
 		}}
 }
 
@@ -43,12 +57,14 @@ func TestMarkdown(t *testing.T) {
 	busy := example()
 	busy.Machine.Load[0] = 7.3
 	b.Reset()
-	if err := busy.Markdown(&b); err != nil || !strings.Contains(b.String(), "figures are too low") {
+	if err := busy.Markdown(&b); err != nil ||
+		!strings.Contains(b.String(), "figures are too low") {
 		t.Errorf("a busy machine passes as a quiet one:\n%s", b.String())
 	}
 	unknown := &Report{Parts: []Part{{Device: "Metal, simulated"}}}
 	b.Reset()
-	if err := unknown.Markdown(&b); err != nil || !strings.Contains(b.String(), "What this device could do is unknown.") {
+	if err := unknown.Markdown(&b); err != nil ||
+		!strings.Contains(b.String(), "What this device could do is unknown.") {
 		t.Errorf("no ceilings:\n%s", b.String())
 	}
 }
@@ -71,14 +87,17 @@ func TestReplace(t *testing.T) {
 	}
 }
 
-// TestGoBench: benchstat reads a name, a count and pairs of a value and its unit; a hyphen and a number would end the name.
+// TestGoBench: benchstat reads a name, a count and pairs of a value and its unit; a hyphen and a
+// number would end the name.
 func TestGoBench(t *testing.T) {
 	var b bytes.Buffer
 	if err := example().GoBench(&b); err != nil {
 		t.Fatal(err)
 	}
-	for _, line := range []string{"Unit tok/s better=higher", "Unit s better=lower", "BenchmarkHeadroom/decode_4096 1 37.13 tok/s", "BenchmarkHeadroom/decode_4096 1 36 tok/s",
-		"BenchmarkHeadroom/append_4096 1 0.1234 s", "BenchmarkHeadroom/streams_4_ratio 1 1.5 ratio"} {
+	for _, line := range []string{"Unit tok/s better=higher", "Unit s better=lower",
+		"BenchmarkHeadroom/decode_4096 1 37.13 tok/s", "BenchmarkHeadroom/decode_4096 1 36 tok/s",
+		"BenchmarkHeadroom/append_4096 1 0.1234 s",
+		"BenchmarkHeadroom/streams_4_ratio 1 1.5 ratio"} {
 		if !strings.Contains("\n"+b.String(), "\n"+line+"\n") {
 			t.Errorf("no line %q in\n%s", line, b.String())
 		}
@@ -86,7 +105,8 @@ func TestGoBench(t *testing.T) {
 }
 
 func TestNumber(t *testing.T) {
-	for v, want := range map[float64]string{0.05: "0.050", 1: "1.00", 9.994: "9.99", 9.996: "10.0", 99.94: "99.9", 99.96: "100", 999.4: "999", 16384: "16,384", 1234567: "1,234,567"} {
+	for v, want := range map[float64]string{0.05: "0.050", 1: "1.00", 9.994: "9.99", 9.996: "10.0",
+		99.94: "99.9", 99.96: "100", 999.4: "999", 16384: "16,384", 1234567: "1,234,567"} {
 		if got := number(v); got != want {
 			t.Errorf("%g: %s, expected %s", v, got, want)
 		}

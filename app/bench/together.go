@@ -1,6 +1,7 @@
 package bench
 
-// What is shared: weights by several streams, work by several threads, a pass by experts and recurrent layers.
+// What is shared: weights by several streams, work by several threads, a pass by experts and
+// recurrent layers.
 
 import (
 	"fmt"
@@ -16,16 +17,20 @@ const streamPrompt = 16
 
 func (r *run) streams() error {
 	most := maxOf(r.Streams)
-	e, err := r.open(r.Dense, engine.Options{ContextTokens: (streamPrompt + r.Tokens + 64) * most, MaxSequences: most, NoPrefixCache: true})
+	e, err := r.open(r.Dense,
+		engine.Options{ContextTokens: (streamPrompt + r.Tokens + 64) * most, MaxSequences: most,
+			NoPrefixCache: true})
 	if err != nil {
 		return err
 	}
 	defer e.Close()
 	speeds := make([]samples, len(r.Streams))
-	err = r.inTurn(func(i int) error { // in turn, so that what else the machine does strikes all of them
+	err = r.inTurn(func(i int) error {
+		// in turn, so that what else the machine does strikes all of them
 		for j, n := range r.Streams {
 			r.say(r.Dense.Name + ": " + plural(n, "stream"))
-			if err := r.sample(&speeds[j], func() (float64, error) { return r.together(e, n, i) }); err != nil {
+			if err := r.sample(&speeds[j],
+				func() (float64, error) { return r.together(e, n, i) }); err != nil {
 				return err
 			}
 		}
@@ -35,18 +40,22 @@ func (r *run) streams() error {
 		return err
 	}
 	for j, n := range r.Streams {
-		r.add(Row{ID: fmt.Sprintf("streams-%d", n), What: plural(n, "stream") + ", tokens of all", Model: r.Dense.Name, Unit: unitSpeed},
+		r.add(Row{ID: fmt.Sprintf("streams-%d", n), What: plural(n, "stream") + ", tokens of all",
+			Model: r.Dense.Name, Unit: unitSpeed},
 			speeds[j], n, e.DecodeCost(n, streamPrompt+r.Tokens/2))
 	}
 	for j, n := range r.Streams {
 		if r.Streams[0] == 1 && n > 1 {
-			r.put(ratioRow(fmt.Sprintf("streams-%d-ratio", n), fmt.Sprintf("%d streams against one", n), r.Dense.Name, speeds[j].values, speeds[0].values, float64(n)))
+			r.put(ratioRow(fmt.Sprintf("streams-%d-ratio", n),
+				fmt.Sprintf("%d streams against one", n), r.Dense.Name, speeds[j].values,
+				speeds[0].values, float64(n)))
 		}
 	}
 	return nil
 }
 
-// attempts is how often streams are started again that were not at work together: short answers on a busy machine.
+// attempts is how often streams are started again that were not at work together: short answers on
+// a busy machine.
 const attempts = 20
 
 // together is the tokens per second of n streams while all of them decode.
@@ -71,7 +80,8 @@ func (r *run) together(e *engine.Engine, n, seed int) (speed float64, err error)
 	return speed, err
 }
 
-// overlap is the tokens per second from when the last of them had begun until the first of them ended.
+// overlap is the tokens per second from when the last of them had begun until the first of them
+// ended.
 func overlap(all []answered) (float64, error) {
 	from, to := all[0].at[0], all[0].at[len(all[0].at)-1]
 	for _, a := range all {
@@ -91,7 +101,8 @@ func overlap(all []answered) (float64, error) {
 		}
 	}
 	if count == 0 {
-		return 0, problem.New(problem.Internal, "The benchmark's streams were not at work together", "", "Let them answer longer: --tokens.")
+		return 0, problem.New(problem.Internal, "The benchmark's streams were not at work together",
+			"", "Let them answer longer: --tokens.")
 	}
 	return float64(count) / to.Sub(from).Seconds(), nil
 }
@@ -122,7 +133,8 @@ func (r *run) threads() error {
 	err = r.inTurn(func(i int) error {
 		for j := range cases {
 			c := &cases[j]
-			r.say(fmt.Sprintf("%s: a prompt of %s tokens, one thread against all", r.Dense.Name, thousands(n)))
+			r.say(fmt.Sprintf("%s: a prompt of %s tokens, one thread against all", r.Dense.Name,
+				thousands(n)))
 			if err := r.sampleWith(c.threads, &c.speeds, func() (float64, error) {
 				a, err := ask(r.ctx, c.engine, tokens(c.engine, i, n), 1)
 				return float64(n) / a.Timing.Prefill.Seconds(), err
@@ -136,10 +148,14 @@ func (r *run) threads() error {
 		return err
 	}
 	alone, both := cases[0].speeds, cases[1].speeds
-	r.add(Row{ID: fmt.Sprintf("prefill-%d-one-thread", n), What: fmt.Sprintf("prompt of %s tokens, one thread", thousands(n)), Model: r.Dense.Name, Unit: unitSpeed},
+	r.add(Row{ID: fmt.Sprintf("prefill-%d-one-thread", n),
+		What: fmt.Sprintf("prompt of %s tokens, one thread", thousands(n)), Model: r.Dense.Name,
+		Unit: unitSpeed},
 		alone, n, one.PromptCost(0, n))
-	// Threads may share a core's units, or its clock: multiply-adds alone say what more of them are worth here.
-	row := ratioRow("threads-ratio", "all threads against one, same prompt", r.Dense.Name, both.values, alone.values, 0)
+	// Threads may share a core's units, or its clock: multiply-adds alone say what more of them are
+	// worth here.
+	row := ratioRow("threads-ratio", "all threads against one, same prompt", r.Dense.Name,
+		both.values, alone.values, 0)
 	for i := range row.Samples {
 		if a, b := both.could[i].Int8Ops, alone.could[i].Int8Ops; b > 0 {
 			row.Ceilings, row.Bound = append(row.Ceilings, a/b), boundArithmetic
@@ -149,11 +165,13 @@ func (r *run) threads() error {
 	return nil
 }
 
-// mixture is a mixture of experts: an answer, a prompt, and how much of the prompt's time its recurrent layers take.
+// mixture is a mixture of experts: an answer, a prompt, and how much of the prompt's time its
+// recurrent layers take.
 func (r *run) mixture() error {
 	n := min(max(maxOf(r.Prompts), 16), 512)
 	times := &engine.OperatorTimes{}
-	e, err := r.open(r.MoE, engine.Options{ContextTokens: max(n, 1) + r.Tokens + 16, MaxSequences: 1, NoPrefixCache: true, Times: times})
+	e, err := r.open(r.MoE, engine.Options{ContextTokens: max(n, 1) + r.Tokens + 16,
+		MaxSequences: 1, NoPrefixCache: true, Times: times})
 	if err != nil {
 		return err
 	}
@@ -180,7 +198,9 @@ func (r *run) mixture() error {
 	if err != nil {
 		return err
 	}
-	r.put(Row{ID: "moe-recurrent-share", What: fmt.Sprintf("GatedDeltaNet's share of a prompt of %s tokens", thousands(n)), Model: r.MoE.Name, Unit: unitPercent,
+	r.put(Row{ID: "moe-recurrent-share",
+		What:  fmt.Sprintf("GatedDeltaNet's share of a prompt of %s tokens", thousands(n)),
+		Model: r.MoE.Name, Unit: unitPercent,
 		Samples: taken.values, Value: median(taken.values)})
 	return nil
 }

@@ -1,7 +1,8 @@
 package cache
 
-// Conversations, listed for people: what is on disk, and of it what is in memory too. Memory's are those of the model that runs; they are
-// told apart by their tokens, since memory knows no keys. What is in memory alone is listed without a key.
+// Conversations, listed for people: what is on disk, and of it what is in memory too. Memory's are
+// those of the model that runs; they are told apart by their tokens, since memory knows no keys.
+// What is in memory alone is listed without a key.
 //
 // A nil *Cache has nothing on disk: its methods say so, and its list is memory's.
 
@@ -18,15 +19,17 @@ import (
 
 // Memory is what the running model has in memory. A nil one: no model runs.
 type Memory struct {
-	engine.StoredModel                             // what the store knows it by; without a store its name alone
-	Remembered         []engine.Remembered         // prefixes, the longest unused first
-	Title              func(tokens []int32) string // of a conversation that is on no disk
+	// what the store knows it by; without a store its name alone
+	engine.StoredModel
+	Remembered []engine.Remembered         // prefixes, the longest unused first
+	Title      func(tokens []int32) string // of a conversation that is on no disk
 }
 
 // List is the document of all conversations.
 type List struct {
-	Stats         Stats          `json:"stats"`
-	Conversations []Conversation `json:"conversations"` // those used last first; behind them those in memory alone
+	Stats Stats `json:"stats"`
+	// those used last first; behind them those in memory alone
+	Conversations []Conversation `json:"conversations"`
 }
 
 // Conversation is one of them.
@@ -71,7 +74,8 @@ type Removed struct {
 	MemoryBytes int64 `json:"memoryBytes"` // that the running model has freed
 }
 
-// listings is how often the conversations are listed anew when a running model has written to one of them meanwhile.
+// listings is how often the conversations are listed anew when a running model has written to one
+// of them meanwhile.
 const listings = 3
 
 // List lists the conversations. The error is a Problem.
@@ -85,7 +89,8 @@ func (c *Cache) List(m *Memory) (list List, err error) {
 	return list, err
 }
 
-// list lists them once. steady is false if one of them was not there any more when its tokens were compared: when it grows its key is another one.
+// list lists them once. steady is false if one of them was not there any more when its tokens were
+// compared: when it grows its key is another one.
 func (c *Cache) list(m *Memory) (list List, steady bool, err error) {
 	list, steady = List{Conversations: []Conversation{}}, true
 	var stored []blockstore.Conversation
@@ -111,16 +116,20 @@ func (c *Cache) list(m *Memory) (list List, steady bool, err error) {
 	for i, r := range m.Remembered {
 		if n := len(r.Tokens); n > 0 && !matched[i] {
 			list.Conversations = append(list.Conversations,
-				Conversation{Model: m.Name, Fingerprint: m.Fingerprint, Format: formatWords(m.Format), Title: m.Title(r.Tokens), Tokens: n, HotTokens: n})
+				Conversation{Model: m.Name, Fingerprint: m.Fingerprint,
+					Format: formatWords(m.Format), Title: m.Title(r.Tokens), Tokens: n,
+					HotTokens: n})
 		}
 	}
 	return list, steady, nil
 }
 
-// markHot sets HotTokens, and marks those remembered prefixes that are one conversation with a stored one: it is their beginning, or
-// begins with them. Where several prefixes go on
-// from the same stored conversation, it is the longest of them; the others are conversations of their own. all is false if one of them was gone.
-func (c *Cache) markHot(list []Conversation, stored []blockstore.Conversation, m *Memory, matched []bool) (all bool, err error) {
+// markHot sets HotTokens, and marks those remembered prefixes that are one conversation with a
+// stored one: it is their beginning, or begins with them. Where several prefixes go on from the
+// same stored conversation, it is the longest of them; the others are conversations of their own.
+// all is false if one of them was gone.
+func (c *Cache) markHot(list []Conversation, stored []blockstore.Conversation, m *Memory,
+	matched []bool) (all bool, err error) {
 	of := map[blockstore.Key]*Conversation{}
 	for i := range stored {
 		if s := &stored[i]; s.Fingerprint == m.Fingerprint && s.Format == m.Format {
@@ -130,16 +139,18 @@ func (c *Cache) markHot(list []Conversation, stored []blockstore.Conversation, m
 	if len(of) == 0 {
 		return true, nil
 	}
-	err = c.store.EachTokens(blockstore.Filter{Fingerprint: m.Fingerprint}, func(key blockstore.Key, tokens []int32) {
-		if s := of[key]; s != nil { // not another format's, and none that came meanwhile
-			s.HotTokens = m.match(tokens, matched)
-			delete(of, key)
-		}
-	})
+	err = c.store.EachTokens(blockstore.Filter{Fingerprint: m.Fingerprint},
+		func(key blockstore.Key, tokens []int32) {
+			if s := of[key]; s != nil { // not another format's, and none that came meanwhile
+				s.HotTokens = m.match(tokens, matched)
+				delete(of, key)
+			}
+		})
 	return len(of) == 0, err
 }
 
-// match returns how many of a conversation's first tokens are in memory, and marks the prefix that is the same conversation.
+// match returns how many of a conversation's first tokens are in memory, and marks the prefix that
+// is the same conversation.
 func (m *Memory) match(tokens []int32, matched []bool) (hot int) {
 	best := -1
 	for i, r := range m.Remembered {
@@ -167,8 +178,10 @@ func commonPrefix(a, b []int32) int {
 }
 
 func conversation(s blockstore.Conversation) Conversation {
-	return Conversation{Key: s.Key.String(), Model: s.Model, Fingerprint: s.Fingerprint, Format: formatWords(s.Format), Title: s.Title, Tokens: s.Tokens, Bytes: s.Bytes,
-		SharedBytes: s.SharedBytes, CreatedAtUnixMs: unixMs(s.Created), LastHitAtUnixMs: unixMs(s.LastHit), Hits: s.Hits,
+	return Conversation{Key: s.Key.String(), Model: s.Model, Fingerprint: s.Fingerprint,
+		Format: formatWords(s.Format), Title: s.Title, Tokens: s.Tokens, Bytes: s.Bytes,
+		SharedBytes: s.SharedBytes, CreatedAtUnixMs: unixMs(s.Created),
+		LastHitAtUnixMs: unixMs(s.LastHit), Hits: s.Hits,
 		SecondsSaved: s.SecondsSaved, Pinned: s.Pinned}
 }
 
@@ -185,7 +198,8 @@ func unixMs(t time.Time) int64 {
 	return t.UnixMilli()
 }
 
-// Show describes the conversation whose key begins so, at least 4 digits of it. The error is a Problem.
+// Show describes the conversation whose key begins so, at least 4 digits of it. The error is a
+// Problem.
 func (c *Cache) Show(key string, m *Memory) (Detail, error) {
 	if c == nil {
 		return Detail{}, noCache()
@@ -196,8 +210,10 @@ func (c *Cache) Show(key string, m *Memory) (Detail, error) {
 	}
 	d := Detail{Conversation: conversation(s.Conversation), Entries: []Entry{}}
 	for _, e := range s.Entries {
-		d.Entries = append(d.Entries, Entry{Key: e.Key.String(), Kind: e.Kind, From: e.Position, To: e.Position + e.Tokens, Bytes: e.Bytes,
-			Shared: e.Shared, Hits: e.Hits})
+		d.Entries = append(d.Entries,
+			Entry{Key: e.Key.String(), Kind: e.Kind, From: e.Position, To: e.Position + e.Tokens,
+				Bytes:  e.Bytes,
+				Shared: e.Shared, Hits: e.Hits})
 	}
 	if m != nil && s.Fingerprint == m.Fingerprint && s.Format == m.Format {
 		d.HotTokens = m.match(s.TokenIDs(), make([]bool, len(m.Remembered)))
@@ -205,8 +221,8 @@ func (c *Cache) Show(key string, m *Memory) (Detail, error) {
 	return d, nil
 }
 
-// Tokens are a conversation's, and the model that has read them, for whoever looks for it in memory. They are nil if its beginning has been
-// evicted. The error is a Problem.
+// Tokens are a conversation's, and the model that has read them, for whoever looks for it in
+// memory. They are nil if its beginning has been evicted. The error is a Problem.
 func (c *Cache) Tokens(key string) (engine.StoredModel, []int32, error) {
 	if c == nil {
 		return engine.StoredModel{}, nil, noCache()
@@ -215,10 +231,12 @@ func (c *Cache) Tokens(key string) (engine.StoredModel, []int32, error) {
 	if err != nil {
 		return engine.StoredModel{}, nil, problemOf(err, key)
 	}
-	return engine.StoredModel{Fingerprint: s.Fingerprint, Format: s.Format, Name: s.Model}, s.TokenIDs(), nil
+	return engine.StoredModel{Fingerprint: s.Fingerprint, Format: s.Format, Name: s.Model},
+		s.TokenIDs(), nil
 }
 
-// Remove takes the files away that are the conversation's alone, pinned or not. Memory is the host's. The error is a Problem.
+// Remove takes the files away that are the conversation's alone, pinned or not. Memory is the
+// host's. The error is a Problem.
 func (c *Cache) Remove(key string) (Removed, error) {
 	if c == nil {
 		return Removed{}, noCache()
@@ -230,7 +248,8 @@ func (c *Cache) Remove(key string) (Removed, error) {
 	return Removed{Entries: r.Entries, Bytes: r.Bytes}, nil
 }
 
-// Pin keeps a conversation from being evicted, whatever else is to be stored, or ends that. The error is a Problem.
+// Pin keeps a conversation from being evicted, whatever else is to be stored, or ends that. The
+// error is a Problem.
 func (c *Cache) Pin(key string, pinned bool) error {
 	if c == nil {
 		return noCache()
@@ -241,7 +260,8 @@ func (c *Cache) Pin(key string, pinned bool) error {
 	return nil
 }
 
-// Clear takes everything away, or what is of one model, by its fingerprint or its name. The error is a Problem.
+// Clear takes everything away, or what is of one model, by its fingerprint or its name. The error
+// is a Problem.
 func (c *Cache) Clear(model string) (Removed, error) {
 	if c == nil {
 		return Removed{}, noCache()
@@ -290,25 +310,32 @@ func (c *Cache) fingerprints(model string) ([]string, error) {
 		if len(names) > 0 {
 			why, fix = "there is "+strings.Join(names, ", "), "Name one of those, or none for all."
 		}
-		return nil, problem.New(problem.NotFound, fmt.Sprintf("The cache has nothing of a model %q", model), why, fix)
+		return nil, problem.New(problem.NotFound,
+			fmt.Sprintf("The cache has nothing of a model %q", model), why, fix)
 	}
 	return found, nil
 }
 
 func noCache() error {
-	return problem.New(problem.NotFound, "Nothing is kept on disk", "the cache is off, or could not be opened", "The Cache page says which, and turns it on.")
+	return problem.New(problem.NotFound, "Nothing is kept on disk",
+		"the cache is off, or could not be opened", "The Cache page says which, and turns it on.")
 }
 
 // problemOf words the store's errors.
 func problemOf(err error, key string) error {
 	switch {
 	case errors.Is(err, blockstore.ErrAmbiguous):
-		return problem.New(problem.BadRequest, fmt.Sprintf("Several conversations have a key that begins with %q", key), "", "Give more of its digits.")
+		return problem.New(problem.BadRequest,
+			fmt.Sprintf("Several conversations have a key that begins with %q", key), "",
+			"Give more of its digits.")
 	case errors.Is(err, blockstore.ErrNotFound):
-		return problem.New(problem.NotFound, fmt.Sprintf("No conversation has a key that begins with %q", key), "",
+		return problem.New(problem.NotFound,
+			fmt.Sprintf("No conversation has a key that begins with %q", key), "",
 			"`headroom cache ls` has the keys; at least 4 digits are needed.")
 	case errors.Is(err, blockstore.ErrClosed):
-		return problem.Wrap(problem.Loading, err, "The cache on disk is at rest, while it moves or Headroom ends", "Try again in a moment.")
+		return problem.Wrap(problem.Loading, err,
+			"The cache on disk is at rest, while it moves or Headroom ends",
+			"Try again in a moment.")
 	}
 	return problem.Wrap(problem.Internal, err, "The cache on disk cannot be used", "")
 }

@@ -29,11 +29,13 @@ func tokens(seed, n int) []int32 {
 func keep(t *testing.T, c *Cache, m engine.StoredModel, title string, text []int32) {
 	t.Helper()
 	done := make(chan blockstore.Saved, 1)
-	ok := c.Store().Model(m).Save(blockstore.Sequence{Tokens: text, Tail: true, Title: title, SecondsPerToken: 0.01,
-		KV: func(from, to int) []blockstore.Tensor {
-			return []blockstore.Tensor{{Name: "0.k", Pieces: [][]byte{make([]byte, 4*(to-from))}}}
-		},
-		Done: func(s blockstore.Saved) { done <- s }})
+	ok := c.Store().Model(m).Save(
+		blockstore.Sequence{Tokens: text, Tail: true, Title: title, SecondsPerToken: 0.01,
+			KV: func(from, to int) []blockstore.Tensor {
+				return []blockstore.Tensor{{Name: "0.k",
+					Pieces: [][]byte{make([]byte, 4*(to-from))}}}
+			},
+			Done: func(s blockstore.Saved) { done <- s }})
 	if !ok {
 		t.Fatal("not saved")
 	}
@@ -44,7 +46,8 @@ func keep(t *testing.T, c *Cache, m engine.StoredModel, title string, text []int
 
 // memoryOf is what a running model remembers.
 func memoryOf(m engine.StoredModel, remembered ...[]int32) *Memory {
-	memory := &Memory{StoredModel: m, Title: func(text []int32) string { return fmt.Sprint("text ", text[0]) }}
+	memory := &Memory{StoredModel: m,
+		Title: func(text []int32) string { return fmt.Sprint("text ", text[0]) }}
 	for _, text := range remembered {
 		memory.Remembered = append(memory.Remembered, engine.Remembered{Tokens: text})
 	}
@@ -86,15 +89,27 @@ func TestList(t *testing.T) {
 	}{
 		{"no model", nil, cold},
 		{"nothing remembered", memoryOf(modelA), cold},
-		{"all of one, the head of two", memoryOf(modelA, one), "org/A one 700/700; org/A other format 700/0; org/A two 800/600; org/B elsewhere 700/0"},
-		{"one has grown, and is still one conversation", memoryOf(modelA, append(slices.Clone(one), 7, 8)),
-			"org/A one 700/700; org/A other format 700/0; org/A two 800/600; org/B elsewhere 700/0"},
-		{"a shorter one", memoryOf(modelA, two[:650]), "org/A one 700/600; org/A other format 700/0; org/A two 800/650; org/B elsewhere 700/0"},
-		{"two go on from one: the longer is it", memoryOf(modelA, append(slices.Clone(one), 7), append(slices.Clone(one), 8, 9)),
-			"org/A one 700/700; org/A other format 700/0; org/A text 1000 701/701 memory; org/A two 800/600; org/B elsewhere 700/0"},
-		{"in memory alone", memoryOf(modelA, tokens(9, 50)), "org/A one 700/0; org/A other format 700/0; org/A text 9000 50/50 memory; org/A two 800/0; org/B elsewhere 700/0"},
-		{"the other model", memoryOf(modelB, one), "org/A one 700/0; org/A other format 700/0; org/A two 800/0; org/B elsewhere 700/700"},
-		{"a model that stored nothing", memoryOf(engine.StoredModel{Fingerprint: "fc", Name: "C"}, one),
+		{"all of one, the head of two", memoryOf(modelA, one),
+			"org/A one 700/700; org/A other format 700/0; org/A two 800/600; org/B elsewhere " +
+				"700/0"},
+		{"one has grown, and is still one conversation",
+			memoryOf(modelA, append(slices.Clone(one), 7, 8)),
+			"org/A one 700/700; org/A other format 700/0; org/A two 800/600; org/B elsewhere " +
+				"700/0"},
+		{"a shorter one", memoryOf(modelA, two[:650]),
+			"org/A one 700/600; org/A other format 700/0; org/A two 800/650; org/B elsewhere " +
+				"700/0"},
+		{"two go on from one: the longer is it",
+			memoryOf(modelA, append(slices.Clone(one), 7), append(slices.Clone(one), 8, 9)),
+			"org/A one 700/700; org/A other format 700/0; org/A text 1000 701/701 memory; org/A " +
+				"two 800/600; org/B elsewhere 700/0"},
+		{"in memory alone", memoryOf(modelA, tokens(9, 50)),
+			"org/A one 700/0; org/A other format 700/0; org/A text 9000 50/50 memory; org/A two " +
+				"800/0; org/B elsewhere 700/0"},
+		{"the other model", memoryOf(modelB, one),
+			"org/A one 700/0; org/A other format 700/0; org/A two 800/0; org/B elsewhere 700/700"},
+		{"a model that stored nothing",
+			memoryOf(engine.StoredModel{Fingerprint: "fc", Name: "C"}, one),
 			"C text 1000 700/700 memory; " + cold},
 	}
 	for _, k := range cases {
@@ -110,15 +125,18 @@ func TestList(t *testing.T) {
 		}
 	}
 	var none *Cache
-	if list, err := none.List(memoryOf(modelA, one)); err != nil || lines(list) != "org/A text 1000 700/700 memory" || list.Stats.On {
+	if list, err := none.List(memoryOf(modelA, one)); err != nil ||
+		lines(list) != "org/A text 1000 700/700 memory" || list.Stats.On {
 		t.Errorf("without a disk: %v, %v", list, err)
 	}
-	if list, err := none.List(nil); err != nil || list.Conversations == nil || len(list.Conversations) != 0 {
+	if list, err := none.List(nil); err != nil || list.Conversations == nil ||
+		len(list.Conversations) != 0 {
 		t.Errorf("without anything: %v, %v", list, err)
 	}
 }
 
-// TestListWhileItGrows: a conversation that was listed, and has another key by the time that its tokens are compared, is listed anew.
+// TestListWhileItGrows: a conversation that was listed, and has another key by the time that its
+// tokens are compared, is listed anew.
 func TestListWhileItGrows(t *testing.T) {
 	c := open(t, t.TempDir())
 	text := tokens(1, 512)
@@ -171,10 +189,12 @@ func TestShowPinRemove(t *testing.T) {
 	for _, e := range d.Entries {
 		kinds = append(kinds, fmt.Sprintf("%s %d-%d %t", e.Kind, e.From, e.To, e.Shared))
 	}
-	if got := strings.Join(kinds, ", "); got != "block 0-256 true, block 256-512 true, tail 512-600 false" {
+	if got := strings.Join(kinds,
+		", "); got != "block 0-256 true, block 256-512 true, tail 512-600 false" {
 		t.Errorf("entries %s", got)
 	}
-	if d.Key != key || d.HotTokens != 300 || d.Format != "K8 V4" || d.Bytes <= 0 || d.SharedBytes <= d.Bytes || d.CreatedAtUnixMs <= 0 || d.LastHitAtUnixMs != 0 {
+	if d.Key != key || d.HotTokens != 300 || d.Format != "K8 V4" || d.Bytes <= 0 ||
+		d.SharedBytes <= d.Bytes || d.CreatedAtUnixMs <= 0 || d.LastHitAtUnixMs != 0 {
 		t.Errorf("detail %+v", d.Conversation)
 	}
 	if err := c.Pin(key, true); err != nil {
@@ -207,20 +227,25 @@ func TestRefusals(t *testing.T) {
 		code problem.Code
 		want string
 	}{
-		"show":          {second(c.Show("abcdef", nil)), problem.NotFound, `begins with "abcdef"`},
-		"too short":     {second(c.Show("ab", nil)), problem.NotFound, "at least 4 digits"},
-		"no key":        {second(c.Show("../../etc", nil)), problem.NotFound, "No conversation"},
-		"remove":        {second(c.Remove("abcdef")), problem.NotFound, ""},
-		"pin":           {c.Pin("abcdef", true), problem.NotFound, ""},
-		"clear":         {second(c.Clear("org/A")), problem.NotFound, "the cache is empty"},
-		"show, off":     {second(none.Show("abcdef", nil)), problem.NotFound, "Nothing is kept on disk"},
-		"remove, off":   {second(none.Remove("abcdef")), problem.NotFound, "Nothing is kept on disk"},
-		"pin, off":      {none.Pin("abcdef", true), problem.NotFound, "Nothing is kept on disk"},
-		"clear, off":    {second(none.Clear("")), problem.NotFound, "Nothing is kept on disk"},
-		"ambiguous":     {problemOf(fmt.Errorf("x: %w", blockstore.ErrAmbiguous), "abcd"), problem.BadRequest, "more of its digits"},
-		"anything else": {problemOf(fmt.Errorf("disk on fire"), ""), problem.Internal, "disk on fire"},
+		"show":      {second(c.Show("abcdef", nil)), problem.NotFound, `begins with "abcdef"`},
+		"too short": {second(c.Show("ab", nil)), problem.NotFound, "at least 4 digits"},
+		"no key":    {second(c.Show("../../etc", nil)), problem.NotFound, "No conversation"},
+		"remove":    {second(c.Remove("abcdef")), problem.NotFound, ""},
+		"pin":       {c.Pin("abcdef", true), problem.NotFound, ""},
+		"clear":     {second(c.Clear("org/A")), problem.NotFound, "the cache is empty"},
+		"show, off": {second(none.Show("abcdef", nil)), problem.NotFound,
+			"Nothing is kept on disk"},
+		"remove, off": {second(none.Remove("abcdef")), problem.NotFound,
+			"Nothing is kept on disk"},
+		"pin, off":   {none.Pin("abcdef", true), problem.NotFound, "Nothing is kept on disk"},
+		"clear, off": {second(none.Clear("")), problem.NotFound, "Nothing is kept on disk"},
+		"ambiguous": {problemOf(fmt.Errorf("x: %w", blockstore.ErrAmbiguous), "abcd"),
+			problem.BadRequest, "more of its digits"},
+		"anything else": {problemOf(fmt.Errorf("disk on fire"), ""), problem.Internal,
+			"disk on fire"},
 	} {
-		if p := problem.From(k.err); k.err == nil || p.Code != k.code || !strings.Contains(k.err.Error(), k.want) {
+		if p := problem.From(k.err); k.err == nil || p.Code != k.code ||
+			!strings.Contains(k.err.Error(), k.want) {
 			t.Errorf("%s: %v, want %s with %q", name, k.err, k.code, k.want)
 		}
 	}
@@ -232,8 +257,10 @@ func TestClear(t *testing.T) {
 	c := open(t, t.TempDir())
 	keep(t, c, modelA, "one", tokens(1, 300))
 	keep(t, c, modelB, "two", tokens(2, 300))
-	keep(t, c, engine.StoredModel{Fingerprint: "fc", Format: "f16", Name: "org/C"}, "three", tokens(3, 300))
-	if _, err := c.Clear("nobody"); err == nil || !strings.Contains(err.Error(), "there is ") || !strings.Contains(err.Error(), "org/A") {
+	keep(t, c, engine.StoredModel{Fingerprint: "fc", Format: "f16", Name: "org/C"}, "three",
+		tokens(3, 300))
+	if _, err := c.Clear("nobody"); err == nil || !strings.Contains(err.Error(), "there is ") ||
+		!strings.Contains(err.Error(), "org/A") {
 		t.Errorf("clearing what is not there: %v", err)
 	}
 	if r, err := c.Clear("ORG/a"); err != nil || r.Entries != 2 || r.Bytes <= 0 {

@@ -1,11 +1,13 @@
-// Package cache is the block cache on SSD as people meet it: where it lies, what it may take, what is in it, in words and documents.
-// The store itself is engine/blockstore; the host hands it to engines, the control API and `headroom cache` show it.
+// Package cache is the block cache on SSD as people meet it: where it lies, what it may take, what
+// is in it, in words and documents. The store itself is engine/blockstore; the host hands it to
+// engines, the control API and `headroom cache` show it.
 //
 //	cache.go  opening, limits, figures
 //	browse.go conversations: list, show, pin, remove
 //
-// The documents are JSON of the control API and of `headroom cache --json`: fields may be added but not renamed, lists are never null,
-// sizes are in bytes, times in milliseconds since 1970 (0: never).
+// The documents are JSON of the control API and of `headroom cache --json`: fields may be added but
+// not renamed, lists are never null, sizes are in bytes, times in milliseconds since 1970 (0:
+// never).
 package cache
 
 import (
@@ -22,7 +24,8 @@ import (
 // Options say where the cache lies. The zero value: nowhere.
 type Options struct {
 	Dir string // "": there is none
-	// Limits bound what it takes. A MaxBytes of 0 is 20 GB, or a tenth of the disk if that is less; other zeros are the store's defaults.
+	// Limits bound what it takes. A MaxBytes of 0 is 20 GB, or a tenth of the disk if that is less;
+	// other zeros are the store's defaults.
 	Limits engine.BlockStoreOptions
 }
 
@@ -39,7 +42,8 @@ type Cache struct {
 	closed  bool
 }
 
-// DefaultDir is "headroom/blocks" in the user's cache folder ("" if there is none), which backups leave out.
+// DefaultDir is "headroom/blocks" in the user's cache folder ("" if there is none), which backups
+// leave out.
 func DefaultDir() string {
 	dir, err := os.UserCacheDir()
 	if err != nil {
@@ -50,7 +54,8 @@ func DefaultDir() string {
 
 // Exists tells whether there is a cache in the folder, without making one.
 func Exists(dir string) bool {
-	for _, name := range []string{"index.sqlite", "blocks"} { // without its index it can be read again
+	for _, name := range []string{"index.sqlite", "blocks"} {
+		// without its index it can be read again
 		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
 			return true
 		}
@@ -69,7 +74,8 @@ func Open(o Options) (*Cache, error) {
 	return c, nil
 }
 
-// usualCap is what the cache takes of a disk of that size, unless somebody names a size. A disk of unknown size has the store's default.
+// usualCap is what the cache takes of a disk of that size, unless somebody names a size. A disk of
+// unknown size has the store's default.
 func usualCap(disk int64) int64 { return min(20e9, disk/10) }
 
 // diskBytes is the size of the disk that the folder is, or will be, on; 0 if it is unknown.
@@ -87,8 +93,8 @@ func diskBytes(dir string) int64 {
 	}
 }
 
-// SetLimits changes the limits of the open cache; zeros mean what they mean in Options. What is over a lower cap is evicted before it
-// returns, but for what is pinned. The error is a Problem.
+// SetLimits changes the limits of the open cache; zeros mean what they mean in Options. What is
+// over a lower cap is evicted before it returns, but for what is pinned. The error is a Problem.
 func (c *Cache) SetLimits(l engine.BlockStoreLimits) error {
 	l.MaxBytes = c.capOf(l.MaxBytes)
 	if err := c.store.SetLimits(l); err != nil {
@@ -111,7 +117,8 @@ func (c *Cache) capOf(asked int64) int64 {
 // Store is what engines take. It stays the cache's.
 func (c *Cache) Store() *engine.BlockStore { return c.store }
 
-// Close waits for what is being written, some seconds at most. Engines that use the store must be closed before.
+// Close waits for what is being written, some seconds at most. Engines that use the store must be
+// closed before.
 func (c *Cache) Close() error {
 	c.mu.Lock()
 	c.closed = true
@@ -137,13 +144,15 @@ type Stats struct {
 	Hits            int64   `json:"hits"`            // prefixes read back
 	Misses          int64   `json:"misses"`          // searches that found nothing new
 	SecondsSaved    float64 `json:"secondsSaved"`
-	Dropped         int64   `json:"dropped"` // conversations not written because the disk was slower
-	Skipped         int64   `json:"skipped"` // and because of a limit
-	Damaged         int64   `json:"damaged"` // files that were wrong, and have been removed
-	Foreign         int64   `json:"foreign"` // files of other versions, removed
-	Evicted         int64   `json:"evicted"`
-	SaveErrors      int64   `json:"saveErrors"`
-	Error           string  `json:"error"` // the last error of writing, or why the cache is off although it was asked for; "": none
+	// conversations not written because the disk was slower
+	Dropped    int64 `json:"dropped"`
+	Skipped    int64 `json:"skipped"` // and because of a limit
+	Damaged    int64 `json:"damaged"` // files that were wrong, and have been removed
+	Foreign    int64 `json:"foreign"` // files of other versions, removed
+	Evicted    int64 `json:"evicted"`
+	SaveErrors int64 `json:"saveErrors"`
+	// the last error of writing, or why the cache is off although it was asked for; "": none
+	Error string `json:"error"`
 	// HotBytes are keys and values in memory, of requests that have ended; 0 without a model.
 	HotBytes int64 `json:"hotBytes"`
 }
@@ -151,9 +160,12 @@ type Stats struct {
 // Stats reads the figures.
 func (c *Cache) Stats() Stats {
 	s := c.store.Stats()
-	return Stats{On: true, Dir: c.dir, Bytes: s.Bytes, MaxBytes: s.MaxBytes, Entries: s.Entries, DiskBytes: diskBytes(c.dir), FreeBytes: s.FreeBytes, MinFreeBytes: s.MinFreeBytes,
-		TodayBytes: s.TodayBytes, DailyWriteBytes: s.DailyWriteBytes, WrittenBytes: s.WrittenBytes, WrittenSince: unixMs(s.WrittenSince), Hits: s.Hits, Misses: s.Misses,
-		SecondsSaved: s.SecondsSaved, Dropped: s.Dropped, Skipped: s.Skipped, Damaged: s.Damaged, Foreign: s.Foreign, Evicted: s.Evicted,
+	return Stats{On: true, Dir: c.dir, Bytes: s.Bytes, MaxBytes: s.MaxBytes, Entries: s.Entries,
+		DiskBytes: diskBytes(c.dir), FreeBytes: s.FreeBytes, MinFreeBytes: s.MinFreeBytes,
+		TodayBytes: s.TodayBytes, DailyWriteBytes: s.DailyWriteBytes, WrittenBytes: s.WrittenBytes,
+		WrittenSince: unixMs(s.WrittenSince), Hits: s.Hits, Misses: s.Misses,
+		SecondsSaved: s.SecondsSaved, Dropped: s.Dropped, Skipped: s.Skipped, Damaged: s.Damaged,
+		Foreign: s.Foreign, Evicted: s.Evicted,
 		SaveErrors: s.SaveErrors, Error: s.LastSaveError}
 }
 

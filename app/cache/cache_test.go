@@ -12,7 +12,8 @@ import (
 // open makes a cache in dir that the test closes.
 func open(t *testing.T, dir string) *Cache {
 	t.Helper()
-	c, err := Open(Options{Dir: dir, Limits: engine.BlockStoreOptions{MinFreeBytes: -1, Log: slog.New(slog.DiscardHandler)}})
+	c, err := Open(Options{Dir: dir,
+		Limits: engine.BlockStoreOptions{MinFreeBytes: -1, Log: slog.New(slog.DiscardHandler)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +28,8 @@ func open(t *testing.T, dir string) *Cache {
 func TestDefaultDir(t *testing.T) {
 	t.Setenv("HOME", "/home/somebody")
 	t.Setenv("XDG_CACHE_HOME", "")
-	if got := DefaultDir(); filepath.Base(got) != "blocks" || filepath.Base(filepath.Dir(got)) != "headroom" {
+	if got := DefaultDir(); filepath.Base(got) != "blocks" ||
+		filepath.Base(filepath.Dir(got)) != "headroom" {
 		t.Errorf("got %q", got)
 	}
 	t.Setenv("HOME", "")
@@ -36,7 +38,8 @@ func TestDefaultDir(t *testing.T) {
 	}
 }
 
-// TestCap: unless given, 20 GB or a tenth of the disk, whichever is less; also where the folder is yet to be made.
+// TestCap: unless given, 20 GB or a tenth of the disk, whichever is less; also where the folder is
+// yet to be made.
 func TestCap(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "not", "there")
 	disk := diskBytes(dir)
@@ -51,7 +54,8 @@ func TestCap(t *testing.T) {
 	if got, want := open(t, dir).Stats().MaxBytes, usualCap(disk); got != want {
 		t.Errorf("the cap is %d, want %d of a disk of %d", got, want, disk)
 	}
-	c, err := Open(Options{Dir: filepath.Join(dir, "own"), Limits: engine.BlockStoreOptions{MaxBytes: disk}})
+	c, err := Open(Options{Dir: filepath.Join(dir, "own"),
+		Limits: engine.BlockStoreOptions{MaxBytes: disk}})
 	if err != nil {
 		t.Fatal(err)
 	}

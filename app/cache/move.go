@@ -1,7 +1,8 @@
 package cache
 
-// Moving the cache to another folder, as a job: entries are linked or copied while the model runs, then the cache rests for a moment, what
-// is left follows, the settings name the new folder, and the old one is emptied. What makes that safe is engine/blockstore's move.
+// Moving the cache to another folder, as a job: entries are linked or copied while the model runs,
+// then the cache rests for a moment, what is left follows, the settings name the new folder, and
+// the old one is emptied. What makes that safe is engine/blockstore's move.
 
 import (
 	"cmp"
@@ -25,7 +26,8 @@ import (
 type Mover struct {
 	// Now is the folder of the cache, "" if there is none, and the limits asked for.
 	Now func() (dir string, limits engine.BlockStoreLimits)
-	// Rest runs do while nobody has the cache open, and then opens it in the folder that do returns.
+	// Rest runs do while nobody has the cache open, and then opens it in the folder that do
+	// returns.
 	Rest func(ctx context.Context, do func() (dir string, err error)) error
 	// Keep makes the folder the cache's, from now on and after a restart.
 	Keep func(dir string) error
@@ -41,7 +43,8 @@ type MoveMemo struct {
 // subfolder is where the cache goes in a folder that has other things.
 const subfolder = "headroom-blocks"
 
-// Target is where the cache will lie when somebody chooses the folder: in it, or if it has other things in a folder of its own there.
+// Target is where the cache will lie when somebody chooses the folder: in it, or if it has other
+// things in a folder of its own there.
 func Target(dir string) string {
 	dir = filepath.Clean(dir)
 	names, err := os.ReadDir(dir)
@@ -51,7 +54,8 @@ func Target(dir string) string {
 	return filepath.Join(dir, subfolder)
 }
 
-// Check tells whether the cache can go there, and what would have to be moved. The error is a Problem.
+// Check tells whether the cache can go there, and what would have to be moved. The error is a
+// Problem.
 func (m *Mover) Check(to string) (bytes int64, err error) {
 	move, err := m.move(to)
 	if err != nil {
@@ -66,7 +70,9 @@ func (m *Mover) Check(to string) (bytes int64, err error) {
 	_, limits := m.Now()
 	if most := (&Cache{dir: to}).capOf(limits.MaxBytes); most > 0 && bytes > most {
 		return 0, problem.New(problem.BadRequest, "The cache is larger than it may be on that disk",
-			fmt.Sprintf("%d bytes are kept, and a tenth of the disk, %d bytes, is the limit there unless you set one", bytes, most),
+			fmt.Sprintf(
+				"%d bytes are kept, and a tenth of the disk, %d bytes, is the limit there unless "+
+					"you set one", bytes, most),
 			"Set a limit under Limits first, or choose a larger disk.")
 	}
 	return bytes, nil
@@ -76,15 +82,18 @@ func (m *Mover) Check(to string) (bytes int64, err error) {
 func (m *Mover) move(to string) (*blockstore.Move, error) {
 	from, limits := m.Now()
 	if from == "" {
-		return nil, problem.New(problem.BadRequest, "There is no cache to move", "the cache on disk is off", "Turn it on, and start Headroom again.")
+		return nil, problem.New(problem.BadRequest, "There is no cache to move",
+			"the cache on disk is off", "Turn it on, and start Headroom again.")
 	}
 	if !filepath.IsAbs(to) {
-		return nil, problem.New(problem.BadRequest, fmt.Sprintf("The cache cannot move to %q", to), "it is no absolute path", "Give the whole path of a folder, as /Volumes/Disk.")
+		return nil, problem.New(problem.BadRequest, fmt.Sprintf("The cache cannot move to %q", to),
+			"it is no absolute path", "Give the whole path of a folder, as /Volumes/Disk.")
 	}
 	if err := writable(to); err != nil {
 		return nil, moveProblem(err, from, to)
 	}
-	return &blockstore.Move{From: from, To: to, MinFreeBytes: cmp.Or(limits.MinFreeBytes, 10e9), AlwaysCopy: m.AlwaysCopy}, nil
+	return &blockstore.Move{From: from, To: to, MinFreeBytes: cmp.Or(limits.MinFreeBytes, 10e9),
+		AlwaysCopy: m.AlwaysCopy}, nil
 }
 
 // writable tells whether the folder is one to write to, or can be made beside others.
@@ -111,7 +120,10 @@ func writable(dir string) error {
 func (m *Mover) Job(to string) jobs.Spec {
 	memo, _ := json.Marshal(MoveMemo{to}) // a string always can be
 	return jobs.Spec{Kind: jobs.Cache, Key: to, Title: to, Memo: memo,
-		Work:    func(ctx context.Context, p *jobs.Progress) (string, error) { return to, m.run(ctx, to, p) },
+		Work: func(ctx context.Context, p *jobs.Progress) (string, error) {
+			return to,
+				m.run(ctx, to, p)
+		},
 		Discard: func() error { return m.discard(to) },
 	}
 }
@@ -170,16 +182,23 @@ func moveProblem(err error, from, to string) error {
 		return err
 	case errors.As(err, &room):
 		return problem.New(problem.BadRequest, "The disk has too little room for the cache",
-			fmt.Sprintf("%s has %d bytes beyond what is left free for everything else, and %d are needed", to, room.Free, room.Need),
+			fmt.Sprintf(
+				"%s has %d bytes beyond what is left free for everything else, and %d are needed",
+				to, room.Free, room.Need),
 			"Free some space there, make the cache smaller under Limits, or choose another disk.")
 	case disk.IsFull(err):
-		return problem.Wrap(problem.BadRequest, err, "The disk became full", "Free some space there, and go on. The cache is still in "+from+".")
+		return problem.Wrap(problem.BadRequest, err, "The disk became full",
+			"Free some space there, and go on. The cache is still in "+from+".")
 	case errors.Is(err, blockstore.ErrNested):
-		return problem.New(problem.BadRequest, cannot, "it is, or lies in, or has in it, the folder of now: "+from, "Choose another folder.")
+		return problem.New(problem.BadRequest, cannot,
+			"it is, or lies in, or has in it, the folder of now: "+from, "Choose another folder.")
 	case errors.Is(err, blockstore.ErrOccupied):
-		return problem.New(problem.BadRequest, cannot, "another cache is there", "Choose an empty folder. To use the cache that is there, type its path as Folder.")
+		return problem.New(problem.BadRequest, cannot, "another cache is there",
+			"Choose an empty folder. To use the cache that is there, type its path as Folder.")
 	case errors.Is(err, blockstore.ErrInUse):
-		return problem.New(problem.BadRequest, "Another program has the cache open", "it is in "+from, "End the other Headroom, and go on.")
+		return problem.New(problem.BadRequest, "Another program has the cache open",
+			"it is in "+from, "End the other Headroom, and go on.")
 	}
-	return problem.Wrap(problem.BadRequest, err, cannot, "Choose a folder that can be written to. The cache is still where it was.")
+	return problem.Wrap(problem.BadRequest, err, cannot,
+		"Choose a folder that can be written to. The cache is still where it was.")
 }

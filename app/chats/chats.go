@@ -1,16 +1,19 @@
-// Package chats keeps the Chat page's conversations on disk, so that window and browser show the same ones.
+// Package chats keeps the Chat page's conversations on disk, so that window and browser show the
+// same ones.
 //
 //	folder/ID.json      a conversation: a line with its header, then a line for each message (file.go)
 //	folder/.chat-*      one being written; a program that ended in between leaves it, and Open clears it away
 //
-// A file is replaced as a whole (temporary file, fsync, rename): whatever ends the program, there is the old one or the new one. It is
-// readable by its owner alone.
+// A file is replaced as a whole (temporary file, fsync, rename): whatever ends the program, there
+// is the old one or the new one. It is readable by its owner alone.
 //
-// Several pages may write. Each write names the revision that it builds on, and is refused if that is not the file's: who is refused keeps
-// what it has under another ID, so that nothing that was said is lost. That check is a program's own: two programs over one folder
-// see each other's files, and only a write of both within the same milliseconds is not noticed.
+// Several pages may write. Each write names the revision that it builds on, and is refused if that
+// is not the file's: who is refused keeps what it has under another ID, so that nothing that was
+// said is lost. That check is a program's own: two programs over one folder see each other's files,
+// and only a write of both within the same milliseconds is not noticed.
 //
-// A damaged file, or one from a later Headroom, is listed with what is wrong with it, shown as far as it can be read, and never written over.
+// A damaged file, or one from a later Headroom, is listed with what is wrong with it, shown as far
+// as it can be read, and never written over.
 package chats
 
 import (
@@ -59,7 +62,8 @@ type Message struct {
 	ReasoningTokens  int     `json:"reasoningTokens,omitempty"`
 	ReasoningSeconds float64 `json:"reasoningSeconds,omitempty"`
 	Model            string  `json:"model,omitempty"`
-	// End is how an answer ended: "stop", "length", "stopped" or "error"; "" of a question, and of an answer that is or was being written.
+	// End is how an answer ended: "stop", "length", "stopped" or "error"; "" of a question, and of
+	// an answer that is or was being written.
 	End   string   `json:"end,omitempty"`
 	Error *Fault   `json:"error,omitempty"`
 	Stats *Figures `json:"stats,omitempty"`
@@ -99,7 +103,8 @@ type Summary struct {
 	// Damage is what is wrong with the file; "": nothing. Such a file is never written over.
 	Damage string `json:"damage"`
 	Path   string `json:"path"` // of the file
-	// Excerpt is where the text that was looked for stands; "" where nothing was, or the title has it.
+	// Excerpt is where the text that was looked for stands; "" where nothing was, or the title has
+	// it.
 	Excerpt string `json:"excerpt"`
 }
 
@@ -116,8 +121,9 @@ type Change struct {
 	UpdatedAtUnixMs int64     `json:"updatedAt"` // 0: now
 	From            int       `json:"from"`      // so many messages stay
 	Messages        []Message `json:"messages"`
-	// Overtakes says that another write from the same page, which builds on the same revision, may arrive before this one or after it. It holds all
-	// that the other one does, so this one is good either way, and the other one only if it comes first.
+	// Overtakes says that another write from the same page, which builds on the same revision, may
+	// arrive before this one or after it. It holds all that the other one does, so this one is good
+	// either way, and the other one only if it comes first.
 	Overtakes bool `json:"overtakes,omitempty"`
 }
 
@@ -233,7 +239,8 @@ func (s *Store) read(id string) (Chat, error) {
 	data, info, err := readFile(s.path(id))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return Chat{}, problem.New(problem.NotFound, "This conversation is not here any more", "there is no file "+s.path(id), "It was deleted, here or in another window.")
+		return Chat{}, problem.New(problem.NotFound, "This conversation is not here any more",
+			"there is no file "+s.path(id), "It was deleted, here or in another window.")
 	case err != nil:
 		return Chat{}, unreadable(err)
 	}
@@ -245,7 +252,8 @@ func (s *Store) read(id string) (Chat, error) {
 	return c, nil
 }
 
-// Write changes a conversation, or makes one. A problem.Changed says that the file is not what the change builds on.
+// Write changes a conversation, or makes one. A problem.Changed says that the file is not what the
+// change builds on.
 func (s *Store) Write(id string, c Change) (Summary, error) {
 	if err := checkID(id); err != nil {
 		return Summary{}, err
@@ -264,10 +272,14 @@ func (s *Store) Write(id string, c Change) (Summary, error) {
 		title = string(runes[:mostTitle])
 	}
 	after := Chat{Messages: append(before[:c.From:c.From], c.Messages...)}
-	after.Summary = Summary{ID: id, Title: title, UpdatedAtUnixMs: cmp.Or(c.UpdatedAtUnixMs, time.Now().UnixMilli()), Messages: len(after.Messages), Revision: c.next(), Path: s.path(id)}
+	after.Summary = Summary{ID: id, Title: title,
+		UpdatedAtUnixMs: cmp.Or(c.UpdatedAtUnixMs, time.Now().UnixMilli()),
+		Messages:        len(after.Messages), Revision: c.next(), Path: s.path(id)}
 	data := encode(after)
 	if len(data) > mostBytes {
-		return Summary{}, problem.New(problem.TooLarge, "This conversation is too long to be kept", fmt.Sprintf("it takes %d bytes, the limit is %d", len(data), mostBytes), "Begin a new chat.")
+		return Summary{}, problem.New(problem.TooLarge, "This conversation is too long to be kept",
+			fmt.Sprintf("it takes %d bytes, the limit is %d", len(data), mostBytes),
+			"Begin a new chat.")
 	}
 	if err := s.replace(s.path(id), data); err != nil {
 		return Summary{}, unwritable(err, s.dir)
@@ -277,7 +289,8 @@ func (s *Store) Write(id string, c Change) (Summary, error) {
 	return after.Summary, nil
 }
 
-// next is the revision after the change: one more, or one more than the write that it overtakes makes.
+// next is the revision after the change: one more, or one more than the write that it overtakes
+// makes.
 func (c Change) next() int {
 	if c.Overtakes {
 		return c.Revision + 2
@@ -306,11 +319,15 @@ func (s *Store) base(id string, c Change) ([]Message, error) {
 	case before.Summary.Damage != "":
 		return nil, changed(id, "its file is left as it is: "+before.Summary.Damage)
 	case !c.buildsOn(before.Summary.Revision):
-		return nil, changed(id, fmt.Sprintf("revision %d is here, %d was expected", before.Summary.Revision, c.Revision))
+		return nil, changed(id, fmt.Sprintf("revision %d is here, %d was expected",
+			before.Summary.Revision, c.Revision))
 	case c.From > len(before.Messages):
-		return nil, changed(id, fmt.Sprintf("it has %d messages, %d were to stay", len(before.Messages), c.From))
+		return nil, changed(id, fmt.Sprintf("it has %d messages, %d were to stay",
+			len(before.Messages), c.From))
 	case c.From+len(c.Messages) > mostMessages:
-		return nil, problem.New(problem.TooLarge, "This conversation has too many messages to be kept", fmt.Sprintf("the limit is %d", mostMessages), "Begin a new chat.")
+		return nil, problem.New(problem.TooLarge,
+			"This conversation has too many messages to be kept",
+			fmt.Sprintf("the limit is %d", mostMessages), "Begin a new chat.")
 	}
 	return before.Messages, nil
 }
@@ -318,7 +335,9 @@ func (s *Store) base(id string, c Change) ([]Message, error) {
 func (s *Store) roomForOne() error {
 	list, err := s.list()
 	if err == nil && len(list) >= mostChats {
-		err = problem.New(problem.TooLarge, "There are too many conversations", fmt.Sprintf("there are %d, which is the limit", len(list)), "Delete some that you do not need.")
+		err = problem.New(problem.TooLarge, "There are too many conversations",
+			fmt.Sprintf("there are %d, which is the limit", len(list)),
+			"Delete some that you do not need.")
 	}
 	return err
 }
@@ -335,7 +354,8 @@ func (s *Store) Remove(id string) error {
 		return nil // by another window
 	}
 	if err != nil {
-		return problem.Wrap(problem.Internal, err, "The conversation could not be deleted", "Look whether you may change the files in "+s.dir+".")
+		return problem.Wrap(problem.Internal, err, "The conversation could not be deleted",
+			"Look whether you may change the files in "+s.dir+".")
 	}
 	disk.SyncDir(s.dir)
 	s.changed()
@@ -378,12 +398,15 @@ func (s *Store) replace(path string, data []byte) error {
 	return nil
 }
 
-// validID keeps names to what every file system takes and tells apart: no letter has two cases, nothing leads elsewhere.
+// validID keeps names to what every file system takes and tells apart: no letter has two cases,
+// nothing leads elsewhere.
 var validID = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,63}$`)
 
 func checkID(id string) error {
 	if !validID.MatchString(id) {
-		return problem.New(problem.BadRequest, "There is no conversation of such a name", fmt.Sprintf("got %.80q, expected up to 64 small letters, digits and hyphens", id), "Take an ID from the list, or such a one for a new conversation.")
+		return problem.New(problem.BadRequest, "There is no conversation of such a name",
+			fmt.Sprintf("got %.80q, expected up to 64 small letters, digits and hyphens", id),
+			"Take an ID from the list, or such a one for a new conversation.")
 	}
 	return nil
 }
@@ -404,7 +427,8 @@ func check(c Change) error {
 		}
 	}
 	if wrong != "" {
-		return problem.New(problem.BadRequest, "This conversation cannot be kept", wrong, "Send messages as reading a conversation gives them.")
+		return problem.New(problem.BadRequest, "This conversation cannot be kept", wrong,
+			"Send messages as reading a conversation gives them.")
 	}
 	return nil
 }
@@ -425,16 +449,20 @@ func (m *Message) fault() string {
 }
 
 func changed(id, why string) error {
-	return problem.New(problem.Changed, "This conversation was changed elsewhere", "conversation "+id+": "+why, "Keep yours under another ID, or read it again.")
+	return problem.New(problem.Changed, "This conversation was changed elsewhere",
+		"conversation "+id+": "+why, "Keep yours under another ID, or read it again.")
 }
 
 func unreadable(err error) error {
-	return problem.Wrap(problem.Internal, err, "The conversations cannot be read", "Look whether the file or folder is yours, and whether its disk is there.")
+	return problem.Wrap(problem.Internal, err, "The conversations cannot be read",
+		"Look whether the file or folder is yours, and whether its disk is there.")
 }
 
 func unwritable(err error, dir string) error {
 	if disk.IsFull(err) {
-		return problem.Wrap(problem.DiskFull, err, "There is no room for this conversation", "Make room on the disk of "+dir+".")
+		return problem.Wrap(problem.DiskFull, err, "There is no room for this conversation",
+			"Make room on the disk of "+dir+".")
 	}
-	return problem.Wrap(problem.Internal, err, "This conversation could not be kept", "Look whether you may write into "+dir+".")
+	return problem.Wrap(problem.Internal, err, "This conversation could not be kept",
+		"Look whether you may write into "+dir+".")
 }

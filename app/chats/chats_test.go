@@ -18,8 +18,10 @@ import (
 func question(id, text string) Message { return Message{ID: id, Role: "user", Content: text} }
 
 func answer(id, text string) Message {
-	return Message{ID: id, Role: "assistant", Content: text, Reasoning: "a\nb", End: "stop", Model: "m",
-		Calls: []Call{{"weather", `{"city":"Oslo"}`}}, Error: &Fault{Code: "busy"}, Stats: &Figures{AnswerTokens: 3, TokensPerSecond: 0.1}}
+	return Message{ID: id, Role: "assistant", Content: text, Reasoning: "a\nb", End: "stop",
+		Model: "m",
+		Calls: []Call{{"weather", `{"city":"Oslo"}`}}, Error: &Fault{Code: "busy"},
+		Stats: &Figures{AnswerTokens: 3, TokensPerSecond: 0.1}}
 }
 
 // must fails the test for a write that is refused.
@@ -39,7 +41,8 @@ func codeOf(err error) problem.Code {
 	return problem.From(err).Code
 }
 
-// 300 random writes, renames, removals and restarts leave what a map of conversations has, in the order of the map's times.
+// 300 random writes, renames, removals and restarts leave what a map of conversations has, in the
+// order of the map's times.
 func TestLivesOfConversations(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "chats")
 	s, model := Open(dir), map[string]Chat{}
@@ -62,13 +65,16 @@ func TestLivesOfConversations(t *testing.T) {
 			}
 			added := []Message{}
 			for i := range r.IntN(3) {
-				added = append(added, question(fmt.Sprint(step, i), strings.Repeat("é<&\n", r.IntN(50))), answer("a", "said"))
+				added = append(added, question(fmt.Sprint(step, i),
+					strings.Repeat("é<&\n", r.IntN(50))), answer("a", "said"))
 			}
-			c := Change{Revision: have.Summary.Revision, Title: fmt.Sprintf("title %d", step), UpdatedAtUnixMs: int64(step + 1), From: from, Messages: added}
+			c := Change{Revision: have.Summary.Revision, Title: fmt.Sprintf("title %d", step),
+				UpdatedAtUnixMs: int64(step + 1), From: from, Messages: added}
 			after := must(t, s, id, c)
 			messages := append(append([]Message{}, have.Messages[:from]...), added...)
 			model[id] = Chat{after, messages}
-			if after.Title != c.Title || after.Messages != len(messages) || after.Revision != c.Revision+1 {
+			if after.Title != c.Title || after.Messages != len(messages) ||
+				after.Revision != c.Revision+1 {
 				t.Fatalf("step %d: %+v", step, after)
 			}
 			if stale := c.Revision; codeOf(second(s.Write(id, c))) != problem.Changed {
@@ -84,7 +90,8 @@ func TestLivesOfConversations(t *testing.T) {
 				t.Fatalf("step %d: not in the order of their times", step)
 			}
 			got, err := s.Read(one.ID)
-			if want := model[one.ID]; err != nil || one != want.Summary || got.Summary != want.Summary || !reflect.DeepEqual(got.Messages, want.Messages) {
+			if want := model[one.ID]; err != nil || one != want.Summary ||
+				got.Summary != want.Summary || !reflect.DeepEqual(got.Messages, want.Messages) {
 				t.Fatalf("step %d: %+v, %v, want %+v", step, got, err, want)
 			}
 		}
@@ -102,7 +109,8 @@ func TestLivesOfConversations(t *testing.T) {
 
 func second[A any](_ A, err error) error { return err }
 
-// A program that ended between write and rename leaves the old conversation, and a temporary file that the next start clears away.
+// A program that ended between write and rename leaves the old conversation, and a temporary file
+// that the next start clears away.
 func TestCrashBetweenWriteAndRename(t *testing.T) {
 	dir := t.TempDir()
 	s := Open(dir)
@@ -134,7 +142,8 @@ func TestCrashBetweenWriteAndRename(t *testing.T) {
 
 // Each damage is listed with a sentence, shows what can be read, and is never written over.
 func TestDamageIsShownNotLost(t *testing.T) {
-	whole := encode(Chat{Summary{ID: "a", Title: "T", UpdatedAtUnixMs: 5, Revision: 2}, []Message{question("1", "one"), answer("2", "two"), question("3", "three")}})
+	whole := encode(Chat{Summary{ID: "a", Title: "T", UpdatedAtUnixMs: 5, Revision: 2},
+		[]Message{question("1", "one"), answer("2", "two"), question("3", "three")}})
 	lines := bytes.SplitAfter(whole, []byte("\n"))
 	join := func(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
 	same := func(l []byte) []byte { return append(bytes.Repeat([]byte("x"), len(l)-1), '\n') }
@@ -150,12 +159,18 @@ func TestDamageIsShownNotLost(t *testing.T) {
 		{"no JSON", []byte("\x00\xff\n"), "no header", "", 0, true},
 		{"a header that is not one", join([]byte("[]\n"), lines[1]), "no header", "", 1, true},
 		{"no header", join(lines[1:]...), "no header", "", 2, true},
-		{"the end is missing", whole[:len(whole)-len(lines[3])-4], "bytes should follow", "T", 1, true},
-		{"a message is garbled", join(lines[0], lines[1], same(lines[2]), lines[3]), "2 of 3 messages", "T", 2, false},
-		{"a message of a stranger", bytes.Replace(whole, []byte(`"role":"user"`), []byte(`"role":"root"`), 1), "2 of 3 messages", "T", 2, false},
+		{"the end is missing", whole[:len(whole)-len(lines[3])-4], "bytes should follow", "T", 1,
+			true},
+		{"a message is garbled", join(lines[0], lines[1], same(lines[2]), lines[3]),
+			"2 of 3 messages", "T", 2, false},
+		{"a message of a stranger",
+			bytes.Replace(whole, []byte(`"role":"user"`), []byte(`"role":"root"`), 1),
+			"2 of 3 messages", "T", 2, false},
 		{"more than was promised", join(whole, lines[1]), "bytes should follow", "T", 4, true},
-		{"another's", bytes.Replace(whole, []byte(`"id":"a"`), []byte(`"id":"b"`), 1), "not its name", "T", 3, true},
-		{"a later format", bytes.Replace(whole, []byte(`"version":1`), []byte(`"version":2`), 1), "a later Headroom", "T", 3, true},
+		{"another's", bytes.Replace(whole, []byte(`"id":"a"`), []byte(`"id":"b"`), 1),
+			"not its name", "T", 3, true},
+		{"a later format", bytes.Replace(whole, []byte(`"version":1`), []byte(`"version":2`), 1),
+			"a later Headroom", "T", 3, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -165,18 +180,21 @@ func TestDamageIsShownNotLost(t *testing.T) {
 			}
 			s := Open(dir)
 			list, err := s.List()
-			if err != nil || len(list) != 1 || list[0].Title != c.title || list[0].Path != path || list[0].UpdatedAtUnixMs == 0 {
+			if err != nil || len(list) != 1 || list[0].Title != c.title || list[0].Path != path ||
+				list[0].UpdatedAtUnixMs == 0 {
 				t.Fatalf("%+v, %v", list, err)
 			}
 			if strings.Contains(list[0].Damage, c.damage) != c.listed {
 				t.Errorf("listed with %q", list[0].Damage)
 			}
 			got, err := s.Read("a")
-			if err != nil || !strings.Contains(got.Summary.Damage, c.damage) || len(got.Messages) != c.readable {
+			if err != nil || !strings.Contains(got.Summary.Damage, c.damage) ||
+				len(got.Messages) != c.readable {
 				t.Errorf("%+v, %v", got, err)
 			}
 			for _, revision := range []int{0, 1, 2} {
-				if _, err := s.Write("a", Change{Revision: revision, Title: "over it"}); codeOf(err) != problem.Changed {
+				if _, err := s.Write("a",
+					Change{Revision: revision, Title: "over it"}); codeOf(err) != problem.Changed {
 					t.Errorf("revision %d: %v", revision, err)
 				}
 			}
@@ -208,22 +226,27 @@ func TestWritesRefused(t *testing.T) {
 		{"zero", "a\x00", Change{}, problem.BadRequest},
 		{"new, and part of it stays", "b", Change{From: 1}, problem.BadRequest},
 		{"below zero", "a", Change{Revision: 1, From: -1}, problem.BadRequest},
-		{"a role", "a", Change{Revision: 1, Messages: []Message{{ID: "1", Role: "system"}}}, problem.BadRequest},
-		{"an end", "a", Change{Revision: 1, Messages: []Message{{ID: "1", Role: "user", End: "x"}}}, problem.BadRequest},
-		{"no id", "a", Change{Revision: 1, Messages: []Message{{Role: "user"}}}, problem.BadRequest},
+		{"a role", "a", Change{Revision: 1, Messages: []Message{{ID: "1", Role: "system"}}},
+			problem.BadRequest},
+		{"an end", "a", Change{Revision: 1, Messages: []Message{{ID: "1", Role: "user", End: "x"}}},
+			problem.BadRequest},
+		{"no id", "a", Change{Revision: 1, Messages: []Message{{Role: "user"}}},
+			problem.BadRequest},
 		{"there already", "a", Change{}, problem.Changed},
 		{"an old revision", "a", Change{Revision: 9}, problem.Changed},
 		{"not there", "b", Change{Revision: 1}, problem.Changed},
 		{"more stay than there are", "a", Change{Revision: 1, From: 2}, problem.Changed},
 		{"too many messages", "a", Change{Revision: 1, From: 1, Messages: many}, problem.TooLarge},
-		{"too long", "a", Change{Revision: 1, Messages: []Message{question("1", strings.Repeat("x", mostBytes))}}, problem.TooLarge},
+		{"too long", "a", Change{Revision: 1,
+			Messages: []Message{question("1", strings.Repeat("x", mostBytes))}}, problem.TooLarge},
 	} {
 		if _, err := s.Write(c.id, c.change); codeOf(err) != c.code {
 			t.Errorf("%s: %v, want %s", c.name, err, c.code)
 		}
 	}
 	for _, id := range []string{"", "..", "../a", "A"} {
-		if codeOf(second(s.Read(id))) != problem.BadRequest || codeOf(s.Remove(id)) != problem.BadRequest {
+		if codeOf(second(s.Read(id))) != problem.BadRequest ||
+			codeOf(s.Remove(id)) != problem.BadRequest {
 			t.Errorf("%q is taken for a name", id)
 		}
 	}
@@ -233,12 +256,14 @@ func TestWritesRefused(t *testing.T) {
 	if entries, _ := os.ReadDir(dir); len(entries) != 1 {
 		t.Errorf("%v", entries)
 	}
-	if got := must(t, s, "a", Change{Revision: 1, Title: strings.Repeat("é", 999)}); len([]rune(got.Title)) != mostTitle {
+	if got := must(t, s, "a",
+		Change{Revision: 1, Title: strings.Repeat("é", 999)}); len([]rune(got.Title)) != mostTitle {
 		t.Errorf("a title of %d characters", len([]rune(got.Title)))
 	}
 }
 
-// TestOvertakes: what a closing page sends is kept, whether the write that was on its way comes before it or after.
+// TestOvertakes: what a closing page sends is kept, whether the write that was on its way comes
+// before it or after.
 func TestOvertakes(t *testing.T) {
 	for _, revision := range []int{0, 3} {
 		for _, first := range []string{"the write on its way", "the last one"} {
@@ -246,8 +271,11 @@ func TestOvertakes(t *testing.T) {
 			for i := range revision {
 				must(t, s, "a", Change{Revision: i, Title: "before"})
 			}
-			onItsWay := Change{Revision: revision, Title: "question", Messages: []Message{question("1", "one")}}
-			last := Change{Revision: revision, Title: "all", Messages: []Message{question("1", "one"), answer("2", "half an answer")}, Overtakes: true}
+			onItsWay := Change{Revision: revision, Title: "question",
+				Messages: []Message{question("1", "one")}}
+			last := Change{Revision: revision, Title: "all",
+				Messages:  []Message{question("1", "one"), answer("2", "half an answer")},
+				Overtakes: true}
 			if first == "the last one" {
 				must(t, s, "a", last)
 				if code := codeOf(second(s.Write("a", onItsWay))); code != problem.Changed {
@@ -258,7 +286,8 @@ func TestOvertakes(t *testing.T) {
 				must(t, s, "a", last)
 			}
 			got, err := s.Read("a")
-			if err != nil || got.Summary.Revision != revision+2 || got.Summary.Title != "all" || len(got.Messages) != 2 {
+			if err != nil || got.Summary.Revision != revision+2 || got.Summary.Title != "all" ||
+				len(got.Messages) != 2 {
 				t.Errorf("%d, %s first: %+v, %v", revision, first, got, err)
 			}
 			if code := codeOf(second(s.Write("a", last))); code != problem.Changed {
@@ -271,7 +300,8 @@ func TestOvertakes(t *testing.T) {
 // What else lies in the folder is neither listed nor followed.
 func TestForeignFilesAreLeftAlone(t *testing.T) {
 	dir, elsewhere := t.TempDir(), filepath.Join(t.TempDir(), "secret.json")
-	if err := os.WriteFile(elsewhere, encode(Chat{Summary{ID: "link", Revision: 1}, nil}), 0o600); err != nil {
+	if err := os.WriteFile(elsewhere, encode(Chat{Summary{ID: "link", Revision: 1}, nil}),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Symlink(elsewhere, filepath.Join(dir, "link.json")); err != nil {
@@ -298,13 +328,18 @@ func TestForeignFilesAreLeftAlone(t *testing.T) {
 
 func TestSearch(t *testing.T) {
 	s := Open(t.TempDir())
-	must(t, s, "a", Change{Title: "Lisbon", UpdatedAtUnixMs: 1, Messages: []Message{question("1", "A week in Portugal, with  the\ntrain")}})
-	must(t, s, "b", Change{Title: "Cooking", UpdatedAtUnixMs: 2, Messages: []Message{question("1", strings.Repeat("x ", 50)+"ÄPFEL and a week"+strings.Repeat(" y", 50))}})
+	must(t, s, "a", Change{Title: "Lisbon", UpdatedAtUnixMs: 1,
+		Messages: []Message{question("1", "A week in Portugal, with  the\ntrain")}})
+	must(t, s, "b", Change{Title: "Cooking", UpdatedAtUnixMs: 2,
+		Messages: []Message{question("1",
+			strings.Repeat("x ", 50)+"ÄPFEL and a week"+strings.Repeat(" y", 50))}})
 	for _, c := range []struct{ text, found, excerpt string }{
 		{"", "b a", ""},
 		{"  ", "b a", ""},
-		{"week", "b a", "…" + strings.Repeat("x ", 14) + "ÄPFEL and a week" + strings.Repeat(" y", 20) + "…"},
-		{"äpfel WEEK", "b", "…" + strings.Repeat("x ", 20) + "ÄPFEL and a week" + strings.Repeat(" y", 14) + "…"},
+		{"week", "b a", "…" + strings.Repeat("x ", 14) + "ÄPFEL and a week" +
+			strings.Repeat(" y", 20) + "…"},
+		{"äpfel WEEK", "b", "…" + strings.Repeat("x ", 20) + "ÄPFEL and a week" +
+			strings.Repeat(" y", 14) + "…"},
 		{"lisbon", "a", ""},
 		{"lisbon train", "a", "A week in Portugal, with the train"},
 		{"lisbon äpfel", "", ""},
@@ -364,7 +399,8 @@ func TestVersionFollowsTheFolder(t *testing.T) {
 		return all
 	}
 	before := titles()
-	renamed := must(t, other, "b", Change{Revision: 1, Title: "c", UpdatedAtUnixMs: first.UpdatedAtUnixMs})
+	renamed := must(t, other, "b",
+		Change{Revision: 1, Title: "c", UpdatedAtUnixMs: first.UpdatedAtUnixMs})
 	if err := os.Chtimes(renamed.Path, earlier, earlier); err != nil {
 		t.Fatal(err)
 	}
@@ -379,7 +415,8 @@ func TestVersionFollowsTheFolder(t *testing.T) {
 
 // Whatever a file has in it, reading ends, and what was read is written and read as the same.
 func FuzzParse(f *testing.F) {
-	whole := encode(Chat{Summary{ID: "a", Title: "T", UpdatedAtUnixMs: 5, Revision: 2}, []Message{question("1", "one"), answer("2", "two")}})
+	whole := encode(Chat{Summary{ID: "a", Title: "T", UpdatedAtUnixMs: 5, Revision: 2},
+		[]Message{question("1", "one"), answer("2", "two")}})
 	f.Add(whole)
 	f.Add(whole[:len(whole)-3])
 	f.Add([]byte("{}\n[]\n\x00"))
@@ -391,7 +428,8 @@ func FuzzParse(f *testing.F) {
 		}
 		again := parse(encode(c), "a")
 		c.Summary.Damage = ""
-		if c.Summary != again.Summary || !reflect.DeepEqual(plain(t, c.Messages), plain(t, again.Messages)) {
+		if c.Summary != again.Summary ||
+			!reflect.DeepEqual(plain(t, c.Messages), plain(t, again.Messages)) {
 			t.Errorf("%+v\nbecame\n%+v", c, again)
 		}
 	})

@@ -1,7 +1,8 @@
 package chats
 
-// A conversation as a file: lines of JSON, the header first, then one for each message. Lines keep damage where it is: what stands before and
-// behind a broken one can still be read. The header says how much follows, so that a file which ends early is noticed without reading it.
+// A conversation as a file: lines of JSON, the header first, then one for each message. Lines keep
+// damage where it is: what stands before and behind a broken one can still be read. The header says
+// how much follows, so that a file which ends early is noticed without reading it.
 
 import (
 	"bufio"
@@ -17,7 +18,8 @@ import (
 
 const (
 	version = 1
-	// mostHeaderBytes is more than any header takes: a title's characters are escaped to 12 bytes each at most.
+	// mostHeaderBytes is more than any header takes: a title's characters are escaped to 12 bytes
+	// each at most.
 	mostHeaderBytes = 8 << 10
 )
 
@@ -38,7 +40,8 @@ func encode(c Chat) []byte {
 		body.Write(line(m))
 	}
 	s := c.Summary
-	return append(line(header{version, s.ID, s.Title, s.UpdatedAtUnixMs, s.Revision, len(c.Messages), int64(body.Len())}), body.Bytes()...)
+	return append(line(header{version, s.ID, s.Title, s.UpdatedAtUnixMs, s.Revision,
+		len(c.Messages), int64(body.Len())}), body.Bytes()...)
 }
 
 // line is v as JSON on a line, with <, > and & as they are: people read these files.
@@ -63,40 +66,47 @@ func parse(data []byte, id string) Chat {
 		if len(bytes.TrimSpace(l)) == 0 {
 			continue
 		}
-		if err := json.Unmarshal(l, &m); err != nil || m.fault() != "" || len(c.Messages) == mostMessages {
+		if err := json.Unmarshal(l, &m); err != nil || m.fault() != "" ||
+			len(c.Messages) == mostMessages {
 			broken++
 			continue
 		}
 		c.Messages = append(c.Messages, m)
 	}
 	if damage == "" && (broken > 0 || len(c.Messages) != h.Messages) {
-		damage = fmt.Sprintf("%d of %d messages can be read", len(c.Messages), max(h.Messages, len(c.Messages)+broken))
+		damage = fmt.Sprintf("%d of %d messages can be read", len(c.Messages),
+			max(h.Messages, len(c.Messages)+broken))
 	}
 	c.Summary = h.summary(id, damage)
 	c.Summary.Messages = len(c.Messages)
 	return c
 }
 
-// parseHeader reads the first line; damage says what is wrong with it, or with the number of bytes that follow.
+// parseHeader reads the first line; damage says what is wrong with it, or with the number of bytes
+// that follow.
 func parseHeader(first []byte, id string, bodyBytes int64) (h header, damage string) {
 	if err := json.Unmarshal(first, &h); err != nil {
 		return header{}, "its first line is no header"
 	}
 	switch {
 	case h.Version > version:
-		return h, fmt.Sprintf("a later Headroom has written it, in format %d, and this one knows %d", h.Version, version)
+		return h,
+			fmt.Sprintf("a later Headroom has written it, in format %d, and this one knows %d",
+				h.Version, version)
 	case h.Version != version || h.Revision < 1 || h.Messages < 0 || h.UpdatedAtUnixMs < 0:
 		return header{}, "its first line is no header"
 	case h.ID != id:
 		return h, fmt.Sprintf("it is of conversation %.80q, which is not its name", h.ID)
 	case h.BodyBytes != bodyBytes:
-		return h, fmt.Sprintf("%d bytes should follow its first line, %d do", h.BodyBytes, bodyBytes)
+		return h, fmt.Sprintf("%d bytes should follow its first line, %d do", h.BodyBytes,
+			bodyBytes)
 	}
 	return h, ""
 }
 
 func (h header) summary(id, damage string) Summary {
-	return Summary{ID: id, Title: h.Title, UpdatedAtUnixMs: max(h.UpdatedAtUnixMs, 0), Messages: max(h.Messages, 0), Revision: max(h.Revision, 0), Damage: damage}
+	return Summary{ID: id, Title: h.Title, UpdatedAtUnixMs: max(h.UpdatedAtUnixMs, 0),
+		Messages: max(h.Messages, 0), Revision: max(h.Revision, 0), Damage: damage}
 }
 
 // summarize reads a file's header alone.
@@ -105,9 +115,11 @@ func summarize(path, id string, info fs.FileInfo) Summary {
 	file, err := os.Open(path)
 	if err == nil {
 		var first []byte
-		first, err = bufio.NewReaderSize(io.LimitReader(file, mostHeaderBytes), mostHeaderBytes).ReadBytes('\n')
+		first, err = bufio.NewReaderSize(io.LimitReader(file, mostHeaderBytes),
+			mostHeaderBytes).ReadBytes('\n')
 		if err == nil {
-			h, damage = parseHeader(bytes.TrimSuffix(first, []byte("\n")), id, info.Size()-int64(len(first)))
+			h, damage = parseHeader(bytes.TrimSuffix(first, []byte("\n")), id,
+				info.Size()-int64(len(first)))
 		} else if errors.Is(err, io.EOF) {
 			err, damage = nil, "its first line is no header"
 		}
@@ -155,7 +167,8 @@ func readFile(path string) ([]byte, fs.FileInfo, error) {
 // excerptChars is how much is shown before and behind what was found.
 const excerptChars = 40
 
-// Search has the conversations in whose title or messages all words of the text stand, in any case, those changed last first.
+// Search has the conversations in whose title or messages all words of the text stand, in any case,
+// those changed last first.
 func (s *Store) Search(text string) ([]Summary, error) {
 	words := strings.Fields(strings.ToLower(text))
 	s.mu.Lock()

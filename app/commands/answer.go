@@ -1,7 +1,8 @@
 package commands
 
-// One answer in a terminal, for run and chat: render the conversation, submit it, print pieces as they come with thought set
-// off from answer, and close with the figures. An interrupted answer still returns what was said.
+// One answer in a terminal, for run and chat: render the conversation, submit it, print pieces as
+// they come with thought set off from answer, and close with the figures. An interrupted answer
+// still returns what was said.
 
 import (
 	"context"
@@ -45,19 +46,22 @@ type said struct {
 	event              engine.Event // the last one
 }
 
-// answer asks the model and writes what it says as it comes. When ctx ends or the answer cannot be written, it stops the work
-// and returns what there is with the error.
+// answer asks the model and writes what it says as it comes. When ctx ends or the answer cannot be
+// written, it stops the work and returns what there is with the error.
 func (t *talker) answer(ctx context.Context, messages []chat.Message) (said, error) {
 	for _, m := range messages {
 		if !utf8.ValidString(m.Content) {
-			return said{}, problem.New(problem.BadRequest, "The "+m.Role+" message is not valid UTF-8", "", "Convert it first, with iconv for example.")
+			return said{}, problem.New(problem.BadRequest,
+				"The "+m.Role+" message is not valid UTF-8", "",
+				"Convert it first, with iconv for example.")
 		}
 	}
 	prompt, split, err := t.prompt(messages)
 	if err != nil {
 		return said{}, err
 	}
-	params := openai.Params{MaxTokens: t.flags.MaxTokens, Temperature: t.flags.Temperature, Seed: t.flags.Seed}
+	params := openai.Params{MaxTokens: t.flags.MaxTokens, Temperature: t.flags.Temperature,
+		Seed: t.flags.Seed}
 	params.Default(t.defaults)
 	stream, err := t.model.Engine.Submit(engine.Request{Prompt: prompt, MaxTokens: params.MaxTokens,
 		Sampling: server.Sampling(&params, t.model.Engine.Defaults())})
@@ -67,7 +71,8 @@ func (t *talker) answer(ctx context.Context, messages []chat.Message) (said, err
 	return t.follow(ctx, stream, split)
 }
 
-// prompt renders the conversation; a model without a template gets the last message as plain text to continue.
+// prompt renders the conversation; a model without a template gets the last message as plain text
+// to continue.
 func (t *talker) prompt(messages []chat.Message) ([]int32, *chat.Splitter, error) {
 	e := t.model.Engine
 	if e.Template() == nil {
@@ -83,14 +88,18 @@ func (t *talker) prompt(messages []chat.Message) ([]int32, *chat.Splitter, error
 	if err != nil {
 		return nil, nil, err
 	}
-	text, err := e.Template().Render(chat.Input{Messages: messages, AddGenerationPrompt: true, Kwargs: kwargs})
+	text, err := e.Template().Render(
+		chat.Input{Messages: messages, AddGenerationPrompt: true, Kwargs: kwargs})
 	if err != nil {
-		return nil, nil, problem.Wrap(problem.TemplateFailed, err, "The model's chat template refuses this conversation", "")
+		return nil, nil, problem.Wrap(problem.TemplateFailed, err,
+			"The model's chat template refuses this conversation", "")
 	}
-	return e.Tokenizer().Encode(text, tokenizer.EncodeOptions{}), chat.NewSplitter(chat.StartsInReasoning(text), nil), nil
+	return e.Tokenizer().Encode(text, tokenizer.EncodeOptions{}),
+		chat.NewSplitter(chat.StartsInReasoning(text), nil), nil
 }
 
-func (t *talker) follow(ctx context.Context, stream server.Stream, split *chat.Splitter) (said, error) {
+func (t *talker) follow(ctx context.Context, stream server.Stream, split *chat.Splitter) (said,
+	error) {
 	var answer said
 	var content, reasoning strings.Builder
 	paint := painter{out: t.out, style: t.style}
@@ -137,7 +146,8 @@ func (t *talker) follow(ctx context.Context, stream server.Stream, split *chat.S
 	return answer, err
 }
 
-// lastOf waits for the end of a cancelled stream, which has the figures; what it still says is dropped.
+// lastOf waits for the end of a cancelled stream, which has the figures; what it still says is
+// dropped.
 func lastOf(stream server.Stream) (last engine.Event) {
 	ctx, stop := context.WithTimeout(context.Background(), time.Second)
 	defer stop()
@@ -152,7 +162,8 @@ func lastOf(stream server.Stream) (last engine.Event) {
 	return last
 }
 
-// painter writes pieces, reasoning dimmed where the terminal can, with an empty line between thought and answer.
+// painter writes pieces, reasoning dimmed where the terminal can, with an empty line between
+// thought and answer.
 type painter struct {
 	out      io.Writer
 	style    bool
@@ -207,10 +218,12 @@ func (p *painter) end() {
 	}
 }
 
-// speed words an answer's figures: "12 tokens, 85.3 tokens/s; prompt 20 tokens, 4 cached, 310.0 tokens/s".
+// speed words an answer's figures: "12 tokens, 85.3 tokens/s; prompt 20 tokens, 4 cached, 310.0
+// tokens/s".
 func (s said) speed() string {
 	u, t := s.event.Usage, s.event.Timing
-	line := fmt.Sprintf("%d tokens, %.1f tokens/s; prompt %d tokens", u.CompletionTokens, t.DecodeTokensPerSecond(), u.PromptTokens)
+	line := fmt.Sprintf("%d tokens, %.1f tokens/s; prompt %d tokens", u.CompletionTokens,
+		t.DecodeTokensPerSecond(), u.PromptTokens)
 	if u.CachedTokens > 0 {
 		line += fmt.Sprintf(", %d cached", u.CachedTokens)
 	}

@@ -1,7 +1,8 @@
 package commands
 
-// Speed and memory of models on this machine, held against what it could do: the bandwidth at which memory reads, since a token costs a read
-// of the weights and the cache, and the rate of multiply-adds, since a long prompt costs those. Both are measured before and after each run.
+// Speed and memory of models on this machine, held against what it could do: the bandwidth at which
+// memory reads, since a token costs a read of the weights and the cache, and the rate of
+// multiply-adds, since a long prompt costs those. Both are measured before and after each run.
 
 import (
 	"cmp"
@@ -35,7 +36,8 @@ import (
 //go:embed shapes/*.json
 var shapes embed.FS
 
-// Bench is `headroom bench`: what it measures (benchtable.go, here and benchcache.go), and what it works out (benchkv.go).
+// Bench is `headroom bench`: what it measures (benchtable.go, here and benchcache.go), and what it
+// works out (benchkv.go).
 type Bench struct {
 	Table BenchTable `cmd:"" default:"withargs" help:"Every figure that Headroom has a target for, beside what this machine could do; what bench alone means."`
 	Speed BenchSpeed `cmd:"" help:"Prefill, decode and peak memory of any model."`
@@ -52,7 +54,8 @@ type BenchSpeed struct {
 	Prefill []int    `help:"Prompt lengths to read." default:"128,512,2048"`
 	Decode  []int    `help:"Contexts to decode after." default:"0,4096"`
 	Tokens  int      `help:"Tokens to decode in each run." default:"64"`
-	// Operators costs a little time for each of them, so figures with it stand a percent below those without.
+	// Operators costs a little time for each of them, so figures with it stand a percent below
+	// those without.
 	Operators bool `help:"Show too where the time goes, by operator; on the CPU."`
 	DeviceFlag
 	KVFlags
@@ -67,7 +70,8 @@ type BenchSpeed struct {
 	seen  []engine.Ceilings     // every reading
 }
 
-// Run prints a table per model. Each model is measured in a process of its own, so that its peak memory is its own too.
+// Run prints a table per model. Each model is measured in a process of its own, so that its peak
+// memory is its own too.
 func (c *BenchSpeed) Run(ctx context.Context, t *terminal) error {
 	c.Repeat = max(c.Repeat, 1)
 	if err := c.choose(ctx); err != nil {
@@ -95,8 +99,10 @@ func (c *BenchSpeed) apart(ctx context.Context, t *terminal, name string) error 
 		return err
 	}
 	args := []string{"bench", "speed", name, "--here", fmt.Sprintf("--threads=%d", c.Threads),
-		fmt.Sprintf("--repeat=%d", c.Repeat), fmt.Sprintf("--tokens=%d", c.Tokens), fmt.Sprintf("--float32=%t", c.Float32),
-		"--prefill=" + joined(c.Prefill), "--decode=" + joined(c.Decode), "--device=" + c.Device, fmt.Sprintf("--operators=%t", c.Operators)}
+		fmt.Sprintf("--repeat=%d", c.Repeat), fmt.Sprintf("--tokens=%d", c.Tokens),
+		fmt.Sprintf("--float32=%t", c.Float32),
+		"--prefill=" + joined(c.Prefill), "--decode=" + joined(c.Decode), "--device=" + c.Device,
+		fmt.Sprintf("--operators=%t", c.Operators)}
 	args = append(args, c.KVFlags.args()...)
 	child := exec.CommandContext(ctx, program, args...)
 	child.Stdout, child.Stderr = t.out, t.err
@@ -133,27 +139,32 @@ func (c *BenchSpeed) model(ctx context.Context, t *terminal, name string) error 
 	}
 	var yardBytes int64
 	if len(c.Ceilings) != 3 { // first, so that all of it is in the peak, and can be taken off again
-		if c.yard, err = engine.NewYardstick(engine.Options{Device: c.Device, Threads: c.Threads}); err != nil {
+		if c.yard, err = engine.NewYardstick(
+			engine.Options{Device: c.Device, Threads: c.Threads}); err != nil {
 			return err
 		}
 		defer c.yard.Close()
 		yardBytes = c.yard.Bytes()
 	}
 	longest := slices.Max(append(append([]int{c.Tokens}, c.Prefill...), c.Decode...)) + c.Tokens + 1
-	e, err := engine.Open(ctx, src, c.apply(engine.Options{Device: c.Device, Threads: c.Threads, Float32Activations: c.Float32, ContextTokens: longest, MaxSequences: 1,
-		NoPrefixCache: true, Times: c.times})) // each run reads its prompt
+	e, err := engine.Open(ctx, src,
+		c.apply(engine.Options{Device: c.Device, Threads: c.Threads, Float32Activations: c.Float32,
+			ContextTokens: longest, MaxSequences: 1,
+			NoPrefixCache: true, Times: c.times})) // each run reads its prompt
 	if err != nil {
 		return err
 	}
 	defer e.Close()
 	info := e.Info()
-	fmt.Fprintf(t.out, "\n%s (%s, %s): weights %.2f GB, %s, KV %s, state %s\n", name, info.Architecture, info.Quantization,
+	fmt.Fprintf(t.out, "\n%s (%s, %s): weights %.2f GB, %s, KV %s, state %s\n", name,
+		info.Architecture, info.Quantization,
 		float64(info.Need.WeightsBytes)/1e9, info.Device, info.KVFormat, info.StateFormat)
 	w := tabwriter.NewWriter(t.out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "measured\ttokens\ttok/s\tceiling\tshare\tbound by\t")
 	var shares []operatorShares
 	for _, n := range c.Prefill {
-		best, err := c.best(ctx, e, n, 1, func(done engine.Event) float64 { return float64(n) / done.Timing.Prefill.Seconds() })
+		best, err := c.best(ctx, e, n, 1,
+			func(done engine.Event) float64 { return float64(n) / done.Timing.Prefill.Seconds() })
 		if err != nil {
 			return err
 		}
@@ -161,7 +172,8 @@ func (c *BenchSpeed) model(ctx context.Context, t *terminal, name string) error 
 		shares = append(shares, operatorShares{fmt.Sprintf("prefill %d", n), best.taken})
 	}
 	for _, n := range c.Decode {
-		best, err := c.best(ctx, e, max(n, 1), c.Tokens+1, func(done engine.Event) float64 { return done.Timing.DecodeTokensPerSecond() })
+		best, err := c.best(ctx, e, max(n, 1), c.Tokens+1,
+			func(done engine.Event) float64 { return done.Timing.DecodeTokensPerSecond() })
 		if err != nil {
 			return err
 		}
@@ -169,8 +181,11 @@ func (c *BenchSpeed) model(ctx context.Context, t *terminal, name string) error 
 		shares = append(shares, operatorShares{fmt.Sprintf("decode after %d", n), best.taken})
 	}
 	w.Flush()
-	fmt.Fprintf(t.out, "memory reads at %s GB/s, int8 products run at %s Gop/s, float32 ones at %s GFLOP/s\n",
-		c.between(func(m engine.Ceilings) float64 { return m.ReadBytes }), c.between(func(m engine.Ceilings) float64 { return m.Int8Ops }), c.between(func(m engine.Ceilings) float64 { return m.Float32Ops }))
+	fmt.Fprintf(t.out,
+		"memory reads at %s GB/s, int8 products run at %s Gop/s, float32 ones at %s GFLOP/s\n",
+		c.between(func(m engine.Ceilings) float64 { return m.ReadBytes }),
+		c.between(func(m engine.Ceilings) float64 { return m.Int8Ops }),
+		c.between(func(m engine.Ceilings) float64 { return m.Float32Ops }))
 	for _, s := range shares {
 		if c.Operators {
 			fmt.Fprintln(t.out)
@@ -185,12 +200,14 @@ func (c *BenchSpeed) model(ctx context.Context, t *terminal, name string) error 
 // bestRun is the fastest of some runs.
 type bestRun struct {
 	speed float64
-	could engine.Ceilings                // what the machine could do around it
-	taken map[string]engine.OperatorTime // by the operators of the last run, reading the prompt included
+	could engine.Ceilings // what the machine could do around it
+	// by the operators of the last run, reading the prompt included
+	taken map[string]engine.OperatorTime
 }
 
 // best runs a measurement as often as asked.
-func (c *BenchSpeed) best(ctx context.Context, e *engine.Engine, prompt, tokens int, speed func(engine.Event) float64) (best bestRun, err error) {
+func (c *BenchSpeed) best(ctx context.Context, e *engine.Engine, prompt, tokens int,
+	speed func(engine.Event) float64) (best bestRun, err error) {
 	for range c.Repeat {
 		before, err := c.could()
 		if err != nil {
@@ -222,7 +239,8 @@ func (c *BenchSpeed) could() (now engine.Ceilings, err error) {
 	if c.yard != nil {
 		now, err = c.yard.Measure(bench.ReadingTime)
 	} else {
-		now = engine.Ceilings{ReadBytes: c.Ceilings[0], Int8Ops: c.Ceilings[1], Float32Ops: c.Ceilings[2]}
+		now = engine.Ceilings{ReadBytes: c.Ceilings[0], Int8Ops: c.Ceilings[1],
+			Float32Ops: c.Ceilings[2]}
 	}
 	c.seen = append(c.seen, now)
 	return now, err
@@ -249,11 +267,13 @@ func (s operatorShares) print(w io.Writer) {
 	for _, o := range s.taken {
 		all += o.Time
 	}
-	names := slices.SortedFunc(maps.Keys(s.taken), func(a, b string) int { return cmp.Compare(s.taken[b].Time, s.taken[a].Time) })
+	names := slices.SortedFunc(maps.Keys(s.taken),
+		func(a, b string) int { return cmp.Compare(s.taken[b].Time, s.taken[a].Time) })
 	fmt.Fprintf(w, "%s\truns\tms\tshare\tint8 Gop/s\tGFLOP/s\t\n", s.run)
 	for _, name := range names {
 		o := s.taken[name]
-		fmt.Fprintf(w, "%s\t%d\t%.2f\t%.1f %%\t%s\t%s\t\n", name, o.Runs, 1e3*o.Time.Seconds(), 100*o.Time.Seconds()/all.Seconds(), rate(o.Int8, o.Time), rate(o.Float32, o.Time))
+		fmt.Fprintf(w, "%s\t%d\t%.2f\t%.1f %%\t%s\t%s\t\n", name, o.Runs, 1e3*o.Time.Seconds(),
+			100*o.Time.Seconds()/all.Seconds(), rate(o.Int8, o.Time), rate(o.Float32, o.Time))
 	}
 }
 
@@ -276,15 +296,18 @@ func row(w io.Writer, best bestRun, what string, n, tokens int, cost engine.Cost
 	if byMemory {
 		bound = "memory"
 	}
-	fmt.Fprintf(w, "%s\t%d\t%.1f\t%.1f\t%.0f %%\t%s\t\n", what, n, best.speed, ceiling, 100*best.speed/ceiling, bound)
+	fmt.Fprintf(w, "%s\t%d\t%.1f\t%.1f\t%.0f %%\t%s\t\n", what, n, best.speed, ceiling,
+		100*best.speed/ceiling, bound)
 }
 
-// generate reads a prompt of n pseudo-random tokens and decodes so many after it, end tokens or not.
+// generate reads a prompt of n pseudo-random tokens and decodes so many after it, end tokens or
+// not.
 func generate(ctx context.Context, e *engine.Engine, n, tokens int) (done engine.Event, err error) {
 	vocab := uint32(e.Tokenizer().VocabSize())
 	prompt := make([]int32, n)
 	for i, x := 0, uint32(12345); i < n; i++ {
-		x = x*1664525 + 1013904223 // Numerical Recipes' generator: any fixed, well spread ids will do
+		// Numerical Recipes' generator: any fixed, well spread ids will do
+		x = x*1664525 + 1013904223
 		prompt[i] = int32((x >> 8) % vocab)
 	}
 	_, done, err = complete(ctx, e, prompt, tokens)
@@ -292,8 +315,10 @@ func generate(ctx context.Context, e *engine.Engine, n, tokens int) (done engine
 }
 
 // complete reads a prompt and decodes so many tokens after it, end tokens or not.
-func complete(ctx context.Context, e *engine.Engine, prompt []int32, tokens int) (text string, done engine.Event, err error) {
-	s, err := e.Submit(engine.Request{Prompt: prompt, MaxTokens: tokens, IgnoreEOS: true, Sampling: sample.Params{Logprobs: -1}})
+func complete(ctx context.Context, e *engine.Engine, prompt []int32, tokens int) (text string,
+	done engine.Event, err error) {
+	s, err := e.Submit(engine.Request{Prompt: prompt, MaxTokens: tokens, IgnoreEOS: true,
+		Sampling: sample.Params{Logprobs: -1}})
 	if err != nil {
 		return "", done, err
 	}
@@ -309,13 +334,14 @@ func complete(ctx context.Context, e *engine.Engine, prompt []int32, tokens int)
 		return "", done, done.Err
 	}
 	if done.Finish != engine.FinishLength {
-		return "", done, problem.New(problem.Internal, "A benchmark run ended early", strings.TrimSpace(string(done.Finish)), "")
+		return "", done, problem.New(problem.Internal, "A benchmark run ended early",
+			strings.TrimSpace(string(done.Finish)), "")
 	}
 	return said.String(), done, nil
 }
 
-// peakBytes is the most memory the process has had resident. Linux carries getrusage's figure over from the parent across exec, so
-// there the kernel's count for this program is read.
+// peakBytes is the most memory the process has had resident. Linux carries getrusage's figure over
+// from the parent across exec, so there the kernel's count for this program is read.
 func peakBytes() float64 {
 	if status, err := os.ReadFile("/proc/self/status"); err == nil {
 		for line := range strings.Lines(string(status)) {

@@ -1,8 +1,10 @@
 package commands
 
-// What the prefix cache is worth, in one run and as ratios: a long prompt cold, after a restart and in memory; several streams at once
-// against one after another; a conversation that grows. Prompts are conversations of made-up sentences, rendered by the model's template,
-// since what is kept goes by turns. Each measurement begins with an engine that has just been opened and has read a short prompt.
+// What the prefix cache is worth, in one run and as ratios: a long prompt cold, after a restart and
+// in memory; several streams at once against one after another; a conversation that grows. Prompts
+// are conversations of made-up sentences, rendered by the model's template, since what is kept goes
+// by turns. Each measurement begins with an engine that has just been opened and has read a short
+// prompt.
 
 import (
 	"cmp"
@@ -62,8 +64,10 @@ func (c *BenchCache) Run(ctx context.Context, t *terminal) (err error) {
 		return err
 	}
 	if longest > d.ContextTokens {
-		return problem.New(problem.ContextExceeded, "The benchmark's prompts are longer than the model's context",
-			fmt.Sprintf("they need %d tokens, the context holds %d", longest, d.ContextTokens), "Shorten them with --prompt, --stream and --grow.")
+		return problem.New(problem.ContextExceeded,
+			"The benchmark's prompts are longer than the model's context",
+			fmt.Sprintf("they need %d tokens, the context holds %d", longest, d.ContextTokens),
+			"Shorten them with --prompt, --stream and --grow.")
 	}
 	if err := c.choose(ctx); err != nil {
 		return err
@@ -72,7 +76,8 @@ func (c *BenchCache) Run(ctx context.Context, t *terminal) (err error) {
 		return err
 	}
 	defer os.RemoveAll(b.dir)
-	fmt.Fprintf(t.out, "%s/%s, %d cores; %s\n", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), b.name)
+	fmt.Fprintf(t.out, "%s/%s, %d cores; %s\n", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(),
+		b.name)
 	for _, part := range []struct {
 		name    string
 		measure func() error
@@ -94,7 +99,8 @@ func (b *cacheBench) open(store string, o engine.Options) (e *engine.Engine, err
 			return nil, err
 		}
 	}
-	o.Device, o.Threads, o.MaxSequences, o.BlockStore, o.ModelName = b.Device, b.Threads, b.Streams+1, b.store, b.name
+	o.Device, o.Threads, o.MaxSequences, o.BlockStore, o.ModelName = b.Device, b.Threads,
+		b.Streams+1, b.store, b.name
 	if e, err = engine.Open(b.ctx, b.src, b.apply(o)); err == nil {
 		_, err = generate(b.ctx, e, 64, 2)
 		if err != nil {
@@ -136,20 +142,26 @@ func (b *cacheBench) restart() error {
 		}
 		tokens, bytes = n, size
 	}
-	fmt.Fprintf(b.t.out, "\nTime to the first token of %d tokens, median of %d:\n", tokens, len(all[0]))
+	fmt.Fprintf(b.t.out, "\nTime to the first token of %d tokens, median of %d:\n", tokens,
+		len(all[0]))
 	w := tabwriter.NewWriter(b.t.out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "prompt\ttime\tsooner\t")
 	for j, name := range []string{"cold", "from disk, after a restart", "from memory"} {
-		fmt.Fprintf(w, "%s\t%s\t%.1f x\t\n", name, milliseconds(median(all[j])), median(all[0]).Seconds()/median(all[j]).Seconds())
+		fmt.Fprintf(w, "%s\t%s\t%.1f x\t\n", name, milliseconds(median(all[j])),
+			median(all[0]).Seconds()/median(all[j]).Seconds())
 	}
 	w.Flush()
-	fmt.Fprintf(b.t.out, "The store's %s had just been written, so they came from the system's page cache; a disk adds its time to read them.\n", bytesWords(bytes))
+	fmt.Fprintf(b.t.out,
+		"The store's %s had just been written, so they came from the system's page cache; a disk "+
+			"adds its time to read them.\n", bytesWords(bytes))
 	return nil
 }
 
-// restartOnce reads one prompt three times: cold, again, and again after both engine and store were closed and opened. It returns the
-// times to the first token, cold, from disk and from memory, the tokens of the prompt, and the bytes of the store.
-func (b *cacheBench) restartOnce(i int) (times [3]time.Duration, tokens int, bytes int64, err error) {
+// restartOnce reads one prompt three times: cold, again, and again after both engine and store were
+// closed and opened. It returns the times to the first token, cold, from disk and from memory, the
+// tokens of the prompt, and the bytes of the store.
+func (b *cacheBench) restartOnce(i int) (times [3]time.Duration, tokens int, bytes int64,
+	err error) {
 	store := fmt.Sprint("restart", i)
 	var prompt []int32
 	read := func(into ...*time.Duration) error {
@@ -193,8 +205,9 @@ var streamRows = []struct {
 	{"at once, --prefer-prefill", true, engine.Options{PreferPrefill: true}},
 }
 
-// streams measures how long several streams take, one after another and at once, of different prompts and with a common head. The rows
-// take turns, so that what else the machine does strikes all of them.
+// streams measures how long several streams take, one after another and at once, of different
+// prompts and with a common head. The rows take turns, so that what else the machine does strikes
+// all of them.
 func (b *cacheBench) streams() error {
 	for _, common := range []int{0, b.Head} {
 		what := "different prompts"
@@ -211,13 +224,16 @@ func (b *cacheBench) streams() error {
 				results[i] = append(results[i], r)
 			}
 		}
-		fmt.Fprintf(b.t.out, "\n%d streams of %d tokens, %s, %d tokens answered by each, median of %d:\n", b.Streams, b.Stream, what, b.Tokens, len(results[0]))
+		fmt.Fprintf(b.t.out,
+			"\n%d streams of %d tokens, %s, %d tokens answered by each, median of %d:\n", b.Streams,
+			b.Stream, what, b.Tokens, len(results[0]))
 		w := tabwriter.NewWriter(b.t.out, 0, 0, 2, ' ', tabwriter.AlignRight)
 		fmt.Fprintln(w, "streams\ttime\tsooner\tcomputed\tlast first token\tlongest gap\t")
 		base := middle(results[0]).total
 		for i, row := range streamRows {
 			r := middle(results[i])
-			fmt.Fprintf(w, "%s\t%s\t%.2f x\t%d\t%s\t%s\t\n", row.name, milliseconds(r.total), base.Seconds()/r.total.Seconds(), r.computedTokens,
+			fmt.Fprintf(w, "%s\t%s\t%.2f x\t%d\t%s\t%s\t\n", row.name, milliseconds(r.total),
+				base.Seconds()/r.total.Seconds(), r.computedTokens,
 				milliseconds(r.lastFirst), milliseconds(r.longestGap))
 		}
 		w.Flush()
@@ -239,7 +255,8 @@ type streamsResult struct {
 	computedTokens int           // of all prompts
 }
 
-func (b *cacheBench) runStreams(common int, atOnce bool, o engine.Options) (r streamsResult, err error) {
+func (b *cacheBench) runStreams(common int, atOnce bool, o engine.Options) (r streamsResult,
+	err error) {
 	e, err := b.open("", o)
 	if err != nil {
 		return r, err
@@ -254,7 +271,8 @@ func (b *cacheBench) runStreams(common int, atOnce bool, o engine.Options) (r st
 		if common == 0 {
 			prompts[i] = p.render(p.turn(100+i, b.Stream))
 		} else {
-			prompts[i] = p.render(p.turn(99, common), chat.Message{Role: "assistant", Content: "Yes."}, p.turn(100+i, b.Stream-common))
+			prompts[i] = p.render(p.turn(99, common),
+				chat.Message{Role: "assistant", Content: "Yes."}, p.turn(100+i, b.Stream-common))
 		}
 	}
 	var mu sync.Mutex
@@ -285,7 +303,8 @@ func (b *cacheBench) runStreams(common int, atOnce bool, o engine.Options) (r st
 // turnAnswer is the tokens of an answer in the conversation.
 const turnAnswer = 48
 
-// conversation measures each turn of a growing conversation: what is computed should be what is new.
+// conversation measures each turn of a growing conversation: what is computed should be what is
+// new.
 func (b *cacheBench) conversation() error {
 	e, err := b.open("conversation", engine.Options{})
 	if err != nil {
@@ -309,7 +328,8 @@ func (b *cacheBench) conversation() error {
 		}
 		messages = append(messages, chat.Message{Role: "assistant", Content: said})
 		u := done.Usage
-		fmt.Fprintf(w, "%d\t%d\t%d\t%s\t\n", turn+1, u.PromptTokens, u.PromptTokens-u.CachedTokens, milliseconds(done.Timing.FirstToken))
+		fmt.Fprintf(w, "%d\t%d\t%d\t%s\t\n", turn+1, u.PromptTokens, u.PromptTokens-u.CachedTokens,
+			milliseconds(done.Timing.FirstToken))
 	}
 	return w.Flush()
 }

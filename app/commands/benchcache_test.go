@@ -9,32 +9,41 @@ import (
 	"testing"
 )
 
-// TestBenchCache runs small and looks at what does not depend on the machine: how many tokens were computed.
+// TestBenchCache runs small and looks at what does not depend on the machine: how many tokens were
+// computed.
 func TestBenchCache(t *testing.T) {
 	home := alone(t)
 	t.Setenv("TMPDIR", home)
-	code, out, errOut := headroom("", "bench", "cache", "--repeat=1", "--prompt=700", "--stream=400", "--head=300", "--streams=2", "--tokens=4", "--turns=3", "--grow=900")
+	code, out, errOut := headroom("", "bench", "cache", "--repeat=1", "--prompt=700",
+		"--stream=400", "--head=300", "--streams=2", "--tokens=4", "--turns=3", "--grow=900")
 	if code != 0 {
 		t.Fatalf("exit %d, %s\n%s", code, out, errOut)
 	}
-	for _, want := range []string{`cold +\d+\.\d ms +1\.0 x`, `from disk, after a restart +\d+\.\d ms +\d+\.\d x`, `from memory +\d+\.\d ms`, `The store's \d+\.\d MB`} {
+	for _, want := range []string{`cold +\d+\.\d ms +1\.0 x`,
+		`from disk, after a restart +\d+\.\d ms +\d+\.\d x`, `from memory +\d+\.\d ms`,
+		`The store's \d+\.\d MB`} {
 		if !regexp.MustCompile(want).MatchString(out) {
 			t.Errorf("no %s in\n%s", want, out)
 		}
 	}
-	column := func(row string) (numbers []int) { // the third number's place: computed tokens, or pref_tok
-		for _, m := range regexp.MustCompile(`(?m)^ *`+row+` .*?(\d+) +\d+\.\d ms(?: +\d+\.\d ms)? *$`).FindAllStringSubmatch(out, -1) {
+	column := func(row string) (numbers []int) {
+		// the third number's place: computed tokens, or pref_tok
+		for _, m := range regexp.MustCompile(`(?m)^ *`+row+
+			` .*?(\d+) +\d+\.\d ms(?: +\d+\.\d ms)? *$`).FindAllStringSubmatch(out, -1) {
 			n, _ := strconv.Atoi(m[1])
 			numbers = append(numbers, n)
 		}
 		return numbers
 	}
 	whole, once := column("one after another, no prefix cache"), column("at once")
-	if len(whole) != 2 || len(once) != 2 || whole[0] < 800 || once[0] != whole[0] || once[1] > whole[1]-290 {
-		t.Errorf("computed: %v one after another, %v at once; want a common head computed once\n%s", whole, once, out)
+	if len(whole) != 2 || len(once) != 2 || whole[0] < 800 || once[0] != whole[0] ||
+		once[1] > whole[1]-290 {
+		t.Errorf("computed: %v one after another, %v at once; want a common head computed once\n%s",
+			whole, once, out)
 	}
 	for turn := 2; turn <= 3; turn++ {
-		m := regexp.MustCompile(`(?m)^ *` + strconv.Itoa(turn) + ` +(\d+) +(\d+) +\d+\.\d ms`).FindStringSubmatch(out)
+		m := regexp.MustCompile(`(?m)^ *` + strconv.Itoa(turn) +
+			` +(\d+) +(\d+) +\d+\.\d ms`).FindStringSubmatch(out)
 		if m == nil {
 			t.Fatalf("no turn %d in\n%s", turn, out)
 		}

@@ -1,6 +1,7 @@
 package commands
 
-// What a conversation costs in memory, for any model and cache format, from config.json alone: what to know before choosing either.
+// What a conversation costs in memory, for any model and cache format, from config.json alone: what
+// to know before choosing either.
 
 import (
 	"context"
@@ -40,8 +41,8 @@ var kvFormats = []struct {
 // kvContexts are the columns of the second table, in tokens.
 var kvContexts = []int{8 << 10, 32 << 10, 128 << 10, 256 << 10}
 
-// Run prints what layers and conversations take, for each model. Flags for a format of keys and values add a row of it; a limit and a
-// format of states apply to all.
+// Run prints what layers and conversations take, for each model. Flags for a format of keys and
+// values add a row of it; a limit and a format of states apply to all.
 func (c *BenchKV) Run(_ context.Context, t *terminal) error {
 	if len(c.Models) == 0 {
 		c.Models = []string{"qwen3_5_moe-35b-a3b"}
@@ -70,7 +71,8 @@ func (c *BenchKV) Run(_ context.Context, t *terminal) error {
 			}
 			costs = append(costs, cost)
 		}
-		fmt.Fprintf(t.out, "%s (%s), trained for %d tokens\n", name, costs[0].Architecture, costs[0].ContextTokens)
+		fmt.Fprintf(t.out, "%s (%s), trained for %d tokens\n", name, costs[0].Architecture,
+			costs[0].ContextTokens)
 		w := tabwriter.NewWriter(t.out, 0, 0, 2, ' ', 0)
 		if err := printStates(w, config); err != nil {
 			return err
@@ -119,7 +121,8 @@ func printStates(w *tabwriter.Writer, config []byte) error {
 			if i == 0 {
 				fmt.Fprintln(w, "\nformat\tlayers\tbytes a conversation, each\tin all")
 			}
-			fmt.Fprintf(w, "--state-format %s\t%d x %s\t%d\t%d\n", format, l.Layers, l.Kind, l.BytesPerSequence, int64(l.Layers)*l.BytesPerSequence)
+			fmt.Fprintf(w, "--state-format %s\t%d x %s\t%d\t%d\n", format, l.Layers, l.Kind,
+				l.BytesPerSequence, int64(l.Layers)*l.BytesPerSequence)
 		}
 	}
 	return nil
@@ -141,7 +144,8 @@ func printLayers(w *tabwriter.Writer, flags string, layers []engine.LayerCost) {
 	}
 }
 
-// size words bytes in GB or MB, of 2^30 and 2^20 as gigabytes does, with the digits that tell formats apart.
+// size words bytes in GB or MB, of 2^30 and 2^20 as gigabytes does, with the digits that tell
+// formats apart.
 func size(bytes int64) string {
 	if bytes < 1<<30 {
 		return fmt.Sprintf("%.1f MB", float64(bytes)/(1<<20))
@@ -161,12 +165,15 @@ func configOf(name string) ([]byte, error) {
 	if err == nil && info.IsDir() {
 		name = filepath.Join(name, "config.json")
 		if info, err = os.Stat(name); errors.Is(err, fs.ErrNotExist) {
-			return nil, problem.New(problem.ModelNotFound, "There is no model in "+filepath.Dir(name), "it has no config.json", "Give the folder that holds config.json.")
+			return nil, problem.New(problem.ModelNotFound,
+				"There is no model in "+filepath.Dir(name), "it has no config.json",
+				"Give the folder that holds config.json.")
 		}
 	}
 	switch {
 	case err == nil && (!info.Mode().IsRegular() || info.Size() > maxConfigBytes):
-		return nil, problem.New(problem.BadRequest, name+" is not a config.json", fmt.Sprintf("it has %d bytes (%s)", info.Size(), info.Mode().Type()), "")
+		return nil, problem.New(problem.BadRequest, name+" is not a config.json",
+			fmt.Sprintf("it has %d bytes (%s)", info.Size(), info.Mode().Type()), "")
 	case err == nil:
 		return os.ReadFile(name)
 	case !errors.Is(err, fs.ErrNotExist):

@@ -20,7 +20,8 @@ func TestBenchKV(t *testing.T) {
 		`--state-format f32 +30 x recurrent, .* 2195456 +65863680`,
 		`--state-format bf16 +30 x recurrent, .* 1097728 +32931840`,
 		`format +bytes a token +conversation of 8k +32k +128k +256k`,
-		`--kv-format f16 +20480 +222\.8 MB +702\.8 MB +2\.56 GB +5\.06 GB`, // 160 MB and 62.8 of state, 640 and 62.8
+		// 160 MB and 62.8 of state, 640 and 62.8
+		`--kv-format f16 +20480 +222\.8 MB +702\.8 MB +2\.56 GB +5\.06 GB`,
 		`the default +9664 +138\.3 MB +364\.8 MB +1\.24 GB +2\.42 GB`,
 		`--kv-format q4_0 +5760 +107\.8 MB +242\.8 MB +782\.8 MB +1\.47 GB`,
 		`the default +4 x attention, 2 heads of 256 +8-bit g64 and 8-bit g32 +1120`,
@@ -35,7 +36,8 @@ func TestBenchKV(t *testing.T) {
 	}
 }
 
-// TestBenchKVFinds a config by shape, file, folder and name, whatever its packing, and says why it cannot read one.
+// TestBenchKVFinds a config by shape, file, folder and name, whatever its packing, and says why it
+// cannot read one.
 func TestBenchKVFinds(t *testing.T) {
 	dir := alone(t)
 	put := func(name, text string) string {
@@ -52,27 +54,36 @@ func TestBenchKVFinds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fp8 := regexp.MustCompile(`"quantization": \{[^}]*\}`).ReplaceAllString(string(config), `"quantization_config": {"quant_method": "fp8"}`)
+	fp8 := regexp.MustCompile(`"quantization": \{[^}]*\}`).ReplaceAllString(string(config),
+		`"quantization_config": {"quant_method": "fp8"}`)
 	file := put("model/config.json", fp8)
 	for _, name := range []string{"qwen3-0.6b", file, filepath.Dir(file)} {
 		code, out, errOut := headroom("", "bench", "kv", name, "--kv-bits", "6")
-		// 28 layers of 8 heads of 128: 24 of 96 + 2*4 for K and 96 + 4*4 for V, 4 at the ends of 136 and 144
+		// 28 layers of 8 heads of 128: 24 of 96 + 2*4 for K and 96 + 4*4 for V, 4 at the ends of
+		// 136 and 144
 		if code != 0 || !regexp.MustCompile(`(?m)^as asked +50432 `).MatchString(out) {
 			t.Errorf("%s: exit %d, %s%s", name, code, out, errOut)
 		}
 	}
-	if code, out, _ := headroom("", "bench", "kv", "--kv-format", "q4_0", "--quantized-kv-start", "5000"); code != 0 || // 8,192 tokens: 5,120 of 20,480 and the others of 5,760, and 62.8 MB of state
-		!regexp.MustCompile(`(?m)^as asked +5760, the first 5120 20480 +179\.7 MB `).MatchString(out) {
+	// 8,192 tokens: 5,120 of 20,480 and the others of 5,760, and 62.8 MB of state
+	if code, out, _ := headroom("", "bench", "kv", "--kv-format", "q4_0", "--quantized-kv-start",
+		"5000"); code != 0 ||
+		!regexp.MustCompile(`(?m)^as asked +5760, the first 5120 20480 +179\.7 MB `).MatchString(
+			out) {
 		t.Errorf("a start: exit %d, %s", code, out)
 	}
-	if code, out, _ := headroom("", "bench", "kv", "headroom-demo", "qwen3_5-27b"); code != 0 || strings.Count(out, "trained for") != 2 {
+	if code, out, _ := headroom("", "bench", "kv", "headroom-demo", "qwen3_5-27b"); code != 0 ||
+		strings.Count(out, "trained for") != 2 {
 		t.Errorf("two models: exit %d, %s", code, out)
 	}
 	for name, says := range map[string]string{
-		put("bad.json", "{"): "not valid JSON", put("list.json", "[]"): "not valid JSON", put("other.json", `{"model_type": "perceptron"}`): "perceptron",
-		put("big.json", strings.Repeat(" ", maxConfigBytes+1)): "16777217 bytes", dir: "no config.json", "nosuch": `no model "nosuch"`,
+		put("bad.json", "{"): "not valid JSON", put("list.json", "[]"): "not valid JSON",
+		put("other.json", `{"model_type": "perceptron"}`):      "perceptron",
+		put("big.json", strings.Repeat(" ", maxConfigBytes+1)): "16777217 bytes",
+		dir: "no config.json", "nosuch": `no model "nosuch"`,
 	} {
-		if code, out, errOut := headroom("", "bench", "kv", name); code != 1 || out != "" || !strings.Contains(errOut, says) {
+		if code, out, errOut := headroom("", "bench", "kv", name); code != 1 || out != "" ||
+			!strings.Contains(errOut, says) {
 			t.Errorf("%s: exit %d, %q, %q, expected %q", name, code, out, errOut, says)
 		}
 	}
@@ -81,13 +92,17 @@ func TestBenchKVFinds(t *testing.T) {
 // TestBenchSpeed takes models and flags in any order.
 func TestBenchSpeed(t *testing.T) {
 	alone(t)
-	for _, args := range [][]string{{"bench", "speed", "--here", "--ceilings=1,1,1", "nosuch"}, {"bench", "speed", "nosuch", "--here", "--ceilings=1,1,1"}} {
-		if code, _, errOut := headroom("", args...); code != 1 || !strings.Contains(errOut, `no model "nosuch"`) {
+	for _, args := range [][]string{{"bench", "speed", "--here", "--ceilings=1,1,1", "nosuch"},
+		{"bench", "speed", "nosuch", "--here", "--ceilings=1,1,1"}} {
+		if code, _, errOut := headroom("", args...); code != 1 ||
+			!strings.Contains(errOut, `no model "nosuch"`) {
 			t.Errorf("%v: exit %d, %s", args, code, errOut)
 		}
 	}
-	code, out, errOut := headroom("", "bench", "speed", "headroom-demo", "--here", "--ceilings=1e9,1e9,1e9", "--repeat=1", "--prefill=16", "--decode=0", "--tokens=4")
-	if code != 0 || !regexp.MustCompile(`(?m)^ +prefill +16 +[\d.]+`).MatchString(out) || !strings.Contains(out, "peak memory") {
+	code, out, errOut := headroom("", "bench", "speed", "headroom-demo", "--here",
+		"--ceilings=1e9,1e9,1e9", "--repeat=1", "--prefill=16", "--decode=0", "--tokens=4")
+	if code != 0 || !regexp.MustCompile(`(?m)^ +prefill +16 +[\d.]+`).MatchString(out) ||
+		!strings.Contains(out, "peak memory") {
 		t.Errorf("exit %d, %s%s", code, out, errOut)
 	}
 }

@@ -1,6 +1,7 @@
 package commands
 
-// Prompts for benchmarks: made-up sentences, cut to a number of tokens and rendered as a conversation.
+// Prompts for benchmarks: made-up sentences, cut to a number of tokens and rendered as a
+// conversation.
 
 import (
 	"strings"
@@ -14,11 +15,13 @@ import (
 // prompts makes prompts for one model.
 type prompts struct{ engine *engine.Engine }
 
-// newPrompts checks that the model's template renders: a model without one gets its messages' texts.
+// newPrompts checks that the model's template renders: a model without one gets its messages'
+// texts.
 func newPrompts(e *engine.Engine) (*prompts, error) {
 	p := &prompts{e}
 	if _, err := p.text([]chat.Message{{Role: "user", Content: "Hello."}}); err != nil {
-		return nil, problem.Wrap(problem.TemplateFailed, err, "The model's chat template refuses the benchmark's conversation", "Pick another model.")
+		return nil, problem.Wrap(problem.TemplateFailed, err,
+			"The model's chat template refuses the benchmark's conversation", "Pick another model.")
 	}
 	return p, nil
 }
@@ -37,16 +40,19 @@ func (p *prompts) turn(seed, tokens int) chat.Message {
 		b.WriteString([]string{" ", " ", " ", " ", " ", " ", ". "}[(x>>24)%7])
 	}
 	ids := p.engine.Tokenizer().Encode(b.String(), tokenizer.EncodeOptions{})
-	return chat.Message{Role: "user", Content: p.engine.Tokenizer().Decode(ids[:min(tokens, len(ids))], false)}
+	return chat.Message{Role: "user",
+		Content: p.engine.Tokenizer().Decode(ids[:min(tokens, len(ids))], false)}
 }
 
 // render is the conversation as tokens, up to where the answer begins.
 func (p *prompts) render(messages ...chat.Message) []int32 {
 	text, err := p.text(messages)
 	if err != nil {
-		panic("commands: prompts.render: the template took a conversation and refuses another: " + err.Error())
+		panic("commands: prompts.render: the template took a conversation and refuses another: " +
+			err.Error())
 	}
-	return p.engine.Tokenizer().Encode(text, tokenizer.EncodeOptions{AddSpecial: p.engine.Template() == nil})
+	return p.engine.Tokenizer().Encode(text,
+		tokenizer.EncodeOptions{AddSpecial: p.engine.Template() == nil})
 }
 
 func (p *prompts) text(messages []chat.Message) (string, error) {
@@ -57,5 +63,7 @@ func (p *prompts) text(messages []chat.Message) (string, error) {
 		}
 		return b.String(), nil
 	}
-	return p.engine.Template().Render(chat.Input{Messages: messages, AddGenerationPrompt: true, Kwargs: map[string]any{"enable_thinking": false}})
+	return p.engine.Template().Render(
+		chat.Input{Messages: messages, AddGenerationPrompt: true,
+			Kwargs: map[string]any{"enable_thinking": false}})
 }

@@ -1,6 +1,7 @@
 package commands
 
-// The table of all figures that Headroom has targets for. Each group of them is measured in a child process, so that its memory is its own.
+// The table of all figures that Headroom has targets for. Each group of them is measured in a child
+// process, so that its memory is its own.
 
 import (
 	"bytes"
@@ -65,7 +66,8 @@ func (c *BenchTable) Run(ctx context.Context, t *terminal) error {
 		}
 		return json.NewEncoder(t.out).Encode(part)
 	}
-	report := &bench.Report{Format: bench.Format, Version: version.Version, Date: time.Now().UTC().Truncate(time.Second), Machine: bench.ThisMachine()}
+	report := &bench.Report{Format: bench.Format, Version: version.Version,
+		Date: time.Now().UTC().Truncate(time.Second), Machine: bench.ThisMachine()}
 	for i, g := range bench.Groups {
 		if len(c.Only) > 0 && !slices.Contains(c.Only, g.Name) {
 			continue
@@ -77,7 +79,8 @@ func (c *BenchTable) Run(ctx context.Context, t *terminal) error {
 		}
 		report.Parts = append(report.Parts, *part)
 		report.Machine.Load[1] = bench.LoadAverage()
-		if err := c.write(report); err != nil { // with each group: the next takes minutes, and may be the one that is not waited for
+		if err := c.write(report); err != nil {
+			// with each group: the next takes minutes, and may be the one that is not waited for
 			return err
 		}
 	}
@@ -85,10 +88,13 @@ func (c *BenchTable) Run(ctx context.Context, t *terminal) error {
 }
 
 func (c *BenchTable) plan(t *terminal) (plan *bench.Plan, err error) {
-	plan = &bench.Plan{Device: c.Device, Threads: c.Threads, Prompts: c.Prompts, Contexts: c.Contexts, Streams: c.Streams, Tokens: c.Tokens, Repeat: c.Repeat,
+	plan = &bench.Plan{Device: c.Device, Threads: c.Threads, Prompts: c.Prompts,
+		Contexts: c.Contexts, Streams: c.Streams, Tokens: c.Tokens, Repeat: c.Repeat,
 		Checkpoint: c.Checkpoint, Say: func(what string) { fmt.Fprintln(t.err, "  "+what) }}
-	if !slices.IsSorted(c.Contexts) || slices.Min(append(slices.Concat(c.Prompts, c.Contexts, c.Streams), c.Tokens)) < 1 {
-		return nil, problem.New(problem.BadRequest, "The benchmark cannot measure this", "lengths and numbers of streams are 1 or more, and contexts rise", "")
+	if !slices.IsSorted(c.Contexts) ||
+		slices.Min(append(slices.Concat(c.Prompts, c.Contexts, c.Streams), c.Tokens)) < 1 {
+		return nil, problem.New(problem.BadRequest, "The benchmark cannot measure this",
+			"lengths and numbers of streams are 1 or more, and contexts rise", "")
 	}
 	if plan.Dense, err = shapeOf(c.Dense); err == nil {
 		plan.MoE, err = shapeOf(c.MoE)
@@ -102,13 +108,17 @@ func shapeOf(name string) (bench.Shape, error) {
 }
 
 // apart measures a group in a child process.
-func (c *BenchTable) apart(ctx context.Context, t *terminal, plan *bench.Plan, group string) (*bench.Part, error) {
+func (c *BenchTable) apart(ctx context.Context, t *terminal, plan *bench.Plan,
+	group string) (*bench.Part, error) {
 	program, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	args := []string{"bench", "--group=" + group, "--threads=" + strconv.Itoa(c.Threads), "--repeat=" + strconv.Itoa(c.Repeat), "--prompts=" + joined(c.Prompts),
-		"--contexts=" + joined(c.Contexts), "--streams=" + joined(c.Streams), "--tokens=" + strconv.Itoa(c.Tokens), "--dense=" + c.Dense, "--moe=" + c.MoE, "--device=" + c.Device}
+	args := []string{"bench", "--group=" + group, "--threads=" + strconv.Itoa(c.Threads),
+		"--repeat=" + strconv.Itoa(c.Repeat), "--prompts=" + joined(c.Prompts),
+		"--contexts=" + joined(c.Contexts), "--streams=" + joined(c.Streams),
+		"--tokens=" + strconv.Itoa(c.Tokens), "--dense=" + c.Dense, "--moe=" + c.MoE,
+		"--device=" + c.Device}
 	if group == bench.Load {
 		dir, err := os.MkdirTemp("", "headroom-bench-")
 		if err != nil {
@@ -128,7 +138,8 @@ func (c *BenchTable) apart(ctx context.Context, t *terminal, plan *bench.Plan, g
 	}
 	part := &bench.Part{}
 	if err := json.Unmarshal(out.Bytes(), part); err != nil {
-		return nil, problem.Wrap(problem.Internal, err, "A benchmark's process answered something else than figures", "")
+		return nil, problem.Wrap(problem.Internal, err,
+			"A benchmark's process answered something else than figures", "")
 	}
 	return part, nil
 }
@@ -152,13 +163,15 @@ func (c *BenchTable) write(report *bench.Report) error {
 			document, err = report.Replace(document)
 		}
 		if err != nil {
-			return problem.Wrap(problem.BadRequest, err, "The table cannot be put into "+c.Readme, "")
+			return problem.Wrap(problem.BadRequest, err, "The table cannot be put into "+c.Readme,
+				"")
 		}
 	}
 	for _, f := range []struct {
 		name string
 		text []byte
-	}{{c.JSON, append(text, '\n')}, {c.Markdown, table.Bytes()}, {c.GoBench, lines.Bytes()}, {c.Readme, document}} {
+	}{{c.JSON, append(text, '\n')}, {c.Markdown, table.Bytes()}, {c.GoBench, lines.Bytes()},
+		{c.Readme, document}} {
 		if f.name == "" {
 			continue
 		}

@@ -27,27 +27,37 @@ func TestBenchTable(t *testing.T) {
 		}
 		return string(text)
 	}
-	for name, text := range map[string]string{"tiny.json": tinyShape, "README.md": "a\n<!-- bench: from here on `headroom bench --readme` writes -->\n<!-- bench: to here -->\nb\n"} {
+	for name, text := range map[string]string{"tiny.json": tinyShape,
+		"README.md": "a\n<!-- bench: from here on `headroom bench --readme` writes -->\n<!-- " +
+			"bench: to here -->\nb\n"} {
 		if err := os.WriteFile(in(name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	code, out, errOut := headroom("", "bench", "--only=threads,load", "--device=cpu", "--threads=2", "--quick", "--prompts=32", "--contexts=64,8192", "--tokens=4", "--repeat=4",
-		"--dense="+in("tiny.json"), "--moe="+in("tiny.json"), "--json="+in("out.json"), "--markdown="+in("out.md"), "--go-bench="+in("out.txt"), "--readme="+in("README.md"))
-	if code != 0 || !strings.Contains(out, "| **tiny** |") || !strings.Contains(out, "to the first token, warm |") || strings.Contains(out, "answer after") {
+	code, out, errOut := headroom("", "bench", "--only=threads,load", "--device=cpu", "--threads=2",
+		"--quick", "--prompts=32", "--contexts=64,8192", "--tokens=4", "--repeat=4",
+		"--dense="+in("tiny.json"), "--moe="+in("tiny.json"), "--json="+in("out.json"),
+		"--markdown="+in("out.md"), "--go-bench="+in("out.txt"), "--readme="+in("README.md"))
+	if code != 0 || !strings.Contains(out, "| **tiny** |") ||
+		!strings.Contains(out, "to the first token, warm |") ||
+		strings.Contains(out, "answer after") {
 		t.Fatalf("exit %d, %s%s", code, out, errOut)
 	}
 	var report bench.Report
 	if err := json.Unmarshal([]byte(read("out.json")), &report); err != nil {
 		t.Fatal(err)
 	}
-	if report.Format != bench.Format || len(report.Parts) != 2 || report.Parts[0].Group != "threads" || report.Parts[1].Group != "load" || report.Parts[0].Ceilings.Int8Ops <= 0 {
+	if report.Format != bench.Format || len(report.Parts) != 2 ||
+		report.Parts[0].Group != "threads" || report.Parts[1].Group != "load" ||
+		report.Parts[0].Ceilings.Int8Ops <= 0 {
 		t.Errorf("%+v", report)
 	}
 	if n := len(report.Parts[0].Rows[0].Samples); n != 2 {
 		t.Errorf("--quick of 4 repeats took %d, expected a third, rounded up", n)
 	}
-	if read("out.md") != out || !strings.Contains(read("README.md"), out) || !strings.HasPrefix(read("README.md"), "a\n") || !strings.HasSuffix(read("README.md"), "\nb\n") {
+	if read("out.md") != out || !strings.Contains(read("README.md"), out) ||
+		!strings.HasPrefix(read("README.md"), "a\n") ||
+		!strings.HasSuffix(read("README.md"), "\nb\n") {
 		t.Errorf("the table's files differ from\n%s", out)
 	}
 	if lines := read("out.txt"); strings.Count(lines, "BenchmarkHeadroom/load 1 ") != 2 {
@@ -58,7 +68,8 @@ func TestBenchTable(t *testing.T) {
 	}
 }
 
-// TestBenchSaysGoBench: build/bench asks a revision's help for the flag before it compares with that revision.
+// TestBenchSaysGoBench: build/bench asks a revision's help for the flag before it compares with
+// that revision.
 func TestBenchSaysGoBench(t *testing.T) {
 	script, err := os.ReadFile("../../build/bench")
 	if err != nil {
@@ -68,7 +79,8 @@ func TestBenchSaysGoBench(t *testing.T) {
 	if asked == nil {
 		t.Fatal("build/bench asks for no help")
 	}
-	if code, out, errOut := headroom("", strings.Fields(asked[1])...); code != 0 || !strings.Contains(out, "--go-bench") {
+	if code, out, errOut := headroom("", strings.Fields(asked[1])...); code != 0 ||
+		!strings.Contains(out, "--go-bench") {
 		t.Errorf("headroom %s: exit %d, %s%s", asked[1], code, out, errOut)
 	}
 }
@@ -76,8 +88,10 @@ func TestBenchSaysGoBench(t *testing.T) {
 // TestBenchTableRefuses what it cannot measure before it measures anything.
 func TestBenchTableRefuses(t *testing.T) {
 	alone(t)
-	for _, args := range [][]string{{"--contexts=64,32"}, {"--prompts=0"}, {"--streams=-1"}, {"--tokens=0"}, {"--dense=nosuch"}} {
-		if code, out, errOut := headroom("", append([]string{"bench", "--device=cpu"}, args...)...); code != 1 || out != "" {
+	for _, args := range [][]string{{"--contexts=64,32"}, {"--prompts=0"}, {"--streams=-1"},
+		{"--tokens=0"}, {"--dense=nosuch"}} {
+		if code, out, errOut := headroom("",
+			append([]string{"bench", "--device=cpu"}, args...)...); code != 1 || out != "" {
 			t.Errorf("%v: exit %d, %s%s", args, code, out, errOut)
 		}
 	}

@@ -1,7 +1,9 @@
 package commands
 
-// What is kept of conversations, from a terminal. The commands work on the cache's folder, whether a server uses it or not; only memory is out
-// of their reach, so ls and stats ask a server that runs over the same folder, rm and clear have all of them forget first, and move has one of them do it (cacheservers.go).
+// What is kept of conversations, from a terminal. The commands work on the cache's folder, whether
+// a server uses it or not; only memory is out of their reach, so ls and stats ask a server that
+// runs over the same folder, rm and clear have all of them forget first, and move has one of them
+// do it (cacheservers.go).
 
 import (
 	"cmp"
@@ -69,7 +71,8 @@ func (c *Cache) folder() (cache.Options, error) {
 	s.Off = false
 	o := CacheFlags{BlockSSDCacheDir: c.Dir}.ssd(s, true)
 	if o.Dir == "" {
-		return o, problem.New(problem.NotFound, "There is no cache folder", "this user has none", "Name one with --block-ssd-cache-dir.")
+		return o, problem.New(problem.NotFound, "There is no cache folder", "this user has none",
+			"Name one with --block-ssd-cache-dir.")
 	}
 	return o, nil
 }
@@ -143,7 +146,8 @@ func (*CacheLs) Run(ctx context.Context, c *Cache, t *terminal) error {
 	}
 	now := time.Now()
 	table := tabwriter.NewWriter(t.out, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(table, "KEY\tMODEL\tTITLE\tTOKENS\tHOT\tSIZE\tSHARED\tLAST HIT\tHITS\tSAVED\tPINNED")
+	fmt.Fprintln(table,
+		"KEY\tMODEL\tTITLE\tTOKENS\tHOT\tSIZE\tSHARED\tLAST HIT\tHITS\tSAVED\tPINNED")
 	for _, k := range list.Conversations {
 		pinned := ""
 		if k.Pinned {
@@ -153,8 +157,10 @@ func (*CacheLs) Run(ctx context.Context, c *Cache, t *terminal) error {
 		if k.Key != "" {
 			key = k.Key[:min(keyDigits, len(k.Key))]
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", key, k.Model, clip(k.Title, titleWidth), k.Tokens, hotWords(k, asked), bytesWords(k.Bytes),
-			bytesWords(k.SharedBytes), ago(now, k.LastHitAtUnixMs), k.Hits, secondsWords(k.SecondsSaved), pinned)
+		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", key, k.Model,
+			clip(k.Title, titleWidth), k.Tokens, hotWords(k, asked), bytesWords(k.Bytes),
+			bytesWords(k.SharedBytes), ago(now, k.LastHitAtUnixMs), k.Hits,
+			secondsWords(k.SecondsSaved), pinned)
 	}
 	return table.Flush()
 }
@@ -191,10 +197,15 @@ func (s *CacheShow) Run(c *Cache, t *terminal) error {
 		if d.Pinned {
 			pinned = "yes"
 		}
-		for _, line := range [][2]string{{"key", d.Key}, {"title", cmp.Or(clip(d.Title, 10*titleWidth), "-")}, {"model", d.Model + ", " + d.Format},
-			{"tokens", fmt.Sprint(d.Tokens)}, {"size", bytesWords(d.Bytes) + ", and " + bytesWords(d.SharedBytes) + " shared with other conversations"},
+		for _, line := range [][2]string{{"key", d.Key},
+			{"title", cmp.Or(clip(d.Title, 10*titleWidth), "-")},
+			{"model", d.Model + ", " + d.Format},
+			{"tokens", fmt.Sprint(d.Tokens)},
+			{"size", bytesWords(d.Bytes) + ", and " + bytesWords(d.SharedBytes) +
+				" shared with other conversations"},
 			{"written", ago(now, d.CreatedAtUnixMs)},
-			{"last hit", fmt.Sprintf("%s; %d in all, %s saved", ago(now, d.LastHitAtUnixMs), d.Hits, secondsWords(d.SecondsSaved))}, {"pinned", pinned}} {
+			{"last hit", fmt.Sprintf("%s; %d in all, %s saved", ago(now, d.LastHitAtUnixMs), d.Hits,
+				secondsWords(d.SecondsSaved))}, {"pinned", pinned}} {
 			fmt.Fprintf(table, "%s\t%s\n", line[0], line[1])
 		}
 		fmt.Fprintln(table, "\nFILE\tKIND\tTOKENS\tSIZE\tHITS\tSHARED")
@@ -207,7 +218,8 @@ func (s *CacheShow) Run(c *Cache, t *terminal) error {
 			if e.Kind == "state" {
 				positions = fmt.Sprintf("after %d", e.To)
 			}
-			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%s\n", e.Key[:min(keyDigits, len(e.Key))], e.Kind, positions, bytesWords(e.Bytes), e.Hits, shared)
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%s\n", e.Key[:min(keyDigits, len(e.Key))],
+				e.Kind, positions, bytesWords(e.Bytes), e.Hits, shared)
 		}
 		return table.Flush()
 	})
@@ -240,7 +252,8 @@ func (c *Cache) removed(out io.Writer, what string, removed cache.Removed) error
 	if removed.MemoryBytes > 0 {
 		memory = ", and " + bytesWords(removed.MemoryBytes) + " of memory"
 	}
-	_, err := fmt.Fprintf(out, "%s: %s removed, %s%s\n", what, count(removed.Entries, "file"), bytesWords(removed.Bytes), memory)
+	_, err := fmt.Fprintf(out, "%s: %s removed, %s%s\n", what, count(removed.Entries, "file"),
+		bytesWords(removed.Bytes), memory)
 	return err
 }
 
@@ -295,12 +308,18 @@ func (*CacheStats) Run(ctx context.Context, c *Cache, t *terminal) error {
 		fmt.Fprintf(table, "%s\t%s\n", name, fmt.Sprintf(format, values...))
 	}
 	line("folder", "%s", s.Dir)
-	line("size", "%s of %s, %s, %s", bytesWords(s.Bytes), limitWords(s.MaxBytes), count(s.Entries, "file"), count(stored(list), "conversation"))
-	line("disk", "%s free, %s of it left alone", bytesWords(s.FreeBytes), bytesWords(max(s.MinFreeBytes, 0)))
-	line("written", "%s today of %s, %s since ever", bytesWords(s.TodayBytes), limitWords(s.DailyWriteBytes), bytesWords(s.WrittenBytes))
-	line("read back", "%d times, %s saved; %d times there was nothing", s.Hits, secondsWords(s.SecondsSaved), s.Misses)
-	line("not kept", "%s because the disk was slower, %d for a limit; %s for an error", count(s.Dropped, "conversation"), s.Skipped, count(s.SaveErrors, "file"))
-	line("removed", "%s evicted, %d damaged, %d of other versions", count(s.Evicted, "file"), s.Damaged, s.Foreign)
+	line("size", "%s of %s, %s, %s", bytesWords(s.Bytes), limitWords(s.MaxBytes),
+		count(s.Entries, "file"), count(stored(list), "conversation"))
+	line("disk", "%s free, %s of it left alone", bytesWords(s.FreeBytes),
+		bytesWords(max(s.MinFreeBytes, 0)))
+	line("written", "%s today of %s, %s since ever", bytesWords(s.TodayBytes),
+		limitWords(s.DailyWriteBytes), bytesWords(s.WrittenBytes))
+	line("read back", "%d times, %s saved; %d times there was nothing", s.Hits,
+		secondsWords(s.SecondsSaved), s.Misses)
+	line("not kept", "%s because the disk was slower, %d for a limit; %s for an error",
+		count(s.Dropped, "conversation"), s.Skipped, count(s.SaveErrors, "file"))
+	line("removed", "%s evicted, %d damaged, %d of other versions", count(s.Evicted, "file"),
+		s.Damaged, s.Foreign)
 	if asked {
 		line("in memory", "%s of ended conversations", bytesWords(s.HotBytes))
 	}

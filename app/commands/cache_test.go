@@ -22,7 +22,8 @@ var longQuestion = strings.Repeat("Keys and values are kept for each token. ", 8
 // remember has a conversation kept in the usual folder, or in another one.
 func remember(t *testing.T, dir string) {
 	t.Helper()
-	if code, _, errOut := headroom("", "run", "--block-ssd-cache-dir", dir, longQuestion); code != 0 {
+	if code, _, errOut := headroom("", "run", "--block-ssd-cache-dir", dir,
+		longQuestion); code != 0 {
 		t.Fatalf("exit %d, %s", code, errOut)
 	}
 }
@@ -38,7 +39,8 @@ func listed(t *testing.T, args ...string) []cache.Conversation {
 	return list.Conversations
 }
 
-// TestCacheOfNothing: looking makes nothing, and says so kindly; what needs a conversation says that there is none.
+// TestCacheOfNothing: looking makes nothing, and says so kindly; what needs a conversation says
+// that there is none.
 func TestCacheOfNothing(t *testing.T) {
 	home := alone(t)
 	dir := filepath.Join(home, "cache", "headroom", "blocks")
@@ -58,7 +60,8 @@ func TestCacheOfNothing(t *testing.T) {
 	} {
 		code, out, errOut := headroom("", append([]string{"cache"}, c.args...)...)
 		if code != c.code || !strings.Contains(out+errOut, c.want) {
-			t.Errorf("%q: exit %d, %s%s; want %d with %q", c.args, code, out, errOut, c.code, c.want)
+			t.Errorf("%q: exit %d, %s%s; want %d with %q", c.args, code, out, errOut, c.code,
+				c.want)
 		}
 	}
 	if _, err := os.Stat(filepath.Join(home, "cache")); !os.IsNotExist(err) {
@@ -77,7 +80,9 @@ func TestCache(t *testing.T) {
 	remember(t, dir) // read back
 
 	list := listed(t)
-	if len(list) != 1 || list[0].Model != "headroom-demo" || list[0].Tokens < 256 || list[0].Hits != 1 || list[0].SecondsSaved <= 0 || !strings.HasPrefix(list[0].Title, "Keys and values") {
+	if len(list) != 1 || list[0].Model != "headroom-demo" || list[0].Tokens < 256 ||
+		list[0].Hits != 1 || list[0].SecondsSaved <= 0 ||
+		!strings.HasPrefix(list[0].Title, "Keys and values") {
 		t.Fatalf("listed %+v", list)
 	}
 	key := list[0].Key
@@ -88,19 +93,22 @@ func TestCache(t *testing.T) {
 			t.Errorf("%q: exit %d, said\n%s%s\nwant %s", args, code, out, errOut, want)
 		}
 	}
-	said(`(?m)^KEY +MODEL +TITLE .*\n`+key[:12]+` +headroom-demo +Keys and values are kept for each token…? +\d+ +\? +\d+\.\d .B +0 B +just now +1 +\d+\.\d s *$`, "ls")
+	said(`(?m)^KEY +MODEL +TITLE .*\n`+key[:12]+
+		` +headroom-demo +Keys and values are kept for each token…? +\d+ +\? +\d+\.\d .B +0 B +just now +1 +\d+\.\d s *$`, "ls")
 	said(`(?s)key +`+key+`\n.*pinned +no\n.*block +0 to 256 .*state +after \d+ `, "show", key[:6])
 	said(`^$`, "pin", key[:6])
 	said(`pinned +yes\n`, "show", key)
 	said(`(?m) yes *$`, "ls")
 	said(`^$`, "unpin", key)
-	said(`(?s)folder +`+dir+`\nsize +.* of at most .*, \d+ files, 1 conversation\ndisk .*\nread back +1 times`, "stats")
+	said(`(?s)folder +`+dir+
+		`\nsize +.* of at most .*, \d+ files, 1 conversation\ndisk .*\nread back +1 times`, "stats")
 	said(`"hits": 1`, "stats", "--json")
 	said(`^`+key[:8]+`: \d+ files removed, \d+\.\d .B\n$`, "rm", key[:8])
 	if got := listed(t); len(got) != 0 {
 		t.Errorf("left: %+v", got)
 	}
-	if code, _, errOut := headroom("", "cache", "show", key); code != 1 || !strings.Contains(errOut, "No conversation has a key") {
+	if code, _, errOut := headroom("", "cache", "show", key); code != 1 ||
+		!strings.Contains(errOut, "No conversation has a key") {
 		t.Errorf("exit %d, %s", code, errOut)
 	}
 }
@@ -108,10 +116,12 @@ func TestCache(t *testing.T) {
 func TestCacheClear(t *testing.T) {
 	dir := filepath.Join(alone(t), "other")
 	remember(t, dir)
-	if code, _, errOut := headroom("", "cache", "clear", "--block-ssd-cache-dir", dir, "--model", "nobody"); code != 1 || !strings.Contains(errOut, "there is headroom-demo") {
+	if code, _, errOut := headroom("", "cache", "clear", "--block-ssd-cache-dir", dir, "--model",
+		"nobody"); code != 1 || !strings.Contains(errOut, "there is headroom-demo") {
 		t.Errorf("exit %d, %s", code, errOut)
 	}
-	if code, out, _ := headroom("", "cache", "clear", "--block-ssd-cache-dir", dir, "--model", "headroom-demo"); code != 0 || !strings.HasPrefix(out, "headroom-demo: ") {
+	if code, out, _ := headroom("", "cache", "clear", "--block-ssd-cache-dir", dir, "--model",
+		"headroom-demo"); code != 0 || !strings.HasPrefix(out, "headroom-demo: ") {
 		t.Errorf("exit %d, %s", code, out)
 	}
 	if got := listed(t, "--block-ssd-cache-dir", dir); len(got) != 0 {
@@ -134,14 +144,18 @@ func served(ctx context.Context, s *Serve) (endpoint string, ended chan error) {
 	return endpoint, ended
 }
 
-// TestCacheAsksTheServer: what is in memory is known where a server runs over the same folder, and nowhere else.
+// TestCacheAsksTheServer: what is in memory is known where a server runs over the same folder, and
+// nowhere else.
 func TestCacheAsksTheServer(t *testing.T) {
 	home := alone(t)
 	ctx, stop := context.WithTimeout(t.Context(), patience)
 	defer stop()
 	endpoint, ended := served(ctx, &Serve{Host: "127.0.0.1"})
-	body, _ := json.Marshal(map[string]any{"messages": []map[string]string{{"role": "user", "content": longQuestion}}, "max_tokens": 8})
-	answer, err := http.Post(endpoint+"/chat/completions", "application/json", strings.NewReader(string(body)))
+	body, _ := json.Marshal(
+		map[string]any{"messages": []map[string]string{{"role": "user", "content": longQuestion}},
+			"max_tokens": 8})
+	answer, err := http.Post(endpoint+"/chat/completions", "application/json",
+		strings.NewReader(string(body)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,13 +164,17 @@ func TestCacheAsksTheServer(t *testing.T) {
 	if len(list) != 1 || list[0].HotTokens < 256 {
 		t.Errorf("listed %+v", list)
 	}
-	if code, out, errOut := headroom("", "cache", "ls"); code != 0 || !regexp.MustCompile(` (100|9\d) % `).MatchString(out) {
+	if code, out, errOut := headroom("", "cache", "ls"); code != 0 ||
+		!regexp.MustCompile(` (100|9\d) % `).MatchString(out) {
 		t.Errorf("exit %d, %s%s", code, out, errOut)
 	}
-	if code, out, errOut := headroom("", "cache", "stats"); code != 0 || !strings.Contains(out, "in memory") {
+	if code, out, errOut := headroom("", "cache", "stats"); code != 0 ||
+		!strings.Contains(out, "in memory") {
 		t.Errorf("exit %d, %s%s", code, out, errOut)
 	}
-	if code, out, _ := headroom("", "cache", "ls", "--block-ssd-cache-dir", filepath.Join(home, "elsewhere")); code != 0 || !strings.Contains(out, "Nothing is kept in") {
+	if code, out, _ := headroom("", "cache", "ls", "--block-ssd-cache-dir",
+		filepath.Join(home, "elsewhere")); code != 0 ||
+		!strings.Contains(out, "Nothing is kept in") {
 		t.Errorf("another folder: exit %d, %s", code, out)
 	}
 	stop()
@@ -168,8 +186,8 @@ func TestCacheAsksTheServer(t *testing.T) {
 	}
 }
 
-// TestForgotten: `headroom cache rm` reaches the memory of a server over the same folder, whether the model runs in its process or in one of
-// its own: the same prompt is computed anew.
+// TestForgotten: `headroom cache rm` reaches the memory of a server over the same folder, whether
+// the model runs in its process or in one of its own: the same prompt is computed anew.
 func TestForgotten(t *testing.T) {
 	for _, inProcess := range []bool{true, false} {
 		alone(t)
@@ -177,8 +195,10 @@ func TestForgotten(t *testing.T) {
 		defer stop()
 		endpoint, ended := served(ctx, &Serve{Host: "127.0.0.1", InProcess: inProcess})
 		ask := func() (cachedTokens int) {
-			body, _ := json.Marshal(map[string]any{"messages": []map[string]string{{"role": "user", "content": longQuestion}}, "max_tokens": 8, "temperature": 0})
-			answer, err := http.Post(endpoint+"/chat/completions", "application/json", strings.NewReader(string(body)))
+			body, _ := json.Marshal(
+				map[string]any{"messages": []map[string]string{{"role": "user", "content": longQuestion}}, "max_tokens": 8, "temperature": 0})
+			answer, err := http.Post(endpoint+"/chat/completions", "application/json",
+				strings.NewReader(string(body)))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -191,7 +211,8 @@ func TestForgotten(t *testing.T) {
 					} `json:"prompt_tokens_details"`
 				} `json:"usage"`
 			}
-			if err := json.NewDecoder(answer.Body).Decode(&read); err != nil || read.Usage.Prompt < 256 {
+			if err := json.NewDecoder(answer.Body).Decode(&read); err != nil ||
+				read.Usage.Prompt < 256 {
 				t.Fatalf("%+v, %v", read, err)
 			}
 			return read.Usage.Detail.Cached
@@ -211,7 +232,8 @@ func TestForgotten(t *testing.T) {
 				args = append(args, key)
 			}
 			code, out, errOut := headroom("", append([]string{"cache"}, args...)...)
-			if code != 0 || !regexp.MustCompile(` removed, .*, and \d.*B of memory\n$`).MatchString(out) || errOut != "" {
+			if code != 0 || !regexp.MustCompile(` removed, .*, and \d.*B of memory\n$`).MatchString(
+				out) || errOut != "" {
 				t.Errorf("in process %t, %s: exit %d, %s%s", inProcess, what, code, out, errOut)
 			}
 			if list := listed(t); len(list) != 0 {
@@ -229,18 +251,23 @@ func TestForgotten(t *testing.T) {
 }
 
 func TestWords(t *testing.T) {
-	for bytes, want := range map[int64]string{0: "0 B", 999: "999 B", 1000: "1.0 kB", 99_949: "99.9 kB", 99_950: "100 kB", 999_499: "999 kB", 999_500: "1.0 MB", 20e9: "20.0 GB", 5e15: "5000 TB"} {
+	for bytes, want := range map[int64]string{0: "0 B", 999: "999 B", 1000: "1.0 kB",
+		99_949: "99.9 kB", 99_950: "100 kB", 999_499: "999 kB", 999_500: "1.0 MB", 20e9: "20.0 GB",
+		5e15: "5000 TB"} {
 		if got := bytesWords(bytes); got != want {
 			t.Errorf("%d bytes are %q, want %q", bytes, got, want)
 		}
 	}
-	for seconds, want := range map[float64]string{0: "0.0 s", 12.34: "12.3 s", 59.94: "59.9 s", 59.96: "1m0s", 4000: "1h6m40s"} {
+	for seconds, want := range map[float64]string{0: "0.0 s", 12.34: "12.3 s", 59.94: "59.9 s",
+		59.96: "1m0s", 4000: "1h6m40s"} {
 		if got := secondsWords(seconds); got != want {
 			t.Errorf("%g s are %q, want %q", seconds, got, want)
 		}
 	}
 	now := time.Unix(1_000_000, 0)
-	for passed, want := range map[time.Duration]string{-time.Minute: "just now", 59 * time.Second: "just now", time.Minute: "1 min ago", 119 * time.Minute: "1 h ago", 50 * time.Hour: "2 d ago"} {
+	for passed, want := range map[time.Duration]string{-time.Minute: "just now",
+		59 * time.Second: "just now", time.Minute: "1 min ago", 119 * time.Minute: "1 h ago",
+		50 * time.Hour: "2 d ago"} {
 		if got := ago(now, now.Add(-passed).UnixMilli()); got != want {
 			t.Errorf("%s ago is %q, want %q", passed, got, want)
 		}
@@ -248,7 +275,8 @@ func TestWords(t *testing.T) {
 	if got := ago(now, 0); got != "never" {
 		t.Errorf("0 is %q", got)
 	}
-	for text, want := range map[string]string{"short": "short", "a\x1b[2J\nb": "a [2J b", "what is a cache": "what is…"} {
+	for text, want := range map[string]string{"short": "short", "a\x1b[2J\nb": "a [2J b",
+		"what is a cache": "what is…"} {
 		if got := clip(text, 9); got != want {
 			t.Errorf("%q is clipped to %q, want %q", text, got, want)
 		}

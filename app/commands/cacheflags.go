@@ -1,6 +1,7 @@
 package commands
 
-// What is kept of conversations, in memory and on disk, as flags. The settings' "cache" section has the same, and flags beat it.
+// What is kept of conversations, in memory and on disk, as flags. The settings' "cache" section has
+// the same, and flags beat it.
 
 import (
 	"cmp"
@@ -13,8 +14,8 @@ import (
 	"headroom/engine/problem"
 )
 
-// CacheFlags say what is kept of conversations, and how reading prompts and writing answers share the engine. The fields of
-// settings.Cache mean the same.
+// CacheFlags say what is kept of conversations, and how reading prompts and writing answers share
+// the engine. The fields of settings.Cache mean the same.
 type CacheFlags struct {
 	BlockSSDCacheDir         string        `name:"block-ssd-cache-dir" help:"Folder of the cache on disk, in which conversations outlive the program." type:"path" placeholder:"DIR"`
 	BlockSSDCacheMaxSize     settings.Size `name:"block-ssd-cache-max-size" help:"Most that its files take; unless given 20GB, or a tenth of the disk if that is less." placeholder:"SIZE"`
@@ -44,7 +45,9 @@ func (f CacheFlags) or(s settings.Cache) CacheFlags {
 
 // given is what the flags say about the cache on disk, as settings; noPrefixes leaves it no use.
 func (f CacheFlags) given(noPrefixes bool) settings.Cache {
-	return settings.Cache{Off: f.NoSSDCache || noPrefixes, Dir: f.BlockSSDCacheDir, MaxSize: f.BlockSSDCacheMaxSize, MinFree: f.BlockSSDCacheMinFree,
+	return settings.Cache{Off: f.NoSSDCache ||
+		noPrefixes, Dir: f.BlockSSDCacheDir, MaxSize: f.BlockSSDCacheMaxSize,
+		MinFree:     f.BlockSSDCacheMinFree,
 		DailyWrites: f.BlockSSDCacheDailyWrites}
 }
 
@@ -56,7 +59,8 @@ func (f CacheFlags) apply(o engine.Options) engine.Options {
 	return o
 }
 
-// ssd is the cache on disk: where a command has one by default, that of flags and settings; elsewhere only one whose folder is asked for.
+// ssd is the cache on disk: where a command has one by default, that of flags and settings;
+// elsewhere only one whose folder is asked for.
 func (f CacheFlags) ssd(s settings.Cache, byDefault bool) cache.Options {
 	asked := f.or(s)
 	dir := f.BlockSSDCacheDir
@@ -66,14 +70,18 @@ func (f CacheFlags) ssd(s settings.Cache, byDefault bool) cache.Options {
 	if asked.NoSSDCache || dir == "" {
 		return cache.Options{}
 	}
-	return cache.Options{Dir: dir, Limits: engine.BlockStoreOptions{MaxBytes: int64(asked.BlockSSDCacheMaxSize),
-		MinFreeBytes: int64(asked.BlockSSDCacheMinFree), DailyWriteBytes: int64(asked.BlockSSDCacheDailyWrites)}}
+	return cache.Options{Dir: dir,
+		Limits: engine.BlockStoreOptions{MaxBytes: int64(asked.BlockSSDCacheMaxSize),
+			MinFreeBytes:    int64(asked.BlockSSDCacheMinFree),
+			DailyWriteBytes: int64(asked.BlockSSDCacheDailyWrites)}}
 }
 
-// mover moves the cache of a host to another folder. The error is a Problem: where it lies has been said on the command line.
+// mover moves the cache of a host to another folder. The error is a Problem: where it lies has been
+// said on the command line.
 func (f CacheFlags) mover(h *host.Host, file *settings.File) (*cache.Mover, error) {
 	if f.BlockSSDCacheDir != "" || f.NoSSDCache {
-		return nil, problem.New(problem.BadRequest, "This is set on the command line", "the cache's folder was given when Headroom was started",
+		return nil, problem.New(problem.BadRequest, "This is set on the command line",
+			"the cache's folder was given when Headroom was started",
 			"Start Headroom without that flag to move it.")
 	}
 	return &cache.Mover{
@@ -83,7 +91,8 @@ func (f CacheFlags) mover(h *host.Host, file *settings.File) (*cache.Mover, erro
 				return "", engine.BlockStoreLimits{}
 			}
 			l := f.ssd(file.Get().Cache, true).Limits
-			return s.Dir, engine.BlockStoreLimits{MaxBytes: l.MaxBytes, MinFreeBytes: l.MinFreeBytes}
+			return s.Dir, engine.BlockStoreLimits{MaxBytes: l.MaxBytes,
+				MinFreeBytes: l.MinFreeBytes}
 		},
 		Rest: h.RestCache,
 		Keep: func(dir string) error {
@@ -91,7 +100,9 @@ func (f CacheFlags) mover(h *host.Host, file *settings.File) (*cache.Mover, erro
 			err := file.Change(func(s *settings.Settings) { s.Cache.Dir = dir })
 			if err != nil { // it must not hold until Headroom ends either
 				_ = file.Change(func(s *settings.Settings) { s.Cache.Dir = before })
-				return problem.Wrap(problem.Internal, err, "The settings could not be kept", "The cache stays where it is. See that the settings' folder can be written to, and go on.")
+				return problem.Wrap(problem.Internal, err, "The settings could not be kept",
+					"The cache stays where it is. See that the settings' folder can be written "+
+						"to, and go on.")
 			}
 			return nil
 		},

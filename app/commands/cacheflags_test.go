@@ -29,13 +29,16 @@ func flagsOf(t *testing.T, args ...string) *ModelFlags {
 	return &f
 }
 
-// TestFlagsBeatSettings: what a flag says holds; where flags are silent, the settings of the cache and of the model do.
+// TestFlagsBeatSettings: what a flag says holds; where flags are silent, the settings of the cache
+// and of the model do.
 func TestFlagsBeatSettings(t *testing.T) {
 	none := 0
 	s := settings.Settings{
-		Cache: settings.Cache{HotSize: 1e9, PromptCacheSize: 5, PreferPrefill: true, MaxStallMs: 100},
+		Cache: settings.Cache{HotSize: 1e9, PromptCacheSize: 5, PreferPrefill: true,
+			MaxStallMs: 100},
 		Models: map[string]settings.Model{"m": {ContextTokens: 4096, MaxSequences: 2, KVFormat: "q8_0", KVBits: "4", KVGroupSize: "32",
-			KVBoundaryLayers: &none, KVBoundaryBits: 6, KVStartTokens: 700, MaxKVTokens: 64, StateFormat: "bf16"}},
+			KVBoundaryLayers: &none, KVBoundaryBits: 6, KVStartTokens: 700, MaxKVTokens: 64,
+			StateFormat: "bf16"}},
 	}
 	cases := []struct {
 		name  string
@@ -43,14 +46,28 @@ func TestFlagsBeatSettings(t *testing.T) {
 		args  []string
 		want  engine.Options
 	}{
-		{"settings", "m", nil, engine.Options{ContextTokens: 4096, MaxSequences: 2, KVFormat: "q8_0", KVBits: "4", KVGroupSize: "32", KVBoundaryLayers: -1,
-			KVBoundaryBits: 6, KVStartTokens: 700, MaxKVTokens: 64, StateFormat: "bf16", HotCacheBytes: 1e9, PromptCacheSize: 5, PreferPrefill: true, MaxStall: 100 * time.Millisecond}},
-		{"another model", "x", nil, engine.Options{HotCacheBytes: 1e9, PromptCacheSize: 5, PreferPrefill: true, MaxStall: 100 * time.Millisecond}},
-		{"flags", "m", strings.Fields("--context 100 --max-sequences 3 --kv-format affine --kv-bits 8 --kv-group-size 64 --kv-boundary-layers 1 --kv-boundary-bits 5" +
-			" --quantized-kv-start 5000 --max-kv-size 96 --state-format int8 --hot-cache-size 2GB --prompt-cache-size 7 --no-prefer-prefill --max-stall 1s --threads 4"),
-			engine.Options{Threads: 4, ContextTokens: 100, MaxSequences: 3, KVFormat: "affine", KVBits: "8", KVGroupSize: "64", KVBoundaryLayers: 1,
-				KVBoundaryBits: 5, KVStartTokens: 5000, MaxKVTokens: 96, StateFormat: "int8", HotCacheBytes: 2e9, PromptCacheSize: 7, MaxStall: time.Second}},
-		{"no bound", "x", []string{"--hot-cache-size", "none"}, engine.Options{PromptCacheSize: 5, PreferPrefill: true, MaxStall: 100 * time.Millisecond}},
+		{"settings", "m", nil, engine.Options{ContextTokens: 4096, MaxSequences: 2,
+			KVFormat: "q8_0", KVBits: "4", KVGroupSize: "32", KVBoundaryLayers: -1,
+			KVBoundaryBits: 6, KVStartTokens: 700, MaxKVTokens: 64, StateFormat: "bf16",
+			HotCacheBytes: 1e9, PromptCacheSize: 5, PreferPrefill: true,
+			MaxStall: 100 * time.Millisecond}},
+		{"another model", "x", nil,
+			engine.Options{HotCacheBytes: 1e9, PromptCacheSize: 5, PreferPrefill: true,
+				MaxStall: 100 * time.Millisecond}},
+		{"flags", "m", strings.Fields(
+			"--context 100 --max-sequences 3 --kv-format affine --kv-bits 8 --kv-group-size 64 " +
+				"--kv-boundary-layers 1 --kv-boundary-bits 5" +
+				" --quantized-kv-start 5000 --max-kv-size 96 --state-format int8 " +
+				"--hot-cache-size " +
+				"2GB " +
+				"--prompt-cache-size 7 --no-prefer-prefill --max-stall 1s --threads 4"),
+			engine.Options{Threads: 4, ContextTokens: 100, MaxSequences: 3, KVFormat: "affine",
+				KVBits: "8", KVGroupSize: "64", KVBoundaryLayers: 1,
+				KVBoundaryBits: 5, KVStartTokens: 5000, MaxKVTokens: 96, StateFormat: "int8",
+				HotCacheBytes: 2e9, PromptCacheSize: 7, MaxStall: time.Second}},
+		{"no bound", "x", []string{"--hot-cache-size", "none"},
+			engine.Options{PromptCacheSize: 5, PreferPrefill: true,
+				MaxStall: 100 * time.Millisecond}},
 	}
 	for _, c := range cases {
 		if got := flagsOf(t, c.args...).options(s, c.model); !reflect.DeepEqual(got, c.want) {
@@ -59,7 +76,8 @@ func TestFlagsBeatSettings(t *testing.T) {
 	}
 }
 
-// TestWhereTheCacheLies: on by default where a program stays, off where one only passes, and never against a word of the user.
+// TestWhereTheCacheLies: on by default where a program stays, off where one only passes, and never
+// against a word of the user.
 func TestWhereTheCacheLies(t *testing.T) {
 	home := alone(t)
 	usual := filepath.Join(home, "cache", "headroom", "blocks")
@@ -75,25 +93,35 @@ func TestWhereTheCacheLies(t *testing.T) {
 	}{
 		{"serve", "", settings.Cache{}, true, cache.Options{Dir: usual}},
 		{"run", "", settings.Cache{}, false, cache.Options{}},
-		{"run with the folder of the settings", "", settings.Cache{Dir: "/s"}, false, cache.Options{}},
-		{"run with a folder", "--block-ssd-cache-dir /f", settings.Cache{}, false, cache.Options{Dir: "/f"}},
+		{"run with the folder of the settings", "", settings.Cache{Dir: "/s"}, false,
+			cache.Options{}},
+		{"run with a folder", "--block-ssd-cache-dir /f", settings.Cache{}, false,
+			cache.Options{Dir: "/f"}},
 		{"off", "--no-ssd-cache", settings.Cache{}, true, cache.Options{}},
-		{"off beats a folder", "--no-ssd-cache --block-ssd-cache-dir /f", settings.Cache{}, true, cache.Options{}},
+		{"off beats a folder", "--no-ssd-cache --block-ssd-cache-dir /f", settings.Cache{}, true,
+			cache.Options{}},
 		{"off in the settings", "", settings.Cache{Off: true}, true, cache.Options{}},
-		{"a folder beats off in the settings", "--block-ssd-cache-dir /f", settings.Cache{Off: true, Dir: "/s"}, true, cache.Options{Dir: "/f"}},
+		{"a folder beats off in the settings", "--block-ssd-cache-dir /f",
+			settings.Cache{Off: true, Dir: "/s"}, true, cache.Options{Dir: "/f"}},
 		{"the settings' folder", "", settings.Cache{Dir: "/s"}, true, cache.Options{Dir: "/s"}},
-		{"limits of the settings", "", settings.Cache{MaxSize: 1, MinFree: 2, DailyWrites: settings.Unlimited}, true, cache.Options{Dir: usual, Limits: limits(1, 2, -1)}},
-		{"limits", "--block-ssd-cache-max-size 5GB --block-ssd-cache-min-free none --block-ssd-cache-daily-writes 1.5GB", settings.Cache{MaxSize: 1, MinFree: 2},
+		{"limits of the settings", "",
+			settings.Cache{MaxSize: 1, MinFree: 2, DailyWrites: settings.Unlimited}, true,
+			cache.Options{Dir: usual, Limits: limits(1, 2, -1)}},
+		{"limits",
+			"--block-ssd-cache-max-size 5GB --block-ssd-cache-min-free none " +
+				"--block-ssd-cache-daily-writes 1.5GB", settings.Cache{MaxSize: 1, MinFree: 2},
 			true, cache.Options{Dir: usual, Limits: limits(5e9, -1, 1.5e9)}},
 	}
 	for _, c := range cases {
-		if got := flagsOf(t, strings.Fields(c.args)...).ssd(c.settings, c.byDefault); !reflect.DeepEqual(got, c.want) {
+		if got := flagsOf(t, strings.Fields(c.args)...).ssd(c.settings,
+			c.byDefault); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: got %+v, want %+v", c.name, got, c.want)
 		}
 	}
 }
 
-// TestRunKeepsConversations: with a folder, a second process goes on from what the first one read; without, run leaves no files.
+// TestRunKeepsConversations: with a folder, a second process goes on from what the first one read;
+// without, run leaves no files.
 func TestRunKeepsConversations(t *testing.T) {
 	home := alone(t)
 	long := strings.Repeat("Keys and values are kept for each token. ", 80) + question
@@ -116,7 +144,9 @@ func TestRunKeepsConversations(t *testing.T) {
 
 // TestGiven: what the flags say is what the settings page may not change.
 func TestGiven(t *testing.T) {
-	f := flagsOf(t, strings.Fields("--block-ssd-cache-dir /f --block-ssd-cache-max-size 5GB --block-ssd-cache-min-free none --block-ssd-cache-daily-writes 1GB")...)
+	f := flagsOf(t, strings.Fields(
+		"--block-ssd-cache-dir /f --block-ssd-cache-max-size 5GB --block-ssd-cache-min-free none "+
+			"--block-ssd-cache-daily-writes 1GB")...)
 	want := settings.Cache{Dir: "/f", MaxSize: 5e9, MinFree: settings.Unlimited, DailyWrites: 1e9}
 	if got := f.given(false); got != want {
 		t.Errorf("got %+v, want %+v", got, want)

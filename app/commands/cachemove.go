@@ -1,6 +1,7 @@
 package commands
 
-// `headroom cache move`: a server that has the cache open moves it, and this waits; without one this does it.
+// `headroom cache move`: a server that has the cache open moves it, and this waits; without one
+// this does it.
 
 import (
 	"cmp"
@@ -25,7 +26,8 @@ type CacheMove struct {
 // Run moves the cache that the settings name.
 func (m *CacheMove) Run(ctx context.Context, c *Cache, t *terminal) error {
 	if c.Dir != "" {
-		return problem.New(problem.BadRequest, "Only the cache of the settings is moved", "--block-ssd-cache-dir was given", "Leave it out.")
+		return problem.New(problem.BadRequest, "Only the cache of the settings is moved",
+			"--block-ssd-cache-dir was given", "Leave it out.")
 	}
 	o, err := c.folder()
 	if err != nil {
@@ -50,17 +52,21 @@ func (m *CacheMove) Run(ctx context.Context, c *Cache, t *terminal) error {
 // alone moves a cache that no server has open.
 func (m *CacheMove) alone(ctx context.Context, o cache.Options, t *terminal) (string, error) {
 	if err := cache.FinishMove(o.Dir); err != nil {
-		return "", problem.Wrap(problem.Internal, err, "An earlier move of the cache cannot be finished", "See that its old folder can be written to.")
+		return "", problem.Wrap(problem.Internal, err,
+			"An earlier move of the cache cannot be finished",
+			"See that its old folder can be written to.")
 	}
 	if !cache.Exists(o.Dir) {
-		return "", problem.New(problem.NotFound, "Nothing is kept in "+o.Dir+" yet", "", "Set the folder on the Settings or Cache page, or as dir under cache in the settings.")
+		return "", problem.New(problem.NotFound, "Nothing is kept in "+o.Dir+" yet", "",
+			"Set the folder on the Settings or Cache page, or as dir under cache in the settings.")
 	}
 	mover, err := CacheFlags{}.mover(nil, openSettings())
 	if err != nil {
 		return "", err
 	}
 	mover.Now = func() (string, engine.BlockStoreLimits) {
-		return o.Dir, engine.BlockStoreLimits{MaxBytes: o.Limits.MaxBytes, MinFreeBytes: o.Limits.MinFreeBytes}
+		return o.Dir, engine.BlockStoreLimits{MaxBytes: o.Limits.MaxBytes,
+			MinFreeBytes: o.Limits.MinFreeBytes}
 	}
 	mover.Rest = func(_ context.Context, do func() (string, error)) error {
 		dir, err := do()
@@ -87,15 +93,18 @@ func (s running) moveCache(ctx context.Context, dir string) (to string, err erro
 		return "", err
 	}
 	var begun control.CacheMove
-	if err := s.send(ctx, freeTime, http.MethodPost, "api/cache/move", control.MoveRequest{Dir: dir}, &begun); err != nil {
+	if err := s.send(ctx, freeTime, http.MethodPost, "api/cache/move",
+		control.MoveRequest{Dir: dir}, &begun); err != nil {
 		return "", err
 	}
 	tick := time.NewTicker(250 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		var list control.JobList
-		if err := s.ask(ctx, askTime, http.MethodGet, "api/jobs", &list); err != nil && ctx.Err() == nil {
-			return "", problem.Wrap(problem.Internal, err, "The server at "+s.url+" does not say how far it is", "Look at the Cache page.")
+		if err := s.ask(ctx, askTime, http.MethodGet, "api/jobs", &list); err != nil &&
+			ctx.Err() == nil {
+			return "", problem.Wrap(problem.Internal, err,
+				"The server at "+s.url+" does not say how far it is", "Look at the Cache page.")
 		}
 		for _, j := range list.Jobs {
 			if j.ID == begun.Job && j.State.Ended() {
@@ -105,7 +114,8 @@ func (s running) moveCache(ctx context.Context, dir string) (to string, err erro
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			err := s.send(context.WithoutCancel(ctx), freeTime, http.MethodPost, "api/jobs/"+begun.Job+"/stop", nil, nil)
+			err := s.send(context.WithoutCancel(ctx), freeTime, http.MethodPost,
+				"api/jobs/"+begun.Job+"/stop", nil, nil)
 			return "", cmp.Or(err, ctx.Err())
 		}
 	}
@@ -117,7 +127,8 @@ func ended(j control.Job) error {
 	case j.Error != nil:
 		return problem.New(problem.Code(j.Error.Code), j.Error.Message, j.Error.Why, j.Error.Fix)
 	case j.State != jobs.Done:
-		return problem.New(problem.NotRunning, "The move was stopped", "the cache is where it was", "The same command goes on.")
+		return problem.New(problem.NotRunning, "The move was stopped", "the cache is where it was",
+			"The same command goes on.")
 	}
 	return nil
 }

@@ -1,7 +1,7 @@
 package commands
 
-// The running servers, as `headroom cache` asks them: over the control API, with the token of this user's settings. An address is taken from a file
-// of our own alone.
+// The running servers, as `headroom cache` asks them: over the control API, with the token of this
+// user's settings. An address is taken from a file of our own alone.
 
 import (
 	"bytes"
@@ -48,7 +48,8 @@ func eachServer(see func(running) bool) {
 func serversOver(ctx context.Context, dir string) (list []running) {
 	eachServer(func(s running) bool {
 		var state host.State
-		if s.ask(ctx, askTime, http.MethodGet, "api/state", &state) == nil && keptIn(state.Cache, dir) {
+		if s.ask(ctx, askTime, http.MethodGet, "api/state", &state) == nil &&
+			keptIn(state.Cache, dir) {
 			list = append(list, s)
 		}
 		return true
@@ -63,15 +64,18 @@ func keptIn(s cache.Stats, dir string) bool {
 // freeTime is how long freeing may take: a pass of a large model, and the end of a write to disk.
 const freeTime = time.Minute
 
-// free has servers forget in memory the conversation of that key, or with no key all of a model, or everything. It says who did not.
-func free(ctx context.Context, servers []running, key, model string, errOut io.Writer) (freedBytes int64) {
+// free has servers forget in memory the conversation of that key, or with no key all of a model, or
+// everything. It says who did not.
+func free(ctx context.Context, servers []running, key, model string,
+	errOut io.Writer) (freedBytes int64) {
 	path := "api/cache/" + url.PathEscape(key)
 	if key == "" {
 		path = "api/cache"
 	}
 	for _, s := range servers {
 		var removed cache.Removed
-		if err := s.ask(ctx, freeTime, http.MethodDelete, path+"?only=memory&model="+url.QueryEscape(model), &removed); err != nil {
+		if err := s.ask(ctx, freeTime, http.MethodDelete,
+			path+"?only=memory&model="+url.QueryEscape(model), &removed); err != nil {
 			fmt.Fprintf(errOut, "The server at %s may still have it in memory: %v\n", s.url, err)
 		}
 		freedBytes += removed.MemoryBytes
@@ -80,13 +84,15 @@ func free(ctx context.Context, servers []running, key, model string, errOut io.W
 }
 
 // ask sends a request without a body, and reads the answer's document.
-func (s running) ask(ctx context.Context, patience time.Duration, method, path string, document any) error {
+func (s running) ask(ctx context.Context, patience time.Duration, method, path string,
+	document any) error {
 	return s.send(ctx, patience, method, path, nil, document)
 }
 
-// send sends a request, with a body unless that is nil, and reads the answer's document unless that is nil. What the server refuses is the
-// Problem that it says.
-func (s running) send(ctx context.Context, patience time.Duration, method, path string, body, document any) error {
+// send sends a request, with a body unless that is nil, and reads the answer's document unless that
+// is nil. What the server refuses is the Problem that it says.
+func (s running) send(ctx context.Context, patience time.Duration, method, path string, body,
+	document any) error {
 	const maxBytes = 64 << 20
 	ctx, stop := context.WithTimeout(ctx, patience)
 	defer stop()
@@ -110,8 +116,10 @@ func (s running) send(ctx context.Context, patience time.Duration, method, path 
 	defer answer.Body.Close()
 	if answer.StatusCode >= 300 {
 		var refused control.ErrorBody
-		if json.NewDecoder(io.LimitReader(answer.Body, maxBytes)).Decode(&refused) == nil && refused.Error != nil {
-			return problem.New(problem.Code(refused.Error.Code), refused.Error.Message, refused.Error.Why, refused.Error.Fix)
+		if json.NewDecoder(io.LimitReader(answer.Body, maxBytes)).Decode(&refused) == nil &&
+			refused.Error != nil {
+			return problem.New(problem.Code(refused.Error.Code), refused.Error.Message,
+				refused.Error.Why, refused.Error.Fix)
 		}
 		return fmt.Errorf("it answers %s", answer.Status)
 	}

@@ -1,7 +1,8 @@
 package commands
 
-// A conversation in a terminal. Ctrl-C ends what is under way: an answer, which then stays in the conversation as far as it
-// came, or, at the prompt, the program. Reads of the terminal cannot be interrupted, so they run aside.
+// A conversation in a terminal. Ctrl-C ends what is under way: an answer, which then stays in the
+// conversation as far as it came, or, at the prompt, the program. Reads of the terminal cannot be
+// interrupted, so they run aside.
 
 import (
 	"bufio"
@@ -50,7 +51,9 @@ func (c *Chat) Run(ctx context.Context, t *terminal) error {
 	defer stop()
 
 	lines := newLineReader(t)
-	talk := &talker{model: m, flags: &c.AnswerFlags, defaults: control.RequestDefaults(kept.Get().ForModel(m.ID)), out: t.out, style: styled(t.out)}
+	talk := &talker{model: m, flags: &c.AnswerFlags,
+		defaults: control.RequestDefaults(kept.Get().ForModel(m.ID)), out: t.out,
+		style: styled(t.out)}
 	if lines.interactive() {
 		fmt.Fprintf(t.err, "%s. %s\n", m.ID, chatHelp)
 	}
@@ -58,7 +61,8 @@ func (c *Chat) Run(ctx context.Context, t *terminal) error {
 }
 
 // converse reads lines and answers them.
-func (c *Chat) converse(ctx context.Context, talk *talker, lines *lineReader, interrupts <-chan os.Signal, errOut io.Writer) error {
+func (c *Chat) converse(ctx context.Context, talk *talker, lines *lineReader,
+	interrupts <-chan os.Signal, errOut io.Writer) error {
 	messages := c.messages("")
 	for {
 		line, err := untilInterrupt(ctx, interrupts, lines.next)
@@ -78,7 +82,8 @@ func (c *Chat) converse(ctx context.Context, talk *talker, lines *lineReader, in
 			continue
 		}
 		asked := append(messages, chat.Message{Role: "user", Content: line})
-		answer, err := untilInterrupt(ctx, interrupts, func(ctx context.Context) (said, error) { return talk.answer(ctx, asked) })
+		answer, err := untilInterrupt(ctx, interrupts,
+			func(ctx context.Context) (said, error) { return talk.answer(ctx, asked) })
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -87,13 +92,16 @@ func (c *Chat) converse(ctx context.Context, talk *talker, lines *lineReader, in
 			continue
 		}
 		// What was said before Ctrl-C is part of the conversation too.
-		messages = append(asked, chat.Message{Role: "assistant", Content: answer.content, ReasoningContent: answer.reasoning})
+		messages = append(asked,
+			chat.Message{Role: "assistant", Content: answer.content,
+				ReasoningContent: answer.reasoning})
 		fmt.Fprintln(errOut, answer.speed())
 	}
 }
 
 // untilInterrupt runs f with a context that Ctrl-C ends.
-func untilInterrupt[T any](ctx context.Context, interrupts <-chan os.Signal, f func(context.Context) (T, error)) (T, error) {
+func untilInterrupt[T any](ctx context.Context, interrupts <-chan os.Signal,
+	f func(context.Context) (T, error)) (T, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
@@ -106,8 +114,8 @@ func untilInterrupt[T any](ctx context.Context, interrupts <-chan os.Signal, f f
 	return f(ctx)
 }
 
-// leaving runs a read that nothing can interrupt. If ctx ends first, it returns ctx's error and leaves the read behind, which
-// only a program that is about to end may do.
+// leaving runs a read that nothing can interrupt. If ctx ends first, it returns ctx's error and
+// leaves the read behind, which only a program that is about to end may do.
 func leaving[T any](ctx context.Context, read func() (T, error)) (T, error) {
 	type result struct {
 		value T
@@ -127,7 +135,8 @@ func leaving[T any](ctx context.Context, read func() (T, error)) (T, error) {
 	}
 }
 
-// lineReader reads what the user types: with editing and history in a terminal, plainly from a pipe.
+// lineReader reads what the user types: with editing and history in a terminal, plainly from a
+// pipe.
 type lineReader struct {
 	file     *os.File // nil: not a terminal
 	editor   *term.Terminal
@@ -152,8 +161,9 @@ func newLineReader(t *terminal) *lineReader {
 
 func (r *lineReader) interactive() bool { return r.file != nil }
 
-// next returns a line, io.EOF at the end or after Ctrl-D, and ctx's error when it ends; the reader is of no more use then. The
-// terminal is raw only while it reads, so that Ctrl-C is a signal while the model answers.
+// next returns a line, io.EOF at the end or after Ctrl-D, and ctx's error when it ends; the reader
+// is of no more use then. The terminal is raw only while it reads, so that Ctrl-C is a signal while
+// the model answers.
 func (r *lineReader) next(ctx context.Context) (string, error) {
 	if r.file == nil {
 		return leaving(ctx, func() (string, error) {
@@ -163,7 +173,8 @@ func (r *lineReader) next(ctx context.Context) (string, error) {
 			return "", errors.Join(r.scanner.Err(), io.EOF)
 		})
 	}
-	if width, height, err := term.GetSize(int(r.file.Fd())); err == nil && width > 0 { // 0: a terminal that does not know
+	if width, height, err := term.GetSize(int(r.file.Fd())); err == nil && width > 0 {
+		// 0: a terminal that does not know
 		_ = r.editor.SetSize(width, height)
 	}
 	before, err := term.MakeRaw(int(r.file.Fd()))

@@ -9,8 +9,8 @@
 //	headroom selftest whether the GPU can be trusted        selftest.go
 //	headroom worker   one model, for the server             worker.go
 //
-// Results go to stdout, everything about them (progress, logs, speed, errors) to stderr. Exit codes: 0, 1 for a Problem, 2 for
-// wrong arguments, 130 after Ctrl-C.
+// Results go to stdout, everything about them (progress, logs, speed, errors) to stderr. Exit
+// codes: 0, 1 for a Problem, 2 for wrong arguments, 130 after Ctrl-C.
 package commands
 
 import (

@@ -23,10 +23,15 @@ import (
 
 const patience = 30 * time.Second
 
-// alone gives the test a home of its own: no models but the bundled one, no settings, an empty cache.
+// alone gives the test a home of its own: no models but the bundled one, no settings, an empty
+// cache.
 func alone(t *testing.T) string {
 	home := t.TempDir()
-	for name, value := range map[string]string{"HOME": home, "XDG_CONFIG_HOME": filepath.Join(home, "config"), "XDG_CACHE_HOME": filepath.Join(home, "cache"), "XDG_DATA_HOME": filepath.Join(home, "data"), "HF_HUB_CACHE": "", "HF_HOME": "", "HF_ENDPOINT": "", "HF_TOKEN": "",
+	for name, value := range map[string]string{"HOME": home,
+		"XDG_CONFIG_HOME": filepath.Join(home, "config"),
+		"XDG_CACHE_HOME":  filepath.Join(home, "cache"),
+		"XDG_DATA_HOME":   filepath.Join(home, "data"), "HF_HUB_CACHE": "", "HF_HOME": "",
+		"HF_ENDPOINT": "", "HF_TOKEN": "",
 		"HEADROOM_MODELS": "", "HEADROOM_API_KEY": ""} {
 		t.Setenv(name, value)
 	}
@@ -42,7 +47,8 @@ func headroom(stdin string, args ...string) (code int, out, errOut string) {
 
 const question = "What is a KV cache?"
 
-var speedLine = regexp.MustCompile(`(?m)^\d+ tokens, \d+\.\d tokens/s; prompt \d+ tokens, (\d+ cached, )?\d+\.\d tokens/s$`)
+var speedLine = regexp.MustCompile(
+	`(?m)^\d+ tokens, \d+\.\d tokens/s; prompt \d+ tokens, (\d+ cached, )?\d+\.\d tokens/s$`)
 
 func TestRun(t *testing.T) {
 	alone(t)
@@ -53,13 +59,18 @@ func TestRun(t *testing.T) {
 	if !speedLine.MatchString(errOut) || strings.Count(errOut, "\n") != 1 {
 		t.Errorf("stderr %q, want one line of speed", errOut)
 	}
-	for name, args := range map[string][]string{"stdin": {"run", "-"}, "named": {"run", "headroom-demo", question}, "named by flag": {"run", "--model", "headroom-demo", question}} {
+	for name, args := range map[string][]string{"stdin": {"run", "-"},
+		"named":         {"run", "headroom-demo", question},
+		"named by flag": {"run", "--model", "headroom-demo", question}} {
 		code, again, againErr := headroom(question+"\n", args...)
-		if prompt := regexp.MustCompile(`prompt \d+ tokens`); code != 0 || again != said || prompt.FindString(againErr) != prompt.FindString(errOut) {
-			t.Errorf("%s: exit %d, said %q, want the same as before; %s", name, code, again, againErr)
+		if prompt := regexp.MustCompile(`prompt \d+ tokens`); code != 0 || again != said ||
+			prompt.FindString(againErr) != prompt.FindString(errOut) {
+			t.Errorf("%s: exit %d, said %q, want the same as before; %s", name, code, again,
+				againErr)
 		}
 	}
-	if code, short, _ := headroom("", "run", "--max-tokens", "3", question); code != 0 || len(short) >= len(said) || !strings.HasPrefix(said, strings.TrimSpace(short)) {
+	if code, short, _ := headroom("", "run", "--max-tokens", "3", question); code != 0 ||
+		len(short) >= len(said) || !strings.HasPrefix(said, strings.TrimSpace(short)) {
 		t.Errorf("with 3 tokens: exit %d, said %q", code, short)
 	}
 }
@@ -67,7 +78,8 @@ func TestRun(t *testing.T) {
 func TestRunShowsReasoning(t *testing.T) {
 	alone(t)
 	code, said, _ := headroom("", "run", "--think", "Sort: pear, apple, fig")
-	if code != 0 || !strings.HasPrefix(said, "<think>\n") || !strings.Contains(said, "\n</think>\n\n") || strings.Contains(said, dim) {
+	if code != 0 || !strings.HasPrefix(said, "<think>\n") ||
+		!strings.Contains(said, "\n</think>\n\n") || strings.Contains(said, dim) {
 		t.Errorf("exit %d, said %q", code, said)
 	}
 }
@@ -87,7 +99,8 @@ func TestRefusals(t *testing.T) {
 	home := alone(t)
 	empty := filepath.Join(home, "empty")
 	truncated := filepath.Join(home, "truncated")
-	for dir, files := range map[string][]string{empty: nil, truncated: {"config.json", "tokenizer.json", "model.safetensors"}} {
+	for dir, files := range map[string][]string{empty: nil,
+		truncated: {"config.json", "tokenizer.json", "model.safetensors"}} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -111,21 +124,34 @@ func TestRefusals(t *testing.T) {
 		want []string // on stderr
 	}{
 		{"no command", nil, 2, []string{"expected one of", "headroom --help"}},
-		{"unknown flag", []string{"run", "--frobnicate", "x"}, 2, []string{"unknown flag --frobnicate"}},
-		{"wrong size", []string{"serve", "--hot-cache-size", "2XB"}, 2, []string{`--hot-cache-size: "2XB" is no size`, `"20GB" or "1.5 GB"`}},
-		{"negative stall", []string{"serve", "--max-stall=-1s"}, 2, []string{"--max-stall is -1s, expected 0 or more"}},
-		{"negative conversations", []string{"serve", "--prompt-cache-size=-1"}, 2, []string{"--prompt-cache-size is -1, expected 0 or more"}},
+		{"unknown flag", []string{"run", "--frobnicate", "x"}, 2,
+			[]string{"unknown flag --frobnicate"}},
+		{"wrong size", []string{"serve", "--hot-cache-size", "2XB"}, 2,
+			[]string{`--hot-cache-size: "2XB" is no size`, `"20GB" or "1.5 GB"`}},
+		{"negative stall", []string{"serve", "--max-stall=-1s"}, 2,
+			[]string{"--max-stall is -1s, expected 0 or more"}},
+		{"negative conversations", []string{"serve", "--prompt-cache-size=-1"}, 2,
+			[]string{"--prompt-cache-size is -1, expected 0 or more"}},
 		{"no prompt", []string{"run"}, 2, []string{"model-and-prompt"}},
-		{"not UTF-8", []string{"run", "-"}, 1, []string{"The user message is not valid UTF-8", "fix: "}},
+		{"not UTF-8", []string{"run", "-"}, 1,
+			[]string{"The user message is not valid UTF-8", "fix: "}},
 		{"empty prompt", []string{"run", " "}, 1, []string{"headroom: The prompt is empty"}},
-		{"too many words", []string{"run", "a", "b", "c"}, 1, []string{"got 3 words", "fix: Put the prompt into quotes"}},
-		{"two models", []string{"run", "--model", "headroom-demo", "headroom-demo", "x"}, 1, []string{"got 2 words", "name the model once"}},
-		{"unknown model", []string{"run", "gpt-4", "x"}, 1, []string{`There is no model "gpt-4" here`, "why: there is headroom-demo"}},
-		{"empty folder", []string{"serve", "--port", "0", "--model", empty}, 1, []string{"is not a model's folder", "why: it holds no config.json", "fix: "}},
-		{"truncated", []string{"serve", "--port", "0", "--model", truncated}, 1, []string{"damaged or incomplete", "truncated", "fix: Download it again."}},
-		{"does not fit", []string{"run", "--max-sequences", "1000000", "x"}, 1, []string{"The model does not fit", "GB is free", "fix: "}},
-		{"too long", []string{"run", "--context", "20", strings.Repeat("word ", 50)}, 1, []string{"longer than the model's context", "the context holds 20"}},
-		{"impossible host", []string{"serve", "--host", "not a host", "--port", "0"}, 1, []string{"cannot listen on not a host", "Check --host and --port"}},
+		{"too many words", []string{"run", "a", "b", "c"}, 1,
+			[]string{"got 3 words", "fix: Put the prompt into quotes"}},
+		{"two models", []string{"run", "--model", "headroom-demo", "headroom-demo", "x"}, 1,
+			[]string{"got 2 words", "name the model once"}},
+		{"unknown model", []string{"run", "gpt-4", "x"}, 1,
+			[]string{`There is no model "gpt-4" here`, "why: there is headroom-demo"}},
+		{"empty folder", []string{"serve", "--port", "0", "--model", empty}, 1,
+			[]string{"is not a model's folder", "why: it holds no config.json", "fix: "}},
+		{"truncated", []string{"serve", "--port", "0", "--model", truncated}, 1,
+			[]string{"damaged or incomplete", "truncated", "fix: Download it again."}},
+		{"does not fit", []string{"run", "--max-sequences", "1000000", "x"}, 1,
+			[]string{"The model does not fit", "GB is free", "fix: "}},
+		{"too long", []string{"run", "--context", "20", strings.Repeat("word ", 50)}, 1,
+			[]string{"longer than the model's context", "the context holds 20"}},
+		{"impossible host", []string{"serve", "--host", "not a host", "--port", "0"}, 1,
+			[]string{"cannot listen on not a host", "Check --host and --port"}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -144,7 +170,8 @@ func TestRefusals(t *testing.T) {
 
 func TestHelpAndVersion(t *testing.T) {
 	for _, args := range [][]string{{"--help"}, {"serve", "--help"}, {"--version"}} {
-		if code, out, errOut := headroom("", args...); code != 0 || !strings.Contains(out, "headroom") || errOut != "" {
+		if code, out, errOut := headroom("", args...); code != 0 ||
+			!strings.Contains(out, "headroom") || errOut != "" {
 			t.Errorf("%q: exit %d, %q, %q", args, code, out, errOut)
 		}
 	}
@@ -155,7 +182,8 @@ type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-// TestCtrlC ends a run after the first piece of the answer: what was said stays, the figures follow, and the code is 130.
+// TestCtrlC ends a run after the first piece of the answer: what was said stays, the figures
+// follow, and the code is 130.
 func TestCtrlC(t *testing.T) {
 	alone(t)
 	ctx, interrupt := context.WithCancel(t.Context())
@@ -168,7 +196,8 @@ func TestCtrlC(t *testing.T) {
 	if code := report(err, io.Discard); code != 130 {
 		t.Errorf("exit %d (%v), want 130", code, err)
 	}
-	if out.Len() == 0 || !strings.HasSuffix(out.String(), "\n") || !strings.Contains(errOut.String(), "tokens/s") {
+	if out.Len() == 0 || !strings.HasSuffix(out.String(), "\n") ||
+		!strings.Contains(errOut.String(), "tokens/s") {
 		t.Errorf("stdout %q, stderr %q", out.String(), errOut.String())
 	}
 }
@@ -177,8 +206,10 @@ func TestCtrlC(t *testing.T) {
 func TestFullDisk(t *testing.T) {
 	alone(t)
 	var errOut bytes.Buffer
-	code := Main([]string{"run", "hi"}, nil, writerFunc(func([]byte) (int, error) { return 0, syscall.ENOSPC }), &errOut)
-	if code != 1 || !strings.Contains(errOut.String(), "The answer cannot be written") || !strings.Contains(errOut.String(), "no space left") {
+	code := Main([]string{"run", "hi"}, nil,
+		writerFunc(func([]byte) (int, error) { return 0, syscall.ENOSPC }), &errOut)
+	if code != 1 || !strings.Contains(errOut.String(), "The answer cannot be written") ||
+		!strings.Contains(errOut.String(), "no space left") {
 		t.Errorf("exit %d, stderr %s", code, errOut.String())
 	}
 }
@@ -188,7 +219,8 @@ func TestSignalWhileReading(t *testing.T) {
 	for _, c := range []struct {
 		args   []string
 		signal syscall.Signal
-	}{{[]string{"run", "-"}, syscall.SIGINT}, {[]string{"run", "-"}, syscall.SIGTERM}, {[]string{"chat"}, syscall.SIGINT}, {[]string{"chat"}, syscall.SIGTERM}} {
+	}{{[]string{"run", "-"}, syscall.SIGINT}, {[]string{"run", "-"}, syscall.SIGTERM},
+		{[]string{"chat"}, syscall.SIGINT}, {[]string{"chat"}, syscall.SIGTERM}} {
 		t.Run(fmt.Sprint(c.args, c.signal), func(t *testing.T) {
 			alone(t)
 			ended := make(chan int, 1)
@@ -218,7 +250,8 @@ func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
 func TestChat(t *testing.T) {
 	alone(t)
-	code, out, errOut := headroom(question+"\n\n/help\n"+question+"\n/reset\n"+question+"\n/exit\nnot read\n", "chat", "--max-tokens", "40")
+	code, out, errOut := headroom(question+"\n\n/help\n"+question+"\n/reset\n"+question+
+		"\n/exit\nnot read\n", "chat", "--max-tokens", "40")
 	if code != 0 || strings.Count(out, "keys and values") < 2 {
 		t.Errorf("exit %d, said %q", code, out)
 	}
@@ -226,7 +259,8 @@ func TestChat(t *testing.T) {
 	for _, m := range regexp.MustCompile(`prompt (\d+) tokens`).FindAllStringSubmatch(errOut, -1) {
 		prompts = append(prompts, m[1])
 	}
-	if len(prompts) != 3 || prompts[0] != prompts[2] || len(prompts[1]) < len(prompts[0]) || prompts[1] == prompts[0] {
+	if len(prompts) != 3 || prompts[0] != prompts[2] || len(prompts[1]) < len(prompts[0]) ||
+		prompts[1] == prompts[0] {
 		t.Errorf("prompts of %v tokens: want the second longer, the third like the first", prompts)
 	}
 	if !strings.Contains(errOut, chatHelp) || !strings.Contains(errOut, "starts anew") {
@@ -234,11 +268,14 @@ func TestChat(t *testing.T) {
 	}
 }
 
-// TestChatGoesOnAfterAProblem: a message that does not fit is said to be too long, and the next one is answered.
+// TestChatGoesOnAfterAProblem: a message that does not fit is said to be too long, and the next one
+// is answered.
 func TestChatGoesOnAfterAProblem(t *testing.T) {
 	alone(t)
-	code, out, errOut := headroom(strings.Repeat("word ", 200)+"\n"+question+"\n", "chat", "--context", "100")
-	if code != 0 || !strings.Contains(errOut, "longer than the model's context") || !strings.Contains(out, "keys and values") {
+	code, out, errOut := headroom(strings.Repeat("word ", 200)+"\n"+question+"\n", "chat",
+		"--context", "100")
+	if code != 0 || !strings.Contains(errOut, "longer than the model's context") ||
+		!strings.Contains(out, "keys and values") {
 		t.Errorf("exit %d, said %q, %s", code, out, errOut)
 	}
 }
@@ -246,14 +283,16 @@ func TestChatGoesOnAfterAProblem(t *testing.T) {
 func TestModels(t *testing.T) {
 	home := alone(t)
 	_, out, _ := headroom("", "models")
-	if !regexp.MustCompile(`(?m)^headroom-demo +qwen3_5_moe +4-bit, group 64 +0\.011 GB +\d+\.\d+ GB +(yes|tight)$`).MatchString(out) || !strings.Contains(out, "Nothing but the bundled model") {
+	if !regexp.MustCompile(
+		`(?m)^headroom-demo +qwen3_5_moe +4-bit, group 64 +0\.011 GB +\d+\.\d+ GB +(yes|tight)$`).MatchString(out) || !strings.Contains(out, "Nothing but the bundled model") {
 		t.Errorf("said\n%s", out)
 	}
 	bad := filepath.Join(home, "more", "bad")
 	_ = os.MkdirAll(bad, 0o755)
 	_ = os.WriteFile(filepath.Join(bad, "config.json"), []byte(`{"model_type":"mamba9"}`), 0o644)
 	code, out, _ := headroom("", "models", "--models-dir", filepath.Dir(bad))
-	if code != 0 || !strings.Contains(out, "Damaged:") || !strings.Contains(out, "  bad: The model in "+bad+" is damaged or incomplete") {
+	if code != 0 || !strings.Contains(out, "Damaged:") ||
+		!strings.Contains(out, "  bad: The model in "+bad+" is damaged or incomplete") {
 		t.Errorf("exit %d, said\n%s", code, out)
 	}
 }
@@ -267,7 +306,8 @@ func TestServe(t *testing.T) {
 	var errOut bytes.Buffer
 	ended := make(chan error, 1)
 	go func() {
-		ended <- (&Serve{Host: "127.0.0.1", APIKey: "it's a key"}).Run(ctx, &terminal{out: writer, err: &errOut})
+		ended <- (&Serve{Host: "127.0.0.1", APIKey: "it's a key"}).Run(ctx,
+			&terminal{out: writer, err: &errOut})
 		writer.Close()
 	}()
 	said := map[string]string{}
@@ -276,7 +316,8 @@ func TestServe(t *testing.T) {
 		said[name] = rest
 	}
 	endpoint, page := said["endpoint"], said["web UI"]
-	if endpoint == "" || !strings.Contains(page, "/#token=") || !strings.Contains(said["try"], `-H 'Authorization: Bearer it'\''s a key'`) {
+	if endpoint == "" || !strings.Contains(page, "/#token=") ||
+		!strings.Contains(said["try"], `-H 'Authorization: Bearer it'\''s a key'`) {
 		t.Fatalf("said %q; %s", said, errOut.String())
 	}
 	base, token, _ := strings.Cut(page, "#token=")
@@ -295,7 +336,8 @@ func TestServe(t *testing.T) {
 		}
 		return string(text)
 	}
-	if text := get(endpoint+"/models", "Authorization", "Bearer it's a key", 200); !strings.Contains(text, "headroom-demo") {
+	if text := get(endpoint+"/models", "Authorization", "Bearer it's a key",
+		200); !strings.Contains(text, "headroom-demo") {
 		t.Errorf("models: %s", text)
 	}
 	get(endpoint+"/models", "X-None", "", 401)
@@ -304,14 +346,17 @@ func TestServe(t *testing.T) {
 		Engine   struct{ Status, Model string }
 		Endpoint struct{ URL, UIURL string }
 	}
-	if err := json.Unmarshal([]byte(get(base+"api/state", "X-Headroom-Token", token, 200)), &state); err != nil {
+	if err := json.Unmarshal([]byte(get(base+"api/state", "X-Headroom-Token", token, 200)),
+		&state); err != nil {
 		t.Fatal(err)
 	}
-	if state.Engine.Status != "ready" || state.Engine.Model != "headroom-demo" || state.Endpoint.URL != endpoint || state.Endpoint.UIURL != base {
+	if state.Engine.Status != "ready" || state.Engine.Model != "headroom-demo" ||
+		state.Endpoint.URL != endpoint || state.Endpoint.UIURL != base {
 		t.Errorf("state %+v, endpoint %s, page %s", state, endpoint, base)
 	}
 	// An open page must not hold up the end.
-	r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, base+"api/events?token="+token, nil)
+	r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, base+"api/events?token="+token,
+		nil)
 	events, err := http.DefaultClient.Do(r)
 	if err != nil {
 		t.Fatal(err)
@@ -340,20 +385,24 @@ func TestPortTaken(t *testing.T) {
 	defer taken.Close()
 	port := taken.Addr().(*net.TCPAddr).Port
 	code, _, errOut := headroom("", "serve", "--port", fmt.Sprint(port))
-	if code != 1 || !strings.Contains(errOut, fmt.Sprintf("Port %d is taken", port)) || !strings.Contains(errOut, "--port 0") {
+	if code != 1 || !strings.Contains(errOut, fmt.Sprintf("Port %d is taken", port)) ||
+		!strings.Contains(errOut, "--port 0") {
 		t.Errorf("exit %d, %s", code, errOut)
 	}
-	if owner, pid := portOwner(port); owner != "" && (int(pid) != os.Getpid() || !strings.Contains(errOut, owner)) {
+	if owner, pid := portOwner(port); owner != "" &&
+		(int(pid) != os.Getpid() || !strings.Contains(errOut, owner)) {
 		t.Errorf("the owner is %s (%d), we are %d: %s", owner, pid, os.Getpid(), errOut)
 	}
-	if p := problem.From(listenProblem(syscall.EADDRINUSE, "127.0.0.1", port)); p.Code != problem.PortTaken {
+	if p := problem.From(listenProblem(syscall.EADDRINUSE, "127.0.0.1",
+		port)); p.Code != problem.PortTaken {
 		t.Errorf("code %s", p.Code)
 	}
 }
 
 func TestReachable(t *testing.T) {
 	for listening, want := range map[string]string{
-		"127.0.0.1:1": "127.0.0.1:1", "0.0.0.0:1": "127.0.0.1:1", "[::]:1": "127.0.0.1:1", "[::1]:1": "[::1]:1", "192.168.1.2:1": "192.168.1.2:1",
+		"127.0.0.1:1": "127.0.0.1:1", "0.0.0.0:1": "127.0.0.1:1", "[::]:1": "127.0.0.1:1",
+		"[::1]:1": "[::1]:1", "192.168.1.2:1": "192.168.1.2:1",
 	} {
 		if got := reachable(listening); got != want {
 			t.Errorf("reachable(%q) = %q, want %q", listening, got, want)

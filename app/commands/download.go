@@ -33,8 +33,10 @@ func (f *HubFlags) client(s settings.Settings) (*hub.Client, error) {
 
 // newHub makes the hub's client as every part of the program uses it. The error is a Problem.
 func newHub(endpoint string, tokens *hub.Tokens) (*hub.Client, error) {
-	return hub.New(hub.Options{Cache: library.HubCache(), Endpoint: cmp.Or(endpoint, os.Getenv("HF_ENDPOINT")), Kinds: engine.Architectures(),
-		Token: func() string { token, _ := tokens.Token(); return token }, UserAgent: "headroom/" + version.Version})
+	return hub.New(hub.Options{Cache: library.HubCache(),
+		Endpoint: cmp.Or(endpoint, os.Getenv("HF_ENDPOINT")), Kinds: engine.Architectures(),
+		Token:     func() string { token, _ := tokens.Token(); return token },
+		UserAgent: "headroom/" + version.Version})
 }
 
 // ModelsSearch is `headroom models search`.
@@ -56,7 +58,9 @@ func (c *ModelsSearch) Run(ctx context.Context, t *terminal) error {
 		return err
 	}
 	if len(found) == 0 {
-		fmt.Fprintf(t.out, "%s has no model with %q in its name that consists of .safetensors files.\n", client.Endpoint(), words)
+		fmt.Fprintf(t.out,
+			"%s has no model with %q in its name that consists of .safetensors files.\n",
+			client.Endpoint(), words)
 		return nil
 	}
 	table := tabwriter.NewWriter(t.out, 0, 8, 2, ' ', 0)
@@ -74,7 +78,8 @@ func (c *ModelsSearch) Run(ctx context.Context, t *terminal) error {
 		case m.Gated:
 			runs = "yes, after its terms are accepted"
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\n", m.ID, clip(m.ModelType, 30), format, m.Downloads, runs)
+		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\n", m.ID, clip(m.ModelType, 30), format, m.Downloads,
+			runs)
 	}
 	return table.Flush()
 }
@@ -99,10 +104,12 @@ func (c *ModelsDownload) Run(ctx context.Context, t *terminal) error {
 	}
 	list := jobs.NewList()
 	defer list.Close()
-	job, err := watchJob(ctx, t.err, list, list.Start(client.Job(hub.Request{ID: c.Model, Revision: c.Revision, Files: c.File})).ID)
+	job, err := watchJob(ctx, t.err, list,
+		list.Start(client.Job(hub.Request{ID: c.Model, Revision: c.Revision, Files: c.File})).ID)
 	switch {
 	case err != nil:
-		fmt.Fprintf(t.err, "Stopped at %s. The same command goes on from there.\n", bytesWords(job.DoneBytes))
+		fmt.Fprintf(t.err, "Stopped at %s. The same command goes on from there.\n",
+			bytesWords(job.DoneBytes))
 		return err
 	case job.State == jobs.Failed:
 		return job.Err
@@ -137,7 +144,8 @@ func (c *ModelsDownload) list(ctx context.Context, t *terminal, client *hub.Clie
 	if refused != nil {
 		return refused
 	}
-	fmt.Fprintf(t.out, "%s, %s: the files marked * are what the model needs.\n", count(len(chosen), "file"), bytesWords(total))
+	fmt.Fprintf(t.out, "%s, %s: the files marked * are what the model needs.\n",
+		count(len(chosen), "file"), bytesWords(total))
 	return nil
 }
 
@@ -157,11 +165,13 @@ func (c *ModelsToken) Run(t *terminal) error {
 		return nil
 	}
 	if _, source := tokens.Token(); source != hub.NoToken {
-		fmt.Fprintf(t.err, "There is a token already, %s; a new one takes its place.\n", tokenPlace(source))
+		fmt.Fprintf(t.err, "There is a token already, %s; a new one takes its place.\n",
+			tokenPlace(source))
 	}
 	token, err := readSecret(t, "The token, from the hub's settings: ")
 	if err != nil {
-		return problem.Wrap(problem.BadRequest, err, "There is no token on the input", "Give it on one line.")
+		return problem.Wrap(problem.BadRequest, err, "There is no token on the input",
+			"Give it on one line.")
 	}
 	source, err := tokens.Save(token)
 	if err != nil {

@@ -17,7 +17,8 @@ import (
 	"headroom/engine"
 )
 
-// demoHub serves the demo model as demo/model; before is called with each request for a file's bytes.
+// demoHub serves the demo model as demo/model; before is called with each request for a file's
+// bytes.
 func demoHub(t *testing.T, before func(w http.ResponseWriter, r *http.Request)) string {
 	t.Helper()
 	return hubOf(t, "demo/model", before)
@@ -45,15 +46,23 @@ func hubOf(t *testing.T, name string, before func(w http.ResponseWriter, r *http
 		}
 		switch r.URL.Path {
 		case "/api/models":
-			_, _ = w.Write([]byte(`[{"id":"demo/model","downloads":7,"tags":["mlx"],"config":{"model_type":"qwen3_5_moe"}},{"id":"demo/other","config":{"model_type":"strange"}}]`))
+			_,
+				_ =
+				w.Write(
+					[]byte(
+						`[{"id":"demo/model","downloads":7,"tags":["mlx"],"config":{"model_type":"qwen3_5_moe"}},{"id":"demo/other","config":{"model_type":"strange"}}]`))
 		case "/api/models/" + name + "/revision/main":
 			var siblings []map[string]any
 			entries, _ := os.ReadDir(dir)
 			for _, e := range entries {
 				info, _ := e.Info()
-				siblings = append(siblings, map[string]any{"rfilename": e.Name(), "size": info.Size()})
+				siblings = append(siblings,
+					map[string]any{"rfilename": e.Name(), "size": info.Size()})
 			}
-			_ = json.NewEncoder(w).Encode(map[string]any{"sha": strings.Repeat("c0de", 10), "siblings": append(siblings, map[string]any{"rfilename": "picture.png", "size": 3})})
+			_ = json.NewEncoder(w).Encode(
+				map[string]any{"sha": strings.Repeat("c0de", 10),
+					"siblings": append(siblings,
+						map[string]any{"rfilename": "picture.png", "size": 3})})
 		default:
 			http.NotFound(w, r)
 		}
@@ -65,24 +74,30 @@ func hubOf(t *testing.T, name string, before func(w http.ResponseWriter, r *http
 func TestModelsSearch(t *testing.T) {
 	alone(t)
 	code, out, errOut := headroom("", "models", "search", "--endpoint", demoHub(t, nil), "demo")
-	if code != 0 || !strings.Contains(out, "demo/model  qwen3_5_moe  MLX           7          yes\n") || !strings.Contains(out, "demo/other  strange      Hugging Face  0          no\n") {
+	if code != 0 || !strings.Contains(out,
+		"demo/model  qwen3_5_moe  MLX           7          yes\n") ||
+		!strings.Contains(out, "demo/other  strange      Hugging Face  0          no\n") {
 		t.Errorf("exit %d, %q, %s", code, out, errOut)
 	}
 }
 
-// A model comes from the hub into the cache and is listed there: as being under way while it is, and then as ready.
+// A model comes from the hub into the cache and is listed there: as being under way while it is,
+// and then as ready.
 func TestModelsDownload(t *testing.T) {
 	home := alone(t)
 	var underWay atomic.Bool
-	l := library.New([]string{filepath.Join(home, ".cache", "huggingface", "hub")}, engine.Options{}, engine.Describe)
+	l := library.New([]string{filepath.Join(home, ".cache", "huggingface", "hub")},
+		engine.Options{}, engine.Describe)
 	t.Setenv("HF_ENDPOINT", demoHub(t, func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.Header.Get("Range"), "bytes=8388608-") {
 			models := l.Scan()
-			underWay.Store(len(models) == 2 && models[1].ID == "demo/model" && models[1].State == library.Downloading)
+			underWay.Store(len(models) == 2 && models[1].ID == "demo/model" &&
+				models[1].State == library.Downloading)
 		}
 	}))
 	code, out, errOut := headroom("", "models", "download", "--list", "demo/model")
-	if code != 0 || !strings.Contains(out, "3 B      picture.png\n") || !strings.Contains(out, "marked * are what the model needs") {
+	if code != 0 || !strings.Contains(out, "3 B      picture.png\n") ||
+		!strings.Contains(out, "marked * are what the model needs") {
 		t.Errorf("list: exit %d, %q, %s", code, out, errOut)
 	}
 	code, out, errOut = headroom("", "models", "download", "demo/model")
@@ -92,16 +107,20 @@ func TestModelsDownload(t *testing.T) {
 	if !underWay.Load() {
 		t.Error("the list did not show that it was under way")
 	}
-	if code, out, _ := headroom("", "models"); code != 0 || !strings.Contains(out, "\ndemo/model  ") {
+	if code, out, _ := headroom("", "models"); code != 0 ||
+		!strings.Contains(out, "\ndemo/model  ") {
 		t.Errorf("it is not listed: %s", out)
 	}
-	if code, said, errOut := headroom("", "run", "demo/model", question); code != 0 || !strings.Contains(said, "keys and values") {
+	if code, said, errOut := headroom("", "run", "demo/model", question); code != 0 ||
+		!strings.Contains(said, "keys and values") {
 		t.Errorf("it does not run: exit %d, %q, %s", code, said, errOut)
 	}
-	if code, _, errOut := headroom("", "models", "download", "demo/gone"); code != 1 || !strings.Contains(errOut, "The hub has no such thing (demo/gone)") {
+	if code, _, errOut := headroom("", "models", "download", "demo/gone"); code != 1 ||
+		!strings.Contains(errOut, "The hub has no such thing (demo/gone)") {
 		t.Errorf("no such model: exit %d, %s", code, errOut)
 	}
-	if code, _, errOut := headroom("", "models", "download", "../x"); code != 1 || !strings.Contains(errOut, "is no repository of the hub") {
+	if code, _, errOut := headroom("", "models", "download", "../x"); code != 1 ||
+		!strings.Contains(errOut, "is no repository of the hub") {
 		t.Errorf("no name: exit %d, %s", code, errOut)
 	}
 }
@@ -110,13 +129,16 @@ func TestModelsToken(t *testing.T) {
 	alone(t)
 	t.Setenv("PATH", t.TempDir()) // no keychain
 	t.Setenv("HF_TOKEN", "")
-	if code, out, errOut := headroom("hf_abc\n", "models", "token"); code != 0 || out != "The token is in the file that Hugging Face's tools use.\n" {
+	if code, out, errOut := headroom("hf_abc\n", "models", "token"); code != 0 ||
+		out != "The token is in the file that Hugging Face's tools use.\n" {
 		t.Errorf("exit %d, %q, %s", code, out, errOut)
 	}
-	if code, _, errOut := headroom("", "models", "token"); code != 1 || !strings.Contains(errOut, "There is a token already") {
+	if code, _, errOut := headroom("", "models", "token"); code != 1 ||
+		!strings.Contains(errOut, "There is a token already") {
 		t.Errorf("nothing on the input: exit %d, %s", code, errOut)
 	}
-	if code, out, _ := headroom("", "models", "token", "--remove"); code != 0 || out != "No token is kept.\n" {
+	if code, out, _ := headroom("", "models", "token", "--remove"); code != 0 ||
+		out != "No token is kept.\n" {
 		t.Errorf("remove: exit %d, %q", code, out)
 	}
 }

@@ -36,17 +36,20 @@ func (c *ModelsImport) mode() importer.Mode {
 	return importer.Copy
 }
 
-// importFolder is where imports go: the folder that is given, that of the settings, or Headroom's own. The error is a Problem.
+// importFolder is where imports go: the folder that is given, that of the settings, or Headroom's
+// own. The error is a Problem.
 func importFolder(given string, s settings.Settings) (string, error) {
 	for _, dir := range []string{given, s.ImportFolder, library.Own()} {
 		if dir != "" {
 			if !filepath.IsAbs(dir) {
-				return "", problem.New(problem.BadRequest, "Models cannot be imported into "+dir, "the path is not absolute", "Set importFolder to a path from the root on.")
+				return "", problem.New(problem.BadRequest, "Models cannot be imported into "+dir,
+					"the path is not absolute", "Set importFolder to a path from the root on.")
 			}
 			return dir, nil
 		}
 	}
-	return "", problem.New(problem.BadRequest, "There is no folder to import into", "this user has no home folder", "Name one with --to.")
+	return "", problem.New(problem.BadRequest, "There is no folder to import into",
+		"this user has no home folder", "Name one with --to.")
 }
 
 // Run imports all that can be, one after another.
@@ -56,11 +59,14 @@ func (c *ModelsImport) Run(ctx context.Context, t *terminal) error {
 	if err != nil {
 		return err
 	}
-	known := library.New(library.Roots(append(append(c.ModelsDir, s.ModelFolders...), s.ImportFolder)), engine.Options{}, engine.Describe)
+	known := library.New(library.Roots(
+		append(append(c.ModelsDir, s.ModelFolders...), s.ImportFolder)), engine.Options{},
+		engine.Describe)
 	im := importer.New(importer.Options{Root: root, Describe: engine.Describe, Known: known.Scan})
 	plan := im.Plan(c.Paths, c.mode(), c.Name)
 	if n := len(plan.Importable()); c.Name != "" && n > 1 {
-		return problem.New(problem.BadRequest, fmt.Sprintf("%d models cannot have one name", n), "--name was given", "Import them one at a time, or without --name.")
+		return problem.New(problem.BadRequest, fmt.Sprintf("%d models cannot have one name", n),
+			"--name was given", "Import them one at a time, or without --name.")
 	}
 	var failed error
 	for _, item := range plan.Items {
@@ -82,7 +88,9 @@ func (c *ModelsImport) Run(ctx context.Context, t *terminal) error {
 		}
 		job, err := watchJob(ctx, t.err, list, list.Start(im.Job(item)).ID)
 		if err != nil {
-			fmt.Fprintf(t.err, "Stopped. What has been copied of %s is kept: the same command goes on from there.\n", item.Name)
+			fmt.Fprintf(t.err,
+				"Stopped. What has been copied of %s is kept: the same command goes on from "+
+					"there.\n", item.Name)
 			return err
 		}
 		if job.State == jobs.Failed {
@@ -93,7 +101,9 @@ func (c *ModelsImport) Run(ctx context.Context, t *terminal) error {
 		fmt.Fprintf(t.out, "%s: %s\n", item.Name, job.Result)
 	}
 	if !slices.Contains(known.Roots(), root) && !c.DryRun {
-		fmt.Fprintf(t.err, "Headroom does not look into %s by itself: name it with --models-dir, or as importFolder in the settings.\n", root)
+		fmt.Fprintf(t.err,
+			"Headroom does not look into %s by itself: name it with --models-dir, or as "+
+				"importFolder in the settings.\n", root)
 	}
 	return failed
 }
@@ -104,9 +114,11 @@ func forecast(item importer.Item) string {
 	case item.Mode == importer.Link:
 		return fmt.Sprintf("%s: a link to %s; nothing is copied", item.Name, item.Source)
 	case item.WrittenBytes == 0:
-		return fmt.Sprintf("%s: %s, moved on one disk; nothing is copied", item.Name, bytesWords(item.Bytes))
+		return fmt.Sprintf("%s: %s, moved on one disk; nothing is copied", item.Name,
+			bytesWords(item.Bytes))
 	case item.Clones:
-		return fmt.Sprintf("%s: %s, copied; the disk can share them with the original", item.Name, bytesWords(item.Bytes))
+		return fmt.Sprintf("%s: %s, copied; the disk can share them with the original", item.Name,
+			bytesWords(item.Bytes))
 	}
 	return fmt.Sprintf("%s: %s, copied", item.Name, bytesWords(item.Bytes))
 }

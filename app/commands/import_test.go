@@ -26,11 +26,13 @@ func demoFolder(t *testing.T, dir string) string {
 	return dir
 }
 
-// The real engine checks what comes and what has come; the model is listed and cannot be imported twice.
+// The real engine checks what comes and what has come; the model is listed and cannot be imported
+// twice.
 func TestModelsImport(t *testing.T) {
 	home := alone(t)
 	from := demoFolder(t, filepath.Join(home, "Downloads", "My \"Model\"\nhere"))
-	if code, out, _ := headroom("", "models", "import", "--dry-run", from); code != 0 || !strings.HasPrefix(out, `My "Model" here: `) {
+	if code, out, _ := headroom("", "models", "import", "--dry-run", from); code != 0 ||
+		!strings.HasPrefix(out, `My "Model" here: `) {
 		t.Errorf("dry run: exit %d, %q", code, out)
 	}
 	if _, err := os.Stat(library.Own()); err == nil {
@@ -41,23 +43,30 @@ func TestModelsImport(t *testing.T) {
 	if code != 0 || out != `My "Model" here: `+goal+"\n" || errOut != "" {
 		t.Errorf("exit %d, %q, %s", code, out, errOut)
 	}
-	if code, out, _ := headroom("", "models"); code != 0 || !strings.Contains(out, "\n"+`My "Model" here  `) {
+	if code, out, _ := headroom("", "models"); code != 0 ||
+		!strings.Contains(out, "\n"+`My "Model" here  `) {
 		t.Errorf("it is not listed: %s", out)
 	}
-	if code, _, errOut := headroom("", "models", "import", from); code != 1 || !strings.Contains(errOut, "already") {
+	if code, _, errOut := headroom("", "models", "import", from); code != 1 ||
+		!strings.Contains(errOut, "already") {
 		t.Errorf("again: exit %d, %s", code, errOut)
 	}
-	if code, _, errOut := headroom("", "models", "import", goal); code != 1 || !strings.Contains(errOut, "in the list already") {
+	if code, _, errOut := headroom("", "models", "import", goal); code != 1 ||
+		!strings.Contains(errOut, "in the list already") {
 		t.Errorf("what is there: exit %d, %s", code, errOut)
 	}
-	code, out, errOut = headroom("", "models", "import", "--link", "--to", filepath.Join(home, "else"), "--name", "org/linked", from)
-	if code != 0 || !strings.HasPrefix(out, "org/linked: ") || !strings.Contains(errOut, "--models-dir") {
+	code, out, errOut = headroom("", "models", "import", "--link", "--to",
+		filepath.Join(home, "else"), "--name", "org/linked", from)
+	if code != 0 || !strings.HasPrefix(out, "org/linked: ") ||
+		!strings.Contains(errOut, "--models-dir") {
 		t.Errorf("link: exit %d, %q, %s", code, out, errOut)
 	}
-	if target, err := os.Readlink(filepath.Join(home, "else", "org", "linked")); err != nil || target != from {
+	if target, err := os.Readlink(filepath.Join(home, "else", "org", "linked")); err != nil ||
+		target != from {
 		t.Errorf("the link leads to %q, %v", target, err)
 	}
-	if code, _, errOut := headroom("", "models", "import", "--copy", "--move", from); code != 2 || !strings.Contains(errOut, "can't be used together") {
+	if code, _, errOut := headroom("", "models", "import", "--copy", "--move", from); code != 2 ||
+		!strings.Contains(errOut, "can't be used together") {
 		t.Errorf("two modes: exit %d, %s", code, errOut)
 	}
 }
@@ -72,7 +81,9 @@ func TestModelsImportFindsDamage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if code, out, errOut := headroom("", "models", "import", from, filepath.Join(home, "gone")); code != 1 || out != "" || strings.Count(errOut, "Not imported: ") != 2 {
+	if code, out, errOut := headroom("", "models", "import", from,
+		filepath.Join(home, "gone")); code != 1 || out != "" ||
+		strings.Count(errOut, "Not imported: ") != 2 {
 		t.Errorf("exit %d, %q, %s", code, out, errOut)
 	}
 }
@@ -83,8 +94,10 @@ func TestJobLine(t *testing.T) {
 		want string
 	}{
 		{jobs.Job{Title: "m", Left: -1}, "m: 0 B"},
-		{jobs.Job{Title: "m", DoneBytes: 25e8, TotalBytes: 1e10, BytesPerSecond: 5e8, Left: 15 * time.Second}, "m: 2.5 GB of 10.0 GB (25 %), 500 MB/s, 15s left"},
-		{jobs.Job{Title: "m", DoneBytes: 12, TotalBytes: 10, Left: -1, Phase: "checking"}, "m: 12 B of 10 B (100 %) [checking]"},
+		{jobs.Job{Title: "m", DoneBytes: 25e8, TotalBytes: 1e10, BytesPerSecond: 5e8,
+			Left: 15 * time.Second}, "m: 2.5 GB of 10.0 GB (25 %), 500 MB/s, 15s left"},
+		{jobs.Job{Title: "m", DoneBytes: 12, TotalBytes: 10, Left: -1, Phase: "checking"},
+			"m: 12 B of 10 B (100 %) [checking]"},
 	}
 	for _, c := range cases {
 		if got := jobLine(c.job); got != c.want {

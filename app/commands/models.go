@@ -1,7 +1,8 @@
 package commands
 
-// What can run here: every model found, with what it needs next to what the machine has left, then what is still on its way, damaged, or
-// of a kind that does not run here. Reads headers only; nothing is loaded.
+// What can run here: every model found, with what it needs next to what the machine has left, then
+// what is still on its way, damaged, or of a kind that does not run here. Reads headers only;
+// nothing is loaded.
 
 import (
 	"fmt"
@@ -12,7 +13,8 @@ import (
 	"headroom/engine/problem"
 )
 
-// Models is `headroom models`: what is here (this file), and what brings more (import.go, download.go).
+// Models is `headroom models`: what is here (this file), and what brings more (import.go,
+// download.go).
 type Models struct {
 	List     ModelsList     `cmd:"" default:"withargs" help:"What is on this machine, and whether it fits; what models alone means."`
 	Import   ModelsImport   `cmd:"" help:"Bring models into Headroom's folder, by a copy, a move or a link."`
@@ -36,14 +38,16 @@ func (c *ModelsList) Run(t *terminal) error {
 	l := c.library(openSettings())
 	models := l.Scan()
 	room := reading.HeadroomBytes(memory.EngineBytes{})
-	fmt.Fprintf(t.out, "%s of %s memory can go to a model.\n\n", gigabytes(room), gigabytes(reading.TotalBytes))
+	fmt.Fprintf(t.out, "%s of %s memory can go to a model.\n\n", gigabytes(room),
+		gigabytes(reading.TotalBytes))
 	table := tabwriter.NewWriter(t.out, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(table, "NAME\tARCHITECTURE\tQUANTIZATION\tSIZE\tNEEDS\tFITS")
 	for _, m := range models {
 		if m.Err == nil {
 			d := m.Description
 			need := d.Need.TotalBytes()
-			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", m.ID, d.Architecture, d.Quantization, gigabytes(d.SizeBytes), gigabytes(need), memory.Fits(need, room))
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", m.ID, d.Architecture, d.Quantization,
+				gigabytes(d.SizeBytes), gigabytes(need), memory.Fits(need, room))
 		}
 	}
 	if err := table.Flush(); err != nil {
@@ -54,7 +58,9 @@ func (c *ModelsList) Run(t *terminal) error {
 	printUnusable(t, models, library.NotLoadable, "Not of a kind that runs here")
 	printCopies(t, models)
 	if len(models) == 1 {
-		fmt.Fprintln(t.out, "\nNothing but the bundled model. Headroom looks in these folders; --models-dir or HEADROOM_MODELS add more:")
+		fmt.Fprintln(t.out,
+			"\nNothing but the bundled model. Headroom looks in these folders; --models-dir or "+
+				"HEADROOM_MODELS add more:")
 		for _, root := range l.Roots() {
 			fmt.Fprintln(t.out, "  "+root)
 		}
@@ -98,7 +104,8 @@ func printCopies(t *terminal, models []library.Model) {
 	}
 }
 
-// gigabytes words a size as the system's own monitor does: GB of 2^30 bytes, with decimals that still say something.
+// gigabytes words a size as the system's own monitor does: GB of 2^30 bytes, with decimals that
+// still say something.
 func gigabytes(bytes int64) string {
 	gb := float64(bytes) / (1 << 30)
 	if gb < 0.1 {

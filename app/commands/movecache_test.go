@@ -21,8 +21,8 @@ import (
 	"headroom/engine/problem"
 )
 
-// TestMoveCacheOfAServer: over HTTP, with the model in a process of its own. What it had read is hit from the new folder, at once and after
-// a restart; a folder of the command line stays.
+// TestMoveCacheOfAServer: over HTTP, with the model in a process of its own. What it had read is
+// hit from the new folder, at once and after a restart; a folder of the command line stays.
 func TestMoveCacheOfAServer(t *testing.T) {
 	alone(t)
 	file := openSettings()
@@ -32,7 +32,8 @@ func TestMoveCacheOfAServer(t *testing.T) {
 	}
 	begin := func(f CacheFlags) (*Service, func()) {
 		t.Helper()
-		s, err := NewService(ServiceOptions{Host: "127.0.0.1", Settings: file, ModelFlags: ModelFlags{Device: "cpu", Threads: 1, Context: 4096, CacheFlags: f}})
+		s, err := NewService(ServiceOptions{Host: "127.0.0.1", Settings: file,
+			ModelFlags: ModelFlags{Device: "cpu", Threads: 1, Context: 4096, CacheFlags: f}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -46,7 +47,8 @@ func TestMoveCacheOfAServer(t *testing.T) {
 	send := func(s *Service, path string, body any, answer any) int {
 		t.Helper()
 		text, _ := json.Marshal(body)
-		r, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+s.Address+path, bytes.NewReader(text))
+		r, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+s.Address+path,
+			bytes.NewReader(text))
 		r.Header.Set(control.TokenHeader, s.Token)
 		got, err := http.DefaultClient.Do(r)
 		if err != nil {
@@ -80,7 +82,8 @@ func TestMoveCacheOfAServer(t *testing.T) {
 	}
 	old := s.Host.State().Cache.Dir
 	var move control.CacheMove
-	if status := send(s, "/api/cache/move", control.MoveRequest{Dir: to}, &move); status != http.StatusAccepted || move.Dir != filepath.Join(to, "headroom-blocks") {
+	if status := send(s, "/api/cache/move", control.MoveRequest{Dir: to},
+		&move); status != http.StatusAccepted || move.Dir != filepath.Join(to, "headroom-blocks") {
 		t.Fatalf("%d, %+v", status, move)
 	}
 	if job, err := s.Jobs().Wait(t.Context(), move.Job); err != nil || job.State != jobs.Done {
@@ -99,7 +102,8 @@ func TestMoveCacheOfAServer(t *testing.T) {
 		t.Errorf("the settings name %q", got)
 	}
 	var refused control.ErrorBody
-	if status := send(s, "/api/cache/move", control.MoveRequest{Dir: move.Dir}, &refused); status != http.StatusBadRequest || refused.Error.Fix == "" {
+	if status := send(s, "/api/cache/move", control.MoveRequest{Dir: move.Dir},
+		&refused); status != http.StatusBadRequest || refused.Error.Fix == "" {
 		t.Errorf("to where it is: %d, %+v", status, refused)
 	}
 	end()
@@ -112,21 +116,26 @@ func TestMoveCacheOfAServer(t *testing.T) {
 
 	s, end = begin(CacheFlags{BlockSSDCacheDir: move.Dir})
 	defer end()
-	if status := send(s, "/api/cache/move", control.MoveRequest{Dir: t.TempDir()}, &refused); status != http.StatusBadRequest || refused.Error.Code != problem.BadRequest {
+	if status := send(s, "/api/cache/move", control.MoveRequest{Dir: t.TempDir()},
+		&refused); status != http.StatusBadRequest || refused.Error.Code != problem.BadRequest {
 		t.Errorf("with a folder of the command line: %d, %+v", status, refused)
 	}
 }
 
-// TestCacheMoveCommand: without a server the command moves the cache itself; with one the server does.
+// TestCacheMoveCommand: without a server the command moves the cache itself; with one the server
+// does.
 func TestCacheMoveCommand(t *testing.T) {
 	home := alone(t)
 	first, second := filepath.Join(home, "first"), filepath.Join(home, "second")
-	if err := openSettings().Change(func(s *settings.Settings) { s.Cache.MinFree = settings.Unlimited }); err != nil {
+	if err := openSettings().Change(
+		func(s *settings.Settings) { s.Cache.MinFree = settings.Unlimited }); err != nil {
 		t.Fatal(err)
 	}
 	refused := func(why string, args ...string) {
 		t.Helper()
-		if code, out, errOut := headroom("", append([]string{"cache", "move"}, args...)...); code == 0 || !strings.Contains(errOut, why) {
+		if code, out, errOut := headroom("",
+			append([]string{"cache", "move"}, args...)...); code == 0 ||
+			!strings.Contains(errOut, why) {
 			t.Errorf("%s: exit %d, %s%s", args, code, out, errOut)
 		}
 	}
@@ -135,7 +144,8 @@ func TestCacheMoveCommand(t *testing.T) {
 	refused("Leave it out", "--block-ssd-cache-dir", first, second)
 	refused("lies in", filepath.Join(cache.DefaultDir(), "inside"))
 	before := listed(t)
-	if code, out, errOut := headroom("", "cache", "move", first); code != 0 || out != "The cache is in "+first+".\n" {
+	if code, out, errOut := headroom("", "cache", "move", first); code != 0 ||
+		out != "The cache is in "+first+".\n" {
 		t.Fatalf("exit %d, %s%s", code, out, errOut)
 	}
 	if after := listed(t); len(before) != 1 || !slices.Equal(after, before) {
@@ -146,7 +156,8 @@ func TestCacheMoveCommand(t *testing.T) {
 	defer stop()
 	_, ended := served(ctx, &Serve{Host: "127.0.0.1"})
 	refused("lies in", filepath.Join(first, "inside"))
-	if code, out, errOut := headroom("", "cache", "move", second); code != 0 || out != "The cache is in "+second+".\n" {
+	if code, out, errOut := headroom("", "cache", "move", second); code != 0 ||
+		out != "The cache is in "+second+".\n" {
 		t.Errorf("exit %d, %s%s", code, out, errOut)
 	}
 	stop()
@@ -164,8 +175,8 @@ func TestCacheMoveCommand(t *testing.T) {
 	}
 }
 
-// TestMoveOverARestart: a move that was ended with the program is listed by the next one and goes on there; one whose settings have changed
-// already is not listed again.
+// TestMoveOverARestart: a move that was ended with the program is listed by the next one and goes
+// on there; one whose settings have changed already is not listed again.
 func TestMoveOverARestart(t *testing.T) {
 	alone(t)
 	remember(t, cache.DefaultDir())
@@ -173,7 +184,10 @@ func TestMoveOverARestart(t *testing.T) {
 	now := cache.DefaultDir()
 	waiting := make(chan struct{})
 	mover := &cache.Mover{
-		Now:  func() (string, engine.BlockStoreLimits) { return now, engine.BlockStoreLimits{MinFreeBytes: -1} },
+		Now: func() (string, engine.BlockStoreLimits) {
+			return now,
+				engine.BlockStoreLimits{MinFreeBytes: -1}
+		},
 		Keep: func(dir string) error { now = dir; return nil },
 		Rest: func(ctx context.Context, _ func() (string, error)) error {
 			close(waiting)
@@ -201,19 +215,22 @@ func TestMoveOverARestart(t *testing.T) {
 	second := jobs.NewList()
 	end = keepJobs(dir, second, transfers)
 	listed := second.Jobs()
-	if len(listed) != 1 || listed[0].State != jobs.Stopped || listed[0].Kind != jobs.Cache || listed[0].Title != to {
+	if len(listed) != 1 || listed[0].State != jobs.Stopped || listed[0].Kind != jobs.Cache ||
+		listed[0].Title != to {
 		t.Fatalf("after the restart: %+v", listed)
 	}
 	if err := second.Resume(listed[0].ID); err != nil {
 		t.Fatal(err)
 	}
-	if job, err := second.Wait(t.Context(), listed[0].ID); err != nil || job.State != jobs.Done || now != to {
+	if job, err := second.Wait(t.Context(), listed[0].ID); err != nil || job.State != jobs.Done ||
+		now != to {
 		t.Errorf("gone on with: %+v, %v, the settings name %s", job, err, now)
 	}
 	second.Close()
 	end()
 
-	if err := os.WriteFile(filepath.Join(dir, "jobs.json"), kept, 0o600); err != nil { // as if the program had died behind the change
+	if err := os.WriteFile(filepath.Join(dir, "jobs.json"), kept, 0o600); err != nil {
+		// as if the program had died behind the change
 		t.Fatal(err)
 	}
 	third := jobs.NewList()

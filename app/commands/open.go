@@ -1,7 +1,7 @@
 package commands
 
-// What the commands that run a model have in common: the flags, the way from flags to engine options, and loading with a
-// progress bar.
+// What the commands that run a model have in common: the flags, the way from flags to engine
+// options, and loading with a progress bar.
 
 import (
 	"cmp"
@@ -41,7 +41,8 @@ func (f *ModelFlags) Validate() error {
 	for _, n := range []struct {
 		flag  string
 		value int
-	}{{"--threads", f.Threads}, {"--context", f.Context}, {"--max-sequences", f.MaxSequences}, {"--max-kv-size", f.MaxKVSize},
+	}{{"--threads", f.Threads}, {"--context", f.Context}, {"--max-sequences", f.MaxSequences},
+		{"--max-kv-size", f.MaxKVSize},
 		{"--quantized-kv-start", f.QuantizedKVStart}, {"--prompt-cache-size", f.PromptCacheSize}} {
 		if n.value < 0 {
 			return fmt.Errorf("%s is %d, expected 0 or more", n.flag, n.value)
@@ -57,15 +58,18 @@ func (f *ModelFlags) Validate() error {
 func (f *ModelFlags) options(s settings.Settings, id string) engine.Options {
 	m := s.ForModel(id)
 	kv := f.KVFlags.or(m)
-	o := kv.apply(engine.Options{Device: f.Device, Threads: f.Threads, ContextTokens: cmp.Or(f.Context, m.ContextTokens), Float32Activations: f.Float32,
+	o := kv.apply(engine.Options{Device: f.Device, Threads: f.Threads,
+		ContextTokens: cmp.Or(f.Context, m.ContextTokens), Float32Activations: f.Float32,
 		MaxSequences: cmp.Or(f.MaxSequences, m.MaxSequences), NoPrefixCache: f.NoPrefixes})
 	return f.CacheFlags.or(s.Cache).apply(o)
 }
 
 // givenModel is what the flags say about every model, as settings.
 func (f *ModelFlags) givenModel() settings.Model {
-	return settings.Model{ContextTokens: f.Context, MaxSequences: f.MaxSequences, KVFormat: f.KVFormat, KVBits: f.KVBits, KVGroupSize: f.KVGroupSize,
-		KVBoundaryLayers: f.KVBoundaryLayers, KVBoundaryBits: f.KVBoundaryBits, StateFormat: f.StateFormat, MaxKVTokens: f.MaxKVSize}
+	return settings.Model{ContextTokens: f.Context, MaxSequences: f.MaxSequences,
+		KVFormat: f.KVFormat, KVBits: f.KVBits, KVGroupSize: f.KVGroupSize,
+		KVBoundaryLayers: f.KVBoundaryLayers, KVBoundaryBits: f.KVBoundaryBits,
+		StateFormat: f.StateFormat, MaxKVTokens: f.MaxKVSize}
 }
 
 // KVFlags choose how keys, values and recurrent states are kept.
@@ -82,14 +86,18 @@ type KVFlags struct {
 
 // or is the flags, and where they are silent the model's settings.
 func (f KVFlags) or(m settings.Model) KVFlags {
-	return KVFlags{KVFormat: cmp.Or(f.KVFormat, m.KVFormat), KVBits: cmp.Or(f.KVBits, m.KVBits), KVGroupSize: cmp.Or(f.KVGroupSize, m.KVGroupSize),
-		KVBoundaryLayers: cmp.Or(f.KVBoundaryLayers, m.KVBoundaryLayers), KVBoundaryBits: cmp.Or(f.KVBoundaryBits, m.KVBoundaryBits),
+	return KVFlags{KVFormat: cmp.Or(f.KVFormat, m.KVFormat), KVBits: cmp.Or(f.KVBits, m.KVBits),
+		KVGroupSize:      cmp.Or(f.KVGroupSize, m.KVGroupSize),
+		KVBoundaryLayers: cmp.Or(f.KVBoundaryLayers, m.KVBoundaryLayers),
+		KVBoundaryBits:   cmp.Or(f.KVBoundaryBits, m.KVBoundaryBits),
 		QuantizedKVStart: cmp.Or(f.QuantizedKVStart, m.KVStartTokens),
-		StateFormat:      cmp.Or(f.StateFormat, m.StateFormat), MaxKVSize: cmp.Or(f.MaxKVSize, m.MaxKVTokens)}
+		StateFormat:      cmp.Or(f.StateFormat, m.StateFormat),
+		MaxKVSize:        cmp.Or(f.MaxKVSize, m.MaxKVTokens)}
 }
 
 func (f *KVFlags) apply(o engine.Options) engine.Options {
-	o.KVFormat, o.KVBits, o.KVGroupSize, o.KVBoundaryBits = f.KVFormat, f.KVBits, f.KVGroupSize, f.KVBoundaryBits
+	o.KVFormat, o.KVBits, o.KVGroupSize, o.KVBoundaryBits = f.KVFormat, f.KVBits, f.KVGroupSize,
+		f.KVBoundaryBits
 	o.KVStartTokens, o.StateFormat, o.MaxKVTokens = f.QuantizedKVStart, f.StateFormat, f.MaxKVSize
 	if n := f.KVBoundaryLayers; n != nil {
 		o.KVBoundaryLayers = *n
@@ -102,8 +110,10 @@ func (f *KVFlags) apply(o engine.Options) engine.Options {
 
 // args are the flags for a process of the same.
 func (f *KVFlags) args() []string {
-	args := []string{"--kv-format=" + f.KVFormat, "--kv-bits=" + f.KVBits, "--kv-group-size=" + f.KVGroupSize, fmt.Sprintf("--kv-boundary-bits=%d", f.KVBoundaryBits),
-		fmt.Sprintf("--quantized-kv-start=%d", f.QuantizedKVStart), fmt.Sprintf("--max-kv-size=%d", f.MaxKVSize), "--state-format=" + f.StateFormat}
+	args := []string{"--kv-format=" + f.KVFormat, "--kv-bits=" + f.KVBits,
+		"--kv-group-size=" + f.KVGroupSize, fmt.Sprintf("--kv-boundary-bits=%d", f.KVBoundaryBits),
+		fmt.Sprintf("--quantized-kv-start=%d", f.QuantizedKVStart),
+		fmt.Sprintf("--max-kv-size=%d", f.MaxKVSize), "--state-format=" + f.StateFormat}
 	if f.KVBoundaryLayers != nil {
 		args = append(args, fmt.Sprintf("--kv-boundary-layers=%d", *f.KVBoundaryLayers))
 	}
@@ -112,13 +122,15 @@ func (f *KVFlags) args() []string {
 
 func (f *ModelFlags) library(s *settings.File) *library.Library {
 	roots := library.Roots(append(slices.Clone(f.ModelsDir), s.Get().ImportFolder))
-	return library.NewPerModel(roots, func(id string) engine.Options { return f.options(s.Get(), id) }, engine.Describe)
+	return library.NewPerModel(roots,
+		func(id string) engine.Options { return f.options(s.Get(), id) }, engine.Describe)
 }
 
 // hostUse is what commands want of a host that their flags do not say.
 type hostUse struct {
-	lastModel string               // what Start without a name means at first
-	ssd       bool                 // conversations are kept on disk where neither flags nor settings decide
+	lastModel string // what Start without a name means at first
+	// conversations are kept on disk where neither flags nor settings decide
+	ssd       bool
 	watch     bool                 // the list of models follows the disk
 	worker    bool                 // the model runs in a process of its own
 	restAfter func() time.Duration // see host.Options
@@ -127,20 +139,24 @@ type hostUse struct {
 
 // newHost makes the host that the command will close.
 func (f *ModelFlags) newHost(s *settings.File, use hostUse) *host.Host {
-	o := host.Options{Version: version.Version, Library: f.library(s), Meter: &memory.Meter{}, LastModel: use.lastModel, RestAfter: use.restAfter,
-		Engine: func(id string) engine.Options { return f.options(s.Get(), id) }, Device: newGate().Device}
+	o := host.Options{Version: version.Version, Library: f.library(s), Meter: &memory.Meter{},
+		LastModel: use.lastModel, RestAfter: use.restAfter,
+		Engine: func(id string) engine.Options { return f.options(s.Get(), id) },
+		Device: newGate().Device}
 	if !f.NoPrefixes {
 		o.Cache = f.CacheFlags.ssd(s.Get().Cache, use.ssd)
 	}
 	if use.power {
 		o.Power = func() (power.State, power.Policy) {
 			now := s.Get()
-			return power.Read(), power.Policy{SaveOnBattery: now.SaveOnBattery, EaseWhenHot: now.EaseWhenHot}
+			return power.Read(), power.Policy{SaveOnBattery: now.SaveOnBattery,
+				EaseWhenHot: now.EaseWhenHot}
 		}
 	}
 	if use.worker {
 		o.Device = (&worker.Gate{Dir: gateDir()}).Device
-		o.Open = func(ctx context.Context, src engine.Source, o engine.Options) (host.Engine, error) {
+		o.Open = func(ctx context.Context, src engine.Source, o engine.Options) (host.Engine,
+			error) {
 			m, err := worker.Open(ctx, src, o, worker.Options{})
 			if err != nil {
 				return nil, err // not a nil *Model inside an Engine
@@ -169,7 +185,8 @@ func load(ctx context.Context, h *host.Host, model string, errOut io.Writer) err
 	return h.Wait(ctx)
 }
 
-// showProgress draws the bar until the returned function is called, which wipes it. What loads within a blink gets none.
+// showProgress draws the bar until the returned function is called, which wipes it. What loads
+// within a blink gets none.
 func showProgress(h *host.Host, out io.Writer) (finish func()) {
 	const blink = 200 * time.Millisecond
 	stop, ended := make(chan struct{}), make(chan struct{})
@@ -180,8 +197,10 @@ func showProgress(h *host.Host, out io.Writer) (finish func()) {
 			return
 		case <-time.After(blink):
 		}
-		bar := progressbar.NewOptions(100, progressbar.OptionSetWriter(out), progressbar.OptionClearOnFinish(),
-			progressbar.OptionSetDescription("Loading "+h.State().Engine.Model), progressbar.OptionSetPredictTime(false))
+		bar := progressbar.NewOptions(100, progressbar.OptionSetWriter(out),
+			progressbar.OptionClearOnFinish(),
+			progressbar.OptionSetDescription("Loading "+h.State().Engine.Model),
+			progressbar.OptionSetPredictTime(false))
 		defer func() { _ = bar.Finish() }()
 		_ = bar.RenderBlank() // at 0 % too: that is when people wonder
 		changed, done := h.Subscribe()

@@ -34,7 +34,8 @@ func (s *screen) shows(text string) bool {
 	return strings.Contains(s.buf.String(), text)
 }
 
-// TestProgress loads a model that takes its time: the bar names it, follows the progress, and is gone at the end.
+// TestProgress loads a model that takes its time: the bar names it, follows the progress, and is
+// gone at the end.
 func TestProgress(t *testing.T) {
 	alone(t)
 	progress := make(chan float64)

@@ -19,19 +19,28 @@ func listenProblem(err error, host string, port int) error {
 		owner, pid := portOwner(port)
 		fix := "Choose another port with --port, or --port 0 for any free one."
 		if owner == "" {
-			return problem.New(problem.PortTaken, fmt.Sprintf("Port %d is taken", port), "another program listens there", fix)
+			return problem.New(problem.PortTaken, fmt.Sprintf("Port %d is taken", port),
+				"another program listens there", fix)
 		}
 		if strings.HasPrefix(owner, "headroom") {
-			fix = fmt.Sprintf("Headroom runs already: use that one, end it with `kill %d`, or choose another port with --port.", pid)
+			fix =
+				fmt.Sprintf(
+					"Headroom runs already: use that one, end it with `kill %d`, or choose "+
+						"another port with --port.", pid)
 		}
-		return problem.New(problem.PortTaken, fmt.Sprintf("Port %d is taken", port), fmt.Sprintf("%s (process %d) listens there", owner, pid), fix)
+		return problem.New(problem.PortTaken, fmt.Sprintf("Port %d is taken", port),
+			fmt.Sprintf("%s (process %d) listens there", owner, pid), fix)
 	case errors.Is(err, syscall.EACCES):
-		return problem.Wrap(problem.PortTaken, err, fmt.Sprintf("Port %d may not be used", port), "Ports below 1024 need root: choose a higher one with --port.")
+		return problem.Wrap(problem.PortTaken, err, fmt.Sprintf("Port %d may not be used", port),
+			"Ports below 1024 need root: choose a higher one with --port.")
 	}
-	return problem.Wrap(problem.PortTaken, err, fmt.Sprintf("Headroom cannot listen on %s, port %d", host, port), "Check --host and --port.")
+	return problem.Wrap(problem.PortTaken, err,
+		fmt.Sprintf("Headroom cannot listen on %s, port %d", host, port),
+		"Check --host and --port.")
 }
 
-// portOwner finds the program that listens on a port, as far as the system tells this user; "" if it does not.
+// portOwner finds the program that listens on a port, as far as the system tells this user; "" if
+// it does not.
 func portOwner(port int) (name string, pid int32) {
 	connections, err := psnet.Connections("tcp")
 	if err != nil {

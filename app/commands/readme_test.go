@@ -18,8 +18,9 @@ import (
 	"headroom/app/settings"
 )
 
-// The README is held to its word: what it shows is typed into a shell as it stands, in a folder where bin/headroom is this program and
-// a home folder that has the models it speaks of. build/check looks at make's targets, and that there are such commands at all.
+// The README is held to its word: what it shows is typed into a shell as it stands, in a folder
+// where bin/headroom is this program and a home folder that has the models it speaks of.
+// build/check looks at make's targets, and that there are such commands at all.
 
 var (
 	readmeBlocks = regexp.MustCompile("(?ms)^```\n(.*?)^```")
@@ -27,7 +28,8 @@ var (
 	readmeFlags  = regexp.MustCompile(`--[a-z][a-z0-9-]*`)
 )
 
-// readmeLines are the commands of the README's blocks, in order, with lines joined that a backslash continues.
+// readmeLines are the commands of the README's blocks, in order, with lines joined that a backslash
+// continues.
 func readmeLines(t *testing.T) (lines []string, text string) {
 	t.Helper()
 	data, err := os.ReadFile("../../README.md")
@@ -37,7 +39,8 @@ func readmeLines(t *testing.T) (lines []string, text string) {
 	for _, block := range readmeBlocks.FindAllStringSubmatch(string(data), -1) {
 		for line := range strings.Lines(strings.ReplaceAll(block[1], "\\\n", "")) {
 			line, _, _ = strings.Cut(line, " #")
-			if line = strings.TrimSpace(line); strings.HasPrefix(line, "bin/headroom ") || strings.HasPrefix(line, "curl ") {
+			if line = strings.TrimSpace(line); strings.HasPrefix(line, "bin/headroom ") ||
+				strings.HasPrefix(line, "curl ") {
 				lines = append(lines, line)
 			}
 		}
@@ -47,10 +50,12 @@ func readmeLines(t *testing.T) (lines []string, text string) {
 
 // more is what makes a command end soon, by its first words; the longest that fits counts.
 var more = map[string]string{
-	"bin/headroom bench":       " --only=threads --quick --prompts=32 --contexts=64 --tokens=4 --dense=tiny.json --moe=tiny.json",
+	"bin/headroom bench": " --only=threads --quick --prompts=32 --contexts=64 --tokens=4 " +
+		"--dense=tiny.json --moe=tiny.json",
 	"bin/headroom bench speed": " --prefill=16 --decode=0 --tokens=2 --repeat=1",
-	"bin/headroom bench cache": " --repeat=1 --prompt=300 --stream=200 --head=100 --streams=2 --tokens=2 --turns=2 --grow=400",
-	"bin/headroom bench kv":    "",
+	"bin/headroom bench cache": " --repeat=1 --prompt=300 --stream=200 --head=100 --streams=2 " +
+		"--tokens=2 --turns=2 --grow=400",
+	"bin/headroom bench kv": "",
 }
 
 func TestReadmeCommands(t *testing.T) {
@@ -71,7 +76,8 @@ func TestReadmeCommands(t *testing.T) {
 		switch {
 		case words[0] == "curl":
 			address, end := r.serve("bin/headroom serve")
-			if out := r.types(strings.Replace(line, "http://127.0.0.1:11811", address, 1), ""); !strings.Contains(out, `"content":"The KV cache keeps`) {
+			if out := r.types(strings.Replace(line, "http://127.0.0.1:11811", address, 1),
+				""); !strings.Contains(out, `"content":"The KV cache keeps`) {
 				t.Errorf("%s\nanswers %s", line, out)
 			}
 			end()
@@ -82,7 +88,9 @@ func TestReadmeCommands(t *testing.T) {
 			r.parses(words[1:])
 		case words[1] == "chat":
 			// The second question is long enough to be kept on disk.
-			if out := r.types(line, "What is a KV cache?\n"+strings.Repeat("The fox looked for the drum in the school. ", 30)+"\n"); !strings.Contains(out, "The KV cache keeps") {
+			if out := r.types(line, "What is a KV cache?\n"+
+				strings.Repeat("The fox looked for the drum in the school. ", 30)+
+				"\n"); !strings.Contains(out, "The KV cache keeps") {
 				t.Errorf("%s\nsays %s", line, out)
 			}
 		case words[1] == "cache" && strings.Contains(line, "KEY"):
@@ -90,14 +98,17 @@ func TestReadmeCommands(t *testing.T) {
 		default:
 			longest := ""
 			for first := range more {
-				if (line == first || strings.HasPrefix(line, first+" ")) && len(first) > len(longest) {
+				if (line == first || strings.HasPrefix(line, first+" ")) &&
+					len(first) > len(longest) {
 					longest = first
 				}
 			}
 			r.types(line+more[longest], "")
 		}
 	}
-	for _, command := range []string{"curl http://127.0.0.1:11811/v1/chat/completions", "bin/headroom serve", "bin/headroom run", "bin/headroom models", "bin/headroom cache", "bin/headroom bench"} {
+	for _, command := range []string{"curl http://127.0.0.1:11811/v1/chat/completions",
+		"bin/headroom serve", "bin/headroom run", "bin/headroom models", "bin/headroom cache",
+		"bin/headroom bench"} {
 		if ran[command] == 0 {
 			t.Errorf("the README shows no %s: this test no longer reads it", command)
 		}
@@ -180,7 +191,8 @@ func (r *reader) serve(line string) (address string, end func()) {
 			r.t.Fatalf("%s\nended: %s%s", line, seen, &complaints)
 		}
 	}
-	if address = regexp.MustCompile(`http://127\.0\.0\.1:\d+`).FindString(string(seen)); address == "" {
+	if address = regexp.MustCompile(`http://127\.0\.0\.1:\d+`).FindString(
+		string(seen)); address == "" {
 		end()
 		r.t.Fatalf("%s\nsays no address: %s", line, seen)
 	}
@@ -257,7 +269,8 @@ func TestReadmeSettings(t *testing.T) {
 		shown++
 		dir := t.TempDir()
 		file := fmt.Sprintf(`{"version": 1, %s}`, block[1])
-		if err := os.WriteFile(filepath.Join(dir, "settings.json"), []byte(file), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, "settings.json"), []byte(file),
+			0o600); err != nil {
 			t.Fatal(err)
 		}
 		f, err := settings.Open(dir)

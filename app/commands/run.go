@@ -1,7 +1,7 @@
 package commands
 
-// A single question. What the model says goes to stdout and nothing else does, so that it can be piped; progress and figures
-// go to stderr.
+// A single question. What the model says goes to stdout and nothing else does, so that it can be
+// piped; progress and figures go to stderr.
 
 import (
 	"context"
@@ -33,17 +33,21 @@ func (c *Run) Run(ctx context.Context, t *terminal) error {
 	case len(c.Words) == 2 && c.Named == "":
 		model, prompt = c.Words[0], c.Words[1]
 	default:
-		return problem.New(problem.BadRequest, fmt.Sprintf("run takes a model and a prompt, got %d words", len(c.Words)), "", "Put the prompt into quotes, and name the model once.")
+		return problem.New(problem.BadRequest,
+			fmt.Sprintf("run takes a model and a prompt, got %d words", len(c.Words)), "",
+			"Put the prompt into quotes, and name the model once.")
 	}
 	if prompt == "-" {
-		text, err := leaving(ctx, func() ([]byte, error) { return io.ReadAll(io.LimitReader(t.in, maxPromptBytes)) })
+		text, err := leaving(ctx,
+			func() ([]byte, error) { return io.ReadAll(io.LimitReader(t.in, maxPromptBytes)) })
 		switch {
 		case interrupted(err):
 			return err
 		case err != nil:
 			return problem.Wrap(problem.BadRequest, err, "The prompt cannot be read from stdin", "")
 		}
-		prompt = strings.TrimRight(string(text), "\r\n") // as a shell's $(...) does: echo's newline is no part of the question
+		// as a shell's $(...) does: echo's newline is no part of the question
+		prompt = strings.TrimRight(string(text), "\r\n")
 	}
 	if strings.TrimSpace(prompt) == "" {
 		return problem.New(problem.BadRequest, "The prompt is empty", "", "")
@@ -58,7 +62,9 @@ func (c *Run) Run(ctx context.Context, t *terminal) error {
 	if err != nil {
 		return err
 	}
-	talk := &talker{model: m, flags: &c.AnswerFlags, defaults: control.RequestDefaults(kept.Get().ForModel(m.ID)), out: t.out, style: styled(t.out)}
+	talk := &talker{model: m, flags: &c.AnswerFlags,
+		defaults: control.RequestDefaults(kept.Get().ForModel(m.ID)), out: t.out,
+		style: styled(t.out)}
 	answer, err := talk.answer(ctx, c.messages(prompt))
 	if err != nil && !interrupted(err) {
 		return err
@@ -78,5 +84,6 @@ func (f *AnswerFlags) messages(prompt string) []chat.Message {
 	return list
 }
 
-// styled tells whether escape sequences are welcome: on a terminal, unless NO_COLOR is set (https://no-color.org).
+// styled tells whether escape sequences are welcome: on a terminal, unless NO_COLOR is set
+// (https://no-color.org).
 func styled(out io.Writer) bool { return isTerminal(out) && os.Getenv("NO_COLOR") == "" }

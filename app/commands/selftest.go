@@ -58,18 +58,22 @@ func (c *Selftest) Run(ctx context.Context, t *terminal) (err error) {
 	if c.Out != "" { // found out before the test, not after
 		f, err := os.Create(c.Out)
 		if err != nil {
-			return problem.Wrap(problem.BadRequest, err, "The report cannot be written there", "Name another file.")
+			return problem.Wrap(problem.BadRequest, err, "The report cannot be written there",
+				"Name another file.")
 		}
 		file = f
 		defer func() { err = errors.Join(err, f.Close()) }()
 	}
-	r, err := selftest.Run(ctx, selftest.Options{Open: open, Short: c.Short, Version: version.Version, Repeats: repeats,
-		Say: func(line string) { fmt.Fprintln(t.err, line) }})
+	r, err := selftest.Run(ctx,
+		selftest.Options{Open: open, Short: c.Short, Version: version.Version, Repeats: repeats,
+			Say: func(line string) { fmt.Fprintln(t.err, line) }})
 	switch {
 	case err != nil && r != nil:
 		return err // cancelled
 	case err != nil:
-		return problem.Wrap(problem.DoesNotFit, err, "There is no such device here", "Say --device sim for the simulated GPU, which needs clang (build/setup sim), on Linux.")
+		return problem.Wrap(problem.DoesNotFit, err, "There is no such device here",
+			"Say --device sim for the simulated GPU, which needs clang (build/setup sim), on "+
+				"Linux.")
 	}
 	if device == engine.DeviceMetal {
 		newGate().Note(r)

@@ -35,7 +35,8 @@ func TestSelftest(t *testing.T) {
 		t.Errorf("stderr %q, expected that it is no Mac's GPU", errOut)
 	}
 	report, err := os.ReadFile(file)
-	if err != nil || !strings.Contains(string(report), "PASSED: ") || !strings.Contains(string(report), "passed kernels, norm: rms_norm") {
+	if err != nil || !strings.Contains(string(report), "PASSED: ") ||
+		!strings.Contains(string(report), "passed kernels, norm: rms_norm") {
 		t.Errorf("report (%v):\n%s", err, report)
 	}
 	if kept, _ := filepath.Glob(filepath.Join(config, "*", "selftest.json")); len(kept) != 0 {
@@ -52,13 +53,16 @@ func TestSelftestRefusals(t *testing.T) {
 	}{
 		{[]string{"--repeats", "-1"}, 2, "--repeats"},
 		{[]string{"--device", "abacus"}, 2, "--device"},
-		{[]string{"--out", filepath.Join(t.TempDir(), "no", "folder")}, 1, "The report cannot be written there"},
+		{[]string{"--out", filepath.Join(t.TempDir(), "no", "folder")}, 1,
+			"The report cannot be written there"},
 		{[]string{"--device", "metal"}, 1, "There is no such device here"},
 	} {
 		if runtime.GOOS == "darwin" && c.args[1] == "metal" {
 			continue
 		}
-		if code, _, errOut := headroom("", append([]string{"selftest"}, c.args...)...); code != c.code || !strings.Contains(errOut, c.want) {
+		if code, _, errOut := headroom("",
+			append([]string{"selftest"}, c.args...)...); code != c.code ||
+			!strings.Contains(errOut, c.want) {
 			t.Errorf("%v: exit %d, %q; expected %d and %q", c.args, code, errOut, c.code, c.want)
 		}
 	}

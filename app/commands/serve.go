@@ -24,9 +24,11 @@ type Serve struct {
 	AllowHost []string      `help:"Further host names under which it may be reached." placeholder:"NAME" sep:","`
 }
 
-// Run listens first, so that a taken port is found before the model is read, and serves while it loads.
+// Run listens first, so that a taken port is found before the model is read, and serves while it
+// loads.
 func (c *Serve) Run(ctx context.Context, t *terminal) error {
-	s, err := NewService(ServiceOptions{ModelFlags: c.ModelFlags, Host: c.Host, Port: c.Port, APIKey: c.APIKey, AllowHost: c.AllowHost, InProcess: c.InProcess,
+	s, err := NewService(ServiceOptions{ModelFlags: c.ModelFlags, Host: c.Host, Port: c.Port,
+		APIKey: c.APIKey, AllowHost: c.AllowHost, InProcess: c.InProcess,
 		RestAfter: c.RestAfter, Fixed: c.fixed(), Logs: t.logs})
 	if err != nil {
 		return err
@@ -66,10 +68,13 @@ func (c *Serve) greet(out io.Writer, s host.State, address, token string) {
 	if c.APIKey != "" {
 		key = " -H " + quote("Authorization: Bearer "+c.APIKey)
 	}
-	fmt.Fprintf(out, "Headroom %s: %s is ready (%s, %d tokens of context)\n", version.Version, s.Engine.Model, s.Engine.Device, s.Engine.ContextTokens)
+	fmt.Fprintf(out, "Headroom %s: %s is ready (%s, %d tokens of context)\n", version.Version,
+		s.Engine.Model, s.Engine.Device, s.Engine.ContextTokens)
 	fmt.Fprintf(out, "endpoint: http://%s/v1\n", address)
 	fmt.Fprintf(out, "web UI: http://%s/#token=%s\n", address, token)
-	fmt.Fprintf(out, "try: curl http://%s/v1/chat/completions -H 'Content-Type: application/json'%s -d %s\n", address, key, quote(string(body)))
+	fmt.Fprintf(out,
+		"try: curl http://%s/v1/chat/completions -H 'Content-Type: application/json'%s -d %s\n",
+		address, key, quote(string(body)))
 }
 
 // quote makes a text one word of a shell.

@@ -1,7 +1,7 @@
 package commands
 
-// The service in one piece, so that the agent and `headroom serve` cannot differ: the port first, then host, guard and the
-// handlers behind it. Models are loaded later, by whoever asks the host.
+// The service in one piece, so that the agent and `headroom serve` cannot differ: the port first,
+// then host, guard and the handlers behind it. Models are loaded later, by whoever asks the host.
 
 import (
 	"cmp"
@@ -25,24 +25,29 @@ import (
 	"headroom/engine/server"
 )
 
-// ServiceOptions say what to serve and where. The zero value listens on any free port of every interface: set Host.
+// ServiceOptions say what to serve and where. The zero value listens on any free port of every
+// interface: set Host.
 type ServiceOptions struct {
 	ModelFlags
-	Host       string // address to listen on
-	Port       int    // 0: any free one
-	APIKey     string // "": none is needed
-	AllowHost  []string
-	InProcess  bool          // the model runs in this process instead of one of its own
-	RestAfter  time.Duration // a model that nobody uses for so long is unloaded; 0: as the settings say
-	Fixed      []string      // see control.Options
-	Login      control.LoginItem
-	Logs       *logs.Logs
-	Settings   *settings.File // nil: those of the user's settings folder
-	LastModel  string         // what starting without a name means before anything has run; "": the bundled model
-	ShowWindow func() error   // opens the window at a request of /api/window/show; nil: there is none
+	Host      string // address to listen on
+	Port      int    // 0: any free one
+	APIKey    string // "": none is needed
+	AllowHost []string
+	InProcess bool // the model runs in this process instead of one of its own
+	// a model that nobody uses for so long is unloaded; 0: as the settings say
+	RestAfter time.Duration
+	Fixed     []string // see control.Options
+	Login     control.LoginItem
+	Logs      *logs.Logs
+	Settings  *settings.File // nil: those of the user's settings folder
+	// what starting without a name means before anything has run; "": the bundled model
+	LastModel string
+	// opens the window at a request of /api/window/show; nil: there is none
+	ShowWindow func() error
 }
 
-// Service is the endpoint, the control API and the web UI on one address: what `headroom serve` and the agent share.
+// Service is the endpoint, the control API and the web UI on one address: what `headroom serve` and
+// the agent share.
 type Service struct {
 	Host    *host.Host
 	Address string // "127.0.0.1:11811": where this machine reaches it
@@ -56,8 +61,8 @@ type Service struct {
 	awake    *power.Awake // while a request is worked on
 }
 
-// NewService takes the port, so that a taken one is found before anything else, and loads nothing. Close ends it. A port that
-// cannot be had is a problem.PortTaken.
+// NewService takes the port, so that a taken one is found before anything else, and loads nothing.
+// Close ends it. A port that cannot be had is a problem.PortTaken.
 func NewService(o ServiceOptions) (*Service, error) {
 	listener, err := listen(o.Host, o.Port)
 	if err != nil {
@@ -66,25 +71,34 @@ func NewService(o ServiceOptions) (*Service, error) {
 	if o.Settings == nil {
 		o.Settings = openSettings()
 	}
-	use := hostUse{lastModel: o.LastModel, ssd: true, watch: true, power: true, worker: !o.InProcess, restAfter: func() time.Duration {
-		return cmp.Or(o.RestAfter, time.Duration(o.Settings.Get().RestMinutes)*time.Minute)
-	}}
-	s := &Service{Host: o.newHost(o.Settings, use), Address: reachable(listener.Addr().String()), Token: loadToken(), listener: listener}
+	use := hostUse{lastModel: o.LastModel, ssd: true, watch: true, power: true,
+		worker: !o.InProcess, restAfter: func() time.Duration {
+			return cmp.Or(o.RestAfter, time.Duration(o.Settings.Get().RestMinutes)*time.Minute)
+		}}
+	s := &Service{Host: o.newHost(o.Settings, use), Address: reachable(listener.Addr().String()),
+		Token: loadToken(), listener: listener}
 	s.jobs, s.awake = jobs.NewList(), power.New()
 	transfers := s.transfers(o.Settings)
 	transfers.Mover = func() (*cache.Mover, error) { return o.mover(s.Host, o.Settings) }
 	s.forget = keepJobs(filepath.Dir(o.Settings.Path()), s.jobs, transfers)
-	s.Host.SetEndpoint(host.Endpoint{URL: "http://" + s.Address + "/v1", UIURL: "http://" + s.Address + "/"})
-	guard := &server.Guard{Listen: o.Host, AllowHosts: o.AllowHost, APIKey: o.APIKey, Instead: control.TokenCheck(s.Token), Changing: func() server.Access {
-		now := o.Settings.Get()
-		return server.Access{APIKey: now.APIKey, AllowHosts: now.AllowHosts}
-	}}
-	s.api = control.New(control.Options{Host: s.Host, Token: s.Token, Guard: guard, ShowWindow: o.ShowWindow,
-		Settings: o.Settings, CacheFlags: o.given(o.NoPrefixes), Fixed: o.Fixed, Login: o.Login, Logs: o.Logs,
-		ModelFlags: o.givenModel(), ModelOptions: o.options, Transfers: transfers, Chats: openChats(),
-		Server: s.awake.Handler(server.New(server.Options{Models: s.Host, Guard: guard, Defaults: func(id string) openai.Defaults {
-			return control.RequestDefaults(o.Settings.Get().ForModel(id))
-		}}))})
+	s.Host.SetEndpoint(host.Endpoint{URL: "http://" + s.Address + "/v1",
+		UIURL: "http://" + s.Address + "/"})
+	guard := &server.Guard{Listen: o.Host, AllowHosts: o.AllowHost, APIKey: o.APIKey,
+		Instead: control.TokenCheck(s.Token), Changing: func() server.Access {
+			now := o.Settings.Get()
+			return server.Access{APIKey: now.APIKey, AllowHosts: now.AllowHosts}
+		}}
+	s.api = control.New(control.Options{Host: s.Host, Token: s.Token, Guard: guard,
+		ShowWindow: o.ShowWindow,
+		Settings:   o.Settings, CacheFlags: o.given(o.NoPrefixes), Fixed: o.Fixed, Login: o.Login,
+		Logs:       o.Logs,
+		ModelFlags: o.givenModel(), ModelOptions: o.options, Transfers: transfers,
+		Chats: openChats(),
+		Server: s.awake.Handler(
+			server.New(server.Options{Models: s.Host, Guard: guard,
+				Defaults: func(id string) openai.Defaults {
+					return control.RequestDefaults(o.Settings.Get().ForModel(id))
+				}}))})
 	s.announce()
 	return s, nil
 }

@@ -1,7 +1,7 @@
 package commands
 
-// Imports and downloads: what the control API needs for them, and a job on a terminal: one line that says how far it is, for as long as it
-// runs.
+// Imports and downloads: what the control API needs for them, and a job on a terminal: one line
+// that says how far it is, for as long as it runs.
 
 import (
 	"context"
@@ -19,7 +19,8 @@ import (
 	"headroom/engine"
 )
 
-// transfers are the imports and downloads of a service. Folder and hub are those that the settings name when something begins.
+// transfers are the imports and downloads of a service. Folder and hub are those that the settings
+// name when something begins.
 func (s *Service) transfers(file *settings.File) *control.Transfers {
 	tokens := new(hub.Tokens)
 	return &control.Transfers{
@@ -30,7 +31,8 @@ func (s *Service) transfers(file *settings.File) *control.Transfers {
 			if err != nil {
 				return nil, err
 			}
-			return importer.New(importer.Options{Root: root, Describe: engine.Describe, Known: s.listed}), nil
+			return importer.New(importer.Options{Root: root, Describe: engine.Describe,
+				Known: s.listed}), nil
 		},
 		Hub: func() (*hub.Client, error) { return newHub(file.Get().HubEndpoint, tokens) },
 	}
@@ -49,8 +51,8 @@ func (s *Service) listed() []library.Model {
 	return models
 }
 
-// watchJob waits for a job to end, and shows how far it is where somebody looks. When ctx ends it stops the job, which keeps what it has
-// done, and returns ctx's error.
+// watchJob waits for a job to end, and shows how far it is where somebody looks. When ctx ends it
+// stops the job, which keeps what it has done, and returns ctx's error.
 func watchJob(ctx context.Context, out io.Writer, list *jobs.List, id string) (jobs.Job, error) {
 	const step = 250 * time.Millisecond
 	shows := isTerminal(out)
@@ -80,7 +82,8 @@ func jobLine(j jobs.Job) string {
 	var b strings.Builder
 	b.WriteString(j.Title + ": " + bytesWords(j.DoneBytes))
 	if j.TotalBytes > 0 {
-		fmt.Fprintf(&b, " of %s (%d %%)", bytesWords(j.TotalBytes), min(100*j.DoneBytes/j.TotalBytes, 100))
+		fmt.Fprintf(&b, " of %s (%d %%)", bytesWords(j.TotalBytes),
+			min(100*j.DoneBytes/j.TotalBytes, 100))
 	}
 	if j.BytesPerSecond > 0 {
 		fmt.Fprintf(&b, ", %s/s", bytesWords(int64(j.BytesPerSecond)))

@@ -1,6 +1,7 @@
 package commands
 
-// Imports, downloads and moves of the cache that an earlier run has left unfinished are listed again, stopped, to be gone on with or removed.
+// Imports, downloads and moves of the cache that an earlier run has left unfinished are listed
+// again, stopped, to be gone on with or removed.
 
 import (
 	"encoding/json"
@@ -17,8 +18,9 @@ import (
 	"headroom/app/jobs"
 )
 
-// keepJobs lists what the file in the folder has, and keeps it up to date until the returned function is called. Of several programs over
-// one folder the first alone does: two would go on with the same work.
+// keepJobs lists what the file in the folder has, and keeps it up to date until the returned
+// function is called. Of several programs over one folder the first alone does: two would go on
+// with the same work.
 func keepJobs(dir string, list *jobs.List, t *control.Transfers) (end func()) {
 	path := filepath.Join(dir, "jobs.json")
 	lock, err := disk.TryLock(path + ".lock")
@@ -28,7 +30,8 @@ func keepJobs(dir string, list *jobs.List, t *control.Transfers) (end func()) {
 	}
 	kept, err := jobs.ReadKept(path)
 	if err != nil {
-		slog.Warn("unfinished imports and downloads cannot be read: start them again, they go on", "err", err)
+		slog.Warn("unfinished imports and downloads cannot be read: start them again, they go on",
+			"err", err)
 	}
 	for _, k := range kept {
 		if spec, err := again(k, t); errors.Is(err, errEnded) {

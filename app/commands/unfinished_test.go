@@ -14,7 +14,8 @@ import (
 	"headroom/engine"
 )
 
-// An import and a download that had failed are listed by the next program, stopped; a second program beside it has none.
+// An import and a download that had failed are listed by the next program, stopped; a second
+// program beside it has none.
 func TestUnfinishedOverARestart(t *testing.T) {
 	dir, root := t.TempDir(), t.TempDir()
 	tokens := &hub.Tokens{}
@@ -23,7 +24,8 @@ func TestUnfinishedOverARestart(t *testing.T) {
 			describe := func(engine.Source, engine.Options) (engine.Description, error) {
 				return engine.Description{}, errors.New("no model")
 			}
-			return importer.New(importer.Options{Root: root, Describe: library.Describe(describe)}), nil
+			return importer.New(importer.Options{Root: root, Describe: library.Describe(describe)}),
+				nil
 		},
 		Hub: func() (*hub.Client, error) { return newHub("http://127.0.0.1:1", tokens) },
 	}
@@ -38,7 +40,9 @@ func TestUnfinishedOverARestart(t *testing.T) {
 	first := jobs.NewList()
 	end := keepJobs(dir, first, transfers)
 	gone := filepath.Join(root, "gone")
-	for _, spec := range []jobs.Spec{client.Job(hub.Request{ID: "o/m"}), im.Again(importer.Memo{Source: gone, Goal: filepath.Join(root, "n"), Name: "n", Mode: importer.Copy})} {
+	for _, spec := range []jobs.Spec{client.Job(hub.Request{ID: "o/m"}),
+		im.Again(importer.Memo{Source: gone, Goal: filepath.Join(root, "n"), Name: "n",
+			Mode: importer.Copy})} {
 		j := first.Start(spec)
 		if err := first.Stop(j.ID); err != nil {
 			t.Fatal(err)
@@ -55,7 +59,8 @@ func TestUnfinishedOverARestart(t *testing.T) {
 	second := jobs.NewList()
 	end = keepJobs(dir, second, transfers)
 	listed := second.Jobs()
-	if len(listed) != 2 || listed[0].Title != "o/m" || listed[0].State != jobs.Stopped || listed[1].Title != "n" || listed[1].Kind != jobs.Import {
+	if len(listed) != 2 || listed[0].Title != "o/m" || listed[0].State != jobs.Stopped ||
+		listed[1].Title != "n" || listed[1].Kind != jobs.Import {
 		t.Fatalf("after the restart: %+v", listed)
 	}
 	if err := second.Resume(listed[1].ID); err != nil {
@@ -71,7 +76,8 @@ func TestUnfinishedOverARestart(t *testing.T) {
 	}
 	second.Close()
 	end()
-	if text, err := os.ReadFile(filepath.Join(dir, "jobs.json")); err != nil || string(text) != "[]\n" {
+	if text, err := os.ReadFile(filepath.Join(dir, "jobs.json")); err != nil ||
+		string(text) != "[]\n" {
 		t.Errorf("left in the file: %s, %v", text, err)
 	}
 }

@@ -24,9 +24,11 @@ import (
 // asCommand is a variable that makes the test binary headroom, whatever its words.
 const asCommand = "HEADROOM_TEST_AS_COMMAND"
 
-// TestMain makes the test binary headroom where a server in it starts a worker, or a benchmark a part of itself.
+// TestMain makes the test binary headroom where a server in it starts a worker, or a benchmark a
+// part of itself.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && (os.Args[1] == worker.Word || os.Args[1] == "bench" || os.Getenv(asCommand) != "") {
+	if len(os.Args) > 1 && (os.Args[1] == worker.Word || os.Args[1] == "bench" ||
+		os.Getenv(asCommand) != "") {
 		os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 	}
 	os.Exit(m.Run())
@@ -55,11 +57,12 @@ func children(t *testing.T) (pids []int) {
 	return pids
 }
 
-// TestServeSurvivesItsWorker: the model's process is killed in the middle of an answer. Who waits for it is told, the next request is
-// answered, and in the end no process is left.
+// TestServeSurvivesItsWorker: the model's process is killed in the middle of an answer. Who waits
+// for it is told, the next request is answered, and in the end no process is left.
 func TestServeSurvivesItsWorker(t *testing.T) {
 	alone(t)
-	s, err := NewService(ServiceOptions{Host: "127.0.0.1", ModelFlags: ModelFlags{Device: "cpu", Threads: 1, Context: 32768}})
+	s, err := NewService(ServiceOptions{Host: "127.0.0.1",
+		ModelFlags: ModelFlags{Device: "cpu", Threads: 1, Context: 32768}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,8 +91,11 @@ func TestServeSurvivesItsWorker(t *testing.T) {
 	}
 	ask := func(stream bool, most int) *http.Response {
 		t.Helper()
-		body, _ := json.Marshal(map[string]any{"prompt": "Once upon a time", "max_tokens": most, "stream": stream, "logit_bias": endless})
-		answer, err := http.Post("http://"+s.Address+"/v1/completions", "application/json", bytes.NewReader(body))
+		body, _ := json.Marshal(
+			map[string]any{"prompt": "Once upon a time", "max_tokens": most, "stream": stream,
+				"logit_bias": endless})
+		answer, err := http.Post("http://"+s.Address+"/v1/completions", "application/json",
+			bytes.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -115,21 +121,25 @@ func TestServeSurvivesItsWorker(t *testing.T) {
 			last = streamed.Text()
 		}
 	}
-	if !strings.HasPrefix(last, "data: {\"error\"") || !strings.Contains(last, string(problem.Crashed)) || !strings.Contains(last, "killed") {
+	if !strings.HasPrefix(last, "data: {\"error\"") ||
+		!strings.Contains(last, string(problem.Crashed)) || !strings.Contains(last, "killed") {
 		t.Errorf("the stream ends with %q, want the error", last)
 	}
-	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) { // as a client does that is told to try again
+	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		// as a client does that is told to try again
 		answer := ask(false, 3)
 		text, _ := io.ReadAll(answer.Body)
 		if answer.StatusCode == http.StatusOK {
 			break
 		}
-		if answer.StatusCode != http.StatusServiceUnavailable || answer.Header.Get("Retry-After") == "" || time.Now().After(deadline) {
+		if answer.StatusCode != http.StatusServiceUnavailable ||
+			answer.Header.Get("Retry-After") == "" || time.Now().After(deadline) {
 			t.Fatalf("%d %s", answer.StatusCode, text)
 		}
 	}
 	state := s.Host.State()
-	if n := state.Engine.Notice; state.Engine.Status != host.Ready && state.Engine.Status != host.Busy || n == nil || n.Code != problem.Crashed {
+	if n := state.Engine.Notice; state.Engine.Status != host.Ready &&
+		state.Engine.Status != host.Busy || n == nil || n.Code != problem.Crashed {
 		t.Errorf("afterwards: %+v, %+v", state.Engine, n)
 	}
 	if again := children(t); len(again) != 1 || again[0] == pids[0] {
@@ -140,7 +150,8 @@ func TestServeSurvivesItsWorker(t *testing.T) {
 // TestInProcess: with the flag there is no other process.
 func TestInProcess(t *testing.T) {
 	alone(t)
-	s, err := NewService(ServiceOptions{Host: "127.0.0.1", InProcess: true, ModelFlags: ModelFlags{Device: "cpu", Threads: 1, Context: 4096}})
+	s, err := NewService(ServiceOptions{Host: "127.0.0.1", InProcess: true,
+		ModelFlags: ModelFlags{Device: "cpu", Threads: 1, Context: 4096}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,11 +167,13 @@ func TestInProcess(t *testing.T) {
 	}
 }
 
-// TestWorkerByHand: a person who starts it learns that it is not meant for people, and the help does not name it.
+// TestWorkerByHand: a person who starts it learns that it is not meant for people, and the help
+// does not name it.
 func TestWorkerByHand(t *testing.T) {
 	out, err := exec.Command(os.Args[0], worker.Word).CombinedOutput()
 	var exit *exec.ExitError
-	if !errors.As(err, &exit) || exit.ExitCode() != int(exitUsage) || !strings.Contains(string(out), "this is a part of Headroom, which starts it by itself") {
+	if !errors.As(err, &exit) || exit.ExitCode() != int(exitUsage) ||
+		!strings.Contains(string(out), "this is a part of Headroom, which starts it by itself") {
 		t.Errorf("%v, said %s", err, out)
 	}
 	if _, help, _ := headroom("", "--help"); strings.Contains(help, worker.Word) {

@@ -14,7 +14,8 @@ type PinRequest struct {
 	Pinned *bool `json:"pinned"`
 }
 
-// onlyQuery is for who removes the files himself, as `headroom cache` does, and cannot reach memory.
+// onlyQuery is for who removes the files himself, as `headroom cache` does, and cannot reach
+// memory.
 var onlyQuery = Query{"only", `"memory" leaves the files.`}
 
 func onlyMemory(r *http.Request) bool { return r.URL.Query().Get("only") == "memory" }
@@ -23,7 +24,8 @@ func (a *API) cacheRoutes() []Route {
 	return []Route{
 		route("GET /api/cache", "What is kept of conversations, on disk and in memory.", "",
 			func(*http.Request, nothing) (cache.List, error) { return a.host.Conversations() }),
-		route("DELETE /api/cache", "Forgets all that is kept on disk and in memory, or what is one model's.", "",
+		route("DELETE /api/cache",
+			"Forgets all that is kept on disk and in memory, or what is one model's.", "",
 			func(r *http.Request, _ nothing) (cache.Removed, error) {
 				model := r.URL.Query().Get("model")
 				if onlyMemory(r) {
@@ -32,9 +34,14 @@ func (a *API) cacheRoutes() []Route {
 				return a.host.ClearCache(model)
 			}).
 			with(Query{"model", "A model's fingerprint or name."}, onlyQuery),
-		route("GET /api/cache/{key}", "One conversation and its files. At least 4 digits of the key.", "",
-			func(r *http.Request, _ nothing) (cache.Detail, error) { return a.host.Conversation(r.PathValue("key")) }),
-		route("DELETE /api/cache/{key}", "Forgets a conversation: what memory has of it, and the files that are its alone.", "",
+		route("GET /api/cache/{key}",
+			"One conversation and its files. At least 4 digits of the key.", "",
+			func(r *http.Request, _ nothing) (cache.Detail,
+				error) {
+				return a.host.Conversation(r.PathValue("key"))
+			}),
+		route("DELETE /api/cache/{key}",
+			"Forgets a conversation: what memory has of it, and the files that are its alone.", "",
 			func(r *http.Request, _ nothing) (cache.Removed, error) {
 				if onlyMemory(r) {
 					return a.host.ForgetConversation(r.PathValue("key"))
@@ -42,16 +49,19 @@ func (a *API) cacheRoutes() []Route {
 				return a.host.RemoveConversation(r.PathValue("key"))
 			}).
 			with(onlyQuery),
-		route("POST /api/cache/{key}/pin", "Pins a conversation, which is never evicted then, or unpins it.", `{"pinned": true}`,
+		route("POST /api/cache/{key}/pin",
+			"Pins a conversation, which is never evicted then, or unpins it.", `{"pinned": true}`,
 			func(r *http.Request, q PinRequest) (nothing, error) {
-				return nothing{}, a.host.PinConversation(r.PathValue("key"), q.Pinned == nil || *q.Pinned)
+				return nothing{}, a.host.PinConversation(r.PathValue("key"), q.Pinned == nil ||
+					*q.Pinned)
 			}),
 	}
 }
 
 // MoveRequest is the body of /api/cache/move.
 type MoveRequest struct {
-	Dir string `json:"dir"` // absolute; the cache gets a folder of its own in one that has other things
+	// absolute; the cache gets a folder of its own in one that has other things
+	Dir string `json:"dir"`
 }
 
 // CacheMove is what begins.
@@ -63,17 +73,24 @@ type CacheMove struct {
 
 func (a *API) moveRoutes() []Route {
 	return []Route{
-		route("POST /api/cache/move", "Moves the cache to another folder, as a job. The model is loaded again when no answer is under way.", `{"dir": "/Volumes/Disk"}`,
-			func(_ *http.Request, q MoveRequest) (CacheMove, error) { return a.moveCache(q) }).answering(http.StatusAccepted),
+		route("POST /api/cache/move",
+			"Moves the cache to another folder, as a job. The model is loaded again when no "+
+				"answer is under way.", `{"dir": "/Volumes/Disk"}`,
+			func(_ *http.Request, q MoveRequest) (CacheMove,
+				error) {
+				return a.moveCache(q)
+			}).answering(http.StatusAccepted),
 	}
 }
 
 func (a *API) moveCache(q MoveRequest) (CacheMove, error) {
 	if a.transfers.Mover == nil {
-		return CacheMove{}, problem.New(problem.NotFound, "This server cannot move its cache", "", "")
+		return CacheMove{}, problem.New(problem.NotFound, "This server cannot move its cache", "",
+			"")
 	}
 	if q.Dir == "" {
-		return CacheMove{}, problem.New(problem.BadRequest, "The cache has nowhere to go", "no folder was given", `Send {"dir": "/Volumes/Disk"}.`)
+		return CacheMove{}, problem.New(problem.BadRequest, "The cache has nowhere to go",
+			"no folder was given", `Send {"dir": "/Volumes/Disk"}.`)
 	}
 	mover, err := a.transfers.Mover()
 	if err != nil {

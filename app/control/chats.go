@@ -29,8 +29,13 @@ func (a *API) chatRoutes() []Route {
 			}).
 			with(Query{"search", "Words that must all stand in title or messages, in any case."}),
 		route("GET /api/chats/{id}", "One conversation; of a damaged one, what can be read.", "",
-			func(r *http.Request, _ nothing) (chats.Chat, error) { return a.chats.Read(r.PathValue("id")) }),
-		route("PUT /api/chats/{id}", "Replaces a conversation's messages from one on, or makes one. Refused with 409 if it is not the revision that is named.", chatExample,
+			func(r *http.Request, _ nothing) (chats.Chat,
+				error) {
+				return a.chats.Read(r.PathValue("id"))
+			}),
+		route("PUT /api/chats/{id}",
+			"Replaces a conversation's messages from one on, or makes one. Refused with 409 if it "+
+				"is not the revision that is named.", chatExample,
 			func(r *http.Request, c chats.Change) (chats.Summary, error) {
 				return a.chats.Write(r.PathValue("id"), c)
 			}).upTo(chats.MostBodyBytes),

@@ -22,30 +22,38 @@ func TestChats(t *testing.T) {
 		t.Fatalf("%d %+v", status, first)
 	}
 	waitFor(t, lines, `data: {"version":`)
-	if status, list := ask[ChatList](t, "GET", w.url+"/api/chats?search=HELL", ""); status != 200 || len(list.Chats) != 1 || list.Chats[0] != first {
+	if status, list := ask[ChatList](t, "GET", w.url+"/api/chats?search=HELL", ""); status != 200 ||
+		len(list.Chats) != 1 || list.Chats[0] != first {
 		t.Errorf("%d %+v", status, list)
 	}
-	if status, list := ask[ChatList](t, "GET", w.url+"/api/chats?search=nothing", ""); status != 200 || len(list.Chats) != 0 {
+	if status, list := ask[ChatList](t, "GET", w.url+"/api/chats?search=nothing",
+		""); status != 200 || len(list.Chats) != 0 {
 		t.Errorf("%d %+v", status, list)
 	}
-	goesOn := `{"revision":1,"title":"Hello","updatedAt":9,"from":1,"messages":[{"id":"2","role":"assistant","content":"Hi"}]}`
+	goesOn :=
+		`{"revision":1,"title":"Hello","updatedAt":9,"from":1,"messages":[{"id":"2","role":"assistant","content":"Hi"}]}`
 	if status, _ := ask[chats.Summary](t, "PUT", address, goesOn); status != 200 {
 		t.Errorf("going on: %d", status)
 	}
-	if status, _, text := do(t, "PUT", address, goesOn, TokenHeader, "T"); status != http.StatusConflict || !strings.Contains(text, `"code":"changed"`) {
+	if status, _, text := do(t, "PUT", address, goesOn, TokenHeader,
+		"T"); status != http.StatusConflict || !strings.Contains(text, `"code":"changed"`) {
 		t.Errorf("the same again: %d %s", status, text)
 	}
-	if status, c := ask[chats.Chat](t, "GET", address, ""); status != 200 || len(c.Messages) != 2 || c.Messages[1].Content != "Hi" {
+	if status, c := ask[chats.Chat](t, "GET", address, ""); status != 200 || len(c.Messages) != 2 ||
+		c.Messages[1].Content != "Hi" {
 		t.Errorf("%d %+v", status, c)
 	}
-	if status, _, text := do(t, "PUT", w.url+"/api/chats/..%2Fx", chatExample, TokenHeader, "T"); status != 400 {
+	if status, _, text := do(t, "PUT", w.url+"/api/chats/..%2Fx", chatExample, TokenHeader,
+		"T"); status != 400 {
 		t.Errorf("a name that leads elsewhere: %d %s", status, text)
 	}
 	long := `{"title":"` + strings.Repeat("x", maxBodyBytes) + `"}`
-	if status, _, text := do(t, "PUT", w.url+"/api/chats/long", long, TokenHeader, "T"); status != 200 {
+	if status, _, text := do(t, "PUT", w.url+"/api/chats/long", long, TokenHeader,
+		"T"); status != 200 {
 		t.Errorf("longer than other bodies: %d %.200s", status, text)
 	}
-	if status, _, _ := do(t, "DELETE", address, "", TokenHeader, "T"); status != http.StatusNoContent {
+	if status, _, _ := do(t, "DELETE", address, "", TokenHeader,
+		"T"); status != http.StatusNoContent {
 		t.Errorf("removing: %d", status)
 	}
 	if _, err := os.Stat(first.Path); err == nil {

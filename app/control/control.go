@@ -1,7 +1,8 @@
 package control
 
-// The routes and who may use them. Three handlers share an address, each behind its own check: the endpoint guards itself,
-// /api/ wants the token and an origin of this machine, the pages want the origin alone.
+// The routes and who may use them. Three handlers share an address, each behind its own check: the
+// endpoint guards itself, /api/ wants the token and an origin of this machine, the pages want the
+// origin alone.
 
 import (
 	"crypto/subtle"
@@ -40,7 +41,8 @@ type Host interface {
 	PauseWatching(paused bool) error
 	RemoveModel(id, path string) error
 	RevealModel(id, path string) error
-	// CheckModel tells whether a model could be opened so; RenewModel that its settings have changed.
+	// CheckModel tells whether a model could be opened so; RenewModel that its settings have
+	// changed.
 	CheckModel(id string, o engine.Options) error
 	RenewModel(id string)
 	WhatIf(host.WhatIfQuery) (host.WhatIf, error)
@@ -66,17 +68,21 @@ type Options struct {
 	Guard  *server.Guard // Host and Origin rules; nil: loopback names only
 	// Settings are what /api/settings reads and changes; nil: there is no such address.
 	Settings *settings.File
-	// CacheFlags is what the command line says about the cache on disk, which beats the settings. The zero value: nothing.
+	// CacheFlags is what the command line says about the cache on disk, which beats the settings.
+	// The zero value: nothing.
 	CacheFlags settings.Cache
-	// Fixed are the fields of GeneralSettings that the command line says, or that this program does not take from the settings.
+	// Fixed are the fields of GeneralSettings that the command line says, or that this program does
+	// not take from the settings.
 	Fixed []string
 	// Login starts Headroom when its user logs in; nil: this program cannot.
 	Login LoginItem
 	// Logs are what /api/logs shows; nil: there is no such address.
 	Logs *logs.Logs
-	// ModelFlags is what the command line says about every model, which beats the settings. The zero value: nothing.
+	// ModelFlags is what the command line says about every model, which beats the settings. The
+	// zero value: nothing.
 	ModelFlags settings.Model
-	// ModelOptions is how a model of that ID would be opened by such settings; nil: settings of models are not tried before they are kept.
+	// ModelOptions is how a model of that ID would be opened by such settings; nil: settings of
+	// models are not tried before they are kept.
 	ModelOptions func(s settings.Settings, id string) engine.Options
 	// Transfers are imports and downloads; nil: this program has none.
 	Transfers *Transfers
@@ -116,8 +122,10 @@ type API struct {
 
 // New makes the handler.
 func New(o Options) *API {
-	a := &API{host: o.Host, token: o.Token, log: o.Log, settings: o.Settings, cacheFlags: o.CacheFlags, showWindow: o.ShowWindow,
-		modelFlags: o.ModelFlags, modelOptions: o.ModelOptions, wired: o.Wired, fixed: o.Fixed, login: o.Login, logs: o.Logs, transfers: o.Transfers, chats: o.Chats,
+	a := &API{host: o.Host, token: o.Token, log: o.Log, settings: o.Settings,
+		cacheFlags: o.CacheFlags, showWindow: o.ShowWindow,
+		modelFlags: o.ModelFlags, modelOptions: o.ModelOptions, wired: o.Wired, fixed: o.Fixed,
+		login: o.Login, logs: o.Logs, transfers: o.Transfers, chats: o.Chats,
 		closing: make(chan struct{}), rhythm: ordinaryRhythm}
 	if a.log == nil {
 		a.log = slog.Default()
@@ -134,10 +142,12 @@ func New(o Options) *API {
 	}
 	api := http.NewServeMux()
 	for _, row := range a.Routes() {
-		api.HandleFunc(row.Pattern, func(w http.ResponseWriter, r *http.Request) { row.serve(w, r, row) })
+		api.HandleFunc(row.Pattern,
+			func(w http.ResponseWriter, r *http.Request) { row.serve(w, r, row) })
 	}
 	api.HandleFunc("/api/", func(w http.ResponseWriter, r *http.Request) {
-		refuse(w, problem.New(problem.NotFound, "There is nothing at "+r.Method+" "+r.URL.Path, "", ""))
+		refuse(w, problem.New(problem.NotFound, "There is nothing at "+r.Method+" "+r.URL.Path, "",
+			""))
 	})
 
 	mux := http.NewServeMux()
@@ -174,7 +184,8 @@ func hasToken(r *http.Request, token string) bool {
 func (a *API) authorized(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !a.HasToken(r) {
-			refuse(w, problem.New(problem.Unauthorized, "This page is not allowed in", "its token is missing or wrong",
+			refuse(w, problem.New(problem.Unauthorized, "This page is not allowed in",
+				"its token is missing or wrong",
 				"Open Headroom from the menu bar, or use the address that headroom serve printed."))
 			return
 		}
@@ -187,16 +198,20 @@ func (a *API) authorized(next http.Handler) http.Handler {
 const maxBodyBytes = 64 << 10
 
 // readBody reads a body of JSON, which may be empty. The error is a Problem that says what to send.
-func readBody(w http.ResponseWriter, r *http.Request, mostBytes int64, q any, example string) error {
+func readBody(w http.ResponseWriter, r *http.Request, mostBytes int64, q any,
+	example string) error {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mostBytes))
 	if err == nil && len(body) > 0 {
 		err = json.Unmarshal(body, q)
 	}
 	if tooLong := (*http.MaxBytesError)(nil); errors.As(err, &tooLong) {
-		return problem.New(problem.TooLarge, "The request is too long", fmt.Sprintf("%s takes %d bytes at most", r.URL.Path, tooLong.Limit), "Send less at once.")
+		return problem.New(problem.TooLarge, "The request is too long",
+			fmt.Sprintf("%s takes %d bytes at most", r.URL.Path, tooLong.Limit),
+			"Send less at once.")
 	}
 	if err != nil {
-		return problem.Wrap(problem.BadRequest, err, "The request cannot be read", "Send "+example+".")
+		return problem.Wrap(problem.BadRequest, err, "The request cannot be read",
+			"Send "+example+".")
 	}
 	return nil
 }
@@ -223,6 +238,7 @@ type rhythm struct {
 	heartbeat time.Duration // of silence, until a comment
 }
 
-var ordinaryRhythm = rhythm{busy: 250 * time.Millisecond, idle: time.Second, heartbeat: 10 * time.Second}
+var ordinaryRhythm = rhythm{busy: 250 * time.Millisecond, idle: time.Second,
+	heartbeat: 10 * time.Second}
 
 var errClosing = errors.New("the server is shutting down")

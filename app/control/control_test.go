@@ -57,7 +57,8 @@ func (h *fakeHost) set(status host.Status) {
 
 func (h *fakeHost) Start(name string) error {
 	if name == "gone" {
-		return problem.New(problem.ModelNotFound, "There is no model \"gone\" here", "there is demo", "Name it.")
+		return problem.New(problem.ModelNotFound, "There is no model \"gone\" here",
+			"there is demo", "Name it.")
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -90,7 +91,11 @@ func (h *fakeHost) did(what string) {
 
 func (h *fakeHost) RescanModels() { h.did("rescan") }
 
-func (h *fakeHost) PauseWatching(paused bool) error { h.did(fmt.Sprint("pause ", paused)); return nil }
+func (h *fakeHost) PauseWatching(
+	paused bool) error {
+	h.did(fmt.Sprint("pause ", paused))
+	return nil
+}
 
 func (h *fakeHost) RevealModel(id, path string) error {
 	h.did("reveal " + id + " at " + path)
@@ -120,18 +125,21 @@ func (h *fakeHost) RemoveModel(id, path string) error {
 
 // A cache with the conversation "abcd", and one in memory.
 func (h *fakeHost) Conversations() (cache.List, error) {
-	return cache.List{Stats: cache.Stats{On: true}, Conversations: []cache.Conversation{{Key: "abcd", HotTokens: 7}, {Title: "in memory"}}}, nil
+	return cache.List{Stats: cache.Stats{On: true},
+		Conversations: []cache.Conversation{{Key: "abcd", HotTokens: 7}, {Title: "in memory"}}}, nil
 }
 
 func (h *fakeHost) known(key string) error {
 	if key != "abcd" {
-		return problem.New(problem.NotFound, "No conversation has a key that begins with "+key, "", "")
+		return problem.New(problem.NotFound, "No conversation has a key that begins with "+key, "",
+			"")
 	}
 	return nil
 }
 
 func (h *fakeHost) Conversation(key string) (cache.Detail, error) {
-	return cache.Detail{Conversation: cache.Conversation{Key: key}, Entries: []cache.Entry{{Kind: "tail"}}}, h.known(key)
+	return cache.Detail{Conversation: cache.Conversation{Key: key},
+		Entries: []cache.Entry{{Kind: "tail"}}}, h.known(key)
 }
 
 func (h *fakeHost) RemoveConversation(key string) (cache.Removed, error) {
@@ -155,7 +163,8 @@ func (h *fakeHost) ForgetAll(model string) cache.Removed {
 
 func (h *fakeHost) ClearCache(model string) (cache.Removed, error) {
 	if model == "nobody" {
-		return cache.Removed{}, problem.New(problem.NotFound, "The cache has nothing of a model nobody", "", "")
+		return cache.Removed{}, problem.New(problem.NotFound,
+			"The cache has nothing of a model nobody", "", "")
 	}
 	return cache.Removed{Entries: len(model)}, nil
 }
@@ -191,8 +200,13 @@ func (h *fakeHost) Subscribe() (<-chan struct{}, func()) {
 }
 
 func newAPI(t *testing.T) (*API, *fakeHost, string) {
-	h := &fakeHost{state: host.State{Version: "v", Engine: host.EngineState{Status: host.Ready}}, changed: make(chan struct{}, 1)}
-	endpoint := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "endpoint "+r.URL.Path) })
+	h := &fakeHost{state: host.State{Version: "v", Engine: host.EngineState{Status: host.Ready}},
+		changed: make(chan struct{}, 1)}
+	endpoint := http.HandlerFunc(
+		func(w http.ResponseWriter, r *http.Request) {
+			_,
+				_ = io.WriteString(w, "endpoint "+r.URL.Path)
+		})
 	a := New(Options{Host: h, Token: "T", Server: endpoint, Guard: &server.Guard{}})
 	s := httptest.NewServer(a)
 	t.Cleanup(s.Close)
@@ -234,53 +248,93 @@ func TestAPI(t *testing.T) {
 		{"state", "GET", "/api/state", "", []string{TokenHeader, "T"}, 200, `"status":"ready"`},
 		{"token in the query", "GET", "/api/state?token=T", "", nil, 200, `"version":"v"`},
 		{"no token", "GET", "/api/state", "", nil, 401, `"code":"unauthorized"`},
-		{"wrong token", "GET", "/api/state", "", []string{TokenHeader, "t"}, 401, `"fix":"Open Headroom from the menu bar`},
-		{"an API key is no token", "GET", "/api/state", "", []string{"Authorization", "Bearer T"}, 401, ""},
-		{"foreign host", "GET", "/api/state?token=T", "", []string{"Host", "evil.com"}, 403, `"code":"forbidden"`},
-		{"foreign page", "POST", "/api/engine/stop", "", []string{TokenHeader, "T", "Origin", "https://evil.com"}, 403, ""},
-		{"start", "POST", "/api/engine/start", `{"model":"m"}`, []string{TokenHeader, "T"}, 202, `"status":"loading","model":"m"`},
-		{"start the last", "POST", "/api/engine/start", ``, []string{TokenHeader, "T"}, 202, `"status":"loading"`},
-		{"start what is not there", "POST", "/api/engine/start", `{"model":"gone"}`, []string{TokenHeader, "T"}, 404,
+		{"wrong token", "GET", "/api/state", "", []string{TokenHeader, "t"}, 401,
+			`"fix":"Open Headroom from the menu bar`},
+		{"an API key is no token", "GET", "/api/state", "", []string{"Authorization", "Bearer T"},
+			401, ""},
+		{"foreign host", "GET", "/api/state?token=T", "", []string{"Host", "evil.com"}, 403,
+			`"code":"forbidden"`},
+		{"foreign page", "POST", "/api/engine/stop", "",
+			[]string{TokenHeader, "T", "Origin", "https://evil.com"}, 403, ""},
+		{"start", "POST", "/api/engine/start", `{"model":"m"}`, []string{TokenHeader, "T"}, 202,
+			`"status":"loading","model":"m"`},
+		{"start the last", "POST", "/api/engine/start", ``, []string{TokenHeader, "T"}, 202,
+			`"status":"loading"`},
+		{"start what is not there", "POST", "/api/engine/start", `{"model":"gone"}`,
+			[]string{TokenHeader, "T"}, 404,
 			`{"error":{"code":"model_not_found","message":"There is no model \"gone\" here","why":"there is demo","fix":"Name it."}}`},
-		{"start nonsense", "POST", "/api/engine/start", `{"model":7}`, []string{TokenHeader, "T"}, 400, `"code":"bad_request"`},
-		{"start too much", "POST", "/api/engine/start", `{"model":"` + strings.Repeat("x", maxBodyBytes) + `"}`, []string{TokenHeader, "T"}, 413, "65536 bytes at most"},
-		{"stop", "POST", "/api/engine/stop", "", []string{TokenHeader, "T"}, 200, `"status":"stopped"`},
-		{"cancel", "POST", "/api/requests/chatcmpl-1/cancel", "", []string{TokenHeader, "T"}, 204, ""},
-		{"cancel what has ended", "POST", "/api/requests/x/cancel", "", []string{TokenHeader, "T"}, 404, `"code":"not_found"`},
-		{"requests", "GET", "/api/requests/recent", "", []string{TokenHeader, "T"}, 200, `"cause":"date_changed"`},
+		{"start nonsense", "POST", "/api/engine/start", `{"model":7}`, []string{TokenHeader, "T"},
+			400, `"code":"bad_request"`},
+		{"start too much", "POST", "/api/engine/start",
+			`{"model":"` + strings.Repeat("x", maxBodyBytes) + `"}`, []string{TokenHeader, "T"},
+			413, "65536 bytes at most"},
+		{"stop", "POST", "/api/engine/stop", "", []string{TokenHeader, "T"}, 200,
+			`"status":"stopped"`},
+		{"cancel", "POST", "/api/requests/chatcmpl-1/cancel", "", []string{TokenHeader, "T"}, 204,
+			""},
+		{"cancel what has ended", "POST", "/api/requests/x/cancel", "", []string{TokenHeader, "T"},
+			404, `"code":"not_found"`},
+		{"requests", "GET", "/api/requests/recent", "", []string{TokenHeader, "T"}, 200,
+			`"cause":"date_changed"`},
 		{"requests without a token", "GET", "/api/requests/recent", "", nil, 401, ""},
-		{"no settings here", "GET", "/api/settings/cache", "", []string{TokenHeader, "T"}, 404, `"code":"not_found"`},
+		{"no settings here", "GET", "/api/settings/cache", "", []string{TokenHeader, "T"}, 404,
+			`"code":"not_found"`},
 		{"cache", "GET", "/api/cache", "", []string{TokenHeader, "T"}, 200, `"hotTokens":7`},
 		{"cache without a token", "GET", "/api/cache", "", nil, 401, ""},
 		{"clear without a token", "DELETE", "/api/cache", "", nil, 401, ""},
-		{"clear", "DELETE", "/api/cache", "", []string{TokenHeader, "T"}, 200, `{"entries":0,"bytes":0,"memoryBytes":0}`},
-		{"clear a model", "DELETE", "/api/cache?model=xyz", "", []string{TokenHeader, "T"}, 200, `{"entries":3,`},
-		{"clear nobody", "DELETE", "/api/cache?model=nobody", "", []string{TokenHeader, "T"}, 404, `"code":"not_found"`},
-		{"conversation", "GET", "/api/cache/abcd", "", []string{TokenHeader, "T"}, 200, `"entries":[{`},
-		{"no conversation", "GET", "/api/cache/beef", "", []string{TokenHeader, "T"}, 404, "begins with beef"},
-		{"remove", "DELETE", "/api/cache/abcd", "", []string{TokenHeader, "T"}, 200, `{"entries":1,"bytes":2,"memoryBytes":0}`},
-		{"free", "DELETE", "/api/cache/abcd?only=memory", "", []string{TokenHeader, "T"}, 200, `{"entries":0,"bytes":0,"memoryBytes":7}`},
-		{"free all", "DELETE", "/api/cache?model=xyz&only=memory", "", []string{TokenHeader, "T"}, 200, `{"entries":0,"bytes":0,"memoryBytes":3}`},
+		{"clear", "DELETE", "/api/cache", "", []string{TokenHeader, "T"}, 200,
+			`{"entries":0,"bytes":0,"memoryBytes":0}`},
+		{"clear a model", "DELETE", "/api/cache?model=xyz", "", []string{TokenHeader, "T"}, 200,
+			`{"entries":3,`},
+		{"clear nobody", "DELETE", "/api/cache?model=nobody", "", []string{TokenHeader, "T"}, 404,
+			`"code":"not_found"`},
+		{"conversation", "GET", "/api/cache/abcd", "", []string{TokenHeader, "T"}, 200,
+			`"entries":[{`},
+		{"no conversation", "GET", "/api/cache/beef", "", []string{TokenHeader, "T"}, 404,
+			"begins with beef"},
+		{"remove", "DELETE", "/api/cache/abcd", "", []string{TokenHeader, "T"}, 200,
+			`{"entries":1,"bytes":2,"memoryBytes":0}`},
+		{"free", "DELETE", "/api/cache/abcd?only=memory", "", []string{TokenHeader, "T"}, 200,
+			`{"entries":0,"bytes":0,"memoryBytes":7}`},
+		{"free all", "DELETE", "/api/cache?model=xyz&only=memory", "", []string{TokenHeader, "T"},
+			200, `{"entries":0,"bytes":0,"memoryBytes":3}`},
 		{"remove nothing", "DELETE", "/api/cache/beef", "", []string{TokenHeader, "T"}, 404, ""},
-		{"pin", "POST", "/api/cache/abcd/pin", `{"pinned":true}`, []string{TokenHeader, "T"}, 204, ""},
-		{"pin nothing", "POST", "/api/cache/beef/pin", `{"pinned":true}`, []string{TokenHeader, "T"}, 404, ""},
-		{"pin nonsense", "POST", "/api/cache/abcd/pin", `{"pinned":"yes"}`, []string{TokenHeader, "T"}, 400, `Send {\"pinned\": true}.`},
-		{"models", "GET", "/api/models?context=4096", "", []string{TokenHeader, "T"}, 200, `"contextTokens":4096`},
-		{"models at no context", "GET", "/api/models?context=-1", "", []string{TokenHeader, "T"}, 400, "?context=32768"},
+		{"pin", "POST", "/api/cache/abcd/pin", `{"pinned":true}`, []string{TokenHeader, "T"}, 204,
+			""},
+		{"pin nothing", "POST", "/api/cache/beef/pin", `{"pinned":true}`,
+			[]string{TokenHeader, "T"}, 404, ""},
+		{"pin nonsense", "POST", "/api/cache/abcd/pin", `{"pinned":"yes"}`,
+			[]string{TokenHeader, "T"}, 400, `Send {\"pinned\": true}.`},
+		{"models", "GET", "/api/models?context=4096", "", []string{TokenHeader, "T"}, 200,
+			`"contextTokens":4096`},
+		{"models at no context", "GET", "/api/models?context=-1", "", []string{TokenHeader, "T"},
+			400, "?context=32768"},
 		{"models without the token", "GET", "/api/models", "", nil, 401, ""},
 		{"rescan", "POST", "/api/models/rescan", "", []string{TokenHeader, "T"}, 200, `"id":"o/m"`},
-		{"watching", "POST", "/api/models/watching", `{"paused":true}`, []string{TokenHeader, "T"}, 204, ""},
-		{"watching nonsense", "POST", "/api/models/watching", `[]`, []string{TokenHeader, "T"}, 400, "paused"},
-		{"remove a model", "POST", "/api/models/o%2Fm/remove", `{"path":"/p"}`, []string{TokenHeader, "T"}, 204, ""},
-		{"reveal", "POST", "/api/models/o%2Fm/reveal", `{"path":"/p"}`, []string{TokenHeader, "T"}, 204, ""},
-		{"what if", "GET", "/api/memory/what-if?model=o%2Fm&context=64&streams=3", "", []string{TokenHeader, "T"}, 200, `"o/m","contextTokens":64,"trainedTokens":0,"streams":3`},
-		{"what if nothing is said", "GET", "/api/memory/what-if", "", []string{TokenHeader, "T"}, 200, `"streams":0`},
-		{"what if so many streams", "GET", "/api/memory/what-if?streams=1000", "", []string{TokenHeader, "T"}, 400, "1 to 256"},
-		{"the wired limit", "GET", "/api/memory/wired?limit=8589934592", "", []string{TokenHeader, "T"}, 200, `"commands"`},
-		{"a wired limit of words", "GET", "/api/memory/wired?limit=much", "", []string{TokenHeader, "T"}, 400, "number of bytes"},
-		{"a wired limit that nobody asked for", "POST", "/api/memory/wired", `{"action":"burn"}`, []string{TokenHeader, "T"}, 400, ""},
+		{"watching", "POST", "/api/models/watching", `{"paused":true}`, []string{TokenHeader, "T"},
+			204, ""},
+		{"watching nonsense", "POST", "/api/models/watching", `[]`, []string{TokenHeader, "T"}, 400,
+			"paused"},
+		{"remove a model", "POST", "/api/models/o%2Fm/remove", `{"path":"/p"}`,
+			[]string{TokenHeader, "T"}, 204, ""},
+		{"reveal", "POST", "/api/models/o%2Fm/reveal", `{"path":"/p"}`, []string{TokenHeader, "T"},
+			204, ""},
+		{"what if", "GET", "/api/memory/what-if?model=o%2Fm&context=64&streams=3", "",
+			[]string{TokenHeader, "T"}, 200,
+			`"o/m","contextTokens":64,"trainedTokens":0,"streams":3`},
+		{"what if nothing is said", "GET", "/api/memory/what-if", "", []string{TokenHeader, "T"},
+			200, `"streams":0`},
+		{"what if so many streams", "GET", "/api/memory/what-if?streams=1000", "",
+			[]string{TokenHeader, "T"}, 400, "1 to 256"},
+		{"the wired limit", "GET", "/api/memory/wired?limit=8589934592", "",
+			[]string{TokenHeader, "T"}, 200, `"commands"`},
+		{"a wired limit of words", "GET", "/api/memory/wired?limit=much", "",
+			[]string{TokenHeader, "T"}, 400, "number of bytes"},
+		{"a wired limit that nobody asked for", "POST", "/api/memory/wired", `{"action":"burn"}`,
+			[]string{TokenHeader, "T"}, 400, ""},
 		{"what if without the token", "GET", "/api/memory/what-if", "", nil, 401, ""},
-		{"remove another", "POST", "/api/models/x/remove", "", []string{TokenHeader, "T"}, 404, "no such model"},
+		{"remove another", "POST", "/api/models/x/remove", "", []string{TokenHeader, "T"}, 404,
+			"no such model"},
 		{"unknown", "GET", "/api/nope", "", []string{TokenHeader, "T"}, 404, "GET /api/nope"},
 		{"no window here", "POST", "/api/window/show", "", []string{TokenHeader, "T"}, 404, ""},
 		{"the endpoint", "GET", "/v1/models", "", nil, 200, "endpoint /v1/models"},
@@ -316,12 +370,14 @@ func TestModels(t *testing.T) {
 	do(t, "POST", url+"/api/models/watching", `{"paused":true}`, TokenHeader, "T")
 	do(t, "POST", url+"/api/models/watching", `{"paused":false}`, TokenHeader, "T")
 	do(t, "POST", url+"/api/models/o%2Fm/remove", `{"path":"/p"}`, TokenHeader, "T")
-	if got := strings.Join(h.models, ", "); got != "rescan, pause true, pause false, remove o/m at /p" {
+	if got := strings.Join(h.models,
+		", "); got != "rescan, pause true, pause false, remove o/m at /p" {
 		t.Errorf("done: %s", got)
 	}
 }
 
-// TestModelEvents: what changed before the stream began is no event, what changes then is one, once.
+// TestModelEvents: what changed before the stream began is no event, what changes then is one,
+// once.
 func TestModelEvents(t *testing.T) {
 	_, h, url := newAPI(t)
 	h.changes = []host.ModelChange{{Kind: "appeared", ID: "old", State: "ready"}}
@@ -335,7 +391,8 @@ func TestModelEvents(t *testing.T) {
 	if lines.Scan(); lines.Text() != `data: {"changes":[{"kind":"finished","id":"new","state":"ready"}]}` {
 		t.Errorf("%s", lines.Text())
 	}
-	for _, status := range []host.Status{host.Stopped, host.Ready} { // two more events of state, with room for one of models between
+	for _, status := range []host.Status{host.Stopped, host.Ready} {
+		// two more events of state, with room for one of models between
 		h.set(status)
 		for lines.Scan() && !strings.Contains(lines.Text(), fmt.Sprintf(`"status":%q`, status)) {
 			if strings.Contains(lines.Text(), "event: models") {
@@ -351,22 +408,28 @@ func TestContract(t *testing.T) {
 	state.Engine.Error = &Error{}
 	state.Power.Measures = []power.Measure{{}}
 	contract(t, state, map[string]string{
-		"":             "version engine endpoint memory cache speed power requests lastFinished modelsVersion roomBytes",
-		"engine":       "status model progress device contextTokens cacheFormat stateFormat error notice",
+		"": "version engine endpoint memory cache speed power requests lastFinished " +
+			"modelsVersion roomBytes",
+		"engine": "status model progress device contextTokens cacheFormat stateFormat error " +
+			"notice",
 		"engine.error": "code message why fix",
 		"endpoint":     "url uiUrl",
-		"memory":       "totalBytes availableBytes headroomBytes wiredLimitBytes untouchedBytes segments",
-		"cache": "on dir bytes maxBytes entries diskBytes freeBytes minFreeBytes todayBytes dailyWriteBytes writtenBytes writtenSince hits misses secondsSaved dropped skipped " +
+		"memory": "totalBytes availableBytes headroomBytes wiredLimitBytes untouchedBytes " +
+			"segments",
+		"cache": "on dir bytes maxBytes entries diskBytes freeBytes minFreeBytes todayBytes " +
+			"dailyWriteBytes writtenBytes writtenSince hits misses secondsSaved dropped skipped " +
 			"damaged foreign evicted saveErrors error hotBytes",
 		"speed":          "decodeTokensPerSecond prefillTokensPerSecond history",
 		"speed.history":  "at decode prefill memoryBytes",
 		"power":          "source heat measures",
 		"power.measures": "kind title text",
-		"requests":       "id model phase promptTokens promptDoneTokens cachedTokens generatedTokens tokensPerSecond startedAt",
+		"requests": "id model phase promptTokens promptDoneTokens cachedTokens " +
+			"generatedTokens tokensPerSecond startedAt",
 	})
 	contract(t, host.ModelList{Models: []host.Model{{Download: &host.Download{}, Places: []host.Place{{}}}}}, map[string]string{
 		"": "models contextTokens roomBytes folders watch",
-		"models": "id name path architecture parameters quantization sizeBytes needBytes fits loaded bundled error state contextTokens updatedAt " +
+		"models": "id name path architecture parameters quantization sizeBytes needBytes fits " +
+			"loaded bundled error state contextTokens updatedAt " +
 			"download places",
 		"models.download": "doneBytes totalBytes missing parts",
 		"models.places":   "id path origin",
@@ -374,11 +437,13 @@ func TestContract(t *testing.T) {
 	})
 	contract(t, host.WhatIf{Formats: []host.WhatIfFormat{{}}}, map[string]string{
 		"": "model contextTokens trainedTokens streams roomBytes formats",
-		"formats": "name kvFormat kvBits kvBytesPerToken weightsBytes kvBytes stateBytes scratchBytes needBytes fits " +
+		"formats": "name kvFormat kvBits kvBytesPerToken weightsBytes kvBytes stateBytes " +
+			"scratchBytes needBytes fits " +
 			"largestContextTokens",
 	})
 	contract(t, wired.Status{}, map[string]string{
-		"":         "inapplicable setBytes keptBytes recommendedBytes safeBytes leastBytes mostBytes askedBytes commands",
+		"": "inapplicable setBytes keptBytes recommendedBytes safeBytes leastBytes " +
+			"mostBytes askedBytes commands",
 		"commands": "once keep undo",
 	})
 	contract(t, ModelSettings{}, map[string]string{"": "settings fixed"})
@@ -410,7 +475,8 @@ func contract(t *testing.T, document any, objects map[string]string) {
 			}
 		}
 		if len(got) != len(strings.Fields(keys)) {
-			t.Errorf("%T: %q has %d keys, the contract %d", document, path, len(got), len(strings.Fields(keys)))
+			t.Errorf("%T: %q has %d keys, the contract %d", document, path, len(got),
+				len(strings.Fields(keys)))
 		}
 	}
 }
@@ -458,7 +524,8 @@ func TestEvents(t *testing.T) {
 
 func TestEventsHeartbeat(t *testing.T) {
 	a, _, url := newAPI(t)
-	a.rhythm = rhythm{busy: time.Millisecond, idle: 2 * time.Millisecond, heartbeat: 3 * time.Millisecond}
+	a.rhythm = rhythm{busy: time.Millisecond, idle: 2 * time.Millisecond,
+		heartbeat: 3 * time.Millisecond}
 	lines := events(t, url)
 	waitFor(t, lines, "data: ")
 	waitFor(t, lines, ": heartbeat") // the state stays the same, so there is nothing else to say
@@ -475,7 +542,8 @@ func TestPages(t *testing.T) {
 		}
 		return
 	}
-	if status != 200 || !strings.Contains(text, "<title>Headroom") || !strings.Contains(header.Get("Content-Security-Policy"), "default-src 'self'") {
+	if status != 200 || !strings.Contains(text, "<title>Headroom") ||
+		!strings.Contains(header.Get("Content-Security-Policy"), "default-src 'self'") {
 		t.Errorf("/: %d %v %s", status, header, text)
 	}
 	if header.Get("Cache-Control") != "no-cache" {
@@ -485,7 +553,9 @@ func TestPages(t *testing.T) {
 	if len(assets) == 0 {
 		t.Fatal("the build has no scripts")
 	}
-	if status, header, _ := do(t, "GET", url+"/"+assets[0], ""); status != 200 || !strings.Contains(header.Get("Content-Type"), "javascript") || !strings.Contains(header.Get("Cache-Control"), "immutable") {
+	if status, header, _ := do(t, "GET", url+"/"+assets[0], ""); status != 200 ||
+		!strings.Contains(header.Get("Content-Type"), "javascript") ||
+		!strings.Contains(header.Get("Cache-Control"), "immutable") {
 		t.Errorf("%s: %d %v", assets[0], status, header)
 	}
 	for _, path := range []string{"/nope", "/assets/", "/../go.mod", "/assets/nope.js"} {

@@ -9,7 +9,8 @@ import (
 	"headroom/engine/problem"
 )
 
-// StartRequest is the body of /api/engine/start. An empty Model means the one that ran last, or the bundled one.
+// StartRequest is the body of /api/engine/start. An empty Model means the one that ran last, or the
+// bundled one.
 type StartRequest struct {
 	Model string `json:"model"`
 }
@@ -17,11 +18,16 @@ type StartRequest struct {
 func (a *API) engineRoutes() []Route {
 	state := func() (host.State, error) { return a.host.State(), nil }
 	return []Route{
-		route("GET /api/state", "All that a view shows but the lists that have addresses of their own.", "",
+		route("GET /api/state",
+			"All that a view shows but the lists that have addresses of their own.", "",
 			func(*http.Request, nothing) (host.State, error) { return state() }),
-		{Pattern: "GET /api/events", Events: true, Status: http.StatusOK, serve: func(w http.ResponseWriter, r *http.Request, _ Route) { a.handleEvents(w, r) },
-			Does: "Server-sent events: \"state\" with the document of /api/state, at once and after changes, and \"models\" with a ModelsEvent."},
-		route("POST /api/engine/start", "Loads a model, in the background; the one that ran last, or the bundled one, if none is named.", `{"model": "ID"}`,
+		{Pattern: "GET /api/events", Events: true, Status: http.StatusOK,
+			serve: func(w http.ResponseWriter, r *http.Request, _ Route) { a.handleEvents(w, r) },
+			Does: "Server-sent events: \"state\" with the document of /api/state, at once and " +
+				"after changes, and \"models\" with a ModelsEvent."},
+		route("POST /api/engine/start",
+			"Loads a model, in the background; the one that ran last, or the bundled one, if none "+
+				"is named.", `{"model": "ID"}`,
 			func(_ *http.Request, q StartRequest) (host.State, error) {
 				if err := a.host.Start(q.Model); err != nil {
 					return host.State{}, err
@@ -36,11 +42,17 @@ func (a *API) engineRoutes() []Route {
 		route("POST /api/requests/{id}/cancel", "Ends a request; its pages are free at once.", "",
 			func(r *http.Request, _ nothing) (nothing, error) {
 				if id := r.PathValue("id"); !a.host.Cancel(id) {
-					return nothing{}, problem.New(problem.NotFound, "There is no request "+id, "it may have ended", "The requests that run are those of the state.")
+					return nothing{}, problem.New(problem.NotFound, "There is no request "+id,
+						"it may have ended", "The requests that run are those of the state.")
 				}
 				return nothing{}, nil
 			}),
-		route("GET /api/requests/recent", "The last requests that ended, and why their prompts were read again. New where State.lastFinished changes.", "",
-			func(*http.Request, nothing) (host.FinishedList, error) { return a.host.Finished(), nil }),
+		route("GET /api/requests/recent",
+			"The last requests that ended, and why their prompts were read again. New where "+
+				"State.lastFinished changes.", "",
+			func(*http.Request, nothing) (host.FinishedList, error) {
+				return a.host.Finished(),
+					nil
+			}),
 	}
 }

@@ -18,7 +18,8 @@ import (
 	"headroom/engine/problem"
 )
 
-// fakeLogin is an entry that a folder without rights, or something that a person can mend, keeps from being written.
+// fakeLogin is an entry that a folder without rights, or something that a person can mend, keeps
+// from being written.
 type fakeLogin struct {
 	on, locked bool
 	refuses    error
@@ -54,8 +55,11 @@ func newGeneral(t *testing.T, fixed ...string) *generalWorld {
 		t.Fatal(err)
 	}
 	h := &fakeHost{state: host.State{Endpoint: host.Endpoint{URL: "http://127.0.0.1:11811/v1"}}}
-	w := &generalWorld{host: h, file: file, login: &fakeLogin{}, logs: logs.New(slog.LevelInfo), chats: chats.Open(t.TempDir())}
-	a := New(Options{Host: h, Token: "T", Server: http.NotFoundHandler(), Settings: file, Fixed: fixed, Login: w.login, Logs: w.logs, Transfers: newTransfers(t, file), Chats: w.chats, Log: slog.New(slog.DiscardHandler)})
+	w := &generalWorld{host: h, file: file, login: &fakeLogin{}, logs: logs.New(slog.LevelInfo),
+		chats: chats.Open(t.TempDir())}
+	a := New(Options{Host: h, Token: "T", Server: http.NotFoundHandler(), Settings: file,
+		Fixed: fixed, Login: w.login, Logs: w.logs, Transfers: newTransfers(t, file),
+		Chats: w.chats, Log: slog.New(slog.DiscardHandler)})
 	server := httptest.NewServer(a)
 	t.Cleanup(func() { a.Close(); server.Close() })
 	w.api, w.url = a, server.URL
@@ -75,13 +79,19 @@ func TestGeneralSettings(t *testing.T) {
 	w := newGeneral(t)
 	const all = `{"port":12000,"apiKey":"k-1","allowHosts":["mac.local"],"modelFolders":["/m"],"importFolder":"/i","launch":"off","defaultModel":"o/m","restMinutes":30,"logLevel":"debug","startAtLogin":true,"notifications":false,"saveOnBattery":false,"easeWhenHot":true,"welcomed":true}`
 	status, g, text := w.put(t, all)
-	want := GeneralSettings{Port: 12000, APIKey: "k-1", AllowHosts: []string{"mac.local"}, ModelFolders: []string{"/m"}, ImportFolder: "/i", Launch: settings.LaunchOff, DefaultModel: "o/m",
-		RestMinutes: 30, LogLevel: "debug", StartAtLogin: true, Notifications: false, SaveOnBattery: false, EaseWhenHot: true, Welcomed: true, Path: w.file.Path(), Fixed: []string{}, Pending: []string{"port", "modelFolders"}}
+	want := GeneralSettings{Port: 12000, APIKey: "k-1", AllowHosts: []string{"mac.local"},
+		ModelFolders: []string{"/m"}, ImportFolder: "/i", Launch: settings.LaunchOff,
+		DefaultModel: "o/m",
+		RestMinutes:  30, LogLevel: "debug", StartAtLogin: true, Notifications: false,
+		SaveOnBattery: false, EaseWhenHot: true, Welcomed: true, Path: w.file.Path(),
+		Fixed: []string{}, Pending: []string{"port", "modelFolders"}}
 	if status != 200 || !reflect.DeepEqual(g, want) {
 		t.Errorf("%d %s", status, text)
 	}
-	if s := w.file.Get(); s.RestMinutes != 30 || s.APIKey != "k-1" || !w.login.on || w.logs.Level() != slog.LevelDebug || w.host.levels != 1 || s.StartsEngine() {
-		t.Errorf("kept: %+v, login %v, level %s, told %d times", s, w.login.on, w.logs.Level(), w.host.levels)
+	if s := w.file.Get(); s.RestMinutes != 30 || s.APIKey != "k-1" || !w.login.on ||
+		w.logs.Level() != slog.LevelDebug || w.host.levels != 1 || s.StartsEngine() {
+		t.Errorf("kept: %+v, login %v, level %s, told %d times", s, w.login.on, w.logs.Level(),
+			w.host.levels)
 	}
 	_, g, _ = w.put(t, `{"port":11811,"modelFolders":[],"startAtLogin":false}`)
 	if len(g.Pending) != 0 || g.StartAtLogin || g.RestMinutes != 30 || g.APIKey != "k-1" {
@@ -93,33 +103,36 @@ func TestGeneralSettingsRefused(t *testing.T) {
 	w := newGeneral(t)
 	before := w.file.Get()
 	for body, want := range map[string]string{
-		`{"port":0}`:                          "ports are 1 to 65535",
-		`{"port":70000}`:                      "ports are 1 to 65535",
-		`{"port":"x"}`:                        "cannot be read",
-		`{"apiKey":"a b"}`:                    "cannot be sent in a header",
-		`{"apiKey":"schlüssel"}`:              "cannot be sent in a header",
-		`{"allowHosts":["mac.local:80"]}`:     "without port",
-		`{"allowHosts":[""]}`:                 "A host cannot be",
-		`{"allowHosts":["*"]}`:                "A host cannot be",
-		`{"modelFolders":["models"]}`:         "no absolute path",
-		`{"importFolder":"models"}`:           "no absolute path",
-		`{"launch":"maybe"}`:                  "launch cannot be",
-		`{"restMinutes":-1}`:                  "cannot rest",
-		`{"restMinutes":99999999}`:            "cannot rest",
-		`{"logLevel":"loud"}`:                 "no log level loud",
-		`{"restMinutes":5,"logLevel":"loud"}`: "no log level loud", // and the other is not kept either
+		`{"port":0}`:                      "ports are 1 to 65535",
+		`{"port":70000}`:                  "ports are 1 to 65535",
+		`{"port":"x"}`:                    "cannot be read",
+		`{"apiKey":"a b"}`:                "cannot be sent in a header",
+		`{"apiKey":"schlüssel"}`:          "cannot be sent in a header",
+		`{"allowHosts":["mac.local:80"]}`: "without port",
+		`{"allowHosts":[""]}`:             "A host cannot be",
+		`{"allowHosts":["*"]}`:            "A host cannot be",
+		`{"modelFolders":["models"]}`:     "no absolute path",
+		`{"importFolder":"models"}`:       "no absolute path",
+		`{"launch":"maybe"}`:              "launch cannot be",
+		`{"restMinutes":-1}`:              "cannot rest",
+		`{"restMinutes":99999999}`:        "cannot rest",
+		`{"logLevel":"loud"}`:             "no log level loud",
+		// and the other is not kept either
+		`{"restMinutes":5,"logLevel":"loud"}`: "no log level loud",
 	} {
 		if status, _, text := w.put(t, body); status != 400 || !strings.Contains(text, want) {
 			t.Errorf("%s: %d %s", body, status, text)
 		}
 	}
 	w.login.locked = true
-	if status, _, text := w.put(t, `{"startAtLogin":true}`); status != 500 || !strings.Contains(text, "permission denied") {
+	if status, _, text := w.put(t, `{"startAtLogin":true}`); status != 500 ||
+		!strings.Contains(text, "permission denied") {
 		t.Errorf("%d %s", status, text)
 	}
 	w.login.locked = false
 	w.login.refuses = problem.New(problem.BadRequest, "Not from here", "it is a copy", "Move it.")
-	if status, _, text := w.put(t, `{"startAtLogin":true}`); status != 400 || !strings.Contains(text, "Move it.") {
+	if status, _, text := w.put(t, `{"startAtLogin":true}`); status != 400 ||
+		!strings.Contains(text, "Move it.") {
 		t.Errorf("%d %s", status, text)
 	}
 	if !reflect.DeepEqual(before, w.file.Get()) {
@@ -134,7 +147,8 @@ func TestGeneralSettingsOfTheCommandLine(t *testing.T) {
 		t.Errorf("%d %s", status, text)
 	}
 	for _, body := range []string{`{"port":12000}`, `{"launch":"on"}`} {
-		if status, _, text := w.put(t, body); status != 400 || !strings.Contains(text, "cannot be changed here") {
+		if status, _, text := w.put(t, body); status != 400 ||
+			!strings.Contains(text, "cannot be changed here") {
 			t.Errorf("%s: %d %s", body, status, text)
 		}
 	}
@@ -161,7 +175,8 @@ func TestLogs(t *testing.T) {
 		{"?after=x", 400, "after=NUMBER"},
 		{"?level=loud", 400, "after=NUMBER"},
 	} {
-		if status, _, text := do(t, "GET", w.url+"/api/logs"+c.query, "", TokenHeader, "T"); status != c.status || !strings.Contains(text, c.want) {
+		if status, _, text := do(t, "GET", w.url+"/api/logs"+c.query, "", TokenHeader,
+			"T"); status != c.status || !strings.Contains(text, c.want) {
 			t.Errorf("%q: %d %s", c.query, status, text)
 		}
 	}

@@ -12,10 +12,11 @@ import (
 
 // HubSettings is the document of /api/hub. The token itself is never told.
 type HubSettings struct {
-	Endpoint string          `json:"endpoint"` // that is asked
-	Own      string          `json:"own"`      // of the settings; "": Hugging Face's
-	Token    hub.TokenSource `json:"token"`    // where there is one: "environment", "keychain" or "file"; "": nowhere
-	Folder   string          `json:"folder"`   // that models are downloaded into
+	Endpoint string `json:"endpoint"` // that is asked
+	Own      string `json:"own"`      // of the settings; "": Hugging Face's
+	// where there is one: "environment", "keychain" or "file"; "": nowhere
+	Token  hub.TokenSource `json:"token"`
+	Folder string          `json:"folder"` // that models are downloaded into
 }
 
 // HubChange is the body of a PUT: what is missing stays.
@@ -69,18 +70,25 @@ const mostFound = 50
 
 func (a *API) hubRoutes() []Route {
 	return []Route{
-		route("GET /api/hub", "The hub that models are downloaded from, and whether there is a token for it.", "",
+		route("GET /api/hub",
+			"The hub that models are downloaded from, and whether there is a token for it.", "",
 			func(*http.Request, nothing) (HubSettings, error) { return a.hubSettings() }),
-		route("PUT /api/hub", "Changes the hub's address or its token; what is missing stays.", `{"endpoint": "https://huggingface.co"}`,
+		route("PUT /api/hub", "Changes the hub's address or its token; what is missing stays.",
+			`{"endpoint": "https://huggingface.co"}`,
 			func(_ *http.Request, q HubChange) (HubSettings, error) { return a.changeHub(q) }),
 		route("GET /api/hub/search", "Looks for models on the hub.", "",
 			func(r *http.Request, _ nothing) (HubSearch, error) { return a.searchHub(r) }).
 			with(Query{"words", "That are in the name."}, Query{"limit", "Most results, 1 to 50."}),
 		route("GET /api/hub/repository", "The files of a repository of the hub.", "",
 			func(r *http.Request, _ nothing) (HubRepository, error) { return a.hubRepository(r) }).
-			with(Query{"id", "As the hub calls it: org/name."}, Query{"revision", "A branch, a tag or a commit; none: main."}),
-		route("POST /api/downloads", "Downloads a model as a job, or goes on with it.", `{"id": "org/name"}`,
-			func(_ *http.Request, q DownloadRequest) (Job, error) { return a.download(q) }).answering(http.StatusAccepted),
+			with(Query{"id", "As the hub calls it: org/name."},
+				Query{"revision", "A branch, a tag or a commit; none: main."}),
+		route("POST /api/downloads", "Downloads a model as a job, or goes on with it.",
+			`{"id": "org/name"}`,
+			func(_ *http.Request, q DownloadRequest) (Job,
+				error) {
+				return a.download(q)
+			}).answering(http.StatusAccepted),
 	}
 }
 
@@ -105,9 +113,11 @@ func (a *API) changeHub(q HubChange) (HubSettings, error) {
 			}
 		}
 		if a.settings == nil {
-			return HubSettings{}, problem.New(problem.BadRequest, "The hub's address cannot be kept", "this program has no settings", "")
+			return HubSettings{}, problem.New(problem.BadRequest,
+				"The hub's address cannot be kept", "this program has no settings", "")
 		}
-		if err := a.settings.Change(func(s *settings.Settings) { s.HubEndpoint = *q.Endpoint }); err != nil {
+		if err := a.settings.Change(
+			func(s *settings.Settings) { s.HubEndpoint = *q.Endpoint }); err != nil {
 			return HubSettings{}, err
 		}
 	}
@@ -124,7 +134,9 @@ func (a *API) searchHub(r *http.Request) (HubSearch, error) {
 	if text := r.URL.Query().Get("limit"); text != "" {
 		var err error
 		if limit, err = strconv.Atoi(text); err != nil || limit < 1 || limit > mostFound {
-			return HubSearch{}, problem.New(problem.BadRequest, "There cannot be "+strconv.Quote(text)+" results", "it is a number from 1 to 50", "Send ?limit=20, or none.")
+			return HubSearch{}, problem.New(problem.BadRequest,
+				"There cannot be "+strconv.Quote(text)+" results", "it is a number from 1 to 50",
+				"Send ?limit=20, or none.")
 		}
 	}
 	c, err := a.transfers.Hub()
@@ -137,7 +149,8 @@ func (a *API) searchHub(r *http.Request) (HubSearch, error) {
 	}
 	s := HubSearch{Models: []HubModel{}}
 	for _, f := range found {
-		m := HubModel{ID: f.ID, Kind: f.ModelType, Runs: c.Runs(f.ModelType), MLX: slices.Contains(f.Tags, "mlx"), Tags: slices.Concat([]string{}, f.Tags),
+		m := HubModel{ID: f.ID, Kind: f.ModelType, Runs: c.Runs(f.ModelType),
+			MLX: slices.Contains(f.Tags, "mlx"), Tags: slices.Concat([]string{}, f.Tags),
 			Downloads: f.Downloads, Likes: f.Likes, Gated: f.Gated}
 		if !f.UpdatedAt.IsZero() {
 			m.UpdatedAtUnixMs = f.UpdatedAt.UnixMilli()
@@ -162,7 +175,8 @@ func (a *API) hubRepository(r *http.Request) (HubRepository, error) {
 		v.Error = newError(err)
 	}
 	for _, f := range found.Files {
-		v.Files = append(v.Files, HubFile{Path: f.Path, Bytes: f.Size, Needed: slices.Contains(needed, f)})
+		v.Files = append(v.Files,
+			HubFile{Path: f.Path, Bytes: f.Size, Needed: slices.Contains(needed, f)})
 	}
 	return v, nil
 }
@@ -175,5 +189,6 @@ func (a *API) download(q DownloadRequest) (Job, error) {
 	if err != nil {
 		return Job{}, err
 	}
-	return jobView(a.transfers.Jobs.Start(c.Job(hub.Request{ID: q.ID, Revision: q.Revision, Files: q.Files}))), nil
+	return jobView(a.transfers.Jobs.Start(
+		c.Job(hub.Request{ID: q.ID, Revision: q.Revision, Files: q.Files}))), nil
 }

@@ -23,11 +23,13 @@ const (
 	hubRepositoryText = `{"sha":"0123456789abcdef0123456789abcdef01234567","siblings":[{"rfilename":"config.json","size":2},{"rfilename":"model.safetensors","size":9},{"rfilename":"x.bin"}]}`
 )
 
-// newTransfers are those of a program with folders of its own, and a hub that lies on this machine; its address stands in the settings.
+// newTransfers are those of a program with folders of its own, and a hub that lies on this machine;
+// its address stands in the settings.
 func newTransfers(t *testing.T, file *settings.File) *Transfers {
 	t.Helper()
 	dir := t.TempDir()
-	for name, value := range map[string]string{"HF_TOKEN": "", "HUGGING_FACE_HUB_TOKEN": "", "HF_TOKEN_PATH": filepath.Join(dir, "token"), "PATH": dir} {
+	for name, value := range map[string]string{"HF_TOKEN": "", "HUGGING_FACE_HUB_TOKEN": "",
+		"HF_TOKEN_PATH": filepath.Join(dir, "token"), "PATH": dir} {
 		t.Setenv(name, value)
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -57,10 +59,12 @@ func newTransfers(t *testing.T, file *settings.File) *Transfers {
 		Jobs:   list,
 		Tokens: new(hub.Tokens),
 		Importer: func() (*importer.Importer, error) {
-			return importer.New(importer.Options{Root: filepath.Join(dir, "models"), Describe: describe}), nil
+			return importer.New(importer.Options{Root: filepath.Join(dir, "models"),
+				Describe: describe}), nil
 		},
 		Hub: func() (*hub.Client, error) {
-			return hub.New(hub.Options{Cache: filepath.Join(dir, "hub"), Endpoint: file.Get().HubEndpoint, Kinds: []string{"x"}})
+			return hub.New(hub.Options{Cache: filepath.Join(dir, "hub"),
+				Endpoint: file.Get().HubEndpoint, Kinds: []string{"x"}})
 		},
 	}
 }
@@ -87,7 +91,8 @@ func TestImportOverHTTP(t *testing.T) {
 	}
 	body, _ := json.Marshal(ImportRequest{Paths: []string{from, "/gone"}, Mode: importer.Copy})
 	status, plan := ask[ImportPlan](t, "POST", w.url+"/api/imports/plan", string(body))
-	if status != http.StatusOK || len(plan.Items) != 2 || plan.Items[0].Name != "a model" || plan.Items[0].Bytes != 2 || plan.Items[0].Job != "" || plan.Items[1].Error == nil {
+	if status != http.StatusOK || len(plan.Items) != 2 || plan.Items[0].Name != "a model" ||
+		plan.Items[0].Bytes != 2 || plan.Items[0].Job != "" || plan.Items[1].Error == nil {
 		t.Errorf("planned: %d %+v", status, plan)
 	}
 	status, plan = ask[ImportPlan](t, "POST", w.url+"/api/imports", string(body))
@@ -106,24 +111,29 @@ func TestImportOverHTTP(t *testing.T) {
 	var done Job
 	for lines := bufio.NewScanner(events.Body); done.State != jobs.Done && lines.Scan(); {
 		var list JobList
-		if data, ok := strings.CutPrefix(lines.Text(), `data: {"jobs":`); ok && json.Unmarshal([]byte(`{"jobs":`+data), &list) == nil && len(list.Jobs) == 1 {
+		if data, ok := strings.CutPrefix(lines.Text(), `data: {"jobs":`); ok &&
+			json.Unmarshal([]byte(`{"jobs":`+data), &list) == nil && len(list.Jobs) == 1 {
 			done = list.Jobs[0]
 		}
 	}
-	if done.ID != plan.Items[0].Job || done.Path != plan.Items[0].Path || done.DoneBytes != 2 || done.Error != nil {
+	if done.ID != plan.Items[0].Job || done.Path != plan.Items[0].Path || done.DoneBytes != 2 ||
+		done.Error != nil {
 		t.Errorf("over events: %+v", done)
 	}
 	if _, err := os.Stat(filepath.Join(done.Path, "config.json")); err != nil {
 		t.Error(err)
 	}
-	if status, _ := ask[struct{}](t, "DELETE", w.url+"/api/jobs/"+done.ID, ""); status != http.StatusNoContent {
+	if status, _ := ask[struct{}](t, "DELETE", w.url+"/api/jobs/"+done.ID,
+		""); status != http.StatusNoContent {
 		t.Errorf("taken off: %d", status)
 	}
-	if status, _ := ask[struct{}](t, "POST", w.url+"/api/jobs/"+done.ID+"/stop", ""); status != http.StatusNotFound {
+	if status, _ := ask[struct{}](t, "POST", w.url+"/api/jobs/"+done.ID+"/stop",
+		""); status != http.StatusNotFound {
 		t.Errorf("stopped what is gone: %d", status)
 	}
 	for _, body := range []string{`{"paths":[],"mode":"copy"}`, `{"paths":["/x"],"mode":"burn"}`} {
-		if status, _ := ask[ErrorBody](t, "POST", w.url+"/api/imports", body); status != http.StatusBadRequest {
+		if status, _ := ask[ErrorBody](t, "POST", w.url+"/api/imports",
+			body); status != http.StatusBadRequest {
 			t.Errorf("%s: %d", body, status)
 		}
 	}
@@ -136,11 +146,13 @@ func TestHubOverHTTP(t *testing.T) {
 		t.Errorf("settings %+v", s)
 	}
 	_, found := ask[HubSearch](t, "GET", w.url+"/api/hub/search?words=m&limit=2", "")
-	if len(found.Models) != 2 || !found.Models[0].MLX || found.Models[0].Runs || !found.Models[1].Runs || found.Models[1].UpdatedAtUnixMs != 1767323045000 {
+	if len(found.Models) != 2 || !found.Models[0].MLX || found.Models[0].Runs ||
+		!found.Models[1].Runs || found.Models[1].UpdatedAtUnixMs != 1767323045000 {
 		t.Errorf("found %+v", found)
 	}
 	_, r := ask[HubRepository](t, "GET", w.url+"/api/hub/repository?id=o/m", "")
-	if len(r.Files) != 3 || !r.Files[1].Needed || r.Files[1].Bytes != 9 || r.Files[2].Needed || r.Files[2].Bytes != -1 || r.Error != nil {
+	if len(r.Files) != 3 || !r.Files[1].Needed || r.Files[1].Bytes != 9 || r.Files[2].Needed ||
+		r.Files[2].Bytes != -1 || r.Error != nil {
 		t.Errorf("repository %+v", r)
 	}
 	// The hub has no bytes: the download fails, and says so.
@@ -148,13 +160,17 @@ func TestHubOverHTTP(t *testing.T) {
 	if status != http.StatusAccepted || job.Kind != jobs.Download || job.Title != "o/m" {
 		t.Errorf("begun: %d %+v", status, job)
 	}
-	if ended, err := w.api.transfers.Jobs.Wait(t.Context(), job.ID); err != nil || ended.State != jobs.Failed || jobView(ended).Error.Code != "not_found" {
+	if ended, err := w.api.transfers.Jobs.Wait(t.Context(), job.ID); err != nil ||
+		ended.State != jobs.Failed || jobView(ended).Error.Code != "not_found" {
 		t.Errorf("ended: %+v, %v", ended, err)
 	}
-	if status, s := ask[HubSettings](t, "PUT", w.url+"/api/hub", `{"token":"hf_abc"}`); status != http.StatusOK || s.Token != hub.TokenFile {
+	if status, s := ask[HubSettings](t, "PUT", w.url+"/api/hub",
+		`{"token":"hf_abc"}`); status != http.StatusOK || s.Token != hub.TokenFile {
 		t.Errorf("token: %d %+v", status, s)
 	}
-	if status, s := ask[HubSettings](t, "PUT", w.url+"/api/hub", `{"endpoint":"https://mirror.example/hf/"}`); status != http.StatusOK || s.Endpoint != "https://mirror.example/hf" {
+	if status, s := ask[HubSettings](t, "PUT", w.url+"/api/hub",
+		`{"endpoint":"https://mirror.example/hf/"}`); status != http.StatusOK ||
+		s.Endpoint != "https://mirror.example/hf" {
 		t.Errorf("mirror: %d %+v", status, s)
 	}
 	for _, c := range []struct{ method, path, body string }{
@@ -163,7 +179,8 @@ func TestHubOverHTTP(t *testing.T) {
 		{"GET", "/api/hub/search?limit=0", ""},
 		{"POST", "/api/downloads", `{"id":"../.."}`},
 	} {
-		if status, _ := ask[ErrorBody](t, c.method, w.url+c.path, c.body); status != http.StatusBadRequest {
+		if status, _ := ask[ErrorBody](t, c.method, w.url+c.path,
+			c.body); status != http.StatusBadRequest {
 			t.Errorf("%s %s %s: %d", c.method, c.path, c.body, status)
 		}
 	}

@@ -1,6 +1,7 @@
 package control
 
-// Memory over HTTP: what a model would take, opened otherwise, and how much the GPU of a Mac may hold.
+// Memory over HTTP: what a model would take, opened otherwise, and how much the GPU of a Mac may
+// hold.
 
 import (
 	"net/http"
@@ -16,10 +17,16 @@ const mostStreams = 256
 
 func (a *API) memoryRoutes() []Route {
 	return []Route{
-		route("GET /api/memory/what-if", "What a model would need with another context, more streams, or another form of keys and values.", "",
+		route("GET /api/memory/what-if",
+			"What a model would need with another context, more streams, or another form of keys "+
+				"and values.", "",
 			func(r *http.Request, _ nothing) (host.WhatIf, error) { return a.whatIf(r) }).
-			with(Query{"model", "A model's ID; none: the one that runs."}, Query{"context", "Tokens of each stream."}, Query{"streams", "That run at once, 1 to 256."}),
-		route("GET /api/memory/wired", "How much the GPU may hold in place, what is safe, and the commands that would change it.", "",
+			with(Query{"model", "A model's ID; none: the one that runs."},
+				Query{"context", "Tokens of each stream."},
+				Query{"streams", "That run at once, 1 to 256."}),
+		route("GET /api/memory/wired",
+			"How much the GPU may hold in place, what is safe, and the commands that would change "+
+				"it.", "",
 			func(r *http.Request, _ nothing) (wired.Status, error) {
 				limitBytes, err := limitOf(r)
 				if err != nil {
@@ -27,7 +34,9 @@ func (a *API) memoryRoutes() []Route {
 				}
 				return a.wired.Status(limitBytes)
 			}).with(Query{"limit", "Bytes that the commands are for; none: what is safe."}),
-		route("POST /api/memory/wired", "Changes it, once the system's own dialog was given an administrator's password.", `{"action": "once"}`,
+		route("POST /api/memory/wired",
+			"Changes it, once the system's own dialog was given an administrator's password.",
+			`{"action": "once"}`,
 			func(r *http.Request, q WiredRequest) (wired.Status, error) {
 				return a.wired.Change(r.Context(), q.Action, q.LimitBytes)
 			}),
@@ -46,7 +55,8 @@ func (a *API) whatIf(r *http.Request) (host.WhatIf, error) {
 	return a.host.WhatIf(q)
 }
 
-// WiredRequest is the body of POST /api/memory/wired. LimitBytes 0 is what is safe; to undo takes none.
+// WiredRequest is the body of POST /api/memory/wired. LimitBytes 0 is what is safe; to undo takes
+// none.
 type WiredRequest struct {
 	Action     wired.Action `json:"action"`
 	LimitBytes int64        `json:"limitBytes"`
@@ -56,7 +66,8 @@ type WiredRequest struct {
 func limitOf(r *http.Request) (limitBytes int64, err error) {
 	if text := r.URL.Query().Get("limit"); text != "" {
 		if limitBytes, err = strconv.ParseInt(text, 10, 64); err != nil || limitBytes < 0 {
-			return 0, problem.New(problem.BadRequest, "The limit cannot be "+strconv.Quote(text), "it is a number of bytes", "Send ?limit=34359738368, or none.")
+			return 0, problem.New(problem.BadRequest, "The limit cannot be "+strconv.Quote(text),
+				"it is a number of bytes", "Send ?limit=34359738368, or none.")
 		}
 	}
 	return limitBytes, nil
@@ -66,7 +77,9 @@ func limitOf(r *http.Request) (limitBytes int64, err error) {
 func streamsOf(r *http.Request) (streams int, err error) {
 	if text := r.URL.Query().Get("streams"); text != "" {
 		if streams, err = strconv.Atoi(text); err != nil || streams < 1 || streams > mostStreams {
-			return 0, problem.New(problem.BadRequest, "There cannot be "+strconv.Quote(text)+" streams", "it is a number from 1 to 256", "Send ?streams=4, or none.")
+			return 0, problem.New(problem.BadRequest,
+				"There cannot be "+strconv.Quote(text)+" streams", "it is a number from 1 to 256",
+				"Send ?streams=4, or none.")
 		}
 	}
 	return streams, nil

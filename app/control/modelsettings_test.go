@@ -19,10 +19,12 @@ func TestModelSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := &fakeHost{}
-	s := httptest.NewServer(New(Options{Host: h, Token: "T", Server: http.NotFoundHandler(), Settings: file, ModelFlags: settings.Model{MaxSequences: 2},
-		ModelOptions: func(s settings.Settings, id string) engine.Options {
-			return engine.Options{KVFormat: s.ForModel(id).KVFormat}
-		}}))
+	s := httptest.NewServer(
+		New(Options{Host: h, Token: "T", Server: http.NotFoundHandler(), Settings: file,
+			ModelFlags: settings.Model{MaxSequences: 2},
+			ModelOptions: func(s settings.Settings, id string) engine.Options {
+				return engine.Options{KVFormat: s.ForModel(id).KVFormat}
+			}}))
 	defer s.Close()
 	for _, c := range []struct {
 		method, body string
@@ -30,22 +32,28 @@ func TestModelSettings(t *testing.T) {
 		want         settings.Model
 	}{
 		{"GET", "", 200, settings.Model{}},
-		{"PUT", `{"contextTokens":4096,"kvFormat":"q8_0"}`, 200, settings.Model{ContextTokens: 4096, KVFormat: "q8_0"}},
+		{"PUT", `{"contextTokens":4096,"kvFormat":"q8_0"}`, 200,
+			settings.Model{ContextTokens: 4096, KVFormat: "q8_0"}},
 		{"PUT", `{"kvFormat":"f17"}`, 400, settings.Model{ContextTokens: 4096, KVFormat: "q8_0"}},
 		{"PUT", `{"contextTokens":-1}`, 400, settings.Model{ContextTokens: 4096, KVFormat: "q8_0"}},
 		{"PUT", `{"maxSequences":257}`, 400, settings.Model{ContextTokens: 4096, KVFormat: "q8_0"}},
 		{"PUT", `{"stateFormat":"int8"}`, 200, settings.Model{StateFormat: "int8"}},
 		{"PUT", `{"temperature":0,"topK":20,"templateArguments":{"enable_thinking":false}}`, 200,
-			settings.Model{Temperature: new(0.0), TopK: new(20), TemplateArguments: json.RawMessage(`{"enable_thinking":false}`)}},
-		{"PUT", `{"temperature":3}`, 400, settings.Model{Temperature: new(0.0), TopK: new(20), TemplateArguments: json.RawMessage(`{"enable_thinking":false}`)}},
+			settings.Model{Temperature: new(0.0), TopK: new(20),
+				TemplateArguments: json.RawMessage(`{"enable_thinking":false}`)}},
+		{"PUT", `{"temperature":3}`, 400,
+			settings.Model{Temperature: new(0.0), TopK: new(20),
+				TemplateArguments: json.RawMessage(`{"enable_thinking":false}`)}},
 		{"PUT", `{}`, 200, settings.Model{}},
 	} {
-		status, _, text := do(t, c.method, s.URL+"/api/models/O%2FM/settings", c.body, TokenHeader, "T")
+		status, _, text := do(t, c.method, s.URL+"/api/models/O%2FM/settings", c.body, TokenHeader,
+			"T")
 		var got ModelSettings
 		if err := json.Unmarshal([]byte(text), &got); err != nil || status != c.status {
 			t.Errorf("%s: %d %s, want %d", c.body, status, text, c.status)
 		}
-		if status == 200 && (!reflect.DeepEqual(got.Settings, c.want) || !reflect.DeepEqual(got.Fixed, []string{"maxSequences"})) {
+		if status == 200 && (!reflect.DeepEqual(got.Settings, c.want) ||
+			!reflect.DeepEqual(got.Fixed, []string{"maxSequences"})) {
 			t.Errorf("%s: told %+v, want %+v", c.body, got, c.want)
 		}
 		if kept := file.Get().ForModel("o/m"); !reflect.DeepEqual(kept, c.want) {

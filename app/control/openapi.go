@@ -1,7 +1,8 @@
 package control
 
-// The API described in OpenAPI 3.1 (https://spec.openapis.org/oas/v3.1.1.html), made from the rows of routes.go and from Go's types by
-// reflection, so that it cannot fall behind. What a field means stands in the Go documentation of its type.
+// The API described in OpenAPI 3.1 (https://spec.openapis.org/oas/v3.1.1.html), made from the rows
+// of routes.go and from Go's types by reflection, so that it cannot fall behind. What a field means
+// stands in the Go documentation of its type.
 
 import (
 	"encoding"
@@ -28,10 +29,12 @@ func (a *API) openAPI() object {
 	return object{
 		"openapi": "3.1.1",
 		"info": object{"title": "Headroom's control API", "version": a.host.State().Version,
-			"description": "What the window, the menu bar and the command line use. The OpenAI-compatible endpoint under /v1 is not part of it."},
-		"paths":      paths,
-		"components": object{"schemas": s.known, "securitySchemes": object{"token": object{"type": "apiKey", "in": "header", "name": TokenHeader}}},
-		"security":   []any{object{"token": []any{}}},
+			"description": "What the window, the menu bar and the command line use. The " +
+				"OpenAI-compatible endpoint under /v1 is not part of it."},
+		"paths": paths,
+		"components": object{"schemas": s.known,
+			"securitySchemes": object{"token": object{"type": "apiKey", "in": "header", "name": TokenHeader}}},
+		"security": []any{object{"token": []any{}}},
 	}
 }
 
@@ -41,10 +44,12 @@ func (s schemas) operation(row Route, path string) object {
 	text := object{"type": "string"}
 	parameters := []any{}
 	for _, name := range pathParameter.FindAllStringSubmatch(path, -1) {
-		parameters = append(parameters, object{"name": name[1], "in": "path", "required": true, "schema": text})
+		parameters = append(parameters,
+			object{"name": name[1], "in": "path", "required": true, "schema": text})
 	}
 	for _, q := range row.Queries {
-		parameters = append(parameters, object{"name": q.Name, "in": "query", "description": q.Does, "schema": text})
+		parameters = append(parameters,
+			object{"name": q.Name, "in": "query", "description": q.Does, "schema": text})
 	}
 	done := object{"description": "Done."}
 	switch {
@@ -58,7 +63,8 @@ func (s schemas) operation(row Route, path string) object {
 		"parameters": parameters,
 		"responses": object{
 			strconv.Itoa(row.Status): done,
-			"default":                object{"description": "Why not, and what to do.", "content": object{"application/json": object{"schema": s.of(reflect.TypeFor[ErrorBody]())}}},
+			"default": object{"description": "Why not, and what to do.",
+				"content": object{"application/json": object{"schema": s.of(reflect.TypeFor[ErrorBody]())}}},
 		},
 	}
 	if row.Body != nil {
@@ -80,7 +86,8 @@ func (s schemas) of(t reflect.Type) object {
 	switch t.Kind() {
 	case reflect.Bool:
 		return object{"type": "boolean"}
-	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Uint,
+		reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
 		return object{"type": "integer"}
 	case reflect.Float32, reflect.Float64:
 		return object{"type": "number"}

@@ -61,7 +61,8 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 		{settled, "GET", "/api/chats", "/api/chats", ""},
 		{settled, "GET", "/api/chats/c-1", "/api/chats/{id}", ""},
 		{settled, "GET", "/api/chats/c-2", "/api/chats/{id}", ""}, // an error
-		{settled, "POST", "/api/imports/plan", "/api/imports/plan", `{"paths":["/gone"],"mode":"copy"}`},
+		{settled, "POST", "/api/imports/plan", "/api/imports/plan",
+			`{"paths":["/gone"],"mode":"copy"}`},
 		{settled, "GET", "/api/hub", "/api/hub", ""},
 		{settled, "GET", "/api/hub/search", "/api/hub/search", ""},
 		{settled, "GET", "/api/hub/repository?id=o/m", "/api/hub/repository", ""},
@@ -77,20 +78,23 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 		if err := json.Unmarshal([]byte(text), &answer); err != nil {
 			t.Errorf("%s %s: %v", c.method, c.path, err)
 		}
-		if fault := fits(document, at(response, "content", "application/json", "schema"), answer, "answer"); fault != "" {
+		if fault := fits(document, at(response, "content", "application/json", "schema"), answer,
+			"answer"); fault != "" {
 			t.Errorf("%s %s: %s", c.method, c.path, fault)
 		}
 	}
 }
 
-// fits says where a value departs from a schema of the few keywords that openapi.go writes; "" if nowhere.
+// fits says where a value departs from a schema of the few keywords that openapi.go writes; "" if
+// nowhere.
 func fits(document, schema, value any, path string) string {
 	s, ok := schema.(map[string]any)
 	if !ok {
 		return path + " is not described"
 	}
 	if ref, ok := s["$ref"].(string); ok {
-		return fits(document, at(document, strings.Split(strings.TrimPrefix(ref, "#/"), "/")...), value, path)
+		return fits(document, at(document, strings.Split(strings.TrimPrefix(ref, "#/"), "/")...),
+			value, path)
 	}
 	if choices, ok := s["oneOf"].([]any); ok {
 		faults := []string{}
@@ -107,8 +111,11 @@ func fits(document, schema, value any, path string) string {
 	if kind, ok := s["type"].(string); ok {
 		kinds = []any{kind}
 	}
-	kind := map[string]string{"<nil>": "null", "bool": "boolean", "float64": "number", "string": "string", "[]interface {}": "array", "map[string]interface {}": "object"}[fmt.Sprintf("%T", value)]
-	if n, whole := value.(float64); whole && n == float64(int64(n)) && slices.Contains(kinds, any("integer")) {
+	kind := map[string]string{"<nil>": "null", "bool": "boolean", "float64": "number",
+		"string": "string", "[]interface {}": "array",
+		"map[string]interface {}": "object"}[fmt.Sprintf("%T", value)]
+	if n, whole := value.(float64); whole && n == float64(int64(n)) &&
+		slices.Contains(kinds, any("integer")) {
 		kind = "integer"
 	}
 	if len(kinds) > 0 && !slices.Contains(kinds, any(kind)) {
@@ -149,7 +156,8 @@ func TestDescriptionIsWhole(t *testing.T) {
 	for _, row := range a.Routes() {
 		method, path, _ := strings.Cut(row.Pattern, " ")
 		operation := at(document, "paths", path, strings.ToLower(method))
-		if summary, _ := at(operation, "summary").(string); len(summary) < 10 || !strings.HasSuffix(summary, ".") {
+		if summary, _ := at(operation, "summary").(string); len(summary) < 10 ||
+			!strings.HasSuffix(summary, ".") {
 			t.Errorf("%s: summary %q, expected a sentence", row.Pattern, summary)
 		}
 		inPath := 0
@@ -166,14 +174,16 @@ func TestDescriptionIsWhole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, ref := range regexp.MustCompile(`"#/components/schemas/(\w+)"`).FindAllSubmatch(text, -1) {
+	for _, ref := range regexp.MustCompile(`"#/components/schemas/(\w+)"`).FindAllSubmatch(text,
+		-1) {
 		if at(document, "components", "schemas", string(ref[1]), "properties") == nil {
 			t.Errorf("%s is not described", ref[1])
 		}
 	}
 }
 
-// No address answers a stranger: without the token, from a foreign page, or under a foreign name that was pointed at this machine.
+// No address answers a stranger: without the token, from a foreign page, or under a foreign name
+// that was pointed at this machine.
 func TestStrangers(t *testing.T) {
 	a, h, url := newAPI(t)
 	h.models, h.pins = nil, nil
@@ -191,9 +201,12 @@ func TestStrangers(t *testing.T) {
 		}{
 			{"no token", nil, http.StatusUnauthorized},
 			{"another token", []string{TokenHeader, "t"}, http.StatusUnauthorized},
-			{"a foreign page", []string{TokenHeader, "T", "Origin", "https://evil.com"}, http.StatusForbidden},
-			{"a page of nowhere", []string{TokenHeader, "T", "Origin", "null"}, http.StatusForbidden},
-			{"a foreign name for this machine", []string{TokenHeader, "T", "Host", "evil.com"}, http.StatusForbidden},
+			{"a foreign page", []string{TokenHeader, "T", "Origin", "https://evil.com"},
+				http.StatusForbidden},
+			{"a page of nowhere", []string{TokenHeader, "T", "Origin", "null"},
+				http.StatusForbidden},
+			{"a foreign name for this machine", []string{TokenHeader, "T", "Host", "evil.com"},
+				http.StatusForbidden},
 		} {
 			body := "{}"
 			if strings.HasPrefix(path, "/api/chats/") {

@@ -9,10 +9,12 @@ import (
 	"headroom/frontend"
 )
 
-// policy keeps the pages to themselves: nothing from elsewhere is loaded, and nobody may frame them.
+// policy keeps the pages to themselves: nothing from elsewhere is loaded, and nobody may frame
+// them.
 const policy = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// pages serves the built web UI, or, in a program that was built without it, a page that says how to get it.
+// pages serves the built web UI, or, in a program that was built without it, a page that says how
+// to get it.
 func pages() http.Handler {
 	if !frontend.Built() {
 		return http.HandlerFunc(notBuilt)
@@ -35,7 +37,8 @@ func pages() http.Handler {
 			return
 		}
 		if strings.HasPrefix(name, "assets/") {
-			h.Set("Cache-Control", "public, max-age=31536000, immutable") // their names change with their content
+			// their names change with their content
+			h.Set("Cache-Control", "public, max-age=31536000, immutable")
 		} else {
 			h.Set("Cache-Control", "no-cache")
 		}

@@ -1,7 +1,8 @@
 package control
 
-// The API as data: one row for each address, with the types of what is sent and of what comes back. The mux is built from the rows, and so is
-// the OpenAPI document (openapi.go): neither can know of an address that the other does not.
+// The API as data: one row for each address, with the types of what is sent and of what comes back.
+// The mux is built from the rows, and so is the OpenAPI document (openapi.go): neither can know of
+// an address that the other does not.
 
 import (
 	"cmp"
@@ -28,10 +29,12 @@ type Query struct{ Name, Does string }
 // nothing is the type of a body or an answer that there is none of.
 type nothing struct{}
 
-// route is a row whose handler takes the body and gives the document to answer with; its errors are Problems. example is a body that makes
-// sense, for those who send one that does not.
-func route[Body, Answer any](pattern, does, example string, do func(r *http.Request, body Body) (Answer, error)) Route {
-	row := Route{Pattern: pattern, Does: does, Status: http.StatusOK, Body: typeUnlessNothing[Body](), Answer: typeUnlessNothing[Answer]()}
+// route is a row whose handler takes the body and gives the document to answer with; its errors are
+// Problems. example is a body that makes sense, for those who send one that does not.
+func route[Body, Answer any](pattern, does, example string,
+	do func(r *http.Request, body Body) (Answer, error)) Route {
+	row := Route{Pattern: pattern, Does: does, Status: http.StatusOK,
+		Body: typeUnlessNothing[Body](), Answer: typeUnlessNothing[Answer]()}
 	if row.Answer == nil {
 		row.Status = http.StatusNoContent
 	}
@@ -103,7 +106,9 @@ func (a *API) Routes() []Route {
 		rows = append(rows, a.moveRoutes()...)
 	}
 	if a.showWindow != nil {
-		rows = append(rows, route("POST /api/window/show", "Opens the window or raises it; a second start of the agent sends this to the first.", "",
+		rows = append(rows, route("POST /api/window/show",
+			"Opens the window or raises it; a second start of the agent sends this to the first.",
+			"",
 			func(*http.Request, nothing) (nothing, error) { return nothing{}, a.showWindow() }))
 	}
 	return append(rows, route("GET /api/openapi.json", "This description, in OpenAPI 3.1.", "",

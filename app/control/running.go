@@ -1,7 +1,8 @@
 package control
 
-// How programs of one user find the servers that run: each announces its address in a file under "running" in the settings folder, and
-// holds a lock on it. The lock goes with its process however that ends, so a file that can be locked is a leftover.
+// How programs of one user find the servers that run: each announces its address in a file under
+// "running" in the settings folder, and holds a lock on it. The lock goes with its process however
+// that ends, so a file that can be locked is a leftover.
 
 import (
 	"errors"
@@ -19,8 +20,8 @@ const (
 	maxURLBytes   = 1 << 10
 )
 
-// Announce makes a server's address ("http://127.0.0.1:11811/") known until withdraw is called or the process ends. dir is the settings
-// folder.
+// Announce makes a server's address ("http://127.0.0.1:11811/") known until withdraw is called or
+// the process ends. dir is the settings folder.
 func Announce(dir, url string) (withdraw func(), err error) {
 	defer func() {
 		if err != nil {
@@ -52,7 +53,8 @@ func Announce(dir, url string) (withdraw func(), err error) {
 	}, nil
 }
 
-// Running lists the addresses of the servers that are announced and alive, and clears away leftovers.
+// Running lists the addresses of the servers that are announced and alive, and clears away
+// leftovers.
 func Running(dir string) []string {
 	files, _ := filepath.Glob(filepath.Join(dir, runningDir, "*"+runningSuffix))
 	var urls []string

@@ -49,7 +49,8 @@ func TestRunning(t *testing.T) {
 	}
 }
 
-// TestRunningReadsOnlyAddresses: a file that somebody holds, but that names no address, is nobody's.
+// TestRunningReadsOnlyAddresses: a file that somebody holds, but that names no address, is
+// nobody's.
 func TestRunningReadsOnlyAddresses(t *testing.T) {
 	for _, text := range []string{"", "file:///etc/passwd/", "http://127.0.0.1:1", "nonsense"} {
 		dir := t.TempDir()

@@ -15,8 +15,10 @@ import (
 	"headroom/engine"
 )
 
-// settingsAPI serves settings of their own. running is the folder of the cache that is open; "": there is none.
-func settingsAPI(t *testing.T, flags settings.Cache, running string) (h *fakeHost, file *settings.File, ask func(method, body string) (int, CacheSettings, string)) {
+// settingsAPI serves settings of their own. running is the folder of the cache that is open; "":
+// there is none.
+func settingsAPI(t *testing.T, flags settings.Cache, running string) (h *fakeHost,
+	file *settings.File, ask func(method, body string) (int, CacheSettings, string)) {
 	t.Setenv("XDG_CACHE_HOME", "/usual")
 	t.Setenv("HOME", "/usual")
 	file, err := settings.Open(t.TempDir())
@@ -25,7 +27,9 @@ func settingsAPI(t *testing.T, flags settings.Cache, running string) (h *fakeHos
 	}
 	h = &fakeHost{changed: make(chan struct{}, 1)}
 	h.state.Cache = cache.Stats{On: running != "", Dir: running}
-	s := httptest.NewServer(New(Options{Host: h, Token: "T", Server: http.NotFoundHandler(), Settings: file, CacheFlags: flags}))
+	s := httptest.NewServer(
+		New(Options{Host: h, Token: "T", Server: http.NotFoundHandler(), Settings: file,
+			CacheFlags: flags}))
 	t.Cleanup(s.Close)
 	return h, file, func(method, body string) (int, CacheSettings, string) {
 		status, _, text := do(t, method, s.URL+"/api/settings/cache", body, TokenHeader, "T")
@@ -35,13 +39,15 @@ func settingsAPI(t *testing.T, flags settings.Cache, running string) (h *fakeHos
 	}
 }
 
-// TestCacheSettings: a change is kept, limits go to the open cache with those that were not named, and what has to wait is said.
+// TestCacheSettings: a change is kept, limits go to the open cache with those that were not named,
+// and what has to wait is said.
 func TestCacheSettings(t *testing.T) {
 	usual := func() string { return cache.DefaultDir() }
 	h, file, ask := settingsAPI(t, settings.Cache{}, "")
 	h.state.Cache = cache.Stats{On: true, Dir: usual()}
 	_, got, _ := ask("GET", "")
-	if want := (CacheSettings{On: true, Dir: usual(), Fixed: []string{}, Pending: []string{}}); !reflect.DeepEqual(got, want) {
+	if want := (CacheSettings{On: true, Dir: usual(), Fixed: []string{},
+		Pending: []string{}}); !reflect.DeepEqual(got, want) {
 		t.Errorf("at first: %+v, want %+v", got, want)
 	}
 	other := filepath.Join(t.TempDir(), "not there yet")
@@ -51,10 +57,16 @@ func TestCacheSettings(t *testing.T) {
 		applied int // times that limits went to the cache
 	}{
 		{`{"maxBytes":5000000000}`, CacheSettings{On: true, Dir: usual(), MaxBytes: 5e9}, 1},
-		{`{"minFreeBytes":-7,"dailyWriteBytes":1000}`, CacheSettings{On: true, Dir: usual(), MaxBytes: 5e9, MinFreeBytes: -1, DailyWriteBytes: 1000}, 2},
-		{`{"on":false}`, CacheSettings{Dir: usual(), MaxBytes: 5e9, MinFreeBytes: -1, DailyWriteBytes: 1000, Pending: []string{"on"}}, 2},
-		{`{"on":true,"dir":"` + other + `"}`, CacheSettings{On: true, Dir: other, MaxBytes: 5e9, MinFreeBytes: -1, DailyWriteBytes: 1000, Pending: []string{"dir"}}, 2},
-		{`{"dir":"","maxBytes":0}`, CacheSettings{On: true, Dir: usual(), MinFreeBytes: -1, DailyWriteBytes: 1000}, 3},
+		{`{"minFreeBytes":-7,"dailyWriteBytes":1000}`,
+			CacheSettings{On: true, Dir: usual(), MaxBytes: 5e9, MinFreeBytes: -1,
+				DailyWriteBytes: 1000}, 2},
+		{`{"on":false}`, CacheSettings{Dir: usual(), MaxBytes: 5e9, MinFreeBytes: -1,
+			DailyWriteBytes: 1000, Pending: []string{"on"}}, 2},
+		{`{"on":true,"dir":"` + other + `"}`,
+			CacheSettings{On: true, Dir: other, MaxBytes: 5e9, MinFreeBytes: -1,
+				DailyWriteBytes: 1000, Pending: []string{"dir"}}, 2},
+		{`{"dir":"","maxBytes":0}`,
+			CacheSettings{On: true, Dir: usual(), MinFreeBytes: -1, DailyWriteBytes: 1000}, 3},
 		{``, CacheSettings{On: true, Dir: usual(), MinFreeBytes: -1, DailyWriteBytes: 1000}, 3},
 	}
 	for _, s := range steps {
@@ -67,7 +79,8 @@ func TestCacheSettings(t *testing.T) {
 			t.Errorf("%s: %d %s, limits %+v; want %+v", s.body, status, text, h.limits, s.want)
 		}
 	}
-	if want := (engine.BlockStoreLimits{MaxBytes: 5e9, MinFreeBytes: -1, DailyWriteBytes: 1000}); h.limits[1] != want {
+	if want := (engine.BlockStoreLimits{MaxBytes: 5e9, MinFreeBytes: -1,
+		DailyWriteBytes: 1000}); h.limits[1] != want {
 		t.Errorf("applied %+v, want %+v", h.limits[1], want)
 	}
 	if got := file.Get().Cache; got != (settings.Cache{MinFree: settings.Unlimited, DailyWrites: 1000}) {
@@ -101,7 +114,8 @@ func TestCacheSettingsRefused(t *testing.T) {
 		t.Errorf("kept %+v, applied %+v", got, h.limits)
 	}
 	_, _, ask = settingsAPI(t, settings.Cache{}, "")
-	if status, _, text := ask("PUT", `{"maxBytes":20}`); status != 400 || !strings.Contains(text, "A cap of 20 bytes") {
+	if status, _, text := ask("PUT", `{"maxBytes":20}`); status != 400 ||
+		!strings.Contains(text, "A cap of 20 bytes") {
 		t.Errorf("20 GB without the unit: %d %s", status, text)
 	}
 }
@@ -114,10 +128,14 @@ func TestCacheSettingsOfTheCommandLine(t *testing.T) {
 		kept    settings.Cache
 		want    CacheSettings
 	}{
-		{settings.Cache{Dir: "/f", MaxSize: 7}, "/f", settings.Cache{Off: true, Dir: "/s", MaxSize: 8, DailyWrites: 9},
-			CacheSettings{On: true, Dir: "/f", MaxBytes: 7, DailyWriteBytes: 9, Fixed: []string{"on", "dir", "maxBytes"}, Pending: []string{}}},
-		{settings.Cache{Off: true, MinFree: 3, DailyWrites: settings.Unlimited}, "", settings.Cache{Dir: "/s"},
-			CacheSettings{Dir: "/s", MinFreeBytes: 3, DailyWriteBytes: -1, Fixed: []string{"on", "minFreeBytes", "dailyWriteBytes"}, Pending: []string{}}},
+		{settings.Cache{Dir: "/f", MaxSize: 7}, "/f",
+			settings.Cache{Off: true, Dir: "/s", MaxSize: 8, DailyWrites: 9},
+			CacheSettings{On: true, Dir: "/f", MaxBytes: 7, DailyWriteBytes: 9,
+				Fixed: []string{"on", "dir", "maxBytes"}, Pending: []string{}}},
+		{settings.Cache{Off: true, MinFree: 3, DailyWrites: settings.Unlimited}, "",
+			settings.Cache{Dir: "/s"},
+			CacheSettings{Dir: "/s", MinFreeBytes: 3, DailyWriteBytes: -1,
+				Fixed: []string{"on", "minFreeBytes", "dailyWriteBytes"}, Pending: []string{}}},
 	} {
 		_, file, ask := settingsAPI(t, c.flags, c.running)
 		if err := file.Change(func(s *settings.Settings) { s.Cache = c.kept }); err != nil {

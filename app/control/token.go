@@ -1,7 +1,7 @@
 package control
 
-// The secret that tells our own windows and pages from other programs' requests: one per user, kept in the settings folder,
-// readable by its owner alone.
+// The secret that tells our own windows and pages from other programs' requests: one per user, kept
+// in the settings folder, readable by its owner alone.
 
 import (
 	"crypto/rand"
@@ -26,8 +26,8 @@ func SettingsDir() (string, error) {
 	return filepath.Join(dir, "headroom"), nil
 }
 
-// LoadToken returns the token kept in the folder, made at first use, readable by its owner alone. A file that holds anything
-// but a token is replaced.
+// LoadToken returns the token kept in the folder, made at first use, readable by its owner alone. A
+// file that holds anything but a token is replaced.
 func LoadToken(dir string) (string, error) {
 	path := filepath.Join(dir, "token")
 	data, err := os.ReadFile(path)
@@ -59,7 +59,8 @@ func isToken(s string) bool {
 	return err == nil && len(b) == tokenBytes
 }
 
-// writePrivate replaces a file as a whole, so that two programs starting at once never read half a token.
+// writePrivate replaces a file as a whole, so that two programs starting at once never read half a
+// token.
 func writePrivate(path, text string) error {
 	file, err := os.CreateTemp(filepath.Dir(path), ".token-*") // mode 0600
 	if err != nil {

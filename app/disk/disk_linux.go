@@ -6,8 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Clone makes a file at path to, where nothing may lie, that shares its blocks with the one at from (a reflink, on Btrfs, XFS and
-// bcachefs). The error is of any kind where that is impossible; nothing lies at to then.
+// Clone makes a file at path to, where nothing may lie, that shares its blocks with the one at from
+// (a reflink, on Btrfs, XFS and bcachefs). The error is of any kind where that is impossible;
+// nothing lies at to then.
 func Clone(from, to string) error {
 	source, err := os.Open(from)
 	if err != nil {
@@ -29,7 +30,8 @@ func Clone(from, to string) error {
 	return nil
 }
 
-// Clones tells whether the file system that the folder lies on is of a kind that can clone files. It may still refuse to.
+// Clones tells whether the file system that the folder lies on is of a kind that can clone files.
+// It may still refuse to.
 func Clones(dir string) bool {
 	var s unix.Statfs_t
 	if unix.Statfs(dir, &s) != nil {
@@ -48,5 +50,6 @@ func renameExclusive(from, to string) error {
 	return unix.Renameat2(unix.AT_FDCWD, from, unix.AT_FDCWD, to, unix.RENAME_NOREPLACE)
 }
 
-// DropCache has the next read of the file come from the disk: what was just written is compared with what is there.
+// DropCache has the next read of the file come from the disk: what was just written is compared
+// with what is there.
 func DropCache(f *os.File) { _ = unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED) }

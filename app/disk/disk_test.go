@@ -24,7 +24,8 @@ func expect(t *testing.T, path, want string) {
 	}
 }
 
-// A rename moves files and folders, and replaces neither a file nor an empty folder, which os.Rename would.
+// A rename moves files and folders, and replaces neither a file nor an empty folder, which
+// os.Rename would.
 func TestRename(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -52,7 +53,8 @@ func TestRename(t *testing.T) {
 	expect(t, at("moved/a"), "A")
 }
 
-// A clone holds what the original held, and changes by itself; where the file system has none, nothing is left.
+// A clone holds what the original held, and changes by itself; where the file system has none,
+// nothing is left.
 func TestClone(t *testing.T) {
 	dir := t.TempDir()
 	from, to := filepath.Join(dir, "from"), filepath.Join(dir, "to")
@@ -101,7 +103,8 @@ func TestSpace(t *testing.T) {
 	if !SameDisk(dir, filepath.Dir(dir)) || SameDisk(dir, filepath.Join(dir, "gone")) {
 		t.Error("SameDisk is wrong")
 	}
-	if err := fmt.Errorf("writing: %w", &os.PathError{Err: syscall.ENOSPC}); !IsFull(err) || IsFull(fs.ErrExist) {
+	if err := fmt.Errorf("writing: %w", &os.PathError{Err: syscall.ENOSPC}); !IsFull(err) ||
+		IsFull(fs.ErrExist) {
 		t.Error("IsFull is wrong")
 	}
 }

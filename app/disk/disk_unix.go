@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// FreeBytes is how much an ordinary user may still write to the file system that the folder lies on.
+// FreeBytes is how much an ordinary user may still write to the file system that the folder lies
+// on.
 func FreeBytes(dir string) (int64, error) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {
@@ -19,7 +20,8 @@ func FreeBytes(dir string) (int64, error) {
 	return int64(s.Bavail) * int64(s.Bsize), nil
 }
 
-// SameDisk tells whether both paths, which exist, lie on one file system, so that a rename from one to the other moves no bytes.
+// SameDisk tells whether both paths, which exist, lie on one file system, so that a rename from one
+// to the other moves no bytes.
 func SameDisk(a, b string) bool {
 	var x, y unix.Stat_t
 	return unix.Stat(a, &x) == nil && unix.Stat(b, &y) == nil && x.Dev == y.Dev
@@ -33,8 +35,8 @@ func lock(f *os.File) error {
 	}
 }
 
-// Rename moves a file or folder to a path on the same file system where nothing lies: unlike os.Rename it never replaces anything. The
-// error is fs.ErrExist where something does.
+// Rename moves a file or folder to a path on the same file system where nothing lies: unlike
+// os.Rename it never replaces anything. The error is fs.ErrExist where something does.
 func Rename(from, to string) error {
 	err := renameExclusive(from, to)
 	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.ENOTSUP) {

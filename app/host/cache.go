@@ -1,7 +1,8 @@
 package host
 
-// The cache on disk in the host's hands: opened before the first model and closed after the last, and lent to every engine between.
-// Without it everything works, only slower, so one that cannot be opened is something to say and no reason to stop.
+// The cache on disk in the host's hands: opened before the first model and closed after the last,
+// and lent to every engine between. Without it everything works, only slower, so one that cannot be
+// opened is something to say and no reason to stop.
 
 import (
 	"log/slog"
@@ -12,7 +13,8 @@ import (
 	"headroom/engine"
 )
 
-// keeper holds the cache. While it moves (movecache.go) the one that is closed stays in it, for its figures.
+// keeper holds the cache. While it moves (movecache.go) the one that is closed stays in it, for its
+// figures.
 type keeper struct {
 	mu      sync.Mutex
 	o       cache.Options
@@ -59,7 +61,8 @@ func (k *keeper) store() *engine.BlockStore {
 func (k *keeper) remember(l engine.BlockStoreLimits) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.o.Limits.MaxBytes, k.o.Limits.MinFreeBytes, k.o.Limits.DailyWriteBytes = l.MaxBytes, l.MinFreeBytes, l.DailyWriteBytes
+	k.o.Limits.MaxBytes, k.o.Limits.MinFreeBytes, k.o.Limits.DailyWriteBytes = l.MaxBytes,
+		l.MinFreeBytes, l.DailyWriteBytes
 }
 
 // stats is State's part. hotBytes is what memory keeps.
@@ -87,7 +90,8 @@ func (k *keeper) close(log *slog.Logger) {
 	}
 }
 
-// Conversations lists what is kept, on disk and in memory. It waits for the pass that the engine is at.
+// Conversations lists what is kept, on disk and in memory. It waits for the pass that the engine is
+// at.
 func (h *Host) Conversations() (cache.List, error) {
 	memory, hotBytes := h.memory()
 	list, err := h.cache.now().List(memory)
@@ -104,7 +108,8 @@ func (h *Host) Conversation(key string) (cache.Detail, error) {
 	return h.cache.now().Show(key, memory)
 }
 
-// RemoveConversation forgets a conversation: in memory first, so that nothing of it is written any more, then its files.
+// RemoveConversation forgets a conversation: in memory first, so that nothing of it is written any
+// more, then its files.
 func (h *Host) RemoveConversation(key string) (cache.Removed, error) {
 	freed, err := h.ForgetConversation(key)
 	if err != nil {
@@ -115,7 +120,8 @@ func (h *Host) RemoveConversation(key string) (cache.Removed, error) {
 	return removed, err
 }
 
-// ForgetConversation frees what memory has of a conversation that is on disk, and leaves its files. It waits for the pass that the engine is at.
+// ForgetConversation frees what memory has of a conversation that is on disk, and leaves its files.
+// It waits for the pass that the engine is at.
 func (h *Host) ForgetConversation(key string) (cache.Removed, error) {
 	model, tokens, err := h.cache.now().Tokens(key)
 	if err != nil || len(tokens) == 0 {
@@ -123,7 +129,8 @@ func (h *Host) ForgetConversation(key string) (cache.Removed, error) {
 	}
 	var freed cache.Removed
 	if t := h.runningNow(); t != nil {
-		if stored := t.engine.StoredAs(); stored.Fingerprint == model.Fingerprint && stored.Format == model.Format {
+		if stored := t.engine.StoredAs(); stored.Fingerprint == model.Fingerprint &&
+			stored.Format == model.Format {
 			freed.MemoryBytes = t.engine.Forget(tokens)
 		}
 	}
@@ -131,7 +138,8 @@ func (h *Host) ForgetConversation(key string) (cache.Removed, error) {
 	return freed, nil
 }
 
-// ForgetAll frees what the running model remembers, if it is that one, by its fingerprint or its name, or any for "".
+// ForgetAll frees what the running model remembers, if it is that one, by its fingerprint or its
+// name, or any for "".
 func (h *Host) ForgetAll(model string) cache.Removed {
 	t := h.runningNow()
 	if t == nil {
@@ -153,7 +161,10 @@ func (h *Host) runningNow() *target {
 }
 
 // PinConversation keeps a conversation from being evicted, or ends that.
-func (h *Host) PinConversation(key string, pinned bool) error { return h.cache.now().Pin(key, pinned) }
+func (h *Host) PinConversation(key string,
+	pinned bool) error {
+	return h.cache.now().Pin(key, pinned)
+}
 
 // ClearCache forgets everything, or what is of one model: in memory, then on disk.
 func (h *Host) ClearCache(model string) (cache.Removed, error) {
@@ -166,7 +177,8 @@ func (h *Host) ClearCache(model string) (cache.Removed, error) {
 	return removed, err
 }
 
-// SetCacheLimits changes the limits of the cache on disk at once, if there is one. The error is a Problem.
+// SetCacheLimits changes the limits of the cache on disk at once, if there is one. The error is a
+// Problem.
 func (h *Host) SetCacheLimits(l engine.BlockStoreLimits) error {
 	h.cache.remember(l)
 	return h.limitCache(l)
@@ -186,7 +198,8 @@ func (h *Host) limitCache(l engine.BlockStoreLimits) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.have != nil {
-		if e, ok := h.have.engine.(interface{ SetStoreLimits(engine.BlockStoreLimits) }); ok { // it has the folder open as well
+		if e, ok := h.have.engine.(interface{ SetStoreLimits(engine.BlockStoreLimits) }); ok {
+			// it has the folder open as well
 			if store := h.cache.store(); store != nil {
 				e.SetStoreLimits(store.Limits())
 			}
@@ -196,13 +209,15 @@ func (h *Host) limitCache(l engine.BlockStoreLimits) error {
 	return nil
 }
 
-// memory is what the running model remembers, nil without one, and what that takes beyond running requests.
+// memory is what the running model remembers, nil without one, and what that takes beyond running
+// requests.
 func (h *Host) memory() (m *cache.Memory, hotBytes int64) {
 	t := h.runningNow()
 	if t == nil {
 		return nil, 0
 	}
-	m = &cache.Memory{StoredModel: t.engine.StoredAs(), Remembered: t.engine.Remembered(), Title: t.engine.Title}
+	m = &cache.Memory{StoredModel: t.engine.StoredAs(), Remembered: t.engine.Remembered(),
+		Title: t.engine.Title}
 	if m.Fingerprint == "" { // no store, which would know
 		m.Name, m.Format = t.model.ID, t.engine.Info().KVFormat
 	}

@@ -23,7 +23,8 @@ func withCache(t *testing.T, dir string) *world {
 	})
 }
 
-// TestEnginesShareTheCache: every engine gets the one store and its own model's options, and the store outlives them.
+// TestEnginesShareTheCache: every engine gets the one store and its own model's options, and the
+// store outlives them.
 func TestEnginesShareTheCache(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "blocks")
 	w := withCache(t, dir)
@@ -32,14 +33,17 @@ func TestEnginesShareTheCache(t *testing.T) {
 	if a.o.BlockStore == nil || a.o.BlockStore != b.o.BlockStore {
 		t.Errorf("the engines have the stores %p and %p, want one", a.o.BlockStore, b.o.BlockStore)
 	}
-	if a.o.ModelName != "a" || b.o.ModelName != "b" || a.o.ContextTokens != 1000 || b.o.ContextTokens != 2000 {
-		t.Errorf("%q opened with a context of %d, %q with %d", a.o.ModelName, a.o.ContextTokens, b.o.ModelName, b.o.ContextTokens)
+	if a.o.ModelName != "a" || b.o.ModelName != "b" || a.o.ContextTokens != 1000 ||
+		b.o.ContextTokens != 2000 {
+		t.Errorf("%q opened with a context of %d, %q with %d", a.o.ModelName, a.o.ContextTokens,
+			b.o.ModelName, b.o.ContextTokens)
 	}
 	b.mu.Lock()
 	b.stats = engine.Stats{KVBytes: 100, KVUsedBytes: 30}
 	b.mu.Unlock()
 	c := w.State().Cache
-	if !c.On || c.Dir != dir || c.MaxBytes <= 0 || c.MaxBytes > 20e9 || c.FreeBytes <= 0 || c.DailyWriteBytes != 40e9 || c.HotBytes != 70 || c.Error != "" {
+	if !c.On || c.Dir != dir || c.MaxBytes <= 0 || c.MaxBytes > 20e9 || c.FreeBytes <= 0 ||
+		c.DailyWriteBytes != 40e9 || c.HotBytes != 70 || c.Error != "" {
 		t.Errorf("cache %+v", c)
 	}
 	b.atClose = func() {
@@ -85,7 +89,8 @@ func TestNoCache(t *testing.T) {
 	}
 }
 
-// TestConversations: what the running model remembers is listed beside what is on disk; without a model, the disk alone.
+// TestConversations: what the running model remembers is listed beside what is on disk; without a
+// model, the disk alone.
 func TestConversations(t *testing.T) {
 	w := withCache(t, filepath.Join(t.TempDir(), "blocks"))
 	list, err := w.Conversations()
@@ -96,14 +101,16 @@ func TestConversations(t *testing.T) {
 	e.stored = engine.StoredModel{Name: "a", Fingerprint: "f", Format: "K8 V4 #12"}
 	e.remembered = []engine.Remembered{{Tokens: []int32{5, 6}}}
 	list, err = w.Conversations()
-	want := cache.Conversation{Model: "a", Fingerprint: "f", Format: "K8 V4", Title: "about 5", Tokens: 2, HotTokens: 2}
+	want := cache.Conversation{Model: "a", Fingerprint: "f", Format: "K8 V4", Title: "about 5",
+		Tokens: 2, HotTokens: 2}
 	if err != nil || len(list.Conversations) != 1 || list.Conversations[0] != want {
 		t.Errorf("in memory: %+v, %v; want %+v", list, err, want)
 	}
 	if r, err := w.ClearCache(""); err != nil || r != (cache.Removed{MemoryBytes: 1}) {
 		t.Errorf("clearing an empty cache, and memory: %+v, %v", r, err)
 	}
-	for name, err := range map[string]error{"show": second(w.Conversation("abcd")), "remove": second(w.RemoveConversation("abcd")), "pin": w.PinConversation("abcd", true)} {
+	for name, err := range map[string]error{"show": second(w.Conversation("abcd")),
+		"remove": second(w.RemoveConversation("abcd")), "pin": w.PinConversation("abcd", true)} {
 		if problem.From(err).Code != problem.NotFound {
 			t.Errorf("%s: %v, want %s", name, err, problem.NotFound)
 		}
@@ -114,10 +121,12 @@ func TestConversations(t *testing.T) {
 func stored(t *testing.T, w *world, m engine.StoredModel, tokens []int32) string {
 	t.Helper()
 	done := make(chan struct{})
-	ok := w.cache.store().Model(m).Save(blockstore.Sequence{Tokens: tokens, Tail: true, Title: "kept", Done: func(blockstore.Saved) { close(done) },
-		KV: func(from, to int) []blockstore.Tensor {
-			return []blockstore.Tensor{{Name: "k", Pieces: [][]byte{make([]byte, 64)}}}
-		}})
+	ok := w.cache.store().Model(m).Save(
+		blockstore.Sequence{Tokens: tokens, Tail: true, Title: "kept",
+			Done: func(blockstore.Saved) { close(done) },
+			KV: func(from, to int) []blockstore.Tensor {
+				return []blockstore.Tensor{{Name: "k", Pieces: [][]byte{make([]byte, 64)}}}
+			}})
 	if !ok {
 		t.Fatal("nothing is taken to be written")
 	}
@@ -135,7 +144,8 @@ func stored(t *testing.T, w *world, m engine.StoredModel, tokens []int32) string
 	return ""
 }
 
-// TestForgetting reaches memory, of the model that has read the conversation alone, before the files go.
+// TestForgetting reaches memory, of the model that has read the conversation alone, before the
+// files go.
 func TestForgetting(t *testing.T) {
 	w := withCache(t, filepath.Join(t.TempDir(), "blocks"))
 	e := w.run("a")
@@ -151,11 +161,14 @@ func TestForgetting(t *testing.T) {
 	if r, err := w.RemoveConversation(key); err != nil || r.MemoryBytes != 300 || r.Entries == 0 {
 		t.Errorf("everywhere: %+v, %v", r, err)
 	}
-	if len(e.forgotten) != 2 || !slices.Equal(e.forgotten[0], tokens) || !slices.Equal(e.forgotten[1], tokens) {
+	if len(e.forgotten) != 2 || !slices.Equal(e.forgotten[0], tokens) ||
+		!slices.Equal(e.forgotten[1], tokens) {
 		t.Errorf("the engine was asked to forget %v", e.forgotten)
 	}
-	other := stored(t, w, engine.StoredModel{Name: "b", Fingerprint: "g", Format: "K8 V4 #12"}, tokens)
-	if r, err := w.RemoveConversation(other); err != nil || r.MemoryBytes != 0 || r.Entries == 0 || len(e.forgotten) != 2 {
+	other := stored(t, w, engine.StoredModel{Name: "b", Fingerprint: "g", Format: "K8 V4 #12"},
+		tokens)
+	if r, err := w.RemoveConversation(other); err != nil || r.MemoryBytes != 0 || r.Entries == 0 ||
+		len(e.forgotten) != 2 {
 		t.Errorf("another model's: %+v, %v, asked %d times", r, err, len(e.forgotten))
 	}
 	for model, want := range map[string]int64{"": 1, "A": 1, "f": 1, "g": 0} {
@@ -171,7 +184,8 @@ func TestForgetting(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// TestConversationsWithoutDisk: memory's are listed all the same, and the figures say why there is no disk.
+// TestConversationsWithoutDisk: memory's are listed all the same, and the figures say why there is
+// no disk.
 func TestConversationsWithoutDisk(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
@@ -180,7 +194,8 @@ func TestConversationsWithoutDisk(t *testing.T) {
 	w := withCache(t, filepath.Join(file, "blocks"))
 	w.run("a").remembered = []engine.Remembered{{Tokens: []int32{5, 6}}}
 	list, err := w.Conversations()
-	if err != nil || len(list.Conversations) != 1 || list.Conversations[0].Model != "a" || list.Conversations[0].Format != "f16" {
+	if err != nil || len(list.Conversations) != 1 || list.Conversations[0].Model != "a" ||
+		list.Conversations[0].Format != "f16" {
 		t.Errorf("%+v, %v", list.Conversations, err)
 	}
 	if list.Stats.On || !strings.Contains(list.Stats.Error, "not a directory") {
@@ -188,24 +203,29 @@ func TestConversationsWithoutDisk(t *testing.T) {
 	}
 }
 
-// TestSetCacheLimits: they hold at once and are seen at once; without a cache there is nothing to do.
+// TestSetCacheLimits: they hold at once and are seen at once; without a cache there is nothing to
+// do.
 func TestSetCacheLimits(t *testing.T) {
 	w := withCache(t, filepath.Join(t.TempDir(), "blocks"))
 	usual := w.State().Cache.MaxBytes
 	for _, c := range []struct{ set, want engine.BlockStoreLimits }{
-		{engine.BlockStoreLimits{MaxBytes: 5e6, MinFreeBytes: -1, DailyWriteBytes: 7}, engine.BlockStoreLimits{MaxBytes: 5e6, MinFreeBytes: -1, DailyWriteBytes: 7}},
-		{engine.BlockStoreLimits{}, engine.BlockStoreLimits{MaxBytes: usual, MinFreeBytes: 10e9, DailyWriteBytes: 40e9}},
+		{engine.BlockStoreLimits{MaxBytes: 5e6, MinFreeBytes: -1, DailyWriteBytes: 7},
+			engine.BlockStoreLimits{MaxBytes: 5e6, MinFreeBytes: -1, DailyWriteBytes: 7}},
+		{engine.BlockStoreLimits{},
+			engine.BlockStoreLimits{MaxBytes: usual, MinFreeBytes: 10e9, DailyWriteBytes: 40e9}},
 	} {
 		if err := w.SetCacheLimits(c.set); err != nil {
 			t.Fatal(err)
 		}
 		s := w.State().Cache
-		if got := (engine.BlockStoreLimits{MaxBytes: s.MaxBytes, MinFreeBytes: s.MinFreeBytes, DailyWriteBytes: s.DailyWriteBytes}); got != c.want {
+		if got := (engine.BlockStoreLimits{MaxBytes: s.MaxBytes, MinFreeBytes: s.MinFreeBytes,
+			DailyWriteBytes: s.DailyWriteBytes}); got != c.want {
 			t.Errorf("set %+v: %+v, want %+v", c.set, got, c.want)
 		}
 	}
 	if s := w.State().Cache; s.DiskBytes < s.FreeBytes || s.WrittenSince <= 0 {
-		t.Errorf("disk of %d bytes, %d free, written since %d", s.DiskBytes, s.FreeBytes, s.WrittenSince)
+		t.Errorf("disk of %d bytes, %d free, written since %d", s.DiskBytes, s.FreeBytes,
+			s.WrittenSince)
 	}
 	if err := newWorld(t).SetCacheLimits(engine.BlockStoreLimits{MaxBytes: 1}); err != nil {
 		t.Errorf("without a cache: %v", err)

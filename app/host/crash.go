@@ -1,8 +1,9 @@
 package host
 
-// A model may run in a process of its own (app/worker), which may end by itself: a driver's fault, or the system in want of memory. Its requests
-// have ended then, with the reason. It is loaded again after a pause, and requests wait for that as they do for a model that rests;
-// one that ends again and again is left alone.
+// A model may run in a process of its own (app/worker), which may end by itself: a driver's fault,
+// or the system in want of memory. Its requests have ended then, with the reason. It is loaded
+// again after a pause, and requests wait for that as they do for a model that rests; one that ends
+// again and again is left alone.
 
 import (
 	"fmt"
@@ -48,8 +49,12 @@ func (c *crashes) tooMany() error {
 	if len(c.at) < mostCrashes {
 		return nil
 	}
-	return problem.New(problem.Crashed, fmt.Sprintf("%s ended unexpectedly %d times in %.0f minutes and is not loaded again", c.model, len(c.at), crashTime.Minutes()),
-		problem.From(c.cause).Why, "Start it once more, with a shorter context or on another device if that does not help, and report it with the log.")
+	return problem.New(problem.Crashed,
+		fmt.Sprintf("%s ended unexpectedly %d times in %.0f minutes and is not loaded again",
+			c.model, len(c.at), crashTime.Minutes()),
+		problem.From(c.cause).Why,
+		"Start it once more, with a shorter context or on another device if that does not help, "+
+			"and report it with the log.")
 }
 
 // notice is a Problem that says what happened lately, nil for nothing.
@@ -57,7 +62,8 @@ func (c *crashes) notice(now time.Time) error {
 	if len(c.at) == 0 || len(c.at) >= mostCrashes || now.Sub(c.at[len(c.at)-1]) >= crashTime {
 		return nil // or State's error says it
 	}
-	return problem.New(problem.Crashed, c.model+" ended unexpectedly and is loaded again", problem.From(c.cause).Why, "")
+	return problem.New(problem.Crashed, c.model+" ended unexpectedly and is loaded again",
+		problem.From(c.cause).Why, "")
 }
 
 // attend waits for the end of a loaded model's process, if it has one. The caller holds mu.
@@ -98,14 +104,18 @@ func (h *Host) failed(t *target, err error) {
 	h.failure = err
 }
 
-// reload has a model loaded again whose process has ended, unless it has too often. The caller holds mu.
+// reload has a model loaded again whose process has ended, unless it has too often. The caller
+// holds mu.
 func (h *Host) reload(t *target, cause error) {
 	h.crashes.add(time.Now(), t.model.ID, cause)
-	next := &target{model: t.model, woken: true, reload: true, pause: h.crashes.pause(h.options.ReloadPause)}
+	next := &target{model: t.model, woken: true, reload: true,
+		pause: h.crashes.pause(h.options.ReloadPause)}
 	h.aim(next)
 	if h.failure = h.crashes.tooMany(); h.failure != nil {
-		h.log.Error("a model's process ended too often: it is not loaded again", "model", t.model.ID, "err", cause)
+		h.log.Error("a model's process ended too often: it is not loaded again", "model",
+			t.model.ID, "err", cause)
 		return
 	}
-	h.log.Warn("a model's process ended: it is loaded again", "model", t.model.ID, "in", next.pause, "err", cause)
+	h.log.Warn("a model's process ended: it is loaded again", "model", t.model.ID, "in", next.pause,
+		"err", cause)
 }

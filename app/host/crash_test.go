@@ -30,8 +30,15 @@ func (e *mortalEngine) Died() <-chan struct{}                    { return e.died
 func (e *mortalEngine) Cause() error                             { return errDied }
 func (e *mortalEngine) SetStoreLimits(l engine.BlockStoreLimits) { e.limits <- l }
 func (e *mortalEngine) FollowLogLevel()                          { e.levels <- struct{}{} }
-func (e *mortalEngine) die()                                     { e.once.Do(func() { close(e.died) }) }
-func (e *mortalEngine) Close() error                             { e.die(); return e.fakeEngine.Close() }
+func (e *mortalEngine) die() {
+	e.once.Do(
+		func() { close(e.died) })
+}
+func (
+	e *mortalEngine) Close() error {
+	e.die()
+	return e.fakeEngine.Close()
+}
 
 // mortalWorld is a world whose models run in processes.
 func mortalWorld(t *testing.T) (w *world, loaded chan *mortalEngine) {
@@ -44,7 +51,8 @@ func mortalWorld(t *testing.T) (w *world, loaded chan *mortalEngine) {
 			if err != nil {
 				return nil, err
 			}
-			m := &mortalEngine{fakeEngine: e.(*fakeEngine), died: make(chan struct{}), limits: make(chan engine.BlockStoreLimits, 1), levels: make(chan struct{}, 1)}
+			m := &mortalEngine{fakeEngine: e.(*fakeEngine), died: make(chan struct{}),
+				limits: make(chan engine.BlockStoreLimits, 1), levels: make(chan struct{}, 1)}
 			loaded <- m
 			return m, nil
 		}
@@ -65,7 +73,8 @@ func (w *world) up(name string, loaded chan *mortalEngine) *mortalEngine {
 	return m
 }
 
-// A model whose process ends is loaded again; a request that comes meanwhile waits for it, and the state says what happened.
+// A model whose process ends is loaded again; a request that comes meanwhile waits for it, and the
+// state says what happened.
 func TestCrashReloads(t *testing.T) {
 	w, loaded := mortalWorld(t)
 	w.start("a")
@@ -74,7 +83,8 @@ func TestCrashReloads(t *testing.T) {
 	again := w.loading("a")
 	<-first.closed // the old one is gone before the new one is read
 	s := w.State()
-	if n := s.Engine.Notice; s.Engine.Status != Loading || n == nil || n.Code != problem.Crashed || n.Why != "it was killed" || !strings.Contains(n.Message, "a ended unexpectedly") {
+	if n := s.Engine.Notice; s.Engine.Status != Loading || n == nil || n.Code != problem.Crashed ||
+		n.Why != "it was killed" || !strings.Contains(n.Message, "a ended unexpectedly") {
 		t.Errorf("while it is loaded again: %+v", s.Engine)
 	}
 	answered := make(chan error)
@@ -97,7 +107,8 @@ func TestCrashReloads(t *testing.T) {
 	}
 }
 
-// The third time within minutes it stays down, and says why; a person can start it again, with all attempts.
+// The third time within minutes it stays down, and says why; a person can start it again, with all
+// attempts.
 func TestCrashesEndReloading(t *testing.T) {
 	w, loaded := mortalWorld(t)
 	for range 2 {
@@ -111,10 +122,13 @@ func TestCrashesEndReloading(t *testing.T) {
 		}
 		done()
 		s := w.State().Engine
-		if s.Error == nil || s.Error.Code != problem.Crashed || !strings.Contains(s.Error.Message, "3 times in 5 minutes") || s.Error.Why != "it was killed" || s.Notice != nil {
+		if s.Error == nil || s.Error.Code != problem.Crashed ||
+			!strings.Contains(s.Error.Message, "3 times in 5 minutes") ||
+			s.Error.Why != "it was killed" || s.Notice != nil {
 			t.Errorf("given up: %+v, %+v", s, s.Error)
 		}
-		if _, err := w.Wake(t.Context(), "a"); problem.From(err).Code != problem.NotRunning || !strings.Contains(err.Error(), "3 times") {
+		if _, err := w.Wake(t.Context(), "a"); problem.From(err).Code != problem.NotRunning ||
+			!strings.Contains(err.Error(), "3 times") {
 			t.Errorf("a request then: %v", err)
 		}
 	}
@@ -191,7 +205,8 @@ func TestCrashesCount(t *testing.T) {
 		at = at.Add(step.after)
 		c.add(at, "m", errDied)
 		if got := c.pause(time.Second); got != step.pause || (c.tooMany() != nil) != step.tooMany {
-			t.Errorf("%v later: a pause of %v, %v; want %v, too many: %t", step.after, got, c.tooMany(), step.pause, step.tooMany)
+			t.Errorf("%v later: a pause of %v, %v; want %v, too many: %t", step.after, got,
+				c.tooMany(), step.pause, step.tooMany)
 		}
 		if said := c.notice(at) != nil; said == step.tooMany || c.notice(at.Add(crashTime)) != nil {
 			t.Errorf("%v later: the notice is %v", step.after, c.notice(at))

@@ -1,7 +1,8 @@
 package host
 
-// What computes, where neither flags nor settings say it: whoever made the host is asked, with a model on its way in. A GPU may have to be
-// tried first, which takes seconds once; and if it cannot be trusted, State says so until the host ends.
+// What computes, where neither flags nor settings say it: whoever made the host is asked, with a
+// model on its way in. A GPU may have to be tried first, which takes seconds once; and if it cannot
+// be trusted, State says so until the host ends.
 
 import (
 	"headroom/engine"

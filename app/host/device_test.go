@@ -9,14 +9,17 @@ import (
 	"headroom/engine/problem"
 )
 
-// What computes is asked where nothing says it; what is said besides is in the state, whatever the engine does.
+// What computes is asked where nothing says it; what is said besides is in the state, whatever the
+// engine does.
 func TestDevice(t *testing.T) {
 	asked, wanted := 0, ""
 	w := newWorldWith(t, func(o *Options) {
 		o.Engine = func(string) engine.Options { return engine.Options{Device: wanted} }
 		o.Device = func(context.Context) (string, error, error) {
 			asked++
-			return engine.DeviceCPU, problem.New(problem.Internal, "The GPU is not used", "its self-test failed", ""), nil
+			return engine.DeviceCPU,
+				problem.New(problem.Internal, "The GPU is not used", "its self-test failed", ""),
+				nil
 		}
 	})
 	if s := w.State(); s.Engine.Notice != nil || asked != 0 {
@@ -31,7 +34,8 @@ func TestDevice(t *testing.T) {
 		t.Errorf("with none: %q, asked %d times", e.o.Device, asked)
 	}
 	w.Stop()
-	if n := w.expect(Stopped, "").Engine.Notice; n == nil || n.Message != "The GPU is not used" || n.Why != "its self-test failed" {
+	if n := w.expect(Stopped, "").Engine.Notice; n == nil || n.Message != "The GPU is not used" ||
+		n.Why != "its self-test failed" {
 		t.Errorf("notice %+v", n)
 	}
 }

@@ -1,6 +1,7 @@
 package host
 
-// Requests that have ended: what they cost, and why their prompt was read again. The engine keeps the last ones; they go with it.
+// Requests that have ended: what they cost, and why their prompt was read again. The engine keeps
+// the last ones; they go with it.
 
 import (
 	"time"
@@ -9,8 +10,9 @@ import (
 	"headroom/engine/reread"
 )
 
-// Finished is one of them. Times are in seconds, rates in tokens per second; a prompt's tokens are those from memory, those from disk, those
-// that were computed, and where it was cancelled early the rest.
+// Finished is one of them. Times are in seconds, rates in tokens per second; a prompt's tokens are
+// those from memory, those from disk, those that were computed, and where it was cancelled early
+// the rest.
 type Finished struct {
 	ID            string              `json:"id"`
 	Model         string              `json:"model"`
@@ -38,14 +40,15 @@ type Finished struct {
 
 // Reread is why a prompt, or its end, was read again; see reread.Report.
 type Reread struct {
-	Cause         reread.Cause `json:"cause"`
-	Advice        string       `json:"advice"`
-	BreakToken    int          `json:"breakToken"` // the first that was not as known; -1: nothing began like this
-	KnownTokens   int          `json:"knownTokens"`
-	Before        string       `json:"before"` // what both have before the first difference
-	Was           string       `json:"was"`
-	Is            string       `json:"is"`
-	KnownAtUnixMs int64        `json:"knownAt"` // when what was known ended; 0: unknown
+	Cause  reread.Cause `json:"cause"`
+	Advice string       `json:"advice"`
+	// the first that was not as known; -1: nothing began like this
+	BreakToken    int    `json:"breakToken"`
+	KnownTokens   int    `json:"knownTokens"`
+	Before        string `json:"before"` // what both have before the first difference
+	Was           string `json:"was"`
+	Is            string `json:"is"`
+	KnownAtUnixMs int64  `json:"knownAt"` // when what was known ended; 0: unknown
 }
 
 // FinishedList is the document of them.
@@ -53,7 +56,8 @@ type FinishedList struct {
 	Requests []Finished `json:"requests"` // the one that ended last first
 }
 
-// Finished lists the requests of the running model that have ended, at most the last 64; none without a model.
+// Finished lists the requests of the running model that have ended, at most the last 64; none
+// without a model.
 func (h *Host) Finished() FinishedList {
 	list := FinishedList{Requests: []Finished{}}
 	h.mu.Lock()
@@ -71,12 +75,18 @@ func (h *Host) Finished() FinishedList {
 func finished(f engine.Finished, model string) Finished {
 	u, t := f.Usage, f.Timing
 	v := Finished{ID: f.ID, Model: model, EndedAtUnixMs: f.At.UnixMilli(), Finish: f.Finish,
-		PromptTokens: u.PromptTokens, ComputedTokens: max(0, u.PromptDoneTokens-u.CachedTokens), MemoryTokens: u.CachedTokens - u.StoredTokens,
-		DiskTokens: u.StoredTokens, GeneratedTokens: u.CompletionTokens, BlockHits: f.BlockHits, BlockWrites: f.BlockWrites,
-		QueuedSeconds: t.Queued.Seconds(), PrefillSeconds: t.Prefill.Seconds(), FirstTokenSeconds: t.FirstToken.Seconds(),
-		DecodeSeconds: t.Decode.Seconds(), LongestGapSeconds: t.LongestGap.Seconds(), DecodeTokensPerSecond: t.DecodeTokensPerSecond(),
-		Reread: Reread{Cause: f.Report.Cause, Advice: f.Report.Advice, BreakToken: f.Report.Break, KnownTokens: f.Report.CommonTokens,
-			Before: f.Report.Before, Was: f.Report.Was, Is: f.Report.Is, KnownAtUnixMs: unixMs(f.Report.KnownAt)}}
+		PromptTokens: u.PromptTokens, ComputedTokens: max(0, u.PromptDoneTokens-u.CachedTokens),
+		MemoryTokens: u.CachedTokens - u.StoredTokens,
+		DiskTokens:   u.StoredTokens, GeneratedTokens: u.CompletionTokens, BlockHits: f.BlockHits,
+		BlockWrites:   f.BlockWrites,
+		QueuedSeconds: t.Queued.Seconds(), PrefillSeconds: t.Prefill.Seconds(),
+		FirstTokenSeconds: t.FirstToken.Seconds(),
+		DecodeSeconds:     t.Decode.Seconds(), LongestGapSeconds: t.LongestGap.Seconds(),
+		DecodeTokensPerSecond: t.DecodeTokensPerSecond(),
+		Reread: Reread{Cause: f.Report.Cause, Advice: f.Report.Advice, BreakToken: f.Report.Break,
+			KnownTokens: f.Report.CommonTokens,
+			Before:      f.Report.Before, Was: f.Report.Was, Is: f.Report.Is,
+			KnownAtUnixMs: unixMs(f.Report.KnownAt)}}
 	if t.Prefill > 0 {
 		v.PrefillTokensPerSecond = float64(v.ComputedTokens) / t.Prefill.Seconds()
 	}

@@ -8,10 +8,12 @@ import (
 	"headroom/engine/reread"
 )
 
-// TestFinished: the running model's requests in the units of the interface, and the mark in the state that says there is a new one.
+// TestFinished: the running model's requests in the units of the interface, and the mark in the
+// state that says there is a new one.
 func TestFinished(t *testing.T) {
 	w := newWorld(t)
-	if list := w.Finished(); list.Requests == nil || len(list.Requests) != 0 || w.State().LastFinished != "" {
+	if list := w.Finished(); list.Requests == nil || len(list.Requests) != 0 ||
+		w.State().LastFinished != "" {
 		t.Errorf("without a model: %+v, the last is %q", list, w.State().LastFinished)
 	}
 	at := time.UnixMilli(1_700_000_000_250)
@@ -21,21 +23,31 @@ func TestFinished(t *testing.T) {
 	}
 	e.recent = []engine.Finished{
 		{ID: "new", At: at, Finish: engine.FinishStop, BlockHits: 2, BlockWrites: 3,
-			Usage:  engine.Usage{PromptTokens: 1000, PromptDoneTokens: 1000, CachedTokens: 700, StoredTokens: 512, CompletionTokens: 41},
-			Timing: engine.Timing{Queued: time.Second / 4, Prefill: 2 * time.Second, FirstToken: 2250 * time.Millisecond, Decode: 4 * time.Second, LongestGap: time.Second / 2, DecodeSteps: 40},
-			Report: reread.Report{Break: 700, CommonTokens: 700, ReadTokens: 300, Before: "It is ", Was: "10:01", Is: "10:02", Cause: reread.DateChanged, Advice: "Leave it out.", KnownAt: at.Add(-time.Minute)}},
-		{ID: "cancelled", Finish: engine.FinishCancelled, Usage: engine.Usage{PromptTokens: 1000, PromptDoneTokens: 0, CachedTokens: 64}},
+			Usage: engine.Usage{PromptTokens: 1000, PromptDoneTokens: 1000, CachedTokens: 700,
+				StoredTokens: 512, CompletionTokens: 41},
+			Timing: engine.Timing{Queued: time.Second / 4, Prefill: 2 * time.Second,
+				FirstToken: 2250 * time.Millisecond, Decode: 4 * time.Second,
+				LongestGap: time.Second / 2, DecodeSteps: 40},
+			Report: reread.Report{Break: 700, CommonTokens: 700, ReadTokens: 300, Before: "It is ",
+				Was: "10:01", Is: "10:02", Cause: reread.DateChanged, Advice: "Leave it out.",
+				KnownAt: at.Add(-time.Minute)}},
+		{ID: "cancelled", Finish: engine.FinishCancelled,
+			Usage: engine.Usage{PromptTokens: 1000, PromptDoneTokens: 0, CachedTokens: 64}},
 	}
-	want := Finished{ID: "new", Model: "a", EndedAtUnixMs: 1_700_000_000_250, Finish: "stop", PromptTokens: 1000, ComputedTokens: 300, MemoryTokens: 188,
-		DiskTokens: 512, GeneratedTokens: 41, BlockHits: 2, BlockWrites: 3, QueuedSeconds: 0.25, PrefillSeconds: 2, FirstTokenSeconds: 2.25, DecodeSeconds: 4,
+	want := Finished{ID: "new", Model: "a", EndedAtUnixMs: 1_700_000_000_250, Finish: "stop",
+		PromptTokens: 1000, ComputedTokens: 300, MemoryTokens: 188,
+		DiskTokens: 512, GeneratedTokens: 41, BlockHits: 2, BlockWrites: 3, QueuedSeconds: 0.25,
+		PrefillSeconds: 2, FirstTokenSeconds: 2.25, DecodeSeconds: 4,
 		LongestGapSeconds: 0.5, PrefillTokensPerSecond: 150, DecodeTokensPerSecond: 10,
-		Reread: Reread{Cause: "date_changed", Advice: "Leave it out.", BreakToken: 700, KnownTokens: 700, Before: "It is ", Was: "10:01", Is: "10:02",
+		Reread: Reread{Cause: "date_changed", Advice: "Leave it out.", BreakToken: 700,
+			KnownTokens: 700, Before: "It is ", Was: "10:01", Is: "10:02",
 			KnownAtUnixMs: 1_700_000_000_250 - 60_000}}
 	got := w.Finished().Requests
 	if len(got) != 2 || got[0] != want {
 		t.Errorf("got %+v\nwant %+v", got, want)
 	}
-	if got[1].ComputedTokens != 0 || got[1].PrefillTokensPerSecond != 0 || got[1].Reread.KnownAtUnixMs != 0 {
+	if got[1].ComputedTokens != 0 || got[1].PrefillTokensPerSecond != 0 ||
+		got[1].Reread.KnownAtUnixMs != 0 {
 		t.Errorf("cancelled before it was read: %+v", got[1])
 	}
 	if got := w.State().LastFinished; got != "new" {

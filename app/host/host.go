@@ -1,11 +1,14 @@
-// Package host runs the engine's life for the app: start, stop, state. It knows no HTTP and no user interface.
+// Package host runs the engine's life for the app: start, stop, state. It knows no HTTP and no user
+// interface.
 //
-// One worker goroutine (worker.go) brings what is loaded in line with what is wanted; Start and Stop only say what is wanted,
-// so that they return at once and any order of clicks ends in the last one. State (view.go) puts together what there is to
-// show. Host implements server.Models (acquire.go): requests find the running model through it.
+// One worker goroutine (worker.go) brings what is loaded in line with what is wanted; Start and
+// Stop only say what is wanted, so that they return at once and any order of clicks ends in the
+// last one. State (view.go) puts together what there is to show. Host implements server.Models
+// (acquire.go): requests find the running model through it.
 //
-// Invariants: at most one model is loaded, and the old one is gone before the new one is read, since both would not fit; a
-// failure to load, or a panic in it, leaves a host that can load another; a model whose process has ended is loaded again (crash.go).
+// Invariants: at most one model is loaded, and the old one is gone before the new one is read,
+// since both would not fit; a failure to load, or a panic in it, leaves a host that can load
+// another; a model whose process has ended is loaded again (crash.go).
 package host
 
 import (
@@ -42,11 +45,12 @@ type Options struct {
 	Version string
 	Library *library.Library
 	Meter   *memory.Meter
-	// Engine is how the model of that ID is opened; nil means engine's defaults. Progress, AvailableBytes, ModelName, History and
-	// BlockStore are the host's own.
+	// Engine is how the model of that ID is opened; nil means engine's defaults. Progress,
+	// AvailableBytes, ModelName, History and BlockStore are the host's own.
 	Engine func(id string) engine.Options
-	// Device says what computes where Engine does not: one of engine's devices. trouble is a Problem to show, such as a GPU that cannot be
-	// trusted, or nil; err is the context's. nil: engine's default.
+	// Device says what computes where Engine does not: one of engine's devices. trouble is a
+	// Problem to show, such as a GPU that cannot be trusted, or nil; err is the context's. nil:
+	// engine's default.
 	Device func(context.Context) (device string, trouble error, err error)
 	Cache  cache.Options // where conversations are kept on disk; the zero value: nowhere
 	// LastModel is what Start("") starts before anything has run here; "" means the bundled model.
@@ -54,13 +58,17 @@ type Options struct {
 	// Open is how a model is loaded; nil means engine.Open.
 	Open func(context.Context, engine.Source, engine.Options) (Engine, error)
 	Log  *slog.Logger // nil: slog.Default()
-	// Watch says how the list of models follows the disk; nil: it is looked through when somebody asks.
+	// Watch says how the list of models follows the disk; nil: it is looked through when somebody
+	// asks.
 	Watch *library.WatchOptions
-	// RestAfter is how long a model may go unused before it gives its memory back, asked again and again; nil or 0: for ever.
+	// RestAfter is how long a model may go unused before it gives its memory back, asked again and
+	// again; nil or 0: for ever.
 	RestAfter func() time.Duration
-	// Power is where the power comes from, how hot the computer is, and what may be done about that; nil: nothing is.
+	// Power is where the power comes from, how hot the computer is, and what may be done about
+	// that; nil: nothing is.
 	Power func() (power.State, power.Policy)
-	// ReloadPause is how long a model waits that is loaded again because its process has ended; twice as long the next time. 0: half a second.
+	// ReloadPause is how long a model waits that is loaded again because its process has ended;
+	// twice as long the next time. 0: half a second.
 	ReloadPause time.Duration
 	// RememberPause keeps over restarts whether watching is paused; may be nil.
 	RememberPause func(paused bool) error
@@ -72,19 +80,21 @@ type Host struct {
 	log     *slog.Logger
 	models  modelList
 	cache   keeper
-	read    *engine.History // outlives the engines, so that each can tell what the one before had read
+	// outlives the engines, so that each can tell what the one before had read
+	read *engine.History
 
-	mu       sync.Mutex
-	want     *target        // nil: nothing is to be loaded
-	errand   func()         // what the worker does when next nothing is loaded; nil: nothing
-	have     *target        // loaded, or on the way out; its engine is not nil
-	opening  bool           // the worker is loading something
-	failure  error          // why want could not be loaded
-	notice   error          // what Options.Device had to say
-	crashes  crashes        // of the model that was started last
-	last     string         // model that was started last
-	resting  *library.Model // unloaded because nobody used it: the next request for it loads it again; want is nil then
-	lastUsed *target        // what usedAt is about
+	mu      sync.Mutex
+	want    *target // nil: nothing is to be loaded
+	errand  func()  // what the worker does when next nothing is loaded; nil: nothing
+	have    *target // loaded, or on the way out; its engine is not nil
+	opening bool    // the worker is loading something
+	failure error   // why want could not be loaded
+	notice  error   // what Options.Device had to say
+	crashes crashes // of the model that was started last
+	last    string  // model that was started last
+	// unloaded because nobody used it: the next request for it loads it again; want is nil then
+	resting  *library.Model
+	lastUsed *target // what usedAt is about
 	usedAt   time.Time
 	endpoint Endpoint
 	history  history
@@ -123,7 +133,9 @@ func New(o Options) *Host {
 	}
 	o.ReloadPause = cmp.Or(o.ReloadPause, firstPause)
 	ctx, stop := context.WithCancel(context.Background())
-	h := &Host{options: o, log: o.Log, read: engine.NewHistory(), last: o.LastModel, watchers: map[chan struct{}]bool{}, wake: make(chan struct{}, 1), ended: make(chan struct{}), stop: stop}
+	h := &Host{options: o, log: o.Log, read: engine.NewHistory(), last: o.LastModel,
+		watchers: map[chan struct{}]bool{}, wake: make(chan struct{}, 1),
+		ended: make(chan struct{}), stop: stop}
 	h.models.library = o.Library
 	h.cache.open(o.Cache, o.Log)
 	h.settled = sync.NewCond(&h.mu)
@@ -168,9 +180,10 @@ func (r realEngine) Forget(tokens []int32) int64     { return r.engine.Forget(to
 func (r realEngine) ForgetAll() int64                { return r.engine.ForgetAll() }
 func (r realEngine) Title(tokens []int32) string     { return r.engine.Title(tokens) }
 
-// Start makes a model the one to run: by ID, name or folder; "" means the one that ran last, or the bundled one. It returns
-// at once; loading goes on in the background, and its outcome is in State. A model that is loaded or loading already stays.
-// The error is a Problem: there is no such model, or its folder cannot be used.
+// Start makes a model the one to run: by ID, name or folder; "" means the one that ran last, or the
+// bundled one. It returns at once; loading goes on in the background, and its outcome is in State.
+// A model that is loaded or loading already stays. The error is a Problem: there is no such model,
+// or its folder cannot be used.
 func (h *Host) Start(nameOrDir string) error {
 	if nameOrDir == "" {
 		h.mu.Lock()
@@ -227,7 +240,8 @@ func (h *Host) poke() {
 	}
 }
 
-// Wait returns when the model that Start asked for runs, or with why it does not. A Stop in between is a Problem too.
+// Wait returns when the model that Start asked for runs, or with why it does not. A Stop in between
+// is a Problem too.
 func (h *Host) Wait(ctx context.Context) error {
 	changed, done := h.Subscribe()
 	defer done()
@@ -275,8 +289,8 @@ func (h *Host) SetEndpoint(e Endpoint) {
 	h.announce()
 }
 
-// Subscribe returns a channel that gets a value after changes of the engine's status (several may come as one; speeds and
-// memory change without), and a function that ends the subscription.
+// Subscribe returns a channel that gets a value after changes of the engine's status (several may
+// come as one; speeds and memory change without), and a function that ends the subscription.
 func (h *Host) Subscribe() (changed <-chan struct{}, done func()) {
 	c := make(chan struct{}, 1)
 	h.mu.Lock()
@@ -299,7 +313,8 @@ func (h *Host) announce() {
 	}
 }
 
-// Close unloads the model, which has the cache on disk written, and ends the host. The second call waits like the first.
+// Close unloads the model, which has the cache on disk written, and ends the host. The second call
+// waits like the first.
 func (h *Host) Close() {
 	h.mu.Lock()
 	h.closed = true

@@ -56,7 +56,8 @@ type fakeEngine struct {
 }
 
 func (e *fakeEngine) Info() engine.Info {
-	return engine.Info{Device: "a fake", KVFormat: "f16", StateFormat: "bf16", Description: engine.Description{ContextTokens: 4096}}
+	return engine.Info{Device: "a fake", KVFormat: "f16", StateFormat: "bf16",
+		Description: engine.Description{ContextTokens: 4096}}
 }
 func (e *fakeEngine) Tokenizer() *tokenizer.Tokenizer { return nil }
 func (e *fakeEngine) Template() *chat.Template        { return nil }
@@ -114,13 +115,15 @@ func newWorldWith(t *testing.T, change func(*Options)) *world {
 		if filepath.Base(src.Dir) == "broken" {
 			return engine.Description{}, problem.New(problem.ModelBroken, "It is broken", "", "")
 		}
-		return engine.Description{Architecture: "fake", Need: engine.Need{WeightsBytes: 1 << 20}}, nil
+		return engine.Description{Architecture: "fake", Need: engine.Need{WeightsBytes: 1 << 20}},
+			nil
 	}
 	o := Options{
 		Version: "v", Log: slog.New(slog.DiscardHandler), Meter: &memory.Meter{},
 		Library: library.New([]string{w.root}, engine.Options{}, describe),
 		Open: func(ctx context.Context, src engine.Source, o engine.Options) (Engine, error) {
-			e := &fakeEngine{world: w, dir: filepath.Base(src.Dir), o: o, finish: make(chan error), closed: make(chan struct{})}
+			e := &fakeEngine{world: w, dir: filepath.Base(src.Dir), o: o, finish: make(chan error),
+				closed: make(chan struct{})}
 			w.count(1)
 			w.opened <- e
 			var err error
@@ -143,7 +146,9 @@ func newWorldWith(t *testing.T, change func(*Options)) *world {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if w.open != 0 || w.most > 1 {
-			t.Errorf("at the end %d engines are open; at most %d at once, never more than one may be", w.open, w.most)
+			t.Errorf(
+				"at the end %d engines are open; at most %d at once, never more than one may be",
+				w.open, w.most)
 		}
 	})
 	return w
@@ -187,7 +192,8 @@ func (w *world) expect(status Status, model string) State {
 	w.t.Helper()
 	s := w.State()
 	if s.Engine.Status != status || s.Engine.Model != model {
-		w.t.Errorf("the engine is %s with %q, want %s with %q", s.Engine.Status, s.Engine.Model, status, model)
+		w.t.Errorf("the engine is %s with %q, want %s with %q", s.Engine.Status, s.Engine.Model,
+			status, model)
 	}
 	sum := int64(0)
 	for _, segment := range s.Memory.Segments {
@@ -226,15 +232,19 @@ func TestStartAndStop(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := w.expect(Ready, "a")
-	if s.Engine.Device != "a fake" || s.Engine.ContextTokens != 4096 || s.Engine.CacheFormat != "f16" || s.Engine.StateFormat != "bf16" {
+	if s.Engine.Device != "a fake" || s.Engine.ContextTokens != 4096 ||
+		s.Engine.CacheFormat != "f16" || s.Engine.StateFormat != "bf16" {
 		t.Errorf("engine %+v", s.Engine)
 	}
 	e.mu.Lock()
 	e.stats = engine.Stats{Running: 1, DecodeTokensPerSecond: 9, KVBytes: 10, KVUsedBytes: 4,
-		Requests: []engine.RequestStats{{ID: "r1", Phase: "decode", Usage: engine.Usage{PromptTokens: 3, PromptDoneTokens: 3, CachedTokens: 1, CompletionTokens: 2}}}}
+		Requests: []engine.RequestStats{{ID: "r1", Phase: "decode",
+			Usage: engine.Usage{PromptTokens: 3, PromptDoneTokens: 3, CachedTokens: 1,
+				CompletionTokens: 2}}}}
 	e.mu.Unlock()
 	s = w.expect(Busy, "a")
-	if want := (Request{ID: "r1", Model: "a", Phase: "decode", PromptTokens: 3, PromptDoneTokens: 3, CachedTokens: 1, GeneratedTokens: 2}); len(s.Requests) != 1 || s.Requests[0] != want {
+	if want := (Request{ID: "r1", Model: "a", Phase: "decode", PromptTokens: 3, PromptDoneTokens: 3,
+		CachedTokens: 1, GeneratedTokens: 2}); len(s.Requests) != 1 || s.Requests[0] != want {
 		t.Errorf("requests %+v, want %+v", s.Requests, want)
 	}
 	if s.Speed.DecodeTokensPerSecond != 9 {
@@ -302,16 +312,20 @@ func TestStartingWhatRunsDoesNothing(t *testing.T) {
 func TestFailure(t *testing.T) {
 	w := newWorld(t)
 	w.start("a")
-	w.loading("a").finish <- problem.New(problem.DoesNotFit, "The model does not fit", "it needs 20.0 GB, 3.1 GB is free", "Close other apps.")
+	w.loading("a").finish <- problem.New(problem.DoesNotFit, "The model does not fit",
+		"it needs 20.0 GB, 3.1 GB is free", "Close other apps.")
 	err := w.Wait(t.Context())
 	if p := problem.From(err); p.Code != problem.DoesNotFit {
 		t.Errorf("Wait: %v", err)
 	}
 	s := w.expect(Failed, "a")
-	if want := (Error{problem.DoesNotFit, "The model does not fit", "it needs 20.0 GB, 3.1 GB is free", "Close other apps."}); s.Engine.Error == nil || *s.Engine.Error != want {
+	if want := (Error{problem.DoesNotFit, "The model does not fit",
+		"it needs 20.0 GB, 3.1 GB is free", "Close other apps."}); s.Engine.Error == nil ||
+		*s.Engine.Error != want {
 		t.Errorf("error %+v, want %+v", s.Engine.Error, want)
 	}
-	if _, err := w.Acquire(""); problem.From(err).Code != problem.NotRunning || !strings.Contains(err.Error(), "3.1 GB is free") {
+	if _, err := w.Acquire(""); problem.From(err).Code != problem.NotRunning ||
+		!strings.Contains(err.Error(), "3.1 GB is free") {
 		t.Errorf("Acquire: %v", err)
 	}
 	w.run("a") // trying again is possible
@@ -322,9 +336,13 @@ func TestFailure(t *testing.T) {
 
 func TestPanicWhileLoading(t *testing.T) {
 	w := newWorld(t)
-	w.options.Open = func(context.Context, engine.Source, engine.Options) (Engine, error) { panic("odd weights") }
+	w.options.Open = func(context.Context, engine.Source, engine.Options) (Engine,
+		error) {
+		panic("odd weights")
+	}
 	w.start("a")
-	if err := w.Wait(t.Context()); problem.From(err).Code != problem.Internal || !strings.Contains(err.Error(), "odd weights") {
+	if err := w.Wait(t.Context()); problem.From(err).Code != problem.Internal ||
+		!strings.Contains(err.Error(), "odd weights") {
 		t.Errorf("Wait: %v", err)
 	}
 	w.expect(Failed, "a")
@@ -334,7 +352,8 @@ func TestPanicWhileLoading(t *testing.T) {
 
 func TestStartRefuses(t *testing.T) {
 	w := newWorld(t)
-	for name, code := range map[string]problem.Code{"nobody": problem.ModelNotFound, "broken": problem.ModelBroken} {
+	for name, code := range map[string]problem.Code{"nobody": problem.ModelNotFound,
+		"broken": problem.ModelBroken} {
 		if err := w.Start(name); problem.From(err).Code != code {
 			t.Errorf("Start(%q): %v, want %s", name, err, code)
 		}
@@ -385,14 +404,16 @@ func TestModelsAreJudged(t *testing.T) {
 	var got []string
 	for _, m := range w.Models(0).Models {
 		line := m.ID + " " + string(m.Fits)
-		for word, yes := range map[string]bool{" bundled": m.Bundled, " loaded": m.Loaded, " " + m.Error: m.Error != ""} {
+		for word, yes := range map[string]bool{" bundled": m.Bundled, " loaded": m.Loaded,
+			" " + m.Error: m.Error != ""} {
 			if yes {
 				line += word
 			}
 		}
 		got = append(got, line)
 	}
-	if want := "headroom-demo yes bundled|a yes loaded|b yes|broken no It is broken"; strings.Join(got, "|") != want {
+	if want := "headroom-demo yes bundled|a yes loaded|b yes|broken no It is broken"; strings.Join(
+		got, "|") != want {
 		t.Errorf("got %q, want %q", strings.Join(got, "|"), want)
 	}
 }
@@ -405,7 +426,8 @@ func TestHistoryKeepsTenMinutes(t *testing.T) {
 		at = at.Add(historyStep)
 	}
 	h := w.State().Speed.History
-	if len(h) != 120 || h[0].AtUnixMs != 1000_000+10*5000 || h[119].AtUnixMs != 1000_000+129*5000 || h[0].MemoryBytes <= 0 {
+	if len(h) != 120 || h[0].AtUnixMs != 1000_000+10*5000 || h[119].AtUnixMs != 1000_000+129*5000 ||
+		h[0].MemoryBytes <= 0 {
 		t.Errorf("%d samples from %d to %d", len(h), h[0].AtUnixMs, h[len(h)-1].AtUnixMs)
 	}
 }
@@ -439,8 +461,8 @@ func waitClosedOnce(t *testing.T, c <-chan struct{}) {
 	}
 }
 
-// TestManyClicks starts and stops in a hurry, from several goroutines; whatever is asked last, holds, and the invariants of
-// newWorld's end do too.
+// TestManyClicks starts and stops in a hurry, from several goroutines; whatever is asked last,
+// holds, and the invariants of newWorld's end do too.
 func TestManyClicks(t *testing.T) {
 	w := newWorld(t)
 	stop := make(chan struct{})

@@ -1,7 +1,7 @@
 package host
 
-// The models that are on this machine, for those who look: the list in full with what each needs at a context that somebody thinks of,
-// what changed in it, and the few things that can be done to it.
+// The models that are on this machine, for those who look: the list in full with what each needs at
+// a context that somebody thinks of, what changed in it, and the few things that can be done to it.
 
 import (
 	"slices"
@@ -17,11 +17,13 @@ import (
 // ModelList is the document of /api/models.
 type ModelList struct {
 	Models []Model `json:"models"` // the bundled one first
-	// ContextTokens is the length of the one conversation that needBytes and fits are for; 0: what each would be opened with.
-	ContextTokens int         `json:"contextTokens"`
-	RoomBytes     int64       `json:"roomBytes"` // what fits is judged by: the headroom, and what the running model would give back
-	Folders       []string    `json:"folders"`   // that are looked through
-	Watch         ModelsWatch `json:"watch"`
+	// ContextTokens is the length of the one conversation that needBytes and fits are for; 0: what
+	// each would be opened with.
+	ContextTokens int `json:"contextTokens"`
+	// what fits is judged by: the headroom, and what the running model would give back
+	RoomBytes int64       `json:"roomBytes"`
+	Folders   []string    `json:"folders"` // that are looked through
+	Watch     ModelsWatch `json:"watch"`
 }
 
 // ModelsWatch says how the list is kept.
@@ -55,7 +57,8 @@ type ModelChange struct {
 	State library.State      `json:"state"`
 }
 
-// Models lists what there is, with what one conversation of contextTokens needs; 0: of the length that each model would be opened with.
+// Models lists what there is, with what one conversation of contextTokens needs; 0: of the length
+// that each model would be opened with.
 func (h *Host) Models(contextTokens int) ModelList {
 	models := h.models.list()
 	reading, err := h.options.Meter.Read()
@@ -71,10 +74,12 @@ func (h *Host) Models(contextTokens int) ModelList {
 	}
 	used := engineBytes(stats)
 	room := reading.HeadroomBytes(used) + used.Total()
-	l := ModelList{Models: h.view(models, running, room, contextTokens), ContextTokens: contextTokens, RoomBytes: room, Folders: h.options.Library.Roots()}
+	l := ModelList{Models: h.view(models, running, room, contextTokens),
+		ContextTokens: contextTokens, RoomBytes: room, Folders: h.options.Library.Roots()}
 	if w := h.models.watcher; w != nil {
 		s := w.Status()
-		l.Watch = ModelsWatch{On: !s.Paused, Paused: s.Paused, WatchedFolders: s.WatchedFolders, PolledFolders: s.PolledFolders, PollReason: s.PollReason}
+		l.Watch = ModelsWatch{On: !s.Paused, Paused: s.Paused, WatchedFolders: s.WatchedFolders,
+			PolledFolders: s.PolledFolders, PollReason: s.PollReason}
 	}
 	if l.Folders == nil {
 		l.Folders = []string{}
@@ -82,8 +87,8 @@ func (h *Host) Models(contextTokens int) ModelList {
 	return l
 }
 
-// needBytes is what a model needs for one conversation of so many tokens, and no more than it was trained for; 0: with the options that
-// it would be opened with.
+// needBytes is what a model needs for one conversation of so many tokens, and no more than it was
+// trained for; 0: with the options that it would be opened with.
 func needBytes(d engine.Description, contextTokens int) int64 {
 	need := d.Need
 	if contextTokens > 0 {
@@ -95,8 +100,10 @@ func needBytes(d engine.Description, contextTokens int) int64 {
 // modelView words one entry.
 func modelView(m library.Model, roomBytes int64, contextTokens int) Model {
 	d := m.Description
-	v := Model{ID: m.ID, Name: m.Name, Path: m.Dir, Architecture: d.Architecture, Parameters: d.Parameters, Quantization: d.Quantization, SizeBytes: m.SizeBytes,
-		NeedBytes: needBytes(d, contextTokens), ContextTokens: d.ContextTokens, Bundled: m.Bundled, State: m.State, Places: []Place{}}
+	v := Model{ID: m.ID, Name: m.Name, Path: m.Dir, Architecture: d.Architecture,
+		Parameters: d.Parameters, Quantization: d.Quantization, SizeBytes: m.SizeBytes,
+		NeedBytes: needBytes(d, contextTokens), ContextTokens: d.ContextTokens, Bundled: m.Bundled,
+		State: m.State, Places: []Place{}}
 	if !m.UpdatedAt.IsZero() {
 		v.UpdatedAtUnixMs = m.UpdatedAt.UnixMilli()
 	}
@@ -104,7 +111,9 @@ func modelView(m library.Model, roomBytes int64, contextTokens int) Model {
 		v.Places = append(v.Places, Place{p.ID, p.Dir, p.Origin})
 	}
 	if d := m.Download; d != nil {
-		v.Download = &Download{DoneBytes: d.DoneBytes, TotalBytes: d.TotalBytes, Missing: slices.Concat([]string{}, d.Missing), Parts: slices.Concat([]string{}, d.Parts)}
+		v.Download = &Download{DoneBytes: d.DoneBytes, TotalBytes: d.TotalBytes,
+			Missing: slices.Concat([]string{}, d.Missing),
+			Parts:   slices.Concat([]string{}, d.Parts)}
 	}
 	v.Fits = memory.Fits(v.NeedBytes, roomBytes)
 	if m.Err != nil {
@@ -116,7 +125,8 @@ func modelView(m library.Model, roomBytes int64, contextTokens int) Model {
 // RescanModels reads all folders anew and returns when the list is that of the disk.
 func (h *Host) RescanModels() { h.models.rescan() }
 
-// PauseWatching stops the list from following the disk, or lets it, and catches up. It is remembered where Options say how.
+// PauseWatching stops the list from following the disk, or lets it, and catches up. It is
+// remembered where Options say how.
 func (h *Host) PauseWatching(paused bool) error {
 	w := h.models.watcher
 	if w == nil {
@@ -140,7 +150,8 @@ func (h *Host) RemoveModel(id, path string) error {
 	used := h.want != nil && h.want.model.ID == id || h.have != nil && h.have.model.ID == id
 	h.mu.Unlock()
 	if used {
-		return problem.New(problem.BadRequest, "The model "+id+" is in use", "", "Stop the engine, then remove it.")
+		return problem.New(problem.BadRequest, "The model "+id+" is in use", "",
+			"Stop the engine, then remove it.")
 	}
 	if err := h.options.Library.Remove(models[i], path); err != nil {
 		return err
@@ -150,14 +161,14 @@ func (h *Host) RemoveModel(id, path string) error {
 	return nil
 }
 
-// ModelChanges returns the changes of the list after the one of that number, oldest first, and the number of the last. Only the last
-// few hundred are kept: who has missed more looks at the list.
+// ModelChanges returns the changes of the list after the one of that number, oldest first, and the
+// number of the last. Only the last few hundred are kept: who has missed more looks at the list.
 func (h *Host) ModelChanges(after int) (changes []ModelChange, last int) {
 	return h.models.changesAfter(after)
 }
 
-// modelList is the library's answer, kept by a watcher, or without one remembered for a while: states are asked for several times a
-// second, and folders lie on slow disks too.
+// modelList is the library's answer, kept by a watcher, or without one remembered for a while:
+// states are asked for several times a second, and folders lie on slow disks too.
 type modelList struct {
 	library *library.Library
 	watcher *library.Watcher // nil: nobody watches
@@ -203,7 +214,8 @@ func (l *modelList) changesAfter(after int) ([]ModelChange, int) {
 	return slices.Clone(l.changes[len(l.changes)-count:]), l.last
 }
 
-// list returns the watcher's list, or the last answer, which is renewed in the background when it is old. The first call waits.
+// list returns the watcher's list, or the last answer, which is renewed in the background when it
+// is old. The first call waits.
 func (l *modelList) list() []library.Model {
 	if l.watcher != nil {
 		return l.watcher.Models()

@@ -18,7 +18,8 @@ func watched(t *testing.T) *world {
 	return newWorldWith(t, func(o *Options) {
 		o.Watch = &library.WatchOptions{Quiet: time.Millisecond}
 		o.RememberPause = func(paused bool) error {
-			return os.WriteFile(filepath.Join(o.Library.Roots()[0], "paused"), fmt.Append(nil, paused), 0o600)
+			return os.WriteFile(filepath.Join(o.Library.Roots()[0], "paused"),
+				fmt.Append(nil, paused), 0o600)
 		}
 	})
 }
@@ -32,7 +33,8 @@ func (w *world) plant(path, text string) {
 	}
 }
 
-// TestModelsThatArrive: a download is listed, cannot be started, is announced when it is whole, and runs.
+// TestModelsThatArrive: a download is listed, cannot be started, is announced when it is whole, and
+// runs.
 func TestModelsThatArrive(t *testing.T) {
 	w := watched(t)
 	changed, done := w.Subscribe()
@@ -64,7 +66,8 @@ func TestModelsThatArrive(t *testing.T) {
 	if err := w.Start("new"); err == nil || !strings.Contains(err.Error(), "not complete yet") {
 		t.Errorf("started what is on its way: %v", err)
 	}
-	if err := os.Rename(filepath.Join(w.root, "new/model.safetensors.part"), filepath.Join(w.root, "new/model.safetensors")); err != nil {
+	if err := os.Rename(filepath.Join(w.root, "new/model.safetensors.part"),
+		filepath.Join(w.root, "new/model.safetensors")); err != nil {
 		t.Fatal(err)
 	}
 	expect("finished new ready")
@@ -101,9 +104,11 @@ func TestPauseWatching(t *testing.T) {
 	}
 }
 
-// TestNeedAtAContext: cache for one conversation of that length, and no longer than the model can read.
+// TestNeedAtAContext: cache for one conversation of that length, and no longer than the model can
+// read.
 func TestNeedAtAContext(t *testing.T) {
-	d := engine.Description{ContextTokens: 1000, KVBytesPerToken: 10, Need: engine.Need{WeightsBytes: 1, KVBytes: 77, StateBytes: 2, ScratchBytes: 3}}
+	d := engine.Description{ContextTokens: 1000, KVBytesPerToken: 10,
+		Need: engine.Need{WeightsBytes: 1, KVBytes: 77, StateBytes: 2, ScratchBytes: 3}}
 	for tokens, want := range map[int]int64{0: 83, 100: 1006, 1000: 10006, 5000: 10006} {
 		if got := needBytes(d, tokens); got != want {
 			t.Errorf("%d tokens need %d, want %d", tokens, got, want)
@@ -117,7 +122,8 @@ func TestNeedAtAContext(t *testing.T) {
 	}
 }
 
-// TestChangesAreKept: a reader that has missed some gets the rest, one that has missed too many the last ones.
+// TestChangesAreKept: a reader that has missed some gets the rest, one that has missed too many the
+// last ones.
 func TestChangesAreKept(t *testing.T) {
 	var l modelList
 	change := func(i int) library.Change {

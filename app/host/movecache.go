@@ -1,7 +1,8 @@
 package host
 
-// The cache on disk at rest: for as long as its folder is being changed nobody has it open, neither the host nor a model's process. The
-// model is unloaded when it has nothing to do, and loaded again afterwards; requests in between wait for it as for one that rested.
+// The cache on disk at rest: for as long as its folder is being changed nobody has it open, neither
+// the host nor a model's process. The model is unloaded when it has nothing to do, and loaded again
+// afterwards; requests in between wait for it as for one that rested.
 
 import (
 	"context"
@@ -13,8 +14,9 @@ import (
 // idlePoll is how often a model that answers is asked whether it has come to an end.
 const idlePoll = 100 * time.Millisecond
 
-// RestCache waits until no request is under way, closes the cache, runs do, and opens the cache in the folder that do returns, whatever its
-// error. It returns do's error, or why the cache cannot be opened. When ctx ends before do has begun, nothing has happened.
+// RestCache waits until no request is under way, closes the cache, runs do, and opens the cache in
+// the folder that do returns, whatever its error. It returns do's error, or why the cache cannot be
+// opened. When ctx ends before do has begun, nothing has happened.
 func (h *Host) RestCache(ctx context.Context, do func() (dir string, err error)) error {
 	done := make(chan error, 1)
 	errand := func() { done <- h.restCache(do) }
@@ -48,9 +50,13 @@ func (h *Host) RestCache(ctx context.Context, do func() (dir string, err error))
 	return errShutDown()
 }
 
-func errShutDown() error { return problem.New(problem.NotRunning, "Headroom is shutting down", "", "") }
+func errShutDown() error {
+	return problem.New(problem.NotRunning, "Headroom is shutting down", "",
+		"")
+}
 
-// send gives the worker an errand, unless the model has something to do. A model that runs is unloaded for it, and loaded again.
+// send gives the worker an errand, unless the model has something to do. A model that runs is
+// unloaded for it, and loaded again.
 func (h *Host) send(errand func()) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -91,7 +97,8 @@ func (h *Host) restCache(do func() (string, error)) error {
 	h.announce()
 	h.mu.Unlock()
 	if err == nil && failure != "" {
-		err = problem.New(problem.Internal, "The cache in "+dir+" cannot be opened", failure, "Nothing is kept on disk until Headroom starts again.")
+		err = problem.New(problem.Internal, "The cache in "+dir+" cannot be opened", failure,
+			"Nothing is kept on disk until Headroom starts again.")
 	}
 	return err
 }

@@ -28,8 +28,8 @@ func found(w *world, m engine.StoredModel, tokens []int32) int {
 	return w.cache.store().Model(m).Find(tokens, len(tokens), 0, false).Tokens
 }
 
-// TestMoveCache: the cache goes to another folder under a model that is loaded, which gets the cache that is there then; a model that
-// answers is waited for; what was kept is found again.
+// TestMoveCache: the cache goes to another folder under a model that is loaded, which gets the
+// cache that is there then; a model that answers is waited for; what was kept is found again.
 func TestMoveCache(t *testing.T) {
 	for name, copies := range map[string]bool{"links": false, "copies": true} {
 		t.Run(name, func(t *testing.T) {
@@ -57,20 +57,24 @@ func TestMoveCache(t *testing.T) {
 			a.stats = engine.Stats{}
 			a.mu.Unlock()
 			again := w.loading("a") // behind the move: the cache is the new one
-			if got, err := list.Wait(t.Context(), job.ID); err != nil || got.State != jobs.Done || got.Err != nil {
+			if got, err := list.Wait(t.Context(), job.ID); err != nil || got.State != jobs.Done ||
+				got.Err != nil {
 				t.Fatalf("%+v, %v", got, err)
 			}
 			again.finish <- nil
 			if err := w.Wait(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if kept.Load() != to || again.o.BlockStore == nil || again.o.BlockStore == a.o.BlockStore || again.o.BlockStore != w.cache.store() {
-				t.Errorf("the settings name %v, and the model has the store %p, which was %p", kept.Load(), again.o.BlockStore, a.o.BlockStore)
+			if kept.Load() != to || again.o.BlockStore == nil ||
+				again.o.BlockStore == a.o.BlockStore || again.o.BlockStore != w.cache.store() {
+				t.Errorf("the settings name %v, and the model has the store %p, which was %p",
+					kept.Load(), again.o.BlockStore, a.o.BlockStore)
 			}
 			if got := found(w, a.stored, tokens); got != len(tokens) {
 				t.Errorf("%d tokens are found in the new folder, want %d", got, len(tokens))
 			}
-			if c := w.State().Cache; !c.On || c.Dir != to || c.Bytes != before.Bytes && before.Bytes != 0 || c.Error != "" {
+			if c := w.State().Cache; !c.On || c.Dir != to || c.Bytes != before.Bytes &&
+				before.Bytes != 0 || c.Error != "" {
 				t.Errorf("cache %+v, before %+v", c, before)
 			}
 			if _, err := os.Stat(from); !errors.Is(err, os.ErrNotExist) {
@@ -111,7 +115,8 @@ func TestMoveCacheFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	job, err = list.Wait(t.Context(), list.Start(w.mover(&kept, true).Job(to)).ID)
-	if err != nil || job.State != jobs.Failed || problem.From(job.Err).Message != "Another program has the cache open" {
+	if err != nil || job.State != jobs.Failed ||
+		problem.From(job.Err).Message != "Another program has the cache open" {
 		t.Errorf("another program: %+v, %v", job, err)
 	}
 	as("another program")
@@ -142,8 +147,10 @@ func TestMoveCacheFails(t *testing.T) {
 	}
 	as("at the end")
 
-	for name, dir := range map[string]string{"itself": from, "inside": filepath.Join(from, "x"), "not absolute": "x", "nowhere": "/nowhere/at/all/ever"} {
-		if _, err := w.mover(&kept, false).Check(dir); problem.From(err).Code != problem.BadRequest {
+	for name, dir := range map[string]string{"itself": from, "inside": filepath.Join(from, "x"),
+		"not absolute": "x", "nowhere": "/nowhere/at/all/ever"} {
+		if _, err := w.mover(&kept,
+			false).Check(dir); problem.From(err).Code != problem.BadRequest {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -1,7 +1,7 @@
 package host
 
-// What is done on battery and when the computer is hot (app/power decides): looked at with each sample, told to the engine where it
-// differs from before, and shown in the state.
+// What is done on battery and when the computer is hot (app/power decides): looked at with each
+// sample, told to the engine where it differs from before, and shown in the state.
 
 import (
 	"headroom/app/power"
@@ -10,7 +10,8 @@ import (
 // PowerState is State's part.
 type PowerState struct {
 	power.State
-	Measures []power.Measure `json:"measures"` // what is done, the one that is felt first; empty: nothing
+	// what is done, the one that is felt first; empty: nothing
+	Measures []power.Measure `json:"measures"`
 }
 
 // eased is an engine that can work for a part of the time.
@@ -30,7 +31,8 @@ func (h *Host) followPower() {
 		h.announce()
 	}
 	if changed {
-		h.log.Info("power", "source", state.Source, "heat", state.Heat, "rest_after", measures.RestAfter, "spare_disk", measures.SpareDisk, "work_share", measures.WorkShare)
+		h.log.Info("power", "source", state.Source, "heat", state.Heat, "rest_after",
+			measures.RestAfter, "spare_disk", measures.SpareDisk, "work_share", measures.WorkShare)
 		h.easeEngine()
 	}
 	h.mu.Unlock()

@@ -30,7 +30,8 @@ func (s *socket) set(w *world, state power.State) {
 	w.followPower()
 }
 
-// TestPower: what is done on battery and in heat reaches the engine that runs, the next one, and the cache; it is shown; and it ends.
+// TestPower: what is done on battery and in heat reaches the engine that runs, the next one, and
+// the cache; it is shown; and it ends.
 func TestPower(t *testing.T) {
 	s := &socket{policy: power.Policy{SaveOnBattery: true, EaseWhenHot: true}}
 	w := newWorldWith(t, func(o *Options) {
@@ -50,7 +51,8 @@ func TestPower(t *testing.T) {
 		got := e.share
 		e.mu.Unlock()
 		if got != share || w.cache.store().Limits().Sparing != sparing || len(kinds()) != measures {
-			t.Errorf("%s: the engine works %g of the time, sparing %t, shown %q", what, got, w.cache.store().Limits().Sparing, kinds())
+			t.Errorf("%s: the engine works %g of the time, sparing %t, shown %q", what, got,
+				w.cache.store().Limits().Sparing, kinds())
 		}
 	}
 	expect("plugged in and cool", first, 1, false, 0)
@@ -83,7 +85,8 @@ func TestPower(t *testing.T) {
 
 // TestRestOnBattery: the shorter of both times counts.
 func TestRestOnBattery(t *testing.T) {
-	s := &socket{state: power.State{Source: power.Battery}, policy: power.Policy{SaveOnBattery: true}}
+	s := &socket{state: power.State{Source: power.Battery},
+		policy: power.Policy{SaveOnBattery: true}}
 	w := newWorldWith(t, func(o *Options) {
 		o.Power = s.read
 		o.RestAfter = func() time.Duration { return time.Minute }

@@ -1,7 +1,8 @@
 package host
 
-// A model that nobody uses gives its memory back after a while, and rests: it is loaded again by the next request that names it, which waits
-// for that. What it had read is on disk, where the cache keeps it.
+// A model that nobody uses gives its memory back after a while, and rests: it is loaded again by
+// the next request that names it, which waits for that. What it had read is on disk, where the
+// cache keeps it.
 
 import (
 	"context"
@@ -30,14 +31,16 @@ func (h *Host) rest(now time.Time) {
 		h.lastUsed, h.usedAt = t, now
 	}
 	if after > 0 && now.Sub(h.usedAt) >= after {
-		h.log.Info("nobody has used the model", "model", t.model.ID, "for", now.Sub(h.usedAt).Round(time.Second))
+		h.log.Info("nobody has used the model", "model", t.model.ID, "for",
+			now.Sub(h.usedAt).Round(time.Second))
 		resting := t.model
 		h.aim(nil)
 		h.resting = &resting
 	}
 }
 
-// Wake is Acquire for a request: a model that rests is loaded again first. The error is a Problem, or ctx's.
+// Wake is Acquire for a request: a model that rests is loaded again first. The error is a Problem,
+// or ctx's.
 func (h *Host) Wake(ctx context.Context, id string) (server.Model, error) {
 	h.mu.Lock()
 	h.usedAt = time.Now()

@@ -10,10 +10,13 @@ import (
 	"headroom/engine/problem"
 )
 
-// A model that nobody uses rests, is offered still, and is loaded again by the first request that names it, which waits; so do others that
-// come meanwhile.
+// A model that nobody uses rests, is offered still, and is loaded again by the first request that
+// names it, which waits; so do others that come meanwhile.
 func TestRest(t *testing.T) {
-	w := newWorldWith(t, func(o *Options) { o.RestAfter = func() time.Duration { return time.Minute } })
+	w := newWorldWith(t, func(
+		o *Options) {
+		o.RestAfter = func() time.Duration { return time.Minute }
+	})
 	e := w.run("a")
 	now := time.Now()
 	w.rest(now) // the minute begins
@@ -64,10 +67,14 @@ func TestRest(t *testing.T) {
 	w.expect(Ready, "a")
 }
 
-// A request whose client has left wakes the model and is gone; a stop wins over what waits; a failure is told to who waits.
+// A request whose client has left wakes the model and is gone; a stop wins over what waits; a
+// failure is told to who waits.
 func TestWakeEnds(t *testing.T) {
 	asleep := func(t *testing.T) *world {
-		w := newWorldWith(t, func(o *Options) { o.RestAfter = func() time.Duration { return time.Second } })
+		w := newWorldWith(t, func(
+			o *Options) {
+			o.RestAfter = func() time.Duration { return time.Second }
+		})
 		e := w.run("a")
 		w.rest(time.Now())
 		w.rest(time.Now().Add(time.Minute))

@@ -1,7 +1,7 @@
 package host
 
-// The document that every view draws from, and its JSON. The web UI reads these names: they are an interface, so fields may be
-// added but not renamed. Lists are never null.
+// The document that every view draws from, and its JSON. The web UI reads these names: they are an
+// interface, so fields may be added but not renamed. Lists are never null.
 
 import (
 	"headroom/app/cache"
@@ -20,11 +20,14 @@ type State struct {
 	Speed    Speed         `json:"speed"`
 	Power    PowerState    `json:"power"`
 	Requests []Request     `json:"requests"`
-	// LastFinished is the ID of the request that ended last, "" if none has: where it changes, Finished has something new.
+	// LastFinished is the ID of the request that ended last, "" if none has: where it changes,
+	// Finished has something new.
 	LastFinished string `json:"lastFinished"`
-	// ModelsVersion counts the changes of the list of models: where it changes, Models has something new.
+	// ModelsVersion counts the changes of the list of models: where it changes, Models has
+	// something new.
 	ModelsVersion int `json:"modelsVersion"`
-	// RoomBytes is what models are judged by: the headroom, and what the running model would give back.
+	// RoomBytes is what models are judged by: the headroom, and what the running model would give
+	// back.
 	RoomBytes int64 `json:"roomBytes"`
 }
 
@@ -51,7 +54,8 @@ type EngineState struct {
 	CacheFormat   string  `json:"cacheFormat"` // of keys and values
 	StateFormat   string  `json:"stateFormat"` // of recurrent states; "" for a model without
 	Error         *Error  `json:"error"`       // why it failed
-	Notice        *Error  `json:"notice"`      // what to know besides, in any status: that the GPU is not used; null for nothing
+	// what to know besides, in any status: that the GPU is not used; null for nothing
+	Notice *Error `json:"notice"`
 }
 
 // Error is a Problem as JSON.
@@ -73,7 +77,8 @@ func NewError(err error) *Error {
 
 // Endpoint is where the server listens. Both are "" before it does.
 type Endpoint struct {
-	URL   string `json:"url"`   // what an OpenAI client wants as its base URL: "http://127.0.0.1:11811/v1"
+	// what an OpenAI client wants as its base URL: "http://127.0.0.1:11811/v1"
+	URL   string `json:"url"`
 	UIURL string `json:"uiUrl"` // "http://127.0.0.1:11811/"
 }
 
@@ -107,22 +112,25 @@ type Request struct {
 
 // Model is one that is on this machine.
 type Model struct {
-	ID           string     `json:"id"`
-	Name         string     `json:"name"`
-	Path         string     `json:"path"` // "" for the bundled one
-	Architecture string     `json:"architecture"`
-	Parameters   int64      `json:"parameters"` // 0: not known
-	Quantization string     `json:"quantization"`
-	SizeBytes    int64      `json:"sizeBytes"`
-	NeedBytes    int64      `json:"needBytes"`
-	Fits         memory.Fit `json:"fits"` // into the headroom, and what the running model would give back
-	Loaded       bool       `json:"loaded"`
-	Bundled      bool       `json:"bundled"`
-	Error        string     `json:"error"` // why it cannot be used; "" when it can
+	ID           string `json:"id"`
+	Name         string `json:"name"`
+	Path         string `json:"path"` // "" for the bundled one
+	Architecture string `json:"architecture"`
+	Parameters   int64  `json:"parameters"` // 0: not known
+	Quantization string `json:"quantization"`
+	SizeBytes    int64  `json:"sizeBytes"`
+	NeedBytes    int64  `json:"needBytes"`
+	// into the headroom, and what the running model would give back
+	Fits    memory.Fit `json:"fits"`
+	Loaded  bool       `json:"loaded"`
+	Bundled bool       `json:"bundled"`
+	Error   string     `json:"error"` // why it cannot be used; "" when it can
 
-	State           library.State `json:"state"`         // only a ready one can be started
-	ContextTokens   int           `json:"contextTokens"` // the longest it was trained for
-	UpdatedAtUnixMs int64         `json:"updatedAt"`     // when its files last changed; 0: not known
-	Download        *Download     `json:"download"`      // null unless it is downloading
-	Places          []Place       `json:"places"`        // where it lies, path first; empty for the bundled one
+	State         library.State `json:"state"`         // only a ready one can be started
+	ContextTokens int           `json:"contextTokens"` // the longest it was trained for
+	// when its files last changed; 0: not known
+	UpdatedAtUnixMs int64     `json:"updatedAt"`
+	Download        *Download `json:"download"` // null unless it is downloading
+	// where it lies, path first; empty for the bundled one
+	Places []Place `json:"places"`
 }

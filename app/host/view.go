@@ -1,7 +1,8 @@
 package host
 
-// How the state is put together from host, engine, memory and library. Slow questions are asked outside the host's lock, and
-// of caches: a page that draws four times a second must not hold up a load or a request.
+// How the state is put together from host, engine, memory and library. Slow questions are asked
+// outside the host's lock, and of caches: a page that draws four times a second must not hold up a
+// load or a request.
 
 import (
 	"cmp"
@@ -43,7 +44,8 @@ func (h *Host) State() State {
 		if stats.Running+stats.Waiting > 0 {
 			s.Engine.Status = Busy
 		}
-		s.Speed.DecodeTokensPerSecond, s.Speed.PrefillTokensPerSecond = stats.DecodeTokensPerSecond, stats.PrefillTokensPerSecond
+		s.Speed.DecodeTokensPerSecond, s.Speed.PrefillTokensPerSecond = stats.DecodeTokensPerSecond,
+			stats.PrefillTokensPerSecond
 		s.Requests = requests(stats, running.model.ID)
 		s.LastFinished = lastFinished(running.engine)
 	}
@@ -54,12 +56,14 @@ func (h *Host) State() State {
 	return s
 }
 
-// engineState is the engine's part of State; "ready" until the caller has looked at its requests. The caller holds mu.
+// engineState is the engine's part of State; "ready" until the caller has looked at its requests.
+// The caller holds mu.
 func (h *Host) engineState(running *target) EngineState {
 	switch {
 	case running != nil:
 		i := running.engine.Info()
-		return EngineState{Status: Ready, Model: running.model.ID, Device: i.Device, ContextTokens: i.ContextTokens, CacheFormat: i.KVFormat, StateFormat: i.StateFormat}
+		return EngineState{Status: Ready, Model: running.model.ID, Device: i.Device,
+			ContextTokens: i.ContextTokens, CacheFormat: i.KVFormat, StateFormat: i.StateFormat}
 	case h.failure != nil:
 		return EngineState{Status: Failed, Model: h.want.model.ID, Error: NewError(h.failure)}
 	case h.want != nil:
@@ -71,23 +75,30 @@ func (h *Host) engineState(running *target) EngineState {
 }
 
 func engineBytes(s engine.Stats) memory.EngineBytes {
-	return memory.EngineBytes{Weights: s.WeightsBytes, KVUsed: s.KVUsedBytes, KVKept: max(s.KVBytes-s.KVUsedBytes, 0),
-		State: s.StateBytes, Scratch: s.ScratchBytes, Untouched: s.KVUntouchedBytes}
+	return memory.EngineBytes{Weights: s.WeightsBytes, KVUsed: s.KVUsedBytes,
+		KVKept: max(s.KVBytes-s.KVUsedBytes, 0),
+		State:  s.StateBytes, Scratch: s.ScratchBytes, Untouched: s.KVUntouchedBytes}
 }
 
 func requests(s engine.Stats, model string) []Request {
 	list := make([]Request, len(s.Requests))
 	for i, r := range s.Requests {
-		list[i] = Request{ID: r.ID, Model: model, Phase: r.Phase, PromptTokens: r.Usage.PromptTokens, PromptDoneTokens: r.Usage.PromptDoneTokens,
-			CachedTokens: r.Usage.CachedTokens, GeneratedTokens: r.Usage.CompletionTokens, TokensPerSecond: r.TokensPerSecond, StartedAtUnixMs: r.StartedAtUnixMs}
+		list[i] = Request{ID: r.ID, Model: model, Phase: r.Phase,
+			PromptTokens: r.Usage.PromptTokens, PromptDoneTokens: r.Usage.PromptDoneTokens,
+			CachedTokens: r.Usage.CachedTokens, GeneratedTokens: r.Usage.CompletionTokens,
+			TokensPerSecond: r.TokensPerSecond, StartedAtUnixMs: r.StartedAtUnixMs}
 	}
-	slices.SortStableFunc(list, func(a, b Request) int { return cmp.Compare(a.StartedAtUnixMs, b.StartedAtUnixMs) })
+	slices.SortStableFunc(list,
+		func(a, b Request) int { return cmp.Compare(a.StartedAtUnixMs, b.StartedAtUnixMs) })
 	return list
 }
 
-// view words the models. A model that runs from a folder outside the library is shown after the bundled one.
-func (h *Host) view(models []library.Model, running *target, roomBytes int64, contextTokens int) []Model {
-	if running != nil && !slices.ContainsFunc(models, func(m library.Model) bool { return m.ID == running.model.ID }) {
+// view words the models. A model that runs from a folder outside the library is shown after the
+// bundled one.
+func (h *Host) view(models []library.Model, running *target, roomBytes int64,
+	contextTokens int) []Model {
+	if running != nil && !slices.ContainsFunc(models,
+		func(m library.Model) bool { return m.ID == running.model.ID }) {
 		models = slices.Insert(slices.Clone(models), min(1, len(models)), running.model)
 	}
 	list := make([]Model, len(models))

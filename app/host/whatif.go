@@ -1,8 +1,9 @@
 package host
 
-// What a model would need, were it opened otherwise: the arithmetic behind the what-if panel. Weights, states and scratch are what the
-// engine measures on a device that allocates nothing; keys and values are pages for every stream at its full length, which is more
-// than the engine takes at first, and what it takes in the end.
+// What a model would need, were it opened otherwise: the arithmetic behind the what-if panel.
+// Weights, states and scratch are what the engine measures on a device that allocates nothing; keys
+// and values are pages for every stream at its full length, which is more than the engine takes at
+// first, and what it takes in the end.
 
 import (
 	"cmp"
@@ -23,11 +24,13 @@ type WhatIfQuery struct {
 
 // WhatIf is the document of /api/memory/what-if.
 type WhatIf struct {
-	Model         string `json:"model"`
-	ContextTokens int    `json:"contextTokens"` // that was asked for, or would be opened, and at most trainedTokens
-	TrainedTokens int    `json:"trainedTokens"` // the longest context that the model was trained for
-	Streams       int    `json:"streams"`
-	RoomBytes     int64  `json:"roomBytes"` // what fits is judged by
+	Model string `json:"model"`
+	// that was asked for, or would be opened, and at most trainedTokens
+	ContextTokens int `json:"contextTokens"`
+	// the longest context that the model was trained for
+	TrainedTokens int   `json:"trainedTokens"`
+	Streams       int   `json:"streams"`
+	RoomBytes     int64 `json:"roomBytes"` // what fits is judged by
 	// Formats are ways to keep keys and values, the one that the model would be opened with first.
 	Formats []WhatIfFormat `json:"formats"`
 }
@@ -70,12 +73,14 @@ func (h *Host) WhatIf(q WhatIfQuery) (WhatIf, error) {
 		return WhatIf{}, err
 	}
 	o := h.engineOptions(m.ID)
-	o.ContextTokens, o.MaxSequences = cmp.Or(q.ContextTokens, o.ContextTokens), cmp.Or(q.Streams, o.MaxSequences, defaultStreams)
+	o.ContextTokens, o.MaxSequences = cmp.Or(q.ContextTokens, o.ContextTokens),
+		cmp.Or(q.Streams, o.MaxSequences, defaultStreams)
 	w := WhatIf{Model: m.ID, Streams: o.MaxSequences, RoomBytes: h.roomBytes()}
 	o.AvailableBytes = max(w.RoomBytes, 1)
 	if o.ContextTokens == 0 && running != nil {
 		o.ContextTokens = running.engine.Info().ContextTokens
-	} else if o.ContextTokens == 0 { // all formats are compared at the length that it would be opened with
+	} else if o.ContextTokens == 0 {
+		// all formats are compared at the length that it would be opened with
 		d, err := h.options.Library.DescribeWith(m, o)
 		if err != nil {
 			return WhatIf{}, err
@@ -105,20 +110,26 @@ const defaultStreams = 8
 // count fills in the figures.
 func (f *WhatIfFormat) count(d engine.Description, contextTokens, streams int, roomBytes int64) {
 	n := d.Need
-	f.KVBytesPerToken, f.WeightsBytes, f.StateBytes, f.ScratchBytes = d.KVBytesPerToken, n.WeightsBytes, n.StateBytes, n.ScratchBytes
+	f.KVBytesPerToken, f.WeightsBytes, f.StateBytes, f.ScratchBytes = d.KVBytesPerToken,
+		n.WeightsBytes, n.StateBytes, n.ScratchBytes
 	f.KVBytes = int64(streams) * d.KVBytes((contextTokens+pageTokens-1)/pageTokens*pageTokens)
 	fixed := f.WeightsBytes + f.StateBytes + f.ScratchBytes
 	f.NeedBytes = fixed + f.KVBytes
 	f.Fits = memory.Fits(f.NeedBytes, roomBytes)
-	start, left := int64(streams)*d.KVBytes(d.KVStartTokens), roomBytes-fixed // the first tokens of all streams take more
+	// the first tokens of all streams take more
+	start, left := int64(streams)*d.KVBytes(d.KVStartTokens), roomBytes-fixed
 	if left < start {
-		f.LargestContextTokens = largestContext(left, d.KVStartBytesPerToken*int64(streams), d.ContextTokens)
+		f.LargestContextTokens = largestContext(left, d.KVStartBytesPerToken*int64(streams),
+			d.ContextTokens)
 		return
 	}
-	f.LargestContextTokens = min(d.ContextTokens, d.KVStartTokens+largestContext(left-start, d.KVBytesPerToken*int64(streams), d.ContextTokens))
+	f.LargestContextTokens = min(d.ContextTokens,
+		d.KVStartTokens+largestContext(left-start, d.KVBytesPerToken*int64(streams),
+			d.ContextTokens))
 }
 
-// largestContext is how many tokens of bytesPerToken fit into what is left, in whole pages, and at most as many as the model was trained for.
+// largestContext is how many tokens of bytesPerToken fit into what is left, in whole pages, and at
+// most as many as the model was trained for.
 func largestContext(leftBytes, bytesPerToken int64, trainedTokens int) int {
 	switch {
 	case leftBytes < 0:
@@ -138,7 +149,8 @@ func choicesFor(o engine.Options) []WhatIfFormat {
 			return append(choices[i:i+1:i+1], slices.Delete(slices.Clone(choices), i, i+1)...)
 		}
 	}
-	return slices.Insert(choices, 0, WhatIfFormat{Name: "as set for this model", KVFormat: o.KVFormat, KVBits: o.KVBits})
+	return slices.Insert(choices, 0,
+		WhatIfFormat{Name: "as set for this model", KVFormat: o.KVFormat, KVBits: o.KVBits})
 }
 
 // named finds a listed model, and the target if it is the one that runs.
@@ -181,7 +193,8 @@ func (h *Host) roomBytes() int64 {
 	return reading.HeadroomBytes(used) + used.Total()
 }
 
-// CheckModel tells whether the model could be opened with such options, apart from how much memory there is. The error is a Problem.
+// CheckModel tells whether the model could be opened with such options, apart from how much memory
+// there is. The error is a Problem.
 func (h *Host) CheckModel(id string, o engine.Options) error {
 	m, _, err := h.named(id)
 	if err == nil {
@@ -207,7 +220,8 @@ func (h *Host) RevealModel(id, path string) error {
 	models := h.models.list()
 	i := slices.IndexFunc(models, func(m library.Model) bool { return m.ID == id })
 	if i < 0 {
-		return problem.New(problem.ModelNotFound, "There is no model "+id+" here", "", "Look for models again.")
+		return problem.New(problem.ModelNotFound, "There is no model "+id+" here", "",
+			"Look for models again.")
 	}
 	return h.options.Library.Reveal(models[i], path)
 }

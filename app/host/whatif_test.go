@@ -10,8 +10,9 @@ import (
 	"headroom/engine"
 )
 
-// planned is a model that says of itself what the options ask: 10 bytes a token in the default format, 20 in f16; 100 bytes of state a
-// stream, 1,000 of weights and 50 of scratch; trained for 4,096 tokens.
+// planned is a model that says of itself what the options ask: 10 bytes a token in the default
+// format, 20 in f16; 100 bytes of state a stream, 1,000 of weights and 50 of scratch; trained for
+// 4,096 tokens.
 func planned(src engine.Source, o engine.Options) (engine.Description, error) {
 	perToken := int64(10)
 	if o.KVFormat == "f16" {
@@ -21,8 +22,10 @@ func planned(src engine.Source, o engine.Options) (engine.Description, error) {
 	if context == 0 {
 		context = 1024
 	}
-	return engine.Description{ContextTokens: 4096, PlannedTokens: context, KVBytesPerToken: perToken, Need: engine.Need{WeightsBytes: 1000, ScratchBytes: 50,
-		StateBytes: 100 * int64(o.MaxSequences), KVBytes: perToken * int64(context*min(o.MaxSequences, 2))}}, nil
+	return engine.Description{ContextTokens: 4096, PlannedTokens: context,
+		KVBytesPerToken: perToken, Need: engine.Need{WeightsBytes: 1000, ScratchBytes: 50,
+			StateBytes: 100 * int64(o.MaxSequences),
+			KVBytes:    perToken * int64(context*min(o.MaxSequences, 2))}}, nil
 }
 
 func TestWhatIf(t *testing.T) {
@@ -36,15 +39,25 @@ func TestWhatIf(t *testing.T) {
 		q     WhatIfQuery
 		set   engine.Options
 		first string
-		want  string // model, context, streams, and of the first format and f16 keys and values, states
+		// model, context, streams, and of the first format and f16 keys and values, states
+		want string
 	}{
-		{"as it would be opened", WhatIfQuery{Model: "a"}, engine.Options{}, "8-bit keys, 4-bit values", "a 1024 8: 81920 800, 163840 800"},
-		{"one stream", WhatIfQuery{Model: "a", Streams: 1}, engine.Options{}, "8-bit keys, 4-bit values", "a 1024 1: 10240 100, 20480 100"},
-		{"whole pages", WhatIfQuery{Model: "a", ContextTokens: 33, Streams: 2}, engine.Options{}, "8-bit keys, 4-bit values", "a 33 2: 1280 200, 2560 200"},
-		{"no longer than it was trained for", WhatIfQuery{Model: "a", ContextTokens: 1 << 20, Streams: 1}, engine.Options{}, "8-bit keys, 4-bit values", "a 4096 1: 40960 100, 81920 100"},
-		{"as it is set", WhatIfQuery{Model: "b"}, engine.Options{ContextTokens: 64, MaxSequences: 3, KVFormat: "f16"}, "16-bit, exact", "b 64 3: 3840 300, 3840 300"},
-		{"set to what is on no list", WhatIfQuery{Model: "b", ContextTokens: 64, Streams: 1}, engine.Options{KVFormat: "bf16"}, "as set for this model", "b 64 1: 640 100, 1280 100"},
-		{"the bundled one", WhatIfQuery{ContextTokens: 32, Streams: 1}, engine.Options{}, "8-bit keys, 4-bit values", "headroom-demo 32 1: 320 100, 640 100"},
+		{"as it would be opened", WhatIfQuery{Model: "a"}, engine.Options{},
+			"8-bit keys, 4-bit values", "a 1024 8: 81920 800, 163840 800"},
+		{"one stream", WhatIfQuery{Model: "a", Streams: 1}, engine.Options{},
+			"8-bit keys, 4-bit values", "a 1024 1: 10240 100, 20480 100"},
+		{"whole pages", WhatIfQuery{Model: "a", ContextTokens: 33, Streams: 2}, engine.Options{},
+			"8-bit keys, 4-bit values", "a 33 2: 1280 200, 2560 200"},
+		{"no longer than it was trained for",
+			WhatIfQuery{Model: "a", ContextTokens: 1 << 20, Streams: 1}, engine.Options{},
+			"8-bit keys, 4-bit values", "a 4096 1: 40960 100, 81920 100"},
+		{"as it is set", WhatIfQuery{Model: "b"},
+			engine.Options{ContextTokens: 64, MaxSequences: 3, KVFormat: "f16"}, "16-bit, exact",
+			"b 64 3: 3840 300, 3840 300"},
+		{"set to what is on no list", WhatIfQuery{Model: "b", ContextTokens: 64, Streams: 1},
+			engine.Options{KVFormat: "bf16"}, "as set for this model", "b 64 1: 640 100, 1280 100"},
+		{"the bundled one", WhatIfQuery{ContextTokens: 32, Streams: 1}, engine.Options{},
+			"8-bit keys, 4-bit values", "headroom-demo 32 1: 320 100, 640 100"},
 	} {
 		asked = c.set
 		got, err := w.WhatIf(c.q)
@@ -57,32 +70,36 @@ func TestWhatIf(t *testing.T) {
 			if f.KVFormat == "f16" {
 				f16 = f
 			}
-			if f.NeedBytes != f.WeightsBytes+f.KVBytes+f.StateBytes+f.ScratchBytes || f.WeightsBytes != 1000 || f.ScratchBytes != 50 {
+			if f.NeedBytes != f.WeightsBytes+f.KVBytes+f.StateBytes+f.ScratchBytes ||
+				f.WeightsBytes != 1000 || f.ScratchBytes != 50 {
 				t.Errorf("%s, %s: %+v", c.name, f.Name, f)
 			}
 		}
 		one := got.Formats[0]
-		text := fmt.Sprintf("%s %d %d: %d %d, %d %d", got.Model, got.ContextTokens, got.Streams, one.KVBytes, one.StateBytes, f16.KVBytes, f16.StateBytes)
+		text := fmt.Sprintf("%s %d %d: %d %d, %d %d", got.Model, got.ContextTokens, got.Streams,
+			one.KVBytes, one.StateBytes, f16.KVBytes, f16.StateBytes)
 		if text != c.want || one.Name != c.first || got.TrainedTokens != 4096 {
 			t.Errorf("%s: %q %s, want %q %s", c.name, one.Name, text, c.first, c.want)
 		}
 	}
 	for name, want := range map[string]string{"nobody": "no model", "broken": ""} {
-		if _, err := w.WhatIf(WhatIfQuery{Model: name}); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+		if _, err := w.WhatIf(WhatIfQuery{Model: name}); (err == nil) != (want == "") ||
+			err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", name, err, want)
 		}
 	}
 }
 
-// TestWhatIfAsks: the engine is told how much room there is, and group sizes only with the bits that they were set for; of what runs, the
-// context is that it runs with.
+// TestWhatIfAsks: the engine is told how much room there is, and group sizes only with the bits
+// that they were set for; of what runs, the context is that it runs with.
 func TestWhatIfAsks(t *testing.T) {
 	var asked []engine.Options
 	w := newWorldWith(t, func(o *Options) {
-		o.Library = library.New(o.Library.Roots(), engine.Options{}, func(src engine.Source, o engine.Options) (engine.Description, error) {
-			asked = append(asked, o)
-			return planned(src, o)
-		})
+		o.Library = library.New(o.Library.Roots(), engine.Options{},
+			func(src engine.Source, o engine.Options) (engine.Description, error) {
+				asked = append(asked, o)
+				return planned(src, o)
+			})
 		o.Engine = func(string) engine.Options {
 			return engine.Options{KVFormat: "affine", KVBits: "(8, 8)", KVGroupSize: "32"}
 		}
@@ -90,11 +107,13 @@ func TestWhatIfAsks(t *testing.T) {
 	w.run("a")
 	asked = nil
 	got, err := w.WhatIf(WhatIfQuery{})
-	if err != nil || got.Model != "a" || got.ContextTokens != 4096 || got.Formats[0].KVBits != "(8, 8)" {
+	if err != nil || got.Model != "a" || got.ContextTokens != 4096 ||
+		got.Formats[0].KVBits != "(8, 8)" {
 		t.Errorf("%+v, %v", got, err)
 	}
 	for _, o := range asked {
-		if with := o.KVBits == "(8, 8)"; with != (o.KVGroupSize == "32") || o.AvailableBytes != got.RoomBytes {
+		if with := o.KVBits == "(8, 8)"; with != (o.KVGroupSize == "32") ||
+			o.AvailableBytes != got.RoomBytes {
 			t.Errorf("asked for %+v", o)
 		}
 	}
@@ -103,7 +122,8 @@ func TestWhatIfAsks(t *testing.T) {
 	}
 }
 
-// TestWhatFits: hand-worked. 1,150 bytes are fixed, and a page of two streams takes 32 * 2 * 10 = 640.
+// TestWhatFits: hand-worked. 1,150 bytes are fixed, and a page of two streams takes 32 * 2 * 10 =
+// 640.
 func TestWhatFits(t *testing.T) {
 	d, _ := planned(engine.Source{}, engine.Options{MaxSequences: 1})
 	for _, c := range []struct {
@@ -122,7 +142,8 @@ func TestWhatFits(t *testing.T) {
 		var f WhatIfFormat
 		f.count(d, c.tokens, 2, c.room)
 		if f.Fits != c.fits || f.LargestContextTokens != c.largest {
-			t.Errorf("%d tokens in %d bytes: %s, largest %d; want %s, %d", c.tokens, c.room, f.Fits, f.LargestContextTokens, c.fits, c.largest)
+			t.Errorf("%d tokens in %d bytes: %s, largest %d; want %s, %d", c.tokens, c.room, f.Fits,
+				f.LargestContextTokens, c.fits, c.largest)
 		}
 	}
 	if got := largestContext(5, 0, 777); got != 777 {
@@ -134,7 +155,11 @@ func TestWhatFits(t *testing.T) {
 func TestRenewModel(t *testing.T) {
 	tokens := 64
 	w := newWorldWith(t, func(o *Options) {
-		o.Library = library.NewPerModel(o.Library.Roots(), func(string) engine.Options { return engine.Options{ContextTokens: tokens, MaxSequences: 1} }, planned)
+		o.Library = library.NewPerModel(o.Library.Roots(),
+			func(string) engine.Options {
+				return engine.Options{ContextTokens: tokens,
+					MaxSequences: 1}
+			}, planned)
 	})
 	need := func() int64 { return w.Models(0).Models[1].NeedBytes }
 	if got := need(); got != 1150+640 {
@@ -159,7 +184,8 @@ func TestRenewModel(t *testing.T) {
 
 // TestWhatIfStart by hand: two streams whose first 512 tokens take 4 bytes each, others 1.
 func TestWhatIfStart(t *testing.T) {
-	d := engine.Description{ContextTokens: 4096, KVStartTokens: 512, KVStartBytesPerToken: 4, KVBytesPerToken: 1}
+	d := engine.Description{ContextTokens: 4096, KVStartTokens: 512, KVStartBytesPerToken: 4,
+		KVBytesPerToken: 1}
 	for _, c := range []struct {
 		context int
 		room    int64
@@ -171,7 +197,8 @@ func TestWhatIfStart(t *testing.T) {
 		{100, 2 * 100 * 4, 2 * 128 * 4, 96},
 	} {
 		var f WhatIfFormat
-		if f.count(d, c.context, 2, c.room); f.KVBytes != c.bytes || f.LargestContextTokens != c.largest {
+		if f.count(d, c.context, 2, c.room); f.KVBytes != c.bytes ||
+			f.LargestContextTokens != c.largest {
 			t.Errorf("%+v: %d bytes, at most %d tokens", c, f.KVBytes, f.LargestContextTokens)
 		}
 	}

@@ -1,8 +1,8 @@
 package host
 
-// The one goroutine that loads and unloads. Others only say what they want and wake it; it compares want with have and takes
-// one step at a time, so there are never two models in memory, and a load that nobody wants any more is cancelled or undone by
-// the next step.
+// The one goroutine that loads and unloads. Others only say what they want and wake it; it compares
+// want with have and takes one step at a time, so there are never two models in memory, and a load
+// that nobody wants any more is cancelled or undone by the next step.
 
 import (
 	"context"
@@ -30,8 +30,8 @@ func (h *Host) work(ctx context.Context) {
 	}
 }
 
-// step does the next thing and reports whether there may be more to do. The order is fixed: unload what is not wanted, run an errand, then
-// load what is wanted.
+// step does the next thing and reports whether there may be more to do. The order is fixed: unload
+// what is not wanted, run an errand, then load what is wanted.
 func (h *Host) step() bool {
 	h.mu.Lock()
 	want, have, failed := h.want, h.have, h.failure != nil
@@ -86,18 +86,22 @@ func (h *Host) unload() {
 	h.mu.Lock()
 	h.have = nil
 	h.mu.Unlock()
-	debug.FreeOSMemory() // the next model is measured against what the system has, not against the garbage of the last
+	// the next model is measured against what the system has, not against the garbage of the last
+	debug.FreeOSMemory()
 	h.mu.Lock()
 	h.announce()
 	h.mu.Unlock()
 }
 
-// open loads a model. It turns a panic into an error: a model that breaks the loader must not take the app with it.
+// open loads a model. It turns a panic into an error: a model that breaks the loader must not take
+// the app with it.
 func (h *Host) open(t *target) (e Engine, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			h.log.Error("loading a model panicked", "model", t.model.ID, "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
-			e, err = nil, problem.New(problem.Internal, "The model could not be loaded", fmt.Sprint(r), "Please report it with the log.")
+			h.log.Error("loading a model panicked", "model", t.model.ID, "panic", fmt.Sprint(r),
+				"stack", string(debug.Stack()))
+			e, err = nil, problem.New(problem.Internal, "The model could not be loaded",
+				fmt.Sprint(r), "Please report it with the log.")
 		}
 	}()
 	select {
@@ -114,7 +118,8 @@ func (h *Host) open(t *target) (e Engine, err error) {
 	}
 	o.ModelName, o.History, o.BlockStore = t.model.ID, h.read, h.cache.store()
 	if reading, err := h.options.Meter.Fresh(); err == nil {
-		o.AvailableBytes = reading.HeadroomBytes(memory.EngineBytes{}) // the old model is gone by now
+		// the old model is gone by now
+		o.AvailableBytes = reading.HeadroomBytes(memory.EngineBytes{})
 	}
 	o.Progress = func(done float64) { h.progress(t, done) }
 	h.log.Info("loading", "model", t.model.ID)
@@ -122,7 +127,8 @@ func (h *Host) open(t *target) (e Engine, err error) {
 	switch {
 	case err == nil:
 		i := e.Info()
-		h.log.Info("model loaded", "model", t.model.ID, "device", i.Device, "context_tokens", i.ContextTokens, "kv_format", i.KVFormat, "state_format", i.StateFormat)
+		h.log.Info("model loaded", "model", t.model.ID, "device", i.Device, "context_tokens",
+			i.ContextTokens, "kv_format", i.KVFormat, "state_format", i.StateFormat)
 		return e, nil
 	case errors.Is(err, context.Canceled):
 		h.log.Info("loading stopped", "model", t.model.ID)

@@ -44,7 +44,8 @@ type Repository struct {
 type File struct {
 	Path string // with "/", never leading out of the repository
 	Size int64  // below 0: not known
-	Sum  string // SHA-256 of a large file, git's SHA-1 of a small one, in hexadecimal; "": not known
+	// SHA-256 of a large file, git's SHA-1 of a small one, in hexadecimal; "": not known
+	Sum string
 }
 
 // Bounds of answers.
@@ -55,11 +56,12 @@ const (
 	mostFileBytes   = 1 << 50
 )
 
-// Search looks for models of which the words are in the name, those most downloaded first. Only repositories with .safetensors are found.
-// The error is a Problem, or ctx's.
+// Search looks for models of which the words are in the name, those most downloaded first. Only
+// repositories with .safetensors are found. The error is a Problem, or ctx's.
 func (c *Client) Search(ctx context.Context, words string, limit int) ([]Found, error) {
 	limit = min(max(limit, 1), mostResults)
-	q := url.Values{"search": {words}, "limit": {strconv.Itoa(limit)}, "filter": {"safetensors"}, "sort": {"downloads"}, "direction": {"-1"}, "full": {"true"}, "config": {"true"}}
+	q := url.Values{"search": {words}, "limit": {strconv.Itoa(limit)}, "filter": {"safetensors"},
+		"sort": {"downloads"}, "direction": {"-1"}, "full": {"true"}, "config": {"true"}}
 	text, err := c.json(ctx, fewFailures, "api/models?"+q.Encode())
 	if err != nil {
 		return nil, err
@@ -71,12 +73,14 @@ func (c *Client) Search(ctx context.Context, words string, limit int) ([]Found, 
 	return found[:min(len(found), limit)], nil
 }
 
-// Repository asks for the files of a repository; revision is a branch, a tag or a commit, "" for main. The error is a Problem, or ctx's.
+// Repository asks for the files of a repository; revision is a branch, a tag or a commit, "" for
+// main. The error is a Problem, or ctx's.
 func (c *Client) Repository(ctx context.Context, id, revision string) (Repository, error) {
 	return c.repository(ctx, fewFailures, id, revision)
 }
 
-func (c *Client) repository(ctx context.Context, most int, id, revision string) (Repository, error) {
+func (c *Client) repository(ctx context.Context, most int, id, revision string) (Repository,
+	error) {
 	if revision == "" {
 		revision = "main"
 	}
@@ -84,9 +88,11 @@ func (c *Client) repository(ctx context.Context, most int, id, revision string) 
 		return Repository{}, err
 	}
 	if !revisionForm.MatchString(revision) || strings.Contains(revision, "..") {
-		return Repository{}, problem.New(problem.BadRequest, fmt.Sprintf("%q is no revision", revision), "", "Name a branch, a tag or a commit.")
+		return Repository{}, problem.New(problem.BadRequest,
+			fmt.Sprintf("%q is no revision", revision), "", "Name a branch, a tag or a commit.")
 	}
-	text, err := c.json(ctx, most, "api/models/"+id+"/revision/"+url.PathEscape(revision)+"?blobs=true")
+	text, err := c.json(ctx, most,
+		"api/models/"+id+"/revision/"+url.PathEscape(revision)+"?blobs=true")
 	if err != nil {
 		return Repository{}, about(err, id)
 	}
@@ -99,7 +105,8 @@ func (c *Client) repository(ctx context.Context, most int, id, revision string) 
 }
 
 func (c *Client) strange(err error) error {
-	return problem.Wrap(problem.Upstream, err, "The hub's answer cannot be understood", "Check the hub's address: "+c.Endpoint())
+	return problem.Wrap(problem.Upstream, err, "The hub's answer cannot be understood",
+		"Check the hub's address: "+c.Endpoint())
 }
 
 // json fetches a document of the hub, with so much patience.
@@ -125,7 +132,8 @@ func (c *Client) json(ctx context.Context, most int, address string) ([]byte, er
 }
 
 var (
-	idForm       = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,95}/[A-Za-z0-9_][A-Za-z0-9._-]{0,95}$`)
+	idForm = regexp.MustCompile(
+		`^[A-Za-z0-9][A-Za-z0-9._-]{0,95}/[A-Za-z0-9_][A-Za-z0-9._-]{0,95}$`)
 	revisionForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/-]{0,199}$`)
 	commitForm   = regexp.MustCompile(`^[0-9a-f]{40}$`)
 	sumForm      = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
@@ -134,14 +142,16 @@ var (
 // CheckID tells whether a text can be a repository's ID: "org/name". The error is a Problem.
 func CheckID(id string) error {
 	if !idForm.MatchString(id) || strings.Contains(id, "--") || strings.Contains(id, "..") {
-		return problem.New(problem.BadRequest, fmt.Sprintf("%q is no repository of the hub", id), "", "Name it as the hub does, for example mlx-community/Qwen3-0.6B-4bit.")
+		return problem.New(problem.BadRequest, fmt.Sprintf("%q is no repository of the hub", id),
+			"", "Name it as the hub does, for example mlx-community/Qwen3-0.6B-4bit.")
 	}
 	return nil
 }
 
 // safePath tells whether a repository's path can be used on this machine as it is.
 func safePath(p string) bool {
-	if p == "" || len(p) > 1000 || !utf8.ValidString(p) || path.Clean(p) != p || path.IsAbs(p) || p == ".." || strings.HasPrefix(p, "../") {
+	if p == "" || len(p) > 1000 || !utf8.ValidString(p) || path.Clean(p) != p || path.IsAbs(p) ||
+		p == ".." || strings.HasPrefix(p, "../") {
 		return false
 	}
 	for part := range strings.SplitSeq(p, "/") {
@@ -181,7 +191,8 @@ func parseSearch(text []byte) ([]Found, error) {
 	found := []Found{}
 	for _, r := range list {
 		if CheckID(r.ID) == nil {
-			found = append(found, Found{ID: r.ID, ModelType: r.Config.ModelType, Tags: r.Tags, Downloads: int64(r.Downloads), Likes: int64(r.Likes),
+			found = append(found, Found{ID: r.ID, ModelType: r.Config.ModelType, Tags: r.Tags,
+				Downloads: int64(r.Downloads), Likes: int64(r.Likes),
 				UpdatedAt: r.LastModified, Gated: bool(r.Gated)})
 		}
 	}
@@ -212,7 +223,8 @@ func parseRepository(text []byte) (Repository, error) {
 	if len(document.Siblings) > mostFiles {
 		return Repository{}, fmt.Errorf("it names %d files", len(document.Siblings))
 	}
-	r := Repository{Commit: document.SHA, Gated: bool(document.Gated), ModelType: document.Config.ModelType}
+	r := Repository{Commit: document.SHA, Gated: bool(document.Gated),
+		ModelType: document.Config.ModelType}
 	seen := map[string]bool{}
 	for _, s := range document.Siblings {
 		if !safePath(s.Path) || seen[s.Path] {

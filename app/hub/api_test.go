@@ -33,8 +33,10 @@ func TestSearch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(found) != 2 || found[0].ID != "org/a" || found[0].Downloads != 12 || !found[0].Gated || found[0].ModelType != "qwen3" || found[0].UpdatedAt.Year() != 2026 ||
-		!slices.Equal(found[0].Tags, []string{"mlx", "x"}) || found[1].ID != "org/b" || found[1].Gated {
+	if len(found) != 2 || found[0].ID != "org/a" || found[0].Downloads != 12 || !found[0].Gated ||
+		found[0].ModelType != "qwen3" || found[0].UpdatedAt.Year() != 2026 ||
+		!slices.Equal(found[0].Tags, []string{"mlx", "x"}) || found[1].ID != "org/b" ||
+		found[1].Gated {
 		t.Errorf("found %+v", found)
 	}
 	for _, want := range []string{"search=qwen+%26+co", "limit=7", "filter=safetensors"} {
@@ -73,7 +75,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// What a hub says is held against itself and against what a name may be; nothing comes to the cache.
+// What a hub says is held against itself and against what a name may be; nothing comes to the
+// cache.
 func TestStrangeHubs(t *testing.T) {
 	cases := []struct {
 		name   string
@@ -81,20 +84,39 @@ func TestStrangeHubs(t *testing.T) {
 		want   string
 	}{
 		{"no commit", func(l map[string]any) { l["sha"] = "../../x" }, "names the commit"},
-		{"a path out", func(l map[string]any) { sibling(l, 0)["rfilename"] = "../../../.ssh/authorized_keys" }, "names a file"},
-		{"an absolute path", func(l map[string]any) { sibling(l, 0)["rfilename"] = "/etc/passwd" }, "names a file"},
-		{"a path with a newline", func(l map[string]any) { sibling(l, 0)["rfilename"] = "a\nb" }, "names a file"},
-		{"one path twice", func(l map[string]any) { sibling(l, 0)["rfilename"] = "model.safetensors" }, "names a file"},
-		{"a size below 0", func(l map[string]any) { sibling(l, 0)["size"] = -1 }, "a size of -1 bytes"},
-		{"another size than the file's own", func(l map[string]any) { sibling(l, 0)["size"] = 19 }, "and 19 in the list of files"},
-		{"another checksum than the file's own", func(l map[string]any) { sibling(l, 0)["blobId"] = strings.Repeat("b", 40) }, "and bbbb"},
-		{"of no use here", func(l map[string]any) { l["config"] = map[string]any{"model_type": "strange"} }, "of the kind \"strange\""},
-		{"no weights", func(l map[string]any) { l["siblings"] = l["siblings"].([]map[string]any)[:1] }, "no .safetensors files"},
+		{"a path out", func(l map[string]any) {
+			sibling(l,
+				0)["rfilename"] = "../../../.ssh/authorized_keys"
+		}, "names a file"},
+		{"an absolute path", func(l map[string]any) { sibling(l, 0)["rfilename"] = "/etc/passwd" },
+			"names a file"},
+		{"a path with a newline", func(l map[string]any) { sibling(l, 0)["rfilename"] = "a\nb" },
+			"names a file"},
+		{"one path twice", func(
+			l map[string]any) {
+			sibling(l, 0)["rfilename"] = "model.safetensors"
+		}, "names a file"},
+		{"a size below 0", func(l map[string]any) { sibling(l, 0)["size"] = -1 },
+			"a size of -1 bytes"},
+		{"another size than the file's own", func(l map[string]any) { sibling(l, 0)["size"] = 19 },
+			"and 19 in the list of files"},
+		{"another checksum than the file's own",
+			func(l map[string]any) { sibling(l, 0)["blobId"] = strings.Repeat("b", 40) },
+			"and bbbb"},
+		{"of no use here", func(
+			l map[string]any) {
+			l["config"] = map[string]any{"model_type": "strange"}
+		}, "of the kind \"strange\""},
+		{"no weights", func(l map[string]any) {
+			l["siblings"] = l["siblings"].([]map[string]any)[:1]
+		}, "no .safetensors files"},
 	}
 	for _, c := range cases {
 		f := newFakeHub(t, model())
 		f.change = c.change
-		if job := f.download(f.client(func(o *Options) { o.Kinds = []string{"x"} })); job.Err == nil || !strings.Contains(job.Err.Error(), c.want) {
+		if job := f.download(f.client(
+			func(o *Options) { o.Kinds = []string{"x"} })); job.Err == nil ||
+			!strings.Contains(job.Err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.name, job.Err, c.want)
 		}
 		if entries, _ := os.ReadDir(filepath.Join(f.cache, "models--o--m")); len(entries) > 0 {
@@ -116,7 +138,8 @@ func TestWrongRange(t *testing.T) {
 		}
 		return false
 	}
-	if job := f.download(f.client()); job.Err == nil || !strings.Contains(job.Err.Error(), "asked for bytes from 48 on") {
+	if job := f.download(f.client()); job.Err == nil ||
+		!strings.Contains(job.Err.Error(), "asked for bytes from 48 on") {
 		t.Errorf("error %v", job.Err)
 	}
 }
@@ -128,12 +151,15 @@ func TestNoDowngrade(t *testing.T) {
 	secure.Config.ErrorLog = log.New(io.Discard, "", 0) // connections that the client gives up
 	secure.StartTLS()
 	defer secure.Close()
-	c, err := New(Options{Cache: f.cache, Endpoint: secure.URL, Transport: secure.Client().Transport, sleep: func(context.Context, time.Duration) error { return nil },
-		free: func(string) (int64, error) { return 1 << 40, nil }})
+	c, err := New(Options{Cache: f.cache, Endpoint: secure.URL,
+		Transport: secure.Client().Transport,
+		sleep:     func(context.Context, time.Duration) error { return nil },
+		free:      func(string) (int64, error) { return 1 << 40, nil }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Download(context.Background(), Request{ID: "o/m"}, new(jobs.Progress)); err == nil || !strings.Contains(err.Error(), "redirects from https") {
+	if _, err := c.Download(context.Background(), Request{ID: "o/m"},
+		new(jobs.Progress)); err == nil || !strings.Contains(err.Error(), "redirects from https") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -162,7 +188,8 @@ func TestWhoMayHaveTheToken(t *testing.T) {
 			t.Errorf("%s for %s: %t", c.address, c.endpoint, got)
 		}
 	}
-	for _, text := range []string{"huggingface.co", "ftp://x", "https://user:word@x", "https://x?q", "https://"} {
+	for _, text := range []string{"huggingface.co", "ftp://x", "https://user:word@x", "https://x?q",
+		"https://"} {
 		if _, err := ParseEndpoint(text); problem.From(err).Code != problem.BadRequest {
 			t.Errorf("%q: %v", text, err)
 		}
@@ -175,14 +202,25 @@ func TestChoose(t *testing.T) {
 		files string
 		want  string // the chosen ones, or part of the error
 	}{
-		{"MLX", "README.md config.json tokenizer.json tokenizer_config.json model.safetensors chat_template.jinja .gitattributes",
-			"config.json README.md chat_template.jinja tokenizer.json tokenizer_config.json model.safetensors"},
-		{"shards", "model-00002-of-00002.safetensors model-00001-of-00002.safetensors config.json model.safetensors.index.json",
-			"config.json model.safetensors.index.json model-00001-of-00002.safetensors model-00002-of-00002.safetensors"},
-		{"the same weights twice", "config.json consolidated.safetensors model.safetensors original/consolidated.00.pth", "config.json model.safetensors"},
-		{"other programs' too", "config.json weights.safetensors onnx/model.onnx onnx/config.json tf_model.h5 picture.png requirements.txt LICENSE merges.txt",
+		{"MLX",
+			"README.md config.json tokenizer.json tokenizer_config.json model.safetensors " +
+				"chat_template.jinja .gitattributes",
+			"config.json README.md chat_template.jinja tokenizer.json tokenizer_config.json " +
+				"model.safetensors"},
+		{"shards",
+			"model-00002-of-00002.safetensors model-00001-of-00002.safetensors config.json " +
+				"model.safetensors.index.json",
+			"config.json model.safetensors.index.json model-00001-of-00002.safetensors " +
+				"model-00002-of-00002.safetensors"},
+		{"the same weights twice",
+			"config.json consolidated.safetensors model.safetensors original/consolidated.00.pth",
+			"config.json model.safetensors"},
+		{"other programs' too",
+			"config.json weights.safetensors onnx/model.onnx onnx/config.json tf_model.h5 " +
+				"picture.png requirements.txt LICENSE merges.txt",
 			"config.json LICENSE merges.txt weights.safetensors"},
-		{"a sidecar", "config.json model.safetensors model-mtp.safetensors", "config.json model-mtp.safetensors model.safetensors"},
+		{"a sidecar", "config.json model.safetensors model-mtp.safetensors",
+			"config.json model-mtp.safetensors model.safetensors"},
 		{"GGUF", "config.json m.Q4_K_M.gguf", "in GGUF format"},
 		{"pickles", "config.json pytorch_model.bin", "in PyTorch's format"},
 		{"an adapter", "adapter_config.json adapters.safetensors", "no config.json"},
@@ -209,15 +247,20 @@ func TestChoose(t *testing.T) {
 }
 
 func FuzzRepository(f *testing.F) {
-	f.Add([]byte(`{"sha":"0123456789abcdef0123456789abcdef01234567","siblings":[{"rfilename":"a/b.json","size":3,"lfs":{"sha256":"x","size":5}}]}`))
-	f.Add([]byte(`{"sha":"0123456789abcdef0123456789abcdef01234567","siblings":[{"rfilename":"../x"}],"gated":"manual"}`))
+	f.Add(
+		[]byte(
+			`{"sha":"0123456789abcdef0123456789abcdef01234567","siblings":[{"rfilename":"a/b.json","size":3,"lfs":{"sha256":"x","size":5}}]}`))
+	f.Add(
+		[]byte(
+			`{"sha":"0123456789abcdef0123456789abcdef01234567","siblings":[{"rfilename":"../x"}],"gated":"manual"}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		r, err := parseRepository(text)
 		if err != nil {
 			return
 		}
 		for _, file := range r.Files {
-			if !filepath.IsLocal(file.Path) || file.Size < -1 || file.Size > mostFileBytes || file.Sum != "" && !sumForm.MatchString(file.Sum) {
+			if !filepath.IsLocal(file.Path) || file.Size < -1 || file.Size > mostFileBytes ||
+				file.Sum != "" && !sumForm.MatchString(file.Sum) {
 				t.Errorf("took %+v", file)
 			}
 		}
@@ -238,11 +281,14 @@ func FuzzSearch(f *testing.F) {
 }
 
 func FuzzHeaders(f *testing.F) {
-	for _, seed := range []string{`W/"abc"`, "../../x", "bytes 0-15/200", "120", "Mon, 02 Jan 2006 15:04:05 GMT", "abc.incomplete", "-9223372036854775808"} {
+	for _, seed := range []string{`W/"abc"`, "../../x", "bytes 0-15/200", "120",
+		"Mon, 02 Jan 2006 15:04:05 GMT", "abc.incomplete", "-9223372036854775808"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		if etag := parseEtag(text); etag != "" && (!filepath.IsLocal(etag) || strings.ContainsAny(etag, "/\\\"") || strings.HasSuffix(etag, incompleteSuffix)) {
+		if etag := parseEtag(text); etag != "" &&
+			(!filepath.IsLocal(etag) || strings.ContainsAny(etag, "/\\\"") ||
+				strings.HasSuffix(etag, incompleteSuffix)) {
 			t.Errorf("etag %q", etag)
 		}
 		if d := retryAfter(text, time.Unix(0, 0)); d < 0 || d > mostRetryAfter {

@@ -1,7 +1,8 @@
 package hub
 
-// Which files of a repository a model needs: those that the engine reads, and what tells people about it. Repositories also hold the same
-// weights in other programs' formats, pictures, and the files that the weights were made from.
+// Which files of a repository a model needs: those that the engine reads, and what tells people
+// about it. Repositories also hold the same weights in other programs' formats, pictures, and the
+// files that the weights were made from.
 
 import (
 	"path"
@@ -11,16 +12,18 @@ import (
 	"headroom/engine/problem"
 )
 
-// Choose returns the files that a model needs: in order, what describes the weights before them. The error is a Problem: there is nothing
-// in the repository that Headroom runs.
+// Choose returns the files that a model needs: in order, what describes the weights before them.
+// The error is a Problem: there is nothing in the repository that Headroom runs.
 func Choose(files []File) ([]File, error) {
 	var chosen []File
-	modelWeights := slices.ContainsFunc(files, func(f File) bool { return isWeights(f.Path) && strings.HasPrefix(f.Path, "model") })
+	modelWeights := slices.ContainsFunc(files,
+		func(f File) bool { return isWeights(f.Path) && strings.HasPrefix(f.Path, "model") })
 	weights, other := false, ""
 	for _, f := range files {
 		switch {
 		case isWeights(f.Path):
-			if modelWeights && !strings.HasPrefix(f.Path, "model") { // the same once more, such as consolidated.safetensors
+			if modelWeights && !strings.HasPrefix(f.Path, "model") {
+				// the same once more, such as consolidated.safetensors
 				continue
 			}
 			weights = true
@@ -37,10 +40,13 @@ func Choose(files []File) ([]File, error) {
 		if other != "" {
 			why = "its weights are in " + other + " format"
 		}
-		return nil, problem.New(problem.UnknownArchitecture, "Headroom cannot run what is in this repository", why, "Choose a repository in MLX's or Hugging Face's format.")
+		return nil, problem.New(problem.UnknownArchitecture,
+			"Headroom cannot run what is in this repository", why,
+			"Choose a repository in MLX's or Hugging Face's format.")
 	}
 	if !slices.ContainsFunc(chosen, func(f File) bool { return f.Path == "config.json" }) {
-		return nil, problem.New(problem.UnknownArchitecture, "This repository holds no whole model", "it has no config.json", "It may be an adapter: choose the model itself.")
+		return nil, problem.New(problem.UnknownArchitecture, "This repository holds no whole model",
+			"it has no config.json", "It may be an adapter: choose the model itself.")
 	}
 	inOrder(chosen)
 	return chosen, nil
@@ -52,7 +58,8 @@ func Select(files []File, paths []string) ([]File, error) {
 	for _, p := range paths {
 		i := slices.IndexFunc(files, func(f File) bool { return f.Path == p })
 		if i < 0 {
-			return nil, problem.New(problem.NotFound, "The repository has no file "+p, "", "Choose from its files as they are listed now.")
+			return nil, problem.New(problem.NotFound, "The repository has no file "+p, "",
+				"Choose from its files as they are listed now.")
 		}
 		chosen = append(chosen, files[i])
 	}
@@ -60,7 +67,8 @@ func Select(files []File, paths []string) ([]File, error) {
 	return slices.Compact(chosen), nil
 }
 
-// inOrder puts config.json and the index first, other small files after them, and weights last, each by name.
+// inOrder puts config.json and the index first, other small files after them, and weights last,
+// each by name.
 func inOrder(files []File) {
 	rank := func(f File) int {
 		switch {
@@ -95,7 +103,8 @@ func isSmall(p string) bool {
 	case ".txt":
 		return p != "requirements.txt"
 	case "":
-		return strings.HasPrefix(strings.ToUpper(p), "LICENSE") || strings.HasPrefix(strings.ToUpper(p), "NOTICE")
+		return strings.HasPrefix(strings.ToUpper(p), "LICENSE") ||
+			strings.HasPrefix(strings.ToUpper(p), "NOTICE")
 	}
 	return false
 }

@@ -21,7 +21,8 @@ func TestDownload(t *testing.T) {
 	f.expectWhole(f.download(f.client()))
 	parts := 0
 	for _, line := range f.asked {
-		if fromHub := strings.HasPrefix(line, "HUB "); fromHub != strings.HasSuffix(line, " with token") {
+		if fromHub := strings.HasPrefix(line, "HUB "); fromHub != strings.HasSuffix(line,
+			" with token") {
 			t.Errorf("the token went to the wrong one: %s", line)
 		}
 		if strings.HasPrefix(line, "CDN GET /model.safetensors bytes=") {
@@ -43,7 +44,8 @@ func TestDownload(t *testing.T) {
 const large = 200
 
 func (f *fakeHub) incomplete() string {
-	return filepath.Join(f.cache, "models--o--m", "blobs", sumOf(f.files["model.safetensors"])+incompleteSuffix)
+	return filepath.Join(f.cache, "models--o--m", "blobs",
+		sumOf(f.files["model.safetensors"])+incompleteSuffix)
 }
 
 // What another tool has begun is gone on with.
@@ -52,12 +54,14 @@ func TestResume(t *testing.T) {
 	if err := os.MkdirAll(filepath.Dir(f.incomplete()), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(f.incomplete(), []byte(f.files["model.safetensors"][:150]), 0o644); err != nil {
+	if err := os.WriteFile(f.incomplete(), []byte(f.files["model.safetensors"][:150]),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
 	f.expectWhole(f.download(f.client()))
 	for _, line := range f.asked {
-		if strings.Contains(line, "GET /model.safetensors bytes=") && !strings.Contains(line, "bytes=1") {
+		if strings.Contains(line, "GET /model.safetensors bytes=") &&
+			!strings.Contains(line, "bytes=1") {
 			t.Errorf("fetched again: %s", line)
 		}
 	}
@@ -81,14 +85,19 @@ func TestDroppedConnections(t *testing.T) {
 		return n%3 != 0 && f.short(w, r, n%7)
 	}
 	f.expectWhole(f.download(f.client()))
-	// A hub that is gone for good is given up, with what has come kept. Each byte renews the patience.
+	// A hub that is gone for good is given up, with what has come kept. Each byte renews the
+	// patience.
 	f = newFakeHub(t, model())
-	f.fault = func(w http.ResponseWriter, r *http.Request, n int) bool { return n > 6 && f.short(w, r, max(0, 12-n)) }
+	f.fault = func(w http.ResponseWriter, r *http.Request, n int) bool {
+		return n > 6 &&
+			f.short(w, r, max(0, 12-n))
+	}
 	job := f.download(f.client(func(o *Options) { o.Connections = 1 }))
 	if problem.From(job.Err).Code != problem.Upstream || len(f.slept) != 4+mostFailures-1 {
 		t.Errorf("%v after %d waits", job.Err, len(f.slept))
 	}
-	if text, err := os.ReadFile(f.incomplete()); err != nil || len(text) != 3*partLen+5+4+3+2+1 || job.DoneBytes != int64(25+len(text)) {
+	if text, err := os.ReadFile(f.incomplete()); err != nil || len(text) != 3*partLen+5+4+3+2+1 ||
+		job.DoneBytes != int64(25+len(text)) {
 		t.Errorf("%d bytes are kept, %d counted, %v", len(text), job.DoneBytes, err)
 	}
 	f.fault = nil
@@ -102,7 +111,8 @@ func TestStoppedMidway(t *testing.T) {
 	first := make(chan struct{})
 	f.fault = func(w http.ResponseWriter, r *http.Request, n int) bool {
 		switch {
-		case strings.HasPrefix(r.Header.Get("Range"), "bytes=32-"): // the third part waits while those after it come
+		case strings.HasPrefix(r.Header.Get("Range"), "bytes=32-"):
+			// the third part waits while those after it come
 			<-first
 			panic(http.ErrAbortHandler)
 		case strings.HasPrefix(r.Header.Get("Range"), "bytes=64-"):
@@ -144,7 +154,8 @@ func TestDamage(t *testing.T) {
 	if job := f.download(f.client()); !strings.Contains(job.Err.Error(), "wrong checksum") {
 		t.Errorf("error %v", job.Err)
 	}
-	for _, name := range []string{f.incomplete(), strings.TrimSuffix(f.incomplete(), incompleteSuffix)} {
+	for _, name := range []string{f.incomplete(),
+		strings.TrimSuffix(f.incomplete(), incompleteSuffix)} {
 		if _, err := os.Stat(name); err == nil {
 			t.Errorf("%s is left", name)
 		}
@@ -161,7 +172,8 @@ func TestDamagedSmallFile(t *testing.T) {
 		}
 		return false
 	}
-	if job := f.download(f.client()); !strings.Contains(job.Err.Error(), "README.md arrived twice with a wrong checksum") {
+	if job := f.download(f.client()); !strings.Contains(job.Err.Error(),
+		"README.md arrived twice with a wrong checksum") {
 		t.Errorf("error %v", job.Err)
 	}
 }
@@ -177,7 +189,8 @@ func TestBusyHub(t *testing.T) {
 	}{
 		{"429 with seconds", 429, "7", 2, "", 7 * time.Second},
 		{"503 without", 503, "", 3, "", 500 * time.Millisecond},
-		{"a date that has passed", 502, "Mon, 02 Jan 2006 15:04:05 GMT", 1, "", 500 * time.Millisecond},
+		{"a date that has passed", 502, "Mon, 02 Jan 2006 15:04:05 GMT", 1, "",
+			500 * time.Millisecond},
 		{"an hour", 429, "3600", 1, "asks to wait 1h0m0s", 0},
 		{"for ever", 500, "", 99, "cannot be reached", 0},
 	}
@@ -228,7 +241,8 @@ func TestRangesIgnored(t *testing.T) {
 		return drop && f.short(w, r, 90)
 	}
 	_ = os.MkdirAll(filepath.Dir(f.incomplete()), 0o755)
-	if err := os.WriteFile(f.incomplete(), []byte(f.files["model.safetensors"][:30]), 0o644); err != nil {
+	if err := os.WriteFile(f.incomplete(), []byte(f.files["model.safetensors"][:30]),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
 	f.expectWhole(f.download(f.client()))
@@ -259,7 +273,8 @@ func TestUnknownSizes(t *testing.T) {
 		t.Fatal(job.Err)
 	}
 	for name, text := range f.files {
-		if got, err := os.ReadFile(filepath.Join(job.Result, name)); err != nil || string(got) != text {
+		if got, err := os.ReadFile(filepath.Join(job.Result, name)); err != nil ||
+			string(got) != text {
 			t.Errorf("%s holds %q, %v", name, got, err)
 		}
 	}
@@ -297,7 +312,8 @@ func TestStalledConnection(t *testing.T) {
 		}
 		return false
 	}
-	f.expectWhole(f.download(f.client(func(o *Options) { o.Connections, o.stall = 1, 50*time.Millisecond })))
+	f.expectWhole(f.download(
+		f.client(func(o *Options) { o.Connections, o.stall = 1, 50*time.Millisecond })))
 }
 
 func TestFullDisk(t *testing.T) {
@@ -316,13 +332,21 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("error %v", job.Err)
 	}
 	text, err := os.ReadFile(f.incomplete())
-	if err != nil || len(text) == 0 || !strings.HasPrefix(f.files["model.safetensors"], string(text)) || job.DoneBytes != int64(25+len(text)) {
+	if err != nil || len(text) == 0 ||
+		!strings.HasPrefix(f.files["model.safetensors"], string(text)) ||
+		job.DoneBytes != int64(25+len(text)) {
 		t.Errorf("%q is kept, %d bytes counted, %v", text, job.DoneBytes, err)
 	}
 	f.expectWhole(f.download(f.client()))
 	// What does not fit is not begun.
 	f = newFakeHub(t, model())
-	job = f.download(f.client(func(o *Options) { o.free = func(string) (int64, error) { return minFreeBytes + 100, nil } }))
+	job = f.download(f.client(
+		func(o *Options) {
+			o.free = func(string) (int64, error) {
+				return minFreeBytes + 100,
+					nil
+			}
+		}))
 	if problem.From(job.Err).Code != problem.DiskFull || f.bytes != 0 {
 		t.Errorf("error %v after %d requests", job.Err, f.bytes)
 	}
@@ -330,7 +354,10 @@ func TestFullDisk(t *testing.T) {
 
 func TestDiscard(t *testing.T) {
 	f := newFakeHub(t, model())
-	f.fault = func(w http.ResponseWriter, r *http.Request, n int) bool { return n > 6 && f.short(w, r, 0) }
+	f.fault = func(w http.ResponseWriter, r *http.Request, n int) bool {
+		return n > 6 &&
+			f.short(w, r, 0)
+	}
 	c := f.client()
 	spec := c.Job(Request{ID: "o/m"})
 	if _, err := spec.Work(context.Background(), new(jobs.Progress)); err == nil {
@@ -354,11 +381,15 @@ func TestDiscard(t *testing.T) {
 
 func TestChosenFiles(t *testing.T) {
 	f := newFakeHub(t, model())
-	if _, err := f.client().Download(context.Background(), Request{ID: "o/m", Revision: commit, Files: []string{"pytorch_model.bin"}}, new(jobs.Progress)); err != nil {
+	if _, err := f.client().Download(context.Background(),
+		Request{ID: "o/m", Revision: commit, Files: []string{"pytorch_model.bin"}},
+		new(jobs.Progress)); err != nil {
 		t.Fatal(err)
 	}
-	f.expectRepository("blobs/"+sumOf("old")+" = old", "snapshots/"+commit+"/pytorch_model.bin -> ../../blobs/"+sumOf("old"))
-	_, err := f.client().Download(context.Background(), Request{ID: "o/m", Files: []string{"gone"}}, new(jobs.Progress))
+	f.expectRepository("blobs/"+sumOf("old")+" = old",
+		"snapshots/"+commit+"/pytorch_model.bin -> ../../blobs/"+sumOf("old"))
+	_, err := f.client().Download(context.Background(), Request{ID: "o/m", Files: []string{"gone"}},
+		new(jobs.Progress))
 	if problem.From(err).Code != problem.NotFound {
 		t.Errorf("error %v", err)
 	}

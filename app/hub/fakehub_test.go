@@ -34,18 +34,22 @@ type fakeHub struct {
 	hub, cdn *httptest.Server
 	cache    string
 
-	mu     sync.Mutex
-	files  map[string]string
-	asked  []string // "HUB GET /path range, with token"
-	slept  []time.Duration
-	change func(listing map[string]any)                             // of the list of files; nil: none
-	fault  func(w http.ResponseWriter, r *http.Request, n int) bool // of the n-th request for a file's bytes; true: it has answered
-	bytes  int                                                      // how many such requests there were
+	mu    sync.Mutex
+	files map[string]string
+	asked []string // "HUB GET /path range, with token"
+	slept []time.Duration
+	// of the list of files; nil: none
+	change func(listing map[string]any)
+	// of the n-th request for a file's bytes; true: it has answered
+	fault func(w http.ResponseWriter, r *http.Request, n int) bool
+	// how many such requests there were
+	bytes int
 }
 
 func newFakeHub(t *testing.T, files map[string]string) *fakeHub {
 	f := &fakeHub{t: t, files: files, cache: filepath.Join(t.TempDir(), "hub")}
-	f.hub, f.cdn = httptest.NewServer(http.HandlerFunc(f.serveHub)), httptest.NewServer(http.HandlerFunc(f.serveBytes))
+	f.hub, f.cdn = httptest.NewServer(http.HandlerFunc(f.serveHub)),
+		httptest.NewServer(http.HandlerFunc(f.serveBytes))
 	t.Cleanup(f.hub.Close)
 	t.Cleanup(f.cdn.Close)
 	return f
@@ -53,7 +57,8 @@ func newFakeHub(t *testing.T, files map[string]string) *fakeHub {
 
 // client is a Client of the fake hub that does not really sleep.
 func (f *fakeHub) client(change ...func(*Options)) *Client {
-	o := Options{Cache: f.cache, Endpoint: f.hub.URL, Token: func() string { return "hf_secret" }, PartBytes: partLen, Connections: 3, Log: slog.New(slog.DiscardHandler),
+	o := Options{Cache: f.cache, Endpoint: f.hub.URL, Token: func() string { return "hf_secret" },
+		PartBytes: partLen, Connections: 3, Log: slog.New(slog.DiscardHandler),
 		free: func(string) (int64, error) { return 1 << 40, nil },
 		sleep: func(ctx context.Context, d time.Duration) error {
 			f.mu.Lock()
@@ -159,7 +164,8 @@ func (f *fakeHub) serveBytes(w http.ResponseWriter, r *http.Request) {
 // short answers with the first bytes of what was asked for, and drops the connection.
 func (f *fakeHub) short(w http.ResponseWriter, r *http.Request, bytesSent int) bool {
 	record := httptest.NewRecorder()
-	http.ServeContent(record, r, "", time.Time{}, strings.NewReader(f.files[filepath.Base(r.URL.Path)]))
+	http.ServeContent(record, r, "", time.Time{},
+		strings.NewReader(f.files[filepath.Base(r.URL.Path)]))
 	body := record.Body.Bytes()
 	for name, values := range record.Header() {
 		w.Header()[name] = values
@@ -186,7 +192,8 @@ func model() map[string]string {
 	for i := range 40 {
 		fmt.Fprintf(&weights, "%05d", i) // 200 bytes, each part its own
 	}
-	return map[string]string{"config.json": `{"model_type":"x"}`, "model.safetensors": weights.String(), "README.md": "read me", "pytorch_model.bin": "old"}
+	return map[string]string{"config.json": `{"model_type":"x"}`,
+		"model.safetensors": weights.String(), "README.md": "read me", "pytorch_model.bin": "old"}
 }
 
 // download runs one and returns what it has come to.
@@ -216,7 +223,8 @@ func (f *fakeHub) expectWhole(job jobs.Job) {
 			continue
 		}
 		total += int64(len(text))
-		want = append(want, "blobs/"+sumOf(text)+" = "+text, "snapshots/"+commit+"/"+name+" -> ../../blobs/"+sumOf(text))
+		want = append(want, "blobs/"+sumOf(text)+" = "+text,
+			"snapshots/"+commit+"/"+name+" -> ../../blobs/"+sumOf(text))
 	}
 	f.expectRepository(want...)
 	if job.DoneBytes != total || job.TotalBytes != total {

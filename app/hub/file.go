@@ -32,12 +32,14 @@ type remote struct {
 	url  *url.URL
 
 	mu sync.Mutex
-	at *url.URL // where the hub has redirected to, for the next part; nil: not known, or no longer good
+	// where the hub has redirected to, for the next part; nil: not known, or no longer good
+	at *url.URL
 }
 
 var etagForm = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}$`)
 
-// parseEtag reads an etag as the cache names blobs: without quotes and the mark of a weak one. "" is none that can be used.
+// parseEtag reads an etag as the cache names blobs: without quotes and the mark of a weak one. ""
+// is none that can be used.
 func parseEtag(text string) string {
 	text = strings.Trim(strings.TrimPrefix(strings.TrimSpace(text), "W/"), `"`)
 	if !etagForm.MatchString(text) || strings.HasSuffix(text, incompleteSuffix) {
@@ -46,13 +48,15 @@ func parseEtag(text string) string {
 	return text
 }
 
-// locate asks the hub for a file's etag and size, and holds them against what the list of files said.
+// locate asks the hub for a file's etag and size, and holds them against what the list of files
+// said.
 func (c *Client) locate(ctx context.Context, r Repository, f File) (*remote, error) {
 	parts := strings.Split(f.Path, "/")
 	for i, part := range parts {
 		parts[i] = url.PathEscape(part)
 	}
-	u, err := c.endpoint.Parse(c.endpoint.Path + "/" + r.ID + "/resolve/" + r.Commit + "/" + strings.Join(parts, "/"))
+	u, err := c.endpoint.Parse(c.endpoint.Path + "/" + r.ID + "/resolve/" + r.Commit + "/" +
+		strings.Join(parts, "/"))
 	if err != nil {
 		return nil, c.strange(err)
 	}
@@ -73,19 +77,22 @@ func (c *Client) locate(ctx context.Context, r Repository, f File) (*remote, err
 			return nil, c.strange(fmt.Errorf("%s has no etag that can be used", f.Path))
 		}
 	}
-	if text := first(a.hub, "X-Linked-Size", "Content-Length"); text != "" && (a.StatusCode/100 == 2 || a.hub.Get("X-Linked-Size") != "") {
+	if text := first(a.hub, "X-Linked-Size", "Content-Length"); text != "" &&
+		(a.StatusCode/100 == 2 || a.hub.Get("X-Linked-Size") != "") {
 		size, err := strconv.ParseInt(text, 10, 64)
 		switch {
 		case err != nil || size < 0 || size > mostFileBytes:
 			return nil, c.strange(fmt.Errorf("%s has a size of %q bytes", f.Path, text))
 		case f.Size >= 0 && f.Size != size:
-			return nil, c.strange(fmt.Errorf("%s has %d bytes, and %d in the list of files", f.Path, size, f.Size))
+			return nil, c.strange(fmt.Errorf("%s has %d bytes, and %d in the list of files", f.Path,
+				size, f.Size))
 		}
 		m.Size = size
 	}
 	if sumForm.MatchString(m.etag) {
 		if f.Sum != "" && len(f.Sum) == len(m.etag) && f.Sum != m.etag {
-			return nil, c.strange(fmt.Errorf("%s has the checksum %s, and %s in the list of files", f.Path, m.etag, f.Sum))
+			return nil, c.strange(fmt.Errorf("%s has the checksum %s, and %s in the list of files",
+				f.Path, m.etag, f.Sum))
 		}
 		m.Sum = m.etag
 	}
@@ -101,7 +108,8 @@ func first(h http.Header, names ...string) string {
 	return ""
 }
 
-// hasher computes the checksum that the file must have: git's of small files is over a header with the size too. nil: none is known.
+// hasher computes the checksum that the file must have: git's of small files is over a header with
+// the size too. nil: none is known.
 func (m *remote) hasher(size int64) hash.Hash {
 	switch len(m.Sum) {
 	case 2 * sha256.Size:
@@ -148,7 +156,8 @@ func (d *download) blob(ctx context.Context, m *remote) error {
 			return err
 		}
 	}
-	return problem.New(problem.Upstream, "What the hub sends is damaged", m.Path+" arrived twice with a wrong checksum", "Try again later, or from another mirror.")
+	return problem.New(problem.Upstream, "What the hub sends is damaged",
+		m.Path+" arrived twice with a wrong checksum", "Try again later, or from another mirror.")
 }
 
 // whole tells whether the blob is here already.
@@ -178,7 +187,8 @@ func (d *download) fetch(ctx context.Context, m *remote) (err error) {
 	if err != nil {
 		return err
 	}
-	w := &writer{file: file, write: d.client.options.write, hash: m.hasher(m.Size), progress: d.progress}
+	w := &writer{file: file, write: d.client.options.write, hash: m.hasher(m.Size),
+		progress: d.progress}
 	defer func() {
 		if closed := file.Close(); err == nil {
 			err = closed
@@ -230,7 +240,8 @@ type writer struct {
 	}
 }
 
-// resume looks at what is in the file. What is longer than the whole is something else, and begun anew.
+// resume looks at what is in the file. What is longer than the whole is something else, and begun
+// anew.
 func (w *writer) resume(size int64) error {
 	info, err := w.file.Stat()
 	if err != nil {

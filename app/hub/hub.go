@@ -1,5 +1,6 @@
-// Package hub downloads models from the Hugging Face hub, or a mirror that speaks like it, into the cache that Hugging Face's own tools use,
-// so that a model is on this machine once, whoever fetched it.
+// Package hub downloads models from the Hugging Face hub, or a mirror that speaks like it, into the
+// cache that Hugging Face's own tools use, so that a model is on this machine once, whoever fetched
+// it.
 //
 //	Search, Repository   what there is                                api.go
 //	Choose               which files of it a model needs              choose.go
@@ -9,13 +10,15 @@
 //	  its place: blobs, snapshots, refs, locks                        layout.go
 //	token.go             who asks: the keychain, the environment, or a file
 //
-// The cache's layout is that of huggingface.co/docs/hub/local-cache. A file that is on its way is blobs/<etag>.incomplete, and at every
-// moment the beginning of the whole: parts may come in any order, but are written in theirs. So another tool can go on with what this one
-// began, and this one with theirs, after an end of any kind.
+// The cache's layout is that of huggingface.co/docs/hub/local-cache. A file that is on its way is
+// blobs/<etag>.incomplete, and at every moment the beginning of the whole: parts may come in any
+// order, but are written in theirs. So another tool can go on with what this one began, and this
+// one with theirs, after an end of any kind.
 //
-// Nothing that a server says is trusted: sizes are held against what was promised and what the disk has, names may not lead out of the
-// cache, checksums are those that the hub's etag names (SHA-256 of large files, git's SHA-1 of small ones). The token goes to the hub's own
-// address alone, never to where that redirects, and never over plain HTTP to another machine.
+// Nothing that a server says is trusted: sizes are held against what was promised and what the disk
+// has, names may not lead out of the cache, checksums are those that the hub's etag names (SHA-256
+// of large files, git's SHA-1 of small ones). The token goes to the hub's own address alone, never
+// to where that redirects, and never over plain HTTP to another machine.
 package hub
 
 import (
@@ -39,20 +42,23 @@ const DefaultEndpoint = "https://huggingface.co"
 
 // Options configure a Client. Cache is required.
 type Options struct {
-	Cache       string        // the hub cache's folder, with models--org--name folders in it; it need not exist
-	Endpoint    string        // "": DefaultEndpoint
-	Token       func() string // asked for each time; nil, or "": none
-	Kinds       []string      // of models, by config.json's model_type, that are of use here; nil: all
-	UserAgent   string        // "": headroom
-	Connections int           // at once for one large file, or for small ones together; 0: 4
-	PartBytes   int64         // that one connection fetches in one go; 0: 8 MiB
+	// the hub cache's folder, with models--org--name folders in it; it need not exist
+	Cache    string
+	Endpoint string        // "": DefaultEndpoint
+	Token    func() string // asked for each time; nil, or "": none
+	// of models, by config.json's model_type, that are of use here; nil: all
+	Kinds       []string
+	UserAgent   string // "": headroom
+	Connections int    // at once for one large file, or for small ones together; 0: 4
+	PartBytes   int64  // that one connection fetches in one go; 0: 8 MiB
 	Transport   http.RoundTripper
 	Log         *slog.Logger // nil: slog.Default()
 
 	sleep func(ctx context.Context, d time.Duration) error // nil: really
 	write func(f *os.File, b []byte) (int, error)          // nil: f.Write
 	free  func(dir string) (int64, error)                  // nil: disk.FreeBytes
-	stall time.Duration                                    // without a byte until a connection is given up; 0: 30 s
+	// without a byte until a connection is given up; 0: 30 s
+	stall time.Duration
 }
 
 // Client speaks with one hub. Its methods may be called from several goroutines.
@@ -77,7 +83,11 @@ func New(o Options) (*Client, error) {
 	}
 	setDefaults(&o)
 	c := &Client{options: o, endpoint: endpoint, log: o.Log}
-	c.http = &http.Client{Transport: o.Transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	c.http = &http.Client{Transport: o.Transport,
+		CheckRedirect: func(*http.Request,
+			[]*http.Request) error {
+			return http.ErrUseLastResponse
+		}}
 	return c, nil
 }
 
@@ -128,11 +138,13 @@ func sleep(ctx context.Context, d time.Duration) error {
 // ParseEndpoint reads the address of a hub. The error is a Problem.
 func ParseEndpoint(text string) (*url.URL, error) {
 	u, err := url.Parse(strings.TrimSuffix(strings.TrimSpace(text), "/"))
-	if err == nil && (u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil) {
+	if err == nil && (u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" ||
+		u.RawQuery != "" || u.Fragment != "" || u.User != nil) {
 		err = errors.New("it is not an address such as " + DefaultEndpoint)
 	}
 	if err != nil {
-		return nil, problem.Wrap(problem.BadRequest, err, "The hub's address cannot be used", "Give one that begins with https:// and has no user name or question mark in it.")
+		return nil, problem.Wrap(problem.BadRequest, err, "The hub's address cannot be used",
+			"Give one that begins with https:// and has no user name or question mark in it.")
 	}
 	return u, nil
 }
@@ -143,12 +155,14 @@ func (c *Client) Endpoint() string { return c.endpoint.String() }
 // Cache is the folder that models come to.
 func (c *Client) Cache() string { return c.options.Cache }
 
-// Runs tells whether models of that kind are of use here; of one that the hub does not know, nobody can tell before it is here.
+// Runs tells whether models of that kind are of use here; of one that the hub does not know, nobody
+// can tell before it is here.
 func (c *Client) Runs(modelType string) bool {
 	return c.options.Kinds == nil || modelType == "" || slices.Contains(c.options.Kinds, modelType)
 }
 
-// mayHaveToken tells whether the token may go to an address: the hub's own, encrypted or on this machine.
+// mayHaveToken tells whether the token may go to an address: the hub's own, encrypted or on this
+// machine.
 func (c *Client) mayHaveToken(u *url.URL) bool {
 	if u.Scheme != c.endpoint.Scheme || !strings.EqualFold(u.Host, c.endpoint.Host) {
 		return false

@@ -38,7 +38,8 @@ func (l layout) lock(etag string) string {
 
 const incompleteSuffix = ".incomplete"
 
-// link makes the snapshot's file a link to its blob. Where the file system has no links, the blob becomes the file, as other tools do it.
+// link makes the snapshot's file a link to its blob. Where the file system has no links, the blob
+// becomes the file, as other tools do it.
 func (l layout) link(commit, path, etag string) error {
 	at := filepath.Join(l.snapshot(commit), filepath.FromSlash(path))
 	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
@@ -78,8 +79,9 @@ func (l layout) refer(revision, commit string) error {
 	return os.Rename(part, at)
 }
 
-// discard takes away the snapshot of a commit that no revision stands at, the blobs that no other snapshot links to, and what is
-// incomplete; commit "" means the last alone. A blob that another program is writing stays.
+// discard takes away the snapshot of a commit that no revision stands at, the blobs that no other
+// snapshot links to, and what is incomplete; commit "" means the last alone. A blob that another
+// program is writing stays.
 func (l layout) discard(commit string) error {
 	gone := map[string]bool{}
 	if commit != "" && !l.referred(commit) {
@@ -105,7 +107,8 @@ func (l layout) discard(commit string) error {
 		failed = errors.Join(failed, os.Remove(filepath.Join(l.blobs(), e.Name())))
 		lock.Unlock()
 	}
-	for _, dir := range []string{l.blobs(), l.snapshots(), filepath.Join(l.dir(), "refs"), l.dir()} {
+	for _, dir := range []string{l.blobs(), l.snapshots(), filepath.Join(l.dir(), "refs"),
+		l.dir()} {
 		_ = os.Remove(dir) // if it is empty
 	}
 	return failed
@@ -122,13 +125,14 @@ func (l layout) lockBlob(etag string) (*disk.Lock, error) {
 // referred tells whether a revision stands at the commit.
 func (l layout) referred(commit string) bool {
 	found := false
-	_ = filepath.WalkDir(filepath.Join(l.dir(), "refs"), func(path string, d fs.DirEntry, err error) error {
-		if err == nil && d.Type().IsRegular() {
-			text, err := os.ReadFile(path)
-			found = found || err != nil || strings.TrimSpace(string(text)) == commit
-		}
-		return nil
-	})
+	_ = filepath.WalkDir(filepath.Join(l.dir(), "refs"),
+		func(path string, d fs.DirEntry, err error) error {
+			if err == nil && d.Type().IsRegular() {
+				text, err := os.ReadFile(path)
+				found = found || err != nil || strings.TrimSpace(string(text)) == commit
+			}
+			return nil
+		})
 	return found
 }
 

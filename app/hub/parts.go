@@ -1,8 +1,9 @@
 package hub
 
-// A file's bytes. Large files are fetched in parts over several connections; each part lies in memory until those before it are written,
-// so that what is in the file is its beginning at every moment. A connection that drops costs what it had in flight, and nothing of what has
-// come. A server that ignores ranges is taken as it is: one stream, from the start.
+// A file's bytes. Large files are fetched in parts over several connections; each part lies in
+// memory until those before it are written, so that what is in the file is its beginning at every
+// moment. A connection that drops costs what it had in flight, and nothing of what has come. A
+// server that ignores ranges is taken as it is: one stream, from the start.
 
 import (
 	"context"
@@ -33,7 +34,8 @@ func (c *Client) parts(ctx context.Context, m *remote, w *writer) error {
 	return err
 }
 
-// window keeps a few parts on their way, and writes them in their order. When it ends early, the beginning of the next one is kept as well.
+// window keeps a few parts on their way, and writes them in their order. When it ends early, the
+// beginning of the next one is kept as well.
 func (c *Client) window(ctx context.Context, m *remote, w *writer) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var window []*pending
@@ -75,7 +77,8 @@ func (c *Client) window(ctx context.Context, m *remote, w *writer) (err error) {
 }
 
 // part fills data with the file's bytes from an offset on, and returns how many have come.
-func (c *Client) part(ctx context.Context, m *remote, from int64, data []byte, moved func(int)) (got int, err error) {
+func (c *Client) part(ctx context.Context, m *remote, from int64, data []byte,
+	moved func(int)) (got int, err error) {
 	err = c.retry(ctx, mostFailures, func() (bool, error) {
 		start := from + int64(got)
 		header := http.Header{}
@@ -90,7 +93,8 @@ func (c *Client) part(ctx context.Context, m *remote, from int64, data []byte, m
 					return errNoRanges
 				}
 				if first, ok := rangeStart(a.Header.Get("Content-Range")); !ok || first != start {
-					return c.strange(fmt.Errorf("asked for bytes from %d on, it sends %q", start, a.Header.Get("Content-Range")))
+					return c.strange(fmt.Errorf("asked for bytes from %d on, it sends %q", start,
+						a.Header.Get("Content-Range")))
 				}
 			}
 			for got < len(data) {
@@ -108,7 +112,8 @@ func (c *Client) part(ctx context.Context, m *remote, from int64, data []byte, m
 	return got, err
 }
 
-// stream appends the rest of a file that comes as a whole each time: what is here already is let pass.
+// stream appends the rest of a file that comes as a whole each time: what is here already is let
+// pass.
 func (c *Client) stream(ctx context.Context, m *remote, w *writer) error {
 	counted := newCounter(w)
 	defer counted.settle(w)
@@ -122,7 +127,8 @@ func (c *Client) stream(ctx context.Context, m *remote, w *writer) error {
 			for {
 				n, err := body.Read(buffer)
 				if m.Size >= 0 && w.have+int64(n) > m.Size || w.have+int64(n) > mostFileBytes {
-					return c.strange(fmt.Errorf("%s is longer than the %d bytes that it should have", m.Path, m.Size))
+					return c.strange(fmt.Errorf(
+						"%s is longer than the %d bytes that it should have", m.Path, m.Size))
 				}
 				counted.add(n)
 				if err := w.append(buffer[:n]); err != nil {
@@ -149,9 +155,10 @@ func atEnd(err error) error {
 	return err
 }
 
-// read sends a request for the file, to where the hub redirected the last one, and gives the body to use, which is cut off when nothing
-// comes for too long.
-func (c *Client) read(ctx context.Context, m *remote, header http.Header, use func(a answer, body io.Reader) error) error {
+// read sends a request for the file, to where the hub redirected the last one, and gives the body
+// to use, which is cut off when nothing comes for too long.
+func (c *Client) read(ctx context.Context, m *remote, header http.Header,
+	use func(a answer, body io.Reader) error) error {
 	alive, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stalled := time.AfterFunc(c.options.stall, cancel)
@@ -222,5 +229,6 @@ func (m *remote) forget(at *url.URL) {
 func rangeStart(text string) (int64, bool) {
 	var first, last int64
 	n, err := fmt.Sscanf(text, "bytes %d-%d/", &first, &last)
-	return first, n == 2 && (err == nil || errors.Is(err, io.ErrUnexpectedEOF)) && first >= 0 && last >= first
+	return first, n == 2 && (err == nil || errors.Is(err, io.ErrUnexpectedEOF)) && first >= 0 &&
+		last >= first
 }

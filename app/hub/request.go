@@ -1,6 +1,7 @@
 package hub
 
-// One request, its redirects followed by hand: who may have the token is decided anew at each address.
+// One request, its redirects followed by hand: who may have the token is decided anew at each
+// address.
 
 import (
 	"context"
@@ -25,9 +26,11 @@ type answer struct {
 	at  *url.URL    // where the response comes from
 }
 
-// request sends a request and follows redirects, for HEAD only those within the hub: what the hub says about a file is in its own answer.
-// A status other than 200 and 206 (for HEAD, a redirect out of the hub) is an error: a Problem, or a passing one. The caller closes the body.
-func (c *Client) request(ctx context.Context, method string, u *url.URL, header http.Header) (answer, error) {
+// request sends a request and follows redirects, for HEAD only those within the hub: what the hub
+// says about a file is in its own answer. A status other than 200 and 206 (for HEAD, a redirect out
+// of the hub) is an error: a Problem, or a passing one. The caller closes the body.
+func (c *Client) request(ctx context.Context, method string, u *url.URL,
+	header http.Header) (answer, error) {
 	a := answer{hub: http.Header{}, at: u}
 	for range mostRedirects {
 		r, err := http.NewRequestWithContext(ctx, method, a.at.String(), nil)
@@ -66,7 +69,8 @@ func (c *Client) request(ctx context.Context, method string, u *url.URL, header 
 		case err != nil:
 			return answer{}, c.strange(err)
 		case next.Scheme != "https" && next.Scheme != a.at.Scheme:
-			return answer{}, c.strange(fmt.Errorf("it redirects from %s to %q", a.at.Scheme, next.Scheme))
+			return answer{}, c.strange(
+				fmt.Errorf("it redirects from %s to %q", a.at.Scheme, next.Scheme))
 		case method == "HEAD" && !strings.EqualFold(next.Host, c.endpoint.Host):
 			return a, nil
 		}
@@ -97,19 +101,25 @@ func (c *Client) refused(r *http.Response) error {
 	_, _ = io.CopyN(io.Discard, r.Body, 64<<10) // so that the connection can be used again
 	said := fmt.Errorf("it answers %s", r.Status)
 	switch r.StatusCode {
-	case http.StatusTooManyRequests, http.StatusRequestTimeout, http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+	case http.StatusTooManyRequests, http.StatusRequestTimeout, http.StatusInternalServerError,
+		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		return &passing{err: said, after: retryAfter(r.Header.Get("Retry-After"), time.Now())}
 	case http.StatusUnauthorized, http.StatusForbidden:
 		if r.Header.Get("X-Error-Code") == "GatedRepo" {
-			return problem.New(problem.Forbidden, "The model's terms have to be accepted first", "its makers ask for that",
-				"Accept them on its page at the hub, and give Headroom a token of that account: headroom models token.")
+			return problem.New(problem.Forbidden, "The model's terms have to be accepted first",
+				"its makers ask for that",
+				"Accept them on its page at the hub, and give Headroom a token of that account: "+
+					"headroom models token.")
 		}
-		return problem.New(problem.Unauthorized, "The hub does not give this out", fmt.Sprintf("%v: there is no such repository, or it is private", said),
+		return problem.New(problem.Unauthorized, "The hub does not give this out",
+			fmt.Sprintf("%v: there is no such repository, or it is private", said),
 			"Check the name; for a private one, give Headroom a token: headroom models token.")
 	case http.StatusNotFound:
-		return problem.New(problem.NotFound, "The hub has no such thing", said.Error(), "Check the name and the revision.")
+		return problem.New(problem.NotFound, "The hub has no such thing", said.Error(),
+			"Check the name and the revision.")
 	}
-	return problem.New(problem.Upstream, "The hub did not give what was asked for", said.Error(), "Check the hub's address: "+c.Endpoint())
+	return problem.New(problem.Upstream, "The hub did not give what was asked for", said.Error(),
+		"Check the hub's address: "+c.Endpoint())
 }
 
 // about names what a Problem is about.
@@ -123,7 +133,8 @@ func about(err error, what string) error {
 	return err
 }
 
-// mostRetryAfter bounds what a server may ask to wait, so that the arithmetic holds; mostWait (retry.go) bounds what is done.
+// mostRetryAfter bounds what a server may ask to wait, so that the arithmetic holds; mostWait
+// (retry.go) bounds what is done.
 const mostRetryAfter = 30 * 24 * time.Hour
 
 // retryAfter reads the header: seconds, or a date.

@@ -1,8 +1,9 @@
 package hub
 
-// The token that says who asks. It is looked for where people and other tools keep it, and kept where the system keeps secrets: in a Mac's
-// keychain (security), or the desktop's (secret-tool, of libsecret). Where there is neither, it is the file that Hugging Face's tools use.
-// Programs are given it on their standard input, never as an argument, which others could read.
+// The token that says who asks. It is looked for where people and other tools keep it, and kept
+// where the system keeps secrets: in a Mac's keychain (security), or the desktop's (secret-tool, of
+// libsecret). Where there is neither, it is the file that Hugging Face's tools use. Programs are
+// given it on their standard input, never as an argument, which others could read.
 
 import (
 	"context"
@@ -31,7 +32,8 @@ const (
 	TokenFile        TokenSource = "file"
 )
 
-// Tokens finds and keeps the token. The zero value is ready; its methods may be called from any goroutine.
+// Tokens finds and keeps the token. The zero value is ready; its methods may be called from any
+// goroutine.
 type Tokens struct {
 	// run runs a program; nil: really. The error is exec.ErrNotFound where there is none.
 	run  func(ctx context.Context, stdin, name string, args ...string) (string, error)
@@ -78,12 +80,14 @@ func (t *Tokens) Token() (string, TokenSource) {
 	return t.token, t.source
 }
 
-// Save keeps a token for the next requests and starts, "" removes the one that is kept. It returns where it is kept. The error is a
-// Problem.
+// Save keeps a token for the next requests and starts, "" removes the one that is kept. It returns
+// where it is kept. The error is a Problem.
 func (t *Tokens) Save(token string) (TokenSource, error) {
 	token = strings.TrimSpace(token)
 	if token != "" && !tokenForm.MatchString(token) {
-		return NoToken, problem.New(problem.BadRequest, "This is no token", "it has characters that no token has", "Copy it from the hub's settings, under Access Tokens.")
+		return NoToken, problem.New(problem.BadRequest, "This is no token",
+			"it has characters that no token has",
+			"Copy it from the hub's settings, under Access Tokens.")
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -94,18 +98,22 @@ func (t *Tokens) Save(token string) (TokenSource, error) {
 	}
 	if token == "" {
 		if err := os.Remove(tokenPath()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return NoToken, problem.Wrap(problem.Internal, err, "The token could not be removed", "")
+			return NoToken, problem.Wrap(problem.Internal, err, "The token could not be removed",
+				"")
 		}
 		return NoToken, nil
 	}
 	path := tokenPath()
-	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(token), 0o600), os.Chmod(path, 0o600)); err != nil {
-		return NoToken, problem.Wrap(problem.Internal, err, "The token could not be kept", "Set HF_TOKEN in the environment instead.")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700),
+		os.WriteFile(path, []byte(token), 0o600), os.Chmod(path, 0o600)); err != nil {
+		return NoToken, problem.Wrap(problem.Internal, err, "The token could not be kept",
+			"Set HF_TOKEN in the environment instead.")
 	}
 	return TokenFile, nil
 }
 
-// tokenPath is where Hugging Face's tools keep it: HF_TOKEN_PATH, HF_HOME/token, or ~/.cache/huggingface/token.
+// tokenPath is where Hugging Face's tools keep it: HF_TOKEN_PATH, HF_HOME/token, or
+// ~/.cache/huggingface/token.
 func tokenPath() string {
 	if path := os.Getenv("HF_TOKEN_PATH"); path != "" {
 		return path
@@ -121,11 +129,15 @@ func tokenPath() string {
 	return filepath.Join(home, "token")
 }
 
-func (t *Tokens) isMac() bool { return t.goos == "darwin" || t.goos == "" && runtime.GOOS == "darwin" }
+func (t *Tokens) isMac() bool {
+	return t.goos == "darwin" || t.goos == "" &&
+		runtime.GOOS == "darwin"
+}
 
 func (t *Tokens) lookUp() (string, error) {
 	if t.isMac() {
-		return t.tool("", "security", "find-generic-password", "-s", tokenService, "-a", tokenAccount, "-w")
+		return t.tool("", "security", "find-generic-password", "-s", tokenService, "-a",
+			tokenAccount, "-w")
 	}
 	return t.tool("", "secret-tool", "lookup", "service", tokenService, "account", tokenAccount)
 }
@@ -134,14 +146,18 @@ func (t *Tokens) keep(token string) error {
 	var err error
 	switch {
 	case t.isMac() && token == "":
-		_, err = t.tool("", "security", "delete-generic-password", "-s", tokenService, "-a", tokenAccount)
+		_, err = t.tool("", "security", "delete-generic-password", "-s", tokenService, "-a",
+			tokenAccount)
 	case t.isMac():
-		command := `add-generic-password -U -s "` + tokenService + `" -a ` + tokenAccount + ` -w "` + token + `"` + "\n"
+		command := `add-generic-password -U -s "` + tokenService + `" -a ` + tokenAccount +
+			` -w "` + token + `"` + "\n"
 		_, err = t.tool(command, "security", "-i")
 	case token == "":
-		_, err = t.tool("", "secret-tool", "clear", "service", tokenService, "account", tokenAccount)
+		_, err = t.tool("", "secret-tool", "clear", "service", tokenService, "account",
+			tokenAccount)
 	default:
-		_, err = t.tool(token, "secret-tool", "store", "--label="+tokenService, "service", tokenService, "account", tokenAccount)
+		_, err = t.tool(token, "secret-tool", "store", "--label="+tokenService, "service",
+			tokenService, "account", tokenAccount)
 	}
 	if err == nil && token != "" { // security -i succeeds whatever its commands do
 		var kept string

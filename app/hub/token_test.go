@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// keychain plays the programs that keep secrets; it remembers what it was given as arguments, which others could read.
+// keychain plays the programs that keep secrets; it remembers what it was given as arguments, which
+// others could read.
 type keychain struct {
 	secret string
 	gone   bool // there is no such program
@@ -40,7 +41,8 @@ func (k *keychain) run(_ context.Context, stdin, name string, args ...string) (s
 
 func lonely(t *testing.T) string {
 	home := t.TempDir()
-	for name, value := range map[string]string{"HOME": home, "HF_HOME": "", "HF_TOKEN": "", "HUGGING_FACE_HUB_TOKEN": "", "HF_TOKEN_PATH": ""} {
+	for name, value := range map[string]string{"HOME": home, "HF_HOME": "", "HF_TOKEN": "",
+		"HUGGING_FACE_HUB_TOKEN": "", "HF_TOKEN_PATH": ""} {
 		t.Setenv(name, value)
 	}
 	return filepath.Join(home, ".cache", "huggingface", "token")

@@ -1,7 +1,8 @@
 package importer
 
-// One file of a copy. Bytes are written in pieces; each piece is forced to the disk, read back from there, and what was read is held
-// against what was to be written, by SHA-256. A blob of Hugging Face's cache is held against its name as well.
+// One file of a copy. Bytes are written in pieces; each piece is forced to the disk, read back from
+// there, and what was read is held against what was to be written, by SHA-256. A blob of Hugging
+// Face's cache is held against its name as well.
 
 import (
 	"bytes"
@@ -23,9 +24,10 @@ const (
 	pieceBytes      = 64 << 20 // written before they are read back
 )
 
-// cloneAll has the file system share the originals' blocks, as far as it can, and returns the files that have to be copied. Where the
-// first cannot be cloned, none can.
-func (i *Importer) cloneAll(ctx context.Context, dir string, files []source, j *journal, p *jobs.Progress) ([]source, error) {
+// cloneAll has the file system share the originals' blocks, as far as it can, and returns the files
+// that have to be copied. Where the first cannot be cloned, none can.
+func (i *Importer) cloneAll(ctx context.Context, dir string, files []source, j *journal,
+	p *jobs.Progress) ([]source, error) {
 	clone := i.options.clone
 	if clone == nil {
 		clone = disk.Clone
@@ -60,7 +62,8 @@ func fresh(to string) error {
 }
 
 // copyFile writes one file. What there was of it is begun anew.
-func (i *Importer) copyFile(ctx context.Context, dir string, f source, j *journal, p *jobs.Progress) (err error) {
+func (i *Importer) copyFile(ctx context.Context, dir string, f source, j *journal,
+	p *jobs.Progress) (err error) {
 	to := filepath.Join(dir, f.rel)
 	if err := fresh(to); err != nil {
 		return err
@@ -84,7 +87,8 @@ func (i *Importer) copyFile(ctx context.Context, dir string, f source, j *journa
 			_ = os.Remove(to)
 		}
 	}()
-	c := copier{i: i, in: in, out: out, read: sha256.New(), back: sha256.New(), buffer: make([]byte, copyBufferBytes)}
+	c := copier{i: i, in: in, out: out, read: sha256.New(), back: sha256.New(),
+		buffer: make([]byte, copyBufferBytes)}
 	for {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -100,10 +104,12 @@ func (i *Importer) copyFile(ctx context.Context, dir string, f source, j *journa
 	}
 	sum := c.read.Sum(nil)
 	if c.at != f.size {
-		return problem.New(problem.ModelBroken, "The model changed while it was copied", shown(f.rel)+" is not what it was", "Import it again when nothing writes to it.")
+		return problem.New(problem.ModelBroken, "The model changed while it was copied",
+			shown(f.rel)+" is not what it was", "Import it again when nothing writes to it.")
 	}
 	if f.sha256 != "" && hex.EncodeToString(sum) != f.sha256 {
-		return problem.New(problem.ModelBroken, "The model is damaged", "what "+shown(f.rel)+" holds does not have the checksum that it was downloaded with",
+		return problem.New(problem.ModelBroken, "The model is damaged",
+			"what "+shown(f.rel)+" holds does not have the checksum that it was downloaded with",
 			"Download the model again.")
 	}
 	_ = os.Chtimes(to, f.changed, f.changed)
@@ -149,11 +155,14 @@ func (c *copier) piece(ctx context.Context, moved func(int64)) (int64, error) {
 		return 0, err
 	}
 	disk.DropCache(c.out)
-	if _, err := io.CopyBuffer(plainWriter{c.back}, io.NewSectionReader(c.out, from, c.at-from), c.buffer); err != nil {
+	if _, err := io.CopyBuffer(plainWriter{c.back}, io.NewSectionReader(c.out, from, c.at-from),
+		c.buffer); err != nil {
 		return 0, err
 	}
 	if !bytes.Equal(c.read.Sum(nil), c.back.Sum(nil)) {
-		return 0, problem.New(problem.ModelBroken, "The copy is not what was written", "the disk gave back other bytes than it was given", "Check the disk, then import the model again.")
+		return 0, problem.New(problem.ModelBroken, "The copy is not what was written",
+			"the disk gave back other bytes than it was given",
+			"Check the disk, then import the model again.")
 	}
 	return c.at - from, nil
 }

@@ -1,16 +1,20 @@
-// Package importer brings models from anywhere on this machine into Headroom's own folder: by a copy, by a move, or by a link.
+// Package importer brings models from anywhere on this machine into Headroom's own folder: by a
+// copy, by a move, or by a link.
 //
 //	paths --Plan (plan.go, walk.go, names.go)--> items --Import (run.go, copyfile.go)--> folders in the root
 //
-// A path may be a model's folder, a folder of models in any layout that the library knows, or a file of a model. Plan reads headers only
-// and changes nothing: it says what would happen, in bytes, and for what cannot be imported, why. A copy shares its blocks with the
-// original where the file system can do that (APFS, Btrfs, XFS); else its bytes are written, read back and compared.
+// A path may be a model's folder, a folder of models in any layout that the library knows, or a
+// file of a model. Plan reads headers only and changes nothing: it says what would happen, in
+// bytes, and for what cannot be imported, why. A copy shares its blocks with the original where the
+// file system can do that (APFS, Btrfs, XFS); else its bytes are written, read back and compared.
 //
-// A copy grows in a hidden folder beside its goal, with a journal of the files that are whole (journal.go), and takes its name when all is
-// there and checked. So it goes on after an end of any kind, and nobody ever sees half a model.
+// A copy grows in a hidden folder beside its goal, with a journal of the files that are whole
+// (journal.go), and takes its name when all is there and checked. So it goes on after an end of any
+// kind, and nobody ever sees half a model.
 //
-// Invariants: nothing is ever overwritten; no name from a path leads out of the root, and no link out of the model's folder is followed;
-// an original is removed only after all of its copy has been read back.
+// Invariants: nothing is ever overwritten; no name from a path leads out of the root, and no link
+// out of the model's folder is followed; an original is removed only after all of its copy has been
+// read back.
 package importer
 
 import (
@@ -68,7 +72,8 @@ type Plan struct {
 	Mode  Mode
 	Root  string
 	Items []Item
-	// WrittenBytes is what the items take of the disk together, FreeBytes what is free there; below 0: not known.
+	// WrittenBytes is what the items take of the disk together, FreeBytes what is free there; below
+	// 0: not known.
 	WrittenBytes int64
 	FreeBytes    int64
 }
@@ -82,7 +87,8 @@ type Item struct {
 	Bytes  int64 // of its files
 	// WrittenBytes is what it takes of the disk: 0 for a link and for a move on one file system.
 	WrittenBytes int64
-	// Clones says that the file system is of a kind that can share the original's blocks; WrittenBytes is what it takes if it cannot.
+	// Clones says that the file system is of a kind that can share the original's blocks;
+	// WrittenBytes is what it takes if it cannot.
 	Clones  bool
 	Refused error // why it cannot be imported, a *problem.Problem; nil: it can
 

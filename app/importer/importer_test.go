@@ -29,7 +29,9 @@ func describe(src engine.Source, _ engine.Options) (engine.Description, error) {
 	case err != nil:
 		return engine.Description{}, err
 	case string(text) == "strange":
-		return engine.Description{}, problem.New(problem.UnknownArchitecture, "Headroom cannot run models of the kind \"strange\" yet", "", "")
+		return engine.Description{},
+			problem.New(problem.UnknownArchitecture,
+				"Headroom cannot run models of the kind \"strange\" yet", "", "")
 	case string(text) == "broken":
 		return engine.Description{}, problem.New(problem.ModelBroken, "It is broken", "", "")
 	}
@@ -150,8 +152,10 @@ func (b *bench) mustAll(mode Mode, paths ...string) {
 }
 
 func TestCopyMoveLink(t *testing.T) {
-	files := []string{"m/config.json = x", "m/model.safetensors = weights", "m/sub/extra.txt = more", "m/.git/HEAD = hidden"}
-	whole := []string{"m/config.json = x", "m/model.safetensors = weights", "m/sub/extra.txt = more"}
+	files := []string{"m/config.json = x", "m/model.safetensors = weights",
+		"m/sub/extra.txt = more", "m/.git/HEAD = hidden"}
+	whole := []string{"m/config.json = x", "m/model.safetensors = weights",
+		"m/sub/extra.txt = more"}
 	t.Run("copy", func(t *testing.T) {
 		b := newBench(t)
 		plant(t, b.from, files...)
@@ -189,34 +193,48 @@ func TestCopyMoveLink(t *testing.T) {
 	t.Run("clone", func(t *testing.T) {
 		var cloned []string
 		b := newBench(t, func(o *Options) {
-			o.clone = func(from, to string) error { cloned = append(cloned, filepath.Base(to)); return os.Link(from, to) }
+			o.clone = func(from, to string) error {
+				cloned = append(cloned,
+					filepath.Base(to))
+				return os.Link(from, to)
+			}
 			o.write = func() error { return errors.New("a clone writes nothing") }
 		})
 		plant(t, b.from, files...)
 		b.mustAll(Copy, "m")
 		expectTree(t, b.root, whole...)
-		if want := []string{"config.json", "model.safetensors", "extra.txt"}; !slices.Equal(cloned, want) {
+		if want := []string{"config.json", "model.safetensors", "extra.txt"}; !slices.Equal(cloned,
+			want) {
 			t.Errorf("cloned %q, want %q", cloned, want)
 		}
 	})
 }
 
-// What paths may be: a file of a model, a folder of models, a snapshot of the hub's cache, or the repository around it.
+// What paths may be: a file of a model, a folder of models, a snapshot of the hub's cache, or the
+// repository around it.
 func TestWhatAPathMayBe(t *testing.T) {
-	hub := []string{"hub/models--org--m/blobs/c = x", "hub/models--org--m/snapshots/abc/config.json -> ../../blobs/c", "hub/models--org--m/refs/main = abc"}
+	hub := []string{"hub/models--org--m/blobs/c = x",
+		"hub/models--org--m/snapshots/abc/config.json -> ../../blobs/c",
+		"hub/models--org--m/refs/main = abc"}
 	cases := []struct {
 		name  string
 		files []string
 		paths []string
 		want  []string
 	}{
-		{"files of one model", []string{"m/config.json = x", "m/a.safetensors = w"}, []string{"m/config.json", "m/a.safetensors"}, []string{"m/a.safetensors = w", "m/config.json = x"}},
-		{"a folder of models", []string{"a/config.json = x", "pub/b/config.json = y", "loose = z"}, []string{"."}, []string{"a/config.json = x", "pub/b/config.json = y"}},
-		{"several", []string{"a/config.json = x", "b/config.json = y"}, []string{"b", "a"}, []string{"a/config.json = x", "b/config.json = y"}},
-		{"one model by two paths", []string{"a/config.json = x", "b -> a"}, []string{"b", "a"}, []string{"b/config.json = x"}},
+		{"files of one model", []string{"m/config.json = x", "m/a.safetensors = w"},
+			[]string{"m/config.json", "m/a.safetensors"},
+			[]string{"m/a.safetensors = w", "m/config.json = x"}},
+		{"a folder of models", []string{"a/config.json = x", "pub/b/config.json = y", "loose = z"},
+			[]string{"."}, []string{"a/config.json = x", "pub/b/config.json = y"}},
+		{"several", []string{"a/config.json = x", "b/config.json = y"}, []string{"b", "a"},
+			[]string{"a/config.json = x", "b/config.json = y"}},
+		{"one model by two paths", []string{"a/config.json = x", "b -> a"}, []string{"b", "a"},
+			[]string{"b/config.json = x"}},
 		{"a hub cache", hub, []string{"hub"}, []string{"org/m/config.json = x"}},
 		{"a repository", hub, []string{"hub/models--org--m"}, []string{"org/m/config.json = x"}},
-		{"a snapshot", hub, []string{"hub/models--org--m/snapshots/abc"}, []string{"org/m/config.json = x"}},
+		{"a snapshot", hub, []string{"hub/models--org--m/snapshots/abc"},
+			[]string{"org/m/config.json = x"}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -237,20 +255,28 @@ func TestRefused(t *testing.T) {
 		want  string // part of the only error
 	}{
 		{"nothing there", nil, "gone", Copy, "there is no such file or folder"},
-		{"a folder of something else", []string{"d/holiday.jpg = x"}, "d", Copy, "There is no model in"},
+		{"a folder of something else", []string{"d/holiday.jpg = x"}, "d", Copy,
+			"There is no model in"},
 		{"an archive", []string{"m.zip = x"}, "m.zip", Copy, "Unpack it"},
 		{"another file", []string{"holiday.jpg = x"}, "holiday.jpg", Copy, "no part of a model"},
 		{"GGUF", []string{"m.gguf = x"}, "m.gguf", Copy, "GGUF format"},
 		{"a folder of GGUF", []string{"m/m.gguf = x"}, "m", Copy, "GGUF format"},
-		{"pickles", []string{"m/config.json = broken", "m/pytorch_model.bin = x"}, "m", Copy, "PyTorch or ONNX"},
-		{"an unknown kind", []string{"m/config.json = strange"}, "m", Copy, "of the kind \"strange\""},
+		{"pickles", []string{"m/config.json = broken", "m/pytorch_model.bin = x"}, "m", Copy,
+			"PyTorch or ONNX"},
+		{"an unknown kind", []string{"m/config.json = strange"}, "m", Copy,
+			"of the kind \"strange\""},
 		{"broken", []string{"m/config.json = broken"}, "m", Link, "It is broken"},
-		{"incomplete", []string{"m/config.json = x", "m/model-00001-of-00002.safetensors = w"}, "m", Copy, "not complete yet"},
-		{"a link out", []string{"secret = s", "m/config.json = x", "m/notes.txt -> ../secret"}, "m", Copy, "leads out of it"},
-		{"a link to a folder", []string{"m/config.json = x", "m/d/f = x", "m/e -> d"}, "m", Copy, "does not lead to a file"},
-		{"a link to nowhere", []string{"m/config.json = x", "m/notes.txt -> gone"}, "m", Copy, "leads nowhere"},
+		{"incomplete", []string{"m/config.json = x", "m/model-00001-of-00002.safetensors = w"}, "m",
+			Copy, "not complete yet"},
+		{"a link out", []string{"secret = s", "m/config.json = x", "m/notes.txt -> ../secret"}, "m",
+			Copy, "leads out of it"},
+		{"a link to a folder", []string{"m/config.json = x", "m/d/f = x", "m/e -> d"}, "m", Copy,
+			"does not lead to a file"},
+		{"a link to nowhere", []string{"m/config.json = x", "m/notes.txt -> gone"}, "m", Copy,
+			"leads nowhere"},
 		{"too deep", []string{"m/config.json = x", "m/1/2/3/4/5 = x"}, "m", Copy, "too deep"},
-		{"moving out of the hub's cache", []string{"models--o--m/snapshots/abc/config.json = x"}, "models--o--m", Move, "Hugging Face's cache"},
+		{"moving out of the hub's cache", []string{"models--o--m/snapshots/abc/config.json = x"},
+			"models--o--m", Move, "Hugging Face's cache"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -299,7 +325,8 @@ func TestNothingIsOverwritten(t *testing.T) {
 		plant(t, b.from, "m/config.json = new")
 		item := b.Plan([]string{b.from + "/m"}, mode, "").Items[0]
 		plant(t, b.root, "m/config.json = old")
-		if _, err := b.Import(context.Background(), item, new(jobs.Progress)); problem.From(err).Code != problem.Exists {
+		if _, err := b.Import(context.Background(), item,
+			new(jobs.Progress)); problem.From(err).Code != problem.Exists {
 			t.Errorf("%s over what came later: %v", mode, err)
 		}
 		text, err := os.ReadFile(filepath.Join(b.root, "m/config.json"))
@@ -334,12 +361,15 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// Folders named as people name them become models; the same name in Unicode's other form is the same name.
+// Folders named as people name them become models; the same name in Unicode's other form is the
+// same name.
 func TestOddFolders(t *testing.T) {
 	b := newBench(t)
-	plant(t, b.from, "new\nline/config.json = a", "it's \"quoted\"/config.json = b", "U\u0308/config.json = c", "deep/Ü/config.json = d")
+	plant(t, b.from, "new\nline/config.json = a", "it's \"quoted\"/config.json = b",
+		"U\u0308/config.json = c", "deep/Ü/config.json = d")
 	wrong := b.all(Copy, "new\nline", `it's "quoted"`, "U\u0308", "deep/Ü")
-	expectTree(t, b.root, "new line/config.json = a", "it's \"quoted\"/config.json = b", "Ü/config.json = c")
+	expectTree(t, b.root, "new line/config.json = a", "it's \"quoted\"/config.json = b",
+		"Ü/config.json = c")
 	if len(wrong) != 1 || !strings.Contains(wrong["Ü"], "already") {
 		t.Errorf("errors %q, want the second Ü refused", wrong)
 	}
@@ -358,7 +388,8 @@ func TestKnownModelsStayWhereTheyAre(t *testing.T) {
 	b := newBench(t, func(o *Options) {
 		root := filepath.Dir(o.Root)
 		o.Known = func() []library.Model {
-			return library.New([]string{filepath.Join(root, "from")}, engine.Options{}, describe).Scan()
+			return library.New([]string{filepath.Join(root, "from")}, engine.Options{},
+				describe).Scan()
 		}
 	})
 	plant(t, b.from, "m/config.json = x")
@@ -367,7 +398,8 @@ func TestKnownModelsStayWhereTheyAre(t *testing.T) {
 	}
 }
 
-// A stopped copy keeps the files that are whole, and goes on with the others; a full disk is such a stop.
+// A stopped copy keeps the files that are whole, and goes on with the others; a full disk is such a
+// stop.
 func TestStoppedCopiesGoOn(t *testing.T) {
 	var writes, allowed int
 	var fault error
@@ -471,7 +503,8 @@ func TestDamagedBlob(t *testing.T) {
 		b := newBench(t)
 		sum := sha256.Sum256([]byte("right"))
 		name := hex.EncodeToString(sum[:])
-		plant(t, b.from, "models--o--m/blobs/"+name+" = "+text, "models--o--m/snapshots/abc/config.json = x",
+		plant(t, b.from, "models--o--m/blobs/"+name+" = "+text,
+			"models--o--m/snapshots/abc/config.json = x",
 			"models--o--m/snapshots/abc/model.safetensors -> ../../blobs/"+name)
 		wrong := b.all(Copy, "models--o--m")
 		if got := strings.Contains(wrong["o/m"], "checksum"); got != damaged {
@@ -481,7 +514,8 @@ func TestDamagedBlob(t *testing.T) {
 }
 
 func TestNoRoom(t *testing.T) {
-	if err := room(Item{Name: "m"}, t.TempDir(), 1<<60); problem.From(err).Code != problem.DiskFull {
+	if err := room(Item{Name: "m"}, t.TempDir(),
+		1<<60); problem.From(err).Code != problem.DiskFull {
 		t.Errorf("an exabyte: %v", err)
 	}
 }

@@ -1,7 +1,8 @@
 package importer
 
-// Which files of a copy are whole: a line of JSON for each, written after the file has been checked. It is what lets a copy go on, and its
-// lock is what keeps two programs from the same copy.
+// Which files of a copy are whole: a line of JSON for each, written after the file has been
+// checked. It is what lets a copy go on, and its lock is what keeps two programs from the same
+// copy.
 
 import (
 	"bufio"
@@ -35,7 +36,8 @@ type journal struct {
 // mostJournalBytes is more than mostFiles lines take.
 const mostJournalBytes = 16 << 20
 
-// openJournal reads the journal of a copy, or begins one. The error is disk.ErrLocked where another program is at the same copy.
+// openJournal reads the journal of a copy, or begins one. The error is disk.ErrLocked where another
+// program is at the same copy.
 func openJournal(dir string) (*journal, error) {
 	path := filepath.Join(dir, journalName)
 	lock, err := disk.TryLock(path)
@@ -50,7 +52,8 @@ func openJournal(dir string) (*journal, error) {
 	return &journal{dir: dir, lock: lock, file: file, done: readEntries(file)}, nil
 }
 
-// readEntries reads the lines that are whole; one that is not was being written when the program ended.
+// readEntries reads the lines that are whole; one that is not was being written when the program
+// ended.
 func readEntries(r io.Reader) map[entry]bool {
 	done := map[entry]bool{}
 	lines := bufio.NewScanner(io.LimitReader(r, mostJournalBytes))
@@ -82,7 +85,8 @@ func (j *journal) add(f source) error {
 	if err != nil {
 		return err
 	}
-	if _, err := j.file.Write(append([]byte("\n"), append(line, '\n')...)); err != nil { // after a line that broke off, too
+	if _, err := j.file.Write(append([]byte("\n"), append(line, '\n')...)); err != nil {
+		// after a line that broke off, too
 		return err
 	}
 	return j.file.Sync()

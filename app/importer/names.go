@@ -1,8 +1,9 @@
 package importer
 
-// What a model is called in the root. A name comes from a folder that anybody may have named: it becomes one that lists, terminals and any
-// file system can take, and it is compared as the least exact file system would, so that neither "Ünïcode" in another form nor another
-// case of letters slips past the rule that nothing is overwritten.
+// What a model is called in the root. A name comes from a folder that anybody may have named: it
+// becomes one that lists, terminals and any file system can take, and it is compared as the least
+// exact file system would, so that neither "Ünïcode" in another form nor another case of letters
+// slips past the rule that nothing is overwritten.
 
 import (
 	"os"
@@ -18,7 +19,8 @@ import (
 // mostNameBytes of one part of a name; file systems take 255.
 const mostNameBytes = 200
 
-// goalName makes a model's name fit: "name" or "org/name", in Unicode's composed form, without what is not to be printed.
+// goalName makes a model's name fit: "name" or "org/name", in Unicode's composed form, without what
+// is not to be printed.
 func goalName(name string) string {
 	org, rest, two := strings.Cut(name, "/")
 	if filepath.IsAbs(name) || !two { // a model whose ID had to be its path has its folder's name
@@ -33,7 +35,8 @@ func goalPart(part string) string {
 		switch {
 		case r == '/' || r == '\\' || r == ':':
 			return '_'
-		case unicode.IsControl(r) || unicode.Is(unicode.Zl, r) || unicode.Is(unicode.Zp, r) || unicode.Is(unicode.Cf, r):
+		case unicode.IsControl(r) || unicode.Is(unicode.Zl, r) || unicode.Is(unicode.Zp, r) ||
+			unicode.Is(unicode.Cf, r):
 			return ' '
 		}
 		return r
@@ -53,7 +56,8 @@ func goalPart(part string) string {
 // fold is equal for names that some file system takes for one.
 func fold(name string) string { return norm.NFC.String(cases.Fold().String(norm.NFC.String(name))) }
 
-// goalIn is the folder of that name in the root, in the spelling of what is there already, and what lies there, if something does.
+// goalIn is the folder of that name in the root, in the spelling of what is there already, and what
+// lies there, if something does.
 func goalIn(root, name string) (goal, taken string) {
 	goal = root
 	for part := range strings.SplitSeq(name, "/") {

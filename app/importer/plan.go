@@ -1,7 +1,8 @@
 package importer
 
-// From paths to items. What a folder holds is asked of the library, so that import and list cannot disagree about what a model is; what it
-// would list as damaged, incomplete or of a foreign kind is refused with the list's own words.
+// From paths to items. What a folder holds is asked of the library, so that import and list cannot
+// disagree about what a model is; what it would list as damaged, incomplete or of a foreign kind is
+// refused with the list's own words.
 
 import (
 	"errors"
@@ -16,8 +17,8 @@ import (
 	"headroom/engine/problem"
 )
 
-// Plan looks at the paths and says what importing them would do. name is what the model shall be called, where the paths lead to one
-// alone; "" leaves it its own.
+// Plan looks at the paths and says what importing them would do. name is what the model shall be
+// called, where the paths lead to one alone; "" leaves it its own.
 func (i *Importer) Plan(paths []string, mode Mode, name string) Plan {
 	p := Plan{Mode: mode, Root: i.options.Root, FreeBytes: -1}
 	seen := map[string]bool{}
@@ -64,13 +65,17 @@ func existingAbove(dir string) string {
 	}
 }
 
-// settle completes an item: its files, its goal, what it takes. The error says why it cannot be imported that way.
+// settle completes an item: its files, its goal, what it takes. The error says why it cannot be
+// imported that way.
 func (i *Importer) settle(item *Item, existing string, goals map[string]string) error {
 	if known := i.known(item.Source); known != "" {
-		return refusal("This model is in the list already", "Headroom finds "+known+" where it lies, in "+item.Source, "Start it; there is nothing to import.")
+		return refusal("This model is in the list already",
+			"Headroom finds "+known+" where it lies, in "+item.Source,
+			"Start it; there is nothing to import.")
 	}
 	if item.Mode == Move && isHubSnapshot(item.Source) {
-		return refusal("This model belongs to Hugging Face's cache", "other programs look for it there", "Copy or link it instead.")
+		return refusal("This model belongs to Hugging Face's cache",
+			"other programs look for it there", "Copy or link it instead.")
 	}
 	if item.Mode != Link {
 		files, err := walk(item.Source)
@@ -88,7 +93,8 @@ func (i *Importer) settle(item *Item, existing string, goals map[string]string) 
 		taken = "another model of this import"
 	}
 	if taken != "" {
-		return problem.New(problem.Exists, "There is a model of the name "+item.Name+" already", "it lies in "+taken, "Import it under another name, or remove that one first.")
+		return problem.New(problem.Exists, "There is a model of the name "+item.Name+" already",
+			"it lies in "+taken, "Import it under another name, or remove that one first.")
 	}
 	goals[fold(goal)] = item.Source
 	item.Goal = goal
@@ -117,7 +123,8 @@ func (i *Importer) known(real string) string {
 func (i *Importer) look(path string) []Item {
 	absolute, err := filepath.Abs(path)
 	if err != nil {
-		return []Item{{Source: path, Refused: problem.Wrap(problem.BadRequest, err, "The path cannot be understood", "")}}
+		return []Item{{Source: path,
+			Refused: problem.Wrap(problem.BadRequest, err, "The path cannot be understood", "")}}
 	}
 	info, err := os.Stat(absolute)
 	if err != nil {
@@ -125,11 +132,13 @@ func (i *Importer) look(path string) []Item {
 		if errors.Is(err, fs.ErrNotExist) {
 			why, fix = "there is no such file or folder", "Check the path."
 		}
-		return []Item{{Source: absolute, Refused: refusal("There is nothing at "+shown(absolute), why, fix)}}
+		return []Item{{Source: absolute,
+			Refused: refusal("There is nothing at "+shown(absolute), why, fix)}}
 	}
 	if !info.IsDir() {
 		if err := refuseFile(absolute, info); err != nil {
-			return []Item{{Name: filepath.Base(absolute), Source: absolute, Bytes: info.Size(), Refused: err}}
+			return []Item{{Name: filepath.Base(absolute), Source: absolute, Bytes: info.Size(),
+				Refused: err}}
 		}
 		absolute = filepath.Dir(absolute)
 	}
@@ -145,8 +154,10 @@ func (i *Importer) look(path string) []Item {
 		}
 	}
 	if len(items) == 0 {
-		return []Item{{Source: absolute, Refused: refusal("There is no model in "+shown(absolute), "a model's folder holds config.json and .safetensors files",
-			"Choose such a folder, or one with several of them in it.")}}
+		return []Item{{Source: absolute,
+			Refused: refusal("There is no model in "+shown(absolute),
+				"a model's folder holds config.json and .safetensors files",
+				"Choose such a folder, or one with several of them in it.")}}
 	}
 	return items
 }
@@ -167,21 +178,27 @@ func itemOf(m library.Model) Item {
 func refuseFile(path string, info fs.FileInfo) error {
 	name := filepath.Base(path)
 	if !info.Mode().IsRegular() {
-		return refusal(shown(name)+" is neither a file nor a folder", "", "Choose a model's folder.")
+		return refusal(shown(name)+" is neither a file nor a folder", "",
+			"Choose a model's folder.")
 	}
 	switch strings.ToLower(filepath.Ext(name)) {
 	case ".safetensors", ".json", ".jinja", ".model":
 		return nil
 	case ".gguf":
-		return problem.New(problem.UnknownArchitecture, "This model is in GGUF format", "Headroom runs .safetensors",
+		return problem.New(problem.UnknownArchitecture, "This model is in GGUF format",
+			"Headroom runs .safetensors",
 			"Download the model in MLX's or Hugging Face's format: a folder of .safetensors files.")
 	case ".bin", ".pt", ".pth", ".onnx", ".h5", ".ckpt", ".npz":
-		return problem.New(problem.UnknownArchitecture, shown(name)+" holds weights in a format that Headroom does not run", "it runs .safetensors",
+		return problem.New(problem.UnknownArchitecture,
+			shown(name)+" holds weights in a format that Headroom does not run",
+			"it runs .safetensors",
 			"Download the model in MLX's or Hugging Face's format.")
 	case ".zip", ".tar", ".gz", ".tgz", ".zst", ".xz", ".7z", ".rar":
-		return refusal(shown(name)+" is an archive", "", "Unpack it, then import the folder that was in it.")
+		return refusal(shown(name)+" is an archive", "",
+			"Unpack it, then import the folder that was in it.")
 	}
-	return refusal(shown(name)+" is no part of a model", "", "Choose the folder that holds config.json and the .safetensors files.")
+	return refusal(shown(name)+" is no part of a model", "",
+		"Choose the folder that holds config.json and the .safetensors files.")
 }
 
 // shown makes a path safe for one line of text: what a terminal or a log would obey is written out.

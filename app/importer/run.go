@@ -37,21 +37,26 @@ func (i *Importer) Job(item Item) jobs.Spec {
 		panic("importer: a memo as JSON: " + err.Error()) // strings
 	}
 	return jobs.Spec{
-		Kind: jobs.Import, Key: item.Source + "\x00" + item.Goal, Title: item.Name, TotalBytes: item.Bytes, Memo: memo,
-		Work:    func(ctx context.Context, p *jobs.Progress) (string, error) { return i.Import(ctx, item, p) },
+		Kind: jobs.Import, Key: item.Source + "\x00" + item.Goal, Title: item.Name,
+		TotalBytes: item.Bytes, Memo: memo,
+		Work: func(ctx context.Context, p *jobs.Progress) (string,
+			error) {
+			return i.Import(ctx, item, p)
+		},
 		Discard: func() error { return i.Discard(item) },
 	}
 }
 
-// Again is the Job of an import that an earlier run of the program has left unfinished. The source is looked at when it goes on, and
-// not before: it may lie on a disk that is not there now.
+// Again is the Job of an import that an earlier run of the program has left unfinished. The source
+// is looked at when it goes on, and not before: it may lie on a disk that is not there now.
 func (i *Importer) Again(m Memo) jobs.Spec {
 	item := Item{Source: m.Source, Goal: m.Goal, Name: m.Name, Mode: m.Mode}
 	s := i.Job(item)
 	s.Work = func(ctx context.Context, p *jobs.Progress) (string, error) {
 		items := i.Plan([]string{m.Source}, m.Mode, m.Name).Items
 		if len(items) != 1 {
-			return "", problem.New(problem.NotFound, "The model in "+shown(m.Source)+" is not what it was", "", "Import it anew.")
+			return "", problem.New(problem.NotFound,
+				"The model in "+shown(m.Source)+" is not what it was", "", "Import it anew.")
 		}
 		p.Total(items[0].Bytes)
 		return i.Import(ctx, items[0], p)
@@ -59,22 +64,25 @@ func (i *Importer) Again(m Memo) jobs.Spec {
 	return s
 }
 
-// Import does what an item of a Plan says, and returns the folder that the model has become. What a stopped copy has done stays beside
-// the goal for the next one of the same item, or until Discard. The error is a Problem, or ctx's.
+// Import does what an item of a Plan says, and returns the folder that the model has become. What a
+// stopped copy has done stays beside the goal for the next one of the same item, or until Discard.
+// The error is a Problem, or ctx's.
 func (i *Importer) Import(ctx context.Context, item Item, p *jobs.Progress) (string, error) {
 	if item.Refused != nil {
 		return "", item.Refused
 	}
 	parent := filepath.Dir(item.Goal)
 	if err := os.MkdirAll(parent, 0o755); err != nil {
-		return "", problem.Wrap(problem.Internal, err, "The folder for models cannot be made", "Choose another folder, or check who may write there.")
+		return "", problem.Wrap(problem.Internal, err, "The folder for models cannot be made",
+			"Choose another folder, or check who may write there.")
 	}
 	var err error
 	switch {
 	case item.Mode == Link:
 		err = os.Symlink(item.Source, item.Goal)
 	case item.Mode == Move && disk.SameDisk(item.Source, parent):
-		if err = disk.Rename(item.Source, item.Goal); errors.Is(err, syscall.EXDEV) { // one disk, mounted twice
+		if err = disk.Rename(item.Source, item.Goal); errors.Is(err, syscall.EXDEV) {
+			// one disk, mounted twice
 			err = i.copy(ctx, item, p)
 		}
 	default:
@@ -82,7 +90,8 @@ func (i *Importer) Import(ctx context.Context, item Item, p *jobs.Progress) (str
 	}
 	switch {
 	case errors.Is(err, fs.ErrExist):
-		return "", problem.New(problem.Exists, "There is something in "+shown(item.Goal)+" already", "it came there meanwhile", "Import the model under another name.")
+		return "", problem.New(problem.Exists, "There is something in "+shown(item.Goal)+" already",
+			"it came there meanwhile", "Import the model under another name.")
 	case disk.IsFull(err):
 		return "", full(item, err)
 	case err != nil:
@@ -93,10 +102,12 @@ func (i *Importer) Import(ctx context.Context, item Item, p *jobs.Progress) (str
 }
 
 func full(item Item, err error) error {
-	return problem.Wrap(problem.DiskFull, err, "The disk is full", "Make room, then go on: what has been copied of "+item.Name+" is kept.")
+	return problem.Wrap(problem.DiskFull, err, "The disk is full",
+		"Make room, then go on: what has been copied of "+item.Name+" is kept.")
 }
 
-// unfinished is the folder in which a copy grows: hidden, beside its goal, and the same one for the same source and goal.
+// unfinished is the folder in which a copy grows: hidden, beside its goal, and the same one for the
+// same source and goal.
 func unfinished(item Item) string {
 	sum := sha256.Sum256([]byte(item.Source + "\x00" + item.Goal))
 	return filepath.Join(filepath.Dir(item.Goal), ".headroom-import-"+hex.EncodeToString(sum[:6]))
@@ -110,16 +121,19 @@ func (i *Importer) Discard(item Item) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
-		return problem.Wrap(problem.Busy, err, "The import of "+item.Name+" is under way", "Stop it first.")
+		return problem.Wrap(problem.Busy, err, "The import of "+item.Name+" is under way",
+			"Stop it first.")
 	}
 	defer lock.Unlock()
 	if err := os.RemoveAll(dir); err != nil {
-		return problem.Wrap(problem.Internal, err, "What was copied of "+item.Name+" could not be removed", "Remove "+dir+" by hand.")
+		return problem.Wrap(problem.Internal, err,
+			"What was copied of "+item.Name+" could not be removed", "Remove "+dir+" by hand.")
 	}
 	return nil
 }
 
-// copy brings the files into a folder beside the goal, checks the model there, and gives it its name.
+// copy brings the files into a folder beside the goal, checks the model there, and gives it its
+// name.
 func (i *Importer) copy(ctx context.Context, item Item, p *jobs.Progress) error {
 	dir := unfinished(item)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -127,7 +141,8 @@ func (i *Importer) copy(ctx context.Context, item Item, p *jobs.Progress) error 
 	}
 	j, err := openJournal(dir)
 	if errors.Is(err, disk.ErrLocked) {
-		return problem.Wrap(problem.Busy, err, "The import of "+item.Name+" is under way", "Wait for it.")
+		return problem.Wrap(problem.Busy, err, "The import of "+item.Name+" is under way",
+			"Wait for it.")
 	}
 	if err != nil {
 		return err
@@ -182,15 +197,18 @@ func room(item Item, dir string, bytes int64) error {
 		return nil
 	}
 	return problem.New(problem.DiskFull, "There is no room for a copy of "+item.Name,
-		fmt.Sprintf("it takes %.1f GB, of %.1f GB that are free on the disk, and 1 GB is left free", float64(bytes)/1e9, float64(free)/1e9),
+		fmt.Sprintf("it takes %.1f GB, of %.1f GB that are free on the disk, and 1 GB is left free",
+			float64(bytes)/1e9, float64(free)/1e9),
 		"Make room, or link the model instead: nothing is copied then.")
 }
 
 // unchanged checks that the originals are what they were when the plan was made.
 func unchanged(files []source) error {
 	for _, f := range files {
-		if info, err := os.Lstat(f.path); err != nil || info.Size() != f.size || !info.ModTime().Equal(f.changed) {
-			return problem.New(problem.ModelBroken, "The model changed while it was copied", shown(f.rel)+" is not what it was", "Import it again when nothing writes to it.")
+		if info, err := os.Lstat(f.path); err != nil || info.Size() != f.size ||
+			!info.ModTime().Equal(f.changed) {
+			return problem.New(problem.ModelBroken, "The model changed while it was copied",
+				shown(f.rel)+" is not what it was", "Import it again when nothing writes to it.")
 		}
 	}
 	return nil
@@ -216,18 +234,22 @@ func prune(dir string, files []source) error {
 	return nil
 }
 
-// removeOriginal removes the files that have been copied, and the folders that are empty then. What was no part of the copy stays.
+// removeOriginal removes the files that have been copied, and the folders that are empty then. What
+// was no part of the copy stays.
 func removeOriginal(item Item) error {
 	dirs := map[string]bool{}
 	for _, f := range item.files {
 		if err := os.Remove(filepath.Join(item.Source, f.rel)); err != nil {
-			return problem.Wrap(problem.Internal, err, "The model was copied, but its original could not be removed", "Remove "+shown(item.Source)+" by hand.")
+			return problem.Wrap(problem.Internal, err,
+				"The model was copied, but its original could not be removed",
+				"Remove "+shown(item.Source)+" by hand.")
 		}
 		for dir := filepath.Dir(f.rel); !dirs[dir]; dir = filepath.Dir(dir) {
 			dirs[dir] = true
 		}
 	}
-	for depth := mostDepth; depth >= 0; depth-- { // the deepest first; each by its name alone, so that only empty ones go
+	for depth := mostDepth; depth >= 0; depth-- {
+		// the deepest first; each by its name alone, so that only empty ones go
 		for dir := range dirs {
 			if dir != "." && depthOf(dir) == depth {
 				_ = os.Remove(filepath.Join(item.Source, dir))

@@ -1,7 +1,8 @@
 package importer
 
-// The files of a model's folder: what an import copies. Links are followed inside the folder, and from a snapshot of Hugging Face's cache
-// to its blobs, whose names say what is in them; a link to anywhere else may lead to what has nothing to do with the model.
+// The files of a model's folder: what an import copies. Links are followed inside the folder, and
+// from a snapshot of Hugging Face's cache to its blobs, whose names say what is in them; a link to
+// anywhere else may lead to what has nothing to do with the model.
 
 import (
 	"fmt"
@@ -35,7 +36,8 @@ type walker struct {
 	files []source
 }
 
-// walk lists the files of a folder, links followed, sorted by path. Hidden files and parts of downloads are left out.
+// walk lists the files of a folder, links followed, sorted by path. Hidden files and parts of
+// downloads are left out.
 func walk(dir string) ([]source, error) {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -51,7 +53,8 @@ func walk(dir string) ([]source, error) {
 // isHubSnapshot tells .../models--org--name/snapshots/<commit>.
 func isHubSnapshot(real string) bool {
 	up := filepath.Dir(real)
-	return filepath.Base(up) == "snapshots" && strings.HasPrefix(filepath.Base(filepath.Dir(up)), "models--")
+	return filepath.Base(up) == "snapshots" &&
+		strings.HasPrefix(filepath.Base(filepath.Dir(up)), "models--")
 }
 
 func unreadable(err error) error {
@@ -65,17 +68,21 @@ func (w *walker) folder(rel string, depth int) error {
 	}
 	for _, e := range entries {
 		name := e.Name()
-		if strings.HasPrefix(name, ".") || strings.HasSuffix(name, ".incomplete") || strings.HasSuffix(name, ".part") {
+		if strings.HasPrefix(name, ".") || strings.HasSuffix(name, ".incomplete") ||
+			strings.HasSuffix(name, ".part") {
 			continue
 		}
 		if len(w.files) >= mostFiles {
-			return refusal("The folder is too large for a model's", fmt.Sprintf("it holds more than %d files", mostFiles), "Choose the model's own folder.")
+			return refusal("The folder is too large for a model's",
+				fmt.Sprintf("it holds more than %d files", mostFiles),
+				"Choose the model's own folder.")
 		}
 		at := filepath.Join(rel, name)
 		switch kind := e.Type(); {
 		case kind.IsDir():
 			if depth+1 >= mostDepth {
-				return refusal("The folder is too deep for a model's", shown(at)+" holds more folders", "Choose the model's own folder.")
+				return refusal("The folder is too deep for a model's",
+					shown(at)+" holds more folders", "Choose the model's own folder.")
 			}
 			err = w.folder(at, depth+1)
 		case kind.IsRegular():
@@ -96,19 +103,24 @@ func (w *walker) file(rel, path string) error {
 		return unreadable(err)
 	}
 	if !info.Mode().IsRegular() {
-		return refusal(shown(rel)+" does not lead to a file", "", "Link the model instead of copying it, or replace the link by what it stands for.")
+		return refusal(shown(rel)+" does not lead to a file", "",
+			"Link the model instead of copying it, or replace the link by what it stands for.")
 	}
-	w.files = append(w.files, source{rel: rel, path: path, size: info.Size(), changed: info.ModTime(), sha256: blobSum(path)})
+	w.files = append(w.files,
+		source{rel: rel, path: path, size: info.Size(), changed: info.ModTime(),
+			sha256: blobSum(path)})
 	return nil
 }
 
 func (w *walker) link(rel string) error {
 	path, err := filepath.EvalSymlinks(filepath.Join(w.real, rel))
 	if err != nil {
-		return refusal("The model is incomplete", shown(rel)+" leads nowhere", "Finish the download, or download the model again.")
+		return refusal("The model is incomplete", shown(rel)+" leads nowhere",
+			"Finish the download, or download the model again.")
 	}
 	if !strings.HasPrefix(path, w.base+string(filepath.Separator)) {
-		return refusal("The model's folder has a link that leads out of it", shown(rel)+" leads to "+shown(path),
+		return refusal("The model's folder has a link that leads out of it",
+			shown(rel)+" leads to "+shown(path),
 			"Link the model instead of copying it, or replace the link by the file.")
 	}
 	return w.file(rel, path)
@@ -116,9 +128,11 @@ func (w *walker) link(rel string) error {
 
 var blobName = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
-// blobSum is the SHA-256 that a blob of Hugging Face's cache has as its name; "" for any other file.
+// blobSum is the SHA-256 that a blob of Hugging Face's cache has as its name; "" for any other
+// file.
 func blobSum(path string) string {
-	if name := filepath.Base(path); filepath.Base(filepath.Dir(path)) == "blobs" && blobName.MatchString(name) {
+	if name := filepath.Base(path); filepath.Base(filepath.Dir(path)) == "blobs" &&
+		blobName.MatchString(name) {
 		return name
 	}
 	return ""

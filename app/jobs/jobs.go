@@ -1,14 +1,17 @@
-// Package jobs is long work that a person watches: an import, a download, a move of the cache. Each job has a state, an amount, a speed and a time left; it
-// can be stopped and goes on where it stopped.
+// Package jobs is long work that a person watches: an import, a download, a move of the cache. Each
+// job has a state, an amount, a speed and a time left; it can be stopped and goes on where it
+// stopped.
 //
 //	Start -> waiting -> running -> done
 //	             |         |-----> failed  --Resume--> waiting
 //	             '---------'-----> stopped --Resume--> waiting
 //
-// Jobs of one kind run one after another: two copies from one disk, or two downloads over one line, only make each other late. What a job
-// does is a function; that it can go on is the function's own doing, and Discard takes away what it has left behind.
+// Jobs of one kind run one after another: two copies from one disk, or two downloads over one line,
+// only make each other late. What a job does is a function; that it can go on is the function's own
+// doing, and Discard takes away what it has left behind.
 //
-// Invariants: two jobs of one key are never unfinished at the same time; a job's work has returned before its state says so.
+// Invariants: two jobs of one key are never unfinished at the same time; a job's work has returned
+// before its state says so.
 package jobs
 
 import (
@@ -71,11 +74,13 @@ type Spec struct {
 	Key        string // of the work: starting what is unfinished already returns that job
 	Title      string
 	TotalBytes int64 // 0: the work will say
-	// Work does it and returns the folder that came of it. It ends soon after ctx does, with ctx's error.
+	// Work does it and returns the folder that came of it. It ends soon after ctx does, with ctx's
+	// error.
 	Work func(ctx context.Context, p *Progress) (result string, err error)
 	// Discard takes away what unfinished work has left; nil: it leaves nothing.
 	Discard func() error
-	// Memo is what the program that made the Spec needs to make it again after a restart, as JSON; nil: the job is forgotten then.
+	// Memo is what the program that made the Spec needs to make it again after a restart, as JSON;
+	// nil: the job is forgotten then.
 	Memo json.RawMessage
 }
 
@@ -106,7 +111,8 @@ func NewList() *List {
 	return &List{queues: map[Kind]chan struct{}{}, watchers: map[chan struct{}]bool{}}
 }
 
-// Start begins a job, or returns the one of the same key that is not done: as it is if it waits or runs, else it goes on.
+// Start begins a job, or returns the one of the same key that is not done: as it is if it waits or
+// runs, else it goes on.
 func (l *List) Start(s Spec) Job {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -174,10 +180,12 @@ func (l *List) begin(j *job) {
 }
 
 // safely makes a panic in the work that job's failure.
-func safely(ctx context.Context, work func(context.Context, *Progress) (string, error), p *Progress) (result string, err error) {
+func safely(ctx context.Context, work func(context.Context, *Progress) (string, error),
+	p *Progress) (result string, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = problem.New(problem.Internal, "Something went wrong inside Headroom", fmt.Sprint(r), "Please report it.")
+			err = problem.New(problem.Internal, "Something went wrong inside Headroom",
+				fmt.Sprint(r), "Please report it.")
 		}
 	}()
 	if err := ctx.Err(); err != nil {
@@ -249,11 +257,12 @@ func (l *List) find(id string) (*job, error) {
 			return j, nil
 		}
 	}
-	return nil, problem.New(problem.NotFound, "There is no job "+id, "it may have been removed", "Take one from the list of jobs.")
+	return nil, problem.New(problem.NotFound, "There is no job "+id, "it may have been removed",
+		"Take one from the list of jobs.")
 }
 
-// Stop ends a job's work and returns when it has ended. What it has done so far stays, and Resume goes on from there. One that has
-// ended already is left as it is.
+// Stop ends a job's work and returns when it has ended. What it has done so far stays, and Resume
+// goes on from there. One that has ended already is left as it is.
 func (l *List) Stop(id string) error {
 	l.mu.Lock()
 	j, err := l.find(id)
@@ -319,8 +328,8 @@ func (l *List) Wait(ctx context.Context, id string) (Job, error) {
 	}
 }
 
-// Subscribe returns a channel that gets a value after changes of a job's state (several may come as one; figures change without), and a
-// function that ends the subscription.
+// Subscribe returns a channel that gets a value after changes of a job's state (several may come as
+// one; figures change without), and a function that ends the subscription.
 func (l *List) Subscribe() (changed <-chan struct{}, done func()) {
 	c := make(chan struct{}, 1)
 	l.mu.Lock()
@@ -343,7 +352,8 @@ func (l *List) announce() {
 	}
 }
 
-// Close stops all jobs and returns when their work has ended. Jobs that are started later stop at once.
+// Close stops all jobs and returns when their work has ended. Jobs that are started later stop at
+// once.
 func (l *List) Close() {
 	l.mu.Lock()
 	l.closed = true

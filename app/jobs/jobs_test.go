@@ -9,7 +9,8 @@ import (
 	"headroom/engine/problem"
 )
 
-// work is a Work that a test steers: it says when it has begun, and returns what it is told, or when it is cancelled.
+// work is a Work that a test steers: it says when it has begun, and returns what it is told, or
+// when it is cancelled.
 type work struct {
 	begun chan *Progress
 	end   chan error
@@ -18,15 +19,16 @@ type work struct {
 func newWork() *work { return &work{make(chan *Progress), make(chan error)} }
 
 func (w *work) spec(kind Kind, key string) Spec {
-	return Spec{Kind: kind, Key: key, Title: key, TotalBytes: 10, Work: func(ctx context.Context, p *Progress) (string, error) {
-		w.begun <- p
-		select {
-		case err := <-w.end:
-			return "/" + key, err
-		case <-ctx.Done():
-			return "", ctx.Err()
-		}
-	}}
+	return Spec{Kind: kind, Key: key, Title: key, TotalBytes: 10,
+		Work: func(ctx context.Context, p *Progress) (string, error) {
+			w.begun <- p
+			select {
+			case err := <-w.end:
+				return "/" + key, err
+			case <-ctx.Done():
+				return "", ctx.Err()
+			}
+		}}
 }
 
 func wait(t *testing.T, l *List, id string) Job {
@@ -48,14 +50,16 @@ func TestLife(t *testing.T) {
 	p.Found(2)
 	p.Add(3)
 	p.Phase("copying", "f")
-	if j := l.Jobs()[0]; j.State != Running || j.DoneBytes != 5 || j.TotalBytes != 10 || j.Phase != "copying" || j.File != "f" {
+	if j := l.Jobs()[0]; j.State != Running || j.DoneBytes != 5 || j.TotalBytes != 10 ||
+		j.Phase != "copying" || j.File != "f" {
 		t.Errorf("running: %+v", j)
 	}
 	if again := l.Start(w.spec(Import, "m")); again.ID != id {
 		t.Errorf("started twice: %s and %s", id, again.ID)
 	}
 	w.end <- errors.New("oops")
-	if j := wait(t, l, id); j.State != Failed || problem.From(j.Err).Why != "oops" || j.Phase != "" {
+	if j := wait(t, l, id); j.State != Failed || problem.From(j.Err).Why != "oops" ||
+		j.Phase != "" {
 		t.Errorf("failed: %+v", j)
 	}
 	if err := l.Resume(id); err != nil {
@@ -150,7 +154,8 @@ func TestCloseStopsAll(t *testing.T) {
 func TestPanicIsAFailure(t *testing.T) {
 	l := NewList()
 	defer l.Close()
-	id := l.Start(Spec{Kind: Import, Work: func(context.Context, *Progress) (string, error) { panic("odd") }}).ID
+	id := l.Start(Spec{Kind: Import,
+		Work: func(context.Context, *Progress) (string, error) { panic("odd") }}).ID
 	if j := wait(t, l, id); j.State != Failed || problem.From(j.Err).Why != "odd" {
 		t.Errorf("%+v", j)
 	}
@@ -165,7 +170,8 @@ func TestSpeed(t *testing.T) {
 		t.Errorf("at once: %+v", f)
 	}
 	p.Add(300)
-	if f := p.figures(start.Add(3 * time.Second)); f.perSecond != 100 || f.left != 6*time.Second || f.done != 400 {
+	if f := p.figures(start.Add(3 * time.Second)); f.perSecond != 100 || f.left != 6*time.Second ||
+		f.done != 400 {
 		t.Errorf("after 3 s: %+v", f)
 	}
 	// A stall shows: only the last seconds count.

@@ -1,7 +1,8 @@
 package jobs
 
-// Unfinished jobs over a restart: a small file has what is needed to make each of them again. It is written as a whole whenever a job's
-// state changes; how far a job is comes from what its work finds on the disk, so that the file need not follow it.
+// Unfinished jobs over a restart: a small file has what is needed to make each of them again. It is
+// written as a whole whenever a job's state changes; how far a job is comes from what its work
+// finds on the disk, so that the file need not follow it.
 
 import (
 	"encoding/json"
@@ -39,11 +40,13 @@ func ReadKept(path string) ([]Kept, error) {
 	return kept, err
 }
 
-// Recall lists a job that an earlier run of the program has left unfinished: it has stopped, and Resume goes on with it.
+// Recall lists a job that an earlier run of the program has left unfinished: it has stopped, and
+// Resume goes on with it.
 func (l *List) Recall(s Spec, doneBytes int64) {
 	ended := make(chan struct{})
 	close(ended)
-	j := &job{Job: Job{Kind: s.Kind, Title: s.Title, State: Stopped}, spec: s, progress: newProgress(s.TotalBytes), cancel: func() {}, ended: ended}
+	j := &job{Job: Job{Kind: s.Kind, Title: s.Title, State: Stopped}, spec: s,
+		progress: newProgress(s.TotalBytes), cancel: func() {}, ended: ended}
 	j.progress.Found(doneBytes)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -65,8 +68,8 @@ func (l *List) Unfinished() []Kept {
 	return kept
 }
 
-// Keep writes the unfinished jobs to the file, now and after each change of a state, until the returned function is called, which
-// writes them once more. failed gets the errors.
+// Keep writes the unfinished jobs to the file, now and after each change of a state, until the
+// returned function is called, which writes them once more. failed gets the errors.
 func (l *List) Keep(path string, failed func(error)) (end func()) {
 	write := func() {
 		if err := writeKept(path, l.Unfinished()); err != nil {

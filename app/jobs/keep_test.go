@@ -21,12 +21,14 @@ func TestUnfinishedJobsOutliveTheirList(t *testing.T) {
 		}
 	}
 	spec := func(name string, err error) Spec {
-		return Spec{Kind: Download, Key: name, Title: name, TotalBytes: 9, Memo: json.RawMessage(`{"id":"` + name + `"}`), Work: work(3, err)}
+		return Spec{Kind: Download, Key: name, Title: name, TotalBytes: 9,
+			Memo: json.RawMessage(`{"id":"` + name + `"}`), Work: work(3, err)}
 	}
 	first := NewList()
 	end := first.Keep(path, fail)
 	broken := errors.New("no line")
-	for _, j := range []Job{first.Start(spec("done", nil)), first.Start(spec("failed", broken)), first.Start(spec("removed", broken)),
+	for _, j := range []Job{first.Start(spec("done", nil)), first.Start(spec("failed", broken)),
+		first.Start(spec("removed", broken)),
 		first.Start(Spec{Kind: Import, Key: "x", Title: "without a memo", Work: work(1, broken)})} {
 		if _, err := first.Wait(t.Context(), j.ID); err != nil {
 			t.Fatal(err)
@@ -52,7 +54,8 @@ func TestUnfinishedJobsOutliveTheirList(t *testing.T) {
 	defer second.Close()
 	second.Recall(spec(kept[0].Title, nil), kept[0].DoneBytes)
 	jobs := second.Jobs()
-	if len(jobs) != 1 || jobs[0].State != Stopped || jobs[0].DoneBytes != 3 || jobs[0].TotalBytes != 9 {
+	if len(jobs) != 1 || jobs[0].State != Stopped || jobs[0].DoneBytes != 3 ||
+		jobs[0].TotalBytes != 9 {
 		t.Fatalf("recalled: %+v", jobs)
 	}
 	if again := second.Start(spec("failed", nil)); again.ID != jobs[0].ID {

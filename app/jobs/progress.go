@@ -1,7 +1,7 @@
 package jobs
 
-// How far a job is. Work reports bytes from several goroutines; speed is what came in over the last seconds, looked at whenever somebody
-// asks, so that it costs nothing while nobody does.
+// How far a job is. Work reports bytes from several goroutines; speed is what came in over the last
+// seconds, looked at whenever somebody asks, so that it costs nothing while nobody does.
 
 import (
 	"sync"
@@ -46,7 +46,8 @@ func (p *Progress) Add(bytes int64) {
 	p.moved += bytes
 }
 
-// Found counts bytes that need not be moved, since they are here from an earlier run; below 0, that are of no use after all.
+// Found counts bytes that need not be moved, since they are here from an earlier run; below 0, that
+// are of no use after all.
 func (p *Progress) Found(bytes int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

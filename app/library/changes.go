@@ -21,7 +21,8 @@ type Change struct {
 	Model Model
 }
 
-// Changes are the differences, in the order of the new list, what vanished last. What a model needs is none: it follows the free memory.
+// Changes are the differences, in the order of the new list, what vanished last. What a model needs
+// is none: it follows the free memory.
 func Changes(before, after []Model) []Change {
 	old := make(map[string]*Model, len(before))
 	for i := range before {
@@ -50,16 +51,19 @@ func Changes(before, after []Model) []Change {
 }
 
 func same(a, b *Model) bool {
-	return a.State == b.State && a.Dir == b.Dir && a.SizeBytes == b.SizeBytes && a.UpdatedAt.Equal(b.UpdatedAt) && text(a.Err) == text(b.Err) &&
+	return a.State == b.State && a.Dir == b.Dir && a.SizeBytes == b.SizeBytes &&
+		a.UpdatedAt.Equal(b.UpdatedAt) && text(a.Err) == text(b.Err) &&
 		slices.Equal(a.Places, b.Places) && sameDownload(a.Download, b.Download) &&
-		a.Description.Architecture == b.Description.Architecture && a.Description.Quantization == b.Description.Quantization
+		a.Description.Architecture == b.Description.Architecture &&
+		a.Description.Quantization == b.Description.Quantization
 }
 
 func sameDownload(a, b *Download) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
-	return a.DoneBytes == b.DoneBytes && a.TotalBytes == b.TotalBytes && slices.Equal(a.Missing, b.Missing) && slices.Equal(a.Parts, b.Parts)
+	return a.DoneBytes == b.DoneBytes && a.TotalBytes == b.TotalBytes &&
+		slices.Equal(a.Missing, b.Missing) && slices.Equal(a.Parts, b.Parts)
 }
 
 func text(err error) string {

@@ -1,7 +1,8 @@
 package library
 
-// Descriptions of folders, cached. Asking the engine reads a model's headers, which is too slow for every look at the list; an
-// answer holds while the folder's files stay the same, and half a minute; after that as many are renewed as the scan allows.
+// Descriptions of folders, cached. Asking the engine reads a model's headers, which is too slow for
+// every look at the list; an answer holds while the folder's files stay the same, and half a
+// minute; after that as many are renewed as the scan allows.
 
 import (
 	"fmt"
@@ -31,10 +32,12 @@ type described struct {
 	err error
 }
 
-// staleAfter bounds how long an answer is kept: what a model needs follows the free memory, since the size of its cache does.
+// staleAfter bounds how long an answer is kept: what a model needs follows the free memory, since
+// the size of its cache does.
 const staleAfter = 30 * time.Second
 
-func (d *describer) bundled(src engine.Source, o engine.Options, s *scanner) (engine.Description, error) {
+func (d *describer) bundled(src engine.Source, o engine.Options, s *scanner) (engine.Description,
+	error) {
 	return d.remembered("", 0, src, o, s)
 }
 
@@ -43,9 +46,10 @@ func (d *describer) folder(f folder, o engine.Options, s *scanner) (engine.Descr
 	return d.remembered(f.at.real, f.at.signature(), engine.Source{Dir: f.dir}, o, s)
 }
 
-// remembered serves the last answer for the key unless the folder has changed since, or time has passed and the scan may renew one
-// more.
-func (d *describer) remembered(key string, signature uint64, src engine.Source, o engine.Options, s *scanner) (engine.Description, error) {
+// remembered serves the last answer for the key unless the folder has changed since, or time has
+// passed and the scan may renew one more.
+func (d *describer) remembered(key string, signature uint64, src engine.Source, o engine.Options,
+	s *scanner) (engine.Description, error) {
 	d.mu.Lock()
 	known, ok := d.known[key]
 	d.mu.Unlock()
@@ -81,8 +85,9 @@ func (d *describer) forget(present map[string]bool) {
 	}
 }
 
-// DescribeWith is what a listed model would be with other options than those it would be opened with. Nothing is remembered. The error is a
-// Problem: that the model is not ready, or that the options are not for it.
+// DescribeWith is what a listed model would be with other options than those it would be opened
+// with. Nothing is remembered. The error is a Problem: that the model is not ready, or that the
+// options are not for it.
 func (l *Library) DescribeWith(m Model, o engine.Options) (engine.Description, error) {
 	if m.Err != nil {
 		return engine.Description{}, m.Err
@@ -90,7 +95,8 @@ func (l *Library) DescribeWith(m Model, o engine.Options) (engine.Description, e
 	return safely(l.describer.describe, m.Source, o)
 }
 
-// Renew forgets what a listed model needs, because its options have changed. The next scan asks again.
+// Renew forgets what a listed model needs, because its options have changed. The next scan asks
+// again.
 func (l *Library) Renew(m Model) {
 	real := ""
 	if !m.Bundled {
@@ -105,10 +111,12 @@ func (l *Library) Renew(m Model) {
 }
 
 // safely turns a panic over one odd folder into that folder's error: the list must not end with it.
-func safely(describe Describe, src engine.Source, o engine.Options) (description engine.Description, err error) {
+func safely(describe Describe, src engine.Source, o engine.Options) (description engine.Description,
+	err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = problem.New(problem.Internal, "The model could not be examined", fmt.Sprint(r), "Please report it.")
+			err = problem.New(problem.Internal, "The model could not be examined", fmt.Sprint(r),
+				"Please report it.")
 		}
 	}()
 	description, err = describe(src, o)

@@ -1,7 +1,8 @@
 package library
 
-// What other programs keep in a form that Headroom does not run: GGUF files, and Ollama's store. It is listed, with the reason, so that
-// nobody has to wonder why a model that lies there cannot be started.
+// What other programs keep in a form that Headroom does not run: GGUF files, and Ollama's store. It
+// is listed, with the reason, so that nobody has to wonder why a model that lies there cannot be
+// started.
 
 import (
 	"encoding/json"
@@ -40,7 +41,8 @@ const (
 	ollamaLibrary = "library" // the namespace that Ollama leaves out
 )
 
-// ggufFolder is a folder of GGUF files, which may be variants of one model, shards or both: one entry.
+// ggufFolder is a folder of GGUF files, which may be variants of one model, shards or both: one
+// entry.
 func ggufFolder(id string, l *listing) (folder, bool) {
 	files := l.matching(func(name string) bool { return isGGUF(name) || isGGUF(partOf(name)) })
 	if len(files) == 0 {
@@ -65,7 +67,8 @@ func looseGGUF(l *listing) []folder {
 		sets[set] = append(sets[set], f)
 	}
 	for _, set := range order {
-		found = append(found, folder{id: set, dir: filepath.Join(l.path, sets[set][0].name), foreign: ofFiles(sets[set])})
+		found = append(found, folder{id: set, dir: filepath.Join(l.path, sets[set][0].name),
+			foreign: ofFiles(sets[set])})
 	}
 	return found
 }
@@ -104,7 +107,8 @@ func (f *folders) ollama(root *listing) []folder {
 					if len(m.digests) == 0 {
 						continue
 					}
-					found = append(found, folder{id: id, dir: filepath.Join(tags.path, tag.name), foreign: m.among(blobs)})
+					found = append(found, folder{id: id, dir: filepath.Join(tags.path, tag.name),
+						foreign: m.among(blobs)})
 				}
 			}
 		}
@@ -133,7 +137,8 @@ func parseManifest(text []byte) manifest {
 	}
 	for _, layer := range document.Layers {
 		kind, hex, ok := strings.Cut(layer.Digest, ":")
-		if !ok || kind == "" || hex == "" || layer.Size < 0 || m.sizeBytes+layer.Size < m.sizeBytes {
+		if !ok || kind == "" || hex == "" || layer.Size < 0 ||
+			m.sizeBytes+layer.Size < m.sizeBytes {
 			return manifest{}
 		}
 		m.digests = append(m.digests, layer.Digest)

@@ -1,8 +1,9 @@
 package library
 
-// In what state a model is. Cheap questions come first: is a shard missing, is a part still on its way; only a folder that seems whole
-// is shown to the engine, which reads its headers and checks the list of shards and their sizes. What the engine refuses is looked at
-// once more, since a file that is being copied looks broken until its end has arrived.
+// In what state a model is. Cheap questions come first: is a shard missing, is a part still on its
+// way; only a folder that seems whole is shown to the engine, which reads its headers and checks
+// the list of shards and their sizes. What the engine refuses is looked at once more, since a file
+// that is being copied looks broken until its end has arrived.
 
 import (
 	"encoding/binary"
@@ -23,24 +24,28 @@ type State string
 
 // The states. Only a ready model can be loaded.
 const (
-	Ready       State = "ready"
-	Downloading State = "downloading"  // incomplete: something is on its way, or has stopped on the way; see Model.UpdatedAt
-	Broken      State = "broken"       // its files are damaged
-	NotLoadable State = "not_loadable" // whole, as far as Headroom can tell, but of a kind that it does not run
+	Ready State = "ready"
+	// incomplete: something is on its way, or has stopped on the way; see Model.UpdatedAt
+	Downloading State = "downloading"
+	Broken      State = "broken" // its files are damaged
+	// whole, as far as Headroom can tell, but of a kind that it does not run
+	NotLoadable State = "not_loadable"
 )
 
 // Download is how far an incomplete model is.
 type Download struct {
-	DoneBytes  int64    // here so far, parts included
-	TotalBytes int64    // 0: not known
-	Missing    []string // shards that are not here, by the list of shards or the names of the others
-	Parts      []string // files that are here in part
+	DoneBytes  int64 // here so far, parts included
+	TotalBytes int64 // 0: not known
+	// shards that are not here, by the list of shards or the names of the others
+	Missing []string
+	Parts   []string // files that are here in part
 }
 
 // inspect finds out the state of what lies in a folder, and fills in the model.
 func (s *scanner) inspect(m *Model, f folder) {
 	if f.foreign != nil {
-		m.State, m.Err, m.SizeBytes, m.UpdatedAt = NotLoadable, f.foreign.problem(), f.foreign.sizeBytes, f.foreign.changed
+		m.State, m.Err, m.SizeBytes, m.UpdatedAt = NotLoadable, f.foreign.problem(),
+			f.foreign.sizeBytes, f.foreign.changed
 		return
 	}
 	weights := f.at.matching(isWeights)
@@ -58,7 +63,8 @@ func (s *scanner) inspect(m *Model, f folder) {
 		m.SizeBytes += file.size
 	}
 	index := remembered(f.at, indexName, mostIndexBytes, parseIndex)
-	d := Download{DoneBytes: m.SizeBytes, TotalBytes: index.totalBytes, Missing: missingShards(f.at, index)}
+	d := Download{DoneBytes: m.SizeBytes, TotalBytes: index.totalBytes,
+		Missing: missingShards(f.at, index)}
 	own := f.at.matching(func(name string) bool { return f.at.awaits(name) })
 	for _, part := range slices.Concat(own, f.parts) {
 		d.Parts = append(d.Parts, part.name)
@@ -76,7 +82,8 @@ func (s *scanner) inspect(m *Model, f folder) {
 			return
 		}
 		m.State = Broken
-		m.Err = problem.New(problem.ModelBroken, "The model is incomplete", "config.json is missing", "Finish the download, or download the model again.")
+		m.Err = problem.New(problem.ModelBroken, "The model is incomplete",
+			"config.json is missing", "Finish the download, or download the model again.")
 		return
 	}
 	m.Description, m.Err = s.describer.folder(f, s.options(m.ID), s)
@@ -100,7 +107,8 @@ func (m *Model) refused(d Download, f folder, weights []file) {
 		m.State = NotLoadable
 		return
 	}
-	if len(weights) == 0 && slices.ContainsFunc(f.at.files, func(f file) bool { return isForeignWeights(f.name) }) {
+	if len(weights) == 0 && slices.ContainsFunc(f.at.files,
+		func(f file) bool { return isForeignWeights(f.name) }) {
 		m.State, m.Err = NotLoadable, (&foreign{format: formatPickle}).problem()
 		return
 	}
@@ -108,8 +116,10 @@ func (m *Model) refused(d Download, f folder, weights []file) {
 	for _, file := range weights {
 		want, pointer := f.at.promised(file)
 		if pointer {
-			m.State, m.Err = Broken, problem.New(problem.ModelBroken, "The weights are not here", file.name+" only points to them, for git-lfs",
-				"Run git lfs pull in the folder, or download the model again.")
+			m.State, m.Err = Broken,
+				problem.New(problem.ModelBroken, "The weights are not here",
+					file.name+" only points to them, for git-lfs",
+					"Run git lfs pull in the folder, or download the model again.")
 			return
 		}
 		if want > file.size {
@@ -135,12 +145,14 @@ func (m *Model) incomplete(d Download) {
 	m.State, m.Download, m.Description = Downloading, &d, engine.Description{}
 	var why []string
 	if n := len(d.Missing); n > 0 {
-		why = append(why, fmt.Sprintf("%d %s missing (%s)", n, plural(n, "file is", "files are"), few(d.Missing)))
+		why = append(why, fmt.Sprintf("%d %s missing (%s)", n, plural(n, "file is", "files are"),
+			few(d.Missing)))
 	}
 	if n := len(d.Parts); n > 0 {
 		why = append(why, fmt.Sprintf("%d %s here in part", n, plural(n, "file is", "files are")))
 	}
-	m.Err = problem.New(problem.ModelBroken, "The model is not complete yet", strings.Join(why, ", "),
+	m.Err = problem.New(problem.ModelBroken, "The model is not complete yet",
+		strings.Join(why, ", "),
 		"Wait for the download, or have the program that began it go on.")
 }
 
@@ -160,10 +172,12 @@ func few(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// awaits tells whether the name is that of a part of a file of the model, which the whole file has not replaced yet.
+// awaits tells whether the name is that of a part of a file of the model, which the whole file has
+// not replaced yet.
 func (l *listing) awaits(name string) bool {
 	whole := partOf(name)
-	return whole != "" && belongsToModel(whole) && (!l.hasFile(whole) || strings.HasSuffix(name, aria2Suffix))
+	return whole != "" && belongsToModel(whole) &&
+		(!l.hasFile(whole) || strings.HasSuffix(name, aria2Suffix))
 }
 
 // index is what model.safetensors.index.json says.
@@ -174,7 +188,8 @@ type index struct {
 
 const mostIndexBytes = 32 << 20
 
-// parseIndex reads the index; one that cannot be understood is as good as none here, and the engine says what is wrong with it.
+// parseIndex reads the index; one that cannot be understood is as good as none here, and the engine
+// says what is wrong with it.
 func parseIndex(text []byte) index {
 	var document struct {
 		Metadata struct {
@@ -201,7 +216,8 @@ func parseIndex(text []byte) index {
 	return x
 }
 
-// missingShards are those that the index names, or without one those that the names of the others speak of, and that are not there.
+// missingShards are those that the index names, or without one those that the names of the others
+// speak of, and that are not there.
 func missingShards(l *listing, x index) []string {
 	return once(l, "missing", func() []string { return l.lacks(x) })
 }
@@ -221,11 +237,13 @@ func (l *listing) lacks(x index) []string {
 	return slices.DeleteFunc(slices.Clone(expected), l.hasFile)
 }
 
-// mostHeader is the longest header of a file of weights that is read to learn the file's size; the format allows 100 MB.
+// mostHeader is the longest header of a file of weights that is read to learn the file's size; the
+// format allows 100 MB.
 const mostHeader = 100_000_000
 
-// promised is how long a file of weights will be by its own header, 0 where that cannot be told; and whether it is no such file but
-// git-lfs's pointer to it. The answer is remembered for as long as the listing holds.
+// promised is how long a file of weights will be by its own header, 0 where that cannot be told;
+// and whether it is no such file but git-lfs's pointer to it. The answer is remembered for as long
+// as the listing holds.
 func (l *listing) promised(f file) (bytes int64, pointer bool) {
 	type answer struct {
 		bytes   int64
@@ -261,7 +279,8 @@ func promisedBy(path string) (bytes int64, pointer bool) {
 	case n > mostHeader:
 		return 0, false
 	case int64(n) > info.Size()-lengthBytes:
-		return lengthBytes + int64(n), false // and more, but how much the missing part of the header would say
+		// and more, but how much the missing part of the header would say
+		return lengthBytes + int64(n), false
 	}
 	header := make([]byte, n)
 	if _, err := file.ReadAt(header, lengthBytes); err != nil {
@@ -288,7 +307,8 @@ func headerEnd(header []byte) (int64, bool) {
 		if name == "__metadata__" {
 			continue
 		}
-		if json.Unmarshal(text, &t) != nil || len(t.Offsets) != 2 || t.Offsets[1] < 0 || t.Offsets[1] > math.MaxInt64/2 {
+		if json.Unmarshal(text, &t) != nil || len(t.Offsets) != 2 || t.Offsets[1] < 0 ||
+			t.Offsets[1] > math.MaxInt64/2 {
 			return 0, false
 		}
 		end = max(end, t.Offsets[1])

@@ -1,10 +1,12 @@
 package library
 
-// Which folders are watched, and for whom. A listing depends on real paths: its folder, the links that lead there, and where the links
-// in it lead. Folders are watched by their real path, since two watches of one folder under two names are one to the kernel; an event
-// then finds the listings that it makes stale.
+// Which folders are watched, and for whom. A listing depends on real paths: its folder, the links
+// that lead there, and where the links in it lead. Folders are watched by their real path, since
+// two watches of one folder under two names are one to the kernel; an event then finds the listings
+// that it makes stale.
 //
-// Watches are bounded. A folder that gets none (the limit is reached, the system refuses, it lies on a network) is polled.
+// Watches are bounded. A folder that gets none (the limit is reached, the system refuses, it lies
+// on a network) is polled.
 
 import (
 	"os"
@@ -37,11 +39,13 @@ type watched struct {
 }
 
 func newInterest(n notifier, budget int, cost func(string) int) *interest {
-	return &interest{notifier: n, budget: budget, cost: cost, dirs: map[string]*watched{}, dependents: map[string]map[string]bool{}}
+	return &interest{notifier: n, budget: budget, cost: cost, dirs: map[string]*watched{},
+		dependents: map[string]map[string]bool{}}
 }
 
-// ordinaryBudget and ordinaryCost: inotify watches a folder as one; kqueue, on a Mac, opens each file in it. Linux allows a user 8192
-// watches on small machines, which other programs want too; macOS allows 10240 open files.
+// ordinaryBudget and ordinaryCost: inotify watches a folder as one; kqueue, on a Mac, opens each
+// file in it. Linux allows a user 8192 watches on small machines, which other programs want too;
+// macOS allows 10240 open files.
 func ordinaryBudget() int { return 4096 }
 
 func ordinaryCost(dir string) int {
@@ -60,7 +64,8 @@ func ordinaryCost(dir string) int {
 // mostCost is what one folder may take of the budget.
 const mostCost = 512
 
-// cover begins to watch the folder, a real path, and reports whether it was not watched before. It is called before the folder is read.
+// cover begins to watch the folder, a real path, and reports whether it was not watched before. It
+// is called before the folder is read.
 func (in *interest) cover(dir string) (fresh bool) {
 	if in.dirs[dir] != nil {
 		return false
@@ -113,8 +118,8 @@ func (in *interest) depend(real, path string) {
 	in.dependents[real][path] = true
 }
 
-// drop forgets what a listing depended on. Folders that nobody needs now are watched until the next sweep: the listing is likely to be
-// read again.
+// drop forgets what a listing depended on. Folders that nobody needs now are watched until the next
+// sweep: the listing is likely to be read again.
 func (in *interest) drop(l *listing) {
 	forget := func(real string) {
 		delete(in.dependents[real], l.path)
@@ -130,8 +135,8 @@ func (in *interest) drop(l *listing) {
 	}
 }
 
-// concerns tells whether an event at the real path can make a listing stale. In a home folder, which is watched for the sake of a
-// folder that may be created in it, nearly none does.
+// concerns tells whether an event at the real path can make a listing stale. In a home folder,
+// which is watched for the sake of a folder that may be created in it, nearly none does.
 func (in *interest) concerns(real string, structural bool) bool {
 	if in.dependents[real] != nil || in.dependents[filepath.Dir(real)] != nil {
 		return true
@@ -139,8 +144,8 @@ func (in *interest) concerns(real string, structural bool) bool {
 	return structural && in.dirs[real] != nil
 }
 
-// stale returns the paths of the listings that the events make stale. events are real paths, with whether something has come, gone or
-// been renamed there.
+// stale returns the paths of the listings that the events make stale. events are real paths, with
+// whether something has come, gone or been renamed there.
 func (in *interest) stale(events map[string]bool) map[string]bool {
 	paths := map[string]bool{}
 	moved := false
@@ -161,7 +166,8 @@ func (in *interest) touched(real string, paths map[string]bool) {
 	}
 }
 
-// moved handles folders that are not what lay there before. The watches of all inside went with what has gone.
+// moved handles folders that are not what lay there before. The watches of all inside went with
+// what has gone.
 func (in *interest) moved(events map[string]bool, paths map[string]bool) {
 	inside := func(path string) bool {
 		for ; ; path = filepath.Dir(path) {

@@ -33,7 +33,8 @@ func (f *fakeDescribe) describe(src engine.Source, _ engine.Options) (engine.Des
 	return engine.Description{Architecture: string(text)}, nil
 }
 
-// plant makes files in a folder: a path ending in "/" is a folder, "a -> b" a link, "a = text" a file.
+// plant makes files in a folder: a path ending in "/" is a folder, "a -> b" a link, "a = text" a
+// file.
 func plant(t *testing.T, root string, lines ...string) {
 	t.Helper()
 	for _, line := range lines {
@@ -74,39 +75,58 @@ func TestScan(t *testing.T) {
 		want  []string // without the bundled model
 	}{
 		{"nothing", nil, nil},
-		{"plain folders, one and two levels deep", []string{"b/config.json = x", "a/config.json = y", "pub/m/config.json = z", "pub/deep/er/config.json = w"},
+		{"plain folders, one and two levels deep",
+			[]string{"b/config.json = x", "a/config.json = y", "pub/m/config.json = z",
+				"pub/deep/er/config.json = w"},
 			[]string{"a y", "b x", "pub/m z"}},
 		{"the root itself", []string{"config.json = x", "sub/config.json = y"}, []string{"ROOT x"}},
 		{"hub cache: refs/main decides", []string{
 			"models--org--my--model/blobs/c1 = right", "models--org--my--model/blobs/c2 = wrong",
 			"models--org--my--model/snapshots/" + commit + "/config.json -> ../../blobs/c1",
 			"models--org--my--model/snapshots/ffff/config.json -> ../../blobs/c2",
-			"models--org--my--model/refs/main = " + commit + "\n"}, []string{"org/my--model right"}},
-		{"hub cache without refs", []string{"models--org--m/snapshots/ffff/config.json = x"}, []string{"org/m x"}},
-		{"hub cache: refs/main leads out", []string{"models--org--m/snapshots/ffff/config.json = x", "secret/in/here/config.json = s",
-			"models--org--m/refs/main = ../../secret/in/here"}, []string{"org/m x"}},
-		{"a link that leads nowhere", []string{"models--org--m/snapshots/ffff/config.json -> ../../blobs/gone", "models--org--m/snapshots/ffff/model.safetensors = w"},
-			[]string{"org/m: The model is incomplete: config.json is missing. Finish the download, or download the model again."}},
+			"models--org--my--model/refs/main = " + commit + "\n"},
+			[]string{"org/my--model right"}},
+		{"hub cache without refs", []string{"models--org--m/snapshots/ffff/config.json = x"},
+			[]string{"org/m x"}},
+		{"hub cache: refs/main leads out",
+			[]string{"models--org--m/snapshots/ffff/config.json = x",
+				"secret/in/here/config.json = s",
+				"models--org--m/refs/main = ../../secret/in/here"}, []string{"org/m x"}},
+		{"a link that leads nowhere",
+			[]string{"models--org--m/snapshots/ffff/config.json -> ../../blobs/gone",
+				"models--org--m/snapshots/ffff/model.safetensors = w"},
+			[]string{"org/m: The model is incomplete: config.json is missing. Finish the " +
+				"download, or download the model again."}},
 		{"a download in progress", []string{"models--org--m/blobs/abc.incomplete = x"},
-			[]string{"org/m: The model is not complete yet: 1 file is here in part. Wait for the download, or have the program that began it go on."}},
-		{"no model at all", []string{"models--org--tok/snapshots/ffff/tokenizer.json = x", "datasets--a--b/snapshots/f/config = x", ".hidden/config.json = x", "a file = x"}, nil},
+			[]string{"org/m: The model is not complete yet: 1 file is here in part. Wait for the " +
+				"download, or have the program that began it go on."}},
+		{"no model at all", []string{"models--org--tok/snapshots/ffff/tokenizer.json = x",
+			"datasets--a--b/snapshots/f/config = x", ".hidden/config.json = x", "a file = x"}, nil},
 		{"weights without config", []string{"m/model.safetensors = x"},
-			[]string{"m: The model is incomplete: config.json is missing. Finish the download, or download the model again."}},
-		{"broken", []string{"m/config.json = broken", "ok/config.json = x"}, []string{"m: It is broken", "ok x"}},
+			[]string{"m: The model is incomplete: config.json is missing. Finish the download, " +
+				"or " +
+				"download the model again."}},
+		{"broken", []string{"m/config.json = broken", "ok/config.json = x"},
+			[]string{"m: It is broken", "ok x"}},
 		{"a panic is one folder's error", []string{"m/config.json = panic", "ok/config.json = x"},
-			[]string{"m: The model could not be examined: an odd folder. Please report it.", "ok x"}},
-		{"linked folder, listed once", []string{"zz/config.json = x", "aa -> zz"}, []string{"aa x"}},
-		{"odd names", []string{"a[b]*/model.safetensors = x", "a[b]*/config.json = x"}, []string{"a[b]* x"}},
+			[]string{"m: The model could not be examined: an odd folder. Please report it.",
+				"ok x"}},
+		{"linked folder, listed once", []string{"zz/config.json = x", "aa -> zz"},
+			[]string{"aa x"}},
+		{"odd names", []string{"a[b]*/model.safetensors = x", "a[b]*/config.json = x"},
+			[]string{"a[b]* x"}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			root := t.TempDir()
 			plant(t, root, c.files...)
-			got := list(New([]string{root, filepath.Join(root, "gone")}, engine.Options{}, new(fakeDescribe).describe).Scan())
+			got := list(New([]string{root, filepath.Join(root, "gone")}, engine.Options{},
+				new(fakeDescribe).describe).Scan())
 			for i, line := range got {
 				got[i] = strings.Replace(line, filepath.Base(root)+" ", "ROOT ", 1)
 			}
-			if want := append([]string{"headroom-demo bundled"}, c.want...); !slices.Equal(got, want) {
+			if want := append([]string{"headroom-demo bundled"}, c.want...); !slices.Equal(got,
+				want) {
 				t.Errorf("got  %q\nwant %q", got, want)
 			}
 		})
@@ -129,7 +149,9 @@ func TestTwoModelsOfOneName(t *testing.T) {
 
 func TestResolve(t *testing.T) {
 	root, elsewhere := t.TempDir(), t.TempDir()
-	plant(t, root, "models--org--Big-4bit/snapshots/ffff/config.json = x", "pub/same/config.json = 1", "pub2/same/config.json = 2", "bad/config.json = broken", "f = file")
+	plant(t, root, "models--org--Big-4bit/snapshots/ffff/config.json = x",
+		"pub/same/config.json = 1", "pub2/same/config.json = 2", "bad/config.json = broken",
+		"f = file")
 	plant(t, elsewhere, "mine/config.json = y", "empty/")
 	l := New([]string{root}, engine.Options{}, new(fakeDescribe).describe)
 	cases := []struct {
@@ -153,7 +175,8 @@ func TestResolve(t *testing.T) {
 	}
 	for _, c := range cases {
 		m, err := l.Resolve(c.ask)
-		if c.code == "" && err != nil || c.code != "" && (err == nil || problem.From(err).Code != c.code) || m.ID != c.id {
+		if c.code == "" && err != nil || c.code != "" &&
+			(err == nil || problem.From(err).Code != c.code) || m.ID != c.id {
 			t.Errorf("Resolve(%q) = %q, %v; want %q, code %q", c.ask, m.ID, err, c.id, c.code)
 		}
 	}
@@ -183,14 +206,18 @@ func TestAnswersAreRememberedUntilAFileChanges(t *testing.T) {
 
 func TestRoots(t *testing.T) {
 	home := t.TempDir()
-	for name, value := range map[string]string{"HOME": home, "HF_HUB_CACHE": "", "HF_HOME": "", "OLLAMA_MODELS": "", "XDG_DATA_HOME": "/data", "HEADROOM_MODELS": "/e1" + string(filepath.ListSeparator) + "/e2"} {
+	for name, value := range map[string]string{"HOME": home, "HF_HUB_CACHE": "", "HF_HOME": "",
+		"OLLAMA_MODELS": "", "XDG_DATA_HOME": "/data",
+		"HEADROOM_MODELS": "/e1" + string(filepath.ListSeparator) + "/e2"} {
 		t.Setenv(name, value)
 	}
 	own := "/data/headroom/models"
 	if runtime.GOOS == "darwin" {
 		own = home + "/Library/Application Support/Headroom/models"
 	}
-	want := []string{"/flag", "/e1", "/e2", own, home + "/.cache/huggingface/hub", home + "/.lmstudio/models", home + "/.cache/lm-studio/models", home + "/.omlx/models", home + "/.ollama/models"}
+	want := []string{"/flag", "/e1", "/e2", own, home + "/.cache/huggingface/hub",
+		home + "/.lmstudio/models", home + "/.cache/lm-studio/models", home + "/.omlx/models",
+		home + "/.ollama/models"}
 	if got := Roots([]string{"/flag", "", "/e1"}); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -208,7 +235,8 @@ func TestErrorsAreProblems(t *testing.T) {
 	root := t.TempDir()
 	plant(t, root, "m/config.json = panic")
 	var p *problem.Problem
-	if m := New([]string{root}, engine.Options{}, new(fakeDescribe).describe).Scan()[1]; !errors.As(m.Err, &p) {
+	if m := New([]string{root}, engine.Options{},
+		new(fakeDescribe).describe).Scan()[1]; !errors.As(m.Err, &p) {
 		t.Errorf("Err is a %T, want a Problem", m.Err)
 	}
 }

@@ -1,7 +1,8 @@
 package library
 
-// Folders as the scan sees them: read once, and kept for as long as somebody vouches for it. A fresh scan begins with none; a Watcher
-// keeps those that nothing has happened in, so that both run the same code and a change costs the folders that it touched.
+// Folders as the scan sees them: read once, and kept for as long as somebody vouches for it. A
+// fresh scan begins with none; a Watcher keeps those that nothing has happened in, so that both run
+// the same code and a change costs the folders that it touched.
 
 import (
 	"io"
@@ -35,7 +36,8 @@ type listing struct {
 	info  fs.FileInfo // of the folder
 	dirs  []string    // names of folders in it, links to folders included, hidden ones not; sorted
 	files []file      // regular ones, sorted by name; sizes where the folder looks like a model's
-	// depends are real paths, besides those in real itself, on which all of this depends: links that were followed, and where they lead.
+	// depends are real paths, besides those in real itself, on which all of this depends: links
+	// that were followed, and where they lead.
 	depends []string
 	memo    map[string]any // what was worked out from it; see once
 	from    string         // the real folder from which the path was followed,
@@ -48,9 +50,11 @@ type folders struct {
 	known map[string]*listing // by path
 	scan  int                 // number of this scan
 	left  int                 // folders that this root may still cost
-	// cover begins to watch the folder, a real path, and reports whether nobody watched it before; nil: nobody watches.
+	// cover begins to watch the folder, a real path, and reports whether nobody watched it before;
+	// nil: nobody watches.
 	cover func(dir string) (fresh bool)
-	// keep is told of a new listing before it is used, drop of one that is forgotten; nil like cover.
+	// keep is told of a new listing before it is used, drop of one that is forgotten; nil like
+	// cover.
 	keep, drop func(*listing)
 }
 
@@ -109,7 +113,8 @@ func (f *folders) prune() {
 	}
 }
 
-// read lists a folder. What it depends on is watched before it is looked at, so that no change falls between the two.
+// read lists a folder. What it depends on is watched before it is looked at, so that no change
+// falls between the two.
 func (f *folders) read(path, from, rest string) *listing {
 	l := &listing{path: path, from: from, rest: rest}
 	t := f.follow(from, rest)
@@ -129,7 +134,8 @@ func (f *folders) read(path, from, rest string) *listing {
 	}
 	l.real, l.info = t.real, t.info
 	entries := readDir(l.real)
-	matters := slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return isModelFile(e.Name()) })
+	matters := slices.ContainsFunc(entries,
+		func(e fs.DirEntry) bool { return isModelFile(e.Name()) })
 	for _, e := range entries {
 		f.take(l, e, matters)
 	}
@@ -145,7 +151,8 @@ func (f *folders) follow(from, rest string) trail {
 			for _, hinge := range t.hinges {
 				fresh = f.cover(filepath.Dir(hinge)) || fresh
 			}
-			if t.real != "" && (len(t.hinges) > 0 || !t.info.IsDir()) { // a folder's own watch tells of its end
+			if t.real != "" && (len(t.hinges) > 0 || !t.info.IsDir()) {
+				// a folder's own watch tells of its end
 				fresh = f.cover(filepath.Dir(t.real)) || fresh
 			}
 		}
@@ -199,12 +206,14 @@ func readDir(path string) []fs.DirEntry {
 	}
 	defer d.Close()
 	entries, _ := d.ReadDir(mostEntries)
-	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	slices.SortFunc(entries,
+		func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 	return entries
 }
 
 func (l *listing) file(name string) (file, bool) {
-	i, ok := slices.BinarySearchFunc(l.files, name, func(f file, name string) int { return strings.Compare(f.name, name) })
+	i, ok := slices.BinarySearchFunc(l.files, name,
+		func(f file, name string) int { return strings.Compare(f.name, name) })
 	if !ok {
 		return file{}, false
 	}
@@ -239,7 +248,8 @@ func once[T any](l *listing, what string, find func() T) T {
 	return found
 }
 
-// remembered makes something of a file's contents, once. A file that is longer than mostBytes, or cannot be read, is an empty one.
+// remembered makes something of a file's contents, once. A file that is longer than mostBytes, or
+// cannot be read, is an empty one.
 func remembered[T any](l *listing, name string, mostBytes int64, make func(text []byte) T) T {
 	return once(l, "text of "+name, func() T {
 		var text []byte

@@ -34,9 +34,11 @@ func isModelFile(name string) bool {
 	return name == configName || isWeights(name) || isGGUF(name) || isPart(name)
 }
 
-// partSuffixes are those that programs give to files which are still on their way: Hugging Face's tools, wget and curl's wrappers, LM
-// Studio, Chrome, aria2 (its control file lies beside the real one), Safari, Ollama.
-var partSuffixes = []string{".incomplete", ".part", ".partial", ".crdownload", aria2Suffix, ".download", ".downloading"}
+// partSuffixes are those that programs give to files which are still on their way: Hugging Face's
+// tools, wget and curl's wrappers, LM Studio, Chrome, aria2 (its control file lies beside the real
+// one), Safari, Ollama.
+var partSuffixes = []string{".incomplete", ".part", ".partial", ".crdownload", aria2Suffix,
+	".download", ".downloading"}
 
 const (
 	aria2Suffix = ".aria2"
@@ -55,7 +57,8 @@ func partOf(name string) string {
 
 func isPart(name string) bool { return partOf(name) != "" }
 
-// belongsToModel tells files that models consist of, from the archive that somebody saved beside them.
+// belongsToModel tells files that models consist of, from the archive that somebody saved beside
+// them.
 func belongsToModel(name string) bool {
 	switch strings.ToLower(filepath.Ext(name)) {
 	case weightsExt, ggufExt, ".json", ".jinja", ".txt", ".model", ".bin":
@@ -70,7 +73,8 @@ var (
 	shardNameForm = "00000"
 )
 
-// siblings are the names of all shards of the set that the name belongs to, itself included; nil if it is no shard.
+// siblings are the names of all shards of the set that the name belongs to, itself included; nil if
+// it is no shard.
 func siblings(name string) []string {
 	m := shardName.FindStringSubmatch(name)
 	if m == nil {

@@ -1,8 +1,9 @@
 package library
 
-// One model in several places. The same folder by several paths is seen once anyway; copies are found by what is in them: the sizes of
-// their weights first, which costs nothing and nearly always differs, and only then a digest of headers and samples, since a
-// fine-tune has the very sizes and headers of its base.
+// One model in several places. The same folder by several paths is seen once anyway; copies are
+// found by what is in them: the sizes of their weights first, which costs nothing and nearly always
+// differs, and only then a digest of headers and samples, since a fine-tune has the very sizes and
+// headers of its base.
 
 import (
 	"crypto/sha256"
@@ -71,8 +72,8 @@ func (f folder) isHub() bool {
 	}
 }
 
-// merge makes one entry of ready models with the same content: the first, with the places of all. found are the folders of
-// models[1:].
+// merge makes one entry of ready models with the same content: the first, with the places of all.
+// found are the folders of models[1:].
 func (s *scanner) merge(models []Model, found []folder) []Model {
 	bySize := map[string][]int{}
 	for i, f := range found {
@@ -166,8 +167,8 @@ type digested struct {
 	sum       [sha256.Size]byte
 }
 
-// sample feeds a file's size and pieces of it, from its first byte to its last: retraining or quantizing anew changes practically all of
-// the weights, so that a few hundred KB of a shard tell.
+// sample feeds a file's size and pieces of it, from its first byte to its last: retraining or
+// quantizing anew changes practically all of the weights, so that a few hundred KB of a shard tell.
 func sample(write func([]byte) (int, error), f file) bool {
 	const (
 		pieces     = 64

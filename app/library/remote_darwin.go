@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// isRemote tells a folder in which changes may happen without an event: statfs says whether its file system is a local one, and FUSE's
-// say so too, whatever lies behind them.
+// isRemote tells a folder in which changes may happen without an event: statfs says whether its
+// file system is a local one, and FUSE's say so too, whatever lies behind them.
 func isRemote(dir string) bool {
 	const local = 0x1000 // MNT_LOCAL of sys/mount.h
 	var s syscall.Statfs_t

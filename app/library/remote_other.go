@@ -2,5 +2,6 @@
 
 package library
 
-// isRemote tells a folder in which changes may happen without an event. Elsewhere nobody knows, and the slow scans have to do.
+// isRemote tells a folder in which changes may happen without an event. Elsewhere nobody knows, and
+// the slow scans have to do.
 func isRemote(string) bool { return false }

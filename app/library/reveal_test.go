@@ -17,7 +17,8 @@ func TestReveal(t *testing.T) {
 	}
 	root, bin := t.TempDir(), t.TempDir()
 	said := filepath.Join(bin, "said")
-	if err := os.WriteFile(filepath.Join(bin, "xdg-open"), []byte("#!/bin/sh\nprintf %s \"$1\" > '"+said+"'\n"), 0o755); err != nil {
+	if err := os.WriteFile(filepath.Join(bin, "xdg-open"),
+		[]byte("#!/bin/sh\nprintf %s \"$1\" > '"+said+"'\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", bin)
@@ -37,7 +38,8 @@ func TestReveal(t *testing.T) {
 		_ = os.Remove(said)
 		err := l.Reveal(model(c.id), c.path)
 		shown, _ := os.ReadFile(said)
-		if got := string(shown); err != nil && !strings.Contains(err.Error(), c.want) || err == nil && got != c.want {
+		if got := string(shown); err != nil && !strings.Contains(err.Error(), c.want) ||
+			err == nil && got != c.want {
 			t.Errorf("%s %s: shown %q, %v; want %q", c.id, c.path, got, err, c.want)
 		}
 	}

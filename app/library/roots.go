@@ -7,12 +7,14 @@ import (
 	"strings"
 )
 
-// Roots returns the folders to look through, in order and without repetition: those given, those of the environment variable
-// HEADROOM_MODELS, Headroom's own, and where other programs keep their downloads. They need not exist.
+// Roots returns the folders to look through, in order and without repetition: those given, those of
+// the environment variable HEADROOM_MODELS, Headroom's own, and where other programs keep their
+// downloads. They need not exist.
 func Roots(given []string) []string {
 	candidates := append([]string{}, given...)
 	candidates = append(candidates, filepath.SplitList(os.Getenv("HEADROOM_MODELS"))...)
-	candidates = append(candidates, Own(), HubCache(), "~/.lmstudio/models", "~/.cache/lm-studio/models", "~/.omlx/models", ollamaStore())
+	candidates = append(candidates, Own(), HubCache(), "~/.lmstudio/models",
+		"~/.cache/lm-studio/models", "~/.omlx/models", ollamaStore())
 	var roots []string
 	seen := map[string]bool{}
 	for _, c := range candidates {
@@ -37,8 +39,8 @@ func Own() string {
 	return filepath.Join(data, "models")
 }
 
-// Data is the folder of what people would miss: Headroom in ~/Library/Application Support on a Mac, headroom in XDG_DATA_HOME or
-// ~/.local/share elsewhere. "" when there is no home folder.
+// Data is the folder of what people would miss: Headroom in ~/Library/Application Support on a Mac,
+// headroom in XDG_DATA_HOME or ~/.local/share elsewhere. "" when there is no home folder.
 func Data() string {
 	data := expandHome("~/Library/Application Support/Headroom")
 	if runtime.GOOS != "darwin" {
@@ -53,7 +55,8 @@ func Data() string {
 	return data
 }
 
-// HubCache is where Hugging Face's tools keep models: HF_HUB_CACHE, HF_HOME/hub, or ~/.cache/huggingface/hub.
+// HubCache is where Hugging Face's tools keep models: HF_HUB_CACHE, HF_HOME/hub, or
+// ~/.cache/huggingface/hub.
 func HubCache() string {
 	if dir := os.Getenv("HF_HUB_CACHE"); dir != "" {
 		return expandHome(dir)

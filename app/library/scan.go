@@ -1,7 +1,7 @@
 package library
 
-// Where models lie on disk. Folders are looked at two levels deep, without opening the models in them; a folder that is
-// incomplete is found too, so that the list can say what is missing.
+// Where models lie on disk. Folders are looked at two levels deep, without opening the models in
+// them; a folder that is incomplete is found too, so that the list can say what is missing.
 
 import (
 	"cmp"
@@ -30,7 +30,8 @@ func (f folder) real() string {
 	return f.at.real
 }
 
-// scanRoot finds models in a root folder. It knows four layouts, the first three mixed as they come:
+// scanRoot finds models in a root folder. It knows four layouts, the first three mixed as they
+// come:
 //
 //	root/config.json, root/name/config.json, root/publisher/name/config.json   plain folders; LM Studio, oMLX
 //	root/models--org--name/snapshots/<commit>/config.json                      Hugging Face's hub cache
@@ -74,7 +75,8 @@ func (f *folders) scanRoot(root string) []folder {
 	return found
 }
 
-// folderAt recognises one folder that somebody named: a model, a model inside the hub cache, or the hub's folder around it.
+// folderAt recognises one folder that somebody named: a model, a model inside the hub cache, or the
+// hub's folder around it.
 func (f *folders) folderAt(dir string) (folder, bool) {
 	f.left = mostFolders
 	l := f.at(dir)
@@ -88,14 +90,15 @@ func (f *folders) folderAt(dir string) (folder, bool) {
 	}
 	if snapshots := filepath.Dir(dir); filepath.Base(snapshots) == "snapshots" {
 		if id, ok := hubID(filepath.Base(filepath.Dir(snapshots))); ok {
-			return folder{id: id, dir: dir, at: l, parts: f.blobParts(f.at(filepath.Dir(snapshots)))}, true
+			return folder{id: id, dir: dir, at: l,
+				parts: f.blobParts(f.at(filepath.Dir(snapshots)))}, true
 		}
 	}
 	return f.plain(filepath.Base(dir), l), true
 }
 
-// plain is a folder that holds a model. Hugging Face's tools, told to download into a folder, keep what is on its way in a hidden
-// folder of it.
+// plain is a folder that holds a model. Hugging Face's tools, told to download into a folder, keep
+// what is on its way in a hidden folder of it.
 func (f *folders) plain(id string, l *listing) folder {
 	one := folder{id: id, dir: l.path, at: l}
 	cache := f.sub(l, ".cache")
@@ -107,7 +110,8 @@ func (f *folders) plain(id string, l *listing) folder {
 	return one
 }
 
-// looksLikeModel tells a model's folder, complete or not: it has a config.json or weights, or a part of them.
+// looksLikeModel tells a model's folder, complete or not: it has a config.json or weights, or a
+// part of them.
 func looksLikeModel(l *listing) bool {
 	return slices.ContainsFunc(l.files, func(f file) bool {
 		return f.name == configName || isWeights(f.name) || isWeights(partOf(f.name))
@@ -123,8 +127,9 @@ func hubID(name string) (string, bool) {
 	return strings.Replace(rest, "--", "/", 1), true
 }
 
-// hub recognises models--org--name and picks its snapshot: the commit that refs/main names, else the one that changed
-// last. A download in progress has no usable snapshot yet; it is listed all the same, for its error.
+// hub recognises models--org--name and picks its snapshot: the commit that refs/main names, else
+// the one that changed last. A download in progress has no usable snapshot yet; it is listed all
+// the same, for its error.
 func (f *folders) hub(id string, dir *listing) (folder, bool) {
 	parts := f.blobParts(dir)
 	var newest *listing
@@ -173,7 +178,8 @@ func (f *folders) mainCommit(dir *listing) string {
 	if !dir.hasDir("refs") {
 		return ""
 	}
-	return remembered(f.sub(dir, "refs"), "main", mostBytes, func(text []byte) string { return strings.TrimSpace(string(text)) })
+	return remembered(f.sub(dir, "refs"), "main", mostBytes,
+		func(text []byte) string { return strings.TrimSpace(string(text)) })
 }
 
 // blobParts are the blobs that are still on their way.

@@ -15,24 +15,30 @@ import (
 
 // shard is the text of a .safetensors file with one tensor of so many bytes, cut to have so many.
 func shard(dataBytes, hereBytes int) string {
-	header := fmt.Sprintf(`{"__metadata__":{"format":"mlx"},"w":{"dtype":"U8","shape":[%d],"data_offsets":[0,%d]}}`, dataBytes, dataBytes)
-	text := string(binary.LittleEndian.AppendUint64(nil, uint64(len(header)))) + header + strings.Repeat("x", dataBytes)
+	header :=
+		fmt.Sprintf(
+			`{"__metadata__":{"format":"mlx"},"w":{"dtype":"U8","shape":[%d],"data_offsets":[0,%d]}}`, dataBytes, dataBytes)
+	text := string(binary.LittleEndian.AppendUint64(nil, uint64(len(header)))) + header +
+		strings.Repeat("x", dataBytes)
 	return text[:min(len(text), hereBytes)]
 }
 
-// picky is a describer that refuses what lacks a tokenizer, and files of weights that end too early, as the engine does.
+// picky is a describer that refuses what lacks a tokenizer, and files of weights that end too
+// early, as the engine does.
 func picky(src engine.Source, o engine.Options) (engine.Description, error) {
 	if src.FS != nil {
 		return engine.Description{}, nil
 	}
 	if _, err := os.Stat(filepath.Join(src.Dir, "tokenizer.json")); err != nil {
-		return engine.Description{}, problem.New(problem.ModelBroken, "There is no tokenizer.json", "", "")
+		return engine.Description{},
+			problem.New(problem.ModelBroken, "There is no tokenizer.json", "", "")
 	}
 	weights, _ := filepath.Glob(filepath.Join(src.Dir, "*.safetensors"))
 	for _, path := range weights {
 		info, _ := os.Stat(path)
 		if want, pointer := promisedBy(path); pointer || want != info.Size() {
-			return engine.Description{}, problem.New(problem.ModelBroken, "A file is truncated", "", "")
+			return engine.Description{},
+				problem.New(problem.ModelBroken, "A file is truncated", "", "")
 		}
 	}
 	return new(fakeDescribe).describe(src, o)
@@ -47,36 +53,85 @@ func TestStates(t *testing.T) {
 		want  string // "id state why", of the only model that is not the bundled one
 		done  string // DoneBytes/TotalBytes of a download
 	}{
-		{"ready", []string{"m/config.json = x", "m/tokenizer.json = x", "m/model.safetensors = " + whole}, "m ready", ""},
-		{"a file that is being copied", []string{"m/config.json = x", "m/tokenizer.json = x", "m/model.safetensors = " + shard(100, 150)},
+		{"ready", []string{"m/config.json = x", "m/tokenizer.json = x",
+			"m/model.safetensors = " + whole}, "m ready", ""},
+		{"a file that is being copied",
+			[]string{"m/config.json = x", "m/tokenizer.json = x",
+				"m/model.safetensors = " + shard(100, 150)},
 			"m downloading A file is truncated", fmt.Sprintf("150/%d", len(whole))},
-		{"of which the header is not here", []string{"m/config.json = x", "m/tokenizer.json = x", "m/model.safetensors = " + shard(100, 20)}, "m downloading A file is truncated", fmt.Sprintf("20/%d", len(whole)-100)},
-		{"longer than its header says", []string{"m/config.json = x", "m/tokenizer.json = x", "m/model.safetensors = " + whole + "?"}, "m broken A file is truncated", ""},
-		{"a shard is missing, by the index", []string{"m/config.json = x", "m/" + indexName + " = " + two, "m/model-00001-of-00002.safetensors = " + whole},
-			"m downloading 1 file is missing (model-00002-of-00002.safetensors)", fmt.Sprintf("%d/200", len(whole))},
-		{"a shard is missing, by the other's name", []string{"m/config.json = x", "m/model-00001-of-00002.safetensors = " + whole},
-			"m downloading 1 file is missing (model-00002-of-00002.safetensors)", fmt.Sprintf("%d/0", len(whole))},
+		{"of which the header is not here",
+			[]string{"m/config.json = x", "m/tokenizer.json = x",
+				"m/model.safetensors = " + shard(100, 20)}, "m downloading A file is truncated",
+			fmt.Sprintf("20/%d", len(whole)-100)},
+		{"longer than its header says",
+			[]string{"m/config.json = x", "m/tokenizer.json = x",
+				"m/model.safetensors = " + whole + "?"}, "m broken A file is truncated", ""},
+		{"a shard is missing, by the index",
+			[]string{"m/config.json = x", "m/" + indexName + " = " + two,
+				"m/model-00001-of-00002.safetensors = " + whole},
+			"m downloading 1 file is missing (model-00002-of-00002.safetensors)",
+			fmt.Sprintf("%d/200", len(whole))},
+		{"a shard is missing, by the other's name",
+			[]string{"m/config.json = x", "m/model-00001-of-00002.safetensors = " + whole},
+			"m downloading 1 file is missing (model-00002-of-00002.safetensors)",
+			fmt.Sprintf("%d/0", len(whole))},
 		{"many are", []string{"m/config.json = x", "m/model-00001-of-00009.safetensors = x"},
-			"m downloading 8 files are missing (model-00002-of-00009.safetensors, model-00003-of-00009.safetensors, model-00004-of-00009.safetensors and 5 more)", "1/0"},
-		{"LM Studio's part", []string{"pub/m/config.json = x", "pub/m/downloading_model.safetensors.part = 12345"}, "pub/m downloading 1 file is here in part", "5/0"},
-		{"a part and nothing else", []string{"m/model.safetensors.crdownload = 12345"}, "m downloading 1 file is here in part", "5/0"},
-		{"aria2 takes the space first", []string{"m/config.json = x", "m/tokenizer.json = x", "m/model.safetensors = " + whole, "m/model.safetensors.aria2 = ctl"},
+			"m downloading 8 files are missing (model-00002-of-00009.safetensors, " +
+				"model-00003-of-00009.safetensors, model-00004-of-00009.safetensors and 5 more)",
+			"1/0"},
+		{"LM Studio's part", []string{"pub/m/config.json = x",
+			"pub/m/downloading_model.safetensors.part = 12345"},
+			"pub/m downloading 1 file is here in part", "5/0"},
+		{"a part and nothing else", []string{"m/model.safetensors.crdownload = 12345"},
+			"m downloading 1 file is here in part", "5/0"},
+		{"aria2 takes the space first",
+			[]string{"m/config.json = x", "m/tokenizer.json = x", "m/model.safetensors = " + whole,
+				"m/model.safetensors.aria2 = ctl"},
 			"m downloading 1 file is here in part", fmt.Sprintf("%d/0", len(whole))},
-		{"a part that was left behind", []string{"m/config.json = x", "m/tokenizer.json = x", "m/model.safetensors = " + whole, "m/model.safetensors.part = 123"}, "m ready", ""},
-		{"a part of something else", []string{"m/config.json = x", "m/tokenizer.json = x", "m/film.mkv.part = 123"}, "m ready", ""},
-		{"Hugging Face's tools into a folder", []string{"m/config.json = x", "m/.cache/huggingface/download/tokenizer.json.abc.incomplete = 123"}, "m downloading 1 file is here in part", "3/0"},
-		{"and what they left behind", []string{"m/config.json = x", "m/tokenizer.json = x", "m/.cache/huggingface/download/x.abc.incomplete = 123"}, "m ready", ""},
-		{"the hub, another revision on its way", []string{"models--o--m/snapshots/c/config.json = x", "models--o--m/snapshots/c/tokenizer.json = x", "models--o--m/blobs/e.incomplete = 1"}, "o/m ready", ""},
-		{"the hub, the tokenizer on its way", []string{"models--o--m/snapshots/c/config.json = x", "models--o--m/blobs/e.incomplete = 1"}, "o/m downloading 1 file is here in part", "1/0"},
-		{"git-lfs", []string{"m/config.json = x", "m/tokenizer.json = x", "m/model.safetensors = version https://git-lfs.github.com/spec/v1"}, "m broken model.safetensors only points to them, for git-lfs", ""},
-		{"pickles", []string{"m/config.json = broken", "m/pytorch_model.bin = x"}, "m not_loadable Headroom runs .safetensors", ""},
-		{"GGUF in a folder", []string{"pub/m/a-Q4.gguf = 123", "pub/m/a-Q8.gguf = 12345"}, "pub/m not_loadable Headroom runs .safetensors", ""},
-		{"GGUF on its way", []string{"pub/m/downloading_a.gguf.part = 123"}, "pub/m not_loadable Headroom runs .safetensors; downloading_a.gguf.part is still on its way", ""},
-		{"GGUF in the hub", []string{"models--o--m/blobs/b = 123", "models--o--m/snapshots/c/a.gguf -> ../../blobs/b"}, "o/m not_loadable Headroom runs .safetensors", ""},
-		{"a loose GGUF in shards", []string{"x-00001-of-00002.gguf = 1", "x-00002-of-00002.gguf = 1"}, "x not_loadable Headroom runs .safetensors", ""},
-		{"Ollama", []string{"blobs/sha256-1 = x", `manifests/registry.ollama.ai/library/qwen3/4b = {"layers":[{"digest":"sha256:1","size":7}]}`}, "qwen3:4b not_loadable Headroom runs .safetensors", ""},
-		{"Ollama, of somebody, on its way", []string{"blobs/", `manifests/r/joe/q/latest = {"layers":[{"digest":"sha256:1","size":7}]}`},
-			"joe/q:latest not_loadable Headroom runs .safetensors; 1 of its 1 files are not here yet", ""},
+		{"a part that was left behind",
+			[]string{"m/config.json = x", "m/tokenizer.json = x", "m/model.safetensors = " + whole,
+				"m/model.safetensors.part = 123"}, "m ready", ""},
+		{"a part of something else",
+			[]string{"m/config.json = x", "m/tokenizer.json = x", "m/film.mkv.part = 123"},
+			"m ready", ""},
+		{"Hugging Face's tools into a folder",
+			[]string{"m/config.json = x",
+				"m/.cache/huggingface/download/tokenizer.json.abc.incomplete = 123"},
+			"m downloading 1 file is here in part", "3/0"},
+		{"and what they left behind",
+			[]string{"m/config.json = x", "m/tokenizer.json = x",
+				"m/.cache/huggingface/download/x.abc.incomplete = 123"}, "m ready", ""},
+		{"the hub, another revision on its way",
+			[]string{"models--o--m/snapshots/c/config.json = x",
+				"models--o--m/snapshots/c/tokenizer.json = x",
+				"models--o--m/blobs/e.incomplete = 1"}, "o/m ready", ""},
+		{"the hub, the tokenizer on its way",
+			[]string{"models--o--m/snapshots/c/config.json = x",
+				"models--o--m/blobs/e.incomplete = 1"}, "o/m downloading 1 file is here in part",
+			"1/0"},
+		{"git-lfs", []string{"m/config.json = x", "m/tokenizer.json = x",
+			"m/model.safetensors = version https://git-lfs.github.com/spec/v1"},
+			"m broken model.safetensors only points to them, for git-lfs", ""},
+		{"pickles", []string{"m/config.json = broken", "m/pytorch_model.bin = x"},
+			"m not_loadable Headroom runs .safetensors", ""},
+		{"GGUF in a folder", []string{"pub/m/a-Q4.gguf = 123", "pub/m/a-Q8.gguf = 12345"},
+			"pub/m not_loadable Headroom runs .safetensors", ""},
+		{"GGUF on its way", []string{"pub/m/downloading_a.gguf.part = 123"},
+			"pub/m not_loadable Headroom runs .safetensors; downloading_a.gguf.part is still on " +
+				"its way", ""},
+		{"GGUF in the hub", []string{"models--o--m/blobs/b = 123",
+			"models--o--m/snapshots/c/a.gguf -> ../../blobs/b"},
+			"o/m not_loadable Headroom runs .safetensors", ""},
+		{"a loose GGUF in shards",
+			[]string{"x-00001-of-00002.gguf = 1", "x-00002-of-00002.gguf = 1"},
+			"x not_loadable Headroom runs .safetensors", ""},
+		{"Ollama", []string{"blobs/sha256-1 = x",
+			`manifests/registry.ollama.ai/library/qwen3/4b = {"layers":[{"digest":"sha256:1","size":7}]}`}, "qwen3:4b not_loadable Headroom runs .safetensors", ""},
+		{"Ollama, of somebody, on its way",
+			[]string{"blobs/",
+				`manifests/r/joe/q/latest = {"layers":[{"digest":"sha256:1","size":7}]}`},
+			"joe/q:latest not_loadable Headroom runs .safetensors; 1 of its 1 files are not here " +
+				"yet", ""},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -98,7 +153,8 @@ func TestStates(t *testing.T) {
 			if got != c.want || (m.Err == nil) != (m.State == Ready) {
 				t.Errorf("got  %q\nwant %q", got, c.want)
 			}
-			if (m.Download != nil) != (m.State == Downloading) || m.Download != nil && fmt.Sprint(m.Download.DoneBytes, "/", m.Download.TotalBytes) != c.done {
+			if (m.Download != nil) != (m.State == Downloading) || m.Download != nil &&
+				fmt.Sprint(m.Download.DoneBytes, "/", m.Download.TotalBytes) != c.done {
 				t.Errorf("download %+v, want %s", m.Download, c.done)
 			}
 		})
@@ -110,22 +166,28 @@ func TestCopies(t *testing.T) {
 	hub, studio := t.TempDir(), filepath.Join(t.TempDir(), ".lmstudio/models")
 	weights := shard(300_000, 1<<20)
 	other := weights[:len(weights)-1] + "y" // a fine-tune: headers and sizes are the same
-	plant(t, hub, "models--org--m/blobs/w = "+weights, "models--org--m/snapshots/c/model.safetensors -> ../../blobs/w", "models--org--m/snapshots/c/config.json = x")
-	plant(t, studio, "org/m/config.json = x", "org/m/model.safetensors = "+weights, "org/mine/config.json = x", "org/mine/model.safetensors = "+other)
+	plant(t, hub, "models--org--m/blobs/w = "+weights,
+		"models--org--m/snapshots/c/model.safetensors -> ../../blobs/w",
+		"models--org--m/snapshots/c/config.json = x")
+	plant(t, studio, "org/m/config.json = x", "org/m/model.safetensors = "+weights,
+		"org/mine/config.json = x", "org/mine/model.safetensors = "+other)
 	l := New([]string{hub, studio}, engine.Options{}, new(fakeDescribe).describe)
 	models := l.Scan()
 	if len(models) != 3 || models[1].ID != "org/m" || models[2].ID != "org/mine" {
 		t.Fatalf("%s", words(models))
 	}
-	want := []Place{{"org/m", filepath.Join(hub, "models--org--m/snapshots/c"), HuggingFace}, {"org/m", filepath.Join(studio, "org/m"), LMStudio}}
+	want := []Place{{"org/m", filepath.Join(hub, "models--org--m/snapshots/c"), HuggingFace},
+		{"org/m", filepath.Join(studio, "org/m"), LMStudio}}
 	if !slices.Equal(models[1].Places, want) {
 		t.Errorf("places %v, want %v", models[1].Places, want)
 	}
-	if m, err := l.ResolveAmong(models, "org/m"); err != nil || m.Dir != want[0].Dir || len(m.Places) != 2 {
+	if m, err := l.ResolveAmong(models, "org/m"); err != nil || m.Dir != want[0].Dir ||
+		len(m.Places) != 2 {
 		t.Errorf("%+v, %v", m, err)
 	}
 	plant(t, studio, "org/m/config.json = broken")
-	if again := l.Scan(); len(again) != 4 || again[2].ID != want[1].Dir || again[2].State != Broken {
+	if again := l.Scan(); len(again) != 4 || again[2].ID != want[1].Dir ||
+		again[2].State != Broken {
 		t.Errorf("after one copy broke: %s", words(again))
 	}
 }
@@ -137,7 +199,8 @@ func TestResolveLooksAgain(t *testing.T) {
 	l := New([]string{root}, engine.Options{}, new(fakeDescribe).describe)
 	models := l.Scan()
 	plant(t, root, "m/config.json = broken", "new/config.json = x")
-	if _, err := l.ResolveAmong(models, "m"); err == nil || !strings.Contains(err.Error(), "It is broken") {
+	if _, err := l.ResolveAmong(models, "m"); err == nil ||
+		!strings.Contains(err.Error(), "It is broken") {
 		t.Errorf("a model that broke since: %v", err)
 	}
 	if m, err := l.ResolveAmong(models, "new"); err != nil || m.ID != "new" {
@@ -146,25 +209,32 @@ func TestResolveLooksAgain(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(root, "n")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.ResolveAmong(models, "n"); err == nil || problem.From(err).Code != problem.ModelNotFound {
+	if _, err := l.ResolveAmong(models, "n"); err == nil ||
+		problem.From(err).Code != problem.ModelNotFound {
 		t.Errorf("a model that went since: %v", err)
 	}
 }
 
 func TestChanges(t *testing.T) {
-	before := []Model{{ID: "a", State: Ready}, {ID: "b", State: Downloading, Download: &Download{DoneBytes: 1}}, {ID: "c", State: Broken}, {ID: "d"}}
-	after := []Model{{ID: "new"}, {ID: "a", State: Ready}, {ID: "b", State: Downloading, Download: &Download{DoneBytes: 2}}, {ID: "c", State: Ready}}
+	before := []Model{{ID: "a", State: Ready},
+		{ID: "b", State: Downloading, Download: &Download{DoneBytes: 1}}, {ID: "c", State: Broken},
+		{ID: "d"}}
+	after := []Model{{ID: "new"}, {ID: "a", State: Ready},
+		{ID: "b", State: Downloading, Download: &Download{DoneBytes: 2}}, {ID: "c", State: Ready}}
 	var got []string
 	for _, c := range Changes(before, after) {
 		got = append(got, string(c.Kind)+" "+c.Model.ID)
 	}
-	if want := []string{"appeared new", "changed b", "finished c", "vanished d"}; !slices.Equal(got, want) {
+	if want := []string{"appeared new", "changed b", "finished c", "vanished d"}; !slices.Equal(got,
+		want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
 func FuzzIndex(f *testing.F) {
-	f.Add([]byte(`{"metadata":{"total_size":1.5e10},"weight_map":{"a":"model-00001-of-00002.safetensors","b":"../x"}}`))
+	f.Add(
+		[]byte(
+			`{"metadata":{"total_size":1.5e10},"weight_map":{"a":"model-00001-of-00002.safetensors","b":"../x"}}`))
 	f.Add([]byte(`{"weight_map":[]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		x := parseIndex(text)
@@ -180,7 +250,9 @@ func FuzzIndex(f *testing.F) {
 }
 
 func FuzzManifest(f *testing.F) {
-	f.Add([]byte(`{"layers":[{"digest":"sha256:ab","size":12},{"digest":"sha256:cd","size":9223372036854775807}]}`))
+	f.Add(
+		[]byte(
+			`{"layers":[{"digest":"sha256:ab","size":12},{"digest":"sha256:cd","size":9223372036854775807}]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		if m := parseManifest(text); m.sizeBytes < 0 || len(m.digests) == 0 && m.sizeBytes != 0 {
 			t.Errorf("%+v", m)
@@ -203,7 +275,8 @@ func FuzzSiblings(f *testing.F) {
 	f.Add("x-00009-of-99999.gguf")
 	f.Fuzz(func(t *testing.T, name string) {
 		for _, s := range siblings(name) {
-			if len(s) != len(name) || strings.ContainsRune(s, '/') && !strings.ContainsRune(name, '/') {
+			if len(s) != len(name) || strings.ContainsRune(s, '/') &&
+				!strings.ContainsRune(name, '/') {
 				t.Errorf("%q among the siblings of %q", s, name)
 			}
 		}

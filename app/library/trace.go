@@ -1,7 +1,7 @@
 package library
 
-// Where a path leads, found by hand, link by link. filepath.EvalSymlinks gives the same answer, but a watcher also has to know what
-// would change it: the links on the way, and what is missing.
+// Where a path leads, found by hand, link by link. filepath.EvalSymlinks gives the same answer, but
+// a watcher also has to know what would change it: the links on the way, and what is missing.
 
 import (
 	"io/fs"
@@ -14,8 +14,8 @@ import (
 type trail struct {
 	real string      // where it leads, without links; "" when nowhere
 	info fs.FileInfo // of what is there; nil when nothing is
-	// hinges are the real paths of the links that were followed, and of what is missing: while they and real stay what they are,
-	// and the folders around them, the path leads where it did.
+	// hinges are the real paths of the links that were followed, and of what is missing: while they
+	// and real stay what they are, and the folders around them, the path leads where it did.
 	hinges []string
 }
 

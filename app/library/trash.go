@@ -1,7 +1,8 @@
 package library
 
-// Removing a model means the trash, where its owner can take it back. On Linux that is freedesktop.org's trash (Trash specification
-// 1.0): a file about it first, then a rename, so nothing is copied. On a Mac the system does it (trash_darwin.go).
+// Removing a model means the trash, where its owner can take it back. On Linux that is
+// freedesktop.org's trash (Trash specification 1.0): a file about it first, then a rename, so
+// nothing is copied. On a Mac the system does it (trash_darwin.go).
 
 import (
 	"errors"
@@ -17,11 +18,13 @@ import (
 	"headroom/engine/problem"
 )
 
-// Remove moves a model's folder to the trash: the place at path, or "" for the only one. In the hub cache that is the repository with
-// all its snapshots. A link goes without what it leads to, and nothing that lies outside the library's folders is touched.
+// Remove moves a model's folder to the trash: the place at path, or "" for the only one. In the hub
+// cache that is the repository with all its snapshots. A link goes without what it leads to, and
+// nothing that lies outside the library's folders is touched.
 func (l *Library) Remove(m Model, path string) error {
 	if m.Bundled {
-		return problem.New(problem.BadRequest, "The bundled model cannot be removed", "it is part of the program", "")
+		return problem.New(problem.BadRequest, "The bundled model cannot be removed",
+			"it is part of the program", "")
 	}
 	if path == "" && len(m.Places) == 1 {
 		path = m.Dir
@@ -34,26 +37,33 @@ func (l *Library) Remove(m Model, path string) error {
 	}
 	switch {
 	case path == "":
-		return problem.New(problem.BadRequest, "The model "+m.ID+" lies in several places", "", "Say which of its folders is to go.")
+		return problem.New(problem.BadRequest, "The model "+m.ID+" lies in several places", "",
+			"Say which of its folders is to go.")
 	case place == nil:
-		return problem.New(problem.NotFound, "The model "+m.ID+" does not lie in "+path, "", "Look again: it may have been moved or removed.")
+		return problem.New(problem.NotFound, "The model "+m.ID+" does not lie in "+path, "",
+			"Look again: it may have been moved or removed.")
 	case place.Origin == Ollama:
-		return problem.New(problem.BadRequest, "Ollama keeps this model", "its files may belong to other models too", "Run: ollama rm "+place.ID)
+		return problem.New(problem.BadRequest, "Ollama keeps this model",
+			"its files may belong to other models too", "Run: ollama rm "+place.ID)
 	}
 	dir := place.Dir
-	if at := filepath.Dir(filepath.Dir(dir)); place.Origin == HuggingFace && filepath.Base(filepath.Dir(dir)) == "snapshots" {
+	if at := filepath.Dir(filepath.Dir(dir)); place.Origin == HuggingFace &&
+		filepath.Base(filepath.Dir(dir)) == "snapshots" {
 		dir = at
 	}
 	if !l.inside(dir) {
-		return problem.New(problem.Forbidden, "This folder is not Headroom's to remove", dir+" lies outside the folders that are looked through", "Remove it by hand.")
+		return problem.New(problem.Forbidden, "This folder is not Headroom's to remove",
+			dir+" lies outside the folders that are looked through", "Remove it by hand.")
 	}
 	if err := trashed(dir); err != nil {
-		return problem.Wrap(problem.Internal, err, "The model could not be moved to the trash", "Remove "+dir+" by hand.")
+		return problem.Wrap(problem.Internal, err, "The model could not be moved to the trash",
+			"Remove "+dir+" by hand.")
 	}
 	return nil
 }
 
-// inside tells whether what lies at path, which may be a link itself, lies in a root by its real path, and is not a root.
+// inside tells whether what lies at path, which may be a link itself, lies in a root by its real
+// path, and is not a root.
 func (l *Library) inside(path string) bool {
 	parent, err := filepath.EvalSymlinks(filepath.Dir(path))
 	if err != nil {
@@ -106,7 +116,8 @@ func homeTrash() (string, error) {
 	return filepath.Join(data, "Trash"), nil
 }
 
-// moveInto puts path into a trash folder, under a name of its own. origin is what its .trashinfo says.
+// moveInto puts path into a trash folder, under a name of its own. origin is what its .trashinfo
+// says.
 func moveInto(trash, path, origin string) error {
 	files, info := filepath.Join(trash, "files"), filepath.Join(trash, "info")
 	for _, dir := range []string{files, info} {
@@ -114,7 +125,8 @@ func moveInto(trash, path, origin string) error {
 			return err
 		}
 	}
-	text := fmt.Sprintf("[Trash Info]\nPath=%s\nDeletionDate=%s\n", (&url.URL{Path: origin}).EscapedPath(), time.Now().Format("2006-01-02T15:04:05"))
+	text := fmt.Sprintf("[Trash Info]\nPath=%s\nDeletionDate=%s\n",
+		(&url.URL{Path: origin}).EscapedPath(), time.Now().Format("2006-01-02T15:04:05"))
 	for n := 1; ; n++ {
 		name := filepath.Base(path)
 		if n > 1 {

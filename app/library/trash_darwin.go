@@ -1,7 +1,8 @@
 package library
 
-// A Mac's trash by the system's file manager, which knows the trash of each volume. The Finder could do it too, by Apple events,
-// but those need a permission that people are asked for, and a signed app an entitlement.
+// A Mac's trash by the system's file manager, which knows the trash of each volume. The Finder
+// could do it too, by Apple events, but those need a permission that people are asked for, and a
+// signed app an entitlement.
 
 import (
 	"errors"
@@ -16,7 +17,8 @@ import (
 
 // foundation opens the library of NSFileManager.
 var foundation = sync.OnceValue(func() error {
-	_, err := purego.Dlopen("/System/Library/Frameworks/Foundation.framework/Foundation", purego.RTLD_NOW|purego.RTLD_GLOBAL)
+	_, err := purego.Dlopen("/System/Library/Frameworks/Foundation.framework/Foundation",
+		purego.RTLD_NOW|purego.RTLD_GLOBAL)
 	return err
 })
 
@@ -31,18 +33,21 @@ func trashed(path string) error {
 	pool := objc.ID(objc.GetClass("NSAutoreleasePool")).Send(objc.RegisterName("new"))
 	defer pool.Send(objc.RegisterName("drain"))
 
-	name := objc.ID(objc.GetClass("NSString")).Send(objc.RegisterName("stringWithUTF8String:"), path)
+	name := objc.ID(objc.GetClass("NSString")).Send(objc.RegisterName("stringWithUTF8String:"),
+		path)
 	if name == 0 {
 		return fmt.Errorf("the path %q is no UTF-8", path)
 	}
 	url := objc.ID(objc.GetClass("NSURL")).Send(objc.RegisterName("fileURLWithPath:"), name)
 	manager := objc.ID(objc.GetClass("NSFileManager")).Send(objc.RegisterName("defaultManager"))
 	problem := new(objc.ID)
-	if objc.Send[bool](manager, objc.RegisterName("trashItemAtURL:resultingItemURL:error:"), url, objc.ID(0), unsafe.Pointer(problem)) {
+	if objc.Send[bool](manager, objc.RegisterName("trashItemAtURL:resultingItemURL:error:"), url,
+		objc.ID(0), unsafe.Pointer(problem)) {
 		return nil
 	}
 	if *problem == 0 {
 		return errors.New("the file manager says no, and not why")
 	}
-	return errors.New(objc.Send[string](problem.Send(objc.RegisterName("localizedDescription")), objc.RegisterName("UTF8String")))
+	return errors.New(objc.Send[string](problem.Send(objc.RegisterName("localizedDescription")),
+		objc.RegisterName("UTF8String")))
 }

@@ -18,7 +18,9 @@ func TestRemove(t *testing.T) {
 	root, outside, data := t.TempDir(), t.TempDir(), t.TempDir()
 	t.Setenv("XDG_DATA_HOME", data)
 	plant(t, outside, "m/config.json = x", "pub/m/config.json = x")
-	plant(t, root, "models--o--m/blobs/c = x", "models--o--m/snapshots/c/config.json -> ../../blobs/c", "odd name%\n/config.json = y", "link -> "+filepath.Join(outside, "m"),
+	plant(t, root, "models--o--m/blobs/c = x",
+		"models--o--m/snapshots/c/config.json -> ../../blobs/c", "odd name%\n/config.json = y",
+		"link -> "+filepath.Join(outside, "m"),
 		"pub -> "+filepath.Join(outside, "pub"), "one/config.json = z", "again/one/config.json = z")
 	l := New([]string{root}, engine.Options{}, new(fakeDescribe).describe)
 	find := func(id string) Model {
@@ -61,7 +63,8 @@ func TestRemove(t *testing.T) {
 			t.Error(err)
 		}
 		about, err := os.ReadFile(filepath.Join(data, "Trash/info", c.trashed+".trashinfo"))
-		if err != nil || strings.Count(string(about), "\n") != 3 || !strings.Contains(string(about), "\nPath="+root+"/") {
+		if err != nil || strings.Count(string(about), "\n") != 3 ||
+			!strings.Contains(string(about), "\nPath="+root+"/") {
 			t.Errorf("about %q: %q, %v", c.trashed, about, err)
 		}
 	}
@@ -83,7 +86,8 @@ func TestRemoveWantsToKnowWhich(t *testing.T) {
 	}{
 		{m, "", problem.BadRequest},
 		{m, "/r/c", problem.NotFound},
-		{Model{ID: "q:1", Dir: "/r/q", Places: []Place{{"q:1", "/r/q", Ollama}}}, "", problem.BadRequest},
+		{Model{ID: "q:1", Dir: "/r/q", Places: []Place{{"q:1", "/r/q", Ollama}}}, "",
+			problem.BadRequest},
 		{Model{ID: "r", Dir: "/r", Places: []Place{{"r", "/r", Folder}}}, "", problem.Forbidden},
 	}
 	for _, c := range cases {

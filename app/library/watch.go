@@ -1,11 +1,13 @@
 package library
 
-// The list, kept as a fresh scan would make it. One goroutine owns everything: it gathers events until they pause, forgets the listings
-// that they touch, and runs the scan over those that are left, so what follows from a change is decided by the one scan there is.
+// The list, kept as a fresh scan would make it. One goroutine owns everything: it gathers events
+// until they pause, forgets the listings that they touch, and runs the scan over those that are
+// left, so what follows from a change is decided by the one scan there is.
 //
-// Events are not the whole truth. A volume that is mounted over a folder reports none, folders beyond the bound have no watch, and the
-// system drops what nobody fetches in time. So folders are looked at in a slow rhythm too (check), those without a watch are read
-// again each time, and now and then everything is. That rhythm slows down with the work that it makes.
+// Events are not the whole truth. A volume that is mounted over a folder reports none, folders
+// beyond the bound have no watch, and the system drops what nobody fetches in time. So folders are
+// looked at in a slow rhythm too (check), those without a watch are read again each time, and now
+// and then everything is. That rhythm slows down with the work that it makes.
 
 import (
 	"context"
@@ -41,7 +43,8 @@ type events struct {
 	errors <-chan error
 }
 
-// Watcher keeps a Library's list. Its methods may be called from any goroutine, except Close and Rescan from a subscriber's.
+// Watcher keeps a Library's list. Its methods may be called from any goroutine, except Close and
+// Rescan from a subscriber's.
 type Watcher struct {
 	library *Library
 	options WatchOptions
@@ -91,7 +94,8 @@ func (l *Library) Watch(o WatchOptions) *Watcher {
 		o.budget = ordinaryBudget()
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	w := &Watcher{library: l, options: o, log: o.Log, pending: map[string]bool{}, calls: make(chan func()), listed: make(chan struct{}),
+	w := &Watcher{library: l, options: o, log: o.Log, pending: map[string]bool{},
+		calls: make(chan func()), listed: make(chan struct{}),
 		ended: make(chan struct{}), stop: stop, subscribers: map[int]func([]Change, []Model){}}
 	w.status.Paused = o.Paused
 	go w.run(ctx)
@@ -127,7 +131,8 @@ func (w *Watcher) Status() WatchStatus {
 	return w.status
 }
 
-// Subscribe has f called after each change of the list, on the Watcher's goroutine: it must not block. The first list is no change.
+// Subscribe has f called after each change of the list, on the Watcher's goroutine: it must not
+// block. The first list is no change.
 func (w *Watcher) Subscribe(f func(changes []Change, models []Model)) (done func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -183,7 +188,8 @@ func (w *Watcher) do(f func()) {
 	}
 }
 
-// renewFew and renewAll are how many descriptions a renewal may make anew only because they are old.
+// renewFew and renewAll are how many descriptions a renewal may make anew only because they are
+// old.
 const (
 	renewNone = 0
 	renewFew  = 8
@@ -247,7 +253,8 @@ func (w *Watcher) paused() bool { return w.Status().Paused }
 
 // note remembers an event, and tells whether anything depends on what it is about.
 func (w *Watcher) note(e fsnotify.Event) bool {
-	if e.Name == "" || w.paused() || e.Op == fsnotify.Chmod { // indexers and backups touch everything
+	if e.Name == "" || w.paused() || e.Op == fsnotify.Chmod {
+		// indexers and backups touch everything
 		return false
 	}
 	structural := e.Has(fsnotify.Create) || e.Has(fsnotify.Remove) || e.Has(fsnotify.Rename)
@@ -339,7 +346,8 @@ func (w *Watcher) report(took time.Duration) {
 	watching, polling, reason := w.interest.counts()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.status.WatchedFolders, w.status.PolledFolders, w.status.PollReason = watching, polling, text(reason)
+	w.status.WatchedFolders, w.status.PolledFolders, w.status.PollReason = watching, polling,
+		text(reason)
 	if took > 0 {
 		w.status.ScanTime = took
 	}

@@ -24,7 +24,9 @@ type watching struct {
 	t       *testing.T
 	library *Library
 	fake    *fakeDescribe
-	bell    string // a folder that is watched too: the kernel reports a file there after everything that happened before
+	// a folder that is watched too: the kernel reports a file there after everything that happened
+	// before
+	bell    string
 	rung    chan struct{}
 	rings   int
 	changes []string
@@ -35,7 +37,8 @@ func watch(t *testing.T, roots []string, change func(*WatchOptions)) *watching {
 	t.Helper()
 	w := &watching{t: t, bell: t.TempDir(), rung: make(chan struct{}), fake: new(fakeDescribe)}
 	w.library = New(roots, engine.Options{}, w.fake.describe)
-	o := WatchOptions{Quiet: time.Hour, Latest: time.Hour, Poll: time.Hour, Safety: time.Hour, Log: slog.New(slog.DiscardHandler), events: w.events}
+	o := WatchOptions{Quiet: time.Hour, Latest: time.Hour, Poll: time.Hour, Safety: time.Hour,
+		Log: slog.New(slog.DiscardHandler), events: w.events}
 	if change != nil {
 		change(&o)
 	}
@@ -44,7 +47,8 @@ func watch(t *testing.T, roots []string, change func(*WatchOptions)) *watching {
 	w.Models()
 	w.Subscribe(func(changes []Change, _ []Model) {
 		for _, c := range changes {
-			w.changes = append(w.changes, fmt.Sprintf("%s %s %s", c.Kind, c.Model.ID, c.Model.State))
+			w.changes = append(w.changes,
+				fmt.Sprintf("%s %s %s", c.Kind, c.Model.ID, c.Model.State))
 		}
 	})
 	return w
@@ -104,8 +108,10 @@ func (w *watching) expectFresh(after string) {
 	fresh := New(w.library.roots, engine.Options{}, new(fakeDescribe).describe).Scan()
 	got := w.Models()
 	for i := range max(len(got), len(fresh)) {
-		if i >= len(got) || i >= len(fresh) || !reflect.DeepEqual(plainly(got[i]), plainly(fresh[i])) {
-			w.t.Fatalf("after %s the list is\n%s\na fresh scan finds\n%s", after, words(got), words(fresh))
+		if i >= len(got) || i >= len(fresh) ||
+			!reflect.DeepEqual(plainly(got[i]), plainly(fresh[i])) {
+			w.t.Fatalf("after %s the list is\n%s\na fresh scan finds\n%s", after, words(got),
+				words(fresh))
 		}
 	}
 }
@@ -134,12 +140,14 @@ func plainly(m Model) Model {
 func words(models []Model) string {
 	var b strings.Builder
 	for _, m := range models {
-		fmt.Fprintf(&b, "  %s %s at %s, %d bytes of %s, %v, %+v, %v, %v\n", m.State, m.ID, m.Dir, m.SizeBytes, m.Description.Architecture, m.Places, m.Download, m.Err, m.UpdatedAt)
+		fmt.Fprintf(&b, "  %s %s at %s, %d bytes of %s, %v, %+v, %v, %v\n", m.State, m.ID, m.Dir,
+			m.SizeBytes, m.Description.Architecture, m.Places, m.Download, m.Err, m.UpdatedAt)
 	}
 	return b.String()
 }
 
-// TestHubDownload plays huggingface_hub: refs first, blobs under another name until they are whole, then links in the snapshot.
+// TestHubDownload plays huggingface_hub: refs first, blobs under another name until they are whole,
+// then links in the snapshot.
 func TestHubDownload(t *testing.T) {
 	root := t.TempDir()
 	w := watch(t, []string{root}, nil)
@@ -161,13 +169,15 @@ func TestHubDownload(t *testing.T) {
 	expect("a first byte", "appeared org/m downloading")
 	finish := func(blob, name string) {
 		t.Helper()
-		if err := os.Rename(filepath.Join(repo, "blobs", blob+".incomplete"), filepath.Join(repo, "blobs", blob)); err != nil {
+		if err := os.Rename(filepath.Join(repo, "blobs", blob+".incomplete"),
+			filepath.Join(repo, "blobs", blob)); err != nil {
 			t.Fatal(err)
 		}
 		plant(t, repo, snapshot+name+" -> ../../blobs/"+blob)
 	}
 	finish("cfg", "config.json")
-	plant(t, repo, `blobs/idx = {"metadata":{"total_size":24},"weight_map":{"a":"model-00001-of-00002.safetensors","b":"model-00002-of-00002.safetensors"}}`,
+	plant(t, repo,
+		`blobs/idx = {"metadata":{"total_size":24},"weight_map":{"a":"model-00001-of-00002.safetensors","b":"model-00002-of-00002.safetensors"}}`,
 		snapshot+indexName+" -> ../../blobs/idx")
 	expect("config and index", "changed org/m downloading")
 	if d := download(); len(d.Missing) != 2 || d.TotalBytes != 24 || d.DoneBytes != 0 {
@@ -182,16 +192,20 @@ func TestHubDownload(t *testing.T) {
 	}
 	finish("w1", "model-00001-of-00002.safetensors")
 	expect("a shard", "changed org/m downloading")
-	if d := download(); d.DoneBytes != 12 || d.TotalBytes != 24 || !slices.Equal(d.Missing, []string{"model-00002-of-00002.safetensors"}) || d.Parts != nil {
+	if d := download(); d.DoneBytes != 12 || d.TotalBytes != 24 ||
+		!slices.Equal(d.Missing, []string{"model-00002-of-00002.safetensors"}) || d.Parts != nil {
 		t.Errorf("%+v", d)
 	}
 	if calls := w.fake.calls; calls != 1 {
-		t.Errorf("an incomplete model was shown to the engine: %d calls, want 1 for the bundled model", calls)
+		t.Errorf(
+			"an incomplete model was shown to the engine: %d calls, want 1 for the bundled model",
+			calls)
 	}
 	plant(t, repo, "blobs/w2.incomplete = 0123456789ab")
 	finish("w2", "model-00002-of-00002.safetensors")
 	expect("all", "finished org/m ready")
-	if m := w.Models()[1]; m.Dir != filepath.Join(repo, "snapshots/c0ffee") || m.SizeBytes != 24 || m.Download != nil || m.Places[0].Origin != HuggingFace {
+	if m := w.Models()[1]; m.Dir != filepath.Join(repo, "snapshots/c0ffee") || m.SizeBytes != 24 ||
+		m.Download != nil || m.Places[0].Origin != HuggingFace {
 		t.Errorf("%+v", m)
 	}
 	if err := os.RemoveAll(repo); err != nil {
@@ -203,8 +217,8 @@ func TestHubDownload(t *testing.T) {
 	}
 }
 
-// TestFoldersCreatedLater: a root whose parents do not exist yet, one behind a link that leads nowhere yet, one that is moved away and
-// comes back.
+// TestFoldersCreatedLater: a root whose parents do not exist yet, one behind a link that leads
+// nowhere yet, one that is moved away and comes back.
 func TestFoldersCreatedLater(t *testing.T) {
 	top := t.TempDir()
 	deep, linked := filepath.Join(top, "a/b/c/models"), filepath.Join(top, "link/models")
@@ -221,20 +235,31 @@ func TestFoldersCreatedLater(t *testing.T) {
 		}
 	}
 	in := func(path string) string { return filepath.Join(top, path) }
-	write := func(lines ...string) func() error { return func() error { plant(t, top, lines...); return nil } }
+	write := func(lines ...string) func() error {
+		return func() error {
+			plant(t, top,
+				lines...)
+			return nil
+		}
+	}
 	step("something else", "", write("x/y = z"))
 	step("half of the way", "", write("a/b/"))
 	step("a model at its end", "appeared one ready", write("a/b/c/models/one/config.json = 1"))
 	step("a link to nowhere", "", write("link -> volume"))
 	step("where it leads", "appeared two ready", write("volume/models/two/config.json = 2"))
-	step("the volume is renamed", "vanished two ready", func() error { return os.Rename(in("volume"), in("volume2")) })
-	step("and back", "appeared two ready", func() error { return os.Rename(in("volume2"), in("volume")) })
+	step("the volume is renamed", "vanished two ready",
+		func() error { return os.Rename(in("volume"), in("volume2")) })
+	step("and back", "appeared two ready",
+		func() error { return os.Rename(in("volume2"), in("volume")) })
 	step("a change inside", "changed two ready", write("volume/models/two/config.json = 22"))
-	step("the root goes", "vanished one ready", func() error { return os.Rename(deep, in("elsewhere")) })
+	step("the root goes", "vanished one ready",
+		func() error { return os.Rename(deep, in("elsewhere")) })
 	step("something there changes", "", write("elsewhere/three/config.json = 3"))
-	step("and is back", "appeared one ready; appeared three ready", func() error { return os.Rename(in("elsewhere"), deep) })
+	step("and is back", "appeared one ready; appeared three ready",
+		func() error { return os.Rename(in("elsewhere"), deep) })
 	step("another one in its place", "changed three ready; vanished one ready", func() error {
-		return errors.Join(os.Rename(deep, in("old")), os.MkdirAll(filepath.Join(deep, "three"), 0o755),
+		return errors.Join(os.Rename(deep, in("old")),
+			os.MkdirAll(filepath.Join(deep, "three"), 0o755),
 			os.WriteFile(filepath.Join(deep, "three", "config.json"), []byte("another"), 0o644))
 	})
 }
@@ -252,21 +277,26 @@ func TestLinks(t *testing.T) {
 			t.Errorf("%s: told %q, want %q", name, got, want)
 		}
 	}
-	plant(t, outside, "one/m/config.json = 1", "two/m/config.json = 22", "two/n/config.json = 3", "files/c = 1")
+	plant(t, outside, "one/m/config.json = 1", "two/m/config.json = 22", "two/n/config.json = 3",
+		"files/c = 1")
 	step("a folder of models behind two links", "appeared pub/m ready", func() {
 		plant(t, outside, "hop -> one")
 		plant(t, root, "pub -> "+filepath.Join(outside, "hop"))
 	})
 	step("the second link leads elsewhere", "changed pub/m ready; appeared pub/n ready", func() {
 		plant(t, outside, "hop.new -> two")
-		if err := os.Rename(filepath.Join(outside, "hop.new"), filepath.Join(outside, "hop")); err != nil {
+		if err := os.Rename(filepath.Join(outside, "hop.new"),
+			filepath.Join(outside, "hop")); err != nil {
 			t.Fatal(err)
 		}
 	})
-	step("a linked file", "appeared x ready", func() { plant(t, root, "x/config.json -> "+filepath.Join(outside, "files/c")) })
-	step("is written where it lies", "changed x ready", func() { plant(t, outside, "files/c = 22") })
+	step("a linked file", "appeared x ready",
+		func() { plant(t, root, "x/config.json -> "+filepath.Join(outside, "files/c")) })
+	step("is written where it lies", "changed x ready",
+		func() { plant(t, outside, "files/c = 22") })
 	step("the links go", "vanished pub/m ready; vanished pub/n ready; vanished x ready", func() {
-		if err := errors.Join(os.Remove(filepath.Join(root, "pub")), os.Remove(filepath.Join(root, "x/config.json"))); err != nil {
+		if err := errors.Join(os.Remove(filepath.Join(root, "pub")),
+			os.Remove(filepath.Join(root, "x/config.json"))); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -275,14 +305,16 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestParentsThatMove: no event tells of a volume whose mount point moves; the slow look at folders does.
+// TestParentsThatMove: no event tells of a volume whose mount point moves; the slow look at folders
+// does.
 func TestParentsThatMove(t *testing.T) {
 	top := t.TempDir()
 	w := watch(t, []string{filepath.Join(top, "volume/deep/models")}, nil)
 	plant(t, top, "volume/deep/models/m/config.json = 1", "volume2/deep/models/m2/config.json = 1")
 	w.settle()
 	w.told()
-	if err := errors.Join(os.Rename(filepath.Join(top, "volume"), filepath.Join(top, "away")), os.Rename(filepath.Join(top, "volume2"), filepath.Join(top, "volume"))); err != nil {
+	if err := errors.Join(os.Rename(filepath.Join(top, "volume"), filepath.Join(top, "away")),
+		os.Rename(filepath.Join(top, "volume2"), filepath.Join(top, "volume"))); err != nil {
 		t.Fatal(err)
 	}
 	w.tick()
@@ -309,22 +341,30 @@ func TestWatchLimit(t *testing.T) {
 				return e, err
 			}
 		}, "no space left on device"},
-		"our own":   {func(o *WatchOptions) { o.budget = 2 }, "enough folders are watched already"},
-		"no events": {func(o *WatchOptions) { o.events = func() (events, error) { return events{}, errors.New("not here") } }, "this system reports no changes of folders"},
+		"our own": {func(o *WatchOptions) { o.budget = 2 }, "enough folders are watched already"},
+		"no events": {func(o *WatchOptions) {
+			o.events = func() (events, error) {
+				return events{},
+					errors.New("not here")
+			}
+		}, "this system reports no changes of folders"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			root := t.TempDir()
 			plant(t, root, "a/config.json = 1", "b/config.json = 1", "pub/c/config.json = 1")
 			w := watch(t, []string{root}, c.change)
-			if s := w.Status(); s.PolledFolders == 0 || s.WatchedFolders > 2 || s.PollReason != c.reason {
+			if s := w.Status(); s.PolledFolders == 0 || s.WatchedFolders > 2 ||
+				s.PollReason != c.reason {
 				t.Errorf("%+v, want the reason %q", s, c.reason)
 			}
-			plant(t, root, "pub/c/config.json = 22", "pub/d/config.json = 1", "b/model.safetensors.part = 1")
+			plant(t, root, "pub/c/config.json = 22", "pub/d/config.json = 1",
+				"b/model.safetensors.part = 1")
 			w.tick()
 			w.expectFresh("a look")
 			w.expectBudget()
-			if got := strings.Join(w.told(), "; "); got != "changed b downloading; changed pub/c ready; appeared pub/d ready" {
+			if got := strings.Join(w.told(),
+				"; "); got != "changed b downloading; changed pub/c ready; appeared pub/d ready" {
 				t.Errorf("told %q", got)
 			}
 		})
@@ -356,7 +396,10 @@ func TestOverflow(t *testing.T) {
 	lost := make(chan error)
 	renewed := make(chan struct{}, 8)
 	w := watch(t, []string{root}, func(o *WatchOptions) {
-		o.events = func() (events, error) { return events{deaf{}, make(chan fsnotify.Event), lost}, nil }
+		o.events = func() (events, error) {
+			return events{deaf{}, make(chan fsnotify.Event), lost},
+				nil
+		}
 		o.Quiet, o.renewed = time.Nanosecond, func() { renewed <- struct{}{} }
 	})
 	<-renewed
@@ -380,7 +423,10 @@ func TestByItself(t *testing.T) {
 	defer w.Close()
 	w.Models()
 	told := make(chan string, 8)
-	done := w.Subscribe(func(changes []Change, models []Model) { told <- fmt.Sprint(changes[0].Kind, " ", len(models)) })
+	done := w.Subscribe(func(changes []Change,
+		models []Model) {
+		told <- fmt.Sprint(changes[0].Kind, " ", len(models))
+	})
 	plant(t, root, "m/config.json = 1")
 	select {
 	case got := <-told:
@@ -421,7 +467,8 @@ func TestPause(t *testing.T) {
 	}
 }
 
-// TestOnlyWhatIsTouchedIsReadAgain counts the folders that are read for one change among many models.
+// TestOnlyWhatIsTouchedIsReadAgain counts the folders that are read for one change among many
+// models.
 func TestOnlyWhatIsTouchedIsReadAgain(t *testing.T) {
 	root := t.TempDir()
 	for i := range 50 {
@@ -442,8 +489,8 @@ func TestOnlyWhatIsTouchedIsReadAgain(t *testing.T) {
 	}
 }
 
-// BenchmarkChange is from an event to the list, with the files of a number of models lying about. renew is the list's part of it,
-// watches the number of them.
+// BenchmarkChange is from an event to the list, with the files of a number of models lying about.
+// renew is the list's part of it, watches the number of them.
 func BenchmarkChange(b *testing.B) {
 	for _, models := range []int{10, 1000} {
 		b.Run(fmt.Sprintf("%d files", 10*models), func(b *testing.B) {
@@ -452,7 +499,8 @@ func BenchmarkChange(b *testing.B) {
 				dir := filepath.Join(root, fmt.Sprintf("pub%d", m%20), fmt.Sprint("m", m))
 				_ = os.MkdirAll(dir, 0o755)
 				for f := range 9 {
-					_ = os.WriteFile(filepath.Join(dir, fmt.Sprintf("model-%05d-of-00009.safetensors", f+1)), nil, 0o644)
+					_ = os.WriteFile(filepath.Join(dir,
+						fmt.Sprintf("model-%05d-of-00009.safetensors", f+1)), nil, 0o644)
 				}
 				_ = os.WriteFile(filepath.Join(dir, "config.json"), []byte(fmt.Sprint(m)), 0o644)
 			}
@@ -473,7 +521,8 @@ func BenchmarkChange(b *testing.B) {
 			n := 0
 			for b.Loop() {
 				n++
-				if err := os.WriteFile(filepath.Join(root, "pub0", "m0", "config.json"), []byte(strings.Repeat("x", n%7+1)), 0o644); err != nil {
+				if err := os.WriteFile(filepath.Join(root, "pub0", "m0", "config.json"),
+					[]byte(strings.Repeat("x", n%7+1)), 0o644); err != nil {
 					b.Fatal(err)
 				}
 				<-renewed
@@ -486,7 +535,8 @@ func BenchmarkChange(b *testing.B) {
 	}
 }
 
-// TestRandomSequences: after any sequence of creating, renaming, deleting and linking, the list is that of a fresh scan.
+// TestRandomSequences: after any sequence of creating, renaming, deleting and linking, the list is
+// that of a fresh scan.
 func TestRandomSequences(t *testing.T) {
 	sequences := 200
 	if os.Getenv("HEADROOM_LONG") != "" {
@@ -497,7 +547,8 @@ func TestRandomSequences(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			top := t.TempDir()
 			s := &sequence{random: rand.New(rand.NewPCG(uint64(seed), 5)), top: top}
-			s.roots = []string{filepath.Join(top, "r1"), filepath.Join(top, "r2"), filepath.Join(top, "later/r3")}
+			s.roots = []string{filepath.Join(top, "r1"), filepath.Join(top, "r2"),
+				filepath.Join(top, "later/r3")}
 			w := watch(t, s.roots, nil)
 			for range 30 {
 				s.step()
@@ -530,14 +581,17 @@ func (s *sequence) pick(list ...string) string { return list[s.random.IntN(len(l
 func (s *sequence) path() string {
 	p := s.pick(s.roots[0], s.roots[0], s.roots[1], s.roots[2], filepath.Join(s.top, "outside"))
 	for range s.random.IntN(4) {
-		p = filepath.Join(p, s.pick("a", "b", "models--o--m", "snapshots", "blobs", "refs", "c0", "manifests", ".cache/huggingface/download"))
+		p = filepath.Join(p, s.pick("a", "b", "models--o--m", "snapshots", "blobs", "refs", "c0",
+			"manifests", ".cache/huggingface/download"))
 	}
 	return p
 }
 
 func (s *sequence) filePath() string {
-	return filepath.Join(s.path(), s.pick("config.json", "config.json", "model.safetensors", "model-00001-of-00002.safetensors", indexName,
-		"x.incomplete", "model.safetensors.part", "m.gguf", "main", "note.txt", "latest"))
+	return filepath.Join(s.path(),
+		s.pick("config.json", "config.json", "model.safetensors",
+			"model-00001-of-00002.safetensors", indexName,
+			"x.incomplete", "model.safetensors.part", "m.gguf", "main", "note.txt", "latest"))
 }
 
 // existing is something that is there, a root perhaps.
@@ -559,7 +613,10 @@ func (s *sequence) step() {
 	do := func(what string, err error) { s.log = append(s.log, fmt.Sprint(what, " ", err)) }
 	switch s.random.IntN(9) {
 	case 0, 1, 2, 3:
-		to, text := s.filePath(), s.pick("1", "22", "broken", "c0", `{"weight_map":{"a":"model-00001-of-00002.safetensors"}}`, `{"layers":[{"digest":"sha256:1","size":3}]}`)
+		to, text := s.filePath(),
+			s.pick("1", "22", "broken", "c0",
+				`{"weight_map":{"a":"model-00001-of-00002.safetensors"}}`,
+				`{"layers":[{"digest":"sha256:1","size":3}]}`)
 		_ = os.MkdirAll(filepath.Dir(to), 0o755)
 		do("write "+to+" "+text, os.WriteFile(to, []byte(text), 0o644))
 	case 4:

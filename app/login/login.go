@@ -1,7 +1,7 @@
 // Package login has Headroom started when its user logs in: by a launch agent on a Mac
-// (https://developer.apple.com/library/archive/documentation/MacOSX/Conceptual/BPSystemStartup/Chapters/CreatingLaunchdJobs.html), by an
-// autostart entry elsewhere (https://specifications.freedesktop.org/autostart-spec/latest/). The file is the whole of the setting: who deletes
-// it by hand has turned it off.
+// (https://developer.apple.com/library/archive/documentation/MacOSX/Conceptual/BPSystemStartup/Chapters/CreatingLaunchdJobs.html),
+// by an autostart entry elsewhere (https://specifications.freedesktop.org/autostart-spec/latest/).
+// The file is the whole of the setting: who deletes it by hand has turned it off.
 package login
 
 import (
@@ -31,16 +31,19 @@ func New(program string) (*Item, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &Item{program, filepath.Join(home, "Library", "LaunchAgents", label+".plist"), launchAgent(program)}, nil
+		return &Item{program, filepath.Join(home, "Library", "LaunchAgents", label+".plist"),
+			launchAgent(program)}, nil
 	}
 	config, err := os.UserConfigDir()
 	if err != nil {
 		return nil, err
 	}
-	return &Item{program, filepath.Join(config, "autostart", "headroom.desktop"), desktopEntry(program)}, nil
+	return &Item{program, filepath.Join(config, "autostart", "headroom.desktop"),
+		desktopEntry(program)}, nil
 }
 
-// On tells whether the program is started at login. An entry for another place, as after the app was moved, is none.
+// On tells whether the program is started at login. An entry for another place, as after the app
+// was moved, is none.
 func (i *Item) On() bool {
 	text, err := os.ReadFile(i.file)
 	return err == nil && string(text) == i.text
@@ -54,10 +57,13 @@ func (i *Item) Set(on bool) error {
 		}
 		return nil
 	}
-	// A Mac runs an application from a copy under a random path while it lies where the browser or a disk image put it.
+	// A Mac runs an application from a copy under a random path while it lies where the browser or
+	// a disk image put it.
 	if strings.Contains(i.program, "/AppTranslocation/") {
-		return problem.New(problem.BadRequest, "Headroom cannot be started at login from where it is",
-			"macOS runs it from a temporary copy, since it was never moved to Applications", "Move Headroom to Applications, open it there, and try again.")
+		return problem.New(problem.BadRequest,
+			"Headroom cannot be started at login from where it is",
+			"macOS runs it from a temporary copy, since it was never moved to Applications",
+			"Move Headroom to Applications, open it there, and try again.")
 	}
 	err := os.MkdirAll(filepath.Dir(i.file), 0o755)
 	if err == nil {
@@ -69,8 +75,8 @@ func (i *Item) Set(on bool) error {
 	return nil
 }
 
-// label names the launch agent. It is also the bundle's identifier (build/darwin/agent.plist), by which the system's list of login
-// items shows Headroom's name and icon instead of a file's.
+// label names the launch agent. It is also the bundle's identifier (build/darwin/agent.plist), by
+// which the system's list of login items shows Headroom's name and icon instead of a file's.
 const label = "app.headroom.agent"
 
 func launchAgent(program string) string {
@@ -97,9 +103,13 @@ func launchAgent(program string) string {
 `
 }
 
-// desktopEntry quotes the path as the Desktop Entry Specification wants it: first for Exec's words, then for the file's strings.
+// desktopEntry quotes the path as the Desktop Entry Specification wants it: first for Exec's words,
+// then for the file's strings.
 func desktopEntry(program string) string {
-	word := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "`", "\\`", `$`, `\$`, `%`, `%%`).Replace(program)
-	value := strings.NewReplacer(`\`, `\\`, "\n", `\n`, "\t", `\t`, "\r", `\r`).Replace(`"` + word + `"`)
-	return "[Desktop Entry]\nType=Application\nName=Headroom\nComment=Runs language models on this machine\nExec=" + value + "\nTerminal=false\n"
+	word := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "`", "\\`", `$`, `\$`, `%`,
+		`%%`).Replace(program)
+	value := strings.NewReplacer(`\`, `\\`, "\n", `\n`, "\t", `\t`, "\r",
+		`\r`).Replace(`"` + word + `"`)
+	return "[Desktop Entry]\nType=Application\nName=Headroom\nComment=Runs language models on " +
+		"this machine\nExec=" + value + "\nTerminal=false\n"
 }

@@ -44,15 +44,20 @@ func TestItem(t *testing.T) {
 	}
 }
 
-// TestTemporaryPlace: an entry for a path that is gone after the next start would be worse than none. It can be turned off all the same.
+// TestTemporaryPlace: an entry for a path that is gone after the next start would be worse than
+// none. It can be turned off all the same.
 func TestTemporaryPlace(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
-	i, err := New("/private/var/folders/ab/AppTranslocation/12-34/d/Headroom.app/Contents/MacOS/headroom-agent")
+	i,
+		err :=
+		New(
+			"/private/var/folders/ab/AppTranslocation/12-34/d/Headroom.app/Contents/MacOS/headroom-agent")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := i.Set(true); err == nil || !strings.Contains(err.Error(), "from where it is") || i.On() {
+	if err := i.Set(true); err == nil || !strings.Contains(err.Error(), "from where it is") ||
+		i.On() {
 		t.Errorf("error %v, on %v", err, i.On())
 	}
 	if err := i.Set(false); err != nil {
@@ -65,7 +70,8 @@ func TestTexts(t *testing.T) {
 		Program []string `xml:"dict>array>string"`
 	}
 	const odd = `/Apps/A & B <1>/he"ad`
-	if err := xml.Unmarshal([]byte(launchAgent(odd)), &plist); err != nil || len(plist.Program) != 1 || plist.Program[0] != odd {
+	if err := xml.Unmarshal([]byte(launchAgent(odd)), &plist); err != nil ||
+		len(plist.Program) != 1 || plist.Program[0] != odd {
 		t.Errorf("%q, %v", plist.Program, err)
 	}
 	for program, want := range map[string]string{

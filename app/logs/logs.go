@@ -1,5 +1,5 @@
-// Package logs keeps the last lines of the log in memory, for people who look for what went wrong without having started the program from a
-// terminal. Lines go to the program's own output as well.
+// Package logs keeps the last lines of the log in memory, for people who look for what went wrong
+// without having started the program from a terminal. Lines go to the program's own output as well.
 package logs
 
 import (
@@ -23,7 +23,10 @@ type Line struct {
 
 // String is the line as text, as an export has it.
 func (l Line) String() string {
-	return strings.TrimRight(fmt.Sprintf("%s %-5s %s %s", time.UnixMilli(l.AtUnixMs).UTC().Format("2006-01-02T15:04:05.000Z"), l.Level, l.Message, l.Fields), " ")
+	return strings.TrimRight(
+		fmt.Sprintf("%s %-5s %s %s",
+			time.UnixMilli(l.AtUnixMs).UTC().Format("2006-01-02T15:04:05.000Z"), l.Level, l.Message,
+			l.Fields), " ")
 }
 
 const (
@@ -31,7 +34,8 @@ const (
 	maxLineBytes = 4096 // of message and of fields: one line must not push out all others
 )
 
-// Logs are the lines that are kept, and the least important level that is logged. The zero value is not usable; see New.
+// Logs are the lines that are kept, and the least important level that is logged. The zero value is
+// not usable; see New.
 type Logs struct {
 	level slog.LevelVar
 
@@ -62,8 +66,9 @@ func (l *Logs) Handler(out io.Writer, asJSON bool) slog.Handler {
 	return handler{slog.NewTextHandler(out, o), l, "", ""}
 }
 
-// Recent returns the kept lines behind number after, oldest first, that are at least of that level and have text in them, in any case; at
-// most the last most of them. last is the number of the newest line there is, to be given as after.
+// Recent returns the kept lines behind number after, oldest first, that are at least of that level
+// and have text in them, in any case; at most the last most of them. last is the number of the
+// newest line there is, to be given as after.
 func (l *Logs) Recent(after int, least slog.Level, text string, most int) (lines []Line, last int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -73,7 +78,8 @@ func (l *Logs) Recent(after int, least slog.Level, text string, most int) (lines
 		line := l.lines[(n-1)%maxLines]
 		var level slog.Level
 		_ = level.UnmarshalText([]byte(line.Level)) // our own
-		if level >= least && (text == "" || strings.Contains(strings.ToLower(line.Message+" "+line.Fields), text)) {
+		if level >= least && (text == "" ||
+			strings.Contains(strings.ToLower(line.Message+" "+line.Fields), text)) {
 			lines = append(lines, line)
 		}
 	}
@@ -81,7 +87,8 @@ func (l *Logs) Recent(after int, least slog.Level, text string, most int) (lines
 }
 
 func (l *Logs) keep(r slog.Record, fields string) {
-	line := Line{AtUnixMs: r.Time.UnixMilli(), Level: r.Level.String(), Message: cut(r.Message), Fields: cut(fields)}
+	line := Line{AtUnixMs: r.Time.UnixMilli(), Level: r.Level.String(), Message: cut(r.Message),
+		Fields: cut(fields)}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.number++

@@ -24,8 +24,10 @@ func TestRecent(t *testing.T) {
 		most  int
 		want  string
 	}{
-		{0, slog.LevelDebug, "", 9, `INFO loading model=o/m words="two words"; WARN slow part=1 disk.path=/p disk.size.bytes=7; ERROR gone wrong`},
-		{0, slog.LevelWarn, "", 9, `WARN slow part=1 disk.path=/p disk.size.bytes=7; ERROR gone wrong`},
+		{0, slog.LevelDebug, "", 9,
+			`INFO loading model=o/m words="two words"; WARN slow part=1 disk.path=/p disk.size.bytes=7; ERROR gone wrong`},
+		{0, slog.LevelWarn, "", 9,
+			`WARN slow part=1 disk.path=/p disk.size.bytes=7; ERROR gone wrong`},
 		{0, slog.LevelDebug, "MODEL=O", 9, `INFO loading model=o/m words="two words"`},
 		{0, slog.LevelDebug, "", 1, `ERROR gone wrong`},
 		{2, slog.LevelDebug, "", 9, `ERROR gone wrong`},
@@ -42,12 +44,14 @@ func TestRecent(t *testing.T) {
 			t.Errorf("after %d, %s, %q: %v and %d", c.after, c.least, c.text, got, last)
 		}
 	}
-	if !strings.Contains(out.String(), "disk.size.bytes=7") || strings.Contains(out.String(), "too small") {
+	if !strings.Contains(out.String(), "disk.size.bytes=7") ||
+		strings.Contains(out.String(), "too small") {
 		t.Errorf("written: %s", out.String())
 	}
 	l.SetLevel(slog.LevelDebug)
 	log.Debug("now")
-	if lines, _ := l.Recent(3, slog.LevelDebug, "", 9); len(lines) != 1 || !strings.HasSuffix(lines[0].String(), "DEBUG now") {
+	if lines, _ := l.Recent(3, slog.LevelDebug, "", 9); len(lines) != 1 ||
+		!strings.HasSuffix(lines[0].String(), "DEBUG now") {
 		t.Errorf("%v", lines)
 	}
 }
@@ -75,7 +79,8 @@ func TestRing(t *testing.T) {
 		}
 	}
 	log.Info(strings.Repeat("ä", maxLineBytes))
-	if lines, _ := l.Recent(last, slog.LevelInfo, "", 1); len(lines[0].Message) > maxLineBytes+4 || !strings.HasSuffix(lines[0].Message, "ä…") {
+	if lines, _ := l.Recent(last, slog.LevelInfo, "", 1); len(lines[0].Message) > maxLineBytes+4 ||
+		!strings.HasSuffix(lines[0].Message, "ä…") {
 		t.Errorf("%d bytes", len(lines[0].Message))
 	}
 }

@@ -11,10 +11,12 @@ type EngineBytes struct {
 // Total is the sum.
 func (e EngineBytes) Total() int64 { return e.Weights + e.KVUsed + e.KVKept + e.State + e.Scratch }
 
-// Split accounts for all of the reading: the engine's figures, what else is resident in this process, what is free, and the
-// rest, which belongs to others. Where sums exceed the total (figures of different moments), the later in the bar give way.
+// Split accounts for all of the reading: the engine's figures, what else is resident in this
+// process, what is free, and the rest, which belongs to others. Where sums exceed the total
+// (figures of different moments), the later in the bar give way.
 func Split(r Reading, engine EngineBytes) Ledger {
-	// What of states and scratch has not been used yet is not resident either, so the difference may be too small.
+	// What of states and scratch has not been used yet is not resident either, so the difference
+	// may be too small.
 	own := max(r.ProcessBytes-(engine.Total()-engine.Untouched), r.RuntimeBytes)
 	free := r.freeBytes(engine)
 	segments := []Segment{

@@ -1,19 +1,25 @@
-// Package memory is the ledger of RAM: how much there is, what fills it, and what a new model could take.
+// Package memory is the ledger of RAM: how much there is, what fills it, and what a new model could
+// take.
 //
-// meter.go measures, ledger.go splits the total into the segments of the headroom bar, fit.go judges whether a model fits.
-// Only meter.go and the files of one system touch the machine; the rest is arithmetic on a Reading.
+// meter.go measures, ledger.go splits the total into the segments of the headroom bar, fit.go
+// judges whether a model fits. Only meter.go and the files of one system touch the machine; the
+// rest is arithmetic on a Reading.
 package memory
 
 // Reading is RAM at one moment, in bytes.
 type Reading struct {
-	TotalBytes     int64 // of the machine, or of the container that we may use
-	AvailableBytes int64 // that could be had without swapping; counts clean file pages as available, mapped ones too
-	ProcessBytes   int64 // resident in Headroom's processes: this one, and those that Meter.Count named
-	// ProcessFileBytes are those of ProcessBytes that are clean pages of mapped files, as far as AvailableBytes counts them too.
-	// 0 where the system does not tell, or does not count them.
+	TotalBytes int64 // of the machine, or of the container that we may use
+	// that could be had without swapping; counts clean file pages as available, mapped ones too
+	AvailableBytes int64
+	// resident in Headroom's processes: this one, and those that Meter.Count named
+	ProcessBytes int64
+	// ProcessFileBytes are those of ProcessBytes that are clean pages of mapped files, as far as
+	// AvailableBytes counts them too. 0 where the system does not tell, or does not count them.
 	ProcessFileBytes int64
-	RuntimeBytes     int64 // of ProcessBytes, what Go's runtime holds in this process: the program's own data, and nothing of the engine's tensors
-	WiredLimitBytes  int64 // what the GPU may hold, when somebody has set a limit; 0: unknown
+	// of ProcessBytes, what Go's runtime holds in this process: the program's own data, and nothing
+	// of the engine's tensors
+	RuntimeBytes    int64
+	WiredLimitBytes int64 // what the GPU may hold, when somebody has set a limit; 0: unknown
 }
 
 // Source says where a figure comes from.
@@ -50,10 +56,11 @@ type Segment struct {
 
 // Ledger is the whole account. The segments add up to TotalBytes, and none is negative.
 type Ledger struct {
-	TotalBytes      int64     `json:"totalBytes"`
-	AvailableBytes  int64     `json:"availableBytes"`
-	HeadroomBytes   int64     `json:"headroomBytes"` // see Reading.HeadroomBytes
-	WiredLimitBytes int64     `json:"wiredLimitBytes"`
-	UntouchedBytes  int64     `json:"untouchedBytes"` // of kv_kept, reserved and never written: counted there, and not resident
-	Segments        []Segment `json:"segments"`
+	TotalBytes      int64 `json:"totalBytes"`
+	AvailableBytes  int64 `json:"availableBytes"`
+	HeadroomBytes   int64 `json:"headroomBytes"` // see Reading.HeadroomBytes
+	WiredLimitBytes int64 `json:"wiredLimitBytes"`
+	// of kv_kept, reserved and never written: counted there, and not resident
+	UntouchedBytes int64     `json:"untouchedBytes"`
+	Segments       []Segment `json:"segments"`
 }

@@ -16,20 +16,32 @@ func TestSplit(t *testing.T) {
 		engine EngineBytes
 		want   map[Kind]int64 // in GiB; the rest is 0
 	}{
-		{"no engine", Reading{TotalBytes: 16 * gib, AvailableBytes: 9 * gib, ProcessBytes: 1 * gib}, EngineBytes{},
+		{"no engine", Reading{TotalBytes: 16 * gib, AvailableBytes: 9 * gib, ProcessBytes: 1 * gib},
+			EngineBytes{},
 			map[Kind]int64{Headroom: 1, Other: 6, Free: 9}},
-		{"engine in private memory", Reading{TotalBytes: 16 * gib, AvailableBytes: 4 * gib, ProcessBytes: 7 * gib},
-			EngineBytes{Weights: 2 * gib, KVUsed: 1 * gib, KVKept: 1 * gib, State: 1 * gib, Scratch: 1 * gib},
-			map[Kind]int64{Weights: 2, KVUsed: 1, KVKept: 1, State: 1, Scratch: 1, Headroom: 1, Other: 5, Free: 4}},
+		{"engine in private memory",
+			Reading{TotalBytes: 16 * gib, AvailableBytes: 4 * gib, ProcessBytes: 7 * gib},
+			EngineBytes{Weights: 2 * gib, KVUsed: 1 * gib, KVKept: 1 * gib, State: 1 * gib,
+				Scratch: 1 * gib},
+			map[Kind]int64{Weights: 2, KVUsed: 1, KVKept: 1, State: 1, Scratch: 1, Headroom: 1,
+				Other: 5, Free: 4}},
 		// 12 available counts our 3 of mapped weights: 9 are free, and 16-9-3-1 belong to others.
-		{"mapped weights", Reading{TotalBytes: 16 * gib, AvailableBytes: 12 * gib, ProcessBytes: 4 * gib, ProcessFileBytes: 3 * gib},
-			EngineBytes{Weights: 3 * gib}, map[Kind]int64{Weights: 3, Headroom: 1, Other: 3, Free: 9}},
-		// 5 of the cache's 6 are reserved and not touched: they are not free, though the system has them.
-		{"cache not touched", Reading{TotalBytes: 16 * gib, AvailableBytes: 12 * gib, ProcessBytes: 1 * gib},
-			EngineBytes{KVKept: 6 * gib, Untouched: 5 * gib}, map[Kind]int64{KVKept: 6, Other: 3, Free: 7}},
-		// The process has 2, the engine says 3 of which states are not used yet: 1 is the program's own all the same.
-		{"states not used", Reading{TotalBytes: 16 * gib, AvailableBytes: 10 * gib, ProcessBytes: 2 * gib, RuntimeBytes: 1 * gib},
-			EngineBytes{Weights: 1 * gib, State: 2 * gib}, map[Kind]int64{Weights: 1, State: 2, Headroom: 1, Other: 2, Free: 10}},
+		{"mapped weights", Reading{TotalBytes: 16 * gib, AvailableBytes: 12 * gib,
+			ProcessBytes: 4 * gib, ProcessFileBytes: 3 * gib},
+			EngineBytes{Weights: 3 * gib},
+			map[Kind]int64{Weights: 3, Headroom: 1, Other: 3, Free: 9}},
+		// 5 of the cache's 6 are reserved and not touched: they are not free, though the system has
+		// them.
+		{"cache not touched", Reading{TotalBytes: 16 * gib, AvailableBytes: 12 * gib,
+			ProcessBytes: 1 * gib},
+			EngineBytes{KVKept: 6 * gib, Untouched: 5 * gib},
+			map[Kind]int64{KVKept: 6, Other: 3, Free: 7}},
+		// The process has 2, the engine says 3 of which states are not used yet: 1 is the program's
+		// own all the same.
+		{"states not used", Reading{TotalBytes: 16 * gib, AvailableBytes: 10 * gib,
+			ProcessBytes: 2 * gib, RuntimeBytes: 1 * gib},
+			EngineBytes{Weights: 1 * gib, State: 2 * gib},
+			map[Kind]int64{Weights: 1, State: 2, Headroom: 1, Other: 2, Free: 10}},
 		{"more than there is", Reading{TotalBytes: 4 * gib, AvailableBytes: 1 * gib},
 			EngineBytes{Weights: 3 * gib, KVUsed: 3 * gib}, map[Kind]int64{Weights: 3, KVUsed: 1}},
 	}
@@ -60,16 +72,26 @@ func TestHeadroom(t *testing.T) {
 		e    EngineBytes
 		want int64
 	}{
-		{"an eighth is reserved", Reading{TotalBytes: 16 * gib, AvailableBytes: 10 * gib}, EngineBytes{}, 8 * gib},
-		{"own mapped pages are not room", Reading{TotalBytes: 16 * gib, AvailableBytes: 10 * gib, ProcessBytes: 3 * gib, ProcessFileBytes: 3 * gib},
+		{"an eighth is reserved", Reading{TotalBytes: 16 * gib, AvailableBytes: 10 * gib},
+			EngineBytes{}, 8 * gib},
+		{"own mapped pages are not room",
+			Reading{TotalBytes: 16 * gib, AvailableBytes: 10 * gib, ProcessBytes: 3 * gib,
+				ProcessFileBytes: 3 * gib},
 			EngineBytes{Weights: 3 * gib}, 5 * gib},
-		{"nor what the engine has reserved", Reading{TotalBytes: 16 * gib, AvailableBytes: 10 * gib, ProcessBytes: 1 * gib},
+		{"nor what the engine has reserved",
+			Reading{TotalBytes: 16 * gib, AvailableBytes: 10 * gib, ProcessBytes: 1 * gib},
 			EngineBytes{KVKept: 4 * gib, Untouched: 3 * gib}, 5 * gib},
-		{"at most 8 GiB reserved", Reading{TotalBytes: 128 * gib, AvailableBytes: 100 * gib}, EngineBytes{}, 92 * gib},
-		{"at least half a GiB reserved", Reading{TotalBytes: 2 * gib, AvailableBytes: 1 * gib}, EngineBytes{}, gib / 2},
-		{"at most half of it", Reading{TotalBytes: 16 * gib, AvailableBytes: 1 * gib}, EngineBytes{}, gib / 2},
-		{"never negative", Reading{TotalBytes: 16 * gib, AvailableBytes: 1 * gib}, EngineBytes{KVKept: 8 * gib, Untouched: 8 * gib}, 0},
-		{"the wired limit bounds", Reading{TotalBytes: 64 * gib, AvailableBytes: 60 * gib, WiredLimitBytes: 40 * gib}, EngineBytes{}, 40 * gib},
+		{"at most 8 GiB reserved", Reading{TotalBytes: 128 * gib, AvailableBytes: 100 * gib},
+			EngineBytes{}, 92 * gib},
+		{"at least half a GiB reserved", Reading{TotalBytes: 2 * gib, AvailableBytes: 1 * gib},
+			EngineBytes{}, gib / 2},
+		{"at most half of it", Reading{TotalBytes: 16 * gib, AvailableBytes: 1 * gib},
+			EngineBytes{}, gib / 2},
+		{"never negative", Reading{TotalBytes: 16 * gib, AvailableBytes: 1 * gib},
+			EngineBytes{KVKept: 8 * gib, Untouched: 8 * gib}, 0},
+		{"the wired limit bounds",
+			Reading{TotalBytes: 64 * gib, AvailableBytes: 60 * gib, WiredLimitBytes: 40 * gib},
+			EngineBytes{}, 40 * gib},
 	}
 	for _, c := range cases {
 		if got := c.r.HeadroomBytes(c.e); got != c.want {
@@ -121,7 +143,8 @@ func TestMachine(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r.TotalBytes < 64<<20 || r.AvailableBytes <= 0 || r.AvailableBytes > r.TotalBytes ||
-		r.ProcessBytes <= 0 || r.ProcessBytes > r.TotalBytes || r.ProcessFileBytes < 0 || r.ProcessFileBytes > r.ProcessBytes {
+		r.ProcessBytes <= 0 || r.ProcessBytes > r.TotalBytes || r.ProcessFileBytes < 0 ||
+		r.ProcessFileBytes > r.ProcessBytes {
 		t.Errorf("figures that cannot be: %+v", r)
 	}
 }
@@ -141,8 +164,10 @@ func TestCount(t *testing.T) {
 	m.Count(os.Getpid())
 	twice := read()
 	m.Forget(os.Getpid())
-	if again := read(); twice.ProcessBytes < once.ProcessBytes*3/2 || again.ProcessBytes > twice.ProcessBytes*3/4 {
-		t.Errorf("%d bytes, with another process %d, without it %d", once.ProcessBytes, twice.ProcessBytes, again.ProcessBytes)
+	if again := read(); twice.ProcessBytes < once.ProcessBytes*3/2 ||
+		again.ProcessBytes > twice.ProcessBytes*3/4 {
+		t.Errorf("%d bytes, with another process %d, without it %d", once.ProcessBytes,
+			twice.ProcessBytes, again.ProcessBytes)
 	}
 	m.Count(1 << 30) // there is none: it has ended
 	if r := read(); r.ProcessBytes <= 0 || r.ProcessBytes > twice.ProcessBytes*3/4 {

@@ -1,7 +1,7 @@
 package memory
 
-// What the machine has, measured: total, available and the share of Headroom's processes, cut down to a container's limit where there is
-// one.
+// What the machine has, measured: total, available and the share of Headroom's processes, cut down
+// to a container's limit where there is one.
 
 import (
 	"fmt"
@@ -15,11 +15,12 @@ import (
 	"github.com/shirou/gopsutil/v3/process"
 )
 
-// freshness is how long a reading is served again. Without cgo, a Mac's figures come from a child process (vm_stat), which
-// is too much for each question of each page.
+// freshness is how long a reading is served again. Without cgo, a Mac's figures come from a child
+// process (vm_stat), which is too much for each question of each page.
 const freshness = time.Second
 
-// Meter reads the machine's RAM, at most once a second. Its zero value works; it is safe for several goroutines.
+// Meter reads the machine's RAM, at most once a second. Its zero value works; it is safe for
+// several goroutines.
 type Meter struct {
 	mu   sync.Mutex
 	last Reading
@@ -41,7 +42,10 @@ func (m *Meter) Count(pid int) { m.change(func(pids []int) []int { return append
 
 // Forget undoes Count.
 func (m *Meter) Forget(pid int) {
-	m.change(func(pids []int) []int { return slices.DeleteFunc(pids, func(p int) bool { return p == pid }) })
+	m.change(func(pids []int) []int {
+		return slices.DeleteFunc(pids,
+			func(p int) bool { return p == pid })
+	})
 }
 
 func (m *Meter) change(by func(pids []int) []int) {
@@ -77,8 +81,10 @@ func machine(pids []int) (Reading, error) {
 	if err != nil {
 		return Reading{}, fmt.Errorf("asking the system for its memory: %w", err)
 	}
-	r := Reading{TotalBytes: int64(ram.Total), AvailableBytes: int64(ram.Available), WiredLimitBytes: wiredLimitBytes()}
-	for _, pid := range append([]int{os.Getpid()}, pids...) { // one that has just ended takes nothing
+	r := Reading{TotalBytes: int64(ram.Total), AvailableBytes: int64(ram.Available),
+		WiredLimitBytes: wiredLimitBytes()}
+	for _, pid := range append([]int{os.Getpid()}, pids...) {
+		// one that has just ended takes nothing
 		if p, err := process.NewProcess(int32(pid)); err == nil {
 			if info, err := p.MemoryInfo(); err == nil {
 				r.ProcessBytes += int64(info.RSS)
@@ -95,9 +101,11 @@ func machine(pids []int) (Reading, error) {
 	return r, nil
 }
 
-// runtimeBytes is what Go's runtime has from the system and has not given back. The engine's tensors are mapped past it.
+// runtimeBytes is what Go's runtime has from the system and has not given back. The engine's
+// tensors are mapped past it.
 func runtimeBytes() int64 {
-	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"},
+		{Name: "/memory/classes/heap/released:bytes"}}
 	metrics.Read(samples)
 	for _, s := range samples {
 		if s.Value.Kind() != metrics.KindUint64 {

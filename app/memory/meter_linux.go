@@ -1,7 +1,7 @@
 package memory
 
-// What gopsutil does not tell on Linux, read from /proc and cgroup v2. A file that is absent or unreadable counts as no limit
-// or zero: these figures refine a reading and never prevent one.
+// What gopsutil does not tell on Linux, read from /proc and cgroup v2. A file that is absent or
+// unreadable counts as no limit or zero: these figures refine a reading and never prevent one.
 
 import (
 	"bufio"
@@ -13,7 +13,8 @@ import (
 
 func wiredLimitBytes() int64 { return 0 }
 
-// processFileBytes reads the resident pages of mapped files from /proc/PID/statm (third field, in pages; see proc(5)).
+// processFileBytes reads the resident pages of mapped files from /proc/PID/statm (third field, in
+// pages; see proc(5)).
 func processFileBytes(pid int) int64 {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
 	if err != nil {
@@ -30,8 +31,8 @@ func processFileBytes(pid int) int64 {
 	return pages * int64(os.Getpagesize())
 }
 
-// containerLimit reads the limit of a container (cgroup v2) and what counts against it, without the file pages that the
-// kernel would drop first.
+// containerLimit reads the limit of a container (cgroup v2) and what counts against it, without the
+// file pages that the kernel would drop first.
 func containerLimit() (limit, used int64, ok bool) {
 	const root = "/sys/fs/cgroup/"
 	limit, ok = readNumber(root + "memory.max") // "max" when there is none

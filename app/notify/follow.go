@@ -30,7 +30,8 @@ type Options struct {
 	Log     *slog.Logger // nil: slog.Default()
 }
 
-// Follow shows notices until ctx ends, then takes away what is still shown. What has happened before is no news.
+// Follow shows notices until ctx ends, then takes away what is still shown. What has happened
+// before is no news.
 func Follow(ctx context.Context, o Options) {
 	log := o.Log
 	if log == nil {
@@ -44,7 +45,8 @@ func Follow(ctx context.Context, o Options) {
 
 	_, seen := o.Host.ModelChanges(math.MaxInt)
 	now := func() look {
-		l := look{jobs: o.Jobs.Jobs(), state: o.Host.State(), models: func() host.ModelList { return o.Host.Models(0) }, rescan: o.Host.RescanModels}
+		l := look{jobs: o.Jobs.Jobs(), state: o.Host.State(),
+			models: func() host.ModelList { return o.Host.Models(0) }, rescan: o.Host.RescanModels}
 		l.changes, seen = o.Host.ModelChanges(seen)
 		return l
 	}

@@ -43,9 +43,11 @@ func (s *fakeService) Close() {
 	s.closed = true
 }
 
-// A download ends, is announced, and a click says which it was. With the setting off nothing is shown, and what happened meanwhile stays unsaid.
+// A download ends, is announced, and a click says which it was. With the setting off nothing is
+// shown, and what happened meanwhile stays unsaid.
 func TestFollow(t *testing.T) {
-	list, service := jobs.NewList(), &fakeService{shown: make(chan Notice, 9), err: errors.New("no desktop")}
+	list, service := jobs.NewList(),
+		&fakeService{shown: make(chan Notice, 9), err: errors.New("no desktop")}
 	defer list.Close()
 	var mu sync.Mutex
 	on, clicked := false, make(chan Notice, 9)
@@ -53,18 +55,21 @@ func TestFollow(t *testing.T) {
 	asked := make(chan bool, 9)
 	ended := make(chan struct{})
 	download := func(title, dir string) {
-		list.Start(jobs.Spec{Kind: jobs.Download, Key: title, Title: title, Work: func(context.Context, *jobs.Progress) (string, error) { return dir, nil }})
+		list.Start(jobs.Spec{Kind: jobs.Download, Key: title, Title: title,
+			Work: func(context.Context, *jobs.Progress) (string, error) { return dir, nil }})
 	}
 	h := quietHost{make(chan struct{}, 1)}
 	watching := make(chan struct{})
 	go func() {
 		defer close(ended)
-		Follow(ctx, Options{Host: beginning{h, watching}, Jobs: list, Service: service, Log: slog.New(slog.DiscardHandler), Clicked: func(n Notice) { clicked <- n }, On: func() bool {
-			mu.Lock()
-			defer mu.Unlock()
-			asked <- on
-			return on
-		}})
+		Follow(ctx, Options{Host: beginning{h, watching}, Jobs: list, Service: service,
+			Log: slog.New(slog.DiscardHandler), Clicked: func(n Notice) { clicked <- n },
+			On: func() bool {
+				mu.Lock()
+				defer mu.Unlock()
+				asked <- on
+				return on
+			}})
 	}()
 	<-watching
 	download("o/large", "/m/large")

@@ -74,8 +74,10 @@ func (f *freedesktop) Show(n Notice, clicked func()) error {
 	defer cancel()
 	var id uint32
 	const serverDecidesWhenItGoes = int32(-1)
-	err := f.server().CallWithContext(ctx, busInterface+".Notify", 0, "Headroom", replaced, "", n.Title, body, actions,
-		map[string]dbus.Variant{"desktop-entry": dbus.MakeVariant("headroom")}, serverDecidesWhenItGoes).Store(&id)
+	err := f.server().CallWithContext(ctx, busInterface+".Notify", 0, "Headroom", replaced, "",
+		n.Title, body, actions,
+		map[string]dbus.Variant{"desktop-entry": dbus.MakeVariant("headroom")},
+		serverDecidesWhenItGoes).Store(&id)
 	if err != nil {
 		return fmt.Errorf("asking the desktop to notify: %w", err)
 	}
@@ -106,7 +108,8 @@ func (f *freedesktop) begin() error {
 	ctx, cancel := context.WithTimeout(context.Background(), callTime)
 	defer cancel()
 	var able []string
-	if err := f.server().CallWithContext(ctx, busInterface+".GetCapabilities", 0).Store(&able); err != nil {
+	if err := f.server().CallWithContext(ctx, busInterface+".GetCapabilities",
+		0).Store(&able); err != nil {
 		able = nil // Notify will say why
 	}
 	f.buttons, f.markup = slices.Contains(able, "actions"), slices.Contains(able, "body-markup")

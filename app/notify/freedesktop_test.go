@@ -16,7 +16,8 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// desktop plays org.freedesktop.Notifications at the other end of a connection without a bus between.
+// desktop plays org.freedesktop.Notifications at the other end of a connection without a bus
+// between.
 type desktop struct {
 	t       *testing.T
 	conn    *dbus.Conn
@@ -34,7 +35,8 @@ type shownNotice struct {
 
 func (d *desktop) GetCapabilities() ([]string, *dbus.Error) { return d.able, nil }
 
-func (d *desktop) Notify(app string, replaces uint32, icon, title, body string, actions []string, _ map[string]dbus.Variant, timeout int32) (uint32, *dbus.Error) {
+func (d *desktop) Notify(app string, replaces uint32, icon, title, body string, actions []string,
+	_ map[string]dbus.Variant, timeout int32) (uint32, *dbus.Error) {
 	if app != "Headroom" || timeout != -1 {
 		d.t.Errorf("app %s, timeout %d", app, timeout)
 	}
@@ -59,15 +61,18 @@ func (d *desktop) AddMatch(string) *dbus.Error { return nil }
 func newDesktop(t *testing.T, able ...string) (*desktop, *freedesktop) {
 	t.Helper()
 	ours, theirs := connected(t)
-	d := &desktop{t: t, able: able, notices: make(chan shownNotice, 9), closed: make(chan uint32, 9)}
+	d := &desktop{t: t, able: able, notices: make(chan shownNotice, 9),
+		closed: make(chan uint32, 9)}
 	d.conn = theirs
-	if err := errors.Join(d.conn.Export(d, busPath, busInterface), d.conn.Export(d, "/org/freedesktop/DBus", "org.freedesktop.DBus")); err != nil {
+	if err := errors.Join(d.conn.Export(d, busPath, busInterface),
+		d.conn.Export(d, "/org/freedesktop/DBus", "org.freedesktop.DBus")); err != nil {
 		t.Fatal(err)
 	}
 	return d, &freedesktop{connect: func() (*dbus.Conn, error) { return ours, nil }}
 }
 
-// connected are two ends of D-Bus. Each takes the other for a bus, which it must sign on to: welcome plays that part of one.
+// connected are two ends of D-Bus. Each takes the other for a bus, which it must sign on to:
+// welcome plays that part of one.
 func connected(t *testing.T) (a, b *dbus.Conn) {
 	t.Helper()
 	nearA, farA := net.Pipe()
@@ -130,13 +135,15 @@ func TestFreedesktop(t *testing.T) {
 	clicked := make(chan string, 9)
 	show := func(key, title, body string) shownNotice {
 		t.Helper()
-		if err := f.Show(Notice{Key: key, Title: title, Body: body, Label: "Start"}, func() { clicked <- title }); err != nil {
+		if err := f.Show(Notice{Key: key, Title: title, Body: body, Label: "Start"},
+			func() { clicked <- title }); err != nil {
 			t.Fatal(err)
 		}
 		return wait(t, "the notice", d.notices)
 	}
 	first := show("model a", "a", "<b> & c")
-	if first.title != "a" || first.body != "&lt;b&gt; &amp; c" || !slices.Equal(first.actions, []string{"default", "Start", "open", "Start"}) {
+	if first.title != "a" || first.body != "&lt;b&gt; &amp; c" ||
+		!slices.Equal(first.actions, []string{"default", "Start", "open", "Start"}) {
 		t.Errorf("shown: %+v", first)
 	}
 	if again := show("model a", "a2", ""); again.replaces != first.id {
@@ -176,7 +183,8 @@ func TestFreedesktop(t *testing.T) {
 // A desktop without buttons and markup gets none.
 func TestFreedesktopPlain(t *testing.T) {
 	d, f := newDesktop(t, "body")
-	if err := f.Show(Notice{Key: "k", Title: "t", Body: "<b>", Label: "Start"}, func() {}); err != nil {
+	if err := f.Show(Notice{Key: "k", Title: "t", Body: "<b>", Label: "Start"},
+		func() {}); err != nil {
 		t.Fatal(err)
 	}
 	if n := wait(t, "the notice", d.notices); n.body != "<b>" || len(n.actions) != 0 {

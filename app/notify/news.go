@@ -1,7 +1,7 @@
 package notify
 
-// What is news: the difference between two looks at jobs, models and engine. Each thing is said once, and what a person did herself (stopping
-// a job, unloading a model) is none.
+// What is news: the difference between two looks at jobs, models and engine. Each thing is said
+// once, and what a person did herself (stopping a job, unloading a model) is none.
 
 import (
 	"fmt"
@@ -77,18 +77,21 @@ var doneWord = map[jobs.Kind]string{jobs.Download: "is downloaded", jobs.Import:
 // downloadsHere tells whether a model comes by a download of ours, whose own end is the news.
 func downloadsHere(list []jobs.Job, id string) bool {
 	return slices.ContainsFunc(list, func(j jobs.Job) bool {
-		return j.Kind == jobs.Download && strings.EqualFold(j.Title, id) && (!j.State.Ended() || j.State == jobs.Done)
+		return j.Kind == jobs.Download && strings.EqualFold(j.Title, id) &&
+			(!j.State.Ended() || j.State == jobs.Done)
 	})
 }
 
-// arrived is about a model that can be started now, or about why it cannot. A job may end before the list shows what came of it: then the
-// disk is asked.
+// arrived is about a model that can be started now, or about why it cannot. A job may end before
+// the list shows what came of it: then the disk is asked.
 func arrived(l look, id, dir, word string) Notice {
-	n := Notice{Key: "model " + id, Title: clean(id) + " " + word, Body: "It runs on this computer.", Label: "Start", Hint: "Click to start it.", Start: dir}
+	n := Notice{Key: "model " + id, Title: clean(id) + " " + word,
+		Body: "It runs on this computer.", Label: "Start", Hint: "Click to start it.", Start: dir}
 	list := l.models()
 	find := func() int {
 		return slices.IndexFunc(list.Models, func(m host.Model) bool {
-			return dir == "" && m.ID == id || slices.ContainsFunc(m.Places, func(p host.Place) bool { return p.Path == dir })
+			return dir == "" && m.ID == id ||
+				slices.ContainsFunc(m.Places, func(p host.Place) bool { return p.Path == dir })
 		})
 	}
 	i := find()
@@ -107,12 +110,16 @@ func arrived(l look, id, dir, word string) Notice {
 	n.Start = m.ID
 	switch {
 	case m.Error != "":
-		n.Body, n.Start, n.Label, n.Hint = "It cannot be started: "+strings.TrimSuffix(clean(m.Error), ".")+".", "", openLabel, openHint
+		n.Body, n.Start, n.Label,
+			n.Hint = "It cannot be started: "+strings.TrimSuffix(clean(m.Error), ".")+".", "",
+			openLabel, openHint
 	case m.Fits == memory.No:
-		n.Body = fmt.Sprintf("It needs %s, there is room for %s.", gigabytes(m.NeedBytes), gigabytes(list.RoomBytes))
+		n.Body = fmt.Sprintf("It needs %s, there is room for %s.", gigabytes(m.NeedBytes),
+			gigabytes(list.RoomBytes))
 		n.Start, n.Label, n.Hint = "", openLabel, openHint
 	default:
-		n.Body = fmt.Sprintf("It needs %s, there is room for %s.", gigabytes(m.NeedBytes), gigabytes(list.RoomBytes))
+		n.Body = fmt.Sprintf("It needs %s, there is room for %s.", gigabytes(m.NeedBytes),
+			gigabytes(list.RoomBytes))
 	}
 	return n
 }
@@ -123,19 +130,29 @@ const (
 )
 
 func failedJob(j jobs.Job) Notice {
-	words := map[jobs.Kind]string{jobs.Download: "could not be downloaded", jobs.Import: "could not be imported"}
-	return Notice{Key: "model " + j.Title, Title: clean(j.Title) + " " + words[j.Kind], Body: explain(problem.From(j.Err)), Label: openLabel, Hint: openHint}
+	words := map[jobs.Kind]string{jobs.Download: "could not be downloaded",
+		jobs.Import: "could not be imported"}
+	return Notice{Key: "model " + j.Title, Title: clean(j.Title) + " " + words[j.Kind],
+		Body: explain(problem.From(j.Err)), Label: openLabel, Hint: openHint}
 }
 
 // engineNews is about an engine that failed, or that goes on otherwise than it should.
 func engineNews(before, now host.EngineState) []Notice {
-	said := func(e, earlier *host.Error) bool { return e == nil || earlier != nil && *e == *earlier }
+	said := func(e, earlier *host.Error) bool {
+		return e == nil || earlier != nil &&
+			*e == *earlier
+	}
 	var notices []Notice
-	if now.Status == host.Failed && !(before.Status == host.Failed && said(now.Error, before.Error)) && now.Error != nil {
-		notices = append(notices, Notice{Key: "engine", Title: clean(now.Model) + " did not start", Body: explainError(now.Error), Label: openLabel, Hint: openHint})
+	if now.Status == host.Failed &&
+		!(before.Status == host.Failed && said(now.Error, before.Error)) && now.Error != nil {
+		notices = append(notices,
+			Notice{Key: "engine", Title: clean(now.Model) + " did not start",
+				Body: explainError(now.Error), Label: openLabel, Hint: openHint})
 	}
 	if !said(now.Notice, before.Notice) {
-		notices = append(notices, Notice{Key: "notice", Title: clean(now.Notice.Message), Body: explainError(now.Notice), Label: openLabel, Hint: openHint})
+		notices = append(notices,
+			Notice{Key: "notice", Title: clean(now.Notice.Message), Body: explainError(now.Notice),
+				Label: openLabel, Hint: openHint})
 	}
 	return notices
 }
@@ -150,7 +167,8 @@ func explainError(e *host.Error) string {
 	for _, text := range []string{e.Why, e.Fix} {
 		if text = clean(strings.TrimSpace(text)); text != "" {
 			first, size := utf8.DecodeRuneInString(text)
-			parts = append(parts, string(unicode.ToUpper(first))+strings.TrimSuffix(text[size:], ".")+".")
+			parts = append(parts, string(unicode.ToUpper(first))+strings.TrimSuffix(text[size:],
+				".")+".")
 		}
 	}
 	if len(parts) == 0 {
@@ -162,7 +180,8 @@ func explainError(e *host.Error) string {
 // mostRunes keeps a text that came from a file or a server from filling the screen.
 const mostRunes = 200
 
-// clean is a text that may come from a file's name: line breaks and other control characters become spaces.
+// clean is a text that may come from a file's name: line breaks and other control characters become
+// spaces.
 func clean(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {

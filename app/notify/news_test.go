@@ -20,9 +20,11 @@ const gib = 1 << 30
 func machine() host.ModelList {
 	place := func(dir string) []host.Place { return []host.Place{{Path: dir}} }
 	return host.ModelList{RoomBytes: 12 * gib, Models: []host.Model{
-		{ID: "o/small", Places: place("/m/small"), NeedBytes: 3 * gib / 2, Fits: memory.Yes, State: library.Ready},
+		{ID: "o/small", Places: place("/m/small"), NeedBytes: 3 * gib / 2, Fits: memory.Yes,
+			State: library.Ready},
 		{ID: "o/large", Places: place("/m/large"), NeedBytes: 20 * gib, Fits: memory.No},
-		{ID: "o/broken", Places: place("/m/broken"), Error: "config.json is empty.", Fits: memory.No},
+		{ID: "o/broken", Places: place("/m/broken"), Error: "config.json is empty.",
+			Fits: memory.No},
 	}}
 }
 
@@ -54,39 +56,73 @@ func TestNews(t *testing.T) {
 		want          []string
 	}{
 		{"nothing happens", look{}, look{}, nil},
-		{"a download ends", look{jobs: []jobs.Job{job(jobs.Download, "o/small", "", jobs.Running)}}, look{jobs: []jobs.Job{job(jobs.Download, "o/small", "/m/small", jobs.Done)}},
-			[]string{"o/small is downloaded | It needs 1.5 GB, there is room for 12.0 GB. | Start o/small"}},
+		{"a download ends", look{jobs: []jobs.Job{job(jobs.Download, "o/small", "", jobs.Running)}},
+			look{jobs: []jobs.Job{job(jobs.Download, "o/small", "/m/small", jobs.Done)}},
+			[]string{"o/small is downloaded | It needs 1.5 GB, there is room for 12.0 GB. | " +
+				"Start " +
+				"o/small"}},
 		{"it ended long ago", look{jobs: []jobs.Job{job(jobs.Download, "o/small", "/m/small", jobs.Done)}}, look{jobs: []jobs.Job{job(jobs.Download, "o/small", "/m/small", jobs.Done)}}, nil},
-		{"the list lags behind", look{}, look{jobs: []jobs.Job{job(jobs.Download, "o/new", "/m/new", jobs.Done)}},
+		{"the list lags behind", look{},
+			look{jobs: []jobs.Job{job(jobs.Download, "o/new", "/m/new", jobs.Done)}},
 			[]string{"o/new is downloaded | It runs on this computer. | Start /m/new"}},
-		{"an import ends", look{}, look{jobs: []jobs.Job{job(jobs.Import, "small", "/m/small", jobs.Done)}},
-			[]string{"small is imported | It needs 1.5 GB, there is room for 12.0 GB. | Start o/small"}},
-		{"too large to start", look{}, look{jobs: []jobs.Job{job(jobs.Download, "o/large", "/m/large", jobs.Done)}},
-			[]string{"o/large is downloaded | It needs 20.0 GB, there is room for 12.0 GB. | Open Headroom "}},
-		{"downloaded, and broken", look{}, look{jobs: []jobs.Job{job(jobs.Download, "o/broken", "/m/broken", jobs.Done)}},
-			[]string{"o/broken is downloaded | It cannot be started: config.json is empty. | Open Headroom "}},
-		{"a download fails", look{}, look{jobs: []jobs.Job{{ID: "1", Kind: jobs.Download, Title: "o/m", State: jobs.Failed,
-			Err: problem.New(problem.Internal, "The disk is full", "30 GB are needed", "Make room.")}}},
+		{"an import ends", look{},
+			look{jobs: []jobs.Job{job(jobs.Import, "small", "/m/small", jobs.Done)}},
+			[]string{"small is imported | It needs 1.5 GB, there is room for 12.0 GB. | Start " +
+				"o/small"}},
+		{"too large to start", look{},
+			look{jobs: []jobs.Job{job(jobs.Download, "o/large", "/m/large", jobs.Done)}},
+			[]string{"o/large is downloaded | It needs 20.0 GB, there is room for 12.0 GB. | " +
+				"Open " +
+				"Headroom "}},
+		{"downloaded, and broken", look{},
+			look{jobs: []jobs.Job{job(jobs.Download, "o/broken", "/m/broken", jobs.Done)}},
+			[]string{"o/broken is downloaded | It cannot be started: config.json is empty. | " +
+				"Open " +
+				"Headroom "}},
+		{"a download fails", look{},
+			look{jobs: []jobs.Job{{ID: "1", Kind: jobs.Download, Title: "o/m", State: jobs.Failed,
+				Err: problem.New(problem.Internal, "The disk is full", "30 GB are needed",
+					"Make room.")}}},
 			[]string{"o/m could not be downloaded | 30 GB are needed. Make room. | Open Headroom "}},
-		{"a failure that says only what", look{}, look{jobs: []jobs.Job{{ID: "1", Kind: jobs.Import, Title: "m", State: jobs.Failed, Err: problem.New(problem.Internal, "The disk is full", "", "")}}},
+		{"a failure that says only what", look{},
+			look{jobs: []jobs.Job{{ID: "1", Kind: jobs.Import, Title: "m", State: jobs.Failed,
+				Err: problem.New(problem.Internal, "The disk is full", "", "")}}},
 			[]string{"m could not be imported | The disk is full | Open Headroom "}},
 		{"it fails again", look{jobs: []jobs.Job{{ID: "1", Kind: jobs.Import, State: jobs.Failed, Err: errors.New("x")}}},
-			look{jobs: []jobs.Job{{ID: "1", Kind: jobs.Import, Title: "m", State: jobs.Failed, Err: problem.New(problem.Internal, "The disk is full", "", ""), StartedAt: time.Unix(9, 0)}}},
+			look{jobs: []jobs.Job{{ID: "1", Kind: jobs.Import, Title: "m", State: jobs.Failed,
+				Err:       problem.New(problem.Internal, "The disk is full", "", ""),
+				StartedAt: time.Unix(9, 0)}}},
 			[]string{"m could not be imported | The disk is full | Open Headroom "}},
-		{"somebody stops one", look{}, look{jobs: []jobs.Job{job(jobs.Download, "o/small", "", jobs.Stopped)}}, nil},
-		{"another program's download ends", look{}, look{changes: []host.ModelChange{finished("o/small")}},
-			[]string{"o/small is complete | It needs 1.5 GB, there is room for 12.0 GB. | Start o/small"}},
-		{"our own is announced once", look{}, look{jobs: []jobs.Job{job(jobs.Download, "O/Small", "", jobs.Running)}, changes: []host.ModelChange{finished("o/small")}}, nil},
-		{"complete and gone", look{}, look{changes: []host.ModelChange{finished("o/gone")}}, []string{"o/gone is complete | It runs on this computer. | Open Headroom "}},
-		{"other changes", look{}, look{changes: []host.ModelChange{{Kind: library.Appeared, ID: "o/small"}, {Kind: library.Vanished, ID: "o/large"}}}, nil},
+		{"somebody stops one", look{},
+			look{jobs: []jobs.Job{job(jobs.Download, "o/small", "", jobs.Stopped)}}, nil},
+		{"another program's download ends", look{},
+			look{changes: []host.ModelChange{finished("o/small")}},
+			[]string{"o/small is complete | It needs 1.5 GB, there is room for 12.0 GB. | Start " +
+				"o/small"}},
+		{"our own is announced once", look{},
+			look{jobs: []jobs.Job{job(jobs.Download, "O/Small", "", jobs.Running)},
+				changes: []host.ModelChange{finished("o/small")}}, nil},
+		{"complete and gone", look{}, look{changes: []host.ModelChange{finished("o/gone")}},
+			[]string{"o/gone is complete | It runs on this computer. | Open Headroom "}},
+		{"other changes", look{},
+			look{changes: []host.ModelChange{{Kind: library.Appeared, ID: "o/small"},
+				{Kind: library.Vanished, ID: "o/large"}}}, nil},
 		{"the engine fails", look{state: host.State{Engine: host.EngineState{Status: host.Loading}}}, look{state: failedEngine("it needs 19.4 GB")},
-			[]string{"o/small did not start | It needs 19.4 GB. Close other apps. | Open Headroom "}},
-		{"it stays failed", look{state: failedEngine("it needs 19.4 GB")}, look{state: failedEngine("it needs 19.4 GB")}, nil},
-		{"it fails for another reason", look{state: failedEngine("a")}, look{state: failedEngine("éa")}, []string{"o/small did not start | Éa. Close other apps. | Open Headroom "}},
-		{"the GPU is not used", look{}, look{state: gpu}, []string{"The CPU computes | The GPU failed its self-test. | Open Headroom "}},
+			[]string{"o/small did not start | It needs 19.4 GB. Close other apps. | Open " +
+				"Headroom "}},
+		{"it stays failed", look{state: failedEngine("it needs 19.4 GB")},
+			look{state: failedEngine("it needs 19.4 GB")}, nil},
+		{"it fails for another reason", look{state: failedEngine("a")},
+			look{state: failedEngine("éa")},
+			[]string{"o/small did not start | Éa. Close other apps. | Open Headroom "}},
+		{"the GPU is not used", look{}, look{state: gpu},
+			[]string{"The CPU computes | The GPU failed its self-test. | Open Headroom "}},
 		{"and still is not", look{state: gpu}, look{state: gpu}, nil},
-		{"a name from a file", look{}, look{jobs: []jobs.Job{job(jobs.Import, "a\nb\x00"+strings.Repeat("x", 300), "/m/small", jobs.Done)}},
-			[]string{"a b " + strings.Repeat("x", 195) + "… is imported | It needs 1.5 GB, there is room for 12.0 GB. | Start o/small"}},
+		{"a name from a file", look{},
+			look{jobs: []jobs.Job{job(jobs.Import, "a\nb\x00"+strings.Repeat("x", 300), "/m/small",
+				jobs.Done)}},
+			[]string{"a b " + strings.Repeat("x", 195) +
+				"… is imported | It needs 1.5 GB, there is room for 12.0 GB. | Start o/small"}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -109,7 +145,8 @@ func TestNews(t *testing.T) {
 func TestListThatLags(t *testing.T) {
 	list := machine()
 	list.Models[0].State, list.Models[0].Error = library.Downloading, "1 file is here in part"
-	l := look{jobs: []jobs.Job{job(jobs.Download, "o/small", "/m/small", jobs.Done)}, models: func() host.ModelList { return list }, rescan: func() { list = machine() }}
+	l := look{jobs: []jobs.Job{job(jobs.Download, "o/small", "/m/small", jobs.Done)},
+		models: func() host.ModelList { return list }, rescan: func() { list = machine() }}
 	var n news
 	if got := n.since(l); len(got) != 1 || got[0].Start != "o/small" {
 		t.Errorf("%q", words(got))

@@ -1,7 +1,7 @@
 package notify
 
-// A program outside a bundle, as developers start it, may not use the Mac's notifications. Script Editor's may be borrowed: they tell of no
-// click.
+// A program outside a bundle, as developers start it, may not use the Mac's notifications. Script
+// Editor's may be borrowed: they tell of no click.
 
 import (
 	"context"
@@ -22,7 +22,8 @@ const scriptTime = 10 * time.Second
 func (script) Show(n Notice, _ func()) error {
 	ctx, cancel := context.WithTimeout(context.Background(), scriptTime)
 	defer cancel()
-	if out, err := exec.CommandContext(ctx, "/usr/bin/osascript", "-e", display, "Headroom", n.Title, n.Body).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(ctx, "/usr/bin/osascript", "-e", display, "Headroom",
+		n.Title, n.Body).CombinedOutput(); err != nil {
 		return fmt.Errorf("notifying with osascript: %w: %s", err, out)
 	}
 	return nil

@@ -1,10 +1,11 @@
 package notify
 
-// The Mac's notifications (https://developer.apple.com/documentation/usernotifications), by Objective-C's runtime without cgo. A person is
-// asked for leave when there is something to show for the first time; who refuses gets none.
+// The Mac's notifications (https://developer.apple.com/documentation/usernotifications), by
+// Objective-C's runtime without cgo. A person is asked for leave when there is something to show
+// for the first time; who refuses gets none.
 //
-// currentNotificationCenter throws, and so ends the program, outside an app's bundle, even where the executable names an identifier: so both
-// identifier and folder are looked at first.
+// currentNotificationCenter throws, and so ends the program, outside an app's bundle, even where
+// the executable names an identifier: so both identifier and folder are looked at first.
 
 import (
 	"fmt"
@@ -59,12 +60,14 @@ func newCenter() (*center, error) {
 	var err error
 	inPool(func() {
 		bundle := send(class("NSBundle"), "mainBundle")
-		identifier, path := goString(send(bundle, "bundleIdentifier")), goString(send(bundle, "bundlePath"))
+		identifier, path := goString(send(bundle, "bundleIdentifier")),
+			goString(send(bundle, "bundlePath"))
 		if identifier == "" || !strings.HasSuffix(strings.ToLower(path), ".app") {
 			err = fmt.Errorf("%s is no app's bundle", path)
 			return
 		}
-		c = &center{id: send(send(class("UNUserNotificationCenter"), "currentNotificationCenter"), "retain"), clicked: map[string]func(){}}
+		c = &center{id: send(send(class("UNUserNotificationCenter"), "currentNotificationCenter"),
+			"retain"), clicked: map[string]func(){}}
 		err = c.delegate()
 	})
 	return c, err
@@ -73,17 +76,22 @@ func newCenter() (*center, error) {
 // delegate has the center tell of clicks, and show notices while the window is in front too
 // (https://developer.apple.com/documentation/usernotifications/unusernotificationcenterdelegate).
 func (c *center) delegate() error {
-	made, err := objc.RegisterClass("HeadroomNotificationDelegate", objc.GetClass("NSObject"), nil, nil, []objc.MethodDef{
-		{Cmd: objc.RegisterName("userNotificationCenter:didReceiveNotificationResponse:withCompletionHandler:"),
-			Fn: func(_ objc.ID, _ objc.SEL, _, response objc.ID, handled objc.Block) {
-				c.heard(goString(send(response, "actionIdentifier")), goString(send(send(send(response, "notification"), "request"), "identifier")))
-				invoke(handled)
-			}},
-		{Cmd: objc.RegisterName("userNotificationCenter:willPresentNotification:withCompletionHandler:"),
-			Fn: func(_ objc.ID, _ objc.SEL, _, _ objc.ID, present objc.Block) {
-				invoke(present, presentationList|presentationBanner)
-			}},
-	})
+	made, err := objc.RegisterClass("HeadroomNotificationDelegate", objc.GetClass("NSObject"), nil,
+		nil, []objc.MethodDef{
+			{Cmd: objc.RegisterName(
+				"userNotificationCenter:didReceiveNotificationResponse:withCompletionHandler:"),
+				Fn: func(_ objc.ID, _ objc.SEL, _, response objc.ID, handled objc.Block) {
+					c.heard(goString(send(response, "actionIdentifier")),
+						goString(send(send(send(response, "notification"), "request"),
+							"identifier")))
+					invoke(handled)
+				}},
+			{Cmd: objc.RegisterName(
+				"userNotificationCenter:willPresentNotification:withCompletionHandler:"),
+				Fn: func(_ objc.ID, _ objc.SEL, _, _ objc.ID, present objc.Block) {
+					invoke(present, presentationList|presentationBanner)
+				}},
+		})
 	if err != nil {
 		return fmt.Errorf("making the delegate's class: %w", err)
 	}
@@ -114,19 +122,22 @@ func (c *center) Show(n Notice, clicked func()) error {
 	})
 	defer granted.Release() // the center has its own reference
 	inPool(func() {
-		send(c.id, "requestAuthorizationWithOptions:completionHandler:", authorizationAlert|authorizationSound, granted)
+		send(c.id, "requestAuthorizationWithOptions:completionHandler:",
+			authorizationAlert|authorizationSound, granted)
 	})
 	return nil
 }
 
-// add hands a notice over (https://developer.apple.com/documentation/usernotifications/unnotificationrequest).
+// add hands a notice over
+// (https://developer.apple.com/documentation/usernotifications/unnotificationrequest).
 func (c *center) add(n Notice) {
 	inPool(func() {
 		content := send(send(class("UNMutableNotificationContent"), "new"), "autorelease")
 		send(content, "setTitle:", nsString(n.Title))
 		send(content, "setBody:", nsString(n.Body+" "+n.Hint))
 		const atOnce, nobodyWaits = objc.ID(0), objc.ID(0)
-		request := send(class("UNNotificationRequest"), "requestWithIdentifier:content:trigger:", nsString(n.Key), content, atOnce)
+		request := send(class("UNNotificationRequest"), "requestWithIdentifier:content:trigger:",
+			nsString(n.Key), content, atOnce)
 		send(c.id, "addNotificationRequest:withCompletionHandler:", request, nobodyWaits)
 	})
 }
@@ -157,8 +168,8 @@ func goString(s objc.ID) string {
 	return objc.Send[string](s, objc.RegisterName("UTF8String"))
 }
 
-// invoke calls a block that the system made; objc.Block.Invoke knows only those made in Go. The function's address is the fourth field
-// (https://clang.llvm.org/docs/Block-ABI-Apple.html).
+// invoke calls a block that the system made; objc.Block.Invoke knows only those made in Go. The
+// function's address is the fourth field (https://clang.llvm.org/docs/Block-ABI-Apple.html).
 func invoke(block objc.Block, arguments ...uintptr) {
 	if block == 0 {
 		return
@@ -182,7 +193,8 @@ var pool = sync.OnceValues(func() (push func() uintptr, pop func(uintptr)) {
 	return push, pop
 })
 
-// inPool runs f with an autorelease pool of its own. Pools belong to threads, so the goroutine keeps its thread meanwhile.
+// inPool runs f with an autorelease pool of its own. Pools belong to threads, so the goroutine
+// keeps its thread meanwhile.
 func inPool(f func()) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -1,8 +1,10 @@
-// Package power keeps the computer from going to sleep by itself while a request is worked on, and at no other time (awake.go); and it tells
-// where the power comes from and how hot the computer is, and what is done about that (state.go, read_*.go).
+// Package power keeps the computer from going to sleep by itself while a request is worked on, and
+// at no other time (awake.go); and it tells where the power comes from and how hot the computer is,
+// and what is done about that (state.go, read_*.go).
 //
-// Requests only count; one goroutine takes what the system gives against sleep, and gives it back (take_*.go), so that no request waits for
-// the system. A program that ends, however it does, has it taken away by the system.
+// Requests only count; one goroutine takes what the system gives against sleep, and gives it back
+// (take_*.go), so that no request waits for the system. A program that ends, however it does, has
+// it taken away by the system.
 package power
 
 import (
@@ -11,7 +13,8 @@ import (
 	"sync"
 )
 
-// Awake keeps the computer awake while something that has begun has not ended. Its methods may be called from any goroutine.
+// Awake keeps the computer awake while something that has begun has not ended. Its methods may be
+// called from any goroutine.
 type Awake struct {
 	take func() (giveBack func() error, err error) // of the system
 	log  *slog.Logger
@@ -54,7 +57,8 @@ func (a *Awake) poke() {
 	}
 }
 
-// Handler is next, with the computer awake while it works on a request that asks for something to be done. A panic ends that too.
+// Handler is next, with the computer awake while it works on a request that asks for something to
+// be done. A panic ends that too.
 func (a *Awake) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPost {

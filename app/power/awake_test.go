@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// fakeSystem tells what is asked of it, and fails the test where it is asked for what is held, or given what is not.
+// fakeSystem tells what is asked of it, and fails the test where it is asked for what is held, or
+// given what is not.
 type fakeSystem struct {
 	t        *testing.T
 	happened chan string

@@ -1,7 +1,10 @@
 package power
 
-// IOKit's power sources (https://developer.apple.com/documentation/iokit/1523839-iopscopypowersourcesinfo) and NSProcessInfo's thermal state
-// (https://developer.apple.com/documentation/foundation/processinfo/thermalstate-swift.enum). Both are answers from memory.
+// IOKit's power sources
+// (https://developer.apple.com/documentation/iokit/1523839-iopscopypowersourcesinfo) and
+// NSProcessInfo's thermal state
+// (https://developer.apple.com/documentation/foundation/processinfo/thermalstate-swift.enum). Both
+// are answers from memory.
 
 import (
 	"bytes"
@@ -26,7 +29,8 @@ var readers = sync.OnceValues(func() (*sources, error) {
 	var libraries [3]uintptr
 	for i, name := range []string{"IOKit", "CoreFoundation", "Foundation"} {
 		var err error
-		if libraries[i], err = purego.Dlopen("/System/Library/Frameworks/"+name+".framework/"+name, purego.RTLD_NOW|purego.RTLD_GLOBAL); err != nil {
+		if libraries[i], err = purego.Dlopen("/System/Library/Frameworks/"+name+".framework/"+name,
+			purego.RTLD_NOW|purego.RTLD_GLOBAL); err != nil {
 			return nil, err
 		}
 	}

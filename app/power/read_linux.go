@@ -1,7 +1,8 @@
 package power
 
-// The kernel's files: https://docs.kernel.org/power/power_supply_class.html and https://docs.kernel.org/driver-api/thermal/sysfs-api.html.
-// One that is absent or makes no sense counts as nothing said.
+// The kernel's files: https://docs.kernel.org/power/power_supply_class.html and
+// https://docs.kernel.org/driver-api/thermal/sysfs-api.html. One that is absent or makes no sense
+// counts as nothing said.
 
 import (
 	"os"
@@ -40,8 +41,8 @@ func source(dir string) Source {
 	return found
 }
 
-// heat is the worst of all zones, by their trip points: what the kernel slows down at is serious, and 5 degrees below the point at which it turns the
-// computer off is critical.
+// heat is the worst of all zones, by their trip points: what the kernel slows down at is serious,
+// and 5 degrees below the point at which it turns the computer off is critical.
 func heat(dir string) Heat {
 	const nearMilli = 5000
 	worst := 0

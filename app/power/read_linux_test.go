@@ -24,10 +24,12 @@ func sysfs(t *testing.T, files map[string]string) string {
 
 func TestRead(t *testing.T) {
 	battery := func(status string) map[string]string {
-		return map[string]string{"power_supply/BAT0/type": "Battery", "power_supply/BAT0/status": status}
+		return map[string]string{"power_supply/BAT0/type": "Battery",
+			"power_supply/BAT0/status": status}
 	}
 	zone := func(temp string, trips ...string) map[string]string {
-		files := map[string]string{"thermal/thermal_zone0/temp": temp, "thermal/cooling_device0/type": "Processor"}
+		files := map[string]string{"thermal/thermal_zone0/temp": temp,
+			"thermal/cooling_device0/type": "Processor"}
 		for i := 0; i+1 < len(trips); i += 2 {
 			name := "thermal/thermal_zone0/trip_point_" + string(rune('0'+i/2))
 			files[name+"_type"], files[name+"_temp"] = trips[i], trips[i+1]
@@ -56,11 +58,15 @@ func TestRead(t *testing.T) {
 		{"a desktop computer", ac("1"), State{Source: Mains}},
 		{"on battery", merge(ac("0"), battery("Discharging")), State{Source: Battery}},
 		{"charging", merge(ac("1"), battery("Charging")), State{Source: Mains}},
-		{"plugged in, and the battery gives all the same", merge(ac("1"), battery("Discharging")), State{Source: Mains}},
+		{"plugged in, and the battery gives all the same", merge(ac("1"), battery("Discharging")),
+			State{Source: Mains}},
 		{"full, without a plug that tells", battery("Full"), State{Source: Mains}},
 		{"on battery, without a plug that tells", battery("Discharging"), State{Source: Battery}},
-		{"charged by USB", merge(battery("Discharging"), map[string]string{"power_supply/ucsi/type": "USB", "power_supply/ucsi/online": "1"}), State{Source: Mains}},
-		{"a mouse's battery", map[string]string{"power_supply/hid/type": "Battery", "power_supply/hid/scope": "Device", "power_supply/hid/status": "Discharging"}, State{}},
+		{"charged by USB", merge(battery("Discharging"),
+			map[string]string{"power_supply/ucsi/type": "USB", "power_supply/ucsi/online": "1"}),
+			State{Source: Mains}},
+		{"a mouse's battery", map[string]string{"power_supply/hid/type": "Battery",
+			"power_supply/hid/scope": "Device", "power_supply/hid/status": "Discharging"}, State{}},
 		{"cool", zone("45000", usual...), State{Heat: Nominal}},
 		{"fans", zone("70000", usual...), State{Heat: Fair}},
 		{"slowed down", zone("95000", usual...), State{Heat: Serious}},

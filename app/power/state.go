@@ -1,7 +1,8 @@
 package power
 
-// Where the computer's power comes from and how hot it is, as its system says, and what Headroom does about it. What is done is little and can be
-// told in a sentence each: a computer on battery, or one that is hot, still answers every request.
+// Where the computer's power comes from and how hot it is, as its system says, and what Headroom
+// does about it. What is done is little and can be told in a sentence each: a computer on battery,
+// or one that is hot, still answers every request.
 
 import "time"
 
@@ -41,9 +42,10 @@ type Policy struct {
 
 // Measures are what is done. The zero value is nothing.
 type Measures struct {
-	RestAfter time.Duration // a model that nobody uses is unloaded after so long at most; 0: nothing is done
-	SpareDisk bool          // only conversations that went on are written to disk
-	WorkShare float64       // of the time that the engine works; 0: nothing is done
+	// a model that nobody uses is unloaded after so long at most; 0: nothing is done
+	RestAfter time.Duration
+	SpareDisk bool    // only conversations that went on are written to disk
+	WorkShare float64 // of the time that the engine works; 0: nothing is done
 }
 
 const (
@@ -82,13 +84,19 @@ func (m Measures) Words() []Measure {
 		if m.WorkShare == criticalShare {
 			how = "as long as it works"
 		}
-		list = append(list, Measure{"ease", "Hot: answers come slower", "The computer is hot, so the engine rests " + how + ", step by step. Answers come slower until it has cooled down."})
+		list = append(list, Measure{"ease", "Hot: answers come slower",
+			"The computer is hot, so the engine rests " + how +
+				", step by step. Answers come slower until it has cooled down."})
 	}
 	if m.RestAfter > 0 {
-		list = append(list, Measure{"rest", "On battery: rests sooner", "On battery, a model that nobody uses for 10 minutes is unloaded. The next request loads it again."})
+		list = append(list, Measure{"rest", "On battery: rests sooner",
+			"On battery, a model that nobody uses for 10 minutes is unloaded. The next request " +
+				"loads it again."})
 	}
 	if m.SpareDisk {
-		list = append(list, Measure{"disk", "On battery: writes less", "On battery, only conversations that have gone on before are written to disk. Others stay in memory."})
+		list = append(list, Measure{"disk", "On battery: writes less",
+			"On battery, only conversations that have gone on before are written to disk. Others " +
+				"stay in memory."})
 	}
 	return list
 }

@@ -16,12 +16,14 @@ func TestDecide(t *testing.T) {
 	}{
 		{"mains", State{Mains, Nominal}, both, Measures{}, nil},
 		{"nothing is known", State{}, both, Measures{}, nil},
-		{"battery", State{Battery, Fair}, both, Measures{RestAfter: 10 * time.Minute, SpareDisk: true}, []string{"rest", "disk"}},
+		{"battery", State{Battery, Fair}, both,
+			Measures{RestAfter: 10 * time.Minute, SpareDisk: true}, []string{"rest", "disk"}},
 		{"battery, as usual", State{Battery, Nominal}, Policy{EaseWhenHot: true}, Measures{}, nil},
 		{"hot", State{Mains, Serious}, both, Measures{WorkShare: 0.75}, []string{"ease"}},
 		{"very hot", State{Unknown, Critical}, both, Measures{WorkShare: 0.5}, []string{"ease"}},
 		{"hot, as usual", State{Mains, Critical}, Policy{SaveOnBattery: true}, Measures{}, nil},
-		{"hot on battery", State{Battery, Serious}, both, Measures{10 * time.Minute, true, 0.75}, []string{"ease", "rest", "disk"}},
+		{"hot on battery", State{Battery, Serious}, both, Measures{10 * time.Minute, true, 0.75},
+			[]string{"ease", "rest", "disk"}},
 	} {
 		got := Decide(c.state, c.policy)
 		if got != c.want {

@@ -1,7 +1,9 @@
 package power
 
-// A power assertion of IOKit (https://developer.apple.com/documentation/iokit/1557134-iopmassertioncreatewithname): idle sleep is held off; what
-// a person asks for, such as closing the lid, is not. It shows in `pmset -g assertions` under Headroom's name.
+// A power assertion of IOKit
+// (https://developer.apple.com/documentation/iokit/1557134-iopmassertioncreatewithname): idle sleep
+// is held off; what a person asks for, such as closing the lid, is not. It shows in `pmset -g
+// assertions` under Headroom's name.
 
 import (
 	"fmt"
@@ -25,11 +27,13 @@ type iokit struct {
 }
 
 var system = sync.OnceValues(func() (*iokit, error) {
-	power, err := purego.Dlopen("/System/Library/Frameworks/IOKit.framework/IOKit", purego.RTLD_NOW|purego.RTLD_GLOBAL)
+	power, err := purego.Dlopen("/System/Library/Frameworks/IOKit.framework/IOKit",
+		purego.RTLD_NOW|purego.RTLD_GLOBAL)
 	if err != nil {
 		return nil, err
 	}
-	core, err := purego.Dlopen("/System/Library/Frameworks/CoreFoundation.framework/CoreFoundation", purego.RTLD_NOW|purego.RTLD_GLOBAL)
+	core, err := purego.Dlopen("/System/Library/Frameworks/CoreFoundation.framework/CoreFoundation",
+		purego.RTLD_NOW|purego.RTLD_GLOBAL)
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +50,8 @@ func take() (giveBack func() error, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("loading IOKit: %w", err)
 	}
-	kind, name := s.createString(0, assertionType, utf8Encoding), s.createString(0, "Headroom is answering a request", utf8Encoding)
+	kind, name := s.createString(0, assertionType, utf8Encoding),
+		s.createString(0, "Headroom is answering a request", utf8Encoding)
 	if kind == 0 || name == 0 {
 		return nil, fmt.Errorf("making strings for IOKit: there is no memory")
 	}

@@ -1,7 +1,8 @@
 package power
 
-// Logind holds off what it would do to an idle computer for as long as a file that it hands out is open
-// (https://systemd.io/INHIBITOR_LOCKS/). What a person asks for, such as closing the lid, is not held off.
+// Logind holds off what it would do to an idle computer for as long as a file that it hands out is
+// open (https://systemd.io/INHIBITOR_LOCKS/). What a person asks for, such as closing the lid, is
+// not held off.
 
 import (
 	"context"
@@ -23,7 +24,8 @@ func take() (giveBack func() error, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), callTime)
 	defer cancel()
 	var file dbus.UnixFD
-	err = conn.Object("org.freedesktop.login1", "/org/freedesktop/login1").CallWithContext(ctx, "org.freedesktop.login1.Manager.Inhibit", 0,
+	err = conn.Object("org.freedesktop.login1", "/org/freedesktop/login1").CallWithContext(ctx,
+		"org.freedesktop.login1.Manager.Inhibit", 0,
 		"idle", "Headroom", "A request is being answered", "block").Store(&file)
 	if err != nil {
 		return nil, fmt.Errorf("asking logind not to sleep: %w", err)

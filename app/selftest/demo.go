@@ -1,7 +1,8 @@
 package selftest
 
-// The demo model's answers to two questions, greedily, against the tokens that the simulated device gives. A model is the sum of all
-// kernels, in the order and the shapes that the engine uses them in.
+// The demo model's answers to two questions, greedily, against the tokens that the simulated device
+// gives. A model is the sum of all kernels, in the order and the shapes that the engine uses them
+// in.
 
 import (
 	"context"
@@ -66,7 +67,8 @@ func (r *Report) demo(ctx context.Context, o *Options) {
 	for _, a := range all {
 		got, err := say(ctx, e, a.Question, len(a.Tokens))
 		if err == nil && !slices.Equal(got, a.Tokens) {
-			err = fmt.Errorf("tokens %v, expected %v (%q, expected %q)", got, a.Tokens, e.Tokenizer().Decode(got, false), e.Tokenizer().Decode(a.Tokens, false))
+			err = fmt.Errorf("tokens %v, expected %v (%q, expected %q)", got, a.Tokens,
+				e.Tokenizer().Decode(got, false), e.Tokenizer().Decode(a.Tokens, false))
 		}
 		r.add(groupDemo, fmt.Sprintf("%q", a.Question), err, "")
 	}
@@ -88,8 +90,10 @@ func openDemo(ctx context.Context, o engine.Options) (*engine.Engine, error) {
 
 // say returns the first tokens of an answer, end or not.
 func say(ctx context.Context, e *engine.Engine, question string, tokens int) ([]int32, error) {
-	text := "<|im_start|>user\n" + question + "<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n"
-	s, err := e.Submit(engine.Request{Prompt: e.Tokenizer().Encode(text, tokenizer.EncodeOptions{}), MaxTokens: tokens, IgnoreEOS: true,
+	text := "<|im_start|>user\n" + question +
+		"<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n"
+	s, err := e.Submit(engine.Request{Prompt: e.Tokenizer().Encode(text, tokenizer.EncodeOptions{}),
+		MaxTokens: tokens, IgnoreEOS: true,
 		Sampling: sample.Params{Logprobs: -1}})
 	if err != nil {
 		return nil, err
@@ -109,7 +113,8 @@ func say(ctx context.Context, e *engine.Engine, question string, tokens int) ([]
 	}
 }
 
-// copies finds out whether the device takes weights where they lie, in a file that is mapped for reading.
+// copies finds out whether the device takes weights where they lie, in a file that is mapped for
+// reading.
 func (r *Report) copies(o *Options) error {
 	dir, err := os.MkdirTemp("", "headroom-selftest-")
 	if err != nil {
@@ -136,7 +141,10 @@ func (r *Report) copies(o *Options) error {
 	defer d.Close()
 	d.WrapBuffer(weights.Mapping())
 	if bytes, reason := d.Copied(); bytes > 0 {
-		r.add(groupDemo, "weights", nil, fmt.Sprintf("mapped files are copied, as the GPU does not take them where they lie (%v): models take twice their size", reason))
+		r.add(groupDemo, "weights", nil,
+			fmt.Sprintf(
+				"mapped files are copied, as the GPU does not take them where they lie (%v): "+
+					"models take twice their size", reason))
 	} else {
 		r.add(groupDemo, "weights", nil, "")
 	}

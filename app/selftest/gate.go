@@ -1,8 +1,9 @@
 package selftest
 
-// Gate decides whether the GPU computes. The outcome of the short form is kept in a small file, with what it was found on: the same device
-// under the same system and the same Headroom is not tried again. The file says "begun" before it begins, so that a test that takes the
-// whole program down has failed too.
+// Gate decides whether the GPU computes. The outcome of the short form is kept in a small file,
+// with what it was found on: the same device under the same system and the same Headroom is not
+// tried again. The file says "begun" before it begins, so that a test that takes the whole program
+// down has failed too.
 
 import (
 	"context"
@@ -26,7 +27,8 @@ import (
 type Gate struct {
 	Open    func() (metal.Device, error) // what may compute
 	Version string                       // Headroom's
-	Dir     string                       // where the outcome is kept; "": nowhere, so that every program tries anew
+	// where the outcome is kept; "": nowhere, so that every program tries anew
+	Dir string
 
 	mu      sync.Mutex
 	decided bool
@@ -54,8 +56,9 @@ const (
 	outcomeMost = 1 << 16 // bytes that are read of it
 )
 
-// Device says what computes: engine.DeviceMetal where there is a GPU that passes, and engine.DeviceCPU. trouble is a Problem to show, that the GPU
-// is there and cannot be trusted; nil otherwise. It takes seconds the first time, and no time later on. The error is ctx's.
+// Device says what computes: engine.DeviceMetal where there is a GPU that passes, and
+// engine.DeviceCPU. trouble is a Problem to show, that the GPU is there and cannot be trusted; nil
+// otherwise. It takes seconds the first time, and no time later on. The error is ctx's.
 func (g *Gate) Device(ctx context.Context) (device string, trouble error, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -73,8 +76,10 @@ func (g *Gate) Device(ctx context.Context) (device string, trouble error, err er
 		if now.Outcome == passed {
 			device = engine.DeviceMetal
 		} else {
-			trouble = problem.New(problem.Internal, "This Mac's GPU is not used, so answers are slower", now.Why,
-				"Run `headroom selftest --out report.txt` and report it with that file. The GPU is tried again after an update of the system or of Headroom.")
+			trouble = problem.New(problem.Internal,
+				"This Mac's GPU is not used, so answers are slower", now.Why,
+				"Run `headroom selftest --out report.txt` and report it with that file. The GPU "+
+					"is tried again after an update of the system or of Headroom.")
 		}
 	}
 	g.decided, g.device, g.trouble = true, device, trouble
@@ -96,14 +101,16 @@ func (g *Gate) here() (outcome, error) {
 func (g *Gate) test(ctx context.Context, now outcome) (outcome, error) {
 	before, ok := g.remembered()
 	switch {
-	case !ok || before.Device != now.Device || before.System != now.System || before.Version != now.Version:
+	case !ok || before.Device != now.Device || before.System != now.System ||
+		before.Version != now.Version:
 	case before.Outcome != begun:
 		return before, nil
 	case !alive(before.PID):
 		before.Outcome, before.Why = failed, "the program ended in the middle of the last self-test"
 		return before, nil
 	}
-	slog.Info("trying the GPU, as it, its system or Headroom is new", "device", now.Device, "system", now.System)
+	slog.Info("trying the GPU, as it, its system or Headroom is new", "device", now.Device,
+		"system", now.System)
 	now.Outcome, now.PID = begun, os.Getpid()
 	g.remember(now)
 	r, err := Run(ctx, Options{Open: g.Open, Short: true, Version: g.Version})
@@ -132,7 +139,8 @@ func (o outcome) of(r *Report) outcome {
 	return o
 }
 
-// Note remembers a report that somebody asked for, so that a GPU that passes is used from then on, and one that fails is not.
+// Note remembers a report that somebody asked for, so that a GPU that passes is used from then on,
+// and one that fails is not.
 func (g *Gate) Note(r *Report) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -57,7 +57,8 @@ func (d named) Facts() metal.Facts {
 	return f
 }
 
-// The life of a gate over starts: tested once, again after an update of the system or of Headroom, and not used when it fails.
+// The life of a gate over starts: tested once, again after an update of the system or of Headroom,
+// and not used when it fails.
 func TestGate(t *testing.T) {
 	open := simulated(t)
 	fewFamilies(t)
@@ -71,7 +72,8 @@ func TestGate(t *testing.T) {
 	}{
 		{"the first start", "macOS 15.1", "v1", "", engine.DeviceMetal, true, ""},
 		{"the second start", "macOS 15.1", "v1", "rows", engine.DeviceMetal, false, ""},
-		{"a system that breaks it", "macOS 15.2", "v1", "rows", engine.DeviceCPU, true, "norm: rms_norm"},
+		{"a system that breaks it", "macOS 15.2", "v1", "rows", engine.DeviceCPU, true,
+			"norm: rms_norm"},
 		{"the same one again", "macOS 15.2", "v1", "", engine.DeviceCPU, false, "norm: rms_norm"},
 		{"a Headroom that mends it", "macOS 15.2", "v2", "", engine.DeviceMetal, true, ""},
 	} {
@@ -82,7 +84,8 @@ func TestGate(t *testing.T) {
 			if err != nil || device != x.device || (trouble != nil) != (x.why != "") {
 				t.Fatalf("%s: %s, %v, %v; expected %s", x.what, device, trouble, err, x.device)
 			}
-			if trouble != nil && (!strings.Contains(problem.From(trouble).Why, x.why) || !strings.Contains(problem.From(trouble).Fix, "headroom selftest")) {
+			if trouble != nil && (!strings.Contains(problem.From(trouble).Why, x.why) ||
+				!strings.Contains(problem.From(trouble).Fix, "headroom selftest")) {
 				t.Errorf("%s: %+v, expected why (%s) and what to do", x.what, trouble, x.why)
 			}
 		}
@@ -92,7 +95,8 @@ func TestGate(t *testing.T) {
 	}
 }
 
-// A test that took the program down has failed; a damaged file means that nothing is known; one that was cancelled is made again.
+// A test that took the program down has failed; a damaged file means that nothing is known; one
+// that was cancelled is made again.
 func TestGateAfterCrash(t *testing.T) {
 	open := simulated(t)
 	fewFamilies(t)
@@ -105,10 +109,12 @@ func TestGateAfterCrash(t *testing.T) {
 	}
 	now.Outcome = begun
 	g.remember(now)
-	if device, trouble, err := g.Device(t.Context()); device != engine.DeviceCPU || err != nil || !strings.Contains(problem.From(trouble).Why, "ended in the middle") {
+	if device, trouble, err := g.Device(t.Context()); device != engine.DeviceCPU || err != nil ||
+		!strings.Contains(problem.From(trouble).Why, "ended in the middle") {
 		t.Errorf("after a crash: %s, %v, %v", device, trouble, err)
 	}
-	g.Note(&Report{Facts: named{wrong{Device: mustOpen(t, open)}, o.system}.Facts(), Checks: []Check{{}}})
+	g.Note(&Report{Facts: named{wrong{Device: mustOpen(t, open)}, o.system}.Facts(),
+		Checks: []Check{{}}})
 	if device, trouble, _ := g.Device(t.Context()); device != engine.DeviceMetal || trouble != nil {
 		t.Errorf("after a full test that passed: %s, %v", device, trouble)
 	}
@@ -116,7 +122,8 @@ func TestGateAfterCrash(t *testing.T) {
 	now.PID = os.Getppid() // somebody else is at it: that is no failure
 	g = &Gate{Open: o.Open, Version: "v1", Dir: dir}
 	g.remember(now)
-	if device, trouble, err := g.Device(t.Context()); device != engine.DeviceMetal || trouble != nil || err != nil {
+	if device, trouble, err := g.Device(t.Context()); device != engine.DeviceMetal ||
+		trouble != nil || err != nil {
 		t.Errorf("while another tests: %s, %v, %v", device, trouble, err)
 	}
 
@@ -147,8 +154,10 @@ func mustOpen(t *testing.T, open func() (metal.Device, error)) metal.Device {
 // Without a GPU the CPU computes, and nothing is said or kept.
 func TestGateWithoutGPU(t *testing.T) {
 	dir := t.TempDir()
-	g := &Gate{Open: func() (metal.Device, error) { return nil, errors.New("no GPU in here") }, Version: "v1", Dir: dir}
-	if device, trouble, err := g.Device(t.Context()); device != engine.DeviceCPU || trouble != nil || err != nil {
+	g := &Gate{Open: func() (metal.Device, error) { return nil, errors.New("no GPU in here") },
+		Version: "v1", Dir: dir}
+	if device, trouble, err := g.Device(t.Context()); device != engine.DeviceCPU ||
+		trouble != nil || err != nil {
 		t.Errorf("%s, %v, %v", device, trouble, err)
 	}
 	if files, _ := os.ReadDir(dir); len(files) != 0 {

@@ -1,7 +1,7 @@
 package selftest
 
-// Kernels: every case against its golden vector, and the same bits whenever it is repeated. The short form takes the small
-// cases that reach every kernel.
+// Kernels: every case against its golden vector, and the same bits whenever it is repeated. The
+// short form takes the small cases that reach every kernel.
 
 import (
 	"bytes"
@@ -42,7 +42,8 @@ func (r *Report) family(ctx context.Context, m metal.Device, f golden.Family, o 
 			continue
 		}
 		if !ok {
-			r.add(groupKernels, f.Name+": "+c.Name, errors.New("no golden vector: run go test ./kernels/golden -update"), "")
+			r.add(groupKernels, f.Name+": "+c.Name,
+				errors.New("no golden vector: run go test ./kernels/golden -update"), "")
 			continue
 		}
 		note, err := try(d, c, v, o.Repeats)
@@ -70,14 +71,18 @@ func try(d kernels.Device, c kernels.Case, v golden.Vector, repeats int) (note s
 		if first == nil {
 			first = got
 		} else if !slices.EqualFunc(first, got, bytes.Equal) {
-			return "", fmt.Errorf("run %d gives other bits than the first, from the same operands", i+1)
+			return "", fmt.Errorf("run %d gives other bits than the first, from the same operands",
+				i+1)
 		}
 	}
 	if golden.Inputs(c) != v.Inputs {
 		if v, err = referenceVector(c); err != nil {
 			return "", err
 		}
-		note = "this machine makes other operands than those of the golden vectors, so the reference on the CPU was the yardstick"
+		note =
+			"this machine makes other operands than those of the golden vectors, so the " +
+				"reference " +
+				"on the CPU was the yardstick"
 	}
 	same, err := run.Compare(c, v)
 	if err == nil && note == "" && !same && golden.Portable(run.Op()) {
@@ -100,10 +105,12 @@ func referenceVector(c kernels.Case) (golden.Vector, error) {
 	return run.Vector(c), nil
 }
 
-// speeds times the products of one row with matrices of real models' sizes, which decoding consists of.
+// speeds times the products of one row with matrices of real models' sizes, which decoding consists
+// of.
 func (r *Report) speeds(ctx context.Context, m metal.Device, o *Options) {
 	for _, c := range matmul.LargeCases() {
-		if ctx.Err() != nil || !strings.HasPrefix(c.Name, "linear_") || !strings.Contains(c.Name, "_m1_") {
+		if ctx.Err() != nil || !strings.HasPrefix(c.Name, "linear_") ||
+			!strings.Contains(c.Name, "_m1_") {
 			continue
 		}
 		o.Say("speed: " + c.Name)
@@ -135,5 +142,6 @@ func speed(m metal.Device, c kernels.Case, repeats int) (Speed, error) {
 		return Speed{}, err
 	}
 	took := time.Since(began) / time.Duration(repeats)
-	return Speed{Name: c.Name, Bytes: c.Bytes, Took: took, GBPerSecond: float64(c.Bytes) / took.Seconds() / 1e9}, nil
+	return Speed{Name: c.Name, Bytes: c.Bytes, Took: took,
+		GBPerSecond: float64(c.Bytes) / took.Seconds() / 1e9}, nil
 }

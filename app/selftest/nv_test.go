@@ -11,11 +11,12 @@ import (
 	"headroom/metal/probe"
 )
 
-// notOnNV are probes of what an NVIDIA GPU does otherwise: weights are copied to it, and its machine may have no compiler.
+// notOnNV are probes of what an NVIDIA GPU does otherwise: weights are copied to it, and its
+// machine may have no compiler.
 var notOnNV = []string{"wrapped memory", "messages of the compiler"}
 
-// A real GPU that adds up lanes in its own order and has its own exp is near enough to the golden vectors, in all cases, and says what the
-// simulated device says.
+// A real GPU that adds up lanes in its own order and has its own exp is near enough to the golden
+// vectors, in all cases, and says what the simulated device says.
 func TestNVIDIA(t *testing.T) {
 	d, compiles := kerneltest.NV(t, nv.Options{})
 	r := &Report{Facts: d.Facts()}
@@ -34,7 +35,8 @@ func TestNVIDIA(t *testing.T) {
 	if r.Times, err = p.Times(); err != nil && !compiles {
 		t.Error(err)
 	}
-	o := &Options{Repeats: 3, Say: func(string) {}, Open: func() (metal.Device, error) { return nv.Open(nv.FromEnvironment()) }}
+	o := &Options{Repeats: 3, Say: func(string) {},
+		Open: func() (metal.Device, error) { return nv.Open(nv.FromEnvironment()) }}
 	for _, f := range families() {
 		r.family(t.Context(), d, f, o)
 	}

@@ -1,7 +1,7 @@
 package selftest
 
-// The report as text: what is wrong first, then the device, what to know, figures; with all, every source, pipeline and check besides,
-// for a bug report.
+// The report as text: what is wrong first, then the device, what to know, figures; with all, every
+// source, pipeline and check besides, for a bug report.
 
 import (
 	"cmp"
@@ -20,7 +20,8 @@ import (
 func (r *Report) Write(out io.Writer, all bool) error {
 	w := &printer{out: out}
 	form := map[bool]string{true: "short form", false: "full form"}[r.Short]
-	w.line("Headroom %s self-test, %s, %s", r.Version, form, r.Began.UTC().Format("2006-01-02 15:04 UTC"))
+	w.line("Headroom %s self-test, %s, %s", r.Version, form,
+		r.Began.UTC().Format("2006-01-02 15:04 UTC"))
 	w.line("%s; %s", r.System, cmp.Or(r.Facts.System, "system not known"))
 	r.device(w)
 	r.verdict(w)
@@ -57,12 +58,14 @@ func (w *printer) table(rows []string) {
 
 func (r *Report) device(w *printer) {
 	f := r.Facts
-	w.line("GPU: %s; families %s; unified memory %t", f.Name, strings.Join(f.Families, ", "), f.UnifiedMemory)
+	w.line("GPU: %s; families %s; unified memory %t", f.Name, strings.Join(f.Families, ", "),
+		f.UnifiedMemory)
 	limit := "not limited"
 	if f.RecommendedMaxWorkingSetSize > 0 {
 		limit = gib(f.RecommendedMaxWorkingSetSize)
 	}
-	w.line("working set %s; largest buffer %s; threadgroup memory %d bytes; pages of %d bytes", limit, gib(f.MaxBufferLength), f.MaxThreadgroupMemoryLength, f.PageBytes)
+	w.line("working set %s; largest buffer %s; threadgroup memory %d bytes; pages of %d bytes",
+		limit, gib(f.MaxBufferLength), f.MaxThreadgroupMemoryLength, f.PageBytes)
 }
 
 func gib(bytes uint64) string { return fmt.Sprintf("%.1f GB", float64(bytes)/(1<<30)) }
@@ -73,7 +76,8 @@ func (r *Report) verdict(w *printer) {
 	if r.Passed() {
 		w.line("PASSED: %d checks in %s", len(r.Checks), r.Took.Round(100*time.Millisecond))
 	} else {
-		w.line("FAILED: %d of %d checks in %s", len(failed), len(r.Checks), r.Took.Round(100*time.Millisecond))
+		w.line("FAILED: %d of %d checks in %s", len(failed), len(r.Checks),
+			r.Took.Round(100*time.Millisecond))
 	}
 	for _, group := range []string{groupProbes, groupKernels, groupLimits, groupDemo} {
 		passed, tried := 0, 0
@@ -92,7 +96,8 @@ func (r *Report) verdict(w *printer) {
 	}
 }
 
-// notes are what passed and is still worth knowing, each once with the number of checks that say it.
+// notes are what passed and is still worth knowing, each once with the number of checks that say
+// it.
 func (r *Report) notes(w *printer) {
 	var order []string
 	names := map[string][]string{}
@@ -128,20 +133,27 @@ func (r *Report) figures(w *printer) {
 		compile += s.Compile
 	}
 	w.line("")
-	w.line("compiling: %d sources, %d pipelines, %s", len(r.Sources), len(r.Pipelines), compile.Round(time.Millisecond))
+	w.line("compiling: %d sources, %d pipelines, %s", len(r.Sources), len(r.Pipelines),
+		compile.Round(time.Millisecond))
 	if t := r.Times; t.Encode > 0 {
-		w.line("an empty dispatch: %s from recording to result, %s of it on the GPU", t.Empty, t.EmptyOnGPU)
-		w.line("recording %d dispatches: %s; %s until they had run", probe.Dispatches, t.Encode, t.Run)
+		w.line("an empty dispatch: %s from recording to result, %s of it on the GPU", t.Empty,
+			t.EmptyOnGPU)
+		w.line("recording %d dispatches: %s; %s until they had run", probe.Dispatches, t.Encode,
+			t.Run)
 	}
 	if n := r.Numbers; n.Sum != "" {
-		w.line("arithmetic: a*b+c %s; denormal numbers %s; exp within %.2f places, 1/x %.2f, sqrt %.2f; simd_sum adds %s",
-			map[bool]string{true: "contracted", false: "not contracted"}[n.Contracts], map[bool]string{true: "kept", false: "flushed"}[n.Denormals],
+		w.line(
+			"arithmetic: a*b+c %s; denormal numbers %s; exp within %.2f places, 1/x %.2f, sqrt "+
+				"%.2f; simd_sum adds %s",
+			map[bool]string{true: "contracted", false: "not contracted"}[n.Contracts],
+			map[bool]string{true: "kept", false: "flushed"}[n.Denormals],
 			n.Exp, n.Divide, n.Sqrt, n.Sum)
 	}
 	if len(r.Speeds) > 0 {
 		rows := []string{"one row times a matrix\tMB\ttime\tGB/s"}
 		for _, s := range r.Speeds {
-			rows = append(rows, fmt.Sprintf("%s\t%.1f\t%s\t%.1f", s.Name, float64(s.Bytes)/1e6, s.Took.Round(time.Microsecond), s.GBPerSecond))
+			rows = append(rows, fmt.Sprintf("%s\t%.1f\t%s\t%.1f", s.Name, float64(s.Bytes)/1e6,
+				s.Took.Round(time.Microsecond), s.GBPerSecond))
 		}
 		w.line("")
 		w.table(rows)
@@ -150,16 +162,22 @@ func (r *Report) figures(w *printer) {
 
 func (r *Report) details(w *printer) {
 	rows := []string{"source\tcompiled in"}
-	sources := slices.SortedFunc(slices.Values(r.Sources), func(a, b gpu.SourceReport) int { return cmp.Compare(a.Name, b.Name) })
+	sources := slices.SortedFunc(slices.Values(r.Sources),
+		func(a, b gpu.SourceReport) int { return cmp.Compare(a.Name, b.Name) })
 	for _, s := range sources {
 		rows = append(rows, fmt.Sprintf("%s\t%s", s.Name, s.Compile.Round(time.Microsecond)))
 	}
 	w.line("")
 	w.table(rows)
-	rows = []string{"kernel\tsource\tconstants\tsimdgroup\tthreads used\tallowed\tthreadgroup bytes: own\tset"}
+	rows =
+		[]string{"kernel\tsource\tconstants\tsimdgroup\tthreads used\tallowed\tthreadgroup " +
+			"bytes: " +
+			"own\tset"}
 	for _, p := range r.Pipelines {
-		rows = append(rows, fmt.Sprintf("%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d", p.Kernel, p.Source, p.Constants, p.Facts.ThreadExecutionWidth, p.Threads,
-			p.Facts.MaxTotalThreadsPerThreadgroup, p.Facts.StaticThreadgroupMemoryLength, p.ThreadgroupBytes))
+		rows = append(rows, fmt.Sprintf("%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d", p.Kernel, p.Source,
+			p.Constants, p.Facts.ThreadExecutionWidth, p.Threads,
+			p.Facts.MaxTotalThreadsPerThreadgroup, p.Facts.StaticThreadgroupMemoryLength,
+			p.ThreadgroupBytes))
 	}
 	w.line("")
 	w.table(rows)
@@ -169,6 +187,7 @@ func (r *Report) details(w *printer) {
 		if c.Err != nil {
 			word = "FAILED"
 		}
-		w.line("%s %s, %s%s", word, c.Group, c.Name, map[bool]string{true: "", false: ": " + c.Note}[c.Note == "" || c.Err != nil])
+		w.line("%s %s, %s%s", word, c.Group, c.Name,
+			map[bool]string{true: "", false: ": " + c.Note}[c.Note == "" || c.Err != nil])
 	}
 }

@@ -1,10 +1,12 @@
-// Package selftest tries a GPU before a model is trusted to it, and writes down what a bug report should say.
+// Package selftest tries a GPU before a model is trusted to it, and writes down what a bug report
+// should say.
 //
 //	Run      probes of the way to the device, every kernel against what the simulated device answered (kernels/golden), two short
 //	         answers of the demo model against known tokens, limits, rounding, and timings; the short form takes seconds
 //	Gate     runs the short form when the GPU, its system or Headroom is new, remembers the outcome, and says what computes
 //
-// `headroom selftest` is the one, the host's start of a model the other. Neither knows whether the device is a Mac's or simulated.
+// `headroom selftest` is the one, the host's start of a model the other. Neither knows whether the
+// device is a Mac's or simulated.
 package selftest
 
 import (
@@ -20,11 +22,13 @@ import (
 
 // Options say what to try. Open is required.
 type Options struct {
-	// Open opens the device; it is called several times, one after another. What it opens is closed.
+	// Open opens the device; it is called several times, one after another. What it opens is
+	// closed.
 	Open    func() (metal.Device, error)
 	Short   bool
 	Version string // Headroom's, for the report
-	// Repeats is how often each kernel runs, with the same bits each time; 0: 2 in the short form, 100 otherwise.
+	// Repeats is how often each kernel runs, with the same bits each time; 0: 2 in the short form,
+	// 100 otherwise.
 	Repeats int
 	Say     func(line string) // told what is being tried, a line at a time; may be nil
 }
@@ -67,8 +71,8 @@ const (
 	groupDemo    = "the demo model"
 )
 
-// Run tries the device. The error says that there is none; what the device does wrong is in the report. Ending ctx ends it between two
-// kernels, which is an error too.
+// Run tries the device. The error says that there is none; what the device does wrong is in the
+// report. Ending ctx ends it between two kernels, which is an error too.
 func Run(ctx context.Context, o Options) (*Report, error) {
 	if o.Say == nil {
 		o.Say = func(string) {}
@@ -83,11 +87,14 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Report{Version: o.Version, System: fmt.Sprintf("%s/%s, %d cores, %s", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version()),
+	r := &Report{Version: o.Version,
+		System: fmt.Sprintf("%s/%s, %d cores, %s", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(),
+			runtime.Version()),
 		Short: o.Short, Began: time.Now(), Facts: m.Facts()}
 	r.onDevice(ctx, m, &o)
 	m.Close()
-	if ctx.Err() == nil && !(o.Short && len(r.Failures()) > 0) { // what is wrong already is enough to know
+	if ctx.Err() == nil && !(o.Short && len(r.Failures()) > 0) {
+		// what is wrong already is enough to know
 		r.guard(groupDemo, "answers", func() { r.demo(ctx, &o) })
 	}
 	r.Took = time.Since(r.Began)
@@ -160,9 +167,11 @@ func (r *Report) limits() {
 		case p.Facts.ThreadExecutionWidth != 32:
 			err = fmt.Errorf("simdgroups of %d threads, expected 32", p.Facts.ThreadExecutionWidth)
 		case p.Threads > p.Facts.MaxTotalThreadsPerThreadgroup:
-			err = fmt.Errorf("%d threads in a threadgroup, at most %d are allowed", p.Threads, p.Facts.MaxTotalThreadsPerThreadgroup)
+			err = fmt.Errorf("%d threads in a threadgroup, at most %d are allowed", p.Threads,
+				p.Facts.MaxTotalThreadsPerThreadgroup)
 		case memory > r.Facts.MaxThreadgroupMemoryLength:
-			err = fmt.Errorf("%d bytes of threadgroup memory, at most %d are there", memory, r.Facts.MaxThreadgroupMemoryLength)
+			err = fmt.Errorf("%d bytes of threadgroup memory, at most %d are there", memory,
+				r.Facts.MaxThreadgroupMemoryLength)
 		}
 		r.add(groupLimits, name, err, "")
 	}

@@ -18,16 +18,19 @@ import (
 	"headroom/metal/sim"
 )
 
-var update = flag.Bool("update", false, "write the demo model's answers anew, from the CPU with exact activations")
+var update = flag.Bool("update", false,
+	"write the demo model's answers anew, from the CPU with exact activations")
 
 // questions whose answers are compared, and how many tokens of each.
 var questions = []string{"What is 76 - 27?", "What is a KV cache?"}
 
 const answerTokens = 12
 
-// The answers in the repository are the CPU's, which engine's tests find to be the simulated device's too.
+// The answers in the repository are the CPU's, which engine's tests find to be the simulated
+// device's too.
 func TestAnswers(t *testing.T) {
-	e, err := openDemo(t.Context(), engine.Options{Device: engine.DeviceCPU, Float32Activations: true})
+	e, err := openDemo(t.Context(),
+		engine.Options{Device: engine.DeviceCPU, Float32Activations: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +53,9 @@ func TestAnswers(t *testing.T) {
 			t.Fatal(err)
 		}
 	} else if !bytes.Equal(text, answersText) {
-		t.Errorf("answers.json is not what the demo model says: %s; if the model has changed, go test ./app/selftest -update", text)
+		t.Errorf(
+			"answers.json is not what the demo model says: %s; if the model has changed, go test "+
+				"./app/selftest -update", text)
 	}
 }
 
@@ -76,7 +81,9 @@ func TestShortForm(t *testing.T) {
 		t.Skip("the simulated device takes long")
 	}
 	var said []string
-	r, err := Run(t.Context(), Options{Open: open, Short: true, Version: "v1.2", Say: func(line string) { said = append(said, line) }})
+	r, err := Run(t.Context(),
+		Options{Open: open, Short: true, Version: "v1.2",
+			Say: func(line string) { said = append(said, line) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,8 +99,10 @@ func TestShortForm(t *testing.T) {
 	if err := r.Write(&text, true); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"Headroom v1.2 self-test, short form", "simulated Metal device", "PASSED", "recording 1000 dispatches", "simd_sum adds neighbours",
-		"rms_norm", "passed kernels, norm: ", "norm/rms_norm.metal", `passed the demo model, "What is 76 - 27?"`} {
+	for _, want := range []string{"Headroom v1.2 self-test, short form", "simulated Metal device",
+		"PASSED", "recording 1000 dispatches", "simd_sum adds neighbours",
+		"rms_norm", "passed kernels, norm: ", "norm/rms_norm.metal",
+		`passed the demo model, "What is 76 - 27?"`} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("the report has no %q:\n%s", want, text.String())
 		}
@@ -129,7 +138,8 @@ type wrongCommands struct {
 
 func (c *wrongCommands) Dispatch(label string, groups, threads metal.Size) {
 	c.runs++
-	if c.fault == "rows" && label == "rms_norm" || c.fault == "sometimes" && label == "rms_norm" && c.runs%2 == 0 {
+	if c.fault == "rows" && label == "rms_norm" || c.fault == "sometimes" && label == "rms_norm" &&
+		c.runs%2 == 0 {
 		if groups.X--; groups.X == 0 {
 			return // the last row is left out
 		}
@@ -157,22 +167,29 @@ func TestFaults(t *testing.T) {
 		{"lost", groupProbes, "SetThreadgroupMemory"},
 		{"panic", groupKernels, "a fault below"},
 	} {
-		r, err := Run(t.Context(), Options{Short: true, Repeats: 4, Open: func() (metal.Device, error) {
-			m, err := open()
-			return wrong{m, x.fault}, err
-		}})
+		r, err := Run(t.Context(),
+			Options{Short: true, Repeats: 4, Open: func() (metal.Device, error) {
+				m, err := open()
+				return wrong{m, x.fault}, err
+			}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		failed := r.Failures()
-		if r.Passed() || !slices.ContainsFunc(failed, func(c Check) bool { return c.Group == x.group && strings.Contains(c.Name+": "+c.Err.Error(), x.want) }) {
-			t.Errorf("%s: failures %v, expected one in %q with %q", x.fault, failed, x.group, x.want)
+		if r.Passed() || !slices.ContainsFunc(failed,
+			func(c Check) bool {
+				return c.Group == x.group &&
+					strings.Contains(c.Name+": "+c.Err.Error(), x.want)
+			}) {
+			t.Errorf("%s: failures %v, expected one in %q with %q", x.fault, failed, x.group,
+				x.want)
 		}
 		if !strings.Contains(r.FirstFailure(), x.group) {
 			t.Errorf("%s: the first failure is %q", x.fault, r.FirstFailure())
 		}
 		var text strings.Builder
-		if err := r.Write(&text, false); err != nil || !strings.Contains(text.String(), "FAILED "+x.group) {
+		if err := r.Write(&text, false); err != nil ||
+			!strings.Contains(text.String(), "FAILED "+x.group) {
 			t.Errorf("%s: the report does not say so (%v):\n%s", x.fault, err, text.String())
 		}
 	}
@@ -200,7 +217,9 @@ func TestWrongAnswer(t *testing.T) {
 	defer func() { asked = answers }()
 	r := &Report{}
 	r.demo(t.Context(), &Options{Open: open, Say: func(string) {}})
-	if failed := r.Failures(); len(failed) != 1 || !strings.Contains(failed[0].Err.Error(), `tokens [22 21], expected [22 22] ("76", expected "77")`) {
+	if failed := r.Failures(); len(failed) != 1 ||
+		!strings.Contains(failed[0].Err.Error(),
+			`tokens [22 21], expected [22 22] ("76", expected "77")`) {
 		t.Errorf("failures %v, expected that 22 21 is not 22 22", failed)
 	}
 }
@@ -208,7 +227,9 @@ func TestWrongAnswer(t *testing.T) {
 // Without a device there is no report; a cancelled one ends early.
 func TestNoReport(t *testing.T) {
 	gone := errors.New("no GPU in here")
-	if r, err := Run(t.Context(), Options{Open: func() (metal.Device, error) { return nil, gone }}); !errors.Is(err, gone) || r != nil {
+	if r, err := Run(t.Context(),
+		Options{Open: func() (metal.Device, error) { return nil, gone }}); !errors.Is(err, gone) ||
+		r != nil {
 		t.Errorf("got %v, %v", r, err)
 	}
 	open := simulated(t)

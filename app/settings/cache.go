@@ -1,7 +1,7 @@
 package settings
 
-// What the command line can say about caches and single models, as settings. A zero value, or a key that is missing, means the default;
-// flags beat settings.
+// What the command line can say about caches and single models, as settings. A zero value, or a key
+// that is missing, means the default; flags beat settings.
 
 import (
 	"encoding/json"
@@ -9,17 +9,23 @@ import (
 	"strings"
 )
 
-// Cache is what is kept of conversations, on disk and in memory, and how reading prompts and writing answers share the engine.
+// Cache is what is kept of conversations, on disk and in memory, and how reading prompts and
+// writing answers share the engine.
 type Cache struct {
-	Off             bool   `json:"off,omitempty"`             // nothing on disk
-	Dir             string `json:"dir,omitempty"`             // absolute; "": "headroom/blocks" in the user's cache folder
-	MaxSize         Size   `json:"maxSize,omitempty"`         // of all files together
-	MinFree         Size   `json:"minFree,omitempty"`         // of the disk, which the cache leaves alone
-	DailyWrites     Size   `json:"dailyWrites,omitempty"`     // at most, in a day
-	HotSize         Size   `json:"hotSize,omitempty"`         // in memory, of keys and values that no running request uses
-	PromptCacheSize int    `json:"promptCacheSize,omitempty"` // conversations in memory
-	PreferPrefill   bool   `json:"preferPrefill,omitempty"`   // waiting prompts are read before running answers go on
-	MaxStallMs      int    `json:"maxStallMs,omitempty"`      // for which reading a prompt may hold up running answers
+	Off bool `json:"off,omitempty"` // nothing on disk
+	// absolute; "": "headroom/blocks" in the user's cache folder
+	Dir     string `json:"dir,omitempty"`
+	MaxSize Size   `json:"maxSize,omitempty"` // of all files together
+	// of the disk, which the cache leaves alone
+	MinFree     Size `json:"minFree,omitempty"`
+	DailyWrites Size `json:"dailyWrites,omitempty"` // at most, in a day
+	// in memory, of keys and values that no running request uses
+	HotSize         Size `json:"hotSize,omitempty"`
+	PromptCacheSize int  `json:"promptCacheSize,omitempty"` // conversations in memory
+	// waiting prompts are read before running answers go on
+	PreferPrefill bool `json:"preferPrefill,omitempty"`
+	// for which reading a prompt may hold up running answers
+	MaxStallMs int `json:"maxStallMs,omitempty"`
 }
 
 // repair gives numbers that cannot be their default.
@@ -28,7 +34,8 @@ func (c *Cache) repair() {
 	c.MaxStallMs = max(c.MaxStallMs, 0)
 }
 
-// Model is how one model is run; see engine.Options. Whether the values make sense is found when the model is opened.
+// Model is how one model is run; see engine.Options. Whether the values make sense is found when
+// the model is opened.
 type Model struct {
 	ContextTokens    int    `json:"contextTokens,omitempty"`
 	MaxSequences     int    `json:"maxSequences,omitempty"`
@@ -54,7 +61,8 @@ type Model struct {
 	TemplateArguments json.RawMessage `json:"templateArguments,omitempty"` // a JSON object
 }
 
-// ForModel returns the model's own settings; the zero value if it has none. The case of IDs does not matter.
+// ForModel returns the model's own settings; the zero value if it has none. The case of IDs does
+// not matter.
 func (s Settings) ForModel(id string) Model {
 	if m, ok := s.Models[id]; ok {
 		return m
@@ -69,7 +77,8 @@ func (s Settings) ForModel(id string) Model {
 
 // ForgetModel takes the model's own settings away. The case of IDs does not matter.
 func (s *Settings) ForgetModel(id string) {
-	maps.DeleteFunc(s.Models, func(other string, _ Model) bool { return strings.EqualFold(other, id) })
+	maps.DeleteFunc(s.Models,
+		func(other string, _ Model) bool { return strings.EqualFold(other, id) })
 }
 
 // cloneModels copies what can be written to; what else a Model points at is only ever replaced.

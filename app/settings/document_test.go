@@ -16,11 +16,13 @@ func TestDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	var documented []string
-	for _, row := range regexp.MustCompile("(?m)^\\| `(\\w+)` \\|").FindAllStringSubmatch(string(text), -1) {
+	for _, row := range regexp.MustCompile("(?m)^\\| `(\\w+)` \\|").FindAllStringSubmatch(
+		string(text), -1) {
 		documented = append(documented, row[1])
 	}
 	var keys []string
-	for _, s := range []reflect.Type{reflect.TypeFor[Settings](), reflect.TypeFor[Cache](), reflect.TypeFor[Model]()} {
+	for _, s := range []reflect.Type{reflect.TypeFor[Settings](), reflect.TypeFor[Cache](),
+		reflect.TypeFor[Model]()} {
 		for i := range s.NumField() {
 			key, _, _ := strings.Cut(s.Field(i).Tag.Get("json"), ",")
 			keys = append(keys, key)

@@ -1,9 +1,10 @@
 // Package settings keeps what Headroom remembers between two starts, in one small JSON file.
 //
-// The file is written as a whole (temporary file, fsync, rename) and readable by its owner alone. It carries a version:
-// older ones are brought up to date when read (migrations), and one from a later Headroom is used as far as it is understood
-// but never overwritten. A damaged file is set aside under another name, and the defaults apply, so that settings never keep
-// the app from starting.
+// The file is written as a whole (temporary file, fsync, rename) and readable by its owner alone.
+// It carries a version: older ones are brought up to date when read (migrations), and one from a
+// later Headroom is used as far as it is understood but never overwritten. A damaged file is set
+// aside under another name, and the defaults apply, so that settings never keep the app from
+// starting.
 package settings
 
 import (
@@ -20,28 +21,39 @@ import (
 
 // Settings are what is remembered. Default has the values of a first start.
 type Settings struct {
-	Version      int      `json:"version"`
-	Model        string   `json:"model"`                  // the one that ran last, by ID or folder; "": none yet
-	Recent       []string `json:"recent,omitempty"`       // models that ran, by ID, the last one first
-	EngineOn     bool     `json:"engineOn"`               // the engine ran when Headroom ended, so the next start runs it again
-	Port         int      `json:"port"`                   // of the endpoint, [1, 65535]
-	ModelFolders []string `json:"modelFolders"`           // to look through, besides those that the library knows
-	Launch       Launch   `json:"launch,omitempty"`       // whether the agent starts the engine
-	DefaultModel string   `json:"defaultModel,omitempty"` // that the agent starts, by ID; "": the one that ran last
-	APIKey       string   `json:"apiKey,omitempty"`       // that requests to the endpoint must carry; "": none
-	AllowHosts   []string `json:"allowHosts,omitempty"`   // more names under which the endpoint may be reached
-	LogLevel     string   `json:"logLevel,omitempty"`     // debug, info, warn or error; "": info
-	RestMinutes  int      `json:"restMinutes,omitempty"`  // after which a model that nobody uses is unloaded; 0: never
-	// Notifications are the system's, for what ends while nobody looks. The menu-bar app shows them.
+	Version int `json:"version"`
+	// the one that ran last, by ID or folder; "": none yet
+	Model string `json:"model"`
+	// models that ran, by ID, the last one first
+	Recent []string `json:"recent,omitempty"`
+	// the engine ran when Headroom ended, so the next start runs it again
+	EngineOn bool `json:"engineOn"`
+	Port     int  `json:"port"` // of the endpoint, [1, 65535]
+	// to look through, besides those that the library knows
+	ModelFolders []string `json:"modelFolders"`
+	Launch       Launch   `json:"launch,omitempty"` // whether the agent starts the engine
+	// that the agent starts, by ID; "": the one that ran last
+	DefaultModel string `json:"defaultModel,omitempty"`
+	// that requests to the endpoint must carry; "": none
+	APIKey string `json:"apiKey,omitempty"`
+	// more names under which the endpoint may be reached
+	AllowHosts []string `json:"allowHosts,omitempty"`
+	LogLevel   string   `json:"logLevel,omitempty"` // debug, info, warn or error; "": info
+	// after which a model that nobody uses is unloaded; 0: never
+	RestMinutes int `json:"restMinutes,omitempty"`
+	// Notifications are the system's, for what ends while nobody looks. The menu-bar app shows
+	// them.
 	Notifications bool `json:"notifications"`
-	// SaveOnBattery unloads an unused model sooner on battery and writes less; EaseWhenHot has the engine rest when the computer is hot.
+	// SaveOnBattery unloads an unused model sooner on battery and writes less; EaseWhenHot has the
+	// engine rest when the computer is hot.
 	SaveOnBattery bool `json:"saveOnBattery"`
 	EaseWhenHot   bool `json:"easeWhenHot"`
 	// Welcomed is whether the welcome was seen, which a first start shows.
 	Welcomed bool `json:"welcomed,omitempty"`
 	// ImportFolder is where imported models come to, and is looked through too; "": Headroom's own.
 	ImportFolder string `json:"importFolder,omitempty"`
-	// HubEndpoint is the address of the hub that models are downloaded from; "": that of HF_ENDPOINT, or Hugging Face's.
+	// HubEndpoint is the address of the hub that models are downloaded from; "": that of
+	// HF_ENDPOINT, or Hugging Face's.
 	HubEndpoint string `json:"hubEndpoint,omitempty"`
 	// PauseWatching keeps the list of models from following those folders by itself.
 	PauseWatching bool `json:"pauseWatching,omitempty"`
@@ -65,10 +77,11 @@ func (s Settings) StartsEngine() bool {
 	return s.Launch == LaunchOn || s.Launch == LaunchAsLeft && s.EngineOn
 }
 
-// Default is what holds before anything was set: a first start shows a running engine, on the port that the documentation
-// names.
+// Default is what holds before anything was set: a first start shows a running engine, on the port
+// that the documentation names.
 func Default() Settings {
-	return Settings{Version: version, EngineOn: true, Port: 11811, ModelFolders: []string{}, Notifications: true, SaveOnBattery: true, EaseWhenHot: true}
+	return Settings{Version: version, EngineOn: true, Port: 11811, ModelFolders: []string{},
+		Notifications: true, SaveOnBattery: true, EaseWhenHot: true}
 }
 
 const (
@@ -86,8 +99,8 @@ type File struct {
 	readOnly bool // written by a later Headroom, which knows things that this one would drop
 }
 
-// Open reads the settings in the folder, which need not exist. The File can be used whatever the error: with a file that
-// cannot be read or understood the defaults apply, and the error says so.
+// Open reads the settings in the folder, which need not exist. The File can be used whatever the
+// error: with a file that cannot be read or understood the defaults apply, and the error says so.
 func Open(dir string) (*File, error) {
 	f := &File{path: filepath.Join(dir, fileName), now: Default()}
 	data, err := read(f.path)
@@ -100,7 +113,9 @@ func Open(dir string) (*File, error) {
 	s, err := parse(data)
 	if err != nil {
 		aside := f.path + ".damaged"
-		return f, errors.Join(fmt.Errorf("the settings are damaged, so the defaults apply; the old file is now %s: %w", aside, err),
+		return f, errors.Join(fmt.Errorf(
+			"the settings are damaged, so the defaults apply; the old file is now %s: %w", aside,
+			err),
 			os.Rename(f.path, aside))
 	}
 	f.now, f.readOnly = s, s.Version > version
@@ -117,7 +132,8 @@ func (f *File) Get() Settings {
 	return f.now.clone()
 }
 
-// Change applies change and writes the outcome if it differs. The new settings hold even if they could not be written.
+// Change applies change and writes the outcome if it differs. The new settings hold even if they
+// could not be written.
 func (f *File) Change(change func(*Settings)) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -155,7 +171,8 @@ func read(path string) ([]byte, error) {
 	return data, err
 }
 
-// migrations[v] brings the document of version v to version v+1. The document of version 0 is one without a version.
+// migrations[v] brings the document of version v to version v+1. The document of version 0 is one
+// without a version.
 var migrations = []func(map[string]json.RawMessage){
 	0: func(map[string]json.RawMessage) {},
 }

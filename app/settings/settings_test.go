@@ -26,10 +26,12 @@ func TestFirstStart(t *testing.T) {
 func TestChangeIsKept(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "headroom")
 	f, _ := Open(dir)
-	cache := Cache{Dir: "/c", MaxSize: 20e9, MinFree: 1 << 30, DailyWrites: Unlimited, HotSize: 1, PromptCacheSize: 3, PreferPrefill: true, MaxStallMs: 100}
+	cache := Cache{Dir: "/c", MaxSize: 20e9, MinFree: 1 << 30, DailyWrites: Unlimited, HotSize: 1,
+		PromptCacheSize: 3, PreferPrefill: true, MaxStallMs: 100}
 	models := map[string]Model{"org/name": {KVFormat: "affine", KVBits: "8", KVGroupSize: "32", KVBoundaryLayers: new(int), KVBoundaryBits: 8, MaxSequences: 2}}
 	if err := f.Change(func(s *Settings) {
-		s.Model, s.EngineOn, s.ModelFolders, s.Cache, s.Models = "org/name", false, []string{"a"}, cache, models
+		s.Model, s.EngineOn, s.ModelFolders, s.Cache, s.Models = "org/name", false, []string{"a"},
+			cache, models
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +39,9 @@ func TestChangeIsKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Settings{Version: version, Model: "org/name", Port: 11811, Notifications: true, SaveOnBattery: true, EaseWhenHot: true, ModelFolders: []string{"a"}, Cache: cache, Models: models}
+	want := Settings{Version: version, Model: "org/name", Port: 11811, Notifications: true,
+		SaveOnBattery: true, EaseWhenHot: true, ModelFolders: []string{"a"}, Cache: cache,
+		Models: models}
 	if got := again.Get(); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
@@ -65,14 +69,16 @@ func TestNoChangeWritesNothing(t *testing.T) {
 func TestGetIsACopy(t *testing.T) {
 	f, _ := Open(t.TempDir())
 	_ = f.Change(func(s *Settings) {
-		s.ModelFolders, s.Models = []string{"a"}, map[string]Model{"m": {KVBoundaryLayers: new(int)}}
+		s.ModelFolders, s.Models = []string{"a"},
+			map[string]Model{"m": {KVBoundaryLayers: new(int)}}
 	})
 	got := f.Get()
 	got.ModelFolders[0] = "b"
 	*got.Models["m"].KVBoundaryLayers = 7
 	got.Models["x"] = Model{}
 	got = f.Get()
-	if got.ModelFolders[0] != "a" || *got.Models["m"].KVBoundaryLayers != 0 || len(got.Models) != 1 {
+	if got.ModelFolders[0] != "a" || *got.Models["m"].KVBoundaryLayers != 0 ||
+		len(got.Models) != 1 {
 		t.Errorf("a caller changed the settings to %+v", got)
 	}
 }
@@ -87,21 +93,26 @@ func TestParse(t *testing.T) {
 	}{
 		{"empty object: version 0, all defaults", `{}`, d, ""},
 		{"one field", `{"version":1,"model":"m"}`, with(func(s *Settings) { s.Model = "m" }), ""},
-		{"engine off", `{"version":1,"engineOn":false}`, with(func(s *Settings) { s.EngineOn = false }), ""},
+		{"engine off", `{"version":1,"engineOn":false}`,
+			with(func(s *Settings) { s.EngineOn = false }), ""},
 		{"unknown fields", `{"version":1,"theme":"dark"}`, d, ""},
 		{"no folders", `{"version":1,"modelFolders":null}`, d, ""},
 		{"port 0", `{"version":1,"port":0}`, d, ""},
 		{"port too high", `{"version":1,"port":65536}`, d, ""},
-		{"a cache", `{"version":1,"cache":{"off":true,"dir":"/c","maxSize":"1.5 GB","minFree":5,"dailyWrites":"none","promptCacheSize":-1,"maxStallMs":-1}}`,
+		{"a cache",
+			`{"version":1,"cache":{"off":true,"dir":"/c","maxSize":"1.5 GB","minFree":5,"dailyWrites":"none","promptCacheSize":-1,"maxStallMs":-1}}`,
 			with(func(s *Settings) {
-				s.Cache = Cache{Off: true, Dir: "/c", MaxSize: 1.5e9, MinFree: 5, DailyWrites: Unlimited}
+				s.Cache = Cache{Off: true, Dir: "/c", MaxSize: 1.5e9, MinFree: 5,
+					DailyWrites: Unlimited}
 			}), ""},
 		{"a wrong size", `{"version":1,"cache":{"maxSize":"1.5 GX"}}`, Settings{}, `no unit "GX"`},
-		{"a model", `{"version":1,"models":{"org/m":{"kvFormat":"q8_0","kvBits":"(8, 4)","kvBoundaryLayers":0,"contextTokens":4096}}}`,
+		{"a model",
+			`{"version":1,"models":{"org/m":{"kvFormat":"q8_0","kvBits":"(8, 4)","kvBoundaryLayers":0,"contextTokens":4096}}}`,
 			with(func(s *Settings) {
 				s.Models = map[string]Model{"org/m": {KVFormat: "q8_0", KVBits: "(8, 4)", KVBoundaryLayers: new(int), ContextTokens: 4096}}
 			}), ""},
-		{"a later version", `{"version":7,"port":80}`, with(func(s *Settings) { s.Version, s.Port = 7, 80 }), ""},
+		{"a later version", `{"version":7,"port":80}`,
+			with(func(s *Settings) { s.Version, s.Port = 7, 80 }), ""},
 		{"negative version", `{"version":-1}`, Settings{}, "version -1"},
 		{"huge version", `{"version":1e30}`, Settings{}, "number"},
 		{"cut off", `{"version":1,`, Settings{}, "unexpected end"},
@@ -125,7 +136,8 @@ func TestParse(t *testing.T) {
 }
 
 func TestForModel(t *testing.T) {
-	s := Settings{Models: map[string]Model{"Org/A": {ContextTokens: 1}, "org/a": {ContextTokens: 2}, "org/b": {ContextTokens: 3}}}
+	s := Settings{Models: map[string]Model{"Org/A": {ContextTokens: 1}, "org/a": {ContextTokens: 2},
+		"org/b": {ContextTokens: 3}}}
 	for id, want := range map[string]int{"Org/A": 1, "org/a": 2, "ORG/B": 3, "b": 0, "": 0} {
 		if got := s.ForModel(id).ContextTokens; got != want {
 			t.Errorf("ForModel(%q) has a context of %d, want %d", id, got, want)
@@ -181,7 +193,9 @@ func TestTooLongFile(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, seed := range []string{`{}`, `{"version":1,"port":1}`, `{"version":99}`, `null`, `{"modelFolders":["a"]}`, `{"cache":{"maxSize":"1GB"},"models":{"m":{"kvBoundaryLayers":0}}}`} {
+	for _, seed := range []string{`{}`, `{"version":1,"port":1}`, `{"version":99}`, `null`,
+		`{"modelFolders":["a"]}`,
+		`{"cache":{"maxSize":"1GB"},"models":{"m":{"kvBoundaryLayers":0}}}`} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -1,7 +1,7 @@
 package settings
 
-// Sizes as people write them: "20GB", "1.5 GB", "512MB", as in mlx-lm. Units are decimal, as disks are sold and the Finder counts;
-// KiB, MiB, GiB and TiB are there for those who mean 1,024.
+// Sizes as people write them: "20GB", "1.5 GB", "512MB", as in mlx-lm. Units are decimal, as disks
+// are sold and the Finder counts; KiB, MiB, GiB and TiB are there for those who mean 1,024.
 
 import (
 	"encoding/json"
@@ -10,7 +10,8 @@ import (
 	"strings"
 )
 
-// Size is a number of bytes. 0 means that the default holds, and Unlimited that there is no limit, written "none".
+// Size is a number of bytes. 0 means that the default holds, and Unlimited that there is no limit,
+// written "none".
 type Size int64
 
 // Unlimited is no limit.
@@ -20,13 +21,18 @@ const Unlimited Size = -1
 var sizeUnits = []struct {
 	name  string
 	bytes int64
-}{{"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}, {"KB", 1e3}, {"TIB", 1 << 40}, {"GIB", 1 << 30}, {"MIB", 1 << 20}, {"KIB", 1 << 10},
+}{{"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}, {"KB", 1e3}, {"TIB", 1 << 40}, {"GIB", 1 << 30},
+	{"MIB", 1 << 20}, {"KIB", 1 << 10},
 	{"T", 1e12}, {"G", 1e9}, {"M", 1e6}, {"K", 1e3}, {"B", 1}, {"", 1}}
 
-// ParseSize reads a size. Upper and lower case and spaces do not matter; a number without a unit counts bytes.
+// ParseSize reads a size. Upper and lower case and spaces do not matter; a number without a unit
+// counts bytes.
 func ParseSize(text string) (Size, error) {
 	wrong := func(why string) (Size, error) {
-		return 0, fmt.Errorf("%q is no size: %s; expected a number with B, KB, MB, GB or TB, as \"20GB\" or \"1.5 GB\", or \"none\"", text, why)
+		return 0,
+			fmt.Errorf(
+				"%q is no size: %s; expected a number with B, KB, MB, GB or TB, as \"20GB\" or "+
+					"\"1.5 GB\", or \"none\"", text, why)
 	}
 	s := strings.ToUpper(strings.TrimSpace(text))
 	if s == "NONE" {

@@ -41,14 +41,17 @@ func TestParseSize(t *testing.T) {
 		switch {
 		case c.wrong == "" && (err != nil || got != c.want):
 			t.Errorf("ParseSize(%q) = %d, %v; want %d", c.text, got, err, c.want)
-		case c.wrong != "" && (err == nil || !strings.Contains(err.Error(), c.wrong) || !strings.Contains(err.Error(), `expected a number with B, KB, MB, GB or TB`)):
-			t.Errorf("ParseSize(%q): error %v, want one with %q and what was expected", c.text, err, c.wrong)
+		case c.wrong != "" && (err == nil || !strings.Contains(err.Error(), c.wrong) ||
+			!strings.Contains(err.Error(), `expected a number with B, KB, MB, GB or TB`)):
+			t.Errorf("ParseSize(%q): error %v, want one with %q and what was expected", c.text, err,
+				c.wrong)
 		}
 	}
 }
 
 func TestSizeString(t *testing.T) {
-	for size, want := range map[Size]string{0: "0B", 1: "1B", 20e9: "20GB", 1.5e9: "1500MB", 1 << 30: "1073741824B", Unlimited: "none", 3e12: "3TB"} {
+	for size, want := range map[Size]string{0: "0B", 1: "1B", 20e9: "20GB", 1.5e9: "1500MB",
+		1 << 30: "1073741824B", Unlimited: "none", 3e12: "3TB"} {
 		if got := size.String(); got != want {
 			t.Errorf("%d bytes are written %q, want %q", int64(size), got, want)
 		}
@@ -72,7 +75,8 @@ func TestSizeJSON(t *testing.T) {
 
 // FuzzParseSize: what is read is never negative but for "none", and what is written reads the same.
 func FuzzParseSize(f *testing.F) {
-	for _, seed := range []string{"20GB", "1.5 GB", "none", "9223372036854775807", "0.0000001TB", "..", "１GB"} {
+	for _, seed := range []string{"20GB", "1.5 GB", "none", "9223372036854775807", "0.0000001TB",
+		"..", "１GB"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

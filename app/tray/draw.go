@@ -1,7 +1,7 @@
 package tray
 
-// From a menu as data to the system's menu. Native rows cannot be removed or reordered, so the top level is fixed and rows are
-// changed in place, hidden when unused. Only what differs is drawn.
+// From a menu as data to the system's menu. Native rows cannot be removed or reordered, so the top
+// level is fixed and rows are changed in place, hidden when unused. Only what differs is drawn.
 
 import (
 	"context"
@@ -49,7 +49,8 @@ type Tray struct {
 // New makes a tray with nothing drawn. Clicks call act on a goroutine of their row.
 func New(native Native, act func(Action)) *Tray { return &Tray{native: native, act: act} }
 
-// drawn is a row and what it shows. The rows of the top level are made once; those of a submenu as needed.
+// drawn is a row and what it shows. The rows of the top level are made once; those of a submenu as
+// needed.
 type drawn struct {
 	native  Row // nil for a separator
 	shown   Item
@@ -144,11 +145,12 @@ func (t *Tray) keep(d *drawn, item Item) {
 }
 
 func looksLike(a, b Item) bool {
-	return a.Title == b.Title && a.Tooltip == b.Tooltip && a.Disabled == b.Disabled && a.Checked == b.Checked && a.Hidden == b.Hidden
+	return a.Title == b.Title && a.Tooltip == b.Tooltip && a.Disabled == b.Disabled &&
+		a.Checked == b.Checked && a.Hidden == b.Hidden
 }
 
-// The rhythm: how long a change may stay unseen that nobody announces (requests, speeds, memory), and the least time between
-// two looks, since loading announces every percent.
+// The rhythm: how long a change may stay unseen that nobody announces (requests, speeds, memory),
+// and the least time between two looks, since loading announces every percent.
 const (
 	busyLook = 500 * time.Millisecond
 	idleLook = 2 * time.Second

@@ -41,7 +41,10 @@ func (n *native) SetIcon(i Icon) {
 }
 
 func (n *native) SetTooltip(s string) { n.tooltip = s; n.strokes++ }
-func (n *native) AppendSeparator()    { n.rows = append(n.rows, &nativeRow{item: Item{Separator: true}}) }
+func (n *native) AppendSeparator() {
+	n.rows = append(n.rows,
+		&nativeRow{item: Item{Separator: true}})
+}
 func (n *native) Append() Row {
 	r := &nativeRow{tray: n, clicks: make(chan struct{})}
 	n.rows = append(n.rows, r)
@@ -56,12 +59,14 @@ func (r *nativeRow) Show(i Item)             { r.item, r.hidden = i, false; r.tr
 func (r *nativeRow) Hide()                   { r.hidden = true; r.tray.strokes++ }
 func (r *nativeRow) Clicks() <-chan struct{} { return r.clicks }
 
-// row is the one that is shown under these titles. A test fails where there is none, instead of clicking at another.
+// row is the one that is shown under these titles. A test fails where there is none, instead of
+// clicking at another.
 func (n *native) row(t *testing.T, titles ...string) *nativeRow {
 	t.Helper()
 	rows := n.rows
 	for depth, title := range titles {
-		i := slices.IndexFunc(rows, func(r *nativeRow) bool { return !r.hidden && r.item.Title == title })
+		i := slices.IndexFunc(rows,
+			func(r *nativeRow) bool { return !r.hidden && r.item.Title == title })
 		if i < 0 {
 			t.Fatalf("no row says %q; there is\n%s", titles[:depth+1], picture(items(n.rows), ""))
 		}
@@ -103,9 +108,12 @@ func TestDrawFollowsMenu(t *testing.T) {
 	tray := New(n, func(Action) {})
 	fewer := func(s *State) { s.Models = s.Models[:1] }
 	walk := []State{
-		state(host.Stopped, nil), state(host.Loading, nil), state(host.Ready, fewer), state(host.Busy, nil),
-		state(host.Failed, failed), state(host.Stopped, func(s *State) { s.Notice = "n" }), state(host.Stopped, fewer),
-		state(host.Stopped, func(s *State) { s.Models = append(s.Models, host.Model{ID: "new"}) }), {}, state(host.Ready, nil),
+		state(host.Stopped, nil), state(host.Loading, nil), state(host.Ready, fewer),
+		state(host.Busy, nil),
+		state(host.Failed, failed), state(host.Stopped, func(s *State) { s.Notice = "n" }),
+		state(host.Stopped, fewer),
+		state(host.Stopped, func(s *State) { s.Models = append(s.Models, host.Model{ID: "new"}) }),
+		{}, state(host.Ready, nil),
 	}
 	for i, s := range walk {
 		tray.Draw(s)
@@ -147,7 +155,8 @@ func TestClicks(t *testing.T) {
 		{host.Stopped, []string{"Start Engine"}, Action{Verb: Start}},
 		{host.Ready, []string{"Stop Engine"}, Action{Verb: Stop}},
 		{host.Ready, []string{"Models", "headroom-demo, 11.4 MB"}, Action{Verb: Stop}}, // it runs
-		{host.Ready, []string{"Copy http://127.0.0.1:11811/v1"}, Action{Copy, "http://127.0.0.1:11811/v1"}},
+		{host.Ready, []string{"Copy http://127.0.0.1:11811/v1"},
+			Action{Copy, "http://127.0.0.1:11811/v1"}},
 	} {
 		tray.Draw(state(c.status, nil))
 		row := n.row(t, c.row...)
@@ -206,7 +215,8 @@ func TestFollow(t *testing.T) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		New(n, nil).Follow(ctx, s, func(h host.State) State { return State{State: h, Notice: "from extend"} })
+		New(n, nil).Follow(ctx, s,
+			func(h host.State) State { return State{State: h, Notice: "from extend"} })
 	}()
 	var icons []string
 	for _, status := range []host.Status{"", host.Loading, host.Ready} {

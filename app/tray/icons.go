@@ -1,7 +1,7 @@
 package tray
 
-// The pictures of the tray, one per status. macOS colours black templates itself; elsewhere they are tinted here, so that one
-// set of files serves both.
+// The pictures of the tray, one per status. macOS colours black templates itself; elsewhere they
+// are tinted here, so that one set of files serves both.
 
 import (
 	"bytes"
@@ -55,8 +55,8 @@ func (i Icon) Template() []byte {
 	return data
 }
 
-// Panels elsewhere show the picture as it is, and may be light or dark: a grey and a teal that stand out by 3:1 from both
-// white and black.
+// Panels elsewhere show the picture as it is, and may be light or dark: a grey and a teal that
+// stand out by 3:1 from both white and black.
 var (
 	restColor  = color.NRGBA{0x86, 0x91, 0x90, 0xFF}
 	aliveColor = color.NRGBA{0x12, 0xA5, 0x9C, 0xFF}

@@ -26,8 +26,10 @@ func state(status host.Status, change func(*State)) State {
 		Cache:    cache.Stats{On: true, Bytes: 3_210_000_000, MaxBytes: 20e9},
 		Memory:   memory.Ledger{TotalBytes: 32 * gib, HeadroomBytes: 13207024435}, // 12.3 * 2^30
 	}, Models: []host.Model{
-		{ID: "headroom-demo", Architecture: "qwen3_5_moe", Quantization: "4-bit, group 64", SizeBytes: 11_400_000, NeedBytes: 64 << 20, Fits: memory.Yes, Bundled: true},
-		{ID: "org/large", SizeBytes: 18_600_000_000, NeedBytes: 20_830_000_000, Fits: memory.No}, // 19.4 * 2^30
+		{ID: "headroom-demo", Architecture: "qwen3_5_moe", Quantization: "4-bit, group 64",
+			SizeBytes: 11_400_000, NeedBytes: 64 << 20, Fits: memory.Yes, Bundled: true},
+		// 19.4 * 2^30
+		{ID: "org/large", SizeBytes: 18_600_000_000, NeedBytes: 20_830_000_000, Fits: memory.No},
 		{ID: "org/broken", Error: "model.safetensors ends too early", Fits: memory.No},
 	}}
 	if status != host.Stopped {
@@ -41,17 +43,21 @@ func state(status host.Status, change func(*State)) State {
 
 func downloading(done, total int64) func(*State) {
 	return func(s *State) {
-		s.Models = append(s.Models, host.Model{ID: "org/new", State: library.Downloading, Fits: memory.No, Error: "The model is not complete yet",
-			Download: &host.Download{DoneBytes: done, TotalBytes: total}})
+		s.Models = append(s.Models,
+			host.Model{ID: "org/new", State: library.Downloading, Fits: memory.No,
+				Error:    "The model is not complete yet",
+				Download: &host.Download{DoneBytes: done, TotalBytes: total}})
 	}
 }
 
 func onBattery(s *State) {
-	s.Power.Measures = power.Decide(power.State{Source: power.Battery}, power.Policy{SaveOnBattery: true}).Words()
+	s.Power.Measures = power.Decide(power.State{Source: power.Battery},
+		power.Policy{SaveOnBattery: true}).Words()
 }
 
 func failed(s *State) {
-	s.Engine.Error = &host.Error{Message: "The model does not fit", Why: "it needs 19.4 GB, 12.3 GB are free", Fix: "Close other apps."}
+	s.Engine.Error = &host.Error{Message: "The model does not fit",
+		Why: "it needs 19.4 GB, 12.3 GB are free", Fix: "Close other apps."}
 }
 
 // picture is a menu as text, a row a line: what a person sees, then what a click does.
@@ -110,38 +116,68 @@ func TestRows(t *testing.T) {
 	}{
 		{"stopped", state(host.Stopped, nil), " Stopped (grey)", "*"},
 		{"stopped: start", state(host.Stopped, nil), " Start Engine -> start", "stop"},
-		{"loading", state(host.Loading, func(s *State) { s.Engine.Progress = 0.404 }), " Loading headroom-demo, 40 % (grey)", "Stop"},
+		{"loading", state(host.Loading, func(s *State) { s.Engine.Progress = 0.404 }),
+			" Loading headroom-demo, 40 % (grey)", "Stop"},
 		{"loading: cancel", state(host.Loading, nil), " Cancel Loading -> stop", ""},
 		{"loading: mark", state(host.Loading, nil), "  *headroom-demo, 11.4 MB -> stop", ""},
-		{"busy before the first token", state(host.Busy, nil), " Answering, headroom-demo (grey)", "tok/s"},
-		{"busy", state(host.Busy, func(s *State) { s.Speed.DecodeTokensPerSecond = 43.21 }), " Answering, headroom-demo, 43.2 tok/s (grey)", ""},
-		{"fast", state(host.Busy, func(s *State) { s.Speed.DecodeTokensPerSecond = 104.6 }), " Answering, headroom-demo, 105 tok/s (grey)", ""},
+		{"busy before the first token", state(host.Busy, nil), " Answering, headroom-demo (grey)",
+			"tok/s"},
+		{"busy", state(host.Busy, func(s *State) { s.Speed.DecodeTokensPerSecond = 43.21 }),
+			" Answering, headroom-demo, 43.2 tok/s (grey)", ""},
+		{"fast", state(host.Busy, func(s *State) { s.Speed.DecodeTokensPerSecond = 104.6 }),
+			" Answering, headroom-demo, 105 tok/s (grey)", ""},
 		{"failed", state(host.Failed, failed), " headroom-demo did not start (grey)", "*"},
 		{"resting", state(host.Resting, nil), " Resting, headroom-demo (grey)", "tok/s"},
 		{"resting: stop", state(host.Resting, nil), " Stop Engine -> stop", ""},
-		{"failed: why", state(host.Failed, failed), " It needs 19.4 GB, 12.3 GB are free. -> open", ""},
+		{"failed: why", state(host.Failed, failed), " It needs 19.4 GB, 12.3 GB are free. -> open",
+			""},
 		{"failed: again", state(host.Failed, failed), " Try Again -> start headroom-demo", ""},
-		{"notice", state(host.Stopped, func(s *State) { s.Notice = "Port 11811 is taken" }), " Port 11811 is taken -> open", ""},
-		{"failure before notice", state(host.Failed, func(s *State) { failed(s); s.Notice = "Port" }), " It needs 19.4 GB, 12.3 GB are free. -> open", "Port"},
+		{"notice", state(host.Stopped, func(s *State) { s.Notice = "Port 11811 is taken" }),
+			" Port 11811 is taken -> open", ""},
+		{"failure before notice",
+			state(host.Failed, func(s *State) { failed(s); s.Notice = "Port" }),
+			" It needs 19.4 GB, 12.3 GB are free. -> open", "Port"},
 		{"on battery", state(host.Ready, onBattery), " On battery: rests sooner -> open", "tok/s"},
-		{"notice before battery", state(host.Ready, func(s *State) { onBattery(s); s.Notice = "Port 11811 is taken" }), " Port 11811 is taken -> open", "battery"},
-		{"no clipboard", state(host.Stopped, func(s *State) { s.CanCopy = false }), " http://127.0.0.1:11811/v1 -> open", "Copy"},
-		{"no endpoint", state(host.Stopped, func(s *State) { s.Endpoint.URL = "" }), " No endpoint yet (grey)", "copy"},
-		{"memory not known", state(host.Stopped, func(s *State) { s.Memory = memory.Ledger{} }), " Room: not known (grey)", ""},
-		{"memory full", state(host.Stopped, func(s *State) { s.Memory.HeadroomBytes = 49 << 20 }), " No room for another model (grey)", "Room for"},
-		{"megabytes", state(host.Stopped, func(s *State) { s.Memory.HeadroomBytes = 512 << 20 }), " Room for 512 MB more (grey)", ""},
-		{"never 1000 MB", state(host.Stopped, func(s *State) { s.Memory.HeadroomBytes = 1023 << 20 }), " Room for 1.0 GB more (grey)", ""},
+		{"notice before battery",
+			state(host.Ready, func(s *State) { onBattery(s); s.Notice = "Port 11811 is taken" }),
+			" Port 11811 is taken -> open", "battery"},
+		{"no clipboard", state(host.Stopped, func(s *State) { s.CanCopy = false }),
+			" http://127.0.0.1:11811/v1 -> open", "Copy"},
+		{"no endpoint", state(host.Stopped, func(s *State) { s.Endpoint.URL = "" }),
+			" No endpoint yet (grey)", "copy"},
+		{"memory not known", state(host.Stopped, func(s *State) { s.Memory = memory.Ledger{} }),
+			" Room: not known (grey)", ""},
+		{"memory full", state(host.Stopped, func(s *State) { s.Memory.HeadroomBytes = 49 << 20 }),
+			" No room for another model (grey)", "Room for"},
+		{"megabytes", state(host.Stopped, func(s *State) { s.Memory.HeadroomBytes = 512 << 20 }),
+			" Room for 512 MB more (grey)", ""},
+		{"never 1000 MB", state(host.Stopped,
+			func(s *State) { s.Memory.HeadroomBytes = 1023 << 20 }), " Room for 1.0 GB more (grey)",
+			""},
 		{"no models", state(host.Stopped, func(s *State) { s.Models = nil }), " Models (grey)", ""},
-		{"a download", state(host.Stopped, downloading(19, 40)), "   org/new, 47 % here (grey)", "org/new, cannot"},
-		{"a download that says 100 %", state(host.Stopped, downloading(40, 40)), "   org/new, 99 % here (grey)", ""},
-		{"a download of unknown size", state(host.Stopped, downloading(19, 0)), "   org/new, not complete yet (grey)", ""},
-		{"what never runs", state(host.Stopped, func(s *State) { s.Models[2].State = library.NotLoadable }), "   headroom-demo, 11.4 MB -> start headroom-demo", "org/broken"},
-		{"a running model that no longer fits can be unloaded", state(host.Ready, func(s *State) { s.Models[0].Fits = memory.No }), "  *headroom-demo, needs 64.0 MB, room for 12.3 GB -> stop", ""},
-		{"a model that failed is started again", state(host.Failed, failed), "   headroom-demo, 11.4 MB -> start headroom-demo", "stop"},
-		{"no cache on disk", state(host.Stopped, func(s *State) { s.Cache.On = false }), " Stopped (grey)", "SSD cache"},
-		{"a cache without a cap", state(host.Stopped, func(s *State) { s.Cache.MaxBytes = -1 }), " SSD cache: 3.2 GB (grey)", " of "},
-		{"watching is paused", state(host.Stopped, func(s *State) { s.Watch = host.ModelsWatch{Paused: true} }), " Resume Watching Folders -> resume", "Pause"},
-		{"nobody watches", state(host.Stopped, func(s *State) { s.Watch = host.ModelsWatch{} }), " Stopped (grey)", "Watching"},
+		{"a download", state(host.Stopped, downloading(19, 40)), "   org/new, 47 % here (grey)",
+			"org/new, cannot"},
+		{"a download that says 100 %", state(host.Stopped, downloading(40, 40)),
+			"   org/new, 99 % here (grey)", ""},
+		{"a download of unknown size", state(host.Stopped, downloading(19, 0)),
+			"   org/new, not complete yet (grey)", ""},
+		{"what never runs", state(host.Stopped,
+			func(s *State) { s.Models[2].State = library.NotLoadable }),
+			"   headroom-demo, 11.4 MB -> start headroom-demo", "org/broken"},
+		{"a running model that no longer fits can be unloaded",
+			state(host.Ready, func(s *State) { s.Models[0].Fits = memory.No }),
+			"  *headroom-demo, needs 64.0 MB, room for 12.3 GB -> stop", ""},
+		{"a model that failed is started again", state(host.Failed, failed),
+			"   headroom-demo, 11.4 MB -> start headroom-demo", "stop"},
+		{"no cache on disk", state(host.Stopped, func(s *State) { s.Cache.On = false }),
+			" Stopped (grey)", "SSD cache"},
+		{"a cache without a cap", state(host.Stopped, func(s *State) { s.Cache.MaxBytes = -1 }),
+			" SSD cache: 3.2 GB (grey)", " of "},
+		{"watching is paused", state(host.Stopped,
+			func(s *State) { s.Watch = host.ModelsWatch{Paused: true} }),
+			" Resume Watching Folders -> resume", "Pause"},
+		{"nobody watches", state(host.Stopped, func(s *State) { s.Watch = host.ModelsWatch{} }),
+			" Stopped (grey)", "Watching"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -166,7 +202,8 @@ func TestManyModels(t *testing.T) {
 	if len(sub) != mostModels+1 {
 		t.Fatalf("%d rows, want %d", len(sub), mostModels+1)
 	}
-	if last := sub[mostModels]; last.Title != "13 more models in Headroom" || last.Click.Verb != Open {
+	if last := sub[mostModels]; last.Title != "13 more models in Headroom" ||
+		last.Click.Verb != Open {
 		t.Errorf("the last row is %+v", last)
 	}
 }
@@ -208,7 +245,8 @@ func TestShapeOfMenu(t *testing.T) {
 		s.Models[0].ID = "a\nb\t" + strings.Repeat("x", 300) + "\xff"
 		s.Notice = strings.Repeat("n", 300)
 	}
-	for _, status := range []host.Status{host.Stopped, host.Loading, host.Ready, host.Busy, host.Failed, host.Resting, "unheard of"} {
+	for _, status := range []host.Status{host.Stopped, host.Loading, host.Ready, host.Busy,
+		host.Failed, host.Resting, "unheard of"} {
 		for _, change := range []func(*State){nil, long} {
 			menu := menuFor(state(status, change))
 			if len(menu) != len(menuFor(State{})) || len(menu) > 12 {
@@ -219,7 +257,8 @@ func TestShapeOfMenu(t *testing.T) {
 					t.Errorf("%s: row %d is a line at times", status, i)
 				}
 				for _, item := range append(row.Submenu, row) {
-					if n := utf8.RuneCountInString(item.Title); n > 96 || strings.ContainsAny(item.Title, "\n\t") || !utf8.ValidString(item.Title) {
+					if n := utf8.RuneCountInString(item.Title); n > 96 ||
+						strings.ContainsAny(item.Title, "\n\t") || !utf8.ValidString(item.Title) {
 						t.Errorf("%s: a row of %d characters: %q", status, n, item.Title)
 					}
 				}

@@ -1,7 +1,7 @@
 package tray
 
-// The texts of the menu. A row is narrow and stays open while it changes: lines are short, numbers have few digits, and names
-// from files are cut and cleaned before they are shown.
+// The texts of the menu. A row is narrow and stays open while it changes: lines are short, numbers
+// have few digits, and names from files are cut and cleaned before they are shown.
 
 import (
 	"fmt"
@@ -81,7 +81,8 @@ func modelLine(m host.Model, l memory.Ledger) string {
 	name := shorten(m.ID, 48)
 	switch {
 	case m.State == library.Downloading && m.Download != nil && m.Download.TotalBytes > 0:
-		return fmt.Sprintf("%s, %d %% here", name, min(100*m.Download.DoneBytes/m.Download.TotalBytes, 99))
+		return fmt.Sprintf("%s, %d %% here", name,
+			min(100*m.Download.DoneBytes/m.Download.TotalBytes, 99))
 	case m.State == library.Downloading:
 		return name + ", not complete yet"
 	case m.Error != "":
@@ -103,7 +104,8 @@ func modelTooltip(m host.Model) string {
 // tooltip is what the icon says under the pointer.
 func tooltip(s State) string { return "Headroom: " + stateLine(s) }
 
-// ram writes memory as the system's own monitor does: GB of 2^30 bytes. disk writes files as the Finder does: 10^9.
+// ram writes memory as the system's own monitor does: GB of 2^30 bytes. disk writes files as the
+// Finder does: 10^9.
 func ram(bytes int64) string  { return scaled(float64(max(bytes, 0)), 1<<20) }
 func disk(bytes int64) string { return scaled(float64(max(bytes, 0)), 1e6) }
 
@@ -129,8 +131,8 @@ func plural(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// shorten cuts a text to so many characters, in the middle, since names differ at both ends. Line breaks and other control
-// characters, which a file's name may hold, become spaces.
+// shorten cuts a text to so many characters, in the middle, since names differ at both ends. Line
+// breaks and other control characters, which a file's name may hold, become spaces.
 func shorten(text string, most int) string {
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {

@@ -1,7 +1,8 @@
 package window
 
-// The window's side. It is a program of its own that shows pages and knows nothing of models: the agent gives it the address
-// and the token in the environment, words on stdin, and answers what its pages ask.
+// The window's side. It is a program of its own that shows pages and knows nothing of models: the
+// agent gives it the address and the token in the environment, words on stdin, and answers what its
+// pages ask.
 
 import (
 	"bufio"
@@ -14,7 +15,8 @@ import (
 	"strings"
 )
 
-// tokenHeader is control.TokenHeader, not imported: with the control API would come the engine, for which the window has no use.
+// tokenHeader is control.TokenHeader, not imported: with the control API would come the engine, for
+// which the window has no use.
 const tokenHeader = "X-Headroom-Token"
 
 // Agent is who started the window program.
@@ -27,11 +29,15 @@ type Agent struct {
 func AgentFrom(getenv func(string) string) (*Agent, error) {
 	address := getenv(envAddress)
 	if address == "" {
-		return nil, fmt.Errorf("%s is not set: the window is opened by headroom-agent, which you start instead", envAddress)
+		return nil,
+			fmt.Errorf(
+				"%s is not set: the window is opened by headroom-agent, which you start instead",
+				envAddress)
 	}
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" || u.Host == "" {
-		return nil, fmt.Errorf("%s is %q, want an address such as http://127.0.0.1:11811/", envAddress, address)
+		return nil, fmt.Errorf("%s is %q, want an address such as http://127.0.0.1:11811/",
+			envAddress, address)
 	}
 	return &Agent{url: u, token: getenv(envToken)}, nil
 }
@@ -46,23 +52,27 @@ func Listen(input io.Reader, show, end func()) {
 	end()
 }
 
-// Handler passes the page's requests on to the agent with the token, answer by piece as it comes. The rest is for the assets.
+// Handler passes the page's requests on to the agent with the token, answer by piece as it comes.
+// The rest is for the assets.
 func (a *Agent) Handler() http.Handler {
 	proxy := &httputil.ReverseProxy{
 		FlushInterval: -1,
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(a.url)
-			// The page is ours, and the agent knows it by the token: its origin is the window's own scheme.
+			// The page is ours, and the agent knows it by the token: its origin is the window's own
+			// scheme.
 			r.Out.Header.Del("Origin")
 			r.Out.Header.Del("Referer")
 			r.Out.Header.Set(tokenHeader, a.token)
 		},
-		// An answer that breaks off is the page's to tell; without this it would be logged as a fault.
+		// An answer that breaks off is the page's to tell; without this it would be logged as a
+		// fault.
 		ErrorLog: slog.NewLogLogger(slog.Default().Handler(), slog.LevelDebug),
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusBadGateway)
-			fmt.Fprintf(w, `{"error":{"code":"unreachable","message":"Headroom does not answer","why":%q,"fix":"Start it again."}}`+"\n", err.Error())
+			fmt.Fprintf(w,
+				`{"error":{"code":"unreachable","message":"Headroom does not answer","why":%q,"fix":"Start it again."}}`+"\n", err.Error())
 		},
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -26,7 +26,8 @@ func TestAgentFrom(t *testing.T) {
 	}
 	for _, c := range cases {
 		_, err := AgentFrom(environment(map[string]string{envAddress: c.address}))
-		if c.wrong == "" && err != nil || c.wrong != "" && (err == nil || !strings.Contains(err.Error(), c.wrong)) {
+		if c.wrong == "" && err != nil || c.wrong != "" &&
+			(err == nil || !strings.Contains(err.Error(), c.wrong)) {
 			t.Errorf("%q: error %v, want %q", c.address, err, c.wrong)
 		}
 	}
@@ -34,13 +35,15 @@ func TestAgentFrom(t *testing.T) {
 
 func TestListen(t *testing.T) {
 	var heard []string
-	Listen(strings.NewReader("show\nelse\n\nshow"), func() { heard = append(heard, "show") }, func() { heard = append(heard, "end") })
+	Listen(strings.NewReader("show\nelse\n\nshow"), func() { heard = append(heard, "show") },
+		func() { heard = append(heard, "end") })
 	if got := strings.Join(heard, " "); got != "show show end" {
 		t.Errorf("heard %q", got)
 	}
 }
 
-// The agent's side sees the token, its own host, and no origin; the page sees each piece when it comes.
+// The agent's side sees the token, its own host, and no origin; the page sees each piece when it
+// comes.
 func TestHandlerPassesOn(t *testing.T) {
 	more := make(chan struct{})
 	agent := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -57,14 +60,16 @@ func TestHandlerPassesOn(t *testing.T) {
 			t.Errorf("the host is %q", r.Host)
 		}
 		first := r.Method + " " + r.URL.RequestURI() + " " + string(body) + "\n"
-		w.Header().Set("Content-Length", strconv.Itoa(len(first+"second\n"))) // without it any proxy would pass on each piece
+		// without it any proxy would pass on each piece
+		w.Header().Set("Content-Length", strconv.Itoa(len(first+"second\n")))
 		io.WriteString(w, first)
 		_ = http.NewResponseController(w).Flush()
 		<-more
 		io.WriteString(w, "second\n")
 	}))
 	defer agent.Close()
-	a, err := AgentFrom(environment(map[string]string{envAddress: agent.URL + "/", envToken: "secret"}))
+	a, err := AgentFrom(environment(
+		map[string]string{envAddress: agent.URL + "/", envToken: "secret"}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,13 +110,15 @@ func TestPageThatGoesAwayEndsTheWork(t *testing.T) {
 	}))
 	defer agent.Close()
 	a, _ := AgentFrom(environment(map[string]string{envAddress: agent.URL}))
-	a.Handler().ServeHTTP(gone{httptest.NewRecorder()}, httptest.NewRequest("POST", "/v1/chat/completions", nil))
+	a.Handler().ServeHTTP(gone{httptest.NewRecorder()},
+		httptest.NewRequest("POST", "/v1/chat/completions", nil))
 	<-ended
 }
 
 func TestHandlerKeepsTheRest(t *testing.T) {
 	a, _ := AgentFrom(environment(map[string]string{envAddress: "http://127.0.0.1:1/"}))
-	for path, want := range map[string]int{"/": 404, "/apix": 404, "/v1": 404, "/metrics": 404, "/api/state": 502} {
+	for path, want := range map[string]int{"/": 404, "/apix": 404, "/v1": 404, "/metrics": 404,
+		"/api/state": 502} {
 		w := httptest.NewRecorder()
 		a.Handler().ServeHTTP(w, httptest.NewRequest("GET", path, nil))
 		if w.Code != want {

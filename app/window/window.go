@@ -1,9 +1,11 @@
-// Package window is both ends of the window program, without the window: the agent's (this file) starts it, raises it and ends
-// it; the program's own (inside.go) reads the agent's wishes and passes requests on to it.
+// Package window is both ends of the window program, without the window: the agent's (this file)
+// starts it, raises it and ends it; the program's own (inside.go) reads the agent's wishes and
+// passes requests on to it.
 //
-// The agent speaks to it on its stdin, a line a word: "show" raises it, the end of the input ends it. So it never outlives the
-// agent, however that ended. A window that is being closed closes its end first, so that no "show" is lost. Address and token
-// go by the environment, which other users cannot read.
+// The agent speaks to it on its stdin, a line a word: "show" raises it, the end of the input ends
+// it. So it never outlives the agent, however that ended. A window that is being closed closes its
+// end first, so that no "show" is lost. Address and token go by the environment, which other users
+// cannot read.
 //
 // Invariant: at most one window program runs for a Supervisor.
 package window
@@ -64,8 +66,9 @@ func New(o Options) *Supervisor {
 	return &Supervisor{options: o}
 }
 
-// Application is the window's own application inside a Mac's bundle, from the bundle's Contents. It is one because the agent has no
-// Dock icon and the window has: both follow from the Info.plist that a program finds around itself.
+// Application is the window's own application inside a Mac's bundle, from the bundle's Contents. It
+// is one because the agent has no Dock icon and the window has: both follow from the Info.plist
+// that a program finds around itself.
 const Application = "Helpers/Headroom Window.app"
 
 // program is the window program's file.
@@ -80,7 +83,8 @@ func Find() (string, error) {
 	return beside(own), nil
 }
 
-// beside is where the window program of the agent at that path lies: in the application inside the bundle, else beside the agent.
+// beside is where the window program of the agent at that path lies: in the application inside the
+// bundle, else beside the agent.
 func beside(agent string) string {
 	if bundle := enclosing(agent); bundle != "" {
 		return filepath.Join(bundle, "Contents", Application, "Contents", "MacOS", program)
@@ -92,7 +96,8 @@ func beside(agent string) string {
 	return filepath.Join(filepath.Dir(agent), name)
 }
 
-// Bundle returns the bundle that this program, the window's, lies in: Headroom.app. It is "" outside of one.
+// Bundle returns the bundle that this program, the window's, lies in: Headroom.app. It is ""
+// outside of one.
 func Bundle() string {
 	own, err := own()
 	if err != nil {
@@ -159,7 +164,10 @@ func (s *Supervisor) start() error {
 	if err != nil {
 		fix := "Install Headroom again, or open the web UI in a browser."
 		if errors.Is(err, os.ErrNotExist) {
-			fix = "Build it with make build, or open the web UI in a browser: headroom serve prints its address."
+			fix =
+				"Build it with make build, or open the web UI in a browser: headroom serve " +
+					"prints " +
+					"its address."
 		}
 		return problem.Wrap(problem.Internal, err, "The window cannot be opened", fix)
 	}

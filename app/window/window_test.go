@@ -158,7 +158,8 @@ func TestFindLooksBesideThisProgram(t *testing.T) {
 	}
 }
 
-// TestPlaces: in a bundle the window is an application of its own; everywhere else it lies beside the agent.
+// TestPlaces: in a bundle the window is an application of its own; everywhere else it lies beside
+// the agent.
 func TestPlaces(t *testing.T) {
 	for agent, want := range map[string]string{
 		"/opt/headroom/headroom-agent":                             "/opt/headroom/headroom-window",
@@ -171,9 +172,10 @@ func TestPlaces(t *testing.T) {
 		}
 	}
 	for window, want := range map[string]string{
-		beside("/Applications/Headroom.app/Contents/MacOS/headroom-agent"): "/Applications/Headroom.app",
-		"/opt/headroom/headroom-window":                                    "",
-		"/Applications/Other.app/Contents/MacOS/headroom-window":           "",
+		beside(
+			"/Applications/Headroom.app/Contents/MacOS/headroom-agent"): "/Applications/Headroom.app",
+		"/opt/headroom/headroom-window":                          "",
+		"/Applications/Other.app/Contents/MacOS/headroom-window": "",
 	} {
 		if got := around(window); got != want {
 			t.Errorf("around %s lies %q, want %q", window, got, want)

@@ -1,7 +1,8 @@
 package wired
 
-// The commands, as shell scripts for root. They are made of constants and one number, so that nothing from outside gets into them, and of
-// full paths, since root's search path is not ours. What is shown before is what is run.
+// The commands, as shell scripts for root. They are made of constants and one number, so that
+// nothing from outside gets into them, and of full paths, since root's search path is not ours.
+// What is shown before is what is run.
 
 import (
 	"errors"
@@ -18,7 +19,8 @@ import (
 const (
 	variable = "iogpu.wired_limit_mb"
 	label    = "app.headroom.wired-limit"
-	// daemonPath is the launch daemon that sets the limit at each start (launchd.plist(5)): /etc/sysctl.conf is not read any more.
+	// daemonPath is the launch daemon that sets the limit at each start (launchd.plist(5)):
+	// /etc/sysctl.conf is not read any more.
 	daemonPath = "/Library/LaunchDaemons/" + label + ".plist"
 )
 
@@ -32,7 +34,8 @@ func commands(limitMB int64) Commands {
 		Once: set(limitMB),
 		Keep: strings.Join([]string{
 			set(limitMB),
-			"/usr/bin/printf '" + strings.ReplaceAll(daemon(limitMB), "\n", `\n`) + "' > " + daemonPath,
+			"/usr/bin/printf '" + strings.ReplaceAll(daemon(limitMB), "\n", `\n`) + "' > " +
+				daemonPath,
 			"/usr/sbin/chown root:wheel " + daemonPath,
 			"/bin/chmod 644 " + daemonPath,
 			forget,
@@ -44,7 +47,8 @@ func commands(limitMB int64) Commands {
 
 func set(limitMB int64) string { return fmt.Sprintf("/usr/sbin/sysctl %s=%d", variable, limitMB) }
 
-// daemon is the property list. It holds no percent sign, backslash or apostrophe, which printf and the shell would take for theirs.
+// daemon is the property list. It holds no percent sign, backslash or apostrophe, which printf and
+// the shell would take for theirs.
 func daemon(limitMB int64) string {
 	return fmt.Sprintf(`<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
@@ -80,15 +84,19 @@ func keptMB(path string) int64 {
 	return limitMB
 }
 
-// appleScript is the script that has the system's dialog ask for an administrator and then runs a shell script as root.
+// appleScript is the script that has the system's dialog ask for an administrator and then runs a
+// shell script as root.
 func appleScript(script string) string {
 	quoted := `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(script) + `"`
-	return "do shell script " + quoted + ` with prompt "Headroom wants to change how much memory the graphics processor may use." with administrator privileges`
+	return "do shell script " + quoted +
+		` with prompt "Headroom wants to change how much memory the graphics processor may use." with administrator privileges`
 }
 
 func refused(err error) error {
 	if errors.Is(err, ErrDeclined) {
-		return problem.Wrap(problem.Cancelled, err, "The wired limit stays as it is", "Try again, or run the command in Terminal after sudo.")
+		return problem.Wrap(problem.Cancelled, err, "The wired limit stays as it is",
+			"Try again, or run the command in Terminal after sudo.")
 	}
-	return problem.Wrap(problem.Internal, err, "The wired limit could not be changed", "Run the command in Terminal after sudo.")
+	return problem.Wrap(problem.Internal, err, "The wired limit could not be changed",
+		"Run the command in Terminal after sudo.")
 }

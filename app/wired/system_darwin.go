@@ -26,7 +26,8 @@ func (mac) Read() (Reading, error) {
 	if err != nil {
 		return Reading{}, fmt.Errorf("hw.memsize: %w", err)
 	}
-	return Reading{TotalBytes: int64(totalBytes), SetMB: int64(limitMB), KeptMB: keptMB(daemonPath), RecommendedBytes: recommendedBytes()}, nil
+	return Reading{TotalBytes: int64(totalBytes), SetMB: int64(limitMB), KeptMB: keptMB(daemonPath),
+		RecommendedBytes: recommendedBytes()}, nil
 }
 
 // recommendedBytes is Metal's word; it is never computed.
@@ -44,7 +45,8 @@ const declinedCode = "(-128)"
 
 // Administrator implements System by way of osascript, which shows the dialog.
 func (mac) Administrator(ctx context.Context, script string) error {
-	out, err := exec.CommandContext(ctx, "/usr/bin/osascript", "-e", appleScript(script)).CombinedOutput()
+	out, err := exec.CommandContext(ctx, "/usr/bin/osascript", "-e",
+		appleScript(script)).CombinedOutput()
 	switch {
 	case err == nil:
 		return nil

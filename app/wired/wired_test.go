@@ -44,7 +44,8 @@ func (m *machine) Administrator(_ context.Context, script string) error {
 
 // Hand-worked: an eighth stays with the system, at least 4 GiB, at most 8.
 func TestSafeBytes(t *testing.T) {
-	for total, want := range map[int64]int64{8: 4, 16: 12, 24: 20, 32: 28, 36: 31, 64: 56, 128: 120, 512: 504, 2: 0} {
+	for total, want := range map[int64]int64{8: 4, 16: 12, 24: 20, 32: 28, 36: 31, 64: 56, 128: 120,
+		512: 504, 2: 0} {
 		if got := SafeBytes(total*gib) / gib; got != want {
 			t.Errorf("of %d GiB %d are safe, want %d", total, got, want)
 		}
@@ -70,17 +71,21 @@ func TestChange(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, err := l.Change(t.Context(), c.action, c.asked)
-		if err != nil || got.SetBytes != c.set*gib || got.KeptBytes != c.kept*gib || got.RecommendedBytes != 48*gib {
-			t.Errorf("%s %d: %+v, %v; want %d and %d kept", c.action, c.asked, got, err, c.set, c.kept)
+		if err != nil || got.SetBytes != c.set*gib || got.KeptBytes != c.kept*gib ||
+			got.RecommendedBytes != 48*gib {
+			t.Errorf("%s %d: %+v, %v; want %d and %d kept", c.action, c.asked, got, err, c.set,
+				c.kept)
 		}
-		script := map[Action]string{Once: shown.Commands.Once, Keep: shown.Commands.Keep, Undo: shown.Commands.Undo}[c.action]
+		script := map[Action]string{Once: shown.Commands.Once, Keep: shown.Commands.Keep,
+			Undo: shown.Commands.Undo}[c.action]
 		if ran := m.ran[len(m.ran)-1]; ran != script {
 			t.Errorf("%s: ran %q, shown was %q", c.action, ran, script)
 		}
 	}
 }
 
-// TestRefused: nothing is run that would stop the machine, and what the person declines changes nothing.
+// TestRefused: nothing is run that would stop the machine, and what the person declines changes
+// nothing.
 func TestRefused(t *testing.T) {
 	m := &machine{Reading: Reading{TotalBytes: 64 * gib}}
 	l := New(m)
@@ -94,7 +99,8 @@ func TestRefused(t *testing.T) {
 		{Once, -5, "from 1 to 62"},
 		{"format", 8 * gib, "once, keep or undo"},
 	} {
-		if _, err := l.Change(t.Context(), c.action, c.asked); err == nil || !strings.Contains(problem.From(err).Fix, c.want) {
+		if _, err := l.Change(t.Context(), c.action, c.asked); err == nil ||
+			!strings.Contains(problem.From(err).Fix, c.want) {
 			t.Errorf("%s %d: %v, want %q", c.action, c.asked, err, c.want)
 		}
 	}
@@ -106,7 +112,8 @@ func TestRefused(t *testing.T) {
 		t.Errorf("declined: %v", err)
 	}
 	m.fail = errors.New("launchctl: no")
-	if _, err := l.Change(t.Context(), Keep, 0); err == nil || !strings.Contains(err.Error(), "launchctl: no") {
+	if _, err := l.Change(t.Context(), Keep, 0); err == nil ||
+		!strings.Contains(err.Error(), "launchctl: no") {
 		t.Errorf("failed: %v", err)
 	}
 	m.Inapplicable = "Not here"
@@ -118,7 +125,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestScripts: a shell reads them as they are meant, with the system's commands played by echo, and the property list is one.
+// TestScripts: a shell reads them as they are meant, with the system's commands played by echo, and
+// the property list is one.
 func TestScripts(t *testing.T) {
 	shell, err := exec.LookPath("sh")
 	if err != nil {

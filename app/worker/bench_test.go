@@ -21,10 +21,12 @@ func BenchmarkTokens(b *testing.B) {
 		name   string
 		engine server.Engine
 		count  int
-	}{{"here/1", server.Of(here), 1}, {"worker/1", there, 1}, {"here/4", server.Of(here), 4}, {"worker/4", there, 4}} {
+	}{{"here/1", server.Of(here), 1}, {"worker/1", there, 1}, {"here/4", server.Of(here), 4},
+		{"worker/4", there, 4}} {
 		b.Run(c.name, func(b *testing.B) {
 			const most = 400
-			r := engine.Request{Prompt: prompt(b, c.engine, "What is a KV cache?"), MaxTokens: most, IgnoreEOS: true}
+			r := engine.Request{Prompt: prompt(b, c.engine, "What is a KV cache?"), MaxTokens: most,
+				IgnoreEOS: true}
 			for b.Loop() {
 				var streams []server.Stream
 				for range c.count {
@@ -45,7 +47,9 @@ func BenchmarkTokens(b *testing.B) {
 
 // BenchmarkEvent: one event there and back, without a pipe.
 func BenchmarkEvent(b *testing.B) {
-	e := &fromWorker{Event: &event{1, newWireEvent(engine.Event{Type: engine.Token, Token: 1234, Text: " word", Logprob: -0.5, Usage: engine.Usage{PromptTokens: 16, PromptDoneTokens: 16, CompletionTokens: 7}})}}
+	e := &fromWorker{Event: &event{1,
+		newWireEvent(engine.Event{Type: engine.Token, Token: 1234, Text: " word", Logprob: -0.5,
+			Usage: engine.Usage{PromptTokens: 16, PromptDoneTokens: 16, CompletionTokens: 7}})}}
 	data, err := encoding.Marshal(e)
 	if err != nil {
 		b.Fatal(err)

@@ -1,7 +1,8 @@
 package worker
 
-// The loaded model from the parent's side. One goroutine, listen, reads what the worker says; what is asked several times a second (figures,
-// ended requests) is answered from what it said last, so that a worker that is stuck holds nobody up but its own requests.
+// The loaded model from the parent's side. One goroutine, listen, reads what the worker says; what
+// is asked several times a second (figures, ended requests) is answered from what it said last, so
+// that a worker that is stuck holds nobody up but its own requests.
 
 import (
 	"errors"
@@ -18,7 +19,8 @@ import (
 	"headroom/engine/tokenizer"
 )
 
-// Model is a model in a process of its own. Its methods may be called from any goroutine. Close ends it.
+// Model is a model in a process of its own. Its methods may be called from any goroutine. Close
+// ends it.
 type Model struct {
 	process *process
 	options engine.Options // Progress and History
@@ -48,7 +50,8 @@ func newModel(p *process, o engine.Options) *Model {
 }
 
 func unheard(p *process, o engine.Options) *Model {
-	return &Model{process: p, options: o, log: p.log, opened: make(chan struct{}), died: make(chan struct{}),
+	return &Model{process: p, options: o, log: p.log, opened: make(chan struct{}),
+		died:    make(chan struct{}),
 		streams: map[streamNumber]*stream{}, calls: map[callNumber]chan *fromWorker{}}
 }
 
@@ -147,7 +150,8 @@ func (m *Model) bury() {
 	m.stats.Running, m.stats.Waiting, m.stats.Requests = 0, 0, nil
 	m.mu.Unlock()
 	if !closing {
-		m.log.Error("a model's process ended", "pid", m.process.pid, "why", m.process.how(), "said", m.process.said.String())
+		m.log.Error("a model's process ended", "pid", m.process.pid, "why", m.process.how(), "said",
+			m.process.said.String())
 	}
 	cause := m.causeOf("in the middle of the request")
 	for _, s := range streams {
@@ -197,7 +201,8 @@ func (m *Model) Title(tokens []int32) string { return m.texts.Title(tokens) }
 // StoredAs is what the block store knows the model by.
 func (m *Model) StoredAs() engine.StoredModel { return m.opening.StoredAs }
 
-// Stats is what the worker said last: at most a moment old, and never older than a Done that has been read.
+// Stats is what the worker said last: at most a moment old, and never older than a Done that has
+// been read.
 func (m *Model) Stats() engine.Stats {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -206,7 +211,8 @@ func (m *Model) Stats() engine.Stats {
 	return s
 }
 
-// Recent is the last requests that have ended, the newest first. A request whose Done has been read is among them, unless the process died in it.
+// Recent is the last requests that have ended, the newest first. A request whose Done has been read
+// is among them, unless the process died in it.
 func (m *Model) Recent() []engine.Finished {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -215,13 +221,15 @@ func (m *Model) Recent() []engine.Finished {
 
 // Remembered asks the worker for what is in its memory; nil when it is gone.
 func (m *Model) Remembered() []engine.Remembered {
-	if a := m.call(func(n callNumber) *toWorker { return &toWorker{Remembered: &n} }); a != nil && a.Remembered != nil {
+	if a := m.call(func(n callNumber) *toWorker { return &toWorker{Remembered: &n} }); a != nil &&
+		a.Remembered != nil {
 		return a.Remembered.List
 	}
 	return nil
 }
 
-// Forget frees what the worker's memory has of a conversation; see engine.Engine.Forget. A worker that is gone remembers nothing.
+// Forget frees what the worker's memory has of a conversation; see engine.Engine.Forget. A worker
+// that is gone remembers nothing.
 func (m *Model) Forget(tokens []int32) (freedBytes int64) {
 	return m.forget(forgetting{Tokens: tokens})
 }
@@ -269,11 +277,12 @@ func (m *Model) Cancel(id string) bool {
 	return found
 }
 
-// closeTime is how long a worker may take to end: as long as an engine writes what is not on disk yet, and its block store after it.
+// closeTime is how long a worker may take to end: as long as an engine writes what is not on disk
+// yet, and its block store after it.
 const closeTime = 25 * time.Second
 
-// Close ends every request, has the block store write what it lacks, and returns when the process has ended. A model that is not loaded yet has
-// nothing to write.
+// Close ends every request, has the block store write what it lacks, and returns when the process
+// has ended. A model that is not loaded yet has nothing to write.
 func (m *Model) Close() error {
 	m.mu.Lock()
 	m.closing = true
@@ -289,7 +298,8 @@ func (m *Model) Close() error {
 	select {
 	case <-m.died:
 	case <-late.C:
-		m.log.Warn("a model's process did not end in time", "pid", m.process.pid, "after", closeTime)
+		m.log.Warn("a model's process did not end in time", "pid", m.process.pid, "after",
+			closeTime)
 		m.process.kill()
 		<-m.died
 	}

@@ -23,7 +23,8 @@ import (
 	"headroom/engine/server"
 )
 
-// alive tells whether there is a process of that ID that has not ended. A dead one that nobody has reaped yet does not count.
+// alive tells whether there is a process of that ID that has not ended. A dead one that nobody has
+// reaped yet does not count.
 func alive(pid int) bool {
 	if syscall.Kill(pid, 0) != nil {
 		return false
@@ -47,7 +48,8 @@ func settled(t *testing.T) (check func()) {
 	before := runtime.NumGoroutine()
 	return func() {
 		t.Helper()
-		eventually(t, "every goroutine has returned", func() bool { return runtime.NumGoroutine() <= before })
+		eventually(t, "every goroutine has returned",
+			func() bool { return runtime.NumGoroutine() <= before })
 	}
 }
 
@@ -80,21 +82,25 @@ func TestKilled(t *testing.T) {
 	for i, s := range streams {
 		events := read(t, s)
 		done := events[len(events)-1]
-		if p := problem.From(done.Err); done.Finish != engine.FinishError || p.Code != problem.Crashed || !strings.Contains(p.Why, "killed") {
+		if p := problem.From(done.Err); done.Finish != engine.FinishError ||
+			p.Code != problem.Crashed || !strings.Contains(p.Why, "killed") {
 			t.Errorf("request %d ended with %s, %v", i, done.Finish, done.Err)
 		}
 	}
 	within(t, m.Died(), "the process has died")
-	if _, err := m.Submit(engine.Request{Prompt: tokens}); problem.From(err).Code != problem.Loading {
+	if _, err := m.Submit(engine.Request{Prompt: tokens}); problem.From(
+		err).Code != problem.Loading {
 		t.Errorf("a request afterwards: %v, want one that says try again", err)
 	}
-	if got := m.Remembered(); got != nil || m.ForgetAll() != 0 || m.Cancel("a") || m.Stats().Running != 0 {
+	if got := m.Remembered(); got != nil || m.ForgetAll() != 0 || m.Cancel("a") ||
+		m.Stats().Running != 0 {
 		t.Errorf("a dead model remembers %v", got)
 	}
 	if err := m.Close(); err != nil || alive(m.PID()) {
 		t.Errorf("closed with %v; it lives: %t", err, alive(m.PID()))
 	}
-	if _, err := m.Submit(engine.Request{Prompt: tokens}); problem.From(err).Code != problem.NotRunning {
+	if _, err := m.Submit(engine.Request{Prompt: tokens}); problem.From(
+		err).Code != problem.NotRunning {
 		t.Errorf("a request after Close: %v", err)
 	}
 }
@@ -102,18 +108,24 @@ func TestKilled(t *testing.T) {
 // What processes do that end badly, in words. The shell plays them.
 func TestHowItEnded(t *testing.T) {
 	for name, c := range map[string]struct{ script, want string }{
-		"exit code":  {"exit 3", "it ended with exit code 3"},
-		"last words": {"echo first >&2; echo the driver is gone >&2; exit 1", "it ended with exit code 1; it said: the driver is gone"},
-		"a panic":    {"echo 'panic: index out of range' >&2; echo 'goroutine 1' >&2; exit 2", "it ended with exit code 2; it said: panic: index out of range"},
-		"a signal":   {"kill -ABRT $$", "it was ended by the signal SIGABRT"},
-		"killed":     {"kill -KILL $$", "it was killed by another program, or by the system"},
-		"no frames":  {"printf 'what is this' >&4; exec sleep 600", "it was ended, as it cannot be understood"},
+		"exit code": {"exit 3", "it ended with exit code 3"},
+		"last words": {"echo first >&2; echo the driver is gone >&2; exit 1",
+			"it ended with exit code 1; it said: the driver is gone"},
+		"a panic": {"echo 'panic: index out of range' >&2; echo 'goroutine 1' >&2; exit 2",
+			"it ended with exit code 2; it said: panic: index out of range"},
+		"a signal": {"kill -ABRT $$", "it was ended by the signal SIGABRT"},
+		"killed":   {"kill -KILL $$", "it was killed by another program, or by the system"},
+		"no frames": {"printf 'what is this' >&4; exec sleep 600",
+			"it was ended, as it cannot be understood"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var log bytes.Buffer
-			_, err := Open(t.Context(), bundled(), small, Options{Command: []string{"sh", "-c", c.script}, Log: slog.New(slog.NewTextHandler(&log, nil))})
+			_, err := Open(t.Context(), bundled(), small,
+				Options{Command: []string{"sh", "-c", c.script},
+					Log: slog.New(slog.NewTextHandler(&log, nil))})
 			p := problem.From(err)
-			if p.Code != problem.Crashed || !strings.HasPrefix(p.Why, c.want) || !strings.Contains(p.Message, "while it was loading") {
+			if p.Code != problem.Crashed || !strings.HasPrefix(p.Why, c.want) ||
+				!strings.Contains(p.Message, "while it was loading") {
 				t.Errorf("got %v", err)
 			}
 			if !strings.Contains(log.String(), "level=ERROR") {
@@ -121,14 +133,20 @@ func TestHowItEnded(t *testing.T) {
 			}
 		})
 	}
-	_, err := Open(t.Context(), bundled(), small, Options{Command: []string{"/nowhere/headroom", Word}, Log: quiet})
-	if p := problem.From(err); p.Code != problem.Internal || !strings.Contains(p.Why, "/nowhere/headroom") {
+	_, err := Open(t.Context(), bundled(), small,
+		Options{Command: []string{"/nowhere/headroom", Word}, Log: quiet})
+	if p := problem.From(err); p.Code != problem.Internal ||
+		!strings.Contains(p.Why, "/nowhere/headroom") {
 		t.Errorf("a program that is not there: %v", err)
 	}
 	// Another version's greeting, as after an update of a Headroom that runs.
 	other := framed(&fromWorker{Hello: &hello{Protocol: protocol + 1, Version: "9.9"}})
-	_, err = Open(t.Context(), bundled(), small, Options{Command: []string{"sh", "-c", "printf '" + octal(other) + "' >&4; exec sleep 600"}, Log: quiet})
-	if p := problem.From(err); p.Code != problem.Crashed || !strings.Contains(p.Why, "version 9.9 with protocol") || !strings.Contains(p.Why, "updated") {
+	_, err = Open(t.Context(), bundled(), small,
+		Options{Command: []string{"sh", "-c", "printf '" + octal(other) + "' >&4; exec sleep 600"},
+			Log: quiet})
+	if p := problem.From(err); p.Code != problem.Crashed ||
+		!strings.Contains(p.Why, "version 9.9 with protocol") ||
+		!strings.Contains(p.Why, "updated") {
 		t.Errorf("another version: %v", err)
 	}
 }
@@ -167,7 +185,8 @@ func TestOrphan(t *testing.T) {
 	eventually(t, "the worker has ended", func() bool { return !alive(pid) })
 }
 
-// parentWord makes the test binary a parent that prints its worker's process, and waits in the middle of an answer to be killed.
+// parentWord makes the test binary a parent that prints its worker's process, and waits in the
+// middle of an answer to be killed.
 const parentWord = "parent"
 
 func beParent() {
@@ -188,7 +207,8 @@ func beParent() {
 	select {}
 }
 
-// Workers do not end by what a terminal or the system sends to all of its programs: their parent decides.
+// Workers do not end by what a terminal or the system sends to all of its programs: their parent
+// decides.
 func TestSignalsAreTheParents(t *testing.T) {
 	m := open(t, small)
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
@@ -205,7 +225,8 @@ func TestSignalsAreTheParents(t *testing.T) {
 	}
 }
 
-// A random life: processes start, answer, are cancelled, closed and killed. Every request ends once, and nothing is left.
+// A random life: processes start, answer, are cancelled, closed and killed. Every request ends
+// once, and nothing is left.
 func TestLives(t *testing.T) {
 	defer settled(t)()
 	seed := rand.Uint64()
@@ -253,7 +274,8 @@ func TestLives(t *testing.T) {
 		}
 		ending, after := random.IntN(3), random.IntN(30)
 		eventually(t, "requests are under way", func() bool {
-			return len(m.Recent())*10+m.Stats().Running >= after/10 || m.Stats().FinishedRequests > 6
+			return len(m.Recent())*10+m.Stats().Running >= after/10 ||
+				m.Stats().FinishedRequests > 6
 		})
 		switch ending {
 		case 0:
@@ -268,7 +290,8 @@ func TestLives(t *testing.T) {
 		requests.Wait()
 		for n, times := range ended {
 			if times != 1 && !refused[n] || times != 0 && refused[n] {
-				t.Errorf("seed %d, life %d: request %d ended %d times, refused: %t", seed, life, n, times, refused[n])
+				t.Errorf("seed %d, life %d: request %d ended %d times, refused: %t", seed, life, n,
+					times, refused[n])
 			}
 		}
 		if alive(m.PID()) {
@@ -280,13 +303,15 @@ func TestLives(t *testing.T) {
 // A GPU that takes down the process that tries it is not used, and the parent lives to say so.
 func TestGate(t *testing.T) {
 	g := Gate{Dir: t.TempDir(), Options: Options{Log: quiet}}
-	if device, trouble, err := g.Device(t.Context()); device != engine.DeviceCPU && runtime.GOOS == "linux" || trouble != nil || err != nil {
+	if device, trouble, err := g.Device(t.Context()); device != engine.DeviceCPU &&
+		runtime.GOOS == "linux" || trouble != nil || err != nil {
 		t.Errorf("without a GPU: %s, %v, %v", device, trouble, err)
 	}
 	t.Setenv(envFault, "gpu")
 	g = Gate{Dir: t.TempDir(), Options: Options{Log: quiet}}
 	device, trouble, err := g.Device(t.Context())
-	if device != engine.DeviceCPU || trouble == nil || !strings.Contains(problem.From(trouble).Why, "panic: the driver is broken") || err != nil {
+	if device != engine.DeviceCPU || trouble == nil ||
+		!strings.Contains(problem.From(trouble).Why, "panic: the driver is broken") || err != nil {
 		t.Errorf("a broken driver: %s, %v, %v", device, trouble, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

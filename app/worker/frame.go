@@ -1,10 +1,10 @@
 package worker
 
-// How messages get over a pipe: four bytes of length, lowest first, then one CBOR document. CBOR carries every float and every byte of a
-// text as it is, which JSON does not.
+// How messages get over a pipe: four bytes of length, lowest first, then one CBOR document. CBOR
+// carries every float and every byte of a text as it is, which JSON does not.
 //
-// Who sends never waits for who reads: messages gather in an outbox, and whatever has gathered goes out in one write. So tokens of
-// several requests that are ready together cost one system call.
+// Who sends never waits for who reads: messages gather in an outbox, and whatever has gathered goes
+// out in one write. So tokens of several requests that are ready together cost one system call.
 
 import (
 	"bufio"
@@ -18,14 +18,17 @@ import (
 	"github.com/fxamacker/cbor/v2"
 )
 
-// maxFrameBytes is far more than what the longest conversations that fit into memory take, which Remembered lists.
+// maxFrameBytes is far more than what the longest conversations that fit into memory take, which
+// Remembered lists.
 const maxFrameBytes = 64 << 20
 
 const headBytes = 4
 
 var (
-	encoding = must(cbor.EncOptions{Time: cbor.TimeRFC3339Nano, NaNConvert: cbor.NaNConvertNone, InfConvert: cbor.InfConvertNone}.EncMode())
-	decoding = must(cbor.DecOptions{UTF8: cbor.UTF8DecodeInvalid, IntDec: cbor.IntDecConvertSigned, IndefLength: cbor.IndefLengthForbidden, TagsMd: cbor.TagsForbidden,
+	encoding = must(cbor.EncOptions{Time: cbor.TimeRFC3339Nano, NaNConvert: cbor.NaNConvertNone,
+		InfConvert: cbor.InfConvertNone}.EncMode())
+	decoding = must(cbor.DecOptions{UTF8: cbor.UTF8DecodeInvalid, IntDec: cbor.IntDecConvertSigned,
+		IndefLength: cbor.IndefLengthForbidden, TagsMd: cbor.TagsForbidden,
 		MaxArrayElements: maxFrameBytes, MaxMapPairs: maxFrameBytes}.DecMode())
 )
 
@@ -55,14 +58,16 @@ func newOutbox(pipe io.WriteCloser) *outbox {
 	return o
 }
 
-// send leaves a message to the writer. After the end, or when nobody reads, it does nothing: who cares learns it from the other pipe.
+// send leaves a message to the writer. After the end, or when nobody reads, it does nothing: who
+// cares learns it from the other pipe.
 func (o *outbox) send(message any) {
 	data, err := encoding.Marshal(message)
 	if err == nil && len(data) > maxFrameBytes {
 		err = fmt.Errorf("%d bytes, %d are allowed", len(data), maxFrameBytes)
 	}
 	if err != nil {
-		panic(fmt.Sprintf("worker: a message cannot be sent: %v", err)) // a type of ours that the wire test does not know
+		// a type of ours that the wire test does not know
+		panic(fmt.Sprintf("worker: a message cannot be sent: %v", err))
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -129,8 +134,8 @@ func newInbox(pipe io.Reader) *inbox { return &inbox{pipe: bufio.NewReaderSize(p
 // errMalformed is what cannot be understood.
 var errMalformed = errors.New("a message that cannot be understood")
 
-// receive reads the next message into message, which must be empty. It is io.EOF where the pipe ends between two. No more memory is taken than
-// bytes have come, whatever the length says.
+// receive reads the next message into message, which must be empty. It is io.EOF where the pipe
+// ends between two. No more memory is taken than bytes have come, whatever the length says.
 func (i *inbox) receive(message any) error {
 	var head [headBytes]byte
 	if _, err := io.ReadFull(i.pipe, head[:]); err != nil {
@@ -138,7 +143,8 @@ func (i *inbox) receive(message any) error {
 	}
 	length := binary.LittleEndian.Uint32(head[:])
 	if length > maxFrameBytes {
-		return fmt.Errorf("%w: its length is %d, at most %d is allowed", errMalformed, length, maxFrameBytes)
+		return fmt.Errorf("%w: its length is %d, at most %d is allowed", errMalformed, length,
+			maxFrameBytes)
 	}
 	if i.data.Reset(); i.data.Cap() > keptBytes {
 		i.data = bytes.Buffer{}

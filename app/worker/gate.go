@@ -1,6 +1,7 @@
 package worker
 
-// A GPU that cannot be trusted may take the process down that tries it. So it is tried in one of its own.
+// A GPU that cannot be trusted may take the process down that tries it. So it is tried in one of
+// its own.
 
 import (
 	"context"
@@ -11,7 +12,8 @@ import (
 	"headroom/engine/problem"
 )
 
-// Gate is selftest.Gate in a process of its own: it decides once whether the GPU computes. It may be used from any goroutine.
+// Gate is selftest.Gate in a process of its own: it decides once whether the GPU computes. It may
+// be used from any goroutine.
 type Gate struct {
 	Dir     string // where the outcome is kept; "": nowhere
 	Options Options
@@ -20,8 +22,8 @@ type Gate struct {
 	answer *gateAnswer // nil: not decided
 }
 
-// Device is selftest.Gate.Device. A process that dies over it has left behind that it began: the next one finds that, does not try again, and
-// says so.
+// Device is selftest.Gate.Device. A process that dies over it has left behind that it began: the
+// next one finds that, does not try again, and says so.
 func (g *Gate) Device(ctx context.Context) (device string, trouble error, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -34,8 +36,10 @@ func (g *Gate) Device(ctx context.Context) (device string, trouble error, err er
 		case ctx.Err() != nil:
 			return "", nil, ctx.Err()
 		case n+1 == attempts:
-			g.answer = &gateAnswer{Device: engine.DeviceCPU, Trouble: newWireProblem(problem.Wrap(problem.Internal, err,
-				"The GPU is not used, so answers are slower", "Run `headroom selftest --out report.txt` and report it with that file."))}
+			g.answer = &gateAnswer{Device: engine.DeviceCPU,
+				Trouble: newWireProblem(problem.Wrap(problem.Internal, err,
+					"The GPU is not used, so answers are slower",
+					"Run `headroom selftest --out report.txt` and report it with that file."))}
 		}
 	}
 	return g.answer.Device, g.answer.Trouble.err(), nil
@@ -47,7 +51,8 @@ func (g *Gate) ask(ctx context.Context) (*gateAnswer, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer context.AfterFunc(ctx, p.outbox.close)() // it ends by itself then: one that is killed would count as failed
+	// it ends by itself then: one that is killed would count as failed
+	defer context.AfterFunc(ctx, p.outbox.close)()
 	p.outbox.send(&toWorker{Hello: newHello()})
 	p.outbox.send(&toWorker{Gate: &gateQuestion{Dir: g.Dir, LogLevel: levelOf(g.Options.log())}})
 	var answer *gateAnswer

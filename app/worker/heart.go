@@ -1,9 +1,10 @@
 package worker
 
-// Whether a process that lives gets on. While something waits for it, it is asked a few times a minute; its goroutine that listens
-// answers at once, with how far the engine's has come (engine.Pulse). A process that does not answer for three minutes, or whose engine does
-// nothing although something is due, is ended, and the rest is as after a crash. Missed answers are counted, not time: when the whole
-// computer stood still, or we did, one has been missed.
+// Whether a process that lives gets on. While something waits for it, it is asked a few times a
+// minute; its goroutine that listens answers at once, with how far the engine's has come
+// (engine.Pulse). A process that does not answer for three minutes, or whose engine does nothing
+// although something is due, is ended, and the rest is as after a crash. Missed answers are
+// counted, not time: when the whole computer stood still, or we did, one has been missed.
 
 import (
 	"fmt"
@@ -13,8 +14,10 @@ import (
 )
 
 const (
-	beatTime   = 5 * time.Second
-	mostMissed = 36 // answers in a row: three minutes, where an operator on the CPU, or a pass on a GPU, takes seconds
+	beatTime = 5 * time.Second
+	// answers in a row: three minutes, where an operator on the CPU, or a pass on a GPU, takes
+	// seconds
+	mostMissed = 36
 )
 
 // heart is what is known of the beats. The zero value has asked nothing.
@@ -24,8 +27,8 @@ type heart struct {
 	missed int          // beats in a row
 }
 
-// beat takes what was answered since the last one, nil for nothing, and whether something waits for the worker. It says whether to ask
-// again, and whether the worker hangs.
+// beat takes what was answered since the last one, nil for nothing, and whether something waits for
+// the worker. It says whether to ask again, and whether the worker hangs.
 func (h *heart) beat(waiting bool, answer *engine.Pulse) (ask, hangs bool) {
 	if !waiting {
 		*h = heart{}
@@ -64,7 +67,9 @@ func (m *Model) watch(beats <-chan time.Time) {
 		m.mu.Unlock()
 		ask, hangs := h.beat(waiting, answer)
 		if hangs {
-			m.process.end(fmt.Sprintf("it was ended, as it did nothing for %.0f minutes although requests waited", (mostMissed * beatTime).Minutes()))
+			m.process.end(fmt.Sprintf(
+				"it was ended, as it did nothing for %.0f minutes although requests waited",
+				(mostMissed * beatTime).Minutes()))
 			return
 		}
 		if ask {

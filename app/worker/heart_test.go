@@ -19,17 +19,26 @@ func TestHeart(t *testing.T) {
 		answer  func(beat int) *engine.Pulse
 		hangsAt int // the beat; 0: never
 	}{
-		"silent":                             {nil, silent, 1 + mostMissed}, // the first one asks
-		"stuck":                              {nil, stuck, 2 + mostMissed},  // its first answer is as good as any
-		"at work":                            {nil, func(n int) *engine.Pulse { return &engine.Pulse{Count: uint64(n), Due: true} }, 0},
-		"waits for the disk":                 {nil, func(int) *engine.Pulse { return &engine.Pulse{Count: 7} }, 0},
-		"nobody waits":                       {func(int) bool { return false }, silent, 0},
-		"an operator that takes two minutes": {nil, func(n int) *engine.Pulse { return &engine.Pulse{Count: uint64(n / 24), Due: true} }, 0},
+		"silent": {nil, silent, 1 + mostMissed}, // the first one asks
+		// its first answer is as good as any
+		"stuck": {nil, stuck, 2 + mostMissed},
+		"at work": {nil,
+			func(n int) *engine.Pulse { return &engine.Pulse{Count: uint64(n), Due: true} }, 0},
+		"waits for the disk": {nil,
+			func(int) *engine.Pulse { return &engine.Pulse{Count: 7} }, 0},
+		"nobody waits": {func(int) bool { return false }, silent, 0},
+		"an operator that takes two minutes": {nil,
+			func(n int) *engine.Pulse { return &engine.Pulse{Count: uint64(n / 24), Due: true} },
+			0},
 		"late answers": {nil, func(n int) *engine.Pulse {
 			return map[bool]*engine.Pulse{true: {Count: uint64(n), Due: true}}[n%20 == 0]
 		}, 0},
 		"short requests, one after another": {func(n int) bool { return n%30 != 0 }, silent, 0},
-		"it ends to get on later":           {nil, func(n int) *engine.Pulse { return &engine.Pulse{Count: uint64(min(n, 100)), Due: true} }, 100 + mostMissed},
+		"it ends to get on later": {nil,
+			func(n int) *engine.Pulse {
+				return &engine.Pulse{Count: uint64(min(n, 100)),
+					Due: true}
+			}, 100 + mostMissed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var h heart
@@ -56,7 +65,8 @@ func TestHeart(t *testing.T) {
 	}
 }
 
-// A worker that stands still is ended: its request has crashed, and a new process can be loaded. One that works is not.
+// A worker that stands still is ended: its request has crashed, and a new process can be loaded.
+// One that works is not.
 func TestHangs(t *testing.T) {
 	defer settled(t)()
 	o := small
@@ -95,7 +105,8 @@ func TestHangs(t *testing.T) {
 	}
 	events := read(t, s)
 	done := events[len(events)-1]
-	if p := problem.From(done.Err); done.Finish != engine.FinishError || p.Code != problem.Crashed || !strings.Contains(p.Why, "did nothing for 3 minutes") {
+	if p := problem.From(done.Err); done.Finish != engine.FinishError ||
+		p.Code != problem.Crashed || !strings.Contains(p.Why, "did nothing for 3 minutes") {
 		t.Errorf("the request ended with %s, %v", done.Finish, done.Err)
 	}
 	if err := m.Close(); err != nil || alive(m.PID()) {

@@ -1,6 +1,7 @@
 package worker
 
-// The worker's log lines travel to the parent, so that they stand where people look for them, in order with the others.
+// The worker's log lines travel to the parent, so that they stand where people look for them, in
+// order with the others.
 
 import (
 	"context"
@@ -35,7 +36,8 @@ func (f *forwarder) Enabled(_ context.Context, level slog.Level) bool {
 }
 
 func (f *forwarder) Handle(_ context.Context, r slog.Record) error {
-	line := &record{At: r.Time, Level: int(r.Level), Message: r.Message, Attrs: slices.Clone(f.attrs)}
+	line := &record{At: r.Time, Level: int(r.Level), Message: r.Message,
+		Attrs: slices.Clone(f.attrs)}
 	r.Attrs(func(a slog.Attr) bool {
 		line.Attrs = flatten(line.Attrs, f.group, a)
 		return true

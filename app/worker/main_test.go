@@ -22,7 +22,8 @@ import (
 // envFault makes a worker of this test binary misbehave.
 const envFault = "HEADROOM_WORKER_FAULT"
 
-// TestMain makes the test binary a worker where it is started as one: the processes of these tests are real.
+// TestMain makes the test binary a worker where it is started as one: the processes of these tests
+// are real.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == Word {
 		if os.Getenv(envFault) == "gpu" {
@@ -49,7 +50,8 @@ func bundled() engine.Source {
 }
 
 // small opens the demo model for short conversations, on the CPU.
-var small = engine.Options{Device: engine.DeviceCPU, Threads: 1, ContextTokens: 2048, MaxSequences: 4, AvailableBytes: 4 << 30}
+var small = engine.Options{Device: engine.DeviceCPU, Threads: 1, ContextTokens: 2048,
+	MaxSequences: 4, AvailableBytes: 4 << 30}
 
 var quiet = slog.New(slog.DiscardHandler)
 
@@ -70,7 +72,9 @@ func open(t testing.TB, o engine.Options) *Model {
 // prompt is a question in the model's own words.
 func prompt(t testing.TB, e server.Engine, question string) []int32 {
 	t.Helper()
-	text, err := e.Template().Render(chat.Input{Messages: []chat.Message{{Role: "user", Content: question}}, AddGenerationPrompt: true})
+	text, err := e.Template().Render(
+		chat.Input{Messages: []chat.Message{{Role: "user", Content: question}},
+			AddGenerationPrompt: true})
 	if err != nil {
 		t.Fatal(err)
 	}

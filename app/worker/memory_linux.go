@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// outOfMemoryKills counts the processes that the system has ended for lack of memory, in all containers; 0 where it does not tell.
+// outOfMemoryKills counts the processes that the system has ended for lack of memory, in all
+// containers; 0 where it does not tell.
 func outOfMemoryKills() int64 {
 	file, err := os.Open("/proc/vmstat")
 	if err != nil {

@@ -30,8 +30,10 @@ func TestSameAsInThisProcess(t *testing.T) {
 	}
 	local := server.Of(here)
 	for name, r := range map[string]engine.Request{
-		"greedy":  {ID: "a", MaxTokens: 40},
-		"sampled": {ID: "b", MaxTokens: 40, Sampling: sample.Params{Temperature: 0.9, TopP: 0.95, Seed: seed(7), Logprobs: 5, LogitBias: map[int32]float32{17: 2}}},
+		"greedy": {ID: "a", MaxTokens: 40},
+		"sampled": {ID: "b", MaxTokens: 40,
+			Sampling: sample.Params{Temperature: 0.9, TopP: 0.95, Seed: seed(7), Logprobs: 5,
+				LogitBias: map[int32]float32{17: 2}}},
 		"stopped": {ID: "c", MaxTokens: 40, Stop: []string{"values"}},
 		"again":   {ID: "d", MaxTokens: 40},
 	} {
@@ -51,7 +53,8 @@ func TestSameAsInThisProcess(t *testing.T) {
 			t.Errorf("%s: events\n%+v\nwant\n%+v", name, answers[1], answers[0])
 		}
 		a, b := here.Recent()[0], there.Recent()[0]
-		if a.At, a.Timing, a.Report.KnownAt = b.At, b.Timing, b.Report.KnownAt; !reflect.DeepEqual(b, a) {
+		if a.At, a.Timing, a.Report.KnownAt = b.At, b.Timing,
+			b.Report.KnownAt; !reflect.DeepEqual(b, a) {
 			t.Errorf("%s: the record is %+v, want %+v", name, b, a)
 		}
 		if s := there.Stats(); s.Running+s.Waiting+len(s.Requests) != 0 {
@@ -64,7 +67,8 @@ func TestSameAsInThisProcess(t *testing.T) {
 	}
 }
 
-// tokens drops what depends on the clock: times, and how far a prompt was read when somebody looked.
+// tokens drops what depends on the clock: times, and how far a prompt was read when somebody
+// looked.
 func tokens(events []engine.Event) (list []engine.Event) {
 	for _, e := range events {
 		if e.Type != engine.Prefill {
@@ -83,14 +87,16 @@ func TestRefusals(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer local.Close()
-	for _, r := range []engine.Request{{}, {Prompt: make([]int32, 5000)}, {Prompt: []int32{-1}}, {Prompt: []int32{1}, Sampling: sample.Params{TopP: 2}}} {
+	for _, r := range []engine.Request{{}, {Prompt: make([]int32, 5000)}, {Prompt: []int32{-1}},
+		{Prompt: []int32{1}, Sampling: sample.Params{TopP: 2}}} {
 		_, err := m.Submit(r)
 		_, want := local.Submit(r)
 		if want == nil || !sameProblem(err, want) {
 			t.Errorf("got %v, want %v", err, want)
 		}
 	}
-	for name, o := range map[string]engine.Options{"no room": {AvailableBytes: 1 << 20}, "no such format": {KVFormat: "q17"}, "no such device": {Device: "abacus"}} {
+	for name, o := range map[string]engine.Options{"no room": {AvailableBytes: 1 << 20},
+		"no such format": {KVFormat: "q17"}, "no such device": {Device: "abacus"}} {
 		_, err := Open(t.Context(), bundled(), o, Options{Log: quiet})
 		_, want := engine.Open(t.Context(), bundled(), o)
 		if want == nil || !sameProblem(err, want) {
@@ -98,14 +104,16 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 	_, err = Open(t.Context(), engine.Source{Dir: t.TempDir()}, small, Options{Log: quiet})
-	if problem.From(err).Code != problem.ModelBroken && problem.From(err).Code != problem.ModelNotFound {
+	if problem.From(err).Code != problem.ModelBroken &&
+		problem.From(err).Code != problem.ModelNotFound {
 		t.Errorf("an empty folder: %v", err)
 	}
 }
 
 func sameProblem(got, want error) bool {
 	a, b := problem.From(got), problem.From(want)
-	return got != nil && a.Code == b.Code && a.Message == b.Message && a.Why == b.Why && a.Fix == b.Fix && a.RetryAfter == b.RetryAfter
+	return got != nil && a.Code == b.Code && a.Message == b.Message && a.Why == b.Why &&
+		a.Fix == b.Fix && a.RetryAfter == b.RetryAfter
 }
 
 func TestLoadingIsStoppedAndShown(t *testing.T) {
@@ -130,7 +138,8 @@ func TestHistoryOutlivesTheProcess(t *testing.T) {
 	o.History = engine.NewHistory()
 	ask := func() engine.Finished {
 		m := open(t, o)
-		s, err := m.Submit(engine.Request{Prompt: prompt(t, m, "What is a KV cache?"), MaxTokens: 4})
+		s, err := m.Submit(engine.Request{Prompt: prompt(t, m, "What is a KV cache?"),
+			MaxTokens: 4})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -151,7 +160,8 @@ func TestHistoryOutlivesTheProcess(t *testing.T) {
 
 // The block store is opened there too, and what was read there is found by the next process.
 func TestBlockStore(t *testing.T) {
-	store, err := engine.OpenBlockStore(t.TempDir(), engine.BlockStoreOptions{MaxBytes: 1 << 30, MinFreeBytes: -1, DailyWriteBytes: -1})
+	store, err := engine.OpenBlockStore(t.TempDir(),
+		engine.BlockStoreOptions{MaxBytes: 1 << 30, MinFreeBytes: -1, DailyWriteBytes: -1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,9 +183,11 @@ func TestBlockStore(t *testing.T) {
 		}
 		events := read(t, s)
 		if got := events[len(events)-1].Usage.StoredTokens > 0; got != wantStored {
-			t.Errorf("usage %+v, want tokens from disk: %t", events[len(events)-1].Usage, wantStored)
+			t.Errorf("usage %+v, want tokens from disk: %t", events[len(events)-1].Usage,
+				wantStored)
 		}
-		m.SetStoreLimits(engine.BlockStoreLimits{MaxBytes: 1 << 29, MinFreeBytes: -1, DailyWriteBytes: -1})
+		m.SetStoreLimits(engine.BlockStoreLimits{MaxBytes: 1 << 29, MinFreeBytes: -1,
+			DailyWriteBytes: -1})
 		if err := m.Close(); err != nil {
 			t.Error(err)
 		}
@@ -185,7 +197,8 @@ func TestBlockStore(t *testing.T) {
 	}
 }
 
-// A conversation that is forgotten is computed anew, in a process of its own too, and what is left on disk is the parent's to remove.
+// A conversation that is forgotten is computed anew, in a process of its own too, and what is left
+// on disk is the parent's to remove.
 func TestForget(t *testing.T) {
 	m := open(t, small)
 	question := prompt(t, m, "What is a KV cache?")

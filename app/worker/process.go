@@ -1,6 +1,7 @@
 package worker
 
-// A process: two pipes to speak through, what it says on stderr when it ends badly, and how it ended.
+// A process: two pipes to speak through, what it says on stderr when it ends badly, and how it
+// ended.
 
 import (
 	"cmp"
@@ -26,7 +27,8 @@ const (
 	outDescriptor = 4
 )
 
-// graceTime is how long a process may go on after it has closed its pipe, and how long its descendants may hold its stderr.
+// graceTime is how long a process may go on after it has closed its pipe, and how long its
+// descendants may hold its stderr.
 const graceTime = 3 * time.Second
 
 type process struct {
@@ -47,7 +49,8 @@ type process struct {
 // start starts a process, which waits for messages. listen must be called.
 func start(o Options) (*process, error) {
 	refused := func(err error) error {
-		return problem.Wrap(problem.Internal, err, "The model's process cannot be started", "Quit Headroom and start it again.")
+		return problem.Wrap(problem.Internal, err, "The model's process cannot be started",
+			"Quit Headroom and start it again.")
 	}
 	words, err := o.command()
 	if err != nil {
@@ -64,12 +67,14 @@ func start(o Options) (*process, error) {
 		return nil, refused(err)
 	}
 	defer out.Close()
-	p := &process{log: o.log(), said: &said{}, ended: make(chan struct{}), replies: replies, killsThen: outOfMemoryKills()}
+	p := &process{log: o.log(), said: &said{}, ended: make(chan struct{}), replies: replies,
+		killsThen: outOfMemoryKills()}
 	p.command = exec.Command(words[0], words[1:]...)
 	p.command.ExtraFiles = []*os.File{in, out}
 	p.command.Stderr = p.said
 	p.command.WaitDelay = graceTime
-	p.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for the parent, which lets answers end
+	// Ctrl-C is for the parent, which lets answers end
+	p.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := p.command.Start(); err != nil {
 		requests.Close()
 		replies.Close()
@@ -80,11 +85,14 @@ func start(o Options) (*process, error) {
 	return p, nil
 }
 
-// listen hands each message to hear until the process has ended, which a message that is none, or that hear refuses, brings about.
+// listen hands each message to hear until the process has ended, which a message that is none, or
+// that hear refuses, brings about.
 func (p *process) listen(hear func(*fromWorker) error) {
 	err := p.greeted(hear)
-	if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) { // half a message is a process that died in it
-		p.blame("it was ended, as it cannot be understood: " + err.Error() + "; was Headroom updated while it ran?")
+	if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		// half a message is a process that died in it
+		p.blame("it was ended, as it cannot be understood: " + err.Error() +
+			"; was Headroom updated while it ran?")
 		p.kill()
 	}
 	late := time.AfterFunc(graceTime, p.kill)
@@ -96,7 +104,8 @@ func (p *process) listen(hear func(*fromWorker) error) {
 	close(p.ended)
 }
 
-// greeted reads to the end, logs what is to be logged, and holds the worker to the version it says first.
+// greeted reads to the end, logs what is to be logged, and holds the worker to the version it says
+// first.
 func (p *process) greeted(hear func(*fromWorker) error) error {
 	in := newInbox(p.replies)
 	for first := true; ; first = false {
@@ -165,12 +174,14 @@ func describe(s *os.ProcessState, killed bool) string {
 	case status.Signal() == syscall.SIGKILL && killed:
 		return "the system ended it because memory ran out"
 	case status.Signal() == syscall.SIGKILL:
-		return "it was killed by another program, or by the system, which does that when memory runs out"
+		return "it was killed by another program, or by the system, which does that when memory " +
+			"runs out"
 	}
 	return "it was ended by the signal " + unix.SignalName(status.Signal())
 }
 
-// said is the end of what the process wrote to stderr. Go's words and those of a GPU driver come there.
+// said is the end of what the process wrote to stderr. Go's words and those of a GPU driver come
+// there.
 type said struct {
 	mu   sync.Mutex
 	text []byte
@@ -199,9 +210,11 @@ func (s *said) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// tellsWhy knows the line that Go, the C library and Apple's frameworks say before they end a process; traces come behind it.
+// tellsWhy knows the line that Go, the C library and Apple's frameworks say before they end a
+// process; traces come behind it.
 func tellsWhy(line string) bool {
-	for _, beginning := range []string{"panic: ", "fatal error: ", "runtime: out of memory", "-[MTL", "failed assertion"} {
+	for _, beginning := range []string{"panic: ", "fatal error: ", "runtime: out of memory",
+		"-[MTL", "failed assertion"} {
 		if strings.HasPrefix(line, beginning) {
 			return true
 		}

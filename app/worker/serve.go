@@ -1,7 +1,7 @@
 package worker
 
-// The worker's side of the conversation. One goroutine reads what the parent says and never waits for anything; each request has a goroutine
-// that hands its events on.
+// The worker's side of the conversation. One goroutine reads what the parent says and never waits
+// for anything; each request has a goroutine that hands its events on.
 
 import (
 	"context"
@@ -43,7 +43,8 @@ type session struct {
 }
 
 func newSession(o *outbox) *session {
-	s := &session{outbox: o, history: engine.NewHistory(), streams: map[streamNumber]*engine.Stream{}, busy: make(chan struct{}, 1)}
+	s := &session{outbox: o, history: engine.NewHistory(),
+		streams: map[streamNumber]*engine.Stream{}, busy: make(chan struct{}, 1)}
 	s.context, s.cancel = context.WithCancel(context.Background())
 	s.say(&fromWorker{Hello: newHello()})
 	return s
@@ -110,7 +111,10 @@ func (s *session) handle(message *toWorker) {
 	case message.Forget != nil:
 		s.working.Go(func() { s.forget(e, message.Forget) })
 	case message.Remembered != nil:
-		s.working.Go(func() { s.say(&fromWorker{Remembered: &remembered{*message.Remembered, e.Remembered()}}) })
+		s.working.Go(func() {
+			s.say(
+				&fromWorker{Remembered: &remembered{*message.Remembered, e.Remembered()}})
+		})
 	}
 }
 
@@ -138,7 +142,8 @@ func (s *session) begin(work func()) {
 
 func (s *session) startLog(level int) {
 	s.level.Set(slog.Level(level))
-	slog.SetDefault(slog.New(&forwarder{level: &s.level, send: func(r *record) { s.say(&fromWorker{Log: r}) }}))
+	slog.SetDefault(slog.New(
+		&forwarder{level: &s.level, send: func(r *record) { s.say(&fromWorker{Log: r}) }}))
 }
 
 // open loads the model and tells how that went.
@@ -165,8 +170,10 @@ func (s *session) open(o *opening) {
 func (s *session) load(o *opening) (e *engine.Engine, store *engine.BlockStore, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			slog.Error("loading a model panicked", "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
-			err = problem.New(problem.Internal, "The model could not be loaded", fmt.Sprint(r), "Please report it with the log.")
+			slog.Error("loading a model panicked", "panic", fmt.Sprint(r), "stack",
+				string(debug.Stack()))
+			err = problem.New(problem.Internal, "The model could not be loaded", fmt.Sprint(r),
+				"Please report it with the log.")
 		}
 	}()
 	src := engine.Source{Dir: o.Dir}
@@ -180,9 +187,12 @@ func (s *session) load(o *opening) (e *engine.Engine, store *engine.BlockStore, 
 	options.Progress = s.progress()
 	if o.Store != nil {
 		l := o.Store.Limits
-		store, err = engine.OpenBlockStore(o.Store.Dir, engine.BlockStoreOptions{MaxBytes: l.MaxBytes, MinFreeBytes: l.MinFreeBytes, DailyWriteBytes: l.DailyWriteBytes})
+		store, err = engine.OpenBlockStore(o.Store.Dir,
+			engine.BlockStoreOptions{MaxBytes: l.MaxBytes, MinFreeBytes: l.MinFreeBytes,
+				DailyWriteBytes: l.DailyWriteBytes})
 		if err != nil { // a reason to be slower, not to stop
-			slog.Warn("nothing is kept on disk: the cache cannot be opened", "dir", o.Store.Dir, "err", err)
+			slog.Warn("nothing is kept on disk: the cache cannot be opened", "dir", o.Store.Dir,
+				"err", err)
 		} else if err := store.SetLimits(l); err != nil { // with what is no option
 			slog.Warn("the cache's limits", "err", err)
 		}
@@ -235,13 +245,15 @@ func (s *session) submit(e *engine.Engine, q *submission) {
 	}
 }
 
-// report tells of the requests that have ended since, and of the figures without them, so that both are known before a Done is.
+// report tells of the requests that have ended since, and of the figures without them, so that both
+// are known before a Done is.
 func (s *session) report(e *engine.Engine) {
 	s.telling.Lock()
 	defer s.telling.Unlock()
 	recent := e.Recent()
 	fresh := 0
-	for fresh < len(recent) && (recent[fresh].ID != s.told.ID || !recent[fresh].At.Equal(s.told.At)) {
+	for fresh < len(recent) &&
+		(recent[fresh].ID != s.told.ID || !recent[fresh].At.Equal(s.told.At)) {
 		fresh++
 	}
 	for i := fresh - 1; i >= 0; i-- {

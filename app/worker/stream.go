@@ -1,6 +1,7 @@
 package worker
 
-// One request from the parent's side: from its submission to its one Done, which the worker says or, where that is gone, we do.
+// One request from the parent's side: from its submission to its one Done, which the worker says
+// or, where that is gone, we do.
 
 import (
 	"crypto/rand"
@@ -10,7 +11,8 @@ import (
 	"headroom/engine/server"
 )
 
-// stream is the parent's end of a request. Its fields do not change; usage belongs to the goroutine that listens.
+// stream is the parent's end of a request. Its fields do not change; usage belongs to the goroutine
+// that listens.
 type stream struct {
 	id    string
 	put   func(engine.Event)
@@ -23,7 +25,8 @@ func (m *Model) refusal() error {
 	if m.closing {
 		return problem.New(problem.NotRunning, "The model is being unloaded", "", "Start it again.")
 	}
-	return problem.New(problem.Loading, "The model's process has ended", "it is loaded again", "Try again in a moment.")
+	return problem.New(problem.Loading, "The model's process has ended", "it is loaded again",
+		"Try again in a moment.")
 }
 
 func (m *Model) submit(r engine.Request) (server.Stream, error) {
@@ -85,7 +88,8 @@ func (m *Model) event(e *event) {
 	}
 }
 
-// end is the Done of a request whose process is gone. One that has not been taken is refused instead.
+// end is the Done of a request whose process is gone. One that has not been taken is refused
+// instead.
 func (s *stream) end(cause, refusal error) {
 	s.put(engine.Event{Type: engine.Done, Finish: engine.FinishError, Err: cause, Usage: s.usage})
 	s.answer(refusal)

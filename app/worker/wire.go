@@ -1,8 +1,9 @@
 package worker
 
-// What parent and worker tell each other: one message is one field of toWorker or of fromWorker. The engine's own types go as they are, so
-// that a field they gain is carried without a line here; what cannot be carried (functions, what belongs to a process) is replaced by
-// something that can, and a test names it.
+// What parent and worker tell each other: one message is one field of toWorker or of fromWorker.
+// The engine's own types go as they are, so that a field they gain is carried without a line here;
+// what cannot be carried (functions, what belongs to a process) is replaced by something that can,
+// and a test names it.
 
 import (
 	"context"
@@ -16,22 +17,25 @@ import (
 // protocol is raised when a message changes its meaning.
 const protocol = 2
 
-// toWorker is what the parent says: hello, what is known, then open or gate; after opened, the rest.
+// toWorker is what the parent says: hello, what is known, then open or gate; after opened, the
+// rest.
 type toWorker struct {
 	Hello *hello           `cbor:"1,keyasint,omitempty"`
 	Known *reread.Sequence `cbor:"2,keyasint,omitempty"` // of earlier engines, oldest first
 	Open  *opening         `cbor:"3,keyasint,omitempty"`
 	Gate  *gateQuestion    `cbor:"4,keyasint,omitempty"`
 
-	Submit     *submission              `cbor:"5,keyasint,omitempty"`
-	Cancel     *streamNumber            `cbor:"6,keyasint,omitempty"`
-	Limits     *engine.BlockStoreLimits `cbor:"7,keyasint,omitempty"` // of the block store, from now on
+	Submit *submission   `cbor:"5,keyasint,omitempty"`
+	Cancel *streamNumber `cbor:"6,keyasint,omitempty"`
+	// of the block store, from now on
+	Limits     *engine.BlockStoreLimits `cbor:"7,keyasint,omitempty"`
 	Remembered *callNumber              `cbor:"8,keyasint,omitempty"`
 	Close      *ending                  `cbor:"9,keyasint,omitempty"`
 	Pulse      *pulseQuestion           `cbor:"10,keyasint,omitempty"`
 	LogLevel   *int                     `cbor:"11,keyasint,omitempty"` // as opening's, from now on
 	Forget     *forgetting              `cbor:"12,keyasint,omitempty"`
-	WorkShare  *float64                 `cbor:"13,keyasint,omitempty"` // see engine.Engine.SetWorkShare
+	// see engine.Engine.SetWorkShare
+	WorkShare *float64 `cbor:"13,keyasint,omitempty"`
 }
 
 // fromWorker is what the worker says.
@@ -41,16 +45,17 @@ type fromWorker struct {
 	Opened   *opened     `cbor:"3,keyasint,omitempty"`
 	Gate     *gateAnswer `cbor:"4,keyasint,omitempty"`
 
-	Taken      *taken           `cbor:"5,keyasint,omitempty"` // or not
-	Event      *event           `cbor:"6,keyasint,omitempty"`
-	Learned    *reread.Sequence `cbor:"7,keyasint,omitempty"`
-	Finished   *engine.Finished `cbor:"8,keyasint,omitempty"` // before its Done
-	Stats      *engine.Stats    `cbor:"9,keyasint,omitempty"` // while they change, and before each Done
-	Remembered *remembered      `cbor:"10,keyasint,omitempty"`
-	Log        *record          `cbor:"11,keyasint,omitempty"`
-	Closed     *closed          `cbor:"12,keyasint,omitempty"`
-	Pulse      *engine.Pulse    `cbor:"13,keyasint,omitempty"` // at once
-	Forgotten  *forgotten       `cbor:"14,keyasint,omitempty"`
+	Taken    *taken           `cbor:"5,keyasint,omitempty"` // or not
+	Event    *event           `cbor:"6,keyasint,omitempty"`
+	Learned  *reread.Sequence `cbor:"7,keyasint,omitempty"`
+	Finished *engine.Finished `cbor:"8,keyasint,omitempty"` // before its Done
+	// while they change, and before each Done
+	Stats      *engine.Stats `cbor:"9,keyasint,omitempty"`
+	Remembered *remembered   `cbor:"10,keyasint,omitempty"`
+	Log        *record       `cbor:"11,keyasint,omitempty"`
+	Closed     *closed       `cbor:"12,keyasint,omitempty"`
+	Pulse      *engine.Pulse `cbor:"13,keyasint,omitempty"` // at once
+	Forgotten  *forgotten    `cbor:"14,keyasint,omitempty"`
 }
 
 type hello struct {
@@ -66,7 +71,8 @@ type opening struct {
 	LogLevel int    // slog's: least important that is worth a message
 }
 
-// options are engine.Options without what cannot leave a process. (A field hides one of the same name in what is embedded.)
+// options are engine.Options without what cannot leave a process. (A field hides one of the same
+// name in what is embedded.)
 type options struct {
 	engine.Options
 	OpenMetal  *nothing `cbor:",omitempty"` // refused by Open
@@ -172,7 +178,8 @@ type ending struct{}
 // closed is the last message: what freeing the model or closing its block store had to say.
 type closed struct{ Problem *wireProblem }
 
-// record is a line of the worker's log. Values are strings, numbers and booleans; groups are in the keys, as "group.key".
+// record is a line of the worker's log. Values are strings, numbers and booleans; groups are in the
+// keys, as "group.key".
 type record struct {
 	At      time.Time
 	Level   int
@@ -185,7 +192,8 @@ type attr struct {
 	Value any
 }
 
-// wireProblem is a Problem. The cause is carried as far as somebody asks for it: that something was cancelled.
+// wireProblem is a Problem. The cause is carried as far as somebody asks for it: that something was
+// cancelled.
 type wireProblem struct {
 	Code              problem.Code
 	Message, Why, Fix string
@@ -202,7 +210,8 @@ func newWireProblem(err error) *wireProblem {
 }
 
 func (w *wireProblem) problem() *problem.Problem {
-	p := &problem.Problem{Code: w.Code, Message: w.Message, Why: w.Why, Fix: w.Fix, RetryAfter: w.RetryAfter}
+	p := &problem.Problem{Code: w.Code, Message: w.Message, Why: w.Why, Fix: w.Fix,
+		RetryAfter: w.RetryAfter}
 	if w.Code == problem.Cancelled {
 		p.Err = context.Canceled
 	}

@@ -62,7 +62,8 @@ var replaced = map[string]string{
 	"Event.Err":          "wireEvent.Err",
 }
 
-// fill sets every field to something else, and fails the test at one that cannot be carried: a function, or one that is not exported.
+// fill sets every field to something else, and fails the test at one that cannot be carried: a
+// function, or one that is not exported.
 func fill(t *testing.T, v reflect.Value, path string, next *int64) {
 	t.Helper()
 	*next++
@@ -108,17 +109,21 @@ func fill(t *testing.T, v reflect.Value, path string, next *int64) {
 			switch {
 			case replaced[name] != "":
 			case !field.IsExported() && !field.Anonymous:
-				t.Errorf("%s in %s is not exported, and so is lost on the way: export it, or carry it otherwise and say so in replaced", name, path)
+				t.Errorf(
+					"%s in %s is not exported, and so is lost on the way: export it, or carry it "+
+						"otherwise and say so in replaced", name, path)
 			default:
 				fill(t, v.Field(i), path+"."+field.Name, next)
 			}
 		}
 	default:
-		t.Errorf("%s is a %s, which cannot be carried: carry it otherwise and say so in replaced", path, v.Type())
+		t.Errorf("%s is a %s, which cannot be carried: carry it otherwise and say so in replaced",
+			path, v.Type())
 	}
 }
 
-// Every field of every message arrives, those of the engine's types included: one that is added there is carried, or fails here.
+// Every field of every message arrives, those of the engine's types included: one that is added
+// there is carried, or fails here.
 func TestEveryFieldArrives(t *testing.T) {
 	var next int64
 	var there toWorker
@@ -133,7 +138,8 @@ func TestEveryFieldArrives(t *testing.T) {
 	}
 	for name := range replaced {
 		of, field, _ := strings.Cut(name, ".")
-		types := map[string]reflect.Type{"Options": reflect.TypeFor[engine.Options](), "options": reflect.TypeFor[options](), "Event": reflect.TypeFor[engine.Event]()}
+		types := map[string]reflect.Type{"Options": reflect.TypeFor[engine.Options](),
+			"options": reflect.TypeFor[options](), "Event": reflect.TypeFor[engine.Event]()}
 		if _, ok := types[of].FieldByName(field); !ok {
 			t.Errorf("replaced names %s, which there is not", name)
 		}
@@ -159,10 +165,13 @@ func TestFillFinds(t *testing.T) {
 // Bits and bytes arrive as they are.
 func TestOddValuesArrive(t *testing.T) {
 	odd := float32(math.Float32frombits(0x7fc00123)) // a NaN with something in it
-	e := engine.Event{Type: engine.Token, Text: "half a character: \xe2\x82", Logprob: float32(math.Inf(-1)),
-		Top: []sample.TokenLogprob{{Token: 1, Logprob: odd}, {Token: 2, Logprob: math.SmallestNonzeroFloat32}}}
+	e := engine.Event{Type: engine.Token, Text: "half a character: \xe2\x82",
+		Logprob: float32(math.Inf(-1)),
+		Top: []sample.TokenLogprob{{Token: 1, Logprob: odd},
+			{Token: 2, Logprob: math.SmallestNonzeroFloat32}}}
 	got := roundTrip(t, &fromWorker{Event: &event{1, newWireEvent(e)}}).Event.Event.event()
-	if got.Text != e.Text || got.Logprob != e.Logprob || math.Float32bits(got.Top[0].Logprob) != math.Float32bits(odd) || got.Top[1] != e.Top[1] {
+	if got.Text != e.Text || got.Logprob != e.Logprob ||
+		math.Float32bits(got.Top[0].Logprob) != math.Float32bits(odd) || got.Top[1] != e.Top[1] {
 		t.Errorf("arrived %+v, want %+v", got, e)
 	}
 	for _, list := range [][]int32{nil, {}, {math.MinInt32, math.MaxInt32}} {
@@ -212,14 +221,21 @@ func newHelloOf(message any) any {
 	return &fromWorker{Hello: newHello()}
 }
 
-// FuzzParent: whatever a worker says, the parent's side ends, and every request and call of it once.
+// FuzzParent: whatever a worker says, the parent's side ends, and every request and call of it
+// once.
 func FuzzParent(f *testing.F) {
 	one := callNumber(2)
-	seeds(f, &fromWorker{Opened: &opened{}}, &fromWorker{Taken: &taken{Stream: 1}}, &fromWorker{Event: &event{1, newWireEvent(engine.Event{Type: engine.Done})}},
-		&fromWorker{Event: &event{1, newWireEvent(engine.Event{Type: engine.Token, Text: "x"})}}, &fromWorker{Finished: &engine.Finished{}}, &fromWorker{Stats: &engine.Stats{}},
-		&fromWorker{Remembered: &remembered{Call: one}}, &fromWorker{Log: &record{Attrs: []attr{{"a", 1}}}}, &fromWorker{Closed: &closed{}}, &fromWorker{Pulse: &engine.Pulse{}}, &fromWorker{Forgotten: &forgotten{Call: one}}, &fromWorker{Learned: nil})
+	seeds(f, &fromWorker{Opened: &opened{}}, &fromWorker{Taken: &taken{Stream: 1}},
+		&fromWorker{Event: &event{1, newWireEvent(engine.Event{Type: engine.Done})}},
+		&fromWorker{Event: &event{1, newWireEvent(engine.Event{Type: engine.Token, Text: "x"})}},
+		&fromWorker{Finished: &engine.Finished{}}, &fromWorker{Stats: &engine.Stats{}},
+		&fromWorker{Remembered: &remembered{Call: one}},
+		&fromWorker{Log: &record{Attrs: []attr{{"a", 1}}}}, &fromWorker{Closed: &closed{}},
+		&fromWorker{Pulse: &engine.Pulse{}}, &fromWorker{Forgotten: &forgotten{Call: one}},
+		&fromWorker{Learned: nil})
 	f.Fuzz(func(t *testing.T, noise []byte) {
-		m := unheard(&process{log: quiet, said: &said{}, replies: io.NopCloser(bytes.NewReader(noise)), command: &exec.Cmd{}}, engine.Options{})
+		m := unheard(&process{log: quiet, said: &said{},
+			replies: io.NopCloser(bytes.NewReader(noise)), command: &exec.Cmd{}}, engine.Options{})
 		s := &stream{taken: make(chan error, 1)}
 		out, put := engine.NewStream("a", func() {})
 		s.put = put
@@ -237,8 +253,10 @@ func FuzzParent(f *testing.F) {
 // FuzzWorker: whatever a parent says before a model is loaded, the worker's side ends.
 func FuzzWorker(f *testing.F) {
 	one, two := streamNumber(1), callNumber(2)
-	seeds(f, &toWorker{Open: &opening{}}, &toWorker{Gate: &gateQuestion{}}, &toWorker{Submit: &submission{}}, &toWorker{Cancel: &one}, &toWorker{Remembered: &two},
-		&toWorker{Pulse: &pulseQuestion{}}, &toWorker{Forget: &forgetting{Call: two}}, &toWorker{Limits: &engine.BlockStoreLimits{}}, &toWorker{Close: &ending{}})
+	seeds(f, &toWorker{Open: &opening{}}, &toWorker{Gate: &gateQuestion{}},
+		&toWorker{Submit: &submission{}}, &toWorker{Cancel: &one}, &toWorker{Remembered: &two},
+		&toWorker{Pulse: &pulseQuestion{}}, &toWorker{Forget: &forgetting{Call: two}},
+		&toWorker{Limits: &engine.BlockStoreLimits{}}, &toWorker{Close: &ending{}})
 	f.Fuzz(func(t *testing.T, noise []byte) {
 		s := newSession(newOutbox(nopCloser{io.Discard}))
 		s.begun = true // no model is opened for noise

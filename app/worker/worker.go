@@ -10,17 +10,19 @@
 //	serve.go   its conversation with the parent, over an engine of its own
 //	wire.go    what the two tell each other, and frame.go how it gets over a pipe
 //
-// A fault of a GPU driver, of a kernel in C, or the system that ends programs when memory runs out, takes the process and the requests in
-// it: they end with a Problem of code model_crashed, and the parent, with all other requests, goes on. When the process has ended,
-// the system has all of its memory back.
+// A fault of a GPU driver, of a kernel in C, or the system that ends programs when memory runs out,
+// takes the process and the requests in it: they end with a Problem of code model_crashed, and the
+// parent, with all other requests, goes on. When the process has ended, the system has all of its
+// memory back.
 //
-// The process is this very program, started with the one argument "worker", with two pipes that nobody else can open. When the parent is
-// gone, however it went, its pipe ends, and so does the process.
+// The process is this very program, started with the one argument "worker", with two pipes that
+// nobody else can open. When the parent is gone, however it went, its pipe ends, and so does the
+// process.
 //
 // A process that hangs is ended, and has crashed then like any other.
 //
-// Invariants: every request that was taken ends with exactly one Done; Close returns when the process has ended and is reaped; what comes
-// over the pipe is never trusted to be well-formed.
+// Invariants: every request that was taken ends with exactly one Done; Close returns when the
+// process has ended and is reaped; what comes over the pipe is never trusted to be well-formed.
 package worker
 
 import (
@@ -44,7 +46,8 @@ type Options struct {
 	Command []string     // the program and its arguments; nil: this very program with Word
 	Log     *slog.Logger // what workers log, and what is said of them; nil: slog.Default()
 
-	beats <-chan time.Time // when to look whether a worker gets on; nil: every beatTime. Tests have their own.
+	// when to look whether a worker gets on; nil: every beatTime. Tests have their own.
+	beats <-chan time.Time
 }
 
 func (o Options) log() *slog.Logger {
@@ -63,11 +66,15 @@ func (o Options) command() ([]string, error) {
 	return []string{path, Word}, err
 }
 
-// Open starts a process and loads a model in it: one that lies in a folder, or the bundled one. Errors are Problems, those of engine.Open among them. Ending ctx stops the loading and ends the process.
-// OpenMetal and Times cannot reach another process: with them it panics. The block store is opened there once more, under the limits that it has here.
+// Open starts a process and loads a model in it: one that lies in a folder, or the bundled one.
+// Errors are Problems, those of engine.Open among them. Ending ctx stops the loading and ends the
+// process. OpenMetal and Times cannot reach another process: with them it panics. The block store
+// is opened there once more, under the limits that it has here.
 func Open(ctx context.Context, src engine.Source, o engine.Options, w Options) (*Model, error) {
 	if o.OpenMetal != nil || o.Times != nil {
-		panic("worker: Open: engine.Options.OpenMetal and Times cannot be handed to another process: open the model in this one")
+		panic(
+			"worker: Open: engine.Options.OpenMetal and Times cannot be handed to another " +
+				"process: open the model in this one")
 	}
 	p, err := start(w)
 	if err != nil {
@@ -121,7 +128,9 @@ func (h *hello) check() error {
 	case h == nil:
 		return errors.New("it did not say which version it is")
 	case *h != *own:
-		return fmt.Errorf("version %s with protocol %d, where this one is version %s with protocol %d", h.Version, h.Protocol, own.Version, own.Protocol)
+		return fmt.Errorf(
+			"version %s with protocol %d, where this one is version %s with protocol %d", h.Version,
+			h.Protocol, own.Version, own.Protocol)
 	}
 	return nil
 }
@@ -139,7 +148,8 @@ func newOpening(src engine.Source, o engine.Options, log *slog.Logger) *opening 
 	return w
 }
 
-// levelOf is the least important level that is logged now. The worker leaves out what is below; the parent what its user hides later.
+// levelOf is the least important level that is logged now. The worker leaves out what is below; the
+// parent what its user hides later.
 func levelOf(log *slog.Logger) int {
 	if log.Enabled(context.Background(), slog.LevelDebug) {
 		return int(slog.LevelDebug)

@@ -57,7 +57,8 @@ func (c *comparison) run(ctx context.Context, out, progress io.Writer) error {
 		}
 		sides := []figures{speeds(report.Rows()), nil, nil}
 		for flash := range 2 {
-			fmt.Fprintf(progress, "round %d of %d: llama-bench, flash attention %d\n", round, c.rounds, flash)
+			fmt.Fprintf(progress, "round %d of %d: llama-bench, flash attention %d\n", round,
+				c.rounds, flash)
 			if sides[1+flash], made, err = c.runPeer(ctx, flash); err != nil {
 				return err
 			}
@@ -75,7 +76,9 @@ func (c *comparison) run(ctx context.Context, out, progress io.Writer) error {
 			}
 		}
 	}
-	fmt.Fprintf(out, "Headroom (%s): %s, %s, default cache. llama.cpp %s: %s, %.2f GB, %.0f million parameters, cache %s.\n", c.shape, device, report4bits, made.Commit, made.Type,
+	fmt.Fprintf(out,
+		"Headroom (%s): %s, %s, default cache. llama.cpp %s: %s, %.2f GB, %.0f million "+
+			"parameters, cache %s.\n", c.shape, device, report4bits, made.Commit, made.Type,
 		float64(made.Bytes)/1e9, float64(made.Parameters)/1e6, c.peerKV)
 	return c.table(out, own, without, with)
 }
@@ -85,10 +88,13 @@ const report4bits = "4 bits in groups of 64"
 // table prints medians in tokens/s, and how many times llama.cpp's better one Headroom is.
 func (c *comparison) table(out io.Writer, own, without, with figures) error {
 	var b bytes.Buffer
-	b.WriteString("\n| tok/s | Headroom | llama.cpp | with flash attention | ratio |\n|---|--:|--:|--:|--:|\n")
+	b.WriteString(
+		"\n| tok/s | Headroom | llama.cpp | with flash attention | ratio " +
+			"|\n|---|--:|--:|--:|--:|\n")
 	for _, id := range c.rows() {
 		h, plain, flash := median(own[id]), median(without[id]), median(with[id])
-		fmt.Fprintf(&b, "| %s | %.1f | %.1f | %.1f | %.2f x |\n", id, h, plain, flash, h/max(plain, flash))
+		fmt.Fprintf(&b, "| %s | %.1f | %.1f | %.1f | %.2f x |\n", id, h, plain, flash,
+			h/max(plain, flash))
 	}
 	_, err := out.Write(b.Bytes())
 	return err
@@ -117,8 +123,10 @@ func (c *comparison) runHeadroom(ctx context.Context) (*bench.Report, error) {
 	defer os.RemoveAll(dir)
 	file := filepath.Join(dir, "report.json")
 	contexts := "--contexts=" + strconv.Itoa(max(c.depth, 1))
-	_, err = output(ctx, c.headroom, "bench", "--only=dense", "--device=cpu", "--repeat=1", "--dense="+c.shape, "--threads="+strconv.Itoa(c.threads),
-		"--prompts="+strings.Trim(strings.ReplaceAll(fmt.Sprint(prompts), " ", ","), "[]"), contexts, "--tokens="+strconv.Itoa(answer), "--json="+file)
+	_, err = output(ctx, c.headroom, "bench", "--only=dense", "--device=cpu", "--repeat=1",
+		"--dense="+c.shape, "--threads="+strconv.Itoa(c.threads),
+		"--prompts="+strings.Trim(strings.ReplaceAll(fmt.Sprint(prompts), " ", ","), "[]"),
+		contexts, "--tokens="+strconv.Itoa(answer), "--json="+file)
 	if err != nil {
 		return nil, err
 	}
@@ -127,8 +135,11 @@ func (c *comparison) runHeadroom(ctx context.Context) (*bench.Report, error) {
 		return nil, err
 	}
 	report := &bench.Report{}
-	if err := json.Unmarshal(text, report); err != nil || report.Format != bench.Format || len(report.Parts) == 0 {
-		return nil, fmt.Errorf("%s wrote a report of format %d with %d parts, expected format %d (%v)", c.headroom, report.Format, len(report.Parts), bench.Format, err)
+	if err := json.Unmarshal(text, report); err != nil || report.Format != bench.Format ||
+		len(report.Parts) == 0 {
+		return nil,
+			fmt.Errorf("%s wrote a report of format %d with %d parts, expected format %d (%v)",
+				c.headroom, report.Format, len(report.Parts), bench.Format, err)
 	}
 	return report, nil
 }

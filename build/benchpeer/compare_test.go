@@ -14,14 +14,16 @@ import (
 	"headroom/app/bench"
 )
 
-// TestMain lets the tests' own program be headroom and llama-bench: it answers with figures that grow by one a run, and keeps its words.
+// TestMain lets the tests' own program be headroom and llama-bench: it answers with figures that
+// grow by one a run, and keeps its words.
 func TestMain(m *testing.M) {
 	dir := os.Getenv("BENCHPEER_FAKE")
 	if dir == "" {
 		os.Exit(m.Run())
 	}
 	log, _ := os.ReadFile(filepath.Join(dir, "log"))
-	_ = os.WriteFile(filepath.Join(dir, "log"), append(log, strings.Join(os.Args[1:], " ")+"\n"...), 0o600)
+	_ = os.WriteFile(filepath.Join(dir, "log"), append(log, strings.Join(os.Args[1:], " ")+"\n"...),
+		0o600)
 	words := strings.Join(os.Args[1:], " ")
 	if strings.HasPrefix(words, "bench ") {
 		fakeHeadroom(float64(strings.Count(string(log), "bench ")))
@@ -33,8 +35,10 @@ func TestMain(m *testing.M) {
 
 func fakeHeadroom(round float64) {
 	r := bench.Report{Format: bench.Format, Parts: []bench.Part{{Device: "CPU, abacus"}}}
-	for _, id := range []string{"prefill-128", "prefill-512", "prefill-2048", "decode-0", "decode-4096", "append-4096"} {
-		r.Parts[0].Rows = append(r.Parts[0].Rows, bench.Row{ID: id, Samples: []float64{100 + round}})
+	for _, id := range []string{"prefill-128", "prefill-512", "prefill-2048", "decode-0",
+		"decode-4096", "append-4096"} {
+		r.Parts[0].Rows = append(r.Parts[0].Rows,
+			bench.Row{ID: id, Samples: []float64{100 + round}})
 	}
 	text, _ := json.Marshal(r)
 	for _, a := range os.Args {
@@ -61,20 +65,25 @@ func fakePeer(words string, round float64) {
 		fmt.Printf("[\n%s\n]\n", result(0, 64, 4096))
 		return
 	}
-	fmt.Printf("[\n%s,\n%s,\n%s,\n%s\n]\n", result(128, 0, 0), result(512, 0, 0), result(2048, 0, 0), result(0, 64, 0))
+	fmt.Printf("[\n%s,\n%s,\n%s,\n%s\n]\n", result(128, 0, 0), result(512, 0, 0),
+		result(2048, 0, 0), result(0, 64, 0))
 }
 
-// TestCompare runs both fakes in turn: the first round does not count, the better of both forms of attention does.
+// TestCompare runs both fakes in turn: the first round does not count, the better of both forms of
+// attention does.
 func TestCompare(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("BENCHPEER_FAKE", dir)
-	c := comparison{headroom: os.Args[0], peer: os.Args[0], model: "m.gguf", shape: "qwen3-0.6b", peerKV: "q8_0", threads: 2, rounds: 3, depth: 4096}
+	c := comparison{headroom: os.Args[0], peer: os.Args[0], model: "m.gguf", shape: "qwen3-0.6b",
+		peerKV: "q8_0", threads: 2, rounds: 3, depth: 4096}
 	var out bytes.Buffer
 	if err := c.run(context.Background(), &out, io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	// Headroom's counted runs gave 101, 102 and 103.
-	for _, want := range []string{"| prefill-512 | 102.0 | 50.0 | 40.0 | 2.04 x |", "| decode-4096 | 102.0 | 50.0 | 80.0 | 1.27 x |", "llama.cpp abc123: qwen3 0.6B Q4_0, 0.34 GB, 596 million", "CPU, abacus"} {
+	for _, want := range []string{"| prefill-512 | 102.0 | 50.0 | 40.0 | 2.04 x |",
+		"| decode-4096 | 102.0 | 50.0 | 80.0 | 1.27 x |",
+		"llama.cpp abc123: qwen3 0.6B Q4_0, 0.34 GB, 596 million", "CPU, abacus"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out.String())
 		}
@@ -84,7 +93,9 @@ func TestCompare(t *testing.T) {
 	if len(lines) != 4*5 {
 		t.Fatalf("%d runs, expected five in each of four rounds:\n%s", len(lines), log)
 	}
-	for i, want := range []string{"--threads=2", "-p 128,512,2048 -n 64 -m m.gguf -t 2 -ngl 0 -fa 0 -r 1 -o json -ctk q8_0", "-d 4096 -m m.gguf -t 2 -ngl 0 -fa 0",
+	for i, want := range []string{"--threads=2",
+		"-p 128,512,2048 -n 64 -m m.gguf -t 2 -ngl 0 -fa 0 -r 1 -o json -ctk q8_0",
+		"-d 4096 -m m.gguf -t 2 -ngl 0 -fa 0",
 		"-fa 1 -r 1 -o json -ctk q8_0 -ctv q8_0", "-d 4096 -m m.gguf -t 2 -ngl 0 -fa 1"} {
 		if !strings.Contains(lines[5+i], want) {
 			t.Errorf("run %d of a round: %s, expected %s", i, lines[5+i], want)
@@ -96,8 +107,10 @@ func TestCompare(t *testing.T) {
 }
 
 func TestParseRefuses(t *testing.T) {
-	for name, text := range map[string]string{"nothing": "", "an error": "error: no such model", "cut": `[{"n_prompt": 128`, "no speed": `[{"n_prompt": 128}]`,
-		"both": `[{"n_prompt": 128, "n_gen": 64, "avg_ts": 5}]`, "a negative speed": `[{"n_gen": 64, "avg_ts": -5}]`} {
+	for name, text := range map[string]string{"nothing": "", "an error": "error: no such model",
+		"cut": `[{"n_prompt": 128`, "no speed": `[{"n_prompt": 128}]`,
+		"both":             `[{"n_prompt": 128, "n_gen": 64, "avg_ts": 5}]`,
+		"a negative speed": `[{"n_gen": 64, "avg_ts": -5}]`} {
 		if f, _, err := parse([]byte(text)); err == nil {
 			t.Errorf("%s: %v", name, f)
 		}

@@ -28,9 +28,11 @@ type build struct {
 	Bytes, Parameters int64
 }
 
-// runPeer runs llama-bench once for prompts and an answer at an empty context, and once at depth; flash is 1 with flash attention.
+// runPeer runs llama-bench once for prompts and an answer at an empty context, and once at depth;
+// flash is 1 with flash attention.
 func (c *comparison) runPeer(ctx context.Context, flash int) (figures, build, error) {
-	common := []string{"-m", c.model, "-t", strconv.Itoa(c.threads), "-ngl", "0", "-fa", strconv.Itoa(flash), "-r", "1", "-o", "json"}
+	common := []string{"-m", c.model, "-t", strconv.Itoa(c.threads), "-ngl", "0", "-fa",
+		strconv.Itoa(flash), "-r", "1", "-o", "json"}
 	if c.peerKV != "f16" { // values can be quantized with flash attention alone
 		common = append(common, "-ctk", c.peerKV)
 		if flash == 1 {
@@ -46,7 +48,8 @@ func (c *comparison) runPeer(ctx context.Context, flash int) (figures, build, er
 	}
 	calls := [][]string{{"-p", lengths, "-n", strconv.Itoa(answer)}}
 	if c.depth > 0 {
-		calls = append(calls, []string{"-p", "0", "-n", strconv.Itoa(answer), "-d", strconv.Itoa(c.depth)})
+		calls = append(calls, []string{"-p", "0", "-n", strconv.Itoa(answer), "-d",
+			strconv.Itoa(c.depth)})
 	}
 	all, made := figures{}, build{}
 	for _, call := range calls {
@@ -82,13 +85,16 @@ func parse(out []byte) (figures, build, error) {
 		id := ""
 		switch {
 		case t.Speed <= 0:
-			return nil, made, fmt.Errorf("a result has avg_ts %g, expected tokens per second", t.Speed)
+			return nil, made, fmt.Errorf("a result has avg_ts %g, expected tokens per second",
+				t.Speed)
 		case t.Prompt > 0 && t.Answer == 0 && t.Depth == 0:
 			id = fmt.Sprintf("prefill-%d", t.Prompt)
 		case t.Prompt == 0 && t.Answer > 0:
 			id = fmt.Sprintf("decode-%d", t.Depth)
 		default:
-			return nil, made, fmt.Errorf("a result reads %d and decodes %d tokens at %d, expected one of both", t.Prompt, t.Answer, t.Depth)
+			return nil, made, fmt.Errorf(
+				"a result reads %d and decodes %d tokens at %d, expected one of both", t.Prompt,
+				t.Answer, t.Depth)
 		}
 		f[id] = append(f[id], t.Speed)
 	}

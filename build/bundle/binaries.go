@@ -20,8 +20,9 @@ const (
 	platformMac       = 1
 )
 
-// checkProgram: code for Apple silicon, for no newer system than promised, signed at least by its linker (arm64 code without any
-// signature does not run), and with no library that only the builder's machine has.
+// checkProgram: code for Apple silicon, for no newer system than promised, signed at least by its
+// linker (arm64 code without any signature does not run), and with no library that only the
+// builder's machine has.
 func checkProgram(data io.ReaderAt, promised string) (problems []string) {
 	f, err := macho.NewFile(data)
 	if err != nil {
@@ -29,7 +30,9 @@ func checkProgram(data io.ReaderAt, promised string) (problems []string) {
 	}
 	defer f.Close()
 	if f.Cpu != macho.CpuArm64 || f.Type != macho.TypeExec {
-		problems = append(problems, fmt.Sprintf("is %v for %v, want %v for %v", f.Type, f.Cpu, macho.TypeExec, macho.CpuArm64))
+		problems = append(problems,
+			fmt.Sprintf("is %v for %v, want %v for %v", f.Type, f.Cpu, macho.TypeExec,
+				macho.CpuArm64))
 	}
 	minimum, signed := "", false
 	for _, load := range f.Loads {
@@ -40,7 +43,8 @@ func checkProgram(data io.ReaderAt, promised string) (problems []string) {
 				return append(problems, "its LC_BUILD_VERSION is cut short")
 			}
 			if platform := f.ByteOrder.Uint32(raw[8:]); platform != platformMac {
-				problems = append(problems, fmt.Sprintf("is built for platform %d, want %d (macOS)", platform, platformMac))
+				problems = append(problems,
+					fmt.Sprintf("is built for platform %d, want %d (macOS)", platform, platformMac))
 			}
 			v := f.ByteOrder.Uint32(raw[12:])
 			minimum = fmt.Sprintf("%d.%d", v>>16, v>>8&0xff)
@@ -51,17 +55,22 @@ func checkProgram(data io.ReaderAt, promised string) (problems []string) {
 	if minimum == "" {
 		problems = append(problems, "does not say which macOS it needs")
 	} else if newer(minimum, promised) {
-		problems = append(problems, fmt.Sprintf("needs macOS %s, but the bundle promises %s: build it with build/darwin/app, which says so to the compiler", minimum, promised))
+		problems = append(problems,
+			fmt.Sprintf(
+				"needs macOS %s, but the bundle promises %s: build it with build/darwin/app, "+
+					"which says so to the compiler", minimum, promised))
 	}
 	if !signed {
-		problems = append(problems, "is not signed, not even by its linker, so Apple silicon refuses to run it")
+		problems = append(problems,
+			"is not signed, not even by its linker, so Apple silicon refuses to run it")
 	}
 	libraries, err := f.ImportedLibraries()
 	if err != nil {
 		problems = append(problems, err.Error())
 	}
 	for _, library := range libraries {
-		if !strings.HasPrefix(library, "/usr/lib/") && !strings.HasPrefix(library, "/System/Library/") {
+		if !strings.HasPrefix(library, "/usr/lib/") &&
+			!strings.HasPrefix(library, "/System/Library/") {
 			problems = append(problems, "needs "+library+", which is no part of macOS")
 		}
 	}
@@ -81,18 +90,21 @@ func newer(a, b string) bool {
 	return false
 }
 
-// iconSizes are the entries of an .icns that cover every size at one and two pixels a point, with their pixels.
+// iconSizes are the entries of an .icns that cover every size at one and two pixels a point, with
+// their pixels.
 var iconSizes = []struct {
 	name   string
 	pixels int
 }{
-	{"ic04", 16}, {"ic11", 32}, {"ic05", 32}, {"ic12", 64}, {"ic07", 128}, {"ic13", 256}, {"ic08", 256}, {"ic14", 512}, {"ic09", 512}, {"ic10", 1024},
+	{"ic04", 16}, {"ic11", 32}, {"ic05", 32}, {"ic12", 64}, {"ic07", 128}, {"ic13", 256},
+	{"ic08", 256}, {"ic14", 512}, {"ic09", 512}, {"ic10", 1024},
 }
 
 // checkIcon wants every size, each as large as its name says.
 func checkIcon(data []byte) (problems []string) {
 	entries := map[string][]byte{}
-	if len(data) < 8 || string(data[:4]) != "icns" || uint64(binary.BigEndian.Uint32(data[4:])) != uint64(len(data)) {
+	if len(data) < 8 || string(data[:4]) != "icns" ||
+		uint64(binary.BigEndian.Uint32(data[4:])) != uint64(len(data)) {
 		return []string{"no .icns file, or one cut short"}
 	}
 	for rest := data[8:]; len(rest) > 0; {
@@ -101,7 +113,8 @@ func checkIcon(data []byte) (problems []string) {
 		}
 		length := uint64(binary.BigEndian.Uint32(rest[4:]))
 		if length < 8 || length > uint64(len(rest)) {
-			return []string{fmt.Sprintf("entry %q says %d bytes, of %d that are left", rest[:4], length, len(rest))}
+			return []string{fmt.Sprintf("entry %q says %d bytes, of %d that are left", rest[:4],
+				length, len(rest))}
 		}
 		entries[string(rest[:4])] = rest[8:length]
 		rest = rest[length:]
@@ -109,7 +122,8 @@ func checkIcon(data []byte) (problems []string) {
 	for _, size := range iconSizes {
 		entry, ok := entries[size.name]
 		if !ok {
-			problems = append(problems, fmt.Sprintf("has no %s (%d pixels)", size.name, size.pixels))
+			problems = append(problems,
+				fmt.Sprintf("has no %s (%d pixels)", size.name, size.pixels))
 			continue
 		}
 		if bytes.HasPrefix(entry, []byte("ARGB")) && size.pixels <= 32 {
@@ -119,7 +133,9 @@ func checkIcon(data []byte) (problems []string) {
 		if err != nil {
 			problems = append(problems, fmt.Sprintf("%s is no PNG: %v", size.name, err))
 		} else if picture.Width != size.pixels || picture.Height != size.pixels {
-			problems = append(problems, fmt.Sprintf("%s has %dx%d pixels, want %d", size.name, picture.Width, picture.Height, size.pixels))
+			problems = append(problems,
+				fmt.Sprintf("%s has %dx%d pixels, want %d", size.name, picture.Width,
+					picture.Height, size.pixels))
 		}
 	}
 	return problems

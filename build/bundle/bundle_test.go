@@ -26,10 +26,12 @@ func machO(cpu, platform, minimum uint32, signed bool, library string) []byte {
 		add(loadCodeSignature, 16, 0, 0)
 	}
 	name := append([]byte(library), make([]byte, 8-len(library)%8)...)
-	add(0xc, uint32(24+len(name)), 24, 0, 0, 0) // LC_LOAD_DYLIB: the name's place, time, two versions
+	// LC_LOAD_DYLIB: the name's place, time, two versions
+	add(0xc, uint32(24+len(name)), 24, 0, 0, 0)
 	loads = append(loads, name...)
 	var out []byte
-	for _, w := range []uint32{0xfeedfacf, cpu, 0, 2 /* MH_EXECUTE */, commands, uint32(len(loads)), 0, 0} {
+	for _, w := range []uint32{0xfeedfacf, cpu, 0,
+		2 /* MH_EXECUTE */, commands, uint32(len(loads)), 0, 0} {
 		out = binary.LittleEndian.AppendUint32(out, w)
 	}
 	return append(out, loads...)
@@ -48,7 +50,8 @@ func icnsOf(t *testing.T, change func(name string, pixels int) int) []byte {
 	t.Helper()
 	var body []byte
 	entry := func(to []byte, name string, data []byte) []byte {
-		return append(binary.BigEndian.AppendUint32(append(to, name...), uint32(8+len(data))), data...)
+		return append(binary.BigEndian.AppendUint32(append(to, name...), uint32(8+len(data))),
+			data...)
 	}
 	for _, size := range iconSizes {
 		pixels := change(size.name, size.pixels)
@@ -80,7 +83,8 @@ func assembled(t *testing.T) string {
 	}
 	write(t, filepath.Join(dir, "Headroom.icns"), goodIcon)
 	app := filepath.Join(dir, "Headroom.app")
-	if err := assemble(app, sources{repository: "../..", programs: dir, icons: dir, version: "0.1.0", build: "335"}); err != nil {
+	if err := assemble(app, sources{repository: "../..", programs: dir, icons: dir,
+		version: "0.1.0", build: "335"}); err != nil {
 		t.Fatal(err)
 	}
 	return app
@@ -102,11 +106,13 @@ func TestAssembledBundlePasses(t *testing.T) {
 	// A bundle made again over an old one keeps nothing of it.
 	stray := filepath.Join(app, "Contents/MacOS/old")
 	write(t, stray, goodProgram)
-	if problems, _ := check(os.DirFS(app)); len(problems) != 1 || !strings.Contains(problems[0], "Contents/MacOS/old: not part of the layout") {
+	if problems, _ := check(os.DirFS(app)); len(problems) != 1 ||
+		!strings.Contains(problems[0], "Contents/MacOS/old: not part of the layout") {
 		t.Fatalf("%q", problems)
 	}
 	dir := filepath.Dir(app)
-	if err := assemble(app, sources{repository: "../..", programs: dir, icons: dir, version: "0.1.0", build: "336"}); err != nil {
+	if err := assemble(app, sources{repository: "../..", programs: dir, icons: dir,
+		version: "0.1.0", build: "336"}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(stray); err == nil {
@@ -157,22 +163,47 @@ func TestCheckCanFail(t *testing.T) {
 		spoil func(t *testing.T, app string)
 		want  string // part of one of the problems
 	}{
-		{"a program is missing", func(t *testing.T, app string) { os.Remove(filepath.Join(app, agent)) }, agent + ": missing"},
-		{"the executable's name names nothing", func(t *testing.T, app string) { os.Remove(filepath.Join(app, agent)) },
+		{"a program is missing",
+			func(t *testing.T, app string) { os.Remove(filepath.Join(app, agent)) },
+			agent + ": missing"},
+		{"the executable's name names nothing",
+			func(t *testing.T, app string) { os.Remove(filepath.Join(app, agent)) },
 			`CFBundleExecutable is "headroom-agent", but there is no Contents/MacOS/headroom-agent`},
-		{"a program that nobody may start", func(t *testing.T, app string) { os.Chmod(filepath.Join(app, agent), 0o644) }, agent + ": rights 644, want 755"},
-		{"a link", func(t *testing.T, app string) { os.Symlink("MacOS", filepath.Join(app, "Contents/Programs")) }, "Contents/Programs: no regular file"},
-		{"a key is misspelt", replace(agentList, "<key>LSUIElement</key>", "<key>LSUiElement</key>"), "LSUIElement is missing"},
-		{"and is told as unknown", replace(agentList, "<key>LSUIElement</key>", "<key>LSUiElement</key>"), "LSUiElement is no key that we use"},
-		{"a truth that is a word", replace(agentList, "<true/>", "<string>true</string>"), "LSUIElement is true (string), want true (bool)"},
-		{"a key twice", replace(agentList, "<key>CFBundleVersion</key>", "<key>LSUIElement</key><true/><key>CFBundleVersion</key>"), "LSUIElement is there twice"},
-		{"two hyphens in a comment", replace(windowList, "What the Dock", "--open: what the Dock"), "no well-formed XML"},
-		{"a version that the system cannot compare", replace(agentList, "<string>0.1.0</string>", "<string>0.1.0-5-gabc</string>"), "CFBundleShortVersionString is"},
-		{"a template that nobody filled", replace(agentList, "<string>335</string>", "<string>{{.Build}}</string>"), "CFBundleVersion is"},
-		{"versions differ", replace(windowList, "<string>335</string>", "<string>334</string>"), "CFBundleVersion is 335 in the bundle and 334 in its window"},
-		{"one identity for both", replace(windowList, "app.headroom.window", "app.headroom.agent"), "the window has the bundle's own CFBundleIdentifier"},
-		{"an empty question", replace(agentList, "Headroom looks for models in the folders you chose.", ""), "NSDownloadsFolderUsageDescription is"},
-		{"the icon's name names nothing", replace(windowList, "<string>Headroom</string>\n\t<key>CFBundleShort", "<string>iconfile</string>\n\t<key>CFBundleShort"),
+		{"a program that nobody may start",
+			func(t *testing.T, app string) { os.Chmod(filepath.Join(app, agent), 0o644) },
+			agent + ": rights 644, want 755"},
+		{"a link", func(t *testing.T,
+			app string) {
+			os.Symlink("MacOS", filepath.Join(app, "Contents/Programs"))
+		}, "Contents/Programs: no regular file"},
+		{"a key is misspelt", replace(agentList, "<key>LSUIElement</key>",
+			"<key>LSUiElement</key>"), "LSUIElement is missing"},
+		{"and is told as unknown",
+			replace(agentList, "<key>LSUIElement</key>", "<key>LSUiElement</key>"),
+			"LSUiElement is no key that we use"},
+		{"a truth that is a word", replace(agentList, "<true/>", "<string>true</string>"),
+			"LSUIElement is true (string), want true (bool)"},
+		{"a key twice", replace(agentList, "<key>CFBundleVersion</key>",
+			"<key>LSUIElement</key><true/><key>CFBundleVersion</key>"),
+			"LSUIElement is there twice"},
+		{"two hyphens in a comment", replace(windowList, "What the Dock", "--open: what the Dock"),
+			"no well-formed XML"},
+		{"a version that the system cannot compare",
+			replace(agentList, "<string>0.1.0</string>", "<string>0.1.0-5-gabc</string>"),
+			"CFBundleShortVersionString is"},
+		{"a template that nobody filled",
+			replace(agentList, "<string>335</string>", "<string>{{.Build}}</string>"),
+			"CFBundleVersion is"},
+		{"versions differ", replace(windowList, "<string>335</string>", "<string>334</string>"),
+			"CFBundleVersion is 335 in the bundle and 334 in its window"},
+		{"one identity for both", replace(windowList, "app.headroom.window", "app.headroom.agent"),
+			"the window has the bundle's own CFBundleIdentifier"},
+		{"an empty question", replace(agentList,
+			"Headroom looks for models in the folders you chose.", ""),
+			"NSDownloadsFolderUsageDescription is"},
+		{"the icon's name names nothing",
+			replace(windowList, "<string>Headroom</string>\n\t<key>CFBundleShort",
+				"<string>iconfile</string>\n\t<key>CFBundleShort"),
 			`CFBundleIconFile is "iconfile", but there is no`},
 		{"a size is missing", content(icns, icnsOf(t, func(name string, n int) int {
 			if name == "ic11" {
@@ -187,13 +218,22 @@ func TestCheckCanFail(t *testing.T) {
 			return n
 		})), "ic10 has 512x512 pixels, want 1024"},
 		{"an icon cut short", content(icns, icnsOf(t, asIs)[:100]), "one cut short"},
-		{"an entry that is too long", content(icns, []byte("icns\x00\x00\x00\x10ic10\x00\x00\x00\x09")), "says 9 bytes, of 8"},
+		{"an entry that is too long",
+			content(icns, []byte("icns\x00\x00\x00\x10ic10\x00\x00\x00\x09")),
+			"says 9 bytes, of 8"},
 		{"a program for Linux", content(agent, []byte("\x7fELF")), "no Mach-O program"},
-		{"a program for Intel", content(agent, machO(0x1000007, platformMac, macOS13, true, "/usr/lib/a")), "CpuAmd64"},
-		{"a program for a phone", content(agent, machO(arm64, 2, macOS13, true, "/usr/lib/a")), "platform 2"},
-		{"a program for a newer system", content(agent, machO(arm64, platformMac, macOS143, true, "/usr/lib/a")), "needs macOS 14.3, but the bundle promises 14.0"},
-		{"no signature", content(agent, machO(arm64, platformMac, macOS13, false, "/usr/lib/a")), "is not signed"},
-		{"a library of the builder's", content(agent, machO(arm64, platformMac, macOS13, true, "/opt/homebrew/lib/libx.dylib")), "needs /opt/homebrew/lib/libx.dylib"},
+		{"a program for Intel", content(agent,
+			machO(0x1000007, platformMac, macOS13, true, "/usr/lib/a")), "CpuAmd64"},
+		{"a program for a phone", content(agent, machO(arm64, 2, macOS13, true, "/usr/lib/a")),
+			"platform 2"},
+		{"a program for a newer system",
+			content(agent, machO(arm64, platformMac, macOS143, true, "/usr/lib/a")),
+			"needs macOS 14.3, but the bundle promises 14.0"},
+		{"no signature", content(agent, machO(arm64, platformMac, macOS13, false, "/usr/lib/a")),
+			"is not signed"},
+		{"a library of the builder's",
+			content(agent, machO(arm64, platformMac, macOS13, true,
+				"/opt/homebrew/lib/libx.dylib")), "needs /opt/homebrew/lib/libx.dylib"},
 		{"no licences", content("Contents/Resources/THIRD_PARTY.md", nil), "THIRD_PARTY.md: empty"},
 	}
 	for _, c := range cases {
@@ -215,7 +255,8 @@ func TestNewer(t *testing.T) {
 	for _, c := range []struct {
 		a, b string
 		want bool
-	}{{"14.0", "14.0", false}, {"14.1", "14.0", true}, {"13.9", "14.0", false}, {"26.0", "14.0", true}, {"9.0", "14.0", false}} {
+	}{{"14.0", "14.0", false}, {"14.1", "14.0", true}, {"13.9", "14.0", false},
+		{"26.0", "14.0", true}, {"9.0", "14.0", false}} {
 		if got := newer(c.a, c.b); got != c.want {
 			t.Errorf("newer(%s, %s) is %v", c.a, c.b, got)
 		}
@@ -224,10 +265,12 @@ func TestNewer(t *testing.T) {
 
 func TestAssembleRefuses(t *testing.T) {
 	full := sources{repository: "../..", programs: "p", icons: "i", version: "1", build: "1"}
-	if err := assemble(t.TempDir(), full); err == nil || !strings.Contains(err.Error(), "ends in .app") {
+	if err := assemble(t.TempDir(), full); err == nil ||
+		!strings.Contains(err.Error(), "ends in .app") {
 		t.Errorf("another folder was taken for a bundle: %v", err)
 	}
-	if err := assemble("x.app", sources{}); err == nil || !strings.Contains(err.Error(), "assemble needs -") {
+	if err := assemble("x.app", sources{}); err == nil ||
+		!strings.Contains(err.Error(), "assemble needs -") {
 		t.Errorf("error %v", err)
 	}
 }

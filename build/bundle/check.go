@@ -1,6 +1,7 @@
 package main
 
-// The check of a whole bundle: every file of the layout is there and nothing else, and the parts agree with each other.
+// The check of a whole bundle: every file of the layout is there and nothing else, and the parts
+// agree with each other.
 
 import (
 	"bytes"
@@ -49,10 +50,12 @@ func check(app fs.FS) ([]string, error) {
 			problems = append(problems, f.path+": "+w)
 		}
 	}
-	return append(problems, checkAgreement(lists["Contents/Info.plist"], lists[windowApp+"Contents/Info.plist"])...), nil
+	return append(problems, checkAgreement(lists["Contents/Info.plist"],
+		lists[windowApp+"Contents/Info.plist"])...), nil
 }
 
-// inventory lists the files, and what is no part of the layout or has wrong rights: signing seals what lies there, whatever it is.
+// inventory lists the files, and what is no part of the layout or has wrong rights: signing seals
+// what lies there, whatever it is.
 func inventory(app fs.FS) (found, problems []string, err error) {
 	err = fs.WalkDir(app, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
@@ -65,7 +68,8 @@ func inventory(app fs.FS) (found, problems []string, err error) {
 		at := slices.IndexFunc(layout, func(f file) bool { return f.path == name })
 		switch {
 		case !info.Mode().IsRegular():
-			problems = append(problems, name+": no regular file, which the signature cannot seal everywhere")
+			problems = append(problems,
+				name+": no regular file, which the signature cannot seal everywhere")
 		case at < 0 && !slices.Contains(signatures, name):
 			problems = append(problems, name+": not part of the layout (build/bundle/layout.go)")
 		case at >= 0:
@@ -83,12 +87,16 @@ func inventory(app fs.FS) (found, problems []string, err error) {
 	return found, problems, err
 }
 
-// checkNames holds what a property list names against what is there. contents is the folder of the list.
+// checkNames holds what a property list names against what is there. contents is the folder of the
+// list.
 func checkNames(list map[string]any, contents string, found []string) (problems []string) {
-	for key, where := range map[string]string{"CFBundleExecutable": "MacOS/%s", "CFBundleIconFile": "Resources/%s.icns"} {
+	for key, where := range map[string]string{"CFBundleExecutable": "MacOS/%s",
+		"CFBundleIconFile": "Resources/%s.icns"} {
 		name, _ := list[key].(string) // its absence is told already
-		if file := path.Join(contents, fmt.Sprintf(where, name)); name != "" && !slices.Contains(found, file) {
-			problems = append(problems, fmt.Sprintf("%s is %q, but there is no %s", key, name, file))
+		if file := path.Join(contents, fmt.Sprintf(where, name)); name != "" &&
+			!slices.Contains(found, file) {
+			problems = append(problems,
+				fmt.Sprintf("%s is %q, but there is no %s", key, name, file))
 		}
 	}
 	return problems
@@ -99,13 +107,18 @@ func checkAgreement(agent, window map[string]any) (problems []string) {
 	if agent == nil || window == nil {
 		return nil
 	}
-	for _, key := range []string{"CFBundleVersion", "CFBundleShortVersionString", "LSMinimumSystemVersion", "CFBundleName"} {
+	for _, key := range []string{"CFBundleVersion", "CFBundleShortVersionString",
+		"LSMinimumSystemVersion", "CFBundleName"} {
 		if agent[key] != window[key] {
-			problems = append(problems, fmt.Sprintf("%s is %v in the bundle and %v in its window", key, agent[key], window[key]))
+			problems = append(problems,
+				fmt.Sprintf("%s is %v in the bundle and %v in its window", key, agent[key],
+					window[key]))
 		}
 	}
 	if agent["CFBundleIdentifier"] == window["CFBundleIdentifier"] {
-		problems = append(problems, "the window has the bundle's own CFBundleIdentifier, so the system would take one for the other")
+		problems = append(problems,
+			"the window has the bundle's own CFBundleIdentifier, so the system would take one for "+
+				"the other")
 	}
 	return problems
 }

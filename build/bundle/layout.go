@@ -1,8 +1,9 @@
 package main
 
 // What lies where in the bundle, and how it gets there. Places are those of Apple's table
-// (https://developer.apple.com/documentation/bundleresources/placing-content-in-a-bundle): programs in MacOS, the nested
-// application in Helpers, everything that is no code in Resources, so that signing seals it.
+// (https://developer.apple.com/documentation/bundleresources/placing-content-in-a-bundle): programs
+// in MacOS, the nested application in Helpers, everything that is no code in Resources, so that
+// signing seals it.
 
 import (
 	"bytes"
@@ -15,7 +16,8 @@ import (
 	"headroom/app/window"
 )
 
-// minimumSystem is the oldest macOS that has Metal 3.1, in which the kernels are written (bfloat). Go 1.26 alone would run on 12.
+// minimumSystem is the oldest macOS that has Metal 3.1, in which the kernels are written (bfloat).
+// Go 1.26 alone would run on 12.
 const minimumSystem = "14.0"
 
 // windowApp is the application inside the application, where the agent looks for it.
@@ -70,7 +72,8 @@ func assemble(app string, s sources) error {
 	if !strings.HasSuffix(app, ".app") {
 		return fmt.Errorf("the bundle's path is %q, want one that ends in .app", app)
 	}
-	for name, value := range map[string]string{"-programs": s.programs, "-icons": s.icons, "-version": s.version, "-build": s.build} {
+	for name, value := range map[string]string{"-programs": s.programs, "-icons": s.icons,
+		"-version": s.version, "-build": s.build} {
 		if value == "" {
 			return fmt.Errorf("assemble needs %s", name)
 		}
@@ -115,6 +118,7 @@ func (s sources) read(f file) ([]byte, error) {
 		return nil, err
 	}
 	var out bytes.Buffer
-	err = form.Execute(&out, map[string]string{"Version": s.version, "Build": s.build, "MinimumSystem": minimumSystem})
+	err = form.Execute(&out,
+		map[string]string{"Version": s.version, "Build": s.build, "MinimumSystem": minimumSystem})
 	return out.Bytes(), err
 }

@@ -1,12 +1,14 @@
-// Bundle puts Headroom.app together from programs that are built already, and checks a bundle, on any system.
+// Bundle puts Headroom.app together from programs that are built already, and checks a bundle, on
+// any system.
 //
 //	go run ./build/bundle assemble -programs DIR -icons DIR -version 0.1.0 -build 335 bin/Headroom.app
 //	go run ./build/bundle check bin/Headroom.app
 //	go run ./build/bundle minimum        the oldest macOS that it is for
 //
-// The scripts in build/darwin call it. What lies where is data (layout.go); what the check knows is what went wrong elsewhere and
-// shows only on somebody's Mac: a key misspelt, a version that the system cannot read, an icon without its small sizes, a program
-// for a newer macOS than the bundle promises, a library from the builder's own machine.
+// The scripts in build/darwin call it. What lies where is data (layout.go); what the check knows is
+// what went wrong elsewhere and shows only on somebody's Mac: a key misspelt, a version that the
+// system cannot read, an icon without its small sizes, a program for a newer macOS than the bundle
+// promises, a library from the builder's own machine.
 //
 // check prints one line per problem and exits 1 if there is one.
 package main

@@ -1,7 +1,7 @@
 package main
 
-// What a property list must say. Every key that may stand in one has a rule: a key without one is a misspelling until a rule says
-// what it is for.
+// What a property list must say. Every key that may stand in one has a rule: a key without one is a
+// misspelling until a rule says what it is for.
 
 import (
 	"bytes"
@@ -96,8 +96,10 @@ func with(more map[string]rule) map[string]rule {
 	return all
 }
 
-// checkPropertyList reads a list and holds it against the rules: each key once, with its value, and no other.
-func checkPropertyList(data []byte, rules map[string]rule) (list map[string]any, problems []string) {
+// checkPropertyList reads a list and holds it against the rules: each key once, with its value, and
+// no other.
+func checkPropertyList(data []byte, rules map[string]rule) (list map[string]any,
+	problems []string) {
 	if err := wellFormed(data); err != nil {
 		return nil, []string{err.Error()}
 	}
@@ -120,7 +122,8 @@ func checkPropertyList(data []byte, rules map[string]rule) (list map[string]any,
 	return list, problems
 }
 
-// wellFormed wants XML as its specification has it, and no key twice. The system's own readers forgive more here and less there.
+// wellFormed wants XML as its specification has it, and no key twice. The system's own readers
+// forgive more here and less there.
 func wellFormed(data []byte) error {
 	decoder := xml.NewDecoder(bytes.NewReader(data))
 	keys := map[string]bool{}

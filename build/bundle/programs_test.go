@@ -8,8 +8,9 @@ import (
 	"testing"
 )
 
-// TestPrograms runs build/programs with a compiler that writes down how it was called: on a Mac for every system that the bundle
-// promises, never for the builder's own alone; on Linux with the WebKit of current systems.
+// TestPrograms runs build/programs with a compiler that writes down how it was called: on a Mac for
+// every system that the bundle promises, never for the builder's own alone; on Linux with the
+// WebKit of current systems.
 func TestPrograms(t *testing.T) {
 	const fakeGo = `#!/bin/bash
 case "$*" in
@@ -19,7 +20,9 @@ case "$*" in
      printf ' | %s\n' "$*"; } >>"$LOG" ;;
 esac
 `
-	mac := "CGO_ENABLED=1 MACOSX_DEPLOYMENT_TARGET=14.0 CGO_CFLAGS=-g -O2 -mmacosx-version-min=14.0 CGO_LDFLAGS=-mmacosx-version-min=14.0"
+	mac :=
+		"CGO_ENABLED=1 MACOSX_DEPLOYMENT_TARGET=14.0 CGO_CFLAGS=-g -O2 -mmacosx-version-min=14.0 " +
+			"CGO_LDFLAGS=-mmacosx-version-min=14.0"
 	const build = " | build -trimpath -ldflags -s -w -X headroom/app/version.Version=v1.2.3-4-g0 "
 	cases := []struct{ system, env, tags string }{
 		{"Darwin", mac, "desktop,production"},
@@ -28,7 +31,9 @@ esac
 	for _, c := range cases {
 		t.Run(c.system, func(t *testing.T) {
 			dir := t.TempDir()
-			for name, text := range map[string]string{"go": fakeGo, "uname": "#!/bin/bash\necho " + c.system + "\n", "git": "#!/bin/bash\necho v1.2.3-4-g0\n"} {
+			for name, text := range map[string]string{"go": fakeGo,
+				"uname": "#!/bin/bash\necho " + c.system + "\n",
+				"git":   "#!/bin/bash\necho v1.2.3-4-g0\n"} {
 				if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil {
 					t.Fatal(err)
 				}
@@ -39,7 +44,8 @@ esac
 			}
 			out := filepath.Join(dir, "out")
 			command := exec.Command("bash", "../programs", out)
-			command.Env = []string{"PATH=" + dir + ":/usr/bin:/bin", "LOG=" + filepath.Join(dir, "log"), "CGO_CFLAGS=-g -O2"}
+			command.Env = []string{"PATH=" + dir + ":/usr/bin:/bin",
+				"LOG=" + filepath.Join(dir, "log"), "CGO_CFLAGS=-g -O2"}
 			if said, err := command.CombinedOutput(); err != nil {
 				t.Fatalf("%v: %s", err, said)
 			}
@@ -48,7 +54,8 @@ esac
 				t.Fatal(err)
 			}
 			want := c.env + build + "-o " + out + "/headroom ./app/cmd/headroom\n" +
-				c.env + build + "-tags " + c.tags + " -o " + out + "/headroom-agent ./app/cmd/headroom-agent\n" +
+				c.env + build + "-tags " + c.tags + " -o " + out +
+				"/headroom-agent ./app/cmd/headroom-agent\n" +
 				c.env + build + "-tags " + c.tags + " -o " + out + "/headroom-window .\n"
 			if string(got) != want {
 				t.Errorf("called:\n%s\nwant:\n%s", got, strings.TrimSpace(want))

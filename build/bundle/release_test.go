@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// The scripts that sign, notarize and make the disk image run here on a made-up Mac: tools of Apple's that write down how they
-// were called. What Apple's own say to it, only a Mac can tell.
+// The scripts that sign, notarize and make the disk image run here on a made-up Mac: tools of
+// Apple's that write down how they were called. What Apple's own say to it, only a Mac can tell.
 
 // mac is a PATH of such tools.
 type mac struct {
@@ -43,17 +43,21 @@ func newMac(t *testing.T) *mac {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "a folder")
 	m := &mac{
-		t: t, path: filepath.Join(dir, "tools"), log: filepath.Join(dir, "log"), app: filepath.Join(dir, "Headroom.app"),
-		display: "Authority=Developer ID Application: Ada (ABC)\nCodeDirectory flags=0x10000(runtime)",
-		notary:  "  id: 0a-1b\n  status: Accepted",
+		t: t, path: filepath.Join(dir, "tools"), log: filepath.Join(dir, "log"),
+		app: filepath.Join(dir, "Headroom.app"),
+		display: "Authority=Developer ID Application: Ada (ABC)\nCodeDirectory " +
+			"flags=0x10000(runtime)",
+		notary: "  id: 0a-1b\n  status: Accepted",
 	}
 	for _, d := range []string{m.path, filepath.Join(m.app, windowApp)} {
 		if err := os.MkdirAll(d, 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
-	// What the scripts use besides, and nothing else: on a real Mac the real tools must be out of reach.
-	for _, name := range []string{"bash", "mktemp", "rm", "sed", "head", "mkdir", "ln", "ls", "readlink", "cp", "dirname"} {
+	// What the scripts use besides, and nothing else: on a real Mac the real tools must be out of
+	// reach.
+	for _, name := range []string{"bash", "mktemp", "rm", "sed", "head", "mkdir", "ln", "ls",
+		"readlink", "cp", "dirname"} {
 		real, err := exec.LookPath(name)
 		if err == nil {
 			err = os.Symlink(real, filepath.Join(m.path, name))
@@ -70,8 +74,10 @@ func newMac(t *testing.T) *mac {
 	return m
 }
 
-// run runs one of build/darwin's scripts. calls are the tools' calls, with the bundle written APP and every other temporary path TMP.
-func (m *mac) run(script string, env []string, args ...string) (said string, calls []string, err error) {
+// run runs one of build/darwin's scripts. calls are the tools' calls, with the bundle written APP
+// and every other temporary path TMP.
+func (m *mac) run(script string, env []string, args ...string) (said string, calls []string,
+	err error) {
 	m.t.Helper()
 	script, absolute := filepath.Abs(filepath.Join("../darwin", script))
 	if absolute != nil {
@@ -83,7 +89,8 @@ func (m *mac) run(script string, env []string, args ...string) (said string, cal
 	temporary := m.t.TempDir()
 	_ = os.Remove(m.log)
 	command := exec.Command("bash", append([]string{script}, args...)...)
-	command.Env = append(env, "PATH="+m.path, "LOG="+m.log, "FAILS="+m.fails, "DISPLAYED="+m.display,
+	command.Env = append(env, "PATH="+m.path, "LOG="+m.log, "FAILS="+m.fails,
+		"DISPLAYED="+m.display,
 		"ENTITLEMENTS="+m.entitlements, "NOTARY="+m.notary, "TMPDIR="+temporary)
 	out, err := command.CombinedOutput()
 	log, _ := os.ReadFile(m.log) // absent when nothing was called
@@ -116,9 +123,11 @@ func TestSignFromTheInsideOut(t *testing.T) {
 		t.Fatalf("%v: %s", err, said)
 	}
 	const sign = "codesign [--force] [--options] [runtime] [--timestamp] [--sign] [Developer ID Application: Ada (ABC)] [--identifier] "
-	const cli, window = "[APP/Contents/MacOS/headroom]", "[APP/Contents/Helpers/Headroom Window.app]"
+	const cli, window = "[APP/Contents/MacOS/headroom]",
+		"[APP/Contents/Helpers/Headroom Window.app]"
 	look := func(part string) []string {
-		return []string{"codesign [--display] [--verbose=4] " + part, "codesign [--display] [--entitlements] [-] [--xml] " + part}
+		return []string{"codesign [--display] [--verbose=4] " + part,
+			"codesign [--display] [--entitlements] [-] [--xml] " + part}
 	}
 	want := []string{
 		sign + "[app.headroom.cli] " + cli,
@@ -152,7 +161,8 @@ func TestNotarizeBundle(t *testing.T) {
 	m.expect(calls,
 		"codesign [--display] [--verbose=4] [APP]",
 		"ditto [-c] [-k] [--keepParent] [APP] [TMP/Headroom.zip]",
-		"xcrun [notarytool] [submit] [TMP/Headroom.zip] [--keychain-profile] [ours] [--wait] [--timeout] [1h]",
+		"xcrun [notarytool] [submit] [TMP/Headroom.zip] [--keychain-profile] [ours] [--wait] "+
+			"[--timeout] [1h]",
 		"xcrun [stapler] [staple] [APP]",
 		"xcrun [stapler] [validate] [APP]",
 		"spctl [--assess] [--type] [execute] [--verbose] [APP]")
@@ -162,10 +172,13 @@ func TestNotaryRefuses(t *testing.T) {
 	m := newMac(t)
 	m.notary = "  id: 0a-1b\n  status: Invalid"
 	said, calls, err := m.run("notarize", []string{"HEADROOM_NOTARY_PROFILE=ours"}, m.app)
-	if err == nil || !strings.Contains(said, "the log says why") || !strings.Contains(said, "did not accept") {
+	if err == nil || !strings.Contains(said, "the log says why") ||
+		!strings.Contains(said, "did not accept") {
 		t.Errorf("%v: %s", err, said)
 	}
-	if last := calls[len(calls)-1]; last != "xcrun [notarytool] [log] [0a-1b] [--keychain-profile] [ours]" {
+	if last :=
+		calls[len(
+			calls)-1]; last != "xcrun [notarytool] [log] [0a-1b] [--keychain-profile] [ours]" {
 		t.Errorf("last call %s: no ticket may be stapled", last)
 	}
 }
@@ -175,7 +188,8 @@ func TestDiskImage(t *testing.T) {
 	image := filepath.Join(filepath.Dir(m.app), "Headroom.dmg")
 	made := []string{
 		"ditto [APP] [TMP/Headroom/Headroom.app]",
-		"hdiutil [create] [-volname] [Headroom] [-srcfolder] [TMP/Headroom] [-fs] [HFS+] [-format] [ULFO] [DIR/Headroom.dmg]",
+		"hdiutil [create] [-volname] [Headroom] [-srcfolder] [TMP/Headroom] [-fs] [HFS+] " +
+			"[-format] [ULFO] [DIR/Headroom.dmg]",
 		"Applications", "Headroom.app", // in the folder
 		"/Applications", // where the link leads
 		"hdiutil [verify] [DIR/Headroom.dmg]",
@@ -187,7 +201,8 @@ func TestDiskImage(t *testing.T) {
 	m.expect(calls, made...)
 
 	signed := append(made,
-		"codesign [--force] [--timestamp] [--sign] [Developer ID Application: Ada (ABC)] [--identifier] [app.headroom.dmg] [DIR/Headroom.dmg]",
+		"codesign [--force] [--timestamp] [--sign] [Developer ID Application: Ada (ABC)] "+
+			"[--identifier] [app.headroom.dmg] [DIR/Headroom.dmg]",
 		"codesign [--verify] [--strict] [--verbose=2] [DIR/Headroom.dmg]")
 	said, calls, err = m.run("dmg", []string{identity}, m.app, image)
 	if err != nil || !strings.Contains(said, "but not notarized") {
@@ -195,18 +210,22 @@ func TestDiskImage(t *testing.T) {
 	}
 	m.expect(calls, signed...)
 
-	said, calls, err = m.run("dmg", []string{identity, "HEADROOM_NOTARY_PROFILE=ours"}, m.app, image)
+	said, calls, err = m.run("dmg", []string{identity, "HEADROOM_NOTARY_PROFILE=ours"}, m.app,
+		image)
 	if err != nil {
 		t.Fatalf("%v: %s", err, said)
 	}
 	m.expect(calls, append(signed,
-		"xcrun [notarytool] [submit] [DIR/Headroom.dmg] [--keychain-profile] [ours] [--wait] [--timeout] [1h]",
+		"xcrun [notarytool] [submit] [DIR/Headroom.dmg] [--keychain-profile] [ours] [--wait] "+
+			"[--timeout] [1h]",
 		"xcrun [stapler] [staple] [DIR/Headroom.dmg]",
 		"xcrun [stapler] [validate] [DIR/Headroom.dmg]",
-		"spctl [--assess] [--type] [open] [--context] [context:primary-signature] [--verbose] [DIR/Headroom.dmg]")...)
+		"spctl [--assess] [--type] [open] [--context] [context:primary-signature] [--verbose] "+
+			"[DIR/Headroom.dmg]")...)
 }
 
-// TestReleaseScriptsRefuse: what is missing is said by name, with what to do, and nothing is done before.
+// TestReleaseScriptsRefuse: what is missing is said by name, with what to do, and nothing is done
+// before.
 func TestReleaseScriptsRefuse(t *testing.T) {
 	profile := "HEADROOM_NOTARY_PROFILE=ours"
 	cases := []struct {
@@ -217,17 +236,28 @@ func TestReleaseScriptsRefuse(t *testing.T) {
 		most         int // calls of tools before it stops
 	}{
 		{"no identity", "sign", nil, nil, "HEADROOM_SIGN_IDENTITY is not set", 0},
-		{"no bundle to sign", "sign", []string{identity}, func(m *mac) { os.RemoveAll(m.app) }, "Run make app first", 0},
-		{"no codesign", "sign", []string{identity}, func(m *mac) { os.Remove(filepath.Join(m.path, "codesign")) }, "codesign is missing", 0},
-		{"codesign fails", "sign", []string{identity}, func(m *mac) { m.fails = "codesign" }, "codesign says no", 1},
-		{"no hardened runtime", "sign", []string{identity}, func(m *mac) { m.display = "flags=0x2(adhoc)" }, "lacks the hardened runtime", 5},
-		{"entitlements", "sign", []string{identity}, func(m *mac) { m.entitlements = "<plist/>" }, "has entitlements, and should have none", 6},
+		{"no bundle to sign", "sign", []string{identity}, func(m *mac) { os.RemoveAll(m.app) },
+			"Run make app first", 0},
+		{"no codesign", "sign", []string{identity},
+			func(m *mac) { os.Remove(filepath.Join(m.path, "codesign")) }, "codesign is missing",
+			0},
+		{"codesign fails", "sign", []string{identity}, func(m *mac) { m.fails = "codesign" },
+			"codesign says no", 1},
+		{"no hardened runtime", "sign", []string{identity},
+			func(m *mac) { m.display = "flags=0x2(adhoc)" }, "lacks the hardened runtime", 5},
+		{"entitlements", "sign", []string{identity}, func(m *mac) { m.entitlements = "<plist/>" },
+			"has entitlements, and should have none", 6},
 		{"no profile", "notarize", nil, nil, "HEADROOM_NOTARY_PROFILE is not set", 0},
-		{"nothing to notarize", "notarize", []string{profile}, func(m *mac) { os.RemoveAll(m.app) }, "there is nothing at", 0},
-		{"signed for one Mac alone", "notarize", []string{profile}, func(m *mac) { m.display = "Signature=adhoc" }, "is not signed with a Developer ID", 1},
-		{"the notary cannot be reached", "notarize", []string{profile}, func(m *mac) { m.fails = "xcrun" }, "the submission failed: xcrun says no", 3},
-		{"no bundle for an image", "dmg", nil, func(m *mac) { os.RemoveAll(m.app) }, "Run make app first", 0},
-		{"no hdiutil", "dmg", nil, func(m *mac) { os.Remove(filepath.Join(m.path, "hdiutil")) }, "hdiutil is missing", 0},
+		{"nothing to notarize", "notarize", []string{profile}, func(m *mac) { os.RemoveAll(m.app) },
+			"there is nothing at", 0},
+		{"signed for one Mac alone", "notarize", []string{profile},
+			func(m *mac) { m.display = "Signature=adhoc" }, "is not signed with a Developer ID", 1},
+		{"the notary cannot be reached", "notarize", []string{profile},
+			func(m *mac) { m.fails = "xcrun" }, "the submission failed: xcrun says no", 3},
+		{"no bundle for an image", "dmg", nil, func(m *mac) { os.RemoveAll(m.app) },
+			"Run make app first", 0},
+		{"no hdiutil", "dmg", nil, func(m *mac) { os.Remove(filepath.Join(m.path, "hdiutil")) },
+			"hdiutil is missing", 0},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

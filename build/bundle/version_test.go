@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestVersion asks build/version in a repository of its own: before the first tag, at one, after it, and at one that is more than
-// three numbers.
+// TestVersion asks build/version in a repository of its own: before the first tag, at one, after
+// it, and at one that is more than three numbers.
 func TestVersion(t *testing.T) {
 	dir := t.TempDir()
 	script, err := os.ReadFile("../version")
@@ -19,14 +19,17 @@ func TestVersion(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "build"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for name, text := range map[string]string{"build/version": string(script), "wails.json": `{"info": {"productVersion": "0.1.0"}}`} {
+	for name, text := range map[string]string{"build/version": string(script),
+		"wails.json": `{"info": {"productVersion": "0.1.0"}}`} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
 	git := func(args ...string) {
 		t.Helper()
-		command := exec.Command("git", append([]string{"-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false", "-c", "tag.gpgsign=false"}, args...)...)
+		command := exec.Command("git",
+			append([]string{"-c", "user.name=a", "-c", "user.email=a@example.org", "-c",
+				"commit.gpgsign=false", "-c", "tag.gpgsign=false"}, args...)...)
 		command.Dir = dir
 		if out, err := command.CombinedOutput(); err != nil {
 			t.Fatalf("git %q: %v\n%s", args, err, out)
@@ -36,7 +39,8 @@ func TestVersion(t *testing.T) {
 		t.Helper()
 		for form, want := range map[string]string{"name": name, "number": number, "build": build} {
 			out, err := exec.Command("bash", filepath.Join(dir, "build/version"), form).Output()
-			if got := strings.TrimSpace(string(out)); err != nil || !strings.HasPrefix(got, want) || form != "name" && got != want {
+			if got := strings.TrimSpace(string(out)); err != nil || !strings.HasPrefix(got, want) ||
+				form != "name" && got != want {
 				t.Errorf("%s is %q (%v), want %q", form, got, err, want)
 			}
 		}

@@ -22,8 +22,10 @@ func checkLayers(files []goFile, table []row) []string {
 		from, known := rowOf(table, f.pkg)
 		if !known && !helper(f.pkg) && !missing[f.pkg] {
 			missing[f.pkg] = true
-			breaches = append(breaches, fmt.Sprintf("%s: the package is in no row of layers (build/check/layers_test.go). "+
-				"Add it to the first row that is after everything it imports, or insert a row with a sentence of why.", f.pkg))
+			breaches = append(breaches,
+				fmt.Sprintf("%s: the package is in no row of layers (build/check/layers_test.go). "+
+					"Add it to the first row that is after everything it imports, or insert a row "+
+					"with a sentence of why.", f.pkg))
 		}
 		for _, imported := range f.imports {
 			to, ours := within(imported)
@@ -46,14 +48,18 @@ func judge(f goFile, from int, known bool, to string, table []row) string {
 		if f.test || helper(f.pkg) && !known {
 			return ""
 		}
-		return fmt.Sprintf("%s imports %s, a test helper. Only tests may: move what it needs out of the helper.", f.path, to)
+		return fmt.Sprintf(
+			"%s imports %s, a test helper. Only tests may: move what it needs out of the helper.",
+			f.path, to)
 	case !targetKnown || !known:
 		return "" // reported once for the package, or a helper's own import
 	case target < from, f.test && target == from, f.outside && target < len(table)-1:
 		return ""
 	}
-	return fmt.Sprintf("%s (row %d) imports %s (row %d). A package imports only rows before its own. Row %d: %s "+
-		"Declare a small interface in %s and receive the thing, or move the code; change the table only if the design changed.",
+	return fmt.Sprintf(
+		"%s (row %d) imports %s (row %d). A package imports only rows before its own. Row %d: %s "+
+			"Declare a small interface in %s and receive the thing, or move the code; change the "+
+			"table only if the design changed.",
 		f.path, from, to, target, target, table[target].why, f.pkg)
 }
 
@@ -84,7 +90,8 @@ func checkTable(table []row) []string {
 		}
 		for _, pattern := range r.packages {
 			if first, twice := seen[pattern]; twice {
-				breaches = append(breaches, fmt.Sprintf("%s stands in row %d and in row %d. Keep one.", pattern, first, i))
+				breaches = append(breaches,
+					fmt.Sprintf("%s stands in row %d and in row %d. Keep one.", pattern, first, i))
 			}
 			seen[pattern] = i
 		}

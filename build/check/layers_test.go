@@ -10,10 +10,13 @@ import (
 // own. It is a statement of policy. A failing import is mended in the code; this table changes when
 // the design does. To insert a row, write it where it belongs: rows are numbered by their place.
 var layers = []row{
-	{"The one kind of error that a person gets to see: any package may find a fault that a person can mend.", []string{
+	{"The one kind of error that a person gets to see: any package may find a fault that a " +
+		"person " +
+		"can mend.", []string{
 		"engine/problem",
 	}},
-	{"A part that one package of the next row keeps in a folder of its own, as it is an idea of its own.", []string{
+	{"A part that one package of the next row keeps in a folder of its own, as it is an idea of " +
+		"its own.", []string{
 		"engine/chat/jinja", "engine/prefix",
 	}},
 	{"Metal's sources as text: read, checked and translated without a device.", []string{
@@ -25,21 +28,28 @@ var layers = []row{
 	{"What our own Metal devices share: recording, and compiling by clang.", []string{
 		"metal/record", "metal/clang",
 	}},
-	{"What stands alone: formats, translations and decisions, pure Go without a device or the network; it can be read and tested without the rest.", []string{
+	{"What stands alone: formats, translations and decisions, pure Go without a device or the " +
+		"network; it can be read and tested without the rest.", []string{
 		"kernels/cpu", "metal/*",
-		"engine/safetensors", "engine/tokenizer", "engine/chat", "engine/openai", "engine/sched", "engine/blockstore", "engine/reread",
-		"app/settings", "app/login", "app/logs", "app/version", "app/demo", "app/disk", "app/jobs", "frontend",
+		"engine/safetensors", "engine/tokenizer", "engine/chat", "engine/openai", "engine/sched",
+		"engine/blockstore", "engine/reread",
+		"app/settings", "app/login", "app/logs", "app/version", "app/demo", "app/disk", "app/jobs",
+		"frontend",
 	}},
 	{"What a person and a model have said to each other, on disk.", []string{
 		"app/chats",
 	}},
-	{"Tensors and devices: dtype, buffer, tensor, operator. What every kernel speaks, and nothing about models.", []string{
+	{"Tensors and devices: dtype, buffer, tensor, operator. What every kernel speaks, and " +
+		"nothing " +
+		"about models.", []string{
 		"kernels",
 	}},
 	{"Operators on a GPU: how they are dispatched, and what must wait for what.", []string{
 		"kernels/gpu",
 	}},
-	{"Operator families, independent of each other, so that one can be read, replaced or measured alone.", []string{
+	{"Operator families, independent of each other, so that one can be read, replaced or " +
+		"measured " +
+		"alone.", []string{
 		"kernels/*",
 	}},
 	{"The cases of all families, and what they answer on the simulated device.", []string{
@@ -51,10 +61,12 @@ var layers = []row{
 	{"The input of one forward pass. Operators do not know it; what calls them does.", []string{
 		"engine/batch",
 	}},
-	{"What a sequence keeps between passes (KV pages, recurrent state), in the layout that the kernels read. Layers use it; it decides nothing.", []string{
+	{"What a sequence keeps between passes (KV pages, recurrent state), in the layout that the " +
+		"kernels read. Layers use it; it decides nothing.", []string{
 		"engine/cache",
 	}},
-	{"Operators on tensors: shapes checked once, variant chosen. Above this row nobody names a kernel.", []string{
+	{"Operators on tensors: shapes checked once, variant chosen. Above this row nobody names a " +
+		"kernel.", []string{
 		"engine/ops",
 	}},
 	{"Layers (Linear, RMSNorm, Attention), built of operators.", []string{
@@ -66,9 +78,10 @@ var layers = []row{
 	{"Architectures: one file each, written in layers and the checkpoint's own names.", []string{
 		"engine/models",
 	}},
-	{"One step on the device's goroutine: the only caller of an architecture's forward pass.", []string{
-		"engine/runner",
-	}},
+	{"One step on the device's goroutine: the only caller of an architecture's forward pass.",
+		[]string{
+			"engine/runner",
+		}},
 	{"The facade: the app and the server know the engine by this package alone.", []string{
 		"engine",
 	}},
@@ -90,9 +103,10 @@ var layers = []row{
 	{"The life of an engine in the app: start, stop, state.", []string{
 		"app/host",
 	}},
-	{"The control API: the one door through which tray, window and browser reach the host.", []string{
-		"app/control",
-	}},
+	{"The control API: the one door through which tray, window and browser reach the host.",
+		[]string{
+			"app/control",
+		}},
 	{"What shows something. It sees the core only through the control API.", []string{
 		"app/tray", "app/window", "app/notify",
 	}},
@@ -121,23 +135,39 @@ func TestLayersCanFail(t *testing.T) {
 		{"down", "engine/nn/a.go", `package nn; import "headroom/engine/ops"`, ""},
 		{"the standard library", "engine/nn/a.go", `package nn; import "io"`, ""},
 		{"up", "engine/ops/a.go", `package ops; import "headroom/engine/nn"`, "imports engine/nn"},
-		{"up from another system's file", "engine/ops/a_windows.go", `package ops; import "headroom/engine/nn"`, "imports engine/nn"},
-		{"up behind a build tag", "engine/ops/a.go", "//go:build never\n\npackage ops; import \"headroom/engine/nn\"", "imports engine/nn"},
-		{"sideways", "kernels/norm/a.go", `package norm; import "headroom/kernels/rope"`, "imports kernels/rope"},
-		{"sideways in a test", "kernels/norm/a_test.go", `package norm; import "headroom/kernels/rope"`, ""},
-		{"up in a test", "engine/ops/a_test.go", `package ops; import "headroom/engine/nn"`, "imports engine/nn"},
-		{"up in a test from outside", "engine/ops/a_test.go", `package ops_test; import "headroom/engine/nn"`, ""},
-		{"a program in a test from outside", "engine/ops/a_test.go", `package ops_test; import "headroom/app/cmd/headroom"`, "imports app/cmd/headroom"},
-		{"below the facade is still below", "app/host/a.go", `package host; import "headroom/engine"`, ""},
+		{"up from another system's file", "engine/ops/a_windows.go",
+			`package ops; import "headroom/engine/nn"`, "imports engine/nn"},
+		{"up behind a build tag", "engine/ops/a.go",
+			"//go:build never\n\npackage ops; import \"headroom/engine/nn\"", "imports engine/nn"},
+		{"sideways", "kernels/norm/a.go", `package norm; import "headroom/kernels/rope"`,
+			"imports kernels/rope"},
+		{"sideways in a test", "kernels/norm/a_test.go",
+			`package norm; import "headroom/kernels/rope"`, ""},
+		{"up in a test", "engine/ops/a_test.go", `package ops; import "headroom/engine/nn"`,
+			"imports engine/nn"},
+		{"up in a test from outside", "engine/ops/a_test.go",
+			`package ops_test; import "headroom/engine/nn"`, ""},
+		{"a program in a test from outside", "engine/ops/a_test.go",
+			`package ops_test; import "headroom/app/cmd/headroom"`, "imports app/cmd/headroom"},
+		{"below the facade is still below", "app/host/a.go",
+			`package host; import "headroom/engine"`, ""},
 		{"the root", "engine/a.go", `package engine; import "headroom"`, "imports . "},
-		{"a named row wins over a pattern", "kernels/cpu/a.go", `package cpu; import "headroom/kernels"`, "imports kernels "},
-		{"a family imports the thread pool", "kernels/norm/a.go", `package norm; import "headroom/kernels/cpu"`, ""},
-		{"a helper in a test", "kernels/norm/a_test.go", `package norm; import "headroom/kernels/kerneltest"`, ""},
-		{"a helper elsewhere", "kernels/norm/a.go", `package norm; import "headroom/kernels/kerneltest"`, "a test helper"},
-		{"what a helper imports", "kernels/kerneltest/a.go", `package kerneltest; import "headroom/kernels"`, ""},
-		{"a helper of a helper", "engine/enginetest/a.go", `package enginetest; import "headroom/kernels/kerneltest"`, ""},
-		{"an unknown package", "engine/telepathy/a.go", `package telepathy`, "engine/telepathy: the package is in no row"},
-		{"testdata is no source", "engine/testdata/a.go", `package telepathy; import "headroom"`, ""},
+		{"a named row wins over a pattern", "kernels/cpu/a.go",
+			`package cpu; import "headroom/kernels"`, "imports kernels "},
+		{"a family imports the thread pool", "kernels/norm/a.go",
+			`package norm; import "headroom/kernels/cpu"`, ""},
+		{"a helper in a test", "kernels/norm/a_test.go",
+			`package norm; import "headroom/kernels/kerneltest"`, ""},
+		{"a helper elsewhere", "kernels/norm/a.go",
+			`package norm; import "headroom/kernels/kerneltest"`, "a test helper"},
+		{"what a helper imports", "kernels/kerneltest/a.go",
+			`package kerneltest; import "headroom/kernels"`, ""},
+		{"a helper of a helper", "engine/enginetest/a.go",
+			`package enginetest; import "headroom/kernels/kerneltest"`, ""},
+		{"an unknown package", "engine/telepathy/a.go", `package telepathy`,
+			"engine/telepathy: the package is in no row"},
+		{"testdata is no source", "engine/testdata/a.go", `package telepathy; import "headroom"`,
+			""},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -148,7 +178,8 @@ func TestLayersCanFail(t *testing.T) {
 			expect(t, checkLayers(files, layers), c.want)
 		})
 	}
-	expect(t, checkTable([]row{{"a", []string{"x"}}, {"b", []string{"x"}}}), "x stands in row 0 and in row 1")
+	expect(t, checkTable([]row{{"a", []string{"x"}}, {"b", []string{"x"}}}),
+		"x stands in row 0 and in row 1")
 	expect(t, checkTable([]row{{"", []string{"x"}}}), "no sentence of why")
 }
 

@@ -11,8 +11,9 @@ import (
 	"strings"
 )
 
-// This file holds the families of operators (kernels/*) to what a family is: every operator has a kernel for each device and cases
-// that compare it with its reference, and every .metal source belongs to an operator.
+// This file holds the families of operators (kernels/*) to what a family is: every operator has a
+// kernel for each device and cases that compare it with its reference, and every .metal source
+// belongs to an operator.
 
 // family is what one folder of kernels declares.
 type family struct {
@@ -25,9 +26,9 @@ type family struct {
 	files     map[string]bool // all names in the folder
 }
 
-// checkOperators wants a Metal method and cases of every operator, tests that run the cases on CPU and Metal, and every .metal source
-// embedded. withoutMetal lists operators that have no Metal kernel yet ("kernels/norm.RMSNorm"):
-// it may name no others.
+// checkOperators wants a Metal method and cases of every operator, tests that run the cases on CPU
+// and Metal, and every .metal source embedded. withoutMetal lists operators that have no Metal
+// kernel yet ("kernels/norm.RMSNorm"): it may name no others.
 func checkOperators(tree fs.FS, withoutMetal []string) ([]string, error) {
 	folders, err := fs.Glob(tree, "kernels/*")
 	if err != nil {
@@ -51,10 +52,15 @@ func checkOperators(tree fs.FS, withoutMetal []string) ([]string, error) {
 		breaches = append(breaches, f.check(missing)...)
 	}
 	for name := range missing {
-		breaches = append(breaches, fmt.Sprintf("%s is listed as an operator without a Metal kernel, but has one or is gone: take it off the list", name))
+		breaches = append(breaches,
+			fmt.Sprintf(
+				"%s is listed as an operator without a Metal kernel, but has one or is gone: take "+
+					"it off the list", name))
 	}
 	if found == 0 {
-		breaches = append(breaches, "kernels: found no operator, a type with a method Reference: the rule would pass on nothing")
+		breaches = append(breaches,
+			"kernels: found no operator, a type with a method Reference: the rule would pass on "+
+				"nothing")
 	}
 	return sorted(breaches), nil
 }
@@ -67,31 +73,43 @@ func (f *family) check(missing map[string]bool) []string {
 		name := f.dir + "." + operator
 		metal = metal || f.metal[operator]
 		if !f.metal[operator] && !missing[name] {
-			breaches = append(breaches, fmt.Sprintf("%s has no Metal method. Write its kernel: CONTRIBUTING.md, \"Add a Metal kernel\"", name))
+			breaches = append(breaches,
+				fmt.Sprintf(
+					"%s has no Metal method. Write its kernel: CONTRIBUTING.md, \"Add a Metal "+
+						"kernel\"", name))
 		}
 		if !f.metal[operator] {
 			delete(missing, name)
 		}
 		if !f.cases[operator] {
-			breaches = append(breaches, fmt.Sprintf("%s is in no kernels.Case: a kernel that nothing compares with its reference", name))
+			breaches = append(breaches,
+				fmt.Sprintf(
+					"%s is in no kernels.Case: a kernel that nothing compares with its reference",
+					name))
 		}
 	}
 	if len(f.operators) > 0 && !f.calls["Run"] {
-		breaches = append(breaches, fmt.Sprintf("%s: no test calls kerneltest.Run with the family's cases", f.dir))
+		breaches = append(breaches,
+			fmt.Sprintf("%s: no test calls kerneltest.Run with the family's cases", f.dir))
 	}
 	if metal && !f.calls["RunMetal"] {
-		breaches = append(breaches, fmt.Sprintf("%s: no test calls kerneltest.RunMetal with the family's cases", f.dir))
+		breaches = append(breaches,
+			fmt.Sprintf("%s: no test calls kerneltest.RunMetal with the family's cases", f.dir))
 	}
 	for file := range f.files {
 		if strings.HasSuffix(file, ".metal") && !f.embedded[file] {
-			breaches = append(breaches, fmt.Sprintf("%s/%s: nothing embeds the source, so no operator's Metal method dispatches it", f.dir, file))
+			breaches = append(breaches,
+				fmt.Sprintf(
+					"%s/%s: nothing embeds the source, so no operator's Metal method dispatches it",
+					f.dir, file))
 		}
 	}
 	return breaches
 }
 
 func readFamily(tree fs.FS, dir string) (*family, error) {
-	f := &family{dir: dir, metal: map[string]bool{}, cases: map[string]bool{}, calls: map[string]bool{}, embedded: map[string]bool{}, files: map[string]bool{}}
+	f := &family{dir: dir, metal: map[string]bool{}, cases: map[string]bool{},
+		calls: map[string]bool{}, embedded: map[string]bool{}, files: map[string]bool{}}
 	entries, err := fs.ReadDir(tree, dir)
 	if err != nil {
 		return f, nil // a file

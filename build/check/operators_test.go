@@ -16,11 +16,14 @@ func TestOperators(t *testing.T) {
 	report(t, breaches)
 
 	whole := map[string]string{
-		"kernels/doc.go":          "package kernels",
-		"kernels/norm/a.go":       "package norm\nfunc (o *A) Reference() {}\nfunc aCases() []kernels.Case { return []kernels.Case{{New: func() { return &A{} }}} }",
-		"kernels/norm/a.metal":    "kernel void a() {}",
-		"kernels/norm/n_test.go":  "package norm\nfunc TestA(t *testing.T) { kerneltest.Run(t, Cases()); kerneltest.RunMetal(t, Cases()) }",
-		"kernels/norm/a_metal.go": "package norm\n//go:embed a.metal\nvar text string\nfunc (o *A) Metal(c *gpu.Context) {}",
+		"kernels/doc.go": "package kernels",
+		"kernels/norm/a.go": "package norm\nfunc (o *A) Reference() {}\nfunc aCases() " +
+			"[]kernels.Case { return []kernels.Case{{New: func() { return &A{} }}} }",
+		"kernels/norm/a.metal": "kernel void a() {}",
+		"kernels/norm/n_test.go": "package norm\nfunc TestA(t *testing.T) { kerneltest.Run(t, " +
+			"Cases()); kerneltest.RunMetal(t, Cases()) }",
+		"kernels/norm/a_metal.go": "package norm\n//go:embed a.metal\nvar text string\nfunc (o " +
+			"*A) Metal(c *gpu.Context) {}",
 	}
 	cases := []struct {
 		name    string
@@ -30,15 +33,27 @@ func TestOperators(t *testing.T) {
 		want    string
 	}{
 		{"whole", "", "", nil, ""},
-		{"no Metal method", "kernels/norm/a_metal.go", "package norm\n//go:embed a.metal\nvar text string", nil, "kernels/norm.A has no Metal method"},
-		{"none yet", "kernels/norm/a_metal.go", "package norm\n//go:embed a.metal\nvar text string", []string{"kernels/norm.A"}, ""},
+		{"no Metal method", "kernels/norm/a_metal.go",
+			"package norm\n//go:embed a.metal\nvar text string", nil,
+			"kernels/norm.A has no Metal method"},
+		{"none yet", "kernels/norm/a_metal.go", "package norm\n//go:embed a.metal\nvar text string",
+			[]string{"kernels/norm.A"}, ""},
 		{"listed though it has one", "", "", []string{"kernels/norm.A"}, "take it off the list"},
 		{"listed though it is gone", "", "", []string{"kernels/norm.B"}, "take it off the list"},
-		{"no case", "kernels/norm/a.go", "package norm\nfunc (o *A) Reference() {}\nfunc make() any { return &A{} }", nil, "kernels/norm.A is in no kernels.Case"},
-		{"cases not run", "kernels/norm/n_test.go", "package norm\nfunc TestA(t *testing.T) { kerneltest.RunMetal(t, Cases()) }", nil, "calls kerneltest.Run "},
-		{"cases not run on Metal", "kernels/norm/n_test.go", "package norm\nfunc TestA(t *testing.T) { kerneltest.Run(t, Cases()) }", nil, "calls kerneltest.RunMetal"},
-		{"a source without a host", "kernels/norm/b.metal", "kernel void b() {}", nil, "kernels/norm/b.metal: nothing embeds"},
-		{"a source that nothing embeds", "kernels/norm/a_metal.go", "package norm\nfunc (o *A) Metal(c *gpu.Context) {}", nil, "kernels/norm/a.metal: nothing embeds"},
+		{"no case", "kernels/norm/a.go",
+			"package norm\nfunc (o *A) Reference() {}\nfunc make() any { return &A{} }", nil,
+			"kernels/norm.A is in no kernels.Case"},
+		{"cases not run", "kernels/norm/n_test.go",
+			"package norm\nfunc TestA(t *testing.T) { kerneltest.RunMetal(t, Cases()) }", nil,
+			"calls kerneltest.Run "},
+		{"cases not run on Metal", "kernels/norm/n_test.go",
+			"package norm\nfunc TestA(t *testing.T) { kerneltest.Run(t, Cases()) }", nil,
+			"calls kerneltest.RunMetal"},
+		{"a source without a host", "kernels/norm/b.metal", "kernel void b() {}", nil,
+			"kernels/norm/b.metal: nothing embeds"},
+		{"a source that nothing embeds", "kernels/norm/a_metal.go",
+			"package norm\nfunc (o *A) Metal(c *gpu.Context) {}", nil,
+			"kernels/norm/a.metal: nothing embeds"},
 		{"no operators", "kernels/norm/a.go", "package norm", nil, "found no operator"},
 	}
 	for _, c := range cases {

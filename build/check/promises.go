@@ -18,8 +18,9 @@ var (
 	fence       = regexp.MustCompile("(?ms)^```[a-z]*\n(.*?)^```")
 	makeCommand = regexp.MustCompile(`^make((?: +[A-Za-z0-9_=.-]+)*)$`)
 	ownCommand  = regexp.MustCompile(`^(?:\./)?(?:bin/)?headroom +([a-z][a-z-]*)`)
-	commandTag  = regexp.MustCompile("(?m)^\\s*([A-Z][A-Za-z0-9]*)\\s+[^`\n]*`[^`\n]*\\bcmd:\"[^`\n]*`")
-	nameTag     = regexp.MustCompile(`\bname:"([^"]+)"`)
+	commandTag  = regexp.MustCompile(
+		"(?m)^\\s*([A-Z][A-Za-z0-9]*)\\s+[^`\n]*`[^`\n]*\\bcmd:\"[^`\n]*`")
+	nameTag = regexp.MustCompile(`\bname:"([^"]+)"`)
 )
 
 // makeTargets returns the targets of a Makefile that a person calls, each with its line of help
@@ -45,7 +46,10 @@ func checkMakefile(makefile string) []string {
 	var breaches []string
 	for name, help := range makeTargets(makefile) {
 		if help == "" {
-			breaches = append(breaches, fmt.Sprintf("Makefile: target %s has no line of help. Write it after its prerequisites: %s: ## what it does", name, name))
+			breaches = append(breaches,
+				fmt.Sprintf(
+					"Makefile: target %s has no line of help. Write it after its prerequisites: "+
+						"%s: ## what it does", name, name))
 		}
 		if !declared[name] {
 			breaches = append(breaches, fmt.Sprintf("Makefile: target %s is not in .PHONY", name))
@@ -86,18 +90,22 @@ func hyphenated(field string) string {
 
 // checkCommands holds the `make X` and `headroom X` of a document, in code spans and fenced
 // blocks, against what there is.
-func checkCommands(name, document string, targets map[string]string, commands map[string]bool) []string {
+func checkCommands(name, document string, targets map[string]string,
+	commands map[string]bool) []string {
 	var breaches []string
 	for _, line := range shown(document) {
 		if m := makeCommand.FindStringSubmatch(line); m != nil {
 			for _, word := range strings.Fields(m[1]) {
 				if _, ok := targets[word]; !ok && !strings.ContainsAny(word, "=/") {
-					breaches = append(breaches, fmt.Sprintf("%s shows `%s`, but the Makefile has no target %s", name, line, word))
+					breaches = append(breaches,
+						fmt.Sprintf("%s shows `%s`, but the Makefile has no target %s", name, line,
+							word))
 				}
 			}
 		}
 		if m := ownCommand.FindStringSubmatch(line); m != nil && !commands[m[1]] {
-			breaches = append(breaches, fmt.Sprintf("%s shows `%s`, but headroom has no command %s", name, line, m[1]))
+			breaches = append(breaches,
+				fmt.Sprintf("%s shows `%s`, but headroom has no command %s", name, line, m[1]))
 		}
 	}
 	return sorted(breaches)

@@ -65,7 +65,8 @@ func TestSubcommands(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := map[string]bool{"serve": true, "self-test": true, "models": true}; !reflect.DeepEqual(got, want) {
+	if want := map[string]bool{"serve": true, "self-test": true,
+		"models": true}; !reflect.DeepEqual(got, want) {
 		t.Errorf("subcommands %v, want %v", got, want)
 	}
 }

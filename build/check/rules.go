@@ -31,10 +31,16 @@ func checkDocs(files []goFile) []string {
 	for pkg, docs := range documented {
 		switch {
 		case len(docs) == 0:
-			breaches = append(breaches, fmt.Sprintf("%s: no package comment. Say what the package is for, right above a package clause.", pkg))
+			breaches = append(breaches,
+				fmt.Sprintf(
+					"%s: no package comment. Say what the package is for, right above a package "+
+						"clause.", pkg))
 		case len(docs) > 1:
-			breaches = append(breaches, fmt.Sprintf("%s: %d package comments (%s). Keep one; part the others from the package clause by an empty line.",
-				pkg, len(docs), strings.Join(docs, ", ")))
+			breaches = append(breaches,
+				fmt.Sprintf(
+					"%s: %d package comments (%s). Keep one; part the others from the package "+
+						"clause by an empty line.",
+					pkg, len(docs), strings.Join(docs, ", ")))
 		}
 	}
 	return sorted(breaches)
@@ -62,8 +68,9 @@ func checkImports(files []goFile, rules []forbidden) []string {
 			}
 			for _, imported := range f.imports {
 				if imported == rule.imports || strings.HasPrefix(imported, rule.imports+"/") {
-					breaches = append(breaches, fmt.Sprintf("%s imports %s, allowed in %s alone. %s",
-						f.path, imported, strings.Join(rule.except, ", "), rule.why))
+					breaches = append(breaches,
+						fmt.Sprintf("%s imports %s, allowed in %s alone. %s",
+							f.path, imported, strings.Join(rule.except, ", "), rule.why))
 				}
 			}
 		}
@@ -81,7 +88,9 @@ var generated = regexp.MustCompile(`(?m)^\W*Code generated .* DO NOT EDIT\.`)
 func checkLengths(tree fs.FS, most int) []string {
 	return eachText(tree, sourceFile, func(name string, text []byte) []string {
 		if n := lines(text); n > most && !generated.Match(text) {
-			return []string{fmt.Sprintf("%s: %d lines, at most %d. Which of its ideas deserves a file of its own?", name, n, most)}
+			return []string{fmt.Sprintf(
+				"%s: %d lines, at most %d. Which of its ideas deserves a file of its own?", name, n,
+				most)}
 		}
 		return nil
 	})
@@ -120,7 +129,8 @@ func checkTexts(tree fs.FS, rules []unwelcome) []string {
 		for _, rule := range rules {
 			if at := rule.text.FindIndex(text); at != nil {
 				line := 1 + bytes.Count(text[:at[0]], []byte("\n"))
-				breaches = append(breaches, fmt.Sprintf("%s:%d: %q. %s", name, line, text[at[0]:at[1]], rule.why))
+				breaches = append(breaches,
+					fmt.Sprintf("%s:%d: %q. %s", name, line, text[at[0]:at[1]], rule.why))
 			}
 		}
 		return breaches
@@ -132,7 +142,8 @@ const largestTextBytes = 8 << 20
 
 // eachText calls see for every file of the tree whose path fits, and gathers what it returns.
 // Folders of the sources only, but testdata too; files that cannot be read are breaches.
-func eachText(tree fs.FS, fits *regexp.Regexp, see func(name string, text []byte) []string) []string {
+func eachText(tree fs.FS, fits *regexp.Regexp,
+	see func(name string, text []byte) []string) []string {
 	var breaches []string
 	err := fs.WalkDir(tree, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {

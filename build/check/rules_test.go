@@ -13,19 +13,22 @@ var imports = []forbidden{
 		imports: "github.com/getlantern/systray",
 		in:      []string{".", "app/...", "engine/...", "kernels/...", "metal/...", "frontend"},
 		except:  []string{"app/tray", "app/cmd/headroom-agent"},
-		why:     "systray pulls in GTK, and on a Mac its AppDelegate collides with that of Wails: everything else must build without it.",
+		why: "systray pulls in GTK, and on a Mac its AppDelegate collides with that of Wails: " +
+			"everything else must build without it.",
 	},
 	{
 		imports: "github.com/wailsapp/wails",
 		in:      []string{".", "app/...", "engine/...", "kernels/...", "metal/...", "frontend"},
 		except:  []string{"."},
-		why:     "Wails pulls in WebKit and takes over the process: only the window program may link it.",
+		why: "Wails pulls in WebKit and takes over the process: only the window program may " +
+			"link it.",
 	},
 	{
 		imports: "net/http",
 		in:      []string{"engine/...", "kernels/...", "metal/..."},
 		except:  []string{"engine/server"},
-		why:     "Inference must be usable, and testable, without a network; the server translates.",
+		why: "Inference must be usable, and testable, without a network; the server " +
+			"translates.",
 	},
 }
 
@@ -33,9 +36,12 @@ var imports = []forbidden{
 // themselves.
 var texts = []unwelcome{
 	{regexp.MustCompile(`(^|[\s"'=(:])/(wor[k]|far[m]|roo[t]|tmp/h[r])/`),
-		"A path of one machine: take it from a flag or variable, or say where it comes from in words."},
-	{regexp.MustCompile(`(registr[y]\.npmjs|prox[y]\.golang|su[m]\.golang|pyp[i]\.org|pythonhoste[d]\.org|crate[s]\.io|de[b]\.debian\.org|repo1\.mave[n])`),
-		"A registry's host: name the package, and let the client's settings say where it comes from."},
+		"A path of one machine: take it from a flag or variable, or say where it comes from in " +
+			"words."},
+	{regexp.MustCompile(
+		`(registr[y]\.npmjs|prox[y]\.golang|su[m]\.golang|pyp[i]\.org|pythonhoste[d]\.org|crate[s]\.io|de[b]\.debian\.org|repo1\.mave[n])`),
+		"A registry's host: name the package, and let the client's settings say where it comes " +
+			"from."},
 	{regexp.MustCompile(`\b(TOD[O]|FIXM[E]|XX[X])\b`),
 		"Unfinished work: do it, or file an issue and describe what holds now."},
 }
@@ -48,11 +54,16 @@ func TestDocs(t *testing.T) {
 		files map[string]string
 		want  string
 	}{
-		{"one", map[string]string{"a/a.go": "// Package a is.\npackage a", "a/b.go": "package a"}, ""},
+		{"one", map[string]string{"a/a.go": "// Package a is.\npackage a", "a/b.go": "package a"},
+			""},
 		{"none", map[string]string{"a/a.go": "package a"}, "a: no package comment"},
-		{"two", map[string]string{"a/a.go": "// Package a is.\npackage a", "a/b.go": "// More.\npackage a"}, "2 package comments (a/a.go, a/b.go)"},
-		{"a file's own comment", map[string]string{"a/a.go": "// Package a is.\npackage a", "a/b.go": "// b.go: more.\n\npackage a"}, ""},
-		{"a directive", map[string]string{"a/a.go": "// Package a is.\npackage a", "a/b.go": "//go:build linux\npackage a"}, ""},
+		{"two", map[string]string{"a/a.go": "// Package a is.\npackage a",
+			"a/b.go": "// More.\npackage a"}, "2 package comments (a/a.go, a/b.go)"},
+		{"a file's own comment",
+			map[string]string{"a/a.go": "// Package a is.\npackage a",
+				"a/b.go": "// b.go: more.\n\npackage a"}, ""},
+		{"a directive", map[string]string{"a/a.go": "// Package a is.\npackage a",
+			"a/b.go": "//go:build linux\npackage a"}, ""},
 		{"tests alone", map[string]string{"a/a_test.go": "package a"}, ""},
 	}
 	for _, c := range cases {
@@ -71,18 +82,22 @@ func TestImports(t *testing.T) {
 
 	cases := []struct{ name, file, imported, want string }{
 		{"systray in the tray", "app/tray/a.go", "github.com/getlantern/systray", ""},
-		{"systray in the host", "app/host/a.go", "github.com/getlantern/systray", "app/host/a.go imports github.com/getlantern/systray"},
+		{"systray in the host", "app/host/a.go", "github.com/getlantern/systray",
+			"app/host/a.go imports github.com/getlantern/systray"},
 		{"Wails in the window program", "main.go", "github.com/wailsapp/wails/v2/pkg/options", ""},
-		{"Wails in the tray", "app/tray/a.go", "github.com/wailsapp/wails/v2", "app/tray/a.go imports"},
+		{"Wails in the tray", "app/tray/a.go", "github.com/wailsapp/wails/v2",
+			"app/tray/a.go imports"},
 		{"HTTP in the server", "engine/server/a.go", "net/http", ""},
 		{"HTTP in the control API", "app/control/a.go", "net/http", ""},
 		{"HTTP in the engine", "engine/runner/a.go", "net/http", "allowed in engine/server alone"},
 		{"HTTP in the engine's tests", "engine/runner/a_test.go", "net/http/httptest", ""},
-		{"part of HTTP in the facade", "engine/a.go", "net/http/httptrace", "engine/a.go imports net/http/httptrace"},
+		{"part of HTTP in the facade", "engine/a.go", "net/http/httptrace",
+			"engine/a.go imports net/http/httptrace"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			files, err := readGo(treeOf(map[string]string{c.file: "package a; import \"" + c.imported + "\""}))
+			files, err := readGo(treeOf(
+				map[string]string{c.file: "package a; import \"" + c.imported + "\""}))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -99,9 +114,14 @@ func TestLengths(t *testing.T) {
 
 	long := strings.Repeat("x\n", mostLines)
 	expect(t, checkLengths(treeOf(map[string]string{"a.go": long}), mostLines), "")
-	expect(t, checkLengths(treeOf(map[string]string{"k/a.metal": long + "x"}), mostLines), "k/a.metal: 701 lines, at most 700")
-	expect(t, checkLengths(treeOf(map[string]string{"a.go": "// Code generated by kernels/gen. DO NOT EDIT.\n" + long}), mostLines), "")
-	expect(t, checkLengths(treeOf(map[string]string{"a/testdata/a.go": long + "x", "frontend/node_modules/p/a.js": long + "x", "a.json": long + "x"}), mostLines), "")
+	expect(t, checkLengths(treeOf(map[string]string{"k/a.metal": long + "x"}), mostLines),
+		"k/a.metal: 701 lines, at most 700")
+	expect(t, checkLengths(treeOf(
+		map[string]string{"a.go": "// Code generated by kernels/gen. DO NOT EDIT.\n" + long}),
+		mostLines), "")
+	expect(t, checkLengths(treeOf(
+		map[string]string{"a/testdata/a.go": long + "x", "frontend/node_modules/p/a.js": long + "x",
+			"a.json": long + "x"}), mostLines), "")
 }
 
 func TestFormat(t *testing.T) {
@@ -109,7 +129,8 @@ func TestFormat(t *testing.T) {
 
 	expect(t, checkFormat(treeOf(map[string]string{"a.go": "package a\n"})), "")
 	expect(t, checkFormat(treeOf(map[string]string{"a.go": "package  a\n"})), "Run: gofmt -w a.go")
-	expect(t, checkFormat(treeOf(map[string]string{"a.go": "package a\n\nfunc {\n"})), "does not parse")
+	expect(t, checkFormat(treeOf(map[string]string{"a.go": "package a\n\nfunc {\n"})),
+		"does not parse")
 }
 
 func TestTexts(t *testing.T) {
@@ -117,10 +138,12 @@ func TestTexts(t *testing.T) {
 
 	cases := []struct{ name, file, text, want string }{
 		{"a machine's path", "a.md", "line\nsee /wor" + "k/x", "a.md:2:"},
-		{"a machine's path in a string", "a.go", `var p = "/roo` + `t/models"`, "A path of one machine"},
+		{"a machine's path in a string", "a.go", `var p = "/roo` + `t/models"`,
+			"A path of one machine"},
 		{"a sample path", "a.ts", `"/Users/ada/Models"`, ""},
 		{"an address is no path", "a.md", "https://example.org/wor" + "k/x", ""},
-		{"a lock file with addresses", "frontend/package-lock.json", `"https://registr` + `y.npmjs.org/vite"`, "A registry's host"},
+		{"a lock file with addresses", "frontend/package-lock.json",
+			`"https://registr` + `y.npmjs.org/vite"`, "A registry's host"},
 		{"unfinished work", "a/testdata/a.txt", "TOD" + "O: later", "Unfinished work"},
 		{"the settings of .ci count", ".ci/run", "# FIXM" + "E", ".ci/run:1:"},
 		{"binary", "a.bin", "\x00TOD" + "O", ""},

@@ -28,17 +28,27 @@ func TestSetup(t *testing.T) {
 	}{
 		{name: "nothing missing", args: "core", user: "1000", installed: []string{"cc"}},
 		{name: "root", args: "core", user: "0",
-			says: []string{"missing on this machine", "C compiler for the CPU kernels", "installing with apt: gcc"},
-			apt:  "install -qq -y --no-install-recommends gcc libc6-dev", fails: true}, // it installed nothing, and notices
+			says: []string{"missing on this machine", "C compiler for the CPU kernels",
+				"installing with apt: gcc"},
+			// it installed nothing, and notices
+			apt: "install -qq -y --no-install-recommends gcc libc6-dev", fails: true},
 		{name: "neither root nor sudo", args: "core", user: "1000", fails: true,
-			says: []string{"needs root", "sudo apt-get update && sudo apt-get install -y --no-install-recommends gcc libc6-dev", "still missing"}},
-		{name: "sudo without a password", args: "core", user: "1000", installed: []string{"sudo"}, fails: true,
-			says: []string{"installing with apt: gcc"}, apt: "install -qq -y --no-install-recommends gcc libc6-dev"},
-		{name: "one compiler of several", args: "sim", user: "1000", installed: []string{"clang-21"}},
-		{name: "no compiler", args: "sim", user: "0", says: []string{"compiles the Metal kernels", "installing with apt: clang-19"},
-			apt: "install -qq -y --no-install-recommends clang-19", fails: true},
-		{name: "unknown component", args: "cores", user: "0", fails: true, says: []string{"unknown component cores"}},
-		{name: "no component", args: "", user: "0", fails: true, says: []string{"build/setup COMPONENT"}},
+			says: []string{"needs root",
+				"sudo apt-get update && sudo apt-get install -y --no-install-recommends gcc " +
+					"libc6-dev", "still missing"}},
+		{name: "sudo without a password", args: "core", user: "1000", installed: []string{"sudo"},
+			fails: true,
+			says:  []string{"installing with apt: gcc"},
+			apt:   "install -qq -y --no-install-recommends gcc libc6-dev"},
+		{name: "one compiler of several", args: "sim", user: "1000",
+			installed: []string{"clang-21"}},
+		{name: "no compiler", args: "sim", user: "0",
+			says: []string{"compiles the Metal kernels", "installing with apt: clang-19"},
+			apt:  "install -qq -y --no-install-recommends clang-19", fails: true},
+		{name: "unknown component", args: "cores", user: "0", fails: true,
+			says: []string{"unknown component cores"}},
+		{name: "no component", args: "", user: "0", fails: true,
+			says: []string{"build/setup COMPONENT"}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -47,13 +57,17 @@ func TestSetup(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := os.ReadFile(script); err != nil { // so that the test cache knows the script
+			if _, err := os.ReadFile(script); err != nil {
+				// so that the test cache knows the script
 				t.Fatal(err)
 			}
-			command := exec.Command(filepath.Join(path, "bash"), append([]string{script}, strings.Fields(c.args)...)...)
-			command.Env = []string{"PATH=" + path, "CI=true", "LOG=" + filepath.Join(path, "log"), "TMPDIR=" + t.TempDir()}
+			command := exec.Command(filepath.Join(path, "bash"),
+				append([]string{script}, strings.Fields(c.args)...)...)
+			command.Env = []string{"PATH=" + path, "CI=true", "LOG=" + filepath.Join(path, "log"),
+				"TMPDIR=" + t.TempDir()}
 			out, err := command.CombinedOutput()
-			if failed := err != nil; failed != c.fails || err != nil && !errors.As(err, new(*exec.ExitError)) {
+			if failed := err != nil; failed != c.fails || err != nil &&
+				!errors.As(err, new(*exec.ExitError)) {
 				t.Errorf("error %v, want failure: %v", err, c.fails)
 			}
 			rest := string(out)
@@ -68,7 +82,8 @@ func TestSetup(t *testing.T) {
 				t.Errorf("said:\n%s\nwant silence", out)
 			}
 			log, _ := os.ReadFile(filepath.Join(path, "log")) // absent when apt-get was not called
-			if last := lastLine(string(log)); !strings.HasSuffix(last, c.apt) || c.apt == "" && last != "" {
+			if last := lastLine(string(log)); !strings.HasSuffix(last, c.apt) || c.apt == "" &&
+				last != "" {
 				t.Errorf("apt-get was called with %q, want %q", last, c.apt)
 			}
 		})
@@ -79,7 +94,8 @@ func TestSetup(t *testing.T) {
 func machine(t *testing.T, user string, installed []string) string {
 	t.Helper()
 	dir := t.TempDir()
-	for _, tool := range []string{"bash", "env", "sed", "tr", "sort", "cut", "dirname", "mktemp", "tail", "head", "rm", "cat"} {
+	for _, tool := range []string{"bash", "env", "sed", "tr", "sort", "cut", "dirname", "mktemp",
+		"tail", "head", "rm", "cat"} {
 		real, err := exec.LookPath(tool)
 		if err != nil {
 			t.Fatal(err)
@@ -95,11 +111,13 @@ func machine(t *testing.T, user string, installed []string) string {
 		"apt-get": `echo "$@" >>"$LOG"`,
 	}
 	for _, name := range installed {
-		stubs[name] = `[ "$1" = -n ] && shift; exec "$@"` // sudo's behaviour; the others are only looked for
+		// sudo's behaviour; the others are only looked for
+		stubs[name] = `[ "$1" = -n ] && shift; exec "$@"`
 	}
 	stubs["true"] = "exit 0"
 	for name, body := range stubs {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!"+filepath.Join(dir, "bash")+"\n"+body+"\n"), 0o755); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, name),
+			[]byte("#!"+filepath.Join(dir, "bash")+"\n"+body+"\n"), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}

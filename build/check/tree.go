@@ -51,14 +51,16 @@ func readGo(tree fs.FS) ([]goFile, error) {
 			}
 			return nil
 		}
-		if !strings.HasSuffix(name, ".go") || strings.HasPrefix(path.Base(name), "_") || strings.HasPrefix(path.Base(name), ".") {
+		if !strings.HasSuffix(name, ".go") || strings.HasPrefix(path.Base(name), "_") ||
+			strings.HasPrefix(path.Base(name), ".") {
 			return nil
 		}
 		text, err := fs.ReadFile(tree, name)
 		if err != nil {
 			return err
 		}
-		file, err := parser.ParseFile(token.NewFileSet(), name, text, parser.ImportsOnly|parser.ParseComments)
+		file, err := parser.ParseFile(token.NewFileSet(), name, text,
+			parser.ImportsOnly|parser.ParseComments)
 		if err != nil {
 			return err
 		}
@@ -72,7 +74,8 @@ func readGo(tree fs.FS) ([]goFile, error) {
 }
 
 func describe(name string, file *ast.File) goFile {
-	f := goFile{path: name, pkg: path.Dir(name), test: strings.HasSuffix(name, "_test.go"), doc: file.Doc.Text()}
+	f := goFile{path: name, pkg: path.Dir(name), test: strings.HasSuffix(name, "_test.go"),
+		doc: file.Doc.Text()}
 	f.outside = f.test && strings.HasSuffix(file.Name.Name, "_test")
 	for _, spec := range file.Imports {
 		imported, err := strconv.Unquote(spec.Path.Value)

@@ -5,8 +5,9 @@
 // Window and tray link Cocoa and WebKit, so no other system can compile them for a Mac. But their
 // Go side can be read: `go list -deps` with GOOS=darwin and cgo on names the files that a Mac would
 // compile, dependencies first, and go/types checks them in that order with FakeImportC, which
-// accepts every C.name as of any type. Not seen: calls into C, and the Objective-C files themselves.
-// The standard library's bodies are not checked; its declarations are all that is needed of it.
+// accepts every C.name as of any type. Not seen: calls into C, and the Objective-C files
+// themselves. The standard library's bodies are not checked; its declarations are all that is
+// needed of it.
 //
 // It prints one line per error and exits 1 if there is one, 2 if it could not look.
 package main
@@ -60,15 +61,17 @@ type listed struct {
 	GoFiles    []string
 	CgoFiles   []string
 	MFiles     []string
-	ImportMap  map[string]string // import path in the source to the one meant (vendoring, standard library)
-	Module     *struct{ GoVersion string }
-	Error      *struct{ Err string }
+	// import path in the source to the one meant (vendoring, standard library)
+	ImportMap map[string]string
+	Module    *struct{ GoVersion string }
+	Error     *struct{ Err string }
 }
 
 // list returns the packages and all their dependencies, each after what it imports, with the files
 // that a Mac would compile.
 func list(dir, tags, arch string, patterns []string) ([]listed, error) {
-	command := exec.Command("go", append([]string{"list", "-e", "-deps", "-json", "-tags", tags}, patterns...)...)
+	command := exec.Command("go",
+		append([]string{"list", "-e", "-deps", "-json", "-tags", tags}, patterns...)...)
 	command.Dir = dir
 	command.Env = append(os.Environ(), "GOOS=darwin", "GOARCH="+arch, "CGO_ENABLED=1")
 	var stderr bytes.Buffer
@@ -112,11 +115,13 @@ func check(packages []listed, arch string) (problems, unseen []string) {
 	return problems, unseen
 }
 
-func checkOne(p listed, arch string, files *token.FileSet, checked map[string]*types.Package) (*types.Package, []string) {
+func checkOne(p listed, arch string, files *token.FileSet,
+	checked map[string]*types.Package) (*types.Package, []string) {
 	var problems []string
 	var sources []*ast.File
 	for _, name := range append(p.GoFiles, p.CgoFiles...) {
-		source, err := parser.ParseFile(files, filepath.Join(p.Dir, name), nil, parser.SkipObjectResolution)
+		source, err := parser.ParseFile(files, filepath.Join(p.Dir, name), nil,
+			parser.SkipObjectResolution)
 		if err != nil {
 			problems = append(problems, err.Error())
 		}

@@ -19,14 +19,19 @@ func TestCheck(t *testing.T) {
 		{"wrong type", "package a\n\nvar twice string = 2 * once\n", "cannot use 2 * once"},
 		{"unknown name", "package a\n\nvar twice = 2 * nonce\n", "undefined: nonce"},
 		{"syntax", "package a\n\nvar = \n", "expected"},
-		{"calls into C", "package a\n\n// int f(void);\nimport \"C\"\n\nvar twice = 2 * int(C.f())\n", ""},
-		{"wrong beside C", "package a\n\n// int f(void);\nimport \"C\"\n\nvar _ = C.f()\n\nvar twice string = 2 * once\n", "cannot use 2 * once"},
+		{"calls into C",
+			"package a\n\n// int f(void);\nimport \"C\"\n\nvar twice = 2 * int(C.f())\n", ""},
+		{"wrong beside C",
+			"package a\n\n// int f(void);\nimport \"C\"\n\nvar _ = C.f()\n\nvar twice string = 2 " +
+				"* once\n", "cannot use 2 * once"},
 		{"the standard library", "package a\n\nimport \"os\"\n\nvar wd, _ = os.Getwd()\n", ""},
-		{"misuse of it", "package a\n\nimport \"os\"\n\nvar wd = os.Getwd()\n", "single-value context"},
+		{"misuse of it", "package a\n\nimport \"os\"\n\nvar wd = os.Getwd()\n",
+			"single-value context"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			problems := checkModule(t, map[string]string{"a.go": "package a\n\nconst once = 1\n", "a_darwin.go": c.darwin})
+			problems := checkModule(t,
+				map[string]string{"a.go": "package a\n\nconst once = 1\n", "a_darwin.go": c.darwin})
 			text := strings.Join(problems, "\n")
 			if c.want == "" && len(problems) > 0 || !strings.Contains(text, c.want) {
 				t.Errorf("errors:\n%s\nwant %q (none if empty)", text, c.want)
@@ -37,7 +42,8 @@ func TestCheck(t *testing.T) {
 
 // TestMissingPackage: an import that resolves to nothing is an error, not an empty package.
 func TestMissingPackage(t *testing.T) {
-	problems := checkModule(t, map[string]string{"a.go": "package a\n\nimport \"fixture/nowhere\"\n\nvar _ = nowhere.X\n"})
+	problems := checkModule(t,
+		map[string]string{"a.go": "package a\n\nimport \"fixture/nowhere\"\n\nvar _ = nowhere.X\n"})
 	if text := strings.Join(problems, "\n"); !strings.Contains(text, "fixture/nowhere") {
 		t.Errorf("errors:\n%s\nwant fixture/nowhere named", text)
 	}

@@ -1,7 +1,8 @@
 package main
 
-// Apple's icon file: "icns", the file's length, then entries of four letters, their length and a picture. iconutil writes the
-// same ten, and exists on a Mac alone; format and entries as found by https://relikd.github.io/icns-analysis/.
+// Apple's icon file: "icns", the file's length, then entries of four letters, their length and a
+// picture. iconutil writes the same ten, and exists on a Mac alone; format and entries as found by
+// https://relikd.github.io/icns-analysis/.
 
 import (
 	"bytes"
@@ -10,8 +11,8 @@ import (
 	"image/png"
 )
 
-// icnsKind is one entry: a picture of so many pixels. The two smallest at one pixel a point are "ARGB", which macOS shows in
-// bundles there from version 11 on; all others are PNG.
+// icnsKind is one entry: a picture of so many pixels. The two smallest at one pixel a point are
+// "ARGB", which macOS shows in bundles there from version 11 on; all others are PNG.
 type icnsKind struct {
 	name   string
 	pixels int
@@ -68,8 +69,8 @@ func argb(picture *image.NRGBA) []byte {
 	return out
 }
 
-// pack is the run lengths of icns: a byte n below 128 goes before n+1 bytes as they are, one from 128 on before a byte that
-// stands for n-125 of it (3 to 130).
+// pack is the run lengths of icns: a byte n below 128 goes before n+1 bytes as they are, one from
+// 128 on before a byte that stands for n-125 of it (3 to 130).
 func pack(plane []byte) []byte {
 	var out, literal []byte
 	flush := func() {

@@ -57,11 +57,13 @@ func pictures() map[string]*image.NRGBA {
 // (https://specifications.freedesktop.org/icon-theme-spec/latest/).
 var linuxSizes = []int{16, 22, 24, 32, 48, 64, 128, 256, 512}
 
-// hicolor draws what goes with a Linux package, by its path. It is not committed: it follows from the shapes.
+// hicolor draws what goes with a Linux package, by its path. It is not committed: it follows from
+// the shapes.
 func hicolor(dir string) map[string]*image.NRGBA {
 	all := map[string]*image.NRGBA{}
 	for _, size := range linuxSizes {
-		all[filepath.Join(dir, fmt.Sprintf("%dx%d", size, size), "apps", "headroom.png")] = appIcon(size)
+		all[filepath.Join(dir, fmt.Sprintf("%dx%d", size, size), "apps", "headroom.png")] =
+			appIcon(size)
 	}
 	return all
 }
@@ -92,8 +94,8 @@ func trayIcon(share float64, busy bool) *image.NRGBA {
 	return picture
 }
 
-// appIcon draws the gauge in white on teal, size x size pixels, each size from the shapes themselves. Tile and margin are those
-// of macOS: 824 of 1024, corners of 185.
+// appIcon draws the gauge in white on teal, size x size pixels, each size from the shapes
+// themselves. Tile and margin are those of macOS: 824 of 1024, corners of 185.
 func appIcon(size int) *image.NRGBA {
 	unit := float64(size) / 1024
 	rim := max(22*unit, 0.9) // px; thinner is a haze in the small sizes

@@ -25,8 +25,10 @@ func TestFresh(t *testing.T) {
 		}
 		got := image.NewNRGBA(decoded.Bounds())
 		draw.Draw(got, got.Bounds(), decoded, decoded.Bounds().Min, draw.Src)
-		if difference := farthest(got, want); difference > 2 { // fused multiply-add may round otherwise elsewhere
-			t.Errorf("%s differs from what is drawn, by up to %d of 255. Run: go run ./build/icon", name, difference)
+		if difference := farthest(got, want); difference > 2 {
+			// fused multiply-add may round otherwise elsewhere
+			t.Errorf("%s differs from what is drawn, by up to %d of 255. Run: go run ./build/icon",
+				name, difference)
 		}
 	}
 }

@@ -97,8 +97,15 @@ func paint(picture *image.NRGBA, s shape, colour func(height float64) color.NRGB
 func blend(under, over color.NRGBA, coverage float64) color.NRGBA {
 	a := float64(over.A) / 255 * coverage
 	b := float64(under.A) / 255 * (1 - a)
-	mix := func(o, u uint8) uint8 { return uint8(math.Round((float64(o)*a + float64(u)*b) / (a + b))) }
-	return color.NRGBA{mix(over.R, under.R), mix(over.G, under.G), mix(over.B, under.B), uint8(math.Round((a + b) * 255))}
+	mix := func(o, u uint8) uint8 {
+		return uint8(
+			math.Round((float64(o)*a + float64(u)*b) / (a + b)))
+	}
+	return color.NRGBA{mix(over.R, under.R), mix(over.G, under.G), mix(over.B, under.B),
+		uint8(math.Round((a + b) * 255))}
 }
 
-func plain(c color.NRGBA) func(float64) color.NRGBA { return func(float64) color.NRGBA { return c } }
+func plain(c color.NRGBA) func(
+	float64) color.NRGBA {
+	return func(float64) color.NRGBA { return c }
+}

@@ -1,10 +1,12 @@
-// Licences writes build/THIRD_PARTY.md: whose software is inside the programs, and under which terms. It goes with every package.
+// Licences writes build/THIRD_PARTY.md: whose software is inside the programs, and under which
+// terms. It goes with every package.
 //
 //	go run ./build/licences          (needs frontend/node_modules: build/setup frontend)
 //
-// Go modules are those that the three programs import, on macOS and on Linux. Packages of the web UI are all that its
-// dependencies name: the bundler leaves most of it out, and naming one too many harms nobody. The test beside this holds names
-// and versions against go.mod and the lock file, which needs neither network nor node_modules.
+// Go modules are those that the three programs import, on macOS and on Linux. Packages of the web
+// UI are all that its dependencies name: the bundler leaves most of it out, and naming one too many
+// harms nobody. The test beside this holds names and versions against go.mod and the lock file,
+// which needs neither network nor node_modules.
 package main
 
 import (
@@ -70,9 +72,12 @@ func modules(root string) ([]part, error) {
 	all := map[string]part{}
 	for _, platform := range platforms {
 		command := exec.Command("go", append([]string{"list", "-e", "-deps", "-tags", platform.tags,
-			"-f", "{{with .Module}}{{if not .Main}}{{.Path}}\t{{.Version}}\t{{.Dir}}{{end}}{{end}}"}, programs...)...)
+			"-f",
+			"{{with .Module}}{{if not .Main}}{{.Path}}\t{{.Version}}\t{{.Dir}}{{end}}{{end}}"},
+			programs...)...)
 		command.Dir = root
-		command.Env = append(os.Environ(), "GOOS="+platform.system, "GOARCH="+platform.arch, "CGO_ENABLED=1")
+		command.Env = append(os.Environ(), "GOOS="+platform.system, "GOARCH="+platform.arch,
+			"CGO_ENABLED=1")
 		var stderr bytes.Buffer
 		command.Stderr = &stderr
 		out, err := command.Output()
@@ -92,7 +97,8 @@ func modules(root string) ([]part, error) {
 	if err != nil {
 		return nil, fmt.Errorf("go env: %w", err)
 	}
-	parts := []part{{name: "Go", dir: strings.TrimSpace(string(goroot))}} // its library and runtime are in every program
+	// its library and runtime are in every program
+	parts := []part{{name: "Go", dir: strings.TrimSpace(string(goroot))}}
 	for _, path := range slices.Sorted(maps.Keys(all)) {
 		parts = append(parts, all[path])
 	}
@@ -118,7 +124,8 @@ func npmPackages(root string) ([]part, error) {
 	for _, path := range slices.Sorted(maps.Keys(lock.Packages)) {
 		if entry := lock.Packages[path]; path != "" && !entry.Dev {
 			name := path[strings.LastIndex(path, "node_modules/")+len("node_modules/"):]
-			parts = append(parts, part{name, entry.Version, filepath.Join(root, "frontend", path), entry.License})
+			parts = append(parts, part{name, entry.Version, filepath.Join(root, "frontend", path),
+				entry.License})
 		}
 	}
 	return parts, nil
@@ -144,10 +151,13 @@ func write(page *bytes.Buffer, parts []part) error {
 		}
 		owners[text] = append(owners[text], p.String())
 	}
-	fmt.Fprintf(page, "# Software of others in Headroom\n\nWritten by `go run ./build/licences`. Thanks to all of them.\n")
+	fmt.Fprintf(page,
+		"# Software of others in Headroom\n\nWritten by `go run ./build/licences`. Thanks to all "+
+			"of them.\n")
 	for _, text := range texts {
 		fmt.Fprintf(page, "\n## %s\n\n", strings.Join(owners[text], ", "))
-		for line := range strings.Lines(text) { // indented, so that nothing in it is a heading of ours
+		for line := range strings.Lines(text) {
+			// indented, so that nothing in it is a heading of ours
 			page.WriteString(strings.TrimRight("    "+line, " \n") + "\n")
 		}
 	}
@@ -157,7 +167,8 @@ func write(page *bytes.Buffer, parts []part) error {
 // legal are the names of files with terms.
 var legal = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|unlicense)([.-].*)?$`)
 
-// terms are the texts of all such files in a folder, without differences in white space at line ends. "" if there are none.
+// terms are the texts of all such files in a folder, without differences in white space at line
+// ends. "" if there are none.
 func terms(dir fs.FS) (string, error) {
 	entries, err := fs.ReadDir(dir, ".")
 	if err != nil {

@@ -18,7 +18,8 @@ func TestCurrent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.ReadFile(filepath.Join(root, "go.mod")); err != nil { // so that the test cache knows it
+	if _, err := os.ReadFile(filepath.Join(root, "go.mod")); err != nil {
+		// so that the test cache knows it
 		t.Fatal(err)
 	}
 	want, err := modules(root)
@@ -67,34 +68,41 @@ func TestWrite(t *testing.T) {
 		}
 		return path
 	}
-	a := part{"a", "v1", folder("a", map[string]string{"LICENSE": "Do as you like.\r\n\r\n## Odd\r\n"}), ""}
-	b := part{"b", "v2", folder("b", map[string]string{"licence.md": "\n\nDo as you like.  \n\n## Odd"}), ""}
+	a := part{"a", "v1", folder("a",
+		map[string]string{"LICENSE": "Do as you like.\r\n\r\n## Odd\r\n"}), ""}
+	b := part{"b", "v2", folder("b",
+		map[string]string{"licence.md": "\n\nDo as you like.  \n\n## Odd"}), ""}
 	c := part{"c", "v3", folder("c", nil), "MIT"}
 	d := part{"d", "v4", folder("d", map[string]string{"README": "x"}), ""}
 	var page bytes.Buffer
 	if err := write(&page, []part{a, c, b}); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := named(page.String()), []string{"a v1", "b v2", "c v3"}; !slices.Equal(got, want) {
+	if got, want := named(page.String()),
+		[]string{"a v1", "b v2", "c v3"}; !slices.Equal(got, want) {
 		t.Errorf("names %q, want %q", got, want)
 	}
-	for _, part := range []string{"## a v1, b v2\n\n    Do as you like.\n\n    ## Odd\n", "## c v3\n\n    The package names its licence, MIT,"} {
+	for _, part := range []string{"## a v1, b v2\n\n    Do as you like.\n\n    ## Odd\n",
+		"## c v3\n\n    The package names its licence, MIT,"} {
 		if !strings.Contains(page.String(), part) {
 			t.Errorf("%s\nlacks %q", &page, part)
 		}
 	}
-	if err := write(&page, []part{d}); err == nil || !strings.Contains(err.Error(), "d v4 has no licence") {
+	if err := write(&page, []part{d}); err == nil ||
+		!strings.Contains(err.Error(), "d v4 has no licence") {
 		t.Errorf("error %v", err)
 	}
 }
 
 func TestTerms(t *testing.T) {
 	tree := fstest.MapFS{}
-	for _, name := range []string{"LICENSE", "LICENSE-3RD-PARTY.md", "COPYING", "Notice.txt", "license.go.txt/x", "licensed.go", "unlicense"} {
+	for _, name := range []string{"LICENSE", "LICENSE-3RD-PARTY.md", "COPYING", "Notice.txt",
+		"license.go.txt/x", "licensed.go", "unlicense"} {
 		tree[name] = &fstest.MapFile{Data: []byte("<" + name + ">")}
 	}
 	got, err := terms(tree)
-	if want := "<COPYING>\n\n<LICENSE>\n\n<LICENSE-3RD-PARTY.md>\n\n<Notice.txt>\n\n<unlicense>\n"; err != nil || got != want {
+	if want :=
+		"<COPYING>\n\n<LICENSE>\n\n<LICENSE-3RD-PARTY.md>\n\n<Notice.txt>\n\n<unlicense>\n"; err != nil || got != want {
 		t.Errorf("%q, %v; want %q", got, err, want)
 	}
 }

@@ -11,8 +11,9 @@ import (
 	"testing"
 )
 
-// The archive is made, unpacked and installed here with stand-ins for the programs; that the real ones find each other where the
-// script puts them is tested on a desktop (app/cmd/headroom-agent/desktop_package_test.go).
+// The archive is made, unpacked and installed here with stand-ins for the programs; that the real
+// ones find each other where the script puts them is tested on a desktop
+// (app/cmd/headroom-agent/desktop_package_test.go).
 
 // unpacked makes an archive and unpacks it into a folder with a space.
 func unpacked(t *testing.T) (folder string) {
@@ -96,11 +97,13 @@ func TestInstallAndUninstall(t *testing.T) {
 	}
 	local := filepath.Join(home, ".local")
 	want := []string{"bin/headroom -> ../lib/headroom/headroom"}
-	for _, name := range []string{"THIRD_PARTY.md", "headroom", "headroom-agent", "headroom-window", "uninstall"} {
+	for _, name := range []string{"THIRD_PARTY.md", "headroom", "headroom-agent", "headroom-window",
+		"uninstall"} {
 		want = append(want, "lib/headroom/"+name)
 	}
 	want = append(want, "share/applications/headroom.desktop", "share/headroom/models/config.json")
-	for _, size := range []string{"128x128", "16x16", "22x22", "24x24", "256x256", "32x32", "48x48", "512x512", "64x64"} {
+	for _, size := range []string{"128x128", "16x16", "22x22", "24x24", "256x256", "32x32", "48x48",
+		"512x512", "64x64"} {
 		want = append(want, "share/icons/hicolor/"+size+"/apps/headroom.png")
 	}
 	if got := files(t, local); !slices.Equal(got, want) {
@@ -112,7 +115,8 @@ func TestInstallAndUninstall(t *testing.T) {
 
 	entry := filepath.Join(local, "share/applications/headroom.desktop")
 	text, err := os.ReadFile(entry)
-	if want := "\nExec=\"" + local + "/lib/headroom/headroom-agent\" --open\n"; err != nil || !strings.Contains(string(text), want) {
+	if want := "\nExec=\"" + local + "/lib/headroom/headroom-agent\" --open\n"; err != nil ||
+		!strings.Contains(string(text), want) {
 		t.Errorf("%v, %s\nlacks %s", err, text, want)
 	}
 	if _, err := exec.LookPath("desktop-file-validate"); err == nil {
@@ -121,12 +125,15 @@ func TestInstallAndUninstall(t *testing.T) {
 		}
 	}
 
-	ours, others := filepath.Join(home, ".config/autostart/headroom.desktop"), filepath.Join(home, ".config/autostart/other.desktop")
+	ours, others := filepath.Join(home, ".config/autostart/headroom.desktop"),
+		filepath.Join(home, ".config/autostart/other.desktop")
 	write(t, ours, "Exec=\""+local+"/lib/headroom/headroom-agent\"\n")
 	write(t, others, "Exec=other\n")
 	write(t, filepath.Join(home, ".cache/headroom-window/page"), "what WebKit cached")
 	said := run(t, env, filepath.Join(local, "lib/headroom/uninstall"))
-	if got, want := files(t, home), []string{".config/autostart/other.desktop", ".local/share/headroom/models/config.json"}; !slices.Equal(got, want) {
+	if got, want := files(t, home),
+		[]string{".config/autostart/other.desktop",
+			".local/share/headroom/models/config.json"}; !slices.Equal(got, want) {
 		t.Errorf("after uninstall there is %q, want %q", got, want)
 	}
 	for _, folder := range []string{"lib", "share/icons"} {
@@ -134,12 +141,15 @@ func TestInstallAndUninstall(t *testing.T) {
 			t.Errorf("%s stays, empty", folder)
 		}
 	}
-	if stays := "\n  " + local + "/share/headroom (imported models, and conversations of Chat)\n"; !strings.Contains(said, stays) || strings.Contains(said, home+"/.cache") {
+	if stays := "\n  " + local +
+		"/share/headroom (imported models, and conversations of Chat)\n"; !strings.Contains(said,
+		stays) || strings.Contains(said, home+"/.cache") {
 		t.Errorf("said %q, want %q and nothing that is not there", said, stays)
 	}
 }
 
-// TestInstallWhileRunning: an update says that the earlier version still runs, and its programs are not taken away under it.
+// TestInstallWhileRunning: an update says that the earlier version still runs, and its programs are
+// not taken away under it.
 func TestInstallWhileRunning(t *testing.T) {
 	folder := unpacked(t)
 	sleep, err := exec.LookPath("sleep")
@@ -171,7 +181,8 @@ func TestInstallWhileRunning(t *testing.T) {
 	}
 	refused := exec.Command(filepath.Join(lib, "uninstall"))
 	refused.Env = append(os.Environ(), env...)
-	if out, err := refused.CombinedOutput(); err == nil || !strings.Contains(string(out), "Headroom is running. Quit it") {
+	if out, err := refused.CombinedOutput(); err == nil ||
+		!strings.Contains(string(out), "Headroom is running. Quit it") {
 		t.Errorf("%v, said %s", err, out)
 	}
 	if _, err := os.Stat(filepath.Join(lib, "headroom-agent")); err != nil {

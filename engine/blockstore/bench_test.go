@@ -25,7 +25,8 @@ func fillIndex(b *testing.B, dir string, n int) {
 			chain := v.keys.chain(tokens)
 			for i := 0; i < len(chain) && rows < n && err == nil; i++ {
 				parent := v.behind(chain, i)
-				_, err = tx.Exec(insertEntry, chain[i][:], parent[:], model, kindBlock, statusReady, "", i*BlockTokens, BlockTokens, 800_000, rows,
+				_, err = tx.Exec(insertEntry, chain[i][:], parent[:], model, kindBlock, statusReady,
+					"", i*BlockTokens, BlockTokens, 800_000, rows,
 					false, 0, 1.0, "title", ordered(tokens[i*BlockTokens:(i+1)*BlockTokens]))
 				rows++
 				path := entryPath(dir, chain[i])
@@ -47,7 +48,8 @@ func fillIndex(b *testing.B, dir string, n int) {
 	}
 }
 
-// BenchmarkOpen opens a folder of 25,000 entries; closing it, and the sweep in the background, do not count.
+// BenchmarkOpen opens a folder of 25,000 entries; closing it, and the sweep in the background, do
+// not count.
 func BenchmarkOpen(b *testing.B) {
 	dir := b.TempDir()
 	fillIndex(b, dir, 25_000)
@@ -89,7 +91,8 @@ func BenchmarkFind(b *testing.B) {
 	for _, recurrent := range []bool{false, true} { // no state is stored: every depth is asked
 		b.Run(fmt.Sprintf("recurrent=%v", recurrent), func(b *testing.B) {
 			for b.Loop() {
-				if p := v.Find(tokens, len(tokens), 0, recurrent); !recurrent && p.Tokens != len(tokens) {
+				if p := v.Find(tokens, len(tokens), 0, recurrent); !recurrent &&
+					p.Tokens != len(tokens) {
 					b.Fatalf("found %d tokens", p.Tokens)
 				}
 			}
@@ -108,7 +111,8 @@ func large() Sequence {
 		}
 		kv = append(kv, t)
 	}
-	return Sequence{Tokens: numbers(1, 70*BlockTokens), KV: func(from, to int) []Tensor { return kv }}
+	return Sequence{Tokens: numbers(1, 70*BlockTokens),
+		KV: func(from, to int) []Tensor { return kv }}
 }
 
 // BenchmarkLoad loads 70 blocks of 800 KB that the page cache holds.
@@ -123,7 +127,8 @@ func BenchmarkLoad(b *testing.B) {
 	b.SetBytes(saved.Bytes)
 	for b.Loop() {
 		p := v.Find(q.Tokens, len(q.Tokens), 0, false)
-		if err := v.Load(context.Background(), p, func(block Block) []Tensor { return q.KV(block.From, block.To) }, nil); err != nil {
+		if err := v.Load(context.Background(), p,
+			func(block Block) []Tensor { return q.KV(block.From, block.To) }, nil); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -1,6 +1,7 @@
 package blockstore
 
-// For people: what is stored, conversation by conversation, and taking it away. Works from any process that has the folder open.
+// For people: what is stored, conversation by conversation, and taking it away. Works from any
+// process that has the folder open.
 
 import (
 	"cmp"
@@ -22,9 +23,10 @@ type Conversation struct {
 	SharedBytes                int64     // of those that are others' too
 	Created                    time.Time // when the first of its own entries was written
 	LastHit                    time.Time // zero: never
-	Hits                       int       // Loads that ended in its entries, those it shares with others included
-	SecondsSaved               float64   // by them
-	Pinned                     bool
+	// Loads that ended in its entries, those it shares with others included
+	Hits         int
+	SecondsSaved float64 // by them
+	Pinned       bool
 }
 
 // Filter chooses conversations. The zero value chooses all.
@@ -79,14 +81,16 @@ func (s *Store) Conversations(filter Filter) ([]Conversation, error) {
 		}
 		list = list[:0]
 		for _, end := range f.ends() {
-			if c := f.describe(end, models); filter.Fingerprint == "" || c.Fingerprint == filter.Fingerprint {
+			if c := f.describe(end, models); filter.Fingerprint == "" ||
+				c.Fingerprint == filter.Fingerprint {
 				list = append(list, c)
 			}
 		}
 		return nil
 	})
 	slices.SortFunc(list, func(a, b Conversation) int {
-		return cmp.Or(later(b.LastHit, b.Created).Compare(later(a.LastHit, a.Created)), cmp.Compare(a.Key.String(), b.Key.String()))
+		return cmp.Or(later(b.LastHit, b.Created).Compare(later(a.LastHit, a.Created)),
+			cmp.Compare(a.Key.String(), b.Key.String()))
 	})
 	if filter.Limit > 0 && len(list) > filter.Limit {
 		list = list[:filter.Limit]
@@ -101,8 +105,9 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// Show describes the conversation whose key begins with keyPrefix, at least 4 hexadecimal digits. One that has grown since is still found
-// by the key it had. The error wraps ErrNotFound or ErrAmbiguous.
+// Show describes the conversation whose key begins with keyPrefix, at least 4 hexadecimal digits.
+// One that has grown since is still found by the key it had. The error wraps ErrNotFound or
+// ErrAmbiguous.
 func (s *Store) Show(keyPrefix string) (Detail, error) {
 	var d Detail
 	err := s.browse(func(x *index) error {
@@ -116,10 +121,12 @@ func (s *Store) Show(keyPrefix string) (Detail, error) {
 		}
 		d = Detail{Conversation: f.describe(end, models)}
 		for _, e := range f.conversation(end) {
-			d.Entries = append(d.Entries, EntryInfo{e.key, e.kind.String(), e.position, e.n, e.bytes, e.leaves > 1, e.hits})
+			d.Entries = append(d.Entries,
+				EntryInfo{e.key, e.kind.String(), e.position, e.n, e.bytes, e.leaves > 1, e.hits})
 		}
 		slices.SortStableFunc(d.Entries, func(a, b EntryInfo) int {
-			return cmp.Or(cmp.Compare(a.Position+a.Tokens, b.Position+b.Tokens), cmp.Compare(a.Position, b.Position))
+			return cmp.Or(cmp.Compare(a.Position+a.Tokens, b.Position+b.Tokens),
+				cmp.Compare(a.Position, b.Position))
 		})
 		d.tokens, err = pathTokens(x.db, end)
 		return err
@@ -153,7 +160,8 @@ func pathTokens(q querier, end *node) ([]int32, error) {
 	return tokens, nil
 }
 
-// Remove takes the files away that are the conversation's alone, pinned or not; keyPrefix as for Show.
+// Remove takes the files away that are the conversation's alone, pinned or not; keyPrefix as for
+// Show.
 func (s *Store) Remove(keyPrefix string) (Removed, error) {
 	var removed Removed
 	err := s.browseChange(func(tx *sql.Tx) error {
@@ -186,7 +194,8 @@ func (s *Store) RemoveModel(fingerprint string) (Removed, error) {
 // Clear takes everything away.
 func (s *Store) Clear() (Removed, error) { return s.removeWhere("1") }
 
-// removeWhere removes the entries that a condition chooses, children first, some at a time: others may write in between.
+// removeWhere removes the entries that a condition chooses, children first, some at a time: others
+// may write in between.
 func (s *Store) removeWhere(condition string, args ...any) (Removed, error) {
 	const atOnce = 200
 	var removed Removed
@@ -198,7 +207,9 @@ func (s *Store) removeWhere(condition string, args ...any) (Removed, error) {
 				bytes int64
 			}
 			var some []entry
-			err := scanRows(tx, fmt.Sprintf("SELECT key, bytes FROM entries WHERE %s ORDER BY position DESC, kind DESC LIMIT %d", condition, atOnce),
+			err := scanRows(tx, fmt.Sprintf(
+				"SELECT key, bytes FROM entries WHERE %s ORDER BY position DESC, kind DESC LIMIT "+
+					"%d", condition, atOnce),
 				func(rows *sql.Rows) error {
 					var e entry
 					err := rows.Scan(keyColumn{&e.key}, &e.bytes)
@@ -278,13 +289,14 @@ func (s *Store) waitAdopted() error {
 // readAll is the forest and the models by row.
 func readAll(q querier) (*forest, map[int64]Model, error) {
 	models := map[int64]Model{}
-	err := scanRows(q, "SELECT id, fingerprint, format, name FROM models", func(rows *sql.Rows) error {
-		var id int64
-		var m Model
-		err := rows.Scan(&id, &m.Fingerprint, &m.Format, &m.Name)
-		models[id] = m
-		return err
-	})
+	err := scanRows(q, "SELECT id, fingerprint, format, name FROM models",
+		func(rows *sql.Rows) error {
+			var id int64
+			var m Model
+			err := rows.Scan(&id, &m.Fingerprint, &m.Format, &m.Name)
+			models[id] = m
+			return err
+		})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -295,7 +307,8 @@ func readAll(q querier) (*forest, map[int64]Model, error) {
 // describe sums a conversation up.
 func (f *forest) describe(end *node, models map[int64]Model) Conversation {
 	m := models[end.model]
-	c := Conversation{Key: end.key, Model: m.Name, Fingerprint: m.Fingerprint, Format: m.Format, Title: end.title,
+	c := Conversation{Key: end.key, Model: m.Name, Fingerprint: m.Fingerprint, Format: m.Format,
+		Title:  end.title,
 		Tokens: end.position + end.n, Created: time.Unix(end.created, 0), Pinned: end.pin}
 	for _, e := range f.conversation(end) {
 		c.Hits += e.hits
@@ -318,8 +331,10 @@ func (f *forest) describe(end *node, models map[int64]Model) Conversation {
 // resolve is the end of the only conversation that a beginning of a key stands for.
 func (f *forest) resolve(keyPrefix string) (*node, error) {
 	prefix := strings.ToLower(keyPrefix)
-	if len(prefix) < minKeyDigits || len(prefix) > 2*len(Key{}) || strings.Trim(prefix, "0123456789abcdef") != "" {
-		return nil, fmt.Errorf("%w: %q: give %d to %d hexadecimal digits of its key", ErrNotFound, keyPrefix, minKeyDigits, 2*len(Key{}))
+	if len(prefix) < minKeyDigits || len(prefix) > 2*len(Key{}) ||
+		strings.Trim(prefix, "0123456789abcdef") != "" {
+		return nil, fmt.Errorf("%w: %q: give %d to %d hexadecimal digits of its key", ErrNotFound,
+			keyPrefix, minKeyDigits, 2*len(Key{}))
 	}
 	var end *node // by the deepest entry's key
 	var old *node // by that of an entry that is one conversation's alone

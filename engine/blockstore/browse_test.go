@@ -53,8 +53,10 @@ func TestConversations(t *testing.T) {
 	}
 	first := list[0]
 	// Blocks and tail of 690 tokens at 0.01 s.
-	if first.Title != "turn 700" || first.Hits != 1 || first.Tokens != 700 || first.Model != "Test 1B" || !first.LastHit.Equal(clock.Now()) ||
-		first.SecondsSaved < 6.899 || first.SecondsSaved > 6.901 || !first.Created.Equal(clock.Now().AddDate(0, 0, -1)) {
+	if first.Title != "turn 700" || first.Hits != 1 || first.Tokens != 700 ||
+		first.Model != "Test 1B" || !first.LastHit.Equal(clock.Now()) ||
+		first.SecondsSaved < 6.899 || first.SecondsSaved > 6.901 ||
+		!first.Created.Equal(clock.Now().AddDate(0, 0, -1)) {
 		t.Errorf("%+v", first)
 	}
 	// Everything is some conversation's own, or shared by both of the first model.
@@ -63,10 +65,12 @@ func TestConversations(t *testing.T) {
 		own += c.Bytes
 		shared = max(shared, c.SharedBytes)
 	}
-	if st := s.Stats(); own+shared != st.Bytes || st.BytesByModel["other"]+st.BytesByModel["fp"] != st.Bytes {
+	if st := s.Stats(); own+shared != st.Bytes ||
+		st.BytesByModel["other"]+st.BytesByModel["fp"] != st.Bytes {
 		t.Errorf("own %d and shared %d of %+v", own, shared, st)
 	}
-	if list, err := s.Conversations(Filter{Fingerprint: "other"}); err != nil || len(list) != 1 || list[0].Model != "Other 2B" {
+	if list, err := s.Conversations(Filter{Fingerprint: "other"}); err != nil || len(list) != 1 ||
+		list[0].Model != "Other 2B" {
 		t.Errorf("%+v, %v", list, err)
 	}
 	if list, err := s.Conversations(Filter{Limit: 2}); err != nil || len(list) != 2 {
@@ -90,11 +94,15 @@ func TestShow(t *testing.T) {
 		text += fmt.Sprintf("%s %d+%d %v; ", e.Kind, e.Position, e.Tokens, e.Shared)
 	}
 	// The tail of 300 tokens hangs on the second block, those of 620 and 650 on the last tail.
-	if want := "block 0+256 true; state 256+44 true; tail 256+44 true; block 256+256 true; state 512+0 true; tail 512+108 false; state 512+108 false; tail 512+138 false; state 512+138 false; " +
-		"tail 512+188 false; state 512+188 false; "; sorted(text) != sorted(want) {
+	if want :=
+		"block 0+256 true; state 256+44 true; tail 256+44 true; block 256+256 true; state 512+0 " +
+			"true; tail 512+108 false; state 512+108 false; tail 512+138 false; state 512+138 " +
+			"false; " +
+			"tail 512+188 false; state 512+188 false; "; sorted(text) != sorted(want) {
 		t.Errorf("entries\n%s, expected\n%s", text, want)
 	}
-	if d, err := s.Show(strings.ToUpper(end(b))); err != nil || d.Title != "fork" || !slices.Equal(d.TokenIDs(), b) {
+	if d, err := s.Show(strings.ToUpper(end(b))); err != nil || d.Title != "fork" ||
+		!slices.Equal(d.TokenIDs(), b) {
 		t.Errorf("%+v, %v", d.Conversation, err)
 	}
 	// A key that the conversation had before it grew.
@@ -104,7 +112,8 @@ func TestShow(t *testing.T) {
 	for _, c := range []struct {
 		prefix string
 		want   error
-	}{{"", ErrNotFound}, {end(a)[:3], ErrNotFound}, {"0000000000", ErrNotFound}, {"../../etc", ErrNotFound}, {end(a) + "0", ErrNotFound}, {"%%%%", ErrNotFound}} {
+	}{{"", ErrNotFound}, {end(a)[:3], ErrNotFound}, {"0000000000", ErrNotFound},
+		{"../../etc", ErrNotFound}, {end(a) + "0", ErrNotFound}, {"%%%%", ErrNotFound}} {
 		if _, err := s.Show(c.prefix); !errors.Is(err, c.want) {
 			t.Errorf("%q: %v, expected %v", c.prefix, err, c.want)
 		}
@@ -144,13 +153,15 @@ func TestRemove(t *testing.T) {
 		}
 	}
 	removed, err := s.Remove(fork.Key.String()[:12])
-	if err != nil || removed.Bytes != fork.Bytes || removed.Entries != 3 { // a block, a tail and the state at its end
+	if err != nil || removed.Bytes != fork.Bytes || removed.Entries != 3 {
+		// a block, a tail and the state at its end
 		t.Errorf("removed %+v of %+v, %v", removed, fork, err)
 	}
 	if st := s.Stats(); st.Bytes != before.Bytes-removed.Bytes {
 		t.Errorf("%d bytes are left of %d", st.Bytes, before.Bytes)
 	}
-	if got, other := v.Find(b, 900, 0, false).Tokens, v.Find(a, 700, 0, true).Tokens; got != 600 || other != 700 {
+	if got, other := v.Find(b, 900, 0, false).Tokens, v.Find(a, 700, 0, true).Tokens; got != 600 ||
+		other != 700 {
 		t.Errorf("found %d tokens of the one removed, %d of the one that is left", got, other)
 	}
 	if err := s.Check(); err != nil {
@@ -163,7 +174,8 @@ func TestRemove(t *testing.T) {
 		t.Errorf("found %d tokens after another model was removed", got)
 	}
 	removed, err = s.Clear()
-	if st := s.Stats(); err != nil || removed.Entries == 0 || st.Entries != 0 || st.Bytes != 0 || len(entryFiles(t, s.dir)) != 0 {
+	if st := s.Stats(); err != nil || removed.Entries == 0 || st.Entries != 0 || st.Bytes != 0 ||
+		len(entryFiles(t, s.dir)) != 0 {
 		t.Errorf("cleared %+v, %v, left %+v", removed, err, st)
 	}
 	if err := s.Check(); err != nil {
@@ -171,7 +183,8 @@ func TestRemove(t *testing.T) {
 	}
 }
 
-// A pinned conversation outlives any number of others, with its states, also what it grows into; unpinned it goes as any other.
+// A pinned conversation outlives any number of others, with its states, also what it grows into;
+// unpinned it goes as any other.
 func TestPin(t *testing.T) {
 	dir := t.TempDir()
 	o := options(t)
@@ -220,8 +233,10 @@ func TestPin(t *testing.T) {
 		t.Fatalf("%d tokens of what it grew into are left, %d are pinned", got, pinned())
 	}
 	var marked, protected int
-	if err := s.index.db.QueryRow("SELECT sum(pin), sum(pinned) FROM entries").Scan(&marked, &protected); err != nil || marked != 1 || protected != 6+4 {
-		t.Errorf("%d marks protect %d entries, %v, expected 1, and 6 blocks and tails and 4 states", marked, protected, err)
+	if err := s.index.db.QueryRow("SELECT sum(pin), sum(pinned) FROM entries").Scan(&marked,
+		&protected); err != nil || marked != 1 || protected != 6+4 {
+		t.Errorf("%d marks protect %d entries, %v, expected 1, and 6 blocks and tails and 4 states",
+			marked, protected, err)
 	}
 	// What was shared goes on being protected when a fork beside it is unpinned.
 	b := join(a, 256, numbers(50, 100))
@@ -239,7 +254,8 @@ func TestPin(t *testing.T) {
 	if got := v.Find(b, 356, 0, false).Tokens; got != 256 {
 		t.Errorf("%d tokens of the fork are left", got)
 	}
-	if err := s.Pin(key[:6], false); err == nil { // the tail it had long ago was evicted: its key means nothing now
+	if err := s.Pin(key[:6], false); err == nil {
+		// the tail it had long ago was evicted: its key means nothing now
 		t.Error("an evicted key was found")
 	}
 	end := v.Find(a, 1300, 0, false)

@@ -1,7 +1,8 @@
 package blockstore
 
-// What may be written. Every file's bytes are reserved in the transaction that makes its row: there the cap, the free disk and the day's
-// writes are looked at, and what was used least recently is evicted, so that no two processes can spend the same room.
+// What may be written. Every file's bytes are reserved in the transaction that makes its row: there
+// the cap, the free disk and the day's writes are looked at, and what was used least recently is
+// evicted, so that no two processes can spend the same room.
 
 import (
 	"database/sql"
@@ -14,8 +15,9 @@ import (
 // clockSlackDays is how far the calendar may go back without a new day's budget.
 const clockSlackDays = 2
 
-// reserve makes the row of an entry about to be written, and room for it. False without error: there is a row already. An error that wraps
-// ErrBudget leaves a transaction that is to be committed: what was evicted is gone.
+// reserve makes the row of an entry about to be written, and room for it. False without error:
+// there is a row already. An error that wraps ErrBudget leaves a transaction that is to be
+// committed: what was evicted is gone.
 func (s *Store) reserve(tx *sql.Tx, w *saving, h *header, k Key, size int64) (bool, error) {
 	vacant, err := s.vacant(tx, k)
 	if err != nil || !vacant {
@@ -36,7 +38,8 @@ func (s *Store) reserve(tx *sql.Tx, w *saving, h *header, k Key, size int64) (bo
 	if err != nil {
 		return false, err
 	}
-	if _, err := tx.Exec(insertEntry, k[:], parent[:], model, h.kind, statusWriting, s.owner, h.position, len(h.tokens), size, used,
+	if _, err := tx.Exec(insertEntry, k[:], parent[:], model, h.kind, statusWriting, s.owner,
+		h.position, len(h.tokens), size, used,
 		pinned, h.created.Unix(), h.seconds, h.title, ordered(h.tokens)); err != nil {
 		return false, err
 	}
@@ -44,7 +47,8 @@ func (s *Store) reserve(tx *sql.Tx, w *saving, h *header, k Key, size int64) (bo
 	return err == nil, err
 }
 
-// parentOf is what the index calls the parent of a new entry, and how recent the entry is: as its parent, which begin has touched.
+// parentOf is what the index calls the parent of a new entry, and how recent the entry is: as its
+// parent, which begin has touched.
 func (w *saving) parentOf(tx *sql.Tx, h *header) (parent Key, used int64, err error) {
 	if h.position == 0 {
 		used, err = tick(tx)
@@ -52,7 +56,8 @@ func (w *saving) parentOf(tx *sql.Tx, h *header) (parent Key, used int64, err er
 	}
 	err = tx.QueryRow("SELECT used FROM entries WHERE key = ?", h.parent[:]).Scan(&used)
 	if errors.Is(err, sql.ErrNoRows) {
-		err = fmt.Errorf("%w: the block before position %d was removed meanwhile", ErrBudget, h.position)
+		err = fmt.Errorf("%w: the block before position %d was removed meanwhile", ErrBudget,
+			h.position)
 	}
 	return h.parent, used, err
 }
@@ -64,7 +69,8 @@ const insertEntry = `INSERT INTO entries (key, parent, model, kind, status, owne
 func (s *Store) vacant(tx *sql.Tx, k Key) (bool, error) {
 	var status int
 	var owner string
-	err := tx.QueryRow("SELECT status, owner FROM entries WHERE key = ?", k[:]).Scan(&status, &owner)
+	err := tx.QueryRow("SELECT status, owner FROM entries WHERE key = ?", k[:]).Scan(&status,
+		&owner)
 	if errors.Is(err, sql.ErrNoRows) {
 		return true, nil
 	}
@@ -74,7 +80,8 @@ func (s *Store) vacant(tx *sql.Tx, k Key) (bool, error) {
 	return dropRow(tx, k)
 }
 
-// checkDay refuses size bytes that would go over the day's budget. From half of it on, only what is likely to be read again is written.
+// checkDay refuses size bytes that would go over the day's budget. From half of it on, only what is
+// likely to be read again is written.
 func (s *Store) checkDay(tx *sql.Tx, size int64, likely bool) error {
 	today, err := s.today(tx)
 	if err != nil {
@@ -86,17 +93,22 @@ func (s *Store) checkDay(tx *sql.Tx, size int64, likely bool) error {
 	}
 	if limit := limits.DailyWriteBytes; limit > 0 {
 		if today+size > limit {
-			return fmt.Errorf("%w: %d bytes written today, %d more would be over the daily limit of %d", ErrBudget, today, size, limit)
+			return fmt.Errorf(
+				"%w: %d bytes written today, %d more would be over the daily limit of %d",
+				ErrBudget, today, size, limit)
 		}
 		if !likely && today+size > limit/2 {
-			return fmt.Errorf("%w: more than half of the day's %d bytes are written; the rest is for what was read before", ErrBudget, limit)
+			return fmt.Errorf(
+				"%w: more than half of the day's %d bytes are written; the rest is for what was "+
+					"read before", ErrBudget, limit)
 		}
 	}
 	return nil
 }
 
-// today is the bytes written on this day. A clock that goes back a little does not begin a new one. One that goes back further was ahead
-// before: its day is corrected, and what was written stays counted.
+// today is the bytes written on this day. A clock that goes back a little does not begin a new one.
+// One that goes back further was ahead before: its day is corrected, and what was written stays
+// counted.
 func (s *Store) today(tx *sql.Tx) (int64, error) {
 	var day, written int64
 	if err := tx.QueryRow("SELECT day, today FROM totals").Scan(&day, &written); err != nil {
@@ -137,7 +149,9 @@ func (s *Store) reserveRoom(tx *sql.Tx, size int64, keep map[Key]bool) error {
 				return err
 			}
 			if freed < over {
-				return fmt.Errorf("%w: %d bytes are stored and nothing more can be evicted, %d more would be over the cap of %d",
+				return fmt.Errorf(
+					"%w: %d bytes are stored and nothing more can be evicted, %d more would be "+
+						"over the cap of %d",
 					ErrBudget, bytes-freed, size, most)
 			}
 		}
@@ -151,7 +165,8 @@ func (s *Store) reserveDisk(tx *sql.Tx, size int64, keep map[Key]bool) error {
 		return nil
 	}
 	var writing int64 // reserved by others and not on the disk yet
-	if err := tx.QueryRow("SELECT coalesce(sum(bytes), 0) FROM entries WHERE status = 0").Scan(&writing); err != nil {
+	if err := tx.QueryRow("SELECT coalesce(sum(bytes), 0) FROM entries WHERE status = 0").Scan(
+		&writing); err != nil {
 		return err
 	}
 	for tried := false; ; tried = true {
@@ -163,7 +178,8 @@ func (s *Store) reserveDisk(tx *sql.Tx, size int64, keep map[Key]bool) error {
 		if under <= 0 {
 			return nil
 		}
-		// Once only: where removing files does not free the disk (snapshots), more of it would empty the store for nothing.
+		// Once only: where removing files does not free the disk (snapshots), more of it would
+		// empty the store for nothing.
 		freed := int64(0)
 		if !tried {
 			if freed, err = s.evict(tx, under, keep); err != nil {
@@ -171,7 +187,8 @@ func (s *Store) reserveDisk(tx *sql.Tx, size int64, keep map[Key]bool) error {
 			}
 		}
 		if freed == 0 {
-			return fmt.Errorf("%w: %d bytes of disk are free, %d more would leave less than the reserve of %d",
+			return fmt.Errorf(
+				"%w: %d bytes of disk are free, %d more would leave less than the reserve of %d",
 				ErrBudget, free-writing, size, reserve)
 		}
 	}
@@ -180,16 +197,17 @@ func (s *Store) reserveDisk(tx *sql.Tx, size int64, keep map[Key]bool) error {
 // releaseDead takes back what processes reserved that died while they wrote.
 func (s *Store) releaseDead(tx *sql.Tx) (freed int64, err error) {
 	dead := map[Key]int64{}
-	err = scanRows(tx, "SELECT key, owner, bytes FROM entries WHERE status = 0 AND owner <> ?", func(rows *sql.Rows) error {
-		var k Key
-		var owner string
-		var bytes int64
-		err := rows.Scan(keyColumn{&k}, &owner, &bytes)
-		if err == nil && !s.alive(owner) {
-			dead[k] = bytes
-		}
-		return err
-	}, s.owner)
+	err = scanRows(tx, "SELECT key, owner, bytes FROM entries WHERE status = 0 AND owner <> ?",
+		func(rows *sql.Rows) error {
+			var k Key
+			var owner string
+			var bytes int64
+			err := rows.Scan(keyColumn{&k}, &owner, &bytes)
+			if err == nil && !s.alive(owner) {
+				dead[k] = bytes
+			}
+			return err
+		}, s.owner)
 	for k, bytes := range dead {
 		if err == nil {
 			err = s.removeFile(k) // it may have come as far as that
@@ -202,8 +220,9 @@ func (s *Store) releaseDead(tx *sql.Tx) (freed int64, err error) {
 	return freed, err
 }
 
-// evict removes the least recently used entries that have no children, until so many bytes are free: never what is pinned, kept, or being
-// loaded by this process. Files go before their rows, so the cap holds at every moment.
+// evict removes the least recently used entries that have no children, until so many bytes are
+// free: never what is pinned, kept, or being loaded by this process. Files go before their rows, so
+// the cap holds at every moment.
 func (s *Store) evict(tx *sql.Tx, bytes int64, keep map[Key]bool) (freed int64, err error) {
 	for freed < bytes {
 		k, n, ok, err := s.nextVictim(tx, keep)

@@ -37,7 +37,8 @@ func TestCap(t *testing.T) {
 			t.Fatalf("saved %+v", saved)
 		}
 		if found(a) != step.wantA || found(b) != step.wantB || found(c) != step.wantC {
-			t.Errorf("after %d: a %d, b %d, c %d, expected %+v", step.seed, found(a), found(b), found(c), step)
+			t.Errorf("after %d: a %d, b %d, c %d, expected %+v", step.seed, found(a), found(b),
+				found(c), step)
 		}
 		if err := s.Check(); err != nil {
 			t.Error(err)
@@ -93,7 +94,8 @@ func TestLowerCap(t *testing.T) {
 	s.swept.Wait()
 	s.Close()
 	s = open(t, dir, o)
-	if st := s.Stats(); st.Bytes > bytes/2 || st.Entries != 4 && st.Entries != 5 || st.Evicted != 10-st.Entries {
+	if st := s.Stats(); st.Bytes > bytes/2 || st.Entries != 4 && st.Entries != 5 ||
+		st.Evicted != 10-st.Entries {
 		t.Errorf("stats %+v", st)
 	}
 	if err := s.Check(); err != nil {
@@ -108,10 +110,12 @@ func TestFreeDisk(t *testing.T) {
 	o.disk, o.MinFreeBytes = d, 100*size
 	s := open(t, t.TempDir(), o)
 	v := s.Model(testModel)
-	if saved := save(t, v, sequence(numbers(1, 512), false)); saved.Err != nil || saved.Blocks != 2 {
+	if saved := save(t, v, sequence(numbers(1, 512), false)); saved.Err != nil ||
+		saved.Blocks != 2 {
 		t.Fatalf("with room for two: %+v", saved)
 	}
-	// Room for none, and what is evicted does not come free: one round of it, then the save is given up.
+	// Room for none, and what is evicted does not come free: one round of it, then the save is
+	// given up.
 	d.free = 100 * size
 	saved := save(t, v, sequence(numbers(2, 256), false))
 	if !errors.Is(saved.Err, ErrBudget) || s.Stats().Evicted != 1 {
@@ -132,10 +136,12 @@ func TestFreeDiskOfOthers(t *testing.T) {
 	if saved := save(t, s.Model(testModel), sequence(numbers(1, 256), false)); saved.Err != nil {
 		t.Fatal(saved.Err)
 	}
-	if _, err := s.index.db.Exec("UPDATE entries SET status = 0, owner = ?", other.owner); err != nil {
+	if _, err := s.index.db.Exec("UPDATE entries SET status = 0, owner = ?",
+		other.owner); err != nil {
 		t.Fatal(err)
 	}
-	if saved := save(t, s.Model(testModel), sequence(numbers(2, 256), false)); !errors.Is(saved.Err, ErrBudget) {
+	if saved := save(t, s.Model(testModel), sequence(numbers(2, 256), false)); !errors.Is(saved.Err,
+		ErrBudget) {
 		t.Errorf("saved %+v", saved)
 	}
 	if _, err := s.index.db.Exec("UPDATE entries SET status = 1, owner = ''"); err != nil {
@@ -154,7 +160,9 @@ func TestReservationsOfTheDead(t *testing.T) {
 		save(t, v, sequence(numbers(seed, 256), false))
 	}
 	// The newest: eviction would take another.
-	if _, err := s.index.db.Exec("UPDATE entries SET status = 0, owner = '1-dead' WHERE used = (SELECT max(used) FROM entries)"); err != nil {
+	if _, err := s.index.db.Exec(
+		"UPDATE entries SET status = 0, owner = '1-dead' WHERE used = (SELECT max(used) FROM " +
+			"entries)"); err != nil {
 		t.Fatal(err)
 	}
 	saved := save(t, v, sequence(numbers(9, 256), false))
@@ -242,7 +250,8 @@ func TestDailyBudget(t *testing.T) {
 		}
 	}
 	if st := s.Stats(); st.TodayBytes != 10*size || st.WrittenBytes != 40*size {
-		t.Errorf("today %d, ever %d, expected %d and %d", st.TodayBytes, st.WrittenBytes, 10*size, 40*size)
+		t.Errorf("today %d, ever %d, expected %d and %d", st.TodayBytes, st.WrittenBytes, 10*size,
+			40*size)
 	}
 	clock.add(1)
 	if st := s.Stats(); st.TodayBytes != 0 {
@@ -250,7 +259,8 @@ func TestDailyBudget(t *testing.T) {
 	}
 }
 
-// Whatever fails on writing: the entry is left out and counted, nothing is left behind, and the next save succeeds.
+// Whatever fails on writing: the entry is left out and counted, nothing is left behind, and the
+// next save succeeds.
 func TestWriteErrors(t *testing.T) {
 	for _, op := range []string{"create", "write", "sync", "rename"} {
 		t.Run(op, func(t *testing.T) {
@@ -265,14 +275,16 @@ func TestWriteErrors(t *testing.T) {
 			if !errors.Is(saved.Err, syscall.ENOSPC) || saved.Blocks+saved.States != 0 {
 				t.Errorf("saved %+v", saved)
 			}
-			if st := s.Stats(); st.SaveErrors != 1 || !strings.Contains(st.LastSaveError, "no space") || st.Bytes != 0 {
+			if st := s.Stats(); st.SaveErrors != 1 ||
+				!strings.Contains(st.LastSaveError, "no space") || st.Bytes != 0 {
 				t.Errorf("stats %+v", st)
 			}
 			if err := s.Check(); err != nil {
 				t.Error(err)
 			}
 			d.set(op, nil)
-			if saved := save(t, v, sequence(tokens, true, 700)); saved.Err != nil || saved.Blocks != 3 || saved.States != 1 {
+			if saved := save(t, v, sequence(tokens, true, 700)); saved.Err != nil ||
+				saved.Blocks != 3 || saved.States != 1 {
 				t.Errorf("afterwards %+v", saved)
 			}
 			if err := load(v, tokens, v.Find(tokens, 700, 0, true)); err != nil {
@@ -291,7 +303,8 @@ func TestFailedWritesAreRefunded(t *testing.T) {
 	d.set("create", syscall.EACCES)
 	save(t, s.Model(testModel), sequence(numbers(1, 256), false))
 	if st := s.Stats(); st.TodayBytes != 0 || st.WrittenBytes != 0 {
-		t.Errorf("nothing was written, but %d bytes are counted today, %d ever", st.TodayBytes, st.WrittenBytes)
+		t.Errorf("nothing was written, but %d bytes are counted today, %d ever", st.TodayBytes,
+			st.WrittenBytes)
 	}
 	d.set("create", nil)
 	d.set("write", syscall.ENOSPC)

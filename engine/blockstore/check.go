@@ -10,8 +10,9 @@ import (
 	"strings"
 )
 
-// Check compares the index with the folder, completely: every row with its file and the file's content with its name, sums, cap, chains and
-// recency, and what lies in the temporary folder. It is for tests, and right only while nobody writes.
+// Check compares the index with the folder, completely: every row with its file and the file's
+// content with its name, sums, cap, chains and recency, and what lies in the temporary folder. It
+// is for tests, and right only while nobody writes.
 func (s *Store) Check() error {
 	if err := s.waitAdopted(); err != nil {
 		return err
@@ -24,31 +25,37 @@ func (s *Store) Check() error {
 
 func (s *Store) checkIndex(x *index) error {
 	var verdict string
-	if err := x.db.QueryRow("PRAGMA integrity_check(1)").Scan(&verdict); err != nil || verdict != "ok" {
+	if err := x.db.QueryRow("PRAGMA integrity_check(1)").Scan(&verdict); err != nil ||
+		verdict != "ok" {
 		return fmt.Errorf("check: index: %s, %v", verdict, err)
 	}
 	var bytes, entries, sum, rows int64
-	if err := x.db.QueryRow("SELECT bytes, entries FROM totals").Scan(&bytes, &entries); err != nil {
+	if err := x.db.QueryRow("SELECT bytes, entries FROM totals").Scan(&bytes,
+		&entries); err != nil {
 		return err
 	}
-	if err := x.db.QueryRow("SELECT coalesce(sum(bytes), 0), count(*) FROM entries").Scan(&sum, &rows); err != nil {
+	if err := x.db.QueryRow("SELECT coalesce(sum(bytes), 0), count(*) FROM entries").Scan(&sum,
+		&rows); err != nil {
 		return err
 	}
 	if bytes != sum || entries != rows {
-		return fmt.Errorf("check: totals say %d bytes in %d entries, the rows %d in %d", bytes, entries, sum, rows)
+		return fmt.Errorf("check: totals say %d bytes in %d entries, the rows %d in %d", bytes,
+			entries, sum, rows)
 	}
 	if most := s.limits.Load().MaxBytes; most > 0 && bytes > most {
 		return fmt.Errorf("check: %d bytes are over the cap of %d", bytes, most)
 	}
 	var n int
-	if err := x.db.QueryRow("SELECT count(*) FROM entries e JOIN entries p ON p.key = e.parent WHERE p.used < e.used").Scan(&n); err != nil || n > 0 {
+	if err := x.db.QueryRow(
+		"SELECT count(*) FROM entries e JOIN entries p ON p.key = e.parent WHERE p.used < e.used").Scan(&n); err != nil || n > 0 {
 		return fmt.Errorf("check: %d entries were used after their parents, %v", n, err)
 	}
 	if err := x.db.QueryRow(`SELECT count(*) FROM entries e JOIN entries p ON p.key = e.parent
 		WHERE p.kind <> 1 OR p.position + p.n <> e.position OR p.model <> e.model`).Scan(&n); err != nil || n > 0 {
 		return fmt.Errorf("check: %d entries do not go on from their parents, %v", n, err)
 	}
-	if err := x.db.QueryRow("SELECT count(*) FROM entries WHERE pin = 1 AND pinned = 0").Scan(&n); err != nil || n > 0 {
+	if err := x.db.QueryRow("SELECT count(*) FROM entries WHERE pin = 1 AND pinned = 0").Scan(
+		&n); err != nil || n > 0 {
 		return fmt.Errorf("check: %d pins protect nothing, %v", n, err)
 	}
 	return nil
@@ -64,7 +71,8 @@ func (s *Store) checkEntries(x *index) error {
 		var owner string
 		var size int64
 		var tokens []byte
-		if err := rows.Scan(keyColumn{&k}, keyColumn{&parent}, &h.fingerprint, &h.format, &h.kind, &status, &owner, &h.position, &n, &size,
+		if err := rows.Scan(keyColumn{&k}, keyColumn{&parent}, &h.fingerprint, &h.format, &h.kind,
+			&status, &owner, &h.position, &n, &size,
 			&tokens); err != nil {
 			return err
 		}
@@ -81,8 +89,10 @@ func (s *Store) checkEntries(x *index) error {
 		if file.position == 0 {
 			file.parent = newKeys(file.fingerprint, file.format).root
 		}
-		if fileBytes != size || file.kind != h.kind || file.position != h.position || file.parent != parent || file.fingerprint != h.fingerprint ||
-			file.format != h.format || !bytes.Equal(ordered(file.tokens), tokens) || n != len(file.tokens) {
+		if fileBytes != size || file.kind != h.kind || file.position != h.position ||
+			file.parent != parent || file.fingerprint != h.fingerprint ||
+			file.format != h.format || !bytes.Equal(ordered(file.tokens), tokens) ||
+			n != len(file.tokens) {
 			return fmt.Errorf("check: %s: the row differs from its file of %d bytes", k, fileBytes)
 		}
 		return nil
@@ -97,14 +107,16 @@ func (s *Store) checkFolder(x *index) error {
 	}
 	for _, f := range files {
 		var n int
-		if err := x.db.QueryRow("SELECT count(*) FROM entries WHERE key = ?", f.key[:]).Scan(&n); err != nil || n != 1 {
+		if err := x.db.QueryRow("SELECT count(*) FROM entries WHERE key = ?",
+			f.key[:]).Scan(&n); err != nil || n != 1 {
 			return fmt.Errorf("check: file %s has %d rows, %v", f.key, n, err)
 		}
 	}
 	return nil
 }
 
-// checkTemps looks for temporary files of stores that are gone, and of this one, which is not writing.
+// checkTemps looks for temporary files of stores that are gone, and of this one, which is not
+// writing.
 func (s *Store) checkTemps() error {
 	entries, err := os.ReadDir(filepath.Join(s.dir, tempDir))
 	if err != nil {

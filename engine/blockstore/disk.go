@@ -1,6 +1,7 @@
 package blockstore
 
-// The file system, as far as entries need it: behind an interface, so that tests can make it fail. The index does not go through it.
+// The file system, as far as entries need it: behind an interface, so that tests can make it fail.
+// The index does not go through it.
 
 import (
 	"errors"
@@ -49,7 +50,8 @@ func (osDisk) Create(path string) (writeFile, error) {
 	return os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 }
 
-// Open opens a regular file and nothing else: a pipe of that name would wait for a writer, a link leads out of the folder.
+// Open opens a regular file and nothing else: a pipe of that name would wait for a writer, a link
+// leads out of the folder.
 func (osDisk) Open(path string) (readFile, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if errors.Is(err, unix.ELOOP) {
@@ -87,8 +89,8 @@ func entryPath(dir string, k Key) string {
 	return filepath.Join(dir, blocksDir, name[:2], name+extension)
 }
 
-// lockFile makes the file at path and takes the lock on it, waiting for it if wait is set. The lock goes with the process, however it
-// ends. Nil without error: somebody else holds it.
+// lockFile makes the file at path and takes the lock on it, waiting for it if wait is set. The lock
+// goes with the process, however it ends. Nil without error: somebody else holds it.
 func lockFile(path string, wait bool) (*os.File, error) {
 	how := unix.LOCK_EX
 	if !wait {
@@ -111,7 +113,8 @@ func lockFile(path string, wait bool) (*os.File, error) {
 			}
 			return nil, &os.PathError{Op: "flock", Path: path, Err: err}
 		}
-		// Whoever held it may have removed the file meanwhile: then this lock is on a file that nobody else will find.
+		// Whoever held it may have removed the file meanwhile: then this lock is on a file that
+		// nobody else will find.
 		held, err := f.Stat()
 		named, nameErr := os.Stat(path)
 		if err == nil && nameErr == nil && os.SameFile(held, named) {

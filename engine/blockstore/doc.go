@@ -1,5 +1,5 @@
-// Package blockstore is the block cache on SSD: what a model computed about the beginning of a conversation, kept over restarts.
-// It stores bytes and knows nothing of models or devices.
+// Package blockstore is the block cache on SSD: what a model computed about the beginning of a
+// conversation, kept over restarts. It stores bytes and knows nothing of models or devices.
 //
 // # What is stored
 //
@@ -7,8 +7,9 @@
 //   - A tail: the same for fewer tokens. Nothing chains behind it; the block that a longer sequence has there stands beside it.
 //   - A state: a model's recurrent state after 0 to BlockTokens-1 tokens behind its parent, the last full block before it.
 //
-// Each is an entry: one safetensors file (header.go) whose name is the SHA-256 of what it was computed from (key.go), and one row of
-// the index (index.go). The files are the truth, and the index a way to find them: it can be thrown away at any time.
+// Each is an entry: one safetensors file (header.go) whose name is the SHA-256 of what it was
+// computed from (key.go), and one row of the index (index.go). The files are the truth, and the
+// index a way to find them: it can be thrown away at any time.
 //
 // # What holds
 //
@@ -21,6 +22,7 @@
 //   - An entry was used no earlier than what lies behind it, so the least recently used entry that has no children is the one to evict.
 //   - Find and Save never wait for the disk's writer: a full queue drops, and is counted.
 //
-// The ways through: View.Save hands a sequence to the writer (save.go); View.Find asks the index (find.go) and View.Load reads and
-// verifies files (load.go); sweep.go makes index and folder agree after opening; browse.go and pin.go are for people.
+// The ways through: View.Save hands a sequence to the writer (save.go); View.Find asks the index
+// (find.go) and View.Load reads and verifies files (load.go); sweep.go makes index and folder agree
+// after opening; browse.go and pin.go are for people.
 package blockstore

@@ -14,7 +14,9 @@ type fakeClock struct {
 	now time.Time
 }
 
-func newClock() *fakeClock { return &fakeClock{now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)} }
+func newClock() *fakeClock {
+	return &fakeClock{now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}
+}
 
 func (c *fakeClock) Now() time.Time {
 	c.mu.Lock()
@@ -31,10 +33,11 @@ func (c *fakeClock) add(days int) {
 // fakeDisk fails where it is told to, and has as much room as it is told.
 type fakeDisk struct {
 	osDisk
-	mu     sync.Mutex
-	fail   map[string]error // by operation: create, write, sync, rename, remove, open, read, stat, mkdir
-	free   int64            // 0: as much as one likes
-	onSync func()           // called once, while a file is complete and has its temporary name
+	mu sync.Mutex
+	// by operation: create, write, sync, rename, remove, open, read, stat, mkdir
+	fail   map[string]error
+	free   int64  // 0: as much as one likes
+	onSync func() // called once, while a file is complete and has its temporary name
 }
 
 func (d *fakeDisk) set(op string, err error) {

@@ -31,7 +31,8 @@ func edit(t testing.TB, path string, change func(b []byte) []byte) {
 	}
 }
 
-// 1,000 files, in each of them one bit anywhere is another one: each is refused, removed and counted, and no wrong byte gets through.
+// 1,000 files, in each of them one bit anywhere is another one: each is refused, removed and
+// counted, and no wrong byte gets through.
 func TestBitFlips(t *testing.T) {
 	files := 1000
 	if testing.Short() {
@@ -88,18 +89,21 @@ func TestEveryByteCounts(t *testing.T) {
 		for i := range right {
 			wrong := bytes.Clone(right)
 			wrong[i] ^= 0x10
-			err := readContent(t.Context(), memoryFile{bytes.NewReader(wrong), int64(len(wrong))}, reading{entry: Entry{Key: k, Bytes: int64(len(wrong))}})
+			err := readContent(t.Context(), memoryFile{bytes.NewReader(wrong), int64(len(wrong))},
+				reading{entry: Entry{Key: k, Bytes: int64(len(wrong))}})
 			if d := (damage{}); !errors.As(err, &d) {
 				t.Fatalf("byte %d of %d changed: got %v, expected damage", i, len(right), err)
 			}
 		}
 		for n := range right {
-			err := readContent(t.Context(), memoryFile{bytes.NewReader(right[:n]), int64(n)}, reading{entry: Entry{Key: k, Bytes: int64(n)}})
+			err := readContent(t.Context(), memoryFile{bytes.NewReader(right[:n]), int64(n)},
+				reading{entry: Entry{Key: k, Bytes: int64(n)}})
 			if d := (damage{}); !errors.As(err, &d) {
 				t.Fatalf("cut to %d of %d bytes: got %v, expected damage", n, len(right), err)
 			}
 		}
-		if err := readContent(t.Context(), memoryFile{bytes.NewReader(right), int64(len(right))}, reading{entry: Entry{Key: k, Bytes: int64(len(right))}}); err != nil {
+		if err := readContent(t.Context(), memoryFile{bytes.NewReader(right), int64(len(right))},
+			reading{entry: Entry{Key: k, Bytes: int64(len(right))}}); err != nil {
 			t.Errorf("the right file: %v", err)
 		}
 	}
@@ -143,7 +147,8 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		piece := make([]byte, 96)
 		err := readContent(t.Context(), memoryFile{bytes.NewReader(b), int64(len(b))},
-			reading{Entry{Key: key, Bytes: int64(len(b)), want: tokens}, []Tensor{{"0.k", [][]byte{piece}}}})
+			reading{Entry{Key: key, Bytes: int64(len(b)), want: tokens},
+				[]Tensor{{"0.k", [][]byte{piece}}}})
 		if (err == nil) != bytes.Equal(b, right) {
 			t.Errorf("%d bytes, error %v", len(b), err)
 		}
@@ -152,11 +157,14 @@ func FuzzRead(f *testing.F) {
 
 func TestDamagedFiles(t *testing.T) {
 	for name, change := range map[string]func(b []byte) []byte{
-		"cut":          func(b []byte) []byte { return b[:len(b)-5] },
-		"empty":        func(b []byte) []byte { return nil },
-		"longer":       func(b []byte) []byte { return append(b, 0) },
-		"other format": func(b []byte) []byte { return bytes.Replace(b, []byte("block 1"), []byte("block 0"), 1) },
-		"zeros":        func(b []byte) []byte { return make([]byte, len(b)) },
+		"cut":    func(b []byte) []byte { return b[:len(b)-5] },
+		"empty":  func(b []byte) []byte { return nil },
+		"longer": func(b []byte) []byte { return append(b, 0) },
+		"other format": func(b []byte) []byte {
+			return bytes.Replace(b, []byte("block 1"),
+				[]byte("block 0"), 1)
+		},
+		"zeros": func(b []byte) []byte { return make([]byte, len(b)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := open(t, t.TempDir(), options(t))
@@ -188,7 +196,9 @@ func TestDamagedFiles(t *testing.T) {
 func TestNotAFile(t *testing.T) {
 	for name, make := range map[string]func(path string) error{
 		"link": func(path string) error { // to the right bytes, but out of the folder
-			return errors.Join(os.Rename(path+".old", filepath.Join(filepath.Dir(path), "..", "..", "away")), os.Symlink("../../away", path))
+			return errors.Join(os.Rename(path+".old",
+				filepath.Join(filepath.Dir(path), "..", "..", "away")),
+				os.Symlink("../../away", path))
 		},
 		"loop":   func(path string) error { return os.Symlink(path, path) },
 		"pipe":   func(path string) error { return syscall.Mkfifo(path, 0o600) },
@@ -223,7 +233,8 @@ func TestExchangedFiles(t *testing.T) {
 	a, b := numbers(1, 256), numbers(2, 256)
 	save(t, v, sequence(a, false))
 	save(t, v, sequence(b, false))
-	if err := os.Rename(entryPath(s.dir, v.keys.chain(a)[0]), entryPath(s.dir, v.keys.chain(b)[0])); err != nil {
+	if err := os.Rename(entryPath(s.dir, v.keys.chain(a)[0]),
+		entryPath(s.dir, v.keys.chain(b)[0])); err != nil {
 		t.Fatal(err)
 	}
 	for _, tokens := range [][]int32{a, b} {
@@ -259,7 +270,8 @@ func TestReadErrors(t *testing.T) {
 		op     string
 		err    error
 		remove bool
-	}{{"read", syscall.EIO, true}, {"open", syscall.EMFILE, false}, {"open", syscall.EACCES, false}} {
+	}{{"read", syscall.EIO, true}, {"open", syscall.EMFILE, false},
+		{"open", syscall.EACCES, false}} {
 		t.Run(c.op+" "+c.err.Error(), func(t *testing.T) {
 			d := &fakeDisk{}
 			o := options(t)
@@ -284,7 +296,8 @@ func TestReadErrors(t *testing.T) {
 	}
 }
 
-// One damaged file of several that are read at once costs no other: here the readers of all others are stopped in the middle.
+// One damaged file of several that are read at once costs no other: here the readers of all others
+// are stopped in the middle.
 func TestDamageIsNotCatching(t *testing.T) {
 	o := options(t)
 	o.Readers = 8
@@ -299,7 +312,8 @@ func TestDamageIsNotCatching(t *testing.T) {
 			t.Fatalf("got %v, expected ErrDamaged", err)
 		}
 		if st := s.Stats(); st.Damaged != before.Damaged+1 || st.Entries != before.Entries-1 {
-			t.Fatalf("%d entries of %d are left, %d are damaged", st.Entries, before.Entries, st.Damaged-before.Damaged)
+			t.Fatalf("%d entries of %d are left, %d are damaged", st.Entries, before.Entries,
+				st.Damaged-before.Damaged)
 		}
 	}
 }

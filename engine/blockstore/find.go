@@ -1,8 +1,9 @@
 package blockstore
 
-// Looking a prefix up. Full blocks and states are looked up by name. Where the chain of blocks ends, a block or tail may still begin with
-// the tokens wanted: among the entries behind one parent, in the order of their tokens, the one that shares most is next to the wanted
-// tokens, before or behind, so two steps in the index find it however many there are.
+// Looking a prefix up. Full blocks and states are looked up by name. Where the chain of blocks
+// ends, a block or tail may still begin with the tokens wanted: among the entries behind one
+// parent, in the order of their tokens, the one that shares most is next to the wanted tokens,
+// before or behind, so two steps in the index find it however many there are.
 
 import (
 	"database/sql"
@@ -20,7 +21,8 @@ type Entry struct {
 	want []int32 // its first tokens, where the name does not vouch for them; nil: it does
 }
 
-// Block is a stored block or tail and the positions [From, To) it is needed for; From is a multiple of BlockTokens.
+// Block is a stored block or tail and the positions [From, To) it is needed for; From is a multiple
+// of BlockTokens.
 type Block struct {
 	Entry    Entry
 	From, To int
@@ -28,9 +30,11 @@ type Block struct {
 
 // Prefix is what Find found: where a sequence can be resumed.
 type Prefix struct {
-	Tokens int     // its length; 0: nothing was found
-	Blocks []Block // what has to be loaded of keys and values, in order; none for positions that the caller has already
-	State  *Entry  // the recurrent state after Tokens tokens; nil for models without one
+	Tokens int // its length; 0: nothing was found
+	// what has to be loaded of keys and values, in order; none for positions that the caller has
+	// already
+	Blocks []Block
+	State  *Entry // the recurrent state after Tokens tokens; nil for models without one
 }
 
 // findQueries are the prepared questions of Find.
@@ -40,10 +44,13 @@ type findQueries struct {
 
 func (q *findQueries) prepare(db *sql.DB) error {
 	for text, stmt := range map[string]**sql.Stmt{
-		"SELECT bytes, seconds, n FROM entries WHERE key = ? AND status = 1":                                     &q.entry,
-		"SELECT DISTINCT n FROM entries WHERE parent = ? AND kind = 3 AND n <= ? AND status = 1 ORDER BY n DESC": &q.states,
-		neighbour + "tokens <= ? ORDER BY tokens DESC LIMIT 1":                                                   &q.before,
-		neighbour + "tokens > ? ORDER BY tokens LIMIT 1":                                                         &q.behind,
+		"SELECT bytes, seconds, n FROM entries WHERE key = ? AND status = 1": &q.entry,
+		"SELECT DISTINCT n FROM entries WHERE parent = ? AND kind = 3 AND n <= ? AND status = 1 " +
+			"ORDER BY n DESC": &q.states,
+		neighbour +
+			"tokens <= ? ORDER BY tokens DESC LIMIT 1": &q.before,
+		neighbour +
+			"tokens > ? ORDER BY tokens LIMIT 1": &q.behind,
 	} {
 		var err error
 		if *stmt, err = db.Prepare(text); err != nil {
@@ -55,9 +62,11 @@ func (q *findQueries) prepare(db *sql.DB) error {
 
 const neighbour = "SELECT key, bytes, seconds, n, tokens FROM entries WHERE parent = ? AND kind <> 3 AND status = 1 AND "
 
-// Find is the longest prefix of tokens[:limit] that can be resumed. haveTokens says that keys and values of that many first tokens are in
-// memory already; blocks are not needed for them, except from the last multiple of BlockTokens on. With recurrent, a prefix ends where a
-// state is stored and all keys and values before it are in memory or stored; without, it ends anywhere, also inside a block.
+// Find is the longest prefix of tokens[:limit] that can be resumed. haveTokens says that keys and
+// values of that many first tokens are in memory already; blocks are not needed for them, except
+// from the last multiple of BlockTokens on. With recurrent, a prefix ends where a state is stored
+// and all keys and values before it are in memory or stored; without, it ends anywhere, also inside
+// a block.
 //
 // What it finds may be gone when Load comes. An index that cannot be read is a miss.
 func (v *View) Find(tokens []int32, limit, haveTokens int, recurrent bool) Prefix {
@@ -107,7 +116,8 @@ func (v *View) find(x *index, tokens []int32, have int, recurrent bool) (Prefix,
 	return Prefix{Tokens: at, Blocks: blocks, State: state}, nil
 }
 
-// findBlocks is the stored blocks from the one that holds position have on, as far as they go without a gap; none if they add nothing.
+// findBlocks is the stored blocks from the one that holds position have on, as far as they go
+// without a gap; none if they add nothing.
 func (v *View) findBlocks(x *index, tokens []int32, chain []Key, have int) ([]Block, error) {
 	var blocks []Block
 	i := have / BlockTokens
@@ -141,12 +151,14 @@ func (v *View) findBlocks(x *index, tokens []int32, chain []Key, have int) ([]Bl
 func (v *View) findState(x *index, tokens []int32, chain []Key) (*Entry, int, error) {
 	for i := len(tokens) / BlockTokens; i >= 0; i-- {
 		from := i * BlockTokens
-		lengths, err := x.find.stateLengths(v.behind(chain, i), min(len(tokens)-from, BlockTokens-1))
+		lengths, err := x.find.stateLengths(v.behind(chain, i),
+			min(len(tokens)-from, BlockTokens-1))
 		if err != nil {
 			return nil, 0, err
 		}
 		for _, n := range lengths {
-			e, ok, err := x.find.byKey(v.keys.name(kindState, parentAt(chain, i), tokens[from:from+n]))
+			e, ok, err := x.find.byKey(
+				v.keys.name(kindState, parentAt(chain, i), tokens[from:from+n]))
 			if err != nil {
 				return nil, 0, err
 			}

@@ -1,8 +1,10 @@
 package blockstore
 
-// What people see of the entries: conversations. Chains share their beginnings, so the entries form trees, and a conversation is the way
-// from a root to a leaf. Tails that a longer block or tail took over, and states, hang on the entries that go on with their tokens; they
-// belong to whatever those belong to. Built from the index for each question: a listing is rare, and may take tens of milliseconds.
+// What people see of the entries: conversations. Chains share their beginnings, so the entries form
+// trees, and a conversation is the way from a root to a leaf. Tails that a longer block or tail
+// took over, and states, hang on the entries that go on with their tokens; they belong to whatever
+// those belong to. Built from the index for each question: a listing is rare, and may take tens of
+// milliseconds.
 
 import (
 	"bytes"
@@ -46,7 +48,8 @@ func readForest(q querier) (*forest, error) {
 			CASE WHEN parent IN (SELECT parent FROM entries WHERE kind <> 1) THEN tokens END
 		FROM entries WHERE status = 1 ORDER BY position DESC, kind DESC, key`, func(rows *sql.Rows) error {
 		e := &node{}
-		if err := rows.Scan(keyColumn{&e.key}, keyColumn{&e.parent}, &e.model, &e.kind, &e.position, &e.n, &e.bytes, &e.pin, &e.pinned, &e.created,
+		if err := rows.Scan(keyColumn{&e.key}, keyColumn{&e.parent}, &e.model, &e.kind, &e.position,
+			&e.n, &e.bytes, &e.pin, &e.pinned, &e.created,
 			&e.hit, &e.hits, &e.saved, &e.title, &e.tokens); err != nil {
 			return err
 		}
@@ -92,13 +95,16 @@ func (f *forest) connect() {
 	}
 }
 
-// longer is those of the sorted group that begin with e's tokens and are not taken over by others in turn; never e itself.
+// longer is those of the sorted group that begin with e's tokens and are not taken over by others
+// in turn; never e itself.
 func longer(group []*node, e *node) []*node {
 	var hosts []*node
-	from, _ := slices.BinarySearchFunc(group, e.tokens, func(s *node, tokens []byte) int { return bytes.Compare(s.tokens, tokens) })
+	from, _ := slices.BinarySearchFunc(group, e.tokens,
+		func(s *node, tokens []byte) int { return bytes.Compare(s.tokens, tokens) })
 	for i := from; i < len(group) && bytes.HasPrefix(group[i].tokens, e.tokens); i++ {
 		// In the order of tokens, what takes an entry over stands right behind it.
-		over := i+1 < len(group) && len(group[i].tokens) < len(group[i+1].tokens) && bytes.HasPrefix(group[i+1].tokens, group[i].tokens)
+		over := i+1 < len(group) && len(group[i].tokens) < len(group[i+1].tokens) &&
+			bytes.HasPrefix(group[i+1].tokens, group[i].tokens)
 		if group[i] != e && !over {
 			hosts = append(hosts, group[i])
 		}
@@ -106,8 +112,8 @@ func longer(group []*node, e *node) []*node {
 	return hosts
 }
 
-// countLeaves says for each entry how many conversations it belongs to. Blocks and tails are counted from the deepest up, then what hangs
-// on them.
+// countLeaves says for each entry how many conversations it belongs to. Blocks and tails are
+// counted from the deepest up, then what hangs on them.
 func (f *forest) countLeaves() {
 	sum := func(e *node, over []*node) {
 		for _, o := range over {
@@ -139,7 +145,8 @@ func (f *forest) ends() []*node {
 	return slices.DeleteFunc(slices.Clone(f.nodes), func(e *node) bool { return e.leaf != e })
 }
 
-// conversation is all entries of the conversation that ends at end, the deepest first: its own and those it shares.
+// conversation is all entries of the conversation that ends at end, the deepest first: its own and
+// those it shares.
 func (f *forest) conversation(end *node) []*node {
 	var all []*node
 	for e := end; e != nil; e = e.above {

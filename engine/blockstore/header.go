@@ -1,12 +1,14 @@
 package blockstore
 
-// An entry's file. It is a safetensors file that any reader opens, and narrower than the format allows: order and spacing are fixed, so
-// that reading is one scan, and whatever is laid out differently is foreign.
+// An entry's file. It is a safetensors file that any reader opens, and narrower than the format
+// allows: order and spacing are fixed, so that reading is one scan, and whatever is laid out
+// differently is foreign.
 //
 //	u64 n | n bytes of JSON, padded to 8 | tokens I32 [n] | the engine's tensors, U8 [pieces, bytes of a piece] | crc32c U8 [4]
 //
-// The JSON holds __metadata__ (strings, ascending: all that the index row and the key are made from), then the tensors as they lie.
-// crc32c is CRC-32C, little-endian, over every byte before it, the header included.
+// The JSON holds __metadata__ (strings, ascending: all that the index row and the key are made
+// from), then the tensors as they lie. crc32c is CRC-32C, little-endian, over every byte before it,
+// the header included.
 
 import (
 	"bytes"
@@ -56,7 +58,10 @@ type layout struct {
 func (l layout) bytes() int64 { return int64(l.pieces) * int64(l.pieceBytes) }
 
 // key is the name that the content gives.
-func (h *header) key() Key { return newKeys(h.fingerprint, h.format).name(h.kind, h.parent, h.tokens) }
+func (h *header) key() Key {
+	return newKeys(h.fingerprint, h.format).name(h.kind, h.parent,
+		h.tokens)
+}
 
 // dataBytes is the length of the file behind its JSON.
 func (h *header) dataBytes() int64 {
@@ -91,7 +96,8 @@ func (h *header) encode() ([]byte, error) {
 	tensor := func(name, dtype, shape string, bytes int64) {
 		b = append(b, ',')
 		b = appendJSON(b, name)
-		b = fmt.Appendf(b, `:{"dtype":"%s","shape":[%s],"data_offsets":[%d,%d]}`, dtype, shape, at, at+bytes)
+		b = fmt.Appendf(b, `:{"dtype":"%s","shape":[%s],"data_offsets":[%d,%d]}`, dtype, shape, at,
+			at+bytes)
 		at += bytes
 	}
 	tensor(tokensName, "I32", strconv.Itoa(len(h.tokens)), int64(4*len(h.tokens)))
@@ -99,9 +105,15 @@ func (h *header) encode() ([]byte, error) {
 	for _, t := range h.tensors {
 		switch {
 		case seen[t.name] || !utf8.ValidString(t.name):
-			return nil, fmt.Errorf("blockstore: tensor %q: the name is taken, given twice or not valid UTF-8", t.name)
+			return nil,
+				fmt.Errorf(
+					"blockstore: tensor %q: the name is taken, given twice or not valid UTF-8",
+					t.name)
 		case t.pieces <= 0 || t.pieceBytes <= 0:
-			return nil, fmt.Errorf("blockstore: tensor %q has %d pieces of %d bytes, expected at least one of each", t.name, t.pieces, t.pieceBytes)
+			return nil,
+				fmt.Errorf(
+					"blockstore: tensor %q has %d pieces of %d bytes, expected at least one of "+
+						"each", t.name, t.pieces, t.pieceBytes)
 		}
 		seen[t.name] = true
 		tensor(t.name, "U8", fmt.Sprintf("%d,%d", t.pieces, t.pieceBytes), t.bytes())
@@ -112,13 +124,15 @@ func (h *header) encode() ([]byte, error) {
 		b = append(b, ' ')
 	}
 	if len(b)-8 > maxHeaderBytes {
-		return nil, fmt.Errorf("blockstore: header of %d bytes is over the limit of %d", len(b)-8, maxHeaderBytes)
+		return nil, fmt.Errorf("blockstore: header of %d bytes is over the limit of %d", len(b)-8,
+			maxHeaderBytes)
 	}
 	binary.LittleEndian.PutUint64(b, uint64(len(b)-8))
 	return appendTokens(b, h.tokens), nil
 }
 
-// appendJSON appends v without the escapes for HTML and without a newline. Strings and maps of strings cannot fail.
+// appendJSON appends v without the escapes for HTML and without a newline. Strings and maps of
+// strings cannot fail.
 func appendJSON(b []byte, v any) []byte {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
@@ -141,8 +155,9 @@ func jsonLength(first []byte, fileBytes int64) (int, error) {
 	return int(n), nil
 }
 
-// decode reads the beginning of a file of fileBytes: its 8 bytes of length, the JSON and the tokens; head may go on behind them.
-// It answers where the engine's tensors begin. Every length is checked against fileBytes before it is used.
+// decode reads the beginning of a file of fileBytes: its 8 bytes of length, the JSON and the
+// tokens; head may go on behind them. It answers where the engine's tensors begin. Every length is
+// checked against fileBytes before it is used.
 func decode(head []byte, fileBytes int64) (*header, int, error) {
 	n, err := jsonLength(head, fileBytes)
 	if err != nil {
@@ -170,7 +185,8 @@ func decode(head []byte, fileBytes int64) (*header, int, error) {
 	return h, to, nil
 }
 
-// scanner reads the JSON in the one spelling that encode has. After the first error it reads nothing more.
+// scanner reads the JSON in the one spelling that encode has. After the first error it reads
+// nothing more.
 type scanner struct {
 	text []byte
 	at   int
@@ -244,7 +260,8 @@ func (s *scanner) quoted() string {
 	return text
 }
 
-// header reads the whole text. The tokens' number is answered beside the header, which does not hold them yet.
+// header reads the whole text. The tokens' number is answered beside the header, which does not
+// hold them yet.
 func (s *scanner) header() (*header, int) {
 	s.expect(`{"__metadata__":{`)
 	h := s.metadata()
@@ -265,7 +282,8 @@ func (s *scanner) header() (*header, int) {
 			break
 		}
 		name, pieces, pieceBytes := s.tensor(&at, "U8", 2)
-		h.tensors = append(h.tensors, layout{name: name, pieces: int(pieces), pieceBytes: int(pieceBytes)})
+		h.tensors = append(h.tensors,
+			layout{name: name, pieces: int(pieces), pieceBytes: int(pieceBytes)})
 	}
 	s.expect("}")
 	for s.accept(" ") {
@@ -276,7 +294,8 @@ func (s *scanner) header() (*header, int) {
 	return h, int(nTokens)
 }
 
-// tensor reads `"name":{"dtype":…,"shape":[a] or [a,b],"data_offsets":[from,to]}`, which must begin at and moves at to its end.
+// tensor reads `"name":{"dtype":…,"shape":[a] or [a,b],"data_offsets":[from,to]}`, which must begin
+// at and moves at to its end.
 func (s *scanner) tensor(at *int64, dtype string, dims int) (name string, a, b int64) {
 	name = s.quoted()
 	s.expect(`:{"dtype":"` + dtype + `","shape":[`)
@@ -342,7 +361,8 @@ func (s *scanner) metadata() *header {
 		s.fail("version %q, expected %q", version, formatVersion)
 	case errs != nil:
 		s.fail("%v", errs)
-	case h.position < 0 || h.position%BlockTokens != 0 || h.position > math.MaxInt32 || (h.position == 0) != (h.parent == Key{}):
+	case h.position < 0 || h.position%BlockTokens != 0 || h.position > math.MaxInt32 ||
+		(h.position == 0) != (h.parent == Key{}):
 		s.fail("position %d behind parent %s", h.position, h.parent)
 	case math.IsNaN(h.seconds) || math.IsInf(h.seconds, 0) || h.seconds < 0:
 		s.fail("cost of %v seconds", h.seconds)

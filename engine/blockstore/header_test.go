@@ -15,7 +15,8 @@ import (
 
 func testHeader() *header {
 	return &header{
-		kind: kindTail, fingerprint: "fp", format: `k8"v4`, model: "Modell <ä>", parent: Key{31: 5}, position: 512, title: "line\nbreak \u2028 \\",
+		kind: kindTail, fingerprint: "fp", format: `k8"v4`, model: "Modell <ä>", parent: Key{31: 5},
+		position: 512, title: "line\nbreak \u2028 \\",
 		seconds: 1.25, created: time.Unix(1_800_000_000, 0).UTC(), tokens: []int32{5, -6, 7},
 		tensors: []layout{{"0.k", 2, 96}, {`a"b`, 1, 3}},
 	}
@@ -25,7 +26,10 @@ func TestHeaderRoundTrip(t *testing.T) {
 	for _, change := range []func(h *header){
 		func(h *header) {},
 		func(h *header) { h.kind, h.tokens, h.tensors = kindState, []int32{}, nil },
-		func(h *header) { h.kind, h.tokens, h.position, h.parent = kindBlock, count(0, 256), 0, Key{} },
+		func(h *header) {
+			h.kind, h.tokens, h.position, h.parent = kindBlock, count(0, 256), 0,
+				Key{}
+		},
 		func(h *header) { h.title, h.model = "", "" },
 	} {
 		h := testHeader()
@@ -87,7 +91,8 @@ func TestDecodeRefuses(t *testing.T) {
 		{`"shape":[2,96]`, `"shape":[2,-6]`, "whole number"},
 		{`"data_offsets":[12,204]`, `"data_offsets":[13,204]`, "expected from 12"},
 		{`"data_offsets":[12,204]`, `"data_offsets":[12,004]`, "whole number"},
-		{`"crc32c":{"dtype":"U8","shape":[4]`, `"crc32d":{"dtype":"U8","shape":[4]`, `expected ","`},
+		{`"crc32c":{"dtype":"U8","shape":[4]`, `"crc32d":{"dtype":"U8","shape":[4]`,
+			`expected ","`},
 		{`"0.k":{`, `"0.k" {`, "expected"},
 		{`}}`, `} `, "expected"},
 	} {
@@ -166,7 +171,8 @@ func TestFileIsSafetensors(t *testing.T) {
 		t.Errorf("tensors %s", names)
 	}
 	k, _ := f.Tensor("0.k")
-	if want := bytes.Join(kvPieces(tokens, 0, 256)[0].Pieces, nil); k.DType != safetensors.U8 || !reflect.DeepEqual(k.Shape, []int{8, 96}) || !bytes.Equal(k.Data, want) {
+	if want := bytes.Join(kvPieces(tokens, 0, 256)[0].Pieces, nil); k.DType != safetensors.U8 ||
+		!reflect.DeepEqual(k.Shape, []int{8, 96}) || !bytes.Equal(k.Data, want) {
 		t.Errorf("0.k is %s %v", k.DType, k.Shape)
 	}
 	n, _ := f.Tensor("tokens")
@@ -174,10 +180,12 @@ func TestFileIsSafetensors(t *testing.T) {
 		t.Errorf("tokens are %s %v", n.DType, n.Shape)
 	}
 	m := f.Metadata()
-	if m["model"] != "Test 1B" || m["position"] != "0" || m["kind"] != "block" || m["seconds"] != "2.56" || m["title"] != "a conversation" {
+	if m["model"] != "Test 1B" || m["position"] != "0" || m["kind"] != "block" ||
+		m["seconds"] != "2.56" || m["title"] != "a conversation" {
 		t.Errorf("metadata %v", m)
 	}
-	for path, want := range map[string]os.FileMode{path: 0o600, filepath.Dir(path): 0o700, filepath.Join(dir, indexName): 0o600} {
+	for path, want := range map[string]os.FileMode{path: 0o600, filepath.Dir(path): 0o700,
+		filepath.Join(dir, indexName): 0o600} {
 		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != want {
 			t.Errorf("%s: %v, %v, expected %v", path, info.Mode(), err, want)
 		}

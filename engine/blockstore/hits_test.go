@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestSharedHits: a conversation that went on from what it shares with another was of use, and so was the other.
+// TestSharedHits: a conversation that went on from what it shares with another was of use, and so
+// was the other.
 func TestSharedHits(t *testing.T) {
 	s := open(t, t.TempDir(), options(t))
 	v := s.Model(Model{Fingerprint: "f", Format: "q"})
@@ -23,7 +24,8 @@ func TestSharedHits(t *testing.T) {
 	}
 	for _, c := range list {
 		if c.Hits != 1 || c.LastHit.IsZero() || c.SecondsSaved != 3 { // 300 tokens at 0.01 s
-			t.Errorf("%d tokens: %d hits, the last %v, %g s saved, expected 1 now and 3 s", c.Tokens, c.Hits, c.LastHit, c.SecondsSaved)
+			t.Errorf("%d tokens: %d hits, the last %v, %g s saved, expected 1 now and 3 s",
+				c.Tokens, c.Hits, c.LastHit, c.SecondsSaved)
 		}
 	}
 }

@@ -1,10 +1,12 @@
 package blockstore
 
-// The index: one SQLite file, a row for each entry. Nothing of it is held in memory; every question is a query, so that opening takes
-// milliseconds whatever its size, and processes that share the folder see each other's entries.
+// The index: one SQLite file, a row for each entry. Nothing of it is held in memory; every question
+// is a query, so that opening takes milliseconds whatever its size, and processes that share the
+// folder see each other's entries.
 //
-// A row is "writing" from the moment its bytes are reserved until its file is in place, then "ready". The totals are kept by triggers and
-// so are right in every transaction. Recency is a counter in the index, not the clock.
+// A row is "writing" from the moment its bytes are reserved until its file is in place, then
+// "ready". The totals are kept by triggers and so are right in every transaction. Recency is a
+// counter in the index, not the clock.
 
 import (
 	"database/sql"
@@ -28,11 +30,13 @@ const (
 	indexPageBytes = 8192 // the 1,024 bytes of a block's tokens, in an index too, stay on one page
 )
 
-// sinceCount is the count that holds when the index was made, in seconds since 1970: "ever" began then.
+// sinceCount is the count that holds when the index was made, in seconds since 1970: "ever" began
+// then.
 const sinceCount = "since"
 
-// schema: parent is the key of the parent block, or the model's root key for what begins at position 0; tokens are big-endian, see ordered.
-// today is what was written on calendar day "day" (days since 1970). pin marks a pinned conversation's end, pinned what it protects.
+// schema: parent is the key of the parent block, or the model's root key for what begins at
+// position 0; tokens are big-endian, see ordered. today is what was written on calendar day "day"
+// (days since 1970). pin marks a pinned conversation's end, pinned what it protects.
 const schema = `
 CREATE TABLE models (
 	id INTEGER PRIMARY KEY, fingerprint TEXT NOT NULL, format TEXT NOT NULL, name TEXT NOT NULL, UNIQUE (fingerprint, format));
@@ -62,15 +66,18 @@ CREATE TRIGGER entries_delete AFTER DELETE ON entries BEGIN
 
 // index is the open file.
 type index struct {
-	db       *sql.DB
-	info     os.FileInfo   // of the file when it was opened: another one in its place is noticed by it
-	complete bool          // false: made new, and the sweep that adopts the files has not been through yet
+	db *sql.DB
+	// of the file when it was opened: another one in its place is noticed by it
+	info os.FileInfo
+	// false: made new, and the sweep that adopts the files has not been through yet
+	complete bool
 	adopted  chan struct{} // closed when it has
 
 	find findQueries
 }
 
-// openIndex opens the index in dir. One that is missing, damaged or of another version is replaced by an empty one.
+// openIndex opens the index in dir. One that is missing, damaged or of another version is replaced
+// by an empty one.
 func openIndex(dir string, force bool) (*index, error) {
 	lock, err := lockFile(filepath.Join(dir, lockName), true)
 	if err != nil {
@@ -103,7 +110,8 @@ func isDamage(err error) bool {
 	var e *sqlite.Error
 	if errors.As(err, &e) {
 		code := e.Code() & 0xff
-		return code == sqlite3.SQLITE_CORRUPT || code == sqlite3.SQLITE_NOTADB || code == sqlite3.SQLITE_FORMAT
+		return code == sqlite3.SQLITE_CORRUPT || code == sqlite3.SQLITE_NOTADB ||
+			code == sqlite3.SQLITE_FORMAT
 	}
 	return errors.Is(err, errIndexVersion)
 }
@@ -116,7 +124,8 @@ func tryIndex(path string, create bool) (*index, error) {
 		}
 	}
 	pragmas := url.Values{"_pragma": {
-		fmt.Sprintf("busy_timeout(%d)", busyTimeoutMS), fmt.Sprintf("page_size(%d)", indexPageBytes), "journal_mode(WAL)",
+		fmt.Sprintf("busy_timeout(%d)", busyTimeoutMS),
+		fmt.Sprintf("page_size(%d)", indexPageBytes), "journal_mode(WAL)",
 		"synchronous(NORMAL)", "journal_size_limit(8388608)", "cache_size(-4096)",
 	}, "_txlock": {"immediate"}}
 	dsn := url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: pragmas.Encode()}
@@ -135,17 +144,20 @@ func tryIndex(path string, create bool) (*index, error) {
 
 func (x *index) prepare(path string, create bool) error {
 	if create {
-		if _, err := x.db.Exec(fmt.Sprintf("BEGIN IMMEDIATE; PRAGMA application_id = %d; PRAGMA user_version = %d; %s COMMIT",
+		if _, err := x.db.Exec(fmt.Sprintf(
+			"BEGIN IMMEDIATE; PRAGMA application_id = %d; PRAGMA user_version = %d; %s COMMIT",
 			applicationID, schemaVersion, schema)); err != nil {
 			return err
 		}
 	}
 	var id, version int
-	if err := x.db.QueryRow("SELECT * FROM pragma_application_id, pragma_user_version").Scan(&id, &version); err != nil {
+	if err := x.db.QueryRow("SELECT * FROM pragma_application_id, pragma_user_version").Scan(&id,
+		&version); err != nil {
 		return err
 	}
 	if id != applicationID || version != schemaVersion {
-		return fmt.Errorf("%w: application %#x version %d, expected %#x version %d", errIndexVersion, id, version, applicationID, schemaVersion)
+		return fmt.Errorf("%w: application %#x version %d, expected %#x version %d",
+			errIndexVersion, id, version, applicationID, schemaVersion)
 	}
 	err := x.db.QueryRow("SELECT complete FROM totals").Scan(&x.complete)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -157,7 +169,8 @@ func (x *index) prepare(path string, create bool) error {
 		close(x.adopted)
 	}
 	if err := x.find.prepare(x.db); err != nil {
-		// The tables are not those of this version, whatever the number says, unless the file itself is at fault.
+		// The tables are not those of this version, whatever the number says, unless the file
+		// itself is at fault.
 		if e := (*sqlite.Error)(nil); errors.As(err, &e) && e.Code() == sqlite3.SQLITE_ERROR {
 			return fmt.Errorf("%w: %v", errIndexVersion, err)
 		}
@@ -213,9 +226,13 @@ func touch(tx *sql.Tx, k Key, clock int64) error {
 	return err
 }
 
-// dropRow removes an entry's row. A pin on it moves to its parent, so that what it protected can still be found.
+// dropRow removes an entry's row. A pin on it moves to its parent, so that what it protected can
+// still be found.
 func dropRow(tx *sql.Tx, k Key) (dropped bool, err error) {
-	if _, err := tx.Exec(`UPDATE entries SET pin = 1 WHERE key = (SELECT parent FROM entries WHERE key = ? AND pin = 1)`, k[:]); err != nil {
+	if _,
+		err :=
+		tx.Exec(
+			`UPDATE entries SET pin = 1 WHERE key = (SELECT parent FROM entries WHERE key = ? AND pin = 1)`, k[:]); err != nil {
 		return false, err
 	}
 	r, err := tx.Exec("DELETE FROM entries WHERE key = ?", k[:])

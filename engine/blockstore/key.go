@@ -1,7 +1,8 @@
 package blockstore
 
-// Names of entries. A key is a hash over everything that the entry's bytes depend on, chained through the parent: equal keys mean equal
-// model, cache format and tokens from the first one on, so that looking a prefix up is looking up names.
+// Names of entries. A key is a hash over everything that the entry's bytes depend on, chained
+// through the parent: equal keys mean equal model, cache format and tokens from the first one on,
+// so that looking a prefix up is looking up names.
 
 import (
 	"crypto/sha256"
@@ -29,7 +30,8 @@ const (
 	kindTail  kind = 2 // 1 to BlockTokens-1 tokens
 	kindState kind = 3 // 0 to BlockTokens-1 tokens
 
-	kindRoot kind = 4 // no entry: the name under which the index lists what begins at position 0 of a model
+	// no entry: the name under which the index lists what begins at position 0 of a model
+	kindRoot kind = 4
 )
 
 var kindNames = map[kind]string{kindBlock: "block", kindTail: "tail", kindState: "state"}
@@ -74,8 +76,8 @@ func newKeys(fingerprint, format string) keys {
 	return k
 }
 
-// name is the key of an entry: SHA-256 over format version, fingerprint, cache format, kind, parent and tokens (u32, little-endian), each
-// behind its length.
+// name is the key of an entry: SHA-256 over format version, fingerprint, cache format, kind, parent
+// and tokens (u32, little-endian), each behind its length.
 func (k keys) name(kind kind, parent Key, tokens []int32) Key {
 	b := make([]byte, 0, len(k.head)+64+4*len(tokens))
 	b = append(b, k.head...)
@@ -117,7 +119,8 @@ func appendTokens(b []byte, tokens []int32) []byte {
 	return b
 }
 
-// ordered is tokens as the index keeps them: big-endian, so that byte order is the order of tokens and a prefix of tokens is one of bytes.
+// ordered is tokens as the index keeps them: big-endian, so that byte order is the order of tokens
+// and a prefix of tokens is one of bytes.
 func ordered(tokens []int32) []byte {
 	b := make([]byte, 0, 4*len(tokens))
 	for _, t := range tokens {

@@ -14,7 +14,8 @@ func count(from, to int) []int32 {
 	return tokens
 }
 
-// The expected keys were made by ten lines of Python's hashlib and struct from the layout that name describes.
+// The expected keys were made by ten lines of Python's hashlib and struct from the layout that name
+// describes.
 func TestKeys(t *testing.T) {
 	k := newKeys("fp", "k8v4")
 	block := k.name(kindBlock, Key{}, count(0, 256))
@@ -24,14 +25,17 @@ func TestKeys(t *testing.T) {
 		want string
 	}{
 		{"first block", block, "19ad6c48c4ac92522857878ef3076ba4c0543e27eac1d1dbfe5ef6381119dcd0"},
-		{"tail behind it", k.name(kindTail, block, []int32{7, 8, 9}), "b50025f773483f115d5c3a82ab649d2c7cf09aecac66af8a01cd4ee88badb875"},
-		{"state after it", k.name(kindState, block, nil), "116fe6231b04bdbf46606df5555c5bb11dc89ef19ae7adc265cc346df93b118c"},
+		{"tail behind it", k.name(kindTail, block, []int32{7, 8, 9}),
+			"b50025f773483f115d5c3a82ab649d2c7cf09aecac66af8a01cd4ee88badb875"},
+		{"state after it", k.name(kindState, block, nil),
+			"116fe6231b04bdbf46606df5555c5bb11dc89ef19ae7adc265cc346df93b118c"},
 	} {
 		if c.got.String() != c.want {
 			t.Errorf("%s: %s, expected %s", c.name, c.got, c.want)
 		}
 	}
-	if chain := k.chain(count(0, 600)); len(chain) != 2 || chain[0] != block || chain[1] != k.name(kindBlock, block, count(256, 512)) {
+	if chain := k.chain(count(0, 600)); len(chain) != 2 || chain[0] != block ||
+		chain[1] != k.name(kindBlock, block, count(256, 512)) {
 		t.Errorf("chain of 600 tokens: %v", chain)
 	}
 }

@@ -11,8 +11,9 @@ import (
 	"testing"
 )
 
-// The store under kill -9: this test's program is run again as a child that saves in a loop, telling of each step that it takes on the
-// disk, and is killed after a random number of them. Whatever it was doing, what is found afterwards is whole.
+// The store under kill -9: this test's program is run again as a child that saves in a loop,
+// telling of each step that it takes on the disk, and is killed after a random number of them.
+// Whatever it was doing, what is found afterwards is whole.
 
 const killDir = "HEADROOM_BLOCKSTORE_KILL" // the child's folder and first conversation
 const killSeed = "HEADROOM_BLOCKSTORE_SEED"
@@ -57,7 +58,10 @@ func (f tellingFile) Sync() error {
 }
 
 // killed is conversation number seed: they share beginnings.
-func killed(seed int) []int32 { return join(numbers(1, 400), 400*(seed%3)/2%400, numbers(seed, 700)) }
+func killed(seed int) []int32 {
+	return join(numbers(1, 400), 400*(seed%3)/2%400,
+		numbers(seed, 700))
+}
 
 // TestKillChild is the child.
 func TestKillChild(t *testing.T) {
@@ -110,17 +114,20 @@ func TestKill(t *testing.T) {
 		if err := child.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
-		if err := child.Wait(); err == nil || !child.ProcessState.Sys().(syscall.WaitStatus).Signaled() {
+		if err := child.Wait(); err == nil ||
+			!child.ProcessState.Sys().(syscall.WaitStatus).Signaled() {
 			t.Fatalf("the child was not killed: %v", err)
 		}
 		loaded += survey(t, dir, 100*round)
 	}
 	if loaded < rounds {
-		t.Errorf("in %d rounds %d conversations were found: the child hardly saved any", rounds, loaded)
+		t.Errorf("in %d rounds %d conversations were found: the child hardly saved any", rounds,
+			loaded)
 	}
 }
 
-// survey opens the folder that a killed process left, checks it, and loads all that is found of its conversations.
+// survey opens the folder that a killed process left, checks it, and loads all that is found of its
+// conversations.
 func survey(t *testing.T, dir string, seed int) (loaded int) {
 	t.Helper()
 	s, err := Open(dir, smallCap(t))

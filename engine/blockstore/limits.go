@@ -2,10 +2,12 @@ package blockstore
 
 import "database/sql"
 
-// Limits bound what a store takes of the disk, as the fields of Options with the same names: 0 is the default, below 0 no limit.
+// Limits bound what a store takes of the disk, as the fields of Options with the same names: 0 is
+// the default, below 0 no limit.
 type Limits struct {
 	MaxBytes, MinFreeBytes, DailyWriteBytes int64
-	// Sparing has only what went on from a stored or remembered prefix written (Sequence.Reused), as when half of the day's budget is gone.
+	// Sparing has only what went on from a stored or remembered prefix written (Sequence.Reused),
+	// as when half of the day's budget is gone.
 	Sparing bool
 }
 
@@ -21,8 +23,9 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// SetLimits changes the limits of an open store. They hold for what is written from now on; where the cap has become less than what is
-// stored, what was used least recently is evicted before SetLimits returns, but for what is pinned. Other processes keep theirs.
+// SetLimits changes the limits of an open store. They hold for what is written from now on; where
+// the cap has become less than what is stored, what was used least recently is evicted before
+// SetLimits returns, but for what is pinned. Other processes keep theirs.
 func (s *Store) SetLimits(l Limits) error {
 	l = l.withDefaults()
 	s.limits.Store(&l)

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Limits of an open store: a lower cap is reached at once, but for what is pinned, and the others hold from the next save on.
+// Limits of an open store: a lower cap is reached at once, but for what is pinned, and the others
+// hold from the next save on.
 func TestSetLimits(t *testing.T) {
 	size := blockBytes(t)
 	o := options(t)
@@ -37,15 +38,19 @@ func TestSetLimits(t *testing.T) {
 	if got, want := s.Limits(), (Limits{3 * size, -1, -1, false}); got != want {
 		t.Errorf("the limits are %+v, want %+v", got, want)
 	}
-	if st := s.Stats(); st.Entries != 3 || st.Evicted != 3 || st.MaxBytes != 3*size || v.Find(pinned, 256, 0, false).Tokens != 256 {
+	if st := s.Stats(); st.Entries != 3 || st.Evicted != 3 || st.MaxBytes != 3*size ||
+		v.Find(pinned, 256, 0, false).Tokens != 256 {
 		t.Errorf("with a cap of 3 blocks: %+v, pinned %+v", st, v.Find(pinned, 256, 0, false))
 	}
 	if err := s.Check(); err != nil {
 		t.Error(err)
 	}
-	for _, l := range []Limits{{3 * size, -1, 6 * size, false}, {3 * size, 100*size + 1, -1, false}, {-1, -1, -1, true}} { // the day's budget; the reserve; only what was read before
+	for _, l := range []Limits{{3 * size, -1, 6 * size, false}, {3 * size, 100*size + 1, -1, false},
+		{-1, -1, -1, true}} {
+		// the day's budget; the reserve; only what was read before
 		set(l)
-		if saved := save(t, v, sequence(numbers(20, 256), false)); !errors.Is(saved.Err, ErrBudget) {
+		if saved := save(t, v, sequence(numbers(20, 256), false)); !errors.Is(saved.Err,
+			ErrBudget) {
 			t.Errorf("above a limit of %+v: %+v", l, saved)
 		}
 	}
@@ -60,7 +65,8 @@ func TestSetLimits(t *testing.T) {
 		t.Errorf("without limits: %+v", st)
 	}
 	set(Limits{})
-	if st := s.Stats(); st.MaxBytes != 20e9 || st.MinFreeBytes != 10e9 || st.DailyWriteBytes != 40e9 {
+	if st := s.Stats(); st.MaxBytes != 20e9 || st.MinFreeBytes != 10e9 ||
+		st.DailyWriteBytes != 40e9 {
 		t.Errorf("defaults: %+v", st)
 	}
 }

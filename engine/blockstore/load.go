@@ -1,7 +1,8 @@
 package blockstore
 
-// Reading entries back. Every byte goes through the checksum on its way to the caller's pieces; only when the last file is through does
-// Load say that they are right. Files are read in pieces that stay in the processor's cache, several files at once.
+// Reading entries back. Every byte goes through the checksum on its way to the caller's pieces;
+// only when the last file is through does Load say that they are right. Files are read in pieces
+// that stay in the processor's cache, several files at once.
 
 import (
 	"bytes"
@@ -28,10 +29,13 @@ type reading struct {
 	targets []Tensor
 }
 
-// Load reads and verifies what Find found, several files at once, and fills the pieces that kv gives for a block and state for the state;
-// both are called before anything is read, on the caller's goroutine, in order. On an error what was filled must not be used. A file that
-// is damaged is removed and counted, and the error wraps ErrDamaged, as it does for a file that was removed since Find.
-func (v *View) Load(ctx context.Context, p Prefix, kv func(b Block) []Tensor, state func() []Tensor) error {
+// Load reads and verifies what Find found, several files at once, and fills the pieces that kv
+// gives for a block and state for the state; both are called before anything is read, on the
+// caller's goroutine, in order. On an error what was filled must not be used. A file that is
+// damaged is removed and counted, and the error wraps ErrDamaged, as it does for a file that was
+// removed since Find.
+func (v *View) Load(ctx context.Context, p Prefix, kv func(b Block) []Tensor,
+	state func() []Tensor) error {
 	var files []reading
 	if p.State != nil { // first: it is by far the largest
 		files = append(files, reading{*p.State, state()})
@@ -116,7 +120,8 @@ func (s *Store) readEntry(ctx context.Context, r reading) error {
 	return nil
 }
 
-// drop removes an entry that cannot be read, for the reason why; nil: its file is gone. Then others may be gone too, so a sweep begins.
+// drop removes an entry that cannot be read, for the reason why; nil: its file is gone. Then others
+// may be gone too, so a sweep begins.
 func (s *Store) drop(k Key, why error) {
 	lost := false
 	err := s.change(func(tx *sql.Tx) error {
@@ -163,7 +168,8 @@ func readContent(ctx context.Context, f readFile, r reading) error {
 		return err
 	}
 	if info.Size() != r.entry.Bytes || h.key() != r.entry.Key {
-		return damage{fmt.Errorf("%d bytes of entry %s, expected %d of %s", info.Size(), h.key(), r.entry.Bytes, r.entry.Key)}
+		return damage{fmt.Errorf("%d bytes of entry %s, expected %d of %s", info.Size(), h.key(),
+			r.entry.Bytes, r.entry.Key)}
 	}
 	if w := r.entry.want; len(w) > len(h.tokens) || !slices.Equal(w, h.tokens[:len(w)]) {
 		return damage{errors.New("other tokens than the index says")}
@@ -191,7 +197,8 @@ type source struct {
 	crc      uint32
 }
 
-// more reads on behind what is in the buffer, which has room. A file that ends early is damaged, as is one that the disk cannot read.
+// more reads on behind what is in the buffer, which has room. A file that ends early is damaged, as
+// is one that the disk cannot read.
 func (s *source) more() error {
 	if err := s.ctx.Err(); err != nil {
 		return err // not its cause, which may be the damage of another file
@@ -236,17 +243,20 @@ func (s *source) header(size int64) (*header, error) {
 	return h, nil
 }
 
-// fill takes the tensors as they lie in the file into the targets of their names; what has no target is only summed.
+// fill takes the tensors as they lie in the file into the targets of their names; what has no
+// target is only summed.
 func (s *source) fill(tensors []layout, targets []Tensor) error {
 	found := 0
 	for _, t := range tensors {
 		var pieces [][]byte
-		if i := slices.IndexFunc(targets, func(target Tensor) bool { return target.Name == t.name }); i >= 0 {
+		if i := slices.IndexFunc(targets,
+			func(target Tensor) bool { return target.Name == t.name }); i >= 0 {
 			pieces = targets[i].Pieces
 			found++
 		}
 		if len(pieces) > t.pieces {
-			return damage{fmt.Errorf("tensor %q has %d pieces, %d are wanted", t.name, t.pieces, len(pieces))}
+			return damage{fmt.Errorf("tensor %q has %d pieces, %d are wanted", t.name, t.pieces,
+				len(pieces))}
 		}
 		for i := range t.pieces {
 			var piece []byte
@@ -254,7 +264,8 @@ func (s *source) fill(tensors []layout, targets []Tensor) error {
 				piece = pieces[i]
 			}
 			if piece != nil && len(piece) != t.pieceBytes {
-				return damage{fmt.Errorf("tensor %q has pieces of %d bytes, %d are wanted", t.name, t.pieceBytes, len(piece))}
+				return damage{fmt.Errorf("tensor %q has pieces of %d bytes, %d are wanted", t.name,
+					t.pieceBytes, len(piece))}
 			}
 			if err := s.take(piece, t.pieceBytes); err != nil {
 				return err

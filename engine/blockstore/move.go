@@ -1,8 +1,10 @@
 package blockstore
 
-// Moving a store to another folder. The entries go first, while the store is in use: by hard links where both folders are on one disk, else
-// by copies that are read back. Then, when nobody has the store open, what has changed since, the pins and the index follow (Settle). From
-// there on both folders are whole, and whoever says which one counts may say the new one. Only then the old one is emptied (Clear).
+// Moving a store to another folder. The entries go first, while the store is in use: by hard links
+// where both folders are on one disk, else by copies that are read back. Then, when nobody has the
+// store open, what has changed since, the pins and the index follow (Settle). From there on both
+// folders are whole, and whoever says which one counts may say the new one. Only then the old one
+// is emptied (Clear).
 //
 // A mark in the new folder says how far this is. A process may die at any point:
 //
@@ -43,7 +45,8 @@ var (
 type NoRoom struct{ Need, Free int64 }
 
 func (e *NoRoom) Error() string {
-	return fmt.Sprintf("blockstore: %d bytes have to be copied, and the disk has %d for them", e.Need, e.Free)
+	return fmt.Sprintf("blockstore: %d bytes have to be copied, and the disk has %d for them",
+		e.Need, e.Free)
 }
 
 // Move is one move. From and To are absolute; the rest may be left out.
@@ -53,7 +56,8 @@ type Move struct {
 	MinFreeBytes int64
 	// AlwaysCopy makes copies where links would do.
 	AlwaysCopy bool
-	// Found and Moved are told of entries that are in place already, and of those that have been put there.
+	// Found and Moved are told of entries that are in place already, and of those that have been
+	// put there.
 	Found, Moved func(bytes int64)
 
 	disk disk // nil: the real one
@@ -63,7 +67,8 @@ type Move struct {
 type mark struct {
 	From  string `json:"from"`
 	Whole bool   `json:"whole"`
-	// IndexTime is when the old index was last changed, in nanoseconds since 1970: if it still is, nobody has used the old folder since.
+	// IndexTime is when the old index was last changed, in nanoseconds since 1970: if it still is,
+	// nobody has used the old folder since.
 	IndexTime int64 `json:"indexTime"`
 }
 
@@ -83,26 +88,27 @@ type entryFile struct {
 // filesOf is the entries in a folder, and unfinished copies of some if partial is set.
 func filesOf(dir string, partial bool) ([]entryFile, error) {
 	var files []entryFile
-	err := filepath.WalkDir(filepath.Join(dir, blocksDir), func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() {
-			return ignoreGone(err)
-		}
-		name, ok := strings.CutSuffix(d.Name(), extension)
-		if partial && !ok {
-			name, ok = strings.CutSuffix(d.Name(), extension+copySuffix)
-		}
-		k, keyErr := parseKey(name)
-		if !ok || keyErr != nil || filepath.Dir(path) != filepath.Dir(entryPath(dir, k)) {
-			return nil
-		}
-		info, err := d.Info()
-		if err != nil {
-			return ignoreGone(err)
-		}
-		rel, err := filepath.Rel(dir, path)
-		files = append(files, entryFile{rel, info.Size()})
-		return err
-	})
+	err := filepath.WalkDir(filepath.Join(dir, blocksDir),
+		func(path string, d fs.DirEntry, err error) error {
+			if err != nil || !d.Type().IsRegular() {
+				return ignoreGone(err)
+			}
+			name, ok := strings.CutSuffix(d.Name(), extension)
+			if partial && !ok {
+				name, ok = strings.CutSuffix(d.Name(), extension+copySuffix)
+			}
+			k, keyErr := parseKey(name)
+			if !ok || keyErr != nil || filepath.Dir(path) != filepath.Dir(entryPath(dir, k)) {
+				return nil
+			}
+			info, err := d.Info()
+			if err != nil {
+				return ignoreGone(err)
+			}
+			rel, err := filepath.Rel(dir, path)
+			files = append(files, entryFile{rel, info.Size()})
+			return err
+		})
 	return files, ignoreGone(err)
 }
 
@@ -115,7 +121,8 @@ func (m *Move) Bytes() (total int64, err error) {
 	return total, err
 }
 
-// Check tells whether the store can go there, and changes nothing. The error is one of those above, or of the file system.
+// Check tells whether the store can go there, and changes nothing. The error is one of those above,
+// or of the file system.
 func (m *Move) Check() error {
 	from, to := realPath(m.From), realPath(m.To)
 	if from == to || within(from, to) || within(to, from) {
@@ -145,10 +152,12 @@ func (m *Move) Check() error {
 	return m.room(files)
 }
 
-// links tells whether both folders are on one disk. Not all of those can link: the first link will tell.
+// links tells whether both folders are on one disk. Not all of those can link: the first link will
+// tell.
 func (m *Move) links() bool {
 	var a, b unix.Stat_t
-	return !m.AlwaysCopy && unix.Stat(m.From, &a) == nil && unix.Stat(existing(m.To), &b) == nil && a.Dev == b.Dev
+	return !m.AlwaysCopy && unix.Stat(m.From, &a) == nil && unix.Stat(existing(m.To), &b) == nil &&
+		a.Dev == b.Dev
 }
 
 // room tells whether the disk can take copies of what it has not got yet.
@@ -178,7 +187,8 @@ func (m *Move) has(f entryFile) bool {
 	return err == nil && info.Mode().IsRegular() && info.Size() == f.size
 }
 
-// Copy puts into the new folder what it lacks. The store may be in use meanwhile: call Settle when it is not. It ends soon after ctx.
+// Copy puts into the new folder what it lacks. The store may be in use meanwhile: call Settle when
+// it is not. It ends soon after ctx.
 func (m *Move) Copy(ctx context.Context) error {
 	if err := m.Check(); err != nil {
 		return err
@@ -282,7 +292,8 @@ func (m *Move) copyFile(ctx context.Context, from, to string) (err error) {
 		return fmt.Errorf("blockstore: %s: what the disk gives back is not what was written", part)
 	}
 	if info, err := in.Stat(); err == nil {
-		_ = os.Chtimes(part, info.ModTime(), info.ModTime()) // an index that is made again goes by it
+		// an index that is made again goes by it
+		_ = os.Chtimes(part, info.ModTime(), info.ModTime())
 	}
 	return m.files().Rename(part, to)
 }
@@ -300,7 +311,8 @@ func (u *untilDone) Read(p []byte) (int, error) {
 	return u.r.Read(p)
 }
 
-// Settle makes the new folder what the old one is now; nobody may open either meanwhile. ErrInUse: somebody has the old one open.
+// Settle makes the new folder what the old one is now; nobody may open either meanwhile. ErrInUse:
+// somebody has the old one open.
 func (m *Move) Settle(ctx context.Context) error {
 	if used, err := inUse(m.From); err != nil || used {
 		return errors.Join(err, choose(used, ErrInUse))
@@ -333,10 +345,12 @@ func (m *Move) Settle(ctx context.Context) error {
 	return m.write(mark{From: m.From, Whole: true, IndexTime: info.ModTime().UnixNano()})
 }
 
-// syncFolders makes the names last, before the old ones go. Not every file system can; that is no error.
+// syncFolders makes the names last, before the old ones go. Not every file system can; that is no
+// error.
 func (m *Move) syncFolders() {
 	dirs, _ := filepath.Glob(filepath.Join(m.To, blocksDir, "[0-9a-f][0-9a-f]"))
-	for _, dir := range append(dirs, filepath.Join(m.To, blocksDir), filepath.Join(m.To, pinsDir), m.To, filepath.Dir(m.To)) {
+	for _, dir := range append(dirs, filepath.Join(m.To, blocksDir), filepath.Join(m.To, pinsDir),
+		m.To, filepath.Dir(m.To)) {
 		if d, err := os.Open(dir); err == nil {
 			_ = d.Sync()
 			_ = d.Close()
@@ -351,7 +365,8 @@ func choose(is bool, err error) error {
 	return nil
 }
 
-// removeStrays takes away what the old folder has lost since it was copied: somebody may have wanted it gone.
+// removeStrays takes away what the old folder has lost since it was copied: somebody may have
+// wanted it gone.
 func (m *Move) removeStrays() error {
 	files, err := filesOf(m.To, true)
 	if err != nil {
@@ -393,8 +408,8 @@ func (m *Move) pins() error {
 	return nil
 }
 
-// Clear empties the old folder, of what the store has made there, when the new one counts. Entries that only the old one has stay, with
-// their index, if somebody has used it since Settle.
+// Clear empties the old folder, of what the store has made there, when the new one counts. Entries
+// that only the old one has stay, with their index, if somebody has used it since Settle.
 func (m *Move) Clear() error {
 	known, err := readMark(m.To)
 	if err != nil || known == nil || !known.Whole {
@@ -410,7 +425,8 @@ func (m *Move) Clear() error {
 		return m.unmark()
 	}
 	info, err := os.Stat(filepath.Join(m.From, indexName))
-	untouched := errors.Is(err, fs.ErrNotExist) || err == nil && info.ModTime().UnixNano() == known.IndexTime
+	untouched := errors.Is(err, fs.ErrNotExist) || err == nil &&
+		info.ModTime().UnixNano() == known.IndexTime
 	if _, err := os.Stat(filepath.Join(m.From, indexName+"-wal")); err == nil {
 		untouched = false
 	}
@@ -446,7 +462,8 @@ func (m *Move) clearEntries(dir string, may func(entryFile) bool) (kept int, err
 	return kept, nil
 }
 
-// clearRest removes what is left of a store without entries, the index last, and the folder itself if nothing of others is in it.
+// clearRest removes what is left of a store without entries, the index last, and the folder itself
+// if nothing of others is in it.
 func clearRest(dir string) error {
 	subs, _ := filepath.Glob(filepath.Join(dir, blocksDir, "[0-9a-f][0-9a-f]"))
 	for _, sub := range append(subs, filepath.Join(dir, blocksDir)) {
@@ -462,7 +479,8 @@ func clearRest(dir string) error {
 			return err
 		}
 	}
-	for _, name := range []string{indexName + copySuffix, lockName, markName, markName + copySuffix} {
+	for _, name := range []string{indexName + copySuffix, lockName, markName,
+		markName + copySuffix} {
 		if err := os.Remove(filepath.Join(dir, name)); ignoreGone(err) != nil {
 			return err
 		}
@@ -471,8 +489,8 @@ func clearRest(dir string) error {
 	return nil
 }
 
-// DiscardMove takes away what an unfinished move has put into the folder, which must not be the one that counts. One without a mark is
-// left as it is.
+// DiscardMove takes away what an unfinished move has put into the folder, which must not be the one
+// that counts. One without a mark is left as it is.
 func DiscardMove(dir string) error {
 	known, err := readMark(dir)
 	if err != nil || known == nil {
@@ -488,8 +506,8 @@ func DiscardMove(dir string) error {
 	return clearRest(dir)
 }
 
-// FinishMove does what is left of a move to dir, the folder that counts now. A copy that was never whole becomes an ordinary folder, and
-// what it was made from is left alone.
+// FinishMove does what is left of a move to dir, the folder that counts now. A copy that was never
+// whole becomes an ordinary folder, and what it was made from is left alone.
 func FinishMove(dir string) error {
 	known, err := readMark(dir)
 	if err != nil || known == nil {
@@ -513,7 +531,8 @@ func readMark(dir string) (*mark, error) {
 	}
 	var known mark
 	if err := json.Unmarshal(b, &known); err != nil || !filepath.IsAbs(known.From) {
-		return nil, fmt.Errorf("blockstore: %s is not the mark of a move: %w", filepath.Join(dir, markName), err)
+		return nil, fmt.Errorf("blockstore: %s is not the mark of a move: %w",
+			filepath.Join(dir, markName), err)
 	}
 	return &known, nil
 }

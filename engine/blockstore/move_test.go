@@ -30,7 +30,8 @@ func kept(t testing.TB, dir string, seeds ...int) {
 	}
 }
 
-// expectKept opens the folder, which must be whole and have these conversations to the last token, one of them pinned.
+// expectKept opens the folder, which must be whole and have these conversations to the last token,
+// one of them pinned.
 func expectKept(t testing.TB, dir string, seeds ...int) {
 	t.Helper()
 	if _, err := os.Stat(filepath.Join(dir, indexName)); err != nil {
@@ -47,7 +48,8 @@ func expectKept(t testing.TB, dir string, seeds ...int) {
 		tokens := killed(seed)
 		p := v.Find(tokens, len(tokens), 0, true)
 		if err := load(v, tokens, p); err != nil || p.Tokens != len(tokens) {
-			t.Fatalf("conversation %d: %d of %d tokens are found, %v", seed, p.Tokens, len(tokens), err)
+			t.Fatalf("conversation %d: %d of %d tokens are found, %v", seed, p.Tokens, len(tokens),
+				err)
 		}
 	}
 	list, err := s.Conversations(Filter{})
@@ -69,11 +71,13 @@ func expectGone(t testing.TB, path string) {
 	}
 }
 
-// TestMove: what is kept is found in the new folder, which has all that belongs to it, and the old one is gone but for what is others'.
+// TestMove: what is kept is found in the new folder, which has all that belongs to it, and the old
+// one is gone but for what is others'.
 func TestMove(t *testing.T) {
 	for _, copies := range []bool{false, true} {
 		dir := t.TempDir()
-		m := &Move{From: filepath.Join(dir, "old"), To: filepath.Join(dir, "a", "new"), AlwaysCopy: copies}
+		m := &Move{From: filepath.Join(dir, "old"), To: filepath.Join(dir, "a", "new"),
+			AlwaysCopy: copies}
 		kept(t, m.From, 1, 2)
 		moved := int64(0)
 		m.Moved = func(n int64) { moved += n }
@@ -137,23 +141,27 @@ func TestMoveRefuses(t *testing.T) {
 		m    Move
 		want error
 	}{
-		"itself":              {Move{To: from}, ErrNested},
-		"itself by a link":    {Move{To: link}, ErrNested},
-		"inside":              {Move{To: filepath.Join(from, "new")}, ErrNested},
-		"around":              {Move{To: dir}, ErrNested},
-		"another store":       {Move{To: other}, ErrOccupied},
-		"a full disk":         {Move{To: filepath.Join(dir, "new"), AlwaysCopy: true, disk: full}, &NoRoom{}},
-		"a disk with reserve": {Move{To: filepath.Join(dir, "new"), AlwaysCopy: true, MinFreeBytes: 1 << 60}, &NoRoom{}},
+		"itself":           {Move{To: from}, ErrNested},
+		"itself by a link": {Move{To: link}, ErrNested},
+		"inside":           {Move{To: filepath.Join(from, "new")}, ErrNested},
+		"around":           {Move{To: dir}, ErrNested},
+		"another store":    {Move{To: other}, ErrOccupied},
+		"a full disk": {Move{To: filepath.Join(dir, "new"), AlwaysCopy: true, disk: full},
+			&NoRoom{}},
+		"a disk with reserve": {Move{To: filepath.Join(dir, "new"), AlwaysCopy: true,
+			MinFreeBytes: 1 << 60}, &NoRoom{}},
 	} {
 		c.m.From = from
 		room := (*NoRoom)(nil)
-		if err := c.m.Copy(t.Context()); !errors.Is(err, c.want) && !(errors.As(err, &room) && errors.As(c.want, &room)) {
+		if err := c.m.Copy(t.Context()); !errors.Is(err, c.want) &&
+			!(errors.As(err, &room) && errors.As(c.want, &room)) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
 	}
 	expectGone(t, filepath.Join(dir, "new"))
 	expectGone(t, filepath.Join(other, markName))
-	m := Move{From: from, To: filepath.Join(dir, "new"), disk: full} // on one disk nothing is copied
+	// on one disk nothing is copied
+	m := Move{From: from, To: filepath.Join(dir, "new"), disk: full}
 	if err := m.Copy(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -161,7 +169,8 @@ func TestMoveRefuses(t *testing.T) {
 	expectKept(t, from, 1)
 }
 
-// TestMoveStops: one that is stopped, or fails, leaves the old folder as it was, goes on, and can be taken back.
+// TestMoveStops: one that is stopped, or fails, leaves the old folder as it was, goes on, and can
+// be taken back.
 func TestMoveStops(t *testing.T) {
 	dir := t.TempDir()
 	from, to := filepath.Join(dir, "old"), filepath.Join(dir, "new")
@@ -179,7 +188,8 @@ func TestMoveStops(t *testing.T) {
 		}
 		failing := &fakeDisk{}
 		failing.set("write", syscall.ENOSPC)
-		if err := (&Move{From: from, To: to, AlwaysCopy: true, disk: failing}).Copy(t.Context()); !errors.Is(err, syscall.ENOSPC) {
+		if err := (&Move{From: from, To: to, AlwaysCopy: true, disk: failing}).Copy(
+			t.Context()); !errors.Is(err, syscall.ENOSPC) {
 			t.Errorf("a disk that is full: %v", err)
 		}
 		if files, err := filesOf(to, true); err != nil || len(files) != 2 {
@@ -199,7 +209,8 @@ func TestMoveStops(t *testing.T) {
 	// Somebody who uses an unfinished copy all the same does not lose what was not copied.
 	part := filepath.Join(dir, "part")
 	ctx, stop := context.WithCancel(t.Context())
-	if err := (&Move{From: from, To: part, Moved: func(int64) { stop() }}).Copy(ctx); !errors.Is(err, context.Canceled) {
+	if err := (&Move{From: from, To: part, Moved: func(int64) { stop() }}).Copy(ctx); !errors.Is(
+		err, context.Canceled) {
 		t.Fatal(err)
 	}
 	if err := FinishMove(part); err != nil {
@@ -300,23 +311,27 @@ func TestMoveChild(t *testing.T) {
 		t.Skip("the child of TestMoveKilled")
 	}
 	left, done := steps-1, 0
-	m := &Move{From: filepath.Join(dir, "old"), To: filepath.Join(dir, "new"), AlwaysCopy: true, disk: dyingDisk{left: &left, done: &done}}
+	m := &Move{From: filepath.Join(dir, "old"), To: filepath.Join(dir, "new"), AlwaysCopy: true,
+		disk: dyingDisk{left: &left, done: &done}}
 	if err := errors.Join(m.Copy(t.Context()), m.Settle(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	part := filepath.Join(dir, "part")
-	if err := errors.Join(os.WriteFile(part, []byte("new"), 0o600), os.Rename(part, filepath.Join(dir, "counts"))); err != nil {
+	if err := errors.Join(os.WriteFile(part, []byte("new"), 0o600),
+		os.Rename(part, filepath.Join(dir, "counts"))); err != nil {
 		t.Fatal(err)
 	}
 	if err := m.Clear(); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "steps"), []byte(strconv.Itoa(done)), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "steps"), []byte(strconv.Itoa(done)),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// TestMoveKilled: wherever a move is killed, the folder that counts is whole, and the next start ends with one folder that has everything.
+// TestMoveKilled: wherever a move is killed, the folder that counts is whole, and the next start
+// ends with one folder that has everything.
 func TestMoveKilled(t *testing.T) {
 	rounds := 12
 	if testing.Short() {
@@ -333,7 +348,8 @@ func TestMoveKilled(t *testing.T) {
 		out, err := child.CombinedOutput()
 		if round == 0 {
 			b, stepsErr := os.ReadFile(filepath.Join(dir, "steps"))
-			if steps, _ = strconv.Atoi(string(b)); err != nil || stepsErr != nil || steps < 2*rounds {
+			if steps, _ = strconv.Atoi(string(b)); err != nil || stepsErr != nil ||
+				steps < 2*rounds {
 				t.Fatalf("the child ended with %v behind %d steps: %s", err, steps, out)
 			}
 		} else if err == nil || !child.ProcessState.Sys().(syscall.WaitStatus).Signaled() {
@@ -351,7 +367,8 @@ func TestMoveKilled(t *testing.T) {
 		expectKept(t, filepath.Join(dir, counts), 1, 2)
 		m := &Move{From: filepath.Join(dir, "old"), To: filepath.Join(dir, "new"), AlwaysCopy: true}
 		if counts == "old" {
-			if err := errors.Join(m.Copy(t.Context()), m.Settle(t.Context()), m.Clear()); err != nil {
+			if err := errors.Join(m.Copy(t.Context()), m.Settle(t.Context()),
+				m.Clear()); err != nil {
 				t.Fatalf("round %d, going on: %v", round, err)
 			}
 			expectKept(t, m.To, 1, 2)
@@ -360,11 +377,14 @@ func TestMoveKilled(t *testing.T) {
 		if parts, _ := filepath.Glob(filepath.Join(m.To, "*"+copySuffix)); len(parts) > 0 {
 			t.Errorf("round %d: %s are left", round, parts)
 		}
-		if files, err := filesOf(m.To, true); err != nil || slices.ContainsFunc(files, func(f entryFile) bool { return strings.HasSuffix(f.rel, copySuffix) }) {
+		if files, err := filesOf(m.To, true); err != nil ||
+			slices.ContainsFunc(files,
+				func(f entryFile) bool { return strings.HasSuffix(f.rel, copySuffix) }) {
 			t.Errorf("round %d: unfinished copies are left, %v", round, err)
 		}
 	}
 	if committed == 0 || committed == rounds+1 {
-		t.Errorf("%d of %d rounds had come to the new folder: the test is one-sided", committed, rounds+1)
+		t.Errorf("%d of %d rounds had come to the new folder: the test is one-sided", committed,
+			rounds+1)
 	}
 }

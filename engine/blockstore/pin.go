@@ -1,8 +1,9 @@
 package blockstore
 
-// Pins. A pinned conversation has one marked entry, its end; the mark protects the entry, all it stands behind, and the states on the way.
-// When the conversation grows, the mark moves on to its new end. A pin is a person's wish and not found in the entries, so each mark is an
-// empty file too (pins/key): it outlives the index.
+// Pins. A pinned conversation has one marked entry, its end; the mark protects the entry, all it
+// stands behind, and the states on the way. When the conversation grows, the mark moves on to its
+// new end. A pin is a person's wish and not found in the entries, so each mark is an empty file too
+// (pins/key): it outlives the index.
 
 import (
 	"database/sql"
@@ -16,7 +17,8 @@ import (
 
 const pinsDir = "pins"
 
-// Pin protects a conversation from eviction, or ends that; keyPrefix as for Show. What it is growing into stays pinned.
+// Pin protects a conversation from eviction, or ends that; keyPrefix as for Show. What it is
+// growing into stays pinned.
 func (s *Store) Pin(keyPrefix string, pinned bool) error {
 	return s.browseChange(func(tx *sql.Tx) error {
 		f, err := readForest(tx)
@@ -31,9 +33,11 @@ func (s *Store) Pin(keyPrefix string, pinned bool) error {
 			_, err = tx.Exec("UPDATE entries SET pin = 1 WHERE key = ?", end.key[:])
 			return err
 		}
-		for _, e := range f.conversation(end) { // a mark may have stayed on an entry of its own before the end
+		for _, e := range f.conversation(end) {
+			// a mark may have stayed on an entry of its own before the end
 			if e == end || e.leaf == end {
-				if _, err := tx.Exec("UPDATE entries SET pin = 0 WHERE key = ?", e.key[:]); err != nil {
+				if _, err := tx.Exec("UPDATE entries SET pin = 0 WHERE key = ?",
+					e.key[:]); err != nil {
 					return err
 				}
 			}
@@ -63,7 +67,8 @@ func (w *saving) findPin(tx *sql.Tx) (*pinnedEnd, error) {
 		tokens := fromOrdered(text)
 		e.end = position + len(tokens)
 		on := position >= 0 && e.end <= len(w.q.Tokens) && position/BlockTokens <= len(w.chain) &&
-			w.behind(w.chain, position/BlockTokens) == parent && slices.Equal(w.q.Tokens[position:e.end], tokens)
+			w.behind(w.chain, position/BlockTokens) == parent &&
+			slices.Equal(w.q.Tokens[position:e.end], tokens)
 		if on && (found == nil || e.end > found.end) {
 			found = &e
 		}
@@ -72,14 +77,16 @@ func (w *saving) findPin(tx *sql.Tx) (*pinnedEnd, error) {
 	return found, err
 }
 
-// movePin moves the mark from the end that the sequence goes on from to the deepest entry that is stored of it now.
+// movePin moves the mark from the end that the sequence goes on from to the deepest entry that is
+// stored of it now.
 func (w *saving) movePin() error {
 	return w.store.change(func(tx *sql.Tx) error {
 		var last Key
 		end := w.grows.end
 		for k := range w.path {
 			var at int
-			err := tx.QueryRow("SELECT position + n FROM entries WHERE key = ? AND kind <> 3", k[:]).Scan(&at)
+			err := tx.QueryRow("SELECT position + n FROM entries WHERE key = ? AND kind <> 3",
+				k[:]).Scan(&at)
 			if err != nil && !errors.Is(err, sql.ErrNoRows) {
 				return err
 			}
@@ -90,7 +97,8 @@ func (w *saving) movePin() error {
 		if end == w.grows.end {
 			return nil
 		}
-		if _, err := tx.Exec("UPDATE entries SET pin = 0 WHERE key = ?", w.grows.key[:]); err != nil {
+		if _, err := tx.Exec("UPDATE entries SET pin = 0 WHERE key = ?",
+			w.grows.key[:]); err != nil {
 			return err
 		}
 		if _, err := tx.Exec("UPDATE entries SET pin = 1 WHERE key = ?", last[:]); err != nil {
@@ -102,7 +110,9 @@ func (w *saving) movePin() error {
 
 // repin works out anew what the marks protect, and makes their files.
 func (s *Store) repin(tx *sql.Tx) error {
-	if _, err := tx.Exec("UPDATE entries SET pinned = 0 WHERE pinned = 1 AND status = 1"); err != nil {
+	if _,
+		err :=
+		tx.Exec("UPDATE entries SET pinned = 0 WHERE pinned = 1 AND status = 1"); err != nil {
 		return err
 	}
 	marks := map[Key]bool{}
@@ -129,7 +139,8 @@ func (s *Store) repin(tx *sql.Tx) error {
 				if e.kind == kindTail && e.key != k {
 					continue // its tokens stand in the end
 				}
-				if _, err := tx.Exec("UPDATE entries SET pinned = 1 WHERE key = ?", e.key[:]); err != nil {
+				if _, err := tx.Exec("UPDATE entries SET pinned = 1 WHERE key = ?",
+					e.key[:]); err != nil {
 					return err
 				}
 			}
@@ -138,7 +149,8 @@ func (s *Store) repin(tx *sql.Tx) error {
 	return s.writePins(tx, marks)
 }
 
-// writePins makes a file for each mark, and removes others, unless the index may not know all files yet.
+// writePins makes a file for each mark, and removes others, unless the index may not know all files
+// yet.
 func (s *Store) writePins(tx *sql.Tx, marks map[Key]bool) error {
 	there, err := s.readPins()
 	if err != nil {
@@ -165,7 +177,8 @@ func (s *Store) writePins(tx *sql.Tx, marks map[Key]bool) error {
 	}
 	for k := range there {
 		if !marks[k] {
-			if err := s.o.disk.Remove(filepath.Join(s.dir, pinsDir, k.String())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			if err := s.o.disk.Remove(filepath.Join(s.dir, pinsDir, k.String())); err != nil &&
+				!errors.Is(err, fs.ErrNotExist) {
 				return err
 			}
 		}

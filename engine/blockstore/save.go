@@ -1,7 +1,8 @@
 package blockstore
 
-// The writer: one goroutine that takes sequences from a bounded queue and writes those of their entries that are not stored yet, parents
-// before children, so that what a crash or a spent budget leaves behind is whole from the front.
+// The writer: one goroutine that takes sequences from a bounded queue and writes those of their
+// entries that are not stored yet, parents before children, so that what a crash or a spent budget
+// leaves behind is whole from the front.
 
 import (
 	"database/sql"
@@ -11,8 +12,8 @@ import (
 	"unicode/utf8"
 )
 
-// Tensor is named bytes in pieces of one length, in a file U8 [len(Pieces), len(Pieces[0])]. When loading, a nil piece is skipped, as are
-// pieces that the file has beyond len(Pieces).
+// Tensor is named bytes in pieces of one length, in a file U8 [len(Pieces), len(Pieces[0])]. When
+// loading, a nil piece is skipped, as are pieces that the file has beyond len(Pieces).
 type Tensor struct {
 	Name   string
 	Pieces [][]byte
@@ -27,17 +28,21 @@ type State struct {
 // Sequence is what Save takes. Tokens, pieces and states must stay as they are until Done.
 type Sequence struct {
 	Tokens []int32
-	// KV is the pieces that hold positions [from, to), from a multiple of BlockTokens and to at most BlockTokens behind it. It is called on
-	// the writer's goroutine, only for what is not stored yet.
+	// KV is the pieces that hold positions [from, to), from a multiple of BlockTokens and to at
+	// most BlockTokens behind it. It is called on the writer's goroutine, only for what is not
+	// stored yet.
 	KV     func(from, to int) []Tensor
 	States []State // positions ascending, above 0
 	Tail   bool    // also what lies behind the last full block
-	Reused bool    // it went on from a stored or remembered prefix, so it is likely to be read again
+	// it went on from a stored or remembered prefix, so it is likely to be read again
+	Reused bool
 
 	Title           string  // for people
 	SecondsPerToken float64 // what computing it cost
 
-	Stop func() bool // nil, or asked before each file, on the writer's goroutine: true ends the work on this sequence with ErrClosed
+	// nil, or asked before each file, on the writer's goroutine: true ends the work on this
+	// sequence with ErrClosed
+	Stop func() bool
 	Done func(Saved) // nil, or called exactly once if Save said true, on the writer's goroutine
 }
 
@@ -45,7 +50,8 @@ type Sequence struct {
 type Saved struct {
 	Blocks, States int   // written now; a tail counts as a block
 	Bytes          int64 // of their files
-	// Err is why some are missing, nil if none is: wraps ErrBudget where a limit forbade them, ErrClosed where the store was closed before.
+	// Err is why some are missing, nil if none is: wraps ErrBudget where a limit forbade them,
+	// ErrClosed where the store was closed before.
 	Err error
 }
 
@@ -54,8 +60,8 @@ type job struct {
 	q    Sequence
 }
 
-// Save queues a sequence to be written. It never waits: false means that the queue is full or the store closed, the sequence was dropped
-// and counted, and Done will not be called.
+// Save queues a sequence to be written. It never waits: false means that the queue is full or the
+// store closed, the sequence was dropped and counted, and Done will not be called.
 func (v *View) Save(q Sequence) bool {
 	s := v.store
 	s.queueMu.Lock()
@@ -152,18 +158,25 @@ func (q *Sequence) check() error {
 	last := 0
 	for _, s := range q.States {
 		if s.Position <= last || s.Position > len(q.Tokens) {
-			return fmt.Errorf("blockstore: a state at position %d behind one at %d of %d tokens: give them ascending, within the tokens",
+			return fmt.Errorf(
+				"blockstore: a state at position %d behind one at %d of %d tokens: give them "+
+					"ascending, within the tokens",
 				s.Position, last, len(q.Tokens))
 		}
 		last = s.Position
 	}
-	if len(q.Tokens) >= BlockTokens && q.KV == nil || q.Tail && len(q.Tokens)%BlockTokens > 0 && q.KV == nil {
-		return errors.New("blockstore: a sequence without KV: set it to a function that returns the pieces of a block")
+	if len(q.Tokens) >= BlockTokens && q.KV == nil || q.Tail && len(q.Tokens)%BlockTokens > 0 &&
+		q.KV == nil {
+		return errors.New(
+			"blockstore: a sequence without KV: set it to a function that returns the pieces of " +
+				"a " +
+				"block")
 	}
 	return nil
 }
 
-// begin waits until the folder's files are known, marks what is stored of the sequence as used, and looks whether it is pinned.
+// begin waits until the folder's files are known, marks what is stored of the sequence as used, and
+// looks whether it is pinned.
 func (w *saving) begin() error {
 	s := w.store
 	if err := s.waitAdopted(); err != nil {

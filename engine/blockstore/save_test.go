@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// Save never waits: while the writer is busy, what fits into the queue waits and the rest is dropped.
+// Save never waits: while the writer is busy, what fits into the queue waits and the rest is
+// dropped.
 func TestSaveNeverWaits(t *testing.T) {
 	o := options(t)
 	o.QueueSequences = 2
@@ -119,19 +120,32 @@ func TestClose(t *testing.T) {
 func TestSaveRefuses(t *testing.T) {
 	tokens := numbers(1, 300)
 	for want, change := range map[string]func(q *Sequence){
-		"ascending":         func(q *Sequence) { q.States = []State{stateAt(tokens, 200), stateAt(tokens, 100)} },
+		"ascending": func(
+			q *Sequence) {
+			q.States = []State{stateAt(tokens, 200), stateAt(tokens, 100)}
+		},
 		"within the tokens": func(q *Sequence) { q.States = []State{{Position: 301}} },
 		"at position 0":     func(q *Sequence) { q.States = []State{{Position: 0}} },
 		"without KV":        func(q *Sequence) { q.KV = nil },
-		"must be equal":     func(q *Sequence) { q.KV = func(int, int) []Tensor { return []Tensor{{"k", [][]byte{{1}, {1, 2}}}} } },
-		"at least one":      func(q *Sequence) { q.KV = func(int, int) []Tensor { return []Tensor{{Name: "k"}} } },
-		"is taken":          func(q *Sequence) { q.KV = func(int, int) []Tensor { return []Tensor{{"tokens", [][]byte{{1}}}} } },
+		"must be equal": func(
+			q *Sequence) {
+			q.KV = func(int, int) []Tensor { return []Tensor{{"k", [][]byte{{1}, {1, 2}}}} }
+		},
+		"at least one": func(
+			q *Sequence) {
+			q.KV = func(int, int) []Tensor { return []Tensor{{Name: "k"}} }
+		},
+		"is taken": func(
+			q *Sequence) {
+			q.KV = func(int, int) []Tensor { return []Tensor{{"tokens", [][]byte{{1}}}} }
+		},
 	} {
 		s := open(t, t.TempDir(), options(t))
 		q := sequence(tokens, true)
 		change(&q)
 		saved := save(t, s.Model(testModel), q)
-		if saved.Err == nil || !strings.Contains(saved.Err.Error(), want) || s.Stats().Entries != 0 {
+		if saved.Err == nil || !strings.Contains(saved.Err.Error(), want) ||
+			s.Stats().Entries != 0 {
 			t.Errorf("got %+v, expected an error with %q", saved, want)
 		}
 	}
@@ -151,7 +165,8 @@ func TestSaveAsksForNewBlocksOnly(t *testing.T) {
 		return kv(from, to)
 	}
 	save(t, v, q)
-	if want := []int{512, 768, 768, 1000}; len(asked) != 4 || asked[0] != want[0] || asked[1] != want[1] || asked[2] != want[2] || asked[3] != want[3] {
+	if want := []int{512, 768, 768, 1000}; len(asked) != 4 || asked[0] != want[0] ||
+		asked[1] != want[1] || asked[2] != want[2] || asked[3] != want[3] {
 		t.Errorf("asked for %v, expected %v", asked, want)
 	}
 }

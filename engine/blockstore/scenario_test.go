@@ -134,7 +134,11 @@ func (p *player) harm(op int) {
 	case 23:
 		err = os.Truncate(path, p.random.Int64N(info.Size()))
 	default:
-		edit(p.t, path, func(b []byte) []byte { b[p.random.IntN(len(b))] ^= 1 << p.random.IntN(8); return b })
+		edit(p.t, path, func(b []byte) []byte {
+			b[p.random.IntN(len(b))] ^= 1 << p.random.IntN(
+				8)
+			return b
+		})
 	}
 	if err != nil {
 		p.t.Fatal(err)
@@ -154,7 +158,8 @@ func smallCap(t testing.TB) Options {
 	return o
 }
 
-// Two stores of one folder take turns at anything, damage included; after every step index and folder agree.
+// Two stores of one folder take turns at anything, damage included; after every step index and
+// folder agree.
 func TestScenario(t *testing.T) {
 	seeds := uint64(4)
 	if testing.Short() {
@@ -164,7 +169,8 @@ func TestScenario(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 1))
 			dir, all := t.TempDir(), tree(12, random)
-			players := []*player{{t: t, random: random, all: all, o: smallCap(t), dir: dir}, {t: t, random: random, all: all, o: smallCap(t), dir: dir}}
+			players := []*player{{t: t, random: random, all: all, o: smallCap(t), dir: dir},
+				{t: t, random: random, all: all, o: smallCap(t), dir: dir}}
 			for _, p := range players {
 				p.open()
 				defer func() { p.close() }()
@@ -186,7 +192,8 @@ func TestTwoStores(t *testing.T) {
 	var wait sync.WaitGroup
 	for seed := range uint64(2) {
 		wait.Go(func() {
-			p := &player{t: t, random: rand.New(rand.NewPCG(seed, 3)), all: all, o: smallCap(t), dir: dir}
+			p := &player{t: t, random: rand.New(rand.NewPCG(seed, 3)), all: all, o: smallCap(t),
+				dir: dir}
 			p.open()
 			defer p.close()
 			for range 120 {

@@ -1,7 +1,7 @@
 package blockstore
 
-// What the store counts. Counters and hits are gathered in memory and written to the index by the writer, so that Find and Load never wait
-// for a transaction, and another process sees them too.
+// What the store counts. Counters and hits are gathered in memory and written to the index by the
+// writer, so that Find and Load never wait for a transaction, and another process sees them too.
 
 import (
 	"database/sql"
@@ -21,11 +21,13 @@ type Stats struct {
 	DailyWriteBytes int64     // the day's budget; below 0: no limit
 	WrittenBytes    int64     // written since ever
 	WrittenSince    time.Time // when ever began: the index was made; zero: unknown
-	Hits, Misses    int64     // Loads that succeeded; Finds that found nothing beyond what the caller had
-	SecondsSaved    float64
-	Dropped         int64 // sequences that found the queue full
-	Skipped         int64 // sequences that a limit cut short
-	Damaged         int64 // files removed because their content was wrong, or missing behind their row
+	// Loads that succeeded; Finds that found nothing beyond what the caller had
+	Hits, Misses int64
+	SecondsSaved float64
+	Dropped      int64 // sequences that found the queue full
+	Skipped      int64 // sequences that a limit cut short
+	// files removed because their content was wrong, or missing behind their row
+	Damaged         int64
 	Foreign         int64 // files removed because they were no entries of this version
 	Evicted         int64
 	SaveErrors      int64
@@ -44,7 +46,8 @@ type touched struct {
 
 // pending is what the writer has yet to write down.
 type pending struct {
-	writing sync.Mutex // held while they are written down: who waits for it sees the index with all of them
+	// held while they are written down: who waits for it sees the index with all of them
+	writing sync.Mutex
 
 	mu       sync.Mutex
 	counts   map[string]float64
@@ -73,7 +76,8 @@ func (s *Store) note(kind string, err error) {
 	s.pending.noted[kind] = true
 	s.pending.mu.Unlock()
 	if first {
-		s.o.Log.Warn("block cache: "+kind+" (further ones are counted, not logged)", "dir", s.dir, "error", err)
+		s.o.Log.Warn("block cache: "+kind+" (further ones are counted, not logged)", "dir", s.dir,
+			"error", err)
 	}
 }
 
@@ -113,12 +117,17 @@ func (s *Store) flush() {
 	}
 	err := s.change(func(tx *sql.Tx) error {
 		for name, n := range counts {
-			if _, err := tx.Exec("INSERT INTO counts (name, n) VALUES (?, ?) ON CONFLICT DO UPDATE SET n = n + excluded.n", name, n); err != nil {
+			if _,
+				err :=
+				tx.Exec(
+					"INSERT INTO counts (name, n) VALUES (?, ?) ON CONFLICT DO UPDATE SET n = n + "+
+						"excluded.n", name, n); err != nil {
 				return err
 			}
 		}
 		if lastSave != "" {
-			if _, err := tx.Exec("UPDATE counts SET text = ? WHERE name = 'save errors'", lastSave); err != nil {
+			if _, err := tx.Exec("UPDATE counts SET text = ? WHERE name = 'save errors'",
+				lastSave); err != nil {
 				return err
 			}
 		}
@@ -154,7 +163,8 @@ func (t touched) write(tx *sql.Tx) error {
 	}
 	for i := len(t.keys) - 1; i >= 0; i-- {
 		var used int64 // the first touch goes up to the chain's beginning; what it passed is done
-		if err := tx.QueryRow("SELECT coalesce(max(used), ?) FROM entries WHERE key = ?", clock, t.keys[i][:]).Scan(&used); err != nil {
+		if err := tx.QueryRow("SELECT coalesce(max(used), ?) FROM entries WHERE key = ?", clock,
+			t.keys[i][:]).Scan(&used); err != nil {
 			return err
 		}
 		if used == clock {
@@ -164,7 +174,8 @@ func (t touched) write(tx *sql.Tx) error {
 			return err
 		}
 	}
-	_, err = tx.Exec("UPDATE entries SET hits = hits + 1, hit = ?, saved = saved + ? WHERE key = ?", t.at.Unix(), t.seconds, t.deepest[:])
+	_, err = tx.Exec("UPDATE entries SET hits = hits + 1, hit = ?, saved = saved + ? WHERE key = ?",
+		t.at.Unix(), t.seconds, t.deepest[:])
 	return err
 }
 
@@ -172,7 +183,8 @@ func (t touched) write(tx *sql.Tx) error {
 func (s *Store) Stats() Stats {
 	s.flush()
 	limits := s.limits.Load()
-	st := Stats{MaxBytes: limits.MaxBytes, MinFreeBytes: limits.MinFreeBytes, DailyWriteBytes: limits.DailyWriteBytes,
+	st := Stats{MaxBytes: limits.MaxBytes, MinFreeBytes: limits.MinFreeBytes,
+		DailyWriteBytes: limits.DailyWriteBytes,
 		QueuedSequences: len(s.queue), BytesByModel: map[string]int64{}}
 	err := s.read(func(x *index) error { return s.readStats(x, &st) })
 	if err != nil {
@@ -208,21 +220,25 @@ func (s *Store) readStats(x *index, st *Stats) error {
 	if err != nil {
 		return err
 	}
-	for name, n := range map[string]*int64{"hits": &st.Hits, "misses": &st.Misses, "dropped": &st.Dropped, "skipped": &st.Skipped,
-		"damaged": &st.Damaged, "foreign": &st.Foreign, "evicted": &st.Evicted, "save errors": &st.SaveErrors} {
+	for name, n := range map[string]*int64{"hits": &st.Hits, "misses": &st.Misses,
+		"dropped": &st.Dropped, "skipped": &st.Skipped,
+		"damaged": &st.Damaged, "foreign": &st.Foreign, "evicted": &st.Evicted,
+		"save errors": &st.SaveErrors} {
 		*n = int64(counts[name])
 	}
 	st.SecondsSaved = counts["seconds saved"]
 	if since := int64(counts[sinceCount]); since > 0 {
 		st.WrittenSince = time.Unix(since, 0)
 	}
-	return scanRows(x.db, "SELECT fingerprint, sum(bytes) FROM entries JOIN models ON id = model GROUP BY fingerprint", func(rows *sql.Rows) error {
-		var fingerprint string
-		var bytes int64
-		err := rows.Scan(&fingerprint, &bytes)
-		st.BytesByModel[fingerprint] += bytes
-		return err
-	})
+	return scanRows(x.db,
+		"SELECT fingerprint, sum(bytes) FROM entries JOIN models ON id = model GROUP BY "+
+			"fingerprint", func(rows *sql.Rows) error {
+			var fingerprint string
+			var bytes int64
+			err := rows.Scan(&fingerprint, &bytes)
+			st.BytesByModel[fingerprint] += bytes
+			return err
+		})
 }
 
 // querier is a database or a transaction.

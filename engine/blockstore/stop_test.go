@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestStop: a caller who needs its memory back ends a save between two files; what was written stays whole.
+// TestStop: a caller who needs its memory back ends a save between two files; what was written
+// stays whole.
 func TestStop(t *testing.T) {
 	s := open(t, t.TempDir(), options(t))
 	v := s.Model(Model{Fingerprint: "f", Format: "q"})

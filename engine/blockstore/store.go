@@ -24,7 +24,9 @@ type Options struct {
 	Readers        int           // files that one Load reads at once; 0: 4
 	CloseTimeout   time.Duration // how long Close waits for what is queued; 0: 10 s
 	Log            *slog.Logger  // nil: slog.Default
-	Visit          bool          // the folder is another's (a command beside a running server): opening evicts nothing to reach MaxBytes
+	// the folder is another's (a command beside a running server): opening evicts nothing to reach
+	// MaxBytes
+	Visit bool
 
 	disk disk             // nil: the real one
 	now  func() time.Time // nil: time.Now
@@ -59,7 +61,8 @@ var (
 	ErrClosed  = errors.New("blockstore: the store is closed")
 )
 
-// Store is one folder of entries. Its methods may be called from several goroutines, and other processes may open the same folder.
+// Store is one folder of entries. Its methods may be called from several goroutines, and other
+// processes may open the same folder.
 type Store struct {
 	dir    string
 	o      Options                // but for the limits
@@ -71,10 +74,11 @@ type Store struct {
 	swept    sync.WaitGroup // the sweeps
 	sweeping atomic.Bool    // one that a missing file began
 
-	indexMu sync.RWMutex // held for reading while the index is used, for writing while it is exchanged
-	index   *index       // nil: could not be opened again; the next use tries
-	broken  atomic.Bool  // the index said that it is damaged
-	writeMu sync.Mutex   // one writing transaction at a time: SQLite waits by sleeping
+	// held for reading while the index is used, for writing while it is exchanged
+	indexMu sync.RWMutex
+	index   *index      // nil: could not be opened again; the next use tries
+	broken  atomic.Bool // the index said that it is damaged
+	writeMu sync.Mutex  // one writing transaction at a time: SQLite waits by sleeping
 
 	owner string   // names this store's temporary files and rows that it is writing
 	lock  *os.File // held while this store lives
@@ -90,16 +94,18 @@ type Store struct {
 	loading map[Key]int // entries that Loads are reading now: not to be evicted
 }
 
-// Open opens the store in dir, which is made if need be. An index that is damaged is made again from the files, in the background, where
-// leftovers of processes that died are removed too.
+// Open opens the store in dir, which is made if need be. An index that is damaged is made again
+// from the files, in the background, where leftovers of processes that died are removed too.
 func Open(dir string, o Options) (*Store, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, fmt.Errorf("blockstore: %w", err)
 	}
-	s := &Store{dir: dir, o: o.withDefaults(), wake: make(chan struct{}, 1), written: make(chan struct{}), loading: map[Key]int{}}
+	s := &Store{dir: dir, o: o.withDefaults(), wake: make(chan struct{}, 1),
+		written: make(chan struct{}), loading: map[Key]int{}}
 	s.pending.counts = map[string]float64{}
-	limits := Limits{MaxBytes: o.MaxBytes, MinFreeBytes: o.MinFreeBytes, DailyWriteBytes: o.DailyWriteBytes}.withDefaults()
+	limits := Limits{MaxBytes: o.MaxBytes, MinFreeBytes: o.MinFreeBytes,
+		DailyWriteBytes: o.DailyWriteBytes}.withDefaults()
 	s.limits.Store(&limits)
 	s.owner = fmt.Sprintf("%d-%016x", os.Getpid(), rand.Uint64())
 	s.queue = make(chan job, s.o.QueueSequences)
@@ -131,8 +137,8 @@ func (s *Store) Model(m Model) *View {
 	return &View{store: s, model: m, keys: newKeys(m.Fingerprint, m.Format)}
 }
 
-// Close waits for queued saves, at most CloseTimeout; what did not get its turn is answered with ErrClosed. Then it removes the store's
-// own temporary files. A second Close does nothing.
+// Close waits for queued saves, at most CloseTimeout; what did not get its turn is answered with
+// ErrClosed. Then it removes the store's own temporary files. A second Close does nothing.
 func (s *Store) Close() error {
 	s.queueMu.Lock()
 	if s.closed {
@@ -145,8 +151,9 @@ func (s *Store) Close() error {
 	timer := time.AfterFunc(s.o.CloseTimeout, s.cancel)
 	<-s.written
 	timer.Stop()
-	s.cancel()       // a sweep goes on at the next opening
-	s.indexMu.Lock() // whoever was opening the index has begun his sweep by now, and nobody will begin another
+	s.cancel() // a sweep goes on at the next opening
+	// whoever was opening the index has begun his sweep by now, and nobody will begin another
+	s.indexMu.Lock()
 	s.indexMu.Unlock()
 	s.swept.Wait()
 	s.indexMu.Lock()
@@ -165,8 +172,8 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// reopen opens the index, and makes the folders, when there is none, or when the one that is open is damaged or no longer in its place;
-// old is the one that the caller saw.
+// reopen opens the index, and makes the folders, when there is none, or when the one that is open
+// is damaged or no longer in its place; old is the one that the caller saw.
 func (s *Store) reopen(old *index) error {
 	s.indexMu.Lock()
 	defer s.indexMu.Unlock()

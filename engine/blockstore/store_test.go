@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// The model of these tests: 2 tensors of keys and values in pieces of 32 tokens, and a state of 1; all bytes follow from the tokens up to
-// them, so that whatever is loaded can be recomputed.
+// The model of these tests: 2 tensors of keys and values in pieces of 32 tokens, and a state of 1;
+// all bytes follow from the tokens up to them, so that whatever is loaded can be recomputed.
 
 const pieceTokens = 32
 
@@ -18,7 +18,8 @@ var testModel = Model{Fingerprint: "fp", Format: "k8v4", Name: "Test 1B"}
 
 // options are those of a store that writes as much as it likes, and waits for no disk.
 func options(t testing.TB) Options {
-	return Options{MinFreeBytes: -1, DailyWriteBytes: -1, QueueSequences: 64, Log: slog.New(slog.DiscardHandler), disk: &fakeDisk{}}
+	return Options{MinFreeBytes: -1, DailyWriteBytes: -1, QueueSequences: 64,
+		Log: slog.New(slog.DiscardHandler), disk: &fakeDisk{}}
 }
 
 func open(t testing.TB, dir string, o Options) *Store {
@@ -62,7 +63,8 @@ func mix(h uint64, tokens []int32) uint64 {
 	return h
 }
 
-// kvPieces is keys and values of 3 bytes each for positions [from, to), which follow from the tokens up to them.
+// kvPieces is keys and values of 3 bytes each for positions [from, to), which follow from the
+// tokens up to them.
 func kvPieces(tokens []int32, from, to int) []Tensor {
 	tensors := []Tensor{{Name: "0.k"}, {Name: "0.v"}}
 	h := mix(1, tokens[:from])
@@ -95,7 +97,8 @@ func stateAt(tokens []int32, position int) State {
 }
 
 func sequence(tokens []int32, tail bool, states ...int) Sequence {
-	q := Sequence{Tokens: tokens, Tail: tail, KV: func(from, to int) []Tensor { return kvPieces(tokens, from, to) },
+	q := Sequence{Tokens: tokens, Tail: tail,
+		KV:    func(from, to int) []Tensor { return kvPieces(tokens, from, to) },
 		Title: "a conversation", SecondsPerToken: 0.01}
 	for _, p := range states {
 		q.States = append(q.States, stateAt(tokens, p))
@@ -165,7 +168,8 @@ func TestRoundTrip(t *testing.T) {
 	if saved.Err != nil || saved.Blocks != 3 || saved.States != 3 {
 		t.Fatalf("saved %+v", saved)
 	}
-	if again := save(t, v, sequence(tokens, true, 256, 600, 700)); again.Err != nil || again.Blocks+again.States != 0 {
+	if again := save(t, v, sequence(tokens, true, 256, 600, 700)); again.Err != nil ||
+		again.Blocks+again.States != 0 {
 		t.Errorf("saved again: %+v", again)
 	}
 	for range 2 { // again after a restart

@@ -1,7 +1,8 @@
 package blockstore
 
-// Making index and folder agree: once after each opening of an index, in the background. Processes that died leave temporary files,
-// rows whose file never came and, where the index was lost, files without a row. Folders hold the truth.
+// Making index and folder agree: once after each opening of an index, in the background. Processes
+// that died leave temporary files, rows whose file never came and, where the index was lost, files
+// without a row. Folders hold the truth.
 
 import (
 	"database/sql"
@@ -18,7 +19,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// alive says whether the store that made the owner's name still lives: it holds the lock on its file.
+// alive says whether the store that made the owner's name still lives: it holds the lock on its
+// file.
 func (s *Store) alive(owner string) bool {
 	f, err := os.OpenFile(filepath.Join(s.dir, tempDir, owner+".lock"), os.O_RDWR, 0)
 	if err != nil {
@@ -34,7 +36,11 @@ func (s *Store) removeOwner(owner string) error {
 	if err != nil {
 		return err
 	}
-	slices.SortFunc(names, func(a, b string) int { return strings.Compare(filepath.Ext(a), filepath.Ext(b)) }) // digits before ".lock"
+	// digits before ".lock"
+	slices.SortFunc(names, func(a,
+		b string) int {
+		return strings.Compare(filepath.Ext(a), filepath.Ext(b))
+	})
 	for _, name := range names {
 		if err := s.o.disk.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -151,7 +157,10 @@ func (s *Store) sweepEntries(x *index) error {
 		if s.ctx.Err() != nil {
 			return nil
 		}
-		if err := s.change(func(tx *sql.Tx) error { return s.dropSuspect(tx, k, rows) }); err != nil {
+		if err := s.change(func(
+			tx *sql.Tx) error {
+			return s.dropSuspect(tx, k, rows)
+		}); err != nil {
 			return err
 		}
 	}
@@ -159,16 +168,18 @@ func (s *Store) sweepEntries(x *index) error {
 	return s.adoptAll(files)
 }
 
-// dropSuspect removes a row if it still is without a file. One that was being written when its process died goes in any case: its file,
-// if it got that far, is adopted as any other.
+// dropSuspect removes a row if it still is without a file. One that was being written when its
+// process died goes in any case: its file, if it got that far, is adopted as any other.
 func (s *Store) dropSuspect(tx *sql.Tx, k Key, rows map[Key]bool) error {
 	var status int
 	var owner string
-	err := tx.QueryRow("SELECT status, owner FROM entries WHERE key = ?", k[:]).Scan(&status, &owner)
+	err := tx.QueryRow("SELECT status, owner FROM entries WHERE key = ?", k[:]).Scan(&status,
+		&owner)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil
 	}
-	if err != nil || status == statusReady && s.exists(k) || status == statusWriting && s.alive(owner) {
+	if err != nil || status == statusReady && s.exists(k) || status == statusWriting &&
+		s.alive(owner) {
 		return err
 	}
 	delete(rows, k)
@@ -176,27 +187,29 @@ func (s *Store) dropSuspect(tx *sql.Tx, k Key, rows map[Key]bool) error {
 	return err
 }
 
-// listFiles is every file under blocks that is named as an entry, the oldest first. Others are not the store's to judge.
+// listFiles is every file under blocks that is named as an entry, the oldest first. Others are not
+// the store's to judge.
 func (s *Store) listFiles() ([]onDisk, error) {
 	var files []onDisk
-	err := filepath.WalkDir(filepath.Join(s.dir, blocksDir), func(path string, d fs.DirEntry, err error) error {
-		if err == nil && s.ctx.Err() != nil {
-			return filepath.SkipAll
-		}
-		if err != nil || !d.Type().IsRegular() {
+	err := filepath.WalkDir(filepath.Join(s.dir, blocksDir),
+		func(path string, d fs.DirEntry, err error) error {
+			if err == nil && s.ctx.Err() != nil {
+				return filepath.SkipAll
+			}
+			if err != nil || !d.Type().IsRegular() {
+				return ignoreGone(err)
+			}
+			name, ok := strings.CutSuffix(d.Name(), extension)
+			k, keyErr := parseKey(name)
+			if !ok || keyErr != nil || path != entryPath(s.dir, k) {
+				return nil
+			}
+			info, err := d.Info()
+			if err == nil {
+				files = append(files, onDisk{k, info.ModTime()})
+			}
 			return ignoreGone(err)
-		}
-		name, ok := strings.CutSuffix(d.Name(), extension)
-		k, keyErr := parseKey(name)
-		if !ok || keyErr != nil || path != entryPath(s.dir, k) {
-			return nil
-		}
-		info, err := d.Info()
-		if err == nil {
-			files = append(files, onDisk{k, info.ModTime()})
-		}
-		return ignoreGone(err)
-	})
+		})
 	slices.SortStableFunc(files, func(a, b onDisk) int { return a.time.Compare(b.time) })
 	return files, err
 }
@@ -236,7 +249,8 @@ func (s *Store) adoptAll(files []onDisk) error {
 // adopt makes the row of a file, from the file alone.
 func (s *Store) adopt(tx *sql.Tx, k Key) (bool, error) {
 	var row int
-	if err := tx.QueryRow("SELECT count(*) FROM entries WHERE key = ?", k[:]).Scan(&row); err != nil || row > 0 {
+	if err := tx.QueryRow("SELECT count(*) FROM entries WHERE key = ?",
+		k[:]).Scan(&row); err != nil || row > 0 {
 		return false, err
 	}
 	h, size, err := s.readHeader(k)
@@ -263,12 +277,14 @@ func (s *Store) adopt(tx *sql.Tx, k Key) (bool, error) {
 	if h.position == 0 {
 		parent = newKeys(h.fingerprint, h.format).root
 	}
-	_, err = tx.Exec(insertEntry, k[:], parent[:], model, h.kind, statusReady, "", h.position, len(h.tokens), size, clock,
+	_, err = tx.Exec(insertEntry, k[:], parent[:], model, h.kind, statusReady, "", h.position,
+		len(h.tokens), size, clock,
 		false, h.created.Unix(), h.seconds, h.title, ordered(h.tokens))
 	return err == nil, err
 }
 
-// readHeader reads the beginning of an entry's file and checks that it gives its name. Its checksum is left to Load.
+// readHeader reads the beginning of an entry's file and checks that it gives its name. Its checksum
+// is left to Load.
 func (s *Store) readHeader(k Key) (*header, int64, error) {
 	f, err := s.o.disk.Open(entryPath(s.dir, k))
 	if err != nil {
@@ -304,26 +320,29 @@ func (s *Store) readHeader(k Key) (*header, int64, error) {
 	return h, info.Size(), nil
 }
 
-// settleRecency makes every entry as recent as what lies behind it: files were adopted in the order of their age, parents before children.
+// settleRecency makes every entry as recent as what lies behind it: files were adopted in the order
+// of their age, parents before children.
 func settleRecency(tx *sql.Tx) error {
 	type row struct {
 		key, parent Key
 		used        int64
 	}
 	var rows []row
-	err := scanRows(tx, "SELECT key, parent, used FROM entries ORDER BY position DESC, kind DESC", func(rs *sql.Rows) error {
-		var r row
-		err := rs.Scan(keyColumn{&r.key}, keyColumn{&r.parent}, &r.used)
-		rows = append(rows, r)
-		return err
-	})
+	err := scanRows(tx, "SELECT key, parent, used FROM entries ORDER BY position DESC, kind DESC",
+		func(rs *sql.Rows) error {
+			var r row
+			err := rs.Scan(keyColumn{&r.key}, keyColumn{&r.parent}, &r.used)
+			rows = append(rows, r)
+			return err
+		})
 	if err != nil {
 		return err
 	}
 	newest := map[Key]int64{} // by parent: what was used last behind it
 	for _, r := range rows {
 		if used := newest[r.key]; used > r.used {
-			if _, err := tx.Exec("UPDATE entries SET used = ? WHERE key = ?", used, r.key[:]); err != nil {
+			if _, err := tx.Exec("UPDATE entries SET used = ? WHERE key = ?", used,
+				r.key[:]); err != nil {
 				return err
 			}
 			r.used = used

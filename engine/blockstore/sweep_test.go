@@ -46,7 +46,8 @@ func TestFolderDeleted(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(dir, blocksDir)); err != nil {
 		t.Fatal(err)
 	}
-	if err := load(v, tokens, v.Find(tokens, 10, 0, false)); !errors.Is(err, ErrDamaged) { // one miss is enough
+	if err := load(v, tokens, v.Find(tokens, 10, 0, false)); !errors.Is(err, ErrDamaged) {
+		// one miss is enough
 		t.Fatal(err)
 	}
 	s.swept.Wait()
@@ -82,11 +83,17 @@ func TestFolderDeleted(t *testing.T) {
 func TestIndexRebuilt(t *testing.T) {
 	for name, spoil := range map[string]func(t *testing.T, path string){
 		"missing": func(t *testing.T, path string) { os.Remove(path) },
-		"empty":   func(t *testing.T, path string) { edit(t, path, func([]byte) []byte { return nil }) },
+		"empty": func(t *testing.T,
+			path string) {
+			edit(t, path, func([]byte) []byte { return nil })
+		},
 		"garbage": func(t *testing.T, path string) {
 			edit(t, path, func(b []byte) []byte { return bytes.Repeat([]byte("garbage "), 5000) })
 		},
-		"cut": func(t *testing.T, path string) { edit(t, path, func(b []byte) []byte { return b[:len(b)/2] }) },
+		"cut": func(t *testing.T,
+			path string) {
+			edit(t, path, func(b []byte) []byte { return b[:len(b)/2] })
+		},
 		"pages": func(t *testing.T, path string) {
 			edit(t, path, func(b []byte) []byte {
 				copy(b[indexPageBytes:], bytes.Repeat([]byte{0xa5}, len(b)-indexPageBytes))
@@ -121,7 +128,8 @@ func TestIndexRebuilt(t *testing.T) {
 			a, b := numbers(1, 700), join(numbers(1, 700), 300, numbers(2, 300))
 			save(t, v, sequence(a, true, 700))
 			save(t, v, sequence(b, true, 600))
-			if err := s.Pin(v.Find(b, 600, 0, false).Blocks[2].Entry.Key.String()[:8], true); err != nil {
+			if err := s.Pin(v.Find(b, 600, 0, false).Blocks[2].Entry.Key.String()[:8],
+				true); err != nil {
 				t.Fatal(err)
 			}
 			before, err := s.Conversations(Filter{})
@@ -153,7 +161,8 @@ func TestIndexRebuilt(t *testing.T) {
 			for _, was := range before {
 				found := false
 				for _, c := range after {
-					c.Hits, c.LastHit, c.SecondsSaved = was.Hits, was.LastHit, was.SecondsSaved // these are the index's alone
+					// these are the index's alone
+					c.Hits, c.LastHit, c.SecondsSaved = was.Hits, was.LastHit, was.SecondsSaved
 					found = found || c == was
 				}
 				if !found {
@@ -184,7 +193,8 @@ func TestIndexDamagedWhileOpen(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s.index.db.SetMaxIdleConns(0) // forget what the connections have read, before the file's locks go with its descriptor
+	// forget what the connections have read, before the file's locks go with its descriptor
+	s.index.db.SetMaxIdleConns(0)
 	s.index.db.SetMaxIdleConns(indexConns)
 	f.Close()
 	for seed := range 40 {
@@ -212,7 +222,9 @@ func TestSweep(t *testing.T) {
 	save(t, v, sequence(a, true))
 	save(t, v, sequence(b, true))
 	chain := v.keys.chain(b)
-	if _, err := s.index.db.Exec("UPDATE entries SET status = 0, owner = '1-dead' WHERE key = ?", chain[0][:]); err != nil { // died before ready
+	if _, err := s.index.db.Exec("UPDATE entries SET status = 0, owner = '1-dead' WHERE key = ?",
+		chain[0][:]); err != nil {
+		// died before ready
 		t.Fatal(err)
 	}
 	s.Close()
@@ -234,17 +246,23 @@ func TestSweep(t *testing.T) {
 	defer living.Close()
 	gone := []string{
 		write("tmp/1-dead.lock", ""), write("tmp/1-dead.1", "x"), write("tmp/2-unlocked.9", "x"),
-		write(filepath.Join(blocksDir, "ab", "ab"+string(bytes.Repeat([]byte("0"), 62))+extension), "no entry"),
+		write(filepath.Join(blocksDir, "ab", "ab"+string(bytes.Repeat([]byte("0"), 62))+extension),
+			"no entry"),
 	}
 	stays := []string{
-		write("tmp/7-living.3", "x"), write("blocks/ab/notes.txt", "x"), write("blocks/.DS_Store", "x"), write("README", "x"),
-		write(filepath.Join(blocksDir, "cd", "ab"+string(bytes.Repeat([]byte("0"), 62))+extension), "in the wrong folder"),
+		write("tmp/7-living.3", "x"), write("blocks/ab/notes.txt", "x"),
+		write("blocks/.DS_Store", "x"), write("README", "x"),
+		write(filepath.Join(blocksDir, "cd", "ab"+string(bytes.Repeat([]byte("0"), 62))+extension),
+			"in the wrong folder"),
 	}
 	right, err := os.ReadFile(entryPath(dir, v.keys.chain(a)[0]))
 	if err != nil {
 		t.Fatal(err)
 	}
-	gone = append(gone, write(filepath.Join(blocksDir, "ef", "ef"+string(bytes.Repeat([]byte("0"), 62))+extension), string(right))) // an entry, of another name
+	// an entry, of another name
+	gone = append(gone, write(
+		filepath.Join(blocksDir, "ef", "ef"+string(bytes.Repeat([]byte("0"), 62))+extension),
+		string(right)))
 	if err := os.Remove(entryPath(dir, v.keys.chain(a)[1])); err != nil {
 		t.Fatal(err)
 	}
@@ -277,7 +295,8 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// The index is replaced under an open store, which then closes: it must not take the new one's write-ahead log along.
+// The index is replaced under an open store, which then closes: it must not take the new one's
+// write-ahead log along.
 func TestStaleIndexClosed(t *testing.T) {
 	dir := t.TempDir()
 	tokens := numbers(1, 600)
@@ -304,7 +323,8 @@ func TestStaleIndexClosed(t *testing.T) {
 	}
 }
 
-// A store that found its index damaged does not throw away the one that another store has made meanwhile.
+// A store that found its index damaged does not throw away the one that another store has made
+// meanwhile.
 func TestRebuiltOnce(t *testing.T) {
 	dir := t.TempDir()
 	a, b := open(t, dir, options(t)), open(t, dir, options(t))

@@ -9,7 +9,8 @@ import (
 // TestEachTokens: the tokens of each conversation of the model asked for, and no others.
 func TestEachTokens(t *testing.T) {
 	s := open(t, t.TempDir(), options(t))
-	one, other := s.Model(Model{Fingerprint: "one", Format: "f"}), s.Model(Model{Fingerprint: "other", Format: "f"})
+	one, other := s.Model(Model{Fingerprint: "one", Format: "f"}),
+		s.Model(Model{Fingerprint: "other", Format: "f"})
 	a := numbers(1, 3*BlockTokens+17)
 	b := append(slices.Clone(a[:2*BlockTokens]), numbers(2, 40)...)
 	save(t, one, sequence(a, true))
@@ -21,7 +22,8 @@ func TestEachTokens(t *testing.T) {
 		t.Fatalf("%d conversations, %v; want 2", len(list), err)
 	}
 	got := map[Key][]int32{}
-	if err := s.EachTokens(Filter{Fingerprint: "one"}, func(k Key, tokens []int32) { got[k] = tokens }); err != nil {
+	if err := s.EachTokens(Filter{Fingerprint: "one"},
+		func(k Key, tokens []int32) { got[k] = tokens }); err != nil {
 		t.Fatal(err)
 	}
 	want := map[Key][]int32{}

@@ -1,7 +1,8 @@
 package blockstore
 
-// How an entry comes to disk: bytes reserved with a row, file written under another name, synced, renamed, row made ready. Whatever ends
-// this in between leaves a row that nobody finds and a file that nobody reads, both removed by the next sweep.
+// How an entry comes to disk: bytes reserved with a row, file written under another name, synced,
+// renamed, row made ready. Whatever ends this in between leaves a row that nobody finds and a file
+// that nobody reads, both removed by the next sweep.
 
 import (
 	"bytes"
@@ -15,7 +16,8 @@ import (
 	"path/filepath"
 )
 
-// writeEntry reserves an entry's bytes, writes its file and makes its row ready. It answers the bytes written, 0 if the entry was there.
+// writeEntry reserves an entry's bytes, writes its file and makes its row ready. It answers the
+// bytes written, 0 if the entry was there.
 func (s *Store) writeEntry(w *saving, h *header, tensors []Tensor) (int64, error) {
 	if s.ctx.Err() != nil {
 		return 0, ErrClosed
@@ -27,7 +29,10 @@ func (s *Store) writeEntry(w *saving, h *header, tensors []Tensor) (int64, error
 				l.pieceBytes = len(p)
 			}
 			if len(p) != l.pieceBytes {
-				return 0, fmt.Errorf("blockstore: tensor %q: piece %d has %d bytes, piece 0 %d; they must be equal", t.Name, i, len(p), l.pieceBytes)
+				return 0,
+					fmt.Errorf(
+						"blockstore: tensor %q: piece %d has %d bytes, piece 0 %d; they must be "+
+							"equal", t.Name, i, len(p), l.pieceBytes)
 			}
 		}
 		h.tensors = append(h.tensors, l)
@@ -61,10 +66,11 @@ func (s *Store) writeEntry(w *saving, h *header, tensors []Tensor) (int64, error
 	return 0, errors.Join(err, undo)
 }
 
-// ready makes the row of a file that is in place one that is found. A row that somebody removed meanwhile takes the file with it, unless
-// the index is another one by now and has adopted it.
+// ready makes the row of a file that is in place one that is found. A row that somebody removed
+// meanwhile takes the file with it, unless the index is another one by now and has adopted it.
 func (s *Store) ready(tx *sql.Tx, k Key) error {
-	r, err := tx.Exec("UPDATE entries SET status = 1, owner = '' WHERE key = ? AND owner = ?", k[:], s.owner)
+	r, err := tx.Exec("UPDATE entries SET status = 1, owner = '' WHERE key = ? AND owner = ?", k[:],
+		s.owner)
 	if err != nil {
 		return err
 	}
@@ -72,7 +78,8 @@ func (s *Store) ready(tx *sql.Tx, k Key) error {
 		return err
 	}
 	var rows int
-	if err := tx.QueryRow("SELECT count(*) FROM entries WHERE key = ?", k[:]).Scan(&rows); err != nil || rows > 0 {
+	if err := tx.QueryRow("SELECT count(*) FROM entries WHERE key = ?",
+		k[:]).Scan(&rows); err != nil || rows > 0 {
 		return err
 	}
 	err = s.removeFile(k)
@@ -91,13 +98,15 @@ func (s *Store) giveUp(tx *sql.Tx, k Key, unwritten int64) error {
 	if err := s.removeFile(k); err != nil { // it may be in place, only its row was not made ready
 		return err
 	}
-	_, err = tx.Exec("UPDATE totals SET today = max(0, today - ?), ever = max(0, ever - ?)", unwritten, unwritten)
+	_, err = tx.Exec("UPDATE totals SET today = max(0, today - ?), ever = max(0, ever - ?)",
+		unwritten, unwritten)
 	return err
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// writeFile writes an entry's file under a name of the store's own and renames it. Folders that are gone are made again.
+// writeFile writes an entry's file under a name of the store's own and renames it. Folders that are
+// gone are made again.
 func (s *Store) writeFile(k Key, head []byte, tensors []Tensor) (written int64, err error) {
 	temp := filepath.Join(s.dir, tempDir, fmt.Sprintf("%s.%d", s.owner, s.temps.Add(1)))
 	f, err := s.o.disk.Create(temp)

@@ -6,8 +6,11 @@ import (
 	"headroom/kernels"
 )
 
-// specs are the three kinds of layers: attention with 2 heads of 64, recurrent, and one that keeps nothing.
-var specs = []LayerSpec{{KVHeads: 2, HeadDim: 64}, {ConvValues: 3 * 70, ConvChannels: 70, StateValues: 500, StateRow: 25}, {}, {KVHeads: 1, HeadDim: 16}}
+// specs are the three kinds of layers: attention with 2 heads of 64, recurrent, and one that keeps
+// nothing.
+var specs = []LayerSpec{{KVHeads: 2, HeadDim: 64},
+	{ConvValues: 3 * 70, ConvChannels: 70, StateValues: 500, StateRow: 25}, {},
+	{KVHeads: 1, HeadDim: 16}}
 
 // TestBytes by hand: a page holds 32 positions of K and of V; a slot 3 rows of 70 channels, in two
 // groups each, and 20 value rows of 25.
@@ -25,7 +28,8 @@ func TestBytes(t *testing.T) {
 		"":     4 * (210 + 500),
 		"f32":  4 * (210 + 500),
 		"bf16": 2 * (210 + 500),
-		"int8": 3*2*4 + 210 + 2 + 20*4 + 500, // scales, codes, and for the convolution zeros up to a multiple of 4
+		// scales, codes, and for the convolution zeros up to a multiple of 4
+		"int8": 3*2*4 + 210 + 2 + 20*4 + 500,
 	} {
 		f, err := ParseStateFormat(name)
 		if got := SlotBytes(specs, f); got != want || err != nil {
@@ -35,7 +39,8 @@ func TestBytes(t *testing.T) {
 			t.Errorf("%q calls itself %q", name, f)
 		}
 	}
-	if with, without := (StateFormat{}).Describe(specs), (StateFormat{}).Describe(specs[2:]); with != "f32" || without != "none" {
+	if with, without := (StateFormat{}).Describe(specs),
+		(StateFormat{}).Describe(specs[2:]); with != "f32" || without != "none" {
 		t.Errorf("described as %q and %q", with, without)
 	}
 	if _, err := ParseStateFormat("f16"); err == nil {
@@ -67,10 +72,12 @@ func TestNewAllocatesWhatThePlanSays(t *testing.T) {
 		if want := pages*PageBytes(specs, f) + slots*SlotBytes(specs, state); d.bytes != want {
 			t.Errorf("allocated %d bytes, planned %d", d.bytes, want)
 		}
-		if len(layers) != len(specs) || layers[0].KV == nil || layers[0].KV.Pages() != pages || layers[3].KV.HeadDim != 16 || !layers[0].State.IsNone() {
+		if len(layers) != len(specs) || layers[0].KV == nil || layers[0].KV.Pages() != pages ||
+			layers[3].KV.HeadDim != 16 || !layers[0].State.IsNone() {
 			t.Errorf("attention layers: %+v, %+v", layers[0], layers[3])
 		}
-		if l := layers[1]; l.KV != nil || l.Conv.Rows != slots || l.Conv.Cols < 210 || l.State.Rows != slots || l.State.Cols < 500 || l.State.DType != state.dtype {
+		if l := layers[1]; l.KV != nil || l.Conv.Rows != slots || l.Conv.Cols < 210 ||
+			l.State.Rows != slots || l.State.Cols < 500 || l.State.DType != state.dtype {
 			t.Errorf("recurrent layer: %+v", l)
 		}
 		if l := layers[2]; l.KV != nil || !l.Conv.IsNone() || !l.State.IsNone() {
@@ -79,28 +86,34 @@ func TestNewAllocatesWhatThePlanSays(t *testing.T) {
 	}
 }
 
-// TestStartAllocatesWhatThePlanSays: pages of the start lie before the others and end where those begin, also in a layer whose heads have no
-// codes.
+// TestStartAllocatesWhatThePlanSays: pages of the start lie before the others and end where those
+// begin, also in a layer whose heads have no codes.
 func TestStartAllocatesWhatThePlanSays(t *testing.T) {
 	const pages, startPages = 12, 5
 	f := parse(t, FormatOptions{StartTokens: 512})
 	d := &counting{Measure: kernels.NewMeasure()}
 	layers := New(d, specs, Options{Format: f, Pages: pages, StartPages: startPages, Slots: 1})
-	if want := startPages*StartPageBytes(specs, f) + (pages-startPages)*PageBytes(specs, f) + SlotBytes(specs, StateFormat{}); d.bytes != want {
+	if want := startPages*StartPageBytes(specs, f) + (pages-startPages)*PageBytes(specs, f) +
+		SlotBytes(specs, StateFormat{}); d.bytes != want {
 		t.Errorf("allocated %d bytes, planned %d", d.bytes, want)
 	}
 	start, rest := PageRegions(layers, true), PageRegions(layers, false)
-	if len(start) != 4 || len(rest) != 4 || len(PageRegions(New(d, specs, Options{Format: Affine(), Pages: 1}), true)) != 0 {
+	if len(start) != 4 || len(rest) != 4 ||
+		len(PageRegions(New(d, specs, Options{Format: Affine(), Pages: 1}), true)) != 0 {
 		t.Fatalf("%d and %d regions, expected K and V of two layers", len(start), len(rest))
 	}
 	at := func(r Region, page int) int { return r.Offset + page*r.PieceBytes }
 	for i := range start {
-		if at(start[i], 0) != 0 || at(start[i], startPages) != at(rest[i], startPages) || at(rest[i], pages) != rest[i].Buffer.Size || start[i].Name == rest[i].Name {
-			t.Errorf("%s ends at %d, %s begins at %d and ends at %d of %d", start[i].Name, at(start[i], startPages), rest[i].Name, at(rest[i], startPages),
+		if at(start[i], 0) != 0 || at(start[i], startPages) != at(rest[i], startPages) ||
+			at(rest[i], pages) != rest[i].Buffer.Size || start[i].Name == rest[i].Name {
+			t.Errorf("%s ends at %d, %s begins at %d and ends at %d of %d", start[i].Name,
+				at(start[i], startPages), rest[i].Name, at(rest[i], startPages),
 				at(rest[i], pages), rest[i].Buffer.Size)
 		}
 	}
-	if start[0].PieceBytes != 2*32*64*2 || rest[0].PieceBytes != 2*32*(64+4) || start[2].PieceBytes != rest[2].PieceBytes {
-		t.Errorf("pages of K: %d and %d bytes, expected float16 and 8 bits", start[0].PieceBytes, rest[0].PieceBytes)
+	if start[0].PieceBytes != 2*32*64*2 || rest[0].PieceBytes != 2*32*(64+4) ||
+		start[2].PieceBytes != rest[2].PieceBytes {
+		t.Errorf("pages of K: %d and %d bytes, expected float16 and 8 bits", start[0].PieceBytes,
+			rest[0].PieceBytes)
 	}
 }

@@ -1,7 +1,7 @@
 package cache
 
-// How a user's words become the format of every attention layer, and back into words. Each layer gets one that its head
-// dimension allows, so no choice makes a model impossible to open.
+// How a user's words become the format of every attention layer, and back into words. Each layer
+// gets one that its head dimension allows, so no choice makes a model impossible to open.
 
 import (
 	"fmt"
@@ -12,24 +12,29 @@ import (
 	"headroom/kernels/attention"
 )
 
-// Format is how a model keeps its keys and values: one way for K and one for V in all attention layers, except that affine codes
-// of the layers at both ends, which suffer most from coarse ones, are no narrower than BoundaryBits. The zero value is float32.
+// Format is how a model keeps its keys and values: one way for K and one for V in all attention
+// layers, except that affine codes of the layers at both ends, which suffer most from coarse ones,
+// are no narrower than BoundaryBits. The zero value is float32.
 type Format struct {
 	K, V           attention.Format
 	BoundaryLayers int // attention layers at each end that BoundaryBits is for; 0: none
 	BoundaryBits   int
-	// StartTokens first positions of every sequence, a multiple of attention.StartStep, stay float16 for good; see Start. 0: none.
+	// StartTokens first positions of every sequence, a multiple of attention.StartStep, stay
+	// float16 for good; see Start. 0: none.
 	StartTokens int
 }
 
 // FormatOptions are the words a user chooses a Format with. The zero value means Default.
 type FormatOptions struct {
-	Name           string // "f16", "bf16", "f32", "affine", "q8_0" or "q4_0"; "": affine if Bits or GroupSize is given, else Default
+	// "f16", "bf16", "f32", "affine", "q8_0" or "q4_0"; "": affine if Bits or GroupSize is given,
+	// else Default
+	Name           string
 	Bits           string // affine codes: "(8, 4)" for K and V, or one number for both; "": (8, 4)
 	GroupSize      string // affine groups: "(64, 32)", or one number; "": (64, 32)
 	BoundaryLayers int    // 0: 2; negative: none
 	BoundaryBits   int    // 0: 8
-	StartTokens    int    // first tokens that stay float16, rounded up to a multiple of attention.StartStep; 0: none
+	// first tokens that stay float16, rounded up to a multiple of attention.StartStep; 0: none
+	StartTokens int
 }
 
 // Plain is K and V as elements of dtype.
@@ -37,9 +42,9 @@ func Plain(dtype kernels.DType) Format {
 	return Format{K: attention.FloatFormat(dtype), V: attention.FloatFormat(dtype)}
 }
 
-// Affine is what the affine format is unless the user says otherwise: K8 in groups of 64, V4 in groups of 32, and 8 bits for both in
-// the first and last two attention layers. Keys need more bits than values, since their errors are multiplied by the query and go
-// through an exponential.
+// Affine is what the affine format is unless the user says otherwise: K8 in groups of 64, V4 in
+// groups of 32, and 8 bits for both in the first and last two attention layers. Keys need more bits
+// than values, since their errors are multiplied by the query and go through an exponential.
 func Affine() Format {
 	return Format{
 		K:              attention.Format{Kind: attention.Affine, Bits: 8, Group: 64},
@@ -57,10 +62,12 @@ const maxStartTokens = 1 << 30
 // ParseFormat reads a user's choice.
 func ParseFormat(o FormatOptions) (Format, error) {
 	if o.StartTokens < 0 || o.StartTokens > maxStartTokens {
-		return Format{}, fmt.Errorf("KV format: got a start of %d tokens, expected 0 to %d", o.StartTokens, maxStartTokens)
+		return Format{}, fmt.Errorf("KV format: got a start of %d tokens, expected 0 to %d",
+			o.StartTokens, maxStartTokens)
 	}
 	f, err := o.parse()
-	f.StartTokens = (o.StartTokens + attention.StartStep - 1) / attention.StartStep * attention.StartStep
+	f.StartTokens = (o.StartTokens + attention.StartStep - 1) / attention.StartStep *
+		attention.StartStep
 	return f, err
 }
 
@@ -70,7 +77,8 @@ func (o FormatOptions) parse() (Format, error) {
 		name = "affine"
 	}
 	if name != "affine" && name != "" && (o.Bits != "" || o.GroupSize != "") {
-		return Format{}, fmt.Errorf("KV format: got %s with bits or a group size, which only affine has", name)
+		return Format{}, fmt.Errorf(
+			"KV format: got %s with bits or a group size, which only affine has", name)
 	}
 	switch name {
 	case "f16":
@@ -92,14 +100,16 @@ func (o FormatOptions) parse() (Format, error) {
 		}
 		return f, f.parseAffine(o)
 	}
-	return Format{}, fmt.Errorf("KV format: got %q, expected f16, bf16, f32, affine, q8_0 or q4_0", name)
+	return Format{}, fmt.Errorf("KV format: got %q, expected f16, bf16, f32, affine, q8_0 or q4_0",
+		name)
 }
 
 func (f *Format) parseAffine(o FormatOptions) (err error) {
 	if f.K.Bits, f.V.Bits, err = parsePair("bits", o.Bits, f.K.Bits, f.V.Bits); err != nil {
 		return err
 	}
-	if f.K.Group, f.V.Group, err = parsePair("group size", o.GroupSize, f.K.Group, f.V.Group); err != nil {
+	if f.K.Group, f.V.Group,
+		err = parsePair("group size", o.GroupSize, f.K.Group, f.V.Group); err != nil {
 		return err
 	}
 	if o.BoundaryLayers != 0 {
@@ -134,17 +144,19 @@ func parsePair(what, text string, k, v int) (int, int, error) {
 		v, err = strconv.Atoi(strings.TrimSpace(second))
 	}
 	if err != nil {
-		return 0, 0, fmt.Errorf("KV %s: got %q, expected a number, or two as in \"(8, 4)\", for K and V", what, text)
+		return 0, 0, fmt.Errorf(
+			"KV %s: got %q, expected a number, or two as in \"(8, 4)\", for K and V", what, text)
 	}
 	return k, v, nil
 }
 
-// Start is how many first positions the layers of specs keep as float16: StartTokens, or 0 if that changes nothing, because no layer
-// without a window has codes. Which positions those are depends on nothing but their number, so bits do not depend on when a
-// position was computed.
+// Start is how many first positions the layers of specs keep as float16: StartTokens, or 0 if that
+// changes nothing, because no layer without a window has codes. Which positions those are depends
+// on nothing but their number, so bits do not depend on when a position was computed.
 func (f Format) Start(specs []LayerSpec) int {
 	for i, l := range f.Layers(specs) {
-		if s := specs[i]; s.KVHeads > 0 && s.Window == 0 && (l.K.AtStart() != l.K || l.V.AtStart() != l.V) {
+		if s := specs[i]; s.KVHeads > 0 && s.Window == 0 &&
+			(l.K.AtStart() != l.K || l.V.AtStart() != l.V) {
 			return f.StartTokens
 		}
 	}
@@ -173,7 +185,8 @@ func (f Format) Layers(specs []LayerSpec) []LayerFormat {
 	return layers
 }
 
-// side is the format of K or V in a layer. Groups that do not divide its heads are halved; heads that no group divides stay float16.
+// side is the format of K or V in a layer. Groups that do not divide its heads are halved; heads
+// that no group divides stay float16.
 func (f Format) side(s attention.Format, boundary bool, headDim int) attention.Format {
 	if s.Kind == attention.Affine && boundary {
 		s.Bits = max(s.Bits, f.BoundaryBits)
@@ -187,7 +200,8 @@ func (f Format) side(s attention.Format, boundary bool, headDim int) attention.F
 	return s
 }
 
-// Describe says how the layers of specs are kept, as "K8 g64 + V4 g32, first and last 2 layers K8 V8, first 512 tokens f16".
+// Describe says how the layers of specs are kept, as "K8 g64 + V4 g32, first and last 2 layers K8
+// V8, first 512 tokens f16".
 func (f Format) Describe(specs []LayerSpec) string {
 	var kv []LayerFormat
 	for i, l := range f.Layers(specs) {
@@ -208,7 +222,8 @@ func (f Format) Describe(specs []LayerSpec) string {
 		if f.BoundaryLayers > 1 {
 			ends = fmt.Sprintf("first and last %d layers", f.BoundaryLayers)
 		}
-		words += fmt.Sprintf(", %s %s %s", ends, short("K", outer.K, false), short("V", outer.V, false))
+		words += fmt.Sprintf(", %s %s %s", ends, short("K", outer.K, false),
+			short("V", outer.V, false))
 	}
 	if start := f.Start(specs); start > 0 {
 		words += fmt.Sprintf(", first %d tokens f16", start)

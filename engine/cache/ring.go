@@ -1,17 +1,20 @@
 package cache
 
-// Layers that see only a window of what came before keep no more than that: for each slot a ring of pages of its own, in the formats
-// and the layout of every other page, so that the same kernels read it through another page table. A slot has the pages
-// [slot*R, (slot+1)*R) of its layer's memory; the first ones hold the positions that stay visible, the others take turns:
+// Layers that see only a window of what came before keep no more than that: for each slot a ring of
+// pages of its own, in the formats and the layout of every other page, so that the same kernels
+// read it through another page table. A slot has the pages [slot*R, (slot+1)*R) of its layer's
+// memory; the first ones hold the positions that stay visible, the others take turns:
 //
 //	page of position p = slot*R + p/P               if p/P < S
 //	                   = slot*R + S + (p/P - S) mod T  else, R = S + T
 //
-// A pass writes the keys of all its rows before any of them looks, so T pages hold the window and the longest span, less the one
-// position that both count. Then a copy of the ring made after the pass serves every position inside the pass too: what it needs lies
-// at most that far back, and what the ring holds from behind it is written again before it is seen.
+// A pass writes the keys of all its rows before any of them looks, so T pages hold the window and
+// the longest span, less the one position that both count. Then a copy of the ring made after the
+// pass serves every position inside the pass too: what it needs lies at most that far back, and
+// what the ring holds from behind it is written again before it is seen.
 //
-// So a ring is memory of fixed size that belongs to a sequence, as recurrent state is: it is kept, copied and restored with it.
+// So a ring is memory of fixed size that belongs to a sequence, as recurrent state is: it is kept,
+// copied and restored with it.
 
 import (
 	"fmt"
@@ -21,7 +24,8 @@ import (
 	"headroom/kernels"
 )
 
-// sinkTokens is how many first positions stay visible in layers that Limit cuts down, as mlx-lm's rotating cache keeps.
+// sinkTokens is how many first positions stay visible in layers that Limit cuts down, as mlx-lm's
+// rotating cache keeps.
 const sinkTokens = 4
 
 // MinLimitTokens is the least that Limit leaves a layer.
@@ -39,7 +43,8 @@ type Ring struct {
 }
 
 func newRing(s LayerSpec, o Options) *Ring {
-	return &Ring{Window: s.Window, SinkTokens: s.SinkTokens, SlotPages: s.ringPages(o.SpanTokens), tablePages: o.Pages, tables: make([][]int32, o.Slots)}
+	return &Ring{Window: s.Window, SinkTokens: s.SinkTokens, SlotPages: s.ringPages(o.SpanTokens),
+		tablePages: o.Pages, tables: make([][]int32, o.Slots)}
 }
 
 // sinkPages is S, the pages that do not turn.
@@ -50,7 +55,8 @@ func (s LayerSpec) ringPages(spanTokens int) int {
 	return s.sinkPages() + (s.Window+max(spanTokens, 1)-1+PageTokens-1)/PageTokens
 }
 
-// Spans is spans with the page tables of their slots' rings: valid until the next call, so one goroutine uses it.
+// Spans is spans with the page tables of their slots' rings: valid until the next call, so one
+// goroutine uses it.
 func (r *Ring) Spans(spans []kernels.Span) []kernels.Span {
 	r.spans = append(r.spans[:0], spans...)
 	for i := range r.spans {
@@ -59,7 +65,8 @@ func (r *Ring) Spans(spans []kernels.Span) []kernels.Span {
 	return r.spans
 }
 
-// table is where the positions of the sequence in slot lie, for sequences as long as all pages of the pool.
+// table is where the positions of the sequence in slot lie, for sequences as long as all pages of
+// the pool.
 func (r *Ring) table(slot int32) []int32 {
 	if t := r.tables[slot]; t != nil {
 		return t
@@ -77,7 +84,8 @@ func (r *Ring) table(slot int32) []int32 {
 	return t
 }
 
-// RingBytes is the memory of one sequence's rings over all layers, when passes have spans of up to spanTokens.
+// RingBytes is the memory of one sequence's rings over all layers, when passes have spans of up to
+// spanTokens.
 func RingBytes(specs []LayerSpec, f Format, spanTokens int) int64 {
 	n := int64(0)
 	for i, l := range f.Layers(specs) {
@@ -88,9 +96,10 @@ func RingBytes(specs []LayerSpec, f Format, spanTokens int) int64 {
 	return n
 }
 
-// Limit is specs with no attention layer that keeps more than maxTokens positions of a sequence: the first few and the last ones in
-// layers that see everything, the last ones in layers with a window, which have learned to do without the first. 0 is no limit; less
-// than MinLimitTokens counts as that.
+// Limit is specs with no attention layer that keeps more than maxTokens positions of a sequence:
+// the first few and the last ones in layers that see everything, the last ones in layers with a
+// window, which have learned to do without the first. 0 is no limit; less than MinLimitTokens
+// counts as that.
 func Limit(specs []LayerSpec, maxTokens int) []LayerSpec {
 	if maxTokens <= 0 {
 		return specs
@@ -108,8 +117,8 @@ func Limit(specs []LayerSpec, maxTokens int) []LayerSpec {
 	return specs
 }
 
-// DescribeRings says what layers keep less than all, as "; 5 of 6 layers keep 512 tokens". It begins with a semicolon, and is empty if
-// there are none.
+// DescribeRings says what layers keep less than all, as "; 5 of 6 layers keep 512 tokens". It
+// begins with a semicolon, and is empty if there are none.
 func DescribeRings(specs []LayerSpec) (words string) {
 	layers := 0
 	counts := map[int]int{} // by positions seen

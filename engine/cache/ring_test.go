@@ -7,16 +7,18 @@ import (
 	"headroom/kernels"
 )
 
-// TestRingPages by hand: with pages of 32, a window of 16 and spans of up to 40 touch 55 positions, 2 pages; 48 positions of which 4
-// stay, 44 and 40 less one are 83, 3 pages and the one that stays.
+// TestRingPages by hand: with pages of 32, a window of 16 and spans of up to 40 touch 55 positions,
+// 2 pages; 48 positions of which 4 stay, 44 and 40 less one are 83, 3 pages and the one that stays.
 func TestRingPages(t *testing.T) {
 	for _, c := range []struct {
 		s     LayerSpec
 		span  int
 		pages int
 	}{
-		{LayerSpec{Window: 16}, 40, 2}, {LayerSpec{Window: 16}, 49, 2}, {LayerSpec{Window: 16}, 50, 3}, {LayerSpec{Window: 1}, 1, 1},
-		{LayerSpec{Window: 44, SinkTokens: 4}, 40, 4}, {LayerSpec{Window: 44, SinkTokens: 33}, 40, 5},
+		{LayerSpec{Window: 16}, 40, 2}, {LayerSpec{Window: 16}, 49, 2},
+		{LayerSpec{Window: 16}, 50, 3}, {LayerSpec{Window: 1}, 1, 1},
+		{LayerSpec{Window: 44, SinkTokens: 4}, 40, 4},
+		{LayerSpec{Window: 44, SinkTokens: 33}, 40, 5},
 	} {
 		if got := c.s.ringPages(c.span); got != c.pages {
 			t.Errorf("%+v and spans of %d: %d pages, expected %d", c.s, c.span, got, c.pages)
@@ -26,12 +28,15 @@ func TestRingPages(t *testing.T) {
 
 func TestRingTables(t *testing.T) {
 	r := newRing(LayerSpec{Window: 44, SinkTokens: 4}, Options{Pages: 9, Slots: 3, SpanTokens: 40})
-	spans := []kernels.Span{{Rows: 1, Pos: 200, Slot: 2, Pages: []int32{77}}, {Row: 1, Rows: 5, Slot: 0}}
+	spans := []kernels.Span{{Rows: 1, Pos: 200, Slot: 2, Pages: []int32{77}},
+		{Row: 1, Rows: 5, Slot: 0}}
 	got := r.Spans(spans)
-	if want := []int32{8, 9, 10, 11, 9, 10, 11, 9, 10}; !slices.Equal(got[0].Pages, want) || got[0].Pos != 200 || got[0].Rows != 1 {
+	if want := []int32{8, 9, 10, 11, 9, 10, 11, 9, 10}; !slices.Equal(got[0].Pages, want) ||
+		got[0].Pos != 200 || got[0].Rows != 1 {
 		t.Errorf("slot 2: %+v, expected pages %v", got[0], want)
 	}
-	if want := []int32{0, 1, 2, 3, 1, 2, 3, 1, 2}; !slices.Equal(got[1].Pages, want) || got[1].Row != 1 {
+	if want := []int32{0, 1, 2, 3, 1, 2, 3, 1, 2}; !slices.Equal(got[1].Pages, want) ||
+		got[1].Row != 1 {
 		t.Errorf("slot 0: %+v, expected pages %v", got[1], want)
 	}
 	if !slices.Equal(spans[0].Pages, []int32{77}) {
@@ -43,16 +48,25 @@ func TestRingTables(t *testing.T) {
 }
 
 func TestLimit(t *testing.T) {
-	full, sliding, recurrent := LayerSpec{KVHeads: 2, HeadDim: 64}, LayerSpec{KVHeads: 2, HeadDim: 64, Window: 512}, LayerSpec{StateValues: 3}
+	full, sliding, recurrent := LayerSpec{KVHeads: 2, HeadDim: 64},
+		LayerSpec{KVHeads: 2, HeadDim: 64, Window: 512}, LayerSpec{StateValues: 3}
 	specs := []LayerSpec{full, sliding, recurrent}
-	with := func(window int) LayerSpec { return LayerSpec{KVHeads: 2, HeadDim: 64, Window: window, SinkTokens: 4} }
-	narrow := func(window int) LayerSpec { return LayerSpec{KVHeads: 2, HeadDim: 64, Window: window} }
+	with := func(window int) LayerSpec {
+		return LayerSpec{KVHeads: 2, HeadDim: 64, Window: window,
+			SinkTokens: 4}
+	}
+	narrow := func(window int) LayerSpec {
+		return LayerSpec{KVHeads: 2, HeadDim: 64,
+			Window: window}
+	}
 	for _, c := range []struct {
 		tokens int
 		want   []LayerSpec
 	}{
-		{0, specs}, {1024, []LayerSpec{with(1020), sliding, recurrent}}, {512, []LayerSpec{with(508), sliding, recurrent}},
-		{100, []LayerSpec{with(96), narrow(100), recurrent}}, {1, []LayerSpec{with(28), narrow(32), recurrent}},
+		{0, specs}, {1024, []LayerSpec{with(1020), sliding, recurrent}},
+		{512, []LayerSpec{with(508), sliding, recurrent}},
+		{100, []LayerSpec{with(96), narrow(100), recurrent}},
+		{1, []LayerSpec{with(28), narrow(32), recurrent}},
 	} {
 		if got := Limit(specs, c.tokens); !slices.Equal(got, c.want) {
 			t.Errorf("limit %d: %+v, expected %+v", c.tokens, got, c.want)
@@ -63,10 +77,13 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// TestRingsAllocateWhatThePlanSays, and are regions of slots, not of pages. Layers of one window share their tables.
+// TestRingsAllocateWhatThePlanSays, and are regions of slots, not of pages. Layers of one window
+// share their tables.
 func TestRingsAllocateWhatThePlanSays(t *testing.T) {
 	const pages, slots, span = 7, 3, 40
-	specs := append(slices.Clone(specs), LayerSpec{KVHeads: 2, HeadDim: 64, Window: 16}, LayerSpec{KVHeads: 1, HeadDim: 64, Window: 16}, LayerSpec{KVHeads: 1, HeadDim: 32, Window: 44, SinkTokens: 4})
+	specs := append(slices.Clone(specs), LayerSpec{KVHeads: 2, HeadDim: 64, Window: 16},
+		LayerSpec{KVHeads: 1, HeadDim: 64, Window: 16},
+		LayerSpec{KVHeads: 1, HeadDim: 32, Window: 44, SinkTokens: 4})
 	for _, f := range []Format{Plain(kernels.F16), Affine(), {}} {
 		d := &counting{Measure: kernels.NewMeasure()}
 		layers := New(d, specs, Options{Format: f, Pages: pages, Slots: slots, SpanTokens: span})
@@ -82,9 +99,11 @@ func TestRingsAllocateWhatThePlanSays(t *testing.T) {
 			slot += int64(r.PieceBytes)
 		}
 		if page != PageBytes(specs, f) || slot != state {
-			t.Errorf("regions of %d and %d bytes, planned %d and %d", page, slot, PageBytes(specs, f), state)
+			t.Errorf("regions of %d and %d bytes, planned %d and %d", page, slot,
+				PageBytes(specs, f), state)
 		}
-		if layers[0].Ring != nil || layers[4].Ring == nil || layers[4].Ring != layers[5].Ring || layers[4].Ring == layers[6].Ring {
+		if layers[0].Ring != nil || layers[4].Ring == nil || layers[4].Ring != layers[5].Ring ||
+			layers[4].Ring == layers[6].Ring {
 			t.Error("layers with the same window share a ring's tables, others do not")
 		}
 	}

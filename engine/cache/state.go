@@ -1,7 +1,8 @@
 package cache
 
-// How recurrent layers keep what they remember of a sequence. Unlike keys and values a state is rounded again with every token, so its
-// form is part of what a model computes; kernels/recurrent has the rules, FORMATS.md what each form costs and saves.
+// How recurrent layers keep what they remember of a sequence. Unlike keys and values a state is
+// rounded again with every token, so its form is part of what a model computes; kernels/recurrent
+// has the rules, FORMATS.md what each form costs and saves.
 
 import (
 	"fmt"
@@ -16,7 +17,8 @@ type StateFormat struct{ dtype kernels.DType }
 var stateFormats = []struct {
 	name   string
 	format StateFormat
-}{{"f32", StateFormat{kernels.F32}}, {"bf16", StateFormat{kernels.BF16}}, {"int8", StateFormat{kernels.I8}}}
+}{{"f32", StateFormat{kernels.F32}}, {"bf16", StateFormat{kernels.BF16}},
+	{"int8", StateFormat{kernels.I8}}}
 
 // ParseStateFormat reads a user's choice: "f32" ("" too), "bf16" or "int8".
 func ParseStateFormat(name string) (StateFormat, error) {
@@ -58,9 +60,11 @@ func (f StateFormat) cols(s LayerSpec) (conv, state int) {
 }
 
 // tensors allocates a recurrent layer's memory.
-func (f StateFormat) tensors(d kernels.Device, s LayerSpec, slots int) (conv, state kernels.Tensor) {
+func (f StateFormat) tensors(d kernels.Device, s LayerSpec, slots int) (conv,
+	state kernels.Tensor) {
 	convCols, stateCols := f.cols(s)
-	return kernels.NewTensor(d, f.dtype, slots, convCols), kernels.NewTensor(d, f.dtype, slots, stateCols)
+	return kernels.NewTensor(d, f.dtype, slots, convCols),
+		kernels.NewTensor(d, f.dtype, slots, stateCols)
 }
 
 // SlotBytes is the memory of one sequence's recurrent state over all layers.

@@ -157,7 +157,8 @@ func lenientJSON(text string) (string, bool) {
 			if escaped { // a backslash before a line break: it escapes nothing
 				return "", false
 			}
-			repaired.WriteString(`\u00` + string("0123456789abcdef"[c>>4]) + string("0123456789abcdef"[c&15]))
+			repaired.WriteString(`\u00` + string("0123456789abcdef"[c>>4]) +
+				string("0123456789abcdef"[c&15]))
 			continue
 		}
 		if c == '"' && !escaped {

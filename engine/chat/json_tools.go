@@ -1,7 +1,8 @@
 package chat
 
-// Tool calls written as JSON objects. The reader sees the text grow and is asked again with every piece: it says undecided
-// until the closing tag, and what turns out not to be a call is handed back as text.
+// Tool calls written as JSON objects. The reader sees the text grow and is asked again with every
+// piece: it says undecided until the closing tag, and what turns out not to be a call is handed
+// back as text.
 
 import (
 	"encoding/json"

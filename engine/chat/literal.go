@@ -1,7 +1,7 @@
 package chat
 
-// A rescue for arguments that are Python literals and not JSON. Whatever is not a literal from end to end is refused as a
-// whole.
+// A rescue for arguments that are Python literals and not JSON. Whatever is not a literal from end
+// to end is refused as a whole.
 
 import (
 	"strconv"
@@ -66,7 +66,8 @@ func (p *literalParser) value(depth int) bool {
 	}
 	word := p.text[p.at : p.at+n]
 	p.at += n
-	if json, ok := map[string]string{"True": "true", "False": "false", "None": "null", "true": "true", "false": "false", "null": "null"}[word]; ok {
+	if json, ok := map[string]string{"True": "true", "False": "false", "None": "null",
+		"true": "true", "false": "false", "null": "null"}[word]; ok {
 		p.out.WriteString(json)
 		return true
 	}

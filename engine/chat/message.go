@@ -1,7 +1,8 @@
 package chat
 
-// From a client's message to what a template sees. Fields unknown here are passed on in their order, because templates of some
-// models read more than OpenAI defines; texts are made valid UTF-8 on the way.
+// From a client's message to what a template sees. Fields unknown here are passed on in their
+// order, because templates of some models read more than OpenAI defines; texts are made valid UTF-8
+// on the way.
 
 import (
 	"encoding/json"

@@ -1,7 +1,7 @@
 package chat
 
-// Tool calls written as tags, whose values are raw text: types come from the tool's schema, and the end of a value has to be
-// inferred.
+// Tool calls written as tags, whose values are raw text: types come from the tool's schema, and the
+// end of a value has to be inferred.
 
 import "strings"
 
@@ -29,7 +29,10 @@ const (
 	parameterClose = "</parameter>"
 )
 
-func (qwen3Coder) begin(schemas map[string]schema) callReader { return &coderReader{schemas: schemas} }
+func (qwen3Coder) begin(
+	schemas map[string]schema) callReader {
+	return &coderReader{schemas: schemas}
+}
 
 // coderReader goes through the text once, though it is asked again with each
 // piece that comes: a file that is written by a call is long.

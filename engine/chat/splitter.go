@@ -139,7 +139,8 @@ func (s *Splitter) advance(out *[]Piece) bool {
 		s.held = s.held[len(text):]
 		return false
 	case toolOpen:
-		s.kind, s.lead, s.reader = Call, s.held[len(text):at+len(tag)], s.tools.format.begin(s.tools.schemas)
+		s.kind, s.lead, s.reader = Call, s.held[len(text):at+len(tag)],
+			s.tools.format.begin(s.tools.schemas)
 		s.body.WriteString(s.held[at+len(tag):])
 		s.start, s.held = false, ""
 		return true

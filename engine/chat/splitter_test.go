@@ -45,7 +45,8 @@ var splitterTests = []struct {
 	{"a stray closing tag", "a</think>\nb", false, "", "a\nb"},
 	{"a stray closing tag first", "\n</think>\n\nb", false, "", "b"},
 	{"an opening tag inside", "a\n<think>\nb</think>c", true, "a\nb", "c"},
-	{"a tool call stays", "<think>\nt\n</think>\n\n<tool_call>\n<function=f>\n</function>\n</tool_call>", false,
+	{"a tool call stays",
+		"<think>\nt\n</think>\n\n<tool_call>\n<function=f>\n</function>\n</tool_call>", false,
 		"t", "<tool_call>\n<function=f>\n</function>\n</tool_call>"},
 	{"angle brackets", "a < b </ c <t <<think>x</think>>", false, "x", "a < b </ c <t <>"},
 	{"line breaks inside reasoning", "a\n\n\nb\r\n\r\n</think>\r\nc", true, "a\n\n\nb", "c"},
@@ -56,7 +57,8 @@ func TestSplitter(t *testing.T) {
 	for _, tt := range splitterTests {
 		reasoning, content := split(tt.startInReasoning, []string{tt.text})
 		if reasoning != tt.reasoning || content != tt.content {
-			t.Errorf("%s: got reasoning %q, content %q; want %q, %q", tt.name, reasoning, content, tt.reasoning, tt.content)
+			t.Errorf("%s: got reasoning %q, content %q; want %q, %q", tt.name, reasoning, content,
+				tt.reasoning, tt.content)
 		}
 	}
 }
@@ -92,8 +94,10 @@ func TestSplitterStreams(t *testing.T) {
 		add, want string
 		kind      Kind
 	}{
-		{"why", "why", Reasoning}, {" not\n", " not", Reasoning}, {"or", "\nor", Reasoning}, {"\n</th", "", Reasoning},
-		{"ink>", "", Reasoning}, {"\n\nyes", "yes", Content}, {"\n", "\n", Content}, {"a <", "a ", Content}, {"b", "<b", Content},
+		{"why", "why", Reasoning}, {" not\n", " not", Reasoning}, {"or", "\nor", Reasoning},
+		{"\n</th", "", Reasoning},
+		{"ink>", "", Reasoning}, {"\n\nyes", "yes", Content}, {"\n", "\n", Content},
+		{"a <", "a ", Content}, {"b", "<b", Content},
 	} {
 		got := ""
 		for _, p := range s.Add(step.add) {

@@ -33,12 +33,15 @@ func TestStopMatcher(t *testing.T) {
 		{"an empty stop is none", []string{""}, []string{"ab"}, "ab", false},
 		{"within a piece", []string{"X"}, []string{"abXcd"}, "ab", true},
 		{"at the start", []string{"ab"}, []string{"abc"}, "", true},
-		{"over many pieces", []string{"<stop>"}, []string{"a<", "s", "t", "o", "p", ">b"}, "a", true},
+		{"over many pieces", []string{"<stop>"}, []string{"a<", "s", "t", "o", "p", ">b"}, "a",
+			true},
 		{"begun but not ended", []string{"<stop>"}, []string{"a<st", "ay"}, "a<stay", false},
 		{"begun at the end", []string{"<stop>"}, []string{"a<sto"}, "a<sto", false},
 		{"the first to end wins", []string{"abcd", "c"}, []string{"xab", "cd"}, "xab", true},
-		{"of two that end together, the longer", []string{"cd", "abcd"}, []string{"xabcd"}, "x", true},
-		{"one stop begins inside another", []string{"aab", "abx"}, []string{"a", "a", "b"}, "", true},
+		{"of two that end together, the longer", []string{"cd", "abcd"}, []string{"xabcd"}, "x",
+			true},
+		{"one stop begins inside another", []string{"aab", "abx"}, []string{"a", "a", "b"}, "",
+			true},
 		{"a repeated beginning", []string{"aab"}, []string{"aaa", "ab"}, "aa", true},
 		{"line breaks", []string{"\n\n"}, []string{"a\n", "b\n", "\nc"}, "a\nb", true},
 		{"cut inside a character", []string{"é"}, []string{"a\xc3", "\xa9b"}, "a", true},
@@ -54,7 +57,8 @@ func TestStopMatcher(t *testing.T) {
 // TestStopMatcherStreams: only what may begin a stop string is held back.
 func TestStopMatcherStreams(t *testing.T) {
 	m := NewStopMatcher([]string{"<end>"})
-	for _, step := range [][2]string{{"abc", "abc"}, {"d<", "d"}, {"e", ""}, {"x", "<ex"}, {"<<", "<"}, {"en", ""}} {
+	for _, step := range [][2]string{{"abc", "abc"}, {"d<", "d"}, {"e", ""}, {"x", "<ex"},
+		{"<<", "<"}, {"en", ""}} {
 		if show, _ := m.Add(step[0]); show != step[1] {
 			t.Errorf("after %q: got %q, want %q", step[0], show, step[1])
 		}
@@ -96,7 +100,8 @@ func TestStopMatcherPieces(t *testing.T) {
 		shown, stopped := match(stops, pieces)
 		want, wantStopped := firstStop(stops, text)
 		if shown != want || stopped != wantStopped {
-			t.Fatalf("stops %q, pieces %q: got %q, %v; want %q, %v", stops, pieces, shown, stopped, want, wantStopped)
+			t.Fatalf("stops %q, pieces %q: got %q, %v; want %q, %v", stops, pieces, shown, stopped,
+				want, wantStopped)
 		}
 		if stopped {
 			hits++

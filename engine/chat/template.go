@@ -1,7 +1,8 @@
 package chat
 
-// A model's chat template with the variables that transformers would give it. The prompt must equal the one the model was
-// trained on, so a template that is missing or refuses is an error and nothing is made up.
+// A model's chat template with the variables that transformers would give it. The prompt must equal
+// the one the model was trained on, so a template that is missing or refuses is an error and
+// nothing is made up.
 
 import (
 	"encoding/json"
@@ -19,7 +20,10 @@ import (
 // ErrNoTemplate is what a model without a chat template answers to a chat
 // request. There is no default template: a guessed format would degrade the
 // model's answers without a sign.
-var ErrNoTemplate = errors.New("this model has no chat template (chat_template.jinja, or chat_template in tokenizer_config.json): send plain text to /v1/completions, or add a template to the model's folder")
+var ErrNoTemplate = errors.New(
+	"this model has no chat template (chat_template.jinja, or chat_template in " +
+		"tokenizer_config.json): send plain text to /v1/completions, or add a template to the " +
+		"model's folder")
 
 // TemplateError is a chat template that is invalid or that refuses its input.
 // If Raised is set, the template itself called raise_exception and Message is

@@ -64,8 +64,9 @@ func TestDemoPrompts(t *testing.T) {
 		t.Fatalf("only %d cases", len(cases))
 	}
 	for i, c := range cases {
-		got, err := tmpl.Render(Input{Messages: c.Messages, Tools: c.Tools, AddGenerationPrompt: true,
-			Kwargs: map[string]any{"enable_thinking": c.Thinking}})
+		got, err := tmpl.Render(
+			Input{Messages: c.Messages, Tools: c.Tools, AddGenerationPrompt: true,
+				Kwargs: map[string]any{"enable_thinking": c.Thinking}})
 		if err != nil {
 			t.Errorf("case %d: %v", i, err)
 		} else if got != c.Prompt {
@@ -79,7 +80,8 @@ const goldenTemplates = "../../../shared/goldens/templates"
 
 func TestQwen36Template(t *testing.T) {
 	if _, err := os.Stat(goldenTemplates); err != nil {
-		t.Skip("skipped: needs the Qwen3.6 chat template in ", goldenTemplates, ", which is not part of this repository")
+		t.Skip("skipped: needs the Qwen3.6 chat template in ", goldenTemplates,
+			", which is not part of this repository")
 	}
 	tmpl := parseFile(t, filepath.Join(goldenTemplates, "qwen3.6.jinja"))
 	data, err := os.ReadFile(filepath.Join(goldenTemplates, "qwen3.6.input.json"))
@@ -99,13 +101,15 @@ func TestQwen36Template(t *testing.T) {
 	if err := json.Unmarshal(data, &in); err != nil {
 		t.Fatal(err)
 	}
-	got, err := tmpl.Render(Input{Messages: in.Messages, Tools: in.Tools, AddGenerationPrompt: in.AddGenerationPrompt,
-		Kwargs: map[string]any{"enable_thinking": in.EnableThinking}})
+	got, err := tmpl.Render(
+		Input{Messages: in.Messages, Tools: in.Tools, AddGenerationPrompt: in.AddGenerationPrompt,
+			Kwargs: map[string]any{"enable_thinking": in.EnableThinking}})
 	if err != nil || got != string(want) {
 		t.Errorf("err %v\ngot  %q\nwant %q", err, got, want)
 	}
 	_, err = tmpl.Render(Input{Messages: messages(t, `[{"role":"user","content":"a"},{"role":"system","content":"b"}]`)})
-	if e := new(TemplateError); !errors.As(err, &e) || !e.Raised || e.Message != "System message must be at the beginning." {
+	if e := new(TemplateError); !errors.As(err, &e) || !e.Raised ||
+		e.Message != "System message must be at the beginning." {
 		t.Errorf("a late system message: got %v", err)
 	}
 }
@@ -115,17 +119,23 @@ func TestMessageForms(t *testing.T) {
 		{"null content is empty", `{{ messages[0].content is string }}{{ messages[0].content }}`,
 			`[{"role":"assistant","content":null}]`, "True"},
 		{"missing content is empty", `[{{ messages[0].content }}]`, `[{"role":"assistant"}]`, "[]"},
-		{"text parts are joined for a template that knows only strings", `{{ messages[0].content + '!' }}`,
-			`[{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}]`, "ab!"},
+		{"text parts are joined for a template that knows only strings",
+			`{{ messages[0].content + '!' }}`,
+			`[{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}]`,
+			"ab!"},
 		{"parts stay a list for a template that walks over them",
 			`{% for p in messages[0]['content'] %}<{{ p.text }}>{% endfor %}`,
-			`[{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}]`, "<a><b>"},
+			`[{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}]`,
+			"<a><b>"},
 		{"other parts reach the template", `{{ messages[0].content[0].type }}`,
-			`[{"role":"user","content":[{"type":"image_url","image_url":{"url":"x"}}]}]`, "image_url"},
-		{"arguments are decoded in their order", `{% for k, v in messages[0].tool_calls[0].function.arguments | items %}{{ k }}={{ v | tojson }};{% endfor %}`,
+			`[{"role":"user","content":[{"type":"image_url","image_url":{"url":"x"}}]}]`,
+			"image_url"},
+		{"arguments are decoded in their order",
+			`{% for k, v in messages[0].tool_calls[0].function.arguments | items %}{{ k }}={{ v | tojson }};{% endfor %}`,
 			`[{"role":"assistant","tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"{\"z\":1,\"a\":[2.0,null],\"m\":\"é\"}"}}]}]`,
 			`z=1;a=[2.0, null];m="é";`},
-		{"arguments that are no JSON stay text", `{{ messages[0].tool_calls[0].function.arguments is string }}`,
+		{"arguments that are no JSON stay text",
+			`{{ messages[0].tool_calls[0].function.arguments is string }}`,
 			`[{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":"{\"a\": "}}]}]`, "True"},
 		{"empty arguments are none", `{{ messages[0].tool_calls[0].function.arguments | tojson }}`,
 			`[{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":""}}]}]`, "{}"},
@@ -145,7 +155,8 @@ func TestMessageForms(t *testing.T) {
 
 func TestMessageErrors(t *testing.T) {
 	for _, text := range []string{`1`, `{}`, `{"role":3}`, `{"role":"user","content":3}`,
-		`{"role":"user","content":{"text":"x"}}`, `{"role":"assistant","tool_calls":{}}`, `{"role":"user","role":""}`} {
+		`{"role":"user","content":{"text":"x"}}`, `{"role":"assistant","tool_calls":{}}`,
+		`{"role":"user","role":""}`} {
 		var m Message
 		if err := json.Unmarshal([]byte(text), &m); err == nil {
 			t.Errorf("%s: no error", text)
@@ -171,13 +182,18 @@ func TestInputVariables(t *testing.T) {
 		in       Input
 		want     string
 	}{
-		{`{{ tools is none }} {{ documents is none }} {{ add_generation_prompt }}`, Input{}, "True True False"},
+		{`{{ tools is none }} {{ documents is none }} {{ add_generation_prompt }}`, Input{},
+			"True True False"},
 		{`{{ enable_thinking is defined }}`, Input{}, "False"},
-		{`{{ enable_thinking is false }}`, Input{Kwargs: map[string]any{"enable_thinking": false}}, "True"},
-		{`{{ n }} {{ x }} {{ m | tojson }} {{ o | tojson }}`, Input{Kwargs: map[string]any{"n": 5.0, "x": 0.5,
-			"m": map[string]any{"b": 1.0, "a": []any{"x"}}, "o": json.RawMessage(`{"b":1,"a":2.0}`)}},
+		{`{{ enable_thinking is false }}`, Input{Kwargs: map[string]any{"enable_thinking": false}},
+			"True"},
+		{`{{ n }} {{ x }} {{ m | tojson }} {{ o | tojson }}`,
+			Input{Kwargs: map[string]any{"n": 5.0, "x": 0.5,
+				"m": map[string]any{"b": 1.0, "a": []any{"x"}},
+				"o": json.RawMessage(`{"b":1,"a":2.0}`)}},
 			`5 0.5 {"a": ["x"], "b": 1} {"b": 1, "a": 2.0}`},
-		{`{{ strftime_now("%d %b %Y") }}`, Input{Now: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)}, "04 Mar 2026"},
+		{`{{ strftime_now("%d %b %Y") }}`, Input{Now: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)},
+			"04 Mar 2026"},
 		{`{{ bos_token }}{{ messages[0].role }}`, Input{Kwargs: map[string]any{"bos_token": "<s>"},
 			Messages: []Message{{Role: "user", Content: "hi"}}}, "<s>user"},
 	}
@@ -221,15 +237,18 @@ func TestLongConversation(t *testing.T) {
 	in := Input{AddGenerationPrompt: true}
 	for i := range 4000 {
 		role := []string{"user", "assistant"}[i%2]
-		in.Messages = append(in.Messages, Message{Role: role, Content: strings.Repeat("word ", 1000)})
+		in.Messages = append(in.Messages,
+			Message{Role: role, Content: strings.Repeat("word ", 1000)})
 	}
-	tool := json.RawMessage(`{"type":"function","function":{"name":"f","parameters":{"a":[` + strings.Repeat(`1,`, 5000) + `2]}}}`)
+	tool := json.RawMessage(`{"type":"function","function":{"name":"f","parameters":{"a":[` +
+		strings.Repeat(`1,`, 5000) + `2]}}}`)
 	for range 100 {
 		in.Tools = append(in.Tools, tool)
 	}
 	got, err := tmpl.Render(in)
 	if err != nil || strings.Count(got, "<|im_start|>") != 4002 {
-		t.Errorf("got %d bytes with %d turns, %v", len(got), strings.Count(got, "<|im_start|>"), err)
+		t.Errorf("got %d bytes with %d turns, %v", len(got), strings.Count(got, "<|im_start|>"),
+			err)
 	}
 }
 
@@ -245,7 +264,8 @@ func FuzzMessages(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(`[{"role":"user","content":"hi"}]`)
-	f.Add(`[{"role":"assistant","content":null,"tool_calls":[{"function":{"name":"f","arguments":"{\"a\":1}"}}]}]`)
+	f.Add(
+		`[{"role":"assistant","content":null,"tool_calls":[{"function":{"name":"f","arguments":"{\"a\":1}"}}]}]`)
 	f.Add(`[{"role":"user","content":[{"type":"text","text":"\ud800"}]}]`)
 	f.Fuzz(func(t *testing.T, body string) {
 		var list []Message

@@ -31,7 +31,8 @@ func TestFormatOf(t *testing.T) {
 			t.Errorf("%q: got %T, want %T", source, got, want)
 		}
 	}
-	if format := parseFile(t, "../../app/demo/model/chat_template.jinja").format; format != (qwen3Coder{}) {
+	if format := parseFile(t,
+		"../../app/demo/model/chat_template.jinja").format; format != (qwen3Coder{}) {
 		t.Errorf("the bundled model's template: %T", format)
 	}
 }
@@ -100,65 +101,111 @@ var coderTests = []toolTest{
 	{"only a call", coder("f", "s", "a", "n", "3"), false, ` |  | f{"s": "a", "n": 3}`},
 	{"no arguments", coder("now"), false, " |  | now{}"},
 	{"after a thought", "why\n</think>\n\n" + coder("now"), true, "why |  | now{}"},
-	{"text before and after", "Wait.\n\n" + coder("now") + "\n\nDone. ", false, " | Wait.Done.  | now{}"},
-	{"several", coder("now") + "\n" + coder("f", "n", "1") + "\n and \n" + coder("f", "n", "2"), false, ` | and | now{} f{"n": 1} f{"n": 2}`},
-	{"without line breaks", "<tool_call><function=f><parameter=s>a</parameter><parameter=n>1</parameter></function></tool_call>", false, ` |  | f{"s": "a", "n": 1}`},
-	{"more white space", "<tool_call> \n\n<function= f >\r\n\n <parameter=n>\n1\n</parameter> </function>\t\n </tool_call>", false, ` |  | f{"n": 1}`},
-	{"one line break is stripped from each side", coder("f", "s", "\n a\n\n"), false, ` |  | f{"s": "\n a\n\n"}`},
+	{"text before and after", "Wait.\n\n" + coder("now") + "\n\nDone. ", false,
+		" | Wait.Done.  | now{}"},
+	{"several", coder("now") + "\n" + coder("f", "n", "1") + "\n and \n" + coder("f", "n", "2"),
+		false, ` | and | now{} f{"n": 1} f{"n": 2}`},
+	{"without line breaks",
+		"<tool_call><function=f><parameter=s>a</parameter><parameter=n>1</parameter></function></tool_call>", false, ` |  | f{"s": "a", "n": 1}`},
+	{"more white space",
+		"<tool_call> \n\n<function= f >\r\n\n <parameter=n>\n1\n</parameter> </function>\t\n " +
+			"</tool_call>", false, ` |  | f{"n": 1}`},
+	{"one line break is stripped from each side", coder("f", "s", "\n a\n\n"), false,
+		` |  | f{"s": "\n a\n\n"}`},
 	{"not offered", coder("g", "n", "3"), false, ` |  | g{"n": "3"}`},
 	{"a key twice", coder("f", "n", "1", "s", "a", "n", "2"), false, ` |  | f{"n": 2, "s": "a"}`},
-	{"tags in a value", coder("f", "s", "<think>\n</think> </function> <tool_call> </tool_call> <parameter=a> </parameter> < </p"), false,
+	{"tags in a value", coder("f", "s",
+		"<think>\n</think> </function> <tool_call> </tool_call> <parameter=a> </parameter> < </p"),
+		false,
 		` |  | f{"s": "<think>\n</think> </function> <tool_call> </tool_call> <parameter=a> </parameter> < </p"}`},
-	{"quotes and letters", coder("f", "s", "\"é\" \\ & <b>"), false, ` |  | f{"s": "\"é\" \\ & <b>"}`},
-	{"in a thought", "I may write " + coder("now") + "\n</think>\nNo.", true, "I may write " + coder("now") + " | No. | "},
+	{"quotes and letters", coder("f", "s", "\"é\" \\ & <b>"), false,
+		` |  | f{"s": "\"é\" \\ & <b>"}`},
+	{"in a thought", "I may write " + coder("now") + "\n</think>\nNo.", true,
+		"I may write " + coder("now") + " | No. | "},
 	{"in a thought that never ends", "<think>" + coder("now"), false, coder("now") + " |  | "},
-	{"a thought between calls", coder("now") + "\n<think>\nhm\n</think>\n\n" + coder("now"), false, "hm |  | now{} now{}"},
+	{"a thought between calls", coder("now") + "\n<think>\nhm\n</think>\n\n" + coder("now"), false,
+		"hm |  | now{} now{}"},
 
-	{"cut off in a value", "So:\n\n" + "<tool_call>\n<function=f>\n<parameter=s>\nhalf </think> ", false, " | So:\n\n<tool_call>\n<function=f>\n<parameter=s>\nhalf </think>  | "},
-	{"cut off before the end", strings.TrimSuffix(coder("f", "n", "1"), "call>"), false, " | " + strings.TrimSuffix(coder("f", "n", "1"), "call>") + " | "},
+	{"cut off in a value", "So:\n\n" + "<tool_call>\n<function=f>\n<parameter=s>\nhalf </think> ",
+		false, " | So:\n\n<tool_call>\n<function=f>\n<parameter=s>\nhalf </think>  | "},
+	{"cut off before the end", strings.TrimSuffix(coder("f", "n", "1"), "call>"), false,
+		" | " + strings.TrimSuffix(coder("f", "n", "1"), "call>") + " | "},
 	{"cut off in the tag", "a\n<tool_", false, " | a\n<tool_ | "},
-	{"cut off after a call", coder("now") + "\n<tool_call>\n<fun", false, " | <tool_call>\n<fun | now{}"},
+	{"cut off after a call", coder("now") + "\n<tool_call>\n<fun", false,
+		" | <tool_call>\n<fun | now{}"},
 
 	{"the tag in prose", "Write <tool_call> first. ", false, " | Write <tool_call> first.  | "},
-	{"the tag in prose, then a call", "Write <tool_call>: " + coder("now"), false, " | Write <tool_call>: | now{}"},
-	{"JSON where XML belongs", "<tool_call>\n{\"name\": \"f\"}\n</tool_call> x", false, " | <tool_call>\n{\"name\": \"f\"}\n</tool_call> x | "},
-	{"no name", "<tool_call>\n<function=>\n</function>\n</tool_call>", false, " | <tool_call>\n<function=>\n</function>\n</tool_call> | "},
-	{"a name that does not end", "<tool_call>\n<function=f\n</function>\n</tool_call>" + coder("now"), false, " | <tool_call>\n<function=f\n</function>\n</tool_call> | now{}"},
-	{"a name over two lines", "<tool_call>\n<function=f\n<x>\n</function>\n</tool_call>", false, " | <tool_call>\n<function=f\n<x>\n</function>\n</tool_call> | "},
-	{"text between parameters", "<tool_call>\n<function=f>\nhm <parameter=s>\na\n</parameter>\n</function>\n</tool_call>", false,
-		" | <tool_call>\n<function=f>\nhm <parameter=s>\na\n</parameter>\n</function>\n</tool_call> | "},
-	{"text after the function", "<tool_call>\n<function=now>\n</function> ok </tool_call>", false, " | <tool_call>\n<function=now>\n</function> ok </tool_call> | "},
-	{"a parameter that does not end, then a call", "<tool_call>\n<function=f>\n<parameter=s>\na\n</function>\n</tool_call>\n" + coder("now"), false,
+	{"the tag in prose, then a call", "Write <tool_call>: " + coder("now"), false,
+		" | Write <tool_call>: | now{}"},
+	{"JSON where XML belongs", "<tool_call>\n{\"name\": \"f\"}\n</tool_call> x", false,
+		" | <tool_call>\n{\"name\": \"f\"}\n</tool_call> x | "},
+	{"no name", "<tool_call>\n<function=>\n</function>\n</tool_call>", false,
+		" | <tool_call>\n<function=>\n</function>\n</tool_call> | "},
+	{"a name that does not end",
+		"<tool_call>\n<function=f\n</function>\n</tool_call>" + coder("now"), false,
+		" | <tool_call>\n<function=f\n</function>\n</tool_call> | now{}"},
+	{"a name over two lines", "<tool_call>\n<function=f\n<x>\n</function>\n</tool_call>", false,
+		" | <tool_call>\n<function=f\n<x>\n</function>\n</tool_call> | "},
+	{"text between parameters",
+		"<tool_call>\n<function=f>\nhm <parameter=s>\na\n</parameter>\n</function>\n</tool_call>",
+		false,
+		" | <tool_call>\n<function=f>\nhm " +
+			"<parameter=s>\na\n</parameter>\n</function>\n</tool_call> | "},
+	{"text after the function", "<tool_call>\n<function=now>\n</function> ok </tool_call>", false,
+		" | <tool_call>\n<function=now>\n</function> ok </tool_call> | "},
+	{"a parameter that does not end, then a call",
+		"<tool_call>\n<function=f>\n<parameter=s>\na\n</function>\n</tool_call>\n" + coder("now"),
+		false,
 		" | <tool_call>\n<function=f>\n<parameter=s>\na\n</function>\n</tool_call> | now{}"},
-	{"a function that does not end, then a call", "<tool_call>\n<function=f>\n<parameter=s>\na\n</parameter>\n</tool_call>\n" + coder("now"), false,
+	{"a function that does not end, then a call",
+		"<tool_call>\n<function=f>\n<parameter=s>\na\n</parameter>\n</tool_call>\n" + coder("now"),
+		false,
 		" | <tool_call>\n<function=f>\n<parameter=s>\na\n</parameter>\n</tool_call> | now{}"},
 }
 
 var jsonTests = []toolTest{
-	{"only a call", "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"s\": \"a\", \"n\": 3}}\n</tool_call>", false, ` |  | f{"s":"a","n":3}`},
-	{"arguments first", `<tool_call>{"arguments":{"z":1,"a":2.50},"name":"f"}</tool_call>`, false, ` |  | f{"z":1,"a":2.50}`},
-	{"no arguments", `<tool_call>{"name":"now"}</tool_call><tool_call>{"name":"now","arguments":null}</tool_call>`, false, " |  | now{} now{}"},
-	{"nothing is converted", `<tool_call>{"name":"f","arguments":{"n":"null","s":5}}</tool_call>`, false, ` |  | f{"n":"null","s":5}`},
+	{"only a call",
+		"<tool_call>\n{\"name\": \"f\", \"arguments\": {\"s\": \"a\", \"n\": 3}}\n</tool_call>",
+		false, ` |  | f{"s":"a","n":3}`},
+	{"arguments first", `<tool_call>{"arguments":{"z":1,"a":2.50},"name":"f"}</tool_call>`, false,
+		` |  | f{"z":1,"a":2.50}`},
+	{"no arguments",
+		`<tool_call>{"name":"now"}</tool_call><tool_call>{"name":"now","arguments":null}</tool_call>`, false, " |  | now{} now{}"},
+	{"nothing is converted", `<tool_call>{"name":"f","arguments":{"n":"null","s":5}}</tool_call>`,
+		false, ` |  | f{"n":"null","s":5}`},
 	{"text around", "A\n<tool_call>\n{\"name\":\"now\"}\n</tool_call>\nB", false, " | AB | now{}"},
-	{"tags in a string", `<tool_call>{"name":"f","arguments":{"s":"</tool_call> \"</tool_call> <think> \\"}}</tool_call>`, false,
+	{"tags in a string",
+		`<tool_call>{"name":"f","arguments":{"s":"</tool_call> \"</tool_call> <think> \\"}}</tool_call>`, false,
 		` |  | f{"s":"</tool_call> \"</tool_call> <think> \\"}`},
-	{"a line break in a string", "<tool_call>{\"name\":\"f\",\"arguments\":{\"s\":\"a\nb\"}}</tool_call>", false, ` |  | f{"s":"a\u000ab"}`},
-	{"in a thought", `<tool_call>{"name":"now"}</tool_call></think>x`, true, `<tool_call>{"name":"now"}</tool_call> | x | `},
-	{"cut off", `<tool_call>{"name":"now"}</tool_`, false, ` | <tool_call>{"name":"now"}</tool_ | `},
-	{"no name", `<tool_call>{"arguments":{}}</tool_call> x`, false, ` | <tool_call>{"arguments":{}}</tool_call> x | `},
-	{"arguments of another type", `<tool_call>{"name":"f","arguments":"{}"}</tool_call>`, false, ` | <tool_call>{"name":"f","arguments":"{}"}</tool_call> | `},
-	{"no JSON, then a call", `<tool_call>{name: "f"}</tool_call><tool_call>{"name":"now"}</tool_call>`, false, ` | <tool_call>{name: "f"}</tool_call> | now{}`},
+	{"a line break in a string",
+		"<tool_call>{\"name\":\"f\",\"arguments\":{\"s\":\"a\nb\"}}</tool_call>", false,
+		` |  | f{"s":"a\u000ab"}`},
+	{"in a thought", `<tool_call>{"name":"now"}</tool_call></think>x`, true,
+		`<tool_call>{"name":"now"}</tool_call> | x | `},
+	{"cut off", `<tool_call>{"name":"now"}</tool_`, false,
+		` | <tool_call>{"name":"now"}</tool_ | `},
+	{"no name", `<tool_call>{"arguments":{}}</tool_call> x`, false,
+		` | <tool_call>{"arguments":{}}</tool_call> x | `},
+	{"arguments of another type", `<tool_call>{"name":"f","arguments":"{}"}</tool_call>`, false,
+		` | <tool_call>{"name":"f","arguments":"{}"}</tool_call> | `},
+	{"no JSON, then a call",
+		`<tool_call>{name: "f"}</tool_call><tool_call>{"name":"now"}</tool_call>`, false,
+		` | <tool_call>{name: "f"}</tool_call> | now{}`},
 	{"no object", `<tool_call>now()</tool_call>`, false, ` | <tool_call>now()</tool_call> | `},
-	{"a missing quote", `<tool_call>{"name":"f}</tool_call> and`, false, ` | <tool_call>{"name":"f}</tool_call> and | `},
-	{"more after the object", `<tool_call>{"name":"now"} ok</tool_call>`, false, ` | <tool_call>{"name":"now"} ok</tool_call> | `},
+	{"a missing quote", `<tool_call>{"name":"f}</tool_call> and`, false,
+		` | <tool_call>{"name":"f}</tool_call> and | `},
+	{"more after the object", `<tool_call>{"name":"now"} ok</tool_call>`, false,
+		` | <tool_call>{"name":"now"} ok</tool_call> | `},
 }
 
 // forAllToolTests runs a test over both tables.
 func forAllToolTests(t *testing.T, run func(t *testing.T, tools *Tools, tt toolTest)) {
-	for source, tests := range map[string][]toolTest{coderSource: coderTests, jsonSource: jsonTests} {
+	for source, tests := range map[string][]toolTest{coderSource: coderTests,
+		jsonSource: jsonTests} {
 		tools := toolsOf(t, source)
 		for _, tt := range tests {
-			t.Run(fmt.Sprintf("%T/%s", tools.format, tt.name), func(t *testing.T) { run(t, tools, tt) })
+			t.Run(fmt.Sprintf("%T/%s", tools.format, tt.name),
+				func(t *testing.T) { run(t, tools, tt) })
 		}
 	}
 }
@@ -199,9 +246,12 @@ func TestToolCallsStream(t *testing.T) {
 		add, want string
 		holding   bool
 	}{
-		{"Hi", "content Hi", false}, {" you\n", "content  you", true}, {"<b", "content \n<b", false}, {"> <", "content >", true},
-		{"tool_call>", "", true}, {"\n<function=now", "", true}, {">\n</function>\n</tool_call", "", true}, {">", "call now", false},
-		{"\n\n", "", false}, {"Done", "content Done", false}, {"<tool_call>", "", true}, {"x", "content <tool_call>,content x", false},
+		{"Hi", "content Hi", false}, {" you\n", "content  you", true},
+		{"<b", "content \n<b", false}, {"> <", "content >", true},
+		{"tool_call>", "", true}, {"\n<function=now", "", true},
+		{">\n</function>\n</tool_call", "", true}, {">", "call now", false},
+		{"\n\n", "", false}, {"Done", "content Done", false}, {"<tool_call>", "", true},
+		{"x", "content <tool_call>,content x", false},
 	} {
 		var got []string
 		for _, p := range s.Add(step.add) {
@@ -212,7 +262,8 @@ func TestToolCallsStream(t *testing.T) {
 			got = append(got, p.Kind.String()+" "+text)
 		}
 		if strings.Join(got, ",") != step.want || s.Holding() != step.holding {
-			t.Errorf("after %q: got %q, holding %v; want %q, %v", step.add, got, s.Holding(), step.want, step.holding)
+			t.Errorf("after %q: got %q, holding %v; want %q, %v", step.add, got, s.Holding(),
+				step.want, step.holding)
 		}
 	}
 }
@@ -243,7 +294,8 @@ func FuzzToolParser(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string, xml, startInReasoning bool, seed uint64) {
 		tools := forms[xml]
 		whole := told(startInReasoning, tools, []string{text})
-		if got := told(startInReasoning, tools, cut(rand.New(rand.NewPCG(seed, 0)), text)); got != whole {
+		if got := told(startInReasoning, tools,
+			cut(rand.New(rand.NewPCG(seed, 0)), text)); got != whole {
 			t.Fatalf("cutting changed the result:\n%s\n%s", got, whole)
 		}
 		s, all := NewSplitter(startInReasoning, tools), ""
@@ -253,10 +305,12 @@ func FuzzToolParser(f *testing.F) {
 				continue
 			}
 			var arguments map[string]any
-			if err := json.Unmarshal([]byte(p.Call.Arguments), &arguments); err != nil || arguments == nil || p.Call.Name == "" {
+			if err := json.Unmarshal([]byte(p.Call.Arguments), &arguments); err != nil ||
+				arguments == nil || p.Call.Name == "" {
 				t.Fatalf("the call %+v: %v", p.Call, err)
 			}
-			if raw := strings.TrimSpace(p.Text); !strings.HasPrefix(raw, toolOpen) || !strings.HasSuffix(raw, toolClose) {
+			if raw := strings.TrimSpace(p.Text); !strings.HasPrefix(raw, toolOpen) ||
+				!strings.HasSuffix(raw, toolClose) {
 				t.Fatalf("the call's text is %q", p.Text)
 			}
 		}

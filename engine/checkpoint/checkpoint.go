@@ -1,5 +1,6 @@
-// Package checkpoint opens a model folder, MLX-converted or Hugging Face original, and hands an architecture its weights in
-// the form layers want: packed matrices as views of the mapped files, small vectors as float32.
+// Package checkpoint opens a model folder, MLX-converted or Hugging Face original, and hands an
+// architecture its weights in the form layers want: packed matrices as views of the mapped files,
+// small vectors as float32.
 package checkpoint
 
 import (
@@ -13,7 +14,8 @@ import (
 	"headroom/engine/safetensors"
 )
 
-// Source is where a model lies: a folder on disk, which is mapped, an embedded one, which is read into memory, or nowhere (Random).
+// Source is where a model lies: a folder on disk, which is mapped, an embedded one, which is read
+// into memory, or nowhere (Random).
 type Source struct {
 	Dir string
 	FS  fs.FS // used when Dir is empty; the model's files lie at its top
@@ -38,7 +40,8 @@ func (s Source) ReadFile(name string) ([]byte, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() || info.Size() > maxTextBytes {
-		return nil, fmt.Errorf("%s: got %d bytes (%s), expected a regular file of at most %d", path, info.Size(), info.Mode().Type(), maxTextBytes)
+		return nil, fmt.Errorf("%s: got %d bytes (%s), expected a regular file of at most %d", path,
+			info.Size(), info.Mode().Type(), maxTextBytes)
 	}
 	return os.ReadFile(path)
 }
@@ -73,10 +76,14 @@ func (s Source) Config() (*Config, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		if s.Dir != "" {
 			if _, dirErr := os.Stat(s.Dir); dirErr != nil {
-				return nil, problem.New(problem.ModelNotFound, "There is no model at "+s.Dir, "the folder does not exist", "Check the path; `headroom models` lists what is there.")
+				return nil, problem.New(problem.ModelNotFound, "There is no model at "+s.Dir,
+					"the folder does not exist",
+					"Check the path; `headroom models` lists what is there.")
 			}
 		}
-		return nil, problem.New(problem.ModelNotFound, "There is no model in "+s.String(), "it has no config.json", "Give the folder that holds config.json and the .safetensors files.")
+		return nil, problem.New(problem.ModelNotFound, "There is no model in "+s.String(),
+			"it has no config.json",
+			"Give the folder that holds config.json and the .safetensors files.")
 	}
 	if err != nil {
 		return nil, problem.Wrap(problem.ModelBroken, err, "config.json cannot be read", "")
@@ -94,7 +101,8 @@ func (s Source) tensors() (*safetensors.Checkpoint, error) {
 		files, err = safetensors.OpenDir(s.Dir)
 	}
 	if err != nil {
-		return nil, problem.Wrap(problem.ModelBroken, err, "The model in "+s.String()+" is damaged or incomplete", "Download it again.")
+		return nil, problem.Wrap(problem.ModelBroken, err,
+			"The model in "+s.String()+" is damaged or incomplete", "Download it again.")
 	}
 	return files, nil
 }

@@ -1,7 +1,8 @@
 package checkpoint
 
-// config.json, read leniently where writers differ (nested text_config, two names for quantization, three places for rope) and
-// strictly where a wrong value would only show as bad answers: an unsupported packing or rope type is a problem, not a guess.
+// config.json, read leniently where writers differ (nested text_config, two names for quantization,
+// three places for rope) and strictly where a wrong value would only show as bad answers: an
+// unsupported packing or rope type is a problem, not a guess.
 
 import (
 	"bytes"
@@ -13,7 +14,8 @@ import (
 	"headroom/engine/problem"
 )
 
-// Config is config.json. Text models keep their keys at the top, multimodal ones under text_config; Decode sees both as one.
+// Config is config.json. Text models keep their keys at the top, multimodal ones under text_config;
+// Decode sees both as one.
 type Config struct {
 	ModelType    string
 	Quantization Quantization
@@ -24,7 +26,8 @@ type Config struct {
 func ParseConfig(data []byte) (*Config, error) {
 	c := &Config{}
 	if err := json.Unmarshal(data, &c.keys); err != nil {
-		return nil, problem.Wrap(problem.ModelBroken, err, "config.json is not valid JSON", "Download the model again.")
+		return nil, problem.Wrap(problem.ModelBroken, err, "config.json is not valid JSON",
+			"Download the model again.")
 	}
 	quantization := firstOf(c.keys, "quantization", "quantization_config")
 	if err := c.Decode(&struct {
@@ -35,7 +38,8 @@ func ParseConfig(data []byte) (*Config, error) {
 	if text, ok := c.keys["text_config"]; ok {
 		var inner map[string]json.RawMessage
 		if err := json.Unmarshal(text, &inner); err != nil {
-			return nil, problem.Wrap(problem.ModelBroken, err, "text_config in config.json is not an object", "Download the model again.")
+			return nil, problem.Wrap(problem.ModelBroken, err,
+				"text_config in config.json is not an object", "Download the model again.")
 		}
 		if quantization == nil {
 			quantization = firstOf(inner, "quantization", "quantization_config")
@@ -43,19 +47,22 @@ func ParseConfig(data []byte) (*Config, error) {
 		maps.Copy(c.keys, inner)
 	}
 	if c.ModelType == "" {
-		return nil, problem.New(problem.ModelBroken, "config.json has no model_type", "", "Is this the folder of a language model in MLX or Hugging Face format?")
+		return nil, problem.New(problem.ModelBroken, "config.json has no model_type", "",
+			"Is this the folder of a language model in MLX or Hugging Face format?")
 	}
 	return c, c.Quantization.parse(quantization)
 }
 
-// Decode fills v, a pointer to a struct with config.json's keys as its json tags. Unknown keys are ignored.
+// Decode fills v, a pointer to a struct with config.json's keys as its json tags. Unknown keys are
+// ignored.
 func (c *Config) Decode(v any) error {
 	data, err := json.Marshal(c.keys)
 	if err == nil {
 		err = json.Unmarshal(data, v)
 	}
 	if err != nil {
-		return problem.Wrap(problem.ModelBroken, err, "config.json does not describe a "+c.ModelType+" model", "Download the model again.")
+		return problem.Wrap(problem.ModelBroken, err,
+			"config.json does not describe a "+c.ModelType+" model", "Download the model again.")
 	}
 	return nil
 }
@@ -69,8 +76,8 @@ func firstOf(keys map[string]json.RawMessage, names ...string) json.RawMessage {
 	return nil
 }
 
-// RopeParameters is how positions turn into angles. Newer configs keep these keys under rope_parameters, older ones at the top
-// and under rope_scaling.
+// RopeParameters is how positions turn into angles. Newer configs keep these keys under
+// rope_parameters, older ones at the top and under rope_scaling.
 type RopeParameters struct {
 	Theta         float64 `json:"rope_theta"`
 	PartialFactor float64 `json:"partial_rotary_factor"`
@@ -99,8 +106,9 @@ func (c *Config) Rope(theta float64) (RopeParameters, error) {
 	return r, err
 }
 
-// LayerRope reads the position encoding of one kind of layers ("full_attention", "sliding_attention"), where rope_parameters has an
-// entry for each. ok is false where it has none for that kind.
+// LayerRope reads the position encoding of one kind of layers ("full_attention",
+// "sliding_attention"), where rope_parameters has an entry for each. ok is false where it has none
+// for that kind.
 func (c *Config) LayerRope(kind string, theta float64) (r RopeParameters, ok bool, err error) {
 	var outer struct {
 		Parameters map[string]json.RawMessage `json:"rope_parameters"`
@@ -121,7 +129,8 @@ func (r *RopeParameters) read(parts ...json.RawMessage) error {
 			continue
 		}
 		if err := json.Unmarshal(part, r); err != nil {
-			return problem.Wrap(problem.ModelBroken, err, "The rope parameters in config.json are damaged", "Download the model again.")
+			return problem.Wrap(problem.ModelBroken, err,
+				"The rope parameters in config.json are damaged", "Download the model again.")
 		}
 	}
 	if r.Type == "" {
@@ -132,18 +141,23 @@ func (r *RopeParameters) read(parts ...json.RawMessage) error {
 	case "linear":
 		sound = sound && r.Factor > 0
 	case "llama3":
-		sound = sound && r.Factor > 0 && r.OriginalMax > 0 && 0 < r.LowFreq && r.LowFreq < r.HighFreq
+		sound = sound && r.Factor > 0 && r.OriginalMax > 0 && 0 < r.LowFreq &&
+			r.LowFreq < r.HighFreq
 	}
 	if !sound {
 		return problem.New(problem.ModelBroken, "The rope parameters in config.json make no sense",
-			fmt.Sprintf("rope_type %q, rope_theta %g, partial_rotary_factor %g, factor %g, low_freq_factor %g, high_freq_factor %g, original_max_position_embeddings %g",
-				r.Type, r.Theta, r.PartialFactor, r.Factor, r.LowFreq, r.HighFreq, r.OriginalMax), "Download the model again.")
+			fmt.Sprintf(
+				"rope_type %q, rope_theta %g, partial_rotary_factor %g, factor %g, "+
+					"low_freq_factor %g, high_freq_factor %g, original_max_position_embeddings %g",
+				r.Type, r.Theta, r.PartialFactor, r.Factor, r.LowFreq, r.HighFreq, r.OriginalMax),
+			"Download the model again.")
 	}
 	return nil
 }
 
-// InvFreq is the angle per position of each rotated pair, for heads of headDim: rotary/2 values, rotary = headDim times the
-// partial factor. Llama 3's scaling follows its paper's wavelength bands.
+// InvFreq is the angle per position of each rotated pair, for heads of headDim: rotary/2 values,
+// rotary = headDim times the partial factor. Llama 3's scaling follows its paper's wavelength
+// bands.
 func (r RopeParameters) InvFreq(headDim int) ([]float32, error) {
 	rotary := int(float64(headDim) * r.PartialFactor)
 	rotary -= rotary % 2
@@ -157,7 +171,9 @@ func (r RopeParameters) InvFreq(headDim int) ([]float32, error) {
 		case "llama3":
 			f = r.llama3(f)
 		default:
-			return nil, problem.New(problem.UnknownArchitecture, "This kind of position encoding is not supported", fmt.Sprintf("rope_type is %q", r.Type), "")
+			return nil, problem.New(problem.UnknownArchitecture,
+				"This kind of position encoding is not supported",
+				fmt.Sprintf("rope_type is %q", r.Type), "")
 		}
 		freqs[i] = float32(f)
 	}

@@ -16,26 +16,38 @@ func TestParseConfig(t *testing.T) {
 		bits, group int
 	}{
 		{"flat", `{"model_type": "qwen3"}`, "qwen3", 0, 0},
-		{"multimodal", `{"model_type": "qwen3_5", "text_config": {"model_type": "qwen3_5_text"}}`, "qwen3_5", 0, 0},
+		{"multimodal", `{"model_type": "qwen3_5", "text_config": {"model_type": "qwen3_5_text"}}`,
+			"qwen3_5", 0, 0},
 		{"no inner config", `{"model_type": "qwen3", "text_config": null}`, "qwen3", 0, 0},
-		{"quantized", `{"model_type": "m", "quantization": {"bits": 4, "group_size": 64, "mode": "affine"}}`, "m", 4, 64},
-		{"under the other key alone", `{"model_type": "m", "quantization_config": {"bits": 3, "group_size": 32}}`, "m", 3, 32},
-		{"the first of two", `{"model_type": "m", "quantization": {"bits": 8, "group_size": 128}, "quantization_config": {"quant_method": "awq", "bits": 4}}`, "m", 8, 128},
-		{"null", `{"model_type": "m", "quantization": null, "quantization_config": {"bits": 2, "group_size": 64}}`, "m", 2, 64},
-		{"in text_config", `{"model_type": "m", "text_config": {"quantization": {"bits": 5, "group_size": 64}}}`, "m", 5, 64},
+		{"quantized",
+			`{"model_type": "m", "quantization": {"bits": 4, "group_size": 64, "mode": "affine"}}`,
+			"m", 4, 64},
+		{"under the other key alone",
+			`{"model_type": "m", "quantization_config": {"bits": 3, "group_size": 32}}`, "m", 3,
+			32},
+		{"the first of two",
+			`{"model_type": "m", "quantization": {"bits": 8, "group_size": 128}, "quantization_config": {"quant_method": "awq", "bits": 4}}`, "m", 8, 128},
+		{"null",
+			`{"model_type": "m", "quantization": null, "quantization_config": {"bits": 2, "group_size": 64}}`, "m", 2, 64},
+		{"in text_config",
+			`{"model_type": "m", "text_config": {"quantization": {"bits": 5, "group_size": 64}}}`,
+			"m", 5, 64},
 	} {
 		got, err := ParseConfig([]byte(c.json))
 		if err != nil {
 			t.Errorf("%s: %v", c.name, err)
-		} else if got.ModelType != c.model || got.Quantization.Bits != c.bits || got.Quantization.Group != c.group {
-			t.Errorf("%s: got %q, %+v, expected %q, %d bits, groups of %d", c.name, got.ModelType, got.Quantization, c.model, c.bits, c.group)
+		} else if got.ModelType != c.model || got.Quantization.Bits != c.bits ||
+			got.Quantization.Group != c.group {
+			t.Errorf("%s: got %q, %+v, expected %q, %d bits, groups of %d", c.name, got.ModelType,
+				got.Quantization, c.model, c.bits, c.group)
 		}
 	}
 }
 
 // TestDecode: keys of text_config win over those at the top, others are seen beside them.
 func TestDecode(t *testing.T) {
-	c, err := ParseConfig([]byte(`{"model_type": "m", "tie_word_embeddings": true, "hidden_size": 1, "text_config": {"hidden_size": 2, "layers": 3}}`))
+	c, err := ParseConfig([]byte(
+		`{"model_type": "m", "tie_word_embeddings": true, "hidden_size": 1, "text_config": {"hidden_size": 2, "layers": 3}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,14 +58,16 @@ func TestDecode(t *testing.T) {
 		Absent int  `json:"absent"`
 	}
 	got.Absent = 7
-	if err := c.Decode(&got); err != nil || !got.Tie || got.Hidden != 2 || got.Layers != 3 || got.Absent != 7 {
+	if err := c.Decode(&got); err != nil || !got.Tie || got.Hidden != 2 || got.Layers != 3 ||
+		got.Absent != 7 {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	var wrong struct {
 		Hidden string `json:"hidden_size"`
 	}
 	if err := c.Decode(&wrong); err == nil || !strings.Contains(err.Error(), "hidden_size") {
-		t.Errorf("a number where a text is wanted: %v, expected an error that names hidden_size", err)
+		t.Errorf("a number where a text is wanted: %v, expected an error that names hidden_size",
+			err)
 	}
 }
 
@@ -63,7 +77,8 @@ func TestPerLayerQuantization(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]pack{"a": {Bits: 8, Group: 32}, "b": {}, "d": {Bits: 6, Group: 64}} {
+	for name, want := range map[string]pack{"a": {Bits: 8, Group: 32}, "b": {},
+		"d": {Bits: 6, Group: 64}} {
 		got, ok := c.Quantization.Modules[name]
 		if !ok || got != want {
 			t.Errorf("%s: got %+v (%v), expected %+v", name, got, ok, want)
@@ -77,16 +92,19 @@ func TestPerLayerQuantization(t *testing.T) {
 	}
 }
 
-// TestMXFP4Config: bits and groups may go without saying, and an exception without a mode is affine, as MLX writes the gates of experts.
+// TestMXFP4Config: bits and groups may go without saying, and an exception without a mode is
+// affine, as MLX writes the gates of experts.
 func TestMXFP4Config(t *testing.T) {
 	mx := pack{Bits: 4, Group: 32, Mode: kernels.MXFP4}
-	for _, entry := range []string{`"group_size": 32, "bits": 4, "mode": "mxfp4"`, `"mode": "mxfp4"`} {
+	for _, entry := range []string{`"group_size": 32, "bits": 4, "mode": "mxfp4"`,
+		`"mode": "mxfp4"`} {
 		c, err := ParseConfig([]byte(`{"model_type": "m", "quantization": {` + entry + `,
 			"a": {"bits": 8, "group_size": 64}, "b": {"mode": "affine", "bits": 6}, "c": {"mode": "mxfp4"}, "d": false}}`))
 		if err != nil {
 			t.Fatal(err)
 		}
-		for name, want := range map[string]pack{"a": {Bits: 8, Group: 64}, "b": {Bits: 6}, "c": mx, "d": {}, "unnamed": mx} {
+		for name, want := range map[string]pack{"a": {Bits: 8, Group: 64}, "b": {Bits: 6}, "c": mx,
+			"d": {}, "unnamed": mx} {
 			if got := c.Quantization.of(name); got != want {
 				t.Errorf("%s, %s: got %+v, expected %+v", entry, name, got, want)
 			}
@@ -95,7 +113,8 @@ func TestMXFP4Config(t *testing.T) {
 			t.Errorf("said as %q", s)
 		}
 	}
-	c, err := ParseConfig([]byte(`{"model_type": "m", "quantization": {"bits": 8, "group_size": 64, "a": {"mode": "mxfp4"}}}`))
+	c, err := ParseConfig([]byte(
+		`{"model_type": "m", "quantization": {"bits": 8, "group_size": 64, "a": {"mode": "mxfp4"}}}`))
 	if err != nil || c.Quantization.of("a") != mx {
 		t.Errorf("mxfp4 among affine weights: got %+v, %v", c.Quantization.of("a"), err)
 	}
@@ -116,26 +135,36 @@ func TestConfigFaults(t *testing.T) {
 		{`{"model_type": "m", "text_config": []}`, problem.ModelBroken, "text_config"},
 		{`{"model_type": "m", "quantization": 4}`, problem.ModelBroken, "quantization"},
 		{`{"model_type": "m", "quantization": {"bits": "four"}}`, problem.ModelBroken, "bits"},
-		{`{"model_type": "m", "quantization": {"bits": 4, "group_size": 64, "x": {"bits": []}}}`, problem.ModelBroken, "quantization of x"},
-		{`{"model_type": "m", "quantization": {"bits": 7, "group_size": 64}}`, problem.UnknownArchitecture, "7 bits in groups of 64"},
-		{`{"model_type": "m", "quantization": {"bits": 4, "group_size": 16}}`, problem.UnknownArchitecture, "4 bits in groups of 16"},
-		{`{"model_type": "m", "quantization": {"bits": 4, "group_size": 64, "x": {"bits": 1}}}`, problem.UnknownArchitecture, "for x, says 1 bits"},
-		{`{"model_type": "m", "quantization": {"bits": 8, "group_size": 32, "mode": "mxfp8"}}`, problem.UnknownArchitecture, `mode "mxfp8"; affine and mxfp4 are supported`},
-		{`{"model_type": "m", "quantization": {"bits": 4, "group_size": 64, "mode": "mxfp4"}}`, problem.UnknownArchitecture, `4 bits in groups of 64; in mxfp4`},
-		{`{"model_type": "m", "quantization": {"bits": 3, "group_size": 32, "mode": "mxfp4"}}`, problem.UnknownArchitecture, `3 bits in groups of 32; in mxfp4`},
-		{`{"model_type": "m", "quantization": {"bits": 4, "group_size": 32, "mode": 4}}`, problem.ModelBroken, `mode`},
+		{`{"model_type": "m", "quantization": {"bits": 4, "group_size": 64, "x": {"bits": []}}}`,
+			problem.ModelBroken, "quantization of x"},
+		{`{"model_type": "m", "quantization": {"bits": 7, "group_size": 64}}`,
+			problem.UnknownArchitecture, "7 bits in groups of 64"},
+		{`{"model_type": "m", "quantization": {"bits": 4, "group_size": 16}}`,
+			problem.UnknownArchitecture, "4 bits in groups of 16"},
+		{`{"model_type": "m", "quantization": {"bits": 4, "group_size": 64, "x": {"bits": 1}}}`,
+			problem.UnknownArchitecture, "for x, says 1 bits"},
+		{`{"model_type": "m", "quantization": {"bits": 8, "group_size": 32, "mode": "mxfp8"}}`,
+			problem.UnknownArchitecture, `mode "mxfp8"; affine and mxfp4 are supported`},
+		{`{"model_type": "m", "quantization": {"bits": 4, "group_size": 64, "mode": "mxfp4"}}`,
+			problem.UnknownArchitecture, `4 bits in groups of 64; in mxfp4`},
+		{`{"model_type": "m", "quantization": {"bits": 3, "group_size": 32, "mode": "mxfp4"}}`,
+			problem.UnknownArchitecture, `3 bits in groups of 32; in mxfp4`},
+		{`{"model_type": "m", "quantization": {"bits": 4, "group_size": 32, "mode": 4}}`,
+			problem.ModelBroken, `mode`},
 		{`{"model_type": "m", "quantization": {"bits": 4, "group_size": 64, "x": {"mode": "nvfp4"}}}`, problem.UnknownArchitecture, `for x, says mode "nvfp4"`},
 		{`{"model_type": "m", "quantization_config": {"quant_method": "gptq", "bits": 4, "group_size": 128}}`, problem.UnknownArchitecture, `"gptq"`},
 		{`{"model_type": "m", "quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128]}}`, problem.UnknownArchitecture, `"fp8"`},
 	} {
 		_, err := ParseConfig([]byte(c.json))
-		if p := problem.From(err); err == nil || p.Code != c.code || !strings.Contains(err.Error(), c.says) {
+		if p := problem.From(err); err == nil || p.Code != c.code ||
+			!strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: got %v, expected %s saying %q", c.json, err, c.code, c.says)
 		}
 	}
 }
 
-// TestRope: frequencies worked out by hand. With theta 16 and 4 rotated dimensions they are 1 and 16^(-2/4) = 1/4.
+// TestRope: frequencies worked out by hand. With theta 16 and 4 rotated dimensions they are 1 and
+// 16^(-2/4) = 1/4.
 func TestRope(t *testing.T) {
 	const llama3 = `"rope_scaling": {"rope_type": "llama3", "factor": 8, "low_freq_factor": 1, "high_freq_factor": 4, "original_max_position_embeddings": `
 	for _, c := range []struct {
@@ -145,18 +174,28 @@ func TestRope(t *testing.T) {
 	}{
 		{"the architecture's theta", `"x": 0`, 4, []float64{1, 1.0 / 16}}, // 256^(-1/2)
 		{"at the top", `"rope_theta": 16`, 4, []float64{1, 0.25}},
-		{"newer key", `"rope_parameters": {"rope_theta": 16, "rope_type": "default"}`, 4, []float64{1, 0.25}},
-		{"newer key wins", `"rope_theta": 9, "rope_parameters": {"rope_theta": 16}`, 4, []float64{1, 0.25}},
-		{"mrope is rope for text", `"rope_parameters": {"rope_theta": 16, "rope_type": "mrope", "mrope_section": [1, 1]}`, 4, []float64{1, 0.25}},
-		{"linear", `"rope_theta": 16, "rope_scaling": {"type": "linear", "factor": 2}`, 4, []float64{0.5, 0.125}},
+		{"newer key", `"rope_parameters": {"rope_theta": 16, "rope_type": "default"}`, 4,
+			[]float64{1, 0.25}},
+		{"newer key wins", `"rope_theta": 9, "rope_parameters": {"rope_theta": 16}`, 4,
+			[]float64{1, 0.25}},
+		{"mrope is rope for text",
+			`"rope_parameters": {"rope_theta": 16, "rope_type": "mrope", "mrope_section": [1, 1]}`,
+			4, []float64{1, 0.25}},
+		{"linear", `"rope_theta": 16, "rope_scaling": {"type": "linear", "factor": 2}`, 4,
+			[]float64{0.5, 0.125}},
 		{"partial", `"rope_theta": 16, "partial_rotary_factor": 0.5`, 8, []float64{1, 0.25}},
-		{"partial, odd", `"rope_theta": 16, "partial_rotary_factor": 0.7`, 8, []float64{1, 0.25}}, // 5.6 dimensions are 4
+		// 5.6 dimensions are 4
+		{"partial, odd", `"rope_theta": 16, "partial_rotary_factor": 0.7`, 8, []float64{1, 0.25}},
 		{"no scaling", `"rope_theta": 16, "rope_scaling": null`, 4, []float64{1, 0.25}},
-		// Wavelengths are 2 pi = 6.28 and 8 pi = 25.1. With 100 original positions the bounds are 100/4 = 25 and 100/1 = 100: the first
-		// stays, the second is blended by (100/25.13 - 1)/3 = 0.99296: 0.00704*0.25/8 + 0.99296*0.25.
-		{"llama3, short and blended", `"rope_theta": 16, ` + llama3 + `100}`, 4, []float64{1, 0.2484591}},
-		// With 20 the bounds are 5 and 20: (20/6.2832 - 1)/3 = 0.727699 blends the first, the second is slowed.
-		{"llama3, blended and long", `"rope_theta": 16, ` + llama3 + `20}`, 4, []float64{0.7617369, 0.03125}},
+		// Wavelengths are 2 pi = 6.28 and 8 pi = 25.1. With 100 original positions the bounds are
+		// 100/4 = 25 and 100/1 = 100: the first stays, the second is blended by (100/25.13 - 1)/3 =
+		// 0.99296: 0.00704*0.25/8 + 0.99296*0.25.
+		{"llama3, short and blended", `"rope_theta": 16, ` + llama3 + `100}`, 4,
+			[]float64{1, 0.2484591}},
+		// With 20 the bounds are 5 and 20: (20/6.2832 - 1)/3 = 0.727699 blends the first, the
+		// second is slowed.
+		{"llama3, blended and long", `"rope_theta": 16, ` + llama3 + `20}`, 4,
+			[]float64{0.7617369, 0.03125}},
 	} {
 		config, err := ParseConfig([]byte(`{"model_type": "m", ` + c.keys + `}`))
 		if err != nil {

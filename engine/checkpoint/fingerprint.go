@@ -1,8 +1,9 @@
 package checkpoint
 
-// What tells two models apart, so that nothing one of them computed is ever taken for the other's. Hashing every byte of 20 GB at each
-// start would take longer than loading; names and shapes alone cannot tell a fine-tune from its base. So each tensor gives its ends
-// and its middle: retraining, merging or quantizing anew changes practically every tensor.
+// What tells two models apart, so that nothing one of them computed is ever taken for the other's.
+// Hashing every byte of 20 GB at each start would take longer than loading; names and shapes alone
+// cannot tell a fine-tune from its base. So each tensor gives its ends and its middle: retraining,
+// merging or quantizing anew changes practically every tensor.
 
 import (
 	"crypto/sha256"
@@ -14,8 +15,8 @@ import (
 // sampleBytes is read at three places of each tensor.
 const sampleBytes = 1 << 10
 
-// Fingerprint is 32 hex digits that depend on config.json and the tensors, wherever the files lie and however they are cut into
-// shards; "" for a random model, which is never met again.
+// Fingerprint is 32 hex digits that depend on config.json and the tensors, wherever the files lie
+// and however they are cut into shards; "" for a random model, which is never met again.
 func (w *Weights) Fingerprint() string {
 	if w.files == nil {
 		return ""

@@ -1,7 +1,8 @@
 package checkpoint
 
-// How many parameters a model has, from the headers of its files: the number that its makers put into its name. A packed matrix counts
-// what it stands for; scales and biases of its groups are part of the packing and count nothing.
+// How many parameters a model has, from the headers of its files: the number that its makers put
+// into its name. A packed matrix counts what it stands for; scales and biases of its groups are
+// part of the packing and count nothing.
 
 import (
 	"strings"
@@ -15,7 +16,8 @@ const (
 	biasesSuffix = ".biases"
 )
 
-// Parameters counts all tensors in the files, used or not. A model that is made up has those that were handed out.
+// Parameters counts all tensors in the files, used or not. A model that is made up has those that
+// were handed out.
 func (w *Weights) Parameters() int64 {
 	if w.files == nil {
 		return w.parameters
@@ -53,7 +55,8 @@ func (w *Weights) isPacked(module string) bool {
 	return ok && scaled && t.DType == safetensors.U32
 }
 
-// packedBits is how many bits a code of the module has: by config.json, or by how many words a group of scales is for; 0: unknown.
+// packedBits is how many bits a code of the module has: by config.json, or by how many words a
+// group of scales is for; 0: unknown.
 func (w *Weights) packedBits(module string, t safetensors.Tensor) int {
 	const usualGroup = 64
 	p := w.Config.Quantization.of(module)

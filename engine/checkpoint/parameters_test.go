@@ -7,25 +7,30 @@ import (
 	"headroom/kernels"
 )
 
-// TestParameters: packed matrices count as what they stand for, whatever config.json says or leaves out; plain ones as they are.
+// TestParameters: packed matrices count as what they stand for, whatever config.json says or leaves
+// out; plain ones as they are.
 func TestParameters(t *testing.T) {
 	const n, k = 3, 256
-	norm, bias := zeros("norm.weight", safetensors.BF16, k), zeros("plain.biases", safetensors.F32, 5)
+	norm, bias := zeros("norm.weight", safetensors.BF16, k),
+		zeros("plain.biases", safetensors.F32, 5)
 	for _, c := range []struct {
 		config      string
 		bits, group int
 	}{
 		{`"quantization": {"bits": 4, "group_size": 64}`, 4, 64},
-		{`"quantization": {"bits": 4, "group_size": 64, "a": {"bits": 6, "group_size": 32}}`, 6, 32},
+		{`"quantization": {"bits": 4, "group_size": 64, "a": {"bits": 6, "group_size": 32}}`, 6,
+			32},
 		{"", 8, 64},
 		{"", 3, 64},
 	} {
 		w := open(t, c.config, append(packed("a", n, k, c.bits, c.group), norm, bias)...)
 		if got := w.Parameters(); got != n*k+k+5 {
-			t.Errorf("%d bits in groups of %d, config %q: %d parameters, want %d", c.bits, c.group, c.config, got, n*k+k+5)
+			t.Errorf("%d bits in groups of %d, config %q: %d parameters, want %d", c.bits, c.group,
+				c.config, got, n*k+k+5)
 		}
 	}
-	w := open(t, "", zeros("a.weight", safetensors.BF16, n, k), zeros("a.scales", safetensors.BF16, n))
+	w := open(t, "", zeros("a.weight", safetensors.BF16, n, k),
+		zeros("a.scales", safetensors.BF16, n))
 	if got := w.Parameters(); got != n*k+n {
 		t.Errorf("a plain matrix beside scales of its own: %d parameters, want %d", got, n*k+n)
 	}
@@ -36,12 +41,14 @@ func TestParameters(t *testing.T) {
 
 // packedOf is a packed matrix of three rows and so many columns, with as few scales.
 func packedOf(cols int) []safetensors.Tensor {
-	return []safetensors.Tensor{zeros("a.weight", safetensors.U32, 3, cols), zeros("a.scales", safetensors.BF16, 3, cols), zeros("a.biases", safetensors.BF16, 3, cols)}
+	return []safetensors.Tensor{zeros("a.weight", safetensors.U32, 3, cols),
+		zeros("a.scales", safetensors.BF16, 3, cols), zeros("a.biases", safetensors.BF16, 3, cols)}
 }
 
 // TestParametersOfRandomModels: what was asked for is counted.
 func TestParametersOfRandomModels(t *testing.T) {
-	c, err := ParseConfig([]byte(`{"model_type": "m", "quantization": {"bits": 4, "group_size": 32}}`))
+	c, err := ParseConfig([]byte(
+		`{"model_type": "m", "quantization": {"bits": 4, "group_size": 32}}`))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,8 +8,9 @@ import (
 // prefaultStep is the bytes between two looks at ctx and two reports of progress.
 const prefaultStep = 64 << 20
 
-// Prefault reads every mapped page once, in file order, so that the system fetches the weights at the disk's full speed and
-// nothing waits for them later. progress, which may be nil, is told the share done.
+// Prefault reads every mapped page once, in file order, so that the system fetches the weights at
+// the disk's full speed and nothing waits for them later. progress, which may be nil, is told the
+// share done.
 func (w *Weights) Prefault(ctx context.Context, progress func(float64)) error {
 	if w.files == nil {
 		return nil

@@ -1,6 +1,7 @@
 package checkpoint
 
-// The quantization entry of config.json: bits, groups and mode of all packed weights, and of those that are packed otherwise.
+// The quantization entry of config.json: bits, groups and mode of all packed weights, and of those
+// that are packed otherwise.
 
 import (
 	"bytes"
@@ -12,8 +13,9 @@ import (
 	"headroom/kernels"
 )
 
-// Quantization is how config.json says the weights are packed: a default and, per module path, exceptions. The shapes in the
-// files decide (see Scope.Linear); this is checked against them, because hand-made mixes are common.
+// Quantization is how config.json says the weights are packed: a default and, per module path,
+// exceptions. The shapes in the files decide (see Scope.Linear); this is checked against them,
+// because hand-made mixes are common.
 type Quantization struct {
 	pack                    // Bits 0: plain weights, unless a module says otherwise
 	Modules map[string]pack // by module path; Bits 0 means left plain
@@ -33,22 +35,24 @@ func (p pack) String() string {
 	return fmt.Sprintf("%d bits in groups of %d", p.Bits, p.Group)
 }
 
-// modes are those that Headroom reads, and what bits and groups are where nothing is said of them. A file without the word means affine,
-// an exception too: it does not inherit the mode of the others.
+// modes are those that Headroom reads, and what bits and groups are where nothing is said of them.
+// A file without the word means affine, an exception too: it does not inherit the mode of the
+// others.
 var modes = map[string]pack{
 	"":                      {Mode: kernels.Affine},
 	kernels.Affine.String(): {Mode: kernels.Affine},
 	kernels.MXFP4.String():  {Mode: kernels.MXFP4, Bits: 4, Group: 32},
 }
 
-// parsePack reads an object of bits, group_size and mode; where names it in a problem, and what it does not mention is as in others if
-// they are of its mode.
+// parsePack reads an object of bits, group_size and mode; where names it in a problem, and what it
+// does not mention is as in others if they are of its mode.
 func parsePack(data json.RawMessage, where string, others pack) (p pack, err error) {
 	var said struct {
 		Mode string `json:"mode"`
 	}
 	damaged := func(err error) error {
-		return problem.Wrap(problem.ModelBroken, err, "The quantization of "+where+" in config.json is damaged", "Download the model again.")
+		return problem.Wrap(problem.ModelBroken, err,
+			"The quantization of "+where+" in config.json is damaged", "Download the model again.")
 	}
 	if err := json.Unmarshal(data, &said); err != nil {
 		return p, damaged(err)
@@ -56,7 +60,8 @@ func parsePack(data json.RawMessage, where string, others pack) (p pack, err err
 	p, ok := modes[said.Mode]
 	if !ok {
 		return p, problem.New(problem.UnknownArchitecture, "This quantization is not supported",
-			fmt.Sprintf("config.json, for %s, says mode %q; affine and mxfp4 are supported", where, said.Mode), "Use an MLX conversion in one of those.")
+			fmt.Sprintf("config.json, for %s, says mode %q; affine and mxfp4 are supported", where,
+				said.Mode), "Use an MLX conversion in one of those.")
 	}
 	if p.Mode == others.Mode {
 		p = others
@@ -74,7 +79,8 @@ func (q *Quantization) parse(data json.RawMessage) error {
 	}
 	var keys map[string]json.RawMessage
 	if err := json.Unmarshal(data, &keys); err != nil {
-		return problem.Wrap(problem.ModelBroken, err, "The quantization entry of config.json is not an object", "Download the model again.")
+		return problem.Wrap(problem.ModelBroken, err,
+			"The quantization entry of config.json is not an object", "Download the model again.")
 	}
 	var foreign struct {
 		Method string `json:"quant_method"` // GPTQ, AWQ and the like; MLX writes none
@@ -82,7 +88,8 @@ func (q *Quantization) parse(data json.RawMessage) error {
 	_ = json.Unmarshal(data, &foreign)
 	if foreign.Method != "" {
 		return problem.New(problem.UnknownArchitecture, "This quantization is not supported",
-			fmt.Sprintf("config.json says quant_method %q", foreign.Method), "Use an MLX conversion of the model, or the original weights.")
+			fmt.Sprintf("config.json says quant_method %q", foreign.Method),
+			"Use an MLX conversion of the model, or the original weights.")
 	}
 	all, err := parsePack(data, "all weights", pack{})
 	if err != nil {
@@ -111,7 +118,8 @@ func (p pack) check(where string) error {
 	}
 	if !slices.Contains(bits, p.Bits) || !slices.Contains(groups, p.Group) {
 		return problem.New(problem.UnknownArchitecture, "This quantization is not supported",
-			fmt.Sprintf("%s says %d bits in groups of %d; %s", where, p.Bits, p.Group, supported), "Use another MLX conversion of the model.")
+			fmt.Sprintf("%s says %d bits in groups of %d; %s", where, p.Bits, p.Group, supported),
+			"Use another MLX conversion of the model.")
 	}
 	return nil
 }

@@ -1,7 +1,8 @@
 package checkpoint
 
-// Models without weights. They take the same path through the architectures as real ones: a Scope without files draws each
-// tensor in the shape it is asked for. The generator's seed is fixed, so two runs have equal weights.
+// Models without weights. They take the same path through the architectures as real ones: a Scope
+// without files draws each tensor in the shape it is asked for. The generator's seed is fixed, so
+// two runs have equal weights.
 
 import (
 	"errors"
@@ -19,8 +20,9 @@ import (
 	"headroom/kernels"
 )
 
-// Random is a model of random weights in the shapes and packing of a config.json, made in memory: what speed and memory are
-// measured on when the real weights are not there. Its tokenizer knows single bytes.
+// Random is a model of random weights in the shapes and packing of a config.json, made in memory:
+// what speed and memory are measured on when the real weights are not there. Its tokenizer knows
+// single bytes.
 func Random(config []byte) Source { return Source{random: config} }
 
 // randomFile is the text files of a random model.
@@ -39,7 +41,8 @@ func byteTokenizer() []byte {
 	b := []byte(`{"model": {"type": "BPE", "merges": [], "vocab": {`)
 	next := rune(256)
 	for i := range rune(256) {
-		letter := i // byte-level BPE writes printable bytes as themselves and the others as letters from 256 on
+		// byte-level BPE writes printable bytes as themselves and the others as letters from 256 on
+		letter := i
 		if i < '!' || i > '~' && i < '¡' || i == 0xad {
 			letter = next
 			next++
@@ -51,22 +54,25 @@ func byteTokenizer() []byte {
 		b = append(b, ':')
 		b = strconv.AppendInt(b, int64(i), 10)
 	}
-	return append(b, `}}, "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false, "use_regex": false}, "decoder": {"type": "ByteLevel"}}`...)
+	return append(b,
+		`}}, "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false, "use_regex": false}, "decoder": {"type": "ByteLevel"}}`...)
 }
 
 // openRandom makes weights on demand instead of finding them.
 func openRandom(config *Config, d kernels.Device) (*Weights, error) {
 	if config.Quantization.Bits == 0 {
-		return nil, problem.New(problem.BadRequest, "Random models need a quantization in their config", "", "")
+		return nil, problem.New(problem.BadRequest,
+			"Random models need a quantization in their config", "", "")
 	}
 	return &Weights{Config: config, Device: d, random: rand.New(rand.NewPCG(1, 2))}, nil
 }
 
-// slabBytes is how much memory tensors are cut from: more than the pages of 2 MB that a system gives to large buffers, and that files come in.
+// slabBytes is how much memory tensors are cut from: more than the pages of 2 MB that a system
+// gives to large buffers, and that files come in.
 const slabBytes = 32 << 20
 
-// newTensor is memory for a tensor of a model that is made up. Tensors lie one behind another, as in a file: each in memory of its own would
-// come in pages of 4 KB where a mapped file's do not.
+// newTensor is memory for a tensor of a model that is made up. Tensors lie one behind another, as
+// in a file: each in memory of its own would come in pages of 4 KB where a mapped file's do not.
 func (w *Weights) newTensor(dtype kernels.DType, rows, cols int) kernels.Tensor {
 	const alignment = 256
 	bytes := (rows*cols*dtype.Size() + alignment - 1) &^ (alignment - 1)
@@ -76,7 +82,8 @@ func (w *Weights) newTensor(dtype kernels.DType, rows, cols int) kernels.Tensor 
 	if w.slab == nil || w.slab.Size-w.slabUsed < bytes {
 		w.slab, w.slabUsed = w.Device.NewBuffer(slabBytes), 0
 	}
-	t := kernels.Tensor{Buffer: w.slab, Offset: w.slabUsed, DType: dtype, Rows: rows, Cols: cols, Stride: cols}
+	t := kernels.Tensor{Buffer: w.slab, Offset: w.slabUsed, DType: dtype, Rows: rows, Cols: cols,
+		Stride: cols}
 	w.slabUsed += bytes
 	return t
 }
@@ -163,15 +170,18 @@ func (s Scope) randomMatrix(name string, rows, cols int) kernels.Tensor {
 	return t
 }
 
-// record keeps a tensor of a model that is made up, if it is to be written: its shape is dimensions and the columns of t.
+// record keeps a tensor of a model that is made up, if it is to be written: its shape is dimensions
+// and the columns of t.
 func (s Scope) record(name string, dtype safetensors.DType, t kernels.Tensor, dimensions []int) {
 	if s.w.record {
-		s.w.made = append(s.w.made, safetensors.Tensor{Name: s.path + name, DType: dtype, Shape: append(slices.Clone(dimensions), t.Cols), Data: t.Bytes()})
+		s.w.made = append(s.w.made,
+			safetensors.Tensor{Name: s.path + name, DType: dtype,
+				Shape: append(slices.Clone(dimensions), t.Cols), Data: t.Bytes()})
 	}
 }
 
-// WriteRandom writes a model of random weights into a folder: config.json, tokenizer.json and model.safetensors, with the tensors that load
-// asks for. It makes them in memory first.
+// WriteRandom writes a model of random weights into a folder: config.json, tokenizer.json and
+// model.safetensors, with the tensors that load asks for. It makes them in memory first.
 func WriteRandom(dir string, config []byte, load func(*Weights) error) error {
 	parsed, err := ParseConfig(config)
 	if err != nil {
@@ -187,7 +197,8 @@ func WriteRandom(dir string, config []byte, load func(*Weights) error) error {
 	if err := load(w); err != nil {
 		return err
 	}
-	for name, text := range map[string][]byte{"config.json": config, "tokenizer.json": byteTokenizer()} {
+	for name, text := range map[string][]byte{"config.json": config,
+		"tokenizer.json": byteTokenizer()} {
 		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
 			return err
 		}

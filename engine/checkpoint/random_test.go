@@ -7,7 +7,8 @@ import (
 	"headroom/kernels"
 )
 
-// TestRandomWeights: in every mode elements have mean 0 and a standard deviation of about 1/sqrt(K), so that products stay of order one.
+// TestRandomWeights: in every mode elements have mean 0 and a standard deviation of about
+// 1/sqrt(K), so that products stay of order one.
 func TestRandomWeights(t *testing.T) {
 	const n, k = 64, 1024
 	for _, c := range []struct{ entry, format string }{
@@ -28,8 +29,10 @@ func TestRandomWeights(t *testing.T) {
 			t.Fatal(err)
 		}
 		a := w.At("").Linear("a", n, k)
-		if err := a.Check(); err != nil || a.Format() != c.format || w.Bytes() != int64(a.Bytes()) || w.Parameters() != n*k {
-			t.Fatalf("%s: got %s of %d parameters in %d bytes, %v", c.entry, a.Format(), w.Parameters(), w.Bytes(), err)
+		if err := a.Check(); err != nil || a.Format() != c.format ||
+			w.Bytes() != int64(a.Bytes()) || w.Parameters() != n*k {
+			t.Fatalf("%s: got %s of %d parameters in %d bytes, %v", c.entry, a.Format(),
+				w.Parameters(), w.Bytes(), err)
 		}
 		row, sum, squares := make([]float32, k), 0.0, 0.0
 		for r := range n {
@@ -39,8 +42,10 @@ func TestRandomWeights(t *testing.T) {
 			}
 		}
 		deviation := math.Sqrt(squares/(n*k)) * math.Sqrt(k)
-		if mean := sum / (n * k) * math.Sqrt(k); math.Abs(mean) > 0.05 || deviation < 0.5 || deviation > 1.5 {
-			t.Errorf("%s: mean %g and deviation %g in units of 1/sqrt(K), expected 0 and about 1", c.entry, mean, deviation)
+		if mean := sum / (n * k) * math.Sqrt(k); math.Abs(mean) > 0.05 || deviation < 0.5 ||
+			deviation > 1.5 {
+			t.Errorf("%s: mean %g and deviation %g in units of 1/sqrt(K), expected 0 and about 1",
+				c.entry, mean, deviation)
 		}
 		d.Close()
 	}

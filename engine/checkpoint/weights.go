@@ -1,7 +1,8 @@
 package checkpoint
 
-// The way from names in files to operands of kernels. Large weights stay where they are mapped and are never expanded; small
-// ones are copied to float32. Shapes are checked here against what the architecture expects, so kernels can trust them.
+// The way from names in files to operands of kernels. Large weights stay where they are mapped and
+// are never expanded; small ones are copied to float32. Shapes are checked here against what the
+// architecture expects, so kernels can trust them.
 
 import (
 	"encoding/binary"
@@ -15,16 +16,17 @@ import (
 	"headroom/kernels"
 )
 
-// Weights gives an architecture its tensors by name. The first fault sticks: an architecture asks for all it needs and looks
-// at Err once.
+// Weights gives an architecture its tensors by name. The first fault sticks: an architecture asks
+// for all it needs and looks at Err once.
 type Weights struct {
 	Config *Config
 	Device kernels.Device
 
-	files      *safetensors.Checkpoint
-	buffers    map[*safetensors.File]*kernels.Buffer
-	random     *rand.Rand      // of a model that is made up; files is nil then
-	slab       *kernels.Buffer // of that model: what its tensors are cut from, and how much of it is
+	files   *safetensors.Checkpoint
+	buffers map[*safetensors.File]*kernels.Buffer
+	random  *rand.Rand // of a model that is made up; files is nil then
+	// of that model: what its tensors are cut from, and how much of it is
+	slab       *kernels.Buffer
 	slabUsed   int
 	record     bool // keep what is made up
 	made       []safetensors.Tensor
@@ -42,7 +44,8 @@ func Open(src Source, config *Config, d kernels.Device) (*Weights, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Weights{Config: config, Device: d, files: files, buffers: map[*safetensors.File]*kernels.Buffer{}}
+	w := &Weights{Config: config, Device: d, files: files,
+		buffers: map[*safetensors.File]*kernels.Buffer{}}
 	for _, f := range files.Files() {
 		w.buffers[f] = d.WrapBuffer(f.Mapping())
 	}
@@ -74,12 +77,14 @@ func (w *Weights) Err() error { return w.err }
 // Failf records a fault in the checkpoint.
 func (w *Weights) Failf(format string, args ...any) {
 	if w.err == nil {
-		w.err = problem.New(problem.ModelBroken, "The model's weights are not what its config.json describes", fmt.Sprintf(format, args...), "Download the model again.")
+		w.err = problem.New(problem.ModelBroken,
+			"The model's weights are not what its config.json describes",
+			fmt.Sprintf(format, args...), "Download the model again.")
 	}
 }
 
-// At is the part of the checkpoint whose names start with the first of prefixes that any tensor has; the first one if none do.
-// A prefix ends with a dot or is empty.
+// At is the part of the checkpoint whose names start with the first of prefixes that any tensor
+// has; the first one if none do. A prefix ends with a dot or is empty.
 func (w *Weights) At(prefixes ...string) Scope {
 	if w.files == nil {
 		return Scope{w, prefixes[0]}
@@ -124,10 +129,12 @@ func (s Scope) Shape(name string) []int {
 }
 
 var dtypes = map[safetensors.DType]kernels.DType{
-	safetensors.F32: kernels.F32, safetensors.F16: kernels.F16, safetensors.BF16: kernels.BF16, safetensors.U32: kernels.U32, safetensors.U8: kernels.U8,
+	safetensors.F32: kernels.F32, safetensors.F16: kernels.F16, safetensors.BF16: kernels.BF16,
+	safetensors.U32: kernels.U32, safetensors.U8: kernels.U8,
 }
 
-// isFloat tells whether a tensor's elements are numbers by themselves, neither codes nor scales of MXFP4.
+// isFloat tells whether a tensor's elements are numbers by themselves, neither codes nor scales of
+// MXFP4.
 func isFloat(t kernels.Tensor) bool { return t.DType != kernels.U32 && t.DType != kernels.U8 }
 
 // raw is the view of a whole tensor as a matrix: its last dimension by all others.
@@ -158,14 +165,15 @@ func (s Scope) raw(name string) kernels.Tensor {
 		}
 		return out
 	}
-	return kernels.Tensor{Buffer: s.w.buffers[s.w.files.FileOf(t.Name)], Offset: t.From, DType: dtype, Rows: rows, Cols: cols, Stride: cols}
+	return kernels.Tensor{Buffer: s.w.buffers[s.w.files.FileOf(t.Name)], Offset: t.From,
+		DType: dtype, Rows: rows, Cols: cols, Stride: cols}
 }
 
 // Linear is the matrix name.weight of shape [n, k], packed or plain as the file has it.
 func (s Scope) Linear(name string, n, k int) *kernels.Weight { return s.Experts(name, 1, n, k) }
 
-// Experts is the stack of e matrices name.weight of shape [e, n, k]. Whether and how it is packed follows from the shapes of
-// weight and scales; config.json must agree where it says something.
+// Experts is the stack of e matrices name.weight of shape [e, n, k]. Whether and how it is packed
+// follows from the shapes of weight and scales; config.json must agree where it says something.
 func (s Scope) Experts(name string, e, n, k int) *kernels.Weight {
 	if s.w.files == nil {
 		return s.randomExperts(name, e, n, k)
@@ -198,7 +206,8 @@ func (s Scope) scales(name string, w *kernels.Weight) {
 	if w.Data.DType == kernels.U32 && w.Scales.Cols > 0 {
 		w.Bits, w.Group = w.Data.Cols*32/w.K, w.K/w.Scales.Cols
 	}
-	is, said := pack{Bits: w.Bits, Group: w.Group, Mode: w.Mode}, s.w.Config.Quantization.of(s.path+name)
+	is, said := pack{Bits: w.Bits, Group: w.Group, Mode: w.Mode},
+		s.w.Config.Quantization.of(s.path+name)
 	if said.Group == 0 {
 		said.Group = is.Group
 	}
@@ -212,8 +221,8 @@ func (s Scope) Vector(name string, n int, add float32) kernels.Tensor {
 	return s.Matrix(name, 1, n, add)
 }
 
-// Matrix is a tensor of rows*cols elements as float32 [rows, cols], plus add to each: for small tensors that kernels want in
-// full precision. It is a copy.
+// Matrix is a tensor of rows*cols elements as float32 [rows, cols], plus add to each: for small
+// tensors that kernels want in full precision. It is a copy.
 func (s Scope) Matrix(name string, rows, cols int, add float32) kernels.Tensor {
 	if s.w.files == nil {
 		return s.randomMatrix(name, rows, cols)
@@ -223,7 +232,8 @@ func (s Scope) Matrix(name string, rows, cols int, add float32) kernels.Tensor {
 		return kernels.Tensor{}
 	}
 	if t.Rows*t.Cols != rows*cols || !isFloat(t) {
-		s.w.Failf("tensor %s%s is %s of shape %v, expected %d elements of a float type", s.path, name, t.DType, s.Shape(name), rows*cols)
+		s.w.Failf("tensor %s%s is %s of shape %v, expected %d elements of a float type", s.path,
+			name, t.DType, s.Shape(name), rows*cols)
 		return kernels.Tensor{}
 	}
 	out := kernels.NewTensor(s.w.Device, kernels.F32, rows, cols)
@@ -293,8 +303,9 @@ func float16(h uint16) float32 {
 	return math.Float32frombits(sign | (exp+112)<<23 | frac<<13)
 }
 
-// Stack copies plain matrices of shape [n, k], name(0) to name(e-1), into one weight of e experts: Hugging Face keeps experts
-// apart where kernels want them stacked. All are found before memory is taken for them.
+// Stack copies plain matrices of shape [n, k], name(0) to name(e-1), into one weight of e experts:
+// Hugging Face keeps experts apart where kernels want them stacked. All are found before memory is
+// taken for them.
 func (s Scope) Stack(e int, name func(int) string, n, k int) *kernels.Weight {
 	var parts []*kernels.Weight
 	for i := range e {
@@ -306,12 +317,14 @@ func (s Scope) Stack(e int, name func(int) string, n, k int) *kernels.Weight {
 			s.w.Failf("%s%s is packed, expected separate experts to be plain", s.path, name(i))
 			return part
 		case i > 0 && part.Data.DType != parts[0].Data.DType:
-			s.w.Failf("%s%s is %s, expected %s as the expert before it", s.path, name(i), part.Data.DType, parts[0].Data.DType)
+			s.w.Failf("%s%s is %s, expected %s as the expert before it", s.path, name(i),
+				part.Data.DType, parts[0].Data.DType)
 			return part
 		}
 		parts = append(parts, part)
 	}
-	w := &kernels.Weight{Experts: e, N: n, K: k, Data: kernels.NewTensor(s.w.Device, parts[0].Data.DType, e*n, k)}
+	w := &kernels.Weight{Experts: e, N: n, K: k,
+		Data: kernels.NewTensor(s.w.Device, parts[0].Data.DType, e*n, k)}
 	for i, part := range parts {
 		if w.Data.Buffer.Bytes != nil {
 			copy(w.Data.RowRange(i*n, (i+1)*n).Bytes(), part.Data.Bytes())
@@ -320,20 +333,24 @@ func (s Scope) Stack(e int, name func(int) string, n, k int) *kernels.Weight {
 	return w
 }
 
-// Halves splits a plain stack name (no .weight suffix) of shape [e, 2n, k] into its first and last n rows per expert.
+// Halves splits a plain stack name (no .weight suffix) of shape [e, 2n, k] into its first and last
+// n rows per expert.
 func (s Scope) Halves(name string, e, n, k int) (first, last *kernels.Weight) {
 	t := s.raw(name)
 	if s.w.err != nil {
 		return &kernels.Weight{}, &kernels.Weight{}
 	}
 	if t.Rows != e*2*n || t.Cols != k || !isFloat(t) {
-		s.w.Failf("tensor %s%s is %s of shape %v, expected plain [%d, %d, %d]", s.path, name, t.DType, s.Shape(name), e, 2*n, k)
+		s.w.Failf("tensor %s%s is %s of shape %v, expected plain [%d, %d, %d]", s.path, name,
+			t.DType, s.Shape(name), e, 2*n, k)
 		return &kernels.Weight{}, &kernels.Weight{}
 	}
 	pick := func(from int) *kernels.Weight {
-		w := &kernels.Weight{Experts: e, N: n, K: k, Data: kernels.NewTensor(s.w.Device, t.DType, e*n, k)}
+		w := &kernels.Weight{Experts: e, N: n, K: k,
+			Data: kernels.NewTensor(s.w.Device, t.DType, e*n, k)}
 		for i := 0; i < e && w.Data.Buffer.Bytes != nil; i++ {
-			copy(w.Data.RowRange(i*n, (i+1)*n).Bytes(), t.RowRange(i*2*n+from, i*2*n+from+n).Bytes())
+			copy(w.Data.RowRange(i*n, (i+1)*n).Bytes(),
+				t.RowRange(i*2*n+from, i*2*n+from+n).Bytes())
 		}
 		return w
 	}

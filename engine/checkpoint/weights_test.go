@@ -25,15 +25,19 @@ func zeros(name string, dtype safetensors.DType, shape ...int) safetensors.Tenso
 
 // packed is the three tensors of a matrix [n, k] under MLX's names.
 func packed(name string, n, k, bits, group int) []safetensors.Tensor {
-	return []safetensors.Tensor{zeros(name+".weight", safetensors.U32, n, k*bits/32), zeros(name+".scales", safetensors.BF16, n, k/group), zeros(name+".biases", safetensors.BF16, n, k/group)}
+	return []safetensors.Tensor{zeros(name+".weight", safetensors.U32, n, k*bits/32),
+		zeros(name+".scales", safetensors.BF16, n, k/group),
+		zeros(name+".biases", safetensors.BF16, n, k/group)}
 }
 
 // packedMXFP4 is the two tensors of a matrix [n, k] of MXFP4.
 func packedMXFP4(name string, n, k int) []safetensors.Tensor {
-	return []safetensors.Tensor{zeros(name+".weight", safetensors.U32, n, k/8), zeros(name+".scales", safetensors.U8, n, k/32)}
+	return []safetensors.Tensor{zeros(name+".weight", safetensors.U32, n, k/8),
+		zeros(name+".scales", safetensors.U8, n, k/32)}
 }
 
-// open writes a model folder and opens it on the reference device; config is what config.json holds beside model_type.
+// open writes a model folder and opens it on the reference device; config is what config.json holds
+// beside model_type.
 func open(t testing.TB, config string, tensors ...safetensors.Tensor) *Weights {
 	t.Helper()
 	dir := t.TempDir()
@@ -49,7 +53,8 @@ func openFile(t testing.TB, dir, config string, file []byte) *Weights {
 	if config != "" {
 		config = ", " + config
 	}
-	if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(`{"model_type": "m"`+config+`}`), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "config.json"),
+		[]byte(`{"model_type": "m"`+config+`}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "model.safetensors"), file, 0o600); err != nil {
@@ -68,30 +73,39 @@ func openFile(t testing.TB, dir, config string, file []byte) *Weights {
 	return w
 }
 
-// TestEveryPackingIsRecognised from the shapes alone, with a config that is silent and with one that agrees.
+// TestEveryPackingIsRecognised from the shapes alone, with a config that is silent and with one
+// that agrees.
 func TestEveryPackingIsRecognised(t *testing.T) {
 	const n, k = 3, 256
 	for _, bits := range []int{2, 3, 4, 5, 6, 8} {
 		for _, group := range []int{32, 64, 128} {
-			for _, config := range []string{"", fmt.Sprintf(`"quantization": {"bits": %d, "group_size": %d}`, bits, group),
-				fmt.Sprintf(`"quantization": {"bits": 4, "group_size": 64, "a": {"bits": %d, "group_size": %d}}`, bits, group)} {
+			for _, config := range []string{"",
+				fmt.Sprintf(`"quantization": {"bits": %d, "group_size": %d}`, bits, group),
+				fmt.Sprintf(
+					`"quantization": {"bits": 4, "group_size": 64, "a": {"bits": %d, "group_size": %d}}`, bits, group)} {
 				w := open(t, config, packed("a", n, k, bits, group)...)
 				got := w.At("").Linear("a", n, k)
-				if w.Err() != nil || got.Bits != bits || got.Group != group || got.N != n || got.K != k {
-					t.Errorf("%d bits in groups of %d, config %q: got %s of [%d, %d], %v", bits, group, config, got.Format(), got.N, got.K, w.Err())
+				if w.Err() != nil || got.Bits != bits || got.Group != group || got.N != n ||
+					got.K != k {
+					t.Errorf("%d bits in groups of %d, config %q: got %s of [%d, %d], %v", bits,
+						group, config, got.Format(), got.N, got.K, w.Err())
 				}
-				if want := int64(n * (k*bits/8 + 2*2*k/group)); w.Bytes() != want || w.SizeBytes() != want {
-					t.Errorf("%d bits in groups of %d: %d bytes handed out of %d, expected %d", bits, group, w.Bytes(), w.SizeBytes(), want)
+				if want := int64(n * (k*bits/8 + 2*2*k/group)); w.Bytes() != want ||
+					w.SizeBytes() != want {
+					t.Errorf("%d bits in groups of %d: %d bytes handed out of %d, expected %d",
+						bits, group, w.Bytes(), w.SizeBytes(), want)
 				}
 			}
 		}
 	}
 }
 
-// TestMXFP4IsRecognised from scales of bytes, alone and among affine weights, with 53/100 of a byte for each element.
+// TestMXFP4IsRecognised from scales of bytes, alone and among affine weights, with 53/100 of a byte
+// for each element.
 func TestMXFP4IsRecognised(t *testing.T) {
 	const n, k = 3, 128
-	for _, config := range []string{"", `"quantization": {"bits": 4, "group_size": 32, "mode": "mxfp4", "b": {"bits": 8, "group_size": 64}}`,
+	for _, config := range []string{"",
+		`"quantization": {"bits": 4, "group_size": 32, "mode": "mxfp4", "b": {"bits": 8, "group_size": 64}}`,
 		`"quantization": {"bits": 8, "group_size": 64, "a": {"mode": "mxfp4", "bits": 4, "group_size": 32}}`} {
 		w := open(t, config, append(packedMXFP4("a", n, k), packed("b", n, k, 8, 64)...)...)
 		a, b := w.At("").Linear("a", n, k), w.At("").Linear("b", n, k)
@@ -107,9 +121,11 @@ func TestMXFP4IsRecognised(t *testing.T) {
 	}
 }
 
-// TestLeftPlain: what config.json excepts, or packs although the file does not, is what the file has.
+// TestLeftPlain: what config.json excepts, or packs although the file does not, is what the file
+// has.
 func TestLeftPlain(t *testing.T) {
-	for _, config := range []string{`"quantization": {"bits": 4, "group_size": 64, "a": false}`, `"quantization": {"bits": 4, "group_size": 64}`} {
+	for _, config := range []string{`"quantization": {"bits": 4, "group_size": 64, "a": false}`,
+		`"quantization": {"bits": 4, "group_size": 64}`} {
 		w := open(t, config, zeros("a.weight", safetensors.F16, 2, 64))
 		if got := w.At("").Linear("a", 2, 64); w.Err() != nil || got.Format() != "float16" {
 			t.Errorf("%s: got %s, %v, expected float16", config, got.Format(), w.Err())
@@ -129,38 +145,66 @@ func TestWeightFaults(t *testing.T) {
 		ask     func(Scope)
 		says    []string
 	}{
-		{"missing", "", []safetensors.Tensor{zeros("m.b", safetensors.F32, 1)}, linear, []string{"m.a.weight is missing"}},
+		{"missing", "", []safetensors.Tensor{zeros("m.b", safetensors.F32, 1)}, linear,
+			[]string{"m.a.weight is missing"}},
 		{"no biases", "", four[:2], linear, []string{"m.a.biases is missing"}},
-		{"more rows", "", four, func(s Scope) { s.Linear("a", 4, 128) }, []string{"m.a", "[3 16]", "[4, 16]"}},
-		{"plain and wrong", "", []safetensors.Tensor{zeros("m.a.weight", safetensors.BF16, 3, 64)}, linear, []string{"m.a", "[3 64]", "[3, 128]"}},
+		{"more rows", "", four, func(s Scope) { s.Linear("a", 4, 128) },
+			[]string{"m.a", "[3 16]", "[4, 16]"}},
+		{"plain and wrong", "", []safetensors.Tensor{zeros("m.a.weight", safetensors.BF16, 3, 64)},
+			linear, []string{"m.a", "[3 64]", "[3, 128]"}},
 		{"packed without scales", "", four[:1], linear, []string{"m.a", "uint32"}},
-		{"scales without packing", "", []safetensors.Tensor{zeros("m.a.weight", safetensors.F32, 3, 128), four[1], four[2]}, func(s Scope) {
-			if w := s.Linear("a", 3, 128); s.w.err == nil {
-				s.w.Failf("m.a: taken as %s", w.Format()) // plain: the scales are nobody's
-			}
-		}, []string{"m.a: taken as float32"}},
-		{"other bits than config.json", `"quantization": {"bits": 8, "group_size": 64}`, four, linear, []string{"m.a", "4 bits in groups of 64", "8 bits in groups of 64"}},
-		{"other groups than config.json", `"quantization": {"bits": 4, "group_size": 32}`, four, linear, []string{"4 bits in groups of 64", "4 bits in groups of 32"}},
-		{"other bits than its exception", `"quantization": {"bits": 4, "group_size": 64, "m.a": {"bits": 6, "group_size": 64}}`, four, linear, []string{"4 bits in groups of 64", "6 bits"}},
-		{"mxfp4 that is affine", `"quantization": {"bits": 4, "group_size": 64, "mode": "affine", "m.a": {"mode": "mxfp4"}}`, four, linear,
+		{"scales without packing", "",
+			[]safetensors.Tensor{zeros("m.a.weight", safetensors.F32, 3, 128), four[1], four[2]},
+			func(s Scope) {
+				if w := s.Linear("a", 3, 128); s.w.err == nil {
+					s.w.Failf("m.a: taken as %s", w.Format()) // plain: the scales are nobody's
+				}
+			}, []string{"m.a: taken as float32"}},
+		{"other bits than config.json", `"quantization": {"bits": 8, "group_size": 64}`, four,
+			linear, []string{"m.a", "4 bits in groups of 64", "8 bits in groups of 64"}},
+		{"other groups than config.json", `"quantization": {"bits": 4, "group_size": 32}`, four,
+			linear, []string{"4 bits in groups of 64", "4 bits in groups of 32"}},
+		{"other bits than its exception",
+			`"quantization": {"bits": 4, "group_size": 64, "m.a": {"bits": 6, "group_size": 64}}`,
+			four, linear, []string{"4 bits in groups of 64", "6 bits"}},
+		{"mxfp4 that is affine",
+			`"quantization": {"bits": 4, "group_size": 64, "mode": "affine", "m.a": {"mode": "mxfp4"}}`, four, linear,
 			[]string{"m.a is packed as 4 bits in groups of 64", "config.json says mxfp4"}},
-		{"affine that is mxfp4", `"quantization": {"bits": 4, "group_size": 32}`, packedMXFP4("m.a", 3, 128), linear,
+		{"affine that is mxfp4", `"quantization": {"bits": 4, "group_size": 32}`,
+			packedMXFP4("m.a", 3, 128), linear,
 			[]string{"m.a is packed as mxfp4", "config.json says 4 bits in groups of 32"}},
-		{"mxfp8", "", []safetensors.Tensor{zeros("m.a.weight", safetensors.U32, 3, 32), zeros("m.a.scales", safetensors.U8, 3, 4)}, linear, []string{"m.a", "mxfp4 of 8 bits"}},
-		{"nvfp4", "", []safetensors.Tensor{zeros("m.a.weight", safetensors.U32, 3, 16), zeros("m.a.scales", safetensors.U8, 3, 8)}, linear, []string{"m.a", "groups of 16"}},
-		{"bytes for a vector", "", []safetensors.Tensor{zeros("m.a", safetensors.U8, 4)}, vector, []string{"m.a", "uint8"}},
-		{"bits that do not exist", "", []safetensors.Tensor{zeros("m.a.weight", safetensors.U32, 3, 28), four[1], four[2]}, linear, []string{"m.a", "7 bits"}},
-		{"integers", "", []safetensors.Tensor{zeros("m.a", safetensors.I64, 4)}, vector, []string{"m.a", "I64"}},
-		{"packed vector", "", []safetensors.Tensor{zeros("m.a", safetensors.U32, 4)}, vector, []string{"m.a", "uint32"}},
-		{"long vector", "", []safetensors.Tensor{zeros("m.a", safetensors.F32, 5)}, vector, []string{"m.a", "[5]", "4 elements"}},
-		{"empty", "", []safetensors.Tensor{zeros("m.a.weight", safetensors.F32, 3, 0)}, linear, []string{"m.a", "[3 0]"}},
-		{"second expert missing", "", []safetensors.Tensor{zeros("m.e.0.weight", safetensors.F32, 2, 4)},
-			func(s Scope) { s.Stack(1<<20, expertName, 2, 4) }, []string{"m.e.1.weight is missing"}},
-		{"experts of two types", "", []safetensors.Tensor{zeros("m.e.0.weight", safetensors.F32, 2, 4), zeros("m.e.1.weight", safetensors.F16, 2, 4)},
-			func(s Scope) { s.Stack(2, expertName, 2, 4) }, []string{"m.e.1", "float16", "float32"}},
-		{"packed expert apart", "", packed("m.e.0", 2, 64, 4, 64), func(s Scope) { s.Stack(1, expertName, 2, 64) }, []string{"m.e.0", "packed"}},
-		{"half a fused stack", "", []safetensors.Tensor{zeros("m.a", safetensors.F32, 2, 3, 4)}, func(s Scope) { s.Halves("a", 2, 2, 4) }, []string{"m.a", "[2 3 4]", "[2, 4, 4]"}},
-		{"plain stack", "", []safetensors.Tensor{zeros("m.a", safetensors.F32, 2, 3, 4)}, func(s Scope) { s.Plain("a", 2, 2, 4) }, []string{"m.a", "[2 3 4]"}},
+		{"mxfp8", "", []safetensors.Tensor{zeros("m.a.weight", safetensors.U32, 3, 32),
+			zeros("m.a.scales", safetensors.U8, 3, 4)}, linear, []string{"m.a", "mxfp4 of 8 bits"}},
+		{"nvfp4", "", []safetensors.Tensor{zeros("m.a.weight", safetensors.U32, 3, 16),
+			zeros("m.a.scales", safetensors.U8, 3, 8)}, linear, []string{"m.a", "groups of 16"}},
+		{"bytes for a vector", "", []safetensors.Tensor{zeros("m.a", safetensors.U8, 4)}, vector,
+			[]string{"m.a", "uint8"}},
+		{"bits that do not exist", "",
+			[]safetensors.Tensor{zeros("m.a.weight", safetensors.U32, 3, 28), four[1], four[2]},
+			linear, []string{"m.a", "7 bits"}},
+		{"integers", "", []safetensors.Tensor{zeros("m.a", safetensors.I64, 4)}, vector,
+			[]string{"m.a", "I64"}},
+		{"packed vector", "", []safetensors.Tensor{zeros("m.a", safetensors.U32, 4)}, vector,
+			[]string{"m.a", "uint32"}},
+		{"long vector", "", []safetensors.Tensor{zeros("m.a", safetensors.F32, 5)}, vector,
+			[]string{"m.a", "[5]", "4 elements"}},
+		{"empty", "", []safetensors.Tensor{zeros("m.a.weight", safetensors.F32, 3, 0)}, linear,
+			[]string{"m.a", "[3 0]"}},
+		{"second expert missing", "",
+			[]safetensors.Tensor{zeros("m.e.0.weight", safetensors.F32, 2, 4)},
+			func(s Scope) { s.Stack(1<<20, expertName, 2, 4) },
+			[]string{"m.e.1.weight is missing"}},
+		{"experts of two types", "",
+			[]safetensors.Tensor{zeros("m.e.0.weight", safetensors.F32, 2, 4),
+				zeros("m.e.1.weight", safetensors.F16, 2, 4)},
+			func(s Scope) { s.Stack(2, expertName, 2, 4) },
+			[]string{"m.e.1", "float16", "float32"}},
+		{"packed expert apart", "", packed("m.e.0", 2, 64, 4, 64),
+			func(s Scope) { s.Stack(1, expertName, 2, 64) }, []string{"m.e.0", "packed"}},
+		{"half a fused stack", "", []safetensors.Tensor{zeros("m.a", safetensors.F32, 2, 3, 4)},
+			func(s Scope) { s.Halves("a", 2, 2, 4) }, []string{"m.a", "[2 3 4]", "[2, 4, 4]"}},
+		{"plain stack", "", []safetensors.Tensor{zeros("m.a", safetensors.F32, 2, 3, 4)},
+			func(s Scope) { s.Plain("a", 2, 2, 4) }, []string{"m.a", "[2 3 4]"}},
 	} {
 		w := open(t, c.config, c.tensors...)
 		c.ask(w.At("m."))
@@ -180,7 +224,8 @@ func TestWeightFaults(t *testing.T) {
 func expertName(i int) string { return fmt.Sprintf("e.%d", i) }
 
 func TestPrefixes(t *testing.T) {
-	w := open(t, "", zeros("model.language_model.x.weight", safetensors.F32, 2, 2), zeros("lm_head.weight", safetensors.F32, 2, 2))
+	w := open(t, "", zeros("model.language_model.x.weight", safetensors.F32, 2, 2),
+		zeros("lm_head.weight", safetensors.F32, 2, 2))
 	for _, c := range []struct {
 		prefixes []string
 		name     string
@@ -202,11 +247,14 @@ func TestPrefixes(t *testing.T) {
 	}
 }
 
-// TestMatrix: every float type becomes float32, whatever its shape and wherever it lies in the file.
+// TestMatrix: every float type becomes float32, whatever its shape and wherever it lies in the
+// file.
 func TestMatrix(t *testing.T) {
 	want := []float32{1, -2, 0.5, 65504, 6.103515625e-05, 5.9604644775390625e-08}
-	f32, f16, bf16 := zeros("f32", safetensors.F32, 3, 1, 2), zeros("f16", safetensors.F16, 6), zeros("bf16", safetensors.BF16, 6)
-	for i, h := range []uint16{0x3c00, 0xc000, 0x3800, 0x7bff, 0x0400, 0x0001} { // the last two: smallest normal and subnormal
+	f32, f16, bf16 := zeros("f32", safetensors.F32, 3, 1, 2), zeros("f16", safetensors.F16, 6),
+		zeros("bf16", safetensors.BF16, 6)
+	for i, h := range []uint16{0x3c00, 0xc000, 0x3800, 0x7bff, 0x0400, 0x0001} {
+		// the last two: smallest normal and subnormal
 		binary.LittleEndian.PutUint16(f16.Data[2*i:], h)
 		binary.LittleEndian.PutUint32(f32.Data[4*i:], math.Float32bits(want[i]))
 		binary.LittleEndian.PutUint16(bf16.Data[2*i:], uint16(math.Float32bits(want[i])>>16))
@@ -217,7 +265,8 @@ func TestMatrix(t *testing.T) {
 			t.Errorf("%s: got %v, expected %v", name, got, want)
 		}
 	}
-	if got := w.At("").Vector("bf16", 6, 1).Float32s(); got[0] != 2 || got[1] != -1 || got[2] != 1.5 {
+	if got := w.At("").Vector("bf16", 6, 1).Float32s(); got[0] != 2 || got[1] != -1 ||
+		got[2] != 1.5 {
 		t.Errorf("bf16 plus 1: got %v", got)
 	}
 	if m := w.At("").Mean("f32"); math.Abs(float64(m)-65503.5/6) > 0.01 {
@@ -228,13 +277,15 @@ func TestMatrix(t *testing.T) {
 	}
 }
 
-// TestUnalignedTensors: a header of odd length shifts all data, as old writers left it; weights are the same, and aligned.
+// TestUnalignedTensors: a header of odd length shifts all data, as old writers left it; weights are
+// the same, and aligned.
 func TestUnalignedTensors(t *testing.T) {
 	data := make([]byte, 16)
 	for i := range 4 {
 		binary.LittleEndian.PutUint32(data[4*i:], math.Float32bits(float32(i)))
 	}
-	header, err := json.Marshal(map[string]any{"a.weight": map[string]any{"dtype": "F32", "shape": []int{2, 2}, "data_offsets": []int{0, 16}}})
+	header, err := json.Marshal(
+		map[string]any{"a.weight": map[string]any{"dtype": "F32", "shape": []int{2, 2}, "data_offsets": []int{0, 16}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -244,7 +295,8 @@ func TestUnalignedTensors(t *testing.T) {
 	file := append(binary.LittleEndian.AppendUint64(nil, uint64(len(header))), header...)
 	w := openFile(t, t.TempDir(), "", append(file, data...))
 	got := w.At("").Linear("a", 2, 2)
-	if w.Err() != nil || !slices.Equal(got.Data.Float32s(), []float32{0, 1, 2, 3}) || got.Data.Offset%4 != 0 {
+	if w.Err() != nil || !slices.Equal(got.Data.Float32s(), []float32{0, 1, 2, 3}) ||
+		got.Data.Offset%4 != 0 {
 		t.Errorf("got %v at byte %d, %v", got.Data.Float32s(), got.Data.Offset, w.Err())
 	}
 }

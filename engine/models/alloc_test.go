@@ -8,8 +8,9 @@ import (
 	"headroom/kernels"
 )
 
-// TestStepAllocatesNothing: a decode step of every architecture leaves the Go heap alone, so that the collector never runs because
-// of it. The kernels in plain Go, of builds without cgo, take their scratch from the heap.
+// TestStepAllocatesNothing: a decode step of every architecture leaves the Go heap alone, so that
+// the collector never runs because of it. The kernels in plain Go, of builds without cgo, take
+// their scratch from the heap.
 func TestStepAllocatesNothing(t *testing.T) {
 	for _, name := range tiny {
 		t.Run(name, func(t *testing.T) {

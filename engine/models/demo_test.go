@@ -1,7 +1,7 @@
 package models_test
 
-// The bundled model against Hugging Face transformers 5.17 (float32, on the dequantized weights): because it has learned
-// something, what harms it shows in its answers.
+// The bundled model against Hugging Face transformers 5.17 (float32, on the dequantized weights):
+// because it has learned something, what harms it shows in its answers.
 
 import (
 	"encoding/json"
@@ -34,11 +34,13 @@ type demoCase struct {
 	SmallestGap float64 `json:"smallest_gap"`
 }
 
-// long tells that everything is tried, as build/test long does; otherwise a part that takes a fraction of the time.
+// long tells that everything is tried, as build/test long does; otherwise a part that takes a
+// fraction of the time.
 func long() bool { return os.Getenv("HEADROOM_LONG") != "" }
 
-// longestCase is the tokens of the longest prompts to read: all of them in the long form, otherwise up to 5,800, of which there is one, and
-// where that takes too long a few hundred (-short) or a few (the plain Go kernels).
+// longestCase is the tokens of the longest prompts to read: all of them in the long form, otherwise
+// up to 5,800, of which there is one, and where that takes too long a few hundred (-short) or a few
+// (the plain Go kernels).
 func longestCase() int {
 	switch {
 	case cpu.Best() == cpu.Generic:
@@ -51,14 +53,15 @@ func longestCase() int {
 	return 5_800
 }
 
-// demoText is a conversation as the reference had it, each message encoded by itself, and the negative log-likelihood of its tokens there.
+// demoText is a conversation as the reference had it, each message encoded by itself, and the
+// negative log-likelihood of its tokens there.
 type demoText struct {
 	IDs []int32 `json:"ids"`
 	NLL float64 `json:"nll_all"`
 }
 
-// demoTexts is the first of every so many conversations, of those that are short enough. A third have 1,300 tokens and more, the others
-// 20 to 500.
+// demoTexts is the first of every so many conversations, of those that are short enough. A third
+// have 1,300 tokens and more, the others 20 to 500.
 func demoTexts(t *testing.T, every int) (texts []demoText) {
 	t.Helper()
 	n := 0
@@ -74,7 +77,8 @@ func demoTexts(t *testing.T, every int) (texts []demoText) {
 	return texts
 }
 
-// unlessLong is n, and 1 in the long form and with the plain Go kernels, for which two conversations are short enough.
+// unlessLong is n, and 1 in the long form and with the plain Go kernels, for which two
+// conversations are short enough.
 func unlessLong(n int) int {
 	if long() || cpu.Best() == cpu.Generic {
 		return 1
@@ -97,20 +101,23 @@ func TestDemoEqualsTransformers(t *testing.T) {
 		logits := r.last(ids)
 		for j, id := range c.Top.IDs {
 			if got := float64(logits[id]); !(math.Abs(got-c.Top.Logits[j]) <= logitTolerance) {
-				t.Errorf("case %d (%d tokens): logit of token %d is %.5f, transformers has %.5f", i, len(ids), id, got, c.Top.Logits[j])
+				t.Errorf("case %d (%d tokens): logit of token %d is %.5f, transformers has %.5f", i,
+					len(ids), id, got, c.Top.Logits[j])
 				break
 			}
 		}
 		if c.SmallestGap > decidedGap {
 			if got := r.goOn(logits, len(ids), len(c.GreedyIDs)); !slices.Equal(got, c.GreedyIDs) {
-				t.Errorf("case %d (%d tokens): greedy %q, transformers has %q", i, len(ids), tok.Decode(got, false), tok.Decode(c.GreedyIDs, false))
+				t.Errorf("case %d (%d tokens): greedy %q, transformers has %q", i, len(ids),
+					tok.Decode(got, false), tok.Decode(c.GreedyIDs, false))
 			}
 		}
 	}
 }
 
-// TestDemoGreedyWith8BitActivations: the fast path of the CPU is another function; its text must be the same where the gap allows.
-// 8 bits move a logit by some tenths, so only cases with a clear lead count.
+// TestDemoGreedyWith8BitActivations: the fast path of the CPU is another function; its text must be
+// the same where the gap allows. 8 bits move a logit by some tenths, so only cases with a clear
+// lead count.
 func TestDemoGreedyWith8BitActivations(t *testing.T) {
 	const clearGap = 2
 	r, tok := newDemo(t, false)
@@ -120,7 +127,8 @@ func TestDemoGreedyWith8BitActivations(t *testing.T) {
 		}
 		ids := tok.Encode(c.Prompt, tokenizer.EncodeOptions{})
 		if got := r.goOn(r.last(ids), len(ids), len(c.GreedyIDs)); !slices.Equal(got, c.GreedyIDs) {
-			t.Errorf("case %d (%d tokens): greedy %q, transformers has %q", i, len(ids), tok.Decode(got, false), tok.Decode(c.GreedyIDs, false))
+			t.Errorf("case %d (%d tokens): greedy %q, transformers has %q", i, len(ids),
+				tok.Decode(got, false), tok.Decode(c.GreedyIDs, false))
 		}
 	}
 }
@@ -134,9 +142,11 @@ func TestDemoLoss(t *testing.T) {
 	}{{"float32 activations", true, 0.001}, {"8-bit activations", false, 0.005}} {
 		r, _ := newDemo(t, path.float32)
 		got, want := r.loss(demoTexts(t, unlessLong(3)))
-		t.Logf("%s: loss %.4f nats in all, reference %.4f, off by %.4f %%", path.name, got, want, 100*(got/want-1))
+		t.Logf("%s: loss %.4f nats in all, reference %.4f, off by %.4f %%", path.name, got, want,
+			100*(got/want-1))
 		if math.Abs(got/want-1) > path.within {
-			t.Errorf("%s: loss %.4f, reference %.4f, expected within %.1f %%", path.name, got, want, 100*path.within)
+			t.Errorf("%s: loss %.4f, reference %.4f, expected within %.1f %%", path.name, got, want,
+				100*path.within)
 		}
 	}
 }
@@ -155,12 +165,14 @@ func newDemo(t *testing.T, float32Activations bool) (*demoRig, *tokenizer.Tokeni
 	return newDemoWith(t, float32Activations, cache.Plain(kernels.F32))
 }
 
-func newDemoWith(t *testing.T, float32Activations bool, kv cache.Format) (*demoRig, *tokenizer.Tokenizer) {
+func newDemoWith(t *testing.T, float32Activations bool, kv cache.Format) (*demoRig,
+	*tokenizer.Tokenizer) {
 	t.Helper()
 	return newDemoKept(t, float32Activations, kv, cache.StateFormat{})
 }
 
-func newDemoKept(t *testing.T, float32Activations bool, kv cache.Format, state cache.StateFormat) (*demoRig, *tokenizer.Tokenizer) {
+func newDemoKept(t *testing.T, float32Activations bool, kv cache.Format,
+	state cache.StateFormat) (*demoRig, *tokenizer.Tokenizer) {
 	t.Helper()
 	files, err := fs.Sub(demo.Files, "model")
 	if err != nil {
@@ -191,7 +203,9 @@ func newDemoKept(t *testing.T, float32Activations bool, kv cache.Format, state c
 	}
 	pages := m.Spec().ContextTokens / cache.PageTokens
 	start := kv.Start(m.Spec().Layers) / cache.PageTokens // the page table counts up from 0
-	r := &demoRig{Runner: runner.New(d, m, runner.Options{KV: kv, State: state, Pages: pages, StartPages: start, Slots: 2, BatchRows: demoChunk, LogitsRows: demoChunk})}
+	r := &demoRig{Runner: runner.New(d, m,
+		runner.Options{KV: kv, State: state, Pages: pages, StartPages: start, Slots: 2,
+			BatchRows: demoChunk, LogitsRows: demoChunk})}
 	r.specs = m.Spec().Layers
 	for i := range pages {
 		r.pages = append(r.pages, int32(i))

@@ -1,6 +1,7 @@
 package models
 
-// MTPNorms is the effective norm weights of a Qwen3.5 model's MTP block by name; nil if it has no such block.
+// MTPNorms is the effective norm weights of a Qwen3.5 model's MTP block by name; nil if it has no
+// such block.
 func MTPNorms(m Model) map[string][]float32 {
 	q, ok := m.(*qwen35)
 	if !ok || q.mtp == nil {

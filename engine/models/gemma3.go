@@ -1,10 +1,11 @@
 package models
 
-// Gemma 3: blocks of grouped-query attention, most of them over a sliding window and every sixth over everything, each kind with
-// rotary frequencies of its own; a norm before and behind both mixers; a GEGLU MLP; embeddings scaled by sqrt(hidden) and used as head
-// too. Reference: Gemma 3 Technical Report (2025); Hugging Face transformers, models/gemma3; mlx-lm, models/gemma3_text.py.
-// Checkpoints: the text models (gemma3_text) and the text part of the multimodal ones (gemma3), MLX conversions included. All store
-// their norms zero-centred.
+// Gemma 3: blocks of grouped-query attention, most of them over a sliding window and every sixth
+// over everything, each kind with rotary frequencies of its own; a norm before and behind both
+// mixers; a GEGLU MLP; embeddings scaled by sqrt(hidden) and used as head too. Reference: Gemma 3
+// Technical Report (2025); Hugging Face transformers, models/gemma3; mlx-lm, models/gemma3_text.py.
+// Checkpoints: the text models (gemma3_text) and the text part of the multimodal ones (gemma3), MLX
+// conversions included. All store their norms zero-centred.
 
 import (
 	"fmt"
@@ -39,26 +40,37 @@ type gemma3Config struct {
 	FinalLogitSoftcap    float64  `json:"final_logit_softcapping"`
 }
 
-// newGemma3Config holds what transformers takes for keys that are left out, as the multimodal checkpoints leave many.
+// newGemma3Config holds what transformers takes for keys that are left out, as the multimodal
+// checkpoints leave many.
 func newGemma3Config() gemma3Config {
 	return gemma3Config{
-		qwen3Config: qwen3Config{VocabSize: 262208, NumAttentionHeads: 8, NumKeyValueHeads: 4, HeadDim: 256, MaxPositionEmbeddings: 131072,
+		qwen3Config: qwen3Config{VocabSize: 262208, NumAttentionHeads: 8, NumKeyValueHeads: 4,
+			HeadDim: 256, MaxPositionEmbeddings: 131072,
 			RMSNormEps: defaultEps, TieWordEmbeddings: true},
-		QueryPreAttnScalar: 256, SlidingWindow: 4096, SlidingWindowPattern: 6, RopeLocalBaseFreq: 1e4, HiddenActivation: "gelu_pytorch_tanh",
+		QueryPreAttnScalar: 256, SlidingWindow: 4096, SlidingWindowPattern: 6,
+		RopeLocalBaseFreq: 1e4, HiddenActivation: "gelu_pytorch_tanh",
 	}
 }
 
 func (c *gemma3Config) validate(modelType string) error {
-	if c.HiddenActivation != "gelu_pytorch_tanh" || c.AttentionBias || c.Bidirectional || c.AttnLogitSoftcap != 0 || c.FinalLogitSoftcap != 0 {
-		return problem.New(problem.UnknownArchitecture, "Headroom cannot run this variant of Gemma 3",
-			fmt.Sprintf("hidden_activation %s, attention_bias %t, use_bidirectional_attention %t, attn_logit_softcapping %g, final_logit_softcapping %g",
-				c.HiddenActivation, c.AttentionBias, c.Bidirectional, c.AttnLogitSoftcap, c.FinalLogitSoftcap), "Pick another model.")
+	if c.HiddenActivation != "gelu_pytorch_tanh" || c.AttentionBias || c.Bidirectional ||
+		c.AttnLogitSoftcap != 0 || c.FinalLogitSoftcap != 0 {
+		return problem.New(problem.UnknownArchitecture,
+			"Headroom cannot run this variant of Gemma 3",
+			fmt.Sprintf(
+				"hidden_activation %s, attention_bias %t, use_bidirectional_attention %t, "+
+					"attn_logit_softcapping %g, final_logit_softcapping %g",
+				c.HiddenActivation, c.AttentionBias, c.Bidirectional, c.AttnLogitSoftcap,
+				c.FinalLogitSoftcap), "Pick another model.")
 	}
-	faults := []error{positive("sliding_window", c.SlidingWindow), positive("sliding_window_pattern", c.SlidingWindowPattern)}
+	faults := []error{positive("sliding_window", c.SlidingWindow),
+		positive("sliding_window_pattern", c.SlidingWindowPattern)}
 	if !(c.QueryPreAttnScalar > 0) {
-		faults = append(faults, fmt.Errorf("query_pre_attn_scalar is %g, expected a positive number", c.QueryPreAttnScalar))
+		faults = append(faults, fmt.Errorf(
+			"query_pre_attn_scalar is %g, expected a positive number", c.QueryPreAttnScalar))
 	}
-	if err := validate(modelType, append(faults, c.qwen3Config.validate(modelType))...); err != nil {
+	if err := validate(modelType,
+		append(faults, c.qwen3Config.validate(modelType))...); err != nil {
 		return err
 	}
 	if len(c.LayerTypes) == 0 {
@@ -71,18 +83,22 @@ func (c *gemma3Config) validate(modelType string) error {
 		}
 	}
 	if len(c.LayerTypes) != c.NumHiddenLayers {
-		return validate(modelType, fmt.Errorf("layer_types has %d entries for num_hidden_layers of %d", len(c.LayerTypes), c.NumHiddenLayers))
+		return validate(modelType,
+			fmt.Errorf("layer_types has %d entries for num_hidden_layers of %d", len(c.LayerTypes),
+				c.NumHiddenLayers))
 	}
 	for i, kind := range c.LayerTypes {
 		if kind != slidingAttention && kind != fullAttention {
-			return validate(modelType, fmt.Errorf("layer_types[%d] is %q, expected %s or %s", i, kind, slidingAttention, fullAttention))
+			return validate(modelType,
+				fmt.Errorf("layer_types[%d] is %q, expected %s or %s", i, kind, slidingAttention,
+					fullAttention))
 		}
 	}
 	return nil
 }
 
-// ropes is the rotary frequencies of each kind of layers. Newer configs name them in rope_parameters; in older ones rope_theta and
-// rope_scaling are for full attention only.
+// ropes is the rotary frequencies of each kind of layers. Newer configs name them in
+// rope_parameters; in older ones rope_theta and rope_scaling are for full attention only.
 func (c *gemma3Config) ropes(w *checkpoint.Weights) (map[string]kernels.Tensor, error) {
 	full, nested, err := w.Config.LayerRope(fullAttention, 1e6)
 	if err == nil && !nested {
@@ -96,7 +112,8 @@ func (c *gemma3Config) ropes(w *checkpoint.Weights) (map[string]kernels.Tensor, 
 		return nil, err
 	}
 	freqs := map[string]kernels.Tensor{}
-	for kind, r := range map[string]checkpoint.RopeParameters{fullAttention: full, slidingAttention: sliding} {
+	for kind, r := range map[string]checkpoint.RopeParameters{fullAttention: full,
+		slidingAttention: sliding} {
 		if freqs[kind], err = ropeFreq(w, r, c.HeadDim); err != nil {
 			return nil, err
 		}
@@ -169,8 +186,9 @@ func (c *gemma3Config) block(s checkpoint.Scope, invFreq kernels.Tensor) gemma3B
 			OProj:   attn.Linear("o_proj", c.HiddenSize, c.NumAttentionHeads*c.HeadDim),
 			QNorm:   attn.Vector("q_norm.weight", c.HeadDim, 1),
 			KNorm:   attn.Vector("k_norm.weight", c.HeadDim, 1),
-			InvFreq: invFreq, Heads: c.NumAttentionHeads, KVHeads: c.NumKeyValueHeads, HeadDim: c.HeadDim,
-			Scale: float32(1 / math.Sqrt(c.QueryPreAttnScalar)), Eps: c.RMSNormEps,
+			InvFreq: invFreq, Heads: c.NumAttentionHeads, KVHeads: c.NumKeyValueHeads,
+			HeadDim: c.HeadDim,
+			Scale:   float32(1 / math.Sqrt(c.QueryPreAttnScalar)), Eps: c.RMSNormEps,
 		},
 	}
 	b.mlp.GELU = true

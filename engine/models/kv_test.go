@@ -1,7 +1,7 @@
 package models_test
 
-// What each format of keys and values costs the bundled model: loss against transformers with a float32 cache, and whether it
-// still finds what it read. cache/FORMATS.md has the numbers.
+// What each format of keys and values costs the bundled model: loss against transformers with a
+// float32 cache, and whether it still finds what it read. cache/FORMATS.md has the numbers.
 
 import (
 	"math"
@@ -14,9 +14,10 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// kvFormats are the formats to try, and by how much the loss may differ. The bounds other than the default's and K8 V8's are measured
-// and rounded up, to notice a format that breaks. Rare formats are tried in the long form alone: what they compute is compared with the
-// reference by kernels/attention.
+// kvFormats are the formats to try, and by how much the loss may differ. The bounds other than the
+// default's and K8 V8's are measured and rounded up, to notice a format that breaks. Rare formats
+// are tried in the long form alone: what they compute is compared with the reference by
+// kernels/attention.
 var kvFormats = []struct {
 	options cache.FormatOptions
 	within  float64 // of the loss
@@ -38,12 +39,15 @@ var kvFormats = []struct {
 	{cache.FormatOptions{Name: "q4_0"}, 0.02, false, true},
 }
 
-// mustRecall tells the cases that formats are tried on: two that are answered by what stands 1,800 tokens before.
+// mustRecall tells the cases that formats are tried on: two that are answered by what stands 1,800
+// tokens before.
 func mustRecall(i int, c demoCase) bool {
-	return c.PromptLen > 1_800 && c.PromptLen <= min(2_000, longestCase()) && i%2 == 0 && c.SmallestGap > decidedGap
+	return c.PromptLen > 1_800 && c.PromptLen <= min(2_000, longestCase()) && i%2 == 0 &&
+		c.SmallestGap > decidedGap
 }
 
-// TestKVFormats measures loss and recall of every format, with exact activations so that only the cache differs.
+// TestKVFormats measures loss and recall of every format, with exact activations so that only the
+// cache differs.
 func TestKVFormats(t *testing.T) {
 	const part = 7 // of the conversations one in so many
 	cases := readJSON[[]demoCase](t, "demo_cases.json")
@@ -64,29 +68,35 @@ func TestKVFormats(t *testing.T) {
 			start := time.Now()
 			got, want := r.loss(texts)
 			if !(math.Abs(got/want-1) <= f.within) {
-				t.Errorf("loss %.4f, reference %.4f, expected within %.1f %%", got, want, 100*f.within)
+				t.Errorf("loss %.4f, reference %.4f, expected within %.1f %%", got, want,
+					100*f.within)
 			}
 			right, tried := 0, 0
 			for i, c := range cases {
-				all := long() && f.options.Name == "affine" // the default is tried on what people have
+				// the default is tried on what people have
+				all := long() && f.options.Name == "affine"
 				if !mustRecall(i, c) && !(all && c.SmallestGap > decidedGap) {
 					continue
 				}
 				ids := tok.Encode(c.Prompt, tokenizer.EncodeOptions{})
 				tried++
-				if answer := r.goOn(r.last(ids), len(ids), len(c.GreedyIDs)); slices.Equal(answer, c.GreedyIDs) {
+				if answer := r.goOn(r.last(ids), len(ids), len(c.GreedyIDs)); slices.Equal(answer,
+					c.GreedyIDs) {
 					right++
 				} else if f.recalls {
-					t.Errorf("case %d (%d tokens): greedy %q, transformers has %q", i, len(ids), tok.Decode(answer, false), tok.Decode(c.GreedyIDs, false))
+					t.Errorf("case %d (%d tokens): greedy %q, transformers has %q", i, len(ids),
+						tok.Decode(answer, false), tok.Decode(c.GreedyIDs, false))
 				}
 			}
-			t.Logf("%s: %d bytes a token, loss %+.3f %%, %d of %d answers right, %.1f s", name, bytes, 100*(got/want-1), right, tried, time.Since(start).Seconds())
+			t.Logf("%s: %d bytes a token, loss %+.3f %%, %d of %d answers right, %.1f s", name,
+				bytes, 100*(got/want-1), right, tried, time.Since(start).Seconds())
 		})
 	}
 }
 
-// TestIntegerAttentionLoss: what a format costs as people run it, with activations of 8 bits and attention in integers, against a float16
-// cache and the same activations. Bounds are measured, over all 40 conversations and over the part that is read here, with room for a smaller part.
+// TestIntegerAttentionLoss: what a format costs as people run it, with activations of 8 bits and
+// attention in integers, against a float16 cache and the same activations. Bounds are measured,
+// over all 40 conversations and over the part that is read here, with room for a smaller part.
 func TestIntegerAttentionLoss(t *testing.T) {
 	if testing.Short() || cpu.Best() == cpu.Generic {
 		t.Skip("short conversations scatter more than the bounds")
@@ -115,7 +125,8 @@ func TestIntegerAttentionLoss(t *testing.T) {
 		got := loss(f.options)
 		t.Logf("%+v: loss %+.4f %%", f.options, 100*(got/f16-1))
 		if !(math.Abs(got/f16-1) <= f.within) {
-			t.Errorf("%+v: loss %.4f, with float16 %.4f, expected within %.3f %%", f.options, got, f16, 100*f.within)
+			t.Errorf("%+v: loss %.4f, with float16 %.4f, expected within %.3f %%", f.options, got,
+				f16, 100*f.within)
 		}
 	}
 }

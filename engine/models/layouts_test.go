@@ -104,13 +104,16 @@ func (f folder) logits(t testing.TB, d kernels.Device) [][]float32 {
 	for i := range ids {
 		ids[i] = int32(i * 37 % 320)
 	}
-	r := &rig{Runner: runner.New(d, f.load(t, d), runner.Options{KV: cache.Plain(kernels.F32), Pages: 1, Slots: 1, BatchRows: len(ids), LogitsRows: len(ids)})}
+	r := &rig{Runner: runner.New(d, f.load(t, d),
+		runner.Options{KV: cache.Plain(kernels.F32), Pages: 1, Slots: 1, BatchRows: len(ids),
+			LogitsRows: len(ids)})}
 	return r.step(ids, kernels.Span{Rows: len(ids), Pages: []int32{0}})
 }
 
 const tinyExperts = 16
 
-// stacked joins the experts of every layer into tensors [E, n, k], called mlp.switch_mlp.gate_proj.weight and so on.
+// stacked joins the experts of every layer into tensors [E, n, k], called
+// mlp.switch_mlp.gate_proj.weight and so on.
 func (f folder) stacked() folder {
 	expert := regexp.MustCompile(`^(.*\.mlp\.)experts\.(\d+)\.(.*)$`)
 	out := folder{f.config, map[string]safetensors.Tensor{}}
@@ -121,7 +124,8 @@ func (f folder) stacked() folder {
 		} else if part[2] == "0" {
 			x.Shape, x.Data = append([]int{tinyExperts}, x.Shape...), nil
 			for e := range tinyExperts {
-				x.Data = append(x.Data, f.tensors[fmt.Sprintf("%sexperts.%d.%s", part[1], e, part[3])].Data...)
+				x.Data = append(x.Data, f.tensors[fmt.Sprintf("%sexperts.%d.%s", part[1], e,
+					part[3])].Data...)
 			}
 			out.put(part[1]+"switch_mlp."+part[3], x)
 		}
@@ -129,7 +133,8 @@ func (f folder) stacked() folder {
 	return out
 }
 
-// fused is the layout of Hugging Face since 5.0: experts.gate_up_proj [E, 2I, H] with the gate's rows first.
+// fused is the layout of Hugging Face since 5.0: experts.gate_up_proj [E, 2I, H] with the gate's
+// rows first.
 func (f folder) fused() folder {
 	out := f.stacked()
 	for name, gate := range maps.Clone(out.tensors) {
@@ -137,12 +142,14 @@ func (f folder) fused() folder {
 		if !ok {
 			continue
 		}
-		up, down := out.tensors[path+"switch_mlp.up_proj.weight"], out.tensors[path+"switch_mlp.down_proj.weight"]
+		up, down := out.tensors[path+"switch_mlp.up_proj.weight"],
+			out.tensors[path+"switch_mlp.down_proj.weight"]
 		both := gate
 		both.Shape, both.Data = []int{gate.Shape[0], 2 * gate.Shape[1], gate.Shape[2]}, nil
 		size := len(gate.Data) / tinyExperts
 		for e := range tinyExperts {
-			both.Data = append(append(both.Data, gate.Data[e*size:(e+1)*size]...), up.Data[e*size:(e+1)*size]...)
+			both.Data = append(append(both.Data, gate.Data[e*size:(e+1)*size]...),
+				up.Data[e*size:(e+1)*size]...)
 		}
 		out.put(path+"experts.gate_up_proj", both)
 		out.put(path+"experts.down_proj", down)
@@ -155,11 +162,12 @@ func (f folder) fused() folder {
 
 // zeroCentred tells the norms that Hugging Face stores less one.
 func zeroCentred(name string) bool {
-	return strings.HasSuffix(name, "norm.weight") && !strings.Contains(name, "linear_attn") || strings.Contains(name, "pre_fc_norm")
+	return strings.HasSuffix(name, "norm.weight") && !strings.Contains(name, "linear_attn") ||
+		strings.Contains(name, "pre_fc_norm")
 }
 
-// mlx is f as mlx-lm converts it: stacked experts, shifted norms (in float32 here, so that nothing is rounded), conv1d [C, taps, 1],
-// everything under language_model.
+// mlx is f as mlx-lm converts it: stacked experts, shifted norms (in float32 here, so that nothing
+// is rounded), conv1d [C, taps, 1], everything under language_model.
 func (f folder) mlx() folder {
 	out := f.stacked()
 	for name, x := range out.tensors {
@@ -187,14 +195,16 @@ func float32s(x safetensors.Tensor, add float32) safetensors.Tensor {
 func widen(x safetensors.Tensor) []float32 {
 	var values []float32
 	for i := 0; i < len(x.Data); i += 2 {
-		values = append(values, math.Float32frombits(uint32(binary.LittleEndian.Uint16(x.Data[i:]))<<16))
+		values = append(values, math.Float32frombits(
+			uint32(binary.LittleEndian.Uint16(x.Data[i:]))<<16))
 	}
 	return values
 }
 
 // nested puts a config's keys under text_config, as multimodal models have them.
 func nested(modelType, config string) string {
-	return `{"model_type": "` + modelType + `", "tie_word_embeddings": true, "text_config": ` + config + `}`
+	return `{"model_type": "` + modelType + `", "tie_word_embeddings": true, "text_config": ` +
+		config + `}`
 }
 
 func TestLayouts(t *testing.T) {
@@ -209,13 +219,18 @@ func TestLayouts(t *testing.T) {
 		}
 		check("MLX", original.mlx())
 		check("Hugging Face, fused experts", original.fused())
-		inside := original.fused().rename(func(name string) string { return strings.Replace(name, "model.", "model.language_model.", 1) })
+		inside := original.fused().rename(
+			func(name string) string {
+				return strings.Replace(name, "model.",
+					"model.language_model.", 1)
+			})
 		inside.config = nested(strings.TrimSuffix(name, "_text"), original.config)
 		check("Hugging Face, with a vision tower's names", inside)
 	}
 }
 
-// TestMTPNorms: the draft block's norms are 1+w where they are stored raw and plain where they are shifted, whatever the trunk's are.
+// TestMTPNorms: the draft block's norms are 1+w where they are stored raw and plain where they are
+// shifted, whatever the trunk's are.
 func TestMTPNorms(t *testing.T) {
 	d := cpuDevice(t, 1)
 	hf := readTiny(t, "qwen3_5_text")
@@ -227,8 +242,10 @@ func TestMTPNorms(t *testing.T) {
 		}
 	}
 	norm := hf.tensors["model.norm.weight"]
-	block["norm.weight"], block["pre_fc_norm_embedding.weight"], block["pre_fc_norm_hidden.weight"] = norm, norm, norm
-	block["fc.weight"] = safetensors.Tensor{DType: safetensors.F32, Shape: []int{64, 128}, Data: make([]byte, 64*128*4)}
+	block["norm.weight"], block["pre_fc_norm_embedding.weight"],
+		block["pre_fc_norm_hidden.weight"] = norm, norm, norm
+	block["fc.weight"] = safetensors.Tensor{DType: safetensors.F32, Shape: []int{64, 128},
+		Data: make([]byte, 64*128*4)}
 	for _, c := range []struct {
 		name    string
 		trunk   folder

@@ -1,7 +1,7 @@
 package models
 
-// What the architectures share while loading: checks of config.json's numbers before anything is allocated on them, and the
-// module shapes that several checkpoints have in common.
+// What the architectures share while loading: checks of config.json's numbers before anything is
+// allocated on them, and the module shapes that several checkpoints have in common.
 
 import (
 	"errors"
@@ -14,7 +14,8 @@ import (
 )
 
 const (
-	// maxDimension bounds every size in a config.json, so that products of a few of them cannot overflow.
+	// maxDimension bounds every size in a config.json, so that products of a few of them cannot
+	// overflow.
 	maxDimension = 1 << 22
 	// maxLayers bounds what is made per layer before a tensor is looked at.
 	maxLayers = 1 << 12
@@ -58,7 +59,8 @@ func divides(partKey string, part int, wholeKey string, whole int) error {
 // validate turns the faults of a config into one problem.
 func validate(modelType string, faults ...error) error {
 	if err := errors.Join(faults...); err != nil {
-		return problem.Wrap(problem.ModelBroken, err, "config.json does not describe a "+modelType+" model", "Download the model again.")
+		return problem.Wrap(problem.ModelBroken, err,
+			"config.json does not describe a "+modelType+" model", "Download the model again.")
 	}
 	return nil
 }
@@ -73,7 +75,8 @@ func invFreq(w *checkpoint.Weights, theta float64, headDim int) (kernels.Tensor,
 }
 
 // ropeFreq is the rotary frequencies of r on the device, [1, rotary/2].
-func ropeFreq(w *checkpoint.Weights, r checkpoint.RopeParameters, headDim int) (kernels.Tensor, error) {
+func ropeFreq(w *checkpoint.Weights, r checkpoint.RopeParameters, headDim int) (kernels.Tensor,
+	error) {
 	f, err := r.InvFreq(headDim)
 	if err != nil {
 		return kernels.Tensor{}, err
@@ -89,8 +92,9 @@ func loadMLP(s checkpoint.Scope, hidden, intermediate int) nn.MLP {
 	}
 }
 
-// loadExperts finds the experts of the MLP s in any of the three layouts they come in: stacked as switch_mlp (MLX), fused as
-// experts.gate_up_proj (Hugging Face since 5.0), or one module per expert.
+// loadExperts finds the experts of the MLP s in any of the three layouts they come in: stacked as
+// switch_mlp (MLX), fused as experts.gate_up_proj (Hugging Face since 5.0), or one module per
+// expert.
 func loadExperts(s checkpoint.Scope, experts, hidden, intermediate int) nn.MLP {
 	switch {
 	case s.Has("switch_mlp.gate_proj.weight"):
@@ -102,7 +106,8 @@ func loadExperts(s checkpoint.Scope, experts, hidden, intermediate int) nn.MLP {
 		}
 	case s.Has("experts.gate_up_proj"):
 		gate, up := s.Halves("experts.gate_up_proj", experts, intermediate, hidden)
-		return nn.MLP{GateProj: gate, UpProj: up, DownProj: s.Plain("experts.down_proj", experts, hidden, intermediate)}
+		return nn.MLP{GateProj: gate, UpProj: up,
+			DownProj: s.Plain("experts.down_proj", experts, hidden, intermediate)}
 	}
 	name := func(part string) func(int) string {
 		return func(e int) string { return fmt.Sprintf("experts.%d.%s", e, part) }

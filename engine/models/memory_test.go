@@ -1,7 +1,7 @@
 package models_test
 
-// That no float copy of a sequence's keys or values exists at any moment: memory is measured while a long prompt is read and
-// decoded from a quantized cache.
+// That no float copy of a sequence's keys or values exists at any moment: memory is measured while
+// a long prompt is read and decoded from a quantized cache.
 
 import (
 	"fmt"
@@ -28,10 +28,12 @@ func longTokens() int {
 	return 6_000
 }
 
-// TestNoFloatCopyOfTheCache reads a long prompt into the default cache, K8 and V4 or V8, and decodes 16 tokens more, in a process of its
-// own. All of the cache's memory is touched before, and weights and activations by the first 1,024 tokens; so from there on the
-// process's peak may grow by nothing that grows with the context. A float copy of one layer's keys alone would be 2 heads * 128 *
-// 6,000 tokens * 2 bytes = 3.1 MB in half precision and 6.1 MB in float32 (8.2 and 16.4 MB at 16,000), and as much again for values.
+// TestNoFloatCopyOfTheCache reads a long prompt into the default cache, K8 and V4 or V8, and
+// decodes 16 tokens more, in a process of its own. All of the cache's memory is touched before, and
+// weights and activations by the first 1,024 tokens; so from there on the process's peak may grow
+// by nothing that grows with the context. A float copy of one layer's keys alone would be 2 heads *
+// 128 * 6,000 tokens * 2 bytes = 3.1 MB in half precision and 6.1 MB in float32 (8.2 and 16.4 MB at
+// 16,000), and as much again for values.
 func TestNoFloatCopyOfTheCache(t *testing.T) {
 	const slackBytes = 1 << 20
 	if os.Getenv(childEnv) != "" {
@@ -42,7 +44,8 @@ func TestNoFloatCopyOfTheCache(t *testing.T) {
 	if runtime.GOOS != "linux" || testing.Short() || cpu.Best() == cpu.Generic {
 		t.Skip("reads the peak from /proc, and thousands of tokens")
 	}
-	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestNoFloatCopyOfTheCache$", "-test.count=1")
+	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestNoFloatCopyOfTheCache$",
+		"-test.count=1")
 	child.Env = append(os.Environ(), childEnv+"=1")
 	out, err := child.CombinedOutput()
 	if err != nil {
@@ -60,7 +63,8 @@ func TestNoFloatCopyOfTheCache(t *testing.T) {
 	}
 }
 
-// readLong is what the child does: it returns by how many bytes the peak grows after the first tokens.
+// readLong is what the child does: it returns by how many bytes the peak grows after the first
+// tokens.
 func readLong(t *testing.T) int64 {
 	r, tok := newDemoWith(t, false, cache.Default())
 	longTokens := longTokens()
@@ -71,7 +75,8 @@ func readLong(t *testing.T) int64 {
 	}
 	ids := make([]int32, longTokens+16)
 	for i, x := 0, uint32(12345); i < len(ids); i++ {
-		x = x*1664525 + 1013904223 // Numerical Recipes' generator: any fixed, well spread ids will do
+		// Numerical Recipes' generator: any fixed, well spread ids will do
+		x = x*1664525 + 1013904223
 		ids[i] = int32((x >> 8) % uint32(tok.VocabSize()))
 	}
 	var before int64
@@ -79,7 +84,8 @@ func readLong(t *testing.T) int64 {
 		part := ids[from:min(from+demoChunk, longTokens)]
 		r.step(part, from, []int32{int32(len(part) - 1)})
 		if from+len(part) == firstTokens {
-			r.step(ids[firstTokens:firstTokens+1], firstTokens, []int32{0}) // decoding's own memory too
+			// decoding's own memory too
+			r.step(ids[firstTokens:firstTokens+1], firstTokens, []int32{0})
 			before = peakBytes(t)
 		}
 	}

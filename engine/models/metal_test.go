@@ -1,7 +1,7 @@
 package models_test
 
-// Whole models on the simulated Metal device: which rows go through the kernels on matrix units, and that their bits do not depend on
-// how a prompt was cut or on what else is in the batch.
+// Whole models on the simulated Metal device: which rows go through the kernels on matrix units,
+// and that their bits do not depend on how a prompt was cut or on what else is in the batch.
 
 import (
 	"errors"
@@ -42,7 +42,9 @@ func (r *rig) read(ids []int32, prompt int, pieces ...int) [][]float32 {
 	var all [][]float32
 	for from := 0; len(pieces) > 0; pieces = pieces[1:] {
 		to := from + pieces[0]
-		all = append(all, r.step(ids[from:to], kernels.Span{Rows: to - from, Pos: from, Pages: r.pages[0], Prefill: max(0, min(to, prompt)-from)})...)
+		all = append(all, r.step(ids[from:to],
+			kernels.Span{Rows: to - from, Pos: from, Pages: r.pages[0],
+				Prefill: max(0, min(to, prompt)-from)})...)
 		from = to
 	}
 	return all
@@ -53,7 +55,8 @@ func TestMetalPromptsOnMatrixUnits(t *testing.T) {
 	for _, name := range tiny {
 		t.Run(name, func(t *testing.T) {
 			d := metalDevice(t)
-			r := newTinyWith(t, d, name, runner.Options{KV: cache.Plain(kernels.F32), Slots: 3, BatchRows: rigRows})
+			r := newTinyWith(t, d, name,
+				runner.Options{KV: cache.Plain(kernels.F32), Slots: 3, BatchRows: rigRows})
 			ids := readExpected(t, name)[4].IDs[:prompt+generated]
 			decoded := r.read(ids, 0, prompt+generated)
 			if d.Kernels()["prefill"] || d.Kernels()["attend_prefill"] {
@@ -65,17 +68,22 @@ func TestMetalPromptsOnMatrixUnits(t *testing.T) {
 			}
 			for i := range whole {
 				for v, x := range whole[i] {
-					if diff := x - decoded[i][v]; !(diff <= logitTolerance && diff >= -logitTolerance) {
-						t.Fatalf("row %d, logit %d: %g, by the kernels for decoding %g", i, v, x, decoded[i][v])
+					if diff := x - decoded[i][v]; !(diff <= logitTolerance &&
+						diff >= -logitTolerance) {
+						t.Fatalf("row %d, logit %d: %g, by the kernels for decoding %g", i, v, x,
+							decoded[i][v])
 					}
 				}
 			}
-			for _, pieces := range [][]int{{32, 32, 11, 1, 1, 1, 1, 1, 1}, {1, 40, 33, 7}, {74, 3, 4}} {
+			for _, pieces := range [][]int{{32, 32, 11, 1, 1, 1, 1, 1, 1}, {1, 40, 33, 7},
+				{74, 3, 4}} {
 				if got := r.read(ids, prompt, pieces...); !equalBits(got, whole) {
 					t.Errorf("in pieces of %v: other bits", pieces)
 				}
 			}
-			last, err := r.Step(ids[:prompt], []kernels.Span{{Rows: prompt, Prefill: prompt, Pages: r.pages[0]}}, []int32{prompt - 1})
+			last, err := r.Step(ids[:prompt],
+				[]kernels.Span{{Rows: prompt, Prefill: prompt, Pages: r.pages[0]}},
+				[]int32{prompt - 1})
 			if err != nil || !equalBits([][]float32{last}, whole[prompt-1:prompt]) {
 				t.Errorf("the last row's logits alone: other bits (%v)", err)
 			}

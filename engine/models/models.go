@@ -1,5 +1,6 @@
-// Package models holds the architectures, one file each, written in layers and in the checkpoint's own names. The registry below
-// is the list of what Headroom runs; a new architecture is a file and a row.
+// Package models holds the architectures, one file each, written in layers and in the checkpoint's
+// own names. The registry below is the list of what Headroom runs; a new architecture is a file and
+// a row.
 package models
 
 import (
@@ -18,8 +19,8 @@ import (
 type Model interface {
 	// Spec describes the model to the runner.
 	Spec() Spec
-	// Forward computes the next-token logits [len(b.Logits), V] of the rows that b.Logits names, and leaves what it will remember
-	// in layers, which has one entry per Spec().Layers.
+	// Forward computes the next-token logits [len(b.Logits), V] of the rows that b.Logits names,
+	// and leaves what it will remember in layers, which has one entry per Spec().Layers.
 	Forward(c *ops.Context, b *batch.Batch, layers []cache.Layer) kernels.Tensor
 }
 
@@ -45,7 +46,8 @@ var registry = map[string]func(*checkpoint.Weights) (Model, error){
 func Load(w *checkpoint.Weights) (Model, error) {
 	load, ok := registry[w.Config.ModelType]
 	if !ok {
-		return nil, problem.New(problem.UnknownArchitecture, "Headroom cannot run models of the kind \""+w.Config.ModelType+"\" yet",
+		return nil, problem.New(problem.UnknownArchitecture,
+			"Headroom cannot run models of the kind \""+w.Config.ModelType+"\" yet",
 			"it runs "+strings.Join(Architectures(), ", "), "Pick a model of one of these kinds.")
 	}
 	m, err := load(w)

@@ -17,8 +17,8 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// expected is one prompt's reference outputs, computed in float32 by Hugging Face transformers 5.17 (PyTorch 2.11), or by MLX 0.32.4 for
-// what it has packed (testdata/mxfp4.py).
+// expected is one prompt's reference outputs, computed in float32 by Hugging Face transformers 5.17
+// (PyTorch 2.11), or by MLX 0.32.4 for what it has packed (testdata/mxfp4.py).
 type expected struct {
 	IDs         []int32   `json:"ids"`
 	LastLogits  []float32 `json:"last_logits"`
@@ -27,9 +27,10 @@ type expected struct {
 	SmallestGap float64   `json:"smallest_gap"`
 }
 
-// The tiny models: every architecture with random bf16 weights in Hugging Face layout, and two of them as MLX packs them, in mxfp4 with
-// affine and plain exceptions.
-var tiny = []string{"gemma3_text", "qwen3", "qwen3_5_text", "qwen3_5_moe_text", "qwen3" + packedByMLX, "qwen3_5_moe" + packedByMLX}
+// The tiny models: every architecture with random bf16 weights in Hugging Face layout, and two of
+// them as MLX packs them, in mxfp4 with affine and plain exceptions.
+var tiny = []string{"gemma3_text", "qwen3", "qwen3_5_text", "qwen3_5_moe_text",
+	"qwen3" + packedByMLX, "qwen3_5_moe" + packedByMLX}
 
 const packedByMLX = "_mxfp4"
 
@@ -62,23 +63,27 @@ func checkExpected(t *testing.T, device string, r *rig, want expected) {
 	logits := r.score(want.IDs, len(want.IDs))
 	for i, id := range want.ArgmaxEach {
 		if best, gap := argmax(logits[i]); best != id && gap > decidedGap {
-			t.Errorf("%s, %d tokens, position %d: argmax %d by %.3f, the reference has %d", device, len(want.IDs), i, best, gap, id)
+			t.Errorf("%s, %d tokens, position %d: argmax %d by %.3f, the reference has %d", device,
+				len(want.IDs), i, best, gap, id)
 		}
 	}
 	for v, w := range want.LastLogits {
 		if g := logits[len(logits)-1][v]; !(math.Abs(float64(g-w)) <= logitTolerance) {
-			t.Fatalf("%s, %d tokens: logit %d is %g, the reference has %g", device, len(want.IDs), v, g, w)
+			t.Fatalf("%s, %d tokens: logit %d is %g, the reference has %g", device, len(want.IDs),
+				v, g, w)
 		}
 	}
 	if want.SmallestGap > decidedGap {
 		if got := r.greedy(want.IDs, len(want.GreedyIDs)); !slices.Equal(got, want.GreedyIDs) {
-			t.Errorf("%s, %d tokens: greedy %v, the reference has %v", device, len(want.IDs), got, want.GreedyIDs)
+			t.Errorf("%s, %d tokens: greedy %v, the reference has %v", device, len(want.IDs), got,
+				want.GreedyIDs)
 		}
 	}
 }
 
-// TestSameBits holds the exactness rule on whole models: however a prompt is cut into chunks, whatever else is in the batch, and
-// with a page table in any order, every row of logits has the same bits; and decoding gives the bits that prefill gives.
+// TestSameBits holds the exactness rule on whole models: however a prompt is cut into chunks,
+// whatever else is in the batch, and with a page table in any order, every row of logits has the
+// same bits; and decoding gives the bits that prefill gives.
 func TestSameBits(t *testing.T) {
 	for _, name := range tiny {
 		t.Run(name, func(t *testing.T) {
@@ -93,7 +98,8 @@ func TestSameBits(t *testing.T) {
 			if got := r.scoreTogether(ids, ids[:50]); !equalBits(got, whole) {
 				t.Error("another sequence in the batch changes the bits")
 			}
-			if one, two := newTiny(t, cpuDevice(t, 1), name).score(ids, 64), newTiny(t, cpuDevice(t, 3), name).score(ids, 64); !equalBits(one, two) {
+			if one, two := newTiny(t, cpuDevice(t, 1), name).score(ids, 64),
+				newTiny(t, cpuDevice(t, 3), name).score(ids, 64); !equalBits(one, two) {
 				t.Error("the number of threads changes the bits")
 			}
 		})
@@ -110,12 +116,14 @@ const rigRows = 512
 
 func newTiny(t *testing.T, d kernels.Device, name string) *rig {
 	t.Helper()
-	return newTinyWith(t, d, name, runner.Options{KV: cache.Plain(kernels.F32), Slots: 2, BatchRows: rigRows})
+	return newTinyWith(t, d, name,
+		runner.Options{KV: cache.Plain(kernels.F32), Slots: 2, BatchRows: rigRows})
 }
 
 func newTinyKept(t *testing.T, d kernels.Device, name string, state cache.StateFormat) *rig {
 	t.Helper()
-	return newTinyWith(t, d, name, runner.Options{KV: cache.Plain(kernels.F32), State: state, Slots: 2, BatchRows: rigRows})
+	return newTinyWith(t, d, name,
+		runner.Options{KV: cache.Plain(kernels.F32), State: state, Slots: 2, BatchRows: rigRows})
 }
 
 // newTinyWith is newTiny with a cache of its own kind. Pages and LogitsRows are set here.
@@ -158,7 +166,8 @@ func (r *rig) score(ids []int32, chunk int) [][]float32 {
 	var all [][]float32
 	for from := 0; from < len(ids); from += chunk {
 		to := min(from+chunk, len(ids))
-		all = append(all, r.step(ids[from:to], kernels.Span{Rows: to - from, Pos: from, Pages: r.pages[0]})...)
+		all = append(all, r.step(ids[from:to],
+			kernels.Span{Rows: to - from, Pos: from, Pages: r.pages[0]})...)
 	}
 	return all
 }
@@ -167,9 +176,12 @@ func (r *rig) score(ids []int32, chunk int) [][]float32 {
 func (r *rig) scoreTogether(a, b []int32) [][]float32 {
 	half := len(b) / 2
 	out := r.step(append(slices.Clone(b[:half]), a[:100]...),
-		kernels.Span{Rows: half, Pages: r.pages[1], Slot: 1}, kernels.Span{Row: half, Rows: 100, Pages: r.pages[0]})[half:]
+		kernels.Span{Rows: half, Pages: r.pages[1], Slot: 1},
+		kernels.Span{Row: half, Rows: 100, Pages: r.pages[0]})[half:]
 	return append(out, r.step(append(slices.Clone(a[100:]), b[half:]...),
-		kernels.Span{Rows: len(a) - 100, Pos: 100, Pages: r.pages[0]}, kernels.Span{Row: len(a) - 100, Rows: len(b) - half, Pos: half, Pages: r.pages[1], Slot: 1})[:len(a)-100]...)
+		kernels.Span{Rows: len(a) - 100, Pos: 100, Pages: r.pages[0]},
+		kernels.Span{Row: len(a) - 100, Rows: len(b) - half, Pos: half, Pages: r.pages[1],
+			Slot: 1})[:len(a)-100]...)
 }
 
 // step returns every row's logits.
@@ -216,7 +228,8 @@ func argmax(x []float32) (best int32, gap float64) {
 
 func equalBits(a, b [][]float32) bool {
 	return slices.EqualFunc(a, b, func(x, y []float32) bool {
-		return slices.EqualFunc(x, y, func(p, q float32) bool { return math.Float32bits(p) == math.Float32bits(q) })
+		return slices.EqualFunc(x, y,
+			func(p, q float32) bool { return math.Float32bits(p) == math.Float32bits(q) })
 	})
 }
 

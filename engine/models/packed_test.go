@@ -1,6 +1,7 @@
 package models_test
 
-// Tiny models packed as MLX packs them, in every width, against the very weights that the codes stand for.
+// Tiny models packed as MLX packs them, in every width, against the very weights that the codes
+// stand for.
 
 import (
 	"encoding/binary"
@@ -13,13 +14,16 @@ import (
 	"headroom/engine/safetensors"
 )
 
-// packedTolerance is for kernels that add in another order for packed weights than for plain ones. Those of x86 do not: code*scale is
-// exact (8 bits by 8), code*scale+bias is rounded once, and the lanes are the same, so they differ by 0. A bias that is off by 0.1 %
-// moves logits by hundreds of this.
+// packedTolerance is for kernels that add in another order for packed weights than for plain ones.
+// Those of x86 do not: code*scale is exact (8 bits by 8), code*scale+bias is rounded once, and the
+// lanes are the same, so they differ by 0. A bias that is off by 0.1 % moves logits by hundreds of
+// this.
 const packedTolerance = 1e-5
 
-// quantize packs BF16 matrices whose width divides into groups, and returns the packed tensors and the float32 values they stand for.
-func quantize(x safetensors.Tensor, bits, group int) (codes, scales, biases, plain safetensors.Tensor) {
+// quantize packs BF16 matrices whose width divides into groups, and returns the packed tensors and
+// the float32 values they stand for.
+func quantize(x safetensors.Tensor, bits, group int) (codes, scales, biases,
+	plain safetensors.Tensor) {
 	values, k := widen(x), x.Shape[len(x.Shape)-1]
 	shape := func(cols int) []int { return append(slices.Clone(x.Shape[:len(x.Shape)-1]), cols) }
 	codes = safetensors.Tensor{DType: safetensors.U32, Shape: shape(k * bits / 32)}
@@ -31,16 +35,21 @@ func quantize(x safetensors.Tensor, bits, group int) (codes, scales, biases, pla
 		for g := 0; g < k; g += group {
 			part := values[row+g : row+g+group]
 			low := bfloat16(slices.Min(part))
-			scale := bfloat16(max((slices.Max(part)-slices.Min(part))/float32(int(1)<<bits-1), 1e-8))
-			scales.Data = binary.LittleEndian.AppendUint16(scales.Data, uint16(math.Float32bits(scale)>>16))
-			biases.Data = binary.LittleEndian.AppendUint16(biases.Data, uint16(math.Float32bits(low)>>16))
+			scale := bfloat16(max((slices.Max(part)-slices.Min(part))/float32(int(1)<<bits-1),
+				1e-8))
+			scales.Data = binary.LittleEndian.AppendUint16(scales.Data,
+				uint16(math.Float32bits(scale)>>16))
+			biases.Data = binary.LittleEndian.AppendUint16(biases.Data,
+				uint16(math.Float32bits(low)>>16))
 			for i, v := range part {
-				code := int(min(max(math.Round(float64((v-low)/scale)), 0), float64(int(1)<<bits-1)))
+				code := int(min(max(math.Round(float64((v-low)/scale)), 0),
+					float64(int(1)<<bits-1)))
 				for b := range bits {
 					at := (g+i)*bits + b
 					stream[at/8] |= byte(code>>b&1) << (at % 8)
 				}
-				plain.Data = binary.LittleEndian.AppendUint32(plain.Data, math.Float32bits(float32(code)*scale+low))
+				plain.Data = binary.LittleEndian.AppendUint32(plain.Data,
+					math.Float32bits(float32(code)*scale+low))
 			}
 		}
 		codes.Data = append(codes.Data, stream...)
@@ -50,14 +59,17 @@ func quantize(x safetensors.Tensor, bits, group int) (codes, scales, biases, pla
 
 func bfloat16(x float32) float32 { return math.Float32frombits(math.Float32bits(x) &^ 0xffff) }
 
-// packed is f with every matrix that divides into groups packed, and f with the values of those codes.
+// packed is f with every matrix that divides into groups packed, and f with the values of those
+// codes.
 func (f folder) packed(bits, group int) (packed, plain folder) {
 	same := func(name string) string { return name }
 	packed, plain = f.rename(same), f.rename(same)
-	packed.config = strings.Replace(f.config, "{", fmt.Sprintf(`{"quantization": {"bits": %d, "group_size": %d}, `, bits, group), 1)
+	packed.config = strings.Replace(f.config, "{",
+		fmt.Sprintf(`{"quantization": {"bits": %d, "group_size": %d}, `, bits, group), 1)
 	for name, x := range f.tensors {
 		module, ok := strings.CutSuffix(name, ".weight")
-		if !ok || len(x.Shape) < 2 || strings.Contains(name, "conv1d") || x.Shape[len(x.Shape)-1]%group != 0 {
+		if !ok || len(x.Shape) < 2 || strings.Contains(name, "conv1d") ||
+			x.Shape[len(x.Shape)-1]%group != 0 {
 			continue
 		}
 		codes, scales, biases, values := quantize(x, bits, group)
@@ -83,10 +95,12 @@ func TestPackedEqualsPlain(t *testing.T) {
 			}
 		}
 		if !(worst <= packedTolerance) {
-			t.Errorf("%s in %d bits, groups of %d: logits differ by %g, expected at most %g", name, bits, group, worst, packedTolerance)
+			t.Errorf("%s in %d bits, groups of %d: logits differ by %g, expected at most %g", name,
+				bits, group, worst, packedTolerance)
 		}
 	}
-	dense, hybrid, moe := readTiny(t, "qwen3"), readTiny(t, "qwen3_5_text").mlx(), readTiny(t, "qwen3_5_moe_text").mlx()
+	dense, hybrid, moe := readTiny(t, "qwen3"), readTiny(t, "qwen3_5_text").mlx(),
+		readTiny(t, "qwen3_5_moe_text").mlx()
 	for _, bits := range []int{2, 3, 4, 5, 6, 8} {
 		for _, group := range []int{32, 64, 128} {
 			check("qwen3", dense, bits, group)

@@ -1,8 +1,8 @@
 package models
 
-// Qwen3 (dense): pre-norm blocks of grouped-query attention, with RMSNorm on each query and key head before RoPE, and a SwiGLU
-// MLP. Reference: Qwen3 Technical Report (2025); Hugging Face transformers, models/qwen3. Checkpoints: Qwen3-0.6B to 32B, MLX
-// conversions included.
+// Qwen3 (dense): pre-norm blocks of grouped-query attention, with RMSNorm on each query and key
+// head before RoPE, and a SwiGLU MLP. Reference: Qwen3 Technical Report (2025); Hugging Face
+// transformers, models/qwen3. Checkpoints: Qwen3-0.6B to 32B, MLX conversions included.
 
 import (
 	"math"
@@ -36,9 +36,13 @@ func (c *qwen3Config) validate(modelType string) error {
 		c.HeadDim = c.HiddenSize / c.NumAttentionHeads
 	}
 	return validate(modelType,
-		positive("vocab_size", c.VocabSize), positive("hidden_size", c.HiddenSize), positive("intermediate_size", c.IntermediateSize),
-		layers("num_hidden_layers", c.NumHiddenLayers), epsilon("rms_norm_eps", c.RMSNormEps), positive("head_dim", c.HeadDim), positive("max_position_embeddings", c.MaxPositionEmbeddings),
-		divides("num_key_value_heads", c.NumKeyValueHeads, "num_attention_heads", c.NumAttentionHeads))
+		positive("vocab_size", c.VocabSize), positive("hidden_size", c.HiddenSize),
+		positive("intermediate_size", c.IntermediateSize),
+		layers("num_hidden_layers", c.NumHiddenLayers), epsilon("rms_norm_eps", c.RMSNormEps),
+		positive("head_dim", c.HeadDim),
+		positive("max_position_embeddings", c.MaxPositionEmbeddings),
+		divides("num_key_value_heads", c.NumKeyValueHeads, "num_attention_heads",
+			c.NumAttentionHeads))
 }
 
 type qwen3 struct {
@@ -93,8 +97,9 @@ func loadQwen3(w *checkpoint.Weights) (Model, error) {
 				OProj:   attn.Linear("o_proj", c.HiddenSize, c.NumAttentionHeads*c.HeadDim),
 				QNorm:   attn.Vector("q_norm.weight", c.HeadDim, 0),
 				KNorm:   attn.Vector("k_norm.weight", c.HeadDim, 0),
-				InvFreq: invFreq, Heads: c.NumAttentionHeads, KVHeads: c.NumKeyValueHeads, HeadDim: c.HeadDim,
-				Scale: float32(1 / math.Sqrt(float64(c.HeadDim))), Eps: c.RMSNormEps,
+				InvFreq: invFreq, Heads: c.NumAttentionHeads, KVHeads: c.NumKeyValueHeads,
+				HeadDim: c.HeadDim,
+				Scale:   float32(1 / math.Sqrt(float64(c.HeadDim))), Eps: c.RMSNormEps,
 			},
 		})
 	}
@@ -104,7 +109,8 @@ func loadQwen3(w *checkpoint.Weights) (Model, error) {
 func (m *qwen3) Spec() Spec {
 	s := Spec{VocabSize: m.config.VocabSize, ContextTokens: m.config.MaxPositionEmbeddings}
 	for range m.layers {
-		s.Layers = append(s.Layers, cache.LayerSpec{KVHeads: m.config.NumKeyValueHeads, HeadDim: m.config.HeadDim})
+		s.Layers = append(s.Layers,
+			cache.LayerSpec{KVHeads: m.config.NumKeyValueHeads, HeadDim: m.config.HeadDim})
 	}
 	return s
 }

@@ -1,9 +1,10 @@
 package models
 
-// Qwen3.5 and 3.6, dense and mixture of experts: blocks of GatedDeltaNet with a full-attention block every
-// full_attention_interval, each followed by a SwiGLU MLP or by experts with one shared expert; one MTP block that drafts the token
-// after the next. Reference: Hugging Face transformers, models/qwen3_5 and qwen3_5_moe; mlx-lm, models/qwen3_5.py. Checkpoints: MLX
-// conversions (names under language_model., norms already shifted) and Hugging Face originals (zero-centred norms).
+// Qwen3.5 and 3.6, dense and mixture of experts: blocks of GatedDeltaNet with a full-attention
+// block every full_attention_interval, each followed by a SwiGLU MLP or by experts with one shared
+// expert; one MTP block that drafts the token after the next. Reference: Hugging Face transformers,
+// models/qwen3_5 and qwen3_5_moe; mlx-lm, models/qwen3_5.py. Checkpoints: MLX conversions (names
+// under language_model., norms already shifted) and Hugging Face originals (zero-centred norms).
 
 import (
 	"fmt"
@@ -42,15 +43,20 @@ func (c *qwen35Config) validate(modelType string) error {
 		c.IntermediateSize = 1 // not used
 	}
 	faults := []error{
-		positive("linear_conv_kernel_dim", c.LinearConvKernelDim), positive("linear_key_head_dim", c.LinearKeyHeadDim),
+		positive("linear_conv_kernel_dim", c.LinearConvKernelDim),
+		positive("linear_key_head_dim", c.LinearKeyHeadDim),
 		positive("linear_value_head_dim", c.LinearValueHeadDim),
-		divides("linear_num_key_heads", c.LinearNumKeyHeads, "linear_num_value_heads", c.LinearNumValueHeads),
+		divides("linear_num_key_heads", c.LinearNumKeyHeads, "linear_num_value_heads",
+			c.LinearNumValueHeads),
 	}
 	if moe {
-		faults = append(faults, positive("num_experts", c.NumExperts), positive("num_experts_per_tok", c.NumExpertsPerTok),
-			positive("moe_intermediate_size", c.MoEIntermediateSize), positive("shared_expert_intermediate_size", c.SharedExpertIntermediateSize))
+		faults = append(faults, positive("num_experts", c.NumExperts),
+			positive("num_experts_per_tok", c.NumExpertsPerTok),
+			positive("moe_intermediate_size", c.MoEIntermediateSize),
+			positive("shared_expert_intermediate_size", c.SharedExpertIntermediateSize))
 		if c.NumExpertsPerTok > c.NumExperts {
-			faults = append(faults, fmt.Errorf("num_experts_per_tok is %d of %d experts", c.NumExpertsPerTok, c.NumExperts))
+			faults = append(faults, fmt.Errorf("num_experts_per_tok is %d of %d experts",
+				c.NumExpertsPerTok, c.NumExperts))
 		}
 	}
 	switch {
@@ -63,11 +69,13 @@ func (c *qwen35Config) validate(modelType string) error {
 			c.LayerTypes = append(c.LayerTypes, kind)
 		}
 	case len(c.LayerTypes) != c.NumHiddenLayers:
-		faults = append(faults, fmt.Errorf("layer_types has %d entries for num_hidden_layers of %d", len(c.LayerTypes), c.NumHiddenLayers))
+		faults = append(faults, fmt.Errorf("layer_types has %d entries for num_hidden_layers of %d",
+			len(c.LayerTypes), c.NumHiddenLayers))
 	}
 	for i, kind := range c.LayerTypes {
 		if kind != "linear_attention" && kind != "full_attention" {
-			faults = append(faults, fmt.Errorf("layer_types[%d] is %q, expected linear_attention or full_attention", i, kind))
+			faults = append(faults, fmt.Errorf(
+				"layer_types[%d] is %q, expected linear_attention or full_attention", i, kind))
 		}
 	}
 	return validate(modelType, append(faults, c.qwen3Config.validate(modelType))...)
@@ -92,7 +100,8 @@ type qwen35Block struct {
 	moe                    *nn.MoE
 }
 
-// qwen35MTP drafts: block(fc(concat(norm(embed(next token)), norm(hidden)))), then the trunk's head.
+// qwen35MTP drafts: block(fc(concat(norm(embed(next token)), norm(hidden)))), then the trunk's
+// head.
 type qwen35MTP struct {
 	preFCNormEmbedding, preFCNormHidden kernels.Tensor
 	fc                                  *kernels.Weight // [hidden, 2*hidden]
@@ -101,7 +110,8 @@ type qwen35MTP struct {
 }
 
 func loadQwen35(w *checkpoint.Weights) (Model, error) {
-	m := &qwen35{config: qwen35Config{qwen3Config: qwen3Config{RMSNormEps: defaultEps}, NormTopKProb: true}}
+	m := &qwen35{config: qwen35Config{qwen3Config: qwen3Config{RMSNormEps: defaultEps},
+		NormTopKProb: true}}
 	c := &m.config
 	if err := w.Config.Decode(c); err != nil {
 		return nil, err
@@ -131,21 +141,24 @@ func loadQwen35(w *checkpoint.Weights) (Model, error) {
 		}
 		m.layers = append(m.layers, l.block(model.Sub("layers.%d", i), kind))
 	}
-	if s := w.At("language_model.mtp.", "model.mtp.", "mtp."); c.MTPNumHiddenLayers > 0 && s.Has("fc.weight") {
+	if s := w.At("language_model.mtp.", "model.mtp.", "mtp."); c.MTPNumHiddenLayers > 0 &&
+		s.Has("fc.weight") {
 		m.mtp = l.mtp(s)
 	}
 	return m, nil
 }
 
-// qwen35Loader is the weight map: where tensors are and what must be done to them is decided here and nowhere else.
+// qwen35Loader is the weight map: where tensors are and what must be done to them is decided here
+// and nowhere else.
 type qwen35Loader struct {
 	config  *qwen35Config
 	invFreq kernels.Tensor
-	shift   func(checkpoint.Scope, string) float32 // what a norm weight lacks: 1 where it is stored zero-centred
+	// what a norm weight lacks: 1 where it is stored zero-centred
+	shift func(checkpoint.Scope, string) float32
 }
 
-// trunkShift tells the two norm conventions apart: Hugging Face stores w-1 and lays conv1d out as [C, 1, taps], MLX converts both.
-// MTP tensors in a checkpoint say nothing about it.
+// trunkShift tells the two norm conventions apart: Hugging Face stores w-1 and lays conv1d out as
+// [C, 1, taps], MLX converts both. MTP tensors in a checkpoint say nothing about it.
 func trunkShift(model checkpoint.Scope, c *qwen35Config) func(checkpoint.Scope, string) float32 {
 	add := float32(0)
 	for i, kind := range c.LayerTypes {
@@ -157,7 +170,8 @@ func trunkShift(model checkpoint.Scope, c *qwen35Config) func(checkpoint.Scope, 
 	return func(checkpoint.Scope, string) float32 { return add }
 }
 
-// meanShift decides per tensor, for MTP blocks, whose norms are found raw beside a converted trunk: effective weights are near 1.
+// meanShift decides per tensor, for MTP blocks, whose norms are found raw beside a converted trunk:
+// effective weights are near 1.
 func meanShift(s checkpoint.Scope, name string) float32 {
 	if s.Mean(name) < 0.5 {
 		return 1
@@ -200,28 +214,32 @@ func (l *qwen35Loader) block(s checkpoint.Scope, kind string) qwen35Block {
 func (l *qwen35Loader) attention(s checkpoint.Scope) *nn.Attention {
 	c := l.config
 	return &nn.Attention{
-		QProj:   s.Linear("q_proj", c.NumAttentionHeads*2*c.HeadDim, c.HiddenSize), // per head: query, then gate
+		// per head: query, then gate
+		QProj:   s.Linear("q_proj", c.NumAttentionHeads*2*c.HeadDim, c.HiddenSize),
 		KProj:   s.Linear("k_proj", c.NumKeyValueHeads*c.HeadDim, c.HiddenSize),
 		VProj:   s.Linear("v_proj", c.NumKeyValueHeads*c.HeadDim, c.HiddenSize),
 		OProj:   s.Linear("o_proj", c.HiddenSize, c.NumAttentionHeads*c.HeadDim),
 		QNorm:   l.norm(s, "q_norm.weight", c.HeadDim),
 		KNorm:   l.norm(s, "k_norm.weight", c.HeadDim),
-		InvFreq: l.invFreq, Heads: c.NumAttentionHeads, KVHeads: c.NumKeyValueHeads, HeadDim: c.HeadDim,
-		Scale: float32(1 / math.Sqrt(float64(c.HeadDim))), Eps: c.RMSNormEps, OutputGate: true,
+		InvFreq: l.invFreq, Heads: c.NumAttentionHeads, KVHeads: c.NumKeyValueHeads,
+		HeadDim: c.HeadDim,
+		Scale:   float32(1 / math.Sqrt(float64(c.HeadDim))), Eps: c.RMSNormEps, OutputGate: true,
 	}
 }
 
 func (l *qwen35Loader) deltaNet(s checkpoint.Scope) *nn.GatedDeltaNet {
 	c := l.config
-	shape := ops.DeltaShape{Hk: c.LinearNumKeyHeads, Hv: c.LinearNumValueHeads, Dk: c.LinearKeyHeadDim, Dv: c.LinearValueHeadDim}
+	shape := ops.DeltaShape{Hk: c.LinearNumKeyHeads, Hv: c.LinearNumValueHeads,
+		Dk: c.LinearKeyHeadDim, Dv: c.LinearValueHeadDim}
 	keyDim, valueDim := shape.Hk*shape.Dk, shape.Hv*shape.Dv
 	return &nn.GatedDeltaNet{
-		InProjQKV:  s.Linear("in_proj_qkv", 2*keyDim+valueDim, c.HiddenSize),
-		InProjZ:    s.Linear("in_proj_z", valueDim, c.HiddenSize),
-		InProjB:    s.Linear("in_proj_b", shape.Hv, c.HiddenSize),
-		InProjA:    s.Linear("in_proj_a", shape.Hv, c.HiddenSize),
-		OutProj:    s.Linear("out_proj", c.HiddenSize, valueDim),
-		Conv1D:     s.Matrix("conv1d.weight", 2*keyDim+valueDim, c.LinearConvKernelDim, 0), // [C, taps, 1] and [C, 1, taps] alike
+		InProjQKV: s.Linear("in_proj_qkv", 2*keyDim+valueDim, c.HiddenSize),
+		InProjZ:   s.Linear("in_proj_z", valueDim, c.HiddenSize),
+		InProjB:   s.Linear("in_proj_b", shape.Hv, c.HiddenSize),
+		InProjA:   s.Linear("in_proj_a", shape.Hv, c.HiddenSize),
+		OutProj:   s.Linear("out_proj", c.HiddenSize, valueDim),
+		// [C, taps, 1] and [C, 1, taps] alike
+		Conv1D:     s.Matrix("conv1d.weight", 2*keyDim+valueDim, c.LinearConvKernelDim, 0),
 		ALog:       s.Vector("A_log", shape.Hv, 0),
 		DtBias:     s.Vector("dt_bias", shape.Hv, 0),
 		Norm:       s.Vector("norm.weight", shape.Dv, 0), // plain in both conventions
@@ -248,8 +266,9 @@ func (m *qwen35) Spec() Spec {
 		layer := cache.LayerSpec{KVHeads: c.NumKeyValueHeads, HeadDim: c.HeadDim}
 		if d := m.layers[i].linearAttn; d != nil {
 			layer = cache.LayerSpec{
-				ConvValues: (c.LinearConvKernelDim - 1) * d.Conv1D.Rows, ConvChannels: d.Conv1D.Rows,
-				StateValues: d.Hv * d.Dv * d.Dk, StateRow: d.Dk,
+				ConvValues:   (c.LinearConvKernelDim - 1) * d.Conv1D.Rows,
+				ConvChannels: d.Conv1D.Rows,
+				StateValues:  d.Hv * d.Dv * d.Dk, StateRow: d.Dk,
 			}
 		}
 		s.Layers = append(s.Layers, layer)
@@ -274,9 +293,10 @@ func (m *qwen35) Forward(c *ops.Context, b *batch.Batch, layers []cache.Layer) k
 	return c.Logits(x, b.Logits, m.lmHead)
 }
 
-// forward takes the residual stream h and x, its normalized form; it adds the token mixer's output to h and returns the feature
-// mixer's, for the caller to add.
-func (l *qwen35Block) forward(c *ops.Context, b *batch.Batch, h, x kernels.Tensor, layer cache.Layer, eps float32) kernels.Tensor {
+// forward takes the residual stream h and x, its normalized form; it adds the token mixer's output
+// to h and returns the feature mixer's, for the caller to add.
+func (l *qwen35Block) forward(c *ops.Context, b *batch.Batch, h, x kernels.Tensor,
+	layer cache.Layer, eps float32) kernels.Tensor {
 	if l.selfAttn != nil {
 		x = l.selfAttn.Forward(c, b, x, layer)
 	} else {

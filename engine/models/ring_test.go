@@ -1,7 +1,7 @@
 package models_test
 
-// Models whose layers see a window, in rings that turn round several times during a prompt, against the same model in rings so large
-// that they never do. Every row of logits must have the same bits.
+// Models whose layers see a window, in rings that turn round several times during a prompt, against
+// the same model in rings so large that they never do. Every row of logits must have the same bits.
 
 import (
 	"fmt"
@@ -15,8 +15,8 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// ringRows is the longest pass of the small rings: Gemma's hold 16 + 40 - 1 positions in 2 pages, those of 48 tokens a page that stays
-// and 44 + 40 - 1 positions in 3.
+// ringRows is the longest pass of the small rings: Gemma's hold 16 + 40 - 1 positions in 2 pages,
+// those of 48 tokens a page that stays and 44 + 40 - 1 positions in 3.
 const ringRows = 40
 
 var ringed = []struct {
@@ -24,8 +24,10 @@ var ringed = []struct {
 	maxKVTokens int
 }{{"gemma3_text", 0}, {"gemma3_text", 48}, {"qwen3", 48}, {"qwen3_5_text", 48}}
 
-// eachRing runs test on every ringed model in several formats, with its tokens and their logits from one long pass.
-func eachRing(t *testing.T, test func(t *testing.T, small func() *rig, ids []int32, want [][]float32)) {
+// eachRing runs test on every ringed model in several formats, with its tokens and their logits
+// from one long pass.
+func eachRing(t *testing.T,
+	test func(t *testing.T, small func() *rig, ids []int32, want [][]float32)) {
 	formats := []cache.FormatOptions{{}, {Name: "f16"}, {Name: "q4_0"}}
 	if cpu.Best() == cpu.Generic { // the plain Go kernels take seconds for each
 		formats = formats[:1]
@@ -37,11 +39,13 @@ func eachRing(t *testing.T, test func(t *testing.T, small func() *rig, ids []int
 				t.Fatal(err)
 			}
 			t.Run(fmt.Sprintf("%s %d %s", c.model, c.maxKVTokens, name.Name), func(t *testing.T) {
-				o := runner.Options{KV: kv, MaxKVTokens: c.maxKVTokens, Slots: 3, BatchRows: rigRows}
+				o := runner.Options{KV: kv, MaxKVTokens: c.maxKVTokens, Slots: 3,
+					BatchRows: rigRows}
 				ids := readExpected(t, c.model)[4].IDs[:260]
 				want := newTinyWith(t, cpuDevice(t, 2), c.model, o).score(ids, len(ids))
 				o.BatchRows = ringRows
-				test(t, func() *rig { return newTinyWith(t, cpuDevice(t, 2), c.model, o) }, ids, want)
+				test(t, func() *rig { return newTinyWith(t, cpuDevice(t, 2), c.model, o) }, ids,
+					want)
 			})
 		}
 	}
@@ -59,16 +63,19 @@ func TestRingsTurn(t *testing.T) {
 			to, other := min(from+25, len(ids)), max(0, from-3)
 			rows := append(slices.Clone(ids[other:min(other+9, len(ids))]), ids[from:to]...)
 			n := len(rows) - (to - from)
-			got := r.step(rows, kernels.Span{Rows: n, Pos: other, Pages: r.pages[1], Slot: 2}, kernels.Span{Row: n, Rows: to - from, Pos: from, Pages: r.pages[0]})
+			got := r.step(rows, kernels.Span{Rows: n, Pos: other, Pages: r.pages[1], Slot: 2},
+				kernels.Span{Row: n, Rows: to - from, Pos: from, Pages: r.pages[0]})
 			if !equalBits(got[n:], want[from:to]) {
-				t.Fatalf("positions %d to %d: another sequence in the batch changes the bits", from, to)
+				t.Fatalf("positions %d to %d: another sequence in the batch changes the bits", from,
+					to)
 			}
 		}
 	})
 }
 
-// TestRingsAreKept cuts nothing: states are kept inside the passes that read a prompt, and a sequence that goes on from one of them, in
-// another slot, has the bits of one that read it all. What the first sequence did behind that point must not show.
+// TestRingsAreKept cuts nothing: states are kept inside the passes that read a prompt, and a
+// sequence that goes on from one of them, in another slot, has the bits of one that read it all.
+// What the first sequence did behind that point must not show.
 func TestRingsAreKept(t *testing.T) {
 	eachRing(t, func(t *testing.T, small func() *rig, ids []int32, want [][]float32) {
 		const end = 200
@@ -82,7 +89,8 @@ func TestRingsAreKept(t *testing.T) {
 					head, tail := spans[0], spans[0]
 					head.Rows = at - from
 					tail.Row, tail.Rows, tail.Pos = head.Rows, to-at, at
-					rounds = []batch.Round{{Spans: []kernels.Span{head}, Keeps: []batch.Keep{{From: 0, To: 1}}}}
+					rounds = []batch.Round{{Spans: []kernels.Span{head},
+						Keeps: []batch.Keep{{From: 0, To: 1}}}}
 					if tail.Rows > 0 {
 						rounds = append(rounds, batch.Round{Spans: []kernels.Span{tail}})
 					}
@@ -100,7 +108,9 @@ func TestRingsAreKept(t *testing.T) {
 			r.CopyState(1, 2)
 			for from := at; from < len(ids); from += 33 {
 				to := min(from+33, len(ids))
-				if got := r.step(ids[from:to], kernels.Span{Rows: to - from, Pos: from, Pages: r.pages[0], Slot: 2}); !equalBits(got, want[from:to]) {
+				if got := r.step(ids[from:to],
+					kernels.Span{Rows: to - from, Pos: from, Pages: r.pages[0],
+						Slot: 2}); !equalBits(got, want[from:to]) {
 					t.Fatalf("kept at %d: positions %d to %d have other bits", at, from, to)
 				}
 			}
@@ -108,7 +118,8 @@ func TestRingsAreKept(t *testing.T) {
 	})
 }
 
-// TestLimitChangesNothingUntilItIsReached: the first 48 positions see all there is, those behind see 48.
+// TestLimitChangesNothingUntilItIsReached: the first 48 positions see all there is, those behind
+// see 48.
 func TestLimitChangesNothingUntilItIsReached(t *testing.T) {
 	for _, name := range []string{"qwen3", "gemma3_text"} {
 		ids := readExpected(t, name)[4].IDs[:120]
@@ -119,7 +130,8 @@ func TestLimitChangesNothingUntilItIsReached(t *testing.T) {
 		for i := range ids {
 			// Sums go another way round: the kept positions are a segment of their own.
 			if close := closeTo(all[i], limited[i]); close != (i < 48) {
-				t.Errorf("%s: row %d is as without a limit: %t, expected %t", name, i, close, i < 48)
+				t.Errorf("%s: row %d is as without a limit: %t, expected %t", name, i, close,
+					i < 48)
 				break
 			}
 		}

@@ -13,12 +13,14 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// TestStart: rows in the start have the bits that a float16 cache gives, rows behind it have not; and however a prompt is cut, with another
-// sequence beside it, and decoding, every row has the same bits. Gemma's windows are not touched by it.
+// TestStart: rows in the start have the bits that a float16 cache gives, rows behind it have not;
+// and however a prompt is cut, with another sequence beside it, and decoding, every row has the
+// same bits. Gemma's windows are not touched by it.
 func TestStart(t *testing.T) {
 	const start, tokens = 512, 560
 	for _, name := range []string{"gemma3_text", "qwen3", "qwen3_5_text"} {
-		if cpu.Best() == cpu.Generic && name != "qwen3" { // the plain Go kernels take seconds for each
+		if cpu.Best() == cpu.Generic && name != "qwen3" {
+			// the plain Go kernels take seconds for each
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
@@ -29,15 +31,20 @@ func TestStart(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				return withStart(newTinyWith(t, cpuDevice(t, 2), name, runner.Options{KV: kv, StartPages: 20 * min(o.StartTokens, 1), Slots: 2, BatchRows: tokens}))
+				return withStart(newTinyWith(t, cpuDevice(t, 2), name,
+					runner.Options{KV: kv, StartPages: 20 * min(o.StartTokens, 1), Slots: 2,
+						BatchRows: tokens}))
 			}
-			f16, coarse := open(cache.FormatOptions{Name: "f16"}).score(ids, tokens), open(cache.FormatOptions{Name: "q4_0"}).score(ids, tokens)
+			f16, coarse := open(cache.FormatOptions{Name: "f16"}).score(ids, tokens),
+				open(cache.FormatOptions{Name: "q4_0"}).score(ids, tokens)
 			r := open(cache.FormatOptions{Name: "q4_0", StartTokens: 300})
 			whole := r.score(ids, tokens)
-			if name != "gemma3_text" && !equalBits(whole[:start], f16[:start]) { // whose windows are q4_0 all the way
+			if name != "gemma3_text" && !equalBits(whole[:start], f16[:start]) {
+				// whose windows are q4_0 all the way
 				t.Error("rows in the start have other bits than in a float16 cache")
 			}
-			if equalBits(whole[:start], coarse[:start]) || equalBits(whole[start:], coarse[start:]) || equalBits(whole[start:], f16[start:]) {
+			if equalBits(whole[:start], coarse[:start]) ||
+				equalBits(whole[start:], coarse[start:]) || equalBits(whole[start:], f16[start:]) {
 				t.Error("the start has no effect, or does not end")
 			}
 			for _, chunk := range []int{37, 511} {
@@ -48,7 +55,8 @@ func TestStart(t *testing.T) {
 			r.score(ids[:start-4], start-4)
 			for from := start - 4; from < start+8; from++ {
 				beside := kernels.Span{Rows: 1, Pos: from - start + 4, Pages: r.pages[1], Slot: 1}
-				got := r.step([]int32{7, ids[from]}, beside, kernels.Span{Row: 1, Rows: 1, Pos: from, Pages: r.pages[0]})
+				got := r.step([]int32{7, ids[from]}, beside,
+					kernels.Span{Row: 1, Rows: 1, Pos: from, Pages: r.pages[0]})
 				if !equalBits(got[1:], whole[from:from+1]) {
 					t.Fatalf("decoding position %d gives other bits", from)
 				}
@@ -57,7 +65,8 @@ func TestStart(t *testing.T) {
 	}
 }
 
-// withStart gives r page tables for a start of 16 entries in 20 of its 32 pages; they serve a cache without one as well.
+// withStart gives r page tables for a start of 16 entries in 20 of its 32 pages; they serve a cache
+// without one as well.
 func withStart(r *rig) *rig {
 	r.pages = [2][]int32{{}, {0, 1}}
 	for i := range int32(16) {
@@ -73,7 +82,8 @@ func TestStartIsCopied(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := newTinyWith(t, cpuDevice(t, 1), "qwen3", runner.Options{KV: kv, StartPages: 3, Slots: 1, BatchRows: 1})
+	r := newTinyWith(t, cpuDevice(t, 1), "qwen3",
+		runner.Options{KV: kv, StartPages: 3, Slots: 1, BatchRows: 1})
 	for _, start := range []bool{true, false} {
 		from, to := int32(3), int32(31)
 		if start {

@@ -1,7 +1,7 @@
 package models_test
 
-// What each form of recurrent states costs the bundled model, and that none of them lets a result depend on how it was computed.
-// cache/FORMATS.md has the numbers.
+// What each form of recurrent states costs the bundled model, and that none of them lets a result
+// depend on how it was computed. cache/FORMATS.md has the numbers.
 
 import (
 	"math"
@@ -14,8 +14,9 @@ import (
 	"headroom/kernels"
 )
 
-// stateFormats are the forms to try, by how much the loss may differ from the reference's, and how far the distribution of the next
-// token may be from the one with a float32 state: the mean Kullback-Leibler divergence in nats. Bounds are measured and rounded up.
+// stateFormats are the forms to try, by how much the loss may differ from the reference's, and how
+// far the distribution of the next token may be from the one with a float32 state: the mean
+// Kullback-Leibler divergence in nats. Bounds are measured and rounded up.
 var stateFormats = []struct {
 	name       string
 	within     float64
@@ -31,8 +32,9 @@ func parseState(t *testing.T, name string) cache.StateFormat {
 	return f
 }
 
-// TestStateFormats measures loss and recall of every form, with exact activations and a float32 KV cache so that only the state
-// differs. Otherwise than in the long form, a part is tried, and not float32, which TestDemoLoss and others have anyway.
+// TestStateFormats measures loss and recall of every form, with exact activations and a float32 KV
+// cache so that only the state differs. Otherwise than in the long form, a part is tried, and not
+// float32, which TestDemoLoss and others have anyway.
 func TestStateFormats(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short conversations scatter more than the bounds")
@@ -56,10 +58,13 @@ func TestStateFormats(t *testing.T) {
 				}
 			}
 			if !(kl/float64(rows) <= f.divergence) {
-				t.Errorf("diverges from a float32 state by %.2g nats a token, expected at most %.2g", kl/float64(rows), f.divergence)
+				t.Errorf(
+					"diverges from a float32 state by %.2g nats a token, expected at most %.2g",
+					kl/float64(rows), f.divergence)
 			}
 			if !(math.Abs(got/want-1) <= f.within) {
-				t.Errorf("loss %.4f, reference %.4f, off by %.3f %%, expected within %.1f %%", got, want, 100*(got/want-1), 100*f.within)
+				t.Errorf("loss %.4f, reference %.4f, off by %.3f %%, expected within %.1f %%", got,
+					want, 100*(got/want-1), 100*f.within)
 			}
 			right, tried := 0, 0
 			for i, c := range cases {
@@ -68,14 +73,19 @@ func TestStateFormats(t *testing.T) {
 				}
 				ids := tok.Encode(c.Prompt, tokenizer.EncodeOptions{})
 				tried++
-				if answer := r.goOn(r.last(ids), len(ids), len(c.GreedyIDs)); slices.Equal(answer, c.GreedyIDs) {
+				if answer := r.goOn(r.last(ids), len(ids), len(c.GreedyIDs)); slices.Equal(answer,
+					c.GreedyIDs) {
 					right++
 				} else {
-					t.Errorf("case %d (%d tokens): greedy %q, transformers has %q", i, len(ids), tok.Decode(answer, false), tok.Decode(c.GreedyIDs, false))
+					t.Errorf("case %d (%d tokens): greedy %q, transformers has %q", i, len(ids),
+						tok.Decode(answer, false), tok.Decode(c.GreedyIDs, false))
 				}
 			}
-			t.Logf("%s: %d bytes a sequence, loss %+.5f %%, divergence %.2g nats, %d of %d tokens the same, %d of %d answers right, %.1f s",
-				f.name, cache.SlotBytes(r.specs, state), 100*(got/want-1), kl/float64(rows), equal, rows, right, tried, time.Since(start).Seconds())
+			t.Logf(
+				"%s: %d bytes a sequence, loss %+.5f %%, divergence %.2g nats, %d of %d tokens "+
+					"the same, %d of %d answers right, %.1f s",
+				f.name, cache.SlotBytes(r.specs, state), 100*(got/want-1), kl/float64(rows), equal,
+				rows, right, tried, time.Since(start).Seconds())
 		})
 	}
 }
@@ -93,7 +103,8 @@ func (r *demoRig) all(ids []int32) (all [][]float32) {
 	return all
 }
 
-// divergence sums the divergence of rows a of logits from rows b, and counts those whose best token is the same.
+// divergence sums the divergence of rows a of logits from rows b, and counts those whose best token
+// is the same.
 func divergence(a, b [][]float32) (kl float64, same int) {
 	logTotal := func(row []float32) float64 {
 		best, total := slices.Max(row), 0.0
@@ -116,8 +127,9 @@ func divergence(a, b [][]float32) (kl float64, same int) {
 	return kl, same
 }
 
-// TestSameBitsInEveryStateFormat holds the exactness rule where it is hardest: a state is rounded with every token, so any cut that
-// rounded once more or once less would show. The last check takes a state up again after another sequence has used its slot.
+// TestSameBitsInEveryStateFormat holds the exactness rule where it is hardest: a state is rounded
+// with every token, so any cut that rounded once more or once less would show. The last check takes
+// a state up again after another sequence has used its slot.
 func TestSameBitsInEveryStateFormat(t *testing.T) {
 	for _, name := range []string{"qwen3_5_text", "qwen3_5_moe_text"} {
 		ids := readExpected(t, name)[4].IDs[:200]
@@ -138,7 +150,8 @@ func TestSameBitsInEveryStateFormat(t *testing.T) {
 				if got := r.scoreTogether(ids, ids[:50]); !equalBits(got, whole) {
 					t.Error("another sequence in the batch changes the bits")
 				}
-				if got := newTinyKept(t, cpuDevice(t, 3), name, state).score(ids, 64); !equalBits(got, whole) {
+				if got := newTinyKept(t, cpuDevice(t, 3), name, state).score(ids,
+					64); !equalBits(got, whole) {
 					t.Error("the number of threads changes the bits")
 				}
 				r.score(ids[:111], 64)
@@ -154,7 +167,8 @@ func TestSameBitsInEveryStateFormat(t *testing.T) {
 	}
 }
 
-// TestDemoSameBitsInEveryStateFormat is the same for the bundled model with the KV cache and activations that users have.
+// TestDemoSameBitsInEveryStateFormat is the same for the bundled model with the KV cache and
+// activations that users have.
 func TestDemoSameBitsInEveryStateFormat(t *testing.T) {
 	text := readJSON[[]demoCase](t, "demo_cases.json")[0].Prompt
 	for _, f := range stateFormats {

@@ -1,5 +1,6 @@
-// Package nn holds the layers that architectures are made of: attention, GatedDeltaNet, MLP and mixture of experts. A layer is a
-// struct of weights under their checkpoint names and a Forward over the rows of a batch; what it remembers is passed in.
+// Package nn holds the layers that architectures are made of: attention, GatedDeltaNet, MLP and
+// mixture of experts. A layer is a struct of weights under their checkpoint names and a Forward
+// over the rows of a batch; what it remembers is passed in.
 package nn
 
 import (
@@ -9,10 +10,10 @@ import (
 	"headroom/kernels"
 )
 
-// Attention is grouped-query attention with rotary positions over the paged KV cache, or over a ring of its pages: what a row sees is
-// the cache's to say. Optional parts are left zero: QNorm and
-// KNorm normalize each head before the rotation (Qwen3); OutputGate means that q_proj gives each head its query and a gate of the
-// same width, whose sigmoid scales the head's output (Qwen3.5).
+// Attention is grouped-query attention with rotary positions over the paged KV cache, or over a
+// ring of its pages: what a row sees is the cache's to say. Optional parts are left zero: QNorm and
+// KNorm normalize each head before the rotation (Qwen3); OutputGate means that q_proj gives each
+// head its query and a gate of the same width, whose sigmoid scales the head's output (Qwen3.5).
 type Attention struct {
 	QProj, KProj, VProj, OProj *kernels.Weight
 	QNorm, KNorm               kernels.Tensor // [1, D]
@@ -24,7 +25,8 @@ type Attention struct {
 }
 
 // Forward takes x [M, hidden] and gives [M, hidden].
-func (l *Attention) Forward(c *ops.Context, b *batch.Batch, x kernels.Tensor, kv cache.Layer) kernels.Tensor {
+func (l *Attention) Forward(c *ops.Context, b *batch.Batch, x kernels.Tensor,
+	kv cache.Layer) kernels.Tensor {
 	m, h, d := x.Rows, l.Heads, l.HeadDim
 	q, k, v := c.Linear3(x, l.QProj, l.KProj, l.VProj) // [M, H*D] (or [M, H*2D]), [M, KVH*D] twice
 	var gate kernels.Tensor
@@ -36,7 +38,8 @@ func (l *Attention) Forward(c *ops.Context, b *batch.Batch, x kernels.Tensor, kv
 		q = q.Reshape(m*h, d)
 	}
 	q = c.NormRope(q, l.QNorm, l.InvFreq, b.Spans, h, l.Eps).Reshape(m, h*d)
-	k = c.NormRope(k.Reshape(m*l.KVHeads, d), l.KNorm, l.InvFreq, b.Spans, l.KVHeads, l.Eps).Reshape(m, l.KVHeads*d)
+	k = c.NormRope(k.Reshape(m*l.KVHeads, d), l.KNorm, l.InvFreq, b.Spans, l.KVHeads,
+		l.Eps).Reshape(m, l.KVHeads*d)
 	out := attend(c, b, q, k, v, kv, l.Scale)
 	if l.OutputGate {
 		out = c.SigmoidMul(out.Reshape(m*h, d), gate).Reshape(m, h*d)
@@ -44,8 +47,10 @@ func (l *Attention) Forward(c *ops.Context, b *batch.Batch, x kernels.Tensor, kv
 	return c.Linear(out, l.OProj)
 }
 
-// attend is attention over what the layer keeps. States to be kept are copied when all rows have been written, which a ring allows.
-func attend(c *ops.Context, b *batch.Batch, q, k, v kernels.Tensor, kv cache.Layer, scale float32) kernels.Tensor {
+// attend is attention over what the layer keeps. States to be kept are copied when all rows have
+// been written, which a ring allows.
+func attend(c *ops.Context, b *batch.Batch, q, k, v kernels.Tensor, kv cache.Layer,
+	scale float32) kernels.Tensor {
 	r := kv.Ring
 	if r == nil {
 		return c.Attention(q, k, v, kv.KV, b.Spans, scale, 0, 0)
@@ -59,8 +64,9 @@ func attend(c *ops.Context, b *batch.Batch, q, k, v kernels.Tensor, kv cache.Lay
 	return out
 }
 
-// GatedDeltaNet is linear attention with a gated delta rule (Yang, Kautz and Hatamizadeh 2024): a short convolution over q, k and
-// v, then a state of Dv x Dk per head that each token decays, corrects and reads.
+// GatedDeltaNet is linear attention with a gated delta rule (Yang, Kautz and Hatamizadeh 2024): a
+// short convolution over q, k and v, then a state of Dv x Dk per head that each token decays,
+// corrects and reads.
 type GatedDeltaNet struct {
 	InProjQKV, InProjZ, InProjB, InProjA, OutProj *kernels.Weight
 	Conv1D                                        kernels.Tensor // [C, taps]
@@ -71,13 +77,15 @@ type GatedDeltaNet struct {
 }
 
 // Forward takes x [M, hidden] and gives [M, hidden].
-func (l *GatedDeltaNet) Forward(c *ops.Context, b *batch.Batch, x kernels.Tensor, state cache.Layer) kernels.Tensor {
+func (l *GatedDeltaNet) Forward(c *ops.Context, b *batch.Batch, x kernels.Tensor,
+	state cache.Layer) kernels.Tensor {
 	m := x.Rows
 	qkv, z, beta, a := c.Linear4(x, l.InProjQKV, l.InProjZ, l.InProjB, l.InProjA)
 	y := c.Temp(kernels.F32, m, l.Hv*l.Dv)
 	for i := range b.Rounds {
 		r := &b.Rounds[i]
-		c.ConvGatedDeltaTo(y, qkv, l.Conv1D, state.Conv, a, beta, l.ALog, l.DtBias, state.State, r.Spans, l.DeltaShape)
+		c.ConvGatedDeltaTo(y, qkv, l.Conv1D, state.Conv, a, beta, l.ALog, l.DtBias, state.State,
+			r.Spans, l.DeltaShape)
 		for _, k := range r.Keeps {
 			c.CopyRow(state.Conv, k.From, k.To)
 			c.CopyRow(state.State, k.From, k.To)
@@ -102,8 +110,9 @@ func (l *MLP) Forward(c *ops.Context, x kernels.Tensor) kernels.Tensor {
 	return c.Linear(c.GateUp(x, l.GateProj, l.UpProj), l.DownProj)
 }
 
-// MoE is a mixture of experts: each row goes through the TopK experts that the router finds most likely, and through one shared
-// expert scaled by a gate of its own (SharedExpertGate may be nil, and so may SharedExpert).
+// MoE is a mixture of experts: each row goes through the TopK experts that the router finds most
+// likely, and through one shared expert scaled by a gate of its own (SharedExpertGate may be nil,
+// and so may SharedExpert).
 type MoE struct {
 	Gate             *kernels.Weight // [E, hidden]
 	SwitchMLP        MLP             // stacked: [E, I, hidden], [E, I, hidden], [E, hidden, I]
@@ -122,7 +131,8 @@ func (l *MoE) Forward(c *ops.Context, x kernels.Tensor) kernels.Tensor {
 		logits = c.Linear(x, l.Gate)
 	}
 	ids, weights := c.Route(logits, l.TopK, l.NormTopKProb)
-	expert := c.Experts(c.ExpertsGateUp(x, ids, l.SwitchMLP.GateProj, l.SwitchMLP.UpProj), ids, l.SwitchMLP.DownProj)
+	expert := c.Experts(c.ExpertsGateUp(x, ids, l.SwitchMLP.GateProj, l.SwitchMLP.UpProj), ids,
+		l.SwitchMLP.DownProj)
 	if l.SharedExpert != nil {
 		shared = l.SharedExpert.Forward(c, x)
 	}

@@ -1,7 +1,7 @@
 package openai
 
-// JSON decoding with errors for the person who wrote the request: which field, what it was, what it should be, in the words of
-// JSON and not of Go.
+// JSON decoding with errors for the person who wrote the request: which field, what it was, what it
+// should be, in the words of JSON and not of Go.
 
 import (
 	"bytes"
@@ -13,8 +13,8 @@ import (
 	"unicode/utf8"
 )
 
-// decode reads one JSON object into v, a pointer to a struct, with errors that say where and what. prefix is the path of
-// the object inside the body, "" for the body itself.
+// decode reads one JSON object into v, a pointer to a struct, with errors that say where and what.
+// prefix is the path of the object inside the body, "" for the body itself.
 func decode(data []byte, v any, prefix string) error {
 	err := json.Unmarshal(data, v)
 	var wrongType *json.UnmarshalTypeError
@@ -26,20 +26,23 @@ func decode(data []byte, v any, prefix string) error {
 	case errors.As(err, &ours):
 		return ours
 	case errors.As(err, &wrongType):
-		// encoding/json puts the name of an embedded struct into the path; on the wire there is none.
+		// encoding/json puts the name of an embedded struct into the path; on the wire there is
+		// none.
 		param := join(prefix, strings.TrimPrefix(wrongType.Field, "wireParams."))
 		if param == "" {
 			return badBody("The body must be a JSON object, got %s", article(wrongType.Value))
 		}
-		return badParam(param, "expected %s, got %s", expected(wrongType.Type), article(wrongType.Value))
+		return badParam(param, "expected %s, got %s", expected(wrongType.Type),
+			article(wrongType.Value))
 	case errors.As(err, &syntax):
-		return badBody("The body is not valid JSON: %s, at %s", syntax.Error(), position(data, syntax.Offset))
+		return badBody("The body is not valid JSON: %s, at %s", syntax.Error(),
+			position(data, syntax.Offset))
 	}
 	return badBody("The body is not valid JSON: %v", err)
 }
 
-// checkText refuses a body that is empty or not UTF-8. encoding/json would replace the bad bytes without a word, and the
-// model would answer something nobody asked.
+// checkText refuses a body that is empty or not UTF-8. encoding/json would replace the bad bytes
+// without a word, and the model would answer something nobody asked.
 func checkText(body []byte) error {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return badBody("The body is empty; expected a JSON object")
@@ -55,7 +58,8 @@ func checkText(body []byte) error {
 		}
 		at += size
 	}
-	return badBody("The body is not valid UTF-8: byte 0x%02x at %s. Send JSON encoded as UTF-8", body[at], position(body, int64(at)+1))
+	return badBody("The body is not valid UTF-8: byte 0x%02x at %s. Send JSON encoded as UTF-8",
+		body[at], position(body, int64(at)+1))
 }
 
 // position words the place of a byte: offset counts the bytes read up to and with it.

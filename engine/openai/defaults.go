@@ -1,14 +1,15 @@
 package openai
 
-// What somebody has set for a model, for requests that do not say. It stands between the request, which wins, and what the model's
-// authors recommend.
+// What somebody has set for a model, for requests that do not say. It stands between the request,
+// which wins, and what the model's authors recommend.
 
 import (
 	"encoding/json"
 	"maps"
 )
 
-// Defaults are parameters by the names and in the ranges of a request. A nil pointer, and 0 tokens, say nothing.
+// Defaults are parameters by the names and in the ranges of a request. A nil pointer, and 0 tokens,
+// say nothing.
 type Defaults struct {
 	MaxTokens         int
 	Temperature       *float64
@@ -30,8 +31,9 @@ func (d Defaults) Check() error {
 
 // read is a request that says what the defaults say.
 func (d Defaults) read() (*ChatRequest, error) {
-	w := wireParams{Temperature: d.Temperature, TopP: d.TopP, TopK: d.TopK, MinP: d.MinP, RepetitionPenalty: d.RepetitionPenalty,
-		PresencePenalty: d.PresencePenalty, FrequencyPenalty: d.FrequencyPenalty, Seed: d.Seed}
+	w := wireParams{Temperature: d.Temperature, TopP: d.TopP, TopK: d.TopK, MinP: d.MinP,
+		RepetitionPenalty: d.RepetitionPenalty,
+		PresencePenalty:   d.PresencePenalty, FrequencyPenalty: d.FrequencyPenalty, Seed: d.Seed}
 	if d.MaxTokens != 0 {
 		w.MaxTokens = &d.MaxTokens
 	}
@@ -71,7 +73,8 @@ func (p *Params) Default(d Defaults) {
 	fill(&p.Seed, said.Seed)
 }
 
-// Default fills in what the request does not say; of the template's variables, those that it does not name.
+// Default fills in what the request does not say; of the template's variables, those that it does
+// not name.
 func (r *ChatRequest) Default(d Defaults) {
 	r.Params.Default(d)
 	said, err := d.read()

@@ -8,19 +8,23 @@ import (
 )
 
 func TestDefault(t *testing.T) {
-	d := Defaults{MaxTokens: 100, Temperature: new(0.7), TopP: new(0.8), TopK: new(-1), MinP: new(0.1), RepetitionPenalty: new(0.0), PresencePenalty: new(1.5),
-		FrequencyPenalty: new(-0.5), Seed: new(int64(7)), TemplateKwargs: json.RawMessage(`{"enable_thinking": true, "style": "dry"}`)}
+	d := Defaults{MaxTokens: 100, Temperature: new(0.7), TopP: new(0.8), TopK: new(-1),
+		MinP: new(0.1), RepetitionPenalty: new(0.0), PresencePenalty: new(1.5),
+		FrequencyPenalty: new(-0.5), Seed: new(int64(7)),
+		TemplateKwargs: json.RawMessage(`{"enable_thinking": true, "style": "dry"}`)}
 	silent := &ChatRequest{}
 	silent.Default(d)
 	// top_k -1 and repetition_penalty 0 mean off, as in a request.
 	want := &ChatRequest{Params: Params{MaxTokens: 100, Temperature: new(0.7), TopP: new(0.8), TopK: new(0), MinP: new(0.1), RepetitionPenalty: new(1.0),
-		PresencePenalty: new(1.5), FrequencyPenalty: new(-0.5), Seed: new(int64(7))}, TemplateKwargs: json.RawMessage(`{"enable_thinking":true,"style":"dry"}`)}
+		PresencePenalty: new(1.5), FrequencyPenalty: new(-0.5), Seed: new(int64(7))},
+		TemplateKwargs: json.RawMessage(`{"enable_thinking":true,"style":"dry"}`)}
 	if !reflect.DeepEqual(silent, want) {
 		t.Errorf("a request that says nothing: got %+v, want %+v", silent, want)
 	}
 	asked := func() *ChatRequest {
 		return &ChatRequest{Params: Params{MaxTokens: 9, Temperature: new(0.0), TopP: new(1.0), TopK: new(0), MinP: new(0.0), RepetitionPenalty: new(1.0),
-			PresencePenalty: new(0.0), FrequencyPenalty: new(0.0), Seed: new(int64(1))}, TemplateKwargs: json.RawMessage(`{"enable_thinking":false,"style":"wet"}`)}
+			PresencePenalty: new(0.0), FrequencyPenalty: new(0.0), Seed: new(int64(1))},
+			TemplateKwargs: json.RawMessage(`{"enable_thinking":false,"style":"wet"}`)}
 	}
 	loud := asked()
 	if loud.Default(d); !reflect.DeepEqual(loud, asked()) {

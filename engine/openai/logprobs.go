@@ -18,7 +18,8 @@ type ChatLogprob struct {
 	TopLogprobs []TopLogprob `json:"top_logprobs"`
 }
 
-// TopLogprob is one candidate. Token is its text, with U+FFFD where its bytes are a part of a character; Bytes are exact.
+// TopLogprob is one candidate. Token is its text, with U+FFFD where its bytes are a part of a
+// character; Bytes are exact.
 type TopLogprob struct {
 	Token   string  `json:"token"`
 	Logprob float32 `json:"logprob"`
@@ -54,11 +55,12 @@ type CompletionLogprobs struct {
 	Tokens        []string             `json:"tokens"`
 	TokenLogprobs []float32            `json:"token_logprobs"`
 	TopLogprobs   []map[string]float32 `json:"top_logprobs"`
-	TextOffset    []int                `json:"text_offset"` // in characters, from the start of the answer
+	// in characters, from the start of the answer
+	TextOffset []int `json:"text_offset"`
 }
 
-// NewCompletionLogprobs makes the older form, nil of no tokens. offset is the place of the first token's text in the
-// answer, in characters; the second result is that of the next token.
+// NewCompletionLogprobs makes the older form, nil of no tokens. offset is the place of the first
+// token's text in the answer, in characters; the second result is that of the next token.
 func NewCompletionLogprobs(tokens []Token, offset int) (*CompletionLogprobs, int) {
 	if len(tokens) == 0 {
 		return nil, offset
@@ -74,7 +76,8 @@ func NewCompletionLogprobs(tokens []Token, offset int) (*CompletionLogprobs, int
 		l.TopLogprobs = append(l.TopLogprobs, top)
 		l.TextOffset = append(l.TextOffset, offset)
 		for _, b := range t.Bytes {
-			if b&0xC0 != 0x80 { // not the continuation of a character: those cut across tokens count once
+			if b&0xC0 != 0x80 {
+				// not the continuation of a character: those cut across tokens count once
 				offset++
 			}
 		}

@@ -1,7 +1,7 @@
 package openai
 
-// Checks on messages. Only what every model needs is judged; the message itself travels on as it came, since its remaining
-// keys are the template's matter.
+// Checks on messages. Only what every model needs is judged; the message itself travels on as it
+// came, since its remaining keys are the template's matter.
 
 import (
 	"encoding/json"
@@ -11,8 +11,8 @@ import (
 // Message is one turn of a conversation, checked.
 type Message struct {
 	Role string // never empty; what the model's template knows is for the template to say
-	// Raw is the whole message as it came, for the template: keys of any name, in their order. Its content is a text, a list
-	// of text parts, or null.
+	// Raw is the whole message as it came, for the template: keys of any name, in their order. Its
+	// content is a text, a list of text parts, or null.
 	Raw json.RawMessage
 }
 
@@ -61,7 +61,8 @@ func parseMessage(raw json.RawMessage, path string) (Message, error) {
 		return Message{}, err
 	}
 	if w.Role == "" {
-		return Message{}, badParam(path+".role", "is missing; expected \"system\", \"user\" or \"assistant\"")
+		return Message{}, badParam(path+".role",
+			"is missing; expected \"system\", \"user\" or \"assistant\"")
 	}
 	if err := checkContent(w.Content, path+".content"); err != nil {
 		return Message{}, err
@@ -89,7 +90,8 @@ func checkContent(raw json.RawMessage, path string) error {
 		}
 		switch {
 		case part.Type != "text":
-			return badParam(partPath+".type", "%q is not supported: the model reads text only", part.Type)
+			return badParam(partPath+".type", "%q is not supported: the model reads text only",
+				part.Type)
 		case part.Text == nil:
 			return badParam(partPath+".text", "is missing")
 		}

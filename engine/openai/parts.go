@@ -19,7 +19,8 @@ func parseStop(raw json.RawMessage) ([]string, error) {
 	if json.Unmarshal(raw, &one) == nil {
 		list = []*string{&one}
 	} else if json.Unmarshal(raw, &list) != nil {
-		return nil, badParam("stop", "expected a string or a list of strings, got %s", describe(raw))
+		return nil, badParam("stop", "expected a string or a list of strings, got %s",
+			describe(raw))
 	}
 	if len(list) > maxStops {
 		return nil, badParam("stop", "at most %d texts, got %d", maxStops, len(list))
@@ -29,7 +30,8 @@ func parseStop(raw json.RawMessage) ([]string, error) {
 		switch {
 		case s == nil || *s == "":
 		case len(*s) > maxStopBytes:
-			return nil, badParam("stop["+strconv.Itoa(i)+"]", "at most %d bytes, got %d", maxStopBytes, len(*s))
+			return nil, badParam("stop["+strconv.Itoa(i)+"]", "at most %d bytes, got %d",
+				maxStopBytes, len(*s))
 		default:
 			stops = append(stops, *s)
 		}
@@ -53,7 +55,8 @@ func parseLogitBias(raw json.RawMessage) (map[int32]float32, error) {
 	}
 	var wire map[string]json.RawMessage
 	if json.Unmarshal(raw, &wire) != nil {
-		return nil, badParam("logit_bias", "expected an object of token ids to numbers, got %s", kind(raw))
+		return nil, badParam("logit_bias", "expected an object of token ids to numbers, got %s",
+			kind(raw))
 	}
 	if len(wire) > maxLogitBias {
 		return nil, badParam("logit_bias", "at most %d tokens, got %d", maxLogitBias, len(wire))
@@ -62,7 +65,8 @@ func parseLogitBias(raw json.RawMessage) (map[int32]float32, error) {
 	for key, value := range wire {
 		id, err := strconv.ParseInt(key, 10, 32)
 		if err != nil || id < 0 {
-			return nil, badParam("logit_bias", "the key %q is not a token id, a whole number from 0 on", key)
+			return nil, badParam("logit_bias",
+				"the key %q is not a token id, a whole number from 0 on", key)
 		}
 		var v *float64
 		if json.Unmarshal(value, &v) != nil || v == nil {
@@ -86,7 +90,8 @@ func parsePrompt(raw json.RawMessage) (text string, tokens []int32, err error) {
 	}
 	var list []json.RawMessage
 	if json.Unmarshal(raw, &list) != nil {
-		return "", nil, badParam("prompt", "expected a string or a list of token ids, got %s", kind(raw))
+		return "", nil, badParam("prompt", "expected a string or a list of token ids, got %s",
+			kind(raw))
 	}
 	if len(list) == 0 {
 		return "", nil, badParam("prompt", "the list is empty")
@@ -96,7 +101,8 @@ func parsePrompt(raw json.RawMessage) (text string, tokens []int32, err error) {
 		tokens, err = parseTokens(list)
 		return "", tokens, err
 	case len(list) > 1:
-		return "", nil, badParam("prompt", "one prompt a request, got a list of %d. Send them one by one", len(list))
+		return "", nil, badParam("prompt",
+			"one prompt a request, got a list of %d. Send them one by one", len(list))
 	}
 	return parseOnlyPrompt(list[0])
 }
@@ -108,7 +114,8 @@ func parseOnlyPrompt(raw json.RawMessage) (text string, tokens []int32, err erro
 	}
 	var list []json.RawMessage
 	if json.Unmarshal(raw, &list) != nil || len(list) == 0 {
-		return "", nil, badParam("prompt[0]", "expected a string or a list of token ids, got %s", describe(raw))
+		return "", nil, badParam("prompt[0]", "expected a string or a list of token ids, got %s",
+			describe(raw))
 	}
 	tokens, err = parseTokens(list)
 	return "", tokens, err
@@ -119,7 +126,8 @@ func parseTokens(list []json.RawMessage) ([]int32, error) {
 	for i, raw := range list {
 		id, err := strconv.ParseInt(string(bytes.TrimSpace(raw)), 10, 64)
 		if err != nil || id < 0 || id > math.MaxInt32 {
-			return nil, badParam("prompt["+strconv.Itoa(i)+"]", "expected a token id, got %s", shorten(raw))
+			return nil, badParam("prompt["+strconv.Itoa(i)+"]", "expected a token id, got %s",
+				shorten(raw))
 		}
 		tokens[i] = int32(id)
 	}

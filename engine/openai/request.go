@@ -1,21 +1,24 @@
 package openai
 
-// Request bodies, from JSON to checked values in three steps: the text, the types, the ranges. What is not supported and would
-// change the answer is refused by name; fields that are unknown or harmless are ignored, since clients send many.
+// Request bodies, from JSON to checked values in three steps: the text, the types, the ranges. What
+// is not supported and would change the answer is refused by name; fields that are unknown or
+// harmless are ignored, since clients send many.
 
 import (
 	"encoding/json"
 	"math"
 )
 
-// Params are the parameters that chat and text completions share. A nil pointer means that the request does not say.
+// Params are the parameters that chat and text completions share. A nil pointer means that the
+// request does not say.
 type Params struct {
 	Model string // "" means the model that runs
 
 	Stream       bool
 	IncludeUsage bool // stream_options.include_usage: a last chunk with the counts
 
-	MaxTokens int      // of the answer; 0: what the context leaves. max_completion_tokens wins over max_tokens
+	// of the answer; 0: what the context leaves. max_completion_tokens wins over max_tokens
+	MaxTokens int
 	Stop      []string // none empty
 
 	Temperature       *float64 // [0, 2]
@@ -36,10 +39,11 @@ type Params struct {
 type ChatRequest struct {
 	Params
 	Messages []Message // at least one
-	// Tools are the functions that the model may call, each a whole entry of tools as it came. With tool_choice "none" it is to
-	// call none and does not see them: they are nil.
+	// Tools are the functions that the model may call, each a whole entry of tools as it came. With
+	// tool_choice "none" it is to call none and does not see them: they are nil.
 	Tools []json.RawMessage
-	// TemplateKwargs are chat_template_kwargs, variables for the chat template: a JSON object, or nil.
+	// TemplateKwargs are chat_template_kwargs, variables for the chat template: a JSON object, or
+	// nil.
 	TemplateKwargs json.RawMessage
 }
 
@@ -204,7 +208,8 @@ func (p *Params) readRepetition(penalty *float64) error {
 		return nil
 	}
 	if *penalty < 0 || *penalty > 100 {
-		return badParam("repetition_penalty", "must be over 0 and at most 100 (1 is off), got %v", *penalty)
+		return badParam("repetition_penalty", "must be over 0 and at most 100 (1 is off), got %v",
+			*penalty)
 	}
 	p.RepetitionPenalty = penalty
 	if *penalty == 0 {
@@ -223,7 +228,8 @@ func (p *Params) readMaxTokens(w *wireParams) error {
 	case limit == nil || *limit == -1:
 		return nil
 	case *limit < 1:
-		return badParam(name, "must be at least 1, got %d. Leave it out for all that the context holds", *limit)
+		return badParam(name,
+			"must be at least 1, got %d. Leave it out for all that the context holds", *limit)
 	}
 	p.MaxTokens = *limit
 	return nil
@@ -261,14 +267,15 @@ func (r *CompletionRequest) readExtras(w *wireCompletion) error {
 	return onlyOne("best_of", w.BestOf)
 }
 
-// refuseUnsupported names what would change the answer's form and is not there, so that a client learns it at once and not
-// from an answer that ignores it.
+// refuseUnsupported names what would change the answer's form and is not there, so that a client
+// learns it at once and not from an answer that ignores it.
 func refuseUnsupported(w *wireChat) error {
 	switch {
 	case len(w.Functions) > 0:
 		return badParam("functions", "is the older form and not supported. Send tools")
 	case w.ResponseFormat != nil && w.ResponseFormat.Type != "text" && w.ResponseFormat.Type != "":
-		return badParam("response_format", "%q is not supported by this version, only \"text\"", w.ResponseFormat.Type)
+		return badParam("response_format", "%q is not supported by this version, only \"text\"",
+			w.ResponseFormat.Type)
 	}
 	return nil
 }
@@ -282,7 +289,8 @@ func within(name string, v *float64, low, high float64) error {
 
 func onlyOne(name string, n *int) error {
 	if n != nil && *n != 1 {
-		return badParam(name, "must be 1, got %d: a request has one answer. Send it again for another", *n)
+		return badParam(name,
+			"must be 1, got %d: a request has one answer. Send it again for another", *n)
 	}
 	return nil
 }

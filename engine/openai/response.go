@@ -19,11 +19,12 @@ type Usage struct {
 	Timings                 *Timings          `json:"timings,omitempty"`
 }
 
-// Timings is an addition to OpenAI's form, as others have it too: the engine's own clock. Whoever measures by when pieces of a stream arrive measures
-// the way they came as well.
+// Timings is an addition to OpenAI's form, as others have it too: the engine's own clock. Whoever
+// measures by when pieces of a stream arrive measures the way they came as well.
 type Timings struct {
-	FirstTokenSeconds     float64 `json:"first_token_seconds"`
-	DecodeTokensPerSecond float64 `json:"decode_tokens_per_second"` // 0 when there was no second token
+	FirstTokenSeconds float64 `json:"first_token_seconds"`
+	// 0 when there was no second token
+	DecodeTokensPerSecond float64 `json:"decode_tokens_per_second"`
 }
 
 // PromptDetails says how much of the prompt was not read again.
@@ -69,8 +70,8 @@ type ChatChoice struct {
 	FinishReason *string       `json:"finish_reason"`
 }
 
-// ChatMessage is the answer. The reasoning fields are absent when the model did not think. Content is null when there are calls
-// and nothing else.
+// ChatMessage is the answer. The reasoning fields are absent when the model did not think. Content
+// is null when there are calls and nothing else.
 type ChatMessage struct {
 	Role             string     `json:"role"`
 	Content          *string    `json:"content"`
@@ -98,22 +99,26 @@ type ChatText struct {
 // NewChat makes a whole answer.
 func NewChat(head Head, t ChatText, finish string, usage *Usage) *Chat {
 	head.Object = objectChat
-	message := &ChatMessage{Role: "assistant", ReasoningContent: t.Reasoning, Reasoning: t.Reasoning, ToolCalls: withoutIndex(t.ToolCalls)}
+	message := &ChatMessage{Role: "assistant", ReasoningContent: t.Reasoning,
+		Reasoning: t.Reasoning, ToolCalls: withoutIndex(t.ToolCalls)}
 	if t.Content != "" || len(t.ToolCalls) == 0 {
 		message.Content = &t.Content
 	}
-	return &Chat{Head: head, Choices: []ChatChoice{{Message: message, Logprobs: t.Logprobs, FinishReason: &finish}}, Usage: usage}
+	return &Chat{Head: head,
+		Choices: []ChatChoice{{Message: message, Logprobs: t.Logprobs, FinishReason: &finish}},
+		Usage:   usage}
 }
 
-// NewChatRole makes the first chunk of a stream: who speaks, and an empty content, which some clients need in order to
-// start their string.
+// NewChatRole makes the first chunk of a stream: who speaks, and an empty content, which some
+// clients need in order to start their string.
 func NewChatRole(head Head) *Chat {
 	return chatChunk(head, ChatChoice{Delta: &ChatDelta{Role: "assistant", Content: new("")}})
 }
 
 // NewChatText makes a chunk of text.
 func NewChatText(head Head, t ChatText) *Chat {
-	delta := &ChatDelta{ReasoningContent: t.Reasoning, Reasoning: t.Reasoning, ToolCalls: t.ToolCalls}
+	delta := &ChatDelta{ReasoningContent: t.Reasoning, Reasoning: t.Reasoning,
+		ToolCalls: t.ToolCalls}
 	if t.Content != "" {
 		delta.Content = &t.Content
 	}
@@ -151,8 +156,10 @@ type CompletionChoice struct {
 	FinishReason *string             `json:"finish_reason"`
 }
 
-// NewCompletion makes a whole answer, or a chunk of one: finish "" stands for "not yet", usage may be nil.
-func NewCompletion(head Head, text, finish string, logprobs *CompletionLogprobs, usage *Usage) *Completion {
+// NewCompletion makes a whole answer, or a chunk of one: finish "" stands for "not yet", usage may
+// be nil.
+func NewCompletion(head Head, text, finish string, logprobs *CompletionLogprobs,
+	usage *Usage) *Completion {
 	head.Object = objectCompletion
 	choice := CompletionChoice{Text: text, Logprobs: logprobs}
 	if finish != "" {
@@ -179,7 +186,8 @@ type Model struct {
 
 // NewModel makes an entry.
 func NewModel(id string, created int64, contextTokens int) Model {
-	return Model{ID: id, Object: objectModel, Created: created, OwnedBy: "headroom", MaxModelLen: contextTokens}
+	return Model{ID: id, Object: objectModel, Created: created, OwnedBy: "headroom",
+		MaxModelLen: contextTokens}
 }
 
 // ModelList is the answer of /v1/models.

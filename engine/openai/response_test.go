@@ -18,7 +18,10 @@ func marshal(t *testing.T, v any) string {
 // TestForms holds every form of answer against the text that OpenAI's clients read.
 func TestForms(t *testing.T) {
 	head := Head{ID: "id-1", Created: 1700000000, Model: "m"}
-	tokens := []Token{{Bytes: []byte("Hé"), Logprob: -0.5, Top: []Token{{Bytes: []byte("Hé"), Logprob: -0.5}, {Bytes: []byte{0xc3}, Logprob: float32(math.Inf(-1))}}}, {Bytes: []byte("!"), Logprob: -1}}
+	tokens := []Token{{Bytes: []byte("Hé"), Logprob: -0.5,
+		Top: []Token{{Bytes: []byte("Hé"), Logprob: -0.5},
+			{Bytes: []byte{0xc3}, Logprob: float32(math.Inf(-1))}}},
+		{Bytes: []byte("!"), Logprob: -1}}
 	older, next := NewCompletionLogprobs(tokens, 10)
 	if next != 13 {
 		t.Errorf("the offset after three characters from 10 is %d, want 13", next)
@@ -29,20 +32,34 @@ func TestForms(t *testing.T) {
 		v    any
 		want string
 	}{
-		{"role", NewChatRole(head), start + `{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]}`},
-		{"content", NewChatText(head, ChatText{Content: "a"}), start + `{"index":0,"delta":{"content":"a"},"logprobs":null,"finish_reason":null}]}`},
-		{"reasoning", NewChatText(head, ChatText{Reasoning: "r"}), start + `{"index":0,"delta":{"reasoning_content":"r","reasoning":"r"},"logprobs":null,"finish_reason":null}]}`},
-		{"finish", NewChatFinish(head, "stop"), start + `{"index":0,"delta":{},"logprobs":null,"finish_reason":"stop"}]}`},
-		{"usage", NewChatUsage(head, NewUsage(5, 2, 3, 1)), start + `],"usage":{"prompt_tokens":5,"completion_tokens":3,"total_tokens":8,"prompt_tokens_details":{"cached_tokens":2},"completion_tokens_details":{"reasoning_tokens":1}}}`},
+		{"role", NewChatRole(head),
+			start +
+				`{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]}`},
+		{"content", NewChatText(head, ChatText{Content: "a"}),
+			start + `{"index":0,"delta":{"content":"a"},"logprobs":null,"finish_reason":null}]}`},
+		{"reasoning", NewChatText(head, ChatText{Reasoning: "r"}),
+			start +
+				`{"index":0,"delta":{"reasoning_content":"r","reasoning":"r"},"logprobs":null,"finish_reason":null}]}`},
+		{"finish", NewChatFinish(head, "stop"),
+			start + `{"index":0,"delta":{},"logprobs":null,"finish_reason":"stop"}]}`},
+		{"usage", NewChatUsage(head, NewUsage(5, 2, 3, 1)),
+			start +
+				`],"usage":{"prompt_tokens":5,"completion_tokens":3,"total_tokens":8,"prompt_tokens_details":{"cached_tokens":2},"completion_tokens_details":{"reasoning_tokens":1}}}`},
 		{"whole", NewChat(head, ChatText{Content: "c"}, "length", nil),
 			`{"id":"id-1","object":"chat.completion","created":1700000000,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"c"},"logprobs":null,"finish_reason":"length"}]}`},
 		{"whole and empty", NewChat(head, ChatText{}, "stop", nil),
 			`{"id":"id-1","object":"chat.completion","created":1700000000,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":""},"logprobs":null,"finish_reason":"stop"}]}`},
-		{"call", NewChatText(head, ChatText{ToolCalls: []ToolCall{NewToolCall(1, "call_1", "f", `{"a": "<b>"}`)}}),
-			start + `{"index":0,"delta":{"tool_calls":[{"index":1,"id":"call_1","type":"function","function":{"name":"f","arguments":"{\"a\": \"\u003cb\u003e\"}"}}]},"logprobs":null,"finish_reason":null}]}`},
-		{"whole call", NewChat(head, ChatText{ToolCalls: []ToolCall{NewToolCall(0, "call_1", "f", "{}")}}, "tool_calls", nil),
+		{"call", NewChatText(head,
+			ChatText{ToolCalls: []ToolCall{NewToolCall(1, "call_1", "f", `{"a": "<b>"}`)}}),
+			start +
+				`{"index":0,"delta":{"tool_calls":[{"index":1,"id":"call_1","type":"function","function":{"name":"f","arguments":"{\"a\": \"\u003cb\u003e\"}"}}]},"logprobs":null,"finish_reason":null}]}`},
+		{"whole call", NewChat(head,
+			ChatText{ToolCalls: []ToolCall{NewToolCall(0, "call_1", "f", "{}")}}, "tool_calls",
+			nil),
 			`{"id":"id-1","object":"chat.completion","created":1700000000,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":null,"tool_calls":[{"id":"call_1","type":"function","function":{"name":"f","arguments":"{}"}}]},"logprobs":null,"finish_reason":"tool_calls"}]}`},
-		{"whole call after text", NewChat(head, ChatText{Content: "c", ToolCalls: []ToolCall{NewToolCall(0, "call_1", "f", "{}")}}, "tool_calls", nil),
+		{"whole call after text",
+			NewChat(head, ChatText{Content: "c",
+				ToolCalls: []ToolCall{NewToolCall(0, "call_1", "f", "{}")}}, "tool_calls", nil),
 			`{"id":"id-1","object":"chat.completion","created":1700000000,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"c","tool_calls":[{"id":"call_1","type":"function","function":{"name":"f","arguments":"{}"}}]},"logprobs":null,"finish_reason":"tool_calls"}]}`},
 		{"completion", NewCompletion(head, "t", "", nil, nil),
 			`{"id":"id-1","object":"text_completion","created":1700000000,"model":"m","choices":[{"index":0,"text":"t","logprobs":null,"finish_reason":null}]}`},

@@ -1,7 +1,7 @@
 package openai
 
-// Tools in requests and calls in answers. Nothing forces the model's output here, so a tool_choice that promises a call is
-// refused.
+// Tools in requests and calls in answers. Nothing forces the model's output here, so a tool_choice
+// that promises a call is refused.
 
 import (
 	"encoding/json"
@@ -18,8 +18,8 @@ type wireTool struct {
 	} `json:"function"`
 }
 
-// parseTools returns the tools that the model may call. Schemas are the template's to show and the client's to keep: only what
-// calls are told apart by is checked.
+// parseTools returns the tools that the model may call. Schemas are the template's to show and the
+// client's to keep: only what calls are told apart by is checked.
 func parseTools(list []json.RawMessage, choice json.RawMessage) ([]json.RawMessage, error) {
 	for i, raw := range list {
 		if err := checkTool(raw, fmt.Sprintf("tools[%d]", i)); err != nil {
@@ -30,11 +30,15 @@ func parseTools(list []json.RawMessage, choice json.RawMessage) ([]json.RawMessa
 	switch {
 	case isNull(choice):
 	case json.Unmarshal(choice, &text) != nil:
-		return nil, badParam("tool_choice", "the choice of a function is not supported, only \"auto\" and \"none\": nothing makes the model call. Offer that function alone and ask for it")
+		return nil, badParam("tool_choice",
+			"the choice of a function is not supported, only \"auto\" and \"none\": nothing makes "+
+				"the model call. Offer that function alone and ask for it")
 	case text == "none":
 		return nil, nil
 	case text != "auto":
-		return nil, badParam("tool_choice", "%q is not supported, only \"auto\" and \"none\": whether to call is the model's choice", text)
+		return nil, badParam("tool_choice",
+			"%q is not supported, only \"auto\" and \"none\": whether to call is the model's "+
+				"choice", text)
 	}
 	if len(list) == 0 {
 		return nil, nil
@@ -78,7 +82,8 @@ type FunctionCall struct {
 
 // NewToolCall makes a call; index counts the calls of an answer from 0.
 func NewToolCall(index int, id, name, arguments string) ToolCall {
-	return ToolCall{Index: &index, ID: id, Type: "function", Function: FunctionCall{Name: name, Arguments: arguments}}
+	return ToolCall{Index: &index, ID: id, Type: "function",
+		Function: FunctionCall{Name: name, Arguments: arguments}}
 }
 
 // withoutIndex is the form of calls in a whole answer.

@@ -1,5 +1,6 @@
-// Package ops is tensor in, tensor out: the operators as layers call them. Results live in the context's arena until it is
-// released; shapes are checked once, when the device takes the operator. Nothing here knows which device runs.
+// Package ops is tensor in, tensor out: the operators as layers call them. Results live in the
+// context's arena until it is released; shapes are checked once, when the device takes the
+// operator. Nothing here knows which device runs.
 package ops
 
 import (
@@ -33,8 +34,8 @@ type Context struct {
 // alignBytes is where tensors start: a cache line, and what a GPU wants of buffer offsets.
 const alignBytes = 128
 
-// NewContext makes a context with an arena of so many bytes. With a measuring device the arena is endless and PeakBytes tells
-// how much of it a pass took.
+// NewContext makes a context with an arena of so many bytes. With a measuring device the arena is
+// endless and PeakBytes tells how much of it a pass took.
 func NewContext(d kernels.Device, arenaBytes int) *Context {
 	return &Context{Device: d, arena: d.NewBuffer(arenaBytes)}
 }
@@ -44,22 +45,28 @@ func (c *Context) PeakBytes() int { return c.peak }
 
 // Temp is a contiguous tensor of garbage in the arena.
 func (c *Context) Temp(dtype kernels.DType, rows, cols int) kernels.Tensor {
-	t := kernels.Tensor{Buffer: c.arena, Offset: c.used, DType: dtype, Rows: rows, Cols: cols, Stride: cols}
+	t := kernels.Tensor{Buffer: c.arena, Offset: c.used, DType: dtype, Rows: rows, Cols: cols,
+		Stride: cols}
 	c.used += (rows*cols*dtype.Size() + alignBytes - 1) &^ (alignBytes - 1)
 	c.peak = max(c.peak, c.used)
 	if c.used > c.arena.Size {
 		if c.arena.Bytes != nil {
-			panic(fmt.Sprintf("ops: arena of %d bytes is full: the runner must measure it with its largest batch", c.arena.Size))
+			panic(
+				fmt.Sprintf(
+					"ops: arena of %d bytes is full: the runner must measure it with its largest "+
+						"batch", c.arena.Size))
 		}
 		c.arena.Size = c.used
 	}
 	return t
 }
 
-// SetPrefill says what batch the next operators are for: Linear, Experts and their like take a row for each of its tokens.
+// SetPrefill says what batch the next operators are for: Linear, Experts and their like take a row
+// for each of its tokens.
 func (c *Context) SetPrefill(spans []kernels.Span) { c.prefill = c.prefill[:0].Of(spans) }
 
-// Mark and Release free in one step all that Temp gave out between them: a layer's activations go when the layer ends.
+// Mark and Release free in one step all that Temp gave out between them: a layer's activations go
+// when the layer ends.
 func (c *Context) Mark() int { return c.used }
 
 // Release takes a Mark.
@@ -67,8 +74,8 @@ func (c *Context) Release(mark int) { c.used = mark }
 
 func (c *Context) f32(rows, cols int) kernels.Tensor { return c.Temp(kernels.F32, rows, cols) }
 
-// operators is one operator of each kind, filled anew for every run: a device has consumed it when Run returns, so that a pass
-// allocates nothing.
+// operators is one operator of each kind, filled anew for every run: a device has consumed it when
+// Run returns, so that a pass allocates nothing.
 type operators struct {
 	lookup     embedding.Lookup
 	rows       embedding.Rows
@@ -118,20 +125,23 @@ func (c *Context) Embed(tokens kernels.Tensor, w *kernels.Weight) kernels.Tensor
 }
 
 // ScaledEmbed is Embed times scale.
-func (c *Context) ScaledEmbed(tokens kernels.Tensor, w *kernels.Weight, scale float32) kernels.Tensor {
+func (c *Context) ScaledEmbed(tokens kernels.Tensor, w *kernels.Weight,
+	scale float32) kernels.Tensor {
 	out := c.f32(tokens.Rows, w.K)
 	run(c, &c.ops.lookup, embedding.Lookup{Tokens: tokens, W: w, Out: out, Scale: scale})
 	return out
 }
 
-// Feed puts tokens into out (I32 [M, 1]): those below 0 are placeholders for rows of chosen (I32 [N, 1], or none).
+// Feed puts tokens into out (I32 [M, 1]): those below 0 are placeholders for rows of chosen (I32
+// [N, 1], or none).
 func (c *Context) Feed(out kernels.Tensor, tokens []int32, chosen kernels.Tensor) {
 	run(c, &c.ops.feed, sampling.Feed{Tokens: tokens, Chosen: chosen, Out: out})
 }
 
-// Choose puts a token for each row of logits [M, V] into out (I32 [M, 1]), after adjustments, unless nil, have changed logits; chosen is what
-// they refer to.
-func (c *Context) Choose(out, logits kernels.Tensor, rows []sampling.Settings, adjustments []sampling.Adjustment, chosen kernels.Tensor) {
+// Choose puts a token for each row of logits [M, V] into out (I32 [M, 1]), after adjustments,
+// unless nil, have changed logits; chosen is what they refer to.
+func (c *Context) Choose(out, logits kernels.Tensor, rows []sampling.Settings,
+	adjustments []sampling.Adjustment, chosen kernels.Tensor) {
 	if adjustments != nil {
 		run(c, &c.ops.adjust, sampling.Adjust{Logits: logits, Rows: adjustments, Chosen: chosen})
 	}
@@ -166,13 +176,15 @@ func (c *Context) AddRMSNorm(residual, x, weight kernels.Tensor, eps float32) ke
 
 // AddRMSNormTo is AddRMSNorm into out.
 func (c *Context) AddRMSNormTo(out, residual, x, weight kernels.Tensor, eps float32) {
-	run(c, &c.ops.rmsNorm, norm.RMSNorm{X: x, Residual: residual, Weight: weight, Out: out, Eps: eps})
+	run(c, &c.ops.rmsNorm, norm.RMSNorm{X: x, Residual: residual, Weight: weight, Out: out,
+		Eps: eps})
 }
 
 // GatedRMSNorm is rmsnorm(x) * silu(gate).
 func (c *Context) GatedRMSNorm(x, gate, weight kernels.Tensor, eps float32) kernels.Tensor {
 	out := c.f32(x.Rows, x.Cols)
-	run(c, &c.ops.gatedNorm, norm.GatedRMSNorm{X: x, Gate: gate, Weight: weight, Out: out, Eps: eps})
+	run(c, &c.ops.gatedNorm,
+		norm.GatedRMSNorm{X: x, Gate: gate, Weight: weight, Out: out, Eps: eps})
 	return out
 }
 
@@ -197,7 +209,8 @@ func (c *Context) SigmoidMul(x, gate kernels.Tensor) kernels.Tensor {
 	return out
 }
 
-// Logits is the rows of x that indices name, times wᵀ: each as in decoding, also where a prompt ends.
+// Logits is the rows of x that indices name, times wᵀ: each as in decoding, also where a prompt
+// ends.
 func (c *Context) Logits(x kernels.Tensor, indices []int32, w *kernels.Weight) kernels.Tensor {
 	x = c.Rows(x, indices)
 	var out [1]kernels.Tensor
@@ -227,13 +240,15 @@ func (c *Context) Linear3(x kernels.Tensor, w1, w2, w3 *kernels.Weight) (_, _, _
 }
 
 // Linear4 is four products of one input.
-func (c *Context) Linear4(x kernels.Tensor, w1, w2, w3, w4 *kernels.Weight) (_, _, _, _ kernels.Tensor) {
+func (c *Context) Linear4(x kernels.Tensor, w1, w2, w3, w4 *kernels.Weight) (_, _, _,
+	_ kernels.Tensor) {
 	var out [4]kernels.Tensor
 	c.linear(x, c.prefill, []*kernels.Weight{w1, w2, w3, w4}, out[:])
 	return out[0], out[1], out[2], out[3]
 }
 
-func (c *Context) linear(x kernels.Tensor, prefill matmul.Prefill, weights []*kernels.Weight, out []kernels.Tensor) {
+func (c *Context) linear(x kernels.Tensor, prefill matmul.Prefill, weights []*kernels.Weight,
+	out []kernels.Tensor) {
 	op := &c.ops.linear
 	for i, w := range weights {
 		out[i] = c.f32(x.Rows, w.N)
@@ -243,7 +258,8 @@ func (c *Context) linear(x kernels.Tensor, prefill matmul.Prefill, weights []*ke
 	c.Device.Run(&op.Linear)
 }
 
-// Experts is x w[id]ᵀ for every (row, id) pair: ids is I32 [M, k], x has M rows or M*k, the result M*k.
+// Experts is x w[id]ᵀ for every (row, id) pair: ids is I32 [M, k], x has M rows or M*k, the result
+// M*k.
 func (c *Context) Experts(x, ids kernels.Tensor, w *kernels.Weight) kernels.Tensor {
 	out := c.f32(ids.Rows*ids.Cols, w.N)
 	op := &c.ops.experts
@@ -266,39 +282,50 @@ func (c *Context) ExpertsGateUp(x, ids kernels.Tensor, gate, up *kernels.Weight)
 func (c *Context) gateUp(x, ids kernels.Tensor, rows int, gate, up *kernels.Weight) kernels.Tensor {
 	out := c.f32(rows, gate.N)
 	mark := c.Mark()
-	run(c, &c.ops.gateUp, matmul.GateUp{X: x, IDs: ids, Gate: gate, Up: up, Out: out, Temp: c.f32(rows, gate.N), Prefill: c.prefill})
+	run(c, &c.ops.gateUp, matmul.GateUp{X: x, IDs: ids, Gate: gate, Up: up, Out: out,
+		Temp: c.f32(rows, gate.N), Prefill: c.prefill})
 	c.Release(mark)
 	return out
 }
 
-// Route picks the k most likely experts of each row of logits [M, E], most likely first, and their shares.
-func (c *Context) Route(logits kernels.Tensor, k int, normalize bool) (ids, weights kernels.Tensor) {
+// Route picks the k most likely experts of each row of logits [M, E], most likely first, and their
+// shares.
+func (c *Context) Route(logits kernels.Tensor, k int, normalize bool) (ids,
+	weights kernels.Tensor) {
 	ids, weights = c.Temp(kernels.I32, logits.Rows, k), c.f32(logits.Rows, k)
-	run(c, &c.ops.route, moe.Route{Logits: logits, K: k, Normalize: normalize, IDs: ids, Weights: weights})
+	run(c, &c.ops.route, moe.Route{Logits: logits, K: k, Normalize: normalize, IDs: ids,
+		Weights: weights})
 	return ids, weights
 }
 
-// Combine sums each row's experts [M*k, H] by weights [M, k], plus shared [M, H] times sigmoid(sharedGate [M, 1]); the last two may
-// be none.
+// Combine sums each row's experts [M*k, H] by weights [M, k], plus shared [M, H] times
+// sigmoid(sharedGate [M, 1]); the last two may be none.
 func (c *Context) Combine(expert, weights, shared, sharedGate kernels.Tensor) kernels.Tensor {
 	out := c.f32(weights.Rows, expert.Cols)
-	run(c, &c.ops.combine, moe.Combine{Experts: expert, Weights: weights, Shared: shared, SharedGate: sharedGate, Out: out})
+	run(c, &c.ops.combine, moe.Combine{Experts: expert, Weights: weights, Shared: shared,
+		SharedGate: sharedGate, Out: out})
 	return out
 }
 
-// NormRope normalizes heads (when weight is given) and rotates them to their positions: x is [M*heads, D], a view if need be.
-func (c *Context) NormRope(x, weight, invFreq kernels.Tensor, spans []kernels.Span, heads int, eps float32) kernels.Tensor {
+// NormRope normalizes heads (when weight is given) and rotates them to their positions: x is
+// [M*heads, D], a view if need be.
+func (c *Context) NormRope(x, weight, invFreq kernels.Tensor, spans []kernels.Span, heads int,
+	eps float32) kernels.Tensor {
 	out := c.f32(x.Rows, x.Cols)
-	run(c, &c.ops.normRope, rope.NormRope{X: x, Weight: weight, InvFreq: invFreq, Out: out, Spans: spans, Heads: heads, Eps: eps})
+	run(c, &c.ops.normRope, rope.NormRope{X: x, Weight: weight, InvFreq: invFreq, Out: out,
+		Spans: spans, Heads: heads, Eps: eps})
 	return out
 }
 
-// Attention writes k and v [M, KVH*D] into the cache and lets q [M, H*D] attend to it: each row to the last window positions, its own
-// included (0: all), and to the first sinkTokens.
-func (c *Context) Attention(q, k, v kernels.Tensor, cache *attention.Cache, spans []kernels.Span, scale float32, window, sinkTokens int) kernels.Tensor {
+// Attention writes k and v [M, KVH*D] into the cache and lets q [M, H*D] attend to it: each row to
+// the last window positions, its own included (0: all), and to the first sinkTokens.
+func (c *Context) Attention(q, k, v kernels.Tensor, cache *attention.Cache, spans []kernels.Span,
+	scale float32, window, sinkTokens int) kernels.Tensor {
 	run(c, &c.ops.append, attention.Append{K: k, V: v, Cache: cache, Spans: spans})
 	out := c.f32(q.Rows, q.Cols)
-	run(c, &c.ops.attention, attention.Attention{Q: q, Out: out, Cache: cache, Spans: spans, Scale: scale, Window: window, SinkTokens: sinkTokens})
+	run(c, &c.ops.attention,
+		attention.Attention{Q: q, Out: out, Cache: cache, Spans: spans, Scale: scale,
+			Window: window, SinkTokens: sinkTokens})
 	return out
 }
 
@@ -323,12 +350,16 @@ func (c *Context) CopyRow(t kernels.Tensor, from, to int32) {
 // DeltaShape is the heads of a GatedDeltaNet layer.
 type DeltaShape struct{ Hk, Hv, Dk, Dv int }
 
-// ConvGatedDeltaTo is the causal depthwise convolution of qkv [M, 2*Hk*Dk+Hv*Dv] along each span, then SiLU, then the gated delta rule, into out
-// [M, Hv*Dv]; a and b are [M, Hv]. The states carry the convolution's last rows, and the rule's state, between spans. Rows outside the spans are left
+// ConvGatedDeltaTo is the causal depthwise convolution of qkv [M, 2*Hk*Dk+Hv*Dv] along each span,
+// then SiLU, then the gated delta rule, into out [M, Hv*Dv]; a and b are [M, Hv]. The states carry
+// the convolution's last rows, and the rule's state, between spans. Rows outside the spans are left
 // as they are.
-func (c *Context) ConvGatedDeltaTo(out, qkv, weight, convState, a, b, aLog, dtBias, state kernels.Tensor, spans []kernels.Span, s DeltaShape) {
+func (c *Context) ConvGatedDeltaTo(out, qkv, weight, convState, a, b, aLog, dtBias,
+	state kernels.Tensor, spans []kernels.Span, s DeltaShape) {
 	mark := c.Mark()
-	run(c, &c.ops.delta, recurrent.ConvGatedDelta{X: qkv, Weight: weight, ConvState: convState, A: a, B: b, ALog: aLog, DtBias: dtBias, State: state,
-		Spans: spans, Temp: c.f32(qkv.Rows, qkv.Cols), Out: out, Hk: s.Hk, Hv: s.Hv, Dk: s.Dk, Dv: s.Dv})
+	run(c, &c.ops.delta, recurrent.ConvGatedDelta{X: qkv, Weight: weight, ConvState: convState,
+		A: a, B: b, ALog: aLog, DtBias: dtBias, State: state,
+		Spans: spans, Temp: c.f32(qkv.Rows, qkv.Cols), Out: out, Hk: s.Hk, Hv: s.Hv, Dk: s.Dk,
+		Dv: s.Dv})
 	c.Release(mark)
 }

@@ -18,7 +18,8 @@ func newContext(t *testing.T, arenaBytes int) *Context {
 	return NewContext(d, arenaBytes)
 }
 
-// TestArena: tensors start at multiples of 128 bytes, do not overlap, and come back with their mark.
+// TestArena: tensors start at multiples of 128 bytes, do not overlap, and come back with their
+// mark.
 func TestArena(t *testing.T) {
 	c := newContext(t, 1024)
 	a := c.Temp(kernels.F32, 3, 7) // 84 bytes take 128
@@ -26,11 +27,13 @@ func TestArena(t *testing.T) {
 	b := c.Temp(kernels.I32, 1, 33) // 132 take 256
 	inner := c.Temp(kernels.F32, 1, 1)
 	if a.Offset != 0 || b.Offset != 128 || inner.Offset != 384 || c.PeakBytes() != 512 {
-		t.Errorf("tensors at %d, %d, %d, peak %d, expected 0, 128, 384, 512", a.Offset, b.Offset, inner.Offset, c.PeakBytes())
+		t.Errorf("tensors at %d, %d, %d, peak %d, expected 0, 128, 384, 512", a.Offset, b.Offset,
+			inner.Offset, c.PeakBytes())
 	}
 	c.Release(mark)
 	if again := c.Temp(kernels.F32, 1, 2); again.Offset != 128 || c.PeakBytes() != 512 {
-		t.Errorf("after release: tensor at %d, peak %d, expected 128, 512", again.Offset, c.PeakBytes())
+		t.Errorf("after release: tensor at %d, peak %d, expected 128, 512", again.Offset,
+			c.PeakBytes())
 	}
 	c.Release(0)
 	if whole := c.Temp(kernels.F32, 1, 256); len(whole.Float32s()) != 256 {
@@ -41,7 +44,8 @@ func TestArena(t *testing.T) {
 func TestFullArenaNamesTheCure(t *testing.T) {
 	c := newContext(t, 1024)
 	defer func() {
-		if r := fmt.Sprint(recover()); !strings.Contains(r, "arena of 1024 bytes is full") || !strings.Contains(r, "largest batch") {
+		if r := fmt.Sprint(recover()); !strings.Contains(r, "arena of 1024 bytes is full") ||
+			!strings.Contains(r, "largest batch") {
 			t.Errorf("got %q", r)
 		}
 	}()
@@ -52,8 +56,10 @@ func TestFullArenaNamesTheCure(t *testing.T) {
 func TestMeasuringArenaIsEndless(t *testing.T) {
 	c := NewContext(kernels.NewMeasure(), 0)
 	x := c.Temp(kernels.F32, 1000, 1000)
-	c.Linear(x, &kernels.Weight{Experts: 1, N: 10, K: 1000, Data: kernels.NewTensor(c.Device, kernels.F32, 10, 1000)})
-	if want := 4_000_000 + 40_064; c.PeakBytes() != want { // 40000 rounded up to lines of 128: 40064
+	c.Linear(x, &kernels.Weight{Experts: 1, N: 10, K: 1000,
+		Data: kernels.NewTensor(c.Device, kernels.F32, 10, 1000)})
+	if want := 4_000_000 + 40_064; c.PeakBytes() != want {
+		// 40000 rounded up to lines of 128: 40064
 		t.Errorf("peak %d, expected %d", c.PeakBytes(), want)
 	}
 }
@@ -71,7 +77,8 @@ func randomTensor(c *Context, r *rand.Rand, rows, cols int) kernels.Tensor {
 	return kernels.FromFloat32s(c.Device, rows, cols, values)
 }
 
-// TestProductsTogether: two, three and four products of one input are those that each weight gives alone, in the order asked for.
+// TestProductsTogether: two, three and four products of one input are those that each weight gives
+// alone, in the order asked for.
 func TestProductsTogether(t *testing.T) {
 	c, r := newContext(t, 1<<20), rand.New(rand.NewPCG(1, 2))
 	x := randomTensor(c, r, 5, 48)
@@ -96,8 +103,8 @@ func TestProductsTogether(t *testing.T) {
 	check("Linear4", a, b, d, e)
 }
 
-// TestExperts: a pair (row, id) is the product of that row with that expert's matrix, for rows shared by their pairs and for rows
-// of their own.
+// TestExperts: a pair (row, id) is the product of that row with that expert's matrix, for rows
+// shared by their pairs and for rows of their own.
 func TestExperts(t *testing.T) {
 	const rows, k, choices, n = 3, 32, 2, 16
 	c, r := newContext(t, 1<<20), rand.New(rand.NewPCG(3, 4))
@@ -105,7 +112,8 @@ func TestExperts(t *testing.T) {
 	ids := kernels.NewTensor(c.Device, kernels.I32, rows, choices)
 	copy(ids.Int32s(), []int32{2, 0, 3, 3, 1, 2})
 	alone := func(x kernels.Tensor, w *kernels.Weight, expert int32) []float32 {
-		one := &kernels.Weight{Experts: 1, N: n, K: k, Data: w.Data.RowRange(int(expert)*n, int(expert+1)*n)}
+		one := &kernels.Weight{Experts: 1, N: n, K: k,
+			Data: w.Data.RowRange(int(expert)*n, int(expert+1)*n)}
 		return c.Linear(x, one).Float32s()
 	}
 	shared, own := randomTensor(c, r, rows, k), randomTensor(c, r, rows*choices, k)
@@ -113,7 +121,8 @@ func TestExperts(t *testing.T) {
 	d := c.Experts(own, ids, w1)
 	for pair, id := range ids.Int32s() {
 		x := shared.RowRange(pair/choices, pair/choices+1)
-		if !slices.Equal(a.Row(pair), alone(x, w1, id)) || !slices.Equal(b.Row(pair), alone(x, w2, id)) {
+		if !slices.Equal(a.Row(pair), alone(x, w1, id)) ||
+			!slices.Equal(b.Row(pair), alone(x, w2, id)) {
 			t.Errorf("pair %d is not row %d with expert %d", pair, pair/choices, id)
 		}
 		if !slices.Equal(d.Row(pair), alone(own.RowRange(pair, pair+1), w1, id)) {
@@ -122,10 +131,12 @@ func TestExperts(t *testing.T) {
 	}
 }
 
-// TestOperatorsKeepNothing: an operator with optional operands must not see those of the one before it.
+// TestOperatorsKeepNothing: an operator with optional operands must not see those of the one before
+// it.
 func TestOperatorsKeepNothing(t *testing.T) {
 	c, r := newContext(t, 1<<20), rand.New(rand.NewPCG(5, 6))
-	x, residual, weight := randomTensor(c, r, 2, 32), randomTensor(c, r, 2, 32), randomTensor(c, r, 1, 32)
+	x, residual, weight := randomTensor(c, r, 2, 32), randomTensor(c, r, 2, 32),
+		randomTensor(c, r, 1, 32)
 	before := slices.Clone(c.RMSNorm(x, weight, 1e-6).Float32s())
 	sum := slices.Clone(residual.Float32s())
 	for i, v := range x.Float32s() {
@@ -135,10 +146,12 @@ func TestOperatorsKeepNothing(t *testing.T) {
 	if !slices.Equal(residual.Float32s(), sum) {
 		t.Error("AddRMSNorm did not add x to the residual")
 	}
-	if after := c.RMSNorm(x, weight, 1e-6).Float32s(); !slices.Equal(after, before) || !slices.Equal(residual.Float32s(), sum) {
+	if after := c.RMSNorm(x, weight, 1e-6).Float32s(); !slices.Equal(after, before) ||
+		!slices.Equal(residual.Float32s(), sum) {
 		t.Error("RMSNorm after AddRMSNorm is another one")
 	}
-	experts, weights, shared, gate := randomTensor(c, r, 4, 32), randomTensor(c, r, 2, 2), randomTensor(c, r, 2, 32), randomTensor(c, r, 2, 1)
+	experts, weights, shared, gate := randomTensor(c, r, 4, 32), randomTensor(c, r, 2, 2),
+		randomTensor(c, r, 2, 32), randomTensor(c, r, 2, 1)
 	var none kernels.Tensor
 	plain := slices.Clone(c.Combine(experts, weights, none, none).Float32s())
 	c.Combine(experts, weights, shared, gate)

@@ -1,15 +1,16 @@
 package prefix
 
-// What is forgotten first. Nodes and states lie in two lists by their last use. Using a node uses all above it, so whoever walks the
-// nodes from the oldest meets leaves before their parents, and what is left is always a prefix of something.
+// What is forgotten first. Nodes and states lie in two lists by their last use. Using a node uses
+// all above it, so whoever walks the nodes from the oldest meets leaves before their parents, and
+// what is left is always a prefix of something.
 
 import (
 	"iter"
 	"slices"
 )
 
-// TakeSlot finds a slot for a state that is about to be computed, giving up the one unused longest if it must. It goes back by
-// SetState or ReturnSlot.
+// TakeSlot finds a slot for a state that is about to be computed, giving up the one unused longest
+// if it must. It goes back by SetState or ReturnSlot.
 func (t *Tree) TakeSlot() (slot int32, ok bool) {
 	if len(t.slots) == 0 && !t.dropState() {
 		return -1, false
@@ -26,7 +27,8 @@ func (t *Tree) ReturnSlot(slot int32) { t.slots = append(t.slots, slot) }
 func (t *Tree) dropState() bool {
 	for e := t.states.Front(); e != nil; e = e.Next() {
 		if s := e.Value.(*state); s.held == 0 {
-			s.owner.states = slices.Delete(s.owner.states, slices.Index(s.owner.states, s), slices.Index(s.owner.states, s)+1)
+			s.owner.states = slices.Delete(s.owner.states, slices.Index(s.owner.states, s),
+				slices.Index(s.owner.states, s)+1)
 			t.forget(s)
 			return true
 		}
@@ -39,15 +41,16 @@ func (t *Tree) forget(s *state) {
 	t.ReturnSlot(s.slot)
 }
 
-// Evict gives up leaves, the longest unused first, until so many pages are free or nothing can be freed. Pages that a sequence
-// uses as well do not become free; their leaves are left alone.
+// Evict gives up leaves, the longest unused first, until so many pages are free or nothing can be
+// freed. Pages that a sequence uses as well do not become free; their leaves are left alone.
 func (t *Tree) Evict(free Amount) {
 	for n := range t.evictables() {
 		have := t.pool.Free()
 		if have.Covers(free) {
 			return
 		}
-		if have.Start < free.Start || !t.pool.atStart(n.page) { // a page of the start is free only when all behind it is
+		if have.Start < free.Start || !t.pool.atStart(n.page) {
+			// a page of the start is free only when all behind it is
 			t.remove(n)
 		}
 	}
@@ -65,7 +68,8 @@ func (t *Tree) Trim(most int64) {
 	}
 }
 
-// evictables are the leaves that nobody uses, the longest unused first. Those that become leaves meanwhile are among them.
+// evictables are the leaves that nobody uses, the longest unused first. Those that become leaves
+// meanwhile are among them.
 func (t *Tree) evictables() iter.Seq[*node] {
 	return func(yield func(*node) bool) {
 		for e := t.nodes.Front(); e != nil; {
@@ -97,11 +101,13 @@ func (t *Tree) Idle() (pages Amount) {
 }
 
 func (t *Tree) evictable(n *node) bool {
-	return len(n.children) == 0 && t.pool.refs[n.page] == 1 && !slices.ContainsFunc(n.states, func(s *state) bool { return s.held > 0 })
+	return len(n.children) == 0 && t.pool.refs[n.page] == 1 &&
+		!slices.ContainsFunc(n.states, func(s *state) bool { return s.held > 0 })
 }
 
-// Forget gives up the conversation that these tokens are: leaves that they begin with, or that begin with them, down to what others share
-// with it. No tokens are every conversation. What is in use stays, and so does what it goes on from.
+// Forget gives up the conversation that these tokens are: leaves that they begin with, or that
+// begin with them, down to what others share with it. No tokens are every conversation. What is in
+// use stays, and so does what it goes on from.
 func (t *Tree) Forget(tokens []int32) {
 	var ends []*node
 	for n := range t.evictables() {
@@ -121,7 +127,8 @@ func (t *Tree) Forget(tokens []int32) {
 func (n *node) within(tokens []int32) bool {
 	for ; n.parent != nil; n = n.parent {
 		if n.from < len(tokens) {
-			if both := min(len(n.tokens), len(tokens)-n.from); Common(n.tokens, tokens[n.from:]) < both {
+			if both := min(len(n.tokens), len(tokens)-n.from); Common(n.tokens,
+				tokens[n.from:]) < both {
 				return false
 			}
 		}
@@ -139,8 +146,8 @@ func (t *Tree) Conversations() (leaves int) {
 	return leaves
 }
 
-// TrimConversations gives up whole conversations, the longest unused first and down to what they share with others, until at most
-// so many are left or the rest is in use.
+// TrimConversations gives up whole conversations, the longest unused first and down to what they
+// share with others, until at most so many are left or the rest is in use.
 func (t *Tree) TrimConversations(limit int) {
 	for leaves := t.Conversations(); leaves > limit; {
 		n := t.oldestLeaf()
@@ -167,14 +174,16 @@ func (t *Tree) oldestLeaf() *node {
 	return nil
 }
 
-// handOver gives n's state to a sibling that begins with the same tokens up to it, as the end of a head that many conversations share is
-// inside a page: n goes, and the others go on from there. Without one the state is given up.
+// handOver gives n's state to a sibling that begins with the same tokens up to it, as the end of a
+// head that many conversations share is inside a page: n goes, and the others go on from there.
+// Without one the state is given up.
 func (t *Tree) handOver(n *node, s *state) {
 	for _, c := range n.parent.children[n.tokens[0]] {
 		if c == n || Common(c.tokens, n.tokens) < s.position-n.from {
 			continue
 		}
-		if slices.ContainsFunc(c.states, func(own *state) bool { return own.position == s.position }) {
+		if slices.ContainsFunc(c.states,
+			func(own *state) bool { return own.position == s.position }) {
 			break
 		}
 		s.owner = c

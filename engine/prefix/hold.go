@@ -1,7 +1,8 @@
 package prefix
 
-// What others may read and add while the tree goes on living: the block store reads pages and states to write them to disk, and
-// brings back what was written. Both hold what they read or wrote into, so that nothing is evicted or reused under them.
+// What others may read and add while the tree goes on living: the block store reads pages and
+// states to write them to disk, and brings back what was written. Both hold what they read or wrote
+// into, so that nothing is evicted or reused under them.
 
 // Held is what the tree knows of some tokens, held until Release.
 type Held struct {
@@ -17,8 +18,9 @@ type HeldState struct {
 	Slot     int32
 }
 
-// Hold finds all that is known of tokens: the longest prefix in pages, resumable or not, and, if they are wanted, every state within.
-// What it holds is not evicted before Release, and it does not count as used.
+// Hold finds all that is known of tokens: the longest prefix in pages, resumable or not, and, if
+// they are wanted, every state within. What it holds is not evicted before Release, and it does not
+// count as used.
 func (t *Tree) Hold(tokens []int32, states bool) Held {
 	f := t.find(tokens)
 	h := Held{Tokens: f.knownTokens}
@@ -28,7 +30,8 @@ func (t *Tree) Hold(tokens []int32, states bool) Held {
 		if !states {
 			continue
 		}
-		for _, c := range n.parent.children[n.tokens[0]] { // siblings' states are good up to where they part
+		for _, c := range n.parent.children[n.tokens[0]] {
+			// siblings' states are good up to where they part
 			common := n.from + Common(c.tokens, tokens[i*t.o.PageTokens:])
 			for _, s := range c.states {
 				if s.position <= common {
@@ -52,8 +55,8 @@ func (t *Tree) Release(h Held) {
 	}
 }
 
-// Leaves calls visit with the tokens of every prefix that nothing longer continues, the longest unused first, and how many of them can
-// be resumed. The tokens are visit's to keep.
+// Leaves calls visit with the tokens of every prefix that nothing longer continues, the longest
+// unused first, and how many of them can be resumed. The tokens are visit's to keep.
 func (t *Tree) Leaves(visit func(tokens []int32, resumed int)) {
 	for e := t.nodes.Front(); e != nil; e = e.Next() {
 		leaf := e.Value.(*node)

@@ -1,8 +1,9 @@
-// Package prefix remembers what has been computed: which pages hold the keys and values of which tokens, and at which positions
-// the recurrent state was kept. Sequences that begin with the same tokens share pages through it; nothing is copied but the one
-// page in which two of them part.
+// Package prefix remembers what has been computed: which pages hold the keys and values of which
+// tokens, and at which positions the recurrent state was kept. Sequences that begin with the same
+// tokens share pages through it; nothing is copied but the one page in which two of them part.
 //
-// It is bookkeeping over page and slot numbers, without a device: the pages themselves lie in engine/cache. Invariants:
+// It is bookkeeping over page and slot numbers, without a device: the pages themselves lie in
+// engine/cache. Invariants:
 //
 //   - A page's position is written once, by the sequence that the page was allocated for, before anybody else can see it. So a
 //     page may be shared while its sequence still fills the positions behind.
@@ -15,8 +16,8 @@ package prefix
 
 import "fmt"
 
-// Start says which pages are for the beginning of sequences: the first Entries of every page table are pages [0, Pages), all
-// others pages from there on. The zero value has no such pages.
+// Start says which pages are for the beginning of sequences: the first Entries of every page table
+// are pages [0, Pages), all others pages from there on. The zero value has no such pages.
 type Start struct{ Entries, Pages int }
 
 // Amount is a number of pages of each kind.
@@ -82,13 +83,15 @@ func (p *Pool) Used() Amount {
 	return Amount{p.start.Pages, len(p.refs) - p.start.Pages}.Minus(p.Free())
 }
 
-// Peak is the most pages of each kind that were in use at once. Freed pages are given out again first, so no others were ever touched.
+// Peak is the most pages of each kind that were in use at once. Freed pages are given out again
+// first, so no others were ever touched.
 func (p *Pool) Peak() Amount { return p.peak }
 
 // Refs is the number of references to a page; 0: it is free.
 func (p *Pool) Refs(page int32) int32 { return p.refs[page] }
 
-// Alloc takes a free page for that entry of a page table, with one reference. It panics when there is none: look at Free first.
+// Alloc takes a free page for that entry of a page table, with one reference. It panics when there
+// is none: look at Free first.
 func (p *Pool) Alloc(entry int) int32 {
 	list := &p.rest
 	if entry < p.start.Entries {

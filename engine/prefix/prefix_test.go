@@ -10,7 +10,8 @@ func tokens(s string) []int32 {
 	return t
 }
 
-// TestSiblingsShareStates: two continuations part inside a page; a state kept before they part serves either.
+// TestSiblingsShareStates: two continuations part inside a page; a state kept before they part
+// serves either.
 func TestSiblingsShareStates(t *testing.T) {
 	pool := NewPool(8, Start{})
 	tree := NewTree(pool, Options{PageTokens: 4, Recurrent: true, Slots: []int32{7, 8}})
@@ -28,8 +29,10 @@ func TestSiblingsShareStates(t *testing.T) {
 		tokens int
 	}{{"abcdz", 2}, {"abxyz", 2}, {"abxz", 2}, {"abz", 2}, {"ab", 2}, {"az", 0}, {"", 0}} {
 		hit := tree.Match(tokens(c.text), len(c.text))
-		if hit.Tokens != c.tokens || hit.Tokens > 0 && (hit.Slot != slot || hit.Copy != page || len(hit.Pages) != 0) {
-			t.Errorf("%q: %+v, expected %d tokens with the state in slot %d", c.text, hit, c.tokens, slot)
+		if hit.Tokens != c.tokens || hit.Tokens > 0 &&
+			(hit.Slot != slot || hit.Copy != page || len(hit.Pages) != 0) {
+			t.Errorf("%q: %+v, expected %d tokens with the state in slot %d", c.text, hit, c.tokens,
+				slot)
 		}
 		if hit.Copy >= 0 {
 			pool.Unref(hit.Copy)
@@ -48,7 +51,8 @@ func TestSiblingsShareStates(t *testing.T) {
 	}
 }
 
-// TestStatesAreHandedOver: the state at the end of a head that two conversations share stays when the one that kept it goes.
+// TestStatesAreHandedOver: the state at the end of a head that two conversations share stays when
+// the one that kept it goes.
 func TestStatesAreHandedOver(t *testing.T) {
 	pool := NewPool(8, Start{})
 	tree := NewTree(pool, Options{PageTokens: 4, Recurrent: true, Slots: []int32{7, 8}})
@@ -71,8 +75,10 @@ func TestStatesAreHandedOver(t *testing.T) {
 		pool.Unref(hit.Copy)
 	}
 	tree.Forget(tokens("abxy")) // the last that could use it
-	if hit := tree.Match(tokens("abn"), 3); hit.Tokens != 0 || tree.Pages() != 1 || len(tree.slots) != 2 {
-		t.Errorf("%+v with %d pages and %d free slots, expected nothing but the third", hit, tree.Pages(), len(tree.slots))
+	if hit := tree.Match(tokens("abn"), 3); hit.Tokens != 0 || tree.Pages() != 1 ||
+		len(tree.slots) != 2 {
+		t.Errorf("%+v with %d pages and %d free slots, expected nothing but the third", hit,
+			tree.Pages(), len(tree.slots))
 	}
 }
 
@@ -104,8 +110,8 @@ func TestEvictOldestLeafFirst(t *testing.T) {
 	}
 }
 
-// TestKindsOfPages: a page of 2 tokens begins every sequence. What is evicted for others spares short conversations, and bytes are
-// counted as they are.
+// TestKindsOfPages: a page of 2 tokens begins every sequence. What is evicted for others spares
+// short conversations, and bytes are counted as they are.
 func TestKindsOfPages(t *testing.T) {
 	pool := NewPool(5, Start{Entries: 1, Pages: 3})
 	tree := NewTree(pool, Options{PageTokens: 2, Sizes: Sizes{Start: 10, Rest: 1}})
@@ -120,13 +126,16 @@ func TestKindsOfPages(t *testing.T) {
 		return pages
 	}
 	short, long := grow("ab"), grow("cdefgh")
-	if long[0] >= 3 || long[1] < 3 || long[2] < 3 || pool.Need(0, 3) != (Amount{1, 2}) || pool.Need(2, 3) != (Amount{Rest: 1}) || pool.Need(0, 0) != (Amount{}) {
+	if long[0] >= 3 || long[1] < 3 || long[2] < 3 || pool.Need(0, 3) != (Amount{1, 2}) ||
+		pool.Need(2, 3) != (Amount{Rest: 1}) || pool.Need(0, 0) != (Amount{}) {
 		t.Errorf("pages %v, of which the first alone should be one of [0, 3)", long)
 	}
 	if tree.Evict(Amount{Rest: 1}); pool.Refs(short[0]) != 1 || pool.Free() != (Amount{1, 1}) {
-		t.Errorf("%+v free, expected the end of the long one to go and the older short one to stay", pool.Free())
+		t.Errorf("%+v free, expected the end of the long one to go and the older short one to stay",
+			pool.Free())
 	}
-	if idle := tree.Idle(); idle != (Amount{2, 1}) || pool.Used() != idle || idle.Bytes(tree.o.Sizes) != 21 {
+	if idle := tree.Idle(); idle != (Amount{2, 1}) || pool.Used() != idle ||
+		idle.Bytes(tree.o.Sizes) != 21 {
 		t.Errorf("%+v idle, %+v in use", idle, pool.Used())
 	}
 	if tree.Trim(11); tree.Idle() != (Amount{1, 1}) { // the oldest alone has enough bytes

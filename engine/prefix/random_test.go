@@ -18,7 +18,8 @@ func TestRandomLives(t *testing.T) {
 		}
 		pool := NewPool(pages, start)
 		all := pool.Free()
-		tree := NewTree(pool, Options{PageTokens: pageTokens, Recurrent: true, Slots: []int32{0, 1, 2, 3, 4, 5}, Sizes: Sizes{3, 1}})
+		tree := NewTree(pool, Options{PageTokens: pageTokens, Recurrent: true,
+			Slots: []int32{0, 1, 2, 3, 4, 5}, Sizes: Sizes{3, 1}})
 		var held []Held
 		for range 300 {
 			text := make([]int32, 1+r.IntN(15))
@@ -55,8 +56,10 @@ func TestRandomLives(t *testing.T) {
 		for _, h := range held {
 			tree.Release(h)
 		}
-		if tree.Evict(all); pool.Free() != all || tree.Slots() != slots || len(tree.slots) != slots {
-			t.Fatalf("seed %d: at the end %+v pages and %d slots are free", seed, pool.Free(), len(tree.slots))
+		if tree.Evict(all); pool.Free() != all || tree.Slots() != slots ||
+			len(tree.slots) != slots {
+			t.Fatalf("seed %d: at the end %+v pages and %d slots are free", seed, pool.Free(),
+				len(tree.slots))
 		}
 	}
 }
@@ -80,7 +83,8 @@ func grow(tree *Tree, pool *Pool, text []int32) {
 	}
 }
 
-// forget gives a conversation up. Then nothing of it is left but what is held or others share, and the others are as they were.
+// forget gives a conversation up. Then nothing of it is left but what is held or others share, and
+// the others are as they were.
 func forget(t *testing.T, tree *Tree, pool *Pool, text []int32) {
 	t.Helper()
 	others := map[string]bool{}

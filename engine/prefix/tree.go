@@ -1,8 +1,8 @@
 package prefix
 
-// A radix tree of what the cache's pages hold, one node per page. Only full pages have children. The tree holds one reference
-// to each page it names; a page is free when sequences and tree have let go of it, so eviction here never takes memory from a
-// running sequence.
+// A radix tree of what the cache's pages hold, one node per page. Only full pages have children.
+// The tree holds one reference to each page it names; a page is free when sequences and tree have
+// let go of it, so eviction here never takes memory from a running sequence.
 
 import (
 	"container/list"
@@ -11,19 +11,21 @@ import (
 
 // Options describe the memory that the tree manages.
 type Options struct {
-	PageTokens int     // positions of a page
-	Recurrent  bool    // the model has recurrent state: a prefix can only be resumed where the state was kept
-	Slots      []int32 // state slots that the tree may keep states in
-	Sizes      Sizes   // of the pool's pages; only Trim needs them
+	PageTokens int // positions of a page
+	// the model has recurrent state: a prefix can only be resumed where the state was kept
+	Recurrent bool
+	Slots     []int32 // state slots that the tree may keep states in
+	Sizes     Sizes   // of the pool's pages; only Trim needs them
 }
 
 // Tree is the prefix tree. It is not safe for concurrent use.
 type Tree struct {
-	o      Options
-	pool   *Pool
-	root   node
-	slots  []int32   // free
-	nodes  list.List // *node, by last use, the oldest first; a parent is never older than its children
+	o     Options
+	pool  *Pool
+	root  node
+	slots []int32 // free
+	// *node, by last use, the oldest first; a parent is never older than its children
+	nodes  list.List
 	states list.List // *state, the same
 }
 
@@ -49,15 +51,17 @@ type state struct {
 
 // NewTree makes an empty tree over the pool.
 func NewTree(pool *Pool, o Options) *Tree {
-	return &Tree{o: o, pool: pool, slots: slices.Clone(o.Slots), root: node{children: map[int32][]*node{}}}
+	return &Tree{o: o, pool: pool, slots: slices.Clone(o.Slots),
+		root: node{children: map[int32][]*node{}}}
 }
 
 // Hit is a prefix that has been computed before.
 type Hit struct {
 	Tokens int     // its length; 0: nothing was found
 	Pages  []int32 // its full pages: the caller holds a reference to each
-	// Copy is a page whose first Tokens%PageTokens positions belong to the prefix: to be copied into a page of the caller's own
-	// before it is written. -1 if the prefix ends with a full page. The caller holds a reference.
+	// Copy is a page whose first Tokens%PageTokens positions belong to the prefix: to be copied
+	// into a page of the caller's own before it is written. -1 if the prefix ends with a full page.
+	// The caller holds a reference.
 	Copy int32
 	Slot int32 // where the state after the prefix is kept; -1 for models without one
 }
@@ -68,7 +72,8 @@ type found struct {
 	last   *node  // holds its last token; nil: none
 	state  *state // after it; nil for models without
 	known  []*node
-	// knownTokens have their keys and values in the pages of known, whether or not they can be resumed.
+	// knownTokens have their keys and values in the pages of known, whether or not they can be
+	// resumed.
 	knownTokens int
 }
 
@@ -104,15 +109,15 @@ func (t *Tree) find(tokens []int32) (f found) {
 	return f
 }
 
-// Probe tells how many of the tokens, at most limit, have their keys and values in pages, and how many can be resumed. It changes
-// nothing.
+// Probe tells how many of the tokens, at most limit, have their keys and values in pages, and how
+// many can be resumed. It changes nothing.
 func (t *Tree) Probe(tokens []int32, limit int) (known, resumed int) {
 	f := t.find(tokens[:min(len(tokens), limit)])
 	return f.knownTokens, f.tokens
 }
 
-// Match finds the longest prefix of tokens, at most limit long, that can be resumed. References to its pages now belong to the
-// caller.
+// Match finds the longest prefix of tokens, at most limit long, that can be resumed. References to
+// its pages now belong to the caller.
 func (t *Tree) Match(tokens []int32, limit int) Hit {
 	f := t.find(tokens[:min(len(tokens), limit)])
 	hit := Hit{Tokens: f.tokens, Copy: -1, Slot: -1}
@@ -169,15 +174,16 @@ func Common(a, b []int32) int {
 	return n
 }
 
-// Insert records that pages hold the keys and values of tokens. The tree takes references of its own to the pages it did not know;
-// where it knew the tokens already, its own pages stay.
+// Insert records that pages hold the keys and values of tokens. The tree takes references of its
+// own to the pages it did not know; where it knew the tokens already, its own pages stay.
 func (t *Tree) Insert(tokens []int32, pages []int32) { t.insert(tokens, pages) }
 
 // insert returns the node that holds the last token.
 func (t *Tree) insert(tokens []int32, pages []int32) *node {
 	n := &t.root
 	for from := 0; from < len(tokens); from += t.o.PageTokens {
-		n = t.extend(n, from, tokens[from:min(from+t.o.PageTokens, len(tokens))], pages[from/t.o.PageTokens])
+		n = t.extend(n, from, tokens[from:min(from+t.o.PageTokens, len(tokens))],
+			pages[from/t.o.PageTokens])
 	}
 	t.use(n)
 	return n
@@ -208,8 +214,8 @@ func (t *Tree) extend(n *node, from int, tokens []int32, page int32) *node {
 	return c
 }
 
-// SetState records tokens and pages as Insert does, and that slot holds the state after the last token. If that state is known
-// already, the slot is free again, and the answer false.
+// SetState records tokens and pages as Insert does, and that slot holds the state after the last
+// token. If that state is known already, the slot is free again, and the answer false.
 func (t *Tree) SetState(tokens []int32, pages []int32, slot int32) bool {
 	n := t.insert(tokens, pages)
 	for _, s := range n.states {
@@ -225,7 +231,8 @@ func (t *Tree) SetState(tokens []int32, pages []int32, slot int32) bool {
 	return true
 }
 
-// Slots is the number of state slots that are free or hold a state: all but those taken and not yet set or returned.
+// Slots is the number of state slots that are free or hold a state: all but those taken and not yet
+// set or returned.
 func (t *Tree) Slots() int { return len(t.slots) + t.states.Len() }
 
 // Each calls visit with the page of every node.

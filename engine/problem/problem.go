@@ -1,6 +1,8 @@
-// Package problem is the one kind of error a person gets to see: what happened, why, and what to do, under a stable code.
+// Package problem is the one kind of error a person gets to see: what happened, why, and what to
+// do, under a stable code.
 //
-// Whoever detects a fault that a user can act on wraps it in a Problem; the HTTP server and the UI each map codes in one place.
+// Whoever detects a fault that a user can act on wraps it in a Problem; the HTTP server and the UI
+// each map codes in one place.
 package problem
 
 import (
@@ -15,8 +17,9 @@ type Code string
 
 // The codes. A new one needs a row in engine/server's table of HTTP statuses.
 const (
-	BadRequest          Code = "bad_request"          // the request's JSON or a parameter is wrong
-	ContextExceeded     Code = "context_exceeded"     // the prompt is longer than the model's context
+	BadRequest Code = "bad_request" // the request's JSON or a parameter is wrong
+	// the prompt is longer than the model's context
+	ContextExceeded     Code = "context_exceeded"
 	ModelNotFound       Code = "model_not_found"      // no such model here
 	ModelBroken         Code = "model_broken"         // its files are damaged or incomplete
 	UnknownArchitecture Code = "unknown_architecture" // its kind is not supported
@@ -30,18 +33,22 @@ const (
 	NotFound            Code = "not_found"            // no such address or request
 	TooLarge            Code = "too_large"            // the request's body is over the limit
 	Unauthorized        Code = "unauthorized"         // the key or token is missing or wrong
-	Forbidden           Code = "forbidden"            // asked under a foreign name, or by a foreign web page
-	Exists              Code = "exists"               // something of that name is there already
-	Changed             Code = "changed"              // it is not as it was when the change to it was made
-	DiskFull            Code = "disk_full"            // there is no room left on the disk
-	Upstream            Code = "upstream"             // another server, which was asked, does not answer as it should
-	Cancelled           Code = "cancelled"            // somebody stopped the request
-	Crashed             Code = "model_crashed"        // the process that ran the model has ended in the middle
-	Internal            Code = "internal"             // our own fault
+	// asked under a foreign name, or by a foreign web page
+	Forbidden Code = "forbidden"
+	Exists    Code = "exists" // something of that name is there already
+	// it is not as it was when the change to it was made
+	Changed  Code = "changed"
+	DiskFull Code = "disk_full" // there is no room left on the disk
+	// another server, which was asked, does not answer as it should
+	Upstream  Code = "upstream"
+	Cancelled Code = "cancelled" // somebody stopped the request
+	// the process that ran the model has ended in the middle
+	Crashed  Code = "model_crashed"
+	Internal Code = "internal" // our own fault
 )
 
-// Problem is an error for people. Message says what happened, Why the reason with its numbers, Fix what to do; Why and Fix
-// may be empty.
+// Problem is an error for people. Message says what happened, Why the reason with its numbers, Fix
+// what to do; Why and Fix may be empty.
 type Problem struct {
 	Code    Code
 	Message string
@@ -84,5 +91,6 @@ func From(err error) *Problem {
 	if errors.As(err, &p) {
 		return p
 	}
-	return &Problem{Code: Internal, Message: "Something went wrong inside Headroom", Why: fmt.Sprint(err), Err: err}
+	return &Problem{Code: Internal, Message: "Something went wrong inside Headroom",
+		Why: fmt.Sprint(err), Err: err}
 }

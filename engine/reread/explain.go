@@ -1,7 +1,8 @@
 package reread
 
-// From a match to a report. What was lost to the cache (known, and yet not taken from it) is weighed against what was lost to the
-// text (known behind the first difference); the larger one is the cause.
+// From a match to a report. What was lost to the cache (known, and yet not taken from it) is
+// weighed against what was lost to the text (known behind the first difference); the larger one is
+// the cause.
 
 import (
 	"fmt"
@@ -10,26 +11,32 @@ import (
 
 // Outcome is what became of a prompt after Find had looked it up.
 type Outcome struct {
-	CachedTokens int                  // of the prompt, how many were taken from a cache
-	CacheOff     bool                 // nothing is kept from one prompt to the next
-	Recurrent    bool                 // the model can go on only where a state was kept
-	Decode       func([]int32) string // tokens to text, special ones included; nil: the report shows no text
+	CachedTokens int  // of the prompt, how many were taken from a cache
+	CacheOff     bool // nothing is kept from one prompt to the next
+	Recurrent    bool // the model can go on only where a state was kept
+	// tokens to text, special ones included; nil: the report shows no text
+	Decode func([]int32) string
 }
 
 // windowTokens is how many tokens around a difference in a message are looked at as text.
 const windowTokens = 512
 
-// Explain makes the report. It decodes a few hundred tokens, and those of the prompt's head if a difference lies there.
+// Explain makes the report. It decodes a few hundred tokens, and those of the prompt's head if a
+// difference lies there.
 func (m Match) Explain(o Outcome) Report {
-	known := max(m.CommonTokens, min(o.CachedTokens, len(m.prompt))) // a cache may know more than the log, which forgets sooner
+	// a cache may know more than the log, which forgets sooner
+	known := max(m.CommonTokens, min(o.CachedTokens, len(m.prompt)))
 	r := Report{Break: known, CommonTokens: known, ReadTokens: max(0, len(m.prompt)-o.CachedTokens)}
 	lost := known - o.CachedTokens
 	switch {
 	case m.foreign != nil:
 		r.KnownAt = m.foreign.At
-		r.Cause, r.Advice = FormatChanged, "What another cache format holds cannot be used: keep the format that you want to stay with."
+		r.Cause, r.Advice = FormatChanged,
+			"What another cache format holds cannot be used: keep the format that you want to "+
+				"stay with."
 		if m.foreign.Model != m.model {
-			r.Cause, r.Advice = ModelChanged, "What another model has read cannot be used: it is read once for each."
+			r.Cause, r.Advice = ModelChanged,
+				"What another model has read cannot be used: it is read once for each."
 		}
 	case known > m.CommonTokens:
 		r.Cause, r.Advice = Continued, adviceNothing
@@ -55,10 +62,14 @@ func memoryCause(o Outcome, known int) (Cause, string) {
 		return CacheOff, "The prefix cache is turned off: every prompt is read from its beginning."
 	}
 	if o.Recurrent && o.CachedTokens > 0 {
-		return StateNotKept, fmt.Sprintf("This model can go on only where its state was kept, here after %d of %d known tokens: more kept states would help.",
+		return StateNotKept, fmt.Sprintf(
+			"This model can go on only where its state was kept, here after %d of %d known "+
+				"tokens: more kept states would help.",
 			o.CachedTokens, known)
 	}
-	return Evicted, "The memory for known text was needed for something else: give the cache more memory or SSD, or run fewer conversations at once."
+	return Evicted,
+		"The memory for known text was needed for something else: give the cache more memory or " +
+			"SSD, or run fewer conversations at once."
 }
 
 // difference is where and how a prompt parts from the sequence nearest to it.
@@ -67,7 +78,9 @@ type difference struct {
 	before, was, is string
 	cause           Cause
 	advice          string
-	knownBehind     int // tokens of the prompt behind the difference that had been read before, but not behind this text
+	// tokens of the prompt behind the difference that had been read before, but not behind this
+	// text
+	knownBehind int
 }
 
 const (
@@ -79,7 +92,8 @@ const (
 		"some templates keep thoughts if chat_template_kwargs has preserve_thinking."
 )
 
-// compare finds the difference from the nearest sequence: among equally near ones, the newest that goes on alike.
+// compare finds the difference from the nearest sequence: among equally near ones, the newest that
+// goes on alike.
 func (m Match) compare(decode func([]int32) string) difference {
 	at := m.CommonTokens
 	for _, s := range m.nearest {
@@ -117,23 +131,33 @@ func (m Match) compareHeads(d *difference, was, is string) {
 	at := firstDifference(was, is)
 	d.before, d.was, d.is = show(was, is, at)
 	run, rest := alike([]byte(was[at:]), []byte(is[at:])), min(len(was)-at, len(is)-at, alikeWindow)
-	same := m.CommonTokens >= 2*worthTelling || run >= 4*boilerplate && 2*run >= rest // one agent's head rather than those of two
+	// one agent's head rather than those of two
+	same := m.CommonTokens >= 2*worthTelling || run >= 4*boilerplate && 2*run >= rest
 	before, after := findTools(was), findTools(is)
 	cause, name := compareTools(before, after)
-	inTools := cause != "" && (at >= before.from && at <= before.to || at >= after.from && at <= after.to)
+	inTools := cause != "" &&
+		(at >= before.from && at <= before.to || at >= after.from && at <= after.to)
 	named := ""
 	if name != "" {
 		named = " (here " + front(name) + ")"
 	}
 	switch {
 	case inTools && cause == ToolsReordered:
-		d.cause, d.advice = cause, "The client should list its tools, and the keys of each, in the same order every time"+named+"."
+		d.cause, d.advice = cause,
+			"The client should list its tools, and the keys of each, in the same order every time"+
+				named+"."
 	case differsIn(dates, was, is, at):
-		d.cause, d.advice = DateChanged, "Move the date or time behind the conversation, or write only the day: everything after it was read again."
+		d.cause, d.advice = DateChanged,
+			"Move the date or time behind the conversation, or write only the day: everything "+
+				"after it was read again."
 	case same && !inTools && differsIn(ids, was, is, at):
-		d.cause, d.advice = CounterChanged, "Leave the number or id that differs from request to request out of the system prompt, or move it to its end."
+		d.cause, d.advice = CounterChanged,
+			"Leave the number or id that differs from request to request out of the system "+
+				"prompt, or move it to its end."
 	case same && cause == ToolsChanged && (inTools || before.text == "" || after.text == ""):
-		d.cause, d.advice = cause, "Tools stand before everything else: change them between conversations, not within one"+named+"."
+		d.cause, d.advice = cause,
+			"Tools stand before everything else: change them between conversations, not within one"+
+				named+"."
 	case same:
 		d.cause, d.advice = HeadChanged, adviceHead
 	default:
@@ -141,7 +165,8 @@ func (m Match) compareHeads(d *difference, was, is string) {
 	}
 }
 
-// compareMessages words a difference behind the head. roles: the text is a conversation, whose messages can be told apart.
+// compareMessages words a difference behind the head. roles: the text is a conversation, whose
+// messages can be told apart.
 func (m Match) compareMessages(d *difference, decode func([]int32) string, run int, roles bool) {
 	from := max(0, m.CommonTokens-windowTokens/2)
 	window := func(tokens []int32) string {
@@ -154,22 +179,29 @@ func (m Match) compareMessages(d *difference, decode func([]int32) string, run i
 	switch {
 	case thoughtLeftOut(was, is, at):
 		d.cause, d.advice = ThinkingStripped, adviceThinking
-	case rest < boilerplate: // the last words of an answer, which a stop text cut or which read as other tokens
+	case rest < boilerplate:
+		// the last words of an answer, which a stop text cut or which read as other tokens
 		d.cause, d.advice = Continued, adviceNothing
 	case at == len(was) || at == len(is):
 		d.cause, d.advice = Retokenized, adviceRetokenize
 	case run > 0 && differsIn(dates, was, is, at):
-		d.cause, d.advice = DateChanged, "The client changes a date or time in an earlier message: it should leave what it has sent as it was."
+		d.cause, d.advice = DateChanged,
+			"The client changes a date or time in an earlier message: it should leave what it has "+
+				"sent as it was."
 	case run > 0 && differsIn(ids, was, is, at):
-		d.cause, d.advice = CounterChanged, "The client changes a number or an id in an earlier message: it should leave what it has sent as it was."
-	case roles && m.otherOpening(d.sequence.Tokens, decode), !roles && run == 0 && m.CommonTokens < worthTelling:
+		d.cause, d.advice = CounterChanged,
+			"The client changes a number or an id in an earlier message: it should leave what it "+
+				"has sent as it was."
+	case roles && m.otherOpening(d.sequence.Tokens, decode), !roles && run == 0 &&
+		m.CommonTokens < worthTelling:
 		d.cause, d.advice, d.knownBehind = NewConversation, adviceNothing, 0
 	default:
 		d.cause, d.advice = MessageEdited, adviceMessage
 	}
 }
 
-// otherOpening tells whether the first user messages differ and nothing said after them is the same: another conversation, then.
+// otherOpening tells whether the first user messages differ and nothing said after them is the
+// same: another conversation, then.
 func (m Match) otherOpening(known []int32, decode func([]int32) string) bool {
 	was, found := textTo(known, decode, assistantMarks)
 	is, alsoFound := textTo(m.prompt, decode, assistantMarks)
@@ -212,8 +244,9 @@ func thoughtAt(s string, at int) (thought string, ok bool) {
 // alikeWindow is how far behind a difference two sequences are compared, in tokens or bytes.
 const alikeWindow = 8192
 
-// alike looks for the longest run that a and b, which differ in their first token, have in common further on; 0: there is none. Runs
-// shorter than a template's words between two messages do not count.
+// alike looks for the longest run that a and b, which differ in their first token, have in common
+// further on; 0: there is none. Runs shorter than a template's words between two messages do not
+// count.
 func alike[E byte | int32](a, b []E) int {
 	a, b = a[:min(len(a), alikeWindow)], b[:min(len(b), alikeWindow)]
 	if len(a) < boilerplate || len(b) < boilerplate {
@@ -239,7 +272,8 @@ func alike[E byte | int32](a, b []E) int {
 // hashes calls visit with a rolling hash of every boilerplate tokens in a row.
 func hashes[E byte | int32](tokens []E, visit func(from int, hash uint64)) {
 	const factor = 0x9e3779b97f4a7c15 // odd, its bits well mixed: 2^64 over the golden ratio
-	var hash, drop uint64 = 0, 1      // drop: what the oldest token of a row and one more has been multiplied with
+	// drop: what the oldest token of a row and one more has been multiplied with
+	var hash, drop uint64 = 0, 1
 	for range boilerplate + 1 {
 		drop *= factor
 	}

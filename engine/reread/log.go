@@ -1,7 +1,8 @@
 package reread
 
-// What was computed lately, as token ids alone: texts are made of the few tokens that a report shows. Sequences are shared between the
-// log and the matches that found them, and never written to.
+// What was computed lately, as token ids alone: texts are made of the few tokens that a report
+// shows. Sequences are shared between the log and the matches that found them, and never written
+// to.
 
 import (
 	"slices"
@@ -26,7 +27,8 @@ type Limits struct {
 // Log is a bounded memory of sequences, the oldest out first. It may be used from any goroutine.
 type Log struct {
 	limits Limits
-	// Added is called with each sequence that Add is given, on Add's goroutine. To be set before the first use; nil: nobody asks.
+	// Added is called with each sequence that Add is given, on Add's goroutine. To be set before
+	// the first use; nil: nobody asks.
 	Added func(Sequence)
 
 	mu        sync.Mutex
@@ -45,8 +47,9 @@ func NewLog(l Limits) *Log {
 	return &Log{limits: l}
 }
 
-// Add remembers a sequence. What it is an extension of is forgotten, and it takes the place of its own extension's beginning: of
-// sequences that lie on one line, the longest stays. One that is longer than the log is cut.
+// Add remembers a sequence. What it is an extension of is forgotten, and it takes the place of its
+// own extension's beginning: of sequences that lie on one line, the longest stays. One that is
+// longer than the log is cut.
 func (l *Log) Add(s Sequence) {
 	s.Tokens = s.Tokens[:min(len(s.Tokens), l.limits.Tokens)]
 	if len(s.Tokens) == 0 {
@@ -79,13 +82,14 @@ func (l *Log) Add(s Sequence) {
 	}
 }
 
-// Forget drops what a model has read of the conversation that these tokens are: sequences that begin with them, or that they begin with.
-// No tokens are all that it has read, no model is any.
+// Forget drops what a model has read of the conversation that these tokens are: sequences that
+// begin with them, or that they begin with. No tokens are all that it has read, no model is any.
 func (l *Log) Forget(model string, tokens []int32) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.sequences = slices.DeleteFunc(l.sequences, func(s *Sequence) bool {
-		drop := (model == "" || s.Model == model) && commonPrefix(s.Tokens, tokens) == min(len(s.Tokens), len(tokens))
+		drop := (model == "" || s.Model == model) &&
+			commonPrefix(s.Tokens, tokens) == min(len(s.Tokens), len(tokens))
 		if drop {
 			l.tokens -= len(s.Tokens)
 		}
@@ -93,12 +97,14 @@ func (l *Log) Forget(model string, tokens []int32) {
 	})
 }
 
-// begins tells whether a begins with all of b. The last token is looked at first, since the first ones are equal more often.
+// begins tells whether a begins with all of b. The last token is looked at first, since the first
+// ones are equal more often.
 func begins(a, b []int32) bool {
 	return len(a) >= len(b) && a[len(b)-1] == b[len(b)-1] && slices.Equal(a[:len(b)], b)
 }
 
-// Sequences are those that are remembered, oldest first: given to Add of an empty log, they make one that knows the same.
+// Sequences are those that are remembered, oldest first: given to Add of an empty log, they make
+// one that knows the same.
 func (l *Log) Sequences() []Sequence {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -118,7 +124,8 @@ func (l *Log) Len() (sequences, tokens int) {
 
 // Match is what a log knew of a prompt. The zero value knew nothing.
 type Match struct {
-	// CommonTokens is the length of the longest prefix that the prompt has in common with a sequence of the same model and format.
+	// CommonTokens is the length of the longest prefix that the prompt has in common with a
+	// sequence of the same model and format.
 	CommonTokens int
 
 	prompt  []int32
@@ -127,18 +134,20 @@ type Match struct {
 	model   string
 }
 
-// maxNearest bounds the sequences that Explain chooses from when several have an equally long prefix.
+// maxNearest bounds the sequences that Explain chooses from when several have an equally long
+// prefix.
 const maxNearest = 8
 
-// Find looks a prompt up, before it is computed. It costs a comparison of the prompt with each sequence up to their first difference.
-// The match keeps the slice.
+// Find looks a prompt up, before it is computed. It costs a comparison of the prompt with each
+// sequence up to their first difference. The match keeps the slice.
 func (l *Log) Find(prompt []int32, model, format string) Match {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	m := Match{prompt: prompt, model: model}
 	foreign := 0
 	for _, s := range slices.Backward(l.sequences) {
-		if n := m.CommonTokens; n > 0 && s.Model == model && s.Format == format && (len(s.Tokens) < n || s.Tokens[n-1] != prompt[n-1]) {
+		if n := m.CommonTokens; n > 0 && s.Model == model && s.Format == format &&
+			(len(s.Tokens) < n || s.Tokens[n-1] != prompt[n-1]) {
 			continue // it parts sooner than the nearest
 		}
 		common := commonPrefix(s.Tokens, prompt)

@@ -1,7 +1,7 @@
 package reread
 
-// Prompts as agents write them, in the template of Qwen3.6 or near it, cut into words by a tokenizer that a reader can follow: every
-// expected position is a word of the text.
+// Prompts as agents write them, in the template of Qwen3.6 or near it, cut into words by a
+// tokenizer that a reader can follow: every expected position is a word of the text.
 
 import (
 	"encoding/binary"
@@ -14,7 +14,8 @@ import (
 	"unicode/utf8"
 )
 
-// words is a tokenizer: marks and tags, runs of letters with the space before them, and single digits and signs.
+// words is a tokenizer: marks and tags, runs of letters with the space before them, and single
+// digits and signs.
 type words struct {
 	ids   map[string]int32
 	texts []string
@@ -52,18 +53,22 @@ const (
 	search = `{"type": "function", "function": {"name": "web_search", "description": "Searches. Today is 2026-11-19.", "parameters": {}}}`
 	xml    = "<function>\n<name>%s</name>\n<description>%s</description>\n</function>"
 	coder  = "You are a careful coding agent. Work in small steps, run the tests after every change, and say what you did and why. " +
-		"Never touch files outside of the project. Ask before you delete anything. Prefer the standard library over new dependencies, " +
+		"Never touch files outside of the project. Ask before you delete anything. Prefer the " +
+		"standard library over new dependencies, " +
 		"small functions over clever ones, and plain words over jargon."
 	translator = "Translate every text that the user sends into formal German, keep its line breaks and its markup, and do not answer questions that it asks. " +
-		"If a sentence has two meanings, choose the more likely one, and leave names and quotations as they stand in the original."
+		"If a sentence has two meanings, choose the more likely one, and leave names and " +
+		"quotations as they stand in the original."
 	issue = "The build fails on arm64 since yesterday: the linker reports a duplicate symbol in the attention kernel. Please find out why and mend it."
 	found = "The symbol is defined in two files, both of which are compiled on arm64. I have made the second one static, and the build passes again."
 )
 
-// head is a system message with the tools before the text, as Qwen3.6 has them; without tools it is the text alone.
+// head is a system message with the tools before the text, as Qwen3.6 has them; without tools it is
+// the text alone.
 func head(system string, tools ...string) string {
 	if len(tools) > 0 {
-		system = "# Tools\n\nYou have access to the following functions:\n\n<tools>\n" + strings.Join(tools, "\n") + "\n</tools>\n\n" +
+		system = "# Tools\n\nYou have access to the following functions:\n\n<tools>\n" +
+			strings.Join(tools, "\n") + "\n</tools>\n\n" +
 			"To call a function, reply in this form, with nothing after it.\n\n" + system
 	}
 	return "<|im_start|>system\n" + system + "<|im_end|>\n"
@@ -74,7 +79,8 @@ func answer(text string) string { return "<|im_start|>assistant\n" + text + "<|i
 
 const ask = "<|im_start|>assistant\n<think>\n"
 
-// TestCauses: what was computed, what comes then, and why. The first difference is told by the text that precedes it.
+// TestCauses: what was computed, what comes then, and why. The first difference is told by the text
+// that precedes it.
 func TestCauses(t *testing.T) {
 	long := strings.Repeat(found+" ", 12)
 	for _, test := range []struct {
@@ -85,75 +91,160 @@ func TestCauses(t *testing.T) {
 		cause   Cause
 		advice  string // part of it
 	}{
-		{"first turn", "", head(coder) + user(issue) + ask, "", "", NewConversation, "only what is new"},
-		{"another agent", head(translator) + user(issue) + ask, head(coder) + user(issue) + ask, "", "", NewConversation, ""},
-		{"another agent with the same closing words", head(translator+" "+found) + user(issue) + ask, head(coder+" "+found) + user(issue) + ask, "", "", NewConversation, ""},
-		{"next turn", head(coder) + user(issue) + ask + "Hm.\n</think>\n\n" + found, head(coder) + user(issue) + ask + "Hm.\n</think>\n\n" + found + "<|im_end|>\n" + user("And on Windows?") + ask,
-			head(coder) + user(issue) + ask + "Hm.\n</think>\n\n" + found, "", Continued, "only what is new"},
-		{"the same again", head(coder) + user(issue) + ask + long, head(coder) + user(issue) + ask, head(coder) + user(issue) + ask, "", Continued, ""},
-		{"same agent, another task", head(coder) + user(issue) + answer(found), head(coder) + user("Write a changelog of the last week, newest first.") + ask,
+		{"first turn", "", head(coder) + user(issue) + ask, "", "", NewConversation,
+			"only what is new"},
+		{"another agent", head(translator) + user(issue) + ask, head(coder) + user(issue) + ask, "",
+			"", NewConversation, ""},
+		{"another agent with the same closing words",
+			head(translator+" "+found) + user(issue) + ask,
+			head(coder+" "+found) + user(issue) + ask, "", "", NewConversation, ""},
+		{"next turn", head(coder) + user(issue) + ask + "Hm.\n</think>\n\n" + found,
+			head(coder) + user(issue) + ask + "Hm.\n</think>\n\n" + found + "<|im_end|>\n" +
+				user("And on Windows?") + ask,
+			head(coder) + user(issue) + ask + "Hm.\n</think>\n\n" + found, "", Continued,
+			"only what is new"},
+		{"the same again", head(coder) + user(issue) + ask + long, head(coder) + user(issue) + ask,
+			head(coder) + user(issue) + ask, "", Continued, ""},
+		{"same agent, another task", head(coder) + user(issue) + answer(found),
+			head(coder) + user("Write a changelog of the last week, newest first.") + ask,
 			head(coder) + "<|im_start|>user\n", "The build fails on arm64", NewConversation, ""},
 
-		{"day at the end of the head", head(coder+"\nToday's date: 2026-11-19") + user(issue) + answer(found), head(coder+"\nToday's date: 2026-11-20") + user(issue) + answer(found) + user("Go on.") + ask,
+		{"day at the end of the head",
+			head(coder+"\nToday's date: 2026-11-19") + user(issue) + answer(found),
+			head(coder+"\nToday's date: 2026-11-20") + user(issue) + answer(found) +
+				user("Go on.") + ask,
 			head(coder + "\nToday's date: 2026-11-")[:len(head(coder+"\nToday's date: 2026-11-"))-len("<|im_end|>\n")], "2026-11-19", DateChanged, "date or time"},
-		{"day at the beginning", head("The date is Thursday, November 19, 2026. "+coder) + user(issue) + answer(found), head("The date is Friday, November 20, 2026. "+coder) + user(issue) + ask,
+		{"day at the beginning",
+			head("The date is Thursday, November 19, 2026. "+coder) + user(issue) + answer(found),
+			head("The date is Friday, November 20, 2026. "+coder) + user(issue) + ask,
 			"<|im_start|>system\nThe date is", "Thursday, November 19, 2026.", DateChanged, ""},
-		{"clock", head("Current time: 9:58:07 PM\n"+coder) + user(issue) + ask + found, head("Current time: 10:03:41 PM\n"+coder) + user(issue) + ask,
+		{"clock", head("Current time: 9:58:07 PM\n"+coder) + user(issue) + ask + found,
+			head("Current time: 10:03:41 PM\n"+coder) + user(issue) + ask,
 			"<|im_start|>system\nCurrent time: ", "9:58:07 PM", DateChanged, ""},
-		{"Unix time", head(coder+" now=1795184381") + user(issue) + answer(long), head(coder+" now=1795184452") + user(issue) + answer(long) + user("Go on.") + ask,
-			head(coder + " now=1795184381")[:len("<|im_start|>system\n"+coder+" now=1795184")], "now=1795184381", DateChanged, ""},
-		{"RFC 1123", head(coder+" Date: Thu, 19 Nov 2026 14:19:41 GMT") + user(issue) + ask + long, head(coder+" Date: Fri, 20 Nov 2026 09:00:00 GMT") + user(issue) + ask,
+		{"Unix time", head(coder+" now=1795184381") + user(issue) + answer(long),
+			head(coder+" now=1795184452") + user(issue) + answer(long) + user("Go on.") + ask,
+			head(coder + " now=1795184381")[:len("<|im_start|>system\n"+coder+" now=1795184")],
+			"now=1795184381", DateChanged, ""},
+		{"RFC 1123", head(coder+" Date: Thu, 19 Nov 2026 14:19:41 GMT") + user(issue) + ask + long,
+			head(coder+" Date: Fri, 20 Nov 2026 09:00:00 GMT") + user(issue) + ask,
 			"<|im_start|>system\n" + coder + " Date:", "Thu, 19 Nov 2026", DateChanged, ""},
-		{"date in a tool", head(coder, read, search) + user(issue) + answer(long), head(coder, read, strings.Replace(search, "19", "20", 1)) + user(issue) + answer(long) + ask,
-			head(coder, read, search)[:strings.Index(head(coder, read, search), "19.")], "2026-11-19.", DateChanged, ""},
-		{"counter", head(coder+"\nTurn 7 of 40") + user(issue) + answer(found), head(coder+"\nTurn 8 of 40") + user(issue) + answer(found) + user("Go on.") + ask,
+		{"date in a tool", head(coder, read, search) + user(issue) + answer(long),
+			head(coder, read, strings.Replace(search, "19", "20", 1)) + user(issue) + answer(long) +
+				ask,
+			head(coder, read, search)[:strings.Index(head(coder, read, search), "19.")],
+			"2026-11-19.", DateChanged, ""},
+		{"counter", head(coder+"\nTurn 7 of 40") + user(issue) + answer(found),
+			head(coder+"\nTurn 8 of 40") + user(issue) + answer(found) + user("Go on.") + ask,
 			"<|im_start|>system\n" + coder + "\nTurn ", "7 of 40", CounterChanged, "number or id"},
-		{"counter that grows a digit", head("Turn 9. "+coder) + user(issue) + answer(found), head("Turn 10. "+coder) + user(issue) + ask, "<|im_start|>system\nTurn ", "9.", CounterChanged, ""},
-		{"billing header", head("x-anthropic-billing-header: cc_version=2.1.4; cch=a7f31;\n"+coder) + user(issue) + answer(found),
-			head("x-anthropic-billing-header: cc_version=2.1.4; cch=09bd2;\n"+coder) + user(issue) + ask, "<|im_start|>system\nx-anthropic-billing-header: cc_version=2.1.4; cch=", "cch=a7f31;", CounterChanged, ""},
-		{"session UUID", head("Session 0b1ef8a2-6c11-4c9e-9a56-5d0c1f4a7e01\n"+coder) + user(issue) + ask, head("Session 7c9d1f30-1b22-4d8f-8a11-0e9b7c6d5a42\n"+coder) + user(issue) + ask,
+		{"counter that grows a digit", head("Turn 9. "+coder) + user(issue) + answer(found),
+			head("Turn 10. "+coder) + user(issue) + ask, "<|im_start|>system\nTurn ", "9.",
+			CounterChanged, ""},
+		{"billing header", head("x-anthropic-billing-header: cc_version=2.1.4; cch=a7f31;\n"+
+			coder) + user(issue) + answer(found),
+			head("x-anthropic-billing-header: cc_version=2.1.4; cch=09bd2;\n"+coder) + user(issue) +
+				ask, "<|im_start|>system\nx-anthropic-billing-header: cc_version=2.1.4; cch=",
+			"cch=a7f31;", CounterChanged, ""},
+		{"session UUID", head("Session 0b1ef8a2-6c11-4c9e-9a56-5d0c1f4a7e01\n"+coder) +
+			user(issue) + ask, head("Session 7c9d1f30-1b22-4d8f-8a11-0e9b7c6d5a42\n"+coder) +
+			user(issue) + ask,
 			"<|im_start|>system\nSession ", "0b1ef8a2-6c11", CounterChanged, ""},
-		{"a rule more", head(coder+" Answer in English.") + user(issue) + answer(found), head(coder+" Answer in French.") + user(issue) + ask,
-			"<|im_start|>system\n" + coder + " Answer in", "English.", HeadChanged, "the same from request"},
+		{"a rule more", head(coder+" Answer in English.") + user(issue) + answer(found),
+			head(coder+" Answer in French.") + user(issue) + ask,
+			"<|im_start|>system\n" + coder + " Answer in", "English.", HeadChanged,
+			"the same from request"},
 
-		{"tools in another order", head(coder, shell, read) + user(issue) + answer(found), head(coder, read, shell) + user(issue) + answer(found) + user("Go on.") + ask,
-			head(coder, shell)[:strings.Index(head(coder, shell), "shell")], "shell", ToolsReordered, "read_file"},
-		{"keys in another order", head(coder, shell, read) + user(issue) + ask, head(coder, shell, readK) + user(issue) + ask,
+		{"tools in another order", head(coder, shell, read) + user(issue) + answer(found),
+			head(coder, read, shell) + user(issue) + answer(found) + user("Go on.") + ask,
+			head(coder, shell)[:strings.Index(head(coder, shell), "shell")], "shell",
+			ToolsReordered, "read_file"},
+		{"keys in another order", head(coder, shell, read) + user(issue) + ask,
+			head(coder, shell, readK) + user(issue) + ask,
 			head(coder, shell, read)[:strings.LastIndex(head(coder, shell, read), `type": "function"`)], "type", ToolsReordered, "same order"},
-		{"tools as XML, in another order", head(coder, fmt.Sprintf(xml, "shell", "Runs."), fmt.Sprintf(xml, "look", "Looks.")) + user(issue) + ask,
-			head(coder, fmt.Sprintf(xml, "look", "Looks."), fmt.Sprintf(xml, "shell", "Runs.")) + user(issue) + ask, head(coder, "<function>\n<name>")[:strings.Index(head(coder, "<function>\n<name>"), "<name>")+6], "shell", ToolsReordered, "(here look)"},
-		{"a tool reads otherwise", head(coder, shell, read) + user(issue) + answer(found), head(coder, shell, read2) + user(issue) + ask,
-			head(coder, shell, read)[:strings.Index(head(coder, shell, read), " file.")], "file.", ToolsChanged, "read_file"},
-		{"a tool of another version", head(coder, strings.Replace(read, "read_file", "v1_read", 1)) + user(issue) + ask, head(coder, strings.Replace(read, "read_file", "v2_read", 1)) + user(issue) + ask,
-			head(coder, read)[:strings.Index(head(coder, read), "read_file")] + "v", "v1_read", ToolsChanged, "(here v2_read)"},
-		{"a tool more", head(coder, shell) + user(issue) + answer(found), head(coder, shell, read) + user(issue) + answer(found) + ask,
-			head(coder, shell)[:strings.Index(head(coder, shell), "</tools>")], "</tools>", ToolsChanged, "read_file"},
-		{"no tools any more", head(coder, shell) + user(issue) + answer(found), head(coder) + user(issue) + answer(found) + ask, "<|im_start|>system\n", "# Tools", ToolsChanged, ""},
+		{"tools as XML, in another order",
+			head(coder, fmt.Sprintf(xml, "shell", "Runs."), fmt.Sprintf(xml, "look", "Looks.")) +
+				user(issue) + ask,
+			head(coder, fmt.Sprintf(xml, "look", "Looks."), fmt.Sprintf(xml, "shell", "Runs.")) +
+				user(issue) + ask, head(coder,
+				"<function>\n<name>")[:strings.Index(head(coder, "<function>\n<name>"),
+				"<name>")+6], "shell", ToolsReordered, "(here look)"},
+		{"a tool reads otherwise", head(coder, shell, read) + user(issue) + answer(found),
+			head(coder, shell, read2) + user(issue) + ask,
+			head(coder, shell, read)[:strings.Index(head(coder, shell, read), " file.")], "file.",
+			ToolsChanged, "read_file"},
+		{"a tool of another version",
+			head(coder, strings.Replace(read, "read_file", "v1_read", 1)) + user(issue) + ask,
+			head(coder, strings.Replace(read, "read_file", "v2_read", 1)) + user(issue) + ask,
+			head(coder, read)[:strings.Index(head(coder, read), "read_file")] + "v", "v1_read",
+			ToolsChanged, "(here v2_read)"},
+		{"a tool more", head(coder, shell) + user(issue) + answer(found),
+			head(coder, shell, read) + user(issue) + answer(found) + ask,
+			head(coder, shell)[:strings.Index(head(coder, shell), "</tools>")], "</tools>",
+			ToolsChanged, "read_file"},
+		{"no tools any more", head(coder, shell) + user(issue) + answer(found),
+			head(coder) + user(issue) + answer(found) + ask, "<|im_start|>system\n", "# Tools",
+			ToolsChanged, ""},
 
-		{"thought left out", head(coder) + user(issue) + ask + "I should look at the linker first.\n</think>\n\n" + found + "<|im_end|>\n", head(coder) + user(issue) + answer(found) + user("And on Windows?") + ask,
-			head(coder) + user(issue) + "<|im_start|>assistant\n", "<think>\nI should look", ThinkingStripped, "reasoning_content"},
-		{"thought emptied", head(coder) + user(issue) + ask + "I should look at the linker first.\n</think>\n\n" + found, head(coder) + user(issue) + answer("<think>\n\n</think>\n\n"+found) + user("And on Windows?") + ask,
-			head(coder) + user(issue) + "<|im_start|>assistant\n<think>", "I should look", ThinkingStripped, ""},
-		{"empty thought left out", head(coder) + user(issue) + ask + "\n</think>\n\n49.", head(coder) + user(issue) + answer("49.") + user("And 76 - 26?") + ask,
+		{"thought left out", head(coder) + user(issue) + ask +
+			"I should look at the linker first.\n</think>\n\n" + found + "<|im_end|>\n",
+			head(coder) + user(issue) + answer(found) + user("And on Windows?") + ask,
+			head(coder) + user(issue) + "<|im_start|>assistant\n", "<think>\nI should look",
+			ThinkingStripped, "reasoning_content"},
+		{"thought emptied", head(coder) + user(issue) + ask +
+			"I should look at the linker first.\n</think>\n\n" + found,
+			head(coder) + user(issue) + answer("<think>\n\n</think>\n\n"+found) +
+				user("And on Windows?") + ask,
+			head(coder) + user(issue) + "<|im_start|>assistant\n<think>", "I should look",
+			ThinkingStripped, ""},
+		{"empty thought left out", head(coder) + user(issue) + ask + "\n</think>\n\n49.",
+			head(coder) + user(issue) + answer("49.") + user("And 76 - 26?") + ask,
 			head(coder) + user(issue) + "<|im_start|>assistant\n", "<think>", ThinkingStripped, ""},
-		{"thought left out before a tool call", head(coder, shell) + user(issue) + ask + "Let me see.\n</think>\n\n<tool_call>\n<function=shell>", head(coder, shell) + user(issue) + answer("<tool_call>\n<function=shell>\n</function>\n</tool_call>") + ask,
-			head(coder, shell) + user(issue) + "<|im_start|>assistant\n", "<think>", ThinkingStripped, ""},
-		{"second thought left out", head(coder) + user(issue) + ask + "Let me see.\n</think>\n\n" + found + "<|im_end|>\n" + ask + "It may be more.\n</think>\n\nThere is more to it.",
-			head(coder) + user(issue) + ask + "Let me see.\n</think>\n\n" + found + "<|im_end|>\n" + answer("There is more to it.") + user("Go on.") + ask,
-			head(coder) + user(issue) + ask + "Let me see.\n</think>\n\n" + found + "<|im_end|>\n<|im_start|>assistant\n", "<think>\nIt may be", ThinkingStripped, ""},
-		{"another thought", head(coder) + user(issue) + ask + long + "</think>\n\n" + found, head(coder) + user(issue) + ask + "Well. " + long + "</think>\n\n" + found + "<|im_end|>\n" + user("Go on.") + ask,
+		{"thought left out before a tool call",
+			head(coder, shell) + user(issue) + ask +
+				"Let me see.\n</think>\n\n<tool_call>\n<function=shell>",
+			head(coder, shell) + user(issue) +
+				answer("<tool_call>\n<function=shell>\n</function>\n</tool_call>") + ask,
+			head(coder, shell) + user(issue) + "<|im_start|>assistant\n", "<think>",
+			ThinkingStripped, ""},
+		{"second thought left out",
+			head(coder) + user(issue) + ask + "Let me see.\n</think>\n\n" + found + "<|im_end|>\n" +
+				ask + "It may be more.\n</think>\n\nThere is more to it.",
+			head(coder) + user(issue) + ask + "Let me see.\n</think>\n\n" + found + "<|im_end|>\n" +
+				answer("There is more to it.") + user("Go on.") + ask,
+			head(coder) + user(issue) + ask + "Let me see.\n</think>\n\n" + found +
+				"<|im_end|>\n<|im_start|>assistant\n", "<think>\nIt may be", ThinkingStripped, ""},
+		{"another thought", head(coder) + user(issue) + ask + long + "</think>\n\n" + found,
+			head(coder) + user(issue) + ask + "Well. " + long + "</think>\n\n" + found +
+				"<|im_end|>\n" + user("Go on.") + ask,
 			head(coder) + user(issue) + ask, "The symbol is defined", MessageEdited, ""},
-		{"word in an earlier message", head(coder) + user(issue) + answer(found) + user("Go on.") + ask, head(coder) + user(strings.Replace(issue, "arm64", "riscv", 1)) + answer(found) + user("Go on.") + ask,
-			head(coder) + user("The build fails on")[:len("<|im_start|>user\nThe build fails on")], "arm64", MessageEdited, "only add"},
-		{"time in an earlier message", head(coder) + user("It is 14:19 now. "+issue) + answer(found) + user("Go on.") + ask, head(coder) + user("It is 14:25 now. "+issue) + answer(found) + user("Go on.") + ask,
+		{"word in an earlier message",
+			head(coder) + user(issue) + answer(found) + user("Go on.") + ask,
+			head(coder) + user(strings.Replace(issue, "arm64", "riscv", 1)) + answer(found) +
+				user("Go on.") + ask,
+			head(coder) + user("The build fails on")[:len("<|im_start|>user\nThe build fails on")],
+			"arm64", MessageEdited, "only add"},
+		{"time in an earlier message",
+			head(coder) + user("It is 14:19 now. "+issue) + answer(found) + user("Go on.") + ask,
+			head(coder) + user("It is 14:25 now. "+issue) + answer(found) + user("Go on.") + ask,
 			head(coder) + "<|im_start|>user\nIt is 14:", "14:19", DateChanged, "earlier message"},
-		{"id in an earlier message", head(coder) + user("Ticket 4711. "+issue) + answer(found) + user("Go on.") + ask, head(coder) + user("Ticket 4712. "+issue) + answer(found) + user("Go on.") + ask,
-			head(coder) + "<|im_start|>user\nTicket 471", "4711.", CounterChanged, "earlier message"},
-		{"another second message", head(coder) + user(issue) + answer(found) + user("And on Windows? "+long) + ask, head(coder) + user(issue) + answer(found) + user("Thanks, now clean up.") + ask,
-			head(coder) + user(issue) + answer(found) + "<|im_start|>user\n", "And on Windows?", MessageEdited, ""},
-		{"stop text cut the answer", head(coder) + user(issue) + answer(found) + ask + "</think>\n\nDone. END", head(coder) + user(issue) + answer(found) + ask + "</think>\n\nDone.<|im_end|>\n" + user("Thanks.") + ask,
-			head(coder) + user(issue) + answer(found) + ask + "</think>\n\nDone.", "", Continued, ""},
-		{"plain text", translator + " " + coder, translator + " " + strings.Replace(coder, "careful", "careless", 1), translator + " You are a", "careful coding", MessageEdited, ""},
+		{"id in an earlier message",
+			head(coder) + user("Ticket 4711. "+issue) + answer(found) + user("Go on.") + ask,
+			head(coder) + user("Ticket 4712. "+issue) + answer(found) + user("Go on.") + ask,
+			head(coder) + "<|im_start|>user\nTicket 471", "4711.", CounterChanged,
+			"earlier message"},
+		{"another second message",
+			head(coder) + user(issue) + answer(found) + user("And on Windows? "+long) + ask,
+			head(coder) + user(issue) + answer(found) + user("Thanks, now clean up.") + ask,
+			head(coder) + user(issue) + answer(found) + "<|im_start|>user\n", "And on Windows?",
+			MessageEdited, ""},
+		{"stop text cut the answer",
+			head(coder) + user(issue) + answer(found) + ask + "</think>\n\nDone. END",
+			head(coder) + user(issue) + answer(found) + ask + "</think>\n\nDone.<|im_end|>\n" +
+				user("Thanks.") + ask,
+			head(coder) + user(issue) + answer(found) + ask + "</think>\n\nDone.", "", Continued,
+			""},
+		{"plain text", translator + " " + coder,
+			translator + " " + strings.Replace(coder, "careful", "careless", 1),
+			translator + " You are a", "careful coding", MessageEdited, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w, l := newWords(), NewLog(Limits{})
@@ -165,14 +256,17 @@ func TestCauses(t *testing.T) {
 				wantBreak, common = -1, commonPrefix(w.encode(test.was), prompt)
 			}
 			r := l.Find(prompt, "", "").Explain(Outcome{CachedTokens: common, Decode: w.decode})
-			if r.Break != wantBreak || r.CommonTokens != common || r.ReadTokens != len(prompt)-common || r.Cause != test.cause {
-				t.Errorf("%+v, expected break %d, common %d, read %d, cause %s", r, wantBreak, common, len(prompt)-common, test.cause)
+			if r.Break != wantBreak || r.CommonTokens != common ||
+				r.ReadTokens != len(prompt)-common || r.Cause != test.cause {
+				t.Errorf("%+v, expected break %d, common %d, read %d, cause %s", r, wantBreak,
+					common, len(prompt)-common, test.cause)
 			}
 			if !strings.Contains(r.Advice, test.advice) || r.Advice == "" {
 				t.Errorf("advice %q, expected %q in it", r.Advice, test.advice)
 			}
 			checkShown(t, r, w.decode(prompt))
-			if test.seen != "" && (!strings.HasPrefix(r.Was, strings.TrimSpace(test.seen)) || r.KnownAt != at) {
+			if test.seen != "" && (!strings.HasPrefix(r.Was, strings.TrimSpace(test.seen)) ||
+				r.KnownAt != at) {
 				t.Errorf("was %q at %v, expected it to begin with %q", r.Was, r.KnownAt, test.seen)
 			}
 		})
@@ -184,7 +278,8 @@ func checkShown(t *testing.T, r Report, prompt string) {
 	t.Helper()
 	for _, s := range []string{r.Before, r.Was, r.Is} {
 		if !utf8.ValidString(s) || len(s) > shownBytes {
-			t.Errorf("shown %q: %d bytes, expected at most %d of valid UTF-8", s, len(s), shownBytes)
+			t.Errorf("shown %q: %d bytes, expected at most %d of valid UTF-8", s, len(s),
+				shownBytes)
 		}
 	}
 	if !strings.Contains(prompt, r.Before+r.Is) {
@@ -215,22 +310,27 @@ func TestMemory(t *testing.T) {
 		at        int
 	}{
 		{"all cached", tokens(100, 0), "m", "f", 100, false, Continued, 100},
-		{"a page missing", tokens(100, 0), "m", "f", 69, false, Continued, 100}, // 31: less than a page
+		// 31: less than a page
+		{"a page missing", tokens(100, 0), "m", "f", 69, false, Continued, 100},
 		{"more missing", tokens(100, 0), "m", "f", 68, false, Evicted, 100},
 		{"nothing cached", tokens(100, 0), "m", "f", 0, false, Evicted, 100},
 		{"state further back", tokens(100, 0), "m", "f", 60, true, StateNotKept, 100},
 		{"no state at all", tokens(100, 0), "m", "f", 0, true, Evicted, 100},
 		{"other format", tokens(100, 0), "m", "g", 0, false, FormatChanged, 0},
 		{"other model", tokens(100, 0), "n", "f", 0, false, ModelChanged, 0},
-		{"other model with little in common", tokens(31, 0), "n", "f", 0, false, NewConversation, -1},
+		{"other model with little in common", tokens(31, 0), "n", "f", 0, false, NewConversation,
+			-1},
 		{"cache knows more", nil, "m", "f", 90, false, Continued, 90},
 		{"nothing known", nil, "m", "f", 0, false, NewConversation, -1},
-		{"edited, and held up to there", append(tokens(100, 0), tokens(80, 5000)...), "m", "f", 100, false, MessageEdited, 100},
-		{"edited, and not held", append(tokens(100, 0), tokens(80, 5000)...), "m", "f", 10, false, Evicted, 100},
+		{"edited, and held up to there", append(tokens(100, 0), tokens(80, 5000)...), "m", "f", 100,
+			false, MessageEdited, 100},
+		{"edited, and not held", append(tokens(100, 0), tokens(80, 5000)...), "m", "f", 10, false,
+			Evicted, 100},
 	} {
 		l := NewLog(Limits{})
 		l.Add(Sequence{Tokens: test.known, Model: test.model, Format: test.format})
-		r := l.Find(prompt, "m", "f").Explain(Outcome{CachedTokens: test.cached, Recurrent: test.recurrent})
+		r := l.Find(prompt, "m",
+			"f").Explain(Outcome{CachedTokens: test.cached, Recurrent: test.recurrent})
 		if r.Cause != test.cause || r.Break != test.at || r.ReadTokens != 120-test.cached {
 			t.Errorf("%s: %+v, expected %s at %d", test.name, r, test.cause, test.at)
 		}
@@ -246,7 +346,9 @@ func TestRetokenized(t *testing.T) {
 	l := NewLog(Limits{})
 	l.Add(Sequence{Tokens: known})
 	prompt := w.encode(history + " foo " + found + "<|im_end|>\n" + user("Go on.") + ask)
-	if r := l.Find(prompt, "", "").Explain(Outcome{CachedTokens: len(w.encode(history)), Decode: w.decode}); r.Cause != Retokenized || r.Break != len(w.encode(history)) {
+	if r := l.Find(prompt, "",
+		"").Explain(Outcome{CachedTokens: len(w.encode(history)),
+		Decode: w.decode}); r.Cause != Retokenized || r.Break != len(w.encode(history)) {
 		t.Errorf("%+v, expected %s at %d", r, Retokenized, len(w.encode(history)))
 	}
 }
@@ -274,7 +376,8 @@ func TestLog(t *testing.T) {
 	} {
 		l.Add(Sequence{Tokens: runes(step.add)})
 		if n, tokens := l.Len(); n != step.sequences || tokens != step.tokens {
-			t.Errorf("after %q: %d sequences of %d tokens, expected %d of %d", step.add, n, tokens, step.sequences, step.tokens)
+			t.Errorf("after %q: %d sequences of %d tokens, expected %d of %d", step.add, n, tokens,
+				step.sequences, step.tokens)
 		}
 		for _, k := range strings.Fields(step.known) {
 			if m := l.Find(runes(k), "", ""); m.CommonTokens != len(k) {
@@ -285,7 +388,8 @@ func TestLog(t *testing.T) {
 		for _, s := range l.Sequences() {
 			again.Add(s)
 		}
-		if !slices.EqualFunc(again.sequences, l.sequences, func(a, b *Sequence) bool { return slices.Equal(a.Tokens, b.Tokens) }) {
+		if !slices.EqualFunc(again.sequences, l.sequences,
+			func(a, b *Sequence) bool { return slices.Equal(a.Tokens, b.Tokens) }) {
 			t.Errorf("after %q: a log made of its sequences has others", step.add)
 		}
 	}
@@ -294,8 +398,9 @@ func TestLog(t *testing.T) {
 	}
 }
 
-// TestNearest: of two sequences with an equally long prefix, the older one goes on as the prompt does behind a changed word, and what is
-// lost behind it outweighs the 40 tokens that were not in the cache.
+// TestNearest: of two sequences with an equally long prefix, the older one goes on as the prompt
+// does behind a changed word, and what is lost behind it outweighs the 40 tokens that were not in
+// the cache.
 func TestNearest(t *testing.T) {
 	count := func(n, from int) (list []int32) {
 		for i := range n {
@@ -311,8 +416,10 @@ func TestNearest(t *testing.T) {
 	}
 	l, older := NewLog(Limits{}), time.Unix(1, 0)
 	l.Add(Sequence{Tokens: join(count(100, 0), []int32{7777}, count(80, 1000)), At: older})
-	l.Add(Sequence{Tokens: join(count(100, 0), []int32{8888}, count(80, 3000)), At: time.Unix(2, 0)})
-	r := l.Find(join(count(100, 0), []int32{9999}, count(80, 1000)), "", "").Explain(Outcome{CachedTokens: 60})
+	l.Add(Sequence{Tokens: join(count(100, 0), []int32{8888}, count(80, 3000)),
+		At: time.Unix(2, 0)})
+	r := l.Find(join(count(100, 0), []int32{9999}, count(80, 1000)), "",
+		"").Explain(Outcome{CachedTokens: 60})
 	if r.KnownAt != older || r.Cause != MessageEdited || r.Break != 100 || r.ReadTokens != 121 {
 		t.Errorf("%+v, expected %s at 100, compared with the older one", r, MessageEdited)
 	}
@@ -339,8 +446,10 @@ func TestDiffersIn(t *testing.T) {
 		{"", "", "", false, false},
 	} {
 		was, is := test.both+test.was, test.both+test.is
-		if date, id := differsIn(dates, was, is, len(test.both)), differsIn(ids, was, is, len(test.both)); date != test.date || id != test.id {
-			t.Errorf("%s|%s or %s: date %t, id %t, expected %t, %t", test.both, test.was, test.is, date, id, test.date, test.id)
+		if date, id := differsIn(dates, was, is, len(test.both)),
+			differsIn(ids, was, is, len(test.both)); date != test.date || id != test.id {
+			t.Errorf("%s|%s or %s: date %t, id %t, expected %t, %t", test.both, test.was, test.is,
+				date, id, test.date, test.id)
 		}
 	}
 }
@@ -365,8 +474,10 @@ func TestCompareTools(t *testing.T) {
 		{"not JSON", "nor this", ToolsChanged, "nor this"},
 		{"", a, ToolsChanged, "a"},
 	} {
-		if cause, name := compareTools(section{text: test.was}, section{text: test.is}); cause != test.cause || name != test.name {
-			t.Errorf("%q and %q: %q %q, expected %q %q", test.was, test.is, cause, name, test.cause, test.name)
+		if cause, name := compareTools(section{text: test.was},
+			section{text: test.is}); cause != test.cause || name != test.name {
+			t.Errorf("%q and %q: %q %q, expected %q %q", test.was, test.is, cause, name, test.cause,
+				test.name)
 		}
 	}
 }
@@ -387,7 +498,8 @@ func TestThoughtLeftOut(t *testing.T) {
 		{"<think>\nSo.\n</think>\n\n49", "<think>\nSo.\n</think>\n\n50", false},
 		{"49", "<think>\nSo.\n</think>\n\n49", false},
 	} {
-		if got := thoughtLeftOut(test.was, test.is, firstDifference(test.was, test.is)); got != test.want {
+		if got := thoughtLeftOut(test.was, test.is,
+			firstDifference(test.was, test.is)); got != test.want {
 			t.Errorf("%q and then %q: %t", test.was, test.is, got)
 		}
 	}
@@ -397,8 +509,10 @@ func TestThoughtLeftOut(t *testing.T) {
 func TestTextTo(t *testing.T) {
 	w := newWords()
 	long := strings.Repeat("word ", 5000)
-	for text, want := range map[string]string{long + "[INST]x<|im_start|>user": long, long + "<|im_start|>user[INST]": long, long: long} {
-		if got, found := textTo(w.encode(text), w.decode, userMarks); got != want || found != (text != want) {
+	for text, want := range map[string]string{long + "[INST]x<|im_start|>user": long,
+		long + "<|im_start|>user[INST]": long, long: long} {
+		if got, found := textTo(w.encode(text), w.decode, userMarks); got != want ||
+			found != (text != want) {
 			t.Errorf("%d bytes, %t, expected %d", len(got), found, len(want))
 		}
 	}
@@ -413,8 +527,10 @@ func runes(s string) (tokens []int32) {
 
 // FuzzExplain: any tokens, any bytes: positions and texts are right, whatever the cause.
 func FuzzExplain(f *testing.F) {
-	f.Add([]byte("<|im_start|>system\nIt is 10:01.<|im_end|>\n<|im_start|>user\nhi"), []byte("<|im_start|>system\nIt is 10:02.<|im_end|>\n<|im_start|>user\nhi"), 3, false)
-	f.Add([]byte("<tools>\n{\"name\":1}\n</tools><|im_start|>user"), []byte("<tools>\n[{}]\n</tools><|im_start|>user\xff\xfe"), 0, true)
+	f.Add([]byte("<|im_start|>system\nIt is 10:01.<|im_end|>\n<|im_start|>user\nhi"),
+		[]byte("<|im_start|>system\nIt is 10:02.<|im_end|>\n<|im_start|>user\nhi"), 3, false)
+	f.Add([]byte("<tools>\n{\"name\":1}\n</tools><|im_start|>user"),
+		[]byte("<tools>\n[{}]\n</tools><|im_start|>user\xff\xfe"), 0, true)
 	f.Add([]byte("é<think>a</think>"), []byte("è<think>"), 1<<40, true)
 	f.Add([]byte{0xe2, 0x82, 0xac, 0xf0}, []byte{0xe2, 0x82, 0xad}, -1, false)
 	decode := func(tokens []int32) string {
@@ -441,9 +557,11 @@ func FuzzExplain(f *testing.F) {
 		l := NewLog(Limits{})
 		l.Add(Sequence{Tokens: known})
 		cached = max(0, min(cached, len(prompt)))
-		r := l.Find(prompt, "", "").Explain(Outcome{CachedTokens: cached, Recurrent: pairs, Decode: decode})
+		r := l.Find(prompt, "", "").Explain(
+			Outcome{CachedTokens: cached, Recurrent: pairs, Decode: decode})
 		common := max(commonPrefix(known, prompt), cached)
-		if r.CommonTokens != common || r.Break != common && r.Break != -1 || r.ReadTokens != len(prompt)-cached || r.Cause == "" || r.Advice == "" {
+		if r.CommonTokens != common || r.Break != common && r.Break != -1 ||
+			r.ReadTokens != len(prompt)-cached || r.Cause == "" || r.Advice == "" {
 			t.Errorf("%+v for %d common tokens of %d, %d cached", r, common, len(prompt), cached)
 		}
 		for _, s := range []string{r.Before, r.Was, r.Is} {

@@ -1,24 +1,30 @@
 package reread
 
-// Texts of tokens, and places in texts. A conversation's head is what precedes its first user message, its opening what precedes the
-// first answer; both are found by the words that chat templates begin a message with.
+// Texts of tokens, and places in texts. A conversation's head is what precedes its first user
+// message, its opening what precedes the first answer; both are found by the words that chat
+// templates begin a message with.
 
 import (
 	"strings"
 	"unicode/utf8"
 )
 
-// Marks of messages in the templates of Qwen and others that write ChatML, Gemma, Llama 3, Mistral, and Phi or GLM.
+// Marks of messages in the templates of Qwen and others that write ChatML, Gemma, Llama 3, Mistral,
+// and Phi or GLM.
 var (
-	userMarks      = []string{"<|im_start|>user", "<start_of_turn>user", "<|start_header_id|>user", "[INST]", "<|user|>"}
-	assistantMarks = []string{"<|im_start|>assistant", "<start_of_turn>model", "<|start_header_id|>assistant", "[/INST]", "<|assistant|>"}
+	userMarks = []string{"<|im_start|>user", "<start_of_turn>user", "<|start_header_id|>user",
+		"[INST]", "<|user|>"}
+	assistantMarks = []string{"<|im_start|>assistant", "<start_of_turn>model",
+		"<|start_header_id|>assistant", "[/INST]", "<|assistant|>"}
 )
 
-// maxHeadTokens bounds the text that is made of a prompt to find its first messages: system prompts with tools have 5,000 to 40,000.
+// maxHeadTokens bounds the text that is made of a prompt to find its first messages: system prompts
+// with tools have 5,000 to 40,000.
 const maxHeadTokens = 1 << 16
 
-// textTo is the text of tokens up to the first of marks; found tells whether there is one. Longer and longer pieces are decoded from
-// the beginning, rather than piece after piece, so that no character is cut.
+// textTo is the text of tokens up to the first of marks; found tells whether there is one. Longer
+// and longer pieces are decoded from the beginning, rather than piece after piece, so that no
+// character is cut.
 func textTo(tokens []int32, decode func([]int32) string, marks []string) (text string, found bool) {
 	for n := 2048; ; n *= 4 {
 		n = min(n, len(tokens), maxHeadTokens)
@@ -52,12 +58,15 @@ func firstDifference(a, b string) int {
 	return n
 }
 
-// isWord tells whether a byte is part of a word, a number, a date, a setting or a tag: what a person would see change as a whole.
+// isWord tells whether a byte is part of a word, a number, a date, a setting or a tag: what a
+// person would see change as a whole.
 func isWord(c byte) bool {
-	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= utf8.RuneSelf || strings.IndexByte("_-:./=<|", c) >= 0
+	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' ||
+		c >= utf8.RuneSelf || strings.IndexByte("_-:./=<|", c) >= 0
 }
 
-// wordStart goes back from byte at to where its word begins, at most so many bytes, and to the beginning of a character.
+// wordStart goes back from byte at to where its word begins, at most so many bytes, and to the
+// beginning of a character.
 func wordStart(s string, at, most int) int {
 	from := at
 	for from > 0 && at-from < most && isWord(s[from-1]) {
@@ -72,8 +81,8 @@ func wordStart(s string, at, most int) int {
 // shownBytes is how much of a text a report shows on each side of the difference.
 const shownBytes = 80
 
-// show cuts what a report shows out of two texts that differ from byte at on: the beginning of the word in which they do, what
-// precedes it in both, and how each goes on.
+// show cuts what a report shows out of two texts that differ from byte at on: the beginning of the
+// word in which they do, what precedes it in both, and how each goes on.
 func show(was, is string, at int) (before, wasShown, isShown string) {
 	from := wordStart(was, at, shownBytes/2)
 	return tail(was[:from]), front(was[from:]), front(is[from:])

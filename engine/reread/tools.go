@@ -1,8 +1,9 @@
 package reread
 
-// The tools in a prompt's head, as chat templates write them: a JSON object a line between <tools> and </tools> (Qwen, Hermes), XML
-// functions in the same place (Qwen3-Coder), or a JSON list between [AVAILABLE_TOOLS] marks (Mistral). Two sets of tools are compared
-// by name, order and content, whatever the order of the keys.
+// The tools in a prompt's head, as chat templates write them: a JSON object a line between <tools>
+// and </tools> (Qwen, Hermes), XML functions in the same place (Qwen3-Coder), or a JSON list
+// between [AVAILABLE_TOOLS] marks (Mistral). Two sets of tools are compared by name, order and
+// content, whatever the order of the keys.
 
 import (
 	"encoding/json"
@@ -21,8 +22,10 @@ type section struct {
 	text     string
 }
 
-// sectionMarks open and close a section. Templates also mention <tools></tools> in their prose, so a line break belongs to the first.
-var sectionMarks = []struct{ open, close string }{{"<tools>\n", "\n</tools>"}, {"[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]"}}
+// sectionMarks open and close a section. Templates also mention <tools></tools> in their prose, so
+// a line break belongs to the first.
+var sectionMarks = []struct{ open, close string }{{"<tools>\n", "\n</tools>"},
+	{"[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]"}}
 
 func findTools(head string) section {
 	for _, m := range sectionMarks {
@@ -82,7 +85,8 @@ func readTool(raw json.RawMessage) tool {
 	return tool{name, string(body)}
 }
 
-// compareTools says how the tools changed and names one of those that did. Equal sections have no cause.
+// compareTools says how the tools changed and names one of those that did. Equal sections have no
+// cause.
 func compareTools(was, is section) (cause Cause, name string) {
 	if was.text == is.text {
 		return "", ""

@@ -1,7 +1,8 @@
 package reread
 
-// Values that differ from request to request though nobody edited anything: dates, times, counters, ids. Each is found as a span of
-// text, and counts only if the first difference lies in such a span on both sides.
+// Values that differ from request to request though nobody edited anything: dates, times, counters,
+// ids. Each is found as a span of text, and counts only if the first difference lies in such a span
+// on both sides.
 
 import "regexp"
 
@@ -13,19 +14,23 @@ const (
 
 // dates are the common forms.
 var dates = patterns(
-	`\b\d{4}-\d{1,2}-\d{1,2}(?:[T ]\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?(?: ?Z|[+-]\d{2}:?\d{2})?)?`, // 2026-11-20, 2026-11-20T14:19:41Z
+	// 2026-11-20, 2026-11-20T14:19:41Z
+	`\b\d{4}-\d{1,2}-\d{1,2}(?:[T ]\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?(?: ?Z|[+-]\d{2}:?\d{2})?)?`,
 	`\b\d{1,4}[/.]\d{1,2}[/.]\d{2,4}\b`, // 11/20/2026, 20.11.2026
 	`\b`+days+`\b`,
 	`\b`+months+`\b\.?(?: \d{1,2}(?:st|nd|rd|th)?\b)?(?:,? \d{4}\b)?`, // November 20, 2026
 	`\b\d{1,2}(?:st|nd|rd|th)?[ -]`+months+`\b\.?(?:,?[ -]\d{4}\b)?`,  // 20 Nov 2026
 	`\b\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?(?: ?[AaPp]\.?[Mm]\b)?`,    // 14:19:41.250, 2:19 PM
-	`\b(?:1[5-9]|2[01])\d{8}(?:\d{3}|\d{6}|\d{9})?\b(?:\.\d+)?`,       // Unix time from 2017 to 2039, in s, ms, µs or ns
+	// Unix time from 2017 to 2039, in s, ms, µs or ns
+	`\b(?:1[5-9]|2[01])\d{8}(?:\d{3}|\d{6}|\d{9})?\b(?:\.\d+)?`,
 	`\b\d{8}[T-]\d{6}Z?\b`, // 20261120T141941Z
 	`\b\d+(?:\.\d+)? (?:second|minute|hour|day|week)s?(?: ago)?\b`, // 3 minutes ago
-	`\b\d{1,2}(?:st|nd|rd|th)?,? \d{4}\b`,                          // the rest of a date whose month is written otherwise
+	// the rest of a date whose month is written otherwise
+	`\b\d{1,2}(?:st|nd|rd|th)?,? \d{4}\b`,
 )
 
-// ids are words with a digit in them, which counters, hexadecimal ids, UUIDs and versions are. A word of letters alone is a word.
+// ids are words with a digit in them, which counters, hexadecimal ids, UUIDs and versions are. A
+// word of letters alone is a word.
 var ids = patterns(`[0-9A-Za-z_.-]*[0-9][0-9A-Za-z_.-]*`)
 
 func patterns(list ...string) (compiled []*regexp.Regexp) {
@@ -35,7 +40,8 @@ func patterns(list ...string) (compiled []*regexp.Regexp) {
 	return compiled
 }
 
-// differsIn tells whether the first difference of a and b, at byte at, lies within a value of the same kind on both sides.
+// differsIn tells whether the first difference of a and b, at byte at, lies within a value of the
+// same kind on both sides.
 func differsIn(kinds []*regexp.Regexp, a, b string, at int) bool {
 	const around = 96
 	from := wordStart(a, max(0, at-around), around)

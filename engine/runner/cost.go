@@ -1,6 +1,7 @@
 package runner
 
-// What a pass costs at least, worked out on a device that only measures: what its time is held against.
+// What a pass costs at least, worked out on a device that only measures: what its time is held
+// against.
 
 import (
 	"headroom/engine/batch"
@@ -15,7 +16,8 @@ type Cost struct {
 	kernels.Operations
 }
 
-// Cost is that of a pass over so many sequences, each with rows tokens after so many, and logits for the last of each if they are wanted.
+// Cost is that of a pass over so many sequences, each with rows tokens after so many, and logits
+// for the last of each if they are wanted.
 func (r *Runner) Cost(sequences, rows, contextTokens int, logits bool) Cost {
 	d := kernels.NewMeasure()
 	pages := (contextTokens+rows)/cache.PageTokens + 1
@@ -23,10 +25,14 @@ func (r *Runner) Cost(sequences, rows, contextTokens int, logits bool) Cost {
 	for i := range table {
 		table[i] = int32(i)
 	}
-	layers := alone(d, r.spec.Layers, cache.Options{Format: r.kv, State: r.state, Pages: pages, Slots: sequences, SpanTokens: sequences * rows})
+	layers := alone(d, r.spec.Layers,
+		cache.Options{Format: r.kv, State: r.state, Pages: pages, Slots: sequences,
+			SpanTokens: sequences * rows})
 	b := batch.Batch{Tokens: kernels.NewTensor(d, kernels.I32, sequences*rows, 1)}
 	for i := range sequences {
-		b.Spans = append(b.Spans, kernels.Span{Row: i * rows, Rows: rows, Pos: contextTokens, Pages: table, Slot: int32(i)})
+		b.Spans = append(b.Spans,
+			kernels.Span{Row: i * rows, Rows: rows, Pos: contextTokens, Pages: table,
+				Slot: int32(i)})
 		if logits {
 			b.Logits = append(b.Logits, int32((i+1)*rows-1))
 		}

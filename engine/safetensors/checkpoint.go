@@ -74,7 +74,8 @@ func (c *Checkpoint) load(dir string, shards []string, index map[string]string) 
 		}
 	}
 	if len(absent) > 0 {
-		return fmt.Errorf("safetensors: %s: of the tensors that %s promises, %d are not there: %s", dir, indexName, len(absent), list(absent))
+		return fmt.Errorf("safetensors: %s: of the tensors that %s promises, %d are not there: %s",
+			dir, indexName, len(absent), list(absent))
 	}
 	return nil
 }
@@ -85,7 +86,9 @@ func (c *Checkpoint) add(f *File) error {
 	for i := range f.tensors {
 		t := &f.tensors[i]
 		if other, dup := c.owner[t.Name]; dup {
-			return fmt.Errorf("safetensors: tensor %q is in both %s and %s: remove the file that does not belong to the model", t.Name, other.path, f.path)
+			return fmt.Errorf(
+				"safetensors: tensor %q is in both %s and %s: remove the file that does not "+
+					"belong to the model", t.Name, other.path, f.path)
 		}
 		c.owner[t.Name] = f
 		c.names = append(c.names, t.Name)
@@ -150,7 +153,8 @@ func listShards(dir string, index map[string]string) ([]string, error) {
 	}
 	slices.Sort(missing)
 	if missing = slices.Compact(missing); len(missing) > 0 {
-		return nil, fmt.Errorf("%s: of the files that %s names, %d are missing: %s", dir, indexName, len(missing), strings.Join(missing, ", "))
+		return nil, fmt.Errorf("%s: of the files that %s names, %d are missing: %s", dir, indexName,
+			len(missing), strings.Join(missing, ", "))
 	}
 	slices.Sort(shards)
 	if shards = slices.Compact(shards); len(shards) == 0 {
@@ -205,7 +209,10 @@ func parseIndex(data []byte) (map[string]string, error) {
 	}
 	for name, shard := range weightMap {
 		if strings.ContainsAny(shard, "/\\\x00") || shard == "" || shard == "." || shard == ".." {
-			return nil, fmt.Errorf("weight_map puts tensor %q into %q, expected the plain name of a file in the same folder", name, shard)
+			return nil,
+				fmt.Errorf(
+					"weight_map puts tensor %q into %q, expected the plain name of a file in the "+
+						"same folder", name, shard)
 		}
 	}
 	return weightMap, nil

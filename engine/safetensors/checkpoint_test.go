@@ -21,7 +21,8 @@ func folder(t *testing.T, files map[string]string) string {
 		if names, ok := strings.CutPrefix(content, "tensors:"); ok {
 			var tensors []Tensor
 			for _, n := range strings.Fields(names) {
-				tensors = append(tensors, Tensor{Name: n, DType: U8, Shape: []int{1}, Data: []byte{n[0]}})
+				tensors = append(tensors,
+					Tensor{Name: n, DType: U8, Shape: []int{1}, Data: []byte{n[0]}})
 			}
 			var buf bytes.Buffer
 			if err := Write(&buf, tensors, nil); err != nil {
@@ -74,7 +75,8 @@ func TestOpenDir(t *testing.T) {
 			}
 			for _, n := range names {
 				tensor, ok := c.Tensor(n)
-				if !ok || tensor.Name != n || tensor.Data[0] != n[0] || c.FileOf(n).Mapping()[tensor.From] != n[0] {
+				if !ok || tensor.Name != n || tensor.Data[0] != n[0] ||
+					c.FileOf(n).Mapping()[tensor.From] != n[0] {
 					t.Errorf("tensor %q = %v, %v", n, tensor, ok)
 				}
 			}
@@ -97,19 +99,26 @@ func TestOpenDirRefuses(t *testing.T) {
 	}{
 		{"nothing", nil, "no model*.safetensors"},
 		{"missing shards, all listed", map[string]string{
-			indexName:         index(`{"a":"m1.safetensors","b":"m2.safetensors","c":"m3.safetensors","d":"m3.safetensors"}`),
+			indexName: index(
+				`{"a":"m1.safetensors","b":"m2.safetensors","c":"m3.safetensors","d":"m3.safetensors"}`),
 			"m2.safetensors":  "tensors: b",
 			"unrelated.other": "",
-		}, "of the files that " + indexName + " names, 2 are missing: m1.safetensors, m3.safetensors"},
-		{"shard outside", map[string]string{indexName: index(`{"a":"../m.safetensors"}`)}, "plain name"},
-		{"absolute shard", map[string]string{indexName: index(`{"a":"/m.safetensors"}`)}, "plain name"},
-		{"shard in a folder", map[string]string{indexName: index(`{"a":"x/m.safetensors"}`)}, "plain name"},
-		{"backslash", map[string]string{indexName: index(`{"a":"..\\m.safetensors"}`)}, "plain name"},
+		}, "of the files that " + indexName +
+			" names, 2 are missing: m1.safetensors, m3.safetensors"},
+		{"shard outside", map[string]string{indexName: index(`{"a":"../m.safetensors"}`)},
+			"plain name"},
+		{"absolute shard", map[string]string{indexName: index(`{"a":"/m.safetensors"}`)},
+			"plain name"},
+		{"shard in a folder", map[string]string{indexName: index(`{"a":"x/m.safetensors"}`)},
+			"plain name"},
+		{"backslash", map[string]string{indexName: index(`{"a":"..\\m.safetensors"}`)},
+			"plain name"},
 		{"parent", map[string]string{indexName: index(`{"a":".."}`)}, "plain name"},
 		{"promised tensor absent", map[string]string{
 			indexName:           index(`{"a":"model.safetensors","b":"model.safetensors"}`),
 			"model.safetensors": "tensors: a",
-		}, `of the tensors that ` + indexName + ` promises, 1 are not there: "b" in model.safetensors`},
+		}, `of the tensors that ` + indexName +
+			` promises, 1 are not there: "b" in model.safetensors`},
 		{"promised tensor in another shard", map[string]string{
 			indexName:             index(`{"a":"model-1.safetensors","b":"model-2.safetensors"}`),
 			"model-1.safetensors": "tensors: a b",
@@ -123,7 +132,8 @@ func TestOpenDirRefuses(t *testing.T) {
 			"model-1.safetensors": "tensors: a",
 			"model-2.safetensors": "\x10\x00\x00\x00\x00\x00\x00\x00{}",
 		}, "model-2.safetensors: header of 16 bytes does not fit"},
-		{"duplicate in the index", map[string]string{indexName: index(`{"a":"m1","a":"m2"}`)}, "appears twice"},
+		{"duplicate in the index", map[string]string{indexName: index(`{"a":"m1","a":"m2"}`)},
+			"appears twice"},
 		{"no weight_map", map[string]string{indexName: `{}`}, "no weight_map"},
 		{"index is not JSON", map[string]string{indexName: `x`}, indexName},
 	}
@@ -142,17 +152,20 @@ func TestOpenDirRefuses(t *testing.T) {
 
 func TestOpenFS(t *testing.T) {
 	var buf bytes.Buffer
-	if err := Write(&buf, []Tensor{{Name: "a", DType: U8, Shape: []int{2}, Data: []byte{1, 2}}}, nil); err != nil {
+	if err := Write(&buf, []Tensor{{Name: "a", DType: U8, Shape: []int{2}, Data: []byte{1, 2}}},
+		nil); err != nil {
 		t.Fatal(err)
 	}
-	c, err := OpenFS(fstest.MapFS{"model.safetensors": {Data: buf.Bytes()}, "other.safetensors": {Data: []byte("x")}})
+	c, err := OpenFS(fstest.MapFS{"model.safetensors": {Data: buf.Bytes()},
+		"other.safetensors": {Data: []byte("x")}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if a, ok := c.Tensor("a"); !ok || !bytes.Equal(a.Data, []byte{1, 2}) || c.Bytes() != 2 {
 		t.Errorf("tensor a = %v, %v; %d bytes", a, ok, c.Bytes())
 	}
-	if at := uintptr(unsafe.Pointer(unsafe.SliceData(c.FileOf("a").Mapping()))); at%uintptr(os.Getpagesize()) != 0 {
+	if at := uintptr(unsafe.Pointer(unsafe.SliceData(c.FileOf("a").Mapping()))); at%uintptr(
+		os.Getpagesize()) != 0 {
 		t.Errorf("the file lies at %#x, expected whole pages", at)
 	}
 	if err := c.Close(); err != nil {
@@ -161,7 +174,8 @@ func TestOpenFS(t *testing.T) {
 	for name, files := range map[string]fstest.MapFS{
 		"no model*.safetensors": {"x": {}},
 		"too few":               {"model.safetensors": {}},
-		"is in both":            {"model-1.safetensors": {Data: buf.Bytes()}, "model-2.safetensors": {Data: buf.Bytes()}},
+		"is in both": {"model-1.safetensors": {Data: buf.Bytes()},
+			"model-2.safetensors": {Data: buf.Bytes()}},
 	} {
 		if _, err := OpenFS(files); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("got error %v, expected one with %q", err, name)
@@ -178,7 +192,8 @@ func TestOpenDemo(t *testing.T) {
 	defer c.Close()
 	w, ok := c.Tensor("language_model.model.embed_tokens.weight")
 	// 2,304 tokens of 4-bit codes, eight to a word.
-	if !ok || w.DType != U32 || len(w.Shape) != 2 || w.Shape[0] != 2304 || len(w.Data) != 4*w.Elements() {
+	if !ok || w.DType != U32 || len(w.Shape) != 2 || w.Shape[0] != 2304 ||
+		len(w.Data) != 4*w.Elements() {
 		t.Errorf("embedding is %v %v %v", w.Name, w.DType, w.Shape)
 	}
 }

@@ -1,7 +1,7 @@
 package safetensors
 
-// A file as memory. Tensors are views of a read-only mapping: opening costs the header, and pages are read when they are used.
-// Nothing of the data is copied.
+// A file as memory. Tensors are views of a read-only mapping: opening costs the header, and pages
+// are read when they are used. Nothing of the data is copied.
 
 import (
 	"fmt"

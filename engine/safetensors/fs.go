@@ -10,8 +10,9 @@ import (
 	"slices"
 )
 
-// OpenFS reads the checkpoint at the top of fsys into memory of its own, in whole pages as a mapped file is: every model*.safetensors. It
-// has no index, as a model that ships inside a program is whole or the program does not build.
+// OpenFS reads the checkpoint at the top of fsys into memory of its own, in whole pages as a mapped
+// file is: every model*.safetensors. It has no index, as a model that ships inside a program is
+// whole or the program does not build.
 func OpenFS(fsys fs.FS) (*Checkpoint, error) {
 	shards, err := fs.Glob(fsys, shardPattern)
 	if err != nil {
@@ -29,9 +30,11 @@ func OpenFS(fsys fs.FS) (*Checkpoint, error) {
 		}
 		tensors, metadata, err := parse(data)
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("safetensors: %s: %w", shard, err), unmap(data), c.Close())
+			return nil, errors.Join(fmt.Errorf("safetensors: %s: %w", shard, err), unmap(data),
+				c.Close())
 		}
-		if err := c.add(&File{path: shard, mapping: data, tensors: tensors, metadata: metadata}); err != nil {
+		if err := c.add(&File{path: shard, mapping: data, tensors: tensors,
+			metadata: metadata}); err != nil {
 			return nil, errors.Join(err, c.Close())
 		}
 	}
@@ -39,7 +42,8 @@ func OpenFS(fsys fs.FS) (*Checkpoint, error) {
 	return c, nil
 }
 
-// readPages reads a file into pages of memory outside Go's heap, which a GPU can use where they are.
+// readPages reads a file into pages of memory outside Go's heap, which a GPU can use where they
+// are.
 func readPages(fsys fs.FS, name string) ([]byte, error) {
 	f, err := fsys.Open(name)
 	if err != nil {

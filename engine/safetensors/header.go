@@ -27,14 +27,20 @@ const (
 // sorted by name, and its metadata (nil when the header has none).
 func parse(file []byte) ([]Tensor, map[string]string, error) {
 	if len(file) < lengthBytes {
-		return nil, nil, fmt.Errorf("file has %d bytes, too few for the 8-byte header length: it is truncated or not safetensors", len(file))
+		return nil, nil, fmt.Errorf(
+			"file has %d bytes, too few for the 8-byte header length: it is truncated or not "+
+				"safetensors", len(file))
 	}
 	n := binary.LittleEndian.Uint64(file)
 	if n > maxHeaderBytes {
-		return nil, nil, fmt.Errorf("header length %d is over the limit of %d bytes: this is not a safetensors file", n, maxHeaderBytes)
+		return nil, nil, fmt.Errorf(
+			"header length %d is over the limit of %d bytes: this is not a safetensors file", n,
+			maxHeaderBytes)
 	}
 	if n > uint64(len(file)-lengthBytes) {
-		return nil, nil, fmt.Errorf("header of %d bytes does not fit a file of %d: it is truncated or not safetensors", n, len(file))
+		return nil, nil, fmt.Errorf(
+			"header of %d bytes does not fit a file of %d: it is truncated or not safetensors", n,
+			len(file))
 	}
 	base := lengthBytes + int(n)
 	tensors, metadata, err := parseHeader(file[lengthBytes:base])
@@ -78,16 +84,23 @@ func checkCoverage(tensors []Tensor, size int) error {
 		t := &tensors[i]
 		switch {
 		case t.To > size:
-			return fmt.Errorf("tensor %q: data_offsets [%d, %d) pass the end of the data section (%d bytes): the file is truncated", t.Name, t.From, t.To, size)
+			return fmt.Errorf(
+				"tensor %q: data_offsets [%d, %d) pass the end of the data section (%d bytes): "+
+					"the file is truncated", t.Name, t.From, t.To, size)
 		case t.From < end:
-			return fmt.Errorf("tensor %q: data_offsets [%d, %d) overlap %s, which ends at %d", t.Name, t.From, t.To, before(i), end)
+			return fmt.Errorf("tensor %q: data_offsets [%d, %d) overlap %s, which ends at %d",
+				t.Name, t.From, t.To, before(i), end)
 		case t.From > end:
-			return fmt.Errorf("tensor %q: starts at %d, a hole of %d bytes after %s, which ends at %d", t.Name, t.From, t.From-end, before(i), end)
+			return fmt.Errorf(
+				"tensor %q: starts at %d, a hole of %d bytes after %s, which ends at %d", t.Name,
+				t.From, t.From-end, before(i), end)
 		}
 		end = t.To
 	}
 	if end != size {
-		return fmt.Errorf("%d bytes at the end of the data section belong to no tensor (the last is %s, which ends at %d of %d)", size-end, before(len(tensors)), end, size)
+		return fmt.Errorf(
+			"%d bytes at the end of the data section belong to no tensor (the last is %s, which "+
+				"ends at %d of %d)", size-end, before(len(tensors)), end, size)
 	}
 	return nil
 }
@@ -171,7 +184,8 @@ func readTensor(dec *json.Decoder) (Tensor, error) {
 		return t, err
 	}
 	if t.To-t.From != size {
-		return t, fmt.Errorf("data_offsets [%d, %d) hold %d bytes, but %s %v needs %d", t.From, t.To, t.To-t.From, t.DType, t.Shape, size)
+		return t, fmt.Errorf("data_offsets [%d, %d) hold %d bytes, but %s %v needs %d", t.From,
+			t.To, t.To-t.From, t.DType, t.Shape, size)
 	}
 	return t, nil
 }
@@ -231,7 +245,8 @@ func readInts(dec *json.Decoder) ([]int, error) {
 		// ParseUint with 63 bits refuses signs, fractions and exponents.
 		n, err := strconv.ParseUint(num.String(), 10, strconv.IntSize-1)
 		if err != nil {
-			return nil, fmt.Errorf("got %s, expected a whole number from 0 to 2^%d-1", num, strconv.IntSize-1)
+			return nil, fmt.Errorf("got %s, expected a whole number from 0 to 2^%d-1", num,
+				strconv.IntSize-1)
 		}
 		ints = append(ints, int(n))
 	}

@@ -24,7 +24,10 @@ func mapFile(path string) ([]byte, error) {
 	size := info.Size()
 	if size < lengthBytes {
 		// The kernel refuses an empty mapping with a less helpful error.
-		return nil, fmt.Errorf("%s: file has %d bytes, too few for the 8-byte header length: it is truncated or not safetensors", path, size)
+		return nil,
+			fmt.Errorf(
+				"%s: file has %d bytes, too few for the 8-byte header length: it is truncated or "+
+					"not safetensors", path, size)
 	}
 	if size > math.MaxInt {
 		return nil, fmt.Errorf("%s: %d bytes do not fit the address space", path, size)
@@ -43,7 +46,8 @@ func newPages(size int64) ([]byte, error) {
 	if size < lengthBytes || size > math.MaxInt {
 		return nil, fmt.Errorf("%d bytes, too few for the 8-byte header length, or too many", size)
 	}
-	return unix.Mmap(-1, 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	return unix.Mmap(-1, 0, int(size), unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_ANON|unix.MAP_PRIVATE)
 }
 
 func unmap(mapping []byte) error { return unix.Munmap(mapping) }

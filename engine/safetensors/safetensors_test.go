@@ -45,32 +45,62 @@ func TestParseRefuses(t *testing.T) {
 		{"data without tensors", withHeader("{}", 4), "4 bytes at the end"},
 		{"duplicate tensor", withHeader("{"+a+","+a+"}", 8), `key "a" appears twice`},
 		{"duplicate by escape", withHeader("{"+a+`,"\u0061":{}}`, 8), `key "a" appears twice`},
-		{"duplicate field", withHeader(`{"a":{"dtype":"U8","dtype":"U8"}}`, 0), `key "dtype" appears twice`},
-		{"duplicate metadata", withHeader(`{"__metadata__":{"k":"1","k":"2"}}`, 0), `key "k" appears twice`},
+		{"duplicate field", withHeader(`{"a":{"dtype":"U8","dtype":"U8"}}`, 0),
+			`key "dtype" appears twice`},
+		{"duplicate metadata", withHeader(`{"__metadata__":{"k":"1","k":"2"}}`, 0),
+			`key "k" appears twice`},
 		{"metadata not text", withHeader(`{"__metadata__":{"k":1}}`, 0), "expected a string"},
-		{"overlap", withHeader("{"+a+`,"b":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}}`, 12), `"b": data_offsets [4, 12) overlap tensor "a"`},
-		{"same range twice", withHeader("{"+a+`,"b":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}`, 8), `"b": data_offsets [0, 8) overlap tensor "a"`},
-		{"empty tensor inside another", withHeader("{"+a+`,"b":{"dtype":"F32","shape":[0],"data_offsets":[4,4]}}`, 8), `"b": data_offsets [4, 4) overlap`},
-		{"hole", withHeader("{"+a+`,"b":{"dtype":"F32","shape":[1],"data_offsets":[12,16]}}`, 16), `"b": starts at 12, a hole of 4 bytes after tensor "a"`},
-		{"hole at the start", withHeader(`{"a":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}}`, 2), "a hole of 1 bytes after the start"},
-		{"range too small", withHeader(`{"a":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}}`, 8), "needs 12"},
-		{"range too large", withHeader(`{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,8]}}`, 8), "needs 4"},
-		{"range reversed", withHeader(`{"a":{"dtype":"U8","shape":[1],"data_offsets":[2,1]}}`, 2), "end before they start"},
-		{"one offset", withHeader(`{"a":{"dtype":"U8","shape":[1],"data_offsets":[0]}}`, 1), "1 numbers"},
-		{"three offsets", withHeader(`{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1,1]}}`, 1), "3 numbers"},
-		{"negative offset", withHeader(`{"a":{"dtype":"U8","shape":[1],"data_offsets":[-1,0]}}`, 0), "got -1"},
-		{"offset past 2^63", withHeader(`{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,9223372036854775808]}}`, 0), "got 9223372036854775808"},
-		{"fractional offset", withHeader(`{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1.0]}}`, 1), "got 1.0"},
-		{"negative dimension", withHeader(`{"a":{"dtype":"U8","shape":[-1],"data_offsets":[0,1]}}`, 1), "got -1"},
-		{"dimension as text", withHeader(`{"a":{"dtype":"U8","shape":["1"],"data_offsets":[0,1]}}`, 1), "expected a number"},
+		{"overlap", withHeader("{"+a+`,"b":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}}`, 12),
+			`"b": data_offsets [4, 12) overlap tensor "a"`},
+		{"same range twice", withHeader("{"+a+
+			`,"b":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}`, 8),
+			`"b": data_offsets [0, 8) overlap tensor "a"`},
+		{"empty tensor inside another",
+			withHeader("{"+a+`,"b":{"dtype":"F32","shape":[0],"data_offsets":[4,4]}}`, 8),
+			`"b": data_offsets [4, 4) overlap`},
+		{"hole", withHeader("{"+a+`,"b":{"dtype":"F32","shape":[1],"data_offsets":[12,16]}}`, 16),
+			`"b": starts at 12, a hole of 4 bytes after tensor "a"`},
+		{"hole at the start", withHeader(`{"a":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}}`,
+			2), "a hole of 1 bytes after the start"},
+		{"range too small", withHeader(`{"a":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}}`, 8),
+			"needs 12"},
+		{"range too large", withHeader(`{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,8]}}`, 8),
+			"needs 4"},
+		{"range reversed", withHeader(`{"a":{"dtype":"U8","shape":[1],"data_offsets":[2,1]}}`, 2),
+			"end before they start"},
+		{"one offset", withHeader(`{"a":{"dtype":"U8","shape":[1],"data_offsets":[0]}}`, 1),
+			"1 numbers"},
+		{"three offsets", withHeader(`{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1,1]}}`, 1),
+			"3 numbers"},
+		{"negative offset", withHeader(`{"a":{"dtype":"U8","shape":[1],"data_offsets":[-1,0]}}`, 0),
+			"got -1"},
+		{"offset past 2^63", withHeader(
+			`{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,9223372036854775808]}}`, 0),
+			"got 9223372036854775808"},
+		{"fractional offset", withHeader(`{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1.0]}}`,
+			1), "got 1.0"},
+		{"negative dimension", withHeader(`{"a":{"dtype":"U8","shape":[-1],"data_offsets":[0,1]}}`,
+			1), "got -1"},
+		{"dimension as text", withHeader(`{"a":{"dtype":"U8","shape":["1"],"data_offsets":[0,1]}}`,
+			1), "expected a number"},
 		// 2^32 * 2^32 wraps to 0 in 64 bits and would agree with [0, 0).
-		{"shape wraps to zero", withHeader(`{"a":{"dtype":"U8","shape":[4294967296,4294967296],"data_offsets":[0,0]}}`, 0), "overflows"},
+		{"shape wraps to zero", withHeader(
+			`{"a":{"dtype":"U8","shape":[4294967296,4294967296],"data_offsets":[0,0]}}`, 0),
+			"overflows"},
 		// 2^61 * 8 bytes wraps to 0 although the product of the shape fits.
-		{"size wraps to zero", withHeader(`{"a":{"dtype":"F64","shape":[2305843009213693952],"data_offsets":[0,0]}}`, 0), "overflows"},
-		{"zero hides an overflow", withHeader(`{"a":{"dtype":"U8","shape":[4294967296,4294967296,0],"data_offsets":[0,0]}}`, 0), "overflows"},
-		{"unknown dtype", withHeader(`{"a":{"dtype":"F31","shape":[1],"data_offsets":[0,4]}}`, 4), `"a": unknown dtype "F31"`},
-		{"no dtype", withHeader(`{"a":{"shape":[1],"data_offsets":[0,4]}}`, 4), "must all be present"},
-		{"no shape", withHeader(`{"a":{"dtype":"U8","data_offsets":[0,1]}}`, 1), "must all be present"},
+		{"size wraps to zero", withHeader(
+			`{"a":{"dtype":"F64","shape":[2305843009213693952],"data_offsets":[0,0]}}`, 0),
+			"overflows"},
+		{"zero hides an overflow",
+			withHeader(
+				`{"a":{"dtype":"U8","shape":[4294967296,4294967296,0],"data_offsets":[0,0]}}`, 0),
+			"overflows"},
+		{"unknown dtype", withHeader(`{"a":{"dtype":"F31","shape":[1],"data_offsets":[0,4]}}`, 4),
+			`"a": unknown dtype "F31"`},
+		{"no dtype", withHeader(`{"a":{"shape":[1],"data_offsets":[0,4]}}`, 4),
+			"must all be present"},
+		{"no shape", withHeader(`{"a":{"dtype":"U8","data_offsets":[0,1]}}`, 1),
+			"must all be present"},
 		{"no offsets", withHeader(`{"a":{"dtype":"U8","shape":[0]}}`, 0), "must all be present"},
 		{"null tensor", withHeader(`{"a":null}`, 0), "expected {"},
 	}
@@ -87,7 +117,8 @@ func TestParseAccepts(t *testing.T) {
 	// tensor and a scalar are allowed; trailing spaces pad.
 	file := withHeader(`{"z":{"dtype":"U16","shape":[],"data_offsets":[2,4],"new":[{}]},`+
 		`"a":{"dtype":"I8","shape":[2,1],"data_offsets":[0,2]},`+
-		`"e":{"dtype":"F32","shape":[0,7],"data_offsets":[2,2]},"__metadata__":{"format":"mlx"}}  `, 4)
+		`"e":{"dtype":"F32","shape":[0,7],"data_offsets":[2,2]},"__metadata__":{"format":"mlx"}}  `,
+		4)
 	copy(file[len(file)-4:], []byte{1, 2, 3, 4})
 	tensors, metadata, err := parse(file)
 	if err != nil {
@@ -118,9 +149,11 @@ func someTensors() []Tensor {
 		for i := range data {
 			data[i] = byte(len(d)*16 + size + i)
 		}
-		tensors = append(tensors, Tensor{Name: "<t>." + string(d), DType: d, Shape: []int{2, 3}, Data: data})
+		tensors = append(tensors,
+			Tensor{Name: "<t>." + string(d), DType: d, Shape: []int{2, 3}, Data: data})
 	}
-	return append(tensors, Tensor{Name: "scalar", DType: U8, Data: []byte{9}}, Tensor{Name: "empty", DType: F64, Shape: []int{0}})
+	return append(tensors, Tensor{Name: "scalar", DType: U8, Data: []byte{9}},
+		Tensor{Name: "empty", DType: F64, Shape: []int{0}})
 }
 
 func TestWriteThenOpen(t *testing.T) {
@@ -152,17 +185,20 @@ func TestWriteThenOpen(t *testing.T) {
 	if !bytes.Equal(f.Mapping(), first) {
 		t.Error("Mapping is not the file")
 	}
-	if addr := uintptr(unsafe.Pointer(unsafe.SliceData(f.Mapping()))); addr%uintptr(os.Getpagesize()) != 0 {
+	if addr := uintptr(unsafe.Pointer(unsafe.SliceData(f.Mapping()))); addr%uintptr(
+		os.Getpagesize()) != 0 {
 		t.Errorf("Mapping at %#x is not page aligned", addr)
 	}
 	for _, want := range someTensors() {
 		got, ok := f.Tensor(want.Name)
-		if !ok || got.DType != want.DType || len(got.Shape) != len(want.Shape) || !bytes.Equal(got.Data, want.Data) {
+		if !ok || got.DType != want.DType || len(got.Shape) != len(want.Shape) ||
+			!bytes.Equal(got.Data, want.Data) {
 			t.Errorf("%s: got %v, expected %v", want.Name, got, want)
 			continue
 		}
 		if got.From%want.DType.Bytes() != 0 {
-			t.Errorf("%s: starts at %d, not aligned to %d bytes", want.Name, got.From, want.DType.Bytes())
+			t.Errorf("%s: starts at %d, not aligned to %d bytes", want.Name, got.From,
+				want.DType.Bytes())
 		}
 		if !bytes.Equal(f.Mapping()[got.From:got.To], want.Data) {
 			t.Errorf("%s: Mapping[%d:%d] is not its data", want.Name, got.From, got.To)
@@ -235,7 +271,8 @@ func FuzzOpen(f *testing.F) {
 	}
 	f.Add(buf.Bytes())
 	f.Add(withHeader(`{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}`, 8))
-	f.Add(withHeader(`{"a":{"dtype":"U8","shape":[4294967296,4294967296],"data_offsets":[0,0]}}`, 0))
+	f.Add(withHeader(`{"a":{"dtype":"U8","shape":[4294967296,4294967296],"data_offsets":[0,0]}}`,
+		0))
 	f.Add([]byte("\xff\xff\xff\xff\xff\xff\xff\xff{}"))
 	f.Fuzz(func(t *testing.T, file []byte) {
 		tensors, metadata, err := parse(file)
@@ -244,8 +281,10 @@ func FuzzOpen(f *testing.F) {
 		}
 		sum := 0
 		for _, tensor := range tensors {
-			if size, err := sizeBytes(tensor.DType, tensor.Shape); err != nil || size != len(tensor.Data) {
-				t.Fatalf("%q: %d bytes of data, expected %d (%v)", tensor.Name, len(tensor.Data), size, err)
+			if size, err := sizeBytes(tensor.DType, tensor.Shape); err != nil ||
+				size != len(tensor.Data) {
+				t.Fatalf("%q: %d bytes of data, expected %d (%v)", tensor.Name, len(tensor.Data),
+					size, err)
 			}
 			sum += len(tensor.Data)
 		}
@@ -262,7 +301,8 @@ func FuzzOpen(f *testing.F) {
 			t.Fatal(err)
 		}
 		if len(again) != len(tensors) || !reflect.DeepEqual(metadata, metadataAgain) {
-			t.Fatalf("round trip gave %d tensors and %v, expected %d and %v", len(again), metadataAgain, len(tensors), metadata)
+			t.Fatalf("round trip gave %d tensors and %v, expected %d and %v", len(again),
+				metadataAgain, len(tensors), metadata)
 		}
 		for i := range again {
 			if again[i].Name != tensors[i].Name || !bytes.Equal(again[i].Data, tensors[i].Data) {

@@ -1,7 +1,7 @@
 package safetensors
 
-// The way back from tensors to a file. Names, sizes and the length of the header are held to the limits that reading sets, and
-// nothing is written before all of them are checked.
+// The way back from tensors to a file. Names, sizes and the length of the header are held to the
+// limits that reading sets, and nothing is written before all of them are checked.
 
 import (
 	"bytes"
@@ -92,7 +92,8 @@ func appendHeader(b []byte, tensors []Tensor, metadata map[string]string) ([]byt
 		b = append(b, ' ')
 	}
 	if len(b)-lengthBytes > maxHeaderBytes {
-		return nil, fmt.Errorf("header of %d bytes is over the limit of %d", len(b)-lengthBytes, maxHeaderBytes)
+		return nil, fmt.Errorf("header of %d bytes is over the limit of %d", len(b)-lengthBytes,
+			maxHeaderBytes)
 	}
 	return b, nil
 }
@@ -106,7 +107,8 @@ func checkWritable(t *Tensor) error {
 		return err
 	}
 	if len(t.Data) != size {
-		return fmt.Errorf("has %d bytes of data, but %s %v needs %d", len(t.Data), t.DType, t.Shape, size)
+		return fmt.Errorf("has %d bytes of data, but %s %v needs %d", len(t.Data), t.DType, t.Shape,
+			size)
 	}
 	return nil
 }

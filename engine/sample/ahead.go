@@ -1,6 +1,7 @@
 package sample
 
-// Choosing on the device, with a host that is one token behind: it knows all but the last token of a sequence, and the device knows that.
+// Choosing on the device, with a host that is one token behind: it knows all but the last token of
+// a sequence, and the device knows that.
 
 import (
 	"slices"
@@ -8,7 +9,8 @@ import (
 	"headroom/kernels/sampling"
 )
 
-// Placeholder stands in a sequence for the token that a row of the last pass will have chosen. It is below 0, as no token is.
+// Placeholder stands in a sequence for the token that a row of the last pass will have chosen. It
+// is below 0, as no token is.
 func Placeholder(row int) int32 { return sampling.Placeholder(row) }
 
 // Chosen is what a device has chosen, as Sample would have answered.
@@ -20,10 +22,12 @@ const (
 	maxDeviceBiases = 1024 // tokens with a logit bias
 )
 
-// OnDevice tells whether a device can choose this sequence's tokens (kernels/sampling). It cannot where the host looks at the logits: for
-// logprobs, or a logit bias or penalties on very many tokens.
+// OnDevice tells whether a device can choose this sequence's tokens (kernels/sampling). It cannot
+// where the host looks at the logits: for logprobs, or a logit bias or penalties on very many
+// tokens.
 func (s *Sampler) OnDevice() bool {
-	return s.params.Logprobs < 0 && len(s.biases) <= maxDeviceBiases && len(s.recent.ring) <= maxDeviceWindow
+	return s.params.Logprobs < 0 && len(s.biases) <= maxDeviceBiases &&
+		len(s.recent.ring) <= maxDeviceWindow
 }
 
 // Rows is what a device needs to choose the next token of several sequences, a row each.
@@ -46,15 +50,16 @@ func (r *Rows) Adjusted() []sampling.Adjustment {
 	return r.Adjustments
 }
 
-// Add appends a row for the token that s.Sample would choose. With last below 0 the device knows one token more than s has observed:
-// the one that this placeholder stands for.
+// Add appends a row for the token that s.Sample would choose. With last below 0 the device knows
+// one token more than s has observed: the one that this placeholder stands for.
 func (r *Rows) Add(s *Sampler, last int32) {
 	position := s.observed
 	if last < 0 {
 		position++
 	}
 	r.Settings = append(r.Settings, s.settings(position))
-	r.Adjustments = slices.Grow(r.Adjustments, 1)[:len(r.Adjustments)+1] // with the memory of the row that was here before
+	// with the memory of the row that was here before
+	r.Adjustments = slices.Grow(r.Adjustments, 1)[:len(r.Adjustments)+1]
 	h := &r.Adjustments[len(r.Adjustments)-1]
 	h.Biases, h.Penalties, h.Recent, h.Chosen = s.biases, s.params.penalties(), h.Recent[:0], -1
 	r.adjusts = r.adjusts || len(s.biases) > 0

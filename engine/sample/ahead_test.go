@@ -15,9 +15,11 @@ func recent(pairs ...int32) (list []sampling.Recent) {
 	return list
 }
 
-// TestRows: what the device is told while the last token is on its way is what it is told when the token is known, less that token.
+// TestRows: what the device is told while the last token is on its way is what it is told when the
+// token is known, less that token.
 func TestRows(t *testing.T) {
-	s := New(Params{Temperature: 1, PresencePenalty: 1, RepetitionContextTokens: 3, Logprobs: -1, Seed: seed(3)}, 10)
+	s := New(Params{Temperature: 1, PresencePenalty: 1, RepetitionContextTokens: 3, Logprobs: -1,
+		Seed: seed(3)}, 10)
 	s.Observe(5)
 	s.Observe(6)
 	sorted := func(h sampling.Adjustment) []sampling.Recent {
@@ -40,14 +42,18 @@ func TestRows(t *testing.T) {
 		s.Observe(c.comes)
 		r.Add(s, c.comes)
 		ahead, settled := r.Adjusted()[0], r.Adjusted()[1]
-		if !slices.Equal(sorted(ahead), c.ahead) || ahead.Chosen != 4 || !slices.Equal(sorted(settled), c.settled) || settled.Chosen != -1 {
-			t.Errorf("before %d comes: %+v, behind it: %+v, expected %v and %v", c.comes, ahead, settled, c.ahead, c.settled)
+		if !slices.Equal(sorted(ahead), c.ahead) || ahead.Chosen != 4 ||
+			!slices.Equal(sorted(settled), c.settled) || settled.Chosen != -1 {
+			t.Errorf("before %d comes: %+v, behind it: %+v, expected %v and %v", c.comes, ahead,
+				settled, c.ahead, c.settled)
 		}
 		if r.Settings[0] != r.Settings[1] {
-			t.Errorf("before %d comes the settings are %+v, behind it %+v", c.comes, r.Settings[0], r.Settings[1])
+			t.Errorf("before %d comes the settings are %+v, behind it %+v", c.comes, r.Settings[0],
+				r.Settings[1])
 		}
 	}
-	if n := testing.AllocsPerRun(100, func() { r.Reset(); r.Add(s, Placeholder(1)); r.Add(s, 3) }); n != 0 {
+	if n := testing.AllocsPerRun(100,
+		func() { r.Reset(); r.Add(s, Placeholder(1)); r.Add(s, 3) }); n != 0 {
 		t.Errorf("%v allocations per pass", n)
 	}
 	r.Reset()
@@ -65,7 +71,8 @@ func TestRowsOfBiases(t *testing.T) {
 	r.Add(s, 4)
 	want := []sampling.Bias{{Token: 2, Value: 1.5}, {Token: 9, Value: -100}}
 	got := r.Adjusted()
-	if len(got) != 3 || len(got[0].Biases) != 0 || !slices.Equal(got[1].Biases, want) || !slices.Equal(got[2].Biases, want) || len(got[1].Recent) != 0 || got[1].Chosen != -1 {
+	if len(got) != 3 || len(got[0].Biases) != 0 || !slices.Equal(got[1].Biases, want) ||
+		!slices.Equal(got[2].Biases, want) || len(got[1].Recent) != 0 || got[1].Chosen != -1 {
 		t.Errorf("got %+v, expected %v in the last two rows", got, want)
 	}
 	r.Reset()
@@ -87,10 +94,14 @@ func TestOnDevice(t *testing.T) {
 		params Params
 		want   bool
 	}{
-		{Params{Logprobs: -1}, true}, {Params{}, false}, {Params{Logprobs: 3}, false}, {Params{Logprobs: -1, LogitBias: map[int32]float32{3: 1}}, true},
-		{Params{Logprobs: -1, LogitBias: many(1024)}, true}, {Params{Logprobs: -1, LogitBias: many(1025)}, false},
-		{Params{Logprobs: -1, PresencePenalty: 1}, true}, {Params{Logprobs: -1, PresencePenalty: 1, RepetitionContextTokens: 256}, true},
-		{Params{Logprobs: -1, PresencePenalty: 1, RepetitionContextTokens: 257}, false}, {Params{Logprobs: -1, RepetitionContextTokens: 257}, true},
+		{Params{Logprobs: -1}, true}, {Params{}, false}, {Params{Logprobs: 3}, false},
+		{Params{Logprobs: -1, LogitBias: map[int32]float32{3: 1}}, true},
+		{Params{Logprobs: -1, LogitBias: many(1024)}, true},
+		{Params{Logprobs: -1, LogitBias: many(1025)}, false},
+		{Params{Logprobs: -1, PresencePenalty: 1}, true},
+		{Params{Logprobs: -1, PresencePenalty: 1, RepetitionContextTokens: 256}, true},
+		{Params{Logprobs: -1, PresencePenalty: 1, RepetitionContextTokens: 257}, false},
+		{Params{Logprobs: -1, RepetitionContextTokens: 257}, true},
 	} {
 		if got := New(c.params, 10).OnDevice(); got != c.want {
 			t.Errorf("%+v: got %t", c.params, got)

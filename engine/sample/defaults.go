@@ -1,7 +1,7 @@
 package sample
 
-// What the model's authors recommend, used where a request does not say. Values are checked as a request's are: the file comes
-// from outside.
+// What the model's authors recommend, used where a request does not say. Values are checked as a
+// request's are: the file comes from outside.
 
 import (
 	"encoding/json"
@@ -37,11 +37,14 @@ func FromGenerationConfig(data []byte) (Defaults, error) {
 	if err := json.Unmarshal(data, &raw); err != nil {
 		return Defaults{}, fmt.Errorf("generation_config.json: %w", err)
 	}
-	d := Defaults{Temperature: toFloat32(raw.Temperature), TopP: toFloat32(raw.TopP), MinP: toFloat32(raw.MinP),
+	d := Defaults{Temperature: toFloat32(raw.Temperature), TopP: toFloat32(raw.TopP),
+		MinP:              toFloat32(raw.MinP),
 		RepetitionPenalty: toFloat32(raw.RepetitionPenalty), DoSample: raw.DoSample}
 	if k := raw.TopK; k != nil {
 		if *k != math.Trunc(*k) || *k < -1 || *k > math.MaxInt32 {
-			return Defaults{}, fmt.Errorf("generation_config.json: top_k: got %v, it must be a whole number of at least -1", *k)
+			return Defaults{}, fmt.Errorf(
+				"generation_config.json: top_k: got %v, it must be a whole number of at least -1",
+				*k)
 		}
 		n := int(*k)
 		d.TopK = &n
@@ -72,11 +75,17 @@ func tokenIDs(raw json.RawMessage) ([]int32, error) {
 		raw = slices.Concat(json.RawMessage("["), raw, json.RawMessage("]"))
 	}
 	if err := json.Unmarshal(raw, &ids); err != nil {
-		return nil, fmt.Errorf("generation_config.json: eos_token_id: must be a token id or a list of them: %w", err)
+		return nil,
+			fmt.Errorf(
+				"generation_config.json: eos_token_id: must be a token id or a list of them: %w",
+				err)
 	}
 	for _, id := range ids {
 		if id < 0 {
-			return nil, fmt.Errorf("generation_config.json: eos_token_id: got %d, a token id must not be negative", id)
+			return nil,
+				fmt.Errorf(
+					"generation_config.json: eos_token_id: got %d, a token id must not be negative",
+					id)
 		}
 	}
 	return ids, nil

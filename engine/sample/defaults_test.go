@@ -9,11 +9,13 @@ import (
 func TestFromGenerationConfig(t *testing.T) {
 	tests := []struct{ file, defaults, params string }{
 		{`{}`, `{"EOSTokenIDs":null}`, `{"Temperature":1}`},
-		{`{"eos_token_id":[2086,2084],"pad_token_id":2084,"do_sample":false}`, `{"DoSample":false,"EOSTokenIDs":[2086,2084]}`, `{"Temperature":0}`},
+		{`{"eos_token_id":[2086,2084],"pad_token_id":2084,"do_sample":false}`,
+			`{"DoSample":false,"EOSTokenIDs":[2086,2084]}`, `{"Temperature":0}`},
 		{`{"eos_token_id":7,"temperature":0.6,"top_p":0.95,"top_k":20,"min_p":0.0,"repetition_penalty":1.05,"do_sample":true}`,
 			`{"Temperature":0.6,"TopP":0.95,"TopK":20,"MinP":0,"RepetitionPenalty":1.05,"DoSample":true,"EOSTokenIDs":[7]}`,
 			`{"Temperature":0.6,"TopP":0.95,"TopK":20,"RepetitionPenalty":1.05}`},
-		{`{"eos_token_id":null,"temperature":null,"top_k":null}`, `{"EOSTokenIDs":null}`, `{"Temperature":1}`},
+		{`{"eos_token_id":null,"temperature":null,"top_k":null}`, `{"EOSTokenIDs":null}`,
+			`{"Temperature":1}`},
 	}
 	for _, tt := range tests {
 		got, err := FromGenerationConfig([]byte(tt.file))
@@ -22,8 +24,10 @@ func TestFromGenerationConfig(t *testing.T) {
 			continue
 		}
 		text, _ := json.Marshal(got)
-		if plain := strings.NewReplacer(`"Temperature":null,`, "", `"TopP":null,`, "", `"TopK":null,`, "", `"MinP":null,`, "",
-			`"RepetitionPenalty":null,`, "", `"DoSample":null,`, "").Replace(string(text)); plain != tt.defaults {
+		if plain := strings.NewReplacer(`"Temperature":null,`, "", `"TopP":null,`, "",
+			`"TopK":null,`, "", `"MinP":null,`, "",
+			`"RepetitionPenalty":null,`, "", `"DoSample":null,`,
+			"").Replace(string(text)); plain != tt.defaults {
 			t.Errorf("%s: got %s, want %s", tt.file, plain, tt.defaults)
 		}
 		want := Params{Logprobs: -1}
@@ -51,7 +55,8 @@ func TestFromGenerationConfigErrors(t *testing.T) {
 		`{"eos_token_id":9e99}`:     "eos_token_id",
 		`{"repetition_penalty":-1}`: "repetition_penalty",
 	} {
-		if _, err := FromGenerationConfig([]byte(file)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := FromGenerationConfig([]byte(file)); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want an error with %q", file, err, want)
 		}
 	}

@@ -27,11 +27,13 @@ import (
 // chosen token's logprob reported.
 type Params struct {
 	Temperature float32 // 0: greedy
-	TopP        float32 // keep the most likely tokens that together reach this probability; 0 or 1: off
-	MinP        float32 // drop tokens less likely than this times the likeliest; 0: off
-	TopK        int     // keep this many of the likeliest; 0 or -1: off
+	// keep the most likely tokens that together reach this probability; 0 or 1: off
+	TopP float32
+	MinP float32 // drop tokens less likely than this times the likeliest; 0: off
+	TopK int     // keep this many of the likeliest; 0 or -1: off
 
-	RepetitionPenalty float32 // divides positive and multiplies negative logits of recent tokens; 0 or 1: off
+	// divides positive and multiplies negative logits of recent tokens; 0 or 1: off
+	RepetitionPenalty float32
 	PresencePenalty   float32 // subtracted once from the logit of a recent token; 0: off
 	FrequencyPenalty  float32 // subtracted as often as the token occurs; 0: off
 
@@ -39,8 +41,9 @@ type Params struct {
 	// count as recent for the three penalties; 0: DefaultContextTokens.
 	RepetitionContextTokens int
 
-	LogitBias map[int32]float32 // added to logits, by token id; ids beyond the vocabulary have no effect
-	Seed      *uint64           // nil: a random one
+	// added to logits, by token id; ids beyond the vocabulary have no effect
+	LogitBias map[int32]float32
+	Seed      *uint64 // nil: a random one
 
 	// Logprobs is -1 to report none, which saves a pass over the row; 0 for the
 	// chosen token's; n > 0 for the n likeliest tokens too.
@@ -80,13 +83,15 @@ func (p Params) Validate() error {
 		}
 	}
 	if p.RepetitionPenalty > 0 && p.RepetitionPenalty < 0.01 { // would overflow logits
-		return fmt.Errorf("repetition_penalty: got %v, it must be 0 (off) or between 0.01 and 100", p.RepetitionPenalty)
+		return fmt.Errorf("repetition_penalty: got %v, it must be 0 (off) or between 0.01 and 100",
+			p.RepetitionPenalty)
 	}
 	for id, bias := range p.LogitBias {
 		if id < 0 {
 			return fmt.Errorf("logit_bias: got token id %d, it must not be negative", id)
 		}
-		if err := inRange(fmt.Sprintf("logit_bias of token %d", id), float64(bias), -100, 100); err != nil {
+		if err := inRange(fmt.Sprintf("logit_bias of token %d", id), float64(bias), -100,
+			100); err != nil {
 			return err
 		}
 	}
@@ -105,7 +110,8 @@ func inRange(name string, value, from, to float64) error {
 }
 
 func (p *Params) penalties() sampling.Penalties {
-	return sampling.Penalties{Repetition: p.RepetitionPenalty, Presence: p.PresencePenalty, Frequency: p.FrequencyPenalty}
+	return sampling.Penalties{Repetition: p.RepetitionPenalty, Presence: p.PresencePenalty,
+		Frequency: p.FrequencyPenalty}
 }
 
 func (p *Params) contextTokens() int {

@@ -1,8 +1,9 @@
 package sample
 
-// From logits to a token, in this order: bias, penalties, then the likeliest or a draw (kernels/sampling, filters included). Ties go
-// to the lower id; a draw's random number is a function of the request's seed and the token's position, so a seed repeats an answer on
-// every device. Logprobs are of the adjusted logits, before temperature and filters.
+// From logits to a token, in this order: bias, penalties, then the likeliest or a draw
+// (kernels/sampling, filters included). Ties go to the lower id; a draw's random number is a
+// function of the request's seed and the token's position, so a seed repeats an answer on every
+// device. Logprobs are of the adjusted logits, before temperature and filters.
 
 import (
 	"fmt"
@@ -68,7 +69,10 @@ func (s *Sampler) Observe(token int32) {
 // an error, as only a broken model produces them.
 func (s *Sampler) Sample(logits []float32) (Result, error) {
 	if len(logits) != s.vocab {
-		panic(fmt.Sprintf("sample.Sampler.Sample: got %d logits, the Sampler was made for %d: pass one full row", len(logits), s.vocab))
+		panic(
+			fmt.Sprintf(
+				"sample.Sampler.Sample: got %d logits, the Sampler was made for %d: pass one full "+
+					"row", len(logits), s.vocab))
 	}
 	s.adjust(logits)
 	choice := s.chooser.Choose(logits, s.settings(s.observed))
@@ -99,11 +103,12 @@ func (s *Sampler) Sample(logits []float32) (Result, error) {
 // settings choose the token at a position of the sequence.
 func (s *Sampler) settings(position uint64) sampling.Settings {
 	p := &s.params
-	return sampling.Settings{Temperature: p.Temperature, TopK: p.TopK, TopP: p.TopP, MinP: p.MinP, Random: random(s.seed, position)}
+	return sampling.Settings{Temperature: p.Temperature, TopK: p.TopK, TopP: p.TopP, MinP: p.MinP,
+		Random: random(s.seed, position)}
 }
 
-// random is SplitMix64's output number position for a seed (Steele, Lea and Flood 2014, "Fast Splittable Pseudorandom Number
-// Generators"), the seed mixed too, since people take small ones.
+// random is SplitMix64's output number position for a seed (Steele, Lea and Flood 2014, "Fast
+// Splittable Pseudorandom Number Generators"), the seed mixed too, since people take small ones.
 func random(seed, position uint64) uint64 {
 	mix := func(z uint64) uint64 {
 		z = (z ^ z>>30) * 0xbf58476d1ce4e5b9

@@ -38,7 +38,8 @@ func TestGreedy(t *testing.T) {
 		{"the lowest finite number", []float32{-inf, -math.MaxFloat32}, 1},
 	}
 	for _, tt := range tests {
-		if got := mustSample(t, New(Params{}, len(tt.logits)), slices.Clone(tt.logits)); got.Token != tt.want {
+		if got := mustSample(t, New(Params{}, len(tt.logits)),
+			slices.Clone(tt.logits)); got.Token != tt.want {
 			t.Errorf("%s: got %d, want %d", tt.name, got.Token, tt.want)
 		}
 	}
@@ -49,19 +50,23 @@ func TestGreedy(t *testing.T) {
 func TestLogprobs(t *testing.T) {
 	logits := []float32{0, float32(math.Ln2), 2 * float32(math.Ln2), 0}
 	for _, p := range []Params{
-		{Logprobs: 3}, {Logprobs: 3, Temperature: 0.01}, {Logprobs: 3, Temperature: 1e-6, TopK: 2, TopP: 0.9},
+		{Logprobs: 3}, {Logprobs: 3, Temperature: 0.01},
+		{Logprobs: 3, Temperature: 1e-6, TopK: 2, TopP: 0.9},
 	} {
 		got := mustSample(t, New(p, 4), slices.Clone(logits))
 		if got.Token != 2 || !near(float64(got.Logprob), math.Log(0.5)) {
 			t.Errorf("%+v: got token %d, logprob %v; want 2, ln(1/2)", p, got.Token, got.Logprob)
 		}
-		for i, want := range []TokenLogprob{{2, float32(math.Log(0.5))}, {1, float32(math.Log(0.25))}, {0, float32(math.Log(0.125))}} {
-			if len(got.Top) != 3 || got.Top[i].Token != want.Token || !near(float64(got.Top[i].Logprob), float64(want.Logprob)) {
+		for i, want := range []TokenLogprob{{2, float32(math.Log(0.5))},
+			{1, float32(math.Log(0.25))}, {0, float32(math.Log(0.125))}} {
+			if len(got.Top) != 3 || got.Top[i].Token != want.Token ||
+				!near(float64(got.Top[i].Logprob), float64(want.Logprob)) {
 				t.Errorf("%+v: top is %v, want %v at %d", p, got.Top, want, i)
 			}
 		}
 	}
-	if got := mustSample(t, New(Params{Logprobs: -1}, 4), slices.Clone(logits)); got.Logprob != 0 || got.Top != nil {
+	if got := mustSample(t, New(Params{Logprobs: -1}, 4), slices.Clone(logits)); got.Logprob != 0 ||
+		got.Top != nil {
 		t.Errorf("no logprobs wanted, got %+v", got)
 	}
 	if got := mustSample(t, New(Params{Logprobs: 9}, 4), slices.Clone(logits)); len(got.Top) != 4 {
@@ -78,18 +83,24 @@ func TestAdjust(t *testing.T) {
 		want     []float32 // of logits 4, -4, 2, 0
 	}{
 		{"nothing", Params{}, []int32{0, 1}, []float32{4, -4, 2, 0}},
-		{"bias", Params{LogitBias: map[int32]float32{0: -5, 3: 1, 99: 7}}, nil, []float32{-1, -4, 2, 1}},
+		{"bias", Params{LogitBias: map[int32]float32{0: -5, 3: 1, 99: 7}}, nil,
+			[]float32{-1, -4, 2, 1}},
 		// 4/2, -4·2; once, though token 0 was seen twice
 		{"repetition", Params{RepetitionPenalty: 2}, []int32{0, 0, 1}, []float32{2, -8, 2, 0}},
 		{"presence", Params{PresencePenalty: 0.5}, []int32{0, 0, 1}, []float32{3.5, -4.5, 2, 0}},
 		{"frequency", Params{FrequencyPenalty: 0.5}, []int32{0, 0, 1}, []float32{3, -4.5, 2, 0}},
 		// token 0: ((4-6)·2) - 1 - 2·0.5 = -6; token 2: 2/2 - 1 - 0.5 = -0.5
-		{"all, in order", Params{LogitBias: map[int32]float32{0: -6}, RepetitionPenalty: 2, PresencePenalty: 1, FrequencyPenalty: 0.5},
+		{"all, in order", Params{LogitBias: map[int32]float32{0: -6}, RepetitionPenalty: 2,
+			PresencePenalty: 1, FrequencyPenalty: 0.5},
 			[]int32{0, 2, 0}, []float32{-6, -4, -0.5, 0}},
-		{"only the last tokens count", Params{PresencePenalty: 1, RepetitionContextTokens: 2}, []int32{0, 1, 2, 1}, []float32{4, -5, 1, 0}},
-		{"twenty by default", Params{FrequencyPenalty: 1}, slices.Concat([]int32{0}, slices.Repeat([]int32{3}, 19)), []float32{3, -4, 2, -19}},
-		{"the first of 21 is forgotten", Params{FrequencyPenalty: 1}, slices.Concat([]int32{0}, slices.Repeat([]int32{3}, 20)), []float32{4, -4, 2, -20}},
-		{"foreign ids", Params{PresencePenalty: 1}, []int32{-1, 4, 1 << 30}, []float32{4, -4, 2, 0}},
+		{"only the last tokens count", Params{PresencePenalty: 1, RepetitionContextTokens: 2},
+			[]int32{0, 1, 2, 1}, []float32{4, -5, 1, 0}},
+		{"twenty by default", Params{FrequencyPenalty: 1},
+			slices.Concat([]int32{0}, slices.Repeat([]int32{3}, 19)), []float32{3, -4, 2, -19}},
+		{"the first of 21 is forgotten", Params{FrequencyPenalty: 1},
+			slices.Concat([]int32{0}, slices.Repeat([]int32{3}, 20)), []float32{4, -4, 2, -20}},
+		{"foreign ids", Params{PresencePenalty: 1}, []int32{-1, 4, 1 << 30},
+			[]float32{4, -4, 2, 0}},
 	}
 	for _, tt := range tests {
 		if err := tt.params.Validate(); err != nil {
@@ -157,13 +168,16 @@ func TestFilters(t *testing.T) {
 		}
 	}
 	inf := float32(math.Inf(-1))
-	if got := support(t, Params{Temperature: 3, TopK: 3}, []float32{inf, 1, inf, 2}); !slices.Equal(got, []int32{1, 3}) {
+	if got := support(t, Params{Temperature: 3, TopK: 3},
+		[]float32{inf, 1, inf, 2}); !slices.Equal(got, []int32{1, 3}) {
 		t.Errorf("masked tokens were drawn: %v", got)
 	}
-	if got := support(t, Params{Temperature: 3}, []float32{inf, 1, inf, 2}); !slices.Equal(got, []int32{1, 3}) {
+	if got := support(t, Params{Temperature: 3}, []float32{inf, 1, inf, 2}); !slices.Equal(got,
+		[]int32{1, 3}) {
 		t.Errorf("masked tokens were drawn: %v", got)
 	}
-	if got := support(t, Params{Temperature: 1, TopK: 2}, []float32{7, 7, 7, 7}); !slices.Equal(got, []int32{0, 1}) {
+	if got := support(t, Params{Temperature: 1, TopK: 2}, []float32{7, 7, 7, 7}); !slices.Equal(got,
+		[]int32{0, 1}) {
 		t.Errorf("of equals the lower ids stay: drew %v", got)
 	}
 }
@@ -184,9 +198,12 @@ func TestDistribution(t *testing.T) {
 	}{
 		{"plain", Params{Temperature: 1}, []float64{0.1, 0.4, 0.2, 0.3}},
 		{"temperature 2 takes square roots", Params{Temperature: 2},
-			[]float64{math.Sqrt(0.1) / root, math.Sqrt(0.4) / root, math.Sqrt(0.2) / root, math.Sqrt(0.3) / root}},
-		{"top-k 3 shares out the rest", Params{Temperature: 1, TopK: 3}, []float64{0, 4. / 9, 2. / 9, 3. / 9}},
-		{"top-p, temperature 0.5 squares", Params{Temperature: 0.5, TopP: 0.5}, []float64{0, 16. / 25, 0, 9. / 25}},
+			[]float64{math.Sqrt(0.1) / root, math.Sqrt(0.4) / root, math.Sqrt(0.2) / root,
+				math.Sqrt(0.3) / root}},
+		{"top-k 3 shares out the rest", Params{Temperature: 1, TopK: 3},
+			[]float64{0, 4. / 9, 2. / 9, 3. / 9}},
+		{"top-p, temperature 0.5 squares", Params{Temperature: 0.5, TopP: 0.5},
+			[]float64{0, 16. / 25, 0, 9. / 25}},
 	}
 	for _, tt := range tests {
 		tt.params.Seed, tt.params.Logprobs = seed(42), -1
@@ -245,7 +262,8 @@ func TestBrokenLogits(t *testing.T) {
 			for _, bad := range []float32{nan, inf, -nan} {
 				logits := randomLogits(20, 1)
 				logits[at] = bad
-				if r, err := New(p, 20).Sample(logits); err == nil || !strings.Contains(err.Error(), "expected finite") {
+				if r, err := New(p, 20).Sample(logits); err == nil ||
+					!strings.Contains(err.Error(), "expected finite") {
 					t.Errorf("%v at %d: got %+v, %v", bad, at, r, err)
 				}
 			}
@@ -260,9 +278,11 @@ func TestBrokenLogits(t *testing.T) {
 }
 
 func TestExtremeValues(t *testing.T) {
-	for _, p := range []Params{{Temperature: 1e-30}, {Temperature: 1e30}, {Temperature: 1e-30, TopP: 0.5}, {Temperature: 1e30, TopK: 2}} {
+	for _, p := range []Params{{Temperature: 1e-30}, {Temperature: 1e30},
+		{Temperature: 1e-30, TopP: 0.5}, {Temperature: 1e30, TopK: 2}} {
 		for _, logits := range [][]float32{
-			{math.MaxFloat32, -math.MaxFloat32, 0}, {-math.MaxFloat32, -math.MaxFloat32, -math.MaxFloat32},
+			{math.MaxFloat32, -math.MaxFloat32, 0},
+			{-math.MaxFloat32, -math.MaxFloat32, -math.MaxFloat32},
 			{1e-45, 0, -1e-45}, {3e38, 3e38, -3e38},
 		} {
 			p.Seed = seed(1)
@@ -294,15 +314,21 @@ func TestValidate(t *testing.T) {
 		{Params{}, ""}, {Params{Temperature: 2, TopP: 1, TopK: -1, Logprobs: 20}, ""},
 		{Params{Temperature: -1}, "temperature: got -1, it must be a number of at least 0"},
 		{Params{Temperature: nan}, "temperature: got NaN"},
-		{Params{TopP: 1.1}, "top_p: got 1.1"}, {Params{MinP: -0.1}, "min_p"}, {Params{TopK: -2}, "top_k: got -2"},
+		{Params{TopP: 1.1}, "top_p: got 1.1"}, {Params{MinP: -0.1}, "min_p"},
+		{Params{TopK: -2}, "top_k: got -2"},
 		{Params{PresencePenalty: 3}, "presence_penalty: got 3, it must be between -2 and 2"},
-		{Params{FrequencyPenalty: -3}, "frequency_penalty"}, {Params{RepetitionPenalty: -1}, "repetition_penalty"},
-		{Params{RepetitionPenalty: 1e-9}, "repetition_penalty"}, {Params{RepetitionContextTokens: -1}, "repetition_context_size"},
-		{Params{RepetitionContextTokens: 1 << 40}, "repetition_context_size"}, {Params{Logprobs: 21}, "top_logprobs: got 21"},
-		{Params{LogitBias: map[int32]float32{3: 101}}, "logit_bias of token 3: got 101"}, {Params{LogitBias: map[int32]float32{-1: 1}}, "-1"},
+		{Params{FrequencyPenalty: -3}, "frequency_penalty"},
+		{Params{RepetitionPenalty: -1}, "repetition_penalty"},
+		{Params{RepetitionPenalty: 1e-9}, "repetition_penalty"},
+		{Params{RepetitionContextTokens: -1}, "repetition_context_size"},
+		{Params{RepetitionContextTokens: 1 << 40}, "repetition_context_size"},
+		{Params{Logprobs: 21}, "top_logprobs: got 21"},
+		{Params{LogitBias: map[int32]float32{3: 101}}, "logit_bias of token 3: got 101"},
+		{Params{LogitBias: map[int32]float32{-1: 1}}, "-1"},
 	} {
 		err := tt.params.Validate()
-		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+		if (err == nil) != (tt.want == "") || err != nil &&
+			!strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%+v: got %v, want %q", tt.params, err, tt.want)
 		}
 	}
@@ -326,7 +352,8 @@ var benchParams = []struct {
 	{"temperature", Params{Temperature: 0.7, Logprobs: -1}},
 	{"top_p_top_k", Params{Temperature: 0.7, TopP: 0.95, TopK: 20, Logprobs: -1}},
 	{"top_p", Params{Temperature: 0.7, TopP: 0.95, Logprobs: -1}},
-	{"everything", Params{Temperature: 0.7, TopP: 0.95, TopK: 20, MinP: 0.05, RepetitionPenalty: 1.1, Logprobs: 5}},
+	{"everything", Params{Temperature: 0.7, TopP: 0.95, TopK: 20, MinP: 0.05,
+		RepetitionPenalty: 1.1, Logprobs: 5}},
 }
 
 func TestNoAllocation(t *testing.T) {
@@ -350,7 +377,8 @@ func BenchmarkSample(b *testing.B) {
 	logits := randomLogits(248_320, 3)
 	for _, c := range benchParams {
 		b.Run(c.name, func(b *testing.B) {
-			c.params.Seed, c.params.RepetitionPenalty = seed(1), 0 // logits are reused: keep them as they are
+			// logits are reused: keep them as they are
+			c.params.Seed, c.params.RepetitionPenalty = seed(1), 0
 			s := New(c.params, len(logits))
 			for b.Loop() {
 				mustSample(b, s, logits)

@@ -2,8 +2,8 @@ package sched
 
 import "fmt"
 
-// CheckIdle returns an error unless all memory is free or remembered: the invariant of a scheduler without sequences, of which nothing
-// is held or being read back. It is for tests.
+// CheckIdle returns an error unless all memory is free or remembered: the invariant of a scheduler
+// without sequences, of which nothing is held or being read back. It is for tests.
 func (s *Scheduler) CheckIdle() error {
 	if n := len(s.running) + len(s.waiting) + len(s.wanted) + len(s.arriving); n > 0 {
 		return fmt.Errorf("sched: %d sequences and promotions are here, expected none", n)
@@ -15,12 +15,14 @@ func (s *Scheduler) CheckIdle() error {
 	if s.tree != nil {
 		s.tree.Each(func(page int32) { refs[page]++ })
 		if n := s.tree.Slots(); n != s.o.StateSlots {
-			return fmt.Errorf("sched: %d of %d state slots are free or hold a state", n, s.o.StateSlots)
+			return fmt.Errorf("sched: %d of %d state slots are free or hold a state", n,
+				s.o.StateSlots)
 		}
 	}
 	for page, want := range refs {
 		if got := s.pool.Refs(int32(page)); got != want || want > 1 {
-			return fmt.Errorf("sched: page %d has %d references, the tree holds %d", page, got, want)
+			return fmt.Errorf("sched: page %d has %d references, the tree holds %d", page, got,
+				want)
 		}
 	}
 	return nil

@@ -1,7 +1,8 @@
 package sched
 
-// A disk for the scenario: what is held is read, and remembered for ever; what is promoted is written into its pages a few turns
-// later, or never. Like the world it holds real tokens, so that wrong bytes are found and not only wrong counts.
+// A disk for the scenario: what is held is read, and remembered for ever; what is promoted is
+// written into its pages a few turns later, or never. Like the world it holds real tokens, so that
+// wrong bytes are found and not only wrong counts.
 
 import (
 	"slices"
@@ -37,7 +38,8 @@ func (d *disk) count(pages []int32) {
 
 // busy reports whether somebody waits for the disk, or for the memory that it holds.
 func (d *disk) busy(lives []*life) bool {
-	return len(d.promoted)+len(d.holding) > 0 || slices.ContainsFunc(lives, func(l *life) bool { return l.q.Await })
+	return len(d.promoted)+len(d.holding) > 0 ||
+		slices.ContainsFunc(lives, func(l *life) bool { return l.q.Await })
 }
 
 // turn begins and ends a few of the disk's works.
@@ -79,7 +81,8 @@ func (d *disk) write(t *testing.T, h hold) {
 	}
 	for _, s := range h.States {
 		if !slices.Equal(d.states[s.Slot], h.tokens[:s.Position]) {
-			t.Fatalf("the held state at %d of %v has seen %v", s.Position, h.tokens, d.states[s.Slot])
+			t.Fatalf("the held state at %d of %v has seen %v", s.Position, h.tokens,
+				d.states[s.Slot])
 		}
 		d.stored = append(d.stored, h.tokens[:s.Position])
 	}
@@ -89,22 +92,26 @@ func (d *disk) write(t *testing.T, h hold) {
 	d.s.Release(h.Held)
 }
 
-// find tells the scheduler of a stored prefix of a waiting sequence that is longer than what memory has.
+// find tells the scheduler of a stored prefix of a waiting sequence that is longer than what memory
+// has.
 func (d *disk) find(q *Sequence) {
 	_, known := d.s.Known(q)
 	for _, tokens := range d.stored {
-		if n := prefix.Common(tokens, q.Tokens[:len(q.Tokens)-1]); n > known && (n == len(tokens) || !d.o.Recurrent) {
+		if n := prefix.Common(tokens, q.Tokens[:len(q.Tokens)-1]); n > known &&
+			(n == len(tokens) || !d.o.Recurrent) {
 			q.Stored = n
 		}
 	}
 }
 
-// begin takes what the scheduler wants to have read. From now on its memory is the disk's, and holds anything.
+// begin takes what the scheduler wants to have read. From now on its memory is the disk's, and
+// holds anything.
 func (d *disk) begin(t *testing.T) {
 	t.Helper()
 	for _, p := range d.s.Promotions() {
 		n := len(p.Tokens)
-		if p.From > n || p.From < n && p.From%d.o.PageTokens != 0 || len(p.Pages) != d.s.pagesFor(n) || !p.Seq.Await {
+		if p.From > n || p.From < n && p.From%d.o.PageTokens != 0 ||
+			len(p.Pages) != d.s.pagesFor(n) || !p.Seq.Await {
 			t.Fatalf("promotion of %d tokens from %d in %d pages", n, p.From, len(p.Pages))
 		}
 		for i := p.From; i < len(p.Tokens); i++ {

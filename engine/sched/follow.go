@@ -1,7 +1,8 @@
 package sched
 
-// Several requests often begin with the same long text: an agent starts three others, a client asks again before the first
-// answer. Only the first computes it; the others wait until what they share is in the prefix tree.
+// Several requests often begin with the same long text: an agent starts three others, a client asks
+// again before the first answer. Only the first computes it; the others wait until what they share
+// is in the prefix tree.
 
 import (
 	"slices"
@@ -9,11 +10,13 @@ import (
 	"headroom/engine/prefix"
 )
 
-// followPages is how much a sequence must be spared to wait for another: for less, waiting for the end of a pass costs more.
+// followPages is how much a sequence must be spared to wait for another: for less, waiting for the
+// end of a pass costs more.
 const followPages = 2
 
-// meet makes the waiting sequence q follow leader, whose prompt is being read, if that spares more than whoever it follows now. The
-// leader keeps its state where the two part, so that q can go on from there.
+// meet makes the waiting sequence q follow leader, whose prompt is being read, if that spares more
+// than whoever it follows now. The leader keeps its state where the two part, so that q can go on
+// from there.
 func (s *Scheduler) meet(leader, q *Sequence) {
 	if s.tree == nil || q == leader || len(leader.Tokens)-leader.Computed <= 1 {
 		return

@@ -1,6 +1,7 @@
 package sched
 
-// Followers, worked out by hand. Pages hold 4 positions, a pass 8 prompt tokens; to follow must spare 8 tokens.
+// Followers, worked out by hand. Pages hold 4 positions, a pass 8 prompt tokens; to follow must
+// spare 8 tokens.
 
 import (
 	"slices"
@@ -11,12 +12,14 @@ import (
 
 func TestFollowersWait(t *testing.T) {
 	for _, recurrent := range []bool{false, true} {
-		s := New(Options{Pages: 40, PageTokens: 4, Slots: 3, ChunkTokens: 16, MixedChunkTokens: 8, Recurrent: recurrent, StateSlots: 3})
+		s := New(Options{Pages: 40, PageTokens: 4, Slots: 3, ChunkTokens: 16, MixedChunkTokens: 8,
+			Recurrent: recurrent, StateSlots: 3})
 		a := counting(s, "a", 20, 20)
 		b := counting(s, "b", 18, 99)       // shares 17 tokens with a
 		steps(t, s, "a[0,16)", "a[16,20)+") // there was room for b
 		if b.running || !slices.Equal(a.Keep, []int{17}) {
-			t.Fatalf("recurrent %t: the follower runs: %t, its leader keeps its state at %v", recurrent, b.running, a.Keep)
+			t.Fatalf("recurrent %t: the follower runs: %t, its leader keeps its state at %v",
+				recurrent, b.running, a.Keep)
 		}
 		steps(t, s, "a[20,21)+ b[17,18)+")
 		if b.Cached != 17 {
@@ -43,11 +46,13 @@ func TestFollowerGoesItsWay(t *testing.T) {
 }
 
 func TestPreferPrefill(t *testing.T) {
-	s := New(Options{Pages: 40, PageTokens: 4, Slots: 2, ChunkTokens: 8, MixedChunkTokens: 2, NoPrefixes: true, PreferPrefill: true})
+	s := New(Options{Pages: 40, PageTokens: 4, Slots: 2, ChunkTokens: 8, MixedChunkTokens: 2,
+		NoPrefixes: true, PreferPrefill: true})
 	add(s, "a", 4, 0)
 	steps(t, s, "a[0,4)+", "a[4,5)+")
 	add(s, "b", 10, 0)
-	steps(t, s, "b[0,8)", "a[5,6)+ b[8,10)+", "a[6,7)+ b[10,11)+") // a stands still until every slot is taken
+	// a stands still until every slot is taken
+	steps(t, s, "b[0,8)", "a[5,6)+ b[8,10)+", "a[6,7)+ b[10,11)+")
 }
 
 // TestFetch: a sequence whose prefix is being read back lets others pass, and goes on behind it.
@@ -57,7 +62,8 @@ func TestFetch(t *testing.T) {
 	a.Stored = 9
 	steps(t, s, "")
 	p := s.Promotions()
-	if len(p) != 1 || p[0].Seq != a || p[0].From != 0 || len(p[0].Pages) != 3 || p[0].Slot < 2 || len(p[0].Tokens) != 9 || !a.Await {
+	if len(p) != 1 || p[0].Seq != a || p[0].From != 0 || len(p[0].Pages) != 3 || p[0].Slot < 2 ||
+		len(p[0].Tokens) != 9 || !a.Await {
 		t.Fatalf("promotions %+v", p)
 	}
 	counting(s, "c", 12, 99) // begins with what is being read: waits for it
@@ -92,7 +98,8 @@ func TestFetchBehindKnown(t *testing.T) {
 
 // TestHotBounds: what is remembered beside what runs stays within its bounds.
 func TestHotBounds(t *testing.T) {
-	for _, o := range []Options{{HotBytes: 2, PageBytes: prefix.Sizes{Rest: 1}}, {HotConversations: 1}} {
+	for _, o := range []Options{{HotBytes: 2, PageBytes: prefix.Sizes{Rest: 1}},
+		{HotConversations: 1}} {
 		o.Pages, o.PageTokens, o.Slots, o.ChunkTokens, o.MixedChunkTokens = 20, 4, 2, 8, 8
 		s := New(o)
 		for i := range int32(3) {

@@ -1,6 +1,7 @@
 package sched
 
-// What a sequence takes over from those before it, worked out by hand. Pages hold 4 positions, tokens count up from 1.
+// What a sequence takes over from those before it, worked out by hand. Pages hold 4 positions,
+// tokens count up from 1.
 
 import (
 	"slices"
@@ -8,7 +9,8 @@ import (
 )
 
 func remembering(recurrent bool) *Scheduler {
-	return New(Options{Pages: 10, PageTokens: 4, Slots: 2, ChunkTokens: 8, MixedChunkTokens: 3, Recurrent: recurrent, StateSlots: 2})
+	return New(Options{Pages: 10, PageTokens: 4, Slots: 2, ChunkTokens: 8, MixedChunkTokens: 3,
+		Recurrent: recurrent, StateSlots: 2})
 }
 
 // counting queues a sequence of tokens 1 to n, the last of them replaced by last.
@@ -30,21 +32,25 @@ func TestPrefixOfAttention(t *testing.T) {
 	b := counting(s, "b", 7, 99)
 	work := s.Next()
 	// 6 tokens are known; the first page is shared, the second copied for its first 2 positions.
-	if len(work) != 1 || work[0].From != 6 || work[0].To != 7 || b.Cached != 6 || work[0].Restore == nil ||
-		work[0].Restore.FromPage != 1 || work[0].Restore.ToPage != b.Pages[1] || b.Pages[0] != 0 || b.Pages[1] == 1 || work[0].Restore.FromSlot != -1 {
-		t.Errorf("got %+v (restore %+v) with %d cached and pages %v", work, work[0].Restore, b.Cached, b.Pages)
+	if len(work) != 1 || work[0].From != 6 || work[0].To != 7 || b.Cached != 6 ||
+		work[0].Restore == nil ||
+		work[0].Restore.FromPage != 1 || work[0].Restore.ToPage != b.Pages[1] || b.Pages[0] != 0 ||
+		b.Pages[1] == 1 || work[0].Restore.FromSlot != -1 {
+		t.Errorf("got %+v (restore %+v) with %d cached and pages %v", work, work[0].Restore,
+			b.Cached, b.Pages)
 	}
 	s.Advance(work[0])
 	checkInvariants(t, s)
-	c := counting(s, "c", 4, 4) // all of it is known, but its last token must be computed for the logits
+	// all of it is known, but its last token must be computed for the logits
+	c := counting(s, "c", 4, 4)
 	if work = s.Next(); work[len(work)-1].From != 3 || c.Cached != 3 {
 		t.Errorf("got %+v with %d cached, expected the last token alone", work, c.Cached)
 	}
 	checkInvariants(t, s)
 }
 
-// TestUnknownTokensAreNotRemembered: a sequence that was preempted while its last token was on its way is read again with a placeholder
-// for it; what is known of it afterwards ends before that.
+// TestUnknownTokensAreNotRemembered: a sequence that was preempted while its last token was on its
+// way is read again with a placeholder for it; what is known of it afterwards ends before that.
 func TestUnknownTokensAreNotRemembered(t *testing.T) {
 	s := remembering(false)
 	a := counting(s, "a", 7, -1)
@@ -77,8 +83,10 @@ func TestPrefixOfRecurrence(t *testing.T) {
 	s.Remove(a, false)
 	b := counting(s, "b", 7, 99) // shares 6 tokens, but the state is known after 2 and 5 only
 	w = s.Next()
-	if len(w) != 1 || w[0].From != 5 || b.Cached != 5 || w[0].Restore.FromSlot < 2 || w[0].Restore.ToSlot != b.Slot {
-		t.Errorf("got %+v (restore %+v) with %d cached, expected to go on after 5", w, w[0].Restore, b.Cached)
+	if len(w) != 1 || w[0].From != 5 || b.Cached != 5 || w[0].Restore.FromSlot < 2 ||
+		w[0].Restore.ToSlot != b.Slot {
+		t.Errorf("got %+v (restore %+v) with %d cached, expected to go on after 5", w, w[0].Restore,
+			b.Cached)
 	}
 	checkInvariants(t, s)
 	s.Remove(b, false)
@@ -100,7 +108,9 @@ func TestMemoryGivesWay(t *testing.T) {
 	}
 	add(s, "b", 39, 0) // tokens of its own: needs all 10 pages
 	steps(t, s, "b[0,8)", "b[8,16)", "b[16,24)", "b[24,32)", "b[32,39)+")
-	if _, _, used, kept := s.Counts(); used.Total() != 10 || kept.Total() != 0 || s.Preemptions != 0 {
-		t.Errorf("%d pages in use, %d kept, %d preemptions, expected 10, 0, 0", used, kept, s.Preemptions)
+	if _, _, used, kept := s.Counts(); used.Total() != 10 || kept.Total() != 0 ||
+		s.Preemptions != 0 {
+		t.Errorf("%d pages in use, %d kept, %d preemptions, expected 10, 0, 0", used, kept,
+			s.Preemptions)
 	}
 }

@@ -1,7 +1,8 @@
 package sched
 
-// The way between the prefix tree and the block store on disk. Both directions take time, so the memory is held meanwhile: what is
-// written to disk is not evicted under the writer, and what is read back goes into pages that nobody else has until it is whole.
+// The way between the prefix tree and the block store on disk. Both directions take time, so the
+// memory is held meanwhile: what is written to disk is not evicted under the writer, and what is
+// read back goes into pages that nobody else has until it is whole.
 
 import (
 	"slices"
@@ -14,14 +15,16 @@ type Promotion struct {
 	Seq    *Sequence // that waits for it
 	Tokens []int32   // the prefix
 	Pages  []int32   // its page table
-	From   int       // positions before it are in memory: their pages must not be written; a multiple of the page, or all
-	Slot   int32     // for the state after the prefix; -1: the model has none
-	held   prefix.Held
-	fresh  []int32
+	// positions before it are in memory: their pages must not be written; a multiple of the page,
+	// or all
+	From  int
+	Slot  int32 // for the state after the prefix; -1: the model has none
+	held  prefix.Held
+	fresh []int32
 }
 
-// Known tells how many of q's tokens have their keys and values in memory, and after how many it could go on. Its last token is not
-// counted: it must be computed for its logits.
+// Known tells how many of q's tokens have their keys and values in memory, and after how many it
+// could go on. Its last token is not counted: it must be computed for its logits.
 func (s *Scheduler) Known(q *Sequence) (known, resumed int) {
 	if s.tree == nil {
 		return 0, 0
@@ -29,19 +32,21 @@ func (s *Scheduler) Known(q *Sequence) (known, resumed int) {
 	return s.tree.Probe(q.Tokens, len(q.Tokens)-1)
 }
 
-// Promotions are the prefixes that have become wanted since the last call: to be read back, and each to be ended by Promoted. Their pages and
-// slots may be those that a Restore of the same step copies from, forgotten since: the copies come first.
+// Promotions are the prefixes that have become wanted since the last call: to be read back, and
+// each to be ended by Promoted. Their pages and slots may be those that a Restore of the same step
+// copies from, forgotten since: the copies come first.
 func (s *Scheduler) Promotions() []*Promotion {
 	p := s.wanted
 	s.wanted = nil
 	return p
 }
 
-// FetchTokens is how many more tokens than memory the disk must have of a sequence to be asked: reading files for less costs more than
-// computing.
+// FetchTokens is how many more tokens than memory the disk must have of a sequence to be asked:
+// reading files for less costs more than computing.
 func (s *Scheduler) FetchTokens() int { return 2 * s.o.PageTokens }
 
-// fetch has the stored prefix of the waiting sequence q read back, if that is worth it and q could start now.
+// fetch has the stored prefix of the waiting sequence q read back, if that is worth it and q could
+// start now.
 func (s *Scheduler) fetch(q *Sequence) bool {
 	if q.Stored == 0 || s.tree == nil {
 		return false
@@ -51,7 +56,8 @@ func (s *Scheduler) fetch(q *Sequence) bool {
 	}
 	p, ok := s.promote(q, q.Stored)
 	if ok {
-		q.Stored, q.Await = 0, true // asked once: whatever comes of it, q goes on behind what is known then
+		// asked once: whatever comes of it, q goes on behind what is known then
+		q.Stored, q.Await = 0, true
 		s.wanted = append(s.wanted, p)
 		s.arriving = append(s.arriving, p)
 	}
@@ -70,10 +76,11 @@ func (s *Scheduler) arrives(q *Sequence) bool {
 	})
 }
 
-// promote finds memory for q's first tokens, up to to, to be read into it. It reports false when q could not start now, either for
-// want of memory.
+// promote finds memory for q's first tokens, up to to, to be read into it. It reports false when q
+// could not start now, either for want of memory.
 func (s *Scheduler) promote(q *Sequence, to int) (*Promotion, bool) {
-	p := &Promotion{Seq: q, Tokens: q.Tokens[:to:to], held: s.tree.Hold(q.Tokens[:to], false), Slot: -1}
+	p := &Promotion{Seq: q, Tokens: q.Tokens[:to:to], held: s.tree.Hold(q.Tokens[:to], false),
+		Slot: -1}
 	p.From = to
 	if p.held.Tokens < to {
 		p.From = p.held.Tokens / s.o.PageTokens * s.o.PageTokens
@@ -98,7 +105,8 @@ func (s *Scheduler) promote(q *Sequence, to int) (*Promotion, bool) {
 	return p, true
 }
 
-// Promoted ends a promotion, and the waiting for it: with ok its prefix is known from now on, otherwise its memory is free again.
+// Promoted ends a promotion, and the waiting for it: with ok its prefix is known from now on,
+// otherwise its memory is free again.
 func (s *Scheduler) Promoted(p *Promotion, ok bool) {
 	switch {
 	case ok && s.o.Recurrent:
@@ -139,7 +147,8 @@ func (s *Scheduler) Forget(tokens []int32) {
 	}
 }
 
-// Starved reports whether somebody had to wait or yield in the last step for want of pages. What is held could help.
+// Starved reports whether somebody had to wait or yield in the last step for want of pages. What is
+// held could help.
 func (s *Scheduler) Starved() bool { return s.starved }
 
 // FreePages is the pages that nobody refers to.

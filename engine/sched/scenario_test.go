@@ -1,7 +1,8 @@
 package sched
 
-// Random lives of many sequences, with every step held against the rules. Pages and states hold real tokens here, so that a prefix
-// taken over is known to be the right one, and not only of the right length.
+// Random lives of many sequences, with every step held against the rules. Pages and states hold
+// real tokens here, so that a prefix taken over is known to be the right one, and not only of the
+// right length.
 
 import (
 	"math/rand/v2"
@@ -11,7 +12,8 @@ import (
 	"headroom/engine/prefix"
 )
 
-// world is the memory that a device would have: what each position of each page holds, and which tokens each state has seen.
+// world is the memory that a device would have: what each position of each page holds, and which
+// tokens each state has seen.
 type world struct {
 	r      *rand.Rand
 	o      Options
@@ -27,7 +29,8 @@ func newWorld(r *rand.Rand, o Options) *world {
 	return w
 }
 
-// restore does a step's copies, all before anything is written, by the step or by what reads prefixes back.
+// restore does a step's copies, all before anything is written, by the step or by what reads
+// prefixes back.
 func (w *world) restore(work []Work) {
 	for _, k := range work {
 		if r := k.Restore; r != nil {
@@ -89,7 +92,8 @@ func TestScenario(t *testing.T) {
 		}
 		o.MixedChunkTokens = 1 + r.IntN(o.ChunkTokens)
 		o.NoPrefixes, o.Recurrent, o.StateSlots = r.IntN(4) == 0, r.IntN(2) == 0, r.IntN(4)
-		o.PreferPrefill, o.HotBytes, o.HotConversations = r.IntN(3) == 0, r.Int64N(3)*r.Int64N(5), r.IntN(3)*r.IntN(3)
+		o.PreferPrefill, o.HotBytes, o.HotConversations = r.IntN(3) == 0, r.Int64N(3)*r.Int64N(5),
+			r.IntN(3)*r.IntN(3)
 		o.PageBytes = prefix.Sizes{Start: 2, Rest: 1}
 		s, world := New(o), newWorld(r, o)
 		disk := &disk{world: world, s: s}
@@ -158,8 +162,11 @@ func checkWork(t *testing.T, s *Scheduler, work []Work) {
 	seen := map[*Sequence]bool{}
 	for _, w := range work {
 		q := w.Seq
-		if seen[q] || !q.running || w.From != q.Computed || w.To <= w.From || w.To > len(q.Tokens) || len(q.Pages)*s.o.PageTokens < w.To {
-			t.Fatalf("work [%d, %d) of a sequence with %d of %d tokens computed, %d pages, running %v, planned before %v",
+		if seen[q] || !q.running || w.From != q.Computed || w.To <= w.From ||
+			w.To > len(q.Tokens) || len(q.Pages)*s.o.PageTokens < w.To {
+			t.Fatalf(
+				"work [%d, %d) of a sequence with %d of %d tokens computed, %d pages, running %v, "+
+					"planned before %v",
 				w.From, w.To, q.Computed, len(q.Tokens), len(q.Pages), q.running, seen[q])
 		}
 		seen[q] = true
@@ -174,7 +181,8 @@ func checkWork(t *testing.T, s *Scheduler, work []Work) {
 		budget = s.o.MixedChunkTokens
 	}
 	if prompt > budget {
-		t.Fatalf("a step of %d prompt tokens beside %d decoding, at most %d are allowed", prompt, decoding, budget)
+		t.Fatalf("a step of %d prompt tokens beside %d decoding, at most %d are allowed", prompt,
+			decoding, budget)
 	}
 	if s.o.PreferPrefill && decoding == 0 && prompt > 0 {
 		return // streams stand still meanwhile
@@ -228,8 +236,9 @@ func carryOut(t *testing.T, s *Scheduler, world *world, work []Work, lives []*li
 	return left
 }
 
-// finishAll runs to the end: without arrivals every sequence finishes, and within a bound. Each step moves the sequence that
-// matters most by a token, and what it has is never taken from it; so nobody waits for more steps than all tokens together.
+// finishAll runs to the end: without arrivals every sequence finishes, and within a bound. Each
+// step moves the sequence that matters most by a token, and what it has is never taken from it; so
+// nobody waits for more steps than all tokens together.
 func finishAll(t *testing.T, s *Scheduler, world *world, lives []*life) {
 	t.Helper()
 	bound := 0

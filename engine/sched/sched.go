@@ -1,14 +1,18 @@
-// Package sched decides which tokens go through the model next: continuous batching with chunked prefill. It is bookkeeping
-// only, without a device or a clock, so that every decision can be tested.
+// Package sched decides which tokens go through the model next: continuous batching with chunked
+// prefill. It is bookkeeping only, without a device or a clock, so that every decision can be
+// tested.
 //
-// A sequence waits until a slot and pages for its tokens are free, then runs until its owner removes it. Each step takes one
-// token of every sequence that is decoding, oldest first, then fills what is left of the step with prompt tokens. When pages run
-// out, the sequence that would be missed least (lowest priority, then newest) gives all of its own back and waits to be computed
+// A sequence waits until a slot and pages for its tokens are free, then runs until its owner
+// removes it. Each step takes one token of every sequence that is decoding, oldest first, then
+// fills what is left of the step with prompt tokens. When pages run out, the sequence that would be
+// missed least (lowest priority, then newest) gives all of its own back and waits to be computed
 // again; by the exactness rule its text does not change.
 //
-// What a sequence has computed is remembered when it ends (engine/prefix). A sequence that begins with the same tokens takes the pages
-// over and starts behind them; memory that nobody but the prefix tree uses is given up before anybody is preempted. One that begins
-// as a running prompt does waits for it (follow.go), and prefixes that memory no longer holds come back from disk (promote.go).
+// What a sequence has computed is remembered when it ends (engine/prefix). A sequence that begins
+// with the same tokens takes the pages over and starts behind them; memory that nobody but the
+// prefix tree uses is given up before anybody is preempted. One that begins as a running prompt
+// does waits for it (follow.go), and prefixes that memory no longer holds come back from disk
+// (promote.go).
 package sched
 
 import (
@@ -18,16 +22,21 @@ import (
 	"headroom/engine/prefix"
 )
 
-// Sequence is one request's tokens and the memory that holds them. The owner appends generated tokens and advances Computed
-// after each step; the scheduler alone touches the rest while the sequence is queued.
+// Sequence is one request's tokens and the memory that holds them. The owner appends generated
+// tokens and advances Computed after each step; the scheduler alone touches the rest while the
+// sequence is queued.
 type Sequence struct {
-	Tokens   []int32 // prompt, then what was generated; below 0: a last one that is not known yet, but computed with all the same
-	Computed int     // of Tokens, how many have been through the model
-	Priority int     // larger goes first
-	Keep     []int   // positions of the prompt, ascending, after which the state is worth keeping
-	Cached   int     // of Tokens, how many were taken over from the prefix tree when it last started
-	Stored   int     // of Tokens, how many its owner could read back from disk
-	Await    bool    // its owner is looking for them, or reading: it does not start before this is false
+	// prompt, then what was generated; below 0: a last one that is not known yet, but computed with
+	// all the same
+	Tokens   []int32
+	Computed int   // of Tokens, how many have been through the model
+	Priority int   // larger goes first
+	Keep     []int // positions of the prompt, ascending, after which the state is worth keeping
+	// of Tokens, how many were taken over from the prefix tree when it last started
+	Cached int
+	Stored int // of Tokens, how many its owner could read back from disk
+	// its owner is looking for them, or reading: it does not start before this is false
+	Await bool
 
 	Pages []int32 // page table; holds at least Computed positions
 	Slot  int32   // recurrent state, while running
@@ -44,27 +53,32 @@ type Sequence struct {
 type Options struct {
 	Pages      int // in the pool
 	PageTokens int // positions a page holds
-	// StartTokens first positions of every sequence, a multiple of the page, have pages of a kind of their own: StartPages of Pages. Or 0.
+	// StartTokens first positions of every sequence, a multiple of the page, have pages of a kind
+	// of their own: StartPages of Pages. Or 0.
 	StartTokens, StartPages int
 	Slots                   int // sequences that may run at once
 	ChunkTokens             int // most prompt tokens of a step
 	// NoPrefixes turns the prefix tree off.
 	NoPrefixes bool
-	Recurrent  bool // the model has recurrent state: prefixes can be taken up only where a state was kept
-	StateSlots int  // slots [Slots, Slots+StateSlots) for kept states
-	// HotBytes, in pages of PageBytes, and HotConversations bound what is remembered beside what runs; 0: all that memory holds.
+	// the model has recurrent state: prefixes can be taken up only where a state was kept
+	Recurrent  bool
+	StateSlots int // slots [Slots, Slots+StateSlots) for kept states
+	// HotBytes, in pages of PageBytes, and HotConversations bound what is remembered beside what
+	// runs; 0: all that memory holds.
 	HotBytes         int64
 	PageBytes        prefix.Sizes
 	HotConversations int
 
-	// MixedChunkTokens is ChunkTokens for steps that also decode: it bounds how long a prompt being read can stall running streams.
+	// MixedChunkTokens is ChunkTokens for steps that also decode: it bounds how long a prompt being
+	// read can stall running streams.
 	MixedChunkTokens int
-	// PreferPrefill lets running streams stand still while prompts are read, as long as there are slots for more.
+	// PreferPrefill lets running streams stand still while prompts are read, as long as there are
+	// slots for more.
 	PreferPrefill bool
 }
 
-// Work is tokens [From, To) of a sequence, to go through the model in this step. With To == len(Tokens) the sequence wants its next
-// token.
+// Work is tokens [From, To) of a sequence, to go through the model in this step. With To ==
+// len(Tokens) the sequence wants its next token.
 type Work struct {
 	Seq      *Sequence
 	From, To int
@@ -72,7 +86,8 @@ type Work struct {
 	Keeps    []Keep   // states to be copied on the way, by position
 }
 
-// Keep is a state worth keeping: when the sequence has passed Position, its state is copied to Slot.
+// Keep is a state worth keeping: when the sequence has passed Position, its state is copied to
+// Slot.
 type Keep struct {
 	Position int
 	Slot     int32
@@ -80,7 +95,8 @@ type Keep struct {
 
 // Restore is what must be copied before the work is done, in the order of Next's answer.
 type Restore struct {
-	FromPage, ToPage int32 // the page in which the prefix ends; FromPage -1: it ends with a full page
+	// the page in which the prefix ends; FromPage -1: it ends with a full page
+	FromPage, ToPage int32
 	FromSlot, ToSlot int32 // the recurrent state after the prefix; FromSlot -1: there is none
 }
 
@@ -117,7 +133,9 @@ func New(o Options) *Scheduler {
 		for i := range states {
 			states[i] = int32(o.Slots + i)
 		}
-		s.tree = prefix.NewTree(s.pool, prefix.Options{PageTokens: o.PageTokens, Recurrent: o.Recurrent, Slots: states, Sizes: o.PageBytes})
+		s.tree = prefix.NewTree(s.pool,
+			prefix.Options{PageTokens: o.PageTokens, Recurrent: o.Recurrent, Slots: states,
+				Sizes: o.PageBytes})
 	}
 	return s
 }
@@ -130,7 +148,8 @@ func (s *Scheduler) MaxTokens() int {
 	return s.o.StartTokens + (s.o.Pages-s.o.StartPages)*s.o.PageTokens
 }
 
-// Counts are the sequences in each queue, the pages that running sequences hold, and those that are only kept for later ones.
+// Counts are the sequences in each queue, the pages that running sequences hold, and those that are
+// only kept for later ones.
 func (s *Scheduler) Counts() (running, waiting int, used, kept prefix.Amount) {
 	s.mark++
 	for _, q := range s.running {
@@ -165,8 +184,9 @@ func (s *Scheduler) enqueue(q *Sequence) {
 	}
 }
 
-// Remove takes a sequence out, whatever its state, and frees its memory at once. With remember, what it computed stays known to
-// later sequences: if keep is not nil, the caller copies the state in the sequence's Slot (as it was) there at once.
+// Remove takes a sequence out, whatever its state, and frees its memory at once. With remember,
+// what it computed stays known to later sequences: if keep is not nil, the caller copies the state
+// in the sequence's Slot (as it was) there at once.
 func (s *Scheduler) Remove(q *Sequence, remember bool) (from int32, keep *Keep) {
 	from = q.Slot
 	if i := slices.Index(s.running, q); i >= 0 {
@@ -206,7 +226,8 @@ func (s *Scheduler) remember(q *Sequence) *Keep {
 	return nil
 }
 
-// Advance records that w's work is done, and its states copied; or that the device will have done so before anything else it is given.
+// Advance records that w's work is done, and its states copied; or that the device will have done
+// so before anything else it is given.
 func (s *Scheduler) Advance(w Work) {
 	q := w.Seq
 	q.Computed = w.To
@@ -218,11 +239,13 @@ func (s *Scheduler) Advance(w Work) {
 		if q.Tokens[known-1] < 0 {
 			known--
 		}
-		s.tree.Insert(q.Tokens[:known], q.Pages) // others may begin with it while the rest is read and its answer written
+		// others may begin with it while the rest is read and its answer written
+		s.tree.Insert(q.Tokens[:known], q.Pages)
 	}
 }
 
-// Abandon takes back what w was given when its work has failed. The sequence should then be removed.
+// Abandon takes back what w was given when its work has failed. The sequence should then be
+// removed.
 func (s *Scheduler) Abandon(w Work) {
 	for _, k := range w.Keeps {
 		s.tree.ReturnSlot(k.Slot)
@@ -296,13 +319,15 @@ func (s *Scheduler) prompts(budget int) {
 	}
 }
 
-// admit starts waiting sequence i, behind the longest prefix that is known, if there are pages for all of its tokens.
+// admit starts waiting sequence i, behind the longest prefix that is known, if there are pages for
+// all of its tokens.
 func (s *Scheduler) admit(i int) (restore *Restore, ok bool) {
 	q := s.waiting[i]
 	none := prefix.Hit{Copy: -1, Slot: -1}
 	hit := none
 	if s.tree != nil {
-		hit = s.tree.Match(q.Tokens, len(q.Tokens)-1) // the last token must be computed: its logits are wanted
+		// the last token must be computed: its logits are wanted
+		hit = s.tree.Match(q.Tokens, len(q.Tokens)-1)
 	}
 	if !s.evict(s.need(len(hit.Pages), len(q.Tokens))) {
 		s.forgo(hit)
@@ -327,7 +352,8 @@ func (s *Scheduler) admit(i int) (restore *Restore, ok bool) {
 	if hit.Copy >= 0 {
 		restore.ToPage = s.pool.Alloc(len(q.Pages))
 		q.Pages = append(q.Pages, restore.ToPage)
-		s.pool.Unref(hit.Copy) // copies come before anything is written, so that its next owner cannot be too early
+		// copies come before anything is written, so that its next owner cannot be too early
+		s.pool.Unref(hit.Copy)
 	}
 	return restore, true
 }
@@ -379,8 +405,8 @@ func (s *Scheduler) need(have, tokens int) prefix.Amount {
 	return s.pool.Need(have, s.pagesFor(tokens))
 }
 
-// reserve gives q pages for its first so many tokens, preempting others if it must. It reports false when q itself was the one
-// to yield.
+// reserve gives q pages for its first so many tokens, preempting others if it must. It reports
+// false when q itself was the one to yield.
 func (s *Scheduler) reserve(q *Sequence, tokens int) bool {
 	for need := s.need(len(q.Pages), tokens); !s.evict(need); {
 		victim := s.victim(q, need)
@@ -395,7 +421,8 @@ func (s *Scheduler) reserve(q *Sequence, tokens int) bool {
 	return true
 }
 
-// victim is who would be missed least of the running sequences, q among them, that have pages of a kind that q needs and is not free.
+// victim is who would be missed least of the running sequences, q among them, that have pages of a
+// kind that q needs and is not free.
 func (s *Scheduler) victim(q *Sequence, need prefix.Amount) *Sequence {
 	first := 0 // entry of a page table whose page helps
 	if s.pool.Free().Start >= need.Start {
@@ -403,7 +430,8 @@ func (s *Scheduler) victim(q *Sequence, need prefix.Amount) *Sequence {
 	}
 	victim := q
 	for _, r := range s.running {
-		less := r.Priority < victim.Priority || r.Priority == victim.Priority && r.arrival > victim.arrival
+		less := r.Priority < victim.Priority || r.Priority == victim.Priority &&
+			r.arrival > victim.arrival
 		if less && len(r.Pages) > first {
 			victim = r
 		}

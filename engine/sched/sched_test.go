@@ -11,9 +11,11 @@ import (
 	"headroom/engine/prefix"
 )
 
-// small is a scheduler with pages of 4 positions, 2 slots, and steps of 8 prompt tokens, 3 beside decoding.
+// small is a scheduler with pages of 4 positions, 2 slots, and steps of 8 prompt tokens, 3 beside
+// decoding.
 func small(pages int) *Scheduler {
-	return New(Options{NoPrefixes: true, Pages: pages, PageTokens: 4, Slots: 2, ChunkTokens: 8, MixedChunkTokens: 3})
+	return New(Options{NoPrefixes: true, Pages: pages, PageTokens: 4, Slots: 2, ChunkTokens: 8,
+		MixedChunkTokens: 3})
 }
 
 // add queues a sequence of n tokens, called name.
@@ -23,7 +25,8 @@ func add(s *Scheduler, name string, n, priority int) *Sequence {
 	return q
 }
 
-// step plans a step, carries it out as the engine does, and writes it as "a[0,8) b[4,5)+": + where a token was wanted and given.
+// step plans a step, carries it out as the engine does, and writes it as "a[0,8) b[4,5)+": + where
+// a token was wanted and given.
 func step(s *Scheduler) string {
 	var words []string
 	for _, w := range s.Next() {
@@ -52,7 +55,8 @@ func steps(t *testing.T, s *Scheduler, want ...string) {
 func counts(t *testing.T, s *Scheduler, running, waiting, pages int) {
 	t.Helper()
 	if r, w, p, _ := s.Counts(); r != running || w != waiting || p.Total() != pages {
-		t.Errorf("got %d running, %d waiting, %d pages in use, expected %d, %d, %d", r, w, p, running, waiting, pages)
+		t.Errorf("got %d running, %d waiting, %d pages in use, expected %d, %d, %d", r, w, p,
+			running, waiting, pages)
 	}
 }
 
@@ -63,14 +67,16 @@ func TestPromptInChunks(t *testing.T) {
 	counts(t, s, 1, 0, 6)
 }
 
-// TestLastPromptTokenAlone: a prompt of a whole number of chunks and one token more ends like a decode row.
+// TestLastPromptTokenAlone: a prompt of a whole number of chunks and one token more ends like a
+// decode row.
 func TestLastPromptTokenAlone(t *testing.T) {
 	s := small(10)
 	add(s, "a", 9, 0)
 	steps(t, s, "a[0,8)", "a[8,9)+", "a[9,10)+")
 }
 
-// TestDecodeFirst: decoding sequences come first in a step, and prompts then share the smaller budget.
+// TestDecodeFirst: decoding sequences come first in a step, and prompts then share the smaller
+// budget.
 func TestDecodeFirst(t *testing.T) {
 	s := small(10)
 	add(s, "a", 2, 0)
@@ -109,7 +115,8 @@ func TestAdmissionBySlots(t *testing.T) {
 	counts(t, s, 2, 0, 2)
 }
 
-// TestAdmissionByPages: the first in the queue waits until its whole prompt has pages, and nobody overtakes it.
+// TestAdmissionByPages: the first in the queue waits until its whole prompt has pages, and nobody
+// overtakes it.
 func TestAdmissionByPages(t *testing.T) {
 	s := small(4)
 	a := add(s, "a", 8, 0)
@@ -124,7 +131,8 @@ func TestAdmissionByPages(t *testing.T) {
 // TestPriority orders the queue by priority, then arrival, even at the ends of int.
 func TestPriority(t *testing.T) {
 	const most, least = int(^uint(0) >> 1), -int(^uint(0)>>1) - 1
-	s := New(Options{NoPrefixes: true, Pages: 10, PageTokens: 4, Slots: 6, ChunkTokens: 8, MixedChunkTokens: 8})
+	s := New(Options{NoPrefixes: true, Pages: 10, PageTokens: 4, Slots: 6, ChunkTokens: 8,
+		MixedChunkTokens: 8})
 	add(s, "low", 1, least)
 	add(s, "mid", 1, 0)
 	add(s, "mid2", 1, 0)
@@ -133,15 +141,19 @@ func TestPriority(t *testing.T) {
 	steps(t, s, "high[0,1)+ mid[0,1)+ mid2[0,1)+ negative[0,1)+ low[0,1)+")
 }
 
-// TestPreemptionTakesTheNewest: among equals the one that came last gives its pages back, is computed again from its start with
-// what it had generated, and nothing of the step that it was planned in is left.
+// TestPreemptionTakesTheNewest: among equals the one that came last gives its pages back, is
+// computed again from its start with what it had generated, and nothing of the step that it was
+// planned in is left.
 func TestPreemptionTakesTheNewest(t *testing.T) {
 	s := small(3)
 	a, b := add(s, "a", 3, 0), add(s, "b", 4, 0)
 	steps(t, s, "a[0,3)+ b[0,4)+", "a[3,4)+ b[4,5)+") // b has taken the third page
 	steps(t, s, "a[4,5)+")                            // a needs a page
-	if b.Computed != 0 || len(b.Tokens) != 6 || b.Slot != -1 || len(b.Pages) != 0 || s.Preemptions != 1 {
-		t.Errorf("after preemption: %+v (%d preemptions), expected 6 tokens, none computed, no memory", b, s.Preemptions)
+	if b.Computed != 0 || len(b.Tokens) != 6 || b.Slot != -1 || len(b.Pages) != 0 ||
+		s.Preemptions != 1 {
+		t.Errorf(
+			"after preemption: %+v (%d preemptions), expected 6 tokens, none computed, no memory",
+			b, s.Preemptions)
 	}
 	counts(t, s, 1, 1, 2)
 	s.Remove(a, false)
@@ -169,13 +181,15 @@ func TestPreemptsItself(t *testing.T) {
 	}
 }
 
-// TestPromptPreempts: a prompt that matters more takes the pages of a sequence whose work in this step was already planned.
+// TestPromptPreempts: a prompt that matters more takes the pages of a sequence whose work in this
+// step was already planned.
 func TestPromptPreempts(t *testing.T) {
 	s := small(6)
 	b := add(s, "b", 1, 0)
 	steps(t, s, "b[0,1)+")
 	add(s, "d", 17, 1) // 5 pages, all free now
-	steps(t, s, "b[1,2)+ d[0,3)", "b[2,3)+ d[3,6)", "b[3,4)+ d[6,9)", "b[4,5)+ d[9,12)", "b[5,6)+ d[12,15)", "d[15,17)+")
+	steps(t, s, "b[1,2)+ d[0,3)", "b[2,3)+ d[3,6)", "b[3,4)+ d[6,9)", "b[4,5)+ d[9,12)",
+		"b[5,6)+ d[12,15)", "d[15,17)+")
 	if b.Computed != 0 || len(b.Tokens) != 7 {
 		t.Errorf("b has %d of %d tokens computed, expected 0 of 7", b.Computed, len(b.Tokens))
 	}
@@ -206,7 +220,8 @@ func TestRemove(t *testing.T) {
 // checkInvariants holds what is true between any two calls.
 // TestStartPages by hand: the first 4 positions have 3 pages of their own, the others 2.
 func TestStartPages(t *testing.T) {
-	s := New(Options{Pages: 5, StartPages: 3, StartTokens: 4, PageTokens: 4, Slots: 3, ChunkTokens: 20, MixedChunkTokens: 20})
+	s := New(Options{Pages: 5, StartPages: 3, StartTokens: 4, PageTokens: 4, Slots: 3,
+		ChunkTokens: 20, MixedChunkTokens: 20})
 	if s.MaxTokens() != 12 {
 		t.Errorf("sequences of up to %d tokens, expected 4 and 2 pages of 4", s.MaxTokens())
 	}
@@ -217,7 +232,9 @@ func TestStartPages(t *testing.T) {
 		q := &Sequence{Tokens: []int32{50 + i, 51, 52}, Slot: -1, Owner: "short"}
 		s.Add(q)
 		steps(t, s, "short[0,3)+")
-		if _, _, used, kept := s.Counts(); used != (prefix.Amount{Start: 1}) || i == 1 && kept != (prefix.Amount{Start: 2, Rest: 2}) || i == 2 && kept != (prefix.Amount{Start: 2}) {
+		if _, _, used, kept := s.Counts(); used != (prefix.Amount{Start: 1}) || i == 1 &&
+			kept != (prefix.Amount{Start: 2, Rest: 2}) || i == 2 &&
+			kept != (prefix.Amount{Start: 2}) {
 			t.Errorf("sequence %d: %+v in use, %+v kept", i, used, kept)
 		}
 		s.Remove(q, true)
@@ -231,19 +248,22 @@ func TestStartPages(t *testing.T) {
 
 // TestVictimHasWhatIsNeeded: who has pages of the start alone is not asked for others.
 func TestVictimHasWhatIsNeeded(t *testing.T) {
-	s := New(Options{Pages: 6, StartPages: 3, StartTokens: 4, PageTokens: 4, Slots: 3, ChunkTokens: 20, MixedChunkTokens: 20, NoPrefixes: true})
+	s := New(Options{Pages: 6, StartPages: 3, StartTokens: 4, PageTokens: 4, Slots: 3,
+		ChunkTokens: 20, MixedChunkTokens: 20, NoPrefixes: true})
 	add(s, "a", 12, 0)
 	add(s, "b", 6, 0)
 	c := add(s, "c", 2, 0) // the newest
 	steps(t, s, "a[0,12)+ b[0,6)+ c[0,2)+", "a[12,13)+ c[2,3)+")
 	if !c.running || s.Preemptions != 1 {
-		t.Errorf("c runs: %t, after %d preemptions, expected b to be the only one that yields", c.running, s.Preemptions)
+		t.Errorf("c runs: %t, after %d preemptions, expected b to be the only one that yields",
+			c.running, s.Preemptions)
 	}
 }
 
 func checkInvariants(t *testing.T, s *Scheduler) { checkBetween(t, s, 0, nil) }
 
-// checkBetween is checkInvariants with so many state slots given to a step that is under way, and with what the disk holds.
+// checkBetween is checkInvariants with so many state slots given to a step that is under way, and
+// with what the disk holds.
 func checkBetween(t *testing.T, s *Scheduler, inFlight int, d *disk) {
 	t.Helper()
 	pages, slots := make([]int32, s.o.Pages), make([]int, s.o.Slots)
@@ -263,18 +283,21 @@ func checkBetween(t *testing.T, s *Scheduler, inFlight int, d *disk) {
 		for i, p := range q.Pages {
 			pages[p]++
 			if (i*s.o.PageTokens < s.o.StartTokens) != (int(p) < s.o.StartPages) {
-				t.Fatalf("%v has page %d at entry %d of its table, which is of another kind", q.Owner, p, i)
+				t.Fatalf("%v has page %d at entry %d of its table, which is of another kind",
+					q.Owner, p, i)
 			}
 		}
 		slots[q.Slot]++
 		if !q.running || len(q.Pages)*s.o.PageTokens < q.Computed || q.Computed > len(q.Tokens) {
-			t.Fatalf("%v runs with %d of %d tokens computed and %d pages", q.Owner, q.Computed, len(q.Tokens), len(q.Pages))
+			t.Fatalf("%v runs with %d of %d tokens computed and %d pages", q.Owner, q.Computed,
+				len(q.Tokens), len(q.Pages))
 		}
 	}
 	if s.tree != nil {
 		s.tree.Each(func(page int32) { pages[page]++ })
 		if n := s.tree.Slots(); n+inFlight != s.o.StateSlots {
-			t.Fatalf("%d state slots are free or hold states and %d are in flight, of %d", n, inFlight, s.o.StateSlots)
+			t.Fatalf("%d state slots are free or hold states and %d are in flight, of %d", n,
+				inFlight, s.o.StateSlots)
 		}
 	}
 	for p, n := range pages {
@@ -287,9 +310,11 @@ func checkBetween(t *testing.T, s *Scheduler, inFlight int, d *disk) {
 	}
 	for i, q := range s.waiting {
 		if q.running || q.Computed != 0 || len(q.Pages) != 0 || q.Slot != -1 {
-			t.Fatalf("%v waits with %d tokens computed, %d pages, slot %d", q.Owner, q.Computed, len(q.Pages), q.Slot)
+			t.Fatalf("%v waits with %d tokens computed, %d pages, slot %d", q.Owner, q.Computed,
+				len(q.Pages), q.Slot)
 		}
-		if i > 0 && (q.Priority > s.waiting[i-1].Priority || q.Priority == s.waiting[i-1].Priority && q.arrival < s.waiting[i-1].arrival) {
+		if i > 0 && (q.Priority > s.waiting[i-1].Priority ||
+			q.Priority == s.waiting[i-1].Priority && q.arrival < s.waiting[i-1].arrival) {
 			t.Fatalf("%v waits behind %v", q.Owner, s.waiting[i-1].Owner)
 		}
 	}

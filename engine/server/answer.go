@@ -1,7 +1,8 @@
 package server
 
-// The middle of every generation: engine events on one side, an output on the other. It is the same for chat and completions,
-// streamed or whole, and it makes sure that work stops when nobody reads any more.
+// The middle of every generation: engine events on one side, an output on the other. It is the same
+// for chat and completions, streamed or whole, and it makes sure that work stops when nobody reads
+// any more.
 
 import (
 	"context"
@@ -15,7 +16,8 @@ import (
 	"headroom/engine/tokenizer"
 )
 
-// output is where an answer goes: a stream (stream.go) or a document (whole.go). An error means that the client is gone.
+// output is where an answer goes: a stream (stream.go) or a document (whole.go). An error means
+// that the client is gone.
 type output interface {
 	// progress: done of total prompt tokens have been read.
 	progress(done, total int) error
@@ -29,7 +31,8 @@ type output interface {
 	fail(err error) error
 }
 
-// part is what a step adds to the answer. Tokens are those of Content, when the request asks for probabilities.
+// part is what a step adds to the answer. Tokens are those of Content, when the request asks for
+// probabilities.
 type part struct {
 	Content, Reasoning string
 	Calls              []openai.ToolCall
@@ -38,7 +41,8 @@ type part struct {
 
 func (p *part) empty() bool { return p.Content == "" && p.Reasoning == "" && len(p.Calls) == 0 }
 
-// answer reads the events of one generation, tells thought, speech and tool calls apart, and hands them to the output.
+// answer reads the events of one generation, tells thought, speech and tool calls apart, and hands
+// them to the output.
 type answer struct {
 	stream    Stream
 	out       output
@@ -50,14 +54,15 @@ type answer struct {
 
 	usage           engine.Usage
 	reasoningTokens int
-	generating      bool           // the prompt has been read
-	calls           int            // tool calls so far
-	heard           time.Time      // when the output last got something
-	pending         []openai.Token // of text that is held back: half a character, the start of a stop text, a call
+	generating      bool      // the prompt has been read
+	calls           int       // tool calls so far
+	heard           time.Time // when the output last got something
+	// of text that is held back: half a character, the start of a stop text, a call
+	pending []openai.Token
 }
 
-// run goes through the events until the end. When ctx ends (the client is gone, or the server shuts down) it cancels the work
-// at once.
+// run goes through the events until the end. When ctx ends (the client is gone, or the server shuts
+// down) it cancels the work at once.
 func (a *answer) run(ctx context.Context) {
 	for {
 		e, err := a.next(ctx)
@@ -124,7 +129,8 @@ func (a *answer) token(e engine.Event) error {
 	return a.out.text(p)
 }
 
-// quiet keeps the connection alive while the tokens of a long tool call come and nothing can be shown.
+// quiet keeps the connection alive while the tokens of a long tool call come and nothing can be
+// shown.
 func (a *answer) quiet() error {
 	if a.heard.IsZero() {
 		a.heard = time.Now()
@@ -152,8 +158,10 @@ func (a *answer) join(pieces []chat.Piece) (p part) {
 		case chat.Reasoning:
 			p.Reasoning += piece.Text
 		case chat.Call:
-			a.pending = a.pending[max(0, len(a.pending)-1):] // the newest token may go on after the call
-			p.Calls = append(p.Calls, openai.NewToolCall(a.calls, newID("call_"), piece.Call.Name, piece.Call.Arguments))
+			// the newest token may go on after the call
+			a.pending = a.pending[max(0, len(a.pending)-1):]
+			p.Calls = append(p.Calls,
+				openai.NewToolCall(a.calls, newID("call_"), piece.Call.Name, piece.Call.Arguments))
 			a.calls++
 		default:
 			p.Content += piece.Text
@@ -165,7 +173,9 @@ func (a *answer) join(pieces []chat.Piece) (p part) {
 func (a *answer) probability(e engine.Event) openai.Token {
 	token := openai.Token{Bytes: a.tokenizer.TokenBytes(e.Token), Logprob: e.Logprob}
 	for _, candidate := range e.Top {
-		token.Top = append(token.Top, openai.Token{Bytes: a.tokenizer.TokenBytes(candidate.Token), Logprob: candidate.Logprob})
+		token.Top = append(token.Top,
+			openai.Token{Bytes: a.tokenizer.TokenBytes(candidate.Token),
+				Logprob: candidate.Logprob})
 	}
 	return token
 }
@@ -194,18 +204,22 @@ func (a *answer) done(e engine.Event) {
 	case engine.FinishError:
 		a.fail(e.Err)
 	case engine.FinishCancelled:
-		a.fail(problem.New(problem.Cancelled, "The request was cancelled", "", "Somebody stopped it, or the model was unloaded."))
+		a.fail(problem.New(problem.Cancelled, "The request was cancelled", "",
+			"Somebody stopped it, or the model was unloaded."))
 	default:
 		_ = a.out.end(a.record.finish, a.counts())
 	}
 }
 
-// finishCalls is OpenAI's word for an answer that ended by itself and calls functions. One that was cut off says so instead.
+// finishCalls is OpenAI's word for an answer that ended by itself and calls functions. One that was
+// cut off says so instead.
 const finishCalls = "tool_calls"
 
 func (a *answer) counts() *openai.Usage {
-	u := openai.NewUsage(a.usage.PromptTokens, a.usage.CachedTokens, a.usage.CompletionTokens, a.reasoningTokens)
-	u.Timings = &openai.Timings{FirstTokenSeconds: a.record.timing.FirstToken.Seconds(), DecodeTokensPerSecond: a.record.timing.DecodeTokensPerSecond()}
+	u := openai.NewUsage(a.usage.PromptTokens, a.usage.CachedTokens, a.usage.CompletionTokens,
+		a.reasoningTokens)
+	u.Timings = &openai.Timings{FirstTokenSeconds: a.record.timing.FirstToken.Seconds(),
+		DecodeTokensPerSecond: a.record.timing.DecodeTokensPerSecond()}
 	return u
 }
 
@@ -215,7 +229,8 @@ func (a *answer) fail(err error) {
 }
 
 // errShutdown is the cause with which Serve ends the requests that outlast its patience.
-var errShutdown = problem.New(problem.NotRunning, "Headroom is shutting down", "", "Start it again.")
+var errShutdown = problem.New(problem.NotRunning, "Headroom is shutting down", "",
+	"Start it again.")
 
 // abandon stops the work and, if somebody is still there, says why.
 func (a *answer) abandon(ctx context.Context, err error) {

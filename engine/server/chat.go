@@ -1,7 +1,7 @@
 package server
 
-// Chat completions: everything that must be right before tokens are spent, from body to prompt. What follows is shared with
-// completions.
+// Chat completions: everything that must be right before tokens are spent, from body to prompt.
+// What follows is shared with completions.
 
 import (
 	"encoding/json"
@@ -52,12 +52,15 @@ func (s *Server) handleChat(w http.ResponseWriter, r *http.Request) {
 func RenderChat(template *chat.Template, q *openai.ChatRequest) (string, error) {
 	if template == nil {
 		return "", problem.New(problem.NoTemplate, "This model has no chat template", "",
-			"Send plain text to /v1/completions, or put a chat_template.jinja into the model's folder.")
+			"Send plain text to /v1/completions, or put a chat_template.jinja into the model's "+
+				"folder.")
 	}
-	in := chat.Input{AddGenerationPrompt: true, Tools: q.Tools, Messages: make([]chat.Message, len(q.Messages))}
+	in := chat.Input{AddGenerationPrompt: true, Tools: q.Tools,
+		Messages: make([]chat.Message, len(q.Messages))}
 	for i, m := range q.Messages {
 		if err := json.Unmarshal(m.Raw, &in.Messages[i]); err != nil {
-			return "", problem.Wrap(problem.BadRequest, err, fmt.Sprintf("messages[%d] cannot be read", i), "")
+			return "", problem.Wrap(problem.BadRequest, err,
+				fmt.Sprintf("messages[%d] cannot be read", i), "")
 		}
 		in.Messages[i].Role = m.Role
 	}
@@ -69,9 +72,11 @@ func RenderChat(template *chat.Template, q *openai.ChatRequest) (string, error) 
 	var refused *chat.TemplateError
 	switch {
 	case errors.As(err, &refused) && refused.Raised:
-		return "", problem.Wrap(problem.TemplateFailed, err, "The model's chat template refuses these messages", "")
+		return "", problem.Wrap(problem.TemplateFailed, err,
+			"The model's chat template refuses these messages", "")
 	case refused != nil:
-		return "", problem.Wrap(problem.TemplateFailed, err, "The model's chat template failed on these messages", "")
+		return "", problem.Wrap(problem.TemplateFailed, err,
+			"The model's chat template failed on these messages", "")
 	case err != nil:
 		return "", problem.Wrap(problem.BadRequest, err, "The messages cannot be rendered", "")
 	}

@@ -21,22 +21,25 @@ func newClient(t *testing.T) openai.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := engine.Open(t.Context(), engine.Source{FS: files}, engine.Options{ContextTokens: 2048, MaxSequences: 2})
+	e, err := engine.Open(t.Context(), engine.Source{FS: files},
+		engine.Options{ContextTokens: 2048, MaxSequences: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = e.Close() })
 	s := start(t, nil, Options{Models: &fakeModels{engine: Of(e)}, Guard: &Guard{APIKey: "k"}})
-	return openai.NewClient(option.WithBaseURL(s.URL+"/v1"), option.WithAPIKey("k"), option.WithMaxRetries(0))
+	return openai.NewClient(option.WithBaseURL(s.URL+"/v1"), option.WithAPIKey("k"),
+		option.WithMaxRetries(0))
 }
 
-// TestOpenAIClient asks what an application asks, with the official client, and expects whole and streamed answers to be the
-// same: the bundled model is greedy unless told otherwise.
+// TestOpenAIClient asks what an application asks, with the official client, and expects whole and
+// streamed answers to be the same: the bundled model is greedy unless told otherwise.
 func TestOpenAIClient(t *testing.T) {
 	client, ctx := newClient(t), t.Context()
 	question := openai.ChatCompletionNewParams{
-		Model:       "demo",
-		Messages:    []openai.ChatCompletionMessageParamUnion{openai.SystemMessage("Be brief."), openai.UserMessage("What is a KV cache?")},
+		Model: "demo",
+		Messages: []openai.ChatCompletionMessageParamUnion{openai.SystemMessage("Be brief."),
+			openai.UserMessage("What is a KV cache?")},
 		Logprobs:    openai.Bool(true),
 		TopLogprobs: openai.Int(2),
 	}
@@ -45,17 +48,21 @@ func TestOpenAIClient(t *testing.T) {
 		t.Fatal(err)
 	}
 	whole := answer.Choices[0]
-	if whole.Message.Content == "" || whole.FinishReason != "stop" || string(whole.Message.Role) != "assistant" {
+	if whole.Message.Content == "" || whole.FinishReason != "stop" ||
+		string(whole.Message.Role) != "assistant" {
 		t.Errorf("answer %+v", whole)
 	}
-	if u := answer.Usage; u.PromptTokens < 10 || u.CompletionTokens < 2 || u.TotalTokens != u.PromptTokens+u.CompletionTokens {
+	if u := answer.Usage; u.PromptTokens < 10 || u.CompletionTokens < 2 ||
+		u.TotalTokens != u.PromptTokens+u.CompletionTokens {
 		t.Errorf("usage %+v", u)
 	}
 	said := ""
 	for _, token := range whole.Logprobs.Content {
 		said += token.Token
-		if token.Logprob > 0 || len(token.TopLogprobs) != 2 || token.TopLogprobs[0].Token != token.Token {
-			t.Errorf("token %+v: the likeliest alternative of a greedy answer is the token itself", token)
+		if token.Logprob > 0 || len(token.TopLogprobs) != 2 ||
+			token.TopLogprobs[0].Token != token.Token {
+			t.Errorf("token %+v: the likeliest alternative of a greedy answer is the token itself",
+				token)
 		}
 	}
 	if said != whole.Message.Content {
@@ -73,8 +80,11 @@ func TestOpenAIClient(t *testing.T) {
 	if err := stream.Err(); err != nil {
 		t.Fatal(err)
 	}
-	if got := all.Choices[0]; got.Message.Content != whole.Message.Content || got.FinishReason != whole.FinishReason || len(got.Logprobs.Content) != len(whole.Logprobs.Content) {
-		t.Errorf("streamed %q (%s), whole %q (%s)", got.Message.Content, got.FinishReason, whole.Message.Content, whole.FinishReason)
+	if got := all.Choices[0]; got.Message.Content != whole.Message.Content ||
+		got.FinishReason != whole.FinishReason ||
+		len(got.Logprobs.Content) != len(whole.Logprobs.Content) {
+		t.Errorf("streamed %q (%s), whole %q (%s)", got.Message.Content, got.FinishReason,
+			whole.Message.Content, whole.FinishReason)
 	}
 	if all.Usage.CompletionTokens != answer.Usage.CompletionTokens {
 		t.Errorf("streamed usage %+v, whole %+v", all.Usage, answer.Usage)
@@ -94,7 +104,8 @@ func TestOpenAIClientCompletions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c := answer.Choices[0]; c.Text == "" || c.FinishReason != "length" || len(c.Logprobs.Tokens) != 8 || strings.Join(c.Logprobs.Tokens, "") != c.Text {
+	if c := answer.Choices[0]; c.Text == "" || c.FinishReason != "length" ||
+		len(c.Logprobs.Tokens) != 8 || strings.Join(c.Logprobs.Tokens, "") != c.Text {
 		t.Errorf("answer %+v", c)
 	}
 	stream, text := client.Completions.NewStreaming(ctx, q), ""
@@ -117,12 +128,17 @@ func TestOpenAIClientModelsAndErrors(t *testing.T) {
 	if m, err := client.Models.Get(ctx, "demo"); err != nil || m.ID != "demo" {
 		t.Errorf("model %+v, %v", m, err)
 	}
-	_, err = client.Chat.Completions.New(ctx, openai.ChatCompletionNewParams{Model: "gpt-4", Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage("x")}})
+	_, err = client.Chat.Completions.New(ctx,
+		openai.ChatCompletionNewParams{Model: "gpt-4",
+			Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage("x")}})
 	var refused *openai.Error
-	if !errors.As(err, &refused) || refused.StatusCode != 404 || refused.Code != "model_not_found" || refused.Type != "invalid_request_error" {
+	if !errors.As(err, &refused) || refused.StatusCode != 404 ||
+		refused.Code != "model_not_found" || refused.Type != "invalid_request_error" {
 		t.Errorf("unknown model: %v", err)
 	}
-	_, err = client.Chat.Completions.New(ctx, openai.ChatCompletionNewParams{Model: "demo", Temperature: openai.Float(3), Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage("x")}})
+	_, err = client.Chat.Completions.New(ctx,
+		openai.ChatCompletionNewParams{Model: "demo", Temperature: openai.Float(3),
+			Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage("x")}})
 	if !errors.As(err, &refused) || refused.StatusCode != 400 || refused.Param != "temperature" {
 		t.Errorf("bad parameter: %v", err)
 	}
@@ -131,13 +147,16 @@ func TestOpenAIClientModelsAndErrors(t *testing.T) {
 // TestClientThatLeaves stops the real engine's work: nothing runs a moment later.
 func TestClientThatLeaves(t *testing.T) {
 	files, _ := fs.Sub(demo.Files, "model")
-	e, err := engine.Open(t.Context(), engine.Source{FS: files}, engine.Options{ContextTokens: 4096, MaxSequences: 2})
+	e, err := engine.Open(t.Context(), engine.Source{FS: files},
+		engine.Options{ContextTokens: 4096, MaxSequences: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer e.Close()
 	s := start(t, nil, Options{Models: &fakeModels{engine: Of(e)}})
-	lines, leave := open(t, s.URL+"/v1/completions", `{"prompt":"Once","stream":true,"logit_bias":{"2086":-100,"2084":-100}}`) // never ends by itself
+	// never ends by itself
+	lines, leave := open(t, s.URL+"/v1/completions",
+		`{"prompt":"Once","stream":true,"logit_bias":{"2086":-100,"2084":-100}}`)
 	waitFor(t, lines, `"text":`)
 	leave()
 	ctx, stop := context.WithTimeout(t.Context(), patience)

@@ -1,7 +1,7 @@
 package server
 
-// Text completions, and the part they share with chat: from a prompt to its answer on the wire. The engine's work ends with
-// the handler, however that ends.
+// Text completions, and the part they share with chat: from a prompt to its answer on the wire. The
+// engine's work ends with the handler, however that ends.
 
 import (
 	"crypto/rand"
@@ -41,7 +41,8 @@ func (s *Server) handleCompletion(w http.ResponseWriter, r *http.Request) {
 		prompt = m.Engine.Tokenizer().Encode(q.Prompt, tokenizer.EncodeOptions{AddSpecial: true})
 	}
 	head := newHead("cmpl-", m.ID)
-	s.serve(w, r, job{model: m, params: q.Params, head: head, prompt: prompt, form: &completionForm{head: head}})
+	s.serve(w, r, job{model: m, params: q.Params, head: head, prompt: prompt,
+		form: &completionForm{head: head}})
 }
 
 // job is a request, ready for the engine.
@@ -70,10 +71,12 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, j job) {
 		return
 	}
 	refuse := func(err error) { s.refuse(w, r, err) }
-	a := &answer{stream: stream, split: j.split, tokenizer: j.model.Engine.Tokenizer(), logprobs: j.params.Logprobs,
+	a := &answer{stream: stream, split: j.split, tokenizer: j.model.Engine.Tokenizer(),
+		logprobs:  j.params.Logprobs,
 		keepAlive: s.keepAlive, record: rec, usage: engine.Usage{PromptTokens: len(j.prompt)}}
 	if j.params.Stream {
-		a.out = &streamed{w: w, timeout: s.writeTimeout, form: j.form, includeUsage: j.params.IncludeUsage, refuse: refuse}
+		a.out = &streamed{w: w, timeout: s.writeTimeout, form: j.form,
+			includeUsage: j.params.IncludeUsage, refuse: refuse}
 	} else {
 		a.out = &whole{w: w, form: j.form, refuse: refuse}
 	}
@@ -91,7 +94,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, j job) {
 // bodyTime is how long a client may take to send a body.
 const bodyTime = 5 * time.Minute
 
-// readBody reads what the limit allows. The deadline ends with it: afterwards, reading means waiting for the client to leave.
+// readBody reads what the limit allows. The deadline ends with it: afterwards, reading means
+// waiting for the client to leave.
 func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Now().Add(bodyTime)) // not every writer has one
@@ -100,9 +104,11 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
-		return nil, problem.New(problem.TooLarge, "The request's body is too large", "the limit is "+strconv.FormatInt(tooLarge.Limit, 10)+" bytes", "")
+		return nil, problem.New(problem.TooLarge, "The request's body is too large",
+			"the limit is "+strconv.FormatInt(tooLarge.Limit, 10)+" bytes", "")
 	case err != nil:
-		return nil, problem.Wrap(problem.BadRequest, err, "The request's body could not be read", "")
+		return nil, problem.Wrap(problem.BadRequest, err, "The request's body could not be read",
+			"")
 	}
 	return body, nil
 }

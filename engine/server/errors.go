@@ -1,7 +1,7 @@
 package server
 
-// How failures look to clients. One table maps each problem to a status and OpenAI's type, so that client libraries retry what
-// is worth retrying and show the rest.
+// How failures look to clients. One table maps each problem to a status and OpenAI's type, so that
+// client libraries retry what is worth retrying and show the rest.
 
 import (
 	"bytes"
@@ -18,16 +18,20 @@ import (
 
 // meaning is what a Problem is on the wire.
 type meaning struct {
-	status     int
-	kind       string // OpenAI's error type
-	code       string // "" for the Problem's own; set where OpenAI has a name that clients match on
-	retryAfter int    // seconds, if the Problem knows of none; 0: do not say. OpenAI's clients retry 408, 409, 429 and 5xx by themselves
+	status int
+	kind   string // OpenAI's error type
+	code   string // "" for the Problem's own; set where OpenAI has a name that clients match on
+	// seconds, if the Problem knows of none; 0: do not say. OpenAI's clients retry 408, 409, 429
+	// and 5xx by themselves
+	retryAfter int
 }
 
-// meanings is the one table from Problems to HTTP. statusClientGone is nginx's number; nobody is left to read it.
+// meanings is the one table from Problems to HTTP. statusClientGone is nginx's number; nobody is
+// left to read it.
 var meanings = map[problem.Code]meaning{
-	problem.BadRequest:          {status: 400, kind: "invalid_request_error"},
-	problem.ContextExceeded:     {status: 400, kind: "invalid_request_error", code: "context_length_exceeded"},
+	problem.BadRequest: {status: 400, kind: "invalid_request_error"},
+	problem.ContextExceeded: {status: 400, kind: "invalid_request_error",
+		code: "context_length_exceeded"},
 	problem.NoTemplate:          {status: 400, kind: "invalid_request_error"},
 	problem.TemplateFailed:      {status: 400, kind: "invalid_request_error"},
 	problem.Unauthorized:        {status: 401, kind: "authentication_error"},
@@ -92,7 +96,8 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	writeJSON(w, m.status, body)
 }
 
-// encode makes JSON of a document of ours, on one line, with <, > and & as they are: no browser parses it as HTML.
+// encode makes JSON of a document of ours, on one line, with <, > and & as they are: no browser
+// parses it as HTML.
 func encode(v any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -14,7 +14,8 @@ import (
 	"headroom/engine/problem"
 )
 
-// TestEveryCodeHasAMeaning reads the codes from the package's source: one that is added there needs a row here.
+// TestEveryCodeHasAMeaning reads the codes from the package's source: one that is added there needs
+// a row here.
 func TestEveryCodeHasAMeaning(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), "../problem/problem.go", nil, 0)
 	if err != nil {
@@ -43,8 +44,10 @@ func TestEveryCodeHasAMeaning(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	const hi = `{"messages":[{"role":"user","content":"hi"}]}`
 	busy := problem.New(problem.Busy, "Too many requests are waiting", "64 wait", "Try again.")
-	busier := &problem.Problem{Code: problem.Busy, Message: "Too many requests are waiting", RetryAfter: 6001 * time.Millisecond}
-	long := problem.New(problem.ContextExceeded, "The prompt is longer than the model's context", "it has 40000 tokens, the context holds 32768", "")
+	busier := &problem.Problem{Code: problem.Busy, Message: "Too many requests are waiting",
+		RetryAfter: 6001 * time.Millisecond}
+	long := problem.New(problem.ContextExceeded, "The prompt is longer than the model's context",
+		"it has 40000 tokens, the context holds 32768", "")
 	cases := []struct {
 		name         string
 		method, path string
@@ -54,26 +57,55 @@ func TestRefusals(t *testing.T) {
 		want         []string // in the body
 		retryAfter   string
 	}{
-		{"not JSON", "POST", "/v1/chat/completions", `{"messages":[}`, nil, 400, []string{"not valid JSON", "line 1, column 14", `"type":"invalid_request_error"`, `"code":"bad_request"`, `"param":null`}, ""},
-		{"bad parameter", "POST", "/v1/chat/completions", `{"messages":[],"n":3}`, nil, 400, []string{`"param":"n"`, "must be 1, got 3"}, ""},
-		{"not UTF-8", "POST", "/v1/completions", "{\"prompt\":\"\xc3\"}", nil, 400, []string{"not valid UTF-8: byte 0xc3"}, ""},
+		{"not JSON", "POST", "/v1/chat/completions", `{"messages":[}`, nil, 400,
+			[]string{"not valid JSON", "line 1, column 14", `"type":"invalid_request_error"`,
+				`"code":"bad_request"`, `"param":null`}, ""},
+		{"bad parameter", "POST", "/v1/chat/completions", `{"messages":[],"n":3}`, nil, 400,
+			[]string{`"param":"n"`, "must be 1, got 3"}, ""},
+		{"not UTF-8", "POST", "/v1/completions", "{\"prompt\":\"\xc3\"}", nil, 400,
+			[]string{"not valid UTF-8: byte 0xc3"}, ""},
 		{"empty", "POST", "/v1/completions", "", nil, 400, []string{"The body is empty"}, ""},
-		{"too large", "POST", "/v1/completions", `{"prompt":"` + strings.Repeat("x", 1000) + `"}`, nil, 413, []string{"the limit is 900 bytes", `"code":"too_large"`}, ""},
-		{"unknown model", "POST", "/v1/chat/completions", `{"model":"gpt-4","messages":[{"role":"user","content":"hi"}]}`, nil, 404, []string{`"code":"model_not_found"`, "there is demo"}, ""},
-		{"template refuses", "POST", "/v1/chat/completions", `{"messages":[{"role":"alien","content":"hi"}]}`, nil, 400, []string{`"code":"template_failed"`, "Unknown role: alien"}, ""},
-		{"template variables", "POST", "/v1/chat/completions", `{"messages":[{"role":"user","content":"hi"}],"chat_template_kwargs":{"messages":[]}}`, nil, 400, []string{"chat_template_kwargs"}, ""},
-		{"no template", "POST", "/v1/chat/completions", hi, func(e *fakeEngine, _ *fakeModels) { e.template = nil }, 400, []string{`"code":"no_template"`, "/v1/completions"}, ""},
-		{"too long", "POST", "/v1/chat/completions", hi, func(e *fakeEngine, _ *fakeModels) { e.refusal = long }, 400, []string{`"code":"context_length_exceeded"`, "40000", "32768"}, ""},
-		{"busy", "POST", "/v1/chat/completions", hi, func(e *fakeEngine, _ *fakeModels) { e.refusal = busy }, 429, []string{`"type":"rate_limit_error"`, "64 wait"}, "1"},
-		{"busy for a known time", "POST", "/v1/chat/completions", hi, func(e *fakeEngine, _ *fakeModels) { e.refusal = busier }, 429, []string{`"code":"busy"`}, "7"},
-		{"loading", "POST", "/v1/chat/completions", hi, func(_ *fakeEngine, m *fakeModels) { m.err = problem.New(problem.Loading, "Loading", "", "") }, 503, []string{`"code":"loading"`}, "2"},
-		{"not running", "POST", "/v1/completions", `{"prompt":"x"}`, func(_ *fakeEngine, m *fakeModels) {
-			m.err = problem.New(problem.NotRunning, "No model is loaded", "", "")
-		}, 503, []string{`"code":"not_running"`}, ""},
-		{"any other error", "POST", "/v1/completions", `{"prompt":"x"}`, func(e *fakeEngine, _ *fakeModels) { e.refusal = errors.New("disk on fire") }, 500, []string{`"code":"internal"`, "disk on fire"}, ""},
-		{"unknown address", "GET", "/v1/embeddings", "", nil, 404, []string{`"code":"not_found"`, "GET /v1/embeddings", "POST /v1/chat/completions"}, ""},
-		{"wrong method", "GET", "/v1/chat/completions", "", nil, 404, []string{"There is nothing at GET /v1/chat/completions"}, ""},
-		{"unknown model's entry", "GET", "/v1/models/a/b", "", nil, 404, []string{`"code":"model_not_found"`}, ""},
+		{"too large", "POST", "/v1/completions", `{"prompt":"` + strings.Repeat("x", 1000) + `"}`,
+			nil, 413, []string{"the limit is 900 bytes", `"code":"too_large"`}, ""},
+		{"unknown model", "POST", "/v1/chat/completions",
+			`{"model":"gpt-4","messages":[{"role":"user","content":"hi"}]}`, nil, 404,
+			[]string{`"code":"model_not_found"`, "there is demo"}, ""},
+		{"template refuses", "POST", "/v1/chat/completions",
+			`{"messages":[{"role":"alien","content":"hi"}]}`, nil, 400,
+			[]string{`"code":"template_failed"`, "Unknown role: alien"}, ""},
+		{"template variables", "POST", "/v1/chat/completions",
+			`{"messages":[{"role":"user","content":"hi"}],"chat_template_kwargs":{"messages":[]}}`,
+			nil, 400, []string{"chat_template_kwargs"}, ""},
+		{"no template", "POST", "/v1/chat/completions", hi,
+			func(e *fakeEngine, _ *fakeModels) { e.template = nil }, 400,
+			[]string{`"code":"no_template"`, "/v1/completions"}, ""},
+		{"too long", "POST", "/v1/chat/completions", hi,
+			func(e *fakeEngine, _ *fakeModels) { e.refusal = long }, 400,
+			[]string{`"code":"context_length_exceeded"`, "40000", "32768"}, ""},
+		{"busy", "POST", "/v1/chat/completions", hi,
+			func(e *fakeEngine, _ *fakeModels) { e.refusal = busy }, 429,
+			[]string{`"type":"rate_limit_error"`, "64 wait"}, "1"},
+		{"busy for a known time", "POST", "/v1/chat/completions", hi,
+			func(e *fakeEngine, _ *fakeModels) { e.refusal = busier }, 429,
+			[]string{`"code":"busy"`}, "7"},
+		{"loading", "POST", "/v1/chat/completions", hi,
+			func(_ *fakeEngine, m *fakeModels) {
+				m.err = problem.New(problem.Loading, "Loading", "",
+					"")
+			}, 503, []string{`"code":"loading"`}, "2"},
+		{"not running", "POST", "/v1/completions", `{"prompt":"x"}`,
+			func(_ *fakeEngine, m *fakeModels) {
+				m.err = problem.New(problem.NotRunning, "No model is loaded", "", "")
+			}, 503, []string{`"code":"not_running"`}, ""},
+		{"any other error", "POST", "/v1/completions", `{"prompt":"x"}`,
+			func(e *fakeEngine, _ *fakeModels) { e.refusal = errors.New("disk on fire") }, 500,
+			[]string{`"code":"internal"`, "disk on fire"}, ""},
+		{"unknown address", "GET", "/v1/embeddings", "", nil, 404,
+			[]string{`"code":"not_found"`, "GET /v1/embeddings", "POST /v1/chat/completions"}, ""},
+		{"wrong method", "GET", "/v1/chat/completions", "", nil, 404,
+			[]string{"There is nothing at GET /v1/chat/completions"}, ""},
+		{"unknown model's entry", "GET", "/v1/models/a/b", "", nil, 404,
+			[]string{`"code":"model_not_found"`}, ""},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -82,9 +114,12 @@ func TestRefusals(t *testing.T) {
 			if c.change != nil {
 				c.change(e, models)
 			}
-			status, header, text := do(t, c.method, start(t, e, Options{Models: models, MaxBodyBytes: 900}).URL+c.path, c.body)
-			if status != c.status || header.Get("Retry-After") != c.retryAfter || header.Get("Content-Type") != "application/json" {
-				t.Errorf("status %d, retry after %q, type %q; want %d, %q", status, header.Get("Retry-After"), header.Get("Content-Type"), c.status, c.retryAfter)
+			status, header, text := do(t, c.method,
+				start(t, e, Options{Models: models, MaxBodyBytes: 900}).URL+c.path, c.body)
+			if status != c.status || header.Get("Retry-After") != c.retryAfter ||
+				header.Get("Content-Type") != "application/json" {
+				t.Errorf("status %d, retry after %q, type %q; want %d, %q", status,
+					header.Get("Retry-After"), header.Get("Content-Type"), c.status, c.retryAfter)
 			}
 			for _, want := range c.want {
 				if !strings.Contains(text, want) {
@@ -108,12 +143,17 @@ func TestGuard(t *testing.T) {
 		{"IPv6", Guard{}, []string{"Host", "[::1]:11811"}, 200},
 		{"rebinding", Guard{}, []string{"Host", "evil.com"}, 403},
 		{"rebinding with a dot", Guard{}, []string{"Host", "evil.com.:80"}, 403},
-		{"a name that only looks like localhost", Guard{}, []string{"Host", "localhost.evil.com"}, 403},
+		{"a name that only looks like localhost", Guard{}, []string{"Host", "localhost.evil.com"},
+			403},
 		{"another address, loopback only", Guard{}, []string{"Host", "192.168.1.2:11811"}, 403},
-		{"allowed name", Guard{AllowHosts: []string{"mac.example"}}, []string{"Host", "Mac.Example:80"}, 200},
-		{"listening on one address", Guard{Listen: "192.168.1.2"}, []string{"Host", "192.168.1.2:11811"}, 200},
-		{"listening everywhere, by address", Guard{Listen: "0.0.0.0"}, []string{"Host", "192.168.1.2:11811"}, 200},
-		{"listening everywhere, by a foreign name", Guard{Listen: "0.0.0.0"}, []string{"Host", "evil.com"}, 403},
+		{"allowed name", Guard{AllowHosts: []string{"mac.example"}},
+			[]string{"Host", "Mac.Example:80"}, 200},
+		{"listening on one address", Guard{Listen: "192.168.1.2"},
+			[]string{"Host", "192.168.1.2:11811"}, 200},
+		{"listening everywhere, by address", Guard{Listen: "0.0.0.0"},
+			[]string{"Host", "192.168.1.2:11811"}, 200},
+		{"listening everywhere, by a foreign name", Guard{Listen: "0.0.0.0"},
+			[]string{"Host", "evil.com"}, 403},
 		{"page from here", Guard{}, []string{"Origin", "http://localhost:3000"}, 200},
 		{"the window", Guard{}, []string{"Origin", "wails://wails"}, 200},
 		{"page from elsewhere", Guard{}, []string{"Origin", "https://evil.com"}, 403},
@@ -123,8 +163,11 @@ func TestGuard(t *testing.T) {
 		{"bearer", Guard{APIKey: "s3cret"}, []string{"Authorization", "bearer s3cret"}, 200},
 		{"x-api-key", Guard{APIKey: "s3cret"}, []string{"X-Api-Key", "s3cret"}, 200},
 		{"not as basic", Guard{APIKey: "s3cret"}, []string{"Authorization", "Basic s3cret"}, 401},
-		{"instead", Guard{APIKey: "s3cret", Instead: func(r *http.Request) bool { return r.Header.Get("X-T") == "t" }}, []string{"X-T", "t"}, 200},
-		{"not instead", Guard{APIKey: "s3cret", Instead: func(r *http.Request) bool { return false }}, []string{"X-T", "t"}, 401},
+		{"instead", Guard{APIKey: "s3cret",
+			Instead: func(r *http.Request) bool { return r.Header.Get("X-T") == "t" }},
+			[]string{"X-T", "t"}, 200},
+		{"not instead", Guard{APIKey: "s3cret",
+			Instead: func(r *http.Request) bool { return false }}, []string{"X-T", "t"}, 401},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -133,25 +176,31 @@ func TestGuard(t *testing.T) {
 			if status != c.status {
 				t.Errorf("status %d, want %d: %s", status, c.status, text)
 			}
-			if status, _, _ := do(t, http.MethodGet, s.URL+"/health", "", c.headers...); status == 401 {
+			if status, _, _ := do(t, http.MethodGet, s.URL+"/health", "",
+				c.headers...); status == 401 {
 				t.Error("/health wants a key")
 			}
 		})
 	}
 }
 
-// TestCORS: a page that may use the endpoint can also read the answers, and send what makes a browser ask first.
+// TestCORS: a page that may use the endpoint can also read the answers, and send what makes a
+// browser ask first.
 func TestCORS(t *testing.T) {
 	s := start(t, newFakeEngine(nil), Options{Guard: &Guard{APIKey: "k"}})
-	status, header, _ := do(t, http.MethodOptions, s.URL+"/v1/chat/completions", "", "Origin", "http://localhost:3000", "Access-Control-Request-Headers", "authorization, content-type")
-	if status != 204 || header.Get("Access-Control-Allow-Origin") != "http://localhost:3000" || header.Get("Access-Control-Allow-Headers") != "authorization, content-type" {
+	status, header, _ := do(t, http.MethodOptions, s.URL+"/v1/chat/completions", "", "Origin",
+		"http://localhost:3000", "Access-Control-Request-Headers", "authorization, content-type")
+	if status != 204 || header.Get("Access-Control-Allow-Origin") != "http://localhost:3000" ||
+		header.Get("Access-Control-Allow-Headers") != "authorization, content-type" {
 		t.Errorf("preflight: %d %v", status, header)
 	}
-	status, header, _ = do(t, http.MethodGet, s.URL+"/v1/models", "", "Origin", "http://localhost:3000", "X-Api-Key", "k")
+	status, header, _ = do(t, http.MethodGet, s.URL+"/v1/models", "", "Origin",
+		"http://localhost:3000", "X-Api-Key", "k")
 	if status != 200 || header.Get("Access-Control-Allow-Origin") != "http://localhost:3000" {
 		t.Errorf("answer: %d %v", status, header)
 	}
-	if status, header, _ = do(t, http.MethodOptions, s.URL+"/v1/chat/completions", "", "Origin", "http://evil.com"); status != 403 || header.Get("Access-Control-Allow-Origin") != "" {
+	if status, header, _ = do(t, http.MethodOptions, s.URL+"/v1/chat/completions", "", "Origin",
+		"http://evil.com"); status != 403 || header.Get("Access-Control-Allow-Origin") != "" {
 		t.Errorf("foreign preflight: %d %v", status, header)
 	}
 }

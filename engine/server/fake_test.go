@@ -23,7 +23,8 @@ import (
 // patience is how long a test waits for what must happen at once.
 const patience = 20 * time.Second
 
-// fakeEngine answers each request with a stream that the test fills. Tokenizer and template are the bundled model's.
+// fakeEngine answers each request with a stream that the test fills. Tokenizer and template are the
+// bundled model's.
 type fakeEngine struct {
 	tokenizer *tokenizer.Tokenizer
 	template  *chat.Template
@@ -55,7 +56,8 @@ var demoTexts = sync.OnceValues(func() (*tokenizer.Tokenizer, *chat.Template) {
 
 func newFakeEngine(script func(*fakeStream)) *fakeEngine {
 	t, c := demoTexts()
-	return &fakeEngine{tokenizer: t, template: c, script: script, streams: make(chan *fakeStream, 16), requests: make(chan engine.Request, 16)}
+	return &fakeEngine{tokenizer: t, template: c, script: script,
+		streams: make(chan *fakeStream, 16), requests: make(chan engine.Request, 16)}
 }
 
 func (e *fakeEngine) Info() engine.Info               { return engine.Info{} }
@@ -70,8 +72,9 @@ func (e *fakeEngine) Submit(q engine.Request) (Stream, error) {
 	if e.refusal != nil {
 		return nil, e.refusal
 	}
-	s := &fakeStream{id: q.ID, engine: e, events: make(chan engine.Event, 256), cancelled: make(chan struct{}),
-		usage: engine.Usage{PromptTokens: len(q.Prompt)}}
+	s := &fakeStream{id: q.ID, engine: e, events: make(chan engine.Event, 256),
+		cancelled: make(chan struct{}),
+		usage:     engine.Usage{PromptTokens: len(q.Prompt)}}
 	e.requests <- q
 	if e.script != nil {
 		e.script(s)
@@ -112,7 +115,8 @@ func (s *fakeStream) prefill(done, cached int) {
 	s.events <- engine.Event{Type: engine.Prefill, Usage: s.usage}
 }
 
-// say generates the text, token by token, each with logprob -0.5 and itself as the only alternative.
+// say generates the text, token by token, each with logprob -0.5 and itself as the only
+// alternative.
 func (s *fakeStream) say(text string) {
 	certain := s.engine.tokenizer.NewStream(true)
 	for _, id := range s.engine.tokenizer.Encode(text, tokenizer.EncodeOptions{}) {
@@ -122,12 +126,14 @@ func (s *fakeStream) say(text string) {
 
 func (s *fakeStream) token(id int32, text string) {
 	s.usage.CompletionTokens++
-	s.events <- engine.Event{Type: engine.Token, Token: id, Text: text, Logprob: -0.5, Top: []sample.TokenLogprob{{Token: id, Logprob: -0.5}}, Usage: s.usage}
+	s.events <- engine.Event{Type: engine.Token, Token: id, Text: text, Logprob: -0.5,
+		Top: []sample.TokenLogprob{{Token: id, Logprob: -0.5}}, Usage: s.usage}
 }
 
 func (s *fakeStream) done(finish engine.FinishReason, err error) {
 	s.events <- engine.Event{Type: engine.Done, Finish: finish, Err: err, Usage: s.usage,
-		Timing: engine.Timing{FirstToken: 20 * time.Millisecond, Decode: 30 * time.Millisecond, DecodeSteps: 3}}
+		Timing: engine.Timing{FirstToken: 20 * time.Millisecond, Decode: 30 * time.Millisecond,
+			DecodeSteps: 3}}
 	close(s.events)
 }
 
@@ -144,7 +150,8 @@ func (m *fakeModels) Acquire(id string) (Model, error) {
 	case id == "" || id == "demo":
 		return Model{ID: "demo", Engine: m.engine}, nil
 	}
-	return Model{}, problem.New(problem.ModelNotFound, "There is no model \""+id+"\" here", "there is demo", "")
+	return Model{}, problem.New(problem.ModelNotFound, "There is no model \""+id+"\" here",
+		"there is demo", "")
 }
 
 func (m *fakeModels) Wake(_ context.Context, id string) (Model, error) { return m.Acquire(id) }
@@ -169,12 +176,14 @@ func start(t *testing.T, e *fakeEngine, o Options) *httptest.Server {
 }
 
 // post sends a body and returns the answer.
-func post(t *testing.T, url, body string, headers ...string) (status int, header http.Header, text string) {
+func post(t *testing.T, url, body string, headers ...string) (status int, header http.Header,
+	text string) {
 	t.Helper()
 	return do(t, http.MethodPost, url, body, headers...)
 }
 
-func do(t *testing.T, method, url, body string, headers ...string) (status int, header http.Header, text string) {
+func do(t *testing.T, method, url, body string, headers ...string) (status int, header http.Header,
+	text string) {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), patience)
 	defer stop()

@@ -2,7 +2,8 @@ package server
 
 import "headroom/engine/openai"
 
-// form writes the pieces of an answer as one of the two kinds of JSON. Methods may return nil for "nothing to send".
+// form writes the pieces of an answer as one of the two kinds of JSON. Methods may return nil for
+// "nothing to send".
 type form interface {
 	opening() any
 	piece(part) any
@@ -29,10 +30,12 @@ func (f *chatForm) whole(p part, reason string, u *openai.Usage) any {
 }
 
 func chatText(p part) openai.ChatText {
-	return openai.ChatText{Content: p.Content, Reasoning: p.Reasoning, ToolCalls: p.Calls, Logprobs: openai.NewChatLogprobs(p.Tokens)}
+	return openai.ChatText{Content: p.Content, Reasoning: p.Reasoning, ToolCalls: p.Calls,
+		Logprobs: openai.NewChatLogprobs(p.Tokens)}
 }
 
-// completionForm is that of /v1/completions, which knows neither reasoning nor calls: its text is all content.
+// completionForm is that of /v1/completions, which knows neither reasoning nor calls: its text is
+// all content.
 type completionForm struct {
 	head   openai.Head
 	offset int // of the next token's text, in characters

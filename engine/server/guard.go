@@ -1,7 +1,7 @@
 package server
 
-// Who may come in. Three checks that are composed by route: Origin for all, CORS for answers that pages may read, Key for the
-// endpoint.
+// Who may come in. Three checks that are composed by route: Origin for all, CORS for answers that
+// pages may read, Key for the endpoint.
 
 import (
 	"cmp"
@@ -17,23 +17,27 @@ import (
 	"headroom/engine/problem"
 )
 
-// Guard decides who may come in: by the name the caller used for us, by the web page that asks, and by the key.
+// Guard decides who may come in: by the name the caller used for us, by the web page that asks, and
+// by the key.
 //
-// A server on loopback is still within reach of every web page that the user opens. Against DNS rebinding (a foreign name that
-// suddenly points to 127.0.0.1) the Host header must be a name of this machine; against pages that post blindly, the Origin
-// header must be one too. Programs send no Origin. The zero value admits loopback names without a key.
+// A server on loopback is still within reach of every web page that the user opens. Against DNS
+// rebinding (a foreign name that suddenly points to 127.0.0.1) the Host header must be a name of
+// this machine; against pages that post blindly, the Origin header must be one too. Programs send
+// no Origin. The zero value admits loopback names without a key.
 type Guard struct {
-	// Listen is the host the server listens on. A loopback or empty one admits loopback names alone; any other also that
-	// address, and, for an unspecified one (0.0.0.0), every IP address and this machine's name: rebinding needs a name of
-	// the attacker's.
+	// Listen is the host the server listens on. A loopback or empty one admits loopback names
+	// alone; any other also that address, and, for an unspecified one (0.0.0.0), every IP address
+	// and this machine's name: rebinding needs a name of the attacker's.
 	Listen string
 	// AllowHosts are more names, without port, as given by --allow-host.
 	AllowHosts []string
 	// APIKey, when not empty, must come as "Authorization: Bearer KEY" or "X-Api-Key: KEY".
 	APIKey string
-	// Changing is asked with each request for what may change while the server runs, besides the two above; nil: nothing does.
+	// Changing is asked with each request for what may change while the server runs, besides the
+	// two above; nil: nothing does.
 	Changing func() Access
-	// Instead, when not nil, admits a request without the key: the control API's token, for the web UI.
+	// Instead, when not nil, admits a request without the key: the control API's token, for the web
+	// UI.
 	Instead func(*http.Request) bool
 }
 
@@ -65,11 +69,14 @@ func (g *Guard) Origin(next http.Handler) http.Handler {
 
 func (g *Guard) check(r *http.Request) error {
 	if host := hostName(r.Host); host != "" && !g.allowed(host) {
-		return problem.New(problem.Forbidden, "The request came for a host that is not this machine", "its Host header is "+r.Host,
+		return problem.New(problem.Forbidden,
+			"The request came for a host that is not this machine", "its Host header is "+r.Host,
 			"If "+host+" should reach Headroom, start it with --allow-host "+host+".")
 	}
 	if origin := r.Header.Get("Origin"); origin != "" && !g.allowedOrigin(origin) {
-		return problem.New(problem.Forbidden, "The request came from a web page that may not use Headroom", "its Origin header is "+origin,
+		return problem.New(problem.Forbidden,
+			"The request came from a web page that may not use Headroom",
+			"its Origin header is "+origin,
 			"If that page may, start Headroom with --allow-host and its host name.")
 	}
 	return nil
@@ -88,7 +95,8 @@ func (g *Guard) allowed(host string) bool {
 	host = strings.ToLower(strings.TrimSuffix(host, "."))
 	ip := net.ParseIP(host)
 	switch {
-	case host == "localhost" || strings.HasSuffix(host, ".localhost") || ip != nil && ip.IsLoopback():
+	case host == "localhost" || strings.HasSuffix(host, ".localhost") || ip != nil &&
+		ip.IsLoopback():
 		return true
 	case host == strings.ToLower(g.Listen):
 		return true
@@ -98,7 +106,8 @@ func (g *Guard) allowed(host string) bool {
 		return true
 	}
 	same := func(name string) bool { return strings.EqualFold(name, host) }
-	return slices.ContainsFunc(g.AllowHosts, same) || slices.ContainsFunc(g.changing().AllowHosts, same)
+	return slices.ContainsFunc(g.AllowHosts, same) ||
+		slices.ContainsFunc(g.changing().AllowHosts, same)
 }
 
 // listensWide tells an address that other machines reach.
@@ -110,7 +119,8 @@ func (g *Guard) listensWide() bool {
 func ownName(host string) bool {
 	name, err := os.Hostname()
 	name = strings.ToLower(name)
-	return err == nil && name != "" && (host == name || host == name+".local" || host+".local" == name)
+	return err == nil && name != "" &&
+		(host == name || host == name+".local" || host+".local" == name)
 }
 
 // hostName takes the port off "name:port", "1.2.3.4:port", "[::1]:port".

@@ -6,14 +6,16 @@ import (
 	"testing"
 )
 
-// What may change while the server runs is asked with each request; a key that was given at the start beats it.
+// What may change while the server runs is asked with each request; a key that was given at the
+// start beats it.
 func TestGuardChanges(t *testing.T) {
 	var now Access
 	ask := func(g *Guard, host, key string) int {
 		r := httptest.NewRequest("GET", "http://"+host+"/", nil)
 		r.Header.Set("X-Api-Key", key)
 		w := httptest.NewRecorder()
-		g.Origin(g.Key(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {}))).ServeHTTP(w, r)
+		g.Origin(g.Key(http.HandlerFunc(
+			func(w http.ResponseWriter, r *http.Request) {}))).ServeHTTP(w, r)
 		return w.Code
 	}
 	g := &Guard{Changing: func() Access { return now }}

@@ -16,7 +16,8 @@ import (
 
 const hiStreamed = `{"messages":[{"role":"user","content":"hi"}],"stream":true}`
 
-// open posts a request and returns the line reader of its answer and the function by which the client goes away.
+// open posts a request and returns the line reader of its answer and the function by which the
+// client goes away.
 func open(t *testing.T, url, body string) (lines *bufio.Scanner, leave func()) {
 	t.Helper()
 	ctx, leave := context.WithTimeout(t.Context(), patience)
@@ -57,7 +58,8 @@ func TestKeepAlive(t *testing.T) {
 		e.streams <- stream
 	}()
 	lines, _ := open(t, s.URL+"/v1/chat/completions", hiStreamed)
-	waitFor(t, lines, `"role":"assistant"`) // the headers and the first chunk need no event of the engine
+	// the headers and the first chunk need no event of the engine
+	waitFor(t, lines, `"role":"assistant"`)
 	waitFor(t, lines, ": keepalive 0/11")
 	waitFor(t, lines, ": keepalive 0/11") // again, in the silence
 	stream := <-e.streams
@@ -71,12 +73,14 @@ func TestKeepAlive(t *testing.T) {
 }
 
 func TestDisconnectCancels(t *testing.T) {
-	for name, body := range map[string]string{"stream": hiStreamed, "whole": strings.Replace(hiStreamed, "true", "false", 1)} {
+	for name, body := range map[string]string{"stream": hiStreamed,
+		"whole": strings.Replace(hiStreamed, "true", "false", 1)} {
 		t.Run(name, func(t *testing.T) {
 			e := newFakeEngine(nil)
 			s := start(t, e, Options{})
 			ctx, leave := context.WithCancel(t.Context())
-			r, _ := http.NewRequestWithContext(ctx, http.MethodPost, s.URL+"/v1/chat/completions", strings.NewReader(body))
+			r, _ := http.NewRequestWithContext(ctx, http.MethodPost, s.URL+"/v1/chat/completions",
+				strings.NewReader(body))
 			answered := make(chan struct{})
 			go func() {
 				defer close(answered)
@@ -102,19 +106,23 @@ func TestDisconnectInMidStream(t *testing.T) {
 	waitClosed(t, (<-e.streams).cancelled, "cancelling")
 }
 
-// TestPanic: neither a panic before the answer nor one in the middle ends the server, and the engine's work is stopped.
+// TestPanic: neither a panic before the answer nor one in the middle ends the server, and the
+// engine's work is stopped.
 func TestPanic(t *testing.T) {
 	var logged bytes.Buffer
-	s := start(t, nil, Options{Models: &panicking{}, Log: slog.New(slog.NewTextHandler(&logged, nil))})
+	s := start(t, nil, Options{Models: &panicking{},
+		Log: slog.New(slog.NewTextHandler(&logged, nil))})
 	status, _, text := post(t, s.URL+"/v1/chat/completions", hiStreamed)
-	if status != 500 || !strings.Contains(text, `"code":"internal"`) || !strings.Contains(text, "a bug") {
+	if status != 500 || !strings.Contains(text, `"code":"internal"`) ||
+		!strings.Contains(text, "a bug") {
 		t.Errorf("got %d %s", status, text)
 	}
 	if status, _, _ = do(t, http.MethodGet, s.URL+"/v1/models", ""); status != 200 {
 		t.Errorf("after the panic: status %d", status)
 	}
 	s.Close() // waits for the handlers, which log at their end
-	if got := logged.String(); !strings.Contains(got, "a handler panicked") || !strings.Contains(got, "path=/v1/chat/completions status=500") {
+	if got := logged.String(); !strings.Contains(got, "a handler panicked") ||
+		!strings.Contains(got, "path=/v1/chat/completions status=500") {
 		t.Errorf("the log says %s", got)
 	}
 }
@@ -126,7 +134,8 @@ func (*panicking) Wake(context.Context, string) (Model, error) { panic("a bug") 
 func TestPanicInMidStream(t *testing.T) {
 	e := newFakeEngine(func(s *fakeStream) {
 		s.prefill(1, 0)
-		s.events <- engine.Event{Type: engine.Token, Token: -1} // looking up its bytes for logprobs is the fake's bug
+		// looking up its bytes for logprobs is the fake's bug
+		s.events <- engine.Event{Type: engine.Token, Token: -1}
 	})
 	e.tokenizer = nil
 	s := start(t, e, Options{})
@@ -136,8 +145,10 @@ func TestPanicInMidStream(t *testing.T) {
 	waitClosed(t, (<-e.streams).cancelled, "cancelling")
 }
 
-// serve runs Serve on a free port; the returned functions ask for the shutdown and wait for its end.
-func serve(t *testing.T, h http.Handler, drain time.Duration, closing func()) (url string, stop func(), wait func() error) {
+// serve runs Serve on a free port; the returned functions ask for the shutdown and wait for its
+// end.
+func serve(t *testing.T, h http.Handler, drain time.Duration, closing func()) (url string,
+	stop func(), wait func() error) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -160,7 +171,9 @@ func serve(t *testing.T, h http.Handler, drain time.Duration, closing func()) (u
 func TestShutdownLetsAnswersFinish(t *testing.T) {
 	e := newFakeEngine(nil)
 	closing := make(chan struct{})
-	url, stop, wait := serve(t, New(Options{Models: &fakeModels{engine: e}, KeepAlive: time.Millisecond}), patience, func() { close(closing) })
+	url, stop, wait := serve(t,
+		New(Options{Models: &fakeModels{engine: e}, KeepAlive: time.Millisecond}), patience,
+		func() { close(closing) })
 	lines, _ := open(t, url+"/v1/chat/completions", hiStreamed)
 	stream := <-e.streams
 	stop()
@@ -175,7 +188,9 @@ func TestShutdownLetsAnswersFinish(t *testing.T) {
 
 func TestShutdownCancelsWhatTakesTooLong(t *testing.T) {
 	e := newFakeEngine(nil)
-	url, stop, wait := serve(t, New(Options{Models: &fakeModels{engine: e}, KeepAlive: time.Millisecond}), time.Nanosecond, nil)
+	url, stop, wait := serve(t,
+		New(Options{Models: &fakeModels{engine: e}, KeepAlive: time.Millisecond}), time.Nanosecond,
+		nil)
 	lines, _ := open(t, url+"/v1/chat/completions", hiStreamed)
 	stream := <-e.streams
 	stop()

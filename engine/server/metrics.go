@@ -1,7 +1,7 @@
 package server
 
-// Prometheus metrics. Names and labels are an interface: dashboards refer to them. Labels have few values, so that no client
-// can make the registry grow.
+// Prometheus metrics. Names and labels are an interface: dashboards refer to them. Labels have few
+// values, so that no client can make the registry grow.
 
 import (
 	"net/http"
@@ -15,8 +15,8 @@ import (
 	"headroom/engine"
 )
 
-// metrics is what /metrics tells, in a registry of its own. Counters are ours and outlive a change of model; gauges are asked
-// of the running engine at each scrape.
+// metrics is what /metrics tells, in a registry of its own. Counters are ours and outlive a change
+// of model; gauges are asked of the running engine at each scrape.
 type metrics struct {
 	registry   *prometheus.Registry
 	requests   *prometheus.CounterVec
@@ -31,19 +31,25 @@ func newMetrics(models Models) *metrics {
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "headroom_requests_total",
 			Help: "HTTP requests by route and status."}, []string{"route", "status"}),
 		tokens: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "headroom_tokens_total",
-			Help: "Tokens: prompt (read), cached (of prompt, not computed again), generated, reasoning (of generated)."}, []string{"kind"}),
+			Help: "Tokens: prompt (read), cached (of prompt, not computed again), generated, " +
+				"reasoning (of generated)."}, []string{"kind"}),
 		// 10 ms to 11 min: a cached prompt on a small model, and a long one on a slow machine.
-		firstToken: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "headroom_time_to_first_token_seconds",
-			Help: "From a request's arrival at the engine to its first token.", Buckets: prometheus.ExponentialBuckets(0.01, 2, 17)}),
+		firstToken: prometheus.NewHistogram(
+			prometheus.HistogramOpts{Name: "headroom_time_to_first_token_seconds",
+				Help:    "From a request's arrival at the engine to its first token.",
+				Buckets: prometheus.ExponentialBuckets(0.01, 2, 17)}),
 		// 1 ms to 2 s: 1,000 to half a token a second.
-		perToken: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "headroom_time_per_output_token_seconds",
-			Help: "Mean time between a request's tokens.", Buckets: prometheus.ExponentialBuckets(0.001, 2, 12)}),
+		perToken: prometheus.NewHistogram(
+			prometheus.HistogramOpts{Name: "headroom_time_per_output_token_seconds",
+				Help:    "Mean time between a request's tokens.",
+				Buckets: prometheus.ExponentialBuckets(0.001, 2, 12)}),
 	}
 	for _, kind := range []string{"prompt", "cached", "generated", "reasoning"} {
 		m.tokens.WithLabelValues(kind) // present from the start, at 0
 	}
 	m.registry.MustRegister(m.requests, m.tokens, m.firstToken, m.perToken, engineCollector{models},
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
 
@@ -73,9 +79,12 @@ func (m *metrics) generation(u engine.Usage, reasoningTokens int, t engine.Timin
 type engineCollector struct{ models Models }
 
 var (
-	requestsDesc = prometheus.NewDesc("headroom_engine_requests", "Requests in the engine.", []string{"phase"}, nil)
-	speedDesc    = prometheus.NewDesc("headroom_engine_tokens_per_second", "Speed over the last two seconds.", []string{"phase"}, nil)
-	memoryDesc   = prometheus.NewDesc("headroom_engine_memory_bytes", "Memory that the engine has allocated; kv_used is a part of kv.", []string{"kind"}, nil)
+	requestsDesc = prometheus.NewDesc("headroom_engine_requests", "Requests in the engine.",
+		[]string{"phase"}, nil)
+	speedDesc = prometheus.NewDesc("headroom_engine_tokens_per_second",
+		"Speed over the last two seconds.", []string{"phase"}, nil)
+	memoryDesc = prometheus.NewDesc("headroom_engine_memory_bytes",
+		"Memory that the engine has allocated; kv_used is a part of kv.", []string{"kind"}, nil)
 )
 
 func (c engineCollector) Describe(out chan<- *prometheus.Desc) {

@@ -1,6 +1,7 @@
 package server
 
-// What surrounds every handler: one log line and one count per request, and a panic that ends a request but not the program.
+// What surrounds every handler: one log line and one count per request, and a panic that ends a
+// request but not the program.
 
 import (
 	"context"
@@ -46,7 +47,8 @@ func (s *Server) observe(next http.Handler) http.Handler {
 				status = 200
 			}
 			s.metrics.request(routeOf(r), status)
-			s.log.LogAttrs(r.Context(), levelOf(r, status), "request", rec.attributes(r, status, time.Since(begin))...)
+			s.log.LogAttrs(r.Context(), levelOf(r, status), "request",
+				rec.attributes(r, status, time.Since(begin))...)
 		}()
 		next.ServeHTTP(sw, r.WithContext(context.WithValue(r.Context(), recordKey{}, rec)))
 	})
@@ -64,12 +66,16 @@ func levelOf(r *http.Request, status int) slog.Level {
 }
 
 func (rec *record) attributes(r *http.Request, status int, took time.Duration) []slog.Attr {
-	list := []slog.Attr{slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.Int("status", status), slog.Duration("took", took.Round(time.Millisecond))}
+	list := []slog.Attr{slog.String("method", r.Method), slog.String("path", r.URL.Path),
+		slog.Int("status", status), slog.Duration("took", took.Round(time.Millisecond))}
 	if rec.model != "" {
 		u, t := rec.prompt, rec.timing
-		list = append(list, slog.String("model", rec.model), slog.String("id", rec.id), slog.String("finish", rec.finish),
-			slog.Int("prompt_tokens", u.PromptTokens), slog.Int("cached_tokens", u.CachedTokens), slog.Int("completion_tokens", u.CompletionTokens),
-			slog.Duration("first_token", t.FirstToken.Round(time.Millisecond)), slog.String("tokens_per_second", fmt.Sprintf("%.1f", t.DecodeTokensPerSecond())))
+		list = append(list, slog.String("model", rec.model), slog.String("id", rec.id),
+			slog.String("finish", rec.finish),
+			slog.Int("prompt_tokens", u.PromptTokens), slog.Int("cached_tokens", u.CachedTokens),
+			slog.Int("completion_tokens", u.CompletionTokens),
+			slog.Duration("first_token", t.FirstToken.Round(time.Millisecond)),
+			slog.String("tokens_per_second", fmt.Sprintf("%.1f", t.DecodeTokensPerSecond())))
 	}
 	if rec.err != nil {
 		list = append(list, slog.String("error", rec.err.Error()))
@@ -81,7 +87,8 @@ func (rec *record) attributes(r *http.Request, status int, took time.Duration) [
 func routeOf(r *http.Request) string {
 	path := r.URL.Path
 	switch {
-	case path == "/v1/chat/completions", path == "/v1/completions", path == "/v1/models", path == "/health", path == "/metrics":
+	case path == "/v1/chat/completions", path == "/v1/completions", path == "/v1/models",
+		path == "/health", path == "/metrics":
 		return path
 	case strings.HasPrefix(path, "/v1/models/"):
 		return "/v1/models/{id}"
@@ -89,7 +96,8 @@ func routeOf(r *http.Request) string {
 	return "other"
 }
 
-// Recover answers a panic of a handler with a 500 and logs where it came from. A stream that has begun gets an error event.
+// Recover answers a panic of a handler with a 500 and logs where it came from. A stream that has
+// begun gets an error event.
 func Recover(log *slog.Logger, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		sw := &statusWriter{ResponseWriter: w}
@@ -101,20 +109,25 @@ func Recover(log *slog.Logger, next http.Handler) http.Handler {
 			if cause == http.ErrAbortHandler {
 				panic(cause) // net/http's own way to drop a connection
 			}
-			log.Error("a handler panicked", "path", r.URL.Path, "panic", fmt.Sprint(cause), "stack", string(debug.Stack()))
-			body, m := errorBody(problem.New(problem.Internal, "Something went wrong inside Headroom", fmt.Sprint(cause), "Please report it with the log."))
+			log.Error("a handler panicked", "path", r.URL.Path, "panic", fmt.Sprint(cause), "stack",
+				string(debug.Stack()))
+			body, m := errorBody(problem.New(problem.Internal,
+				"Something went wrong inside Headroom", fmt.Sprint(cause),
+				"Please report it with the log."))
 			switch {
 			case sw.status == 0:
 				writeJSON(sw, m.status, body)
 			case strings.HasPrefix(sw.Header().Get("Content-Type"), "text/event-stream"):
-				_ = (&sse{w: sw, control: http.NewResponseController(sw), timeout: time.Second}).data(body)
+				_ = (&sse{w: sw, control: http.NewResponseController(sw),
+					timeout: time.Second}).data(body)
 			}
 		}()
 		next.ServeHTTP(sw, r)
 	})
 }
 
-// statusWriter remembers the status. Unwrap lets http.ResponseController reach flushing and deadlines.
+// statusWriter remembers the status. Unwrap lets http.ResponseController reach flushing and
+// deadlines.
 type statusWriter struct {
 	http.ResponseWriter
 	status int // 0: nothing written yet

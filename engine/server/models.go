@@ -31,10 +31,12 @@ func (s *Server) handleModel(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, r, err) // names what there is
 		return
 	}
-	s.refuse(w, r, problem.New(problem.ModelNotFound, "There is no model \""+id+"\" here", "", "GET /v1/models lists those there are."))
+	s.refuse(w, r, problem.New(problem.ModelNotFound, "There is no model \""+id+"\" here", "",
+		"GET /v1/models lists those there are."))
 }
 
-// handleHealth is 200 as long as the process serves, with or without a model: a supervisor must not restart it for that.
+// handleHealth is 200 as long as the process serves, with or without a model: a supervisor must not
+// restart it for that.
 func (s *Server) handleHealth(w http.ResponseWriter, r *http.Request) {
 	body := struct {
 		Status string `json:"status"`
@@ -50,5 +52,6 @@ func (s *Server) handleHealth(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) handleUnknown(w http.ResponseWriter, r *http.Request) {
 	s.refuse(w, r, problem.New(problem.NotFound, "There is nothing at "+r.Method+" "+r.URL.Path, "",
-		"There are POST /v1/chat/completions, POST /v1/completions, GET /v1/models, GET /health and GET /metrics."))
+		"There are POST /v1/chat/completions, POST /v1/completions, GET /v1/models, GET /health "+
+			"and GET /metrics."))
 }

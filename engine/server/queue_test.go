@@ -13,14 +13,16 @@ import (
 	"headroom/engine/tokenizer"
 )
 
-// TestFullQueue asks the real engine, which runs one request and lets one wait: the next is told to come back when a place is likely
-// to be free, and gets one then. A prompt that can never fit is told so, with the numbers.
+// TestFullQueue asks the real engine, which runs one request and lets one wait: the next is told to
+// come back when a place is likely to be free, and gets one then. A prompt that can never fit is
+// told so, with the numbers.
 func TestFullQueue(t *testing.T) {
 	files, err := fs.Sub(demo.Files, "model")
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := engine.Open(t.Context(), engine.Source{FS: files}, engine.Options{ContextTokens: 4096, MaxSequences: 1, QueueRequests: 1})
+	e, err := engine.Open(t.Context(), engine.Source{FS: files},
+		engine.Options{ContextTokens: 4096, MaxSequences: 1, QueueRequests: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,14 +30,16 @@ func TestFullQueue(t *testing.T) {
 	s := httptest.NewServer(New(Options{Models: &fakeModels{engine: Of(e)}}))
 	defer s.Close()
 	ask := func() (status int, after, text string) {
-		status, header, text := post(t, s.URL+"/v1/chat/completions", `{"messages":[{"role":"user","content":"What is 76 - 27?"}],"max_tokens":20}`)
+		status, header, text := post(t, s.URL+"/v1/chat/completions",
+			`{"messages":[{"role":"user","content":"What is 76 - 27?"}],"max_tokens":20}`)
 		return status, header.Get("Retry-After"), text
 	}
 	if status, _, text := ask(); status != 200 {
 		t.Fatalf("%d: %s", status, text)
 	}
 
-	prompt := e.Tokenizer().Encode(strings.Repeat("Answer briefly. ", 10), tokenizer.EncodeOptions{})
+	prompt := e.Tokenizer().Encode(strings.Repeat("Answer briefly. ", 10),
+		tokenizer.EncodeOptions{})
 	running := hold(t, e, prompt)
 	if first, err := running.Next(t.Context()); err != nil || first.Type != engine.Prefill {
 		t.Fatalf("%+v, %v", first, err)
@@ -51,7 +55,9 @@ func TestFullQueue(t *testing.T) {
 	if status != 429 || err != nil || seconds < 1 || seconds > 600 {
 		t.Errorf("%d, Retry-After %q, expected 429 and 1 to 600 seconds: %s", status, after, text)
 	}
-	if want := regexp.MustCompile(`Too many requests are waiting: 1 wait, at most 1 may\. Try again in about ` + after + ` s\.`); !want.MatchString(text) {
+	if want := regexp.MustCompile(
+		`Too many requests are waiting: 1 wait, at most 1 may\. Try again in about ` + after +
+			` s\.`); !want.MatchString(text) {
 		t.Errorf("%s, expected %s", text, want)
 	}
 	for _, stream := range []*engine.Stream{running, waiting} {
@@ -66,8 +72,10 @@ func TestFullQueue(t *testing.T) {
 		t.Errorf("when there is room again: %d, %s", status, text)
 	}
 
-	status, header, text := post(t, s.URL+"/v1/completions", `{"prompt":"`+strings.Repeat("word ", 5000)+`"}`)
-	if status != 400 || header.Get("Retry-After") != "" || !strings.Contains(text, `"code":"context_length_exceeded"`) ||
+	status, header, text := post(t, s.URL+"/v1/completions",
+		`{"prompt":"`+strings.Repeat("word ", 5000)+`"}`)
+	if status != 400 || header.Get("Retry-After") != "" ||
+		!strings.Contains(text, `"code":"context_length_exceeded"`) ||
 		!regexp.MustCompile(`it has \d+ tokens, the context holds 4096`).MatchString(text) {
 		t.Errorf("%d, Retry-After %q: %s", status, header.Get("Retry-After"), text)
 	}

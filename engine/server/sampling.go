@@ -5,8 +5,9 @@ import (
 	"headroom/engine/sample"
 )
 
-// Sampling joins what the request says, and Options.Defaults have filled in, with what the model's generation_config.json recommends: the request wins, then the
-// model, then OpenAI's temperature of 1. A model that says do_sample false is greedy unless the request has a temperature.
+// Sampling joins what the request says, and Options.Defaults have filled in, with what the model's
+// generation_config.json recommends: the request wins, then the model, then OpenAI's temperature of
+// 1. A model that says do_sample false is greedy unless the request has a temperature.
 func Sampling(q *openai.Params, d sample.Defaults) sample.Params {
 	p := d.Params()
 	set := func(to *float32, from *float64) {

@@ -9,10 +9,12 @@ import (
 	"time"
 )
 
-// Serve answers on the listener until ctx ends. Then it takes no new requests, calls closing (which ends what would never end
-// by itself, such as the UI's event streams; may be nil), and lets the running ones finish for as long as drain; what still
-// runs after that is cancelled and told so. It returns nil after a shutdown.
-func Serve(ctx context.Context, l net.Listener, h http.Handler, drain time.Duration, closing func()) error {
+// Serve answers on the listener until ctx ends. Then it takes no new requests, calls closing (which
+// ends what would never end by itself, such as the UI's event streams; may be nil), and lets the
+// running ones finish for as long as drain; what still runs after that is cancelled and told so. It
+// returns nil after a shutdown.
+func Serve(ctx context.Context, l net.Listener, h http.Handler, drain time.Duration,
+	closing func()) error {
 	base, cancelRequests := context.WithCancelCause(context.Background())
 	defer cancelRequests(nil)
 	srv := &http.Server{

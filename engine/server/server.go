@@ -4,13 +4,15 @@
 //	POST /v1/completions        completions.go  GET /health           models.go
 //	                                            GET /metrics          metrics.go
 //
-// A request's path: Handler puts on logging and recovery (middleware.go) and asks the Guard whether caller and key may come in
-// (guard.go); the handler parses the body (engine/openai), gets the running model from Models, and starts an answer
-// (answer.go), which reads the engine's events until the end and hands them to a writer: one JSON document (whole.go) or
-// server-sent events (sse.go, stream.go). Every refusal goes through the table in errors.go.
+// A request's path: Handler puts on logging and recovery (middleware.go) and asks the Guard whether
+// caller and key may come in (guard.go); the handler parses the body (engine/openai), gets the
+// running model from Models, and starts an answer (answer.go), which reads the engine's events
+// until the end and hands them to a writer: one JSON document (whole.go) or server-sent events
+// (sse.go, stream.go). Every refusal goes through the table in errors.go.
 //
-// Invariants: no request ends the process; a client that goes away stops its work at once; what has been refused says why.
-// The package sees the engine through the interfaces below, so that tests drive it with a scripted one.
+// Invariants: no request ends the process; a client that goes away stops its work at once; what has
+// been refused says why. The package sees the engine through the interfaces below, so that tests
+// drive it with a scripted one.
 package server
 
 import (
@@ -28,10 +30,11 @@ import (
 
 // Models is where the server finds what runs. The app's host implements it.
 type Models interface {
-	// Acquire returns the running model of that ID; "" means whichever runs. Errors are Problems: model_not_found, with the IDs
-	// there are, not_running, loading.
+	// Acquire returns the running model of that ID; "" means whichever runs. Errors are Problems:
+	// model_not_found, with the IDs there are, not_running, loading.
 	Acquire(id string) (Model, error)
-	// Wake is Acquire for a request: a model that was unloaded because nobody used it is loaded again first. It gives up when ctx ends.
+	// Wake is Acquire for a request: a model that was unloaded because nobody used it is loaded
+	// again first. It gives up when ctx ends.
 	Wake(ctx context.Context, id string) (Model, error)
 	// List returns the models that a request may name, the running one first.
 	List() []ModelInfo
@@ -83,8 +86,8 @@ func (r real) Submit(q engine.Request) (Stream, error) {
 type Options struct {
 	Models Models
 	Guard  *Guard // nil: loopback names only, no key
-	// Defaults are what requests for the model of that ID get where they do not say, before what its authors recommend; asked for each
-	// request. nil: none.
+	// Defaults are what requests for the model of that ID get where they do not say, before what
+	// its authors recommend; asked for each request. nil: none.
 	Defaults func(modelID string) openai.Defaults
 	Log      *slog.Logger // nil: slog.Default()
 
@@ -108,7 +111,8 @@ type Server struct {
 
 // New makes a Server.
 func New(o Options) *Server {
-	s := &Server{models: o.Models, guard: o.Guard, defaults: o.Defaults, log: o.Log, metrics: newMetrics(o.Models),
+	s := &Server{models: o.Models, guard: o.Guard, defaults: o.Defaults, log: o.Log,
+		metrics:      newMetrics(o.Models),
 		maxBodyBytes: o.MaxBodyBytes, keepAlive: o.KeepAlive, writeTimeout: o.WriteTimeout}
 	if s.guard == nil {
 		s.guard = &Guard{}

@@ -24,15 +24,24 @@ func TestSampling(t *testing.T) {
 		model sample.Defaults
 		want  sample.Params
 	}{
-		{"nothing said", openai.Params{}, sample.Defaults{}, sample.Params{Temperature: 1, Logprobs: -1}},
-		{"the model's", openai.Params{}, model, sample.Params{Temperature: 0.6, TopP: 0.95, TopK: 20, Logprobs: -1}},
+		{"nothing said", openai.Params{}, sample.Defaults{},
+			sample.Params{Temperature: 1, Logprobs: -1}},
+		{"the model's", openai.Params{}, model,
+			sample.Params{Temperature: 0.6, TopP: 0.95, TopK: 20, Logprobs: -1}},
 		{"do_sample false is greedy", openai.Params{}, greedy, sample.Params{Logprobs: -1}},
-		{"unless asked", openai.Params{Temperature: new(0.5)}, greedy, sample.Params{Temperature: 0.5, Logprobs: -1}},
-		{"the request wins", openai.Params{Temperature: new(0.0), TopP: new(1.0), TopK: new(0), MinP: new(0.25), RepetitionPenalty: new(1.5),
-			PresencePenalty: new(1.0), FrequencyPenalty: new(-1.0), LogitBias: map[int32]float32{3: 4}, Seed: new(int64(-1)), Logprobs: true, TopLogprobs: 5},
-			model, sample.Params{TopP: 1, MinP: 0.25, RepetitionPenalty: 1.5, PresencePenalty: 1, FrequencyPenalty: -1,
-				LogitBias: map[int32]float32{3: 4}, Seed: new(uint64(1<<64 - 1)), Logprobs: 5}},
-		{"top_p 0 keeps the likeliest", openai.Params{TopP: new(0.0)}, sample.Defaults{}, sample.Params{Temperature: 1, TopP: leastTopP, Logprobs: -1}},
+		{"unless asked", openai.Params{Temperature: new(0.5)}, greedy,
+			sample.Params{Temperature: 0.5, Logprobs: -1}},
+		{"the request wins", openai.Params{Temperature: new(0.0), TopP: new(1.0), TopK: new(0),
+			MinP: new(0.25), RepetitionPenalty: new(1.5),
+			PresencePenalty: new(1.0), FrequencyPenalty: new(-1.0),
+			LogitBias: map[int32]float32{3: 4}, Seed: new(int64(-1)), Logprobs: true,
+			TopLogprobs: 5},
+			model, sample.Params{TopP: 1, MinP: 0.25, RepetitionPenalty: 1.5, PresencePenalty: 1,
+				FrequencyPenalty: -1,
+				LogitBias:        map[int32]float32{3: 4}, Seed: new(uint64(1<<64 - 1)),
+				Logprobs: 5}},
+		{"top_p 0 keeps the likeliest", openai.Params{TopP: new(0.0)}, sample.Defaults{},
+			sample.Params{Temperature: 1, TopP: leastTopP, Logprobs: -1}},
 		{"logprobs without alternatives", openai.Params{Logprobs: true}, greedy, sample.Params{}},
 	}
 	for _, c := range cases {
@@ -53,10 +62,12 @@ func TestRequestReachesTheEngine(t *testing.T) {
 	post(t, s.URL+"/v1/chat/completions", `{"messages":[{"role":"system","content":[{"type":"text","text":"S"}]},{"role":"user","content":"U"}],
 		"max_completion_tokens":9,"max_tokens":5,"stop":["a","b"],"temperature":0.5,"chat_template_kwargs":{"enable_thinking":false}}`)
 	q := <-e.requests
-	if got := e.tokenizer.Decode(q.Prompt, false); got != "<|im_start|>system\nS<|im_end|>\n<|im_start|>user\nU<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n" {
+	if got := e.tokenizer.Decode(q.Prompt,
+		false); got != "<|im_start|>system\nS<|im_end|>\n<|im_start|>user\nU<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n" {
 		t.Errorf("prompt %q", got)
 	}
-	if q.MaxTokens != 9 || !reflect.DeepEqual(q.Stop, []string{"a", "b"}) || q.Sampling.Temperature != 0.5 || !strings.HasPrefix(q.ID, "chatcmpl-") {
+	if q.MaxTokens != 9 || !reflect.DeepEqual(q.Stop, []string{"a", "b"}) ||
+		q.Sampling.Temperature != 0.5 || !strings.HasPrefix(q.ID, "chatcmpl-") {
 		t.Errorf("request %+v", q)
 	}
 	post(t, s.URL+"/v1/completions", `{"prompt":[5,6,7]}`)
@@ -65,18 +76,21 @@ func TestRequestReachesTheEngine(t *testing.T) {
 	}
 }
 
-// TestDefaults: what is set for a model is asked for where the request does not say, under the model's own ID.
+// TestDefaults: what is set for a model is asked for where the request does not say, under the
+// model's own ID.
 func TestDefaults(t *testing.T) {
 	e := newFakeEngine(func(s *fakeStream) { s.done("stop", nil) })
 	s := start(t, e, Options{Defaults: func(id string) openai.Defaults {
 		if id != "demo" {
 			t.Errorf("defaults of %q", id)
 		}
-		return openai.Defaults{MaxTokens: 5, TopK: new(40), TemplateKwargs: json.RawMessage(`{"enable_thinking":false}`)}
+		return openai.Defaults{MaxTokens: 5, TopK: new(40),
+			TemplateKwargs: json.RawMessage(`{"enable_thinking":false}`)}
 	}})
 	post(t, s.URL+"/v1/chat/completions", `{"messages":[{"role":"user","content":"U"}],"top_k":3}`)
 	q := <-e.requests
-	if got := e.tokenizer.Decode(q.Prompt, false); !strings.HasSuffix(got, "<think>\n\n</think>\n\n") || q.MaxTokens != 5 || q.Sampling.TopK != 3 {
+	if got := e.tokenizer.Decode(q.Prompt, false); !strings.HasSuffix(got,
+		"<think>\n\n</think>\n\n") || q.MaxTokens != 5 || q.Sampling.TopK != 3 {
 		t.Errorf("chat: prompt %q, request %+v", got, q)
 	}
 	post(t, s.URL+"/v1/completions", `{"prompt":"a","max_tokens":2}`)
@@ -88,17 +102,21 @@ func TestDefaults(t *testing.T) {
 func TestModelsAndHealth(t *testing.T) {
 	models := &fakeModels{engine: newFakeEngine(nil)}
 	s := start(t, nil, Options{Models: models})
-	if status, _, text := do(t, http.MethodGet, s.URL+"/v1/models", ""); status != 200 || !strings.Contains(text, `"id":"demo"`) || !strings.Contains(text, `"max_model_len":4096`) {
+	if status, _, text := do(t, http.MethodGet, s.URL+"/v1/models", ""); status != 200 ||
+		!strings.Contains(text, `"id":"demo"`) || !strings.Contains(text, `"max_model_len":4096`) {
 		t.Errorf("models: %d %s", status, text)
 	}
-	if status, _, text := do(t, http.MethodGet, s.URL+"/v1/models/demo", ""); status != 200 || !strings.HasPrefix(text, `{"id":"demo","object":"model"`) {
+	if status, _, text := do(t, http.MethodGet, s.URL+"/v1/models/demo", ""); status != 200 ||
+		!strings.HasPrefix(text, `{"id":"demo","object":"model"`) {
 		t.Errorf("model: %d %s", status, text)
 	}
-	if status, _, text := do(t, http.MethodGet, s.URL+"/health", ""); status != 200 || text != `{"status":"ok","model":"demo"}`+"\n" {
+	if status, _, text := do(t, http.MethodGet, s.URL+"/health", ""); status != 200 ||
+		text != `{"status":"ok","model":"demo"}`+"\n" {
 		t.Errorf("health: %d %s", status, text)
 	}
 	models.err = problem.New(problem.Loading, "x", "", "")
-	if status, _, text := do(t, http.MethodGet, s.URL+"/health", ""); status != 200 || text != `{"status":"loading"}`+"\n" {
+	if status, _, text := do(t, http.MethodGet, s.URL+"/health", ""); status != 200 ||
+		text != `{"status":"loading"}`+"\n" {
 		t.Errorf("health while loading: %d %s", status, text)
 	}
 }
@@ -147,7 +165,9 @@ func TestLog(t *testing.T) {
 	if len(lines) != 1 {
 		t.Fatalf("%d lines, want one: probes are not logged\n%s", len(lines), log.String())
 	}
-	for _, want := range []string{"path=/v1/chat/completions", "status=200", "model=demo", "finish=stop", "prompt_tokens=11", "cached_tokens=4", "completion_tokens=1", "first_token=20ms", "tokens_per_second=100.0"} {
+	for _, want := range []string{"path=/v1/chat/completions", "status=200", "model=demo",
+		"finish=stop", "prompt_tokens=11", "cached_tokens=4", "completion_tokens=1",
+		"first_token=20ms", "tokens_per_second=100.0"} {
 		if !strings.Contains(lines[0], want) {
 			t.Errorf("the line lacks %q: %s", want, lines[0])
 		}

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// sse writes server-sent events: "data: JSON" and ": comment", each flushed at once. An error means that the client is gone.
-// Form: https://html.spec.whatwg.org/multipage/server-sent-events.html
+// sse writes server-sent events: "data: JSON" and ": comment", each flushed at once. An error means
+// that the client is gone. Form: https://html.spec.whatwg.org/multipage/server-sent-events.html
 type sse struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
@@ -30,10 +30,11 @@ func (e *sse) done() error { return e.write("data: [DONE]\n\n") }
 
 func (e *sse) comment(text string) error { return e.write(": " + text + "\n\n") }
 
-// write bounds the time that a client who does not read may hold the handler. Writers without deadlines or flushing (in
-// tests, or behind a proxy of a web view) do without.
+// write bounds the time that a client who does not read may hold the handler. Writers without
+// deadlines or flushing (in tests, or behind a proxy of a web view) do without.
 func (e *sse) write(text string) error {
-	if err := e.control.SetWriteDeadline(time.Now().Add(e.timeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+	if err := e.control.SetWriteDeadline(time.Now().Add(e.timeout)); err != nil &&
+		!errors.Is(err, http.ErrNotSupported) {
 		return writeError{err}
 	}
 	if _, err := e.w.Write([]byte(text)); err != nil {

@@ -1,7 +1,7 @@
 package server
 
-// The streamed form of an answer. Comments keep proxies and clients waiting while a long prompt is read, and half an answer
-// never ends like a whole one.
+// The streamed form of an answer. Comments keep proxies and clients waiting while a long prompt is
+// read, and half an answer never ends like a whole one.
 
 import (
 	"fmt"
@@ -11,8 +11,8 @@ import (
 	"headroom/engine/openai"
 )
 
-// streamed sends an answer as server-sent events. The headers go out with the first thing to say, so that an error before it
-// still gets its own status.
+// streamed sends an answer as server-sent events. The headers go out with the first thing to say,
+// so that an error before it still gets its own status.
 type streamed struct {
 	w            http.ResponseWriter
 	timeout      time.Duration
@@ -34,7 +34,8 @@ func (o *streamed) begin() error {
 	return nil
 }
 
-// progress is a comment, which clients ignore and our UI reads; proxies see that the connection lives.
+// progress is a comment, which clients ignore and our UI reads; proxies see that the connection
+// lives.
 func (o *streamed) progress(done, total int) error {
 	if err := o.begin(); err != nil {
 		return err
@@ -71,8 +72,8 @@ func (o *streamed) end(finish string, usage *openai.Usage) error {
 	return o.events.done()
 }
 
-// fail sends the error as an event, after which the stream ends without [DONE]: clients must not take half an answer for a
-// whole one.
+// fail sends the error as an event, after which the stream ends without [DONE]: clients must not
+// take half an answer for a whole one.
 func (o *streamed) fail(err error) error {
 	if o.events == nil {
 		o.refuse(err)

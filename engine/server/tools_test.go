@@ -13,8 +13,8 @@ import (
 	wire "headroom/engine/openai"
 )
 
-// TestToolsReachTheTemplate: tools, earlier calls and their results are in the prompt as they came, next to other variables of
-// the template; with tool_choice "none" the tools are not.
+// TestToolsReachTheTemplate: tools, earlier calls and their results are in the prompt as they came,
+// next to other variables of the template; with tool_choice "none" the tools are not.
 func TestToolsReachTheTemplate(t *testing.T) {
 	e := newFakeEngine(func(s *fakeStream) { s.done("stop", nil) })
 	s := start(t, e, Options{})
@@ -30,7 +30,8 @@ func TestToolsReachTheTemplate(t *testing.T) {
 			t.Fatalf("%s: %d %s", choice, status, text)
 		}
 		prompt := e.tokenizer.Decode((<-e.requests).Prompt, false)
-		if got := strings.Contains(prompt, `{"type": "function", "function": {"strict": true, "name": "get_time", "parameters": {"b": 1, "a": 2}}}`); got != tools {
+		if got := strings.Contains(prompt,
+			`{"type": "function", "function": {"strict": true, "name": "get_time", "parameters": {"b": 1, "a": 2}}}`); got != tools {
 			t.Errorf("%s: tools in the prompt: %v\n%s", choice, got, prompt)
 		}
 		for _, want := range []string{
@@ -42,17 +43,20 @@ func TestToolsReachTheTemplate(t *testing.T) {
 			}
 		}
 	}
-	if status, _, text := post(t, s.URL+"/v1/chat/completions", body("required")); status != 400 || !strings.Contains(text, `"param":"tool_choice"`) {
+	if status, _, text := post(t, s.URL+"/v1/chat/completions", body("required")); status != 400 ||
+		!strings.Contains(text, `"param":"tool_choice"`) {
 		t.Errorf("required: %d %s", status, text)
 	}
 }
 
-// TestLongCallKeepsTheConnection: tokens of a call that is not whole yet show nothing, so a comment goes out now and then.
+// TestLongCallKeepsTheConnection: tokens of a call that is not whole yet show nothing, so a comment
+// goes out now and then.
 func TestLongCallKeepsTheConnection(t *testing.T) {
 	e := newFakeEngine(nil)
 	out := &lifeSigns{}
 	tools := e.template.Tools([]json.RawMessage{json.RawMessage(`{"function":{"name":"f"}}`)})
-	a := &answer{out: out, tokenizer: e.tokenizer, keepAlive: time.Hour, split: chat.NewSplitter(false, tools)}
+	a := &answer{out: out, tokenizer: e.tokenizer, keepAlive: time.Hour,
+		split: chat.NewSplitter(false, tools)}
 	for i, step := range []struct {
 		text string
 		ago  time.Duration // since the client last heard something
@@ -67,7 +71,8 @@ func TestLongCallKeepsTheConnection(t *testing.T) {
 		if step.ago > 0 {
 			a.heard = time.Now().Add(-step.ago)
 		}
-		if err := a.token(engine.Event{Type: engine.Token, Text: step.text}); err != nil || *out != step.want {
+		if err := a.token(engine.Event{Type: engine.Token, Text: step.text}); err != nil ||
+			*out != step.want {
 			t.Fatalf("after step %d: %+v, %v; want %+v", i, *out, err, step.want)
 		}
 	}
@@ -87,17 +92,19 @@ var getTime = openai.ChatCompletionFunctionTool(openai.FunctionDefinitionParam{
 	Name:        "get_time",
 	Description: openai.String("Get the local time in a city."),
 	Parameters: openai.FunctionParameters{
-		"type": "object", "properties": map[string]any{"city": map[string]any{"type": "string"}}, "required": []string{"city"},
+		"type": "object", "properties": map[string]any{"city": map[string]any{"type": "string"}},
+		"required": []string{"city"},
 	},
 })
 
-// TestOpenAIClientTools goes the whole way with the official client and the bundled model: question, call, result, answer. The
-// streamed call is the whole one.
+// TestOpenAIClientTools goes the whole way with the official client and the bundled model:
+// question, call, result, answer. The streamed call is the whole one.
 func TestOpenAIClientTools(t *testing.T) {
 	client, ctx := newClient(t), t.Context()
 	q := openai.ChatCompletionNewParams{
-		Model:    "demo",
-		Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage("Tell me the time in Boston.")},
+		Model: "demo",
+		Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage(
+			"Tell me the time in Boston.")},
 		Tools:    []openai.ChatCompletionToolUnionParam{getTime},
 		Logprobs: openai.Bool(true),
 	}
@@ -106,11 +113,13 @@ func TestOpenAIClientTools(t *testing.T) {
 		t.Fatal(err)
 	}
 	asked := answer.Choices[0]
-	if asked.FinishReason != "tool_calls" || asked.Message.Content != "" || len(asked.Message.ToolCalls) != 1 || len(asked.Logprobs.Content) != 0 {
+	if asked.FinishReason != "tool_calls" || asked.Message.Content != "" ||
+		len(asked.Message.ToolCalls) != 1 || len(asked.Logprobs.Content) != 0 {
 		t.Fatalf("got %s", answer.RawJSON())
 	}
 	call := asked.Message.ToolCalls[0].AsFunction()
-	if call.Function.Name != "get_time" || call.Function.Arguments != `{"city": "Boston"}` || !strings.HasPrefix(call.ID, "call_") {
+	if call.Function.Name != "get_time" || call.Function.Arguments != `{"city": "Boston"}` ||
+		!strings.HasPrefix(call.ID, "call_") {
 		t.Errorf("the call is %+v", call)
 	}
 
@@ -128,15 +137,18 @@ func TestOpenAIClientTools(t *testing.T) {
 			}
 		}
 	}
-	if stream.Err() != nil || finished != 1 || all.Choices[0].FinishReason != "tool_calls" || all.Choices[0].Message.Content != "" {
+	if stream.Err() != nil || finished != 1 || all.Choices[0].FinishReason != "tool_calls" ||
+		all.Choices[0].Message.Content != "" {
 		t.Errorf("streamed %d calls: %+v, %v", finished, all.Choices, stream.Err())
 	}
 
-	q.Messages = append(q.Messages, asked.Message.ToParam(), openai.ToolMessage(`{"time": "01:54"}`, call.ID))
+	q.Messages = append(q.Messages, asked.Message.ToParam(),
+		openai.ToolMessage(`{"time": "01:54"}`, call.ID))
 	if answer, err = client.Chat.Completions.New(ctx, q); err != nil {
 		t.Fatal(err)
 	}
-	if got := answer.Choices[0]; got.Message.Content != "It is 01:54 in Boston." || got.FinishReason != "stop" || len(got.Message.ToolCalls) != 0 {
+	if got := answer.Choices[0]; got.Message.Content != "It is 01:54 in Boston." ||
+		got.FinishReason != "stop" || len(got.Message.ToolCalls) != 0 {
 		t.Errorf("the answer is %s", answer.RawJSON())
 	}
 }

@@ -13,7 +13,9 @@ import (
 	"headroom/engine/problem"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write testdata/*.txt anew from what the server answers; read the difference before committing it")
+var rewrite = flag.Bool("rewrite", false,
+	"write testdata/*.txt anew from what the server answers; read the difference before "+
+		"committing it")
 
 // TestTranscripts holds whole answers, byte for byte, against testdata/NAME.txt.
 func TestTranscripts(t *testing.T) {
@@ -38,86 +40,106 @@ func TestTranscripts(t *testing.T) {
 			s.say("The cache\nkeeps")
 			s.done(engine.FinishStop, nil)
 		}},
-		{"chat_stream_without_usage", chatPath, `{` + hi + noThink + `,"stream":true}`, func(s *fakeStream) {
-			s.say("a")
-			s.done(engine.FinishLength, nil)
-		}},
+		{"chat_stream_without_usage", chatPath, `{` + hi + noThink + `,"stream":true}`,
+			func(s *fakeStream) {
+				s.say("a")
+				s.done(engine.FinishLength, nil)
+			}},
 		{"chat_stream_reasoning", chatPath, `{` + hi + streamed + `}`, func(s *fakeStream) {
 			s.say("It asks.\n</think>\n\nYes <b>")
 			s.done(engine.FinishStop, nil)
 		}},
-		{"chat_stream_unclosed_reasoning", chatPath, `{` + hi + streamed + `}`, func(s *fakeStream) {
-			s.say("It asks </thi")
-			s.done(engine.FinishLength, nil)
-		}},
-		{"chat_stream_logprobs", chatPath, `{` + hi + `,"stream":true,"logprobs":true,"top_logprobs":1}`, func(s *fakeStream) {
-			s.say("Hm.\n</think>Yes")
-			s.token(2086, "") // <|im_end|> yields no text and is no token of the answer
-			s.done(engine.FinishStop, nil)
-		}},
-		{"chat_stream_held_text", chatPath, `{` + hi + noThink + `,"stream":true,"stop":["END"],"logprobs":true}`, func(s *fakeStream) {
-			s.token(10, "")
-			s.token(11, "a E")
-			s.token(12, "")
-			s.events <- engine.Event{Type: engine.Done, Text: "N!", Finish: engine.FinishLength, Usage: s.usage}
-			close(s.events)
-		}},
+		{"chat_stream_unclosed_reasoning", chatPath, `{` + hi + streamed + `}`,
+			func(s *fakeStream) {
+				s.say("It asks </thi")
+				s.done(engine.FinishLength, nil)
+			}},
+		{"chat_stream_logprobs", chatPath,
+			`{` + hi + `,"stream":true,"logprobs":true,"top_logprobs":1}`, func(s *fakeStream) {
+				s.say("Hm.\n</think>Yes")
+				s.token(2086, "") // <|im_end|> yields no text and is no token of the answer
+				s.done(engine.FinishStop, nil)
+			}},
+		{"chat_stream_held_text", chatPath,
+			`{` + hi + noThink + `,"stream":true,"stop":["END"],"logprobs":true}`,
+			func(s *fakeStream) {
+				s.token(10, "")
+				s.token(11, "a E")
+				s.token(12, "")
+				s.events <- engine.Event{Type: engine.Done, Text: "N!", Finish: engine.FinishLength,
+					Usage: s.usage}
+				close(s.events)
+			}},
 		{"chat_stream_error_first", chatPath, `{` + hi + streamed + `}`, func(s *fakeStream) {
 			s.done(engine.FinishError, errors.New("the file is gone"))
 		}},
-		{"chat_stream_error_late", chatPath, `{` + hi + noThink + streamed + `}`, func(s *fakeStream) {
-			s.say("a")
-			s.done(engine.FinishError, problem.New(problem.Internal, "The engine failed on this request", "a \"reason\"", ""))
-		}},
-		{"chat_stream_cancelled", chatPath, `{` + hi + noThink + streamed + `}`, func(s *fakeStream) {
-			s.say("a")
-			s.done(engine.FinishCancelled, nil)
-		}},
+		{"chat_stream_error_late", chatPath, `{` + hi + noThink + streamed + `}`,
+			func(s *fakeStream) {
+				s.say("a")
+				s.done(engine.FinishError,
+					problem.New(problem.Internal, "The engine failed on this request",
+						"a \"reason\"", ""))
+			}},
+		{"chat_stream_cancelled", chatPath, `{` + hi + noThink + streamed + `}`,
+			func(s *fakeStream) {
+				s.say("a")
+				s.done(engine.FinishCancelled, nil)
+			}},
 		{"chat_whole", chatPath, `{"model":"demo",` + hi + `}`, func(s *fakeStream) {
 			s.prefill(10, 4)
 			s.say("Hm.\n</think>\n\nYes, \"é\"")
 			s.done(engine.FinishStop, nil)
 		}},
-		{"chat_whole_logprobs", chatPath, `{` + hi + noThink + `,"logprobs":true}`, func(s *fakeStream) {
-			s.say("Yes")
-			s.done(engine.FinishStop, nil)
-		}},
+		{"chat_whole_logprobs", chatPath, `{` + hi + noThink + `,"logprobs":true}`,
+			func(s *fakeStream) {
+				s.say("Yes")
+				s.done(engine.FinishStop, nil)
+			}},
 		{"chat_whole_error", chatPath, `{` + hi + `}`, func(s *fakeStream) {
 			s.say("half an answer")
 			s.done(engine.FinishError, errors.New("the file is gone"))
 		}},
-		{"chat_whole_cancelled", chatPath, `{` + hi + `}`, func(s *fakeStream) { s.done(engine.FinishCancelled, nil) }},
-		{"chat_stream_tools", chatPath, `{` + hi + tools + streamed + `,"logprobs":true}`, func(s *fakeStream) {
-			s.say("Two.\n</think>\n\nYes:\n\n" + call + "\n" + call)
-			s.token(2086, "")
-			s.done(engine.FinishStop, nil)
-		}},
-		{"chat_stream_tools_cut_off", chatPath, `{` + hi + tools + noThink + `,"stream":true}`, func(s *fakeStream) {
-			s.say(call + "\n<tool_call>\n<function=set_timer>\n<para")
-			s.done(engine.FinishLength, nil)
-		}},
-		{"chat_stream_tools_held_text", chatPath, `{` + hi + tools + noThink + `,"stream":true}`, func(s *fakeStream) {
-			s.token(10, "")
-			s.events <- engine.Event{Type: engine.Done, Text: call, Finish: engine.FinishStop, Usage: s.usage}
-			close(s.events)
-		}},
-		{"chat_whole_tools", chatPath, `{` + hi + tools + noThink + `,"tool_choice":"auto"}`, func(s *fakeStream) {
-			s.say(call)
-			s.done(engine.FinishStop, nil)
-		}},
-		{"chat_whole_tools_malformed", chatPath, `{` + hi + tools + noThink + `,"logprobs":true}`, func(s *fakeStream) {
-			s.say("<tool_call>\n5")
-			s.done(engine.FinishStop, nil)
-		}},
-		{"chat_whole_tools_not_offered", chatPath, `{` + hi + tools + noThink + `,"tool_choice":"none"}`, func(s *fakeStream) {
-			s.say(call)
-			s.done(engine.FinishStop, nil)
-		}},
-		{"completion_stream_logprobs", textPath, `{"prompt":"x","logprobs":1` + streamed + `}`, func(s *fakeStream) {
-			s.prefill(1, 0)
-			s.say("<think> é is")
-			s.done(engine.FinishStop, nil)
-		}},
+		{"chat_whole_cancelled", chatPath, `{` + hi + `}`,
+			func(s *fakeStream) { s.done(engine.FinishCancelled, nil) }},
+		{"chat_stream_tools", chatPath, `{` + hi + tools + streamed + `,"logprobs":true}`,
+			func(s *fakeStream) {
+				s.say("Two.\n</think>\n\nYes:\n\n" + call + "\n" + call)
+				s.token(2086, "")
+				s.done(engine.FinishStop, nil)
+			}},
+		{"chat_stream_tools_cut_off", chatPath, `{` + hi + tools + noThink + `,"stream":true}`,
+			func(s *fakeStream) {
+				s.say(call + "\n<tool_call>\n<function=set_timer>\n<para")
+				s.done(engine.FinishLength, nil)
+			}},
+		{"chat_stream_tools_held_text", chatPath, `{` + hi + tools + noThink + `,"stream":true}`,
+			func(s *fakeStream) {
+				s.token(10, "")
+				s.events <- engine.Event{Type: engine.Done, Text: call, Finish: engine.FinishStop,
+					Usage: s.usage}
+				close(s.events)
+			}},
+		{"chat_whole_tools", chatPath, `{` + hi + tools + noThink + `,"tool_choice":"auto"}`,
+			func(s *fakeStream) {
+				s.say(call)
+				s.done(engine.FinishStop, nil)
+			}},
+		{"chat_whole_tools_malformed", chatPath, `{` + hi + tools + noThink + `,"logprobs":true}`,
+			func(s *fakeStream) {
+				s.say("<tool_call>\n5")
+				s.done(engine.FinishStop, nil)
+			}},
+		{"chat_whole_tools_not_offered", chatPath,
+			`{` + hi + tools + noThink + `,"tool_choice":"none"}`, func(s *fakeStream) {
+				s.say(call)
+				s.done(engine.FinishStop, nil)
+			}},
+		{"completion_stream_logprobs", textPath, `{"prompt":"x","logprobs":1` + streamed + `}`,
+			func(s *fakeStream) {
+				s.prefill(1, 0)
+				s.say("<think> é is")
+				s.done(engine.FinishStop, nil)
+			}},
 		{"completion_whole", textPath, `{"prompt":[1,2,3],"logprobs":0}`, func(s *fakeStream) {
 			s.say("one two")
 			s.done(engine.FinishLength, nil)
@@ -128,7 +150,8 @@ func TestTranscripts(t *testing.T) {
 	created := regexp.MustCompile(`"created":\d+`)
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			status, header, text := post(t, start(t, newFakeEngine(c.script), Options{}).URL+c.path, c.body)
+			status, header, text := post(t, start(t, newFakeEngine(c.script), Options{}).URL+c.path,
+				c.body)
 			text = id.ReplaceAllString(text, `"$1-ID"`)
 			text = callID.ReplaceAllString(text, `"call_ID"`)
 			text = created.ReplaceAllString(text, `"created":0`)
@@ -144,7 +167,8 @@ func TestTranscripts(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got != string(want) {
-				t.Errorf("%s (go test -rewrite writes it anew):\ngot:\n%s\nwant:\n%s", path, got, want)
+				t.Errorf("%s (go test -rewrite writes it anew):\ngot:\n%s\nwant:\n%s", path, got,
+					want)
 			}
 		})
 	}

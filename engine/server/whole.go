@@ -31,7 +31,8 @@ func (o *whole) text(p part) error {
 }
 
 func (o *whole) end(finish string, usage *openai.Usage) error {
-	all := part{Content: o.content.String(), Reasoning: o.reasoning.String(), Calls: o.calls, Tokens: o.tokens}
+	all := part{Content: o.content.String(), Reasoning: o.reasoning.String(), Calls: o.calls,
+		Tokens: o.tokens}
 	writeJSON(o.w, http.StatusOK, o.form.whole(all, finish, usage))
 	return nil
 }

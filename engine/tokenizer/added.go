@@ -1,7 +1,7 @@
 package tokenizer
 
-// Tokens that are matched in the text itself, before any other step: a chat's <|im_start|> and the like. They are found with a
-// trie, because a vocabulary may have many.
+// Tokens that are matched in the text itself, before any other step: a chat's <|im_start|> and the
+// like. They are found with a trie, because a vocabulary may have many.
 
 import (
 	"strings"
@@ -135,6 +135,7 @@ func startsInWord(s string) bool {
 
 // isWord is \w as Rust's regex crate and UTS 18 define it.
 func isWord(r rune) bool {
-	return unicode.In(r, unicode.L, unicode.M, unicode.Nd, unicode.Nl, unicode.Pc, unicode.Other_Alphabetic, unicode.Join_Control) ||
+	return unicode.In(r, unicode.L, unicode.M, unicode.Nd, unicode.Nl, unicode.Pc,
+		unicode.Other_Alphabetic, unicode.Join_Control) ||
 		addedClass(r) != other
 }

@@ -118,7 +118,8 @@ func (m *bpe) appendSymbols(symbols []symbol, word string) []symbol {
 func (e *encoder) pushPair(left int32) {
 	right := e.symbols[left].next
 	if m, ok := e.model.merges[pairKey(e.symbols[left].id, e.symbols[right].id)]; ok {
-		e.queue.push(candidate{uint64(uint32(m.rank))<<32 | uint64(uint32(left)), m.id, e.symbols[right].end})
+		e.queue.push(candidate{uint64(uint32(m.rank))<<32 | uint64(uint32(left)), m.id,
+			e.symbols[right].end})
 	}
 }
 

@@ -15,8 +15,10 @@ func (t *Tokenizer) buildModel(file *fileJSON) error {
 	if f.Type != "BPE" && !(f.Type == "" && len(f.Merges) > 0) {
 		return fmt.Errorf("type %q is not supported, only byte-level BPE", f.Type)
 	}
-	if f.ContinuingSubwordPrefix != "" || f.EndOfWordSuffix != "" || f.Dropout != nil && *f.Dropout != 0 {
-		return errors.New("continuing_subword_prefix, end_of_word_suffix and dropout are not supported")
+	if f.ContinuingSubwordPrefix != "" || f.EndOfWordSuffix != "" || f.Dropout != nil &&
+		*f.Dropout != 0 {
+		return errors.New(
+			"continuing_subword_prefix, end_of_word_suffix and dropout are not supported")
 	}
 	var err error
 	if t.vocab, err = parseVocab(f.Vocab); err != nil {
@@ -88,7 +90,8 @@ func (t *Tokenizer) buildAdded(file *fileJSON) error {
 		if p.used && p.text != token.Content {
 			return fmt.Errorf("%q has id %d, which belongs to %q", token.Content, token.ID, p.text)
 		}
-		*p = piece{text: token.Content, used: true, added: !p.used || p.added, special: token.Special}
+		*p = piece{text: token.Content, used: true, added: !p.used ||
+			p.added, special: token.Special}
 		t.vocab[token.Content] = token.ID
 		content, set := token.Content, &t.raw
 		if token.Normalized {

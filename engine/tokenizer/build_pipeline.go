@@ -193,7 +193,8 @@ func (t *Tokenizer) addTemplate(p *processorJSON) error {
 		}
 		for _, id := range token.IDs {
 			if t.pieces.bytes(id) == nil {
-				return fmt.Errorf("%q stands for id %d, which is not in vocab", part.SpecialToken.ID, id)
+				return fmt.Errorf("%q stands for id %d, which is not in vocab",
+					part.SpecialToken.ID, id)
 			}
 		}
 		if texts == 0 {

@@ -1,7 +1,7 @@
 package tokenizer
 
-// Between token ids and bytes: the alphabet in which the vocabulary is spelled, and the table that has every token's bytes
-// unspelled, so that decoding is a look-up.
+// Between token ids and bytes: the alphabet in which the vocabulary is spelled, and the table that
+// has every token's bytes unspelled, so that decoding is a look-up.
 
 import "unicode/utf8"
 

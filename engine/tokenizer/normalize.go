@@ -1,7 +1,7 @@
 package tokenizer
 
-// Normalization before splitting. It must give what the tokenizers library gives, since text that is composed differently has
-// other tokens.
+// Normalization before splitting. It must give what the tokenizers library gives, since text that
+// is composed differently has other tokens.
 
 import (
 	"slices"

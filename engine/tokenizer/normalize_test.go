@@ -31,12 +31,14 @@ func TestComposeEqualsNFC(t *testing.T) {
 func TestNFCOfManyMarks(t *testing.T) {
 	below, above := strings.Repeat("\u0323", 20), strings.Repeat("\u0301", 20)
 	for in, want := range map[string]string{
-		"e" + above + above:             "é" + above[2:] + above,
-		"e" + above + below + "f":       "ẹ" + below[2:] + above + "f", // U+0323 sorts before U+0301; ẹ with U+0301 has no form
+		"e" + above + above: "é" + above[2:] + above,
+		// U+0323 sorts before U+0301; ẹ with U+0301 has no form
+		"e" + above + below + "f":       "ẹ" + below[2:] + above + "f",
 		"x" + above + below + "e\u0301": "x" + below + above + "é",
 		// Marks of one class keep their order.
-		"x" + strings.Repeat("\u0301\u0300\u0323", 20): "x" + strings.Repeat("\u0323", 20) + strings.Repeat("\u0301\u0300", 20),
-		"\u034f" + above + above:                       "\u034f" + above + above,
+		"x" + strings.Repeat("\u0301\u0300\u0323", 20): "x" + strings.Repeat("\u0323", 20) +
+			strings.Repeat("\u0301\u0300", 20),
+		"\u034f" + above + above: "\u034f" + above + above,
 	} {
 		if got := nfc(in); got != want {
 			t.Errorf("nfc(%+q)\n = %+q, expected\n   %+q", in, got, want)

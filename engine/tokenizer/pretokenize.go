@@ -1,7 +1,7 @@
 package tokenizer
 
-// How text is cut into words that merges do not cross. Splitters form a chain, each handing its pieces to the next; pieces are
-// substrings, so cutting copies nothing.
+// How text is cut into words that merges do not cross. Splitters form a chain, each handing its
+// pieces to the next; pieces are substrings, so cutting copies nothing.
 
 import (
 	"fmt"
@@ -155,7 +155,8 @@ func findRegex(pattern string) (finder, error) {
 			return at
 		}
 		// The only error is a timeout, and none is set.
-		for m, err := re.FindStringMatch(text); m != nil && err == nil; m, err = re.FindNextMatch(m) {
+		for m, err := re.FindStringMatch(text); m != nil &&
+			err == nil; m, err = re.FindNextMatch(m) {
 			from := skip(m.Index - runes)
 			spans = appendRest(spans, done, from)
 			done = from

@@ -53,13 +53,14 @@ func checkScanners(t *testing.T, finders map[string]finder, text string) {
 // show best what the alternatives mean.
 func TestScannerWords(t *testing.T) {
 	for text, want := range map[string]string{ // words ended by |
-		"'\u017fa":          "'\u017f|a|", // a long s is an s in another case
-		"I'LLa 'x":          "I|'LL|a| '|x|",
-		"a\n \n  b":         "a|\n \n| | b|",
-		"a  ":               "a|  |",
-		" !\r\n\n x":        " !\r\n\n| x|",
-		"12\u00a0a":         "1|2|\u00a0a|",
-		"\U0002ebf0\u2ebf日": "\U0002ebf0|\u2ebf日|", // a letter of Unicode 15.1; a symbol before a word
+		"'\u017fa":   "'\u017f|a|", // a long s is an s in another case
+		"I'LLa 'x":   "I|'LL|a| '|x|",
+		"a\n \n  b":  "a|\n \n| | b|",
+		"a  ":        "a|  |",
+		" !\r\n\n x": " !\r\n\n| x|",
+		"12\u00a0a":  "1|2|\u00a0a|",
+		// a letter of Unicode 15.1; a symbol before a word
+		"\U0002ebf0\u2ebf日": "\U0002ebf0|\u2ebf日|",
 	} {
 		var got strings.Builder
 		s := knownPatterns[qwen35Pattern]
@@ -94,7 +95,8 @@ func TestScannersEqualRegexShort(t *testing.T) {
 // Random longer texts, with all contractions and characters from everywhere.
 func TestScannersEqualRegexRandom(t *testing.T) {
 	finders := findAll(t)
-	pieces := strings.Split("'s|'T|'re|'VE|'m|'ll|'D|'|a|Hello|ß|\u0301|हिन्दी|日本|12345|½|\n|\r\n|\n\n| |   |\t|\u2003|\u0085|\u200d|!|...|🙂|\x00|\ufffd", "|")
+	pieces := strings.Split(
+		"'s|'T|'re|'VE|'m|'ll|'D|'|a|Hello|ß|\u0301|हिन्दी|日本|12345|½|\n|\r\n|\n\n| |   |\t|\u2003|\u0085|\u200d|!|...|🙂|\x00|\ufffd", "|")
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 3000 {
 		var b strings.Builder
@@ -122,7 +124,8 @@ func TestAddedClasses(t *testing.T) {
 		end = c.to
 		for r := c.from; r <= c.to; r++ {
 			if addedClass(r) != c.class || classOf(r) != c.class {
-				t.Errorf("%#x has class %d and %d, expected %d", r, addedClass(r), classOf(r), c.class)
+				t.Errorf("%#x has class %d and %d, expected %d", r, addedClass(r), classOf(r),
+					c.class)
 			}
 		}
 		if addedClass(c.to+1) == c.class && classOf(c.to+1) != c.class {

@@ -60,7 +60,8 @@ func Load(path string) (*Tokenizer, error) {
 		return nil, fmt.Errorf("tokenizer: %w", err)
 	}
 	if !info.Mode().IsRegular() || info.Size() > maxFileBytes {
-		return nil, fmt.Errorf("tokenizer: %s: not a regular file of at most %d bytes", path, maxFileBytes)
+		return nil, fmt.Errorf("tokenizer: %s: not a regular file of at most %d bytes", path,
+			maxFileBytes)
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {

@@ -39,7 +39,8 @@ func TestLookups(t *testing.T) {
 	}
 	end, ok := tok.TokenID("<|im_end|>")
 	if !ok || end != 2086 || !tok.IsSpecial(end) || string(tok.TokenBytes(end)) != "<|im_end|>" {
-		t.Errorf("<|im_end|> is %d, %v, special %v, bytes %q", end, ok, tok.IsSpecial(end), tok.TokenBytes(end))
+		t.Errorf("<|im_end|> is %d, %v, special %v, bytes %q", end, ok, tok.IsSpecial(end),
+			tok.TokenBytes(end))
 	}
 	think, ok := tok.TokenID("<think>")
 	if !ok || think != 2087 || tok.IsSpecial(think) {
@@ -112,7 +113,9 @@ func TestStreamHoldsHalfCharacters(t *testing.T) {
 		{"cut at the end", byteIDs(t, tok, "é€"[:4]), []string{"", "é", "", ""}, "\ufffd"},
 		{"broken inside", byteIDs(t, tok, "\xe2\x82a"), []string{"", "", "\ufffda"}, ""},
 		{"never a beginning", byteIDs(t, tok, "\x80\xff"), []string{"\ufffd", "\ufffd"}, ""},
-		{"special between halves", slices.Concat(byteIDs(t, tok, "\xc3"), []int32{end}, byteIDs(t, tok, "\xa9")), []string{"", "", "é"}, ""},
+		{"special between halves",
+			slices.Concat(byteIDs(t, tok, "\xc3"), []int32{end}, byteIDs(t, tok, "\xa9")),
+			[]string{"", "", "é"}, ""},
 	}
 	for _, tt := range tests {
 		s := tok.NewStream(true)
@@ -165,7 +168,8 @@ func small(parts string) string {
 	if strings.Contains(parts, `"model"`) {
 		return "{" + parts[1:] + "}"
 	}
-	return `{"model":{"type":"BPE","vocab":{` + strings.Join(vocab, ",") + `,"ab":256},"merges":["a b"]}` + parts + `}`
+	return `{"model":{"type":"BPE","vocab":{` + strings.Join(vocab, ",") +
+		`,"ab":256},"merges":["a b"]}` + parts + `}`
 }
 
 func TestParseRefuses(t *testing.T) {
@@ -173,40 +177,63 @@ func TestParseRefuses(t *testing.T) {
 	tests := []struct{ name, json, want string }{
 		{"not JSON", "x", "not a tokenizer.json"},
 		{"empty", "{}", `type "" is not supported`},
-		{"Unigram", `{"model":{"type":"Unigram","vocab":[["a",-1.5]]}}`, `"Unigram" is not supported`},
-		{"WordPiece", `{"model":{"type":"WordPiece","vocab":{"a":0}}}`, `"WordPiece" is not supported`},
+		{"Unigram", `{"model":{"type":"Unigram","vocab":[["a",-1.5]]}}`,
+			`"Unigram" is not supported`},
+		{"WordPiece", `{"model":{"type":"WordPiece","vocab":{"a":0}}}`,
+			`"WordPiece" is not supported`},
 		{"no vocab", small(model(`"merges":[]`)), "vocab"},
 		{"empty vocab", small(model(`"vocab":{},"merges":[]`)), "vocab is empty"},
-		{"merge of unknown", small(model(`"vocab":{"a":0,"b":1},"merges":["a b"]`)), `merge 0: vocab must hold "a", "b" and "ab"`},
+		{"merge of unknown", small(model(`"vocab":{"a":0,"b":1},"merges":["a b"]`)),
+			`merge 0: vocab must hold "a", "b" and "ab"`},
 		{"merge of one", small(model(`"vocab":{"a":0},"merges":["a"]`)), "two tokens"},
 		{"merge of three", small(model(`"vocab":{"a":0},"merges":[["a","b","c"]]`)), "two tokens"},
-		{"vocab list", small(model(`"vocab":["a"],"merges":[]`)), "expected an object from token to id"},
+		{"vocab list", small(model(`"vocab":["a"],"merges":[]`)),
+			"expected an object from token to id"},
 		{"vocab null", small(model(`"vocab":null,"merges":[]`)), "expected an object"},
 		{"id as text", small(model(`"vocab":{"a":"1"},"merges":[]`)), "expected a whole number"},
 		{"fractional id", small(model(`"vocab":{"a":1.5},"merges":[]`)), "expected a whole number"},
-		{"token twice", small(model(`"vocab":{"a":1,"\u0061":2},"merges":[]`)), `"a" appears twice`},
+		{"token twice", small(model(`"vocab":{"a":1,"\u0061":2},"merges":[]`)),
+			`"a" appears twice`},
 		{"merges object", small(model(`"vocab":{"a":1},"merges":{}`)), "expected a list of merges"},
 		{"merge number", small(model(`"vocab":{"a":1},"merges":[7]`)), "expected a string"},
 		{"not UTF-8", "{\"a\":\"\xff\"}", "not valid UTF-8"},
 		{"id twice", small(model(`"vocab":{"a":0,"b":0},"merges":[]`)), "id 0 for both"},
 		{"negative id", small(model(`"vocab":{"a":-1},"merges":[]`)), "id -1, expected 0"},
-		{"huge id", small(model(`"vocab":{"a":2000000000},"merges":[]`)), "id 2000000000, expected 0"},
-		{"byte_fallback", small(model(`"byte_fallback":true,"vocab":{"a":0},"merges":[]`)), "byte_fallback"},
-		{"suffix", small(model(`"end_of_word_suffix":"</w>","vocab":{"a":0},"merges":[]`)), "end_of_word_suffix"},
-		{"unknown unk_token", small(model(`"unk_token":"?","vocab":{"a":0},"merges":[]`)), "unk_token"},
+		{"huge id", small(model(`"vocab":{"a":2000000000},"merges":[]`)),
+			"id 2000000000, expected 0"},
+		{"byte_fallback", small(model(`"byte_fallback":true,"vocab":{"a":0},"merges":[]`)),
+			"byte_fallback"},
+		{"suffix", small(model(`"end_of_word_suffix":"</w>","vocab":{"a":0},"merges":[]`)),
+			"end_of_word_suffix"},
+		{"unknown unk_token", small(model(`"unk_token":"?","vocab":{"a":0},"merges":[]`)),
+			"unk_token"},
 		{"no ByteLevel", small(`"pre_tokenizer":null`), "no ByteLevel"},
-		{"ByteLevel first", small(`"pre_tokenizer":{"type":"Sequence","pretokenizers":[{"type":"ByteLevel"},{"type":"Digits"}]}`), "must be the last"},
-		{"Metaspace", small(`"pre_tokenizer":{"type":"Metaspace"}`), `"Metaspace" is not supported`},
-		{"bad regex", small(`"pre_tokenizer":{"type":"Split","pattern":{"Regex":"("},"behavior":"Isolated"}`), "regular expression"},
-		{"empty pattern", small(`"pre_tokenizer":{"type":"Split","pattern":{"String":""},"behavior":"Isolated"}`), "must have a String"},
-		{"bad behavior", small(`"pre_tokenizer":{"type":"Split","pattern":{"String":"a"},"behavior":"Cut"}`), `"Cut" is unknown`},
+		{"ByteLevel first", small(
+			`"pre_tokenizer":{"type":"Sequence","pretokenizers":[{"type":"ByteLevel"},{"type":"Digits"}]}`), "must be the last"},
+		{"Metaspace", small(`"pre_tokenizer":{"type":"Metaspace"}`),
+			`"Metaspace" is not supported`},
+		{"bad regex",
+			small(`"pre_tokenizer":{"type":"Split","pattern":{"Regex":"("},"behavior":"Isolated"}`),
+			"regular expression"},
+		{"empty pattern", small(
+			`"pre_tokenizer":{"type":"Split","pattern":{"String":""},"behavior":"Isolated"}`),
+			"must have a String"},
+		{"bad behavior",
+			small(`"pre_tokenizer":{"type":"Split","pattern":{"String":"a"},"behavior":"Cut"}`),
+			`"Cut" is unknown`},
 		{"Lowercase", small(`"normalizer":{"type":"Lowercase"}`), `"Lowercase" is not supported`},
-		{"Bert", small(`"post_processor":{"type":"BertProcessing"}`), `"BertProcessing" is not supported`},
-		{"template without text", small(`"post_processor":{"type":"TemplateProcessing","single":[]}`), "0 places"},
-		{"template of unknown", small(`"post_processor":{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"x"}},{"Sequence":{"id":"A"}}]}`), `lacks "x"`},
-		{"template id", small(`"post_processor":{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"x"}},{"Sequence":{"id":"A"}}],"special_tokens":{"x":{"ids":[999]}}}`), "id 999"},
+		{"Bert", small(`"post_processor":{"type":"BertProcessing"}`),
+			`"BertProcessing" is not supported`},
+		{"template without text",
+			small(`"post_processor":{"type":"TemplateProcessing","single":[]}`), "0 places"},
+		{"template of unknown", small(
+			`"post_processor":{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"x"}},{"Sequence":{"id":"A"}}]}`), `lacks "x"`},
+		{"template id",
+			small(
+				`"post_processor":{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"x"}},{"Sequence":{"id":"A"}}],"special_tokens":{"x":{"ids":[999]}}}`), "id 999"},
 		{"Fuse", small(`"decoder":{"type":"Fuse"}`), `"Fuse" is not supported`},
-		{"added token's id taken", small(`"added_tokens":[{"id":5,"content":"<x>"}]`), "belongs to"},
+		{"added token's id taken", small(`"added_tokens":[{"id":5,"content":"<x>"}]`),
+			"belongs to"},
 	}
 	for _, tt := range tests {
 		_, err := Parse([]byte(tt.json))
@@ -219,7 +246,8 @@ func TestParseRefuses(t *testing.T) {
 // What the reference vectors cannot show, because it is meant to differ there.
 func TestAddedTokenKeepsItsText(t *testing.T) {
 	// "é" is how byte-level BPE spells the byte 0xe9.
-	tok, err := Parse([]byte(small(`"added_tokens":[{"id":300,"content":"<é>"},{"id":301,"content":"｜Ġ｜"}]`)))
+	tok, err := Parse([]byte(
+		small(`"added_tokens":[{"id":300,"content":"<é>"},{"id":301,"content":"｜Ġ｜"}]`)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,8 +264,11 @@ func TestAddedTokenKeepsItsText(t *testing.T) {
 // With ignore_merges a word of the vocabulary is whole even if no merge makes it.
 func TestIgnoreMerges(t *testing.T) {
 	for ignore, want := range map[bool][]int32{false: {3, 0, 1, 1, 0}, true: {2, 1, 0}} {
-		tok, err := Parse([]byte(small(fmt.Sprintf(`"model":{"type":"BPE","ignore_merges":%v,"vocab":{"a":0,"b":1,"Ġab":2,"Ġ":3},"merges":[]},`+
-			`"pre_tokenizer":{"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"String":"|"},"behavior":"Removed"},{"type":"ByteLevel","add_prefix_space":false,"use_regex":false}]}`, ignore))))
+		tok, err := Parse([]byte(
+			small(
+				fmt.Sprintf(
+					`"model":{"type":"BPE","ignore_merges":%v,"vocab":{"a":0,"b":1,"Ġab":2,"Ġ":3},"merges":[]},`+
+						`"pre_tokenizer":{"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"String":"|"},"behavior":"Removed"},{"type":"ByteLevel","add_prefix_space":false,"use_regex":false}]}`, ignore))))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -261,9 +292,17 @@ func TestLongWord(t *testing.T) {
 
 // FuzzParse: any bytes give an error or a tokenizer that works.
 func FuzzParse(f *testing.F) {
-	f.Add([]byte(small(`"added_tokens":[{"id":300,"content":"<x>","lstrip":true,"normalized":true}],"normalizer":{"type":"NFC"}`)))
-	f.Add([]byte(small(`"pre_tokenizer":{"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"Regex":"\\s+"},"behavior":"MergedWithNext","invert":true},{"type":"Digits"},{"type":"ByteLevel"}]}`)))
-	f.Add([]byte(`{"model":{"type":"BPE","unk_token":"a","vocab":{"a":0},"merges":[]},"pre_tokenizer":{"type":"ByteLevel"}}`))
+	f.Add(
+		[]byte(
+			small(
+				`"added_tokens":[{"id":300,"content":"<x>","lstrip":true,"normalized":true}],"normalizer":{"type":"NFC"}`)))
+	f.Add(
+		[]byte(
+			small(
+				`"pre_tokenizer":{"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"Regex":"\\s+"},"behavior":"MergedWithNext","invert":true},{"type":"Digits"},{"type":"ByteLevel"}]}`)))
+	f.Add(
+		[]byte(
+			`{"model":{"type":"BPE","unk_token":"a","vocab":{"a":0},"merges":[]},"pre_tokenizer":{"type":"ByteLevel"}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		tok, err := Parse(data)
 		if err != nil {
@@ -275,7 +314,8 @@ func FuzzParse(f *testing.F) {
 				t.Fatalf("encoding gave id %d, which is not in the vocabulary", id)
 			}
 		}
-		if got := tok.Decode(ids, false); !utf8.ValidString(got) || got != streamed(tok, ids, false) {
+		if got := tok.Decode(ids, false); !utf8.ValidString(got) ||
+			got != streamed(tok, ids, false) {
 			t.Fatalf("decoded %q, streamed %q", got, streamed(tok, ids, false))
 		}
 	})

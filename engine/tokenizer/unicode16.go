@@ -61,7 +61,8 @@ func addedClass(r rune) class {
 	if r < addedClasses[0].from {
 		return other
 	}
-	i, _ := slices.BinarySearchFunc(addedClasses[:], r, func(c classRange, r rune) int { return int(c.to - r) })
+	i, _ := slices.BinarySearchFunc(addedClasses[:], r,
+		func(c classRange, r rune) int { return int(c.to - r) })
 	if i < len(addedClasses) && addedClasses[i].from <= r {
 		return addedClasses[i].class
 	}

@@ -1,7 +1,7 @@
 package tokenizer
 
-// Bytes that are not UTF-8, on the way in (text from anywhere) and on the way out (a character may be spread over several
-// tokens and is shown when it is whole).
+// Bytes that are not UTF-8, on the way in (text from anywhere) and on the way out (a character may
+// be spread over several tokens and is shown when it is whole).
 
 import (
 	"strings"

@@ -40,7 +40,8 @@ func checkVectors(t *testing.T, tok *Tokenizer, vectors []vector) {
 			t.Errorf("Encode(%q)\n got %v\nwant %v\n(%s)", v.Text, got, v.IDs, spell(tok, got))
 		}
 		if v.WithSpecial != nil {
-			if got := tok.Encode(v.Text, EncodeOptions{AddSpecial: true}); !slices.Equal(got, v.WithSpecial) {
+			if got := tok.Encode(v.Text, EncodeOptions{AddSpecial: true}); !slices.Equal(got,
+				v.WithSpecial) {
 				t.Errorf("Encode(%q, AddSpecial)\n got %v\nwant %v", v.Text, got, v.WithSpecial)
 			}
 		}

@@ -1,5 +1,5 @@
-// Package activation holds the elementwise steps between matrix products: the GEGLU product, output gates and sums. SwiGLU's belongs
-// to its products (matmul.GateUp).
+// Package activation holds the elementwise steps between matrix products: the GEGLU product, output
+// gates and sums. SwiGLU's belongs to its products (matmul.GateUp).
 package activation
 
 import "headroom/kernels"

@@ -21,16 +21,24 @@ var operators = []struct {
 	// What x = 0, 100, 3 and y = 7, 2, 0 give: in float32 sigmoid(0) is 1/2 and sigmoid(100) is 1.
 	want []float32
 }{
-	{"gelu_mul", func(x, y, out kernels.Tensor) kernels.Op { return &GELUMul{Gate: x, Up: y, Out: out} }, []float32{0, 200, 0}},
-	{"sigmoid_mul", func(x, y, out kernels.Tensor) kernels.Op { return &SigmoidMul{X: y, Gate: x, Out: out} }, []float32{3.5, 2, 0}},
-	{"add", func(x, y, out kernels.Tensor) kernels.Op { return &Add{X: x, Y: y, Out: out} }, []float32{7, 102, 3}},
+	{"gelu_mul", func(x, y, out kernels.Tensor) kernels.Op {
+		return &GELUMul{Gate: x, Up: y,
+			Out: out}
+	}, []float32{0, 200, 0}},
+	{"sigmoid_mul", func(x, y,
+		out kernels.Tensor) kernels.Op {
+		return &SigmoidMul{X: y, Gate: x, Out: out}
+	}, []float32{3.5, 2, 0}},
+	{"add", func(x, y, out kernels.Tensor) kernels.Op { return &Add{X: x, Y: y, Out: out} },
+		[]float32{7, 102, 3}},
 }
 
 func TestByHand(t *testing.T) {
 	for _, d := range append(kerneltest.Devices(t), kernels.NewReference()) {
 		for _, o := range operators {
 			out := kernels.NewTensor(d, kernels.F32, 1, 3)
-			d.Run(o.build(kernels.FromFloat32s(d, 1, 3, []float32{0, 100, 3}), kernels.FromFloat32s(d, 1, 3, []float32{7, 2, 0}), out))
+			d.Run(o.build(kernels.FromFloat32s(d, 1, 3, []float32{0, 100, 3}),
+				kernels.FromFloat32s(d, 1, 3, []float32{7, 2, 0}), out))
 			sync(t, d)
 			if !slices.Equal(out.Float32s(), o.want) {
 				t.Errorf("%s, %s: got %v, expected %v", d.Name(), o.name, out.Float32s(), o.want)
@@ -39,7 +47,8 @@ func TestByHand(t *testing.T) {
 	}
 }
 
-// A row gives the same bits alone, in a batch and written over its input; columns behind a view stay as they were.
+// A row gives the same bits alone, in a batch and written over its input; columns behind a view
+// stay as they were.
 func TestRowAloneOrInBatch(t *testing.T) {
 	const m, n, behind = 7, 1100, 5
 	for _, d := range kerneltest.Devices(t) {
@@ -80,7 +89,8 @@ func TestCheck(t *testing.T) {
 		if err := o.build(x, x, x).Check(); err != nil {
 			t.Errorf("%s: %v", o.name, err)
 		}
-		for _, bad := range []kernels.Op{o.build(x, narrow, x), o.build(x, x, narrow), o.build(x, kernels.Tensor{}, x), o.build(kernels.Tensor{}, x, x)} {
+		for _, bad := range []kernels.Op{o.build(x, narrow, x), o.build(x, x, narrow),
+			o.build(x, kernels.Tensor{}, x), o.build(kernels.Tensor{}, x, x)} {
 			if bad.Check() == nil {
 				t.Errorf("%s: no error for %+v", o.name, bad)
 			}

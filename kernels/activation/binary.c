@@ -1,5 +1,5 @@
-// out = f(x, y) element by element, for units [from, to) of block_cols columns of a row: unit u is block u % blocks of row
-// u / blocks. Strides are in elements. out may be x or y.
+// out = f(x, y) element by element, for units [from, to) of block_cols columns of a row: unit u is
+// block u % blocks of row u / blocks. Strides are in elements. out may be x or y.
 #ifdef ISA
 
 #define BINARY(name, expression) \

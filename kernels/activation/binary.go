@@ -1,8 +1,9 @@
 package activation
 
-// What the operators of two inputs and one output share. Each works on units of up to blockCols columns of one row, so that one
-// wide row (decode) and many narrow ones (heads in prefill) both spread over threads. Every element depends on its two inputs
-// alone, so the cut never shows in the result.
+// What the operators of two inputs and one output share. Each works on units of up to blockCols
+// columns of one row, so that one wide row (decode) and many narrow ones (heads in prefill) both
+// spread over threads. Every element depends on its two inputs alone, so the cut never shows in the
+// result.
 
 import (
 	"errors"
@@ -76,16 +77,19 @@ func (f function) run(isa cpu.ISA, x, y, out kernels.Tensor, from, to int) {
 	f.native(isa, x, y, out, from, to)
 }
 
-// cases makes a case for each shape; strided takes y as every other block of columns of a wider tensor, as the output gate of
-// attention lies in its projection, and inPlace writes over x.
-func cases(name string, relTol float64, why string, build func(x, y, out kernels.Tensor) kernels.Op) []kernels.Case {
+// cases makes a case for each shape; strided takes y as every other block of columns of a wider
+// tensor, as the output gate of attention lies in its projection, and inPlace writes over x.
+func cases(name string, relTol float64, why string,
+	build func(x, y, out kernels.Tensor) kernels.Op) []kernels.Case {
 	var list []kernels.Case
 	for _, s := range []struct {
 		rows, cols       int
 		strided, inPlace bool
-	}{{1, 5, false, false}, {3, 1040, false, true}, {1, 17408, false, false}, {33, 64, true, true}, {2048, 256, true, false}, {512, 512, false, true}} {
+	}{{1, 5, false, false}, {3, 1040, false, true}, {1, 17408, false, false}, {33, 64, true, true},
+		{2048, 256, true, false}, {512, 512, false, true}} {
 		list = append(list, kernels.Case{
-			Name:   fmt.Sprintf("%s_f32_m%d_n%d_strided_%t_inplace_%t", name, s.rows, s.cols, s.strided, s.inPlace),
+			Name: fmt.Sprintf("%s_f32_m%d_n%d_strided_%t_inplace_%t", name, s.rows, s.cols,
+				s.strided, s.inPlace),
 			RelTol: relTol, Why: why,
 			Bytes: int64(12 * s.rows * s.cols),
 			New: func(d kernels.Device, r *rand.Rand) (kernels.Op, []kernels.Tensor) {

@@ -1,6 +1,6 @@
-// out = f(x, y) element by element, with the arithmetic of binary.c: the same bits. A threadgroup takes a block of columns of one
-// row, a thread one element, or four where rows begin and end at multiples of 16 bytes. A thread reads only what it writes
-// itself, so out may be x or y.
+// out = f(x, y) element by element, with the arithmetic of binary.c: the same bits. A threadgroup
+// takes a block of columns of one row, a thread one element, or four where rows begin and end at
+// multiples of 16 bytes. A thread reads only what it writes itself, so out may be x or y.
 #include <metal_stdlib>
 #include "common/exp.h"
 using namespace metal;

@@ -44,8 +44,10 @@ func (f function) metal(c *gpu.Context, x, y, out kernels.Tensor) {
 	if gpu.Aligned16(x, y, out) {
 		k, width = binaryKernels[f][1], 4
 	}
-	p := binaryParams{Cols: uint32(out.Cols / width), XStride: uint32(x.Stride / width), YStride: uint32(y.Stride / width), OutStride: uint32(out.Stride / width)}
-	k.Dispatch(c, p, gpu.RowsByColumns(out.Rows, out.Cols/width, binaryThreads), gpu.Read(x), gpu.Read(y), gpu.Write(out))
+	p := binaryParams{Cols: uint32(out.Cols / width), XStride: uint32(x.Stride / width),
+		YStride: uint32(y.Stride / width), OutStride: uint32(out.Stride / width)}
+	k.Dispatch(c, p, gpu.RowsByColumns(out.Rows, out.Cols/width, binaryThreads), gpu.Read(x),
+		gpu.Read(y), gpu.Write(out))
 }
 
 // Metal implements gpu.Op.

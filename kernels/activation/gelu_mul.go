@@ -7,9 +7,10 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// GELUMul is out = gelu(gate) * up, the product inside a GEGLU feed-forward (Shazeer 2020, "GLU Variants Improve Transformer"), with
-// the approximation gelu(x) = x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3))) (Hendrycks and Gimpel 2016, "Gaussian Error Linear
-// Units"), which Hugging Face calls gelu_pytorch_tanh.
+// GELUMul is out = gelu(gate) * up, the product inside a GEGLU feed-forward (Shazeer 2020, "GLU
+// Variants Improve Transformer"), with the approximation gelu(x) = x/2 * (1 + tanh(sqrt(2/pi) * (x
+// + 0.044715 x^3))) (Hendrycks and Gimpel 2016, "Gaussian Error Linear Units"), which Hugging Face
+// calls gelu_pytorch_tanh.
 //
 // Gate, Up and Out are float32 [M, N], each with a stride of its own. Out may be Gate or Up.
 type GELUMul struct {
@@ -25,7 +26,10 @@ func (o *GELUMul) Name() string { return "gelu_mul" }
 func (o *GELUMul) Check() error { return check("gate", o.Gate, "up", o.Up, o.Out) }
 
 // Reference implements kernels.Op.
-func (o *GELUMul) Reference() { geluMul.rows(o.Gate, o.Up, o.Out, 0, o.Out.Rows*blocksPerRow(o.Out)) }
+func (o *GELUMul) Reference() {
+	geluMul.rows(o.Gate, o.Up, o.Out, 0,
+		o.Out.Rows*blocksPerRow(o.Out))
+}
 
 // CPU implements kernels.Op.
 func (o *GELUMul) CPU(c *cpu.Context) { parallel(c, o, o.Out) }
@@ -40,7 +44,9 @@ func gelu(x float64) float64 {
 }
 
 func geluMulCases() []kernels.Case {
-	list := cases("gelu_mul", 8e-7, "v_exp is within 2e-7 and six float32 roundings follow; its argument, rounded too, moves the small results of negative gates by less than 2e-7",
+	list := cases("gelu_mul", 8e-7,
+		"v_exp is within 2e-7 and six float32 roundings follow; its argument, rounded too, moves "+
+			"the small results of negative gates by less than 2e-7",
 		func(x, y, out kernels.Tensor) kernels.Op { return &GELUMul{Gate: x, Up: y, Out: out} })
 	for i := range list {
 		list[i].AbsTol = 2e-7

@@ -13,7 +13,8 @@ import (
 
 func TestMetalCases(t *testing.T) { kerneltest.RunMetal(t, Cases()) }
 
-// Every function gives the bits of the CPU's kernels, for any size of its inputs; in vectors and alone, in rows and as one row.
+// Every function gives the bits of the CPU's kernels, for any size of its inputs; in vectors and
+// alone, in rows and as one row.
 func TestMetalGivesTheBitsOfTheCPU(t *testing.T) {
 	const m, n = 5, 68
 	isas := cpu.Available()
@@ -26,11 +27,13 @@ func TestMetalGivesTheBitsOfTheCPU(t *testing.T) {
 	for _, o := range operators {
 		run := func(d kernels.Device, from, to, gap int) []byte {
 			r := rand.New(rand.NewPCG(5, 6))
-			x, y := kernels.NewTensor(d, kernels.F32, m, n+gap), kernels.NewTensor(d, kernels.F32, m, n+gap)
+			x, y := kernels.NewTensor(d, kernels.F32, m, n+gap),
+				kernels.NewTensor(d, kernels.F32, m, n+gap)
 			for i := range m {
 				for j := range n {
 					scale := math.Exp(float64(j%12) - 6) // up to e^5 standard deviations
-					x.Row(i)[j], y.Row(i)[j] = float32(scale*r.NormFloat64()), float32(scale*r.NormFloat64())
+					x.Row(i)[j], y.Row(i)[j] = float32(scale*r.NormFloat64()),
+						float32(scale*r.NormFloat64())
 				}
 			}
 			out := kernels.NewTensor(d, kernels.F32, m, n)
@@ -41,7 +44,9 @@ func TestMetalGivesTheBitsOfTheCPU(t *testing.T) {
 		for _, v := range []struct {
 			name          string
 			from, to, gap int
-		}{{"one row of vectors", 0, n, 0}, {"rows of vectors", 0, n, 4}, {"rows of elements", 0, n, 1}, {"an odd first column", 1, n, 0}, {"an odd width", 4, n - 3, 0}} {
+		}{{"one row of vectors", 0, n, 0}, {"rows of vectors", 0, n, 4},
+			{"rows of elements", 0, n, 1}, {"an odd first column", 1, n, 0},
+			{"an odd width", 4, n - 3, 0}} {
 			if !bytes.Equal(run(gpu, v.from, v.to, v.gap), run(c, v.from, v.to, v.gap)) {
 				t.Errorf("%s, %s: got other bits than %s", o.name, v.name, c.Name())
 			}

@@ -19,6 +19,8 @@ import (
 )
 
 func (f function) native(isa cpu.ISA, x, y, out kernels.Tensor, from, to int) {
-	C.headroom_binary(C.int(isa), C.int(f), (*C.float)(x.Ptr()), C.ptrdiff_t(x.Stride), (*C.float)(y.Ptr()), C.ptrdiff_t(y.Stride),
-		(*C.float)(out.Ptr()), C.ptrdiff_t(out.Stride), C.int64_t(out.Cols), blockCols, C.int64_t(from), C.int64_t(to))
+	C.headroom_binary(C.int(isa), C.int(f), (*C.float)(x.Ptr()), C.ptrdiff_t(x.Stride),
+		(*C.float)(y.Ptr()), C.ptrdiff_t(y.Stride),
+		(*C.float)(out.Ptr()), C.ptrdiff_t(out.Stride), C.int64_t(out.Cols), blockCols,
+		C.int64_t(from), C.int64_t(to))
 }

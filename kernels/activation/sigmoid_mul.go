@@ -34,6 +34,7 @@ func (o *SigmoidMul) CPURange(c *cpu.Context, _, _, from, to int) {
 }
 
 func sigmoidMulCases() []kernels.Case {
-	return cases("sigmoid_mul", 8e-7, "v_exp is within 2e-7 and three float32 roundings follow, the reference is float64",
+	return cases("sigmoid_mul", 8e-7,
+		"v_exp is within 2e-7 and three float32 roundings follow, the reference is float64",
 		func(x, y, out kernels.Tensor) kernels.Op { return &SigmoidMul{X: x, Gate: y, Out: out} })
 }

@@ -1,5 +1,6 @@
-// Package arithmetic multiplies and adds in registers and does nothing else: the yardstick for operators that are bound by arithmetic,
-// as those of a long prompt are. Package bandwidth is the one for those that wait for memory.
+// Package arithmetic multiplies and adds in registers and does nothing else: the yardstick for
+// operators that are bound by arithmetic, as those of a long prompt are. Package bandwidth is the
+// one for those that wait for memory.
 package arithmetic
 
 import (
@@ -9,8 +10,8 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// Int8 is the operations per second, a multiply-add counting as two, at which c's threads add up products of 4-bit codes with 8-bit
-// integers: the median of short passes for so long.
+// Int8 is the operations per second, a multiply-add counting as two, at which c's threads add up
+// products of 4-bit codes with 8-bit integers: the median of short passes for so long.
 func Int8(c *cpu.Context, during time.Duration) float64 { return rate(c, int8s, during) }
 
 // Float32 is the same for fused multiply-adds of float32.
@@ -46,8 +47,8 @@ func widthOf(isa cpu.ISA) width {
 	return width{64, 1, 1} // plain Go
 }
 
-// loop is blocks of products on all threads. A round multiplies the same operands once for each accumulator, and there are enough of those
-// that no product waits for the one before.
+// loop is blocks of products on all threads. A round multiplies the same operands once for each
+// accumulator, and there are enough of those that no product waits for the one before.
 type loop struct {
 	kind   kind
 	codes  [64]byte
@@ -62,7 +63,8 @@ type loop struct {
 }
 
 func newLoop(k kind, threads, blocks int) *loop {
-	l := &loop{kind: k, blocks: blocks, ints: make([]int32, threads), floats: make([]float32, threads)}
+	l := &loop{kind: k, blocks: blocks, ints: make([]int32, threads),
+		floats: make([]float32, threads)}
 	for i := range l.codes {
 		l.codes[i], l.bytes[i] = byte(i*5%16), int8(i*37%255-127)
 	}

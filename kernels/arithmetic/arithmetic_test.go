@@ -7,7 +7,8 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// TestSums: every set adds up all the products that operations counts, so a rate is one of work that was done.
+// TestSums: every set adds up all the products that operations counts, so a rate is one of work
+// that was done.
 func TestSums(t *testing.T) {
 	const blocks = 7
 	for _, isa := range cpu.Available() {

@@ -1,5 +1,6 @@
-// Products in registers. Accumulators begin with zeros from memory, and operands pass through an empty assembler statement (HIDE), since
-// a compiler that can tell that sums are equal computes one of them.
+// Products in registers. Accumulators begin with zeros from memory, and operands pass through an
+// empty assembler statement (HIDE), since a compiler that can tell that sums are equal computes one
+// of them.
 #ifdef ISA
 
 // EACH(F) names the accumulators: as many as it takes for none to wait, and no more than registers.
@@ -41,7 +42,8 @@ typedef int8x16_t KERNEL(bytes);
 #define DOT(a, c, q) vdotq_s32(a, c, q)
 #endif
 
-// blocks of eight rounds; in a round every accumulator gets the products of a vector of codes with one of activations.
+// blocks of eight rounds; in a round every accumulator gets the products of a vector of codes with
+// one of activations.
 static void KERNEL(int8)(const uint8_t *codes, const int8_t *activations, const void *zeros, int64_t blocks, int32_t *out) {
     KERNEL(bytes) c = LOAD(codes), q = LOAD(activations);
 #if ISA == ISA_NEON
@@ -57,7 +59,8 @@ static void KERNEL(int8)(const uint8_t *codes, const int8_t *activations, const 
 #else
         // Two products of codes below 16 are at most 3,810, so eight of these sums fit a word.
 #define CLEAR(i) KERNEL(bytes) w##i = ZERO;
-#define STEP(i) HIDE(c); w##i = ADD16(w##i, MUL(c, q)); HIDE(w##i); // one after another: GCC would make all products first, and spill
+// one after another: GCC would make all products first, and spill
+#define STEP(i) HIDE(c); w##i = ADD16(w##i, MUL(c, q)); HIDE(w##i);
 #define ADD32(i) a##i = WIDEN(a##i, w##i);
         EACH(CLEAR)
         for (int r = 0; r < 8; r++) { EACH(STEP) }

@@ -23,8 +23,10 @@ import (
 
 func (l *loop) native(isa cpu.ISA, worker int) {
 	if l.kind == int8s {
-		C.headroom_arithmetic_int8(C.int(isa), (*C.uint8_t)(&l.codes[0]), (*C.int8_t)(&l.bytes[0]), unsafe.Pointer(&l.zeros), C.int64_t(l.blocks), (*C.int32_t)(&l.ints[worker]))
+		C.headroom_arithmetic_int8(C.int(isa), (*C.uint8_t)(&l.codes[0]), (*C.int8_t)(&l.bytes[0]),
+			unsafe.Pointer(&l.zeros), C.int64_t(l.blocks), (*C.int32_t)(&l.ints[worker]))
 		return
 	}
-	C.headroom_arithmetic_float32(C.int(isa), (*C.float)(&l.x[0]), (*C.float)(&l.y[0]), unsafe.Pointer(&l.zeros), C.int64_t(l.blocks), (*C.float)(&l.floats[worker]))
+	C.headroom_arithmetic_float32(C.int(isa), (*C.float)(&l.x[0]), (*C.float)(&l.y[0]),
+		unsafe.Pointer(&l.zeros), C.int64_t(l.blocks), (*C.float)(&l.floats[worker]))
 }

@@ -1,5 +1,5 @@
-// Package attention is causal attention over a paged KV cache: the cache of one layer, the operator that appends keys and
-// values to it, and the operator that attends.
+// Package attention is causal attention over a paged KV cache: the cache of one layer, the operator
+// that appends keys and values to it, and the operator that attends.
 package attention
 
 import "headroom/kernels"

@@ -10,8 +10,8 @@ import (
 func TestCases(t *testing.T)      { kerneltest.Run(t, Cases()) }
 func BenchmarkCases(b *testing.B) { kerneltest.Bench(b, Cases()) }
 
-// BenchmarkLong times shapes that the scalar reference is too slow to check: whole prompts, and decoding from a cache larger
-// than the processor's.
+// BenchmarkLong times shapes that the scalar reference is too slow to check: whole prompts, and
+// decoding from a cache larger than the processor's.
 func BenchmarkLong(b *testing.B) {
 	var cases []kernels.Case
 	for _, s := range []shape{
@@ -27,7 +27,8 @@ func BenchmarkLong(b *testing.B) {
 	} {
 		s.p, s.timed = 32, true
 		for _, f := range [][2]Format{
-			{FloatFormat(kernels.F16), FloatFormat(kernels.F16)}, {affine(8, 64), affine(4, 32)}, {affine(8, 64), affine(8, 32)}, {{Kind: Q8_0}, {Kind: Q8_0}},
+			{FloatFormat(kernels.F16), FloatFormat(kernels.F16)}, {affine(8, 64), affine(4, 32)},
+			{affine(8, 64), affine(8, 32)}, {{Kind: Q8_0}, {Kind: Q8_0}},
 			{{Kind: Q4_0}, {Kind: Q4_0}},
 		} {
 			s.k, s.v = f[0], f[1]

@@ -1,7 +1,7 @@
 package attention
 
-// Pages of keys and values: their layouts, their bounds checks, and element access in plain Go, which is the specification of
-// what the C kernels read and write.
+// Pages of keys and values: their layouts, their bounds checks, and element access in plain Go,
+// which is the specification of what the C kernels read and write.
 
 import (
 	"encoding/binary"
@@ -11,12 +11,14 @@ import (
 	"headroom/kernels"
 )
 
-// Cache holds the pages of one layer. A page has room for PageTokens positions of all KV heads; which sequence owns it, and
-// where in that sequence it lies, only the page tables of the spans say.
+// Cache holds the pages of one layer. A page has room for PageTokens positions of all KV heads;
+// which sequence owns it, and where in that sequence it lies, only the page tables of the spans
+// say.
 //
-// A page of plain K is [KVHeads, HeadDim, PageTokens], so that 16 neighbouring positions fill a vector; a page of plain V is
-// [KVHeads, PageTokens, HeadDim], so that 16 dimensions do. Quantized pages are strips of 16 positions (quantized.go), with the
-// same axes in the lanes. Nothing outside this package may rely on it.
+// A page of plain K is [KVHeads, HeadDim, PageTokens], so that 16 neighbouring positions fill a
+// vector; a page of plain V is [KVHeads, PageTokens, HeadDim], so that 16 dimensions do. Quantized
+// pages are strips of 16 positions (quantized.go), with the same axes in the lanes. Nothing outside
+// this package may rely on it.
 type Cache struct {
 	K, V             *kernels.Buffer
 	KFormat, VFormat Format // behind Start
@@ -26,20 +28,25 @@ type Cache struct {
 	PageTokens       int // a multiple of 16
 }
 
-// Start is the beginning of every sequence, where formats of codes give way to float16. Its positions have pages of their own, the
-// first of the cache, so an entry of a page table names a page for what stands there by its place in the table. The zero value is none.
+// Start is the beginning of every sequence, where formats of codes give way to float16. Its
+// positions have pages of their own, the first of the cache, so an entry of a page table names a
+// page for what stands there by its place in the table. The zero value is none.
 type Start struct {
-	Tokens int // positions before it belong to it; a multiple of 512 (a segment of attention has one format) and of the page
+	// positions before it belong to it; a multiple of 512 (a segment of attention has one format)
+	// and of the page
+	Tokens int
 	Pages  int // pages [0, Pages) are for them
 }
 
 // StartStep is what Start.Tokens is a multiple of.
 const StartStep = segmentTokens
 
-// NewCache allocates a cache of pages zeroed pages on d, those of start among them. It panics if heads of headDim cannot be stored so: ask
-// Format.Check.
-func NewCache(d kernels.Device, k, v Format, kvHeads, headDim, pageTokens, pages int, start Start) *Cache {
-	c := &Cache{KFormat: k, VFormat: v, Start: start, KVHeads: kvHeads, HeadDim: headDim, PageTokens: pageTokens}
+// NewCache allocates a cache of pages zeroed pages on d, those of start among them. It panics if
+// heads of headDim cannot be stored so: ask Format.Check.
+func NewCache(d kernels.Device, k, v Format, kvHeads, headDim, pageTokens, pages int,
+	start Start) *Cache {
+	c := &Cache{KFormat: k, VFormat: v, Start: start, KVHeads: kvHeads, HeadDim: headDim,
+		PageTokens: pageTokens}
 	for _, f := range []Format{k, v} {
 		if err := f.Check(headDim); err != nil {
 			panic("attention: NewCache: " + err.Error())
@@ -59,8 +66,8 @@ func (f Format) AtStart() Format {
 	return f
 }
 
-// KPages says how long pages of K are, of the start or of what comes behind, and from which byte of K on they count: page i lies at
-// offset + i*pageBytes.
+// KPages says how long pages of K are, of the start or of what comes behind, and from which byte of
+// K on they count: page i lies at offset + i*pageBytes.
 func (c *Cache) KPages(start bool) (offset, pageBytes int) { return c.pagesOf(c.KFormat, start) }
 
 // VPages is KPages for V.
@@ -84,8 +91,12 @@ func (c *Cache) VPageBytes() int { return c.KVHeads * c.PageTokens * c.VFormat.R
 // bytesOf is what so many first positions of a sequence take, K and V of all heads.
 func (c *Cache) bytesOf(tokens int) int64 {
 	early := min(tokens, c.Start.Tokens)
-	of := func(k, v Format) int64 { return int64(c.KVHeads) * int64(k.RowBytes(c.HeadDim)+v.RowBytes(c.HeadDim)) }
-	return int64(early)*of(c.KFormat.AtStart(), c.VFormat.AtStart()) + int64(tokens-early)*of(c.KFormat, c.VFormat)
+	of := func(k, v Format) int64 {
+		return int64(c.KVHeads) *
+			int64(k.RowBytes(c.HeadDim)+v.RowBytes(c.HeadDim))
+	}
+	return int64(early)*of(c.KFormat.AtStart(), c.VFormat.AtStart()) +
+		int64(tokens-early)*of(c.KFormat, c.VFormat)
 }
 
 // Pages is the number of pages, those of the start among them.
@@ -99,12 +110,18 @@ func (c *Cache) check() error {
 	if c == nil || c.K == nil || c.V == nil {
 		return fmt.Errorf("cache: got none, expected one from NewCache")
 	}
-	if c.KVHeads < 1 || c.HeadDim < 16 || c.HeadDim%16 != 0 || c.PageTokens < 16 || c.PageTokens%16 != 0 {
-		return fmt.Errorf("cache: got %d heads of %d dimensions in pages of %d tokens, expected at least one head, and multiples of 16 for the others",
+	if c.KVHeads < 1 || c.HeadDim < 16 || c.HeadDim%16 != 0 || c.PageTokens < 16 ||
+		c.PageTokens%16 != 0 {
+		return fmt.Errorf(
+			"cache: got %d heads of %d dimensions in pages of %d tokens, expected at least one "+
+				"head, and multiples of 16 for the others",
 			c.KVHeads, c.HeadDim, c.PageTokens)
 	}
-	if s := c.Start; s.Tokens < 0 || s.Tokens%segmentTokens != 0 || s.Tokens%c.PageTokens != 0 || s.Pages < 0 || s.Tokens == 0 && s.Pages > 0 {
-		return fmt.Errorf("cache: got a start of %d tokens in %d pages of %d, expected a multiple of %d and of the page, or none",
+	if s := c.Start; s.Tokens < 0 || s.Tokens%segmentTokens != 0 || s.Tokens%c.PageTokens != 0 ||
+		s.Pages < 0 || s.Tokens == 0 && s.Pages > 0 {
+		return fmt.Errorf(
+			"cache: got a start of %d tokens in %d pages of %d, expected a multiple of %d and of "+
+				"the page, or none",
 			s.Tokens, s.Pages, c.PageTokens, segmentTokens)
 	}
 	if err := c.KFormat.Check(c.HeadDim); err != nil {
@@ -113,26 +130,32 @@ func (c *Cache) check() error {
 	return c.VFormat.Check(c.HeadDim)
 }
 
-// checkPages returns an error unless the page table of every span covers positions [first(span), its last + 1), and the first
-// sinks positions before, with pages that exist. Other entries, such as pages that a sliding window has given back, may hold anything.
+// checkPages returns an error unless the page table of every span covers positions [first(span),
+// its last + 1), and the first sinks positions before, with pages that exist. Other entries, such
+// as pages that a sliding window has given back, may hold anything.
 func (c *Cache) checkPages(spans []kernels.Span, first func(*kernels.Span) int, sinks int) error {
 	pages := c.Pages()
 	for i := range spans {
 		s := &spans[i]
 		end := (s.Pos + s.Rows + c.PageTokens - 1) / c.PageTokens
 		if len(s.Pages) < end {
-			return fmt.Errorf("span %d: its page table has %d pages of %d tokens, expected %d for positions up to %d",
+			return fmt.Errorf(
+				"span %d: its page table has %d pages of %d tokens, expected %d for positions up "+
+					"to %d",
 				i, len(s.Pages), c.PageTokens, end, s.Pos+s.Rows-1)
 		}
 		from := min(first(s)/c.PageTokens, end)
-		for _, part := range [2][2]int{{0, min((sinks+c.PageTokens-1)/c.PageTokens, from)}, {from, end}} {
+		for _, part := range [2][2]int{{0, min((sinks+c.PageTokens-1)/c.PageTokens, from)},
+			{from, end}} {
 			for j := part[0]; j < part[1]; j++ {
 				low, high := c.Start.Pages, pages
 				if j*c.PageTokens < c.Start.Tokens {
 					low, high = 0, c.Start.Pages
 				}
 				if p := int(s.Pages[j]); p < low || p >= high {
-					return fmt.Errorf("span %d: entry %d of its page table is page %d, expected one of [%d, %d)", i, j, p, low, high)
+					return fmt.Errorf(
+						"span %d: entry %d of its page table is page %d, expected one of [%d, %d)",
+						i, j, p, low, high)
 				}
 			}
 		}
@@ -189,7 +212,8 @@ func (r rows) write(src []float32, pages []int32, head, pos int) {
 	}
 }
 
-// elements is the element of a plain page that holds a position's first dimension, and how far apart the dimensions lie.
+// elements is the element of a plain page that holds a position's first dimension, and how far
+// apart the dimensions lie.
 func (r rows) elements(pages []int32, head, pos int) (base, step int) {
 	d, p := r.c.HeadDim, r.c.PageTokens
 	base = (int(pages[pos/p])*r.c.KVHeads + head) * d * p
@@ -203,7 +227,8 @@ func (r rows) elements(pages []int32, head, pos int) (base, step int) {
 func (r rows) strip(pages []int32, head, pos int) strip {
 	p, row := r.c.PageTokens, r.f.RowBytes(r.c.HeadDim)
 	at := ((int(pages[pos/p])*r.c.KVHeads+head)*p + pos%p/stripTokens*stripTokens) * row
-	return strip{bytes: r.bytes[at : at+stripTokens*row], f: r.f, keys: r.keys, headDim: r.c.HeadDim, lane: pos % stripTokens}
+	return strip{bytes: r.bytes[at : at+stripTokens*row], f: r.f, keys: r.keys,
+		headDim: r.c.HeadDim, lane: pos % stripTokens}
 }
 
 func (r rows) load(i int) float32 {

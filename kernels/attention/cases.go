@@ -1,7 +1,7 @@
 package attention
 
-// The shapes that attention is tested and timed on: lengths around the edges of pages, tiles and segments, every format,
-// windows and sinks, and decoding and prefill at the sizes of real models.
+// The shapes that attention is tested and timed on: lengths around the edges of pages, tiles and
+// segments, every format, windows and sinks, and decoding and prefill at the sizes of real models.
 
 import (
 	"fmt"
@@ -11,7 +11,8 @@ import (
 	"headroom/kernels"
 )
 
-// shape is a case: spans of (position, rows, rows of prefill) of sequences of their own over one cache with shuffled pages.
+// shape is a case: spans of (position, rows, rows of prefill) of sequences of their own over one
+// cache with shuffled pages.
 type shape struct {
 	k, v                 Format
 	heads, kvHeads, d, p int
@@ -23,7 +24,8 @@ type shape struct {
 }
 
 func (s shape) name() string {
-	name := fmt.Sprintf("paged_attention_%s_h%d_kvh%d_d%d_p%d", formatNames(s.k, s.v), s.heads, s.kvHeads, s.d, s.p)
+	name := fmt.Sprintf("paged_attention_%s_h%d_kvh%d_d%d_p%d", formatNames(s.k, s.v), s.heads,
+		s.kvHeads, s.d, s.p)
 	if s.window > 0 {
 		name += fmt.Sprintf("_window%d", s.window)
 	}
@@ -64,8 +66,9 @@ func (s shape) work() (bytes, flops int64) {
 	return bytes, flops
 }
 
-// build makes the operator: random keys and values in every position the spans see, random queries as a view of a wider
-// projection, a row before the first span and one after the last that must stay zero.
+// build makes the operator: random keys and values in every position the spans see, random queries
+// as a view of a wider projection, a row before the first span and one after the last that must
+// stay zero.
 func (s shape) build(d kernels.Device, r *rand.Rand) *Attention {
 	rows, pages := 2, 1
 	for _, x := range s.spans {
@@ -79,7 +82,8 @@ func (s shape) build(d kernels.Device, r *rand.Rand) *Attention {
 		Cache: NewCache(d, s.k, s.v, s.kvHeads, s.d, s.p, total, start),
 		Scale: float32(1 / math.Sqrt(float64(s.d))), Window: s.window, SinkTokens: s.sinkTokens,
 	}
-	if s.k.quantized() { // what rounding the queries of other numbers costs is TestRoundedQueries' matter
+	if s.k.quantized() {
+		// what rounding the queries of other numbers costs is TestRoundedQueries' matter
 		for i := range o.Q.Rows {
 			roundQuery(o.Q.Row(i), s.k.group())
 		}
@@ -90,7 +94,9 @@ func (s shape) build(d kernels.Device, r *rand.Rand) *Attention {
 	table, row := randomPages(r, pages), 1
 	for _, x := range s.spans {
 		n := (x[0] + x[1] + s.p - 1) / s.p
-		o.Spans = append(o.Spans, kernels.Span{Row: row, Rows: x[1], Pos: x[0], Pages: start.place(table[:n:n], s.p), Prefill: x[2]})
+		o.Spans = append(o.Spans,
+			kernels.Span{Row: row, Rows: x[1], Pos: x[0], Pages: start.place(table[:n:n], s.p),
+				Prefill: x[2]})
 		table, row = table[n:], row+x[1]
 		o.Cache.fill(d, r, o.Spans[len(o.Spans)-1].Pages, x[0]+x[1])
 	}
@@ -108,55 +114,89 @@ func (c *Cache) fill(d kernels.Device, r *rand.Rand, pages []int32, n int) {
 }
 
 func pagedAttentionCases() []kernels.Case {
-	f16, bf16, f32, q8, q4 := FloatFormat(kernels.F16), FloatFormat(kernels.BF16), FloatFormat(kernels.F32), Format{Kind: Q8_0}, Format{Kind: Q4_0}
+	f16, bf16, f32, q8, q4 := FloatFormat(kernels.F16), FloatFormat(kernels.BF16),
+		FloatFormat(kernels.F32), Format{Kind: Q8_0}, Format{Kind: Q4_0}
 	k8, v4 := affine(8, 64), affine(4, 32)
 	var cases []kernels.Case
 	for _, s := range []shape{
 		{k: f16, v: f16, heads: 1, kvHeads: 1, d: 32, p: 32, spans: [][3]int{{0, 1}}},
 		{k: f16, v: f16, heads: 8, kvHeads: 4, d: 64, p: 32, spans: [][3]int{{30, 1}}},
-		{k: bf16, v: bf16, heads: 8, kvHeads: 2, d: 128, p: 16, spans: [][3]int{{31, 1}, {32, 1}, {511, 1}, {512, 1}}},
-		{k: f32, v: f32, heads: 8, kvHeads: 1, d: 256, p: 48, spans: [][3]int{{0, 33}, {510, 1}, {511, 5}}},
-		{k: f16, v: f16, heads: 6, kvHeads: 1, d: 96, p: 32, spans: [][3]int{{1999, 1}, {0, 70}, {100, 50}}},
+		{k: bf16, v: bf16, heads: 8, kvHeads: 2, d: 128, p: 16,
+			spans: [][3]int{{31, 1}, {32, 1}, {511, 1}, {512, 1}}},
+		{k: f32, v: f32, heads: 8, kvHeads: 1, d: 256, p: 48,
+			spans: [][3]int{{0, 33}, {510, 1}, {511, 5}}},
+		{k: f16, v: f16, heads: 6, kvHeads: 1, d: 96, p: 32,
+			spans: [][3]int{{1999, 1}, {0, 70}, {100, 50}}},
 		{k: f16, v: f16, heads: 4, kvHeads: 4, d: 64, p: 32, spans: [][3]int{{500, 90}}},
-		{k: f16, v: f16, heads: 4, kvHeads: 2, d: 64, p: 32, window: 100, spans: [][3]int{{0, 150}, {700, 1}, {600, 70}}},
-		{k: bf16, v: bf16, heads: 8, kvHeads: 2, d: 32, p: 32, window: 1, sinks: true, spans: [][3]int{{0, 40}, {600, 1}}},
-		{k: f16, v: f16, heads: 16, kvHeads: 2, d: 64, p: 32, window: 600, sinks: true, spans: [][3]int{{1500, 30}, {1999, 1}}},
-		{k: f16, v: f16, heads: 4, kvHeads: 2, d: 64, p: 32, window: 60, sinkTokens: 4, spans: [][3]int{{0, 150}, {2, 1}, {3, 2}, {700, 1}, {600, 70}}},
-		{k: f16, v: f16, heads: 16, kvHeads: 2, d: 64, p: 32, window: 600, sinkTokens: 4, sinks: true, spans: [][3]int{{1500, 30}, {1999, 1}, {1100, 3}}},
-		{k: k8, v: v4, heads: 8, kvHeads: 2, d: 128, p: 16, window: 40, sinkTokens: 64, spans: [][3]int{{31, 1}, {90, 40}, {1700, 1}}},
+		{k: f16, v: f16, heads: 4, kvHeads: 2, d: 64, p: 32, window: 100,
+			spans: [][3]int{{0, 150}, {700, 1}, {600, 70}}},
+		{k: bf16, v: bf16, heads: 8, kvHeads: 2, d: 32, p: 32, window: 1, sinks: true,
+			spans: [][3]int{{0, 40}, {600, 1}}},
+		{k: f16, v: f16, heads: 16, kvHeads: 2, d: 64, p: 32, window: 600, sinks: true,
+			spans: [][3]int{{1500, 30}, {1999, 1}}},
+		{k: f16, v: f16, heads: 4, kvHeads: 2, d: 64, p: 32, window: 60, sinkTokens: 4,
+			spans: [][3]int{{0, 150}, {2, 1}, {3, 2}, {700, 1}, {600, 70}}},
+		{k: f16, v: f16, heads: 16, kvHeads: 2, d: 64, p: 32, window: 600, sinkTokens: 4,
+			sinks: true, spans: [][3]int{{1500, 30}, {1999, 1}, {1100, 3}}},
+		{k: k8, v: v4, heads: 8, kvHeads: 2, d: 128, p: 16, window: 40, sinkTokens: 64,
+			spans: [][3]int{{31, 1}, {90, 40}, {1700, 1}}},
 		{k: f16, v: f16, heads: 72, kvHeads: 1, d: 16, p: 32, sinks: true, spans: [][3]int{{5, 3}}},
 		{k: f16, v: f16, heads: 4, kvHeads: 2, d: 64, p: 32, timed: true, spans: [][3]int{{63, 1}}},
-		{k: f16, v: f16, heads: 32, kvHeads: 8, d: 128, p: 32, timed: true, spans: [][3]int{{4095, 1}}},
-		{k: f16, v: f16, heads: 16, kvHeads: 2, d: 256, p: 32, timed: true, spans: [][3]int{{4095, 1}}},
-		{k: f16, v: f16, heads: 4, kvHeads: 1, d: 128, p: 32, timed: true, spans: [][3]int{{960, 64}}},
-		{k: f16, v: f16, heads: 4, kvHeads: 4, d: 64, p: 32, timed: true, spans: [][3]int{{0, 160}}},
+		{k: f16, v: f16, heads: 32, kvHeads: 8, d: 128, p: 32, timed: true,
+			spans: [][3]int{{4095, 1}}},
+		{k: f16, v: f16, heads: 16, kvHeads: 2, d: 256, p: 32, timed: true,
+			spans: [][3]int{{4095, 1}}},
+		{k: f16, v: f16, heads: 4, kvHeads: 1, d: 128, p: 32, timed: true,
+			spans: [][3]int{{960, 64}}},
+		{k: f16, v: f16, heads: 4, kvHeads: 4, d: 64, p: 32, timed: true,
+			spans: [][3]int{{0, 160}}},
 		{k: k8, v: v4, heads: 1, kvHeads: 1, d: 64, p: 32, spans: [][3]int{{0, 1}}},
-		{k: k8, v: v4, heads: 8, kvHeads: 2, d: 128, p: 16, spans: [][3]int{{31, 1}, {32, 1}, {511, 1}, {512, 1}, {90, 40}}},
-		{k: affine(3, 32), v: affine(2, 32), heads: 4, kvHeads: 2, d: 96, p: 48, window: 100, spans: [][3]int{{0, 70}, {700, 1}}},
-		{k: affine(5, 128), v: affine(6, 64), heads: 8, kvHeads: 1, d: 256, p: 32, spans: [][3]int{{510, 1}, {511, 9}}},
-		{k: q8, v: q4, heads: 6, kvHeads: 2, d: 32, p: 32, sinks: true, window: 70, spans: [][3]int{{1200, 1}, {300, 60}}},
+		{k: k8, v: v4, heads: 8, kvHeads: 2, d: 128, p: 16,
+			spans: [][3]int{{31, 1}, {32, 1}, {511, 1}, {512, 1}, {90, 40}}},
+		{k: affine(3, 32), v: affine(2, 32), heads: 4, kvHeads: 2, d: 96, p: 48, window: 100,
+			spans: [][3]int{{0, 70}, {700, 1}}},
+		{k: affine(5, 128), v: affine(6, 64), heads: 8, kvHeads: 1, d: 256, p: 32,
+			spans: [][3]int{{510, 1}, {511, 9}}},
+		{k: q8, v: q4, heads: 6, kvHeads: 2, d: 32, p: 32, sinks: true, window: 70,
+			spans: [][3]int{{1200, 1}, {300, 60}}},
 		{k: q4, v: f16, heads: 12, kvHeads: 1, d: 64, p: 32, spans: [][3]int{{700, 1}}},
-		{k: q8, v: f16, heads: 2, kvHeads: 1, d: 32, p: 32, spans: [][3]int{{4400, 1}}}, // more records than Metal's merge takes at a time
+		// more records than Metal's merge takes at a time
+		{k: q8, v: f16, heads: 2, kvHeads: 1, d: 32, p: 32, spans: [][3]int{{4400, 1}}},
 		{k: bf16, v: q8, heads: 9, kvHeads: 1, d: 96, p: 32, spans: [][3]int{{700, 1}, {30, 12}}},
 		{k: k8, v: v4, heads: 4, kvHeads: 2, d: 64, p: 32, start: 512,
-			spans: [][3]int{{31, 1}, {511, 1}, {512, 1}, {700, 1}, {1100, 2}, {490, 40}, {600, 30}}},
-		{k: q4, v: bf16, heads: 3, kvHeads: 1, d: 32, p: 32, start: 1024, sinks: true, spans: [][3]int{{1030, 3}, {990, 50}}},
-		{k: f16, v: q8, heads: 3, kvHeads: 1, d: 32, p: 64, start: 512, spans: [][3]int{{1030, 1}, {500, 24}}},
-		{k: k8, v: v4, heads: 2, kvHeads: 1, d: 64, p: 32, start: 512, spans: [][3]int{{490, 40, 40}, {600, 9, 6}}},
-		{k: k8, v: v4, heads: 16, kvHeads: 8, d: 128, p: 32, timed: true, spans: [][3]int{{4095, 1}}},
-		{k: k8, v: v4, heads: 16, kvHeads: 2, d: 256, p: 32, timed: true, spans: [][3]int{{4095, 1}}},
-		{k: k8, v: v4, heads: 4, kvHeads: 1, d: 128, p: 32, timed: true, spans: [][3]int{{960, 64}}},
-		{k: f16, v: f16, heads: 3, kvHeads: 1, d: 32, p: 32, spans: [][3]int{{0, 30, 30}, {17, 1, 1}}},
-		{k: f32, v: f32, heads: 2, kvHeads: 2, d: 16, p: 48, spans: [][3]int{{0, 40, 33}, {510, 1}, {60, 9, 9}}},
-		{k: bf16, v: bf16, heads: 5, kvHeads: 1, d: 80, p: 16, sinks: true, spans: [][3]int{{2030, 8, 8}, {30, 30, 30}}},
+			spans: [][3]int{{31, 1}, {511, 1}, {512, 1}, {700, 1}, {1100, 2}, {490, 40},
+				{600, 30}}},
+		{k: q4, v: bf16, heads: 3, kvHeads: 1, d: 32, p: 32, start: 1024, sinks: true,
+			spans: [][3]int{{1030, 3}, {990, 50}}},
+		{k: f16, v: q8, heads: 3, kvHeads: 1, d: 32, p: 64, start: 512,
+			spans: [][3]int{{1030, 1}, {500, 24}}},
+		{k: k8, v: v4, heads: 2, kvHeads: 1, d: 64, p: 32, start: 512,
+			spans: [][3]int{{490, 40, 40}, {600, 9, 6}}},
+		{k: k8, v: v4, heads: 16, kvHeads: 8, d: 128, p: 32, timed: true,
+			spans: [][3]int{{4095, 1}}},
+		{k: k8, v: v4, heads: 16, kvHeads: 2, d: 256, p: 32, timed: true,
+			spans: [][3]int{{4095, 1}}},
+		{k: k8, v: v4, heads: 4, kvHeads: 1, d: 128, p: 32, timed: true,
+			spans: [][3]int{{960, 64}}},
+		{k: f16, v: f16, heads: 3, kvHeads: 1, d: 32, p: 32,
+			spans: [][3]int{{0, 30, 30}, {17, 1, 1}}},
+		{k: f32, v: f32, heads: 2, kvHeads: 2, d: 16, p: 48,
+			spans: [][3]int{{0, 40, 33}, {510, 1}, {60, 9, 9}}},
+		{k: bf16, v: bf16, heads: 5, kvHeads: 1, d: 80, p: 16, sinks: true,
+			spans: [][3]int{{2030, 8, 8}, {30, 30, 30}}},
 		{k: k8, v: v4, heads: 8, kvHeads: 1, d: 256, p: 32, spans: [][3]int{{70, 5, 5}}},
-		{k: k8, v: v4, heads: 2, kvHeads: 1, d: 64, p: 32, window: 70, sinkTokens: 4, sinks: true, spans: [][3]int{{2, 80, 80}, {2110, 30, 30}}},
-		{k: affine(3, 32), v: affine(5, 32), heads: 2, kvHeads: 1, d: 96, p: 32, window: 33, spans: [][3]int{{50, 90, 90}}},
+		{k: k8, v: v4, heads: 2, kvHeads: 1, d: 64, p: 32, window: 70, sinkTokens: 4, sinks: true,
+			spans: [][3]int{{2, 80, 80}, {2110, 30, 30}}},
+		{k: affine(3, 32), v: affine(5, 32), heads: 2, kvHeads: 1, d: 96, p: 32, window: 33,
+			spans: [][3]int{{50, 90, 90}}},
 		{k: q8, v: q4, heads: 40, kvHeads: 1, d: 32, p: 32, spans: [][3]int{{100, 2, 2}}},
-		{k: affine(2, 32), v: affine(6, 128), heads: 1, kvHeads: 1, d: 128, p: 16, spans: [][3]int{{0, 35, 35}}},
+		{k: affine(2, 32), v: affine(6, 128), heads: 1, kvHeads: 1, d: 128, p: 16,
+			spans: [][3]int{{0, 35, 35}}},
 		{k: f16, v: f16, heads: 1, kvHeads: 1, d: 320, p: 16, spans: [][3]int{{0, 3, 3}}},
-		{k: k8, v: v4, heads: 4, kvHeads: 1, d: 128, p: 32, timed: true, spans: [][3]int{{960, 64, 64}}},
-		{k: f16, v: f16, heads: 4, kvHeads: 4, d: 64, p: 32, timed: true, spans: [][3]int{{0, 160, 160}}},
+		{k: k8, v: v4, heads: 4, kvHeads: 1, d: 128, p: 32, timed: true,
+			spans: [][3]int{{960, 64, 64}}},
+		{k: f16, v: f16, heads: 4, kvHeads: 4, d: 64, p: 32, timed: true,
+			spans: [][3]int{{0, 160, 160}}},
 	} {
 		cases = append(cases, s.toCase())
 	}
@@ -167,7 +207,8 @@ func (s shape) toCase() kernels.Case {
 	c := kernels.Case{
 		Name:   s.name(),
 		AbsTol: 1e-5, RelTol: 1e-5,
-		Why: "float32 scores of 32 to 256 products and weighted sums of up to 2,048 values of size 1; the reference sums in float64",
+		Why: "float32 scores of 32 to 256 products and weighted sums of up to 2,048 values of " +
+			"size 1; the reference sums in float64",
 		New: func(d kernels.Device, r *rand.Rand) (kernels.Op, []kernels.Tensor) {
 			o := s.build(d, r)
 			return o, []kernels.Tensor{o.Out}
@@ -175,7 +216,9 @@ func (s shape) toCase() kernels.Case {
 	}
 	if s.v.quantized() {
 		c.AbsTol = 4e-4
-		c.Why += "; weights are rounded to 1/32512 of a tile's largest, an error of up to 1/65024 for each of 64 positions, which add up as random ones do, times values' " +
+		c.Why += "; weights are rounded to 1/32512 of a tile's largest, an error of up to " +
+			"1/65024 " +
+			"for each of 64 positions, which add up as random ones do, times values' " +
 			"distances of up to 3 from the middle of their group's range"
 	}
 	if s.timed {

@@ -13,8 +13,8 @@ import (
 	"headroom/kernels/kerneltest"
 )
 
-// A conversation is the queries, keys and values of one sequence; a setting is a way to run it. Whatever the setting, the
-// output must have the same bits.
+// A conversation is the queries, keys and values of one sequence; a setting is a way to run it.
+// Whatever the setting, the output must have the same bits.
 type conversation struct {
 	tokens, heads, kvHeads, d int
 	window, sinkTokens        int
@@ -32,12 +32,15 @@ type setting struct {
 	cuts       []int  // where one batch ends and the next begins
 	pagesSeed  uint64 // which pages the sequence gets
 	neighbours bool   // other sequences before and after it in each batch
-	ring       bool   // the window's pages are used again, in as few as hold it and the longest batch
+	// the window's pages are used again, in as few as hold it and the longest batch
+	ring bool
 
-	device kernels.Device // instead of isa and threads, the caller's to close; all tokens are a prompt's
+	// instead of isa and threads, the caller's to close; all tokens are a prompt's
+	device kernels.Device
 }
 
-// table gives positions the pages in order, or, with a ring, those behind the sinks' again and again.
+// table gives positions the pages in order, or, with a ring, those behind the sinks' again and
+// again.
 func (c conversation) table(s setting, pages []int32) []int32 {
 	if !s.ring {
 		return pages
@@ -46,7 +49,8 @@ func (c conversation) table(s setting, pages []int32) []int32 {
 	for _, cut := range append(slices.Clone(s.cuts), c.tokens) {
 		longest, before = max(longest, cut-before), cut
 	}
-	sinks, turning := (c.sinkTokens+s.pageTokens-1)/s.pageTokens, (c.window+longest+s.pageTokens-1)/s.pageTokens
+	sinks, turning := (c.sinkTokens+s.pageTokens-1)/s.pageTokens,
+		(c.window+longest+s.pageTokens-1)/s.pageTokens
 	out := slices.Clone(pages)
 	for i := range out[sinks:] {
 		out[sinks+i] = pages[sinks+i%turning]
@@ -63,13 +67,14 @@ func newConversation(c conversation) conversation {
 		}
 		return x
 	}
-	c.q, c.k, c.v = normal(c.tokens*c.heads*c.d), normal(c.tokens*c.kvHeads*c.d), normal(c.tokens*c.kvHeads*c.d)
+	c.q, c.k, c.v = normal(c.tokens*c.heads*c.d), normal(c.tokens*c.kvHeads*c.d),
+		normal(c.tokens*c.kvHeads*c.d)
 	c.logits = normal(c.heads)
 	return c
 }
 
-// run computes the whole conversation and returns its output. Every page starts full of NaN, so that reading what no token of
-// the sequence wrote would show.
+// run computes the whole conversation and returns its output. Every page starts full of NaN, so
+// that reading what no token of the sequence wrote would show.
 func (c conversation) run(s setting) []byte {
 	d := s.device
 	if d == nil {
@@ -125,7 +130,8 @@ func (c conversation) run(s setting) []byte {
 		q, k, v := batch(c.heads*c.d, c.q), batch(c.kvHeads*c.d, c.k), batch(c.kvHeads*c.d, c.v)
 		d.Run(&Append{K: k, V: v, Cache: cache, Spans: spans})
 		o := &Attention{
-			Q: q, Out: kernels.NewTensor(d, kernels.F32, rows, c.heads*c.d), Cache: cache, Spans: spans, Scale: 0.2, Window: c.window, SinkTokens: c.sinkTokens, Sinks: sinks,
+			Q: q, Out: kernels.NewTensor(d, kernels.F32, rows, c.heads*c.d), Cache: cache,
+			Spans: spans, Scale: 0.2, Window: c.window, SinkTokens: c.sinkTokens, Sinks: sinks,
 		}
 		d.Run(o)
 		if err := d.Sync(); err != nil {
@@ -136,39 +142,60 @@ func (c conversation) run(s setting) []byte {
 	return out
 }
 
-// cutMatters tells whether to try a cut: all of a short conversation, which has every place in a tile and in a page, and of a longer one
-// those around the edges of pages, with them of tiles and segments. With HEADROOM_LONG set every cut does.
+// cutMatters tells whether to try a cut: all of a short conversation, which has every place in a
+// tile and in a page, and of a longer one those around the edges of pages, with them of tiles and
+// segments. With HEADROOM_LONG set every cut does.
 func (c conversation) cutMatters(cut int) bool {
 	const page = 16 // the smallest
-	return os.Getenv("HEADROOM_LONG") != "" || c.tokens <= 200 || c.tokens <= 1000 && (cut+1)%page <= 2
+	return os.Getenv("HEADROOM_LONG") != "" || c.tokens <= 200 || c.tokens <= 1000 &&
+		(cut+1)%page <= 2
 }
 
-// TestSameBits runs conversations across segment, tile and page borders in every way and expects one answer.
+// TestSameBits runs conversations across segment, tile and page borders in every way and expects
+// one answer.
 func TestSameBits(t *testing.T) {
 	for _, c := range []conversation{
-		{tokens: 600, heads: 4, kvHeads: 2, d: 32, kf: FloatFormat(kernels.F16), vf: FloatFormat(kernels.F16)},
-		{tokens: 200, heads: 7, kvHeads: 1, d: 48, kf: FloatFormat(kernels.BF16), vf: FloatFormat(kernels.BF16), sinks: true},
-		{tokens: 140, heads: 8, kvHeads: 1, d: 80, kf: FloatFormat(kernels.F16), vf: FloatFormat(kernels.F16)},
-		{tokens: 600, heads: 2, kvHeads: 2, d: 16, kf: FloatFormat(kernels.F32), vf: FloatFormat(kernels.F32), window: 70},
-		{tokens: 1100, heads: 3, kvHeads: 1, d: 16, kf: FloatFormat(kernels.F16), vf: FloatFormat(kernels.F16), window: 530, sinks: true},
-		{tokens: 700, heads: 3, kvHeads: 1, d: 32, kf: FloatFormat(kernels.F16), vf: FloatFormat(kernels.F16), window: 70, sinkTokens: 4},
-		{tokens: 1200, heads: 3, kvHeads: 1, d: 32, kf: affine(8, 32), vf: affine(4, 32), window: 520, sinkTokens: 20, sinks: true},
+		{tokens: 600, heads: 4, kvHeads: 2, d: 32, kf: FloatFormat(kernels.F16),
+			vf: FloatFormat(kernels.F16)},
+		{tokens: 200, heads: 7, kvHeads: 1, d: 48, kf: FloatFormat(kernels.BF16),
+			vf: FloatFormat(kernels.BF16), sinks: true},
+		{tokens: 140, heads: 8, kvHeads: 1, d: 80, kf: FloatFormat(kernels.F16),
+			vf: FloatFormat(kernels.F16)},
+		{tokens: 600, heads: 2, kvHeads: 2, d: 16, kf: FloatFormat(kernels.F32),
+			vf: FloatFormat(kernels.F32), window: 70},
+		{tokens: 1100, heads: 3, kvHeads: 1, d: 16, kf: FloatFormat(kernels.F16),
+			vf: FloatFormat(kernels.F16), window: 530, sinks: true},
+		{tokens: 700, heads: 3, kvHeads: 1, d: 32, kf: FloatFormat(kernels.F16),
+			vf: FloatFormat(kernels.F16), window: 70, sinkTokens: 4},
+		{tokens: 1200, heads: 3, kvHeads: 1, d: 32, kf: affine(8, 32), vf: affine(4, 32),
+			window: 520, sinkTokens: 20, sinks: true},
 		{tokens: 600, heads: 4, kvHeads: 2, d: 64, kf: affine(8, 64), vf: affine(4, 32)},
-		{tokens: 600, heads: 4, kvHeads: 2, d: 64, kf: affine(8, 64), vf: affine(4, 32), start: 512},
-		{tokens: 600, heads: 8, kvHeads: 4, d: 32, kf: affine(8, 32), vf: affine(4, 32), window: 560, sinkTokens: 20, sinks: true}, // one thread has heads enough
-		{tokens: 1200, heads: 3, kvHeads: 1, d: 32, kf: Format{Kind: Q4_0}, vf: FloatFormat(kernels.BF16), start: 1024, sinks: true},
-		{tokens: 200, heads: 9, kvHeads: 1, d: 96, kf: affine(4, 32), vf: affine(8, 32), sinks: true},
+		{tokens: 600, heads: 4, kvHeads: 2, d: 64, kf: affine(8, 64), vf: affine(4, 32),
+			start: 512},
+		// one thread has heads enough
+		{tokens: 600, heads: 8, kvHeads: 4, d: 32, kf: affine(8, 32), vf: affine(4, 32),
+			window: 560, sinkTokens: 20, sinks: true},
+		{tokens: 1200, heads: 3, kvHeads: 1, d: 32, kf: Format{Kind: Q4_0},
+			vf: FloatFormat(kernels.BF16), start: 1024, sinks: true},
+		{tokens: 200, heads: 9, kvHeads: 1, d: 96, kf: affine(4, 32), vf: affine(8, 32),
+			sinks: true},
 		{tokens: 140, heads: 8, kvHeads: 1, d: 128, kf: Format{Kind: Q8_0}, vf: Format{Kind: Q4_0}},
-		{tokens: 300, heads: 2, kvHeads: 2, d: 32, kf: Format{Kind: Q4_0}, vf: FloatFormat(kernels.F16), window: 70},
-		{tokens: 200, heads: 3, kvHeads: 1, d: 128, kf: FloatFormat(kernels.BF16), vf: affine(6, 128)},
-		{tokens: 140, heads: 2, kvHeads: 1, d: 64, kf: affine(2, 32), vf: affine(3, 64), window: 50, sinks: true},
+		{tokens: 300, heads: 2, kvHeads: 2, d: 32, kf: Format{Kind: Q4_0},
+			vf: FloatFormat(kernels.F16), window: 70},
+		{tokens: 200, heads: 3, kvHeads: 1, d: 128, kf: FloatFormat(kernels.BF16),
+			vf: affine(6, 128)},
+		{tokens: 140, heads: 2, kvHeads: 1, d: 64, kf: affine(2, 32), vf: affine(3, 64), window: 50,
+			sinks: true},
 		{tokens: 140, heads: 2, kvHeads: 1, d: 64, kf: affine(6, 64), vf: affine(5, 32)},
-		{tokens: 200, heads: 6, kvHeads: 1, d: 64, kf: affine(8, 64), vf: affine(4, 32), window: 90, sinkTokens: 3, exact: true},
-		{tokens: 140, heads: 13, kvHeads: 1, d: 32, kf: affine(3, 32), vf: Format{Kind: Q8_0}, exact: true},
+		{tokens: 200, heads: 6, kvHeads: 1, d: 64, kf: affine(8, 64), vf: affine(4, 32), window: 90,
+			sinkTokens: 3, exact: true},
+		{tokens: 140, heads: 13, kvHeads: 1, d: 32, kf: affine(3, 32), vf: Format{Kind: Q8_0},
+			exact: true},
 	} {
 		c = newConversation(c)
 		for _, isa := range cpu.Available() {
-			t.Run(fmt.Sprintf("%d tokens window %d %s exact %t %s", c.tokens, c.window, formatNames(c.kf, c.vf), c.exact, isa), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%d tokens window %d %s exact %t %s", c.tokens, c.window,
+				formatNames(c.kf, c.vf), c.exact, isa), func(t *testing.T) {
 				whole := setting{isa: isa, threads: 1, pageTokens: 32}
 				want := c.run(whole)
 				expect := func(what string, change func(*setting)) {
@@ -177,7 +204,8 @@ func TestSameBits(t *testing.T) {
 					change(&s)
 					if got := c.run(s); !bytes.Equal(got, want) {
 						at := firstDifference(got, want) / 4
-						t.Errorf("%s: token %d, head %d, dimension %d has other bits", what, at/(c.heads*c.d), at/c.d%c.heads, at%c.d)
+						t.Errorf("%s: token %d, head %d, dimension %d has other bits", what,
+							at/(c.heads*c.d), at/c.d%c.heads, at%c.d)
 					}
 				}
 				expect("3 threads", func(s *setting) { s.threads = 3 })
@@ -187,10 +215,12 @@ func TestSameBits(t *testing.T) {
 					expect("pages of 48 tokens", func(s *setting) { s.pageTokens = 48 })
 				}
 				expect("with neighbours", func(s *setting) { s.neighbours = true })
-				all := isa == cpu.Best() && isa != cpu.Generic && !testing.Short() // on the set that people run, some on the others
+				// on the set that people run, some on the others
+				all := isa == cpu.Best() && isa != cpu.Generic && !testing.Short()
 				for cut := 1; cut < c.tokens; cut++ {
 					if cut%197 == 1 || all && c.cutMatters(cut) {
-						expect(fmt.Sprintf("cut at %d", cut), func(s *setting) { s.cuts = []int{cut} })
+						expect(fmt.Sprintf("cut at %d", cut),
+							func(s *setting) { s.cuts = []int{cut} })
 					}
 				}
 				expect("token by token, 3 threads, with neighbours", func(s *setting) {
@@ -219,20 +249,25 @@ func TestSameBits(t *testing.T) {
 	}
 }
 
-// TestStart: rows in the start are those of a float16 cache, to the bit; those behind it are not, nor are they those of a cache without one.
+// TestStart: rows in the start are those of a float16 cache, to the bit; those behind it are not,
+// nor are they those of a cache without one.
 func TestStart(t *testing.T) {
 	for _, isa := range cpu.Available() {
 		run := func(k, v Format, start int) []byte {
-			c := newConversation(conversation{tokens: 560, heads: 2, kvHeads: 1, d: 64, kf: k, vf: v, start: start})
+			c := newConversation(conversation{tokens: 560, heads: 2, kvHeads: 1, d: 64, kf: k,
+				vf: v, start: start})
 			return c.run(setting{isa: isa, threads: 2, pageTokens: 32})
 		}
 		f16, n := FloatFormat(kernels.F16), 512*2*64*4 // bytes of the start
-		got, exact, coarse := run(affine(8, 64), affine(4, 32), 512), run(f16, f16, 0), run(affine(8, 64), affine(4, 32), 0)
+		got, exact, coarse := run(affine(8, 64), affine(4, 32), 512), run(f16, f16, 0),
+			run(affine(8, 64), affine(4, 32), 0)
 		if !bytes.Equal(got[:n], exact[:n]) {
-			t.Errorf("%s: token %d in the start has other bits than with float16", isa, firstDifference(got, exact)/(2*64*4))
+			t.Errorf("%s: token %d in the start has other bits than with float16", isa,
+				firstDifference(got, exact)/(2*64*4))
 		}
 		if bytes.Equal(got[n:], exact[n:]) || bytes.Equal(got[n:], coarse[n:]) {
-			t.Errorf("%s: behind the start the format is that of all, or the start has no effect", isa)
+			t.Errorf("%s: behind the start the format is that of all, or the start has no effect",
+				isa)
 		}
 	}
 }
@@ -246,13 +281,17 @@ func firstDifference(a, b []byte) int {
 	return len(a)
 }
 
-// TestSetsAgree: all instruction sets but plain Go give the same bits, so a saved answer does not depend on the machine.
+// TestSetsAgree: all instruction sets but plain Go give the same bits, so a saved answer does not
+// depend on the machine.
 func TestSetsAgree(t *testing.T) {
 	f16 := FloatFormat(kernels.F16)
-	for _, f := range [][2]Format{{f16, f16}, {affine(8, 32), affine(4, 32)}, {affine(5, 32), affine(3, 32)}, {affine(6, 32), affine(2, 32)}, {{Kind: Q8_0}, {Kind: Q4_0}}} {
+	for _, f := range [][2]Format{{f16, f16}, {affine(8, 32), affine(4, 32)},
+		{affine(5, 32), affine(3, 32)}, {affine(6, 32), affine(2, 32)},
+		{{Kind: Q8_0}, {Kind: Q4_0}}} {
 		for _, exact := range []bool{false, true} {
 			c := newConversation(conversation{
-				tokens: 700, heads: 10, kvHeads: 1, d: 96, kf: f[0], vf: f[1], window: 600, sinkTokens: 30, sinks: true, exact: exact,
+				tokens: 700, heads: 10, kvHeads: 1, d: 96, kf: f[0], vf: f[1], window: 600,
+				sinkTokens: 30, sinks: true, exact: exact,
 			})
 			var want []byte
 			for _, isa := range cpu.Available() {
@@ -261,7 +300,8 @@ func TestSetsAgree(t *testing.T) {
 				}
 				got := c.run(setting{isa: isa, threads: 2, pageTokens: 32})
 				if want != nil && !bytes.Equal(got, want) {
-					t.Errorf("%s, exact %t: %s gives other bits than the set before it", formatNames(f[0], f[1]), exact, isa)
+					t.Errorf("%s, exact %t: %s gives other bits than the set before it",
+						formatNames(f[0], f[1]), exact, isa)
 				}
 				want = got
 			}
@@ -271,14 +311,17 @@ func TestSetsAgree(t *testing.T) {
 
 // TestSeenBy: rows together see what each of them sees.
 func TestSeenBy(t *testing.T) {
-	for _, o := range []*Attention{{}, {Window: 1}, {Window: 70}, {Window: 70, SinkTokens: 4}, {Window: 5, SinkTokens: 60}} {
-		for _, rows := range [][2]int{{0, 1}, {0, 300}, {3, 9}, {63, 65}, {69, 80}, {73, 75}, {74, 74}, {200, 231}} {
+	for _, o := range []*Attention{{}, {Window: 1}, {Window: 70}, {Window: 70, SinkTokens: 4},
+		{Window: 5, SinkTokens: 60}} {
+		for _, rows := range [][2]int{{0, 1}, {0, 300}, {3, 9}, {63, 65}, {69, 80}, {73, 75},
+			{74, 74}, {200, 231}} {
 			want := int64(0)
 			for pos := rows[0]; pos < rows[1]; pos++ {
 				want += int64(o.seen(pos))
 			}
 			if got := o.seenBy(rows[0], rows[1]); got != want {
-				t.Errorf("window %d, %d sinks, rows %v: got %d, expected %d", o.Window, o.SinkTokens, rows, got, want)
+				t.Errorf("window %d, %d sinks, rows %v: got %d, expected %d", o.Window,
+					o.SinkTokens, rows, got, want)
 			}
 		}
 	}
@@ -288,12 +331,15 @@ func TestSeenBy(t *testing.T) {
 func TestNothingAllocated(t *testing.T) {
 	d := kernels.NewCPU(cpu.Options{Threads: 2})
 	defer d.Close()
-	for _, f := range [][2]Format{{FloatFormat(kernels.F16), FloatFormat(kernels.F16)}, {affine(8, 64), affine(4, 32)}, {{Kind: Q4_0}, affine(3, 32)}} {
-		o := shape{k: f[0], v: f[1], heads: 4, kvHeads: 2, d: 64, p: 32, spans: [][3]int{{1100, 1}, {0, 20}}}.build(d, rand.New(rand.NewPCG(1, 2)))
+	for _, f := range [][2]Format{{FloatFormat(kernels.F16), FloatFormat(kernels.F16)},
+		{affine(8, 64), affine(4, 32)}, {{Kind: Q4_0}, affine(3, 32)}} {
+		o := shape{k: f[0], v: f[1], heads: 4, kvHeads: 2, d: 64, p: 32,
+			spans: [][3]int{{1100, 1}, {0, 20}}}.build(d, rand.New(rand.NewPCG(1, 2)))
 		if n := testing.AllocsPerRun(20, func() { d.Run(o) }); n > 0 {
 			t.Errorf("%s: attention allocates %g times", formatNames(f[0], f[1]), n)
 		}
-		a := &Append{K: kernels.NewTensor(d, kernels.F32, 9, 128), V: kernels.NewTensor(d, kernels.F32, 9, 128), Cache: o.Cache,
+		a := &Append{K: kernels.NewTensor(d, kernels.F32, 9, 128),
+			V: kernels.NewTensor(d, kernels.F32, 9, 128), Cache: o.Cache,
 			Spans: []kernels.Span{{Rows: 9, Pos: 1000, Pages: o.Spans[0].Pages}}}
 		if n := testing.AllocsPerRun(20, func() { d.Run(a) }); n > 0 {
 			t.Errorf("%s: appending allocates %g times", formatNames(f[0], f[1]), n)
@@ -305,7 +351,8 @@ func TestCheckNamesTheFault(t *testing.T) {
 	d := kernels.NewReference()
 	defer d.Close()
 	good := func() *Attention {
-		return shape{k: FloatFormat(kernels.F16), v: FloatFormat(kernels.F16), heads: 4, kvHeads: 2, d: 32, p: 32, spans: [][3]int{{60, 10}}}.build(d, rand.New(rand.NewPCG(1, 2)))
+		return shape{k: FloatFormat(kernels.F16), v: FloatFormat(kernels.F16), heads: 4, kvHeads: 2,
+			d: 32, p: 32, spans: [][3]int{{60, 10}}}.build(d, rand.New(rand.NewPCG(1, 2)))
 	}
 	if err := good().Check(); err != nil {
 		t.Fatal(err)
@@ -315,24 +362,36 @@ func TestCheckNamesTheFault(t *testing.T) {
 		spoil func(*Attention)
 		want  string
 	}{
-		{"short page table", func(o *Attention) { o.Spans[0].Pages = o.Spans[0].Pages[:2] }, "page table has 2 pages"},
-		{"page outside the cache", func(o *Attention) { o.Spans[0].Pages = []int32{0, 1, 9} }, "is page 9"},
+		{"short page table", func(o *Attention) { o.Spans[0].Pages = o.Spans[0].Pages[:2] },
+			"page table has 2 pages"},
+		{"page outside the cache", func(o *Attention) { o.Spans[0].Pages = []int32{0, 1, 9} },
+			"is page 9"},
 		{"sinks without a window", func(o *Attention) { o.SinkTokens = 4 }, "0 without a window"},
-		{"sinks in more than a tile", func(o *Attention) { o.Window, o.SinkTokens = 8, 65 }, "expected 0 to 64"},
-		{"page of the sinks outside the cache", func(o *Attention) { o.Window, o.SinkTokens, o.Spans[0].Pages = 8, 1, []int32{9, 1, 2} }, "is page 9"},
-		{"negative page", func(o *Attention) { o.Spans[0].Pages = []int32{0, -1, 2} }, "is page -1"},
+		{"sinks in more than a tile", func(o *Attention) { o.Window, o.SinkTokens = 8, 65 },
+			"expected 0 to 64"},
+		{"page of the sinks outside the cache",
+			func(o *Attention) {
+				o.Window, o.SinkTokens, o.Spans[0].Pages = 8, 1,
+					[]int32{9, 1, 2}
+			}, "is page 9"},
+		{"negative page", func(o *Attention) { o.Spans[0].Pages = []int32{0, -1, 2} },
+			"is page -1"},
 		{"head dimension", func(o *Attention) { o.Cache.HeadDim = 24 }, "multiples of 16"},
 		{"page size", func(o *Attention) { o.Cache.PageTokens = 8 }, "multiples of 16"},
 		{"cache type", func(o *Attention) { o.Cache.KFormat.DType = kernels.I8 }, "int8"},
 		{"no cache", func(o *Attention) { o.Cache = nil }, "cache: got none"},
 		{"query width", func(o *Attention) { o.Q = o.Q.Columns(0, 96) }, "multiple of 2 KV heads"},
 		{"output width", func(o *Attention) { o.Out = o.Out.Columns(0, 64) }, "out: got"},
-		{"sinks", func(o *Attention) { o.Sinks = kernels.NewTensor(d, kernels.F32, 1, 3) }, "sinks: got"},
+		{"sinks", func(o *Attention) { o.Sinks = kernels.NewTensor(d, kernels.F32, 1, 3) },
+			"sinks: got"},
 		{"window", func(o *Attention) { o.Window = -1 }, "window: got -1"},
-		{"window over a start", func(o *Attention) { o.Window, o.Cache.Start = 8, Start{512, 3} }, "without a start"},
+		{"window over a start", func(o *Attention) { o.Window, o.Cache.Start = 8, Start{512, 3} },
+			"without a start"},
 		{"half a start", func(o *Attention) { o.Cache.Start.Tokens = 32 }, "a start of 32 tokens"},
-		{"pages without a start", func(o *Attention) { o.Cache.Start.Pages = 1 }, "a start of 0 tokens"},
-		{"page behind the start", func(o *Attention) { o.Cache.Start = Start{512, 2} }, "expected one of [0, 2)"},
+		{"pages without a start", func(o *Attention) { o.Cache.Start.Pages = 1 },
+			"a start of 0 tokens"},
+		{"page behind the start", func(o *Attention) { o.Cache.Start = Start{512, 2} },
+			"expected one of [0, 2)"},
 		{"page of the start", func(o *Attention) { // its last position lies behind the start
 			o.Cache.Start, o.Spans[0].Pos, o.Spans[0].Rows = Start{512, 2}, 512, 1
 			o.Spans[0].Pages = append(make([]int32, 16), 1)
@@ -354,7 +413,8 @@ func TestCheckNamesTheFault(t *testing.T) {
 	}
 }
 
-// TestHalf checks the plain Go conversions: every float16 comes back, and halfway values go to even.
+// TestHalf checks the plain Go conversions: every float16 comes back, and halfway values go to
+// even.
 func TestHalf(t *testing.T) {
 	for h := range 1 << 16 {
 		x := fromFloat16(uint16(h))
@@ -369,7 +429,8 @@ func TestHalf(t *testing.T) {
 		x    float32
 		want uint16
 	}{
-		{1 + 1.0/2048, 0x3c00}, {1 + 3.0/2048, 0x3c02}, {65519, 0x7bff}, {1e9, 0x7bff}, {-1e9, 0xfbff}, {1.0 / (1 << 25), 0}, {3.0 / (1 << 25), 2},
+		{1 + 1.0/2048, 0x3c00}, {1 + 3.0/2048, 0x3c02}, {65519, 0x7bff}, {1e9, 0x7bff},
+		{-1e9, 0xfbff}, {1.0 / (1 << 25), 0}, {3.0 / (1 << 25), 2},
 		{0x1.ffep-15, 0x0400}, {-0x1p-14, 0x8400},
 	} {
 		if got := toFloat16(test.x); got != test.want {

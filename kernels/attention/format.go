@@ -1,7 +1,7 @@
 package attention
 
-// Encodings of cached keys and values, with the sizes that follow from them. The zero value is float32; how codes lie in
-// memory is in quantized.go.
+// Encodings of cached keys and values, with the sizes that follow from them. The zero value is
+// float32; how codes lie in memory is in quantized.go.
 
 import (
 	"fmt"
@@ -14,17 +14,18 @@ type Kind uint8
 
 // The kinds. The zero value is Float.
 const (
-	Float  Kind = iota // plain elements of Format.DType
-	Affine             // MLX's: codes of Format.Bits with a scale and a bias per group, element = code*scale + bias
-	Q8_0               // ggml's: blocks of 32 signed bytes with a scale, element = code*scale
-	Q4_0               // ggml's: blocks of 32 nibbles with a scale, element = (code-8)*scale
+	Float Kind = iota // plain elements of Format.DType
+	// MLX's: codes of Format.Bits with a scale and a bias per group, element = code*scale + bias
+	Affine
+	Q8_0 // ggml's: blocks of 32 signed bytes with a scale, element = code*scale
+	Q4_0 // ggml's: blocks of 32 nibbles with a scale, element = (code-8)*scale
 )
 
-// Format is the encoding of K or of V. Groups lie along the head dimension of one position, so what is stored for a token depends
-// on that token alone: not on batches, chunks or neighbours.
+// Format is the encoding of K or of V. Groups lie along the head dimension of one position, so what
+// is stored for a token depends on that token alone: not on batches, chunks or neighbours.
 //
-// Scales and biases are float16. MLX stores them in the type of the activations, often bfloat16, whose 8 bits of precision put
-// an error of up to 1/512 into a bias, half a step of 8 bits.
+// Scales and biases are float16. MLX stores them in the type of the activations, often bfloat16,
+// whose 8 bits of precision put an error of up to 1/512 into a bias, half a step of 8 bits.
 type Format struct {
 	Kind  Kind
 	DType kernels.DType // Float: F32, F16 or BF16
@@ -81,7 +82,9 @@ func (f Format) Check(headDim int) error {
 		}
 	}
 	if headDim%f.group() != 0 {
-		return fmt.Errorf("cache: got %s for heads of %d dimensions, expected a multiple of the group of %d", f, headDim, f.group())
+		return fmt.Errorf(
+			"cache: got %s for heads of %d dimensions, expected a multiple of the group of %d", f,
+			headDim, f.group())
 	}
 	return nil
 }
@@ -120,7 +123,8 @@ func (f Format) group() int {
 	return minGroup
 }
 
-// zero is the code of the value 0 where that is fixed, so that the bias is -zero*scale and is not stored; 0 for Affine.
+// zero is the code of the value 0 where that is fixed, so that the bias is -zero*scale and is not
+// stored; 0 for Affine.
 func (f Format) zero() int {
 	switch f.Kind {
 	case Q8_0:

@@ -2,8 +2,8 @@ package attention
 
 import "math"
 
-// maxFloat16 is the largest finite float16. Keys and values beyond it are stored as it: an infinity in the cache would turn
-// every later token of the sequence into NaN.
+// maxFloat16 is the largest finite float16. Keys and values beyond it are stored as it: an infinity
+// in the cache would turn every later token of the sequence into NaN.
 const maxFloat16 = 65504
 
 // toFloat16 rounds to nearest even and saturates; NaN stays NaN.

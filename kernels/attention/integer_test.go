@@ -15,18 +15,23 @@ import (
 func attended(o *Attention, isa cpu.ISA, exact bool, queries []float32) []byte {
 	d := kernels.NewCPU(cpu.Options{ISA: isa, Threads: 1, Float32Activations: exact})
 	defer d.Close()
-	p := &Attention{Q: kernels.FromFloat32s(d, o.Q.Rows, o.Q.Cols, queries), Out: kernels.NewTensor(d, kernels.F32, o.Q.Rows, o.Q.Cols),
-		Cache: o.Cache, Spans: o.Spans, Scale: o.Scale, Window: o.Window, SinkTokens: o.SinkTokens, Sinks: o.Sinks}
+	p := &Attention{Q: kernels.FromFloat32s(d, o.Q.Rows, o.Q.Cols, queries),
+		Out:   kernels.NewTensor(d, kernels.F32, o.Q.Rows, o.Q.Cols),
+		Cache: o.Cache, Spans: o.Spans, Scale: o.Scale, Window: o.Window, SinkTokens: o.SinkTokens,
+		Sinks: o.Sinks}
 	d.Run(p)
 	return kerneltest.Elements(p.Out)
 }
 
-// TestRoundedQueries: with codes for keys, attention of any queries is that of the same queries rounded by the rule of roundQuery, and
-// with float32 activations it is that of the queries themselves.
+// TestRoundedQueries: with codes for keys, attention of any queries is that of the same queries
+// rounded by the rule of roundQuery, and with float32 activations it is that of the queries
+// themselves.
 func TestRoundedQueries(t *testing.T) {
-	for _, f := range []Format{affine(8, 64), affine(5, 32), affine(2, 128), {Kind: Q8_0}, {Kind: Q4_0}} {
+	for _, f := range []Format{affine(8, 64), affine(5, 32), affine(2, 128), {Kind: Q8_0},
+		{Kind: Q4_0}} {
 		reference := kernels.NewReference()
-		s := shape{k: f, v: FloatFormat(kernels.F32), heads: 11, kvHeads: 1, d: 128, p: 32, window: 300, sinkTokens: 3, spans: [][3]int{{700, 1}, {130, 9}}}
+		s := shape{k: f, v: FloatFormat(kernels.F32), heads: 11, kvHeads: 1, d: 128, p: 32,
+			window: 300, sinkTokens: 3, spans: [][3]int{{700, 1}, {130, 9}}}
 		o := s.build(reference, rand.New(rand.NewPCG(8, 9)))
 		o.Scale = 1.0 / 16 // a power of two: rounding before or after it is the same
 		r := rand.New(rand.NewPCG(5, 5))
@@ -50,20 +55,24 @@ func TestRoundedQueries(t *testing.T) {
 		for _, isa := range cpu.Available() {
 			got, exact := attended(o, isa, false, queries), attended(o, isa, true, queries)
 			if at, g, w := kerneltest.Differ(got, want, 2e-5, 2e-5); at >= 0 {
-				t.Errorf("%s, %s: element %d: got %g, expected %g as for rounded queries", f, isa, at, g, w)
+				t.Errorf("%s, %s: element %d: got %g, expected %g as for rounded queries", f, isa,
+					at, g, w)
 			}
 			if at, g, w := kerneltest.Differ(exact, plain, 2e-5, 2e-5); at >= 0 {
-				t.Errorf("%s, %s, float32 activations: element %d: got %g, expected %g", f, isa, at, g, w)
+				t.Errorf("%s, %s, float32 activations: element %d: got %g, expected %g", f, isa, at,
+					g, w)
 			}
 		}
 		reference.Close()
 	}
 }
 
-// TestRoundedWeights: a position that takes all but a little of a tile leaves the others what they are worth. Their weights are 1/2000
-// each, of which 16 steps are left, and their values lie far from each other.
+// TestRoundedWeights: a position that takes all but a little of a tile leaves the others what they
+// are worth. Their weights are 1/2000 each, of which 16 steps are left, and their values lie far
+// from each other.
 func TestRoundedWeights(t *testing.T) {
-	for _, f := range []Format{affine(8, 32), affine(4, 32), affine(3, 64), {Kind: Q8_0}, {Kind: Q4_0}} {
+	for _, f := range []Format{affine(8, 32), affine(4, 32), affine(3, 64), {Kind: Q8_0},
+		{Kind: Q4_0}} {
 		reference := kernels.NewReference()
 		const n, d = 50, 64
 		k, v := make([]float32, n*d), make([]float32, n*d)
@@ -75,18 +84,23 @@ func TestRoundedWeights(t *testing.T) {
 			}
 		}
 		k[7*d] = 0
-		clear(v[7*d:][:d]) // as the values of positions that attract attention for want of better ones
+		// as the values of positions that attract attention for want of better ones
+		clear(v[7*d:][:d])
 		c := NewCache(reference, FloatFormat(kernels.F32), f, 1, d, 32, 2, Start{})
 		pages := []int32{1, 0}
-		reference.Run(&Append{K: kernels.FromFloat32s(reference, n, d, k), V: kernels.FromFloat32s(reference, n, d, v), Cache: c, Spans: []kernels.Span{{Rows: n, Pages: pages}}})
+		reference.Run(&Append{K: kernels.FromFloat32s(reference, n, d, k),
+			V: kernels.FromFloat32s(reference, n, d, v), Cache: c,
+			Spans: []kernels.Span{{Rows: n, Pages: pages}}})
 		q := make([]float32, d)
 		q[0] = 1
-		o := &Attention{Q: kernels.FromFloat32s(reference, 1, d, q), Out: kernels.NewTensor(reference, kernels.F32, 1, d), Cache: c, Scale: 1,
+		o := &Attention{Q: kernels.FromFloat32s(reference, 1, d, q),
+			Out: kernels.NewTensor(reference, kernels.F32, 1, d), Cache: c, Scale: 1,
 			Spans: []kernels.Span{{Rows: 1, Pos: n - 1, Pages: pages}}}
 		reference.Run(o)
 		want := kerneltest.Elements(o.Out)
 		for _, isa := range cpu.Available() {
-			// 49 positions with errors of up to 1/65024 of the highest weight, times distances of up to 3 from the middle.
+			// 49 positions with errors of up to 1/65024 of the highest weight, times distances of
+			// up to 3 from the middle.
 			if at, g, w := kerneltest.Differ(attended(o, isa, false, q), want, 3e-4, 0); at >= 0 {
 				t.Errorf("%s, %s: element %d: got %g, expected %g", f, isa, at, g, w)
 			}

@@ -1,13 +1,16 @@
-// The products of kv_dot.h by the matrix unit of Intel's servers (AMX), for sixteen vectors at a time: sums of the same integers, and the
-// same float32 around them, so the same bits. Included after kv_dot.h, in the half for VNNI.
+// The products of kv_dot.h by the matrix unit of Intel's servers (AMX), for sixteen vectors at a
+// time: sums of the same integers, and the same float32 around them, so the same bits. Included
+// after kv_dot.h, in the half for VNNI.
 //
-// A bundle of K with eight bits is an operand of the unit as it lies in the page, [dimensions/4][16 positions][4]; codes of fewer bits are
-// unpacked to that, once per tile for all vectors. V becomes [positions/4][16 dimensions][4], whose fours are in the order that
-// store_bytes gives weights: the four q of strip s is row 4q+s. Weights of sixteen bits are two operands, sum = 256 * high + low.
+// A bundle of K with eight bits is an operand of the unit as it lies in the page, [dimensions/4][16
+// positions][4]; codes of fewer bits are unpacked to that, once per tile for all vectors. V becomes
+// [positions/4][16 dimensions][4], whose fours are in the order that store_bytes gives weights: the
+// four q of strip s is row 4q+s. Weights of sixteen bits are two operands, sum = 256 * high + low.
 //
-// Tiles: 0 and 1 are sums [vectors][16]; 2 and 3 rounded queries and codes of K in units of 32; 4, 5 and 6 queries or weights, and codes, in
-// units of 64. Setting their shapes takes as long as some products, so it is done once for a unit of work; vectors past the last are garbage
-// that nobody reads the results of.
+// Tiles: 0 and 1 are sums [vectors][16]; 2 and 3 rounded queries and codes of K in units of 32; 4,
+// 5 and 6 queries or weights, and codes, in units of 64. Setting their shapes takes as long as some
+// products, so it is done once for a unit of work; vectors past the last are garbage that nobody
+// reads the results of.
 
 #define MATRIX_ROWS 16   // vectors at a time
 #define MATRIX_MIN 5     // vectors from which on it pays
@@ -17,7 +20,8 @@
 #pragma GCC push_options
 #pragma GCC target("amx-tile,amx-int8")
 
-// The compiler does not know that setting shapes and loading tiles read memory: what is to be read must have been written before this.
+// The compiler does not know that setting shapes and loading tiles read memory: what is to be read
+// must have been written before this.
 #define TILES_READ_MEMORY() __asm__ volatile("" ::: "memory")
 
 // Sets the shapes of the tiles, which they keep until amx_end.
@@ -57,7 +61,8 @@ static const uint8_t *KERNEL(k_matrix)(const struct kv_format *f, const uint8_t 
     return codes;
 }
 
-// The sums of sixteen vectors' products with a strip, by groups. groups and group are constants where it is inlined.
+// The sums of sixteen vectors' products with a strip, by groups. groups and group are constants
+// where it is inlined.
 SIMD void KERNEL(k_sums)(const int64_t groups, const int64_t group, const uint8_t *codes, const uint8_t *k, int64_t d, __m512i (*sums)[MATRIX_ROWS]) {
 #pragma GCC unroll 4
     for (int64_t g = 0; g < groups; g++) {
@@ -79,7 +84,8 @@ SIMD void KERNEL(k_sums)(const int64_t groups, const int64_t group, const uint8_
     }
 }
 
-// Scores of count vectors for a strip from the sums of their products. groups is a constant where it is inlined.
+// Scores of count vectors for a strip from the sums of their products. groups is a constant where
+// it is inlined.
 SIMD void KERNEL(k_fold)(const struct kv_format *f, const int64_t groups, const struct query_group *query, const uint8_t *strip, float *scores, int64_t count,
                          const __m512i (*sums)[MATRIX_ROWS]) {
     f32x16 scale[MATRIX_GROUPS], bias[MATRIX_GROUPS];
@@ -103,7 +109,8 @@ SIMD void KERNEL(k_fold)(const struct kv_format *f, const int64_t groups, const 
 static void KERNEL(k_scores_matrix)(const struct kv_format *f, const uint8_t *codes, const struct query_group *query, const uint8_t *const *strips,
                                     const uint8_t *const *k, int64_t from, int64_t to, float *scores, int64_t count, int64_t d) {
     const int64_t groups = kv_groups(f, d);
-    __m512i sums[2][MATRIX_GROUPS][MATRIX_ROWS]; // of two strips: while the unit works on one, the scores of the other are made
+    // of two strips: while the unit works on one, the scores of the other are made
+    __m512i sums[2][MATRIX_GROUPS][MATRIX_ROWS];
     TILES_READ_MEMORY();
 #define CASE(n, group) \
     KERNEL(k_sums)(n, group, codes, k[from], d, sums[from % 2]); \
@@ -121,8 +128,8 @@ static void KERNEL(k_scores_matrix)(const struct kv_format *f, const uint8_t *co
 #undef CASE
 }
 
-// The codes of V for the strips [from, to) of a tile, by sixteen dimensions; weights of the others are zero, so what stands for them does not
-// matter.
+// The codes of V for the strips [from, to) of a tile, by sixteen dimensions; weights of the others
+// are zero, so what stands for them does not matter.
 SIMD void KERNEL(v_matrix_bits)(const int bits, const struct kv_format *f, const uint8_t *const *strips, int64_t from, int64_t to, int64_t d,
                                 uint8_t (*out)[16][64]) {
     for (int64_t s = 0; s < TILE / STRIP; s++) {
@@ -159,7 +166,8 @@ SIMD void KERNEL(v_fold)(const __m512i (*in)[MATRIX_ROWS], const float *steps, f
     }
 }
 
-// sums [count][dims] += weights V for up to sixteen vectors, whose weights are given; v are the operands of the dimensions, a multiple of 32.
+// sums [count][dims] += weights V for up to sixteen vectors, whose weights are given; v are the
+// operands of the dimensions, a multiple of 32.
 static void KERNEL(v_values_matrix)(const uint8_t (*v)[16][64], int64_t dims, const uint8_t *weights, const float *steps, float *sums, int64_t ldc, int64_t count) {
     __m512i high_low[2][2][MATRIX_ROWS];
     TILES_READ_MEMORY();

@@ -1,15 +1,17 @@
-// Writes keys and values into the pages of one sequence: plain K pages are [KVH][D][P], plain V pages [KVH][P][D]; quantized ones
-// are described in quantized.go, which also has the rules of quantizing.
+// Writes keys and values into the pages of one sequence: plain K pages are [KVH][D][P], plain V
+// pages [KVH][P][D]; quantized ones are described in quantized.go, which also has the rules of
+// quantizing.
 //
-// Quantized groups go in batches of sixteen, whatever heads and positions they belong to: finding a scale is a chain of reductions, divisions and
-// roundings, which one group alone waits for.
+// Quantized groups go in batches of sixteen, whatever heads and positions they belong to: finding a
+// scale is a chain of reductions, divisions and roundings, which one group alone waits for.
 #include "kv_append.h"
 #ifdef ISA
 
 #include "kv_format.h"
 #include "kv_quantize.h"
 
-// Packs width bits from bit shift on of each of 32 codes of K into a plane of a bundle, four bytes per vector of the plane.
+// Packs width bits from bit shift on of each of 32 codes of K into a plane of a bundle, four bytes
+// per vector of the plane.
 #define pack_k KERNEL(pack_k)
 SIMD void pack_k(const int width, const int shift, uint8_t *to, const uint8_t *codes) {
     const int per = 8 / width;
@@ -107,8 +109,8 @@ static void append_flush(const struct kv_format *f, const int keys, int64_t grou
     b->n = b->elements = 0;
 }
 
-// Writes the rows of heads, x and what follows it stride apart for another row, head_dim apart for another head. A head's page stays in the first-level
-// cache while its columns fill.
+// Writes the rows of heads, x and what follows it stride apart for another row, head_dim apart for
+// another head. A head's page stays in the first-level cache while its columns fill.
 #define append_quantized KERNEL(append_quantized)
 SIMD void append_quantized(const struct kv_append_shape *s, const struct kv_format *f, const int keys, const float *x, int64_t stride, uint8_t *pages, const int32_t *table) {
     static const int byte_of[4] = V_BYTE_OF_POSITION;

@@ -1,7 +1,7 @@
 package attention
 
-// Writing to the cache: quantization happens here, once per token, and its result depends on that token alone. Attention then
-// reads a row's own key back like all others.
+// Writing to the cache: quantization happens here, once per token, and its result depends on that
+// token alone. Attention then reads a row's own key back like all others.
 
 import (
 	"errors"
@@ -13,8 +13,9 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// Append writes the keys and values of each span's rows into the cache at the span's positions, rounded to the cache's
-// format. K and V are float32 [M, KVH*D]. Rows outside every span are not looked at; the rest of a page is left as it is.
+// Append writes the keys and values of each span's rows into the cache at the span's positions,
+// rounded to the cache's format. K and V are float32 [M, KVH*D]. Rows outside every span are not
+// looked at; the rest of a page is left as it is.
 type Append struct {
 	K, V  kernels.Tensor
 	Cache *Cache
@@ -46,7 +47,8 @@ func (o *Append) Reference() {
 	}
 }
 
-// rows is the specification for rows [from, to) of a span and some of the heads, and what runs in builds without cgo.
+// rows is the specification for rows [from, to) of a span and some of the heads, and what runs in
+// builds without cgo.
 func (o *Append) rows(s *kernels.Span, from, to, firstHead, endHead int) {
 	d := o.Cache.HeadDim
 	for r := from; r < to; r++ {
@@ -65,9 +67,11 @@ const (
 	appendHeads        // with all of the rows
 )
 
-const fewAppended = 16 // rows from which on rows are the units, and the least of them that a thread takes at a time
+// rows from which on rows are the units, and the least of them that a thread takes at a time
+const fewAppended = 16
 
-// CPU implements kernels.Op: rows and heads are independent. Of few rows, heads are shared out: 512 elements of keys take some 3 µs.
+// CPU implements kernels.Op: rows and heads are independent. Of few rows, heads are shared out: 512
+// elements of keys take some 3 µs.
 func (o *Append) CPU(c *cpu.Context) {
 	if o.K.Rows < fewAppended {
 		c.Parallel(o, appendHeads, o.Cache.KVHeads, 1+512/(max(o.K.Rows, 1)*o.Cache.HeadDim))
@@ -104,22 +108,27 @@ func kvAppendCases() []kernels.Case {
 		kvHeads, headDim, page, pos, row int
 	}
 	shapes := []shape{
-		{f16, f16, 2, 64, 32, 0, 1}, {f16, f16, 8, 128, 32, 31, 40}, {bf16, bf16, 1, 256, 16, 100, 17}, {f32, f32, 3, 32, 48, 7, 70},
+		{f16, f16, 2, 64, 32, 0, 1}, {f16, f16, 8, 128, 32, 31, 40},
+		{bf16, bf16, 1, 256, 16, 100, 17}, {f32, f32, 3, 32, 48, 7, 70},
 		{f16, f16, 8, 128, 32, 0, 512}, {f16, f16, 8, 128, 32, 4095, 1},
-		{q8, q4, 2, 96, 48, 5, 60}, {q4, q8, 1, 32, 16, 0, 40}, {affine(8, 64), affine(4, 32), 8, 128, 32, 0, 512}, {affine(8, 64), affine(4, 32), 8, 128, 32, 4095, 1},
+		{q8, q4, 2, 96, 48, 5, 60}, {q4, q8, 1, 32, 16, 0, 40},
+		{affine(8, 64), affine(4, 32), 8, 128, 32, 0, 512},
+		{affine(8, 64), affine(4, 32), 8, 128, 32, 4095, 1},
 	}
 	for _, bits := range []int{2, 3, 4, 5, 6, 8} {
 		shapes = append(shapes, shape{affine(bits, 32), affine(bits, 128), 2, 128, 32, 9, 40})
 	}
 	var cases []kernels.Case
 	add := func(s shape, startTokens int) {
-		name := fmt.Sprintf("kv_append_%s_kvh%d_d%d_p%d_pos%d_m%d", formatNames(s.k, s.v), s.kvHeads, s.headDim, s.page, s.pos, s.row)
+		name := fmt.Sprintf("kv_append_%s_kvh%d_d%d_p%d_pos%d_m%d", formatNames(s.k, s.v),
+			s.kvHeads, s.headDim, s.page, s.pos, s.row)
 		if startTokens > 0 {
 			name += fmt.Sprintf("_start%d", startTokens)
 		}
 		cases = append(cases, kernels.Case{
-			Name:  name,
-			Bytes: int64(s.row * s.kvHeads * (8*s.headDim + s.k.RowBytes(s.headDim) + s.v.RowBytes(s.headDim))),
+			Name: name,
+			Bytes: int64(s.row * s.kvHeads *
+				(8*s.headDim + s.k.RowBytes(s.headDim) + s.v.RowBytes(s.headDim))),
 			New: func(d kernels.Device, r *rand.Rand) (kernels.Op, []kernels.Tensor) {
 				pages := (s.pos+s.row+s.page-1)/s.page + 1
 				start, total := startFor(startTokens, pages)
@@ -127,7 +136,8 @@ func kvAppendCases() []kernels.Case {
 					K:     kernels.RandomTensor(d, r, s.row, s.kvHeads*s.headDim, 3),
 					V:     kernels.RandomTensor(d, r, s.row, s.kvHeads*s.headDim, 3),
 					Cache: NewCache(d, s.k, s.v, s.kvHeads, s.headDim, s.page, total, start),
-					Spans: []kernels.Span{{Rows: s.row, Pos: s.pos, Pages: start.place(randomPages(r, pages), s.page)}},
+					Spans: []kernels.Span{{Rows: s.row, Pos: s.pos,
+						Pages: start.place(randomPages(r, pages), s.page)}},
 				}
 				return o, o.Cache.tensors()
 			},
@@ -136,7 +146,8 @@ func kvAppendCases() []kernels.Case {
 	for _, s := range shapes {
 		add(s, 0)
 	}
-	for _, f := range [][2]Format{{affine(8, 64), affine(4, 32)}, {q4, bf16}} { // across the end of a start, in it, and behind it
+	for _, f := range [][2]Format{{affine(8, 64), affine(4, 32)}, {q4, bf16}} {
+		// across the end of a start, in it, and behind it
 		add(shape{f[0], f[1], 2, 64, 32, 480, 64}, 512)
 		add(shape{f[0], f[1], 2, 64, 32, 30, 3}, 512)
 		add(shape{f[0], f[1], 2, 64, 32, 1030, 1}, 512)
@@ -155,10 +166,12 @@ func formatNames(k, v Format) string {
 	return name
 }
 
-// tensors are K and V as matrices with a row per page, of the start first, for cases that compare them.
+// tensors are K and V as matrices with a row per page, of the start first, for cases that compare
+// them.
 func (c *Cache) tensors() (all []kernels.Tensor) {
 	of := func(b *kernels.Buffer, f Format, from, to, offset, pageBytes int) {
-		t := kernels.Tensor{Buffer: b, Offset: offset + from*pageBytes, DType: kernels.U8, Rows: to - from, Cols: pageBytes, Stride: pageBytes}
+		t := kernels.Tensor{Buffer: b, Offset: offset + from*pageBytes, DType: kernels.U8,
+			Rows: to - from, Cols: pageBytes, Stride: pageBytes}
 		if f == FloatFormat(kernels.F32) { // compared as numbers
 			t.DType, t.Cols, t.Stride = kernels.F32, pageBytes/4, pageBytes/4
 		}
@@ -180,7 +193,8 @@ func (c *Cache) tensors() (all []kernels.Tensor) {
 	return all
 }
 
-// startFor is a start of tokens positions, none if that is 0, for a cache of pages pages in either part; total is all of them.
+// startFor is a start of tokens positions, none if that is 0, for a cache of pages pages in either
+// part; total is all of them.
 func startFor(tokens, pages int) (start Start, total int) {
 	if tokens == 0 {
 		return Start{}, pages

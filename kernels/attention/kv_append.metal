@@ -1,7 +1,9 @@
-// Keys and values into their pages, rounded to the cache's formats, with the bits that strip.write of quantized.go gives.
+// Keys and values into their pages, rounded to the cache's formats, with the bits that strip.write
+// of quantized.go gives.
 //
-// A simdgroup takes one row of one head of K or of V. Lane l holds dimensions l, l + 32, ...: 32 of them, a slice, lie in the lanes at
-// once, and a group is 1, 2 or 4 slices. Codes pass through threadgroup memory, since a byte of a page holds codes of several lanes.
+// A simdgroup takes one row of one head of K or of V. Lane l holds dimensions l, l + 32, ...: 32 of
+// them, a slice, lie in the lanes at once, and a group is 1, 2 or 4 slices. Codes pass through
+// threadgroup memory, since a byte of a page holds codes of several lanes.
 #include <metal_stdlib>
 #include "common/kv_page.h"
 #include "common/span.h"
@@ -87,11 +89,13 @@ kernel void kv_append(
     constant KVAppendParams& p   [[buffer(0)]],
     device const float* k        [[buffer(1)]],   // [M, kv_heads*head_dim]
     device const float* v        [[buffer(2)]],
-    device const Span* spans     [[buffer(3)]],   // slot: where the span's page table begins behind the spans
+    // slot: where the span's page table begins behind the spans
+    device const Span* spans     [[buffer(3)]],
     device uchar* k_pages        [[buffer(4)]],
     device uchar* v_pages        [[buffer(5)]],
     threadgroup uchar* codes     [[threadgroup(0)]],   // [simdgroups, head_dim]
-    uint2 place                  [[threadgroup_position_in_grid]],   // row of the batch, heads of K and then of V
+    // row of the batch, heads of K and then of V
+    uint2 place                  [[threadgroup_position_in_grid]],
     uint lane                    [[thread_index_in_simdgroup]],
     uint sg                      [[simdgroup_index_in_threadgroup]],
     uint simdgroups              [[simdgroups_per_threadgroup]]) {
@@ -154,7 +158,8 @@ kernel void kv_append(
     lo = simd_min(lo);
     hi = simd_max(hi);
     nan = simd_any(nan);
-    const uint first = simd_min(fabs(e[0]) == max(hi, -lo) ? lane : 32u);   // where a group is one slice
+    // where a group is one slice
+    const uint first = simd_min(fabs(e[0]) == max(hi, -lo) ? lane : 32u);
     const Grid r = grid_of(f, lo, hi, simd_shuffle(e[0], ushort(first % 32)));
     for (uint i = 0; i < SLICES; i++) {
       if (i * 32 < f.group) {

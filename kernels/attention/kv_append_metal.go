@@ -18,7 +18,8 @@ var (
 	kvAppendKernels variants[[2]Format, kvAppendParams] // by the formats of K and V
 )
 
-// variants are the kernels of one name, by what their constants follow from: made when first used, and kept.
+// variants are the kernels of one name, by what their constants follow from: made when first used,
+// and kept.
 type variants[K comparable, P any] struct {
 	m atomic.Pointer[map[K]*gpu.Kernel[P]]
 }
@@ -76,26 +77,32 @@ const kvAppendSimdgroups = 4 // of a threadgroup
 func (o *Append) Metal(c *gpu.Context) {
 	cache := o.Cache
 	p := kvAppendParams{
-		KVHeads: uint32(cache.KVHeads), HeadDim: uint32(cache.HeadDim), PageTokens: uint32(cache.PageTokens),
-		KStride: uint32(o.K.Stride), VStride: uint32(o.V.Stride),
-		StartTokens: uint32(cache.Start.Tokens), StartPages: uint32(cache.Start.Pages), Spans: int32(len(o.Spans)),
+		KVHeads: uint32(cache.KVHeads), HeadDim: uint32(cache.HeadDim),
+		PageTokens: uint32(cache.PageTokens),
+		KStride:    uint32(o.K.Stride), VStride: uint32(o.V.Stride),
+		StartTokens: uint32(cache.Start.Tokens), StartPages: uint32(cache.Start.Pages),
+		Spans: int32(len(o.Spans)),
 	}
 	key := [2]Format{cache.KFormat, cache.VFormat}
 	k := kvAppendKernels.find(key)
 	if k == nil {
 		constants := append(cache.KFormat.constants("k"), cache.VFormat.constants("v")...)
-		k = kvAppendKernels.add(key, gpu.NewKernel[kvAppendParams](kvAppendSource, "kv_append", constants...))
+		k = kvAppendKernels.add(key,
+			gpu.NewKernel[kvAppendParams](kvAppendSource, "kv_append", constants...))
 	}
 	g := gpu.Grid{
-		Groups:           metal.Size{X: o.K.Rows, Y: (2*cache.KVHeads + kvAppendSimdgroups - 1) / kvAppendSimdgroups, Z: 1},
+		Groups: metal.Size{X: o.K.Rows,
+			Y: (2*cache.KVHeads + kvAppendSimdgroups - 1) / kvAppendSimdgroups, Z: 1},
 		Threads:          metal.Size{X: 32 * kvAppendSimdgroups, Y: 1, Z: 1},
 		ThreadgroupBytes: kvAppendSimdgroups * cache.HeadDim,
 	}
-	k.Dispatch(c, p, g, gpu.Read(o.K), gpu.Read(o.V), gpu.Ints(spansAndPages(c, o.Spans, cache.PageTokens)),
+	k.Dispatch(c, p, g, gpu.Read(o.K), gpu.Read(o.V),
+		gpu.Ints(spansAndPages(c, o.Spans, cache.PageTokens)),
 		gpu.WriteBytes(cache.K, 0, cache.K.Size), gpu.WriteBytes(cache.V, 0, cache.V.Size))
 }
 
-// spansAndPages is a table of Span, common/span.h, whose slot is where the span's page table begins in the integers behind the spans.
+// spansAndPages is a table of Span, common/span.h, whose slot is where the span's page table begins
+// in the integers behind the spans.
 func spansAndPages(c *gpu.Context, spans []kernels.Span, pageTokens int) []int32 {
 	size := 4 * len(spans)
 	for i := range spans {
@@ -104,7 +111,8 @@ func spansAndPages(c *gpu.Context, spans []kernels.Span, pageTokens int) []int32
 	table, at := c.Table(size), 4*len(spans)
 	for i := range spans {
 		s := &spans[i]
-		copy(table[4*i:], []int32{int32(s.Row), int32(s.Rows), int32(s.Pos), int32(at - 4*len(spans))})
+		copy(table[4*i:], []int32{int32(s.Row), int32(s.Rows), int32(s.Pos),
+			int32(at - 4*len(spans))})
 		at += copy(table[at:], s.Pages[:(s.Pos+s.Rows+pageTokens-1)/pageTokens])
 	}
 	return table

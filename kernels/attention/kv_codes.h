@@ -1,7 +1,9 @@
-// The codes of quantized pages, a register at a time (quantized.go has the layout), and their products with integers. A register
-// has LANES lanes of 32 bits, the same 16 lanes that f32x16 has in one, two or four registers. Four bytes of a lane are four dimensions
-// of one position (K) or four positions of one dimension (V), so that each instruction that adds up products of neighbours sums
-// along the inner index, and sums of integers are exact in any order. Included once per instruction set, before kv_format.h.
+// The codes of quantized pages, a register at a time (quantized.go has the layout), and their
+// products with integers. A register has LANES lanes of 32 bits, the same 16 lanes that f32x16 has
+// in one, two or four registers. Four bytes of a lane are four dimensions of one position (K) or
+// four positions of one dimension (V), so that each instruction that adds up products of neighbours
+// sums along the inner index, and sums of integers are exact in any order. Included once per
+// instruction set, before kv_format.h.
 
 #define lanes_i KERNEL(lanes_i)
 #define lanes_f KERNEL(lanes_f)
@@ -116,12 +118,14 @@ SIMD lanes_i v_plane(const int width, const uint8_t *p, const int v, const int h
 
 #endif
 
-// The bits that a plane of K has of dimensions 4q to 4q+3 of a bundle, for positions LANES*h + [0, LANES).
+// The bits that a plane of K has of dimensions 4q to 4q+3 of a bundle, for positions LANES*h + [0,
+// LANES).
 SIMD lanes_i k_plane(const int width, const uint8_t *p, const int q, const int h) {
     return l_field(l_load(p + q * width / 8 * 64 + 4 * LANES * h), q * width % 8, width);
 }
 
-// The codes of dimensions 4q to 4q+3 (of 32) of the bundle of K at p. bits, q and h are constants where it is inlined.
+// The codes of dimensions 4q to 4q+3 (of 32) of the bundle of K at p. bits, q and h are constants
+// where it is inlined.
 SIMD lanes_i k_quad(const int bits, const uint8_t *p, const int q, const int h) {
     switch (bits) {
     case 3: return l_join(k_plane(2, p, q, h), k_plane(1, p + 64 * 2, q, h), 2);
@@ -131,7 +135,8 @@ SIMD lanes_i k_quad(const int bits, const uint8_t *p, const int q, const int h) 
     return k_plane(bits, p, q, h);
 }
 
-// The codes of dimensions 16v + LANES*h + [0, LANES) of the bundle of V at p, for its four positions.
+// The codes of dimensions 16v + LANES*h + [0, LANES) of the bundle of V at p, for its four
+// positions.
 SIMD lanes_i v_quad(const int bits, const uint8_t *p, const int v, const int h) {
     switch (bits) {
     case 3: return l_join(v_plane(2, p, v, h), v_plane(1, p + 16 * 2, v, h), 2);

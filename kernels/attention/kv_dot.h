@@ -1,7 +1,8 @@
-// The products of attention in integers, straight from quantized pages: scores of rounded queries with the codes of K, and sums of the
-// codes of V with rounded weights (kv_round.h). Integers add up exactly, so an element has the same bits however rows, positions and
-// dimensions are blocked for registers, and on every instruction set; float32 comes in group by group of K, in order, and once per tile
-// of V. Included once per instruction set, after kv_format.h.
+// The products of attention in integers, straight from quantized pages: scores of rounded queries
+// with the codes of K, and sums of the codes of V with rounded weights (kv_round.h). Integers add
+// up exactly, so an element has the same bits however rows, positions and dimensions are blocked
+// for registers, and on every instruction set; float32 comes in group by group of K, in order, and
+// once per tile of V. Included once per instruction set, after kv_format.h.
 
 #define quad_operand KERNEL(quad_operand)
 #define quad_open KERNEL(quad_open)
@@ -97,7 +98,8 @@ SIMD lanes_i v_total(v_sums s) { return MM(add_epi32)(s.a, s.b); }
 //
 //     score = fma(float(dot of codes), K's scale * query's scale, score);  score = fma(K's bias, query's sum, score)      group by group
 //
-// Meanwhile it asks for step bytes per strip and 32 dimensions from next[n] on. R, N and bits are constants where it is inlined.
+// Meanwhile it asks for step bytes per strip and 32 dimensions from next[n] on. R, N and bits are
+// constants where it is inlined.
 #define k_block KERNEL(k_block)
 SIMD void k_block(const int R, const int N, const int bits, const struct kv_format *f, const uint8_t *codes, const struct query_group *query,
                   const uint8_t *const *strips, float *scores, int64_t d, const char *const *next, int64_t step) {
@@ -149,8 +151,8 @@ SIMD void k_block(const int R, const int N, const int bits, const struct kv_form
     }
 }
 
-// sums [R][32 dimensions from i on] = fma(float(sum of codes * weights over positions [from, to) of the tile), step of the row, sums).
-// from and to are multiples of 16; strips are the tile's four.
+// sums [R][32 dimensions from i on] = fma(float(sum of codes * weights over positions [from, to) of
+// the tile), step of the row, sums). from and to are multiples of 16; strips are the tile's four.
 #define v_block KERNEL(v_block)
 SIMD void v_block(const int R, const int bits, const struct kv_format *f, const uint8_t *weights, const float *steps, const uint8_t *const *strips,
                   float *sums, int64_t ldc, int64_t d, int64_t i, int64_t from, int64_t to) {
@@ -197,8 +199,8 @@ SIMD int64_t vectors_at_once(int64_t left) { return left >= 8 ? 8 : left >= 4 ? 
 #define EACH_R CASE_R(1) CASE_R(2) CASE_R(4) CASE_R(8)
 #endif
 
-// scores [vectors][TILE] = queries Kt for the strips [from, to) of a tile, two at a time where registers allow; next_bytes from
-// next[strip] on are fetched meanwhile.
+// scores [vectors][TILE] = queries Kt for the strips [from, to) of a tile, two at a time where
+// registers allow; next_bytes from next[strip] on are fetched meanwhile.
 #define k_scores_bits KERNEL(k_scores_bits)
 SIMD void k_scores_bits(const int bits, const struct kv_format *f, const uint8_t *codes, const struct query_group *query, const uint8_t *const *strips,
                         int64_t from, int64_t to, float *scores, int64_t vectors, int64_t d, const char *const *next, int64_t next_bytes) {
@@ -225,8 +227,9 @@ SIMD void k_scores_bits(const int bits, const struct kv_format *f, const uint8_t
 #undef CASE_R
 }
 
-// sums [vectors][dimensions of so many groups from i on] += weights V; weights are [groups][vectors][TILE], steps [groups][vectors]. On AVX2
-// step bytes per strip and 32 dimensions of next are fetched meanwhile.
+// sums [vectors][dimensions of so many groups from i on] += weights V; weights are
+// [groups][vectors][TILE], steps [groups][vectors]. On AVX2 step bytes per strip and 32 dimensions
+// of next are fetched meanwhile.
 #define v_values_bits KERNEL(v_values_bits)
 SIMD void v_values_bits(const int bits, const struct kv_format *f, const uint8_t *weights, const float *steps, const uint8_t *const *strips, float *sums, int64_t ldc,
                         int64_t vectors, int64_t d, int64_t i, int64_t groups, int64_t from, int64_t to, const uint8_t *const *next, int64_t step) {

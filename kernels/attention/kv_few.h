@@ -1,11 +1,13 @@
-// The blocks of kv_dot.h on AVX2. A strip of K and 32 dimensions of V are two registers wide, and both are taken in one pass: each line of a page
-// is read once and in order, and a query's or a weight's broadcast meets both. What the next phase reads is asked for a line at a time between
+// The blocks of kv_dot.h on AVX2. A strip of K and 32 dimensions of V are two registers wide, and
+// both are taken in one pass: each line of a page is read once and in order, and a query's or a
+// weight's broadcast meets both. What the next phase reads is asked for a line at a time between
 // products, since a burst of requests holds them up. Included by kv_dot.h.
 
 // Keeps GCC from making many pointers of one, and spilling them.
 #define WALK(p) __asm__("" : "+r"(p))
 
-// Asks for line number slot, a constant, of the eight lines from next on, and with the last one for all beyond; there are step bytes of them.
+// Asks for line number slot, a constant, of the eight lines from next on, and with the last one for
+// all beyond; there are step bytes of them.
 #define ask KERNEL(ask)
 SIMD void ask(const char *next, int64_t step, const int slot) {
     if (64 * slot < step) __builtin_prefetch(next + 64 * slot, 0, 2);
@@ -38,7 +40,8 @@ SIMD void add_group(const int R, const struct kv_format *f, const struct query_g
     }
 }
 
-// Scores of R vectors for a strip, as in kv_dot.h; it asks for step bytes per 32 dimensions from next on.
+// Scores of R vectors for a strip, as in kv_dot.h; it asks for step bytes per 32 dimensions from
+// next on.
 #define k_block KERNEL(k_block)
 SIMD void k_block(const int R, const int bits, const struct kv_format *f, const uint8_t *codes, const struct query_group *query, const uint8_t *strip,
                   float *scores, int64_t d, const char *next, int64_t step) {
@@ -73,8 +76,8 @@ SIMD void k_block(const int R, const int bits, const struct kv_format *f, const 
     for (int r = 0; r < R; r++) l_storef(scores + r * TILE, sum[r][0]), l_storef(scores + r * TILE + LANES, sum[r][1]);
 }
 
-// sums [R][32 dimensions from i on], as in kv_dot.h; it asks for step bytes per strip of next. Four vectors take a half at a time, and so have
-// eight sums like two.
+// sums [R][32 dimensions from i on], as in kv_dot.h; it asks for step bytes per strip of next. Four
+// vectors take a half at a time, and so have eight sums like two.
 #define v_block KERNEL(v_block)
 SIMD void v_block(const int R, const int bits, const struct kv_format *f, const uint8_t *weights, const float *steps, const uint8_t *const *strips,
                   float *sums, int64_t ldc, int64_t d, int64_t i, int64_t from, int64_t to, const uint8_t *const *next, int64_t step) {

@@ -1,6 +1,7 @@
-// The formats of a cache's elements: plain ones, which kv_load gives sixteen at a time, and quantized ones, which k_read and v_read
-// turn into float32 for attention with exact activations. (Otherwise codes are multiplied as they are: kv_dot.h.) Included once
-// per instruction set (so no include guard).
+// The formats of a cache's elements: plain ones, which kv_load gives sixteen at a time, and
+// quantized ones, which k_read and v_read turn into float32 for attention with exact activations.
+// (Otherwise codes are multiplied as they are: kv_dot.h.) Included once per instruction set (so no
+// include guard).
 #include "kv_page.h"
 #include "kv_codes.h"
 
@@ -37,7 +38,8 @@ SIMD void kv_read_as(const int dtype, float *dst, int64_t dst_stride, const void
         for (int64_t c = 0; c < cols; c += 16) v_store(dst + r * dst_stride + c, kv_load(dtype, src, r * src_stride + c));
 }
 
-// dst [rows, cols] = src, whose rows lie src_stride elements apart, as float32. cols is a multiple of 16.
+// dst [rows, cols] = src, whose rows lie src_stride elements apart, as float32. cols is a multiple
+// of 16.
 SIMD void kv_read(int dtype, float *dst, int64_t dst_stride, const void *src, int64_t src_stride, int64_t rows, int64_t cols) {
     switch (dtype) {
     case KV_F16: kv_read_as(KV_F16, dst, dst_stride, src, src_stride, rows, cols); break;
@@ -46,7 +48,8 @@ SIMD void kv_read(int dtype, float *dst, int64_t dst_stride, const void *src, in
     }
 }
 
-// Sixteen elements, rounded to nearest even; float16 saturates, so that no infinity gets into the cache, and keeps NaN.
+// Sixteen elements, rounded to nearest even; float16 saturates, so that no infinity gets into the
+// cache, and keeps NaN.
 SIMD void kv_store(int dtype, void *dst, f32x16 x) {
     switch (dtype) {
     case KV_F16: v_store_f16((uint16_t *)dst, v_min(v_set1(65504.0f), v_max(v_set1(-65504.0f), x))); break;

@@ -1,11 +1,12 @@
-// How K or V of a cache is stored: Format of format.go for C, and where things lie in a page. The layouts are described in
-// cache.go (plain) and quantized.go.
+// How K or V of a cache is stored: Format of format.go for C, and where things lie in a page. The
+// layouts are described in cache.go (plain) and quantized.go.
 #pragma once
 #include <stdint.h>
 
 #define STRIP 16 // positions; stripTokens
 
-// The byte of a lane that holds each of four positions of V: the pairs of 16 bits that even and odd bytes make are then neighbours.
+// The byte of a lane that holds each of four positions of V: the pairs of 16 bits that even and odd
+// bytes make are then neighbours.
 #define V_BYTE_OF_POSITION {0, 2, 1, 3}
 
 struct kv_format {

@@ -1,8 +1,11 @@
-// The products of attention in float32, C += A B with B in plain pages of a cache or in a tile. Included once per instruction set, after kv_format.h. Each element of C is one chain of fused multiply-adds in the order of
-// the inner index, however rows and columns are blocked for registers.
+// The products of attention in float32, C += A B with B in plain pages of a cache or in a tile.
+// Included once per instruction set, after kv_format.h. Each element of C is one chain of fused
+// multiply-adds in the order of the inner index, however rows and columns are blocked for
+// registers.
 
-// C[R][16N] = A[R][0, k) B[0, k)[16N], plus what C held if add. R, N and dtype, the format of B, are constants where it is
-// inlined. Meanwhile it fetches k * step bytes from next on; any address does.
+// C[R][16N] = A[R][0, k) B[0, k)[16N], plus what C held if add. R, N and dtype, the format of B,
+// are constants where it is inlined. Meanwhile it fetches k * step bytes from next on; any address
+// does.
 #define product_block KERNEL(product_block)
 SIMD void product_block(const int R, const int N, const int dtype, const float *a, int64_t lda, const void *b, int64_t ldb, float *c, int64_t ldc,
                         int64_t k, int add, const char *next, int64_t step) {
@@ -30,8 +33,9 @@ SIMD void product_block(const int R, const int N, const int dtype, const float *
         for (int n = 0; n < N; n++) v_store(c + r * ldc + 16 * n, sum[r][n]);
 }
 
-// Six rows and four vectors fill the 32 registers of AVX-512; the others take one f32x16 (two or four registers) at a time. But AVX2 takes four for
-// one row and two for two: sums in eight registers wait less for each other.
+// Six rows and four vectors fill the 32 registers of AVX-512; the others take one f32x16 (two or
+// four registers) at a time. But AVX2 takes four for one row and two for two: sums in eight
+// registers wait less for each other.
 #if ISA == ISA_AVX512 || ISA == ISA_VNNI
 #define MAX_N(rows) 4
 #elif ISA == ISA_AVX2
@@ -40,8 +44,9 @@ SIMD void product_block(const int R, const int N, const int dtype, const float *
 #define MAX_N(rows) 1
 #endif
 
-// C[rows][cols] = A[rows][0, k) B[0, k)[cols], plus what C held if add; cols is a multiple of 16, B has the format dtype and
-// rows ldb elements apart. next: as many bytes as B has are fetched from there on.
+// C[rows][cols] = A[rows][0, k) B[0, k)[cols], plus what C held if add; cols is a multiple of 16, B
+// has the format dtype and rows ldb elements apart. next: as many bytes as B has are fetched from
+// there on.
 #define product_as KERNEL(product_as)
 SIMD void product_as(const int dtype, const float *a, int64_t lda, const void *b, int64_t ldb, float *c, int64_t ldc, int64_t rows, int64_t cols,
                      int64_t k, int add, const char *next) {
@@ -52,7 +57,8 @@ SIMD void product_as(const int dtype, const float *a, int64_t lda, const void *b
         break;
 #define BLOCKS(N) BLOCK(1, N) BLOCK(2, N) BLOCK(3, N) BLOCK(4, N) BLOCK(5, N) BLOCK(6, N)
     for (int64_t i = 0, n; i < cols; i += 16 * n) {
-        const int eight = LANES == 16 && rows == 8 && cols - i >= 32; // a group of eight at once converts every element once
+        // a group of eight at once converts every element once
+        const int eight = LANES == 16 && rows == 8 && cols - i >= 32;
         n = eight ? 2 : cols - i >= 64 ? 4 : cols - i >= 32 ? 2 : 1;
         if (n > MAX_N(rows)) n = MAX_N(rows);
         for (int64_t r = 0, m; r < rows; r += m) {

@@ -1,11 +1,12 @@
-// Quantizing groups of keys or values, by the rules of quantized.go: first the range of each group, then the scales of all, then codes. Included once per
-// instruction set, after kv_format.h.
+// Quantizing groups of keys or values, by the rules of quantized.go: first the range of each group,
+// then the scales of all, then codes. Included once per instruction set, after kv_format.h.
 
 #define MAX_GROUP 128
 #define BATCH 16 // groups at a time: the scales are a vector
 
 #define in_range KERNEL(in_range)
-SIMD f32x16 in_range(f32x16 x) { return v_min(v_set1(65504.0f), v_max(v_set1(-65504.0f), x)); } // in this order they keep NaN
+// in this order they keep NaN
+SIMD f32x16 in_range(f32x16 x) { return v_min(v_set1(65504.0f), v_max(v_set1(-65504.0f), x)); }
 
 // Sixteen values of 0 to 255, cut off to integers, as bytes.
 #define store_codes KERNEL(store_codes)
@@ -22,13 +23,15 @@ SIMD void store_codes(uint8_t *codes, f32x16 x) {
 #endif
 }
 
-// Scales and biases of groups of finite elements in [lo, hi], as they will be read back, and in 16 bits as they are stored.
+// Scales and biases of groups of finite elements in [lo, hi], as they will be read back, and in 16
+// bits as they are stored.
 #define choose KERNEL(choose)
 static void choose(const struct kv_format *f, const float *const *x, int n, const float *lo, const float *hi, float *scale, float *bias, uint16_t *scale16, uint16_t *bias16) {
     float edge[BATCH], q0[BATCH];
     if (f->zero) {
         for (int i = 0; i < n; i++) {
-            float m = hi[i] > -lo[i] ? hi[i] : -lo[i]; // the magnitude; q4_0 takes the sign of the first element that has it
+            // the magnitude; q4_0 takes the sign of the first element that has it
+            float m = hi[i] > -lo[i] ? hi[i] : -lo[i];
             if (f->zero == 8 && m > 0)
                 for (int64_t j = 0;; j++)
                     if (x[i][j] >= m || x[i][j] <= -m) {
@@ -84,12 +87,14 @@ static void quantize(const struct kv_format *f, int n, const float *const *x, ui
             memset(codes, bad[g] != 0 ? 0 : (int)f->zero, (size_t)f->group);
             continue;
         }
-        const f32x16 s = v_set1(scale[g]), b = v_set1(bias[g]), inverse = v_set1(1.0f / scale[g]); // of affine codes a scale is float16 and not 0
+        // of affine codes a scale is float16 and not 0
+        const f32x16 s = v_set1(scale[g]), b = v_set1(bias[g]), inverse = v_set1(1.0f / scale[g]);
         for (int64_t i = 0; i < f->group; i += 16) {
             f32x16 q = in_range(v_load(x[g] + i));
             switch (f->zero) {
             case 128: q = v_add(v_round(v_div(q, s)), v_set1(128.0f)); break;
-            case 8: q = v_min(v_add(v_div(q, s), v_set1(8.5f)), top); break; // the conversion cuts off
+            // the conversion cuts off
+            case 8: q = v_min(v_add(v_div(q, s), v_set1(8.5f)), top); break;
             default: q = v_max(v_zero(), v_min(top, v_round(v_quotient(v_sub(q, b), s, inverse))));
             }
             store_codes(codes + i, q);

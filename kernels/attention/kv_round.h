@@ -1,10 +1,11 @@
-// Rounding for the integer products (kv_dot.h): queries to 8 bits per group of K, weights to 15 bits and a sign per tile and group of V.
-// Included once per instruction set, before kv_dot.h.
+// Rounding for the integer products (kv_dot.h): queries to 8 bits per group of K, weights to 15
+// bits and a sign per tile and group of V. Included once per instruction set, before kv_dot.h.
 
-// Queries are bytes, or 16 bits where the products of bytes would saturate: dimensions 0, 2, 1, 3 of each four, so that they meet
-// the even and the odd bytes of a lane. Weights are 16 bits; NEON, which multiplies bytes only, has the high bytes of a tile, then
-// the low ones (signed), each four in the order of V_BYTE_OF_POSITION. Four q of a strip are its fours in place V_FOUR(q): on AVX2 in the order
-// that packing leaves them in.
+// Queries are bytes, or 16 bits where the products of bytes would saturate: dimensions 0, 2, 1, 3
+// of each four, so that they meet the even and the odd bytes of a lane. Weights are 16 bits; NEON,
+// which multiplies bytes only, has the high bytes of a tile, then the low ones (signed), each four
+// in the order of V_BYTE_OF_POSITION. Four q of a strip are its fours in place V_FOUR(q): on AVX2
+// in the order that packing leaves them in.
 #define WEIGHT_BYTES 2
 #undef V_FOUR
 #if ISA == ISA_AVX2
@@ -31,7 +32,8 @@ SIMD f32x16 v_abs(f32x16 x) { return v_max(x, v_sub(v_zero(), x)); }
 
 #define WEIGHT_TOP 32512.0f // 127 * 256, so that the high byte of a weight fits as well
 
-// store_query takes sixteen integral values, store_weights 32 plus V_ROUNDER, weights [i, i+32) of a tile, or store_tile all of them.
+// store_query takes sixteen integral values, store_weights 32 plus V_ROUNDER, weights [i, i+32) of
+// a tile, or store_tile all of them.
 #if ISA == ISA_AVX512 || ISA == ISA_VNNI || ISA == ISA_AVX2
 SIMD __m256i KERNEL(shorts)(f32x16 x) {
 #if ISA == ISA_AVX2
@@ -69,8 +71,9 @@ SIMD void store_weights(uint8_t *weights, int64_t i, f32x16 x, f32x16 y) {
 }
 #endif
 #if ISA == ISA_VNNI
-// As the matrix unit takes the weights of a tile (kv_amx.h): the signed high bytes, then the signed low ones, in fours of neighbours, four q of
-// sixteen s in place 4q+s, each in the order of V_BYTE_OF_POSITION. y are the four vectors of weights plus V_ROUNDER; returns their sum.
+// As the matrix unit takes the weights of a tile (kv_amx.h): the signed high bytes, then the signed
+// low ones, in fours of neighbours, four q of sixteen s in place 4q+s, each in the order of
+// V_BYTE_OF_POSITION. y are the four vectors of weights plus V_ROUNDER; returns their sum.
 SIMD f32x16 KERNEL(store_bytes)(uint8_t *weights, const f32x16 *y) {
     const __m512i zero = _mm512_castps_si512(_mm512_set1_ps(V_ROUNDER)), half = _mm512_set1_epi16(128), even = _mm512_set1_epi16(255);
     __m512i x[4], words[2];
@@ -79,14 +82,17 @@ SIMD f32x16 KERNEL(store_bytes)(uint8_t *weights, const f32x16 *y) {
 #pragma GCC unroll 2
     for (int i = 0; i < 2; i++) words[i] = _mm512_packs_epi32(x[2 * i], x[2 * i + 1]);
 #define PICK(i) _mm512_castps_si512(_mm512_shuffle_ps(_mm512_castsi512_ps(words[0]), _mm512_castsi512_ps(words[1]), i))
-    const __m512i first = PICK(0x88), last = PICK(0xdd); // pairs of words: positions 0 and 1 of each four, and 2 and 3
+    // pairs of words: positions 0 and 1 of each four, and 2 and 3
+    const __m512i first = PICK(0x88), last = PICK(0xdd);
 #undef PICK
 #define MERGE(a, b) _mm512_ternarylogic_epi32(even, a, b, 0xca) // even bytes of a, odd bytes of b
-    const __m512i first_up = _mm512_add_epi16(first, half), last_up = _mm512_add_epi16(last, half); // the high byte makes up for the sign of the low one
+    // the high byte makes up for the sign of the low one
+    const __m512i first_up = _mm512_add_epi16(first, half), last_up = _mm512_add_epi16(last, half);
     _mm512_storeu_si512(weights, MERGE(_mm512_srli_epi16(first_up, 8), last_up));
     _mm512_storeu_si512(weights + TILE, MERGE(first, _mm512_slli_epi16(last, 8)));
 #undef MERGE
-    return _mm512_cvtepi32_ps(_mm512_add_epi32(_mm512_add_epi32(x[0], x[1]), _mm512_add_epi32(x[2], x[3]))); // exact
+    // exact
+    return _mm512_cvtepi32_ps(_mm512_add_epi32(_mm512_add_epi32(x[0], x[1]), _mm512_add_epi32(x[2], x[3])));
 }
 #endif
 #elif ISA == ISA_NEON
@@ -101,7 +107,8 @@ SIMD void KERNEL(store_limbs)(uint8_t *weights, int64_t i, f32x16 x) {
 #define WORDS(i) vmovn_u32(vreinterpretq_u32_f32(x.v[i]))
     const int16x8_t a = vreinterpretq_s16_u16(vcombine_u16(WORDS(0), WORDS(1))), b = vreinterpretq_s16_u16(vcombine_u16(WORDS(2), WORDS(3)));
 #undef WORDS
-    const int8x8_t low_a = vmovn_s16(a), low_b = vmovn_s16(b); // signed: the high byte makes up for it
+    // signed: the high byte makes up for it
+    const int8x8_t low_a = vmovn_s16(a), low_b = vmovn_s16(b);
     const int8x8_t high_a = vshrn_n_s16(vsubq_s16(a, vmovl_s8(low_a)), 8), high_b = vshrn_n_s16(vsubq_s16(b, vmovl_s8(low_b)), 8);
     const uint8x16_t to = vld1q_u8(order);
     vst1q_s8((int8_t *)weights + i, vqtbl1q_s8(vcombine_s8(high_a, high_b), to));
@@ -122,8 +129,8 @@ SIMD int32_t weights_sum(const uint8_t *weights, int64_t from, int64_t to) {
 }
 #endif
 
-// Rounds the d values of a query. A group whose scale is no normal number is zero; an infinite or undefined element makes its
-// scale undefined, and with it every score.
+// Rounds the d values of a query. A group whose scale is no normal number is zero; an infinite or
+// undefined element makes its scale undefined, and with it every score.
 #define round_query KERNEL(round_query)
 SIMD void round_query(const float *x, int64_t group, int64_t d, uint8_t *codes, struct query_group *out) {
     for (int64_t at = 0; at < d; at += group, out++) {
@@ -144,8 +151,9 @@ SIMD void round_query(const float *x, int64_t group, int64_t d, uint8_t *codes, 
     }
 }
 
-// What makes the highest of a tile's weights WEIGHT_TOP, or all of them zero if they are too small to be seen beside the highest so far, and
-// what one is then worth; for n vectors, 1 to 16. highest has room for 16.
+// What makes the highest of a tile's weights WEIGHT_TOP, or all of them zero if they are too small
+// to be seen beside the highest so far, and what one is then worth; for n vectors, 1 to 16. highest
+// has room for 16.
 #define weights_units KERNEL(weights_units)
 SIMD void weights_units(float *highest, int64_t n, float *scales, float *units) {
     float up[16], down[16];
@@ -159,7 +167,8 @@ SIMD void weights_units(float *highest, int64_t n, float *scales, float *units) 
     }
 }
 
-// Scales a tile's weights, of which [from, to) are of positions that the row sees, makes the others zero, and returns what one is then worth.
+// Scales a tile's weights, of which [from, to) are of positions that the row sees, makes the others
+// zero, and returns what one is then worth.
 #define scale_weights KERNEL(scale_weights)
 SIMD float scale_weights(float *w, int64_t from, int64_t to) {
     const int64_t first = from & ~15, end = (to + 15) & ~15;
@@ -175,8 +184,9 @@ SIMD float scale_weights(float *w, int64_t from, int64_t to) {
     return unit;
 }
 
-// A group of V, for the positions of a tile that a row sees: the scales relative to the largest magnitude, top, and the values of the
-// code in the middle. Positions that the row does not see have zeros.
+// A group of V, for the positions of a tile that a row sees: the scales relative to the largest
+// magnitude, top, and the values of the code in the middle. Positions that the row does not see
+// have zeros.
 #define value_group KERNEL(value_group)
 struct value_group { float scale[TILE], middle[TILE], top; };
 
@@ -204,13 +214,14 @@ SIMD void read_group(struct value_group *out, const struct kv_format *f, const u
     for (int64_t i = 0; i < TILE; i += 16) v_store(out->scale + i, v_mul(v_load(out->scale + i), inverse));
 }
 
-// Rounds a tile's weights (scaled, one is worth unit) times the scales of a group, to weights of the codes of the group, which are worth
-// the returned value each. With c the code in the middle,
+// Rounds a tile's weights (scaled, one is worth unit) times the scales of a group, to weights of
+// the codes of the group, which are worth the returned value each. With c the code in the middle,
 //
 //     sum of w (code s + bias) = sum of (w s) (code - c) + sum of w (c s + bias),
 //
-// and w s is rounded: then the error meets distances from the middle only. What does not depend on codes, the second sum less c times the
-// rounded weights, goes to sixteen lanes of middle. matrix, a constant, stores the weights for the matrix unit.
+// and w s is rounded: then the error meets distances from the middle only. What does not depend on
+// codes, the second sum less c times the rounded weights, goes to sixteen lanes of middle. matrix,
+// a constant, stores the weights for the matrix unit.
 #define round_weights KERNEL(round_weights)
 SIMD float round_weights(const struct value_group *group, const float *w, float unit, float code, const int matrix, uint8_t *restrict weights,
                          float *restrict middle) {

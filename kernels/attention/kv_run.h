@@ -1,7 +1,8 @@
-// Decoding on AVX2: few vectors go through a run of tiles together, first all scores, then all weights, then the sums. A tile's weights of two
-// vectors are a chain of steps that wait for each other (highest score, exponentials, their sum and highest, roundings); those of eight tiles are
-// sixteen rows of weights that wait together. The same operations on each number in the same order, so the same bits as tile by tile.
-// Included after kv_tile.h.
+// Decoding on AVX2: few vectors go through a run of tiles together, first all scores, then all
+// weights, then the sums. A tile's weights of two vectors are a chain of steps that wait for each
+// other (highest score, exponentials, their sum and highest, roundings); those of eight tiles are
+// sixteen rows of weights that wait together. The same operations on each number in the same order,
+// so the same bits as tile by tile. Included after kv_tile.h.
 
 #define RUN_VECTORS 7 // at most; kv_wide.h takes more
 #define RUN_ROWS 16   // of weights, at most; v_sums16 takes as many
@@ -12,7 +13,8 @@
 struct run {
     int64_t t, tiles, end; // positions [t, end); the last tile may be a part
     int64_t vectors;
-    const uint8_t *k[RUN_ROWS][TILE / STRIP], *v[RUN_ROWS][TILE / STRIP], *next[RUN_ROWS][TILE / STRIP]; // next are K's of the tiles that come after them
+    // next are K's of the tiles that come after them
+    const uint8_t *k[RUN_ROWS][TILE / STRIP], *v[RUN_ROWS][TILE / STRIP], *next[RUN_ROWS][TILE / STRIP];
     float weights[RUN_ROWS][TILE]; // first scores
     float before[RUN_ROWS], highest[RUN_ROWS], scales[RUN_ROWS], units[RUN_ROWS];
 };
@@ -25,7 +27,8 @@ SIMD f32x16 first_lanes(f32x16 x, int64_t n) {
     return (f32x16){_mm256_and_ps(x.a, _mm256_loadu_ps(mask)), _mm256_and_ps(x.b, _mm256_loadu_ps(mask + 8))};
 }
 
-// How many tiles from t on, which all rows see from their beginning and the same part of, go together; 0: do_tile has to take the first.
+// How many tiles from t on, which all rows see from their beginning and the same part of, go
+// together; 0: do_tile has to take the first.
 #define run_tiles KERNEL(run_tiles)
 static int64_t run_tiles(const struct job *j, int64_t t, int64_t end) {
     const struct attention_unit *u = j->u;
@@ -37,7 +40,8 @@ static int64_t run_tiles(const struct job *j, int64_t t, int64_t end) {
     return whole * vectors < RUN_ROWS ? whole : RUN_ROWS / vectors;
 }
 
-// Looks up the run's strips, and the first of K behind it; behind a unit's last tile as next_strips has it.
+// Looks up the run's strips, and the first of K behind it; behind a unit's last tile as next_strips
+// has it.
 #define open_run KERNEL(open_run)
 static void open_run(const struct job *j, struct run *x, int64_t unit_end) {
     const struct attention_unit *u = j->u;
@@ -54,7 +58,8 @@ static void open_run(const struct job *j, struct run *x, int64_t unit_end) {
 #define score_run KERNEL(score_run)
 static void score_run(const struct job *j, struct run *x) {
     const struct attention_unit *u = j->u;
-    const int64_t next_bytes = STRIP * kv_row_bytes(&u->v, u->head_dim); // V of the same positions comes next
+    // V of the same positions comes next
+    const int64_t next_bytes = STRIP * kv_row_bytes(&u->v, u->head_dim);
     for (int64_t i = 0; i < x->tiles; i++) {
         const int64_t seen = x->end - x->t - i * TILE, to = seen < TILE ? seen : TILE;
         float *scores = x->weights[i * x->vectors];
@@ -87,8 +92,8 @@ SIMD void highest_of_run(const struct job *j, struct run *x) {
     }
 }
 
-// Scores become weights, scaled for the integer products, and records take in their sums. What the weights before them are scaled by is
-// left to rescale_tile.
+// Scores become weights, scaled for the integer products, and records take in their sums. What the
+// weights before them are scaled by is left to rescale_tile.
 #define weigh_run KERNEL(weigh_run)
 static void weigh_run(const struct job *j, struct run *x) {
     const int64_t d = j->u->head_dim, record = record_floats(j->u), rows = x->tiles * x->vectors, last = x->end - x->t - (x->tiles - 1) * TILE;
@@ -133,7 +138,8 @@ SIMD void rescale_tile(const struct job *j, const struct run *x, int64_t i) {
     }
 }
 
-// read_group for all groups of a tile's positions [0, to), but scales are left as they are; inverses are what they are to be multiplied by.
+// read_group for all groups of a tile's positions [0, to), but scales are left as they are;
+// inverses are what they are to be multiplied by.
 #define read_groups KERNEL(read_groups)
 SIMD void read_groups(struct value_group *out, float *inverses, const struct kv_format *f, const uint8_t *const *strips, int64_t groups, int64_t to) {
     const f32x16 code = v_set1((float)(1 << (f->bits - 1))), sign = v_set1(-0.0f);
@@ -164,8 +170,8 @@ SIMD void read_groups(struct value_group *out, float *inverses, const struct kv_
     }
 }
 
-// round_weights for R neighbouring vectors and the groups of read_groups. rows and weights of vectors follow each other, records of middle lie
-// stride apart.
+// round_weights for R neighbouring vectors and the groups of read_groups. rows and weights of
+// vectors follow each other, records of middle lie stride apart.
 #define round_group KERNEL(round_group)
 SIMD void round_group(const int R, const struct value_group *group, float inverse, const float *w, const float *units, float code, uint8_t *weights, float *middle,
                       int64_t stride, float *steps) {

@@ -1,7 +1,9 @@
-// Scores become weights: the online softmax of a tile (Milakov and Gimelshein 2018), relative to the highest score so far, which a vector's
-// record keeps beside its sums. Included once per instruction set, after kv_round.h.
+// Scores become weights: the online softmax of a tile (Milakov and Gimelshein 2018), relative to
+// the highest score so far, which a vector's record keeps beside its sums. Included once per
+// instruction set, after kv_round.h.
 //
-// A record is [D] sums, the highest score, and the sum of weights. Middles (kv_tile.h) belong to it and are scaled with it.
+// A record is [D] sums, the highest score, and the sum of weights. Middles (kv_tile.h) belong to it
+// and are scaled with it.
 
 #define WEIGH_AT_ONCE 16 // vectors
 
@@ -17,8 +19,8 @@ SIMD void rescale(float *x, int64_t n, float scale) {
     for (int64_t i = 0; i < n; i += 16) v_store(x + i, v_mul(v_load(x + i), v_set1(scale)));
 }
 
-// A record (and its middles, n floats) takes in weights that add up to sum, relative to the highest score so far; scale is e^(the highest
-// before - highest).
+// A record (and its middles, n floats) takes in weights that add up to sum, relative to the highest
+// score so far; scale is e^(the highest before - highest).
 #define take_in KERNEL(take_in)
 SIMD void take_in(float highest, float scale, float sum, float *record, int64_t d, float *middles, int64_t n) {
     if (highest == record[d]) {
@@ -31,9 +33,9 @@ SIMD void take_in(float highest, float scale, float sum, float *record, int64_t 
     rescale(middles, n, scale);
 }
 
-// The scores of one vector for positions [from, to) of a tile become weights relative to the highest score so far, and its
-// record (and its middles, n floats) is brought up to it. s holds whole vectors of 16; those outside [from, to) become zero weights,
-// which change no sum.
+// The scores of one vector for positions [from, to) of a tile become weights relative to the
+// highest score so far, and its record (and its middles, n floats) is brought up to it. s holds
+// whole vectors of 16; those outside [from, to) become zero weights, which change no sum.
 #define weigh KERNEL(weigh)
 SIMD void weigh(float *s, int64_t from, int64_t to, float *record, int64_t d, float *middles, int64_t n) {
     const int64_t first = from & ~15, end = (to + 15) & ~15;
@@ -71,8 +73,9 @@ SIMD void each_hmax(f32x16 *x, int64_t n, float *y) {
     v_store(y, v_hmaxes16(x));
 }
 
-// weigh for n vectors that see the whole tile, 1 to WEIGH_AT_ONCE: nearly always. If units is not null, their weights are scaled for the
-// integer products as well (scale_weights), and units take what one is worth.
+// weigh for n vectors that see the whole tile, 1 to WEIGH_AT_ONCE: nearly always. If units is not
+// null, their weights are scaled for the integer products as well (scale_weights), and units take
+// what one is worth.
 #define weigh_whole KERNEL(weigh_whole)
 static void weigh_whole(float *s, int64_t count, float *records, int64_t record, int64_t d, float *middles, int64_t n, float *units) {
     f32x16 x[WEIGH_AT_ONCE], y[WEIGH_AT_ONCE];

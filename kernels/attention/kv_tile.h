@@ -1,6 +1,7 @@
-// One tile of positions with quantized K or V: scores, weights and sums of its vectors, in integers (kv_dot.h, kv_amx.h). Vectors go through
-// all of it sixteen at a time where both are quantized, so that what belongs to them stays in the first-level cache. Included once per
-// instruction set, after kv_softmax.h.
+// One tile of positions with quantized K or V: scores, weights and sums of its vectors, in integers
+// (kv_dot.h, kv_amx.h). Vectors go through all of it sixteen at a time where both are quantized, so
+// that what belongs to them stays in the first-level cache. Included once per instruction set,
+// after kv_softmax.h.
 
 #define record_floats(u) ((u)->head_dim + 16)
 
@@ -18,11 +19,14 @@ struct job {
     int64_t block;              // vectors at a time; scores, steps, units and weights are theirs
     uint8_t *codes;             // k_integer: the queries, rounded, with their groups
     struct query_group *groups;
-    float *middles;             // v_integer: what the middles of the codes add up to since the segment began, 16 lanes per group
+    // v_integer: what the middles of the codes add up to since the segment began, 16 lanes per
+    // group
+    float *middles;
     float *units, *steps;       // what a weight is worth, and one of a group's codes
     uint8_t *weights;
     struct value_group *whole;  // the groups of V, for vectors that see the whole tile
-    uint8_t *k_room;            // for the matrix unit, if it is used: codes of K, unpacked, and of V
+    // for the matrix unit, if it is used: codes of K, unpacked, and of V
+    uint8_t *k_room;
     uint8_t (*v_room)[16][64];
     uint8_t *k_wide, *v_wide;   // AVX2 with many vectors: room for codes of 16 bits (kv_wide.h)
 };
@@ -33,16 +37,20 @@ struct tile_view {
     int64_t t, from, to;
     int sinks;
     int64_t whole_from, whole_to; // vectors that see all of TILE positions
-    const uint8_t *k[TILE / STRIP], *v[TILE / STRIP], *next[TILE / STRIP]; // strips; next are K's that come after it
-    const uint8_t *codes[TILE / STRIP];                                    // for the matrix unit: of k
-    int64_t asked, until;                                                  // bytes of next that have been fetched
+    // strips; next are K's that come after it
+    const uint8_t *k[TILE / STRIP], *v[TILE / STRIP], *next[TILE / STRIP];
+    // for the matrix unit: of k
+    const uint8_t *codes[TILE / STRIP];
+    // bytes of next that have been fetched
+    int64_t asked, until;
 };
 
 // Floats of middles per vector.
 #define middle_floats KERNEL(middle_floats)
 SIMD int64_t middle_floats(const struct job *j) { return j->v_integer ? 16 * kv_groups(&j->u->v, j->u->head_dim) : 0; }
 
-// The K or V (pages, of format f) of this KV head in the page that holds pos; a position past the last counts as that.
+// The K or V (pages, of format f) of this KV head in the page that holds pos; a position past the
+// last counts as that.
 #define head_page KERNEL(head_page)
 SIMD const char *head_page(const struct job *j, const struct kv_format *f, const char *pages, int64_t pos) {
     const struct attention_unit *u = j->u;
@@ -50,7 +58,8 @@ SIMD const char *head_page(const struct job *j, const struct kv_format *f, const
     return pages + (page * u->kv_heads + u->kv_head) * u->page_tokens * kv_row_bytes(f, u->head_dim);
 }
 
-// The strips of a KV head that positions [from, to) of the tile at t lie in; those past the last position's page are in that.
+// The strips of a KV head that positions [from, to) of the tile at t lie in; those past the last
+// position's page are in that.
 #define find_strips KERNEL(find_strips)
 SIMD void find_strips(const struct job *j, const struct kv_format *f, const char *pages, int64_t head, int64_t t, int64_t from, int64_t to,
                       const uint8_t **strips) {
@@ -64,8 +73,9 @@ SIMD void find_strips(const struct job *j, const struct kv_format *f, const char
     }
 }
 
-// The strips of K that are read after those of the tile at t: behind a unit's last tile, the first of the unit that the same thread does next as a
-// rule, which is the next head's, or the first head's of the next segment.
+// The strips of K that are read after those of the tile at t: behind a unit's last tile, the first
+// of the unit that the same thread does next as a rule, which is the next head's, or the first
+// head's of the next segment.
 #define next_strips KERNEL(next_strips)
 SIMD void next_strips(const struct job *j, int64_t t, const uint8_t **strips) {
     const struct attention_unit *u = j->u;
@@ -78,7 +88,8 @@ SIMD void next_strips(const struct job *j, int64_t t, const uint8_t **strips) {
     find_strips(j, &u->k, j->k_pages, head, t, 0, TILE, strips);
 }
 
-// Positions [*from, *to) of the tile at t are what the row at pos sees of it: of the sinks, or of what is behind them.
+// Positions [*from, *to) of the tile at t are what the row at pos sees of it: of the sinks, or of
+// what is behind them.
 #define seen KERNEL(seen)
 SIMD int seen(const struct attention_unit *u, int64_t pos, int64_t t, int sinks, int64_t *from, int64_t *to) {
     const int64_t first = u->window == 0 || pos - u->window + 1 < u->sink_tokens ? u->sink_tokens : pos - u->window + 1;
@@ -124,7 +135,8 @@ static void open_tile(const struct job *j, struct tile_view *v) {
 #endif
 }
 
-// Reads what all vectors need of V, and unpacks it for the matrix unit: after the first scores, which have fetched it.
+// Reads what all vectors need of V, and unpacks it for the matrix unit: after the first scores,
+// which have fetched it.
 #define open_values KERNEL(open_values)
 static void open_values(const struct job *j, const struct tile_view *v) {
     const struct attention_unit *u = j->u;
@@ -155,7 +167,8 @@ static void score_codes(const struct job *j, const struct tile_view *v, int64_t 
         return;
     }
 #endif
-    const int64_t next_bytes = first ? 0 : STRIP * kv_row_bytes(&u->v, d); // V of the same positions comes next
+    // V of the same positions comes next
+    const int64_t next_bytes = first ? 0 : STRIP * kv_row_bytes(&u->v, d);
 #if ISA == ISA_AVX2
     if (j->k_wide) {
         KERNEL(k_scores_wide)(&u->k, codes, groups, v->k, j->k_wide, from, to, j->scores, count, d, v->v, next_bytes);
@@ -172,8 +185,8 @@ SIMD int64_t whole_vectors(const struct tile_view *v, int64_t i, int64_t n) {
     return v->whole_to - i < n ? v->whole_to - i : n;
 }
 
-// The scores of vectors become weights, and their records are brought up to them. Returns how many see any of the tile, and which one is the
-// first: they are neighbours.
+// The scores of vectors become weights, and their records are brought up to them. Returns how many
+// see any of the tile, and which one is the first: they are neighbours.
 #define weigh_block KERNEL(weigh_block)
 static int64_t weigh_block(const struct job *j, const struct tile_view *v, int64_t first, int64_t count, int64_t *begin) {
     const struct attention_unit *u = j->u;
@@ -248,7 +261,8 @@ static void sum_codes(const struct job *j, struct tile_view *v, int64_t first, i
     const int64_t next_bytes = STRIP * kv_row_bytes(&u->k, d), share = next_bytes * count / (groups * u->rows * u->group) + 1;
     const uint8_t *weights = j->weights + begin * TILE * WEIGHT_BYTES;
     float *part = j->part + (first + begin) * record;
-    const int64_t spread = LANES == 8 && !j->v_wide ? (next_bytes * 32 / d + 63) & ~(int64_t)63 : 0; // few products: they do the fetching
+    // few products: they do the fetching
+    const int64_t spread = LANES == 8 && !j->v_wide ? (next_bytes * 32 / d + 63) & ~(int64_t)63 : 0;
     for (int64_t g = 0; g < groups; g++) {
         if (!spread) fetch_next(v, share, next_bytes);
         round_block(j, v, first, begin, count, g, groups);

@@ -1,9 +1,12 @@
-// The products of kv_dot.h for many vectors on AVX2, which has no products of bytes that do not saturate: a tile's codes are widened to 16
-// bits once for all vectors, so that what is left are products and sums, and registers for four vectors and two operands of codes. Sums of
-// the same integers, and the same float32 around them, so the same bits. Included after kv_dot.h, in the half for AVX2.
+// The products of kv_dot.h for many vectors on AVX2, which has no products of bytes that do not
+// saturate: a tile's codes are widened to 16 bits once for all vectors, so that what is left are
+// products and sums, and registers for four vectors and two operands of codes. Sums of the same
+// integers, and the same float32 around them, so the same bits. Included after kv_dot.h, in the
+// half for AVX2.
 //
-// Codes go in pairs of neighbours along the inner index, a row of 64 bytes for sixteen positions or dimensions: a strip of K is
-// [dimensions/2][16 positions][2], in the order of store_query, and sixteen dimensions of V are [positions/2][16 dimensions][2].
+// Codes go in pairs of neighbours along the inner index, a row of 64 bytes for sixteen positions or
+// dimensions: a strip of K is [dimensions/2][16 positions][2], in the order of store_query, and
+// sixteen dimensions of V are [positions/2][16 dimensions][2].
 
 #define WIDE_MIN 8    // vectors from which on it pays
 #define WIDE_DIMS 256 // at most
@@ -51,7 +54,8 @@ static void KERNEL(v_wide)(const struct kv_format *f, const uint8_t *strip, int6
 #undef CALL
 }
 
-// sums[r] = the products of pairs, a multiple of 8, of rows with the numbers of R vectors, which lie stride bytes apart.
+// sums[r] = the products of pairs, a multiple of 8, of rows with the numbers of R vectors, which
+// lie stride bytes apart.
 SIMD void KERNEL(wide_dot)(const int R, const uint8_t *rows, const uint8_t *by, int64_t stride, int64_t pairs, lanes_i (*sums)[2]) {
     lanes_i acc[4][2];
 #pragma GCC unroll 4

@@ -35,8 +35,8 @@ func metalDevice(t *testing.T) *gpu.Device {
 	return d
 }
 
-// TestMetalPromptSameBits: a prompt's rows have the same bits however it was cut, on whatever pages it lies, and beside others; also
-// where its last chunk is split by segments.
+// TestMetalPromptSameBits: a prompt's rows have the same bits however it was cut, on whatever pages
+// it lies, and beside others; also where its last chunk is split by segments.
 func TestMetalPromptSameBits(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the simulated device takes long")
@@ -45,7 +45,8 @@ func TestMetalPromptSameBits(t *testing.T) {
 	f16, bf16 := FloatFormat(kernels.F16), FloatFormat(kernels.BF16)
 	for _, c := range []conversation{
 		{tokens: 150, heads: 3, kvHeads: 1, d: 32, kf: f16, vf: f16},
-		{tokens: 180, heads: 4, kvHeads: 2, d: 64, kf: affine(8, 64), vf: affine(4, 32), window: 70, sinkTokens: 4, sinks: true},
+		{tokens: 180, heads: 4, kvHeads: 2, d: 64, kf: affine(8, 64), vf: affine(4, 32), window: 70,
+			sinkTokens: 4, sinks: true},
 		{tokens: 2150, heads: 1, kvHeads: 1, d: 16, kf: bf16, vf: f16},
 		{tokens: 2300, heads: 1, kvHeads: 1, d: 16, kf: f16, vf: f16, window: 150, sinkTokens: 5},
 	} {
@@ -58,12 +59,15 @@ func TestMetalPromptSameBits(t *testing.T) {
 			change(&s)
 			if got := c.run(s); !bytes.Equal(got, want) {
 				at := firstDifference(got, want) / 4
-				t.Errorf("%d tokens, window %d, %s: token %d, head %d, dimension %d has other bits", c.tokens, c.window, what, at/(c.heads*c.d), at/c.d%c.heads, at%c.d)
+				t.Errorf("%d tokens, window %d, %s: token %d, head %d, dimension %d has other bits",
+					c.tokens, c.window, what, at/(c.heads*c.d), at/c.d%c.heads, at%c.d)
 			}
 		}
 		last := c.tokens - 40
-		expect("other pages of 16, cut", func(s *setting) { s.pagesSeed, s.pageTokens, s.cuts = 99, 16, []int{last} })
-		expect("with neighbours, pages of 48", func(s *setting) { s.neighbours, s.pageTokens = true, 48 })
+		expect("other pages of 16, cut",
+			func(s *setting) { s.pagesSeed, s.pageTokens, s.cuts = 99, 16, []int{last} })
+		expect("with neighbours, pages of 48",
+			func(s *setting) { s.neighbours, s.pageTokens = true, 48 })
 		for _, cut := range []int{1, 31, 64, 101, c.tokens - 1} {
 			expect(fmt.Sprintf("cut at %d", cut), func(s *setting) { s.cuts = []int{cut} })
 		}
@@ -86,8 +90,8 @@ func TestMetalPromptSameBits(t *testing.T) {
 	}
 }
 
-// TestMetalPromptNaN: rows that see a key or a value that is no number give none, and the rows before them in the same batch do not
-// notice.
+// TestMetalPromptNaN: rows that see a key or a value that is no number give none, and the rows
+// before them in the same batch do not notice.
 func TestMetalPromptNaN(t *testing.T) {
 	d := metalDevice(t)
 	f32 := FloatFormat(kernels.F32)
@@ -100,7 +104,8 @@ func TestMetalPromptNaN(t *testing.T) {
 		in   []float32
 		bad  float64
 	}{
-		{"value", 69, c.v, math.NaN()}, {"value", 50, c.v, math.Inf(-1)}, {"key", 33, c.k, math.Inf(1)}, {"key", 80, c.k, math.NaN()}, {"value", 17, c.v, 2e30},
+		{"value", 69, c.v, math.NaN()}, {"value", 50, c.v, math.Inf(-1)},
+		{"key", 33, c.k, math.Inf(1)}, {"key", 80, c.k, math.NaN()}, {"value", 17, c.v, 2e30},
 	} {
 		i := test.at*c.d + 7
 		kept := test.in[i]

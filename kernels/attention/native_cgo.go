@@ -49,26 +49,33 @@ func (o *Append) nativePart(isa cpu.ISA, s *kernels.Span, from, to, firstHead, e
 	c := o.Cache
 	keys, values := c.keys(s.Pos+from), c.values(s.Pos+from)
 	shape := C.struct_kv_append_shape{
-		k: keys.f.c(), v: values.f.c(), kv_heads: C.int64_t(c.KVHeads), head_dim: C.int64_t(c.HeadDim), page_tokens: C.int64_t(c.PageTokens),
-		rows: C.int64_t(to - from), pos: C.int64_t(s.Pos + from), first_head: C.int64_t(firstHead), end_head: C.int64_t(endHead),
+		k: keys.f.c(), v: values.f.c(), kv_heads: C.int64_t(c.KVHeads),
+		head_dim: C.int64_t(c.HeadDim), page_tokens: C.int64_t(c.PageTokens),
+		rows: C.int64_t(to - from), pos: C.int64_t(s.Pos + from), first_head: C.int64_t(firstHead),
+		end_head: C.int64_t(endHead),
 		k_stride: C.int64_t(o.K.Stride), v_stride: C.int64_t(o.V.Stride),
 	}
 	k, v := o.K.RowRange(s.Row+from, s.Row+to), o.V.RowRange(s.Row+from, s.Row+to)
-	C.headroom_kv_append(C.int(isa), &shape, ptr(k), ptr(v), cpu.Ptr(keys.bytes), cpu.Ptr(values.bytes), (*C.int32_t)(unsafe.SliceData(s.Pages)))
+	C.headroom_kv_append(C.int(isa), &shape, ptr(k), ptr(v), cpu.Ptr(keys.bytes),
+		cpu.Ptr(values.bytes), (*C.int32_t)(unsafe.SliceData(s.Pages)))
 }
 
 // shape describes u to C, with its queries, its outputs and its sinks.
 func (o *Attention) shape(u unit) (s C.struct_attention_unit, q, out, sinks *C.float) {
 	c, group := o.Cache, o.group()
 	s = C.struct_attention_unit{
-		k: c.KFormat.c(), v: c.VFormat.c(), kv_heads: C.int64_t(c.KVHeads), head_dim: C.int64_t(c.HeadDim), page_tokens: C.int64_t(c.PageTokens),
+		k: c.KFormat.c(), v: c.VFormat.c(), kv_heads: C.int64_t(c.KVHeads),
+		head_dim: C.int64_t(c.HeadDim), page_tokens: C.int64_t(c.PageTokens),
 		kv_head: C.int64_t(u.kvHead), group: C.int64_t(group),
-		rows: C.int64_t(u.rows), pos: C.int64_t(u.span.Pos + u.row), window: C.int64_t(o.Window), sink_tokens: C.int64_t(o.SinkTokens),
-		from: C.int64_t(u.from), to: C.int64_t(u.to),
-		q_stride: C.int64_t(o.Q.Stride), out_stride: C.int64_t(o.Out.Stride), scale: C.float(o.Scale),
+		rows: C.int64_t(u.rows), pos: C.int64_t(u.span.Pos + u.row), window: C.int64_t(o.Window),
+		sink_tokens: C.int64_t(o.SinkTokens),
+		from:        C.int64_t(u.from), to: C.int64_t(u.to),
+		q_stride: C.int64_t(o.Q.Stride), out_stride: C.int64_t(o.Out.Stride),
+		scale: C.float(o.Scale),
 	}
 	if c.Start.Tokens > 0 {
-		s.start_tokens, s.start_k, s.start_v = C.int64_t(c.Start.Tokens), c.KFormat.AtStart().c(), c.VFormat.AtStart().c()
+		s.start_tokens, s.start_k, s.start_v = C.int64_t(c.Start.Tokens), c.KFormat.AtStart().c(),
+			c.VFormat.AtStart().c()
 		k, _ := c.KPages(false)
 		v, _ := c.VPages(false)
 		s.k_offset, s.v_offset = C.int64_t(k), C.int64_t(v)
@@ -91,7 +98,8 @@ func (o *Attention) shape(u unit) (s C.struct_attention_unit, q, out, sinks *C.f
 
 func (o *Attention) native(isa cpu.ISA, u unit, scratch []float32) {
 	shape, q, out, sinks := o.shape(u)
-	C.headroom_attention(C.int(isa), &shape, q, out, sinks, cpu.Ptr(o.Cache.K.Bytes), cpu.Ptr(o.Cache.V.Bytes),
+	C.headroom_attention(C.int(isa), &shape, q, out, sinks, cpu.Ptr(o.Cache.K.Bytes),
+		cpu.Ptr(o.Cache.V.Bytes),
 		(*C.int32_t)(unsafe.SliceData(u.span.Pages)), first(scratch), first(u.partials))
 }
 

@@ -9,13 +9,17 @@ import (
 	"headroom/kernels/kerneltest"
 )
 
-// BenchmarkNV times decoding, a token of each of several sequences, and reading prompts, over caches as long as they get.
+// BenchmarkNV times decoding, a token of each of several sequences, and reading prompts, over
+// caches as long as they get.
 func BenchmarkNV(b *testing.B) {
 	f16, k8, v4 := FloatFormat(kernels.F16), affine(8, 64), affine(4, 32)
-	formats := [][2]Format{{f16, f16}, {k8, v4}, {k8, affine(8, 32)}, {{Kind: Q8_0}, {Kind: Q8_0}}, {{Kind: Q4_0}, {Kind: Q4_0}}}
+	formats := [][2]Format{{f16, f16}, {k8, v4}, {k8, affine(8, 32)}, {{Kind: Q8_0}, {Kind: Q8_0}},
+		{{Kind: Q4_0}, {Kind: Q4_0}}}
 	var all []kerneltest.Timing
-	for _, model := range []shape{{heads: 16, kvHeads: 2, d: 256}, {heads: 32, kvHeads: 8, d: 128}} {
-		for _, span := range [][3]int{{4095, 1, 0}, {32767, 1, 0}, {131071, 1, 0}, {3584, 512, 512}} {
+	for _, model := range []shape{{heads: 16, kvHeads: 2, d: 256},
+		{heads: 32, kvHeads: 8, d: 128}} {
+		for _, span := range [][3]int{{4095, 1, 0}, {32767, 1, 0}, {131071, 1, 0},
+			{3584, 512, 512}} {
 			for i, f := range formats {
 				if span[0] == 131071 && i > 1 {
 					continue
@@ -55,7 +59,9 @@ func (s shape) long(d kernels.Device, r *rand.Rand) *Attention {
 		copy(c.V.Bytes[i*c.VPageBytes():], o.Cache.V.Bytes[from*c.VPageBytes():][:c.VPageBytes()])
 	}
 	rows := span[1]
-	o.Q, o.Out = kernels.RandomTensor(d, r, rows, s.heads*s.d, 2), kernels.NewTensor(d, kernels.F32, rows, s.heads*s.d)
-	o.Cache, o.Spans = c, []kernels.Span{{Rows: rows, Pos: span[0], Pages: randomPages(r, pages), Prefill: span[2]}}
+	o.Q, o.Out = kernels.RandomTensor(d, r, rows, s.heads*s.d, 2),
+		kernels.NewTensor(d, kernels.F32, rows, s.heads*s.d)
+	o.Cache, o.Spans = c, []kernels.Span{{Rows: rows, Pos: span[0], Pages: randomPages(r, pages),
+		Prefill: span[2]}}
 	return o
 }

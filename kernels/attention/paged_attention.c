@@ -1,12 +1,14 @@
-// Causal attention of a block of query vectors over the pages of one sequence and KV head: see paged_attention.go for what is
-// computed and in which order, units.go for blocks and records.
+// Causal attention of a block of query vectors over the pages of one sequence and KV head: see
+// paged_attention.go for what is computed and in which order, units.go for blocks and records.
 //
-// Both products are C += A B: scores [vectors][64] = Q Kt, with K as [D][positions], and sums [vectors][D] += weights V, with V
-// as [positions][D]. Quantized B is multiplied as it lies in the pages, in integers (kv_tile.h; kv_dot.h, kv_amx.h on a matrix unit; on AVX2 kv_run.h and
-// kv_few.h for few vectors, kv_wide.h for many). Plain B, and all B where activations
-// are to stay float32, is multiplied in float32 (kv_product.h): a block of many vectors (prefill) first converts the tile, K and then V in
-// the same memory, so that it stays in the first-level cache; for a few (decode) plain pages are converted in registers. Each
-// element of C then is one chain of fused multiply-adds in the order of the inner index, so it has the same bits either way.
+// Both products are C += A B: scores [vectors][64] = Q Kt, with K as [D][positions], and sums
+// [vectors][D] += weights V, with V as [positions][D]. Quantized B is multiplied as it lies in the
+// pages, in integers (kv_tile.h; kv_dot.h, kv_amx.h on a matrix unit; on AVX2 kv_run.h and kv_few.h
+// for few vectors, kv_wide.h for many). Plain B, and all B where activations are to stay float32,
+// is multiplied in float32 (kv_product.h): a block of many vectors (prefill) first converts the
+// tile, K and then V in the same memory, so that it stays in the first-level cache; for a few
+// (decode) plain pages are converted in registers. Each element of C then is one chain of fused
+// multiply-adds in the order of the inner index, so it has the same bits either way.
 #include "paged_attention.h"
 #ifdef ISA
 
@@ -14,7 +16,8 @@
 #include "kv_product.h"
 #include "kv_round.h"
 #include "kv_dot.h"
-#if ISA == ISA_VNNI && !defined(__clang__) && __GNUC__ >= 11 // older compilers know no AMX, and clang takes one set of targets for a function
+// older compilers know no AMX, and clang takes one set of targets for a function
+#if ISA == ISA_VNNI && !defined(__clang__) && __GNUC__ >= 11
 #define MATRIX_UNIT
 #include "kv_amx.h"
 #endif
@@ -29,7 +32,8 @@
 #include "kv_run.h"
 #endif
 
-#define MAX_DIRECT 12 // vectors up to which converting twice in registers is cheaper than writing a tile
+// vectors up to which converting twice in registers is cheaper than writing a tile
+#define MAX_DIRECT 12
 
 // scores = Q Kt for positions [from, to) of the tile at t, rounded out to multiples of 16.
 #define score_tile KERNEL(score_tile)
@@ -157,7 +161,8 @@ static void end_segment(const struct job *j) {
         }
 }
 
-// The records that segments are merged into: nothing yet, or the sink, a score with a weight and no value.
+// The records that segments are merged into: nothing yet, or the sink, a score with a weight and no
+// value.
 #define begin KERNEL(begin)
 static void begin(const struct attention_unit *u, const float *sinks, float *total) {
     for (int64_t i = 0; i < u->rows * u->group; i++) {

@@ -1,7 +1,7 @@
 package attention
 
-// Attention over the cache: the specification, the checks and the division of work. Batches, chunks and threads may change how
-// it is divided, never the bits of a row.
+// Attention over the cache: the specification, the checks and the division of work. Batches, chunks
+// and threads may change how it is divided, never the bits of a row.
 
 import (
 	"errors"
@@ -12,33 +12,38 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// Attention is causal grouped-query attention over a paged cache: row r of a span, at position p, attends to positions
-// [max(0, p-Window+1), p] of its own sequence, and to those of [0, SinkTokens) that it has passed, whose keys and values, its own
-// included, are already in the cache.
+// Attention is causal grouped-query attention over a paged cache: row r of a span, at position p,
+// attends to positions [max(0, p-Window+1), p] of its own sequence, and to those of [0, SinkTokens)
+// that it has passed, whose keys and values, its own included, are already in the cache.
 //
 //	out[m, h] = sum over j of softmax_j(Scale * q[m, h] . k[j, h/G]) * v[j, h/G],  G = H/KVH
 //
 // Rows outside every span are left untouched.
 //
-// Quantized keys are multiplied with queries rounded to 8 bits per group of the keys, and quantized values with weights rounded to 1/32512
-// of the largest of a tile, in integers; unless the device keeps activations in float32 (cpu.Options).
+// Quantized keys are multiplied with queries rounded to 8 bits per group of the keys, and quantized
+// values with weights rounded to 1/32512 of the largest of a tile, in integers; unless the device
+// keeps activations in float32 (cpu.Options).
 //
-// The order of every sum is fixed by absolute position, in two levels. A segment is 512 positions from a multiple of 512, and
-// goes through tiles of 64 by online softmax (Milakov and Gimelshein 2018, "Online normalizer calculation for softmax"; Dao et
-// al. 2022, "FlashAttention"); segments are then merged in order. So threads may share the segments of one long row, a block of
-// prompt rows may share tiles, and both give the same bits. The first SinkTokens positions are a segment of their own, before the
-// others, whether the window still reaches them or not. A position that a row does not see takes no part in its sums, not even as a
-// zero, so what other rows and other sequences left in a page cannot show.
+// The order of every sum is fixed by absolute position, in two levels. A segment is 512 positions
+// from a multiple of 512, and goes through tiles of 64 by online softmax (Milakov and Gimelshein
+// 2018, "Online normalizer calculation for softmax"; Dao et al. 2022, "FlashAttention"); segments
+// are then merged in order. So threads may share the segments of one long row, a block of prompt
+// rows may share tiles, and both give the same bits. The first SinkTokens positions are a segment
+// of their own, before the others, whether the window still reaches them or not. A position that a
+// row does not see takes no part in its sums, not even as a zero, so what other rows and other
+// sequences left in a page cannot show.
 type Attention struct {
 	Q      kernels.Tensor // float32 [M, H*D]
 	Out    kernels.Tensor // float32 [M, H*D]
 	Cache  *Cache
 	Spans  []kernels.Span
-	Scale  float32        // usually 1/sqrt(D)
-	Window int            // positions a row sees, its own included; 0 means all
-	Sinks  kernels.Tensor // none, or float32 [1, H]: a logit per head that joins the softmax's denominator only
-	// SinkTokens is how many first positions stay visible when the window has left them behind (Xiao et al. 2024, "Efficient Streaming
-	// Language Models with Attention Sinks"); at most 64, and 0 without a window.
+	Scale  float32 // usually 1/sqrt(D)
+	Window int     // positions a row sees, its own included; 0 means all
+	// none, or float32 [1, H]: a logit per head that joins the softmax's denominator only
+	Sinks kernels.Tensor
+	// SinkTokens is how many first positions stay visible when the window has left them behind
+	// (Xiao et al. 2024, "Efficient Streaming Language Models with Attention Sinks"); at most 64,
+	// and 0 without a window.
 	SinkTokens int
 
 	partials []float32 // of split spans, in shared scratch
@@ -62,16 +67,22 @@ func (o *Attention) Check() error {
 		return err
 	}
 	if group := o.Cache.KVHeads * o.Cache.HeadDim; o.Q.Cols < 1 || o.Q.Cols%group != 0 {
-		return fmt.Errorf("q: got %s, expected columns a multiple of %d KV heads of %d dimensions", o.Q, o.Cache.KVHeads, o.Cache.HeadDim)
+		return fmt.Errorf("q: got %s, expected columns a multiple of %d KV heads of %d dimensions",
+			o.Q, o.Cache.KVHeads, o.Cache.HeadDim)
 	}
 	if o.Window < 0 {
-		return fmt.Errorf("window: got %d, expected 0 for no window, or the positions a row sees", o.Window)
+		return fmt.Errorf("window: got %d, expected 0 for no window, or the positions a row sees",
+			o.Window)
 	}
 	if o.Window > 0 && o.Cache.Start.Tokens > 0 {
-		return fmt.Errorf("window: got %d with a cache that keeps the first %d positions as float16, expected one without a start", o.Window, o.Cache.Start.Tokens)
+		return fmt.Errorf(
+			"window: got %d with a cache that keeps the first %d positions as float16, expected "+
+				"one without a start", o.Window, o.Cache.Start.Tokens)
 	}
 	if o.SinkTokens < 0 || o.SinkTokens > tileTokens || o.SinkTokens > 0 && o.Window == 0 {
-		return fmt.Errorf("sink tokens: got %d with a window of %d, expected 0 to %d, and 0 without a window", o.SinkTokens, o.Window, tileTokens)
+		return fmt.Errorf(
+			"sink tokens: got %d with a window of %d, expected 0 to %d, and 0 without a window",
+			o.SinkTokens, o.Window, tileTokens)
 	}
 	err := errors.Join(
 		kernels.CheckShape("q", o.Q, kernels.F32, -1, -1),
@@ -91,7 +102,8 @@ func (o *Attention) heads() int { return o.Q.Cols / o.Cache.HeadDim }
 // group is how many query heads share a KV head.
 func (o *Attention) group() int { return o.heads() / o.Cache.KVHeads }
 
-// seenFrom is the first position behind the sinks that the row at pos sees; pos + 1 or more if it sees none.
+// seenFrom is the first position behind the sinks that the row at pos sees; pos + 1 or more if it
+// sees none.
 func (o *Attention) seenFrom(pos int) int {
 	if o.Window == 0 {
 		return 0
@@ -165,8 +177,8 @@ const (
 	mergePhase
 )
 
-// CPU implements kernels.Op. The segments of a span that fits one block of rows may be units of their own (cut), and a second phase merges them; a longer
-// span has a unit per block and KV head.
+// CPU implements kernels.Op. The segments of a span that fits one block of rows may be units of
+// their own (cut), and a second phase merges them; a longer span has a unit per block and KV head.
 func (o *Attention) CPU(c *cpu.Context) {
 	units, partials, work := 0, 0, 0
 	o.threads = c.Threads
@@ -175,7 +187,8 @@ func (o *Attention) CPU(c *cpu.Context) {
 		cut := o.cut(s)
 		units += cut.units
 		partials += cut.partials
-		work += s.Rows * max(tileTokens, o.seen(s.Pos+s.Rows-1)) // few positions take as long as a tile of them
+		// few positions take as long as a tile of them
+		work += s.Rows * max(tileTokens, o.seen(s.Pos+s.Rows-1))
 	}
 	grain := 1
 	if work*o.Q.Cols < serialWork {
@@ -190,7 +203,8 @@ func (o *Attention) CPU(c *cpu.Context) {
 	o.partials = nil
 }
 
-// serialWork is how many products of a query and a key element are faster done than shared with other threads: some 10 µs of them.
+// serialWork is how many products of a query and a key element are faster done than shared with
+// other threads: some 10 µs of them.
 const serialWork = 1 << 17
 
 // CPURange implements cpu.Task.

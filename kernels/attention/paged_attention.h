@@ -7,12 +7,14 @@
 #define TILE 64
 #define SEGMENT 512
 
-// A unit of work (units.go) without its memory: rows of one sequence, one KV head, the sinks if any, and segments [from, to).
+// A unit of work (units.go) without its memory: rows of one sequence, one KV head, the sinks if
+// any, and segments [from, to).
 struct attention_unit {
     struct kv_format k, v;
     struct kv_format start_k, start_v; // plain, of positions before start_tokens
     int64_t start_tokens;              // a multiple of SEGMENT; 0: none
-    int64_t k_offset, v_offset;        // bytes from where pages of the start count to where the others do
+    // bytes from where pages of the start count to where the others do
+    int64_t k_offset, v_offset;
     int64_t kv_heads, head_dim, page_tokens;
     int64_t kv_head, group; // query heads kv_head*group + [0, group)
     int64_t rows, pos;      // query rows, and the position of the first
@@ -26,8 +28,8 @@ struct attention_unit {
     float scale;
 };
 
-// q and out point at element [row 0, head kv_head*group], sinks (or null) at that head's. part is null, or takes the unit's
-// records instead of out.
+// q and out point at element [row 0, head kv_head*group], sinks (or null) at that head's. part is
+// null, or takes the unit's records instead of out.
 void headroom_attention(int isa, const struct attention_unit *u, const float *q, float *out, const float *sinks, const void *k_pages,
                         const void *v_pages, const int32_t *pages, float *scratch, float *part);
 

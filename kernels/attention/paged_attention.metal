@@ -1,15 +1,18 @@
-// Attention over paged keys and values, in float32 from codes that are widened in registers. Scales stay out of the sums over codes: those of
-// a group of K multiply a score's part, those of V the weights, once for all dimensions of a group. Segments of 256 positions lie at absolute
-// positions; each gives a record of a vector (a query row of a head): the weighted sum of values, the highest score, and the sum of
-// weights. Records are merged in order of their segments.
+// Attention over paged keys and values, in float32 from codes that are widened in registers. Scales
+// stay out of the sums over codes: those of a group of K multiply a score's part, those of V the
+// weights, once for all dimensions of a group. Segments of 256 positions lie at absolute positions;
+// each gives a record of a vector (a query row of a head): the weighted sum of values, the highest
+// score, and the sum of weights. Records are merged in order of their segments.
 //
-// A threadgroup of four simdgroups takes up to 8 vectors of one KV head, and one segment of a long context, or all in turn where there
-// are vectors enough to fill the machine: the same steps, so the same bits. For a segment
+// A threadgroup of four simdgroups takes up to 8 vectors of one KV head, and one segment of a long
+// context, or all in turn where there are vectors enough to fill the machine: the same steps, so
+// the same bits. For a segment
 //   - scores: a simdgroup has 64 positions, a lane two of them, and adds up dimensions in ascending order;
 //   - weights: a simdgroup has every fourth vector, a lane every 32nd position; simd_max and simd_sum;
 //   - values: a lane has dimensions, of every fourth 32, and adds up positions in ascending order; biases are added up by lanes that have
 //     every 32nd position, and simd_sum.
-// A vector's bits do not depend on the others. Positions that it does not see take no part in its sums, whatever they hold.
+// A vector's bits do not depend on the others. Positions that it does not see take no part in its
+// sums, whatever they hold.
 #include <metal_stdlib>
 #include "common/attention.h"
 using namespace metal;
@@ -19,9 +22,11 @@ constant uint vectors [[function_constant(8)]];   // of a block, at most 8
 constant constexpr uint VECTORS = 8;
 constant constexpr uint SEGMENT = 256;
 constant constexpr uint SIMDGROUPS = 4;
-constant constexpr uint AHEAD = 4;  // loads of four elements that a lane has under way at a time; STRIP / 4
+// loads of four elements that a lane has under way at a time; STRIP / 4
+constant constexpr uint AHEAD = 4;
 constant constexpr uint CHUNK = 32; // positions whose weights a simdgroup scales at a time
-constant constexpr float UNSEEN = -1.0f;            // the weight of a position that its vector does not see
+// the weight of a position that its vector does not see
+constant constexpr float UNSEEN = -1.0f;
 constant constexpr uint STRIPS = SEGMENT / STRIP;   // of a segment
 constant constexpr int RECORDS = 16;                // that a thread of the merge has under way
 
@@ -80,7 +85,8 @@ inline void score_numbers(thread float (&score)[VECTORS][2], threadgroup const f
   }
 }
 
-// The same where they are codes, 32 dimensions at a time; sums has each vector's sums over the dimensions of a group.
+// The same where they are codes, 32 dimensions at a time; sums has each vector's sums over the
+// dimensions of a group.
 inline void score_codes(thread float (&score)[VECTORS][2], threadgroup const float* queries, threadgroup const float* sums, device const uchar* rows,
                         threadgroup const uint* table, thread const uint (&place)[2]) {
   device const uchar* strip[2];
@@ -107,7 +113,8 @@ inline void score_codes(thread float (&score)[VECTORS][2], threadgroup const flo
         for (uint i = 0; i < 8; i++) {
           words[h][i] = next[h][i];
         }
-        k_load(next[h], strip[h], place[h] % STRIP, min(b + 1, head_dim / 32 - 1));   // what comes next is under way meanwhile
+        // what comes next is under way meanwhile
+        k_load(next[h], strip[h], place[h] % STRIP, min(b + 1, head_dim / 32 - 1));
       }
 #pragma clang loop unroll(full)
       for (uint q = 0; q < 8; q++) {
@@ -126,7 +133,8 @@ inline void score_codes(thread float (&score)[VECTORS][2], threadgroup const flo
   }
 }
 
-// What a lane loads of V for 32 positions: the words of its dimension's codes, four positions to a word, and the scale of its position.
+// What a lane loads of V for 32 positions: the words of its dimension's codes, four positions to a
+// word, and the scale of its position.
 struct VCodes {
   uint words[CHUNK / 4];
   uint upper[CHUNK / 4];
@@ -192,10 +200,13 @@ kernel void attend(
     device const uchar* v_pages        [[buffer(3)]],
     device const AttentionSpan* spans  [[buffer(4)]],
     device const float* sinks          [[buffer(5)]],   // [H], or nothing
-    device float* records              [[buffer(6)]],   // [blocks, segments, kv_heads, vectors, head_dim + 2]
+    // [blocks, segments, kv_heads, vectors, head_dim + 2]
+    device float* records              [[buffer(6)]],
     device float* out                  [[buffer(7)]],   // [M, H*head_dim]
-    threadgroup float* shared          [[threadgroup(0)]],   // queries [vectors, head_dim], weights [vectors, SEGMENT], and what follows below
-    uint3 place                        [[threadgroup_position_in_grid]],   // segment, KV head, block
+    // queries [vectors, head_dim], weights [vectors, SEGMENT], and what follows below
+    threadgroup float* shared          [[threadgroup(0)]],
+    // segment, KV head, block
+    uint3 place                        [[threadgroup_position_in_grid]],
     uint tid                           [[thread_index_in_threadgroup]],
     uint lane                          [[thread_index_in_simdgroup]],
     uint sg                            [[simdgroup_index_in_threadgroup]]) {
@@ -216,12 +227,16 @@ kernel void attend(
     return;
   }
   device float* record = records + ((ulong(span->record) + ulong(block) * uint(span->segments) + place.x) * p.kv_heads + head) * vectors * (head_dim + 2);
-  threadgroup uint held[2 * STRIPS];   // where the strips of this segment and of the one before, which some threads may still read, begin: rows of a head
+  // where the strips of this segment and of the one before, which some threads may still read,
+  // begin: rows of a head
+  threadgroup uint held[2 * STRIPS];
   threadgroup float* weights = shared + vectors * head_dim;
-  threadgroup float* scaled = weights + vectors * SEGMENT + sg * vectors * CHUNK;   // [SIMDGROUPS, vectors, CHUNK], of this simdgroup
+  // [SIMDGROUPS, vectors, CHUNK], of this simdgroup
+  threadgroup float* scaled = weights + vectors * SEGMENT + sg * vectors * CHUNK;
   threadgroup float* highest = weights + vectors * (SEGMENT + SIMDGROUPS * CHUNK);  // [vectors]
   threadgroup float* sums = highest + vectors;                                      // [vectors]
-  threadgroup float* queries = sums + vectors;                                      // [vectors, head_dim / k_group], sums of a group's dimensions
+  // [vectors, head_dim / k_group], sums of a group's dimensions
+  threadgroup float* queries = sums + vectors;
 
   for (uint i = tid; i < vectors * head_dim; i += 32 * SIMDGROUPS) {
     const uint v = first + min(i / head_dim, count - 1);
@@ -241,8 +256,8 @@ kernel void attend(
     }
   }
 
-  // The running totals, for one segment after the other; begun with the sink, a score with a weight and no value. Those of values lie in
-  // out: a thread reads what it has written itself.
+  // The running totals, for one segment after the other; begun with the sink, a score with a weight
+  // and no value. Those of values lie in out: a thread reads what it has written itself.
   float top[VECTORS];
   float all[VECTORS];
 #pragma clang loop unroll(full)
@@ -257,8 +272,10 @@ kernel void attend(
     }
   }
 
-  const uint behind = seen_from(p.window, p.sink_tokens, first_pos) / SEGMENT;   // the first segment behind the sinks'
-  const uint apart = p.sink_tokens > 0 && behind > 0 ? 1 : 0;                    // the sinks' segment comes before it
+  // the first segment behind the sinks'
+  const uint behind = seen_from(p.window, p.sink_tokens, first_pos) / SEGMENT;
+  // the sinks' segment comes before it
+  const uint apart = p.sink_tokens > 0 && behind > 0 ? 1 : 0;
   uint from = 0;
   uint to = apart + last_pos / SEGMENT + 1 - behind;
   if (split) {
@@ -290,10 +307,12 @@ kernel void attend(
       const uint j = start + tid * STRIP;
       table[tid] = j <= last_pos ? (uint(pages[j / p.page_tokens]) * p.kv_heads + head) * p.page_tokens + j % p.page_tokens : 0;
     }
-    threadgroup_barrier(mem_flags::mem_threadgroup);   // queries and table are here; the weights before have been used
+    // queries and table are here; the weights before have been used
+    threadgroup_barrier(mem_flags::mem_threadgroup);
 
     if (something) {
-      // Scores. A lane whose position nobody sees takes one that somebody does, and its score is not used.
+      // Scores. A lane whose position nobody sees takes one that somebody does, and its score is
+      // not used.
       const uint other = any.from < any.to ? any.to - 1 : any.sinks - 1;
       float score[VECTORS][2];
       uint place[2];
@@ -390,14 +409,16 @@ kernel void attend(
         VCodes codes;
         if (v_coded(early) && something) {
           codes = next;
-          next = v_load(v_rows, table + min(c + CHUNK, SEGMENT - CHUNK) / STRIP, bundle, lane);   // what comes next is under way meanwhile
+          // what comes next is under way meanwhile
+          next = v_load(v_rows, table + min(c + CHUNK, SEGMENT - CHUNK) / STRIP, bundle, lane);
         }
         const uint j = start + c;
         if (!something || ((j >= any.to || j + CHUNK <= any.from) && j >= any.sinks)) {
           continue;   // nobody sees any of it
         }
         if (v_coded(early)) {
-          simdgroup_barrier(mem_flags::mem_threadgroup);   // the weights of the chunk before have been used
+          // the weights of the chunk before have been used
+          simdgroup_barrier(mem_flags::mem_threadgroup);
 #pragma clang loop unroll(full)
           for (uint v = 0; v < VECTORS; v++) {
             if (v < vectors) {
@@ -478,14 +499,16 @@ kernel void attend(
   }
 }
 
-// The records of split spans, in the order of their segments. A threadgroup takes a vector, a thread dimensions.
+// The records of split spans, in the order of their segments. A threadgroup takes a vector, a
+// thread dimensions.
 kernel void attend_merge(
     constant AttentionParams& p        [[buffer(0)]],
     device const AttentionSpan* spans  [[buffer(1)]],
     device const float* sinks          [[buffer(2)]],
     device const float* records        [[buffer(3)]],
     device float* out                  [[buffer(4)]],
-    uint3 place                        [[threadgroup_position_in_grid]],   // vector of the block, KV head, block
+    // vector of the block, KV head, block
+    uint3 place                        [[threadgroup_position_in_grid]],
     uint tid                           [[thread_index_in_threadgroup]],
     uint threads                       [[threads_per_threadgroup]]) {
   uint s = 0;

@@ -63,12 +63,16 @@ const (
 func (o *Attention) Metal(c *gpu.Context) {
 	cache := o.Cache
 	if cache.HeadDim > metalHeadDim {
-		panic(fmt.Sprintf("attention: heads of %d dimensions on Metal, expected at most %d: run the model on the CPU", cache.HeadDim, metalHeadDim))
+		panic(
+			fmt.Sprintf(
+				"attention: heads of %d dimensions on Metal, expected at most %d: run the model "+
+					"on the CPU", cache.HeadDim, metalHeadDim))
 	}
 	vectors, prompts := 0, false
 	for i := range o.Spans {
 		prefill, rest := o.parts(i)
-		vectors, prompts = max(vectors, min(metalVectors, rest.Rows*o.group())), prompts || prefill.Rows > 0
+		vectors, prompts = max(vectors, min(metalVectors, rest.Rows*o.group())), prompts ||
+			prefill.Rows > 0
 	}
 	if prompts {
 		o.metalPrefill(c)
@@ -88,9 +92,12 @@ func (o *Attention) parts(i int) (prefill, rest kernels.Span) {
 
 func (o *Attention) metalParams() attentionParams {
 	p := attentionParams{
-		KVHeads: uint32(o.Cache.KVHeads), Group: uint32(o.group()), PageTokens: uint32(o.Cache.PageTokens),
-		QStride: uint32(o.Q.Stride), OutStride: uint32(o.Out.Stride), Window: uint32(o.Window), SinkTokens: uint32(o.SinkTokens),
-		StartTokens: uint32(o.Cache.Start.Tokens), StartPages: uint32(o.Cache.Start.Pages), Scale: o.Scale,
+		KVHeads: uint32(o.Cache.KVHeads), Group: uint32(o.group()),
+		PageTokens: uint32(o.Cache.PageTokens),
+		QStride:    uint32(o.Q.Stride), OutStride: uint32(o.Out.Stride), Window: uint32(o.Window),
+		SinkTokens:  uint32(o.SinkTokens),
+		StartTokens: uint32(o.Cache.Start.Tokens), StartPages: uint32(o.Cache.Start.Pages),
+		Scale: o.Scale,
 	}
 	if !o.Sinks.IsNone() {
 		p.HasSinks = 1
@@ -98,8 +105,8 @@ func (o *Attention) metalParams() attentionParams {
 	return p
 }
 
-// metalDecode dispatches paged_attention.metal: a threadgroup to a block of vectors of a KV head, and to one segment of a span that has few
-// of them.
+// metalDecode dispatches paged_attention.metal: a threadgroup to a block of vectors of a KV head,
+// and to one segment of a span that has few of them.
 func (o *Attention) metalDecode(c *gpu.Context, vectors int) {
 	t := o.metalTable(c, metalForm{vectors: vectors, segment: metalSegment, full: metalFull})
 	attend := o.metalKernel(&attendKernels, attentionSource, "attend", vectors)
@@ -112,21 +119,26 @@ func (o *Attention) metalDecode(c *gpu.Context, vectors int) {
 
 // metalPrefill dispatches prefill_attention.metal, in the same way.
 func (o *Attention) metalPrefill(c *gpu.Context) {
-	t := o.metalTable(c, metalForm{prefill: true, vectors: metalTileVectors, segment: metalTileSegment, full: metalTileFull})
+	t := o.metalTable(c, metalForm{prefill: true, vectors: metalTileVectors,
+		segment: metalTileSegment, full: metalTileFull})
 	attend := o.metalKernel(&prefillKernels, prefillSource, "attend_prefill", metalTileVectors)
 	o.dispatch(c, attend, t, metalTileVectors, 0)
 }
 
 // metalKernel is the kernel of one name for o's formats, made when first used.
-func (o *Attention) metalKernel(kept *variants[attentionVariant, attentionParams], source *gpu.Source, name string, vectors int) *gpu.Kernel[attentionParams] {
-	key := attentionVariant{o.Cache.KFormat, o.Cache.VFormat, vectors, o.Cache.HeadDim, o.Cache.Start.Tokens > 0}
+func (o *Attention) metalKernel(kept *variants[attentionVariant, attentionParams],
+	source *gpu.Source, name string, vectors int) *gpu.Kernel[attentionParams] {
+	key := attentionVariant{o.Cache.KFormat, o.Cache.VFormat, vectors, o.Cache.HeadDim,
+		o.Cache.Start.Tokens > 0}
 	k := kept.find(key)
 	if k == nil {
 		constants := append(key.k.constants("k"), key.v.constants("v")...)
-		constants = append(constants, metal.ConstantValue{Name: "head_dim", Value: uint32(key.headDim)},
+		constants = append(constants,
+			metal.ConstantValue{Name: "head_dim", Value: uint32(key.headDim)},
 			metal.ConstantValue{Name: "has_start", Value: min(1, uint32(o.Cache.Start.Tokens))})
 		if source == attentionSource {
-			constants = append(constants, metal.ConstantValue{Name: "vectors", Value: uint32(vectors)})
+			constants = append(constants,
+				metal.ConstantValue{Name: "vectors", Value: uint32(vectors)})
 		}
 		k = kept.add(key, gpu.NewKernel[attentionParams](source, name, constants...))
 	}
@@ -134,7 +146,8 @@ func (o *Attention) metalKernel(kept *variants[attentionVariant, attentionParams
 }
 
 // dispatch dispatches attend, and merges what it leaves of spans that are split.
-func (o *Attention) dispatch(c *gpu.Context, attend *gpu.Kernel[attentionParams], t attentionTable, vectors, threadgroupBytes int) {
+func (o *Attention) dispatch(c *gpu.Context, attend *gpu.Kernel[attentionParams], t attentionTable,
+	vectors, threadgroupBytes int) {
 	cache, p, spans := o.Cache, o.metalParams(), gpu.Ints(t.ints)
 	p.Spans = uint32(t.spans)
 	partial := c.Scratch(max(1, t.records*cache.KVHeads*vectors*(cache.HeadDim+2)) * 4)
@@ -142,12 +155,15 @@ func (o *Attention) dispatch(c *gpu.Context, attend *gpu.Kernel[attentionParams]
 		Groups:           metal.Size{X: max(1, t.segments), Y: cache.KVHeads, Z: t.blocks},
 		Threads:          metal.Size{X: 32 * metalSimdgroups, Y: 1, Z: 1},
 		ThreadgroupBytes: threadgroupBytes,
-	}, gpu.Read(o.Q), gpu.ReadBytes(cache.K, 0, cache.K.Size), gpu.ReadBytes(cache.V, 0, cache.V.Size), spans, gpu.Read(o.Sinks), partial, gpu.Write(o.Out))
+	}, gpu.Read(o.Q), gpu.ReadBytes(cache.K, 0, cache.K.Size),
+		gpu.ReadBytes(cache.V, 0, cache.V.Size), spans, gpu.Read(o.Sinks), partial,
+		gpu.Write(o.Out))
 	if t.records > 0 {
-		o.metalKernel(&mergeKernels, attentionSource, "attend_merge", vectors).Dispatch(c, p, gpu.Grid{
-			Groups:  metal.Size{X: vectors, Y: cache.KVHeads, Z: t.blocks},
-			Threads: metal.Size{X: min(256, (cache.HeadDim+31)&^31), Y: 1, Z: 1},
-		}, spans, gpu.Read(o.Sinks), partial.ToRead(), gpu.Write(o.Out))
+		o.metalKernel(&mergeKernels, attentionSource, "attend_merge", vectors).Dispatch(c, p,
+			gpu.Grid{
+				Groups:  metal.Size{X: vectors, Y: cache.KVHeads, Z: t.blocks},
+				Threads: metal.Size{X: min(256, (cache.HeadDim+31)&^31), Y: 1, Z: 1},
+			}, spans, gpu.Read(o.Sinks), partial.ToRead(), gpu.Write(o.Out))
 	}
 }
 
@@ -159,11 +175,13 @@ type metalForm struct {
 	full    int  // threadgroups that fill a GPU
 }
 
-// attentionTable is an AttentionSpan of common/attention.h for each span with rows of a form, then their page tables.
+// attentionTable is an AttentionSpan of common/attention.h for each span with rows of a form, then
+// their page tables.
 type attentionTable struct {
-	ints              []int32
-	spans, blocks     int // blocks of vectors in all
-	records, segments int // for spans that are split: blocks of records in all, and the most segments of one
+	ints          []int32
+	spans, blocks int // blocks of vectors in all
+	// for spans that are split: blocks of records in all, and the most segments of one
+	records, segments int
 }
 
 func (o *Attention) metalTable(c *gpu.Context, f metalForm) attentionTable {
@@ -199,7 +217,8 @@ func (o *Attention) metalTable(c *gpu.Context, f metalForm) attentionTable {
 		if n == 1 || own*o.Cache.KVHeads >= f.full {
 			n = 0
 		}
-		copy(entry, []int32{int32(s.Row), int32(s.Rows), int32(s.Pos), int32(at - fields*t.spans), int32(t.blocks), int32(n), int32(first), int32(t.records)})
+		copy(entry, []int32{int32(s.Row), int32(s.Rows), int32(s.Pos), int32(at - fields*t.spans),
+			int32(t.blocks), int32(n), int32(first), int32(t.records)})
 		entry = entry[fields:]
 		at += copy(t.ints[at:], s.Pages[:(s.Pos+s.Rows+pageTokens-1)/pageTokens])
 		t.blocks += own

@@ -2,8 +2,9 @@ package attention
 
 import "math"
 
-// Attention in plain Go: the same tiles, segments and merges as paged_attention.c, one query vector at a time. Queries are rounded for
-// quantized keys as there (kv_round.h); the products are of float32.
+// Attention in plain Go: the same tiles, segments and merges as paged_attention.c, one query vector
+// at a time. Queries are rounded for quantized keys as there (kv_round.h); the products are of
+// float32.
 
 // attend computes a unit.
 func (o *Attention) attend(u unit, scratch []float32) {
@@ -55,7 +56,8 @@ func (o *Attention) merge(i int, scratch []float32) {
 	o.finish(u, total)
 }
 
-// tile lets every vector of u that sees positions of the tile at t, sinks or others, take them in. tile and q are scratch.
+// tile lets every vector of u that sees positions of the tile at t, sinks or others, take them in.
+// tile and q are scratch.
 func (o *Attention) tile(u unit, t int, sinks bool, tile, q, scores, part []float32) {
 	c, d, record, group := o.Cache, o.Cache.HeadDim, o.recordFloats(), o.group()
 	pos := u.span.Pos + u.row
@@ -100,13 +102,14 @@ func (o *Attention) tile(u unit, t int, sinks bool, tile, q, scores, part []floa
 	}
 }
 
-// rounds says that queries are multiplied with codes in the tile at t, for which they are rounded to 8 bits.
+// rounds says that queries are multiplied with codes in the tile at t, for which they are rounded
+// to 8 bits.
 func (o *Attention) rounds(t int) bool {
 	return !o.exact && t >= o.Cache.Start.Tokens && o.Cache.KFormat.quantized()
 }
 
-// roundQuery rounds each group of q to multiples of its largest magnitude / 127. A group whose step is no normal number becomes zero, or
-// undefined with an infinite or undefined element.
+// roundQuery rounds each group of q to multiples of its largest magnitude / 127. A group whose step
+// is no normal number becomes zero, or undefined with an infinite or undefined element.
 func roundQuery(q []float32, group int) {
 	for ; len(q) > 0; q = q[group:] {
 		var top, nan float32
@@ -124,8 +127,8 @@ func roundQuery(q []float32, group int) {
 	}
 }
 
-// seenOf is the part of the tile at t that the row at pos sees, of the sinks or of what is behind them, as offsets from t; from >= to
-// if it sees nothing.
+// seenOf is the part of the tile at t that the row at pos sees, of the sinks or of what is behind
+// them, as offsets from t; from >= to if it sees nothing.
 func (o *Attention) seenOf(pos, t int, sinks bool) (from, to int) {
 	if sinks {
 		return 0, min(o.SinkTokens, pos+1)
@@ -133,7 +136,8 @@ func (o *Attention) seenOf(pos, t int, sinks bool) (from, to int) {
 	return max(0, o.seenFrom(pos)-t), min(tileTokens, pos+1-t)
 }
 
-// weigh turns scores into weights relative to the highest score so far, and brings record r up to it.
+// weigh turns scores into weights relative to the highest score so far, and brings record r up to
+// it.
 func weigh(s, r []float32, d int) {
 	highest := r[d]
 	for _, x := range s {
@@ -158,7 +162,8 @@ func reset(record []float32) {
 	record[len(record)-16] = float32(math.Inf(-1))
 }
 
-// begin sets the records that segments are merged into: nothing yet, or the sink, a score with a weight and no value.
+// begin sets the records that segments are merged into: nothing yet, or the sink, a score with a
+// weight and no value.
 func (o *Attention) begin(u unit, total []float32) {
 	d, record, group := o.Cache.HeadDim, o.recordFloats(), o.group()
 	for i := range u.rows * group {
@@ -170,7 +175,8 @@ func (o *Attention) begin(u unit, total []float32) {
 	}
 }
 
-// mergeRecords adds a segment's records to total. A vector that saw nothing of the segment stays as it is.
+// mergeRecords adds a segment's records to total. A vector that saw nothing of the segment stays as
+// it is.
 func mergeRecords(part, total []float32, record int) {
 	d := record - 16
 	for i := 0; i < len(part); i += record {

@@ -1,6 +1,7 @@
-// Attention of a prompt's rows over paged keys and values, on simdgroup matrices, in float32. Tiles of 64 positions lie at absolute
-// positions; a vector (a query row of a head) goes through those it sees by online softmax, in order. Segments of 2,048 positions
-// begin anew and are merged in order, as those of paged_attention.metal are: so a short prompt behind a long context may share them
+// Attention of a prompt's rows over paged keys and values, on simdgroup matrices, in float32. Tiles
+// of 64 positions lie at absolute positions; a vector (a query row of a head) goes through those it
+// sees by online softmax, in order. Segments of 2,048 positions begin anew and are merged in order,
+// as those of paged_attention.metal are: so a short prompt behind a long context may share them
 // among threadgroups, and the bits are the same.
 //
 // A threadgroup of four simdgroups takes 32 vectors of one KV head. For a tile
@@ -8,8 +9,9 @@
 //   - weights: four threads of a simdgroup have a vector, 16 positions each;
 //   - values: 32 positions by 64 dimensions at a time; a simdgroup keeps 16 vectors by half of all dimensions in its registers. When a
 //     vector's highest score grows, they are multiplied with a diagonal matrix.
-// What a vector does not see has weight 0, and a matrix product adds 0 times its value: the bits do not show it as long as the value is a
-// number. So values are made numbers, and a vector that sees one that was none, or is beyond WILD, or such a score, gives no number.
+// What a vector does not see has weight 0, and a matrix product adds 0 times its value: the bits do
+// not show it as long as the value is a number. So values are made numbers, and a vector that sees
+// one that was none, or is beyond WILD, or such a score, gives no number.
 #include <metal_stdlib>
 #include <metal_simdgroup_matrix>
 #include "common/attention.h"
@@ -19,9 +21,11 @@ constant constexpr uint ROWS = 32;
 constant constexpr uint TILE = 64;
 constant constexpr uint SEGMENT = 2048;
 constant constexpr uint SLICE = 32;          // dimensions of queries and keys, positions of values
-constant constexpr uint KEY_PITCH = 36;      // of rows of SLICE floats, so that they begin in different banks
+// of rows of SLICE floats, so that they begin in different banks
+constant constexpr uint KEY_PITCH = 36;
 constant constexpr uint PITCH = 68;          // of rows of 64
-constant constexpr uint MATRICES = 16;       // of 8 columns of a simdgroup's sums: heads of up to 256
+// of 8 columns of a simdgroup's sums: heads of up to 256
+constant constexpr uint MATRICES = 16;
 constant constexpr float WILD = 1.0e30f;
 
 inline bool tame(float x) { return x <= WILD && x >= -WILD; }  // false for what is no number
@@ -33,17 +37,21 @@ kernel void attend_prefill(
     device const uchar* v_pages        [[buffer(3)]],
     device const AttentionSpan* spans  [[buffer(4)]],
     device const float* sinks          [[buffer(5)]],   // [H], or nothing
-    device float* records              [[buffer(6)]],   // [blocks, segments, kv_heads, ROWS, head_dim + 2]
+    // [blocks, segments, kv_heads, ROWS, head_dim + 2]
+    device float* records              [[buffer(6)]],
     device float* out                  [[buffer(7)]],   // [M, H*head_dim]
-    uint3 place                        [[threadgroup_position_in_grid]],   // segment, KV head, block
+    // segment, KV head, block
+    uint3 place                        [[threadgroup_position_in_grid]],
     uint tid                           [[thread_index_in_threadgroup]],
     uint lane                          [[thread_index_in_simdgroup]],
     uint sg                            [[simdgroup_index_in_threadgroup]]) {
-  threadgroup float staged[(ROWS + TILE) * KEY_PITCH];   // a slice of queries and of keys, or of values, or of sums
+  // a slice of queries and of keys, or of values, or of sums
+  threadgroup float staged[(ROWS + TILE) * KEY_PITCH];
   threadgroup float scores[ROWS * PITCH];                // then weights
   threadgroup float factors[ROWS * 8];                   // diagonal matrices
   threadgroup uint grown[4];                             // for 8 vectors: whether a factor is not 1
-  threadgroup uint wild[4];                              // what each simdgroup has met, a bit to a position
+  // what each simdgroup has met, a bit to a position
+  threadgroup uint wild[4];
   threadgroup float* keys = staged + ROWS * KEY_PITCH;
 
   uint s = 0;
@@ -63,7 +71,8 @@ kernel void attend_prefill(
   const uint first_pos = uint(span->pos) + first / p.group;
   const uint last_pos = uint(span->pos) + (first + count - 1) / p.group;
 
-  // The vector that this thread brings and weighs, with three others of its simdgroup, and what it adds up to.
+  // The vector that this thread brings and weighs, with three others of its simdgroup, and what it
+  // adds up to.
   const uint row = tid / 4;
   const uint part = tid % 4;
   const bool live = row < count;
@@ -80,8 +89,10 @@ kernel void attend_prefill(
   const uint sub_row = sg / 2 * 16;
   const uint sub_col = sg % 2 * 32;
 
-  const uint behind = seen_from(p.window, p.sink_tokens, first_pos) / SEGMENT;   // the first segment behind the sinks'
-  const uint apart = p.sink_tokens > 0 && behind > 0 ? 1 : 0;                    // the sinks' segment comes before it
+  // the first segment behind the sinks'
+  const uint behind = seen_from(p.window, p.sink_tokens, first_pos) / SEGMENT;
+  // the sinks' segment comes before it
+  const uint apart = p.sink_tokens > 0 && behind > 0 ? 1 : 0;
   const uint end = split ? place.x + 1 : apart + last_pos / SEGMENT + 1 - behind;
   for (uint n = split ? place.x : 0; n < end; n++) {
     uint segment = n < apart ? 0 : behind + n - apart;

@@ -5,19 +5,21 @@ import (
 	"math"
 )
 
-// Quantized pages, the rules of quantizing, and both in plain Go; kv_format.h has the same in C, and the same bits.
+// Quantized pages, the rules of quantizing, and both in plain Go; kv_format.h has the same in C,
+// and the same bits.
 //
-// A page of a head is a row of strips of 16 positions. A strip starts with the scales, float16 [groups][16 positions], and, for
-// Affine, the biases likewise; its codes follow. Codes of 3, 5 and 6 bits are cut into planes, 2+1, 4+1 and 4+2 bits, low bits
-// first, so that a vector of 16 codes is found by whole bytes and shifts.
+// A page of a head is a row of strips of 16 positions. A strip starts with the scales, float16
+// [groups][16 positions], and, for Affine, the biases likewise; its codes follow. Codes of 3, 5 and
+// 6 bits are cut into planes, 2+1, 4+1 and 4+2 bits, low bits first, so that a vector of 16 codes
+// is found by whole bytes and shifts.
 //
 //   - K: bundles of 32 dimensions, 64*bits bytes. A plane of w bits is w rows of [16 positions][4 bytes]; dimensions 4q to 4q+3 are
 //     the bytes of row q*w/8 from bit q*w%8 on. A byte belongs to one position, so positions can be written independently.
 //   - V: bundles of 32 dimensions and 4 positions, 16*bits bytes, the four bundles of the same dimensions side by side. A plane of w bits
 //     is [4*w lanes][4 bytes]; dimension i is in lane i%(4*w) from bit i/(4*w)*w on. Positions 0, 1, 2 and 3 are bytes 0, 2, 1 and 3.
 //
-// So 4 bytes are 4 steps of the sum that attention does over dimensions of K or over positions of V, as instructions for integer
-// dot products take them.
+// So 4 bytes are 4 steps of the sum that attention does over dimensions of K or over positions of
+// V, as instructions for integer dot products take them.
 //
 // An all-zero strip is zeros (Affine, scale 0), so fresh pages are harmless.
 
@@ -35,8 +37,8 @@ type strip struct {
 
 func (s *strip) read(dst []float32) {
 	for g := range s.headDim / s.f.group() {
-		// Exact in float64 (codes of 8 bits, parameters of 11, exponents 40 apart at most), so this rounds once, as a fused
-		// multiply-add does.
+		// Exact in float64 (codes of 8 bits, parameters of 11, exponents 40 apart at most), so this
+		// rounds once, as a fused multiply-add does.
 		scale, bias := s.params(g)
 		for i := range s.f.group() {
 			at := g*s.f.group() + i
@@ -52,7 +54,8 @@ func (s *strip) params(g int) (scale, bias float64) {
 	if zero := s.f.zero(); zero > 0 {
 		return scale, -float64(zero) * scale
 	}
-	return scale, float64(fromFloat16(binary.LittleEndian.Uint16(s.bytes[2*((groups+g)*stripTokens+s.lane):])))
+	return scale, float64(fromFloat16(
+		binary.LittleEndian.Uint16(s.bytes[2*((groups+g)*stripTokens+s.lane):])))
 }
 
 // planes are the widths that a code of so many bits is cut into, low bits first.
@@ -68,7 +71,8 @@ func planes(bits int) (low, high int) {
 	return bits, 0
 }
 
-// field is the byte, and the bit in it, where the plane of width bits that starts at base holds dimension dim.
+// field is the byte, and the bit in it, where the plane of width bits that starts at base holds
+// dimension dim.
 func (s *strip) field(dim, base, width int) (at, shift int) {
 	i := dim % bundleDims
 	if s.keys {
@@ -118,7 +122,8 @@ func (s *strip) setCode(dim, code int) {
 	}
 }
 
-// write quantizes a position. Elements saturate to what a float16 can hold, as in a plain cache; a group with a NaN becomes NaN.
+// write quantizes a position. Elements saturate to what a float16 can hold, as in a plain cache; a
+// group with a NaN becomes NaN.
 func (s *strip) write(src []float32) {
 	size, groups := s.f.group(), s.headDim/s.f.group()
 	var room [128]float32 // the largest group
@@ -148,7 +153,8 @@ func (s *strip) write(src []float32) {
 	}
 }
 
-// rule is how a group of finite elements is stored: its parameters and the code of each element. All arithmetic is float32.
+// rule is how a group of finite elements is stored: its parameters and the code of each element.
+// All arithmetic is float32.
 func (f Format) rule(x []float32) (scale, bias uint16, r rounding) {
 	lo, hi := x[0], x[0]
 	for _, v := range x {
@@ -163,9 +169,11 @@ func (f Format) rule(x []float32) (scale, bias uint16, r rounding) {
 		return toFloat16(d), 0, rounding{kind: Q4_0, scale: d}
 	}
 	s, b := affineGrid(lo, hi, f.Bits)
-	// The codes are chosen for the parameters as they are stored: what rounding moves the grid by, a code can often make up for.
+	// The codes are chosen for the parameters as they are stored: what rounding moves the grid by,
+	// a code can often make up for.
 	scale, bias = toFloat16(s), toFloat16(b)
-	return scale, bias, rounding{kind: Affine, scale: fromFloat16(scale), bias: fromFloat16(bias), top: float32(int(1)<<f.Bits - 1)}
+	return scale, bias, rounding{kind: Affine, scale: fromFloat16(scale), bias: fromFloat16(bias),
+		top: float32(int(1)<<f.Bits - 1)}
 }
 
 // rounding turns the elements of one group into codes.
@@ -189,8 +197,8 @@ func (r rounding) code(v float32) int {
 	return int(min(15, v/r.scale+8.5))
 }
 
-// affineGrid is MLX's choice of scale and bias for values in [lo, hi]: the end farther from zero is exact, and so is zero; the other end
-// may be cut by up to a step.
+// affineGrid is MLX's choice of scale and bias for values in [lo, hi]: the end farther from zero is
+// exact, and so is zero; the other end may be cut by up to a step.
 func affineGrid(lo, hi float32, bits int) (s, b float32) {
 	n := float32(int(1)<<bits - 1)
 	s = max((hi-lo)/n, 1e-7)

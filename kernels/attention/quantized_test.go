@@ -19,8 +19,10 @@ func TestRowBytes(t *testing.T) {
 		want int
 	}{
 		{FloatFormat(kernels.F16), 256, 512}, {FloatFormat(kernels.F32), 256, 1024},
-		{affine(8, 64), 256, 272}, {affine(4, 32), 256, 160}, {affine(8, 32), 256, 288}, // 544, 320 and 576 for two heads
-		{affine(3, 128), 128, 52}, {affine(5, 32), 32, 24}, {affine(6, 64), 64, 52}, {affine(2, 32), 96, 36},
+		// 544, 320 and 576 for two heads
+		{affine(8, 64), 256, 272}, {affine(4, 32), 256, 160}, {affine(8, 32), 256, 288},
+		{affine(3, 128), 128, 52}, {affine(5, 32), 32, 24}, {affine(6, 64), 64, 52},
+		{affine(2, 32), 96, 36},
 		{Format{Kind: Q8_0}, 32, 34}, {Format{Kind: Q4_0}, 32, 18}, {Format{Kind: Q4_0}, 256, 144},
 	} {
 		if got := test.f.RowBytes(test.d); got != test.want {
@@ -29,8 +31,10 @@ func TestRowBytes(t *testing.T) {
 	}
 	d := kernels.NewMeasure()
 	c := NewCache(d, affine(8, 64), affine(4, 32), 2, 256, 32, 3, Start{})
-	if c.KPageBytes() != 32*544 || c.VPageBytes() != 32*320 || c.K.Size != 3*32*544 || c.Pages() != 3 {
-		t.Errorf("K8 g64, V4 g32: pages of %d and %d bytes, %d pages", c.KPageBytes(), c.VPageBytes(), c.Pages())
+	if c.KPageBytes() != 32*544 || c.VPageBytes() != 32*320 || c.K.Size != 3*32*544 ||
+		c.Pages() != 3 {
+		t.Errorf("K8 g64, V4 g32: pages of %d and %d bytes, %d pages", c.KPageBytes(),
+			c.VPageBytes(), c.Pages())
 	}
 }
 
@@ -40,8 +44,10 @@ func TestFormatCheck(t *testing.T) {
 		d  int
 		ok bool
 	}{
-		{FloatFormat(kernels.BF16), 48, true}, {FloatFormat(kernels.I8), 64, false}, {affine(4, 32), 96, true}, {affine(4, 64), 96, false},
-		{affine(7, 32), 64, false}, {affine(4, 16), 64, false}, {Format{Kind: Q4_0}, 48, false}, {Format{Kind: Q8_0}, 64, true}, {Format{Kind: 9}, 64, false},
+		{FloatFormat(kernels.BF16), 48, true}, {FloatFormat(kernels.I8), 64, false},
+		{affine(4, 32), 96, true}, {affine(4, 64), 96, false},
+		{affine(7, 32), 64, false}, {affine(4, 16), 64, false}, {Format{Kind: Q4_0}, 48, false},
+		{Format{Kind: Q8_0}, 64, true}, {Format{Kind: 9}, 64, false},
 	} {
 		if err := test.f.Check(test.d); (err == nil) != test.ok {
 			t.Errorf("%s, %d dimensions: %v", test.f, test.d, err)
@@ -56,7 +62,8 @@ func stored(t *testing.T, f Format, x []float32) (k, v []float32) {
 	defer d.Close()
 	c := NewCache(d, f, f, 1, len(x), 32, 1, Start{})
 	const pos = 21
-	a := &Append{K: kernels.FromFloat32s(d, 1, len(x), x), V: kernels.FromFloat32s(d, 1, len(x), x), Cache: c, Spans: []kernels.Span{{Rows: 1, Pos: pos, Pages: []int32{0}}}}
+	a := &Append{K: kernels.FromFloat32s(d, 1, len(x), x), V: kernels.FromFloat32s(d, 1, len(x), x),
+		Cache: c, Spans: []kernels.Span{{Rows: 1, Pos: pos, Pages: []int32{0}}}}
 	d.Run(a)
 	k, v = make([]float32, len(x)), make([]float32, len(x))
 	c.keys(pos).read(k, []int32{0}, 0, pos)
@@ -71,16 +78,21 @@ func TestRules(t *testing.T) {
 		f       Format
 		x, want []float32
 	}{
-		// lo = -3 is farther from zero: s = 4/3, q0 = round(-2.25) = -2, so s = 1.5 and bias = -3: values -3, -1.5, 0, 1.5.
-		{"affine 2, low edge", affine(2, 32), []float32{-3, 1, -1.4, -1.6, 0.7}, []float32{-3, 1.5, -1.5, -1.5, 0}},
+		// lo = -3 is farther from zero: s = 4/3, q0 = round(-2.25) = -2, so s = 1.5 and bias = -3:
+		// values -3, -1.5, 0, 1.5.
+		{"affine 2, low edge", affine(2, 32), []float32{-3, 1, -1.4, -1.6, 0.7},
+			[]float32{-3, 1.5, -1.5, -1.5, 0}},
 		// hi = 3: s = -1, q0 = -3, bias = 3: values 3, 2, 1, 0.
-		{"affine 2, high edge", affine(2, 32), []float32{3, 1, 2.4, 0.6, 0}, []float32{3, 1, 2, 1, 0}},
+		{"affine 2, high edge", affine(2, 32), []float32{3, 1, 2.4, 0.6, 0},
+			[]float32{3, 1, 2, 1, 0}},
 		// s = -1, bias = 15; halves go to the even code, counted from 15: code 14 is 1.
 		{"affine 4", affine(4, 32), []float32{15, 7.4, 0.5, 1.5}, []float32{15, 7, 1, 1}},
 		// d = 1: halves go to even.
-		{"q8_0", Format{Kind: Q8_0}, []float32{-127, 0.5, 1.5, -3.4, 126.6}, []float32{-127, 0, 2, -3, 127}},
+		{"q8_0", Format{Kind: Q8_0}, []float32{-127, 0.5, 1.5, -3.4, 126.6},
+			[]float32{-127, 0, 2, -3, 127}},
 		// m = -8 gives d = 1; 7.9 is cut at 7.
-		{"q4_0, negative", Format{Kind: Q4_0}, []float32{-8, 7.9, 0.4, -0.6}, []float32{-8, 7, 0, -1}},
+		{"q4_0, negative", Format{Kind: Q4_0}, []float32{-8, 7.9, 0.4, -0.6},
+			[]float32{-8, 7, 0, -1}},
 		// The first of equal magnitudes decides: m = 8 gives d = -1, so -8 is cut at -7.
 		{"q4_0, first of two", Format{Kind: Q4_0}, []float32{8, -8, 3}, []float32{8, -7, 3}},
 		{"zeros, affine", affine(8, 32), []float32{0}, []float32{0}},
@@ -93,16 +105,19 @@ func TestRules(t *testing.T) {
 		k, v := stored(t, test.f, x)
 		for i := range x {
 			if k[i] != want[i] || v[i] != want[i] {
-				t.Errorf("%s: element %d, %g, came back as %g (K) and %g (V), expected %g", test.name, i, x[i], k[i], v[i], want[i])
+				t.Errorf("%s: element %d, %g, came back as %g (K) and %g (V), expected %g",
+					test.name, i, x[i], k[i], v[i], want[i])
 			}
 		}
 	}
 }
 
-// TestQuantizationError: nothing is off by more than a step, plus what float16 rounds off scale and bias; and most by half a step.
+// TestQuantizationError: nothing is off by more than a step, plus what float16 rounds off scale and
+// bias; and most by half a step.
 func TestQuantizationError(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
-	for _, f := range []Format{affine(2, 32), affine(3, 64), affine(4, 32), affine(5, 128), affine(6, 32), affine(8, 64), {Kind: Q8_0}, {Kind: Q4_0}} {
+	for _, f := range []Format{affine(2, 32), affine(3, 64), affine(4, 32), affine(5, 128),
+		affine(6, 32), affine(8, 64), {Kind: Q8_0}, {Kind: Q4_0}} {
 		const d = 256
 		var squares, total float64
 		for range 50 {
@@ -143,7 +158,8 @@ func TestQuantizationError(t *testing.T) {
 	}
 }
 
-// TestOddValues: what does not fit saturates, what is not a number stays so, and all instruction sets agree on both.
+// TestOddValues: what does not fit saturates, what is not a number stays so, and all instruction
+// sets agree on both.
 func TestOddValues(t *testing.T) {
 	const d = 128
 	inf, nan := float32(math.Inf(1)), float32(math.NaN())
@@ -155,7 +171,8 @@ func TestOddValues(t *testing.T) {
 	x[3], x[9], x[40], x[70], x[71], x[100] = inf, -3e38, nan, 1e-8, -1e-8, -inf
 	clear(x[64:70])
 	clear(x[72:96])
-	for _, f := range []Format{affine(8, 32), affine(3, 32), affine(4, 64), {Kind: Q8_0}, {Kind: Q4_0}} {
+	for _, f := range []Format{affine(8, 32), affine(3, 32), affine(4, 64), {Kind: Q8_0},
+		{Kind: Q4_0}} {
 		k, _ := stored(t, f, x)
 		for i, y := range k {
 			group := x[i/f.group()*f.group():][:f.group()]
@@ -171,7 +188,9 @@ func TestOddValues(t *testing.T) {
 		for _, isa := range append([]cpu.ISA{cpu.Generic}, cpu.Available()...) {
 			dev := kernels.NewCPU(cpu.Options{ISA: isa, Threads: 1})
 			c := NewCache(dev, f, f, 1, d, 16, 1, Start{})
-			dev.Run(&Append{K: kernels.FromFloat32s(dev, 1, d, x), V: kernels.FromFloat32s(dev, 1, d, x), Cache: c, Spans: []kernels.Span{{Rows: 1, Pos: 5, Pages: []int32{0}}}})
+			dev.Run(&Append{K: kernels.FromFloat32s(dev, 1, d, x),
+				V: kernels.FromFloat32s(dev, 1, d, x), Cache: c,
+				Spans: []kernels.Span{{Rows: 1, Pos: 5, Pages: []int32{0}}}})
 			var got [][]byte
 			for _, m := range c.tensors() {
 				got = append(got, kerneltest.Elements(m))

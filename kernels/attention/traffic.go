@@ -2,7 +2,8 @@ package attention
 
 import "headroom/kernels"
 
-// TrafficBytes implements kernels.Traffic: the keys and values of every position that a span's rows see, once.
+// TrafficBytes implements kernels.Traffic: the keys and values of every position that a span's rows
+// see, once.
 func (o *Attention) TrafficBytes() int64 {
 	n := int64(0)
 	for _, s := range o.Spans {
@@ -12,8 +13,8 @@ func (o *Attention) TrafficBytes() int64 {
 	return n
 }
 
-// Operations implements kernels.Work: each query times the keys that it sees, and as many weights times values. A start in float16 counts
-// as what follows it.
+// Operations implements kernels.Work: each query times the keys that it sees, and as many weights
+// times values. A start in float16 counts as what follows it.
 func (o *Attention) Operations() (n kernels.Operations) {
 	seen := int64(0)
 	for _, s := range o.Spans {
@@ -30,12 +31,14 @@ func (o *Attention) Operations() (n kernels.Operations) {
 	return n
 }
 
-// seenBy is how many positions the rows of [from, to) see together, without going through all of them: plans are made for millions of rows.
+// seenBy is how many positions the rows of [from, to) see together, without going through all of
+// them: plans are made for millions of rows.
 func (o *Attention) seenBy(from, to int) (n int64) {
 	if o.Window == 0 {
 		return int64(to-from) * int64(from+1+to) / 2
 	}
-	full := min(to, max(from, o.SinkTokens+o.Window-1)) // from here on every row sees sinks and a whole window
+	// from here on every row sees sinks and a whole window
+	full := min(to, max(from, o.SinkTokens+o.Window-1))
 	for pos := from; pos < full; pos++ {
 		n += int64(o.seen(pos))
 	}

@@ -8,13 +8,14 @@ import (
 
 // How an Attention is cut into units of work, and what a unit leaves behind.
 //
-// The vectors of a unit are the query rows of its block times the heads of its group, heads fastest. While segments are
-// summed, each vector has a record of recordFloats: the weighted sum of values [D], the highest score, and the sum of weights
-// relative to it.
+// The vectors of a unit are the query rows of its block times the heads of its group, heads
+// fastest. While segments are summed, each vector has a record of recordFloats: the weighted sum of
+// values [D], the highest score, and the sum of weights relative to it.
 
-// A span of one block is cut into its segments, so that threads have enough to share; but not where there are heads enough and many vectors, whose
-// preparation and records would be paid for with every segment. What a decoded token reads, of few vectors, is faster read a segment's heads after each
-// other.
+// A span of one block is cut into its segments, so that threads have enough to share; but not where
+// there are heads enough and many vectors, whose preparation and records would be paid for with
+// every segment. What a decoded token reads, of few vectors, is faster read a segment's heads after
+// each other.
 const (
 	fewVectors     = 12
 	headsPerThread = 4
@@ -37,7 +38,8 @@ func (o *Attention) cut(s *kernels.Span) cut {
 		to:     (s.Pos+s.Rows-1)/segmentTokens + 1,
 	}
 	c.units = c.blocks * kvHeads
-	if c.blocks == 1 && c.to-c.from > 1 && (s.Rows*o.group() <= fewVectors || kvHeads < headsPerThread*o.threads) {
+	if c.blocks == 1 && c.to-c.from > 1 &&
+		(s.Rows*o.group() <= fewVectors || kvHeads < headsPerThread*o.threads) {
 		c.split = true
 		c.units = (o.sinkSegments() + c.to - c.from) * kvHeads
 		c.partials = c.units * s.Rows * o.group() * o.recordFloats()
@@ -54,25 +56,28 @@ func (o *Attention) blockRows() int { return max(1, blockVectors/o.group()) }
 // recordFloats keeps records a multiple of 64 bytes apart.
 func (o *Attention) recordFloats() int { return o.Cache.HeadDim + 16 }
 
-// scratchFloats is what a worker needs: a tile, and for each vector its query, scores, two records, and what the integer products
-// need: the rounded query (16 bits each, and three numbers per group), sixteen sums per group of V, weights of 16 bits for a tile,
-// and two numbers that they are worth; the groups of a tile's V, two numbers a position and one more; and room for the sixteen weights
-// that a matrix unit may read past the last.
+// scratchFloats is what a worker needs: a tile, and for each vector its query, scores, two records,
+// and what the integer products need: the rounded query (16 bits each, and three numbers per
+// group), sixteen sums per group of V, weights of 16 bits for a tile, and two numbers that they are
+// worth; the groups of a tile's V, two numbers a position and one more; and room for the sixteen
+// weights that a matrix unit may read past the last.
 func (o *Attention) scratchFloats() int {
 	vectors, d := o.blockRows()*o.group(), o.Cache.HeadDim
 	integers := d/2 + 3*d/minGroup + 16*d/minGroup + tileTokens/2 + 2
-	return tileTokens*d + vectors*(d+tileTokens+2*o.recordFloats()+integers) + d/minGroup*(2*tileTokens+1) + 16*tileTokens/2
+	return tileTokens*d + vectors*(d+tileTokens+2*o.recordFloats()+integers) +
+		d/minGroup*(2*tileTokens+1) + 16*tileTokens/2
 }
 
-// unit is the part of a span that one call computes: rows [row, row+rows) of the span, one KV head, the sinks if it has them, and
-// segments [from, to).
+// unit is the part of a span that one call computes: rows [row, row+rows) of the span, one KV head,
+// the sinks if it has them, and segments [from, to).
 type unit struct {
 	span      *kernels.Span
 	kvHead    int
 	row, rows int
 	sinks     bool
 	from, to  int
-	partials  []float32 // where a unit of a split span leaves its records; nil: it writes the output
+	// where a unit of a split span leaves its records; nil: it writes the output
+	partials []float32
 }
 
 // segments is how many records a vector of u goes through.
@@ -94,7 +99,8 @@ func (o *Attention) unit(i int) unit {
 			base += c.partials
 			continue
 		}
-		u := unit{span: s, kvHead: i % kvHeads, rows: s.Rows, sinks: o.SinkTokens > 0, from: c.from, to: c.to}
+		u := unit{span: s, kvHead: i % kvHeads, rows: s.Rows, sinks: o.SinkTokens > 0, from: c.from,
+			to: c.to}
 		if c.split {
 			if u.sinks = i < kvHeads*o.sinkSegments(); u.sinks {
 				u.to = u.from
@@ -106,8 +112,8 @@ func (o *Attention) unit(i int) unit {
 			u.partials = o.partials[base+i*n : base+(i+1)*n]
 			return u
 		}
-		// Blocks of one KV head follow each other, so that its keys and values stay in the cache of a core; the last rows see most, so they
-		// go first: threads then end together.
+		// Blocks of one KV head follow each other, so that its keys and values stay in the cache of
+		// a core; the last rows see most, so they go first: threads then end together.
 		rows := o.blockRows()
 		u.kvHead = i / c.blocks
 		u.row = (c.blocks - 1 - i%c.blocks) * rows
@@ -119,8 +125,9 @@ func (o *Attention) unit(i int) unit {
 	panic("attention: no such unit")
 }
 
-// splitUnit finds merge unit i: one KV head of a span. ok is false if the span was not split. The partials are those of its
-// first segment and all that follow; consecutive segments lie stride floats apart.
+// splitUnit finds merge unit i: one KV head of a span. ok is false if the span was not split. The
+// partials are those of its first segment and all that follow; consecutive segments lie stride
+// floats apart.
 func (o *Attention) splitUnit(i int) (u unit, stride int, ok bool) {
 	kvHeads, base := o.Cache.KVHeads, 0
 	at := i / kvHeads
@@ -133,7 +140,8 @@ func (o *Attention) splitUnit(i int) (u unit, stride int, ok bool) {
 		return unit{}, 0, false
 	}
 	n := s.Rows * o.group() * o.recordFloats()
-	u = unit{span: s, kvHead: i % kvHeads, rows: s.Rows, sinks: o.SinkTokens > 0, from: c.from, to: c.to}
+	u = unit{span: s, kvHead: i % kvHeads, rows: s.Rows, sinks: o.SinkTokens > 0, from: c.from,
+		to: c.to}
 	u.partials = o.partials[base+u.kvHead*n : base+c.partials]
 	return u, n * kvHeads, true
 }

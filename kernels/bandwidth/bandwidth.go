@@ -1,5 +1,5 @@
-// Package bandwidth reads memory and does next to nothing with it: the yardstick for operators that are bound by memory, as every
-// operator of a decode step is.
+// Package bandwidth reads memory and does next to nothing with it: the yardstick for operators that
+// are bound by memory, as every operator of a decode step is.
 package bandwidth
 
 import "headroom/kernels"

@@ -16,12 +16,14 @@ func BenchmarkNV(b *testing.B)    { kerneltest.BenchNV(b, kerneltest.Timings(Cas
 
 func TestMetalCases(t *testing.T) { kerneltest.RunMetal(t, Cases()) }
 
-// TestWays: every way reads every element once, whatever is left of a row behind whole blocks. Sums of small integers are exact in any order.
+// TestWays: every way reads every element once, whatever is left of a row behind whole blocks. Sums
+// of small integers are exact in any order.
 func TestWays(t *testing.T) {
 	for _, isa := range cpu.Available() {
 		d := kernels.NewCPU(cpu.Options{ISA: isa, Threads: 2})
 		for _, cols := range []int{64, 192, 512, 512 + 64, 4096 - 64} {
-			o := &Read{X: kernels.NewTensor(d, kernels.F32, 3, cols), Sums: kernels.NewTensor(d, kernels.F32, 3, 1)}
+			o := &Read{X: kernels.NewTensor(d, kernels.F32, 3, cols),
+				Sums: kernels.NewTensor(d, kernels.F32, 3, 1)}
 			for i, x := 0, o.X.Float32s(); i < len(x); i++ {
 				x[i] = float32(i * 7919 % 1021)
 			}
@@ -34,26 +36,31 @@ func TestWays(t *testing.T) {
 						want += v
 					}
 					if got := o.Sums.Row(r)[0]; got != want {
-						t.Errorf("%s, %+v, row %d of %d: sum %g, expected %g", isa, Ways[o.Way], r, cols, got, want)
+						t.Errorf("%s, %+v, row %d of %d: sum %g, expected %g", isa, Ways[o.Way], r,
+							cols, got, want)
 					}
 				}
 			}
 		}
 		d.Close()
 	}
-	o := &Read{X: kernels.NewTensor(kernels.NewMeasure(), kernels.F32, 1, 64), Sums: kernels.NewTensor(kernels.NewMeasure(), kernels.F32, 1, 1), Way: len(Ways)}
+	o := &Read{X: kernels.NewTensor(kernels.NewMeasure(), kernels.F32, 1, 64),
+		Sums: kernels.NewTensor(kernels.NewMeasure(), kernels.F32, 1, 1), Way: len(Ways)}
 	if o.Check() == nil {
 		t.Error("a way that does not exist passed the check")
 	}
 }
 
-// BenchmarkWays shows which way is the fastest on this machine: GB/s of each, in turn. -benchtime 1x is enough.
+// BenchmarkWays shows which way is the fastest on this machine: GB/s of each, in turn. -benchtime
+// 1x is enough.
 func BenchmarkWays(b *testing.B) {
 	const rows, cols = 2048, 64 << 10
 	d := kernels.NewCPU(cpu.Options{})
 	defer d.Close()
-	o := &Read{X: kernels.NewTensor(d, kernels.F32, rows, cols), Sums: kernels.NewTensor(d, kernels.F32, rows, 1)}
-	for i, x := 0, o.X.Float32s(); i < len(x); i += 1024 { // untouched pages all read the same zeros
+	o := &Read{X: kernels.NewTensor(d, kernels.F32, rows, cols),
+		Sums: kernels.NewTensor(d, kernels.F32, rows, 1)}
+	for i, x := 0, o.X.Float32s(); i < len(x); i += 1024 {
+		// untouched pages all read the same zeros
 		x[i] = 1
 	}
 	for b.Loop() {

@@ -17,6 +17,7 @@ import "headroom/kernels/cpu"
 
 func (o *Read) native(isa cpu.ISA, from, to int) {
 	x, sums, way := o.X.RowRange(from, to), o.Sums.RowRange(from, to), Ways[o.Way]
-	C.headroom_read(C.int(isa), (*C.float)(x.Ptr()), C.int64_t(x.Rows), C.int64_t(x.Cols), (*C.float)(sums.Ptr()), C.ptrdiff_t(sums.Stride),
+	C.headroom_read(C.int(isa), (*C.float)(x.Ptr()), C.int64_t(x.Rows), C.int64_t(x.Cols),
+		(*C.float)(sums.Ptr()), C.ptrdiff_t(sums.Stride),
 		C.int(way.Streams), C.int(way.Lines), C.int64_t(way.Ahead))
 }

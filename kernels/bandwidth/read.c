@@ -1,6 +1,8 @@
-// sums[r] = sum of row r. What a processor fetches by itself, and what asking ahead does for it, differs by its maker, so there are several ways of
-// reading, and who measures finds the fastest: a row goes as several streams side by side, each a part of it, so many lines of a stream at a time, and
-// each may ask for what lies so many bytes ahead, at its end for where it goes on in the next row. Four sums, so that additions do not wait for each other.
+// sums[r] = sum of row r. What a processor fetches by itself, and what asking ahead does for it,
+// differs by its maker, so there are several ways of reading, and who measures finds the fastest: a
+// row goes as several streams side by side, each a part of it, so many lines of a stream at a time,
+// and each may ask for what lies so many bytes ahead, at its end for where it goes on in the next
+// row. Four sums, so that additions do not wait for each other.
 #ifdef ISA
 
 #undef LINE

@@ -1,7 +1,7 @@
 package bandwidth
 
-// A yardstick and not a part of any model: how fast this machine's memory can be read with all threads, to compare decoding
-// with.
+// A yardstick and not a part of any model: how fast this machine's memory can be read with all
+// threads, to compare decoding with.
 
 import (
 	"errors"
@@ -12,8 +12,9 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// Read adds up each row of X: sums[r] = Σ X[r, :]. X is float32 [M, N], contiguous from a multiple of 16 bytes on, N a multiple of 64;
-// Sums is float32 [M, 1]. Rows of a few hundred KB make it a stream.
+// Read adds up each row of X: sums[r] = Σ X[r, :]. X is float32 [M, N], contiguous from a multiple
+// of 16 bytes on, N a multiple of 64; Sums is float32 [M, 1]. Rows of a few hundred KB make it a
+// stream.
 type Read struct {
 	X    kernels.Tensor
 	Sums kernels.Tensor
@@ -25,9 +26,13 @@ func (o *Read) Name() string { return "read" }
 
 // Check implements kernels.Op.
 func (o *Read) Check() error {
-	err := errors.Join(kernels.CheckShape("x", o.X, kernels.F32, -1, -1), kernels.CheckShape("sums", o.Sums, kernels.F32, o.X.Rows, 1))
+	err := errors.Join(kernels.CheckShape("x", o.X, kernels.F32, -1, -1),
+		kernels.CheckShape("sums", o.Sums, kernels.F32, o.X.Rows, 1))
 	if err == nil && (o.X.Cols%64 != 0 || !o.X.Contiguous() || o.X.Offset%16 != 0) {
-		err = fmt.Errorf("x: got %s with stride %d at byte %d, expected contiguous rows of a multiple of 64, at a multiple of 16", o.X, o.X.Stride, o.X.Offset)
+		err =
+			fmt.Errorf(
+				"x: got %s with stride %d at byte %d, expected contiguous rows of a multiple of "+
+					"64, at a multiple of 16", o.X, o.X.Stride, o.X.Offset)
 	}
 	if err == nil && (o.Way < 0 || o.Way >= len(Ways)) {
 		err = fmt.Errorf("way: got %d, expected one of %d", o.Way, len(Ways))
@@ -68,10 +73,13 @@ func readCases() []kernels.Case {
 	for _, s := range []struct{ rows, cols int }{{1, 64}, {3, 1024}, {128, 65536}} {
 		cases = append(cases, kernels.Case{
 			Name:   fmt.Sprintf("read_f32_m%d_n%d", s.rows, s.cols),
-			AbsTol: 2e-6 * float64(s.cols), Why: "float32 sums in 64 lanes of as many terms of order one; the reference adds in float64",
+			AbsTol: 2e-6 * float64(s.cols),
+			Why: "float32 sums in 64 lanes of as many terms of order one; the reference adds " +
+				"in float64",
 			Bytes: int64(4 * s.rows * s.cols),
 			New: func(d kernels.Device, r *rand.Rand) (kernels.Op, []kernels.Tensor) {
-				o := &Read{X: kernels.RandomTensor(d, r, s.rows, s.cols, 1), Sums: kernels.NewTensor(d, kernels.F32, s.rows, 1)}
+				o := &Read{X: kernels.RandomTensor(d, r, s.rows, s.cols, 1),
+					Sums: kernels.NewTensor(d, kernels.F32, s.rows, 1)}
 				return o, []kernels.Tensor{o.Sums}
 			},
 		})

@@ -1,5 +1,6 @@
-// sums[r] = sum of row r, a threadgroup to a row. A thread adds up vectors tid, tid + threads, ... of four columns; the order of the
-// sum depends on the number of threads alone, and that on the width.
+// sums[r] = sum of row r, a threadgroup to a row. A thread adds up vectors tid, tid + threads, ...
+// of four columns; the order of the sum depends on the number of threads alone, and that on the
+// width.
 #include <metal_stdlib>
 #include "common/reduce.h"
 using namespace metal;

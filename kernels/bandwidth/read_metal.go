@@ -23,6 +23,7 @@ func (o *Read) Metal(c *gpu.Context) {
 	for threads < 1024 && threads < vectors/8 {
 		threads *= 2
 	}
-	readKernel.Dispatch(c, readParams{Vectors: uint32(vectors), SumsStride: uint32(o.Sums.Stride)}, gpu.Rows(o.X.Rows, threads),
+	readKernel.Dispatch(c, readParams{Vectors: uint32(vectors), SumsStride: uint32(o.Sums.Stride)},
+		gpu.Rows(o.X.Rows, threads),
 		gpu.Read(o.X), gpu.Write(o.Sums))
 }

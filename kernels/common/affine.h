@@ -1,9 +1,9 @@
-// MLX affine weights: a row is one little-endian LSB-first stream of 2, 3, 4, 5, 6 or 8-bit codes, and each group of 32, 64 or
-// 128 elements has a scale and a bias: element = code*scale + bias. Included by a kernel's ISA half (so no include guard), after
-// simd.h.
+// MLX affine weights: a row is one little-endian LSB-first stream of 2, 3, 4, 5, 6 or 8-bit codes,
+// and each group of 32, 64 or 128 elements has a scale and a bias: element = code*scale + bias.
+// Included by a kernel's ISA half (so no include guard), after simd.h.
 //
-// codes64 is 64 codes, one byte each, in order. `bits` must be a constant where these are inlined into a loop. No load touches
-// memory outside the codes it is asked for: rows lie in mapped files.
+// codes64 is 64 codes, one byte each, in order. `bits` must be a constant where these are inlined
+// into a loop. No load touches memory outside the codes it is asked for: rows lie in mapped files.
 
 #define codes64 KERNEL(codes64)
 #define c_load KERNEL(c_load)
@@ -22,9 +22,10 @@
 #define DTYPE_BF16 2
 #endif
 
-// Without a byte permute, sixteen codes (2*bits bytes) at a time: a shuffle brings the two bytes that hold a code into its
-// 16-bit lane, a multiplication shifts the code's highest bit to the top, one shift takes it down again. The sixteen bytes that
-// the shuffle reads must not pass the end of the 64 codes, so the last ones start early: WINDOW is where.
+// Without a byte permute, sixteen codes (2*bits bytes) at a time: a shuffle brings the two bytes
+// that hold a code into its 16-bit lane, a multiplication shifts the code's highest bit to the top,
+// one shift takes it down again. The sixteen bytes that the shuffle reads must not pass the end of
+// the 64 codes, so the last ones start early: WINDOW is where.
 #define WINDOW(i, bits) (2 * (bits) * (i) < 8 * (bits) - 16 ? 2 * (bits) * (i) : 8 * (bits) - 16)
 #define AT(i, j, bits) (char)(2 * (bits) * (i) - WINDOW(i, bits) + (j) * (bits) / 8), (char)(2 * (bits) * (i) - WINDOW(i, bits) + (j) * (bits) / 8 + 1)
 #define SHUFFLE(i, j, bits) AT(i, (j), bits), AT(i, (j) + 1, bits), AT(i, (j) + 2, bits), AT(i, (j) + 3, bits), \
@@ -37,15 +38,16 @@
 typedef __m512i codes64;
 
 #if ISA == ISA_VNNI
-// The first n bytes, 16, 24, 40 or 48. Masked loads would do, but each one that crosses into a page without a translation takes
-// hundreds of cycles.
+// The first n bytes, 16, 24, 40 or 48. Masked loads would do, but each one that crosses into a page
+// without a translation takes hundreds of cycles.
 SIMD __m512i KERNEL(load_bytes)(const uint8_t *p, int n) {
     if (n == 16) return _mm512_castsi128_si512(_mm_loadu_si128((const __m128i *)p));
     if (n == 24) return _mm512_inserti32x4(_mm512_castsi128_si512(_mm_loadu_si128((const __m128i *)p)), _mm_loadl_epi64((const __m128i *)(p + 16)), 1);
     __m128i end = n == 40 ? _mm_loadl_epi64((const __m128i *)(p + 32)) : _mm_loadu_si128((const __m128i *)(p + 32));
     return _mm512_inserti32x4(_mm512_castsi256_si512(_mm256_loadu_si256((const __m256i *)p)), end, 2);
 }
-// Byte permute: the `bits` bytes of each eight codes go to one 64-bit lane; a multishift picks the codes out of it.
+// Byte permute: the `bits` bytes of each eight codes go to one 64-bit lane; a multishift picks the
+// codes out of it.
 #define Q(j, b) (char)((j) * (b)), (char)((j) * (b) + 1), (char)((j) * (b) + 2), (char)((j) * (b) + 3), (char)((j) * (b) + 4), (char)((j) * (b) + 5), 0, 0
 #define S(b) 0, (b), 2 * (b), 3 * (b), 4 * (b), 5 * (b), 6 * (b), 7 * (b)
 #define PICK(b) { \
@@ -188,7 +190,8 @@ SIMD f32x16 c_float(codes64 c, int i) {
 #undef TOP
 #undef TOPS
 
-// The first 32 codes of 64; the others are zero. The end of a row whose width is an odd number of groups of 32.
+// The first 32 codes of 64; the others are zero. The end of a row whose width is an odd number of
+// groups of 32.
 SIMD codes64 c_load_half(const uint8_t *p, int bits) {
     uint8_t t[64] = {0};
     memcpy(t, p, (size_t)(4 * bits));
@@ -203,7 +206,8 @@ SIMD f32x16 v_load_param(const void *row, int dtype, int64_t at, int64_t n) {
     }
     const uint16_t *p = (const uint16_t *)row + at;
 #if ISA == ISA_AVX512 || ISA == ISA_VNNI
-    // In a narrow matrix this is every load; going through memory would wait for the pieces to be stored.
+    // In a narrow matrix this is every load; going through memory would wait for the pieces to be
+    // stored.
     __m256i x = _mm256_maskz_loadu_epi16(n - at >= 16 ? 0xffff : (__mmask16)((1u << (n > at ? n - at : 0)) - 1), p);
     return dtype == DTYPE_BF16 ? _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(x), 16)) : _mm512_cvtph_ps(x);
 #else
@@ -216,7 +220,8 @@ SIMD f32x16 v_load_param(const void *row, int dtype, int64_t at, int64_t n) {
 #endif
 }
 
-// Dequantizes a row of k elements to out, which has room for k rounded up to 16. Bits 0 means plain elements of dtype.
+// Dequantizes a row of k elements to out, which has room for k rounded up to 16. Bits 0 means plain
+// elements of dtype.
 SIMD void affine_row_bits(const uint8_t *codes, const void *scales, const void *biases, int dtype, int bits, int group, int64_t k, float *out) {
     float s[16], b[16];
     int per = group / 16, groups = (int)(k / group);

@@ -10,9 +10,9 @@
 //     void headroom_rms_norm(int isa, ...) { DISPATCH(isa, rms_norm, (...)); }
 //     #endif
 //
-// KERNEL(name) is name with the set's suffix. All arithmetic is written with explicit fused multiply-adds and the compiler makes
-// none of its own (GCC: by -std=c11 in the package's #cgo CFLAGS; clang: by the pragma), so every set gives the same bits unless
-// a kernel says otherwise.
+// KERNEL(name) is name with the set's suffix. All arithmetic is written with explicit fused
+// multiply-adds and the compiler makes none of its own (GCC: by -std=c11 in the package's #cgo
+// CFLAGS; clang: by the pragma), so every set gives the same bits unless a kernel says otherwise.
 #pragma once
 #ifdef __clang__
 #pragma STDC FP_CONTRACT OFF

@@ -1,7 +1,8 @@
-// MXFP4 weights: 4-bit codes that are floats of one sign, two exponent and one fraction bit (E2M1), and for each 32 of them a byte that is
-// the exponent of their scale (E8M0): element = value(code) * 2^(scale-127). Twice a value is an integer from -12 to 12, so the elements of
-// a group are integers times half their scale, exactly, and kernels that multiply bytes take them as they take other codes. Included by a
-// kernel's ISA half (so no include guard), after affine.h.
+// MXFP4 weights: 4-bit codes that are floats of one sign, two exponent and one fraction bit (E2M1),
+// and for each 32 of them a byte that is the exponent of their scale (E8M0): element = value(code)
+// * 2^(scale-127). Twice a value is an integer from -12 to 12, so the elements of a group are
+// integers times half their scale, exactly, and kernels that multiply bytes take them as they take
+// other codes. Included by a kernel's ISA half (so no include guard), after affine.h.
 
 #define c_e2m1 KERNEL(c_e2m1)
 #define c_e2m1_float KERNEL(c_e2m1_float)
@@ -17,8 +18,9 @@
 #define E2M1(o) o, 1 + o, 2 + o, 3 + o, 4 + o, 6 + o, 8 + o, 12 + o, o, o - 1, o - 2, o - 3, o - 4, o - 6, o - 8, o - 12
 #endif
 
-// c_e2m1 gives, for 64 codes of 4 bits, a byte each: the doubled value plus E2M1_OFFSET, which is 12 where bytes that multiply
-// activations are unsigned. c_e2m1_float is doubled values [16i, 16i+16) of what c_e2m1 gave.
+// c_e2m1 gives, for 64 codes of 4 bits, a byte each: the doubled value plus E2M1_OFFSET, which is
+// 12 where bytes that multiply activations are unsigned. c_e2m1_float is doubled values [16i,
+// 16i+16) of what c_e2m1 gave.
 #if ISA == ISA_AVX512 || ISA == ISA_VNNI
 #define E2M1_OFFSET 12
 SIMD codes64 c_e2m1(codes64 c) { return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(_mm_setr_epi8(E2M1(E2M1_OFFSET))), c); }
@@ -61,8 +63,9 @@ SIMD f32x16 KERNEL(e8m0)(const uint8_t *p) {
 }
 #endif
 
-// Half of scales [at, at+16) of a row of n, 2^(scale-128): what doubled values are multiplied with. Those from n on are some number. A
-// scale is the exponent of a float, but that 0 is 2^-127, whose only bit is the highest of the fraction.
+// Half of scales [at, at+16) of a row of n, 2^(scale-128): what doubled values are multiplied with.
+// Those from n on are some number. A scale is the exponent of a float, but that 0 is 2^-127, whose
+// only bit is the highest of the fraction.
 SIMD f32x16 v_load_e8m0(const uint8_t *row, int64_t at, int64_t n) {
     uint8_t t[16] = {0};
     const uint8_t *p = row + at;

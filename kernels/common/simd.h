@@ -1,8 +1,8 @@
-// Sixteen floats at a time, the same on every instruction set: f32x16 and its operations. Included once per set by
-// foreach_isa.h (so no include guard); each name gets the set's suffix.
+// Sixteen floats at a time, the same on every instruction set: f32x16 and its operations. Included
+// once per set by foreach_isa.h (so no include guard); each name gets the set's suffix.
 //
-// Reductions have one order everywhere: lane i meets lane i+8, then i+4, i+2, i+1. With fused multiply-adds written out, a
-// kernel in these terms gives the same bits on AVX2, AVX-512 and NEON.
+// Reductions have one order everywhere: lane i meets lane i+8, then i+4, i+2, i+1. With fused
+// multiply-adds written out, a kernel in these terms gives the same bits on AVX2, AVX-512 and NEON.
 
 #define SIMD static inline __attribute__((always_inline, unused))
 
@@ -65,7 +65,8 @@ SIMD f32x16 v_fnma(f32x16 a, f32x16 b, f32x16 c) { return _mm512_fnmadd_ps(a, b,
 SIMD f32x16 v_max(f32x16 a, f32x16 b) { return _mm512_max_ps(a, b); }
 SIMD f32x16 v_min(f32x16 a, f32x16 b) { return _mm512_min_ps(a, b); }
 SIMD f32x16 v_round(f32x16 a) { return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
-// x * 2^n where the low bits of t hold the integer n (V_ROUNDER); x and the product are no zeros, subnormals or infinities.
+// x * 2^n where the low bits of t hold the integer n (V_ROUNDER); x and the product are no zeros,
+// subnormals or infinities.
 SIMD f32x16 v_scale2(f32x16 x, f32x16 t) {
     return _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(x), _mm512_slli_epi32(_mm512_castps_si512(t), 23)));
 }
@@ -231,8 +232,9 @@ SIMD float v_hmax(f32x16 x) { return vmaxvq_f32(vmaxq_f32(vmaxq_f32(x.v[0], x.v[
 // What is added to this is rounded to an integer, which the low bits of the sum then are.
 #define V_ROUNDER 12582912.0f // 1.5 * 2^23
 
-// e^x: x = n ln2 + r, a degree-6 polynomial in r (Cephes), scaled by 2^n. Relative error under 2e-7 over [-87, 88]; smaller x
-// gives e^-87, larger gives e^88, so the result is always finite and positive.
+// e^x: x = n ln2 + r, a degree-6 polynomial in r (Cephes), scaled by 2^n. Relative error under 2e-7
+// over [-87, 88]; smaller x gives e^-87, larger gives e^88, so the result is always finite and
+// positive.
 SIMD f32x16 v_exp(f32x16 x) {
     x = v_min(v_max(x, v_set1(-87.0f)), v_set1(88.0f));
     const f32x16 t = v_add(v_mul(x, v_set1(1.44269504f)), v_set1(V_ROUNDER)), n = v_sub(t, v_set1(V_ROUNDER));
@@ -249,9 +251,10 @@ SIMD f32x16 v_exp(f32x16 x) {
 }
 SIMD f32x16 v_sigmoid(f32x16 x) { return v_div(v_set1(1.0f), v_add(v_set1(1.0f), v_exp(v_sub(v_zero(), x)))); }
 SIMD f32x16 v_silu(f32x16 x) { return v_mul(x, v_sigmoid(x)); }
-// x / s in three operations, with y the rounded 1 / s: the rounded quotient (Markstein 1990, "Computation of elementary functions on the IBM RISC
-// System/6000 processor"), unless what is left of x underflows: s is at least V_LEAST_QUOTIENT. Tried with every mantissa of s, for x next to each tie of
-// integers up to 255.
+// x / s in three operations, with y the rounded 1 / s: the rounded quotient (Markstein 1990,
+// "Computation of elementary functions on the IBM RISC System/6000 processor"), unless what is left
+// of x underflows: s is at least V_LEAST_QUOTIENT. Tried with every mantissa of s, for x next to
+// each tie of integers up to 255.
 #define V_LEAST_QUOTIENT 0x1p-90f
 SIMD f32x16 v_quotient(f32x16 x, f32x16 s, f32x16 y) {
     const f32x16 q = v_mul(x, y);

@@ -1,5 +1,7 @@
-// v_sum or v_hmax of sixteen vectors at once, that of vector i in lane i: each step of two vectors' trees in one, which takes a quarter of the instructions, and
-// in the same order, so to the bit. On AVX2 highest8 finds the highest magnitudes of eight vectors so. Included once per instruction set, after simd.h.
+// v_sum or v_hmax of sixteen vectors at once, that of vector i in lane i: each step of two vectors'
+// trees in one, which takes a quarter of the instructions, and in the same order, so to the bit. On
+// AVX2 highest8 finds the highest magnitudes of eight vectors so. Included once per instruction
+// set, after simd.h.
 
 #define v_sums16 KERNEL(v_sums16)
 #define v_hmaxes16 KERNEL(v_hmaxes16)

@@ -1,13 +1,17 @@
 package cpu
 
-// What threads read ahead while they have nothing to do. Between two products of a decoded token come operators of a few microseconds that one
-// thread does alone, and memory, for which the token waits, would rest meanwhile. A pass is the same operators in the same order as the pass before,
-// so what follows a product is known: an operator says what each thread is about to read (Reads), and who idles afterwards fetches the
-// beginning of what came next the last time into its core's cache. A wrong guess costs some reading and changes no result.
+// What threads read ahead while they have nothing to do. Between two products of a decoded token
+// come operators of a few microseconds that one thread does alone, and memory, for which the token
+// waits, would rest meanwhile. A pass is the same operators in the same order as the pass before,
+// so what follows a product is known: an operator says what each thread is about to read (Reads),
+// and who idles afterwards fetches the beginning of what came next the last time into its core's
+// cache. A wrong guess costs some reading and changes no result.
 
 // Stretch is memory that is read from front to back.
 type Stretch struct {
-	At    uintptr // not a pointer: nothing is kept alive by it, and fetching from memory that is gone does nothing
+	// not a pointer: nothing is kept alive by it, and fetching from memory that is gone does
+	// nothing
+	At    uintptr
 	Bytes int
 }
 
@@ -17,7 +21,8 @@ type Reader interface {
 	Stretches(c *Context, worker int) []Stretch
 }
 
-// reading is what a job reads, by worker, and what was read after it the last time. Only the owner looks at next.
+// reading is what a job reads, by worker, and what was read after it the last time. Only the owner
+// looks at next.
 type reading struct {
 	stretches [][]Stretch
 	next      *reading
@@ -25,7 +30,8 @@ type reading struct {
 
 const mostReadings = 1 << 14 // of jobs that are remembered
 
-// Reads says what the next Parallel reads. key tells the job apart from others, the same in each pass: the address of what it reads.
+// Reads says what the next Parallel reads. key tells the job apart from others, the same in each
+// pass: the address of what it reads.
 func (c *Context) Reads(key uintptr, r Reader) {
 	if c.Threads == 1 || !native {
 		return
@@ -58,7 +64,8 @@ type fetcher struct {
 	done int // bytes of the first stretch left
 }
 
-// follow turns to what is read next, if that is not being fetched already; nil: nothing new is known.
+// follow turns to what is read next, if that is not being fetched already; nil: nothing new is
+// known.
 func (f *fetcher) follow(r *reading, worker int) {
 	if r != nil && r != f.of {
 		*f = fetcher{of: r, left: r.stretches[worker]}

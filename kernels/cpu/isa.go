@@ -6,22 +6,25 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
-// ISA is an instruction set that kernels are compiled for. The numbers are those of kernels/common/foreach_isa.h.
+// ISA is an instruction set that kernels are compiled for. The numbers are those of
+// kernels/common/foreach_isa.h.
 type ISA int32
 
 // Sets of one processor family are ordered: each has what the one before it has.
 const (
-	Auto       ISA = 0 // let Best decide
-	Generic    ISA = 1 // plain Go: built without cgo, or a processor older than any set below
-	AVX2       ISA = 2 // with FMA, F16C, BMI2
-	AVX512     ISA = 3 // F, BW, DQ, VL
-	AVX512VNNI ISA = 4 // with VNNI and VBMI: integer dot products, any bit width unpacked in one step
+	Auto    ISA = 0 // let Best decide
+	Generic ISA = 1 // plain Go: built without cgo, or a processor older than any set below
+	AVX2    ISA = 2 // with FMA, F16C, BMI2
+	AVX512  ISA = 3 // F, BW, DQ, VL
+	// with VNNI and VBMI: integer dot products, any bit width unpacked in one step
+	AVX512VNNI ISA = 4
 	AMX        ISA = 5 // with Intel's matrix unit for bytes as well
 	NEON       ISA = 6 // arm64 with dot products
 )
 
 func (i ISA) String() string {
-	return [...]string{"automatic", "plain Go", "AVX2", "AVX-512", "AVX-512 VNNI", "AVX-512 VNNI and AMX", "NEON"}[i]
+	return [...]string{"automatic", "plain Go", "AVX2", "AVX-512", "AVX-512 VNNI",
+		"AVX-512 VNNI and AMX", "NEON"}[i]
 }
 
 // Best is the best set this machine and this build have.

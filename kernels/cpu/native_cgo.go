@@ -17,5 +17,6 @@ import "C"
 // native says that the C kernels are part of this build.
 const native = true
 
-// fetch asks for memory to come into the second-level cache of this thread's core. The address need not be valid.
+// fetch asks for memory to come into the second-level cache of this thread's core. The address need
+// not be valid.
 func fetch(at uintptr, bytes int) { C.headroom_cpu_fetch(C.uintptr_t(at), C.intptr_t(bytes)) }

@@ -1,7 +1,8 @@
 package cpu
 
-// Threads for operators. A pass runs hundreds of them, each some microseconds long, so workers stay on their system threads
-// and spin between two; the caller works along as worker 0, and nothing is allocated.
+// Threads for operators. A pass runs hundreds of them, each some microseconds long, so workers stay
+// on their system threads and spin between two; the caller works along as worker 0, and nothing is
+// allocated.
 
 import (
 	"fmt"
@@ -11,15 +12,17 @@ import (
 	"sync/atomic"
 )
 
-// Task is work that threads share: CPURange does units [from, to) of a phase. Operators implement it on themselves, so that
-// handing one to the pool allocates nothing. worker, in [0, Threads), tells threads apart (Context.Local).
+// Task is work that threads share: CPURange does units [from, to) of a phase. Operators implement
+// it on themselves, so that handing one to the pool allocates nothing. worker, in [0, Threads),
+// tells threads apart (Context.Local).
 type Task interface {
 	CPURange(c *Context, phase, worker, from, to int)
 }
 
-// Parallel does units [0, n) of t's phase on all threads, about grain at a time, and returns when they are done. Each thread has a run of
-// neighbouring units of its own, so that what it fetches ahead is what it reads next, and takes from others when it is through. The cut
-// into ranges varies from run to run; results must not.
+// Parallel does units [0, n) of t's phase on all threads, about grain at a time, and returns when
+// they are done. Each thread has a run of neighbouring units of its own, so that what it fetches
+// ahead is what it reads next, and takes from others when it is through. The cut into ranges varies
+// from run to run; results must not.
 func (c *Context) Parallel(t Task, phase, n, grain int) {
 	if grain < 1 {
 		grain = 1
@@ -33,13 +36,14 @@ func (c *Context) Parallel(t Task, phase, n, grain int) {
 	c.pool.run(t, phase, n, grain)
 }
 
-// spins is how often an idle worker looks for work before it sleeps: about 100 µs, longer than the Go code between two
-// operators of a pass, so that workers sleep between requests and not inside one.
+// spins is how often an idle worker looks for work before it sleeps: about 100 µs, longer than the
+// Go code between two operators of a pass, so that workers sleep between requests and not inside
+// one.
 const spins = 50_000
 
-// pool hands one job at a time to workers that spin briefly for the next, then sleep. A worker joins a job while it is open;
-// the owner closes it when no units are left, so a thread that the system has put aside never holds the others up unless it
-// took units itself.
+// pool hands one job at a time to workers that spin briefly for the next, then sleep. A worker
+// joins a job while it is open; the owner closes it when no units are left, so a thread that the
+// system has put aside never holds the others up unless it took units itself.
 type pool struct {
 	c *Context
 
@@ -63,8 +67,9 @@ type pool struct {
 
 const openBit = 1 << 15
 
-// section is the units of a job that a worker has before it: from << 32 | to. Its owner takes from the front; others take the second half.
-// A unit that has left a section never comes back to it, so a value that was read is still true if it is still there.
+// section is the units of a job that a worker has before it: from << 32 | to. Its owner takes from
+// the front; others take the second half. A unit that has left a section never comes back to it, so
+// a value that was read is still true if it is still there.
 type section struct {
 	units atomic.Uint64
 	_     [120]byte // neighbours would take each other's lines, and processors fetch lines in pairs
@@ -167,8 +172,9 @@ type failure struct {
 
 func (f *failure) String() string { return fmt.Sprintf("%v\n%s", f.value, f.stack) }
 
-// take does units until none are left. A panic among them ends the job early and is kept for run to raise again on the owner's
-// goroutine, where somebody may recover it: on a worker's it would end the process.
+// take does units until none are left. A panic among them ends the job early and is kept for run to
+// raise again on the owner's goroutine, where somebody may recover it: on a worker's it would end
+// the process.
 func (p *pool) take(worker int) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -227,8 +233,8 @@ func (p *pool) work(worker int) {
 	}
 }
 
-// sleep waits for a job after last. The owner publishes a job before it looks at sleeping, and a worker announces itself
-// before it looks for a job, so one of the two always sees the other.
+// sleep waits for a job after last. The owner publishes a job before it looks at sleeping, and a
+// worker announces itself before it looks for a job, so one of the two always sees the other.
 func (p *pool) sleep(last uint64) {
 	p.mu.Lock()
 	p.sleeping.Add(1)

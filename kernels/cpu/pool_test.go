@@ -9,8 +9,9 @@ import (
 	"testing"
 )
 
-// tally counts how often each unit was done, and notices two threads with one worker number. The counts are plain ints: under
-// the race detector they also show that units happen before Parallel's return.
+// tally counts how often each unit was done, and notices two threads with one worker number. The
+// counts are plain ints: under the race detector they also show that units happen before Parallel's
+// return.
 type tally struct {
 	t     *testing.T
 	phase int
@@ -20,7 +21,9 @@ type tally struct {
 
 func (y *tally) CPURange(c *Context, phase, worker, from, to int) {
 	if phase != y.phase || worker < 0 || worker >= c.Threads || from >= to {
-		y.t.Errorf("got phase %d, worker %d, units [%d, %d), expected phase %d and one of %d workers", phase, worker, from, to, y.phase, c.Threads)
+		y.t.Errorf(
+			"got phase %d, worker %d, units [%d, %d), expected phase %d and one of %d workers",
+			phase, worker, from, to, y.phase, c.Threads)
 		return
 	}
 	if !y.busy[worker].CompareAndSwap(false, true) {
@@ -48,7 +51,8 @@ func TestParallelDoesEveryUnitOnce(t *testing.T) {
 				c.Parallel(y, y.phase, n, grain)
 				for u, times := range y.done {
 					if times != 1 {
-						t.Fatalf("job %d of %d units at least %d at a time: unit %d done %d times", job, n, grain, u, times)
+						t.Fatalf("job %d of %d units at least %d at a time: unit %d done %d times",
+							job, n, grain, u, times)
 					}
 				}
 			}
@@ -145,7 +149,8 @@ func TestClose(t *testing.T) {
 		}
 		c.Close()
 	}
-	for runtime.NumGoroutine() > before { // a goroutine is counted until a moment after its last statement
+	for runtime.NumGoroutine() > before {
+		// a goroutine is counted until a moment after its last statement
 		runtime.Gosched()
 	}
 }
@@ -199,14 +204,16 @@ func (f failing) CPURange(_ *Context, _, _, from, to int) {
 	}
 }
 
-// TestPanicReachesTheOwner: whichever thread took the bad unit, the owner can recover from it, and the next job runs whole.
+// TestPanicReachesTheOwner: whichever thread took the bad unit, the owner can recover from it, and
+// the next job runs whole.
 func TestPanicReachesTheOwner(t *testing.T) {
 	c := NewContext(Options{Threads: 4})
 	defer c.Close()
 	for unit := range 50 {
 		func() {
 			defer func() {
-				if r := recover(); r == nil || !strings.Contains(fmt.Sprint(r), "unit of no worth") {
+				if r := recover(); r == nil ||
+					!strings.Contains(fmt.Sprint(r), "unit of no worth") {
 					t.Errorf("unit %d: recovered %v, expected the task's panic", unit, r)
 				}
 			}()
@@ -222,7 +229,9 @@ func TestGoHasRoomBesideThreads(t *testing.T) {
 	for _, threads := range []int{0, 1, 1000} {
 		c := NewContext(Options{Threads: threads})
 		if got, busy := runtime.GOMAXPROCS(0), min(c.Threads, runtime.NumCPU()); got <= busy {
-			t.Errorf("%d threads: got room for %d goroutines, expected more than the %d that compute", c.Threads, got, busy)
+			t.Errorf(
+				"%d threads: got room for %d goroutines, expected more than the %d that compute",
+				c.Threads, got, busy)
 		}
 		c.Close()
 	}

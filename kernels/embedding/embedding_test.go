@@ -20,8 +20,9 @@ func TestMetalTokenOutsideVocabulary(t *testing.T) {
 	tokens := []int32{-1, 2, 3, 0, math.MinInt32}
 	o := &Lookup{
 		Tokens: kernels.NewTensor(d, kernels.I32, 5, 1),
-		W:      &kernels.Weight{Experts: 1, N: 3, K: 2, Data: kernels.FromFloat32s(d, 3, 2, []float32{1, 2, 3, 4, 5, 6})},
-		Out:    kernels.NewTensor(d, kernels.F32, 5, 2),
+		W: &kernels.Weight{Experts: 1, N: 3, K: 2,
+			Data: kernels.FromFloat32s(d, 3, 2, []float32{1, 2, 3, 4, 5, 6})},
+		Out: kernels.NewTensor(d, kernels.F32, 5, 2),
 	}
 	copy(o.Tokens.Int32s(), tokens)
 	d.Run(o)
@@ -30,7 +31,8 @@ func TestMetalTokenOutsideVocabulary(t *testing.T) {
 	}
 	for r, want := range []float32{-1, 5, -1, 1, -1} {
 		got := o.Out.Row(r)
-		if want < 0 && !(math.IsNaN(float64(got[0])) && math.IsNaN(float64(got[1]))) || want > 0 && (got[0] != want || got[1] != want+1) {
+		if want < 0 && !(math.IsNaN(float64(got[0])) && math.IsNaN(float64(got[1]))) || want > 0 &&
+			(got[0] != want || got[1] != want+1) {
 			t.Errorf("token %d: got %v", tokens[r], got)
 		}
 	}
@@ -41,14 +43,16 @@ func TestTokenOutsideVocabulary(t *testing.T) {
 		d := kernels.NewCPU(cpu.Options{ISA: isa, Threads: 2})
 		o := &Lookup{
 			Tokens: kernels.NewTensor(d, kernels.I32, 5, 1),
-			W:      &kernels.Weight{Experts: 1, N: 3, K: 2, Data: kernels.FromFloat32s(d, 3, 2, []float32{1, 2, 3, 4, 5, 6})},
-			Out:    kernels.NewTensor(d, kernels.F32, 5, 2),
+			W: &kernels.Weight{Experts: 1, N: 3, K: 2,
+				Data: kernels.FromFloat32s(d, 3, 2, []float32{1, 2, 3, 4, 5, 6})},
+			Out: kernels.NewTensor(d, kernels.F32, 5, 2),
 		}
 		copy(o.Tokens.Int32s(), []int32{-1, 2, 3, 0, math.MinInt32})
 		d.Run(o)
 		for r, want := range []float32{-1, 5, -1, 1, -1} {
 			got := o.Out.Row(r)
-			if want < 0 && !(math.IsNaN(float64(got[0])) && math.IsNaN(float64(got[1]))) || want > 0 && (got[0] != want || got[1] != want+1) {
+			if want < 0 && !(math.IsNaN(float64(got[0])) && math.IsNaN(float64(got[1]))) ||
+				want > 0 && (got[0] != want || got[1] != want+1) {
 				t.Errorf("%s: token %d: got %v", isa, o.Tokens.Int32s()[r], got)
 			}
 		}

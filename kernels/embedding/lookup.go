@@ -12,8 +12,8 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// Lookup is out[m] = Scale * W[Tokens[m]], dequantized. A token outside the vocabulary gives a row of NaN: tokens may come from a
-// sampler on the device.
+// Lookup is out[m] = Scale * W[Tokens[m]], dequantized. A token outside the vocabulary gives a row
+// of NaN: tokens may come from a sampler on the device.
 //
 // Tokens is int32 [M, 1], W one matrix [V, H] of any format, Out float32 [M, H].
 type Lookup struct {
@@ -100,15 +100,17 @@ func (o *Lookup) CPURange(c *cpu.Context, _, _, from, to int) {
 func lookupCases() []kernels.Case {
 	var cases []kernels.Case
 	add := func(m, h, bits, group int, dtype kernels.DType) {
-		format := (&kernels.Weight{Bits: bits, Group: group, Data: kernels.Tensor{DType: dtype}}).Format() + "_" + dtype.String()
+		format := (&kernels.Weight{Bits: bits, Group: group,
+			Data: kernels.Tensor{DType: dtype}}).Format() + "_" + dtype.String()
 		if dtype == kernels.U8 {
 			format = kernels.MXFP4.String()
 		}
 		cases = append(cases, kernels.Case{
 			Name:   fmt.Sprintf("lookup_%s_m%d_h%d", format, m, h),
 			RelTol: 1.8e-7,
-			Why:    "one rounding of code*scale + bias, where the scalar code rounds to float64 first, and one of the product with Scale",
-			Bytes:  int64(4 * m * h),
+			Why: "one rounding of code*scale + bias, where the scalar code rounds to float64 " +
+				"first, and one of the product with Scale",
+			Bytes: int64(4 * m * h),
 			New: func(d kernels.Device, r *rand.Rand) (kernels.Op, []kernels.Tensor) {
 				o := &Lookup{
 					Tokens: kernels.NewTensor(d, kernels.I32, m, 1),

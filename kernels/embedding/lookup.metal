@@ -1,5 +1,6 @@
-// out[m] = factor * w[tokens[m]], a row of threads to each token: a thread writes eight elements. A token outside the vocabulary gives
-// NaN. Compiled once for each BITS of the weight's codes, 0 for plain elements.
+// out[m] = factor * w[tokens[m]], a row of threads to each token: a thread writes eight elements. A
+// token outside the vocabulary gives NaN. Compiled once for each BITS of the weight's codes, 0 for
+// plain elements.
 #include <metal_stdlib>
 #include "common/weight.h"
 using namespace metal;

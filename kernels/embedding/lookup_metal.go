@@ -21,7 +21,8 @@ var lookupKernels = func() map[lookupVariant]*gpu.Kernel[lookupParams] {
 	for _, bits := range gpu.WeightBits {
 		source := gpu.WeightSource("embedding/lookup.metal", lookupText, bits)
 		for _, dtype := range gpu.WeightDTypes(bits) {
-			all[lookupVariant{bits, dtype}] = gpu.NewKernel[lookupParams](source, "lookup", metal.ConstantValue{Name: "DTYPE", Value: uint32(dtype)})
+			all[lookupVariant{bits, dtype}] = gpu.NewKernel[lookupParams](source, "lookup",
+				metal.ConstantValue{Name: "DTYPE", Value: uint32(dtype)})
 		}
 	}
 	return all
@@ -42,7 +43,8 @@ type lookupParams struct {
 func (o *Lookup) Metal(c *gpu.Context) {
 	w := gpu.ReadWeight(o.W)
 	p := lookupParams{
-		Vocabulary: uint32(o.W.N), K: uint32(o.W.K), TokensStride: uint32(o.Tokens.Stride), OutStride: uint32(o.Out.Stride),
+		Vocabulary: uint32(o.W.N), K: uint32(o.W.K), TokensStride: uint32(o.Tokens.Stride),
+		OutStride: uint32(o.Out.Stride),
 		DataFirst: w.Data.First, DataStride: w.Data.Stride,
 		ScalesFirst: w.Scales.First, ScalesStride: w.Scales.Stride,
 		BiasesFirst: w.Biases.First, BiasesStride: w.Biases.Stride,
@@ -50,7 +52,8 @@ func (o *Lookup) Metal(c *gpu.Context) {
 	}
 	const elements, threads = 8, 64
 	lookupKernels[lookupVariant{w.Bits, w.DType}].Dispatch(c, p, gpu.Grid{
-		Groups:  metal.Size{X: (o.W.K + elements*threads - 1) / (elements * threads), Y: o.Tokens.Rows, Z: 1},
+		Groups: metal.Size{X: (o.W.K + elements*threads - 1) / (elements * threads),
+			Y: o.Tokens.Rows, Z: 1},
 		Threads: metal.Size{X: threads, Y: 1, Z: 1},
 	}, gpu.Read(o.Tokens), w.Data.Operand, w.Scales.Operand, w.Biases.Operand, gpu.Write(o.Out))
 }

@@ -29,6 +29,8 @@ func (o *Lookup) native(isa cpu.ISA, row, token int) {
 	if !w.Biases.IsNone() {
 		biases = w.Biases.RowRange(token, token+1).Ptr()
 	}
-	C.headroom_embedding_row(C.int(isa), w.Data.RowRange(token, token+1).Ptr(), scales, biases, C.int(dtype), C.int(w.Mode),
-		C.int(w.Bits), C.int(w.Group), C.int64_t(w.K), C.float(o.scale()), (*C.float)(o.Out.RowRange(row, row+1).Ptr()))
+	C.headroom_embedding_row(C.int(isa), w.Data.RowRange(token, token+1).Ptr(), scales, biases,
+		C.int(dtype), C.int(w.Mode),
+		C.int(w.Bits), C.int(w.Group), C.int64_t(w.K), C.float(o.scale()),
+		(*C.float)(o.Out.RowRange(row, row+1).Ptr()))
 }

@@ -9,8 +9,8 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// Rows is out[i] = x[Indices[i]]: the rows of a pass whose logits are wanted. The indices are the program's own, so Check
-// verifies them.
+// Rows is out[i] = x[Indices[i]]: the rows of a pass whose logits are wanted. The indices are the
+// program's own, so Check verifies them.
 //
 // X is float32 [M, N], Out float32 [len(Indices), N].
 type Rows struct {

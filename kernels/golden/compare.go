@@ -16,9 +16,11 @@ const maxParts = 16
 // parts cuts n elements into parts of almost equal length: part i is [from(i), from(i+1)).
 type parts struct{ n, count int }
 
-func partsOf(n int) parts        { return parts{n, min(n, maxParts)} }
-func (p parts) from(i int) int   { return i * p.n / p.count }
-func (p parts) sample(i int) int { return p.from(i) + i*7%(p.from(i+1)-p.from(i)) } // another place in each
+func partsOf(n int) parts      { return parts{n, min(n, maxParts)} }
+func (p parts) from(i int) int { return i * p.n / p.count }
+
+// another place in each
+func (p parts) sample(i int) int { return p.from(i) + i*7%(p.from(i+1)-p.from(i)) }
 
 // Vector is what is kept of r's answer.
 func (r *Run) Vector(c kernels.Case) Vector {
@@ -29,7 +31,8 @@ func (r *Run) Vector(c kernels.Case) Vector {
 			p := partsOf(len(b) / 4)
 			for j := range p.count {
 				sum, _ := sumOf(b, p.from(j), p.from(j+1))
-				o.Values, o.Sums = append(o.Values, element(b, p.sample(j))), append(o.Sums, float32(sum))
+				o.Values, o.Sums = append(o.Values, element(b, p.sample(j))),
+					append(o.Sums, float32(sum))
 			}
 		}
 		v.Outputs = append(v.Outputs, o)
@@ -51,12 +54,15 @@ func sumOf(b []byte, from, to int) (sum, magnitude float64) {
 	return sum, magnitude
 }
 
-// Compare holds r's answer to c against v. sameBits tells that every output has the simulation's bits; the error names the first output that
-// is too far from them. What has no tolerance must have the bits.
+// Compare holds r's answer to c against v. sameBits tells that every output has the simulation's
+// bits; the error names the first output that is too far from them. What has no tolerance must have
+// the bits.
 func (r *Run) Compare(c kernels.Case, v Vector) (sameBits bool, err error) {
 	outputs := r.Outputs()
 	if len(outputs) != len(v.Outputs) {
-		return false, fmt.Errorf("%d outputs, the golden vector has %d: it is of another version of the case", len(outputs), len(v.Outputs))
+		return false, fmt.Errorf(
+			"%d outputs, the golden vector has %d: it is of another version of the case",
+			len(outputs), len(v.Outputs))
 	}
 	t := ToleranceOf(c, r.op)
 	sameBits = true
@@ -75,10 +81,12 @@ func (r *Run) Compare(c kernels.Case, v Vector) (sameBits bool, err error) {
 // output compares one output that has other bits.
 func (t Tolerance) output(dtype kernels.DType, b []byte, want Output) error {
 	p := partsOf(len(b) / 4)
-	if dtype != kernels.F32 || t.Abs == 0 && t.Rel == 0 || len(want.Values) != p.count || len(want.Sums) != p.count {
+	if dtype != kernels.F32 || t.Abs == 0 && t.Rel == 0 || len(want.Values) != p.count ||
+		len(want.Sums) != p.count {
 		at := ""
 		for j := range min(len(want.Values), p.count) {
-			if g, w := element(b, p.sample(j)), want.Values[j]; dtype == kernels.F32 && math.Float32bits(g) != math.Float32bits(w) {
+			if g, w := element(b, p.sample(j)), want.Values[j]; dtype == kernels.F32 &&
+				math.Float32bits(g) != math.Float32bits(w) {
 				at = fmt.Sprintf(": element %d is %g, expected %g", p.sample(j), g, w)
 				break
 			}
@@ -86,18 +94,23 @@ func (t Tolerance) output(dtype kernels.DType, b []byte, want Output) error {
 		return fmt.Errorf("other bits than the simulation's, where they must be the same%s", at)
 	}
 	for j := range p.count {
-		if g, w := float64(element(b, p.sample(j))), float64(want.Values[j]); !t.near(g, w, 1, math.Abs(w)) {
-			return fmt.Errorf("element %d is %g, expected %g within %g + %g*|x| (%s)", p.sample(j), g, w, t.Abs, t.Rel, t.Why)
+		if g, w := float64(element(b, p.sample(j))),
+			float64(want.Values[j]); !t.near(g, w, 1, math.Abs(w)) {
+			return fmt.Errorf("element %d is %g, expected %g within %g + %g*|x| (%s)", p.sample(j),
+				g, w, t.Abs, t.Rel, t.Why)
 		}
 		sum, magnitude := sumOf(b, p.from(j), p.from(j+1))
 		if w := float64(want.Sums[j]); !t.near(sum, w, p.from(j+1)-p.from(j), magnitude) {
-			return fmt.Errorf("elements [%d, %d) add up to %g, expected %g, each within %g + %g*|x| (%s)", p.from(j), p.from(j+1), sum, w, t.Abs, t.Rel, t.Why)
+			return fmt.Errorf(
+				"elements [%d, %d) add up to %g, expected %g, each within %g + %g*|x| (%s)",
+				p.from(j), p.from(j+1), sum, w, t.Abs, t.Rel, t.Why)
 		}
 	}
 	return nil
 }
 
-// near tells whether two sums of n elements differ by no more than n elements may, and the rounding of the kept sum.
+// near tells whether two sums of n elements differ by no more than n elements may, and the rounding
+// of the kept sum.
 func (t Tolerance) near(got, want float64, n int, magnitude float64) bool {
 	return math.Abs(got-want) <= float64(n)*t.Abs+t.Rel*magnitude+math.Abs(want)*0x1p-23
 }

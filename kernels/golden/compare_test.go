@@ -11,7 +11,8 @@ import (
 	"headroom/kernels"
 )
 
-// Every case has a vector, and the operands that the host makes are the same numbers here as where the vectors were made.
+// Every case has a vector, and the operands that the host makes are the same numbers here as where
+// the vectors were made.
 func TestInputs(t *testing.T) {
 	for _, f := range Families() {
 		vectors, err := Load(f.Name)
@@ -19,13 +20,15 @@ func TestInputs(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(vectors) != len(f.Cases) {
-			t.Errorf("%s: %d vectors for %d cases: run go test ./kernels/golden -update", f.Name, len(vectors), len(f.Cases))
+			t.Errorf("%s: %d vectors for %d cases: run go test ./kernels/golden -update", f.Name,
+				len(vectors), len(f.Cases))
 		}
 		short := 0
 		for _, c := range f.Cases {
 			v, ok := vectors[c.Name]
 			if !ok {
-				t.Errorf("%s: no vector for %s: run go test ./kernels/golden -update", f.Name, c.Name)
+				t.Errorf("%s: no vector for %s: run go test ./kernels/golden -update", f.Name,
+					c.Name)
 				continue
 			}
 			if v.Short {
@@ -35,7 +38,8 @@ func TestInputs(t *testing.T) {
 				continue // large ones take long under emulation
 			}
 			if got := Inputs(c); got != v.Inputs {
-				t.Errorf("%s: operands have checksum %08x, %08x where the vectors were made", c.Name, got, v.Inputs)
+				t.Errorf("%s: operands have checksum %08x, %08x where the vectors were made",
+					c.Name, got, v.Inputs)
 			}
 		}
 		if short == 0 {
@@ -47,7 +51,8 @@ func TestInputs(t *testing.T) {
 	}
 }
 
-// The reference's answers are near enough to the vectors, for sums and exact results alike; what is a little wrong anywhere is not.
+// The reference's answers are near enough to the vectors, for sums and exact results alike; what is
+// a little wrong anywhere is not.
 func TestCompare(t *testing.T) {
 	d := kernels.NewReference()
 	defer d.Close()
@@ -59,13 +64,21 @@ func TestCompare(t *testing.T) {
 	}{
 		{"norm", "rms_norm", func(*Run) {}, ""},
 		{"norm", "rms_norm", func(r *Run) { *float(r, 1) += 0.01 }, "add up to"},
-		{"norm", "rms_norm", func(r *Run) { *float(r, partsOf(256).sample(3)) += 1e-4 }, "element "},
-		{"norm", "rms_norm", func(r *Run) { *float(r, 255) = float32(math.NaN()) }, "add up to NaN"},
-		{"norm", "rms_norm", func(r *Run) { r.outputs = append(r.outputs, r.outputs[0]) }, "another version of the case"},
+		{"norm", "rms_norm", func(r *Run) { *float(r, partsOf(256).sample(3)) += 1e-4 },
+			"element "},
+		{"norm", "rms_norm", func(r *Run) { *float(r, 255) = float32(math.NaN()) },
+			"add up to NaN"},
+		{"norm", "rms_norm", func(r *Run) { r.outputs = append(r.outputs, r.outputs[0]) },
+			"another version of the case"},
 		{"transfer", "copy", func(*Run) {}, ""},
-		{"transfer", "copy", func(r *Run) { r.outputs[0].Buffer.Bytes[0] ^= 1 }, "must be the same"},
+		{"transfer", "copy", func(r *Run) { r.outputs[0].Buffer.Bytes[0] ^= 1 },
+			"must be the same"},
 		{"activation", "add", func(*Run) {}, ""},
-		{"activation", "add", func(r *Run) { x := float(r, partsOf(r.outputs[0].Cols).sample(0)); *x = math.Nextafter32(*x, 9) }, "must be the same"},
+		{"activation", "add", func(
+			r *Run) {
+			x := float(r, partsOf(r.outputs[0].Cols).sample(0))
+			*x = math.Nextafter32(*x, 9)
+		}, "must be the same"},
 	} {
 		c, v := firstOf(t, x.family, d, x.op)
 		r, err := Prepare(d, c)
@@ -127,7 +140,9 @@ func TestFamilies(t *testing.T) {
 		got = append(got, f.Name)
 	}
 	if !slices.Equal(got, want) {
-		t.Errorf("families %v, and folders with cases %v: add to Families what is missing, and run go test ./kernels/golden -update", got, want)
+		t.Errorf(
+			"families %v, and folders with cases %v: add to Families what is missing, and run go "+
+				"test ./kernels/golden -update", got, want)
 	}
 }
 
@@ -143,7 +158,8 @@ func TestTolerances(t *testing.T) {
 			op, _ := c.New(d, c.Source())
 			known[op.Name()] = true
 			if got := ToleranceOf(c, op); got.Abs > 2e-3 && op.Name() != "read" || got.Rel > 1e-4 {
-				t.Errorf("%s: a tolerance of %g + %g*|x| finds no mistake", c.Name, got.Abs, got.Rel)
+				t.Errorf("%s: a tolerance of %g + %g*|x| finds no mistake", c.Name, got.Abs,
+					got.Rel)
 			}
 		}
 	}

@@ -1,13 +1,15 @@
-// Package golden keeps what the simulated Metal device answers to every kernel case, small enough to ship: `headroom selftest` asks a
-// real GPU the same and compares. A Vector has a checksum of each output, and for float32 ones a value and a sum from each of up
-// to 16 parts, since a GPU may add up in another order than the simulation does.
+// Package golden keeps what the simulated Metal device answers to every kernel case, small enough
+// to ship: `headroom selftest` asks a real GPU the same and compares. A Vector has a checksum of
+// each output, and for float32 ones a value and a sum from each of up to 16 parts, since a GPU may
+// add up in another order than the simulation does.
 //
-// The vectors are files of this repository, one per family, made by the test that also holds them against the simulation:
+// The vectors are files of this repository, one per family, made by the test that also holds them
+// against the simulation:
 //
 //	go test ./kernels/golden -update      # after a kernel or a case has changed
 //
-// Operands are made by the host from the case's name; their checksum is kept too, so that a difference in them is not taken for one of
-// the GPU's.
+// Operands are made by the host from the case's name; their checksum is kept too, so that a
+// difference in them is not taken for one of the GPU's.
 package golden
 
 import (
@@ -55,7 +57,8 @@ func Families() []Family {
 // Vector is the answer to one case.
 type Vector struct {
 	Case string `json:"case"`
-	// Short says that the case is in the short form: those reach every kernel, without being much work or needing many sources.
+	// Short says that the case is in the short form: those reach every kernel, without being much
+	// work or needing many sources.
 	Short   bool     `json:"short,omitempty"`
 	Inputs  Checksum `json:"inputs"` // of the operands as the host wrote them
 	Outputs []Output `json:"outputs"`
@@ -83,11 +86,13 @@ func (c *Checksum) UnmarshalText(text []byte) error {
 //go:embed vectors/*.json
 var files embed.FS
 
-// Load returns a family's vectors by case. The error says which command makes those that are missing.
+// Load returns a family's vectors by case. The error says which command makes those that are
+// missing.
 func Load(family string) (map[string]Vector, error) {
 	text, err := files.ReadFile("vectors/" + family + ".json")
 	if err != nil {
-		return nil, fmt.Errorf("golden vectors of %s: %w: run go test ./kernels/golden -update", family, err)
+		return nil, fmt.Errorf("golden vectors of %s: %w: run go test ./kernels/golden -update",
+			family, err)
 	}
 	var list []Vector
 	if err := json.Unmarshal(text, &list); err != nil {

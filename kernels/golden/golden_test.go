@@ -84,7 +84,9 @@ func TestGolden(t *testing.T) {
 			}
 			kept, err := os.ReadFile(path)
 			if err != nil || !bytes.Equal(kept, text) {
-				t.Errorf("%s is not what the simulated device answers (%v): if a kernel or a case has changed, go test ./kernels/golden -update", path, err)
+				t.Errorf(
+					"%s is not what the simulated device answers (%v): if a kernel or a case has "+
+						"changed, go test ./kernels/golden -update", path, err)
 			}
 		})
 	}
@@ -93,15 +95,17 @@ func TestGolden(t *testing.T) {
 // shortWork is the most work of a case that is in the short form though others reach its kernels.
 const shortWork = 4 << 20
 
-// chooseShort marks cases that reach every kernel together, the cheapest first, but those of 4-bit weights before others, as the demo model
-// compiles the same sources; and the small ones among the rest that need no further source: compiling takes longest on a real GPU.
+// chooseShort marks cases that reach every kernel together, the cheapest first, but those of 4-bit
+// weights before others, as the demo model compiles the same sources; and the small ones among the
+// rest that need no further source: compiling takes longest on a real GPU.
 func chooseShort(all []answered) {
 	order := make([]int, len(all))
 	for i := range order {
 		order[i] = i
 	}
 	slices.SortStableFunc(order, func(i, j int) int {
-		return cmp.Or(cmp.Compare(usual(all[j]), usual(all[i])), cmp.Compare(all[i].work, all[j].work))
+		return cmp.Or(cmp.Compare(usual(all[j]), usual(all[i])),
+			cmp.Compare(all[i].work, all[j].work))
 	})
 	kernels, sources := map[string]bool{}, map[string]bool{}
 	for _, i := range order {
@@ -115,14 +119,16 @@ func chooseShort(all []answered) {
 		}
 	}
 	for i := range all {
-		known := !slices.ContainsFunc(all[i].pipelines, func(p gpu.PipelineReport) bool { return !sources[p.Source] })
+		known := !slices.ContainsFunc(all[i].pipelines,
+			func(p gpu.PipelineReport) bool { return !sources[p.Source] })
 		all[i].vector.Short = all[i].vector.Short || known && all[i].work <= shortWork
 	}
 }
 
 // usual is 1 for a case of 4-bit weights, 0 for others.
 func usual(a answered) int {
-	if slices.ContainsFunc(a.pipelines, func(p gpu.PipelineReport) bool { return strings.Contains(p.Source, "_4-bit") }) {
+	if slices.ContainsFunc(a.pipelines,
+		func(p gpu.PipelineReport) bool { return strings.Contains(p.Source, "_4-bit") }) {
 		return 1
 	}
 	return 0

@@ -19,7 +19,8 @@ type Run struct {
 	before  [][]byte // what the buffers held before the operator ran
 }
 
-// Prepare makes c's operator and operands on d, whose memory they stay in until d is closed. The error is the device's.
+// Prepare makes c's operator and operands on d, whose memory they stay in until d is closed. The
+// error is the device's.
 func Prepare(d kernels.Device, c kernels.Case) (*Run, error) {
 	l := &listing{Device: d}
 	r := &Run{device: d}
@@ -28,7 +29,8 @@ func Prepare(d kernels.Device, c kernels.Case) (*Run, error) {
 		return nil, err
 	}
 	for _, b := range l.buffers {
-		r.buffers, r.before = append(r.buffers, b), append(r.before, append([]byte(nil), b.Bytes...))
+		r.buffers, r.before = append(r.buffers, b),
+			append(r.before, append([]byte(nil), b.Bytes...))
 	}
 	return r, nil
 }
@@ -54,7 +56,8 @@ func (r *Run) Outputs() [][]byte {
 	return all
 }
 
-// Inputs is the checksum of c's operands as the host writes them, without what operators add: the same on every machine.
+// Inputs is the checksum of c's operands as the host writes them, without what operators add: the
+// same on every machine.
 func Inputs(c kernels.Case) Checksum {
 	host := kernels.NewReference()
 	defer host.Close()
@@ -67,7 +70,8 @@ func Inputs(c kernels.Case) Checksum {
 	return Checksum(sum)
 }
 
-// listing is a device that keeps a list of its buffers, and leaves operators undone if still is set.
+// listing is a device that keeps a list of its buffers, and leaves operators undone if still is
+// set.
 type listing struct {
 	kernels.Device
 	buffers []*kernels.Buffer

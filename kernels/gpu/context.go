@@ -13,7 +13,8 @@ import (
 
 const (
 	ringBytes = 256 * 1024 // parameters of one recorder's dispatches
-	// maxDispatches of one commit. A decoded token is a few hundred; a long prefill goes to the GPU in parts, so that it begins early.
+	// maxDispatches of one commit. A decoded token is a few hundred; a long prefill goes to the GPU
+	// in parts, so that it begins early.
 	maxDispatches = 1024
 	maxAccesses   = 256 // remembered since the last barrier; one more costs a barrier
 	paramAlign    = 16
@@ -104,7 +105,8 @@ func (c *Context) dispatch(k *kernel, params []byte, g Grid, operands []Operand)
 		case o.memory != nil:
 			c.bindings[i+1] = metal.Binding{Buffer: o.memory.buffer, Offset: o.from, Bytes: o.bytes}
 		case len(o.table) > 0:
-			c.bindings[i+1] = metal.Binding{Buffer: rec.params, Offset: rec.place(o.table), Bytes: 4 * len(o.table)}
+			c.bindings[i+1] = metal.Binding{Buffer: rec.params, Offset: rec.place(o.table),
+				Bytes: 4 * len(o.table)}
 		}
 	}
 	rec.commands.SetPipeline(r.pipeline)
@@ -112,17 +114,20 @@ func (c *Context) dispatch(k *kernel, params []byte, g Grid, operands []Operand)
 	if g.ThreadgroupBytes > 0 {
 		rec.commands.SetThreadgroupMemory(0, g.ThreadgroupBytes)
 	}
-	r.threads, r.threadgroupBytes = max(r.threads, g.Threads.Count()), max(r.threadgroupBytes, g.ThreadgroupBytes)
+	r.threads, r.threadgroupBytes = max(r.threads, g.Threads.Count()),
+		max(r.threadgroupBytes, g.ThreadgroupBytes)
 	rec.commands.Dispatch(c.op, g.Groups, g.Threads)
 	rec.dispatches++
 }
 
 func aligned(bytes int) int { return (bytes + paramAlign - 1) / paramAlign * paramAlign }
 
-// room is a recorder with space for one more dispatch with params bytes of parameters and tables; nil after an error.
+// room is a recorder with space for one more dispatch with params bytes of parameters and tables;
+// nil after an error.
 func (c *Context) room(params int) *recorder {
 	if params > ringBytes {
-		c.fail(fmt.Errorf("parameters and tables of %d bytes, expected at most %d", params, ringBytes))
+		c.fail(fmt.Errorf("parameters and tables of %d bytes, expected at most %d", params,
+			ringBytes))
 		return nil
 	}
 	rec := &c.recorders[c.current]
@@ -139,7 +144,8 @@ func (c *Context) room(params int) *recorder {
 	return rec
 }
 
-// hazard tells whether operands must wait for a dispatch recorded since the last barrier: one of the two writes what the other touches.
+// hazard tells whether operands must wait for a dispatch recorded since the last barrier: one of
+// the two writes what the other touches.
 func (c *Context) hazard(operands []Operand) bool {
 	if len(c.accesses)+len(operands) > maxAccesses {
 		return true
@@ -149,7 +155,8 @@ func (c *Context) hazard(operands []Operand) bool {
 			continue
 		}
 		for _, a := range c.accesses {
-			if (o.write || a.write) && a.buffer == o.memory.buffer && o.from < a.to && a.from < o.from+o.bytes {
+			if (o.write || a.write) && a.buffer == o.memory.buffer && o.from < a.to &&
+				a.from < o.from+o.bytes {
 				return true
 			}
 		}
@@ -160,12 +167,14 @@ func (c *Context) hazard(operands []Operand) bool {
 func (c *Context) remember(operands []Operand) {
 	for _, o := range operands {
 		if o.memory != nil && !o.memory.readOnly {
-			c.accesses = append(c.accesses, access{o.memory.buffer, o.from, o.from + o.bytes, o.write})
+			c.accesses = append(c.accesses,
+				access{o.memory.buffer, o.from, o.from + o.bytes, o.write})
 		}
 	}
 }
 
-// commit sends what the current recorder holds. What is committed later sees all it writes, so no hazard crosses.
+// commit sends what the current recorder holds. What is committed later sees all it writes, so no
+// hazard crosses.
 func (c *Context) commit() {
 	rec := &c.recorders[c.current]
 	if rec.dispatches > 0 && !rec.committed {

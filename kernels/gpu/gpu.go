@@ -1,8 +1,10 @@
 // Package gpu runs operators on a Metal device, a Mac's or a simulated one.
 //
-// An operator that has a kernel implements Op: its Metal method names the kernel, the parameters and the operands, and says of each
-// operand whether the kernel reads or writes it. From that the device works out where a barrier is needed: authors never place
-// one. Kernels, their sources and their parameter structs are package-level values, checked against the source text when first used.
+// An operator that has a kernel implements Op: its Metal method names the kernel, the parameters
+// and the operands, and says of each operand whether the kernel reads or writes it. From that the
+// device works out where a barrier is needed: authors never place one. Kernels, their sources and
+// their parameter structs are package-level values, checked against the source text when first
+// used.
 //
 // The way of a dispatch:
 //
@@ -10,7 +12,8 @@
 //	  Kernel.Dispatch    parameters into the ring, hazards against what has been recorded since the last barrier, bindings, dispatch
 //	Device.Sync          commit, wait; the first mistake of anything recorded
 //
-// Two recorders alternate, so that the host records while the GPU runs (Device.Commit, Device.Wait). Buffers live as long as the device.
+// Two recorders alternate, so that the host records while the GPU runs (Device.Commit,
+// Device.Wait). Buffers live as long as the device.
 package gpu
 
 import (
@@ -49,11 +52,13 @@ type Device struct {
 	copyReason error // why the first of them does
 }
 
-// New makes a device over m, which stays the caller's to close, after this one. The error is m's, refusing memory.
+// New makes a device over m, which stays the caller's to close, after this one. The error is m's,
+// refusing memory.
 func New(m metal.Device) (*Device, error) {
 	d := &Device{m: m}
 	c := &d.context
-	c.m, c.libraries, c.pipelines, c.compiling = m, map[*Source]metal.Library{}, map[*kernel]*ready{}, map[*Source]time.Duration{}
+	c.m, c.libraries, c.pipelines, c.compiling = m, map[*Source]metal.Library{},
+		map[*kernel]*ready{}, map[*Source]time.Duration{}
 	for i := range c.recorders {
 		params, err := m.NewBuffer(fmt.Sprintf("parameters %d", i), ringBytes)
 		if err != nil {
@@ -75,8 +80,8 @@ type memory struct {
 // Name implements kernels.Device.
 func (d *Device) Name() string { return "Metal, " + d.m.Facts().Name }
 
-// NewBuffer implements kernels.Device. The memory is the system's, wrapped for the GPU, where that can work on it: it is zero without being
-// touched.
+// NewBuffer implements kernels.Device. The memory is the system's, wrapped for the GPU, where that
+// can work on it: it is zero without being touched.
 func (d *Device) NewBuffer(bytes int) *kernels.Buffer {
 	if bytes == 0 {
 		return &kernels.Buffer{}
@@ -96,8 +101,9 @@ func (d *Device) NewBuffer(bytes int) *kernels.Buffer {
 	return &kernels.Buffer{Bytes: pages[:bytes], Size: bytes, Handle: d.wrap("buffer", pages)}
 }
 
-// WrapBuffer implements kernels.Device: the whole pages around bytes become visible to the GPU. What the device refuses, as it may
-// refuse pages of the program itself, is copied instead; Copied tells.
+// WrapBuffer implements kernels.Device: the whole pages around bytes become visible to the GPU.
+// What the device refuses, as it may refuse pages of the program itself, is copied instead; Copied
+// tells.
 func (d *Device) WrapBuffer(bytes []byte) *kernels.Buffer {
 	if len(bytes) == 0 {
 		return &kernels.Buffer{}
@@ -110,7 +116,8 @@ func (d *Device) WrapBuffer(bytes []byte) *kernels.Buffer {
 	b, err := d.m.WrapBuffer("weights", pages)
 	if err == nil {
 		d.weights = append(d.weights, b)
-		return &kernels.Buffer{Bytes: bytes, Size: len(bytes), Handle: &memory{buffer: b, offset: offset, readOnly: true}}
+		return &kernels.Buffer{Bytes: bytes, Size: len(bytes),
+			Handle: &memory{buffer: b, offset: offset, readOnly: true}}
 	}
 	own := d.NewBuffer(len(bytes))
 	m := own.Handle.(*memory)
@@ -135,9 +142,10 @@ func (d *Device) wrap(label string, pages []byte) *memory {
 	return &memory{buffer: b}
 }
 
-// MakeResident keeps all buffers made since it was last called where the GPU reaches them at once, also while it has nothing to do, until the
-// Metal device is closed: weights as one set, everything else as another. Call it when what lives long has been made. Without it, or after an
-// error, everything works, and the first pass after a rest may be slow.
+// MakeResident keeps all buffers made since it was last called where the GPU reaches them at once,
+// also while it has nothing to do, until the Metal device is closed: weights as one set, everything
+// else as another. Call it when what lives long has been made. Without it, or after an error,
+// everything works, and the first pass after a rest may be slow.
 func (d *Device) MakeResident() error {
 	for _, set := range []struct {
 		label   string
@@ -154,19 +162,24 @@ func (d *Device) MakeResident() error {
 	return nil
 }
 
-// Run implements kernels.Device. It panics if op has no Metal kernel: a model that needs it must not come this far.
+// Run implements kernels.Device. It panics if op has no Metal kernel: a model that needs it must
+// not come this far.
 func (d *Device) Run(op kernels.Op) {
 	kernels.MustCheck(op)
 	o, ok := op.(Op)
 	if !ok {
-		panic(fmt.Sprintf("gpu: Device.Run: operator %s has no Metal kernel; write one, or run the model on the CPU", op.Name()))
+		panic(
+			fmt.Sprintf(
+				"gpu: Device.Run: operator %s has no Metal kernel; write one, or run the model on "+
+					"the CPU", op.Name()))
 	}
 	d.context.op = op.Name()
 	o.Metal(&d.context)
 }
 
-// Kernels are the kernels of all sources that this device has compiled, and whether each has been dispatched, from any of the sources
-// that have one of its name: a text may be compiled for several formats. Tests look for kernels that no case reaches.
+// Kernels are the kernels of all sources that this device has compiled, and whether each has been
+// dispatched, from any of the sources that have one of its name: a text may be compiled for several
+// formats. Tests look for kernels that no case reaches.
 func (d *Device) Kernels() map[string]bool {
 	all := map[string]bool{}
 	for _, library := range d.context.libraries {
@@ -183,7 +196,8 @@ func (d *Device) Kernels() map[string]bool {
 // Sync implements kernels.Device. After an error the device computes no more.
 func (d *Device) Sync() error { return d.context.sync() }
 
-// Commit implements kernels.Async. What is recorded after it goes into the other recorder, whose own work is waited for then.
+// Commit implements kernels.Async. What is recorded after it goes into the other recorder, whose
+// own work is waited for then.
 func (d *Device) Commit() kernels.Ticket {
 	d.context.commit()
 	return d.context.commits
@@ -192,7 +206,8 @@ func (d *Device) Commit() kernels.Ticket {
 // Wait implements kernels.Async. After an error the device computes no more.
 func (d *Device) Wait(t kernels.Ticket) error { return d.context.waitFor(t) }
 
-// Close implements kernels.Device. The Metal device must be closed after it, before another uses the memory.
+// Close implements kernels.Device. The Metal device must be closed after it, before another uses
+// the memory.
 func (d *Device) Close() {
 	_ = d.Sync() // whoever wanted the results has synced
 	for _, b := range d.mapped {

@@ -45,8 +45,11 @@ type add struct {
 	by     float32
 }
 
-func (o *add) Name() string     { return "add" }
-func (o *add) Check() error     { return kernels.CheckShape("out", o.out, kernels.F32, o.x.Rows, o.x.Cols) }
+func (o *add) Name() string { return "add" }
+func (o *add) Check() error {
+	return kernels.CheckShape("out", o.out, kernels.F32, o.x.Rows,
+		o.x.Cols)
+}
 func (o *add) Reference()       {}
 func (o *add) CPU(*cpu.Context) {}
 func (o *add) Metal(c *Context) {
@@ -92,7 +95,8 @@ type recordedLibrary struct{ p *msl.Program }
 
 func (l *recordedLibrary) Program() *msl.Program { return l.p }
 func (l *recordedLibrary) Log() string           { return "" }
-func (l *recordedLibrary) Pipeline(kernel string, _ ...metal.ConstantValue) (metal.Pipeline, error) {
+func (l *recordedLibrary) Pipeline(kernel string, _ ...metal.ConstantValue) (metal.Pipeline,
+	error) {
 	k := l.p.Kernel(kernel)
 	if k == nil {
 		return nil, fmt.Errorf("no kernel %s", kernel)
@@ -126,9 +130,18 @@ func (c *recordedCommands) SetBuffers(first int, b ...metal.Binding) {
 func (c *recordedCommands) SetThreadgroupMemory(index, bytes int)             { c.note("memory") }
 func (c *recordedCommands) Dispatch(label string, groups, threads metal.Size) { c.note(label) }
 func (c *recordedCommands) Barrier()                                          { c.note("|") }
-func (c *recordedCommands) Commit(func(error))                                { c.note("commit"); c.waiting = true }
-func (c *recordedCommands) Wait() error                                       { c.note("wait"); c.waiting = false; return nil }
-func (c *recordedCommands) GPUTime() float64                                  { return 0 }
+func (c *recordedCommands) Commit(
+	func(error)) {
+	c.note("commit")
+	c.waiting = true
+}
+func (c *recordedCommands) Wait() error {
+	c.note(
+		"wait")
+	c.waiting = false
+	return nil
+}
+func (c *recordedCommands) GPUTime() float64 { return 0 }
 
 func newRecording(t *testing.T) (*recording, *Device) {
 	t.Helper()
@@ -157,16 +170,19 @@ func TestMakeResident(t *testing.T) {
 	if err := d.MakeResident(); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"weights, weights", "memory, parameters 0, parameters 1, buffer", "memory, buffer"}
+	want := []string{"weights, weights", "memory, parameters 0, parameters 1, buffer",
+		"memory, buffer"}
 	if !slices.Equal(m.events, want) {
 		t.Errorf("got %q, expected %q", m.events, want)
 	}
 }
 
-// A barrier stands exactly where a dispatch touches what an earlier one, since the last barrier, writes; or writes what it reads.
+// A barrier stands exactly where a dispatch touches what an earlier one, since the last barrier,
+// writes; or writes what it reads.
 func TestBarriers(t *testing.T) {
 	_, spare := newRecording(t)
-	a, b, c := kernels.NewTensor(spare, kernels.F32, 1, 64), kernels.NewTensor(spare, kernels.F32, 1, 64), kernels.NewTensor(spare, kernels.F32, 1, 64)
+	a, b, c := kernels.NewTensor(spare, kernels.F32, 1, 64),
+		kernels.NewTensor(spare, kernels.F32, 1, 64), kernels.NewTensor(spare, kernels.F32, 1, 64)
 	file := cpu.Map(256) // pages of its own, as a mapped file has
 	defer cpu.Unmap(file)
 	weights := spare.WrapBuffer(file)
@@ -181,11 +197,15 @@ func TestBarriers(t *testing.T) {
 		{"write after read", []*add{{x: a, out: b}, {x: c, out: a}}, "add | add"},
 		{"write after write", []*add{{x: a, out: c}, {x: b, out: c}}, "add | add"},
 		{"in place", []*add{{x: a, out: a}}, "add"},
-		{"a barrier orders all before it", []*add{{x: a, out: b}, {x: b, out: c}, {x: a, out: a}}, "add | add add"},
-		{"other parts of a buffer", []*add{{x: a, out: b.Columns(0, 32)}, {x: a, out: b.Columns(32, 64)}}, "add add"},
-		{"parts that overlap", []*add{{x: a, out: b.Columns(0, 33)}, {x: a, out: b.Columns(32, 64)}}, "add | add"},
+		{"a barrier orders all before it", []*add{{x: a, out: b}, {x: b, out: c}, {x: a, out: a}},
+			"add | add add"},
+		{"other parts of a buffer",
+			[]*add{{x: a, out: b.Columns(0, 32)}, {x: a, out: b.Columns(32, 64)}}, "add add"},
+		{"parts that overlap", []*add{{x: a, out: b.Columns(0, 33)},
+			{x: a, out: b.Columns(32, 64)}}, "add | add"},
 		{"weights are never written", []*add{{x: w, out: b}, {x: w, out: c}}, "add add"},
-		{"nothing to do", []*add{{x: a.Columns(0, 0), out: b.Columns(0, 0)}, {x: b, out: c}}, "add"},
+		{"nothing to do", []*add{{x: a.Columns(0, 0), out: b.Columns(0, 0)}, {x: b, out: c}},
+			"add"},
 	} {
 		m, d := newRecording(t)
 		for _, op := range x.ops {
@@ -198,7 +218,8 @@ func TestBarriers(t *testing.T) {
 	}
 }
 
-// Recorders take turns when one is full; parameters of work that may be running are not overwritten.
+// Recorders take turns when one is full; parameters of work that may be running are not
+// overwritten.
 func TestRecordersTakeTurns(t *testing.T) {
 	m, d := newRecording(t)
 	a, b := kernels.NewTensor(d, kernels.F32, 1, 8), kernels.NewTensor(d, kernels.F32, 1, 8)
@@ -206,8 +227,10 @@ func TestRecordersTakeTurns(t *testing.T) {
 		d.Run(&add{x: a, out: b, by: float32(i)})
 		rec := &d.context.recorders[d.context.current]
 		bound := rec.commands.(*recordedCommands).bound[0]
-		if got := binary.LittleEndian.Uint32(bound.Buffer.Bytes()[bound.Offset:]); got != 8 || bound.Buffer != rec.params || bound.Offset%paramAlign != 0 || bound.Bytes != 8 {
-			t.Fatalf("dispatch %d: parameters %d at %d of %q", i, got, bound.Offset, bound.Buffer.Label())
+		if got := binary.LittleEndian.Uint32(bound.Buffer.Bytes()[bound.Offset:]); got != 8 ||
+			bound.Buffer != rec.params || bound.Offset%paramAlign != 0 || bound.Bytes != 8 {
+			t.Fatalf("dispatch %d: parameters %d at %d of %q", i, got, bound.Offset,
+				bound.Buffer.Label())
 		}
 	}
 	var turns []string
@@ -217,15 +240,17 @@ func TestRecordersTakeTurns(t *testing.T) {
 		}
 	}
 	if got := strings.Join(turns, " "); got != "commit commit wait" {
-		t.Errorf("got %s, expected two commits, and a wait before the first recorder is used again", got)
+		t.Errorf("got %s, expected two commits, and a wait before the first recorder is used again",
+			got)
 	}
 	if err := d.Sync(); err != nil || d.context.recorders[0].used+d.context.recorders[1].used != 0 {
-		t.Errorf("got %v after Sync, with %d and %d bytes of parameters", err, d.context.recorders[0].used, d.context.recorders[1].used)
+		t.Errorf("got %v after Sync, with %d and %d bytes of parameters", err,
+			d.context.recorders[0].used, d.context.recorders[1].used)
 	}
 }
 
-// A host ahead of the device: what is recorded after a commit goes elsewhere, and waiting for a commit waits for nothing later and drops
-// nothing of what is being recorded.
+// A host ahead of the device: what is recorded after a commit goes elsewhere, and waiting for a
+// commit waits for nothing later and drops nothing of what is being recorded.
 func TestAhead(t *testing.T) {
 	m, d := newRecording(t)
 	a, b := kernels.NewTensor(d, kernels.F32, 1, 8), kernels.NewTensor(d, kernels.F32, 1, 8)
@@ -256,7 +281,8 @@ func TestAhead(t *testing.T) {
 
 // Every .metal file compiles, whether an operator uses it or not.
 func TestSources(t *testing.T) {
-	m, err := sim.Open(sim.Options{Check: true}) // as the cases do: what they compile is there already
+	// as the cases do: what they compile is there already
+	m, err := sim.Open(sim.Options{Check: true})
 	if errors.Is(err, sim.ErrUnavailable) {
 		t.Skip(err)
 	}
@@ -273,7 +299,8 @@ func TestSources(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := m.NewLibrary(strings.TrimPrefix(filepath.ToSlash(f), "../"), string(text), Headers); err != nil {
+		if _, err := m.NewLibrary(strings.TrimPrefix(filepath.ToSlash(f), "../"), string(text),
+			Headers); err != nil {
 			t.Error(err)
 		}
 	}
@@ -284,7 +311,8 @@ func TestDispatchAllocatesNothing(t *testing.T) {
 	for i := range d.context.recorders {
 		d.context.recorders[i].commands.(*recordedCommands).silent = true
 	}
-	op := &add{x: kernels.NewTensor(d, kernels.F32, 1, 8), out: kernels.NewTensor(d, kernels.F32, 1, 8)}
+	op := &add{x: kernels.NewTensor(d, kernels.F32, 1, 8),
+		out: kernels.NewTensor(d, kernels.F32, 1, 8)}
 	for range maxAccesses {
 		d.Run(op)
 	}
@@ -309,31 +337,50 @@ func TestMistakes(t *testing.T) {
 	}](testSource, "add")
 	missing := NewKernel[addParams](testSource, "subtract")
 	empty := NewKernel[addParams](&Source{"empty.metal", "kernel int k() {}"}, "k")
-	noParams := NewKernel[addParams](&Source{"bare.metal", "struct AddParams { uint n; float by; };\nkernel void k(device AddParams& p [[buffer(0)]]) {}"}, "k")
+	noParams := NewKernel[addParams](
+		&Source{"bare.metal",
+			"struct AddParams { uint n; float by; };\nkernel void k(device AddParams& p " +
+				"[[buffer(0)]]) {}"}, "k")
 	for want, metal := range map[string]func(c *Context, o *add){
-		"add: test.metal: add: got 1 operands, the source has 2 buffers": func(c *Context, o *add) { addKernel.Dispatch(c, addParams{}, Rows(1, 32), Read(o.x)) },
+		"add: test.metal: add: got 1 operands, the source has 2 buffers": func(c *Context,
+			o *add) {
+			addKernel.Dispatch(c, addParams{}, Rows(1, 32), Read(o.x))
+		},
 		"operand 0, x (device const float *), is given as written: true": func(c *Context, o *add) {
 			addKernel.Dispatch(c, addParams{}, Rows(1, 32), Write(o.x), Write(o.out))
 		},
 		"operand 1, out (device float *), is given as written: false": func(c *Context, o *add) {
 			addKernel.Dispatch(c, addParams{}, Rows(1, 32), Read(o.x), Read(o.out))
 		},
-		"this device allows 256": func(c *Context, o *add) { addKernel.Dispatch(c, addParams{}, Rows(1, 512), Read(o.x), Write(o.out)) },
+		"this device allows 256": func(c *Context,
+			o *add) {
+			addKernel.Dispatch(c, addParams{}, Rows(1, 512), Read(o.x), Write(o.out))
+		},
 		"field 0 is By float32": func(c *Context, o *add) {
 			swapped.Dispatch(c, struct {
 				By float32
 				N  uint32
 			}{}, Rows(1, 32), Read(o.x), Write(o.out))
 		},
-		"no kernel subtract":              func(c *Context, o *add) { missing.Dispatch(c, addParams{}, Rows(1, 32)) },
-		"empty.metal:1: kernel k returns": func(c *Context, o *add) { empty.Dispatch(c, addParams{}, Rows(1, 32)) },
-		"expected constant Params& p":     func(c *Context, o *add) { noParams.Dispatch(c, addParams{}, Rows(1, 32)) },
+		"no kernel subtract": func(c *Context,
+			o *add) {
+			missing.Dispatch(c, addParams{}, Rows(1, 32))
+		},
+		"empty.metal:1: kernel k returns": func(c *Context,
+			o *add) {
+			empty.Dispatch(c, addParams{}, Rows(1, 32))
+		},
+		"expected constant Params& p": func(c *Context,
+			o *add) {
+			noParams.Dispatch(c, addParams{}, Rows(1, 32))
+		},
 	} {
 		m, d := newRecording(t)
 		a := kernels.NewTensor(d, kernels.F32, 1, 8)
 		d.Run(&wrong{add{x: a, out: a}, metal})
 		d.Run(&add{x: a, out: a}) // recorded no more
-		if err := d.Sync(); err == nil || !strings.Contains(err.Error(), want) || len(m.events) > 0 {
+		if err := d.Sync(); err == nil || !strings.Contains(err.Error(), want) ||
+			len(m.events) > 0 {
 			t.Errorf("got %v and events %v, expected %q and none", err, m.events, want)
 		}
 	}
@@ -350,8 +397,11 @@ func TestPanics(t *testing.T) {
 	defer host.Close()
 	for want, f := range map[string]func(){
 		"operator abacus has no Metal kernel": func() { d.Run(cpuOnly{}) },
-		"of another device":                   func() { Read(kernels.NewTensor(host, kernels.F32, 1, 1)) },
-		"bytes [4, 12) in a buffer of 8":      func() { ReadBytes(d.NewBuffer(8), 4, 12) },
+		"of another device": func() {
+			Read(
+				kernels.NewTensor(host, kernels.F32, 1, 1))
+		},
+		"bytes [4, 12) in a buffer of 8": func() { ReadBytes(d.NewBuffer(8), 4, 12) },
 	} {
 		func() {
 			defer func() {
@@ -364,7 +414,8 @@ func TestPanics(t *testing.T) {
 	}
 }
 
-// A chain of operators on the simulated device, which would report a missing barrier; weights lie anywhere in wrapped memory.
+// A chain of operators on the simulated device, which would report a missing barrier; weights lie
+// anywhere in wrapped memory.
 func TestChainOnSimulation(t *testing.T) {
 	m, err := sim.Open(sim.Options{Check: true, Seed: 5})
 	if errors.Is(err, sim.ErrUnavailable) {
@@ -382,7 +433,8 @@ func TestChainOnSimulation(t *testing.T) {
 	const n = 100
 	file := cpu.Map(3 * 4096)
 	defer cpu.Unmap(file)
-	weights := kernels.Tensor{Buffer: d.WrapBuffer(file[4096+12 : 4096+12+4*n]), DType: kernels.F32, Rows: 1, Cols: n, Stride: n}
+	weights := kernels.Tensor{Buffer: d.WrapBuffer(file[4096+12 : 4096+12+4*n]), DType: kernels.F32,
+		Rows: 1, Cols: n, Stride: n}
 	for i := range weights.Float32s() {
 		weights.Float32s()[i] = float32(i)
 	}

@@ -9,7 +9,8 @@ import (
 	"headroom/metal/sim"
 )
 
-// place gives each row of a batch its position in its sequence plus a thousand times the slot, and -1 outside of every span.
+// place gives each row of a batch its position in its sequence plus a thousand times the slot, and
+// -1 outside of every span.
 var placeSource = &Source{Name: "gpu/grid_test.metal", Text: `
 #include <metal_stdlib>
 #include "common/span.h"
@@ -53,11 +54,13 @@ func TestSpans(t *testing.T) {
 	}{
 		{nil, []int32{-1, -1, -1, -1, -1, -1, -1, -1}},
 		{[]kernels.Span{{Rows: 8, Pos: 5}}, []int32{5, 6, 7, 8, 9, 10, 11, 12}},
-		{[]kernels.Span{{Row: 1, Rows: 2, Slot: 3}, {Row: 4, Rows: 1, Pos: 7}, {Row: 5, Rows: 2, Pos: 1, Slot: 1}}, []int32{-1, 3000, 3001, -1, 7, 1001, 1002, -1}},
+		{[]kernels.Span{{Row: 1, Rows: 2, Slot: 3}, {Row: 4, Rows: 1, Pos: 7},
+			{Row: 5, Rows: 2, Pos: 1, Slot: 1}}, []int32{-1, 3000, 3001, -1, 7, 1001, 1002, -1}},
 		{[]kernels.Span{{Row: 7, Rows: 1, Pos: 4}}, []int32{-1, -1, -1, -1, -1, -1, -1, 4}},
 	} {
 		out := kernels.NewTensor(d, kernels.I32, 1, 8)
-		place.Dispatch(&d.context, placeParams{int32(len(c.spans))}, Rows(1, 8), d.context.Spans(c.spans), Write(out))
+		place.Dispatch(&d.context, placeParams{int32(len(c.spans))}, Rows(1, 8),
+			d.context.Spans(c.spans), Write(out))
 		if err := d.Sync(); err != nil {
 			t.Fatal(err)
 		}
@@ -74,8 +77,10 @@ func TestAligned16(t *testing.T) {
 		t    kernels.Tensor
 		want bool
 	}{
-		{x, true}, {kernels.Tensor{}, true}, {x.Columns(4, 8), true}, {x.Columns(2, 6), false}, {x.Columns(4, 9), false},
-		{kernels.NewTensor(d, kernels.F32, 3, 15), false}, {kernels.NewTensor(d, kernels.F16, 3, 8), true},
+		{x, true}, {kernels.Tensor{}, true}, {x.Columns(4, 8), true}, {x.Columns(2, 6), false},
+		{x.Columns(4, 9), false},
+		{kernels.NewTensor(d, kernels.F32, 3, 15), false},
+		{kernels.NewTensor(d, kernels.F16, 3, 8), true},
 	} {
 		if got := Aligned16(c.t); got != c.want {
 			t.Errorf("%v from byte %d: got %t", c.t, c.t.Offset, got)

@@ -18,8 +18,9 @@ type Source struct {
 	Text string
 }
 
-// Kernel is one kernel of a source, with parameters of type P: a struct of uint32, int32 and float32 fields, the same as the struct
-// behind [[buffer(0)]] in the source. Its operands are buffers 1, 2, ... in order. Make Kernels as package-level variables.
+// Kernel is one kernel of a source, with parameters of type P: a struct of uint32, int32 and
+// float32 fields, the same as the struct behind [[buffer(0)]] in the source. Its operands are
+// buffers 1, 2, ... in order. Make Kernels as package-level variables.
 type Kernel[P any] struct{ k kernel }
 
 type kernel struct {
@@ -31,7 +32,8 @@ type kernel struct {
 
 // NewKernel is the kernel of that name in s, with values for the source's function constants.
 func NewKernel[P any](s *Source, name string, constants ...metal.ConstantValue) *Kernel[P] {
-	return &Kernel[P]{kernel{source: s, name: name, constants: constants, params: reflect.TypeFor[P]()}}
+	return &Kernel[P]{kernel{source: s, name: name, constants: constants,
+		params: reflect.TypeFor[P]()}}
 }
 
 // Grid is the size of a dispatch.
@@ -42,7 +44,8 @@ type Grid struct {
 
 // Rows is a grid of one threadgroup of threads threads for each of rows rows.
 func Rows(rows, threads int) Grid {
-	return Grid{Groups: metal.Size{X: rows, Y: 1, Z: 1}, Threads: metal.Size{X: threads, Y: 1, Z: 1}}
+	return Grid{Groups: metal.Size{X: rows, Y: 1, Z: 1},
+		Threads: metal.Size{X: threads, Y: 1, Z: 1}}
 }
 
 // Operand is memory that a kernel reads or writes.
@@ -54,7 +57,8 @@ type Operand struct {
 	table  []int32 // in place of memory: host data that goes with the dispatch
 }
 
-// Read is an operand that the kernel only reads. The zero Tensor is bound to nothing, for a kernel that will not touch it.
+// Read is an operand that the kernel only reads. The zero Tensor is bound to nothing, for a kernel
+// that will not touch it.
 func Read(t kernels.Tensor) Operand { return operand(t, false) }
 
 // Write is an operand that the kernel writes, and may read.
@@ -76,15 +80,22 @@ func operand(t kernels.Tensor, write bool) Operand {
 func bytesOf(b *kernels.Buffer, from, to int, write bool) Operand {
 	m, ok := b.Handle.(*memory)
 	if !ok {
-		panic(fmt.Sprintf("gpu: an operand's buffer is of another device (%T): make it with this device's NewBuffer or WrapBuffer", b.Handle))
+		panic(
+			fmt.Sprintf(
+				"gpu: an operand's buffer is of another device (%T): make it with this device's "+
+					"NewBuffer or WrapBuffer", b.Handle))
 	}
 	if from < 0 || to < from || to > b.Size {
-		panic(fmt.Sprintf("gpu: operand of bytes [%d, %d) in a buffer of %d: the operator's Check must refuse that", from, to, b.Size))
+		panic(
+			fmt.Sprintf(
+				"gpu: operand of bytes [%d, %d) in a buffer of %d: the operator's Check must "+
+					"refuse that", from, to, b.Size))
 	}
 	return Operand{memory: m, from: m.offset + from, bytes: to - from, write: write}
 }
 
-// Dispatch records k over g. An empty grid is nothing to do. Mistakes are returned by the device's Sync.
+// Dispatch records k over g. An empty grid is nothing to do. Mistakes are returned by the device's
+// Sync.
 func (k *Kernel[P]) Dispatch(c *Context, p P, g Grid, operands ...Operand) {
 	c.dispatch(&k.k, unsafe.Slice((*byte)(unsafe.Pointer(&p)), unsafe.Sizeof(p)), g, operands)
 }
@@ -117,7 +128,8 @@ func (c *Context) prepare(k *kernel) (*ready, error) {
 		return nil, fmt.Errorf("%s: %w", k.source.Name, err)
 	}
 	if a := pipeline.Kernel().Buffer(0); !a.Constant || !a.Reference {
-		return nil, fmt.Errorf("%s: %s: buffer 0 is %s, expected constant Params& p", k.source.Name, k.name, a)
+		return nil, fmt.Errorf("%s: %s: buffer 0 is %s, expected constant Params& p", k.source.Name,
+			k.name, a)
 	}
 	for i := 1; pipeline.Kernel().Buffer(i) != nil; i++ {
 		r.writes = append(r.writes, !pipeline.Kernel().Buffer(i).ReadOnly)
@@ -128,17 +140,22 @@ func (c *Context) prepare(k *kernel) (*ready, error) {
 // check compares what the caller says of its operands with what the source says.
 func (r *ready) check(k *kernel, operands []Operand, g Grid) error {
 	if len(operands) != len(r.writes) {
-		return fmt.Errorf("%s: %s: got %d operands, the source has %d buffers behind its parameters", k.source.Name, k.name, len(operands), len(r.writes))
+		return fmt.Errorf(
+			"%s: %s: got %d operands, the source has %d buffers behind its parameters",
+			k.source.Name, k.name, len(operands), len(r.writes))
 	}
 	for i, o := range operands {
 		if o.write != r.writes[i] {
 			a := r.pipeline.Kernel().Buffer(i + 1)
-			return fmt.Errorf("%s: %s: operand %d, %s, is given as written: %t, its type says %t: use gpu.Write for pointers without const, gpu.Read for others",
+			return fmt.Errorf(
+				"%s: %s: operand %d, %s, is given as written: %t, its type says %t: use gpu.Write "+
+					"for pointers without const, gpu.Read for others",
 				k.source.Name, k.name, i, a, o.write, r.writes[i])
 		}
 	}
 	if most := r.pipeline.Facts().MaxTotalThreadsPerThreadgroup; g.Threads.Count() > most {
-		return fmt.Errorf("%s: %s: %s threads in a threadgroup, this device allows %d", k.source.Name, k.name, g.Threads, most)
+		return fmt.Errorf("%s: %s: %s threads in a threadgroup, this device allows %d",
+			k.source.Name, k.name, g.Threads, most)
 	}
 	return nil
 }

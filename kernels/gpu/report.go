@@ -1,7 +1,8 @@
 package gpu
 
-// What a device has done so far, for `headroom selftest` and bug reports: sources compiled, pipelines made and how far dispatches went
-// towards their limits, and memory that had to be copied.
+// What a device has done so far, for `headroom selftest` and bug reports: sources compiled,
+// pipelines made and how far dispatches went towards their limits, and memory that had to be
+// copied.
 
 import (
 	"cmp"
@@ -33,7 +34,8 @@ type PipelineReport struct {
 func (d *Device) Sources() []SourceReport {
 	var all []SourceReport
 	for s, library := range d.context.libraries {
-		all = append(all, SourceReport{Name: s.Name, Compile: d.context.compiling[s], Log: library.Log()})
+		all = append(all, SourceReport{Name: s.Name, Compile: d.context.compiling[s],
+			Log: library.Log()})
 	}
 	slices.SortFunc(all, func(a, b SourceReport) int { return cmp.Compare(a.Name, b.Name) })
 	return all
@@ -47,15 +49,18 @@ func (d *Device) Pipelines() []PipelineReport {
 		for _, c := range k.constants {
 			constants = append(constants, fmt.Sprintf("%s=%v", c.Name, c.Value))
 		}
-		all = append(all, PipelineReport{Source: k.source.Name, Kernel: k.name, Constants: strings.Join(constants, " "),
-			Facts: r.pipeline.Facts(), Threads: r.threads, ThreadgroupBytes: r.threadgroupBytes})
+		all = append(all, PipelineReport{Source: k.source.Name, Kernel: k.name,
+			Constants: strings.Join(constants, " "),
+			Facts:     r.pipeline.Facts(), Threads: r.threads,
+			ThreadgroupBytes: r.threadgroupBytes})
 	}
 	slices.SortFunc(all, func(a, b PipelineReport) int {
-		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Kernel, b.Kernel), cmp.Compare(a.Constants, b.Constants))
+		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Kernel, b.Kernel),
+			cmp.Compare(a.Constants, b.Constants))
 	})
 	return all
 }
 
-// Copied is how much of what WrapBuffer was given had to be copied, as Metal would not have it where it lies, and Metal's first reason;
-// nil if nothing was copied.
+// Copied is how much of what WrapBuffer was given had to be copied, as Metal would not have it
+// where it lies, and Metal's first reason; nil if nothing was copied.
 func (d *Device) Copied() (bytes int64, reason error) { return d.copied, d.copyReason }

@@ -21,7 +21,8 @@ func (d picky) WrapBuffer(label string, memory []byte) (metal.Buffer, error) {
 	return d.Device.WrapBuffer(label, memory)
 }
 
-// What the device does not wrap is copied, works as if it were wrapped, and is told; so is what was compiled and dispatched.
+// What the device does not wrap is copied, works as if it were wrapped, and is told; so is what was
+// compiled and dispatched.
 func TestReports(t *testing.T) {
 	m, err := sim.Open(sim.Options{Check: true, Seed: 6})
 	if errors.Is(err, sim.ErrUnavailable) {
@@ -36,8 +37,10 @@ func TestReports(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	if bytes, reason := d.Copied(); bytes != 0 || reason != nil || len(d.Sources())+len(d.Pipelines()) != 0 {
-		t.Errorf("before anything ran: %d bytes copied (%v), sources %v, pipelines %v", bytes, reason, d.Sources(), d.Pipelines())
+	if bytes, reason := d.Copied(); bytes != 0 || reason != nil ||
+		len(d.Sources())+len(d.Pipelines()) != 0 {
+		t.Errorf("before anything ran: %d bytes copied (%v), sources %v, pipelines %v", bytes,
+			reason, d.Sources(), d.Pipelines())
 	}
 	const n = 100
 	file := cpu.Map(4 * n)
@@ -53,13 +56,15 @@ func TestReports(t *testing.T) {
 	if got := a.Float32s()[0] + b.Float32s()[n-1]; got != 7 {
 		t.Errorf("got %g, expected 3 + 4", got)
 	}
-	if bytes, reason := d.Copied(); bytes != 4*n || reason == nil || !strings.Contains(reason.Error(), "not this memory") {
+	if bytes, reason := d.Copied(); bytes != 4*n || reason == nil ||
+		!strings.Contains(reason.Error(), "not this memory") {
 		t.Errorf("%d bytes copied (%v), expected %d and the device's reason", bytes, reason, 4*n)
 	}
 	if s := d.Sources(); len(s) != 1 || s[0].Name != "test.metal" || s[0].Compile <= 0 {
 		t.Errorf("sources %+v, expected test.metal and the time it took", s)
 	}
-	if p := d.Pipelines(); len(p) != 1 || p[0].Kernel != "add" || p[0].Source != "test.metal" || p[0].Threads != 32 || p[0].Facts.ThreadExecutionWidth != 32 {
+	if p := d.Pipelines(); len(p) != 1 || p[0].Kernel != "add" || p[0].Source != "test.metal" ||
+		p[0].Threads != 32 || p[0].Facts.ThreadExecutionWidth != 32 {
 		t.Errorf("pipelines %+v, expected add with 32 threads", p)
 	}
 }
@@ -75,7 +80,8 @@ func TestNothingFits(t *testing.T) {
 	file := cpu.Map(64)
 	defer cpu.Unmap(file)
 	b := d.WrapBuffer(file)
-	d.Run(&add{x: kernels.Tensor{Buffer: b, DType: kernels.F32, Rows: 1, Cols: 16, Stride: 16}, out: kernels.Tensor{Buffer: b, DType: kernels.F32, Rows: 1, Cols: 16, Stride: 16}})
+	d.Run(&add{x: kernels.Tensor{Buffer: b, DType: kernels.F32, Rows: 1, Cols: 16, Stride: 16},
+		out: kernels.Tensor{Buffer: b, DType: kernels.F32, Rows: 1, Cols: 16, Stride: 16}})
 	if err := d.Sync(); err == nil || !strings.Contains(err.Error(), "no memory for buffer") {
 		t.Errorf("got %v, expected the device's refusal", err)
 	}

@@ -1,6 +1,7 @@
 package gpu
 
-// Operands that are not a model's tensors: tables that the host computes for a dispatch, and memory between the dispatches of one operator.
+// Operands that are not a model's tensors: tables that the host computes for a dispatch, and memory
+// between the dispatches of one operator.
 
 import (
 	"fmt"
@@ -8,14 +9,16 @@ import (
 	"unsafe"
 )
 
-// Table is n integers to fill and pass on as Ints: spans, page tables. They are the context's: good until the next call.
+// Table is n integers to fill and pass on as Ints: spans, page tables. They are the context's: good
+// until the next call.
 func (c *Context) Table(n int) []int32 {
 	c.ints = slices.Grow(c.ints[:0], n)[:n]
 	return c.ints
 }
 
-// Ints is a read operand of host data. Dispatch copies it beside the parameters, once for equal tables in a row: layers of a model share
-// theirs. In the source it is device const int* or constant int*; an empty table is bound to nothing.
+// Ints is a read operand of host data. Dispatch copies it beside the parameters, once for equal
+// tables in a row: layers of a model share theirs. In the source it is device const int* or
+// constant int*; an empty table is bound to nothing.
 func Ints(values []int32) Operand { return Operand{table: values} }
 
 // tablesKept is the latest tables of a recorder that a new one is compared with.
@@ -36,7 +39,8 @@ func tableBytes(operands []Operand) int {
 func (r *recorder) place(values []int32) int {
 	ring := r.params.Bytes()
 	for _, t := range r.tables {
-		if t.n == len(values) && slices.Equal(values, unsafe.Slice((*int32)(unsafe.Pointer(&ring[t.from])), t.n)) {
+		if t.n == len(values) &&
+			slices.Equal(values, unsafe.Slice((*int32)(unsafe.Pointer(&ring[t.from])), t.n)) {
 			return t.from
 		}
 	}
@@ -50,19 +54,20 @@ func (r *recorder) place(values []int32) int {
 	return from
 }
 
-// leastScratch is the memory for scratch operands that the first one makes; twice what the largest needs, where that is more, so
-// that two operators in a row do not wait for each other.
+// leastScratch is the memory for scratch operands that the first one makes; twice what the largest
+// needs, where that is more, so that two operators in a row do not wait for each other.
 const leastScratch = 4 << 20
 
-// scratch is memory that operators take turns in, from its start again when its end is reached: hazards keep them apart.
+// scratch is memory that operators take turns in, from its start again when its end is reached:
+// hazards keep them apart.
 type scratch struct {
 	memory      *memory
 	bytes, next int
 }
 
-// Scratch is a write operand of memory that no tensor has, for what a dispatch leaves to the next one of the same operator, which
-// takes it as ToRead of it. It holds anything at first. An operator calls it once:
-// a second call may give the same memory.
+// Scratch is a write operand of memory that no tensor has, for what a dispatch leaves to the next
+// one of the same operator, which takes it as ToRead of it. It holds anything at first. An operator
+// calls it once: a second call may give the same memory.
 func (c *Context) Scratch(bytes int) Operand {
 	bytes = (bytes + 255) &^ 255
 	s := &c.scratch
@@ -71,7 +76,8 @@ func (c *Context) Scratch(bytes int) Operand {
 		for size < 2*bytes {
 			size *= 2
 		}
-		b, err := c.m.NewBuffer("scratch", size) // the old one lasts as long as the device: work under way may use it
+		// the old one lasts as long as the device: work under way may use it
+		b, err := c.m.NewBuffer("scratch", size)
 		if err != nil {
 			c.fail(err)
 			return Operand{write: true}
@@ -86,7 +92,8 @@ func (c *Context) Scratch(bytes int) Operand {
 	return o
 }
 
-// Part is bytes [from, to) of an operand, which must be within it: an operator has one Scratch, and may want several things to lie there.
+// Part is bytes [from, to) of an operand, which must be within it: an operator has one Scratch, and
+// may want several things to lie there.
 func (o Operand) Part(from, to int) Operand {
 	if from < 0 || to < from || o.memory != nil && to > o.bytes {
 		panic(fmt.Sprintf("gpu: Operand.Part: bytes [%d, %d) of %d", from, to, o.bytes))

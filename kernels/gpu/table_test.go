@@ -26,8 +26,9 @@ type sumParams struct{ N, Start uint32 }
 
 var sum = NewKernel[sumParams](sumSource, "sum")
 
-// TestTables passes more tables than a ring holds, equal ones and others, and adds them up in scratch memory: each dispatch must see
-// the integers of its own time, though the host's copy changes at once.
+// TestTables passes more tables than a ring holds, equal ones and others, and adds them up in
+// scratch memory: each dispatch must see the integers of its own time, though the host's copy
+// changes at once.
 func TestTables(t *testing.T) {
 	m, err := sim.Open(sim.Options{Check: true, Seed: 3})
 	if errors.Is(err, sim.ErrUnavailable) {
@@ -65,7 +66,8 @@ func TestTables(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := total.memory.buffer.Bytes()[total.from:]
-	if got := fmt.Sprint(int(b[0]) | int(b[1])<<8 | int(b[2])<<16 | int(b[3])<<24); got != fmt.Sprint(want) {
+	if got := fmt.Sprint(int(b[0]) | int(b[1])<<8 | int(b[2])<<16 |
+		int(b[3])<<24); got != fmt.Sprint(want) {
 		t.Errorf("got a total of %s, expected %d", got, want)
 	}
 	sum.Dispatch(c, sumParams{}, Rows(1, 32), Ints(make([]int32, ringBytes)), total)

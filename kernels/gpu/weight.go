@@ -12,7 +12,8 @@ import (
 // WeightBits is what weights may have: 0 bits are plain elements.
 var WeightBits = []int{0, 2, 3, 4, 5, 6, 8}
 
-// WeightDTypes is what plain elements, or the scales of codes of bits, may be. Those of MXFP4 are bytes.
+// WeightDTypes is what plain elements, or the scales of codes of bits, may be. Those of MXFP4 are
+// bytes.
 func WeightDTypes(bits int) []kernels.DType {
 	if bits == 4 {
 		return []kernels.DType{kernels.F32, kernels.F16, kernels.BF16, kernels.U8}
@@ -20,13 +21,16 @@ func WeightDTypes(bits int) []kernels.DType {
 	return []kernels.DType{kernels.F32, kernels.F16, kernels.BF16}
 }
 
-// WeightSource is a source for weights of that many bits, the macro BITS in it: a model compiles only what it uses.
+// WeightSource is a source for weights of that many bits, the macro BITS in it: a model compiles
+// only what it uses.
 func WeightSource(name, text string, bits int) *Source {
-	return &Source{Name: fmt.Sprintf("%s_%d-bit.metal", strings.TrimSuffix(name, ".metal"), bits), Text: fmt.Sprintf("#define BITS %d\n#line 1 %q\n%s", bits, name, text)}
+	return &Source{Name: fmt.Sprintf("%s_%d-bit.metal", strings.TrimSuffix(name, ".metal"), bits),
+		Text: fmt.Sprintf("#define BITS %d\n#line 1 %q\n%s", bits, name, text)}
 }
 
-// Matrix is an operand with the place of its rows: row r begins at element First + r*Stride of what is bound. GPUs bind memory at
-// multiples of four bytes, and elements of two bytes may begin between them.
+// Matrix is an operand with the place of its rows: row r begins at element First + r*Stride of what
+// is bound. GPUs bind memory at multiples of four bytes, and elements of two bytes may begin
+// between them.
 type Matrix struct {
 	Operand
 	First, Stride uint32

@@ -1,5 +1,6 @@
-// Package kerneltest runs a family's cases: as a test, every device against the scalar reference and every number of threads
-// against one; as a benchmark, each instruction set with GB/s and GFLOP/s.
+// Package kerneltest runs a family's cases: as a test, every device against the scalar reference
+// and every number of threads against one; as a benchmark, each instruction set with GB/s and
+// GFLOP/s.
 package kerneltest
 
 import (
@@ -19,7 +20,8 @@ func Run(t *testing.T, cases []kernels.Case) {
 	for _, c := range cases {
 		t.Run(c.Name, func(t *testing.T) {
 			if (c.AbsTol != 0 || c.RelTol != 0) && c.Why == "" {
-				t.Errorf("case %s allows a difference (%g + %g*|x|) without saying why", c.Name, c.AbsTol, c.RelTol)
+				t.Errorf("case %s allows a difference (%g + %g*|x|) without saying why", c.Name,
+					c.AbsTol, c.RelTol)
 			}
 			reference := kernels.NewReference()
 			defer reference.Close()
@@ -86,7 +88,8 @@ func compare(t *testing.T, device string, c kernels.Case, got, want []output) {
 			continue
 		}
 		if at, g, x := Differ(g.elements, w.elements, c.AbsTol, c.RelTol); at >= 0 {
-			t.Errorf("%s: output %d (%s) element [%d, %d]: got %g, expected %g within %g + %g*|x| (%s)",
+			t.Errorf(
+				"%s: output %d (%s) element [%d, %d]: got %g, expected %g within %g + %g*|x| (%s)",
 				device, i, w.name, at/w.cols, at%w.cols, g, x, c.AbsTol, c.RelTol, c.Why)
 		}
 	}
@@ -104,7 +107,8 @@ func Differ(got, want []byte, absTol, relTol float64) (at int, g, w float64) {
 }
 
 func f32(b []byte) float64 {
-	return float64(math.Float32frombits(uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16 | uint32(b[3])<<24))
+	return float64(math.Float32frombits(uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16 |
+		uint32(b[3])<<24))
 }
 
 // Bench times every case that has Bytes or Flops, on the best instruction set and all cores.

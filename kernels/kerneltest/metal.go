@@ -16,18 +16,21 @@ import (
 	"headroom/metal/sim"
 )
 
-// RunMetal checks every case whose operator has a Metal kernel against the reference, in checking mode, with threads and dispatches in two orders,
-// which must give the same bits. A kernel that no case dispatches is an error. Without clang it skips the test. Where there is an NVIDIA
-// GPU, cases run there too.
+// RunMetal checks every case whose operator has a Metal kernel against the reference, in checking
+// mode, with threads and dispatches in two orders, which must give the same bits. A kernel that no
+// case dispatches is an error. Without clang it skips the test. Where there is an NVIDIA GPU, cases
+// run there too.
 func RunMetal(t *testing.T, cases []kernels.Case) {
 	t.Helper()
 	t.Run("nv", func(t *testing.T) { runNV(t, cases) })
 	if nv.FromEnvironment() != (nv.Options{}) {
 		return // asked for that GPU
 	}
-	reached := map[string]bool{} // kernels of the sources compiled: whether a case has dispatched it
+	// kernels of the sources compiled: whether a case has dispatched it
+	reached := map[string]bool{}
 	all := true
-	checking := []metal.Device{simulated(t, sim.Options{Check: true, Seed: 1}), simulated(t, sim.Options{Check: true, Seed: 2})}
+	checking := []metal.Device{simulated(t, sim.Options{Check: true, Seed: 1}),
+		simulated(t, sim.Options{Check: true, Seed: 2})}
 	reference := kernels.NewReference()
 	defer reference.Close()
 	for _, c := range cases {
@@ -52,20 +55,23 @@ func RunMetal(t *testing.T, cases []kernels.Case) {
 					first = got
 					compare(t, m.Facts().Name, c, got, want)
 				} else if !slices.EqualFunc(first, got, equal) {
-					t.Errorf("%s: another order of threads and dispatches gives other bits", m.Facts().Name)
+					t.Errorf("%s: another order of threads and dispatches gives other bits",
+						m.Facts().Name)
 				}
 			}
 		})
 		all = all && ran
 	}
 	for _, k := range slices.Sorted(maps.Keys(reached)) {
-		if all && !reached[k] { // with a part of the cases, as -run and -failfast ask for, nothing follows
+		if all && !reached[k] {
+			// with a part of the cases, as -run and -failfast ask for, nothing follows
 			t.Errorf("kernel %s is dispatched by no case: add one that needs it, or take it out", k)
 		}
 	}
 }
 
-// Metal is a simulated Metal device in checking mode, closed when the test ends. Without clang it skips the test.
+// Metal is a simulated Metal device in checking mode, closed when the test ends. Without clang it
+// skips the test.
 func Metal(t *testing.T) kernels.Device {
 	t.Helper()
 	d, err := gpu.New(simulated(t, sim.Options{Check: true, Seed: 3}))
@@ -76,8 +82,9 @@ func Metal(t *testing.T) kernels.Device {
 	return d
 }
 
-// Devices are the CPU's instruction sets on three threads each and, where there is clang, a simulated Metal device in checking mode:
-// all that must keep the exactness rule. They are closed when the test ends.
+// Devices are the CPU's instruction sets on three threads each and, where there is clang, a
+// simulated Metal device in checking mode: all that must keep the exactness rule. They are closed
+// when the test ends.
 func Devices(t *testing.T) []kernels.Device {
 	t.Helper()
 	var devices []kernels.Device

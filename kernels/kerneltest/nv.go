@@ -1,6 +1,7 @@
 package kerneltest
 
-// Cases on an NVIDIA GPU: the .metal text that a Mac runs, on hardware, with dispatches at the same time.
+// Cases on an NVIDIA GPU: the .metal text that a Mac runs, on hardware, with dispatches at the same
+// time.
 
 import (
 	"errors"
@@ -13,7 +14,8 @@ import (
 	"headroom/metal/nv"
 )
 
-// NV opens the NVIDIA GPU, closed when the test ends. Without one it skips the test. compiles tells that the device only compiles.
+// NV opens the NVIDIA GPU, closed when the test ends. Without one it skips the test. compiles tells
+// that the device only compiles.
 func NV(t testing.TB, o nv.Options) (d *nv.Device, compiles bool) {
 	t.Helper()
 	e := nv.FromEnvironment()
@@ -29,8 +31,8 @@ func NV(t testing.TB, o nv.Options) (d *nv.Device, compiles bool) {
 	return d, o.CompileOnly
 }
 
-// runNV checks every case whose operator has a Metal kernel against the reference, twice, with dispatches side by side and one after
-// another, which must give the same bits.
+// runNV checks every case whose operator has a Metal kernel against the reference, twice, with
+// dispatches side by side and one after another, which must give the same bits.
 func runNV(t *testing.T, cases []kernels.Case) {
 	together, compiles := NV(t, nv.Options{})
 	single, _ := NV(t, nv.Options{Streams: 1})
@@ -47,7 +49,8 @@ func runNV(t *testing.T, cases []kernels.Case) {
 				return
 			}
 			compare(t, together.Facts().Name, c, got, outputs(reference, c))
-			if again := metalOutputs(t, single, c, map[string]bool{}); !slices.EqualFunc(got, again, equal) {
+			if again := metalOutputs(t, single, c, map[string]bool{}); !slices.EqualFunc(got, again,
+				equal) {
 				t.Errorf("%s: a second run gives other bits", together.Facts().Name)
 			}
 		})
@@ -58,7 +61,8 @@ func runNV(t *testing.T, cases []kernels.Case) {
 type Timing struct {
 	Name         string
 	Bytes, Flops int64 // that one operator must move and do
-	// New makes operators that do the same with other memory, so many that a GPU's cache does not help: coldBytes in all, if they can.
+	// New makes operators that do the same with other memory, so many that a GPU's cache does not
+	// help: coldBytes in all, if they can.
 	New func(d kernels.Device, r *rand.Rand, copies int) []kernels.Op
 }
 
@@ -69,14 +73,15 @@ func Timings(cases []kernels.Case) []Timing {
 		if c.Bytes == 0 && c.Flops == 0 {
 			continue
 		}
-		all = append(all, Timing{c.Name, c.Bytes, c.Flops, func(d kernels.Device, r *rand.Rand, copies int) []kernels.Op {
-			var ops []kernels.Op
-			for range copies {
-				op, _ := c.New(d, r)
-				ops = append(ops, op)
-			}
-			return ops
-		}})
+		all = append(all, Timing{c.Name, c.Bytes, c.Flops,
+			func(d kernels.Device, r *rand.Rand, copies int) []kernels.Op {
+				var ops []kernels.Op
+				for range copies {
+					op, _ := c.New(d, r)
+					ops = append(ops, op)
+				}
+				return ops
+			}})
 	}
 	return all
 }
@@ -90,8 +95,8 @@ const (
 	longestTime = 0.05 // seconds of a batch, about
 )
 
-// BenchNV times work on an NVIDIA GPU, one operator after another: the best of several batches, by the GPU's clock, with GB/s and
-// its share of what the GPU copies at. Run it with -benchtime 1x.
+// BenchNV times work on an NVIDIA GPU, one operator after another: the best of several batches, by
+// the GPU's clock, with GB/s and its share of what the GPU copies at. Run it with -benchtime 1x.
 func BenchNV(b *testing.B, timings []Timing) {
 	m, compiles := NV(b, nv.Options{Streams: 1})
 	var copies float64

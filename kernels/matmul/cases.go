@@ -1,7 +1,7 @@
 package matmul
 
-// The shapes that products are tested and timed on: every packing with every group and scale type, widths that no vector
-// divides, and the sizes of real models.
+// The shapes that products are tested and timed on: every packing with every group and scale type,
+// widths that no vector divides, and the sizes of real models.
 
 import (
 	"fmt"
@@ -36,7 +36,8 @@ func (s shape) name() string {
 		format += fmt.Sprintf("_prefill_%d_to_%d", r.From, r.To)
 	}
 	if s.experts > 0 {
-		return fmt.Sprintf("experts_%s_m%d_k%d_n%d_top%d_of_%d_down_%t", format, s.m, s.k, s.n, s.choices, s.experts, s.perPair)
+		return fmt.Sprintf("experts_%s_m%d_k%d_n%d_top%d_of_%d_down_%t", format, s.m, s.k, s.n,
+			s.choices, s.experts, s.perPair)
 	}
 	return fmt.Sprintf("linear_%s_m%d_k%d_n%d", format, s.m, s.k, s.n)
 }
@@ -55,41 +56,56 @@ func Cases() []kernels.Case {
 		{m: 2, k: 256, n: []int{96}, bits: 4, group: 64, dtype: kernels.BF16},
 		{m: 1, k: 512, n: []int{1024}, bits: 4, group: 64, dtype: kernels.BF16},
 		{m: 40, k: 256, n: []int{512, 512}, bits: 4, group: 64, dtype: kernels.BF16},
-		{m: 1, k: 256, n: []int{128}, experts: 8, choices: 2, bits: 4, group: 64, dtype: kernels.BF16},
-		{m: 33, k: 256, n: []int{128, 128}, experts: 8, choices: 2, bits: 4, group: 64, dtype: kernels.BF16},
-		{m: 33, k: 128, n: []int{256}, experts: 8, choices: 2, perPair: true, bits: 4, group: 64, dtype: kernels.BF16},
+		{m: 1, k: 256, n: []int{128}, experts: 8, choices: 2, bits: 4, group: 64,
+			dtype: kernels.BF16},
+		{m: 33, k: 256, n: []int{128, 128}, experts: 8, choices: 2, bits: 4, group: 64,
+			dtype: kernels.BF16},
+		{m: 33, k: 128, n: []int{256}, experts: 8, choices: 2, perPair: true, bits: 4, group: 64,
+			dtype: kernels.BF16},
 		{m: 5, k: 100, n: []int{30}, experts: 4, choices: 1, dtype: kernels.F32},
-		{m: 2, k: 64, n: []int{8}, experts: 300, choices: 8, bits: 8, group: 32, dtype: kernels.F16},
+		{m: 2, k: 64, n: []int{8}, experts: 300, choices: 8, bits: 8, group: 32,
+			dtype: kernels.F16},
 		// Prefill on matrix units, with rows of decoding around it.
 		{m: 40, k: 37, n: []int{5, 67}, prefill: Prefill{{0, 40}}, dtype: kernels.F32},
-		{m: 70, k: 131, n: []int{33}, prefill: Prefill{{1, 30}, {30, 30}, {35, 68}}, dtype: kernels.F16},
+		{m: 70, k: 131, n: []int{33}, prefill: Prefill{{1, 30}, {30, 30}, {35, 68}},
+			dtype: kernels.F16},
 		{m: 1, k: 256, n: []int{77}, prefill: Prefill{{0, 1}}, dtype: kernels.BF16},
-		{m: 33, k: 128, n: []int{64, 3}, experts: 8, choices: 2, prefill: Prefill{{3, 33}}, bits: 4, group: 64, dtype: kernels.BF16},
-		{m: 33, k: 64, n: []int{70}, experts: 8, choices: 2, perPair: true, prefill: Prefill{{0, 20}, {21, 32}}, bits: 5, group: 64, dtype: kernels.F16},
-		{m: 150, k: 32, n: []int{8}, experts: 300, choices: 8, prefill: Prefill{{0, 150}}, bits: 8, group: 32, dtype: kernels.F16},
-		{m: 70, k: 37, n: []int{9}, experts: 1, choices: 1, prefill: Prefill{{0, 70}}, dtype: kernels.F32},
+		{m: 33, k: 128, n: []int{64, 3}, experts: 8, choices: 2, prefill: Prefill{{3, 33}}, bits: 4,
+			group: 64, dtype: kernels.BF16},
+		{m: 33, k: 64, n: []int{70}, experts: 8, choices: 2, perPair: true,
+			prefill: Prefill{{0, 20}, {21, 32}}, bits: 5, group: 64, dtype: kernels.F16},
+		{m: 150, k: 32, n: []int{8}, experts: 300, choices: 8, prefill: Prefill{{0, 150}}, bits: 8,
+			group: 32, dtype: kernels.F16},
+		{m: 70, k: 37, n: []int{9}, experts: 1, choices: 1, prefill: Prefill{{0, 70}},
+			dtype: kernels.F32},
 		{m: 1, k: 3072, n: []int{1024}, bits: 4, group: 64, dtype: kernels.F32},
 		{m: 6, k: 96, n: []int{31, 1}, bits: 6, group: 32, dtype: kernels.F32},
 		// MXFP4, in rows that end in half a chunk too.
 		{m: 1, k: 512, n: []int{35}, bits: 4, group: 32, dtype: kernels.U8},
 		{m: 7, k: 160, n: []int{19, 3}, bits: 4, group: 32, dtype: kernels.U8},
-		{m: 37, k: 96, n: []int{70}, prefill: Prefill{{2, 36}}, bits: 4, group: 32, dtype: kernels.U8},
-		{m: 33, k: 64, n: []int{40, 8}, experts: 8, choices: 2, prefill: Prefill{{3, 33}}, bits: 4, group: 32, dtype: kernels.U8},
-		{m: 3, k: 128, n: []int{33}, experts: 8, choices: 2, perPair: true, bits: 4, group: 32, dtype: kernels.U8},
+		{m: 37, k: 96, n: []int{70}, prefill: Prefill{{2, 36}}, bits: 4, group: 32,
+			dtype: kernels.U8},
+		{m: 33, k: 64, n: []int{40, 8}, experts: 8, choices: 2, prefill: Prefill{{3, 33}}, bits: 4,
+			group: 32, dtype: kernels.U8},
+		{m: 3, k: 128, n: []int{33}, experts: 8, choices: 2, perPair: true, bits: 4, group: 32,
+			dtype: kernels.U8},
 	}
 	for i, bits := range []int{2, 3, 4, 5, 6, 8} {
 		for j, group := range []int{32, 64, 128} {
 			dtype := []kernels.DType{kernels.F32, kernels.F16, kernels.BF16}[(i+j)%3]
 			shapes = append(shapes,
 				shape{m: 1, k: 128 * (3 + i), n: []int{35}, bits: bits, group: group, dtype: dtype},
-				shape{m: 21, k: 128 * (9 - i), n: []int{37}, bits: bits, group: group, dtype: dtype},
-				shape{m: 37, k: 128 * (1 + j), n: []int{70}, prefill: Prefill{{i, 37 - j}}, bits: bits, group: group, dtype: dtype})
+				shape{m: 21, k: 128 * (9 - i), n: []int{37}, bits: bits, group: group,
+					dtype: dtype},
+				shape{m: 37, k: 128 * (1 + j), n: []int{70}, prefill: Prefill{{i, 37 - j}},
+					bits: bits, group: group, dtype: dtype})
 		}
 	}
 	return append(list(shapes), gateUpCases()...)
 }
 
-// gateUpCases are those of GateUp: both ways on Metal, for tokens and for experts, with weights of one format and of two.
+// gateUpCases are those of GateUp: both ways on Metal, for tokens and for experts, with weights of
+// one format and of two.
 func gateUpCases() []kernels.Case {
 	var cases []kernels.Case
 	for _, s := range []struct {
@@ -100,13 +116,17 @@ func gateUpCases() []kernels.Case {
 		{shape{m: 2, k: 70, n: []int{9}, dtype: kernels.BF16}, 0},
 		{shape{m: 1, k: 256, n: []int{512}, bits: 4, group: 64, dtype: kernels.BF16}, 4},
 		{shape{m: 9, k: 128, n: []int{33}, bits: 3, group: 32, dtype: kernels.F16}, 3},
-		{shape{m: 40, k: 128, n: []int{70}, prefill: Prefill{{2, 40}}, bits: 8, group: 64, dtype: kernels.BF16}, 8},
+		{shape{m: 40, k: 128, n: []int{70}, prefill: Prefill{{2, 40}}, bits: 8, group: 64,
+			dtype: kernels.BF16}, 8},
 		{shape{m: 2, k: 128, n: []int{20}, bits: 4, group: 64, dtype: kernels.BF16}, 8},
-		{shape{m: 1, k: 256, n: []int{128}, experts: 8, choices: 2, bits: 4, group: 64, dtype: kernels.BF16}, 4},
+		{shape{m: 1, k: 256, n: []int{128}, experts: 8, choices: 2, bits: 4, group: 64,
+			dtype: kernels.BF16}, 4},
 		{shape{m: 5, k: 100, n: []int{30}, experts: 4, choices: 3, dtype: kernels.BF16}, 0},
-		{shape{m: 33, k: 64, n: []int{34}, experts: 8, choices: 2, prefill: Prefill{{0, 33}}, bits: 5, group: 64, dtype: kernels.F16}, 5},
+		{shape{m: 33, k: 64, n: []int{34}, experts: 8, choices: 2, prefill: Prefill{{0, 33}},
+			bits: 5, group: 64, dtype: kernels.F16}, 5},
 		{shape{m: 2, k: 96, n: []int{21}, bits: 4, group: 32, dtype: kernels.U8}, 4},
-		{shape{m: 1, k: 256, n: []int{32}, experts: 8, choices: 3, bits: 4, group: 32, dtype: kernels.U8}, 4},
+		{shape{m: 1, k: 256, n: []int{32}, experts: 8, choices: 3, bits: 4, group: 32,
+			dtype: kernels.U8}, 4},
 	} {
 		c := list([]shape{s.shape})[0]
 		c.Name = fmt.Sprintf("gate_up_%d-bit_%s", s.upBits, c.Name)
@@ -127,10 +147,13 @@ func gateUpCases() []kernels.Case {
 func (s shape) gateUp(d kernels.Device, r *rand.Rand, gateBits int) *GateUp {
 	n, rows, scale := s.n[0], s.m*max(s.choices, 1), 1/math.Sqrt(float64(s.k))
 	o := &GateUp{
-		X:    kernels.RandomTensor(d, r, s.m, s.k, 1),
-		Gate: kernels.RandomWeight(d, r, max(s.experts, 1), n, s.k, gateBits, s.group, s.dtype, scale),
-		Up:   kernels.RandomWeight(d, r, max(s.experts, 1), n, s.k, s.bits, s.group, s.dtype, scale),
-		Out:  kernels.NewTensor(d, kernels.F32, rows, n+3).Columns(1, 1+n), Temp: kernels.NewTensor(d, kernels.F32, rows, n),
+		X: kernels.RandomTensor(d, r, s.m, s.k, 1),
+		Gate: kernels.RandomWeight(d, r, max(s.experts, 1), n, s.k, gateBits, s.group, s.dtype,
+			scale),
+		Up: kernels.RandomWeight(d, r, max(s.experts, 1), n, s.k, s.bits, s.group, s.dtype,
+			scale),
+		Out:     kernels.NewTensor(d, kernels.F32, rows, n+3).Columns(1, 1+n),
+		Temp:    kernels.NewTensor(d, kernels.F32, rows, n),
 		Prefill: s.prefill,
 	}
 	if s.experts > 0 {
@@ -142,8 +165,8 @@ func (s shape) gateUp(d kernels.Device, r *rand.Rand, gateBits int) *GateUp {
 	return o
 }
 
-// LargeCases are model-sized: for the benchmark, too slow for the scalar reference. Their weights exceed the caches or their
-// prompts are long.
+// LargeCases are model-sized: for the benchmark, too slow for the scalar reference. Their weights
+// exceed the caches or their prompts are long.
 func LargeCases() []kernels.Case {
 	shapes := []shape{
 		{m: 1, k: 1024, n: []int{151936}, bits: 4, group: 64, dtype: kernels.BF16},
@@ -156,8 +179,10 @@ func LargeCases() []kernels.Case {
 		{m: 512, k: 1024, n: []int{3072, 3072}, bits: 4, group: 64, dtype: kernels.BF16},
 		{m: 512, k: 3072, n: []int{1024}, bits: 4, group: 64, dtype: kernels.BF16},
 		{m: 512, k: 1024, n: []int{2048}, dtype: kernels.BF16},
-		{m: 512, k: 2048, n: []int{768, 768}, experts: 32, choices: 8, bits: 4, group: 64, dtype: kernels.BF16},
-		{m: 1, k: 2048, n: []int{768, 768}, experts: 128, choices: 8, bits: 4, group: 64, dtype: kernels.BF16},
+		{m: 512, k: 2048, n: []int{768, 768}, experts: 32, choices: 8, bits: 4, group: 64,
+			dtype: kernels.BF16},
+		{m: 1, k: 2048, n: []int{768, 768}, experts: 128, choices: 8, bits: 4, group: 64,
+			dtype: kernels.BF16},
 	}
 	for _, bits := range []int{2, 3, 5, 6, 8} {
 		shapes = append(shapes,
@@ -170,9 +195,11 @@ func LargeCases() []kernels.Case {
 			shape{m: 512, k: 1024, n: []int{2048}, bits: 4, group: group, dtype: kernels.BF16})
 	}
 	for _, m := range []int{1, 4} {
-		shapes = append(shapes, shape{m: m, k: 1024, n: []int{151936}, bits: 4, group: 32, dtype: kernels.U8})
+		shapes = append(shapes, shape{m: m, k: 1024, n: []int{151936}, bits: 4, group: 32,
+			dtype: kernels.U8})
 	}
-	shapes = append(shapes, shape{m: 512, k: 1024, n: []int{2048}, bits: 4, group: 32, dtype: kernels.U8})
+	shapes = append(shapes, shape{m: 512, k: 1024, n: []int{2048}, bits: 4, group: 32,
+		dtype: kernels.U8})
 	return list(shapes)
 }
 
@@ -182,13 +209,22 @@ func list(shapes []shape) []kernels.Case {
 		c := kernels.Case{
 			Name:   s.name(),
 			AbsTol: 2e-6, RelTol: 2e-6,
-			Why: "float32 sums in sixteen lanes; operands are scaled so that outputs are about 1, the reference adds in float64",
-			New: func(d kernels.Device, r *rand.Rand) (kernels.Op, []kernels.Tensor) { return s.build(d, r) },
+			Why: "float32 sums in sixteen lanes; operands are scaled so that outputs are about " +
+				"1, " +
+				"the reference adds in float64",
+			New: func(d kernels.Device, r *rand.Rand) (kernels.Op,
+				[]kernels.Tensor) {
+				return s.build(d, r)
+			},
 		}
 		if s.bits > 0 {
 			c.AbsTol = 0.04
-			c.Why = "64 normal activations have a maximum of about 2.4, so steps of 0.019 and errors of 0.0055 (standard deviation) " +
-				"each; an output is about 1 and errs by as much; 7 times that covers all outputs (the exact check is against plain Go)"
+			c.Why =
+				"64 normal activations have a maximum of about 2.4, so steps of 0.019 and errors " +
+					"of 0.0055 (standard deviation) " +
+					"each; an output is about 1 and errs by as much; 7 times that covers all " +
+					"outputs " +
+					"(the exact check is against plain Go)"
 		}
 		n, rows := 0, s.m
 		for _, v := range s.n {
@@ -230,7 +266,8 @@ func (s shape) build(d kernels.Device, r *rand.Rand) (kernels.Op, []kernels.Tens
 	at := 0
 	for _, n := range s.n {
 		out := all.Columns(at, at+n)
-		w := kernels.RandomWeight(d, r, max(s.experts, 1), n, s.k, s.bits, s.group, s.dtype, 1/math.Sqrt(float64(s.k)))
+		w := kernels.RandomWeight(d, r, max(s.experts, 1), n, s.k, s.bits, s.group, s.dtype,
+			1/math.Sqrt(float64(s.k)))
 		parts, outs, at = append(parts, Part{W: w, Out: out}), append(outs, out), at+n
 	}
 	if s.experts == 0 {

@@ -18,11 +18,13 @@ import (
 func formats(d kernels.Device, r *rand.Rand, experts, n int) []*kernels.Weight {
 	var all []*kernels.Weight
 	add := func(bits, group, k int, dtype kernels.DType) {
-		all = append(all, kernels.RandomWeight(d, r, experts, n, k, bits, group, dtype, 1/math.Sqrt(float64(k))))
+		all = append(all, kernels.RandomWeight(d, r, experts, n, k, bits, group, dtype,
+			1/math.Sqrt(float64(k))))
 	}
 	for i, bits := range []int{2, 3, 4, 5, 6, 8} {
 		for j, group := range []int{32, 64, 128} {
-			add(bits, group, 128*(1+(2*i+5*j)%11), []kernels.DType{kernels.F32, kernels.F16, kernels.BF16}[(i+j)%3])
+			add(bits, group, 128*(1+(2*i+5*j)%11),
+				[]kernels.DType{kernels.F32, kernels.F16, kernels.BF16}[(i+j)%3])
 		}
 		add(bits, 32, 32*(15+2*i), kernels.BF16) // ends in half a chunk
 	}
@@ -51,7 +53,8 @@ func TestInstructionSetsAgree(t *testing.T) {
 			continue
 		}
 		x := kernels.RandomTensor(base, r, 11, w.K, 1)
-		for i := range 64 { // a chunk of zeros, and large numbers that saturate 16-bit sums of products
+		for i := range 64 {
+			// a chunk of zeros, and large numbers that saturate 16-bit sums of products
 			if w.K > 64 {
 				x.Row(1)[i] = 0
 			}
@@ -67,14 +70,16 @@ func TestInstructionSetsAgree(t *testing.T) {
 				want = got
 			}
 			if at, g, e := kerneltest.Differ(got, want, 0, 0); at >= 0 || !bytes.Equal(got, want) {
-				t.Errorf("%s [%d, %d]: %s differs from plain Go: element %d is %g, expected %g", w.Format(), w.N, w.K, isa, at, g, e)
+				t.Errorf("%s [%d, %d]: %s differs from plain Go: element %d is %g, expected %g",
+					w.Format(), w.N, w.K, isa, at, g, e)
 			}
 			d.Close()
 		}
 	}
 }
 
-// Rounding is the quotient's, to nearest even, whatever way a set divides: elements next to ties, of scales large, small and too small.
+// Rounding is the quotient's, to nearest even, whatever way a set divides: elements next to ties,
+// of scales large, small and too small.
 func TestRoundingNextToTies(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 10))
 	const k = 64*21 + 32 // ends in half a chunk, and in a part of a batch of them
@@ -115,20 +120,24 @@ func TestRoundingNextToTies(t *testing.T) {
 				t.Errorf("%s, row %d: codes differ from plain Go's", isa, row)
 			}
 			for i, v := range in.scales(row) {
-				if e := plain.scales(row)[i]; math.Float32bits(v) != math.Float32bits(e) && (v == v || e == e) {
-					t.Errorf("%s, row %d: number %d of the scales and sums is %g, expected %g", isa, row, i, v, e)
+				if e := plain.scales(row)[i]; math.Float32bits(v) != math.Float32bits(e) &&
+					(v == v || e == e) {
+					t.Errorf("%s, row %d: number %d of the scales and sums is %g, expected %g", isa,
+						row, i, v, e)
 				}
 			}
 		}
 	}
 }
 
-// Codes and activations at their limits overflow no intermediate, in few rows, in slices and in panels.
+// Codes and activations at their limits overflow no intermediate, in few rows, in slices and in
+// panels.
 func TestExtremeCodes(t *testing.T) {
 	base := kernels.NewReference()
 	defer base.Close()
 	for _, bits := range []int{2, 3, 4, 5, 6, 8} {
-		w := kernels.RandomWeight(base, rand.New(rand.NewPCG(1, 1)), 1, 20, 128, bits, 64, kernels.F32, 1)
+		w := kernels.RandomWeight(base, rand.New(rand.NewPCG(1, 1)), 1, 20, 128, bits, 64,
+			kernels.F32, 1)
 		for i := range w.Data.Bytes() {
 			w.Data.Bytes()[i] = 0xff
 		}
@@ -150,7 +159,8 @@ func TestExtremeCodes(t *testing.T) {
 					want := x.Row(m)[0] * 128 * float32(int(1)<<bits-1)
 					for n, got := range out.Row(m) {
 						if got != want {
-							t.Errorf("%d bits, %s, element %d of row %d of %d: got %g, expected %g", bits, isa, n, m, rows, got, want)
+							t.Errorf("%d bits, %s, element %d of row %d of %d: got %g, expected %g",
+								bits, isa, n, m, rows, got, want)
 						}
 					}
 				}
@@ -160,7 +170,8 @@ func TestExtremeCodes(t *testing.T) {
 	}
 }
 
-// Every pair of a code of MXFP4 and an activation's end of the scale multiplies exactly, in rows that are unpacked and in rows that are not.
+// Every pair of a code of MXFP4 and an activation's end of the scale multiplies exactly, in rows
+// that are unpacked and in rows that are not.
 func TestExtremeMXFP4(t *testing.T) {
 	base := kernels.NewReference()
 	defer base.Close()
@@ -187,7 +198,9 @@ func TestExtremeMXFP4(t *testing.T) {
 				for m := range rows {
 					for code, v := range values {
 						if got, want := out.Row(m)[code], v*32*(1+2+0.25)*x.Row(m)[0]; got != want {
-							t.Errorf("%s, float32 activations %t, row %d of %d, code %d: got %g, expected %g", isa, floats, m, rows, code, got, want)
+							t.Errorf(
+								"%s, float32 activations %t, row %d of %d, code %d: got %g, "+
+									"expected %g", isa, floats, m, rows, code, got, want)
 						}
 					}
 				}
@@ -208,8 +221,12 @@ func TestRowAloneEqualsRowInBatch(t *testing.T) {
 				all := product(d, w, x)
 				for m := 1; m <= 40; m++ {
 					from := r.IntN(40 - m + 1)
-					if got := product(d, w, x.RowRange(from, from+m)); !bytes.Equal(got, all[4*19*from:4*19*(from+m)]) {
-						t.Errorf("%s, float32 activations %t, %s [19, %d]: rows [%d, %d) have other bits apart than among 40", isa, floats, w.Format(), w.K, from, from+m)
+					if got := product(d, w, x.RowRange(from, from+m)); !bytes.Equal(got,
+						all[4*19*from:4*19*(from+m)]) {
+						t.Errorf(
+							"%s, float32 activations %t, %s [19, %d]: rows [%d, %d) have other "+
+								"bits apart than among 40", isa, floats, w.Format(), w.K, from,
+							from+m)
 						break
 					}
 				}
@@ -236,7 +253,8 @@ func TestExpertsEqualLinear(t *testing.T) {
 			ids := kernels.NewTensor(d, kernels.I32, tokens, choices+2).Columns(1, 1+choices)
 			for m := range tokens {
 				for j := range choices {
-					ids.RowRange(m, m+1).Int32s()[j] = int32(r.IntN(r.IntN(experts) + 1)) // unevenly
+					// unevenly
+					ids.RowRange(m, m+1).Int32s()[j] = int32(r.IntN(r.IntN(experts) + 1))
 				}
 			}
 			out := kernels.NewTensor(d, kernels.F32, tokens*choices, n)
@@ -247,8 +265,10 @@ func TestExpertsEqualLinear(t *testing.T) {
 				if !perPair {
 					from /= choices
 				}
-				if want := product(d, matrixOf(w, e), x.RowRange(from, from+1)); !bytes.Equal(want, out.RowRange(pair, pair+1).Bytes()) {
-					t.Fatalf("%s, %s: output row %d differs from expert %d alone", isa, w.Format(), pair, e)
+				if want := product(d, matrixOf(w, e), x.RowRange(from, from+1)); !bytes.Equal(want,
+					out.RowRange(pair, pair+1).Bytes()) {
+					t.Fatalf("%s, %s: output row %d differs from expert %d alone", isa, w.Format(),
+						pair, e)
 				}
 			}
 		}
@@ -261,15 +281,18 @@ func TestExpertOutsideRange(t *testing.T) {
 	for _, isa := range append(cpu.Available(), cpu.Auto) {
 		d := kernels.NewCPU(cpu.Options{ISA: isa, Threads: 2})
 		o := &Experts{
-			X:     kernels.FromFloat32s(d, 3, 1, []float32{1, 2, 3}),
-			IDs:   kernels.NewTensor(d, kernels.I32, 3, 2),
-			Parts: []Part{{W: &kernels.Weight{Experts: 2, N: 1, K: 1, Data: kernels.FromFloat32s(d, 2, 1, []float32{10, 20})}, Out: kernels.NewTensor(d, kernels.F32, 6, 1)}},
+			X:   kernels.FromFloat32s(d, 3, 1, []float32{1, 2, 3}),
+			IDs: kernels.NewTensor(d, kernels.I32, 3, 2),
+			Parts: []Part{{W: &kernels.Weight{Experts: 2, N: 1, K: 1,
+				Data: kernels.FromFloat32s(d, 2, 1, []float32{10, 20})},
+				Out: kernels.NewTensor(d, kernels.F32, 6, 1)}},
 		}
 		copy(o.IDs.Int32s(), []int32{0, -1, 2, 1, math.MaxInt32, math.MinInt32})
 		want := []float64{10, math.NaN(), math.NaN(), 40, math.NaN(), math.NaN()}
 		run := func(what string) {
 			for i, w := range want {
-				if g := float64(o.Parts[0].Out.Row(i)[0]); g != w && !(math.IsNaN(g) && math.IsNaN(w)) {
+				if g := float64(o.Parts[0].Out.Row(i)[0]); g != w &&
+					!(math.IsNaN(g) && math.IsNaN(w)) {
 					t.Errorf("%s: row %d: got %g, expected %g", what, i, g, w)
 				}
 			}
@@ -324,7 +347,8 @@ func TestFloat32Activations(t *testing.T) {
 			d := kernels.NewCPU(cpu.Options{ISA: isa, Threads: 2, Float32Activations: true})
 			for i, got := range build(d) {
 				if at, g, w := kerneltest.Differ(got, want[i], 2e-6, 2e-6); at >= 0 {
-					t.Errorf("%s, %s: output %d element %d: got %g, expected %g", c.Name, isa, i, at, g, w)
+					t.Errorf("%s, %s: output %d element %d: got %g, expected %g", c.Name, isa, i,
+						at, g, w)
 				}
 			}
 			d.Close()
@@ -351,7 +375,10 @@ func TestCheck(t *testing.T) {
 	defer d.Close()
 	r := rand.New(rand.NewPCG(1, 2))
 	w := kernels.RandomWeight(d, r, 1, 8, 64, 4, 64, kernels.BF16, 1)
-	tensor := func(rows, cols int) kernels.Tensor { return kernels.NewTensor(d, kernels.F32, rows, cols) }
+	tensor := func(rows, cols int) kernels.Tensor {
+		return kernels.NewTensor(d, kernels.F32, rows,
+			cols)
+	}
 	ids := kernels.NewTensor(d, kernels.I32, 2, 2)
 	for i, op := range []kernels.Op{
 		&Linear{X: tensor(2, 64)},
@@ -359,7 +386,9 @@ func TestCheck(t *testing.T) {
 		&Linear{X: tensor(2, 128), Parts: []Part{{W: w, Out: tensor(2, 8)}}},
 		&Linear{X: tensor(2, 64), Parts: []Part{{W: w, Out: tensor(2, 9)}}},
 		&Linear{X: tensor(2, 64), Parts: []Part{{W: w, Out: tensor(3, 8)}}},
-		&Linear{X: tensor(2, 64), Parts: []Part{{W: kernels.RandomWeight(d, r, 2, 8, 64, 0, 0, kernels.F32, 1), Out: tensor(2, 8)}}},
+		&Linear{X: tensor(2, 64),
+			Parts: []Part{{W: kernels.RandomWeight(d, r, 2, 8, 64, 0, 0, kernels.F32, 1),
+				Out: tensor(2, 8)}}},
 		&Experts{X: tensor(2, 64), IDs: ids, Parts: []Part{{W: w, Out: tensor(2, 8)}}},
 		&Experts{X: tensor(3, 64), IDs: ids, Parts: []Part{{W: w, Out: tensor(4, 8)}}},
 		&Experts{X: tensor(2, 64), IDs: tensor(2, 2), Parts: []Part{{W: w, Out: tensor(4, 8)}}},
@@ -383,9 +412,11 @@ func TestCheck(t *testing.T) {
 func ExampleLinear() {
 	d := kernels.NewCPU(cpu.Options{})
 	defer d.Close()
-	w := &kernels.Weight{Experts: 1, N: 2, K: 3, Data: kernels.FromFloat32s(d, 2, 3, []float32{1, 0, 2, 0, 1, -1})}
+	w := &kernels.Weight{Experts: 1, N: 2, K: 3,
+		Data: kernels.FromFloat32s(d, 2, 3, []float32{1, 0, 2, 0, 1, -1})}
 	out := kernels.NewTensor(d, kernels.F32, 1, 2)
-	d.Run(&Linear{X: kernels.FromFloat32s(d, 1, 3, []float32{10, 20, 30}), Parts: []Part{{W: w, Out: out}}})
+	d.Run(&Linear{X: kernels.FromFloat32s(d, 1, 3, []float32{10, 20, 30}),
+		Parts: []Part{{W: w, Out: out}}})
 	fmt.Println(out.Row(0))
 	// Output: [70 -10]
 }

@@ -1,7 +1,8 @@
 package matmul
 
-// Products of a mixture of experts. Rows are sorted by expert first, so that each expert's weights are read once however many
-// rows chose it; a row's result does not depend on which other rows share its expert.
+// Products of a mixture of experts. Rows are sorted by expert first, so that each expert's weights
+// are read once however many rows chose it; a row's result does not depend on which other rows
+// share its expert.
 
 import (
 	"errors"
@@ -13,11 +14,12 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// Experts is a Linear whose matrix each row chooses: out[m*k+j] = x W[IDs[m, j]]ᵀ, where x is row m of an X with M rows (gate
-// and up of a mixture of experts), or row m*k+j of an X with M*k (down).
+// Experts is a Linear whose matrix each row chooses: out[m*k+j] = x W[IDs[m, j]]ᵀ, where x is row m
+// of an X with M rows (gate and up of a mixture of experts), or row m*k+j of an X with M*k (down).
 //
-// X is float32 [M, K] or [M*k, K], IDs int32 [M, k], each W is E matrices [N, K], each Out float32 [M*k, N]. No Out may overlap
-// X. IDs are computed, so they are not trusted: one outside [0, E) gives a row of NaN.
+// X is float32 [M, K] or [M*k, K], IDs int32 [M, k], each W is E matrices [N, K], each Out float32
+// [M*k, N]. No Out may overlap X. IDs are computed, so they are not trusted: one outside [0, E)
+// gives a row of NaN.
 type Experts struct {
 	X       kernels.Tensor
 	IDs     kernels.Tensor
@@ -42,7 +44,8 @@ func (o *Experts) Check() error {
 	}
 	m, k := o.IDs.Rows, o.IDs.Cols
 	if o.X.Rows != m && o.X.Rows != m*k {
-		return fmt.Errorf("x: got %s, expected %d rows, one per token, or %d, one per choice", o.X, m, m*k)
+		return fmt.Errorf("x: got %s, expected %d rows, one per token, or %d, one per choice", o.X,
+			m, m*k)
 	}
 	if len(o.Parts) == 0 || o.Parts[0].W == nil {
 		return errors.New("parts: got none, expected at least one weight")
@@ -69,7 +72,8 @@ func (o *Experts) Reference() {
 					fillNaN(p.Out.Row(pair))
 					continue
 				}
-				in.floatRows(&p, int(e), 0, p.W.N, rows{list: []int32{int32(pair)}, count: 1, perInput: o.perInput()})
+				in.floatRows(&p, int(e), 0, p.W.N,
+					rows{list: []int32{int32(pair)}, count: 1, perInput: o.perInput()})
 			}
 		}
 	}
@@ -84,7 +88,8 @@ func (o *Experts) CPU(c *cpu.Context) {
 	size := o.in.plan(c, o.X, o.Parts)
 	o.in.scratch = c.Shared(size + 4*(pairs+2*experts+1))
 	lists := unsafe.Slice((*int32)(unsafe.Pointer(&o.in.scratch[size])), pairs+2*experts+1)
-	o.pairs, o.starts, o.active = lists[:pairs], lists[pairs:pairs+experts+1], lists[pairs+experts+1:]
+	o.pairs, o.starts, o.active = lists[:pairs], lists[pairs:pairs+experts+1],
+		lists[pairs+experts+1:]
 	o.sort()
 	if len(o.active) == 0 {
 		return
@@ -93,7 +98,8 @@ func (o *Experts) CPU(c *cpu.Context) {
 		c.Parallel(o, phaseRound, o.X.Rows, roundGrain(o.X.Cols))
 	}
 	n := blocks(o.Parts) * len(o.active)
-	c.Parallel(o, phaseMultiply, n, grain(c.Threads, n, blockRows*o.X.Cols, len(o.pairs)/len(o.active)))
+	c.Parallel(o, phaseMultiply, n,
+		grain(c.Threads, n, blockRows*o.X.Cols, len(o.pairs)/len(o.active)))
 }
 
 // sort fills pairs, starts and active by counting, and rows whose expert does not exist with NaN.
@@ -119,7 +125,8 @@ func (o *Experts) sort() {
 		}
 		o.starts[e+1] += o.starts[e]
 	}
-	// Placing moves each start to the next one's place, so that afterwards all are one expert ahead.
+	// Placing moves each start to the next one's place, so that afterwards all are one expert
+	// ahead.
 	for m := range o.IDs.Rows {
 		for j, e := range o.IDs.RowRange(m, m+1).Int32s() {
 			if e >= 0 && int(e) < experts {
@@ -145,7 +152,8 @@ func (o *Experts) CPURange(c *cpu.Context, phase, worker, from, to int) {
 		end := min(to, (from/per+1)*per)
 		list := o.pairs[o.starts[e]:o.starts[e+1]]
 		eachPart(o.Parts, from%per, end-from/per*per, func(p *Part, from, to int) {
-			o.in.multiply(c, worker, p, int(e), from, to, rows{list: list, count: len(list), perInput: o.perInput()})
+			o.in.multiply(c, worker, p, int(e), from, to,
+				rows{list: list, count: len(list), perInput: o.perInput()})
 		})
 		from = end
 	}

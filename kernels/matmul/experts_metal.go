@@ -10,7 +10,8 @@ import (
 //go:embed experts_sort.metal
 var expertsSortText string
 
-var expertsSortKernel = gpu.NewKernel[expertsSortParams](&gpu.Source{Name: "matmul/experts_sort.metal", Text: expertsSortText}, "experts_sort")
+var expertsSortKernel = gpu.NewKernel[expertsSortParams](
+	&gpu.Source{Name: "matmul/experts_sort.metal", Text: expertsSortText}, "experts_sort")
 
 // expertsSortParams is ExpertsSortParams of experts_sort.metal.
 type expertsSortParams struct{ Rows, Experts, Choices, IDsStride, Tiles uint32 }
@@ -18,8 +19,8 @@ type expertsSortParams struct{ Rows, Experts, Choices, IDsStride, Tiles uint32 }
 // mostSorted is the experts that experts_sort can count; models with more go row by row.
 const mostSorted = 2047
 
-// Metal implements gpu.Op: rows of prefill sorted by expert and then on matrix units, the others each with the matrix that its id
-// names.
+// Metal implements gpu.Op: rows of prefill sorted by expert and then on matrix units, the others
+// each with the matrix that its id names.
 func (o *Experts) Metal(c *gpu.Context) {
 	prefill := o.Prefill
 	if o.Parts[0].W.Experts > mostSorted {
@@ -33,7 +34,8 @@ func (o *Experts) launch(part Part, r Rows) launch {
 	k, shared := o.IDs.Cols, o.perInput()
 	perToken := k / shared // rows of X
 	return launch{
-		x: o.X.RowRange(r.From*perToken, r.To*perToken), part: Part{W: part.W, Out: part.Out.RowRange(r.From*k, r.To*k)}, shared: shared,
+		x:    o.X.RowRange(r.From*perToken, r.To*perToken),
+		part: Part{W: part.W, Out: part.Out.RowRange(r.From*k, r.To*k)}, shared: shared,
 		experts: uint32(part.W.Experts), choices: uint32(k), ids: uint32(o.IDs.Stride),
 	}
 }
@@ -48,12 +50,15 @@ func (o *Experts) few(c *gpu.Context, r Rows) {
 
 func (o *Experts) sorted(c *gpu.Context, r Rows) {
 	rows, experts := (r.To-r.From)*o.IDs.Cols, o.Parts[0].W.Experts
-	// An expert's last tile may be partly empty, and there is one expert more, of ids that are none.
+	// An expert's last tile may be partly empty, and there is one expert more, of ids that are
+	// none.
 	tiles := min(rows, (rows+tileRows-1)/tileRows+experts+1)
 	lists := c.Scratch(4 * (rows + 3*tiles))
 	expertsSortKernel.Dispatch(c, expertsSortParams{
-		Rows: uint32(rows), Experts: uint32(experts), Choices: uint32(o.IDs.Cols), IDsStride: uint32(o.IDs.Stride), Tiles: uint32(tiles),
-	}, gpu.Grid{Groups: metal.Size{X: 1, Y: 1, Z: 1}, Threads: metal.Size{X: 256, Y: 1, Z: 1}}, gpu.Read(o.IDs.RowRange(r.From, r.To)), lists)
+		Rows: uint32(rows), Experts: uint32(experts), Choices: uint32(o.IDs.Cols),
+		IDsStride: uint32(o.IDs.Stride), Tiles: uint32(tiles),
+	}, gpu.Grid{Groups: metal.Size{X: 1, Y: 1, Z: 1}, Threads: metal.Size{X: 256, Y: 1, Z: 1}},
+		gpu.Read(o.IDs.RowRange(r.From, r.To)), lists)
 	for _, part := range o.Parts {
 		p := o.launch(part, r)
 		p.choice = lists.ToRead()

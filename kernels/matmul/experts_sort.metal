@@ -1,8 +1,9 @@
-// Lists the rows of a mixture of experts by expert, for prefill.metal, in one threadgroup. A thread serves experts tid, tid + threads, ...
-// and reads all ids, by way of threadgroup memory: no atomics, and lists in order. Expert E is for ids that are none.
+// Lists the rows of a mixture of experts by expert, for prefill.metal, in one threadgroup. A thread
+// serves experts tid, tid + threads, ... and reads all ids, by way of threadgroup memory: no
+// atomics, and lists in order. Expert E is for ids that are none.
 //
-// lists is: rows of out in order of expert [rows]; then for each tile of at most 32 rows expert, first place and count [tiles, 3],
-// count 0 for tiles behind the last.
+// lists is: rows of out in order of expert [rows]; then for each tile of at most 32 rows expert,
+// first place and count [tiles, 3], count 0 for tiles behind the last.
 #include <metal_stdlib>
 using namespace metal;
 
@@ -25,7 +26,8 @@ kernel void experts_sort(
     uint tid                      [[thread_index_in_threadgroup]],
     uint threads                  [[threads_per_threadgroup]]) {
   threadgroup ushort chunk[CHUNK];
-  threadgroup uint starts[MOST];                  // rows of each expert; then where its list begins, and goes on
+  // rows of each expert; then where its list begins, and goes on
+  threadgroup uint starts[MOST];
   const uint bins = p.experts + 1;
   for (uint e = tid; e < bins; e += threads) {
     starts[e] = 0;

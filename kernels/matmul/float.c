@@ -1,5 +1,6 @@
-// Weights of any format times float32 activations. Lane i of sixteen adds up elements i, i+16, ... of a row by fused multiply-adds;
-// out = the sum of the lanes. A quantized element is first made float32: by one fma, code*scale + bias, or MXFP4's by one exact product.
+// Weights of any format times float32 activations. Lane i of sixteen adds up elements i, i+16, ...
+// of a row by fused multiply-adds; out = the sum of the lanes. A quantized element is first made
+// float32: by one fma, code*scale + bias, or MXFP4's by one exact product.
 #ifdef ISA
 #include "affine.h"
 #include "mxfp4.h"
@@ -38,7 +39,8 @@ SIMD void KERNEL(plain_tile)(const KERNEL(operands) *t, int mr, int dtype) {
     EACH_N EACH_M acc[n][m] = v_zero();
     int64_t at = 0;
     for (; at + 16 <= t->k; at += 16) {
-        if (dtype != DTYPE_F32) EACH_N __builtin_prefetch(t->w[n] + 2 * at + AHEAD); // float32 is mostly an unpacked tile
+        // float32 is mostly an unpacked tile
+        if (dtype != DTYPE_F32) EACH_N __builtin_prefetch(t->w[n] + 2 * at + AHEAD);
         EACH_N w[n] = KERNEL(load_plain)(t->w[n], at, dtype);
         EACH_M {
             f32x16 x = v_load(t->x[m] + at);
@@ -55,8 +57,8 @@ SIMD void KERNEL(plain_tile)(const KERNEL(operands) *t, int mr, int dtype) {
     KERNEL(store_sums)(t, mr, acc);
 }
 
-// Adds vectors [0, vectors) of sixteen of the chunk of 64 elements at `at`. A group is 1 << shift vectors; scale and bias are those
-// of the sixteen groups around.
+// Adds vectors [0, vectors) of sixteen of the chunk of 64 elements at `at`. A group is 1 << shift
+// vectors; scale and bias are those of the sixteen groups around.
 SIMD void KERNEL(add_vectors)(const KERNEL(operands) *t, f32x16 (*acc)[MR], const codes64 *c, float (*scale)[16], float (*bias)[16],
                               int64_t at, int shift, int mr, int mode, int vectors) {
 #pragma GCC unroll 4
@@ -117,7 +119,8 @@ TILES(4)
 #define TABLE(prefix, id) {KERNEL(prefix##_1_##id), KERNEL(prefix##_2_##id)}
 #endif
 
-// Rows [0, n) of the weight, or of an unpacked tile of it, with every row of the input, MR at a time.
+// Rows [0, n) of the weight, or of an unpacked tile of it, with every row of the input, MR at a
+// time.
 static void KERNEL(float_tiles)(const matmul_weight *w, int64_t n, const float *x, ptrdiff_t x_stride, const matmul_rows *r, int64_t first_column) {
     static KERNEL(tile_function) *const plain[3][3] = {TABLE(plain, 0), TABLE(plain, 1), TABLE(plain, 2)};
     static KERNEL(tile_function) *const affine[9][3] = {[2] = TABLE(affine, 2), [3] = TABLE(affine, 3), [4] = TABLE(affine, 4),

@@ -1,5 +1,5 @@
-// out = silu(gate) * out element by element, for units [from, to) of block_cols columns of a row: unit u is block u % blocks of row
-// u / blocks. Strides are in elements.
+// out = silu(gate) * out element by element, for units [from, to) of block_cols columns of a row:
+// unit u is block u % blocks of row u / blocks. Strides are in elements.
 #ifdef ISA
 
 static void KERNEL(gate)(const float *gate, ptrdiff_t gate_stride, float *out, ptrdiff_t out_stride, int64_t cols, int64_t block_cols,

@@ -1,6 +1,7 @@
 package matmul
 
-// The first half of a gated feed-forward layer as one operator: its two products are never whole in memory where a GPU decodes.
+// The first half of a gated feed-forward layer as one operator: its two products are never whole in
+// memory where a GPU decodes.
 
 import (
 	"errors"
@@ -10,11 +11,12 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// GateUp is out = silu(X Gateᵀ) * (X Upᵀ) (Shazeer 2020, "GLU Variants Improve Transformer"), with the matrix that each row's ID names if
-// there are IDs. Its bits are those of a Linear or Experts with both weights, and of the product with silu after it.
+// GateUp is out = silu(X Gateᵀ) * (X Upᵀ) (Shazeer 2020, "GLU Variants Improve Transformer"), with
+// the matrix that each row's ID names if there are IDs. Its bits are those of a Linear or Experts
+// with both weights, and of the product with silu after it.
 //
-// X and IDs are as Linear's or Experts' are, Gate and Up of one shape, Out and Temp float32 of that operator's output. Temp holds anything
-// afterwards. Neither may overlap X or each other.
+// X and IDs are as Linear's or Experts' are, Gate and Up of one shape, Out and Temp float32 of that
+// operator's output. Temp holds anything afterwards. Neither may overlap X or each other.
 type GateUp struct {
 	X        kernels.Tensor
 	IDs      kernels.Tensor // none, or int32 [M, k]

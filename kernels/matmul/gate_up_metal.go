@@ -10,18 +10,21 @@ import (
 //go:embed gate.metal
 var gateText string
 
-var gateKernel = gpu.NewKernel[gateParams](&gpu.Source{Name: "matmul/gate.metal", Text: gateText}, "gate")
+var gateKernel = gpu.NewKernel[gateParams](&gpu.Source{Name: "matmul/gate.metal", Text: gateText},
+	"gate")
 
 // gateParams is GateParams of gate.metal.
 type gateParams struct{ Cols, GateStride, OutStride uint32 }
 
-// Metal implements gpu.Op: in one pass where no row is prefill and the weights have one format, else the products first. A row's bits are
-// the same either way.
+// Metal implements gpu.Op: in one pass where no row is prefill and the weights have one format,
+// else the products first. A row's bits are the same either way.
 func (o *GateUp) Metal(c *gpu.Context) {
 	g, u := o.Gate, o.Up
-	if len(o.Prefill) > 0 || g.Bits != u.Bits || g.Group != u.Group || g.Data.DType != u.Data.DType || g.Scales.DType != u.Scales.DType {
+	if len(o.Prefill) > 0 || g.Bits != u.Bits || g.Group != u.Group ||
+		g.Data.DType != u.Data.DType || g.Scales.DType != u.Scales.DType {
 		o.products().(gpu.Op).Metal(c)
-		gateKernel.Dispatch(c, gateParams{uint32(o.Out.Cols), uint32(o.Temp.Stride), uint32(o.Out.Stride)},
+		gateKernel.Dispatch(c, gateParams{uint32(o.Out.Cols), uint32(o.Temp.Stride),
+			uint32(o.Out.Stride)},
 			gpu.RowsByColumns(o.Out.Rows, o.Out.Cols, 256), gpu.Read(o.Temp), gpu.Write(o.Out))
 		return
 	}

@@ -10,17 +10,19 @@ import (
 	"headroom/kernels/kerneltest"
 )
 
-// TestGateUpIsItsParts: on every device GateUp is silu of one product times the other, each with the bits that it has alone; and on Metal
-// it has the same bits in one pass and in three.
+// TestGateUpIsItsParts: on every device GateUp is silu of one product times the other, each with
+// the bits that it has alone; and on Metal it has the same bits in one pass and in three.
 func TestGateUpIsItsParts(t *testing.T) {
 	for _, d := range kerneltest.Devices(t) {
 		for _, s := range []shape{
 			{m: 3, k: 70, n: []int{19}, dtype: kernels.F16},
 			{m: 11, k: 128, n: []int{37}, bits: 4, group: 64, dtype: kernels.BF16},
 			{m: 4, k: 96, n: []int{1030}, bits: 6, group: 32, dtype: kernels.F16},
-			{m: 5, k: 128, n: []int{21}, experts: 4, choices: 3, bits: 4, group: 32, dtype: kernels.BF16},
+			{m: 5, k: 128, n: []int{21}, experts: 4, choices: 3, bits: 4, group: 32,
+				dtype: kernels.BF16},
 			{m: 3, k: 1120, n: []int{9}, bits: 4, group: 32, dtype: kernels.BF16},
-			{m: 2, k: 1024, n: []int{11}, experts: 3, choices: 2, bits: 8, group: 64, dtype: kernels.F16},
+			{m: 2, k: 1024, n: []int{11}, experts: 3, choices: 2, bits: 8, group: 64,
+				dtype: kernels.F16},
 			{m: 5, k: 40, n: []int{9}, experts: 3, choices: 2, dtype: kernels.F32},
 		} {
 			r := rand.New(rand.NewPCG(uint64(s.m), uint64(s.k)))
@@ -33,7 +35,8 @@ func TestGateUpIsItsParts(t *testing.T) {
 			apart := *o // which goes by the products on Metal, as it has ranges of prefill
 			apart.Out, apart.Prefill = like(d, o.Out), Prefill{{1, 1}}
 			last := *o
-			last.X, last.Out, last.Temp = o.X.RowRange(s.m-1, s.m), like(d, o.Out.RowRange(0, max(s.choices, 1))), o.Temp.RowRange(0, max(s.choices, 1))
+			last.X, last.Out, last.Temp = o.X.RowRange(s.m-1, s.m),
+				like(d, o.Out.RowRange(0, max(s.choices, 1))), o.Temp.RowRange(0, max(s.choices, 1))
 			d.Run(o)
 			d.Run(&apart)
 			if s.experts > 0 {
@@ -48,7 +51,8 @@ func TestGateUpIsItsParts(t *testing.T) {
 			}
 			got := kerneltest.Elements(o.Out)
 			if s.experts > 0 && o.Out.Row(1)[0] == o.Out.Row(1)[0] {
-				t.Errorf("%s, %s: a row without an expert gives %g, expected NaN", d.Name(), s.name(), o.Out.Row(1)[0])
+				t.Errorf("%s, %s: a row without an expert gives %g, expected NaN", d.Name(),
+					s.name(), o.Out.Row(1)[0])
 			}
 			if !sameNumbers(o.Out, apart.Out) {
 				t.Errorf("%s, %s: in one pass other bits than in three", d.Name(), s.name())
@@ -61,7 +65,8 @@ func TestGateUpIsItsParts(t *testing.T) {
 					x := float64(g)
 					want := x / (1 + math.Exp(-x)) * float64(up.Row(i)[j])
 					if y := float64(o.Out.Row(i)[j]); math.Abs(y-want) > 1e-6*math.Abs(want) {
-						t.Fatalf("%s, %s: row %d, column %d is %g, expected %g", d.Name(), s.name(), i, j, y, want)
+						t.Fatalf("%s, %s: row %d, column %d is %g, expected %g", d.Name(), s.name(),
+							i, j, y, want)
 					}
 				}
 			}

@@ -1,7 +1,8 @@
 package matmul
 
-// The activations' side of a product. Packed weights are multiplied in integers: rows of X are rounded once to 8 bits, each
-// chunk of 64 with a scale of its own, and the sums that the weights' biases need are taken along the way.
+// The activations' side of a product. Packed weights are multiplied in integers: rows of X are
+// rounded once to 8 bits, each chunk of 64 with a scale of its own, and the sums that the weights'
+// biases need are taken along the way.
 
 import (
 	"unsafe"
@@ -10,11 +11,12 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// input is an operator's X as the kernels read it: the float32 rows, and in scratch the same rows rounded to 8 bits if a
-// quantized weight is to be multiplied that way.
+// input is an operator's X as the kernels read it: the float32 rows, and in scratch the same rows
+// rounded to 8 bits if a quantized weight is to be multiplied that way.
 //
-// With C = chunks(K) rounded up to 16, scratch holds codes int8 [M, 2, C*64], each row in order and then with even and odd elements apart,
-// as the instruction set likes them (round.c); then for each row five runs of float32:
+// With C = chunks(K) rounded up to 16, scratch holds codes int8 [M, 2, C*64], each row in order and
+// then with even and odd elements apart, as the instruction set likes them (round.c); then for each
+// row five runs of float32:
 //
 //	scale    [C]   of each chunk of 64 elements: amax/127
 //	scale32  [2C]  the same, twice: of each 32 elements
@@ -30,14 +32,16 @@ type input struct {
 	scratch []byte
 }
 
-// packing is how many rows are brought together for panels of weights (int8_pack.h): by units of so many elements, with the run of sums that
-// the weight's biases multiply. split is 0 if elements stay in order; else a unit's even ones come first, and rows come with those of so many chunks
+// packing is how many rows are brought together for panels of weights (int8_pack.h): by units of so
+// many elements, with the run of sums that the weight's biases multiply. split is 0 if elements
+// stay in order; else a unit's even ones come first, and rows come with those of so many chunks
 // apart (SPLIT_CHUNKS in round.c).
 type packing struct{ unit, sums, split int }
 
 const packRows = 16 // rows of a block
 
-// unpackedRows is up to how many rows never need packing on an instruction set: its FEW, or SLICES (int8.c).
+// unpackedRows is up to how many rows never need packing on an instruction set: its FEW, or SLICES
+// (int8.c).
 func unpackedRows(isa cpu.ISA) int {
 	switch isa {
 	case cpu.AVX2:
@@ -77,8 +81,8 @@ func (p packing) bytes(k, rows int) int {
 	return (rows + packRows - 1) / packRows * (k / p.unit) * packRows * (p.unit + 8)
 }
 
-// rows says which rows of an operator's output a weight contributes to, and thereby which of its input: output row r takes
-// input row r/perInput. A nil list means rows [0, count).
+// rows says which rows of an operator's output a weight contributes to, and thereby which of its
+// input: output row r takes input row r/perInput. A nil list means rows [0, count).
 type rows struct {
 	list     []int32
 	count    int
@@ -119,8 +123,8 @@ func (in *input) roundedBytes() int {
 	return in.x.Rows * paddedChunks(in.x.Cols) * (2*chunk + 4*sumsRuns)
 }
 
-// planPacked sets in up to pack all rows as well, after plan, and returns the bytes of scratch that this needs more. It pays where every weight
-// meets every row.
+// planPacked sets in up to pack all rows as well, after plan, and returns the bytes of scratch that
+// this needs more. It pays where every weight meets every row.
 func (in *input) planPacked(c *cpu.Context, parts []Part) int {
 	if !in.rounded || c.ISA == cpu.Generic || in.x.Rows <= unpackedRows(c.ISA) {
 		return 0

@@ -1,13 +1,15 @@
-// Quantized weights times rounded activations. A unit is 64 elements of a row, or 32 in groups of 32: the sum of its products is an
-// integer, exact on every instruction set, and goes to one of sixteen float32 accumulators:
+// Quantized weights times rounded activations. A unit is 64 elements of a row, or 32 in groups of
+// 32: the sum of its products is an integer, exact on every instruction set, and goes to one of
+// sixteen float32 accumulators:
 //
 //     acc[u % 16] = fma(float(dot of unit u), weight scale * activation scale, acc[u % 16])
 //     acc[u % 16] = fma(bias, sum of the rounded activations of the unit, acc[u % 16])          unit after unit
 //
-// MXFP4's elements are doubled values here, its scales half of theirs, and it has no biases. Values are multiplied as bytes from 0 on, and
-// what that adds to a dot is taken off again, exactly.
-// and out = the sum of the accumulators, as v_sum adds lanes. That is all the arithmetic there is for an element, whatever the loops
-// around it: few rows of activations read packed weights straight (int8_few.h), some a slice of them (int8_slice.h), many share a panel (int8_panel.h, int8_amx.h).
+// MXFP4's elements are doubled values here, its scales half of theirs, and it has no biases. Values
+// are multiplied as bytes from 0 on, and what that adds to a dot is taken off again, exactly. and
+// out = the sum of the accumulators, as v_sum adds lanes. That is all the arithmetic there is for
+// an element, whatever the loops around it: few rows of activations read packed weights straight
+// (int8_few.h), some a slice of them (int8_slice.h), many share a panel (int8_panel.h, int8_amx.h).
 #ifdef ISA
 #include "affine.h"
 #include "mxfp4.h"
@@ -17,7 +19,8 @@
 
 #if ISA == ISA_VNNI
 #include "int8_slice.h"
-// Up to so many rows of activations take slices, with the matrix unit and without it, and come unpacked (input.go).
+// Up to so many rows of activations take slices, with the matrix unit and without it, and come
+// unpacked (input.go).
 #define SLICES_AMX 12
 #define SLICES SLICE_INPUTS
 #endif

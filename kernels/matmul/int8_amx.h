@@ -1,13 +1,16 @@
-// Many rows of activations by the matrix unit of Intel's servers (AMX): a panel is multiplied as it lies, sixteen rows of activations and
-// a unit of elements at a time, by two instructions. The sums are the same integers, so everything after them is the same too. Included
-// after int8_panel.h, in the half for VNNI.
+// Many rows of activations by the matrix unit of Intel's servers (AMX): a panel is multiplied as it
+// lies, sixteen rows of activations and a unit of elements at a time, by two instructions. The sums
+// are the same integers, so everything after them is the same too. Included after int8_panel.h, in
+// the half for VNNI.
 //
-// Tiles: 0 and 1 are sums [inputs][16] of the panel's halves, 2 the activations [inputs][unit], 3 and 4 codes [unit/4][16][4].
+// Tiles: 0 and 1 are sums [inputs][16] of the panel's halves, 2 the activations [inputs][unit], 3
+// and 4 codes [unit/4][16][4].
 
 #pragma GCC push_options
 #pragma GCC target("amx-tile,amx-int8")
 
-// The shapes of the tiles, as the instruction that sets them wants them. Tiles keep them until they are released.
+// The shapes of the tiles, as the instruction that sets them wants them. Tiles keep them until they
+// are released.
 static void KERNEL(amx_begin)(int inputs, int unit) {
     struct {
         uint8_t palette, start_row, reserved[14];
@@ -17,7 +20,8 @@ static void KERNEL(amx_begin)(int inputs, int unit) {
     for (int sums = 0; sums < 2; sums++) config.rows[sums] = (uint8_t)inputs, config.row_bytes[sums] = 64;
     config.rows[2] = (uint8_t)inputs, config.row_bytes[2] = (uint16_t)unit;
     for (int codes = 3; codes < 5; codes++) config.rows[codes] = (uint8_t)(unit / 4), config.row_bytes[codes] = 64;
-    __asm__ volatile("" : : "r"(&config) : "memory"); // the compiler does not know that it is read, all of it
+    // the compiler does not know that it is read, all of it
+    __asm__ volatile("" : : "r"(&config) : "memory");
     _tile_loadconfig(&config);
 }
 
@@ -38,7 +42,8 @@ SIMD void KERNEL(amx_unit)(const uint8_t *codes, const int8_t *q, const int unit
 static void KERNEL(amx_tile)(const panel *p, const inputs *x) {
     const int unit = (int)p->order->unit;
     tile t;
-    __asm__ volatile("" ::: "memory"); // nor that loading tiles reads what the panel was unpacked to
+    // nor that loading tiles reads what the panel was unpacked to
+    __asm__ volatile("" ::: "memory");
     for (batch b = KERNEL(first_batch)(p->order); b.remainder < 4; b = KERNEL(next_batch)(p->order, b)) {
         for (int j = 0; j < b.k; j++) {
             KERNEL(fetch_step)(x->next);

@@ -1,9 +1,11 @@
-// Few rows of activations: weights are unpacked in registers, row by row, once for up to FEW_ROWS of them. Sixteen units give sixteen
-// integers, side by side as their scales lie in memory, by adding vectors pairwise while they are transposed. Included once per
-// instruction set, after affine.h.
+// Few rows of activations: weights are unpacked in registers, row by row, once for up to FEW_ROWS
+// of them. Sixteen units give sixteen integers, side by side as their scales lie in memory, by
+// adding vectors pairwise while they are transposed. Included once per instruction set, after
+// affine.h.
 //
-// Codes of 4 bits are taken apart without putting them into order: low halves of bytes are the even elements, high halves the odd
-// ones, and round.c keeps the activations in that order too. What integers add up to does not depend on it.
+// Codes of 4 bits are taken apart without putting them into order: low halves of bytes are the even
+// elements, high halves the odd ones, and round.c keeps the activations in that order too. What
+// integers add up to does not depend on it.
 
 #define lanes KERNEL(lanes)
 #define l_add KERNEL(l_add)
@@ -12,7 +14,8 @@
 #define dots16 KERNEL(dots16)
 #define few_tile KERNEL(few_tile)
 
-// Rows of activations up to which this way is the faster one, and how many share an unpacked weight.
+// Rows of activations up to which this way is the faster one, and how many share an unpacked
+// weight.
 #undef FEW_ROWS
 #undef LANES
 #undef FEW
@@ -23,17 +26,20 @@
 #endif
 #define FEW_ROWS 4
 
-// lanes: LANES sums of 32 bits. l_merge adds within a and b so that what belongs to a unit comes together: after levels 1 and 2 a quarter of the
-// register has a lane for each of four units, levels 3 and 4 join quarters. On AVX-512 sums that fit 16 bits are added up to level `narrow` by packing
-// and one multiply-add, in place of two permutations and an addition. On AVX2 `narrow` says how many vectors of sums fit 16 bits when they are
-// added up: 4 or 2, or 1 if they have 32 bits from the first on. It begins with narrow ones for codes of 4 bits, and level 2 widens them.
+// lanes: LANES sums of 32 bits. l_merge adds within a and b so that what belongs to a unit comes
+// together: after levels 1 and 2 a quarter of the register has a lane for each of four units,
+// levels 3 and 4 join quarters. On AVX-512 sums that fit 16 bits are added up to level `narrow` by
+// packing and one multiply-add, in place of two permutations and an addition. On AVX2 `narrow` says
+// how many vectors of sums fit 16 bits when they are added up: 4 or 2, or 1 if they have 32 bits
+// from the first on. It begins with narrow ones for codes of 4 bits, and level 2 widens them.
 #if ISA == ISA_AVX512 || ISA == ISA_VNNI
 #define LANES 16
 typedef __m512i lanes;
 SIMD lanes l_zero(void) { return _mm512_setzero_si512(); }
 SIMD lanes l_add(lanes a, lanes b) { return _mm512_add_epi32(a, b); }
 SIMD lanes l_merge(lanes a, lanes b, const int level, const int narrow) {
-    if (level <= narrow) return _mm512_madd_epi16(_mm512_packs_epi32(a, b), _mm512_set1_epi16(1)); // a's lanes 0+1 and 2+3 of a quarter, then b's
+    // a's lanes 0+1 and 2+3 of a quarter, then b's
+    if (level <= narrow) return _mm512_madd_epi16(_mm512_packs_epi32(a, b), _mm512_set1_epi16(1));
     switch (level) {
     case 1: return l_add(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
     case 2:
@@ -52,7 +58,8 @@ SIMD lanes KERNEL(l_order)(lanes x, const int units) {
 #if ISA == ISA_VNNI
 SIMD lanes KERNEL(l_dot)(lanes acc, __m512i c, __m512i q, const int wide) { return (void)wide, _mm512_dpbusd_epi32(acc, c, q); }
 #else
-// maddubs adds two products in 16 bits: safe for codes up to 128, so the top bit of wide ones goes apart.
+// maddubs adds two products in 16 bits: safe for codes up to 128, so the top bit of wide ones goes
+// apart.
 SIMD lanes KERNEL(l_dot7)(lanes acc, __m512i c, __m512i q) { return l_add(acc, _mm512_madd_epi16(_mm512_maddubs_epi16(c, q), _mm512_set1_epi16(1))); }
 SIMD lanes KERNEL(l_dot)(lanes acc, __m512i c, __m512i q, const int wide) {
     if (!wide) return KERNEL(l_dot7)(acc, c, q);
@@ -119,8 +126,9 @@ typedef struct {
 #define UNITS(bits, unit) (LANES == 8 && (bits) == 4 ? 64 / (unit) : 1)
 #endif
 
-// l_merge's narrow. Activations are up to 127 and codes up to 15 or, of MXFP4, 24. AVX2: leaf's sums are of four products. AVX-512: of eight for codes of
-// 4 bits and of four for others, and each level adds two of them.
+// l_merge's narrow. Activations are up to 127 and codes up to 15 or, of MXFP4, 24. AVX2: leaf's
+// sums are of four products. AVX-512: of eight for codes of 4 bits and of four for others, and each
+// level adds two of them.
 #if LANES == 16
 #define NARROW(mode, bits) ((bits) == 8 ? 0 : (bits) == 6 || (mode) == MODE_MXFP4 ? 1 : 2)
 #else
@@ -189,7 +197,8 @@ SIMD void KERNEL(leaf)(const block *b, const int i, const int mr, const int mode
     } else {
         c = c_load(b->codes + 8 * bits * chunk, bits);
     }
-    // Of a unit of 32: vectors 0 and 2 or 1 and 3 where even and odd elements are apart, otherwise the first or the last two.
+    // Of a unit of 32: vectors 0 and 2 or 1 and 3 where even and odd elements are apart, otherwise
+    // the first or the last two.
 #pragma GCC unroll 4
     for (int m = 0; m < mr; m++) {
         lanes sum = l_zero();
@@ -241,7 +250,8 @@ SIMD f32x16 as_floats(const lanes sums[16 / LANES]) {
 #define unit_params KERNEL(unit_params)
 SIMD f32x16 unit_params(const void *row, int dtype, int group, int64_t k, int64_t first) {
     if (group != 128) {
-        const int64_t n = group == 32 ? k / 32 : k / 64; // a division by `group` would take as long as four units
+        // a division by `group` would take as long as four units
+        const int64_t n = group == 32 ? k / 32 : k / 64;
         const uint16_t *p = (const uint16_t *)row + first;
         if (n - first < 16 || dtype == DTYPE_F32) return v_load_param(row, dtype, first, n);
         return dtype == DTYPE_BF16 ? v_load_bf16(p) : v_load_f16(p);
@@ -252,9 +262,10 @@ SIMD f32x16 unit_params(const void *row, int dtype, int group, int64_t k, int64_
     return v_load(twice);
 }
 
-// Rows of a weight are read as so many streams: Intel's processors fetch each of them ahead by themselves, within a page of it, and have more
-// fetches under way with two than with one; with four they are no faster, and for four rows of activations some 7 % slower. AMD's (Zen 3) are best with
-// one. Each asks FEW_AHEAD bytes ahead besides.
+// Rows of a weight are read as so many streams: Intel's processors fetch each of them ahead by
+// themselves, within a page of it, and have more fetches under way with two than with one; with
+// four they are no faster, and for four rows of activations some 7 % slower. AMD's (Zen 3) are best
+// with one. Each asks FEW_AHEAD bytes ahead besides.
 #undef STREAMS
 #undef FEW_AHEAD
 #if ISA == ISA_AVX2
@@ -339,8 +350,8 @@ SIMD void few_streams(const matmul_weight *w, int64_t i, int64_t apart, int64_t 
         for (int m = 0; m < mr; m++) out[m][i + s * apart] = v_sum(acc[s][m]);
 }
 
-// Rows [0, n) of the weight times mr rows. The same thread goes on with rows behind n, as a rule (kernels/cpu/pool.go): at its end, a stream asks
-// for where it will begin there.
+// Rows [0, n) of the weight times mr rows. The same thread goes on with rows behind n, as a rule
+// (kernels/cpu/pool.go): at its end, a stream asks for where it will begin there.
 SIMD void few_tile(const matmul_weight *w, int64_t n, const int8_t *const *q, const float *const *runs, float *const *out, const int mr,
                    const int mode, const int bits, const int unit) {
     const int64_t length = n / STREAMS, last = length - FEW_AHEAD / (w->k / 8 * bits);

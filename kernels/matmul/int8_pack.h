@@ -1,15 +1,18 @@
-// Many rows of activations as panels of weights meet them (int8_panel.h): in blocks of PACK_ROWS rows, and in a block unit by unit, in the
-// order that units are worked on. A block is
+// Many rows of activations as panels of weights meet them (int8_panel.h): in blocks of PACK_ROWS
+// rows, and in a block unit by unit, in the order that units are worked on. A block is
 //
 //     codes   int8    [units][PACK_ROWS][unit]
 //     params  float32 [units][2][PACK_ROWS]     scales, and what biases multiply: sums, or for MXFP4 sums of codes
 //
-// Rows past the last are garbage that nobody reads the results of. The elements of a unit are in order, or the even ones come before the odd ones
-// for codes of 4 bits that are taken apart that way: then rows come with the even elements of every `split` chunks of 64 before their odd ones (round.c).
+// Rows past the last are garbage that nobody reads the results of. The elements of a unit are in
+// order, or the even ones come before the odd ones for codes of 4 bits that are taken apart that
+// way: then rows come with the even elements of every `split` chunks of 64 before their odd ones
+// (round.c).
 //
-// Unit u goes to accumulator u % 16, and v_sum's tree first adds up accumulators r, r+4, r+8 and r+12: those of the units u with u % 4 = r. So
-// all units of a remainder come together, in order, and four in a row are one for each of its accumulators. Remainders are in the order
-// of the tree: 0, 2, 1, 3.
+// Unit u goes to accumulator u % 16, and v_sum's tree first adds up accumulators r, r+4, r+8 and
+// r+12: those of the units u with u % 4 = r. So all units of a remainder come together, in order,
+// and four in a row are one for each of its accumulators. Remainders are in the order of the tree:
+// 0, 2, 1, 3.
 #pragma once
 #include <string.h>
 #include "matmul.h"
@@ -39,7 +42,8 @@ static inline int64_t pack_place(const pack_order *o, int64_t u) { return u < o-
 
 static inline int64_t pack_bytes(int64_t units, int64_t unit) { return units * PACK_ROWS * (unit + 8); }
 
-// Packs blocks [from, to) of the rows' inputs. unit, sums and split are as the weight has them: sums is the run that its biases multiply; split 0 leaves elements in order.
+// Packs blocks [from, to) of the rows' inputs. unit, sums and split are as the weight has them:
+// sums is the run that its biases multiply; split 0 leaves elements in order.
 static inline void pack_rows(int64_t k, int64_t unit, int64_t sums, int64_t split, const matmul_rows *r, int64_t from, int64_t to, const int8_t *q, const float *runs, void *packed) {
     const pack_order o = pack_order_of(k, unit);
     const int64_t c = ((k + 63) / 64 + 15) & ~(int64_t)15;

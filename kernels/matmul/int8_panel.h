@@ -1,9 +1,10 @@
-// Many rows of activations: PANEL_ROWS rows of the weight are unpacked side by side, four elements of each row in a lane, so that a lane's
-// sum is an element's and becomes a float once per unit. Included once per instruction set, after int8_few.h and int8_pack.h.
+// Many rows of activations: PANEL_ROWS rows of the weight are unpacked side by side, four elements
+// of each row in a lane, so that a lane's sum is an element's and becomes a float once per unit.
+// Included once per instruction set, after int8_few.h and int8_pack.h.
 //
-// Units are in the order of int8_pack.h, here as in the activations, so both are read from front to back.
-// A panel is codes [steps of 4 elements][PANEL_ROWS][4], then scales and biases, float32 [units][PANEL_ROWS]; rows past the weight's last
-// are garbage that nobody reads the results of.
+// Units are in the order of int8_pack.h, here as in the activations, so both are read from front to
+// back. A panel is codes [steps of 4 elements][PANEL_ROWS][4], then scales and biases, float32
+// [units][PANEL_ROWS]; rows past the weight's last are garbage that nobody reads the results of.
 
 #define p_load KERNEL(p_load)
 #define p_transpose KERNEL(p_transpose)
@@ -116,7 +117,8 @@ SIMD lanes c_part(codes64 c, const int i) {
 SIMD void KERNEL(unpack)(const matmul_weight *w, const pack_order *o, int64_t n, const int mode, const int bits, uint8_t *codes) {
     const int64_t per = 64 / o->unit, unit_bytes = o->unit * PANEL_ROWS;
     for (int64_t at = 0, chunk = 0; at < w->k; at += 64, chunk++) {
-        uint8_t *first8 = codes + pack_place(o, chunk * per) * unit_bytes; // of the chunk's sixteen steps
+        // of the chunk's sixteen steps
+        uint8_t *first8 = codes + pack_place(o, chunk * per) * unit_bytes;
         uint8_t *last8 = per == 1 ? first8 + 8 * PANEL_ROWS * 4 : codes + pack_place(o, chunk * per + 1) * unit_bytes;
         for (int first = 0; first < PANEL_ROWS; first += LANES) {
             codes64 c[LANES];
@@ -142,7 +144,8 @@ SIMD void KERNEL(unpack)(const matmul_weight *w, const pack_order *o, int64_t n,
     }
 }
 
-// Floats of n rows in vectors of sixteen units, from unit u on, become vectors of rows, in the units' places in `to`.
+// Floats of n rows in vectors of sixteen units, from unit u on, become vectors of rows, in the
+// units' places in `to`.
 SIMD void KERNEL(params_out)(const pack_order *o, int64_t u, const f32x16 *rows, float *to) {
     float lines[LANES][16];
 #pragma GCC unroll 16
@@ -159,8 +162,8 @@ SIMD void KERNEL(params_out)(const pack_order *o, int64_t u, const f32x16 *rows,
 }
 
 #if LANES > 4
-// 32 bytes of each of LANES rows: four bytes of all of them in each of eight vectors. Halves of two rows, or two rows, are loaded as one vector, as moving
-// halves between vectors is slow.
+// 32 bytes of each of LANES rows: four bytes of all of them in each of eight vectors. Halves of two
+// rows, or two rows, are loaded as one vector, as moving halves between vectors is slow.
 SIMD void KERNEL(p_columns)(const uint8_t *const *rows, int64_t at, lanes *x) {
     lanes y[8], z[8];
 #pragma GCC unroll 8
@@ -201,8 +204,10 @@ SIMD void KERNEL(p_apart)(lanes x, const int mode, lanes *even, lanes *odd) {
 #endif
 }
 
-// The same as `unpack` for codes of 4 bits, in the order of split activations (int8_pack.h): a unit's even codes, then its odd ones. They are transposed
-// while they are packed, so half as much is moved, and taken apart by a mask and a shift. A chunk goes to `first` or, its second unit of 32, to `second`.
+// The same as `unpack` for codes of 4 bits, in the order of split activations (int8_pack.h): a
+// unit's even codes, then its odd ones. They are transposed while they are packed, so half as much
+// is moved, and taken apart by a mask and a shift. A chunk goes to `first` or, its second unit of
+// 32, to `second`.
 SIMD void KERNEL(split_chunk)(const uint8_t *const *rows, int64_t at, const int mode, const int unit, uint8_t *first, uint8_t *second) {
     lanes x[8], even, odd;
     KERNEL(p_columns)(rows, at, x);
@@ -231,7 +236,8 @@ SIMD void KERNEL(unpack_split)(const matmul_weight *w, const pack_order *o, int6
     }
 }
 
-// bfloat16 scales or biases of LANES rows of a weight, of sixteen units from unit u on: transposed in pairs, each unit's to a place of its own.
+// bfloat16 scales or biases of LANES rows of a weight, of sixteen units from unit u on: transposed
+// in pairs, each unit's to a place of its own.
 SIMD void KERNEL(params_bf16)(const uint8_t *const *rows, int64_t u, float *const *to) {
     lanes x[8];
     KERNEL(p_columns)(rows, 2 * u, x);
@@ -305,9 +311,10 @@ typedef struct {
     int n; // rows of the weight that exist
 } panel;
 
-// What is asked for of the next panel's packed weights while this one is multiplied: a row at a time, spread evenly over the products, as many requests at
-// once would wait for each other. Rows that follow each other here lie apart: the processor then fetches ahead in several pages at once, and does it
-// without the few places that its cores have for loads on the way.
+// What is asked for of the next panel's packed weights while this one is multiplied: a row at a
+// time, spread evenly over the products, as many requests at once would wait for each other. Rows
+// that follow each other here lie apart: the processor then fetches ahead in several pages at once,
+// and does it without the few places that its cores have for loads on the way.
 #define fetch KERNEL(fetch)
 typedef struct {
     matmul_weight w;   // from the panel's first row on
@@ -390,7 +397,8 @@ static void KERNEL(inputs_from)(inputs *x, const pack_order *o, const void *pack
     }
 }
 
-// Rows [from, to) of the weight, a panel at a time, with every row of the input, which are packed. scratch holds a panel.
+// Rows [from, to) of the weight, a panel at a time, with every row of the input, which are packed.
+// scratch holds a panel.
 static void KERNEL(panel_rows)(const matmul_weight *w, int64_t from, int64_t to, const void *packed, const matmul_rows *r, void *scratch) {
     const pack_order order = pack_order_of(w->k, matmul_unit(w));
     KERNEL(panel_function) *const multiply = KERNEL(tile_function)(w);

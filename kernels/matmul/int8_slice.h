@@ -1,9 +1,11 @@
-// Some rows of activations on processors that multiply bytes in one instruction (VNNI): sixteen rows of the weight, a slice of it, side by side as in a
-// panel, but only a chunk of 64 elements of them at a time, in registers from the packed codes to the scaled sums. So neither codes nor
-// sums go through memory, and nobody packs activations: they are read as they were rounded. Included after int8_panel.h, in the half for VNNI.
+// Some rows of activations on processors that multiply bytes in one instruction (VNNI): sixteen
+// rows of the weight, a slice of it, side by side as in a panel, but only a chunk of 64 elements of
+// them at a time, in registers from the packed codes to the scaled sums. So neither codes nor sums
+// go through memory, and nobody packs activations: they are read as they were rounded. Included
+// after int8_panel.h, in the half for VNNI.
 //
-// Up to four rows it pays more to read a weight's rows as they lie in memory (int8_few.h), which they wait for; and rows of the weight that are no whole slice
-// go that way too.
+// Up to four rows it pays more to read a weight's rows as they lie in memory (int8_few.h), which
+// they wait for; and rows of the weight that are no whole slice go that way too.
 
 #define SLICE_ROWS LANES // of the weight
 #define SLICE_TILE 4     // rows of activations whose sums are in registers at a time
@@ -13,9 +15,11 @@
 typedef struct {
     float scales[16][SLICE_ROWS], biases[16][SLICE_ROWS]; // of sixteen units
     float acc[16][SLICE_INPUTS][SLICE_ROWS];              // of each unit % 16
-    const int8_t *q[SLICE_INPUTS];                        // rows of activations, for codes of 4 bits with even and odd elements apart,
+    // rows of activations, for codes of 4 bits with even and odd elements apart,
+    const int8_t *q[SLICE_INPUTS];
     const float *scale[SLICE_INPUTS], *sum[SLICE_INPUTS]; // their scales, and what biases multiply
-    int count;                                            // rows of activations; behind them the last one once more
+    // rows of activations; behind them the last one once more
+    int count;
     matmul_weight w;                                      // from the slice's first row on
     const uint8_t *rows[SLICE_ROWS];                      // of the slice, packed
 } __attribute__((aligned(64))) slice;
@@ -26,7 +30,8 @@ SIMD void KERNEL(slice_params)(const matmul_weight *w, const uint8_t *p, ptrdiff
     float *lines[16];
     lanes x[SLICE_ROWS];
     for (int i = 0; i < SLICE_ROWS; i++) rows[i] = p + i * stride, lines[i] = to[i];
-    if (w->mode == MODE_AFFINE && w->dtype == DTYPE_BF16 && w->group != 128 && w->k / matmul_unit(w) - u >= 16) { // in pairs
+    if (w->mode == MODE_AFFINE && w->dtype == DTYPE_BF16 && w->group != 128 && w->k / matmul_unit(w) - u >= 16) {
+    	// in pairs
         KERNEL(params_bf16)(rows, u, lines);
         return;
     }
@@ -43,8 +48,9 @@ static void KERNEL(slice_scales)(slice *t, int64_t u) {
     if (w->mode == MODE_AFFINE) KERNEL(slice_params)(w, w->biases, w->biases_stride, u, t->biases);
 }
 
-// The codes of a chunk, from byte `at` of each row on: four elements of all rows in each of sixteen vectors. Of 4 bits the even ones come first, then the odd
-// ones: they are transposed while they are packed, so half as much is moved, and taken apart by a mask and a shift.
+// The codes of a chunk, from byte `at` of each row on: four elements of all rows in each of sixteen
+// vectors. Of 4 bits the even ones come first, then the odd ones: they are transposed while they
+// are packed, so half as much is moved, and taken apart by a mask and a shift.
 SIMD void KERNEL(slice_chunk)(const slice *t, int64_t at, const int half, const int mode, const int bits, lanes *c) {
     if (bits != 4) {
 #pragma GCC unroll 16
@@ -68,7 +74,8 @@ SIMD void KERNEL(slice_chunk)(const slice *t, int64_t at, const int half, const 
 // acc += rows [m, m+mr) of activations times unit u, which is the chunk's first or second.
 SIMD void KERNEL(slice_unit)(slice *t, const lanes *c, int64_t u, const int second, int m, const int mr, const int mode, const int bits, const int unit) {
     const int split = bits == 4, steps = unit / 8; // of half a unit
-    const int64_t at = split ? u * unit / 128 * 128 + u * unit % 128 / 2 : u * unit; // round.c: of two chunks all even elements, then all odd ones
+    // round.c: of two chunks all even elements, then all odd ones
+    const int64_t at = split ? u * unit / 128 * 128 + u * unit % 128 / 2 : u * unit;
     const int8_t *q[SLICE_TILE];
     lanes sums[SLICE_TILE][2]; // of even and odd elements, or of the unit's halves
 #pragma GCC unroll 4
@@ -91,7 +98,8 @@ SIMD void KERNEL(slice_unit)(slice *t, const lanes *c, int64_t u, const int seco
     }
 }
 
-// The slice times all rows of activations. The one behind it lies as this one does, so each chunk asks for as much of it, in the order of memory.
+// The slice times all rows of activations. The one behind it lies as this one does, so each chunk
+// asks for as much of it, in the order of memory.
 SIMD void KERNEL(slice_run)(slice *t, const int mode, const int bits, const int unit) {
     const int64_t k = t->w.k, units = k / unit, bytes = SLICE_ROWS * 8 * bits;
     const uint8_t *next = t->w.data + SLICE_ROWS * t->w.data_stride;
@@ -159,7 +167,8 @@ static void KERNEL(slice_rows)(const matmul_weight *w, int64_t from, int64_t to,
         t.w = matmul_weight_from(w, from);
         for (int i = 0; i < SLICE_ROWS; i++) {
             t.rows[i] = t.w.data + i * w->data_stride;
-            __builtin_prefetch(t.w.scales + (SLICE_ROWS + i) * w->scales_stride); // of the next slice
+            // of the next slice
+            __builtin_prefetch(t.w.scales + (SLICE_ROWS + i) * w->scales_stride);
             if (w->mode == MODE_AFFINE) __builtin_prefetch(t.w.biases + (SLICE_ROWS + i) * w->biases_stride);
         }
         run(&t);

@@ -1,5 +1,6 @@
-// A panel of weights times a block of activations, eight rows of them at a time: first the sums of a batch's units, in memory, then their floats.
-// Included by int8_panel.h; AVX2 has int8_tile_avx2.h.
+// A panel of weights times a block of activations, eight rows of them at a time: first the sums of
+// a batch's units, in memory, then their floats. Included by int8_panel.h; AVX2 has
+// int8_tile_avx2.h.
 
 #define p_unit KERNEL(p_unit)
 #define panel_tile KERNEL(panel_tile)
@@ -7,8 +8,9 @@
 #undef PANEL_INPUTS
 #define PANEL_INPUTS 8 // rows of activations at a time
 
-// The sums of a unit's products, from its first codes on, for mr rows of activations. Where products are added up in 16 bits at first, fits
-// sums of two products fit them: 8 for codes up to 15, 2 up to 63. 0 means codes of 8 bits.
+// The sums of a unit's products, from its first codes on, for mr rows of activations. Where
+// products are added up in 16 bits at first, fits sums of two products fit them: 8 for codes up to
+// 15, 2 up to 63. 0 means codes of 8 bits.
 SIMD void p_unit(const uint8_t *codes, const int8_t *q, const int mr, const int unit, const int fits, lanes (*sums)[2]) {
 #pragma GCC unroll 8
     for (int m = 0; m < mr; m++) sums[m][0] = sums[m][1] = l_zero();
@@ -61,7 +63,9 @@ SIMD void p_unit(const uint8_t *codes, const int8_t *q, const int mr, const int 
 #pragma GCC unroll 8
             for (int m = 0; m < mr; m++) {
                 x = KERNEL(p_four)(q + m * unit + 4 * s);
-                if (fits == 0) { // maddubs adds two products in 16 bits: safe for codes up to 128, so the top bit goes apart
+                if (fits == 0) {
+                	// maddubs adds two products in 16 bits: safe for codes up to 128, so the top
+                	// bit goes apart
                     const lanes low = MM(set1_epi8)(127);
                     for (int v = 0; v < 2; v++) {
                         const lanes c = v ? b : a;
@@ -73,7 +77,8 @@ SIMD void p_unit(const uint8_t *codes, const int8_t *q, const int mr, const int 
                 const lanes ax = MM(maddubs_epi16)(a, x), bx = MM(maddubs_epi16)(b, x);
                 pairs[m][0] = s == first ? ax : MM(add_epi16)(pairs[m][0], ax);
                 pairs[m][1] = s == first ? bx : MM(add_epi16)(pairs[m][1], bx);
-                __asm__("" : "+v"(pairs[m][0]), "+v"(pairs[m][1])); // or GCC makes trees of the sums and runs out of registers
+                // or GCC makes trees of the sums and runs out of registers
+                __asm__("" : "+v"(pairs[m][0]), "+v"(pairs[m][1]));
             }
         }
         if (fits == 0) continue;
@@ -85,15 +90,20 @@ SIMD void p_unit(const uint8_t *codes, const int8_t *q, const int mr, const int 
 #endif
 }
 
-// What a panel and a block of activations need on the way to their outputs. It stays in the first-level cache beside what is read, if it is
-// small: with eight units in a batch everything was slower.
+// What a panel and a block of activations need on the way to their outputs. It stays in the
+// first-level cache beside what is read, if it is small: with eight units in a batch everything was
+// slower.
 #define tile KERNEL(tile)
 #define unit_sums KERNEL(unit_sums)
 typedef lanes unit_sums[PACK_ROWS][2];
 typedef struct {
-    unit_sums sums[4];                   // of the products of a batch's units; in memory, or compilers keep more in registers than there are
-    float acc[4][PACK_ROWS][2][LANES];   // the accumulators of a remainder with more than four units
-    float total[2][PACK_ROWS][2][LANES]; // what they add up to: remainders 0 and 2 first, then those before and after each other
+    // of the products of a batch's units; in memory, or compilers keep more in registers than there
+    // are
+    unit_sums sums[4];
+    // the accumulators of a remainder with more than four units
+    float acc[4][PACK_ROWS][2][LANES];
+    // what they add up to: remainders 0 and 2 first, then those before and after each other
+    float total[2][PACK_ROWS][2][LANES];
 } __attribute__((aligned(64))) tile;
 
 // The scales and biases of a batch's units.
@@ -113,8 +123,8 @@ SIMD batch_scales KERNEL(scales_of)(const panel *p, const batch *b, const int k,
     return s;
 }
 
-// Rows [from, to) of a batch of k units: adds them to their accumulators, which are zero before the remainder's first, and after its last the
-// accumulators to each other, as v_sum does.
+// Rows [from, to) of a batch of k units: adds them to their accumulators, which are zero before the
+// remainder's first, and after its last the accumulators to each other, as v_sum does.
 SIMD void KERNEL(fold)(tile *t, const inputs *x, const batch *b, const int k, const int affine, const batch_scales *s, const unit_sums *sums, int from, int to) {
     const float *params = x->params + b->at * 2 * PACK_ROWS;
 #pragma GCC unroll 1
@@ -136,7 +146,8 @@ SIMD void KERNEL(fold)(tile *t, const inputs *x, const batch *b, const int k, co
                 continue;
             }
             lanesf all = lf_add(lf_add(a[0], a[2]), lf_add(a[1], a[3]));
-            if (b->remainder == v) __builtin_prefetch(x->out[m] + v * LANES, 1); // or the next tile's stores wait for these
+            // or the next tile's stores wait for these
+            if (b->remainder == v) __builtin_prefetch(x->out[m] + v * LANES, 1);
             if (b->remainder & 1) all = lf_add(lf_load(t->total[b->remainder / 2][m][v]), all);
             if (b->remainder == 3) all = lf_add(lf_load(t->total[0][m][v]), all);
             lf_store(b->remainder == 3 && x->whole ? x->out[m] + v * LANES : t->total[b->remainder / 2][m][v], all);
@@ -188,7 +199,8 @@ SIMD void panel_tile(const panel *p, const inputs *x, const int unit, KERNEL(uni
     KERNEL(tile_out)(&t, p, x);
 }
 
-// p_unit as functions of their own, or GCC runs out of registers; it writes to memory last, since what is there may be what codes points to.
+// p_unit as functions of their own, or GCC runs out of registers; it writes to memory last, since
+// what is there may be what codes points to.
 #define UNIT(name, mr, unit, fits) \
     static __attribute__((noinline)) void KERNEL(name##_##unit##_##fits)(const uint8_t *codes, const int8_t *q, lanes (*sums)[2]) { \
         lanes mine[PANEL_INPUTS][2]; \

@@ -1,14 +1,18 @@
-// A panel of weights times a block of activations on AVX2, four rows of activations at a time. The sums of a unit's products meet their scales
-// while they are in registers: floats are multiplied and added by units of the processor that integers leave idle, so beside the next products they
-// cost little. What they become part of stays in the first-level cache. Included by int8_panel.h; other sets have int8_tile.h.
+// A panel of weights times a block of activations on AVX2, four rows of activations at a time. The
+// sums of a unit's products meet their scales while they are in registers: floats are multiplied
+// and added by units of the processor that integers leave idle, so beside the next products they
+// cost little. What they become part of stays in the first-level cache. Included by int8_panel.h;
+// other sets have int8_tile.h.
 
 #define unit_products KERNEL(unit_products)
 #define unit_fold KERNEL(unit_fold)
 #define merge KERNEL(merge)
 
-#define TILE_INPUTS 4 // rows of activations at a time: eight sums and what they are made from are in registers
+// rows of activations at a time: eight sums and what they are made from are in registers
+#define TILE_INPUTS 4
 
-// The accumulators of a remainder's units (int8_pack.h), and what they add up to: remainders 0 and 2 first, then those before and after each other.
+// The accumulators of a remainder's units (int8_pack.h), and what they add up to: remainders 0 and
+// 2 first, then those before and after each other.
 #define accumulators KERNEL(accumulators)
 #define totals KERNEL(totals)
 typedef float accumulators[4][TILE_INPUTS][2][LANES];
@@ -17,8 +21,9 @@ typedef float totals[2][PACK_ROWS][2][LANES];
 // Nothing moves across. GCC would make all products of a unit first, and run out of registers.
 #define FENCE(...) __asm__ volatile("" : __VA_ARGS__ : : "memory")
 
-// The sums of a unit's products for mr rows of activations. Products of two codes are added up in 16 bits, `fits` sums of two: 8 for codes up to 15, 4 up to 31,
-// 2 up to 63. 0 means codes of 8 bits, which are widened first, as activations are: even elements and odd ones apart.
+// The sums of a unit's products for mr rows of activations. Products of two codes are added up in
+// 16 bits, `fits` sums of two: 8 for codes up to 15, 4 up to 31, 2 up to 63. 0 means codes of 8
+// bits, which are widened first, as activations are: even elements and odd ones apart.
 SIMD void unit_products(const uint8_t *codes, const int8_t *q, const int mr, const int unit, const int fits, lanes (*sums)[2]) {
     const lanes one = _mm256_set1_epi16(1), low = _mm256_set1_epi16(255);
     lanes pairs[TILE_INPUTS][2];
@@ -57,7 +62,8 @@ SIMD void unit_products(const uint8_t *codes, const int8_t *q, const int mr, con
     }
 }
 
-// acc += the products of unit u of the panel with mr rows of activations, scaled. first: acc is zero and not read.
+// acc += the products of unit u of the panel with mr rows of activations, scaled. first: acc is
+// zero and not read.
 SIMD void unit_fold(const panel *p, int64_t u, const int8_t *q, const float *params, const int first, const int mr, const int unit, const int fits, const int affine,
                     float (*acc)[2][LANES]) {
     lanes sums[TILE_INPUTS][2];
@@ -91,7 +97,8 @@ SIMD void merge(const inputs *x, const int remainder, accumulators acc, totals t
         for (int v = 0; v < 2; v++) {
             const int i = m - from;
             lanesf all = lf_add(lf_add(lf_load(acc[0][i][v]), lf_load(acc[2][i][v])), lf_add(lf_load(acc[1][i][v]), lf_load(acc[3][i][v])));
-            if (remainder == v) __builtin_prefetch(x->out[m] + v * LANES, 1); // or the next tile's stores wait for these
+            // or the next tile's stores wait for these
+            if (remainder == v) __builtin_prefetch(x->out[m] + v * LANES, 1);
             if (remainder & 1) all = lf_add(lf_load(total[remainder / 2][m][v]), all);
             if (remainder == 3) all = lf_add(lf_load(total[0][m][v]), all);
             lf_store(remainder == 3 && x->whole ? x->out[m] + v * LANES : total[remainder / 2][m][v], all);

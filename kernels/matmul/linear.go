@@ -1,7 +1,7 @@
 package matmul
 
-// The product that most of a model's time goes into. Two phases, rounding and multiplying, with the threads meeting in
-// between; the weights' rows are the units of work.
+// The product that most of a model's time goes into. Two phases, rounding and multiplying, with the
+// threads meeting in between; the weights' rows are the units of work.
 
 import (
 	"errors"
@@ -10,8 +10,8 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// Linear is out = X Wᵀ for every part. Weights that share an input (q, k and v; gate and up) belong into one Linear: the input
-// is rounded and the threads meet only once.
+// Linear is out = X Wᵀ for every part. Weights that share an input (q, k and v; gate and up) belong
+// into one Linear: the input is rounded and the threads meet only once.
 //
 // X is float32 [M, K]; each W is one matrix [N, K], each Out float32 [M, N]. No Out may overlap X.
 type Linear struct {
@@ -84,15 +84,15 @@ func (o *Linear) CPURange(c *cpu.Context, phase, worker, from, to int) {
 	})
 }
 
-// Where rows are few, memory is what a product waits for: then threads that have nothing to do before it fetch what they will read, up to so
-// much of codes each.
+// Where rows are few, memory is what a product waits for: then threads that have nothing to do
+// before it fetch what they will read, up to so much of codes each.
 const (
 	readAheadRows  = 4
 	readAheadBytes = 192 << 10
 )
 
-// Stretches implements cpu.Reader: of a worker's run of blocks the rows that it takes first, and of these the beginnings of the streams in which
-// they are read (int8_few.h).
+// Stretches implements cpu.Reader: of a worker's run of blocks the rows that it takes first, and of
+// these the beginnings of the streams in which they are read (int8_few.h).
 func (o *Linear) Stretches(c *cpu.Context, worker int) (all []cpu.Stretch) {
 	const streams = 2 // as most instruction sets have; where it is one, these are parts of it
 	n, left := blocks(o.Parts), readAheadBytes
@@ -104,7 +104,8 @@ func (o *Linear) Stretches(c *cpu.Context, worker int) (all []cpu.Stretch) {
 			for at := from; at < min(from+first, to); at += length {
 				for _, t := range []kernels.Tensor{p.W.Data, p.W.Scales, p.W.Biases} {
 					if !t.IsNone() {
-						all = append(all, cpu.Stretch{At: uintptr(t.Ptr()) + uintptr(at*rowBytes(t)), Bytes: min(rows, to-at) * rowBytes(t)})
+						all = append(all, cpu.Stretch{At: uintptr(t.Ptr()) +
+							uintptr(at*rowBytes(t)), Bytes: min(rows, to-at) * rowBytes(t)})
 					}
 				}
 			}

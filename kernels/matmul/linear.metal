@@ -1,17 +1,22 @@
-// out = x wᵀ for up to eight rows of x at a time: decoding. The weight is read once for all of them, and read only; that is what the
-// time goes into. Compiled once for each BITS of the weight's codes, 0 for plain elements.
+// out = x wᵀ for up to eight rows of x at a time: decoding. The weight is read once for all of
+// them, and read only; that is what the time goes into. Compiled once for each BITS of the weight's
+// codes, 0 for plain elements.
 //
-// GATED is a feed-forward layer's first half, out = silu(x gateᵀ) * (x upᵀ): a band has a row of each weight in place of NR rows of one.
+// GATED is a feed-forward layer's first half, out = silu(x gateᵀ) * (x upᵀ): a band has a row of
+// each weight in place of NR rows of one.
 //
-// A simdgroup computes 4 NR columns of out, 4 of a GATED one: its lanes are four bands of eight slices. A band has NR rows of the weight; a slice takes
-// units of 32 elements: slice, slice + 8, ... So bands share what they read of x, and a row's 128 bytes are read by one instruction.
-// What eight slices read of x, one unit each, comes by way of threadgroup memory, units a little further apart than they are long: slices that
-// read eight places 128 bytes apart would wait for one another, which took most of the time.
-// A threadgroup is two simdgroups; the grid is columns, then groups of ROWS rows of x (the last one repeats its last row). Where a weight has few and
-// long rows, the two share theirs: the first takes chunks 0, 2, ... of eight units, the other 1, 3, ...
+// A simdgroup computes 4 NR columns of out, 4 of a GATED one: its lanes are four bands of eight
+// slices. A band has NR rows of the weight; a slice takes units of 32 elements: slice, slice + 8,
+// ... So bands share what they read of x, and a row's 128 bytes are read by one instruction. What
+// eight slices read of x, one unit each, comes by way of threadgroup memory, units a little further
+// apart than they are long: slices that read eight places 128 bytes apart would wait for one
+// another, which took most of the time. A threadgroup is two simdgroups; the grid is columns, then
+// groups of ROWS rows of x (the last one repeats its last row). Where a weight has few and long
+// rows, the two share theirs: the first takes chunks 0, 2, ... of eight units, the other 1, 3, ...
 //
-// Order of sums, the same for every ROWS: a slice adds up the products of elements 4i + j in four accumulators j, in order of i, by
-// fma; then (0 + 1) + (2 + 3), then slices at a distance of 1, 2 and 4, then shards.
+// Order of sums, the same for every ROWS: a slice adds up the products of elements 4i + j in four
+// accumulators j, in order of i, by fma; then (0 + 1) + (2 + 3), then slices at a distance of 1, 2
+// and 4, then shards.
 #include <metal_stdlib>
 #include "common/exp.h"
 #include "common/linear.h"
@@ -27,7 +32,8 @@ constant constexpr uint UNIT = 32;
 constant constexpr uint SLICES = 8;
 constant constexpr uint SIMDGROUPS = 2;
 constant constexpr uint STEP = SLICES * UNIT;   // elements of a chunk
-constant constexpr uint APART = UNIT + 4;   // floats from a unit of x to the next in threadgroup memory
+// floats from a unit of x to the next in threadgroup memory
+constant constexpr uint APART = UNIT + 4;
 
 constant uint DTYPE [[function_constant(0)]];
 constant bool ALIGNED [[function_constant(1)]];
@@ -69,7 +75,8 @@ kernel void linear(
     device const uchar* biases   [[buffer(4)]],
     device const int* ids        [[buffer(5)]],   // [rows / choices, choices], or nothing
     device float* out            [[buffer(6)]],   // [rows, n]
-    device const uint* up_data   [[buffer(7)]],   // GATED: the other weight, of the same format; else nothing
+    // GATED: the other weight, of the same format; else nothing
+    device const uint* up_data   [[buffer(7)]],
     device const uchar* up_scales [[buffer(8)]],
     device const uchar* up_biases [[buffer(9)]],
     uint2 group                  [[threadgroup_position_in_grid]],
@@ -191,7 +198,8 @@ kernel void linear(
   threadgroup_barrier(mem_flags::mem_threadgroup);
   constexpr uint BANDS = 32 / SLICES;
   constexpr uint OUTPUTS = ROWS * (GATED ? 1 : NR) * BANDS;
-  for (uint i = lane; shard == 0 && i < OUTPUTS; i += 32) {   // a row of x, a row of the weight, a band
+  for (uint i = lane; shard == 0 && i < OUTPUTS; i += 32) {
+  	// a row of x, a row of the weight, a band
     const uint m = i / (OUTPUTS / ROWS);
     const uint r = GATED ? 0 : i / BANDS % NR;
     const uint band = i % BANDS;

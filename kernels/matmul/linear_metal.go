@@ -31,19 +31,27 @@ const (
 	tileRows = 32
 )
 
-// linearKernels has every variant. Each width of codes is a source of its own, so that a model compiles only what it uses.
+// linearKernels has every variant. Each width of codes is a source of its own, so that a model
+// compiles only what it uses.
 var linearKernels = func() map[variant]*gpu.Kernel[linearParams] {
 	all := map[variant]*gpu.Kernel[linearParams]{}
 	for _, bits := range gpu.WeightBits {
-		few, many := gpu.WeightSource("matmul/linear.metal", linearText, bits), gpu.WeightSource("matmul/prefill.metal", prefillText, bits)
+		few, many := gpu.WeightSource("matmul/linear.metal", linearText, bits),
+			gpu.WeightSource("matmul/prefill.metal", prefillText, bits)
 		for _, dtype := range gpu.WeightDTypes(bits) {
 			for _, aligned := range []bool{false, true} {
-				constants := []metal.ConstantValue{{Name: "DTYPE", Value: uint32(dtype)}, {Name: "ALIGNED", Value: aligned}}
+				constants := []metal.ConstantValue{{Name: "DTYPE", Value: uint32(dtype)},
+					{Name: "ALIGNED", Value: aligned}}
 				for rows := 1; rows <= fewRows; rows *= 2 {
-					all[variant{bits, dtype, aligned, rows, false}] = gpu.NewKernel[linearParams](few, fmt.Sprintf("linear_%d", rows), constants...)
-					all[variant{bits, dtype, aligned, rows, true}] = gpu.NewKernel[linearParams](few, fmt.Sprintf("gate_up_%d", rows), constants...)
+					all[variant{bits, dtype, aligned, rows, false}] =
+						gpu.NewKernel[linearParams](few, fmt.Sprintf("linear_%d", rows),
+							constants...)
+					all[variant{bits, dtype, aligned, rows, true}] =
+						gpu.NewKernel[linearParams](few, fmt.Sprintf("gate_up_%d", rows),
+							constants...)
 				}
-				all[variant{bits, dtype, aligned, tileRows, false}] = gpu.NewKernel[linearParams](many, "prefill", constants...)
+				all[variant{bits, dtype, aligned, tileRows, false}] =
+					gpu.NewKernel[linearParams](many, "prefill", constants...)
 			}
 		}
 	}
@@ -64,7 +72,8 @@ type linearParams struct {
 	Shards                         uint32
 }
 
-// What is few rows of a weight, and long ones: then simdgroups share them, so that more can work at once.
+// What is few rows of a weight, and long ones: then simdgroups share them, so that more can work at
+// once.
 const (
 	fewColumns  = 4096
 	longColumns = 1024 // elements; a shard takes chunks of 256
@@ -90,15 +99,22 @@ type launch struct {
 	shared  int    // rows of out that share one of x
 }
 
-// Metal implements gpu.Op: rows of prefill on matrix units, those between and around them by up to eight.
+// Metal implements gpu.Op: rows of prefill on matrix units, those between and around them by up to
+// eight.
 func (o *Linear) Metal(c *gpu.Context) {
 	for _, part := range o.Parts {
 		over := func(r Rows) launch {
-			return launch{x: o.X.RowRange(r.From, r.To), part: Part{W: part.W, Out: part.Out.RowRange(r.From, r.To)}, choice: gpu.Read(kernels.Tensor{}), shared: 1}
+			return launch{x: o.X.RowRange(r.From, r.To),
+				part:   Part{W: part.W, Out: part.Out.RowRange(r.From, r.To)},
+				choice: gpu.Read(kernels.Tensor{}), shared: 1}
 		}
 		o.Prefill.each(o.X.Rows,
 			func(r Rows) { p := over(r); p.few(c) },
-			func(r Rows) { p := over(r); p.dispatch(c, tileRows, (r.To-r.From+tileRows-1)/tileRows) })
+			func(r Rows) {
+				p := over(r)
+				p.dispatch(c, tileRows,
+					(r.To-r.From+tileRows-1)/tileRows)
+			})
 	}
 }
 
@@ -118,7 +134,8 @@ func (p *launch) dispatch(c *gpu.Context, rows, tiles int) {
 	}
 	x, w, out := gpu.ReadMatrix(p.x), gpu.ReadWeight(p.part.W), p.part.Out
 	params := linearParams{
-		Rows: uint32(out.Rows), N: uint32(out.Cols), K: uint32(p.x.Cols), XStride: uint32(p.x.Stride), OutStride: uint32(out.Stride),
+		Rows: uint32(out.Rows), N: uint32(out.Cols), K: uint32(p.x.Cols),
+		XStride: uint32(p.x.Stride), OutStride: uint32(out.Stride),
 		DataFirst: w.Data.First, DataStride: w.Data.Stride,
 		ScalesFirst: w.Scales.First, ScalesStride: w.Scales.Stride,
 		BiasesFirst: w.Biases.First, BiasesStride: w.Biases.Stride,
@@ -130,12 +147,15 @@ func (p *launch) dispatch(c *gpu.Context, rows, tiles int) {
 	if p.up != nil {
 		columns /= 2
 	}
-	grid := gpu.Grid{Groups: metal.Size{X: (out.Cols + columns - 1) / columns, Y: tiles, Z: 1}, Threads: metal.Size{X: 64, Y: 1, Z: 1}}
+	grid := gpu.Grid{Groups: metal.Size{X: (out.Cols + columns - 1) / columns, Y: tiles, Z: 1},
+		Threads: metal.Size{X: 64, Y: 1, Z: 1}}
 	if rows == tileRows {
-		grid = gpu.Grid{Groups: metal.Size{X: tiles, Y: (out.Cols + 63) / 64, Z: 1}, Threads: metal.Size{X: 128, Y: 1, Z: 1}}
+		grid = gpu.Grid{Groups: metal.Size{X: tiles, Y: (out.Cols + 63) / 64, Z: 1},
+			Threads: metal.Size{X: 128, Y: 1, Z: 1}}
 	}
 	if rows == tileRows {
-		linearKernels[variant{w.Bits, w.DType, w.Aligned && x.Aligned(4, 16), rows, false}].Dispatch(c, params, grid,
+		linearKernels[variant{w.Bits, w.DType, w.Aligned &&
+			x.Aligned(4, 16), rows, false}].Dispatch(c, params, grid,
 			x.Operand, w.Data.Operand, w.Scales.Operand, w.Biases.Operand, p.choice, gpu.Write(out))
 		return
 	}
@@ -148,5 +168,6 @@ func (p *launch) dispatch(c *gpu.Context, rows, tiles int) {
 		params.UpBiasesFirst, params.UpBiasesStride = up.Biases.First, up.Biases.Stride
 	}
 	linearKernels[variant{w.Bits, w.DType, aligned, rows, p.up != nil}].Dispatch(c, params, grid,
-		x.Operand, w.Data.Operand, w.Scales.Operand, w.Biases.Operand, p.choice, gpu.Write(out), up.Data.Operand, up.Scales.Operand, up.Biases.Operand)
+		x.Operand, w.Data.Operand, w.Scales.Operand, w.Biases.Operand, p.choice, gpu.Write(out),
+		up.Data.Operand, up.Scales.Operand, up.Biases.Operand)
 }

@@ -1,14 +1,17 @@
-// Package matmul multiplies activations with weights as the checkpoint packs them: Linear with one or several matrices that
-// share an input, Experts with the matrix each row was routed to. Nothing is ever dequantized into memory as a whole.
+// Package matmul multiplies activations with weights as the checkpoint packs them: Linear with one
+// or several matrices that share an input, Experts with the matrix each row was routed to. Nothing
+// is ever dequantized into memory as a whole.
 //
-// Quantized weights have two paths on the CPU. With cpu.Context.Int8Activation each row of the input is rounded once per
-// operator to 8 bits per 64 elements, the products of 64 elements (32 in groups of 32) add up to an exact integer, and one fused
-// multiply-add applies the two scales to it: every instruction set, plain Go included, gives the same bits. Otherwise, and always
-// for plain weights, everything is float32 in sixteen lanes.
+// Quantized weights have two paths on the CPU. With cpu.Context.Int8Activation each row of the
+// input is rounded once per operator to 8 bits per 64 elements, the products of 64 elements (32 in
+// groups of 32) add up to an exact integer, and one fused multiply-add applies the two scales to
+// it: every instruction set, plain Go included, gives the same bits. Otherwise, and always for
+// plain weights, everything is float32 in sixteen lanes.
 //
-// In both, the operations behind an output element and their order depend on K and the weight's format alone. So the bits of a
-// row are the same in a batch of one and in a prompt of thousands, though the loops around them differ: few rows read packed
-// weights straight, many rows share a tile or panel of them that is unpacked once.
+// In both, the operations behind an output element and their order depend on K and the weight's
+// format alone. So the bits of a row are the same in a batch of one and in a prompt of thousands,
+// though the loops around them differ: few rows read packed weights straight, many rows share a
+// tile or panel of them that is unpacked once.
 package matmul
 
 import (
@@ -27,8 +30,8 @@ type Part struct {
 // Rows are rows [From, To) of a batch.
 type Rows struct{ From, To int }
 
-// Prefill are the rows of a batch that are prefill (kernels.Span.Prefill), in order. A GPU multiplies them on matrix units. None is right
-// for any batch.
+// Prefill are the rows of a batch that are prefill (kernels.Span.Prefill), in order. A GPU
+// multiplies them on matrix units. None is right for any batch.
 type Prefill []Rows
 
 // Of appends to p what spans say, neighbours as one.
@@ -57,7 +60,8 @@ func (p Prefill) check(rows int) error {
 	return nil
 }
 
-// each calls few for ranges of rows [0, rows) outside p, and many for those in it, in order; empty ones are left out.
+// each calls few for ranges of rows [0, rows) outside p, and many for those in it, in order; empty
+// ones are left out.
 func (p Prefill) each(rows int, few, many func(Rows)) {
 	at := 0
 	for _, r := range p {
@@ -88,7 +92,8 @@ func checkParts(parts []Part, experts, k, rows int) error {
 		case p.W.Experts != experts:
 			err = fmt.Errorf("weight: got %d experts, expected %d", p.W.Experts, experts)
 		case p.W.K != k:
-			err = fmt.Errorf("weight: got [%d, %d], expected the input's width of %d", p.W.N, p.W.K, k)
+			err = fmt.Errorf("weight: got [%d, %d], expected the input's width of %d", p.W.N, p.W.K,
+				k)
 		default:
 			err = kernels.CheckShape("out", p.Out, kernels.F32, rows, p.W.N)
 		}
@@ -99,7 +104,8 @@ func checkParts(parts []Part, experts, k, rows int) error {
 	return nil
 }
 
-// Threads take a weight's rows in blocks of blockRows, whole panels of any instruction set (int8_panel.h).
+// Threads take a weight's rows in blocks of blockRows, whole panels of any instruction set
+// (int8_panel.h).
 const blockRows = 32
 
 func blocks(parts []Part) int {
@@ -122,8 +128,9 @@ func eachPart(parts []Part, from, to int, do func(p *Part, from, to int)) {
 	}
 }
 
-// grain is how many blocks a thread takes at a time: all of them when the whole takes less than about 10 µs, otherwise pieces
-// large enough to stream memory and small enough to even out. madds is the work of one block for each row of its input.
+// grain is how many blocks a thread takes at a time: all of them when the whole takes less than
+// about 10 µs, otherwise pieces large enough to stream memory and small enough to even out. madds
+// is the work of one block for each row of its input.
 func grain(threads, blocks, madds, rows int) int {
 	// Up to eight rows cost little more than one: reading and unpacking the weights dominates.
 	const serial = 1 << 18

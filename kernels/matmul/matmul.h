@@ -8,10 +8,12 @@ typedef struct {
     const uint8_t *data, *scales, *biases;
     ptrdiff_t data_stride, scales_stride, biases_stride;
     int64_t k;
-    int mode, bits, group, dtype; // mode: kernels.Mode; dtype: of the elements with bits 0, otherwise of affine scales and biases
+    // mode: kernels.Mode; dtype: of the elements with bits 0, otherwise of affine scales and biases
+    int mode, bits, group, dtype;
 } matmul_weight;
 
-// The rows of the output: list[i] or, without a list, i, for i in [0, count). Output row r takes input row r/per_input.
+// The rows of the output: list[i] or, without a list, i, for i in [0, count). Output row r takes
+// input row r/per_input.
 typedef struct {
     const int32_t *list;
     int64_t count, per_input;
@@ -33,8 +35,9 @@ typedef struct {
 
 static inline int64_t matmul_out_row(const matmul_rows *r, int64_t i) { return r->list ? r->list[i] : i; }
 
-// Kernels ask for packed weights this many bytes before they read them, a line per chunk: rows are short and lie in three streams,
-// which hardware prefetchers follow badly. Asking for what lies behind the matrix does no harm.
+// Kernels ask for packed weights this many bytes before they read them, a line per chunk: rows are
+// short and lie in three streams, which hardware prefetchers follow badly. Asking for what lies
+// behind the matrix does no harm.
 #define AHEAD 4096
 
 // The weight from its row `row` on.

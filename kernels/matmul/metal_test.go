@@ -35,7 +35,8 @@ func TestMetalFloat32Activations(t *testing.T) {
 		ref, wants := c.New(reference, rand.New(rand.NewPCG(9, 9)))
 		reference.Run(ref)
 		for i, o := range outs {
-			if at, g, w := kerneltest.Differ(kerneltest.Elements(o), kerneltest.Elements(wants[i]), 2e-6, 2e-6); at >= 0 {
+			if at, g, w := kerneltest.Differ(kerneltest.Elements(o), kerneltest.Elements(wants[i]),
+				2e-6, 2e-6); at >= 0 {
 				t.Errorf("%s: output %d element %d: got %g, expected %g", c.Name, i, at, g, w)
 			}
 		}
@@ -63,14 +64,17 @@ func TestMetalRowAloneEqualsRowInBatch(t *testing.T) {
 		}
 		sync(t, d)
 		for _, s := range runs {
-			if m := s.out.Rows; !bytes.Equal(s.out.Bytes(), all.RowRange(s.from, s.from+m).Bytes()) {
-				t.Errorf("%s [%d, %d]: rows [%d, %d) have other bits apart than among %d", w.Format(), n, w.K, s.from, s.from+m, most)
+			if m := s.out.Rows; !bytes.Equal(s.out.Bytes(),
+				all.RowRange(s.from, s.from+m).Bytes()) {
+				t.Errorf("%s [%d, %d]: rows [%d, %d) have other bits apart than among %d",
+					w.Format(), n, w.K, s.from, s.from+m, most)
 			}
 		}
 	}
 }
 
-// A row of prefill has the same bits alone, in any chunk of the prompt, and beside rows of decoding; and those keep theirs.
+// A row of prefill has the same bits alone, in any chunk of the prompt, and beside rows of
+// decoding; and those keep theirs.
 func TestMetalPrefillRowAloneEqualsRowInBatch(t *testing.T) {
 	d := kerneltest.Metal(t)
 	r := rand.New(rand.NewPCG(6, 7))
@@ -82,12 +86,14 @@ func TestMetalPrefillRowAloneEqualsRowInBatch(t *testing.T) {
 		x := kernels.RandomTensor(d, r, most, w.K, 1)
 		run := func(from, to int, prefill ...Rows) kernels.Tensor {
 			out := kernels.NewTensor(d, kernels.F32, to-from, n)
-			d.Run(&Linear{X: x.RowRange(from, to), Parts: []Part{{W: w, Out: out}}, Prefill: prefill})
+			d.Run(&Linear{X: x.RowRange(from, to), Parts: []Part{{W: w, Out: out}},
+				Prefill: prefill})
 			return out
 		}
 		prompt, decoded := run(0, most, Rows{0, most}), run(0, most)
 		cut := 1 + r.IntN(most-1)
-		before, behind, last := run(0, cut, Rows{0, cut}), run(cut, most, Rows{0, most - cut}), run(most-1, most, Rows{0, 1})
+		before, behind, last := run(0, cut, Rows{0, cut}), run(cut, most, Rows{0, most - cut}),
+			run(most-1, most, Rows{0, 1})
 		mixed := run(0, most, Rows{cut / 2, cut})
 		two := run(0, most, Rows{0, cut / 2}, Rows{cut, most})
 		sync(t, d)
@@ -116,15 +122,20 @@ func TestMetalUnaligned(t *testing.T) {
 		x := kernels.RandomTensor(d, r, rows, w.K, 1)
 		odd := *w
 		odd.Data, odd.Scales, odd.Biases = moved(d, w.Data), moved(d, w.Scales), moved(d, w.Biases)
-		want, got := kernels.NewTensor(d, kernels.F32, rows, n), moved(d, kernels.NewTensor(d, kernels.F32, rows, n))
+		want, got := kernels.NewTensor(d, kernels.F32, rows, n),
+			moved(d, kernels.NewTensor(d, kernels.F32, rows, n))
 		d.Run(&Linear{X: x, Parts: []Part{{W: w, Out: want}}})
 		d.Run(&Linear{X: moved(d, x), Parts: []Part{{W: &odd, Out: got}}})
-		wantTiles, gotTiles := kernels.NewTensor(d, kernels.F32, rows, n), moved(d, kernels.NewTensor(d, kernels.F32, rows, n))
+		wantTiles, gotTiles := kernels.NewTensor(d, kernels.F32, rows, n),
+			moved(d, kernels.NewTensor(d, kernels.F32, rows, n))
 		d.Run(&Linear{X: x, Parts: []Part{{W: w, Out: wantTiles}}, Prefill: Prefill{{0, rows}}})
-		d.Run(&Linear{X: moved(d, x), Parts: []Part{{W: &odd, Out: gotTiles}}, Prefill: Prefill{{0, rows}}})
+		d.Run(&Linear{X: moved(d, x), Parts: []Part{{W: &odd, Out: gotTiles}},
+			Prefill: Prefill{{0, rows}}})
 		sync(t, d)
-		if !bytes.Equal(kerneltest.Elements(got), kerneltest.Elements(want)) || !bytes.Equal(kerneltest.Elements(gotTiles), kerneltest.Elements(wantTiles)) {
-			t.Errorf("%s %s [%d, %d]: unaligned operands give other bits", w.Format(), w.Data.DType, n, w.K)
+		if !bytes.Equal(kerneltest.Elements(got), kerneltest.Elements(want)) ||
+			!bytes.Equal(kerneltest.Elements(gotTiles), kerneltest.Elements(wantTiles)) {
+			t.Errorf("%s %s [%d, %d]: unaligned operands give other bits", w.Format(), w.Data.DType,
+				n, w.K)
 		}
 	}
 }
@@ -165,7 +176,8 @@ func TestMetalExpertsEqualLinear(t *testing.T) {
 	d := kerneltest.Metal(t)
 	r := rand.New(rand.NewPCG(7, 8))
 	for i, w := range formats(d, r, experts, n) {
-		choices, prefill := 1+i%3, []Prefill{nil, {{1, 3}}, {{0, 1}, {3, tokens}}, {{0, tokens}}}[i%4]
+		choices, prefill := 1+i%3,
+			[]Prefill{nil, {{1, 3}}, {{0, 1}, {3, tokens}}, {{0, tokens}}}[i%4]
 		xRows := tokens
 		if i%5 > 2 {
 			xRows *= choices
@@ -186,7 +198,8 @@ func TestMetalExpertsEqualLinear(t *testing.T) {
 			e := int(ids.RowRange(pair/choices, pair/choices+1).Int32s()[pair%choices])
 			if e == int(bad) {
 				if v := out.Row(pair); v[0] == v[0] || v[n-1] == v[n-1] {
-					t.Errorf("%s: expert %d of %d gives %v, expected NaN", w.Format(), e, experts, v)
+					t.Errorf("%s: expert %d of %d gives %v, expected NaN", w.Format(), e, experts,
+						v)
 				}
 				continue
 			}
@@ -195,7 +208,8 @@ func TestMetalExpertsEqualLinear(t *testing.T) {
 			if xRows == tokens {
 				from /= choices
 			}
-			one := &Linear{X: x.RowRange(from, from+1), Parts: []Part{{W: matrixOf(w, e), Out: want}}}
+			one := &Linear{X: x.RowRange(from, from+1),
+				Parts: []Part{{W: matrixOf(w, e), Out: want}}}
 			for _, p := range prefill {
 				if m := pair / choices; m >= p.From && m < p.To {
 					one.Prefill = Prefill{{0, 1}}
@@ -204,7 +218,8 @@ func TestMetalExpertsEqualLinear(t *testing.T) {
 			d.Run(one)
 			sync(t, d)
 			if !bytes.Equal(want.Bytes(), out.RowRange(pair, pair+1).Bytes()) {
-				t.Fatalf("%s, prefill %v: output row %d differs from expert %d alone", w.Format(), prefill, pair, e)
+				t.Fatalf("%s, prefill %v: output row %d differs from expert %d alone", w.Format(),
+					prefill, pair, e)
 			}
 		}
 	}

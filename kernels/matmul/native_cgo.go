@@ -57,25 +57,29 @@ import (
 
 func (in *input) nativeRound(isa cpu.ISA, from, to int) {
 	x := in.x.RowRange(from, to)
-	C.headroom_matmul_round(C.int(isa), (*C.float)(x.Ptr()), C.ptrdiff_t(x.Stride), C.int64_t(x.Rows), C.int64_t(x.Cols),
+	C.headroom_matmul_round(C.int(isa), (*C.float)(x.Ptr()), C.ptrdiff_t(x.Stride),
+		C.int64_t(x.Rows), C.int64_t(x.Cols),
 		(*C.int8_t)(&in.codes(from)[0]), (*C.float)(&in.scales(from)[0]))
 }
 
 // nativePack packs blocks [from, to) of all rows (int8_pack.h).
 func (in *input) nativePack(from, to int) {
-	C.pack(C.int64_t(in.x.Cols), C.int64_t(in.packing.unit), C.int64_t(in.packing.sums), C.int64_t(in.packing.split), C.int64_t(in.x.Rows), C.int64_t(from), C.int64_t(to),
+	C.pack(C.int64_t(in.x.Cols), C.int64_t(in.packing.unit), C.int64_t(in.packing.sums),
+		C.int64_t(in.packing.split), C.int64_t(in.x.Rows), C.int64_t(from), C.int64_t(to),
 		(*C.int8_t)(&in.codes(0)[0]), (*C.float)(&in.scales(0)[0]), cpu.Ptr(in.packed()))
 }
 
-// tileBytes is what a tile of rows of floats may take: it is read once for every few rows of the input, so it should stay in the
-// second-level cache. panelRows is how many rows of codes an integer product unpacks at a time, at most.
+// tileBytes is what a tile of rows of floats may take: it is read once for every few rows of the
+// input, so it should stay in the second-level cache. panelRows is how many rows of codes an
+// integer product unpacks at a time, at most.
 const (
 	tileBytes = 256 << 10
 	panelRows = 32
 )
 
 // nativeMultiply is multiply in C.
-func (in *input) nativeMultiply(c *cpu.Context, worker int, p *Part, expert, from, to int, r rows, int8s bool) {
+func (in *input) nativeMultiply(c *cpu.Context, worker int, p *Part, expert, from, to int, r rows,
+	int8s bool) {
 	w := p.W
 	perRow := 4*w.K + 64
 	tileRows := min(max(tileBytes/perRow&^3, 4), 64)
@@ -118,12 +122,17 @@ func (in *input) nativeMultiply(c *cpu.Context, worker int, p *Part, expert, fro
 	if r.list != nil {
 		list = (*C.int32_t)(&r.list[0])
 	}
-	C.multiply(C.int(c.ISA), data, dataStride, scales, scalesStride, biases, biasesStride, C.int64_t(w.K), C.int(w.Mode), C.int(w.Bits),
-		C.int(w.Group), C.int(dtype), C.int64_t(from), C.int64_t(to), (*C.float)(in.x.Ptr()), C.ptrdiff_t(in.x.Stride), q, runs, packed,
-		C.int64_t(format.unit), C.int64_t(format.sums), C.int64_t(format.split), room, list, C.int64_t(r.count), C.int64_t(r.perInput), (*C.float)(p.Out.Ptr()), C.ptrdiff_t(p.Out.Stride), cpu.Ptr(tile), C.int64_t(tileRows))
+	C.multiply(C.int(c.ISA), data, dataStride, scales, scalesStride, biases, biasesStride,
+		C.int64_t(w.K), C.int(w.Mode), C.int(w.Bits),
+		C.int(w.Group), C.int(dtype), C.int64_t(from), C.int64_t(to), (*C.float)(in.x.Ptr()),
+		C.ptrdiff_t(in.x.Stride), q, runs, packed,
+		C.int64_t(format.unit), C.int64_t(format.sums), C.int64_t(format.split), room, list,
+		C.int64_t(r.count), C.int64_t(r.perInput), (*C.float)(p.Out.Ptr()),
+		C.ptrdiff_t(p.Out.Stride), cpu.Ptr(tile), C.int64_t(tileRows))
 }
 
 func (o *GateUp) nativeGate(isa cpu.ISA, from, to int) {
-	C.headroom_matmul_gate(C.int(isa), (*C.float)(o.Temp.Ptr()), C.ptrdiff_t(o.Temp.Stride), (*C.float)(o.Out.Ptr()), C.ptrdiff_t(o.Out.Stride),
+	C.headroom_matmul_gate(C.int(isa), (*C.float)(o.Temp.Ptr()), C.ptrdiff_t(o.Temp.Stride),
+		(*C.float)(o.Out.Ptr()), C.ptrdiff_t(o.Out.Stride),
 		C.int64_t(o.Out.Cols), gateCols, C.int64_t(from), C.int64_t(to))
 }

@@ -9,7 +9,8 @@ import (
 	"headroom/kernels/kerneltest"
 )
 
-// BenchmarkNV times products as Qwen3.5-35B-A3B and 27B have them: decoding (1 to 8 rows), prefill, and experts.
+// BenchmarkNV times products as Qwen3.5-35B-A3B and 27B have them: decoding (1 to 8 rows), prefill,
+// and experts.
 func BenchmarkNV(b *testing.B) {
 	var all []kerneltest.Timing
 	for _, s := range []shape{
@@ -28,17 +29,21 @@ func BenchmarkNV(b *testing.B) {
 		{m: 512, k: 5120, n: []int{17408}, bits: 4, group: 64, prefill: Prefill{{0, 512}}},
 		{m: 1, k: 2048, n: []int{512, 512}, experts: 256, choices: 8, bits: 4, group: 64},
 		{m: 1, k: 512, n: []int{2048}, experts: 256, choices: 8, perPair: true, bits: 4, group: 64},
-		{m: 512, k: 2048, n: []int{512, 512}, experts: 256, choices: 8, bits: 4, group: 64, prefill: Prefill{{0, 512}}},
+		{m: 512, k: 2048, n: []int{512, 512}, experts: 256, choices: 8, bits: 4, group: 64,
+			prefill: Prefill{{0, 512}}},
 		{m: 1, k: 2048, n: []int{248320}, bits: 4, group: 32, dtype: kernels.U8},
 		{m: 4, k: 2048, n: []int{248320}, bits: 4, group: 32, dtype: kernels.U8},
-		{m: 512, k: 2048, n: []int{12288}, bits: 4, group: 32, dtype: kernels.U8, prefill: Prefill{{0, 512}}},
-		{m: 1, k: 2048, n: []int{512, 512}, experts: 256, choices: 8, bits: 4, group: 32, dtype: kernels.U8},
+		{m: 512, k: 2048, n: []int{12288}, bits: 4, group: 32, dtype: kernels.U8,
+			prefill: Prefill{{0, 512}}},
+		{m: 1, k: 2048, n: []int{512, 512}, experts: 256, choices: 8, bits: 4, group: 32,
+			dtype: kernels.U8},
 	} {
 		if s.dtype != kernels.U8 { // MXFP4's
 			s.dtype = kernels.BF16
 		}
 		c := list([]shape{s})[0]
-		all = append(all, kerneltest.Timing{Name: c.Name, Bytes: c.Bytes, Flops: c.Flops, New: s.copies})
+		all = append(all, kerneltest.Timing{Name: c.Name, Bytes: c.Bytes, Flops: c.Flops,
+			New: s.copies})
 	}
 	kerneltest.BenchNV(b, all)
 }
@@ -66,7 +71,8 @@ func (s shape) copies(d kernels.Device, r *rand.Rand, n int) []kernels.Op {
 func TestCopies(t *testing.T) {
 	d := kernels.NewReference()
 	defer d.Close()
-	s := shape{m: 1, k: 64, n: []int{8}, experts: 4, choices: 2, bits: 4, group: 64, dtype: kernels.BF16}
+	s := shape{m: 1, k: 64, n: []int{8}, experts: 4, choices: 2, bits: 4, group: 64,
+		dtype: kernels.BF16}
 	ops := s.copies(d, rand.New(rand.NewPCG(1, 2)), 2)
 	a, b := ops[0].(*Experts), ops[1].(*Experts)
 	if a.Parts[0].W != b.Parts[0].W || a.IDs.Buffer == b.IDs.Buffer {

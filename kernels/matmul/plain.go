@@ -6,8 +6,8 @@ import (
 	"headroom/kernels"
 )
 
-// This file is both paths in plain Go: floatRows is the specification, int8Rows and roundRow do what the C kernels do, bit for
-// bit.
+// This file is both paths in plain Go: floatRows is the specification, int8Rows and roundRow do
+// what the C kernels do, bit for bit.
 
 // floatRows is the specification: dequantize a row of the weight, add products up in float64.
 func (in *input) floatRows(p *Part, expert, from, to int, r rows) {
@@ -25,11 +25,13 @@ func (in *input) floatRows(p *Part, expert, from, to int, r rows) {
 	}
 }
 
-// roundRow rounds x to codes, 64 elements at a time, and sets the runs of scales that input describes.
+// roundRow rounds x to codes, 64 elements at a time, and sets the runs of scales that input
+// describes.
 func roundRow(x []float32, codes []int8, scales []float32) {
 	clear(scales)
 	c := paddedChunks(len(x))
-	scale, scale32, sums32, sums64, codes32 := scales[:c], scales[c:3*c], scales[3*c:5*c], scales[5*c:6*c], scales[6*c:]
+	scale, scale32, sums32, sums64, codes32 := scales[:c], scales[c:3*c], scales[3*c:5*c],
+		scales[5*c:6*c], scales[6*c:]
 	for at := 0; at < len(x); at += chunk {
 		i := at / chunk
 		var amax, nan float32
@@ -79,14 +81,17 @@ func (in *input) int8Rows(p *Part, expert, from, to int, r rows) {
 		}
 		for i := range r.count {
 			out, from := r.at(i)
-			p.Out.Row(out)[n] = int8Dot(values[:w.K], scales, biases, w.Group, in.codes(from), in.scales(from))
+			p.Out.Row(out)[n] = int8Dot(values[:w.K], scales, biases, w.Group, in.codes(from),
+				in.scales(from))
 		}
 	}
 }
 
-// int8Dot is one element. A unit is 64 elements, or 32 in groups of 32; the integer sum of its products is scaled and added to one of
-// sixteen lanes, and so is its group's bias, if there are any, times the sum of its activations. Then the lanes are added up.
-func int8Dot(values []int16, scales, biases []float32, group int, q []int8, runs []float32) float32 {
+// int8Dot is one element. A unit is 64 elements, or 32 in groups of 32; the integer sum of its
+// products is scaled and added to one of sixteen lanes, and so is its group's bias, if there are
+// any, times the sum of its activations. Then the lanes are added up.
+func int8Dot(values []int16, scales, biases []float32, group int, q []int8,
+	runs []float32) float32 {
 	c := len(runs) / sumsRuns
 	unit, scale, sums := chunk, runs[:c], runs[5*c:]
 	if group == 32 {
@@ -112,9 +117,9 @@ func int8Dot(values []int16, scales, biases []float32, group int, q []int8, runs
 	return lanes[0]
 }
 
-// fma is a*b + c rounded once to float32. The product is exact in float64; the sum is made odd in its last bit when it is
-// inexact, so that rounding it again cannot meet a false tie (Boldo and Melquiond 2008, "Emulation of FMA and correctly rounded
-// sums").
+// fma is a*b + c rounded once to float32. The product is exact in float64; the sum is made odd in
+// its last bit when it is inexact, so that rounding it again cannot meet a false tie (Boldo and
+// Melquiond 2008, "Emulation of FMA and correctly rounded sums").
 func fma(a, b, c float32) float32 {
 	p, q := float64(a)*float64(b), float64(c)
 	s := p + q

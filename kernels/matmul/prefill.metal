@@ -1,12 +1,15 @@
-// out = x wᵀ for many rows of x, on simdgroup matrices: prefill. Compiled once for each BITS of the weight's codes, 0 for plain elements.
+// out = x wᵀ for many rows of x, on simdgroup matrices: prefill. Compiled once for each BITS of the
+// weight's codes, 0 for plain elements.
 //
-// A threadgroup of four simdgroups computes 32 rows by 64 columns of out. For each 32 elements of k it brings the tile of x and the
-// unpacked tile of w into threadgroup memory, as float32; a simdgroup multiplies 16 rows by 32 columns of them. The grid is tiles of
-// rows, then of columns: those that run side by side share a tile of the weight.
+// A threadgroup of four simdgroups computes 32 rows by 64 columns of out. For each 32 elements of k
+// it brings the tile of x and the unpacked tile of w into threadgroup memory, as float32; a
+// simdgroup multiplies 16 rows by 32 columns of them. The grid is tiles of rows, then of columns:
+// those that run side by side share a tile of the weight.
 //
 // With experts, rows of out are those that experts_sort has listed for a tile, all of one expert.
 //
-// Order of sums: matrices of eight elements of k, in order, whatever the tile and the row's place in it.
+// Order of sums: matrices of eight elements of k, in order, whatever the tile and the row's place
+// in it.
 #include <metal_stdlib>
 #include <metal_simdgroup_matrix>
 #include "common/linear.h"
@@ -20,7 +23,8 @@ using namespace metal;
 constant constexpr uint ROWS = 32;
 constant constexpr uint COLS = 64;
 constant constexpr uint UNIT = 32;
-constant constexpr uint PITCH = UNIT + 4;  // of rows in threadgroup memory, so that they begin in different banks
+// of rows in threadgroup memory, so that they begin in different banks
+constant constexpr uint PITCH = UNIT + 4;
 
 constant uint DTYPE [[function_constant(0)]];
 constant bool ALIGNED [[function_constant(1)]];
@@ -40,7 +44,8 @@ kernel void prefill(
   threadgroup float* tile_x = tile;
   threadgroup float* tile_w = tile + ROWS * PITCH;
 
-  uint first = group.x * ROWS;                  // of the tile's rows: rows of out, or places in the list
+  // of the tile's rows: rows of out, or places in the list
+  uint first = group.x * ROWS;
   uint count = 0;
   ulong matrix = 0;
   const bool gathered = p.experts != 0;
@@ -66,7 +71,8 @@ kernel void prefill(
     return;
   }
 
-  // What this thread brings: eight elements of a row of x, sixteen of a row of w. A simdgroup takes the same half of all its rows.
+  // What this thread brings: eight elements of a row of x, sixteen of a row of w. A simdgroup takes
+  // the same half of all its rows.
   const uint x_row = tid / 4;
   const uint x_col = tid % 4 * 8;
   const uint w_row = tid % COLS;

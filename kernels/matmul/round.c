@@ -1,17 +1,20 @@
-// Rounds rows of activations to 8 bits: each 64 elements share a scale, amax/127. input.go describes the layout of the result.
-// Rounding is to nearest, ties to even; a chunk whose scale is no normal number is zero. An infinite or undefined element makes
-// the scale undefined, and with it every product.
+// Rounds rows of activations to 8 bits: each 64 elements share a scale, amax/127. input.go
+// describes the layout of the result. Rounding is to nearest, ties to even; a chunk whose scale is
+// no normal number is zero. An infinite or undefined element makes the scale undefined, and with it
+// every product.
 //
-// Sixteen chunks go together: reductions are of sixteen vectors at once (trees.h), scales are a vector, and elements
-// are divided by them with v_quotient (simd.h), which has the bits of a division.
+// Sixteen chunks go together: reductions are of sixteen vectors at once (trees.h), scales are a
+// vector, and elements are divided by them with v_quotient (simd.h), which has the bits of a
+// division.
 #ifdef ISA
 #include "trees.h"
 
 #define BATCH 16        // chunks
 #define LEAST 0x1p-126f // of a scale
 
-// store_codes stores 64 codes that are in the low bits of v (V_ROUNDER), in order at q, and in split, which is that of the first of a chunk's SPLIT_CHUNKS
-// neighbours, with even and odd ones apart: all even ones, then all odd ones.
+// store_codes stores 64 codes that are in the low bits of v (V_ROUNDER), in order at q, and in
+// split, which is that of the first of a chunk's SPLIT_CHUNKS neighbours, with even and odd ones
+// apart: all even ones, then all odd ones.
 #undef SPLIT_CHUNKS
 #if ISA == ISA_AVX512 || ISA == ISA_VNNI
 SIMD f32x16 KERNEL(v_abs)(f32x16 v) { return _mm512_abs_ps(v); }
@@ -20,7 +23,8 @@ SIMD void KERNEL(store_codes)(int8_t *q, int8_t *split, const f32x16 *v) {
     __m512i x[4];
 #pragma GCC unroll 4
     for (int j = 0; j < 4; j++) x[j] = _mm512_sub_epi32(_mm512_castps_si512(v[j]), _mm512_castps_si512(_mm512_set1_ps(V_ROUNDER)));
-    const __m512i all = _mm512_packs_epi16(_mm512_packs_epi32(x[0], x[1]), _mm512_packs_epi32(x[2], x[3])); // quarter i: fours number i of each
+    // quarter i: fours number i of each
+    const __m512i all = _mm512_packs_epi16(_mm512_packs_epi32(x[0], x[1]), _mm512_packs_epi32(x[2], x[3]));
     const __m512i codes = _mm512_permutexvar_epi32(_mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), all);
     _mm512_storeu_si512(q, codes);
     _mm256_storeu_si256((__m256i *)split, _mm512_cvtepi16_epi8(codes));
@@ -54,7 +58,8 @@ SIMD void KERNEL(store_codes)(int8_t *q, int8_t *split, const f32x16 *v) {
     int8x16_t codes[4];
     for (int j = 0; j < 4; j++) {
         int16x4_t x[4];
-        for (int i = 0; i < 4; i++) x[i] = vmovn_s32(vreinterpretq_s32_f32(v[j].v[i])); // of which the low byte counts
+        // of which the low byte counts
+        for (int i = 0; i < 4; i++) x[i] = vmovn_s32(vreinterpretq_s32_f32(v[j].v[i]));
         codes[j] = vcombine_s8(vmovn_s16(vcombine_s16(x[0], x[1])), vmovn_s16(vcombine_s16(x[2], x[3])));
         vst1q_s8(q + 16 * j, codes[j]);
     }
@@ -102,8 +107,8 @@ SIMD void KERNEL(round_chunk)(const f32x16 *v, float scale, float inverse, f32x1
     for (int j = 0; j < 4; j++) code[j] = scale >= LEAST ? v_add(v_div(v[j], s), rounder) : rounder;
 }
 
-// n chunks, up to sixteen: codes to q and split, scale and the codes' sums over 32 elements, of first halves of chunks and of second ones. Sums are integers, so
-// exact in any order.
+// n chunks, up to sixteen: codes to q and split, scale and the codes' sums over 32 elements, of
+// first halves of chunks and of second ones. Sums are integers, so exact in any order.
 SIMD void KERNEL(round_batch)(const float *x, int64_t k, int n, int8_t *q, int8_t *split, float *scale, float *first, float *second) {
     f32x16 sums[2][BATCH];
     float inverse[BATCH];

@@ -18,7 +18,8 @@ func (o *Linear) TrafficBytes() int64 {
 func (o *Experts) TrafficBytes() int64 {
 	n := int64(0)
 	for _, p := range o.Parts {
-		n += int64(p.W.Bytes()) / int64(p.W.Experts) * int64(min(p.W.Experts, o.IDs.Rows*o.IDs.Cols))
+		n += int64(p.W.Bytes()) / int64(p.W.Experts) *
+			int64(min(p.W.Experts, o.IDs.Rows*o.IDs.Cols))
 	}
 	return n
 }
@@ -27,7 +28,10 @@ func (o *Experts) TrafficBytes() int64 {
 func (o *Linear) Operations() kernels.Operations { return operations(o.Parts, o.X.Rows) }
 
 // Operations implements kernels.Work: each row's choices.
-func (o *Experts) Operations() kernels.Operations { return operations(o.Parts, o.IDs.Rows*o.IDs.Cols) }
+func (o *Experts) Operations() kernels.Operations {
+	return operations(o.Parts,
+		o.IDs.Rows*o.IDs.Cols)
+}
 
 // Operations implements kernels.Work: the products, without silu.
 func (o *GateUp) Operations() kernels.Operations { return o.products().(kernels.Work).Operations() }

@@ -1,6 +1,6 @@
-// out = sum over j of weights[j] * experts[j] + sigmoid(gate) * shared, for units [from, to) of block_cols columns of a token:
-// unit u is block u % blocks of token u / blocks. Experts add up in order, so an element is one chain of fused multiply-adds.
-// shared and gate may be null.
+// out = sum over j of weights[j] * experts[j] + sigmoid(gate) * shared, for units [from, to) of
+// block_cols columns of a token: unit u is block u % blocks of token u / blocks. Experts add up in
+// order, so an element is one chain of fused multiply-adds. shared and gate may be null.
 #ifdef ISA
 
 static void KERNEL(combine)(const float *experts, ptrdiff_t experts_stride, const float *weights, int64_t k, const float *shared,

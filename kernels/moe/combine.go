@@ -1,7 +1,7 @@
 package moe
 
-// The end of a mixture of experts: the chosen experts' outputs, weighted and added in the order of choice, with the shared
-// expert on top.
+// The end of a mixture of experts: the chosen experts' outputs, weighted and added in the order of
+// choice, with the shared expert on top.
 
 import (
 	"errors"
@@ -13,11 +13,13 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// Combine is out = Σ_j weights[j]*experts[j], j in order, + sigmoid(sharedGate)*shared for each token.
+// Combine is out = Σ_j weights[j]*experts[j], j in order, + sigmoid(sharedGate)*shared for each
+// token.
 //
-// Experts is float32 [M*K, H], the K chosen experts' outputs for token 0, then for token 1, ...; Weights is contiguous float32
-// [M, K]. Shared, float32 [M, H], is the expert every token passes (or none), and SharedGate, float32 [M, 1], its gate (or none:
-// Shared is added as it is). Out is float32 [M, H] and may be Shared.
+// Experts is float32 [M*K, H], the K chosen experts' outputs for token 0, then for token 1, ...;
+// Weights is contiguous float32 [M, K]. Shared, float32 [M, H], is the expert every token passes
+// (or none), and SharedGate, float32 [M, 1], its gate (or none: Shared is added as it is). Out is
+// float32 [M, H] and may be Shared.
 type Combine struct {
 	Experts    kernels.Tensor
 	Weights    kernels.Tensor
@@ -40,7 +42,8 @@ func (o *Combine) Check() error {
 		kernels.CheckShape("weights", o.Weights, kernels.F32, m, -1),
 		kernels.CheckShape("experts", o.Experts, kernels.F32, m*o.Weights.Cols, h))
 	if !o.Weights.Contiguous() {
-		err = errors.Join(err, errors.New("weights: got gaps between rows, expected a contiguous tensor"))
+		err = errors.Join(err, errors.New(
+			"weights: got gaps between rows, expected a contiguous tensor"))
 	}
 	if !o.Shared.IsNone() {
 		err = errors.Join(err, kernels.CheckShape("shared", o.Shared, kernels.F32, m, h))
@@ -59,7 +62,8 @@ func (o *Combine) blocks() int { return (o.Out.Cols + combineCols - 1) / combine
 // Reference implements kernels.Op.
 func (o *Combine) Reference() { o.units(0, o.Out.Rows*o.blocks()) }
 
-// units is the specification, and what runs in builds without cgo: unit u is a block of columns of token u / blocks.
+// units is the specification, and what runs in builds without cgo: unit u is a block of columns of
+// token u / blocks.
 func (o *Combine) units(from, to int) {
 	k := o.Weights.Cols
 	for u := from; u < to; u++ {
@@ -103,11 +107,14 @@ func combineCases() []kernels.Case {
 	for _, s := range []struct {
 		rows, k, h   int
 		shared, gate bool
-	}{{1, 2, 7, false, false}, {3, 3, 100, true, false}, {5, 8, 600, true, true}, {1, 8, 2048, true, true}, {512, 8, 2048, true, true}} {
+	}{{1, 2, 7, false, false}, {3, 3, 100, true, false}, {5, 8, 600, true, true},
+		{1, 8, 2048, true, true}, {512, 8, 2048, true, true}} {
 		cases = append(cases, kernels.Case{
-			Name:   fmt.Sprintf("combine_f32_m%d_k%d_h%d_shared_%t_gate_%t", s.rows, s.k, s.h, s.shared, s.gate),
+			Name: fmt.Sprintf("combine_f32_m%d_k%d_h%d_shared_%t_gate_%t", s.rows, s.k, s.h,
+				s.shared, s.gate),
 			AbsTol: 6e-6, RelTol: 1e-6,
-			Why:   "up to 9 products of size up to 5 are added in float32: 9 roundings of at most 2^-24 times the largest partial sum, about 10",
+			Why: "up to 9 products of size up to 5 are added in float32: 9 roundings of at most " +
+				"2^-24 times the largest partial sum, about 10",
 			Bytes: int64(4 * s.rows * s.h * (s.k + 2)),
 			New: func(d kernels.Device, r *rand.Rand) (kernels.Op, []kernels.Tensor) {
 				o := &Combine{

@@ -1,6 +1,7 @@
-// out = sum over j of weights[j] * experts[j] + sigmoid(gate) * shared for a token, experts added up in the order of choice: an
-// element is one chain of fused multiply-adds, with the bits of combine.c. A threadgroup takes a block of columns of one token,
-// a thread one column, or four where rows begin and end at multiples of 16 bytes. out may be shared.
+// out = sum over j of weights[j] * experts[j] + sigmoid(gate) * shared for a token, experts added
+// up in the order of choice: an element is one chain of fused multiply-adds, with the bits of
+// combine.c. A threadgroup takes a block of columns of one token, a thread one column, or four
+// where rows begin and end at multiples of 16 bytes. out may be shared.
 #include <metal_stdlib>
 #include "common/exp.h"
 using namespace metal;

@@ -29,8 +29,10 @@ func (o *Combine) Metal(c *gpu.Context) {
 	if gpu.Aligned16(o.Experts, o.Shared, o.Out) {
 		k, width = combine4, 4
 	}
-	p := combineParams{Cols: uint32(o.Out.Cols / width), Chosen: uint32(o.Weights.Cols), ExpertsStride: uint32(o.Experts.Stride / width),
-		SharedStride: uint32(o.Shared.Stride / width), GateStride: uint32(o.SharedGate.Stride), OutStride: uint32(o.Out.Stride / width)}
+	p := combineParams{Cols: uint32(o.Out.Cols / width), Chosen: uint32(o.Weights.Cols),
+		ExpertsStride: uint32(o.Experts.Stride / width),
+		SharedStride:  uint32(o.Shared.Stride / width), GateStride: uint32(o.SharedGate.Stride),
+		OutStride: uint32(o.Out.Stride / width)}
 	if !o.Shared.IsNone() {
 		p.HasShared = 1
 	}
@@ -38,5 +40,6 @@ func (o *Combine) Metal(c *gpu.Context) {
 		p.HasGate = 1
 	}
 	k.Dispatch(c, p, gpu.RowsByColumns(o.Out.Rows, o.Out.Cols/width, combineThreads),
-		gpu.Read(o.Experts), gpu.Read(o.Weights), gpu.Read(o.Shared), gpu.Read(o.SharedGate), gpu.Write(o.Out))
+		gpu.Read(o.Experts), gpu.Read(o.Weights), gpu.Read(o.Shared), gpu.Read(o.SharedGate),
+		gpu.Write(o.Out))
 }

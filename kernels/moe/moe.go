@@ -1,5 +1,5 @@
-// Package moe holds what a mixture-of-experts block does around its matrix products: choosing the experts of each token, and
-// adding up what they return.
+// Package moe holds what a mixture-of-experts block does around its matrix products: choosing the
+// experts of each token, and adding up what they return.
 package moe
 
 import "headroom/kernels"

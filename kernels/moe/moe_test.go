@@ -44,13 +44,16 @@ func expect(t *testing.T, what string, got, want []float32) {
 }
 
 func route(d kernels.Device, logits []float32, rows, k int, normalize bool) ([]int32, []float32) {
-	o := Route{Logits: kernels.FromFloat32s(d, rows, len(logits)/rows, logits), K: k, Normalize: normalize,
-		IDs: kernels.NewTensor(d, kernels.I32, rows, k), Weights: kernels.NewTensor(d, kernels.F32, rows, k)}
+	o := Route{Logits: kernels.FromFloat32s(d, rows, len(logits)/rows, logits), K: k,
+		Normalize: normalize,
+		IDs:       kernels.NewTensor(d, kernels.I32, rows, k),
+		Weights:   kernels.NewTensor(d, kernels.F32, rows, k)}
 	run(d, &o)
 	return o.IDs.Int32s(), o.Weights.Float32s()
 }
 
-// exp gives 1, 2, 2, 4, which sum to 9. Experts 1 and 2 tie: the lower comes first. The first three sum to 8/9.
+// exp gives 1, 2, 2, 4, which sum to 9. Experts 1 and 2 tie: the lower comes first. The first three
+// sum to 8/9.
 func TestRouteByHand(t *testing.T) {
 	ln2 := float32(math.Ln2)
 	onEach(t, func(t *testing.T, d kernels.Device) {
@@ -64,7 +67,8 @@ func TestRouteByHand(t *testing.T) {
 	})
 }
 
-// With all experts equal the lowest come first; with far more than probabilities can tell apart, too.
+// With all experts equal the lowest come first; with far more than probabilities can tell apart,
+// too.
 func TestRouteTies(t *testing.T) {
 	onEach(t, func(t *testing.T, d kernels.Device) {
 		for _, e := range []int{1, 15, 16, 17, 100, 512} {
@@ -76,7 +80,9 @@ func TestRouteTies(t *testing.T) {
 			ids, weights := route(d, logits, 1, k, true)
 			for j := range k {
 				if ids[j] != int32(j) || math.Abs(float64(weights[j])*float64(k)-1) > 1e-6 {
-					t.Errorf("%d equal experts: got %v with %v, expected the first %d with 1/%d each", e, ids, weights, k, k)
+					t.Errorf(
+						"%d equal experts: got %v with %v, expected the first %d with 1/%d each", e,
+						ids, weights, k, k)
 					break
 				}
 			}
@@ -109,11 +115,13 @@ func TestRouteNaN(t *testing.T) {
 	})
 }
 
-// 2*(1, 10) + 3*(100, 1000) = (302, 3020); shared (4, 6) adds itself, or half of itself with sigmoid(0) = 1/2.
+// 2*(1, 10) + 3*(100, 1000) = (302, 3020); shared (4, 6) adds itself, or half of itself with
+// sigmoid(0) = 1/2.
 func TestCombineByHand(t *testing.T) {
 	onEach(t, func(t *testing.T, d kernels.Device) {
-		o := Combine{Experts: kernels.FromFloat32s(d, 2, 2, []float32{1, 10, 100, 1000}), Weights: kernels.FromFloat32s(d, 1, 2, []float32{2, 3}),
-			Out: kernels.NewTensor(d, kernels.F32, 1, 2)}
+		o := Combine{Experts: kernels.FromFloat32s(d, 2, 2, []float32{1, 10, 100, 1000}),
+			Weights: kernels.FromFloat32s(d, 1, 2, []float32{2, 3}),
+			Out:     kernels.NewTensor(d, kernels.F32, 1, 2)}
 		run(d, &o)
 		expect(t, "experts", o.Out.Float32s(), []float32{302, 3020})
 		o.Shared = kernels.FromFloat32s(d, 1, 2, []float32{4, 6})
@@ -130,21 +138,27 @@ func TestTokenAloneOrInBatch(t *testing.T) {
 	const m, e, k, h = 9, 40, 6, 530
 	for _, d := range kerneltest.Devices(t) {
 		r := rand.New(rand.NewPCG(3, 4))
-		logits, experts := kernels.RandomTensor(d, r, m, e, 2), kernels.RandomTensor(d, r, m*k, h, 1)
+		logits, experts := kernels.RandomTensor(d, r, m, e, 2),
+			kernels.RandomTensor(d, r, m*k, h, 1)
 		shared, gate := kernels.RandomTensor(d, r, m, h, 1), kernels.RandomTensor(d, r, m, 1, 1)
 		both := func(from, to int) (ids, weights, out kernels.Tensor) {
 			n := to - from
-			ids, weights, out = kernels.NewTensor(d, kernels.I32, n, k), kernels.NewTensor(d, kernels.F32, n, k), kernels.NewTensor(d, kernels.F32, n, h)
-			run(d, &Route{Logits: logits.RowRange(from, to), K: k, Normalize: true, IDs: ids, Weights: weights})
-			run(d, &Combine{Experts: experts.RowRange(from*k, to*k), Weights: weights, Shared: shared.RowRange(from, to), SharedGate: gate.RowRange(from, to), Out: out})
+			ids, weights, out = kernels.NewTensor(d, kernels.I32, n, k),
+				kernels.NewTensor(d, kernels.F32, n, k), kernels.NewTensor(d, kernels.F32, n, h)
+			run(d, &Route{Logits: logits.RowRange(from, to), K: k, Normalize: true, IDs: ids,
+				Weights: weights})
+			run(d, &Combine{Experts: experts.RowRange(from*k, to*k), Weights: weights,
+				Shared: shared.RowRange(from, to), SharedGate: gate.RowRange(from, to), Out: out})
 			return
 		}
 		ids, weights, out := both(0, m)
 		for i := range m {
 			oneIDs, oneWeights, oneOut := both(i, i+1)
-			for j, pair := range [][2]kernels.Tensor{{oneIDs, ids}, {oneWeights, weights}, {oneOut, out}} {
+			for j, pair := range [][2]kernels.Tensor{{oneIDs, ids}, {oneWeights, weights},
+				{oneOut, out}} {
 				if !bytes.Equal(pair[0].Bytes(), pair[1].RowRange(i, i+1).Bytes()) {
-					t.Errorf("%s: token %d: %s differ from those in the batch", d.Name(), i, []string{"ids", "weights", "outputs"}[j])
+					t.Errorf("%s: token %d: %s differ from those in the batch", d.Name(), i,
+						[]string{"ids", "weights", "outputs"}[j])
 				}
 			}
 		}
@@ -153,25 +167,36 @@ func TestTokenAloneOrInBatch(t *testing.T) {
 
 func TestCheck(t *testing.T) {
 	d := kernels.NewMeasure()
-	tensor := func(rows, cols int) kernels.Tensor { return kernels.NewTensor(d, kernels.F32, rows, cols) }
-	ids := func(rows, cols int) kernels.Tensor { return kernels.NewTensor(d, kernels.I32, rows, cols) }
+	tensor := func(rows, cols int) kernels.Tensor {
+		return kernels.NewTensor(d, kernels.F32, rows,
+			cols)
+	}
+	ids := func(rows, cols int) kernels.Tensor {
+		return kernels.NewTensor(d, kernels.I32, rows,
+			cols)
+	}
 	for _, c := range []struct {
 		op   kernels.Op
 		want string // part of the error, "" for none
 	}{
 		{&Route{Logits: tensor(2, 8), K: 2, IDs: ids(2, 2), Weights: tensor(2, 2)}, ""},
-		{&Route{Logits: tensor(2, 8), K: 9, IDs: ids(2, 9), Weights: tensor(2, 9)}, "k: got 9 of 8"},
+		{&Route{Logits: tensor(2, 8), K: 9, IDs: ids(2, 9), Weights: tensor(2, 9)},
+			"k: got 9 of 8"},
 		{&Route{Logits: tensor(2, 513), K: 2, IDs: ids(2, 2), Weights: tensor(2, 2)}, "513"},
 		{&Route{Logits: tensor(2, 64), K: 17, IDs: ids(2, 17), Weights: tensor(2, 17)}, "17"},
 		{&Route{Logits: tensor(2, 8), K: 2, IDs: tensor(2, 2), Weights: tensor(2, 2)}, "ids"},
-		{&Route{Logits: tensor(2, 8), K: 2, IDs: ids(2, 2), Weights: tensor(2, 4).Columns(0, 2)}, "contiguous"},
+		{&Route{Logits: tensor(2, 8), K: 2, IDs: ids(2, 2), Weights: tensor(2, 4).Columns(0, 2)},
+			"contiguous"},
 		{&Combine{Experts: tensor(4, 8), Weights: tensor(2, 2), Out: tensor(2, 8)}, ""},
 		{&Combine{Experts: tensor(3, 8), Weights: tensor(2, 2), Out: tensor(2, 8)}, "experts"},
-		{&Combine{Experts: tensor(4, 8), Weights: tensor(2, 2), Out: tensor(2, 8), SharedGate: tensor(2, 1)}, "without a shared expert"},
-		{&Combine{Experts: tensor(4, 8), Weights: tensor(2, 2), Out: tensor(2, 8), Shared: tensor(2, 7)}, "shared"},
+		{&Combine{Experts: tensor(4, 8), Weights: tensor(2, 2), Out: tensor(2, 8),
+			SharedGate: tensor(2, 1)}, "without a shared expert"},
+		{&Combine{Experts: tensor(4, 8), Weights: tensor(2, 2), Out: tensor(2, 8),
+			Shared: tensor(2, 7)}, "shared"},
 	} {
 		err := c.op.Check()
-		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+		if c.want == "" && err != nil || c.want != "" &&
+			(err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: got error %v, expected one with %q", c.op.Name(), err, c.want)
 		}
 	}
@@ -185,10 +210,12 @@ func TestCombineGivesTheBitsOfTheCPU(t *testing.T) {
 		for _, gap := range []int{0, 1} { // with a gap rows lie at odd places
 			const m, k, h = 3, 5, 1028
 			r := rand.New(rand.NewPCG(1, 2))
-			experts, weights := kernels.RandomTensor(d, r, m*k, h, 1), kernels.RandomTensor(d, r, m, k, 1)
+			experts, weights := kernels.RandomTensor(d, r, m*k, h, 1),
+				kernels.RandomTensor(d, r, m, k, 1)
 			shared, gate := kernels.RandomTensor(d, r, m, h, 1), kernels.RandomTensor(d, r, m, 1, 2)
 			out := kernels.NewTensor(d, kernels.F32, m, h+gap).Columns(0, h)
-			run(d, &Combine{Experts: experts, Weights: weights, Shared: shared, SharedGate: gate, Out: out})
+			run(d, &Combine{Experts: experts, Weights: weights, Shared: shared, SharedGate: gate,
+				Out: out})
 			if got := kerneltest.Elements(out); want == nil {
 				want = got
 			} else if !bytes.Equal(got, want) {

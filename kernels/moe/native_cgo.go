@@ -36,12 +36,17 @@ func (o *Route) native(isa cpu.ISA, from, to int) {
 	if o.Normalize {
 		normalize = 1
 	}
-	C.headroom_route(C.int(isa), floats(logits), C.ptrdiff_t(logits.Stride), C.int64_t(logits.Cols), C.int64_t(o.K), normalize,
-		(*C.int32_t)(o.IDs.RowRange(from, to).Ptr()), floats(o.Weights.RowRange(from, to)), C.int64_t(to-from))
+	C.headroom_route(C.int(isa), floats(logits), C.ptrdiff_t(logits.Stride), C.int64_t(logits.Cols),
+		C.int64_t(o.K), normalize,
+		(*C.int32_t)(o.IDs.RowRange(from, to).Ptr()), floats(o.Weights.RowRange(from, to)),
+		C.int64_t(to-from))
 }
 
 func (o *Combine) native(isa cpu.ISA, from, to int) {
-	C.headroom_combine(C.int(isa), floats(o.Experts), C.ptrdiff_t(o.Experts.Stride), floats(o.Weights), C.int64_t(o.Weights.Cols),
-		floats(o.Shared), C.ptrdiff_t(o.Shared.Stride), floats(o.SharedGate), C.ptrdiff_t(o.SharedGate.Stride),
-		floats(o.Out), C.ptrdiff_t(o.Out.Stride), C.int64_t(o.Out.Cols), combineCols, C.int64_t(from), C.int64_t(to))
+	C.headroom_combine(C.int(isa), floats(o.Experts), C.ptrdiff_t(o.Experts.Stride),
+		floats(o.Weights), C.int64_t(o.Weights.Cols),
+		floats(o.Shared), C.ptrdiff_t(o.Shared.Stride), floats(o.SharedGate),
+		C.ptrdiff_t(o.SharedGate.Stride),
+		floats(o.Out), C.ptrdiff_t(o.Out.Stride), C.int64_t(o.Out.Cols), combineCols,
+		C.int64_t(from), C.int64_t(to))
 }

@@ -1,5 +1,6 @@
-// Softmax over a token's expert logits, then its k largest probabilities in descending order, the lower expert first among
-// equals. The largest of each block of 16 is kept, so that a choice looks at E/16 maxima and one block.
+// Softmax over a token's expert logits, then its k largest probabilities in descending order, the
+// lower expert first among equals. The largest of each block of 16 is kept, so that a choice looks
+// at E/16 maxima and one block.
 #ifdef ISA
 
 #define MAX_EXPERTS 512

@@ -1,6 +1,7 @@
 package moe
 
-// The router of a mixture of experts. Its choices index weights, so they stay in range and in a fixed order for any input.
+// The router of a mixture of experts. Its choices index weights, so they stay in range and in a
+// fixed order for any input.
 
 import (
 	"errors"
@@ -18,11 +19,12 @@ const (
 	MaxChosen  = 16
 )
 
-// Route chooses K experts for each token: softmax over all experts, the K largest probabilities in descending order (of equal
-// ones the lower expert first) and, with Normalize, those divided by their sum.
+// Route chooses K experts for each token: softmax over all experts, the K largest probabilities in
+// descending order (of equal ones the lower expert first) and, with Normalize, those divided by
+// their sum.
 //
-// Logits are float32 [M, E] with E up to MaxExperts; IDs int32 and Weights float32 are contiguous [M, K] with K up to MaxChosen
-// and E. IDs are valid whatever the logits are, NaN included.
+// Logits are float32 [M, E] with E up to MaxExperts; IDs int32 and Weights float32 are contiguous
+// [M, K] with K up to MaxChosen and E. IDs are valid whatever the logits are, NaN included.
 type Route struct {
 	Logits    kernels.Tensor
 	K         int
@@ -42,10 +44,12 @@ func (o *Route) Check() error {
 		kernels.CheckShape("ids", o.IDs, kernels.I32, m, o.K),
 		kernels.CheckShape("weights", o.Weights, kernels.F32, m, o.K))
 	if e > MaxExperts || o.K < 1 || o.K > min(e, MaxChosen) {
-		err = errors.Join(err, fmt.Errorf("k: got %d of %d experts, expected 1 to %d of at most %d", o.K, e, MaxChosen, MaxExperts))
+		err = errors.Join(err, fmt.Errorf("k: got %d of %d experts, expected 1 to %d of at most %d",
+			o.K, e, MaxChosen, MaxExperts))
 	}
 	if !o.IDs.Contiguous() || !o.Weights.Contiguous() {
-		err = errors.Join(err, errors.New("ids, weights: got gaps between rows, expected contiguous tensors"))
+		err = errors.Join(err, errors.New(
+			"ids, weights: got gaps between rows, expected contiguous tensors"))
 	}
 	return err
 }
@@ -111,12 +115,15 @@ func routeCases() []kernels.Case {
 	for _, s := range []struct {
 		rows, experts, k int
 		normalize        bool
-	}{{1, 8, 2, true}, {5, 20, 3, false}, {7, 100, 16, true}, {1, 256, 8, true}, {512, 256, 8, true}, {64, 512, 10, true}} {
+	}{{1, 8, 2, true}, {5, 20, 3, false}, {7, 100, 16, true}, {1, 256, 8, true},
+		{512, 256, 8, true}, {64, 512, 10, true}} {
 		cases = append(cases, kernels.Case{
-			Name:   fmt.Sprintf("route_f32_m%d_e%d_k%d_normalize_%t", s.rows, s.experts, s.k, s.normalize),
+			Name: fmt.Sprintf("route_f32_m%d_e%d_k%d_normalize_%t", s.rows, s.experts, s.k,
+				s.normalize),
 			RelTol: 2e-6,
-			Why:    "v_exp is within 2e-7 and the sum of up to 512 probabilities is taken in 16 float32 lanes, the reference is float64",
-			Bytes:  int64(4 * s.rows * (s.experts + 2*s.k)),
+			Why: "v_exp is within 2e-7 and the sum of up to 512 probabilities is taken in 16 " +
+				"float32 lanes, the reference is float64",
+			Bytes: int64(4 * s.rows * (s.experts + 2*s.k)),
 			New: func(d kernels.Device, r *rand.Rand) (kernels.Op, []kernels.Tensor) {
 				o := &Route{
 					Logits:    kernels.RandomTensor(d, r, s.rows, s.experts, 2),

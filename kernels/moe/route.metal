@@ -1,7 +1,8 @@
-// The chosen experts of a token, a simdgroup to a token: softmax over its logits, then the largest probabilities one after the
-// other, of equal ones the lower expert first. Lane l holds experts l, l + 32, ... in registers; the order of the sum depends on
-// the number of experts alone. Where the softmax is not a number, neither are the weights, and the experts are 0, 1, 2, ...: ids
-// index memory.
+// The chosen experts of a token, a simdgroup to a token: softmax over its logits, then the largest
+// probabilities one after the other, of equal ones the lower expert first. Lane l holds experts l,
+// l + 32, ... in registers; the order of the sum depends on the number of experts alone. Where the
+// softmax is not a number, neither are the weights, and the experts are 0, 1, 2, ...: ids index
+// memory.
 #include <metal_stdlib>
 #include "common/exp.h"
 using namespace metal;
@@ -51,7 +52,8 @@ kernel void route(
   }
   sum = simd_sum(sum);
   for (uint i = 0; i < HELD; i++) {
-    v[i] = lane + 32 * i < p.experts ? v[i] / sum : -1.0f;  // -1: below every probability, never chosen
+    // -1: below every probability, never chosen
+    v[i] = lane + 32 * i < p.experts ? v[i] / sum : -1.0f;
   }
 
   uint id = lane;  // lane j keeps choice j

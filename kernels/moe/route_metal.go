@@ -22,10 +22,12 @@ const routeSimdgroups = 2
 
 // Metal implements gpu.Op: a simdgroup to a token.
 func (o *Route) Metal(c *gpu.Context) {
-	p := routeParams{Rows: uint32(o.Logits.Rows), Experts: uint32(o.Logits.Cols), LogitsStride: uint32(o.Logits.Stride), Chosen: uint32(o.K)}
+	p := routeParams{Rows: uint32(o.Logits.Rows), Experts: uint32(o.Logits.Cols),
+		LogitsStride: uint32(o.Logits.Stride), Chosen: uint32(o.K)}
 	if o.Normalize {
 		p.Normalize = 1
 	}
-	routeKernel.Dispatch(c, p, gpu.Rows((o.Logits.Rows+routeSimdgroups-1)/routeSimdgroups, 32*routeSimdgroups),
+	routeKernel.Dispatch(c, p,
+		gpu.Rows((o.Logits.Rows+routeSimdgroups-1)/routeSimdgroups, 32*routeSimdgroups),
 		gpu.Read(o.Logits), gpu.Write(o.IDs), gpu.Write(o.Weights))
 }

@@ -1,5 +1,5 @@
-// out = x / sqrt(mean(x^2) + eps) * weight * silu(gate), a row at a time. Sixteen lanes add up the squares of columns c, c+16,
-// ...; the order depends on the width alone.
+// out = x / sqrt(mean(x^2) + eps) * weight * silu(gate), a row at a time. Sixteen lanes add up the
+// squares of columns c, c+16, ...; the order depends on the width alone.
 #ifdef ISA
 
 static void KERNEL(gated_rms_norm)(const float *x, ptrdiff_t x_stride, const float *gate, ptrdiff_t gate_stride, const float *weight,

@@ -12,11 +12,12 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// GatedRMSNorm is out = rmsnorm(x) * weight * silu(gate) for each row of X: the norm at the end of GatedDeltaNet, a row being
-// one value head of one token (Yang et al. 2024, "Gated Delta Networks").
+// GatedRMSNorm is out = rmsnorm(x) * weight * silu(gate) for each row of X: the norm at the end of
+// GatedDeltaNet, a row being one value head of one token (Yang et al. 2024, "Gated Delta
+// Networks").
 //
-// X, Gate and Out are float32 [R, N] with R = M*Hv and N = Dv, each with a stride of its own; Weight is float32 [1, N]. Out may
-// be X or Gate.
+// X, Gate and Out are float32 [R, N] with R = M*Hv and N = Dv, each with a stride of its own;
+// Weight is float32 [1, N]. Out may be X or Gate.
 type GatedRMSNorm struct {
 	X      kernels.Tensor
 	Gate   kernels.Tensor
@@ -81,8 +82,9 @@ func gatedRMSNormCases() []kernels.Case {
 		cases = append(cases, kernels.Case{
 			Name:   fmt.Sprintf("gated_rms_norm_f32_m%d_n%d_strided_%t", s.rows, s.cols, s.strided),
 			RelTol: 3e-6,
-			Why:    "the sum of squares is taken in 16 float32 lanes and v_exp is within 2e-7, the reference is float64",
-			Bytes:  int64(12 * s.rows * s.cols),
+			Why: "the sum of squares is taken in 16 float32 lanes and v_exp is within 2e-7, " +
+				"the reference is float64",
+			Bytes: int64(12 * s.rows * s.cols),
 			New: func(d kernels.Device, r *rand.Rand) (kernels.Op, []kernels.Tensor) {
 				o := &GatedRMSNorm{
 					X:      kernels.RandomTensor(d, r, s.rows, s.cols, 3),
@@ -92,7 +94,8 @@ func gatedRMSNormCases() []kernels.Case {
 					Eps:    1e-6,
 				}
 				if s.strided {
-					o.Gate = kernels.RandomTensor(d, r, s.rows, 2*s.cols, 3).Columns(s.cols, 2*s.cols)
+					o.Gate = kernels.RandomTensor(d, r, s.rows, 2*s.cols, 3).Columns(s.cols,
+						2*s.cols)
 				}
 				return o, []kernels.Tensor{o.Out}
 			},

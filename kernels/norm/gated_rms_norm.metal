@@ -1,6 +1,7 @@
-// out = x / sqrt(mean(x^2) + eps) * weight * silu(gate), a simdgroup to a row: rows are the value heads of linear attention, of some
-// 128 columns. A lane takes columns lane, lane + 32, ...: the order of the sum depends on the width alone. A lane reads only
-// columns that it writes itself, so out may be x or gate.
+// out = x / sqrt(mean(x^2) + eps) * weight * silu(gate), a simdgroup to a row: rows are the value
+// heads of linear attention, of some 128 columns. A lane takes columns lane, lane + 32, ...: the
+// order of the sum depends on the width alone. A lane reads only columns that it writes itself, so
+// out may be x or gate.
 #include <metal_stdlib>
 #include "common/exp.h"
 using namespace metal;

@@ -25,7 +25,8 @@ const gatedRMSNormSimdgroups = 4
 
 // Metal implements gpu.Op: a simdgroup to a row.
 func (o *GatedRMSNorm) Metal(c *gpu.Context) {
-	p := gatedRMSNormParams{Rows: uint32(o.X.Rows), Cols: uint32(o.X.Cols), XStride: uint32(o.X.Stride), GateStride: uint32(o.Gate.Stride),
+	p := gatedRMSNormParams{Rows: uint32(o.X.Rows), Cols: uint32(o.X.Cols),
+		XStride: uint32(o.X.Stride), GateStride: uint32(o.Gate.Stride),
 		OutStride: uint32(o.Out.Stride), Eps: o.Eps}
 	groups := (o.X.Rows + gatedRMSNormSimdgroups - 1) / gatedRMSNormSimdgroups
 	gatedRMSNormKernel.Dispatch(c, p, gpu.Rows(groups, 32*gatedRMSNormSimdgroups),

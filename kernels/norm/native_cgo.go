@@ -31,12 +31,14 @@ func (o *RMSNorm) native(isa cpu.ISA, from, to int) {
 	if !o.Residual.IsNone() {
 		residual = floats(o.Residual.RowRange(from, to))
 	}
-	C.headroom_rms_norm(C.int(isa), floats(x), C.ptrdiff_t(x.Stride), residual, C.ptrdiff_t(o.Residual.Stride), floats(o.Weight),
+	C.headroom_rms_norm(C.int(isa), floats(x), C.ptrdiff_t(x.Stride), residual,
+		C.ptrdiff_t(o.Residual.Stride), floats(o.Weight),
 		floats(out), C.ptrdiff_t(out.Stride), C.int64_t(to-from), C.int64_t(x.Cols), C.float(o.Eps))
 }
 
 func (o *GatedRMSNorm) native(isa cpu.ISA, from, to int) {
 	x, gate, out := o.X.RowRange(from, to), o.Gate.RowRange(from, to), o.Out.RowRange(from, to)
-	C.headroom_gated_rms_norm(C.int(isa), floats(x), C.ptrdiff_t(x.Stride), floats(gate), C.ptrdiff_t(gate.Stride), floats(o.Weight),
+	C.headroom_gated_rms_norm(C.int(isa), floats(x), C.ptrdiff_t(x.Stride), floats(gate),
+		C.ptrdiff_t(gate.Stride), floats(o.Weight),
 		floats(out), C.ptrdiff_t(out.Stride), C.int64_t(to-from), C.int64_t(x.Cols), C.float(o.Eps))
 }

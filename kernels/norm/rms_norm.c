@@ -1,5 +1,6 @@
-// out = x / sqrt(mean(x^2) + eps) * weight, a row at a time; with a residual, residual += x first and the sum is normalized.
-// Sixteen lanes add up the squares of columns c, c+16, ...; the order depends on the width alone.
+// out = x / sqrt(mean(x^2) + eps) * weight, a row at a time; with a residual, residual += x first
+// and the sum is normalized. Sixteen lanes add up the squares of columns c, c+16, ...; the order
+// depends on the width alone.
 #ifdef ISA
 
 static void KERNEL(rms_norm)(const float *x, ptrdiff_t x_stride, float *residual, ptrdiff_t residual_stride, const float *weight,
@@ -13,7 +14,8 @@ static void KERNEL(rms_norm)(const float *x, ptrdiff_t x_stride, float *residual
                 v = v_add(v_load(residual + c), v);
                 v_store(residual + c, v);
             }
-            if (r == 0) __builtin_prefetch(weight + c); // for the loop below: products' weights push everything else out of the caches
+            // for the loop below: products' weights push everything else out of the caches
+            if (r == 0) __builtin_prefetch(weight + c);
             squares = v_fma(v, v, squares);
         }
         if (c < cols) {

@@ -1,7 +1,7 @@
 package norm
 
-// The norm before every block, fused with the residual addition it follows: both are bound by memory, and one pass halves the
-// traffic.
+// The norm before every block, fused with the residual addition it follows: both are bound by
+// memory, and one pass halves the traffic.
 
 import (
 	"errors"
@@ -13,8 +13,9 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// RMSNorm is out = x / sqrt(mean(x²) + Eps) * Weight for each row of X (Zhang and Sennrich 2019, "Root Mean Square Layer
-// Normalization"). With a Residual it first adds X to it and normalizes the sum: the step between two blocks, in one pass.
+// RMSNorm is out = x / sqrt(mean(x²) + Eps) * Weight for each row of X (Zhang and Sennrich 2019,
+// "Root Mean Square Layer Normalization"). With a Residual it first adds X to it and normalizes the
+// sum: the step between two blocks, in one pass.
 //
 // X, Residual and Out are float32 [M, N], Weight is float32 [1, N]. Out may be X itself.
 type RMSNorm struct {
@@ -86,11 +87,13 @@ func rmsNormCases() []kernels.Case {
 	for _, s := range []struct {
 		rows, cols int
 		residual   bool
-	}{{1, 256, false}, {1, 5120, true}, {3, 100, false}, {7, 17, true}, {64, 128, false}, {128, 2048, true}} {
+	}{{1, 256, false}, {1, 5120, true}, {3, 100, false}, {7, 17, true}, {64, 128, false},
+		{128, 2048, true}} {
 		cases = append(cases, kernels.Case{
 			Name:   fmt.Sprintf("rms_norm_f32_m%d_n%d_residual_%t", s.rows, s.cols, s.residual),
 			RelTol: 3e-6, AbsTol: 1e-7,
-			Why:   "the sum of squares is taken in 16 float32 lanes, the reference takes it in float64",
+			Why: "the sum of squares is taken in 16 float32 lanes, the reference takes it in " +
+				"float64",
 			Bytes: int64(8 * s.rows * s.cols),
 			New: func(d kernels.Device, r *rand.Rand) (kernels.Op, []kernels.Tensor) {
 				o := &RMSNorm{

@@ -1,6 +1,7 @@
-// out = x / sqrt(mean(x^2) + eps) * weight, a threadgroup to a row; with a residual, residual += x first and the sum is normalized.
-// A thread takes columns tid, tid + threads, ...: the order of the sum depends on the width alone. A thread reads only columns that
-// it writes itself, so out may be x.
+// out = x / sqrt(mean(x^2) + eps) * weight, a threadgroup to a row; with a residual, residual += x
+// first and the sum is normalized. A thread takes columns tid, tid + threads, ...: the order of the
+// sum depends on the width alone. A thread reads only columns that it writes itself, so out may be
+// x.
 #include <metal_stdlib>
 #include "common/reduce.h"
 using namespace metal;

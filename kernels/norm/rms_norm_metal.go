@@ -23,7 +23,8 @@ type rmsNormParams struct {
 
 // Metal implements gpu.Op: a threadgroup to a row, of a size that depends on the width alone.
 func (o *RMSNorm) Metal(c *gpu.Context) {
-	p := rmsNormParams{Cols: uint32(o.X.Cols), XStride: uint32(o.X.Stride), OutStride: uint32(o.Out.Stride), Eps: o.Eps}
+	p := rmsNormParams{Cols: uint32(o.X.Cols), XStride: uint32(o.X.Stride),
+		OutStride: uint32(o.Out.Stride), Eps: o.Eps}
 	if !o.Residual.IsNone() {
 		p.HasResidual, p.ResidualStride = 1, uint32(o.Residual.Stride)
 	}

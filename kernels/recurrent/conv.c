@@ -1,18 +1,21 @@
-// Causal depthwise convolution of one span, then SiLU: out[r] = silu(sum over t of weight[t] * input[r - (taps-1) + t]), where
-// rows before the span come from the state (zeros at the start of a sequence) and rows before r are rounded to its form. An element is one chain of fused multiply-adds
-// from the oldest tap on, whatever memory its inputs come from.
+// Causal depthwise convolution of one span, then SiLU: out[r] = silu(sum over t of weight[t] *
+// input[r - (taps-1) + t]), where rows before the span come from the state (zeros at the start of a
+// sequence) and rows before r are rounded to its form. An element is one chain of fused
+// multiply-adds from the oldest tap on, whatever memory its inputs come from.
 #include "recurrent.h"
 
 #define MAX_TAPS 8
 #define BLOCK 256 // channels at a time
 #define GROUP 64  // channels that share a scale, as in state.go
-#define AHEAD 4   // rows to prefetch: rows lie far apart, so the processor does not see the pattern by itself
+// rows to prefetch: rows lie far apart, so the processor does not see the pattern by itself
+#define AHEAD 4
 
 #ifdef ISA
 
 #include "kept.h"
 
-// Channels [0, n) of a block, n <= BLOCK: weight is [taps, BLOCK], input points at the taps rows that make one output row.
+// Channels [0, n) of a block, n <= BLOCK: weight is [taps, BLOCK], input points at the taps rows
+// that make one output row.
 SIMD void KERNEL(conv_row)(const float *const *input, const float *weight, int taps, float *out, int n) {
     int c = 0;
     for (; c + 16 <= n; c += 16) {
@@ -27,7 +30,8 @@ SIMD void KERNEL(conv_row)(const float *const *input, const float *weight, int t
     }
 }
 
-// Rows of a state [taps - 1, channels]: value row 0's first channel of a block, and its first scale where the form has scales.
+// Rows of a state [taps - 1, channels]: value row 0's first channel of a block, and its first scale
+// where the form has scales.
 typedef struct {
     char *values;
     float *scales;
@@ -101,8 +105,9 @@ SIMD const float *KERNEL(row_at)(const float *x, ptrdiff_t x_stride, const float
     return row < 0 ? before + (row + past) * BLOCK : x + row * x_stride;
 }
 
-// Rows [from, to) of a span; with keep, which wants them to be its last ones, the state becomes what they and those before them leave. A state in
-// float32: rows of the span are read where they lie.
+// Rows [from, to) of a span; with keep, which wants them to be its last ones, the state becomes
+// what they and those before them leave. A state in float32: rows of the span are read where they
+// lie.
 SIMD void KERNEL(conv_block)(const headroom_conv_span *span, const int taps, int64_t c, int n, KERNEL(conv_state) s, int64_t from, int64_t to, int keep,
                              float *out, ptrdiff_t out_stride) {
     float w[MAX_TAPS * BLOCK], before[(MAX_TAPS - 1) * BLOCK], *state = (float *)s.values;
@@ -161,7 +166,8 @@ SIMD void KERNEL(conv_as)(const int form, const headroom_conv_span *span, int64_
     }
 }
 
-// Channels [c, to_c) of rows [from, to) into out, which is where the first of them goes. gated_delta.c calls it too.
+// Channels [c, to_c) of rows [from, to) into out, which is where the first of them goes.
+// gated_delta.c calls it too.
 void KERNEL(headroom_conv_rows)(const headroom_conv_span *span, int64_t c, int64_t to_c, int64_t from, int64_t to, int keep, float *out, ptrdiff_t out_stride) {
     switch (span->state.form) {
     case KEPT_BF16: KERNEL(conv_as)(KEPT_BF16, span, c, to_c, from, to, keep, out, out_stride); break;

@@ -1,7 +1,7 @@
 package recurrent
 
-// The short convolution before linear attention. What it remembers of a sequence is its last rows, kept per slot, so a prompt
-// gives the same result in one span or in many.
+// The short convolution before linear attention. What it remembers of a sequence is its last rows,
+// kept per slot, so a prompt gives the same result in one span or in many.
 
 import (
 	"errors"
@@ -12,16 +12,17 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// Conv is a causal depthwise convolution along each span, followed by SiLU: for channel c of the row at position p,
+// Conv is a causal depthwise convolution along each span, followed by SiLU: for channel c of the
+// row at position p,
 //
 //	out = silu(Σ_t Weight[c, t] * x[p-(T-1)+t, c])
 //
-// with x zero before position 0. T is the number of taps; tap T-1 multiplies the current row. The rows before it are rounded to the
-// form of State.
+// with x zero before position 0. T is the number of taps; tap T-1 multiplies the current row. The
+// rows before it are rounded to the form of State.
 //
-// X and Out are float32 [M, C] and must not overlap. Weight is contiguous float32 [C, T], 2 <= T <= MaxTaps. State is float32,
-// bfloat16 or int8 [slots, ConvStateCols]: the last T-1 rows of X of the sequence in a slot, oldest first. Rows outside every span are
-// left as they are.
+// X and Out are float32 [M, C] and must not overlap. Weight is contiguous float32 [C, T], 2 <= T <=
+// MaxTaps. State is float32, bfloat16 or int8 [slots, ConvStateCols]: the last T-1 rows of X of the
+// sequence in a slot, oldest first. Rows outside every span are left as they are.
 type Conv struct {
 	X      kernels.Tensor
 	Weight kernels.Tensor
@@ -33,7 +34,8 @@ type Conv struct {
 // MaxTaps is the longest convolution.
 const MaxTaps = 8
 
-// convCols is the channels of one unit of work: the rows a unit looks back at stay in the first-level cache.
+// convCols is the channels of one unit of work: the rows a unit looks back at stay in the
+// first-level cache.
 const convCols = 256
 
 // Name implements kernels.Op.
@@ -48,10 +50,13 @@ func (o *Conv) Check() error {
 		kernels.CheckShape("out", o.Out, kernels.F32, m, c),
 		o.kept().check(o.Spans, m, o.State))
 	if taps < 2 || taps > MaxTaps || !o.Weight.Contiguous() {
-		err = errors.Join(err, fmt.Errorf("weight: got %s with stride %d, expected a contiguous one of 2 to %d taps", o.Weight, o.Weight.Stride, MaxTaps))
+		err = errors.Join(err, fmt.Errorf(
+			"weight: got %s with stride %d, expected a contiguous one of 2 to %d taps", o.Weight,
+			o.Weight.Stride, MaxTaps))
 	}
 	if o.Out.Buffer == o.X.Buffer && o.Out.Offset == o.X.Offset {
-		err = errors.Join(err, errors.New("out: got x itself, expected memory of its own (rows look back at x)"))
+		err = errors.Join(err, errors.New(
+			"out: got x itself, expected memory of its own (rows look back at x)"))
 	}
 	return err
 }
@@ -66,7 +71,8 @@ func (o *Conv) blocks() int { return (o.X.Cols + convCols - 1) / convCols }
 // Reference implements kernels.Op.
 func (o *Conv) Reference() { o.units(0, len(o.Spans)*o.blocks()) }
 
-// units is the specification, and what runs in builds without cgo: unit u is a block of channels of span u / blocks.
+// units is the specification, and what runs in builds without cgo: unit u is a block of channels of
+// span u / blocks.
 func (o *Conv) units(from, to int) {
 	for u := from; u < to; u++ {
 		span, first := o.Spans[u/o.blocks()], u%o.blocks()*convCols
@@ -77,7 +83,8 @@ func (o *Conv) units(from, to int) {
 // block does n channels from first on.
 func (o *Conv) block(span kernels.Span, slot []byte, first, n int) {
 	past, kept, weight := o.Weight.Cols-1, o.kept(), o.Weight.Float32s()
-	var before [MaxTaps - 1][convCols]float32 // the rows before the current one, oldest first, as they are kept
+	// the rows before the current one, oldest first, as they are kept
+	var before [MaxTaps - 1][convCols]float32
 	for t := range past {
 		if span.Pos == 0 {
 			kept.clear(slot, t, first, n)
@@ -129,7 +136,8 @@ func (o *Conv) CPURange(c *cpu.Context, _, _, from, to int) {
 	blocks := o.blocks()
 	for u := from; u < to; { // the blocks of one span in one call
 		end := min(to, (u/blocks+1)*blocks)
-		o.native(c.ISA, o.Spans[u/blocks], u%blocks*convCols, min((end-1)%blocks*convCols+convCols, o.X.Cols))
+		o.native(c.ISA, o.Spans[u/blocks], u%blocks*convCols,
+			min((end-1)%blocks*convCols+convCols, o.X.Cols))
 		u = end
 	}
 }

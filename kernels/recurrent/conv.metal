@@ -1,12 +1,14 @@
-// out = silu(sum over t of weight[c, t] * row[p - past + t, c]) with past = taps - 1, where rows before the current one are rounded to
-// the form of the state. A rounded row depends on that row alone, so rows run in parallel.
+// out = silu(sum over t of weight[c, t] * row[p - past + t, c]) with past = taps - 1, where rows
+// before the current one are rounded to the form of the state. A rounded row depends on that row
+// alone, so rows run in parallel.
 //
-// A simdgroup takes 64 channels, which share a scale in int8, of CHUNK rows of a span; lane l holds channels l and l + 32. It goes
-// down its rows with the ones before in registers: from the state, or rounded anew from x where its chunk begins within the span. An
-// element is one chain of fused multiply-adds from the oldest tap on, so its bits depend on nothing but its inputs.
+// A simdgroup takes 64 channels, which share a scale in int8, of CHUNK rows of a span; lane l holds
+// channels l and l + 32. It goes down its rows with the ones before in registers: from the state,
+// or rounded anew from x where its chunk begins within the span. An element is one chain of fused
+// multiply-adds from the oldest tap on, so its bits depend on nothing but its inputs.
 //
-// The state is written by whoever reads it: the one chunk of a short span. A span of several chunks leaves that to conv_keep, a
-// dispatch later, since its first chunk may still be reading.
+// The state is written by whoever reads it: the one chunk of a short span. A span of several chunks
+// leaves that to conv_keep, a dispatch later, since its first chunk may still be reading.
 #include <metal_stdlib>
 #include "common/kept.h"
 #include "common/span.h"
@@ -180,7 +182,8 @@ kernel void conv(
     before[PAST - 1] = round_row(now);
   }
   if (rows <= int(p.chunk)) {
-    simdgroup_barrier(mem_flags::mem_device);  // all lanes have read the scales that one lane writes
+    // all lanes have read the scales that one lane writes
+    simdgroup_barrier(mem_flags::mem_device);
     for (int i = 0; i < PAST; i++) {
       if (i >= PAST - past) {
         store_row(slot, i - (PAST - past), at, p.channels, before[i], lane);

@@ -31,17 +31,21 @@ func convCases() []kernels.Case {
 	} {
 		spans, rows := spansOf(s.rows, s.pos)
 		cases = append(cases, kernels.Case{
-			Name:   fmt.Sprintf("conv_%s_c%d_t%d_rows%v_pos%v", short(s.state), s.channels, s.taps, s.rows, s.pos),
+			Name: fmt.Sprintf("conv_%s_c%d_t%d_rows%v_pos%v", short(s.state), s.channels, s.taps,
+				s.rows, s.pos),
 			AbsTol: 3e-6, RelTol: 1e-6,
-			Why:   "a sum of up to 8 products of size up to 16 in float32 and v_exp within 2e-7, the reference is float64",
-			Bytes: int64(4*s.channels*(2*rows+s.taps) + 2*len(spans)*ConvStateCols(s.state, s.taps, s.channels)*s.state.Size()),
+			Why: "a sum of up to 8 products of size up to 16 in float32 and v_exp within 2e-7, " +
+				"the reference is float64",
+			Bytes: int64(4*s.channels*(2*rows+s.taps) +
+				2*len(spans)*ConvStateCols(s.state, s.taps, s.channels)*s.state.Size()),
 			New: func(d kernels.Device, r *rand.Rand) (kernels.Op, []kernels.Tensor) {
 				o := &Conv{
 					X:      kernels.RandomTensor(d, r, rows, s.channels, 1),
 					Weight: kernels.RandomTensor(d, r, s.channels, s.taps, 1),
-					State:  randomState(d, r, len(spans)+1, layout{s.state, s.taps - 1, s.channels, convGroup}, 1),
-					Spans:  spans,
-					Out:    kernels.NewTensor(d, kernels.F32, rows, s.channels),
+					State: randomState(d, r, len(spans)+1,
+						layout{s.state, s.taps - 1, s.channels, convGroup}, 1),
+					Spans: spans,
+					Out:   kernels.NewTensor(d, kernels.F32, rows, s.channels),
 				}
 				return o, []kernels.Tensor{o.Out, o.State}
 			},
@@ -50,19 +54,22 @@ func convCases() []kernels.Case {
 	return cases
 }
 
-// spansOf lays spans of the given lengths and positions one after another; slots in reverse order, and slot 0 left alone.
+// spansOf lays spans of the given lengths and positions one after another; slots in reverse order,
+// and slot 0 left alone.
 func spansOf(rows, pos []int) ([]kernels.Span, int) {
 	var spans []kernels.Span
 	next := 0
 	for i, n := range rows {
-		spans = append(spans, kernels.Span{Row: next, Rows: n, Pos: pos[i], Slot: int32(len(rows) - i)})
+		spans = append(spans, kernels.Span{Row: next, Rows: n, Pos: pos[i],
+			Slot: int32(len(rows) - i)})
 		next += n
 	}
 	return spans, next
 }
 
 // randomState is slots of normal values times scale, rounded to the form.
-func randomState(d kernels.Device, r *rand.Rand, slots int, l layout, scale float64) kernels.Tensor {
+func randomState(d kernels.Device, r *rand.Rand, slots int, l layout,
+	scale float64) kernels.Tensor {
 	t := kernels.NewTensor(d, l.dtype, slots, l.stateCols())
 	values := make([]float32, l.cols)
 	for i := range slots {
@@ -78,5 +85,6 @@ func randomState(d kernels.Device, r *rand.Rand, slots int, l layout, scale floa
 
 // short names a form as flags do.
 func short(state kernels.DType) string {
-	return map[kernels.DType]string{kernels.F32: "f32", kernels.BF16: "bf16", kernels.I8: "int8"}[state]
+	return map[kernels.DType]string{kernels.F32: "f32", kernels.BF16: "bf16",
+		kernels.I8: "int8"}[state]
 }

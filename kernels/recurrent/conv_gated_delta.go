@@ -1,16 +1,18 @@
 package recurrent
 
-// GatedDeltaNet's convolution and recurrence as one operator: on the CPU what the one makes for the other never leaves a core's cache.
+// GatedDeltaNet's convolution and recurrence as one operator: on the CPU what the one makes for the
+// other never leaves a core's cache.
 
 import (
 	"headroom/kernels"
 	"headroom/kernels/cpu"
 )
 
-// ConvGatedDelta is a Conv over X, whose output is the QKV of a GatedDelta. Its bits are those of the two, one after the other.
+// ConvGatedDelta is a Conv over X, whose output is the QKV of a GatedDelta. Its bits are those of
+// the two, one after the other.
 //
-// X, Weight and ConvState are as Conv's are, and all else as GatedDelta's. Temp is float32 of X's shape and holds anything afterwards; it may
-// overlap nothing else.
+// X, Weight and ConvState are as Conv's are, and all else as GatedDelta's. Temp is float32 of X's
+// shape and holds anything afterwards; it may overlap nothing else.
 type ConvGatedDelta struct {
 	X         kernels.Tensor
 	Weight    kernels.Tensor
@@ -35,7 +37,8 @@ func (o *ConvGatedDelta) Name() string { return "conv_gated_delta" }
 // parts are the two operators, with what is between them in Temp.
 func (o *ConvGatedDelta) parts() (*Conv, *GatedDelta) {
 	o.conv = Conv{X: o.X, Weight: o.Weight, State: o.ConvState, Spans: o.Spans, Out: o.Temp}
-	o.delta = GatedDelta{QKV: o.Temp, A: o.A, B: o.B, ALog: o.ALog, DtBias: o.DtBias, State: o.State, Spans: o.Spans, Out: o.Out,
+	o.delta = GatedDelta{QKV: o.Temp, A: o.A, B: o.B, ALog: o.ALog, DtBias: o.DtBias,
+		State: o.State, Spans: o.Spans, Out: o.Out,
 		Hk: o.Hk, Hv: o.Hv, Dk: o.Dk, Dv: o.Dv}
 	return &o.conv, &o.delta
 }
@@ -67,7 +70,8 @@ func (o *ConvGatedDelta) CPU(c *cpu.Context) {
 	delta.CPU(c)
 }
 
-// headsApart tells whether no scale of the convolution's state is for channels of two heads, or of q and k: heads can then be rounded by different threads.
+// headsApart tells whether no scale of the convolution's state is for channels of two heads, or of
+// q and k: heads can then be rounded by different threads.
 func (o *ConvGatedDelta) headsApart() bool {
 	return o.ConvState.DType != kernels.I8 || o.Dk%convGroup == 0 && o.Dv%convGroup == 0
 }

@@ -18,7 +18,8 @@ func convGatedDeltaCases() []kernels.Case {
 		{gatedDeltaShape{kernels.F32, 16, 32, 128, 128, []int{128}, []int{512}}, 4},
 		{gatedDeltaShape{kernels.BF16, 1, 3, 20, 37, []int{3, 130}, []int{1, 0}}, 3},
 		{gatedDeltaShape{kernels.I8, 2, 4, 64, 64, []int{2, 70}, []int{9, 0}}, 4},
-		{gatedDeltaShape{kernels.I8, 1, 1, 40, 24, []int{5}, []int{6}}, 5}, // heads share scales of the convolution's state
+		// heads share scales of the convolution's state
+		{gatedDeltaShape{kernels.I8, 1, 1, 40, 24, []int{5}, []int{6}}, 5},
 	} {
 		cases = append(cases, s.toCaseAfterConv(s.taps))
 	}
@@ -32,16 +33,19 @@ func (s gatedDeltaShape) toCaseAfterConv(taps int) kernels.Case {
 	return kernels.Case{
 		Name:   fmt.Sprintf("conv_%s_t%d", alone.Name, taps),
 		AbsTol: 1.5 * alone.AbsTol, RelTol: 1.5 * alone.RelTol,
-		Why:   "as of gated_delta, with values that are silu of taps products of at most 1, few of them over 1.5, themselves as near as conv's",
+		Why: "as of gated_delta, with values that are silu of taps products of at most 1, few " +
+			"of them over 1.5, themselves as near as conv's",
 		Bytes: alone.Bytes, Flops: alone.Flops,
 		New: func(d kernels.Device, r *rand.Rand) (kernels.Op, []kernels.Tensor) {
 			op, outputs := alone.New(d, r)
 			delta := op.(*GatedDelta)
 			o := &ConvGatedDelta{
-				X:         delta.QKV,
-				Weight:    kernels.RandomTensor(d, r, channels, taps, 1),
-				ConvState: randomState(d, r, len(spans)+1, layout{s.state, taps - 1, channels, convGroup}, 1),
-				A:         delta.A, B: delta.B, ALog: delta.ALog, DtBias: delta.DtBias, State: delta.State, Spans: spans,
+				X:      delta.QKV,
+				Weight: kernels.RandomTensor(d, r, channels, taps, 1),
+				ConvState: randomState(d, r, len(spans)+1,
+					layout{s.state, taps - 1, channels, convGroup}, 1),
+				A: delta.A, B: delta.B, ALog: delta.ALog, DtBias: delta.DtBias,
+				State: delta.State, Spans: spans,
 				Temp: kernels.NewTensor(d, kernels.F32, rows, channels), Out: delta.Out,
 				Hk: s.hk, Hv: s.hv, Dk: s.dk, Dv: s.dv,
 			}

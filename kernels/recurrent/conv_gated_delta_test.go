@@ -11,7 +11,8 @@ import (
 	"headroom/kernels/kerneltest"
 )
 
-// fusedShape is a ConvGatedDelta to test; conv is the form of the convolution's state, which need not be that of the other.
+// fusedShape is a ConvGatedDelta to test; conv is the form of the convolution's state, which need
+// not be that of the other.
 type fusedShape struct {
 	conv, state          kernels.DType
 	hk, hv, dk, dv, taps int
@@ -20,7 +21,8 @@ type fusedShape struct {
 func (s fusedShape) channels() int { return 2*s.hk*s.dk + s.hv*s.dv }
 
 func (s fusedShape) name() string {
-	return fmt.Sprintf("%s_%s_hk%d_hv%d_dk%d_dv%d_t%d", short(s.conv), short(s.state), s.hk, s.hv, s.dk, s.dv, s.taps)
+	return fmt.Sprintf("%s_%s_hk%d_hv%d_dk%d_dv%d_t%d", short(s.conv), short(s.state), s.hk, s.hv,
+		s.dk, s.dv, s.taps)
 }
 
 // random makes the operator with two slots more than spans, of noise.
@@ -28,18 +30,24 @@ func (s fusedShape) random(d kernels.Device, spans []kernels.Span, rows int) *Co
 	r := rand.New(rand.NewPCG(uint64(s.channels()), uint64(s.taps)))
 	values := s.hv * s.dv
 	return &ConvGatedDelta{
-		X: kernels.RandomTensor(d, r, rows, s.channels(), 1), Weight: kernels.RandomTensor(d, r, s.channels(), s.taps, 1),
-		ConvState: randomState(d, r, len(spans)+2, layout{s.conv, s.taps - 1, s.channels(), convGroup}, 1),
-		A:         kernels.RandomTensor(d, r, rows, s.hv, 1), B: kernels.RandomTensor(d, r, rows, s.hv, 1),
-		ALog: kernels.RandomTensor(d, r, 1, s.hv, 1), DtBias: kernels.RandomTensor(d, r, 1, s.hv, 1),
-		State: randomState(d, r, len(spans)+2, layout{s.state, values, s.dk, s.dk}, 0.3), Spans: spans,
-		Temp: kernels.NewTensor(d, kernels.F32, rows, s.channels()), Out: kernels.NewTensor(d, kernels.F32, rows, values),
-		Hk: s.hk, Hv: s.hv, Dk: s.dk, Dv: s.dv,
+		X:      kernels.RandomTensor(d, r, rows, s.channels(), 1),
+		Weight: kernels.RandomTensor(d, r, s.channels(), s.taps, 1),
+		ConvState: randomState(d, r, len(spans)+2,
+			layout{s.conv, s.taps - 1, s.channels(), convGroup}, 1),
+		A:      kernels.RandomTensor(d, r, rows, s.hv, 1),
+		B:      kernels.RandomTensor(d, r, rows, s.hv, 1),
+		ALog:   kernels.RandomTensor(d, r, 1, s.hv, 1),
+		DtBias: kernels.RandomTensor(d, r, 1, s.hv, 1),
+		State:  randomState(d, r, len(spans)+2, layout{s.state, values, s.dk, s.dk}, 0.3),
+		Spans:  spans,
+		Temp:   kernels.NewTensor(d, kernels.F32, rows, s.channels()),
+		Out:    kernels.NewTensor(d, kernels.F32, rows, values),
+		Hk:     s.hk, Hv: s.hv, Dk: s.dk, Dv: s.dv,
 	}
 }
 
-// TestConvGatedDeltaIsItsParts: in one operator the bits are those of Conv and GatedDelta, outputs and both states, on every device and with so
-// many threads that key heads are cut into parts.
+// TestConvGatedDeltaIsItsParts: in one operator the bits are those of Conv and GatedDelta, outputs
+// and both states, on every device and with so many threads that key heads are cut into parts.
 func TestConvGatedDeltaIsItsParts(t *testing.T) {
 	var devices []kernels.Device
 	for _, isa := range cpu.Available() {
@@ -78,9 +86,11 @@ func TestConvGatedDeltaIsItsParts(t *testing.T) {
 			for _, c := range []struct {
 				what      string
 				got, want kernels.Tensor
-			}{{"output", one.Out, two.Out}, {"state", one.State, two.State}, {"convolution's state", one.ConvState, two.ConvState}} {
+			}{{"output", one.Out, two.Out}, {"state", one.State, two.State},
+				{"convolution's state", one.ConvState, two.ConvState}} {
 				if !bytes.Equal(kerneltest.Elements(c.got), kerneltest.Elements(c.want)) {
-					t.Errorf("%s: %s: other %s than from one after the other", d.Name(), s.name(), c.what)
+					t.Errorf("%s: %s: other %s than from one after the other", d.Name(), s.name(),
+						c.what)
 				}
 			}
 		}

@@ -32,9 +32,11 @@ func metalForm(dtype kernels.DType) int {
 func init() {
 	for i, form := range metalForms {
 		for taps := 2; taps <= MaxTaps; taps++ {
-			constants := []metal.ConstantValue{{Name: "form", Value: uint32(form)}, {Name: "taps", Value: uint32(taps)}}
+			constants := []metal.ConstantValue{{Name: "form", Value: uint32(form)},
+				{Name: "taps", Value: uint32(taps)}}
 			convKernels[i][taps] = gpu.NewKernel[convParams](convSource, "conv", constants...)
-			convKeepKernels[i][taps] = gpu.NewKernel[convParams](convSource, "conv_keep", constants...)
+			convKeepKernels[i][taps] = gpu.NewKernel[convParams](convSource, "conv_keep",
+				constants...)
 		}
 	}
 }
@@ -43,22 +45,29 @@ func init() {
 type convParams struct{ Channels, XStride, OutStride, SlotBytes, Chunk uint32 }
 
 const (
-	convChunk      = 32 // rows of a simdgroup: the few that it rounds anew before them weigh little, and a prompt has many of them
-	convSimdgroups = 4  // of a threadgroup
+	// rows of a simdgroup: the few that it rounds anew before them weigh little, and a prompt has
+	// many of them
+	convChunk      = 32
+	convSimdgroups = 4 // of a threadgroup
 )
 
-// Metal implements gpu.Op: a simdgroup to 64 channels of a chunk of rows, and a second dispatch for the states of spans of several chunks.
+// Metal implements gpu.Op: a simdgroup to 64 channels of a chunk of rows, and a second dispatch for
+// the states of spans of several chunks.
 func (o *Conv) Metal(c *gpu.Context) {
-	p := convParams{Channels: uint32(o.X.Cols), XStride: uint32(o.X.Stride), OutStride: uint32(o.Out.Stride),
+	p := convParams{Channels: uint32(o.X.Cols), XStride: uint32(o.X.Stride),
+		OutStride: uint32(o.Out.Stride),
 		SlotBytes: uint32(o.State.Stride * o.State.DType.Size()), Chunk: convChunk}
 	longest := mostRows(o.Spans)
 	blocks := (o.X.Cols + convGroup*convSimdgroups - 1) / (convGroup * convSimdgroups)
-	g := gpu.Grid{Groups: metal.Size{X: blocks, Y: (longest + convChunk - 1) / convChunk, Z: len(o.Spans)}, Threads: metal.Size{X: 32 * convSimdgroups, Y: 1, Z: 1}}
+	g := gpu.Grid{Groups: metal.Size{X: blocks, Y: (longest + convChunk - 1) / convChunk,
+		Z: len(o.Spans)}, Threads: metal.Size{X: 32 * convSimdgroups, Y: 1, Z: 1}}
 	form, taps := metalForm(o.State.DType), o.Weight.Cols
-	convKernels[form][taps].Dispatch(c, p, g, gpu.Read(o.X), gpu.Read(o.Weight), gpu.Write(o.State), c.Spans(o.Spans), gpu.Write(o.Out))
+	convKernels[form][taps].Dispatch(c, p, g, gpu.Read(o.X), gpu.Read(o.Weight), gpu.Write(o.State),
+		c.Spans(o.Spans), gpu.Write(o.Out))
 	if longest > convChunk {
 		g.Groups.Y = 1
-		convKeepKernels[form][taps].Dispatch(c, p, g, gpu.Read(o.X), gpu.Write(o.State), c.Spans(o.Spans))
+		convKeepKernels[form][taps].Dispatch(c, p, g, gpu.Read(o.X), gpu.Write(o.State),
+			c.Spans(o.Spans))
 	}
 }
 

@@ -13,16 +13,18 @@ import (
 	"headroom/kernels/kerneltest"
 )
 
-// The exactness rule, for operators with a state: however a sequence's tokens are cut into spans, whatever else is in the batch
-// and whichever slot holds the state, outputs and final state are the same bits, in every form a state is kept in.
+// The exactness rule, for operators with a state: however a sequence's tokens are cut into spans,
+// whatever else is in the batch and whichever slot holds the state, outputs and final state are the
+// same bits, in every form a state is kept in.
 
-// subject is an operator to test: it reads rows of inputs floats, writes rows of outputs floats, and its slots hold state elements of
-// dtype.
+// subject is an operator to test: it reads rows of inputs floats, writes rows of outputs floats,
+// and its slots hold state elements of dtype.
 type subject struct {
 	name                   string
 	inputs, outputs, state int
 	dtype                  kernels.DType
-	build                  func(d kernels.Device, r *rand.Rand) func(in, state, out kernels.Tensor, spans []kernels.Span) kernels.Op
+	build                  func(d kernels.Device, r *rand.Rand) func(in, state, out kernels.Tensor,
+		spans []kernels.Span) kernels.Op
 }
 
 func subjects() (list []subject) {
@@ -36,47 +38,66 @@ func subjectsIn(dtype kernels.DType) []subject {
 	list := []subject{}
 	for _, taps := range []int{2, 4, 5} {
 		const channels = 275 // more than a block, and no multiple of 16
-		list = append(list, subject{fmt.Sprintf("conv_%s_taps%d", short(dtype), taps), channels, channels, ConvStateCols(dtype, taps, channels), dtype,
-			func(d kernels.Device, r *rand.Rand) func(in, state, out kernels.Tensor, spans []kernels.Span) kernels.Op {
+		list = append(list, subject{fmt.Sprintf("conv_%s_taps%d", short(dtype), taps), channels,
+			channels, ConvStateCols(dtype, taps, channels), dtype,
+			func(d kernels.Device, r *rand.Rand) func(in, state, out kernels.Tensor,
+				spans []kernels.Span) kernels.Op {
 				weight := kernels.RandomTensor(d, r, channels, taps, 1)
 				return func(in, state, out kernels.Tensor, spans []kernels.Span) kernels.Op {
 					return &Conv{X: in, Weight: weight, State: state, Spans: spans, Out: out}
 				}
 			}})
 	}
-	for _, s := range []struct{ hk, hv, dk, dv int }{{1, 2, 32, 32}, {2, 2, 128, 48}, {1, 3, 24, 21}} {
+	for _, s := range []struct{ hk, hv, dk, dv int }{{1, 2, 32, 32}, {2, 2, 128, 48},
+		{1, 3, 24, 21}} {
 		width := 2*s.hk*s.dk + s.hv*s.dv
-		list = append(list, subject{fmt.Sprintf("gated_delta_%s_hk%d_hv%d_dk%d_dv%d", short(dtype), s.hk, s.hv, s.dk, s.dv),
+		list = append(list, subject{fmt.Sprintf("gated_delta_%s_hk%d_hv%d_dk%d_dv%d", short(dtype),
+			s.hk, s.hv, s.dk, s.dv),
 			width + 2*s.hv, s.hv * s.dv, GatedDeltaStateCols(dtype, s.hv*s.dv, s.dk), dtype,
-			func(d kernels.Device, r *rand.Rand) func(in, state, out kernels.Tensor, spans []kernels.Span) kernels.Op {
-				aLog, dtBias := kernels.RandomTensor(d, r, 1, s.hv, 1), kernels.RandomTensor(d, r, 1, s.hv, 1)
+			func(d kernels.Device, r *rand.Rand) func(in, state, out kernels.Tensor,
+				spans []kernels.Span) kernels.Op {
+				aLog, dtBias := kernels.RandomTensor(d, r, 1, s.hv, 1),
+					kernels.RandomTensor(d, r, 1, s.hv, 1)
 				return func(in, state, out kernels.Tensor, spans []kernels.Span) kernels.Op {
-					return &GatedDelta{QKV: in.Columns(0, width), A: in.Columns(width, width+s.hv), B: in.Columns(width+s.hv, width+2*s.hv),
-						ALog: aLog, DtBias: dtBias, State: state, Spans: spans, Out: out, Hk: s.hk, Hv: s.hv, Dk: s.dk, Dv: s.dv}
+					return &GatedDelta{QKV: in.Columns(0, width), A: in.Columns(width, width+s.hv),
+						B:    in.Columns(width+s.hv, width+2*s.hv),
+						ALog: aLog, DtBias: dtBias, State: state, Spans: spans, Out: out, Hk: s.hk,
+						Hv: s.hv, Dk: s.dk, Dv: s.dv}
 				}
 			}})
 	}
-	for _, s := range []fusedShape{{dtype, dtype, 2, 2, 64, 64, 4}, {dtype, dtype, 1, 3, 24, 21, 3}} {
-		width, split := s.channels(), ConvStateCols(dtype, s.taps, s.channels()) // a slot is that of the convolution, then the other
-		list = append(list, subject{"conv_gated_delta_" + s.name(), width + 2*s.hv, s.hv * s.dv, split + GatedDeltaStateCols(dtype, s.hv*s.dv, s.dk), dtype,
-			func(d kernels.Device, r *rand.Rand) func(in, state, out kernels.Tensor, spans []kernels.Span) kernels.Op {
-				weight, aLog, dtBias := kernels.RandomTensor(d, r, width, s.taps, 1), kernels.RandomTensor(d, r, 1, s.hv, 1), kernels.RandomTensor(d, r, 1, s.hv, 1)
+	for _, s := range []fusedShape{{dtype, dtype, 2, 2, 64, 64, 4},
+		{dtype, dtype, 1, 3, 24, 21, 3}} {
+		// a slot is that of the convolution, then the other
+		width, split := s.channels(), ConvStateCols(dtype, s.taps, s.channels())
+		list = append(list, subject{"conv_gated_delta_" + s.name(), width + 2*s.hv, s.hv * s.dv,
+			split + GatedDeltaStateCols(dtype, s.hv*s.dv, s.dk), dtype,
+			func(d kernels.Device, r *rand.Rand) func(in, state, out kernels.Tensor,
+				spans []kernels.Span) kernels.Op {
+				weight, aLog, dtBias := kernels.RandomTensor(d, r, width, s.taps, 1),
+					kernels.RandomTensor(d, r, 1, s.hv, 1), kernels.RandomTensor(d, r, 1, s.hv, 1)
 				return func(in, state, out kernels.Tensor, spans []kernels.Span) kernels.Op {
-					return &ConvGatedDelta{X: in.Columns(0, width), Weight: weight, ConvState: state.Columns(0, split),
-						A: in.Columns(width, width+s.hv), B: in.Columns(width+s.hv, width+2*s.hv), ALog: aLog, DtBias: dtBias, State: state.Columns(split, state.Cols),
-						Spans: spans, Temp: kernels.NewTensor(d, kernels.F32, in.Rows, width), Out: out, Hk: s.hk, Hv: s.hv, Dk: s.dk, Dv: s.dv}
+					return &ConvGatedDelta{X: in.Columns(0, width), Weight: weight,
+						ConvState: state.Columns(0, split),
+						A:         in.Columns(width, width+s.hv),
+						B:         in.Columns(width+s.hv, width+2*s.hv),
+						ALog:      aLog, DtBias: dtBias, State: state.Columns(split, state.Cols),
+						Spans: spans, Temp: kernels.NewTensor(d, kernels.F32, in.Rows, width),
+						Out: out, Hk: s.hk, Hv: s.hv, Dk: s.dk, Dv: s.dv}
 				}
 			}})
 	}
 	return list
 }
 
-// piece is tokens [from, to) of sequence seq; a batch is a list of pieces, and a plan a list of batches.
+// piece is tokens [from, to) of sequence seq; a batch is a list of pieces, and a plan a list of
+// batches.
 type piece struct{ seq, from, to int }
 
 const slots = 4
 
-// tokens is longer than one window of GatedDelta, so that every plan also moves the windows' borders.
+// tokens is longer than one window of GatedDelta, so that every plan also moves the windows'
+// borders.
 const tokens = windowRows + 7
 
 type plan struct {
@@ -84,7 +105,8 @@ type plan struct {
 	batches [][]piece
 }
 
-// play runs a plan on d from slots full of NaN and returns sequence 0's outputs and final state. Sequence i lives in slot i+shift.
+// play runs a plan on d from slots full of NaN and returns sequence 0's outputs and final state.
+// Sequence i lives in slot i+shift.
 func play(s subject, d kernels.Device, shift int, plan [][]piece) (out, state []byte) {
 	r := rand.New(rand.NewPCG(1, 2))
 	build := s.build(d, r)
@@ -102,13 +124,16 @@ func play(s subject, d kernels.Device, shift int, plan [][]piece) (out, state []
 		for _, p := range batch {
 			rows += p.to - p.from
 		}
-		in, outs := kernels.NewTensor(d, kernels.F32, rows, s.inputs), kernels.NewTensor(d, kernels.F32, rows, s.outputs)
+		in, outs := kernels.NewTensor(d, kernels.F32, rows, s.inputs),
+			kernels.NewTensor(d, kernels.F32, rows, s.outputs)
 		var spans []kernels.Span
 		row := 0
 		for _, p := range batch {
 			n := p.to - p.from
-			copy(in.RowRange(row, row+n).Float32s(), sequences[p.seq].RowRange(p.from, p.to).Float32s())
-			spans = append(spans, kernels.Span{Row: row, Rows: n, Pos: p.from, Slot: int32(slot(p.seq))})
+			copy(in.RowRange(row, row+n).Float32s(),
+				sequences[p.seq].RowRange(p.from, p.to).Float32s())
+			spans = append(spans, kernels.Span{Row: row, Rows: n, Pos: p.from,
+				Slot: int32(slot(p.seq))})
 			row += n
 		}
 		d.Run(build(in, states, outs, spans))
@@ -117,7 +142,8 @@ func play(s subject, d kernels.Device, shift int, plan [][]piece) (out, state []
 		}
 		for i, p := range batch {
 			if p.seq == 0 {
-				out = append(out, kerneltest.Elements(outs.RowRange(spans[i].Row, spans[i].Row+spans[i].Rows))...)
+				out = append(out, kerneltest.Elements(
+					outs.RowRange(spans[i].Row, spans[i].Row+spans[i].Rows))...)
 			}
 		}
 	}
@@ -128,13 +154,15 @@ func play(s subject, d kernels.Device, shift int, plan [][]piece) (out, state []
 func plans() []plan {
 	list := []plan{
 		{"batched", [][]piece{{{1, 0, 9}, {0, 0, tokens}, {2, 0, 3}}}},
-		{"batched and cut", [][]piece{{{1, 0, 60}, {0, 0, 30}}, {{1, 60, 61}, {2, 0, 8}, {0, 30, 31}, {3, 0, 1}}, {{0, 31, tokens}, {2, 8, 9}}}},
+		{"batched and cut", [][]piece{{{1, 0, 60}, {0, 0, 30}},
+			{{1, 60, 61}, {2, 0, 8}, {0, 30, 31}, {3, 0, 1}}, {{0, 31, tokens}, {2, 8, 9}}}},
 	}
 	single := plan{name: "token by token"}
 	for i := range tokens {
 		single.batches = append(single.batches, []piece{{0, i, i + 1}})
 		if i > 0 {
-			list = append(list, plan{fmt.Sprintf("cut at %d", i), [][]piece{{{0, 0, i}}, {{0, i, tokens}}}})
+			list = append(list, plan{fmt.Sprintf("cut at %d", i),
+				[][]piece{{{0, 0, i}}, {{0, i, tokens}}}})
 		}
 	}
 	return append(list, single)
@@ -145,11 +173,12 @@ func TestExact(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			var native []byte
 			for _, isa := range cpu.Available() {
-				out := testPlans(t, s, fmt.Sprint(isa), plans(), func(i int, use func(kernels.Device)) {
-					d := kernels.NewCPU(cpu.Options{ISA: isa, Threads: 1 + i%3})
-					defer d.Close()
-					use(d)
-				})
+				out := testPlans(t, s, fmt.Sprint(isa), plans(),
+					func(i int, use func(kernels.Device)) {
+						d := kernels.NewCPU(cpu.Options{ISA: isa, Threads: 1 + i%3})
+						defer d.Close()
+						use(d)
+					})
 				if isa == cpu.Generic {
 					continue
 				}
@@ -177,12 +206,19 @@ func TestMetalExact(t *testing.T) {
 	}
 }
 
-// testPlans compares every plan, run on device i, with one span alone on device 0, whose outputs and state it returns.
-func testPlans(t *testing.T, s subject, name string, list []plan, on func(i int, use func(kernels.Device))) []byte {
+// testPlans compares every plan, run on device i, with one span alone on device 0, whose outputs
+// and state it returns.
+func testPlans(t *testing.T, s subject, name string, list []plan,
+	on func(i int, use func(kernels.Device))) []byte {
 	var wantOut, wantState, out, state []byte
-	on(0, func(d kernels.Device) { wantOut, wantState = play(s, d, 0, [][]piece{{{0, 0, tokens}}}) })
-	if at, _, _ := kerneltest.Differ(wantOut, wantOut, 0, 0); at >= 0 { // only a NaN differs from itself
-		t.Errorf("%s: NaN in the output: a span at position 0 must not see what its slot held", name)
+	on(0, func(d kernels.Device) {
+		wantOut,
+			wantState = play(s, d, 0, [][]piece{{{0, 0, tokens}}})
+	})
+	if at, _, _ := kerneltest.Differ(wantOut, wantOut, 0, 0); at >= 0 {
+		// only a NaN differs from itself
+		t.Errorf("%s: NaN in the output: a span at position 0 must not see what its slot held",
+			name)
 	}
 	for i, p := range list {
 		on(i, func(d kernels.Device) { out, state = play(s, d, i, p.batches) })

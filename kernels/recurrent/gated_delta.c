@@ -1,17 +1,19 @@
-// The gated delta rule, in the form that recurrent.h and GatedDelta in gated_delta.go describe. A token passes a value row s [dk]
-// of the state with two dot products and one update,
+// The gated delta rule, in the form that recurrent.h and GatedDelta in gated_delta.go describe. A
+// token passes a value row s [dk] of the state with two dot products and one update,
 //
 //     d   = (v - g * (s.k)) * beta
 //     out = g * (s.q) + d * (q.k)          which is (g s + d k).q
 //     s   = g * s + d * k
 //
-// so both dot products read the row once, before it changes, and one pass over a row brings a token's update and the next token's dot
-// products. Value rows are independent: sixteen at a time stay in the first-level cache while the tokens pass, and their sums end in the
-// lanes of one vector. Two sixteens take turns, since d is known only when the sums are added up. Lane i of a dot product adds up columns i,
-// i+16, ...; then the lanes add up in the order of v_sum.
+// so both dot products read the row once, before it changes, and one pass over a row brings a
+// token's update and the next token's dot products. Value rows are independent: sixteen at a time
+// stay in the first-level cache while the tokens pass, and their sums end in the lanes of one
+// vector. Two sixteens take turns, since d is known only when the sums are added up. Lane i of a
+// dot product adds up columns i, i+16, ...; then the lanes add up in the order of v_sum.
 //
-// A unit of work is all tokens of a span and value rows of one key head, in windows of tokens: their q, k, v and out lie together in the
-// thread's scratch, as in rows of several KB they would be lines far apart. A convolution before it (conv.c) puts q, k and v right there.
+// A unit of work is all tokens of a span and value rows of one key head, in windows of tokens:
+// their q, k, v and out lie together in the thread's scratch, as in rows of several KB they would
+// be lines far apart. A convolution before it (conv.c) puts q, k and v right there.
 #include "recurrent.h"
 
 #define MAX_KEY_DIM 256 // as in gated_delta.go
@@ -30,9 +32,12 @@
 #define ROWS_AT_ONCE 2
 #endif
 
-#define TOKENS_AHEAD 4 // that are fetched: a token's rows lie a stride apart that no hardware follows; those behind the last do no harm
+// that are fetched: a token's rows lie a stride apart that no hardware follows; those behind the
+// last do no harm
+#define TOKENS_AHEAD 4
 
-// log(1 + u) for u in [0, 1]: 2 atanh(z) with z = u / (2 + u) <= 1/3, nine terms of its series (the next is under 1e-10).
+// log(1 + u) for u in [0, 1]: 2 atanh(z) with z = u / (2 + u) <= 1/3, nine terms of its series (the
+// next is under 1e-10).
 SIMD f32x16 KERNEL(log1p_unit)(f32x16 u) {
     f32x16 z = v_div(u, v_add(v_set1(2.0f), u)), z2 = v_mul(z, z);
     f32x16 p = v_set1(1.0f / 17);
@@ -65,8 +70,8 @@ SIMD void KERNEL(normalize)(float *out, const float *x, int64_t dk, float scale)
         v_store(out + c, v_mul(dk - c < 16 ? v_load_n(x + c, (int)(dk - c)) : v_load(x + c), s));
 }
 
-// The tokens of a window as one head sees them, in the thread's scratch: q and k [tokens, 2, padded], v and out [tokens, columns] of so many
-// value rows, g, beta and q.k [tokens].
+// The tokens of a window as one head sees them, in the thread's scratch: q and k [tokens, 2,
+// padded], v and out [tokens, columns] of so many value rows, g, beta and q.k [tokens].
 typedef struct {
     float *keys, *v, *out, *g, *beta, *qk;
     int64_t padded, columns, tokens;
@@ -120,9 +125,10 @@ SIMD void KERNEL(copy_columns)(float *to, ptrdiff_t to_stride, const float *from
     }
 }
 
-// Sixteen sums of lanes at once, in v_sum's order and so to the bit: halves of two vectors meet in one addition, as the lanes of each would alone.
-// fold4 takes four rows a part of the way, a quad; fold16 takes four quads to their sums, row i in lane i. With `largest` it is v_hmax
-// instead, a constant where it is inlined.
+// Sixteen sums of lanes at once, in v_sum's order and so to the bit: halves of two vectors meet in
+// one addition, as the lanes of each would alone. fold4 takes four rows a part of the way, a quad;
+// fold16 takes four quads to their sums, row i in lane i. With `largest` it is v_hmax instead, a
+// constant where it is inlined.
 #if ISA == ISA_AVX512 || ISA == ISA_VNNI
 typedef __m512 KERNEL(quad); // quarter j: row j
 SIMD f32x16 KERNEL(meet)(const int largest, f32x16 x, f32x16 y) { return largest ? v_max(x, y) : v_add(x, y); }
@@ -140,7 +146,8 @@ SIMD f32x16 KERNEL(fold16)(const int largest, const KERNEL(quad) *c) {
         __m512d x = _mm512_castps_pd(c[2 * i]), y = _mm512_castps_pd(c[2 * i + 1]);
         d[i] = KERNEL(meet)(largest, _mm512_castpd_ps(_mm512_unpacklo_pd(x, y)), _mm512_castpd_ps(_mm512_unpackhi_pd(x, y)));
     }
-    f32x16 e = KERNEL(meet)(largest, _mm512_shuffle_ps(d[0], d[1], 0x88), _mm512_shuffle_ps(d[0], d[1], 0xdd)); // lane 4j+i: row j of quad i
+    // lane 4j+i: row j of quad i
+    f32x16 e = KERNEL(meet)(largest, _mm512_shuffle_ps(d[0], d[1], 0x88), _mm512_shuffle_ps(d[0], d[1], 0xdd));
     return _mm512_permutexvar_ps(_mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), e);
 }
 #elif ISA == ISA_AVX2
@@ -209,20 +216,23 @@ static void KERNEL(rows_clear)(const int form, KERNEL(kept_rows) kept, int64_t n
     if (form == KEPT_I8) memset(kept.scales, 0, (size_t)n * 4);
 }
 
-// Sixteen value rows while the tokens pass. Between tokens the rows are floats in the first-level cache that have the precision of the
-// form: in the slot itself, or in a copy that the first token makes and the last one puts back; int8 ones are codes, and their scales
-// one vector.
+// Sixteen value rows while the tokens pass. Between tokens the rows are floats in the first-level
+// cache that have the precision of the form: in the slot itself, or in a copy that the first token
+// makes and the last one puts back; int8 ones are codes, and their scales one vector.
 typedef struct {
     KERNEL(kept_rows) kept;
     float *rows;                // [16, width]
-    float decay[16], step[16];  // of the token whose update is due; decay is one number where it is not int8's
-    float recode[16];           // int8: its rows have been updated, and become codes by these factors
+    // of the token whose update is due; decay is one number where it is not int8's
+    float decay[16], step[16];
+    // int8: its rows have been updated, and become codes by these factors
+    float recode[16];
     f32x16 scale;
 } KERNEL(sixteen);
 
 #if ISA == ISA_AVX2
-// sixteen_pass between two tokens for rows in float32, where nearly all time goes. Two rows share what is read of k and q if the two halves of the
-// lanes take turns: eight sums, three factors, three of k and q and two of the rows are all registers.
+// sixteen_pass between two tokens for rows in float32, where nearly all time goes. Two rows share
+// what is read of k and q if the two halves of the lanes take turns: eight sums, three factors,
+// three of k and q and two of the rows are all registers.
 SIMD void KERNEL(float_pass)(KERNEL(sixteen) *s, int64_t width, const float *last_k, const float *k, const float *q, KERNEL(quad) *sk, KERNEL(quad) *sq) {
     const __m256 g = _mm256_set1_ps(s->decay[0]);
     for (int quad = 0; quad < 4; quad++) {
@@ -251,8 +261,9 @@ SIMD void KERNEL(float_pass)(KERNEL(sixteen) *s, int64_t width, const float *las
 }
 #endif
 
-// One pass over sixteen rows: the last token's update (`update`), then this token's dot products (`dots`) with k and with q, as quads. Rows are
-// loaded in the form from and stored in the form to; those in float32 are `rows`. All but pointers and sizes are constants where it is inlined.
+// One pass over sixteen rows: the last token's update (`update`), then this token's dot products
+// (`dots`) with k and with q, as quads. Rows are loaded in the form from and stored in the form to;
+// those in float32 are `rows`. All but pointers and sizes are constants where it is inlined.
 SIMD void KERNEL(sixteen_pass)(const int form, const int from, const int to, const int update, const int dots, KERNEL(sixteen) *s, int64_t width,
                                int64_t dk, const float *last_k, const float *k, const float *q, KERNEL(quad) *sk, KERNEL(quad) *sq) {
 #if ISA == ISA_AVX2
@@ -297,7 +308,8 @@ SIMD void KERNEL(sixteen_pass)(const int form, const int from, const int to, con
     }
 }
 
-// int8: sixteen rows of codes become decay[r] * row r + step[r] * k, and what makes codes of them again is known.
+// int8: sixteen rows of codes become decay[r] * row r + step[r] * k, and what makes codes of them
+// again is known.
 SIMD void KERNEL(sixteen_grow)(KERNEL(sixteen) *s, int64_t width, const float *k) {
     KERNEL(quad) quads[4];
     for (int quad = 0; quad < 4; quad++) {
@@ -320,8 +332,9 @@ SIMD void KERNEL(sixteen_grow)(KERNEL(sixteen) *s, int64_t width, const float *k
     s->scale = v_div(most, v_set1(LARGEST_CODE));
 }
 
-// Passes the tokens through `sixteens` times sixteen value rows, from column row of v and out on. They take turns: while the sums of one are
-// added up, the rows of the other pass. form and dk are constants where it is inlined.
+// Passes the tokens through `sixteens` times sixteen value rows, from column row of v and out on.
+// They take turns: while the sums of one are added up, the rows of the other pass. form and dk are
+// constants where it is inlined.
 SIMD void KERNEL(rows_pass)(const int form, KERNEL(head_tokens) h, int64_t row, KERNEL(kept_rows) kept, int64_t dk, int sixteens) {
     KERNEL(sixteen) all[SIXTEENS];
     float copy[SIXTEENS][16 * MAX_KEY_DIM];
@@ -397,7 +410,8 @@ SIMD void KERNEL(one_row)(const int form, KERNEL(head_tokens) h, int64_t row, KE
 
 // Passes the tokens through the first h.columns rows of kept.
 SIMD void KERNEL(head_rows)(const int form, KERNEL(head_tokens) h, KERNEL(kept_rows) kept, int64_t dk) {
-    const int64_t most = form == KEPT_I8 ? 1 : SIXTEENS; // int8's have work enough between a token's sums and its rows
+    // int8's have work enough between a token's sums and its rows
+    const int64_t most = form == KEPT_I8 ? 1 : SIXTEENS;
     for (int64_t row = 0; row < h.columns;) {
         const int64_t sixteens = (h.columns - row) / 16 < most ? (h.columns - row) / 16 : most;
         const KERNEL(kept_rows) rows = KERNEL(rows_after)(form, kept, row, dk);
@@ -410,7 +424,8 @@ SIMD void KERNEL(head_rows)(const int form, KERNEL(head_tokens) h, KERNEL(kept_r
 void KERNEL(headroom_conv_rows)(const headroom_conv_span *span, int64_t c, int64_t to_c, int64_t from, int64_t to, int keep, float *out,
                                 ptrdiff_t out_stride); // conv.c
 
-// The keys of the window that begins with token first; keep: all of it is the last that the convolution's state of them is for.
+// The keys of the window that begins with token first; keep: all of it is the last that the
+// convolution's state of them is for.
 SIMD void KERNEL(window_keys)(KERNEL(head_tokens) h, headroom_gated_delta d, const headroom_conv_span *in, int64_t first, int64_t key_head, int keep) {
     const int64_t q = key_head * d.dk, k = q + d.hk * d.dk, end = first + h.tokens;
     if (!in->weight) {

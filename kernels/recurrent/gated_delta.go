@@ -1,7 +1,8 @@
 package recurrent
 
-// Linear attention's recurrence: a state of fixed size per head takes the place of a cache that grows. Tokens of a span go
-// through it strictly in order; heads and rows of the state are independent, and the work is divided by them.
+// Linear attention's recurrence: a state of fixed size per head takes the place of a cache that
+// grows. Tokens of a span go through it strictly in order; heads and rows of the state are
+// independent, and the work is divided by them.
 
 import (
 	"errors"
@@ -11,8 +12,9 @@ import (
 	"headroom/kernels"
 )
 
-// GatedDelta is the gated delta rule (Yang et al. 2024, "Gated Delta Networks"), in the form of mlx-lm's gated_delta.py. For each
-// token of a span, value head h with its state S [Dv, Dk], reading key head h / (Hv/Hk), as it is kept after the token before:
+// GatedDelta is the gated delta rule (Yang et al. 2024, "Gated Delta Networks"), in the form of
+// mlx-lm's gated_delta.py. For each token of a span, value head h with its state S [Dv, Dk],
+// reading key head h / (Hv/Hk), as it is kept after the token before:
 //
 //	q    = rmsnorm(q) / Dk           rmsnorm(x) = x / sqrt(mean(x²) + 1e-6)
 //	k    = rmsnorm(k) / sqrt(Dk)
@@ -24,9 +26,10 @@ import (
 //
 // Then S is rounded to the form of State, a scale per value row where that is int8.
 //
-// QKV is float32 [M, 2*Hk*Dk + Hv*Dv], each row q of every key head, then k, then v; A and B are float32 [M, Hv]; ALog and
-// DtBias are float32 [1, Hv]. State is float32, bfloat16 or int8 [slots, GatedDeltaStateCols] and holds [Hv, Dv, Dk]. Out is
-// float32 [M, Hv*Dv] and must not overlap the inputs. Rows outside every span are left as they are.
+// QKV is float32 [M, 2*Hk*Dk + Hv*Dv], each row q of every key head, then k, then v; A and B are
+// float32 [M, Hv]; ALog and DtBias are float32 [1, Hv]. State is float32, bfloat16 or int8 [slots,
+// GatedDeltaStateCols] and holds [Hv, Dv, Dk]. Out is float32 [M, Hv*Dv] and must not overlap the
+// inputs. Rows outside every span are left as they are.
 type GatedDelta struct {
 	QKV    kernels.Tensor
 	A, B   kernels.Tensor
@@ -38,7 +41,8 @@ type GatedDelta struct {
 
 	Hk, Hv, Dk, Dv int
 
-	// Of the CPU pass under way: a convolution that comes first, its input in place of QKV (ConvGatedDelta), and the parts of a key head's value rows.
+	// Of the CPU pass under way: a convolution that comes first, its input in place of QKV
+	// (ConvGatedDelta), and the parts of a key head's value rows.
 	conv            *Conv
 	parts, partRows int
 }
@@ -54,7 +58,9 @@ func (o *GatedDelta) Name() string { return "gated_delta" }
 // Check implements kernels.Op.
 func (o *GatedDelta) Check() error {
 	if o.Hk < 1 || o.Hv < 1 || o.Hv%o.Hk != 0 || o.Dk < 1 || o.Dk > MaxKeyDim || o.Dv < 1 {
-		return fmt.Errorf("heads: got %d key heads of %d, %d value heads of %d, expected at least one, value heads a multiple of key heads, key heads of at most %d",
+		return fmt.Errorf(
+			"heads: got %d key heads of %d, %d value heads of %d, expected at least one, value "+
+				"heads a multiple of key heads, key heads of at most %d",
 			o.Hk, o.Dk, o.Hv, o.Dv, MaxKeyDim)
 	}
 	m := o.QKV.Rows
@@ -71,7 +77,8 @@ func (o *GatedDelta) Check() error {
 // kept is the layout of State.
 func (o *GatedDelta) kept() layout { return layout{o.State.DType, o.Hv * o.Dv, o.Dk, o.Dk} }
 
-// Reference implements kernels.Op. A state kept in float32 is carried through a span in float64 and rounded at the end.
+// Reference implements kernels.Op. A state kept in float32 is carried through a span in float64 and
+// rounded at the end.
 func (o *GatedDelta) Reference() {
 	state := make([]float64, o.Dv*o.Dk)
 	for _, s := range o.Spans {
@@ -107,7 +114,8 @@ func (o *GatedDelta) float32Slot(s kernels.Span, h int) []float32 {
 	return o.State.Row(int(s.Slot))[h*o.Dv*o.Dk:][:o.Dv*o.Dk]
 }
 
-// scalar passes the span's tokens through value head h's state in the slot: what runs in builds without cgo.
+// scalar passes the span's tokens through value head h's state in the slot: what runs in builds
+// without cgo.
 func (o *GatedDelta) scalar(s kernels.Span, h int) {
 	o.start(s, h)
 	if o.State.DType == kernels.F32 {
@@ -117,8 +125,8 @@ func (o *GatedDelta) scalar(s kernels.Span, h int) {
 	scalarHead[float32](o, s, h, nil)
 }
 
-// scalarHead is the specification: it passes the span's tokens through one value head's state [Dv, Dk]; nil means the one in the
-// slot, which each token then takes up and puts down.
+// scalarHead is the specification: it passes the span's tokens through one value head's state [Dv,
+// Dk]; nil means the one in the slot, which each token then takes up and puts down.
 func scalarHead[F float32 | float64](o *GatedDelta, s kernels.Span, h int, state []F) {
 	var qSpace, kSpace, rowSpace [MaxKeyDim]F
 	q, k, kept := qSpace[:o.Dk], kSpace[:o.Dk], o.kept()

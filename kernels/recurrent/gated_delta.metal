@@ -1,18 +1,19 @@
-// The gated delta rule, as GatedDelta in gated_delta.go has it, in the form of gated_delta.c: a token passes a value row s of the state
-// with two dot products and one update,
+// The gated delta rule, as GatedDelta in gated_delta.go has it, in the form of gated_delta.c: a
+// token passes a value row s of the state with two dot products and one update,
 //
 //   d   = (v - g * (s.k)) * beta
 //   out = g * (s.q) + d * (q.k)
 //   s   = g * s + d * k, rounded to the form that the state is kept in
 //
-// A simdgroup holds ROWS value rows of one head in registers while all tokens of a span pass: the state is read and written once.
-// Lane l holds columns 4l .. 4l+3 of each, and 128 + 4l .. in wide rows. Int8 rows are codes, as floats, with a scale for each.
+// A simdgroup holds ROWS value rows of one head in registers while all tokens of a span pass: the
+// state is read and written once. Lane l holds columns 4l .. 4l+3 of each, and 128 + 4l .. in wide
+// rows. Int8 rows are codes, as floats, with a scale for each.
 //
-// The simdgroups of a threadgroup work on one head. Together they prepare a window of tokens in threadgroup memory (normalized q and k,
-// q.k, and the gates), then each takes its rows through it.
+// The simdgroups of a threadgroup work on one head. Together they prepare a window of tokens in
+// threadgroup memory (normalized q and k, q.k, and the gates), then each takes its rows through it.
 //
-// Sums: a lane adds its columns in ascending order, then simd_sum the lanes. So a row's bits depend on the row's inputs alone, whatever
-// the windows, the spans and the grid.
+// Sums: a lane adds its columns in ascending order, then simd_sum the lanes. So a row's bits depend
+// on the row's inputs alone, whatever the windows, the spans and the grid.
 #include <metal_stdlib>
 #include "common/kept.h"
 #include "common/span.h"
@@ -20,7 +21,8 @@ using namespace metal;
 
 constant uint form [[function_constant(0)]];
 constant bool wide [[function_constant(1)]];   // rows of more than 128 columns
-constant bool whole [[function_constant(2)]];  // rows are multiples of 4 columns and lie so that four can be loaded at once
+// rows are multiples of 4 columns and lie so that four can be loaded at once
+constant bool whole [[function_constant(2)]];
 
 constant constexpr int ROWS = 4;
 
@@ -37,7 +39,8 @@ struct GatedDeltaParams {
   uint window;
 };
 
-// The columns from c on that a lane holds, zeros past the end of a row. at is the index of column 0.
+// The columns from c on that a lane holds, zeros past the end of a row. at is the index of column
+// 0.
 inline float4 load4_f32(device const float* x, ulong at, uint c, uint dk) {
   if (whole) {
     return c < dk ? *(device const float4*)(x + at + c) : float4(0.0f);
@@ -114,8 +117,8 @@ inline float4 codes_of(float4 v, float inverse) {
   return float4(float(to_code(v.x, inverse)), float(to_code(v.y, inverse)), float(to_code(v.z, inverse)), float(to_code(v.w, inverse)));
 }
 
-// log(1 + e^x) without overflow: log(1 + u) for u in [0, 1] is 2 atanh(z) with z = u / (2 + u) <= 1/3, nine terms of its series (the
-// next is under 1e-10).
+// log(1 + e^x) without overflow: log(1 + u) for u in [0, 1] is 2 atanh(z) with z = u / (2 + u) <=
+// 1/3, nine terms of its series (the next is under 1e-10).
 inline float softplus(float x) {
   const float u = exp(-fabs(x));
   const float z = u / (2.0f + u);
@@ -141,8 +144,10 @@ kernel void gated_delta(
     device uchar* state           [[buffer(6)]],   // slots
     device const Span* spans      [[buffer(7)]],
     device float* out             [[buffer(8)]],   // [M, hv*dv]
-    threadgroup float* prepared   [[threadgroup(0)]],   // [window, q and k of 128 or 256 columns, then g, beta, q.k and a gap]
-    uint3 group                   [[threadgroup_position_in_grid]],   // rows of a head, value head, span
+    // [window, q and k of 128 or 256 columns, then g, beta, q.k and a gap]
+    threadgroup float* prepared   [[threadgroup(0)]],
+    // rows of a head, value head, span
+    uint3 group                   [[threadgroup_position_in_grid]],
     uint lane                     [[thread_index_in_simdgroup]],
     uint sg                       [[simdgroup_index_in_threadgroup]],
     uint simdgroups               [[simdgroups_per_threadgroup]]) {

@@ -46,14 +46,19 @@ func (s gatedDeltaShape) toCase() kernels.Case {
 		bench = 1
 	}
 	c := kernels.Case{
-		Name: fmt.Sprintf("gated_delta_%s_hk%d_hv%d_dk%d_dv%d_rows%v_pos%v", short(s.state), s.hk, s.hv, s.dk, s.dv, s.rows, s.pos),
-		// Each token rounds by about 2^-24 of the value row's norm, here about 4: 2.4e-7. The decay remembers tens of tokens at
-		// most and roundings do not line up, so sixteen times that is ample.
+		Name: fmt.Sprintf("gated_delta_%s_hk%d_hv%d_dk%d_dv%d_rows%v_pos%v", short(s.state), s.hk,
+			s.hv, s.dk, s.dv, s.rows, s.pos),
+		// Each token rounds by about 2^-24 of the value row's norm, here about 4: 2.4e-7. The decay
+		// remembers tens of tokens at most and roundings do not line up, so sixteen times that is
+		// ample.
 		AbsTol: 4e-6, RelTol: 2e-6,
-		Why: "the state is float32 and its dot products add in 16 lanes, the reference carries it in float64; the decay forgets errors within tens of tokens",
-		// The state must be read and written once. Seven operations per element and token: a multiply for the decay, a multiply
-		// and an add each for S k, the update and S q.
-		Bytes: bench * int64(2*len(spans)*GatedDeltaStateCols(s.state, s.hv*s.dv, s.dk)*s.state.Size()),
+		Why: "the state is float32 and its dot products add in 16 lanes, the reference carries " +
+			"it " +
+			"in float64; the decay forgets errors within tens of tokens",
+		// The state must be read and written once. Seven operations per element and token: a
+		// multiply for the decay, a multiply and an add each for S k, the update and S q.
+		Bytes: bench * int64(2*len(spans)*GatedDeltaStateCols(s.state, s.hv*s.dv,
+			s.dk)*s.state.Size()),
 		Flops: bench * int64(7*rows*s.hv*s.dv*s.dk),
 		New: func(d kernels.Device, r *rand.Rand) (kernels.Op, []kernels.Tensor) {
 			o := &GatedDelta{
@@ -62,10 +67,11 @@ func (s gatedDeltaShape) toCase() kernels.Case {
 				B:      kernels.RandomTensor(d, r, rows, s.hv, 1),
 				ALog:   kernels.RandomTensor(d, r, 1, s.hv, 1),
 				DtBias: kernels.RandomTensor(d, r, 1, s.hv, 1),
-				State:  randomState(d, r, len(spans)+1, layout{s.state, s.hv * s.dv, s.dk, s.dk}, 0.3),
-				Spans:  spans,
-				Out:    kernels.NewTensor(d, kernels.F32, rows, s.hv*s.dv),
-				Hk:     s.hk, Hv: s.hv, Dk: s.dk, Dv: s.dv,
+				State: randomState(d, r, len(spans)+1, layout{s.state, s.hv * s.dv, s.dk, s.dk},
+					0.3),
+				Spans: spans,
+				Out:   kernels.NewTensor(d, kernels.F32, rows, s.hv*s.dv),
+				Hk:    s.hk, Hv: s.hv, Dk: s.dk, Dv: s.dv,
 			}
 			if s.state == kernels.F32 {
 				return o, []kernels.Tensor{o.Out, o.State}
@@ -75,9 +81,13 @@ func (s gatedDeltaShape) toCase() kernels.Case {
 	}
 	switch s.state {
 	case kernels.BF16:
-		c.AbsTol, c.Why = 3e-4, "values half way between two bfloat16s go to either: a few at a time, each off by 2^-8 of at most 1, times a query of at most 4 / Dk"
+		c.AbsTol, c.Why = 3e-4,
+			"values half way between two bfloat16s go to either: a few at a time, each off by "+
+				"2^-8 of at most 1, times a query of at most 4 / Dk"
 	case kernels.I8:
-		c.AbsTol, c.Why = 6e-4, "values half way between two codes go to either: a few at a time, each off by 1/127 of at most 1, times a query of at most 4 / Dk"
+		c.AbsTol, c.Why = 6e-4,
+			"values half way between two codes go to either: a few at a time, each off by 1/127 "+
+				"of at most 1, times a query of at most 4 / Dk"
 	}
 	return c
 }

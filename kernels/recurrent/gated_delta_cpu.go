@@ -1,13 +1,16 @@
 package recurrent
 
-// How GatedDelta runs on the CPU, alone or with the convolution before it. A unit of work is a key head of one span, or one of the parts of its
-// value rows where there are more threads than heads, and all of the span's tokens: nothing that it computes is for others, so threads never wait for
-// each other, and the state and what is made of q and k stay in its core's cache. Tokens pass in windows of windowRows, of which q, k, v and out are
-// brought together in the thread's scratch; the convolution, if there is one, makes q, k and v there. Neither parts nor windows show in the result:
-// between tokens the state has the slot's precision anyway.
+// How GatedDelta runs on the CPU, alone or with the convolution before it. A unit of work is a key
+// head of one span, or one of the parts of its value rows where there are more threads than heads,
+// and all of the span's tokens: nothing that it computes is for others, so threads never wait for
+// each other, and the state and what is made of q and k stay in its core's cache. Tokens pass in
+// windows of windowRows, of which q, k, v and out are brought together in the thread's scratch; the
+// convolution, if there is one, makes q, k and v there. Neither parts nor windows show in the
+// result: between tokens the state has the slot's precision anyway.
 //
-// Each channel of a convolution belongs to one key head, so a unit that has all of a head leaves the convolution's state as it will be. Parts of a head
-// each make q and k from the old state; when all have done so, it is written in a phase of its own.
+// Each channel of a convolution belongs to one key head, so a unit that has all of a head leaves
+// the convolution's state as it will be. Parts of a head each make q and k from the old state; when
+// all have done so, it is written in a phase of its own.
 
 import (
 	"headroom/kernels"
@@ -17,8 +20,9 @@ import (
 const (
 	windowRows     = 64
 	unitsPerThread = 4
-	unitGrain      = 1 << 18   // elements of the state, times tokens: some 10 µs of work
-	partStep       = convGroup // parts have multiples of so many value rows: they share no scale of a convolution's state
+	unitGrain      = 1 << 18 // elements of the state, times tokens: some 10 µs of work
+	// parts have multiples of so many value rows: they share no scale of a convolution's state
+	partStep = convGroup
 )
 
 // The phases of a pass.

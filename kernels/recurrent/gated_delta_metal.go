@@ -12,18 +12,20 @@ import (
 var gatedDeltaText string
 
 var (
-	gatedDeltaSource  = &gpu.Source{Name: "recurrent/gated_delta.metal", Text: gatedDeltaText}
-	gatedDeltaKernels [len(metalForms)][2][2]*gpu.Kernel[gatedDeltaParams] // by form, wide and whole
+	gatedDeltaSource = &gpu.Source{Name: "recurrent/gated_delta.metal", Text: gatedDeltaText}
+	// by form, wide and whole
+	gatedDeltaKernels [len(metalForms)][2][2]*gpu.Kernel[gatedDeltaParams]
 )
 
 func init() {
 	for i, form := range metalForms {
 		for wide := range 2 {
 			for whole := range 2 {
-				gatedDeltaKernels[i][wide][whole] = gpu.NewKernel[gatedDeltaParams](gatedDeltaSource, "gated_delta",
-					metal.ConstantValue{Name: "form", Value: uint32(form)},
-					metal.ConstantValue{Name: "wide", Value: wide == 1},
-					metal.ConstantValue{Name: "whole", Value: whole == 1})
+				gatedDeltaKernels[i][wide][whole] =
+					gpu.NewKernel[gatedDeltaParams](gatedDeltaSource, "gated_delta",
+						metal.ConstantValue{Name: "form", Value: uint32(form)},
+						metal.ConstantValue{Name: "wide", Value: wide == 1},
+						metal.ConstantValue{Name: "whole", Value: whole == 1})
 			}
 		}
 	}
@@ -39,17 +41,21 @@ type gatedDeltaParams struct {
 const (
 	gatedDeltaRows       = 4 // value rows of a simdgroup: ROWS of gated_delta.metal
 	gatedDeltaSimdgroups = 4 // of a threadgroup
-	// gatedDeltaWindow is the most tokens prepared at once: two for each simdgroup, in 8 KiB of threadgroup memory where Dk is 128, so that
-	// several threadgroups fit on a core. A decoded token takes 1 KiB.
+	// gatedDeltaWindow is the most tokens prepared at once: two for each simdgroup, in 8 KiB of
+	// threadgroup memory where Dk is 128, so that several threadgroups fit on a core. A decoded
+	// token takes 1 KiB.
 	gatedDeltaWindow = 8
 )
 
-// Metal implements gpu.Op: a simdgroup to gatedDeltaRows value rows of a head and all tokens of a span.
+// Metal implements gpu.Op: a simdgroup to gatedDeltaRows value rows of a head and all tokens of a
+// span.
 func (o *GatedDelta) Metal(c *gpu.Context) {
 	p := gatedDeltaParams{
 		Hk: uint32(o.Hk), Hv: uint32(o.Hv), Dk: uint32(o.Dk), Dv: uint32(o.Dv),
-		QKVStride: uint32(o.QKV.Stride), AStride: uint32(o.A.Stride), BStride: uint32(o.B.Stride), OutStride: uint32(o.Out.Stride),
-		SlotBytes: uint32(o.State.Stride * o.State.DType.Size()), Window: uint32(min(mostRows(o.Spans), gatedDeltaWindow)),
+		QKVStride: uint32(o.QKV.Stride), AStride: uint32(o.A.Stride), BStride: uint32(o.B.Stride),
+		OutStride: uint32(o.Out.Stride),
+		SlotBytes: uint32(o.State.Stride * o.State.DType.Size()),
+		Window:    uint32(min(mostRows(o.Spans), gatedDeltaWindow)),
 	}
 	wide, width := 0, 128
 	if o.Dk > 128 {
@@ -65,11 +71,14 @@ func (o *GatedDelta) Metal(c *gpu.Context) {
 		Threads:          metal.Size{X: 32 * gatedDeltaSimdgroups, Y: 1, Z: 1},
 		ThreadgroupBytes: int(p.Window) * 4 * (2*width + 4),
 	}
-	gatedDeltaKernels[metalForm(o.State.DType)][wide][whole].Dispatch(c, p, g, gpu.Read(o.QKV), gpu.Read(o.A), gpu.Read(o.B),
-		gpu.Read(o.ALog), gpu.Read(o.DtBias), gpu.Write(o.State), c.Spans(o.Spans), gpu.Write(o.Out))
+	gatedDeltaKernels[metalForm(o.State.DType)][wide][whole].Dispatch(c, p, g, gpu.Read(o.QKV),
+		gpu.Read(o.A), gpu.Read(o.B),
+		gpu.Read(o.ALog), gpu.Read(o.DtBias), gpu.Write(o.State), c.Spans(o.Spans),
+		gpu.Write(o.Out))
 }
 
-// foursAligned tells whether four elements from any multiple of four on, in any row, lie as a GPU's vector loads want them.
+// foursAligned tells whether four elements from any multiple of four on, in any row, lie as a GPU's
+// vector loads want them.
 func foursAligned(t kernels.Tensor) bool {
 	four := 4 * t.DType.Size()
 	return t.Offset%four == 0 && t.Stride%4 == 0

@@ -1,5 +1,6 @@
-// The forms in which a state is kept, the only place in C that knows them: vectors rounded to a form, and loaded from and stored to
-// it. Included once per instruction set (so no include guard). state.go has the same rules in plain Go, and the same bits.
+// The forms in which a state is kept, the only place in C that knows them: vectors rounded to a
+// form, and loaded from and stored to it. Included once per instruction set (so no include guard).
+// state.go has the same rules in plain Go, and the same bits.
 
 // Numbers of headroom/kernels.DType.
 #define KEPT_F32 0
@@ -43,7 +44,8 @@ SIMD f32x16 v_load_i8(const int8_t *p) {
     return (f32x16){_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(x)), _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128(x, 8)))};
 }
 SIMD void v_store_i8(int8_t *p, f32x16 x) {
-    __m256i pairs = _mm256_packs_epi32(_mm256_cvtps_epi32(x.a), _mm256_cvtps_epi32(x.b)); // lanes 0-3, 8-11, 4-7, 12-15
+    // lanes 0-3, 8-11, 4-7, 12-15
+    __m256i pairs = _mm256_packs_epi32(_mm256_cvtps_epi32(x.a), _mm256_cvtps_epi32(x.b));
     pairs = _mm256_permute4x64_epi64(pairs, 0xd8);
     _mm_storeu_si128((__m128i *)p, _mm_packs_epi16(_mm256_castsi256_si128(pairs), _mm256_extracti128_si256(pairs, 1)));
 }
@@ -73,8 +75,8 @@ SIMD void v_store_i8(int8_t *p, f32x16 a) {
 }
 #endif
 
-// Elements i to i+n-1 of p, n <= 16, as floats; the other lanes are zero. Of int8 it gives the codes. form is a constant where it
-// is inlined, as everywhere here.
+// Elements i to i+n-1 of p, n <= 16, as floats; the other lanes are zero. Of int8 it gives the
+// codes. form is a constant where it is inlined, as everywhere here.
 SIMD f32x16 kept_load(const int form, const void *p, int64_t i, int n) {
     uint16_t halves[16] = {0};
     int8_t codes[16] = {0};

@@ -24,19 +24,23 @@ func floats(t kernels.Tensor) *C.float { return (*C.float)(t.Ptr()) }
 
 // kept is the slot of span s.
 func kept(state kernels.Tensor, s kernels.Span) C.headroom_kept {
-	return C.headroom_kept{form: C.int(state.DType), slot: state.RowRange(int(s.Slot), int(s.Slot)+1).Ptr()}
+	return C.headroom_kept{form: C.int(state.DType),
+		slot: state.RowRange(int(s.Slot), int(s.Slot)+1).Ptr()}
 }
 
 // span is s as the convolution has it.
 func (o *Conv) span(s kernels.Span) C.headroom_conv_span {
-	return C.headroom_conv_span{x: floats(o.X.RowRange(s.Row, s.Row+s.Rows)), weight: floats(o.Weight), x_stride: C.ptrdiff_t(o.X.Stride),
-		rows: C.int64_t(s.Rows), channels: C.int64_t(o.X.Cols), taps: C.int(o.Weight.Cols), start: flag(s.Pos == 0), state: kept(o.State, s)}
+	return C.headroom_conv_span{x: floats(o.X.RowRange(s.Row, s.Row+s.Rows)),
+		weight: floats(o.Weight), x_stride: C.ptrdiff_t(o.X.Stride),
+		rows: C.int64_t(s.Rows), channels: C.int64_t(o.X.Cols), taps: C.int(o.Weight.Cols),
+		start: flag(s.Pos == 0), state: kept(o.State, s)}
 }
 
 // native does channels [from, to) of span s.
 func (o *Conv) native(isa cpu.ISA, s kernels.Span, from, to int) {
 	out := o.Out.RowRange(s.Row, s.Row+s.Rows)
-	C.headroom_conv(C.int(isa), o.span(s), C.int64_t(from), C.int64_t(to), floats(out), C.ptrdiff_t(out.Stride))
+	C.headroom_conv(C.int(isa), o.span(s), C.int64_t(from), C.int64_t(to), floats(out),
+		C.ptrdiff_t(out.Stride))
 }
 
 // nativeKeep does to the state of channels [from, to) what span s does to it.
@@ -53,15 +57,21 @@ func flag(b bool) C.int {
 
 // nativeUnits does units [from, to) of span s.
 func (o *GatedDelta) nativeUnits(c *cpu.Context, worker int, s kernels.Span, from, to int) {
-	a, b, out := o.A.RowRange(s.Row, s.Row+s.Rows), o.B.RowRange(s.Row, s.Row+s.Rows), o.Out.RowRange(s.Row, s.Row+s.Rows)
-	in := C.headroom_gated_delta_inputs{a: floats(a), b: floats(b), a_log: floats(o.ALog), dt_bias: floats(o.DtBias),
+	a, b, out := o.A.RowRange(s.Row, s.Row+s.Rows), o.B.RowRange(s.Row, s.Row+s.Rows),
+		o.Out.RowRange(s.Row, s.Row+s.Rows)
+	in := C.headroom_gated_delta_inputs{a: floats(a), b: floats(b), a_log: floats(o.ALog),
+		dt_bias:  floats(o.DtBias),
 		a_stride: C.ptrdiff_t(a.Stride), b_stride: C.ptrdiff_t(b.Stride)}
 	if o.conv != nil {
 		in.conv = o.conv.span(s)
 	} else {
-		in.conv = C.headroom_conv_span{x: floats(o.QKV.RowRange(s.Row, s.Row+s.Rows)), x_stride: C.ptrdiff_t(o.QKV.Stride), rows: C.int64_t(s.Rows), start: flag(s.Pos == 0)}
+		in.conv = C.headroom_conv_span{x: floats(o.QKV.RowRange(s.Row, s.Row+s.Rows)),
+			x_stride: C.ptrdiff_t(o.QKV.Stride), rows: C.int64_t(s.Rows), start: flag(s.Pos == 0)}
 	}
-	C.headroom_gated_delta_run(C.int(c.ISA), C.headroom_gated_delta{hk: C.int64_t(o.Hk), hv: C.int64_t(o.Hv), dk: C.int64_t(o.Dk), dv: C.int64_t(o.Dv)},
-		in, kept(o.State, s), floats(out), C.ptrdiff_t(out.Stride), windowRows, C.int64_t(o.parts), C.int64_t(o.partRows), C.int64_t(from), C.int64_t(to),
+	C.headroom_gated_delta_run(C.int(c.ISA),
+		C.headroom_gated_delta{hk: C.int64_t(o.Hk), hv: C.int64_t(o.Hv), dk: C.int64_t(o.Dk),
+			dv: C.int64_t(o.Dv)},
+		in, kept(o.State, s), floats(out), C.ptrdiff_t(out.Stride), windowRows, C.int64_t(o.parts),
+		C.int64_t(o.partRows), C.int64_t(from), C.int64_t(to),
 		(*C.float)(cpu.Ptr(c.Local(worker, o.scratchBytes()))))
 }

@@ -43,7 +43,8 @@ func (d synced) Run(op kernels.Op) {
 	}
 }
 
-// devices are the reference, the CPU with every instruction set, and a simulated Metal device where there is one.
+// devices are the reference, the CPU with every instruction set, and a simulated Metal device where
+// there is one.
 func devices(t *testing.T) map[string]kernels.Device {
 	list := map[string]kernels.Device{"reference": kernels.NewReference()}
 	for _, isa := range cpu.Available() {
@@ -79,9 +80,11 @@ func expect(t *testing.T, what string, got, want []float32) {
 //	position 2: 1 + 10*2 + 100*3 = 321    state 2 3
 func TestConvByHand(t *testing.T) {
 	for name, d := range devices(t) {
-		state := kernels.FromFloat32s(d, 1, 2, []float32{7, 7}) // garbage that position 0 must not see
+		// garbage that position 0 must not see
+		state := kernels.FromFloat32s(d, 1, 2, []float32{7, 7})
 		out := kernels.NewTensor(d, kernels.F32, 3, 1)
-		o := Conv{X: kernels.FromFloat32s(d, 3, 1, []float32{1, 2, 3}), Weight: kernels.FromFloat32s(d, 1, 3, []float32{1, 10, 100}), State: state, Out: out}
+		o := Conv{X: kernels.FromFloat32s(d, 3, 1, []float32{1, 2, 3}),
+			Weight: kernels.FromFloat32s(d, 1, 3, []float32{1, 10, 100}), State: state, Out: out}
 		o.Spans = []kernels.Span{{Row: 0, Rows: 1, Pos: 0}}
 		d.Run(&o)
 		expect(t, name+": state after one token", state.Float32s(), []float32{0, 1})
@@ -92,8 +95,8 @@ func TestConvByHand(t *testing.T) {
 	}
 }
 
-// One head with Dk = Dv = 2. a = b = 0 and ALog = DtBias = 0 give g = exp(-log 2) = 1/2 and beta = 1/2. k = (1, 1) becomes
-// (1, 1)/√2 = (c, c) with c = 0.70710678.
+// One head with Dk = Dv = 2. a = b = 0 and ALog = DtBias = 0 give g = exp(-log 2) = 1/2 and beta =
+// 1/2. k = (1, 1) becomes (1, 1)/√2 = (c, c) with c = 0.70710678.
 //
 // Token 1: q = (2, -2) becomes (1, -1)/2; v = (1, 2); S = ((2, 0), (0, 4)).
 //
@@ -121,11 +124,13 @@ func TestGatedDeltaByHand(t *testing.T) {
 		}
 		d.Run(&o)
 		expect(t, name, o.Out.Float32s(), []float32{0.5, -1, 0.1508883, 0.3017767})
-		expect(t, name+": state", o.State.Float32s(), []float32{0.4008883, -0.0991117, -0.1982233, 0.8017767})
+		expect(t, name+": state", o.State.Float32s(),
+			[]float32{0.4008883, -0.0991117, -0.1982233, 0.8017767})
 	}
 }
 
-// The gates over the whole range of their inputs, read off a state of ones that sees k = v = 0: it becomes g.
+// The gates over the whole range of their inputs, read off a state of ones that sees k = v = 0: it
+// becomes g.
 func TestGates(t *testing.T) {
 	for name, d := range devices(t) {
 		if name == cpu.Generic.String() {
@@ -133,16 +138,23 @@ func TestGates(t *testing.T) {
 		}
 		for _, a := range []float32{-80, -20, -3, -1e-3, 0, 0.5, 4, 30, 85} {
 			for _, aLog := range []float32{-6, 0, 1.5} {
-				one := func(x float32) kernels.Tensor { return kernels.FromFloat32s(d, 1, 1, []float32{x}) }
-				o := GatedDelta{QKV: kernels.NewTensor(d, kernels.F32, 1, 3), A: one(a), B: one(0), ALog: one(aLog), DtBias: one(0), State: one(1),
-					Spans: []kernels.Span{{Rows: 1, Pos: 1}}, Out: kernels.NewTensor(d, kernels.F32, 1, 1), Hk: 1, Hv: 1, Dk: 1, Dv: 1}
+				one := func(x float32) kernels.Tensor {
+					return kernels.FromFloat32s(d, 1, 1,
+						[]float32{x})
+				}
+				o := GatedDelta{QKV: kernels.NewTensor(d, kernels.F32, 1, 3), A: one(a), B: one(0),
+					ALog: one(aLog), DtBias: one(0), State: one(1),
+					Spans: []kernels.Span{{Rows: 1, Pos: 1}},
+					Out:   kernels.NewTensor(d, kernels.F32, 1, 1), Hk: 1, Hv: 1, Dk: 1, Dv: 1}
 				d.Run(&o)
 				softplus := math.Log1p(math.Exp(float64(a)))
 				rate := math.Exp(float64(aLog)) * softplus
-				// The exponent is right to 4 roundings of 2^-24, so the result's relative error grows with it. Below e^-87 v_exp stops.
+				// The exponent is right to 4 roundings of 2^-24, so the result's relative error
+				// grows with it. Below e^-87 v_exp stops.
 				got, want := float64(o.State.Float32s()[0]), math.Exp(-rate)
 				if math.Abs(got-want) > want*(4e-7+4e-7*rate)+2e-38 {
-					t.Errorf("%s: a %g, a_log %g: got g = %g, expected %g", name, a, aLog, got, want)
+					t.Errorf("%s: a %g, a_log %g: got g = %g, expected %g", name, a, aLog, got,
+						want)
 				}
 			}
 		}
@@ -151,14 +163,19 @@ func TestGates(t *testing.T) {
 
 func TestCheck(t *testing.T) {
 	d := kernels.NewMeasure()
-	tensor := func(rows, cols int) kernels.Tensor { return kernels.NewTensor(d, kernels.F32, rows, cols) }
+	tensor := func(rows, cols int) kernels.Tensor {
+		return kernels.NewTensor(d, kernels.F32, rows,
+			cols)
+	}
 	conv := func(change func(*Conv)) kernels.Op {
-		o := &Conv{X: tensor(4, 8), Weight: tensor(8, 4), State: tensor(2, 24), Spans: []kernels.Span{{Rows: 2, Slot: 1}, {Row: 2, Rows: 2}}, Out: tensor(4, 8)}
+		o := &Conv{X: tensor(4, 8), Weight: tensor(8, 4), State: tensor(2, 24),
+			Spans: []kernels.Span{{Rows: 2, Slot: 1}, {Row: 2, Rows: 2}}, Out: tensor(4, 8)}
 		change(o)
 		return o
 	}
 	delta := func(change func(*GatedDelta)) kernels.Op {
-		o := &GatedDelta{QKV: tensor(4, 3*8+8), A: tensor(4, 2), B: tensor(4, 2), ALog: tensor(1, 2), DtBias: tensor(1, 2), State: tensor(2, 2*8*8),
+		o := &GatedDelta{QKV: tensor(4, 3*8+8), A: tensor(4, 2), B: tensor(4, 2),
+			ALog: tensor(1, 2), DtBias: tensor(1, 2), State: tensor(2, 2*8*8),
 			Spans: []kernels.Span{{Rows: 4}}, Out: tensor(4, 16), Hk: 1, Hv: 2, Dk: 8, Dv: 8}
 		change(o)
 		return o
@@ -171,10 +188,13 @@ func TestCheck(t *testing.T) {
 		{conv(func(o *Conv) { o.Weight = tensor(8, 9); o.State = tensor(2, 64) }), "2 to 8 taps"},
 		{conv(func(o *Conv) { o.State = tensor(2, 23) }), "state"},
 		{conv(func(o *Conv) { o.State = kernels.NewTensor(d, kernels.BF16, 2, 24) }), ""},
-		{conv(func(o *Conv) { o.State = kernels.NewTensor(d, kernels.I8, 2, 36) }), ""}, // 3 scales, 24 codes
+		// 3 scales, 24 codes
+		{conv(func(o *Conv) { o.State = kernels.NewTensor(d, kernels.I8, 2, 36) }), ""},
 		{conv(func(o *Conv) { o.State = kernels.NewTensor(d, kernels.I8, 2, 24) }), "state"},
-		{conv(func(o *Conv) { o.State = kernels.NewTensor(d, kernels.I8, 2, 40).Columns(2, 38) }), "multiples of 4"},
-		{conv(func(o *Conv) { o.State = kernels.NewTensor(d, kernels.F16, 2, 24) }), "float32, bfloat16 or int8"},
+		{conv(func(o *Conv) { o.State = kernels.NewTensor(d, kernels.I8, 2, 40).Columns(2, 38) }),
+			"multiples of 4"},
+		{conv(func(o *Conv) { o.State = kernels.NewTensor(d, kernels.F16, 2, 24) }),
+			"float32, bfloat16 or int8"},
 		{conv(func(o *Conv) { o.State = kernels.Tensor{} }), "state"},
 		{conv(func(o *Conv) { o.Spans[0].Slot = 2 }), "slot 2"},
 		{conv(func(o *Conv) { o.Spans[0].Slot = -1 }), "slot -1"},
@@ -182,8 +202,10 @@ func TestCheck(t *testing.T) {
 		{conv(func(o *Conv) { o.Spans[1].Rows = 3 }), "span 1: rows"},
 		{conv(func(o *Conv) { o.Out = o.X }), "out"},
 		{delta(func(*GatedDelta) {}), ""},
-		{delta(func(o *GatedDelta) { o.State = kernels.NewTensor(d, kernels.I8, 2, 16*(4+8)) }), ""},
-		{delta(func(o *GatedDelta) { o.State = kernels.NewTensor(d, kernels.I8, 2, 16*8+4*2) }), "state"},
+		{delta(func(o *GatedDelta) { o.State = kernels.NewTensor(d, kernels.I8, 2, 16*(4+8)) }),
+			""},
+		{delta(func(o *GatedDelta) { o.State = kernels.NewTensor(d, kernels.I8, 2, 16*8+4*2) }),
+			"state"},
 		{delta(func(o *GatedDelta) { o.Dk = 257 }), "at most 256"},
 		{delta(func(o *GatedDelta) { o.Hk = 3 }), "multiple"},
 		{delta(func(o *GatedDelta) { o.QKV = tensor(4, 31) }), "qkv"},
@@ -191,7 +213,8 @@ func TestCheck(t *testing.T) {
 		{delta(func(o *GatedDelta) { o.Spans[0].Slot = 9 }), "slot 9"},
 	} {
 		err := c.op.Check()
-		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+		if c.want == "" && err != nil || c.want != "" &&
+			(err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: got error %v, expected one with %q", c.op.Name(), err, c.want)
 		}
 	}

@@ -11,16 +11,19 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// TestRoundingByHand: bfloat16 has 8 bits of precision, so its neighbours of 1 are 1 ± 2^-7 and ties go to the even one. In int8 the
-// largest magnitude is 127 steps: where that is 127, values round to whole numbers, and ties to even ones.
+// TestRoundingByHand: bfloat16 has 8 bits of precision, so its neighbours of 1 are 1 ± 2^-7 and
+// ties go to the even one. In int8 the largest magnitude is 127 steps: where that is 127, values
+// round to whole numbers, and ties to even ones.
 func TestRoundingByHand(t *testing.T) {
 	for _, test := range []struct {
 		dtype     kernels.DType
 		src, want []float32
 	}{
 		{kernels.F32, []float32{1 + 0x1p-23, -3}, []float32{1 + 0x1p-23, -3}},
-		{kernels.BF16, []float32{1 + 0x1p-8, 1 + 0x3p-8, 1 + 0x1p-8 + 0x1p-20, -1 - 0x1p-8, 0, 3e38}, []float32{1, 1 + 0x1p-6, 1 + 0x1p-7, -1, 0, 0x1.c4p127}},
-		{kernels.I8, []float32{127, -63.5, 0.5, 1.5, -2.5, 62.4, 0}, []float32{127, -64, 0, 2, -2, 62, 0}},
+		{kernels.BF16, []float32{1 + 0x1p-8, 1 + 0x3p-8, 1 + 0x1p-8 + 0x1p-20, -1 - 0x1p-8, 0,
+			3e38}, []float32{1, 1 + 0x1p-6, 1 + 0x1p-7, -1, 0, 0x1.c4p127}},
+		{kernels.I8, []float32{127, -63.5, 0.5, 1.5, -2.5, 62.4, 0},
+			[]float32{127, -64, 0, 2, -2, 62, 0}},
 		{kernels.I8, []float32{-254, 3, 5, 100.9}, []float32{-254, 4, 4, 100}},
 		{kernels.I8, []float32{0, 0, 0}, []float32{0, 0, 0}},
 		{kernels.I8, []float32{1e-42, -1e-42}, []float32{0, 0}},
@@ -32,7 +35,8 @@ func TestRoundingByHand(t *testing.T) {
 		store(l, slot, 1, 0, test.src)
 		load(l, loaded, slot, 1, 0)
 		if !slices.Equal(rounded, test.want) || !slices.Equal(loaded, test.want) {
-			t.Errorf("%s of %v: rounded %v, stored and loaded %v, expected %v", test.dtype, test.src, rounded, loaded, test.want)
+			t.Errorf("%s of %v: rounded %v, stored and loaded %v, expected %v", test.dtype,
+				test.src, rounded, loaded, test.want)
 		}
 		l.move(slot, 0, 1, 0, len(test.src))
 		clear(loaded)
@@ -40,23 +44,28 @@ func TestRoundingByHand(t *testing.T) {
 			t.Errorf("%s: moved %v, expected %v", test.dtype, loaded, test.want)
 		}
 		l.clear(slot, 1, 0, len(test.src))
-		if load(l, loaded, slot, 1, 0); slices.ContainsFunc(loaded, func(x float32) bool { return x != 0 }) {
+		if load(l, loaded, slot, 1, 0); slices.ContainsFunc(loaded,
+			func(x float32) bool { return x != 0 }) {
 			t.Errorf("%s: cleared %v, expected zeros", test.dtype, loaded)
 		}
 	}
 }
 
-// TestStateCols by hand, for 2 value rows of 3 and a convolution of 4 taps over 70 channels, which are two groups.
+// TestStateCols by hand, for 2 value rows of 3 and a convolution of 4 taps over 70 channels, which
+// are two groups.
 func TestStateCols(t *testing.T) {
-	for dtype, want := range map[kernels.DType][2]int{kernels.F32: {6, 210}, kernels.BF16: {6, 210}, kernels.I8: {2*(4+3) + 2, 3*(2*4+70) + 2}} {
-		if got := [2]int{GatedDeltaStateCols(dtype, 2, 3), ConvStateCols(dtype, 4, 70)}; got != want {
+	for dtype, want := range map[kernels.DType][2]int{kernels.F32: {6, 210}, kernels.BF16: {6, 210},
+		kernels.I8: {2*(4+3) + 2, 3*(2*4+70) + 2}} {
+		if got := [2]int{GatedDeltaStateCols(dtype, 2, 3),
+			ConvStateCols(dtype, 4, 70)}; got != want {
 			t.Errorf("%s: %v columns, expected %v", dtype, got, want)
 		}
 	}
 }
 
-// TestKeptStates compares every device's final state of the gated delta rule with the reference's, value by value: they may round to
-// neighbours, since sums add up in another order. Most must be equal.
+// TestKeptStates compares every device's final state of the gated delta rule with the reference's,
+// value by value: they may round to neighbours, since sums add up in another order. Most must be
+// equal.
 func TestKeptStates(t *testing.T) {
 	const hk, hv, dk, dv, tokens = 2, 4, 40, 37, 5
 	for _, dtype := range []kernels.DType{kernels.BF16, kernels.I8} {
@@ -64,17 +73,25 @@ func TestKeptStates(t *testing.T) {
 		run := func(d kernels.Device) (values, steps []float64) {
 			r := rand.New(rand.NewPCG(3, 4))
 			o := &GatedDelta{
-				QKV: kernels.RandomTensor(d, r, tokens, 2*hk*dk+hv*dv, 1), A: kernels.RandomTensor(d, r, tokens, hv, 1),
-				B: kernels.RandomTensor(d, r, tokens, hv, 1), ALog: kernels.RandomTensor(d, r, 1, hv, 1), DtBias: kernels.RandomTensor(d, r, 1, hv, 1),
-				State: randomState(d, r, 1, l, 0.3), Spans: []kernels.Span{{Rows: tokens, Pos: 9}}, Out: kernels.NewTensor(d, kernels.F32, tokens, hv*dv),
-				Hk: hk, Hv: hv, Dk: dk, Dv: dv,
+				QKV:    kernels.RandomTensor(d, r, tokens, 2*hk*dk+hv*dv, 1),
+				A:      kernels.RandomTensor(d, r, tokens, hv, 1),
+				B:      kernels.RandomTensor(d, r, tokens, hv, 1),
+				ALog:   kernels.RandomTensor(d, r, 1, hv, 1),
+				DtBias: kernels.RandomTensor(d, r, 1, hv, 1),
+				State:  randomState(d, r, 1, l, 0.3), Spans: []kernels.Span{{Rows: tokens, Pos: 9}},
+				Out: kernels.NewTensor(d, kernels.F32, tokens, hv*dv),
+				Hk:  hk, Hv: hv, Dk: dk, Dv: dv,
 			}
 			d.Run(o)
 			row := make([]float64, dk)
 			for i := range hv * dv {
 				load(l, row, slot(o.State, 0), i, 0)
 				values = append(values, row...)
-				amax := math.Abs(slices.MaxFunc(row, func(a, b float64) int { return int(math.Copysign(1, math.Abs(a)-math.Abs(b))) }))
+				amax := math.Abs(slices.MaxFunc(row,
+					func(a, b float64) int {
+						return int(
+							math.Copysign(1, math.Abs(a)-math.Abs(b)))
+					}))
 				for _, x := range row {
 					if dtype == kernels.BF16 {
 						steps = append(steps, math.Abs(x)/128)
@@ -96,33 +113,39 @@ func TestKeptStates(t *testing.T) {
 					other++
 				}
 				if !(off <= 1.02*steps[i]+1e-6) {
-					t.Fatalf("%s, %s: value %d of row %d is %g, expected %g within a step of %g", name, dtype, i%dk, i/dk, got[i], want[i], steps[i])
+					t.Fatalf("%s, %s: value %d of row %d is %g, expected %g within a step of %g",
+						name, dtype, i%dk, i/dk, got[i], want[i], steps[i])
 				}
 			}
 			if other > len(want)/200 {
-				t.Errorf("%s, %s: %d of %d values round to another neighbour than the reference's", name, dtype, other, len(want))
+				t.Errorf("%s, %s: %d of %d values round to another neighbour than the reference's",
+					name, dtype, other, len(want))
 			}
 		}
 	}
 }
 
-// TestKeptStateDecides: a token sees what the one before it left behind rounded, also within a span. One head, Dk = 1, so q and k
-// become their signs. ALog so low that g = 1, and beta = sigmoid(100) = 1: each token sets S to v k, rounded, and v = 1 + 2^-9 is 1 in
-// bfloat16. The second token has beta = 0 and reads it: 1, not 1 + 2^-9.
+// TestKeptStateDecides: a token sees what the one before it left behind rounded, also within a
+// span. One head, Dk = 1, so q and k become their signs. ALog so low that g = 1, and beta =
+// sigmoid(100) = 1: each token sets S to v k, rounded, and v = 1 + 2^-9 is 1 in bfloat16. The
+// second token has beta = 0 and reads it: 1, not 1 + 2^-9.
 func TestKeptStateDecides(t *testing.T) {
 	for name, d := range devices(t) {
 		one := func(x ...float32) kernels.Tensor { return kernels.FromFloat32s(d, len(x), 1, x) }
 		o := GatedDelta{
-			QKV: kernels.FromFloat32s(d, 2, 3, []float32{1, 1, 1 + 0x1p-9, 1, 1, 5}), A: one(0, 0), B: one(100, -100), ALog: one(-80), DtBias: one(0),
-			State: kernels.NewTensor(d, kernels.BF16, 1, 1), Spans: []kernels.Span{{Rows: 2}}, Out: kernels.NewTensor(d, kernels.F32, 2, 1),
-			Hk: 1, Hv: 1, Dk: 1, Dv: 1,
+			QKV: kernels.FromFloat32s(d, 2, 3, []float32{1, 1, 1 + 0x1p-9, 1, 1, 5}), A: one(0, 0),
+			B: one(100, -100), ALog: one(-80), DtBias: one(0),
+			State: kernels.NewTensor(d, kernels.BF16, 1, 1), Spans: []kernels.Span{{Rows: 2}},
+			Out: kernels.NewTensor(d, kernels.F32, 2, 1),
+			Hk:  1, Hv: 1, Dk: 1, Dv: 1,
 		}
 		d.Run(&o)
 		expect(t, name, o.Out.Float32s(), []float32{1 + 0x1p-9, 1})
 	}
 }
 
-// TestConvStateHasNoOtherBits: what the convolution keeps is its input, rounded, so every device keeps the same bits, plain Go too.
+// TestConvStateHasNoOtherBits: what the convolution keeps is its input, rounded, so every device
+// keeps the same bits, plain Go too.
 func TestConvStateHasNoOtherBits(t *testing.T) {
 	const channels, taps = 275, 4
 	for _, dtype := range []kernels.DType{kernels.F32, kernels.BF16, kernels.I8} {
@@ -135,8 +158,10 @@ func TestConvStateHasNoOtherBits(t *testing.T) {
 			x := kernels.RandomTensor(d, r, 7, channels, 1)
 			clear(x.Row(5)[64:128]) // a group of zeros
 			x.Row(4)[130] = 1e4     // a loud channel
-			o := Conv{X: x, Weight: kernels.RandomTensor(d, r, channels, taps, 1), State: kernels.NewTensor(d, dtype, 1, ConvStateCols(dtype, taps, channels)),
-				Spans: []kernels.Span{{Rows: 7}}, Out: kernels.NewTensor(d, kernels.F32, 7, channels)}
+			o := Conv{X: x, Weight: kernels.RandomTensor(d, r, channels, taps, 1),
+				State: kernels.NewTensor(d, dtype, 1, ConvStateCols(dtype, taps, channels)),
+				Spans: []kernels.Span{{Rows: 7}},
+				Out:   kernels.NewTensor(d, kernels.F32, 7, channels)}
 			d.Run(&o)
 			got := slices.Clone(slot(o.State, 0))
 			if want == nil {
@@ -149,8 +174,8 @@ func TestConvStateHasNoOtherBits(t *testing.T) {
 	}
 }
 
-// BenchmarkDecodeFromMemory decodes one token of 160 sequences in turn, whose states together pass every cache, as in a model of many
-// layers.
+// BenchmarkDecodeFromMemory decodes one token of 160 sequences in turn, whose states together pass
+// every cache, as in a model of many layers.
 func BenchmarkDecodeFromMemory(b *testing.B) {
 	const hk, hv, dk, dv, slots = 16, 32, 128, 128, 160
 	for _, dtype := range []kernels.DType{kernels.F32, kernels.BF16, kernels.I8} {
@@ -159,10 +184,14 @@ func BenchmarkDecodeFromMemory(b *testing.B) {
 			defer d.Close()
 			r := rand.New(rand.NewPCG(7, 8))
 			o := &GatedDelta{
-				QKV: kernels.RandomTensor(d, r, 1, 2*hk*dk+hv*dv, 1), A: kernels.RandomTensor(d, r, 1, hv, 1),
-				B: kernels.RandomTensor(d, r, 1, hv, 1), ALog: kernels.RandomTensor(d, r, 1, hv, 1), DtBias: kernels.RandomTensor(d, r, 1, hv, 1),
-				State: kernels.NewTensor(d, dtype, slots, GatedDeltaStateCols(dtype, hv*dv, dk)), Spans: []kernels.Span{{Rows: 1}},
-				Out: kernels.NewTensor(d, kernels.F32, 1, hv*dv), Hk: hk, Hv: hv, Dk: dk, Dv: dv,
+				QKV:    kernels.RandomTensor(d, r, 1, 2*hk*dk+hv*dv, 1),
+				A:      kernels.RandomTensor(d, r, 1, hv, 1),
+				B:      kernels.RandomTensor(d, r, 1, hv, 1),
+				ALog:   kernels.RandomTensor(d, r, 1, hv, 1),
+				DtBias: kernels.RandomTensor(d, r, 1, hv, 1),
+				State:  kernels.NewTensor(d, dtype, slots, GatedDeltaStateCols(dtype, hv*dv, dk)),
+				Spans:  []kernels.Span{{Rows: 1}},
+				Out:    kernels.NewTensor(d, kernels.F32, 1, hv*dv), Hk: hk, Hv: hv, Dk: dk, Dv: dv,
 			}
 			for i := range slots {
 				o.Spans[0].Slot = int32(i)
@@ -178,10 +207,12 @@ func BenchmarkDecodeFromMemory(b *testing.B) {
 	}
 }
 
-// TestLongMemory is what rounding with every token adds up to: 4,096 tokens through heads that forget half of their state with each
-// token, a hundredth, a thousandth, or next to nothing; the error of the last 512 outputs against a state in float32, by root mean
-// square. Bounds are measured and rounded up. bfloat16 is exact to 2^-9 of a value, so that a decay by less is lost until the delta
-// rule corrects it; int8 is coarser, but a decay goes into its scale and is never lost.
+// TestLongMemory is what rounding with every token adds up to: 4,096 tokens through heads that
+// forget half of their state with each token, a hundredth, a thousandth, or next to nothing; the
+// error of the last 512 outputs against a state in float32, by root mean square. Bounds are
+// measured and rounded up. bfloat16 is exact to 2^-9 of a value, so that a decay by less is lost
+// until the delta rule corrects it; int8 is coarser, but a decay goes into its scale and is never
+// lost.
 func TestLongMemory(t *testing.T) {
 	const tokens, heads, dk, dv = 4096, 4, 128, 16
 	rates := []float64{0.5, 0.01, 0.001, 0.00001}
@@ -190,10 +221,15 @@ func TestLongMemory(t *testing.T) {
 		defer d.Close()
 		r := rand.New(rand.NewPCG(9, 10))
 		o := &GatedDelta{
-			QKV: kernels.RandomTensor(d, r, tokens, 2*dk+heads*dv, 1), A: kernels.NewTensor(d, kernels.F32, tokens, heads), B: kernels.RandomTensor(d, r, tokens, heads, 1),
-			ALog: kernels.NewTensor(d, kernels.F32, 1, heads), DtBias: kernels.NewTensor(d, kernels.F32, 1, heads),
-			State: kernels.NewTensor(d, dtype, 1, GatedDeltaStateCols(dtype, heads*dv, dk)), Spans: []kernels.Span{{Rows: tokens}},
-			Out: kernels.NewTensor(d, kernels.F32, tokens, heads*dv), Hk: 1, Hv: heads, Dk: dk, Dv: dv,
+			QKV:    kernels.RandomTensor(d, r, tokens, 2*dk+heads*dv, 1),
+			A:      kernels.NewTensor(d, kernels.F32, tokens, heads),
+			B:      kernels.RandomTensor(d, r, tokens, heads, 1),
+			ALog:   kernels.NewTensor(d, kernels.F32, 1, heads),
+			DtBias: kernels.NewTensor(d, kernels.F32, 1, heads),
+			State:  kernels.NewTensor(d, dtype, 1, GatedDeltaStateCols(dtype, heads*dv, dk)),
+			Spans:  []kernels.Span{{Rows: tokens}},
+			Out:    kernels.NewTensor(d, kernels.F32, tokens, heads*dv), Hk: 1, Hv: heads, Dk: dk,
+			Dv: dv,
 		}
 		for h, rate := range rates { // g = exp(-exp(ALog) * log 2)
 			o.ALog.Row(0)[h] = float32(math.Log(-math.Log1p(-rate) / math.Ln2))
@@ -202,7 +238,8 @@ func TestLongMemory(t *testing.T) {
 		return slices.Clone(o.Out.RowRange(tokens-512, tokens).Float32s())
 	}
 	want := run(kernels.F32)
-	for dtype, bounds := range map[kernels.DType][]float64{kernels.BF16: {0.002, 0.015, 0.03, 0.03}, kernels.I8: {0.006, 0.06, 0.1, 0.12}} {
+	for dtype, bounds := range map[kernels.DType][]float64{kernels.BF16: {0.002, 0.015, 0.03, 0.03},
+		kernels.I8: {0.006, 0.06, 0.1, 0.12}} {
 		got := run(dtype)
 		for h := range heads {
 			var off, all float64
@@ -213,7 +250,8 @@ func TestLongMemory(t *testing.T) {
 				}
 			}
 			if e := math.Sqrt(off / all); !(e <= bounds[h]) {
-				t.Errorf("%s, decay by %g a token: off by %.4f, expected at most %g", dtype, rates[h], e, bounds[h])
+				t.Errorf("%s, decay by %g a token: off by %.4f, expected at most %g", dtype,
+					rates[h], e, bounds[h])
 			}
 		}
 	}

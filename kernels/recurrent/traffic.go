@@ -7,8 +7,8 @@ func (o *GatedDelta) TrafficBytes() int64 {
 	return 2 * int64(len(o.Spans)*o.State.Cols*o.State.DType.Size())
 }
 
-// Operations implements kernels.Work: for each token, an element of the state is multiplied by g, with k, with q, and a multiple of k is
-// added to it.
+// Operations implements kernels.Work: for each token, an element of the state is multiplied by g,
+// with k, with q, and a multiple of k is added to it.
 func (o *GatedDelta) Operations() (n kernels.Operations) {
 	for _, s := range o.Spans {
 		n.Float32 += 7 * int64(s.Rows) * int64(o.Hv*o.Dv*o.Dk)

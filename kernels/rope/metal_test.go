@@ -20,20 +20,23 @@ func run(t *testing.T, d kernels.Device, o *NormRope) {
 	}
 }
 
-// Without float64 an angle still comes out within 0.8 units of float32's last place, and within 1e-11 where cosine or sine cross zero.
+// Without float64 an angle still comes out within 0.8 units of float32's last place, and within
+// 1e-11 where cosine or sine cross zero.
 func TestMetalAngles(t *testing.T) {
 	const half = 67
 	d := kerneltest.Metal(t)
 	freq := Frequencies(2*half, 1e7)
 	copy(freq[half-4:], []float32{-0.3, 0, 1e-40, 3.5}) // no model's, but no reason to fail
-	x, out, inv := kernels.NewTensor(d, kernels.F32, 16, 2*half), kernels.NewTensor(d, kernels.F32, 16, 2*half), kernels.FromFloat32s(d, 1, half, freq)
+	x, out, inv := kernels.NewTensor(d, kernels.F32, 16, 2*half),
+		kernels.NewTensor(d, kernels.F32, 16, 2*half), kernels.FromFloat32s(d, 1, half, freq)
 	for r := range x.Rows {
 		for i := range half {
 			x.Row(r)[i] = 1
 		}
 	}
 	for _, pos := range []int{0, 1, 1000, 65500, 262143 - 15, 1<<20 - 16, 10_000_000} {
-		run(t, d, &NormRope{X: x, InvFreq: inv, Out: out, Heads: 1, Spans: []kernels.Span{{Rows: 16, Pos: pos}}})
+		run(t, d, &NormRope{X: x, InvFreq: inv, Out: out, Heads: 1,
+			Spans: []kernels.Span{{Rows: 16, Pos: pos}}})
 		for r := range 16 {
 			for i, f := range freq {
 				sin, cos := math.Sincos(float64(pos+r) * float64(f))
@@ -41,7 +44,9 @@ func TestMetalAngles(t *testing.T) {
 					got := float64(out.Row(r)[i+j*half])
 					_, exponent := math.Frexp(want)
 					if place := math.Ldexp(1, exponent-24); math.Abs(got-want) > 0.8*place+1e-11 {
-						t.Fatalf("position %d, frequency %g, part %d: got %.10g, expected %.10g, %.2f places off", pos+r, f, j, got, want, math.Abs(got-want)/place)
+						t.Fatalf(
+							"position %d, frequency %g, part %d: got %.10g, expected %.10g, %.2f "+
+								"places off", pos+r, f, j, got, want, math.Abs(got-want)/place)
 					}
 				}
 			}
@@ -49,16 +54,19 @@ func TestMetalAngles(t *testing.T) {
 	}
 }
 
-// A sequence gives the same bits whole, cut anywhere, one row at a time beside other sequences, with fewer heads, and in place.
+// A sequence gives the same bits whole, cut anywhere, one row at a time beside other sequences,
+// with fewer heads, and in place.
 func TestMetalSameBits(t *testing.T) {
 	const heads, width, rotary, rows, pos = 6, 72, 40, 9, 4090
 	d := kerneltest.Metal(t)
 	r := rand.New(rand.NewPCG(3, 4))
-	x, weight := kernels.RandomTensor(d, r, rows*heads, width, 1), kernels.RandomTensor(d, r, 1, width, 1)
+	x, weight := kernels.RandomTensor(d, r, rows*heads, width, 1),
+		kernels.RandomTensor(d, r, 1, width, 1)
 	inv := kernels.FromFloat32s(d, 1, rotary/2, Frequencies(rotary, 1e4))
 	base := NormRope{X: x, Weight: weight, InvFreq: inv, Heads: heads, Eps: 1e-6, Scale: 1.1}
 	whole := base
-	whole.Out, whole.Spans = kernels.NewTensor(d, kernels.F32, rows*heads, width), []kernels.Span{{Rows: rows, Pos: pos}}
+	whole.Out, whole.Spans = kernels.NewTensor(d, kernels.F32, rows*heads, width),
+		[]kernels.Span{{Rows: rows, Pos: pos}}
 	run(t, d, &whole)
 	want := whole.Out.Bytes()
 
@@ -66,7 +74,8 @@ func TestMetalSameBits(t *testing.T) {
 		o := base
 		o.Out = kernels.FromFloat32s(d, rows*heads, width, x.Float32s())
 		o.X = o.Out
-		for _, s := range []kernels.Span{{Rows: cut, Pos: pos}, {Row: cut, Rows: rows - cut, Pos: pos + cut}} {
+		for _, s := range []kernels.Span{{Rows: cut, Pos: pos},
+			{Row: cut, Rows: rows - cut, Pos: pos + cut}} {
 			o.Spans = []kernels.Span{s}
 			run(t, d, &o)
 		}
@@ -77,20 +86,24 @@ func TestMetalSameBits(t *testing.T) {
 
 	// Row i of the sequence in row rows-1-i of a batch of as many sequences.
 	o := base
-	o.X, o.Out, o.Spans = kernels.NewTensor(d, kernels.F32, rows*heads, width), kernels.NewTensor(d, kernels.F32, rows*heads, width), nil
+	o.X, o.Out, o.Spans = kernels.NewTensor(d, kernels.F32, rows*heads, width),
+		kernels.NewTensor(d, kernels.F32, rows*heads, width), nil
 	for i := range rows {
 		o.Spans = append(o.Spans, kernels.Span{Row: i, Rows: 1, Pos: pos + rows - 1 - i})
-		copy(o.X.RowRange(i*heads, (i+1)*heads).Bytes(), x.RowRange((rows-1-i)*heads, (rows-i)*heads).Bytes())
+		copy(o.X.RowRange(i*heads, (i+1)*heads).Bytes(),
+			x.RowRange((rows-1-i)*heads, (rows-i)*heads).Bytes())
 	}
 	run(t, d, &o)
 	for i := range rows {
-		if !bytes.Equal(o.Out.RowRange(i*heads, (i+1)*heads).Bytes(), whole.Out.RowRange((rows-1-i)*heads, (rows-i)*heads).Bytes()) {
+		if !bytes.Equal(o.Out.RowRange(i*heads, (i+1)*heads).Bytes(),
+			whole.Out.RowRange((rows-1-i)*heads, (rows-i)*heads).Bytes()) {
 			t.Errorf("one row beside others: position %d has other bits", pos+rows-1-i)
 		}
 	}
 
 	one := base // head 0 of row 0 alone
-	one.X, one.Out, one.Heads, one.Spans = x.RowRange(0, 1), kernels.NewTensor(d, kernels.F32, 1, width), 1, []kernels.Span{{Rows: 1, Pos: pos}}
+	one.X, one.Out, one.Heads, one.Spans = x.RowRange(0, 1),
+		kernels.NewTensor(d, kernels.F32, 1, width), 1, []kernels.Span{{Rows: 1, Pos: pos}}
 	run(t, d, &one)
 	if !bytes.Equal(one.Out.Bytes(), whole.Out.RowRange(0, 1).Bytes()) {
 		t.Error("a head alone has other bits")

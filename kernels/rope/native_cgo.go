@@ -32,6 +32,7 @@ func (o *NormRope) native(isa cpu.ISA, s *kernels.Span, from, to int, scratch []
 		weight = ptr(o.Weight)
 	}
 	first, end := (s.Row+from)*o.Heads, (s.Row+to)*o.Heads
-	C.headroom_norm_rope(C.int(isa), &shape, ptr(o.X.RowRange(first, end)), weight, ptr(o.InvFreq), ptr(o.Out.RowRange(first, end)),
+	C.headroom_norm_rope(C.int(isa), &shape, ptr(o.X.RowRange(first, end)), weight, ptr(o.InvFreq),
+		ptr(o.Out.RowRange(first, end)),
 		(*C.float)(unsafe.SliceData(scratch)))
 }

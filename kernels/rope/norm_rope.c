@@ -1,17 +1,19 @@
-// RMSNorm of each head's row, then half-split rotary embedding by the row's position. Cosines and sines of a row are made once
-// for all its heads. The sum of squares runs in sixteen lanes, as in norm/rms_norm.c.
+// RMSNorm of each head's row, then half-split rotary embedding by the row's position. Cosines and
+// sines of a row are made once for all its heads. The sum of squares runs in sixteen lanes, as in
+// norm/rms_norm.c.
 #include "norm_rope.h"
 #ifdef ISA
 
-// The nearest whole number, the even one of two, for |x| < 2^51: a sum of this size has no places for more. Compilers make vectors of additions,
-// and not of rint and floor.
+// The nearest whole number, the even one of two, for |x| < 2^51: a sum of this size has no places
+// for more. Compilers make vectors of additions, and not of rint and floor.
 #define nearest KERNEL(nearest)
 SIMD double nearest(double x) { return x + 0x1.8p52 - 0x1.8p52; }
 
-// Cosine and sine of pos * freq[i], times scale, rounded once. The product is exact in double (24 + 29 bits). It is reduced by
-// multiples k of pi/2 = p1 + p2 with fused multiply-adds, which leaves an error near 1e-16 for any k below 2^31; then the
-// polynomials of fdlibm's k_sin.c and k_cos.c (Sun Microsystems 1993), good to 2^-57 on [-pi/4, pi/4]. Every
-// operation is exactly rounded, so it has the same bits everywhere.
+// Cosine and sine of pos * freq[i], times scale, rounded once. The product is exact in double (24 +
+// 29 bits). It is reduced by multiples k of pi/2 = p1 + p2 with fused multiply-adds, which leaves
+// an error near 1e-16 for any k below 2^31; then the polynomials of fdlibm's k_sin.c and k_cos.c
+// (Sun Microsystems 1993), good to 2^-57 on [-pi/4, pi/4]. Every operation is exactly rounded, so
+// it has the same bits everywhere.
 #define angles KERNEL(angles)
 static void angles(double pos, const float *restrict freq, int64_t n, double scale, float *restrict cosines, float *restrict sines) {
     const double p1 = 0x1.921fb54442d18p+0, p2 = 0x1.1a62633145c07p-54, two_over_pi = 0x1.45f306dc9c883p-1;
@@ -34,8 +36,9 @@ static void angles(double pos, const float *restrict freq, int64_t n, double sca
         c = __builtin_fma(c, z, -1.38888888888741095749e-03);
         c = __builtin_fma(c, z, 4.16666666666666019037e-02);
         c = __builtin_fma(c, z * z, __builtin_fma(-0.5, z, 1.0));
-        // Odd k swap the two; k mod 4 of 2 and 3 turn the sine's sign, 1 and 2 the cosine's. Exact, and without
-        // a branch that nobody could predict. What is taken off before rounding makes it rounding down.
+        // Odd k swap the two; k mod 4 of 2 and 3 turn the sine's sign, 1 and 2 the cosine's. Exact,
+        // and without a branch that nobody could predict. What is taken off before rounding makes
+        // it rounding down.
         double pairs = nearest(k * 0.5 - 0.25), odd = k - 2 * pairs, next = nearest(k * 0.5 + 0.25);
         double sine = __builtin_fma(odd, c, (1 - odd) * s), cosine = __builtin_fma(odd, s, (1 - odd) * c);
         sine *= 1 - 2 * (pairs - 2 * nearest(pairs * 0.5 - 0.25));
@@ -88,7 +91,8 @@ SIMD void rotate(const float *y, const float *cosines, const float *sines, float
     }
 }
 
-// So many heads' sums of squares, square roots and divisions come before the heads are gone through: one by one, each would be waited for.
+// So many heads' sums of squares, square roots and divisions come before the heads are gone
+// through: one by one, each would be waited for.
 #undef HEADS
 #define HEADS 8
 

@@ -1,6 +1,7 @@
 package rope
 
-// Positions, and the norm that Qwen3 puts before them, in one operator: both go over the same heads once.
+// Positions, and the norm that Qwen3 puts before them, in one operator: both go over the same heads
+// once.
 
 import (
 	"errors"
@@ -13,16 +14,18 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// NormRope normalizes each head's row by RMSNorm over D, if Weight is given, and rotates its first R dimensions by the row's
-// position (Su et al. 2021, "RoFormer"; half-split as in the Llama and Qwen checkpoints: dimension i pairs with i + R/2):
+// NormRope normalizes each head's row by RMSNorm over D, if Weight is given, and rotates its first
+// R dimensions by the row's position (Su et al. 2021, "RoFormer"; half-split as in the Llama and
+// Qwen checkpoints: dimension i pairs with i + R/2):
 //
 //	angle = position * InvFreq[i]
 //	out[i]       = x[i] * cos(angle)       - x[i + R/2] * sin(angle)
 //	out[i + R/2] = x[i + R/2] * cos(angle) + x[i]       * sin(angle)
 //
-// The other dimensions pass through. Row m*Heads + h is head h of batch row m, whose position the span that holds m tells;
-// rows outside every span are left untouched. Angles are taken in float64, where position times frequency is exact, and cosine
-// and sine are rounded once, so position 262,143 is as right as position 1.
+// The other dimensions pass through. Row m*Heads + h is head h of batch row m, whose position the
+// span that holds m tells; rows outside every span are left untouched. Angles are taken in float64,
+// where position times frequency is exact, and cosine and sine are rounded once, so position
+// 262,143 is as right as position 1.
 type NormRope struct {
 	X       kernels.Tensor // float32 [M*Heads, D]
 	Weight  kernels.Tensor // float32 [1, D], or none: no normalization
@@ -41,10 +44,13 @@ func (o *NormRope) Name() string { return "norm_rope" }
 func (o *NormRope) Check() error {
 	d := o.X.Cols
 	if o.Heads < 1 || o.X.Rows%o.Heads != 0 {
-		return fmt.Errorf("x: got %d rows for %d heads, expected a multiple of at least one head", o.X.Rows, o.Heads)
+		return fmt.Errorf("x: got %d rows for %d heads, expected a multiple of at least one head",
+			o.X.Rows, o.Heads)
 	}
 	if o.InvFreq.Cols < 1 || 2*o.InvFreq.Cols > d {
-		return fmt.Errorf("inv_freq: got %d frequencies, expected between 1 and half of the head dimension of %d", o.InvFreq.Cols, d)
+		return fmt.Errorf(
+			"inv_freq: got %d frequencies, expected between 1 and half of the head dimension of %d",
+			o.InvFreq.Cols, d)
 	}
 	err := errors.Join(
 		kernels.CheckShape("x", o.X, kernels.F32, -1, -1),
@@ -143,13 +149,17 @@ func normRopeCases() []kernels.Case {
 		weight                      bool
 		scale                       float32
 	}{
-		{1, 32, 32, 1, 0, false, 0}, {4, 64, 64, 5, 100, true, 0}, {16, 256, 64, 3, 262141, true, 0}, {2, 80, 40, 4, 4095, false, 1.25},
-		{3, 96, 96, 2, 131071, true, 0}, {32, 128, 128, 1, 5000, true, 0}, {32, 128, 128, 128, 1000, true, 0}, {32, 128, 128, 128, 1000, false, 0},
+		{1, 32, 32, 1, 0, false, 0}, {4, 64, 64, 5, 100, true, 0},
+		{16, 256, 64, 3, 262141, true, 0}, {2, 80, 40, 4, 4095, false, 1.25},
+		{3, 96, 96, 2, 131071, true, 0}, {32, 128, 128, 1, 5000, true, 0},
+		{32, 128, 128, 128, 1000, true, 0}, {32, 128, 128, 128, 1000, false, 0},
 	} {
 		cases = append(cases, kernels.Case{
-			Name:   fmt.Sprintf("norm_rope_h%d_d%d_r%d_m%d_pos%d_norm_%t", s.heads, s.d, s.rotary, s.rows, s.pos, s.weight),
+			Name: fmt.Sprintf("norm_rope_h%d_d%d_r%d_m%d_pos%d_norm_%t", s.heads, s.d, s.rotary,
+				s.rows, s.pos, s.weight),
 			AbsTol: 4e-6, RelTol: 1e-6,
-			Why:   "the sum of squares is taken in 16 float32 lanes and the rotation with fused multiply-adds; where the two products cancel the error is relative to them",
+			Why: "the sum of squares is taken in 16 float32 lanes and the rotation with fused " +
+				"multiply-adds; where the two products cancel the error is relative to them",
 			Bytes: int64(8 * s.rows * s.heads * s.d),
 			New: func(d kernels.Device, r *rand.Rand) (kernels.Op, []kernels.Tensor) {
 				// Views of a wider projection, and one row more on each side than the span has.

@@ -1,7 +1,9 @@
-// RMSNorm of each head's row, then half-split rotary embedding by the row's position. A threadgroup takes one row of the batch and
-// as many of its heads as it has simdgroups: its threads make the row's cosines and sines, then each simdgroup does a head. A lane
-// has the pairs (i, i + rotary_half) of i = lane, lane + 32, ... and every 32nd of the columns behind; the order of the sum of
-// squares depends on the widths alone. A lane reads only columns that it writes itself, so out may be x.
+// RMSNorm of each head's row, then half-split rotary embedding by the row's position. A threadgroup
+// takes one row of the batch and as many of its heads as it has simdgroups: its threads make the
+// row's cosines and sines, then each simdgroup does a head. A lane has the pairs (i, i +
+// rotary_half) of i = lane, lane + 32, ... and every 32nd of the columns behind; the order of the
+// sum of squares depends on the widths alone. A lane reads only columns that it writes itself, so
+// out may be x.
 #include <metal_stdlib>
 #include "common/span.h"
 using namespace metal;
@@ -18,14 +20,16 @@ struct NormRopeParams {
   float scale;
 };
 
-// frequency / 2 pi in turns of 2^-64. 1 / 2 pi is 0xa2f9836e4e44152a * 2^-66; times the frequency's 24 bits, shifted. Whole turns
-// drop out by themselves, here and when it is multiplied by a position. For frequencies below 2^26.
+// frequency / 2 pi in turns of 2^-64. 1 / 2 pi is 0xa2f9836e4e44152a * 2^-66; times the frequency's
+// 24 bits, shifted. Whole turns drop out by themselves, here and when it is multiplied by a
+// position. For frequencies below 2^26.
 inline ulong turns(float frequency) {
   const uint bits = as_type<uint>(frequency);
   const uint exponent = (bits >> 23) & 255;
   const ulong mantissa = (bits & 0x7fffff) | 0x800000;
   const ulong low = mantissa * 0x4e44152aul;
-  const ulong high = mantissa * 0xa2f9836eul + (low >> 32);  // high * 2^32 + low's last 32 bits: 88 bits
+  // high * 2^32 + low's last 32 bits: 88 bits
+  const ulong high = mantissa * 0xa2f9836eul + (low >> 32);
   const int shift = 152 - int(exponent);
   ulong t = 0;  // for frequencies below 2^-70, zero among them
   if (shift >= 32 && shift < 96) {
@@ -36,16 +40,18 @@ inline ulong turns(float frequency) {
   return bits >> 31 != 0 ? 0 - t : t;
 }
 
-// Cosine and sine of an angle in turns of 2^-64, within 0.8 units of the last place but for angles next to a multiple of pi / 2,
-// where the error is near 1e-11. There is no double here: the angle, taken to within pi / 4 of a multiple of pi / 2, is a sum of
-// two floats, and the polynomials are those of fdlibm's k_sin.c and k_cos.c (Sun Microsystems 1993) with the second
-// float's part added at the end. Exactly rounded operations alone: the same bits on every device.
+// Cosine and sine of an angle in turns of 2^-64, within 0.8 units of the last place but for angles
+// next to a multiple of pi / 2, where the error is near 1e-11. There is no double here: the angle,
+// taken to within pi / 4 of a multiple of pi / 2, is a sum of two floats, and the polynomials are
+// those of fdlibm's k_sin.c and k_cos.c (Sun Microsystems 1993) with the second float's part added
+// at the end. Exactly rounded operations alone: the same bits on every device.
 inline float2 cosine_and_sine(ulong angle) {
   const ulong quarter = (angle + (1ul << 61)) >> 62;
   const long rest = long(angle - (quarter << 62));       // in [-2^61, 2^61)
   const int top = int(rest >> 32);
   const float a = float(top);
-  const float b = float(top - int(a)) + float(uint(rest)) * 2.3283064365386963e-10f;  // what a lacks, 2^-32
+  // what a lacks, 2^-32
+  const float b = float(top - int(a)) + float(uint(rest)) * 2.3283064365386963e-10f;
   const float x = a * 1.462918119976564e-09f;            // 2 pi * 2^-32, and what that lacks
   const float tail = fma(a, 1.462918119976564e-09f, -x) + fma(a, -4.070940267922164e-17f, b * 1.462918119976564e-09f);
   const float z = x * x;

@@ -24,19 +24,24 @@ type normRopeParams struct {
 	Eps, Scale                 float32
 }
 
-// normRopeHeads is the heads of a threadgroup: they share the row's cosines and sines, yet one token's heads make several threadgroups.
+// normRopeHeads is the heads of a threadgroup: they share the row's cosines and sines, yet one
+// token's heads make several threadgroups.
 const normRopeHeads = 4
 
-// Metal implements gpu.Op: a threadgroup to a row and normRopeHeads of its heads, a simdgroup to a head. The number of threads
-// changes nothing in the result.
+// Metal implements gpu.Op: a threadgroup to a row and normRopeHeads of its heads, a simdgroup to a
+// head. The number of threads changes nothing in the result.
 func (o *NormRope) Metal(c *gpu.Context) {
-	p := normRopeParams{Spans: int32(len(o.Spans)), Heads: uint32(o.Heads), HeadDim: uint32(o.X.Cols), RotaryHalf: uint32(o.InvFreq.Cols),
+	p := normRopeParams{Spans: int32(len(o.Spans)), Heads: uint32(o.Heads),
+		HeadDim: uint32(o.X.Cols), RotaryHalf: uint32(o.InvFreq.Cols),
 		XStride: uint32(o.X.Stride), OutStride: uint32(o.Out.Stride), Eps: o.Eps, Scale: o.scale()}
 	if !o.Weight.IsNone() {
 		p.HasWeight = 1
 	}
 	simdgroups := min(o.Heads, normRopeHeads)
-	g := gpu.Grid{Groups: metal.Size{X: o.X.Rows / o.Heads, Y: (o.Heads + simdgroups - 1) / simdgroups, Z: 1},
-		Threads: metal.Size{X: 32 * simdgroups, Y: 1, Z: 1}, ThreadgroupBytes: (8*o.InvFreq.Cols + 15) / 16 * 16}
-	normRopeKernel.Dispatch(c, p, g, c.Spans(o.Spans), gpu.Read(o.X), gpu.Read(o.Weight), gpu.Read(o.InvFreq), gpu.Write(o.Out))
+	g := gpu.Grid{Groups: metal.Size{X: o.X.Rows / o.Heads,
+		Y: (o.Heads + simdgroups - 1) / simdgroups, Z: 1},
+		Threads:          metal.Size{X: 32 * simdgroups, Y: 1, Z: 1},
+		ThreadgroupBytes: (8*o.InvFreq.Cols + 15) / 16 * 16}
+	normRopeKernel.Dispatch(c, p, g, c.Spans(o.Spans), gpu.Read(o.X), gpu.Read(o.Weight),
+		gpu.Read(o.InvFreq), gpu.Write(o.Out))
 }

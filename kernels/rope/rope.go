@@ -1,5 +1,5 @@
-// Package rope turns positions into rotations: RMSNorm of each head where the model has one, then rotary embedding, in one
-// pass over the projected queries or keys.
+// Package rope turns positions into rotations: RMSNorm of each head where the model has one, then
+// rotary embedding, in one pass over the projected queries or keys.
 package rope
 
 import "headroom/kernels"

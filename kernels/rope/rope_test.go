@@ -16,8 +16,8 @@ func TestCases(t *testing.T)      { kerneltest.Run(t, Cases()) }
 func BenchmarkCases(b *testing.B) { kerneltest.Bench(b, Cases()) }
 func BenchmarkNV(b *testing.B)    { kerneltest.BenchNV(b, kerneltest.Timings(Cases())) }
 
-// TestAnglesAreRoundedOnce rotates (1, 0) at positions near and far: what comes out is the cosine and the sine, each the
-// float32 nearest to the float64 value.
+// TestAnglesAreRoundedOnce rotates (1, 0) at positions near and far: what comes out is the cosine
+// and the sine, each the float32 nearest to the float64 value.
 func TestAnglesAreRoundedOnce(t *testing.T) {
 	const half = 37
 	freq := Frequencies(2*half, 1e7)
@@ -41,7 +41,9 @@ func TestAnglesAreRoundedOnce(t *testing.T) {
 					for j, want := range []float64{cos, sin} {
 						got := float64(out.Row(r)[i+j*half])
 						if math.Abs(got-want) > math.Abs(want)*0x1p-24*(1+1e-6)+1e-15 {
-							t.Fatalf("%s: position %d, frequency %g, dimension %d: got %.10g, expected %.10g", isa, pos+r, f, i+j*half, got, want)
+							t.Fatalf(
+								"%s: position %d, frequency %g, dimension %d: got %.10g, expected "+
+									"%.10g", isa, pos+r, f, i+j*half, got, want)
 						}
 					}
 				}
@@ -51,8 +53,9 @@ func TestAnglesAreRoundedOnce(t *testing.T) {
 	}
 }
 
-// TestSameBits runs a sequence whole, cut at every row, at another place of the batch among other sequences, on more threads,
-// in place, and on every instruction set but plain Go: always the same bits.
+// TestSameBits runs a sequence whole, cut at every row, at another place of the batch among other
+// sequences, on more threads, in place, and on every instruction set but plain Go: always the same
+// bits.
 func TestSameBits(t *testing.T) {
 	const heads, width, rotary, rows, pos = 3, 72, 40, 30, 4090
 	r := rand.New(rand.NewPCG(3, 4))
@@ -68,7 +71,8 @@ func TestSameBits(t *testing.T) {
 		defer d.Close()
 		x := kernels.RandomTensor(d, r, (before+rows+1)*heads, width, 1)
 		copy(x.Float32s()[before*heads*width:], values)
-		o := NormRope{X: x, Out: x, Weight: kernels.FromFloat32s(d, 1, width, weight), Heads: heads, Eps: 1e-6, Scale: 1.1}
+		o := NormRope{X: x, Out: x, Weight: kernels.FromFloat32s(d, 1, width, weight), Heads: heads,
+			Eps: 1e-6, Scale: 1.1}
 		o.InvFreq = kernels.FromFloat32s(d, 1, rotary/2, Frequencies(rotary, 1e4))
 		if !inPlace {
 			o.Out = kernels.NewTensor(d, kernels.F32, x.Rows, width)
@@ -117,13 +121,16 @@ func TestCheckNamesTheFault(t *testing.T) {
 	}{
 		{"heads", func(o *NormRope) { o.Heads = 3 }, "8 rows for 3 heads"},
 		{"no heads", func(o *NormRope) { o.Heads = 0 }, "0 heads"},
-		{"frequencies", func(o *NormRope) { o.InvFreq = kernels.NewTensor(d, kernels.F32, 1, 17) }, "17 frequencies"},
-		{"weight", func(o *NormRope) { o.Weight = kernels.NewTensor(d, kernels.F32, 1, 31) }, "weight: got"},
+		{"frequencies", func(o *NormRope) { o.InvFreq = kernels.NewTensor(d, kernels.F32, 1, 17) },
+			"17 frequencies"},
+		{"weight", func(o *NormRope) { o.Weight = kernels.NewTensor(d, kernels.F32, 1, 31) },
+			"weight: got"},
 		{"output", func(o *NormRope) { o.Out = o.Out.RowRange(0, 7) }, "out: got"},
 		{"span", func(o *NormRope) { o.Spans = []kernels.Span{{Rows: 5}} }, "span 0"},
 	} {
 		x := kernels.NewTensor(d, kernels.F32, 8, 32)
-		o := &NormRope{X: x, Out: x, InvFreq: kernels.NewTensor(d, kernels.F32, 1, 16), Heads: 2, Spans: []kernels.Span{{Rows: 4}}}
+		o := &NormRope{X: x, Out: x, InvFreq: kernels.NewTensor(d, kernels.F32, 1, 16), Heads: 2,
+			Spans: []kernels.Span{{Rows: 4}}}
 		if err := o.Check(); err != nil {
 			t.Fatal(err)
 		}

@@ -1,7 +1,8 @@
 package sampling
 
-// What a request does to logits before a token is chosen: biases, and penalties on recent tokens. While a pass runs, the host does not know the
-// last of these: it names the row of the pass before that has chosen it, and the device looks it up.
+// What a request does to logits before a token is chosen: biases, and penalties on recent tokens.
+// While a pass runs, the host does not know the last of these: it names the row of the pass before
+// that has chosen it, and the device looks it up.
 
 import (
 	"errors"
@@ -14,7 +15,8 @@ import (
 
 // Penalties are how much less likely recent tokens get. The zero value changes nothing.
 type Penalties struct {
-	Repetition float32 // divides positive and multiplies negative logits of recent tokens; 0 or 1: off
+	// divides positive and multiplies negative logits of recent tokens; 0 or 1: off
+	Repetition float32
 	Presence   float32 // subtracted once from the logit of a recent token
 	Frequency  float32 // subtracted as often as the token occurs
 }
@@ -54,9 +56,11 @@ type Adjustment struct {
 	Chosen int32
 }
 
-// Adjust changes the logits of each row's biased and recent tokens. Tokens outside the vocabulary have no effect.
+// Adjust changes the logits of each row's biased and recent tokens. Tokens outside the vocabulary
+// have no effect.
 //
-// Logits are float32 [M, V], read and written; Rows has M adjustments; Chosen is int32 [N, 1], or none where no adjustment refers to it.
+// Logits are float32 [M, V], read and written; Rows has M adjustments; Chosen is int32 [N, 1], or
+// none where no adjustment refers to it.
 type Adjust struct {
 	Logits kernels.Tensor
 	Rows   []Adjustment
@@ -74,7 +78,8 @@ func (o *Adjust) Check() error {
 	}
 	for r := range o.Rows {
 		if c := o.Rows[r].Chosen; c < -1 || int(c) >= o.Chosen.Rows {
-			err = errors.Join(err, fmt.Errorf("row %d: got chosen token %d, expected one of %d, or -1", r, c, o.Chosen.Rows))
+			err = errors.Join(err, fmt.Errorf(
+				"row %d: got chosen token %d, expected one of %d, or -1", r, c, o.Chosen.Rows))
 		}
 	}
 	return err
@@ -117,14 +122,18 @@ func (o *Adjust) CPU(*cpu.Context) { o.Reference() }
 
 func adjustCases() []kernels.Case {
 	var cases []kernels.Case
-	for _, c := range []struct{ rows, vocab, recent, biased int }{{1, 5, 0, 0}, {3, 40, 7, 0}, {3, 40, 7, 12}, {5, 300, 200, 150}, {9, 2000, 1, 1001}} {
+	for _, c := range []struct{ rows, vocab, recent, biased int }{{1, 5, 0, 0}, {3, 40, 7, 0},
+		{3, 40, 7, 12}, {5, 300, 200, 150}, {9, 2000, 1, 1001}} {
 		cases = append(cases, kernels.Case{
-			Name: fmt.Sprintf("adjust_m%d_v%d_recent_%d_biased_%d", c.rows, c.vocab, c.recent, c.biased),
+			Name: fmt.Sprintf("adjust_m%d_v%d_recent_%d_biased_%d", c.rows, c.vocab, c.recent,
+				c.biased),
 			New: func(d kernels.Device, r *rand.Rand) (kernels.Op, []kernels.Tensor) {
-				o := &Adjust{Logits: kernels.RandomTensor(d, r, c.rows, c.vocab+2, 3).Columns(2, c.vocab+2), Chosen: kernels.NewTensor(d, kernels.I32, c.rows, 1)}
+				o := &Adjust{Logits: kernels.RandomTensor(d, r, c.rows, c.vocab+2, 3).Columns(2,
+					c.vocab+2), Chosen: kernels.NewTensor(d, kernels.I32, c.rows, 1)}
 				for m := range c.rows {
 					o.Chosen.Int32s()[m] = int32(r.IntN(c.vocab))
-					h := Adjustment{Penalties: Penalties{1 + r.Float32(), r.Float32(), r.Float32()}, Chosen: int32(c.rows-m) - 1}
+					h := Adjustment{Penalties: Penalties{1 + r.Float32(), r.Float32(), r.Float32()},
+						Chosen: int32(c.rows-m) - 1}
 					switch m {
 					case 1:
 						h.Chosen, h.Repetition = -1, 0

@@ -1,5 +1,6 @@
-// The logits of biased tokens, and then those of recent ones, less likely: a threadgroup to a row, a thread to a token. The row's last token may be
-// known to the device alone; then it is one of those in the list, or one more.
+// The logits of biased tokens, and then those of recent ones, less likely: a threadgroup to a row,
+// a thread to a token. The row's last token may be known to the device alone; then it is one of
+// those in the list, or one more.
 #include <metal_stdlib>
 using namespace metal;
 
@@ -9,7 +10,8 @@ struct AdjustParams {
   uint chosen_stride;
 };
 
-// The head of a row in the table; recent tokens and their counts are there from integer `from` on, then tokens and what is added to their logits.
+// The head of a row in the table; recent tokens and their counts are there from integer `from` on,
+// then tokens and what is added to their logits.
 struct Adjustment {
   int from;
   int recent;

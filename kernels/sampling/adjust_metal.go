@@ -10,7 +10,8 @@ import (
 //go:embed adjust.metal
 var adjustText string
 
-var adjustKernel = gpu.NewKernel[adjustParams](&gpu.Source{Name: "sampling/adjust.metal", Text: adjustText}, "adjust")
+var adjustKernel = gpu.NewKernel[adjustParams](
+	&gpu.Source{Name: "sampling/adjust.metal", Text: adjustText}, "adjust")
 
 // adjustParams is AdjustParams of adjust.metal; strides in elements.
 type adjustParams struct{ Vocab, LogitsStride, ChosenStride uint32 }
@@ -23,7 +24,8 @@ const (
 // tableInts is what a row takes of the table.
 func (a *Adjustment) tableInts() int { return adjustmentInts + 2*len(a.Recent) + 2*len(a.Biases) }
 
-// Metal implements gpu.Op: a threadgroup to a row, as many rows to a dispatch as have a table of a fair size together.
+// Metal implements gpu.Op: a threadgroup to a row, as many rows to a dispatch as have a table of a
+// fair size together.
 func (o *Adjust) Metal(c *gpu.Context) {
 	for from := 0; from < len(o.Rows); {
 		to, n := from, 0
@@ -45,8 +47,9 @@ func (o *Adjust) dispatch(c *gpu.Context, from, to, n int) {
 	bits := func(x float32) int32 { return int32(math.Float32bits(x)) }
 	for i := range to - from {
 		a := &o.Rows[from+i]
-		copy(table[adjustmentInts*i:], []int32{int32(at), int32(len(a.Recent)), int32(len(a.Biases)), a.Chosen,
-			bits(a.Repetition), bits(a.Presence), bits(a.Frequency), 0})
+		copy(table[adjustmentInts*i:],
+			[]int32{int32(at), int32(len(a.Recent)), int32(len(a.Biases)), a.Chosen,
+				bits(a.Repetition), bits(a.Presence), bits(a.Frequency), 0})
 		for _, t := range a.Recent {
 			table[at], table[at+1] = t.Token, t.Count
 			at += 2
@@ -57,6 +60,8 @@ func (o *Adjust) dispatch(c *gpu.Context, from, to, n int) {
 		}
 	}
 	logits := o.Logits.RowRange(from, to)
-	adjustKernel.Dispatch(c, adjustParams{uint32(logits.Cols), uint32(logits.Stride), uint32(o.Chosen.Stride)}, gpu.Rows(to-from, 64),
+	adjustKernel.Dispatch(c,
+		adjustParams{uint32(logits.Cols), uint32(logits.Stride), uint32(o.Chosen.Stride)},
+		gpu.Rows(to-from, 64),
 		gpu.Ints(table), gpu.Read(o.Chosen), gpu.Write(logits))
 }

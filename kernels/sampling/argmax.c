@@ -1,13 +1,14 @@
-// Where the largest logit of a row is, to within a block. Floats are compared as integers that are in the same order, which leaves loops that compilers
-// make vectors of; the maximum of integers does not depend on the order they are compared in.
+// Where the largest logit of a row is, to within a block. Floats are compared as integers that are
+// in the same order, which leaves loops that compilers make vectors of; the maximum of integers
+// does not depend on the order they are compared in.
 #include <stdint.h>
 #ifdef ISA
 
 #define BLOCK 512 // argmaxBlock in argmax.go
 #define INFINITE 0x7f800000
 
-// *block: where the first block of x [n], bits of float32, begins that has the largest value; -1 if there is none above minus infinity, or an infinite or
-// undefined one.
+// *block: where the first block of x [n], bits of float32, begins that has the largest value; -1 if
+// there is none above minus infinity, or an infinite or undefined one.
 static void KERNEL(argmax_block)(const int32_t *x, int64_t n, int64_t *block) {
     const int32_t least = -INFINITE - 1; // of minus infinity
     int32_t peak = least;

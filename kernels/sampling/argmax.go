@@ -1,6 +1,7 @@
 package sampling
 
-// The largest logit of a row. A greedy answer waits for it after each token, so it is not left to a loop over single logits where there are vectors.
+// The largest logit of a row. A greedy answer waits for it after each token, so it is not left to a
+// loop over single logits where there are vectors.
 
 import (
 	"math"
@@ -22,8 +23,8 @@ func argmax(logits []float32) int32 {
 	return plainArgmax(logits)
 }
 
-// plainArgmax is argmax in Go, which finds faults too. The comparison is written so that NaN takes the rare branch
-// too, and needs no second pass.
+// plainArgmax is argmax in Go, which finds faults too. The comparison is written so that NaN takes
+// the rare branch too, and needs no second pass.
 func plainArgmax(logits []float32) int32 {
 	best, peak := None, float32(math.Inf(-1))
 	i := 0

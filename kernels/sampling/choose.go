@@ -1,7 +1,8 @@
 package sampling
 
-// The choice itself. The reference sorts the row; the CPU's form (chooser.go) and the GPU's (choose.metal) find the end of what the
-// filters keep without sorting, and agree with it to the bit.
+// The choice itself. The reference sorts the row; the CPU's form (chooser.go) and the GPU's
+// (choose.metal) find the end of what the filters keep without sorting, and agree with it to the
+// bit.
 
 import (
 	"cmp"
@@ -19,7 +20,8 @@ import (
 
 // Choose is out[m] = a token chosen from logits[m] by Rows[m], or what Fault explains.
 //
-// Logits are float32 [M, V], V below 2^23, -Inf where a token is masked; Rows has M settings; Out is int32 [M, 1].
+// Logits are float32 [M, V], V below 2^23, -Inf where a token is masked; Rows has M settings; Out
+// is int32 [M, 1].
 type Choose struct {
 	Logits kernels.Tensor
 	Rows   []Settings
@@ -37,7 +39,8 @@ func (o *Choose) Check() error {
 		kernels.CheckShape("logits", o.Logits, kernels.F32, len(o.Rows), -1),
 		kernels.CheckShape("out", o.Out, kernels.I32, len(o.Rows), 1))
 	if o.Logits.Cols > maxVocab {
-		err = errors.Join(err, fmt.Errorf("logits: got %d columns, expected at most %d", o.Logits.Cols, maxVocab))
+		err = errors.Join(err, fmt.Errorf("logits: got %d columns, expected at most %d",
+			o.Logits.Cols, maxVocab))
 	}
 	return err
 }
@@ -87,7 +90,10 @@ func keptBySorting(logits []float32, peak float32, l *limits) (kept []int32) {
 		order[i] = int32(i)
 		total += weight(peak-x, log2e)
 	}
-	slices.SortFunc(order, func(a, b int32) int { return cmp.Or(cmp.Compare(logits[b], logits[a]), cmp.Compare(a, b)) })
+	slices.SortFunc(order, func(a,
+		b int32) int {
+		return cmp.Or(cmp.Compare(logits[b], logits[a]), cmp.Compare(a, b))
+	})
 	before, limit := uint64(0), l.massLimit(total)
 	for i, id := range order {
 		if uint32(i) >= l.topK || before >= limit || peak-logits[id] > l.reach {
@@ -100,7 +106,8 @@ func keptBySorting(logits []float32, peak float32, l *limits) (kept []int32) {
 	return kept
 }
 
-// choosers are for Choose on the CPU. The engine does not come by here: it keeps a Chooser for each sequence.
+// choosers are for Choose on the CPU. The engine does not come by here: it keeps a Chooser for each
+// sequence.
 var choosers = sync.Pool{New: func() any { return new(Chooser) }}
 
 // CPU implements kernels.Op: rows are independent.
@@ -146,13 +153,18 @@ func chooseCases() []kernels.Case {
 		scale       float64
 		coarse      bool // many logits are equal
 		bytes       int64
-	}{{16, 320, 3, true, 0}, {1, 1, 1, false, 0}, {8, 31, 1, false, 0}, {16, 3001, 3, false, 0}, {16, 3000, 0.01, false, 0}, {8, 2500, 0, true, 0},
-		{8, 5000, 30, false, 0}, {3, 9000, 1, true, 0}, {1, 151936, 3, false, 4 * 151936}, {1, 300001, 3, true, 0}} {
+	}{{16, 320, 3, true, 0}, {1, 1, 1, false, 0}, {8, 31, 1, false, 0}, {16, 3001, 3, false, 0},
+		{16, 3000, 0.01, false, 0}, {8, 2500, 0, true, 0},
+		{8, 5000, 30, false, 0}, {3, 9000, 1, true, 0}, {1, 151936, 3, false, 4 * 151936},
+		{1, 300001, 3, true, 0}} {
 		cases = append(cases, kernels.Case{
-			Name:  fmt.Sprintf("choose_m%d_v%d_scale_%g_coarse_%t", c.rows, c.vocab, c.scale, c.coarse),
+			Name: fmt.Sprintf("choose_m%d_v%d_scale_%g_coarse_%t", c.rows, c.vocab, c.scale,
+				c.coarse),
 			Bytes: c.bytes,
 			New: func(d kernels.Device, r *rand.Rand) (kernels.Op, []kernels.Tensor) {
-				o := &Choose{Logits: kernels.RandomTensor(d, r, c.rows, c.vocab+3, c.scale).Columns(1, c.vocab+1), Out: kernels.NewTensor(d, kernels.I32, c.rows, 1)}
+				o := &Choose{Logits: kernels.RandomTensor(d, r, c.rows, c.vocab+3,
+					c.scale).Columns(1, c.vocab+1),
+					Out: kernels.NewTensor(d, kernels.I32, c.rows, 1)}
 				for m := range c.rows {
 					x := o.Logits.Row(m)
 					for i := range x {

@@ -1,6 +1,7 @@
-// A token for each row of logits: the likeliest, or a draw among those that pass the filters. A row is cut into parts, a threadgroup to each, which
-// leave what they find to the next dispatch. Keys and weights are integers, so that no result depends on the order of a sum, on the number of threads
-// or on that of parts.
+// A token for each row of logits: the likeliest, or a draw among those that pass the filters. A row
+// is cut into parts, a threadgroup to each, which leave what they find to the next dispatch. Keys
+// and weights are integers, so that no result depends on the order of a sum, on the number of
+// threads or on that of parts.
 //
 //   choose_best    the smallest (key, id) of each part
 //   choose_count   three times, over digits of the key: a histogram of the digit over the tokens that share those before, with counts and masses, in
@@ -130,7 +131,8 @@ inline uint2 best_of(device const Part* parts, uint count, uint lane) {
   return uint2(first, simd_min(key == first ? id : NONE));
 }
 
-// Whether a token is drawn: not where there is none or something that is no logit, and not at temperature 0.
+// Whether a token is drawn: not where there is none or something that is no logit, and not at
+// temperature 0.
 inline bool draws_token(uint key, float scale) { return key != 0u && key < MASKED && scale != 0.0f; }
 
 inline bool filters(device const Draw& d, uint vocab) { return d.top_k < vocab || d.top_p != 0u; }
@@ -162,7 +164,8 @@ inline ulong mass_of(device atomic_uint* bins, uint b) {
   return (ulong(atomic_load_explicit(&bins[2 * BINS + b], memory_order_relaxed)) << 32) + low;
 }
 
-// The first lane up to which there are top_k tokens or a mass of c.limit, counted from c, NONE if there is none; c goes on to the beginning of that lane.
+// The first lane up to which there are top_k tokens or a mass of c.limit, counted from c, NONE if
+// there is none; c goes on to the beginning of that lane.
 inline uint first_end(uint tokens, ulong mass, thread Cut& c, uint top_k, uint lane) {
   uint n = tokens;
   ulong m = mass;
@@ -241,7 +244,8 @@ kernel void choose_best(
     device const float* logits   [[buffer(1)]],   // [M, vocab]
     device const Draw* draws     [[buffer(2)]],   // [M]
     device Part* parts           [[buffer(3)]],   // [M, parts]
-    device atomic_uint* bins     [[buffer(4)]],   // [M, LEVELS, 3, BINS], or nothing without filters: set to 0
+    // [M, LEVELS, 3, BINS], or nothing without filters: set to 0
+    device atomic_uint* bins     [[buffer(4)]],
     uint2 group                  [[threadgroup_position_in_grid]],   // row, part
     uint tid                     [[thread_index_in_threadgroup]],
     uint2 size                   [[threads_per_threadgroup]],
@@ -428,7 +432,8 @@ kernel void choose_sum(
   }
 }
 
-// The first of pieces into which `left` falls, which then counts from that piece's beginning, as does `kept`, the tied tokens that are kept.
+// The first of pieces into which `left` falls, which then counts from that piece's beginning, as
+// does `kept`, the tied tokens that are kept.
 inline uint piece_of(threadgroup const ulong* sums, threadgroup const uint* ties, uint pieces, ulong tie_weight, thread ulong& left, thread uint& kept) {
   uint s = 0;
   for (; s + 1 < pieces; s++) {
@@ -449,7 +454,8 @@ kernel void choose_pick(
     device const Draw* draws     [[buffer(2)]],
     device const Part* parts     [[buffer(3)]],
     device const Cut* cuts       [[buffer(4)]],   // or nothing without filters
-    device int* out              [[buffer(5)]],   // [M, 1]: a token, or -1: there is none, -2 - i: logit i is none
+    // [M, 1]: a token, or -1: there is none, -2 - i: logit i is none
+    device int* out              [[buffer(5)]],
     uint row                     [[threadgroup_position_in_grid]],
     uint tid                     [[thread_index_in_threadgroup]],
     uint lane                    [[thread_index_in_simdgroup]],

@@ -20,7 +20,10 @@ var (
 )
 
 // chooseParams is ChooseParams of choose.metal; strides in elements.
-type chooseParams struct{ Vocab, LogitsStride, OutStride, Parts, PartTokens, Filtered, Level uint32 }
+type chooseParams struct {
+	Vocab, LogitsStride, OutStride, Parts, PartTokens, Filtered,
+	Level uint32
+}
 
 // Sizes of choose.metal, in bytes but for the first.
 const (
@@ -37,7 +40,8 @@ const (
 	chooseThreads = 256
 )
 
-// Metal implements gpu.Op: a row's parts to threadgroups of their own. What no row asks for is not dispatched.
+// Metal implements gpu.Op: a row's parts to threadgroups of their own. What no row asks for is not
+// dispatched.
 func (o *Choose) Metal(c *gpu.Context) {
 	rows, vocab := len(o.Rows), o.Logits.Cols
 	if rows == 0 || vocab == 0 {
@@ -46,8 +50,10 @@ func (o *Choose) Metal(c *gpu.Context) {
 	table, drawn, filtered := c.Table(drawInts*rows), false, false
 	for i := range o.Rows {
 		l := o.Rows[i].limits(vocab)
-		copy(table[drawInts*i:], []int32{int32(math.Float32bits(l.scale)), int32(math.Float32bits(l.reach)), int32(l.topK), int32(l.topP),
-			int32(uint32(l.random)), int32(uint32(l.random >> 32))})
+		copy(table[drawInts*i:],
+			[]int32{int32(math.Float32bits(l.scale)), int32(math.Float32bits(l.reach)),
+				int32(l.topK), int32(l.topP),
+				int32(uint32(l.random)), int32(uint32(l.random >> 32))})
 		drawn = drawn || l.scale != 0
 		filtered = filtered || l.scale != 0 && (l.topK < uint32(vocab) || l.topP != 0)
 	}
@@ -56,17 +62,20 @@ func (o *Choose) Metal(c *gpu.Context) {
 		tokens = o.partTokens
 	}
 	parts := (vocab + tokens - 1) / tokens
-	p := chooseParams{Vocab: uint32(vocab), LogitsStride: uint32(o.Logits.Stride), OutStride: uint32(o.Out.Stride), Parts: uint32(parts), PartTokens: uint32(tokens)}
+	p := chooseParams{Vocab: uint32(vocab), LogitsStride: uint32(o.Logits.Stride),
+		OutStride: uint32(o.Out.Stride), Parts: uint32(parts), PartTokens: uint32(tokens)}
 	grid := gpu.Rows(rows, min(chooseThreads, (tokens+31)/32*32))
 	grid.Groups.Y = parts
 
 	logits, draws := gpu.Read(o.Logits), gpu.Ints(table)
 	n := rows * parts * partBytes
-	found, bins, cuts := gpu.Write(kernels.Tensor{}), gpu.Write(kernels.Tensor{}), gpu.Write(kernels.Tensor{})
+	found, bins, cuts := gpu.Write(kernels.Tensor{}), gpu.Write(kernels.Tensor{}),
+		gpu.Write(kernels.Tensor{})
 	if filtered {
 		m := rows * chooseLevels * histogramBytes
 		scratch := c.Scratch(n + rows*chooseLevels*cutBytes + m)
-		found, bins, cuts = scratch.Part(m, m+n), scratch.Part(0, m), scratch.Part(m+n, m+n+rows*chooseLevels*cutBytes)
+		found, bins, cuts = scratch.Part(m, m+n), scratch.Part(0, m),
+			scratch.Part(m+n, m+n+rows*chooseLevels*cutBytes)
 		p.Filtered = 1
 	} else {
 		found = c.Scratch(n)
@@ -82,5 +91,6 @@ func (o *Choose) Metal(c *gpu.Context) {
 	if drawn {
 		chooseSum.Dispatch(c, p, grid, logits, draws, found, bins, cuts)
 	}
-	choosePick.Dispatch(c, p, gpu.Rows(rows, chooseThreads), logits, draws, found.ToRead(), cuts.ToRead(), gpu.Write(o.Out))
+	choosePick.Dispatch(c, p, gpu.Rows(rows, chooseThreads), logits, draws, found.ToRead(),
+		cuts.ToRead(), gpu.Write(o.Out))
 }

@@ -1,8 +1,9 @@
 package sampling
 
-// The choice on the CPU, a row at a time. No row is sorted: one pass sorts the tokens into narrow bins by their distance from the peak,
-// counting tokens and mass; the end of what the filters keep lies in one bin, and only that bin is sorted. The draw walks over the kept
-// tokens in order of their ids, which needs no order of logits at all.
+// The choice on the CPU, a row at a time. No row is sorted: one pass sorts the tokens into narrow
+// bins by their distance from the peak, counting tokens and mass; the end of what the filters keep
+// lies in one bin, and only that bin is sorted. The draw walks over the kept tokens in order of
+// their ids, which needs no order of logits at all.
 
 import (
 	"cmp"
@@ -17,8 +18,8 @@ const (
 	blockTokens = 1024              // that share a sum, where nothing is dropped
 )
 
-// Chooser is the memory of choices on the CPU. The zero value is ready; it grows to 4 bytes a token of the vocabulary, and allocates
-// nothing then. It is not safe for concurrent use.
+// Chooser is the memory of choices on the CPU. The zero value is ready; it grows to 4 bytes a token
+// of the vocabulary, and allocates nothing then. It is not safe for concurrent use.
 type Chooser struct {
 	bins   *histogram // nil until a filter needs it
 	blocks []uint64   // weights of the row's blocks, where nothing is dropped
@@ -42,9 +43,11 @@ func bin(peak, logit float32) int {
 
 // Choice is what Chooser.Choose finds in a row.
 type Choice struct {
-	Token int32  // or what Fault explains
-	Best  int32  // the likeliest token, or the same
-	Mass  uint64 // the sum of exp(logit - largest) over the row, in units of 1/One, where it had to be known, else 0
+	Token int32 // or what Fault explains
+	Best  int32 // the likeliest token, or the same
+	// the sum of exp(logit - largest) over the row, in units of 1/One, where it had to be known,
+	// else 0
+	Mass uint64
 }
 
 // Choose chooses from a row of fewer than 2^23 logits.
@@ -79,7 +82,8 @@ func (c *Chooser) Choose(logits []float32, s Settings) Choice {
 	panic("sampling: Chooser.Choose: a row was changed while a token was chosen")
 }
 
-// drawAny draws from the whole row: first the block that the random number falls into, then the token in it.
+// drawAny draws from the whole row: first the block that the random number falls into, then the
+// token in it.
 func (c *Chooser) drawAny(logits []float32, peak float32, l *limits) (token int32, sum uint64) {
 	c.blocks = c.blocks[:0]
 	for from := 0; from < len(logits); from += blockTokens {
@@ -150,8 +154,8 @@ func (c *Chooser) keep(logits []float32, peak float32, l *limits, mass uint64) {
 	c.dropFrom(logits, n)
 }
 
-// collect puts into c.ids the tokens in bins up to cut and within reach of the peak, and into c.edge those of them in the bin cut. Masked
-// tokens are out of reach.
+// collect puts into c.ids the tokens in bins up to cut and within reach of the peak, and into
+// c.edge those of them in the bin cut. Masked tokens are out of reach.
 func (c *Chooser) collect(logits []float32, peak float32, cut int, reach float32) {
 	c.ids, c.edge = c.ids[:0], c.edge[:0]
 	far := float32(math.MaxFloat32)

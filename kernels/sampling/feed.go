@@ -1,6 +1,7 @@
 package sampling
 
-// Tokens into a pass. A host ahead of its device does not know the last tokens of the pass before; the device copies them.
+// Tokens into a pass. A host ahead of its device does not know the last tokens of the pass before;
+// the device copies them.
 
 import (
 	"errors"
@@ -20,7 +21,8 @@ type Feed struct {
 	Out    kernels.Tensor
 }
 
-// Placeholder stands for a token that is not known yet: the one that row r of the pass before will have chosen.
+// Placeholder stands for a token that is not known yet: the one that row r of the pass before will
+// have chosen.
 func Placeholder(r int) int32 { return -1 - int32(r) }
 
 // RowOf is the row that a placeholder stands for.
@@ -37,7 +39,8 @@ func (o *Feed) Check() error {
 	}
 	for i, t := range o.Tokens {
 		if t < 0 && int(RowOf(t)) >= o.Chosen.Rows {
-			err = errors.Join(err, fmt.Errorf("token %d: it stands for chosen token %d of %d", i, RowOf(t), o.Chosen.Rows))
+			err = errors.Join(err, fmt.Errorf("token %d: it stands for chosen token %d of %d", i,
+				RowOf(t), o.Chosen.Rows))
 		}
 	}
 	return err
@@ -67,7 +70,9 @@ func feedCases() []kernels.Case {
 		cases = append(cases, kernels.Case{
 			Name: fmt.Sprintf("feed_m%d", m),
 			New: func(d kernels.Device, r *rand.Rand) (kernels.Op, []kernels.Tensor) {
-				o := &Feed{Tokens: make([]int32, m), Chosen: kernels.NewTensor(d, kernels.I32, 5, 3).Columns(1, 2), Out: kernels.NewTensor(d, kernels.I32, m, 2).Columns(1, 2)}
+				o := &Feed{Tokens: make([]int32, m),
+					Chosen: kernels.NewTensor(d, kernels.I32, 5, 3).Columns(1, 2),
+					Out:    kernels.NewTensor(d, kernels.I32, m, 2).Columns(1, 2)}
 				for i := range o.Chosen.Int32s() {
 					o.Chosen.Int32s()[i] = int32(r.IntN(1000)) - 100
 				}

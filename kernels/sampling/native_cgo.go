@@ -17,7 +17,9 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// nativeArgmaxBlock is where the block of argmaxBlock logits begins that has the first of the largest; -1 if there is none, or a fault.
+// nativeArgmaxBlock is where the block of argmaxBlock logits begins that has the first of the
+// largest; -1 if there is none, or a fault.
 func nativeArgmaxBlock(isa cpu.ISA, logits []float32) int {
-	return int(C.headroom_argmax_block(C.int(isa), (*C.int32_t)(unsafe.Pointer(unsafe.SliceData(logits))), C.int64_t(len(logits))))
+	return int(C.headroom_argmax_block(C.int(isa),
+		(*C.int32_t)(unsafe.Pointer(unsafe.SliceData(logits))), C.int64_t(len(logits))))
 }

@@ -1,8 +1,10 @@
-// Package sampling chooses tokens from logits: biases, penalties on recent tokens, the likeliest token or a draw among the likely ones, and the
-// next pass's tokens, some of which only the device knows yet.
+// Package sampling chooses tokens from logits: biases, penalties on recent tokens, the likeliest
+// token or a draw among the likely ones, and the next pass's tokens, some of which only the device
+// knows yet.
 //
-// Whatever chooses, the choice is the same: keys that order logits are integers, weights of a draw are integers (weight), and so no sum
-// depends on the order in which threads or devices take it. Random numbers come with the settings of a row.
+// Whatever chooses, the choice is the same: keys that order logits are integers, weights of a draw
+// are integers (weight), and so no sum depends on the order in which threads or devices take it.
+// Random numbers come with the settings of a row.
 package sampling
 
 import (
@@ -17,9 +19,10 @@ func Cases() []kernels.Case {
 	return append(append(chooseCases(), adjustCases()...), feedCases()...)
 }
 
-// Settings choose a row's token: the likeliest, or a draw with weights exp(logit / Temperature) from those that pass three filters. Each
-// filter keeps a beginning of the tokens in descending order of their logits, of equal ones the lower id first, and looks at probabilities
-// before the temperature.
+// Settings choose a row's token: the likeliest, or a draw with weights exp(logit / Temperature)
+// from those that pass three filters. Each filter keeps a beginning of the tokens in descending
+// order of their logits, of equal ones the lower id first, and looks at probabilities before the
+// temperature.
 type Settings struct {
 	Temperature float32 // 0: the largest logit
 	TopK        int     // keep so many; 0 or less: all
@@ -28,7 +31,8 @@ type Settings struct {
 	Random      uint64  // uniform: the draw's place among the weights
 }
 
-// Faults stand in place of a token: None where no logit is finite, FaultAt(i) where logit i, the first such, is NaN or +Inf.
+// Faults stand in place of a token: None where no logit is finite, FaultAt(i) where logit i, the
+// first such, is NaN or +Inf.
 const None int32 = -1
 
 // FaultAt is what stands in place of a token when logit i cannot be.
@@ -40,18 +44,22 @@ func Fault(token int32) error {
 	case token == None:
 		return fmt.Errorf("no token to choose: all logits are -Inf")
 	case token < 0:
-		return fmt.Errorf("the model's logit for token %d is not a number or infinite, expected finite numbers: its weights or the computation are broken", -2-token)
+		return fmt.Errorf(
+			"the model's logit for token %d is not a number or infinite, expected finite numbers: "+
+				"its weights or the computation are broken", -2-token)
 	}
 	return nil
 }
 
 const (
-	log2e       = 1.44269504 // of float32 precision: a weight at temperature 1 is 2^(-log2e * distance)
-	topPScale   = 1 << 24    // TopP as an integer
-	leastNormal = 0x1p-126   // GPUs may take smaller distances for 0
+	// of float32 precision: a weight at temperature 1 is 2^(-log2e * distance)
+	log2e       = 1.44269504
+	topPScale   = 1 << 24  // TopP as an integer
+	leastNormal = 0x1p-126 // GPUs may take smaller distances for 0
 )
 
-// limits are Settings as every implementation uses them: what the host computes once. The struct is Draw of choose.metal.
+// limits are Settings as every implementation uses them: what the host computes once. The struct is
+// Draw of choose.metal.
 type limits struct {
 	scale  float32 // log2(e) / temperature; 0: the largest logit
 	reach  float32 // tokens whose logits are at most so far below the largest pass min-p
@@ -82,8 +90,9 @@ func (l *limits) filters(vocab int) bool {
 	return l.topK < uint32(vocab) || l.topP > 0 || l.reach < math.MaxFloat32
 }
 
-// massLimit is the mass before a token from which on top-p drops it, of a row of that total mass: the share, rounded down in a way that
-// needs no more than 64 bits. It is never 0, as the likeliest token has a mass of One.
+// massLimit is the mass before a token from which on top-p drops it, of a row of that total mass:
+// the share, rounded down in a way that needs no more than 64 bits. It is never 0, as the likeliest
+// token has a mass of One.
 func (l *limits) massLimit(total uint64) uint64 {
 	if l.topP == 0 {
 		return math.MaxUint64
@@ -95,9 +104,10 @@ func (l *limits) massLimit(total uint64) uint64 {
 // One is the weight of the likeliest token.
 const One = 1 << 40
 
-// weight is 2^-(distance*scale) in units of 1/One, rounded down, for a logit that lies distance >= 0 below the largest. Rows have fewer
-// than 2^23 logits, so that sums fit. A polynomial of degree 5 in float32 (interpolated at Chebyshev's points, exact at 0), each step
-// rounded: within 6e-7, and the same bits everywhere. It is as short as it is to be inlined.
+// weight is 2^-(distance*scale) in units of 1/One, rounded down, for a logit that lies distance >=
+// 0 below the largest. Rows have fewer than 2^23 logits, so that sums fit. A polynomial of degree 5
+// in float32 (interpolated at Chebyshev's points, exact at 0), each step rounded: within 6e-7, and
+// the same bits everywhere. It is as short as it is to be inlined.
 func weight(distance, scale float32) uint64 {
 	t := float32(distance * scale)
 	if !(t < 41) {

@@ -18,8 +18,8 @@ func BenchmarkNV(b *testing.B)    { kerneltest.BenchNV(b, kerneltest.Timings(Cas
 
 func TestMetalCases(t *testing.T) { kerneltest.RunMetal(t, Cases()) }
 
-// TestChooserEqualsSorting: the CPU's way to the end of what the filters keep against the obvious one, over rows of all shapes and
-// settings of all kinds.
+// TestChooserEqualsSorting: the CPU's way to the end of what the filters keep against the obvious
+// one, over rows of all shapes and settings of all kinds.
 func TestChooserEqualsSorting(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	c := new(Chooser)
@@ -38,15 +38,18 @@ func TestChooserEqualsSorting(t *testing.T) {
 		}
 		s := settingsOf(trial/6, r)
 		if want, got := bySorting(logits, s), c.Choose(logits, s).Token; got != want {
-			t.Fatalf("trial %d, %+v, %d logits of scale %v: got token %d, expected %d", trial, s, n, scale, got, want)
+			t.Fatalf("trial %d, %+v, %d logits of scale %v: got token %d, expected %d", trial, s, n,
+				scale, got, want)
 		}
 	}
 }
 
-// TestArgmax: every instruction set finds what plain Go finds, ties, zeros of both signs, rows without a logit and faults included.
+// TestArgmax: every instruction set finds what plain Go finds, ties, zeros of both signs, rows
+// without a logit and faults included.
 func TestArgmax(t *testing.T) {
 	inf, nan := float32(math.Inf(1)), float32(math.NaN())
-	odd := []float32{-inf, 0, float32(math.Copysign(0, -1)), 1, -1, math.MaxFloat32, -math.MaxFloat32, 1e-44, -1e-44, inf, nan, -nan, math.Float32frombits(0xffc00000)}
+	odd := []float32{-inf, 0, float32(math.Copysign(0, -1)), 1, -1, math.MaxFloat32,
+		-math.MaxFloat32, 1e-44, -1e-44, inf, nan, -nan, math.Float32frombits(0xffc00000)}
 	r := rand.New(rand.NewPCG(7, 8))
 	for trial := range 4000 {
 		row := make([]float32, r.IntN(4)*argmaxBlock+r.IntN(40))
@@ -72,7 +75,8 @@ func TestArgmax(t *testing.T) {
 				got += plainArgmax(row[got:min(int(got)+argmaxBlock, len(row))])
 			}
 			if got != want && !(got < 0 && want < 0) {
-				t.Fatalf("trial %d, %d logits, %s: got %d, expected %d", trial, len(row), isa, got, want)
+				t.Fatalf("trial %d, %d logits, %s: got %d, expected %d", trial, len(row), isa, got,
+					want)
 			}
 		}
 	}
@@ -93,7 +97,8 @@ func BenchmarkArgmax(b *testing.B) {
 	}
 }
 
-// TestParts: on a GPU a row's token does not depend on how the row is cut, also where filters end among equal logits of several parts.
+// TestParts: on a GPU a row's token does not depend on how the row is cut, also where filters end
+// among equal logits of several parts.
 func TestParts(t *testing.T) {
 	d := kerneltest.Metal(t)
 	const vocab = 1500
@@ -128,16 +133,22 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// TestExtremes: settings and logits at the ends of what there is, and what is no logit, on every device.
+// TestExtremes: settings and logits at the ends of what there is, and what is no logit, on every
+// device.
 func TestExtremes(t *testing.T) {
 	inf, nan := float32(math.Inf(1)), float32(math.NaN())
 	rows := [][4]float32{
-		{1, 2, 3, 4}, {nan, 1, inf, 2}, {1, inf, nan, 2}, {-inf, -inf, -inf, -inf}, {-inf, -3, -inf, -inf}, {4, 3, 2, -nan},
-		{math.MaxFloat32, -math.MaxFloat32, 0, 1}, {-math.MaxFloat32, -math.MaxFloat32, -math.MaxFloat32, -inf}, {1e-45, 0, -1e-45, 0},
-		{0, float32(math.Copysign(0, -1)), 0, -1}, {float32(math.Copysign(0, -1)), 0, -1, 0}, {7, 7, 7, 7},
+		{1, 2, 3, 4}, {nan, 1, inf, 2}, {1, inf, nan, 2}, {-inf, -inf, -inf, -inf},
+		{-inf, -3, -inf, -inf}, {4, 3, 2, -nan},
+		{math.MaxFloat32, -math.MaxFloat32, 0, 1},
+		{-math.MaxFloat32, -math.MaxFloat32, -math.MaxFloat32, -inf}, {1e-45, 0, -1e-45, 0},
+		{0, float32(math.Copysign(0, -1)), 0, -1}, {float32(math.Copysign(0, -1)), 0, -1, 0},
+		{7, 7, 7, 7},
 	}
-	settings := []Settings{{}, {Temperature: 1}, {Temperature: 1e-45}, {Temperature: math.MaxFloat32}, {Temperature: 1, TopP: 1e-12}, {Temperature: 1, MinP: 1},
-		{Temperature: 1, MinP: 1e-45}, {Temperature: 2, TopK: 2}, {Temperature: 1e30, TopK: 3, TopP: 0.999999}, {Temperature: 1, TopK: 1 << 40, TopP: 0.5}}
+	settings := []Settings{{}, {Temperature: 1}, {Temperature: 1e-45},
+		{Temperature: math.MaxFloat32}, {Temperature: 1, TopP: 1e-12}, {Temperature: 1, MinP: 1},
+		{Temperature: 1, MinP: 1e-45}, {Temperature: 2, TopK: 2},
+		{Temperature: 1e30, TopK: 3, TopP: 0.999999}, {Temperature: 1, TopK: 1 << 40, TopP: 0.5}}
 	for _, d := range kerneltest.Devices(t) {
 		o := &Choose{Logits: kernels.NewTensor(d, kernels.F32, len(rows)*len(settings)*3, 4)}
 		o.Out = kernels.NewTensor(d, kernels.I32, o.Logits.Rows, 1)
@@ -155,7 +166,8 @@ func TestExtremes(t *testing.T) {
 		}
 		for i, got := range o.Out.Int32s() {
 			if want := bySorting(o.Logits.Row(i), o.Rows[i]); got != want {
-				t.Errorf("%s: %v with %+v: got %d, expected %d", d.Name(), o.Logits.Row(i), o.Rows[i], got, want)
+				t.Errorf("%s: %v with %+v: got %d, expected %d", d.Name(), o.Logits.Row(i),
+					o.Rows[i], got, want)
 			}
 		}
 	}
@@ -164,7 +176,8 @@ func TestExtremes(t *testing.T) {
 	}
 }
 
-// TestBoundaries: the smallest random number that falls to a token, and the largest that falls to the one before it, on every device.
+// TestBoundaries: the smallest random number that falls to a token, and the largest that falls to
+// the one before it, on every device.
 func TestBoundaries(t *testing.T) {
 	const vocab = 40
 	r := rand.New(rand.NewPCG(7, 8))
@@ -184,12 +197,14 @@ func TestBoundaries(t *testing.T) {
 		if rest > 0 {
 			least++
 		}
-		rows = append(rows, Settings{Temperature: 0.7, Random: least - 1}, Settings{Temperature: 0.7, Random: least})
+		rows = append(rows, Settings{Temperature: 0.7, Random: least - 1},
+			Settings{Temperature: 0.7, Random: least})
 		want = append(want, int32(i-1), int32(i))
 		before += weights[i]
 	}
 	for _, d := range kerneltest.Devices(t) {
-		o := &Choose{Logits: kernels.NewTensor(d, kernels.F32, len(rows), vocab), Rows: rows, Out: kernels.NewTensor(d, kernels.I32, len(rows), 1)}
+		o := &Choose{Logits: kernels.NewTensor(d, kernels.F32, len(rows), vocab), Rows: rows,
+			Out: kernels.NewTensor(d, kernels.I32, len(rows), 1)}
 		for m := range rows {
 			copy(o.Logits.Row(m), logits)
 		}
@@ -203,7 +218,8 @@ func TestBoundaries(t *testing.T) {
 	}
 }
 
-// TestWeight: it is 2^-t to float32's precision, and it never grows with the distance by more than that.
+// TestWeight: it is 2^-t to float32's precision, and it never grows with the distance by more than
+// that.
 func TestWeight(t *testing.T) {
 	if weight(0, 1) != One || weight(0, math.MaxFloat32) != One {
 		t.Error("the likeliest token's weight is not One")
@@ -238,11 +254,15 @@ func TestChecks(t *testing.T) {
 		{&Adjust{Logits: logits, Rows: []Adjustment{{Chosen: -1}, {Chosen: -1}}}, true},
 		{&Adjust{Logits: logits, Rows: []Adjustment{{Chosen: 0}, {Chosen: -1}}}, false},
 		{&Adjust{Logits: logits, Rows: []Adjustment{{Chosen: 0}, {Chosen: 1}}, Chosen: two}, true},
-		{&Adjust{Logits: logits, Rows: []Adjustment{{Chosen: 2}, {Chosen: -1}}, Chosen: two}, false},
-		{&Adjust{Logits: logits, Rows: []Adjustment{{Chosen: -2}, {Chosen: -1}}, Chosen: two}, false},
+		{&Adjust{Logits: logits, Rows: []Adjustment{{Chosen: 2}, {Chosen: -1}}, Chosen: two},
+			false},
+		{&Adjust{Logits: logits, Rows: []Adjustment{{Chosen: -2}, {Chosen: -1}}, Chosen: two},
+			false},
 		{&Choose{Logits: logits, Rows: make([]Settings, 2), Out: two}, true},
 		{&Choose{Logits: logits, Rows: make([]Settings, 1), Out: two}, false},
-		{&Choose{Logits: kernels.Tensor{Buffer: &kernels.Buffer{Size: 1 << 30}, DType: kernels.F32, Rows: 2, Cols: 1<<23 + 1, Stride: 1<<23 + 1}, Rows: make([]Settings, 2), Out: two}, false},
+		{&Choose{Logits: kernels.Tensor{Buffer: &kernels.Buffer{Size: 1 << 30}, DType: kernels.F32,
+			Rows: 2, Cols: 1<<23 + 1, Stride: 1<<23 + 1}, Rows: make([]Settings, 2), Out: two},
+			false},
 	} {
 		if err := c.op.Check(); (err == nil) != c.ok {
 			t.Errorf("%s: %+v: got %v, expected ok %t", c.op.Name(), c.op, err, c.ok)

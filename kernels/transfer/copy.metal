@@ -1,5 +1,5 @@
-// Copies units of a byte or of 16 bytes from one place of a buffer to another. A thread takes four units, a threadgroup's width
-// apart.
+// Copies units of a byte or of 16 bytes from one place of a buffer to another. A thread takes four
+// units, a threadgroup's width apart.
 #include <metal_stdlib>
 using namespace metal;
 

@@ -24,7 +24,8 @@ const (
 	copyMost      = 1 << 31 // units of one dispatch: what the kernel counts in 32 bits
 )
 
-// Metal implements gpu.Op: in units of 16 bytes where the ranges lie so, as pages and states do, else byte by byte.
+// Metal implements gpu.Op: in units of 16 bytes where the ranges lie so, as pages and states do,
+// else byte by byte.
 func (o *Copy) Metal(c *gpu.Context) {
 	k, unit := copy1, 1
 	if (o.From|o.To|o.Bytes)%16 == 0 {
@@ -32,9 +33,11 @@ func (o *Copy) Metal(c *gpu.Context) {
 	}
 	for done := 0; done < o.Bytes; done += copyMost * unit {
 		from, to, bytes := o.From+done, o.To+done, min(o.Bytes-done, copyMost*unit)
-		p := copyParams{Units: uint32(bytes / unit), From: uint32(from % 4 / unit), To: uint32(to % 4 / unit)}
+		p := copyParams{Units: uint32(bytes / unit), From: uint32(from % 4 / unit),
+			To: uint32(to % 4 / unit)}
 		const perGroup = copyThreads * copyPerThread
 		k.Dispatch(c, p, gpu.Rows((bytes/unit+perGroup-1)/perGroup, copyThreads),
-			gpu.ReadBytes(o.Buffer, from-from%4, from+bytes), gpu.WriteBytes(o.Buffer, to-to%4, to+bytes))
+			gpu.ReadBytes(o.Buffer, from-from%4, from+bytes),
+			gpu.WriteBytes(o.Buffer, to-to%4, to+bytes))
 	}
 }

@@ -1,5 +1,5 @@
-// Package transfer moves bytes within device memory: the page in which two conversations part, the recurrent state that is kept or
-// taken up again.
+// Package transfer moves bytes within device memory: the page in which two conversations part, the
+// recurrent state that is kept or taken up again.
 package transfer
 
 import (
@@ -25,10 +25,13 @@ func (o *Copy) Name() string { return "copy" }
 // Check implements kernels.Op.
 func (o *Copy) Check() error {
 	switch {
-	case o.Buffer == nil || o.Bytes < 0 || o.From < 0 || o.To < 0 || o.From+o.Bytes > o.Buffer.Size || o.To+o.Bytes > o.Buffer.Size:
-		return fmt.Errorf("copy of %d bytes from %d to %d: expected ranges inside the buffer", o.Bytes, o.From, o.To)
+	case o.Buffer == nil || o.Bytes < 0 || o.From < 0 || o.To < 0 ||
+		o.From+o.Bytes > o.Buffer.Size || o.To+o.Bytes > o.Buffer.Size:
+		return fmt.Errorf("copy of %d bytes from %d to %d: expected ranges inside the buffer",
+			o.Bytes, o.From, o.To)
 	case o.From < o.To+o.Bytes && o.To < o.From+o.Bytes && o.Bytes > 0:
-		return fmt.Errorf("copy of %d bytes from %d to %d: expected ranges that do not overlap", o.Bytes, o.From, o.To)
+		return fmt.Errorf("copy of %d bytes from %d to %d: expected ranges that do not overlap",
+			o.Bytes, o.From, o.To)
 	}
 	return nil
 }
@@ -38,12 +41,14 @@ func (o *Copy) Reference() {
 	copy(o.Buffer.Bytes[o.To:o.To+o.Bytes], o.Buffer.Bytes[o.From:o.From+o.Bytes])
 }
 
-// CPU implements kernels.Op: Go's copy is as fast as memory, and a page is too small to share between threads.
+// CPU implements kernels.Op: Go's copy is as fast as memory, and a page is too small to share
+// between threads.
 func (o *Copy) CPU(*cpu.Context) { o.Reference() }
 
 func copyCases() []kernels.Case {
 	var cases []kernels.Case
-	for _, s := range []struct{ bytes, gap int }{{1, 3}, {127, 3}, {4096, 3}, {4096, 16}, {1 << 20, 0}} {
+	for _, s := range []struct{ bytes, gap int }{{1, 3}, {127, 3}, {4096, 3}, {4096, 16},
+		{1 << 20, 0}} {
 		n := s.bytes
 		cases = append(cases, kernels.Case{
 			Name: fmt.Sprintf("copy_%d_gap_%d", n, s.gap), Bytes: int64(2 * n),
@@ -52,7 +57,9 @@ func copyCases() []kernels.Case {
 				for i := range b.Bytes[:n] {
 					b.Bytes[i] = byte(r.Uint32() | 1)
 				}
-				return &Copy{Buffer: b, To: n + s.gap, Bytes: n}, []kernels.Tensor{{Buffer: b, DType: kernels.U8, Rows: 1, Cols: b.Size, Stride: b.Size}}
+				return &Copy{Buffer: b, To: n + s.gap, Bytes: n},
+					[]kernels.Tensor{{Buffer: b, DType: kernels.U8, Rows: 1, Cols: b.Size,
+						Stride: b.Size}}
 			},
 		})
 	}

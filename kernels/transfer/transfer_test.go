@@ -23,8 +23,10 @@ func TestCopies(t *testing.T) {
 // Ranges that begin and end anywhere: what is outside of the target stays as it was.
 func TestCopiesAnywhere(t *testing.T) {
 	for _, d := range kerneltest.Devices(t) {
-		for _, c := range []Copy{{From: 0, To: 4096, Bytes: 64}, {From: 16, To: 160, Bytes: 80}, {From: 5, To: 3000, Bytes: 2000}, {From: 4091, To: 2, Bytes: 3},
-			{From: 16, To: 164, Bytes: 96}, {From: 17, To: 1, Bytes: 15}, {From: 32, To: 64, Bytes: 7}, {From: 9, To: 9, Bytes: 0}} {
+		for _, c := range []Copy{{From: 0, To: 4096, Bytes: 64}, {From: 16, To: 160, Bytes: 80},
+			{From: 5, To: 3000, Bytes: 2000}, {From: 4091, To: 2, Bytes: 3},
+			{From: 16, To: 164, Bytes: 96}, {From: 17, To: 1, Bytes: 15},
+			{From: 32, To: 64, Bytes: 7}, {From: 9, To: 9, Bytes: 0}} {
 			c.Buffer = d.NewBuffer(5000)
 			for i := range c.Buffer.Bytes {
 				c.Buffer.Bytes[i] = byte(i * 7 % 251)
@@ -36,7 +38,8 @@ func TestCopiesAnywhere(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !bytes.Equal(c.Buffer.Bytes, want) {
-				t.Errorf("%s: %d bytes from %d to %d: got something else", d.Name(), c.Bytes, c.From, c.To)
+				t.Errorf("%s: %d bytes from %d to %d: got something else", d.Name(), c.Bytes,
+					c.From, c.To)
 			}
 		}
 	}

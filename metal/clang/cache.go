@@ -21,8 +21,8 @@ type Cache struct {
 	seed string // of every hash
 }
 
-// OpenCache opens the folder dir; "" means headroom/name in the user's cache. inputs and the files of trees are what goes into everything
-// that is kept there, beside the shim's headers.
+// OpenCache opens the folder dir; "" means headroom/name in the user's cache. inputs and the files
+// of trees are what goes into everything that is kept there, beside the shim's headers.
 func OpenCache(dir, name string, inputs []any, trees ...embed.FS) (*Cache, error) {
 	if dir == "" {
 		base, err := os.UserCacheDir()
@@ -58,7 +58,8 @@ func (c *Cache) Dir() string { return c.dir }
 // File is where the thing lies that is made of contents, without a suffix. name is for people.
 func (c *Cache) File(name, contents string) string {
 	sum := sha256.Sum256([]byte(c.seed + contents))
-	return filepath.Join(c.dir, fmt.Sprintf("%s-%x", strings.TrimSuffix(path.Base(name), ".metal"), sum[:10]))
+	return filepath.Join(c.dir,
+		fmt.Sprintf("%s-%x", strings.TrimSuffix(path.Base(name), ".metal"), sum[:10]))
 }
 
 // Have tells whether file is there.
@@ -68,13 +69,15 @@ func (c *Cache) Have(file string) bool {
 		return false
 	}
 	if now := time.Now(); now.Sub(info.ModTime()) > 24*time.Hour {
-		_ = os.Chtimes(file, now, now) // in use: sweep must not take it. If it does, it is built again
+		// in use: sweep must not take it. If it does, it is built again
+		_ = os.Chtimes(file, now, now)
 	}
 	return true
 }
 
-// Make has build make file in a folder of its own, under the name out, if file is not there. A Refusal is kept, and answered the next time. Two
-// processes may build the same at once: each renames a whole file into place.
+// Make has build make file in a folder of its own, under the name out, if file is not there. A
+// Refusal is kept, and answered the next time. Two processes may build the same at once: each
+// renames a whole file into place.
 func (c *Cache) Make(file string, build func(dir, out string) error) error {
 	if c.Have(file) {
 		return nil
@@ -91,7 +94,8 @@ func (c *Cache) Make(file string, build func(dir, out string) error) error {
 	out := filepath.Join(dir, filepath.Base(file))
 	err = build(dir, out)
 	if no := (*Refusal)(nil); errors.As(err, &no) {
-		err = errors.Join(os.WriteFile(out, []byte(no.Text), 0o600), os.Rename(out, file+".refused"))
+		err = errors.Join(os.WriteFile(out, []byte(no.Text), 0o600),
+			os.Rename(out, file+".refused"))
 		if err != nil {
 			return fmt.Errorf("the cache of compiled kernels: %w", err)
 		}
@@ -106,7 +110,8 @@ func (c *Cache) Make(file string, build func(dir, out string) error) error {
 // unusedFor is how long a compiled thing is kept that nobody asks for.
 const unusedFor = 30 * 24 * time.Hour
 
-// sweep removes what has not been used for long. What it cannot remove stays: another process may be at it.
+// sweep removes what has not been used for long. What it cannot remove stays: another process may
+// be at it.
 func (c *Cache) sweep(now time.Time) {
 	entries, _ := os.ReadDir(c.dir)
 	for _, e := range entries {

@@ -1,6 +1,7 @@
-// Package clang compiles the text of kernels where Metal's compiler is not. Find looks for a compiler, Lay puts a source and what it includes into a
-// folder, Run compiles there, and a Cache keeps what came of it by a hash of everything that went in. What is compiled, and with which flags, is the
-// devices' own.
+// Package clang compiles the text of kernels where Metal's compiler is not. Find looks for a
+// compiler, Lay puts a source and what it includes into a folder, Run compiles there, and a Cache
+// keeps what came of it by a hash of everything that went in. What is compiled, and with which
+// flags, is the devices' own.
 package clang
 
 import (
@@ -45,12 +46,14 @@ func Find() (path, version string, err error) {
 			return p, line, nil
 		}
 	}
-	return "", "", fmt.Errorf("%w: clang %d or later is missing (build/setup sim installs it)", ErrMissing, oldest)
+	return "", "", fmt.Errorf("%w: clang %d or later is missing (build/setup sim installs it)",
+		ErrMissing, oldest)
 }
 
 // appleHeaders are what sources include in angle brackets; their contents are always there.
 var appleHeaders = []string{
-	"metal_stdlib", "metal_types", "metal_math", "metal_common", "metal_integer", "metal_atomic", "metal_simdgroup", "metal_simdgroup_matrix",
+	"metal_stdlib", "metal_types", "metal_math", "metal_common", "metal_integer", "metal_atomic",
+	"metal_simdgroup", "metal_simdgroup_matrix",
 }
 
 // Folder is files of a program to lay beside a source.
@@ -103,7 +106,8 @@ const (
 	longestText = 6000            // bytes of a compiler's words
 )
 
-// Run runs a compiler in dir, and returns what it wrote. When it refuses its input the error is a Refusal with its words, in which dir is not named.
+// Run runs a compiler in dir, and returns what it wrote. When it refuses its input the error is a
+// Refusal with its words, in which dir is not named.
 func Run(dir, tool string, arguments ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), longestRun)
 	defer cancel()

@@ -18,15 +18,19 @@ func cache(t *testing.T, dir string, inputs ...any) *Cache {
 	return c
 }
 
-// A thing is made once for everything that goes into it; a refusal is kept like one, another error is not; nothing is left behind.
+// A thing is made once for everything that goes into it; a refusal is kept like one, another error
+// is not; nothing is left behind.
 func TestCache(t *testing.T) {
 	dir := t.TempDir()
 	c := cache(t, dir, "flags", 1)
 	file := c.File("a/x.metal", "text")
-	if !strings.HasPrefix(filepath.Base(file), "x-") || filepath.Dir(file) != dir || c.Dir() != dir {
+	if !strings.HasPrefix(filepath.Base(file), "x-") || filepath.Dir(file) != dir ||
+		c.Dir() != dir {
 		t.Errorf("got %s, expected x and a hash in %s", file, dir)
 	}
-	if file == c.File("a/x.metal", "text ") || file == cache(t, dir, "flags", 2).File("a/x.metal", "text") || file != cache(t, dir, "flags", 1).File("b/x.metal", "text") {
+	if file == c.File("a/x.metal", "text ") ||
+		file == cache(t, dir, "flags", 2).File("a/x.metal", "text") ||
+		file != cache(t, dir, "flags", 1).File("b/x.metal", "text") {
 		t.Error("the name must change with the text and with the inputs, and with nothing else")
 	}
 	made := 0
@@ -39,7 +43,11 @@ func TestCache(t *testing.T) {
 	tried := 0
 	for range 2 {
 		var no *Refusal
-		err := c.Make(file+"2", func(_, _ string) error { tried++; return &Refusal{"line 3 is wrong"} })
+		err := c.Make(file+"2", func(_,
+			_ string) error {
+			tried++
+			return &Refusal{"line 3 is wrong"}
+		})
 		if !errors.As(err, &no) || no.Text != "line 3 is wrong" || tried != 1 {
 			t.Errorf("got %v after %d tries, expected one refusal that is kept", err, tried)
 		}
@@ -74,7 +82,8 @@ func TestSweep(t *testing.T) {
 		t.Fatal(err)
 	}
 	if c.Have(old) || !c.Have(used) {
-		t.Errorf("old there: %t, used there: %t; expected only the one in use", c.Have(old), c.Have(used))
+		t.Errorf("old there: %t, used there: %t; expected only the one in use", c.Have(old),
+			c.Have(used))
 	}
 }
 
@@ -83,7 +92,8 @@ func TestFind(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("PATH", dir)
 	says := func(text string) {
-		if err := os.WriteFile(filepath.Join(dir, "clang"), []byte("#!/bin/sh\necho '"+text+"'\n"), 0o755); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, "clang"), []byte("#!/bin/sh\necho '"+text+"'\n"),
+			0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -91,28 +101,34 @@ func TestFind(t *testing.T) {
 		if text != "" {
 			says(text)
 		}
-		if _, _, err := Find(); !errors.Is(err, ErrMissing) || !strings.Contains(err.Error(), "build/setup sim") {
+		if _, _, err := Find(); !errors.Is(err, ErrMissing) ||
+			!strings.Contains(err.Error(), "build/setup sim") {
 			t.Errorf("%q: got %v, expected ErrMissing and how to mend it", text, err)
 		}
 	}
 	says("Debian clang version 19.1.7 (3)")
-	if path, version, err := Find(); err != nil || path != filepath.Join(dir, "clang") || version != "Debian clang version 19.1.7 (3)" {
+	if path, version, err := Find(); err != nil || path != filepath.Join(dir, "clang") ||
+		version != "Debian clang version 19.1.7 (3)" {
 		t.Errorf("got %q, %q, %v", path, version, err)
 	}
 }
 
-// What a tool says of its input comes through without the folder's name; a tool that dies is no refusal.
+// What a tool says of its input comes through without the folder's name; a tool that dies is no
+// refusal.
 func TestRun(t *testing.T) {
 	dir, sh := t.TempDir(), "/bin/sh"
-	if out, err := Run(dir, sh, "-c", "pwd; echo warned >&2"); err != nil || strings.TrimSpace(string(out)) != dir {
+	if out, err := Run(dir, sh, "-c", "pwd; echo warned >&2"); err != nil ||
+		strings.TrimSpace(string(out)) != dir {
 		t.Errorf("got %q, %v", out, err)
 	}
 	var no *Refusal
-	if _, err := Run(dir, sh, "-c", "echo $PWD/x.metal:3: wrong >&2; exit 1"); !errors.As(err, &no) || no.Text != "sh refuses it:\nx.metal:3: wrong\n" {
+	if _, err := Run(dir, sh, "-c", "echo $PWD/x.metal:3: wrong >&2; exit 1"); !errors.As(err,
+		&no) || no.Text != "sh refuses it:\nx.metal:3: wrong\n" {
 		t.Errorf("got %v, expected its words", err)
 	}
 	var never *Refusal
-	if _, err := Run(dir, sh, "-c", "echo killed >&2; exit 2"); err == nil || errors.As(err, &never) || !strings.Contains(err.Error(), "killed") {
+	if _, err := Run(dir, sh, "-c", "echo killed >&2; exit 2"); err == nil ||
+		errors.As(err, &never) || !strings.Contains(err.Error(), "killed") {
 		t.Errorf("got %v, expected an error that is no refusal", err)
 	}
 	long := "for i in 1 2 3 4 5 6 7 8 9 10; do printf %01000d 0 >&2; done; exit 1"

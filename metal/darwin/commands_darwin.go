@@ -1,7 +1,8 @@
 package darwin
 
-// The hot path: cached selectors, no reflection, scratch memory that lives with the Commands. A dispatch is five calls (pipeline,
-// buffers, label, dispatch, and a barrier now and then); a pipeline that stays the same is not set again.
+// The hot path: cached selectors, no reflection, scratch memory that lives with the Commands. A
+// dispatch is five calls (pipeline, buffers, label, dispatch, and a barrier now and then); a
+// pipeline that stays the same is not set again.
 
 import (
 	"errors"
@@ -16,22 +17,25 @@ import (
 	"headroom/metal/msl"
 )
 
-// mtlSize is MTLSize, passed by reference on arm64 (https://developer.apple.com/documentation/metal/mtlsize).
+// mtlSize is MTLSize, passed by reference on arm64
+// (https://developer.apple.com/documentation/metal/mtlsize).
 type mtlSize struct{ width, height, depth uint64 }
 
 type commands struct {
 	d *device
 
 	recording bool
-	pool      unsafe.Pointer // while recording: the autorelease pool of this thread, which the goroutine keeps
-	buffer    objc.ID        // MTLCommandBuffer, retained
-	encoder   objc.ID        // MTLComputeCommandEncoder, retained
-	pipeline  objc.ID        // the one set last
+	// while recording: the autorelease pool of this thread, which the goroutine keeps
+	pool      unsafe.Pointer
+	buffer    objc.ID // MTLCommandBuffer, retained
+	encoder   objc.ID // MTLComputeCommandEncoder, retained
+	pipeline  objc.ID // the one set last
 	labels    map[string]objc.ID
 	err       error // the first mistake
 	committed bool
 
-	handler objc.Block // the one completion handler, made when first needed: callbacks are never freed
+	// the one completion handler, made when first needed: callbacks are never freed
+	handler objc.Block
 	done    func(error)
 	called  chan struct{}
 	seconds float64
@@ -62,9 +66,9 @@ func (c *commands) fail(format string, arguments ...any) {
 	}
 }
 
-// begin makes command buffer and encoder at the first call of a recording. The command buffer does not retain what it uses (buffers
-// outlive it) and reports which dispatches had run when something failed
-// (https://developer.apple.com/documentation/metal/mtlcommandbufferdescriptor).
+// begin makes command buffer and encoder at the first call of a recording. The command buffer does
+// not retain what it uses (buffers outlive it) and reports which dispatches had run when something
+// failed (https://developer.apple.com/documentation/metal/mtlcommandbufferdescriptor).
 func (c *commands) begin() bool {
 	if c.recording {
 		return c.encoder != 0
@@ -112,7 +116,8 @@ func (c *commands) SetPipeline(p metal.Pipeline) {
 // (https://developer.apple.com/documentation/metal/mtlcomputecommandencoder/setbuffers(_:offsets:range:)).
 func (c *commands) SetBuffers(first int, bindings ...metal.Binding) {
 	if first < 0 || first+len(bindings) > msl.MaxBuffers {
-		c.fail("SetBuffers: indices [%d, %d), expected them within [0, %d)", first, first+len(bindings), msl.MaxBuffers)
+		c.fail("SetBuffers: indices [%d, %d), expected them within [0, %d)", first,
+			first+len(bindings), msl.MaxBuffers)
 		return
 	}
 	if len(bindings) == 0 || !c.begin() {
@@ -125,12 +130,15 @@ func (c *commands) SetBuffers(first int, bindings ...metal.Binding) {
 		}
 		own, ok := b.Buffer.(*buffer)
 		if !ok || own.d != c.d || b.Offset < 0 || b.Offset >= len(own.memory) {
-			c.fail("SetBuffers: buffer %d: offset %d of %q, expected one within a buffer of this device", first+i, b.Offset, b.Buffer.Label())
+			c.fail(
+				"SetBuffers: buffer %d: offset %d of %q, expected one within a buffer of this "+
+					"device", first+i, b.Offset, b.Buffer.Label())
 			return
 		}
 		c.ids[i], c.offsets[i] = own.id, uint64(b.Offset)
 	}
-	purego.SyscallN(messageSend, uintptr(c.encoder), uintptr(c.selBuffers), uintptr(unsafe.Pointer(&c.ids[0])), uintptr(unsafe.Pointer(&c.offsets[0])),
+	purego.SyscallN(messageSend, uintptr(c.encoder), uintptr(c.selBuffers),
+		uintptr(unsafe.Pointer(&c.ids[0])), uintptr(unsafe.Pointer(&c.offsets[0])),
 		uintptr(first), uintptr(len(bindings)))
 }
 
@@ -138,20 +146,27 @@ func (c *commands) SetBuffers(first int, bindings ...metal.Binding) {
 // (https://developer.apple.com/documentation/metal/mtlcomputecommandencoder/setthreadgroupmemorylength(_:index:)).
 func (c *commands) SetThreadgroupMemory(index, bytes int) {
 	if index < 0 || index >= msl.MaxBuffers || bytes <= 0 || bytes%16 != 0 {
-		c.fail("SetThreadgroupMemory(%d, %d): expected an index from 0 to %d and a positive multiple of 16 bytes", index, bytes, msl.MaxBuffers-1)
+		c.fail(
+			"SetThreadgroupMemory(%d, %d): expected an index from 0 to %d and a positive multiple "+
+				"of 16 bytes", index, bytes, msl.MaxBuffers-1)
 		return
 	}
 	if c.begin() {
-		purego.SyscallN(messageSend, uintptr(c.encoder), uintptr(c.selThreadgroup), uintptr(bytes), uintptr(index))
+		purego.SyscallN(messageSend, uintptr(c.encoder), uintptr(c.selThreadgroup), uintptr(bytes),
+			uintptr(index))
 	}
 }
 
 // Dispatch implements metal.Commands
-// (https://developer.apple.com/documentation/metal/mtlcomputecommandencoder/dispatchthreadgroups(_:threadsperthreadgroup:)). The label is
-// a signpost, which captures show and errors list (https://developer.apple.com/documentation/metal/mtlcommandencoder/insertdebugsignpost(_:)).
+// (https://developer.apple.com/documentation/metal/mtlcomputecommandencoder/dispatchthreadgroups(_:threadsperthreadgroup:)).
+// The label is a signpost, which captures show and errors list
+// (https://developer.apple.com/documentation/metal/mtlcommandencoder/insertdebugsignpost(_:)).
 func (c *commands) Dispatch(label string, groups, threads metal.Size) {
-	if groups.X < 1 || groups.Y < 1 || groups.Z < 1 || threads.X < 1 || threads.Y < 1 || threads.Z < 1 {
-		c.fail("dispatch %q: %s threadgroups of %s threads, expected at least one in each dimension", label, groups, threads)
+	if groups.X < 1 || groups.Y < 1 || groups.Z < 1 || threads.X < 1 || threads.Y < 1 ||
+		threads.Z < 1 {
+		c.fail(
+			"dispatch %q: %s threadgroups of %s threads, expected at least one in each dimension",
+			label, groups, threads)
 		return
 	}
 	if !c.begin() || c.pipeline == 0 {
@@ -162,12 +177,14 @@ func (c *commands) Dispatch(label string, groups, threads metal.Size) {
 	c.groups = mtlSize{uint64(groups.X), uint64(groups.Y), uint64(groups.Z)}
 	c.threads = mtlSize{uint64(threads.X), uint64(threads.Y), uint64(threads.Z)}
 	if runtime.GOARCH == "arm64" {
-		purego.SyscallN(messageSend, uintptr(c.encoder), uintptr(c.selDispatch), uintptr(unsafe.Pointer(&c.groups)), uintptr(unsafe.Pointer(&c.threads)))
+		purego.SyscallN(messageSend, uintptr(c.encoder), uintptr(c.selDispatch),
+			uintptr(unsafe.Pointer(&c.groups)), uintptr(unsafe.Pointer(&c.threads)))
 		return
 	}
 	// x86-64 passes such structs on the stack, behind the six register arguments
 	purego.SyscallN(messageSend, uintptr(c.encoder), uintptr(c.selDispatch), 0, 0, 0, 0,
-		uintptr(groups.X), uintptr(groups.Y), uintptr(groups.Z), uintptr(threads.X), uintptr(threads.Y), uintptr(threads.Z))
+		uintptr(groups.X), uintptr(groups.Y), uintptr(groups.Z), uintptr(threads.X),
+		uintptr(threads.Y), uintptr(threads.Z))
 }
 
 // name is a label as Metal takes it, made once: there are as many as operators.
@@ -180,7 +197,8 @@ func (c *commands) name(label string) objc.ID {
 	return s
 }
 
-// Barrier implements metal.Commands (https://developer.apple.com/documentation/metal/mtlcomputecommandencoder/memorybarrier(scope:)).
+// Barrier implements metal.Commands
+// (https://developer.apple.com/documentation/metal/mtlcomputecommandencoder/memorybarrier(scope:)).
 func (c *commands) Barrier() {
 	if c.begin() {
 		purego.SyscallN(messageSend, uintptr(c.encoder), uintptr(c.selBarrier), barrierBuffers)
@@ -192,7 +210,8 @@ func (c *commands) end() {
 	if c.encoder != 0 {
 		// https://developer.apple.com/documentation/metal/mtlcomputecommandencoder/updatefence(_:)
 		send(c.encoder, "updateFence:", uintptr(c.d.fence))
-		send(c.encoder, "endEncoding") // https://developer.apple.com/documentation/metal/mtlcommandencoder/endencoding()
+		// https://developer.apple.com/documentation/metal/mtlcommandencoder/endencoding()
+		send(c.encoder, "endEncoding")
 		release(c.encoder)
 	}
 	c.encoder, c.recording = 0, false
@@ -200,7 +219,8 @@ func (c *commands) end() {
 	runtime.UnlockOSThread()
 }
 
-// Commit implements metal.Commands (https://developer.apple.com/documentation/metal/mtlcommandbuffer/commit()).
+// Commit implements metal.Commands
+// (https://developer.apple.com/documentation/metal/mtlcommandbuffer/commit()).
 func (c *commands) Commit(done func(error)) {
 	if c.committed {
 		c.fail("Commit: already committed, call Wait first")
@@ -209,7 +229,8 @@ func (c *commands) Commit(done func(error)) {
 	c.begin() // an empty recording is committed too, so that done is called
 	if c.recording && c.buffer != 0 && c.err == nil {
 		c.committed, c.done = true, done
-		if done != nil { // https://developer.apple.com/documentation/metal/mtlcommandbuffer/addcompletedhandler(_:)
+		if done != nil {
+			// https://developer.apple.com/documentation/metal/mtlcommandbuffer/addcompletedhandler(_:)
 			if c.handler == 0 {
 				c.handler = objc.NewBlock(func(_ objc.Block, buffer objc.ID) {
 					c.done(commandError(buffer))
@@ -229,7 +250,8 @@ func (c *commands) Commit(done func(error)) {
 	}
 }
 
-// Wait implements metal.Commands (https://developer.apple.com/documentation/metal/mtlcommandbuffer/waituntilcompleted()).
+// Wait implements metal.Commands
+// (https://developer.apple.com/documentation/metal/mtlcommandbuffer/waituntilcompleted()).
 func (c *commands) Wait() error {
 	err := c.err
 	if c.recording { // recorded and never committed
@@ -240,7 +262,8 @@ func (c *commands) Wait() error {
 			send(c.buffer, "waitUntilCompleted")
 			err = errors.Join(err, commandError(c.buffer))
 			// https://developer.apple.com/documentation/metal/mtlcommandbuffer/gpustarttime
-			c.seconds = sendDouble(c.buffer, selector("GPUEndTime")) - sendDouble(c.buffer, selector("GPUStartTime"))
+			c.seconds = sendDouble(c.buffer, selector("GPUEndTime")) -
+				sendDouble(c.buffer, selector("GPUStartTime"))
 		})
 		if c.done != nil {
 			<-c.called
@@ -252,7 +275,8 @@ func (c *commands) Wait() error {
 }
 
 // commandError is what a finished command buffer says of itself, nil if it has run
-// (https://developer.apple.com/documentation/metal/mtlcommandbuffer/error). The user info lists the signposts of what had run.
+// (https://developer.apple.com/documentation/metal/mtlcommandbuffer/error). The user info lists the
+// signposts of what had run.
 func commandError(buffer objc.ID) error {
 	if send(buffer, "status") == statusCompleted {
 		return nil

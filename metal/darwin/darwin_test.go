@@ -20,7 +20,8 @@ kernel void add(constant AddParams& p [[buffer(0)]], device float* x [[buffer(1)
 }
 `
 
-// On a Mac this adds up numbers on the GPU, twice with a barrier between; elsewhere Open says that there is no Metal.
+// On a Mac this adds up numbers on the GPU, twice with a barrier between; elsewhere Open says that
+// there is no Metal.
 func TestAdd(t *testing.T) {
 	d, err := Open()
 	if runtime.GOOS != "darwin" {
@@ -63,7 +64,8 @@ func TestAdd(t *testing.T) {
 	for range 2 {
 		c.SetPipeline(p)
 		c.SetBuffers(0, metal.Binding{Buffer: params}, metal.Binding{Buffer: x})
-		c.Dispatch("add", metal.Size{X: (n + 255) / 256, Y: 1, Z: 1}, metal.Size{X: 256, Y: 1, Z: 1})
+		c.Dispatch("add", metal.Size{X: (n + 255) / 256, Y: 1, Z: 1},
+			metal.Size{X: 256, Y: 1, Z: 1})
 		c.Barrier()
 	}
 	called := 0
@@ -72,7 +74,8 @@ func TestAdd(t *testing.T) {
 		t.Fatalf("got %v, %d calls of the handler, %g s", err, called, c.GPUTime())
 	}
 	for i := range n {
-		if got := math.Float32frombits(binary.LittleEndian.Uint32(x.Bytes()[4*i:])); got != float32(i)+3 {
+		if got := math.Float32frombits(binary.LittleEndian.Uint32(x.Bytes()[4*i:])); got != float32(
+			i)+3 {
 			t.Fatalf("element %d: got %g, expected %g", i, got, float32(i)+3)
 		}
 	}

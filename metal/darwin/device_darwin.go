@@ -32,10 +32,12 @@ const (
 var families = []struct {
 	name  string
 	value uintptr
-}{{"Apple7", 1007}, {"Apple8", 1008}, {"Apple9", 1009}, {"Apple10", 1010}, {"Metal3", 5001}, {"Metal4", 5002}}
+}{{"Apple7", 1007}, {"Apple8", 1008}, {"Apple9", 1009}, {"Apple10", 1010}, {"Metal3", 5001},
+	{"Metal4", 5002}}
 
-// Open returns the system's default GPU (https://developer.apple.com/documentation/metal/mtlcreatesystemdefaultdevice()). The error
-// says what is missing.
+// Open returns the system's default GPU
+// (https://developer.apple.com/documentation/metal/mtlcreatesystemdefaultdevice()). The error says
+// what is missing.
 func Open() (metal.Device, error) {
 	if err := loadFrameworks(); err != nil {
 		return nil, err
@@ -93,9 +95,11 @@ func facts(id objc.ID) metal.Facts {
 		MaxThreadgroupMemoryLength:   int(send(id, "maxThreadgroupMemoryLength")),
 		PageBytes:                    os.Getpagesize(),
 		// https://developer.apple.com/documentation/foundation/processinfo/operatingsystemversionstring
-		System: "macOS " + goString(send(send(class("NSProcessInfo"), "processInfo"), "operatingSystemVersionString")),
+		System: "macOS " + goString(
+			send(send(class("NSProcessInfo"), "processInfo"), "operatingSystemVersionString")),
 	}
-	for _, family := range families { // https://developer.apple.com/documentation/metal/mtldevice/supportsfamily(_:)
+	for _, family := range families {
+		// https://developer.apple.com/documentation/metal/mtldevice/supportsfamily(_:)
 		if truth(send(id, "supportsFamily:", family.value)) {
 			f.Families = append(f.Families, family.name)
 		}
@@ -106,8 +110,10 @@ func facts(id objc.ID) metal.Facts {
 // Facts implements metal.Device.
 func (d *device) Facts() metal.Facts { return d.facts }
 
-// NewLibrary implements metal.Device (https://developer.apple.com/documentation/metal/mtldevice/makelibrary(source:options:)). Math is
-// "safe": no reassociation, no assumption that there are no NaNs (https://developer.apple.com/documentation/metal/mtlmathmode).
+// NewLibrary implements metal.Device
+// (https://developer.apple.com/documentation/metal/mtldevice/makelibrary(source:options:)). Math is
+// "safe": no reassociation, no assumption that there are no NaNs
+// (https://developer.apple.com/documentation/metal/mtlmathmode).
 func (d *device) NewLibrary(name, source string, headers fs.FS) (metal.Library, error) {
 	text, err := msl.Inline(headers, name, source)
 	if err != nil {
@@ -124,11 +130,14 @@ func (d *device) NewLibrary(name, source string, headers fs.FS) (metal.Library, 
 		send(options, "setLanguageVersion:", languageVersion31)
 		if responds(options, "setMathMode:") {
 			send(options, "setMathMode:", mathModeSafe)
-		} else { // before macOS 15: https://developer.apple.com/documentation/metal/mtlcompileoptions/fastmathenabled
+		} else {
+			// before macOS 15:
+			// https://developer.apple.com/documentation/metal/mtlcompileoptions/fastmathenabled
 			send(options, "setFastMathEnabled:", 0)
 		}
 		var problem objc.ID
-		l.id = send(d.id, "newLibraryWithSource:options:error:", uintptr(nsString(text)), uintptr(options), uintptr(unsafe.Pointer(&problem)))
+		l.id = send(d.id, "newLibraryWithSource:options:error:", uintptr(nsString(text)),
+			uintptr(options), uintptr(unsafe.Pointer(&problem)))
 		if l.id == 0 {
 			err = fmt.Errorf("%s: Metal's compiler: %w", name, nsError(problem))
 			return
@@ -136,7 +145,8 @@ func (d *device) NewLibrary(name, source string, headers fs.FS) (metal.Library, 
 		if problem != 0 { // warnings
 			l.log = nsError(problem).Error()
 		}
-		send(l.id, "setLabel:", uintptr(nsString(name))) // https://developer.apple.com/documentation/metal/mtllibrary/label
+		// https://developer.apple.com/documentation/metal/mtllibrary/label
+		send(l.id, "setLabel:", uintptr(nsString(name)))
 		d.own(l.id)
 	})
 	if err != nil {
@@ -155,14 +165,16 @@ type buffer struct {
 func (b *buffer) Bytes() []byte { return b.memory }
 func (b *buffer) Label() string { return b.label }
 
-// NewBuffer implements metal.Device (https://developer.apple.com/documentation/metal/mtldevice/makebuffer(length:options:)).
+// NewBuffer implements metal.Device
+// (https://developer.apple.com/documentation/metal/mtldevice/makebuffer(length:options:)).
 func (d *device) NewBuffer(label string, bytes int) (metal.Buffer, error) {
 	if err := d.checkLength(label, bytes); err != nil {
 		return nil, err
 	}
 	b := &buffer{d: d, label: label}
 	inPool(func() {
-		b.id = send(d.id, "newBufferWithLength:options:", uintptr(bytes), resourceStorageShared|resourceHazardUntracked)
+		b.id = send(d.id, "newBufferWithLength:options:", uintptr(bytes),
+			resourceStorageShared|resourceHazardUntracked)
 		if b.id != 0 { // https://developer.apple.com/documentation/metal/mtlbuffer/contents()
 			b.memory = unsafe.Slice((*byte)(pointer(send(b.id, "contents"))), bytes)
 		}
@@ -177,13 +189,18 @@ func (d *device) WrapBuffer(label string, memory []byte) (metal.Buffer, error) {
 		return nil, err
 	}
 	start := unsafe.Pointer(unsafe.SliceData(memory))
-	if page := uintptr(d.facts.PageBytes); uintptr(start)%page != 0 || uintptr(len(memory))%page != 0 {
-		return nil, fmt.Errorf("buffer %q: %d bytes at %#x, expected whole pages of %d bytes: wrap the pages around what is needed and bind it with an offset",
-			label, len(memory), start, page)
+	if page := uintptr(d.facts.PageBytes); uintptr(start)%page != 0 ||
+		uintptr(len(memory))%page != 0 {
+		return nil,
+			fmt.Errorf(
+				"buffer %q: %d bytes at %#x, expected whole pages of %d bytes: wrap the pages "+
+					"around what is needed and bind it with an offset",
+				label, len(memory), start, page)
 	}
 	b := &buffer{d: d, label: label, memory: memory}
 	inPool(func() {
-		b.id = send(d.id, "newBufferWithBytesNoCopy:length:options:deallocator:", uintptr(start), uintptr(len(memory)),
+		b.id = send(d.id, "newBufferWithBytesNoCopy:length:options:deallocator:", uintptr(start),
+			uintptr(len(memory)),
 			resourceStorageShared|resourceHazardUntracked, 0)
 	})
 	return d.keep(b, len(memory))
@@ -191,12 +208,15 @@ func (d *device) WrapBuffer(label string, memory []byte) (metal.Buffer, error) {
 
 func (d *device) checkLength(label string, bytes int) error {
 	if bytes <= 0 || uint64(bytes) > d.facts.MaxBufferLength {
-		return fmt.Errorf("buffer %q: got %d bytes, expected 1 to %d, the most that this device allows in one buffer", label, bytes, d.facts.MaxBufferLength)
+		return fmt.Errorf(
+			"buffer %q: got %d bytes, expected 1 to %d, the most that this device allows in one "+
+				"buffer", label, bytes, d.facts.MaxBufferLength)
 	}
 	return nil
 }
 
-// keep labels a new buffer (https://developer.apple.com/documentation/metal/mtlresource/label) and notes it for Close.
+// keep labels a new buffer (https://developer.apple.com/documentation/metal/mtlresource/label) and
+// notes it for Close.
 func (d *device) keep(b *buffer, bytes int) (metal.Buffer, error) {
 	if b.id == 0 {
 		return nil, fmt.Errorf("buffer %q: Metal refused %d bytes", b.label, bytes)
@@ -206,7 +226,8 @@ func (d *device) keep(b *buffer, bytes int) (metal.Buffer, error) {
 	return b, nil
 }
 
-// MakeResident implements metal.Device (https://developer.apple.com/documentation/metal/mtlresidencyset), from macOS 15 on.
+// MakeResident implements metal.Device
+// (https://developer.apple.com/documentation/metal/mtlresidencyset), from macOS 15 on.
 func (d *device) MakeResident(label string, buffers []metal.Buffer) error {
 	if !responds(d.id, "newResidencySetWithDescriptor:error:") {
 		return nil
@@ -218,7 +239,8 @@ func (d *device) MakeResident(label string, buffers []metal.Buffer) error {
 		send(descriptor, "setLabel:", uintptr(nsString(label)))
 		send(descriptor, "setInitialCapacity:", uintptr(len(buffers)))
 		var problem objc.ID
-		set := send(d.id, "newResidencySetWithDescriptor:error:", uintptr(descriptor), uintptr(unsafe.Pointer(&problem)))
+		set := send(d.id, "newResidencySetWithDescriptor:error:", uintptr(descriptor),
+			uintptr(unsafe.Pointer(&problem)))
 		if set == 0 {
 			err = fmt.Errorf("residency set %q: %w", label, nsError(problem))
 			return
@@ -227,13 +249,17 @@ func (d *device) MakeResident(label string, buffers []metal.Buffer) error {
 		for _, b := range buffers {
 			own, ok := b.(*buffer)
 			if !ok || own.d != d {
-				err = fmt.Errorf("residency set %q: buffer %q belongs to another device", label, b.Label())
+				err = fmt.Errorf("residency set %q: buffer %q belongs to another device", label,
+					b.Label())
 				return
 			}
-			send(set, "addAllocation:", uintptr(own.id)) // https://developer.apple.com/documentation/metal/mtlresidencyset/addallocation(_:)
+			// https://developer.apple.com/documentation/metal/mtlresidencyset/addallocation(_:)
+			send(set, "addAllocation:", uintptr(own.id))
 		}
-		send(set, "commit")           // https://developer.apple.com/documentation/metal/mtlresidencyset/commit()
-		send(set, "requestResidency") // https://developer.apple.com/documentation/metal/mtlresidencyset/requestresidency()
+		// https://developer.apple.com/documentation/metal/mtlresidencyset/commit()
+		send(set, "commit")
+		// https://developer.apple.com/documentation/metal/mtlresidencyset/requestresidency()
+		send(set, "requestResidency")
 		// https://developer.apple.com/documentation/metal/mtlcommandqueue/addresidencyset(_:)
 		send(d.queue, "addResidencySet:", uintptr(set))
 	})
@@ -252,7 +278,8 @@ func (d *device) Close() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, set := range d.sets {
-		send(set, "endResidency") // https://developer.apple.com/documentation/metal/mtlresidencyset/endresidency()
+		// https://developer.apple.com/documentation/metal/mtlresidencyset/endresidency()
+		send(set, "endResidency")
 		// https://developer.apple.com/documentation/metal/mtlcommandqueue/removeresidencyset(_:)
 		send(d.queue, "removeResidencySet:", uintptr(set))
 		release(set)

@@ -1,6 +1,6 @@
-// Package darwin is Metal itself: a Mac's GPU, driven from Go without cgo, so that the program for a Mac is built and linked
-// anywhere. Objective-C messages go through purego; every method here names Apple's page on what it calls. Elsewhere than on a Mac,
-// Open says so.
+// Package darwin is Metal itself: a Mac's GPU, driven from Go without cgo, so that the program for
+// a Mac is built and linked anywhere. Objective-C messages go through purego; every method here
+// names Apple's page on what it calls. Elsewhere than on a Mac, Open says so.
 //
 // Rules that hold throughout:
 //

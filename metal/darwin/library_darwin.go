@@ -45,10 +45,12 @@ func (p *pipeline) Kernel() *msl.Kernel { return p.kernel }
 
 // Pipeline implements metal.Library
 // (https://developer.apple.com/documentation/metal/mtldevice/makecomputepipelinestate(descriptor:options:reflection:)).
-func (l *library) Pipeline(kernel string, constants ...metal.ConstantValue) (metal.Pipeline, error) {
+func (l *library) Pipeline(kernel string, constants ...metal.ConstantValue) (metal.Pipeline,
+	error) {
 	k := l.program.Kernel(kernel)
 	if k == nil {
-		return nil, fmt.Errorf("%s has no kernel %s; it has %s", l.name, kernel, l.program.KernelNames())
+		return nil, fmt.Errorf("%s has no kernel %s; it has %s", l.name, kernel,
+			l.program.KernelNames())
 	}
 	bits, err := metal.ConstantBits(l.program, constants)
 	if err != nil {
@@ -69,16 +71,19 @@ func (l *library) Pipeline(kernel string, constants ...metal.ConstantValue) (met
 	return p, nil
 }
 
-// newPipeline runs inside a pool. https://developer.apple.com/documentation/metal/mtllibrary/makefunction(name:constantvalues:)
+// newPipeline runs inside a pool.
+// https://developer.apple.com/documentation/metal/mtllibrary/makefunction(name:constantvalues:)
 func (l *library) newPipeline(k *msl.Kernel, bits []uint32) (*pipeline, error) {
 	values := send(class("MTLFunctionConstantValues"), "new")
 	defer release(values)
 	for i, c := range l.program.Constants {
 		// https://developer.apple.com/documentation/metal/mtlfunctionconstantvalues/setconstantvalue(_:type:index:)
-		send(values, "setConstantValue:type:atIndex:", uintptr(unsafe.Pointer(&bits[i])), dataTypes[c.Type], uintptr(c.Index))
+		send(values, "setConstantValue:type:atIndex:", uintptr(unsafe.Pointer(&bits[i])),
+			dataTypes[c.Type], uintptr(c.Index))
 	}
 	var problem objc.ID
-	function := send(l.id, "newFunctionWithName:constantValues:error:", uintptr(nsString(k.Name)), uintptr(values), uintptr(unsafe.Pointer(&problem)))
+	function := send(l.id, "newFunctionWithName:constantValues:error:", uintptr(nsString(k.Name)),
+		uintptr(values), uintptr(unsafe.Pointer(&problem)))
 	if function == 0 {
 		return nil, nsError(problem)
 	}
@@ -88,7 +93,8 @@ func (l *library) newPipeline(k *msl.Kernel, bits []uint32) (*pipeline, error) {
 	send(descriptor, "setLabel:", uintptr(nsString(k.Name)))
 	send(descriptor, "setComputeFunction:", uintptr(function))
 	var reflection objc.ID
-	id := send(l.d.id, "newComputePipelineStateWithDescriptor:options:reflection:error:", uintptr(descriptor), optionBindingInfo,
+	id := send(l.d.id, "newComputePipelineStateWithDescriptor:options:reflection:error:",
+		uintptr(descriptor), optionBindingInfo,
 		uintptr(unsafe.Pointer(&reflection)), uintptr(unsafe.Pointer(&problem)))
 	if id == 0 {
 		return nil, nsError(problem)
@@ -105,8 +111,8 @@ func (l *library) newPipeline(k *msl.Kernel, bits []uint32) (*pipeline, error) {
 	}}, nil
 }
 
-// checkReflection holds Metal's view of the arguments against ours: names, and the sizes of parameter structs
-// (https://developer.apple.com/documentation/metal/mtlbufferbinding).
+// checkReflection holds Metal's view of the arguments against ours: names, and the sizes of
+// parameter structs (https://developer.apple.com/documentation/metal/mtlbufferbinding).
 func checkReflection(k *msl.Kernel, program *msl.Program, reflection objc.ID) error {
 	if !responds(reflection, "bindings") {
 		return nil
@@ -120,10 +126,13 @@ func checkReflection(k *msl.Kernel, program *msl.Program, reflection objc.ID) er
 		index, name := int(send(b, "index")), goString(send(b, "name"))
 		a := k.Buffer(index)
 		if a == nil || a.Name != name {
-			return fmt.Errorf("buffer %d is %q to Metal, %v to us: a fault in metal/msl", index, name, a)
+			return fmt.Errorf("buffer %d is %q to Metal, %v to us: a fault in metal/msl", index,
+				name, a)
 		}
-		if size, ok := program.StructBytes(a); ok && a.Reference && responds(b, "bufferDataSize") && int(send(b, "bufferDataSize")) != size {
-			return fmt.Errorf("argument %s has %d bytes to Metal, %d to us: a fault in metal/msl", a, int(send(b, "bufferDataSize")), size)
+		if size, ok := program.StructBytes(a); ok && a.Reference && responds(b, "bufferDataSize") &&
+			int(send(b, "bufferDataSize")) != size {
+			return fmt.Errorf("argument %s has %d bytes to Metal, %d to us: a fault in metal/msl",
+				a, int(send(b, "bufferDataSize")), size)
 		}
 	}
 	return nil

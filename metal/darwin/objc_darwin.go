@@ -14,8 +14,9 @@ import (
 )
 
 var (
-	messageSend      uintptr                         // objc_msgSend
-	sendDouble       func(objc.ID, objc.SEL) float64 // objc_msgSend for methods that return a double
+	messageSend uintptr // objc_msgSend
+	// objc_msgSend for methods that return a double
+	sendDouble       func(objc.ID, objc.SEL) float64
 	poolPush         func() unsafe.Pointer
 	poolPop          func(unsafe.Pointer)
 	createDevice     func() objc.ID
@@ -24,8 +25,8 @@ var (
 	frameworkLibrary = map[string]uintptr{}
 )
 
-// load opens what is needed. CoreGraphics comes first: without it a command-line tool gets no device
-// (https://developer.apple.com/documentation/metal/mtlcreatesystemdefaultdevice()).
+// load opens what is needed. CoreGraphics comes first: without it a command-line tool gets no
+// device (https://developer.apple.com/documentation/metal/mtlcreatesystemdefaultdevice()).
 func load() error {
 	for _, path := range []string{
 		"/usr/lib/libobjc.A.dylib",
@@ -47,11 +48,14 @@ func load() error {
 	purego.RegisterFunc(&sendDouble, messageSend)
 	purego.RegisterLibFunc(&poolPush, runtimeLibrary, "objc_autoreleasePoolPush")
 	purego.RegisterLibFunc(&poolPop, runtimeLibrary, "objc_autoreleasePoolPop")
-	purego.RegisterLibFunc(&createDevice, frameworkLibrary["/System/Library/Frameworks/Metal.framework/Metal"], "MTLCreateSystemDefaultDevice")
+	purego.RegisterLibFunc(&createDevice,
+		frameworkLibrary["/System/Library/Frameworks/Metal.framework/Metal"],
+		"MTLCreateSystemDefaultDevice")
 	return nil
 }
 
-// selector is the registered selector of that name (https://developer.apple.com/documentation/objectivec/sel_registername(_:)).
+// selector is the registered selector of that name
+// (https://developer.apple.com/documentation/objectivec/sel_registername(_:)).
 func selector(name string) objc.SEL {
 	if s, ok := selectors.Load(name); ok {
 		return s.(objc.SEL)
@@ -61,7 +65,8 @@ func selector(name string) objc.SEL {
 	return s
 }
 
-// send sends a message whose arguments and result are integers or pointers. Not for the hot path: it looks the selector up.
+// send sends a message whose arguments and result are integers or pointers. Not for the hot path:
+// it looks the selector up.
 //
 //go:uintptrescapes
 func send(to objc.ID, name string, arguments ...uintptr) objc.ID {
@@ -87,7 +92,8 @@ func truth(v objc.ID) bool { return v&0xff != 0 }
 func retain(o objc.ID) objc.ID { return send(o, "retain") }
 func release(o objc.ID)        { send(o, "release") }
 
-// inPool runs f with an autorelease pool of its own. Pools belong to threads, so the goroutine keeps its thread meanwhile
+// inPool runs f with an autorelease pool of its own. Pools belong to threads, so the goroutine
+// keeps its thread meanwhile
 // (https://developer.apple.com/documentation/foundation/nsautoreleasepool).
 func inPool(f func()) {
 	runtime.LockOSThread()
@@ -97,7 +103,8 @@ func inPool(f func()) {
 	f()
 }
 
-// nsString is an autoreleased copy of s (https://developer.apple.com/documentation/foundation/nsstring/1497379-stringwithutf8string).
+// nsString is an autoreleased copy of s
+// (https://developer.apple.com/documentation/foundation/nsstring/1497379-stringwithutf8string).
 func nsString(s string) objc.ID {
 	b := append([]byte(s), 0)
 	r := send(class("NSString"), "stringWithUTF8String:", uintptr(unsafe.Pointer(&b[0])))
@@ -124,10 +131,12 @@ func goString(s objc.ID) string {
 // pointer is an address that Objective-C returned: memory that Go's collector does not know.
 func pointer(v objc.ID) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&v)) }
 
-// nsError is an NSError in words: description, domain and code (https://developer.apple.com/documentation/foundation/nserror).
+// nsError is an NSError in words: description, domain and code
+// (https://developer.apple.com/documentation/foundation/nserror).
 func nsError(e objc.ID) error {
 	if e == 0 {
 		return errors.New("no reason given by Metal")
 	}
-	return fmt.Errorf("%s (%s %d)", goString(send(e, "localizedDescription")), goString(send(e, "domain")), int(send(e, "code")))
+	return fmt.Errorf("%s (%s %d)", goString(send(e, "localizedDescription")),
+		goString(send(e, "domain")), int(send(e, "code")))
 }

@@ -5,7 +5,8 @@ import (
 	"math"
 )
 
-// Bits is the value of a function constant as four bytes, after checking that v has its type: bool, int32, uint32 or float32.
+// Bits is the value of a function constant as four bytes, after checking that v has its type: bool,
+// int32, uint32 or float32.
 func (c *Constant) Bits(v any) (uint32, error) {
 	switch v := v.(type) {
 	case bool:
@@ -28,5 +29,6 @@ func (c *Constant) Bits(v any) (uint32, error) {
 			return math.Float32bits(v), nil
 		}
 	}
-	return 0, fmt.Errorf("function constant %s: got a %T, expected Go's type for %s", c.Name, v, c.Type)
+	return 0, fmt.Errorf("function constant %s: got a %T, expected Go's type for %s", c.Name, v,
+		c.Type)
 }

@@ -11,9 +11,10 @@ import (
 
 var include = regexp.MustCompile(`^\s*#\s*include\s+"([^"]*)"\s*(?://.*)?$`)
 
-// Inline returns text with each `#include "x"` replaced by file x of headers, once each, and with #line directives that keep the
-// compiler's messages true. Metal compiles a source at run time from one string, without files to include; so do the other devices.
-// Includes in angle brackets, Metal's own, stay. The error names the place of an include that cannot be had.
+// Inline returns text with each `#include "x"` replaced by file x of headers, once each, and with
+// #line directives that keep the compiler's messages true. Metal compiles a source at run time from
+// one string, without files to include; so do the other devices. Includes in angle brackets,
+// Metal's own, stay. The error names the place of an include that cannot be had.
 func Inline(headers fs.FS, file, text string) (string, error) {
 	in := inliner{headers: headers, seen: map[string]bool{file: true}}
 	if err := in.file(file, text); err != nil {
@@ -35,7 +36,8 @@ func (in *inliner) file(name, text string) error {
 	fmt.Fprintf(&in.out, "#line 1 %q\n", name)
 	for i, line := range strings.SplitAfter(text, "\n") {
 		bare := strings.TrimRight(line, "\r\n")
-		if strings.TrimSpace(bare) == "#pragma once" { // it is; compilers warn of it outside headers
+		if strings.TrimSpace(bare) == "#pragma once" {
+			// it is; compilers warn of it outside headers
 			in.out.WriteString("\n")
 			continue
 		}

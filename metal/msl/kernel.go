@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// positions are the attributes of arguments that say where a thread is, with the vector lengths they may have.
+// positions are the attributes of arguments that say where a thread is, with the vector lengths
+// they may have.
 var positions = map[string]string{
 	"thread_position_in_grid":          "123",
 	"thread_position_in_threadgroup":   "123",
@@ -28,8 +29,8 @@ var (
 	position   = regexp.MustCompile(`^(?:const )?(?:uint|ushort)([23]?)$`)
 )
 
-// kernel reads the kernel definition, template or explicit instantiation whose keyword is token i, and returns the token to go
-// on with: the body is looked at by the main loop.
+// kernel reads the kernel definition, template or explicit instantiation whose keyword is token i,
+// and returns the token to go on with: the body is looked at by the main loop.
 func (r *reader) kernel(i int) int {
 	k := i + 1
 	for k < len(r.ts) && (r.attribute[k] || r.ts[k].text == "inline" || r.ts[k].text == "static") {
@@ -67,7 +68,8 @@ func (r *reader) kernel(i int) int {
 		r.fault(name, "kernel %s: expected its arguments, got %q", name.text, r.ts.at(at).text)
 		return i + 1
 	}
-	f := &function{template: strings.HasPrefix(head, "template"), maxThreads: MaxThreadsPerThreadgroup}
+	f := &function{template: strings.HasPrefix(head, "template"),
+		maxThreads: MaxThreadsPerThreadgroup}
 	if m := maxThreads.FindStringSubmatch(head); m != nil {
 		f.maxThreads, _ = strconv.Atoi(m[1])
 	}
@@ -87,7 +89,8 @@ func (r *reader) kernel(i int) int {
 	return end + 1
 }
 
-// instantiation reads template [[host_name("h")]] [[kernel]] void f<half, 64>(...); up to its semicolon. at is behind the name.
+// instantiation reads template [[host_name("h")]] [[kernel]] void f<half, 64>(...); up to its
+// semicolon. at is behind the name.
 func (r *reader) instantiation(i int, host string, name token, at int) int {
 	expression := name.text
 	if r.ts.at(at).text == "<" {
@@ -98,9 +101,12 @@ func (r *reader) instantiation(i int, host string, name token, at int) int {
 	f := r.templates[name.text]
 	switch {
 	case host == "":
-		r.fault(r.ts[i], "instantiation of %s without [[host_name(\"...\")]]: the host could not ask for it", name.text)
+		r.fault(r.ts[i],
+			"instantiation of %s without [[host_name(\"...\")]]: the host could not ask for it",
+			name.text)
 	case f == nil:
-		r.fault(r.ts[i], "instantiation of %s, but this source has no such kernel template before it", name.text)
+		r.fault(r.ts[i],
+			"instantiation of %s, but this source has no such kernel template before it", name.text)
 	default:
 		r.add(name, host, expression, f)
 	}
@@ -119,7 +125,9 @@ func (r *reader) add(at token, host, expression string, f *function) {
 	if !cName.MatchString(host) {
 		r.fault(at, "host name %q: expected letters, digits and underscores", host)
 	}
-	r.p.Kernels = append(r.p.Kernels, &Kernel{Name: host, Expression: expression, Arguments: f.arguments, MaxThreads: f.maxThreads})
+	r.p.Kernels = append(r.p.Kernels,
+		&Kernel{Name: host, Expression: expression, Arguments: f.arguments,
+			MaxThreads: f.maxThreads})
 }
 
 // arguments reads the parameter list in tokens [from, to).
@@ -162,7 +170,8 @@ func (r *reader) argument(from, to int, used map[string]string) Argument {
 	}
 	at, a := r.ts[from], Argument{Index: -1}
 	if split < from+2 {
-		r.fault(at, "%q is no kernel argument: expected type, name and [[attribute]]", r.ts.words(from, to))
+		r.fault(at, "%q is no kernel argument: expected type, name and [[attribute]]",
+			r.ts.words(from, to))
 		return a
 	}
 	a.Name, a.Type = r.ts[split-1].text, r.ts.words(from, split-1)
@@ -188,12 +197,15 @@ func (r *reader) argument(from, to int, used map[string]string) Argument {
 	case kind == "threadgroup" && (space != "threadgroup" || !pointer):
 		r.fault(at, "argument %s: threadgroup memory is a threadgroup pointer", &a)
 	case kind == "":
-		r.fault(at, "argument %s has no binding: give it [[buffer(i)]], [[threadgroup(i)]] or a position", &a)
+		r.fault(at,
+			"argument %s has no binding: give it [[buffer(i)]], [[threadgroup(i)]] or a position",
+			&a)
 	}
 	return a
 }
 
-// binding reads the attributes of an argument, tokens [from, to), and says which kind it has, "" for none.
+// binding reads the attributes of an argument, tokens [from, to), and says which kind it has, ""
+// for none.
 func (r *reader) binding(a *Argument, from, to int, used map[string]string) (kind string) {
 	for j := from + 1; j < to; j++ {
 		t := r.ts[j]
@@ -209,7 +221,8 @@ func (r *reader) binding(a *Argument, from, to int, used map[string]string) (kin
 			}
 			n, err := strconv.Atoi(r.ts.at(j + 2).text)
 			if err != nil || n < 0 || n >= MaxBuffers {
-				r.fault(t, "argument %s: %s(%s), expected a literal index from 0 to %d", a, kind, r.ts.at(j+2).text, MaxBuffers-1)
+				r.fault(t, "argument %s: %s(%s), expected a literal index from 0 to %d", a, kind,
+					r.ts.at(j+2).text, MaxBuffers-1)
 			}
 			a.Index = n
 			key := kind + strconv.Itoa(n)
@@ -223,8 +236,11 @@ func (r *reader) binding(a *Argument, from, to int, used map[string]string) (kin
 			j += 3
 		case positions[t.text] != "":
 			kind, a.Kind, a.Attribute = "position", PositionArgument, t.text
-			if m := position.FindStringSubmatch(a.Type); m == nil || m[1] != "" && !strings.Contains(positions[t.text], m[1]) {
-				r.fault(t, "argument %s: not a type for [[%s]], expected uint, ushort or their vectors where the position has dimensions", a, t.text)
+			if m := position.FindStringSubmatch(a.Type); m == nil || m[1] != "" &&
+				!strings.Contains(positions[t.text], m[1]) {
+				r.fault(t,
+					"argument %s: not a type for [[%s]], expected uint, ushort or their vectors "+
+						"where the position has dimensions", a, t.text)
 			}
 		default:
 			r.fault(t, "argument %s: unknown attribute %s", a, t.text)

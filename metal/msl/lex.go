@@ -1,7 +1,7 @@
 package msl
 
-// Words and marks of a source, with the place a person would look for them: `#line` directives, which the include-inliner writes,
-// are followed here as every compiler does.
+// Words and marks of a source, with the place a person would look for them: `#line` directives,
+// which the include-inliner writes, are followed here as every compiler does.
 
 import (
 	"regexp"
@@ -33,7 +33,8 @@ func lex(file, text string) []token {
 		word := text[at : at+n]
 		if !blank {
 			c := word[0]
-			tokens = append(tokens, token{text: word, pos: at, file: file, line: line, ident: letter(c) && !digit(c)})
+			tokens = append(tokens, token{text: word, pos: at, file: file, line: line,
+				ident: letter(c) && !digit(c)})
 		} else if word[0] == '#' {
 			if d := lineDirective.FindStringSubmatch(word); d != nil {
 				file = d[2]
@@ -56,10 +57,12 @@ func letter(c byte) bool {
 
 // marks of two and three characters, the longer ones first.
 var marks = []string{
-	"<<=", ">>=", "[[", "]]", "::", "->", "<<", ">>", "&&", "||", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "==", "!=", "<=", ">=", "++", "--",
+	"<<=", ">>=", "[[", "]]", "::", "->", "<<", ">>", "&&", "||", "+=", "-=", "*=", "/=", "%=",
+	"&=", "|=", "^=", "==", "!=", "<=", ">=", "++", "--",
 }
 
-// next is the length of what text, which is not empty, begins with: a token, or blank: white space, a comment, a directive.
+// next is the length of what text, which is not empty, begins with: a token, or blank: white space,
+// a comment, a directive.
 func next(text string) (n int, blank bool) {
 	c := text[0]
 	switch {
@@ -101,7 +104,8 @@ func lineEnd(text string) int {
 	return len(text)
 }
 
-// quoted is the length of the string or character that text begins with; 1, the quote alone, where it does not end on its line.
+// quoted is the length of the string or character that text begins with; 1, the quote alone, where
+// it does not end on its line.
 func quoted(text string) int {
 	for i := 1; i < len(text) && text[i] != '\n'; i++ {
 		switch text[i] {

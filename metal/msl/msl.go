@@ -1,11 +1,14 @@
-// Package msl reads Metal Shading Language sources: it inlines their includes, so that every device compiles one text; reflects
-// their kernels (arguments, parameter structs, function constants), so that the host's side is checked against the kernel's; and
-// translates them to C++ for OpenCL 2021, which clang compiles for machines without Metal.
+// Package msl reads Metal Shading Language sources: it inlines their includes, so that every device
+// compiles one text; reflects their kernels (arguments, parameter structs, function constants), so
+// that the host's side is checked against the kernel's; and translates them to C++ for OpenCL 2021,
+// which clang compiles for machines without Metal.
 //
-// It is no compiler. It reads declarations, trusts clang with the rest, and holds authors to conventions that make reading
-// declarations enough (CONTRIBUTING.md, "Add a Metal kernel"). What it refuses, it refuses with file and line.
+// It is no compiler. It reads declarations, trusts clang with the rest, and holds authors to
+// conventions that make reading declarations enough (CONTRIBUTING.md, "Add a Metal kernel"). What
+// it refuses, it refuses with file and line.
 //
-// Source: Apple, "Metal Shading Language Specification" (https://developer.apple.com/metal/Metal-Shading-Language-Specification.pdf).
+// Source: Apple, "Metal Shading Language Specification"
+// (https://developer.apple.com/metal/Metal-Shading-Language-Specification.pdf).
 package msl
 
 import (
@@ -29,7 +32,8 @@ type Program struct {
 	opencl    string
 }
 
-// Kernel is one entry point: a kernel function, or an instantiation of a kernel template under its host_name.
+// Kernel is one entry point: a kernel function, or an instantiation of a kernel template under its
+// host_name.
 type Kernel struct {
 	Name       string // as the host asks for it
 	Expression string // as C++ names it: "matvec<half, 64>"
@@ -42,9 +46,11 @@ type ArgumentKind uint8
 
 // The kinds of arguments.
 const (
-	BufferArgument      ArgumentKind = iota // [[buffer(i)]]: memory
-	ThreadgroupArgument                     // [[threadgroup(i)]]: threadgroup memory whose length the host sets
-	PositionArgument                        // [[thread_position_in_grid]] and the like: Attribute names it
+	BufferArgument ArgumentKind = iota // [[buffer(i)]]: memory
+	// [[threadgroup(i)]]: threadgroup memory whose length the host sets
+	ThreadgroupArgument
+	// [[thread_position_in_grid]] and the like: Attribute names it
+	PositionArgument
 )
 
 // Argument is one parameter of a kernel.
@@ -57,7 +63,8 @@ type Argument struct {
 	Constant  bool   // in the constant address space
 	ReadOnly  bool   // the kernel cannot write it: constant, or a pointer to const
 	Reference bool   // T& rather than T*: one element
-	Optional  string // the function constant that switches the argument on, "" for one that is always there
+	// the function constant that switches the argument on, "" for one that is always there
+	Optional string
 }
 
 // Constant is one function constant: a value that the host gives when it makes a pipeline.
@@ -103,7 +110,8 @@ func (k *Kernel) argument(kind ArgumentKind, index int) *Argument {
 
 func (a *Argument) String() string { return fmt.Sprintf("%s (%s)", a.Name, a.Type) }
 
-// OpenCL is the program as C++ for OpenCL, to be compiled behind this package's Headers and a device's own. Lines are the source's.
+// OpenCL is the program as C++ for OpenCL, to be compiled behind this package's Headers and a
+// device's own. Lines are the source's.
 //
 // A device's header defines two macros for what only it can do:
 //

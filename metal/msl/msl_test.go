@@ -49,7 +49,8 @@ func TestLex(t *testing.T) {
 			t.Errorf("%q: got %q, expected %q", text, got, want)
 		}
 	}
-	if ts := lex("a", "/*\n*/ \"x\\\ny\" b\n#line 9 \"c\"\nd"); len(ts) != 3 || ts[1].line != 3 || ts[2].line != 9 || ts[2].file != "c" {
+	if ts := lex("a", "/*\n*/ \"x\\\ny\" b\n#line 9 \"c\"\nd"); len(ts) != 3 || ts[1].line != 3 ||
+		ts[2].line != 9 || ts[2].file != "c" {
 		t.Errorf("got %+v", ts)
 	}
 }
@@ -64,20 +65,24 @@ func TestParse(t *testing.T) {
 	}
 	scale, plain := p.Kernel("scale_half"), p.Kernel("plain")
 	want := []Argument{
-		{Name: "p", Type: "constant ScaleParams &", Constant: true, ReadOnly: true, Reference: true},
+		{Name: "p", Type: "constant ScaleParams &", Constant: true, ReadOnly: true,
+			Reference: true},
 		{Name: "x", Type: "device const T *", Index: 1, ReadOnly: true},
 		{Name: "out", Type: "device T *", Index: 2},
 		{Name: "bias", Type: "device const float *", Index: 4, ReadOnly: true, Optional: "add"},
 		{Name: "scratch", Type: "threadgroup float4 *", Kind: ThreadgroupArgument},
-		{Name: "at", Type: "uint2", Kind: PositionArgument, Index: -1, Attribute: "thread_position_in_grid"},
+		{Name: "at", Type: "uint2", Kind: PositionArgument, Index: -1,
+			Attribute: "thread_position_in_grid"},
 	}
 	if !reflect.DeepEqual(scale.Arguments, want) {
 		t.Errorf("arguments: got %+v, expected %+v", scale.Arguments, want)
 	}
-	if scale.Expression != "scale< half >" && scale.Expression != "scale<half>" || scale.MaxThreads != 1024 || plain.MaxThreads != 128 {
+	if scale.Expression != "scale< half >" && scale.Expression != "scale<half>" ||
+		scale.MaxThreads != 1024 || plain.MaxThreads != 128 {
 		t.Errorf("got %q with %d threads, %d", scale.Expression, scale.MaxThreads, plain.MaxThreads)
 	}
-	if a := plain.Buffer(30); a == nil || !a.Reference || !a.ReadOnly || a.Constant || plain.Buffer(0) != nil || plain.Threadgroup(0) != nil {
+	if a := plain.Buffer(30); a == nil || !a.Reference || !a.ReadOnly || a.Constant ||
+		plain.Buffer(0) != nil || plain.Threadgroup(0) != nil {
 		t.Errorf("plain: %+v", plain.Arguments)
 	}
 	if len(p.Constants) != 1 || p.Constants[0] != (Constant{"add", "bool", 2}) {
@@ -97,7 +102,8 @@ func TestOpenCL(t *testing.T) {
 	}
 	for _, part := range []string{
 		"#line 1 \"a.metal\"\n", "MSL_FUNCTION_CONSTANT(bool, add, 2)", "if (msl_constant_add())",
-		"MSL_THREADGROUP(0, own, [ WIDTH ] [ 2 ], vec < float , 4 >);", "msl::construct<float4>(1, 2, 3, 4)", "T(p.by)",
+		"MSL_THREADGROUP(0, own, [ WIDTH ] [ 2 ], vec < float , 4 >);",
+		"msl::construct<float4>(1, 2, 3, 4)", "T(p.by)",
 	} {
 		if !strings.Contains(text, part) {
 			t.Errorf("no %q in:\n%s", part, text)
@@ -111,26 +117,34 @@ func TestOpenCL(t *testing.T) {
 func TestFaults(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"kernel void k(device float* x [[buffer(0)]]) {}", ""},
-		{"kernel void k(device float* x [[buffer(0)]]) {}\nkernel void k(device float* x [[buffer(0)]]) {}", "a.metal:2: kernel k is declared twice"},
+		{"kernel void k(device float* x [[buffer(0)]]) {}\nkernel void k(device float* x " +
+			"[[buffer(0)]]) {}", "a.metal:2: kernel k is declared twice"},
 		{"kernel void k(device float* x [[buffer(N)]]) {}", "expected a literal index"},
 		{"kernel void k(device float* x [[buffer(0)) {}", "[[ without ]]"},
-		{"kernel void k(device float* x [[buffer(1)]], device float* y [[buffer(1)]]) {}", "buffer(1) is taken by x"},
+		{"kernel void k(device float* x [[buffer(1)]], device float* y [[buffer(1)]]) {}",
+			"buffer(1) is taken by x"},
 		{"kernel void (", "expected a kernel's name"},
 		{"kernel", "expected a kernel's name"},
 		{"constant half h [[function_constant(0)]];", "expected bool, int, uint or float"},
 		{"constant bool h [[function_constant(0)]]", "expected constant T name"},
-		{"template [[host_name(\"h\")]] [[kernel]] void f<half>(device half* x [[buffer(0)]]);", "no such kernel template before it"},
+		{"template [[host_name(\"h\")]] [[kernel]] void f<half>(device half* x [[buffer(0)]]);",
+			"no such kernel template before it"},
 		{"template [[host_name(\"a b\")]] [[kernel]] void f<half>();", "no such kernel"},
-		{"kernel void k(device float* x [[buffer(0)]]) { if (true) { threadgroup float s[2]; } }", "at the kernel's outermost level"},
-		{"kernel void k(device float* x [[buffer(0)]]) { threadgroup float s[2], r[2]; }", "write one each"},
-		{"kernel void k(device float* x [[buffer(0)]]) { threadgroup float s[2]", "without a semicolon"},
-		{"int f(int n);\nint g(int n) { return f(n); }\nint f(int n) { return g(n - 1); }", "a.metal:1: f calls itself"},
+		{"kernel void k(device float* x [[buffer(0)]]) { if (true) { threadgroup float s[2]; } }",
+			"at the kernel's outermost level"},
+		{"kernel void k(device float* x [[buffer(0)]]) { threadgroup float s[2], r[2]; }",
+			"write one each"},
+		{"kernel void k(device float* x [[buffer(0)]]) { threadgroup float s[2]",
+			"without a semicolon"},
+		{"int f(int n);\nint g(int n) { return f(n); }\nint f(int n) { return g(n - 1); }",
+			"a.metal:1: f calls itself"},
 		{"float f(float v) { return v; }\nfloat4 f(float4 v) { return f(v.x); }", ""},
 		{"\n#line 7 \"b.h\"\n\nkernel int k() {}", "b.h:8: kernel k returns int"},
 		{"/* kernel int k() {} */ // kernel int j() {}", ""},
 	} {
 		_, err := Parse("a.metal", c.text)
-		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+		if c.want == "" && err != nil || c.want != "" &&
+			(err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%q: got %v, expected %q", c.text, err, c.want)
 		}
 	}
@@ -169,7 +183,8 @@ func TestCheckStruct(t *testing.T) {
 			From     int32
 			By       float32
 		}{}, "field 0 is RowCount uint64"},
-		{scale, 0, struct{ RowCount uint32 }{}, "has 1 fields, ScaleParams in the source has 3: uint row_count, int from, float by"},
+		{scale, 0, struct{ RowCount uint32 }{},
+			"has 1 fields, ScaleParams in the source has 3: uint row_count, int from, float by"},
 		{scale, 0, 3, "expected a Go struct"},
 		{scale, 1, right{}, "refers to no struct"},
 		{scale, 3, right{}, "no [[buffer(3)]]"},
@@ -189,8 +204,10 @@ func TestConstantBits(t *testing.T) {
 		want  uint32
 		ok    bool
 	}{
-		{"bool", true, 1, true}, {"bool", false, 0, true}, {"int", int32(-1), 0xFFFFFFFF, true}, {"uint", uint32(7), 7, true},
-		{"float", float32(1), 0x3F800000, true}, {"float", float64(1), 0, false}, {"uint", int32(7), 0, false}, {"bool", 1, 0, false},
+		{"bool", true, 1, true}, {"bool", false, 0, true}, {"int", int32(-1), 0xFFFFFFFF, true},
+		{"uint", uint32(7), 7, true},
+		{"float", float32(1), 0x3F800000, true}, {"float", float64(1), 0, false},
+		{"uint", int32(7), 0, false}, {"bool", 1, 0, false},
 	} {
 		got, err := (&Constant{Name: "c", Type: c.kind}).Bits(c.value)
 		if got != c.want || (err == nil) != c.ok {
@@ -205,7 +222,9 @@ func TestInline(t *testing.T) {
 		"common/b.h": {Data: []byte("#include \"common/a.h\"\nint b;\n")},
 		"bad.h":      {Data: []byte("\xff")},
 	}
-	got, err := Inline(headers, "k.metal", "#include <metal_stdlib>\n  #include \"common/a.h\" // twice\n#include \"common/../common/a.h\"\nint k;\n")
+	got, err := Inline(headers, "k.metal",
+		"#include <metal_stdlib>\n  #include \"common/a.h\" // twice\n#include "+
+			"\"common/../common/a.h\"\nint k;\n")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -224,7 +243,8 @@ func TestInline(t *testing.T) {
 		"#include \"../outside.h\"\n": "file does not exist",
 		"\xfe":                        "k.metal: not UTF-8",
 	} {
-		if _, err := Inline(headers, "k.metal", text); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Inline(headers, "k.metal", text); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v, expected %q", text, err, want)
 		}
 	}
@@ -236,7 +256,9 @@ func TestInline(t *testing.T) {
 // Whatever the text: no panic, and what is accepted translates line by line.
 func FuzzParse(f *testing.F) {
 	f.Add(source)
-	f.Add("kernel void k(device float* x [[buffer(0)]]) { threadgroup float s[2]; float2 v = float2(1); }")
+	f.Add(
+		"kernel void k(device float* x [[buffer(0)]]) { threadgroup float s[2]; float2 v = " +
+			"float2(1); }")
 	f.Add("template <class T> [[kernel]] void f(T<(][[ ]] constant a [[function_constant(")
 	f.Fuzz(func(t *testing.T, text string) {
 		p, err := Parse("f.metal", text)

@@ -1,6 +1,7 @@
 package msl
 
-// One pass over a source's tokens. Declarations are recorded; what C++ for OpenCL writes differently is noted as an edit:
+// One pass over a source's tokens. Declarations are recorded; what C++ for OpenCL writes
+// differently is noted as an edit:
 //
 //	[[attributes]]                  gone, after they have been read
 //	kernel void f(...)              a plain function, which a device calls through an entry of its own
@@ -49,7 +50,8 @@ type function struct {
 
 // Parse reads a source. The error joins everything wrong with it, each with file and line.
 func Parse(file, source string) (*Program, error) {
-	r := &reader{p: &Program{}, source: source, ts: lex(file, source), templates: map[string]*function{}, constants: map[string]bool{}, kernelDepth: -1}
+	r := &reader{p: &Program{}, source: source, ts: lex(file, source),
+		templates: map[string]*function{}, constants: map[string]bool{}, kernelDepth: -1}
 	r.attributes()
 	for i := 0; i < len(r.ts); {
 		i = r.step(i)
@@ -63,10 +65,14 @@ func Parse(file, source string) (*Program, error) {
 }
 
 func (r *reader) fault(at token, format string, args ...any) {
-	r.faults = append(r.faults, fmt.Errorf("%s:%d: %s", at.file, at.line, fmt.Sprintf(format, args...)))
+	r.faults = append(r.faults,
+		fmt.Errorf("%s:%d: %s", at.file, at.line, fmt.Sprintf(format, args...)))
 }
 
-func (r *reader) replace(from, to int, text string) { r.edits = append(r.edits, edit{from, to, text}) }
+func (r *reader) replace(from, to int,
+	text string) {
+	r.edits = append(r.edits, edit{from, to, text})
+}
 
 // attributes marks and removes every [[ ]].
 func (r *reader) attributes() {
@@ -88,7 +94,8 @@ func (r *reader) attributes() {
 	}
 }
 
-var vectorName = regexp.MustCompile(`^(?:bool|char|uchar|short|ushort|int|uint|long|ulong|half|float|bfloat)[234]$`)
+var vectorName = regexp.MustCompile(
+	`^(?:bool|char|uchar|short|ushort|int|uint|long|ulong|half|float|bfloat)[234]$`)
 
 // step looks at token i and returns the next one to look at.
 func (r *reader) step(i int) int {
@@ -123,7 +130,8 @@ func (r *reader) step(i int) int {
 			r.structAt(i)
 		}
 	case "threadgroup":
-		if before := r.ts.at(i - 1).text; r.depth > 0 && (before == ";" || before == "{" || before == "}") {
+		if before := r.ts.at(i - 1).text; r.depth > 0 &&
+			(before == ";" || before == "{" || before == "}") {
 			return r.threadgroupVariable(i)
 		}
 	case "vec":
@@ -144,7 +152,8 @@ func (r *reader) step(i int) int {
 	return i + 1
 }
 
-// functionType tells `thread float4 (&x)[2]` and its kin, a declaration, from the constructor float4(...).
+// functionType tells `thread float4 (&x)[2]` and its kin, a declaration, from the constructor
+// float4(...).
 func (r *reader) functionType(i int) bool {
 	switch r.ts.at(i + 2).text {
 	case "&":
@@ -158,7 +167,8 @@ func (r *reader) functionType(i int) bool {
 	return false
 }
 
-// functionConstant reads constant T name [[function_constant(index)]]; other program-scope constants pass.
+// functionConstant reads constant T name [[function_constant(index)]]; other program-scope
+// constants pass.
 func (r *reader) functionConstant(i int) int {
 	t, k := r.ts[i], i+1
 	for k < len(r.ts) && !strings.Contains("; = [[ (", r.ts[k].text) {
@@ -171,20 +181,24 @@ func (r *reader) functionConstant(i int) int {
 	index, err := strconv.Atoi(r.ts.at(k + 3).text)
 	c := Constant{Name: r.ts.at(k - 1).text, Type: r.ts.words(i+1, k-1), Index: index}
 	if err != nil || index < 0 || index > 65535 || r.ts.at(end).text != ";" {
-		r.fault(t, "function constant %s: expected constant T name [[function_constant(index)]]; with an index from 0 to 65535", c.Name)
+		r.fault(t,
+			"function constant %s: expected constant T name [[function_constant(index)]]; with an "+
+				"index from 0 to 65535", c.Name)
 		return i + 1
 	}
 	switch c.Type {
 	case "bool", "int", "uint", "float":
 	default:
-		r.fault(t, "function constant %s has type %s, expected bool, int, uint or float", c.Name, c.Type)
+		r.fault(t, "function constant %s has type %s, expected bool, int, uint or float", c.Name,
+			c.Type)
 	}
 	if r.constants[c.Name] {
 		r.fault(t, "function constant %s is declared twice", c.Name)
 	}
 	r.constants[c.Name] = true
 	r.p.Constants = append(r.p.Constants, c)
-	r.replaceAll(t.pos, r.ts[end].end(), fmt.Sprintf("MSL_FUNCTION_CONSTANT(%s, %s, %d)", c.Type, c.Name, index))
+	r.replaceAll(t.pos, r.ts[end].end(),
+		fmt.Sprintf("MSL_FUNCTION_CONSTANT(%s, %s, %d)", c.Type, c.Name, index))
 	return end + 1
 }
 
@@ -199,7 +213,8 @@ func (r *reader) replaceAll(from, to int, text string) {
 	r.edits = append(kept, edit{from, to, text})
 }
 
-// threadgroupVariable reads threadgroup T name[dims]; at kernel scope. Pointers and references into threadgroup memory pass.
+// threadgroupVariable reads threadgroup T name[dims]; at kernel scope. Pointers and references into
+// threadgroup memory pass.
 func (r *reader) threadgroupVariable(i int) int {
 	t, k := r.ts[i], i+1
 	for ; k < len(r.ts) && !strings.Contains("; = [ ( { ,", r.ts[k].text); k++ {
@@ -225,16 +240,21 @@ func (r *reader) threadgroupVariable(i int) int {
 	}
 	switch {
 	case r.kernelDepth < 0:
-		r.fault(t, "threadgroup variable outside a kernel: declare it in the kernel and pass a pointer")
+		r.fault(t,
+			"threadgroup variable outside a kernel: declare it in the kernel and pass a pointer")
 	case r.depth != r.kernelDepth+1:
 		r.fault(t, "threadgroup variable in a block: declare it at the kernel's outermost level")
 	case r.ts[end].text == "=":
-		r.fault(t, "threadgroup variable with an initialiser: Metal has none; write it in one thread, then a barrier")
+		r.fault(t,
+			"threadgroup variable with an initialiser: Metal has none; write it in one thread, "+
+				"then a barrier")
 	case r.ts[end].text == ",":
 		r.fault(t, "two threadgroup variables in one declaration: write one each")
 	}
 	name := r.ts.at(k - 1).text
-	r.replaceAll(t.pos, r.ts[end].pos, fmt.Sprintf("MSL_THREADGROUP(%d, %s, %s, %s)", r.variables, name, r.ts.words(k, end), r.ts.words(i+1, k-1)))
+	r.replaceAll(t.pos, r.ts[end].pos,
+		fmt.Sprintf("MSL_THREADGROUP(%d, %s, %s, %s)", r.variables, name, r.ts.words(k, end),
+			r.ts.words(i+1, k-1)))
 	r.variables++
 	return max(end, i+1)
 }
@@ -251,7 +271,8 @@ func (r *reader) apply(file string) string {
 		}
 		b.WriteString(r.source[at:e.from])
 		b.WriteString(e.text)
-		b.WriteString(strings.Repeat("\n", strings.Count(r.source[e.from:e.to], "\n")-strings.Count(e.text, "\n")))
+		b.WriteString(strings.Repeat("\n",
+			strings.Count(r.source[e.from:e.to], "\n")-strings.Count(e.text, "\n")))
 		at = e.to
 	}
 	b.WriteString(r.source[at:])

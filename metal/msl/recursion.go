@@ -2,8 +2,8 @@ package msl
 
 // Metal has no call stack to speak of, so it has no recursion; clang would compile it.
 
-// recursion finds functions that call themselves, by way of others too. Functions are told by name; overloaded ones, whose calls
-// cannot be told apart here, are left out.
+// recursion finds functions that call themselves, by way of others too. Functions are told by name;
+// overloaded ones, whose calls cannot be told apart here, are left out.
 func (r *reader) recursion() {
 	bodies := map[string][2]int{} // name -> tokens of the body
 	count := map[string]int{}

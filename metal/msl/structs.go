@@ -1,7 +1,8 @@
 package msl
 
-// Parameter structs stand twice, in Go and in the kernel's source. Both consist of fields of four bytes, so neither side pads
-// them, and this file compares them field by field: a reordered or forgotten field is an error before anything runs.
+// Parameter structs stand twice, in Go and in the kernel's source. Both consist of fields of four
+// bytes, so neither side pads them, and this file compares them field by field: a reordered or
+// forgotten field is an error before anything runs.
 
 import (
 	"fmt"
@@ -23,37 +24,49 @@ type Field struct {
 	Type string // uint, int or float
 }
 
-var goTypes = map[reflect.Kind]string{reflect.Uint32: "uint", reflect.Int32: "int", reflect.Float32: "float"}
+var goTypes = map[reflect.Kind]string{reflect.Uint32: "uint", reflect.Int32: "int",
+	reflect.Float32: "float"}
 
-// CheckStruct returns an error unless Go struct type t has, field for field, the name (but for capitals), order and type of the
-// struct that k's argument index refers to: uint32 for uint, int32 for int, float32 for float.
+// CheckStruct returns an error unless Go struct type t has, field for field, the name (but for
+// capitals), order and type of the struct that k's argument index refers to: uint32 for uint, int32
+// for int, float32 for float.
 func (p *Program) CheckStruct(k *Kernel, index int, t reflect.Type) error {
 	a := k.Buffer(index)
 	if a == nil {
-		return fmt.Errorf("%s has no [[buffer(%d)]], expected its parameter struct there", k.Name, index)
+		return fmt.Errorf("%s has no [[buffer(%d)]], expected its parameter struct there", k.Name,
+			index)
 	}
 	s := p.structOf(a)
 	switch {
 	case s == nil:
-		return fmt.Errorf("%s: argument %s refers to no struct of this source; write: constant SomeParams& %s [[buffer(%d)]]", k.Name, a, a.Name, index)
+		return fmt.Errorf(
+			"%s: argument %s refers to no struct of this source; write: constant SomeParams& %s "+
+				"[[buffer(%d)]]", k.Name, a, a.Name, index)
 	case s.fault != "":
-		return fmt.Errorf("%s: struct %s: %s; parameter structs have fields of type uint, int and float alone", k.Name, s.Name, s.fault)
+		return fmt.Errorf(
+			"%s: struct %s: %s; parameter structs have fields of type uint, int and float alone",
+			k.Name, s.Name, s.fault)
 	case t.Kind() != reflect.Struct:
 		return fmt.Errorf("%s: got %s for struct %s, expected a Go struct", k.Name, t, s.Name)
 	}
 	if t.NumField() != len(s.Fields) {
-		return fmt.Errorf("%s: Go's %s has %d fields, %s in the source has %d: %s", k.Name, t, t.NumField(), s.Name, len(s.Fields), s.list())
+		return fmt.Errorf("%s: Go's %s has %d fields, %s in the source has %d: %s", k.Name, t,
+			t.NumField(), s.Name, len(s.Fields), s.list())
 	}
 	for i, f := range s.Fields {
 		g := t.Field(i)
-		if !strings.EqualFold(g.Name, strings.ReplaceAll(f.Name, "_", "")) || goTypes[g.Type.Kind()] != f.Type {
-			return fmt.Errorf("%s: field %d is %s %s in Go's %s and %s %s in %s; make them the same", k.Name, i, g.Name, g.Type, t, f.Type, f.Name, s.Name)
+		if !strings.EqualFold(g.Name, strings.ReplaceAll(f.Name, "_", "")) ||
+			goTypes[g.Type.Kind()] != f.Type {
+			return fmt.Errorf(
+				"%s: field %d is %s %s in Go's %s and %s %s in %s; make them the same", k.Name, i,
+				g.Name, g.Type, t, f.Type, f.Name, s.Name)
 		}
 	}
 	return nil
 }
 
-// StructBytes is the size of the parameter struct that a refers to; false if it is no struct of four-byte fields.
+// StructBytes is the size of the parameter struct that a refers to; false if it is no struct of
+// four-byte fields.
 func (p *Program) StructBytes(a *Argument) (bytes int, ok bool) {
 	s := p.structOf(a)
 	if s == nil || s.fault != "" {
@@ -95,7 +108,8 @@ func (r *reader) structAt(i int) {
 			to++
 		}
 		f := Field{Type: r.ts.at(at).text, Name: r.ts.at(at + 1).text}
-		if four := f.Type == "uint" || f.Type == "int" || f.Type == "float"; s.fault == "" && (to != at+2 || !four) {
+		if four := f.Type == "uint" || f.Type == "int" || f.Type == "float"; s.fault == "" &&
+			(to != at+2 || !four) {
 			s.fault = fmt.Sprintf("%q is no plain field of four bytes", r.ts.words(at, to))
 		}
 		s.Fields = append(s.Fields, f)

@@ -15,10 +15,11 @@ import (
 
 // dispatch is one recorded dispatch.
 type dispatch struct {
-	label           string
-	pipeline        *pipeline
-	arguments       []uint64 // of the entry, in order: addresses, and offsets of threadgroup arguments
-	bound           []bound  // what addresses are in, for buffers that must be brought
+	label    string
+	pipeline *pipeline
+	// of the entry, in order: addresses, and offsets of threadgroup arguments
+	arguments       []uint64
+	bound           []bound // what addresses are in, for buffers that must be brought
 	groups, threads metal.Size
 	memoryBytes     int // of threadgroup arguments
 	interval        int // barriers before it
@@ -40,10 +41,11 @@ type commands struct {
 
 	recorded []dispatch
 
-	done         chan struct{} // closed when the callback of Commit has been called, nil without one
-	result       error         // of what was committed, known before it ran or not
-	began, ended uintptr       // events
-	marks        []uintptr     // events around each dispatch, with Options.Trace
+	// closed when the callback of Commit has been called, nil without one
+	done         chan struct{}
+	result       error     // of what was committed, known before it ran or not
+	began, ended uintptr   // events
+	marks        []uintptr // events around each dispatch, with Options.Trace
 	seconds      float64
 }
 
@@ -69,7 +71,8 @@ func (c *commands) Dispatch(label string, groups, threads metal.Size) {
 	if !c.Open(fmt.Sprintf("dispatch %q", label)) || c.Failed() {
 		return
 	}
-	x := dispatch{label: label, pipeline: c.Pipeline, groups: groups, threads: threads, interval: c.Interval}
+	x := dispatch{label: label, pipeline: c.Pipeline, groups: groups, threads: threads,
+		interval: c.Interval}
 	err := c.CheckGrid(groups, threads)
 	if err == nil {
 		err = c.bind(&x)
@@ -86,9 +89,12 @@ func (c *commands) bind(x *dispatch) error {
 	p, g, t := x.pipeline, x.groups, x.threads
 	switch {
 	case g.Y > 65535 || g.Z > 65535:
-		return fmt.Errorf("%s threadgroups, expected at most 65535 in the second and third dimension on this device", g)
+		return fmt.Errorf(
+			"%s threadgroups, expected at most 65535 in the second and third dimension on this "+
+				"device", g)
 	case t.Count()%msl.SimdgroupThreads != 0:
-		return fmt.Errorf("threadgroups of %s threads, expected whole simdgroups for kernel %s", t, p.kernel.Name)
+		return fmt.Errorf("threadgroups of %s threads, expected whole simdgroups for kernel %s", t,
+			p.kernel.Name)
 	}
 	for i := range p.kernel.Arguments {
 		a := &p.kernel.Arguments[i]
@@ -102,19 +108,23 @@ func (c *commands) bind(x *dispatch) error {
 		case msl.ThreadgroupArgument:
 			n := c.ThreadgroupBytes[a.Index]
 			if n == 0 && !p.absent(a) {
-				return fmt.Errorf("threadgroup memory %d, %s, is not set: call SetThreadgroupMemory", a.Index, a)
+				return fmt.Errorf(
+					"threadgroup memory %d, %s, is not set: call SetThreadgroupMemory", a.Index, a)
 			}
 			x.arguments = append(x.arguments, uint64(x.memoryBytes))
 			x.memoryBytes += n
 		}
 	}
-	if total := x.memoryBytes + p.facts.StaticThreadgroupMemoryLength; total > msl.MaxThreadgroupMemoryBytes {
-		return fmt.Errorf("%d bytes of threadgroup memory, at most %d", total, msl.MaxThreadgroupMemoryBytes)
+	if total := x.memoryBytes +
+		p.facts.StaticThreadgroupMemoryLength; total > msl.MaxThreadgroupMemoryBytes {
+		return fmt.Errorf("%d bytes of threadgroup memory, at most %d", total,
+			msl.MaxThreadgroupMemoryBytes)
 	}
 	return nil
 }
 
-// address is what argument a is bound to, an offset so far for a wrapped buffer. It notes what must be brought.
+// address is what argument a is bound to, an offset so far for a wrapped buffer. It notes what must
+// be brought.
 func (x *dispatch) address(a *msl.Argument, b metal.Binding) (uint64, error) {
 	if b.Buffer == nil || x.pipeline.absent(a) {
 		if a.Reference && !x.pipeline.absent(a) {
@@ -124,7 +134,8 @@ func (x *dispatch) address(a *msl.Argument, b metal.Binding) (uint64, error) {
 	}
 	own := b.Buffer.(*buffer)
 	if own.wrapped && !a.ReadOnly {
-		return 0, fmt.Errorf("%q is wrapped memory, which the GPU only reads on this device", own.label)
+		return 0, fmt.Errorf("%q is wrapped memory, which the GPU only reads on this device",
+			own.label)
 	}
 	if own.wrapped || own.mirrored {
 		to := b.Offset + b.Bytes

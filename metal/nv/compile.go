@@ -21,11 +21,15 @@ var sources embed.FS
 // arch is what is compiled for: PTX for compute capability 9.0, which later GPUs run too.
 const arch = "sm_90"
 
-// kernelFlags are those of metal/sim where they say what the language is, so that both devices round alike.
+// kernelFlags are those of metal/sim where they say what the language is, so that both devices
+// round alike.
 var kernelFlags = []string{
-	"-x", "clcpp", "-cl-std=clc++2021", "-cl-no-stdinc", "-nostdinc", "-cl-single-precision-constant", "-cl-fp32-correctly-rounded-divide-sqrt",
-	"-Xclang", "-cl-ext=+cl_khr_fp16,-cl_khr_fp64,-__opencl_c_fp64,+__opencl_c_generic_address_space,+__opencl_c_program_scope_global_variables",
-	"-target", "nvptx64-nvidia-cuda", "-Xclang", "-target-cpu", "-Xclang", arch, "-Xclang", "-target-feature", "-Xclang", "+ptx80",
+	"-x", "clcpp", "-cl-std=clc++2021", "-cl-no-stdinc", "-nostdinc",
+	"-cl-single-precision-constant", "-cl-fp32-correctly-rounded-divide-sqrt",
+	"-Xclang",
+	"-cl-ext=+cl_khr_fp16,-cl_khr_fp64,-__opencl_c_fp64,+__opencl_c_generic_address_space,+__opencl_c_program_scope_global_variables",
+	"-target", "nvptx64-nvidia-cuda", "-Xclang", "-target-cpu", "-Xclang", arch, "-Xclang",
+	"-target-feature", "-Xclang", "+ptx80",
 	"-ffp-contract=off", "-O3", "-S", "-ferror-limit=20", "-fno-color-diagnostics",
 	"-Wno-duplicate-decl-specifier", "-Wno-c++11-narrowing",
 }
@@ -36,8 +40,8 @@ var headers = []string{"msl_types.h", "nv_threads.h", "msl_math.h", "nv_matrix.h
 // entryName is the one kernel of a compiled file.
 const entryName = "msl_entry"
 
-// compiler turns kernels into PTX, and keeps them. The hash does not take in the compiler's version, so that files made by one
-// machine's clang serve another that has none.
+// compiler turns kernels into PTX, and keeps them. The hash does not take in the compiler's
+// version, so that files made by one machine's clang serve another that has none.
 type compiler struct {
 	clang, ptxas string // "" where there is none
 	cache        *clang.Cache
@@ -53,10 +57,12 @@ func newCompiler(dir string) (*compiler, error) {
 	return &compiler{clang: path, ptxas: ptxas, cache: cache}, err
 }
 
-// kernel compiles one kernel with values for the program's function constants, and returns what the driver loads: machine code
-// where ptxas was at hand, else PTX.
-func (c *compiler) kernel(name string, program *msl.Program, k *msl.Kernel, values []uint32) ([]byte, error) {
-	text := "namespace {\n" + program.OpenCL() + "\n}" + entry(k) // so that other kernels of the source are not compiled
+// kernel compiles one kernel with values for the program's function constants, and returns what the
+// driver loads: machine code where ptxas was at hand, else PTX.
+func (c *compiler) kernel(name string, program *msl.Program, k *msl.Kernel,
+	values []uint32) ([]byte, error) {
+	// so that other kernels of the source are not compiled
+	text := "namespace {\n" + program.OpenCL() + "\n}" + entry(k)
 	var definitions strings.Builder
 	for i, f := range program.Constants {
 		fmt.Fprintf(&definitions, "#define MSL_VALUE_%d %#xu\n", f.Index, values[i])
@@ -68,7 +74,10 @@ func (c *compiler) kernel(name string, program *msl.Program, k *msl.Kernel, valu
 		return os.ReadFile(machine)
 	}
 	if !c.cache.Have(ptx) && c.clang == "" {
-		return nil, fmt.Errorf("%s: %s is not compiled, and there is no clang here: compile it elsewhere (Options.CompileOnly) into %s", name, k.Name, c.cache.Dir())
+		return nil,
+			fmt.Errorf(
+				"%s: %s is not compiled, and there is no clang here: compile it elsewhere "+
+					"(Options.CompileOnly) into %s", name, k.Name, c.cache.Dir())
 	}
 	err := c.cache.Make(ptx, func(dir, out string) error { return c.compile(dir, out, text) })
 	if err == nil && c.ptxas != "" {
@@ -92,7 +101,9 @@ func (c *compiler) compile(dir, out, text string) error {
 	if err := clang.Lay(dir, text, clang.Folder{Files: sources, Path: "include"}); err != nil {
 		return err
 	}
-	if _, err := clang.Run(dir, c.clang, slices.Concat(kernelFlags, clang.Include(dir, headers), []string{"-o", out, clang.SourceFile})...); err != nil {
+	if _, err := clang.Run(dir, c.clang,
+		slices.Concat(kernelFlags, clang.Include(dir, headers),
+			[]string{"-o", out, clang.SourceFile})...); err != nil {
 		return err
 	}
 	code, err := os.ReadFile(out)
@@ -106,8 +117,8 @@ func (c *compiler) compile(dir, out, text string) error {
 	return nil
 }
 
-// entry is the C++ that makes a kernel callable: an address for each buffer, and each threadgroup argument's offset, eight bytes
-// each in order of the arguments that are not positions.
+// entry is the C++ that makes a kernel callable: an address for each buffer, and each threadgroup
+// argument's offset, eight bytes each in order of the arguments that are not positions.
 func entry(k *msl.Kernel) string {
 	var parameters, arguments []string
 	for i, a := range k.Arguments {
@@ -125,11 +136,15 @@ func entry(k *msl.Kernel) string {
 			arguments = append(arguments, fmt.Sprintf("%sa%d", star, i))
 		case msl.ThreadgroupArgument:
 			parameters = append(parameters, fmt.Sprintf("ulong a%d", i))
-			arguments = append(arguments, fmt.Sprintf("(%s)msl_threadgroup_argument((uint)a%d)", pointer, i))
+			arguments = append(arguments,
+				fmt.Sprintf("(%s)msl_threadgroup_argument((uint)a%d)", pointer, i))
 		default:
 			arguments = append(arguments, fmt.Sprintf("msl::%s()", a.Attribute))
 		}
 	}
-	return fmt.Sprintf("\n#pragma OPENCL EXTENSION __cl_clang_function_pointers : enable\n#line 1 \"entry\"\ntypedef decltype(%s) msl_function;\n__kernel void %s(%s) { %s(%s); }\n",
-		k.Expression, entryName, strings.Join(parameters, ", "), k.Expression, strings.Join(arguments, ", "))
+	return fmt.Sprintf(
+		"\n#pragma OPENCL EXTENSION __cl_clang_function_pointers : enable\n#line 1 "+
+			"\"entry\"\ntypedef decltype(%s) msl_function;\n__kernel void %s(%s) { %s(%s); }\n",
+		k.Expression, entryName, strings.Join(parameters, ", "), k.Expression,
+		strings.Join(arguments, ", "))
 }

@@ -37,7 +37,8 @@ var (
 	_ metal.Allocator = (*Device)(nil)
 )
 
-// Open opens the machine's first GPU. The error wraps ErrUnavailable where there is none that can run kernels.
+// Open opens the machine's first GPU. The error wraps ErrUnavailable where there is none that can
+// run kernels.
 func Open(o Options) (*Device, error) {
 	if o.Streams <= 0 {
 		o.Streams = 4
@@ -58,8 +59,10 @@ func Open(o Options) (*Device, error) {
 	}
 	d := &Device{o: o, compiler: c, buffers: map[*buffer]struct{}{}, traced: map[string]traced{}}
 	d.facts = metal.Facts{
-		Name: "none: kernels are only compiled", Families: []string{"Apple7", "Metal3"}, MaxBufferLength: 1 << 40,
-		MaxThreadgroupMemoryLength: msl.MaxThreadgroupMemoryBytes, PageBytes: pageBytes, System: "Linux, CUDA",
+		Name: "none: kernels are only compiled", Families: []string{"Apple7", "Metal3"},
+		MaxBufferLength:            1 << 40,
+		MaxThreadgroupMemoryLength: msl.MaxThreadgroupMemoryBytes, PageBytes: pageBytes,
+		System: "Linux, CUDA",
 	}
 	if o.CompileOnly {
 		if c.clang == "" {
@@ -113,9 +116,11 @@ type traced struct {
 
 // writeTrace writes what each kernel took, the longest first.
 func (d *Device) writeTrace() {
-	all := slices.SortedFunc(maps.Values(d.traced), func(a, b traced) int { return cmp.Compare(b.seconds, a.seconds) })
+	all := slices.SortedFunc(maps.Values(d.traced),
+		func(a, b traced) int { return cmp.Compare(b.seconds, a.seconds) })
 	for _, t := range all {
-		fmt.Fprintf(d.o.Trace, "%-40s %7d calls %9.3f ms %8.2f us each\n", t.kernel, t.calls, 1e3*t.seconds, 1e6*t.seconds/float64(t.calls))
+		fmt.Fprintf(d.o.Trace, "%-40s %7d calls %9.3f ms %8.2f us each\n", t.kernel, t.calls,
+			1e3*t.seconds, 1e6*t.seconds/float64(t.calls))
 	}
 }
 
@@ -141,7 +146,8 @@ func (d *Device) Close() {
 		return
 	}
 	defer leave()
-	_ = d.driver.call("cuCtxSynchronize", d.driver.ctxSynchronize) // whoever wanted the results has waited
+	// whoever wanted the results has waited
+	_ = d.driver.call("cuCtxSynchronize", d.driver.ctxSynchronize)
 	for b := range d.buffers {
 		d.release(b)
 	}

@@ -32,7 +32,8 @@ type driver struct {
 
 // Numbers of cuda.h.
 const (
-	attributeMajor, attributeMinor                = 75, 76 // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_*
+	// CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_*
+	attributeMajor, attributeMinor                = 75, 76
 	attributeConcurrentManaged                    = 89
 	funcMaxThreads, funcSharedBytes               = 0, 1 // CU_FUNC_ATTRIBUTE_*
 	funcMaxDynamicSharedBytes                     = 8
@@ -54,16 +55,23 @@ var loadDriver = sync.OnceValues(func() (*driver, error) {
 		name    string
 	}{
 		{&v.getErrorName, "cuGetErrorName"}, {&v.getErrorString, "cuGetErrorString"},
-		{&v.deviceGetName, "cuDeviceGetName"}, {&v.deviceGetAttribute, "cuDeviceGetAttribute"}, {&v.deviceMemory, "cuDeviceTotalMem_v2"},
-		{&v.ctxSetCurrent, "cuCtxSetCurrent"}, {&v.primaryRetain, "cuDevicePrimaryCtxRetain"}, {&v.primaryRelease, "cuDevicePrimaryCtxRelease_v2"},
-		{&v.memAlloc, "cuMemAlloc_v2"}, {&v.memAllocManaged, "cuMemAllocManaged"}, {&v.memAllocHost, "cuMemAllocHost_v2"},
-		{&v.memFree, "cuMemFree_v2"}, {&v.memFreeHost, "cuMemFreeHost"}, {&v.memGetInfo, "cuMemGetInfo_v2"},
-		{&v.copyToDevice, "cuMemcpyHtoDAsync_v2"}, {&v.copyToHost, "cuMemcpyDtoHAsync_v2"}, {&v.copyToDeviceNow, "cuMemcpyHtoD_v2"}, {&v.fill, "cuMemsetD8_v2"},
+		{&v.deviceGetName, "cuDeviceGetName"}, {&v.deviceGetAttribute, "cuDeviceGetAttribute"},
+		{&v.deviceMemory, "cuDeviceTotalMem_v2"},
+		{&v.ctxSetCurrent, "cuCtxSetCurrent"}, {&v.primaryRetain, "cuDevicePrimaryCtxRetain"},
+		{&v.primaryRelease, "cuDevicePrimaryCtxRelease_v2"},
+		{&v.memAlloc, "cuMemAlloc_v2"}, {&v.memAllocManaged, "cuMemAllocManaged"},
+		{&v.memAllocHost, "cuMemAllocHost_v2"},
+		{&v.memFree, "cuMemFree_v2"}, {&v.memFreeHost, "cuMemFreeHost"},
+		{&v.memGetInfo, "cuMemGetInfo_v2"},
+		{&v.copyToDevice, "cuMemcpyHtoDAsync_v2"}, {&v.copyToHost, "cuMemcpyDtoHAsync_v2"},
+		{&v.copyToDeviceNow, "cuMemcpyHtoD_v2"}, {&v.fill, "cuMemsetD8_v2"},
 		{&v.copyWithin, "cuMemcpyDtoDAsync_v2"},
 		{&v.moduleLoad, "cuModuleLoadData"}, {&v.moduleGetFunction, "cuModuleGetFunction"},
-		{&v.funcGetAttribute, "cuFuncGetAttribute"}, {&v.funcSetAttribute, "cuFuncSetAttribute"}, {&v.launchKernel, "cuLaunchKernel"},
+		{&v.funcGetAttribute, "cuFuncGetAttribute"}, {&v.funcSetAttribute, "cuFuncSetAttribute"},
+		{&v.launchKernel, "cuLaunchKernel"},
 		{&v.streamCreate, "cuStreamCreate"}, {&v.streamWaitEvent, "cuStreamWaitEvent"},
-		{&v.eventCreate, "cuEventCreate"}, {&v.eventRecord, "cuEventRecord"}, {&v.eventSynchronize, "cuEventSynchronize"},
+		{&v.eventCreate, "cuEventCreate"}, {&v.eventRecord, "cuEventRecord"},
+		{&v.eventSynchronize, "cuEventSynchronize"},
 		{&v.eventElapsed, "cuEventElapsedTime"}, {&v.ctxSynchronize, "cuCtxSynchronize"},
 	} {
 		if *f.address, err = purego.Dlsym(handle, f.name); err != nil {
@@ -95,7 +103,8 @@ func (v *driver) errorText(code int32) string {
 		var pins runtime.Pinner
 		defer pins.Unpin()
 		pins.Pin(text)
-		if r, _, _ := purego.SyscallN(f, uintptr(code), uintptr(unsafe.Pointer(text))); int32(r) != 0 || *text == nil {
+		if r, _, _ := purego.SyscallN(f, uintptr(code),
+			uintptr(unsafe.Pointer(text))); int32(r) != 0 || *text == nil {
 			return "?"
 		}
 		n := 0
@@ -117,8 +126,8 @@ func (v *driver) enter() (leave func(), err error) {
 	return runtime.UnlockOSThread, nil
 }
 
-// get calls a function whose first argument is where it puts its answer. What the driver is given addresses of is pinned, here and
-// elsewhere: a variable of the stack could move.
+// get calls a function whose first argument is where it puts its answer. What the driver is given
+// addresses of is pinned, here and elsewhere: a variable of the stack could move.
 func get[T any](v *driver, name string, f uintptr, arguments ...uintptr) (T, error) {
 	answer := new(T)
 	var pins runtime.Pinner
@@ -139,13 +148,16 @@ func (v *driver) facts() (name string, capability int, bytes uint64, err error) 
 	}
 	major, err1 := get[int32](v, "cuDeviceGetAttribute", v.deviceGetAttribute, attributeMajor, 0)
 	minor, err2 := get[int32](v, "cuDeviceGetAttribute", v.deviceGetAttribute, attributeMinor, 0)
-	managed, err3 := get[int32](v, "cuDeviceGetAttribute", v.deviceGetAttribute, attributeConcurrentManaged, 0)
+	managed, err3 := get[int32](v, "cuDeviceGetAttribute", v.deviceGetAttribute,
+		attributeConcurrentManaged, 0)
 	total, err4 := get[uint64](v, "cuDeviceTotalMem", v.deviceMemory, 0)
 	if err = errors.Join(err, err1, err2, err3, err4); err == nil && managed == 0 {
-		err = fmt.Errorf("%w: %s shares no memory with the host while it works", ErrUnavailable, name)
+		err = fmt.Errorf("%w: %s shares no memory with the host while it works", ErrUnavailable,
+			name)
 	}
 	if capability = int(major)*10 + int(minor); err == nil && capability < oldestCapability {
-		err = fmt.Errorf("%w: %s has compute capability %d, kernels are compiled for %d", ErrUnavailable, name, capability, oldestCapability)
+		err = fmt.Errorf("%w: %s has compute capability %d, kernels are compiled for %d",
+			ErrUnavailable, name, capability, oldestCapability)
 	}
 	return name, capability, total, err
 }

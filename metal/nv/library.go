@@ -45,13 +45,19 @@ func (p *pipeline) Facts() metal.PipelineFacts { return p.facts }
 func (p *pipeline) Kernel() *msl.Kernel { return p.kernel }
 
 // absent tells an argument that the pipeline's function constants switch off.
-func (p *pipeline) absent(a *msl.Argument) bool { return metal.Absent(p.library.program, p.values, a) }
+func (p *pipeline) absent(
+	a *msl.Argument) bool {
+	return metal.Absent(p.library.program, p.values, a)
+}
 
-// Pipeline implements metal.Library: it compiles the kernel, or takes it from the cache, and loads it.
-func (l *library) Pipeline(kernel string, constants ...metal.ConstantValue) (metal.Pipeline, error) {
+// Pipeline implements metal.Library: it compiles the kernel, or takes it from the cache, and loads
+// it.
+func (l *library) Pipeline(kernel string, constants ...metal.ConstantValue) (metal.Pipeline,
+	error) {
 	k := l.program.Kernel(kernel)
 	if k == nil {
-		return nil, fmt.Errorf("%s has no kernel %s; it has %s", l.name, kernel, l.program.KernelNames())
+		return nil, fmt.Errorf("%s has no kernel %s; it has %s", l.name, kernel,
+			l.program.KernelNames())
 	}
 	values, err := metal.ConstantBits(l.program, constants)
 	if err != nil {
@@ -68,7 +74,8 @@ func (l *library) Pipeline(kernel string, constants ...metal.ConstantValue) (met
 		return nil, err
 	}
 	p := &pipeline{library: l, kernel: k, values: values}
-	p.facts = metal.PipelineFacts{ThreadExecutionWidth: msl.SimdgroupThreads, MaxTotalThreadsPerThreadgroup: k.MaxThreads}
+	p.facts = metal.PipelineFacts{ThreadExecutionWidth: msl.SimdgroupThreads,
+		MaxTotalThreadsPerThreadgroup: k.MaxThreads}
 	if l.d.driver != nil {
 		if err := p.load(l.d.driver, code); err != nil {
 			return nil, fmt.Errorf("%s: %s: %w", l.name, kernel, err)
@@ -85,7 +92,8 @@ func (p *pipeline) load(v *driver, code []byte) error {
 		return err
 	}
 	defer leave()
-	module, err := get[uintptr](v, "cuModuleLoadData", v.moduleLoad, uintptr(unsafe.Pointer(unsafe.SliceData(code))))
+	module, err := get[uintptr](v, "cuModuleLoadData", v.moduleLoad,
+		uintptr(unsafe.Pointer(unsafe.SliceData(code))))
 	runtime.KeepAlive(code)
 	if err != nil {
 		return err
@@ -94,7 +102,8 @@ func (p *pipeline) load(v *driver, code []byte) error {
 	var pins runtime.Pinner
 	defer pins.Unpin()
 	pins.Pin(&name[0])
-	p.f, err = get[uintptr](v, "cuModuleGetFunction", v.moduleGetFunction, module, uintptr(unsafe.Pointer(&name[0])))
+	p.f, err = get[uintptr](v, "cuModuleGetFunction", v.moduleGetFunction, module,
+		uintptr(unsafe.Pointer(&name[0])))
 	if err != nil {
 		return err
 	}

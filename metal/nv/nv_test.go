@@ -13,7 +13,8 @@ import (
 	"headroom/metal/msl"
 )
 
-// Two kernels with a threadgroup variable each, a function constant, threadgroup memory of the host's, simdgroup operations, a matrix.
+// Two kernels with a threadgroup variable each, a function constant, threadgroup memory of the
+// host's, simdgroup operations, a matrix.
 const testSource = `#include <metal_stdlib>
 using namespace metal;
 constant uint factor [[function_constant(3)]];
@@ -63,7 +64,8 @@ kernel void waves(constant P& p [[buffer(0)]], device float* out [[buffer(1)]]) 
 `
 
 func constants(factor uint32, negative bool) []metal.ConstantValue {
-	return []metal.ConstantValue{{Name: "factor", Value: factor}, {Name: "negative", Value: negative}}
+	return []metal.ConstantValue{{Name: "factor", Value: factor},
+		{Name: "negative", Value: negative}}
 }
 
 // compileOnly is a device that compiles into a folder of the test's.
@@ -99,8 +101,10 @@ func TestCompiledKernelsTravel(t *testing.T) {
 	if _, err := testLibrary(t, d).Pipeline("scaled", constants(2, false)...); err != nil {
 		t.Errorf("the same again, without clang: %v", err)
 	}
-	for name, c := range map[string][]metal.ConstantValue{"scaled": constants(3, false), "together": constants(2, false)} {
-		if _, err := testLibrary(t, d).Pipeline(name, c...); err == nil || !strings.Contains(err.Error(), "CompileOnly") {
+	for name, c := range map[string][]metal.ConstantValue{"scaled": constants(3, false),
+		"together": constants(2, false)} {
+		if _, err := testLibrary(t, d).Pipeline(name, c...); err == nil ||
+			!strings.Contains(err.Error(), "CompileOnly") {
 			t.Errorf("%s: got %v, expected an error that says how to compile it", name, err)
 		}
 	}
@@ -118,8 +122,11 @@ func TestPTX(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text := string(code); !strings.Contains(text, ".visible .entry msl_entry(") || !strings.HasSuffix(text, "\x00") {
-		t.Errorf("got %d bytes that are no PTX with an entry msl_entry, ended as the driver wants it", len(text))
+	if text := string(code); !strings.Contains(text, ".visible .entry msl_entry(") ||
+		!strings.HasSuffix(text, "\x00") {
+		t.Errorf(
+			"got %d bytes that are no PTX with an entry msl_entry, ended as the driver wants it",
+			len(text))
 	}
 }
 
@@ -132,11 +139,14 @@ func TestMistakesInPipelines(t *testing.T) {
 	}{
 		{"scale", constants(1, true), "has no kernel scale; it has scaled, together"},
 		{"scaled", nil, "function constant factor has no value"},
-		{"scaled", append(constants(1, true), constants(1, true)...), "function constant factor has 2 values"},
-		{"scaled", []metal.ConstantValue{{Name: "factor", Value: 1}, {Name: "negative", Value: true}}, "got a int"},
+		{"scaled", append(constants(1, true), constants(1, true)...),
+			"function constant factor has 2 values"},
+		{"scaled", []metal.ConstantValue{{Name: "factor", Value: 1},
+			{Name: "negative", Value: true}}, "got a int"},
 		{"waves", constants(1, true), "nv_threads.h does not define"},
 	} {
-		if _, err := testLibrary(t, d).Pipeline(x.kernel, x.constants...); err == nil || !strings.Contains(err.Error(), x.want) {
+		if _, err := testLibrary(t, d).Pipeline(x.kernel, x.constants...); err == nil ||
+			!strings.Contains(err.Error(), x.want) {
 			t.Errorf("%s: got %v, expected %q", x.kernel, err, x.want)
 		}
 	}
@@ -166,10 +176,22 @@ func TestMistakesInRecording(t *testing.T) {
 		record func(c metal.Commands)
 		want   string
 	}{
-		{func(c metal.Commands) { c.Dispatch("x", one, metal.Size{X: 32, Y: 1, Z: 1}) }, "no pipeline"},
-		{func(c metal.Commands) { c.SetPipeline(p); c.Dispatch("x", one, metal.Size{X: 33, Y: 1, Z: 1}) }, "whole simdgroups"},
-		{func(c metal.Commands) { c.SetPipeline(p); c.Dispatch("x", one, metal.Size{X: 32, Y: 1, Z: 1}) }, "nothing is bound to a reference"},
-		{func(c metal.Commands) { c.SetBuffers(0, metal.Binding{Buffer: shared, Offset: 60, Bytes: 8}) }, "bytes [60, 68)"},
+		{func(c metal.Commands) { c.Dispatch("x", one, metal.Size{X: 32, Y: 1, Z: 1}) },
+			"no pipeline"},
+		{func(c metal.Commands) {
+			c.SetPipeline(p)
+			c.Dispatch("x", one,
+				metal.Size{X: 33, Y: 1, Z: 1})
+		}, "whole simdgroups"},
+		{func(c metal.Commands) {
+			c.SetPipeline(p)
+			c.Dispatch("x", one,
+				metal.Size{X: 32, Y: 1, Z: 1})
+		}, "nothing is bound to a reference"},
+		{func(c metal.Commands) {
+			c.SetBuffers(0,
+				metal.Binding{Buffer: shared, Offset: 60, Bytes: 8})
+		}, "bytes [60, 68)"},
 		{func(c metal.Commands) { c.SetThreadgroupMemory(0, 17) }, "multiple of 16"},
 		{func(c metal.Commands) {
 			c.SetPipeline(p)
@@ -207,7 +229,8 @@ func device(t *testing.T) *Device {
 	return d
 }
 
-// compiling tells that HEADROOM_NV asks for compiled kernels alone: there are no results to look at.
+// compiling tells that HEADROOM_NV asks for compiled kernels alone: there are no results to look
+// at.
 func compiling() bool { return FromEnvironment().CompileOnly }
 
 func floats(b metal.Buffer) []float32 {
@@ -247,20 +270,23 @@ func count(n int, f func(i int) float32) []float32 {
 	return all
 }
 
-// A kernel's output is the next one's input, within a commit and across commits, in memory of each kind; the host's changes between
-// two commits arrive.
+// A kernel's output is the next one's input, within a commit and across commits, in memory of each
+// kind; the host's changes between two commits arrive.
 func TestMemory(t *testing.T) {
 	d := device(t)
 	l := testLibrary(t, d)
-	double, minus := pipe(t, l, "scaled", constants(2, false)), pipe(t, l, "scaled", constants(1, true))
+	double, minus := pipe(t, l, "scaled", constants(2, false)),
+		pipe(t, l, "scaled", constants(1, true))
 	for _, managed := range []bool{false, true} {
 		const n = 256
 		x := host(t, d, managed, count(n, func(i int) float32 { return float32(i) })...)
-		y, z := host(t, d, managed, make([]float32, n)...), host(t, d, managed, make([]float32, n)...)
+		y, z := host(t, d, managed, make([]float32, n)...),
+			host(t, d, managed, make([]float32, n)...)
 		params := host(t, d, false, math.Float32frombits(n), 1)
 		dispatch := func(c metal.Commands, p metal.Pipeline, in, out metal.Buffer) {
 			c.SetPipeline(p)
-			c.SetBuffers(0, metal.Binding{Buffer: params}, metal.Binding{Buffer: in}, metal.Binding{Buffer: out})
+			c.SetBuffers(0, metal.Binding{Buffer: params}, metal.Binding{Buffer: in},
+				metal.Binding{Buffer: out})
 			c.SetThreadgroupMemory(0, 256)
 			c.Dispatch("scaled", metal.Size{X: n / 64, Y: 1, Z: 1}, metal.Size{X: 64, Y: 1, Z: 1})
 		}
@@ -282,7 +308,8 @@ func TestMemory(t *testing.T) {
 			for i := range n {
 				from := i/64*64 + 63 - i%64
 				if want := -2*(2*floats(x)[from]+2) + 1; floats(y)[i] != want {
-					t.Fatalf("managed %t, round %d: y[%d] is %g, expected %g", managed, round, i, floats(y)[i], want)
+					t.Fatalf("managed %t, round %d: y[%d] is %g, expected %g", managed, round, i,
+						floats(y)[i], want)
 				}
 			}
 		}
@@ -299,7 +326,8 @@ func TestTogether(t *testing.T) {
 	out := host(t, d, true, make([]float32, 192)...)
 	c := d.NewCommands()
 	c.SetPipeline(p)
-	c.SetBuffers(0, metal.Binding{Buffer: host(t, d, false, 0, 0)}, metal.Binding{Buffer: x}, metal.Binding{Buffer: out})
+	c.SetBuffers(0, metal.Binding{Buffer: host(t, d, false, 0, 0)}, metal.Binding{Buffer: x},
+		metal.Binding{Buffer: out})
 	c.Dispatch("together", metal.Size{X: 1, Y: 1, Z: 1}, metal.Size{X: 32, Y: 1, Z: 1})
 	c.Commit(nil)
 	if err := c.Wait(); err != nil {
@@ -314,7 +342,8 @@ func TestTogether(t *testing.T) {
 		if compiling() {
 			break
 		}
-		for j, want := range []float32{sum, before, v[i/2], high - low, 32, float32(math.Exp(float64(v[i])))} {
+		for j, want := range []float32{sum, before, v[i/2], high - low, 32,
+			float32(math.Exp(float64(v[i])))} {
 			if g := got[32*j+i]; math.Abs(float64(g-want)) > 3e-7*math.Abs(float64(want)) {
 				t.Errorf("lane %d, result %d: got %g, expected %g", i, j, g, want)
 			}
@@ -331,7 +360,9 @@ func TestProduct(t *testing.T) {
 	out := host(t, d, true, make([]float32, 64)...)
 	c := d.NewCommands()
 	c.SetPipeline(p)
-	c.SetBuffers(0, metal.Binding{Buffer: host(t, d, false, 0, 0)}, metal.Binding{Buffer: host(t, d, true, a...)}, metal.Binding{Buffer: host(t, d, true, b...)},
+	c.SetBuffers(0, metal.Binding{Buffer: host(t, d, false, 0, 0)},
+		metal.Binding{Buffer: host(t, d, true, a...)},
+		metal.Binding{Buffer: host(t, d, true, b...)},
 		metal.Binding{Buffer: out})
 	c.Dispatch("product", metal.Size{X: 1, Y: 1, Z: 1}, metal.Size{X: 32, Y: 1, Z: 1})
 	told := make(chan error, 1)

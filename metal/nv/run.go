@@ -43,7 +43,9 @@ func (c *commands) finished() error {
 	}
 	defer leave()
 	if err := v.call("cuEventSynchronize", v.eventSynchronize, c.ended); err != nil {
-		return fmt.Errorf("%w, in one of %d dispatches from %q to %q or before them; the device computes no more", err, len(c.recorded),
+		return fmt.Errorf(
+			"%w, in one of %d dispatches from %q to %q or before them; the device computes no more",
+			err, len(c.recorded),
 			c.recorded[0].label, c.recorded[len(c.recorded)-1].label)
 	}
 	return nil
@@ -63,7 +65,8 @@ func (c *commands) Wait() error {
 	}
 	err = errors.Join(err, c.TakeMistake())
 	c.Next()
-	c.recorded, c.marks, c.done, c.result, c.began, c.ended = c.recorded[:0], c.marks[:0], nil, nil, 0, 0
+	c.recorded, c.marks, c.done, c.result, c.began, c.ended = c.recorded[:0], c.marks[:0], nil, nil,
+		0, 0
 	return err
 }
 
@@ -88,7 +91,8 @@ func (c *commands) settle(ran bool) {
 		for i := 0; i+1 < len(c.marks); i += 2 {
 			name := c.recorded[i/2].label + "/" + c.recorded[i/2].pipeline.kernel.Name
 			t := d.traced[name]
-			d.traced[name] = traced{kernel: name, calls: t.calls + 1, seconds: t.seconds + d.between(c.marks[i], c.marks[i+1])}
+			d.traced[name] = traced{kernel: name, calls: t.calls + 1,
+				seconds: t.seconds + d.between(c.marks[i], c.marks[i+1])}
 		}
 	}
 	d.spare = append(append(d.spare, c.began, c.ended), c.marks...)
@@ -103,8 +107,8 @@ func (d *Device) between(from, to uintptr) float64 {
 	return float64(ms) / 1e3
 }
 
-// CopyBytesPerSecond is the rate at which the GPU copies its memory, bytes read and bytes written, the best of several times 1 GiB:
-// what kernels can be held against.
+// CopyBytesPerSecond is the rate at which the GPU copies its memory, bytes read and bytes written,
+// the best of several times 1 GiB: what kernels can be held against.
 func (d *Device) CopyBytesPerSecond() (rate float64, err error) {
 	if d.driver == nil {
 		return 0, fmt.Errorf("%w: only a compiler", ErrUnavailable)
@@ -123,9 +127,11 @@ func (d *Device) CopyBytesPerSecond() (rate float64, err error) {
 	defer func() { err = errors.Join(err, v.call("cuMemFree", v.memFree, uintptr(memory))) }()
 	for range 8 {
 		began, err1 := d.mark(stream)
-		err2 := v.call("cuMemcpyDtoDAsync", v.copyWithin, uintptr(memory), uintptr(memory)+bytes, bytes, stream)
+		err2 := v.call("cuMemcpyDtoDAsync", v.copyWithin, uintptr(memory), uintptr(memory)+bytes,
+			bytes, stream)
 		ended, err3 := d.mark(stream)
-		if err = errors.Join(err1, err2, err3, v.call("cuCtxSynchronize", v.ctxSynchronize)); err != nil {
+		if err = errors.Join(err1, err2, err3,
+			v.call("cuCtxSynchronize", v.ctxSynchronize)); err != nil {
 			return 0, err
 		}
 		if s := d.between(began, ended); s > 0 {
@@ -156,7 +162,8 @@ func (d *Device) mark(stream uintptr) (uintptr, error) {
 	return e, err
 }
 
-// send gives everything to the driver: what must be brought, the dispatches of each interval on several streams, what goes back.
+// send gives everything to the driver: what must be brought, the dispatches of each interval on
+// several streams, what goes back.
 func (c *commands) send() error {
 	d, main := c.d, c.d.streams[0]
 	leave, err := d.driver.enter()
@@ -187,7 +194,8 @@ func (c *commands) send() error {
 	return err
 }
 
-// interleave launches dispatches that no barrier separates, in turn on the streams; the first stream waits for the others after it.
+// interleave launches dispatches that no barrier separates, in turn on the streams; the first
+// stream waits for the others after it.
 func (c *commands) interleave(interval []dispatch) error {
 	d, v := c.d, c.d.driver
 	streams := d.streams[:min(len(d.streams), len(interval))]
@@ -205,7 +213,8 @@ func (c *commands) interleave(interval []dispatch) error {
 			c.marks = append(c.marks, e)
 		}
 		if err := v.launch(&interval[i], streams[i%len(streams)]); err != nil {
-			return fmt.Errorf("dispatch %q, kernel %s: %w", interval[i].label, interval[i].pipeline.kernel.Name, err)
+			return fmt.Errorf("dispatch %q, kernel %s: %w", interval[i].label,
+				interval[i].pipeline.kernel.Name, err)
 		}
 		if d.o.Trace != nil {
 			e, err := d.mark(d.streams[0])
@@ -229,7 +238,8 @@ func (d *Device) follow(streams, others []uintptr) error {
 			return err
 		}
 		for _, s := range streams {
-			if err := d.driver.call("cuStreamWaitEvent", d.driver.streamWaitEvent, s, e, 0); err != nil {
+			if err := d.driver.call("cuStreamWaitEvent", d.driver.streamWaitEvent, s, e,
+				0); err != nil {
 				return err
 			}
 		}
@@ -243,16 +253,19 @@ func (d *Device) follow(streams, others []uintptr) error {
 // launch starts a dispatch on a stream.
 func (v *driver) launch(x *dispatch, stream uintptr) error {
 	x.argumentBytes = uintptr(8 * len(x.arguments))
-	x.extra = [...]uintptr{launchBufferPointer, uintptr(unsafe.Pointer(unsafe.SliceData(x.arguments))),
+	x.extra = [...]uintptr{launchBufferPointer,
+		uintptr(unsafe.Pointer(unsafe.SliceData(x.arguments))),
 		launchBufferSize, uintptr(unsafe.Pointer(&x.argumentBytes)), 0}
-	err := v.call("cuLaunchKernel", v.launchKernel, x.pipeline.f, uintptr(x.groups.X), uintptr(x.groups.Y), uintptr(x.groups.Z),
-		uintptr(x.threads.X), uintptr(x.threads.Y), uintptr(x.threads.Z), uintptr(x.memoryBytes), stream, 0, uintptr(unsafe.Pointer(&x.extra)))
+	err := v.call("cuLaunchKernel", v.launchKernel, x.pipeline.f, uintptr(x.groups.X),
+		uintptr(x.groups.Y), uintptr(x.groups.Z),
+		uintptr(x.threads.X), uintptr(x.threads.Y), uintptr(x.threads.Z), uintptr(x.memoryBytes),
+		stream, 0, uintptr(unsafe.Pointer(&x.extra)))
 	runtime.KeepAlive(x)
 	return err
 }
 
-// bring copies to the GPU what is used of buffers that the GPU does not share: weights once, and of a mirrored buffer all from
-// the first byte used to the last, but not what the GPU is writing.
+// bring copies to the GPU what is used of buffers that the GPU does not share: weights once, and of
+// a mirrored buffer all from the first byte used to the last, but not what the GPU is writing.
 func (c *commands) bring() error {
 	d := c.d
 	d.mu.Lock()
@@ -294,7 +307,8 @@ func (d *Device) upload(b *buffer, e extent) error {
 			return nil
 		}
 	}
-	return d.driver.call("cuMemcpyHtoDAsync", d.driver.copyToDevice, uintptr(b.gpu)+uintptr(e.from), uintptr(unsafe.Pointer(&b.memory[e.from])),
+	return d.driver.call("cuMemcpyHtoDAsync", d.driver.copyToDevice, uintptr(b.gpu)+uintptr(e.from),
+		uintptr(unsafe.Pointer(&b.memory[e.from])),
 		uintptr(e.to-e.from), d.streams[0])
 }
 
@@ -313,7 +327,8 @@ func (c *commands) written(f func(b bound)) {
 func (c *commands) takeBack() error {
 	var errs []error
 	c.written(func(b bound) {
-		errs = append(errs, c.d.driver.call("cuMemcpyDtoHAsync", c.d.driver.copyToHost, uintptr(unsafe.Pointer(&b.buffer.memory[b.from])),
+		errs = append(errs, c.d.driver.call("cuMemcpyDtoHAsync", c.d.driver.copyToHost,
+			uintptr(unsafe.Pointer(&b.buffer.memory[b.from])),
 			uintptr(b.buffer.gpu)+uintptr(b.from), uintptr(b.to-b.from), c.d.streams[0]))
 	})
 	return errors.Join(errs...)

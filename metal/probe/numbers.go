@@ -1,6 +1,7 @@
 package probe
 
-// How a device rounds: no answer is wrong here, but each explains why results may differ from another device's.
+// How a device rounds: no answer is wrong here, but each explains why results may differ from
+// another device's.
 
 import (
 	"math"
@@ -14,7 +15,9 @@ type Numbers struct {
 	Exp       float64 // largest errors over [-20, 20], in units of the last place
 	Divide    float64 // of 1/x
 	Sqrt      float64
-	Sum       string // how simd_sum adds up: "halves" (lane i with lane i^16, ^8, ...), "neighbours" (i^1, ^2, ...), "in order", or "otherwise"
+	// how simd_sum adds up: "halves" (lane i with lane i^16, ^8, ...), "neighbours" (i^1, ^2, ...),
+	// "in order", or "otherwise"
+	Sum string
 }
 
 // Numbers asks.
@@ -45,7 +48,8 @@ func (p *Probe) Numbers() (Numbers, error) {
 		name string
 		sum  func(x []float32) float32
 	}{{"halves", func(x []float32) float32 { return butterfly(x, []int{16, 8, 4, 2, 1}) }},
-		{"neighbours", func(x []float32) float32 { return butterfly(x, []int{1, 2, 4, 8, 16}) }}, {"in order", inOrder}} {
+		{"neighbours", func(x []float32) float32 { return butterfly(x, []int{1, 2, 4, 8, 16}) }},
+		{"in order", inOrder}} {
 		same := true
 		for from := 32; from < n; from += 32 {
 			same = same && o.sum(x[from:from+32]) == at(5, from)

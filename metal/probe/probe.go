@@ -1,9 +1,12 @@
-// Package probe asks a Metal device whether the way to it is right: argument passing, structs, function constants, offsets, threadgroup
-// memory, order between dispatches and commits, lanes, matrix units, messages of the compiler, memory that is wrapped. It also tells how the
-// device rounds (numbers.go) and what calls cost (timing.go). It knows nothing of models; `headroom selftest` prints what it finds.
+// Package probe asks a Metal device whether the way to it is right: argument passing, structs,
+// function constants, offsets, threadgroup memory, order between dispatches and commits, lanes,
+// matrix units, messages of the compiler, memory that is wrapped. It also tells how the device
+// rounds (numbers.go) and what calls cost (timing.go). It knows nothing of models; `headroom
+// selftest` prints what it finds.
 //
-// A probe is a kernel of probe.metal with an answer that the host knows. What goes wrong on a device that was never tried goes wrong here
-// first, under a name, and not in the middle of a model.
+// A probe is a kernel of probe.metal with an answer that the host knows. What goes wrong on a
+// device that was never tried goes wrong here first, under a name, and not in the middle of a
+// model.
 package probe
 
 import (
@@ -109,10 +112,13 @@ func get(b metal.Buffer) []uint32 {
 func (p *Probe) fail(err error) { p.err = errors.Join(p.err, err) }
 
 // constants are what the source's function constants are set to.
-var constants = []metal.ConstantValue{{Name: "flag", Value: true}, {Name: "shift", Value: int32(-7)}, {Name: "mask", Value: uint32(4242)}, {Name: "factor", Value: float32(0.375)}}
+var constants = []metal.ConstantValue{{Name: "flag", Value: true},
+	{Name: "shift", Value: int32(-7)}, {Name: "mask", Value: uint32(4242)},
+	{Name: "factor", Value: float32(0.375)}}
 
 // dispatch records a kernel over buffers from index 0 on.
-func (p *Probe) dispatch(c metal.Commands, kernel string, groups, threads metal.Size, buffers ...metal.Buffer) {
+func (p *Probe) dispatch(c metal.Commands, kernel string, groups, threads metal.Size,
+	buffers ...metal.Buffer) {
 	if p.err != nil {
 		return
 	}
@@ -121,9 +127,13 @@ func (p *Probe) dispatch(c metal.Commands, kernel string, groups, threads metal.
 		p.fail(err)
 		return
 	}
-	if f := pipeline.Facts(); f.ThreadExecutionWidth != 32 || threads.Count() > f.MaxTotalThreadsPerThreadgroup {
-		p.fail(fmt.Errorf("%s: simdgroups of %d threads, %d threads in a threadgroup at most; expected 32 and at least %d",
-			kernel, f.ThreadExecutionWidth, f.MaxTotalThreadsPerThreadgroup, threads.Count()))
+	if f := pipeline.Facts(); f.ThreadExecutionWidth != 32 ||
+		threads.Count() > f.MaxTotalThreadsPerThreadgroup {
+		p.fail(
+			fmt.Errorf(
+				"%s: simdgroups of %d threads, %d threads in a threadgroup at most; expected 32 "+
+					"and at least %d",
+				kernel, f.ThreadExecutionWidth, f.MaxTotalThreadsPerThreadgroup, threads.Count()))
 		return
 	}
 	c.SetPipeline(pipeline)
@@ -150,7 +160,8 @@ func (p *Probe) finish(c metal.Commands) bool {
 func expect(what string, got, want []uint32) error {
 	for i := range want {
 		if i >= len(got) || got[i] != want[i] {
-			return fmt.Errorf("%s: value %d is %#x, expected %#x", what, i, append(got, make([]uint32, len(want))...)[i], want[i])
+			return fmt.Errorf("%s: value %d is %#x, expected %#x", what, i,
+				append(got, make([]uint32, len(want))...)[i], want[i])
 		}
 	}
 	return nil
@@ -163,7 +174,8 @@ func line(n int) metal.Size { return metal.Size{X: n, Y: 1, Z: 1} }
 func (p *Probe) place() error {
 	groups, threads := metal.Size{X: 2, Y: 3, Z: 5}, metal.Size{X: 8, Y: 6, Z: 2}
 	width, height, depth := groups.X*threads.X, groups.Y*threads.Y, groups.Z*threads.Z
-	params, out := p.put(uint32(width), uint32(height)), p.put(make([]uint32, 4*width*height*depth)...)
+	params, out := p.put(uint32(width), uint32(height)),
+		p.put(make([]uint32, 4*width*height*depth)...)
 	p.dispatch(p.c, "place", groups, threads, params, out)
 	if !p.finish(p.c) {
 		return nil
@@ -173,7 +185,8 @@ func (p *Probe) place() error {
 		for y := range height {
 			for x := range width {
 				tid := uint32((z%threads.Z*threads.Y+y%threads.Y)*threads.X + x%threads.X)
-				want = append(want, uint32(x/threads.X|y/threads.Y<<8|z/threads.Z<<16), tid, tid%32, tid/32)
+				want = append(want, uint32(x/threads.X|y/threads.Y<<8|z/threads.Z<<16), tid, tid%32,
+					tid/32)
 			}
 		}
 	}
@@ -182,7 +195,8 @@ func (p *Probe) place() error {
 
 func (p *Probe) echo() error {
 	negative := int32(-9)
-	params := p.put(7, 17, uint32(negative), math.Float32bits(2.5)) // the struct begins at its second value
+	// the struct begins at its second value
+	params := p.put(7, 17, uint32(negative), math.Float32bits(2.5))
 	x, h, out := p.put(floats(1, 3.25)...), p.put(0, 0x4400<<16), p.put(make([]uint32, 9)...)
 	if p.err != nil {
 		return nil
@@ -198,7 +212,9 @@ func (p *Probe) echo() error {
 	if !p.finish(p.c) {
 		return nil
 	}
-	return expect("uint, int, float, float operand, half operand, bool, int, uint and float constant", get(out), floats(17, -9, 2.5, 3.25, 0, 1, -7, 4242, 0.375))
+	return expect(
+		"uint, int, float, float operand, half operand, bool, int, uint and float constant",
+		get(out), floats(17, -9, 2.5, 3.25, 0, 1, -7, 4242, 0.375))
 }
 
 func (p *Probe) turn() error {
@@ -228,7 +244,8 @@ func chain(x []uint32, steps int) []uint32 {
 	return x
 }
 
-// steps records dispatches that take turns in reading and writing two buffers, a barrier behind each.
+// steps records dispatches that take turns in reading and writing two buffers, a barrier behind
+// each.
 func (p *Probe) steps(c metal.Commands, params metal.Buffer, ab *[2]metal.Buffer, steps int) {
 	n := len(ab[0].Bytes()) / 4
 	for range steps {
@@ -259,7 +276,8 @@ func (p *Probe) barriers() error {
 	if !p.finish(p.c) {
 		return nil
 	}
-	return expect(fmt.Sprintf("%d dispatches, each reading what the last wrote", steps), get(ab[0]), chain(x, steps))
+	return expect(fmt.Sprintf("%d dispatches, each reading what the last wrote", steps), get(ab[0]),
+		chain(x, steps))
 }
 
 func (p *Probe) commits() error {
@@ -286,7 +304,8 @@ func (p *Probe) commits() error {
 		}
 	}
 	if len(finished) != commits {
-		p.fail(fmt.Errorf("the completion handler was called %d times for %d commits", len(finished), commits))
+		p.fail(fmt.Errorf("the completion handler was called %d times for %d commits",
+			len(finished), commits))
 	}
 	if s := p.c.GPUTime(); s <= 0 || s > 60 {
 		p.fail(fmt.Errorf("the GPU says that it took %g s", s))
@@ -312,7 +331,8 @@ func (p *Probe) lanes() error {
 }
 
 func (p *Probe) matrix() error {
-	// small whole numbers, so that half and any order of sums are exact: a[i][k] = i + 2k, b[j][k] = 3j - k
+	// small whole numbers, so that half and any order of sums are exact: a[i][k] = i + 2k, b[j][k]
+	// = 3j - k
 	half := func(v int) uint32 { // of a whole number
 		bits := math.Float32bits(float32(v))
 		if v == 0 {
@@ -344,7 +364,8 @@ func (p *Probe) matrix() error {
 }
 
 func (p *Probe) messages() error {
-	_, err := p.d.NewLibrary("broken.metal", "kernel void k(device float* x [[buffer(0)]]) {\n  x[0] = undeclared_name;\n}\n", nil)
+	_, err := p.d.NewLibrary("broken.metal",
+		"kernel void k(device float* x [[buffer(0)]]) {\n  x[0] = undeclared_name;\n}\n", nil)
 	if err == nil {
 		return errors.New("a source with a mistake was compiled")
 	}

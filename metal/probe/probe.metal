@@ -1,5 +1,5 @@
-// Small kernels whose answers the host knows, each for one thing that the way from Go to the GPU must get right (probe.go), and one
-// that tells how the device calculates (numbers.go).
+// Small kernels whose answers the host knows, each for one thing that the way from Go to the GPU
+// must get right (probe.go), and one that tells how the device calculates (numbers.go).
 #include <metal_stdlib>
 #include <metal_simdgroup_matrix>
 using namespace metal;
@@ -17,7 +17,8 @@ struct PlaceParams {
 // Where every thread of a three-dimensional grid is.
 kernel void place(
     constant PlaceParams& p [[buffer(0)]],
-    device uint* out        [[buffer(1)]],   // [depth, height, width, 4]: threadgroup x, y, z as bytes; thread in it; lane; simdgroup
+    // [depth, height, width, 4]: threadgroup x, y, z as bytes; thread in it; lane; simdgroup
+    device uint* out        [[buffer(1)]],
     uint3 at                [[thread_position_in_grid]],
     uint3 group             [[threadgroup_position_in_grid]],
     uint tid                [[thread_index_in_threadgroup]],
@@ -81,7 +82,8 @@ kernel void step(
   }
 }
 
-// A threadgroup of n threads turns its values around by way of threadgroup memory, whose length the host sets.
+// A threadgroup of n threads turns its values around by way of threadgroup memory, whose length the
+// host sets.
 kernel void turn(
     constant CountParams& p  [[buffer(0)]],
     device uint* x           [[buffer(1)]],   // [n]

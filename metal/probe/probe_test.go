@@ -43,11 +43,14 @@ func TestSimulation(t *testing.T) {
 			}
 		}
 		n, err := p.Numbers()
-		if err != nil || n.Contracts || !n.Denormals || n.Exp > 1 || n.Divide > 0.5 || n.Sqrt > 0.5 || n.Sum != "neighbours" {
-			t.Errorf("numbers %+v, %v: the simulation contracts nothing and rounds correctly", n, err)
+		if err != nil || n.Contracts || !n.Denormals || n.Exp > 1 || n.Divide > 0.5 ||
+			n.Sqrt > 0.5 || n.Sum != "neighbours" {
+			t.Errorf("numbers %+v, %v: the simulation contracts nothing and rounds correctly", n,
+				err)
 		}
 		x, err := p.Times()
-		if err != nil || x.Empty <= 0 || x.EmptyOnGPU <= 0 || x.EmptyOnGPU > x.Empty || x.Encode <= 0 || x.Run < x.Encode {
+		if err != nil || x.Empty <= 0 || x.EmptyOnGPU <= 0 || x.EmptyOnGPU > x.Empty ||
+			x.Encode <= 0 || x.Run < x.Encode {
 			t.Errorf("times %+v, %v", x, err)
 		}
 		if took, log := p.Compile(); took <= 0 || log != "" {
@@ -67,7 +70,10 @@ type faultyCommands struct {
 	fault string
 }
 
-func (d faulty) NewCommands() metal.Commands { return &faultyCommands{d.Device.NewCommands(), d.fault} }
+func (d faulty) NewCommands() metal.Commands {
+	return &faultyCommands{d.Device.NewCommands(),
+		d.fault}
+}
 
 func (d faulty) WrapBuffer(label string, memory []byte) (metal.Buffer, error) {
 	if d.fault == "copies" {

@@ -43,7 +43,8 @@ func (p *Probe) Times() (Times, error) {
 		p.finish(p.c)
 		return encode, time.Since(began), time.Duration(p.c.GPUTime() * 1e9)
 	}
-	best := Times{Empty: math.MaxInt64, EmptyOnGPU: math.MaxInt64, Encode: math.MaxInt64, Run: math.MaxInt64}
+	best := Times{Empty: math.MaxInt64, EmptyOnGPU: math.MaxInt64, Encode: math.MaxInt64,
+		Run: math.MaxInt64}
 	for range 20 {
 		_, run, gpu := record(1)
 		best.Empty, best.EmptyOnGPU = min(best.Empty, run), min(best.EmptyOnGPU, gpu)

@@ -16,7 +16,8 @@ func (p *Probe) wrapped() error {
 		return fmt.Errorf("pages of %d bytes", page)
 	}
 	// Never unmapped: the device may hold on to it until it is closed.
-	pages, err := unix.Mmap(-1, 0, 2*page, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	pages, err := unix.Mmap(-1, 0, 2*page, unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err != nil {
 		return err
 	}
@@ -37,10 +38,12 @@ func (p *Probe) wrapped() error {
 		return nil
 	}
 	p.c.SetPipeline(pipeline)
-	p.c.SetBuffers(0, metal.Binding{Buffer: params}, metal.Binding{Buffer: b, Offset: page - 64, Bytes: 128}, metal.Binding{Buffer: out})
+	p.c.SetBuffers(0, metal.Binding{Buffer: params},
+		metal.Binding{Buffer: b, Offset: page - 64, Bytes: 128}, metal.Binding{Buffer: out})
 	p.c.Dispatch("step", one, line(32))
 	p.c.Barrier()
-	p.c.SetBuffers(0, metal.Binding{Buffer: params}, metal.Binding{Buffer: out}, metal.Binding{Buffer: b, Offset: page, Bytes: 128})
+	p.c.SetBuffers(0, metal.Binding{Buffer: params}, metal.Binding{Buffer: out},
+		metal.Binding{Buffer: b, Offset: page, Bytes: 128})
 	p.c.Dispatch("step", one, line(32))
 	if !p.finish(p.c) {
 		return nil
@@ -49,5 +52,6 @@ func (p *Probe) wrapped() error {
 	for i := range start {
 		start[i] = uint32(100 + i)
 	}
-	return expect("memory of the host's after two steps", unsafe.Slice((*uint32)(unsafe.Pointer(&pages[page])), 32), chain(start, 2))
+	return expect("memory of the host's after two steps",
+		unsafe.Slice((*uint32)(unsafe.Pointer(&pages[page])), 32), chain(start, 2))
 }

@@ -1,5 +1,6 @@
-// Package record is what our own devices share of metal.Commands: what has been set for the next dispatch, and the mistakes that show in the
-// calls themselves. What a dispatch may be, and running it, is each device's own.
+// Package record is what our own devices share of metal.Commands: what has been set for the next
+// dispatch, and the mistakes that show in the calls themselves. What a dispatch may be, and running
+// it, is each device's own.
 package record
 
 import (
@@ -10,7 +11,8 @@ import (
 	"headroom/metal/msl"
 )
 
-// Recorder is embedded by a device's Commands; P is the device's pipeline, a pointer. Mistakes are kept, the first of them.
+// Recorder is embedded by a device's Commands; P is the device's pipeline, a pointer. Mistakes are
+// kept, the first of them.
 type Recorder[P interface {
 	comparable
 	metal.Pipeline
@@ -24,8 +26,9 @@ type Recorder[P interface {
 	ThreadgroupBytes [msl.MaxBuffers]int
 	Interval         int // barriers before it
 
-	Bound                   uint32 // bit i: buffer i has been set
-	Fresh, FreshThreadgroup uint32 // bit i: buffer, threadgroup memory i has been set since the last dispatch
+	Bound uint32 // bit i: buffer i has been set
+	// bit i: buffer, threadgroup memory i has been set since the last dispatch
+	Fresh, FreshThreadgroup uint32
 
 	Committed bool // nothing may be recorded until it is false again
 	err       error
@@ -71,7 +74,8 @@ func (r *Recorder[P]) SetPipeline(p metal.Pipeline) {
 // SetBuffers implements metal.Commands.
 func (r *Recorder[P]) SetBuffers(first int, bindings ...metal.Binding) {
 	if first < 0 || first+len(bindings) > msl.MaxBuffers {
-		r.Fail("SetBuffers: indices [%d, %d), expected them within [0, %d)", first, first+len(bindings), msl.MaxBuffers)
+		r.Fail("SetBuffers: indices [%d, %d), expected them within [0, %d)", first,
+			first+len(bindings), msl.MaxBuffers)
 		return
 	}
 	if !r.Open("SetBuffers") {
@@ -96,7 +100,8 @@ func (r *Recorder[P]) check(b metal.Binding) error {
 		return err
 	}
 	if bytes := len(b.Buffer.Bytes()); b.Offset < 0 || b.Bytes < 0 || b.Offset+b.Bytes > bytes {
-		return fmt.Errorf("bytes [%d, %d) of %q, which has %d", b.Offset, b.Offset+b.Bytes, b.Buffer.Label(), bytes)
+		return fmt.Errorf("bytes [%d, %d) of %q, which has %d", b.Offset, b.Offset+b.Bytes,
+			b.Buffer.Label(), bytes)
 	}
 	return nil
 }
@@ -104,7 +109,9 @@ func (r *Recorder[P]) check(b metal.Binding) error {
 // SetThreadgroupMemory implements metal.Commands.
 func (r *Recorder[P]) SetThreadgroupMemory(index, bytes int) {
 	if index < 0 || index >= msl.MaxBuffers || bytes <= 0 || bytes%16 != 0 {
-		r.Fail("SetThreadgroupMemory(%d, %d): expected an index from 0 to %d and a positive multiple of 16 bytes", index, bytes, msl.MaxBuffers-1)
+		r.Fail(
+			"SetThreadgroupMemory(%d, %d): expected an index from 0 to %d and a positive multiple "+
+				"of 16 bytes", index, bytes, msl.MaxBuffers-1)
 		return
 	}
 	if r.Open("SetThreadgroupMemory") {
@@ -128,9 +135,12 @@ func (r *Recorder[P]) CheckGrid(groups, threads metal.Size) error {
 	most := r.Pipeline.Facts().MaxTotalThreadsPerThreadgroup
 	switch {
 	case groups.X < 1 || groups.Y < 1 || groups.Z < 1:
-		return fmt.Errorf("%s threadgroups, expected at least one in each dimension: leave out a dispatch with nothing to do", groups)
+		return fmt.Errorf(
+			"%s threadgroups, expected at least one in each dimension: leave out a dispatch with "+
+				"nothing to do", groups)
 	case threads.X < 1 || threads.Y < 1 || threads.Z < 1 || threads.Count() > most:
-		return fmt.Errorf("threadgroups of %s threads, expected 1 to %d for kernel %s", threads, most, r.Pipeline.Kernel().Name)
+		return fmt.Errorf("threadgroups of %s threads, expected 1 to %d for kernel %s", threads,
+			most, r.Pipeline.Kernel().Name)
 	case int64(groups.X)*int64(groups.Y)*int64(groups.Z) > 1<<31-1:
 		return fmt.Errorf("%s threadgroups are more than 2^31", groups)
 	}

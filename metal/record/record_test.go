@@ -37,30 +37,49 @@ func TestMistakes(t *testing.T) {
 		want   string
 		record func(r *Recorder[*pipeline])
 	}{
-		{"", func(r *Recorder[*pipeline]) { r.SetBuffers(30, metal.Binding{Buffer: buffer{}, Offset: 100}) }},
+		{"", func(r *Recorder[*pipeline]) {
+			r.SetBuffers(30,
+				metal.Binding{Buffer: buffer{}, Offset: 100})
+		}},
 		{"", func(r *Recorder[*pipeline]) {
 			r.SetBuffers(0, metal.Binding{}, metal.Binding{Buffer: buffer{}, Offset: 40, Bytes: 60})
 		}},
-		{"SetPipeline: got <nil>, expected a pipeline of this device", func(r *Recorder[*pipeline]) { r.SetPipeline(nil) }},
-		{"expected a pipeline of this device", func(r *Recorder[*pipeline]) { r.SetPipeline((*pipeline)(nil)) }},
-		{"indices [31, 32), expected them within [0, 31)", func(r *Recorder[*pipeline]) { r.SetBuffers(31, metal.Binding{}) }},
+		{"SetPipeline: got <nil>, expected a pipeline of this device",
+			func(r *Recorder[*pipeline]) { r.SetPipeline(nil) }},
+		{"expected a pipeline of this device",
+			func(r *Recorder[*pipeline]) { r.SetPipeline((*pipeline)(nil)) }},
+		{"indices [31, 32), expected them within [0, 31)",
+			func(r *Recorder[*pipeline]) { r.SetBuffers(31, metal.Binding{}) }},
 		{"indices [-1, 0)", func(r *Recorder[*pipeline]) { r.SetBuffers(-1, metal.Binding{}) }},
-		{`SetBuffers: buffer 2: bytes [50, 101) of "x", which has 100`, func(r *Recorder[*pipeline]) {
-			r.SetBuffers(1, metal.Binding{}, metal.Binding{Buffer: buffer{}, Offset: 50, Bytes: 51})
+		{`SetBuffers: buffer 2: bytes [50, 101) of "x", which has 100`,
+			func(r *Recorder[*pipeline]) {
+				r.SetBuffers(1, metal.Binding{},
+					metal.Binding{Buffer: buffer{}, Offset: 50, Bytes: 51})
+			}},
+		{"bytes [-4, -4)", func(
+			r *Recorder[*pipeline]) {
+			r.SetBuffers(0, metal.Binding{Buffer: buffer{}, Offset: -4})
 		}},
-		{"bytes [-4, -4)", func(r *Recorder[*pipeline]) { r.SetBuffers(0, metal.Binding{Buffer: buffer{}, Offset: -4}) }},
-		{"buffer 0: it belongs to another device", func(r *Recorder[*pipeline]) { r.SetBuffers(0, metal.Binding{Buffer: buffer{foreign: true}}) }},
-		{"a positive multiple of 16", func(r *Recorder[*pipeline]) { r.SetThreadgroupMemory(0, 24) }},
+		{"buffer 0: it belongs to another device",
+			func(r *Recorder[*pipeline]) {
+				r.SetBuffers(0,
+					metal.Binding{Buffer: buffer{foreign: true}})
+			}},
+		{"a positive multiple of 16",
+			func(r *Recorder[*pipeline]) { r.SetThreadgroupMemory(0, 24) }},
 		{"an index from 0 to 30", func(r *Recorder[*pipeline]) { r.SetThreadgroupMemory(31, 16) }},
 		{"SetBuffers after Commit: call Wait first", func(r *Recorder[*pipeline]) {
 			r.Committed = true
 			r.SetBuffers(0)
 			r.Barrier()
 		}},
-		{"SetPipeline after Commit", func(r *Recorder[*pipeline]) { r.Committed = true; r.SetPipeline(&pipeline{}) }},
-		{"SetThreadgroupMemory after Commit", func(r *Recorder[*pipeline]) { r.Committed = true; r.SetThreadgroupMemory(0, 16) }},
+		{"SetPipeline after Commit",
+			func(r *Recorder[*pipeline]) { r.Committed = true; r.SetPipeline(&pipeline{}) }},
+		{"SetThreadgroupMemory after Commit",
+			func(r *Recorder[*pipeline]) { r.Committed = true; r.SetThreadgroupMemory(0, 16) }},
 		{"Barrier after Commit", func(r *Recorder[*pipeline]) { r.Committed = true; r.Barrier() }},
-		{"call SetPipeline first", func(r *Recorder[*pipeline]) { r.Fail("%w", r.CheckGrid(one, one)) }},
+		{"call SetPipeline first",
+			func(r *Recorder[*pipeline]) { r.Fail("%w", r.CheckGrid(one, one)) }},
 		{"(1, 0, 1) threadgroups, expected at least one", func(r *Recorder[*pipeline]) {
 			r.SetPipeline(&pipeline{})
 			r.Fail("%w", r.CheckGrid(metal.Size{X: 1, Z: 1}, one))
@@ -78,7 +97,8 @@ func TestMistakes(t *testing.T) {
 		c.record(r)
 		failed := r.Failed()
 		err := r.TakeMistake()
-		if failed != (err != nil) || c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+		if failed != (err != nil) || c.want == "" && err != nil || c.want != "" &&
+			(err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("got %v, expected %q", err, c.want)
 		}
 		if r.Failed() || r.TakeMistake() != nil {
@@ -94,11 +114,13 @@ func TestNext(t *testing.T) {
 	r.SetBuffers(3, metal.Binding{Buffer: buffer{}})
 	r.SetThreadgroupMemory(1, 32)
 	r.Barrier()
-	if r.Pipeline != p || r.Bindings[3].Buffer == nil || r.ThreadgroupBytes[1] != 32 || r.Interval != 1 || r.Bound != 8 || r.Fresh != 8 || r.FreshThreadgroup != 2 {
+	if r.Pipeline != p || r.Bindings[3].Buffer == nil || r.ThreadgroupBytes[1] != 32 ||
+		r.Interval != 1 || r.Bound != 8 || r.Fresh != 8 || r.FreshThreadgroup != 2 {
 		t.Errorf("got %+v", r)
 	}
 	r.Next()
-	if r.Pipeline != nil || r.Bindings[3].Buffer != nil || r.Interval != 0 || r.Bound|r.Fresh|r.FreshThreadgroup != 0 || r.Refuses == nil {
+	if r.Pipeline != nil || r.Bindings[3].Buffer != nil || r.Interval != 0 ||
+		r.Bound|r.Fresh|r.FreshThreadgroup != 0 || r.Refuses == nil {
 		t.Errorf("after Next: got %+v", r)
 	}
 }

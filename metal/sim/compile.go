@@ -15,13 +15,17 @@ import (
 //go:embed include/*.h runtime/*.c runtime/*.h
 var sources embed.FS
 
-// kernelFlags compile a library: Metal's "safe" math, so no contraction of a*b+c where the source does not say fma, and no
-// reassociation; constants of floating point are float; what Metal has no headers or types for does not exist. A loop with calls that must not be
-// copied (include/msl_threads.h) stays one, whatever its pragma asks.
+// kernelFlags compile a library: Metal's "safe" math, so no contraction of a*b+c where the source
+// does not say fma, and no reassociation; constants of floating point are float; what Metal has no
+// headers or types for does not exist. A loop with calls that must not be copied
+// (include/msl_threads.h) stays one, whatever its pragma asks.
 var kernelFlags = []string{
-	"-x", "clcpp", "-cl-std=clc++2021", "-cl-no-stdinc", "-nostdinc", "-cl-single-precision-constant",
-	"-Xclang", "-cl-ext=+cl_khr_fp16,-cl_khr_fp64,-__opencl_c_fp64", "-target", "x86_64-unknown-linux-gnu", "-march=x86-64-v3", "-fPIC",
-	"-ffp-contract=off", "-Wall", "-Werror", "-Wno-unused-function", "-Wno-unused-const-variable", "-Wno-unused-variable", "-Wno-pass-failed", "-ferror-limit=20",
+	"-x", "clcpp", "-cl-std=clc++2021", "-cl-no-stdinc", "-nostdinc",
+	"-cl-single-precision-constant",
+	"-Xclang", "-cl-ext=+cl_khr_fp16,-cl_khr_fp64,-__opencl_c_fp64", "-target",
+	"x86_64-unknown-linux-gnu", "-march=x86-64-v3", "-fPIC",
+	"-ffp-contract=off", "-Wall", "-Werror", "-Wno-unused-function", "-Wno-unused-const-variable",
+	"-Wno-unused-variable", "-Wno-pass-failed", "-ferror-limit=20",
 	"-fno-color-diagnostics", "-fshow-overloads=best", "-fdebug-compilation-dir=" + sourceRoot,
 }
 
@@ -30,7 +34,8 @@ const sourceRoot = "/source"
 
 var modeFlags = map[bool][]string{
 	false: {"-O2", "-gline-tables-only", "-gdwarf-4"},
-	true: {"-O1", "-gline-tables-only", "-gdwarf-4", "-fsanitize=thread", "-fno-vectorize", "-fno-slp-vectorize",
+	true: {"-O1", "-gline-tables-only", "-gdwarf-4", "-fsanitize=thread", "-fno-vectorize",
+		"-fno-slp-vectorize",
 		"-mllvm", "-tsan-instrument-func-entry-exit=0"},
 }
 
@@ -50,7 +55,8 @@ func newCompiler(o Options) (*compiler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
-	cache, err := clang.OpenCache(o.CacheDir, "metal-sim", []any{version, kernelFlags, modeFlags[o.Check], headers}, sources)
+	cache, err := clang.OpenCache(o.CacheDir, "metal-sim",
+		[]any{version, kernelFlags, modeFlags[o.Check], headers}, sources)
 	return &compiler{clang: path, version: version, check: o.Check, cache: cache}, err
 }
 
@@ -61,7 +67,8 @@ func (c *compiler) runtime() (string, error) {
 		if err := clang.Copy(dir, clang.Folder{Files: sources, Path: "runtime"}); err != nil {
 			return err
 		}
-		return c.run(dir, "-O2", "-fPIC", "-shared", "-Wl,-soname,"+filepath.Base(out), "-o", out, "fibers.c", "check.c", "dispatch.c", "-lpthread")
+		return c.run(dir, "-O2", "-fPIC", "-shared", "-Wl,-soname,"+filepath.Base(out), "-o", out,
+			"fibers.c", "check.c", "dispatch.c", "-lpthread")
 	})
 }
 
@@ -74,18 +81,21 @@ func (c *compiler) library(name string, program *msl.Program) (string, error) {
 	}
 	file := c.cache.File(name, text) + ".so"
 	return file, c.cache.Make(file, func(dir, out string) error {
-		err := clang.Lay(dir, text, clang.Folder{Files: sources, Path: "include"}, clang.Folder{Files: sources, Path: "runtime"})
+		err := clang.Lay(dir, text, clang.Folder{Files: sources, Path: "include"},
+			clang.Folder{Files: sources, Path: "runtime"})
 		if err != nil {
 			return err
 		}
 		arguments := slices.Concat(kernelFlags, clang.Include(dir, headers))
-		if err := c.run(dir, slices.Concat(arguments, modeFlags[c.check], []string{"-c", "-o", "kernels.o", clang.SourceFile})...); err != nil {
+		if err := c.run(dir, slices.Concat(arguments, modeFlags[c.check],
+			[]string{"-c", "-o", "kernels.o", clang.SourceFile})...); err != nil {
 			return err
 		}
 		if err := c.lint(dir, arguments); err != nil {
 			return err
 		}
-		return c.run(dir, "-O2", "-fPIC", "-shared", "-o", out, "kernels.o", "image.c", runtime, "-Wl,--no-undefined", "-lm")
+		return c.run(dir, "-O2", "-fPIC", "-shared", "-o", out, "kernels.o", "image.c", runtime,
+			"-Wl,--no-undefined", "-lm")
 	})
 }
 

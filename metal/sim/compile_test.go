@@ -48,9 +48,11 @@ func TestCache(t *testing.T) {
 		t.Errorf("checked too: got %d libraries, expected 5", got)
 	}
 	for range 2 { // the second time from the cache
-		_, err := d.NewLibrary("broken.metal", prologue+"kernel void k(device float* x [[buffer(0)]]) { x[0] = y; }", nil)
+		_, err := d.NewLibrary("broken.metal",
+			prologue+"kernel void k(device float* x [[buffer(0)]]) { x[0] = y; }", nil)
 		mentions(t, err, "undeclared identifier 'y'")
-		if found, globErr := filepath.Glob(filepath.Join(dir, "*.refused")); globErr != nil || len(found) != 1 {
+		if found, globErr := filepath.Glob(filepath.Join(dir, "*.refused")); globErr != nil ||
+			len(found) != 1 {
 			t.Errorf("got %v, expected one refusal that is kept", found)
 		}
 	}
@@ -77,7 +79,8 @@ func TestNoCompiler(t *testing.T) {
 // The compiler's own words come through, with the author's lines.
 func TestCompilerError(t *testing.T) {
 	d := open(t, Options{})
-	_, err := d.NewLibrary("broken.metal", prologue+"kernel void k(device float* x [[buffer(0)]]) { x[0] = y; }", nil)
+	_, err := d.NewLibrary("broken.metal",
+		prologue+"kernel void k(device float* x [[buffer(0)]]) { x[0] = y; }", nil)
 	mentions(t, err, "broken.metal:3:")
 	mentions(t, err, "undeclared identifier 'y'")
 	if strings.Contains(err.Error(), os.TempDir()+"/") || strings.Contains(err.Error(), "build-") {

@@ -2,8 +2,9 @@
 
 package sim
 
-// Conflicts between dispatches: of two that no barrier separates, neither may write what the other touches, whatever order they
-// happened to run in. What counts is the bytes that were touched, not the ranges that were bound.
+// Conflicts between dispatches: of two that no barrier separates, neither may write what the other
+// touches, whatever order they happened to run in. What counts is the bytes that were touched, not
+// the ranges that were bound.
 
 import (
 	"errors"
@@ -49,7 +50,9 @@ func conflict(first, second *dispatch, a, b touchedRegion) error {
 		for end < to && a.bytes[end-a.from] == x && b.bytes[end-b.from] == y {
 			end++
 		}
-		return fmt.Errorf("no barrier between dispatch %q, which %s %s, and dispatch %q, which %s them: call Barrier between the two",
+		return fmt.Errorf(
+			"no barrier between dispatch %q, which %s %s, and dispatch %q, which %s them: call "+
+				"Barrier between the two",
 			first.label, verb(x), first.where(at, end), second.label, verb(y))
 	}
 	return nil
@@ -72,7 +75,8 @@ func (x *dispatch) where(from, to uint64) string {
 		}
 		if s := span(b); from >= s.from && from < s.to {
 			start := b.Buffer.(*buffer).address()
-			return fmt.Sprintf("bytes [%d, %d) of %q (buffer %d, %s)", from-start, to-start, b.Buffer.Label(), a.Index, a.Name)
+			return fmt.Sprintf("bytes [%d, %d) of %q (buffer %d, %s)", from-start, to-start,
+				b.Buffer.Label(), a.Index, a.Name)
 		}
 	}
 	return fmt.Sprintf("bytes [%#x, %#x)", from, to)

@@ -17,7 +17,8 @@ import (
 	"headroom/metal/msl"
 )
 
-// Open makes a simulated device. The error wraps ErrUnavailable where clang or the CPU's instructions are missing.
+// Open makes a simulated device. The error wraps ErrUnavailable where clang or the CPU's
+// instructions are missing.
 func Open(o Options) (metal.Device, error) {
 	if !cpu.X86.HasAVX2 || !cpu.X86.HasFMA || !cpu.X86.HasBMI2 {
 		return nil, fmt.Errorf("%w: this CPU lacks AVX2, FMA or BMI2", ErrUnavailable)
@@ -68,8 +69,10 @@ func (d *device) Facts() metal.Facts {
 		name += ", checking"
 	}
 	return metal.Facts{
-		Name: name, Families: []string{"Apple7", "Metal3"}, UnifiedMemory: true, MaxBufferLength: 1 << 40,
-		MaxThreadgroupMemoryLength: msl.MaxThreadgroupMemoryBytes, PageBytes: os.Getpagesize(), System: "Linux, " + d.compiler.version,
+		Name: name, Families: []string{"Apple7", "Metal3"}, UnifiedMemory: true,
+		MaxBufferLength:            1 << 40,
+		MaxThreadgroupMemoryLength: msl.MaxThreadgroupMemoryBytes, PageBytes: os.Getpagesize(),
+		System: "Linux, " + d.compiler.version,
 	}
 }
 
@@ -103,12 +106,14 @@ func (b *buffer) address() uint64 {
 	return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(b.memory))))
 }
 
-// NewBuffer implements metal.Device. A checking device fills it with 0xFF: NaNs to whoever reads what nobody wrote.
+// NewBuffer implements metal.Device. A checking device fills it with 0xFF: NaNs to whoever reads
+// what nobody wrote.
 func (d *device) NewBuffer(label string, bytes int) (metal.Buffer, error) {
 	if bytes <= 0 {
 		return nil, fmt.Errorf("buffer %q: got %d bytes, expected at least 1", label, bytes)
 	}
-	memory, err := unix.Mmap(-1, 0, bytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	memory, err := unix.Mmap(-1, 0, bytes, unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err != nil {
 		return nil, fmt.Errorf("buffer %q of %d bytes: %w", label, bytes, err)
 	}
@@ -125,8 +130,11 @@ func (d *device) WrapBuffer(label string, memory []byte) (metal.Buffer, error) {
 	b := &buffer{d: d, label: label, memory: memory}
 	page := uint64(os.Getpagesize())
 	if len(memory) == 0 || b.address()%page != 0 || uint64(len(memory))%page != 0 {
-		return nil, fmt.Errorf("buffer %q: %d bytes at %#x, expected whole pages of %d bytes: wrap the pages around what is needed and bind it with an offset",
-			label, len(memory), b.address(), page)
+		return nil,
+			fmt.Errorf(
+				"buffer %q: %d bytes at %#x, expected whole pages of %d bytes: wrap the pages "+
+					"around what is needed and bind it with an offset",
+				label, len(memory), b.address(), page)
 	}
 	return d.keep(b), nil
 }

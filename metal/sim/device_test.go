@@ -18,7 +18,8 @@ func TestBuffers(t *testing.T) {
 	_, err = d.NewBuffer("none", 0)
 	mentions(t, err, "expected at least 1")
 	page := os.Getpagesize()
-	pages, err := unix.Mmap(-1, 0, 2*page, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	pages, err := unix.Mmap(-1, 0, 2*page, unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +40,8 @@ func TestBuffers(t *testing.T) {
 	}
 }
 
-// Facts of a pipeline: what the kernel's own threadgroup variables take is known after the first dispatch.
+// Facts of a pipeline: what the kernel's own threadgroup variables take is known after the first
+// dispatch.
 func TestPipelineFacts(t *testing.T) {
 	d := open(t, Options{})
 	e := examples["attention"]
@@ -48,7 +50,9 @@ func TestPipelineFacts(t *testing.T) {
 	if err := x.run(d); err != nil {
 		t.Fatal(err)
 	}
-	if f := x.pipeline.Facts(); f.ThreadExecutionWidth != 32 || f.MaxTotalThreadsPerThreadgroup != 1024 || f.StaticThreadgroupMemoryLength != 32+32+8*32*16 {
+	if f := x.pipeline.Facts(); f.ThreadExecutionWidth != 32 ||
+		f.MaxTotalThreadsPerThreadgroup != 1024 ||
+		f.StaticThreadgroupMemoryLength != 32+32+8*32*16 {
 		t.Errorf("got %+v", f)
 	}
 	if k := x.pipeline.Kernel(); k.Name != "attn_decode_k8v4" {
@@ -59,8 +63,10 @@ func TestPipelineFacts(t *testing.T) {
 // A kernel that takes more threadgroup memory than there is.
 func TestThreadgroupMemoryLimit(t *testing.T) {
 	d := open(t, Options{})
-	p := pipelineOf(t, d, prologue+"kernel void k(device float* x [[buffer(0)]], uint i [[thread_index_in_threadgroup]]) {\n"+
-		"  threadgroup float a[8192];\n  threadgroup float b[1];\n  a[i] = 1; b[0] = 1; x[i] = a[i] + b[0];\n}", "k")
+	p := pipelineOf(t, d, prologue+
+		"kernel void k(device float* x [[buffer(0)]], uint i [[thread_index_in_threadgroup]]) {\n"+
+		"  threadgroup float a[8192];\n  threadgroup float b[1];\n  a[i] = 1; b[0] = 1; x[i] = "+
+		"a[i] + b[0];\n}", "k")
 	x := put(t, d, "x", make([]float32, 32))
 	err := call{pipeline: p, bindings: bind(x), groups: one, threads: one}.run(d)
 	mentions(t, err, "32784 bytes of threadgroup memory, at most 32768")

@@ -59,7 +59,8 @@ func (x *dispatch) at(pc uint64) string {
 	if pc == 0 {
 		return ""
 	}
-	if place := l.lines.find(pc - l.image[0] - 1); place != "" { // a return address is behind its call
+	if place := l.lines.find(pc - l.image[0] - 1); place != "" {
+		// a return address is behind its call
 		return " at " + place
 	}
 	return ""
@@ -68,26 +69,38 @@ func (x *dispatch) at(pc uint64) string {
 func (x *dispatch) describe(f cFault) string {
 	switch f.kind {
 	case deadlock:
-		return fmt.Sprintf("deadlock: some threads wait at line %d for others that wait elsewhere or have returned: barriers and simd operations belong into "+
-			"control flow that all threads share", f.a>>8)
+		return fmt.Sprintf(
+			"deadlock: some threads wait at line %d for others that wait elsewhere or have "+
+				"returned: barriers and simd operations belong into "+
+				"control flow that all threads share", f.a>>8)
 	case barrierAfterReturn:
-		return fmt.Sprintf("barrier reached after %d threads have returned: let them run on, without work", f.a)
+		return fmt.Sprintf(
+			"barrier reached after %d threads have returned: let them run on, without work", f.a)
 	case barrierDiverged:
-		return fmt.Sprintf("threads of a threadgroup wait at different barriers, one of them at line %d: let all reach the same", f.a>>8)
+		return fmt.Sprintf(
+			"threads of a threadgroup wait at different barriers, one of them at line %d: let all "+
+				"reach the same", f.a>>8)
 	case simdDiverged:
-		return fmt.Sprintf("lanes of a simdgroup meet in different simd operations, one of them at line %d: let all reach the same", f.a>>8)
+		return fmt.Sprintf(
+			"lanes of a simdgroup meet in different simd operations, one of them at line %d: let "+
+				"all reach the same", f.a>>8)
 	case threadgroupMemory:
 		return fmt.Sprintf("%d bytes of threadgroup memory, at most %d", f.a, f.b)
 	case matrixInactive:
-		return fmt.Sprintf("simdgroup matrix operation with lanes missing (mask %#08x): all 32 must take part", f.a)
+		return fmt.Sprintf(
+			"simdgroup matrix operation with lanes missing (mask %#08x): all 32 must take part",
+			f.a)
 	case matrixAddress:
-		return fmt.Sprintf("simdgroup matrix load or store: lane %d has another address or stride; all lanes must have the same", f.a)
+		return fmt.Sprintf(
+			"simdgroup matrix load or store: lane %d has another address or stride; all lanes "+
+				"must have the same", f.a)
 	case shuffle:
 		return fmt.Sprintf("shuffle or broadcast from lane %d, which takes no part", f.a)
 	case raceWriteWrite, raceReadAfterWrite, raceWriteAfterRead:
 		return x.race(f)
 	case uninitialised:
-		return fmt.Sprintf("reads threadgroup memory that no thread has written (byte %d of its variable)", f.a)
+		return fmt.Sprintf(
+			"reads threadgroup memory that no thread has written (byte %d of its variable)", f.a)
 	case outOfBoundsRead:
 		return "reads " + x.outside(f)
 	case outOfBoundsWrite:
@@ -95,13 +108,16 @@ func (x *dispatch) describe(f cFault) string {
 	case outOfBoundsThreadgroup:
 		return fmt.Sprintf("touches %d bytes outside every threadgroup variable", f.b)
 	case readOnly:
-		return fmt.Sprintf("writes %s, which the kernel's arguments promise only to read", x.where(f.a, f.a+f.b))
+		return fmt.Sprintf("writes %s, which the kernel's arguments promise only to read",
+			x.where(f.a, f.a+f.b))
 	}
 	return fmt.Sprintf("fault %d (%d, %d)", f.kind, f.a, f.b)
 }
 
 func (x *dispatch) race(f cFault) string {
-	did := map[uint32]string{raceWriteWrite: "writes %s, which %s wrote", raceReadAfterWrite: "reads %s, which %s wrote", raceWriteAfterRead: "writes %s, which %s read"}[f.kind]
+	did := map[uint32]string{raceWriteWrite: "writes %s, which %s wrote",
+		raceReadAfterWrite: "reads %s, which %s wrote",
+		raceWriteAfterRead: "writes %s, which %s read"}[f.kind]
 	memory, group, thread := "threadgroup memory", f.b/maxThreadsPerGroup, f.b%maxThreadsPerGroup
 	if f.threadgroupMemory == 0 {
 		memory = x.where(f.a, f.a+1)
@@ -110,10 +126,13 @@ func (x *dispatch) race(f cFault) string {
 		}
 	}
 	if group != uint64(f.group) {
-		return "race: " + fmt.Sprintf(did, memory, fmt.Sprintf("thread %d of threadgroup %d", thread, group)) +
-			": threadgroups of one dispatch have no order; give each its own bytes, or use two dispatches with a barrier"
+		return "race: " + fmt.Sprintf(did, memory,
+			fmt.Sprintf("thread %d of threadgroup %d", thread, group)) +
+			": threadgroups of one dispatch have no order; give each its own bytes, or use two " +
+			"dispatches with a barrier"
 	}
-	return "race: " + fmt.Sprintf(did, memory, fmt.Sprintf("thread %d", thread)) + " and no barrier lies between: call threadgroup_barrier with mem_threadgroup for " +
+	return "race: " + fmt.Sprintf(did, memory, fmt.Sprintf("thread %d", thread)) +
+		" and no barrier lies between: call threadgroup_barrier with mem_threadgroup for " +
 		"threadgroup memory, mem_device for buffers"
 }
 
@@ -146,13 +165,16 @@ func (x *dispatch) outside(f cFault) string {
 		switch {
 		case f.a >= s.to && f.a-s.to < nearest:
 			nearest = f.a - s.to
-			text = fmt.Sprintf("%d bytes, %d bytes behind the end of buffer %d, %s (%d bytes)", f.b, nearest, a.Index, a.Name, s.to-s.from)
+			text = fmt.Sprintf("%d bytes, %d bytes behind the end of buffer %d, %s (%d bytes)", f.b,
+				nearest, a.Index, a.Name, s.to-s.from)
 		case f.a < s.from && s.from-f.a < nearest:
 			nearest = s.from - f.a
-			text = fmt.Sprintf("%d bytes, %d bytes before buffer %d, %s", f.b, nearest, a.Index, a.Name)
+			text = fmt.Sprintf("%d bytes, %d bytes before buffer %d, %s", f.b, nearest, a.Index,
+				a.Name)
 		case f.a < s.to && f.a >= s.from:
 			nearest = 0
-			text = fmt.Sprintf("%d bytes across the end of buffer %d, %s (%d bytes)", f.b, a.Index, a.Name, s.to-s.from)
+			text = fmt.Sprintf("%d bytes across the end of buffer %d, %s (%d bytes)", f.b, a.Index,
+				a.Name, s.to-s.from)
 		}
 	}
 	return "out of bounds: " + text

@@ -2,8 +2,8 @@
 
 package sim
 
-// Three kernels of the kind that engines are made of, right and in broken forms: packed weights times a vector, attention over a
-// quantized cache, and a matrix product on simdgroup matrices.
+// Three kernels of the kind that engines are made of, right and in broken forms: packed weights
+// times a vector, attention over a quantized cache, and a matrix product on simdgroup matrices.
 
 import (
 	"math"
@@ -29,14 +29,16 @@ func (e example) run(t testing.TB, d metal.Device, text string) (got, want []flo
 }
 
 var examples = map[string]example{
-	"matvec":    {"kernels/matvec.metal", "affine_qmv4_f16_g64", []metal.ConstantValue{{Name: "has_residual", Value: true}}, buildMatvec},
+	"matvec": {"kernels/matvec.metal", "affine_qmv4_f16_g64",
+		[]metal.ConstantValue{{Name: "has_residual", Value: true}}, buildMatvec},
 	"attention": {"kernels/attention.metal", "attn_decode_k8v4", nil, buildAttention},
 	"gemm":      {"kernels/gemm.metal", "gemm_nt_f16", nil, buildGEMM},
 }
 
 func TestKernels(t *testing.T) {
 	for name, e := range examples {
-		for _, o := range []Options{{Threads: 1}, {Threads: 3}, {Check: true, Seed: 1}, {Check: true, Seed: 2}} {
+		for _, o := range []Options{{Threads: 1}, {Threads: 3}, {Check: true, Seed: 1},
+			{Check: true, Seed: 2}} {
 			d := open(t, o)
 			got, want, err := e.run(t, d, source(t, e.file))
 			if err != nil {
@@ -51,22 +53,42 @@ func TestKernels(t *testing.T) {
 func TestMutants(t *testing.T) {
 	d := open(t, Options{Check: true})
 	for _, m := range []struct{ name, kernel, old, new, want string }{
-		{"duplicate rows", "matvec", "(tgid.x * nsg + sg) * ROWS;", "(tgid.x * nsg + sg) * (ROWS - 1);", "race: writes"},
-		{"rows behind the end", "matvec", "(tgid.x * nsg + sg) * ROWS;", "(tgid.x * nsg + sg) * ROWS + 2;", "out of bounds"},
-		{"no barrier", "attention", "  threadgroup_barrier(mem_flags::mem_threadgroup);\n", "\n", "race: reads threadgroup memory"},
-		{"barrier of the wrong memory", "attention", "mem_flags::mem_threadgroup", "mem_flags::mem_device", "race: reads threadgroup memory"},
-		{"barrier in a branch", "attention", "  threadgroup_barrier(", "  if (sg < 4) threadgroup_barrier(", "barrier"},
-		{"return before a barrier", "attention", "  if (lane == 0) {\n    sh_max", "  if (sg == 7) return;\n  if (lane == 0) {\n    sh_max", "barrier reached after 32 threads have returned"},
+		{"duplicate rows", "matvec", "(tgid.x * nsg + sg) * ROWS;",
+			"(tgid.x * nsg + sg) * (ROWS - 1);", "race: writes"},
+		{"rows behind the end", "matvec", "(tgid.x * nsg + sg) * ROWS;",
+			"(tgid.x * nsg + sg) * ROWS + 2;", "out of bounds"},
+		{"no barrier", "attention", "  threadgroup_barrier(mem_flags::mem_threadgroup);\n", "\n",
+			"race: reads threadgroup memory"},
+		{"barrier of the wrong memory", "attention", "mem_flags::mem_threadgroup",
+			"mem_flags::mem_device", "race: reads threadgroup memory"},
+		{"barrier in a branch", "attention", "  threadgroup_barrier(",
+			"  if (sg < 4) threadgroup_barrier(", "barrier"},
+		{"return before a barrier", "attention", "  if (lane == 0) {\n    sh_max",
+			"  if (sg == 7) return;\n  if (lane == 0) {\n    sh_max",
+			"barrier reached after 32 threads have returned"},
 		{"positions behind the cache", "attention", "t < p.n_pos", "t <= p.cap", "out of bounds"},
-		{"threadgroup array overrun", "attention", "sh_acc[sg][lane] = acc", "sh_acc[sg + 1][lane] = acc", "outside every threadgroup variable"},
-		{"threadgroup memory not written", "attention", "if (lane == 0) {\n    sh_max", "if (lane == 0 && sg != 3) {\n    sh_max", "no thread has written"},
-		{"simd operations in branches", "attention", "const float M = simd_max(mi);", "float M = 0; if (lane < 8) M = simd_max(mi);\n else M = simd_max(mi);", "lanes of a simdgroup meet in different simd operations"},
-		{"shuffle in a branch", "attention", "const float M = simd_max(mi);", "float M = simd_max(mi); if (lane < 8) M = simd_shuffle_down(M, 8);", "lanes of a simdgroup meet in different simd operations"},
+		{"threadgroup array overrun", "attention", "sh_acc[sg][lane] = acc",
+			"sh_acc[sg + 1][lane] = acc", "outside every threadgroup variable"},
+		{"threadgroup memory not written", "attention", "if (lane == 0) {\n    sh_max",
+			"if (lane == 0 && sg != 3) {\n    sh_max", "no thread has written"},
+		{"simd operations in branches", "attention", "const float M = simd_max(mi);",
+			"float M = 0; if (lane < 8) M = simd_max(mi);\n else M = simd_max(mi);",
+			"lanes of a simdgroup meet in different simd operations"},
+		{"shuffle in a branch", "attention", "const float M = simd_max(mi);",
+			"float M = simd_max(mi); if (lane < 8) M = simd_shuffle_down(M, 8);",
+			"lanes of a simdgroup meet in different simd operations"},
 		{"columns twice", "gemm", "tgid.x * BN;", "(tgid.x / 2) * BN;", "race: writes"},
-		{"no barrier before reading", "gemm", "    threadgroup_barrier(mem_flags::mem_threadgroup);\n    for (int kk", "    for (int kk", "race: reads threadgroup memory"},
-		{"no barrier before writing again", "gemm", "      }\n    }\n    threadgroup_barrier(mem_flags::mem_threadgroup);\n", "      }\n    }\n", "race: writes threadgroup memory"},
-		{"lanes load from different places", "gemm", "+ kk, BK);\n        simdgroup_load(mb", "+ kk + (lane & 8), BK);\n        simdgroup_load(mb", "another address or stride"},
-		{"rows and columns exchanged", "gemm", "const uint m0 = tgid.y * BM;\n  const uint n0 = tgid.x * BN;", "const uint m0 = tgid.x * BM;\n  const uint n0 = tgid.y * BN;", ""},
+		{"no barrier before reading", "gemm",
+			"    threadgroup_barrier(mem_flags::mem_threadgroup);\n    for (int kk",
+			"    for (int kk", "race: reads threadgroup memory"},
+		{"no barrier before writing again", "gemm",
+			"      }\n    }\n    threadgroup_barrier(mem_flags::mem_threadgroup);\n",
+			"      }\n    }\n", "race: writes threadgroup memory"},
+		{"lanes load from different places", "gemm", "+ kk, BK);\n        simdgroup_load(mb",
+			"+ kk + (lane & 8), BK);\n        simdgroup_load(mb", "another address or stride"},
+		{"rows and columns exchanged", "gemm",
+			"const uint m0 = tgid.y * BM;\n  const uint n0 = tgid.x * BN;",
+			"const uint m0 = tgid.x * BM;\n  const uint n0 = tgid.y * BN;", ""},
 	} {
 		t.Run(m.name, func(t *testing.T) {
 			e := examples[m.kernel]
@@ -111,7 +133,8 @@ func buildMatvec(t testing.TB, d metal.Device) (call, metal.Buffer, []float64) {
 	}
 	out := put(t, d, "y", make([]uint16, n))
 	return call{
-		bindings: bind(put(t, d, "w", w), put(t, d, "scales", scales), put(t, d, "biases", biases), put(t, d, "x", x), out,
+		bindings: bind(put(t, d, "w", w), put(t, d, "scales", scales), put(t, d, "biases", biases),
+			put(t, d, "x", x), out,
 			put(t, d, "p", matvecParams{k, n}), put(t, d, "residual", residual)),
 		groups: metal.Size{X: n / 8, Y: 1, Z: 1}, threads: metal.Size{X: 64, Y: 1, Z: 1},
 	}, out, want
@@ -148,7 +171,8 @@ func buildAttention(t testing.TB, d metal.Device) (call, metal.Buffer, []float64
 			row := h/gqa*capacity + pos
 			for i := range dim {
 				g := row*4 + i/64*2
-				weights[pos] += fromHalf(q[h*dim+i]) * (float64(kCodes[row*dim+i])*fromHalf(kScales[g]) + fromHalf(kScales[g+1]))
+				weights[pos] += fromHalf(q[h*dim+i]) *
+					(float64(kCodes[row*dim+i])*fromHalf(kScales[g]) + fromHalf(kScales[g+1]))
 			}
 			weights[pos] = math.Exp(weights[pos] * float64(p.Scale))
 			sum += weights[pos]
@@ -157,14 +181,16 @@ func buildAttention(t testing.TB, d metal.Device) (call, metal.Buffer, []float64
 			row := h/gqa*capacity + pos
 			for i := range dim {
 				g := row*4 + i/64*2
-				v := float64(vCodes[row*dim/4+i/4]>>(4*(i%4))&15)*fromHalf(vScales[g]) + fromHalf(vScales[g+1])
+				v := float64(vCodes[row*dim/4+i/4]>>(4*(i%4))&15)*fromHalf(vScales[g]) +
+					fromHalf(vScales[g+1])
 				want[h*dim+i] += w / sum * v
 			}
 		}
 	}
 	out := put(t, d, "out", make([]uint16, heads*dim))
 	return call{
-		bindings: bind(put(t, d, "q", q), put(t, d, "kq", kCodes), put(t, d, "ksb", kScales), put(t, d, "vq", vCodes), put(t, d, "vsb", vScales),
+		bindings: bind(put(t, d, "q", q), put(t, d, "kq", kCodes), put(t, d, "ksb", kScales),
+			put(t, d, "vq", vCodes), put(t, d, "vsb", vScales),
 			out, put(t, d, "p", p)),
 		groups: metal.Size{X: heads, Y: 1, Z: 1}, threads: metal.Size{X: 256, Y: 1, Z: 1},
 	}, out, want
@@ -184,8 +210,10 @@ func buildGEMM(t testing.TB, d metal.Device) (call, metal.Buffer, []float64) {
 	}
 	out := put(t, d, "c", make([]uint16, m*n))
 	return call{
-		bindings:    bind(put(t, d, "a", a), put(t, d, "b", b), out, put(t, d, "p", gemmParams{m, n, k})),
-		threadgroup: 2 * 64 * 16, groups: metal.Size{X: (n + 31) / 32, Y: (m + 31) / 32, Z: 1}, threads: metal.Size{X: 128, Y: 1, Z: 1},
+		bindings: bind(put(t, d, "a", a), put(t, d, "b", b), out,
+			put(t, d, "p", gemmParams{m, n, k})),
+		threadgroup: 2 * 64 * 16, groups: metal.Size{X: (n + 31) / 32, Y: (m + 31) / 32, Z: 1},
+		threads: metal.Size{X: 128, Y: 1, Z: 1},
 	}, out, want
 }
 

@@ -32,7 +32,8 @@ func loadLibrary(d *device, name string, program *msl.Program, path string) (*li
 	if err != nil {
 		return nil, fmt.Errorf("%s: loading the compiled kernels: %w", name, err)
 	}
-	l := &library{d: d, name: name, program: program, handle: handle, lines: &lineTable{path: path}, pipelines: map[string]*pipeline{}}
+	l := &library{d: d, name: name, program: program, handle: handle, lines: &lineTable{path: path},
+		pipelines: map[string]*pipeline{}}
 	var image func(unsafe.Pointer)
 	purego.RegisterLibFunc(&image, handle, "msl_image")
 	image(unsafe.Pointer(&l.image))
@@ -46,10 +47,12 @@ func (l *library) Program() *msl.Program { return l.program }
 func (l *library) Log() string { return "" }
 
 // Pipeline implements metal.Library.
-func (l *library) Pipeline(kernel string, constants ...metal.ConstantValue) (metal.Pipeline, error) {
+func (l *library) Pipeline(kernel string, constants ...metal.ConstantValue) (metal.Pipeline,
+	error) {
 	k := l.program.Kernel(kernel)
 	if k == nil {
-		return nil, fmt.Errorf("%s has no kernel %s; it has %s", l.name, kernel, l.program.KernelNames())
+		return nil, fmt.Errorf("%s has no kernel %s; it has %s", l.name, kernel,
+			l.program.KernelNames())
 	}
 	values, err := metal.ConstantBits(l.program, constants)
 	if err != nil {
@@ -98,7 +101,8 @@ func (l *library) newPipeline(k *msl.Kernel, values []uint32) (*pipeline, error)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", l.name, err)
 	}
-	p.layout = append(p.layout, unsafe.Slice(*(**layout)(unsafe.Pointer(&table)), len(k.Arguments))...)
+	p.layout = append(p.layout,
+		unsafe.Slice(*(**layout)(unsafe.Pointer(&table)), len(k.Arguments))...)
 	return p, nil
 }
 
@@ -106,28 +110,36 @@ func (l *library) newPipeline(k *msl.Kernel, values []uint32) (*pipeline, error)
 func (p *pipeline) Facts() metal.PipelineFacts {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return metal.PipelineFacts{ThreadExecutionWidth: msl.SimdgroupThreads, MaxTotalThreadsPerThreadgroup: p.kernel.MaxThreads, StaticThreadgroupMemoryLength: p.staticBytes}
+	return metal.PipelineFacts{ThreadExecutionWidth: msl.SimdgroupThreads,
+		MaxTotalThreadsPerThreadgroup: p.kernel.MaxThreads,
+		StaticThreadgroupMemoryLength: p.staticBytes}
 }
 
 // Kernel implements metal.Pipeline.
 func (p *pipeline) Kernel() *msl.Kernel { return p.kernel }
 
 // absent tells an argument that the pipeline's function constants switch off.
-func (p *pipeline) absent(a *msl.Argument) bool { return metal.Absent(p.library.program, p.values, a) }
+func (p *pipeline) absent(
+	a *msl.Argument) bool {
+	return metal.Absent(p.library.program, p.values, a)
+}
 
 // entries is the C++ that makes every kernel callable: see include/msl_entry.h.
 func entries(program *msl.Program) string {
 	var b strings.Builder
-	b.WriteString("\n#pragma OPENCL EXTENSION __cl_clang_function_pointers : enable\n#line 1 \"entries\"\n")
+	b.WriteString(
+		"\n#pragma OPENCL EXTENSION __cl_clang_function_pointers : enable\n#line 1 \"entries\"\n")
 	for _, k := range program.Kernels {
 		var arguments, layouts []string
 		for i, a := range k.Arguments {
 			memory := fmt.Sprintf("MSL_MEMORY_OF(msl_function_%s, %d)", k.Name, i)
 			switch a.Kind {
 			case msl.BufferArgument:
-				arguments = append(arguments, fmt.Sprintf("%s::at(c->buffers[%d])", memory, a.Index))
+				arguments = append(arguments,
+					fmt.Sprintf("%s::at(c->buffers[%d])", memory, a.Index))
 			case msl.ThreadgroupArgument:
-				arguments = append(arguments, fmt.Sprintf("%s::at(c->threadgroups[%d])", memory, a.Index))
+				arguments = append(arguments,
+					fmt.Sprintf("%s::at(c->threadgroups[%d])", memory, a.Index))
 			default:
 				arguments = append(arguments, "c->"+a.Attribute)
 				layouts = append(layouts, "0, 0")
@@ -137,8 +149,12 @@ func entries(program *msl.Program) string {
 		}
 		layouts = append(layouts, "0")
 		fmt.Fprintf(&b, "typedef decltype(%s) msl_function_%s;\n", k.Expression, k.Name)
-		fmt.Fprintf(&b, "MSL_EXPORT __constant uint msl_layout_%s[] = {%s};\n", k.Name, strings.Join(layouts, ", "))
-		fmt.Fprintf(&b, "MSL_EXPORT __attribute__((no_sanitize(\"thread\"))) void msl_entry_%s(__private msl::context *c) { %s(%s); }\n", k.Name, k.Expression, strings.Join(arguments, ", "))
+		fmt.Fprintf(&b, "MSL_EXPORT __constant uint msl_layout_%s[] = {%s};\n", k.Name,
+			strings.Join(layouts, ", "))
+		fmt.Fprintf(&b,
+			"MSL_EXPORT __attribute__((no_sanitize(\"thread\"))) void msl_entry_%s(__private "+
+				"msl::context *c) { %s(%s); }\n", k.Name, k.Expression,
+			strings.Join(arguments, ", "))
 	}
 	return b.String()
 }

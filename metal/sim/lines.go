@@ -11,15 +11,17 @@ import (
 	"sync"
 )
 
-// lineTable finds the place in a kernel's source for an address in its library. Everything is inlined into the kernel, the shim's
-// functions too, so the place is the innermost call or line that is of the source itself.
+// lineTable finds the place in a kernel's source for an address in its library. Everything is
+// inlined into the kernel, the shim's functions too, so the place is the innermost call or line
+// that is of the source itself.
 type lineTable struct {
 	path string
 	load sync.Once
 	data *dwarf.Data
 }
 
-// find is "file:line", or "" where the library does not tell. address counts from the library's start.
+// find is "file:line", or "" where the library does not tell. address counts from the library's
+// start.
 func (t *lineTable) find(address uint64) string {
 	t.load.Do(func() {
 		if f, err := elf.Open(t.path); err == nil {

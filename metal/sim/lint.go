@@ -18,14 +18,18 @@ import (
 
 var (
 	// a position changes the file, or only the line
-	positionText = regexp.MustCompile(`(?:<|, |> )([^<>:, ]+\.(?:metal|h|clcpp)|entries|<scratch space>|<built-in>):(\d+):\d+|(?:<|, |> )line:(\d+):\d+`)
-	nodeText     = regexp.MustCompile(`^([|\x60 -]*)([A-Za-z]+) 0x[0-9a-f]+`)
-	namedText    = regexp.MustCompile(`(?:col|line):[\d:]+ (?:used |referenced |invalid )*([A-Za-z_]\w*) '`)
+	positionText = regexp.MustCompile(
+		`(?:<|, |> )([^<>:, ]+\.(?:metal|h|clcpp)|entries|<scratch space>|<built-in>):(\d+):\d+|(?:<|, |> )line:(\d+):\d+`)
+	nodeText  = regexp.MustCompile(`^([|\x60 -]*)([A-Za-z]+) 0x[0-9a-f]+`)
+	namedText = regexp.MustCompile(
+		`(?:col|line):[\d:]+ (?:used |referenced |invalid )*([A-Za-z_]\w*) '`)
 )
 
 // lint reports with file and line.
 func (c *compiler) lint(dir string, arguments []string) error {
-	dump, err := clang.Run(dir, c.clang, slices.Concat(arguments, []string{"-fsyntax-only", "-Xclang", "-ast-dump", clang.SourceFile})...)
+	dump, err := clang.Run(dir, c.clang,
+		slices.Concat(arguments,
+			[]string{"-fsyntax-only", "-Xclang", "-ast-dump", clang.SourceFile})...)
 	if err != nil {
 		return err
 	}
@@ -51,7 +55,8 @@ func (c *compiler) lint(dir string, arguments []string) error {
 			before = text
 			continue
 		}
-		if message := refused(node[2], len(node[1]) == 2, text, before); message != "" && !seen[file+line+message] {
+		if message := refused(node[2], len(node[1]) == 2, text, before); message != "" &&
+			!seen[file+line+message] {
 			seen[file+line+message] = true
 			faults = append(faults, fmt.Errorf("%s:%s: %s", file, line, message))
 		}
@@ -68,16 +73,19 @@ func (c *compiler) lint(dir string, arguments []string) error {
 
 // ours tells the files of a source from the shim's headers.
 func ours(file string) bool {
-	return file != "" && !strings.HasPrefix(file, "/") && !strings.HasPrefix(file, "./") && file != "entries" && file != "<scratch space>" && !strings.HasPrefix(file, "msl_")
+	return file != "" && !strings.HasPrefix(file, "/") && !strings.HasPrefix(file, "./") &&
+		file != "entries" && file != "<scratch space>" && !strings.HasPrefix(file, "msl_")
 }
 
-// named tells a declaration with a name from a parameter of an implicit member, whose "used" stands where a name would.
+// named tells a declaration with a name from a parameter of an implicit member, whose "used" stands
+// where a name would.
 func named(text string) bool {
 	m := namedText.FindStringSubmatch(text)
 	return m != nil && m[1] != "used" && m[1] != "referenced" && m[1] != "invalid"
 }
 
-// refused says what Metal has against a node of the tree, "" for nothing. global: the node is a declaration of the program's scope.
+// refused says what Metal has against a node of the tree, "" for nothing. global: the node is a
+// declaration of the program's scope.
 func refused(kind string, global bool, text, before string) string {
 	implicit := strings.Contains(text, " implicit ")
 	switch kind {
@@ -85,7 +93,8 @@ func refused(kind string, global bool, text, before string) string {
 		variable := kind == "VarDecl"
 		switch {
 		case strings.Contains(text, "__generic") && !implicit && named(text):
-			return "pointer or reference without an address space: write device, constant, threadgroup or thread"
+			return "pointer or reference without an address space: write device, constant, " +
+				"threadgroup or thread"
 		case variable && strings.Contains(text, " static") && !strings.Contains(text, "__constant"):
 			return "static variable: Metal has none in functions"
 		case variable && global && !strings.Contains(text, "__constant"):
@@ -96,8 +105,10 @@ func refused(kind string, global bool, text, before string) string {
 	case "LambdaExpr":
 		return "lambda: Metal does not have it"
 	case "ImplicitCastExpr":
-		if strings.Contains(text, "AddressSpaceConversion") && strings.Contains(before, "MemberExpr") && !strings.Contains(before, "operator=") {
-			return "member function of an object that is not in the thread address space: copy the object first"
+		if strings.Contains(text, "AddressSpaceConversion") &&
+			strings.Contains(before, "MemberExpr") && !strings.Contains(before, "operator=") {
+			return "member function of an object that is not in the thread address space: copy " +
+				"the object first"
 		}
 	}
 	return ""

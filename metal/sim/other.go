@@ -11,5 +11,6 @@ import (
 
 // Open makes a simulated device, on Linux on x86-64 alone.
 func Open(Options) (metal.Device, error) {
-	return nil, fmt.Errorf("%w: it needs Linux on x86-64, this is %s on %s", ErrUnavailable, runtime.GOOS, runtime.GOARCH)
+	return nil, fmt.Errorf("%w: it needs Linux on x86-64, this is %s on %s", ErrUnavailable,
+		runtime.GOOS, runtime.GOARCH)
 }

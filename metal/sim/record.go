@@ -2,8 +2,9 @@
 
 package sim
 
-// Recording, with every check that the host's side allows before anything runs: those of package record, and of each dispatch its own. A Mac with Metal's validation layer switched on
-// stops at many of these; without it they are silent.
+// Recording, with every check that the host's side allows before anything runs: those of package
+// record, and of each dispatch its own. A Mac with Metal's validation layer switched on stops at
+// many of these; without it they are silent.
 
 import (
 	"errors"
@@ -39,7 +40,8 @@ type commands struct {
 
 // NewCommands implements metal.Device.
 func (d *device) NewCommands() metal.Commands {
-	return &commands{Recorder: record.Recorder[*pipeline]{Refuses: d.refuses}, d: d, ran: make(chan struct{}, 1)}
+	return &commands{Recorder: record.Recorder[*pipeline]{Refuses: d.refuses}, d: d,
+		ran: make(chan struct{}, 1)}
 }
 
 // refuses says why a buffer cannot be used.
@@ -59,11 +61,13 @@ func (c *commands) Dispatch(label string, groups, threads metal.Size) {
 	if !c.Open(fmt.Sprintf("dispatch %q", label)) || c.Failed() {
 		return
 	}
-	d := dispatch{label: label, pipeline: c.Pipeline, bindings: c.Bindings, threadgroupBytes: c.ThreadgroupBytes,
-		groups: groups, threads: threads, interval: c.Interval}
+	d := dispatch{label: label, pipeline: c.Pipeline, bindings: c.Bindings,
+		threadgroupBytes: c.ThreadgroupBytes,
+		groups:           groups, threads: threads, interval: c.Interval}
 	err := c.CheckGrid(groups, threads)
 	if d.pipeline != nil {
-		err = errors.Join(err, d.checkBuffers(c.Bound, c.Fresh), d.checkThreadgroupMemory(c.FreshThreadgroup))
+		err = errors.Join(err, d.checkBuffers(c.Bound, c.Fresh),
+			d.checkThreadgroupMemory(c.FreshThreadgroup))
 	}
 	if err == nil {
 		err = d.checkConstantAliases()
@@ -76,13 +80,15 @@ func (c *commands) Dispatch(label string, groups, threads metal.Size) {
 	c.Fresh, c.FreshThreadgroup = 0, 0
 }
 
-// checkBuffers holds what is bound against what the kernel wants. fresh are the indices set since the last dispatch.
+// checkBuffers holds what is bound against what the kernel wants. fresh are the indices set since
+// the last dispatch.
 func (d *dispatch) checkBuffers(bound, fresh uint32) error {
 	k := d.pipeline.kernel
 	var errs []error
 	for index := range d.bindings {
 		if fresh>>index&1 != 0 && k.Buffer(index) == nil {
-			errs = append(errs, fmt.Errorf("buffer %d is set, but kernel %s has no [[buffer(%d)]]", index, k.Name, index))
+			errs = append(errs, fmt.Errorf("buffer %d is set, but kernel %s has no [[buffer(%d)]]",
+				index, k.Name, index))
 		}
 	}
 	for i := range k.Arguments {
@@ -91,7 +97,8 @@ func (d *dispatch) checkBuffers(bound, fresh uint32) error {
 			continue
 		}
 		if bound>>a.Index&1 == 0 {
-			errs = append(errs, fmt.Errorf("buffer %d, %s, is not set: call SetBuffers", a.Index, a))
+			errs = append(errs, fmt.Errorf("buffer %d, %s, is not set: call SetBuffers", a.Index,
+				a))
 			continue
 		}
 		if err := checkBinding(a, d.bindings[a.Index], d.pipeline.layout[i]); err != nil {
@@ -104,7 +111,8 @@ func (d *dispatch) checkBuffers(bound, fresh uint32) error {
 func checkBinding(a *msl.Argument, b metal.Binding, l layout) error {
 	if b.Buffer == nil {
 		if a.Reference {
-			return errors.New("nothing is bound to a reference, which Metal may read ahead of its use")
+			return errors.New(
+				"nothing is bound to a reference, which Metal may read ahead of its use")
 		}
 		return nil
 	}
@@ -117,9 +125,12 @@ func checkBinding(a *msl.Argument, b metal.Binding, l layout) error {
 	case b.Offset%align != 0:
 		return fmt.Errorf("offset %d, expected a multiple of %d", b.Offset, align)
 	case length < int(l.size):
-		return fmt.Errorf("%d bytes from offset %d of %q are short of one element, %d bytes", length, b.Offset, b.Buffer.Label(), l.size)
+		return fmt.Errorf("%d bytes from offset %d of %q are short of one element, %d bytes",
+			length, b.Offset, b.Buffer.Label(), l.size)
 	case a.Reference && b.Bytes != 0 && b.Bytes != int(l.size):
-		return fmt.Errorf("the host passes %d bytes, the source's type has %d: make the structs the same", b.Bytes, l.size)
+		return fmt.Errorf(
+			"the host passes %d bytes, the source's type has %d: make the structs the same",
+			b.Bytes, l.size)
 	}
 	return nil
 }
@@ -130,7 +141,9 @@ func (d *dispatch) checkThreadgroupMemory(fresh uint32) error {
 		if k.Threadgroup(index) != nil {
 			total += d.threadgroupBytes[index]
 		} else if fresh>>index&1 != 0 {
-			return fmt.Errorf("threadgroup memory %d is set, but kernel %s has no [[threadgroup(%d)]]", index, k.Name, index)
+			return fmt.Errorf(
+				"threadgroup memory %d is set, but kernel %s has no [[threadgroup(%d)]]", index,
+				k.Name, index)
 		}
 	}
 	for i := range k.Arguments {
@@ -139,28 +152,35 @@ func (d *dispatch) checkThreadgroupMemory(fresh uint32) error {
 			continue
 		}
 		if n := d.threadgroupBytes[a.Index]; n < int(d.pipeline.layout[i].size) {
-			return fmt.Errorf("threadgroup memory %d, %s: %d bytes, expected at least %d: call SetThreadgroupMemory", a.Index, a, n, d.pipeline.layout[i].size)
+			return fmt.Errorf(
+				"threadgroup memory %d, %s: %d bytes, expected at least %d: call "+
+					"SetThreadgroupMemory", a.Index, a, n, d.pipeline.layout[i].size)
 		}
 	}
 	if total > msl.MaxThreadgroupMemoryBytes {
-		return fmt.Errorf("%d bytes of threadgroup memory, at most %d", total, msl.MaxThreadgroupMemoryBytes)
+		return fmt.Errorf("%d bytes of threadgroup memory, at most %d", total,
+			msl.MaxThreadgroupMemoryBytes)
 	}
 	return nil
 }
 
-// checkConstantAliases refuses memory that is constant and written in one dispatch: Metal may cache constants. An output that
-// shares memory with a device input is left to the checker, which knows which thread touches which byte.
+// checkConstantAliases refuses memory that is constant and written in one dispatch: Metal may cache
+// constants. An output that shares memory with a device input is left to the checker, which knows
+// which thread touches which byte.
 func (d *dispatch) checkConstantAliases() error {
 	k := d.pipeline.kernel
 	for i := range k.Arguments {
 		for j := range k.Arguments {
 			in, out := &k.Arguments[i], &k.Arguments[j]
-			if in.Kind != msl.BufferArgument || out.Kind != msl.BufferArgument || !in.Constant || out.ReadOnly {
+			if in.Kind != msl.BufferArgument || out.Kind != msl.BufferArgument || !in.Constant ||
+				out.ReadOnly {
 				continue
 			}
 			a, b := span(d.bindings[in.Index]), span(d.bindings[out.Index])
 			if a.from < b.to && b.from < a.to {
-				return fmt.Errorf("buffer %d, %s, aliases buffer %d, %s: what is constant in a dispatch must not be written by it", out.Index, out, in.Index, in)
+				return fmt.Errorf(
+					"buffer %d, %s, aliases buffer %d, %s: what is constant in a dispatch must "+
+						"not be written by it", out.Index, out, in.Index, in)
 			}
 		}
 	}
@@ -176,7 +196,8 @@ func span(b metal.Binding) addresses {
 		return addresses{}
 	}
 	own := b.Buffer.(*buffer)
-	s := addresses{from: own.address() + uint64(b.Offset), to: own.address() + uint64(len(own.memory))}
+	s := addresses{from: own.address() + uint64(b.Offset),
+		to: own.address() + uint64(len(own.memory))}
 	if b.Bytes > 0 {
 		s.to = s.from + uint64(b.Bytes)
 	}

@@ -60,9 +60,12 @@ func newAdder(t testing.TB, o Options) *adder {
 	for i := range x {
 		x[i] = float32(i)
 	}
-	a.p, a.x, a.y = put(t, d, "p", addParams{100, 2}), put(t, d, "x", x), put(t, d, "y", make([]float32, 100))
-	a.add = call{pipeline: a.pipeline(t, "add"), bindings: bind(a.p, a.x, a.y), groups: metal.Size{X: 4, Y: 1, Z: 1}, threads: metal.Size{X: 32, Y: 1, Z: 1}}
-	a.short, a.reverse, a.few = put(t, d, "short", addParams{99, 2}), a.pipeline(t, "reverse"), a.pipeline(t, "few")
+	a.p, a.x, a.y = put(t, d, "p", addParams{100, 2}), put(t, d, "x", x),
+		put(t, d, "y", make([]float32, 100))
+	a.add = call{pipeline: a.pipeline(t, "add"), bindings: bind(a.p, a.x, a.y),
+		groups: metal.Size{X: 4, Y: 1, Z: 1}, threads: metal.Size{X: 32, Y: 1, Z: 1}}
+	a.short, a.reverse, a.few = put(t, d, "short", addParams{99, 2}), a.pipeline(t, "reverse"),
+		a.pipeline(t, "few")
 	return a
 }
 
@@ -81,21 +84,26 @@ func TestHostMistakes(t *testing.T) {
 		record     func(a *adder, c metal.Commands)
 	}{
 		{"nothing wrong", "", func(a *adder, c metal.Commands) { a.add.record(c, "add") }},
-		{"no pipeline", "call SetPipeline first", func(a *adder, c metal.Commands) { c.Dispatch("add", one, one) }},
-		{"no pipeline object", "expected a pipeline of this device", func(a *adder, c metal.Commands) { c.SetPipeline(nil) }},
-		{"a buffer not set", "buffer 2, y (device float *), is not set", func(a *adder, c metal.Commands) {
-			a.add.bindings = bind(a.p, a.x)
-			a.add.record(c, "add")
-		}},
+		{"no pipeline", "call SetPipeline first",
+			func(a *adder, c metal.Commands) { c.Dispatch("add", one, one) }},
+		{"no pipeline object", "expected a pipeline of this device",
+			func(a *adder, c metal.Commands) { c.SetPipeline(nil) }},
+		{"a buffer not set", "buffer 2, y (device float *), is not set",
+			func(a *adder, c metal.Commands) {
+				a.add.bindings = bind(a.p, a.x)
+				a.add.record(c, "add")
+			}},
 		{"an index too many", "has no [[buffer(3)]]", func(a *adder, c metal.Commands) {
 			a.add.bindings = bind(a.p, a.x, a.y, a.y)
 			a.add.record(c, "add")
 		}},
-		{"index 31", "expected them within [0, 31)", func(a *adder, c metal.Commands) { c.SetBuffers(31, bind(a.x)...) }},
-		{"a struct of another size", "the host passes 12 bytes, the source's type has 8", func(a *adder, c metal.Commands) {
-			a.add.bindings[0] = metal.Binding{Buffer: a.x, Bytes: 12}
-			a.add.record(c, "add")
-		}},
+		{"index 31", "expected them within [0, 31)",
+			func(a *adder, c metal.Commands) { c.SetBuffers(31, bind(a.x)...) }},
+		{"a struct of another size", "the host passes 12 bytes, the source's type has 8",
+			func(a *adder, c metal.Commands) {
+				a.add.bindings[0] = metal.Binding{Buffer: a.x, Bytes: 12}
+				a.add.record(c, "add")
+			}},
 		{"a struct too short", "short of one element, 8 bytes", func(a *adder, c metal.Commands) {
 			a.add.bindings[0] = metal.Binding{Buffer: a.p, Offset: 4}
 			a.add.record(c, "add")
@@ -104,61 +112,83 @@ func TestHostMistakes(t *testing.T) {
 			a.add.bindings[1].Offset = 2
 			a.add.record(c, "add")
 		}},
-		{"an offset between vectors", "offset 4, expected a multiple of 16", func(a *adder, c metal.Commands) {
-			call{pipeline: a.reverse, bindings: []metal.Binding{{Buffer: a.x, Offset: 4}}, threadgroup: 64, groups: one, threads: metal.Size{X: 4, Y: 1, Z: 1}}.record(c, "reverse")
-		}},
-		{"a range behind the end", `bytes [0, 404) of "x", which has 400`, func(a *adder, c metal.Commands) {
-			a.add.bindings[1].Bytes = 404
-			a.add.record(c, "add")
-		}},
-		{"nothing for a reference", "nothing is bound to a reference", func(a *adder, c metal.Commands) {
-			a.add.bindings[0] = metal.Binding{}
-			a.add.record(c, "add")
-		}},
-		{"a short buffer", "reads out of bounds: 4 bytes, 0 bytes behind the end of buffer 1, x (396 bytes) at add.metal:10", func(a *adder, c metal.Commands) {
-			a.add.bindings[1].Bytes = 396
-			a.add.record(c, "add")
-		}},
+		{"an offset between vectors", "offset 4, expected a multiple of 16",
+			func(a *adder, c metal.Commands) {
+				call{pipeline: a.reverse, bindings: []metal.Binding{{Buffer: a.x, Offset: 4}},
+					threadgroup: 64, groups: one, threads: metal.Size{X: 4, Y: 1, Z: 1}}.record(c,
+					"reverse")
+			}},
+		{"a range behind the end", `bytes [0, 404) of "x", which has 400`,
+			func(a *adder, c metal.Commands) {
+				a.add.bindings[1].Bytes = 404
+				a.add.record(c, "add")
+			}},
+		{"nothing for a reference", "nothing is bound to a reference",
+			func(a *adder, c metal.Commands) {
+				a.add.bindings[0] = metal.Binding{}
+				a.add.record(c, "add")
+			}},
+		{"a short buffer",
+			"reads out of bounds: 4 bytes, 0 bytes behind the end of buffer 1, x (396 bytes) at " +
+				"add.metal:10", func(a *adder, c metal.Commands) {
+				a.add.bindings[1].Bytes = 396
+				a.add.record(c, "add")
+			}},
 		{"nothing for a pointer that is used", "out of bounds", func(a *adder, c metal.Commands) {
 			a.add.bindings[1] = metal.Binding{}
 			a.add.record(c, "add")
 		}},
 		{"no threadgroup memory", "call SetThreadgroupMemory", func(a *adder, c metal.Commands) {
-			call{pipeline: a.reverse, bindings: bind(a.x), groups: one, threads: one}.record(c, "reverse")
+			call{pipeline: a.reverse, bindings: bind(a.x), groups: one, threads: one}.record(c,
+				"reverse")
 		}},
-		{"odd threadgroup memory", "a positive multiple of 16", func(a *adder, c metal.Commands) { c.SetThreadgroupMemory(0, 24) }},
-		{"too little threadgroup memory", "outside every threadgroup variable", func(a *adder, c metal.Commands) {
-			call{pipeline: a.reverse, bindings: bind(a.x), threadgroup: 48, groups: one, threads: metal.Size{X: 4, Y: 1, Z: 1}}.record(c, "reverse")
-		}},
-		{"too much threadgroup memory", `dispatch "reverse": 32784 bytes of threadgroup memory, at most 32768`, func(a *adder, c metal.Commands) {
-			call{pipeline: a.reverse, bindings: bind(a.x), threadgroup: 32768 + 16, groups: one, threads: one}.record(c, "reverse")
-		}},
-		{"threadgroup memory that nobody asked for", "has no [[threadgroup(0)]]", func(a *adder, c metal.Commands) {
-			a.add.threadgroup = 16
-			a.add.record(c, "add")
-		}},
+		{"odd threadgroup memory", "a positive multiple of 16",
+			func(a *adder, c metal.Commands) { c.SetThreadgroupMemory(0, 24) }},
+		{"too little threadgroup memory", "outside every threadgroup variable",
+			func(a *adder, c metal.Commands) {
+				call{pipeline: a.reverse, bindings: bind(a.x), threadgroup: 48, groups: one,
+					threads: metal.Size{X: 4, Y: 1, Z: 1}}.record(c, "reverse")
+			}},
+		{"too much threadgroup memory",
+			`dispatch "reverse": 32784 bytes of threadgroup memory, at most 32768`,
+			func(a *adder, c metal.Commands) {
+				call{pipeline: a.reverse, bindings: bind(a.x), threadgroup: 32768 + 16, groups: one,
+					threads: one}.record(c, "reverse")
+			}},
+		{"threadgroup memory that nobody asked for", "has no [[threadgroup(0)]]",
+			func(a *adder, c metal.Commands) {
+				a.add.threadgroup = 16
+				a.add.record(c, "add")
+			}},
 		{"too many threads", "expected 1 to 1024", func(a *adder, c metal.Commands) {
 			a.add.threads = metal.Size{X: 1025, Y: 1, Z: 1}
 			a.add.record(c, "add")
 		}},
-		{"more threads than the kernel promises", "expected 1 to 64", func(a *adder, c metal.Commands) {
-			call{pipeline: a.few, bindings: bind(a.x), groups: one, threads: metal.Size{X: 65, Y: 1, Z: 1}}.record(c, "few")
-		}},
-		{"no threadgroups", "expected at least one in each dimension", func(a *adder, c metal.Commands) {
-			a.add.groups = metal.Size{}
-			a.add.record(c, "add")
-		}},
-		{"an output that overlaps an input", "the same memory as buffer 2, y (the output overlaps an input)", func(a *adder, c metal.Commands) {
-			a.add.bindings[1] = metal.Binding{Buffer: a.x}
-			a.add.bindings[2] = metal.Binding{Buffer: a.x, Offset: 4, Bytes: 396}
-			c.SetPipeline(a.add.pipeline)
-			c.SetBuffers(0, metal.Binding{Buffer: a.short}, a.add.bindings[1], a.add.bindings[2])
-			c.Dispatch("add", a.add.groups, a.add.threads)
-		}},
-		{"parameters that the dispatch writes", "aliases buffer 0", func(a *adder, c metal.Commands) {
-			a.add.bindings[2] = metal.Binding{Buffer: a.p}
-			a.add.record(c, "add")
-		}},
+		{"more threads than the kernel promises", "expected 1 to 64",
+			func(a *adder, c metal.Commands) {
+				call{pipeline: a.few, bindings: bind(a.x), groups: one,
+					threads: metal.Size{X: 65, Y: 1, Z: 1}}.record(c, "few")
+			}},
+		{"no threadgroups", "expected at least one in each dimension",
+			func(a *adder, c metal.Commands) {
+				a.add.groups = metal.Size{}
+				a.add.record(c, "add")
+			}},
+		{"an output that overlaps an input",
+			"the same memory as buffer 2, y (the output overlaps an input)",
+			func(a *adder, c metal.Commands) {
+				a.add.bindings[1] = metal.Binding{Buffer: a.x}
+				a.add.bindings[2] = metal.Binding{Buffer: a.x, Offset: 4, Bytes: 396}
+				c.SetPipeline(a.add.pipeline)
+				c.SetBuffers(0, metal.Binding{Buffer: a.short}, a.add.bindings[1],
+					a.add.bindings[2])
+				c.Dispatch("add", a.add.groups, a.add.threads)
+			}},
+		{"parameters that the dispatch writes", "aliases buffer 0",
+			func(a *adder, c metal.Commands) {
+				a.add.bindings[2] = metal.Binding{Buffer: a.p}
+				a.add.record(c, "add")
+			}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a := newAdder(t, Options{Check: true})
@@ -197,7 +227,8 @@ func TestRecordAgain(t *testing.T) {
 	mentions(t, c.Wait(), "no pipeline")
 }
 
-// Between barriers dispatches run in an order drawn from the seed; each kernel appends its number to a list.
+// Between barriers dispatches run in an order drawn from the seed; each kernel appends its number
+// to a list.
 func TestShuffledOrder(t *testing.T) {
 	const source = `#include <metal_stdlib>
 using namespace metal;
@@ -216,7 +247,8 @@ kernel void note(constant P& p [[buffer(0)]], device uint* list [[buffer(1)]]) {
 			if i == 8 {
 				c.Barrier()
 			}
-			call{pipeline: p, bindings: bind(put(t, d, "p", uint32('a'+i)), out), groups: one, threads: one}.record(c, "note")
+			call{pipeline: p, bindings: bind(put(t, d, "p", uint32('a'+i)), out), groups: one,
+				threads: one}.record(c, "note")
 		}
 		c.Commit(nil)
 		if err := c.Wait(); err != nil {
@@ -229,14 +261,17 @@ kernel void note(constant P& p [[buffer(0)]], device uint* list [[buffer(1)]]) {
 	}
 	one, again, other := order(1), order(1), order(2)
 	if one != again || one == other || one == "abcdefghijklmnop" {
-		t.Errorf("seeds 1, 1, 2 gave %s, %s, %s: expected two equal ones and another, none of them in order", one, again, other)
+		t.Errorf(
+			"seeds 1, 1, 2 gave %s, %s, %s: expected two equal ones and another, none of them in "+
+				"order", one, again, other)
 	}
 	if strings.ContainsAny(one[:8], "ijklmnop") {
 		t.Errorf("%s: a dispatch has passed the barrier", one)
 	}
 }
 
-// Two dispatches that touch the same bytes need a barrier if one of them writes; otherwise they need none.
+// Two dispatches that touch the same bytes need a barrier if one of them writes; otherwise they
+// need none.
 func TestConflicts(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -244,18 +279,25 @@ func TestConflicts(t *testing.T) {
 		second  func(a *adder) []metal.Binding
 		want    string
 	}{
-		{"the second reads what the first writes", false, func(a *adder) []metal.Binding { return bind(a.p, a.y, a.x) }, `no barrier between dispatch "one", which writes bytes [0, 400) of "y"`},
+		{"the second reads what the first writes", false,
+			func(a *adder) []metal.Binding { return bind(a.p, a.y, a.x) },
+			`no barrier between dispatch "one", which writes bytes [0, 400) of "y"`},
 		{"with a barrier", true, func(a *adder) []metal.Binding { return bind(a.p, a.y, a.x) }, ""},
-		{"both write the same", false, func(a *adder) []metal.Binding { return bind(a.p, a.x, a.y) }, `which writes bytes [0, 400) of "y" (buffer 2, y), and dispatch "two", which writes them`},
-		{"both read the same", false, func(a *adder) []metal.Binding { return bind(a.p, a.x, a.short) }, ""},
+		{"both write the same", false,
+			func(a *adder) []metal.Binding { return bind(a.p, a.x, a.y) },
+			`which writes bytes [0, 400) of "y" (buffer 2, y), and dispatch "two", which writes them`},
+		{"both read the same", false,
+			func(a *adder) []metal.Binding { return bind(a.p, a.x, a.short) }, ""},
 		{"they share a buffer but no bytes", false, func(a *adder) []metal.Binding {
-			return []metal.Binding{{Buffer: a.small}, {Buffer: a.x, Bytes: 40}, {Buffer: a.wide, Offset: 400, Bytes: 40}}
+			return []metal.Binding{{Buffer: a.small}, {Buffer: a.x, Bytes: 40},
+				{Buffer: a.wide, Offset: 400, Bytes: 40}}
 		}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a := newAdder(t, Options{Check: true})
 			a.short = put(t, a.d, "z", make([]float32, 100))
-			a.small, a.wide = put(t, a.d, "small", addParams{10, 1}), put(t, a.d, "wide", make([]float32, 200))
+			a.small, a.wide = put(t, a.d, "small", addParams{10, 1}),
+				put(t, a.d, "wide", make([]float32, 200))
 			commands := a.d.NewCommands()
 			first := a.add
 			if strings.Contains(c.name, "share a buffer") {
@@ -284,7 +326,8 @@ func TestNoConflictOfReaders(t *testing.T) {
 	a := newAdder(t, Options{Check: true})
 	c := a.d.NewCommands()
 	for _, out := range []metal.Buffer{a.y, put(t, a.d, "z", make([]float32, 100))} {
-		call{pipeline: a.pipeline(t, "peek"), bindings: bind(a.x, out), groups: one, threads: metal.Size{X: 64, Y: 1, Z: 1}}.record(c, "peek")
+		call{pipeline: a.pipeline(t, "peek"), bindings: bind(a.x, out), groups: one,
+			threads: metal.Size{X: 64, Y: 1, Z: 1}}.record(c, "peek")
 	}
 	c.Commit(nil)
 	if err := c.Wait(); err != nil {
@@ -325,15 +368,20 @@ kernel void k(device float* x [[buffer(0)]], device float* y [[buffer(1), functi
   }
 }
 `)
-	value := func(name string, v any) metal.ConstantValue { return metal.ConstantValue{Name: name, Value: v} }
+	value := func(name string,
+		v any) metal.ConstantValue {
+		return metal.ConstantValue{Name: name, Value: v}
+	}
 	offset, scale := value("offset", uint32(10)), value("scale", float32(0.5))
 	for _, c := range []struct {
 		constants []metal.ConstantValue
 		want      string
 	}{
 		{[]metal.ConstantValue{offset, scale}, "function constant twice has no value"},
-		{[]metal.ConstantValue{offset, scale, value("twice", uint32(1))}, "expected Go's type for bool"},
-		{[]metal.ConstantValue{offset, scale, value("twice", true), value("more", true)}, "got 4 function constants, the source declares 3"},
+		{[]metal.ConstantValue{offset, scale, value("twice", uint32(1))},
+			"expected Go's type for bool"},
+		{[]metal.ConstantValue{offset, scale, value("twice", true), value("more", true)},
+			"got 4 function constants, the source declares 3"},
 	} {
 		_, err := lib.Pipeline("k", c.constants...)
 		mentions(t, err, c.want)
@@ -348,11 +396,13 @@ kernel void k(device float* x [[buffer(0)]], device float* y [[buffer(1), functi
 		if twice {
 			bound = bind(x, y)
 		}
-		if err := (call{pipeline: p, bindings: bound, groups: one, threads: metal.Size{X: 4, Y: 1, Z: 1}}).run(d); err != nil {
+		if err := (call{pipeline: p, bindings: bound, groups: one,
+			threads: metal.Size{X: 4, Y: 1, Z: 1}}).run(d); err != nil {
 			t.Fatal(err)
 		}
 		if got := float32s(x)[3]; got != 6.5 || twice && float32s(y)[3] != 13 {
-			t.Errorf("twice %t: got %g and %g, expected 6.5 and 13 or 0", twice, got, float32s(y)[3])
+			t.Errorf("twice %t: got %g and %g, expected 6.5 and 13 or 0", twice, got,
+				float32s(y)[3])
 		}
 	}
 }

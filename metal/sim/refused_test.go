@@ -11,7 +11,8 @@ import (
 
 var wanted = regexp.MustCompile(`(?m)^// refused: (.*)$`)
 
-// Every source in testdata/refused is one that Metal's compiler does not take. Its last line says what we answer.
+// Every source in testdata/refused is one that Metal's compiler does not take. Its last line says
+// what we answer.
 func TestRefused(t *testing.T) {
 	d := open(t, Options{})
 	files, err := os.ReadDir("testdata/refused")
@@ -25,7 +26,8 @@ func TestRefused(t *testing.T) {
 			t.Fatalf("%s: no line `// refused: message`", f.Name())
 		}
 		_, err := d.NewLibrary(f.Name(), text, nil)
-		if err == nil || !strings.Contains(err.Error(), want[1]) || !strings.Contains(err.Error(), f.Name()+":") {
+		if err == nil || !strings.Contains(err.Error(), want[1]) ||
+			!strings.Contains(err.Error(), f.Name()+":") {
 			t.Errorf("%s: got %v, expected %q with file and line", f.Name(), err, want[1])
 		}
 	}

@@ -13,10 +13,12 @@ import (
 	"headroom/metal/msl"
 )
 
-// nothing is what a buffer argument without a buffer points to in fast mode: a stray read does no harm. The checker reports it.
+// nothing is what a buffer argument without a buffer points to in fast mode: a stray read does no
+// harm. The checker reports it.
 var nothing [4096]byte
 
-// run executes what was recorded, on the device's goroutine. commit numbers the device's commits: it goes into every seed.
+// run executes what was recorded, on the device's goroutine. commit numbers the device's commits:
+// it goes into every seed.
 func (c *commands) run(commit uint64) {
 	began := time.Now()
 	err := c.refused
@@ -35,14 +37,16 @@ func (c *commands) run(commit uint64) {
 	c.ran <- struct{}{}
 }
 
-// runInterval runs dispatches that no barrier separates, in an order drawn from the seed, and looks at what they share.
+// runInterval runs dispatches that no barrier separates, in an order drawn from the seed, and looks
+// at what they share.
 func (c *commands) runInterval(interval []dispatch, stream uint64) error {
 	r := rand.New(rand.NewPCG(c.d.o.Seed, stream))
 	touched := make([][]touchedRegion, len(interval))
 	for _, i := range r.Perm(len(interval)) {
 		var err error
 		if touched[i], err = c.d.execute(&interval[i], r.Uint32()); err != nil {
-			return fmt.Errorf("dispatch %q, kernel %s: %w", interval[i].label, interval[i].pipeline.kernel.Name, err)
+			return fmt.Errorf("dispatch %q, kernel %s: %w", interval[i].label,
+				interval[i].pipeline.kernel.Name, err)
 		}
 	}
 	if !c.d.o.Check {
@@ -51,7 +55,8 @@ func (c *commands) runInterval(interval []dispatch, stream uint64) error {
 	return conflicts(interval, touched)
 }
 
-// touchedRegion is memory that a dispatch was given, and which bytes it read (bit 0) and wrote (bit 1).
+// touchedRegion is memory that a dispatch was given, and which bytes it read (bit 0) and wrote (bit
+// 1).
 type touchedRegion struct {
 	addresses
 	writable bool
@@ -88,7 +93,8 @@ func (d *device) execute(x *dispatch, seed uint32) ([]touchedRegion, error) {
 		call.regions = uint32(len(regions))
 		for i := range regions {
 			r := &regions[i]
-			call.region[i] = cRegion{from: r.from, to: r.to, touched: unsafe.Pointer(unsafe.SliceData(r.bytes))}
+			call.region[i] = cRegion{from: r.from, to: r.to,
+				touched: unsafe.Pointer(unsafe.SliceData(r.bytes))}
 			if r.writable {
 				call.region[i].writable = 1
 			}
@@ -120,8 +126,10 @@ func (x *dispatch) regions() []touchedRegion {
 	var all []touchedRegion
 	for i := range x.pipeline.kernel.Arguments {
 		a := &x.pipeline.kernel.Arguments[i]
-		if a.Kind == msl.BufferArgument && !x.pipeline.absent(a) && x.bindings[a.Index].Buffer != nil {
-			all = append(all, touchedRegion{addresses: span(x.bindings[a.Index]), writable: !a.ReadOnly})
+		if a.Kind == msl.BufferArgument && !x.pipeline.absent(a) &&
+			x.bindings[a.Index].Buffer != nil {
+			all = append(all, touchedRegion{addresses: span(x.bindings[a.Index]),
+				writable: !a.ReadOnly})
 		}
 	}
 	slices.SortFunc(all, func(a, b touchedRegion) int {

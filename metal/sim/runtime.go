@@ -64,7 +64,8 @@ type cRuntime struct {
 
 var (
 	runtimesMu sync.Mutex
-	runtimes   = map[string]*cRuntime{} // by path: a library is loaded once, kernels of all devices share it
+	// by path: a library is loaded once, kernels of all devices share it
+	runtimes = map[string]*cRuntime{}
 )
 
 func loadRuntime(c *compiler) (*cRuntime, error) {

@@ -47,7 +47,8 @@ func compile(t testing.TB, d metal.Device, name, text string) metal.Library {
 	return l
 }
 
-func pipelineOf(t testing.TB, d metal.Device, text, kernel string, constants ...metal.ConstantValue) metal.Pipeline {
+func pipelineOf(t testing.TB, d metal.Device, text, kernel string,
+	constants ...metal.ConstantValue) metal.Pipeline {
 	t.Helper()
 	p, err := compile(t, d, "test.metal", text).Pipeline(kernel, constants...)
 	if err != nil {

@@ -1,8 +1,8 @@
 package main
 
-// The agent's life in order: take the lock, take the port, draw the tray, resume the model that ran last; at the end, give all
-// of it back. The rest of the program is reached from here, and whatever fails after the start is shown in the tray, since
-// nobody reads this program's output.
+// The agent's life in order: take the lock, take the port, draw the tray, resume the model that ran
+// last; at the end, give all of it back. The rest of the program is reached from here, and whatever
+// fails after the start is shown in the tray, since nobody reads this program's output.
 
 import (
 	"cmp"
@@ -42,8 +42,8 @@ type agent struct {
 	running sync.WaitGroup // what close waits for
 }
 
-// newAgent takes the place of the one agent and the port. It returns nil if there is an agent already, which has opened its
-// window instead.
+// newAgent takes the place of the one agent and the port. It returns nil if there is an agent
+// already, which has opened its window instead.
 func newAgent(f flags) (*agent, error) {
 	dir, err := control.SettingsDir()
 	if err != nil {
@@ -112,11 +112,12 @@ func loginItem() control.LoginItem {
 
 func (a *agent) url() string { return "http://" + a.service.Address + "/" }
 
-// listen takes the port. One that was asked for is had or not; the one in the settings gives way to a free one, since nobody
-// reads the error of a program in the menu bar.
+// listen takes the port. One that was asked for is had or not; the one in the settings gives way to
+// a free one, since nobody reads the error of a program in the menu bar.
 func (a *agent) listen(f flags) (err error) {
 	s := a.settings.Get()
-	o := commands.ServiceOptions{Host: "127.0.0.1", Port: s.Port, LastModel: cmp.Or(s.DefaultModel, s.Model), Settings: a.settings, ShowWindow: a.show,
+	o := commands.ServiceOptions{Host: "127.0.0.1", Port: s.Port,
+		LastModel: cmp.Or(s.DefaultModel, s.Model), Settings: a.settings, ShowWindow: a.show,
 		Logs: f.logs, Fixed: f.fixed(), Login: loginItem()}
 	o.ModelsDir = s.ModelFolders
 	if f.Port != nil {
@@ -148,7 +149,8 @@ func (a *agent) begin(f flags) {
 	a.running.Go(func() {
 		drawn.Follow(a.context, a.service.Host, func(s host.State) tray.State {
 			list := a.service.Host.Models(0)
-			t := tray.State{State: s, Models: list.Models, Watch: list.Watch, Recent: a.settings.Get().Recent, CanCopy: copies, Notice: a.taken}
+			t := tray.State{State: s, Models: list.Models, Watch: list.Watch,
+				Recent: a.settings.Get().Recent, CanCopy: copies, Notice: a.taken}
 			if n := s.Engine.Notice; n != nil && t.Notice == "" {
 				t.Notice = n.Message
 			}
@@ -160,8 +162,10 @@ func (a *agent) begin(f flags) {
 	})
 	a.running.Go(a.remember)
 	a.running.Go(func() {
-		notify.Follow(a.context, notify.Options{Host: a.service.Host, Jobs: a.service.Jobs(), Service: notify.New(), Clicked: a.clicked,
-			On: func() bool { return a.settings.Get().Notifications }})
+		notify.Follow(a.context,
+			notify.Options{Host: a.service.Host, Jobs: a.service.Jobs(), Service: notify.New(),
+				Clicked: a.clicked,
+				On:      func() bool { return a.settings.Get().Notifications }})
 	})
 	start := a.settings.Get().StartsEngine()
 	if f.Start != nil {
@@ -220,7 +224,8 @@ func (a *agent) remember() {
 	var before host.EngineState
 	for {
 		now := a.service.Host.State().Engine
-		if err := a.settings.Change(func(s *settings.Settings) { note(s, before, now) }); err != nil {
+		if err := a.settings.Change(
+			func(s *settings.Settings) { note(s, before, now) }); err != nil {
 			slog.Warn("settings", "err", err)
 		}
 		before = now
@@ -235,8 +240,9 @@ func (a *agent) remember() {
 // mostRecent is as many as a person has a use for at a time.
 const mostRecent = 8
 
-// note: a model that runs is the one to resume, and an engine that was stopped stays so. Loading proves nothing yet, and a
-// failure leaves what was: a model that cannot be loaded does not become the one to begin with.
+// note: a model that runs is the one to resume, and an engine that was stopped stays so. Loading
+// proves nothing yet, and a failure leaves what was: a model that cannot be loaded does not become
+// the one to begin with.
 func note(s *settings.Settings, before, now host.EngineState) {
 	switch now.Status {
 	case host.Ready, host.Busy, host.Resting:
@@ -251,7 +257,8 @@ func note(s *settings.Settings, before, now host.EngineState) {
 	}
 }
 
-// close ends everything: first what would note or draw the rest, then the window, the engine with its requests, the endpoint.
+// close ends everything: first what would note or draw the rest, then the window, the engine with
+// its requests, the endpoint.
 func (a *agent) close() {
 	slog.Info("quitting")
 	a.cancel()

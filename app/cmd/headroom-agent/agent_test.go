@@ -74,7 +74,8 @@ func TestAddressOfFirst(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, err := addressOfFirst(dir)
-		if c.wrong == "" && (err != nil || got != c.want) || c.wrong != "" && (err == nil || !strings.Contains(err.Error(), c.wrong)) {
+		if c.wrong == "" && (err != nil || got != c.want) || c.wrong != "" &&
+			(err == nil || !strings.Contains(err.Error(), c.wrong)) {
 			t.Errorf("%q: %q, %v", c.file, got, err)
 		}
 	}
@@ -84,7 +85,8 @@ func TestNote(t *testing.T) {
 	at := func(status host.Status, model string) host.EngineState {
 		return host.EngineState{Status: status, Model: model}
 	}
-	kept := settings.Settings{Model: "old", EngineOn: true, Recent: []string{"old", "new", "3", "4", "5", "6", "7", "8"}}
+	kept := settings.Settings{Model: "old", EngineOn: true,
+		Recent: []string{"old", "new", "3", "4", "5", "6", "7", "8"}}
 	cases := []struct {
 		name        string
 		before, now host.EngineState

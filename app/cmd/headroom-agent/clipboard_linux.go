@@ -24,10 +24,14 @@ import (
 	"unsafe"
 )
 
-// On X11 the agent itself owns what was copied, by the GTK that the tray brings. Wayland lends its clipboard only to programs
-// with a focused window, which the agent has not: there wl-copy knows how.
+// On X11 the agent itself owns what was copied, by the GTK that the tray brings. Wayland lends its
+// clipboard only to programs with a focused window, which the agent has not: there wl-copy knows
+// how.
 
-func onWayland() bool { return os.Getenv("WAYLAND_DISPLAY") != "" && os.Getenv("GDK_BACKEND") != "x11" }
+func onWayland() bool {
+	return os.Getenv("WAYLAND_DISPLAY") != "" &&
+		os.Getenv("GDK_BACKEND") != "x11"
+}
 
 func canCopy() bool {
 	if !onWayland() {

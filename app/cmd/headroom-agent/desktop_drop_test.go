@@ -17,7 +17,8 @@ import (
 	"headroom/app/host"
 )
 
-// TestDrop drags a folder from another program onto the window, as from a file manager, and ends with the model in the list.
+// TestDrop drags a folder from another program onto the window, as from a file manager, and ends
+// with the model in the list.
 func TestDrop(t *testing.T) {
 	d := newDesktop(t)
 	const name = `Ada's "Völlig" neues Modell`
@@ -34,7 +35,8 @@ func TestDrop(t *testing.T) {
 	w.waitStill()
 	fromX, fromY := d.middle(source)
 	toX, toY := d.middle(w.id)
-	steps := []string{"mousemove", fromX, fromY, "mousedown", "1", "mousemove_relative", "8", "0", "sleep", "0.2", "mousemove_relative", "20", "4"}
+	steps := []string{"mousemove", fromX, fromY, "mousedown", "1", "mousemove_relative", "8", "0",
+		"sleep", "0.2", "mousemove_relative", "20", "4"}
 	for range 4 { // a drag is one only if it moves
 		steps = append(steps, "sleep", "0.2", "mousemove", toX, toY, "mousemove_relative", "4", "4")
 	}
@@ -72,14 +74,16 @@ func (p *program) modelNames() (names []string) {
 	return names
 }
 
-// dragSource starts a program from whose window the paths can be dragged, and returns the window's ID.
+// dragSource starts a program from whose window the paths can be dragged, and returns the window's
+// ID.
 func (d *desktop) dragSource(paths ...string) string {
 	d.t.Helper()
 	script, err := filepath.Abs("../../../build/desktop/dragsource.py")
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	command := exec.Command("/usr/bin/python3", append([]string{script}, paths...)...) // the system's own has GTK
+	// the system's own has GTK
+	command := exec.Command("/usr/bin/python3", append([]string{script}, paths...)...)
 	command.Stderr = os.Stderr
 	out, err := command.StdoutPipe()
 	if err == nil {
@@ -90,9 +94,11 @@ func (d *desktop) dragSource(paths ...string) string {
 	}
 	d.t.Cleanup(func() { _ = command.Process.Kill(); _ = command.Wait() })
 	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil {
-		d.t.Fatalf("the drag source says %q, %v. Install what it needs: build/setup test", line, err)
+		d.t.Fatalf("the drag source says %q, %v. Install what it needs: build/setup test", line,
+			err)
 	}
-	return strings.TrimSpace(string(d.output("xdotool", "search", "--onlyvisible", "--name", "^dragsource$")))
+	return strings.TrimSpace(
+		string(d.output("xdotool", "search", "--onlyvisible", "--name", "^dragsource$")))
 }
 
 // middle is the middle of a window on the screen.
@@ -100,7 +106,8 @@ func (d *desktop) middle(id string) (x, y string) {
 	d.t.Helper()
 	// WINDOW=..., X=..., Y=..., WIDTH=..., HEIGHT=..., SCREEN=..., a line each
 	found := map[string]int{}
-	for line := range strings.Lines(string(d.output("xdotool", "getwindowgeometry", "--shell", id))) {
+	for line := range strings.Lines(
+		string(d.output("xdotool", "getwindowgeometry", "--shell", id))) {
 		key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
 		found[key], _ = strconv.Atoi(value)
 	}

@@ -21,10 +21,12 @@ type figure struct {
 	Samples []float64 `json:"samples"`
 }
 
-// TestFigures measures the programs of bin/ as the desktop has them: what agent, model and window hold, and how long the window takes to show
-// something. It judges nothing, and runs where HEADROOM_FIGURES names a file for the figures (SAMPLES=5).
+// TestFigures measures the programs of bin/ as the desktop has them: what agent, model and window
+// hold, and how long the window takes to show something. It judges nothing, and runs where
+// HEADROOM_FIGURES names a file for the figures (SAMPLES=5).
 //
-// Memory is the proportional set size: what processes share is divided among them, so that sums are true.
+// Memory is the proportional set size: what processes share is divided among them, so that sums are
+// true.
 func TestFigures(t *testing.T) {
 	file := os.Getenv("HEADROOM_FIGURES")
 	if file == "" {
@@ -37,7 +39,8 @@ func TestFigures(t *testing.T) {
 	paint := figure{Name: "Window: click to first paint", Unit: "ms"}
 	window := figure{Name: "Window: memory, WebKit's processes included", Unit: "MB"}
 	agent := figure{Name: "Agent: memory, no model loaded", Unit: "MB"}
-	serving := figure{Name: "Agent and the demo model's process: memory after an answer", Unit: "MB"}
+	serving := figure{Name: "Agent and the demo model's process: memory after an answer",
+		Unit: "MB"}
 	model := figure{Name: "Of it the model's process", Unit: "MB"}
 	for range samples {
 		d := newDesktop(t)
@@ -76,9 +79,11 @@ func TestFigures(t *testing.T) {
 
 func (f *figure) add(sample float64) { f.Samples = append(f.Samples, sample) }
 
-// written tells whether the page has come: text and icons have many shades, a blank window has one. A look takes some 50 ms.
+// written tells whether the page has come: text and icons have many shades, a blank window has one.
+// A look takes some 50 ms.
 func (w *shownWindow) written() bool {
-	out := w.p.output("import", "-window", w.id, "-crop", "200x240+0+0", "+repage", "-depth", "8", "rgb:-")
+	out := w.p.output("import", "-window", w.id, "-crop", "200x240+0+0", "+repage", "-depth", "8",
+		"rgb:-")
 	shades := map[[3]byte]bool{}
 	for i := 0; i+3 <= len(out); i += 3 {
 		shades[[3]byte(out[i:i+3])] = true

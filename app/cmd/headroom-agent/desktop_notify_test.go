@@ -20,7 +20,8 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// TestDesktopNotifies downloads a model, is told that it is here, and starts it by a click on the notification; then one that fails.
+// TestDesktopNotifies downloads a model, is told that it is here, and starts it by a click on the
+// notification; then one that fails.
 func TestDesktopNotifies(t *testing.T) {
 	d := newDesktop(t)
 	notifications := d.notifications()
@@ -30,7 +31,8 @@ func TestDesktopNotifies(t *testing.T) {
 	a.put("api/hub", `{"endpoint":"`+startHub(t, id)+`"}`)
 	a.post("api/downloads", `{"id":"`+id+`"}`)
 	notice := notifications.wait(id + " is downloaded")
-	if len(notice.actions) != 4 || notice.actions[3] != "Start" || !strings.Contains(notice.body, "there is room for") {
+	if len(notice.actions) != 4 || notice.actions[3] != "Start" ||
+		!strings.Contains(notice.body, "there is room for") {
 		t.Errorf("the notification says %+v", notice)
 	}
 	notifications.click(notice)
@@ -51,7 +53,8 @@ func TestDesktopNotifies(t *testing.T) {
 	a.put("api/settings", `{"notifications":false}`)
 	before := notifications.count()
 	a.post("api/downloads", `{"id":"tiny/Not-There-Either"}`)
-	d.eventually("it has failed", func() bool { return strings.Count(a.get("api/jobs"), `"state":"failed"`) == 2 })
+	d.eventually("it has failed",
+		func() bool { return strings.Count(a.get("api/jobs"), `"state":"failed"`) == 2 })
 	a.put("api/settings", `{"notifications":true}`)
 	a.post("api/downloads", `{"id":"tiny/Nor-There"}`)
 	notifications.wait("tiny/Nor-There could not be downloaded")
@@ -78,7 +81,8 @@ type desktopNotice struct {
 func (d *desktop) notifications() *notifications {
 	d.t.Helper()
 	n := &notifications{d: d, conn: d.ownName("org.freedesktop.Notifications")}
-	if err := n.conn.Export(n, "/org/freedesktop/Notifications", "org.freedesktop.Notifications"); err != nil {
+	if err := n.conn.Export(n, "/org/freedesktop/Notifications",
+		"org.freedesktop.Notifications"); err != nil {
 		d.t.Fatal(err)
 	}
 	return n
@@ -104,7 +108,8 @@ func (n *notifications) GetCapabilities() ([]string, *dbus.Error) {
 	return []string{"body", "actions"}, nil
 }
 
-func (n *notifications) Notify(_ string, _ uint32, _, title, body string, actions []string, _ map[string]dbus.Variant, _ int32) (uint32, *dbus.Error) {
+func (n *notifications) Notify(_ string, _ uint32, _, title, body string, actions []string,
+	_ map[string]dbus.Variant, _ int32) (uint32, *dbus.Error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	id := uint32(len(n.shown) + 1)
@@ -136,7 +141,8 @@ func (n *notifications) wait(title string) (found desktopNotice) {
 // click is one on the notification itself.
 func (n *notifications) click(notice desktopNotice) {
 	n.d.t.Helper()
-	if err := n.conn.Emit("/org/freedesktop/Notifications", "org.freedesktop.Notifications.ActionInvoked", notice.id, "default"); err != nil {
+	if err := n.conn.Emit("/org/freedesktop/Notifications",
+		"org.freedesktop.Notifications.ActionInvoked", notice.id, "default"); err != nil {
 		n.d.t.Fatal(err)
 	}
 }
@@ -163,7 +169,8 @@ func startHub(t *testing.T, id string) string {
 			data = append(data, '\n') // or it would be a copy of the bundled one
 		}
 		files[e.Name()] = data
-		listed = append(listed, map[string]any{"rfilename": e.Name(), "size": len(data), "blobId": etag(data)})
+		listed = append(listed, map[string]any{"rfilename": e.Name(), "size": len(data),
+			"blobId": etag(data)})
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/api/models/"+id+"/revision/main" {

@@ -17,8 +17,8 @@ import (
 	"testing"
 )
 
-// TestPackage installs Linux's archive into a home folder and uses what lies there alone: the command serves, and the agent finds
-// the window beside itself.
+// TestPackage installs Linux's archive into a home folder and uses what lies there alone: the
+// command serves, and the agent finds the window beside itself.
 func TestPackage(t *testing.T) {
 	d := newDesktop(t)
 	archive := filepath.Join(d.home, "headroom.tar.gz")
@@ -33,7 +33,8 @@ func TestPackage(t *testing.T) {
 	}
 
 	t.Log("the command serves")
-	serve := exec.Command(filepath.Join(prefix, "bin", "headroom"), "serve", "--port", "0", "--no-ssd-cache")
+	serve := exec.Command(filepath.Join(prefix, "bin", "headroom"), "serve", "--port", "0",
+		"--no-ssd-cache")
 	serve.Env = d.environment()
 	out, err := serve.StdoutPipe()
 	if err != nil {
@@ -76,9 +77,11 @@ func TestPackage(t *testing.T) {
 	}
 
 	t.Log("the agent opens the window that was installed with it")
-	a := d.startProgram(filepath.Join(prefix, "lib", "headroom", "headroom-agent"), "--no-start", "--open")
+	a := d.startProgram(filepath.Join(prefix, "lib", "headroom", "headroom-agent"), "--no-start",
+		"--open")
 	w := a.waitWindow()
-	if program, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", w.pid)); err != nil || program != filepath.Join(prefix, "lib", "headroom", "headroom-window") {
+	if program, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", w.pid)); err != nil ||
+		program != filepath.Join(prefix, "lib", "headroom", "headroom-window") {
 		t.Errorf("the window is %s (%v)", program, err)
 	}
 	entry, err := os.ReadFile(filepath.Join(prefix, "share", "applications", "headroom.desktop"))
@@ -87,7 +90,8 @@ func TestPackage(t *testing.T) {
 	}
 	_, class, _ := strings.Cut(string(entry), "\nStartupWMClass=")
 	class, _, _ = strings.Cut(class, "\n")
-	if windows := string(d.output("wmctrl", "-l", "-x")); !regexp.MustCompile(`(?m)^` + w.id + `\s+\S+\s+` + regexp.QuoteMeta(class) + `\.`).MatchString(windows) {
+	if windows := string(d.output("wmctrl", "-l", "-x")); !regexp.MustCompile(`(?m)^` + w.id +
+		`\s+\S+\s+` + regexp.QuoteMeta(class) + `\.`).MatchString(windows) {
 		t.Errorf("the menu's entry is for a window of %q, the windows are:\n%s", class, windows)
 	}
 	a.signal(syscall.SIGTERM)

@@ -27,7 +27,8 @@ import (
 	"headroom/app/host"
 )
 
-// slowest is how long anything on the desktop may take: WebKit's first start on a loaded machine is the slowest.
+// slowest is how long anything on the desktop may take: WebKit's first start on a loaded machine is
+// the slowest.
 const slowest = 30 * time.Second
 
 // desktop is the session that build/desktop/run made, with a home of the test's own in it.
@@ -40,7 +41,9 @@ type desktop struct {
 func newDesktop(t *testing.T) *desktop {
 	t.Helper()
 	if os.Getenv("HEADROOM_DESKTOP") == "" {
-		t.Skip("this test needs a desktop of its own: build/desktop/run go test -tags e2e,... (or build/test desktop)")
+		t.Skip(
+			"this test needs a desktop of its own: build/desktop/run go test -tags e2e,... (or " +
+				"build/test desktop)")
 	}
 	home, err := os.MkdirTemp("", "headroom-desktop-")
 	if err != nil {
@@ -105,7 +108,8 @@ func (d *desktop) output(name string, args ...string) []byte {
 	return out
 }
 
-// poseFor takes a picture for the README, after what makes it a good one, where HEADROOM_SCREENSHOTS asks for pictures:
+// poseFor takes a picture for the README, after what makes it a good one, where
+// HEADROOM_SCREENSHOTS asks for pictures:
 //
 //	HEADROOM_SCREENSHOTS=$PWD/build/screenshots build/test desktop
 func (d *desktop) poseFor(name string, pose func()) {
@@ -123,7 +127,9 @@ func (d *desktop) poseFor(name string, pose func()) {
 // openMenu clicks the icon in the panel, which is the only thing there in the accent's colour.
 func (d *desktop) openMenu() {
 	d.t.Helper()
-	picture, err := png.Decode(bytes.NewReader(d.output("import", "-window", "root", "-crop", "x32+0+0", "+repage", "png:-")))
+	picture, err := png.Decode(
+		bytes.NewReader(d.output("import", "-window", "root", "-crop", "x32+0+0", "+repage",
+			"png:-")))
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -134,7 +140,8 @@ func (d *desktop) openMenu() {
 	middle := points[len(points)/2]
 	d.output("xdotool", "mousemove", strconv.Itoa(middle.X), strconv.Itoa(middle.Y), "click", "1")
 	d.eventually("the menu is open", func() bool {
-		out, _ := exec.Command("xdotool", "search", "--onlyvisible", "--class", "wrapper|xfce4-panel").Output()
+		out, _ := exec.Command("xdotool", "search", "--onlyvisible", "--class",
+			"wrapper|xfce4-panel").Output()
 		return len(strings.Fields(string(out))) > 1
 	})
 }
@@ -156,7 +163,8 @@ func teal(picture image.Image) (points []image.Point) {
 func (d *desktop) screenshot(name string) {
 	d.t.Helper()
 	if dir := os.Getenv("HEADROOM_SCREENSHOTS"); dir != "" {
-		d.output("import", "-window", "root", "+dither", "-colors", "96", "-strip", "png8:"+filepath.Join(dir, name+".png"))
+		d.output("import", "-window", "root", "+dither", "-colors", "96", "-strip",
+			"png8:"+filepath.Join(dir, name+".png"))
 	}
 }
 
@@ -164,7 +172,8 @@ func (d *desktop) waitClipboard(want string) {
 	d.t.Helper()
 	var got []byte
 	d.eventually("the clipboard holds "+want, func() bool {
-		got, _ = exec.Command("xclip", "-out", "-selection", "clipboard").Output() // fails while it is empty
+		// fails while it is empty
+		got, _ = exec.Command("xclip", "-out", "-selection", "clipboard").Output()
 		return string(got) == want
 	})
 }
@@ -189,7 +198,8 @@ func (d *desktop) start(args ...string) *program {
 
 // environment is that of programs which are to have the test's home.
 func (d *desktop) environment() []string {
-	return append(os.Environ(), "HOME="+d.home, "XDG_CONFIG_HOME="+filepath.Join(d.home, "config"), "XDG_CACHE_HOME="+filepath.Join(d.home, "cache"),
+	return append(os.Environ(), "HOME="+d.home, "XDG_CONFIG_HOME="+filepath.Join(d.home, "config"),
+		"XDG_CACHE_HOME="+filepath.Join(d.home, "cache"),
 		"TMPDIR="+d.home, "HEADROOM_MODELS=", "HF_HOME=", "HF_HUB_CACHE=")
 }
 
@@ -198,7 +208,8 @@ func (d *desktop) startProgram(bin string, args ...string) *program {
 	d.t.Helper()
 	p := &program{desktop: d, command: exec.Command(bin, args...), ended: make(chan struct{})}
 	p.command.Env = d.environment()
-	// A file, since waiting for a pipe would wait for everybody who holds it: the window, and WebKit's helpers.
+	// A file, since waiting for a pipe would wait for everybody who holds it: the window, and
+	// WebKit's helpers.
 	log, err := os.CreateTemp(d.home, "log-*")
 	if err != nil {
 		d.t.Fatal(err)
@@ -330,7 +341,8 @@ func (p *program) status() string { return string(p.state().Engine.Status) }
 func (p *program) waitSamples(more int) {
 	p.t.Helper()
 	want := len(p.state().Speed.History) + more
-	p.eventually("the charts have more points", func() bool { return len(p.state().Speed.History) >= want })
+	p.eventually("the charts have more points",
+		func() bool { return len(p.state().Speed.History) >= want })
 }
 
 func (p *program) waitStatus(want string) {
@@ -338,7 +350,8 @@ func (p *program) waitStatus(want string) {
 	p.eventually("the engine is "+want, func() bool { return p.status() == want })
 }
 
-// askAtLength starts an answer that does not end by itself (its end tokens are forbidden), and returns what ends it.
+// askAtLength starts an answer that does not end by itself (its end tokens are forbidden), and
+// returns what ends it.
 func (p *program) askAtLength() (end func()) {
 	p.t.Helper()
 	answer, err := p.request("POST", "v1/chat/completions", `{"model":"headroom-demo","stream":true,"max_tokens":30000,
@@ -399,7 +412,8 @@ func (p *program) answered() (ended int) {
 	defer answer.Body.Close()
 	for lines := bufio.NewScanner(answer.Body); lines.Scan(); {
 		name, value, _ := strings.Cut(lines.Text(), "} ")
-		if n, err := strconv.Atoi(value); err == nil && strings.HasPrefix(name, "headroom_requests_total{") && strings.Contains(name, "chat") {
+		if n, err := strconv.Atoi(value); err == nil &&
+			strings.HasPrefix(name, "headroom_requests_total{") && strings.Contains(name, "chat") {
 			ended += n
 		}
 	}

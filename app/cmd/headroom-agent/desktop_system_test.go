@@ -23,13 +23,15 @@ const watcherName = "org.kde.StatusNotifierWatcher"
 func owner(t *testing.T, conn *dbus.Conn, name string) int {
 	t.Helper()
 	var pid uint32
-	if conn.BusObject().Call("org.freedesktop.DBus.GetConnectionUnixProcessID", 0, name).Store(&pid) != nil {
+	if conn.BusObject().Call("org.freedesktop.DBus.GetConnectionUnixProcessID", 0,
+		name).Store(&pid) != nil {
 		return 0
 	}
 	return int(pid)
 }
 
-// The menu-bar host dies, and returns: the agent lives on meanwhile, and then its icon is there again, as the state is by then, and clicks work.
+// The menu-bar host dies, and returns: the agent lives on meanwhile, and then its icon is there
+// again, as the state is by then, and clicks work.
 func TestDesktopPanelReturns(t *testing.T) {
 	d := newDesktop(t)
 	a := d.start("--no-start")
@@ -57,7 +59,8 @@ func TestDesktopPanelReturns(t *testing.T) {
 	a.waitStatus("ready")
 
 	d.panel()
-	d.eventually("somebody hosts icons again", func() bool { return owner(t, conn, watcherName) != 0 })
+	d.eventually("somebody hosts icons again",
+		func() bool { return owner(t, conn, watcherName) != 0 })
 	item = a.trayItem()
 	item.showsIcon(tray.IconReady)
 	item.waitRow("Ready, headroom-demo")
@@ -71,7 +74,8 @@ func TestDesktopPanelReturns(t *testing.T) {
 // panel starts another one, which ends with the display: later tests need it too.
 func (d *desktop) panel() {
 	d.t.Helper()
-	log, err := os.OpenFile(filepath.Join(os.Getenv("HEADROOM_DESKTOP"), "panel.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	log, err := os.OpenFile(filepath.Join(os.Getenv("HEADROOM_DESKTOP"), "panel.log"),
+		os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -85,7 +89,8 @@ func (d *desktop) panel() {
 	go func() { _ = command.Wait() }()
 }
 
-// logind plays the system's service that keeps a computer awake: each lock is a pipe, held for as long as somebody else has its end open.
+// logind plays the system's service that keeps a computer awake: each lock is a pipe, held for as
+// long as somebody else has its end open.
 type logind struct {
 	d *desktop
 
@@ -98,7 +103,8 @@ type logind struct {
 func (d *desktop) logind() *logind {
 	d.t.Helper()
 	l := &logind{d: d, pipes: map[string]bool{}}
-	if err := d.ownName("org.freedesktop.login1").Export(l, "/org/freedesktop/login1", "org.freedesktop.login1.Manager"); err != nil {
+	if err := d.ownName("org.freedesktop.login1").Export(l, "/org/freedesktop/login1",
+		"org.freedesktop.login1.Manager"); err != nil {
 		d.t.Fatal(err)
 	}
 	d.t.Setenv("DBUS_SYSTEM_BUS_ADDRESS", os.Getenv("DBUS_SESSION_BUS_ADDRESS"))
@@ -140,7 +146,8 @@ func (l *logind) heldBy(pid int) (n int) {
 	return n
 }
 
-// No computer sleeps while a request is worked on, and none is kept awake for longer, or by a window or a worker that was started meanwhile.
+// No computer sleeps while a request is worked on, and none is kept awake for longer, or by a
+// window or a worker that was started meanwhile.
 func TestDesktopNoSleep(t *testing.T) {
 	d := newDesktop(t)
 	l := d.logind()

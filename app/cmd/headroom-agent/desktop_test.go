@@ -14,8 +14,9 @@ import (
 	"headroom/app/tray"
 )
 
-// TestDesktop uses tray and window as a person does: the menu over D-Bus, as a panel clicks it; the window through the window
-// manager and the keyboard. It runs the programs in bin/ on the desktop that build/desktop/run makes.
+// TestDesktop uses tray and window as a person does: the menu over D-Bus, as a panel clicks it; the
+// window through the window manager and the keyboard. It runs the programs in bin/ on the desktop
+// that build/desktop/run makes.
 func TestDesktop(t *testing.T) {
 	d := newDesktop(t)
 	a := d.start("--no-start")
@@ -24,7 +25,8 @@ func TestDesktop(t *testing.T) {
 	t.Log("stopped")
 	item.showsIcon(tray.IconStopped)
 	menu := item.menu()
-	want := []string{"Stopped", "Start Engine", "Models", "-", "Room for .* GB more", "SSD cache: .*", "Copy " + regexp.QuoteMeta(a.endpoint()),
+	want := []string{"Stopped", "Start Engine", "Models", "-", "Room for .* GB more",
+		"SSD cache: .*", "Copy " + regexp.QuoteMeta(a.endpoint()),
 		"Pause Watching Folders", "-", "Open Headroom", "Quit Headroom"}
 	if got := menu.labels(); !matchAll(got, want) {
 		t.Errorf("the menu says %q, want %q", got, want)
@@ -81,7 +83,8 @@ func TestDesktop(t *testing.T) {
 	t.Log("chat, by keyboard")
 	w.keys("ctrl+2")
 	w.waitChanged()
-	for _, question := range []string{"What is a KV cache?", "What is 76 - 27?", "Tell me a story about Ada and a fox."} {
+	for _, question := range []string{"What is a KV cache?", "What is 76 - 27?",
+		"Tell me a story about Ada and a fox."} {
 		before := a.answered()
 		w.typeText(question)
 		w.keys("ctrl+Return")
@@ -90,12 +93,14 @@ func TestDesktop(t *testing.T) {
 	}
 
 	t.Log("Escape ends an answer, through the window, down to the engine")
-	w.paste(strings.Repeat("The fox looked for the drum in the school. ", 1300)) // 14,000 tokens: seconds to read
+	// 14,000 tokens: seconds to read
+	w.paste(strings.Repeat("The fox looked for the drum in the school. ", 1300))
 	w.keys("ctrl+Return")
 	d.eventually("the prompt is being read", func() bool { return len(a.state().Requests) == 1 })
 	w.keys("Escape")
 	a.waitStatus("ready")
-	d.eventually("the log says so", func() bool { return strings.Contains(a.lastRequest(), "finish=cancelled") })
+	d.eventually("the log says so",
+		func() bool { return strings.Contains(a.lastRequest(), "finish=cancelled") })
 
 	t.Log("the endpoint's row copies its address")
 	item.click("Copy .*")
@@ -114,14 +119,17 @@ func TestDesktop(t *testing.T) {
 	}
 	item.click("headroom-demo, .*")
 	a.waitStatus("stopped")
-	item.waitRow("Start Engine") // the menu was drawn again; GTK takes the mark away by itself, before that
-	d.eventually("the mark is gone", func() bool { return !item.menu().row(t, "headroom-demo, .*").checked() })
+	// the menu was drawn again; GTK takes the mark away by itself, before that
+	item.waitRow("Start Engine")
+	d.eventually("the mark is gone",
+		func() bool { return !item.menu().row(t, "headroom-demo, .*").checked() })
 	item.click("headroom-demo, .*")
 	a.waitStatus("ready")
 
 	t.Log("watching is paused, and goes on")
 	item.click("Pause Watching Folders")
-	d.eventually("it is paused", func() bool { return strings.Contains(a.get("api/models"), `"paused":true`) })
+	d.eventually("it is paused",
+		func() bool { return strings.Contains(a.get("api/models"), `"paused":true`) })
 	item.click("Resume Watching Folders")
 	item.waitRow("Pause Watching Folders")
 

@@ -14,7 +14,8 @@ import (
 	"headroom/app/tray"
 )
 
-// trayItem is the agent's icon as a panel sees it: org.kde.StatusNotifierItem, with a menu of com.canonical.dbusmenu.
+// trayItem is the agent's icon as a panel sees it: org.kde.StatusNotifierItem, with a menu of
+// com.canonical.dbusmenu.
 type trayItem struct {
 	p    *program
 	item dbus.BusObject
@@ -33,7 +34,8 @@ func (p *program) trayItem() *trayItem {
 	p.eventually("the panel has the agent's icon", func() bool {
 		watcher := conn.Object("org.kde.StatusNotifierWatcher", "/StatusNotifierWatcher")
 		var items []string
-		if watcher.StoreProperty("org.kde.StatusNotifierWatcher.RegisteredStatusNotifierItems", &items) != nil {
+		if watcher.StoreProperty("org.kde.StatusNotifierWatcher.RegisteredStatusNotifierItems",
+			&items) != nil {
 			return false
 		}
 		for _, name := range items {
@@ -151,7 +153,8 @@ func (i *trayItem) menu() node {
 	i.p.t.Helper()
 	var revision uint32
 	var root node
-	if err := i.bar.Call("com.canonical.dbusmenu.GetLayout", 0, int32(0), int32(-1), []string{}).Store(&revision, &root); err != nil {
+	if err := i.bar.Call("com.canonical.dbusmenu.GetLayout", 0, int32(0), int32(-1),
+		[]string{}).Store(&revision, &root); err != nil {
 		i.p.t.Fatal(err)
 	}
 	return root
@@ -176,7 +179,8 @@ func (i *trayItem) click(pattern string) {
 		row, ok = i.menu().find(whole(pattern))
 		return ok && row.enabled()
 	})
-	if err := i.bar.Call("com.canonical.dbusmenu.Event", 0, row.ID, "clicked", dbus.MakeVariant(""), uint32(0)).Err; err != nil {
+	if err := i.bar.Call("com.canonical.dbusmenu.Event", 0, row.ID, "clicked", dbus.MakeVariant(""),
+		uint32(0)).Err; err != nil {
 		i.p.t.Fatal(err)
 	}
 }

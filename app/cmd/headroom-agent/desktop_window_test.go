@@ -52,7 +52,8 @@ func (w *shownWindow) picture() image.Image {
 	return picture
 }
 
-// waitDrawn waits until the page shows a running engine: its switch is a good piece of the accent colour.
+// waitDrawn waits until the page shows a running engine: its switch is a good piece of the accent
+// colour.
 func (w *shownWindow) waitDrawn() {
 	w.p.t.Helper()
 	w.p.eventually("the page is drawn", func() bool { return len(teal(w.picture())) > 500 })
@@ -62,7 +63,8 @@ func (w *shownWindow) waitDrawn() {
 func (w *shownWindow) waitChanged() {
 	w.p.t.Helper()
 	before := w.last
-	w.p.eventually("the page changes", func() bool { w.picture(); return !bytes.Equal(before, w.last) })
+	w.p.eventually("the page changes",
+		func() bool { w.picture(); return !bytes.Equal(before, w.last) })
 }
 
 func (w *shownWindow) waitStill() {

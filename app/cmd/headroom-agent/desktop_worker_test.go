@@ -30,7 +30,8 @@ func (p *program) worker() int {
 			_, rest, _ := strings.Cut(string(stat), ") ") // the name may hold anything
 			_, _ = fmt.Sscan(string(stat), &pid)
 			_, _ = fmt.Sscan(rest, &state, &parent)
-			if parent == p.command.Process.Pid && strings.HasSuffix(string(words), "\x00worker\x00") {
+			if parent == p.command.Process.Pid &&
+				strings.HasSuffix(string(words), "\x00worker\x00") {
 				found = pid
 				return true
 			}
@@ -40,7 +41,8 @@ func (p *program) worker() int {
 	return found
 }
 
-// The model's process is killed in the middle of an answer, and then the agent: nothing is left of either, and Quit leaves nothing too.
+// The model's process is killed in the middle of an answer, and then the agent: nothing is left of
+// either, and Quit leaves nothing too.
 func TestDesktopWorkerIsKilled(t *testing.T) {
 	d := newDesktop(t)
 	a := d.start("--start")
@@ -65,7 +67,8 @@ func TestDesktopWorkerIsKilled(t *testing.T) {
 			last = lines.Text()
 		}
 	}
-	if !strings.HasPrefix(last, `data: {"error"`) || !strings.Contains(last, string(problem.Crashed)) {
+	if !strings.HasPrefix(last, `data: {"error"`) ||
+		!strings.Contains(last, string(problem.Crashed)) {
 		t.Errorf("the stream ends with %q, want the error", last)
 	}
 	d.eventually("the model runs again, and the window would say why", func() bool {
@@ -74,7 +77,8 @@ func TestDesktopWorkerIsKilled(t *testing.T) {
 	})
 	a.trayItem().waitRow("headroom-demo ended unexpectedly and is loaded again")
 	before := a.answered()
-	a.post("v1/chat/completions", `{"model":"headroom-demo","max_tokens":3,"messages":[{"role":"user","content":"What is a KV cache?"}]}`)
+	a.post("v1/chat/completions",
+		`{"model":"headroom-demo","max_tokens":3,"messages":[{"role":"user","content":"What is a KV cache?"}]}`)
 	if a.answered() != before+1 {
 		t.Errorf("%d requests were answered, before the last one %d", a.answered(), before)
 	}

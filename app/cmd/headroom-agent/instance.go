@@ -1,7 +1,7 @@
 package main
 
-// One agent per user. The first holds a lock and writes its address into the locked file; a second start finds the lock taken,
-// asks the first through the control API to open its window, and ends.
+// One agent per user. The first holds a lock and writes its address into the locked file; a second
+// start finds the lock taken, asks the first through the control API to open its window, and ends.
 
 import (
 	"context"
@@ -18,8 +18,8 @@ import (
 	"headroom/app/control"
 )
 
-// instance is the right to be the one agent: a lock on a file, which the system gives back however the program ends. The file
-// holds the holder's address, and stays.
+// instance is the right to be the one agent: a lock on a file, which the system gives back however
+// the program ends. The file holds the holder's address, and stays.
 type instance struct{ file *os.File }
 
 var errClaimed = errors.New("another agent runs")

@@ -1,5 +1,6 @@
-// The agent (headroom-agent) is Headroom in the menu bar: the same endpoint and control API as `headroom serve`, a tray, and a
-// window that is opened on demand. On a Mac it is the bundle's main program.
+// The agent (headroom-agent) is Headroom in the menu bar: the same endpoint and control API as
+// `headroom serve`, a tray, and a window that is opened on demand. On a Mac it is the bundle's main
+// program.
 //
 //	main.go        flags, and the order in which things come up and go down
 //	agent.go       what clicks do, and what is remembered for the next start
@@ -39,7 +40,8 @@ type flags struct {
 }
 
 func main() {
-	if len(os.Args) == 2 && os.Args[1] == worker.Word { // the model's process is this program again, without a tray
+	if len(os.Args) == 2 && os.Args[1] == worker.Word {
+		// the model's process is this program again, without a tray
 		os.Exit(worker.Main())
 	}
 	var f flags
@@ -75,9 +77,11 @@ func run(f flags) error {
 
 // checkDisplay fails where GTK would end the program.
 func checkDisplay() error {
-	if runtime.GOOS == "darwin" || os.Getenv("DISPLAY") != "" || os.Getenv("WAYLAND_DISPLAY") != "" {
+	if runtime.GOOS == "darwin" || os.Getenv("DISPLAY") != "" ||
+		os.Getenv("WAYLAND_DISPLAY") != "" {
 		return nil
 	}
-	return problem.New(problem.NotRunning, "There is no display for the tray", "neither DISPLAY nor WAYLAND_DISPLAY is set",
+	return problem.New(problem.NotRunning, "There is no display for the tray",
+		"neither DISPLAY nor WAYLAND_DISPLAY is set",
 		"Run headroom serve, which needs none.")
 }

@@ -1,7 +1,7 @@
 package main
 
-// The system's tray behind the interface of package tray. What to show is decided there and tested without a screen; here are
-// only the calls of systray and the quirks of GTK.
+// The system's tray behind the interface of package tray. What to show is decided there and tested
+// without a screen; here are only the calls of systray and the quirks of GTK.
 
 import (
 	"github.com/getlantern/systray"

@@ -1,7 +1,7 @@
 package jinja
 
-// Calls: how arguments are evaluated and matched to parameters, for macros, builtins, filters and tests alike. Wrong arguments
-// are errors that name the callee, as in Jinja2.
+// Calls: how arguments are evaluated and matched to parameters, for macros, builtins, filters and
+// tests alike. Wrong arguments are errors that name the callee, as in Jinja2.
 
 import (
 	"fmt"
@@ -46,7 +46,8 @@ func (r *renderer) evalArgs(a argExprs, s *scope) *args {
 			r.fail("the argument after ** must be a mapping")
 		}
 		for i, k := range d.keys {
-			out.names, out.named = append(out.names, r.text("a keyword", k)), append(out.named, d.values[i])
+			out.names, out.named = append(out.names, r.text("a keyword", k)),
+				append(out.named, d.values[i])
 		}
 	}
 	return out
@@ -141,7 +142,8 @@ func (r *renderer) bind(a *args, fn string, params ...string) []any {
 		}
 	}
 	for _, name := range a.names {
-		at := slices.IndexFunc(params, func(p string) bool { return strings.TrimSuffix(p, "?") == name })
+		at := slices.IndexFunc(params,
+			func(p string) bool { return strings.TrimSuffix(p, "?") == name })
 		if at < 0 {
 			r.fail("%s has no argument '%s'", fn, name)
 		}

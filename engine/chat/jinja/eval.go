@@ -1,6 +1,7 @@
 package jinja
 
-// Expressions, one eval method per node, with Python's semantics. Whatever grows a value charges for it first.
+// Expressions, one eval method per node, with Python's semantics. Whatever grows a value charges
+// for it first.
 
 import (
 	"fmt"
@@ -273,7 +274,8 @@ func (e *itemExpr) eval(r *renderer, s *scope) any {
 	}
 	name, ok := index.(string)
 	if !ok {
-		return &undefined{fmt.Sprintf("%s object has no element %s", typeName(object), r.repr(index))}
+		return &undefined{fmt.Sprintf("%s object has no element %s", typeName(object),
+			r.repr(index))}
 	}
 	if v, ok := r.member(object, name); ok {
 		return v

@@ -75,7 +75,8 @@ func (p *parser) compare() expr {
 		t := p.peek()
 		op := ""
 		switch {
-		case t.kind == tokOp && (t.text == "==" || t.text == "!=" || t.text == "<" || t.text == "<=" || t.text == ">" || t.text == ">="):
+		case t.kind == tokOp && (t.text == "==" || t.text == "!=" || t.text == "<" ||
+			t.text == "<=" || t.text == ">" || t.text == ">="):
 			p.pos++
 			op = t.text
 		case p.skipName("in"):

@@ -1,7 +1,7 @@
 package jinja
 
-// Filters on texts and numbers, and the table of all. Those that make text charge for it, so that no chain of filters outgrows
-// the bounds of a rendering.
+// Filters on texts and numbers, and the table of all. Those that make text charge for it, so that
+// no chain of filters outgrows the bounds of a rendering.
 
 import (
 	"html"
@@ -22,19 +22,26 @@ var filters map[string]filter
 
 func init() {
 	filters = map[string]filter{
-		"abs": absFilter, "attr": attrFilter, "batch": batchFilter, "capitalize": onText(capitalize),
-		"center": centerFilter, "count": lengthFilter, "d": defaultFilter, "default": defaultFilter,
+		"abs": absFilter, "attr": attrFilter, "batch": batchFilter,
+		"capitalize": onText(capitalize),
+		"center":     centerFilter, "count": lengthFilter, "d": defaultFilter,
+		"default":  defaultFilter,
 		"dictsort": dictSortFilter, "e": onText(escapeHTML), "escape": onText(escapeHTML),
 		"first": firstFilter, "float": floatFilter, "forceescape": onText(escapeHTML),
 		"format": formatFilter, "groupby": groupByFilter, "indent": indentFilter, "int": intFilter,
 		"items": itemsFilter, "join": joinFilter, "last": lastFilter, "length": lengthFilter,
-		"list": listFilter, "lower": onText(strings.ToLower), "map": mapFilter, "max": extremeFilter("max", 1),
-		"min": extremeFilter("min", -1), "reject": selectFilter(false), "rejectattr": selectAttrFilter(false),
-		"replace": replaceFilter, "reverse": reverseFilter, "round": roundFilter, "safe": onText(identity),
+		"list": listFilter, "lower": onText(strings.ToLower), "map": mapFilter,
+		"max": extremeFilter("max", 1),
+		"min": extremeFilter("min", -1), "reject": selectFilter(false),
+		"rejectattr": selectAttrFilter(false),
+		"replace":    replaceFilter, "reverse": reverseFilter, "round": roundFilter,
+		"safe":   onText(identity),
 		"select": selectFilter(true), "selectattr": selectAttrFilter(true), "slice": sliceFilter,
-		"sort": sortFilter, "string": onText(identity), "sum": sumFilter, "title": onText(titleFilter),
-		"tojson": toJSONFilter, "trim": trimFilter, "truncate": truncateFilter, "unique": uniqueFilter,
-		"upper": onText(strings.ToUpper), "wordcount": wordCountFilter,
+		"sort": sortFilter, "string": onText(identity), "sum": sumFilter,
+		"title":  onText(titleFilter),
+		"tojson": toJSONFilter, "trim": trimFilter, "truncate": truncateFilter,
+		"unique": uniqueFilter,
+		"upper":  onText(strings.ToUpper), "wordcount": wordCountFilter,
 	}
 }
 

@@ -1,7 +1,8 @@
 package jinja
 
-// Jinja2's global functions and the two that transformers adds, raise_exception and strftime_now. The time comes from the
-// caller: rendering reads no clock, so the same input gives the same prompt.
+// Jinja2's global functions and the two that transformers adds, raise_exception and strftime_now.
+// The time comes from the caller: rendering reads no clock, so the same input gives the same
+// prompt.
 
 import (
 	"fmt"

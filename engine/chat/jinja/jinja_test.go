@@ -68,11 +68,13 @@ func TestAgainstJinja2(t *testing.T) {
 		e := new(Error)
 		switch {
 		case err == nil:
-			t.Errorf("%s: %s\ngot %q, want an error (Jinja2: %s)", c.Group, c.Template, got, c.Error)
+			t.Errorf("%s: %s\ngot %q, want an error (Jinja2: %s)", c.Group, c.Template, got,
+				c.Error)
 		case !errors.As(err, &e) || strings.Contains(e.Message, "internal"):
 			t.Errorf("%s: %s\ngot the error %v", c.Group, c.Template, err)
 		case e.Raised != c.Raised || e.Raised && e.Message != c.Error:
-			t.Errorf("%s: %s\ngot raised %v: %v; want raised %v: %s", c.Group, c.Template, e.Raised, err, c.Raised, c.Error)
+			t.Errorf("%s: %s\ngot raised %v: %v; want raised %v: %s", c.Group, c.Template, e.Raised,
+				err, c.Raised, c.Error)
 		}
 	}
 }

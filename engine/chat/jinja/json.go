@@ -1,7 +1,8 @@
 package jinja
 
-// JSON in and out as Python's json module has it. Models were trained on prompts made by json.dumps, so key order, separators,
-// number forms and escapes must come out the same to the byte.
+// JSON in and out as Python's json module has it. Models were trained on prompts made by
+// json.dumps, so key order, separators, number forms and escapes must come out the same to the
+// byte.
 
 import (
 	"bytes"
@@ -140,7 +141,8 @@ func (r *renderer) writeJSON(b *strings.Builder, style *jsonStyle, v any, depth 
 }
 
 // writeJSONGroup writes n elements between brackets, laid out by the style.
-func (r *renderer) writeJSONGroup(b *strings.Builder, style *jsonStyle, depth int, open, end byte, n int, element func(i int)) {
+func (r *renderer) writeJSONGroup(b *strings.Builder, style *jsonStyle, depth int, open, end byte,
+	n int, element func(i int)) {
 	newline := func(depth int) {
 		if style.multiline && n > 0 {
 			r.charge(depth * len(style.indent))
@@ -192,7 +194,8 @@ func (r *renderer) jsonKey(k any) string {
 
 func (r *renderer) sortedByKey(d *Dict) *Dict {
 	sorted := NewDict()
-	for _, pair := range r.sorted(d.pairs(), func(v any) any { return v.(*List).Items[0] }, true, false) {
+	for _, pair := range r.sorted(d.pairs(), func(v any) any { return v.(*List).Items[0] }, true,
+		false) {
 		kv := pair.(*List).Items
 		sorted.set(kv[0], kv[1])
 	}

@@ -269,7 +269,8 @@ func (l *lexer) name() {
 	l.pos += n
 }
 
-var twoByteOps = map[string]bool{"//": true, "**": true, "==": true, "!=": true, ">=": true, "<=": true}
+var twoByteOps = map[string]bool{"//": true, "**": true, "==": true, "!=": true, ">=": true,
+	"<=": true}
 
 func (l *lexer) operator(open []byte) []byte {
 	if l.pos+2 <= len(l.src) && twoByteOps[l.src[l.pos:l.pos+2]] {
@@ -308,7 +309,8 @@ func (l *lexer) number() {
 	isDigit := func(i int) bool { return i < len(l.src) && l.src[i] >= '0' && l.src[i] <= '9' }
 	kind, to := tokInt, digits(l.pos)
 	afterDot := l.pos > 0 && l.src[l.pos-1] == '.' // a.0.b is two lookups, not a float
-	if rest := l.src[l.pos:]; len(rest) > 2 && rest[0] == '0' && strings.ContainsRune("xXoObB", rune(rest[1])) {
+	if rest := l.src[l.pos:]; len(rest) > 2 && rest[0] == '0' &&
+		strings.ContainsRune("xXoObB", rune(rest[1])) {
 		to = l.pos + 2
 		for to < len(l.src) && strings.IndexByte("0123456789abcdefABCDEF_", l.src[to]) >= 0 {
 			to++

@@ -14,23 +14,48 @@ func TestHostileTemplates(t *testing.T) {
 		return strings.Repeat(open, n) + mid + strings.Repeat(end, n)
 	}
 	tests := []struct{ name, template, want string }{
-		{"a macro that calls itself", "{% macro f(n) %}{{ f(n) }}{% endmacro %}{{ f(1) }}", "recurses"},
-		{"a recursive loop without end", "{% for i in [[1]] recursive %}{{ loop([i]) }}{% endfor %}", "recurses"},
-		{"nested loops", "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}", "does not end"},
-		{"nested loops in a filter", "{% for a in range(99999) %}{% set x = range(99999) | map('string') | list %}{% endfor %}", "does not end"},
-		{"a doubling text", "{% set n = namespace(s='x') %}{% for a in range(60) %}{% set n.s = n.s ~ n.s %}{% endfor %}", "more than"},
-		{"a doubling text by +", "{% set n = namespace(s='x') %}{% for a in range(60) %}{% set n.s = n.s + n.s %}{% endfor %}", "more than"},
-		{"a doubling list", "{% set n = namespace(s=[1]) %}{% for a in range(60) %}{% set n.s = n.s + n.s %}{% endfor %}", "more than"},
+		{"a macro that calls itself", "{% macro f(n) %}{{ f(n) }}{% endmacro %}{{ f(1) }}",
+			"recurses"},
+		{"a recursive loop without end",
+			"{% for i in [[1]] recursive %}{{ loop([i]) }}{% endfor %}", "recurses"},
+		{"nested loops",
+			"{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
+			"does not end"},
+		{"nested loops in a filter",
+			"{% for a in range(99999) %}{% set x = range(99999) | map('string') | list %}{% " +
+				"endfor %}", "does not end"},
+		{"a doubling text",
+			"{% set n = namespace(s='x') %}{% for a in range(60) %}{% set n.s = n.s ~ n.s %}{% " +
+				"endfor %}", "more than"},
+		{"a doubling text by +",
+			"{% set n = namespace(s='x') %}{% for a in range(60) %}{% set n.s = n.s + n.s %}{% " +
+				"endfor %}", "more than"},
+		{"a doubling list",
+			"{% set n = namespace(s=[1]) %}{% for a in range(60) %}{% set n.s = n.s + n.s %}{% " +
+				"endfor %}", "more than"},
 		{"a long repetition", "{{ 'x' * 999999999999 }}", "more than"},
 		{"a long list", "{{ [1] * 999999999999 }}", "more than"},
-		{"replacements that grow", "{% set a = 'x' * 9000 %}{{ a.replace('x', a * 100) }}", "more than"},
-		{"a join that grows", "{% set a = 'x' * 1000000 %}{{ ('y' * 1000) | join(a) }}", "more than"},
-		{"much output", "{% set a = 'x' * 1000000 %}{% for i in range(1000) %}{{ a }}{% endfor %}", "more than"},
-		{"a list of lists that prints endlessly", "{% set n = namespace(s=[1]) %}{% for a in range(60) %}{% set n.s = [n.s, n.s] %}{% endfor %}{{ n.s }}", "does not end"},
-		{"the same as JSON", "{% set n = namespace(s=[1]) %}{% for a in range(60) %}{% set n.s = [n.s, n.s] %}{% endfor %}{{ n.s | tojson }}", "does not end"},
-		{"the same compared", "{% set n = namespace(s=[1], t=[1]) %}{% for a in range(60) %}{% set n.s = [n.s, n.s] %}{% set n.t = [n.t, n.t] %}{% endfor %}{{ n.s == n.t }}", "does not end"},
-		{"a deep value", "{% set n = namespace(s=[]) %}{% for a in range(9999) %}{% set n.s = [n.s] %}{% endfor %}{{ n.s }}", "deeper"},
-		{"a namespace inside itself", "{% set n = namespace() %}{% set n.n = n %}{{ n }}", "deeper"},
+		{"replacements that grow", "{% set a = 'x' * 9000 %}{{ a.replace('x', a * 100) }}",
+			"more than"},
+		{"a join that grows", "{% set a = 'x' * 1000000 %}{{ ('y' * 1000) | join(a) }}",
+			"more than"},
+		{"much output", "{% set a = 'x' * 1000000 %}{% for i in range(1000) %}{{ a }}{% endfor %}",
+			"more than"},
+		{"a list of lists that prints endlessly",
+			"{% set n = namespace(s=[1]) %}{% for a in range(60) %}{% set n.s = [n.s, n.s] %}{% " +
+				"endfor %}{{ n.s }}", "does not end"},
+		{"the same as JSON",
+			"{% set n = namespace(s=[1]) %}{% for a in range(60) %}{% set n.s = [n.s, n.s] %}{% " +
+				"endfor %}{{ n.s | tojson }}", "does not end"},
+		{"the same compared",
+			"{% set n = namespace(s=[1], t=[1]) %}{% for a in range(60) %}{% set n.s = [n.s, " +
+				"n.s] " +
+				"%}{% set n.t = [n.t, n.t] %}{% endfor %}{{ n.s == n.t }}", "does not end"},
+		{"a deep value",
+			"{% set n = namespace(s=[]) %}{% for a in range(9999) %}{% set n.s = [n.s] %}{% " +
+				"endfor %}{{ n.s }}", "deeper"},
+		{"a namespace inside itself", "{% set n = namespace() %}{% set n.n = n %}{{ n }}",
+			"deeper"},
 		{"a large power", "{{ 9 ** 99999999 }}", "too large"},
 		{"powers of powers", "{{ ((10 ** 1000) ** 1000) }}", "too large"},
 		{"a wide format", "{{ '%99999999d' % 1 }}", "width"},
@@ -47,7 +72,8 @@ func TestHostileTemplates(t *testing.T) {
 		{"a long sum", "{{ 1" + strings.Repeat("+1", 100000) + " }}", "recurses"},
 		{"a long chain of ifs", "{{ 1" + strings.Repeat(" if 1 else 1", 50000) + " }}", "nested"},
 		{"a long chain of filters", "{{ 1" + strings.Repeat("|string", 100000) + " }}", "recurses"},
-		{"a long chain of attributes", "{{ {}" + strings.Repeat(".copy()", 100000) + " }}", "recurses"},
+		{"a long chain of attributes", "{{ {}" + strings.Repeat(".copy()", 100000) + " }}",
+			"recurses"},
 		{"a source too long", strings.Repeat("x", maxSourceBytes+1), "bytes"},
 		{"a source that is not UTF-8", "a\xff", "UTF-8"},
 		{"include", "{% include '/etc/passwd' %}", "refused"},
@@ -93,7 +119,8 @@ func TestErrorLine(t *testing.T) {
 // FuzzTemplate: any source and any variables end in a text or an *Error, and in
 // the same one each time.
 func FuzzTemplate(f *testing.F) {
-	f.Add("{% for k, v in d | items %}{{ k ~ v | tojson }}{% endfor %}", `{"d":{"b":1,"a":[2.0,null]}}`)
+	f.Add("{% for k, v in d | items %}{{ k ~ v | tojson }}{% endfor %}",
+		`{"d":{"b":1,"a":[2.0,null]}}`)
 	f.Add("{%- macro f(a, b=1) -%}{{ a[::-1] }}{%- endmacro -%}{{ f('x') }}", `{}`)
 	f.Add("{% set ns = namespace(a=1) %}{% set ns.a = ns.a + 1 %}{{ '%s' % ns.a }}", `{}`)
 	f.Add("{{ '{:>5}'.format(1) | center(9) | title | truncate(3) }}", `{}`)

@@ -62,10 +62,13 @@ func init() {
 		"isdecimal":  all("isdecimal", unicode.IsDigit),
 		"isnumeric":  all("isnumeric", unicode.IsNumber),
 		"isalpha":    all("isalpha", unicode.IsLetter),
-		"isalnum":    all("isalnum", func(c rune) bool { return unicode.IsLetter(c) || unicode.IsNumber(c) }),
-		"isspace":    all("isspace", isSpace),
-		"isupper":    mapped("isupper", func(s string) any { return isCased(s) && strings.ToUpper(s) == s }),
-		"islower":    mapped("islower", func(s string) any { return isCased(s) && strings.ToLower(s) == s }),
+		"isalnum": all("isalnum",
+			func(c rune) bool { return unicode.IsLetter(c) || unicode.IsNumber(c) }),
+		"isspace": all("isspace", isSpace),
+		"isupper": mapped("isupper",
+			func(s string) any { return isCased(s) && strings.ToUpper(s) == s }),
+		"islower": mapped("islower",
+			func(s string) any { return isCased(s) && strings.ToLower(s) == s }),
 		"strip":      onString("strip", []string{"chars?"}, stripWith(true, true)),
 		"lstrip":     onString("lstrip", []string{"chars?"}, stripWith(true, false)),
 		"rstrip":     onString("rstrip", []string{"chars?"}, stripWith(false, true)),
@@ -76,12 +79,14 @@ func init() {
 		"rpartition": onString("rpartition", []string{"sep"}, partition(strings.LastIndex, true)),
 		"startswith": onString("startswith", []string{"prefix"}, hasAffix(strings.HasPrefix)),
 		"endswith":   onString("endswith", []string{"suffix"}, hasAffix(strings.HasSuffix)),
-		"removeprefix": onString("removeprefix", []string{"prefix"}, func(r *renderer, s string, v []any) any {
-			return strings.TrimPrefix(s, r.text("prefix", v[0]))
-		}),
-		"removesuffix": onString("removesuffix", []string{"suffix"}, func(r *renderer, s string, v []any) any {
-			return strings.TrimSuffix(s, r.text("suffix", v[0]))
-		}),
+		"removeprefix": onString("removeprefix", []string{"prefix"},
+			func(r *renderer, s string, v []any) any {
+				return strings.TrimPrefix(s, r.text("prefix", v[0]))
+			}),
+		"removesuffix": onString("removesuffix", []string{"suffix"},
+			func(r *renderer, s string, v []any) any {
+				return strings.TrimSuffix(s, r.text("suffix", v[0]))
+			}),
 		"find":   onString("find", []string{"sub"}, find(strings.Index)),
 		"rfind":  onString("rfind", []string{"sub"}, find(strings.LastIndex)),
 		"index":  onString("index", []string{"sub"}, mustFind(strings.Index)),
@@ -89,9 +94,11 @@ func init() {
 		"count": onString("count", []string{"sub"}, func(r *renderer, s string, v []any) any {
 			return int64(strings.Count(s, r.text("sub", v[0])))
 		}),
-		"replace": onString("replace", []string{"old", "new", "count?"}, func(r *renderer, s string, v []any) any {
-			return r.replace(s, r.text("old", v[0]), r.text("new", v[1]), r.orInt("count", v[2], -1))
-		}),
+		"replace": onString("replace", []string{"old", "new", "count?"},
+			func(r *renderer, s string, v []any) any {
+				return r.replace(s, r.text("old", v[0]), r.text("new", v[1]),
+					r.orInt("count", v[2], -1))
+			}),
 		"join": onString("join", []string{"iterable"}, func(r *renderer, s string, v []any) any {
 			var parts []string
 			for _, item := range r.iterate(v[0]) {
@@ -105,7 +112,10 @@ func init() {
 		"zfill": onString("zfill", []string{"width"}, func(r *renderer, s string, v []any) any {
 			return spec{fill: '0', align: '=', width: r.width(v[0])}.pad(s, '=')
 		}),
-		"format": func(r *renderer, self any, a *args) any { return r.formatMethod(self.(string), a) },
+		"format": func(r *renderer, self any,
+			a *args) any {
+			return r.formatMethod(self.(string), a)
+		},
 	}
 }
 
@@ -162,13 +172,17 @@ var listMethods = map[string]methodFunc{
 		return n
 	},
 	"copy":   func(_ *renderer, self any, _ *args) any { return self },
-	"append": refuse("append"), "extend": refuse("extend"), "insert": refuse("insert"), "pop": refuse("pop"),
-	"remove": refuse("remove"), "clear": refuse("clear"), "sort": refuse("sort"), "reverse": refuse("reverse"),
+	"append": refuse("append"), "extend": refuse("extend"), "insert": refuse("insert"),
+	"pop":    refuse("pop"),
+	"remove": refuse("remove"), "clear": refuse("clear"), "sort": refuse("sort"),
+	"reverse": refuse("reverse"),
 }
 
 func refuse(name string) methodFunc {
 	return func(r *renderer, self any, _ *args) any {
-		r.fail("%s.%s() is refused: values in a template cannot be changed; build a new one with + or namespace()", typeName(self), name)
+		r.fail(
+			"%s.%s() is refused: values in a template cannot be changed; build a new one with + "+
+				"or namespace()", typeName(self), name)
 		return nil
 	}
 }
@@ -293,7 +307,8 @@ func splitLines(r *renderer, s string, v []any) any {
 	return textList(parts)
 }
 
-func partition(index func(s, sub string) int, missingFirst bool) func(*renderer, string, []any) any {
+func partition(index func(s, sub string) int, missingFirst bool) func(*renderer, string,
+	[]any) any {
 	return func(r *renderer, s string, v []any) any {
 		sep := r.text("sep", v[0])
 		if sep == "" {
@@ -312,7 +327,8 @@ func partition(index func(s, sub string) int, missingFirst bool) func(*renderer,
 func hasAffix(has func(s, affix string) bool) func(*renderer, string, []any) any {
 	return func(r *renderer, s string, v []any) any {
 		if l, ok := v[0].(*List); ok && l.kind == kindTuple {
-			return slices.ContainsFunc(l.Items, func(x any) bool { return has(s, r.text("an affix", x)) })
+			return slices.ContainsFunc(l.Items,
+				func(x any) bool { return has(s, r.text("an affix", x)) })
 		}
 		return has(s, r.text("the affix", v[0]))
 	}

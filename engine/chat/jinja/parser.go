@@ -10,9 +10,12 @@ const maxNesting = 150
 
 // refused names the statements that need a file loader or other extensions.
 var refused = map[string]string{
-	"include": "reads files", "import": "reads files", "from": "reads files", "extends": "reads files",
-	"block": "belongs to template inheritance", "do": "is an extension that chat templates do not have",
-	"autoescape": "has no meaning in a prompt", "trans": "is an extension that chat templates do not have",
+	"include": "reads files", "import": "reads files", "from": "reads files",
+	"extends":    "reads files",
+	"block":      "belongs to template inheritance",
+	"do":         "is an extension that chat templates do not have",
+	"autoescape": "has no meaning in a prompt",
+	"trans":      "is an extension that chat templates do not have",
 }
 
 type parser struct {

@@ -1,7 +1,7 @@
 package jinja
 
-// Jinja's tests. Types are told as Python tells them: a boolean is a number but no integer here, and strings and mappings are
-// sequences.
+// Jinja's tests. Types are told as Python tells them: a boolean is a number but no integer here,
+// and strings and mappings are sequences.
 
 import (
 	"math/big"
@@ -27,15 +27,29 @@ var predicates = map[string]predicate{
 	"integer":   isInteger,
 	"sequence":  isSequence,
 	"callable":  isCallable,
-	"odd":       func(r *renderer, v any, _ *args) bool { return r.equal(r.arithmetic("%", v, int64(2)), int64(1)) },
-	"even":      func(r *renderer, v any, _ *args) bool { return r.isMultiple(v, 2) },
+	"odd": func(r *renderer, v any,
+		_ *args) bool {
+		return r.equal(r.arithmetic("%", v, int64(2)), int64(1))
+	},
+	"even": func(r *renderer, v any, _ *args) bool { return r.isMultiple(v, 2) },
 	"divisibleby": func(r *renderer, v any, a *args) bool {
 		return r.isMultiple(v, r.toInt("divisibleby", r.bind(a, "divisibleby", "num")[0]))
 	},
-	"lower":   func(r *renderer, v any, _ *args) bool { s := r.str(v); return isCased(s) && strings.ToLower(s) == s },
-	"upper":   func(r *renderer, v any, _ *args) bool { s := r.str(v); return isCased(s) && strings.ToUpper(s) == s },
+	"lower": func(r *renderer, v any, _ *args) bool {
+		s := r.str(v)
+		return isCased(s) &&
+			strings.ToLower(s) == s
+	},
+	"upper": func(r *renderer, v any, _ *args) bool {
+		s := r.str(v)
+		return isCased(s) &&
+			strings.ToUpper(s) == s
+	},
 	"escaped": func(*renderer, any, *args) bool { return false },
-	"sameas":  func(r *renderer, v any, a *args) bool { return same(v, r.bind(a, "sameas", "other")[0]) },
+	"sameas": func(r *renderer, v any,
+		a *args) bool {
+		return same(v, r.bind(a, "sameas", "other")[0])
+	},
 	"in": func(r *renderer, v any, a *args) bool {
 		return r.contains(r.bind(a, "in", "seq")[0], v)
 	},

@@ -58,7 +58,8 @@ func (f spec) pad(text string, defaultAlign byte) string {
 		return space(missing/2) + text + space(missing-missing/2)
 	case '=':
 		at := 0
-		if strings.HasPrefix(text, "-") || strings.HasPrefix(text, "+") || strings.HasPrefix(text, " ") {
+		if strings.HasPrefix(text, "-") || strings.HasPrefix(text, "+") ||
+			strings.HasPrefix(text, " ") {
 			at = 1
 		}
 		return text[:at] + space(missing) + text[at:]
@@ -368,7 +369,8 @@ func (r *renderer) formatField(field string, a *args) any {
 // formatValue applies "[[fill]align][sign][#][0][width][,][.precision][verb]".
 func (r *renderer) formatValue(layout string, v any) string {
 	f := spec{precision: -1}
-	if c, n := utf8.DecodeRuneInString(layout); n < len(layout) && n > 0 && strings.IndexByte("<>^=", layout[n]) >= 0 {
+	if c, n := utf8.DecodeRuneInString(layout); n < len(layout) && n > 0 &&
+		strings.IndexByte("<>^=", layout[n]) >= 0 {
 		f.fill, f.align, layout = c, layout[n], layout[n+1:]
 	} else if layout != "" && strings.IndexByte("<>^=", layout[0]) >= 0 {
 		f.align, layout = layout[0], layout[1:]

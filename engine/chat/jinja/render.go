@@ -1,7 +1,8 @@
 package jinja
 
-// Statements, scopes and the bounds of a rendering. Templates come with models and are not trusted: each step, nested call and
-// copied byte is counted, and every failure inside is a panic with an *Error that Parse and Render turn into their result.
+// Statements, scopes and the bounds of a rendering. Templates come with models and are not trusted:
+// each step, nested call and copied byte is counted, and every failure inside is a panic with an
+// *Error that Parse and Render turn into their result.
 
 import (
 	"fmt"

@@ -1,4 +1,5 @@
-// What the kernels of attention share (kernels/attention): parameters, what a row sees, and keys and values as floats.
+// What the kernels of attention share (kernels/attention): parameters, what a row sees, and keys
+// and values as floats.
 #pragma once
 #include <metal_stdlib>
 #include "common/kv_page.h"
@@ -13,7 +14,8 @@ constant uint v_bits [[function_constant(5)]];
 constant uint v_group [[function_constant(6)]];
 constant uint v_zero [[function_constant(7)]];
 constant uint head_dim [[function_constant(9)]];
-constant uint has_start [[function_constant(10)]];   // the first start_tokens positions are kept as kv_start says
+// the first start_tokens positions are kept as kv_start says
+constant uint has_start [[function_constant(10)]];
 
 constant constexpr float LOWEST = -3.0e38f;
 
@@ -43,7 +45,8 @@ struct AttentionSpan {
   int record;     // blocks of records before it
 };
 
-// The positions that one block's or vector's segment holds: [from, to), and [0, sinks) where a window has left those behind.
+// The positions that one block's or vector's segment holds: [from, to), and [0, sinks) where a
+// window has left those behind.
 struct Seen {
   uint from;
   uint to;
@@ -87,14 +90,16 @@ inline device const uchar* head_page(device const uchar* pages, KVFormat f, cons
   return pages + (ulong(page) * p.kv_heads + head) * p.page_tokens * kv_row_bytes(f, head_dim);
 }
 
-// Codes as floats less center, exactly: in the lowest bits of 2^23, which is then taken away. Cheaper than a conversion where that is not at
-// full rate.
+// Codes as floats less center, exactly: in the lowest bits of 2^23, which is then taken away.
+// Cheaper than a conversion where that is not at full rate.
 inline float4 code_floats(uint4 codes, uint center) { return as_type<float4>(codes | 0x4b000000u) - (8388608.0f + float(center)); }
 
-// The code that others are counted from: that of the value 0, or the middle one, so that sums of codes stay small.
+// The code that others are counted from: that of the value 0, or the middle one, so that sums of
+// codes stay small.
 inline uint code_center(uint bits, uint zero) { return zero == 0 ? 1u << (bits - 1) : zero; }
 
-// A value of a code c counted from the center is scale * c + bias. With a bias of its own, params has it from biases on.
+// A value of a code c counted from the center is scale * c + bias. With a bias of its own, params
+// has it from biases on.
 struct CodeScale {
   float scale;
   float bias;
@@ -144,7 +149,8 @@ inline CodeScale v_scale(device const uchar* strip, uint place, uint g) {
   return code_scale((device const half*)strip, g * STRIP + place, head_dim / v_group * STRIP, v_bits, v_zero);
 }
 
-// Dimensions 4q to 4q+3 of a position of K, and dimension d of positions place to place+3 of V, as values, whatever they are kept as.
+// Dimensions 4q to 4q+3 of a position of K, and dimension d of positions place to place+3 of V, as
+// values, whatever they are kept as.
 inline float4 k_values(device const uchar* page, bool early, uint page_tokens, uint place, uint q) {
   if (!k_coded(early)) {
     return k_numbers(page, early, page_tokens, place, q);

@@ -9,7 +9,8 @@ constant constexpr uint KEPT_BF16 = 2;
 constant constexpr uint KEPT_I8 = 5;
 
 constant constexpr float LARGEST_CODE = 127.0f;
-constant constexpr float LEAST_AMAX = 1e-30f;  // keeps the scale of zeros, and its reciprocal, finite
+// keeps the scale of zeros, and its reciprocal, finite
+constant constexpr float LEAST_AMAX = 1e-30f;
 
 inline float from_bf16(ushort bits) { return as_type<float>(uint(bits) << 16); }
 

@@ -1,13 +1,13 @@
-// Pages of keys and values, as kernels/attention's cache.go and quantized.go lay them out: where a position's elements lie. What the
-// layouts are is said there.
+// Pages of keys and values, as kernels/attention's cache.go and quantized.go lay them out: where a
+// position's elements lie. What the layouts are is said there.
 #pragma once
 #include <metal_stdlib>
 using namespace metal;
 
 constant constexpr uint STRIP = 16;   // positions of a strip; stripTokens
 
-// A format: plain elements of a kernels.DType where bits is 0, else codes of bits bits, group of them to a scale, and zero the code of
-// the value 0 where that is fixed and no bias is stored.
+// A format: plain elements of a kernels.DType where bits is 0, else codes of bits bits, group of
+// them to a scale, and zero the code of the value 0 where that is fixed and no bias is stored.
 struct KVFormat {
   uint dtype;
   uint bits;
@@ -32,7 +32,8 @@ inline KVFormat kv_start(KVFormat f) {
   return f;
 }
 
-// The bytes that pages of the start are longer than others, all together: those lie so much further back than their numbers say.
+// The bytes that pages of the start are longer than others, all together: those lie so much further
+// back than their numbers say.
 inline ulong kv_start_bytes(KVFormat f, uint dims, uint heads, uint page_tokens, uint pages) {
   return ulong(pages) * heads * page_tokens * (kv_row_bytes(kv_start(f), dims) - kv_row_bytes(f, dims));
 }
@@ -49,7 +50,8 @@ inline float kv_plain(uint dtype, device const uchar* p, ulong i) {
   return dtype == 0 ? ((device const float*)p)[i] : dtype == 1 ? float(((device const half*)p)[i]) : kv_bf16(((device const ushort*)p)[i]);
 }
 
-// Four codes of four bytes of a word, and of the word of their upper plane; order says how far to the right each byte goes.
+// Four codes of four bytes of a word, and of the word of their upper plane; order says how far to
+// the right each byte goes.
 inline uint4 kv_codes(uint bits, uint word, uint upper, uint4 order) {
   const uint low = kv_low(bits);
   uint4 codes = (uint4(word) >> order) & ((1u << low) - 1);
@@ -59,7 +61,8 @@ inline uint4 kv_codes(uint bits, uint word, uint upper, uint4 order) {
   return codes;
 }
 
-// K: codes of dimensions 4q to 4q+3 of 32 of a position, from its words of them: bits words, 64 bytes apart. Dimensions are bytes of a word.
+// K: codes of dimensions 4q to 4q+3 of 32 of a position, from its words of them: bits words, 64
+// bytes apart. Dimensions are bytes of a word.
 inline uint4 k_codes(thread const uint (&words)[8], uint bits, uint q) {
   const uint low = kv_low(bits);
   const uint high = bits - low;
@@ -76,11 +79,13 @@ inline uint4 k_codes_at(device const uchar* p, uint bits, uint q) {
   return kv_codes(bits, word, low < bits ? *(device const uint*)(p + low * 64 + q * high / 8 * 64) >> (q * high % 8) : 0, uint4(0, 8, 16, 24));
 }
 
-// V: where the code of dimension d of 32 lies: which word of a plane that is width bits wide, and how far it goes to the right.
+// V: where the code of dimension d of 32 lies: which word of a plane that is width bits wide, and
+// how far it goes to the right.
 inline uint v_word(uint width, uint d) { return d % (4 * width); }
 inline uint v_shift(uint width, uint d) { return d / (4 * width) * width; }
 
-// V: codes of dimension dim of positions 4b to 4b+3 of a strip; p is the strip's codes. Positions are bytes 0, 2, 1 and 3.
+// V: codes of dimension dim of positions 4b to 4b+3 of a strip; p is the strip's codes. Positions
+// are bytes 0, 2, 1 and 3.
 inline uint4 v_order() { return uint4(0, 16, 8, 24); }
 
 inline uint4 v_codes(device const uchar* p, uint bits, uint dim, uint b) {
@@ -91,8 +96,9 @@ inline uint4 v_codes(device const uchar* p, uint bits, uint dim, uint b) {
   return kv_codes(bits, words[v_word(low, d)] >> v_shift(low, d), low < bits ? words[4 * low + v_word(high, d)] >> v_shift(high, d) : 0, v_order());
 }
 
-// Writing: the bytes of a position of a head are dims * bits / 8, and belong to it alone. Byte n lies at bytes from the strip's codes on,
-// and holds fields of width bits of dimensions dim, dim + step, ..., shifted right by what lower planes hold.
+// Writing: the bytes of a position of a head are dims * bits / 8, and belong to it alone. Byte n
+// lies at bytes from the strip's codes on, and holds fields of width bits of dimensions dim, dim +
+// step, ..., shifted right by what lower planes hold.
 struct KVByte {
   uint at;
   uint dim;

@@ -1,4 +1,5 @@
-// The parameters of products of activations and a weight (kernels/matmul): linear.metal for few rows, prefill.metal for many.
+// The parameters of products of activations and a weight (kernels/matmul): linear.metal for few
+// rows, prefill.metal for many.
 #pragma once
 
 struct LinearParams {
@@ -7,7 +8,8 @@ struct LinearParams {
   uint k;
   uint x_stride;          // elements, as all strides
   uint out_stride;
-  uint data_first;        // elements before the weight's first row, where memory cannot be bound at it
+  // elements before the weight's first row, where memory cannot be bound at it
+  uint data_first;
   uint data_stride;
   uint scales_first;
   uint scales_stride;
@@ -15,7 +17,8 @@ struct LinearParams {
   uint biases_stride;
   uint units_per_group;   // units of 32 elements that share a scale
   uint per_input;         // rows of out that share a row of x
-  uint experts;           // 0: one matrix for all rows; otherwise ids [rows / choices, choices] name each row's
+  // 0: one matrix for all rows; otherwise ids [rows / choices, choices] name each row's
+  uint experts;
   uint choices;
   uint ids_stride;
   uint up_data_first;     // of the second weight of a gated product
@@ -24,5 +27,6 @@ struct LinearParams {
   uint up_scales_stride;
   uint up_biases_first;
   uint up_biases_stride;
-  uint shards;            // of a row of the weight, in linear.metal: 1, or 2 where there are few rows and long ones
+  // of a row of the weight, in linear.metal: 1, or 2 where there are few rows and long ones
+  uint shards;
 };

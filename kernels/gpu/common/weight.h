@@ -1,9 +1,11 @@
-// Weights as checkpoints pack them (kernels.Weight), read 32 elements at a time: a unit. Units begin at multiples of 32, and groups are
-// 32, 64 or 128 elements, so a unit has one scale and one bias; with codes of B bits it is exactly B words.
+// Weights as checkpoints pack them (kernels.Weight), read 32 elements at a time: a unit. Units
+// begin at multiples of 32, and groups are 32, 64 or 128 elements, so a unit has one scale and one
+// bias; with codes of B bits it is exactly B words.
 //
-// A dtype is a kernels.DType: of plain elements, or of scales and biases; DTYPE_E8M0 says that codes are MXFP4's, whose scales are
-// bytes and which have no biases. Rows of plain elements may have any length and begin at any element; `aligned` says that everything in
-// sight allows loads of 16 bytes.
+// A dtype is a kernels.DType: of plain elements, or of scales and biases; DTYPE_E8M0 says that
+// codes are MXFP4's, whose scales are bytes and which have no biases. Rows of plain elements may
+// have any length and begin at any element; `aligned` says that everything in sight allows loads of
+// 16 bytes.
 #pragma once
 #include <metal_stdlib>
 using namespace metal;
@@ -26,8 +28,8 @@ inline float load_element(device const uchar* p, uint dtype, ulong i) {
   return bfloat_value(((device const ushort*)p)[i]);
 }
 
-// Scale i of an array of dtype. One of MXFP4 is the exponent of a float, but that 0 is 2^-127, whose only bit is the highest of the
-// fraction.
+// Scale i of an array of dtype. One of MXFP4 is the exponent of a float, but that 0 is 2^-127,
+// whose only bit is the highest of the fraction.
 inline float load_scale(device const uchar* p, uint dtype, ulong i) {
   if (dtype == DTYPE_E8M0) {
     return as_type<float>(max(uint(p[i]) << 23, 1u << 22));
@@ -134,8 +136,8 @@ template <int B> inline Codes<B> load_codes(device const uint* p, bool aligned) 
   return c;
 }
 
-// Code i of a unit, made a float in the lowest bits of 2^23, which is then taken away: three instructions at full rate where i is constant,
-// and conversions are not at full rate everywhere.
+// Code i of a unit, made a float in the lowest bits of 2^23, which is then taken away: three
+// instructions at full rate where i is constant, and conversions are not at full rate everywhere.
 template <int B> inline float code_value(Codes<B> c, int i) {
   const int bit = i * B;
   const int shift = bit % 32;
@@ -146,8 +148,9 @@ template <int B> inline float code_value(Codes<B> c, int i) {
   return as_type<float>((v & ((1u << B) - 1u)) | 0x4b000000u) - 8388608.0f;
 }
 
-// Eight codes of MXFP4 as elements. The bits of a code are those of a half 2^14 times smaller, with three zeros behind the sign and nine
-// behind the rest: 0.5 is a subnormal of both. A half and the one four codes on make a word.
+// Eight codes of MXFP4 as elements. The bits of a code are those of a half 2^14 times smaller, with
+// three zeros behind the sign and nine behind the rest: 0.5 is a subnormal of both. A half and the
+// one four codes on make a word.
 inline Eight decode_e2m1(uint word, float scale) {
   Eight e;
 #pragma clang loop unroll(full)

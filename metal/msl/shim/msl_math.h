@@ -1,5 +1,6 @@
-// Metal's math library. Overloads per type as Apple has them, not templates, so that mixed types are ambiguous here too. half goes
-// by way of float; bfloat has none, as it is storage only. Before it stand the plain functions that a device provides: expf, ...
+// Metal's math library. Overloads per type as Apple has them, not templates, so that mixed types
+// are ambiguous here too. half goes by way of float; bfloat has none, as it is storage only. Before
+// it stand the plain functions that a device provides: expf, ...
 #pragma once
 
 namespace metal {

@@ -1,4 +1,5 @@
-// Metal's types on clang's C++ for OpenCL 2021: address spaces stay address spaces, so mixing them up is a compile error here too.
+// Metal's types on clang's C++ for OpenCL 2021: address spaces stay address spaces, so mixing them
+// up is a compile error here too.
 #pragma once
 #pragma OPENCL EXTENSION cl_khr_fp16 : enable
 #define __METAL__ 1
@@ -10,7 +11,8 @@
 #undef kernel
 #define kernel
 #define METAL_FUNC inline __attribute__((always_inline))
-// Functions of these headers: inlined into the kernel, so that what they touch is the kernel's doing.
+// Functions of these headers: inlined into the kernel, so that what they touch is the kernel's
+// doing.
 #define MSL_FN __attribute__((always_inline, no_sanitize("thread"))) inline
 
 typedef unsigned char uchar;
@@ -56,7 +58,8 @@ template <class T> struct shape<vec<T, 2>> { using element = T; static constexpr
 template <class T> struct shape<vec<T, 3>> { using element = T; static constexpr int n = 3; };
 template <class T> struct shape<vec<T, 4>> { using element = T; static constexpr int n = 4; };
 
-// construct<float4>(...): Metal's vector constructors. One scalar fills all; otherwise the elements must be exactly as many.
+// construct<float4>(...): Metal's vector constructors. One scalar fills all; otherwise the elements
+// must be exactly as many.
 template <class V, int K> MSL_FN void fill(__private V &) {
     static_assert(K == shape<V>::n, "vector constructor: wrong number of elements");
 }

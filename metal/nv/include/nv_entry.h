@@ -1,4 +1,5 @@
-// How a launch calls a kernel: one entry, with an address for each buffer, and the places of the threadgroup arguments.
+// How a launch calls a kernel: one entry, with an address for each buffer, and the places of the
+// threadgroup arguments.
 #pragma once
 
 namespace msl {

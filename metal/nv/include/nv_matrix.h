@@ -1,5 +1,6 @@
-// simdgroup_matrix: an 8x8 matrix spread over the 32 lanes, two elements each, as NVIDIA's matrix instructions have them: lane l holds
-// row l/4, columns 2(l%4) and the next. Products are in float32, in order of the inner index, by way of shuffles: right, and slow.
+// simdgroup_matrix: an 8x8 matrix spread over the 32 lanes, two elements each, as NVIDIA's matrix
+// instructions have them: lane l holds row l/4, columns 2(l%4) and the next. Products are in
+// float32, in order of the inner index, by way of shuffles: right, and slow.
 #pragma once
 
 namespace metal {

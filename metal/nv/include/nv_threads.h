@@ -1,10 +1,13 @@
-// What a thread asks of an NVIDIA GPU: barriers, shuffles within a warp (the simdgroup), atomics, function constants, threadgroup
-// variables. It stands between msl_types.h and msl_math.h, whose plain functions it provides as far as kernels use them.
+// What a thread asks of an NVIDIA GPU: barriers, shuffles within a warp (the simdgroup), atomics,
+// function constants, threadgroup variables. It stands between msl_types.h and msl_math.h, whose
+// plain functions it provides as far as kernels use them.
 //
-// Source: NVIDIA, "Parallel Thread Execution ISA" (https://docs.nvidia.com/cuda/parallel-thread-execution/).
+// Source: NVIDIA, "Parallel Thread Execution ISA"
+// (https://docs.nvidia.com/cuda/parallel-thread-execution/).
 #pragma once
 
-// Metal's constant memory may be bound to any buffer, so here it is global memory that nobody writes.
+// Metal's constant memory may be bound to any buffer, so here it is global memory that nobody
+// writes.
 #undef constant
 #define constant const __global
 
@@ -16,7 +19,8 @@ template <> constexpr bool constant_value<bool>(uint bits) { return bits != 0; }
 #define MSL_FUNCTION_CONSTANT(type, name, index) \
     static MSL_FN constexpr type msl_constant_##name() { return msl::constant_value<type>(MSL_VALUE_##index); }
 
-// A threadgroup variable is declared where its address is taken, in a function of its own that exists once: a copy would be another variable.
+// A threadgroup variable is declared where its address is taken, in a function of its own that
+// exists once: a copy would be another variable.
 namespace msl {
 template <uint ID, uint BYTES> __attribute__((noinline, const)) ulong threadgroup_variable() {
     ulong address;
@@ -45,8 +49,10 @@ MSL_FN float msl_exp2_approx(float x) {
 MSL_FN float exp2f(float x) { return msl_exp2_approx(x); }
 MSL_FN float expf(float x) {
     const float n = __builtin_rintf(x * 1.44269504f);
-    const float r = __builtin_fmaf(-n, 1.42860677e-6f, __builtin_fmaf(-n, 0.693145752f, x));  // n ln 2, in two parts
-    const float half_n = __builtin_rintf(n * 0.5f);                                           // 2^n alone may be too large or too small
+    // n ln 2, in two parts
+    const float r = __builtin_fmaf(-n, 1.42860677e-6f, __builtin_fmaf(-n, 0.693145752f, x));
+    // 2^n alone may be too large or too small
+    const float half_n = __builtin_rintf(n * 0.5f);
     const float e = msl_exp2_approx(r * 1.44269504f) * msl_exp2_approx(half_n) * msl_exp2_approx(n - half_n);
     return x > 89.0f ? __builtin_inff() : x < -104.0f ? 0.0f : e;
 }
@@ -65,7 +71,8 @@ constexpr mem_flags operator|(mem_flags a, mem_flags b) { return (mem_flags)((ui
 MSL_FN void threadgroup_barrier(mem_flags) { __syncthreads(); }
 MSL_FN void simdgroup_barrier(mem_flags) { __nvvm_bar_warp_sync(~0u); }
 
-// Shuffles move words of 32 bits; all 32 lanes take part, as the host launches whole simdgroups alone.
+// Shuffles move words of 32 bits; all 32 lanes take part, as the host launches whole simdgroups
+// alone.
 #define MSL_SHUFFLE_WORDS(NAME, BUILTIN, CLAMP)                                                                        \
     template <class T> MSL_FN T NAME(T x, uint by) {                                                                   \
         if constexpr (sizeof(T) == 2) {                                                                                \

@@ -1,5 +1,6 @@
-// How the runtime calls a kernel: an entry per kernel, `msl_entry_NAME(context)`, that fetches the arguments by their types, and a
-// table `msl_layout_NAME` with size and alignment of what each argument points to.
+// How the runtime calls a kernel: an entry per kernel, `msl_entry_NAME(context)`, that fetches the
+// arguments by their types, and a table `msl_layout_NAME` with size and alignment of what each
+// argument points to.
 #pragma once
 
 namespace msl {

@@ -1,5 +1,6 @@
-// simdgroup_matrix: an 8x8 matrix spread over the 32 lanes, two elements each. Which lane holds which is not documented by Apple;
-// this is the layout that users of thread_elements() have found. Kernels that only load, multiply and store do not depend on it.
+// simdgroup_matrix: an 8x8 matrix spread over the 32 lanes, two elements each. Which lane holds
+// which is not documented by Apple; this is the layout that users of thread_elements() have found.
+// Kernels that only load, multiply and store do not depend on it.
 #pragma once
 
 namespace metal {

@@ -1,13 +1,15 @@
-// What a thread asks of the simulated device: barriers, simdgroup collectives, atomics, function constants, threadgroup variables.
-// The calls land in runtime/. Every collective carries its place in the source, so that threads that meet at different ones are
-// told apart; the copies that an optimizer could make of a call would not be, hence noduplicate.
+// What a thread asks of the simulated device: barriers, simdgroup collectives, atomics, function
+// constants, threadgroup variables. The calls land in runtime/. Every collective carries its place
+// in the source, so that threads that meet at different ones are told apart; the copies that an
+// optimizer could make of a call would not be, hence noduplicate.
 #pragma once
 
 #define MSL_PLACE ((uint)(__builtin_LINE() * 256 + (__builtin_COLUMN() & 255)))
 #define MSL_COLLECTIVE __attribute__((convergent, noduplicate))
 
 extern "C" {
-// A meeting of the active lanes of a simdgroup: each brings a slot, all see all. The first to go on computes what is common.
+// A meeting of the active lanes of a simdgroup: each brings a slot, all see all. The first to go on
+// computes what is common.
 struct msl_exchange { uint mask; uint done; ulong pad; char result[256]; char slot[32][32]; };
 MSL_COLLECTIVE __private msl_exchange *msl_meet(__private const void *in, uint size, uint place);
 MSL_COLLECTIVE void msl_barrier(uint flags, uint place);
@@ -48,7 +50,8 @@ template <class T> MSL_FN T msl_take(__private msl_exchange *e, uint lane) {
     return *(__private const T *)e->slot[lane & 31];
 }
 
-// Reductions pair lanes as a butterfly does: 0 with 1, 2 with 3, then pairs of pairs. The hardware's order may differ.
+// Reductions pair lanes as a butterfly does: 0 with 1, 2 with 3, then pairs of pairs. The
+// hardware's order may differ.
 #define MSL_REDUCE(NAME, T, EXPRESSION)                                                                         \
     MSL_FN T NAME(T x, uint place = MSL_PLACE) {                                                                \
         __private msl_exchange *e = msl_bring(x, place);                                                        \

@@ -1,5 +1,6 @@
-// The checker. Checking builds are compiled with clang's -fsanitize=thread, whose instrumentation calls the functions below for
-// each load and store that another thread could see; the sanitizer's own runtime is not there.
+// The checker. Checking builds are compiled with clang's -fsanitize=thread, whose instrumentation
+// calls the functions below for each load and store that another thread could see; the sanitizer's
+// own runtime is not there.
 #include "msl.h"
 
 // ordered: the access before comes before now, or they need no order.
@@ -8,10 +9,12 @@ static int ordered(const struct touch *before, const struct touch *now) {
     uint32_t a = before->thread - 1, b = now->thread - 1;
     if (a / MAX_THREADS != b / MAX_THREADS) return 0; // threadgroups of one dispatch have no order
     if (before->epoch != now->epoch) return 1;
-    return a % MAX_THREADS / SIMD == b % MAX_THREADS / SIMD && before->sg_epoch != now->sg_epoch; // by simdgroup_barrier
+    // by simdgroup_barrier
+    return a % MAX_THREADS / SIMD == b % MAX_THREADS / SIMD && before->sg_epoch != now->sg_epoch;
 }
 
-// shadow checks and records one access to the bytes of cells; the first fault of an access is reported.
+// shadow checks and records one access to the bytes of cells; the first fault of an access is
+// reported.
 static void shadow(struct cell *c, uint32_t size, int write, int atomic, int group_memory, uint64_t address, void *pc) {
     struct worker *w = worker;
     struct touch now = {
@@ -40,7 +43,8 @@ static void shadow(struct cell *c, uint32_t size, int write, int atomic, int gro
         } else if (c->readers[0].thread == now.thread || ordered(&c->readers[0], &now)) {
             c->readers[0] = now;
         } else {
-            c->readers[1] = now; // two readers of one epoch: whoever writes there is another than one of them
+            // two readers of one epoch: whoever writes there is another than one of them
+            c->readers[1] = now;
         }
     }
 }
@@ -74,10 +78,13 @@ void msl_access(uint64_t address, uint32_t size, int write, int atomic, void *pc
         else if (write) msl_report(READ_ONLY, 0, address, size, pc);
         return;
     }
-    if (address - (uint64_t)w < sizeof *w) return;                                  // a fiber's context or exchange
-    if (address >= d->image_from && address < d->image_to && !write) return;        // constants of the library
+    // a fiber's context or exchange
+    if (address - (uint64_t)w < sizeof *w) return;
+    // constants of the library
+    if (address >= d->image_from && address < d->image_to && !write) return;
     msl_report(write ? OUT_OF_BOUNDS_WRITE : OUT_OF_BOUNDS_READ, 0, address, size, pc);
-    msl_abandon();                                                                  // going on would touch memory that is not ours
+    // going on would touch memory that is not ours
+    msl_abandon();
 }
 
 #define ACCESSES(n)                                                                                              \

@@ -22,7 +22,8 @@ static struct worker *take_worker(void) {
     if (w) return w;
     w = map(sizeof *w);
     w->stacks = map((size_t)MAX_THREADS * STACK);
-    for (int i = 0; i < MAX_THREADS; i++) mprotect(w->stacks + (size_t)i * STACK, GUARD, PROT_NONE); // overflow stops at once
+    // overflow stops at once
+    for (int i = 0; i < MAX_THREADS; i++) mprotect(w->stacks + (size_t)i * STACK, GUARD, PROT_NONE);
     w->arena_cells = map(ARENA * sizeof(struct cell));
     return w;
 }
@@ -40,7 +41,8 @@ static void return_worker(struct worker *w) {
     munmap(w, sizeof *w);
 }
 
-// order_threads: in checking mode threads take turns in another order in each threadgroup, the same for the same seed.
+// order_threads: in checking mode threads take turns in another order in each threadgroup, the same
+// for the same seed.
 static void order_threads(struct worker *w, struct dispatch *d, uint32_t group) {
     for (uint32_t i = 0; i < w->n; i++) w->order[i] = i;
     if (d->flags & SHUFFLE_THREADS) {
@@ -110,7 +112,8 @@ static void *work(void *argument) {
     return NULL;
 }
 
-// msl_dispatch runs d and returns the number of faults. Signals that Go sends its threads wait: their handlers know no fibers.
+// msl_dispatch runs d and returns the number of faults. Signals that Go sends its threads wait:
+// their handlers know no fibers.
 EXPORT int64_t msl_dispatch(struct dispatch *d) {
     pthread_t helper[16];
     uint32_t helpers = 0;

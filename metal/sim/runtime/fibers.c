@@ -3,7 +3,8 @@
 
 __thread struct worker *worker __attribute__((tls_model("initial-exec")));
 
-// Saves the callee-saved registers and the stack pointer, and goes on with those of another fiber (System V x86-64).
+// Saves the callee-saved registers and the stack pointer, and goes on with those of another fiber
+// (System V x86-64).
 __asm__(".text\n.globl msl_switch\n.hidden msl_switch\n.type msl_switch,@function\n"
         "msl_switch:\n push %rbp\n push %rbx\n push %r12\n push %r13\n push %r14\n push %r15\n"
         " mov %rsp,(%rdi)\n mov %rsi,%rsp\n"
@@ -25,7 +26,8 @@ _Noreturn void msl_abandon(void) {
     abort(); // nobody resumes an abandoned fiber
 }
 
-// schedule: the current fiber waits or is done. Another one runs; with none left the threadgroup is over.
+// schedule: the current fiber waits or is done. Another one runs; with none left the threadgroup is
+// over.
 static void schedule(void) {
     struct worker *w = worker;
     struct fiber *self = w->current;
@@ -212,7 +214,8 @@ EXPORT uint32_t msl_atomic(uint32_t op, uint64_t address, uint32_t v, uint32_t e
     return old;
 }
 
-// float32 to bfloat16, round to nearest even: what clang calls where the CPU has no instruction for it.
+// float32 to bfloat16, round to nearest even: what clang calls where the CPU has no instruction for
+// it.
 EXPORT __bf16 __truncsfbf2(float f) {
     uint32_t u;
     memcpy(&u, &f, 4);

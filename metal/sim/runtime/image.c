@@ -1,4 +1,5 @@
-// Where the library that this is linked into lies in memory: reading its constants is no stray access.
+// Where the library that this is linked into lies in memory: reading its constants is no stray
+// access.
 #include <stdint.h>
 extern char __ehdr_start[] __attribute__((visibility("hidden"))), _end[] __attribute__((visibility("hidden")));
 __attribute__((visibility("default"))) void msl_image(uint64_t range[2]) {

@@ -1,4 +1,5 @@
-// The runtime under compiled kernels: threads are fibers, one threadgroup at a time on each worker (an OS thread).
+// The runtime under compiled kernels: threads are fibers, one threadgroup at a time on each worker
+// (an OS thread).
 //
 //   dispatch.c  workers, threadgroups, the call from Go
 //   fibers.c    switching, barriers, meetings of simdgroups, threadgroup variables
@@ -33,7 +34,8 @@ struct context {
 };
 
 // Memory that a kernel may touch: overlapping bindings are one region.
-struct region { uint64_t from, to; uint8_t *touched; uint64_t writable; }; // touched: a byte each, bit 0 read, bit 1 written
+// touched: a byte each, bit 0 read, bit 1 written
+struct region { uint64_t from, to; uint8_t *touched; uint64_t writable; };
 struct dispatch {
     void (*entry)(struct context *);
     uint64_t buffer[BUFFERS];
@@ -52,9 +54,10 @@ struct exchange { uint32_t mask, done; uint64_t padding; char result[256]; char 
 struct simdgroup { uint32_t live, arrived, n, epoch, mask; struct exchange exchange[2]; };
 enum state { DONE, RUNNABLE, AT_SIMD, AT_BARRIER };
 struct fiber { void *sp; enum state state; uint32_t simdgroup, lane, index, parity, place; void *pc; struct context context; };
-// Who touched a byte last: threads count from 1 over the whole dispatch, 0 is nobody. An epoch ends with a barrier that orders
-// this kind of memory, a sg_epoch with one of the simdgroup. Atomic accesses do not conflict with each other. Epochs are compared
-// for equality alone; a kernel with 2^16 barriers would have to touch a byte exactly that far apart to be blamed wrongly.
+// Who touched a byte last: threads count from 1 over the whole dispatch, 0 is nobody. An epoch ends
+// with a barrier that orders this kind of memory, a sg_epoch with one of the simdgroup. Atomic
+// accesses do not conflict with each other. Epochs are compared for equality alone; a kernel with
+// 2^16 barriers would have to touch a byte exactly that far apart to be blamed wrongly.
 struct touch { uint32_t thread; uint16_t epoch; uint16_t sg_epoch : 15, atomic : 1; };
 struct cell { struct touch writer, readers[2]; };
 struct variable { uint32_t id, offset, bytes; };
@@ -77,8 +80,11 @@ struct worker {
 extern __thread struct worker *worker __attribute__((tls_model("initial-exec")));
 
 void msl_switch(void **save, void *to);                                    // fibers.c
-void msl_start(struct worker *w);                                          // runs the threadgroup that has been set up
-uint64_t msl_place_variable(uint32_t id, uint32_t bytes);                  // address of a threadgroup variable
+// runs the threadgroup that has been set up
+void msl_start(struct worker *w);
+// address of a threadgroup variable
+uint64_t msl_place_variable(uint32_t id, uint32_t bytes);
 void msl_report(uint32_t kind, uint32_t threadgroup_memory, uint64_t a, uint64_t b, void *pc);
-_Noreturn void msl_abandon(void);                                          // ends the dispatch from within a fiber
+// ends the dispatch from within a fiber
+_Noreturn void msl_abandon(void);
 void msl_access(uint64_t address, uint32_t size, int write, int atomic, void *pc); // check.c
