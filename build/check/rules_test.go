@@ -7,30 +7,63 @@ import (
 	"testing/fstest"
 )
 
-// imports says which import belongs where, with the reason.
+// imports restricts imports that the order of the layers alone would allow. A sentence in layers
+// about who knows whom has its rule here.
 var imports = []forbidden{
 	{
-		imports: "github.com/getlantern/systray",
-		in:      []string{".", "app/...", "engine/...", "kernels/...", "metal/...", "frontend"},
+		imports: []string{"github.com/getlantern/systray"},
+		in:      ours,
 		except:  []string{"app/tray", "app/cmd/headroom-agent"},
-		why: "systray pulls in GTK, and on a Mac its AppDelegate collides with that of Wails: " +
-			"everything else must build without it.",
+		why: "Only the menu-bar program links systray: it needs GTK, and on a Mac its AppDelegate " +
+			"collides with that of Wails.",
 	},
 	{
-		imports: "github.com/wailsapp/wails",
-		in:      []string{".", "app/...", "engine/...", "kernels/...", "metal/...", "frontend"},
+		imports: []string{"github.com/wailsapp/wails"},
+		in:      ours,
 		except:  []string{"."},
-		why: "Wails pulls in WebKit and takes over the process: only the window program may " +
-			"link it.",
+		why: "Only the window program links Wails: it needs WebKit and takes over the whole " +
+			"process.",
 	},
 	{
-		imports: "net/http",
+		imports: []string{"net/http"},
 		in:      []string{"engine/...", "kernels/...", "metal/..."},
-		except:  []string{"engine/server"},
-		why: "Inference must be usable, and testable, without a network; the server " +
-			"translates.",
+		except:  []string{"engine/server", "engine/server/...", "engine/openai"},
+		why: "Only the server and the dialects speak HTTP: inference must work, and be tested, " +
+			"without a network.",
+	},
+	{
+		imports: operatorFamilies,
+		in:      []string{"engine/...", "app/...", "."},
+		except:  []string{"engine/ops", "engine/cache", "engine/sample", "app/selftest"},
+		why: "Only engine/ops, the caches' layouts, the sampler and the self-test name an operator " +
+			"family: call engine/ops instead.",
+	},
+	{
+		imports: []string{"headroom/engine/batch", "headroom/engine/cache",
+			"headroom/engine/models", "headroom/engine/nn", "headroom/engine/ops",
+			"headroom/engine/prefix", "headroom/engine/runner", "headroom/engine/sched"},
+		in: []string{"app/...", "engine/server", "engine/openai", "."},
+		why: "The app and the server run a model through package engine alone. Add what is missing " +
+			"there.",
+	},
+	{
+		imports: []string{"headroom/engine", "headroom/kernels", "headroom/metal",
+			"headroom/app/worker"},
+		allowed: []string{"headroom/engine/problem"},
+		in:      []string{"app/tray", "app/notify", "app/window", "."},
+		why: "Menu bar, notifications and window show the state of the host; they know nothing of " +
+			"what runs a model.",
 	},
 }
+
+// ours matches every package of the product.
+var ours = []string{".", "app/...", "engine/...", "kernels/...", "metal/...", "frontend"}
+
+// operatorFamilies are the packages that implement operators.
+var operatorFamilies = []string{"headroom/kernels/activation", "headroom/kernels/attention",
+	"headroom/kernels/embedding", "headroom/kernels/matmul", "headroom/kernels/moe",
+	"headroom/kernels/norm", "headroom/kernels/recurrent", "headroom/kernels/rope",
+	"headroom/kernels/sampling", "headroom/kernels/transfer"}
 
 // texts says what no file may hold. The classes of one letter keep the patterns from finding
 // themselves.
@@ -89,10 +122,20 @@ func TestImports(t *testing.T) {
 			"app/tray/a.go imports"},
 		{"HTTP in the server", "engine/server/a.go", "net/http", ""},
 		{"HTTP in the control API", "app/control/a.go", "net/http", ""},
-		{"HTTP in the engine", "engine/runner/a.go", "net/http", "allowed in engine/server alone"},
+		{"HTTP in the engine", "engine/runner/a.go", "net/http", "Only the server"},
 		{"HTTP in the engine's tests", "engine/runner/a_test.go", "net/http/httptest", ""},
 		{"part of HTTP in the facade", "engine/a.go", "net/http/httptrace",
 			"engine/a.go imports net/http/httptrace"},
+		{"a kernel in an operator", "engine/ops/a.go", "headroom/kernels/norm", ""},
+		{"a kernel in a layer", "engine/nn/a.go", "headroom/kernels/norm",
+			"Only engine/ops"},
+		{"tensors in a layer", "engine/nn/a.go", "headroom/kernels", ""},
+		{"an architecture in the app", "app/host/a.go", "headroom/engine/models",
+			"through package engine alone"},
+		{"the facade in the app", "app/host/a.go", "headroom/engine", ""},
+		{"the engine in the tray", "app/tray/a.go", "headroom/engine",
+			"app/tray/a.go imports headroom/engine."},
+		{"a problem in the tray", "app/tray/a.go", "headroom/engine/problem", ""},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

@@ -1,0 +1,84 @@
+package check
+
+// Lines end at a column. Prose and code are held to the same limit, because both are read in the
+// same editor, in diffs side by side.
+
+import (
+	"fmt"
+	"go/scanner"
+	"go/token"
+	"io/fs"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+)
+
+// tabColumns is how wide the limit counts a tab.
+const tabColumns = 4
+
+// columnFile matches the files that people write and read: sources, documents and scripts.
+var columnFile = regexp.MustCompile(
+	`\.(go|c|h|m|metal|ts|js|mjs|svelte|css|py|sh|md|svg)$|(^|/)(Makefile|run)$|^build/[^.]*$`)
+
+// checkColumns finds lines of more than most columns. A line that cannot be broken may be longer:
+// one word (a URL), a row of a Markdown table, or text inside a raw string. Generated files are
+// left out.
+func checkColumns(tree fs.FS, most int) []string {
+	return eachText(tree, columnFile, func(name string, text []byte) []string {
+		if generated.Match(text) {
+			return nil
+		}
+		var breaches []string
+		raw := rawLines(name, text)
+		for i, line := range strings.Split(string(text), "\n") {
+			n := columns(line)
+			if n <= most || raw[i+1] || unbreakable(name, line) {
+				continue
+			}
+			breaches = append(breaches, fmt.Sprintf("%s:%d: %d columns, at most %d", name, i+1, n,
+				most))
+		}
+		return breaches
+	})
+}
+
+// columns returns the width of a line with its tabs expanded.
+func columns(line string) int {
+	return utf8.RuneCountInString(line) + (tabColumns-1)*strings.Count(line, "\t")
+}
+
+// lineStart matches what may stand in front of a line's only word: indentation, a comment sign, a
+// list's bullet, a key.
+var lineStart = regexp.MustCompile(`^\s*(//|#|--|[-*]|"?[\w.-]+"?:)?\s*`)
+
+// unbreakable reports whether a line has no place to break at.
+func unbreakable(name, line string) bool {
+	rest := strings.TrimSpace(line[len(lineStart.FindString(line)):])
+	return !strings.Contains(rest, " ") ||
+		strings.HasSuffix(name, ".md") && strings.HasPrefix(rest, "|")
+}
+
+// rawLines returns the numbers of the lines of a Go file that a raw string covers, in whole or in
+// part: a struct tag or a text that must stay as it is.
+func rawLines(name string, text []byte) map[int]bool {
+	covered := map[int]bool{}
+	if !strings.HasSuffix(name, ".go") {
+		return covered
+	}
+	var s scanner.Scanner
+	file := token.NewFileSet().AddFile(name, -1, len(text))
+	s.Init(file, text, nil, 0)
+	for {
+		pos, tok, lit := s.Scan()
+		if tok == token.EOF {
+			return covered
+		}
+		if tok != token.STRING || lit[0] != '`' {
+			continue
+		}
+		first := file.Line(pos)
+		for line := first; line <= first+strings.Count(lit, "\n"); line++ {
+			covered[line] = true
+		}
+	}
+}
