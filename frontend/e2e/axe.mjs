@@ -5,7 +5,13 @@ import { AxeBuilder } from '@axe-core/playwright';
 export async function accessibilityFaults(page) {
   await settled(page);
   const { violations } = await new AxeBuilder({ page }).analyze();
-  return violations.map(({ id, help, nodes }) => `${id}: ${help}: ${nodes.map(({ target }) => target.join(' ')).slice(0, 4).join(', ')}`);
+  return violations.map(
+    ({ id, help, nodes }) =>
+      `${id}: ${help}: ${nodes
+        .map(({ target }) => target.join(' '))
+        .slice(0, 4)
+        .join(', ')}`,
+  );
 }
 
 /** Waits until colours and places are those that stay: a change of theme takes a frame to begin, and as long as its transitions. */
@@ -14,7 +20,9 @@ function settled(page) {
     const frame = () => new Promise(requestAnimationFrame);
     await frame();
     await frame();
-    const ending = document.getAnimations().filter((animation) => animation.effect?.getComputedTiming().endTime !== Infinity);
+    const ending = document
+      .getAnimations()
+      .filter((animation) => animation.effect?.getComputedTiming().endTime !== Infinity);
     await Promise.allSettled(ending.map((animation) => animation.finished));
   });
 }

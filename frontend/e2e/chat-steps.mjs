@@ -20,88 +20,118 @@ async function ended(page) {
 }
 
 export const chatSteps = [
-  ['another browser has the same conversations, and follows', async ({ page, context, server }) => {
-    await page.keyboard.press('Control+2');
-    await ask(page, 'What is 31 - 12?');
-    await ended(page);
-    const other = await context.browser().newContext();
-    const elsewhere = await other.newPage();
-    await elsewhere.goto(`${server.url}&page=chat`);
-    await titled(elsewhere, /^What is 31 - 12\?/).click();
-    await elsewhere.getByTestId('answer').getByText(/\b19\b/).first().waitFor();
-    await page.getByRole('textbox', { name: 'Message' }).fill('And 32 - 12?');
-    await page.keyboard.press('Control+Enter');
-    await elsewhere.getByTestId('question').getByText('And 32 - 12?').waitFor();
-    await other.close();
-    await page.getByTestId('stop').waitFor({ state: 'detached', timeout: 60_000 });
-  }],
+  [
+    'another browser has the same conversations, and follows',
+    async ({ page, context, server }) => {
+      await page.keyboard.press('Control+2');
+      await ask(page, 'What is 31 - 12?');
+      await ended(page);
+      const other = await context.browser().newContext();
+      const elsewhere = await other.newPage();
+      await elsewhere.goto(`${server.url}&page=chat`);
+      await titled(elsewhere, /^What is 31 - 12\?/).click();
+      await elsewhere
+        .getByTestId('answer')
+        .getByText(/\b19\b/)
+        .first()
+        .waitFor();
+      await page.getByRole('textbox', { name: 'Message' }).fill('And 32 - 12?');
+      await page.keyboard.press('Control+Enter');
+      await elsewhere.getByTestId('question').getByText('And 32 - 12?').waitFor();
+      await other.close();
+      await page.getByTestId('stop').waitFor({ state: 'detached', timeout: 60_000 });
+    },
+  ],
 
-  ['an answer whose page closes is kept as far as it came', async ({ page, context, server }) => {
-    // As in the step about Escape: the page itself goes, in the middle of an answer that comes slowly.
-    await page.getByRole('button', { name: 'New chat' }).click();
-    await page.getByTestId('answer').first().waitFor({ state: 'detached' });
-    const line = await context.newCDPSession(page);
-    const slow = (bytesPerSecond) =>
-      line.send('Network.emulateNetworkConditions', { offline: false, latency: 0, downloadThroughput: bytesPerSecond, uploadThroughput: -1 });
-    await slow(20_000);
-    await page.evaluate(() => {
-      const observer = new MutationObserver(() => {
-        const answer = document.querySelector('[data-testid="answer"] .markdown');
-        if (!answer || answer.textContent.length < 10) return;
-        observer.disconnect();
-        location.href = 'about:blank';
+  [
+    'an answer whose page closes is kept as far as it came',
+    async ({ page, context, server }) => {
+      // As in the step about Escape: the page itself goes, in the middle of an answer that comes slowly.
+      await page.getByRole('button', { name: 'New chat' }).click();
+      await page.getByTestId('answer').first().waitFor({ state: 'detached' });
+      const line = await context.newCDPSession(page);
+      const slow = (bytesPerSecond) =>
+        line.send('Network.emulateNetworkConditions', {
+          offline: false,
+          latency: 0,
+          downloadThroughput: bytesPerSecond,
+          uploadThroughput: -1,
+        });
+      await slow(20_000);
+      await page.evaluate(() => {
+        const observer = new MutationObserver(() => {
+          const answer = document.querySelector('[data-testid="answer"] .markdown');
+          if (!answer || answer.textContent.length < 10) return;
+          observer.disconnect();
+          location.href = 'about:blank';
+        });
+        observer.observe(document.body, { subtree: true, childList: true, characterData: true });
       });
-      observer.observe(document.body, { subtree: true, childList: true, characterData: true });
-    });
-    await ask(page, `Repeat this text:\n\n${Array.from({ length: 10 }, (_, i) => `Ada gave lamp ${i} to Ben in the garden.`).join(' ')}`);
-    await page.waitForURL('about:blank');
-    await slow(-1);
-    await line.detach();
-    await page.goto(`${server.url}&page=chat`);
-    const answer = page.getByTestId('answer');
-    await answer.getByText('Stopped.').waitFor();
-    assert.ok((await answer.locator('.markdown').innerText()).length >= 10, 'what had come is kept');
-  }],
+      await ask(
+        page,
+        `Repeat this text:\n\n${Array.from({ length: 10 }, (_, i) => `Ada gave lamp ${i} to Ben in the garden.`).join(' ')}`,
+      );
+      await page.waitForURL('about:blank');
+      await slow(-1);
+      await line.detach();
+      await page.goto(`${server.url}&page=chat`);
+      const answer = page.getByTestId('answer');
+      await answer.getByText('Stopped.').waitFor();
+      assert.ok(
+        (await answer.locator('.markdown').innerText()).length >= 10,
+        'what had come is kept',
+      );
+    },
+  ],
 
-  ['words that were said are found; a conversation is renamed, deleted, and back', async ({ page, shot }) => {
-    const search = page.getByRole('searchbox', { name: 'Search conversations' });
-    await search.fill('AND 32');
-    const found = list(page).getByRole('listitem');
-    await list(page).getByText('And 32 - 12?').waitFor();
-    await look(page, shot, 'chat-search');
-    assert.equal(await found.count(), 1);
-    await search.fill('nobody said this');
-    await list(page).getByText('No conversation has these words.').waitFor();
-    await search.press('Escape');
-    await page.getByRole('button', { name: 'Rename: What is 31 - 12?' }).click();
-    const title = page.getByRole('textbox', { name: 'Title' });
-    await title.fill('Subtractions');
-    await title.press('Enter');
-    await titled(page, /^Subtractions/).click();
-    await page.getByTestId('question').getByText('And 32 - 12?').waitFor();
-    await page.getByRole('button', { name: 'Delete: Subtractions' }).click();
-    await titled(page, /^Subtractions/).waitFor({ state: 'detached' });
-    await look(page, shot, 'chat-deleted');
-    await page.getByRole('button', { name: 'Undo' }).click();
-    await page.getByTestId('question').getByText('And 32 - 12?').waitFor();
-    await page.reload();
-    await titled(page, /^Subtractions/).click();
-    await page.getByTestId('question').getByText('And 32 - 12?').waitFor();
-  }],
+  [
+    'words that were said are found; a conversation is renamed, deleted, and back',
+    async ({ page, shot }) => {
+      const search = page.getByRole('searchbox', { name: 'Search conversations' });
+      await search.fill('AND 32');
+      const found = list(page).getByRole('listitem');
+      await list(page).getByText('And 32 - 12?').waitFor();
+      await look(page, shot, 'chat-search');
+      assert.equal(await found.count(), 1);
+      await search.fill('nobody said this');
+      await list(page).getByText('No conversation has these words.').waitFor();
+      await search.press('Escape');
+      await page.getByRole('button', { name: 'Rename: What is 31 - 12?' }).click();
+      const title = page.getByRole('textbox', { name: 'Title' });
+      await title.fill('Subtractions');
+      await title.press('Enter');
+      await titled(page, /^Subtractions/).click();
+      await page.getByTestId('question').getByText('And 32 - 12?').waitFor();
+      await page.getByRole('button', { name: 'Delete: Subtractions' }).click();
+      await titled(page, /^Subtractions/).waitFor({ state: 'detached' });
+      await look(page, shot, 'chat-deleted');
+      await page.getByRole('button', { name: 'Undo' }).click();
+      await page.getByTestId('question').getByText('And 32 - 12?').waitFor();
+      await page.reload();
+      await titled(page, /^Subtractions/).click();
+      await page.getByTestId('question').getByText('And 32 - 12?').waitFor();
+    },
+  ],
 
-  ['a damaged conversation is shown with what can be read of it', async ({ page, server, shot }) => {
-    if (!server.chats) return 'the conversations are not ours';
-    const said = JSON.stringify({ id: '1', role: 'user', content: 'This can be read.' });
-    await writeFile(join(server.chats, 'broken.json'), `{"version":1,"id":"broken","title":"A broken one","updatedAt":1,"revision":3,"messages":2,"bodyBytes":999}\n${said}\n{"id":`);
-    await titled(page, /^A broken one/).click();
-    await page.getByText('This can be read.').waitFor();
-    await page.getByText(/file is damaged/).waitFor();
-    await look(page, shot, 'chat-damaged');
-    await page.getByRole('button', { name: 'Delete: A broken one' }).click();
-    await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
-    await titled(page, /^A broken one/).waitFor({ state: 'detached' });
-    assert.equal((await readdir(server.chats)).includes('broken.json'), false);
-    await page.keyboard.press('Control+1');
-    await page.getByTestId('state').waitFor();
-  }],
+  [
+    'a damaged conversation is shown with what can be read of it',
+    async ({ page, server, shot }) => {
+      if (!server.chats) return 'the conversations are not ours';
+      const said = JSON.stringify({ id: '1', role: 'user', content: 'This can be read.' });
+      await writeFile(
+        join(server.chats, 'broken.json'),
+        `{"version":1,"id":"broken","title":"A broken one","updatedAt":1,"revision":3,"messages":2,"bodyBytes":999}\n${said}\n{"id":`,
+      );
+      await titled(page, /^A broken one/).click();
+      await page.getByText('This can be read.').waitFor();
+      await page.getByText(/file is damaged/).waitFor();
+      await look(page, shot, 'chat-damaged');
+      await page.getByRole('button', { name: 'Delete: A broken one' }).click();
+      await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
+      await titled(page, /^A broken one/).waitFor({ state: 'detached' });
+      assert.equal((await readdir(server.chats)).includes('broken.json'), false);
+      await page.keyboard.press('Control+1');
+      await page.getByTestId('state').waitFor();
+    },
+  ],
 ];

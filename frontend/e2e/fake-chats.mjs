@@ -16,11 +16,22 @@ export function fakeChats(changed) {
       tell();
       return [204, null];
     }
-    if (method === 'GET') return before ? [200, before] : [404, refusal('not_found', 'This conversation is not here any more')];
-    if ((before?.summary.revision ?? 0) !== body.revision) return [409, refusal('changed', 'This conversation was changed elsewhere')];
+    if (method === 'GET')
+      return before
+        ? [200, before]
+        : [404, refusal('not_found', 'This conversation is not here any more')];
+    if ((before?.summary.revision ?? 0) !== body.revision)
+      return [409, refusal('changed', 'This conversation was changed elsewhere')];
     const messages = [...(before?.messages.slice(0, body.from) ?? []), ...body.messages];
     const summary = {
-      id, title: body.title, updatedAt: body.updatedAt, messages: messages.length, revision: body.revision + 1, damage: '', path: `/chats/${id}.json`, excerpt: '',
+      id,
+      title: body.title,
+      updatedAt: body.updatedAt,
+      messages: messages.length,
+      revision: body.revision + 1,
+      damage: '',
+      path: `/chats/${id}.json`,
+      excerpt: '',
     };
     kept.set(id, { summary, messages });
     tell();
@@ -30,8 +41,21 @@ export function fakeChats(changed) {
   function list(search) {
     const words = search.toLowerCase().split(/\s+/).filter(Boolean);
     return [...kept.values()]
-      .filter(({ summary, messages }) => words.every((word) => [summary.title, ...messages.map(({ content }) => content)].join(' ').toLowerCase().includes(word)))
-      .map(({ summary, messages }) => ({ ...summary, excerpt: messages.find(({ content }) => words.some((word) => content.toLowerCase().includes(word)))?.content.slice(0, 80) ?? '' }))
+      .filter(({ summary, messages }) =>
+        words.every((word) =>
+          [summary.title, ...messages.map(({ content }) => content)]
+            .join(' ')
+            .toLowerCase()
+            .includes(word),
+        ),
+      )
+      .map(({ summary, messages }) => ({
+        ...summary,
+        excerpt:
+          messages
+            .find(({ content }) => words.some((word) => content.toLowerCase().includes(word)))
+            ?.content.slice(0, 80) ?? '',
+      }))
       .sort((a, b) => b.updatedAt - a.updatedAt);
   }
 

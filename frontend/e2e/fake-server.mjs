@@ -17,7 +17,12 @@ import { fakeSettings } from './fake-settings.mjs';
 const dist = fileURLToPath(new URL('../dist/', import.meta.url));
 const GiB = 2 ** 30;
 const stepMs = 12;
-const types = { '.html': 'text/html', '.js': 'text/javascript', '.css': 'text/css', '.svg': 'image/svg+xml' };
+const types = {
+  '.html': 'text/html',
+  '.js': 'text/javascript',
+  '.css': 'text/css',
+  '.svg': 'image/svg+xml',
+};
 // What app/control sends with the pages.
 const policy =
   "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; object-src 'none'; base-uri 'none'; " +
@@ -36,12 +41,19 @@ export async function startFakeServer(port = 0, many = { models: 0, conversation
   const cache = fakeCache(many.conversations);
   const settings = fakeSettings();
   const history = Array.from({ length: 90 }, (_, i) => sample(Date.now() - (90 - i) * 5000, i));
-  const models = fakeModels(engine, many.models, () => state().roomBytes, (changes) => {
-    tell();
-    for (const response of listeners) response.write(`event: models\ndata: ${JSON.stringify({ changes })}\n\n`);
-  });
+  const models = fakeModels(
+    engine,
+    many.models,
+    () => state().roomBytes,
+    (changes) => {
+      tell();
+      for (const response of listeners)
+        response.write(`event: models\ndata: ${JSON.stringify({ changes })}\n\n`);
+    },
+  );
   const chats = fakeChats((version) => {
-    for (const response of listeners) response.write(`event: chats\ndata: ${JSON.stringify({ version })}\n\n`);
+    for (const response of listeners)
+      response.write(`event: chats\ndata: ${JSON.stringify({ version })}\n\n`);
   });
   let address = '';
   let served = 0;
@@ -50,36 +62,64 @@ export async function startFakeServer(port = 0, many = { models: 0, conversation
 
   function sample(at, i) {
     const busy = i % 40 > 22;
-    return { at, decode: busy ? 70 + 10 * Math.sin(i) : 0, prefill: 0, memoryBytes: (0.31 + i / 4000) * GiB };
+    return {
+      at,
+      decode: busy ? 70 + 10 * Math.sin(i) : 0,
+      prefill: 0,
+      memoryBytes: (0.31 + i / 4000) * GiB,
+    };
   }
 
   function state() {
     const on = engine.status === 'ready' || engine.status === 'busy';
     const loaded = on ? 1 : 0;
     const parts = [
-      ['weights', 0.011 * loaded], ['kv_used', 0.05 * requests.size], ['kv_kept', 0.25 * loaded],
-      ['state', 0.01 * loaded], ['scratch', 0.06 * loaded], ['headroom', 0.06], ['other', 9.4],
+      ['weights', 0.011 * loaded],
+      ['kv_used', 0.05 * requests.size],
+      ['kv_kept', 0.25 * loaded],
+      ['state', 0.01 * loaded],
+      ['scratch', 0.06 * loaded],
+      ['headroom', 0.06],
+      ['other', 9.4],
     ];
     const free = 24 - parts.reduce((sum, [, size]) => sum + size, 0);
     const segments = [...parts, ['free', free]].map(([kind, size]) => ({
       kind,
       bytes: Math.round(size * GiB),
-      source: kind === 'other' || kind === 'free' ? 'reported' : kind === 'scratch' ? 'estimated' : 'measured',
+      source:
+        kind === 'other' || kind === 'free'
+          ? 'reported'
+          : kind === 'scratch'
+            ? 'estimated'
+            : 'measured',
     }));
     return {
       version: '0.0.0-fake',
       engine: {
         ...engine,
         status: engine.status === 'ready' && requests.size > 0 ? 'busy' : engine.status,
-        device: 'CPU, fake', contextTokens: 32768, cacheFormat: 'f16', stateFormat: 'f32', error: null, notice: null,
+        device: 'CPU, fake',
+        contextTokens: 32768,
+        cacheFormat: 'f16',
+        stateFormat: 'f32',
+        error: null,
+        notice: null,
       },
       endpoint: { url: `${address}/v1`, uiUrl: `${address}/` },
       memory: {
-        totalBytes: 24 * GiB, availableBytes: free * GiB, headroomBytes: (free - 1.5) * GiB,
-        wiredLimitBytes: 0, untouchedBytes: 0, segments,
+        totalBytes: 24 * GiB,
+        availableBytes: free * GiB,
+        headroomBytes: (free - 1.5) * GiB,
+        wiredLimitBytes: 0,
+        untouchedBytes: 0,
+        segments,
       },
       cache: cache.stats(),
-      speed: { decodeTokensPerSecond: decodeNow(), prefillTokensPerSecond: requests.size > 0 ? 1204 : 0, history },
+      speed: {
+        decodeTokensPerSecond: decodeNow(),
+        prefillTokensPerSecond: requests.size > 0 ? 1204 : 0,
+        history,
+      },
       power: { source: 'mains', heat: 'nominal', measures: [] },
       requests: [...requests.values()].map(({ abort, ...request }) => request),
       lastFinished: cache.finished[0]?.id ?? '',
@@ -119,11 +159,20 @@ export async function startFakeServer(port = 0, many = { models: 0, conversation
       response.writeHead(200, { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-cache' });
       listeners.add(response);
       response.on('close', () => listeners.delete(response));
-      return void response.write(`event: state\ndata: ${JSON.stringify(state())}\n\nevent: chats\ndata: {"version":${chats.version()}}\n\n`);
+      return void response.write(
+        `event: state\ndata: ${JSON.stringify(state())}\n\nevent: chats\ndata: {"version":${chats.version()}}\n\n`,
+      );
     }
     if (path.startsWith('/api/chats')) {
-      const [status, document] = chats.answer(request.method, path, url.searchParams, request.method === 'PUT' ? await body(request) : {});
-      return document === null ? response.writeHead(status).end() : json(response, status, document);
+      const [status, document] = chats.answer(
+        request.method,
+        path,
+        url.searchParams,
+        request.method === 'PUT' ? await body(request) : {},
+      );
+      return document === null
+        ? response.writeHead(status).end()
+        : json(response, status, document);
     }
     if (path === '/api/engine/start') {
       const { model: id } = await body(request);
@@ -136,15 +185,38 @@ export async function startFakeServer(port = 0, many = { models: 0, conversation
       return json(response, 200, state());
     }
     if (/^\/api\/(cache|settings\/cache|requests\/recent)/.test(path)) {
-      const [status, document] = cache.answer(request.method, path, url.searchParams, request.method === 'GET' ? {} : await body(request));
-      return document === null ? response.writeHead(status).end() : json(response, status, document);
+      const [status, document] = cache.answer(
+        request.method,
+        path,
+        url.searchParams,
+        request.method === 'GET' ? {} : await body(request),
+      );
+      return document === null
+        ? response.writeHead(status).end()
+        : json(response, status, document);
     }
     if (/^\/api\/(models|memory)/.test(path)) {
-      const answered = models.answer(request.method, path, url.searchParams, request.method === 'GET' ? {} : await body(request));
-      if (answered) return answered[1] === null ? response.writeHead(answered[0]).end() : json(response, ...answered);
+      const answered = models.answer(
+        request.method,
+        path,
+        url.searchParams,
+        request.method === 'GET' ? {} : await body(request),
+      );
+      if (answered)
+        return answered[1] === null
+          ? response.writeHead(answered[0]).end()
+          : json(response, ...answered);
     }
     if (/^\/api\/(settings|logs)$/.test(path)) {
-      return json(response, ...settings(request.method, path, url.searchParams, request.method === 'GET' ? {} : await body(request)));
+      return json(
+        response,
+        ...settings(
+          request.method,
+          path,
+          url.searchParams,
+          request.method === 'GET' ? {} : await body(request),
+        ),
+      );
     }
     const cancel = /^\/api\/requests\/([^/]+)\/cancel$/.exec(path);
     if (cancel) {
@@ -156,7 +228,8 @@ export async function startFakeServer(port = 0, many = { models: 0, conversation
 
   async function chat(request, response) {
     const asked = await body(request);
-    if (engine.status !== 'ready') return json(response, 503, error('no_model', 'No model is running.'));
+    if (engine.status !== 'ready')
+      return json(response, 503, error('no_model', 'No model is running.'));
     const question = asked.messages.at(-1).content;
     const { thoughts, answer } = reply(question, asked.chat_template_kwargs?.enable_thinking);
     const promptTokens = Math.ceil(question.length / 4) + 12;
@@ -168,17 +241,33 @@ export async function startFakeServer(port = 0, many = { models: 0, conversation
     const id = `chatcmpl-${++served}`;
     if (!asked.stream) {
       const message = { role: 'assistant', content: answer.join('') };
-      return json(response, 200, { id, object: 'chat.completion', choices: [{ index: 0, message, finish_reason: 'stop' }], usage });
+      return json(response, 200, {
+        id,
+        object: 'chat.completion',
+        choices: [{ index: 0, message, finish_reason: 'stop' }],
+        usage,
+      });
     }
     let aborted = false;
     const running = {
-      id, model: asked.model, phase: 'prefill', promptTokens, promptDoneTokens: 0, cachedTokens: 8,
-      generatedTokens: 0, tokensPerSecond: 0, startedAt: Date.now(), abort: () => (aborted = true),
+      id,
+      model: asked.model,
+      phase: 'prefill',
+      promptTokens,
+      promptDoneTokens: 0,
+      cachedTokens: 8,
+      generatedTokens: 0,
+      tokensPerSecond: 0,
+      startedAt: Date.now(),
+      abort: () => (aborted = true),
     };
     requests.set(id, running);
     response.on('close', () => (aborted = true));
     response.writeHead(200, { 'Content-Type': 'text/event-stream' });
-    const send = (fields) => response.write(`data: ${JSON.stringify({ id, object: 'chat.completion.chunk', ...fields })}\n\n`);
+    const send = (fields) =>
+      response.write(
+        `data: ${JSON.stringify({ id, object: 'chat.completion.chunk', ...fields })}\n\n`,
+      );
     const delta = (fields) => send({ choices: [{ index: 0, delta: fields, finish_reason: null }] });
 
     for (let done = 0; done < promptTokens && !aborted; done += 32) {
@@ -186,7 +275,11 @@ export async function startFakeServer(port = 0, many = { models: 0, conversation
       response.write(`: keepalive ${done}/${promptTokens}\n\n`);
       await sleep(stepMs);
     }
-    Object.assign(running, { phase: 'decode', promptDoneTokens: promptTokens, tokensPerSecond: 1000 / stepMs });
+    Object.assign(running, {
+      phase: 'decode',
+      promptDoneTokens: promptTokens,
+      tokensPerSecond: 1000 / stepMs,
+    });
     for (const text of thoughts) {
       if (aborted) break;
       delta({ reasoning_content: text, reasoning: text });
@@ -236,7 +329,9 @@ function reply(question, thinking) {
   const pieces = (text) => text.match(/\s*\S+/g) ?? [];
   const sum = /(\d+) - (\d+)/.exec(question);
   const answer = sum ? `${sum[1]} - ${sum[2]} = ${sum[1] - sum[2]}.` : question;
-  const thought = sum ? `Start at ${sum[1]} and take away ${sum[2]}. That leaves ${sum[1] - sum[2]}.` : 'I repeat it.';
+  const thought = sum
+    ? `Start at ${sum[1]} and take away ${sum[2]}. That leaves ${sum[1] - sum[2]}.`
+    : 'I repeat it.';
   return { answer: pieces(answer), thoughts: thinking ? pieces(thought) : [] };
 }
 
@@ -245,7 +340,9 @@ async function pages(request, response, path) {
   try {
     const bytes = await readFile(file);
     response.setHeader('Content-Security-Policy', policy);
-    response.writeHead(200, { 'Content-Type': types[extname(file)] ?? 'application/octet-stream' }).end(bytes);
+    response
+      .writeHead(200, { 'Content-Type': types[extname(file)] ?? 'application/octet-stream' })
+      .end(bytes);
   } catch {
     json(response, 404, error('not_found', `No such page: ${path}`));
   }

@@ -2,12 +2,37 @@
 
 export function fakeSettings() {
   let kept = {
-    port: 11811, apiKey: '', allowHosts: [], modelFolders: [], importFolder: '', launch: '', defaultModel: '', restMinutes: 0, logLevel: 'info',
-    startAtLogin: false, notifications: true, welcomed: true, path: '/home/you/.config/headroom/settings.json', fixed: ['port'], pending: [],
+    port: 11811,
+    apiKey: '',
+    allowHosts: [],
+    modelFolders: [],
+    importFolder: '',
+    launch: '',
+    defaultModel: '',
+    restMinutes: 0,
+    logLevel: 'info',
+    startAtLogin: false,
+    notifications: true,
+    welcomed: true,
+    path: '/home/you/.config/headroom/settings.json',
+    fixed: ['port'],
+    pending: [],
   };
   const lines = [
-    { number: 1, at: Date.now() - 9000, level: 'INFO', message: 'loading', fields: 'model=headroom-demo' },
-    { number: 2, at: Date.now() - 8000, level: 'INFO', message: 'model loaded', fields: 'model=headroom-demo seconds=0.3' },
+    {
+      number: 1,
+      at: Date.now() - 9000,
+      level: 'INFO',
+      message: 'loading',
+      fields: 'model=headroom-demo',
+    },
+    {
+      number: 2,
+      at: Date.now() - 8000,
+      level: 'INFO',
+      message: 'model loaded',
+      fields: 'model=headroom-demo seconds=0.3',
+    },
   ];
 
   /** [status, document] of a request, or null where there is no such address. */

@@ -6,7 +6,11 @@ import OpenAI from 'openai';
 import { openServer } from './server.mjs';
 
 const server = await openServer();
-const client = new OpenAI({ baseURL: new URL('/v1', server.url).href, apiKey: 'none needed', maxRetries: 0 });
+const client = new OpenAI({
+  baseURL: new URL('/v1', server.url).href,
+  apiKey: 'none needed',
+  maxRetries: 0,
+});
 const question = { messages: [{ role: 'user', content: 'What is a KV cache?' }], temperature: 0 };
 
 const checks = {
@@ -21,7 +25,10 @@ const checks = {
     const whole = await client.chat.completions.create(question);
     assert.equal(whole.choices[0].finish_reason, 'stop');
     assert.ok(whole.choices[0].message.content.length > 20, whole.choices[0].message.content);
-    const stream = client.chat.completions.stream({ ...question, stream_options: { include_usage: true } });
+    const stream = client.chat.completions.stream({
+      ...question,
+      stream_options: { include_usage: true },
+    });
     const answer = await stream.finalChatCompletion();
     assert.equal(answer.choices[0].message.content, whole.choices[0].message.content);
     assert.deepEqual(answer.usage.completion_tokens, whole.usage.completion_tokens);
@@ -42,36 +49,66 @@ const checks = {
       reasoning += choices[0]?.delta.reasoning_content ?? '';
       assert.equal(choices[0]?.delta.reasoning, choices[0]?.delta.reasoning_content);
     }
-    assert.ok(content.length > 0 && reasoning.length > 0, `content ${content}, reasoning ${reasoning}`);
+    assert.ok(
+      content.length > 0 && reasoning.length > 0,
+      `content ${content}, reasoning ${reasoning}`,
+    );
     assert.ok(!/<\/?think>/.test(content + reasoning));
   },
 
   async 'calls a tool and answers with its result'() {
-    const parameters = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] };
-    const tools = [{ type: 'function', function: { name: 'get_time', description: 'Get the local time in a city.', parameters } }];
+    const parameters = {
+      type: 'object',
+      properties: { city: { type: 'string' } },
+      required: ['city'],
+    };
+    const tools = [
+      {
+        type: 'function',
+        function: { name: 'get_time', description: 'Get the local time in a city.', parameters },
+      },
+    ];
     const messages = [{ role: 'user', content: 'Tell me the time in Boston.' }];
     const ask = (q) => client.chat.completions.create({ ...question, tools, messages, ...q });
     const { choices } = await ask({});
     assert.equal(choices[0].finish_reason, 'tool_calls');
     assert.equal(choices[0].message.content, null);
     const [call, ...more] = choices[0].message.tool_calls;
-    assert.deepEqual([call.type, call.function.name, JSON.parse(call.function.arguments), more], ['function', 'get_time', { city: 'Boston' }, []]);
+    assert.deepEqual(
+      [call.type, call.function.name, JSON.parse(call.function.arguments), more],
+      ['function', 'get_time', { city: 'Boston' }, []],
+    );
 
     const stream = client.chat.completions.stream({ ...question, tools, messages });
     const streamed = (await stream.finalChatCompletion()).choices[0];
     assert.equal(streamed.finish_reason, 'tool_calls');
     assert.ok(!streamed.message.content, streamed.message.content);
-    assert.deepEqual(streamed.message.tool_calls.map((c) => c.function.arguments), [call.function.arguments]);
+    assert.deepEqual(
+      streamed.message.tool_calls.map((c) => c.function.arguments),
+      [call.function.arguments],
+    );
 
-    messages.push(choices[0].message, { role: 'tool', tool_call_id: call.id, content: '{"time": "01:54"}' });
+    messages.push(choices[0].message, {
+      role: 'tool',
+      tool_call_id: call.id,
+      content: '{"time": "01:54"}',
+    });
     const answer = (await ask({})).choices[0];
     assert.equal(answer.message.content, 'It is 01:54 in Boston.');
     assert.equal(answer.finish_reason, 'stop');
-    await assert.rejects(ask({ tool_choice: 'required' }), (error) => error.status === 400 && error.param === 'tool_choice');
+    await assert.rejects(
+      ask({ tool_choice: 'required' }),
+      (error) => error.status === 400 && error.param === 'tool_choice',
+    );
   },
 
   async 'gives probabilities'() {
-    const answer = await client.chat.completions.create({ ...question, logprobs: true, top_logprobs: 3, max_completion_tokens: 8 });
+    const answer = await client.chat.completions.create({
+      ...question,
+      logprobs: true,
+      top_logprobs: 3,
+      max_completion_tokens: 8,
+    });
     assert.equal(answer.choices[0].finish_reason, 'length');
     for (const token of answer.choices[0].logprobs.content) {
       assert.equal(token.top_logprobs.length, 3);
@@ -83,34 +120,48 @@ const checks = {
     const q = { model: question.model, prompt: 'The KV cache', max_tokens: 8, temperature: 0 };
     const whole = await client.completions.create(q);
     let text = '';
-    for await (const chunk of await client.completions.create({ ...q, stream: true })) text += chunk.choices[0]?.text ?? '';
+    for await (const chunk of await client.completions.create({ ...q, stream: true }))
+      text += chunk.choices[0]?.text ?? '';
     assert.equal(text, whole.choices[0].text);
   },
 
   async 'stops when the client leaves'() {
-    const stream = await client.chat.completions.create({ ...question, stream: true, logit_bias: {} });
+    const stream = await client.chat.completions.create({
+      ...question,
+      stream: true,
+      logit_bias: {},
+    });
     for await (const _ of stream) break; // leaving the loop closes the connection
     const after = await client.chat.completions.create({ ...question, max_tokens: 1 });
     assert.equal(after.usage.completion_tokens, 1);
   },
 
   async 'says what is wrong'() {
-    await assert.rejects(client.chat.completions.create({ ...question, model: 'gpt-4' }), (error) => {
-      assert.ok(error instanceof OpenAI.NotFoundError);
-      assert.equal(error.code, 'model_not_found');
-      return true;
-    });
-    await assert.rejects(client.chat.completions.create({ ...question, temperature: 3 }), (error) => {
-      assert.ok(error instanceof OpenAI.BadRequestError);
-      assert.equal(error.param, 'temperature');
-      return true;
-    });
+    await assert.rejects(
+      client.chat.completions.create({ ...question, model: 'gpt-4' }),
+      (error) => {
+        assert.ok(error instanceof OpenAI.NotFoundError);
+        assert.equal(error.code, 'model_not_found');
+        return true;
+      },
+    );
+    await assert.rejects(
+      client.chat.completions.create({ ...question, temperature: 3 }),
+      (error) => {
+        assert.ok(error instanceof OpenAI.BadRequestError);
+        assert.equal(error.param, 'temperature');
+        return true;
+      },
+    );
     const long = 'word '.repeat(40_000);
-    await assert.rejects(client.completions.create({ model: question.model, prompt: long }), (error) => {
-      assert.equal(error.code, 'context_length_exceeded');
-      assert.match(error.message, /\d{5} tokens, the context holds 32768/);
-      return true;
-    });
+    await assert.rejects(
+      client.completions.create({ model: question.model, prompt: long }),
+      (error) => {
+        assert.equal(error.code, 'context_length_exceeded');
+        assert.match(error.message, /\d{5} tokens, the context holds 32768/);
+        return true;
+      },
+    );
   },
 };
 

@@ -15,7 +15,9 @@ const out = process.env.SCREENSHOTS || fileURLToPath(new URL('../.e2e/', import.
 await mkdir(out, { recursive: true });
 
 const installed =
-  process.platform === 'darwin' ? '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome' : '/usr/bin/chromium';
+  process.platform === 'darwin'
+    ? '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome'
+    : '/usr/bin/chromium';
 
 const server = await openServer();
 let browser;
@@ -24,11 +26,20 @@ try {
   browser = await chromium.launch({
     executablePath: process.env.CHROMIUM || installed,
     args: [
-      '--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run',
-      '--disable-background-networking', '--disable-component-update', '--disable-sync',
+      '--headless',
+      '--no-sandbox',
+      '--disable-gpu',
+      '--disable-quic',
+      '--no-first-run',
+      '--disable-background-networking',
+      '--disable-component-update',
+      '--disable-sync',
     ],
   });
-  const context = await browser.newContext({ viewport: { width: 1100, height: 720 }, colorScheme: 'light' });
+  const context = await browser.newContext({
+    viewport: { width: 1100, height: 720 },
+    colorScheme: 'light',
+  });
   await context.grantPermissions(['clipboard-read', 'clipboard-write']);
   const page = await context.newPage();
   page.setDefaultTimeout(20_000);
@@ -48,7 +59,9 @@ try {
       const skipped = await step(tools);
       if (problems.length > 0) throw new Error(problems.splice(0).join('\n'));
       const seconds = ((performance.now() - started) / 1000).toFixed(1);
-      console.log(typeof skipped === 'string' ? `skip  ${name}: ${skipped}` : `ok    ${name} (${seconds} s)`);
+      console.log(
+        typeof skipped === 'string' ? `skip  ${name}: ${skipped}` : `ok    ${name} (${seconds} s)`,
+      );
     } catch (cause) {
       failed++;
       problems.length = 0;
@@ -72,7 +85,8 @@ function watchPage(page, origin) {
   });
   page.on('request', (request) => {
     const url = request.url();
-    if (!url.startsWith(origin) && !url.startsWith('data:')) problems.push(`request to elsewhere: ${url}`);
+    if (!url.startsWith(origin) && !url.startsWith('data:'))
+      problems.push(`request to elsewhere: ${url}`);
   });
   return problems;
 }

@@ -22,12 +22,25 @@ export async function openServer() {
   const { HEADROOM_URL, HEADROOM_BIN } = process.env;
   if (process.argv.includes('--fake')) {
     const fake = await startFakeServer();
-    return { name: 'e2e/fake-server.mjs', url: fake.url, kill: fake.close, finishDownload: fake.finishDownload };
+    return {
+      name: 'e2e/fake-server.mjs',
+      url: fake.url,
+      kill: fake.close,
+      finishDownload: fake.finishDownload,
+    };
   }
-  if (HEADROOM_URL) return { name: 'the server at HEADROOM_URL', url: HEADROOM_URL, kill: null, finishDownload: null };
+  if (HEADROOM_URL)
+    return {
+      name: 'the server at HEADROOM_URL',
+      url: HEADROOM_URL,
+      kill: null,
+      finishDownload: null,
+    };
   const path = HEADROOM_BIN || fileURLToPath(new URL('../../bin/headroom', import.meta.url));
   if (!existsSync(path)) {
-    throw new Error(`no server at ${path}: run \`make build\`, set HEADROOM_BIN or HEADROOM_URL, or pass --fake`);
+    throw new Error(
+      `no server at ${path}: run \`make build\`, set HEADROOM_BIN or HEADROOM_URL, or pass --fake`,
+    );
   }
   return startBinary(path);
 }
@@ -36,7 +49,8 @@ const demo = fileURLToPath(new URL('../../app/demo/model/', import.meta.url));
 
 /** Copies of the demo model in the Hugging Face cache of that home, one of them without its weights yet; returns how that one is finished. */
 async function plantModels(home) {
-  const folder = (name) => join(home, '.cache/huggingface/hub', `models--mlx-community--${name}`, 'snapshots/c0ffee');
+  const folder = (name) =>
+    join(home, '.cache/huggingface/hub', `models--mlx-community--${name}`, 'snapshots/c0ffee');
   await mkdir(folder('Tiny-Qwen-4bit'), { recursive: true });
   await cp(demo, folder('Tiny-Qwen-4bit'), { recursive: true });
   const half = folder('Half-Here-8bit');
@@ -51,9 +65,18 @@ async function plantModels(home) {
 /** The server has a home of its own: the tests change settings, forget conversations and remove models. */
 export async function startBinary(path, plant = plantModels) {
   const home = await mkdtemp(join(tmpdir(), 'headroom-e2e-home-'));
-  const env = { ...process.env, HOME: home, XDG_CONFIG_HOME: join(home, 'config'), XDG_CACHE_HOME: join(home, 'cache'), XDG_DATA_HOME: join(home, 'data') };
+  const env = {
+    ...process.env,
+    HOME: home,
+    XDG_CONFIG_HOME: join(home, 'config'),
+    XDG_CACHE_HOME: join(home, 'cache'),
+    XDG_DATA_HOME: join(home, 'data'),
+  };
   const finishDownload = await plant(home);
-  const child = spawn(path, ['serve', '--host', '127.0.0.1', '--port', '0'], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(path, ['serve', '--host', '127.0.0.1', '--port', '0'], {
+    env,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
   const said = [];
   const kill = async () => {
     if (child.exitCode === null && child.signalCode === null) {
@@ -67,7 +90,10 @@ export async function startBinary(path, plant = plantModels) {
   };
   const url = await new Promise((resolve, reject) => {
     const fail = (why) => reject(new Error(`${path} serve ${why}. It said:\n${said.join('\n')}`));
-    const timer = setTimeout(() => fail(`printed no "web UI:" line within ${startMs / 1000} s`), startMs);
+    const timer = setTimeout(
+      () => fail(`printed no "web UI:" line within ${startMs / 1000} s`),
+      startMs,
+    );
     for (const stream of [child.stdout, child.stderr]) {
       createInterface({ input: stream }).on('line', (line) => {
         said.push(line);
@@ -84,5 +110,14 @@ export async function startBinary(path, plant = plantModels) {
     await kill();
     throw cause;
   });
-  return { name: path, url, kill, finishDownload, chats: process.platform === 'darwin' ? join(home, 'Library/Application Support/Headroom/chats') : join(home, 'data/headroom/chats') };
+  return {
+    name: path,
+    url,
+    kill,
+    finishDownload,
+    chats:
+      process.platform === 'darwin'
+        ? join(home, 'Library/Application Support/Headroom/chats')
+        : join(home, 'data/headroom/chats'),
+  };
 }

@@ -21,12 +21,16 @@ const headWidth = 128;
 /** Writes one of these into a folder; missing leaves out the weights, as a download under way does. */
 export async function writeModel(folder, shape, tokenizerFrom, { missing = false } = {}) {
   await mkdir(folder, { recursive: true });
-  for (const name of ['tokenizer.json', 'tokenizer_config.json', 'chat_template.jinja']) await cp(join(tokenizerFrom, name), join(folder, name));
+  for (const name of ['tokenizer.json', 'tokenizer_config.json', 'chat_template.jinja'])
+    await cp(join(tokenizerFrom, name), join(folder, name));
   await writeFile(join(folder, 'config.json'), JSON.stringify(config(shape), null, 2));
   const [header, bytes] = weights(shape);
   const length = Buffer.alloc(8);
   length.writeBigUInt64LE(BigInt(header.length));
-  const file = await open(join(folder, missing ? 'model.safetensors.part' : 'model.safetensors'), 'w');
+  const file = await open(
+    join(folder, missing ? 'model.safetensors.part' : 'model.safetensors'),
+    'w',
+  );
   await file.write(Buffer.concat([length, header]));
   await file.truncate(8 + header.length + bytes);
   await file.close();
@@ -34,9 +38,21 @@ export async function writeModel(folder, shape, tokenizerFrom, { missing = false
 
 function config({ layers, hidden, inner, heads, tied }) {
   return {
-    architectures: ['Qwen3ForCausalLM'], model_type: 'qwen3', hidden_size: hidden, intermediate_size: inner, num_hidden_layers: layers,
-    num_attention_heads: heads, num_key_value_heads: keyHeads, head_dim: headWidth, vocab_size: vocabulary, rms_norm_eps: 1e-6, rope_theta: 1e6,
-    max_position_embeddings: 40_960, tie_word_embeddings: tied, attention_bias: false, hidden_act: 'silu',
+    architectures: ['Qwen3ForCausalLM'],
+    model_type: 'qwen3',
+    hidden_size: hidden,
+    intermediate_size: inner,
+    num_hidden_layers: layers,
+    num_attention_heads: heads,
+    num_key_value_heads: keyHeads,
+    head_dim: headWidth,
+    vocab_size: vocabulary,
+    rms_norm_eps: 1e-6,
+    rope_theta: 1e6,
+    max_position_embeddings: 40_960,
+    tie_word_embeddings: tied,
+    attention_bias: false,
+    hidden_act: 'silu',
     quantization: { group_size: group, bits: 4, mode: 'affine' },
   };
 }

@@ -11,14 +11,20 @@ const demo = fileURLToPath(new URL('../../app/demo/model/', import.meta.url));
 const real = (server) => server.kill && !server.name.includes('fake');
 
 async function toModels(page) {
-  await page.getByRole('navigation', { name: 'Pages' }).getByRole('button', { name: 'Models' }).click();
+  await page
+    .getByRole('navigation', { name: 'Pages' })
+    .getByRole('button', { name: 'Models' })
+    .click();
 }
 
 /** A picture of what is shown, in both themes, and no fault that shuts anybody out, in a small window too. */
 export async function look(page, shot, name) {
   for (const theme of ['dark', 'light']) {
     await page.emulateMedia({ colorScheme: theme });
-    for (const size of [{ width: 760, height: 560 }, { width: 1100, height: 720 }]) {
+    for (const size of [
+      { width: 760, height: 560 },
+      { width: 1100, height: 720 },
+    ]) {
       await page.setViewportSize(size);
       assert.deepEqual(await accessibilityFaults(page), [], `${name}, ${theme}, ${size.width} px`);
     }
@@ -27,58 +33,73 @@ export async function look(page, shot, name) {
 }
 
 export const transferSteps = [
-  ['a model from the hub: searched, stopped, gone on with, and announced', async ({ page, server, shot }) => {
-    if (!real(server)) return 'needs a server of our own';
-    const hub = await startHub('tiny/From-The-Hub-4bit');
-    try {
-      await toModels(page);
-      await page.getByRole('button', { name: 'Download…' }).click();
-      await page.getByText('Hub and token').click();
-      await page.getByLabel('Address of a mirror').fill(hub.url);
-      await page.getByRole('button', { name: 'Use', exact: true }).click();
-      await page.getByText(`Models come from ${hub.url}`).waitFor();
-      await page.getByLabel('Search the hub').fill('hub');
-      await page.keyboard.press('Enter');
-      await page.getByRole('button', { name: 'Files', exact: true }).click();
-      await page.getByRole('checkbox', { name: /model\.safetensors/ }).waitFor();
-      await look(page, shot, 'download');
-      await page.getByRole('button', { name: 'Download tiny/From-The-Hub-4bit' }).click();
-      const job = page.getByTestId('job');
-      await job.getByText(/ MB of /).waitFor();
-      await job.getByRole('button', { name: 'Stop', exact: true }).click();
-      await job.getByText(/^Stopped at /).waitFor();
-      await look(page, shot, 'download-stopped');
-      await job.getByRole('button', { name: 'Go on' }).click();
-      await page.getByTestId('arrival').getByText('From-The-Hub-4bit is here').waitFor();
-      await job.getByText(/, checked$/).waitFor();
-      await page.getByRole('button', { name: 'Dismiss: tiny/From-The-Hub-4bit' }).click();
-      await page.getByRole('button', { name: 'Dismiss: From-The-Hub-4bit' }).click();
-    } finally {
-      hub.close();
-    }
-  }],
+  [
+    'a model from the hub: searched, stopped, gone on with, and announced',
+    async ({ page, server, shot }) => {
+      if (!real(server)) return 'needs a server of our own';
+      const hub = await startHub('tiny/From-The-Hub-4bit');
+      try {
+        await toModels(page);
+        await page.getByRole('button', { name: 'Download…' }).click();
+        await page.getByText('Hub and token').click();
+        await page.getByLabel('Address of a mirror').fill(hub.url);
+        await page.getByRole('button', { name: 'Use', exact: true }).click();
+        await page.getByText(`Models come from ${hub.url}`).waitFor();
+        await page.getByLabel('Search the hub').fill('hub');
+        await page.keyboard.press('Enter');
+        await page.getByRole('button', { name: 'Files', exact: true }).click();
+        await page.getByRole('checkbox', { name: /model\.safetensors/ }).waitFor();
+        await look(page, shot, 'download');
+        await page.getByRole('button', { name: 'Download tiny/From-The-Hub-4bit' }).click();
+        const job = page.getByTestId('job');
+        await job.getByText(/ MB of /).waitFor();
+        await job.getByRole('button', { name: 'Stop', exact: true }).click();
+        await job.getByText(/^Stopped at /).waitFor();
+        await look(page, shot, 'download-stopped');
+        await job.getByRole('button', { name: 'Go on' }).click();
+        await page.getByTestId('arrival').getByText('From-The-Hub-4bit is here').waitFor();
+        await job.getByText(/, checked$/).waitFor();
+        await page.getByRole('button', { name: 'Dismiss: tiny/From-The-Hub-4bit' }).click();
+        await page.getByRole('button', { name: 'Dismiss: From-The-Hub-4bit' }).click();
+      } finally {
+        hub.close();
+      }
+    },
+  ],
 
-  ['a folder is imported, and what is none is refused with the reason', async ({ page, server, shot }) => {
-    if (!real(server)) return 'needs a server of our own';
-    const folder = await mkdtemp(join(tmpdir(), 'headroom-e2e-import-'));
-    try {
-      await cp(demo, join(folder, "Ada's \"own\" model"), { recursive: true });
-      await toModels(page);
-      await page.getByRole('button', { name: 'Import…' }).click();
-      const path = page.getByLabel("Path of a model's folder");
-      await path.fill(join(folder, 'nothing'));
-      await page.keyboard.press('Enter');
-      await page.getByTestId('import-item').getByText(/there is no such file or folder/i).waitFor();
-      await path.fill(folder);
-      await page.keyboard.press('Enter');
-      await page.getByTestId('import-item').getByText('Ada\'s "own" model').waitFor();
-      await look(page, shot, 'import');
-      await page.getByRole('button', { name: /^Copy 1 model, / }).click();
-      await page.getByTestId('job').getByText(/, checked$/).waitFor();
-      await page.getByRole('button', { name: /^Dismiss: Ada's/ }).first().click();
-      await page.getByTestId('job').waitFor({ state: 'detached' });
-    } finally {
-      await rm(folder, { recursive: true, force: true });
-    }
-  }],
+  [
+    'a folder is imported, and what is none is refused with the reason',
+    async ({ page, server, shot }) => {
+      if (!real(server)) return 'needs a server of our own';
+      const folder = await mkdtemp(join(tmpdir(), 'headroom-e2e-import-'));
+      try {
+        await cp(demo, join(folder, 'Ada\'s "own" model'), { recursive: true });
+        await toModels(page);
+        await page.getByRole('button', { name: 'Import…' }).click();
+        const path = page.getByLabel("Path of a model's folder");
+        await path.fill(join(folder, 'nothing'));
+        await page.keyboard.press('Enter');
+        await page
+          .getByTestId('import-item')
+          .getByText(/there is no such file or folder/i)
+          .waitFor();
+        await path.fill(folder);
+        await page.keyboard.press('Enter');
+        await page.getByTestId('import-item').getByText('Ada\'s "own" model').waitFor();
+        await look(page, shot, 'import');
+        await page.getByRole('button', { name: /^Copy 1 model, / }).click();
+        await page
+          .getByTestId('job')
+          .getByText(/, checked$/)
+          .waitFor();
+        await page
+          .getByRole('button', { name: /^Dismiss: Ada's/ })
+          .first()
+          .click();
+        await page.getByTestId('job').waitFor({ state: 'detached' });
+      } finally {
+        await rm(folder, { recursive: true, force: true });
+      }
+    },
+  ],
 ];

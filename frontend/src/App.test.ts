@@ -22,7 +22,14 @@ beforeEach(() => {
   location.hash = '';
   // jsdom lays nothing out and lacks these two.
   Element.prototype.scrollTo = () => {};
-  vi.stubGlobal('ResizeObserver', class { observe() {} unobserve() {} disconnect() {} });
+  vi.stubGlobal(
+    'ResizeObserver',
+    class {
+      observe() {}
+      unobserve() {}
+      disconnect() {}
+    },
+  );
 });
 
 afterEach(() => {
@@ -40,7 +47,17 @@ async function open(change: (state: ReturnType<typeof fakeState>) => void = () =
   engine = new EngineStore(backend);
   chat = new ChatStore(backend, localStorage);
   document.body.innerHTML = '';
-  app = mount(App, { target: document.body, props: { engine, chat, cache: new CacheStore(backend), settings: new SettingsStore(backend, localStorage), welcome: new WelcomeStore(backend), router: new Router() } });
+  app = mount(App, {
+    target: document.body,
+    props: {
+      engine,
+      chat,
+      cache: new CacheStore(backend),
+      settings: new SettingsStore(backend, localStorage),
+      welcome: new WelcomeStore(backend),
+      router: new Router(),
+    },
+  });
   await pass(0);
 }
 
@@ -49,18 +66,24 @@ async function pass(ms: number) {
   flushSync();
 }
 
-const text = (selector: string) => document.querySelector(selector)?.textContent?.replace(/\s+/g, ' ').trim() ?? '';
+const text = (selector: string) =>
+  document.querySelector(selector)?.textContent?.replace(/\s+/g, ' ').trim() ?? '';
 const byId = (id: string) => text(`[data-testid="${id}"]`);
 
 function button(name: RegExp): HTMLButtonElement {
-  const label = (element: Element) => element.getAttribute('aria-label') ?? element.textContent?.trim() ?? '';
-  const found = [...document.querySelectorAll('button')].find((element) => name.test(label(element)));
+  const label = (element: Element) =>
+    element.getAttribute('aria-label') ?? element.textContent?.trim() ?? '';
+  const found = [...document.querySelectorAll('button')].find((element) =>
+    name.test(label(element)),
+  );
   if (!found) throw new Error(`no button ${name}`);
   return found;
 }
 
 function press(key: string, modifiers: KeyboardEventInit = {}, target: EventTarget = window) {
-  target.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true, cancelable: true, ...modifiers }));
+  target.dispatchEvent(
+    new KeyboardEvent('keydown', { key, bubbles: true, cancelable: true, ...modifiers }),
+  );
   flushSync();
 }
 
@@ -76,7 +99,17 @@ test('what is done on battery is said beside the engine', async () => {
   await open();
   expect(byId('facts')).not.toContain('battery');
   backend.set((state) => {
-    state.power = { source: 'battery', heat: 'nominal', measures: [{ kind: 'rest', title: 'On battery: rests sooner', text: 'On battery, a model that nobody uses for 10 minutes is unloaded.' }] };
+    state.power = {
+      source: 'battery',
+      heat: 'nominal',
+      measures: [
+        {
+          kind: 'rest',
+          title: 'On battery: rests sooner',
+          text: 'On battery, a model that nobody uses for 10 minutes is unloaded.',
+        },
+      ],
+    };
   });
   await pass(10);
   expect(byId('facts')).toContain('On battery: rests sooner');
@@ -86,7 +119,12 @@ test('says that the GPU is not used', async () => {
   await open();
   expect(byId('notice')).toBe('');
   await open((state) => {
-    state.engine.notice = { code: 'internal', message: 'The GPU is not used', why: 'its self-test failed', fix: 'Report it' };
+    state.engine.notice = {
+      code: 'internal',
+      message: 'The GPU is not used',
+      why: 'its self-test failed',
+      fix: 'Report it',
+    };
   });
   await pass(1);
   expect(byId('notice')).toContain('The GPU is not used. Its self-test failed. Report it.');
@@ -96,7 +134,9 @@ test('Overview says what runs and what fills the memory', async () => {
   await open();
   expect(byId('state')).toBe('Ready, Headroom demo');
   expect(byId('headroom')).toBe('8.8 GB');
-  expect(text('[aria-labelledby="headroom-title"] ul')).toMatch(/Weights 4\.1 GB .*Scratch ~410 MB .*Free 9\.8 GB/);
+  expect(text('[aria-labelledby="headroom-title"] ul')).toMatch(
+    /Weights 4\.1 GB .*Scratch ~410 MB .*Free 9\.8 GB/,
+  );
   expect(byId('decode')).toBe('212');
   expect(document.querySelectorAll('[data-testid="request"]')).toHaveLength(2);
   expect(byId('request')).toMatch(/Reading the prompt.*3,072 of 8,192 tokens read 25 % cached/);
@@ -110,7 +150,9 @@ test('the switch stops and starts, and shows the loading', async () => {
   button(/^Start the engine/).click();
   await pass(12);
   expect(byId('state')).toBe('Loading, Headroom demo');
-  expect(document.querySelector('[aria-label="Loading the model"]')?.getAttribute('aria-valuenow')).toBe('25');
+  expect(
+    document.querySelector('[aria-label="Loading the model"]')?.getAttribute('aria-valuenow'),
+  ).toBe('25');
   await pass(1000);
   expect(byId('state')).toBe('Ready, Headroom demo');
   expect(backend.calls).toEqual(['stop', 'start headroom-demo']);
@@ -118,7 +160,12 @@ test('the switch stops and starts, and shows the loading', async () => {
 
 test('a failed action says what, why and what to do, and can be put away', async () => {
   await open();
-  backend.nextError = new HeadroomError({ code: 'does_not_fit', message: 'What.', why: 'Why.', fix: 'Fix.' });
+  backend.nextError = new HeadroomError({
+    code: 'does_not_fit',
+    message: 'What.',
+    why: 'Why.',
+    fix: 'Fix.',
+  });
   button(/^Stop the engine/).click();
   await pass(0);
   expect(text('[role="alert"]')).toMatch(/^What\. Why\. Fix\. Details does_not_fit/);
@@ -129,7 +176,11 @@ test('a failed action says what, why and what to do, and can be put away', async
 
 test('a failed engine offers another try', async () => {
   await open((state) => {
-    state.engine = { ...state.engine, status: 'failed', error: { code: 'bad_file', message: 'What.', why: 'Why.', fix: 'Fix.' } };
+    state.engine = {
+      ...state.engine,
+      status: 'failed',
+      error: { code: 'bad_file', message: 'What.', why: 'Why.', fix: 'Fix.' },
+    };
   });
   expect(byId('state')).toBe('Failed');
   button(/^Try again/).click();
@@ -192,7 +243,9 @@ test('a conversation: prompt progress, answer, figures, kept for next time', asy
   await pass(60);
   expect(byId('answer')).toMatch(/Reading the prompt, \d+ of 512 tokens/);
   await pass(3000);
-  expect(document.querySelector('[data-testid="answer"] blockquote')?.textContent?.trim()).toBe('What is 76 - 27?');
+  expect(document.querySelector('[data-testid="answer"] blockquote')?.textContent?.trim()).toBe(
+    'What is 76 - 27?',
+  );
   expect(byId('stats')).toMatch(/tok\/s\s?\d+ tokens\s?384 of 512 cached\s?first after/);
   expect(backend.asked[0]).toEqual({
     model: 'headroom-demo',
@@ -201,7 +254,12 @@ test('a conversation: prompt progress, answer, figures, kept for next time', asy
     sampling: {},
     tools: [],
   });
-  expect([...backend.chats.kept.values()]).toMatchObject([{ summary: { title: 'What is 76 - 27?' }, messages: [{ role: 'user' }, { role: 'assistant', end: 'stop' }] }]);
+  expect([...backend.chats.kept.values()]).toMatchObject([
+    {
+      summary: { title: 'What is 76 - 27?' },
+      messages: [{ role: 'user' }, { role: 'assistant', end: 'stop' }],
+    },
+  ]);
 });
 
 test('reasoning is folded and is not sent back', async () => {
@@ -238,7 +296,9 @@ test('Retry asks again and drops what followed', async () => {
   await pass(3000);
   await type('Two');
   await pass(3000);
-  [...document.querySelectorAll('button')].find((element) => element.textContent?.trim() === 'Retry')!.click();
+  [...document.querySelectorAll('button')]
+    .find((element) => element.textContent?.trim() === 'Retry')!
+    .click();
   await pass(3000);
   expect(document.querySelectorAll('[data-testid="answer"]')).toHaveLength(1);
   expect(backend.asked[2]?.messages).toEqual([{ role: 'user', content: 'One' }]);
@@ -247,7 +307,12 @@ test('Retry asks again and drops what followed', async () => {
 test('a failed answer says so in the thread, and Retry recovers', async () => {
   await open();
   press('2', { metaKey: true });
-  backend.nextError = new HeadroomError({ code: 'busy', message: 'What.', why: 'Why.', fix: 'Fix.' });
+  backend.nextError = new HeadroomError({
+    code: 'busy',
+    message: 'What.',
+    why: 'Why.',
+    fix: 'Fix.',
+  });
   await type('Hello');
   await pass(100);
   expect(text('[data-testid="answer"] [role="alert"]')).toMatch(/^What\. Why\. Fix\. Retry/);
@@ -260,7 +325,12 @@ test('a failed answer says so in the thread, and Retry recovers', async () => {
 test('an answer cancelled elsewhere is stopped, not failed', async () => {
   await open();
   press('2', { metaKey: true });
-  backend.nextError = new HeadroomError({ code: 'cancelled', message: 'Cancelled.', why: '', fix: '' });
+  backend.nextError = new HeadroomError({
+    code: 'cancelled',
+    message: 'Cancelled.',
+    why: '',
+    fix: '',
+  });
   await type('Hello');
   await pass(100);
   expect(byId('answer')).toMatch(/^Stopped\./);
@@ -270,7 +340,9 @@ test('an answer cancelled elsewhere is stopped, not failed', async () => {
 test('without a model Chat offers to start one, and then can ask', async () => {
   await open((state) => (state.engine = { ...state.engine, status: 'stopped', model: '' }));
   press('2', { metaKey: true });
-  expect(text('.offer')).toMatch(/No model is running Headroom demo needs ~307 MB, 8\.8 GB free\. Start Headroom demo/);
+  expect(text('.offer')).toMatch(
+    /No model is running Headroom demo needs ~307 MB, 8\.8 GB free\. Start Headroom demo/,
+  );
   button(/^Start Headroom demo/).click();
   await pass(1000);
   expect(document.querySelector('.offer')).toBeNull();
@@ -291,7 +363,10 @@ test('the palette finds pages, models and actions by the keyboard alone', async 
   await open();
   press('k', { ctrlKey: true });
   const field = document.querySelector<HTMLInputElement>('[role="combobox"]')!;
-  const options = () => [...document.querySelectorAll('[role="option"]')].map((one) => one.querySelector('.label')!.textContent);
+  const options = () =>
+    [...document.querySelectorAll('[role="option"]')].map(
+      (one) => one.querySelector('.label')!.textContent,
+    );
   const find = (words: string) => {
     field.value = words;
     field.dispatchEvent(new Event('input', { bubbles: true }));
@@ -301,10 +376,15 @@ test('the palette finds pages, models and actions by the keyboard alone', async 
   expect(options().slice(0, 3)).toEqual(['Overview', 'Chat', 'Models']);
   press('ArrowDown', {}, field);
   const active = document.getElementById(field.getAttribute('aria-activedescendant')!)!;
-  expect([active.textContent?.includes('Chat'), active.getAttribute('aria-selected')]).toEqual([true, 'true']);
+  expect([active.textContent?.includes('Chat'), active.getAttribute('aria-selected')]).toEqual([
+    true,
+    'true',
+  ]);
   press('ArrowUp', {}, field);
   press('ArrowUp', {}, field); // round to the last one
-  expect(document.getElementById(field.getAttribute('aria-activedescendant')!)!.textContent).toMatch(/^Start /);
+  expect(
+    document.getElementById(field.getAttribute('aria-activedescendant')!)!.textContent,
+  ).toMatch(/^Start /);
   find('stop');
   expect(options()).toEqual(['Stop the engine']);
   find('nothing like it');
@@ -365,7 +445,13 @@ test('answer settings and tools go with the next question, and calls are shown',
   expect(button(/^Answer settings, changed$/)).toBeTruthy();
   await type('what is it like in Oslo?');
   await pass(2000);
-  expect(backend.asked.at(-1)).toMatchObject({ sampling: { temperature: 0.2 }, tools: [{ type: 'function' }] });
+  expect(backend.asked.at(-1)).toMatchObject({
+    sampling: { temperature: 0.2 },
+    tools: [{ type: 'function' }],
+  });
   expect(text('[data-testid="call"]')).toBe('Asks for weather { "city": "Oslo" }');
-  expect(new ChatStore(backend, localStorage)).toMatchObject({ sampling: { temperature: 0.2 }, tools: [{ type: 'function' }] });
+  expect(new ChatStore(backend, localStorage)).toMatchObject({
+    sampling: { temperature: 0.2 },
+    tools: [{ type: 'function' }],
+  });
 });

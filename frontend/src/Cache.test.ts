@@ -14,7 +14,14 @@ let page: Record<string, unknown> | null = null;
 beforeEach(() => {
   vi.useFakeTimers();
   // jsdom lays nothing out.
-  vi.stubGlobal('ResizeObserver', class { observe() {} unobserve() {} disconnect() {} });
+  vi.stubGlobal(
+    'ResizeObserver',
+    class {
+      observe() {}
+      unobserve() {}
+      disconnect() {}
+    },
+  );
 });
 
 afterEach(() => {
@@ -40,12 +47,17 @@ async function pass(ms: number) {
   flushSync();
 }
 
-const text = (selector: string) => document.querySelector(selector)?.textContent?.replace(/\s+/g, ' ').trim() ?? '';
-const rows = () => [...document.querySelectorAll('[data-testid="kept"]')].map((row) => row.querySelector('.words')?.textContent ?? '');
+const text = (selector: string) =>
+  document.querySelector(selector)?.textContent?.replace(/\s+/g, ' ').trim() ?? '';
+const rows = () =>
+  [...document.querySelectorAll('[data-testid="kept"]')].map(
+    (row) => row.querySelector('.words')?.textContent ?? '',
+  );
 const lists = () => backend.calls.filter((call) => call === 'conversations').length;
 
 function button(name: RegExp, within: ParentNode = document): HTMLButtonElement {
-  const label = (element: Element) => element.getAttribute('aria-label') ?? element.textContent?.trim() ?? '';
+  const label = (element: Element) =>
+    element.getAttribute('aria-label') ?? element.textContent?.trim() ?? '';
   const found = [...within.querySelectorAll('button')].find((element) => name.test(label(element)));
   if (!found) throw new Error(`no button ${name}`);
   return found;
@@ -64,18 +76,26 @@ async function fill(selector: string, value: string, event = 'input') {
 }
 
 async function press(key: string) {
-  document.activeElement!.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true, cancelable: true }));
+  document.activeElement!.dispatchEvent(
+    new KeyboardEvent('keydown', { key, bubbles: true, cancelable: true }),
+  );
   await pass(10);
 }
 
 test('the figures, and what they mean for the drive', async () => {
   await open((b) => (b.state.cache = fakeCache({ writtenBytes: 24e9 })));
   expect(text('[aria-labelledby="cache-title"] header')).toBe('Cache on disk 4.2 GB of 20.0 GB');
-  expect(document.querySelector('[role="meter"]')?.getAttribute('aria-valuetext')).toBe('4.2 GB of 20.0 GB');
-  expect(text('dl')).toMatch(/Read back 48 times 84 % of the looks Time saved 31 min 40 s .*Written today 1\.1 GB of 40\.0 GB/);
+  expect(document.querySelector('[role="meter"]')?.getAttribute('aria-valuetext')).toBe(
+    '4.2 GB of 20.0 GB',
+  );
+  expect(text('dl')).toMatch(
+    /Read back 48 times 84 % of the looks Time saved 31 min 40 s .*Written today 1\.1 GB of 40\.0 GB/,
+  );
   // 24 GB in 12 days on a drive of 494 GB, assumed to stand 200 times that.
   expect(text('[data-testid="wear"]')).toBe('Wear ~730.5 GB a year drive: ~135 years');
-  expect(document.querySelector('[data-testid="wear"]')?.getAttribute('aria-description')).toMatch(/24\.0 GB written in 12 days\. Assumes .*200 times its 494\.0 GB/);
+  expect(document.querySelector('[data-testid="wear"]')?.getAttribute('aria-description')).toMatch(
+    /24\.0 GB written in 12 days\. Assumes .*200 times its 494\.0 GB/,
+  );
 });
 
 test('a first day makes no forecast, but the budget bounds it', async () => {
@@ -86,9 +106,14 @@ test('a first day makes no forecast, but the budget bounds it', async () => {
 test('map, table and details share the choice; the table is sorted and filtered', async () => {
   await open();
   expect(rows()[0]).toMatch(/^Refactor the scheduler/);
-  await click(/^Translate the release notes into German, .*last used today/, document.querySelector('.map')!);
+  await click(
+    /^Translate the release notes into German, .*last used today/,
+    document.querySelector('.map')!,
+  );
   expect(text('tr.selected .words')).toBe('Translate the release notes into German');
-  expect(text('[data-testid="details"]')).toMatch(/^Translate the release notes.*45,300 tokens In memory 45,000 of them.*1 block, 1 tail, 1 state.*Unpin Forget$/);
+  expect(text('[data-testid="details"]')).toMatch(
+    /^Translate the release notes.*45,300 tokens In memory 45,000 of them.*1 block, 1 tail, 1 state.*Unpin Forget$/,
+  );
   await click(/Size/, document.querySelector('thead')!);
   expect(rows()[0]).toBe('Translate the release notes into German');
   expect(document.querySelector('th.bytes')?.getAttribute('aria-sort')).toBe('descending');
@@ -103,16 +128,22 @@ test('map, table and details share the choice; the table is sorted and filtered'
 
 test('what is in memory alone can be looked at and not forgotten', async () => {
   await open((b) => (b.kept = b.kept.slice(-1)));
-  expect(text('[data-testid="kept"]')).toMatch(/^Something just asked headroom-demo, in memory only512all in memory––0–$/);
+  expect(text('[data-testid="kept"]')).toMatch(
+    /^Something just asked headroom-demo, in memory only512all in memory––0–$/,
+  );
   document.querySelector<HTMLElement>('td.title button')!.click();
   await pass(10);
-  expect(text('[data-testid="details"]')).toMatch(/nothing yet: it is written a moment after its answer$/);
+  expect(text('[data-testid="details"]')).toMatch(
+    /nothing yet: it is written a moment after its answer$/,
+  );
 });
 
 test('forgetting asks first, with the numbers', async () => {
   await open();
   await click(/^Forget: Why does/);
-  expect(text('dialog')).toMatch(/^Forget this conversation\? “Why does the build fail on arm64\?”: 502 MB of files .* Cancel Forget$/);
+  expect(text('dialog')).toMatch(
+    /^Forget this conversation\? “Why does the build fail on arm64\?”: 502 MB of files .* Cancel Forget$/,
+  );
   await click(/^Cancel/, document.querySelector('dialog')!);
   expect(document.querySelector('dialog')).toBeNull();
   expect(backend.calls.some((call) => call.startsWith('forget'))).toBe(false);
@@ -127,7 +158,12 @@ test('pinning shows at once; a failure says what to do and can be put away', asy
   await open();
   await click(/^Pin: Why does/);
   expect(button(/^Unpin: Why does/).getAttribute('aria-pressed')).toBe('true');
-  backend.nextError = new HeadroomError({ code: 'not_found', message: 'What.', why: 'Why.', fix: 'Fix.' });
+  backend.nextError = new HeadroomError({
+    code: 'not_found',
+    message: 'What.',
+    why: 'Why.',
+    fix: 'Fix.',
+  });
   await click(/^Unpin: Why does/);
   expect(text('[role="alert"]')).toMatch(/^What\. Why\. Fix\./);
   expect(button(/^Unpin: Why does/)).toBeTruthy();
@@ -137,7 +173,10 @@ test('pinning shows at once; a failure says what to do and can be put away', asy
 
 test('the keyboard goes through the table with one tab stop', async () => {
   await open();
-  const stops = () => [...document.querySelectorAll<HTMLElement>('td.title button')].filter((element) => element.tabIndex === 0);
+  const stops = () =>
+    [...document.querySelectorAll<HTMLElement>('td.title button')].filter(
+      (element) => element.tabIndex === 0,
+    );
   expect(stops()).toHaveLength(1);
   stops()[0]!.focus();
   await press('ArrowDown');
@@ -149,7 +188,16 @@ test('the keyboard goes through the table with one tab stop', async () => {
 });
 
 test('of 10,000 conversations a few dozen lines exist', async () => {
-  await open((b) => (b.kept = Array.from({ length: 10_000 }, (_, i) => fakeConversation({ key: i.toString(16).padStart(8, '0'), title: `Conversation ${i}`, hits: i }))));
+  await open(
+    (b) =>
+      (b.kept = Array.from({ length: 10_000 }, (_, i) =>
+        fakeConversation({
+          key: i.toString(16).padStart(8, '0'),
+          title: `Conversation ${i}`,
+          hits: i,
+        }),
+      )),
+  );
   expect(document.querySelector('table')?.getAttribute('aria-rowcount')).toBe('10001');
   expect(rows().length).toBeLessThan(60);
   await click(/Hits/, document.querySelector('thead')!);
@@ -188,7 +236,9 @@ test('requests say why they were read again, with the differing text marked', as
   expect(text('.texts del')).toBe('1');
   expect(text('.texts ins')).toBe('2');
   expect(text('.texts .same')).toBe('You are a careful assistant. It is 10:0');
-  expect(text('[data-testid="reread"] .figures')).toMatch(/from memory 42 tokens, <1 %read 8,150 tokens, 99 %.*First token after 7\.4 s/);
+  expect(text('[data-testid="reread"] .figures')).toMatch(
+    /from memory 42 tokens, <1 %read 8,150 tokens, 99 %.*First token after 7\.4 s/,
+  );
   await click(/A date or time changed/);
   expect(document.querySelector('[data-testid="reread"]')).toBeNull();
 });
@@ -221,7 +271,9 @@ test('a cap below what is kept asks first', async () => {
   await open();
   await click(/^Limits$/);
   await fill('#cache-maxBytes', '1 GB', 'change');
-  expect(text('dialog')).toMatch(/^Make the cache smaller\? 4\.2 GB are kept\. What is above 1\.0 GB is removed now/);
+  expect(text('dialog')).toMatch(
+    /^Make the cache smaller\? 4\.2 GB are kept\. What is above 1\.0 GB is removed now/,
+  );
   await click(/^Cancel$/, document.querySelector('dialog')!);
   expect(backend.calls.some((call) => call.startsWith('change'))).toBe(false);
   expect(document.querySelector<HTMLInputElement>('#cache-maxBytes')!.value).toBe('');
@@ -241,7 +293,9 @@ test('the switch holds from the next start on, and says so; the command line bea
   engine.close();
   await open((b) => (b.settings = { ...b.settings, fixed: ['on', 'dir', 'maxBytes'] }));
   await click(/^Limits$/);
-  expect([...document.querySelectorAll<HTMLInputElement>('input')].map(({ disabled }) => disabled)).toEqual([true, false, false, true]);
+  expect(
+    [...document.querySelectorAll<HTMLInputElement>('input')].map(({ disabled }) => disabled),
+  ).toEqual([true, false, false, true]);
   expect(document.querySelector<HTMLButtonElement>('[role="switch"]')!.disabled).toBe(true);
 });
 
@@ -254,20 +308,33 @@ test('off, failed and empty say what that means and what to do', async () => {
   });
   expect(text('[data-testid="cache-off"]')).toMatch(/^The cache on disk is off .* Turn it on$/);
   await click(/^Turn it on$/);
-  expect(text('[data-testid="cache-off"]')).toMatch(/turned on from the next start of Headroom on\.$/);
+  expect(text('[data-testid="cache-off"]')).toMatch(
+    /turned on from the next start of Headroom on\.$/,
+  );
   expect(text('.empty')).toMatch(/^Nothing is kept yet Ask something/);
-  backend.set((state) => (state.cache = fakeCache({ ...off, dir: '/d', error: 'mkdir /d: not a directory' })));
+  backend.set(
+    (state) => (state.cache = fakeCache({ ...off, dir: '/d', error: 'mkdir /d: not a directory' })),
+  );
   flushSync();
-  expect(text('[role="alert"]')).toMatch(/^Nothing is kept on disk\. Mkdir \/d: not a directory\. Free the folder \/d/);
+  expect(text('[role="alert"]')).toMatch(
+    /^Nothing is kept on disk\. Mkdir \/d: not a directory\. Free the folder \/d/,
+  );
 });
 
 test('a list that cannot be read offers another try', async () => {
   await open((b) => {
     b.conversations = async () => {
-      throw new HeadroomError({ code: 'internal', message: 'The cache on disk cannot be used', why: 'disk I/O error', fix: '' });
+      throw new HeadroomError({
+        code: 'internal',
+        message: 'The cache on disk cannot be used',
+        why: 'disk I/O error',
+        fix: '',
+      });
     };
   });
-  expect(text('[role="alert"]')).toMatch(/^The cache on disk cannot be used\. Disk I\/O error\. Try again/i);
+  expect(text('[role="alert"]')).toMatch(
+    /^The cache on disk cannot be used\. Disk I\/O error\. Try again/i,
+  );
   backend.conversations = FakeBackend.prototype.conversations;
   await click(/^Try again$/);
   expect(document.querySelector('[role="alert"]')).toBeNull();
@@ -280,10 +347,19 @@ test('a move: the folder is typed in a browser, followed, stopped and given up',
   await click(/^Move…$/);
   expect(button(/^Move$/).disabled).toBe(true);
   await fill('[aria-label="Folder to move to"]', ' /Volumes/SSD ');
-  backend.nextError = new HeadroomError({ code: 'bad_request', message: 'The disk has too little room for the cache', why: '', fix: 'Free some space there' });
+  backend.nextError = new HeadroomError({
+    code: 'bad_request',
+    message: 'The disk has too little room for the cache',
+    why: '',
+    fix: 'Free some space there',
+  });
   await click(/^Move$/);
-  expect(text('[role="alert"]')).toMatch(/^The disk has too little room for the cache\. Free some space there/);
-  expect(document.querySelector<HTMLInputElement>('[aria-label="Folder to move to"]')!.value).toBe(' /Volumes/SSD ');
+  expect(text('[role="alert"]')).toMatch(
+    /^The disk has too little room for the cache\. Free some space there/,
+  );
+  expect(document.querySelector<HTMLInputElement>('[aria-label="Folder to move to"]')!.value).toBe(
+    ' /Volumes/SSD ',
+  );
   await click(/^Move$/);
   expect(backend.calls.at(-1)).toBe('move /Volumes/SSD');
   expect(text('[role="status"]')).toBe('4.2 GB move to /Volumes/SSD.');
@@ -293,7 +369,9 @@ test('a move: the folder is typed in a browser, followed, stopped and given up',
   await click(/^Stop$/);
   expect(job()).toMatch(/Stopped at .* Go on$/);
   await click(/^Give up: /);
-  expect(text('dialog')).toMatch(/^Give up the move of the cache to \/Volumes\/SSD\? The cache stays where it is/);
+  expect(text('dialog')).toMatch(
+    /^Give up the move of the cache to \/Volumes\/SSD\? The cache stays where it is/,
+  );
   await click(/^Give up$/);
   expect(backend.calls.at(-1)).toBe('remove cache-1');
   expect(button(/^Move…$/).disabled).toBe(false);
@@ -324,5 +402,7 @@ test('in the window the system asks for the folder; a folder of the command line
   engine.close();
   await open((b) => (b.settings = { ...b.settings, fixed: ['dir'] }));
   await click(/^Limits$/);
-  expect([...document.querySelectorAll('button')].some((one) => one.textContent?.includes('Move'))).toBe(false);
+  expect(
+    [...document.querySelectorAll('button')].some((one) => one.textContent?.includes('Move')),
+  ).toBe(false);
 });

@@ -35,11 +35,17 @@ async function pass(ms: number) {
   flushSync();
 }
 
-const text = (selector: string) => document.querySelector(selector)?.textContent?.replace(/\s+/g, ' ').trim() ?? '';
-const all = (selector: string) => [...document.querySelectorAll(selector)].map((element) => element.textContent?.replace(/\s+/g, ' ').trim() ?? '');
+const text = (selector: string) =>
+  document.querySelector(selector)?.textContent?.replace(/\s+/g, ' ').trim() ?? '';
+const all = (selector: string) =>
+  [...document.querySelectorAll(selector)].map(
+    (element) => element.textContent?.replace(/\s+/g, ' ').trim() ?? '',
+  );
 
 function button(name: RegExp): HTMLButtonElement {
-  const found = [...document.querySelectorAll('button')].find((element) => name.test(element.textContent?.trim() ?? ''));
+  const found = [...document.querySelectorAll('button')].find((element) =>
+    name.test(element.textContent?.trim() ?? ''),
+  );
   if (!found) throw new Error(`no button ${name}`);
   return found;
 }
@@ -63,7 +69,9 @@ test('every part of the memory, with where its number comes from', async () => {
   const rows = all('[data-testid="part"]');
   expect(rows).toHaveLength(8);
   expect(rows[0]).toMatch(/^Weights ?4\.1 GB ?17 % ?The model itself.*Measured by Headroom$/);
-  expect(rows[2]).toMatch(/^KV kept ?1\.4 GB ?6 % ?The prefix cache in memory\. Of it 1\.1 GB are reserved and not used yet\./);
+  expect(rows[2]).toMatch(
+    /^KV kept ?1\.4 GB ?6 % ?The prefix cache in memory\. Of it 1\.1 GB are reserved and not used yet\./,
+  );
   expect(rows[4]).toMatch(/^Scratch ?~410 MB.*Estimated$/);
   expect(rows[7]).toMatch(/^Free ?9\.8 GB.*Reported by the system$/);
   expect(text('tfoot')).toMatch(/^All ?24\.0 GB ?100 %.*the cache on disk keeps 4\.2 GB/);
@@ -72,13 +80,17 @@ test('every part of the memory, with where its number comes from', async () => {
 test('what if: sliders ask when they rest, forms are compared without asking', async () => {
   await open();
   expect(questions()).toEqual(['what-if headroom-demo 0 0']);
-  expect(text('[data-testid="verdict"]')).toBe('Needs ~3.2 GB, 15.5 GB free: fits. Longest that fits: 203,040 tokens each.');
+  expect(text('[data-testid="verdict"]')).toBe(
+    'Needs ~3.2 GB, 15.5 GB free: fits. Longest that fits: 203,040 tokens each.',
+  );
   expect(all('[data-testid="format"]')).toHaveLength(3);
   const select = document.querySelector<HTMLSelectElement>('select[aria-label="Model"]')!;
   select.value = 'qwen3.6-35b-a3b';
   select.dispatchEvent(new Event('change', { bubbles: true }));
   await pass(300);
-  expect(text('[data-testid="verdict"]')).toBe('Needs ~20.6 GB, 15.5 GB free: does not fit. No context fits.');
+  expect(text('[data-testid="verdict"]')).toBe(
+    'Needs ~20.6 GB, 15.5 GB free: does not fit. No context fits.',
+  );
   for (const step of [0, 1, 2]) {
     const field = document.querySelector<HTMLInputElement>('#what-if-context')!;
     field.value = String(step);
@@ -97,13 +109,21 @@ test('what if: sliders ask when they rest, forms are compared without asking', a
 });
 
 test('what was tried is kept for the model', async () => {
-  await open((b) => (b.options['headroom-demo'] = { settings: { stateFormat: 'int8', kvGroupSize: '32' }, fixed: [] }));
+  await open(
+    (b) =>
+      (b.options['headroom-demo'] = {
+        settings: { stateFormat: 'int8', kvGroupSize: '32' },
+        fixed: [],
+      }),
+  );
   await slide('#what-if-context', 0);
   await slide('#what-if-streams', 1);
   document.querySelectorAll<HTMLInputElement>('input[type="radio"]')[2]!.click();
   await pass(10);
   await click(/^Keep for Headroom demo$/);
-  expect(backend.calls.at(-1)).toBe('settings headroom-demo {"stateFormat":"int8","contextTokens":2048,"maxSequences":2,"kvFormat":"f16","kvBits":""}');
+  expect(backend.calls.at(-1)).toBe(
+    'settings headroom-demo {"stateFormat":"int8","contextTokens":2048,"maxSequences":2,"kvFormat":"f16","kvBits":""}',
+  );
   const asked = questions().length;
   await pass(300);
   expect(questions()).toHaveLength(asked + 1);
@@ -120,24 +140,40 @@ test('a plan that cannot be worked out says why', async () => {
 });
 
 test('a wired limit that cannot be read says why, and the rest is there', async () => {
-  await open((b) => (b.nextError = new HeadroomError({ code: 'internal', message: 'What.', why: 'Why.', fix: '' })));
+  await open(
+    (b) =>
+      (b.nextError = new HeadroomError({
+        code: 'internal',
+        message: 'What.',
+        why: 'Why.',
+        fix: '',
+      })),
+  );
   expect(text('.page > [role="alert"]')).toMatch(/^What\. Why\./);
   expect(all('[data-testid="format"]')).toHaveLength(3);
 });
 
 test('the wired limit: nothing is done before its command was shown', async () => {
   await open();
-  expect(text('[data-testid="wired"] dl')).toMatch(/Holds now ?the system's default ?Metal recommends ?at most 16\.0 GB ?Safe on this Mac ?20\.0 GB.*After a restart ?the system's default/);
-  expect(text('[data-testid="wired"] [role="status"]')).toMatch(/^Headroom demo needs ~3\.2 GB, which is within the limit/);
+  expect(text('[data-testid="wired"] dl')).toMatch(
+    /Holds now ?the system's default ?Metal recommends ?at most 16\.0 GB ?Safe on this Mac ?20\.0 GB.*After a restart ?the system's default/,
+  );
+  expect(text('[data-testid="wired"] [role="status"]')).toMatch(
+    /^Headroom demo needs ~3\.2 GB, which is within the limit/,
+  );
   expect(button(/^Undo/).disabled).toBe(true);
   await click(/^Keep over restarts/);
-  expect(text('dialog')).toMatch(/^Keep the wired limit\? 20\.0 GB, now and after each restart\. .*\/usr\/sbin\/sysctl iogpu\.wired_limit_mb=20480 && .*launchctl bootstrap/);
+  expect(text('dialog')).toMatch(
+    /^Keep the wired limit\? 20\.0 GB, now and after each restart\. .*\/usr\/sbin\/sysctl iogpu\.wired_limit_mb=20480 && .*launchctl bootstrap/,
+  );
   await click(/^Cancel$/);
   expect(backend.calls.some((call) => call.startsWith('wired'))).toBe(false);
   await click(/^Keep over restarts/);
   await click(/^Keep$/);
   expect(backend.calls.at(-1)).toBe(`wired keep ${20 * 2 ** 30}`);
-  expect(text('[data-testid="wired"] dl')).toMatch(/Holds now ?20\.0 GB, set by iogpu.*After a restart ?20\.0 GB is set again/);
+  expect(text('[data-testid="wired"] dl')).toMatch(
+    /Holds now ?20\.0 GB, set by iogpu.*After a restart ?20\.0 GB is set again/,
+  );
   await click(/^Undo/);
   await click(/^Undo$/);
   expect(backend.calls.at(-1)).toBe('wired undo 0');
@@ -157,13 +193,22 @@ test('a limit that would starve the system cannot be asked for', async () => {
   await pass(10);
   await click(/^Apply until restart/);
   expect(text('dialog pre')).toBe('/usr/sbin/sysctl iogpu.wired_limit_mb=18432');
-  backend.nextError = new HeadroomError({ code: 'cancelled', message: 'The wired limit stays as it is', why: 'Why.', fix: 'Fix.' });
+  backend.nextError = new HeadroomError({
+    code: 'cancelled',
+    message: 'The wired limit stays as it is',
+    why: 'Why.',
+    fix: 'Fix.',
+  });
   await click(/^Change$/);
-  expect(text('[data-testid="wired"] [role="alert"]')).toMatch(/^The wired limit stays as it is\. Why\. Fix\./);
+  expect(text('[data-testid="wired"] [role="alert"]')).toMatch(
+    /^The wired limit stays as it is\. Why\. Fix\./,
+  );
 });
 
 test('where there is no such limit, the page says so and shows the rest', async () => {
   await open((b) => (b.limit = { ...b.limit, inapplicable: 'Only macOS limits this' }));
-  expect(text('[data-testid="wired"]')).toBe('Wired limit Only macOS limits this. Everything else on this page holds here too.');
+  expect(text('[data-testid="wired"]')).toBe(
+    'Wired limit Only macOS limits this. Everything else on this page holds here too.',
+  );
   expect(all('[data-testid="part"]')).toHaveLength(8);
 });

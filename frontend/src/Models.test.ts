@@ -14,7 +14,14 @@ let pages: Record<string, unknown>[] = [];
 beforeEach(() => {
   vi.useFakeTimers();
   // jsdom lays nothing out.
-  vi.stubGlobal('ResizeObserver', class { observe() {} unobserve() {} disconnect() {} });
+  vi.stubGlobal(
+    'ResizeObserver',
+    class {
+      observe() {}
+      unobserve() {}
+      disconnect() {}
+    },
+  );
 });
 
 afterEach(() => {
@@ -39,13 +46,15 @@ async function pass(ms: number) {
   flushSync();
 }
 
-const text = (selector: string, within: ParentNode = document) => within.querySelector(selector)?.textContent?.replace(/\s+/g, ' ').trim() ?? '';
+const text = (selector: string, within: ParentNode = document) =>
+  within.querySelector(selector)?.textContent?.replace(/\s+/g, ' ').trim() ?? '';
 const rows = () => [...document.querySelectorAll('[data-testid="model"]')];
 const names = () => rows().map((row) => text('.words', row));
 const details = () => text('[data-testid="model-details"]');
 
 function button(name: RegExp, within: ParentNode = document): HTMLButtonElement {
-  const label = (element: Element) => element.getAttribute('aria-label') ?? element.textContent?.replace(/\s+/g, ' ').trim() ?? '';
+  const label = (element: Element) =>
+    element.getAttribute('aria-label') ?? element.textContent?.replace(/\s+/g, ' ').trim() ?? '';
   const found = [...within.querySelectorAll('button')].find((element) => name.test(label(element)));
   if (!found) throw new Error(`no button ${name}`);
   return found;
@@ -57,7 +66,9 @@ async function click(name: RegExp, within?: ParentNode) {
 }
 
 async function choose(name: string) {
-  [...document.querySelectorAll<HTMLElement>('td.name button')].find((element) => element.textContent?.includes(name))!.click();
+  [...document.querySelectorAll<HTMLElement>('td.name button')]
+    .find((element) => element.textContent?.includes(name))!
+    .click();
   await pass(10);
 }
 
@@ -70,13 +81,33 @@ async function fill(selector: string, value: string, event = 'input') {
 
 test('every model says what it is, what it needs and whether that fits', async () => {
   await open();
-  expect(names()).toEqual(['gemma-3-27b-it-4bit', 'Headroom demo', 'llama3.2:3b', 'Qwen3.5-9B-4bit', 'Qwen3.6-35B-A3B']);
-  expect(rows().map((row) => text('.need .words', row))).toEqual(['Arriving, 36 %', '~307 MB Running', 'Cannot be run', '~7.2 GB Fits', '~19.4 GB Does not fit']);
-  expect(rows().map((row) => text('td.parameters', row))).toEqual(['–', '20M', '–', '9.1B', '34.7B']);
-  expect(text('header [role="status"]')).toBe('5 models, room for 15.5 GB Pause watching');
-  expect([...document.querySelectorAll('td.actions button')].map((element) => element.getAttribute('aria-label'))).toEqual([
-    'Unload: Headroom demo', 'Start: Qwen3.5-9B-4bit',
+  expect(names()).toEqual([
+    'gemma-3-27b-it-4bit',
+    'Headroom demo',
+    'llama3.2:3b',
+    'Qwen3.5-9B-4bit',
+    'Qwen3.6-35B-A3B',
   ]);
+  expect(rows().map((row) => text('.need .words', row))).toEqual([
+    'Arriving, 36 %',
+    '~307 MB Running',
+    'Cannot be run',
+    '~7.2 GB Fits',
+    '~19.4 GB Does not fit',
+  ]);
+  expect(rows().map((row) => text('td.parameters', row))).toEqual([
+    '–',
+    '20M',
+    '–',
+    '9.1B',
+    '34.7B',
+  ]);
+  expect(text('header [role="status"]')).toBe('5 models, room for 15.5 GB Pause watching');
+  expect(
+    [...document.querySelectorAll('td.actions button')].map((element) =>
+      element.getAttribute('aria-label'),
+    ),
+  ).toEqual(['Unload: Headroom demo', 'Start: Qwen3.5-9B-4bit']);
 });
 
 test('searched by words, narrowed by kind, sorted', async () => {
@@ -118,12 +149,18 @@ test('the needs follow the context that is chosen', async () => {
 test('the details say why not, what is missing, and where it lies', async () => {
   await open();
   await choose('Qwen3.6-35B');
-  expect(details()).toMatch(/Does not fit\. Needs ~19\.4 GB, 15\.5 GB free\..*34\.7B \(34,700,000,000\).*18\.6 GB.*262,144 tokens/);
+  expect(details()).toMatch(
+    /Does not fit\. Needs ~19\.4 GB, 15\.5 GB free\..*34\.7B \(34,700,000,000\).*18\.6 GB.*262,144 tokens/,
+  );
   expect(button(/^Start$/).disabled).toBe(true);
   await choose('gemma-3');
-  expect(details()).toMatch(/The model is not complete yet: 1 file is missing .*6\.1 GB here of 16\.9 GB.*2 files are not whole.*00002-of-00003\.safetensors, in part.*00003-of-00003\.safetensors, missing/);
+  expect(details()).toMatch(
+    /The model is not complete yet: 1 file is missing .*6\.1 GB here of 16\.9 GB.*2 files are not whole.*00002-of-00003\.safetensors, in part.*00003-of-00003\.safetensors, missing/,
+  );
   await choose('llama3.2');
-  expect(details()).toMatch(/Cannot be run\. This model is in Ollama's format: Headroom runs \.safetensors\./);
+  expect(details()).toMatch(
+    /Cannot be run\. This model is in Ollama's format: Headroom runs \.safetensors\./,
+  );
   expect(() => button(/^Move to the trash/)).toThrow();
 });
 
@@ -132,12 +169,16 @@ test('a copy is removed after a question with the numbers', async () => {
   await choose('Qwen3.5-9B');
   expect(details()).toMatch(/The same model in 2 places Hugging Face cache .*LM Studio/);
   await click(/^Move to the trash: .*lmstudio/);
-  expect(text('dialog')).toMatch(/^Move Qwen3\.5-9B-4bit to the trash\? 5\.1 GB in .*lmstudio.* It stays in the other place\./);
+  expect(text('dialog')).toMatch(
+    /^Move Qwen3\.5-9B-4bit to the trash\? 5\.1 GB in .*lmstudio.* It stays in the other place\./,
+  );
   await click(/^Cancel$/, document.querySelector('dialog')!);
   expect(backend.calls).toEqual([]);
   await click(/^Move to the trash: .*lmstudio/);
   await click(/^Move to trash$/, document.querySelector('dialog')!);
-  expect(backend.calls).toEqual(['remove mlx-community/Qwen3.5-9B-4bit /home/you/.lmstudio/models/mlx-community/Qwen3.5-9B-4bit']);
+  expect(backend.calls).toEqual([
+    'remove mlx-community/Qwen3.5-9B-4bit /home/you/.lmstudio/models/mlx-community/Qwen3.5-9B-4bit',
+  ]);
   await pass(2000);
   expect(names()).not.toContain('Qwen3.5-9B-4bit');
   expect(text('header [role="status"]')).toMatch(/^Qwen3\.5-9B-4bit is in the trash\./);
@@ -149,17 +190,26 @@ test('a copy is removed after a question with the numbers', async () => {
 });
 
 test('settings are kept at once, undone, and offer a restart while it runs', async () => {
-  await open((b) => (b.options['headroom-demo'] = { settings: { kvFormat: 'q8_0' }, fixed: ['maxSequences'] }));
+  await open(
+    (b) =>
+      (b.options['headroom-demo'] = { settings: { kvFormat: 'q8_0' }, fixed: ['maxSequences'] }),
+  );
   await choose('Headroom demo');
   expect(document.querySelector<HTMLInputElement>('#option-streams')!.disabled).toBe(true);
-  expect(document.querySelector<HTMLSelectElement>('#option-kv')!.selectedOptions[0]?.textContent).toBe('q8_0');
+  expect(
+    document.querySelector<HTMLSelectElement>('#option-kv')!.selectedOptions[0]?.textContent,
+  ).toBe('q8_0');
   await fill('#option-context', '16,384', 'change');
-  expect(backend.calls.at(-1)).toBe('settings headroom-demo {"kvFormat":"q8_0","contextTokens":16384}');
+  expect(backend.calls.at(-1)).toBe(
+    'settings headroom-demo {"kvFormat":"q8_0","contextTokens":16384}',
+  );
   expect(details()).toMatch(/Holds when it is started again\. Restart now/);
   await click(/^Undo$/);
   expect(backend.calls.at(-1)).toBe('settings headroom-demo {"kvFormat":"q8_0"}');
   await fill('#option-kv', '1', 'change');
-  expect(backend.calls.at(-1)).toBe('settings headroom-demo {"kvFormat":"affine","kvBits":"(8, 8)"}');
+  expect(backend.calls.at(-1)).toBe(
+    'settings headroom-demo {"kvFormat":"affine","kvBits":"(8, 8)"}',
+  );
   await fill('#option-context', 'many', 'change');
   expect(backend.calls.filter((call) => call.startsWith('settings'))).toHaveLength(3);
   await click(/^Restart now$/);
@@ -174,13 +224,17 @@ test('what requests get is set, holds at once, and what cannot be is said', asyn
   expect(backend.calls.at(-1)).toBe('settings headroom-demo {"temperature":0.6}');
   expect(details()).toMatch(/Kept\. Holds from the next request on\. Undo/);
   await fill('#option-arguments', '{"enable_thinking": false}', 'change');
-  expect(backend.calls.at(-1)).toBe('settings headroom-demo {"temperature":0.6,"templateArguments":{"enable_thinking":false}}');
+  expect(backend.calls.at(-1)).toBe(
+    'settings headroom-demo {"temperature":0.6,"templateArguments":{"enable_thinking":false}}',
+  );
   await fill('#option-arguments', '[1]', 'change');
   await fill('#option-topP', '7', 'change');
   expect(text('#option-arguments-help')).toMatch(/^A JSON object/);
   expect(text('#option-topP-help')).toBe('A number, 0 to 1.');
   await fill('#option-temperature', '', 'change');
-  expect(backend.calls.at(-1)).toBe('settings headroom-demo {"templateArguments":{"enable_thinking":false}}');
+  expect(backend.calls.at(-1)).toBe(
+    'settings headroom-demo {"templateArguments":{"enable_thinking":false}}',
+  );
 });
 
 test('without models, three are offered that fit, each one click away', async () => {
@@ -194,7 +248,12 @@ test('without models, three are offered that fit, each one click away', async ()
 
 test('what is refused is said with what to do', async () => {
   await open();
-  backend.nextError = new HeadroomError({ code: 'bad_request', message: 'What.', why: 'Why.', fix: 'Fix.' });
+  backend.nextError = new HeadroomError({
+    code: 'bad_request',
+    message: 'What.',
+    why: 'Why.',
+    fix: 'Fix.',
+  });
   await click(/^Look again/);
   expect(text('[role="alert"]')).toMatch(/^What\. Why\. Fix\./);
   await click(/^Dismiss/);
@@ -206,9 +265,17 @@ test('a download that ends is announced, and one click starts it', async () => {
   let shown = 0;
   pages.push(mount(Arrivals, { target: document.body, props: { engine, onshow: () => shown++ } }));
   const done = fakeModel({ id: 'org/new', name: 'new', sizeBytes: 3e9, needBytes: 4 * 2 ** 30 });
-  backend.setModels([...backend.found, done], [{ kind: 'appeared', id: 'org/other', state: 'downloading' }, { kind: 'finished', id: 'org/new', state: 'ready' }]);
+  backend.setModels(
+    [...backend.found, done],
+    [
+      { kind: 'appeared', id: 'org/other', state: 'downloading' },
+      { kind: 'finished', id: 'org/new', state: 'ready' },
+    ],
+  );
   await pass(2000);
-  expect(text('[data-testid="arrival"]')).toBe('new is here 3.0 GB, checked. Needs ~4.0 GB, 15.5 GB free. Start Show');
+  expect(text('[data-testid="arrival"]')).toBe(
+    'new is here 3.0 GB, checked. Needs ~4.0 GB, 15.5 GB free. Start Show',
+  );
   await click(/^Show$/, document.querySelector('[data-testid="arrival"]')!);
   expect([shown, engine.models.selected]).toEqual([1, 'org/new']);
   expect(document.querySelector('[data-testid="arrival"]')).toBeNull();
@@ -219,7 +286,12 @@ test('a download that ends is announced, and one click starts it', async () => {
 });
 
 test('of 1,000 models a few dozen lines exist', async () => {
-  await open((b) => (b.found = Array.from({ length: 1000 }, (_, i) => fakeModel({ id: `org/model-${i}`, name: `model-${i}`, sizeBytes: i * 1e6 }))));
+  await open(
+    (b) =>
+      (b.found = Array.from({ length: 1000 }, (_, i) =>
+        fakeModel({ id: `org/model-${i}`, name: `model-${i}`, sizeBytes: i * 1e6 }),
+      )),
+  );
   expect(document.querySelector('table')?.getAttribute('aria-rowcount')).toBe('1001');
   expect(rows().length).toBeLessThan(60);
   await click(/Size/, document.querySelector('thead')!);

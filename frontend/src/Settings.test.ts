@@ -28,7 +28,10 @@ async function open(change: (backend: FakeBackend) => void = () => {}) {
   change(backend);
   engine = new EngineStore(backend);
   document.body.innerHTML = '';
-  page = mount(Settings, { target: document.body, props: { engine, store: new SettingsStore(backend, localStorage), onwelcome: () => {} } });
+  page = mount(Settings, {
+    target: document.body,
+    props: { engine, store: new SettingsStore(backend, localStorage), onwelcome: () => {} },
+  });
   flushSync();
   await pass(10);
 }
@@ -49,7 +52,9 @@ async function set(id: string, value: string) {
 }
 
 function button(name: string): HTMLButtonElement {
-  const found = [...document.querySelectorAll('button')].find((element) => (element.getAttribute('aria-label') ?? element.textContent)?.trim() === name);
+  const found = [...document.querySelectorAll('button')].find(
+    (element) => (element.getAttribute('aria-label') ?? element.textContent)?.trim() === name,
+  );
   if (!found) throw new Error(`no button ${name}`);
   return found;
 }
@@ -67,7 +72,10 @@ test('a change holds at once and can be taken back', async () => {
   button('Start at login').click();
   await pass(10);
   expect(calls().at(-1)).toBe('general {"startAtLogin":true}');
-  for (const [label, key] of [['Save on battery', 'saveOnBattery'], ['Ease when hot', 'easeWhenHot']] as const) {
+  for (const [label, key] of [
+    ['Save on battery', 'saveOnBattery'],
+    ['Ease when hot', 'easeWhenHot'],
+  ] as const) {
     button(label).click();
     await pass(10);
     expect(calls().at(-1)).toBe(`general {"${key}":false}`);
@@ -84,11 +92,15 @@ test('the folder for imports is set, and says when it holds', async () => {
 test('a port that is none is refused beside the field, another waits for the next start', async () => {
   await open();
   await set('port', '99999');
-  expect(document.querySelector('#setting-port-help')?.textContent).toContain('Ports are 1 to 65535.');
+  expect(document.querySelector('#setting-port-help')?.textContent).toContain(
+    'Ports are 1 to 65535.',
+  );
   expect(calls()).toEqual([]);
   await set('port', '12000');
   expect(calls()).toEqual(['general {"port":12000}']);
-  expect(document.querySelector('#setting-port-help')?.textContent).toContain('Holds from the next start of Headroom on.');
+  expect(document.querySelector('#setting-port-help')?.textContent).toContain(
+    'Holds from the next start of Headroom on.',
+  );
 });
 
 test('names are a list', async () => {
@@ -105,7 +117,12 @@ test('what the command line says cannot be changed', async () => {
 
 test('a refusal says why and leaves what was', async () => {
   await open();
-  backend.nextError = new HeadroomError({ code: 'bad_request', message: 'This key cannot be sent in a header', why: 'it has a space', fix: '' });
+  backend.nextError = new HeadroomError({
+    code: 'bad_request',
+    message: 'This key cannot be sent in a header',
+    why: 'it has a space',
+    fix: '',
+  });
   await set('apiKey', 'a b');
   expect(document.body.textContent).toContain('This key cannot be sent in a header');
   expect(backend.general.apiKey).toBe('');
@@ -114,14 +131,22 @@ test('a refusal says why and leaves what was', async () => {
 test('a model that is gone is still what is set', async () => {
   await open((backend) => (backend.general = { ...backend.general, defaultModel: 'gone/model' }));
   expect(field('defaultModel').value).toBe('gone/model');
-  expect(document.querySelector('#setting-defaultModel')?.textContent).toContain('gone/model, not found');
+  expect(document.querySelector('#setting-defaultModel')?.textContent).toContain(
+    'gone/model, not found',
+  );
 });
 
 test('the log follows, and begins again with another process', async () => {
   await open();
-  const lines = () => [...document.querySelectorAll('[data-testid="log"] p')].map((line) => line.textContent?.replace(/\s+/g, ' ').trim());
+  const lines = () =>
+    [...document.querySelectorAll('[data-testid="log"] p')].map((line) =>
+      line.textContent?.replace(/\s+/g, ' ').trim(),
+    );
   expect(lines()).toHaveLength(2);
-  backend.log = [...backend.log, { number: 3, at: 0, level: 'ERROR', message: 'gone wrong', fields: '' }];
+  backend.log = [
+    ...backend.log,
+    { number: 3, at: 0, level: 'ERROR', message: 'gone wrong', fields: '' },
+  ];
   await pass(2500);
   expect(lines().at(-1)).toContain('ERROR gone wrong');
   backend.log = [{ number: 1, at: 0, level: 'INFO', message: 'a new process', fields: '' }];
@@ -137,7 +162,9 @@ test('lines are found by level and text, and saved as text', () => {
   ];
   expect(matching(lines, 'warn', '').map(({ number }) => number)).toEqual([2]);
   expect(matching(lines, 'debug', ' O/m ').map(({ number }) => number)).toEqual([1]);
-  expect(logText(lines)).toBe('1970-01-01T00:00:00.000Z INFO  loading model=o/M\n1970-01-01T00:00:01.000Z WARN  slow\n');
+  expect(logText(lines)).toBe(
+    '1970-01-01T00:00:00.000Z INFO  loading model=o/M\n1970-01-01T00:00:01.000Z WARN  slow\n',
+  );
 });
 
 test('the appearance is kept and applied', async () => {

@@ -22,7 +22,14 @@ let dropped: ((x: number, y: number, paths: string[]) => void) | null = null;
 beforeEach(() => {
   vi.useFakeTimers();
   // jsdom lays nothing out.
-  vi.stubGlobal('ResizeObserver', class { observe() {} unobserve() {} disconnect() {} });
+  vi.stubGlobal(
+    'ResizeObserver',
+    class {
+      observe() {}
+      unobserve() {}
+      disconnect() {}
+    },
+  );
   location.hash = '';
 });
 
@@ -44,7 +51,14 @@ async function open(change: (backend: FakeBackend) => void = () => {}) {
   localStorage.clear();
   page = mount(App, {
     target: document.body,
-    props: { engine, chat: new ChatStore(backend, localStorage), cache: new CacheStore(backend), settings: new SettingsStore(backend, localStorage), welcome: new WelcomeStore(backend), router },
+    props: {
+      engine,
+      chat: new ChatStore(backend, localStorage),
+      cache: new CacheStore(backend),
+      settings: new SettingsStore(backend, localStorage),
+      welcome: new WelcomeStore(backend),
+      router,
+    },
   });
   router.go('models');
   await pass(10);
@@ -55,12 +69,16 @@ async function pass(ms: number) {
   flushSync();
 }
 
-const text = (selector: string, within: ParentNode = document) => within.querySelector(selector)?.textContent?.replace(/\s+/g, ' ').trim() ?? '';
-const all = (testid: string) => [...document.querySelectorAll<HTMLElement>(`[data-testid="${testid}"]`)];
+const text = (selector: string, within: ParentNode = document) =>
+  within.querySelector(selector)?.textContent?.replace(/\s+/g, ' ').trim() ?? '';
+const all = (testid: string) => [
+  ...document.querySelectorAll<HTMLElement>(`[data-testid="${testid}"]`),
+];
 const acts = () => backend.calls.filter((call) => !/^(conversations|hub$)/.test(call));
 
 function button(name: RegExp, within: ParentNode = document): HTMLButtonElement {
-  const label = (element: Element) => element.getAttribute('aria-label') ?? element.textContent?.replace(/\s+/g, ' ').trim() ?? '';
+  const label = (element: Element) =>
+    element.getAttribute('aria-label') ?? element.textContent?.replace(/\s+/g, ' ').trim() ?? '';
   const found = [...within.querySelectorAll('button')].find((element) => name.test(label(element)));
   if (!found) throw new Error(`no button ${name}`);
   return found;
@@ -81,7 +99,10 @@ async function fill(label: string, value: string) {
 }
 
 test('a drop onto the window, on any page, is planned, can be changed, and becomes a job', async () => {
-  vi.stubGlobal('runtime', { OnFileDrop: (take: typeof dropped) => (dropped = take), OnFileDropOff: () => (dropped = null) });
+  vi.stubGlobal('runtime', {
+    OnFileDrop: (take: typeof dropped) => (dropped = take),
+    OnFileDropOff: () => (dropped = null),
+  });
   await open();
   dropped!(1, 2, ['/home/you/Downloads/Qwen', '/home/you/Downloads/other.zip']);
   await pass(10);
@@ -117,7 +138,12 @@ test('a path can be typed; nothing importable offers no button; a failed plan sa
   expect(() => button(/^Choose…$/)).toThrow();
   await fill("Path of a model's folder", '/x/y.zip');
   expect(button(/^Import$/, document.querySelector('dialog')!).disabled).toBe(true);
-  backend.nextError = new HeadroomError({ code: 'internal', message: 'The plan failed', why: '', fix: 'Try again.' });
+  backend.nextError = new HeadroomError({
+    code: 'internal',
+    message: 'The plan failed',
+    why: '',
+    fix: 'Try again.',
+  });
   await fill("Path of a model's folder", '/x/z');
   expect(text('dialog [role="alert"]')).toMatch(/^The plan failed\. Try again\./);
   await click(/^Cancel$/);
@@ -135,17 +161,38 @@ test("the window program's dialog chooses a folder", async () => {
 
 test('a job says how far it is, stops, goes on, and is given up only after a question', async () => {
   await open();
-  const job = fakeJob({ doneBytes: 3.2e9, bytesPerSecond: 42e6, secondsLeft: 366.4, phase: 'downloading', file: 'model.safetensors' });
+  const job = fakeJob({
+    doneBytes: 3.2e9,
+    bytesPerSecond: 42e6,
+    secondsLeft: 366.4,
+    phase: 'downloading',
+    file: 'model.safetensors',
+  });
   backend.transfers.set([job]);
   flushSync();
-  expect(text('[data-testid="job"] .quiet')).toBe('3.2 GB of 18.6 GB (17 %), 42.0 MB/s, 6 min 6 s left (downloading)');
+  expect(text('[data-testid="job"] .quiet')).toBe(
+    '3.2 GB of 18.6 GB (17 %), 42.0 MB/s, 6 min 6 s left (downloading)',
+  );
   expect(document.querySelector('progress')!.value).toBeCloseTo(3.2 / 18.6);
   await click(/^Stop$/);
   expect(text('[data-testid="job"] .quiet')).toBe('Stopped at 3.2 GB of 18.6 GB (17 %)');
   await click(/^Go on$/);
-  backend.transfers.set([{ ...job, state: 'failed', error: { code: 'upstream', message: 'The hub cannot be reached', why: 'no route', fix: 'Go on later.' } }]);
+  backend.transfers.set([
+    {
+      ...job,
+      state: 'failed',
+      error: {
+        code: 'upstream',
+        message: 'The hub cannot be reached',
+        why: 'no route',
+        fix: 'Go on later.',
+      },
+    },
+  ]);
   flushSync();
-  expect(text('[data-testid="job"] [role="alert"]')).toBe('The hub cannot be reached. No route. Go on later.');
+  expect(text('[data-testid="job"] [role="alert"]')).toBe(
+    'The hub cannot be reached. No route. Go on later.',
+  );
   await click(/^Try again$/);
   await click(/^Give up: /);
   await click(/^Cancel$/);
@@ -164,7 +211,12 @@ test('a failed action is told on the page', async () => {
   await open();
   backend.transfers.set([fakeJob()]);
   flushSync();
-  backend.nextError = new HeadroomError({ code: 'not_found', message: 'There is no job download-1', why: '', fix: '' });
+  backend.nextError = new HeadroomError({
+    code: 'not_found',
+    message: 'There is no job download-1',
+    why: '',
+    fix: '',
+  });
   await click(/^Stop$/);
   expect(text('.error')).toMatch(/^There is no job download-1\./);
   await click(/^Dismiss$/);
@@ -187,7 +239,9 @@ test('the hub is searched; files are shown, chosen and downloaded', async () => 
   boxes()[1]!.click();
   await pass(10);
   await click(/^Download 11\.0 MB$/);
-  expect(acts().at(-1)).toBe('download mlx-community/Qwen3.6-35B-A3B-4bit config.json tokenizer.json');
+  expect(acts().at(-1)).toBe(
+    'download mlx-community/Qwen3.6-35B-A3B-4bit config.json tokenizer.json',
+  );
   expect(document.querySelector('dialog')).toBeNull();
   await click(/^Download…$/);
   expect(button(/^Download mlx-community/).textContent?.trim()).toBe('Under way');
@@ -210,24 +264,51 @@ test('the token is kept and never shown; a mirror is used', async () => {
 });
 
 test('a download that nobody goes on with can be gone on with', async () => {
-  const part = { state: 'downloading' as const, error: 'incomplete', download: { doneBytes: 3e9, totalBytes: 9e9, missing: [], parts: [] } };
+  const part = {
+    state: 'downloading' as const,
+    error: 'incomplete',
+    download: { doneBytes: 3e9, totalBytes: 9e9, missing: [], parts: [] },
+  };
   const place = { id: 'o/left', path: '/hub', origin: 'huggingface' as const };
   await open((b) => {
     b.found = [
       fakeModel({ id: 'o/left', ...part, places: [place], updatedAt: Date.now() - 120_000 }),
-      fakeModel({ id: 'o/moving', ...part, places: [{ ...place, id: 'o/moving' }], updatedAt: Date.now() }),
-      fakeModel({ id: 'o/plain', ...part, places: [{ ...place, id: 'o/plain', origin: 'folder' }], updatedAt: 0 }),
+      fakeModel({
+        id: 'o/moving',
+        ...part,
+        places: [{ ...place, id: 'o/moving' }],
+        updatedAt: Date.now(),
+      }),
+      fakeModel({
+        id: 'o/plain',
+        ...part,
+        places: [{ ...place, id: 'o/plain', origin: 'folder' }],
+        updatedAt: 0,
+      }),
     ];
   });
-  expect(all('left').map((row) => text('.words', row))).toEqual(['Download of o/left Stopped at 3.0 GB of 9.0 GB']);
+  expect(all('left').map((row) => text('.words', row))).toEqual([
+    'Download of o/left Stopped at 3.0 GB of 9.0 GB',
+  ]);
   await click(/^Go on$/);
   expect(acts().at(-1)).toBe('download o/left');
 });
 
 test('in words', () => {
-  const item: ImportItem = { name: 'm', source: '/from/m', path: '/to/m', bytes: 2e9, writtenBytes: 2e9, clones: true, error: null, job: '' };
+  const item: ImportItem = {
+    name: 'm',
+    source: '/from/m',
+    path: '/to/m',
+    bytes: 2e9,
+    writtenBytes: 2e9,
+    clones: true,
+    error: null,
+    job: '',
+  };
   expect(itemText(item, 'copy')).toBe('2.0 GB, copied; the disk can share them with the original');
-  expect(itemText({ ...item, writtenBytes: 0 }, 'move')).toBe('2.0 GB, moved on one disk: nothing is written');
+  expect(itemText({ ...item, writtenBytes: 0 }, 'move')).toBe(
+    '2.0 GB, moved on one disk: nothing is written',
+  );
   expect(itemText(item, 'link')).toBe('2.0 GB, linked: nothing is copied, and it stays in /from/m');
   expect(jobText(fakeJob({ state: 'waiting' }))).toBe('Waits for the one before it');
   expect(jobText(fakeJob({ state: 'running', totalBytes: 0, doneBytes: 5e6 }))).toBe('5.0 MB');

@@ -19,7 +19,14 @@ beforeEach(() => {
   localStorage.clear();
   location.hash = '';
   Element.prototype.scrollTo = () => {};
-  vi.stubGlobal('ResizeObserver', class { observe() {} unobserve() {} disconnect() {} });
+  vi.stubGlobal(
+    'ResizeObserver',
+    class {
+      observe() {}
+      unobserve() {}
+      disconnect() {}
+    },
+  );
 });
 
 afterEach(() => {
@@ -30,7 +37,9 @@ afterEach(() => {
   vi.unstubAllGlobals();
 });
 
-async function open(change: (backend: FakeBackend, state: ReturnType<typeof fakeState>) => void = () => {}) {
+async function open(
+  change: (backend: FakeBackend, state: ReturnType<typeof fakeState>) => void = () => {},
+) {
   const state = fakeState(Date.now());
   backend = new FakeBackend(2, state);
   backend.general = { ...backend.general, welcomed: false };
@@ -40,8 +49,12 @@ async function open(change: (backend: FakeBackend, state: ReturnType<typeof fake
   app = mount(App, {
     target: document.body,
     props: {
-      engine, chat: new ChatStore(backend, localStorage), cache: new CacheStore(backend), settings: new SettingsStore(backend, localStorage),
-      welcome: new WelcomeStore(backend), router: new Router(),
+      engine,
+      chat: new ChatStore(backend, localStorage),
+      cache: new CacheStore(backend),
+      settings: new SettingsStore(backend, localStorage),
+      welcome: new WelcomeStore(backend),
+      router: new Router(),
     },
   });
   await pass(20);
@@ -57,8 +70,11 @@ const text = () => dialog()?.textContent?.replace(/\s+/g, ' ').trim() ?? '';
 const general = () => backend.calls.filter((call) => call.startsWith('general'));
 
 async function press(name: string) {
-  const label = (element: Element) => element.getAttribute('aria-label') ?? element.textContent?.trim();
-  const found = [...dialog()!.querySelectorAll('button')].find((element) => label(element) === name);
+  const label = (element: Element) =>
+    element.getAttribute('aria-label') ?? element.textContent?.trim();
+  const found = [...dialog()!.querySelectorAll('button')].find(
+    (element) => label(element) === name,
+  );
   if (!found) throw new Error(`no button ${name} in ${text()}`);
   found.click();
   await pass(10);

@@ -8,31 +8,67 @@ import type { EngineStore } from './lib/stores/engine.svelte';
 import { pages, type Page, type Router } from './lib/stores/router.svelte';
 import type { SettingsStore } from './lib/stores/settings.svelte';
 
-const titles: Record<Page, string> = { overview: 'Overview', chat: 'Chat', models: 'Models', memory: 'Memory', cache: 'Cache', settings: 'Settings' };
+const titles: Record<Page, string> = {
+  overview: 'Overview',
+  chat: 'Chat',
+  models: 'Models',
+  memory: 'Memory',
+  cache: 'Cache',
+  settings: 'Settings',
+};
 const looks: Record<Appearance, string> = { system: 'as the system', light: 'light', dark: 'dark' };
 
-export function commandsFor(engine: EngineStore, chat: ChatStore, settings: SettingsStore, router: Router): Command[] {
-  const action = (id: string, label: string, note: string, run: () => unknown): Command => ({ id, label, note, group: 'Action', run: () => void run() });
+export function commandsFor(
+  engine: EngineStore,
+  chat: ChatStore,
+  settings: SettingsStore,
+  router: Router,
+): Command[] {
+  const action = (id: string, label: string, note: string, run: () => unknown): Command => ({
+    id,
+    label,
+    note,
+    group: 'Action',
+    run: () => void run(),
+  });
   const live = engine.connection.status === 'live';
   const url = engine.state?.endpoint.url;
   return [
     ...pages.map((page, index): Command => ({
-      id: `page-${page}`, label: titles[page], note: `${commandKey}${index + 1}`, group: 'Page', run: () => router.go(page),
+      id: `page-${page}`,
+      label: titles[page],
+      note: `${commandKey}${index + 1}`,
+      group: 'Page',
+      run: () => router.go(page),
     })),
     action('new-chat', 'New chat', '', () => {
       chat.startNew();
       router.go('chat');
     }),
-    ...(live && engine.on ? [action('stop', 'Stop the engine', engine.model?.name ?? '', () => engine.stop())] : []),
-    ...(live && !engine.on && engine.model ? [action('start', 'Start the engine', engine.model.name, () => engine.start())] : []),
-    ...(url ? [action('copy-endpoint', 'Copy the endpoint\u2019s address', url, () => copyText(url))] : []),
+    ...(live && engine.on
+      ? [action('stop', 'Stop the engine', engine.model?.name ?? '', () => engine.stop())]
+      : []),
+    ...(live && !engine.on && engine.model
+      ? [action('start', 'Start the engine', engine.model.name, () => engine.start())]
+      : []),
+    ...(url
+      ? [action('copy-endpoint', 'Copy the endpoint\u2019s address', url, () => copyText(url))]
+      : []),
     ...(['system', 'light', 'dark'] as const)
       .filter((look) => look !== settings.appearance)
-      .map((look) => action(`look-${look}`, `Appearance: ${looks[look]}`, '', () => settings.setAppearance(look))),
+      .map((look) =>
+        action(`look-${look}`, `Appearance: ${looks[look]}`, '', () =>
+          settings.setAppearance(look),
+        ),
+      ),
     ...engine.models.all
       .filter((model) => live && !model.loaded && !model.error && model.fits !== 'no')
       .map((model): Command => ({
-        id: `model-${model.id}`, label: `Start ${model.name}`, note: diskBytes(model.sizeBytes), group: 'Model', run: () => void engine.run(model.id),
+        id: `model-${model.id}`,
+        label: `Start ${model.name}`,
+        note: diskBytes(model.sizeBytes),
+        group: 'Model',
+        run: () => void engine.run(model.id),
       })),
   ];
 }

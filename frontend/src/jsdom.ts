@@ -1,8 +1,12 @@
 // What jsdom lacks of a browser and the pages' libraries ask for: a canvas that takes every stroke and shows none, and media
 // queries that never hold. Loaded before each test file (vite.config.ts).
-const ignored: unknown = new Proxy(() => ignored, { get: (_, name) => (name === Symbol.toPrimitive ? () => 0 : ignored), set: () => true });
+const ignored: unknown = new Proxy(() => ignored, {
+  get: (_, name) => (name === Symbol.toPrimitive ? () => 0 : ignored),
+  set: () => true,
+});
 
-HTMLCanvasElement.prototype.getContext = (() => ignored) as typeof HTMLCanvasElement.prototype.getContext;
+HTMLCanvasElement.prototype.getContext = (() =>
+  ignored) as typeof HTMLCanvasElement.prototype.getContext;
 globalThis.Path2D ??= class {
   moveTo() {}
   lineTo() {}
@@ -10,6 +14,13 @@ globalThis.Path2D ??= class {
   addPath() {}
   closePath() {}
 } as unknown as typeof Path2D;
-window.matchMedia ??= (media) => ({ media, matches: false, onchange: null, ...listeners }) as MediaQueryList;
+window.matchMedia ??= (media) =>
+  ({ media, matches: false, onchange: null, ...listeners }) as MediaQueryList;
 
-const listeners = { addEventListener() {}, removeEventListener() {}, addListener() {}, removeListener() {}, dispatchEvent: () => true };
+const listeners = {
+  addEventListener() {},
+  removeEventListener() {},
+  addListener() {},
+  removeListener() {},
+  dispatchEvent: () => true,
+};

@@ -1,6 +1,10 @@
 // What tests use of Node (lib/tools.test.ts, settingskeys.test.ts); its full types would change those of the browser's timers.
 declare module 'node:child_process' {
-  export function execFileSync(file: string, args: string[], options: { encoding: 'utf8'; env: Record<string, string> }): string;
+  export function execFileSync(
+    file: string,
+    args: string[],
+    options: { encoding: 'utf8'; env: Record<string, string> },
+  ): string;
 }
 
 declare module 'node:fs' {

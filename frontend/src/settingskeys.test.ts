@@ -4,23 +4,52 @@ import { expect, test } from 'vitest';
 
 const document = readFileSync('../app/settings/SETTINGS.md', 'utf8');
 
-const pages = Object.values(import.meta.glob('./**/*.svelte', { query: '?raw', import: 'default', eager: true }) as Record<string, string>).join('\n') +
-  Object.values(import.meta.glob('./lib/sampling.ts', { query: '?raw', import: 'default', eager: true }) as Record<string, string>).join('\n');
+const pages =
+  Object.values(
+    import.meta.glob('./**/*.svelte', { query: '?raw', import: 'default', eager: true }) as Record<
+      string,
+      string
+    >,
+  ).join('\n') +
+  Object.values(
+    import.meta.glob('./lib/sampling.ts', {
+      query: '?raw',
+      import: 'default',
+      eager: true,
+    }) as Record<string, string>,
+  ).join('\n');
 
 /** Keys that a page says in other words: what stands in its source instead. */
 const elsewhere: Record<string, string> = {
   pauseWatching: 'store.pauseWatching(', // the Models page
   hubEndpoint: 'store.changeHub({ endpoint', // the hub's form, on the Models page
-  maxSize: 'maxBytes', minFree: 'minFreeBytes', dailyWrites: 'dailyWriteBytes', off: 'settings.on', // the Cache page
+  maxSize: 'maxBytes',
+  minFree: 'minFreeBytes',
+  dailyWrites: 'dailyWriteBytes',
+  off: 'settings.on', // the Cache page
 };
 
 const sections = 'the sections themselves';
 const remembered = 'remembered by itself, not set';
-const tuning = 'for measuring and for odd models: the default is right on every machine that was tried, and the command line has a flag for one run';
+const tuning =
+  'for measuring and for odd models: the default is right on every machine that was tried, and the command line has a flag for one run';
 const fileOnly: Record<string, string> = {
-  version: 'of the format', cache: sections, models: sections, model: remembered, recent: remembered, engineOn: remembered, welcomed: remembered,
-  hotSize: tuning, promptCacheSize: tuning, preferPrefill: tuning, maxStallMs: tuning,
-  kvGroupSize: tuning, kvBoundaryLayers: tuning, kvBoundaryBits: tuning, kvStartTokens: tuning, maxKVTokens: tuning,
+  version: 'of the format',
+  cache: sections,
+  models: sections,
+  model: remembered,
+  recent: remembered,
+  engineOn: remembered,
+  welcomed: remembered,
+  hotSize: tuning,
+  promptCacheSize: tuning,
+  preferPrefill: tuning,
+  maxStallMs: tuning,
+  kvGroupSize: tuning,
+  kvBoundaryLayers: tuning,
+  kvBoundaryBits: tuning,
+  kvStartTokens: tuning,
+  maxKVTokens: tuning,
 };
 
 const keys = [...document.matchAll(/^\| `(\w+)` \|/gm)].map(([, key]) => key!);
@@ -28,11 +57,17 @@ const keys = [...document.matchAll(/^\| `(\w+)` \|/gm)].map(([, key]) => key!);
 test('the document has keys', () => expect(keys.length).toBeGreaterThan(40));
 
 test.each(keys)('%s', (key) => {
-  const onPage = pages.includes(elsewhere[key] ?? key) && (elsewhere[key] !== undefined || new RegExp(`['"]${key}['"]|\\b${key}:|\\.${key}\\b`).test(pages));
+  const onPage =
+    pages.includes(elsewhere[key] ?? key) &&
+    (elsewhere[key] !== undefined ||
+      new RegExp(`['"]${key}['"]|\\b${key}:|\\.${key}\\b`).test(pages));
   if (key in fileOnly) expect(fileOnly[key]).not.toBe('');
-  else expect(onPage, `${key} is on no page: add it, or name it with a reason in fileOnly`).toBe(true);
+  else
+    expect(onPage, `${key} is on no page: add it, or name it with a reason in fileOnly`).toBe(true);
 });
 
 test('nothing is named that is no key', () => {
-  expect([...Object.keys(fileOnly), ...Object.keys(elsewhere)].filter((key) => !keys.includes(key))).toEqual([]);
+  expect(
+    [...Object.keys(fileOnly), ...Object.keys(elsewhere)].filter((key) => !keys.includes(key)),
+  ).toEqual([]);
 });

@@ -5,7 +5,11 @@ export const appearances = ['system', 'light', 'dark'] as const;
 export type Appearance = (typeof appearances)[number];
 
 const key = 'headroom.appearance';
-const queries: Record<Appearance, string> = { system: '(prefers-color-scheme: dark)', light: 'not all', dark: 'all' };
+const queries: Record<Appearance, string> = {
+  system: '(prefers-color-scheme: dark)',
+  light: 'not all',
+  dark: 'all',
+};
 const schemes: Record<Appearance, string> = { system: 'light dark', light: 'light', dark: 'dark' };
 
 export function storedAppearance(storage: Storage): Appearance {
@@ -22,7 +26,10 @@ let rules: CSSMediaRule[] | null = null;
 
 export function applyAppearance(document: Document, appearance: Appearance): void {
   rules ??= [...document.styleSheets].flatMap((sheet) =>
-    [...sheet.cssRules].filter((rule) => rule instanceof CSSMediaRule && rule.conditionText.includes('prefers-color-scheme: dark')),
+    [...sheet.cssRules].filter(
+      (rule) =>
+        rule instanceof CSSMediaRule && rule.conditionText.includes('prefers-color-scheme: dark'),
+    ),
   ) as CSSMediaRule[];
   for (const rule of rules) rule.media.mediaText = queries[appearance];
   document.documentElement.style.colorScheme = schemes[appearance];

@@ -28,7 +28,12 @@ const texts: Record<RereadCause, CauseText> = {
 };
 
 export function causeText(cause: string): CauseText {
-  return texts[cause as RereadCause] ?? { label: cause.replaceAll('_', ' ') || 'Unknown', avoidable: false };
+  return (
+    texts[cause as RereadCause] ?? {
+      label: cause.replaceAll('_', ' ') || 'Unknown',
+      avoidable: false,
+    }
+  );
 }
 
 /** The parts of a prompt, in the order in which they stand there. */

@@ -20,7 +20,8 @@ export function difference(was: string, is: string): Difference {
   let from = 0;
   while (from < a.length && from < b.length && a[from] === b[from]) from++;
   const [wasTo, isTo] = meet(a, b, from);
-  const text = (list: string[], start: number, end = list.length) => list.slice(start, end).join('');
+  const text = (list: string[], start: number, end = list.length) =>
+    list.slice(start, end).join('');
   return {
     before: text(a, 0, from),
     was: text(a, from, wasTo),
@@ -35,7 +36,8 @@ function meet(a: string[], b: string[], from: number): [number, number] {
   const alike = (i: number, j: number) => {
     for (let n = 0; n < meeting; n++) {
       // At the end of one text fewer characters have to do, but some must be left in both.
-      if (i + n >= a.length || j + n >= b.length) return n > 0 && i + n === a.length && j + n === b.length;
+      if (i + n >= a.length || j + n >= b.length)
+        return n > 0 && i + n === a.length && j + n === b.length;
       if (a[i + n] !== b[j + n]) return false;
     }
     return true;
@@ -52,5 +54,8 @@ function meet(a: string[], b: string[], from: number): [number, number] {
 
 function characters(text: string): string[] {
   if (typeof Intl.Segmenter === 'undefined') return [...text];
-  return Array.from(new Intl.Segmenter(undefined, { granularity: 'grapheme' }).segment(text), ({ segment }) => segment);
+  return Array.from(
+    new Intl.Segmenter(undefined, { granularity: 'grapheme' }).segment(text),
+    ({ segment }) => segment,
+  );
 }

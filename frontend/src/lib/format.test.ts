@@ -74,14 +74,18 @@ table('duration', format.duration, [
   [-1, '–'],
 ]);
 
-table('share never calls a part the whole', ([part, whole]: [number, number]) => format.share(part, whole), [
-  [[0, 8], '0 %'],
-  [[1, 1000], '<1 %'],
-  [[6, 8], '75 %'],
-  [[999, 1000], '99 %'],
-  [[8, 8], '100 %'],
-  [[1, 0], '–'],
-]);
+table(
+  'share never calls a part the whole',
+  ([part, whole]: [number, number]) => format.share(part, whole),
+  [
+    [[0, 8], '0 %'],
+    [[1, 1000], '<1 %'],
+    [[6, 8], '75 %'],
+    [[999, 1000], '99 %'],
+    [[8, 8], '100 %'],
+    [[1, 0], '–'],
+  ],
+);
 
 table('sentence', format.sentence, [
   ['it may have ended', 'It may have ended.'],
@@ -107,5 +111,11 @@ describe('moment', () => {
 });
 
 test.each([
-  [34_700_000_000, '34.7B'], [122_100_000_000, '122B'], [596_049_920, '596M'], [4_512_345, '4.5M'], [999_600_000, '1.0B'], [0, '–'], [NaN, '–'],
+  [34_700_000_000, '34.7B'],
+  [122_100_000_000, '122B'],
+  [596_049_920, '596M'],
+  [4_512_345, '4.5M'],
+  [999_600_000, '1.0B'],
+  [0, '–'],
+  [NaN, '–'],
 ])('parameters: %d is written %s', (value, text) => expect(format.parameters(value)).toBe(text));

@@ -94,7 +94,9 @@ export function moment(at: number, now: number): string {
   if (days <= 0) return clock;
   if (days === 1) return `yesterday ${clock}`;
   const date = `${then.getDate()} ${months[then.getMonth()]}`;
-  return then.getFullYear() === new Date(now).getFullYear() ? date : `${date} ${then.getFullYear()}`;
+  return then.getFullYear() === new Date(now).getFullYear()
+    ? date
+    : `${date} ${then.getFullYear()}`;
 }
 
 const months = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
@@ -112,7 +114,9 @@ function pad(value: number): string {
 export function sentence(text: string): string {
   const trimmed = text.trim();
   if (trimmed === '') return '';
-  const start = /^[a-z]+(?=[\s,])/.test(trimmed) ? trimmed[0]!.toUpperCase() + trimmed.slice(1) : trimmed;
+  const start = /^[a-z]+(?=[\s,])/.test(trimmed)
+    ? trimmed[0]!.toUpperCase() + trimmed.slice(1)
+    : trimmed;
   return /[.?…:]$/.test(start) ? start : `${start}.`;
 }
 

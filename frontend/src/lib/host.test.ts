@@ -30,13 +30,19 @@ test('a dropped file does not replace the page, and text can still be dragged', 
 
 test('a text is saved by the system\u2019s dialog in the window, and as a download in a browser', async () => {
   const clicked: string[] = [];
-  vi.spyOn(HTMLAnchorElement.prototype, 'click').mockImplementation(function (this: HTMLAnchorElement) {
+  vi.spyOn(HTMLAnchorElement.prototype, 'click').mockImplementation(function (
+    this: HTMLAnchorElement,
+  ) {
     clicked.push(this.download);
   });
   Object.assign(URL, { createObjectURL: () => 'blob:x', revokeObjectURL: () => {} });
   expect(await saveText('a.log', 'text')).toBe('');
   expect(clicked).toEqual(['a.log']);
-  vi.stubGlobal('go', { main: { Dialogs: { SaveText: async (name: string, text: string) => `/home/you/${name} with ${text}` } } });
+  vi.stubGlobal('go', {
+    main: {
+      Dialogs: { SaveText: async (name: string, text: string) => `/home/you/${name} with ${text}` },
+    },
+  });
   expect(await saveText('a.log', 'text')).toBe('/home/you/a.log with text');
   expect(clicked).toHaveLength(1);
 });

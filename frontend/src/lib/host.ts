@@ -10,7 +10,12 @@ interface WailsRuntime {
 
 /** What the window program itself offers (main.go). */
 interface WindowProgram {
-  main?: { Dialogs?: { ChooseFolder?(): Promise<string>; SaveText?(name: string, text: string): Promise<string> } };
+  main?: {
+    Dialogs?: {
+      ChooseFolder?(): Promise<string>;
+      SaveText?(name: string, text: string): Promise<string>;
+    };
+  };
 }
 
 function program(): WindowProgram | undefined {

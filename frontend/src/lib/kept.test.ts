@@ -5,10 +5,55 @@ import { ageOf, filtered, rowsOf, sorted, treemap, visible, type Column } from '
 const now = 1_800_000_000_000;
 const day = 86_400_000;
 const rows = rowsOf([
-  fakeConversation({ key: 'a', title: 'Write a parser', model: 'Qwen 27B', fingerprint: 'q', tokens: 900, bytes: 60e6, hits: 3, secondsSaved: 9, createdAt: now - 9 * day, lastHitAt: now - day / 2 }),
-  fakeConversation({ key: 'b', title: 'plan 10 trips', model: 'Demo', fingerprint: 'd', tokens: 50, bytes: 10e6, hits: 0, secondsSaved: 0, createdAt: now - 2 * day, lastHitAt: 0 }),
-  fakeConversation({ key: 'c', title: 'Plan 9', model: 'Qwen 27B', fingerprint: 'q', tokens: 400, bytes: 20e6, hits: 7, secondsSaved: 2, createdAt: now - 40 * day, lastHitAt: now - 35 * day }),
-  fakeConversation({ key: '', title: 'in memory', model: 'Demo', fingerprint: 'd', tokens: 30, hotTokens: 30, bytes: 0, hits: 0, secondsSaved: 0, createdAt: 0, lastHitAt: 0 }),
+  fakeConversation({
+    key: 'a',
+    title: 'Write a parser',
+    model: 'Qwen 27B',
+    fingerprint: 'q',
+    tokens: 900,
+    bytes: 60e6,
+    hits: 3,
+    secondsSaved: 9,
+    createdAt: now - 9 * day,
+    lastHitAt: now - day / 2,
+  }),
+  fakeConversation({
+    key: 'b',
+    title: 'plan 10 trips',
+    model: 'Demo',
+    fingerprint: 'd',
+    tokens: 50,
+    bytes: 10e6,
+    hits: 0,
+    secondsSaved: 0,
+    createdAt: now - 2 * day,
+    lastHitAt: 0,
+  }),
+  fakeConversation({
+    key: 'c',
+    title: 'Plan 9',
+    model: 'Qwen 27B',
+    fingerprint: 'q',
+    tokens: 400,
+    bytes: 20e6,
+    hits: 7,
+    secondsSaved: 2,
+    createdAt: now - 40 * day,
+    lastHitAt: now - 35 * day,
+  }),
+  fakeConversation({
+    key: '',
+    title: 'in memory',
+    model: 'Demo',
+    fingerprint: 'd',
+    tokens: 30,
+    hotTokens: 30,
+    bytes: 0,
+    hits: 0,
+    secondsSaved: 0,
+    createdAt: 0,
+    lastHitAt: 0,
+  }),
 ]);
 const ids = (list: { id: string }[]) => list.map(({ id }) => id).join(' ');
 
@@ -28,10 +73,14 @@ test.each<[Column, boolean, string]>([
   ['hits', true, 'c a b memory-3'],
   ['saved', true, 'a c b memory-3'],
   ['hits', false, 'b memory-3 a c'],
-])('by %s, down: %s', (column, down, expected) => expect(ids(sorted(rows, { column, down }))).toBe(expected));
+])('by %s, down: %s', (column, down, expected) =>
+  expect(ids(sorted(rows, { column, down }))).toBe(expected),
+);
 
 test('ages', () => {
-  expect([0, 0.9, 1, 6.9, 7, 29, 30, 4000].map((days) => ageOf(now - days * day, now))).toEqual([0, 0, 1, 1, 2, 2, 3, 3]);
+  expect([0, 0.9, 1, 6.9, 7, 29, 30, 4000].map((days) => ageOf(now - days * day, now))).toEqual([
+    0, 0, 1, 1, 2, 2, 3, 3,
+  ]);
 });
 
 describe('the treemap', () => {
@@ -40,7 +89,11 @@ describe('the treemap', () => {
 
   test('models by size, in them conversations, and what is shared', () => {
     const groups = treemap(rows, 100e6, room, now);
-    expect(groups.map(({ name, bytes }) => [name, bytes])).toEqual([['Qwen 27B', 80e6], ['Demo', 10e6], ['Shared beginnings', 10e6]]);
+    expect(groups.map(({ name, bytes }) => [name, bytes])).toEqual([
+      ['Qwen 27B', 80e6],
+      ['Demo', 10e6],
+      ['Shared beginnings', 10e6],
+    ]);
     expect(groups.map((group) => ids(group.cells))).toEqual(['a c', 'b', 'shared']);
     expect(groups[0]!.cells.map(({ age }) => age)).toEqual([0, 3]);
     expect(area(groups[0]!.rect) / area(room)).toBeCloseTo(0.8, 6);
@@ -53,7 +106,11 @@ describe('the treemap', () => {
   });
 
   test('10,000 conversations are at most some hundred cells that stand for all of them', () => {
-    const many = rowsOf(Array.from({ length: 10_000 }, (_, i) => fakeConversation({ key: `k${i}`, fingerprint: `f${i % 4}`, bytes: 1e6 + 1e9 / (i + 1) })));
+    const many = rowsOf(
+      Array.from({ length: 10_000 }, (_, i) =>
+        fakeConversation({ key: `k${i}`, fingerprint: `f${i % 4}`, bytes: 1e6 + 1e9 / (i + 1) }),
+      ),
+    );
     const groups = treemap(many, 0, room, now);
     const cells = groups.flatMap((group) => group.cells);
     expect(cells.length).toBeLessThan(250);

@@ -33,7 +33,9 @@ export function rowsOf(conversations: readonly Conversation[]): Row[] {
 /** The rows that have every word of the filter, wherever it stands. */
 export function filtered(rows: readonly Row[], filter: string): Row[] {
   const wanted = filter.toLowerCase().split(/\s+/).filter(Boolean);
-  return wanted.length === 0 ? [...rows] : rows.filter((row) => wanted.every((word) => row.words.includes(word)));
+  return wanted.length === 0
+    ? [...rows]
+    : rows.filter((row) => wanted.every((word) => row.words.includes(word)));
 }
 
 const numbers: Record<Exclude<Column, 'title'>, (row: Row) => number> = {
@@ -48,7 +50,10 @@ const collator = new Intl.Collator(undefined, { numeric: true, sensitivity: 'bas
 /** Sorts stably, so that equal rows stay in the order of use in which they came. */
 export function sorted(rows: readonly Row[], { column, down }: Order): Row[] {
   const sign = down ? -1 : 1;
-  if (column === 'title') return rows.toSorted((a, b) => sign * collator.compare(a.conversation.title, b.conversation.title));
+  if (column === 'title')
+    return rows.toSorted(
+      (a, b) => sign * collator.compare(a.conversation.title, b.conversation.title),
+    );
   const value = numbers[column];
   return rows.toSorted((a, b) => sign * (value(a) - value(b)));
 }
@@ -95,7 +100,12 @@ const gap = 2;
  * conversation's alone. `totalBytes` is all of the cache; what the conversations do not have
  * alone (beginnings that several share) is a group without a model.
  */
-export function treemap(rows: readonly Row[], totalBytes: number, room: Rect, now: number): Group[] {
+export function treemap(
+  rows: readonly Row[],
+  totalBytes: number,
+  room: Rect,
+  now: number,
+): Group[] {
   const models = new Map<string, { name: string; bytes: number; rows: Row[] }>();
   let own = 0;
   for (const row of rows) {
@@ -110,31 +120,60 @@ export function treemap(rows: readonly Row[], totalBytes: number, room: Rect, no
   const groups = [...models].map(([id, model]) => ({ id, ...model }));
   const shared = totalBytes - own;
   // Less is a figure that was read a moment later.
-  if (shared > 0.005 * totalBytes) groups.push({ id: '', name: 'Shared beginnings', bytes: shared, rows: [] });
+  if (shared > 0.005 * totalBytes)
+    groups.push({ id: '', name: 'Shared beginnings', bytes: shared, rows: [] });
   groups.sort((a, b) => b.bytes - a.bytes);
-  const rects = squarify(groups.map((group) => group.bytes), room);
+  const rects = squarify(
+    groups.map((group) => group.bytes),
+    room,
+  );
   return groups.map((group, i) => {
     const rect = rects[i]!;
-    return { id: group.id, name: group.name, bytes: group.bytes, rect, cells: cellsOf(group, rect, own, now) };
+    return {
+      id: group.id,
+      name: group.name,
+      bytes: group.bytes,
+      rect,
+      cells: cellsOf(group, rect, own, now),
+    };
   });
 }
 
-function cellsOf(group: { id: string; rows: Row[]; bytes: number; name: string }, rect: Rect, own: number, now: number): Cell[] {
+function cellsOf(
+  group: { id: string; rows: Row[]; bytes: number; name: string },
+  rect: Rect,
+  own: number,
+  now: number,
+): Cell[] {
   const inner = inside(rect);
-  if (group.rows.length === 0) return [{ id: 'shared', rect: inner, title: '', bytes: group.bytes, age: null, count: 0 }];
+  if (group.rows.length === 0)
+    return [{ id: 'shared', rect: inner, title: '', bytes: group.bytes, age: null, count: 0 }];
   const rows = group.rows.toSorted((a, b) => b.conversation.bytes - a.conversation.bytes);
   // Each model gets cells by its part of the bytes.
   const most = Math.max(1, Math.round((mostCells * group.bytes) / own));
   const single = rows.length <= most ? rows : rows.slice(0, most - 1);
   const rest = rows.slice(single.length);
   const cells: Omit<Cell, 'rect'>[] = single.map((row) => ({
-    id: row.id, title: row.conversation.title, bytes: row.conversation.bytes, age: ageOf(row.usedAt, now), count: 1,
+    id: row.id,
+    title: row.conversation.title,
+    bytes: row.conversation.bytes,
+    age: ageOf(row.usedAt, now),
+    count: 1,
   }));
   if (rest.length > 0) {
     const bytes = rest.reduce((sum, row) => sum + row.conversation.bytes, 0);
-    cells.push({ id: `rest-${group.id}`, title: `${rest.length} smaller`, bytes, age: null, count: rest.length });
+    cells.push({
+      id: `rest-${group.id}`,
+      title: `${rest.length} smaller`,
+      bytes,
+      age: null,
+      count: rest.length,
+    });
   }
-  const rects = squarify(cells.map((cell) => cell.bytes), inner);
+  const rects = squarify(
+    cells.map((cell) => cell.bytes),
+    inner,
+  );
   return cells.map((cell, i) => ({ ...cell, rect: rects[i]! }));
 }
 
@@ -155,7 +194,12 @@ export function named(rect: Rect): boolean {
 }
 
 /** The rows to draw of a list that is scrolled, [from, to), with a few beyond the edges. */
-export function visible(count: number, rowHeight: number, scrollTop: number, height: number): { from: number; to: number } {
+export function visible(
+  count: number,
+  rowHeight: number,
+  scrollTop: number,
+  height: number,
+): { from: number; to: number } {
   const beyond = 6;
   const first = Math.floor(Math.max(0, scrollTop) / rowHeight);
   const from = Math.max(0, Math.min(first, count) - beyond);

@@ -11,5 +11,8 @@ export function usableLanguage(said: string): string {
 }
 
 if (usableLanguage(navigator.language) !== navigator.language) {
-  Object.defineProperty(navigator, 'language', { configurable: true, value: usableLanguage(navigator.language) });
+  Object.defineProperty(navigator, 'language', {
+    configurable: true,
+    value: usableLanguage(navigator.language),
+  });
 }

@@ -8,7 +8,9 @@ function render(text: string): HTMLElement {
 }
 
 test('the usual forms', () => {
-  const page = render('# Title\n\n- **a**\n- `b`\n\n| x | y |\n|---|---|\n| 1 | 2 |\n\nline\nbreak');
+  const page = render(
+    '# Title\n\n- **a**\n- `b`\n\n| x | y |\n|---|---|\n| 1 | 2 |\n\nline\nbreak',
+  );
   expect(page.querySelector('h1')?.textContent).toBe('Title');
   expect(page.querySelectorAll('li')).toHaveLength(2);
   expect(page.querySelector('td')?.textContent).toBe('1');

@@ -10,7 +10,8 @@ const marked = new Marked({
   breaks: true,
   renderer: {
     html: ({ text }: Tokens.HTML | Tokens.Tag) => escapeHtml(text),
-    image: ({ href, text }: Tokens.Image) => `<a href="${escapeHtml(href)}">${escapeHtml(text || href)}</a>`,
+    image: ({ href, text }: Tokens.Image) =>
+      `<a href="${escapeHtml(href)}">${escapeHtml(text || href)}</a>`,
     code: ({ text, lang }: Tokens.Code) => {
       const name = escapeHtml((lang ?? '').split(/\s/)[0] ?? '');
       return (
@@ -46,6 +47,12 @@ export function renderMarkdown(text: string): string {
 }
 
 function escapeHtml(text: string): string {
-  const names: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
+  const names: Record<string, string> = {
+    '&': '&amp;',
+    '<': '&lt;',
+    '>': '&gt;',
+    '"': '&quot;',
+    "'": '&#39;',
+  };
   return text.replace(/[&<>"']/g, (character) => names[character] ?? character);
 }

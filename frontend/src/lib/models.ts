@@ -26,7 +26,15 @@ export function matching(models: readonly Model[], kind: Kind, filter: string): 
   return models.filter((model) => {
     if (!belongs[kind](model)) return false;
     if (wanted.length === 0) return true;
-    const words = [model.id, model.name, model.architecture, model.quantization, ...model.places.map(({ path }) => path)].join(' ').toLowerCase();
+    const words = [
+      model.id,
+      model.name,
+      model.architecture,
+      model.quantization,
+      ...model.places.map(({ path }) => path),
+    ]
+      .join(' ')
+      .toLowerCase();
     return wanted.every((word) => words.includes(word));
   });
 }
@@ -58,7 +66,9 @@ export function verdict(model: Model, now: number): { text: string; tone: Tone }
       const { doneBytes = 0, totalBytes = 0 } = model.download ?? {};
       const stopped = model.updatedAt > 0 && now - model.updatedAt > stillMs;
       const done = totalBytes > 0 ? share(doneBytes, totalBytes) : diskBytes(doneBytes);
-      return stopped ? { text: `Stopped at ${done}`, tone: 'tight' } : { text: `Arriving, ${done}`, tone: 'plain' };
+      return stopped
+        ? { text: `Stopped at ${done}`, tone: 'tight' }
+        : { text: `Arriving, ${done}`, tone: 'plain' };
     }
     case 'broken':
       return { text: 'Damaged', tone: 'bad' };

@@ -1,8 +1,20 @@
 import { expect, test } from 'vitest';
 import { matches, mostShown, type Command } from './palette';
 
-const command = (label: string, group = 'Pages', note = ''): Command => ({ id: label, label, note, group, run: () => {} });
-const commands = [command('Overview'), command('Chat'), command('New chat', 'Actions'), command('Start org/Qwen-Chat-4bit', 'Models', '18.6 GB'), command('Cache')];
+const command = (label: string, group = 'Pages', note = ''): Command => ({
+  id: label,
+  label,
+  note,
+  group,
+  run: () => {},
+});
+const commands = [
+  command('Overview'),
+  command('Chat'),
+  command('New chat', 'Actions'),
+  command('Start org/Qwen-Chat-4bit', 'Models', '18.6 GB'),
+  command('Cache'),
+];
 const labels = (typed: string) => matches(commands, typed).map(({ label }) => label);
 
 test.each([
@@ -16,5 +28,10 @@ test.each([
 ])('"%s"', (typed, found) => expect(labels(typed)).toEqual(found));
 
 test('a thousand models are not a thousand lines', () => {
-  expect(matches(Array.from({ length: 1000 }, (_, index) => command(`m${index}`)), 'm')).toHaveLength(mostShown);
+  expect(
+    matches(
+      Array.from({ length: 1000 }, (_, index) => command(`m${index}`)),
+      'm',
+    ),
+  ).toHaveLength(mostShown);
 });

@@ -26,7 +26,9 @@ export function matches(commands: readonly Command[], typed: string): Command[] 
     const label = command.label.toLowerCase();
     const all = `${label} ${command.group.toLowerCase()} ${command.note.toLowerCase()}`;
     if (!words.every((word) => all.includes(word))) continue;
-    const begins = words.some((word) => label.split(/[\s/_.-]+/).some((part) => part.startsWith(word)));
+    const begins = words.some((word) =>
+      label.split(/[\s/_.-]+/).some((part) => part.startsWith(word)),
+    );
     ranks[label.startsWith(whole) ? 0 : begins ? 1 : 2]!.push(command);
   }
   return ranks.flat().slice(0, mostShown);

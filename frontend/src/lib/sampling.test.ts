@@ -23,12 +23,19 @@ test('a value is set, and left out again', () => {
 });
 
 test('a request has its own names, and nothing that is not set', () => {
-  expect(requestFields({ temperature: 0, topP: 0.9, repetitionPenalty: 1.1, maxTokens: 9 })).toEqual({
-    temperature: 0, top_p: 0.9, repetition_penalty: 1.1, max_tokens: 9,
+  expect(
+    requestFields({ temperature: 0, topP: 0.9, repetitionPenalty: 1.1, maxTokens: 9 }),
+  ).toEqual({
+    temperature: 0,
+    top_p: 0.9,
+    repetition_penalty: 1.1,
+    max_tokens: 9,
   });
 });
 
 test('what was kept is checked', () => {
-  expect(samplingFrom({ temperature: 0.5, topP: 7, topK: 'x', seed: 1.5, other: 1 })).toEqual({ temperature: 0.5 });
+  expect(samplingFrom({ temperature: 0.5, topP: 7, topK: 'x', seed: 1.5, other: 1 })).toEqual({
+    temperature: 0.5,
+  });
   expect(samplingFrom(null)).toEqual({});
 });

@@ -5,7 +5,13 @@ import { orderedSegments } from './segments';
 const segment = (kind: string, bytes: number) => ({ kind, bytes, source: 'measured' }) as Segment;
 
 test('drawing order, each kind once, nothing negative, nothing unknown', () => {
-  const given = [segment('free', 5), segment('weights', 1), segment('scratch', -3), segment('weights', 2), segment('new', 9)];
+  const given = [
+    segment('free', 5),
+    segment('weights', 1),
+    segment('scratch', -3),
+    segment('weights', 2),
+    segment('new', 9),
+  ];
   expect(orderedSegments(given).map(({ kind, bytes }) => [kind, bytes])).toEqual([
     ['weights', 3],
     ['scratch', 0],

@@ -49,7 +49,10 @@ export function orderedSegments(segments: readonly Segment[]): Segment[] {
     if (!(segment.kind in segmentTexts)) continue;
     const bytes = Math.max(0, segment.bytes);
     const earlier = sums.get(segment.kind);
-    sums.set(segment.kind, earlier ? { ...earlier, bytes: earlier.bytes + bytes } : { ...segment, bytes });
+    sums.set(
+      segment.kind,
+      earlier ? { ...earlier, bytes: earlier.bytes + bytes } : { ...segment, bytes },
+    );
   }
   return segmentOrder.flatMap((kind) => sums.get(kind) ?? []);
 }

@@ -21,10 +21,15 @@ describe('parseSize', () => {
   ])('%s → %s', (text, bytes) => expect(parseSize(text)).toBe(bytes));
 });
 
-test.each([[15e9, '15 GB'], [1.5e12, '1.5 TB'], [512e6, '512 MB'], [0, ''], [-1, 'none'], [1_234_567, '1.234567 MB'], [7, '7 B']])(
-  '%d is written so that it reads back',
-  (bytes, text) => {
-    expect(sizeText(bytes)).toBe(text);
-    expect(parseSize(text)).toBe(bytes);
-  },
-);
+test.each([
+  [15e9, '15 GB'],
+  [1.5e12, '1.5 TB'],
+  [512e6, '512 MB'],
+  [0, ''],
+  [-1, 'none'],
+  [1_234_567, '1.234567 MB'],
+  [7, '7 B'],
+])('%d is written so that it reads back', (bytes, text) => {
+  expect(sizeText(bytes)).toBe(text);
+  expect(parseSize(text)).toBe(bytes);
+});

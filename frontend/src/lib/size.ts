@@ -1,6 +1,17 @@
 // Sizes as people type them into a field. Units are of 1,000, as disks are sold; a number alone is GB.
 
-const units: Record<string, number> = { '': 1e9, b: 1, kb: 1e3, mb: 1e6, gb: 1e9, tb: 1e12, k: 1e3, m: 1e6, g: 1e9, t: 1e12 };
+const units: Record<string, number> = {
+  '': 1e9,
+  b: 1,
+  kb: 1e3,
+  mb: 1e6,
+  gb: 1e9,
+  tb: 1e12,
+  k: 1e3,
+  m: 1e6,
+  g: 1e9,
+  t: 1e12,
+};
 
 /** "15", "15 GB", "1.5 TB" → bytes; "" → 0, the default; "none" → -1, no limit; null: it is no size. */
 export function parseSize(text: string): number | null {
@@ -19,6 +30,13 @@ export function parseSize(text: string): number | null {
 export function sizeText(bytes: number): string {
   if (bytes === 0) return '';
   if (bytes < 0) return 'none';
-  const [factor, unit] = ([[1e12, 'TB'], [1e9, 'GB'], [1e6, 'MB'], [1e3, 'KB']] as const).find(([size]) => bytes >= size) ?? [1, 'B'];
+  const [factor, unit] = (
+    [
+      [1e12, 'TB'],
+      [1e9, 'GB'],
+      [1e6, 'MB'],
+      [1e3, 'KB'],
+    ] as const
+  ).find(([size]) => bytes >= size) ?? [1, 'B'];
   return `${bytes / factor} ${unit}`;
 }

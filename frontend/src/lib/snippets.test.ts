@@ -26,6 +26,7 @@ test('a model name with quotes stays inside its string', () => {
 });
 
 test('where a key is needed, each snippet sends it', () => {
-  for (const { code } of snippets('http://h/v1', 'm', `s'1`)) expect(code).toMatch(/Authorization\b.*Bearer s'(\\'')?1/);
+  for (const { code } of snippets('http://h/v1', 'm', `s'1`))
+    expect(code).toMatch(/Authorization\b.*Bearer s'(\\'')?1/);
   for (const { code } of snippets('http://h/v1', 'm')) expect(code).not.toContain('Authorization');
 });

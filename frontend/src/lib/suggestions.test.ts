@@ -2,7 +2,8 @@ import { expect, test } from 'vitest';
 import { needs, suggested, suggestions } from './suggestions';
 
 const GiB = 2 ** 30;
-const names = (room: number) => suggested(room * GiB).map(({ id }) => id.replace('mlx-community/', ''));
+const names = (room: number) =>
+  suggested(room * GiB).map(({ id }) => id.replace('mlx-community/', ''));
 
 test.each([
   [1, ['Qwen3.5-4B-MLX-4bit', 'Qwen3-1.7B-4bit', 'Qwen3-0.6B-4bit']],
@@ -12,7 +13,9 @@ test.each([
 ])('room for %d GB', (room, found) => expect(names(room)).toEqual(found));
 
 test('they stand in the order of their sizes, under names of the hub', () => {
-  expect(suggestions.map(({ bytes }) => bytes)).toEqual(suggestions.map(({ bytes }) => bytes).sort((a, b) => a - b));
+  expect(suggestions.map(({ bytes }) => bytes)).toEqual(
+    suggestions.map(({ bytes }) => bytes).sort((a, b) => a - b),
+  );
   for (const one of suggestions) expect(one.id).toMatch(/^[\w.-]+\/[\w.-]+$/);
   expect(needs(suggestions[3]!)).toBeGreaterThan(5 * GiB);
 });

@@ -17,7 +17,11 @@ export const suggestions: readonly Suggestion[] = [
   { id: 'mlx-community/Qwen3.5-4B-MLX-4bit', bytes: 3.1e9, note: 'Long contexts in little memory' },
   { id: 'mlx-community/Qwen3-8B-4bit', bytes: 4.6e9, note: 'A good all-rounder' },
   { id: 'mlx-community/Qwen3-14B-4bit', bytes: 8.3e9, note: 'Better answers, slower' },
-  { id: 'mlx-community/Qwen3.6-35B-A3B-4bit', bytes: 20.4e9, note: 'Code and agents; 3B of its 35B parameters work on each token' },
+  {
+    id: 'mlx-community/Qwen3.6-35B-A3B-4bit',
+    bytes: 20.4e9,
+    note: 'Code and agents; 3B of its 35B parameters work on each token',
+  },
 ];
 
 const GiB = 2 ** 30;

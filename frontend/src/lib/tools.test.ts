@@ -3,7 +3,12 @@ import { execFileSync } from 'node:child_process';
 import { describe, expect, test } from 'vitest';
 import { tools, type Endpoint } from './tools';
 
-const plain: Endpoint = { url: 'http://127.0.0.1:11811/v1/', model: 'mlx-community/Qwen3.5-9B-4bit', contextTokens: 32768, key: '' };
+const plain: Endpoint = {
+  url: 'http://127.0.0.1:11811/v1/',
+  model: 'mlx-community/Qwen3.5-9B-4bit',
+  contextTokens: 32768,
+  key: '',
+};
 const odd: Endpoint = { ...plain, model: `it's "x" $(y) #z: w`, key: `k'1` };
 const text = (id: string, endpoint = plain) => tools(endpoint).find((tool) => tool.id === id)!.text;
 
@@ -21,19 +26,34 @@ describe.each([plain, odd])('$model', (endpoint) => {
   test('OpenCode', () => {
     const { model, provider } = JSON.parse(text('opencode', endpoint));
     expect(model).toBe(`headroom/${endpoint.model}`);
-    expect(provider.headroom.options).toEqual({ baseURL: 'http://127.0.0.1:11811/v1', apiKey: key });
-    expect(provider.headroom.models[endpoint.model].limit).toEqual({ context: 32768, output: 8192 });
+    expect(provider.headroom.options).toEqual({
+      baseURL: 'http://127.0.0.1:11811/v1',
+      apiKey: key,
+    });
+    expect(provider.headroom.models[endpoint.model].limit).toEqual({
+      context: 32768,
+      output: 8192,
+    });
   });
 
   test('Zed', () => {
-    const { api_url, available_models } = JSON.parse(text('zed', endpoint)).language_models.openai_compatible.Headroom;
+    const { api_url, available_models } = JSON.parse(text('zed', endpoint)).language_models
+      .openai_compatible.Headroom;
     expect(api_url).toBe('http://127.0.0.1:11811/v1');
-    expect(available_models).toMatchObject([{ name: endpoint.model, max_tokens: 32768, capabilities: { tools: true } }]);
+    expect(available_models).toMatchObject([
+      { name: endpoint.model, max_tokens: 32768, capabilities: { tools: true } },
+    ]);
   });
 
   test('Continue: each value is a string of JSON, which is one of YAML', () => {
-    const value = (name: string) => JSON.parse(new RegExp(`^ +(?:- )?${name}: (.*)$`, 'm').exec(text('continue', endpoint))![1]!);
-    expect([value('name'), value('model'), value('apiBase'), value('apiKey')]).toEqual([endpoint.model, endpoint.model, 'http://127.0.0.1:11811/v1', key]);
+    const value = (name: string) =>
+      JSON.parse(new RegExp(`^ +(?:- )?${name}: (.*)$`, 'm').exec(text('continue', endpoint))![1]!);
+    expect([value('name'), value('model'), value('apiBase'), value('apiKey')]).toEqual([
+      endpoint.model,
+      endpoint.model,
+      'http://127.0.0.1:11811/v1',
+      key,
+    ]);
   });
 
   // A shell runs the lines with a function in the place of the tool, which prints what it was given.
@@ -44,8 +64,15 @@ describe.each([plain, odd])('$model', (endpoint) => {
   ])('%s, as a shell reads it', (id, base, command, words) => {
     const lines = text(id, endpoint).replace('open-webui', 'open_webui');
     const shell = `${command}() { printf '%s\\n' "$${base}" "$OPENAI_API_KEY" "$OPENAI_MODEL" "$@"; }\n${lines}`;
-    const said = execFileSync('sh', ['-c', shell], { encoding: 'utf8', env: {} }).trimEnd().split('\n');
-    expect(said).toEqual(['http://127.0.0.1:11811/v1', key, id === 'qwen-code' ? endpoint.model : '', ...words].slice(0, said.length));
+    const said = execFileSync('sh', ['-c', shell], { encoding: 'utf8', env: {} })
+      .trimEnd()
+      .split('\n');
+    expect(said).toEqual(
+      ['http://127.0.0.1:11811/v1', key, id === 'qwen-code' ? endpoint.model : '', ...words].slice(
+        0,
+        said.length,
+      ),
+    );
     expect(said.length).toBe(3 + words.length);
   });
 });

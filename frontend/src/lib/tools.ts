@@ -35,7 +35,9 @@ export function tools(endpoint: Endpoint): Tool[] {
   const set = (name: string, value: string) => `export ${name}=${shellQuoted(value)}`;
   return [
     {
-      id: 'opencode', label: 'OpenCode', source: 'https://opencode.ai/docs/providers/',
+      id: 'opencode',
+      label: 'OpenCode',
+      source: 'https://opencode.ai/docs/providers/',
       where: 'Into opencode.json in your project, or ~/.config/opencode/opencode.json.',
       text: json({
         $schema: 'https://opencode.ai/config.json',
@@ -45,30 +47,48 @@ export function tools(endpoint: Endpoint): Tool[] {
             npm: '@ai-sdk/openai-compatible',
             name: 'Headroom',
             options: { baseURL: url, apiKey: key },
-            models: { [model]: { name: model, limit: { context: contextTokens, output: outputTokens(contextTokens) } } },
-          },
-        },
-      }),
-    },
-    {
-      id: 'zed', label: 'Zed', source: 'https://zed.dev/docs/ai/llm-providers',
-      where: `Into settings.json (zed: open settings). When Zed asks for a key, give it ${endpoint.key ? 'the one set in Headroom' : 'any word'}.`,
-      text: json({
-        language_models: {
-          openai_compatible: {
-            Headroom: {
-              api_url: url,
-              available_models: [{
-                name: model, display_name: model, max_tokens: contextTokens,
-                capabilities: { tools: true, images: false, parallel_tool_calls: true, prompt_cache_key: false },
-              }],
+            models: {
+              [model]: {
+                name: model,
+                limit: { context: contextTokens, output: outputTokens(contextTokens) },
+              },
             },
           },
         },
       }),
     },
     {
-      id: 'continue', label: 'Continue', source: 'https://docs.continue.dev/customize/model-providers/top-level/openai',
+      id: 'zed',
+      label: 'Zed',
+      source: 'https://zed.dev/docs/ai/llm-providers',
+      where: `Into settings.json (zed: open settings). When Zed asks for a key, give it ${endpoint.key ? 'the one set in Headroom' : 'any word'}.`,
+      text: json({
+        language_models: {
+          openai_compatible: {
+            Headroom: {
+              api_url: url,
+              available_models: [
+                {
+                  name: model,
+                  display_name: model,
+                  max_tokens: contextTokens,
+                  capabilities: {
+                    tools: true,
+                    images: false,
+                    parallel_tool_calls: true,
+                    prompt_cache_key: false,
+                  },
+                },
+              ],
+            },
+          },
+        },
+      }),
+    },
+    {
+      id: 'continue',
+      label: 'Continue',
+      source: 'https://docs.continue.dev/customize/model-providers/top-level/openai',
       where: 'Into ~/.continue/config.yaml.',
       // JSON's strings are YAML's, so that no name can break the file.
       text: [
@@ -87,24 +107,51 @@ export function tools(endpoint: Endpoint): Tool[] {
       ].join('\n'),
     },
     {
-      id: 'cline', label: 'Cline', source: 'https://docs.cline.bot/provider-config/openai-compatible',
+      id: 'cline',
+      label: 'Cline',
+      source: 'https://docs.cline.bot/provider-config/openai-compatible',
       where: 'In Cline’s settings, with “OpenAI Compatible” as API provider.',
-      text: [`Base URL: ${url}`, `API key: ${key}`, `Model ID: ${model}`, `Context window size: ${contextTokens}`].join('\n'),
+      text: [
+        `Base URL: ${url}`,
+        `API key: ${key}`,
+        `Model ID: ${model}`,
+        `Context window size: ${contextTokens}`,
+      ].join('\n'),
     },
     {
-      id: 'aider', label: 'aider', source: 'https://aider.chat/docs/llms/openai-compat.html',
+      id: 'aider',
+      label: 'aider',
+      source: 'https://aider.chat/docs/llms/openai-compat.html',
       where: 'Paste into a terminal, in your project’s folder.',
-      text: [set('OPENAI_API_BASE', url), set('OPENAI_API_KEY', key), `aider --model ${shellQuoted(`openai/${model}`)}`].join('\n'),
+      text: [
+        set('OPENAI_API_BASE', url),
+        set('OPENAI_API_KEY', key),
+        `aider --model ${shellQuoted(`openai/${model}`)}`,
+      ].join('\n'),
     },
     {
-      id: 'qwen-code', label: 'Qwen Code', source: 'https://qwenlm.github.io/qwen-code-docs/',
+      id: 'qwen-code',
+      label: 'Qwen Code',
+      source: 'https://qwenlm.github.io/qwen-code-docs/',
       where: 'Paste into a terminal, in your project’s folder.',
-      text: [set('OPENAI_BASE_URL', url), set('OPENAI_API_KEY', key), set('OPENAI_MODEL', model), 'qwen'].join('\n'),
+      text: [
+        set('OPENAI_BASE_URL', url),
+        set('OPENAI_API_KEY', key),
+        set('OPENAI_MODEL', model),
+        'qwen',
+      ].join('\n'),
     },
     {
-      id: 'open-webui', label: 'Open WebUI', source: 'https://docs.openwebui.com/getting-started/env-configuration/',
-      where: 'Paste into a terminal where Open WebUI is installed; a container would not reach this address.',
-      text: [set('OPENAI_API_BASE_URL', url), set('OPENAI_API_KEY', key), 'open-webui serve --port 8080'].join('\n'),
+      id: 'open-webui',
+      label: 'Open WebUI',
+      source: 'https://docs.openwebui.com/getting-started/env-configuration/',
+      where:
+        'Paste into a terminal where Open WebUI is installed; a container would not reach this address.',
+      text: [
+        set('OPENAI_API_BASE_URL', url),
+        set('OPENAI_API_KEY', key),
+        'open-webui serve --port 8080',
+      ].join('\n'),
     },
   ];
 }

@@ -4,7 +4,10 @@ import { diskBytes, duration, share } from './format';
 
 /** "3.2 GB of 18.6 GB (17 %), 42.0 MB/s, 6 min 2 s left". */
 export function jobText(job: Job): string {
-  const amount = job.totalBytes > 0 ? `${diskBytes(job.doneBytes)} of ${diskBytes(job.totalBytes)} (${share(job.doneBytes, job.totalBytes)})` : diskBytes(job.doneBytes);
+  const amount =
+    job.totalBytes > 0
+      ? `${diskBytes(job.doneBytes)} of ${diskBytes(job.totalBytes)} (${share(job.doneBytes, job.totalBytes)})`
+      : diskBytes(job.doneBytes);
   switch (job.state) {
     case 'waiting':
       return 'Waits for the one before it';
@@ -17,15 +20,18 @@ export function jobText(job: Job): string {
   }
   const parts = [amount];
   if (job.bytesPerSecond > 0) parts.push(`${diskBytes(job.bytesPerSecond)}/s`);
-  if (job.secondsLeft >= 0) parts.push(`${duration(Math.max(1, Math.round(job.secondsLeft)))} left`);
+  if (job.secondsLeft >= 0)
+    parts.push(`${duration(Math.max(1, Math.round(job.secondsLeft)))} left`);
   return parts.join(', ');
 }
 
 /** What importing an item will do: "18.6 GB are copied". */
 export function itemText(item: ImportItem, mode: ImportPlan['mode']): string {
-  if (mode === 'link') return `${diskBytes(item.bytes)}, linked: nothing is copied, and it stays in ${item.source}`;
+  if (mode === 'link')
+    return `${diskBytes(item.bytes)}, linked: nothing is copied, and it stays in ${item.source}`;
   const verb = mode === 'move' ? 'moved' : 'copied';
-  if (item.writtenBytes === 0) return `${diskBytes(item.bytes)}, ${verb} on one disk: nothing is written`;
+  if (item.writtenBytes === 0)
+    return `${diskBytes(item.bytes)}, ${verb} on one disk: nothing is written`;
   return `${diskBytes(item.bytes)}, ${verb}${item.clones ? '; the disk can share them with the original' : ''}`;
 }
 

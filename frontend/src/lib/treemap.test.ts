@@ -7,7 +7,9 @@ const ratio = (rect: Rect) => Math.max(rect.width / rect.height, rect.height / r
 
 test('the example of the paper: 6, 6, 4, 3, 2, 2, 1 on 6 by 4', () => {
   const rects = squarify([6, 6, 4, 3, 2, 2, 1], { x: 0, y: 0, width: 6, height: 4 });
-  const rounded = rects.map(({ x, y, width, height }) => [x, y, width, height].map((n) => Math.round(100 * n) / 100));
+  const rounded = rects.map(({ x, y, width, height }) =>
+    [x, y, width, height].map((n) => Math.round(100 * n) / 100),
+  );
   expect(rounded).toEqual([
     [0, 0, 3, 2],
     [0, 2, 3, 2],
@@ -23,23 +25,31 @@ describe('whatever the values', () => {
   // A generator of its own, so that a failure can be repeated.
   let seed = 7;
   const random = () => (seed = (seed * 16807) % 2147483647) / 2147483647;
-  test.each([1, 2, 3, 17, 200])('%d rectangles fill the room, in proportion, without overlap', (n) => {
-    const values = Array.from({ length: n }, () => random() ** 3 + 0.001).sort((a, b) => b - a);
-    const sum = values.reduce((all, value) => all + value, 0);
-    const rects = squarify(values, within);
-    rects.forEach((rect, i) => expect(area(rect)).toBeCloseTo((values[i]! / sum) * area(within), 3));
-    for (const rect of rects) {
-      expect(rect.x).toBeGreaterThanOrEqual(within.x);
-      expect(rect.y).toBeGreaterThanOrEqual(within.y);
-      expect(rect.x + rect.width).toBeLessThanOrEqual(within.x + within.width + 1e-6);
-      expect(rect.y + rect.height).toBeLessThanOrEqual(within.y + within.height + 1e-6);
-    }
-    const overlap = (a: Rect, b: Rect) =>
-      Math.max(0, Math.min(a.x + a.width, b.x + b.width) - Math.max(a.x, b.x)) *
-      Math.max(0, Math.min(a.y + a.height, b.y + b.height) - Math.max(a.y, b.y));
-    const shared = rects.reduce((most, a, i) => Math.max(most, ...rects.slice(i + 1).map((b) => overlap(a, b)), 0), 0);
-    expect(shared).toBeLessThan(1e-6);
-  });
+  test.each([1, 2, 3, 17, 200])(
+    '%d rectangles fill the room, in proportion, without overlap',
+    (n) => {
+      const values = Array.from({ length: n }, () => random() ** 3 + 0.001).sort((a, b) => b - a);
+      const sum = values.reduce((all, value) => all + value, 0);
+      const rects = squarify(values, within);
+      rects.forEach((rect, i) =>
+        expect(area(rect)).toBeCloseTo((values[i]! / sum) * area(within), 3),
+      );
+      for (const rect of rects) {
+        expect(rect.x).toBeGreaterThanOrEqual(within.x);
+        expect(rect.y).toBeGreaterThanOrEqual(within.y);
+        expect(rect.x + rect.width).toBeLessThanOrEqual(within.x + within.width + 1e-6);
+        expect(rect.y + rect.height).toBeLessThanOrEqual(within.y + within.height + 1e-6);
+      }
+      const overlap = (a: Rect, b: Rect) =>
+        Math.max(0, Math.min(a.x + a.width, b.x + b.width) - Math.max(a.x, b.x)) *
+        Math.max(0, Math.min(a.y + a.height, b.y + b.height) - Math.max(a.y, b.y));
+      const shared = rects.reduce(
+        (most, a, i) => Math.max(most, ...rects.slice(i + 1).map((b) => overlap(a, b)), 0),
+        0,
+      );
+      expect(shared).toBeLessThan(1e-6);
+    },
+  );
 });
 
 test('equal values are near squares', () => {

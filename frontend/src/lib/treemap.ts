@@ -25,7 +25,11 @@ export function squarify(values: readonly number[], within: Rect): Rect[] {
     const side = Math.min(room.width, room.height);
     let to = from + 1;
     let rowArea = areas[from]!;
-    while (to < areas.length && worst(areas, from, to + 1, rowArea + areas[to]!, side) <= worst(areas, from, to, rowArea, side)) {
+    while (
+      to < areas.length &&
+      worst(areas, from, to + 1, rowArea + areas[to]!, side) <=
+        worst(areas, from, to, rowArea, side)
+    ) {
       rowArea += areas[to++]!;
     }
     room = placeRow(areas, placed, from, to, rowArea, room, to === areas.length);
@@ -35,7 +39,13 @@ export function squarify(values: readonly number[], within: Rect): Rect[] {
 }
 
 /** The longest side ratio in the row [from, to) along a side of the given length. */
-function worst(areas: readonly number[], from: number, to: number, rowArea: number, side: number): number {
+function worst(
+  areas: readonly number[],
+  from: number,
+  to: number,
+  rowArea: number,
+  side: number,
+): number {
   let most = 0;
   let least = Infinity;
   for (let i = from; i < to; i++) {
@@ -48,7 +58,15 @@ function worst(areas: readonly number[], from: number, to: number, rowArea: numb
 }
 
 /** Puts a row along the shorter side and returns what is left of the room. */
-function placeRow(areas: readonly number[], placed: Rect[], from: number, to: number, rowArea: number, room: Rect, last: boolean): Rect {
+function placeRow(
+  areas: readonly number[],
+  placed: Rect[],
+  from: number,
+  to: number,
+  rowArea: number,
+  room: Rect,
+  last: boolean,
+): Rect {
   const upright = room.width >= room.height;
   const side = upright ? room.height : room.width;
   const most = upright ? room.width : room.height;

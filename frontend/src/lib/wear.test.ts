@@ -6,7 +6,10 @@ const day = 86_400_000;
 const now = 1_800_000_000_000;
 
 test('10 days at 5 GB a day on a 500 GB drive', () => {
-  const found = wear(fakeCache({ writtenBytes: 50e9, writtenSince: now - 10 * day, diskBytes: 500e9 }), now);
+  const found = wear(
+    fakeCache({ writtenBytes: 50e9, writtenSince: now - 10 * day, diskBytes: 500e9 }),
+    now,
+  );
   if (!found.known) throw new Error('a forecast was expected');
   expect(found.bytesADay).toBeCloseTo(5e9, 0);
   expect(found.bytesAYear).toBeCloseTo(1826.25e9, 0);
@@ -24,8 +27,15 @@ test('too early, or unknown since when', () => {
 
 test('an unknown drive, and nothing written', () => {
   const since = { writtenSince: now - 2 * day };
-  expect(wear(fakeCache({ ...since, diskBytes: 0 }), now)).toMatchObject({ known: true, driveShareAYear: null, years: null });
-  expect(wear(fakeCache({ ...since, writtenBytes: 0, diskBytes: 1e12 }), now)).toMatchObject({ driveShareAYear: 0, years: null });
+  expect(wear(fakeCache({ ...since, diskBytes: 0 }), now)).toMatchObject({
+    known: true,
+    driveShareAYear: null,
+    years: null,
+  });
+  expect(wear(fakeCache({ ...since, writtenBytes: 0, diskBytes: 1e12 }), now)).toMatchObject({
+    driveShareAYear: 0,
+    years: null,
+  });
 });
 
 test('the budget bounds it: 40 GB a day on 500 GB is 6.8 years at worst', () => {

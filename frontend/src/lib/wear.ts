@@ -15,7 +15,14 @@ const daysOfYear = 365.25;
 export type Wear =
   /** Not known, or not for long enough to go by: a first day says little about a year. */
   | { known: false; daysSoFar: number }
-  | { known: true; daysSoFar: number; bytesADay: number; bytesAYear: number; driveShareAYear: number | null; years: number | null };
+  | {
+      known: true;
+      daysSoFar: number;
+      bytesADay: number;
+      bytesAYear: number;
+      driveShareAYear: number | null;
+      years: number | null;
+    };
 
 /** At the pace of so far. `driveShareAYear` is null where the drive's size is unknown, `years` also where nothing was written. */
 export function wear(cache: Cache, now: number): Wear {

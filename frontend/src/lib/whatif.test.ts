@@ -13,19 +13,39 @@ test('contexts double up to what the model was trained for', () => {
 
 test('a context has a place on the slider', () => {
   const steps = contextSteps(32768);
-  expect([1, 2048, 5000, 6000, 1e9].map((tokens) => steps[nearestStep(steps, tokens)])).toEqual([2048, 2048, 4096, 8192, 32768]);
+  expect([1, 2048, 5000, 6000, 1e9].map((tokens) => steps[nearestStep(steps, tokens)])).toEqual([
+    2048, 2048, 4096, 8192, 32768,
+  ]);
 });
 
 const plan = (gb: number) => ({
-  name: '', kvFormat: '', kvBits: '', kvBytesPerToken: 1, weightsBytes: gb * GiB, kvBytes: GiB, stateBytes: 0, scratchBytes: 0,
-  needBytes: (gb + 1) * GiB, fits: 'yes' as const, largestContextTokens: 1,
+  name: '',
+  kvFormat: '',
+  kvBits: '',
+  kvBytesPerToken: 1,
+  weightsBytes: gb * GiB,
+  kvBytes: GiB,
+  stateBytes: 0,
+  scratchBytes: 0,
+  needBytes: (gb + 1) * GiB,
+  fits: 'yes' as const,
+  largestContextTokens: 1,
 });
 
 test('the engine gives way to the plan, and what is left is free', () => {
   const { memory } = fakeState(); // 24 GB, of which 0.3 are Headroom's and 7.2 others'
   const { segments, totalBytes } = plannedSegments(memory, plan(10));
-  const bytes = Object.fromEntries(segments.map((segment) => [segment.kind, Math.round((segment.bytes / GiB) * 10) / 10]));
-  expect(bytes).toMatchObject({ weights: 10, kv_used: 1, kv_kept: 0, headroom: 0.3, other: 7.2, free: 5.5 });
+  const bytes = Object.fromEntries(
+    segments.map((segment) => [segment.kind, Math.round((segment.bytes / GiB) * 10) / 10]),
+  );
+  expect(bytes).toMatchObject({
+    weights: 10,
+    kv_used: 1,
+    kv_kept: 0,
+    headroom: 0.3,
+    other: 7.2,
+    free: 5.5,
+  });
   expect(totalBytes).toBe(24 * GiB);
   expect(segments.reduce((sum, segment) => sum + segment.bytes, 0)).toBeCloseTo(totalBytes, -3);
 });
@@ -36,5 +56,11 @@ test('a plan that asks for more than there is makes the bar longer', () => {
   expect(segments.find(({ kind }) => kind === 'free')?.bytes).toBe(0);
 });
 
-test.each([['20', 20 * GiB], ['20 GB', 20 * GiB], ['1.5', 1.5 * GiB], ['', null], ['all', null], ['-3', null]])('a limit of %j is %s', (text, bytes) =>
-  expect(parseGB(text)).toBe(bytes));
+test.each([
+  ['20', 20 * GiB],
+  ['20 GB', 20 * GiB],
+  ['1.5', 1.5 * GiB],
+  ['', null],
+  ['all', null],
+  ['-3', null],
+])('a limit of %j is %s', (text, bytes) => expect(parseGB(text)).toBe(bytes));

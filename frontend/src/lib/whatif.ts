@@ -14,25 +14,51 @@ export function contextSteps(trainedTokens: number): number[] {
 /** The step nearest to a context, by ratio. */
 export function nearestStep(steps: readonly number[], tokens: number): number {
   const distance = (step: number) => Math.abs(Math.log(step / Math.max(tokens, 1)));
-  return steps.reduce((best, step, index) => (distance(step) < distance(steps[best]!) ? index : best), 0);
+  return steps.reduce(
+    (best, step, index) => (distance(step) < distance(steps[best]!) ? index : best),
+    0,
+  );
 }
 
 export const streamSteps = [1, 2, 4, 8, 16, 32];
 
 /** What would be in memory then. The engine's parts are the plan's; the rest stays, and what is left is free. */
-export function plannedSegments(memory: Memory, plan: WhatIfFormat): { segments: Segment[]; totalBytes: number } {
+export function plannedSegments(
+  memory: Memory,
+  plan: WhatIfFormat,
+): { segments: Segment[]; totalBytes: number } {
   const planned: Partial<Record<SegmentKind, number>> = {
-    weights: plan.weightsBytes, kv_used: plan.kvBytes, kv_kept: 0, state: plan.stateBytes, scratch: plan.scratchBytes,
+    weights: plan.weightsBytes,
+    kv_used: plan.kvBytes,
+    kv_kept: 0,
+    state: plan.stateBytes,
+    scratch: plan.scratchBytes,
   };
-  const rest = orderedSegments(memory.segments).filter(({ kind }) => kind === 'headroom' || kind === 'other');
+  const rest = orderedSegments(memory.segments).filter(
+    ({ kind }) => kind === 'headroom' || kind === 'other',
+  );
   const taken = plan.needBytes + rest.reduce((sum, { bytes }) => sum + bytes, 0);
-  const own = Object.entries(planned).map(([kind, bytes]) => ({ kind: kind as SegmentKind, bytes, source: 'estimated' as const }));
-  const free: Segment = { kind: 'free', bytes: Math.max(0, memory.totalBytes - taken), source: 'estimated' };
-  return { segments: orderedSegments([...own, ...rest, free]), totalBytes: Math.max(memory.totalBytes, taken) };
+  const own = Object.entries(planned).map(([kind, bytes]) => ({
+    kind: kind as SegmentKind,
+    bytes,
+    source: 'estimated' as const,
+  }));
+  const free: Segment = {
+    kind: 'free',
+    bytes: Math.max(0, memory.totalBytes - taken),
+    source: 'estimated',
+  };
+  return {
+    segments: orderedSegments([...own, ...rest, free]),
+    totalBytes: Math.max(memory.totalBytes, taken),
+  };
 }
 
 /** A limit as people type it, in GB of 2^30 bytes; null: it is no number. */
 export function parseGB(text: string): number | null {
-  const typed = text.trim().replace(/\s*gb$/i, '').replaceAll(',', '');
+  const typed = text
+    .trim()
+    .replace(/\s*gb$/i, '')
+    .replaceAll(',', '');
   return /^\d+(\.\d+)?$/.test(typed) ? Math.round(Number(typed) * 1024) * 2 ** 20 : null;
 }

@@ -9,7 +9,9 @@ const light = colours(lightCss);
 const dark: Theme = { ...light, ...colours(darkCss) };
 
 function colours(text: string): Theme {
-  return Object.fromEntries([...text.matchAll(/--([\w-]+):\s*(#[0-9a-f]{6});/g)].map(([, name, hex]) => [name, hex]));
+  return Object.fromEntries(
+    [...text.matchAll(/--([\w-]+):\s*(#[0-9a-f]{6});/g)].map(([, name, hex]) => [name, hex]),
+  );
 }
 
 /** Relative luminance, WCAG 2.2. */
@@ -28,7 +30,20 @@ function contrast(a: string, b: string): number {
 
 const grounds = ['bg', 'surface', 'sunken', 'sidebar', 'hover'];
 const texts: [string, string[]][] = [
-  ['text', [...grounds, 'accent-soft', 'selected', 'amber-soft', 'red-soft', 'age-0', 'age-1', 'age-2', 'age-3']],
+  [
+    'text',
+    [
+      ...grounds,
+      'accent-soft',
+      'selected',
+      'amber-soft',
+      'red-soft',
+      'age-0',
+      'age-1',
+      'age-2',
+      'age-3',
+    ],
+  ],
   ['text-2', [...grounds, 'accent-soft', 'amber-soft', 'red-soft']],
   ['accent-text', ['bg', 'surface', 'sunken', 'sidebar', 'accent-soft', 'selected']],
   ['on-button', ['button']],
@@ -36,7 +51,16 @@ const texts: [string, string[]][] = [
   ['red', ['surface', 'red-soft']],
 ];
 const marks = [
-  'accent', 'line-strong', 'seg-weights', 'seg-kv_used', 'seg-kv_kept', 'seg-state', 'seg-scratch', 'seg-headroom', 'seg-other', 'disk',
+  'accent',
+  'line-strong',
+  'seg-weights',
+  'seg-kv_used',
+  'seg-kv_kept',
+  'seg-state',
+  'seg-scratch',
+  'seg-headroom',
+  'seg-other',
+  'disk',
 ];
 
 test('the formula: black on white is 21, grey #767676 on white just passes', () => {
@@ -44,14 +68,20 @@ test('the formula: black on white is 21, grey #767676 on white just passes', () 
   expect(contrast('#767676', '#ffffff')).toBeCloseTo(4.54, 2);
 });
 
-describe.each<[string, Theme]>([['light', light], ['dark', dark]])('%s', (_, theme) => {
+describe.each<[string, Theme]>([
+  ['light', light],
+  ['dark', dark],
+])('%s', (_, theme) => {
   const colour = (name: string) => {
     expect(theme, `--${name}`).toHaveProperty([name]);
     return theme[name]!;
   };
-  test.each(texts.flatMap(([text, on]) => on.map((ground) => [text, ground])))('%s on %s is read', (text, ground) => {
-    expect(contrast(colour(text!), colour(ground!))).toBeGreaterThanOrEqual(4.5);
-  });
+  test.each(texts.flatMap(([text, on]) => on.map((ground) => [text, ground])))(
+    '%s on %s is read',
+    (text, ground) => {
+      expect(contrast(colour(text!), colour(ground!))).toBeGreaterThanOrEqual(4.5);
+    },
+  );
   test.each(marks)('%s is seen on a card', (mark) => {
     expect(contrast(colour(mark), colour('surface'))).toBeGreaterThanOrEqual(3);
   });

@@ -31,7 +31,16 @@ describe('roundUpBytes', () => {
 
 describe('withGaps', () => {
   test('an empty row breaks the lines in a pause', () => {
-    expect(withGaps([0, 5, 10, 30, 35], [[1, 2, 3, 4, 5], [6, 7, 8, 9, 0]], 12)).toEqual([
+    expect(
+      withGaps(
+        [0, 5, 10, 30, 35],
+        [
+          [1, 2, 3, 4, 5],
+          [6, 7, 8, 9, 0],
+        ],
+        12,
+      ),
+    ).toEqual([
       [0, 5, 10, 20, 30, 35],
       [1, 2, 3, null, 4, 5],
       [6, 7, 8, null, 9, 0],
@@ -41,9 +50,17 @@ describe('withGaps', () => {
 });
 
 describe('inWords', () => {
-  const line = { label: 'Speed', format: (value: number) => `${value} tok/s`, top: (value: number) => value, colour: '' };
+  const line = {
+    label: 'Speed',
+    format: (value: number) => `${value} tok/s`,
+    top: (value: number) => value,
+    colour: '',
+  };
   test('the last, the mean and the greatest', () => {
-    expect(inWords({ ...line, values: [2, 10, 3] })).toBe('Speed: now 3 tok/s, on average 5 tok/s, at most 10 tok/s');
+    expect(inWords({ ...line, values: [2, 10, 3] })).toBe(
+      'Speed: now 3 tok/s, on average 5 tok/s, at most 10 tok/s',
+    );
   });
-  test('nothing yet', () => expect(inWords({ ...line, values: [] })).toBe('Speed: nothing measured yet'));
+  test('nothing yet', () =>
+    expect(inWords({ ...line, values: [] })).toBe('Speed: nothing measured yet'));
 });

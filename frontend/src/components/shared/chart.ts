@@ -17,7 +17,11 @@ export interface Series {
 export type Columns = [number[], ...(number | null)[][]];
 
 /** The columns with an empty row in each pause longer than `gap`, where the lines break: nobody guesses what was between. */
-export function withGaps(at: readonly number[], lines: readonly (readonly number[])[], gap: number): Columns {
+export function withGaps(
+  at: readonly number[],
+  lines: readonly (readonly number[])[],
+  gap: number,
+): Columns {
   const times: number[] = [];
   const values = lines.map((): (number | null)[] => []);
   at.forEach((time, row) => {

@@ -55,7 +55,10 @@ export class HttpChats implements ChatsBackend {
   }
 
   async list(search: string): Promise<ChatSummary[]> {
-    const answer = await this.#ask('GET', search ? `api/chats?search=${encodeURIComponent(search)}` : 'api/chats');
+    const answer = await this.#ask(
+      'GET',
+      search ? `api/chats?search=${encodeURIComponent(search)}` : 'api/chats',
+    );
     return ((await answer.json()) as { chats: ChatSummary[] | null }).chats ?? [];
   }
 

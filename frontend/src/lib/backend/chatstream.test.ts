@@ -53,12 +53,23 @@ test('an answer with everything in it', async () => {
     { type: 'content', text: '4' },
     { type: 'content', text: '9' },
     { type: 'finish', reason: 'stop' },
-    { type: 'usage', usage: { promptTokens: 2048, cachedTokens: 512, completionTokens: 3, reasoningTokens: 1, tokensPerSecond: 41.5 } },
+    {
+      type: 'usage',
+      usage: {
+        promptTokens: 2048,
+        cachedTokens: 512,
+        completionTokens: 3,
+        reasoningTokens: 1,
+        tokensPerSecond: 41.5,
+      },
+    },
   ]);
 });
 
 test('reasoning under either name, once', async () => {
-  const events = await collect(stream(delta({ reasoning: 'a' }), delta({ reasoning_content: 'b' }), 'data: [DONE]\n\n'));
+  const events = await collect(
+    stream(delta({ reasoning: 'a' }), delta({ reasoning_content: 'b' }), 'data: [DONE]\n\n'),
+  );
   expect(events).toEqual([
     { type: 'reasoning', text: 'a' },
     { type: 'reasoning', text: 'b' },
@@ -76,7 +87,11 @@ describe('comments', () => {
 
 describe('what goes wrong is said', () => {
   test.each([
-    ['an error in mid-answer', [delta({ content: 'a' }), data({ error: { code: 'model_gone', message: 'Gone.' } })], 'model_gone'],
+    [
+      'an error in mid-answer',
+      [delta({ content: 'a' }), data({ error: { code: 'model_gone', message: 'Gone.' } })],
+      'model_gone',
+    ],
     ['an event called error', ['event: error\ndata: {"message":"x"}\n\n'], 'unknown'],
     ['not JSON', ['data: <html>\n\n'], 'unreadable_stream'],
     ['JSON, but no object', ['data: 7\n\n'], 'unreadable_stream'],

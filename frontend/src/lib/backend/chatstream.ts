@@ -15,7 +15,12 @@ interface CallPiece {
 
 interface Chunk {
   choices?: {
-    delta?: { content?: string | null; reasoning_content?: string | null; reasoning?: string | null; tool_calls?: CallPiece[] | null };
+    delta?: {
+      content?: string | null;
+      reasoning_content?: string | null;
+      reasoning?: string | null;
+      tool_calls?: CallPiece[] | null;
+    };
     finish_reason?: string | null;
   }[];
   usage?: {
@@ -66,7 +71,12 @@ export function interpret(item: SseItem): ChatEvent[] {
     if (reasoning) events.push({ type: 'reasoning', text: reasoning });
     if (choice.delta?.content) events.push({ type: 'content', text: choice.delta.content });
     for (const piece of choice.delta?.tool_calls ?? []) {
-      events.push({ type: 'call', index: piece.index ?? 0, name: piece.function?.name ?? '', arguments: piece.function?.arguments ?? '' });
+      events.push({
+        type: 'call',
+        index: piece.index ?? 0,
+        name: piece.function?.name ?? '',
+        arguments: piece.function?.arguments ?? '',
+      });
     }
     if (choice.finish_reason) events.push({ type: 'finish', reason: choice.finish_reason });
   }

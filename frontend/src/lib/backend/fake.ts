@@ -61,21 +61,57 @@ export class FakeBackend implements Backend {
   kept: Conversation[] = fakeConversations();
   requests: FinishedRequest[] = fakeFinished();
   general: GeneralSettings = {
-    port: 11811, apiKey: '', allowHosts: [], modelFolders: [], importFolder: '', launch: '', defaultModel: '', restMinutes: 0, logLevel: 'info', startAtLogin: false, notifications: true, saveOnBattery: true, easeWhenHot: true,
+    port: 11811,
+    apiKey: '',
+    allowHosts: [],
+    modelFolders: [],
+    importFolder: '',
+    launch: '',
+    defaultModel: '',
+    restMinutes: 0,
+    logLevel: 'info',
+    startAtLogin: false,
+    notifications: true,
+    saveOnBattery: true,
+    easeWhenHot: true,
     welcomed: true,
-    path: '/home/you/.config/headroom/settings.json', fixed: [], pending: [],
+    path: '/home/you/.config/headroom/settings.json',
+    fixed: [],
+    pending: [],
   };
   log: LogLine[] = [
-    { number: 1, at: Date.now() - 9000, level: 'INFO', message: 'loading', fields: 'model=headroom-demo' },
-    { number: 2, at: Date.now() - 8000, level: 'WARN', message: 'another port is used', fields: 'err="port 11811 is taken"' },
+    {
+      number: 1,
+      at: Date.now() - 9000,
+      level: 'INFO',
+      message: 'loading',
+      fields: 'model=headroom-demo',
+    },
+    {
+      number: 2,
+      at: Date.now() - 8000,
+      level: 'WARN',
+      message: 'another port is used',
+      fields: 'err="port 11811 is taken"',
+    },
   ];
   settings: CacheSettings = {
-    on: true, dir: '/home/you/.cache/headroom/blocks', maxBytes: 0, minFreeBytes: 0, dailyWriteBytes: 0, fixed: [], pending: [],
+    on: true,
+    dir: '/home/you/.cache/headroom/blocks',
+    maxBytes: 0,
+    minFreeBytes: 0,
+    dailyWriteBytes: 0,
+    fixed: [],
+    pending: [],
   };
   #watchers = new Set<Watcher>();
-  readonly transfers = new FakeTransfers(this.calls, () => this.#failOnce(), (jobs) => {
-    for (const watcher of this.#watchers) watcher.onJobs?.(jobs);
-  });
+  readonly transfers = new FakeTransfers(
+    this.calls,
+    () => this.#failOnce(),
+    (jobs) => {
+      for (const watcher of this.#watchers) watcher.onJobs?.(jobs);
+    },
+  );
   readonly chats = new FakeChats((version) => {
     for (const watcher of this.#watchers) watcher.onChats?.(version);
   });
@@ -140,7 +176,9 @@ export class FakeBackend implements Backend {
   async cancel(requestId: string): Promise<void> {
     this.calls.push(`cancel ${requestId}`);
     this.#failOnce();
-    this.set((state) => (state.requests = state.requests.filter((request) => request.id !== requestId)));
+    this.set(
+      (state) => (state.requests = state.requests.filter((request) => request.id !== requestId)),
+    );
   }
 
   async models(contextTokens: number): Promise<ModelList> {
@@ -152,7 +190,13 @@ export class FakeBackend implements Backend {
       needBytes: model.needBytes + contextTokens * 10_000,
     }));
     const watch = { on: true, paused: false, watchedFolders: 12, polledFolders: 0, pollReason: '' };
-    return { models, contextTokens, roomBytes, folders: ['/home/you/.cache/huggingface/hub', '/home/you/models'], watch };
+    return {
+      models,
+      contextTokens,
+      roomBytes,
+      folders: ['/home/you/.cache/huggingface/hub', '/home/you/models'],
+      watch,
+    };
   }
 
   async rescanModels(): Promise<void> {
@@ -168,7 +212,10 @@ export class FakeBackend implements Backend {
   async removeModel(id: string, path: string): Promise<void> {
     this.calls.push(`remove ${id} ${path}`);
     this.#failOnce();
-    this.setModels(this.found.filter((model) => model.id !== id), [{ kind: 'vanished', id, state: 'ready' }]);
+    this.setModels(
+      this.found.filter((model) => model.id !== id),
+      [{ kind: 'vanished', id, state: 'ready' }],
+    );
   }
 
   async revealModel(id: string, path: string): Promise<void> {
@@ -195,7 +242,14 @@ export class FakeBackend implements Backend {
 
   async wired(limitBytes: number): Promise<Wired> {
     this.#failOnce();
-    return this.limit.inapplicable ? this.limit : { ...this.limit, ...fakeWired(limitBytes), setBytes: this.limit.setBytes, keptBytes: this.limit.keptBytes };
+    return this.limit.inapplicable
+      ? this.limit
+      : {
+          ...this.limit,
+          ...fakeWired(limitBytes),
+          setBytes: this.limit.setBytes,
+          keptBytes: this.limit.keptBytes,
+        };
   }
 
   async changeWired(action: WiredAction, limitBytes: number): Promise<Wired> {
@@ -249,7 +303,11 @@ export class FakeBackend implements Backend {
     this.#failOnce();
     const gone = this.kept.filter((one) => !fingerprint || one.fingerprint === fingerprint);
     this.kept = this.kept.filter((one) => !gone.includes(one));
-    return { entries: gone.length, bytes: gone.reduce((sum, one) => sum + one.bytes, 0), memoryBytes: gone.reduce((sum, one) => sum + one.hotTokens * 10_000, 0) };
+    return {
+      entries: gone.length,
+      bytes: gone.reduce((sum, one) => sum + one.bytes, 0),
+      memoryBytes: gone.reduce((sum, one) => sum + one.hotTokens * 10_000, 0),
+    };
   }
 
   async generalSettings(): Promise<GeneralSettings> {
@@ -260,7 +318,8 @@ export class FakeBackend implements Backend {
   async changeGeneral(change: GeneralChange): Promise<GeneralSettings> {
     this.calls.push(`general ${JSON.stringify(change)}`);
     this.#failOnce();
-    const pending = change.port === undefined ? this.general.pending : change.port === 11811 ? [] : ['port'];
+    const pending =
+      change.port === undefined ? this.general.pending : change.port === 11811 ? [] : ['port'];
     return (this.general = { ...this.general, ...change, pending });
   }
 
@@ -276,7 +335,12 @@ export class FakeBackend implements Backend {
   async changeCache(change: CacheChange): Promise<CacheSettings> {
     this.calls.push(`change ${JSON.stringify(change)}`);
     this.#failOnce();
-    const pending = change.on === undefined ? this.settings.pending : change.on === this.state.cache.on ? [] : ['on'];
+    const pending =
+      change.on === undefined
+        ? this.settings.pending
+        : change.on === this.state.cache.on
+          ? []
+          : ['on'];
     return (this.settings = { ...this.settings, ...change, pending });
   }
 
@@ -290,7 +354,13 @@ export class FakeBackend implements Backend {
   #find(key: string): { index: number; found: Conversation } {
     const index = this.kept.findIndex((one) => one.key === key);
     const found = this.kept[index];
-    if (!found) throw new HeadroomError({ code: 'not_found', message: `No conversation has the key ${key}`, why: '', fix: '' });
+    if (!found)
+      throw new HeadroomError({
+        code: 'not_found',
+        message: `No conversation has the key ${key}`,
+        why: '',
+        fix: '',
+      });
     return { index, found };
   }
 
@@ -303,7 +373,9 @@ export class FakeBackend implements Backend {
       if (await this.#pause(signal)) return;
     }
     const thoughts = request.thinking ? pieces(`The question was: ${question} I repeat it.`) : [];
-    const words = pieces(`You said:\n\n> ${question}\n\n\`\`\`python\nprint(${JSON.stringify(question)})\n\`\`\``);
+    const words = pieces(
+      `You said:\n\n> ${question}\n\n\`\`\`python\nprint(${JSON.stringify(question)})\n\`\`\``,
+    );
     for (const text of thoughts) {
       yield { type: 'reasoning', text };
       if (await this.#pause(signal)) return;
@@ -320,7 +392,13 @@ export class FakeBackend implements Backend {
     const completionTokens = thoughts.length + words.length;
     yield {
       type: 'usage',
-      usage: { promptTokens: 512, cachedTokens: 384, completionTokens, reasoningTokens: thoughts.length, tokensPerSecond: null },
+      usage: {
+        promptTokens: 512,
+        cachedTokens: 384,
+        completionTokens,
+        reasoningTokens: thoughts.length,
+        tokensPerSecond: null,
+      },
     };
   }
 
@@ -385,12 +463,26 @@ export function fakeState(now = Date.now()): State {
     power: { source: 'mains', heat: 'nominal', measures: [] },
     requests: [
       {
-        id: 'chatcmpl-1', model: 'headroom-demo', phase: 'prefill', promptTokens: 8192, promptDoneTokens: 3072,
-        cachedTokens: 2048, generatedTokens: 0, tokensPerSecond: 0, startedAt: now - 4000,
+        id: 'chatcmpl-1',
+        model: 'headroom-demo',
+        phase: 'prefill',
+        promptTokens: 8192,
+        promptDoneTokens: 3072,
+        cachedTokens: 2048,
+        generatedTokens: 0,
+        tokensPerSecond: 0,
+        startedAt: now - 4000,
       },
       {
-        id: 'chatcmpl-2', model: 'headroom-demo', phase: 'decode', promptTokens: 412, promptDoneTokens: 412,
-        cachedTokens: 384, generatedTokens: 96, tokensPerSecond: 98.3, startedAt: now - 1400,
+        id: 'chatcmpl-2',
+        model: 'headroom-demo',
+        phase: 'decode',
+        promptTokens: 412,
+        promptDoneTokens: 412,
+        cachedTokens: 384,
+        generatedTokens: 96,
+        tokensPerSecond: 98.3,
+        startedAt: now - 1400,
       },
     ],
     lastFinished: 'chatcmpl-0',
@@ -401,10 +493,29 @@ export function fakeState(now = Date.now()): State {
 
 export function fakeCache(change: Partial<Cache>): Cache {
   return {
-    on: true, dir: '/home/you/.cache/headroom/blocks', bytes: 4.2e9, maxBytes: 20e9, entries: 2310, diskBytes: 494e9,
+    on: true,
+    dir: '/home/you/.cache/headroom/blocks',
+    bytes: 4.2e9,
+    maxBytes: 20e9,
+    entries: 2310,
+    diskBytes: 494e9,
     freeBytes: 210e9,
-    minFreeBytes: 10e9, todayBytes: 1.1e9, dailyWriteBytes: 40e9, writtenBytes: 12e9, writtenSince: Date.now() - 12 * 86_400_000, hits: 48, misses: 9, secondsSaved: 1900,
-    dropped: 0, skipped: 0, damaged: 0, foreign: 0, evicted: 120, saveErrors: 0, error: '', hotBytes: 1.4 * GiB,
+    minFreeBytes: 10e9,
+    todayBytes: 1.1e9,
+    dailyWriteBytes: 40e9,
+    writtenBytes: 12e9,
+    writtenSince: Date.now() - 12 * 86_400_000,
+    hits: 48,
+    misses: 9,
+    secondsSaved: 1900,
+    dropped: 0,
+    skipped: 0,
+    damaged: 0,
+    foreign: 0,
+    evicted: 120,
+    saveErrors: 0,
+    error: '',
+    hotBytes: 1.4 * GiB,
     ...change,
   };
 }
@@ -419,7 +530,11 @@ function fakeMemory(loaded: boolean): State['memory'] {
         ['scratch', 0.4, 'estimated'],
       ]
     : [];
-  const sizes: [SegmentKind, number, Source][] = [...own, ['headroom', 0.3, 'measured'], ['other', 7.2, 'reported']];
+  const sizes: [SegmentKind, number, Source][] = [
+    ...own,
+    ['headroom', 0.3, 'measured'],
+    ['other', 7.2, 'reported'],
+  ];
   const free = 24 - sizes.reduce((sum, [, size]) => sum + size, 0);
   return {
     totalBytes: 24 * GiB,
@@ -427,8 +542,12 @@ function fakeMemory(loaded: boolean): State['memory'] {
     headroomBytes: (free - 1) * GiB,
     wiredLimitBytes: 18 * GiB,
     untouchedBytes: loaded ? 1.1 * GiB : 0,
-    segments: [...sizes, ['free', free, 'reported'] as [SegmentKind, number, Source]].map(([kind, size, source]) => ({
-      kind, bytes: size * GiB, source,
-    })),
+    segments: [...sizes, ['free', free, 'reported'] as [SegmentKind, number, Source]].map(
+      ([kind, size, source]) => ({
+        kind,
+        bytes: size * GiB,
+        source,
+      }),
+    ),
   };
 }

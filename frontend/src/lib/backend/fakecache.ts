@@ -3,16 +3,37 @@ import type { Conversation, FinishedRequest, Reread } from './types';
 
 export function fakeConversation(change: Partial<Conversation>): Conversation {
   return {
-    key: 'abcd', model: 'headroom-demo', fingerprint: 'f1', format: 'K8 V4', title: 'What is a KV cache?', tokens: 1200, hotTokens: 0,
-    bytes: 12e6, sharedBytes: 3e6, createdAt: 0, lastHitAt: 0, hits: 0, secondsSaved: 0, pinned: false,
+    key: 'abcd',
+    model: 'headroom-demo',
+    fingerprint: 'f1',
+    format: 'K8 V4',
+    title: 'What is a KV cache?',
+    tokens: 1200,
+    hotTokens: 0,
+    bytes: 12e6,
+    sharedBytes: 3e6,
+    createdAt: 0,
+    lastHitAt: 0,
+    hits: 0,
+    secondsSaved: 0,
+    pinned: false,
     ...change,
   };
 }
 
 const titles = [
-  'Refactor the scheduler so that prefill and decode share a pass', 'Translate the release notes into German', 'Why does the build fail on arm64?',
-  'Write a parser for safetensors headers', 'Plan a week in Lisbon', 'Review this pull request', 'Summarize the meeting of Tuesday',
-  'A recipe for lentils', 'Explain GatedDeltaNet', 'Compare three ways to quantize a cache', 'Name the app', 'Find the race in this test',
+  'Refactor the scheduler so that prefill and decode share a pass',
+  'Translate the release notes into German',
+  'Why does the build fail on arm64?',
+  'Write a parser for safetensors headers',
+  'Plan a week in Lisbon',
+  'Review this pull request',
+  'Summarize the meeting of Tuesday',
+  'A recipe for lentils',
+  'Explain GatedDeltaNet',
+  'Compare three ways to quantize a cache',
+  'Name the app',
+  'Find the race in this test',
 ];
 
 /** Forty on disk and one in memory alone. */
@@ -37,17 +58,48 @@ export function fakeConversations(now = Date.now()): Conversation[] {
       pinned: i === 1,
     });
   });
-  return [...stored, fakeConversation({ key: '', title: 'Something just asked', tokens: 512, hotTokens: 512, bytes: 0, sharedBytes: 0 })];
+  return [
+    ...stored,
+    fakeConversation({
+      key: '',
+      title: 'Something just asked',
+      tokens: 512,
+      hotTokens: 512,
+      bytes: 0,
+      sharedBytes: 0,
+    }),
+  ];
 }
 
 function fakeRequest(change: Partial<FinishedRequest>, reread: Partial<Reread>): FinishedRequest {
   return {
-    id: 'chatcmpl-0', model: 'headroom-demo', endedAt: Date.now() - 20_000, finish: 'stop', promptTokens: 8192, computedTokens: 1024,
-    memoryTokens: 7168, diskTokens: 0, generatedTokens: 212, blockHits: 0, blockWrites: 4, queuedSeconds: 0.01, prefillSeconds: 0.9,
-    firstTokenSeconds: 0.91, decodeSeconds: 4.8, longestGapSeconds: 0.06, prefillTokensPerSecond: 1137, decodeTokensPerSecond: 44.2,
+    id: 'chatcmpl-0',
+    model: 'headroom-demo',
+    endedAt: Date.now() - 20_000,
+    finish: 'stop',
+    promptTokens: 8192,
+    computedTokens: 1024,
+    memoryTokens: 7168,
+    diskTokens: 0,
+    generatedTokens: 212,
+    blockHits: 0,
+    blockWrites: 4,
+    queuedSeconds: 0.01,
+    prefillSeconds: 0.9,
+    firstTokenSeconds: 0.91,
+    decodeSeconds: 4.8,
+    longestGapSeconds: 0.06,
+    prefillTokensPerSecond: 1137,
+    decodeTokensPerSecond: 44.2,
     ...change,
     reread: {
-      cause: 'continued', advice: 'Nothing is wrong: only what is new was read.', breakToken: 7168, knownTokens: 7168, before: '', was: '', is: '',
+      cause: 'continued',
+      advice: 'Nothing is wrong: only what is new was read.',
+      breakToken: 7168,
+      knownTokens: 7168,
+      before: '',
+      was: '',
+      is: '',
       knownAt: 0,
       ...reread,
     },
@@ -59,17 +111,49 @@ export function fakeFinished(now = Date.now()): FinishedRequest[] {
   return [
     fakeRequest({ id: 'chatcmpl-0', endedAt: now - 20_000 }, {}),
     fakeRequest(
-      { id: 'chatcmpl-00', endedAt: now - 95_000, computedTokens: 8150, memoryTokens: 42, firstTokenSeconds: 7.4, prefillSeconds: 7.3 },
       {
-        cause: 'date_changed', breakToken: 42, knownTokens: 42,
-        advice: 'A date or time in the beginning changes with each request: leave it out, or put it into the last message.',
-        before: 'You are a careful assistant. It is ', was: '10:01. Answer in the language of the question.',
-        is: '10:02. Answer in the language of the question.', knownAt: now - 160_000,
+        id: 'chatcmpl-00',
+        endedAt: now - 95_000,
+        computedTokens: 8150,
+        memoryTokens: 42,
+        firstTokenSeconds: 7.4,
+        prefillSeconds: 7.3,
+      },
+      {
+        cause: 'date_changed',
+        breakToken: 42,
+        knownTokens: 42,
+        advice:
+          'A date or time in the beginning changes with each request: leave it out, or put it into the last message.',
+        before: 'You are a careful assistant. It is ',
+        was: '10:01. Answer in the language of the question.',
+        is: '10:02. Answer in the language of the question.',
+        knownAt: now - 160_000,
       },
     ),
-    fakeRequest({ id: 'chatcmpl-000', endedAt: now - 3_600_000, computedTokens: 1024, memoryTokens: 1024, diskTokens: 6144, blockHits: 24 }, {}),
     fakeRequest(
-      { id: 'chatcmpl-0000', endedAt: now - 7_200_000, finish: 'cancelled', computedTokens: 2048, memoryTokens: 0, generatedTokens: 0, firstTokenSeconds: 0, decodeTokensPerSecond: 0, decodeSeconds: 0 },
+      {
+        id: 'chatcmpl-000',
+        endedAt: now - 3_600_000,
+        computedTokens: 1024,
+        memoryTokens: 1024,
+        diskTokens: 6144,
+        blockHits: 24,
+      },
+      {},
+    ),
+    fakeRequest(
+      {
+        id: 'chatcmpl-0000',
+        endedAt: now - 7_200_000,
+        finish: 'cancelled',
+        computedTokens: 2048,
+        memoryTokens: 0,
+        generatedTokens: 0,
+        firstTokenSeconds: 0,
+        decodeTokensPerSecond: 0,
+        decodeSeconds: 0,
+      },
       { cause: 'new_conversation', breakToken: -1, knownTokens: 0 },
     ),
   ];

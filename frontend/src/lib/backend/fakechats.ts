@@ -22,18 +22,27 @@ export class FakeChats implements ChatsBackend {
   async list(search: string): Promise<ChatSummary[]> {
     this.#look();
     const words = search.toLowerCase().split(/\s+/).filter(Boolean);
-    return [...this.kept.values()].flatMap(({ summary, messages }) => {
-      const text = (messages as { content: string }[]).map(({ content }) => content).join(' ');
-      if (!words.every((word) => `${summary.title} ${text}`.toLowerCase().includes(word))) return [];
-      const inTitle = words.every((word) => summary.title.toLowerCase().includes(word));
-      return { ...summary, excerpt: words.length === 0 || inTitle ? '' : text.slice(0, 80) };
-    }).sort((a, b) => b.updatedAt - a.updatedAt);
+    return [...this.kept.values()]
+      .flatMap(({ summary, messages }) => {
+        const text = (messages as { content: string }[]).map(({ content }) => content).join(' ');
+        if (!words.every((word) => `${summary.title} ${text}`.toLowerCase().includes(word)))
+          return [];
+        const inTitle = words.every((word) => summary.title.toLowerCase().includes(word));
+        return { ...summary, excerpt: words.length === 0 || inTitle ? '' : text.slice(0, 80) };
+      })
+      .sort((a, b) => b.updatedAt - a.updatedAt);
   }
 
   async read(id: string): Promise<StoredChat> {
     this.#look();
     const found = this.kept.get(id);
-    if (!found) throw new HeadroomError({ code: 'not_found', message: 'This conversation is not here any more', why: '', fix: '' });
+    if (!found)
+      throw new HeadroomError({
+        code: 'not_found',
+        message: 'This conversation is not here any more',
+        why: '',
+        fix: '',
+      });
     return structuredClone(found);
   }
 
@@ -44,10 +53,18 @@ export class FakeChats implements ChatsBackend {
     const here = before?.summary.revision ?? 0;
     const expected = here === change.revision || (change.overtakes && here === change.revision + 1);
     if (!expected || before?.summary.damage || change.from > (before?.messages.length ?? 0)) {
-      throw new HeadroomError({ code: 'changed', message: 'This conversation was changed elsewhere', why: '', fix: '' });
+      throw new HeadroomError({
+        code: 'changed',
+        message: 'This conversation was changed elsewhere',
+        why: '',
+        fix: '',
+      });
     }
     this.writes.push({ id, change });
-    const summary = this.put(id, change.title, change.updatedAt, [...(before?.messages.slice(0, change.from) ?? []), ...change.messages]);
+    const summary = this.put(id, change.title, change.updatedAt, [
+      ...(before?.messages.slice(0, change.from) ?? []),
+      ...change.messages,
+    ]);
     summary.revision = change.revision + (change.overtakes ? 2 : 1);
     return summary;
   }
@@ -61,7 +78,16 @@ export class FakeChats implements ChatsBackend {
   /** As another page would write it. */
   put(id: string, title: string, updatedAt: number, messages: unknown[], damage = ''): ChatSummary {
     const revision = (this.kept.get(id)?.summary.revision ?? 0) + 1;
-    const summary = { id, title, updatedAt, messages: messages.length, revision, damage, path: `/home/you/.local/share/headroom/chats/${id}.json`, excerpt: '' };
+    const summary = {
+      id,
+      title,
+      updatedAt,
+      messages: messages.length,
+      revision,
+      damage,
+      path: `/home/you/.local/share/headroom/chats/${id}.json`,
+      excerpt: '',
+    };
     this.kept.set(id, { summary, messages });
     this.#changed();
     return summary;

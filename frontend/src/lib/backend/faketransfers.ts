@@ -1,5 +1,15 @@
 // The fake backend's imports and downloads: nothing moves but what a test says.
-import type { HubChange, HubModel, HubRepository, HubSettings, ImportItem, ImportMode, ImportPlan, Job, TransfersBackend } from './transfers';
+import type {
+  HubChange,
+  HubModel,
+  HubRepository,
+  HubSettings,
+  ImportItem,
+  ImportMode,
+  ImportPlan,
+  Job,
+  TransfersBackend,
+} from './transfers';
 
 export class FakeTransfers implements TransfersBackend {
   jobs: Job[] = [];
@@ -8,15 +18,32 @@ export class FakeTransfers implements TransfersBackend {
     fakeHubModel('somebody/Llama-9-70B', { kind: 'llama9', runs: false, mlx: false }),
     fakeHubModel('makers/Gated-8B', { gated: true, mlx: false }),
   ];
-  settings: HubSettings = { endpoint: 'https://huggingface.co', own: '', token: '', folder: '/home/you/.cache/huggingface/hub' };
+  settings: HubSettings = {
+    endpoint: 'https://huggingface.co',
+    own: '',
+    token: '',
+    folder: '/home/you/.cache/huggingface/hub',
+  };
   /** What a plan says of a path; a path that ends in .zip is refused. */
   item = (path: string, mode: ImportMode): ImportItem => {
     const name = path.split('/').at(-1) ?? path;
     const refused = path.endsWith('.zip');
     return {
-      name, source: path, path: refused ? '' : `/home/you/models/${name}`, bytes: 18.6e9, writtenBytes: mode === 'copy' && !refused ? 18.6e9 : 0,
-      clones: false, job: '',
-      error: refused ? { code: 'bad_request', message: `${name} is an archive`, why: '', fix: 'Unpack it, then import the folder that was in it.' } : null,
+      name,
+      source: path,
+      path: refused ? '' : `/home/you/models/${name}`,
+      bytes: 18.6e9,
+      writtenBytes: mode === 'copy' && !refused ? 18.6e9 : 0,
+      clones: false,
+      job: '',
+      error: refused
+        ? {
+            code: 'bad_request',
+            message: `${name} is an archive`,
+            why: '',
+            fix: 'Unpack it, then import the folder that was in it.',
+          }
+        : null,
     };
   };
   readonly #calls: string[];
@@ -38,13 +65,21 @@ export class FakeTransfers implements TransfersBackend {
   async plan(paths: string[], mode: ImportMode): Promise<ImportPlan> {
     this.#did(`plan ${mode} ${paths.join(' ')}`);
     const items = paths.map((path) => this.item(path, mode));
-    return { mode, folder: '/home/you/models', items, writtenBytes: items.reduce((sum, { writtenBytes }) => sum + writtenBytes, 0), freeBytes: 212e9 };
+    return {
+      mode,
+      folder: '/home/you/models',
+      items,
+      writtenBytes: items.reduce((sum, { writtenBytes }) => sum + writtenBytes, 0),
+      freeBytes: 212e9,
+    };
   }
 
   async import(paths: string[], mode: ImportMode): Promise<ImportPlan> {
     const plan = await this.plan(paths, mode);
     this.#did(`import ${mode} ${paths.join(' ')}`);
-    const items = plan.items.map((item) => (item.error ? item : { ...item, job: this.begin('import', item.name, item.bytes).id }));
+    const items = plan.items.map((item) =>
+      item.error ? item : { ...item, job: this.begin('import', item.name, item.bytes).id },
+    );
     return { ...plan, items };
   }
 
@@ -76,7 +111,12 @@ export class FakeTransfers implements TransfersBackend {
   async repository(id: string): Promise<HubRepository> {
     this.#did(`repository ${id}`);
     const file = (path: string, bytes: number, needed = true) => ({ path, bytes, needed });
-    const files = [file('config.json', 1200), file('model.safetensors', 18.5e9), file('tokenizer.json', 11e6), file('original.bin', 70e9, false)];
+    const files = [
+      file('config.json', 1200),
+      file('model.safetensors', 18.5e9),
+      file('tokenizer.json', 11e6),
+      file('original.bin', 70e9, false),
+    ];
     return { id, commit: 'c0ffee', gated: false, files, error: null };
   }
 
@@ -89,7 +129,9 @@ export class FakeTransfers implements TransfersBackend {
     this.#did(`hub ${endpoint ?? ''} ${token === undefined ? '' : '(token)'}`.trim());
     this.settings = {
       ...this.settings,
-      ...(endpoint === undefined ? {} : { own: endpoint, endpoint: endpoint || 'https://huggingface.co' }),
+      ...(endpoint === undefined
+        ? {}
+        : { own: endpoint, endpoint: endpoint || 'https://huggingface.co' }),
       ...(token === undefined ? {} : { token: token ? 'keychain' : '' }),
     };
     return this.settings;
@@ -113,11 +155,34 @@ export class FakeTransfers implements TransfersBackend {
 
 export function fakeJob(change: Partial<Job> = {}): Job {
   return {
-    id: 'download-1', kind: 'download', title: 'mlx-community/Qwen3.6-35B-A3B-4bit', state: 'running', phase: '', file: '', doneBytes: 0,
-    totalBytes: 18.6e9, bytesPerSecond: 0, secondsLeft: -1, path: '', error: null, startedAt: 0, ...change,
+    id: 'download-1',
+    kind: 'download',
+    title: 'mlx-community/Qwen3.6-35B-A3B-4bit',
+    state: 'running',
+    phase: '',
+    file: '',
+    doneBytes: 0,
+    totalBytes: 18.6e9,
+    bytesPerSecond: 0,
+    secondsLeft: -1,
+    path: '',
+    error: null,
+    startedAt: 0,
+    ...change,
   };
 }
 
 export function fakeHubModel(id: string, change: Partial<HubModel> = {}): HubModel {
-  return { id, kind: 'qwen3', runs: true, mlx: true, tags: ['safetensors'], downloads: 1000, likes: 10, gated: false, updatedAt: 0, ...change };
+  return {
+    id,
+    kind: 'qwen3',
+    runs: true,
+    mlx: true,
+    tags: ['safetensors'],
+    downloads: 1000,
+    likes: 10,
+    gated: false,
+    updatedAt: 0,
+    ...change,
+  };
 }

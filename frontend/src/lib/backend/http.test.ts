@@ -137,7 +137,14 @@ test('actions carry the token and return the new state', async () => {
   const state = await new HttpBackend('T').start('headroom-demo');
   expect(state.engine.model).toBe('headroom-demo');
   expect(requests).toMatchObject([
-    { path: 'api/engine/start', init: { method: 'POST', body: '{"model":"headroom-demo"}', headers: { 'X-Headroom-Token': 'T' } } },
+    {
+      path: 'api/engine/start',
+      init: {
+        method: 'POST',
+        body: '{"model":"headroom-demo"}',
+        headers: { 'X-Headroom-Token': 'T' },
+      },
+    },
   ]);
 });
 
@@ -148,9 +155,24 @@ test('a request id is one path element, whatever it holds', async () => {
 });
 
 test.each([
-  ['the control API', 409, { error: { code: 'does_not_fit', message: 'M', why: 'W', fix: 'F' } }, { code: 'does_not_fit', message: 'M', why: 'W', fix: 'F' }],
-  ['OpenAI', 400, { error: { type: 'invalid_request_error', message: 'M' } }, { code: 'invalid_request_error', message: 'M', why: '', fix: '' }],
-  ['no body to speak of', 502, 'Bad gateway', { code: 'unknown', message: 'Headroom refused the request (HTTP 502).' }],
+  [
+    'the control API',
+    409,
+    { error: { code: 'does_not_fit', message: 'M', why: 'W', fix: 'F' } },
+    { code: 'does_not_fit', message: 'M', why: 'W', fix: 'F' },
+  ],
+  [
+    'OpenAI',
+    400,
+    { error: { type: 'invalid_request_error', message: 'M' } },
+    { code: 'invalid_request_error', message: 'M', why: '', fix: '' },
+  ],
+  [
+    'no body to speak of',
+    502,
+    'Bad gateway',
+    { code: 'unknown', message: 'Headroom refused the request (HTTP 502).' },
+  ],
 ])('errors in the form of %s', async (_, status, body, error) => {
   answer = reply(status as number, body);
   await expect(new HttpBackend('').stop()).rejects.toMatchObject(error);
@@ -161,10 +183,20 @@ test('nobody there', async () => {
 });
 
 test('chat asks for a stream with usage, and passes the thinking switch on', async () => {
-  answer = () => Promise.resolve(new Response('data: {"choices":[{"delta":{"content":"a"}}]}\n\ndata: [DONE]\n\n'));
+  answer = () =>
+    Promise.resolve(
+      new Response('data: {"choices":[{"delta":{"content":"a"}}]}\n\ndata: [DONE]\n\n'),
+    );
   const events = [];
-  const request = { model: 'm', messages: [{ role: 'user' as const, content: 'q' }], thinking: true, sampling: { temperature: 0, topK: 20 }, tools: [{ type: 'function' }] };
-  for await (const event of new HttpBackend('T').chat(request, new AbortController().signal)) events.push(event);
+  const request = {
+    model: 'm',
+    messages: [{ role: 'user' as const, content: 'q' }],
+    thinking: true,
+    sampling: { temperature: 0, topK: 20 },
+    tools: [{ type: 'function' }],
+  };
+  for await (const event of new HttpBackend('T').chat(request, new AbortController().signal))
+    events.push(event);
   expect(events).toEqual([{ type: 'content', text: 'a' }]);
   expect(JSON.parse(String(requests[0]?.init.body))).toEqual({
     model: 'm',
@@ -185,7 +217,8 @@ test('an aborted chat ends without an error', async () => {
     return Promise.reject(new DOMException('aborted', 'AbortError'));
   };
   const request = { model: 'm', messages: [], thinking: false, sampling: {}, tools: [] };
-  for await (const event of new HttpBackend('').chat(request, abort.signal)) throw new Error(`unexpected ${event.type}`);
+  for await (const event of new HttpBackend('').chat(request, abort.signal))
+    throw new Error(`unexpected ${event.type}`);
 });
 
 test('normaliseState: Go writes an empty list as null', () => {
@@ -198,11 +231,20 @@ test('normaliseState: Go writes an empty list as null', () => {
 test('what goes to disk outlives the page when it is short, and is sent again where the browser refuses that', async () => {
   const summary = { id: 'a', revision: 1 };
   const backend = new HttpBackend('T');
-  const change = (content: string) => ({ revision: 0, title: '', updatedAt: 1, from: 0, messages: [{ content }] });
+  const change = (content: string) => ({
+    revision: 0,
+    title: '',
+    updatedAt: 1,
+    from: 0,
+    messages: [{ content }],
+  });
   answer = reply(200, summary);
   expect(await backend.chats.write('a', change('short'))).toEqual(summary);
   await backend.chats.write('a', change('é'.repeat(40_000)));
   expect(requests.map(({ init }) => init.keepalive)).toEqual([true, undefined]);
-  answer = () => (requests.at(-1)!.init.keepalive ? Promise.reject(new TypeError('quota')) : reply(200, summary)());
+  answer = () =>
+    requests.at(-1)!.init.keepalive
+      ? Promise.reject(new TypeError('quota'))
+      : reply(200, summary)();
   expect(await backend.chats.write('a', change('short'))).toEqual(summary);
 });

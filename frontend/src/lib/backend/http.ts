@@ -99,11 +99,19 @@ export class HttpBackend implements Backend {
   }
 
   async finished(): Promise<FinishedRequest[]> {
-    return ((await this.#json('GET', 'api/requests/recent')) as { requests: FinishedRequest[] }).requests ?? [];
+    return (
+      ((await this.#json('GET', 'api/requests/recent')) as { requests: FinishedRequest[] })
+        .requests ?? []
+    );
   }
 
   async models(contextTokens: number): Promise<ModelList> {
-    return modelsOf(await this.#json('GET', contextTokens > 0 ? `api/models?context=${contextTokens}` : 'api/models'));
+    return modelsOf(
+      await this.#json(
+        'GET',
+        contextTokens > 0 ? `api/models?context=${contextTokens}` : 'api/models',
+      ),
+    );
   }
 
   async rescanModels(): Promise<void> {
@@ -123,11 +131,15 @@ export class HttpBackend implements Backend {
   }
 
   async modelSettings(id: string): Promise<ModelSettings> {
-    return modelSettingsOf(await this.#json('GET', `api/models/${encodeURIComponent(id)}/settings`));
+    return modelSettingsOf(
+      await this.#json('GET', `api/models/${encodeURIComponent(id)}/settings`),
+    );
   }
 
   async changeModel(id: string, options: ModelOptions): Promise<ModelSettings> {
-    return modelSettingsOf(await this.#json('PUT', `api/models/${encodeURIComponent(id)}/settings`, options));
+    return modelSettingsOf(
+      await this.#json('PUT', `api/models/${encodeURIComponent(id)}/settings`, options),
+    );
   }
 
   async whatIf({ model, contextTokens, streams }: WhatIfQuery): Promise<WhatIf> {
@@ -139,7 +151,10 @@ export class HttpBackend implements Backend {
   }
 
   async wired(limitBytes: number): Promise<Wired> {
-    return (await this.#json('GET', limitBytes > 0 ? `api/memory/wired?limit=${limitBytes}` : 'api/memory/wired')) as Wired;
+    return (await this.#json(
+      'GET',
+      limitBytes > 0 ? `api/memory/wired?limit=${limitBytes}` : 'api/memory/wired',
+    )) as Wired;
   }
 
   async changeWired(action: WiredAction, limitBytes: number): Promise<Wired> {
@@ -152,7 +167,10 @@ export class HttpBackend implements Backend {
   }
 
   async conversation(key: string): Promise<ConversationDetail> {
-    const detail = (await this.#json('GET', `api/cache/${encodeURIComponent(key)}`)) as ConversationDetail;
+    const detail = (await this.#json(
+      'GET',
+      `api/cache/${encodeURIComponent(key)}`,
+    )) as ConversationDetail;
     return { ...detail, entries: detail.entries ?? [] };
   }
 
@@ -165,7 +183,10 @@ export class HttpBackend implements Backend {
   }
 
   async clearCache(fingerprint = ''): Promise<Removed> {
-    return (await this.#json('DELETE', fingerprint ? `api/cache?model=${encodeURIComponent(fingerprint)}` : 'api/cache')) as Removed;
+    return (await this.#json(
+      'DELETE',
+      fingerprint ? `api/cache?model=${encodeURIComponent(fingerprint)}` : 'api/cache',
+    )) as Removed;
   }
 
   async cacheSettings(): Promise<CacheSettings> {
@@ -193,7 +214,11 @@ export class HttpBackend implements Backend {
     return { ...found, lines: found.lines ?? [] };
   }
 
-  async #json(method: 'GET' | 'POST' | 'PUT' | 'DELETE', path: string, body?: unknown): Promise<unknown> {
+  async #json(
+    method: 'GET' | 'POST' | 'PUT' | 'DELETE',
+    path: string,
+    body?: unknown,
+  ): Promise<unknown> {
     return (await this.#send(method, path, body)).json();
   }
 
@@ -201,14 +226,23 @@ export class HttpBackend implements Backend {
     return this.#send('POST', path, body ?? {}, signal);
   }
 
-  async #send(method: string, path: string, body?: unknown, signal?: AbortSignal, lasting = false): Promise<Response> {
+  async #send(
+    method: string,
+    path: string,
+    body?: unknown,
+    signal?: AbortSignal,
+    lasting = false,
+  ): Promise<Response> {
     const text = body === undefined ? undefined : JSON.stringify(body);
     const keepalive = lasting && text !== undefined && canLast(text);
     let response: Response;
     try {
       response = await fetch(path, {
         method,
-        headers: { ...(text === undefined ? {} : { 'Content-Type': 'application/json' }), ...authorization(this.#token) },
+        headers: {
+          ...(text === undefined ? {} : { 'Content-Type': 'application/json' }),
+          ...authorization(this.#token),
+        },
         ...(text === undefined ? {} : { body: text }),
         ...(keepalive ? { keepalive } : {}),
         ...(signal ? { signal } : {}),
@@ -341,7 +375,9 @@ class StateWatch implements Watch {
 
 /** Whether a request with that body can outlive its page: short ones of a page that came over HTTP. */
 function canLast(text: string): boolean {
-  return location.protocol.startsWith('http') && new TextEncoder().encode(text).length < mostLastingBytes;
+  return (
+    location.protocol.startsWith('http') && new TextEncoder().encode(text).length < mostLastingBytes
+  );
 }
 
 function authorization(token: string): Record<string, string> {
@@ -359,7 +395,13 @@ async function failure(response: Response): Promise<HeadroomError> {
 
 function generalOf(body: unknown): GeneralSettings {
   const s = body as GeneralSettings;
-  return { ...s, allowHosts: s.allowHosts ?? [], modelFolders: s.modelFolders ?? [], fixed: s.fixed ?? [], pending: s.pending ?? [] };
+  return {
+    ...s,
+    allowHosts: s.allowHosts ?? [],
+    modelFolders: s.modelFolders ?? [],
+    fixed: s.fixed ?? [],
+    pending: s.pending ?? [],
+  };
 }
 
 function settingsOf(raw: unknown): CacheSettings {
@@ -374,8 +416,18 @@ function modelsOf(raw: unknown): ModelList {
 
 /** With null lists made empty, and a name. */
 function modelOf(model: Model): Model {
-  const download = model.download && { ...model.download, missing: model.download.missing ?? [], parts: model.download.parts ?? [] };
-  return { ...model, name: model.name || model.id, parameters: model.parameters ?? 0, places: model.places ?? [], download: download ?? null };
+  const download = model.download && {
+    ...model.download,
+    missing: model.download.missing ?? [],
+    parts: model.download.parts ?? [],
+  };
+  return {
+    ...model,
+    name: model.name || model.id,
+    parameters: model.parameters ?? 0,
+    places: model.places ?? [],
+    download: download ?? null,
+  };
 }
 
 function modelSettingsOf(raw: unknown): ModelSettings {
@@ -386,14 +438,30 @@ function modelSettingsOf(raw: unknown): ModelSettings {
 /** Accepts what the server sent, with null lists made empty. Throws when it is not a state. */
 export function normaliseState(raw: unknown): State {
   const state = raw as State | null;
-  if (!state || typeof state !== 'object' || !state.engine || !state.memory || !state.cache || !state.speed) {
+  if (
+    !state ||
+    typeof state !== 'object' ||
+    !state.engine ||
+    !state.memory ||
+    !state.cache ||
+    !state.speed
+  ) {
     throw new Error('api/state: expected an object with engine, memory, cache and speed');
   }
   return {
     ...state,
     endpoint: state.endpoint ?? { url: '', uiUrl: '' },
-    engine: { ...state.engine, stateFormat: state.engine.stateFormat ?? '', error: state.engine.error ?? null, notice: state.engine.notice ?? null },
-    memory: { ...state.memory, untouchedBytes: state.memory.untouchedBytes ?? 0, segments: state.memory.segments ?? [] },
+    engine: {
+      ...state.engine,
+      stateFormat: state.engine.stateFormat ?? '',
+      error: state.engine.error ?? null,
+      notice: state.engine.notice ?? null,
+    },
+    memory: {
+      ...state.memory,
+      untouchedBytes: state.memory.untouchedBytes ?? 0,
+      segments: state.memory.segments ?? [],
+    },
     speed: { ...state.speed, history: state.speed.history ?? [] },
     requests: state.requests ?? [],
     lastFinished: state.lastFinished ?? '',

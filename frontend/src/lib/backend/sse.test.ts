@@ -17,7 +17,11 @@ describe('the lines of the standard', () => {
     ['no space after the colon', 'data:a\n\n', [event('a')]],
     ['only the first space is dropped', 'data:  a\n\n', [event(' a')]],
     ['several data lines are joined', 'data: a\ndata: b\ndata\n\n', [event('a\nb\n')]],
-    ['a named event, and the name is forgotten', 'event: state\ndata: a\n\ndata: b\n\n', [event('a', 'state'), event('b')]],
+    [
+      'a named event, and the name is forgotten',
+      'event: state\ndata: a\n\ndata: b\n\n',
+      [event('a', 'state'), event('b')],
+    ],
     ['an event without data is none', 'event: state\n\n', []],
     ['a comment comes at once', ': keepalive 512/2048\n', [comment('keepalive 512/2048')]],
     ['a comment within an event', 'data: a\n: hm\ndata: b\n\n', [comment('hm'), event('a\nb')]],
@@ -58,7 +62,10 @@ describe('the items do not depend on where the bytes are cut', () => {
   test('cut twice, anywhere', () => {
     for (let a = 0; a <= bytes.length; a++) {
       for (let b = a; b <= bytes.length; b++) {
-        expect(parse(bytes.slice(0, a), bytes.slice(a, b), bytes.slice(b)), `cut at ${a} and ${b}`).toEqual(whole);
+        expect(
+          parse(bytes.slice(0, a), bytes.slice(a, b), bytes.slice(b)),
+          `cut at ${a} and ${b}`,
+        ).toEqual(whole);
       }
     }
   });

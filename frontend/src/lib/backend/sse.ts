@@ -7,8 +7,7 @@
 // them everywhere).
 
 export type SseItem =
-  | { kind: 'event'; event: string; data: string }
-  | { kind: 'comment'; text: string };
+  { kind: 'event'; event: string; data: string } | { kind: 'comment'; text: string };
 
 /** No honest line is longer; a server that never ends one must not fill the memory. */
 const maxLineChars = 16 * 1024 * 1024;

@@ -121,7 +121,11 @@ export interface TransfersBackend {
 }
 
 /** Asks the server, and throws a HeadroomError when it refuses. */
-export type Ask = (method: 'GET' | 'POST' | 'PUT' | 'DELETE', path: string, body?: unknown) => Promise<Response>;
+export type Ask = (
+  method: 'GET' | 'POST' | 'PUT' | 'DELETE',
+  path: string,
+  body?: unknown,
+) => Promise<Response>;
 
 export class HttpTransfers implements TransfersBackend {
   readonly #ask: Ask;
@@ -155,12 +159,18 @@ export class HttpTransfers implements TransfersBackend {
   }
 
   async search(words: string): Promise<HubModel[]> {
-    const { models } = (await this.#json('GET', `api/hub/search?words=${encodeURIComponent(words)}`)) as { models: HubModel[] | null };
+    const { models } = (await this.#json(
+      'GET',
+      `api/hub/search?words=${encodeURIComponent(words)}`,
+    )) as { models: HubModel[] | null };
     return (models ?? []).map((model) => ({ ...model, tags: model.tags ?? [] }));
   }
 
   async repository(id: string): Promise<HubRepository> {
-    const repository = (await this.#json('GET', `api/hub/repository?id=${encodeURIComponent(id)}`)) as HubRepository;
+    const repository = (await this.#json(
+      'GET',
+      `api/hub/repository?id=${encodeURIComponent(id)}`,
+    )) as HubRepository;
     return { ...repository, files: repository.files ?? [] };
   }
 

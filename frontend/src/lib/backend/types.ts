@@ -41,14 +41,7 @@ export interface Endpoint {
 }
 
 export type SegmentKind =
-  | 'weights'
-  | 'kv_used'
-  | 'kv_kept'
-  | 'state'
-  | 'scratch'
-  | 'headroom'
-  | 'other'
-  | 'free';
+  'weights' | 'kv_used' | 'kv_kept' | 'state' | 'scratch' | 'headroom' | 'other' | 'free';
 
 /** Where a figure comes from; estimates are shown with a tilde. */
 export type Source = 'measured' | 'reported' | 'estimated';
@@ -194,7 +187,13 @@ export interface ModelList {
   /** What fits is judged by: the headroom, and what the running model would give back. */
   roomBytes: number;
   folders: string[];
-  watch: { on: boolean; paused: boolean; watchedFolders: number; polledFolders: number; pollReason: string };
+  watch: {
+    on: boolean;
+    paused: boolean;
+    watchedFolders: number;
+    polledFolders: number;
+    pollReason: string;
+  };
 }
 
 /** The data of a "models" event. */
@@ -448,8 +447,20 @@ export interface LogLines {
 }
 
 export type RereadCause =
-  | 'new_conversation' | 'continued' | 'head_changed' | 'date_changed' | 'counter_changed' | 'tools_reordered' | 'tools_changed'
-  | 'thinking_stripped' | 'message_edited' | 'retokenized' | 'evicted' | 'state_not_kept' | 'cache_off' | 'format_changed'
+  | 'new_conversation'
+  | 'continued'
+  | 'head_changed'
+  | 'date_changed'
+  | 'counter_changed'
+  | 'tools_reordered'
+  | 'tools_changed'
+  | 'thinking_stripped'
+  | 'message_edited'
+  | 'retokenized'
+  | 'evicted'
+  | 'state_not_kept'
+  | 'cache_off'
+  | 'format_changed'
   | 'model_changed';
 
 /** Why a prompt, or its end, was read again: engine/reread explains. */

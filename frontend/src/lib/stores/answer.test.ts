@@ -15,7 +15,16 @@ test('the clock of an answer with reasoning', () => {
   answer.take({ type: 'content', text: '9' }, 2400);
   answer.take({ type: 'finish', reason: 'stop' }, 2400);
   answer.take(
-    { type: 'usage', usage: { promptTokens: 128, cachedTokens: 64, completionTokens: 5, reasoningTokens: 2, tokensPerSecond: null } },
+    {
+      type: 'usage',
+      usage: {
+        promptTokens: 128,
+        cachedTokens: 64,
+        completionTokens: 5,
+        reasoningTokens: 2,
+        tokensPerSecond: null,
+      },
+    },
     2500,
   );
   expect(answer.content).toBe('49');
@@ -42,7 +51,19 @@ test('the engine knows its speed better than the arrival of pieces that came all
   const answer = new Answer(0);
   answer.take({ type: 'content', text: 'a' }, 100);
   answer.take({ type: 'content', text: 'b' }, 100.1);
-  answer.take({ type: 'usage', usage: { promptTokens: 9, cachedTokens: 0, completionTokens: 12, reasoningTokens: 0, tokensPerSecond: 420 } }, 101);
+  answer.take(
+    {
+      type: 'usage',
+      usage: {
+        promptTokens: 9,
+        cachedTokens: 0,
+        completionTokens: 12,
+        reasoningTokens: 0,
+        tokensPerSecond: 420,
+      },
+    },
+    101,
+  );
   expect(answer.stats?.tokensPerSecond).toBe(420);
 });
 

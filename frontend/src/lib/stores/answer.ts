@@ -45,7 +45,10 @@ export class Answer {
         this.#contentPieces++;
         const before = this.calls[event.index] ?? { name: '', arguments: '' };
         const calls = [...this.calls];
-        calls[event.index] = { name: before.name + event.name, arguments: before.arguments + event.arguments };
+        calls[event.index] = {
+          name: before.name + event.name,
+          arguments: before.arguments + event.arguments,
+        };
         this.calls = calls.filter(Boolean);
         return;
       }
@@ -76,7 +79,8 @@ export class Answer {
   /** Null as long as no token has come. */
   get stats(): AnswerStats | null {
     if (!this.#firstMs) return null;
-    const answerTokens = this.#usage?.completionTokens ?? this.#reasoningPieces + this.#contentPieces;
+    const answerTokens =
+      this.#usage?.completionTokens ?? this.#reasoningPieces + this.#contentPieces;
     const seconds = (this.#lastMs - this.#firstMs) / 1000;
     return {
       promptTokens: this.#usage?.promptTokens ?? 0,
@@ -84,7 +88,9 @@ export class Answer {
       answerTokens,
       estimated: this.#usage === null,
       // By arrival only until the engine says: pieces may come all at once. The first token ends the prefill: the rest is what was decoded then.
-      tokensPerSecond: this.#usage?.tokensPerSecond ?? (seconds > 0 && answerTokens > 1 ? (answerTokens - 1) / seconds : 0),
+      tokensPerSecond:
+        this.#usage?.tokensPerSecond ??
+        (seconds > 0 && answerTokens > 1 ? (answerTokens - 1) / seconds : 0),
       firstTokenSeconds: (this.#firstMs - this.#startedMs) / 1000,
     };
   }

@@ -3,7 +3,14 @@
 // Both are asked for, not pushed: the state's figures say when there is something new. A long
 // list is not asked for again and again while an answer is written: there is a pause after each.
 import { HeadroomError, asHeadroomError, type Backend } from '../backend/backend';
-import type { CacheChange, CacheSettings, ConversationDetail, FinishedRequest, Removed, State } from '../backend/types';
+import type {
+  CacheChange,
+  CacheSettings,
+  ConversationDetail,
+  FinishedRequest,
+  Removed,
+  State,
+} from '../backend/types';
 import { count, diskBytes, memoryBytes as memoryText } from '../format';
 import { rowsOf, type Row } from '../kept';
 
@@ -85,7 +92,9 @@ export class CacheStore {
     await this.#act([row.id], async () => {
       await this.backend.pin(row.conversation.key, pinned);
       this.#replace(row.id, (old) => ({ ...old, conversation: { ...old.conversation, pinned } }));
-      return pinned ? 'Pinned: it is never evicted.' : 'Unpinned: it may be evicted when room is needed.';
+      return pinned
+        ? 'Pinned: it is never evicted.'
+        : 'Unpinned: it may be evicted when room is needed.';
     });
   }
 
@@ -147,10 +156,13 @@ export class CacheStore {
 
   #later(): void {
     if (this.#timer !== undefined || this.#loading) return;
-    this.#timer = setTimeout(() => {
-      this.#timer = undefined;
-      void this.#loadRows();
-    }, Math.max(0, this.#notBefore - Date.now()));
+    this.#timer = setTimeout(
+      () => {
+        this.#timer = undefined;
+        void this.#loadRows();
+      },
+      Math.max(0, this.#notBefore - Date.now()),
+    );
   }
 
   async #loadRows(): Promise<void> {
@@ -190,5 +202,7 @@ export class CacheStore {
 function removedText({ entries, bytes, memoryBytes }: Removed): string {
   if (entries === 0 && memoryBytes === 0) return 'There was nothing to remove.';
   const files = `${count(entries)} ${entries === 1 ? 'file' : 'files'}, ${diskBytes(bytes)}`;
-  return memoryBytes > 0 ? `Forgotten: ${files}, and ${memoryText(memoryBytes)} of memory.` : `Forgotten: ${files}.`;
+  return memoryBytes > 0
+    ? `Forgotten: ${files}, and ${memoryText(memoryBytes)} of memory.`
+    : `Forgotten: ${files}.`;
 }

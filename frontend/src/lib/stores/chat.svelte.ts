@@ -106,7 +106,9 @@ export class ChatStore {
   async edit(messageId: string, text: string, model: string): Promise<void> {
     const conversation = this.open;
     if (!conversation || this.run || text.trim() === '') return;
-    const at = conversation.messages.findIndex((message) => message.id === messageId && message.role === 'user');
+    const at = conversation.messages.findIndex(
+      (message) => message.id === messageId && message.role === 'user',
+    );
     if (at < 0) return;
     conversation.messages.splice(at);
     if (at === 0) conversation.title = titleOf(text);
@@ -132,7 +134,13 @@ export class ChatStore {
 
   /** from: the first message that is new. */
   async #answer(conversation: Conversation, model: string, from: number): Promise<void> {
-    const request = { model, messages: history(conversation.messages), thinking: this.thinking, sampling: this.sampling, tools: this.tools };
+    const request = {
+      model,
+      messages: history(conversation.messages),
+      thinking: this.thinking,
+      sampling: this.sampling,
+      tools: this.tools,
+    };
     conversation.messages.push(newMessage('assistant', '', model));
     const message = conversation.messages.at(-1)!;
     const answer = new Answer(performance.now());
@@ -154,7 +162,11 @@ export class ChatStore {
         answer.take(event, performance.now());
         timer ??= setTimeout(show, flushMs + answer.content.length * flushMsPerChar);
       }
-      message.end = abort.signal.aborted ? 'stopped' : answer.finishReason === 'length' ? 'length' : 'stop';
+      message.end = abort.signal.aborted
+        ? 'stopped'
+        : answer.finishReason === 'length'
+          ? 'length'
+          : 'stop';
     } catch (cause) {
       const { code, message: what, why, fix } = asHeadroomError(cause);
       // Cancelled on Overview or elsewhere: somebody meant it.

@@ -8,7 +8,16 @@
 // any more, what this page has becomes a conversation of its own, so that neither writes over the other.
 import { asHeadroomError, type HeadroomError } from '../backend/backend';
 import type { ChatsBackend, ChatSummary } from '../backend/chats';
-import { conversationFrom, forgetBrowserCopies, fromBrowser, messagesFrom, newConversation, newId, validId, type Conversation } from './conversations';
+import {
+  conversationFrom,
+  forgetBrowserCopies,
+  fromBrowser,
+  messagesFrom,
+  newConversation,
+  newId,
+  validId,
+  type Conversation,
+} from './conversations';
 
 const saveMs = 2000;
 /** A longer conversation is written more rarely: all of its file is, each time. */
@@ -87,7 +96,11 @@ export class Conversations {
       while (this.#listAgain) {
         this.#listAgain = false;
         // What is written meanwhile may be missing in the answer.
-        const before = new Map(this.all.filter((one) => one.revision > 0 && !this.#busy(one)).map(({ id, revision }) => [id, revision]));
+        const before = new Map(
+          this.all
+            .filter((one) => one.revision > 0 && !this.#busy(one))
+            .map(({ id, revision }) => [id, revision]),
+        );
         this.#merge(await this.#disk.list(''), before);
         if (!this.listed) await this.#moveIn();
         this.listed = true;
@@ -110,11 +123,17 @@ export class Conversations {
     for (const summary of list) {
       const one = here.get(summary.id);
       if (!one) added.push(conversationFrom(summary));
-      else if (!this.#busy(one) && summary.revision !== one.revision && before.get(one.id) === one.revision) {
+      else if (
+        !this.#busy(one) &&
+        summary.revision !== one.revision &&
+        before.get(one.id) === one.revision
+      ) {
         Object.assign(one, { ...conversationFrom(summary), messages: one.messages });
       }
     }
-    const left = [...here.values()].filter((one) => ids.has(one.id) || !before.has(one.id) || this.#busy(one));
+    const left = [...here.values()].filter(
+      (one) => ids.has(one.id) || !before.has(one.id) || this.#busy(one),
+    );
     if (added.length > 0 || left.length < here.size) this.all = [...left, ...added];
     this.#order();
     if (!this.#chosen || (this.openId && !this.open)) this.openId = this.all[0]?.id ?? '';
@@ -125,7 +144,8 @@ export class Conversations {
   /** Those changed last first. */
   #order(): void {
     const all = this.all;
-    if (all.some((one, at) => at > 0 && all[at - 1]!.updatedAt < one.updatedAt)) this.all = all.toSorted((a, b) => b.updatedAt - a.updatedAt);
+    if (all.some((one, at) => at > 0 && all[at - 1]!.updatedAt < one.updatedAt))
+      this.all = all.toSorted((a, b) => b.updatedAt - a.updatedAt);
   }
 
   /** Something here is not on disk yet, or is on its way. */
@@ -138,7 +158,11 @@ export class Conversations {
     try {
       const { summary, messages } = await this.#disk.read(conversation.id);
       if (this.#busy(conversation)) return;
-      Object.assign(conversation, { ...conversationFrom(summary), messages: messagesFrom(messages), loaded: true });
+      Object.assign(conversation, {
+        ...conversationFrom(summary),
+        messages: messagesFrom(messages),
+        loaded: true,
+      });
     } catch (cause) {
       const error = asHeadroomError(cause);
       if (error.code === 'not_found') return void this.refresh();
@@ -164,7 +188,11 @@ export class Conversations {
   }
 
   #saveIn(conversation: Conversation, ms: number): void {
-    if (!this.#timers.has(conversation.id)) this.#timers.set(conversation.id, setTimeout(() => void this.#save(conversation), ms));
+    if (!this.#timers.has(conversation.id))
+      this.#timers.set(
+        conversation.id,
+        setTimeout(() => void this.#save(conversation), ms),
+      );
   }
 
   /** Everything that is not on disk goes there now: the page may be gone in a moment, or come back. */
@@ -176,7 +204,12 @@ export class Conversations {
       // A write on its way may arrive after this one.
       const sent = this.#sent.get(one.id);
       if (sent !== undefined) this.#overtaken.add(one.id);
-      const last = this.#write(one, Math.min(from, sent ?? from), one.revision, sent !== undefined).then(
+      const last = this.#write(
+        one,
+        Math.min(from, sent ?? from),
+        one.revision,
+        sent !== undefined,
+      ).then(
         (summary) => void (one.revision = summary.revision),
         () => void this.#unsaved.set(one.id, Math.min(from, this.#unsaved.get(one.id) ?? from)),
       );
@@ -217,12 +250,25 @@ export class Conversations {
   async #saved(conversation: Conversation, id: string, write: Promise<void>): Promise<void> {
     if (this.#saving.get(id) !== write) return;
     for (const map of [this.#saving, this.#sent, this.#overtaken]) map.delete(id);
-    if (this.#unsaved.has(conversation.id) && !this.#timers.has(conversation.id)) await this.#save(conversation);
+    if (this.#unsaved.has(conversation.id) && !this.#timers.has(conversation.id))
+      await this.#save(conversation);
   }
 
-  #write(conversation: Conversation, from: number, revision: number, overtakes = false): Promise<ChatSummary> {
+  #write(
+    conversation: Conversation,
+    from: number,
+    revision: number,
+    overtakes = false,
+  ): Promise<ChatSummary> {
     const { id, title, updatedAt, messages } = conversation;
-    return this.#disk.write(id, { revision, title, updatedAt, from, messages: messages.slice(from), ...(overtakes && { overtakes }) });
+    return this.#disk.write(id, {
+      revision,
+      title,
+      updatedAt,
+      from,
+      messages: messages.slice(from),
+      ...(overtakes && { overtakes }),
+    });
   }
 
   #notSaved(conversation: Conversation, from: number, error: HeadroomError): void {
@@ -242,7 +288,14 @@ export class Conversations {
     const id = newId();
     this.#unsaved.delete(conversation.id);
     if (this.openId === conversation.id) this.openId = id;
-    Object.assign(conversation, { id, revision: 0, count: 0, damage: '', path: '', title: `${conversation.title} (copy)` });
+    Object.assign(conversation, {
+      id,
+      revision: 0,
+      count: 0,
+      damage: '',
+      path: '',
+      title: `${conversation.title} (copy)`,
+    });
     this.#unsaved.set(id, 0);
     void this.refresh();
   }
@@ -250,7 +303,10 @@ export class Conversations {
   rename(conversation: Conversation, title: string): void {
     if (title.trim() === '' || title === conversation.title) return;
     conversation.title = title.trim();
-    this.changed(conversation, conversation.loaded ? conversation.messages.length : conversation.count);
+    this.changed(
+      conversation,
+      conversation.loaded ? conversation.messages.length : conversation.count,
+    );
   }
 
   /** Deletes it, file and all; as long as the page is there it can be undone, unless its file was damaged. */
@@ -270,7 +326,8 @@ export class Conversations {
     await this.#saving.get(conversation.id); // or it would be written after it was deleted
     try {
       await this.#disk.remove(conversation.id);
-      this.removed = conversation.damage || conversation.messages.length === 0 ? null : conversation;
+      this.removed =
+        conversation.damage || conversation.messages.length === 0 ? null : conversation;
     } catch (cause) {
       this.all.splice(at, 0, conversation);
       this.#failed(cause);
@@ -326,4 +383,8 @@ export class Conversations {
   }
 }
 
-const sizeOf = (conversation: Conversation) => conversation.messages.reduce((sum, { content, reasoning }) => sum + content.length + reasoning.length, 0);
+const sizeOf = (conversation: Conversation) =>
+  conversation.messages.reduce(
+    (sum, { content, reasoning }) => sum + content.length + reasoning.length,
+    0,
+  );

@@ -1,5 +1,14 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { fromBrowser, messagesFrom, newConversation, newId, newMessage, storageKey, titleOf, validId } from './conversations';
+import {
+  fromBrowser,
+  messagesFrom,
+  newConversation,
+  newId,
+  newMessage,
+  storageKey,
+  titleOf,
+  validId,
+} from './conversations';
 
 beforeEach(() => localStorage.clear());
 
@@ -11,15 +20,34 @@ test('what an earlier Headroom has left in this browser comes back the same', ()
     reasoningTokens: 2,
     reasoningSeconds: 0.5,
     end: 'stop',
-    stats: { promptTokens: 9, cachedTokens: 4, answerTokens: 3, estimated: false, tokensPerSecond: 50, firstTokenSeconds: 0.1 },
+    stats: {
+      promptTokens: 9,
+      cachedTokens: 4,
+      answerTokens: 3,
+      estimated: false,
+      tokensPerSecond: 50,
+      firstTokenSeconds: 0.1,
+    },
   });
   newer.messages.push(newMessage('user', 'Again'));
-  localStorage.setItem(storageKey, JSON.stringify([newer, older].map(({ id, title, updatedAt, messages }) => ({ id, title, updatedAt, messages }))));
+  localStorage.setItem(
+    storageKey,
+    JSON.stringify(
+      [newer, older].map(({ id, title, updatedAt, messages }) => ({
+        id,
+        title,
+        updatedAt,
+        messages,
+      })),
+    ),
+  );
   expect(fromBrowser(localStorage)).toEqual([newer, older]);
 });
 
 test('an answer that was being written when the page closed counts as stopped', () => {
-  expect(messagesFrom([newMessage('user', 'Hello'), newMessage('assistant', 'Hi th')])[1]?.end).toBe('stopped');
+  expect(
+    messagesFrom([newMessage('user', 'Hello'), newMessage('assistant', 'Hi th')])[1]?.end,
+  ).toBe('stopped');
 });
 
 describe('whatever lies in storage, the page opens', () => {
@@ -34,17 +62,25 @@ describe('whatever lies in storage, the page opens', () => {
   });
 
   test('strange messages are left out, the rest stays', () => {
-    const messages = [null, { role: 'system', content: 'x' }, { role: 'user' }, { role: 'user', content: 'kept', stats: 'no', error: 3 }];
+    const messages = [
+      null,
+      { role: 'system', content: 'x' },
+      { role: 'user' },
+      { role: 'user', content: 'kept', stats: 'no', error: 3 },
+    ];
     localStorage.setItem(storageKey, JSON.stringify([{ id: 'a', messages, updatedAt: 'never' }]));
     const [conversation] = fromBrowser(localStorage);
     expect(conversation).toMatchObject({ id: 'a', title: '', updatedAt: 0 });
-    expect(conversation?.messages).toMatchObject([{ role: 'user', content: 'kept', stats: null, error: null }]);
+    expect(conversation?.messages).toMatchObject([
+      { role: 'user', content: 'kept', stats: null, error: null },
+    ]);
   });
 });
 
 test('names of files', () => {
   for (let i = 0; i < 20; i++) expect(validId(newId())).toBe(true);
-  for (const id of ['', '-a', 'A', 'a/b', '..', 'a'.repeat(65)]) expect(validId(id), id).toBe(false);
+  for (const id of ['', '-a', 'A', 'a/b', '..', 'a'.repeat(65)])
+    expect(validId(id), id).toBe(false);
 });
 
 describe('titleOf', () => {

@@ -85,15 +85,46 @@ export function newMessage(role: Message['role'], content: string, model = ''): 
 }
 
 export function newConversation(now: number): Conversation {
-  return { id: newId(), title: '', updatedAt: now, revision: 0, count: 0, damage: '', path: '', loaded: true, messages: [], run: null };
+  return {
+    id: newId(),
+    title: '',
+    updatedAt: now,
+    revision: 0,
+    count: 0,
+    damage: '',
+    path: '',
+    loaded: true,
+    messages: [],
+    run: null,
+  };
 }
 
 /** As the list has it: what was said is not here yet. */
-export function conversationFrom({ id, title, updatedAt, revision, messages, damage, path }: ChatSummary): Conversation {
-  return { id, title, updatedAt, revision, count: messages, damage, path, loaded: false, messages: [], run: null };
+export function conversationFrom({
+  id,
+  title,
+  updatedAt,
+  revision,
+  messages,
+  damage,
+  path,
+}: ChatSummary): Conversation {
+  return {
+    id,
+    title,
+    updatedAt,
+    revision,
+    count: messages,
+    damage,
+    path,
+    loaded: false,
+    messages: [],
+    run: null,
+  };
 }
 
-export const messagesFrom = (raw: readonly unknown[]): Message[] => raw.flatMap((message) => messageFrom(message) ?? []);
+export const messagesFrom = (raw: readonly unknown[]): Message[] =>
+  raw.flatMap((message) => messageFrom(message) ?? []);
 
 /** The beginning of the first message in one line, cut at a word. */
 export function titleOf(text: string): string {
@@ -122,7 +153,12 @@ function oneFromBrowser(raw: unknown): Conversation | null {
   if (!isRecord(raw) || typeof raw.id !== 'string' || !Array.isArray(raw.messages)) return null;
   const messages = messagesFrom(raw.messages);
   const title = typeof raw.title === 'string' ? raw.title : '';
-  return { ...newConversation(Math.max(0, Math.trunc(numberOr(raw.updatedAt, 0)))), id: raw.id, title, messages };
+  return {
+    ...newConversation(Math.max(0, Math.trunc(numberOr(raw.updatedAt, 0)))),
+    id: raw.id,
+    title,
+    messages,
+  };
 }
 
 function messageFrom(raw: unknown): Message | null {
@@ -136,14 +172,16 @@ function messageFrom(raw: unknown): Message | null {
   message.reasoningSeconds = numberOr(raw.reasoningSeconds, 0);
   const ends = ['stop', 'length', 'stopped', 'error'] as const;
   // An answer without an end was being written when the page closed.
-  message.end = ends.find((end) => end === raw.end) ?? (message.role === 'assistant' ? 'stopped' : '');
+  message.end =
+    ends.find((end) => end === raw.end) ?? (message.role === 'assistant' ? 'stopped' : '');
   message.error = errorFrom(raw.error);
   message.stats = statsFrom(raw.stats);
   return message;
 }
 
 function callFrom(raw: unknown): ToolCall | null {
-  if (!isRecord(raw) || typeof raw.name !== 'string' || typeof raw.arguments !== 'string') return null;
+  if (!isRecord(raw) || typeof raw.name !== 'string' || typeof raw.arguments !== 'string')
+    return null;
   return { name: raw.name, arguments: raw.arguments };
 }
 
@@ -177,5 +215,8 @@ function numberOr(value: unknown, otherwise: number): number {
 export const validId = (id: string): boolean => /^[a-z0-9][a-z0-9-]{0,63}$/.test(id);
 
 export function newId(): string {
-  return globalThis.crypto?.randomUUID?.() ?? `${Date.now().toString(36)}-${Math.random().toString(36).slice(2)}`;
+  return (
+    globalThis.crypto?.randomUUID?.() ??
+    `${Date.now().toString(36)}-${Math.random().toString(36).slice(2)}`
+  );
 }

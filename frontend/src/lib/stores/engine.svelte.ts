@@ -2,7 +2,13 @@
 //
 // One instance per window, made in main.ts. The state is replaced whole on every event
 // and never edited; what a person has chosen (the model to start) lives beside it.
-import { HeadroomError, asHeadroomError, type Backend, type Connection, type Watch } from '../backend/backend';
+import {
+  HeadroomError,
+  asHeadroomError,
+  type Backend,
+  type Connection,
+  type Watch,
+} from '../backend/backend';
 import type { Model, State } from '../backend/types';
 import { ModelsStore } from './models.svelte';
 import { TransfersStore } from './transfers.svelte';
@@ -56,7 +62,10 @@ export class EngineStore {
   /** An answer can be asked for right now; a model that rests is loaded for it. */
   get answering(): boolean {
     const status = this.state?.engine.status;
-    return this.connection.status === 'live' && (status === 'ready' || status === 'busy' || status === 'resting');
+    return (
+      this.connection.status === 'live' &&
+      (status === 'ready' || status === 'busy' || status === 'resting')
+    );
   }
 
   /** The model that the switch would start, or that is in memory. */
@@ -68,8 +77,11 @@ export class EngineStore {
     const usable = (model: Model) => !model.error && model.fits !== 'no';
     const current = this.on ? byId(state.engine.model) : byId(this.#picked);
     return (
-      current ?? byId(state.engine.model) ?? models.find((model) => model.bundled && usable(model)) ??
-      models.find(usable) ?? null
+      current ??
+      byId(state.engine.model) ??
+      models.find((model) => model.bundled && usable(model)) ??
+      models.find(usable) ??
+      null
     );
   }
 

@@ -25,8 +25,10 @@ async function page(): Promise<ChatStore> {
 
 const pass = (ms: number) => vi.advanceTimersByTimeAsync(ms);
 const titles = ({ kept }: ChatStore) => kept.all.map(({ title }) => title);
-const said = ({ open }: ChatStore) => open?.messages.map(({ content, end }) => (end ? `${content} (${end})` : content));
-const onDisk = (id: string) => backend.chats.kept.get(id)?.messages as { content: string; end: string }[] | undefined;
+const said = ({ open }: ChatStore) =>
+  open?.messages.map(({ content, end }) => (end ? `${content} (${end})` : content));
+const onDisk = (id: string) =>
+  backend.chats.kept.get(id)?.messages as { content: string; end: string }[] | undefined;
 
 async function ask(store: ChatStore, question: string) {
   void store.send(question, 'm');
@@ -58,31 +60,42 @@ test('an answer goes to disk as it comes, only from its own message on', async (
   await pass(0);
   expect(onDisk(id)![1]!.content).toBe(store.open!.messages[1]!.content);
   expect(said(await page())?.[1]).toMatch(/\(stopped\)$/);
-  expect(backend.chats.writes.slice(1).every(({ change }) => change.from === 1 && change.messages.length === 1)).toBe(true);
+  expect(
+    backend.chats.writes
+      .slice(1)
+      .every(({ change }) => change.from === 1 && change.messages.length === 1),
+  ).toBe(true);
 });
 
-test.each(['before', 'after'])('the page closes while a write is on its way, which arrives %s the last one', async (order) => {
-  const store = await page();
-  const write = backend.chats.write.bind(backend.chats);
-  let first = true;
-  backend.chats.write = async (id, change) => {
-    const ms = first === (order === 'before') ? 100 : 300;
-    first = false;
-    await new Promise((resolve) => setTimeout(resolve, ms));
-    return write(id, change);
-  };
-  backend.pauseMs = 10;
-  void store.send('Hello', 'm');
-  await pass(80);
-  const said = store.open!.messages[1]!.content;
-  expect(said).not.toBe('');
-  window.dispatchEvent(new Event('pagehide'));
-  await pass(400);
-  const id = [...backend.chats.kept.keys()][0]!;
-  expect(onDisk(id)![1]!.content.startsWith(said)).toBe(true);
-  await pass(5000); // the page was not gone after all, and goes on
-  expect([backend.chats.kept.size, store.kept.error, onDisk(id)![1]!.content]).toEqual([1, null, store.open!.messages[1]!.content]);
-});
+test.each(['before', 'after'])(
+  'the page closes while a write is on its way, which arrives %s the last one',
+  async (order) => {
+    const store = await page();
+    const write = backend.chats.write.bind(backend.chats);
+    let first = true;
+    backend.chats.write = async (id, change) => {
+      const ms = first === (order === 'before') ? 100 : 300;
+      first = false;
+      await new Promise((resolve) => setTimeout(resolve, ms));
+      return write(id, change);
+    };
+    backend.pauseMs = 10;
+    void store.send('Hello', 'm');
+    await pass(80);
+    const said = store.open!.messages[1]!.content;
+    expect(said).not.toBe('');
+    window.dispatchEvent(new Event('pagehide'));
+    await pass(400);
+    const id = [...backend.chats.kept.keys()][0]!;
+    expect(onDisk(id)![1]!.content.startsWith(said)).toBe(true);
+    await pass(5000); // the page was not gone after all, and goes on
+    expect([backend.chats.kept.size, store.kept.error, onDisk(id)![1]!.content]).toEqual([
+      1,
+      null,
+      store.open!.messages[1]!.content,
+    ]);
+  },
+);
 
 test('an answer that breaks off because the page goes has not failed', async () => {
   const store = await page();
@@ -107,13 +120,20 @@ test('two pages answer in one conversation: both are kept', async () => {
   expect(titles(other).toSorted()).toEqual(titles(one).toSorted());
   expect(said(one)?.at(-1)).toContain('> Mine');
   expect(said(other)?.at(-1)).toContain('> Yours');
-  const last = [...backend.chats.kept.values()].map(({ messages }) => (messages as { content: string }[]).at(-2)!.content);
+  const last = [...backend.chats.kept.values()].map(
+    ({ messages }) => (messages as { content: string }[]).at(-2)!.content,
+  );
   expect(last.toSorted()).toEqual(['Mine', 'Yours']);
 });
 
 test('what cannot be kept stays, and is kept when it can be', async () => {
   const store = await page();
-  backend.chats.refuses = new HeadroomError({ code: 'disk_full', message: 'Full.', why: '', fix: '' });
+  backend.chats.refuses = new HeadroomError({
+    code: 'disk_full',
+    message: 'Full.',
+    why: '',
+    fix: '',
+  });
   await ask(store, 'Hello');
   expect([store.kept.error?.code, backend.chats.kept.size]).toEqual(['disk_full', 0]);
   await store.kept.refresh();
@@ -132,7 +152,11 @@ test('deleting is undone, with all that was said', async () => {
   expect([titles(store), [...backend.chats.kept.keys()]]).toEqual([['Second'], ['b']]);
   store.kept.undoRemove();
   await pass(0);
-  expect([titles(store), said(store), onDisk('a')?.[0]?.content]).toEqual([['Second', 'First'], ['one'], 'one']);
+  expect([titles(store), said(store), onDisk('a')?.[0]?.content]).toEqual([
+    ['Second', 'First'],
+    ['one'],
+    'one',
+  ]);
 });
 
 test('deleting in the middle of an answer deletes', async () => {
@@ -156,7 +180,11 @@ test('what is on its way to disk when it is deleted does not come back', async (
   await pass(100);
   void store.kept.remove(store.open!);
   await pass(5000);
-  expect([backend.chats.kept.size, titles(store), store.kept.removed?.title]).toEqual([0, [], 'Hello']);
+  expect([backend.chats.kept.size, titles(store), store.kept.removed?.title]).toEqual([
+    0,
+    [],
+    'Hello',
+  ]);
 });
 
 test('a new name goes to disk without the messages, also of one that was not opened', async () => {
@@ -167,7 +195,9 @@ test('a new name goes to disk without the messages, also of one that was not ope
   store.kept.rename(store.kept.all[0]!, ' ');
   await pass(0);
   expect(titles(store)).toEqual(['Second', 'Other']);
-  expect(backend.chats.writes).toMatchObject([{ id: 'a', change: { title: 'Other', from: 1, messages: [] } }]);
+  expect(backend.chats.writes).toMatchObject([
+    { id: 'a', change: { title: 'Other', from: 1, messages: [] } },
+  ]);
   expect(onDisk('a')).toHaveLength(1);
 });
 
@@ -189,7 +219,11 @@ test('a branch goes on from an answer, and leaves the rest as it is', async () =
   store.branch(before.messages[1]!.id);
   await pass(0);
   expect(titles(store)).toEqual(['One (branch)', 'One']);
-  expect([store.open?.messages.length, before.messages.length, onDisk(store.open!.id)?.length]).toEqual([2, 4, 2]);
+  expect([
+    store.open?.messages.length,
+    before.messages.length,
+    onDisk(store.open!.id)?.length,
+  ]).toEqual([2, 4, 2]);
 });
 
 test('words are looked for in what was said, shortly after the last key', async () => {
@@ -207,8 +241,16 @@ test('words are looked for in what was said, shortly after the last key', async 
 });
 
 test('what an earlier Headroom kept in this browser moves to the disk, once', async () => {
-  const old = (id: string, updatedAt: number) => ({ id, title: `Old ${id}`, updatedAt, messages: [newMessage('user', id)] });
-  localStorage.setItem(storageKey, JSON.stringify([old('a', 1), old('Strange/../Name', 3), { ...old('empty', 4), messages: [] }]));
+  const old = (id: string, updatedAt: number) => ({
+    id,
+    title: `Old ${id}`,
+    updatedAt,
+    messages: [newMessage('user', id)],
+  });
+  localStorage.setItem(
+    storageKey,
+    JSON.stringify([old('a', 1), old('Strange/../Name', 3), { ...old('empty', 4), messages: [] }]),
+  );
   backend.chats.put('b', 'New', 2, []);
   const store = await page();
   await pass(0);
@@ -219,9 +261,17 @@ test('what an earlier Headroom kept in this browser moves to the disk, once', as
 });
 
 test('what cannot move stays in the browser too', async () => {
-  localStorage.setItem(storageKey, JSON.stringify([{ id: 'a', title: 'Old', updatedAt: 1, messages: [newMessage('user', 'x')] }]));
-  backend.chats.write = () => Promise.reject(new HeadroomError({ code: 'disk_full', message: 'Full.', why: '', fix: '' }));
+  localStorage.setItem(
+    storageKey,
+    JSON.stringify([{ id: 'a', title: 'Old', updatedAt: 1, messages: [newMessage('user', 'x')] }]),
+  );
+  backend.chats.write = () =>
+    Promise.reject(new HeadroomError({ code: 'disk_full', message: 'Full.', why: '', fix: '' }));
   const store = await page();
   await pass(0);
-  expect([titles(store), store.kept.error?.code, localStorage.getItem(storageKey) !== null]).toEqual([['Old'], 'disk_full', true]);
+  expect([
+    titles(store),
+    store.kept.error?.code,
+    localStorage.getItem(storageKey) !== null,
+  ]).toEqual([['Old'], 'disk_full', true]);
 });

@@ -4,7 +4,14 @@
 // there is. A long list is not asked for again and again while a download grows: there is a pause after each. The Models page may look
 // at it for a context of its choice; everybody else sees what each model would be opened with.
 import { HeadroomError, asHeadroomError, type Backend } from '../backend/backend';
-import type { Model, ModelChange, ModelList, ModelOptions, ModelSettings, State } from '../backend/types';
+import type {
+  Model,
+  ModelChange,
+  ModelList,
+  ModelOptions,
+  ModelSettings,
+  State,
+} from '../backend/types';
 
 /** Between two lists at least so long, and ten times what the last one took. */
 const leastPauseMs = 1000;
@@ -67,7 +74,8 @@ export class ModelsStore {
   notice(state: State): void {
     const { status, model } = state.engine;
     const mark = `${state.modelsVersion} ${model} ${status === 'busy' ? 'ready' : status}`;
-    const moved = Math.abs(state.roomBytes - this.#room) > roomShare * Math.max(this.#room, state.roomBytes);
+    const moved =
+      Math.abs(state.roomBytes - this.#room) > roomShare * Math.max(this.#room, state.roomBytes);
     if (mark === this.#mark && !moved) return;
     this.#mark = mark;
     this.#room = state.roomBytes;
@@ -76,7 +84,9 @@ export class ModelsStore {
 
   /** Takes what became of models; the list itself follows by `notice`. */
   heard(changes: ModelChange[]): void {
-    const arrived = changes.filter(({ kind }) => kind === 'finished').map(({ id }) => ({ id, at: Date.now() }));
+    const arrived = changes
+      .filter(({ kind }) => kind === 'finished')
+      .map(({ id }) => ({ id, at: Date.now() }));
     if (arrived.length === 0) return;
     const ids = new Set(arrived.map(({ id }) => id));
     this.arrivals = [...this.arrivals.filter(({ id }) => !ids.has(id)), ...arrived];
@@ -186,7 +196,10 @@ export class ModelsStore {
     const started = Date.now();
     try {
       const tokens = this.contextTokens;
-      const [list, chosen] = await Promise.all([this.backend.models(0), tokens > 0 ? this.backend.models(tokens) : null]);
+      const [list, chosen] = await Promise.all([
+        this.backend.models(0),
+        tokens > 0 ? this.backend.models(tokens) : null,
+      ]);
       this.list = list;
       this.chosen = chosen;
       this.loadError = null;

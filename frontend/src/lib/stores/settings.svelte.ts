@@ -47,7 +47,9 @@ export class SettingsStore {
     try {
       this.settings = await this.backend.changeGeneral(change);
       this.done = said;
-      this.undo = Object.fromEntries(Object.keys(change).map((name) => [name, before[name as keyof GeneralChange]]));
+      this.undo = Object.fromEntries(
+        Object.keys(change).map((name) => [name, before[name as keyof GeneralChange]]),
+      );
       return true;
     } catch (cause) {
       this.error = asHeadroomError(cause);
@@ -85,7 +87,8 @@ export class SettingsStore {
   async #look(): Promise<void> {
     try {
       const found = await this.backend.logs(this.#last);
-      if (found.last < this.#last) this.lines = []; // another process, which counts from 1 again: the next look has its lines
+      if (found.last < this.#last)
+        this.lines = []; // another process, which counts from 1 again: the next look has its lines
       else this.lines = [...this.lines, ...found.lines].slice(-mostLines);
       this.#last = found.last < this.#last ? 0 : found.last;
     } catch {
@@ -101,11 +104,18 @@ export function matching(lines: readonly LogLine[], least: LogLevel, text: strin
   const rank = ranks[least.toUpperCase()] ?? 0;
   const wanted = text.trim().toLowerCase();
   return lines.filter(
-    (line) => (ranks[line.level] ?? 3) >= rank && `${line.message} ${line.fields}`.toLowerCase().includes(wanted),
+    (line) =>
+      (ranks[line.level] ?? 3) >= rank &&
+      `${line.message} ${line.fields}`.toLowerCase().includes(wanted),
   );
 }
 
 /** As a text file has them. */
 export function logText(lines: readonly LogLine[]): string {
-  return lines.map(({ at, level, message, fields }) => `${new Date(at).toISOString()} ${level.padEnd(5)} ${message} ${fields}`.trimEnd() + '\n').join('');
+  return lines
+    .map(
+      ({ at, level, message, fields }) =>
+        `${new Date(at).toISOString()} ${level.padEnd(5)} ${message} ${fields}`.trimEnd() + '\n',
+    )
+    .join('');
 }

@@ -3,7 +3,16 @@
 // The jobs come with the events, all of them each time. What a person is about to import is asked for as a plan first, so that the page
 // can say what will happen before it does.
 import { HeadroomError, asHeadroomError, type Backend } from '../backend/backend';
-import type { HubChange, HubModel, HubRepository, HubSettings, ImportMode, ImportPlan, Job, TransfersBackend } from '../backend/transfers';
+import type {
+  HubChange,
+  HubModel,
+  HubRepository,
+  HubSettings,
+  ImportMode,
+  ImportPlan,
+  Job,
+  TransfersBackend,
+} from '../backend/transfers';
 
 export class TransfersStore {
   readonly #backend: TransfersBackend;
@@ -63,7 +72,10 @@ export class TransfersStore {
   async import(): Promise<void> {
     const paths = this.paths;
     if (!paths) return;
-    const begun = await this.#act('import', async () => void (await this.#backend.import(paths, this.mode)));
+    const begun = await this.#act(
+      'import',
+      async () => void (await this.#backend.import(paths, this.mode)),
+    );
     if (begun) this.forgo();
   }
 
