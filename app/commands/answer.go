@@ -98,7 +98,7 @@ func (t *talker) prompt(messages []chat.Message) ([]int32, *chat.Splitter, error
 		chat.NewSplitter(chat.StartsInReasoning(text), nil), nil
 }
 
-func (t *talker) follow(ctx context.Context, stream server.Stream, split *chat.Splitter) (said,
+func (t *talker) follow(ctx context.Context, stream *engine.Stream, split *chat.Splitter) (said,
 	error) {
 	var answer said
 	var content, reasoning strings.Builder
@@ -148,7 +148,7 @@ func (t *talker) follow(ctx context.Context, stream server.Stream, split *chat.S
 
 // lastOf waits for the end of a cancelled stream, which has the figures; what it still says is
 // dropped.
-func lastOf(stream server.Stream) (last engine.Event) {
+func lastOf(stream *engine.Stream) (last engine.Event) {
 	ctx, stop := context.WithTimeout(context.Background(), time.Second)
 	defer stop()
 	for last.Type != engine.Done {

@@ -126,7 +126,7 @@ type target struct {
 // New makes a Host with nothing loaded. Close ends it.
 func New(o Options) *Host {
 	if o.Open == nil {
-		o.Open = openReal
+		o.Open = openEngine
 	}
 	if o.Log == nil {
 		o.Log = slog.Default()
@@ -154,31 +154,14 @@ func New(o Options) *Host {
 	return h
 }
 
-// openReal is engine.Open as the host wants it.
-func openReal(ctx context.Context, src engine.Source, o engine.Options) (Engine, error) {
+// openEngine is engine.Open behind the host's interface.
+func openEngine(ctx context.Context, src engine.Source, o engine.Options) (Engine, error) {
 	e, err := engine.Open(ctx, src, o)
 	if err != nil {
 		return nil, err
 	}
-	return realEngine{server.Of(e), e}, nil
+	return e, nil
 }
-
-type realEngine struct {
-	server.Engine
-	engine *engine.Engine
-}
-
-func (r realEngine) Cancel(id string) bool { return r.engine.Cancel(id) }
-func (r realEngine) Close() error          { return r.engine.Close() }
-
-func (r realEngine) SetWorkShare(share float64) { r.engine.SetWorkShare(share) }
-
-func (r realEngine) Recent() []engine.Finished       { return r.engine.Recent() }
-func (r realEngine) StoredAs() engine.StoredModel    { return r.engine.StoredAs() }
-func (r realEngine) Remembered() []engine.Remembered { return r.engine.Remembered() }
-func (r realEngine) Forget(tokens []int32) int64     { return r.engine.Forget(tokens) }
-func (r realEngine) ForgetAll() int64                { return r.engine.ForgetAll() }
-func (r realEngine) Title(tokens []int32) string     { return r.engine.Title(tokens) }
 
 // Start makes a model the one to run: by ID, name or folder; "" means the one that ran last, or the
 // bundled one. It returns at once; loading goes on in the background, and its outcome is in State.

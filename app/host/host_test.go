@@ -18,7 +18,6 @@ import (
 	"headroom/engine/chat"
 	"headroom/engine/problem"
 	"headroom/engine/sample"
-	"headroom/engine/server"
 	"headroom/engine/tokenizer"
 )
 
@@ -62,7 +61,7 @@ func (e *fakeEngine) Info() engine.Info {
 func (e *fakeEngine) Tokenizer() *tokenizer.Tokenizer { return nil }
 func (e *fakeEngine) Template() *chat.Template        { return nil }
 func (e *fakeEngine) Defaults() sample.Defaults       { return sample.Defaults{} }
-func (e *fakeEngine) Submit(engine.Request) (server.Stream, error) {
+func (e *fakeEngine) Submit(engine.Request) (*engine.Stream, error) {
 	return nil, errors.New("not here")
 }
 func (e *fakeEngine) Cancel(id string) bool        { return id == "r1" }

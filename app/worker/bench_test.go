@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"headroom/engine"
-	"headroom/engine/server"
 )
 
 // BenchmarkTokens: what a token costs in this process and through the pipe, one stream and four.
@@ -19,16 +18,16 @@ func BenchmarkTokens(b *testing.B) {
 	there := open(b, o)
 	for _, c := range []struct {
 		name   string
-		engine server.Engine
+		engine model
 		count  int
-	}{{"here/1", server.Of(here), 1}, {"worker/1", there, 1}, {"here/4", server.Of(here), 4},
+	}{{"here/1", here, 1}, {"worker/1", there, 1}, {"here/4", here, 4},
 		{"worker/4", there, 4}} {
 		b.Run(c.name, func(b *testing.B) {
 			const most = 400
 			r := engine.Request{Prompt: prompt(b, c.engine, "What is a KV cache?"), MaxTokens: most,
 				IgnoreEOS: true}
 			for b.Loop() {
-				var streams []server.Stream
+				var streams []*engine.Stream
 				for range c.count {
 					s, err := c.engine.Submit(r)
 					if err != nil {

@@ -15,7 +15,6 @@ import (
 	"headroom/engine/chat"
 	"headroom/engine/problem"
 	"headroom/engine/sample"
-	"headroom/engine/server"
 	"headroom/engine/tokenizer"
 )
 
@@ -261,7 +260,7 @@ func (m *Model) FollowLogLevel() {
 }
 
 // Submit queues a request; see engine.Engine.Submit.
-func (m *Model) Submit(r engine.Request) (server.Stream, error) { return m.submit(r) }
+func (m *Model) Submit(r engine.Request) (*engine.Stream, error) { return m.submit(r) }
 
 // Cancel stops the request of that ID. It reports whether there was one.
 func (m *Model) Cancel(id string) bool {

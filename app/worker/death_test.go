@@ -20,7 +20,6 @@ import (
 
 	"headroom/engine"
 	"headroom/engine/problem"
-	"headroom/engine/server"
 )
 
 // alive tells whether there is a process of that ID that has not ended. A dead one that nobody has
@@ -63,7 +62,7 @@ func TestKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	tokens := prompt(t, m, "Tell me a story.")
-	var streams []server.Stream
+	var streams []*engine.Stream
 	for range 6 { // more than run at once
 		s, err := m.Submit(engine.Request{Prompt: tokens, IgnoreEOS: true})
 		if err != nil {

@@ -14,7 +14,6 @@ import (
 	"headroom/app/demo"
 	"headroom/engine"
 	"headroom/engine/chat"
-	"headroom/engine/server"
 	"headroom/engine/tokenizer"
 	"headroom/metal"
 )
@@ -69,8 +68,15 @@ func open(t testing.TB, o engine.Options) *Model {
 	return m
 }
 
-// prompt is a question in the model's own words.
-func prompt(t testing.TB, e server.Engine, question string) []int32 {
+// model is what *engine.Engine and *Model have in common here.
+type model interface {
+	Tokenizer() *tokenizer.Tokenizer
+	Template() *chat.Template
+	Submit(engine.Request) (*engine.Stream, error)
+}
+
+// prompt renders a question with the model's chat template.
+func prompt(t testing.TB, e model, question string) []int32 {
 	t.Helper()
 	text, err := e.Template().Render(
 		chat.Input{Messages: []chat.Message{{Role: "user", Content: question}},
@@ -82,7 +88,7 @@ func prompt(t testing.TB, e server.Engine, question string) []int32 {
 }
 
 // read reads a stream to its Done, and expects nothing behind it.
-func read(t testing.TB, s server.Stream) (events []engine.Event) {
+func read(t testing.TB, s *engine.Stream) (events []engine.Event) {
 	t.Helper()
 	ctx, stop := context.WithTimeout(context.Background(), patience)
 	defer stop()

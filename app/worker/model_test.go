@@ -9,7 +9,6 @@ import (
 	"headroom/engine"
 	"headroom/engine/problem"
 	"headroom/engine/sample"
-	"headroom/engine/server"
 )
 
 func seed(n uint64) *uint64 { return &n }
@@ -28,7 +27,6 @@ func TestSameAsInThisProcess(t *testing.T) {
 	if got, want := there.Defaults(), here.Defaults(); !reflect.DeepEqual(got, want) {
 		t.Errorf("defaults %+v, want %+v", got, want)
 	}
-	local := server.Of(here)
 	for name, r := range map[string]engine.Request{
 		"greedy": {ID: "a", MaxTokens: 40},
 		"sampled": {ID: "b", MaxTokens: 40,
@@ -37,9 +35,9 @@ func TestSameAsInThisProcess(t *testing.T) {
 		"stopped": {ID: "c", MaxTokens: 40, Stop: []string{"values"}},
 		"again":   {ID: "d", MaxTokens: 40},
 	} {
-		r.Prompt = prompt(t, local, "What is a KV cache?")
+		r.Prompt = prompt(t, here, "What is a KV cache?")
 		var answers [2][]engine.Event
-		for i, e := range []server.Engine{local, there} {
+		for i, e := range []model{here, there} {
 			s, err := e.Submit(r)
 			if err != nil {
 				t.Fatal(err)

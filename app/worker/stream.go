@@ -8,7 +8,6 @@ import (
 
 	"headroom/engine"
 	"headroom/engine/problem"
-	"headroom/engine/server"
 )
 
 // stream is the parent's end of a request. Its fields do not change; usage belongs to the goroutine
@@ -29,7 +28,7 @@ func (m *Model) refusal() error {
 		"Try again in a moment.")
 }
 
-func (m *Model) submit(r engine.Request) (server.Stream, error) {
+func (m *Model) submit(r engine.Request) (*engine.Stream, error) {
 	if r.ID == "" {
 		r.ID = rand.Text()
 	}
@@ -41,15 +40,15 @@ func (m *Model) submit(r engine.Request) (server.Stream, error) {
 	}
 	m.last++
 	number := streamNumber(m.last)
-	var out *engine.Stream
-	out, s.put = engine.NewStream(r.ID, func() { m.tell(&toWorker{Cancel: &number}) })
+	stream, put := engine.NewStream(r.ID, func() { m.tell(&toWorker{Cancel: &number}) })
+	s.put = put
 	m.streams[number] = s
 	m.mu.Unlock()
 	m.tell(&toWorker{Submit: &submission{number, r}})
 	if err := <-s.taken; err != nil {
 		return nil, err
 	}
-	return out, nil
+	return stream, nil
 }
 
 // take hands on whether a request was taken.

@@ -85,6 +85,12 @@ var layers = []row{
 	{"The facade: the app and the server know the engine by this package alone.", []string{
 		"engine",
 	}},
+	{"What the self-test of a device measures and compares.", []string{
+		"app/selftest",
+	}},
+	{"A model in a process of its own, over the facade. It knows no HTTP.", []string{
+		"app/worker",
+	}},
 	{"The OpenAI-compatible endpoint over the facade.", []string{
 		"engine/server",
 	}},
@@ -92,13 +98,10 @@ var layers = []row{
 		"app/bench",
 	}},
 	{"What the app knows about this machine and its models, before it runs one.", []string{
-		"app/memory", "app/power", "app/wired", "app/library", "app/cache", "app/selftest",
+		"app/memory", "app/power", "app/wired", "app/library", "app/cache",
 	}},
 	{"What brings models to this machine, and into the list of those that are here.", []string{
 		"app/importer", "app/hub",
-	}},
-	{"A model in a process of its own, and the pipes to it.", []string{
-		"app/worker",
 	}},
 	{"The life of an engine in the app: start, stop, state.", []string{
 		"app/host",

@@ -44,7 +44,7 @@ func (p *part) empty() bool { return p.Content == "" && p.Reasoning == "" && len
 // answer reads the events of one generation, tells thought, speech and tool calls apart, and hands
 // them to the output.
 type answer struct {
-	stream    Stream
+	stream    *engine.Stream
 	out       output
 	split     *chat.Splitter // nil: all text is content
 	tokenizer *tokenizer.Tokenizer

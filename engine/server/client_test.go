@@ -27,7 +27,7 @@ func newClient(t *testing.T) openai.Client {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = e.Close() })
-	s := start(t, nil, Options{Models: &fakeModels{engine: Of(e)}, Guard: &Guard{APIKey: "k"}})
+	s := start(t, nil, Options{Models: &fakeModels{engine: e}, Guard: &Guard{APIKey: "k"}})
 	return openai.NewClient(option.WithBaseURL(s.URL+"/v1"), option.WithAPIKey("k"),
 		option.WithMaxRetries(0))
 }
@@ -153,7 +153,7 @@ func TestClientThatLeaves(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	s := start(t, nil, Options{Models: &fakeModels{engine: Of(e)}})
+	s := start(t, nil, Options{Models: &fakeModels{engine: e}})
 	// never ends by itself
 	lines, leave := open(t, s.URL+"/v1/completions",
 		`{"prompt":"Once","stream":true,"logit_bias":{"2086":-100,"2084":-100}}`)

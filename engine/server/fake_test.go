@@ -68,51 +68,40 @@ func (e *fakeEngine) Stats() engine.Stats {
 	return engine.Stats{Running: 2, Waiting: 1, WeightsBytes: 7}
 }
 
-func (e *fakeEngine) Submit(q engine.Request) (Stream, error) {
+func (e *fakeEngine) Submit(q engine.Request) (*engine.Stream, error) {
 	if e.refusal != nil {
 		return nil, e.refusal
 	}
-	s := &fakeStream{id: q.ID, engine: e, events: make(chan engine.Event, 256),
-		cancelled: make(chan struct{}),
-		usage:     engine.Usage{PromptTokens: len(q.Prompt)}}
+	s := &fakeStream{engine: e, cancelled: make(chan struct{}),
+		usage: engine.Usage{PromptTokens: len(q.Prompt)}}
+	stream, put := engine.NewStream(q.ID, func() { s.once.Do(func() { close(s.cancelled) }) })
+	s.put = put
 	e.requests <- q
 	if e.script != nil {
 		e.script(s)
 	}
 	e.streams <- s
-	return s, nil
+	return stream, nil
 }
 
-// fakeStream hands out what the test puts in.
+// fakeStream is the writing end of an engine.Stream.
 type fakeStream struct {
-	id        string
 	engine    *fakeEngine
-	events    chan engine.Event
-	cancelled chan struct{}
+	put       func(engine.Event)
+	cancelled chan struct{} // closed by Cancel
 	once      sync.Once
 	usage     engine.Usage
 }
 
-func (s *fakeStream) ID() string { return s.id }
-
-func (s *fakeStream) Cancel() { s.once.Do(func() { close(s.cancelled) }) }
-
-func (s *fakeStream) Next(ctx context.Context) (engine.Event, error) {
-	select {
-	case e, ok := <-s.events:
-		if !ok {
-			return engine.Event{}, io.EOF
-		}
-		return e, nil
-	case <-ctx.Done():
-		return engine.Event{}, ctx.Err()
-	}
-}
-
-// prefill reports that done prompt tokens have been read, of which cached were not computed.
+// prefill reports that done prompt tokens are in the cache, of which cached were not computed. An
+// engine.Stream keeps only the last of several unread Prefill events; an empty token between two of
+// them keeps both and writes nothing.
 func (s *fakeStream) prefill(done, cached int) {
+	if s.usage.PromptDoneTokens > 0 {
+		s.put(engine.Event{Type: engine.Token, Usage: s.usage})
+	}
 	s.usage.PromptDoneTokens, s.usage.CachedTokens = done, cached
-	s.events <- engine.Event{Type: engine.Prefill, Usage: s.usage}
+	s.put(engine.Event{Type: engine.Prefill, Usage: s.usage})
 }
 
 // say generates the text, token by token, each with logprob -0.5 and itself as the only
@@ -126,15 +115,14 @@ func (s *fakeStream) say(text string) {
 
 func (s *fakeStream) token(id int32, text string) {
 	s.usage.CompletionTokens++
-	s.events <- engine.Event{Type: engine.Token, Token: id, Text: text, Logprob: -0.5,
-		Top: []sample.TokenLogprob{{Token: id, Logprob: -0.5}}, Usage: s.usage}
+	s.put(engine.Event{Type: engine.Token, Token: id, Text: text, Logprob: -0.5,
+		Top: []sample.TokenLogprob{{Token: id, Logprob: -0.5}}, Usage: s.usage})
 }
 
 func (s *fakeStream) done(finish engine.FinishReason, err error) {
-	s.events <- engine.Event{Type: engine.Done, Finish: finish, Err: err, Usage: s.usage,
+	s.put(engine.Event{Type: engine.Done, Finish: finish, Err: err, Usage: s.usage,
 		Timing: engine.Timing{FirstToken: 20 * time.Millisecond, Decode: 30 * time.Millisecond,
-			DecodeSteps: 3}}
-	close(s.events)
+			DecodeSteps: 3}})
 }
 
 // fakeModels has one model, "demo".

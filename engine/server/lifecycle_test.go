@@ -135,7 +135,7 @@ func TestPanicInMidStream(t *testing.T) {
 	e := newFakeEngine(func(s *fakeStream) {
 		s.prefill(1, 0)
 		// looking up its bytes for logprobs is the fake's bug
-		s.events <- engine.Event{Type: engine.Token, Token: -1}
+		s.put(engine.Event{Type: engine.Token, Token: -1})
 	})
 	e.tokenizer = nil
 	s := start(t, e, Options{})

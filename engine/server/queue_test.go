@@ -27,7 +27,7 @@ func TestFullQueue(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	s := httptest.NewServer(New(Options{Models: &fakeModels{engine: Of(e)}}))
+	s := httptest.NewServer(New(Options{Models: &fakeModels{engine: e}}))
 	defer s.Close()
 	ask := func() (status int, after, text string) {
 		status, header, text := post(t, s.URL+"/v1/chat/completions",

@@ -52,34 +52,14 @@ type ModelInfo struct {
 	ContextTokens int // 0: unknown
 }
 
-// Engine is what the server needs of *engine.Engine; see Of.
+// Engine is a loaded model. *engine.Engine implements it, and so does a model in another process.
 type Engine interface {
 	Info() engine.Info
 	Tokenizer() *tokenizer.Tokenizer
 	Template() *chat.Template // nil: none
 	Defaults() sample.Defaults
-	Submit(engine.Request) (Stream, error)
+	Submit(engine.Request) (*engine.Stream, error)
 	Stats() engine.Stats
-}
-
-// Stream is what the server needs of *engine.Stream.
-type Stream interface {
-	ID() string
-	Next(context.Context) (engine.Event, error)
-	Cancel()
-}
-
-// Of makes an Engine of the real one.
-func Of(e *engine.Engine) Engine { return real{e} }
-
-type real struct{ *engine.Engine }
-
-func (r real) Submit(q engine.Request) (Stream, error) {
-	stream, err := r.Engine.Submit(q)
-	if err != nil {
-		return nil, err // not a nil *Stream inside a Stream
-	}
-	return stream, nil
 }
 
 // Options configure a Server. The zero value of each field but Models works.

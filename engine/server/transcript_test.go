@@ -66,9 +66,8 @@ func TestTranscripts(t *testing.T) {
 				s.token(10, "")
 				s.token(11, "a E")
 				s.token(12, "")
-				s.events <- engine.Event{Type: engine.Done, Text: "N!", Finish: engine.FinishLength,
-					Usage: s.usage}
-				close(s.events)
+				s.put(engine.Event{Type: engine.Done, Text: "N!", Finish: engine.FinishLength,
+					Usage: s.usage})
 			}},
 		{"chat_stream_error_first", chatPath, `{` + hi + streamed + `}`, func(s *fakeStream) {
 			s.done(engine.FinishError, errors.New("the file is gone"))
@@ -115,9 +114,8 @@ func TestTranscripts(t *testing.T) {
 		{"chat_stream_tools_held_text", chatPath, `{` + hi + tools + noThink + `,"stream":true}`,
 			func(s *fakeStream) {
 				s.token(10, "")
-				s.events <- engine.Event{Type: engine.Done, Text: call, Finish: engine.FinishStop,
-					Usage: s.usage}
-				close(s.events)
+				s.put(engine.Event{Type: engine.Done, Text: call, Finish: engine.FinishStop,
+					Usage: s.usage})
 			}},
 		{"chat_whole_tools", chatPath, `{` + hi + tools + noThink + `,"tool_choice":"auto"}`,
 			func(s *fakeStream) {
