@@ -2,7 +2,7 @@
 // same ones.
 //
 //	folder/ID.json      a conversation: a line with its header, then a line for each message (file.go)
-//	folder/.chat-*      one being written; a program that ended in between leaves it, and Open clears it away
+//	folder/.ID.json*    one being written; a crash leaves it behind, and Open removes it
 //
 // A file is replaced as a whole (temporary file, fsync, rename): whatever ends the program, there
 // is the old one or the new one. It is readable by its owner alone.
@@ -45,9 +45,8 @@ const (
 const MostBodyBytes = mostBytes
 
 const (
-	suffix    = ".json"
-	temporary = ".chat-"
-	// leftover is the age of a temporary file that nobody writes any more.
+	suffix = ".json"
+	// leftover is the age at which a temporary file is one that a crash left behind.
 	leftover = time.Minute
 )
 
@@ -148,10 +147,13 @@ type known struct {
 // Open uses the folder, which need not exist.
 func Open(dir string) *Store {
 	s := &Store{dir: dir, known: map[string]known{}, watchers: map[chan struct{}]bool{}}
-	left, _ := filepath.Glob(filepath.Join(dir, temporary+"*"))
-	for _, path := range left {
-		if info, err := os.Lstat(path); err == nil && time.Since(info.ModTime()) > leftover {
-			_ = os.Remove(path)
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		if !disk.IsTemporary(e.Name(), suffix) {
+			continue
+		}
+		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > leftover {
+			_ = os.Remove(filepath.Join(dir, e.Name()))
 		}
 	}
 	return s
@@ -376,22 +378,12 @@ func (s *Store) changed() {
 
 func (s *Store) path(id string) string { return filepath.Join(s.dir, id+suffix) }
 
+// replace writes a conversation's file atomically and syncs the folder.
 func (s *Store) replace(path string, data []byte) error {
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return err
 	}
-	file, err := os.CreateTemp(s.dir, temporary+"*") // mode 0600
-	if err != nil {
-		return err
-	}
-	defer os.Remove(file.Name())
-	if _, err = file.Write(data); err == nil {
-		err = file.Sync()
-	}
-	if err := errors.Join(err, file.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(file.Name(), path); err != nil {
+	if err := disk.WriteFile(path, data, 0o600); err != nil {
 		return err
 	}
 	disk.SyncDir(s.dir)

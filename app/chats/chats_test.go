@@ -115,7 +115,7 @@ func TestCrashBetweenWriteAndRename(t *testing.T) {
 	dir := t.TempDir()
 	s := Open(dir)
 	before := must(t, s, "a", Change{Title: "old", Messages: []Message{question("1", "kept")}})
-	half, young := filepath.Join(dir, temporary+"1"), filepath.Join(dir, temporary+"2")
+	half, young := filepath.Join(dir, ".a.json1"), filepath.Join(dir, ".a.json2")
 	for _, path := range []string{half, young} {
 		if err := os.WriteFile(path, []byte(`{"version":1,"id":"a","ti`), 0o600); err != nil {
 			t.Fatal(err)

@@ -11,12 +11,14 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
+
+	"github.com/gofrs/flock"
 )
 
 const (
 	runningDir    = "running"
 	runningSuffix = ".url"
+	newSuffix     = ".new"
 	maxURLBytes   = 1 << 10
 )
 
@@ -32,25 +34,36 @@ func Announce(dir, url string) (withdraw func(), err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	file, err := os.CreateTemp(dir, "*.new") // mode 0600
+	lock, err := lockedFile(dir, url+"\n")
 	if err != nil {
 		return nil, err
 	}
-	name := strings.TrimSuffix(file.Name(), ".new") + runningSuffix
-	err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX)
-	if err == nil {
-		_, err = file.WriteString(url + "\n")
-	}
-	if err == nil { // locked and written before anybody looks
-		err = os.Rename(file.Name(), name)
-	}
-	if err != nil {
-		return nil, errors.Join(err, os.Remove(file.Name()), file.Close())
+	// The file is locked and complete before it gets a name that others look for.
+	name := strings.TrimSuffix(lock.Path(), newSuffix) + runningSuffix
+	if err := os.Rename(lock.Path(), name); err != nil {
+		return nil, errors.Join(err, os.Remove(lock.Path()), lock.Close())
 	}
 	return func() {
 		_ = os.Remove(name)
-		_ = file.Close() // the lock with it
+		_ = lock.Close()
 	}, nil
+}
+
+// lockedFile creates a file that holds text, and locks it. Its name ends in newSuffix.
+func lockedFile(dir, text string) (*flock.Flock, error) {
+	file, err := os.CreateTemp(dir, "*"+newSuffix) // mode 0600
+	if err != nil {
+		return nil, err
+	}
+	_, err = file.WriteString(text)
+	lock := flock.New(file.Name(), flock.SetFlag(os.O_RDWR))
+	if err = errors.Join(err, file.Close()); err == nil {
+		err = lock.Lock()
+	}
+	if err != nil {
+		return nil, errors.Join(err, os.Remove(file.Name()))
+	}
+	return lock, nil
 }
 
 // Running lists the addresses of the servers that are announced and alive, and clears away
@@ -73,8 +86,10 @@ func announced(name string) string {
 		return ""
 	}
 	defer file.Close()
-	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB); err == nil {
-		_ = os.Remove(name) // nobody holds it
+	lock := flock.New(name, flock.SetFlag(os.O_RDONLY))
+	if unheld, err := lock.TryRLock(); err == nil && unheld {
+		_ = os.Remove(name) // its server is gone
+		_ = lock.Close()
 		return ""
 	}
 	data, _ := io.ReadAll(io.LimitReader(file, maxURLBytes))

@@ -12,6 +12,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"headroom/app/disk"
 )
 
 // tokenBytes: 256 bits of chance, written as 64 hexadecimal digits.
@@ -41,7 +43,8 @@ func LoadToken(dir string) (string, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", fmt.Errorf("making the settings folder: %w", err)
 	}
-	if err := writePrivate(path, token+"\n"); err != nil {
+	// Atomic: two programs that start at once never read half a token.
+	if err := disk.WriteFile(path, []byte(token+"\n"), 0o600); err != nil {
 		return "", fmt.Errorf("keeping the control token: %w", err)
 	}
 	return token, nil
@@ -57,19 +60,4 @@ func NewToken() string {
 func isToken(s string) bool {
 	b, err := hex.DecodeString(s)
 	return err == nil && len(b) == tokenBytes
-}
-
-// writePrivate replaces a file as a whole, so that two programs starting at once never read half a
-// token.
-func writePrivate(path, text string) error {
-	file, err := os.CreateTemp(filepath.Dir(path), ".token-*") // mode 0600
-	if err != nil {
-		return err
-	}
-	defer os.Remove(file.Name())
-	_, err = file.WriteString(text)
-	if err := errors.Join(err, file.Close()); err != nil {
-		return err
-	}
-	return os.Rename(file.Name(), path)
 }

@@ -1,9 +1,9 @@
-// Package disk is what files need of the system beyond package os: how much is free, copies that
-// share their blocks with the original, renames that never replace anything, and locks between
+// Package disk holds the file operations that package os lacks: free space, copies that share their
+// blocks with the original, renames that never replace anything, atomic writes, and locks between
 // programs.
 //
-// Where a file system cannot do one of them, the function says so with an error (Clone), or does
-// the next best (Rename).
+// Clone fails on a file system that cannot clone. Rename falls back to a check and an ordinary
+// rename.
 package disk
 
 import (
@@ -11,41 +11,35 @@ import (
 	"fmt"
 	"os"
 	"syscall"
+
+	"github.com/gofrs/flock"
 )
 
-// Lock is a lock on a file between programs. It ends with Unlock, or with the program.
-type Lock struct{ file *os.File }
+// ErrLocked means that another program, or another goroutine of this one, holds the lock.
+var ErrLocked = errors.New("another program holds the lock")
 
-// ErrLocked says that another program, or another goroutine, holds the lock.
-var ErrLocked = errors.New("another program is at work here")
-
-// TryLock locks the file at path, which it creates if need be. The error is ErrLocked where
-// somebody else holds it.
-func TryLock(path string) (*Lock, error) {
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+// TryLock locks the file at path for this program, creating the file if necessary. It does not
+// wait: the error is ErrLocked if the lock is taken. The lock ends with Unlock or with the process.
+// Unlock leaves the file in place, because others may already have it open.
+func TryLock(path string) (*flock.Flock, error) {
+	lock := flock.New(path, flock.SetFlag(os.O_RDWR|os.O_CREATE), flock.SetPermissions(0o644))
+	locked, err := lock.TryLock()
 	if err != nil {
-		return nil, err
-	}
-	if err := lock(file); err != nil {
-		file.Close()
-		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, ErrLocked
-		}
 		return nil, fmt.Errorf("locking %s: %w", path, err)
 	}
-	return &Lock{file}, nil
+	if !locked {
+		return nil, ErrLocked
+	}
+	return lock, nil
 }
 
-// Unlock ends the lock. The file stays: whoever waits for it has it open.
-func (l *Lock) Unlock() { _ = l.file.Close() }
-
-// IsFull tells whether an error of writing means that there is no room left.
+// IsFull reports whether err, of a write, means that the disk or the user's quota is full.
 func IsFull(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
-// SyncDir makes what has been renamed or created in a folder last. Not every file system can; that
-// is no error.
+// SyncDir syncs a folder, so that files created or renamed in it survive a power cut. Not every
+// file system can do that, so there is no error.
 func SyncDir(dir string) {
 	if d, err := os.Open(dir); err == nil {
 		_ = d.Sync()

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Clone makes a file at path to, where nothing may lie, that shares its blocks with the one at from
-// (APFS). The error is of any kind where that is impossible; nothing lies at to then.
+// Clone creates a file at to that shares its blocks with the one at from (APFS). It fails if to
+// exists, or if the file system cannot clone; a failed clone leaves nothing behind.
 func Clone(from, to string) error {
 	if err := unix.Clonefile(from, to, 0); err != nil {
 		return &os.LinkError{Op: "clone", Old: from, New: to, Err: err}
@@ -15,8 +15,8 @@ func Clone(from, to string) error {
 	return nil
 }
 
-// Clones tells whether the file system that the folder lies on is of a kind that can clone files.
-// It may still refuse to.
+// Clones reports whether the file system of dir is of a kind that can clone files. A clone may
+// still fail.
 func Clones(dir string) bool {
 	var s unix.Statfs_t
 	return unix.Statfs(dir, &s) == nil && unix.ByteSliceToString(s.Fstypename[:]) == "apfs"
@@ -24,6 +24,6 @@ func Clones(dir string) bool {
 
 func renameExclusive(from, to string) error { return unix.RenamexNp(from, to, unix.RENAME_EXCL) }
 
-// DropCache has the next read of the file come from the disk: what was just written is compared
-// with what is there.
+// DropCache makes the next read of the file come from the disk, so that what was written can be
+// verified.
 func DropCache(f *os.File) { _, _ = unix.FcntlInt(f.Fd(), unix.F_NOCACHE, 1) }

@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Clone makes a file at path to, where nothing may lie, that shares its blocks with the one at from
-// (a reflink, on Btrfs, XFS and bcachefs). The error is of any kind where that is impossible;
-// nothing lies at to then.
+// Clone creates a file at to that shares its blocks with the one at from (a reflink, on Btrfs, XFS
+// and bcachefs). It fails if to exists, or if the file system cannot clone; a failed clone leaves
+// nothing behind.
 func Clone(from, to string) error {
 	source, err := os.Open(from)
 	if err != nil {
@@ -30,8 +30,8 @@ func Clone(from, to string) error {
 	return nil
 }
 
-// Clones tells whether the file system that the folder lies on is of a kind that can clone files.
-// It may still refuse to.
+// Clones reports whether the file system of dir is of a kind that can clone files. A clone may
+// still fail.
 func Clones(dir string) bool {
 	var s unix.Statfs_t
 	if unix.Statfs(dir, &s) != nil {
@@ -50,6 +50,6 @@ func renameExclusive(from, to string) error {
 	return unix.Renameat2(unix.AT_FDCWD, from, unix.AT_FDCWD, to, unix.RENAME_NOREPLACE)
 }
 
-// DropCache has the next read of the file come from the disk: what was just written is compared
-// with what is there.
+// DropCache makes the next read of the file come from the disk, so that what was written can be
+// verified.
 func DropCache(f *os.File) { _ = unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED) }

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"github.com/google/renameio/v2"
 )
 
 func write(t *testing.T, path, text string) {
@@ -24,8 +26,8 @@ func expect(t *testing.T, path, want string) {
 	}
 }
 
-// A rename moves files and folders, and replaces neither a file nor an empty folder, which
-// os.Rename would.
+// Rename moves files and folders. It replaces neither a file nor an empty folder, as os.Rename
+// would.
 func TestRename(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -53,8 +55,8 @@ func TestRename(t *testing.T) {
 	expect(t, at("moved/a"), "A")
 }
 
-// A clone holds what the original held, and changes by itself; where the file system has none,
-// nothing is left.
+// A clone has the content of the original and does not follow its changes. A failed clone leaves
+// nothing behind.
 func TestClone(t *testing.T) {
 	dir := t.TempDir()
 	from, to := filepath.Join(dir, "from"), filepath.Join(dir, "to")
@@ -89,6 +91,57 @@ func TestLock(t *testing.T) {
 	again.Unlock()
 	if _, err := TryLock(filepath.Join(path, "x")); err == nil || errors.Is(err, ErrLocked) {
 		t.Errorf("no folder: %v", err)
+	}
+}
+
+// WriteFile sets the mode of a new and of an existing file, replaces a link, and leaves no
+// temporary file. A write that fails leaves the old file.
+func TestWriteFile(t *testing.T) {
+	dir := t.TempDir()
+	path, target := filepath.Join(dir, "a.json"), filepath.Join(dir, "target")
+	write(t, path, "old")
+	if err := WriteFile(path, []byte("new"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, path, "new")
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, %v; want 0600", info.Mode(), err)
+	}
+	write(t, target, "target")
+	link := filepath.Join(dir, "link.json")
+	if err := os.Symlink(target, link); err != nil {
+		t.Fatal(err)
+	}
+	if err := WriteFile(link, []byte("not a link"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, link, "not a link")
+	expect(t, target, "target")
+	folder := filepath.Join(dir, "folder")
+	if err := os.Mkdir(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := WriteFile(folder, nil, 0o600); err == nil {
+		t.Error("a folder was replaced")
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 4 {
+		t.Errorf("%v, %v; want 4 entries and no temporary file", entries, err)
+	}
+}
+
+// IsTemporary knows the names that the library gives to temporary files.
+func TestIsTemporary(t *testing.T) {
+	dir := t.TempDir()
+	file, err := renameio.TempFile(dir, filepath.Join(dir, "a.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Cleanup()
+	for name, want := range map[string]bool{filepath.Base(file.Name()): true, "a.json": false,
+		".a.json": false, ".a.json.bak": false, ".DS_Store": false} {
+		if got := IsTemporary(name, ".json"); got != want {
+			t.Errorf("IsTemporary(%q) is %v", name, got)
+		}
 	}
 }
 

@@ -10,8 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// FreeBytes is how much an ordinary user may still write to the file system that the folder lies
-// on.
+// FreeBytes returns how many bytes an ordinary user may still write to the file system of dir.
 func FreeBytes(dir string) (int64, error) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {
@@ -20,27 +19,19 @@ func FreeBytes(dir string) (int64, error) {
 	return int64(s.Bavail) * int64(s.Bsize), nil
 }
 
-// SameDisk tells whether both paths, which exist, lie on one file system, so that a rename from one
-// to the other moves no bytes.
+// SameDisk reports whether two existing paths are on the same file system, where a rename between
+// them moves no data.
 func SameDisk(a, b string) bool {
 	var x, y unix.Stat_t
 	return unix.Stat(a, &x) == nil && unix.Stat(b, &y) == nil && x.Dev == y.Dev
 }
 
-func lock(f *os.File) error {
-	for {
-		if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != unix.EINTR {
-			return err
-		}
-	}
-}
-
-// Rename moves a file or folder to a path on the same file system where nothing lies: unlike
-// os.Rename it never replaces anything. The error is fs.ErrExist where something does.
+// Rename moves a file or folder within a file system. Unlike os.Rename it never replaces anything:
+// the error is fs.ErrExist if to exists.
 func Rename(from, to string) error {
 	err := renameExclusive(from, to)
 	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.ENOTSUP) {
-		// A file system without such renames: look first, which is nearly as good.
+		// The file system has no exclusive rename: check first, which leaves only a short race.
 		if _, err := os.Lstat(to); !errors.Is(err, fs.ErrNotExist) {
 			return &os.LinkError{Op: "rename", Old: from, New: to, Err: fs.ErrExist}
 		}

@@ -21,6 +21,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gofrs/flock"
+
 	"headroom/app/disk"
 	"headroom/engine/problem"
 )
@@ -167,7 +169,7 @@ func (d *download) whole(m *remote) bool {
 }
 
 // await locks the blob, waiting for a program that writes it.
-func (d *download) await(ctx context.Context, m *remote) (*disk.Lock, error) {
+func (d *download) await(ctx context.Context, m *remote) (*flock.Flock, error) {
 	for {
 		lock, err := d.layout.lockBlob(m.etag)
 		if !errors.Is(err, disk.ErrLocked) {

@@ -14,6 +14,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/gofrs/flock"
+
 	"headroom/app/disk"
 )
 
@@ -72,11 +74,7 @@ func (l layout) refer(revision, commit string) error {
 	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
 		return err
 	}
-	part := at + incompleteSuffix
-	if err := os.WriteFile(part, []byte(commit), 0o644); err != nil {
-		return err
-	}
-	return os.Rename(part, at)
+	return disk.WriteFile(at, []byte(commit), 0o644)
 }
 
 // discard takes away the snapshot of a commit that no revision stands at, the blobs that no other
@@ -114,7 +112,7 @@ func (l layout) discard(commit string) error {
 	return failed
 }
 
-func (l layout) lockBlob(etag string) (*disk.Lock, error) {
+func (l layout) lockBlob(etag string) (*flock.Flock, error) {
 	path := l.lock(etag)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err

@@ -1,16 +1,14 @@
 package hub
 
-// The token that says who asks. It is looked for where people and other tools keep it, and kept
-// where the system keeps secrets: in a Mac's keychain (security), or the desktop's (secret-tool, of
-// libsecret). Where there is neither, it is the file that Hugging Face's tools use. Programs are
-// given it on their standard input, never as an argument, which others could read.
+// The access token of the hub. It is read from the places where people and other tools keep it, and
+// saved in the system's keychain: a Mac's, or the Secret Service of a Linux desktop. Where there is
+// none, it is saved in the file that Hugging Face's tools use.
 
 import (
-	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -18,45 +16,44 @@ import (
 	"sync"
 	"time"
 
+	"github.com/zalando/go-keyring"
+
 	"headroom/engine/problem"
 )
 
 // TokenSource is where a token was found.
 type TokenSource string
 
-// The sources.
+// The places that a token is read from.
 const (
 	NoToken          TokenSource = ""
-	TokenEnvironment TokenSource = "environment" // HF_TOKEN
+	TokenEnvironment TokenSource = "environment" // HF_TOKEN or HUGGING_FACE_HUB_TOKEN
 	TokenKeychain    TokenSource = "keychain"
 	TokenFile        TokenSource = "file"
 )
 
-// Tokens finds and keeps the token. The zero value is ready; its methods may be called from any
-// goroutine.
+// Tokens reads and saves the token. The zero value is ready to use. Its methods are safe for
+// concurrent use.
 type Tokens struct {
-	// run runs a program; nil: really. The error is exec.ErrNotFound where there is none.
-	run  func(ctx context.Context, stdin, name string, args ...string) (string, error)
-	goos string // "": this system
-
 	mu     sync.Mutex
 	token  string
 	source TokenSource
-	asked  time.Time // when the keychain was asked last
+	readAt time.Time // when token and source were last read
 }
 
-// askAgain is how long an answer of the keychain holds: asking starts a program.
-const askAgain = time.Minute
-
 const (
-	tokenService = "Headroom: Hugging Face token"
-	tokenAccount = "huggingface"
-	toolTime     = 10 * time.Second
+	keychainService = "Headroom: Hugging Face token"
+	keychainAccount = "huggingface"
+	// keychainTimeout bounds a request: a locked keychain shows a dialog that nobody may answer.
+	keychainTimeout = 10 * time.Second
+	// readAgain is how long a token that was read is used. Reading a Mac's keychain starts a
+	// program.
+	readAgain = time.Minute
 )
 
 var tokenForm = regexp.MustCompile(`^[A-Za-z0-9._~+/=-]{1,512}$`)
 
-// Token returns the token and where it is from; "" for none.
+// Token returns the token and its source. The token is "" if there is none.
 func (t *Tokens) Token() (string, TokenSource) {
 	for _, name := range []string{"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"} {
 		if token := strings.TrimSpace(os.Getenv(name)); tokenForm.MatchString(token) {
@@ -65,12 +62,12 @@ func (t *Tokens) Token() (string, TokenSource) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !t.asked.IsZero() && time.Since(t.asked) < askAgain {
+	if !t.readAt.IsZero() && time.Since(t.readAt) < readAgain {
 		return t.token, t.source
 	}
-	t.asked = time.Now()
+	t.readAt = time.Now()
 	t.token, t.source = "", NoToken
-	if token, err := t.lookUp(); err == nil && tokenForm.MatchString(token) {
+	if token, err := readKeychain(); err == nil && tokenForm.MatchString(token) {
 		t.token, t.source = token, TokenKeychain
 	} else if text, err := os.ReadFile(tokenPath()); err == nil {
 		if token := strings.TrimSpace(string(text)); tokenForm.MatchString(token) {
@@ -80,39 +77,47 @@ func (t *Tokens) Token() (string, TokenSource) {
 	return t.token, t.source
 }
 
-// Save keeps a token for the next requests and starts, "" removes the one that is kept. It returns
-// where it is kept. The error is a Problem.
+// Save saves a token for later requests and starts, and returns where it was saved. "" removes the
+// saved token. The error is a Problem.
 func (t *Tokens) Save(token string) (TokenSource, error) {
 	token = strings.TrimSpace(token)
 	if token != "" && !tokenForm.MatchString(token) {
-		return NoToken, problem.New(problem.BadRequest, "This is no token",
-			"it has characters that no token has",
+		return NoToken, problem.New(problem.BadRequest, "This is not a valid token",
+			"it contains characters that tokens do not have",
 			"Copy it from the hub's settings, under Access Tokens.")
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.asked = time.Time{}
-	err := t.keep(token)
-	if err == nil && token != "" {
+	t.readAt = time.Time{}
+	if token == "" {
+		return NoToken, removeToken()
+	}
+	if err := writeKeychain(token); err == nil {
 		return TokenKeychain, nil
 	}
-	if token == "" {
-		if err := os.Remove(tokenPath()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return NoToken, problem.Wrap(problem.Internal, err, "The token could not be removed",
-				"")
-		}
-		return NoToken, nil
-	}
+	// Written in place, not replaced: the file belongs to other tools and may be a link.
 	path := tokenPath()
 	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700),
 		os.WriteFile(path, []byte(token), 0o600), os.Chmod(path, 0o600)); err != nil {
-		return NoToken, problem.Wrap(problem.Internal, err, "The token could not be kept",
+		return NoToken, problem.Wrap(problem.Internal, err, "The token could not be saved",
 			"Set HF_TOKEN in the environment instead.")
 	}
 	return TokenFile, nil
 }
 
-// tokenPath is where Hugging Face's tools keep it: HF_TOKEN_PATH, HF_HOME/token, or
+// removeToken removes the token from the keychain and the file. The keychain may have none, or not
+// be there.
+func removeToken() error {
+	_, _ = withKeychain(func() (string, error) {
+		return "", keyring.Delete(keychainService, keychainAccount)
+	})
+	if err := os.Remove(tokenPath()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return problem.Wrap(problem.Internal, err, "The token could not be removed", "")
+	}
+	return nil
+}
+
+// tokenPath is the file of Hugging Face's tools: HF_TOKEN_PATH, HF_HOME/token, or
 // ~/.cache/huggingface/token.
 func tokenPath() string {
 	if path := os.Getenv("HF_TOKEN_PATH"); path != "" {
@@ -129,60 +134,57 @@ func tokenPath() string {
 	return filepath.Join(home, "token")
 }
 
-func (t *Tokens) isMac() bool {
-	return t.goos == "darwin" || t.goos == "" &&
-		runtime.GOOS == "darwin"
+func readKeychain() (string, error) {
+	return withKeychain(func() (string, error) {
+		return keyring.Get(keychainService, keychainAccount)
+	})
 }
 
-func (t *Tokens) lookUp() (string, error) {
-	if t.isMac() {
-		return t.tool("", "security", "find-generic-password", "-s", tokenService, "-a",
-			tokenAccount, "-w")
-	}
-	return t.tool("", "secret-tool", "lookup", "service", tokenService, "account", tokenAccount)
-}
-
-func (t *Tokens) keep(token string) error {
-	var err error
-	switch {
-	case t.isMac() && token == "":
-		_, err = t.tool("", "security", "delete-generic-password", "-s", tokenService, "-a",
-			tokenAccount)
-	case t.isMac():
-		command := `add-generic-password -U -s "` + tokenService + `" -a ` + tokenAccount +
-			` -w "` + token + `"` + "\n"
-		_, err = t.tool(command, "security", "-i")
-	case token == "":
-		_, err = t.tool("", "secret-tool", "clear", "service", tokenService, "account",
-			tokenAccount)
-	default:
-		_, err = t.tool(token, "secret-tool", "store", "--label="+tokenService, "service",
-			tokenService, "account", tokenAccount)
-	}
-	if err == nil && token != "" { // security -i succeeds whatever its commands do
-		var kept string
-		if kept, err = t.lookUp(); err == nil && kept != token {
-			err = errors.New("the keychain did not keep it")
+// writeKeychain saves the token and reads it back, since a Mac's security tool reports no failure.
+func writeKeychain(token string) error {
+	saved, err := withKeychain(func() (string, error) {
+		if err := keyring.Set(keychainService, keychainAccount, token); err != nil {
+			return "", err
 		}
+		return keyring.Get(keychainService, keychainAccount)
+	})
+	if err == nil && saved != token {
+		err = errors.New("the keychain returns another token than was saved")
 	}
 	return err
 }
 
-func (t *Tokens) tool(stdin, name string, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), toolTime)
-	defer cancel()
-	run := t.run
-	if run == nil {
-		run = runTool
+// withKeychain runs a request to the keychain, for at most keychainTimeout.
+func withKeychain(request func() (string, error)) (string, error) {
+	if !hasKeychain() {
+		return "", keyring.ErrUnsupportedPlatform
 	}
-	out, err := run(ctx, stdin, name, args...)
-	return strings.TrimSpace(out), err
+	type result struct {
+		token string
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		token, err := request()
+		done <- result{token, err}
+	}()
+	select {
+	case r := <-done:
+		return r.token, r.err
+	case <-time.After(keychainTimeout):
+		return "", errors.New("the keychain does not answer")
+	}
 }
 
-func runTool(ctx context.Context, stdin, name string, args ...string) (string, error) {
-	command := exec.CommandContext(ctx, name, args...)
-	command.Stdin = strings.NewReader(stdin)
-	command.WaitDelay = time.Second
-	out, err := command.Output()
-	return string(out), err
+// hasKeychain reports whether the keychain can be reached without starting a session bus. The D-Bus
+// package would start one, and leave it running.
+func hasKeychain() bool {
+	if runtime.GOOS == "darwin" {
+		return true
+	}
+	if address := os.Getenv("DBUS_SESSION_BUS_ADDRESS"); address != "" {
+		return address != "autolaunch:"
+	}
+	_, err := os.Stat(fmt.Sprintf("/run/user/%d/bus", os.Getuid()))
+	return err == nil
 }

@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/gofrs/flock"
+
 	"headroom/app/disk"
 )
 
@@ -28,7 +30,7 @@ func entryOf(f source) entry { return entry{f.rel, f.size, f.changed.UnixNano()}
 
 type journal struct {
 	dir  string
-	lock *disk.Lock
+	lock *flock.Flock
 	file *os.File
 	done map[entry]bool
 }

@@ -10,7 +10,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
+
+	"headroom/app/disk"
 )
 
 // Kept is an unfinished job as the file has it.
@@ -97,20 +98,11 @@ func (l *List) Keep(path string, failed func(error)) (end func()) {
 	}
 }
 
-// writeKept replaces the file as a whole, readable by its owner alone.
+// writeKept replaces the file, which only its owner can read.
 func writeKept(path string, kept []Kept) error {
 	data, err := json.Marshal(kept)
 	if err != nil {
 		return err
 	}
-	file, err := os.CreateTemp(filepath.Dir(path), ".jobs-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(file.Name())
-	_, err = file.Write(append(data, '\n'))
-	if err = errors.Join(err, file.Close()); err != nil {
-		return err
-	}
-	return os.Rename(file.Name(), path)
+	return disk.WriteFile(path, append(data, '\n'), 0o600)
 }

@@ -14,6 +14,7 @@ import (
 	"runtime"
 	"strings"
 
+	"headroom/app/disk"
 	"headroom/engine/problem"
 )
 
@@ -67,7 +68,7 @@ func (i *Item) Set(on bool) error {
 	}
 	err := os.MkdirAll(filepath.Dir(i.file), 0o755)
 	if err == nil {
-		err = os.WriteFile(i.file, []byte(i.text), 0o644)
+		err = disk.WriteFile(i.file, []byte(i.text), 0o644)
 	}
 	if err != nil {
 		return fmt.Errorf("starting at login: %w", err)

@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"headroom/app/disk"
 	"headroom/engine"
 	"headroom/engine/problem"
 	"headroom/metal"
@@ -176,7 +177,7 @@ func (g *Gate) remember(o outcome) {
 		err = os.MkdirAll(g.Dir, 0o700)
 	}
 	if err == nil {
-		err = os.WriteFile(g.path(), append(data, '\n'), 0o600)
+		err = disk.WriteFile(g.path(), append(data, '\n'), 0o600)
 	}
 	if err != nil {
 		slog.Warn("the outcome of the GPU's self-test is not kept", "err", err)

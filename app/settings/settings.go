@@ -17,6 +17,8 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+
+	"headroom/app/disk"
 )
 
 // Settings are what is remembered. Default has the values of a first start.
@@ -223,22 +225,10 @@ func encode(s Settings) []byte {
 	return append(data, '\n')
 }
 
-// write replaces the file as a whole: after a crash there is the old one or the new one.
+// write replaces the file atomically; only its owner can read it.
 func write(path string, data []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	file, err := os.CreateTemp(filepath.Dir(path), ".settings-*") // mode 0600
-	if err != nil {
-		return err
-	}
-	defer os.Remove(file.Name())
-	_, err = file.Write(data)
-	if err == nil {
-		err = file.Sync()
-	}
-	if err := errors.Join(err, file.Close()); err != nil {
-		return err
-	}
-	return os.Rename(file.Name(), path)
+	return disk.WriteFile(path, data, 0o600)
 }

@@ -19,6 +19,10 @@ var layers = []row{
 		"its own.", []string{
 		"engine/chat/jinja", "engine/prefix",
 	}},
+	{"The file operations that package os lacks: what keeps data on disk is written with them.",
+		[]string{
+			"app/disk",
+		}},
 	{"Metal's sources as text: read, checked and translated without a device.", []string{
 		"metal/msl",
 	}},
@@ -33,7 +37,7 @@ var layers = []row{
 		"kernels/cpu", "metal/*",
 		"engine/safetensors", "engine/tokenizer", "engine/chat", "engine/openai", "engine/sched",
 		"engine/blockstore", "engine/reread",
-		"app/settings", "app/login", "app/logs", "app/version", "app/demo", "app/disk", "app/jobs",
+		"app/settings", "app/login", "app/logs", "app/version", "app/demo", "app/jobs",
 		"frontend",
 	}},
 	{"What a person and a model have said to each other, on disk.", []string{

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// fillIndex makes a folder with n entries whose files are empty: chains of 70 blocks.
+// fillIndex creates a folder with n entries in chains of 70 blocks. Their files are empty.
 func fillIndex(b *testing.B, dir string, n int) {
 	b.Helper()
 	s, err := Open(dir, options(b))
@@ -24,7 +24,7 @@ func fillIndex(b *testing.B, dir string, n int) {
 			tokens := numbers(rows, 70*BlockTokens)
 			chain := v.keys.chain(tokens)
 			for i := 0; i < len(chain) && rows < n && err == nil; i++ {
-				parent := v.behind(chain, i)
+				parent := v.indexParent(chain, i)
 				_, err = tx.Exec(insertEntry, chain[i][:], parent[:], model, kindBlock, statusReady,
 					"", i*BlockTokens, BlockTokens, 800_000, rows,
 					false, 0, 1.0, "title", ordered(tokens[i*BlockTokens:(i+1)*BlockTokens]))
@@ -48,8 +48,7 @@ func fillIndex(b *testing.B, dir string, n int) {
 	}
 }
 
-// BenchmarkOpen opens a folder of 25,000 entries; closing it, and the sweep in the background, do
-// not count.
+// BenchmarkOpen opens a folder of 25,000 entries. It excludes Close and the background sweep.
 func BenchmarkOpen(b *testing.B) {
 	dir := b.TempDir()
 	fillIndex(b, dir, 25_000)
@@ -59,7 +58,7 @@ func BenchmarkOpen(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		s.cancel() // the sweep too
+		s.cancel() // ends the sweep
 		if err := s.Close(); err != nil {
 			b.Fatal(err)
 		}
@@ -88,7 +87,7 @@ func BenchmarkFind(b *testing.B) {
 	s := open(b, dir, options(b))
 	s.swept.Wait()
 	v := s.Model(testModel)
-	for _, recurrent := range []bool{false, true} { // no state is stored: every depth is asked
+	for _, recurrent := range []bool{false, true} { // no state is stored, so every depth is queried
 		b.Run(fmt.Sprintf("recurrent=%v", recurrent), func(b *testing.B) {
 			for b.Loop() {
 				if p := v.Find(tokens, len(tokens), 0, recurrent); !recurrent &&
@@ -100,7 +99,7 @@ func BenchmarkFind(b *testing.B) {
 	}
 }
 
-// large is a sequence of 70 blocks of 800 KB: 20 tensors in 8 pieces of 5,000 bytes.
+// large returns a sequence of 70 blocks of 800 KB: 20 tensors in 8 pieces of 5,000 bytes.
 func large() Sequence {
 	const tensors, pieces, bytes = 20, 8, 5000
 	var kv []Tensor
@@ -115,7 +114,7 @@ func large() Sequence {
 		KV: func(from, to int) []Tensor { return kv }}
 }
 
-// BenchmarkLoad loads 70 blocks of 800 KB that the page cache holds.
+// BenchmarkLoad loads 70 blocks of 800 KB from the page cache.
 func BenchmarkLoad(b *testing.B) {
 	s := open(b, b.TempDir(), options(b))
 	v := s.Model(testModel)
@@ -134,7 +133,7 @@ func BenchmarkLoad(b *testing.B) {
 	}
 }
 
-// BenchmarkSave writes 70 blocks of 800 KB, synced.
+// BenchmarkSave writes and syncs 70 blocks of 800 KB.
 func BenchmarkSave(b *testing.B) {
 	o := options(b)
 	o.disk = osDisk{}
@@ -143,7 +142,7 @@ func BenchmarkSave(b *testing.B) {
 	q := large()
 	i := int32(0)
 	for b.Loop() {
-		q.Tokens[0] = i // another chain each time
+		q.Tokens[0] = i // a new chain each time
 		i++
 		saved := save(b, v, q)
 		if saved.Err != nil {

@@ -1,7 +1,6 @@
 package blockstore
 
-// For people: what is stored, conversation by conversation, and taking it away. Works from any
-// process that has the folder open.
+// Listing and removing conversations, from any process that has the folder open.
 
 import (
 	"cmp"
@@ -19,59 +18,58 @@ type Conversation struct {
 	Model, Fingerprint, Format string // see Model
 	Title                      string
 	Tokens                     int
-	Bytes                      int64     // of the files that are its alone
-	SharedBytes                int64     // of those that are others' too
-	Created                    time.Time // when the first of its own entries was written
+	Bytes                      int64     // of its unshared files
+	SharedBytes                int64     // of files that it shares with other conversations
+	Created                    time.Time // when its first unshared entry was written
 	LastHit                    time.Time // zero: never
-	// Loads that ended in its entries, those it shares with others included
-	Hits         int
-	SecondsSaved float64 // by them
-	Pinned       bool
+	Hits                       int       // Loads whose deepest entry is on its path, shared or not
+	SecondsSaved               float64   // by these Loads
+	Pinned                     bool
 }
 
-// Filter chooses conversations. The zero value chooses all.
+// Filter selects conversations. The zero value selects all.
 type Filter struct {
 	Fingerprint string // "": of any model
-	Limit       int    // at most so many; 0: all
+	Limit       int    // maximum number; 0: all
 }
 
 // EntryInfo is one file of a conversation.
 type EntryInfo struct {
 	Key      Key
 	Kind     string // "block", "tail" or "state"
-	Position int    // of its first token; a state's is where its tokens begin, too
+	Position int    // of its first token
 	Tokens   int
 	Bytes    int64
 	Shared   bool // with other conversations
 	Hits     int
 }
 
-// Detail is a conversation and its entries, the first token's first.
+// Detail is a conversation with its entries, by position.
 type Detail struct {
 	Conversation
 	Entries []EntryInfo
 	tokens  []int32
 }
 
-// TokenIDs is the conversation's tokens; nil if some of its beginning is not stored any more.
+// TokenIDs returns the conversation's tokens; nil if its beginning is no longer stored.
 func (d Detail) TokenIDs() []int32 { return d.tokens }
 
-// Removed is what was taken away.
+// Removed counts removed entries.
 type Removed struct {
 	Entries int
 	Bytes   int64
 }
 
-// ErrNotFound is a key that no conversation has, ErrAmbiguous the beginning of several.
+// Errors of Show, Pin and Remove for the beginning of a key that no conversation, or several, have.
 var (
 	ErrNotFound  = errors.New("blockstore: no such conversation")
 	ErrAmbiguous = errors.New("blockstore: several conversations begin with this key")
 )
 
-// minKeyDigits is how much of a key has to be given.
+// minKeyDigits is the shortest beginning of a key that is accepted.
 const minKeyDigits = 4
 
-// Conversations lists what is stored, the one that was used last first.
+// Conversations lists the stored conversations, the most recently used first.
 func (s *Store) Conversations(filter Filter) ([]Conversation, error) {
 	var list []Conversation
 	err := s.browse(func(x *index) error {
@@ -105,8 +103,8 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// Show describes the conversation whose key begins with keyPrefix, at least 4 hexadecimal digits.
-// One that has grown since is still found by the key it had. The error wraps ErrNotFound or
+// Show returns the conversation whose key begins with keyPrefix, at least 4 hexadecimal digits. A
+// conversation that has grown is still found by its earlier key. The error wraps ErrNotFound or
 // ErrAmbiguous.
 func (s *Store) Show(keyPrefix string) (Detail, error) {
 	var d Detail
@@ -134,7 +132,8 @@ func (s *Store) Show(keyPrefix string) (Detail, error) {
 	return d, err
 }
 
-// pathTokens is the tokens from position 0 to the end of a chain, nil if it begins later.
+// pathTokens returns the tokens from position 0 to the end of a chain; nil if the chain's beginning
+// is gone.
 func pathTokens(q querier, end *node) ([]int32, error) {
 	first := end
 	var keys []*node
@@ -160,8 +159,7 @@ func pathTokens(q querier, end *node) ([]int32, error) {
 	return tokens, nil
 }
 
-// Remove takes the files away that are the conversation's alone, pinned or not; keyPrefix as for
-// Show.
+// Remove removes the conversation's unshared files, pinned or not. keyPrefix is as for Show.
 func (s *Store) Remove(keyPrefix string) (Removed, error) {
 	var removed Removed
 	err := s.browseChange(func(tx *sql.Tx) error {
@@ -186,16 +184,16 @@ func (s *Store) Remove(keyPrefix string) (Removed, error) {
 	return removed, err
 }
 
-// RemoveModel takes away everything of a model, in all cache formats.
+// RemoveModel removes all entries of a model, in every cache format.
 func (s *Store) RemoveModel(fingerprint string) (Removed, error) {
 	return s.removeWhere("model IN (SELECT id FROM models WHERE fingerprint = ?)", fingerprint)
 }
 
-// Clear takes everything away.
+// Clear removes all entries.
 func (s *Store) Clear() (Removed, error) { return s.removeWhere("1") }
 
-// removeWhere removes the entries that a condition chooses, children first, some at a time: others
-// may write in between.
+// removeWhere removes the entries that meet an SQL condition, children first, in several
+// transactions, so that others can write in between.
 func (s *Store) removeWhere(condition string, args ...any) (Removed, error) {
 	const atOnce = 200
 	var removed Removed
@@ -207,15 +205,14 @@ func (s *Store) removeWhere(condition string, args ...any) (Removed, error) {
 				bytes int64
 			}
 			var some []entry
-			err := scanRows(tx, fmt.Sprintf(
-				"SELECT key, bytes FROM entries WHERE %s ORDER BY position DESC, kind DESC LIMIT "+
-					"%d", condition, atOnce),
-				func(rows *sql.Rows) error {
-					var e entry
-					err := rows.Scan(keyColumn{&e.key}, &e.bytes)
-					some = append(some, e)
-					return err
-				}, args...)
+			query := fmt.Sprintf(`SELECT key, bytes FROM entries WHERE %s
+				ORDER BY position DESC, kind DESC LIMIT %d`, condition, atOnce)
+			err := scanRows(tx, query, func(rows *sql.Rows) error {
+				var e entry
+				err := rows.Scan(keyColumn{&e.key}, &e.bytes)
+				some = append(some, e)
+				return err
+			}, args...)
 			if err != nil {
 				return err
 			}
@@ -232,7 +229,7 @@ func (s *Store) removeWhere(condition string, args ...any) (Removed, error) {
 	}
 }
 
-// removeEntry removes an entry for good: a pin on it does not move on.
+// removeEntry removes an entry. Unlike in an eviction, a pin on it does not move to its parent.
 func (s *Store) removeEntry(tx *sql.Tx, k Key, bytes int64, removed *Removed) error {
 	if _, err := tx.Exec("UPDATE entries SET pin = 0 WHERE key = ?", k[:]); err != nil {
 		return err
@@ -248,7 +245,7 @@ func (s *Store) removeEntry(tx *sql.Tx, k Key, bytes int64, removed *Removed) er
 	return nil
 }
 
-// browse runs fn with an index that knows all files.
+// browse runs fn with a complete index.
 func (s *Store) browse(fn func(x *index) error) error {
 	if err := s.waitAdopted(); err != nil {
 		return err
@@ -257,7 +254,7 @@ func (s *Store) browse(fn func(x *index) error) error {
 	return s.read(fn)
 }
 
-// browseChange runs fn in a transaction, then sees to the pins.
+// browseChange runs fn in a transaction on a complete index, and updates the pins.
 func (s *Store) browseChange(fn func(tx *sql.Tx) error) error {
 	if err := s.waitAdopted(); err != nil {
 		return err
@@ -270,7 +267,7 @@ func (s *Store) browseChange(fn func(tx *sql.Tx) error) error {
 	})
 }
 
-// waitAdopted waits until a new index knows the folder's files.
+// waitAdopted waits until the first sweep of a new index has adopted the folder's files.
 func (s *Store) waitAdopted() error {
 	var adopted chan struct{}
 	if err := s.read(func(x *index) error { adopted = x.adopted; return nil }); err != nil {
@@ -286,7 +283,7 @@ func (s *Store) waitAdopted() error {
 	return nil
 }
 
-// readAll is the forest and the models by row.
+// readAll returns the forest, and the models by row ID.
 func readAll(q querier) (*forest, map[int64]Model, error) {
 	models := map[int64]Model{}
 	err := scanRows(q, "SELECT id, fingerprint, format, name FROM models",
@@ -304,12 +301,12 @@ func readAll(q querier) (*forest, map[int64]Model, error) {
 	return f, models, err
 }
 
-// describe sums a conversation up.
+// describe summarizes the conversation that ends at end.
 func (f *forest) describe(end *node, models map[int64]Model) Conversation {
 	m := models[end.model]
 	c := Conversation{Key: end.key, Model: m.Name, Fingerprint: m.Fingerprint, Format: m.Format,
-		Title:  end.title,
-		Tokens: end.position + end.n, Created: time.Unix(end.created, 0), Pinned: end.pin}
+		Title: end.title, Tokens: end.position + end.n, Created: time.Unix(end.created, 0),
+		Pinned: end.pin}
 	for _, e := range f.conversation(end) {
 		c.Hits += e.hits
 		c.SecondsSaved += e.saved
@@ -328,16 +325,16 @@ func (f *forest) describe(end *node, models map[int64]Model) Conversation {
 	return c
 }
 
-// resolve is the end of the only conversation that a beginning of a key stands for.
+// resolve returns the end of the only conversation that the beginning of a key identifies.
 func (f *forest) resolve(keyPrefix string) (*node, error) {
 	prefix := strings.ToLower(keyPrefix)
 	if len(prefix) < minKeyDigits || len(prefix) > 2*len(Key{}) ||
 		strings.Trim(prefix, "0123456789abcdef") != "" {
-		return nil, fmt.Errorf("%w: %q: give %d to %d hexadecimal digits of its key", ErrNotFound,
+		return nil, fmt.Errorf("%w: %q: expected %d to %d hexadecimal digits of its key", ErrNotFound,
 			keyPrefix, minKeyDigits, 2*len(Key{}))
 	}
-	var end *node // by the deepest entry's key
-	var old *node // by that of an entry that is one conversation's alone
+	var end *node // of the conversation whose deepest entry has the key
+	var old *node // end of the conversation that has an unshared entry with the key
 	several := false
 	for _, e := range f.nodes {
 		if e.leaf == nil || !strings.HasPrefix(e.key.String(), prefix) {

@@ -14,7 +14,7 @@ func family(t *testing.T, s *Store) (v *View, a, b []int32) {
 	v = s.Model(testModel)
 	a = numbers(1, 700)
 	b = join(a, 600, numbers(2, 300))
-	for _, n := range []int{300, 620, 650, 700} { // grows turn by turn: tails are left behind
+	for _, n := range []int{300, 620, 650, 700} { // grows with each turn and leaves tails behind
 		q := sequence(a[:n], true, n)
 		q.Title = fmt.Sprintf("turn %d", n)
 		if saved := save(t, v, q); saved.Err != nil {
@@ -44,7 +44,8 @@ func TestConversations(t *testing.T) {
 	s := open(t, t.TempDir(), o)
 	v, a, _ := family(t, s)
 	clock.add(1)
-	if err := load(v, a, v.Find(a, 690, 0, false)); err != nil { // ends in a's own last tail
+	if err := load(v, a, v.Find(a, 690, 0, false)); err != nil {
+		// its deepest entry is a's last tail
 		t.Fatal(err)
 	}
 	list, err := s.Conversations(Filter{})
@@ -59,7 +60,7 @@ func TestConversations(t *testing.T) {
 		!first.Created.Equal(clock.Now().AddDate(0, 0, -1)) {
 		t.Errorf("%+v", first)
 	}
-	// Everything is some conversation's own, or shared by both of the first model.
+	// Every entry is unshared, or shared by both conversations of the first model.
 	var own, shared int64
 	for _, c := range list {
 		own += c.Bytes
@@ -93,7 +94,8 @@ func TestShow(t *testing.T) {
 	for _, e := range d.Entries {
 		text += fmt.Sprintf("%s %d+%d %v; ", e.Kind, e.Position, e.Tokens, e.Shared)
 	}
-	// The tail of 300 tokens hangs on the second block, those of 620 and 650 on the last tail.
+	// The tail of 300 tokens is attached to the second block, those of 620 and 650 to the last
+	// tail.
 	if want :=
 		"block 0+256 true; state 256+44 true; tail 256+44 true; block 256+256 true; state 512+0 " +
 			"true; tail 512+108 false; state 512+108 false; tail 512+138 false; state 512+138 " +
@@ -105,7 +107,7 @@ func TestShow(t *testing.T) {
 		!slices.Equal(d.TokenIDs(), b) {
 		t.Errorf("%+v, %v", d.Conversation, err)
 	}
-	// A key that the conversation had before it grew.
+	// The key that the conversation had before it grew.
 	if d, err := s.Show(end(a[:650])); err != nil || d.Tokens != 700 {
 		t.Errorf("%+v, %v", d.Conversation, err)
 	}
@@ -183,8 +185,8 @@ func TestRemove(t *testing.T) {
 	}
 }
 
-// A pinned conversation outlives any number of others, with its states, also what it grows into;
-// unpinned it goes as any other.
+// A pinned conversation and its states survive any number of others, also after it has grown. Once
+// unpinned, it is evicted like any other.
 func TestPin(t *testing.T) {
 	dir := t.TempDir()
 	o := options(t)
@@ -238,7 +240,7 @@ func TestPin(t *testing.T) {
 		t.Errorf("%d marks protect %d entries, %v, expected 1, and 6 blocks and tails and 4 states",
 			marked, protected, err)
 	}
-	// What was shared goes on being protected when a fork beside it is unpinned.
+	// Shared entries stay protected when a fork is unpinned.
 	b := join(a, 256, numbers(50, 100))
 	save(t, v, sequence(b, true))
 	forked := v.Find(b, 356, 0, false).Blocks[1].Entry.Key.String()
@@ -255,7 +257,7 @@ func TestPin(t *testing.T) {
 		t.Errorf("%d tokens of the fork are left", got)
 	}
 	if err := s.Pin(key[:6], false); err == nil {
-		// the tail it had long ago was evicted: its key means nothing now
+		// its earlier tail was evicted, so the key is unknown
 		t.Error("an evicted key was found")
 	}
 	end := v.Find(a, 1300, 0, false)
@@ -268,7 +270,7 @@ func TestPin(t *testing.T) {
 	}
 }
 
-// A pinned conversation is written up to the whole of the day's budget.
+// A pinned conversation may use the whole daily limit.
 func TestPinnedWritesPastHalf(t *testing.T) {
 	size := blockBytes(t)
 	o := options(t)
@@ -289,7 +291,7 @@ func TestPinnedWritesPastHalf(t *testing.T) {
 	}
 }
 
-// Another process, as a command beside a server, sees and changes the same.
+// A second process, such as a command beside a server, sees and changes the same entries.
 func TestTwoProcessesBrowse(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir, options(t))
@@ -300,7 +302,7 @@ func TestTwoProcessesBrowse(t *testing.T) {
 	o := options(t)
 	o.Visit, o.MaxBytes = true, 1
 	visitor := open(t, dir, o)
-	s.Stats() // writes hits down
+	s.Stats() // writes the hits to the index
 	list, err := visitor.Conversations(Filter{})
 	if err != nil || titles(list) != "a conversation, fork, turn 700" {
 		t.Fatalf("%s, %v", titles(list), err)
@@ -322,7 +324,7 @@ func TestTwoProcessesBrowse(t *testing.T) {
 	}
 }
 
-// A tail hangs on the ends that go on with its tokens, not on tails between.
+// A tail is attached to the ends that continue its tokens, not to tails in between.
 func TestLonger(t *testing.T) {
 	var group []*node
 	for _, tokens := range [][]int32{{1}, {1, 2}, {1, 2, 3}, {1, 3}, {2}} {

@@ -1,8 +1,8 @@
 package blockstore
 
-// What may be written. Every file's bytes are reserved in the transaction that makes its row: there
-// the cap, the free disk and the day's writes are looked at, and what was used least recently is
-// evicted, so that no two processes can spend the same room.
+// Limits on writes. Every file's bytes are reserved in the transaction that creates its row. The
+// same transaction checks the cap, the free disk and the day's writes, and evicts the least
+// recently used entries, so that no two processes spend the same space.
 
 import (
 	"database/sql"
@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// clockSlackDays is how far the calendar may go back without a new day's budget.
+// clockSlackDays is how many days the calendar may go back and still count as the same day.
 const clockSlackDays = 2
 
-// reserve makes the row of an entry about to be written, and room for it. False without error:
-// there is a row already. An error that wraps ErrBudget leaves a transaction that is to be
-// committed: what was evicted is gone.
+// reserve creates the row of an entry that is about to be written, and makes room for it. It
+// returns false without an error if the row exists. After an error that wraps ErrBudget, the
+// transaction must still be committed, because evicted files are gone.
 func (s *Store) reserve(tx *sql.Tx, w *saving, h *header, k Key, size int64) (bool, error) {
-	vacant, err := s.vacant(tx, k)
+	vacant, err := s.isVacant(tx, k)
 	if err != nil || !vacant {
 		return false, err
 	}
@@ -27,7 +27,7 @@ func (s *Store) reserve(tx *sql.Tx, w *saving, h *header, k Key, size int64) (bo
 	if err != nil {
 		return false, err
 	}
-	pinned := w.grows != nil
+	pinned := w.pin != nil
 	if err := s.checkDay(tx, size, w.q.Reused || pinned); err != nil {
 		return false, err
 	}
@@ -47,8 +47,8 @@ func (s *Store) reserve(tx *sql.Tx, w *saving, h *header, k Key, size int64) (bo
 	return err == nil, err
 }
 
-// parentOf is what the index calls the parent of a new entry, and how recent the entry is: as its
-// parent, which begin has touched.
+// parentOf returns the parent of a new entry as the index stores it, and the recency of the new
+// entry: that of its parent, which begin has touched.
 func (w *saving) parentOf(tx *sql.Tx, h *header) (parent Key, used int64, err error) {
 	if h.position == 0 {
 		used, err = tick(tx)
@@ -56,17 +56,18 @@ func (w *saving) parentOf(tx *sql.Tx, h *header) (parent Key, used int64, err er
 	}
 	err = tx.QueryRow("SELECT used FROM entries WHERE key = ?", h.parent[:]).Scan(&used)
 	if errors.Is(err, sql.ErrNoRows) {
-		err = fmt.Errorf("%w: the block before position %d was removed meanwhile", ErrBudget,
+		err = fmt.Errorf("%w: the block before position %d was removed during the save", ErrBudget,
 			h.position)
 	}
 	return h.parent, used, err
 }
 
-const insertEntry = `INSERT INTO entries (key, parent, model, kind, status, owner, position, n, bytes, used, pinned, created, seconds, title, tokens)
+const insertEntry = `INSERT INTO entries (key, parent, model, kind, status, owner,
+		position, n, bytes, used, pinned, created, seconds, title, tokens)
 	VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
-// vacant says that there is no row of the key; one that a dead process was writing is removed.
-func (s *Store) vacant(tx *sql.Tx, k Key) (bool, error) {
+// isVacant reports whether no row has the key. It removes the row of a write that a crash ended.
+func (s *Store) isVacant(tx *sql.Tx, k Key) (bool, error) {
 	var status int
 	var owner string
 	err := tx.QueryRow("SELECT status, owner FROM entries WHERE key = ?", k[:]).Scan(&status,
@@ -80,8 +81,8 @@ func (s *Store) vacant(tx *sql.Tx, k Key) (bool, error) {
 	return dropRow(tx, k)
 }
 
-// checkDay refuses size bytes that would go over the day's budget. From half of it on, only what is
-// likely to be read again is written.
+// checkDay refuses size bytes that would exceed the day's budget. Once half of it is spent, only
+// entries that are likely to be read again are written.
 func (s *Store) checkDay(tx *sql.Tx, size int64, likely bool) error {
 	today, err := s.today(tx)
 	if err != nil {
@@ -89,26 +90,24 @@ func (s *Store) checkDay(tx *sql.Tx, size int64, likely bool) error {
 	}
 	limits := s.limits.Load()
 	if limits.Sparing && !likely {
-		return fmt.Errorf("%w: only what was read before is written now", ErrBudget)
+		return fmt.Errorf("%w: only sequences that resumed a cached prefix are written now", ErrBudget)
 	}
 	if limit := limits.DailyWriteBytes; limit > 0 {
 		if today+size > limit {
-			return fmt.Errorf(
-				"%w: %d bytes written today, %d more would be over the daily limit of %d",
+			return fmt.Errorf("%w: %d bytes were written today; %d more exceed the daily limit of %d",
 				ErrBudget, today, size, limit)
 		}
 		if !likely && today+size > limit/2 {
-			return fmt.Errorf(
-				"%w: more than half of the day's %d bytes are written; the rest is for what was "+
-					"read before", ErrBudget, limit)
+			return fmt.Errorf("%w: half of the daily limit of %d bytes is spent; the rest is for "+
+				"sequences that resumed a cached prefix", ErrBudget, limit)
 		}
 	}
 	return nil
 }
 
-// today is the bytes written on this day. A clock that goes back a little does not begin a new one.
-// One that goes back further was ahead before: its day is corrected, and what was written stays
-// counted.
+// today returns the bytes written on this day. A clock that goes back up to clockSlackDays does not
+// begin a new day. A clock that goes back further was ahead before: the day is corrected, and the
+// bytes stay counted.
 func (s *Store) today(tx *sql.Tx) (int64, error) {
 	var day, written int64
 	if err := tx.QueryRow("SELECT day, today FROM totals").Scan(&day, &written); err != nil {
@@ -125,13 +124,14 @@ func (s *Store) today(tx *sql.Tx) (int64, error) {
 	return written, err
 }
 
-// calendarDay numbers the days as the wall shows them, from 1970 on.
+// calendarDay numbers the calendar days of t's time zone, from 1970 on.
 func calendarDay(t time.Time) int64 {
 	y, m, d := t.Date()
 	return time.Date(y, m, d, 0, 0, 0, 0, time.UTC).Unix() / (24 * 60 * 60)
 }
 
-// reserveRoom evicts until size more bytes fit under the cap and leave the free disk its reserve.
+// reserveRoom evicts entries until size more bytes fit under the cap and leave the disk its
+// reserve.
 func (s *Store) reserveRoom(tx *sql.Tx, size int64, keep map[Key]bool) error {
 	if most := s.limits.Load().MaxBytes; most > 0 {
 		var bytes int64
@@ -149,10 +149,8 @@ func (s *Store) reserveRoom(tx *sql.Tx, size int64, keep map[Key]bool) error {
 				return err
 			}
 			if freed < over {
-				return fmt.Errorf(
-					"%w: %d bytes are stored and nothing more can be evicted, %d more would be "+
-						"over the cap of %d",
-					ErrBudget, bytes-freed, size, most)
+				return fmt.Errorf("%w: %d bytes are stored and nothing more can be evicted; "+
+					"%d more exceed the cap of %d", ErrBudget, bytes-freed, size, most)
 			}
 		}
 	}
@@ -164,7 +162,7 @@ func (s *Store) reserveDisk(tx *sql.Tx, size int64, keep map[Key]bool) error {
 	if reserve < 0 {
 		return nil
 	}
-	var writing int64 // reserved by others and not on the disk yet
+	var writing int64 // reserved and not yet on disk
 	if err := tx.QueryRow("SELECT coalesce(sum(bytes), 0) FROM entries WHERE status = 0").Scan(
 		&writing); err != nil {
 		return err
@@ -172,14 +170,14 @@ func (s *Store) reserveDisk(tx *sql.Tx, size int64, keep map[Key]bool) error {
 	for tried := false; ; tried = true {
 		free, err := s.o.disk.FreeBytes(s.dir)
 		if err != nil {
-			return fmt.Errorf("%w: how much disk is free is unknown: %w", ErrBudget, err)
+			return fmt.Errorf("%w: reading the free disk space: %w", ErrBudget, err)
 		}
 		under := reserve - (free - writing - size)
 		if under <= 0 {
 			return nil
 		}
-		// Once only: where removing files does not free the disk (snapshots), more of it would
-		// empty the store for nothing.
+		// Evict only once: if snapshots keep removed files on the disk, more evictions would empty
+		// the store for nothing.
 		freed := int64(0)
 		if !tried {
 			if freed, err = s.evict(tx, under, keep); err != nil {
@@ -187,14 +185,13 @@ func (s *Store) reserveDisk(tx *sql.Tx, size int64, keep map[Key]bool) error {
 			}
 		}
 		if freed == 0 {
-			return fmt.Errorf(
-				"%w: %d bytes of disk are free, %d more would leave less than the reserve of %d",
-				ErrBudget, free-writing, size, reserve)
+			return fmt.Errorf("%w: %d bytes of disk are free; %d more leave less than the reserve "+
+				"of %d", ErrBudget, free-writing, size, reserve)
 		}
 	}
 }
 
-// releaseDead takes back what processes reserved that died while they wrote.
+// releaseDead frees the reservations of processes that died while they wrote.
 func (s *Store) releaseDead(tx *sql.Tx) (freed int64, err error) {
 	dead := map[Key]int64{}
 	err = scanRows(tx, "SELECT key, owner, bytes FROM entries WHERE status = 0 AND owner <> ?",
@@ -210,7 +207,7 @@ func (s *Store) releaseDead(tx *sql.Tx) (freed int64, err error) {
 		}, s.owner)
 	for k, bytes := range dead {
 		if err == nil {
-			err = s.removeFile(k) // it may have come as far as that
+			err = s.removeFile(k) // the process may have renamed it into place
 		}
 		if err == nil {
 			_, err = dropRow(tx, k)
@@ -220,9 +217,9 @@ func (s *Store) releaseDead(tx *sql.Tx) (freed int64, err error) {
 	return freed, err
 }
 
-// evict removes the least recently used entries that have no children, until so many bytes are
-// free: never what is pinned, kept, or being loaded by this process. Files go before their rows, so
-// the cap holds at every moment.
+// evict removes the least recently used entries without children until it has freed the given
+// bytes. It spares entries that are pinned, in keep, or being loaded by this process. It removes
+// files before their rows, so the cap holds at every moment.
 func (s *Store) evict(tx *sql.Tx, bytes int64, keep map[Key]bool) (freed int64, err error) {
 	for freed < bytes {
 		k, n, ok, err := s.nextVictim(tx, keep)
@@ -230,7 +227,8 @@ func (s *Store) evict(tx *sql.Tx, bytes int64, keep map[Key]bool) (freed int64, 
 			return freed, err
 		}
 		if err := s.removeFile(k); err != nil {
-			s.note("evict", err) // what is gone must stay gone in the index: no reason to roll back
+			// Rolling back would restore the rows of files that are gone.
+			s.note("evict", err)
 			return freed, nil
 		}
 		if _, err := dropRow(tx, k); err != nil {
@@ -260,7 +258,7 @@ func (s *Store) nextVictim(tx *sql.Tx, keep map[Key]bool) (k Key, bytes int64, o
 	return k, 0, false, rows.Err()
 }
 
-// removeFile removes an entry's file; one that is gone is removed.
+// removeFile removes an entry's file. A missing file is no error.
 func (s *Store) removeFile(k Key) error {
 	if err := s.o.disk.Remove(entryPath(s.dir, k)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -7,14 +7,14 @@ import (
 	"testing"
 )
 
-// blockBytes is the size of a first block's file in these tests.
+// blockBytes returns the size of a first block's file in these tests.
 func blockBytes(t *testing.T) int64 {
 	t.Helper()
 	s := open(t, t.TempDir(), options(t))
 	return save(t, s.Model(testModel), sequence(numbers(1, 256), false)).Bytes
 }
 
-// The cap holds, and what goes first is the end of what was used longest ago.
+// The cap holds, and eviction starts at the end of the least recently used chain.
 func TestCap(t *testing.T) {
 	size := blockBytes(t)
 	o := options(t)
@@ -44,7 +44,7 @@ func TestCap(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	// A sequence longer than the cap: its beginning is kept, it is not evicted for its own end.
+	// Of a sequence that exceeds the cap, the beginning is kept: it is not evicted for its end.
 	long := numbers(20, 10*256)
 	saved := save(t, v, sequence(long, true))
 	if !errors.Is(saved.Err, ErrBudget) || saved.Blocks != 5 || found(long) != 5*256 {
@@ -55,7 +55,7 @@ func TestCap(t *testing.T) {
 	}
 }
 
-// What is being loaded is not evicted, however old it is, nor what it stands behind.
+// An entry that is being loaded is not evicted, and neither are the entries before it.
 func TestLoadingIsNotEvicted(t *testing.T) {
 	o := options(t)
 	o.MaxBytes = 4 * blockBytes(t)
@@ -78,7 +78,7 @@ func TestLoadingIsNotEvicted(t *testing.T) {
 	}
 }
 
-// A cap that was lowered is reached when the store is opened, unless it is somebody else's.
+// Opening a store evicts down to a lower cap, unless Visit is set.
 func TestLowerCap(t *testing.T) {
 	dir := t.TempDir()
 	o := options(t)
@@ -114,8 +114,7 @@ func TestFreeDisk(t *testing.T) {
 		saved.Blocks != 2 {
 		t.Fatalf("with room for two: %+v", saved)
 	}
-	// Room for none, and what is evicted does not come free: one round of it, then the save is
-	// given up.
+	// No room, and eviction frees no disk: after one round of eviction the save fails.
 	d.free = 100 * size
 	saved := save(t, v, sequence(numbers(2, 256), false))
 	if !errors.Is(saved.Err, ErrBudget) || s.Stats().Evicted != 1 {
@@ -126,7 +125,7 @@ func TestFreeDisk(t *testing.T) {
 	}
 }
 
-// What another store is writing right now is not free any more, though it is not on the disk yet.
+// Bytes that another store has reserved count as used before they are on disk.
 func TestFreeDiskOfOthers(t *testing.T) {
 	size := blockBytes(t)
 	dir := t.TempDir()
@@ -149,7 +148,7 @@ func TestFreeDiskOfOthers(t *testing.T) {
 	}
 }
 
-// What a process reserved that died is free again, before anything is evicted.
+// Reservations of a crashed process are released before anything is evicted.
 func TestReservationsOfTheDead(t *testing.T) {
 	size := blockBytes(t)
 	o := options(t)
@@ -159,7 +158,7 @@ func TestReservationsOfTheDead(t *testing.T) {
 	for seed := range 3 {
 		save(t, v, sequence(numbers(seed, 256), false))
 	}
-	// The newest: eviction would take another.
+	// The newest entry, which eviction would not choose.
 	if _, err := s.index.db.Exec(
 		"UPDATE entries SET status = 0, owner = '1-dead' WHERE used = (SELECT max(used) FROM " +
 			"entries)"); err != nil {
@@ -174,7 +173,7 @@ func TestReservationsOfTheDead(t *testing.T) {
 	}
 }
 
-// What is taken away while it is written leaves no file.
+// An entry that is removed during its write leaves no file.
 func TestClearedWhileWritten(t *testing.T) {
 	dir := t.TempDir()
 	d := &fakeDisk{}
@@ -204,7 +203,7 @@ func TestDailyBudget(t *testing.T) {
 	s := open(t, dir, o)
 	v := s.Model(testModel)
 	seed := 100
-	// write tries n new blocks and says how many were written.
+	// write saves n new blocks and returns how many were written.
 	write := func(n int, reused bool) (written int) {
 		t.Helper()
 		for range n {
@@ -259,8 +258,8 @@ func TestDailyBudget(t *testing.T) {
 	}
 }
 
-// Whatever fails on writing: the entry is left out and counted, nothing is left behind, and the
-// next save succeeds.
+// After any failed operation of a write, the entry is missing and counted, no file is left behind,
+// and the next save succeeds.
 func TestWriteErrors(t *testing.T) {
 	for _, op := range []string{"create", "write", "sync", "rename"} {
 		t.Run(op, func(t *testing.T) {
@@ -294,7 +293,7 @@ func TestWriteErrors(t *testing.T) {
 	}
 }
 
-// Only what reached the disk counts as written.
+// Only bytes that reached the disk count as written.
 func TestFailedWritesAreRefunded(t *testing.T) {
 	d := &fakeDisk{}
 	o := options(t)

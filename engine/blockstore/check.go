@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// Check compares the index with the folder, completely: every row with its file and the file's
-// content with its name, sums, cap, chains and recency, and what lies in the temporary folder. It
-// is for tests, and right only while nobody writes.
+// Check compares the whole index with the folder: every row with its file, every file's content
+// with its name, the totals, the cap, the chains, their recency, and the temporary files. It is for
+// tests, and valid only while nobody writes.
 func (s *Store) Check() error {
 	if err := s.waitAdopted(); err != nil {
 		return err
@@ -43,16 +43,18 @@ func (s *Store) checkIndex(x *index) error {
 			entries, sum, rows)
 	}
 	if most := s.limits.Load().MaxBytes; most > 0 && bytes > most {
-		return fmt.Errorf("check: %d bytes are over the cap of %d", bytes, most)
+		return fmt.Errorf("check: %d bytes exceed the cap of %d", bytes, most)
 	}
 	var n int
-	if err := x.db.QueryRow(
-		"SELECT count(*) FROM entries e JOIN entries p ON p.key = e.parent WHERE p.used < e.used").Scan(&n); err != nil || n > 0 {
+	const usedLater = `SELECT count(*) FROM entries e JOIN entries p ON p.key = e.parent
+		WHERE p.used < e.used`
+	if err := x.db.QueryRow(usedLater).Scan(&n); err != nil || n > 0 {
 		return fmt.Errorf("check: %d entries were used after their parents, %v", n, err)
 	}
-	if err := x.db.QueryRow(`SELECT count(*) FROM entries e JOIN entries p ON p.key = e.parent
-		WHERE p.kind <> 1 OR p.position + p.n <> e.position OR p.model <> e.model`).Scan(&n); err != nil || n > 0 {
-		return fmt.Errorf("check: %d entries do not go on from their parents, %v", n, err)
+	const misplaced = `SELECT count(*) FROM entries e JOIN entries p ON p.key = e.parent
+		WHERE p.kind <> 1 OR p.position + p.n <> e.position OR p.model <> e.model`
+	if err := x.db.QueryRow(misplaced).Scan(&n); err != nil || n > 0 {
+		return fmt.Errorf("check: %d entries do not follow their parents, %v", n, err)
 	}
 	if err := x.db.QueryRow("SELECT count(*) FROM entries WHERE pin = 1 AND pinned = 0").Scan(
 		&n); err != nil || n > 0 {
@@ -84,7 +86,7 @@ func (s *Store) checkEntries(x *index) error {
 		}
 		file, fileBytes, err := s.readHeader(k)
 		if err != nil {
-			return fmt.Errorf("check: row without a right file: %w", err)
+			return fmt.Errorf("check: row without a valid file: %w", err)
 		}
 		if file.position == 0 {
 			file.parent = newKeys(file.fingerprint, file.format).root
@@ -99,7 +101,7 @@ func (s *Store) checkEntries(x *index) error {
 	})
 }
 
-// checkFolder looks for files without a row.
+// checkFolder finds files without a row.
 func (s *Store) checkFolder(x *index) error {
 	files, err := s.listFiles()
 	if err != nil {
@@ -115,8 +117,7 @@ func (s *Store) checkFolder(x *index) error {
 	return nil
 }
 
-// checkTemps looks for temporary files of stores that are gone, and of this one, which is not
-// writing.
+// checkTemps finds temporary files of closed stores, and of this one, which is not writing.
 func (s *Store) checkTemps() error {
 	entries, err := os.ReadDir(filepath.Join(s.dir, tempDir))
 	if err != nil {
@@ -125,7 +126,7 @@ func (s *Store) checkTemps() error {
 	for _, e := range entries {
 		owner, rest, _ := strings.Cut(e.Name(), ".")
 		if owner == s.owner && rest != "lock" || owner != s.owner && !s.alive(owner) {
-			return fmt.Errorf("check: temporary file %s is left", e.Name())
+			return fmt.Errorf("check: temporary file %s was left behind", e.Name())
 		}
 	}
 	return nil

@@ -1,7 +1,7 @@
 package blockstore
 
-// The file system, as far as entries need it: behind an interface, so that tests can make it fail.
-// The index does not go through it.
+// The file system that entries are written to, behind an interface so that tests can inject faults.
+// The index does not use it.
 
 import (
 	"errors"
@@ -10,27 +10,28 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/gofrs/flock"
 	"golang.org/x/sys/unix"
 )
 
 // Folders and files under the store's folder.
 const (
-	blocksDir = "blocks" // entries: 2 hexadecimal digits / key.safetensors
-	tempDir   = "tmp"    // what is being written, and each owner's lock
+	blocksDir = "blocks" // entries: first 2 hexadecimal digits / key.safetensors
+	tempDir   = "tmp"    // files being written, and the lock of each open store
 	indexName = "index.sqlite"
 	lockName  = "index.lock" // held while the index is opened or replaced
 	extension = ".safetensors"
 )
 
-// disk is what the store does with files. Paths are whole.
+// disk is the part of a file system that a store uses. Paths are absolute.
 type disk interface {
-	Create(path string) (writeFile, error) // a new file, 0600; an error if it exists
+	Create(path string) (writeFile, error) // a new file of mode 0600; fails if it exists
 	Open(path string) (readFile, error)
 	Rename(from, to string) error
 	Remove(path string) error
-	MkdirAll(path string) error // 0700
+	MkdirAll(path string) error // mode 0700
 	Stat(path string) (os.FileInfo, error)
-	FreeBytes(path string) (int64, error) // of the volume, for who is not root
+	FreeBytes(path string) (int64, error) // of the volume, for ordinary users
 }
 
 type writeFile interface {
@@ -43,15 +44,15 @@ type readFile interface {
 	Stat() (os.FileInfo, error)
 }
 
-// osDisk is the real one.
+// osDisk is the real file system.
 type osDisk struct{}
 
 func (osDisk) Create(path string) (writeFile, error) {
 	return os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 }
 
-// Open opens a regular file and nothing else: a pipe of that name would wait for a writer, a link
-// leads out of the folder.
+// Open opens regular files only: opening a pipe would wait for a writer, and a link leads out of
+// the folder.
 func (osDisk) Open(path string) (readFile, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if errors.Is(err, unix.ELOOP) {
@@ -89,40 +90,44 @@ func entryPath(dir string, k Key) string {
 	return filepath.Join(dir, blocksDir, name[:2], name+extension)
 }
 
-// lockFile makes the file at path and takes the lock on it, waiting for it if wait is set. The lock
-// goes with the process, however it ends. Nil without error: somebody else holds it.
-func lockFile(path string, wait bool) (*os.File, error) {
-	how := unix.LOCK_EX
-	if !wait {
-		how |= unix.LOCK_NB
-	}
+// lockFile creates the file at path if necessary, waits for the lock on it, and takes it. The lock
+// ends with Close or with the process.
+func lockFile(path string) (*flock.Flock, error) {
 	for {
-		f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
-		if err != nil {
+		lock := flock.New(path, flock.SetFlag(os.O_CREATE|os.O_RDWR)) // mode 0600
+		if err := lock.Lock(); err != nil {
+			return nil, fmt.Errorf("locking %s: %w", path, err)
+		}
+		// The previous holder may have removed the file. Nobody else would find this lock then.
+		named, err := isAt(lock, path)
+		if err == nil && named {
+			return lock, nil
+		}
+		if err = errors.Join(err, lock.Close()); err != nil {
 			return nil, err
 		}
-		for {
-			if err = unix.Flock(int(f.Fd()), how); err != unix.EINTR {
-				break
-			}
-		}
-		if err != nil {
-			f.Close()
-			if err == unix.EWOULDBLOCK {
-				return nil, nil
-			}
-			return nil, &os.PathError{Op: "flock", Path: path, Err: err}
-		}
-		// Whoever held it may have removed the file meanwhile: then this lock is on a file that
-		// nobody else will find.
-		held, err := f.Stat()
-		named, nameErr := os.Stat(path)
-		if err == nil && nameErr == nil && os.SameFile(held, named) {
-			return f, nil
-		}
-		f.Close()
-		if nameErr != nil && !errors.Is(nameErr, os.ErrNotExist) {
-			return nil, nameErr
-		}
 	}
+}
+
+// isAt reports whether the locked file is still the one at path.
+func isAt(lock *flock.Flock, path string) (bool, error) {
+	held, err := lock.Stat()
+	if err != nil {
+		return false, err
+	}
+	named, err := os.Stat(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil && os.SameFile(held, named), err
+}
+
+// isLocked reports whether somebody holds the lock on the file at path. It creates no file.
+func isLocked(path string) (bool, error) {
+	lock := flock.New(path, flock.SetFlag(os.O_RDWR))
+	locked, err := lock.TryLock()
+	if locked {
+		err = lock.Close()
+	}
+	return !locked, err
 }

@@ -1,28 +1,34 @@
-// Package blockstore is the block cache on SSD: what a model computed about the beginning of a
-// conversation, kept over restarts. It stores bytes and knows nothing of models or devices.
+// Package blockstore is the prefix cache on SSD: what a model computed for the beginning of a
+// conversation, kept across restarts. It stores bytes and knows nothing of models or devices.
 //
 // # What is stored
 //
-//   - A block: keys and values of BlockTokens tokens behind its parent block, in the cache's own format.
-//   - A tail: the same for fewer tokens. Nothing chains behind it; the block that a longer sequence has there stands beside it.
-//   - A state: a model's recurrent state after 0 to BlockTokens-1 tokens behind its parent, the last full block before it.
+//   - A block: keys and values of BlockTokens tokens after its parent block, in the cache's own
+//     format.
+//   - A tail: the same for fewer tokens. Nothing follows a tail; a longer sequence has a block at
+//     the same position beside it.
+//   - A state: a model's recurrent state after 0 to BlockTokens-1 tokens that follow its parent,
+//     the last full block before it.
 //
-// Each is an entry: one safetensors file (header.go) whose name is the SHA-256 of what it was
-// computed from (key.go), and one row of the index (index.go). The files are the truth, and the
-// index a way to find them: it can be thrown away at any time.
+// Each of them is an entry: one safetensors file (header.go), named by the SHA-256 of everything it
+// was computed from (key.go), and one row of the index (index.go). The files are the truth. The
+// index only finds them and can be deleted at any time.
 //
-// # What holds
+// # Guarantees
 //
-//   - No wrong byte is ever handed out: a file ends with a checksum of all of it, its content gives its name, and what is used of it
-//     are the tokens asked for. A file that fails this is a miss; it is removed and counted.
-//   - A file appears whole: it is written under another name, synced and renamed. Its row is made before it, to reserve its bytes,
-//     and found by nobody until it is there.
-//   - Together the files are never above their cap, the disk never below its reserve, a day's writes never above their budget,
-//     whatever number of processes share the folder: bytes are reserved in a transaction before they are written (budget.go).
-//   - An entry was used no earlier than what lies behind it, so the least recently used entry that has no children is the one to evict.
-//   - Find and Save never wait for the disk's writer: a full queue drops, and is counted.
+//   - No wrong byte is returned. A file ends with a checksum over all of it, its name follows from
+//     its content, and Load compares the tokens it uses with those asked for. A file that fails a
+//     check is a miss: it is removed and counted.
+//   - A file appears whole: it is written under another name, synced and renamed. Its row exists
+//     earlier, to reserve its bytes, but no query returns it until the file is in place.
+//   - The files never exceed their cap, the free disk never falls below its reserve, and a day's
+//     writes never exceed their budget, however many processes share the folder: bytes are reserved
+//     in a transaction before they are written (budget.go).
+//   - An entry was used no earlier than the entries that follow it. Eviction therefore takes the
+//     least recently used entry that has no children.
+//   - Find and Save never wait for the writer. A full queue drops the sequence and counts it.
 //
-// The ways through: View.Save hands a sequence to the writer (save.go); View.Find asks the index
-// (find.go) and View.Load reads and verifies files (load.go); sweep.go makes index and folder agree
-// after opening; browse.go and pin.go are for people.
+// View.Save queues a sequence for the writer (save.go). View.Find asks the index (find.go), and
+// View.Load reads and verifies files (load.go). After opening, sweep.go makes index and folder
+// agree. browse.go and pin.go serve people.
 package blockstore

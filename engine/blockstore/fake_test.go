@@ -1,6 +1,6 @@
 package blockstore
 
-// A clock and a disk that do as they are told.
+// A clock and a disk that tests control.
 
 import (
 	"os"
@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// fakeClock is a clock that is set.
+// fakeClock is a clock that tests set.
 type fakeClock struct {
 	mu  sync.Mutex
 	now time.Time
@@ -30,14 +30,14 @@ func (c *fakeClock) add(days int) {
 	c.now = c.now.AddDate(0, 0, days)
 }
 
-// fakeDisk fails where it is told to, and has as much room as it is told.
+// fakeDisk fails at chosen operations and reports a chosen amount of free space.
 type fakeDisk struct {
 	osDisk
 	mu sync.Mutex
 	// by operation: create, write, sync, rename, remove, open, read, stat, mkdir
 	fail   map[string]error
-	free   int64  // 0: as much as one likes
-	onSync func() // called once, while a file is complete and has its temporary name
+	free   int64  // 0: unlimited
+	onSync func() // called once, when a complete file still has its temporary name
 }
 
 func (d *fakeDisk) set(op string, err error) {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// entryFiles is the paths of all entries in a folder.
+// entryFiles returns the paths of all entries in a folder.
 func entryFiles(t testing.TB, dir string) []string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(dir, blocksDir, "*", "*"))
@@ -31,8 +31,8 @@ func edit(t testing.TB, path string, change func(b []byte) []byte) {
 	}
 }
 
-// 1,000 files, in each of them one bit anywhere is another one: each is refused, removed and
-// counted, and no wrong byte gets through.
+// In 1,000 files one random bit is flipped. Each file is refused, removed and counted, and no wrong
+// byte is returned.
 func TestBitFlips(t *testing.T) {
 	files := 1000
 	if testing.Short() {
@@ -62,7 +62,7 @@ func TestBitFlips(t *testing.T) {
 				t.Fatalf("a flipped bit gave %v, expected ErrDamaged", err)
 			}
 		}
-		if _, err := s.Clear(); err != nil { // blocks behind the first damaged one were never read
+		if _, err := s.Clear(); err != nil { // blocks after the first damaged one were never read
 			t.Fatal(err)
 		}
 	}
@@ -71,7 +71,7 @@ func TestBitFlips(t *testing.T) {
 	}
 }
 
-// Every single byte of one file of each kind, read alone.
+// Every single byte of one file of each kind is damaged in turn.
 func TestEveryByteCounts(t *testing.T) {
 	s := open(t, t.TempDir(), options(t))
 	v := s.Model(testModel)
@@ -125,7 +125,7 @@ func (f memoryFile) Stat() (os.FileInfo, error)     { return sizeOnly{size: f.si
 func (f memoryFile) Close() error                   { return nil }
 func (f memoryFile) Read(p []byte) (n int, e error) { return f.Reader.Read(p) }
 
-// FuzzRead: no file panics, and one that is not as written is refused.
+// FuzzRead: no file panics, and a file that differs from the written one is refused.
 func FuzzRead(f *testing.F) {
 	s, err := Open(f.TempDir(), options(f))
 	if err != nil {
@@ -192,10 +192,10 @@ func TestDamagedFiles(t *testing.T) {
 	}
 }
 
-// What has an entry's name and is no file is neither followed nor waited for.
+// A link or a pipe with an entry's name is neither followed nor waited for.
 func TestNotAFile(t *testing.T) {
 	for name, make := range map[string]func(path string) error{
-		"link": func(path string) error { // to the right bytes, but out of the folder
+		"link": func(path string) error { // to the right bytes, but outside the folder
 			return errors.Join(os.Rename(path+".old",
 				filepath.Join(filepath.Dir(path), "..", "..", "away")),
 				os.Symlink("../../away", path))
@@ -226,7 +226,7 @@ func TestNotAFile(t *testing.T) {
 	}
 }
 
-// A file under another's name, right in itself, is never taken for the other.
+// A valid file under another entry's name is refused.
 func TestExchangedFiles(t *testing.T) {
 	s := open(t, t.TempDir(), options(t))
 	v := s.Model(testModel)
@@ -247,7 +247,7 @@ func TestExchangedFiles(t *testing.T) {
 	}
 }
 
-// A row whose tokens are wrong leads to a right file of other tokens: it is refused.
+// A row with wrong tokens leads to a valid file of other tokens, which is refused.
 func TestWrongTokensInTheIndex(t *testing.T) {
 	s := open(t, t.TempDir(), options(t))
 	v := s.Model(testModel)
@@ -296,8 +296,8 @@ func TestReadErrors(t *testing.T) {
 	}
 }
 
-// One damaged file of several that are read at once costs no other: here the readers of all others
-// are stopped in the middle.
+// One damaged file among several that are read at once costs no other file, even though its error
+// stops the other readers midway.
 func TestDamageIsNotCatching(t *testing.T) {
 	o := options(t)
 	o.Readers = 8

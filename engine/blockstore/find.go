@@ -1,9 +1,9 @@
 package blockstore
 
-// Looking a prefix up. Full blocks and states are looked up by name. Where the chain of blocks
-// ends, a block or tail may still begin with the tokens wanted: among the entries behind one
-// parent, in the order of their tokens, the one that shares most is next to the wanted tokens,
-// before or behind, so two steps in the index find it however many there are.
+// Finding a prefix. Full blocks and states are looked up by key. After the last matching block, a
+// block or tail may still begin with the wanted tokens. Among the entries of one parent, sorted by
+// tokens, the one that shares most is a neighbour of the wanted tokens, before or after them, so
+// two index lookups find it however many there are.
 
 import (
 	"database/sql"
@@ -18,28 +18,28 @@ type Entry struct {
 	Seconds float64 // what computing it cost
 	Tokens  int     // in it
 
-	want []int32 // its first tokens, where the name does not vouch for them; nil: it does
+	want []int32 // first tokens that Load must find in the file; nil if Key implies them
 }
 
-// Block is a stored block or tail and the positions [From, To) it is needed for; From is a multiple
+// Block is a stored block or tail and the positions [From, To) that it provides. From is a multiple
 // of BlockTokens.
 type Block struct {
 	Entry    Entry
 	From, To int
 }
 
-// Prefix is what Find found: where a sequence can be resumed.
+// Prefix is the result of Find: a prefix at whose end a sequence can resume.
 type Prefix struct {
 	Tokens int // its length; 0: nothing was found
-	// what has to be loaded of keys and values, in order; none for positions that the caller has
-	// already
+	// Blocks hold the keys and values to load, in order. Positions that the caller already has
+	// need none.
 	Blocks []Block
 	State  *Entry // the recurrent state after Tokens tokens; nil for models without one
 }
 
-// findQueries are the prepared questions of Find.
+// findQueries are the prepared queries of Find.
 type findQueries struct {
-	entry, states, before, behind *sql.Stmt
+	entry, states, before, after *sql.Stmt
 }
 
 func (q *findQueries) prepare(db *sql.DB) error {
@@ -47,10 +47,8 @@ func (q *findQueries) prepare(db *sql.DB) error {
 		"SELECT bytes, seconds, n FROM entries WHERE key = ? AND status = 1": &q.entry,
 		"SELECT DISTINCT n FROM entries WHERE parent = ? AND kind = 3 AND n <= ? AND status = 1 " +
 			"ORDER BY n DESC": &q.states,
-		neighbour +
-			"tokens <= ? ORDER BY tokens DESC LIMIT 1": &q.before,
-		neighbour +
-			"tokens > ? ORDER BY tokens LIMIT 1": &q.behind,
+		neighbour + "tokens <= ? ORDER BY tokens DESC LIMIT 1": &q.before,
+		neighbour + "tokens > ? ORDER BY tokens LIMIT 1":       &q.after,
 	} {
 		var err error
 		if *stmt, err = db.Prepare(text); err != nil {
@@ -60,15 +58,16 @@ func (q *findQueries) prepare(db *sql.DB) error {
 	return nil
 }
 
-const neighbour = "SELECT key, bytes, seconds, n, tokens FROM entries WHERE parent = ? AND kind <> 3 AND status = 1 AND "
+const neighbour = "SELECT key, bytes, seconds, n, tokens FROM entries " +
+	"WHERE parent = ? AND kind <> 3 AND status = 1 AND "
 
-// Find is the longest prefix of tokens[:limit] that can be resumed. haveTokens says that keys and
-// values of that many first tokens are in memory already; blocks are not needed for them, except
-// from the last multiple of BlockTokens on. With recurrent, a prefix ends where a state is stored
-// and all keys and values before it are in memory or stored; without, it ends anywhere, also inside
-// a block.
+// Find returns the longest prefix of tokens[:limit] at which a sequence can resume. The caller
+// already has the keys and values of the first haveTokens tokens in memory; Find returns no blocks
+// for them, except from the last multiple of BlockTokens on. For a recurrent model, a prefix ends
+// where a state is stored and all keys and values before it are in memory or stored. Otherwise it
+// may end anywhere, also inside a block.
 //
-// What it finds may be gone when Load comes. An index that cannot be read is a miss.
+// The entries may be gone when Load reads them. An index that cannot be read is a miss.
 func (v *View) Find(tokens []int32, limit, haveTokens int, recurrent bool) Prefix {
 	tokens = tokens[:max(0, min(limit, len(tokens)))]
 	have := max(0, min(haveTokens, len(tokens)))
@@ -116,8 +115,8 @@ func (v *View) find(x *index, tokens []int32, have int, recurrent bool) (Prefix,
 	return Prefix{Tokens: at, Blocks: blocks, State: state}, nil
 }
 
-// findBlocks is the stored blocks from the one that holds position have on, as far as they go
-// without a gap; none if they add nothing.
+// findBlocks returns the stored blocks without a gap, from the one that holds position have. It
+// returns none if they add nothing.
 func (v *View) findBlocks(x *index, tokens []int32, chain []Key, have int) ([]Block, error) {
 	var blocks []Block
 	i := have / BlockTokens
@@ -136,7 +135,7 @@ func (v *View) findBlocks(x *index, tokens []int32, chain []Key, have int) ([]Bl
 	if from+len(rest) <= have {
 		return blocks, nil
 	}
-	e, n, err := x.find.closest(v.behind(chain, i), rest)
+	e, n, err := x.find.closest(v.indexParent(chain, i), rest)
 	if err != nil {
 		return nil, err
 	}
@@ -147,11 +146,11 @@ func (v *View) findBlocks(x *index, tokens []int32, chain []Key, have int) ([]Bl
 	return blocks, nil
 }
 
-// findState is the deepest state after tokens or fewer, nil if there is none, and its position.
+// findState returns the deepest state within tokens and its position; nil if there is none.
 func (v *View) findState(x *index, tokens []int32, chain []Key) (*Entry, int, error) {
 	for i := len(tokens) / BlockTokens; i >= 0; i-- {
 		from := i * BlockTokens
-		lengths, err := x.find.stateLengths(v.behind(chain, i),
+		lengths, err := x.find.stateLengths(v.indexParent(chain, i),
 			min(len(tokens)-from, BlockTokens-1))
 		if err != nil {
 			return nil, 0, err
@@ -170,8 +169,8 @@ func (v *View) findState(x *index, tokens []int32, chain []Key) (*Entry, int, er
 	return nil, 0, nil
 }
 
-// behind is what the index calls the parent of block i.
-func (v *View) behind(chain []Key, i int) Key {
+// indexParent returns the parent of block i as the index stores it.
+func (v *View) indexParent(chain []Key, i int) Key {
 	if i == 0 {
 		return v.keys.root
 	}
@@ -187,7 +186,8 @@ func (q *findQueries) byKey(k Key) (Entry, bool, error) {
 	return e, err == nil, err
 }
 
-// stateLengths is how many tokens the states behind parent hold, at most n, the longest first.
+// stateLengths returns the lengths, in tokens, of the states that follow parent and have at most n
+// tokens, the longest first.
 func (q *findQueries) stateLengths(parent Key, n int) ([]int, error) {
 	rows, err := q.states.Query(parent[:], n)
 	if err != nil {
@@ -204,10 +204,11 @@ func (q *findQueries) stateLengths(parent Key, n int) ([]int, error) {
 	return lengths, rows.Err()
 }
 
-// closest is the block or tail behind parent that shares the most first tokens, and how many.
+// closest returns the block or tail after parent that shares the most first tokens with tokens, and
+// how many it shares.
 func (q *findQueries) closest(parent Key, tokens []int32) (best Entry, common int, err error) {
 	wanted := ordered(tokens)
-	for _, stmt := range []*sql.Stmt{q.before, q.behind} {
+	for _, stmt := range []*sql.Stmt{q.before, q.after} {
 		var e Entry
 		var key, text []byte
 		err := stmt.QueryRow(parent[:], wanted).Scan(&key, &e.Bytes, &e.Seconds, &e.Tokens, &text)

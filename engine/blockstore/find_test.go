@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// ranges is the positions that a prefix needs blocks for.
+// ranges returns the positions of a prefix's blocks.
 func ranges(p Prefix) string {
 	text := ""
 	for _, b := range p.Blocks {
@@ -18,7 +18,7 @@ func ranges(p Prefix) string {
 	return text
 }
 
-// join is the first n tokens of a, then b.
+// join returns the first n tokens of a, followed by b.
 func join(a []int32, n int, b []int32) []int32 { return append(slices.Clone(a[:n]), b...) }
 
 func TestFind(t *testing.T) {
@@ -34,12 +34,12 @@ func TestFind(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := load(v, hole, v.Find(hole, 512, 0, false)); !errors.Is(err, ErrDamaged) {
-		// finds that the file is gone
+		// Load discovers that the file is gone
 		t.Fatal(err)
 	}
 	short := numbers(6, 40)
 	save(t, v, sequence(short, true, 40))
-	save(t, v, sequence(short[:20], true, 10, 20)) // its tail is covered, its states are new
+	save(t, v, sequence(short[:20], true, 10, 20)) // only the states are new
 
 	for _, c := range []struct {
 		name         string
@@ -149,7 +149,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// Pieces that are nil, and those behind the last that is given, are skipped.
+// Load skips nil pieces, and pieces beyond the last target.
 func TestLoadSkips(t *testing.T) {
 	s := open(t, t.TempDir(), options(t))
 	v := s.Model(testModel)
@@ -164,8 +164,7 @@ func TestLoadSkips(t *testing.T) {
 	}
 }
 
-// A target that does not fit the file means that the two were made by different programs: the file
-// goes.
+// A target that does not fit the file means that another program wrote the file: it is removed.
 func TestLoadRefusesOtherShapes(t *testing.T) {
 	piece := func(n int) [][]byte { return [][]byte{make([]byte, n)} }
 	for name, target := range map[string][]Tensor{

@@ -1,10 +1,10 @@
 package blockstore
 
-// What people see of the entries: conversations. Chains share their beginnings, so the entries form
-// trees, and a conversation is the way from a root to a leaf. Tails that a longer block or tail
-// took over, and states, hang on the entries that go on with their tokens; they belong to whatever
-// those belong to. Built from the index for each question: a listing is rare, and may take tens of
-// milliseconds.
+// Conversations, as people see the entries. Chains share their beginnings, so the entries form
+// trees, and a conversation is the path from a root to a leaf. A state, or a tail whose tokens a
+// longer block or tail also has, is attached to the entries that continue its tokens, and belongs
+// to the same conversations as they do. The forest is built from the index for each request: a
+// listing is rare and may take tens of milliseconds.
 
 import (
 	"bytes"
@@ -26,19 +26,19 @@ type node struct {
 	hits        int
 	saved       float64
 	title       string
-	tokens      []byte // ordered; nil where nothing has to be compared
+	tokens      []byte // ordered; nil if no sibling has to be compared
 
-	above    *node   // the parent, nil if there is none or it is gone
-	kids     []*node // blocks and tails behind it, without those taken over
-	attached []*node // states, and tails taken over, that it goes on with
+	above    *node   // the parent; nil if it has none or the parent is gone
+	children []*node // blocks and tails that follow it, without attached tails
+	attached []*node // states and shorter tails whose tokens it continues
 	hosts    []*node // the inverse of attached
-	leaves   int     // the conversations it belongs to
-	leaf     *node   // if it belongs to one alone: that one's deepest entry
+	leaves   int     // number of conversations it belongs to
+	leaf     *node   // the deepest entry of its only conversation; nil if it belongs to several
 }
 
-// forest is all entries that are ready.
+// forest holds all entries that are ready.
 type forest struct {
-	nodes []*node // the deepest first, parents behind their children
+	nodes []*node // the deepest first, so children come before their parents
 	byKey map[Key]*node
 }
 
@@ -65,7 +65,7 @@ func readForest(q querier) (*forest, error) {
 	return f, nil
 }
 
-// connect finds parents, kids and hosts.
+// connect links the nodes to their parents, children and hosts.
 func (f *forest) connect() {
 	siblings := map[Key][]*node{} // by parent: blocks and tails
 	for _, e := range f.nodes {
@@ -90,30 +90,30 @@ func (f *forest) connect() {
 			h.attached = append(h.attached, e)
 		}
 		if e.kind != kindState && len(e.hosts) == 0 && e.above != nil {
-			e.above.kids = append(e.above.kids, e)
+			e.above.children = append(e.above.children, e)
 		}
 	}
 }
 
-// longer is those of the sorted group that begin with e's tokens and are not taken over by others
-// in turn; never e itself.
+// longer returns the entries of the sorted group that begin with e's tokens, without e and without
+// those that a longer entry of the group continues in turn.
 func longer(group []*node, e *node) []*node {
 	var hosts []*node
 	from, _ := slices.BinarySearchFunc(group, e.tokens,
 		func(s *node, tokens []byte) int { return bytes.Compare(s.tokens, tokens) })
 	for i := from; i < len(group) && bytes.HasPrefix(group[i].tokens, e.tokens); i++ {
-		// In the order of tokens, what takes an entry over stands right behind it.
-		over := i+1 < len(group) && len(group[i].tokens) < len(group[i+1].tokens) &&
+		// Sorted by tokens, an entry that continues another one comes right after it.
+		continued := i+1 < len(group) && len(group[i].tokens) < len(group[i+1].tokens) &&
 			bytes.HasPrefix(group[i+1].tokens, group[i].tokens)
-		if group[i] != e && !over {
+		if group[i] != e && !continued {
 			hosts = append(hosts, group[i])
 		}
 	}
 	return hosts
 }
 
-// countLeaves says for each entry how many conversations it belongs to. Blocks and tails are
-// counted from the deepest up, then what hangs on them.
+// countLeaves computes how many conversations each entry belongs to: first for blocks and tails,
+// from the deepest up, then for what is attached to them.
 func (f *forest) countLeaves() {
 	sum := func(e *node, over []*node) {
 		for _, o := range over {
@@ -127,10 +127,10 @@ func (f *forest) countLeaves() {
 	for _, e := range f.nodes {
 		switch {
 		case e.kind == kindState || len(e.hosts) > 0:
-		case len(e.kids) == 0:
+		case len(e.children) == 0:
 			e.leaves, e.leaf = 1, e
 		default:
-			sum(e, e.kids)
+			sum(e, e.children)
 		}
 	}
 	for _, e := range f.nodes {
@@ -140,19 +140,19 @@ func (f *forest) countLeaves() {
 	}
 }
 
-// ends is the conversations' deepest entries.
+// ends returns the deepest entry of each conversation.
 func (f *forest) ends() []*node {
 	return slices.DeleteFunc(slices.Clone(f.nodes), func(e *node) bool { return e.leaf != e })
 }
 
-// conversation is all entries of the conversation that ends at end, the deepest first: its own and
-// those it shares.
+// conversation returns all entries of the conversation that ends at end, shared ones included, the
+// deepest first.
 func (f *forest) conversation(end *node) []*node {
 	var all []*node
 	for e := end; e != nil; e = e.above {
 		all = append(all, e)
 		for _, a := range e.attached {
-			// One that hangs on two forks stands before it; it is met on one of them only.
+			// An entry with two hosts precedes a fork. Only one branch is on this path.
 			if !slices.Contains(all, a) {
 				all = append(all, a)
 			}

@@ -1,14 +1,14 @@
 package blockstore
 
-// An entry's file. It is a safetensors file that any reader opens, and narrower than the format
-// allows: order and spacing are fixed, so that reading is one scan, and whatever is laid out
-// differently is foreign.
+// An entry's file. It is a safetensors file that any reader can open, and stricter than the format
+// requires: order and spacing are fixed, so that reading is one scan. A file in any other layout is
+// foreign.
 //
 //	u64 n | n bytes of JSON, padded to 8 | tokens I32 [n] | the engine's tensors, U8 [pieces, bytes of a piece] | crc32c U8 [4]
 //
-// The JSON holds __metadata__ (strings, ascending: all that the index row and the key are made
-// from), then the tensors as they lie. crc32c is CRC-32C, little-endian, over every byte before it,
-// the header included.
+// The JSON holds __metadata__ (strings in ascending order: everything that the index row and the
+// key are computed from), then the tensors in file order. crc32c is the little-endian CRC-32C of
+// every byte before it, header included.
 
 import (
 	"bytes"
@@ -33,7 +33,7 @@ const (
 	maxTitleBytes  = 200
 )
 
-// header is everything in a file but the tensors' bytes.
+// header is the content of a file without the engine's tensors.
 type header struct {
 	kind        kind
 	fingerprint string
@@ -57,13 +57,12 @@ type layout struct {
 
 func (l layout) bytes() int64 { return int64(l.pieces) * int64(l.pieceBytes) }
 
-// key is the name that the content gives.
+// key returns the key that follows from the content.
 func (h *header) key() Key {
-	return newKeys(h.fingerprint, h.format).name(h.kind, h.parent,
-		h.tokens)
+	return newKeys(h.fingerprint, h.format).name(h.kind, h.parent, h.tokens)
 }
 
-// dataBytes is the length of the file behind its JSON.
+// dataBytes returns the length of the file after its JSON.
 func (h *header) dataBytes() int64 {
 	n := int64(4*len(h.tokens)) + checksumBytes
 	for _, t := range h.tensors {
@@ -72,7 +71,7 @@ func (h *header) dataBytes() int64 {
 	return n
 }
 
-// encode is the beginning of the file, up to the engine's first tensor.
+// encode returns the beginning of the file, up to the engine's first tensor.
 func (h *header) encode() ([]byte, error) {
 	for _, s := range []string{h.fingerprint, h.format, h.model, h.title} {
 		if !utf8.ValidString(s) {
@@ -105,15 +104,11 @@ func (h *header) encode() ([]byte, error) {
 	for _, t := range h.tensors {
 		switch {
 		case seen[t.name] || !utf8.ValidString(t.name):
-			return nil,
-				fmt.Errorf(
-					"blockstore: tensor %q: the name is taken, given twice or not valid UTF-8",
-					t.name)
+			return nil, fmt.Errorf("blockstore: tensor %q: the name is reserved, not unique or not "+
+				"valid UTF-8", t.name)
 		case t.pieces <= 0 || t.pieceBytes <= 0:
-			return nil,
-				fmt.Errorf(
-					"blockstore: tensor %q has %d pieces of %d bytes, expected at least one of "+
-						"each", t.name, t.pieces, t.pieceBytes)
+			return nil, fmt.Errorf("blockstore: tensor %q has %d pieces of %d bytes, expected at "+
+				"least one of each", t.name, t.pieces, t.pieceBytes)
 		}
 		seen[t.name] = true
 		tensor(t.name, "U8", fmt.Sprintf("%d,%d", t.pieces, t.pieceBytes), t.bytes())
@@ -124,15 +119,14 @@ func (h *header) encode() ([]byte, error) {
 		b = append(b, ' ')
 	}
 	if len(b)-8 > maxHeaderBytes {
-		return nil, fmt.Errorf("blockstore: header of %d bytes is over the limit of %d", len(b)-8,
+		return nil, fmt.Errorf("blockstore: header of %d bytes exceeds the limit of %d", len(b)-8,
 			maxHeaderBytes)
 	}
 	binary.LittleEndian.PutUint64(b, uint64(len(b)-8))
 	return appendTokens(b, h.tokens), nil
 }
 
-// appendJSON appends v without the escapes for HTML and without a newline. Strings and maps of
-// strings cannot fail.
+// appendJSON appends v, a string or a map of strings, without HTML escapes and without a newline.
 func appendJSON(b []byte, v any) []byte {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
@@ -143,7 +137,8 @@ func appendJSON(b []byte, v any) []byte {
 	return append(b, bytes.TrimSuffix(buf.Bytes(), []byte{'\n'})...)
 }
 
-// jsonLength checks a file's first 8 bytes against its length.
+// jsonLength returns the length of the JSON from a file's first 8 bytes, checked against the file's
+// length.
 func jsonLength(first []byte, fileBytes int64) (int, error) {
 	if len(first) < 8 {
 		return 0, fmt.Errorf("%d bytes, too few for a header", len(first))
@@ -155,9 +150,9 @@ func jsonLength(first []byte, fileBytes int64) (int, error) {
 	return int(n), nil
 }
 
-// decode reads the beginning of a file of fileBytes: its 8 bytes of length, the JSON and the
-// tokens; head may go on behind them. It answers where the engine's tensors begin. Every length is
-// checked against fileBytes before it is used.
+// decode parses the beginning of a file of fileBytes: 8 bytes of length, the JSON and the tokens.
+// head may be longer. decode also returns the offset of the engine's first tensor. It checks every
+// length against fileBytes before using it.
 func decode(head []byte, fileBytes int64) (*header, int, error) {
 	n, err := jsonLength(head, fileBytes)
 	if err != nil {
@@ -185,8 +180,7 @@ func decode(head []byte, fileBytes int64) (*header, int, error) {
 	return h, to, nil
 }
 
-// scanner reads the JSON in the one spelling that encode has. After the first error it reads
-// nothing more.
+// scanner parses the JSON exactly as encode writes it. After the first error it reads nothing more.
 type scanner struct {
 	text []byte
 	at   int
@@ -199,7 +193,7 @@ func (s *scanner) fail(format string, args ...any) {
 	}
 }
 
-// accept moves behind want if it is next.
+// accept skips want if it comes next.
 func (s *scanner) accept(want string) bool {
 	if s.err != nil || !bytes.HasPrefix(s.text[s.at:], []byte(want)) {
 		return false
@@ -235,7 +229,7 @@ func (s *scanner) quoted() string {
 	escaped := false
 	for s.err == nil {
 		if s.at >= len(s.text) {
-			s.fail("a string without an end")
+			s.fail("unterminated string")
 			break
 		}
 		c := s.text[s.at]
@@ -255,13 +249,13 @@ func (s *scanner) quoted() string {
 	}
 	var text string
 	if err := json.Unmarshal(s.text[from:s.at], &text); err != nil {
-		s.fail("a string that is none: %v", err)
+		s.fail("invalid string: %v", err)
 	}
 	return text
 }
 
-// header reads the whole text. The tokens' number is answered beside the header, which does not
-// hold them yet.
+// header parses the whole text. It returns the number of tokens separately, because the header does
+// not hold them yet.
 func (s *scanner) header() (*header, int) {
 	s.expect(`{"__metadata__":{`)
 	h := s.metadata()
@@ -294,8 +288,8 @@ func (s *scanner) header() (*header, int) {
 	return h, int(nTokens)
 }
 
-// tensor reads `"name":{"dtype":…,"shape":[a] or [a,b],"data_offsets":[from,to]}`, which must begin
-// at and moves at to its end.
+// tensor parses `"name":{"dtype":…,"shape":[a] or [a,b],"data_offsets":[from,to]}`. The tensor's
+// data must begin at *at; tensor sets *at to its end.
 func (s *scanner) tensor(at *int64, dtype string, dims int) (name string, a, b int64) {
 	name = s.quoted()
 	s.expect(`:{"dtype":"` + dtype + `","shape":[`)
@@ -313,22 +307,22 @@ func (s *scanner) tensor(at *int64, dtype string, dims int) (name string, a, b i
 	if dtype == "I32" {
 		unit = 4
 	}
-	// The product is compared by division: a and b are anybody's numbers.
+	// a and b are untrusted: they are bounded before they are multiplied.
 	size := to - from
 	switch {
 	case s.err != nil:
 	case from != *at || size < 0:
-		s.fail("tensor %q lies at [%d, %d), expected from %d", name, from, to, *at)
+		s.fail("tensor %q is at [%d, %d), expected it to begin at %d", name, from, to, *at)
 	case dims == 2 && (a == 0 || b == 0):
 		s.fail("tensor %q is empty", name)
 	case a > math.MaxInt32 || b > math.MaxInt32 || a*b > math.MaxInt64/4 || a*b*unit != size:
-		s.fail("tensor %q of [%d, %d] lies in %d bytes", name, a, b, size)
+		s.fail("tensor %q of shape [%d, %d] has %d bytes", name, a, b, size)
 	}
 	*at = to
 	return name, a, b
 }
 
-// metadata reads the members of __metadata__, in the order of their names.
+// metadata parses the members of __metadata__, in ascending order.
 func (s *scanner) metadata() *header {
 	h := &header{}
 	member := func(name string) string {
@@ -363,7 +357,7 @@ func (s *scanner) metadata() *header {
 		s.fail("%v", errs)
 	case h.position < 0 || h.position%BlockTokens != 0 || h.position > math.MaxInt32 ||
 		(h.position == 0) != (h.parent == Key{}):
-		s.fail("position %d behind parent %s", h.position, h.parent)
+		s.fail("position %d with parent %s", h.position, h.parent)
 	case math.IsNaN(h.seconds) || math.IsInf(h.seconds, 0) || h.seconds < 0:
 		s.fail("cost of %v seconds", h.seconds)
 	}
@@ -374,7 +368,7 @@ func parseKey(text string) (Key, error) {
 	var k Key
 	b, err := hex.DecodeString(text)
 	if err != nil || len(b) != len(k) || strings.ToLower(text) != text {
-		return k, fmt.Errorf("%q is no key: expected %d hexadecimal digits", text, 2*len(k))
+		return k, fmt.Errorf("%q is not a key: expected %d lower-case hexadecimal digits", text, 2*len(k))
 	}
 	return Key(b), nil
 }

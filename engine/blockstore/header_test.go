@@ -51,12 +51,12 @@ func TestHeaderRoundTrip(t *testing.T) {
 
 func TestEncodeRefuses(t *testing.T) {
 	for want, change := range map[string]func(h *header){
-		"not valid UTF-8":     func(h *header) { h.title = "\xff" },
-		"the name is taken":   func(h *header) { h.tensors[0].name = "crc32c" },
-		"taken, given twice":  func(h *header) { h.tensors[0].name = h.tensors[1].name },
-		"expected at least":   func(h *header) { h.tensors[0].pieces = 0 },
-		"0 bytes, expected a": func(h *header) { h.tensors[0].pieceBytes = 0 },
-		"over the limit":      func(h *header) { h.model = strings.Repeat("x", maxHeaderBytes) },
+		"not valid UTF-8":      func(h *header) { h.title = "\xff" },
+		"the name is reserved": func(h *header) { h.tensors[0].name = "crc32c" },
+		"reserved, not unique": func(h *header) { h.tensors[0].name = h.tensors[1].name },
+		"expected at least":    func(h *header) { h.tensors[0].pieces = 0 },
+		"0 bytes, expected a":  func(h *header) { h.tensors[0].pieceBytes = 0 },
+		"exceeds the limit":    func(h *header) { h.model = strings.Repeat("x", maxHeaderBytes) },
 	} {
 		h := testHeader()
 		change(h)
@@ -66,7 +66,7 @@ func TestEncodeRefuses(t *testing.T) {
 	}
 }
 
-// TestDecodeRefuses changes a right header in one place each.
+// TestDecodeRefuses changes one place of a valid header at a time.
 func TestDecodeRefuses(t *testing.T) {
 	h := testHeader()
 	right, err := h.encode()
@@ -83,13 +83,13 @@ func TestDecodeRefuses(t *testing.T) {
 		{`"position":"512"`, `"position":"-25"`, "position"},
 		{`"seconds":"1.25"`, `"seconds":"-1.0"`, "cost"},
 		{`"seconds":"1.25"`, `"seconds":" NaN"`, "invalid"},
-		{`"parent":"00`, `"parent":"0g`, "no key"},
+		{`"parent":"00`, `"parent":"0g`, "not a key"},
 		{`"created":"2027`, `"created":"20x7`, "cannot parse"},
-		{`"I32","shape":[3]`, `"I32","shape":[4]`, "in 12 bytes"},
+		{`"I32","shape":[3]`, `"I32","shape":[4]`, "has 12 bytes"},
 		{`"dtype":"I32"`, `"dtype":"U32"`, "expected"},
-		{`"shape":[2,96]`, `"shape":[3,96]`, "in 192 bytes"},
+		{`"shape":[2,96]`, `"shape":[3,96]`, "has 192 bytes"},
 		{`"shape":[2,96]`, `"shape":[2,-6]`, "whole number"},
-		{`"data_offsets":[12,204]`, `"data_offsets":[13,204]`, "expected from 12"},
+		{`"data_offsets":[12,204]`, `"data_offsets":[13,204]`, "begin at 12"},
 		{`"data_offsets":[12,204]`, `"data_offsets":[12,004]`, "whole number"},
 		{`"crc32c":{"dtype":"U8","shape":[4]`, `"crc32d":{"dtype":"U8","shape":[4]`,
 			`expected ","`},
@@ -120,7 +120,7 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
-// FuzzDecode: no input panics, and what is accepted is spelled as encode spells it.
+// FuzzDecode: no input panics, and decode accepts only what encode writes.
 func FuzzDecode(f *testing.F) {
 	h := testHeader()
 	head, err := h.encode()
@@ -153,7 +153,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// Files are safetensors as others read them.
+// Other readers of safetensors can read the files.
 func TestFileIsSafetensors(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir, options(t))

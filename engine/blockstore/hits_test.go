@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// TestSharedHits: a conversation that went on from what it shares with another was of use, and so
-// was the other.
+// TestSharedHits: a Load of a shared prefix counts as a hit of every conversation that shares it.
 func TestSharedHits(t *testing.T) {
 	s := open(t, t.TempDir(), options(t))
 	v := s.Model(Model{Fingerprint: "f", Format: "q"})

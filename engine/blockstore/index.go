@@ -1,12 +1,11 @@
 package blockstore
 
-// The index: one SQLite file, a row for each entry. Nothing of it is held in memory; every question
-// is a query, so that opening takes milliseconds whatever its size, and processes that share the
-// folder see each other's entries.
+// The index: one SQLite file with a row per entry. None of it is held in memory. Every request is a
+// query, so opening takes milliseconds at any size, and processes that share the folder see each
+// other's entries.
 //
-// A row is "writing" from the moment its bytes are reserved until its file is in place, then
-// "ready". The totals are kept by triggers and so are right in every transaction. Recency is a
-// counter in the index, not the clock.
+// A row is "writing" from the reservation of its bytes until its file is in place, then "ready".
+// Triggers maintain the totals in every transaction. Recency is a counter in the index, not a time.
 
 import (
 	"database/sql"
@@ -23,20 +22,20 @@ import (
 const (
 	schemaVersion  = 1
 	applicationID  = 0x48524243 // "HRBC"
-	indexConns     = 4          // at most as many queries at once
+	indexConns     = 4          // concurrent queries
 	statusWriting  = 0
 	statusReady    = 1
 	busyTimeoutMS  = 5000
-	indexPageBytes = 8192 // the 1,024 bytes of a block's tokens, in an index too, stay on one page
+	indexPageBytes = 8192 // a block's 1,024 bytes of tokens stay on one page, in an index too
 )
 
-// sinceCount is the count that holds when the index was made, in seconds since 1970: "ever" began
-// then.
+// sinceCount is the counter that holds when the index was created, in seconds since 1970. The total
+// "ever" counts from then.
 const sinceCount = "since"
 
-// schema: parent is the key of the parent block, or the model's root key for what begins at
-// position 0; tokens are big-endian, see ordered. today is what was written on calendar day "day"
-// (days since 1970). pin marks a pinned conversation's end, pinned what it protects.
+// schema of the index. parent is the key of the parent block, or the model's root key at position
+// 0. tokens are encoded by ordered. today is the bytes written on calendar day "day" (days since
+// 1970). pin marks a pinned conversation's end, pinned the entries that it protects.
 const schema = `
 CREATE TABLE models (
 	id INTEGER PRIMARY KEY, fingerprint TEXT NOT NULL, format TEXT NOT NULL, name TEXT NOT NULL, UNIQUE (fingerprint, format));
@@ -64,22 +63,19 @@ CREATE TRIGGER entries_delete AFTER DELETE ON entries BEGIN
 	UPDATE totals SET bytes = bytes - old.bytes, entries = entries - 1; END;
 `
 
-// index is the open file.
+// index is an open index.
 type index struct {
-	db *sql.DB
-	// of the file when it was opened: another one in its place is noticed by it
-	info os.FileInfo
-	// false: made new, and the sweep that adopts the files has not been through yet
-	complete bool
-	adopted  chan struct{} // closed when it has
-
-	find findQueries
+	db       *sql.DB
+	info     os.FileInfo   // of the file that was opened; replaced compares it
+	complete bool          // at opening: a sweep had adopted all files
+	adopted  chan struct{} // closed when complete, or when the first sweep has ended
+	find     findQueries
 }
 
-// openIndex opens the index in dir. One that is missing, damaged or of another version is replaced
-// by an empty one.
+// openIndex opens the index in dir. It replaces an index that is missing, damaged or of another
+// version by an empty one. With force it replaces any index.
 func openIndex(dir string, force bool) (*index, error) {
-	lock, err := lockFile(filepath.Join(dir, lockName), true)
+	lock, err := lockFile(filepath.Join(dir, lockName))
 	if err != nil {
 		return nil, err
 	}
@@ -102,10 +98,10 @@ func openIndex(dir string, force bool) (*index, error) {
 	return tryIndex(path, true)
 }
 
-// errIndexVersion is an index that another version of the program made.
-var errIndexVersion = errors.New("blockstore: the index is of another version")
+// errIndexVersion means that another version of the program created the index.
+var errIndexVersion = errors.New("blockstore: the index has another version")
 
-// isDamage says whether an index with that error is to be made again.
+// isDamage reports whether an index with this error has to be rebuilt.
 func isDamage(err error) bool {
 	var e *sqlite.Error
 	if errors.As(err, &e) {
@@ -116,7 +112,7 @@ func isDamage(err error) bool {
 	return errors.Is(err, errIndexVersion)
 }
 
-// tryIndex opens the file at path, or makes it.
+// tryIndex opens the index at path, or creates it.
 func tryIndex(path string, create bool) (*index, error) {
 	if !create {
 		if _, err := os.Stat(path); err != nil {
@@ -169,8 +165,8 @@ func (x *index) prepare(path string, create bool) error {
 		close(x.adopted)
 	}
 	if err := x.find.prepare(x.db); err != nil {
-		// The tables are not those of this version, whatever the number says, unless the file
-		// itself is at fault.
+		// Unless the file itself is damaged, its tables are those of another version, whatever its
+		// version number.
 		if e := (*sqlite.Error)(nil); errors.As(err, &e) && e.Code() == sqlite3.SQLITE_ERROR {
 			return fmt.Errorf("%w: %v", errIndexVersion, err)
 		}
@@ -183,7 +179,7 @@ func (x *index) prepare(path string, create bool) error {
 	return err
 }
 
-// replaced says whether the file at path is no longer the one that is open.
+// replaced reports whether the file at path is no longer the open one.
 func (x *index) replaced(path string) bool {
 	info, err := os.Stat(path)
 	return err != nil || !os.SameFile(info, x.info)
@@ -191,33 +187,33 @@ func (x *index) replaced(path string) bool {
 
 func (x *index) close() error { return x.db.Close() }
 
-// tx runs fn in a transaction that nobody else writes beside.
+// tx runs fn in a transaction that excludes other writers.
 func (x *index) tx(fn func(tx *sql.Tx) error) error {
 	tx, err := x.db.Begin()
 	if err != nil {
 		return err
 	}
 	if err := fn(tx); err != nil {
-		tx.Rollback() // err is what happened
+		tx.Rollback() // err is the cause
 		return err
 	}
 	return tx.Commit()
 }
 
-// modelID is the row of a model, made if need be. The name is the latest.
+// modelID returns the row of a model, which it creates or renames if necessary.
 func modelID(tx *sql.Tx, m Model) (id int64, err error) {
 	err = tx.QueryRow(`INSERT INTO models (fingerprint, format, name) VALUES (?, ?, ?)
 		ON CONFLICT DO UPDATE SET name = excluded.name RETURNING id`, m.Fingerprint, m.Format, m.Name).Scan(&id)
 	return id, err
 }
 
-// tick is the next value of the recency counter.
+// tick returns the next value of the recency counter.
 func tick(tx *sql.Tx) (clock int64, err error) {
 	err = tx.QueryRow("UPDATE totals SET clock = clock + 1 RETURNING clock").Scan(&clock)
 	return clock, err
 }
 
-// touch marks an entry and all it stands behind as used now.
+// touch marks an entry and all entries before it as used at clock.
 func touch(tx *sql.Tx, k Key, clock int64) error {
 	_, err := tx.Exec(`WITH RECURSIVE path (key, parent) AS (
 			SELECT key, parent FROM entries WHERE key = ?
@@ -226,13 +222,12 @@ func touch(tx *sql.Tx, k Key, clock int64) error {
 	return err
 }
 
-// dropRow removes an entry's row. A pin on it moves to its parent, so that what it protected can
-// still be found.
+// dropRow removes an entry's row. A pin on it moves to its parent, so that the entries it protected
+// stay protected.
 func dropRow(tx *sql.Tx, k Key) (dropped bool, err error) {
-	if _,
-		err :=
-		tx.Exec(
-			`UPDATE entries SET pin = 1 WHERE key = (SELECT parent FROM entries WHERE key = ? AND pin = 1)`, k[:]); err != nil {
+	_, err = tx.Exec(`UPDATE entries SET pin = 1
+		WHERE key = (SELECT parent FROM entries WHERE key = ? AND pin = 1)`, k[:])
+	if err != nil {
 		return false, err
 	}
 	r, err := tx.Exec("DELETE FROM entries WHERE key = ?", k[:])

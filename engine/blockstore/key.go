@@ -1,8 +1,8 @@
 package blockstore
 
-// Names of entries. A key is a hash over everything that the entry's bytes depend on, chained
-// through the parent: equal keys mean equal model, cache format and tokens from the first one on,
-// so that looking a prefix up is looking up names.
+// Keys of entries. A key is a hash over everything that the entry's bytes depend on, chained
+// through the parent's key. Equal keys mean the same model, cache format and tokens from position 0
+// on, so a prefix is found by looking up keys.
 
 import (
 	"crypto/sha256"
@@ -10,19 +10,19 @@ import (
 	"encoding/hex"
 )
 
-// BlockTokens is the tokens of a full block.
+// BlockTokens is the number of tokens in a full block.
 const BlockTokens = 256
 
-// formatVersion names the layout of keys and files. Files of another one are not read, and removed.
+// formatVersion names the layout of keys and files. Files of another version are removed unread.
 const formatVersion = "headroom block 1"
 
-// Key is an entry's name. The zero Key is the parent of what begins at position 0.
+// Key identifies an entry. The zero Key is the parent of entries at position 0.
 type Key [sha256.Size]byte
 
-// String is the key as 64 hexadecimal digits.
+// String returns the key as 64 hexadecimal digits.
 func (k Key) String() string { return hex.EncodeToString(k[:]) }
 
-// kind tells entries apart. The values stand in the index: never renumber them.
+// kind is the kind of an entry. The index stores its values: never renumber them.
 type kind uint8
 
 const (
@@ -30,7 +30,8 @@ const (
 	kindTail  kind = 2 // 1 to BlockTokens-1 tokens
 	kindState kind = 3 // 0 to BlockTokens-1 tokens
 
-	// no entry: the name under which the index lists what begins at position 0 of a model
+	// kindRoot is no entry. Its key is the parent, in the index, of a model's entries at position
+	// 0.
 	kindRoot kind = 4
 )
 
@@ -38,7 +39,7 @@ var kindNames = map[kind]string{kindBlock: "block", kindTail: "tail", kindState:
 
 func (k kind) String() string { return kindNames[k] }
 
-// kindOf is the kind of that name, 0 if there is none.
+// kindOf returns the kind with that name, or 0.
 func kindOf(name string) kind {
 	for k, n := range kindNames {
 		if n == name {
@@ -48,7 +49,7 @@ func kindOf(name string) kind {
 	return 0
 }
 
-// fits says whether an entry of the kind may hold n tokens.
+// fits reports whether an entry of this kind may hold n tokens.
 func (k kind) fits(n int) bool {
 	switch k {
 	case kindBlock:
@@ -61,9 +62,9 @@ func (k kind) fits(n int) bool {
 	return false
 }
 
-// keys names the entries of one model in one cache format.
+// keys computes the keys of one model in one cache format.
 type keys struct {
-	head []byte // what all names begin with
+	head []byte // hashed first in every key
 	root Key    // see kindRoot
 }
 
@@ -76,8 +77,8 @@ func newKeys(fingerprint, format string) keys {
 	return k
 }
 
-// name is the key of an entry: SHA-256 over format version, fingerprint, cache format, kind, parent
-// and tokens (u32, little-endian), each behind its length.
+// name returns the key of an entry: the SHA-256 of format version, fingerprint, cache format, kind,
+// parent and tokens (u32, little-endian), each preceded by its length.
 func (k keys) name(kind kind, parent Key, tokens []int32) Key {
 	b := make([]byte, 0, len(k.head)+64+4*len(tokens))
 	b = append(b, k.head...)
@@ -88,7 +89,7 @@ func (k keys) name(kind kind, parent Key, tokens []int32) Key {
 	return sha256.Sum256(b)
 }
 
-// chain is the keys of the full blocks of tokens, in order.
+// chain returns the keys of the full blocks of tokens, in order.
 func (k keys) chain(tokens []int32) []Key {
 	chain := make([]Key, 0, len(tokens)/BlockTokens)
 	parent := Key{}
@@ -99,7 +100,7 @@ func (k keys) chain(tokens []int32) []Key {
 	return chain
 }
 
-// parentAt is the parent of what begins at block i of a sequence with that chain.
+// parentAt returns the parent of an entry that begins at block i of the chain.
 func parentAt(chain []Key, i int) Key {
 	if i == 0 {
 		return Key{}
@@ -119,8 +120,8 @@ func appendTokens(b []byte, tokens []int32) []byte {
 	return b
 }
 
-// ordered is tokens as the index keeps them: big-endian, so that byte order is the order of tokens
-// and a prefix of tokens is one of bytes.
+// ordered encodes tokens as the index stores them: big-endian, so that bytes sort like tokens and a
+// prefix of tokens is a prefix of bytes.
 func ordered(tokens []int32) []byte {
 	b := make([]byte, 0, 4*len(tokens))
 	for _, t := range tokens {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// count is the tokens from, from+1, … to-1.
+// count returns the tokens from, from+1, … to-1.
 func count(from, to int) []int32 {
 	var tokens []int32
 	for i := from; i < to; i++ {
@@ -14,8 +14,8 @@ func count(from, to int) []int32 {
 	return tokens
 }
 
-// The expected keys were made by ten lines of Python's hashlib and struct from the layout that name
-// describes.
+// The expected keys were computed with Python's hashlib and struct from the layout in the comment
+// of keys.name.
 func TestKeys(t *testing.T) {
 	k := newKeys("fp", "k8v4")
 	block := k.name(kindBlock, Key{}, count(0, 256))
@@ -40,7 +40,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// Whatever an entry depends on is in its key, and fields do not run into each other.
+// Every property of an entry changes its key, and fields cannot be confused with each other.
 func TestKeysDiffer(t *testing.T) {
 	seen := map[Key]string{}
 	add := func(what string, k Key) {

@@ -11,37 +11,37 @@ import (
 	"testing"
 )
 
-// The store under kill -9: this test's program is run again as a child that saves in a loop,
-// telling of each step that it takes on the disk, and is killed after a random number of them.
-// Whatever it was doing, what is found afterwards is whole.
+// The store under kill -9. The test runs its own program as a child that saves in a loop and
+// reports every disk operation, and kills it after a random number of them. Whatever the child was
+// doing, everything found afterwards is intact.
 
 const killDir = "HEADROOM_BLOCKSTORE_KILL" // the child's folder and first conversation
 const killSeed = "HEADROOM_BLOCKSTORE_SEED"
 
-// tellingDisk says on standard output, a byte each, what it is about to do.
-type tellingDisk struct{ osDisk }
+// reportingDisk writes a byte to standard output before each operation.
+type reportingDisk struct{ osDisk }
 
-type tellingFile struct{ writeFile }
+type reportingFile struct{ writeFile }
 
-func (d tellingDisk) Create(path string) (writeFile, error) {
+func (d reportingDisk) Create(path string) (writeFile, error) {
 	fmt.Print("c")
 	f, err := d.osDisk.Create(path)
-	return tellingFile{f}, err
+	return reportingFile{f}, err
 }
 
-func (d tellingDisk) Rename(from, to string) error {
+func (d reportingDisk) Rename(from, to string) error {
 	fmt.Print("r")
 	err := d.osDisk.Rename(from, to)
 	fmt.Print("R")
 	return err
 }
 
-func (d tellingDisk) Remove(path string) error {
+func (d reportingDisk) Remove(path string) error {
 	fmt.Print("d")
 	return d.osDisk.Remove(path)
 }
 
-func (f tellingFile) Write(p []byte) (int, error) {
+func (f reportingFile) Write(p []byte) (int, error) {
 	fmt.Print("w")
 	n, err := f.writeFile.Write(p[:len(p)/2])
 	if err == nil {
@@ -52,12 +52,12 @@ func (f tellingFile) Write(p []byte) (int, error) {
 	return n, err
 }
 
-func (f tellingFile) Sync() error {
+func (f reportingFile) Sync() error {
 	fmt.Print("s")
-	return nil // the process dies here, not the machine
+	return nil // the process is killed, not the machine
 }
 
-// killed is conversation number seed: they share beginnings.
+// killed returns conversation number seed. The conversations share beginnings.
 func killed(seed int) []int32 {
 	return join(numbers(1, 400), 400*(seed%3)/2%400,
 		numbers(seed, 700))
@@ -74,7 +74,7 @@ func TestKillChild(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := smallCap(t)
-	o.disk = tellingDisk{}
+	o.disk = reportingDisk{}
 	s, err := Open(dir, o)
 	if err != nil {
 		t.Fatal(err)
@@ -126,7 +126,7 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// survey opens the folder that a killed process left, checks it, and loads all that is found of its
+// survey opens the folder of a killed process, checks it, and loads everything that it finds of the
 // conversations.
 func survey(t *testing.T, dir string, seed int) (loaded int) {
 	t.Helper()
@@ -136,7 +136,7 @@ func survey(t *testing.T, dir string, seed int) (loaded int) {
 	}
 	defer s.Close()
 	v := s.Model(testModel)
-	s.swept.Wait() // the sweep is what makes it whole
+	s.swept.Wait() // the sweep repairs the folder
 	if err := s.Check(); err != nil {
 		t.Fatal(err)
 	}

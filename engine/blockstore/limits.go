@@ -2,12 +2,12 @@ package blockstore
 
 import "database/sql"
 
-// Limits bound what a store takes of the disk, as the fields of Options with the same names: 0 is
-// the default, below 0 no limit.
+// Limits bound the disk space and the writes of a store, like the fields of Options with the same
+// names: 0 means the default, a negative value no limit.
 type Limits struct {
 	MaxBytes, MinFreeBytes, DailyWriteBytes int64
-	// Sparing has only what went on from a stored or remembered prefix written (Sequence.Reused),
-	// as when half of the day's budget is gone.
+	// Sparing writes only sequences that resumed a cached prefix (Sequence.Reused), as happens once
+	// half of the day's budget is spent.
 	Sparing bool
 }
 
@@ -23,22 +23,22 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// SetLimits changes the limits of an open store. They hold for what is written from now on; where
-// the cap has become less than what is stored, what was used least recently is evicted before
-// SetLimits returns, but for what is pinned. Other processes keep theirs.
+// SetLimits changes the limits of an open store, for all later writes. If more is stored than the
+// new cap allows, SetLimits evicts the least recently used unpinned entries before it returns.
+// Other processes keep their own limits.
 func (s *Store) SetLimits(l Limits) error {
 	l = l.withDefaults()
 	s.limits.Store(&l)
 	return s.change(s.evictOver)
 }
 
-// Limits are those that hold now.
+// Limits returns the current limits.
 func (s *Store) Limits() Limits { return *s.limits.Load() }
 
-// Dir is the store's folder, as an absolute path.
+// Dir returns the absolute path of the store's folder.
 func (s *Store) Dir() string { return s.dir }
 
-// evictOver brings the store under its cap.
+// evictOver evicts entries until the store is within its cap.
 func (s *Store) evictOver(tx *sql.Tx) error {
 	most := s.limits.Load().MaxBytes
 	if most < 0 || s.o.Visit {

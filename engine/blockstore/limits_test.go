@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Limits of an open store: a lower cap is reached at once, but for what is pinned, and the others
-// hold from the next save on.
+// Limits of an open store: a lower cap evicts unpinned entries at once. The other limits apply from
+// the next save on.
 func TestSetLimits(t *testing.T) {
 	size := blockBytes(t)
 	o := options(t)
@@ -47,17 +47,17 @@ func TestSetLimits(t *testing.T) {
 	}
 	for _, l := range []Limits{{3 * size, -1, 6 * size, false}, {3 * size, 100*size + 1, -1, false},
 		{-1, -1, -1, true}} {
-		// the day's budget; the reserve; only what was read before
+		// the daily limit, the reserve, and Sparing
 		set(l)
 		if saved := save(t, v, sequence(numbers(20, 256), false)); !errors.Is(saved.Err,
 			ErrBudget) {
-			t.Errorf("above a limit of %+v: %+v", l, saved)
+			t.Errorf("with a limit of %+v: saved %+v", l, saved)
 		}
 	}
 	again := sequence(numbers(20, 256), false)
 	again.Reused = true
-	if saved := save(t, v, again); saved.Blocks != 1 { // {-1, -1, -1, true} still holds
-		t.Errorf("what was read before: %+v", saved)
+	if saved := save(t, v, again); saved.Blocks != 1 { // {-1, -1, -1, true} still applies
+		t.Errorf("a reused sequence: saved %+v", saved)
 	}
 	set(Limits{-1, -1, -1, false})
 	save(t, v, sequence(numbers(21, 4*256), false))
@@ -71,7 +71,7 @@ func TestSetLimits(t *testing.T) {
 	}
 }
 
-// What was written ever was written since the index was made, also for whoever opens it later.
+// WrittenSince is when the index was created, also for a store that opens it later.
 func TestWrittenSince(t *testing.T) {
 	dir := t.TempDir()
 	before := time.Now().Truncate(time.Second)
@@ -89,6 +89,6 @@ func TestWrittenSince(t *testing.T) {
 		t.Fatal(err)
 	}
 	if since := s.Stats().WrittenSince; !since.IsZero() {
-		t.Errorf("where nobody wrote it down: %v", since)
+		t.Errorf("without the counter: since %v", since)
 	}
 }

@@ -1,8 +1,8 @@
 package blockstore
 
-// Reading entries back. Every byte goes through the checksum on its way to the caller's pieces;
-// only when the last file is through does Load say that they are right. Files are read in pieces
-// that stay in the processor's cache, several files at once.
+// Reading entries. Every byte passes through the checksum on its way to the caller's pieces, which
+// are valid only once Load returns. Files are read in parts that stay in the processor's cache,
+// several files at once.
 
 import (
 	"bytes"
@@ -18,26 +18,27 @@ import (
 	"sync"
 )
 
-// readBytes is what is read at once: enough for the disk, little enough for the cache.
+// readBytes is the size of one read: large enough for the disk, small enough for the processor's
+// cache.
 const readBytes = 256 << 10
 
 var readBuffers = sync.Pool{New: func() any { b := make([]byte, readBytes); return &b }}
 
-// reading is one file to be read.
+// reading is one file to read.
 type reading struct {
 	entry   Entry
 	targets []Tensor
 }
 
-// Load reads and verifies what Find found, several files at once, and fills the pieces that kv
-// gives for a block and state for the state; both are called before anything is read, on the
-// caller's goroutine, in order. On an error what was filled must not be used. A file that is
-// damaged is removed and counted, and the error wraps ErrDamaged, as it does for a file that was
+// Load reads and verifies the entries of a Prefix, several files at once. It fills the pieces that
+// kv returns for a block and state returns for the state. Load calls both on the caller's
+// goroutine, in order, before it reads anything. After an error the pieces must not be used. A
+// damaged file is removed and counted. The error wraps ErrDamaged for it, and for a file that was
 // removed since Find.
 func (v *View) Load(ctx context.Context, p Prefix, kv func(b Block) []Tensor,
 	state func() []Tensor) error {
 	var files []reading
-	if p.State != nil { // first: it is by far the largest
+	if p.State != nil { // first, because it is by far the largest
 		files = append(files, reading{*p.State, state()})
 	}
 	for _, b := range p.Blocks {
@@ -67,7 +68,7 @@ func (v *View) Load(ctx context.Context, p Prefix, kv func(b Block) []Tensor,
 	return nil
 }
 
-// readAll shares the files out to readers, in order. The first error stops them.
+// readAll distributes the files to the readers, in order. The first error stops them.
 func (v *View) readAll(ctx context.Context, files []reading) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -93,12 +94,12 @@ func (v *View) readAll(ctx context.Context, files []reading) error {
 	return context.Cause(ctx)
 }
 
-// damage is a fault of a file that removing it mends.
+// damage is an error in a file's content. Removing the file repairs the store.
 type damage struct{ error }
 
 func (d damage) Unwrap() error { return d.error }
 
-// readEntry reads one file into its targets. A damaged one is removed.
+// readEntry reads one file into its targets. It removes a damaged file.
 func (s *Store) readEntry(ctx context.Context, r reading) error {
 	path := entryPath(s.dir, r.entry.Key)
 	f, err := s.o.disk.Open(path)
@@ -120,8 +121,8 @@ func (s *Store) readEntry(ctx context.Context, r reading) error {
 	return nil
 }
 
-// drop removes an entry that cannot be read, for the reason why; nil: its file is gone. Then others
-// may be gone too, so a sweep begins.
+// drop removes an entry that could not be read because of why. If why is nil, the file is gone;
+// others may be gone too, so drop starts a sweep.
 func (s *Store) drop(k Key, why error) {
 	lost := false
 	err := s.change(func(tx *sql.Tx) error {
@@ -129,7 +130,7 @@ func (s *Store) drop(k Key, why error) {
 			if err := s.removeFile(k); err != nil {
 				return err
 			}
-		} else if s.exists(k) { // somebody wrote it again
+		} else if s.exists(k) { // written again meanwhile
 			return nil
 		}
 		dropped, err := dropRow(tx, k)
@@ -172,7 +173,7 @@ func readContent(ctx context.Context, f readFile, r reading) error {
 			r.entry.Bytes, r.entry.Key)}
 	}
 	if w := r.entry.want; len(w) > len(h.tokens) || !slices.Equal(w, h.tokens[:len(w)]) {
-		return damage{errors.New("other tokens than the index says")}
+		return damage{errors.New("its tokens differ from the index's")}
 	}
 	if err := src.fill(h.tensors, r.targets); err != nil {
 		return err
@@ -187,21 +188,21 @@ func readContent(ctx context.Context, f readFile, r reading) error {
 	return nil
 }
 
-// source reads a file from the beginning and sums what it reads, up to the checksum at the end.
+// source reads a file from the beginning up to the checksum, and sums what it reads.
 type source struct {
 	ctx      context.Context
 	f        io.Reader
 	buffer   []byte
-	from, to int   // buffer[from:to] is read and not yet taken
-	left     int64 // bytes before the checksum that are not read yet
+	from, to int   // buffer[from:to] is read and not yet used
+	left     int64 // unread bytes before the checksum
 	crc      uint32
 }
 
-// more reads on behind what is in the buffer, which has room. A file that ends early is damaged, as
-// is one that the disk cannot read.
+// more reads into the rest of the buffer, which must have room. A file that ends early, or that the
+// disk cannot read, is damaged.
 func (s *source) more() error {
 	if err := s.ctx.Err(); err != nil {
-		return err // not its cause, which may be the damage of another file
+		return err // not context.Cause, which may be the damage of another file
 	}
 	n := int(min(s.left, int64(len(s.buffer)-s.to)))
 	if n <= 0 {
@@ -243,8 +244,8 @@ func (s *source) header(size int64) (*header, error) {
 	return h, nil
 }
 
-// fill takes the tensors as they lie in the file into the targets of their names; what has no
-// target is only summed.
+// fill reads the tensors in file order into the targets with their names. A tensor without a target
+// is only summed.
 func (s *source) fill(tensors []layout, targets []Tensor) error {
 	found := 0
 	for _, t := range tensors {
@@ -255,7 +256,7 @@ func (s *source) fill(tensors []layout, targets []Tensor) error {
 			found++
 		}
 		if len(pieces) > t.pieces {
-			return damage{fmt.Errorf("tensor %q has %d pieces, %d are wanted", t.name, t.pieces,
+			return damage{fmt.Errorf("tensor %q has %d pieces, want %d", t.name, t.pieces,
 				len(pieces))}
 		}
 		for i := range t.pieces {
@@ -264,7 +265,7 @@ func (s *source) fill(tensors []layout, targets []Tensor) error {
 				piece = pieces[i]
 			}
 			if piece != nil && len(piece) != t.pieceBytes {
-				return damage{fmt.Errorf("tensor %q has pieces of %d bytes, %d are wanted", t.name,
+				return damage{fmt.Errorf("tensor %q has pieces of %d bytes, want %d", t.name,
 					t.pieceBytes, len(piece))}
 			}
 			if err := s.take(piece, t.pieceBytes); err != nil {
@@ -273,12 +274,12 @@ func (s *source) fill(tensors []layout, targets []Tensor) error {
 		}
 	}
 	if found != len(targets) {
-		return damage{fmt.Errorf("%d of %d tensors are there", found, len(targets))}
+		return damage{fmt.Errorf("the file has %d of %d tensors", found, len(targets))}
 	}
 	return nil
 }
 
-// take moves n bytes into piece, or over them if it is nil.
+// take copies n bytes to piece, or skips them if it is nil.
 func (s *source) take(piece []byte, n int) error {
 	for n > 0 {
 		if s.from == s.to {
@@ -297,11 +298,11 @@ func (s *source) take(piece []byte, n int) error {
 	return nil
 }
 
-// checksum reads the sum that the file ends with.
+// checksum reads the checksum at the end of the file.
 func (s *source) checksum() (uint32, error) {
 	var last [checksumBytes]byte
 	if s.from != s.to || s.left != 0 {
-		return 0, damage{errors.New("more bytes than tensors")}
+		return 0, damage{errors.New("bytes follow the last tensor")}
 	}
 	if _, err := io.ReadFull(s.f, last[:]); err != nil {
 		return 0, damage{err}
@@ -309,7 +310,7 @@ func (s *source) checksum() (uint32, error) {
 	return binary.LittleEndian.Uint32(last[:]), nil
 }
 
-// markLoading counts the files in or out of those that may not be evicted.
+// markLoading adds by to the number of Loads that read each file. Such a file is not evicted.
 func (s *Store) markLoading(files []reading, by int) {
 	s.loadMu.Lock()
 	defer s.loadMu.Unlock()

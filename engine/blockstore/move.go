@@ -1,16 +1,17 @@
 package blockstore
 
-// Moving a store to another folder. The entries go first, while the store is in use: by hard links
-// where both folders are on one disk, else by copies that are read back. Then, when nobody has the
-// store open, what has changed since, the pins and the index follow (Settle). From there on both
-// folders are whole, and whoever says which one counts may say the new one. Only then the old one
-// is emptied (Clear).
+// Moving a store to another folder. Copy transfers the entries while the store is in use: by hard
+// links within one disk, otherwise by copies that are read back. When nobody has the store open,
+// Settle transfers the changes since, the pins and the index. Both folders are then complete, and
+// the caller can switch to the new one in the settings. Only after that, Clear empties the old one.
 //
-// A mark in the new folder says how far this is. A process may die at any point:
+// A marker file in the new folder records the progress. A crash is safe at any point:
 //
-//   - The old folder is whole until Clear, and Clear takes no entry away that the new folder lacks.
-//   - A folder with a mark that does not say "whole" is an unfinished copy: Copy goes on with it, DiscardMove takes it away.
-//   - One with a mark that says so, once it is the folder that counts, has Clear still before it (FinishMove).
+//   - The old folder stays complete until Clear, which removes no entry that the new folder lacks.
+//   - A folder whose marker does not say "whole" is an unfinished copy. Copy continues it, and
+//     DiscardMove removes it.
+//   - A folder whose marker says "whole", and that the settings name, still needs Clear; see
+//     FinishMove.
 
 import (
 	"bytes"
@@ -30,45 +31,43 @@ import (
 
 const (
 	markName    = "moving.json"
-	copySuffix  = ".moving" // of files that are not whole yet
-	moveReserve = 1 << 20   // for folders and the mark
+	copySuffix  = ".moving" // of unfinished files
+	moveReserve = 1 << 20   // bytes for folders and the marker
 )
 
-// Errors of a move to ask for with errors.Is.
+// Errors of a move that callers can test for with errors.Is.
 var (
 	ErrInUse    = errors.New("blockstore: another program has the store open")
-	ErrOccupied = errors.New("blockstore: there is a store in that folder")
-	ErrNested   = errors.New("blockstore: one folder lies in the other")
+	ErrOccupied = errors.New("blockstore: the folder already has a store")
+	ErrNested   = errors.New("blockstore: one folder is inside the other")
 )
 
-// NoRoom is why a disk cannot take the store.
+// NoRoom is the error when the new disk is too small. Its fields are bytes.
 type NoRoom struct{ Need, Free int64 }
 
 func (e *NoRoom) Error() string {
-	return fmt.Sprintf("blockstore: %d bytes have to be copied, and the disk has %d for them",
+	return fmt.Sprintf("blockstore: the copy needs %d bytes, and the disk has %d available",
 		e.Need, e.Free)
 }
 
-// Move is one move. From and To are absolute; the rest may be left out.
+// Move moves a store from one folder to another. From and To are absolute paths and required.
 type Move struct {
-	From, To string
-	// MinFreeBytes of the new disk are left alone.
-	MinFreeBytes int64
-	// AlwaysCopy makes copies where links would do.
-	AlwaysCopy bool
-	// Found and Moved are told of entries that are in place already, and of those that have been
-	// put there.
+	From, To     string
+	MinFreeBytes int64 // reserve of free bytes on the new disk
+	AlwaysCopy   bool  // copy where hard links would work
+	// Found, if not nil, is called for each entry that is already in place, and Moved for each
+	// entry that Copy has transferred.
 	Found, Moved func(bytes int64)
 
-	disk disk // nil: the real one
+	disk disk // nil: osDisk
 }
 
-// mark is the file in the new folder.
+// mark is the content of the marker file in the new folder.
 type mark struct {
 	From  string `json:"from"`
 	Whole bool   `json:"whole"`
-	// IndexTime is when the old index was last changed, in nanoseconds since 1970: if it still is,
-	// nobody has used the old folder since.
+	// IndexTime is the old index's modification time at Settle, in nanoseconds since 1970. If it
+	// is unchanged, nobody has used the old folder since.
 	IndexTime int64 `json:"indexTime"`
 }
 
@@ -79,13 +78,13 @@ func (m *Move) files() disk {
 	return m.disk
 }
 
-// entryFile is an entry's file in some folder.
+// entryFile is the file of an entry.
 type entryFile struct {
 	rel  string // under the store's folder
 	size int64
 }
 
-// filesOf is the entries in a folder, and unfinished copies of some if partial is set.
+// filesOf returns the entries in a folder, with partial also unfinished copies.
 func filesOf(dir string, partial bool) ([]entryFile, error) {
 	var files []entryFile
 	err := filepath.WalkDir(filepath.Join(dir, blocksDir),
@@ -112,7 +111,7 @@ func filesOf(dir string, partial bool) ([]entryFile, error) {
 	return files, ignoreGone(err)
 }
 
-// Bytes is what the entries take.
+// Bytes returns the size of all entries to move.
 func (m *Move) Bytes() (total int64, err error) {
 	files, err := filesOf(m.From, false)
 	for _, f := range files {
@@ -121,8 +120,8 @@ func (m *Move) Bytes() (total int64, err error) {
 	return total, err
 }
 
-// Check tells whether the store can go there, and changes nothing. The error is one of those above,
-// or of the file system.
+// Check reports whether the store can move to the new folder. It changes nothing. The error wraps
+// ErrNested or ErrOccupied, is a *NoRoom, or comes from the file system.
 func (m *Move) Check() error {
 	from, to := realPath(m.From), realPath(m.To)
 	if from == to || within(from, to) || within(to, from) {
@@ -152,15 +151,15 @@ func (m *Move) Check() error {
 	return m.room(files)
 }
 
-// links tells whether both folders are on one disk. Not all of those can link: the first link will
-// tell.
+// links reports whether both folders are on one disk. A disk may still not support hard links; the
+// first one then fails.
 func (m *Move) links() bool {
 	var a, b unix.Stat_t
 	return !m.AlwaysCopy && unix.Stat(m.From, &a) == nil && unix.Stat(existing(m.To), &b) == nil &&
 		a.Dev == b.Dev
 }
 
-// room tells whether the disk can take copies of what it has not got yet.
+// room returns a *NoRoom if the new disk is too small for the files that it lacks.
 func (m *Move) room(files []entryFile) error {
 	need := int64(moveReserve)
 	if info, err := os.Stat(filepath.Join(m.From, indexName)); err == nil {
@@ -181,14 +180,14 @@ func (m *Move) room(files []entryFile) error {
 	return nil
 }
 
-// has tells whether the new folder has the entry: files get their names when they are whole.
+// has reports whether the new folder has the entry. Files get their names only when complete.
 func (m *Move) has(f entryFile) bool {
 	info, err := os.Lstat(filepath.Join(m.To, f.rel))
 	return err == nil && info.Mode().IsRegular() && info.Size() == f.size
 }
 
-// Copy puts into the new folder what it lacks. The store may be in use meanwhile: call Settle when
-// it is not. It ends soon after ctx.
+// Copy transfers the entries that the new folder lacks. The store may be in use meanwhile; call
+// Settle once it is not. Copy returns soon after ctx ends.
 func (m *Move) Copy(ctx context.Context) error {
 	if err := m.Check(); err != nil {
 		return err
@@ -213,7 +212,7 @@ func (m *Move) entries(ctx context.Context) error {
 			return err
 		}
 		if m.has(f) {
-			tell(m.Found, f.size)
+			notify(m.Found, f.size)
 			continue
 		}
 		from, to := filepath.Join(m.From, f.rel), filepath.Join(m.To, f.rel)
@@ -221,10 +220,10 @@ func (m *Move) entries(ctx context.Context) error {
 			return err
 		}
 		if links {
-			_ = os.Remove(to) // of another size: not the store's
+			_ = os.Remove(to) // a file of another size, which is not the store's
 			err := os.Link(from, to)
 			if err == nil {
-				tell(m.Moved, f.size)
+				notify(m.Moved, f.size)
 			}
 			if err == nil || errors.Is(err, fs.ErrNotExist) {
 				continue
@@ -235,23 +234,23 @@ func (m *Move) entries(ctx context.Context) error {
 			}
 		}
 		switch err := m.copyFile(ctx, from, to); {
-		case errors.Is(err, fs.ErrNotExist): // evicted meanwhile
+		case errors.Is(err, fs.ErrNotExist): // evicted since it was listed
 		case err != nil:
 			return err
 		default:
-			tell(m.Moved, f.size)
+			notify(m.Moved, f.size)
 		}
 	}
 	return nil
 }
 
-func tell(f func(int64), n int64) {
+func notify(f func(int64), n int64) {
 	if f != nil {
 		f(n)
 	}
 }
 
-// copyFile makes a copy, holds what the disk then has against the original, and gives it its name.
+// copyFile copies a file under a temporary name, reads the copy back to verify it, and renames it.
 func (m *Move) copyFile(ctx context.Context, from, to string) (err error) {
 	in, err := osDisk{}.Open(from)
 	if err != nil {
@@ -264,7 +263,8 @@ func (m *Move) copyFile(ctx context.Context, from, to string) (err error) {
 	}
 	out, err := m.files().Create(part)
 	if err != nil {
-		return fmt.Errorf("%v", err) // a missing folder is no entry that has gone
+		// Not wrapped: callers take fs.ErrNotExist for an evicted entry.
+		return fmt.Errorf("%v", err)
 	}
 	defer func() {
 		if err != nil {
@@ -272,7 +272,7 @@ func (m *Move) copyFile(ctx context.Context, from, to string) (err error) {
 		}
 	}()
 	sum := sha256.New()
-	_, err = io.Copy(io.MultiWriter(out, sum), &untilDone{ctx, in})
+	_, err = io.Copy(io.MultiWriter(out, sum), &contextReader{ctx, in})
 	if err == nil {
 		err = out.Sync()
 	}
@@ -285,39 +285,39 @@ func (m *Move) copyFile(ctx context.Context, from, to string) (err error) {
 	}
 	defer written.Close()
 	again := sha256.New()
-	if _, err = io.Copy(again, &untilDone{ctx, written}); err != nil {
+	if _, err = io.Copy(again, &contextReader{ctx, written}); err != nil {
 		return err
 	}
 	if !bytes.Equal(sum.Sum(nil), again.Sum(nil)) {
-		return fmt.Errorf("blockstore: %s: what the disk gives back is not what was written", part)
+		return fmt.Errorf("blockstore: verifying %s: the disk returns other bytes than were written", part)
 	}
 	if info, err := in.Stat(); err == nil {
-		// an index that is made again goes by it
+		// A rebuilt index derives recency from it.
 		_ = os.Chtimes(part, info.ModTime(), info.ModTime())
 	}
 	return m.files().Rename(part, to)
 }
 
-// untilDone reads until ctx ends.
-type untilDone struct {
+// contextReader reads until ctx ends.
+type contextReader struct {
 	ctx context.Context
 	r   io.Reader
 }
 
-func (u *untilDone) Read(p []byte) (int, error) {
+func (u *contextReader) Read(p []byte) (int, error) {
 	if err := u.ctx.Err(); err != nil {
 		return 0, err
 	}
 	return u.r.Read(p)
 }
 
-// Settle makes the new folder what the old one is now; nobody may open either meanwhile. ErrInUse:
-// somebody has the old one open.
+// Settle completes the new folder with the changes since Copy, the pins and the index. Nobody may
+// open either folder meanwhile. The error is ErrInUse if somebody has the old one open.
 func (m *Move) Settle(ctx context.Context) error {
 	if used, err := inUse(m.From); err != nil || used {
 		return errors.Join(err, choose(used, ErrInUse))
 	}
-	if err := m.Copy(ctx); err != nil { // it says too that this is not whole
+	if err := m.Copy(ctx); err != nil { // it also marks the new folder as not whole
 		return err
 	}
 	if err := m.removeStrays(); err != nil {
@@ -326,7 +326,7 @@ func (m *Move) Settle(ctx context.Context) error {
 	if err := m.pins(); err != nil {
 		return err
 	}
-	x, err := openIndex(m.From, false) // whatever its log has goes into the file
+	x, err := openIndex(m.From, false) // closing it checkpoints the write-ahead log
 	if err == nil {
 		err = x.close()
 	}
@@ -345,8 +345,8 @@ func (m *Move) Settle(ctx context.Context) error {
 	return m.write(mark{From: m.From, Whole: true, IndexTime: info.ModTime().UnixNano()})
 }
 
-// syncFolders makes the names last, before the old ones go. Not every file system can; that is no
-// error.
+// syncFolders makes the new names durable before Clear removes the old ones. Not every file system
+// can do that, so there is no error.
 func (m *Move) syncFolders() {
 	dirs, _ := filepath.Glob(filepath.Join(m.To, blocksDir, "[0-9a-f][0-9a-f]"))
 	for _, dir := range append(dirs, filepath.Join(m.To, blocksDir), filepath.Join(m.To, pinsDir),
@@ -365,8 +365,8 @@ func choose(is bool, err error) error {
 	return nil
 }
 
-// removeStrays takes away what the old folder has lost since it was copied: somebody may have
-// wanted it gone.
+// removeStrays removes entries that the old folder has lost since Copy: somebody may have removed
+// them on purpose.
 func (m *Move) removeStrays() error {
 	files, err := filesOf(m.To, true)
 	if err != nil {
@@ -384,7 +384,7 @@ func (m *Move) removeStrays() error {
 	return nil
 }
 
-// pins makes the new folder's pins those of the old one.
+// pins replaces the new folder's pins by those of the old one.
 func (m *Move) pins() error {
 	if err := os.RemoveAll(filepath.Join(m.To, pinsDir)); err != nil {
 		return err
@@ -408,19 +408,20 @@ func (m *Move) pins() error {
 	return nil
 }
 
-// Clear empties the old folder, of what the store has made there, when the new one counts. Entries
-// that only the old one has stay, with their index, if somebody has used it since Settle.
+// Clear removes the store's files from the old folder, once the settings name the new one. If
+// somebody has used the old folder since Settle, entries that the new folder lacks stay there, with
+// their index.
 func (m *Move) Clear() error {
 	known, err := readMark(m.To)
 	if err != nil || known == nil || !known.Whole {
-		return errors.Join(err, errors.New("blockstore: the move has not been settled"))
+		return errors.Join(err, errors.New("blockstore: the new folder is incomplete: call Settle before Clear"))
 	}
 	if used, err := inUse(m.From); err != nil || used {
 		return errors.Join(err, choose(used, ErrInUse))
 	}
 	if info, err := os.Stat(m.From); err != nil || !info.IsDir() {
 		if _, parent := os.Stat(filepath.Dir(m.From)); parent != nil {
-			return errors.Join(err, parent) // its disk may come back
+			return errors.Join(err, parent) // its disk may be mounted again
 		}
 		return m.unmark()
 	}
@@ -446,7 +447,7 @@ func (m *Move) unmark() error {
 	return ignoreGone(os.Remove(filepath.Join(m.To, markName)))
 }
 
-// clearEntries removes the entries that may go.
+// clearEntries removes the entries for which may returns true, and counts the others.
 func (m *Move) clearEntries(dir string, may func(entryFile) bool) (kept int, err error) {
 	files, err := filesOf(dir, true)
 	if err != nil {
@@ -462,12 +463,12 @@ func (m *Move) clearEntries(dir string, may func(entryFile) bool) (kept int, err
 	return kept, nil
 }
 
-// clearRest removes what is left of a store without entries, the index last, and the folder itself
-// if nothing of others is in it.
+// clearRest removes the other files of a store without entries, and the folder itself if it is then
+// empty.
 func clearRest(dir string) error {
 	subs, _ := filepath.Glob(filepath.Join(dir, blocksDir, "[0-9a-f][0-9a-f]"))
 	for _, sub := range append(subs, filepath.Join(dir, blocksDir)) {
-		_ = os.Remove(sub) // not if others have put something there
+		_ = os.Remove(sub) // fails if it holds files of others
 	}
 	for _, sub := range []string{pinsDir, tempDir} {
 		if err := os.RemoveAll(filepath.Join(dir, sub)); err != nil {
@@ -489,8 +490,8 @@ func clearRest(dir string) error {
 	return nil
 }
 
-// DiscardMove takes away what an unfinished move has put into the folder, which must not be the one
-// that counts. One without a mark is left as it is.
+// DiscardMove removes what an unfinished move has written to dir, which must not be the folder that
+// the settings name. It leaves a folder without a marker alone.
 func DiscardMove(dir string) error {
 	known, err := readMark(dir)
 	if err != nil || known == nil {
@@ -506,8 +507,8 @@ func DiscardMove(dir string) error {
 	return clearRest(dir)
 }
 
-// FinishMove does what is left of a move to dir, the folder that counts now. A copy that was never
-// whole becomes an ordinary folder, and what it was made from is left alone.
+// FinishMove completes a move to dir, the folder that the settings name. If the copy was never
+// whole, FinishMove only removes its marker, and the old folder stays.
 func FinishMove(dir string) error {
 	known, err := readMark(dir)
 	if err != nil || known == nil {
@@ -520,7 +521,7 @@ func FinishMove(dir string) error {
 	return m.Clear()
 }
 
-// readMark is the mark of a folder, nil if it has none.
+// readMark returns the marker of a folder; nil if it has none.
 func readMark(dir string) (*mark, error) {
 	b, err := os.ReadFile(filepath.Join(dir, markName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -531,12 +532,13 @@ func readMark(dir string) (*mark, error) {
 	}
 	var known mark
 	if err := json.Unmarshal(b, &known); err != nil || !filepath.IsAbs(known.From) {
-		return nil, fmt.Errorf("blockstore: %s is not the mark of a move: %w",
+		return nil, fmt.Errorf("blockstore: %s is not the marker file of a move: %w",
 			filepath.Join(dir, markName), err)
 	}
 	return &known, nil
 }
 
+// write replaces the marker file. It goes through disk, so that tests can make it fail.
 func (m *Move) write(k mark) error {
 	b, err := json.Marshal(k)
 	if err != nil {
@@ -554,7 +556,7 @@ func (m *Move) write(k mark) error {
 	return m.files().Rename(path+copySuffix, path)
 }
 
-// inUse tells whether a store that lives has the folder open.
+// inUse reports whether a store has the folder open, in any process.
 func inUse(dir string) (bool, error) {
 	locks, err := filepath.Glob(filepath.Join(dir, tempDir, "*.lock"))
 	s := &Store{dir: dir}
@@ -566,7 +568,7 @@ func inUse(dir string) (bool, error) {
 	return false, err
 }
 
-// existing is the folder, or the nearest one above it that there is.
+// existing returns dir, or its nearest parent that exists.
 func existing(dir string) string {
 	for {
 		if _, err := os.Stat(dir); err == nil || dir == filepath.Dir(dir) {
@@ -576,7 +578,7 @@ func existing(dir string) string {
 	}
 }
 
-// realPath is the path without links, as far as it exists.
+// realPath resolves the symbolic links of the existing part of the path.
 func realPath(path string) string {
 	there := existing(path)
 	if real, err := filepath.EvalSymlinks(there); err == nil {
@@ -585,7 +587,7 @@ func realPath(path string) string {
 	return filepath.Clean(path)
 }
 
-// within tells whether the path lies in the folder.
+// within reports whether path is dir or inside it.
 func within(dir, path string) bool {
 	rel, err := filepath.Rel(dir, path)
 	return err == nil && filepath.IsLocal(rel)

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// kept saves some conversations in the folder, pins one, and closes the store.
+// kept saves some conversations in the folder, pins one of them, and closes the store.
 func kept(t testing.TB, dir string, seeds ...int) {
 	t.Helper()
 	s := open(t, dir, options(t))
@@ -30,8 +30,8 @@ func kept(t testing.TB, dir string, seeds ...int) {
 	}
 }
 
-// expectKept opens the folder, which must be whole and have these conversations to the last token,
-// one of them pinned.
+// expectKept opens the folder and expects it to have all of these conversations, one of them
+// pinned.
 func expectKept(t testing.TB, dir string, seeds ...int) {
 	t.Helper()
 	if _, err := os.Stat(filepath.Join(dir, indexName)); err != nil {
@@ -71,8 +71,7 @@ func expectGone(t testing.TB, path string) {
 	}
 }
 
-// TestMove: what is kept is found in the new folder, which has all that belongs to it, and the old
-// one is gone but for what is others'.
+// TestMove: after a move the new folder has everything, and the old one only files of others.
 func TestMove(t *testing.T) {
 	for _, copies := range []bool{false, true} {
 		dir := t.TempDir()
@@ -91,7 +90,7 @@ func TestMove(t *testing.T) {
 		if err := m.Settle(t.Context()); !errors.Is(err, ErrInUse) {
 			t.Errorf("with the store open: %v, want %v", err, ErrInUse)
 		}
-		// What comes and goes meanwhile comes and goes in the new folder too.
+		// Entries that are added and removed meanwhile are added and removed in the new folder too.
 		tokens := killed(3)
 		save(t, s.Model(testModel), sequence(tokens, true, 256, 300, len(tokens)))
 		gone := sequence(numbers(7, 300), true)
@@ -125,7 +124,7 @@ func TestMove(t *testing.T) {
 	}
 }
 
-// TestMoveRefuses: what cannot be is refused before anything is written.
+// TestMoveRefuses: an impossible move is refused before anything is written.
 func TestMoveRefuses(t *testing.T) {
 	dir := t.TempDir()
 	from := filepath.Join(dir, "old")
@@ -160,7 +159,7 @@ func TestMoveRefuses(t *testing.T) {
 	}
 	expectGone(t, filepath.Join(dir, "new"))
 	expectGone(t, filepath.Join(other, markName))
-	// on one disk nothing is copied
+	// within one disk nothing is copied
 	m := Move{From: from, To: filepath.Join(dir, "new"), disk: full}
 	if err := m.Copy(t.Context()); err != nil {
 		t.Error(err)
@@ -169,8 +168,8 @@ func TestMoveRefuses(t *testing.T) {
 	expectKept(t, from, 1)
 }
 
-// TestMoveStops: one that is stopped, or fails, leaves the old folder as it was, goes on, and can
-// be taken back.
+// TestMoveStops: a move that is stopped or fails leaves the old folder unchanged, can be continued,
+// and can be discarded.
 func TestMoveStops(t *testing.T) {
 	dir := t.TempDir()
 	from, to := filepath.Join(dir, "old"), filepath.Join(dir, "new")
@@ -206,7 +205,7 @@ func TestMoveStops(t *testing.T) {
 			expectGone(t, to)
 		}
 	}
-	// Somebody who uses an unfinished copy all the same does not lose what was not copied.
+	// Using an unfinished copy loses nothing of what was not copied.
 	part := filepath.Join(dir, "part")
 	ctx, stop := context.WithCancel(t.Context())
 	if err := (&Move{From: from, To: part, Moved: func(int64) { stop() }}).Copy(ctx); !errors.Is(
@@ -227,7 +226,8 @@ func TestMoveStops(t *testing.T) {
 	expectGone(t, from)
 }
 
-// TestMoveUsedSince: an old folder that was used after Settle keeps what the new one lacks.
+// TestMoveUsedSince: an old folder that was used after Settle keeps the entries that the new one
+// lacks.
 func TestMoveUsedSince(t *testing.T) {
 	dir := t.TempDir()
 	m := &Move{From: filepath.Join(dir, "old"), To: filepath.Join(dir, "new")}
@@ -252,13 +252,13 @@ func TestMoveUsedSince(t *testing.T) {
 	expectKept(t, m.To, 1)
 }
 
-// moveSteps is after how many steps on the disk the child kills itself; 0: never.
+// moveSteps names the number of disk operations after which the child kills itself; 0: never.
 const moveSteps = "HEADROOM_BLOCKSTORE_MOVE_STEPS"
 
-// dyingDisk kills its process, as kill -9 does, before a step.
+// dyingDisk kills its process, like kill -9, before an operation.
 type dyingDisk struct {
 	osDisk
-	left *int // below 0: for ever
+	left *int // negative: never
 	done *int
 }
 
@@ -303,7 +303,7 @@ func (f dyingFile) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// TestMoveChild moves, as TestMoveKilled's child. A file names the folder that counts.
+// TestMoveChild is the child of TestMoveKilled. A file names the current folder.
 func TestMoveChild(t *testing.T) {
 	dir := os.Getenv(killDir)
 	steps, err := strconv.Atoi(os.Getenv(moveSteps))
@@ -330,19 +330,19 @@ func TestMoveChild(t *testing.T) {
 	}
 }
 
-// TestMoveKilled: wherever a move is killed, the folder that counts is whole, and the next start
-// ends with one folder that has everything.
+// TestMoveKilled: wherever a move is killed, the current folder is whole, and the next start ends
+// with one folder that has everything.
 func TestMoveKilled(t *testing.T) {
 	rounds := 12
 	if testing.Short() {
 		rounds = 4
 	}
 	committed := 0
-	steps := 0 // of a move that nobody kills
+	steps := 0 // of a complete move
 	for round := range rounds + 1 {
 		dir := t.TempDir()
 		kept(t, filepath.Join(dir, "old"), 1, 2)
-		at := (2*round - 1) * steps / (2 * rounds) // spread over all of them
+		at := (2*round - 1) * steps / (2 * rounds) // spread over all steps
 		child := exec.Command(os.Args[0], "-test.run=^TestMoveChild$")
 		child.Env = append(os.Environ(), killDir+"="+dir, moveSteps+"="+strconv.Itoa(at))
 		out, err := child.CombinedOutput()

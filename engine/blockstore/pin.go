@@ -1,9 +1,9 @@
 package blockstore
 
-// Pins. A pinned conversation has one marked entry, its end; the mark protects the entry, all it
-// stands behind, and the states on the way. When the conversation grows, the mark moves on to its
-// new end. A pin is a person's wish and not found in the entries, so each mark is an empty file too
-// (pins/key): it outlives the index.
+// Pins. A pinned conversation has one marked entry, its end. The mark protects that entry, all
+// entries before it, and the states on the path. When the conversation grows, the mark moves to its
+// new end. A pin is a person's wish that no entry records, so each mark is also an empty file
+// (pins/KEY), which survives the loss of the index.
 
 import (
 	"database/sql"
@@ -17,8 +17,8 @@ import (
 
 const pinsDir = "pins"
 
-// Pin protects a conversation from eviction, or ends that; keyPrefix as for Show. What it is
-// growing into stays pinned.
+// Pin protects a conversation from eviction, or ends the protection. keyPrefix is as for Show. A
+// pinned conversation stays pinned as it grows.
 func (s *Store) Pin(keyPrefix string, pinned bool) error {
 	return s.browseChange(func(tx *sql.Tx) error {
 		f, err := readForest(tx)
@@ -34,7 +34,7 @@ func (s *Store) Pin(keyPrefix string, pinned bool) error {
 			return err
 		}
 		for _, e := range f.conversation(end) {
-			// a mark may have stayed on an entry of its own before the end
+			// A mark may remain on an earlier entry that only this conversation has.
 			if e == end || e.leaf == end {
 				if _, err := tx.Exec("UPDATE entries SET pin = 0 WHERE key = ?",
 					e.key[:]); err != nil {
@@ -49,10 +49,10 @@ func (s *Store) Pin(keyPrefix string, pinned bool) error {
 // pinnedEnd is the marked entry of a pinned conversation.
 type pinnedEnd struct {
 	key Key
-	end int // position behind its last token
+	end int // position after its last token
 }
 
-// findPin is the deepest pinned end that the sequence goes on from, nil if there is none.
+// findPin returns the deepest pinned end that the sequence continues, or nil.
 func (w *saving) findPin(tx *sql.Tx) (*pinnedEnd, error) {
 	var found *pinnedEnd
 	err := scanRows(tx, `SELECT key, parent, position, tokens FROM entries JOIN models ON id = model
@@ -67,7 +67,7 @@ func (w *saving) findPin(tx *sql.Tx) (*pinnedEnd, error) {
 		tokens := fromOrdered(text)
 		e.end = position + len(tokens)
 		on := position >= 0 && e.end <= len(w.q.Tokens) && position/BlockTokens <= len(w.chain) &&
-			w.behind(w.chain, position/BlockTokens) == parent &&
+			w.indexParent(w.chain, position/BlockTokens) == parent &&
 			slices.Equal(w.q.Tokens[position:e.end], tokens)
 		if on && (found == nil || e.end > found.end) {
 			found = &e
@@ -77,12 +77,11 @@ func (w *saving) findPin(tx *sql.Tx) (*pinnedEnd, error) {
 	return found, err
 }
 
-// movePin moves the mark from the end that the sequence goes on from to the deepest entry that is
-// stored of it now.
+// movePin moves the mark from the pinned end to the sequence's deepest stored entry.
 func (w *saving) movePin() error {
 	return w.store.change(func(tx *sql.Tx) error {
 		var last Key
-		end := w.grows.end
+		end := w.pin.end
 		for k := range w.path {
 			var at int
 			err := tx.QueryRow("SELECT position + n FROM entries WHERE key = ? AND kind <> 3",
@@ -94,11 +93,11 @@ func (w *saving) movePin() error {
 				last, end = k, at
 			}
 		}
-		if end == w.grows.end {
+		if end == w.pin.end {
 			return nil
 		}
 		if _, err := tx.Exec("UPDATE entries SET pin = 0 WHERE key = ?",
-			w.grows.key[:]); err != nil {
+			w.pin.key[:]); err != nil {
 			return err
 		}
 		if _, err := tx.Exec("UPDATE entries SET pin = 1 WHERE key = ?", last[:]); err != nil {
@@ -108,15 +107,14 @@ func (w *saving) movePin() error {
 	})
 }
 
-// repin works out anew what the marks protect, and makes their files.
+// repin recomputes which entries the marks protect, and writes the marks' files.
 func (s *Store) repin(tx *sql.Tx) error {
-	if _,
-		err :=
-		tx.Exec("UPDATE entries SET pinned = 0 WHERE pinned = 1 AND status = 1"); err != nil {
+	_, err := tx.Exec("UPDATE entries SET pinned = 0 WHERE pinned = 1 AND status = 1")
+	if err != nil {
 		return err
 	}
 	marks := map[Key]bool{}
-	err := scanRows(tx, "SELECT key FROM entries WHERE pin = 1", func(rows *sql.Rows) error {
+	err = scanRows(tx, "SELECT key FROM entries WHERE pin = 1", func(rows *sql.Rows) error {
 		var k Key
 		err := rows.Scan(keyColumn{&k})
 		marks[k] = true
@@ -137,7 +135,7 @@ func (s *Store) repin(tx *sql.Tx) error {
 			}
 			for _, e := range f.conversation(e) {
 				if e.kind == kindTail && e.key != k {
-					continue // its tokens stand in the end
+					continue // the end has its tokens
 				}
 				if _, err := tx.Exec("UPDATE entries SET pinned = 1 WHERE key = ?",
 					e.key[:]); err != nil {
@@ -149,8 +147,8 @@ func (s *Store) repin(tx *sql.Tx) error {
 	return s.writePins(tx, marks)
 }
 
-// writePins makes a file for each mark, and removes others, unless the index may not know all files
-// yet.
+// writePins creates a file for each mark. It removes the files of other marks, unless the index is
+// still incomplete.
 func (s *Store) writePins(tx *sql.Tx, marks map[Key]bool) error {
 	there, err := s.readPins()
 	if err != nil {
@@ -165,7 +163,7 @@ func (s *Store) writePins(tx *sql.Tx, marks map[Key]bool) error {
 		}
 		f, err := s.o.disk.Create(filepath.Join(s.dir, pinsDir, k.String()))
 		if err != nil {
-			return fmt.Errorf("blockstore: keep a pin: %w", err)
+			return fmt.Errorf("blockstore: writing a pin: %w", err)
 		}
 		if err := f.Close(); err != nil {
 			return err
@@ -186,7 +184,7 @@ func (s *Store) writePins(tx *sql.Tx, marks map[Key]bool) error {
 	return nil
 }
 
-// readPins is the marks that have a file.
+// readPins returns the marks that have a file.
 func (s *Store) readPins() (map[Key]bool, error) {
 	entries, err := os.ReadDir(filepath.Join(s.dir, pinsDir))
 	pins := map[Key]bool{}
@@ -198,7 +196,7 @@ func (s *Store) readPins() (map[Key]bool, error) {
 	return pins, ignoreGone(err)
 }
 
-// restorePins puts the marks that have a file into an index that was made from the files.
+// restorePins marks the pinned entries in an index that was rebuilt from the files.
 func (s *Store) restorePins(tx *sql.Tx) error {
 	pins, err := s.readPins()
 	if err != nil || len(pins) == 0 {

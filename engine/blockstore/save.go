@@ -1,8 +1,7 @@
 package blockstore
 
-// The writer: one goroutine that takes sequences from a bounded queue and writes those of their
-// entries that are not stored yet, parents before children, so that what a crash or a spent budget
-// leaves behind is whole from the front.
+// The writer: one goroutine that takes sequences from a bounded queue and writes the entries that
+// are not stored yet, parents before children. A crash or a spent budget thus leaves a prefix.
 
 import (
 	"database/sql"
@@ -12,8 +11,8 @@ import (
 	"unicode/utf8"
 )
 
-// Tensor is named bytes in pieces of one length, in a file U8 [len(Pieces), len(Pieces[0])]. When
-// loading, a nil piece is skipped, as are pieces that the file has beyond len(Pieces).
+// Tensor is a named tensor in pieces of equal length; in the file it is U8 [len(Pieces),
+// len(Pieces[0])]. Load skips a piece that is nil, and pieces of the file beyond len(Pieces).
 type Tensor struct {
 	Name   string
 	Pieces [][]byte
@@ -25,33 +24,33 @@ type State struct {
 	Tensors  []Tensor
 }
 
-// Sequence is what Save takes. Tokens, pieces and states must stay as they are until Done.
+// Sequence is a sequence to save. Tokens, pieces and states must not change until Done.
 type Sequence struct {
 	Tokens []int32
-	// KV is the pieces that hold positions [from, to), from a multiple of BlockTokens and to at
-	// most BlockTokens behind it. It is called on the writer's goroutine, only for what is not
-	// stored yet.
+	// KV returns the pieces with the keys and values of positions [from, to). from is a multiple
+	// of BlockTokens and to-from at most BlockTokens. The writer's goroutine calls it, only for
+	// blocks that are not stored yet.
 	KV     func(from, to int) []Tensor
 	States []State // positions ascending, above 0
-	Tail   bool    // also what lies behind the last full block
-	// it went on from a stored or remembered prefix, so it is likely to be read again
-	Reused bool
+	Tail   bool    // also save the tokens after the last full block
+	Reused bool    // it resumed a cached prefix, so it is likely to be read again
 
-	Title           string  // for people
-	SecondsPerToken float64 // what computing it cost
+	Title           string  // shown to people
+	SecondsPerToken float64 // computing time
 
-	// nil, or asked before each file, on the writer's goroutine: true ends the work on this
-	// sequence with ErrClosed
+	// Stop may be nil. The writer's goroutine calls it before each file; true ends the save with
+	// ErrClosed.
 	Stop func() bool
-	Done func(Saved) // nil, or called exactly once if Save said true, on the writer's goroutine
+	// Done may be nil. The writer's goroutine calls it exactly once if Save returned true.
+	Done func(Saved)
 }
 
-// Saved is what Save came to.
+// Saved is the result of a save.
 type Saved struct {
-	Blocks, States int   // written now; a tail counts as a block
+	Blocks, States int   // written by this save; a tail counts as a block
 	Bytes          int64 // of their files
-	// Err is why some are missing, nil if none is: wraps ErrBudget where a limit forbade them,
-	// ErrClosed where the store was closed before.
+	// Err is nil if all entries are stored. It wraps ErrBudget if a limit forbade some of them,
+	// and ErrClosed if the store was closed or Stop ended the save.
 	Err error
 }
 
@@ -60,8 +59,8 @@ type job struct {
 	q    Sequence
 }
 
-// Save queues a sequence to be written. It never waits: false means that the queue is full or the
-// store closed, the sequence was dropped and counted, and Done will not be called.
+// Save queues a sequence for the writer and never waits. It returns false if the queue is full or
+// the store closed: the sequence is dropped and counted, and Done is not called.
 func (v *View) Save(q Sequence) bool {
 	s := v.store
 	s.queueMu.Lock()
@@ -77,7 +76,7 @@ func (v *View) Save(q Sequence) bool {
 	return false
 }
 
-// write is the writer's goroutine.
+// write is the writer's loop.
 func (s *Store) write() {
 	defer close(s.written)
 	for open := true; open; {
@@ -96,13 +95,13 @@ func (s *Store) write() {
 	}
 }
 
-// saving is one sequence on its way to disk.
+// saving is the save of one sequence.
 type saving struct {
 	*View
 	q      *Sequence
 	chain  []Key
-	path   map[Key]bool // the sequence's own entries: not evicted for each other
-	grows  *pinnedEnd   // the pinned conversation that it goes on, nil if none
+	path   map[Key]bool // the sequence's own entries, which are not evicted for each other
+	pin    *pinnedEnd   // end of the pinned conversation that it continues; nil if none
 	result Saved
 }
 
@@ -129,13 +128,13 @@ func (w *saving) run() error {
 		return err
 	}
 	err := w.entries()
-	if w.grows != nil {
+	if w.pin != nil {
 		err = errors.Join(err, w.movePin())
 	}
 	return err
 }
 
-// entries writes what is not stored, up to the first that cannot be.
+// entries writes the entries that are not stored, and stops at the first error.
 func (w *saving) entries() error {
 	states := w.q.States
 	for i := 0; i*BlockTokens < len(w.q.Tokens); i++ {
@@ -158,25 +157,21 @@ func (q *Sequence) check() error {
 	last := 0
 	for _, s := range q.States {
 		if s.Position <= last || s.Position > len(q.Tokens) {
-			return fmt.Errorf(
-				"blockstore: a state at position %d behind one at %d of %d tokens: give them "+
-					"ascending, within the tokens",
-				s.Position, last, len(q.Tokens))
+			return fmt.Errorf("blockstore: state at position %d after one at %d, in %d tokens: "+
+				"positions must ascend within the tokens", s.Position, last, len(q.Tokens))
 		}
 		last = s.Position
 	}
-	if len(q.Tokens) >= BlockTokens && q.KV == nil || q.Tail && len(q.Tokens)%BlockTokens > 0 &&
-		q.KV == nil {
-		return errors.New(
-			"blockstore: a sequence without KV: set it to a function that returns the pieces of " +
-				"a " +
-				"block")
+	hasBlock := len(q.Tokens) >= BlockTokens || q.Tail && len(q.Tokens)%BlockTokens > 0
+	if hasBlock && q.KV == nil {
+		return errors.New("blockstore: Sequence.KV is nil: set it to a function that returns the " +
+			"pieces of a block")
 	}
 	return nil
 }
 
-// begin waits until the folder's files are known, marks what is stored of the sequence as used, and
-// looks whether it is pinned.
+// begin waits until the index is complete, marks the sequence's stored blocks as used, and finds
+// the pinned conversation that it continues.
 func (w *saving) begin() error {
 	s := w.store
 	if err := s.waitAdopted(); err != nil {
@@ -191,12 +186,12 @@ func (w *saving) begin() error {
 		if err != nil {
 			return err
 		}
-		w.grows, err = w.findPin(tx)
+		w.pin, err = w.findPin(tx)
 		return err
 	})
 }
 
-// block writes block i, or the tail, whose last position is before to.
+// block writes the block or tail with positions [i*BlockTokens, to).
 func (w *saving) block(i, to int) error {
 	from, kind := i*BlockTokens, kindBlock
 	if to-from < BlockTokens {
@@ -223,13 +218,14 @@ func (w *saving) block(i, to int) error {
 	return err
 }
 
-// covered says whether a block is stored, or a tail or something longer that begins with it.
+// covered reports whether the block is stored; for a tail, whether any entry begins with its
+// tokens.
 func (w *saving) covered(x *index, h *header) (bool, error) {
 	if h.kind == kindBlock {
 		_, ok, err := x.find.byKey(h.key())
 		return ok, err
 	}
-	_, n, err := x.find.closest(w.behind(w.chain, h.position/BlockTokens), h.tokens)
+	_, n, err := x.find.closest(w.indexParent(w.chain, h.position/BlockTokens), h.tokens)
 	return n == len(h.tokens), err
 }
 
@@ -265,7 +261,7 @@ func (w *saving) header(k kind, from, to int) *header {
 	return h
 }
 
-// cutTitle makes a title short and valid.
+// cutTitle returns the title as valid UTF-8 of at most maxTitleBytes.
 func cutTitle(title string) string {
 	title = strings.ToValidUTF8(title, "\uFFFD")
 	if len(title) <= maxTitleBytes {

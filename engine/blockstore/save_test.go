@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Save never waits: while the writer is busy, what fits into the queue waits and the rest is
+// Save never waits: while the writer is busy, sequences fill the queue, and further ones are
 // dropped.
 func TestSaveNeverWaits(t *testing.T) {
 	o := options(t)
@@ -44,13 +44,13 @@ func TestSaveNeverWaits(t *testing.T) {
 		t.Errorf("found what is not written yet: %+v", p)
 	}
 	close(release)
-	done.Wait() // and not once more: Done would panic
+	done.Wait() // a second call of Done would panic
 	if st := s.Stats(); st.Dropped != 2 || st.Entries != 3 {
 		t.Errorf("stats %+v", st)
 	}
 }
 
-// Close answers all that was queued: what it has time for is written.
+// Close calls Done for every queued sequence, and saves those that CloseTimeout allows.
 func TestClose(t *testing.T) {
 	for _, hurry := range []bool{false, true} {
 		dir := t.TempDir()
@@ -116,27 +116,23 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// What Save cannot store is said, and nothing of it is stored.
+// An invalid sequence is reported, and nothing of it is stored.
 func TestSaveRefuses(t *testing.T) {
 	tokens := numbers(1, 300)
 	for want, change := range map[string]func(q *Sequence){
-		"ascending": func(
-			q *Sequence) {
+		"must ascend": func(q *Sequence) {
 			q.States = []State{stateAt(tokens, 200), stateAt(tokens, 100)}
 		},
 		"within the tokens": func(q *Sequence) { q.States = []State{{Position: 301}} },
 		"at position 0":     func(q *Sequence) { q.States = []State{{Position: 0}} },
-		"without KV":        func(q *Sequence) { q.KV = nil },
-		"must be equal": func(
-			q *Sequence) {
+		"KV is nil":         func(q *Sequence) { q.KV = nil },
+		"the length of piece 0": func(q *Sequence) {
 			q.KV = func(int, int) []Tensor { return []Tensor{{"k", [][]byte{{1}, {1, 2}}}} }
 		},
-		"at least one": func(
-			q *Sequence) {
+		"at least one": func(q *Sequence) {
 			q.KV = func(int, int) []Tensor { return []Tensor{{Name: "k"}} }
 		},
-		"is taken": func(
-			q *Sequence) {
+		"is reserved": func(q *Sequence) {
 			q.KV = func(int, int) []Tensor { return []Tensor{{"tokens", [][]byte{{1}}}} }
 		},
 	} {
@@ -151,7 +147,7 @@ func TestSaveRefuses(t *testing.T) {
 	}
 }
 
-// KV is asked only for what is not stored yet.
+// KV is called only for blocks that are not stored yet.
 func TestSaveAsksForNewBlocksOnly(t *testing.T) {
 	s := open(t, t.TempDir(), options(t))
 	v := s.Model(testModel)

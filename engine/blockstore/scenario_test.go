@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// tree is conversations that share beginnings at random places: number i goes on from number i/2.
+// tree returns conversations that fork at random places: number i continues number i/2.
 func tree(n int, random *rand.Rand) [][]int32 {
 	all := [][]int32{numbers(0, 900)}
 	for i := 1; i < n; i++ {
@@ -21,7 +21,7 @@ func tree(n int, random *rand.Rand) [][]int32 {
 	return all
 }
 
-// player does random things to a store, and compares every byte that it gets.
+// player performs random operations on a store, and compares every byte that it loads.
 type player struct {
 	t      *testing.T
 	random *rand.Rand
@@ -30,7 +30,7 @@ type player struct {
 	v      *View
 	o      Options
 	dir    string
-	last   string // what it did
+	last   string // its last operation
 }
 
 func (p *player) open() {
@@ -47,7 +47,7 @@ func (p *player) close() {
 	}
 }
 
-// step does one thing. The dangerous ones take what other stores may be reading or counting on.
+// step performs one operation. Dangerous ones remove files that other stores may be using.
 func (p *player) step(dangerous bool) {
 	tokens := p.all[p.random.IntN(len(p.all))]
 	n := 1 + p.random.IntN(len(tokens))
@@ -104,7 +104,7 @@ func (p *player) step(dangerous bool) {
 	}
 }
 
-// harm damages the folder, then reads what was damaged.
+// harm damages the folder, then reads the damaged entry.
 func (p *player) harm(op int) {
 	files := entryFiles(p.t, p.dir)
 	if op == 25 {
@@ -158,8 +158,8 @@ func smallCap(t testing.TB) Options {
 	return o
 }
 
-// Two stores of one folder take turns at anything, damage included; after every step index and
-// folder agree.
+// Two stores of one folder take turns at random operations, damage included. After every step,
+// index and folder agree.
 func TestScenario(t *testing.T) {
 	seeds := uint64(4)
 	if testing.Short() {
@@ -186,7 +186,7 @@ func TestScenario(t *testing.T) {
 	}
 }
 
-// Two stores of one folder at the same time.
+// Two stores use one folder concurrently.
 func TestTwoStores(t *testing.T) {
 	dir, all := t.TempDir(), tree(12, rand.New(rand.NewPCG(7, 7)))
 	var wait sync.WaitGroup

@@ -1,7 +1,7 @@
 package blockstore
 
-// What the store counts. Counters and hits are gathered in memory and written to the index by the
-// writer, so that Find and Load never wait for a transaction, and another process sees them too.
+// Counters. Find and Load collect counts and hits in memory, and the writer writes them to the
+// index, so that Find and Load never wait for a transaction and other processes see the counts too.
 
 import (
 	"database/sql"
@@ -11,32 +11,31 @@ import (
 	"time"
 )
 
-// Stats is the store's state: of the folder, not of this process alone.
+// Stats is the state of the folder, over all processes that use it.
 type Stats struct {
-	Bytes, MaxBytes int64 // of all entries' files, and their cap; below 0: none
+	Bytes, MaxBytes int64 // of all entries' files, and their cap; negative: no cap
 	Entries         int64
-	FreeBytes       int64     // of the disk
-	MinFreeBytes    int64     // the reserve; below 0: none
-	TodayBytes      int64     // written today
-	DailyWriteBytes int64     // the day's budget; below 0: no limit
-	WrittenBytes    int64     // written since ever
-	WrittenSince    time.Time // when ever began: the index was made; zero: unknown
-	// Loads that succeeded; Finds that found nothing beyond what the caller had
-	Hits, Misses int64
-	SecondsSaved float64
-	Dropped      int64 // sequences that found the queue full
-	Skipped      int64 // sequences that a limit cut short
-	// files removed because their content was wrong, or missing behind their row
-	Damaged         int64
-	Foreign         int64 // files removed because they were no entries of this version
-	Evicted         int64
-	SaveErrors      int64
-	LastSaveError   string // "" if there was none
-	QueuedSequences int    // of this process, waiting to be saved
-	BytesByModel    map[string]int64
+	FreeBytes       int64            // of the disk
+	MinFreeBytes    int64            // reserve of free disk; negative: none
+	TodayBytes      int64            // written today
+	DailyWriteBytes int64            // daily limit; negative: none
+	WrittenBytes    int64            // written since WrittenSince
+	WrittenSince    time.Time        // creation of the index; zero: unknown
+	Hits            int64            // successful Loads
+	Misses          int64            // Finds that added nothing to the caller's tokens
+	SecondsSaved    float64          // computing time that hits saved
+	Dropped         int64            // sequences dropped because the queue was full
+	Skipped         int64            // sequences that a limit cut short
+	Damaged         int64            // entries removed because their file was damaged or missing
+	Foreign         int64            // files removed because they are no entries of this version
+	Evicted         int64            // entries
+	SaveErrors      int64            // sequences
+	LastSaveError   string           // "" if there was none
+	QueuedSequences int              // waiting to be saved, in this process
+	BytesByModel    map[string]int64 // by fingerprint
 }
 
-// touched is a Load to be written down.
+// touched is a Load that the index does not record yet.
 type touched struct {
 	keys    []Key
 	deepest Key
@@ -44,16 +43,16 @@ type touched struct {
 	at      time.Time
 }
 
-// pending is what the writer has yet to write down.
+// pending holds what flush has yet to write to the index.
 type pending struct {
-	// held while they are written down: who waits for it sees the index with all of them
+	// writing is held by flush. Whoever gets it afterwards sees an index with all counts.
 	writing sync.Mutex
 
 	mu       sync.Mutex
 	counts   map[string]float64
 	lastSave string
 	touches  []touched
-	noted    map[string]bool // kinds of error that are in the log
+	noted    map[string]bool // kinds of error that were logged
 }
 
 // count adds n to a counter.
@@ -63,7 +62,7 @@ func (s *Store) count(name string, n float64) {
 	s.pending.mu.Unlock()
 }
 
-// note logs an error, the first of its kind as a warning.
+// note logs the first error of a kind as a warning, and drops later ones.
 func (s *Store) note(kind string, err error) {
 	if errors.Is(err, ErrClosed) {
 		return
@@ -76,12 +75,12 @@ func (s *Store) note(kind string, err error) {
 	s.pending.noted[kind] = true
 	s.pending.mu.Unlock()
 	if first {
-		s.o.Log.Warn("block cache: "+kind+" (further ones are counted, not logged)", "dir", s.dir,
+		s.o.Log.Warn("prefix cache on disk: "+kind+" (further errors of this kind are not logged)", "dir", s.dir,
 			"error", err)
 	}
 }
 
-// saveFailed counts and logs an entry that could not be written.
+// saveFailed counts and logs a sequence that could not be saved.
 func (s *Store) saveFailed(err error) {
 	s.count("save errors", 1)
 	s.pending.mu.Lock()
@@ -90,7 +89,7 @@ func (s *Store) saveFailed(err error) {
 	s.note("save", err)
 }
 
-// touchLater leaves a Load to the writer.
+// touchLater has the writer record a Load.
 func (s *Store) touchLater(t touched) {
 	s.count("hits", 1)
 	s.count("seconds saved", t.seconds)
@@ -103,7 +102,7 @@ func (s *Store) touchLater(t touched) {
 	}
 }
 
-// flush writes down what is pending. What cannot be written waits for the next time.
+// flush writes pending counts and touches to the index. If that fails, they stay pending.
 func (s *Store) flush() {
 	p := &s.pending
 	p.writing.Lock()
@@ -117,11 +116,9 @@ func (s *Store) flush() {
 	}
 	err := s.change(func(tx *sql.Tx) error {
 		for name, n := range counts {
-			if _,
-				err :=
-				tx.Exec(
-					"INSERT INTO counts (name, n) VALUES (?, ?) ON CONFLICT DO UPDATE SET n = n + "+
-						"excluded.n", name, n); err != nil {
+			_, err := tx.Exec(`INSERT INTO counts (name, n) VALUES (?, ?)
+				ON CONFLICT DO UPDATE SET n = n + excluded.n`, name, n)
+			if err != nil {
 				return err
 			}
 		}
@@ -149,7 +146,7 @@ func (s *Store) flush() {
 	if p.lastSave == "" {
 		p.lastSave = lastSave
 	}
-	const most = 1000 // Loads remembered while the index cannot be written
+	const most = 1000 // touches that stay pending
 	if p.touches = append(touches, p.touches...); len(p.touches) > most {
 		p.touches = p.touches[len(p.touches)-most:]
 	}
@@ -162,7 +159,7 @@ func (t touched) write(tx *sql.Tx) error {
 		return err
 	}
 	for i := len(t.keys) - 1; i >= 0; i-- {
-		var used int64 // the first touch goes up to the chain's beginning; what it passed is done
+		var used int64 // equals clock if the touch of a later entry has passed this one
 		if err := tx.QueryRow("SELECT coalesce(max(used), ?) FROM entries WHERE key = ?", clock,
 			t.keys[i][:]).Scan(&used); err != nil {
 			return err
@@ -179,7 +176,7 @@ func (t touched) write(tx *sql.Tx) error {
 	return err
 }
 
-// Stats reads the store's state. Figures that cannot be read are 0.
+// Stats returns the store's state. Values that cannot be read are 0.
 func (s *Store) Stats() Stats {
 	s.flush()
 	limits := s.limits.Load()
@@ -230,15 +227,14 @@ func (s *Store) readStats(x *index, st *Stats) error {
 	if since := int64(counts[sinceCount]); since > 0 {
 		st.WrittenSince = time.Unix(since, 0)
 	}
-	return scanRows(x.db,
-		"SELECT fingerprint, sum(bytes) FROM entries JOIN models ON id = model GROUP BY "+
-			"fingerprint", func(rows *sql.Rows) error {
-			var fingerprint string
-			var bytes int64
-			err := rows.Scan(&fingerprint, &bytes)
-			st.BytesByModel[fingerprint] += bytes
-			return err
-		})
+	return scanRows(x.db, `SELECT fingerprint, sum(bytes) FROM entries JOIN models ON id = model
+		GROUP BY fingerprint`, func(rows *sql.Rows) error {
+		var fingerprint string
+		var bytes int64
+		err := rows.Scan(&fingerprint, &bytes)
+		st.BytesByModel[fingerprint] += bytes
+		return err
+	})
 }
 
 // querier is a database or a transaction.

@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// TestStop: a caller who needs its memory back ends a save between two files; what was written
-// stays whole.
+// TestStop: Stop ends a save between two files, and the written entries stay valid.
 func TestStop(t *testing.T) {
 	s := open(t, t.TempDir(), options(t))
 	v := s.Model(Model{Fingerprint: "f", Format: "q"})

@@ -12,23 +12,25 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/gofrs/flock"
 )
 
-// Options of a store. The zero value works. The first three are limits, which SetLimits can change.
+// Options of a store. The zero value is ready to use. SetLimits changes the first three.
 type Options struct {
-	MaxBytes        int64 // cap on the sum of all entries' files; 0: 20 GB; below 0: none
-	MinFreeBytes    int64 // free disk never to go below; 0: 10 GB; below 0: none
-	DailyWriteBytes int64 // written per calendar day; 0: 40 GB; below 0: no limit
+	MaxBytes        int64 // cap on the sum of all entries' files; 0: 20 GB; negative: no cap
+	MinFreeBytes    int64 // reserve of free disk; 0: 10 GB; negative: none
+	DailyWriteBytes int64 // bytes written per calendar day; 0: 40 GB; negative: no limit
 
 	QueueSequences int           // sequences that may wait to be saved; 0: 16
 	Readers        int           // files that one Load reads at once; 0: 4
-	CloseTimeout   time.Duration // how long Close waits for what is queued; 0: 10 s
+	CloseTimeout   time.Duration // how long Close waits for queued sequences; 0: 10 s
 	Log            *slog.Logger  // nil: slog.Default
-	// the folder is another's (a command beside a running server): opening evicts nothing to reach
-	// MaxBytes
+	// Visit is for a command that opens the folder of a running server: the store then evicts
+	// nothing to reach MaxBytes.
 	Visit bool
 
-	disk disk             // nil: the real one
+	disk disk             // nil: osDisk
 	now  func() time.Time // nil: time.Now
 }
 
@@ -54,48 +56,47 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Errors to ask for with errors.Is.
+// Errors that callers can test for with errors.Is.
 var (
 	ErrDamaged = errors.New("blockstore: an entry is damaged or gone")
-	ErrBudget  = errors.New("blockstore: not written to stay within a limit")
+	ErrBudget  = errors.New("blockstore: a limit forbids the write")
 	ErrClosed  = errors.New("blockstore: the store is closed")
 )
 
-// Store is one folder of entries. Its methods may be called from several goroutines, and other
-// processes may open the same folder.
+// Store is an open folder of entries. Its methods are safe for concurrent use, and other processes
+// may open the same folder.
 type Store struct {
 	dir    string
-	o      Options                // but for the limits
+	o      Options                // limits has the current limits
 	limits atomic.Pointer[Limits] // never nil
 
-	ctx      context.Context // ends when Close gives up waiting: nothing new is begun
+	ctx      context.Context // ends when Close stops waiting; no new work starts then
 	cancel   context.CancelFunc
-	written  chan struct{}  // closed when the writer has ended
-	swept    sync.WaitGroup // the sweeps
-	sweeping atomic.Bool    // one that a missing file began
+	written  chan struct{}  // closed when the writer returns
+	swept    sync.WaitGroup // running sweeps
+	sweeping atomic.Bool    // a sweep by sweepAgain is running
 
-	// held for reading while the index is used, for writing while it is exchanged
-	indexMu sync.RWMutex
-	index   *index      // nil: could not be opened again; the next use tries
-	broken  atomic.Bool // the index said that it is damaged
-	writeMu sync.Mutex  // one writing transaction at a time: SQLite waits by sleeping
+	indexMu sync.RWMutex // locked for reading to use the index, for writing to replace it
+	index   *index       // nil: reopening failed; the next use tries again
+	broken  atomic.Bool  // a query found the index damaged
+	writeMu sync.Mutex   // one writing transaction at a time, because SQLite waits by sleeping
 
-	owner string   // names this store's temporary files and rows that it is writing
-	lock  *os.File // held while this store lives
+	owner string       // names this store's lock, temporary files and unfinished rows
+	lock  *flock.Flock // held while the store is open
 	temps atomic.Int64
 
 	queueMu sync.Mutex // guards closed and sends into queue
 	closed  bool
 	queue   chan job
-	wake    chan struct{} // touches wait
+	wake    chan struct{} // tells the writer that touches are pending
 	pending pending
 
 	loadMu  sync.Mutex
-	loading map[Key]int // entries that Loads are reading now: not to be evicted
+	loading map[Key]int // number of Loads that read an entry now; it is not evicted
 }
 
-// Open opens the store in dir, which is made if need be. An index that is damaged is made again
-// from the files, in the background, where leftovers of processes that died are removed too.
+// Open opens the store in dir and creates the folder if necessary. In the background it rebuilds a
+// damaged index from the files and removes leftovers of crashed processes.
 func Open(dir string, o Options) (*Store, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -118,11 +119,12 @@ func Open(dir string, o Options) (*Store, error) {
 	return s, nil
 }
 
-// Model is what entries belong to. Entries of another fingerprint or format are never found.
+// Model identifies what entries belong to. Find never returns entries of another fingerprint or
+// format.
 type Model struct {
-	Fingerprint string // of the weights and whatever else keys and values depend on
+	Fingerprint string // of the weights and everything else that keys and values depend on
 	Format      string // of the cache's bytes
-	Name        string // for people; in no key
+	Name        string // shown to people; not part of any key
 }
 
 // View is the store as one model sees it.
@@ -132,13 +134,13 @@ type View struct {
 	keys  keys
 }
 
-// Model is the view of one model.
+// Model returns the view of one model.
 func (s *Store) Model(m Model) *View {
 	return &View{store: s, model: m, keys: newKeys(m.Fingerprint, m.Format)}
 }
 
-// Close waits for queued saves, at most CloseTimeout; what did not get its turn is answered with
-// ErrClosed. Then it removes the store's own temporary files. A second Close does nothing.
+// Close waits for queued saves, for at most CloseTimeout; the others get ErrClosed. Then it removes
+// the store's own temporary files. A second Close does nothing.
 func (s *Store) Close() error {
 	s.queueMu.Lock()
 	if s.closed {
@@ -151,8 +153,8 @@ func (s *Store) Close() error {
 	timer := time.AfterFunc(s.o.CloseTimeout, s.cancel)
 	<-s.written
 	timer.Stop()
-	s.cancel() // a sweep goes on at the next opening
-	// whoever was opening the index has begun his sweep by now, and nobody will begin another
+	s.cancel() // the next opening continues an interrupted sweep
+	// Once this lock was held, a concurrent reopen has started its sweep and no other can start.
 	s.indexMu.Lock()
 	s.indexMu.Unlock()
 	s.swept.Wait()
@@ -172,13 +174,13 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// reopen opens the index, and makes the folders, when there is none, or when the one that is open
-// is damaged or no longer in its place; old is the one that the caller saw.
+// reopen opens the index and creates the folders, if there is no open index, or if the open one is
+// damaged or was replaced. old is the index that the caller saw.
 func (s *Store) reopen(old *index) error {
 	s.indexMu.Lock()
 	defer s.indexMu.Unlock()
 	if s.index != old {
-		return nil // somebody else did it
+		return nil // another goroutine has reopened it
 	}
 	if s.ctx.Err() != nil {
 		return ErrClosed
@@ -188,9 +190,8 @@ func (s *Store) reopen(old *index) error {
 			return err
 		}
 	}
-	lockPath := filepath.Join(s.dir, tempDir, s.owner+".lock")
-	if s.lock == nil || !sameFile(s.lock, lockPath) {
-		lock, err := lockFile(lockPath, true)
+	if !s.lockInPlace() {
+		lock, err := lockFile(s.lockPath(s.owner))
 		if err != nil {
 			return err
 		}
@@ -199,14 +200,14 @@ func (s *Store) reopen(old *index) error {
 		}
 		s.lock = lock
 	}
-	// Damaged is what this store has open; what another process put in its place is not.
+	// Damage is of the index that this store has open, not of one that replaced it.
 	damaged := s.broken.Load() && old != nil && !old.replaced(filepath.Join(s.dir, indexName))
 	x, err := openIndex(s.dir, damaged)
 	if err != nil {
 		return err
 	}
 	if old != nil {
-		old.close() // it is not the folder's index any more
+		old.close() // no longer the folder's index; its errors do not matter
 	}
 	s.broken.Store(false)
 	s.index = x
@@ -214,13 +215,21 @@ func (s *Store) reopen(old *index) error {
 	return nil
 }
 
-func sameFile(f *os.File, path string) bool {
-	held, err := f.Stat()
-	named, nameErr := os.Stat(path)
-	return err == nil && nameErr == nil && os.SameFile(held, named)
+// lockPath is the lock file of the store that is named owner.
+func (s *Store) lockPath(owner string) string {
+	return filepath.Join(s.dir, tempDir, owner+".lock")
 }
 
-// read runs fn with the index of the folder as it is now.
+// lockInPlace reports whether this store holds its lock on a file that others can still find.
+func (s *Store) lockInPlace() bool {
+	if s.lock == nil {
+		return false
+	}
+	named, err := isAt(s.lock, s.lockPath(s.owner))
+	return err == nil && named
+}
+
+// read runs fn with the folder's current index.
 func (s *Store) read(fn func(x *index) error) error {
 	for range 2 {
 		s.indexMu.RLock()
@@ -238,7 +247,7 @@ func (s *Store) read(fn func(x *index) error) error {
 			return err
 		}
 	}
-	return errors.New("blockstore: the index is being exchanged again and again")
+	return errors.New("blockstore: other processes keep replacing the index")
 }
 
 // change runs fn in a writing transaction.

@@ -9,14 +9,14 @@ import (
 	"testing"
 )
 
-// The model of these tests: 2 tensors of keys and values in pieces of 32 tokens, and a state of 1;
-// all bytes follow from the tokens up to them, so that whatever is loaded can be recomputed.
+// The model of these tests has 2 tensors of keys and values in pieces of 32 tokens, and a state of
+// one tensor. All bytes follow from the tokens up to them, so that tests can recompute them.
 
 const pieceTokens = 32
 
 var testModel = Model{Fingerprint: "fp", Format: "k8v4", Name: "Test 1B"}
 
-// options are those of a store that writes as much as it likes, and waits for no disk.
+// options returns options without limits.
 func options(t testing.TB) Options {
 	return Options{MinFreeBytes: -1, DailyWriteBytes: -1, QueueSequences: 64,
 		Log: slog.New(slog.DiscardHandler), disk: &fakeDisk{}}
@@ -36,7 +36,7 @@ func open(t testing.TB, dir string, o Options) *Store {
 	return s
 }
 
-// settle waits for the sweep.
+// settle waits for the first sweep.
 func settle(t testing.TB, s *Store) {
 	t.Helper()
 	if s.index == nil {
@@ -45,7 +45,7 @@ func settle(t testing.TB, s *Store) {
 	<-s.index.adopted
 }
 
-// numbers is a sequence of n tokens: the same first ones for the same seed.
+// numbers returns n tokens. Sequences of the same seed share their beginning.
 func numbers(seed, n int) []int32 {
 	tokens := make([]int32, n)
 	for i := range tokens {
@@ -54,7 +54,7 @@ func numbers(seed, n int) []int32 {
 	return tokens
 }
 
-// mix hashes tokens behind a hash of those before them.
+// mix hashes tokens, given a hash of those before them.
 func mix(h uint64, tokens []int32) uint64 {
 	for _, token := range tokens {
 		h = (h ^ uint64(uint32(token))) * 0x9e3779b97f4a7c15
@@ -63,8 +63,7 @@ func mix(h uint64, tokens []int32) uint64 {
 	return h
 }
 
-// kvPieces is keys and values of 3 bytes each for positions [from, to), which follow from the
-// tokens up to them.
+// kvPieces returns keys and values of 3 bytes each for positions [from, to).
 func kvPieces(tokens []int32, from, to int) []Tensor {
 	tensors := []Tensor{{Name: "0.k"}, {Name: "0.v"}}
 	h := mix(1, tokens[:from])
@@ -81,7 +80,7 @@ func kvPieces(tokens []int32, from, to int) []Tensor {
 	return tensors
 }
 
-// stateBytes is the state after tokens.
+// stateBytes returns the state after tokens.
 func stateBytes(tokens []int32) []byte {
 	b := make([]byte, 500)
 	h := mix(2, tokens)
@@ -106,7 +105,7 @@ func sequence(tokens []int32, tail bool, states ...int) Sequence {
 	return q
 }
 
-// save saves and waits.
+// save saves a sequence and waits for Done.
 func save(t testing.TB, v *View, q Sequence) Saved {
 	t.Helper()
 	done := make(chan Saved, 1)

@@ -1,8 +1,8 @@
 package blockstore
 
-// Making index and folder agree: once after each opening of an index, in the background. Processes
-// that died leave temporary files, rows whose file never came and, where the index was lost, files
-// without a row. Folders hold the truth.
+// The sweep makes index and folder agree, in the background, each time an index is opened. Crashed
+// processes leave temporary files and rows without a file. A lost index leaves files without a row.
+// The files are the truth.
 
 import (
 	"database/sql"
@@ -15,30 +15,25 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
-// alive says whether the store that made the owner's name still lives: it holds the lock on its
-// file.
+// alive reports whether the store that is named owner is still open, in any process: it holds the
+// lock on its file. An error counts as alive, so that nobody's files are removed by mistake.
 func (s *Store) alive(owner string) bool {
-	f, err := os.OpenFile(filepath.Join(s.dir, tempDir, owner+".lock"), os.O_RDWR, 0)
+	held, err := isLocked(s.lockPath(owner))
 	if err != nil {
 		return !errors.Is(err, fs.ErrNotExist)
 	}
-	defer f.Close()
-	return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil
+	return held
 }
 
-// removeOwner removes the temporary files of an owner that is gone or going, the lock last.
+// removeOwner removes the temporary files of a store that is closed or closing, its lock last.
 func (s *Store) removeOwner(owner string) error {
 	names, err := filepath.Glob(filepath.Join(s.dir, tempDir, owner+".*"))
 	if err != nil {
 		return err
 	}
-	// digits before ".lock"
-	slices.SortFunc(names, func(a,
-		b string) int {
+	slices.SortFunc(names, func(a, b string) int { // digits sort before ".lock"
 		return strings.Compare(filepath.Ext(a), filepath.Ext(b))
 	})
 	for _, name := range names {
@@ -49,7 +44,7 @@ func (s *Store) removeOwner(owner string) error {
 	return nil
 }
 
-// sweep makes index and folder agree, as far as it gets before Close.
+// sweep makes index and folder agree. Close interrupts it; the next opening continues.
 func (s *Store) sweep(x *index) {
 	err := errors.Join(s.sweepTemps(), s.sweepEntries(x))
 	if s.ctx.Err() == nil && err == nil {
@@ -74,9 +69,9 @@ func (s *Store) sweep(x *index) {
 	s.flush()
 }
 
-// sweepAgain compares rows and files once more, in the background, unless that is being done.
+// sweepAgain starts another comparison of rows and files, unless one is running.
 func (s *Store) sweepAgain() error {
-	return s.read(func(x *index) error { // while the index is in use, Close does not go on
+	return s.read(func(x *index) error { // Close waits while the index is in use
 		if s.ctx.Err() == nil && s.sweeping.CompareAndSwap(false, true) {
 			s.swept.Go(func() {
 				defer s.sweeping.Store(false)
@@ -89,7 +84,7 @@ func (s *Store) sweepAgain() error {
 	})
 }
 
-// sweepTemps removes what processes that died were writing.
+// sweepTemps removes the unfinished files of crashed processes.
 func (s *Store) sweepTemps() error {
 	entries, err := os.ReadDir(filepath.Join(s.dir, tempDir))
 	if err != nil {
@@ -113,7 +108,7 @@ func (s *Store) sweepTemps() error {
 	return err
 }
 
-// onDisk is a file that looks like an entry.
+// onDisk is a file that is named like an entry.
 type onDisk struct {
 	key  Key
 	time time.Time
@@ -130,7 +125,7 @@ func (s *Store) sweepEntries(x *index) error {
 		there[f.key] = true
 	}
 	rows := make(map[Key]bool, len(files))
-	var suspect []Key // rows that have no file, or that a process that died was writing
+	var suspect []Key // rows without a file, or of a write that a crash ended
 	alive := map[string]bool{s.owner: true}
 	err = scanRows(x.db, "SELECT key, status, owner FROM entries", func(rs *sql.Rows) error {
 		var k Key
@@ -157,10 +152,8 @@ func (s *Store) sweepEntries(x *index) error {
 		if s.ctx.Err() != nil {
 			return nil
 		}
-		if err := s.change(func(
-			tx *sql.Tx) error {
-			return s.dropSuspect(tx, k, rows)
-		}); err != nil {
+		drop := func(tx *sql.Tx) error { return s.dropSuspect(tx, k, rows) }
+		if err := s.change(drop); err != nil {
 			return err
 		}
 	}
@@ -168,8 +161,8 @@ func (s *Store) sweepEntries(x *index) error {
 	return s.adoptAll(files)
 }
 
-// dropSuspect removes a row if it still is without a file. One that was being written when its
-// process died goes in any case: its file, if it got that far, is adopted as any other.
+// dropSuspect removes a row if it still has no file. It always removes the row of a write that a
+// crash ended; if that file is in place, the sweep adopts it like any other.
 func (s *Store) dropSuspect(tx *sql.Tx, k Key, rows map[Key]bool) error {
 	var status int
 	var owner string
@@ -187,8 +180,8 @@ func (s *Store) dropSuspect(tx *sql.Tx, k Key, rows map[Key]bool) error {
 	return err
 }
 
-// listFiles is every file under blocks that is named as an entry, the oldest first. Others are not
-// the store's to judge.
+// listFiles returns every file under blocks that is named like an entry, the oldest first. Other
+// files are not the store's.
 func (s *Store) listFiles() ([]onDisk, error) {
 	var files []onDisk
 	err := filepath.WalkDir(filepath.Join(s.dir, blocksDir),
@@ -221,9 +214,9 @@ func ignoreGone(err error) error {
 	return err
 }
 
-// adoptAll makes rows for files that have none, and removes those that are no entries.
+// adoptAll creates rows for files without one, and removes files that are no entries.
 func (s *Store) adoptAll(files []onDisk) error {
-	const atOnce = 100 // files in one transaction: others may write in between
+	const atOnce = 100 // files per transaction, so that others can write in between
 	adopted := false
 	for from := 0; from < len(files) && s.ctx.Err() == nil; from += atOnce {
 		err := s.change(func(tx *sql.Tx) error {
@@ -246,7 +239,7 @@ func (s *Store) adoptAll(files []onDisk) error {
 	return s.change(settleRecency)
 }
 
-// adopt makes the row of a file, from the file alone.
+// adopt creates the row of a file from its header.
 func (s *Store) adopt(tx *sql.Tx, k Key) (bool, error) {
 	var row int
 	if err := tx.QueryRow("SELECT count(*) FROM entries WHERE key = ?",
@@ -283,8 +276,8 @@ func (s *Store) adopt(tx *sql.Tx, k Key) (bool, error) {
 	return err == nil, err
 }
 
-// readHeader reads the beginning of an entry's file and checks that it gives its name. Its checksum
-// is left to Load.
+// readHeader reads the beginning of an entry's file and checks that the content matches the key.
+// Load verifies the checksum.
 func (s *Store) readHeader(k Key) (*header, int64, error) {
 	f, err := s.o.disk.Open(entryPath(s.dir, k))
 	if err != nil {
@@ -315,13 +308,13 @@ func (s *Store) readHeader(k Key) (*header, int64, error) {
 		return nil, 0, damage{err}
 	}
 	if h.key() != k {
-		return nil, 0, damage{fmt.Errorf("its content is that of %s", h.key())}
+		return nil, 0, damage{fmt.Errorf("its content has the key %s", h.key())}
 	}
 	return h, info.Size(), nil
 }
 
-// settleRecency makes every entry as recent as what lies behind it: files were adopted in the order
-// of their age, parents before children.
+// settleRecency makes every entry at least as recent as the entries that follow it. Adoption gives
+// parents a lower recency than their children, because their files are older.
 func settleRecency(tx *sql.Tx) error {
 	type row struct {
 		key, parent Key
@@ -338,7 +331,7 @@ func settleRecency(tx *sql.Tx) error {
 	if err != nil {
 		return err
 	}
-	newest := map[Key]int64{} // by parent: what was used last behind it
+	newest := map[Key]int64{} // by parent: the latest use of an entry that follows it
 	for _, r := range rows {
 		if used := newest[r.key]; used > r.used {
 			if _, err := tx.Exec("UPDATE entries SET used = ? WHERE key = ?", used,

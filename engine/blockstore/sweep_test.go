@@ -1,6 +1,6 @@
 package blockstore
 
-// Losing the folder, the index, or the process: what the store makes of what is left.
+// Recovery after the loss of the folder, of the index, or of a process.
 
 import (
 	"bytes"
@@ -10,13 +10,13 @@ import (
 	"testing"
 )
 
-// The folder goes away under an open store: what was in it is a miss, what comes is stored again.
+// The folder of an open store is removed: its entries are misses, and new ones are stored again.
 func TestFolderDeleted(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "cache")
 	s := open(t, dir, options(t))
 	v := s.Model(testModel)
 	tokens := numbers(1, 600)
-	rest := func() { // nothing in the background makes the folder again while it is being removed
+	rest := func() { // no background work recreates the folder while it is removed
 		s.swept.Wait()
 		s.Stats()
 	}
@@ -41,7 +41,7 @@ func TestFolderDeleted(t *testing.T) {
 	if err := s.Check(); err != nil {
 		t.Error(err)
 	}
-	// Only the files go, the index stays.
+	// Only the files are removed.
 	rest()
 	if err := os.RemoveAll(filepath.Join(dir, blocksDir)); err != nil {
 		t.Fatal(err)
@@ -54,7 +54,7 @@ func TestFolderDeleted(t *testing.T) {
 	if saved := save(t, v, sequence(tokens, true, 600)); saved.Err != nil || saved.Blocks != 3 {
 		t.Errorf("saved %+v", saved)
 	}
-	// The folder cannot be made again: nothing is stored, nothing breaks.
+	// The folder cannot be recreated: nothing is stored, and nothing else fails.
 	rest()
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
@@ -79,7 +79,7 @@ func TestFolderDeleted(t *testing.T) {
 	}
 }
 
-// The index is missing, cut, garbage or of another version: it is made again, and all is found.
+// An index that is missing, truncated, garbage or of another version is rebuilt with all entries.
 func TestIndexRebuilt(t *testing.T) {
 	for name, spoil := range map[string]func(t *testing.T, path string){
 		"missing": func(t *testing.T, path string) { os.Remove(path) },
@@ -161,7 +161,7 @@ func TestIndexRebuilt(t *testing.T) {
 			for _, was := range before {
 				found := false
 				for _, c := range after {
-					// these are the index's alone
+					// only the index has these
 					c.Hits, c.LastHit, c.SecondsSaved = was.Hits, was.LastHit, was.SecondsSaved
 					found = found || c == was
 				}
@@ -173,7 +173,7 @@ func TestIndexRebuilt(t *testing.T) {
 	}
 }
 
-// The index is damaged while it is open: the store goes on with a new one.
+// The index is damaged while it is open: the store continues with a new one.
 func TestIndexDamagedWhileOpen(t *testing.T) {
 	s := open(t, t.TempDir(), options(t))
 	v := s.Model(testModel)
@@ -193,7 +193,7 @@ func TestIndexDamagedWhileOpen(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// forget what the connections have read, before the file's locks go with its descriptor
+	// drop the connections' caches, before the file's locks go with its descriptor
 	s.index.db.SetMaxIdleConns(0)
 	s.index.db.SetMaxIdleConns(indexConns)
 	f.Close()
@@ -213,7 +213,7 @@ func TestIndexDamagedWhileOpen(t *testing.T) {
 	}
 }
 
-// What processes that died left behind is gone after opening, what is nobody's is left alone.
+// Opening removes what crashed processes left behind, and leaves foreign files alone.
 func TestSweep(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir, options(t))
@@ -224,7 +224,7 @@ func TestSweep(t *testing.T) {
 	chain := v.keys.chain(b)
 	if _, err := s.index.db.Exec("UPDATE entries SET status = 0, owner = '1-dead' WHERE key = ?",
 		chain[0][:]); err != nil {
-		// died before ready
+		// a crash before ready
 		t.Fatal(err)
 	}
 	s.Close()
@@ -239,7 +239,7 @@ func TestSweep(t *testing.T) {
 		}
 		return path
 	}
-	living, err := lockFile(write("tmp/7-living.lock", ""), true)
+	living, err := lockFile(write("tmp/7-living.lock", ""))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -259,7 +259,7 @@ func TestSweep(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// an entry, of another name
+	// an entry under another name
 	gone = append(gone, write(
 		filepath.Join(blocksDir, "ef", "ef"+string(bytes.Repeat([]byte("0"), 62))+extension),
 		string(right)))
@@ -295,8 +295,8 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// The index is replaced under an open store, which then closes: it must not take the new one's
-// write-ahead log along.
+// The index of an open store is replaced, and the store closes: it must not remove the new index's
+// write-ahead log.
 func TestStaleIndexClosed(t *testing.T) {
 	dir := t.TempDir()
 	tokens := numbers(1, 600)
@@ -323,13 +323,12 @@ func TestStaleIndexClosed(t *testing.T) {
 	}
 }
 
-// A store that found its index damaged does not throw away the one that another store has made
-// meanwhile.
+// A store whose index is damaged does not discard the index that another store has created since.
 func TestRebuiltOnce(t *testing.T) {
 	dir := t.TempDir()
 	a, b := open(t, dir, options(t)), open(t, dir, options(t))
 	a.swept.Wait()
-	b.swept.Wait() // it would notice by itself that the index is gone
+	b.swept.Wait() // its sweep would notice that the index is gone
 	path := filepath.Join(dir, indexName)
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)

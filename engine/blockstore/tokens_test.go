@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestEachTokens: the tokens of each conversation of the model asked for, and no others.
+// TestEachTokens: EachTokens returns every conversation of the selected model, and no others.
 func TestEachTokens(t *testing.T) {
 	s := open(t, t.TempDir(), options(t))
 	one, other := s.Model(Model{Fingerprint: "one", Format: "f"}),

@@ -1,8 +1,8 @@
 package blockstore
 
-// How an entry comes to disk: bytes reserved with a row, file written under another name, synced,
-// renamed, row made ready. Whatever ends this in between leaves a row that nobody finds and a file
-// that nobody reads, both removed by the next sweep.
+// Writing one entry: reserve its bytes with a row, write the file under another name, sync it,
+// rename it, mark the row ready. A crash in between leaves a row that no query returns and a file
+// that nobody reads. The next sweep removes both.
 
 import (
 	"bytes"
@@ -16,8 +16,8 @@ import (
 	"path/filepath"
 )
 
-// writeEntry reserves an entry's bytes, writes its file and makes its row ready. It answers the
-// bytes written, 0 if the entry was there.
+// writeEntry reserves an entry's bytes, writes its file and marks its row ready. It returns the
+// bytes written, or 0 if the entry exists.
 func (s *Store) writeEntry(w *saving, h *header, tensors []Tensor) (int64, error) {
 	if s.ctx.Err() != nil {
 		return 0, ErrClosed
@@ -29,10 +29,8 @@ func (s *Store) writeEntry(w *saving, h *header, tensors []Tensor) (int64, error
 				l.pieceBytes = len(p)
 			}
 			if len(p) != l.pieceBytes {
-				return 0,
-					fmt.Errorf(
-						"blockstore: tensor %q: piece %d has %d bytes, piece 0 %d; they must be "+
-							"equal", t.Name, i, len(p), l.pieceBytes)
+				return 0, fmt.Errorf("blockstore: tensor %q: piece %d has %d bytes, expected %d, "+
+					"the length of piece 0", t.Name, i, len(p), l.pieceBytes)
 			}
 		}
 		h.tensors = append(h.tensors, l)
@@ -61,13 +59,13 @@ func (s *Store) writeEntry(w *saving, h *header, tensors []Tensor) (int64, error
 			return size, nil
 		}
 	}
-	// The row stays behind where even this fails; the next sweep finds that it has no file.
+	// If even this fails, the next sweep finds a row without a file.
 	undo := s.change(func(tx *sql.Tx) error { return s.giveUp(tx, key, size-written) })
 	return 0, errors.Join(err, undo)
 }
 
-// ready makes the row of a file that is in place one that is found. A row that somebody removed
-// meanwhile takes the file with it, unless the index is another one by now and has adopted it.
+// ready marks the row of a complete file, so that queries return it. If the row was removed
+// meanwhile, ready removes the file, unless a new index has already adopted it.
 func (s *Store) ready(tx *sql.Tx, k Key) error {
 	r, err := tx.Exec("UPDATE entries SET status = 1, owner = '' WHERE key = ? AND owner = ?", k[:],
 		s.owner)
@@ -86,7 +84,8 @@ func (s *Store) ready(tx *sql.Tx, k Key) error {
 	return errors.Join(fmt.Errorf("blockstore: entry %s was removed while it was written", k), err)
 }
 
-// giveUp takes back the reservation of an entry that was not written, and its unwritten bytes.
+// giveUp removes the row of an entry whose write failed and returns its unwritten bytes to the
+// day's budget.
 func (s *Store) giveUp(tx *sql.Tx, k Key, unwritten int64) error {
 	r, err := tx.Exec("DELETE FROM entries WHERE key = ? AND owner = ?", k[:], s.owner)
 	if err != nil {
@@ -95,7 +94,8 @@ func (s *Store) giveUp(tx *sql.Tx, k Key, unwritten int64) error {
 	if n, err := r.RowsAffected(); err != nil || n == 0 {
 		return err
 	}
-	if err := s.removeFile(k); err != nil { // it may be in place, only its row was not made ready
+	// The file may be in place: marking its row ready may be what failed.
+	if err := s.removeFile(k); err != nil {
 		return err
 	}
 	_, err = tx.Exec("UPDATE totals SET today = max(0, today - ?), ever = max(0, ever - ?)",
@@ -105,8 +105,8 @@ func (s *Store) giveUp(tx *sql.Tx, k Key, unwritten int64) error {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// writeFile writes an entry's file under a name of the store's own and renames it. Folders that are
-// gone are made again.
+// writeFile writes an entry's file under a temporary name and renames it. It creates missing
+// folders.
 func (s *Store) writeFile(k Key, head []byte, tensors []Tensor) (written int64, err error) {
 	temp := filepath.Join(s.dir, tempDir, fmt.Sprintf("%s.%d", s.owner, s.temps.Add(1)))
 	f, err := s.o.disk.Create(temp)
@@ -146,7 +146,7 @@ func writeContent(w io.Writer, head []byte, tensors []Tensor) error {
 	if _, err := w.Write(head); err != nil {
 		return err
 	}
-	var small bytes.Buffer // gathers short pieces, so that one write takes many
+	var small bytes.Buffer // collects short pieces for one write
 	for _, t := range tensors {
 		for _, p := range t.Pieces {
 			crc = crc32.Update(crc, castagnoli, p)
@@ -162,7 +162,7 @@ func writeContent(w io.Writer, head []byte, tensors []Tensor) error {
 	return err
 }
 
-// countingWriter knows how much went through.
+// countingWriter counts the bytes written.
 type countingWriter struct {
 	w io.Writer
 	n int64

@@ -12,15 +12,16 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
+
+	"github.com/gofrs/flock"
 
 	"headroom/app/control"
 )
 
 // instance is the right to be the one agent: a lock on a file, which the system gives back however
 // the program ends. The file holds the holder's address, and stays.
-type instance struct{ file *os.File }
+type instance struct{ lock *flock.Flock }
 
 var errClaimed = errors.New("another agent runs")
 
@@ -29,38 +30,34 @@ func claim(dir string) (*instance, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the settings folder: %w", err)
 	}
-	file, err := os.OpenFile(lockPath(dir), os.O_RDWR|os.O_CREATE, 0o600)
+	lock := flock.New(lockPath(dir), flock.SetFlag(os.O_RDWR|os.O_CREATE)) // mode 0600
+	locked, err := lock.TryLock()
 	if err != nil {
-		return nil, fmt.Errorf("finding out whether Headroom runs already: %w", err)
+		return nil, fmt.Errorf("finding out whether Headroom runs already: locking %s: %w",
+			lockPath(dir), err)
 	}
-	err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-	if err == nil {
-		err = file.Truncate(0) // an earlier holder's address
-	}
-	if err == nil {
-		return &instance{file}, nil
-	}
-	file.Close()
-	if errors.Is(err, syscall.EWOULDBLOCK) {
+	if !locked {
 		return nil, errClaimed
 	}
-	return nil, fmt.Errorf("locking %s: %w", lockPath(dir), err)
+	if err := os.Truncate(lockPath(dir), 0); err != nil { // an earlier holder's address
+		return nil, errors.Join(fmt.Errorf("locking %s: %w", lockPath(dir), err), lock.Close())
+	}
+	return &instance{lock}, nil
 }
 
 func lockPath(dir string) string { return filepath.Join(dir, "agent.lock") }
 
 // announce writes where this agent is reached.
 func (i *instance) announce(url string) error {
-	_, err := i.file.WriteAt([]byte(url+"\n"), 0)
-	if err != nil {
+	if err := os.WriteFile(i.lock.Path(), []byte(url+"\n"), 0o600); err != nil {
 		return fmt.Errorf("announcing the address: %w", err)
 	}
 	return nil
 }
 
 func (i *instance) release() {
-	_ = i.file.Truncate(0)
-	_ = i.file.Close() // the lock with it
+	_ = os.Truncate(i.lock.Path(), 0)
+	_ = i.lock.Close()
 }
 
 // patience is how long a second start waits for a first that is still coming up.
