@@ -250,29 +250,6 @@ func (s Scope) Matrix(name string, rows, cols int, add float32) kernels.Tensor {
 	return out
 }
 
-// Mean is the mean of a tensor's elements, 0 if there is no such tensor.
-func (s Scope) Mean(name string) float32 {
-	if s.w.files == nil {
-		return 1
-	}
-	if !s.Has(name) {
-		return 0
-	}
-	counted := s.w.bytes
-	t := s.raw(name)
-	s.w.bytes = counted // only looked at
-	if s.w.err != nil || !isFloat(t) || t.Rows*t.Cols == 0 {
-		return 0
-	}
-	values := make([]float32, t.Rows*t.Cols)
-	Float32s(values, t)
-	sum := float32(0)
-	for _, v := range values {
-		sum += v
-	}
-	return sum / float32(len(values))
-}
-
 // Float32s converts a contiguous F32, F16 or BF16 tensor.
 func Float32s(dst []float32, t kernels.Tensor) {
 	b := t.Bytes()

@@ -1,6 +1,6 @@
 package models_test
 
-// One model in every layout that checkpoints come in: the logits must be the same, bit for bit.
+// One model in every layout that checkpoints use: the logits must be the same, bit for bit.
 
 import (
 	"bytes"
@@ -27,6 +27,8 @@ import (
 type folder struct {
 	config  string
 	tensors map[string]safetensors.Tensor
+	// unknownDType writes tensors of type I64 as F31, a type that does not exist.
+	unknownDType bool
 }
 
 func readTiny(t testing.TB, name string) folder {
@@ -41,7 +43,7 @@ func readTiny(t testing.TB, name string) folder {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	f := folder{string(config), map[string]safetensors.Tensor{}}
+	f := folder{config: string(config), tensors: map[string]safetensors.Tensor{}}
 	for _, name := range c.Names() {
 		x, _ := c.Tensor(name)
 		x.Data = slices.Clone(x.Data)
@@ -50,29 +52,32 @@ func readTiny(t testing.TB, name string) folder {
 	return f
 }
 
-// put adds a tensor under a name.
 func (f folder) put(name string, x safetensors.Tensor) {
 	x.Name = name
 	f.tensors[name] = x
 }
 
-// rename maps every tensor's name.
+// rename returns f with to applied to every tensor's name.
 func (f folder) rename(to func(string) string) folder {
-	out := folder{f.config, map[string]safetensors.Tensor{}}
+	out := folder{config: f.config, tensors: map[string]safetensors.Tensor{}}
 	for name, x := range f.tensors {
 		out.put(to(name), x)
 	}
 	return out
 }
 
-// load writes f into a folder and loads it.
+// load writes f to a temporary folder and loads the model from there.
 func (f folder) load(t testing.TB, d kernels.Device) models.Model {
 	t.Helper()
 	dir := t.TempDir()
 	var file bytes.Buffer
 	err := safetensors.Write(&file, slices.Collect(maps.Values(f.tensors)), nil)
+	data := file.Bytes()
+	if f.unknownDType {
+		data = bytes.ReplaceAll(data, []byte(`"I64"`), []byte(`"F31"`))
+	}
 	if err == nil {
-		err = os.WriteFile(filepath.Join(dir, "model.safetensors"), file.Bytes(), 0o600)
+		err = os.WriteFile(filepath.Join(dir, "model.safetensors"), data, 0o600)
 	}
 	if err == nil {
 		err = os.WriteFile(filepath.Join(dir, "config.json"), []byte(f.config), 0o600)
@@ -97,7 +102,7 @@ func (f folder) load(t testing.TB, d kernels.Device) models.Model {
 	return m
 }
 
-// logits is what f gives after each of some tokens.
+// logits returns the logits after each of 24 tokens.
 func (f folder) logits(t testing.TB, d kernels.Device) [][]float32 {
 	t.Helper()
 	ids := make([]int32, 24)
@@ -112,11 +117,11 @@ func (f folder) logits(t testing.TB, d kernels.Device) [][]float32 {
 
 const tinyExperts = 16
 
-// stacked joins the experts of every layer into tensors [E, n, k], called
+// stacked joins the experts of every layer into tensors [E, n, k] named
 // mlp.switch_mlp.gate_proj.weight and so on.
 func (f folder) stacked() folder {
 	expert := regexp.MustCompile(`^(.*\.mlp\.)experts\.(\d+)\.(.*)$`)
-	out := folder{f.config, map[string]safetensors.Tensor{}}
+	out := folder{config: f.config, tensors: map[string]safetensors.Tensor{}}
 	for name, x := range f.tensors {
 		part := expert.FindStringSubmatch(name)
 		if part == nil {
@@ -160,14 +165,14 @@ func (f folder) fused() folder {
 	return out
 }
 
-// zeroCentred tells the norms that Hugging Face stores less one.
+// zeroCentred reports whether Hugging Face stores the tensor as w-1.
 func zeroCentred(name string) bool {
 	return strings.HasSuffix(name, "norm.weight") && !strings.Contains(name, "linear_attn") ||
 		strings.Contains(name, "pre_fc_norm")
 }
 
-// mlx is f as mlx-lm converts it: stacked experts, shifted norms (in float32 here, so that nothing
-// is rounded), conv1d [C, taps, 1], everything under language_model.
+// mlx returns f as mlx-lm converts it: stacked experts, shifted norms, conv1d [C, taps, 1], and all
+// names under language_model. Norms are float32 here, so that nothing is rounded.
 func (f folder) mlx() folder {
 	out := f.stacked()
 	for name, x := range out.tensors {
@@ -182,7 +187,7 @@ func (f folder) mlx() folder {
 	return out.rename(func(name string) string { return "language_model." + name })
 }
 
-// float32s is a BF16 tensor widened, plus add to each element.
+// float32s converts a BF16 tensor to float32 and adds add to each element.
 func float32s(x safetensors.Tensor, add float32) safetensors.Tensor {
 	values := widen(x)
 	x.DType, x.Data = safetensors.F32, nil
@@ -201,7 +206,7 @@ func widen(x safetensors.Tensor) []float32 {
 	return values
 }
 
-// nested puts a config's keys under text_config, as multimodal models have them.
+// nested moves a config's keys under text_config, as in multimodal models.
 func nested(modelType, config string) string {
 	return `{"model_type": "` + modelType + `", "tie_word_embeddings": true, "text_config": ` +
 		config + `}`
@@ -219,66 +224,41 @@ func TestLayouts(t *testing.T) {
 		}
 		check("MLX", original.mlx())
 		check("Hugging Face, fused experts", original.fused())
-		inside := original.fused().rename(
-			func(name string) string {
-				return strings.Replace(name, "model.",
-					"model.language_model.", 1)
-			})
+		inside := original.fused().rename(func(name string) string {
+			return strings.Replace(name, "model.", "model.language_model.", 1)
+		})
 		inside.config = nested(strings.TrimSuffix(name, "_text"), original.config)
 		check("Hugging Face, with a vision tower's names", inside)
 	}
 }
 
-// TestMTPNorms: the draft block's norms are 1+w where they are stored raw and plain where they are
-// shifted, whatever the trunk's are.
-func TestMTPNorms(t *testing.T) {
+// TestUnreadTensorsAreSkipped adds MTP tensors to a checkpoint that no kernel could use. Nothing
+// reads them, so the model must load and compute the same logits.
+func TestUnreadTensorsAreSkipped(t *testing.T) {
 	d := cpuDevice(t, 1)
-	hf := readTiny(t, "qwen3_5_text")
-	hf.config = strings.Replace(hf.config, "{", `{"mtp_num_hidden_layers": 1, `, 1)
-	block := map[string]safetensors.Tensor{}
-	for name, x := range hf.tensors {
-		if rest, ok := strings.CutPrefix(name, "model.layers.3."); ok {
-			block["layers.0."+rest] = x
-		}
-	}
-	norm := hf.tensors["model.norm.weight"]
-	block["norm.weight"], block["pre_fc_norm_embedding.weight"],
-		block["pre_fc_norm_hidden.weight"] = norm, norm, norm
-	block["fc.weight"] = safetensors.Tensor{DType: safetensors.F32, Shape: []int{64, 128},
-		Data: make([]byte, 64*128*4)}
-	for _, c := range []struct {
-		name    string
-		trunk   folder
-		prefix  string
-		shifted bool
+	original := readTiny(t, "qwen3_5_text")
+	want := original.logits(t, d)
+	integers := safetensors.Tensor{DType: safetensors.I64, Shape: []int{4}, Data: make([]byte, 32)}
+	for _, test := range []struct {
+		fault        string
+		tensor       safetensors.Tensor
+		unknownDType bool
 	}{
-		{"Hugging Face", hf, "mtp.", false},
-		{"MLX", hf.mlx(), "language_model.mtp.", true},
-		{"raw beside an MLX trunk", hf.mlx(), "mtp.", false},
-		{"shifted beside a Hugging Face trunk", hf, "model.mtp.", true},
+		{"a wrong shape", safetensors.Tensor{DType: safetensors.BF16, Shape: []int{3, 5},
+			Data: make([]byte, 30)}, false},
+		{"a dtype that no weight has", integers, false},
+		{"a dtype that does not exist", integers, true},
+		{"no elements", safetensors.Tensor{DType: safetensors.F32, Shape: []int{0, 64}}, false},
 	} {
-		f := c.trunk.rename(func(name string) string { return name })
-		for name, x := range block {
-			if c.shifted && zeroCentred(name) {
-				x = float32s(x, 1)
-			}
-			f.put(c.prefix+name, x)
-		}
-		got := models.MTPNorms(f.load(t, d))
-		if len(got) == 0 {
-			t.Errorf("%s: no MTP block", c.name)
-		}
-		for name, values := range got {
-			want := widen(block[name])
-			for i := range want {
-				want[i]++
-			}
-			if !slices.Equal(values, want) {
-				t.Errorf("%s: %s starts with %v, expected %v", c.name, name, values[:3], want[:3])
+		for _, prefix := range []string{"mtp.", "model.mtp.", "language_model.mtp."} {
+			f := original.rename(func(name string) string { return name })
+			f.config = strings.Replace(f.config, "{", `{"mtp_num_hidden_layers": 1, `, 1)
+			f.unknownDType = test.unknownDType
+			f.put(prefix+"fc.weight", test.tensor)
+			f.put(prefix+"norm.weight", test.tensor)
+			if got := f.logits(t, d); !equalBits(got, want) {
+				t.Errorf("%sfc.weight with %s changes the logits", prefix, test.fault)
 			}
 		}
-	}
-	if m := hf.load(t, d); models.MTPNorms(m) != nil {
-		t.Error("an MTP block in a checkpoint without its tensors")
 	}
 }

@@ -1,7 +1,7 @@
 package models
 
-// What the architectures share while loading: checks of config.json's numbers before anything is
-// allocated on them, and the module shapes that several checkpoints have in common.
+// What architectures share while loading: checks of the sizes in config.json before anything is
+// allocated from them, and modules that several checkpoints have in common.
 
 import (
 	"errors"
@@ -17,11 +17,11 @@ const (
 	// maxDimension bounds every size in a config.json, so that products of a few of them cannot
 	// overflow.
 	maxDimension = 1 << 22
-	// maxLayers bounds what is made per layer before a tensor is looked at.
+	// maxLayers bounds what is allocated per layer before any tensor is found.
 	maxLayers = 1 << 12
 )
 
-// positive returns an error unless value is a size that a model can have.
+// positive returns an error unless value is a possible size.
 func positive(key string, value int) error {
 	if value < 1 || value > maxDimension {
 		return fmt.Errorf("%s is %d, expected 1 to %d", key, value, maxDimension)
@@ -29,7 +29,7 @@ func positive(key string, value int) error {
 	return nil
 }
 
-// layers returns an error unless value is a number of layers that a model can have.
+// layers returns an error unless value is a possible number of layers.
 func layers(key string, value int) error {
 	if value < 1 || value > maxLayers {
 		return fmt.Errorf("%s is %d, expected 1 to %d", key, value, maxLayers)
@@ -37,7 +37,7 @@ func layers(key string, value int) error {
 	return nil
 }
 
-// epsilon returns an error unless value can keep a norm from dividing by zero.
+// epsilon returns an error unless value keeps a norm from dividing by zero.
 func epsilon(key string, value float32) error {
 	if !(value > 0 && value < 1) {
 		return fmt.Errorf("%s is %g, expected a small positive number", key, value)
@@ -45,7 +45,7 @@ func epsilon(key string, value float32) error {
 	return nil
 }
 
-// divides returns an error unless part and whole are sizes and part divides whole.
+// divides returns an error unless part and whole are possible sizes and part divides whole.
 func divides(partKey string, part int, wholeKey string, whole int) error {
 	if err := errors.Join(positive(partKey, part), positive(wholeKey, whole)); err != nil {
 		return err
@@ -56,7 +56,7 @@ func divides(partKey string, part int, wholeKey string, whole int) error {
 	return nil
 }
 
-// validate turns the faults of a config into one problem.
+// validate joins the faults of a config, nil entries ignored, into one problem.
 func validate(modelType string, faults ...error) error {
 	if err := errors.Join(faults...); err != nil {
 		return problem.Wrap(problem.ModelBroken, err,
@@ -65,7 +65,8 @@ func validate(modelType string, faults ...error) error {
 	return nil
 }
 
-// invFreq is the rotary frequencies on the device, [1, rotary/2].
+// invFreq returns the rotary frequencies of w's config on the device, [1, rotary/2]. theta is the
+// default of rope_theta.
 func invFreq(w *checkpoint.Weights, theta float64, headDim int) (kernels.Tensor, error) {
 	r, err := w.Config.Rope(theta)
 	if err != nil {
@@ -74,9 +75,10 @@ func invFreq(w *checkpoint.Weights, theta float64, headDim int) (kernels.Tensor,
 	return ropeFreq(w, r, headDim)
 }
 
-// ropeFreq is the rotary frequencies of r on the device, [1, rotary/2].
-func ropeFreq(w *checkpoint.Weights, r checkpoint.RopeParameters, headDim int) (kernels.Tensor,
-	error) {
+// ropeFreq returns the rotary frequencies of r on the device, [1, rotary/2].
+func ropeFreq(
+	w *checkpoint.Weights, r checkpoint.RopeParameters, headDim int,
+) (kernels.Tensor, error) {
 	f, err := r.InvFreq(headDim)
 	if err != nil {
 		return kernels.Tensor{}, err
@@ -84,6 +86,7 @@ func ropeFreq(w *checkpoint.Weights, r checkpoint.RopeParameters, headDim int) (
 	return kernels.FromFloat32s(w.Device, 1, len(f), f), nil
 }
 
+// loadMLP loads the three projections of an MLP.
 func loadMLP(s checkpoint.Scope, hidden, intermediate int) nn.MLP {
 	return nn.MLP{
 		GateProj: s.Linear("gate_proj", intermediate, hidden),
@@ -92,9 +95,8 @@ func loadMLP(s checkpoint.Scope, hidden, intermediate int) nn.MLP {
 	}
 }
 
-// loadExperts finds the experts of the MLP s in any of the three layouts they come in: stacked as
-// switch_mlp (MLX), fused as experts.gate_up_proj (Hugging Face since 5.0), or one module per
-// expert.
+// loadExperts loads the experts of the MLP s from any of three layouts: stacked as switch_mlp (MLX),
+// fused as experts.gate_up_proj (Hugging Face since 5.0), or one module per expert.
 func loadExperts(s checkpoint.Scope, experts, hidden, intermediate int) nn.MLP {
 	switch {
 	case s.Has("switch_mlp.gate_proj.weight"):

@@ -1,9 +1,10 @@
-// Package models holds the architectures, one file each, written in layers and in the checkpoint's
-// own names. The registry below is the list of what Headroom runs; a new architecture is a file and
-// a row.
+// Package models has the architectures, one file each, and the registry of what Headroom runs.
+// Config fields and weights keep the names they have in Hugging Face checkpoints. decoder.go has
+// what architectures repeat; a new one is a file and a row of the registry.
 package models
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -17,22 +18,24 @@ import (
 
 // Model is a loaded architecture.
 type Model interface {
-	// Spec describes the model to the runner.
+	// Spec describes the model to the runner. The caller must not change its slices.
 	Spec() Spec
-	// Forward computes the next-token logits [len(b.Logits), V] of the rows that b.Logits names,
-	// and leaves what it will remember in layers, which has one entry per Spec().Layers.
-	Forward(c *ops.Context, b *batch.Batch, layers []cache.Layer) kernels.Tensor
+	// Forward runs the tokens of b through the model. It returns the next-token logits
+	// [len(b.Logits), V] of the rows that b.Logits lists, in the arena of c, and updates the
+	// memory of the layers, one entry for each of Spec().Layers.
+	Forward(c *ops.Context, b *batch.Batch, memory []cache.Layer) kernels.Tensor
 }
 
-// Spec is what the runner and the ledger need to know of a model.
+// Spec is what the runner and the memory plan need to know of a model.
 type Spec struct {
 	VocabSize     int
-	ContextTokens int // longest sequence it was trained for
+	ContextTokens int // longest sequence the model was trained for
 	Layers        []cache.LayerSpec
 }
 
-// registry maps config.json's model_type to the function that loads it.
-var registry = map[string]func(*checkpoint.Weights) (Model, error){
+// registry maps config.json's model_type to the function that loads it. A loader need not check
+// w.Err: Load does.
+var registry = map[string]func(w *checkpoint.Weights) (Model, error){
 	"gemma3":           loadGemma3,
 	"gemma3_text":      loadGemma3,
 	"qwen3":            loadQwen3,
@@ -42,13 +45,13 @@ var registry = map[string]func(*checkpoint.Weights) (Model, error){
 	"qwen3_5_moe_text": loadQwen35,
 }
 
-// Load builds the model that w's config describes.
+// Load builds the model that w's config describes. The model's weights are valid until w is closed.
 func Load(w *checkpoint.Weights) (Model, error) {
 	load, ok := registry[w.Config.ModelType]
 	if !ok {
 		return nil, problem.New(problem.UnknownArchitecture,
-			"Headroom cannot run models of the kind \""+w.Config.ModelType+"\" yet",
-			"it runs "+strings.Join(Architectures(), ", "), "Pick a model of one of these kinds.")
+			"Headroom cannot run models of type \""+w.Config.ModelType+"\" yet",
+			"it runs "+strings.Join(Architectures(), ", "), "Pick a model of one of these types.")
 	}
 	m, err := load(w)
 	if err == nil {
@@ -60,12 +63,5 @@ func Load(w *checkpoint.Weights) (Model, error) {
 	return m, nil
 }
 
-// Architectures lists the model types that Load knows, sorted.
-func Architectures() []string {
-	var names []string
-	for name := range registry {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
+// Architectures returns the model types that Load knows, sorted.
+func Architectures() []string { return slices.Sorted(maps.Keys(registry)) }

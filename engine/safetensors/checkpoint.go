@@ -1,9 +1,9 @@
 package safetensors
 
-// A checkpoint: the safetensors files of one model folder seen as one set of
-// tensors. Every model*.safetensors counts, so that sidecars (an MTP head added
-// after the index was written) load as well; the index, where there is one, adds
-// what it names and lets an incomplete download be told from a whole one.
+// A checkpoint: the safetensors files of one model folder as one set of tensors.
+// Every model*.safetensors belongs to it, so that a sidecar (an MTP head added
+// after the index was written) loads as well. The index, if there is one, adds
+// the files that it names, and shows whether a download is complete.
 
 import (
 	"bytes"
@@ -25,7 +25,7 @@ const (
 	listedAtMost  = 8 // names in an error message
 )
 
-// Checkpoint is the mapped files of one folder. The rules of File about
+// Checkpoint holds the mapped files of one model folder. The rules of File about
 // goroutines and Close apply.
 type Checkpoint struct {
 	files []*File
@@ -74,13 +74,13 @@ func (c *Checkpoint) load(dir string, shards []string, index map[string]string) 
 		}
 	}
 	if len(absent) > 0 {
-		return fmt.Errorf("safetensors: %s: of the tensors that %s promises, %d are not there: %s",
-			dir, indexName, len(absent), list(absent))
+		return fmt.Errorf("safetensors: %s: %d tensors of %s are missing from their files: %s",
+			dir, len(absent), indexName, list(absent))
 	}
 	return nil
 }
 
-// add takes over an open file and its tensors.
+// add takes ownership of an open file and adds its tensors.
 func (c *Checkpoint) add(f *File) error {
 	c.files = append(c.files, f)
 	for i := range f.tensors {
@@ -97,7 +97,7 @@ func (c *Checkpoint) add(f *File) error {
 	return nil
 }
 
-// Tensor returns the tensor of that name, whichever file holds it.
+// Tensor returns the tensor called name, from whichever file has it.
 func (c *Checkpoint) Tensor(name string) (Tensor, bool) {
 	f, ok := c.owner[name]
 	if !ok {
@@ -106,8 +106,8 @@ func (c *Checkpoint) Tensor(name string) (Tensor, bool) {
 	return f.Tensor(name)
 }
 
-// FileOf returns the file that holds the tensor, nil if none does. A tensor's
-// From and To count in that file's Mapping.
+// FileOf returns the file that has the tensor called name, nil if none has. The
+// tensor's From and To are offsets into that file's Mapping.
 func (c *Checkpoint) FileOf(name string) *File { return c.owner[name] }
 
 // Files returns the mapped files, sorted by name. Do not change the slice.
@@ -116,7 +116,7 @@ func (c *Checkpoint) Files() []*File { return c.files }
 // Names returns the names of all tensors, sorted.
 func (c *Checkpoint) Names() []string { return slices.Clone(c.names) }
 
-// Bytes returns the size of all tensors together, headers not counted.
+// Bytes returns the total size of all tensors, without the headers.
 func (c *Checkpoint) Bytes() int64 { return c.bytes }
 
 // Close unmaps all files; see File.Close.
@@ -153,8 +153,8 @@ func listShards(dir string, index map[string]string) ([]string, error) {
 	}
 	slices.Sort(missing)
 	if missing = slices.Compact(missing); len(missing) > 0 {
-		return nil, fmt.Errorf("%s: of the files that %s names, %d are missing: %s", dir, indexName,
-			len(missing), strings.Join(missing, ", "))
+		return nil, fmt.Errorf("%s: %d files of %s are missing: %s", dir, len(missing), indexName,
+			strings.Join(missing, ", "))
 	}
 	slices.Sort(shards)
 	if shards = slices.Compact(shards); len(shards) == 0 {

@@ -1,7 +1,7 @@
 package safetensors
 
-// A file as memory. Tensors are views of a read-only mapping: opening costs the header, and pages
-// are read when they are used. Nothing of the data is copied.
+// A mapped file. Tensors are views of a read-only mapping: Open reads only the header, and pages
+// of data are read when they are first used. No data is copied.
 
 import (
 	"fmt"
@@ -10,8 +10,8 @@ import (
 	"sort"
 )
 
-// File is one mapped file. Its methods may be called from several goroutines,
-// except Close, which must come after the last use of anything it handed out.
+// File is one mapped file. Its methods are safe for concurrent use, except Close,
+// which must come after the last use of the mapping and of any tensor's Data.
 type File struct {
 	path     string
 	mapping  []byte
@@ -19,8 +19,8 @@ type File struct {
 	metadata map[string]string
 }
 
-// Open maps the file at path read-only and checks its whole header. The error
-// names the file and the tensor at fault.
+// Open maps the file at path read-only and checks its header. An error names the
+// file and the tensor at fault.
 func Open(path string) (*File, error) {
 	// Stat first: opening a named pipe would wait for a writer.
 	info, err := os.Stat(path)
@@ -45,7 +45,7 @@ func Open(path string) (*File, error) {
 // Path returns the path that Open was given.
 func (f *File) Path() string { return f.path }
 
-// Tensor returns the tensor of that name.
+// Tensor returns the tensor called name.
 func (f *File) Tensor(name string) (Tensor, bool) {
 	i := sort.Search(len(f.tensors), func(i int) bool { return f.tensors[i].Name >= name })
 	if i == len(f.tensors) || f.tensors[i].Name != name {
@@ -66,10 +66,10 @@ func (f *File) Names() []string {
 // Metadata returns a copy of the header's __metadata__; nil when it has none.
 func (f *File) Metadata() map[string]string { return maps.Clone(f.metadata) }
 
-// Mapping returns the whole file, header included. It starts on a page boundary
-// and whole pages are mapped (the rest of the last one reads as zero), so a
-// GPU device can wrap it without a copy after rounding its length up to a page.
-// It is nil after Close.
+// Mapping returns the whole file, header included; nil after Close. It starts on a
+// page boundary, and whole pages are mapped (the rest of the last one reads as
+// zero). So a GPU device can wrap it without a copy, with its length rounded up to
+// a whole page.
 func (f *File) Mapping() []byte { return f.mapping }
 
 // Close unmaps the file. Mapping and every tensor's Data must not be touched

@@ -1,6 +1,6 @@
 package safetensors
 
-// A checkpoint that is not a folder on disk: the model embedded in the program.
+// A checkpoint in an fs.FS: the model that is embedded in the program.
 
 import (
 	"errors"
@@ -10,9 +10,8 @@ import (
 	"slices"
 )
 
-// OpenFS reads the checkpoint at the top of fsys into memory of its own, in whole pages as a mapped
-// file is: every model*.safetensors. It has no index, as a model that ships inside a program is
-// whole or the program does not build.
+// OpenFS reads every model*.safetensors at the root of fsys into anonymous pages. It ignores an
+// index: an embedded model is complete, or the program does not build.
 func OpenFS(fsys fs.FS) (*Checkpoint, error) {
 	shards, err := fs.Glob(fsys, shardPattern)
 	if err != nil {
@@ -42,8 +41,7 @@ func OpenFS(fsys fs.FS) (*Checkpoint, error) {
 	return c, nil
 }
 
-// readPages reads a file into pages of memory outside Go's heap, which a GPU can use where they
-// are.
+// readPages reads a file into whole pages outside Go's heap, which a GPU can use without a copy.
 func readPages(fsys fs.FS, name string) ([]byte, error) {
 	f, err := fsys.Open(name)
 	if err != nil {

@@ -32,8 +32,8 @@ func mapFile(path string) ([]byte, error) {
 	if size > math.MaxInt {
 		return nil, fmt.Errorf("%s: %d bytes do not fit the address space", path, size)
 	}
-	// Shared, so that the pages stay the page cache's: clean memory that the
-	// system may drop and re-read, counted once however many processes map it.
+	// Shared, so that the pages belong to the page cache: clean memory that the
+	// system may drop and read again, counted once for all processes that map it.
 	mapping, err := unix.Mmap(int(f.Fd()), 0, int(size), unix.PROT_READ, unix.MAP_SHARED)
 	if err != nil {
 		return nil, fmt.Errorf("map %s (%d bytes): %w", path, size, err)
@@ -41,7 +41,7 @@ func mapFile(path string) ([]byte, error) {
 	return mapping, nil
 }
 
-// newPages is memory of its own, for size bytes.
+// newPages returns anonymous pages of size bytes.
 func newPages(size int64) ([]byte, error) {
 	if size < lengthBytes || size > math.MaxInt {
 		return nil, fmt.Errorf("%d bytes, too few for the 8-byte header length, or too many", size)

@@ -9,24 +9,24 @@
 // cover the data section exactly: no overlap, no hole.
 // Source: https://github.com/huggingface/safetensors#format
 //
-// [Open] maps a file read-only and believes nothing: every length, offset and
+// [Open] maps a file read-only and trusts nothing in it: every length, offset and
 // shape is checked against the file's size before it is used, so that a
 // [Tensor] never points outside its mapping. [OpenDir] joins the files of one
-// model. [Write] is the inverse.
+// model. [Write] is the inverse of [Open].
 //
 // # Files that change while mapped
 //
 // The checks hold for the file as it was when it was opened. Deleting or
 // replacing a mapped file (rename over it) is harmless: the mapping keeps the
 // old contents. Truncating it in place is not: touching a page past the new end
-// raises SIGBUS. Go code turns that into a recoverable panic after
-// runtime/debug.SetPanicOnFault(true) on its goroutine, which is the caller's
-// choice; C code and a GPU cannot recover, there the process ends, and with it
-// the whole server: models run in its process for now (engine/DECISIONS.md).
-// Whoever changes a model's files has to rename new ones over them.
+// raises SIGBUS. Go code that called runtime/debug.SetPanicOnFault(true) on its
+// goroutine gets a panic, which it can recover. C code and a GPU cannot recover:
+// the process that runs the model ends. To change a model's files, write new
+// ones and rename them over the old.
 package safetensors
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/bits"
@@ -63,7 +63,8 @@ var dtypeBytes = map[DType]int{
 	F64: 8, I64: 8, U64: 8,
 }
 
-// Bytes returns the size of one element, or 0 for an unknown type.
+// Bytes returns the size of one element, or 0 for a type that this package does
+// not know.
 func (d DType) Bytes() int { return dtypeBytes[d] }
 
 // knownDTypes lists the types for error messages.
@@ -82,9 +83,9 @@ type Tensor struct {
 	DType DType
 	Shape []int // never negative; empty for a scalar. Shared: do not change.
 
-	// From, To is the byte range [From, To) in the file's Mapping. Writers of
-	// old files did not align the data, so From may be odd: a caller that views
-	// Data as wider elements checks From first.
+	// From, To is the byte range [From, To) in the file's Mapping. Old writers
+	// did not align the data, so From may be odd: check it before viewing Data
+	// as wider elements.
 	From, To int
 
 	// Data is the range's bytes: read-only memory (writing to it faults), valid
@@ -101,18 +102,26 @@ func (t Tensor) Elements() int {
 	return n
 }
 
-// sizeBytes returns the bytes that a tensor of this type and shape takes. The
-// dimensions other than zero must have a product that fits an int, even where
-// another one is zero, so that partial products cannot overflow later either.
+// sizeBytes returns the size of a tensor of this type and shape.
 func sizeBytes(d DType, shape []int) (int, error) {
-	unit := d.Bytes()
-	if unit == 0 {
+	if d.Bytes() == 0 {
 		return 0, fmt.Errorf("unknown dtype %q (known: %s)", string(d), knownDTypes())
 	}
+	size, err := product(d.Bytes(), shape)
+	if err != nil {
+		return 0, fmt.Errorf("shape %v of %s %w", shape, d, err)
+	}
+	return size, nil
+}
+
+// product returns unit times the dimensions of shape. The product of the
+// dimensions that are not zero must fit an int, so that partial products cannot
+// overflow later either.
+func product(unit int, shape []int) (int, error) {
 	size, zero := uint64(unit), false
 	for _, n := range shape {
 		if n < 0 {
-			return 0, fmt.Errorf("shape %v has a negative dimension", shape)
+			return 0, errors.New("has a negative dimension")
 		}
 		if n == 0 {
 			zero = true
@@ -120,7 +129,7 @@ func sizeBytes(d DType, shape []int) (int, error) {
 		}
 		hi, lo := bits.Mul64(size, uint64(n))
 		if hi != 0 || lo > math.MaxInt {
-			return 0, fmt.Errorf("shape %v of %s overflows the address space", shape, d)
+			return 0, errors.New("overflows the address space")
 		}
 		size = lo
 	}

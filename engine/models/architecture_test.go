@@ -1,0 +1,55 @@
+package models_test
+
+import (
+	"slices"
+	"testing"
+
+	"headroom/engine/cache"
+	"headroom/engine/checkpoint"
+	"headroom/engine/models"
+	"headroom/engine/runner"
+	"headroom/kernels"
+)
+
+const toyModelConfig = `{"model_type": "toy", "vocab_size": 256, "hidden_size": 64,
+	"num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 1,
+	"max_position_embeddings": 128, "quantization": {"bits": 4, "group_size": 32}}`
+
+// TestToyArchitecture adds an architecture by one file (toy_test.go) and one row of the registry,
+// and runs it.
+func TestToyArchitecture(t *testing.T) {
+	config, err := checkpoint.ParseConfig([]byte(toyModelConfig))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := cpuDevice(t, 2)
+	open := func() (models.Model, error) {
+		w, err := checkpoint.Open(checkpoint.Random([]byte(toyModelConfig)), config, d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return models.Load(w)
+	}
+	if _, err := open(); err == nil {
+		t.Fatal("the toy was loaded before it was registered")
+	}
+	t.Cleanup(models.Register("toy", models.LoadToy))
+	if !slices.Contains(models.Architectures(), "toy") {
+		t.Error("the toy is not listed")
+	}
+	m, err := open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := []int32{3, 1, 4, 1, 5, 9, 2, 6}
+	r := &rig{Runner: runner.New(d, m, runner.Options{KV: cache.Plain(kernels.F32), Pages: 1,
+		Slots: 1, BatchRows: len(ids), LogitsRows: len(ids)})}
+	r.pages[0] = []int32{0}
+	whole := r.score(ids, len(ids))
+	if got := r.score(ids, 3); !equalBits(got, whole) {
+		t.Error("chunks of 3 give other bits")
+	}
+	if equalBits(whole[:1], whole[1:2]) {
+		t.Error("two tokens have the same logits")
+	}
+}

@@ -1,0 +1,201 @@
+package models
+
+// What every architecture here repeats: the config keys that all of them have, and a decoder of
+// embedding, layers, final norm and output head. An architecture file adds its own keys, its weight
+// names and the Forward of one layer.
+
+import (
+	"fmt"
+	"math"
+
+	"headroom/engine/batch"
+	"headroom/engine/cache"
+	"headroom/engine/checkpoint"
+	"headroom/engine/nn"
+	"headroom/engine/ops"
+	"headroom/kernels"
+)
+
+// The kinds of layers in layer_types.
+const (
+	fullAttention    = "full_attention"
+	slidingAttention = "sliding_attention"
+	linearAttention  = "linear_attention"
+)
+
+// decoderConfig holds the keys of config.json that all architectures have in common.
+type decoderConfig struct {
+	VocabSize             int     `json:"vocab_size"`
+	HiddenSize            int     `json:"hidden_size"`
+	IntermediateSize      int     `json:"intermediate_size"`
+	NumHiddenLayers       int     `json:"num_hidden_layers"`
+	NumAttentionHeads     int     `json:"num_attention_heads"`
+	NumKeyValueHeads      int     `json:"num_key_value_heads"`
+	HeadDim               int     `json:"head_dim"`
+	RMSNormEps            float32 `json:"rms_norm_eps"`
+	MaxPositionEmbeddings int     `json:"max_position_embeddings"`
+	TieWordEmbeddings     bool    `json:"tie_word_embeddings"`
+}
+
+// defaultRMSNormEps is the default of rms_norm_eps in transformers.
+const defaultRMSNormEps = 1e-6
+
+// resolve derives head_dim where the config leaves it out, and returns what is wrong with the other
+// keys. It does not check intermediate_size, which a mixture of experts may leave out.
+func (c *decoderConfig) resolve() []error {
+	if c.HeadDim == 0 && c.NumAttentionHeads > 0 {
+		c.HeadDim = c.HiddenSize / c.NumAttentionHeads
+	}
+	return []error{
+		positive("vocab_size", c.VocabSize),
+		positive("hidden_size", c.HiddenSize),
+		layers("num_hidden_layers", c.NumHiddenLayers),
+		epsilon("rms_norm_eps", c.RMSNormEps),
+		positive("head_dim", c.HeadDim),
+		positive("max_position_embeddings", c.MaxPositionEmbeddings),
+		divides("num_key_value_heads", c.NumKeyValueHeads,
+			"num_attention_heads", c.NumAttentionHeads),
+	}
+}
+
+// layerTypes returns the kind of every layer. It is kinds, the config's layer_types, or where the
+// config has none, full attention in every interval-th layer and other in the rest.
+func (c *decoderConfig) layerTypes(kinds []string, interval int, other string) ([]string, error) {
+	if len(kinds) == 0 && interval > 0 {
+		for i := range min(c.NumHiddenLayers, maxLayers) {
+			kind := other
+			if (i+1)%interval == 0 {
+				kind = fullAttention
+			}
+			kinds = append(kinds, kind)
+		}
+		return kinds, nil
+	}
+	if len(kinds) != c.NumHiddenLayers {
+		return kinds, fmt.Errorf("layer_types has %d entries for num_hidden_layers of %d",
+			len(kinds), c.NumHiddenLayers)
+	}
+	for i, kind := range kinds {
+		if kind != other && kind != fullAttention {
+			return kinds, fmt.Errorf("layer_types[%d] is %q, expected %s or %s", i, kind, other,
+				fullAttention)
+		}
+	}
+	return kinds, nil
+}
+
+// attentionSpec is the memory of an attention layer that sees the whole sequence.
+func (c *decoderConfig) attentionSpec() cache.LayerSpec {
+	return cache.LayerSpec{KVHeads: c.NumKeyValueHeads, HeadDim: c.HeadDim}
+}
+
+// decoderLayer is one layer of an architecture.
+type decoderLayer interface {
+	// inputNorm returns the weight [1, hidden] of the norm before the layer.
+	inputNorm() kernels.Tensor
+	// forward computes the layer. h is the residual stream and x its normalized form, both
+	// [M, hidden]. It adds the output of attention to h and returns the output of the MLP
+	// [M, hidden], which the decoder adds.
+	forward(c *ops.Context, b *batch.Batch, h, x kernels.Tensor, memory cache.Layer,
+		eps float32) kernels.Tensor
+}
+
+// decoder is a loaded model of any architecture.
+type decoder struct {
+	spec        Spec
+	eps         float32
+	embedTokens *kernels.Weight
+	embedScale  float32
+	layers      []decoderLayer
+	norm        kernels.Tensor
+	lmHead      *kernels.Weight // embedTokens where the weights are tied
+}
+
+// decoderWeights says where a checkpoint keeps the weights of a decoder.
+type decoderWeights struct {
+	model      checkpoint.Scope // has embed_tokens, layers and norm
+	lmHead     string           // the module of the output head
+	normOffset float32          // added to norm weights: 1 where they are stored zero-centred
+	// layer loads one layer from its scope, and returns the memory that it needs for a sequence.
+	layer func(i int, s checkpoint.Scope) (decoderLayer, cache.LayerSpec)
+}
+
+// textWeights finds the language model of a checkpoint that may also have a vision tower.
+func textWeights(w *checkpoint.Weights) decoderWeights {
+	d := decoderWeights{
+		model:  w.At("language_model.model.", "model.language_model.", "model."),
+		lmHead: "lm_head",
+	}
+	if w.At("").Has("language_model.lm_head.weight") {
+		d.lmHead = "language_model.lm_head"
+	}
+	return d
+}
+
+// load builds the decoder that c describes. It stops at the first fault, which w.Err returns.
+func (from decoderWeights) load(w *checkpoint.Weights, c *decoderConfig) *decoder {
+	m := &decoder{
+		spec:        Spec{VocabSize: c.VocabSize, ContextTokens: c.MaxPositionEmbeddings},
+		eps:         c.RMSNormEps,
+		embedTokens: from.model.Linear("embed_tokens", c.VocabSize, c.HiddenSize),
+		embedScale:  1,
+		norm:        from.model.Vector("norm.weight", c.HiddenSize, from.normOffset),
+	}
+	m.lmHead = m.embedTokens
+	if !c.TieWordEmbeddings {
+		m.lmHead = w.At("").Linear(from.lmHead, c.VocabSize, c.HiddenSize)
+	}
+	for i := range c.NumHiddenLayers {
+		if w.Err() != nil {
+			break
+		}
+		layer, spec := from.layer(i, from.model.Sub("layers.%d", i))
+		m.layers = append(m.layers, layer)
+		m.spec.Layers = append(m.spec.Layers, spec)
+	}
+	return m
+}
+
+// loadAttention loads an attention module. With outputGate q_proj has a gate after each head's
+// query.
+func loadAttention(s checkpoint.Scope, c *decoderConfig, invFreq kernels.Tensor, outputGate bool,
+	normOffset float32) nn.Attention {
+	queryRows, kvRows := c.NumAttentionHeads*c.HeadDim, c.NumKeyValueHeads*c.HeadDim
+	outputRows := queryRows
+	if outputGate {
+		queryRows *= 2
+	}
+	return nn.Attention{
+		QProj:      s.Linear("q_proj", queryRows, c.HiddenSize),
+		KProj:      s.Linear("k_proj", kvRows, c.HiddenSize),
+		VProj:      s.Linear("v_proj", kvRows, c.HiddenSize),
+		OProj:      s.Linear("o_proj", c.HiddenSize, outputRows),
+		QNorm:      s.Vector("q_norm.weight", c.HeadDim, normOffset),
+		KNorm:      s.Vector("k_norm.weight", c.HeadDim, normOffset),
+		InvFreq:    invFreq,
+		Heads:      c.NumAttentionHeads,
+		KVHeads:    c.NumKeyValueHeads,
+		HeadDim:    c.HeadDim,
+		Scale:      float32(1 / math.Sqrt(float64(c.HeadDim))),
+		Eps:        c.RMSNormEps,
+		OutputGate: outputGate,
+	}
+}
+
+func (m *decoder) Spec() Spec { return m.spec }
+
+func (m *decoder) Forward(c *ops.Context, b *batch.Batch, memory []cache.Layer) kernels.Tensor {
+	h := c.ScaledEmbed(b.Tokens, m.embedTokens, m.embedScale) // the residual stream [M, hidden]
+	x := c.RMSNorm(h, m.layers[0].inputNorm(), m.eps)
+	for i, layer := range m.layers {
+		mark := c.Mark()
+		delta := layer.forward(c, b, h, x, memory[i], m.eps)
+		nextNorm := m.norm
+		if i+1 < len(m.layers) {
+			nextNorm = m.layers[i+1].inputNorm()
+		}
+		c.AddRMSNormTo(x, h, delta, nextNorm, m.eps)
+		c.Release(mark)
+	}
+	return c.Logits(x, b.Logits, m.lmHead)
+}
