@@ -74,8 +74,8 @@ func (c *Checkpoint) load(dir string, shards []string, index map[string]string) 
 		}
 	}
 	if len(absent) > 0 {
-		return fmt.Errorf("safetensors: %s: %d tensors of %s are missing from their files: %s",
-			dir, len(absent), indexName, list(absent))
+		return fmt.Errorf("safetensors: %s: %s lists tensors that its files do not have: %s",
+			dir, indexName, list(absent))
 	}
 	return nil
 }
@@ -153,7 +153,7 @@ func listShards(dir string, index map[string]string) ([]string, error) {
 	}
 	slices.Sort(missing)
 	if missing = slices.Compact(missing); len(missing) > 0 {
-		return nil, fmt.Errorf("%s: %d files of %s are missing: %s", dir, len(missing), indexName,
+		return nil, fmt.Errorf("%s: %s lists files that are missing: %s", dir, indexName,
 			strings.Join(missing, ", "))
 	}
 	slices.Sort(shards)
