@@ -1,7 +1,7 @@
-// Package cache is what a model remembers of its sequences: for attention layers, pages of keys and
-// values; for recurrent layers, slots of fixed-size state. All of it is allocated once, when a
-// model is loaded, and shared by its sequences through page tables and slot numbers (kernels.Span).
-// Who owns which page is decided elsewhere (engine/sched).
+// Package cache has the memory of a model's sequences: pages of keys and values for attention
+// layers, and slots of fixed-size state for recurrent layers. All of it is allocated once, when a
+// model is loaded. Sequences share it through page tables and slot numbers (kernels.Span), which
+// engine/sched assigns.
 package cache
 
 import (
@@ -11,48 +11,48 @@ import (
 	"headroom/kernels/attention"
 )
 
-// PageTokens is the positions of one page, P. Small pages share finely; a multiple of the 16 lanes
-// kernels work in.
+// PageTokens is the number of positions in a page, P. Small pages let sequences share more of a
+// prefix. It is a multiple of the 16 lanes in which kernels compute.
 const PageTokens = 32
 
-// LayerSpec says what one layer keeps. Exactly one of the two is set; a layer that keeps nothing
-// has neither.
+// LayerSpec is the memory that one layer needs. It has the fields of an attention layer or those of
+// a recurrent layer; the zero value is a layer without memory.
 type LayerSpec struct {
-	// Attention: keys and values of KVHeads heads of HeadDim, per token.
+	// KVHeads and HeadDim are those of an attention layer's keys and values.
 	KVHeads, HeadDim int
-	// Window is how many positions a row of an attention layer sees, its own included, besides the
-	// first SinkTokens of the sequence. 0: all. With a window, keys and values lie in a ring
-	// (ring.go), not in the pool's pages.
+	// Window is the number of positions that a row of an attention layer sees, its own included, in
+	// addition to the first SinkTokens of the sequence. 0: all. With a window, keys and values are
+	// in a ring (ring.go), not in pages of the pool.
 	Window, SinkTokens int
-	// Recurrent: values per sequence, for the convolution's last rows, ConvChannels each, and for
-	// the state, in rows of StateRow.
+	// ConvValues is the number of values in the last rows of a recurrent layer's convolution,
+	// ConvChannels in each row.
 	ConvValues, ConvChannels int
-	StateValues, StateRow    int
+	// StateValues is the number of values in the state of a recurrent layer, StateRow in each row.
+	StateValues, StateRow int
 }
 
 // Layer is one layer's memory.
 type Layer struct {
-	KV *attention.Cache // attention layers
-	// attention layers with a window: where in KV a sequence has its positions
-	Ring *Ring
-	// recurrent layers: [slots, ConvValues], laid out as recurrent.Conv has it
-	Conv  kernels.Tensor
-	State kernels.Tensor // recurrent layers: [slots, StateValues], as recurrent.GatedDelta has it
+	KV    *attention.Cache // of an attention layer
+	Ring  *Ring            // of an attention layer with a window: the page tables of KV
+	Conv  kernels.Tensor   // of a recurrent layer: [slots, ConvValues], laid out by recurrent.Conv
+	State kernels.Tensor   // of a recurrent layer: [slots, StateValues], by recurrent.GatedDelta
 }
 
-// Options size the memory.
+// Options are the formats and sizes of the memory.
 type Options struct {
 	Format Format      // of keys and values
 	State  StateFormat // of recurrent states
-	// of PageTokens positions, each page holding those positions for every attention layer without
-	// a window
+	// Pages is the number of pages. A page has PageTokens positions in every attention layer
+	// without a window.
 	Pages int
-	Slots int // sequences with recurrent state or rings
-	// StartPages of Pages, the first ones, are for the first Format.Start tokens of sequences; 0
-	// where that is 0.
+	// Slots is the number of sequences that can have recurrent state or rings.
+	Slots int
+	// StartPages is how many of the pages, the first ones, are for the first Format.Start tokens of
+	// sequences. 0 where Format.Start is 0.
 	StartPages int
-	// SpanTokens is the most tokens of one sequence in one pass: rings have room for them behind
-	// the window.
+	// SpanTokens is the most tokens of one sequence in one pass. Rings have room for them after the
+	// window.
 	SpanTokens int
 }
 
@@ -82,12 +82,12 @@ func New(d kernels.Device, specs []LayerSpec, o Options) []Layer {
 	return layers
 }
 
-// pageBytes is the memory of one page of an attention layer.
+// pageBytes returns the memory of one page of an attention layer.
 func (s LayerSpec) pageBytes(f LayerFormat) int64 {
 	return PageTokens * int64(s.KVHeads) * int64(f.K.RowBytes(s.HeadDim)+f.V.RowBytes(s.HeadDim))
 }
 
-// PageBytes is the memory of one page over all layers, behind the start.
+// PageBytes returns the memory of one page over all layers, after the start.
 func PageBytes(specs []LayerSpec, f Format) int64 {
 	n := int64(0)
 	for i, l := range f.Layers(specs) {
@@ -98,7 +98,8 @@ func PageBytes(specs []LayerSpec, f Format) int64 {
 	return n
 }
 
-// StartPageBytes is the memory of one page of the start over all layers; 0 if there is none.
+// StartPageBytes returns the memory of one page of the start over all layers, 0 if there is no
+// start.
 func StartPageBytes(specs []LayerSpec, f Format) int64 {
 	n := int64(0)
 	for i, l := range f.Layers(specs) {

@@ -1,7 +1,7 @@
 package cache
 
-// How a user's words become the format of every attention layer, and back into words. Each layer
-// gets one that its head dimension allows, so no choice makes a model impossible to open.
+// KV cache formats: from the user's options to the format of every attention layer. Each layer gets
+// a format that its head dimension allows, so that every model can be opened with every option.
 
 import (
 	"fmt"
@@ -12,39 +12,42 @@ import (
 	"headroom/kernels/attention"
 )
 
-// Format is how a model keeps its keys and values: one way for K and one for V in all attention
-// layers, except that affine codes of the layers at both ends, which suffer most from coarse ones,
-// are no narrower than BoundaryBits. The zero value is float32.
+// Format is the format of a model's keys and values. All attention layers have the same, except
+// that affine codes have at least BoundaryBits in the first and last layers, which lose most from
+// fewer bits. The zero value is float32.
 type Format struct {
 	K, V           attention.Format
-	BoundaryLayers int // attention layers at each end that BoundaryBits is for; 0: none
+	BoundaryLayers int // the number of attention layers at each end with BoundaryBits; 0: none
 	BoundaryBits   int
-	// StartTokens first positions of every sequence, a multiple of attention.StartStep, stay
-	// float16 for good; see Start. 0: none.
+	// StartTokens is how many first positions of every sequence stay float16, a multiple of
+	// attention.StartStep. 0: none. See Start.
 	StartTokens int
 }
 
-// FormatOptions are the words a user chooses a Format with. The zero value means Default.
+// FormatOptions are a user's options for a Format. The zero value means Default.
 type FormatOptions struct {
-	// "f16", "bf16", "f32", "affine", "q8_0" or "q4_0"; "": affine if Bits or GroupSize is given,
-	// else Default
-	Name           string
-	Bits           string // affine codes: "(8, 4)" for K and V, or one number for both; "": (8, 4)
-	GroupSize      string // affine groups: "(64, 32)", or one number; "": (64, 32)
-	BoundaryLayers int    // 0: 2; negative: none
-	BoundaryBits   int    // 0: 8
-	// first tokens that stay float16, rounded up to a multiple of attention.StartStep; 0: none
+	// Name is "f16", "bf16", "f32", "affine", "q8_0" or "q4_0". "" means affine if Bits or
+	// GroupSize is given, else Default.
+	Name string
+	// Bits of affine codes: "(8, 4)" for K and V, or one number for both. "" means (8, 4).
+	Bits string
+	// GroupSize of affine codes: "(64, 32)" for K and V, or one number for both. "" means (64, 32).
+	GroupSize      string
+	BoundaryLayers int // 0 means 2, a negative number none
+	BoundaryBits   int // 0 means 8
+	// StartTokens is how many first tokens stay float16. It is rounded up to a multiple of
+	// attention.StartStep. 0: none.
 	StartTokens int
 }
 
-// Plain is K and V as elements of dtype.
+// Plain returns the format of K and V as elements of dtype.
 func Plain(dtype kernels.DType) Format {
 	return Format{K: attention.FloatFormat(dtype), V: attention.FloatFormat(dtype)}
 }
 
-// Affine is what the affine format is unless the user says otherwise: K8 in groups of 64, V4 in
-// groups of 32, and 8 bits for both in the first and last two attention layers. Keys need more bits
-// than values, since their errors are multiplied by the query and go through an exponential.
+// Affine returns the affine format with its defaults: K8 in groups of 64, V4 in groups of 32, and 8
+// bits for both in the first and last two attention layers. Keys need more bits than values, since
+// their errors are multiplied by the query and go through an exponential.
 func Affine() Format {
 	return Format{
 		K:              attention.Format{Kind: attention.Affine, Bits: 8, Group: 64},
@@ -53,13 +56,13 @@ func Affine() Format {
 	}
 }
 
-// Default is the format of a user who has not chosen one.
+// Default returns the format for a user who has not chosen one: Affine.
 func Default() Format { return Affine() }
 
-// maxStartTokens is more than any model reads.
+// maxStartTokens is more than the context of any model.
 const maxStartTokens = 1 << 30
 
-// ParseFormat reads a user's choice.
+// ParseFormat returns the format that o describes.
 func ParseFormat(o FormatOptions) (Format, error) {
 	if o.StartTokens < 0 || o.StartTokens > maxStartTokens {
 		return Format{}, fmt.Errorf("KV format: got a start of %d tokens, expected 0 to %d",
@@ -150,9 +153,9 @@ func parsePair(what, text string, k, v int) (int, int, error) {
 	return k, v, nil
 }
 
-// Start is how many first positions the layers of specs keep as float16: StartTokens, or 0 if that
-// changes nothing, because no layer without a window has codes. Which positions those are depends
-// on nothing but their number, so bits do not depend on when a position was computed.
+// Start returns how many first positions the layers of specs store as float16: StartTokens, or 0 if
+// that makes no difference, because no layer without a window has codes. It depends on the position
+// alone, so results do not depend on when a position was computed.
 func (f Format) Start(specs []LayerSpec) int {
 	for i, l := range f.Layers(specs) {
 		if s := specs[i]; s.KVHeads > 0 && s.Window == 0 &&
@@ -166,7 +169,7 @@ func (f Format) Start(specs []LayerSpec) int {
 // LayerFormat is the format of one attention layer.
 type LayerFormat struct{ K, V attention.Format }
 
-// Layers is the format of each layer of specs; layers that keep no keys have the zero value.
+// Layers returns the format of each layer of specs, the zero value for layers without keys.
 func (f Format) Layers(specs []LayerSpec) []LayerFormat {
 	layers, at, total := make([]LayerFormat, len(specs)), 0, 0
 	for _, s := range specs {
@@ -185,8 +188,8 @@ func (f Format) Layers(specs []LayerSpec) []LayerFormat {
 	return layers
 }
 
-// side is the format of K or V in a layer. Groups that do not divide its heads are halved; heads
-// that no group divides stay float16.
+// side returns the format of K or V in a layer. A group size that does not divide headDim is
+// halved. If no group size divides it, the format is float16.
 func (f Format) side(s attention.Format, boundary bool, headDim int) attention.Format {
 	if s.Kind == attention.Affine && boundary {
 		s.Bits = max(s.Bits, f.BoundaryBits)
@@ -200,8 +203,8 @@ func (f Format) side(s attention.Format, boundary bool, headDim int) attention.F
 	return s
 }
 
-// Describe says how the layers of specs are kept, as "K8 g64 + V4 g32, first and last 2 layers K8
-// V8, first 512 tokens f16".
+// Describe returns the format for people, such as "K8 g64 + V4 g32, first and last 2 layers K8 V8,
+// first 512 tokens f16".
 func (f Format) Describe(specs []LayerSpec) string {
 	var kv []LayerFormat
 	for i, l := range f.Layers(specs) {

@@ -1,7 +1,7 @@
 package cache
 
-// The same memory seen by those who copy it, write it to disk and read it back: they know pages and
-// slots, and nothing of what is kept in them.
+// The memory as pages and slots of bytes, for code that copies them, writes them to disk and reads
+// them back.
 
 import (
 	"fmt"
@@ -9,25 +9,25 @@ import (
 	"headroom/kernels"
 )
 
-// Region is memory in equal pieces, one a page or one a slot.
+// Region is memory that is divided into equal pieces, one for each page or slot.
 type Region struct {
-	Name   string // as "layers.3.k"
+	Name   string // such as "layers.3.k"
 	Buffer *kernels.Buffer
-	// of piece 0 in Buffer, in bytes; in a region that begins with a later piece, of where piece 0
-	// would be
+	// Offset of piece 0 in Buffer, in bytes. In a region whose first pieces have no memory it is
+	// where piece 0 would be.
 	Offset     int
 	PieceBytes int
 }
 
-// Piece is the host's view of one page or slot.
+// Piece returns the host's view of one page or slot.
 func (r *Region) Piece(i int32) []byte {
 	from := r.Offset + int(i)*r.PieceBytes
 	return r.Buffer.Bytes[from : from+r.PieceBytes : from+r.PieceBytes]
 }
 
-// PageRegions are what a page consists of, over all layers: one of those for the start, or another.
-// Either kind of pages is numbered as page tables do, so a region has memory only for the pages of
-// its kind.
+// PageRegions returns the regions of a page over all layers: of a page for the start of sequences,
+// or of any other page. Both kinds are numbered as in page tables, and a region has memory only for
+// the pages of its kind.
 func PageRegions(layers []Layer, start bool) (regions []Region) {
 	for i, l := range layers {
 		if l.KV == nil || l.Ring != nil || start && l.KV.Start.Tokens == 0 {
@@ -46,11 +46,11 @@ func PageRegions(layers []Layer, start bool) (regions []Region) {
 	return regions
 }
 
-// SlotRegions are what a slot consists of, over all layers.
+// SlotRegions returns the regions of a slot over all layers.
 func SlotRegions(layers []Layer) (regions []Region) {
 	for i, l := range layers {
 		if r := l.Ring; r != nil {
-			// what rows see is in the name: other windows give other keys and values
+			// The name has the window: with another one, keys and values are different.
 			name := fmt.Sprintf("layers.%d.ring_%d_%d", i, r.SinkTokens, r.Window)
 			regions = append(regions,
 				Region{Name: name + ".k", Buffer: l.KV.K,
@@ -66,7 +66,7 @@ func SlotRegions(layers []Layer) (regions []Region) {
 	return regions
 }
 
-// rows is a contiguous tensor as a region of its rows.
+// rows returns the rows of a contiguous tensor as a region.
 func rows(name string, t kernels.Tensor) Region {
 	return Region{Name: name, Buffer: t.Buffer, Offset: t.Offset,
 		PieceBytes: t.Cols * t.DType.Size()}

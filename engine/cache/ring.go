@@ -1,20 +1,20 @@
 package cache
 
-// Layers that see only a window of what came before keep no more than that: for each slot a ring of
-// pages of its own, in the formats and the layout of every other page, so that the same kernels
-// read it through another page table. A slot has the pages [slot*R, (slot+1)*R) of its layer's
-// memory; the first ones hold the positions that stay visible, the others take turns:
+// A layer with a window stores no more than the window: each slot has a ring of pages. They have
+// the same formats and layout as other pages, so the same kernels read them through another page
+// table. A slot has the pages [slot*R, (slot+1)*R) of its layer's memory. The first S hold the
+// sinks, which stay visible. The other T are reused in turn:
 //
 //	page of position p = slot*R + p/P               if p/P < S
 //	                   = slot*R + S + (p/P - S) mod T  else, R = S + T
 //
-// A pass writes the keys of all its rows before any of them looks, so T pages hold the window and
-// the longest span, less the one position that both count. Then a copy of the ring made after the
-// pass serves every position inside the pass too: what it needs lies at most that far back, and
-// what the ring holds from behind it is written again before it is seen.
+// A pass writes the keys of all its rows before any row reads them. So T pages have room for the
+// window and the longest span, less the one position that is in both. A copy of the ring made after
+// the pass is therefore valid for every position inside the pass too: everything that a row at that
+// position sees is still there, and later positions are written again before they are read.
 //
-// So a ring is memory of fixed size that belongs to a sequence, as recurrent state is: it is kept,
-// copied and restored with it.
+// A ring has a fixed size and belongs to a sequence, like recurrent state. It is copied, saved and
+// restored with that state.
 
 import (
 	"fmt"
@@ -24,21 +24,21 @@ import (
 	"headroom/kernels"
 )
 
-// sinkTokens is how many first positions stay visible in layers that Limit cuts down, as mlx-lm's
-// rotating cache keeps.
+// sinkTokens is how many first positions stay visible in layers that Limit gives a window. mlx-lm's
+// rotating cache has the same number.
 const sinkTokens = 4
 
-// MinLimitTokens is the least that Limit leaves a layer.
+// MinLimitTokens is the smallest limit that Limit applies.
 const MinLimitTokens = PageTokens
 
-// Ring is the page tables of layers with the same window.
+// Ring has the page tables of all layers with the same window.
 type Ring struct {
-	Window     int // positions a row sees, its own included
-	SinkTokens int // first positions that every row sees besides
+	Window     int // positions that a row sees, its own included
+	SinkTokens int // first positions that every row sees in addition
 	SlotPages  int // R: pages of one slot in each of the layers
 
 	tablePages int
-	tables     [][]int32 // by slot, made when a sequence first runs in it
+	tables     [][]int32 // by slot; nil until a sequence runs in the slot
 	spans      []kernels.Span
 }
 
@@ -47,16 +47,16 @@ func newRing(s LayerSpec, o Options) *Ring {
 		tablePages: o.Pages, tables: make([][]int32, o.Slots)}
 }
 
-// sinkPages is S, the pages that do not turn.
+// sinkPages returns S, the pages that are not reused.
 func (s LayerSpec) sinkPages() int { return (s.SinkTokens + PageTokens - 1) / PageTokens }
 
-// ringPages is R for passes with spans of up to spanTokens.
+// ringPages returns R for passes with spans of up to spanTokens.
 func (s LayerSpec) ringPages(spanTokens int) int {
 	return s.sinkPages() + (s.Window+max(spanTokens, 1)-1+PageTokens-1)/PageTokens
 }
 
-// Spans is spans with the page tables of their slots' rings: valid until the next call, so one
-// goroutine uses it.
+// Spans returns spans with the page tables of their slots' rings. The result is valid until the
+// next call. Spans is not safe for concurrent use.
 func (r *Ring) Spans(spans []kernels.Span) []kernels.Span {
 	r.spans = append(r.spans[:0], spans...)
 	for i := range r.spans {
@@ -65,8 +65,7 @@ func (r *Ring) Spans(spans []kernels.Span) []kernels.Span {
 	return r.spans
 }
 
-// table is where the positions of the sequence in slot lie, for sequences as long as all pages of
-// the pool.
+// table returns the page table of the sequence in slot, long enough for all pages of the pool.
 func (r *Ring) table(slot int32) []int32 {
 	if t := r.tables[slot]; t != nil {
 		return t
@@ -84,8 +83,8 @@ func (r *Ring) table(slot int32) []int32 {
 	return t
 }
 
-// RingBytes is the memory of one sequence's rings over all layers, when passes have spans of up to
-// spanTokens.
+// RingBytes returns the memory of one sequence's rings over all layers, for passes with spans of up
+// to spanTokens.
 func RingBytes(specs []LayerSpec, f Format, spanTokens int) int64 {
 	n := int64(0)
 	for i, l := range f.Layers(specs) {
@@ -96,10 +95,10 @@ func RingBytes(specs []LayerSpec, f Format, spanTokens int) int64 {
 	return n
 }
 
-// Limit is specs with no attention layer that keeps more than maxTokens positions of a sequence:
-// the first few and the last ones in layers that see everything, the last ones in layers with a
-// window, which have learned to do without the first. 0 is no limit; less than MinLimitTokens
-// counts as that.
+// Limit returns specs in which no attention layer stores more than maxTokens positions of a
+// sequence. Layers without a window get one, and keep the first few positions too. Larger windows
+// are shortened; their layers were trained without the first positions. 0 is no limit; a limit
+// below MinLimitTokens is raised to that.
 func Limit(specs []LayerSpec, maxTokens int) []LayerSpec {
 	if maxTokens <= 0 {
 		return specs
@@ -117,8 +116,8 @@ func Limit(specs []LayerSpec, maxTokens int) []LayerSpec {
 	return specs
 }
 
-// DescribeRings says what layers keep less than all, as "; 5 of 6 layers keep 512 tokens". It
-// begins with a semicolon, and is empty if there are none.
+// DescribeRings returns a text about the layers with a window, such as "; 5 of 6 layers keep 512
+// tokens". It begins with a semicolon, and is empty if there are no such layers.
 func DescribeRings(specs []LayerSpec) (words string) {
 	layers := 0
 	counts := map[int]int{} // by positions seen

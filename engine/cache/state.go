@@ -1,8 +1,7 @@
 package cache
 
-// How recurrent layers keep what they remember of a sequence. Unlike keys and values a state is
-// rounded again with every token, so its form is part of what a model computes; kernels/recurrent
-// has the rules, FORMATS.md what each form costs and saves.
+// Formats of recurrent states. Unlike keys and values, a state is rounded again with every token.
+// kernels/recurrent has the rules, and FORMATS.md the cost of each format.
 
 import (
 	"fmt"
@@ -11,7 +10,7 @@ import (
 	"headroom/kernels/recurrent"
 )
 
-// StateFormat is the form of recurrent states. The zero value is float32.
+// StateFormat is the format of recurrent states. The zero value is float32.
 type StateFormat struct{ dtype kernels.DType }
 
 var stateFormats = []struct {
@@ -20,7 +19,7 @@ var stateFormats = []struct {
 }{{"f32", StateFormat{kernels.F32}}, {"bf16", StateFormat{kernels.BF16}},
 	{"int8", StateFormat{kernels.I8}}}
 
-// ParseStateFormat reads a user's choice: "f32" ("" too), "bf16" or "int8".
+// ParseStateFormat returns the format called name: "f32" or "", "bf16" or "int8".
 func ParseStateFormat(name string) (StateFormat, error) {
 	if name == "" {
 		return StateFormat{}, nil
@@ -42,7 +41,8 @@ func (f StateFormat) String() string {
 	return f.dtype.String()
 }
 
-// Describe names the form the layers of specs keep their states in, "none" if they keep none.
+// Describe returns the name of the format, or "none" if the layers of specs have no recurrent
+// state.
 func (f StateFormat) Describe(specs []LayerSpec) string {
 	if SlotBytes(specs, f) == 0 {
 		return "none"
@@ -50,7 +50,7 @@ func (f StateFormat) Describe(specs []LayerSpec) string {
 	return f.String()
 }
 
-// cols are the columns of a recurrent layer's Conv and State; 0 for other layers.
+// cols returns the columns of a recurrent layer's Conv and State, 0 for other layers.
 func (f StateFormat) cols(s LayerSpec) (conv, state int) {
 	if s.StateValues == 0 {
 		return 0, 0
@@ -67,7 +67,7 @@ func (f StateFormat) tensors(d kernels.Device, s LayerSpec, slots int) (conv,
 		kernels.NewTensor(d, f.dtype, slots, stateCols)
 }
 
-// SlotBytes is the memory of one sequence's recurrent state over all layers.
+// SlotBytes returns the memory of one sequence's recurrent state over all layers.
 func SlotBytes(specs []LayerSpec, f StateFormat) int64 {
 	n := int64(0)
 	for _, s := range specs {

@@ -1,6 +1,6 @@
-// Package checkpoint opens a model folder, MLX-converted or Hugging Face original, and hands an
-// architecture its weights in the form layers want: packed matrices as views of the mapped files,
-// small vectors as float32.
+// Package checkpoint opens a model folder, an MLX conversion or a Hugging Face original, and loads
+// its weights by name. Large matrices are views of the mapped files, packed or plain as they are
+// stored; small vectors are float32 copies.
 package checkpoint
 
 import (
@@ -14,19 +14,19 @@ import (
 	"headroom/engine/safetensors"
 )
 
-// Source is where a model lies: a folder on disk, which is mapped, an embedded one, which is read
-// into memory, or nowhere (Random).
+// Source says where a model comes from: a folder on disk, whose weights are mapped; an fs.FS, whose
+// weights are read into memory; or a config alone, for random weights (see Random).
 type Source struct {
 	Dir string
-	FS  fs.FS // used when Dir is empty; the model's files lie at its top
+	FS  fs.FS // used when Dir is empty; has the model's files at its root
 
-	random []byte // config.json of a model to be made up; see Random
+	random []byte // config.json of a random model
 }
 
-// maxTextBytes bounds config.json, tokenizer.json and the like: real ones stay under 50 MB.
+// maxTextBytes bounds config.json, tokenizer.json and other text files. Real ones stay below 50 MB.
 const maxTextBytes = 256 << 20
 
-// ReadFile reads one of the model's small files. A missing one is fs.ErrNotExist.
+// ReadFile reads one of the model's text files. The error of a missing file is fs.ErrNotExist.
 func (s Source) ReadFile(name string) ([]byte, error) {
 	switch {
 	case s.random != nil:
@@ -46,7 +46,7 @@ func (s Source) ReadFile(name string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// Has tells whether the model has a file of that name.
+// Has reports whether the model has a file called name.
 func (s Source) Has(name string) bool {
 	var err error
 	switch {
@@ -78,7 +78,7 @@ func (s Source) Config() (*Config, error) {
 			if _, dirErr := os.Stat(s.Dir); dirErr != nil {
 				return nil, problem.New(problem.ModelNotFound, "There is no model at "+s.Dir,
 					"the folder does not exist",
-					"Check the path; `headroom models` lists what is there.")
+					"Check the path. `headroom models` lists the installed models.")
 			}
 		}
 		return nil, problem.New(problem.ModelNotFound, "There is no model in "+s.String(),

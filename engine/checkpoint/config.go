@@ -1,8 +1,8 @@
 package checkpoint
 
-// config.json, read leniently where writers differ (nested text_config, two names for quantization,
-// three places for rope) and strictly where a wrong value would only show as bad answers: an
-// unsupported packing or rope type is a problem, not a guess.
+// config.json. Where writers differ, all forms are read: a nested text_config, two names for the
+// quantization, three places for rope. Where a wrong value would only show as bad answers, such as
+// an unsupported packing or rope type, the config is refused.
 
 import (
 	"bytes"
@@ -14,15 +14,15 @@ import (
 	"headroom/engine/problem"
 )
 
-// Config is config.json. Text models keep their keys at the top, multimodal ones under text_config;
-// Decode sees both as one.
+// Config is a parsed config.json. Text models have their keys at the top level, multimodal models
+// under text_config. The keys of both are merged, and those of text_config win.
 type Config struct {
 	ModelType    string
 	Quantization Quantization
 	keys         map[string]json.RawMessage
 }
 
-// ParseConfig reads config.json.
+// ParseConfig parses the text of config.json.
 func ParseConfig(data []byte) (*Config, error) {
 	c := &Config{}
 	if err := json.Unmarshal(data, &c.keys); err != nil {
@@ -48,13 +48,13 @@ func ParseConfig(data []byte) (*Config, error) {
 	}
 	if c.ModelType == "" {
 		return nil, problem.New(problem.ModelBroken, "config.json has no model_type", "",
-			"Is this the folder of a language model in MLX or Hugging Face format?")
+			"Choose the folder of a language model in MLX or Hugging Face format.")
 	}
 	return c, c.Quantization.parse(quantization)
 }
 
-// Decode fills v, a pointer to a struct with config.json's keys as its json tags. Unknown keys are
-// ignored.
+// Decode fills v, a pointer to a struct whose json tags are keys of config.json. Keys without a
+// field are ignored, and fields without a key keep their value.
 func (c *Config) Decode(v any) error {
 	data, err := json.Marshal(c.keys)
 	if err == nil {
@@ -67,6 +67,7 @@ func (c *Config) Decode(v any) error {
 	return nil
 }
 
+// firstOf returns the value of the first of names that is present and not null.
 func firstOf(keys map[string]json.RawMessage, names ...string) json.RawMessage {
 	for _, n := range names {
 		if v, ok := keys[n]; ok && !bytes.Equal(v, []byte("null")) {
@@ -76,8 +77,8 @@ func firstOf(keys map[string]json.RawMessage, names ...string) json.RawMessage {
 	return nil
 }
 
-// RopeParameters is how positions turn into angles. Newer configs keep these keys under
-// rope_parameters, older ones at the top and under rope_scaling.
+// RopeParameters are the parameters of the rotary position encoding. Newer configs have these keys
+// under rope_parameters, older ones at the top level and under rope_scaling.
 type RopeParameters struct {
 	Theta         float64 `json:"rope_theta"`
 	PartialFactor float64 `json:"partial_rotary_factor"`
@@ -89,7 +90,7 @@ type RopeParameters struct {
 	OriginalMax   float64 `json:"original_max_position_embeddings"`
 }
 
-// Rope reads the position encoding, theta being the architecture's default.
+// Rope returns the rope parameters. theta is the architecture's default of rope_theta.
 func (c *Config) Rope(theta float64) (RopeParameters, error) {
 	r := RopeParameters{Theta: theta, PartialFactor: 1}
 	var outer struct {
@@ -106,9 +107,9 @@ func (c *Config) Rope(theta float64) (RopeParameters, error) {
 	return r, err
 }
 
-// LayerRope reads the position encoding of one kind of layers ("full_attention",
-// "sliding_attention"), where rope_parameters has an entry for each. ok is false where it has none
-// for that kind.
+// LayerRope returns the rope parameters of one kind of layers ("full_attention",
+// "sliding_attention") from a rope_parameters with an entry for each kind. Without an entry for
+// this kind, ok is false and r has the defaults.
 func (c *Config) LayerRope(kind string, theta float64) (r RopeParameters, ok bool, err error) {
 	var outer struct {
 		Parameters map[string]json.RawMessage `json:"rope_parameters"`
@@ -122,7 +123,7 @@ func (c *Config) LayerRope(kind string, theta float64) (r RopeParameters, ok boo
 	return r, ok, err
 }
 
-// read fills r from the objects that are there, and checks the outcome.
+// read fills r from the JSON objects of parts, nil ones ignored, and checks the result.
 func (r *RopeParameters) read(parts ...json.RawMessage) error {
 	for _, part := range parts {
 		if part == nil {
@@ -136,16 +137,16 @@ func (r *RopeParameters) read(parts ...json.RawMessage) error {
 	if r.Type == "" {
 		r.Type = r.LegacyType
 	}
-	sound := r.Theta > 0 && r.PartialFactor > 0 && r.PartialFactor <= 1
+	valid := r.Theta > 0 && r.PartialFactor > 0 && r.PartialFactor <= 1
 	switch r.Type {
 	case "linear":
-		sound = sound && r.Factor > 0
+		valid = valid && r.Factor > 0
 	case "llama3":
-		sound = sound && r.Factor > 0 && r.OriginalMax > 0 && 0 < r.LowFreq &&
+		valid = valid && r.Factor > 0 && r.OriginalMax > 0 && 0 < r.LowFreq &&
 			r.LowFreq < r.HighFreq
 	}
-	if !sound {
-		return problem.New(problem.ModelBroken, "The rope parameters in config.json make no sense",
+	if !valid {
+		return problem.New(problem.ModelBroken, "The rope parameters in config.json are not valid",
 			fmt.Sprintf(
 				"rope_type %q, rope_theta %g, partial_rotary_factor %g, factor %g, "+
 					"low_freq_factor %g, high_freq_factor %g, original_max_position_embeddings %g",
@@ -155,9 +156,8 @@ func (r *RopeParameters) read(parts ...json.RawMessage) error {
 	return nil
 }
 
-// InvFreq is the angle per position of each rotated pair, for heads of headDim: rotary/2 values,
-// rotary = headDim times the partial factor. Llama 3's scaling follows its paper's wavelength
-// bands.
+// InvFreq returns the angle per position of each rotated pair in heads of headDim dimensions:
+// rotary/2 values, where rotary is headDim times PartialFactor, rounded down to an even number.
 func (r RopeParameters) InvFreq(headDim int) ([]float32, error) {
 	rotary := int(float64(headDim) * r.PartialFactor)
 	rotary -= rotary % 2
@@ -172,15 +172,16 @@ func (r RopeParameters) InvFreq(headDim int) ([]float32, error) {
 			f = r.llama3(f)
 		default:
 			return nil, problem.New(problem.UnknownArchitecture,
-				"This kind of position encoding is not supported",
-				fmt.Sprintf("rope_type is %q", r.Type), "")
+				"This type of rotary position encoding is not supported",
+				fmt.Sprintf("rope_type is %q", r.Type), "Pick another model.")
 		}
 		freqs[i] = float32(f)
 	}
 	return freqs, nil
 }
 
-// llama3 slows frequencies of long wavelengths by Factor, keeps short ones, and blends between.
+// llama3 scales a frequency as Llama 3.1 does: long wavelengths by 1/Factor, short ones not, and
+// those between by a blend of both.
 func (r RopeParameters) llama3(f float64) float64 {
 	wavelength := 2 * math.Pi / f
 	switch {

@@ -1,9 +1,9 @@
 package checkpoint
 
-// What tells two models apart, so that nothing one of them computed is ever taken for the other's.
-// Hashing every byte of 20 GB at each start would take longer than loading; names and shapes alone
-// cannot tell a fine-tune from its base. So each tensor gives its ends and its middle: retraining,
-// merging or quantizing anew changes practically every tensor.
+// A fingerprint tells two models apart, so that a stored prefix cache is never used with another
+// model. Hashing every byte of 20 GB at each start would take longer than loading, and names and
+// shapes alone cannot tell a fine-tune from its base. So both ends and the middle of each tensor
+// are hashed: training, merging or quantizing again changes practically every tensor.
 
 import (
 	"crypto/sha256"
@@ -12,11 +12,12 @@ import (
 	"slices"
 )
 
-// sampleBytes is read at three places of each tensor.
+// sampleBytes is the bytes hashed at each of the three places.
 const sampleBytes = 1 << 10
 
-// Fingerprint is 32 hex digits that depend on config.json and the tensors, wherever the files lie
-// and however they are cut into shards; "" for a random model, which is never met again.
+// Fingerprint returns 32 hex digits that depend on config.json and the tensors, but not on where
+// the files are or how they are split into shards. It is "" for a random model, whose prefix cache
+// is not stored.
 func (w *Weights) Fingerprint() string {
 	if w.files == nil {
 		return ""

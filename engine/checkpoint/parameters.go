@@ -1,8 +1,8 @@
 package checkpoint
 
-// How many parameters a model has, from the headers of its files: the number that its makers put
-// into its name. A packed matrix counts what it stands for; scales and biases of its groups are
-// part of the packing and count nothing.
+// The number of parameters, from the headers of a model's files: the number in most models' names.
+// A packed matrix counts its elements; the scales and biases of its groups belong to the packing
+// and do not count.
 
 import (
 	"strings"
@@ -16,8 +16,8 @@ const (
 	biasesSuffix = ".biases"
 )
 
-// Parameters counts all tensors in the files, used or not. A model that is made up has those that
-// were handed out.
+// Parameters returns the number of parameters in all tensors of the files, used or not; for a
+// random model, in the tensors made so far.
 func (w *Weights) Parameters() int64 {
 	if w.files == nil {
 		return w.parameters
@@ -25,13 +25,13 @@ func (w *Weights) Parameters() int64 {
 	sum := int64(0)
 	for _, name := range w.files.Names() {
 		t, _ := w.files.Tensor(name)
-		sum += w.stands(t)
+		sum += w.parametersOf(t)
 	}
 	return sum
 }
 
-// stands is how many parameters a tensor stands for.
-func (w *Weights) stands(t safetensors.Tensor) int64 {
+// parametersOf returns the number of parameters that a tensor stores.
+func (w *Weights) parametersOf(t safetensors.Tensor) int64 {
 	for _, suffix := range []string{scalesSuffix, biasesSuffix} {
 		if module, ok := strings.CutSuffix(t.Name, suffix); ok && w.isPacked(module) {
 			return 0
@@ -48,15 +48,15 @@ func (w *Weights) stands(t safetensors.Tensor) int64 {
 	return elements
 }
 
-// isPacked tells whether a module's weight is words of codes.
+// isPacked reports whether a module's weight is packed.
 func (w *Weights) isPacked(module string) bool {
 	t, ok := w.files.Tensor(module + weightSuffix)
 	_, scaled := w.files.Tensor(module + scalesSuffix)
 	return ok && scaled && t.DType == safetensors.U32
 }
 
-// packedBits is how many bits a code of the module has: by config.json, or by how many words a
-// group of scales is for; 0: unknown.
+// packedBits returns the bits per element of a packed module: from config.json, or from the number
+// of words for each scale. It returns 0 if neither tells.
 func (w *Weights) packedBits(module string, t safetensors.Tensor) int {
 	const usualGroup = 64
 	p := w.Config.Quantization.of(module)

@@ -5,12 +5,12 @@ import (
 	"runtime"
 )
 
-// prefaultStep is the bytes between two looks at ctx and two reports of progress.
+// prefaultStep is the bytes between two checks of ctx and two reports of progress.
 const prefaultStep = 64 << 20
 
-// Prefault reads every mapped page once, in file order, so that the system fetches the weights at
-// the disk's full speed and nothing waits for them later. progress, which may be nil, is told the
-// share done.
+// Prefault reads every mapped page once, in file order, so that the system loads the weights at the
+// disk's full speed and no step waits for them later. It calls progress, unless nil, with the
+// fraction that is done, from 0 to 1. It returns ctx's error if ctx ends first.
 func (w *Weights) Prefault(ctx context.Context, progress func(float64)) error {
 	if w.files == nil {
 		return nil

@@ -1,7 +1,7 @@
 package checkpoint
 
-// The quantization entry of config.json: bits, groups and mode of all packed weights, and of those
-// that are packed otherwise.
+// The quantization entry of config.json: bits, group size and mode of all packed weights, and
+// exceptions for single modules.
 
 import (
 	"bytes"
@@ -13,15 +13,15 @@ import (
 	"headroom/kernels"
 )
 
-// Quantization is how config.json says the weights are packed: a default and, per module path,
-// exceptions. The shapes in the files decide (see Scope.Linear); this is checked against them,
-// because hand-made mixes are common.
+// Quantization is the packing of weights by config.json: a default, and exceptions by module. The
+// shapes in the files decide (see Scope.Linear). They are checked against Quantization, because
+// hand-made mixes are common.
 type Quantization struct {
-	pack                    // Bits 0: plain weights, unless a module says otherwise
-	Modules map[string]pack // by module path; Bits 0 means left plain
+	pack                    // the default; Bits 0: plain weights
+	Modules map[string]pack // exceptions by module path; Bits 0: plain
 }
 
-// pack is how a weight is packed, as far as something is said of it.
+// pack is the packing of a weight. Zero Bits or Group means that config.json does not give it.
 type pack struct {
 	Bits  int          `json:"bits"`
 	Group int          `json:"group_size"`
@@ -35,44 +35,44 @@ func (p pack) String() string {
 	return fmt.Sprintf("%d bits in groups of %d", p.Bits, p.Group)
 }
 
-// modes are those that Headroom reads, and what bits and groups are where nothing is said of them.
-// A file without the word means affine, an exception too: it does not inherit the mode of the
-// others.
+// modes maps each supported mode to its defaults of bits and group size. An entry without a mode is
+// affine. That holds for exceptions too: they do not inherit the mode of the default.
 var modes = map[string]pack{
 	"":                      {Mode: kernels.Affine},
 	kernels.Affine.String(): {Mode: kernels.Affine},
 	kernels.MXFP4.String():  {Mode: kernels.MXFP4, Bits: 4, Group: 32},
 }
 
-// parsePack reads an object of bits, group_size and mode; where names it in a problem, and what it
-// does not mention is as in others if they are of its mode.
-func parsePack(data json.RawMessage, where string, others pack) (p pack, err error) {
-	var said struct {
+// parsePack parses an object of bits, group_size and mode. Missing keys are taken from inherited if
+// that has the same mode. where names the object in an error.
+func parsePack(data json.RawMessage, where string, inherited pack) (p pack, err error) {
+	var given struct {
 		Mode string `json:"mode"`
 	}
 	damaged := func(err error) error {
 		return problem.Wrap(problem.ModelBroken, err,
 			"The quantization of "+where+" in config.json is damaged", "Download the model again.")
 	}
-	if err := json.Unmarshal(data, &said); err != nil {
+	if err := json.Unmarshal(data, &given); err != nil {
 		return p, damaged(err)
 	}
-	p, ok := modes[said.Mode]
+	p, ok := modes[given.Mode]
 	if !ok {
 		return p, problem.New(problem.UnknownArchitecture, "This quantization is not supported",
-			fmt.Sprintf("config.json, for %s, says mode %q; affine and mxfp4 are supported", where,
-				said.Mode), "Use an MLX conversion in one of those.")
+			fmt.Sprintf("config.json has mode %q for %s, expected affine or mxfp4", given.Mode,
+				where),
+			"Use an MLX conversion in one of these modes.")
 	}
-	if p.Mode == others.Mode {
-		p = others
+	if p.Mode == inherited.Mode {
+		p = inherited
 	}
 	if err := json.Unmarshal(data, &p); err != nil {
 		return p, damaged(err)
 	}
-	return p, p.check("config.json, for " + where + ",")
+	return p, p.check(where)
 }
 
-// parse reads the entry; none means plain weights.
+// parse parses the entry; nil means plain weights.
 func (q *Quantization) parse(data json.RawMessage) error {
 	if data == nil {
 		return nil
@@ -88,7 +88,7 @@ func (q *Quantization) parse(data json.RawMessage) error {
 	_ = json.Unmarshal(data, &foreign)
 	if foreign.Method != "" {
 		return problem.New(problem.UnknownArchitecture, "This quantization is not supported",
-			fmt.Sprintf("config.json says quant_method %q", foreign.Method),
+			fmt.Sprintf("config.json has quant_method %q", foreign.Method),
 			"Use an MLX conversion of the model, or the original weights.")
 	}
 	all, err := parsePack(data, "all weights", pack{})
@@ -109,22 +109,25 @@ func (q *Quantization) parse(data json.RawMessage) error {
 	return nil
 }
 
-// check returns a problem unless p is a packing that Headroom reads. Zeros say nothing and pass.
+// check returns an error unless p is a supported packing. Zero Bits or Group pass. where names the
+// weights in the error.
 func (p pack) check(where string) error {
 	bits, groups := []int{0, 2, 3, 4, 5, 6, 8}, []int{0, 32, 64, 128}
-	supported := "2, 3, 4, 5, 6 and 8 bits in groups of 32, 64 and 128 are"
+	supported := "2, 3, 4, 5, 6 or 8 bits in groups of 32, 64 or 128"
 	if p.Mode == kernels.MXFP4 {
-		bits, groups, supported = []int{4}, []int{32}, "in mxfp4 4 bits in groups of 32 are"
+		bits, groups, supported = []int{4}, []int{32}, "4 bits in groups of 32 for mxfp4"
 	}
 	if !slices.Contains(bits, p.Bits) || !slices.Contains(groups, p.Group) {
 		return problem.New(problem.UnknownArchitecture, "This quantization is not supported",
-			fmt.Sprintf("%s says %d bits in groups of %d; %s", where, p.Bits, p.Group, supported),
+			fmt.Sprintf("config.json has %d bits in groups of %d for %s, expected %s", p.Bits,
+				p.Group,
+				where, supported),
 			"Use another MLX conversion of the model.")
 	}
 	return nil
 }
 
-// of is what is said of a module.
+// of returns the packing of a module by config.json.
 func (q Quantization) of(module string) pack {
 	if p, ok := q.Modules[module]; ok {
 		return p

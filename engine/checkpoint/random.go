@@ -1,8 +1,8 @@
 package checkpoint
 
-// Models without weights. They take the same path through the architectures as real ones: a Scope
-// without files draws each tensor in the shape it is asked for. The generator's seed is fixed, so
-// two runs have equal weights.
+// Random models. Architectures load them as they load real ones: a Scope without files makes each
+// tensor when it is asked for, in the requested shape. The seed is fixed, so two runs have equal
+// weights.
 
 import (
 	"errors"
@@ -20,12 +20,12 @@ import (
 	"headroom/kernels"
 )
 
-// Random is a model of random weights in the shapes and packing of a config.json, made in memory:
-// what speed and memory are measured on when the real weights are not there. Its tokenizer knows
-// single bytes.
+// Random returns a model of random weights with the shapes and packing of a config.json, made in
+// memory. Speed and memory can be measured with it where the real weights are missing. Its
+// tokenizer has one token for each byte.
 func Random(config []byte) Source { return Source{random: config} }
 
-// randomFile is the text files of a random model.
+// randomFile returns a text file of a random model.
 func (s Source) randomFile(name string) ([]byte, error) {
 	switch name {
 	case "config.json":
@@ -36,12 +36,12 @@ func (s Source) randomFile(name string) ([]byte, error) {
 	return nil, fs.ErrNotExist
 }
 
-// byteTokenizer is a tokenizer.json with one token per byte and no merges.
+// byteTokenizer returns a tokenizer.json with one token per byte and no merges.
 func byteTokenizer() []byte {
 	b := []byte(`{"model": {"type": "BPE", "merges": [], "vocab": {`)
 	next := rune(256)
 	for i := range rune(256) {
-		// byte-level BPE writes printable bytes as themselves and the others as letters from 256 on
+		// Byte-level BPE writes printable bytes as themselves, and the others from U+0100 on.
 		letter := i
 		if i < '!' || i > '~' && i < '¡' || i == 0xad {
 			letter = next
@@ -58,21 +58,22 @@ func byteTokenizer() []byte {
 		`}}, "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false, "use_regex": false}, "decoder": {"type": "ByteLevel"}}`...)
 }
 
-// openRandom makes weights on demand instead of finding them.
+// openRandom returns Weights that make every tensor.
 func openRandom(config *Config, d kernels.Device) (*Weights, error) {
 	if config.Quantization.Bits == 0 {
 		return nil, problem.New(problem.BadRequest,
-			"Random models need a quantization in their config", "", "")
+			"A random model needs a quantization in its config", "",
+			"Add \"quantization\": {\"bits\": 4, \"group_size\": 64} to config.json.")
 	}
 	return &Weights{Config: config, Device: d, random: rand.New(rand.NewPCG(1, 2))}, nil
 }
 
-// slabBytes is how much memory tensors are cut from: more than the pages of 2 MB that a system
-// gives to large buffers, and that files come in.
+// slabBytes is the size of the buffers that small tensors share. It is larger than the 2 MB pages
+// in which systems map large buffers and files.
 const slabBytes = 32 << 20
 
-// newTensor is memory for a tensor of a model that is made up. Tensors lie one behind another, as
-// in a file: each in memory of its own would come in pages of 4 KB where a mapped file's do not.
+// newTensor allocates a tensor of a random model. Small tensors are packed into a slab, as in a
+// file: separate buffers would get 4 KB pages, which a mapped file does not have.
 func (w *Weights) newTensor(dtype kernels.DType, rows, cols int) kernels.Tensor {
 	const alignment = 256
 	bytes := (rows*cols*dtype.Size() + alignment - 1) &^ (alignment - 1)
@@ -88,7 +89,7 @@ func (w *Weights) newTensor(dtype kernels.DType, rows, cols int) kernels.Tensor 
 	return t
 }
 
-// randomExperts draws a packed weight whose products with unit inputs are of order one.
+// randomExperts makes a packed weight whose products with unit inputs are of order one.
 func (s Scope) randomExperts(name string, e, n, k int) *kernels.Weight {
 	p := s.w.Config.Quantization.of(s.path + name)
 	if p.Bits == 0 {
@@ -129,11 +130,12 @@ func (s Scope) randomExperts(name string, e, n, k int) *kernels.Weight {
 	return w
 }
 
-// fillScales makes uniform codes elements of mean 0 and standard deviation 1/sqrt(K), about.
+// fillScales sets scales and biases so that uniform codes become elements with a mean of about 0
+// and a standard deviation of about 1/sqrt(K).
 func fillScales(w *kernels.Weight) {
 	deviation := 1 / math.Sqrt(float64(w.K))
 	if w.Mode == kernels.MXFP4 {
-		_, exponent := math.Frexp(deviation) // values of the codes have one of 2.9
+		_, exponent := math.Frexp(deviation) // the values of MXFP4 codes have a deviation of 2.9
 		for i, b := 0, w.Scales.Bytes(); i < len(b); i++ {
 			b[i] = uint8(125 + exponent)
 		}
@@ -153,7 +155,7 @@ func fillBF16(t kernels.Tensor, v float32) {
 	}
 }
 
-// randomMatrix draws a small tensor near one, as norm weights are.
+// randomMatrix makes a small tensor with values near 1, like norm weights.
 func (s Scope) randomMatrix(name string, rows, cols int) kernels.Tensor {
 	t := kernels.NewTensor(s.w.Device, kernels.F32, rows, cols)
 	s.w.parameters += int64(rows) * int64(cols)
@@ -170,8 +172,7 @@ func (s Scope) randomMatrix(name string, rows, cols int) kernels.Tensor {
 	return t
 }
 
-// record keeps a tensor of a model that is made up, if it is to be written: its shape is dimensions
-// and the columns of t.
+// record keeps a tensor for WriteRandom. Its shape is dimensions and then the columns of t.
 func (s Scope) record(name string, dtype safetensors.DType, t kernels.Tensor, dimensions []int) {
 	if s.w.record {
 		s.w.made = append(s.w.made,
@@ -180,8 +181,8 @@ func (s Scope) record(name string, dtype safetensors.DType, t kernels.Tensor, di
 	}
 }
 
-// WriteRandom writes a model of random weights into a folder: config.json, tokenizer.json and
-// model.safetensors, with the tensors that load asks for. It makes them in memory first.
+// WriteRandom writes a model of random weights to the folder dir: config.json, tokenizer.json and a
+// model.safetensors with the tensors that load asks for. It makes all of them in memory first.
 func WriteRandom(dir string, config []byte, load func(*Weights) error) error {
 	parsed, err := ParseConfig(config)
 	if err != nil {

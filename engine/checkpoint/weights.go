@@ -1,8 +1,8 @@
 package checkpoint
 
-// The way from names in files to operands of kernels. Large weights stay where they are mapped and
-// are never expanded; small ones are copied to float32. Shapes are checked here against what the
-// architecture expects, so kernels can trust them.
+// From tensor names to operands of kernels. Large weights stay in the mapping and are never
+// dequantized; small ones are copied to float32. Shapes are checked here against those that the
+// architecture expects, so that kernels can rely on them.
 
 import (
 	"encoding/binary"
@@ -16,26 +16,27 @@ import (
 	"headroom/kernels"
 )
 
-// Weights gives an architecture its tensors by name. The first fault sticks: an architecture asks
-// for all it needs and looks at Err once.
+// Weights loads the tensors of a model by name. The first fault is kept and later calls do nothing,
+// so an architecture loads all its tensors and Err is checked once.
 type Weights struct {
 	Config *Config
 	Device kernels.Device
 
-	files   *safetensors.Checkpoint
+	files   *safetensors.Checkpoint // nil for a random model
 	buffers map[*safetensors.File]*kernels.Buffer
-	random  *rand.Rand // of a model that is made up; files is nil then
-	// of that model: what its tensors are cut from, and how much of it is
-	slab       *kernels.Buffer
-	slabUsed   int
-	record     bool // keep what is made up
+	bytes   int64
+	err     error
+
+	// Of a random model:
+	random     *rand.Rand
+	slab       *kernels.Buffer // shared by small tensors
+	slabUsed   int             // bytes
+	parameters int64           // made so far
+	record     bool            // add tensors to made, for WriteRandom
 	made       []safetensors.Tensor
-	bytes      int64
-	parameters int64 // handed out, of a model that is made up; see Parameters
-	err        error
 }
 
-// Open maps src's tensors for use on d. Close after the model is gone.
+// Open maps the weights of src for use on d. Close the Weights after the last use of the model.
 func Open(src Source, config *Config, d kernels.Device) (*Weights, error) {
 	if src.random != nil {
 		return openRandom(config, d)
@@ -60,10 +61,10 @@ func (w *Weights) Close() error {
 	return w.files.Close()
 }
 
-// Bytes is the memory of all that was handed out.
+// Bytes returns the memory of all tensors that were loaded.
 func (w *Weights) Bytes() int64 { return w.bytes }
 
-// SizeBytes is the size of all tensors in the files, used or not.
+// SizeBytes returns the size of all tensors in the files, loaded or not.
 func (w *Weights) SizeBytes() int64 {
 	if w.files == nil {
 		return w.bytes
@@ -71,20 +72,20 @@ func (w *Weights) SizeBytes() int64 {
 	return w.files.Bytes()
 }
 
-// Err is the first fault, nil if there was none.
+// Err returns the first fault, nil if there was none.
 func (w *Weights) Err() error { return w.err }
 
 // Failf records a fault in the checkpoint.
 func (w *Weights) Failf(format string, args ...any) {
 	if w.err == nil {
 		w.err = problem.New(problem.ModelBroken,
-			"The model's weights are not what its config.json describes",
+			"The model's weights do not match its config.json",
 			fmt.Sprintf(format, args...), "Download the model again.")
 	}
 }
 
-// At is the part of the checkpoint whose names start with the first of prefixes that any tensor
-// has; the first one if none do. A prefix ends with a dot or is empty.
+// At returns the scope of the first of prefixes that the name of any tensor begins with, and of
+// prefixes[0] if there is none. A prefix ends with a dot or is empty.
 func (w *Weights) At(prefixes ...string) Scope {
 	if w.files == nil {
 		return Scope{w, prefixes[0]}
@@ -99,18 +100,18 @@ func (w *Weights) At(prefixes ...string) Scope {
 	return Scope{w, prefixes[0]}
 }
 
-// Scope is a module of the checkpoint: names in it are relative to its path.
+// Scope is a module of the checkpoint. The names of tensors in it are relative to its path.
 type Scope struct {
 	w    *Weights
 	path string
 }
 
-// Sub is the module name inside s.
+// Sub returns a module inside s. Its name is formatted as by fmt.Sprintf.
 func (s Scope) Sub(format string, args ...any) Scope {
 	return Scope{s.w, s.path + fmt.Sprintf(format, args...) + "."}
 }
 
-// Has reports whether the checkpoint has a tensor of that name.
+// Has reports whether the checkpoint has a tensor called name. A random model has every tensor.
 func (s Scope) Has(name string) bool {
 	if s.w.files == nil {
 		return true
@@ -119,7 +120,7 @@ func (s Scope) Has(name string) bool {
 	return ok
 }
 
-// Shape is the shape of a tensor, nil if there is none.
+// Shape returns the shape of a tensor, nil if there is no such tensor. Do not change it.
 func (s Scope) Shape(name string) []int {
 	if s.w.files == nil {
 		return nil
@@ -133,11 +134,12 @@ var dtypes = map[safetensors.DType]kernels.DType{
 	safetensors.U32: kernels.U32, safetensors.U8: kernels.U8,
 }
 
-// isFloat tells whether a tensor's elements are numbers by themselves, neither codes nor scales of
+// isFloat reports whether a tensor has elements of a float type, not packed codes or the scales of
 // MXFP4.
 func isFloat(t kernels.Tensor) bool { return t.DType != kernels.U32 && t.DType != kernels.U8 }
 
-// raw is the view of a whole tensor as a matrix: its last dimension by all others.
+// raw returns a tensor as a matrix: the last dimension is its columns, all others its rows. It is a
+// view of the mapping, unless the file does not align it.
 func (s Scope) raw(name string) kernels.Tensor {
 	t, ok := s.w.files.Tensor(s.path + name)
 	if !ok {
@@ -158,7 +160,7 @@ func (s Scope) raw(name string) kernels.Tensor {
 		rows = t.Elements() / cols
 	}
 	s.w.bytes += int64(len(t.Data))
-	if t.From%dtype.Size() != 0 { // old writers did not align tensors, kernels want them so
+	if t.From%dtype.Size() != 0 { // old writers did not align tensors, but kernels need it
 		out := kernels.NewTensor(s.w.Device, dtype, rows, cols)
 		if out.Buffer.Bytes != nil {
 			copy(out.Bytes(), t.Data)
@@ -169,11 +171,12 @@ func (s Scope) raw(name string) kernels.Tensor {
 		DType: dtype, Rows: rows, Cols: cols, Stride: cols}
 }
 
-// Linear is the matrix name.weight of shape [n, k], packed or plain as the file has it.
+// Linear loads the matrix name.weight of shape [n, k], packed or plain as it is stored.
 func (s Scope) Linear(name string, n, k int) *kernels.Weight { return s.Experts(name, 1, n, k) }
 
-// Experts is the stack of e matrices name.weight of shape [e, n, k]. Whether and how it is packed
-// follows from the shapes of weight and scales; config.json must agree where it says something.
+// Experts loads the stack of e matrices name.weight of shape [e, n, k], packed or plain. The
+// packing follows from the shapes of weight and scales. Where config.json gives a packing, it must
+// agree.
 func (s Scope) Experts(name string, e, n, k int) *kernels.Weight {
 	if s.w.files == nil {
 		return s.randomExperts(name, e, n, k)
@@ -193,7 +196,7 @@ func (s Scope) Experts(name string, e, n, k int) *kernels.Weight {
 	return w
 }
 
-// scales adds to w what makes elements of its codes. MXFP4 has scales of bytes and no biases.
+// scales adds scales and biases to w. MXFP4 has scales of bytes and no biases.
 func (s Scope) scales(name string, w *kernels.Weight) {
 	if w.Scales = s.raw(name + scalesSuffix); w.Scales.DType == kernels.U8 {
 		w.Mode = kernels.MXFP4
@@ -206,23 +209,23 @@ func (s Scope) scales(name string, w *kernels.Weight) {
 	if w.Data.DType == kernels.U32 && w.Scales.Cols > 0 {
 		w.Bits, w.Group = w.Data.Cols*32/w.K, w.K/w.Scales.Cols
 	}
-	is, said := pack{Bits: w.Bits, Group: w.Group, Mode: w.Mode},
-		s.w.Config.Quantization.of(s.path+name)
-	if said.Group == 0 {
-		said.Group = is.Group
+	got := pack{Bits: w.Bits, Group: w.Group, Mode: w.Mode}
+	expected := s.w.Config.Quantization.of(s.path + name)
+	if expected.Group == 0 {
+		expected.Group = got.Group
 	}
-	if said.Bits != 0 && said != is {
-		s.w.Failf("%s%s is packed as %s, but config.json says %s", s.path, name, is, said)
+	if expected.Bits != 0 && expected != got {
+		s.w.Failf("%s%s is packed as %s, but config.json says %s", s.path, name, got, expected)
 	}
 }
 
-// Vector is a tensor of n elements as float32 [1, n], plus add to each.
+// Vector loads a tensor of n elements as float32 [1, n] and adds add to each element.
 func (s Scope) Vector(name string, n int, add float32) kernels.Tensor {
 	return s.Matrix(name, 1, n, add)
 }
 
-// Matrix is a tensor of rows*cols elements as float32 [rows, cols], plus add to each: for small
-// tensors that kernels want in full precision. It is a copy.
+// Matrix loads a tensor of rows*cols elements as float32 [rows, cols] and adds add to each element.
+// It is a copy, for small tensors that kernels read in full precision.
 func (s Scope) Matrix(name string, rows, cols int, add float32) kernels.Tensor {
 	if s.w.files == nil {
 		return s.randomMatrix(name, rows, cols)
@@ -250,7 +253,8 @@ func (s Scope) Matrix(name string, rows, cols int, add float32) kernels.Tensor {
 	return out
 }
 
-// Float32s converts a contiguous F32, F16 or BF16 tensor.
+// Float32s converts the first len(dst) elements of a contiguous F32, F16 or BF16 tensor. It panics
+// for other types.
 func Float32s(dst []float32, t kernels.Tensor) {
 	b := t.Bytes()
 	for i := range dst {
@@ -280,9 +284,9 @@ func float16(h uint16) float32 {
 	return math.Float32frombits(sign | (exp+112)<<23 | frac<<13)
 }
 
-// Stack copies plain matrices of shape [n, k], name(0) to name(e-1), into one weight of e experts:
-// Hugging Face keeps experts apart where kernels want them stacked. All are found before memory is
-// taken for them.
+// Stack copies the plain matrices name(0) to name(e-1), each of shape [n, k], into one weight of e
+// experts: older Hugging Face checkpoints have a module per expert, and kernels need a stack. It
+// allocates memory after it has found all of them.
 func (s Scope) Stack(e int, name func(int) string, n, k int) *kernels.Weight {
 	var parts []*kernels.Weight
 	for i := range e {
@@ -291,10 +295,10 @@ func (s Scope) Stack(e int, name func(int) string, n, k int) *kernels.Weight {
 		case s.w.err != nil:
 			return part
 		case part.Bits != 0:
-			s.w.Failf("%s%s is packed, expected separate experts to be plain", s.path, name(i))
+			s.w.Failf("%s%s is packed, but separate experts must be plain", s.path, name(i))
 			return part
 		case i > 0 && part.Data.DType != parts[0].Data.DType:
-			s.w.Failf("%s%s is %s, expected %s as the expert before it", s.path, name(i),
+			s.w.Failf("%s%s is %s, expected %s like the first expert", s.path, name(i),
 				part.Data.DType, parts[0].Data.DType)
 			return part
 		}
@@ -310,8 +314,8 @@ func (s Scope) Stack(e int, name func(int) string, n, k int) *kernels.Weight {
 	return w
 }
 
-// Halves splits a plain stack name (no .weight suffix) of shape [e, 2n, k] into its first and last
-// n rows per expert.
+// Halves loads a plain stack of shape [e, 2n, k], whose name has no .weight suffix, as two copies:
+// the first and the last n rows of each expert.
 func (s Scope) Halves(name string, e, n, k int) (first, last *kernels.Weight) {
 	t := s.raw(name)
 	if s.w.err != nil {
@@ -334,7 +338,7 @@ func (s Scope) Halves(name string, e, n, k int) (first, last *kernels.Weight) {
 	return pick(0), pick(n)
 }
 
-// Plain is a plain stack name (no .weight suffix) of shape [e, n, k].
+// Plain loads a plain stack of shape [e, n, k], whose name has no .weight suffix.
 func (s Scope) Plain(name string, e, n, k int) *kernels.Weight {
 	w := &kernels.Weight{Experts: e, N: n, K: k, Data: s.raw(name)}
 	if s.w.err == nil {

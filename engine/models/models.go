@@ -50,8 +50,8 @@ func Load(w *checkpoint.Weights) (Model, error) {
 	load, ok := registry[w.Config.ModelType]
 	if !ok {
 		return nil, problem.New(problem.UnknownArchitecture,
-			"Headroom cannot run models of type \""+w.Config.ModelType+"\" yet",
-			"it runs "+strings.Join(Architectures(), ", "), "Pick a model of one of these types.")
+			"Headroom cannot run models of the kind \""+w.Config.ModelType+"\" yet",
+			"it runs "+strings.Join(Architectures(), ", "), "Pick a model of one of these kinds.")
 	}
 	m, err := load(w)
 	if err == nil {

@@ -1,6 +1,6 @@
-// Package nn holds the layers that architectures are made of: attention, GatedDeltaNet, MLP and
-// mixture of experts. A layer is a struct of weights under their checkpoint names and a Forward
-// over the rows of a batch; what it remembers is passed in.
+// Package nn has the modules that architectures are made of: attention, GatedDeltaNet, MLP and
+// mixture of experts. A module is a struct of weights, named as in checkpoints, and a Forward over
+// the rows of a batch. The KV cache or recurrent state is an argument of Forward.
 package nn
 
 import (
@@ -11,24 +11,27 @@ import (
 )
 
 // Attention is grouped-query attention with rotary positions over the paged KV cache, or over a
-// ring of its pages: what a row sees is the cache's to say. Optional parts are left zero: QNorm and
-// KNorm normalize each head before the rotation (Qwen3); OutputGate means that q_proj gives each
-// head its query and a gate of the same width, whose sigmoid scales the head's output (Qwen3.5).
+// ring of pages in layers with a window. Optional parts are zero where a model has none. QNorm and
+// KNorm normalize each head before the rotation (Qwen3). With OutputGate, q_proj computes a query
+// and a gate of the same width for each head, and the sigmoid of the gate scales the head's output
+// (Qwen3.5).
 type Attention struct {
 	QProj, KProj, VProj, OProj *kernels.Weight
 	QNorm, KNorm               kernels.Tensor // [1, D]
 	InvFreq                    kernels.Tensor // [1, rotary dims / 2]
 	Heads, KVHeads, HeadDim    int
-	Scale                      float32
-	Eps                        float32
+	Scale                      float32 // of the scores, before softmax
+	Eps                        float32 // of QNorm and KNorm
 	OutputGate                 bool
 }
 
-// Forward takes x [M, hidden] and gives [M, hidden].
+// Forward computes the layer for x [M, hidden] and returns [M, hidden]. It adds the keys and values
+// of x to kv.
 func (l *Attention) Forward(c *ops.Context, b *batch.Batch, x kernels.Tensor,
 	kv cache.Layer) kernels.Tensor {
 	m, h, d := x.Rows, l.Heads, l.HeadDim
-	q, k, v := c.Linear3(x, l.QProj, l.KProj, l.VProj) // [M, H*D] (or [M, H*2D]), [M, KVH*D] twice
+	// q is [M, H*D], or with a gate [M, H*2D]; k and v are [M, KVH*D].
+	q, k, v := c.Linear3(x, l.QProj, l.KProj, l.VProj)
 	var gate kernels.Tensor
 	if l.OutputGate {
 		q = q.Reshape(m*h, 2*d)
@@ -47,8 +50,8 @@ func (l *Attention) Forward(c *ops.Context, b *batch.Batch, x kernels.Tensor,
 	return c.Linear(out, l.OProj)
 }
 
-// attend is attention over what the layer keeps. States to be kept are copied when all rows have
-// been written, which a ring allows.
+// attend computes attention over the cache of a layer. A ring is snapshotted after all rows have
+// been written, which is also valid for positions inside the step (see cache.Ring).
 func attend(c *ops.Context, b *batch.Batch, q, k, v kernels.Tensor, kv cache.Layer,
 	scale float32) kernels.Tensor {
 	r := kv.Ring
@@ -64,9 +67,9 @@ func attend(c *ops.Context, b *batch.Batch, q, k, v kernels.Tensor, kv cache.Lay
 	return out
 }
 
-// GatedDeltaNet is linear attention with a gated delta rule (Yang, Kautz and Hatamizadeh 2024): a
-// short convolution over q, k and v, then a state of Dv x Dk per head that each token decays,
-// corrects and reads.
+// GatedDeltaNet is linear attention with a gated delta rule (Yang, Kautz and Hatamizadeh 2024).
+// After a short convolution over q, k and v, each token decays, corrects and reads a state of Dv x
+// Dk per head.
 type GatedDeltaNet struct {
 	InProjQKV, InProjZ, InProjB, InProjA, OutProj *kernels.Weight
 	Conv1D                                        kernels.Tensor // [C, taps]
@@ -76,7 +79,8 @@ type GatedDeltaNet struct {
 	Eps float32
 }
 
-// Forward takes x [M, hidden] and gives [M, hidden].
+// Forward computes the layer for x [M, hidden] and returns [M, hidden]. It updates state, and
+// copies it where the batch asks for snapshots.
 func (l *GatedDeltaNet) Forward(c *ops.Context, b *batch.Batch, x kernels.Tensor,
 	state cache.Layer) kernels.Tensor {
 	m := x.Rows
@@ -95,13 +99,13 @@ func (l *GatedDeltaNet) Forward(c *ops.Context, b *batch.Batch, x kernels.Tensor
 	return c.Linear(y.Reshape(m, l.Hv*l.Dv), l.OutProj)
 }
 
-// MLP is down(silu(gate(x)) * up(x)), or with gelu in silu's place.
+// MLP is down(silu(gate(x)) * up(x)), or the same with gelu instead of silu.
 type MLP struct {
 	GateProj, UpProj, DownProj *kernels.Weight
 	GELU                       bool
 }
 
-// Forward takes x [M, hidden] and gives [M, hidden].
+// Forward computes the MLP of x [M, hidden] and returns [M, hidden].
 func (l *MLP) Forward(c *ops.Context, x kernels.Tensor) kernels.Tensor {
 	if l.GELU {
 		gate, up := c.Linear2(x, l.GateProj, l.UpProj)
@@ -110,19 +114,20 @@ func (l *MLP) Forward(c *ops.Context, x kernels.Tensor) kernels.Tensor {
 	return c.Linear(c.GateUp(x, l.GateProj, l.UpProj), l.DownProj)
 }
 
-// MoE is a mixture of experts: each row goes through the TopK experts that the router finds most
-// likely, and through one shared expert scaled by a gate of its own (SharedExpertGate may be nil,
-// and so may SharedExpert).
+// MoE is a mixture of experts. Each row is computed by the TopK experts that the router ranks
+// highest, and by a shared expert, which is scaled by the sigmoid of a gate. SharedExpert and
+// SharedExpertGate may be nil.
 type MoE struct {
 	Gate             *kernels.Weight // [E, hidden]
 	SwitchMLP        MLP             // stacked: [E, I, hidden], [E, I, hidden], [E, hidden, I]
 	SharedExpert     *MLP
 	SharedExpertGate *kernels.Weight // [1, hidden]
 	TopK             int
-	NormTopKProb     bool
+	NormTopKProb     bool // the weights of the TopK experts sum to 1
 }
 
-// Forward takes x [M, hidden] and gives [M, hidden]. Routing stays on the device.
+// Forward computes the experts of x [M, hidden] and returns [M, hidden]. Routing stays on the
+// device.
 func (l *MoE) Forward(c *ops.Context, x kernels.Tensor) kernels.Tensor {
 	var logits, shared, sharedGate kernels.Tensor
 	if l.SharedExpertGate != nil {

@@ -1,6 +1,6 @@
-// Package ops is tensor in, tensor out: the operators as layers call them. Results live in the
-// context's arena until it is released; shapes are checked once, when the device takes the
-// operator. Nothing here knows which device runs.
+// Package ops has the operators that layers are written in. They take and return tensors. Results
+// are in the context's arena and valid until it is released. The device checks shapes when it runs
+// an operator. The package is the same for every device.
 package ops
 
 import (
@@ -19,7 +19,8 @@ import (
 	"headroom/kernels/transfer"
 )
 
-// Context is a device and an arena for the activations of one forward pass. One goroutine uses it.
+// Context is a device and an arena for the activations of one forward pass. It is not safe for
+// concurrent use.
 type Context struct {
 	Device kernels.Device
 
@@ -28,22 +29,24 @@ type Context struct {
 	peak  int
 	ops   operators
 
-	prefill matmul.Prefill // of the batch
+	prefill matmul.Prefill // the prompt rows of the current batch; see SetPrefill
 }
 
-// alignBytes is where tensors start: a cache line, and what a GPU wants of buffer offsets.
+// alignBytes is the alignment of tensors in the arena: that of a cache line and of GPU buffer
+// offsets.
 const alignBytes = 128
 
-// NewContext makes a context with an arena of so many bytes. With a measuring device the arena is
-// endless and PeakBytes tells how much of it a pass took.
+// NewContext returns a context with an arena of arenaBytes. On a measuring device the arena grows
+// without a limit, and PeakBytes returns what a pass needs.
 func NewContext(d kernels.Device, arenaBytes int) *Context {
 	return &Context{Device: d, arena: d.NewBuffer(arenaBytes)}
 }
 
-// PeakBytes is the most that was in use at once.
+// PeakBytes returns the most arena memory in use at once, in bytes.
 func (c *Context) PeakBytes() int { return c.peak }
 
-// Temp is a contiguous tensor of garbage in the arena.
+// Temp allocates a contiguous tensor in the arena. Its elements are not initialized. It panics if
+// the arena is full.
 func (c *Context) Temp(dtype kernels.DType, rows, cols int) kernels.Tensor {
 	t := kernels.Tensor{Buffer: c.arena, Offset: c.used, DType: dtype, Rows: rows, Cols: cols,
 		Stride: cols}
@@ -51,31 +54,28 @@ func (c *Context) Temp(dtype kernels.DType, rows, cols int) kernels.Tensor {
 	c.peak = max(c.peak, c.used)
 	if c.used > c.arena.Size {
 		if c.arena.Bytes != nil {
-			panic(
-				fmt.Sprintf(
-					"ops: arena of %d bytes is full: the runner must measure it with its largest "+
-						"batch", c.arena.Size))
+			panic(fmt.Sprintf("ops: arena of %d bytes is full: the runner must measure it with "+
+				"its largest batch", c.arena.Size))
 		}
 		c.arena.Size = c.used
 	}
 	return t
 }
 
-// SetPrefill says what batch the next operators are for: Linear, Experts and their like take a row
-// for each of its tokens.
+// SetPrefill sets the spans of the batch that the next operators compute. Matrix products whose
+// rows are the batch's tokens use it to choose kernels for prompt rows.
 func (c *Context) SetPrefill(spans []kernels.Span) { c.prefill = c.prefill[:0].Of(spans) }
 
-// Mark and Release free in one step all that Temp gave out between them: a layer's activations go
-// when the layer ends.
+// Mark returns the position in the arena, for Release.
 func (c *Context) Mark() int { return c.used }
 
-// Release takes a Mark.
+// Release frees everything that was allocated since Mark returned mark.
 func (c *Context) Release(mark int) { c.used = mark }
 
 func (c *Context) f32(rows, cols int) kernels.Tensor { return c.Temp(kernels.F32, rows, cols) }
 
-// operators is one operator of each kind, filled anew for every run: a device has consumed it when
-// Run returns, so that a pass allocates nothing.
+// operators has one operator of each kind, which is filled in for every run. A device has consumed
+// an operator when Run returns, so a pass allocates nothing on the Go heap.
 type operators struct {
 	lookup     embedding.Lookup
 	rows       embedding.Rows
@@ -99,7 +99,7 @@ type operators struct {
 	gateUp     matmul.GateUp
 }
 
-// run fills the operator at and gives it to the device.
+// run stores op in at and runs it.
 func run[T any, P interface {
 	*T
 	kernels.Op
@@ -108,7 +108,7 @@ func run[T any, P interface {
 	c.Device.Run(P(at))
 }
 
-// linear and experts carry room for their parts, so that the slice does not escape on every call.
+// linear and experts have arrays for their parts, so that no slice is allocated on every call.
 type linear struct {
 	matmul.Linear
 	parts [4]matmul.Part
@@ -119,12 +119,12 @@ type experts struct {
 	parts [1]matmul.Part
 }
 
-// Embed is the rows of w [V, H] that tokens (I32 [M, 1]) name.
+// Embed returns the rows of w [V, H] at the indices tokens (I32 [M, 1]).
 func (c *Context) Embed(tokens kernels.Tensor, w *kernels.Weight) kernels.Tensor {
 	return c.ScaledEmbed(tokens, w, 1)
 }
 
-// ScaledEmbed is Embed times scale.
+// ScaledEmbed returns Embed times scale.
 func (c *Context) ScaledEmbed(tokens kernels.Tensor, w *kernels.Weight,
 	scale float32) kernels.Tensor {
 	out := c.f32(tokens.Rows, w.K)
@@ -132,14 +132,14 @@ func (c *Context) ScaledEmbed(tokens kernels.Tensor, w *kernels.Weight,
 	return out
 }
 
-// Feed puts tokens into out (I32 [M, 1]): those below 0 are placeholders for rows of chosen (I32
-// [N, 1], or none).
+// Feed writes tokens to out (I32 [M, 1]). A token below 0 is a placeholder for a row of chosen (I32
+// [N, 1], or the zero tensor); see sampling.Feed.
 func (c *Context) Feed(out kernels.Tensor, tokens []int32, chosen kernels.Tensor) {
 	run(c, &c.ops.feed, sampling.Feed{Tokens: tokens, Chosen: chosen, Out: out})
 }
 
-// Choose puts a token for each row of logits [M, V] into out (I32 [M, 1]), after adjustments,
-// unless nil, have changed logits; chosen is what they refer to.
+// Choose writes a token for each row of logits [M, V] to out (I32 [M, 1]). Before that it applies
+// adjustments, unless nil, to logits. They refer to tokens in chosen.
 func (c *Context) Choose(out, logits kernels.Tensor, rows []sampling.Settings,
 	adjustments []sampling.Adjustment, chosen kernels.Tensor) {
 	if adjustments != nil {
@@ -148,39 +148,39 @@ func (c *Context) Choose(out, logits kernels.Tensor, rows []sampling.Settings,
 	run(c, &c.ops.choose, sampling.Choose{Logits: logits, Rows: rows, Out: out})
 }
 
-// Rows copies the rows of x that indices name.
+// Rows returns a copy of the rows of x at indices.
 func (c *Context) Rows(x kernels.Tensor, indices []int32) kernels.Tensor {
 	out := c.f32(len(indices), x.Cols)
 	run(c, &c.ops.rows, embedding.Rows{X: x, Indices: indices, Out: out})
 	return out
 }
 
-// RMSNorm normalizes the rows of x.
+// RMSNorm returns the rows of x [M, H], normalized and times weight [1, H].
 func (c *Context) RMSNorm(x, weight kernels.Tensor, eps float32) kernels.Tensor {
 	out := c.f32(x.Rows, x.Cols)
 	c.RMSNormTo(out, x, weight, eps)
 	return out
 }
 
-// RMSNormTo is RMSNorm into out, a view for instance.
+// RMSNormTo writes RMSNorm to out, which may be a view.
 func (c *Context) RMSNormTo(out, x, weight kernels.Tensor, eps float32) {
 	run(c, &c.ops.rmsNorm, norm.RMSNorm{X: x, Weight: weight, Out: out, Eps: eps})
 }
 
-// AddRMSNorm adds x to residual and normalizes the sum.
+// AddRMSNorm adds x to residual in place, and returns RMSNorm of the sum.
 func (c *Context) AddRMSNorm(residual, x, weight kernels.Tensor, eps float32) kernels.Tensor {
 	out := c.f32(x.Rows, x.Cols)
 	c.AddRMSNormTo(out, residual, x, weight, eps)
 	return out
 }
 
-// AddRMSNormTo is AddRMSNorm into out.
+// AddRMSNormTo writes the result of AddRMSNorm to out.
 func (c *Context) AddRMSNormTo(out, residual, x, weight kernels.Tensor, eps float32) {
 	run(c, &c.ops.rmsNorm, norm.RMSNorm{X: x, Residual: residual, Weight: weight, Out: out,
 		Eps: eps})
 }
 
-// GatedRMSNorm is rmsnorm(x) * silu(gate).
+// GatedRMSNorm returns rmsnorm(x) * silu(gate).
 func (c *Context) GatedRMSNorm(x, gate, weight kernels.Tensor, eps float32) kernels.Tensor {
 	out := c.f32(x.Rows, x.Cols)
 	run(c, &c.ops.gatedNorm,
@@ -188,29 +188,29 @@ func (c *Context) GatedRMSNorm(x, gate, weight kernels.Tensor, eps float32) kern
 	return out
 }
 
-// Add is x + y.
+// Add returns x + y.
 func (c *Context) Add(x, y kernels.Tensor) kernels.Tensor {
 	out := c.f32(x.Rows, x.Cols)
 	run(c, &c.ops.add, activation.Add{X: x, Y: y, Out: out})
 	return out
 }
 
-// GELUMul is gelu(gate) * up, GELU by its tanh approximation.
+// GELUMul returns gelu(gate) * up, with the tanh approximation of GELU.
 func (c *Context) GELUMul(gate, up kernels.Tensor) kernels.Tensor {
 	out := c.f32(up.Rows, up.Cols)
 	run(c, &c.ops.geluMul, activation.GELUMul{Gate: gate, Up: up, Out: out})
 	return out
 }
 
-// SigmoidMul is x * sigmoid(gate).
+// SigmoidMul returns x * sigmoid(gate).
 func (c *Context) SigmoidMul(x, gate kernels.Tensor) kernels.Tensor {
 	out := c.f32(x.Rows, x.Cols)
 	run(c, &c.ops.sigmoidMul, activation.SigmoidMul{X: x, Gate: gate, Out: out})
 	return out
 }
 
-// Logits is the rows of x that indices name, times wᵀ: each as in decoding, also where a prompt
-// ends.
+// Logits returns x[indices] wᵀ. It uses the kernels for decoding, also for the last row of a
+// prompt.
 func (c *Context) Logits(x kernels.Tensor, indices []int32, w *kernels.Weight) kernels.Tensor {
 	x = c.Rows(x, indices)
 	var out [1]kernels.Tensor
@@ -218,30 +218,31 @@ func (c *Context) Logits(x kernels.Tensor, indices []int32, w *kernels.Weight) k
 	return out[0]
 }
 
-// Linear is x wᵀ, for x with a row for each token of the batch; and so are its like.
+// Linear returns x wᵀ. Here and in the functions below x has a row for each token of the batch.
 func (c *Context) Linear(x kernels.Tensor, w *kernels.Weight) kernels.Tensor {
 	var out [1]kernels.Tensor
 	c.linear(x, c.prefill, []*kernels.Weight{w}, out[:])
 	return out[0]
 }
 
-// Linear2 is two products of one input, in one pass over it.
+// Linear2 returns x w1ᵀ and x w2ᵀ, computed in one pass over x.
 func (c *Context) Linear2(x kernels.Tensor, w1, w2 *kernels.Weight) (_, _ kernels.Tensor) {
 	var out [2]kernels.Tensor
 	c.linear(x, c.prefill, []*kernels.Weight{w1, w2}, out[:])
 	return out[0], out[1]
 }
 
-// Linear3 is three products of one input.
+// Linear3 is Linear2 for three weights.
 func (c *Context) Linear3(x kernels.Tensor, w1, w2, w3 *kernels.Weight) (_, _, _ kernels.Tensor) {
 	var out [3]kernels.Tensor
 	c.linear(x, c.prefill, []*kernels.Weight{w1, w2, w3}, out[:])
 	return out[0], out[1], out[2]
 }
 
-// Linear4 is four products of one input.
-func (c *Context) Linear4(x kernels.Tensor, w1, w2, w3, w4 *kernels.Weight) (_, _, _,
-	_ kernels.Tensor) {
+// Linear4 is Linear2 for four weights.
+func (c *Context) Linear4(
+	x kernels.Tensor, w1, w2, w3, w4 *kernels.Weight,
+) (_, _, _, _ kernels.Tensor) {
 	var out [4]kernels.Tensor
 	c.linear(x, c.prefill, []*kernels.Weight{w1, w2, w3, w4}, out[:])
 	return out[0], out[1], out[2], out[3]
@@ -258,8 +259,8 @@ func (c *Context) linear(x kernels.Tensor, prefill matmul.Prefill, weights []*ke
 	c.Device.Run(&op.Linear)
 }
 
-// Experts is x w[id]ᵀ for every (row, id) pair: ids is I32 [M, k], x has M rows or M*k, the result
-// M*k.
+// Experts returns x w[id]ᵀ [M*k, N] for every row and each of its k experts. ids is I32 [M, k]; x
+// has M rows, or M*k.
 func (c *Context) Experts(x, ids kernels.Tensor, w *kernels.Weight) kernels.Tensor {
 	out := c.f32(ids.Rows*ids.Cols, w.N)
 	op := &c.ops.experts
@@ -269,12 +270,12 @@ func (c *Context) Experts(x, ids kernels.Tensor, w *kernels.Weight) kernels.Tens
 	return out
 }
 
-// GateUp is silu(x gateᵀ) * (x upᵀ), the first half of a feed-forward layer.
+// GateUp returns silu(x gateᵀ) * (x upᵀ), the first half of an MLP.
 func (c *Context) GateUp(x kernels.Tensor, gate, up *kernels.Weight) kernels.Tensor {
 	return c.gateUp(x, kernels.Tensor{}, x.Rows, gate, up)
 }
 
-// ExpertsGateUp is GateUp with the matrices that ids name, as in Experts.
+// ExpertsGateUp is GateUp with the experts ids, as in Experts.
 func (c *Context) ExpertsGateUp(x, ids kernels.Tensor, gate, up *kernels.Weight) kernels.Tensor {
 	return c.gateUp(x, ids, ids.Rows*ids.Cols, gate, up)
 }
@@ -288,8 +289,8 @@ func (c *Context) gateUp(x, ids kernels.Tensor, rows int, gate, up *kernels.Weig
 	return out
 }
 
-// Route picks the k most likely experts of each row of logits [M, E], most likely first, and their
-// shares.
+// Route returns the k most likely experts of each row of logits [M, E], most likely first, as ids
+// (I32 [M, k]) and weights [M, k]. With normalize the weights of a row sum to 1.
 func (c *Context) Route(logits kernels.Tensor, k int, normalize bool) (ids,
 	weights kernels.Tensor) {
 	ids, weights = c.Temp(kernels.I32, logits.Rows, k), c.f32(logits.Rows, k)
@@ -298,8 +299,8 @@ func (c *Context) Route(logits kernels.Tensor, k int, normalize bool) (ids,
 	return ids, weights
 }
 
-// Combine sums each row's experts [M*k, H] by weights [M, k], plus shared [M, H] times
-// sigmoid(sharedGate [M, 1]); the last two may be none.
+// Combine returns the sum of each row's experts [M*k, H], weighted by weights [M, k], plus shared
+// [M, H] times sigmoid(sharedGate [M, 1]). The last two may be zero tensors.
 func (c *Context) Combine(expert, weights, shared, sharedGate kernels.Tensor) kernels.Tensor {
 	out := c.f32(weights.Rows, expert.Cols)
 	run(c, &c.ops.combine, moe.Combine{Experts: expert, Weights: weights, Shared: shared,
@@ -307,8 +308,8 @@ func (c *Context) Combine(expert, weights, shared, sharedGate kernels.Tensor) ke
 	return out
 }
 
-// NormRope normalizes heads (when weight is given) and rotates them to their positions: x is
-// [M*heads, D], a view if need be.
+// NormRope normalizes heads, unless weight is the zero tensor, and rotates them to their positions.
+// x is [M*heads, D] and may be a view.
 func (c *Context) NormRope(x, weight, invFreq kernels.Tensor, spans []kernels.Span, heads int,
 	eps float32) kernels.Tensor {
 	out := c.f32(x.Rows, x.Cols)
@@ -317,8 +318,8 @@ func (c *Context) NormRope(x, weight, invFreq kernels.Tensor, spans []kernels.Sp
 	return out
 }
 
-// Attention writes k and v [M, KVH*D] into the cache and lets q [M, H*D] attend to it: each row to
-// the last window positions, its own included (0: all), and to the first sinkTokens.
+// Attention writes k and v [M, KVH*D] to the cache and returns the attention of q [M, H*D] over it.
+// Each row sees the last window positions, its own included (0: all), and the first sinkTokens.
 func (c *Context) Attention(q, k, v kernels.Tensor, cache *attention.Cache, spans []kernels.Span,
 	scale float32, window, sinkTokens int) kernels.Tensor {
 	run(c, &c.ops.append, attention.Append{K: k, V: v, Cache: cache, Spans: spans})
@@ -329,31 +330,31 @@ func (c *Context) Attention(q, k, v kernels.Tensor, cache *attention.Cache, span
 	return out
 }
 
-// CopyPages copies pages [from, from+pages) of a cache to [to, to+pages).
+// CopyPages copies the pages [from, from+pages) of a cache to [to, to+pages).
 func (c *Context) CopyPages(cache *attention.Cache, from, to, pages int) {
 	k, v := cache.KPageBytes(), cache.VPageBytes()
 	c.Copy(cache.K, from*k, to*k, pages*k)
 	c.Copy(cache.V, from*v, to*v, pages*v)
 }
 
-// Copy copies bytes within a buffer, from one offset to another.
+// Copy copies bytes within a buffer from the offset from to the offset to.
 func (c *Context) Copy(b *kernels.Buffer, from, to, bytes int) {
 	run(c, &c.ops.copy, transfer.Copy{Buffer: b, From: from, To: to, Bytes: bytes})
 }
 
-// CopyRow copies a row of t to another.
+// CopyRow copies the row from of t to the row to.
 func (c *Context) CopyRow(t kernels.Tensor, from, to int32) {
 	size := t.DType.Size()
 	c.Copy(t.Buffer, t.Offset+int(from)*t.Stride*size, t.Offset+int(to)*t.Stride*size, t.Cols*size)
 }
 
-// DeltaShape is the heads of a GatedDeltaNet layer.
+// DeltaShape is the number of key and value heads of a GatedDeltaNet layer, and their dimensions.
 type DeltaShape struct{ Hk, Hv, Dk, Dv int }
 
-// ConvGatedDeltaTo is the causal depthwise convolution of qkv [M, 2*Hk*Dk+Hv*Dv] along each span,
-// then SiLU, then the gated delta rule, into out [M, Hv*Dv]; a and b are [M, Hv]. The states carry
-// the convolution's last rows, and the rule's state, between spans. Rows outside the spans are left
-// as they are.
+// ConvGatedDeltaTo computes the causal depthwise convolution of qkv [M, 2*Hk*Dk+Hv*Dv] along each
+// span, then SiLU, then the gated delta rule, and writes it to out [M, Hv*Dv]. a and b are [M, Hv].
+// convState has the last rows of the convolution and state the matrices of the rule; both are
+// updated. Rows outside the spans are not written.
 func (c *Context) ConvGatedDeltaTo(out, qkv, weight, convState, a, b, aLog, dtBias,
 	state kernels.Tensor, spans []kernels.Span, s DeltaShape) {
 	mark := c.Mark()
