@@ -15,7 +15,7 @@
 //	        ops.Linear  engine/ops                             an operator: tensors in, tensors out
 //	          matmul.Linear  kernels/matmul                    its reference and one implementation per device
 //	  Engine.next       loop.go                                sample (engine/sample, kernels/sampling), detokenize, stop texts, event
-//	  books.depart      perf.go                                at its end: the PERF line, and why tokens were read again (engine/reread)
+//	  books.depart      perf.go                                at its end: the PERF line, and why tokens were read again (engine/cachemiss)
 //	Stream.Next         stream.go                              the event, back in the server
 //
 // Loading goes by checkpoint (files to weights), models.Load (weights to an architecture) and a

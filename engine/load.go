@@ -10,11 +10,11 @@ import (
 	"github.com/shirou/gopsutil/v3/mem"
 
 	"headroom/engine/cache"
+	"headroom/engine/cachemiss"
 	"headroom/engine/checkpoint"
 	"headroom/engine/models"
 	"headroom/engine/prefix"
 	"headroom/engine/problem"
-	"headroom/engine/reread"
 	"headroom/engine/runner"
 	"headroom/engine/sched"
 	"headroom/kernels"
@@ -302,7 +302,7 @@ func Open(ctx context.Context, src Source, o Options) (*Engine, error) {
 	e.recurrent = p.description.StateBytesPerSeq > 0
 	e.sched = e.newScheduler(p.pages)
 	e.books = newBooks(o.History, e.weights.Fingerprint(),
-		e.info.KVFormat+", states "+e.info.StateFormat, reread.Outcome{
+		e.info.KVFormat+", states "+e.info.StateFormat, cachemiss.Outcome{
 			CacheOff: o.NoPrefixCache, Recurrent: e.recurrent,
 			Decode: func(tokens []int32) string { return e.tokenizer.Decode(tokens, false) }})
 	e.connect(p)

@@ -11,9 +11,9 @@ import (
 	"slices"
 	"time"
 
+	"headroom/engine/cachemiss"
 	"headroom/engine/chat"
 	"headroom/engine/problem"
-	"headroom/engine/reread"
 	"headroom/engine/sample"
 	"headroom/engine/sched"
 	"headroom/engine/tokenizer"
@@ -30,7 +30,7 @@ type request struct {
 	ended   bool // gone: a step may still be under way with it
 	stream  *Stream
 	usage   Usage
-	match   reread.Match // what was known of the prompt when it came
+	match   cachemiss.Match // what was known of the prompt when it came
 
 	title                  string // of the conversation, for lists
 	lookups                int    // in the block store

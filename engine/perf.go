@@ -18,15 +18,15 @@ import (
 	"sync"
 	"time"
 
-	"headroom/engine/reread"
+	"headroom/engine/cachemiss"
 )
 
 // History is what was computed lately, as token ids. Engines that run one after the other share
 // one, so that it can be told when a prompt is read again because model or cache format changed.
-type History = reread.Log
+type History = cachemiss.Log
 
 // NewHistory is an empty History.
-func NewHistory() *History { return reread.NewLog(reread.Limits{}) }
+func NewHistory() *History { return cachemiss.NewLog(cachemiss.Limits{}) }
 
 // Finished is a request that has ended, however it did.
 type Finished struct {
@@ -37,7 +37,7 @@ type Finished struct {
 	Timing Timing
 	// Blocks of the cache on SSD: taken from it for the prompt, and written to it.
 	BlockHits, BlockWrites int
-	Report                 reread.Report // why what was read was not known
+	Report                 cachemiss.Report // why what was read was not known
 }
 
 // maxRecent bounds what Recent returns.
@@ -46,7 +46,7 @@ const maxRecent = 64
 // departure is what the loop knows of a request that has just ended.
 type departure struct {
 	Finished
-	match reread.Match
+	match cachemiss.Match
 	// its tokens that went through the model, to be known from now on; nil: not to be relied on
 	computed []int32
 }
@@ -54,10 +54,10 @@ type departure struct {
 // books are the records of ended requests.
 type books struct {
 	history       *History
-	model, format string         // of what this engine computes
-	outcome       reread.Outcome // but for the tokens
-	wake          chan struct{}  // capacity 1: ended may hold something
-	closed        chan struct{}  // closed when all is written
+	model, format string            // of what this engine computes
+	outcome       cachemiss.Outcome // but for the tokens
+	wake          chan struct{}     // capacity 1: ended may hold something
+	closed        chan struct{}     // closed when all is written
 
 	mu    sync.Mutex
 	ended []departure // by the loop
@@ -71,7 +71,7 @@ type books struct {
 	recent   []Finished // oldest first
 }
 
-func newBooks(h *History, model, format string, o reread.Outcome) *books {
+func newBooks(h *History, model, format string, o cachemiss.Outcome) *books {
 	if h == nil {
 		h = NewHistory()
 	}
@@ -99,7 +99,7 @@ func (b *books) depart(r *request, reason FinishReason) {
 }
 
 // find compares a prompt with all that has been computed when it is called.
-func (b *books) find(prompt []int32) reread.Match {
+func (b *books) find(prompt []int32) cachemiss.Match {
 	b.learn()
 	return b.history.Find(prompt, b.model, b.format)
 }
@@ -113,7 +113,7 @@ func (b *books) learn() {
 	b.ended = nil
 	b.mu.Unlock()
 	for _, d := range ended {
-		b.history.Add(reread.Sequence{Tokens: d.computed, Model: b.model, Format: b.format,
+		b.history.Add(cachemiss.Sequence{Tokens: d.computed, Model: b.model, Format: b.format,
 			At: d.At})
 	}
 	b.untold = append(b.untold, ended...)
@@ -145,7 +145,7 @@ func (b *books) explain(d *departure) {
 		if r := recover(); r != nil {
 			slog.Error("explaining a request panicked", "id", d.ID, "panic", fmt.Sprint(r), "stack",
 				string(debug.Stack()))
-			d.Report = reread.Report{Break: d.match.CommonTokens,
+			d.Report = cachemiss.Report{Break: d.match.CommonTokens,
 				CommonTokens: d.match.CommonTokens,
 				ReadTokens:   d.Usage.PromptTokens - d.Usage.CachedTokens}
 		}

@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"headroom/engine"
+	"headroom/engine/cachemiss"
 	"headroom/engine/models"
-	"headroom/engine/reread"
 )
 
 // logTo sends the log through a handler until the test ends.
@@ -46,16 +46,16 @@ func TestRecentAndPERF(t *testing.T) {
 	kept := "76 - 27 = 49."
 	for _, turn := range []struct {
 		prompt string
-		cause  reread.Cause
+		cause  cachemiss.Cause
 		at     int
 		was    string
 	}{
-		{head("2026-11-19") + first + think, reread.NewConversation, -1, ""},
-		{head("2026-11-19") + first + think + second + think, reread.Continued,
+		{head("2026-11-19") + first + think, cachemiss.NewConversation, -1, ""},
+		{head("2026-11-19") + first + think + second + think, cachemiss.Continued,
 			tokens(head("2026-11-19") + first + think + kept), ""},
-		{head("2026-11-19") + first + second + think, reread.ThinkingStripped,
+		{head("2026-11-19") + first + second + think, cachemiss.ThinkingStripped,
 			tokens(head("2026-11-19") + first), "<think>"},
-		{head("2026-11-20") + first + second + think, reread.DateChanged,
+		{head("2026-11-20") + first + second + think, cachemiss.DateChanged,
 			tokens("<|im_start|>system\nToday is 2026-11-"), "2026-11-19."},
 	} {
 		log.Reset()
@@ -91,12 +91,12 @@ func TestHistoryOutlivesEngines(t *testing.T) {
 	h := engine.NewHistory()
 	for _, test := range []struct {
 		o     engine.Options
-		cause reread.Cause
+		cause cachemiss.Cause
 	}{
-		{engine.Options{}, reread.NewConversation},
-		{engine.Options{}, reread.Evicted},
-		{engine.Options{KVFormat: "q8_0"}, reread.FormatChanged},
-		{engine.Options{KVFormat: "q8_0", NoPrefixCache: true}, reread.CacheOff},
+		{engine.Options{}, cachemiss.NewConversation},
+		{engine.Options{}, cachemiss.Evicted},
+		{engine.Options{KVFormat: "q8_0"}, cachemiss.FormatChanged},
+		{engine.Options{KVFormat: "q8_0", NoPrefixCache: true}, cachemiss.CacheOff},
 	} {
 		test.o.History, test.o.ContextTokens = h, 512
 		e := open(t, test.o)
@@ -124,8 +124,8 @@ func TestFailedPassIsNotKnown(t *testing.T) {
 		}}
 	})
 	prompt := encode(e, strings.Repeat("Answer briefly. ", 40))[:100]
-	for i, want := range []reread.Cause{reread.NewConversation, reread.NewConversation,
-		reread.CacheOff} {
+	for i, want := range []cachemiss.Cause{cachemiss.NewConversation, cachemiss.NewConversation,
+		cachemiss.CacheOff} {
 		// read, failed, known from then on
 		_, _, done := collect(t, submit(t, e, engine.Request{Prompt: prompt, MaxTokens: 1}))
 		if r := e.Recent()[0].Report; r.Cause != want || (done.Err != nil) != (i == 0) {

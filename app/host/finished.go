@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"headroom/engine"
-	"headroom/engine/reread"
+	"headroom/engine/cachemiss"
 )
 
 // Finished is one of them. Times are in seconds, rates in tokens per second; a prompt's tokens are
@@ -38,10 +38,10 @@ type Finished struct {
 	Reread Reread `json:"reread"`
 }
 
-// Reread is why a prompt, or its end, was read again; see reread.Report.
+// Reread is why a prompt, or its end, was read again; see cachemiss.Report.
 type Reread struct {
-	Cause  reread.Cause `json:"cause"`
-	Advice string       `json:"advice"`
+	Cause  cachemiss.Cause `json:"cause"`
+	Advice string          `json:"advice"`
 	// the first that was not as known; -1: nothing began like this
 	BreakToken    int    `json:"breakToken"`
 	KnownTokens   int    `json:"knownTokens"`

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"headroom/engine"
-	"headroom/engine/reread"
+	"headroom/engine/cachemiss"
 )
 
 // TestFinished: the running model's requests in the units of the interface, and the mark in the
@@ -28,8 +28,8 @@ func TestFinished(t *testing.T) {
 			Timing: engine.Timing{Queued: time.Second / 4, Prefill: 2 * time.Second,
 				FirstToken: 2250 * time.Millisecond, Decode: 4 * time.Second,
 				LongestGap: time.Second / 2, DecodeSteps: 40},
-			Report: reread.Report{Break: 700, CommonTokens: 700, ReadTokens: 300, Before: "It is ",
-				Was: "10:01", Is: "10:02", Cause: reread.DateChanged, Advice: "Leave it out.",
+			Report: cachemiss.Report{Break: 700, CommonTokens: 700, ReadTokens: 300, Before: "It is ",
+				Was: "10:01", Is: "10:02", Cause: cachemiss.DateChanged, Advice: "Leave it out.",
 				KnownAt: at.Add(-time.Minute)}},
 		{ID: "cancelled", Finish: engine.FinishCancelled,
 			Usage: engine.Usage{PromptTokens: 1000, PromptDoneTokens: 0, CachedTokens: 64}},

@@ -18,8 +18,8 @@ import (
 	"headroom/app/selftest"
 	"headroom/app/version"
 	"headroom/engine"
+	"headroom/engine/cachemiss"
 	"headroom/engine/problem"
-	"headroom/engine/reread"
 )
 
 // session is one parent's conversation.
@@ -150,7 +150,7 @@ func (s *session) startLog(level int) {
 func (s *session) open(o *opening) {
 	s.startLog(o.LogLevel)
 	// What was known came from the parent; what is learned goes there.
-	s.history.Added = func(learned reread.Sequence) { s.say(&fromWorker{Learned: &learned}) }
+	s.history.Added = func(learned cachemiss.Sequence) { s.say(&fromWorker{Learned: &learned}) }
 	e, store, err := s.load(o)
 	if err != nil {
 		if store != nil {

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"headroom/engine"
+	"headroom/engine/cachemiss"
 	"headroom/engine/problem"
-	"headroom/engine/reread"
 )
 
 // protocol is raised when a message changes its meaning.
@@ -20,10 +20,10 @@ const protocol = 2
 // toWorker is what the parent says: hello, what is known, then open or gate; after opened, the
 // rest.
 type toWorker struct {
-	Hello *hello           `cbor:"1,keyasint,omitempty"`
-	Known *reread.Sequence `cbor:"2,keyasint,omitempty"` // of earlier engines, oldest first
-	Open  *opening         `cbor:"3,keyasint,omitempty"`
-	Gate  *gateQuestion    `cbor:"4,keyasint,omitempty"`
+	Hello *hello              `cbor:"1,keyasint,omitempty"`
+	Known *cachemiss.Sequence `cbor:"2,keyasint,omitempty"` // of earlier engines, oldest first
+	Open  *opening            `cbor:"3,keyasint,omitempty"`
+	Gate  *gateQuestion       `cbor:"4,keyasint,omitempty"`
 
 	Submit *submission   `cbor:"5,keyasint,omitempty"`
 	Cancel *streamNumber `cbor:"6,keyasint,omitempty"`
@@ -45,10 +45,10 @@ type fromWorker struct {
 	Opened   *opened     `cbor:"3,keyasint,omitempty"`
 	Gate     *gateAnswer `cbor:"4,keyasint,omitempty"`
 
-	Taken    *taken           `cbor:"5,keyasint,omitempty"` // or not
-	Event    *event           `cbor:"6,keyasint,omitempty"`
-	Learned  *reread.Sequence `cbor:"7,keyasint,omitempty"`
-	Finished *engine.Finished `cbor:"8,keyasint,omitempty"` // before its Done
+	Taken    *taken              `cbor:"5,keyasint,omitempty"` // or not
+	Event    *event              `cbor:"6,keyasint,omitempty"`
+	Learned  *cachemiss.Sequence `cbor:"7,keyasint,omitempty"`
+	Finished *engine.Finished    `cbor:"8,keyasint,omitempty"` // before its Done
 	// while they change, and before each Done
 	Stats      *engine.Stats `cbor:"9,keyasint,omitempty"`
 	Remembered *remembered   `cbor:"10,keyasint,omitempty"`

@@ -36,7 +36,7 @@ var layers = []row{
 		"network; it can be read and tested without the rest.", []string{
 		"kernels/cpu", "metal/*",
 		"engine/safetensors", "engine/tokenizer", "engine/chat", "engine/openai", "engine/sched",
-		"engine/blockstore", "engine/reread",
+		"engine/blockstore", "engine/cachemiss",
 		"app/settings", "app/login", "app/logs", "app/version", "app/demo", "app/jobs",
 		"frontend",
 	}},

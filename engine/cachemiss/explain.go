@@ -1,4 +1,4 @@
-package reread
+package cachemiss
 
 // From a match to a report. What was lost to the cache (known, and yet not taken from it) is
 // weighed against what was lost to the text (known behind the first difference); the larger one is

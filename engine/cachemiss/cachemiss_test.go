@@ -1,4 +1,4 @@
-package reread
+package cachemiss
 
 // Prompts as agents write them, in the template of Qwen3.6 or near it, cut into words by a
 // tokenizer that a reader can follow: every expected position is a word of the text.

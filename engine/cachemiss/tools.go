@@ -1,4 +1,4 @@
-package reread
+package cachemiss
 
 // The tools in a prompt's head, as chat templates write them: a JSON object a line between <tools>
 // and </tools> (Qwen, Hermes), XML functions in the same place (Qwen3-Coder), or a JSON list

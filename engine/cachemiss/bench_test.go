@@ -1,4 +1,4 @@
-package reread
+package cachemiss
 
 import "testing"
 

@@ -1,4 +1,4 @@
-package reread
+package cachemiss
 
 // Texts of tokens, and places in texts. A conversation's head is what precedes its first user
 // message, its opening what precedes the first answer; both are found by the words that chat

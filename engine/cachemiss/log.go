@@ -1,4 +1,4 @@
-package reread
+package cachemiss
 
 // What was computed lately, as token ids alone: texts are made of the few tokens that a report
 // shows. Sequences are shared between the log and the matches that found them, and never written

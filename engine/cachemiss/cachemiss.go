@@ -1,4 +1,4 @@
-// Package reread explains why a prompt's tokens were read again. A prefix cache goes on only as far
+// Package cachemiss explains why a prompt's tokens were read again. A prefix cache goes on only as far
 // as a prompt equals what was computed before, to the token: a clock in the system prompt, or tools
 // listed in another order, and everything behind them is read anew, which a user feels as a slow
 // first token and cannot see the cause of.
@@ -12,7 +12,7 @@
 // A cause is a likely one: what cannot be told apart is called HeadChanged or MessageEdited.
 // Nothing here runs a model, and what a text says is never trusted: any tokens and any decoder are
 // answered with a Report of valid UTF-8.
-package reread
+package cachemiss
 
 import "time"
 

@@ -1,4 +1,4 @@
-package reread
+package cachemiss
 
 // Values that differ from request to request though nobody edited anything: dates, times, counters,
 // ids. Each is found as a span of text, and counts only if the first difference lies in such a span
