@@ -1,34 +1,35 @@
-// Package engine runs one language model for many requests at once. It is the facade: the app and
-// the server know the engine by this package alone.
+// Package engine runs one language model for many requests at once. It is a facade: Open, Submit,
+// Stats and Close, over the packages below. The app and the server run models through it alone.
 //
-// The way of a request, each hop one file and one call:
+// The trail of a request, one file and one call per hop:
 //
-//	app/commands.Serve  ->  server.chat (engine/server)        HTTP to messages, messages to a prompt
-//	worker.Model.Submit app/worker                             over a pipe into the model's own process; headroom run goes without
-//	Engine.Submit       engine.go                              checks it and puts it into the inbox
-//	Engine.loop         loop.go                                schedule, run, postprocess: the whole hot path
-//	  sched.Next        engine/sched                           which tokens of which sequences go through the model now
-//	  Engine.begin      step.go                                the work as a batch; on a GPU with placeholders for tokens it is still choosing
-//	  runner.Step       engine/runner                          the batch to the device, the logits back (on a GPU Start and Await: the tokens)
-//	    Model.Forward   engine/models/qwen3_5.go               an architecture, written in layers
-//	      nn.Attention  engine/nn                              a layer, written in operators
-//	        ops.Linear  engine/ops                             an operator: tensors in, tensors out
-//	          matmul.Linear  kernels/matmul                    its reference and one implementation per device
-//	  Engine.next       loop.go                                sample (engine/sample, kernels/sampling), detokenize, stop texts, event
-//	  books.depart      perf.go                                at its end: the PERF line, and why tokens were read again (engine/cachemiss)
-//	Stream.Next         stream.go                              the event, back in the server
+//	app/commands.Serve    app/commands/serve.go     starts the HTTP server over the host's models
+//	server.handleChat     engine/server             HTTP to messages, messages to a prompt
+//	worker.Model.Submit   app/worker/client.go      through a pipe into the model's own process
+//	Engine.Submit         engine/engine.go          the facade
+//	loop.Loop.Submit      engine/loop/inbox.go      validates the request, puts it into the inbox
+//	loop.Loop.run         engine/loop/loop.go       schedule, launch, complete: the hot path
+//	sched.Scheduler.Next  engine/sched/sched.go     which tokens of which sequences come next
+//	loop.Loop.launch      engine/loop/step.go       the work as a batch
+//	runner.Runner.Step    engine/runner/runner.go   batch in, logits out; on a GPU Start and Await
+//	qwen3.Forward         engine/models/qwen3.go    an architecture, written in layers
+//	nn.Attention.Forward  engine/nn/attention.go    a layer, written in operators
+//	ops.Context.Linear    engine/ops                an operator: tensors in, tensors out
+//	loop.Loop.emitToken   engine/loop/token.go      token to text and event
+//	loop.Stream.Next      engine/loop/stream.go     the event, back in the server
 //
-// Loading goes by checkpoint (files to weights), models.Load (weights to an architecture) and a
-// plan made on a device that only measures (load.go): what a model needs is known, and refused if
-// it does not fit, before a weight is read.
+// `headroom run` calls Engine.Submit without the first three hops.
 //
-// The way of a prefix that was computed before (blocks.go):
+// The trail of a prefix from disk:
 //
-//	Engine.lookUp     asks the block store beside the loop      ->  blockstore.View.Find
-//	sched.promote     pages and a slot, when its turn comes     ->  Engine.fetch, blockstore.View.Load: files into those pages
-//	sched.Promoted    into the prefix tree; the request starts behind it as behind any other (sched.admit)
-//	Engine.hasEnded   what was computed, and Engine.saveEnds what a quiet conversation ends with  ->  blockstore.View.Save
+//	loop.Loop.lookUp            asks the block store, beside the loop
+//	sched.Scheduler.Promotions  pages and a slot for it, when the request's turn comes
+//	loop.Loop.fetch             reads files into those pages
+//	sched.Scheduler.Promoted    adds it to the prefix tree; the request resumes after it
+//	loop.Loop.saveBlocks        writes what a request has computed, when it ends
+//	loop.Loop.saveEnds          writes the end of a quiet conversation
 //
-// One goroutine, Engine.loop, owns the device, the scheduler and every request at work. Others
-// reach it through the inbox and read what it publishes; it waits for nobody.
+// Opening a model: plan.New works out what it needs on a device that allocates nothing, plan.Check
+// refuses it if that does not fit, checkpoint.Open maps the weights, models.Load builds the
+// architecture, runner.New allocates the caches, and loop.New starts to serve.
 package engine

@@ -1,236 +1,267 @@
 package engine
 
-// The engine as its callers see it: checks of a request, the inbox, cancelling and closing.
-// Everything that runs the model belongs to the loop's goroutine (loop.go); callers share with it
-// only what mu and statsMu guard.
-
 import (
-	"crypto/rand"
-	"encoding/hex"
+	"context"
+	"crypto/sha256"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
-	"headroom/engine/chat"
+	"headroom/engine/blockstore"
+	"headroom/engine/cache"
 	"headroom/engine/checkpoint"
-	"headroom/engine/prefix"
+	"headroom/engine/device"
+	"headroom/engine/loop"
+	"headroom/engine/models"
+	"headroom/engine/plan"
 	"headroom/engine/problem"
 	"headroom/engine/runner"
-	"headroom/engine/sample"
 	"headroom/engine/sched"
+	"headroom/engine/textproc"
 	"headroom/kernels"
 )
 
-// Source is where a model lies: a folder on disk, or an embedded one.
-type Source = checkpoint.Source
-
 // Engine is one loaded model. Its methods may be called from any goroutine.
 type Engine struct {
+	*TextProcessor
 	info    Info
 	options Options
-	device  kernels.Device
+	plan    *plan.Plan
+	device  *device.Device
+	kernels kernels.Device // the device's, which counts operators on the CPU
 	weights *checkpoint.Weights
-	*Texts
-	pageSizes   prefix.Sizes
-	startTokens int // of a sequence that have pages of their own
-	recurrent   bool
-	books       *books
+	runner  *runner.Runner
+	loop    *loop.Loop
 
-	mu        sync.Mutex
-	inbox     []*request
-	live      map[*request]bool // submitted and not ended
-	cancelled []*request
-	mail      []func() // what other goroutines have the loop do
-	closing   bool
-	closeBy   time.Time     // after it nothing more is written to the block store
-	wake      chan struct{} // capacity 1: the inbox may hold something
-	ended     chan struct{} // closed when the loop has returned
-	free      sync.Once     // the device and the weights, after that
-	freeErr   error
-
-	// Owned by the loop's goroutine.
-	runner   *runner.Runner
-	sched    *sched.Scheduler
-	requests []*request
-	blocks   blocks
-	endings  []ending
-	steps    [2]step
-	begun    int       // steps
-	ahead    *step     // under way on the device, not ended
-	lastEnd  time.Time // of a step
-	lastTook time.Duration
-	speed    speedometer
-	stall    stall
-	totals   Stats
-
-	beats     beats         // that it gets on: see Pulse
-	restShare atomic.Uint64 // of the time, a float64's bits: see SetWorkShare
-	pause     func(time.Duration)
-
-	statsMu   sync.Mutex
-	stats     Stats
-	published speedometer
+	freeOnce sync.Once
+	freeErr  error
 }
 
-// Info describes the model and how it runs.
-func (e *Engine) Info() Info { return e.info }
-
-// Submit queues a request. Its events arrive on the stream; the request ends by itself or by
-// Cancel.
-func (e *Engine) Submit(r Request) (*Stream, error) {
-	context := e.options.ContextTokens
-	switch {
-	case len(r.Prompt) == 0:
-		return nil, problem.New(problem.BadRequest, "The prompt is empty", "",
-			"Send at least one token.")
-	case len(r.Prompt) >= context:
-		return nil, problem.New(problem.ContextExceeded,
-			"The prompt is longer than the model's context",
-			fmt.Sprintf(
-				"it has %d tokens, the context holds %d and needs room for at least one more",
-				len(r.Prompt), context),
-			"Shorten the conversation, or load the model with a longer context.")
+// Open loads a model and starts to serve it. Errors are Problems: a model that does not fit is
+// refused before its weights are read. Loading stops when ctx ends.
+func Open(ctx context.Context, src Source, o Options) (*Engine, error) {
+	p, err := plan.New(src, o.planning())
+	if err != nil {
+		return nil, err
 	}
-	for i, t := range r.Prompt {
-		if t < 0 || int(t) >= e.runner.VocabSize() {
-			return nil, problem.New(problem.BadRequest,
-				"The prompt holds a token the model does not have",
-				fmt.Sprintf("token %d at position %d, the vocabulary has %d", t, i,
-					e.runner.VocabSize()), "")
+	if err := p.Check(); err != nil {
+		return nil, err
+	}
+	e := &Engine{options: o, plan: p}
+	if e.TextProcessor, err = textproc.ReadWithConfig(src, p.Config); err != nil {
+		return nil, err
+	}
+	e.device, err = device.Open(device.Options{Name: o.Device, Threads: o.Threads,
+		Float32Activations: o.Float32Activations, OpenMetal: o.OpenMetal, Times: o.Times})
+	if err != nil {
+		return nil, err
+	}
+	heartbeat := new(atomic.Uint64)
+	e.kernels = e.device.Kernels
+	if e.device.Name == DeviceCPU {
+		e.kernels = kernels.NewCounted(e.kernels, heartbeat)
+	}
+	if err := e.load(ctx, src); err != nil {
+		e.device.Close()
+		return nil, err
+	}
+	e.info = Info{Description: p.Description, Device: e.kernels.Name(),
+		KVFormat:    p.KV.Describe(p.Spec.Layers) + cache.DescribeRings(p.Spec.Layers),
+		StateFormat: p.State.Describe(p.Spec.Layers)}
+	e.info.ContextTokens = p.ContextTokens
+	e.loop = loop.New(e.loopConfig(heartbeat))
+	return e, nil
+}
+
+// load maps the weights, reads them once so that the first answer does not wait for the disk, and
+// allocates the caches.
+func (e *Engine) load(ctx context.Context, src Source) (err error) {
+	if e.weights, err = checkpoint.Open(src, e.plan.Config, e.kernels); err != nil {
+		return err
+	}
+	defer func() {
+		if r := recover(); r != nil { // the system refused memory that it had called available
+			err = problem.New(problem.DoesNotFit, "The model does not fit", fmt.Sprint(r),
+				"Close other apps, or pick a smaller model.")
 		}
-	}
-	if err := r.Sampling.Validate(); err != nil {
-		return nil, problem.Wrap(problem.BadRequest, err, "A sampling parameter is out of range",
-			"")
-	}
-	if r.ID == "" {
-		r.ID = newID()
-	}
-	if left := context - len(r.Prompt); r.MaxTokens <= 0 || r.MaxTokens > left {
-		r.MaxTokens = left
-	}
-	q := &request{Request: r, submitted: time.Now(), match: e.books.find(r.Prompt),
-		usage: Usage{PromptTokens: len(r.Prompt)}}
-	q.seq = sched.Sequence{Tokens: append(make([]int32, 0, len(r.Prompt)+min(r.MaxTokens, 4096)), r.Prompt...), Priority: r.Priority, Slot: -1, Owner: q}
-	if e.recurrent {
-		q.seq.Keep = e.keepAfter(r.Prompt)
-	}
-	q.sampler = sample.New(r.Sampling, e.runner.VocabSize())
-	for _, t := range r.Prompt {
-		q.sampler.Observe(t)
-	}
-	q.text = e.tokenizer.NewStream(true)
-	q.title = e.Title(r.Prompt)
-	q.stop = chat.NewStopMatcher(r.Stop)
-	q.stream, _ = NewStream(r.ID, func() { e.cancel(q) })
-	return q.stream, e.enqueue(q)
-}
-
-// keepEvery is how many prompt tokens lie between two kept states at most: what is read again after
-// a hit that falls between.
-const keepEvery = 1024
-
-// keepAfter is the positions of a prompt after which the recurrent state is worth keeping: the end
-// of the first message, which many conversations share; the ends of the last two, where the next
-// turn and an edited one will part from this; every keepEvery tokens; and before the last token,
-// for the same prompt again.
-func (e *Engine) keepAfter(prompt []int32) []int {
-	var ends []int
-	for i, t := range prompt {
-		if e.isEnd(t) && i+1 < len(prompt) {
-			ends = append(ends, i+1)
+		if err != nil {
+			_ = e.weights.Close()
 		}
+	}()
+	if err := e.weights.Prefault(ctx, e.options.Progress); err != nil {
+		return problem.Wrap(problem.Cancelled, err, "Loading the model was stopped", "")
 	}
-	if len(ends) > 3 {
-		ends = append(ends[:1], ends[len(ends)-2:]...)
+	m, err := models.Load(e.weights)
+	if err != nil {
+		return err
 	}
-	for at := keepEvery; at < len(prompt); at += keepEvery {
-		ends = append(ends, at)
+	e.device.LogCopies()
+	e.runner = runner.New(e.kernels, m, e.plan.Runner)
+	if err := e.kernels.Sync(); err != nil {
+		return problem.Wrap(problem.DoesNotFit, err, "The GPU refused memory",
+			"Close other apps, or pick a smaller model.")
 	}
-	if len(prompt) > 1 {
-		ends = append(ends, len(prompt)-1)
-	}
-	slices.Sort(ends)
-	return slices.Compact(ends)
-}
-
-func (e *Engine) enqueue(q *request) error {
-	e.statsMu.Lock()
-	running := e.stats.Running
-	e.statsMu.Unlock()
-	e.mu.Lock()
-	waiting, inbox, closing := len(e.live)-running, slices.Clone(e.inbox), e.closing
-	taken := !closing && waiting < e.options.QueueRequests
-	if taken {
-		e.inbox = append(e.inbox, q)
-		e.live[q] = true
-		e.signal()
-	}
-	e.mu.Unlock()
-	switch {
-	case closing:
-		return problem.New(problem.NotRunning, "The model is being unloaded", "", "Start it again.")
-	case !taken:
-		return e.busy(waiting, inbox)
-	}
+	e.device.KeepResident()
 	return nil
 }
 
-func (e *Engine) cancel(q *request) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if !e.closing {
-		e.cancelled = append(e.cancelled, q)
-		e.signal()
+func (e *Engine) loopConfig(heartbeat *atomic.Uint64) loop.Config {
+	o, p := &e.options, e.plan
+	need := p.Description.Need
+	c := loop.Config{
+		Runner: e.runner, Text: e.TextProcessor, Sched: e.schedOptions(),
+		ContextTokens: p.ContextTokens, QueueRequests: o.QueueRequests,
+		MaxPrefillStall: o.MaxPrefillStall,
+		History:         o.History, Fingerprint: e.weights.Fingerprint(),
+		KVFormats: e.info.KVFormat + ", states " + e.info.StateFormat,
+		Heartbeat: heartbeat,
+		Memory: Stats{WeightsBytes: need.WeightsBytes, KVBytes: need.KVBytes,
+			KVUntouchedBytes: need.KVBytes, StateBytes: need.StateBytes,
+			ScratchBytes: need.ScratchBytes},
 	}
-}
-
-// signal wakes the loop. The caller holds mu, so nothing is lost between the loop's look and its
-// sleep.
-func (e *Engine) signal() {
-	select {
-	case e.wake <- struct{}{}:
-	default:
-	}
-}
-
-// Cancel stops the request of that ID. It reports whether there was one.
-func (e *Engine) Cancel(id string) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	found := false
-	for q := range e.live {
-		if q.ID == id {
-			e.cancelled = append(e.cancelled, q)
-			found = true
+	if o.BlockStore != nil && !o.NoPrefixCache && c.Fingerprint != "" {
+		c.Store, c.StoreModel = o.BlockStore, e.storedModel()
+		// Stored states take no more disk than the keys and values between them.
+		if perToken := p.Description.KVBytesPerToken; perToken > 0 {
+			c.StateEveryTokens = int(p.Description.StateBytesPerSeq / perToken)
 		}
 	}
-	e.signal()
-	return found
+	return c
 }
 
-// Close ends every request, has the block store write what it lacks, then frees the model's memory,
-// which it waits for also when called again. The engine must not be used afterwards.
-func (e *Engine) Close() error {
-	e.mu.Lock()
-	if !e.closing {
-		e.closing, e.closeBy = true, time.Now().Add(closeTime)
+func (e *Engine) schedOptions() sched.Options {
+	o, p := &e.options, e.plan
+	hot := int64(0)
+	if o.HotCacheBytes > 0 && p.PageSizes.Rest > 0 {
+		hot = max(o.HotCacheBytes, p.PageSizes.Rest)
 	}
-	e.signal()
-	e.mu.Unlock()
-	<-e.ended
-	<-e.books.closed
-	e.free.Do(func() {
+	return sched.Options{Pages: p.Pages.Total(), StartPages: p.Pages.Start,
+		StartTokens: p.Description.KVStartTokens, PageTokens: cache.PageTokens,
+		Slots: p.MaxSequences, NoPrefixes: o.NoPrefixCache,
+		Recurrent: p.Description.StateBytesPerSeq > 0, StateSlots: p.KeptStates,
+		PreferPrefill: o.PreferPrefill, HotBytes: hot, PageBytes: p.PageSizes,
+		HotConversations: o.PromptCacheSize, ChunkTokens: p.ChunkTokens}
+}
+
+// numerics changes when the same model, format and tokens give other bits than before.
+const numerics = 3
+
+// storedModel returns the key of the model's blocks in the block store: everything that the bytes
+// of its caches depend on.
+func (e *Engine) storedModel() blockstore.Model {
+	p := e.plan
+	format := p.KV.Describe(p.Spec.Layers)
+	if p.State != (cache.StateFormat{}) {
+		format += ", states " + p.State.Describe(p.Spec.Layers)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d %s %t page %d\n", numerics, e.device.Kind(),
+		e.options.Float32Activations, cache.PageTokens)
+	for _, l := range p.KV.Layers(p.Spec.Layers) {
+		fmt.Fprintln(&b, l.K, l.V)
+	}
+	for _, r := range slices.Concat(e.runner.PageRegions(true), e.runner.PageRegions(false),
+		e.runner.SlotRegions()) {
+		fmt.Fprintln(&b, r.Name, r.PieceBytes)
+	}
+	sum := sha256.Sum256([]byte(b.String()))
+	return blockstore.Model{Fingerprint: e.weights.Fingerprint(),
+		Format: format + fmt.Sprintf(" #%x", sum[:8]), Name: e.options.ModelName}
+}
+
+// Close ends every request, has the block store write what it lacks, then frees the model's memory.
+// It waits for that also when called again. The engine must not be used afterwards.
+func (e *Engine) Close() error {
+	e.loop.Close()
+	e.freeOnce.Do(func() {
 		e.device.Close()
 		e.freeErr = e.weights.Close()
 	})
 	return e.freeErr
 }
 
-func newID() string {
-	var b [12]byte
-	_, _ = rand.Read(b[:])
-	return hex.EncodeToString(b[:])
+// Info describes the model and how it runs.
+func (e *Engine) Info() Info { return e.info }
+
+// Submit queues a request. Its events arrive on the stream, the last one when the request ends by
+// itself or by Cancel. Errors are Problems.
+func (e *Engine) Submit(r Request) (*Stream, error) { return e.loop.Submit(r) }
+
+// Cancel stops the request with that ID. It reports whether there was one.
+func (e *Engine) Cancel(id string) bool { return e.loop.Cancel(id) }
+
+// Stats returns a snapshot of the engine. It never waits for a step.
+func (e *Engine) Stats() Stats { return e.loop.Stats() }
+
+// Recent returns the requests that ended last, newest first, at most 64. It includes every request
+// whose Done event has been read.
+func (e *Engine) Recent() []Finished { return e.loop.Recent() }
+
+// Heartbeat returns the engine's progress, for a watchdog. It never waits for the engine.
+func (e *Engine) Heartbeat() Heartbeat { return e.loop.Heartbeat() }
+
+// SetDutyCycle sets the share of the time that the engine works: 1 always, 0.5 half of it. The
+// least is 0.05.
+func (e *Engine) SetDutyCycle(share float64) { e.loop.SetDutyCycle(share) }
+
+// CachedPrefixes lists the prefixes in memory, the least recently used first. It waits for the step
+// in progress.
+func (e *Engine) CachedPrefixes() []CachedPrefix { return e.loop.CachedPrefixes() }
+
+// StoredModel returns the key of the model's blocks in the block store, zero without a store.
+func (e *Engine) StoredModel() StoredModel { return e.loop.StoredModel() }
+
+// Forget drops from memory the conversation that begins with these tokens, or that they continue,
+// and returns the bytes of pages that it freed. See loop.Loop.Forget for what stays.
+func (e *Engine) Forget(tokens []int32) (freedBytes int64) { return e.loop.Forget(tokens) }
+
+// ForgetAll is Forget for every conversation.
+func (e *Engine) ForgetAll() (freedBytes int64) { return e.loop.ForgetAll() }
+
+// PassCost returns the least that one pass moves and computes: rows tokens in each of so many
+// sequences, after contextTokens, with the logits of the last row of each if they are wanted.
+func (e *Engine) PassCost(sequences, rows, contextTokens int, logits bool) PassCost {
+	c := e.runner.Cost(sequences, rows, contextTokens, logits)
+	if e.options.Float32Activations {
+		c.Float32 += c.Int8
+		c.Int8 = 0
+	}
+	return c
+}
+
+// Describe reads a model's headers and returns what it is and what it would take with o. Errors
+// are Problems.
+func Describe(src Source, o Options) (Description, error) {
+	return plan.Describe(src, o.planning())
+}
+
+// DescribeCache returns what a model of that config.json would keep of its sequences, in the format
+// and with the limit of o. The quantization of its weights does not matter. Errors are Problems.
+func DescribeCache(config []byte, o Options) (CacheCost, error) {
+	return plan.Cache(config, o.planning())
+}
+
+// Architectures lists the kinds of models that can be opened, by config.json's model_type, sorted.
+func Architectures() []string { return plan.Architectures() }
+
+// NewStream returns a stream for a request of an engine that runs elsewhere, and the function that
+// adds its events. put must be called by one goroutine at a time, with Done as the last event.
+// Stream.Cancel calls cancel.
+func NewStream(id string, cancel func()) (s *Stream, put func(Event)) {
+	return loop.NewStream(id, cancel)
+}
+
+// NewHistory returns an empty History.
+func NewHistory() *History { return loop.NewHistory() }
+
+// ReadTextProcessor reads a model's tokenizer and chat template without loading it. Errors are
+// Problems.
+func ReadTextProcessor(src Source) (*TextProcessor, error) { return textproc.Read(src) }
+
+// OpenBlockStore opens the store in a folder, which is created if need be. Several engines and
+// processes may share it.
+func OpenBlockStore(dir string, o BlockStoreOptions) (*BlockStore, error) {
+	return blockstore.Open(dir, o)
 }

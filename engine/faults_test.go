@@ -392,7 +392,7 @@ func TestQueueIsBounded(t *testing.T) {
 				}
 				_, err := e.Submit(engine.Request{Prompt: prompt})
 				if p := problem.From(err); err == nil || p.Code != problem.Busy ||
-					!strings.Contains(p.Why, "2 wait, at most 2 may") {
+					!strings.Contains(p.Why, "2 are waiting, the limit is 2") {
 					t.Errorf("the third in the queue: %v, expected %s with both numbers", err,
 						problem.Busy)
 				}

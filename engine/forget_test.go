@@ -44,7 +44,7 @@ func TestForget(t *testing.T) {
 			t.Errorf("stored %t: %d bytes were freed", stored, freed)
 		}
 		remove()
-		if list := e.Remembered(); len(list) != 0 {
+		if list := e.CachedPrefixes(); len(list) != 0 {
 			t.Errorf("stored %t: %d prefixes are remembered", stored, len(list))
 		}
 		if n, _ := o.History.Len(); n != 0 {
@@ -71,9 +71,9 @@ func TestForget(t *testing.T) {
 				"stored %t: forgotten beside another, %d tokens are cached, %d are the other's too",
 				stored, again, shared)
 		}
-		if e.Forget(nil); len(e.Remembered()) != 2 {
+		if e.Forget(nil); len(e.CachedPrefixes()) != 2 {
 			t.Errorf("stored %t: no tokens are no conversation, and %d of 2 are left", stored,
-				len(e.Remembered()))
+				len(e.CachedPrefixes()))
 		}
 		e.ForgetAll()
 		remove()

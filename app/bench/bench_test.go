@@ -27,7 +27,7 @@ func tinyPlan(t *testing.T) *Plan {
 	return &Plan{Dense: Shape{"tiny", []byte(tiny)}, MoE: Shape{"demo", moe},
 		Device: engine.DeviceCPU, Threads: 2, Prompts: []int{16, 96}, Contexts: []int{64, 160},
 		Streams: []int{1, 3}, Tokens: 24, Repeat: 2,
-		Ceilings: &engine.Ceilings{ReadBytes: 1e9, Int8Ops: 1e10, Float32Ops: 1e9}}
+		Ceilings: &Ceilings{ReadBytes: 1e9, Int8Ops: 1e10, Float32Ops: 1e9}}
 }
 
 // TestMeasure takes every figure once with tiny models and looks at what does not depend on the
@@ -89,14 +89,14 @@ func TestCeilingOfRows(t *testing.T) {
 	of := func(values ...float64) (s samples) {
 		for _, v := range values {
 			s.values, s.could = append(s.values, v),
-				append(s.could, engine.Ceilings{ReadBytes: 1000, Int8Ops: 100})
+				append(s.could, Ceilings{ReadBytes: 1000, Int8Ops: 100})
 		}
 		return s
 	}
-	r.add(Row{ID: "decode-0", Unit: unitSpeed}, of(9, 7, 8), 2, engine.Cost{Bytes: 200})
+	r.add(Row{ID: "decode-0", Unit: unitSpeed}, of(9, 7, 8), 2, Cost{Bytes: 200})
 	r.add(Row{ID: "append-4096", Unit: unitSeconds}, of(0.1, 0.3), 1,
-		engine.Cost{Bytes: 10, Int8Ops: 5})
-	r.add(Row{ID: "other", Unit: unitSpeed}, of(1), 1, engine.Cost{})
+		Cost{Bytes: 10, Int8Ops: 5})
+	r.add(Row{ID: "other", Unit: unitSpeed}, of(1), 1, Cost{})
 	speed, seconds, other := r.part.Rows[0], r.part.Rows[1], r.part.Rows[2]
 	if speed.Value != 8 || speed.Ceiling != 10 || speed.Share != 0.8 ||
 		speed.Bound != boundMemory || speed.Target.Share != 0.9 || *speed.Met {
@@ -114,7 +114,7 @@ func TestCeilingOfRows(t *testing.T) {
 // TestSharesArePaired: a sample is held against what the machine could do around it, not against
 // its best or its worst moment.
 func TestSharesArePaired(t *testing.T) {
-	now := engine.Ceilings{ReadBytes: 1000}
+	now := Ceilings{ReadBytes: 1000}
 	r := &run{Plan: &Plan{Ceilings: &now}, ctx: context.Background(), part: &Part{}}
 	var s samples
 	for _, c := range []struct{ before, value, after float64 }{{1000, 8, 1000}, {1000, 12, 3000},
@@ -128,7 +128,7 @@ func TestSharesArePaired(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r.add(Row{ID: "decode-0", Unit: unitSpeed}, s, 1, engine.Cost{Bytes: 100})
+	r.add(Row{ID: "decode-0", Unit: unitSpeed}, s, 1, Cost{Bytes: 100})
 	row := r.part.Rows[0]
 	if !slices.Equal(row.Ceilings, []float64{10, 20, 5}) || row.Ceiling != 10 || row.Value != 8 ||
 		row.Share != 0.6 {

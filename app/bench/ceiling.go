@@ -6,21 +6,19 @@ package bench
 
 import (
 	"time"
-
-	"headroom/engine"
 )
 
 // samples of a figure.
 type samples struct {
 	values []float64
-	could  []engine.Ceilings // while each was taken
+	could  []Ceilings // while each was taken
 }
 
 // ReadingTime is how long memory is read for a reading, and how long multiplied.
 const ReadingTime = 80 * time.Millisecond
 
 // could is what this machine can do now with so many threads.
-func (r *run) could(threads int) (now engine.Ceilings, err error) {
+func (r *run) could(threads int) (now Ceilings, err error) {
 	if r.Ceilings != nil {
 		r.seen = append(r.seen, *r.Ceilings)
 		return *r.Ceilings, nil
@@ -28,12 +26,11 @@ func (r *run) could(threads int) (now engine.Ceilings, err error) {
 	y := r.yards[threads]
 	if y == nil {
 		r.say("what this machine could do")
-		if y, err = engine.NewYardstick(
-			engine.Options{Device: r.Device, Threads: threads}); err != nil {
+		if y, err = NewYardstick(r.Device, threads); err != nil {
 			return now, err
 		}
 		if r.yards == nil {
-			r.yards = map[int]*engine.Yardstick{}
+			r.yards = map[int]*Yardstick{}
 		}
 		r.yards[threads] = y
 	}
@@ -64,18 +61,18 @@ func (r *run) sampleWith(threads int, s *samples, take func() (float64, error)) 
 }
 
 // typical is the median of the readings with all threads.
-func (r *run) typical() engine.Ceilings {
-	of := func(figure func(engine.Ceilings) float64) float64 {
+func (r *run) typical() Ceilings {
+	of := func(figure func(Ceilings) float64) float64 {
 		var all []float64
 		for _, c := range r.seen {
 			all = append(all, figure(c))
 		}
 		return median(all)
 	}
-	return engine.Ceilings{
-		ReadBytes:  of(func(c engine.Ceilings) float64 { return c.ReadBytes }),
-		Int8Ops:    of(func(c engine.Ceilings) float64 { return c.Int8Ops }),
-		Float32Ops: of(func(c engine.Ceilings) float64 { return c.Float32Ops }),
+	return Ceilings{
+		ReadBytes:  of(func(c Ceilings) float64 { return c.ReadBytes }),
+		Int8Ops:    of(func(c Ceilings) float64 { return c.Int8Ops }),
+		Float32Ops: of(func(c Ceilings) float64 { return c.Float32Ops }),
 	}
 }
 
@@ -86,7 +83,7 @@ func (r *run) close() {
 }
 
 // Mean is what a machine could do on average whose readings are these.
-func Mean(readings ...engine.Ceilings) (m engine.Ceilings) {
+func Mean(readings ...Ceilings) (m Ceilings) {
 	n := float64(len(readings))
 	for _, c := range readings {
 		m.ReadBytes += c.ReadBytes / n

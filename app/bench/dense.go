@@ -9,13 +9,14 @@ import (
 
 	"headroom/engine"
 	"headroom/engine/problem"
+	"headroom/kernels"
 )
 
 // appended is how many tokens come after a prompt that has been read.
 const appended = 32
 
 func (r *run) dense(kvFormat string) error {
-	times := &engine.OperatorTimes{}
+	times := &kernels.Times{}
 	longest := max(maxOf(r.Contexts), maxOf(r.Prompts)) + appended + r.Tokens + 2
 	e, err := r.open(r.Dense,
 		engine.Options{KVFormat: kvFormat, ContextTokens: longest, MaxSequences: 2, Times: times})
@@ -35,7 +36,7 @@ func (r *run) dense(kvFormat string) error {
 		return err
 	}
 	var taken time.Duration // reading the context so far
-	var could []engine.Ceilings
+	var could []Ceilings
 	for i, n := range r.Contexts {
 		from := 0
 		if i > 0 {
@@ -61,8 +62,8 @@ func (r *run) dense(kvFormat string) error {
 			r.add(Row{ID: fmt.Sprintf("prefill-%d", n),
 				What: fmt.Sprintf("prompt of %s tokens", thousands(n)), Model: r.Dense.Name,
 				Unit: unitSpeed},
-				samples{[]float64{float64(n) / taken.Seconds()}, []engine.Ceilings{Mean(could...)}},
-				n, e.PromptCost(0, n))
+				samples{[]float64{float64(n) / taken.Seconds()}, []Ceilings{Mean(could...)}},
+				n, PromptCost(e, ChunkTokens, 0, n))
 		}
 		if err := r.decode(e, r.Dense.Name, kvFormat, n); err != nil {
 			return err
@@ -92,7 +93,7 @@ func (r *run) prompts(e *engine.Engine, model string, lengths []int) error {
 			id = "moe-" + id
 		}
 		r.add(Row{ID: id, What: fmt.Sprintf("prompt of %s tokens", thousands(n)), Model: model,
-			Unit: unitSpeed}, taken, n, e.PromptCost(0, n))
+			Unit: unitSpeed}, taken, n, PromptCost(e, ChunkTokens, 0, n))
 	}
 	return nil
 }
@@ -102,7 +103,7 @@ var matrixOperators = []string{"linear", "experts", "gate_up"}
 
 // matrices measures the matrix products of a prompt alone. A GPU's operators have no times of their
 // own.
-func (r *run) matrices(e *engine.Engine, times *engine.OperatorTimes) error {
+func (r *run) matrices(e *engine.Engine, times *kernels.Times) error {
 	if r.Device != engine.DeviceCPU || len(r.Prompts) == 0 {
 		return nil
 	}
@@ -155,7 +156,7 @@ func (r *run) decode(e *engine.Engine, model, kvFormat string, n int) error {
 	if kvFormat != "" {
 		row.ID, row.What = row.ID+"-"+kvFormat, row.What+", cache in "+kvFormat
 	}
-	r.add(row, taken, 1, e.DecodeCost(1, n+r.Tokens/2))
+	r.add(row, taken, 1, DecodeCost(e, 1, n+r.Tokens/2))
 	return nil
 }
 
@@ -173,7 +174,7 @@ func (r *run) append(e *engine.Engine, n int) error {
 		What: fmt.Sprintf("%d tokens behind %s cached, to the first token", appended,
 			thousands(n)),
 		Model: r.Dense.Name,
-		Unit:  unitSeconds}, taken, 1, e.PromptCost(n, n+appended))
+		Unit:  unitSeconds}, taken, 1, PromptCost(e, ChunkTokens, n, n+appended))
 	return nil
 }
 

@@ -65,7 +65,7 @@ func (r *run) load() error {
 	if err != nil {
 		return err
 	}
-	size := engine.Cost{Bytes: info.Size()}
+	size := Cost{Bytes: info.Size()}
 	r.add(Row{ID: "load", What: "checkpoint of " + megabytes(info.Size()) +
 		", from opening it to the first token, warm", Model: r.Dense.Name, Unit: unitSeconds},
 		taken, 1, size)

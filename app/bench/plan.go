@@ -28,7 +28,7 @@ type Plan struct {
 	Tokens     int    // of an answer
 	Repeat     int    // runs of each figure; the median counts
 	// Ceilings is what this machine could do; nil: it is measured, before and after each sample.
-	Ceilings *engine.Ceilings
+	Ceilings *Ceilings
 	// Checkpoint is a folder with the dense model, for the group Load.
 	Checkpoint string
 	// Say is told what is measured next. It must not block.
@@ -60,8 +60,8 @@ type run struct {
 	*Plan
 	ctx   context.Context
 	part  *Part
-	yards map[int]*engine.Yardstick // by threads
-	seen  []engine.Ceilings         // with all threads
+	yards map[int]*Yardstick // by threads
+	seen  []Ceilings         // with all threads
 }
 
 // Measure runs the group of that name in this process.
@@ -73,7 +73,7 @@ func (p *Plan) Measure(ctx context.Context, group string) (*Part, error) {
 		r := &run{Plan: p, ctx: ctx, part: &Part{Group: group}}
 		defer r.close()
 		err := g.run(r)
-		r.part.Ceilings = Ceilings(r.typical())
+		r.part.Ceilings = r.typical()
 		return r.part, err
 	}
 	return nil, problem.New(problem.BadRequest,
@@ -91,6 +91,7 @@ func (p *Plan) say(what string) {
 // time when a figure is taken.
 func (r *run) open(s Shape, o engine.Options) (*engine.Engine, error) {
 	o.Device, o.ContextTokens = r.Device, max(o.ContextTokens, 256)
+	o.ChunkTokens = ChunkTokens
 	if o.Threads == 0 {
 		o.Threads = r.Threads
 	}
@@ -110,14 +111,14 @@ func (r *run) open(s Shape, o engine.Options) (*engine.Engine, error) {
 
 // add puts a row into the part. cost is what the figure's unit takes at least: of a speed, of so
 // many tokens; of a time, of all of it.
-func (r *run) add(row Row, s samples, perTokens int, cost engine.Cost) {
+func (r *run) add(row Row, s samples, perTokens int, cost Cost) {
 	for _, could := range s.could {
-		least, byMemory := could.Time(cost)
+		least, memoryBound := could.Time(cost)
 		if least == 0 {
 			continue
 		}
 		row.Bound = boundArithmetic
-		if byMemory {
+		if memoryBound {
 			row.Bound = boundMemory
 		}
 		ceiling := float64(perTokens) / least.Seconds()

@@ -25,13 +25,6 @@ type Part struct {
 	Rows     []Row    `json:"rows"`
 }
 
-// Ceilings is engine.Ceilings; what is unknown is left out.
-type Ceilings struct {
-	ReadBytes  float64 `json:"readBytesPerSecond,omitempty"`
-	Int8Ops    float64 `json:"int8OperationsPerSecond,omitempty"`
-	Float32Ops float64 `json:"float32OperationsPerSecond,omitempty"`
-}
-
 // Row is one figure.
 type Row struct {
 	ID      string    `json:"id"` // stays the same from version to version

@@ -10,6 +10,7 @@ import (
 
 	"headroom/engine"
 	"headroom/engine/problem"
+	"headroom/kernels"
 )
 
 // streamPrompt is how many tokens each stream reads before it answers.
@@ -42,7 +43,7 @@ func (r *run) streams() error {
 	for j, n := range r.Streams {
 		r.add(Row{ID: fmt.Sprintf("streams-%d", n), What: plural(n, "stream") + ", tokens of all",
 			Model: r.Dense.Name, Unit: unitSpeed},
-			speeds[j], n, e.DecodeCost(n, streamPrompt+r.Tokens/2))
+			speeds[j], n, DecodeCost(e, n, streamPrompt+r.Tokens/2))
 	}
 	for j, n := range r.Streams {
 		if r.Streams[0] == 1 && n > 1 {
@@ -151,7 +152,7 @@ func (r *run) threads() error {
 	r.add(Row{ID: fmt.Sprintf("prefill-%d-one-thread", n),
 		What: fmt.Sprintf("prompt of %s tokens, one thread", thousands(n)), Model: r.Dense.Name,
 		Unit: unitSpeed},
-		alone, n, one.PromptCost(0, n))
+		alone, n, PromptCost(one, ChunkTokens, 0, n))
 	// Threads may share a core's units, or its clock: multiply-adds alone say what more of them are
 	// worth here.
 	row := ratioRow("threads-ratio", "all threads against one, same prompt", r.Dense.Name,
@@ -169,7 +170,7 @@ func (r *run) threads() error {
 // recurrent layers take.
 func (r *run) mixture() error {
 	n := min(max(maxOf(r.Prompts), 16), 512)
-	times := &engine.OperatorTimes{}
+	times := &kernels.Times{}
 	e, err := r.open(r.MoE, engine.Options{ContextTokens: max(n, 1) + r.Tokens + 16,
 		MaxSequences: 1, NoPrefixCache: true, Times: times})
 	if err != nil {

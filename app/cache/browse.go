@@ -21,7 +21,7 @@ import (
 type Memory struct {
 	// what the store knows it by; without a store its name alone
 	engine.StoredModel
-	Remembered []engine.Remembered         // prefixes, the longest unused first
+	Remembered []engine.CachedPrefix       // prefixes, the longest unused first
 	Title      func(tokens []int32) string // of a conversation that is on no disk
 }
 

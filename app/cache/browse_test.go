@@ -49,7 +49,7 @@ func memoryOf(m engine.StoredModel, remembered ...[]int32) *Memory {
 	memory := &Memory{StoredModel: m,
 		Title: func(text []int32) string { return fmt.Sprint("text ", text[0]) }}
 	for _, text := range remembered {
-		memory.Remembered = append(memory.Remembered, engine.Remembered{Tokens: text})
+		memory.Remembered = append(memory.Remembered, engine.CachedPrefix{Tokens: text})
 	}
 	return memory
 }

@@ -29,6 +29,7 @@ import (
 	"headroom/engine"
 	"headroom/engine/problem"
 	"headroom/engine/sample"
+	"headroom/kernels"
 )
 
 // shapes are the config.json of public models, for benchmarks without their weights.
@@ -65,9 +66,9 @@ type BenchSpeed struct {
 	// Ceilings spares tests measuring them.
 	Ceilings []float64 `hidden:"" help:"Bytes, int8 and float32 operations per second that this machine does at best. Default: measured."`
 
-	times *engine.OperatorTimes // nil: nobody asks
-	yard  *engine.Yardstick     // nil: Ceilings
-	seen  []engine.Ceilings     // every reading
+	times *kernels.Times   // nil: nobody asks
+	yard  *bench.Yardstick // nil: Ceilings
+	seen  []bench.Ceilings // every reading
 }
 
 // Run prints a table per model. Each model is measured in a process of its own, so that its peak
@@ -135,12 +136,11 @@ func (c *BenchSpeed) model(ctx context.Context, t *terminal, name string) error 
 		return err
 	}
 	if c.Operators {
-		c.times = &engine.OperatorTimes{}
+		c.times = &kernels.Times{}
 	}
 	var yardBytes int64
 	if len(c.Ceilings) != 3 { // first, so that all of it is in the peak, and can be taken off again
-		if c.yard, err = engine.NewYardstick(
-			engine.Options{Device: c.Device, Threads: c.Threads}); err != nil {
+		if c.yard, err = bench.NewYardstick(c.Device, c.Threads); err != nil {
 			return err
 		}
 		defer c.yard.Close()
@@ -149,7 +149,7 @@ func (c *BenchSpeed) model(ctx context.Context, t *terminal, name string) error 
 	longest := slices.Max(append(append([]int{c.Tokens}, c.Prefill...), c.Decode...)) + c.Tokens + 1
 	e, err := engine.Open(ctx, src,
 		c.apply(engine.Options{Device: c.Device, Threads: c.Threads, Float32Activations: c.Float32,
-			ContextTokens: longest, MaxSequences: 1,
+			ContextTokens: longest, MaxSequences: 1, ChunkTokens: bench.ChunkTokens,
 			NoPrefixCache: true, Times: c.times})) // each run reads its prompt
 	if err != nil {
 		return err
@@ -168,7 +168,7 @@ func (c *BenchSpeed) model(ctx context.Context, t *terminal, name string) error 
 		if err != nil {
 			return err
 		}
-		row(w, best, "prefill", n, n, e.PromptCost(0, n))
+		row(w, best, "prefill", n, n, bench.PromptCost(e, bench.ChunkTokens, 0, n))
 		shares = append(shares, operatorShares{fmt.Sprintf("prefill %d", n), best.taken})
 	}
 	for _, n := range c.Decode {
@@ -177,15 +177,15 @@ func (c *BenchSpeed) model(ctx context.Context, t *terminal, name string) error 
 		if err != nil {
 			return err
 		}
-		row(w, best, "decode after", n, 1, e.DecodeCost(1, n+c.Tokens/2))
+		row(w, best, "decode after", n, 1, bench.DecodeCost(e, 1, n+c.Tokens/2))
 		shares = append(shares, operatorShares{fmt.Sprintf("decode after %d", n), best.taken})
 	}
 	w.Flush()
 	fmt.Fprintf(t.out,
 		"memory reads at %s GB/s, int8 products run at %s Gop/s, float32 ones at %s GFLOP/s\n",
-		c.between(func(m engine.Ceilings) float64 { return m.ReadBytes }),
-		c.between(func(m engine.Ceilings) float64 { return m.Int8Ops }),
-		c.between(func(m engine.Ceilings) float64 { return m.Float32Ops }))
+		c.between(func(m bench.Ceilings) float64 { return m.ReadBytes }),
+		c.between(func(m bench.Ceilings) float64 { return m.Int8Ops }),
+		c.between(func(m bench.Ceilings) float64 { return m.Float32Ops }))
 	for _, s := range shares {
 		if c.Operators {
 			fmt.Fprintln(t.out)
@@ -200,9 +200,9 @@ func (c *BenchSpeed) model(ctx context.Context, t *terminal, name string) error 
 // bestRun is the fastest of some runs.
 type bestRun struct {
 	speed float64
-	could engine.Ceilings // what the machine could do around it
+	could bench.Ceilings // what the machine could do around it
 	// by the operators of the last run, reading the prompt included
-	taken map[string]engine.OperatorTime
+	taken map[string]kernels.OperatorTime
 }
 
 // best runs a measurement as often as asked.
@@ -235,11 +235,11 @@ func (c *BenchSpeed) best(ctx context.Context, e *engine.Engine, prompt, tokens 
 }
 
 // could is what this machine can do now.
-func (c *BenchSpeed) could() (now engine.Ceilings, err error) {
+func (c *BenchSpeed) could() (now bench.Ceilings, err error) {
 	if c.yard != nil {
 		now, err = c.yard.Measure(bench.ReadingTime)
 	} else {
-		now = engine.Ceilings{ReadBytes: c.Ceilings[0], Int8Ops: c.Ceilings[1],
+		now = bench.Ceilings{ReadBytes: c.Ceilings[0], Int8Ops: c.Ceilings[1],
 			Float32Ops: c.Ceilings[2]}
 	}
 	c.seen = append(c.seen, now)
@@ -247,7 +247,7 @@ func (c *BenchSpeed) could() (now engine.Ceilings, err error) {
 }
 
 // between is the least and the most of a ceiling that was seen, in billions.
-func (c *BenchSpeed) between(of func(engine.Ceilings) float64) string {
+func (c *BenchSpeed) between(of func(bench.Ceilings) float64) string {
 	var all []float64
 	for _, m := range c.seen {
 		all = append(all, of(m)/1e9)
@@ -258,7 +258,7 @@ func (c *BenchSpeed) between(of func(engine.Ceilings) float64) string {
 // operatorShares is what the operators of a run took.
 type operatorShares struct {
 	run   string
-	taken map[string]engine.OperatorTime
+	taken map[string]kernels.OperatorTime
 }
 
 // print writes an operator a line, the longest first, with its rates.
@@ -286,7 +286,7 @@ func rate(operations int64, d time.Duration) string {
 }
 
 // row prints a speed beside what the machine could do: cost is that of so many tokens.
-func row(w io.Writer, best bestRun, what string, n, tokens int, cost engine.Cost) {
+func row(w io.Writer, best bestRun, what string, n, tokens int, cost bench.Cost) {
 	least, byMemory := best.could.Time(cost)
 	if least == 0 {
 		fmt.Fprintf(w, "%s\t%d\t%.1f\t\t\t\t\n", what, n, best.speed)

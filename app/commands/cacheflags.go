@@ -54,7 +54,7 @@ func (f CacheFlags) given(noPrefixes bool) settings.Cache {
 // apply sets what concerns the engine alone.
 func (f CacheFlags) apply(o engine.Options) engine.Options {
 	o.HotCacheBytes = max(int64(f.HotCacheSize), 0) // no limit is the engine's 0
-	o.PromptCacheSize, o.MaxStall = f.PromptCacheSize, f.MaxStall
+	o.PromptCacheSize, o.MaxPrefillStall = f.PromptCacheSize, f.MaxStall
 	o.PreferPrefill = f.PreferPrefill != nil && *f.PreferPrefill
 	return o
 }

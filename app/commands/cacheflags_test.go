@@ -50,10 +50,10 @@ func TestFlagsBeatSettings(t *testing.T) {
 			KVFormat: "q8_0", KVBits: "4", KVGroupSize: "32", KVBoundaryLayers: -1,
 			KVBoundaryBits: 6, KVStartTokens: 700, MaxKVTokens: 64, StateFormat: "bf16",
 			HotCacheBytes: 1e9, PromptCacheSize: 5, PreferPrefill: true,
-			MaxStall: 100 * time.Millisecond}},
+			MaxPrefillStall: 100 * time.Millisecond}},
 		{"another model", "x", nil,
 			engine.Options{HotCacheBytes: 1e9, PromptCacheSize: 5, PreferPrefill: true,
-				MaxStall: 100 * time.Millisecond}},
+				MaxPrefillStall: 100 * time.Millisecond}},
 		{"flags", "m", strings.Fields(
 			"--context 100 --max-sequences 3 --kv-format affine --kv-bits 8 --kv-group-size 64 " +
 				"--kv-boundary-layers 1 --kv-boundary-bits 5" +
@@ -64,10 +64,10 @@ func TestFlagsBeatSettings(t *testing.T) {
 			engine.Options{Threads: 4, ContextTokens: 100, MaxSequences: 3, KVFormat: "affine",
 				KVBits: "8", KVGroupSize: "64", KVBoundaryLayers: 1,
 				KVBoundaryBits: 5, KVStartTokens: 5000, MaxKVTokens: 96, StateFormat: "int8",
-				HotCacheBytes: 2e9, PromptCacheSize: 7, MaxStall: time.Second}},
+				HotCacheBytes: 2e9, PromptCacheSize: 7, MaxPrefillStall: time.Second}},
 		{"no bound", "x", []string{"--hot-cache-size", "none"},
 			engine.Options{PromptCacheSize: 5, PreferPrefill: true,
-				MaxStall: 100 * time.Millisecond}},
+				MaxPrefillStall: 100 * time.Millisecond}},
 	}
 	for _, c := range cases {
 		if got := flagsOf(t, c.args...).options(s, c.model); !reflect.DeepEqual(got, c.want) {

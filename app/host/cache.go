@@ -129,7 +129,7 @@ func (h *Host) ForgetConversation(key string) (cache.Removed, error) {
 	}
 	var freed cache.Removed
 	if t := h.runningNow(); t != nil {
-		if stored := t.engine.StoredAs(); stored.Fingerprint == model.Fingerprint &&
+		if stored := t.engine.StoredModel(); stored.Fingerprint == model.Fingerprint &&
 			stored.Format == model.Format {
 			freed.MemoryBytes = t.engine.Forget(tokens)
 		}
@@ -145,7 +145,7 @@ func (h *Host) ForgetAll(model string) cache.Removed {
 	if t == nil {
 		return cache.Removed{}
 	}
-	stored := t.engine.StoredAs()
+	stored := t.engine.StoredModel()
 	if model != "" && model != stored.Fingerprint && !strings.EqualFold(model, stored.Name) {
 		return cache.Removed{}
 	}
@@ -216,7 +216,7 @@ func (h *Host) memory() (m *cache.Memory, hotBytes int64) {
 	if t == nil {
 		return nil, 0
 	}
-	m = &cache.Memory{StoredModel: t.engine.StoredAs(), Remembered: t.engine.Remembered(),
+	m = &cache.Memory{StoredModel: t.engine.StoredModel(), Remembered: t.engine.CachedPrefixes(),
 		Title: t.engine.Title}
 	if m.Fingerprint == "" { // no store, which would know
 		m.Name, m.Format = t.model.ID, t.engine.Info().KVFormat

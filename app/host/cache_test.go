@@ -99,7 +99,7 @@ func TestConversations(t *testing.T) {
 	}
 	e := w.run("a")
 	e.stored = engine.StoredModel{Name: "a", Fingerprint: "f", Format: "K8 V4 #12"}
-	e.remembered = []engine.Remembered{{Tokens: []int32{5, 6}}}
+	e.remembered = []engine.CachedPrefix{{Tokens: []int32{5, 6}}}
 	list, err = w.Conversations()
 	want := cache.Conversation{Model: "a", Fingerprint: "f", Format: "K8 V4", Title: "about 5",
 		Tokens: 2, HotTokens: 2}
@@ -192,7 +192,7 @@ func TestConversationsWithoutDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := withCache(t, filepath.Join(file, "blocks"))
-	w.run("a").remembered = []engine.Remembered{{Tokens: []int32{5, 6}}}
+	w.run("a").remembered = []engine.CachedPrefix{{Tokens: []int32{5, 6}}}
 	list, err := w.Conversations()
 	if err != nil || len(list.Conversations) != 1 || list.Conversations[0].Model != "a" ||
 		list.Conversations[0].Format != "f16" {

@@ -32,8 +32,8 @@ type Engine interface {
 	server.Engine
 	Cancel(id string) bool
 	Recent() []engine.Finished
-	StoredAs() engine.StoredModel
-	Remembered() []engine.Remembered
+	StoredModel() engine.StoredModel
+	CachedPrefixes() []engine.CachedPrefix
 	Forget(tokens []int32) (freedBytes int64)
 	ForgetAll() (freedBytes int64)
 	Title(tokens []int32) string

@@ -48,7 +48,7 @@ type fakeEngine struct {
 	atClose func() // nil: nothing
 
 	stored     engine.StoredModel
-	remembered []engine.Remembered
+	remembered []engine.CachedPrefix
 	share      float64
 	forgotten  [][]int32 // {-1}: all
 	recent     []engine.Finished
@@ -64,23 +64,23 @@ func (e *fakeEngine) Defaults() sample.Defaults       { return sample.Defaults{}
 func (e *fakeEngine) Submit(engine.Request) (*engine.Stream, error) {
 	return nil, errors.New("not here")
 }
-func (e *fakeEngine) Cancel(id string) bool        { return id == "r1" }
-func (e *fakeEngine) StoredAs() engine.StoredModel { return e.stored }
-func (e *fakeEngine) Recent() []engine.Finished    { return e.recent }
+func (e *fakeEngine) Cancel(id string) bool           { return id == "r1" }
+func (e *fakeEngine) StoredModel() engine.StoredModel { return e.stored }
+func (e *fakeEngine) Recent() []engine.Finished       { return e.recent }
 func (e *fakeEngine) Forget(tokens []int32) int64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.forgotten = append(e.forgotten, tokens)
 	return int64(len(tokens))
 }
-func (e *fakeEngine) SetWorkShare(share float64) {
+func (e *fakeEngine) SetDutyCycle(share float64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.share = share
 }
-func (e *fakeEngine) ForgetAll() int64                { return e.Forget([]int32{-1}) }
-func (e *fakeEngine) Remembered() []engine.Remembered { return e.remembered }
-func (e *fakeEngine) Title(tokens []int32) string     { return fmt.Sprint("about ", tokens[0]) }
+func (e *fakeEngine) ForgetAll() int64                      { return e.Forget([]int32{-1}) }
+func (e *fakeEngine) CachedPrefixes() []engine.CachedPrefix { return e.remembered }
+func (e *fakeEngine) Title(tokens []int32) string           { return fmt.Sprint("about ", tokens[0]) }
 func (e *fakeEngine) Stats() engine.Stats {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -15,7 +15,7 @@ type PowerState struct {
 }
 
 // eased is an engine that can work for a part of the time.
-type eased interface{ SetWorkShare(share float64) }
+type eased interface{ SetDutyCycle(share float64) }
 
 // followPower looks where the power comes from and how hot it is, and does what follows.
 func (h *Host) followPower() {
@@ -53,7 +53,7 @@ func (h *Host) easeEngine() {
 		share = 1
 	}
 	if e, ok := h.have.engine.(eased); ok {
-		e.SetWorkShare(share)
+		e.SetDutyCycle(share)
 	}
 }
 

@@ -26,8 +26,8 @@ type Model struct {
 	log     *slog.Logger
 	opened  chan struct{} // closed when opening is there
 	opening opened
-	texts   *engine.Texts // nil until loaded
-	died    chan struct{} // closed when the process has ended and every request in it
+	texts   *engine.TextProcessor // nil until loaded
+	died    chan struct{}         // closed when the process has ended and every request in it
 
 	mu      sync.Mutex
 	gone    bool // the process has ended
@@ -37,7 +37,7 @@ type Model struct {
 	calls   map[callNumber]chan *fromWorker // capacity 1: the answer, nil if there will be none
 	stats   engine.Stats
 	recent  []engine.Finished // newest first
-	pulse   *engine.Pulse     // last answer; nil once watch has seen it
+	pulse   *engine.Heartbeat // last answer; nil once watch has seen it
 	failure error             // that the worker had with closing
 }
 
@@ -197,8 +197,8 @@ func (m *Model) Defaults() sample.Defaults { return m.texts.Defaults() }
 // Title is how a conversation that begins with these tokens is called.
 func (m *Model) Title(tokens []int32) string { return m.texts.Title(tokens) }
 
-// StoredAs is what the block store knows the model by.
-func (m *Model) StoredAs() engine.StoredModel { return m.opening.StoredAs }
+// StoredModel returns the key of the model's blocks in the block store.
+func (m *Model) StoredModel() engine.StoredModel { return m.opening.StoredAs }
 
 // Stats is what the worker said last: at most a moment old, and never older than a Done that has
 // been read.
@@ -218,8 +218,8 @@ func (m *Model) Recent() []engine.Finished {
 	return slices.Clone(m.recent)
 }
 
-// Remembered asks the worker for what is in its memory; nil when it is gone.
-func (m *Model) Remembered() []engine.Remembered {
+// CachedPrefixes asks the worker for the prefixes in its memory; nil when it is gone.
+func (m *Model) CachedPrefixes() []engine.CachedPrefix {
 	if a := m.call(func(n callNumber) *toWorker { return &toWorker{Remembered: &n} }); a != nil &&
 		a.Remembered != nil {
 		return a.Remembered.List
@@ -250,8 +250,8 @@ func (m *Model) forget(f forgetting) int64 {
 // SetStoreLimits changes what the worker's block store may take.
 func (m *Model) SetStoreLimits(l engine.BlockStoreLimits) { m.tell(&toWorker{Limits: &l}) }
 
-// SetWorkShare has the worker rest behind each step; see engine.Engine.SetWorkShare.
-func (m *Model) SetWorkShare(share float64) { m.tell(&toWorker{WorkShare: &share}) }
+// SetDutyCycle sets the share of the time that the worker computes; see engine.Engine.SetDutyCycle.
+func (m *Model) SetDutyCycle(share float64) { m.tell(&toWorker{WorkShare: &share}) }
 
 // FollowLogLevel has the worker log what Options.Log takes now.
 func (m *Model) FollowLogLevel() {

@@ -91,7 +91,7 @@ func TestKilled(t *testing.T) {
 		err).Code != problem.Loading {
 		t.Errorf("a request afterwards: %v, want one that says try again", err)
 	}
-	if got := m.Remembered(); got != nil || m.ForgetAll() != 0 || m.Cancel("a") ||
+	if got := m.CachedPrefixes(); got != nil || m.ForgetAll() != 0 || m.Cancel("a") ||
 		m.Stats().Running != 0 {
 		t.Errorf("a dead model remembers %v", got)
 	}

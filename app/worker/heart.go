@@ -2,7 +2,7 @@ package worker
 
 // Whether a process that lives gets on. While something waits for it, it is asked a few times a
 // minute; its goroutine that listens answers at once, with how far the engine's has come
-// (engine.Pulse). A process that does not answer for three minutes, or whose engine does nothing
+// (engine.Heartbeat). A process that does not answer for three minutes, or whose engine does nothing
 // although something is due, is ended, and the rest is as after a crash. Missed answers are
 // counted, not time: when the whole computer stood still, or we did, one has been missed.
 
@@ -22,19 +22,19 @@ const (
 
 // heart is what is known of the beats. The zero value has asked nothing.
 type heart struct {
-	asked  bool         // for the answer that is due by the next beat
-	last   engine.Pulse // that was heard
-	missed int          // beats in a row
+	asked  bool             // for the answer that is due by the next beat
+	last   engine.Heartbeat // that was heard
+	missed int              // beats in a row
 }
 
 // beat takes what was answered since the last one, nil for nothing, and whether something waits for
 // the worker. It says whether to ask again, and whether the worker hangs.
-func (h *heart) beat(waiting bool, answer *engine.Pulse) (ask, hangs bool) {
+func (h *heart) beat(waiting bool, answer *engine.Heartbeat) (ask, hangs bool) {
 	if !waiting {
 		*h = heart{}
 		return false, false
 	}
-	switch getsOn := answer != nil && (!answer.Due || answer.Count != h.last.Count); {
+	switch getsOn := answer != nil && (!answer.Busy || answer.Count != h.last.Count); {
 	case h.asked && !getsOn:
 		h.missed++
 	case h.asked:

@@ -12,32 +12,32 @@ import (
 
 // TestHeart: what is heard at each beat, and after how many a worker counts as one that hangs.
 func TestHeart(t *testing.T) {
-	silent := func(int) *engine.Pulse { return nil }
-	stuck := func(int) *engine.Pulse { return &engine.Pulse{Count: 7, Due: true} }
+	silent := func(int) *engine.Heartbeat { return nil }
+	stuck := func(int) *engine.Heartbeat { return &engine.Heartbeat{Count: 7, Busy: true} }
 	for name, c := range map[string]struct {
 		waiting func(beat int) bool
-		answer  func(beat int) *engine.Pulse
+		answer  func(beat int) *engine.Heartbeat
 		hangsAt int // the beat; 0: never
 	}{
 		"silent": {nil, silent, 1 + mostMissed}, // the first one asks
 		// its first answer is as good as any
 		"stuck": {nil, stuck, 2 + mostMissed},
 		"at work": {nil,
-			func(n int) *engine.Pulse { return &engine.Pulse{Count: uint64(n), Due: true} }, 0},
+			func(n int) *engine.Heartbeat { return &engine.Heartbeat{Count: uint64(n), Busy: true} }, 0},
 		"waits for the disk": {nil,
-			func(int) *engine.Pulse { return &engine.Pulse{Count: 7} }, 0},
+			func(int) *engine.Heartbeat { return &engine.Heartbeat{Count: 7} }, 0},
 		"nobody waits": {func(int) bool { return false }, silent, 0},
 		"an operator that takes two minutes": {nil,
-			func(n int) *engine.Pulse { return &engine.Pulse{Count: uint64(n / 24), Due: true} },
+			func(n int) *engine.Heartbeat { return &engine.Heartbeat{Count: uint64(n / 24), Busy: true} },
 			0},
-		"late answers": {nil, func(n int) *engine.Pulse {
-			return map[bool]*engine.Pulse{true: {Count: uint64(n), Due: true}}[n%20 == 0]
+		"late answers": {nil, func(n int) *engine.Heartbeat {
+			return map[bool]*engine.Heartbeat{true: {Count: uint64(n), Busy: true}}[n%20 == 0]
 		}, 0},
 		"short requests, one after another": {func(n int) bool { return n%30 != 0 }, silent, 0},
 		"it ends to get on later": {nil,
-			func(n int) *engine.Pulse {
-				return &engine.Pulse{Count: uint64(min(n, 100)),
-					Due: true}
+			func(n int) *engine.Heartbeat {
+				return &engine.Heartbeat{Count: uint64(min(n, 100)),
+					Busy: true}
 			}, 100 + mostMissed},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -45,7 +45,7 @@ func TestHeart(t *testing.T) {
 			asked := false
 			for n := 1; n < 1000; n++ {
 				waiting := c.waiting == nil || c.waiting(n)
-				var answer *engine.Pulse
+				var answer *engine.Heartbeat
 				if asked {
 					answer = c.answer(n)
 				}

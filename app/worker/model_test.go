@@ -59,7 +59,7 @@ func TestSameAsInThisProcess(t *testing.T) {
 			t.Errorf("%s: Done was read, and the figures still have it: %+v", name, s)
 		}
 	}
-	a, b := here.Remembered(), there.Remembered()
+	a, b := here.CachedPrefixes(), there.CachedPrefixes()
 	if len(a) == 0 || len(a) != len(b) || there.Title(b[0].Tokens) != here.Title(b[0].Tokens) {
 		t.Errorf("it remembers %d prefixes, want %d", len(b), len(a))
 	}
@@ -168,8 +168,8 @@ func TestBlockStore(t *testing.T) {
 	o.BlockStore, o.ModelName = store, "demo"
 	for _, wantStored := range []bool{false, true} {
 		m := open(t, o)
-		if m.StoredAs().Name != "demo" || m.StoredAs().Fingerprint == "" {
-			t.Errorf("stored as %+v", m.StoredAs())
+		if m.StoredModel().Name != "demo" || m.StoredModel().Fingerprint == "" {
+			t.Errorf("stored as %+v", m.StoredModel())
 		}
 		long := prompt(t, m, "What is a KV cache?")
 		for len(long) < 1000 {

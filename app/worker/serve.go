@@ -91,7 +91,7 @@ func (s *session) handle(message *toWorker) {
 	case message.Submit != nil:
 		s.working.Go(func() { s.submit(e, message.Submit) })
 	case message.Pulse != nil:
-		pulse := e.Pulse()
+		pulse := e.Heartbeat()
 		s.say(&fromWorker{Pulse: &pulse})
 	case message.Cancel != nil:
 		s.mu.Lock()
@@ -101,7 +101,7 @@ func (s *session) handle(message *toWorker) {
 			stream.Cancel()
 		}
 	case message.WorkShare != nil:
-		e.SetWorkShare(*message.WorkShare)
+		e.SetDutyCycle(*message.WorkShare)
 	case message.Limits != nil && store != nil:
 		s.working.Go(func() {
 			if err := store.SetLimits(*message.Limits); err != nil {
@@ -113,7 +113,7 @@ func (s *session) handle(message *toWorker) {
 	case message.Remembered != nil:
 		s.working.Go(func() {
 			s.say(
-				&fromWorker{Remembered: &remembered{*message.Remembered, e.Remembered()}})
+				&fromWorker{Remembered: &remembered{*message.Remembered, e.CachedPrefixes()}})
 		})
 	}
 }
@@ -163,7 +163,7 @@ func (s *session) open(o *opening) {
 	s.engine, s.store = e, store
 	s.mu.Unlock()
 	s.working.Go(func() { s.figures(e) })
-	s.say(&fromWorker{Opened: &opened{Info: e.Info(), StoredAs: e.StoredAs(), Stats: e.Stats()}})
+	s.say(&fromWorker{Opened: &opened{Info: e.Info(), StoredAs: e.StoredModel(), Stats: e.Stats()}})
 }
 
 // load opens block store and model. A panic in it is a Problem, as in the parent's own process.

@@ -34,7 +34,7 @@ type toWorker struct {
 	Pulse      *pulseQuestion           `cbor:"10,keyasint,omitempty"`
 	LogLevel   *int                     `cbor:"11,keyasint,omitempty"` // as opening's, from now on
 	Forget     *forgetting              `cbor:"12,keyasint,omitempty"`
-	// see engine.Engine.SetWorkShare
+	// see engine.Engine.SetDutyCycle
 	WorkShare *float64 `cbor:"13,keyasint,omitempty"`
 }
 
@@ -50,12 +50,12 @@ type fromWorker struct {
 	Learned  *cachemiss.Sequence `cbor:"7,keyasint,omitempty"`
 	Finished *engine.Finished    `cbor:"8,keyasint,omitempty"` // before its Done
 	// while they change, and before each Done
-	Stats      *engine.Stats `cbor:"9,keyasint,omitempty"`
-	Remembered *remembered   `cbor:"10,keyasint,omitempty"`
-	Log        *record       `cbor:"11,keyasint,omitempty"`
-	Closed     *closed       `cbor:"12,keyasint,omitempty"`
-	Pulse      *engine.Pulse `cbor:"13,keyasint,omitempty"` // at once
-	Forgotten  *forgotten    `cbor:"14,keyasint,omitempty"`
+	Stats      *engine.Stats     `cbor:"9,keyasint,omitempty"`
+	Remembered *remembered       `cbor:"10,keyasint,omitempty"`
+	Log        *record           `cbor:"11,keyasint,omitempty"`
+	Closed     *closed           `cbor:"12,keyasint,omitempty"`
+	Pulse      *engine.Heartbeat `cbor:"13,keyasint,omitempty"` // at once
+	Forgotten  *forgotten        `cbor:"14,keyasint,omitempty"`
 }
 
 type hello struct {
@@ -158,7 +158,7 @@ type pulseQuestion struct{}
 
 type remembered struct {
 	Call callNumber
-	List []engine.Remembered
+	List []engine.CachedPrefix
 }
 
 // forgetting is a conversation, or all of them, to be freed in memory.

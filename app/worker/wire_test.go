@@ -231,7 +231,7 @@ func FuzzParent(f *testing.F) {
 		&fromWorker{Finished: &engine.Finished{}}, &fromWorker{Stats: &engine.Stats{}},
 		&fromWorker{Remembered: &remembered{Call: one}},
 		&fromWorker{Log: &record{Attrs: []attr{{"a", 1}}}}, &fromWorker{Closed: &closed{}},
-		&fromWorker{Pulse: &engine.Pulse{}}, &fromWorker{Forgotten: &forgotten{Call: one}},
+		&fromWorker{Pulse: &engine.Heartbeat{}}, &fromWorker{Forgotten: &forgotten{Call: one}},
 		&fromWorker{Learned: nil})
 	f.Fuzz(func(t *testing.T, noise []byte) {
 		m := unheard(&process{log: quiet, said: &said{},

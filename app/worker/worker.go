@@ -104,7 +104,7 @@ func Open(ctx context.Context, src engine.Source, o engine.Options, w Options) (
 
 // await returns when the model is loaded. The texts are read here while it loads there.
 func (m *Model) await(ctx context.Context, src engine.Source) error {
-	texts, textsErr := engine.ReadTexts(src)
+	texts, textsErr := engine.ReadTextProcessor(src)
 	select {
 	case <-ctx.Done():
 		return problem.Wrap(problem.Cancelled, ctx.Err(), "Loading the model was stopped", "")

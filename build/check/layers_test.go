@@ -59,6 +59,9 @@ var layers = []row{
 	{"The cases of all families, and what they answer on the simulated device.", []string{
 		"kernels/golden",
 	}},
+	{"Devices by name: the only package that knows which there are.", []string{
+		"engine/device",
+	}},
 	{"A sequence's parameters and random numbers, over the operators that choose tokens.", []string{
 		"engine/sample",
 	}},
@@ -79,6 +82,10 @@ var layers = []row{
 	{"A checkpoint's config, quantization and weights, as layers want them.", []string{
 		"engine/checkpoint",
 	}},
+	{"Text to tokens and back: what a model has beside its weights, for clients without a " +
+		"device.", []string{
+		"engine/textproc",
+	}},
 	{"Architectures: one file each, written in layers and the checkpoint's own names.", []string{
 		"engine/models",
 	}},
@@ -86,6 +93,10 @@ var layers = []row{
 		[]string{
 			"engine/runner",
 		}},
+	{"Before a model is loaded, and while it serves. Neither knows the other: the facade passes " +
+		"the plan's figures on.", []string{
+		"engine/plan", "engine/loop",
+	}},
 	{"The facade: the app and the server know the engine by this package alone.", []string{
 		"engine",
 	}},

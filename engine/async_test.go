@@ -277,7 +277,7 @@ func aheadCrowd(t *testing.T, model string) {
 	if err := e.CheckMemory(); err != nil {
 		t.Error(err)
 	}
-	for _, known := range e.Remembered() {
+	for _, known := range e.CachedPrefixes() {
 		if slices.Min(known.Tokens) < 0 {
 			t.Errorf("a prefix is remembered with a token that was not known: %v", known.Tokens)
 		}

@@ -1,7 +1,4 @@
-package engine
-
-// The hand-over from the engine's goroutine to a client's. The queue has no bound of its own, since
-// MaxTokens bounds the events of a request: a slow reader costs memory and never time.
+package loop
 
 import (
 	"context"
@@ -9,35 +6,35 @@ import (
 	"sync"
 )
 
-// Stream is the events of one request, to be read by one goroutine. Reading slowly never holds the
-// engine up: events wait here.
+// Stream is the events of one request, to be read by one goroutine. A slow reader never delays the
+// engine: events wait in a queue, which Request.MaxTokens bounds.
 type Stream struct {
 	id     string
 	cancel func()
 
 	mu     sync.Mutex
 	events []Event
-	ended  bool          // Done has been handed out
+	ended  bool          // Next has returned Done
 	ready  chan struct{} // capacity 1: there may be an event
 }
 
-// NewStream makes a stream for the requests of an engine that runs elsewhere. What put is given,
-// Next hands out; put belongs to one goroutine, and a Done is the last it is given. cancel is what
-// Cancel does.
+// NewStream returns a stream for a request of an engine that runs elsewhere, and the function that
+// adds its events. put must be called by one goroutine at a time, with Done as the last event.
+// Stream.Cancel calls cancel.
 func NewStream(id string, cancel func()) (s *Stream, put func(Event)) {
 	s = &Stream{id: id, cancel: cancel, ready: make(chan struct{}, 1)}
 	return s, s.put
 }
 
-// ID names the request.
+// ID returns the request's ID.
 func (s *Stream) ID() string { return s.id }
 
-// Cancel stops the work at once and frees its memory; a Done event with FinishCancelled follows
-// unless the request had ended.
+// Cancel stops the request and frees its memory. A Done event with FinishCancelled follows, unless
+// the request has ended already.
 func (s *Stream) Cancel() { s.cancel() }
 
-// Next waits for the next event. After Done it returns io.EOF; when ctx ends first, ctx's error. It
-// does not cancel the request.
+// Next waits for the next event. It returns io.EOF after Done, and ctx's error if ctx ends first,
+// which does not cancel the request.
 func (s *Stream) Next(ctx context.Context) (Event, error) {
 	for {
 		s.mu.Lock()
@@ -61,8 +58,7 @@ func (s *Stream) Next(ctx context.Context) (Event, error) {
 	}
 }
 
-// put is called by the engine's goroutine. Prefill events that nobody has read yet are replaced:
-// only the latest matters.
+// put adds an event. It replaces an unread Prefill event, of which only the latest matters.
 func (s *Stream) put(e Event) {
 	s.mu.Lock()
 	if n := len(s.events); e.Type == Prefill && n > 0 && s.events[n-1].Type == Prefill {

@@ -22,25 +22,25 @@ func (d *gated) Run(op kernels.Op) {
 	d.Device.Run(op)
 }
 
-// TestPulse: a pass that gets on shows, operator by operator, and one that does not shows too;
+// TestHeartbeat: a pass that gets on shows, operator by operator, and one that does not shows too;
 // afterwards nothing is due.
-func TestPulse(t *testing.T) {
+func TestHeartbeat(t *testing.T) {
 	e := openModel(t, engine.Random([]byte(tinyConfig)),
 		engine.Options{Device: engine.DeviceCPU, Threads: 1, ContextTokens: 64})
-	if p := e.Pulse(); p.Due {
+	if p := e.Heartbeat(); p.Busy {
 		t.Errorf("at rest: %+v", p)
 	}
 	d := &gated{from: 3, at: make(chan struct{}), let: make(chan struct{})}
 	e.ReplaceDevice(func(inner kernels.Device) kernels.Device { d.Device = inner; return d })
 	s := submit(t, e, engine.Request{Prompt: []int32{1, 2, 3}, MaxTokens: 1, IgnoreEOS: true})
 	<-d.at
-	first := e.Pulse()
-	if again := e.Pulse(); !first.Due || again != first {
+	first := e.Heartbeat()
+	if again := e.Heartbeat(); !first.Busy || again != first {
 		t.Errorf("in an operator that does not end: %+v, then %+v", first, again)
 	}
 	d.let <- struct{}{}
 	<-d.at // the next operator
-	if p := e.Pulse(); p.Count <= first.Count || !p.Due {
+	if p := e.Heartbeat(); p.Count <= first.Count || !p.Busy {
 		t.Errorf("an operator has ended: %+v, after %+v", p, first)
 	}
 	ended := make(chan struct{})
@@ -56,7 +56,7 @@ func TestPulse(t *testing.T) {
 	}()
 	collect(t, s)
 	close(ended)
-	if p := e.Pulse(); p.Due {
+	if p := e.Heartbeat(); p.Busy {
 		t.Errorf("Done was read, and something is due: %+v", p)
 	}
 }

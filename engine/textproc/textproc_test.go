@@ -1,10 +1,11 @@
-package engine
+package textproc
 
 import (
 	"testing"
 	"testing/fstest"
 
 	"headroom/engine/chat"
+	"headroom/engine/checkpoint"
 )
 
 // TestTemplateKnowsSpecialTokens reads tokenizer_config.json in the forms that models have.
@@ -19,14 +20,14 @@ func TestTemplateKnowsSpecialTokens(t *testing.T) {
 		{`{"bos_token`, "-|-"},
 	}
 	for _, c := range cases {
-		src := Source{FS: fstest.MapFS{"chat_template.jinja": {Data: []byte(template)},
+		src := checkpoint.Source{FS: fstest.MapFS{"chat_template.jinja": {Data: []byte(template)},
 			"tokenizer_config.json": {Data: []byte(c.config)}}}
 		got := renderHi(t, src, nil)
 		if got != c.want {
 			t.Errorf("%s: got %q, want %q", c.config, got, c.want)
 		}
 	}
-	src := Source{FS: fstest.MapFS{"tokenizer_config.json": {Data: []byte(`{"bos_token":"<s>","chat_template":"{{ bos_token }}"}`)}}}
+	src := checkpoint.Source{FS: fstest.MapFS{"tokenizer_config.json": {Data: []byte(`{"bos_token":"<s>","chat_template":"{{ bos_token }}"}`)}}}
 	if got := renderHi(t, src, nil); got != "<s>" {
 		t.Errorf("a template in tokenizer_config.json: got %q", got)
 	}
@@ -35,9 +36,9 @@ func TestTemplateKnowsSpecialTokens(t *testing.T) {
 	}
 }
 
-func renderHi(t *testing.T, src Source, kwargs map[string]any) string {
+func renderHi(t *testing.T, src checkpoint.Source, kwargs map[string]any) string {
 	t.Helper()
-	template, err := readTemplate(src)
+	template, err := ReadTemplate(src)
 	if err != nil {
 		t.Fatal(err)
 	}

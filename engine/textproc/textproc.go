@@ -1,8 +1,7 @@
-package engine
-
-// What a model is beside its weights: tokenizer, chat template, recommended sampling, the tokens
-// that end a generation. It takes no device, so that who talks to a model in another process can
-// have it too.
+// Package textproc holds what a model has beside its weights: its tokenizer, its chat template,
+// its recommended sampling parameters and the tokens that end a generation. It needs no device, so
+// a client of a model that runs in another process can use it too.
+package textproc
 
 import (
 	"encoding/json"
@@ -19,49 +18,40 @@ import (
 	"headroom/engine/tokenizer"
 )
 
-// Texts is that of one model. It may be used from any goroutine.
-type Texts struct {
+// Processor turns text into the tokens of one model and back. Its methods may be called from any
+// goroutine.
+type Processor struct {
 	tokenizer *tokenizer.Tokenizer
 	template  *chat.Template // nil: none
 	defaults  sample.Defaults
-	end       map[int32]bool // tokens that end a generation
+	eos       map[int32]bool
 }
 
-// Tokenizer turns text into the model's tokens and back.
-func (t *Texts) Tokenizer() *tokenizer.Tokenizer { return t.tokenizer }
-
-// Template is the model's chat template, nil if it has none.
-func (t *Texts) Template() *chat.Template { return t.template }
-
-// Defaults is what the model's generation_config.json recommends.
-func (t *Texts) Defaults() sample.Defaults { return t.defaults }
-
-func (t *Texts) isEnd(token int32) bool { return t.end[token] }
-
-// ReadTexts reads them without loading the model. Errors are Problems.
-func ReadTexts(src Source) (*Texts, error) {
+// Read reads a model's processor from its files. Errors are Problems.
+func Read(src checkpoint.Source) (*Processor, error) {
 	config, err := src.Config()
 	if err != nil {
 		return nil, err
 	}
-	return readTexts(src, config)
+	return ReadWithConfig(src, config)
 }
 
-func readTexts(src Source, config *checkpoint.Config) (*Texts, error) {
-	t := &Texts{end: map[int32]bool{}}
+// ReadWithConfig is Read for a caller that has parsed the model's config.json already.
+func ReadWithConfig(src checkpoint.Source, config *checkpoint.Config) (*Processor, error) {
+	p := &Processor{eos: map[int32]bool{}}
 	data, err := src.ReadFile("tokenizer.json")
 	if err != nil {
 		return nil, problem.Wrap(problem.ModelBroken, err,
 			"The model has no readable tokenizer.json",
 			"Download it again; models with other tokenizer files are not supported.")
 	}
-	if t.tokenizer, err = tokenizer.Parse(data); err != nil {
+	if p.tokenizer, err = tokenizer.Parse(data); err != nil {
 		return nil, problem.Wrap(problem.ModelBroken, err,
 			"The model's tokenizer.json cannot be used",
-			"Headroom reads byte-level BPE tokenizers: pick a model that has one, or, if this one "+
+			"Headroom reads byte-level BPE tokenizers. Pick a model that has one. If this one "+
 				"should, download it again.")
 	}
-	if t.template, err = readTemplate(src); err != nil && !errors.Is(err, chat.ErrNoTemplate) {
+	if p.template, err = ReadTemplate(src); err != nil && !errors.Is(err, chat.ErrNoTemplate) {
 		return nil, err
 	}
 	var eos struct {
@@ -70,36 +60,49 @@ func readTexts(src Source, config *checkpoint.Config) (*Texts, error) {
 	if err := config.Decode(&eos); err == nil && eos.ID != nil {
 		d, err := sample.FromGenerationConfig([]byte(`{"eos_token_id":` + string(eos.ID) + `}`))
 		if err == nil {
-			t.addEnds(d.EOSTokenIDs)
+			p.addEOS(d.EOSTokenIDs)
 		}
 	}
 	data, err = src.ReadFile("generation_config.json")
 	if errors.Is(err, fs.ErrNotExist) {
-		return t, nil
+		return p, nil
 	}
 	if err == nil {
-		t.defaults, err = sample.FromGenerationConfig(data)
+		p.defaults, err = sample.FromGenerationConfig(data)
 	}
 	if err != nil {
 		return nil, problem.Wrap(problem.ModelBroken, err,
 			"The model's generation_config.json cannot be used", "Download the model again.")
 	}
-	t.addEnds(t.defaults.EOSTokenIDs)
-	return t, nil
+	p.addEOS(p.defaults.EOSTokenIDs)
+	return p, nil
 }
 
-func (t *Texts) addEnds(ids []int32) {
+func (p *Processor) addEOS(ids []int32) {
 	for _, id := range ids {
-		t.end[id] = true
+		p.eos[id] = true
 	}
 }
 
-// readTemplate finds the chat template, a file of its own or an entry of tokenizer_config.json, and
-// gives it the special tokens.
-func readTemplate(src Source) (*chat.Template, error) {
+// Tokenizer returns the model's tokenizer.
+func (p *Processor) Tokenizer() *tokenizer.Tokenizer { return p.tokenizer }
+
+// Template returns the model's chat template, nil if it has none.
+func (p *Processor) Template() *chat.Template { return p.template }
+
+// Defaults returns the sampling parameters that the model's generation_config.json recommends.
+func (p *Processor) Defaults() sample.Defaults { return p.defaults }
+
+// IsEOS reports whether a token ends a generation. Chat models also end each message with one.
+func (p *Processor) IsEOS(token int32) bool { return p.eos[token] }
+
+// ReadTemplate reads a model's chat template with its special tokens: from chat_template.jinja, or
+// else from tokenizer_config.json. Without a template the error is chat.ErrNoTemplate, otherwise a
+// Problem.
+func ReadTemplate(src checkpoint.Source) (*chat.Template, error) {
 	config := map[string]json.RawMessage{}
 	if data, err := src.ReadFile("tokenizer_config.json"); err == nil {
-		_ = json.Unmarshal(data, &config) // a broken one has nothing to say
+		_ = json.Unmarshal(data, &config) // a damaged file counts as empty
 	}
 	data, err := src.ReadFile("chat_template.jinja")
 	text := string(data)
@@ -118,7 +121,7 @@ func readTemplate(src Source) (*chat.Template, error) {
 }
 
 // specialTokens returns the texts of the special tokens that tokenizer_config.json names, as
-// strings or as objects with a content; null ones stay undefined, as in Hugging Face's library.
+// strings or as objects with a content. A null one stays undefined, as in Hugging Face's library.
 func specialTokens(config map[string]json.RawMessage) map[string]string {
 	tokens := map[string]string{}
 	for _, name := range []string{"bos_token", "eos_token", "unk_token", "pad_token"} {
@@ -136,18 +139,18 @@ func specialTokens(config map[string]json.RawMessage) map[string]string {
 	return tokens
 }
 
-// titleRunes is the length of a conversation's title.
+// titleRunes is the length of the longest title.
 const titleRunes = 80
 
-// Title is how a conversation that begins with these tokens is called in lists: the beginning of
-// the first thing that was said in it, by the user if there is one.
-func (t *Texts) Title(prompt []int32) string {
-	const window = 64 // tokens: enough for titleRunes of most languages
-	text := func(from int) (role, words string) {
-		d := t.tokenizer.NewStream(true)
+// Title names the conversation that a prompt begins, for lists: with the first words of its first
+// user message, or of its first message if no user speaks.
+func (p *Processor) Title(prompt []int32) string {
+	const window = 64 // tokens: enough for titleRunes in most languages
+	message := func(from int) (role, words string) {
+		d := p.tokenizer.NewStream(true)
 		var b strings.Builder
 		for _, token := range prompt[from:min(from+window, len(prompt))] {
-			if t.isEnd(token) {
+			if p.IsEOS(token) {
 				break
 			}
 			b.WriteString(d.Add(token))
@@ -155,10 +158,10 @@ func (t *Texts) Title(prompt []int32) string {
 		role, words, _ = strings.Cut(strings.TrimSpace(b.String()), "\n")
 		return role, words
 	}
-	role, words := text(0)
+	role, words := message(0)
 	if role == "system" {
-		if end := slices.IndexFunc(prompt, t.isEnd); end >= 0 && end+1 < len(prompt) {
-			role, words = text(end + 1)
+		if end := slices.IndexFunc(prompt, p.IsEOS); end >= 0 && end+1 < len(prompt) {
+			role, words = message(end + 1)
 		}
 	}
 	if role != "user" && role != "system" {

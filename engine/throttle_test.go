@@ -9,9 +9,9 @@ import (
 	"headroom/engine"
 )
 
-// TestWorkShare: an engine that rests does so behind each step, on a device that goes ahead too,
+// TestDutyCycle: an engine that rests does so behind each step, on a device that goes ahead too,
 // and answers the same.
-func TestWorkShare(t *testing.T) {
+func TestDutyCycle(t *testing.T) {
 	for _, goes := range []bool{false, true} {
 		e := openModel(t, tinySource(t, "qwen3_5_text"),
 			engine.Options{ContextTokens: 256, ChunkTokens: 32, NoPrefixCache: true})
@@ -24,14 +24,14 @@ func TestWorkShare(t *testing.T) {
 		ask := func() []int32 {
 			tokens := run(t, e, engine.Request{Prompt: someIDs(1, 70), MaxTokens: 9,
 				IgnoreEOS: true, Sampling: samplings()[0]}, 0).tokens
-			e.Remembered() // the loop is behind its last rest
+			e.CachedPrefixes() // the loop is behind its last rest
 			return tokens
 		}
 		want := ask()
 		if len(rests) != 0 {
 			t.Errorf("ahead %t: it rests %d times unasked", goes, len(rests))
 		}
-		e.SetWorkShare(0.5)
+		e.SetDutyCycle(0.5)
 		if d != nil {
 			d.events = nil
 		}
@@ -58,7 +58,7 @@ func TestWorkShare(t *testing.T) {
 			}
 		}
 		before := len(rests)
-		e.SetWorkShare(1)
+		e.SetDutyCycle(1)
 		if ask(); len(rests) != before {
 			t.Errorf("ahead %t: it goes on resting", goes)
 		}

@@ -1,12 +1,12 @@
-package engine
+package loop
 
 import (
 	"testing"
 	"time"
 )
 
-// TestWait: 10 ms to read a token, 100 ms to write one, answers of 50 tokens.
-func TestWait(t *testing.T) {
+// TestRetryAfter: 10 ms to read a token, 100 ms to write one, answers of 50 tokens.
+func TestRetryAfter(t *testing.T) {
 	p := pace{prefill: 10 * time.Millisecond, decode: 100 * time.Millisecond, answerTokens: 50}
 	at := func(prompt, done, written, most int) RequestStats {
 		return RequestStats{Usage: Usage{PromptTokens: prompt, PromptDoneTokens: done, CompletionTokens: written}, MaxTokens: most}
@@ -34,7 +34,7 @@ func TestWait(t *testing.T) {
 		{"nothing measured", pace{}, []RequestStats{at(200, 0, 0, 0)}, 1, time.Second},
 		{"nobody", p, nil, 1, time.Second},
 	} {
-		if got := test.p.wait(test.requests, test.streams); got != test.want {
+		if got := test.p.retryAfter(test.requests, test.streams); got != test.want {
 			t.Errorf("%s: %v, expected %v", test.name, got, test.want)
 		}
 	}
@@ -43,14 +43,14 @@ func TestWait(t *testing.T) {
 // TestPace: 400 tokens read in 4 s, 60 steps in 6 s, answers of 30 and 32 tokens; cached tokens and
 // requests that never ran count not.
 func TestPace(t *testing.T) {
-	b := &books{recent: []Finished{
+	g := &requestLog{recent: []Finished{
 		{Usage: Usage{PromptTokens: 400, PromptDoneTokens: 400, CachedTokens: 100,
 			CompletionTokens: 30}, Timing: Timing{Prefill: 3 * time.Second, Decode: 2 * time.Second, DecodeSteps: 29}},
 		{Usage: Usage{PromptTokens: 100, PromptDoneTokens: 100, CompletionTokens: 32},
 			Timing: Timing{Prefill: time.Second, Decode: 4 * time.Second, DecodeSteps: 31}},
 		{Usage: Usage{PromptTokens: 999}, Finish: FinishCancelled},
 	}}
-	if got, want := b.pace(),
+	if got, want := g.pace(),
 		(pace{prefill: 10 * time.Millisecond, decode: 100 * time.Millisecond,
 			answerTokens: 31}); got != want {
 		t.Errorf("%+v, expected %+v", got, want)

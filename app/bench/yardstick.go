@@ -1,0 +1,96 @@
+package bench
+
+import (
+	"slices"
+	"time"
+
+	"headroom/engine/device"
+	"headroom/kernels"
+	"headroom/kernels/arithmetic"
+	"headroom/kernels/bandwidth"
+	"headroom/kernels/cpu"
+)
+
+// Yardstick measures the ceilings of a device. It can measure again and again: where other machines
+// share the memory its speed changes from minute to minute, so a figure is comparable only with a
+// ceiling from right before and after it.
+type Yardstick struct {
+	device *device.Device
+	read   *bandwidth.Read // nil: nothing is measured
+	cpu    *cpu.Context    // nil: not a CPU, whose arithmetic is unknown
+}
+
+// yardstickBytes is far more than any cache holds.
+const yardstickBytes = 512 << 20
+
+// NewYardstick opens a device by name, as in engine.Options, with so many threads; 0: one per core.
+// It takes half a GiB of memory, except on the simulated GPU, of which nothing is measured. On a
+// CPU it spends a second to find the fastest way to read memory. Errors are Problems.
+func NewYardstick(name string, threads int) (*Yardstick, error) {
+	d, err := device.Open(device.Options{Name: name, Threads: threads})
+	if err != nil {
+		return nil, err
+	}
+	y := &Yardstick{device: d}
+	if d.Name == device.Sim {
+		return y, nil
+	}
+	const cols = 64 << 10 // rows of 256 KiB
+	const rows = yardstickBytes / 4 / cols
+	y.read = &bandwidth.Read{X: kernels.NewTensor(d.Kernels, kernels.F32, rows, cols),
+		Sums: kernels.NewTensor(d.Kernels, kernels.F32, rows, 1)}
+	values := y.read.X.Float32s()
+	for i := 0; i < len(values); i += 1024 {
+		values[i] = 1 // untouched pages all read the same page of zeros
+	}
+	if d.Name == device.CPU {
+		y.cpu = cpu.NewContext(cpu.Options{Threads: threads})
+		rates, err := y.read.Rates(d.Kernels, time.Second)
+		if err != nil {
+			y.Close()
+			return nil, err
+		}
+		y.read.Way = slices.Index(rates, slices.Max(rates))
+	}
+	return y, nil
+}
+
+// Bytes returns the memory that y takes.
+func (y *Yardstick) Bytes() int64 {
+	if y.read == nil {
+		return 0
+	}
+	return y.read.TrafficBytes()
+}
+
+// Close frees the memory.
+func (y *Yardstick) Close() {
+	if y.cpu != nil {
+		y.cpu.Close()
+	}
+	y.device.Close()
+}
+
+// Measure spends about that time on memory, and as long on arithmetic. Its figures are medians of
+// many passes, like a benchmark's figure over many tokens: memory does not sustain the best pass.
+func (y *Yardstick) Measure(during time.Duration) (m Ceilings, err error) {
+	if y.read == nil {
+		return m, nil
+	}
+	var passes []float64
+	for end := time.Now().Add(during); len(passes) < 3 || time.Now().Before(end); {
+		start := time.Now()
+		y.device.Kernels.Run(y.read)
+		if err := y.device.Kernels.Sync(); err != nil {
+			return m, err
+		}
+		passes = append(passes, float64(y.read.TrafficBytes())/time.Since(start).Seconds())
+	}
+	slices.Sort(passes)
+	m.ReadBytes = passes[len(passes)/2]
+	if y.cpu != nil {
+		m.Int8Ops = arithmetic.Int8(y.cpu, during/2)
+		m.Float32Ops = arithmetic.Float32(y.cpu, during/2)
+	}
+	return m, nil
+}

@@ -1,0 +1,145 @@
+// Package device opens the machine that computes, by name. It is the only place that knows which
+// devices there are: everything else sees a kernels.Device.
+package device
+
+import (
+	"errors"
+	"log/slog"
+
+	"headroom/engine/problem"
+	"headroom/kernels"
+	"headroom/kernels/cpu"
+	"headroom/kernels/gpu"
+	"headroom/metal"
+	"headroom/metal/darwin"
+	"headroom/metal/nv"
+	"headroom/metal/sim"
+)
+
+// The names of the devices.
+const (
+	CPU   = "cpu"
+	Metal = "metal" // a Mac's GPU
+	// Sim runs the Metal kernels on a simulated GPU, for development on Linux. It is exact and
+	// very slow.
+	Sim = "sim"
+	NV  = "nv" // the Metal kernels on an NVIDIA GPU, for development
+)
+
+// Options choose a device. The zero value opens the Mac's GPU, or the CPU where there is none.
+type Options struct {
+	Name    string // CPU, Metal, Sim or NV; "": Metal if it opens, else CPU
+	Threads int    // threads that compute on the CPU or simulate; 0: one per core
+	// Float32Activations keeps activations exact on the CPU; see kernels/cpu.Options.
+	Float32Activations bool
+	// OpenMetal opens the device of Metal; nil: the Mac's GPU. Device.Close closes it.
+	OpenMetal func() (metal.Device, error)
+	// Times counts what each operator takes, on the CPU only; nil: nothing is counted.
+	Times *kernels.Times
+}
+
+// Device is an open device.
+type Device struct {
+	Kernels kernels.Device
+	Name    string       // the one opened: Options.Name, or the choice if that was empty
+	metal   metal.Device // nil on the CPU
+	gpu     *gpu.Device  // Kernels, nil on the CPU
+}
+
+// Open opens a device. Errors are Problems.
+func Open(o Options) (*Device, error) {
+	var m metal.Device
+	var err error
+	switch o.Name {
+	case "":
+		if m, err = o.openMetal(); err != nil {
+			o.Name = CPU
+			return Open(o)
+		}
+		o.Name = Metal
+	case CPU:
+		var d kernels.Device = kernels.NewCPU(cpu.Options{Threads: o.Threads,
+			Float32Activations: o.Float32Activations})
+		if o.Times != nil {
+			d = kernels.NewTimed(d, o.Times)
+		}
+		return &Device{Kernels: d, Name: CPU}, nil
+	case Metal:
+		if m, err = o.openMetal(); err != nil {
+			return nil, problem.Wrap(problem.DoesNotFit, err, "There is no Metal device here",
+				"Run the model on the CPU: --device cpu.")
+		}
+	case Sim:
+		if m, err = sim.Open(sim.Options{Threads: o.Threads}); err != nil {
+			return nil, problem.Wrap(problem.DoesNotFit, err,
+				"The simulated Metal device cannot run here",
+				"Install clang, or run the model on the CPU: --device cpu.")
+		}
+	case NV:
+		if m, err = nv.Open(nv.FromEnvironment()); err != nil {
+			return nil, problem.Wrap(problem.DoesNotFit, err, "There is no NVIDIA GPU to use here",
+				"Run the model on the CPU: --device cpu.")
+		}
+	default:
+		return nil, problem.Wrap(problem.BadRequest, errors.New(o.Name),
+			"There is no such device", "Use cpu, metal, sim or nv.")
+	}
+	d, err := gpu.New(m)
+	if err != nil {
+		m.Close()
+		return nil, problem.Wrap(problem.DoesNotFit, err, "The Metal device refused memory",
+			"Close other apps, or pick a smaller model.")
+	}
+	return &Device{Kernels: d, Name: o.Name, metal: m, gpu: d}, nil
+}
+
+func (o *Options) openMetal() (metal.Device, error) {
+	if o.OpenMetal != nil {
+		return o.OpenMetal()
+	}
+	return darwin.Open()
+}
+
+// Close frees the device. Nothing may be running on it.
+func (d *Device) Close() {
+	d.Kernels.Close()
+	if d.metal != nil {
+		d.metal.Close()
+	}
+}
+
+// GPU returns the device as a GPU, nil on the CPU.
+func (d *Device) GPU() *gpu.Device { return d.gpu }
+
+// Kind names the devices that compute the same bits as d.
+func (d *Device) Kind() string {
+	switch d.Name {
+	case Metal, Sim:
+		return Metal
+	case NV: // another GPU and another compiler
+		return NV
+	}
+	return CPU
+}
+
+// LogCopies logs that weights take memory twice: as the file's pages and as the GPU's copy.
+func (d *Device) LogCopies() {
+	if d.gpu == nil {
+		return
+	}
+	if bytes, why := d.gpu.Copied(); bytes > 0 {
+		slog.Info("the GPU needs a copy of some weights", "bytes", bytes, "why", why)
+	}
+}
+
+// KeepResident wires the model's memory for the GPU, so that the first token after an idle period
+// does not wait for it.
+func (d *Device) KeepResident() {
+	if d.gpu == nil {
+		return
+	}
+	if err := d.gpu.MakeResident(); err != nil {
+		slog.Warn("the model's memory cannot be kept resident on the GPU, so the first token "+
+			"after an idle period may be late", "err", err)
+	}
+}

@@ -1,0 +1,260 @@
+package loop
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"headroom/engine/chat"
+	"headroom/engine/problem"
+	"headroom/engine/sample"
+	"headroom/engine/sched"
+)
+
+// closeTimeout is how long Close waits for conversations that have not been stored. What is not
+// on disk by then is dropped.
+const closeTimeout = 10 * time.Second
+
+// inbox is what other goroutines have for the loop.
+type inbox struct {
+	wake  chan struct{} // capacity 1: there may be something in the inbox
+	ended chan struct{} // closed when the loop has returned
+
+	mu            sync.Mutex
+	submitted     []*request
+	cancelled     []*request
+	calls         []func()
+	live          map[*request]bool // submitted and not ended
+	closing       bool
+	closeDeadline time.Time // nothing is written to the block store after it
+}
+
+func newInbox() inbox {
+	return inbox{wake: make(chan struct{}, 1), ended: make(chan struct{}),
+		live: map[*request]bool{}}
+}
+
+// signal wakes the loop. The caller holds mu, so the loop cannot miss what it has added.
+func (b *inbox) signal() {
+	select {
+	case b.wake <- struct{}{}:
+	default:
+	}
+}
+
+// pending returns how many things wait for the loop.
+func (b *inbox) pending() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.submitted) + len(b.cancelled) + len(b.calls)
+}
+
+// pastDeadline reports whether the loop has been closing for longer than closeTimeout.
+func (b *inbox) pastDeadline() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.closing && time.Now().After(b.closeDeadline)
+}
+
+// remove takes an ended request out of the live ones.
+func (b *inbox) remove(r *request) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.live, r)
+}
+
+// runOnLoop has the loop call f.
+func (l *Loop) runOnLoop(f func()) {
+	l.inbox.mu.Lock()
+	defer l.inbox.mu.Unlock()
+	l.inbox.calls = append(l.inbox.calls, f)
+	l.inbox.signal()
+}
+
+// takeInbox adds what was submitted, makes the calls and ends what was cancelled. It reports false
+// once the loop is closing, when every request has ended.
+func (l *Loop) takeInbox() bool {
+	b := &l.inbox
+	b.mu.Lock()
+	submitted, cancelled, calls, closing := b.submitted, b.cancelled, b.calls, b.closing
+	b.submitted, b.cancelled, b.calls = nil, nil, nil
+	b.mu.Unlock()
+	for _, f := range calls {
+		f()
+	}
+	for _, r := range submitted {
+		l.requests = append(l.requests, r)
+		l.sched.Add(&r.seq)
+		l.lookUp(r)
+	}
+	for _, r := range cancelled {
+		l.finish(r, FinishCancelled, nil)
+	}
+	if closing {
+		l.stored.cancel() // no request waits for what is being read back
+	}
+	for closing && len(l.requests) > 0 {
+		l.finish(l.requests[0], FinishCancelled, nil)
+	}
+	l.saveEnds(time.Now(), submitted, closing)
+	return !closing
+}
+
+// Submit queues a request. Its events arrive on the stream, the last one when the request ends by
+// itself or by Cancel. Errors are Problems.
+func (l *Loop) Submit(r Request) (*Stream, error) {
+	if err := l.validate(&r); err != nil {
+		return nil, err
+	}
+	if r.ID == "" {
+		r.ID = newID()
+	}
+	if left := l.config.ContextTokens - len(r.Prompt); r.MaxTokens <= 0 || r.MaxTokens > left {
+		r.MaxTokens = left
+	}
+	q := &request{Request: r, submitted: time.Now(), miss: l.log.compare(r.Prompt),
+		usage: Usage{PromptTokens: len(r.Prompt)}}
+	// Room for the answer is made here, so that the loop seldom allocates.
+	tokens := make([]int32, 0, len(r.Prompt)+min(r.MaxTokens, 4096))
+	q.seq = sched.Sequence{Tokens: append(tokens, r.Prompt...), Priority: r.Priority, Slot: -1,
+		Owner: q}
+	if l.config.Sched.Recurrent {
+		q.seq.Keep = l.statePositions(r.Prompt)
+	}
+	q.sampler = sample.New(r.Sampling, l.runner.VocabSize())
+	for _, t := range r.Prompt {
+		q.sampler.Observe(t)
+	}
+	q.text = l.text.Tokenizer().NewStream(true)
+	q.title = l.text.Title(r.Prompt)
+	q.stop = chat.NewStopMatcher(r.Stop)
+	q.stream, _ = NewStream(r.ID, func() { l.cancel(q) })
+	return q.stream, l.enqueue(q)
+}
+
+// validate returns a Problem if a request cannot be served.
+func (l *Loop) validate(r *Request) error {
+	switch {
+	case len(r.Prompt) == 0:
+		return problem.New(problem.BadRequest, "The prompt is empty", "",
+			"Send at least one token.")
+	case len(r.Prompt) >= l.config.ContextTokens:
+		return problem.New(problem.ContextExceeded,
+			"The prompt is longer than the model's context",
+			fmt.Sprintf(
+				"it has %d tokens, the context holds %d and needs room for at least one more",
+				len(r.Prompt), l.config.ContextTokens),
+			"Shorten the conversation, or load the model with a longer context.")
+	}
+	vocab := l.runner.VocabSize()
+	for i, t := range r.Prompt {
+		if t < 0 || int(t) >= vocab {
+			return problem.New(problem.BadRequest,
+				"The prompt holds a token the model does not have",
+				fmt.Sprintf("token %d at position %d, the vocabulary has %d", t, i, vocab), "")
+		}
+	}
+	if err := r.Sampling.Validate(); err != nil {
+		return problem.Wrap(problem.BadRequest, err, "A sampling parameter is out of range", "")
+	}
+	return nil
+}
+
+// keepEvery is the most prompt tokens between two kept states. It bounds what is computed again
+// after a hit between them.
+const keepEvery = 1024
+
+// statePositions returns the positions of a prompt after which to keep the recurrent state: the end
+// of the first message, which many conversations share; the ends of the last two, where the next
+// turn or an edited one will diverge; every keepEvery tokens; and before the last token, for the
+// same prompt again.
+func (l *Loop) statePositions(prompt []int32) []int {
+	var ends []int
+	for i, t := range prompt {
+		if l.text.IsEOS(t) && i+1 < len(prompt) {
+			ends = append(ends, i+1)
+		}
+	}
+	if len(ends) > 3 {
+		ends = append(ends[:1], ends[len(ends)-2:]...)
+	}
+	for at := keepEvery; at < len(prompt); at += keepEvery {
+		ends = append(ends, at)
+	}
+	if len(prompt) > 1 {
+		ends = append(ends, len(prompt)-1)
+	}
+	slices.Sort(ends)
+	return slices.Compact(ends)
+}
+
+// enqueue puts a request into the inbox, unless the queue is full or the loop is closing.
+func (l *Loop) enqueue(q *request) error {
+	running := l.published.running()
+	b := &l.inbox
+	b.mu.Lock()
+	waiting, submitted, closing := len(b.live)-running, slices.Clone(b.submitted), b.closing
+	accepted := !closing && waiting < l.config.QueueRequests
+	if accepted {
+		b.submitted = append(b.submitted, q)
+		b.live[q] = true
+		b.signal()
+	}
+	b.mu.Unlock()
+	switch {
+	case closing:
+		return problem.New(problem.NotRunning, "The model is being unloaded", "", "Start it again.")
+	case !accepted:
+		return l.queueFull(waiting, submitted)
+	}
+	return nil
+}
+
+func (l *Loop) cancel(q *request) {
+	b := &l.inbox
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.closing {
+		b.cancelled = append(b.cancelled, q)
+		b.signal()
+	}
+}
+
+// Cancel stops the request with that ID. It reports whether there was one.
+func (l *Loop) Cancel(id string) bool {
+	b := &l.inbox
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	found := false
+	for q := range b.live {
+		if q.ID == id {
+			b.cancelled = append(b.cancelled, q)
+			found = true
+		}
+	}
+	b.signal()
+	return found
+}
+
+// Close ends every request, has the block store write what it lacks, and waits for that. It waits
+// also when called again. The device is idle afterwards.
+func (l *Loop) Close() {
+	b := &l.inbox
+	b.mu.Lock()
+	if !b.closing {
+		b.closing, b.closeDeadline = true, time.Now().Add(closeTimeout)
+	}
+	b.signal()
+	b.mu.Unlock()
+	<-b.ended
+	<-l.log.closed
+}
+
+func newID() string {
+	var b [12]byte
+	_, _ = rand.Read(b[:])
+	return hex.EncodeToString(b[:])
+}

@@ -1,0 +1,191 @@
+// Package loop serves one loaded model to many requests at once, by continuous batching.
+//
+// One goroutine, run, owns the device, the scheduler and every request at work. Each of its passes
+// schedules, launches and completes a step. Others reach it through the inbox and read the Stats
+// that it publishes. It never waits for a client, a disk or the network.
+//
+//	loop.go         the hot path: schedule, launch, complete
+//	step.go         one forward pass: its batch, its launch, its results
+//	token.go        a result becomes tokens, text and events; a request ends
+//	inbox.go        Submit, Cancel, Close: what other goroutines have for the loop
+//	request.go      Request and its Events; stream.go hands them to the client
+//	stored.go       cached blocks on disk: looked up, read back, written
+//	forget.go       a conversation leaves memory
+//	prefillstall.go how many prompt tokens a pass may take beside running streams
+//	throttle.go     idle time between steps, for a hot computer
+//	heartbeat.go    whether the loop advances, for a watchdog
+//	requestlog.go   ended requests: the PERF line and the cause of a cache miss
+//	retryafter.go   when a refused client should try again
+//	stats.go        counters, and the snapshot that Stats returns
+package loop
+
+import (
+	"sync/atomic"
+	"time"
+
+	"headroom/engine/blockstore"
+	"headroom/engine/cachemiss"
+	"headroom/engine/prefix"
+	"headroom/engine/runner"
+	"headroom/engine/sched"
+	"headroom/engine/textproc"
+)
+
+const (
+	defaultQueueRequests   = 64
+	defaultMaxPrefillStall = 250 * time.Millisecond
+	// firstMixedChunkTokens is the chunk of a pass that also decodes, until a pass was measured.
+	firstMixedChunkTokens = 128
+)
+
+// Config is what a loop serves and how. Runner, Text, Sched and ContextTokens are required.
+type Config struct {
+	Runner *runner.Runner
+	Text   *textproc.Processor
+	// Sched describes the runner's pages and slots. The loop sets MixedChunkTokens.
+	Sched           sched.Options
+	ContextTokens   int           // most tokens of a prompt and its answer
+	QueueRequests   int           // requests that may wait; 0: 64
+	MaxPrefillStall time.Duration // see engine.Options; 0: 250 ms
+
+	// Store keeps cached blocks on disk under the key StoreModel; nil: nothing is stored. Stored
+	// recurrent states are at least StateEveryTokens apart.
+	Store            *blockstore.Store
+	StoreModel       blockstore.Model
+	StateEveryTokens int
+
+	// History is what was computed before, by the model and cache format of these names; nil: an
+	// empty one.
+	History                *History
+	Fingerprint, KVFormats string
+
+	// Heartbeat is advanced by the loop and may be advanced by its device; nil: one of its own.
+	Heartbeat *atomic.Uint64
+	// Memory is what the model has allocated: the sizes in bytes of the Stats.
+	Memory Stats
+}
+
+// Loop is a model that serves requests. Its methods may be called from any goroutine.
+type Loop struct {
+	config    Config
+	runner    *runner.Runner
+	text      *textproc.Processor
+	inbox     inbox
+	log       *requestLog
+	published published
+	heartbeat *atomic.Uint64
+	throttled throttle
+
+	// The rest belongs to the goroutine of run.
+	sched    *sched.Scheduler
+	requests []*request // submitted and not ended, oldest first
+	endings  []ending
+	steps    steps
+	stored   storedBlocks
+	stall    prefillStall
+	counters counters
+}
+
+// New starts a loop.
+func New(c Config) *Loop {
+	if c.QueueRequests <= 0 {
+		c.QueueRequests = defaultQueueRequests
+	}
+	if c.MaxPrefillStall <= 0 {
+		c.MaxPrefillStall = defaultMaxPrefillStall
+	}
+	if c.Heartbeat == nil {
+		c.Heartbeat = new(atomic.Uint64)
+	}
+	c.Sched.MixedChunkTokens = min(firstMixedChunkTokens, c.Sched.ChunkTokens)
+	l := &Loop{config: c, runner: c.Runner, text: c.Text, inbox: newInbox(),
+		heartbeat: c.Heartbeat, sched: sched.New(c.Sched)}
+	l.throttled.pause = l.sleep
+	l.published.stats = c.Memory
+	l.stored.init(&c)
+	l.log = newRequestLog(c.History, c.Fingerprint, c.KVFormats, cachemiss.Outcome{
+		CacheOff: c.Sched.NoPrefixes, Recurrent: c.Sched.Recurrent,
+		Decode: func(tokens []int32) string { return c.Text.Tokenizer().Decode(tokens, false) }})
+	go l.run()
+	go l.log.run(l.inbox.ended)
+	return l
+}
+
+// run is the loop itself. It returns once the loop is closing and nothing is under way.
+func (l *Loop) run() {
+	defer close(l.inbox.ended)
+	for {
+		l.heartbeat.Add(1)
+		open := l.takeInbox()
+		work := l.sched.Next()
+		// Restores come before fetches: a block may be read back into a page they copy from.
+		restoreErr := l.restorePrefixes(work)
+		for _, p := range l.sched.Promotions() {
+			l.fetch(p)
+		}
+		l.stored.noteShortage(l.sched.Starved(), time.Now())
+		l.publish() // before the step, which may be long
+		switch {
+		case len(work) > 0 || l.steps.inFlight != nil:
+			l.step(work, restoreErr)
+			l.publish()
+			l.throttle(l.steps.lastTook)
+		case open || l.stored.pending > 0:
+			<-l.inbox.wake
+		default:
+			return
+		}
+	}
+}
+
+// step launches the next step, if there is work, then completes the previous one. A GPU computes
+// meanwhile: its step stays in flight until the next call. restoreErr is the error of
+// restorePrefixes.
+func (l *Loop) step(work []sched.Work, restoreErr error) {
+	previous := l.steps.inFlight
+	l.steps.inFlight = nil
+	var next *step
+	if len(work) > 0 {
+		next = l.launch(work, restoreErr)
+	}
+	if previous != nil {
+		l.complete(previous)
+	}
+	switch {
+	case next == nil:
+	case next.async && l.throttled.idleShare() == 0:
+		l.steps.inFlight = next
+	default:
+		l.complete(next)
+	}
+}
+
+// restorePrefixes restores the cached prefix of every newly admitted sequence: its full pages are
+// shared, its last page and its state are copied. A panic below fails this step only.
+func (l *Loop) restorePrefixes(work []sched.Work) (err error) {
+	defer recovered(&err)
+	for _, w := range work {
+		r := w.Restore
+		if r == nil {
+			continue
+		}
+		if r.FromPage >= 0 {
+			l.runner.CopyPage(r.FromPage, r.ToPage)
+		}
+		if r.FromSlot >= 0 {
+			l.runner.CopyState(r.FromSlot, r.ToSlot)
+		}
+	}
+	return nil
+}
+
+// keepState snapshots the state in slot from, so that later sequences can resume there. Its
+// arguments are the results of sched.Remove.
+func (l *Loop) keepState(from int32, k *sched.Keep) {
+	if k != nil {
+		l.runner.CopyState(from, k.Slot)
+	}
+}
+
+// pageBytes returns the size of pages.
+func (l *Loop) pageBytes(pages prefix.Amount) int64 { return pages.Bytes(l.config.Sched.PageBytes) }

@@ -1,0 +1,28 @@
+package loop
+
+import (
+	"testing"
+	"time"
+)
+
+func TestPrefillStall(t *testing.T) {
+	var p prefillStall
+	check := func(want int) {
+		t.Helper()
+		if got := p.mixedTokens(250 * time.Millisecond); got != want {
+			t.Errorf("%d tokens at %g s each, expected %d", got, p.secondsPerToken, want)
+		}
+	}
+	check(0)
+	p.observe(1, time.Second) // decoding says nothing about prompts
+	check(0)
+	p.observe(100, time.Second) // 10 ms a token: 25 fit, in steps of 16
+	check(16)
+	p.observe(1000, 2*time.Second) // 2 ms now, 6 ms on average: 41 fit
+	check(32)
+	p.observe(16, time.Hour) // hopelessly slow: never less than a step
+	check(16)
+	p = prefillStall{}
+	p.observe(1<<20, time.Nanosecond)
+	check(1 << 20)
+}

@@ -1,0 +1,210 @@
+package loop
+
+// What an ended request leaves behind: a PERF line in the log, and a Finished for the UI, which
+// says why its prompt missed the cache.
+//
+// The loop only appends the request to a list (record). Submit compares a new prompt with the
+// history on its caller's goroutine, after adding what has ended to it (index). A goroutine of the
+// log, or a caller of Recent, finds the causes and writes the lines (flush). So neither a long
+// prompt nor a slow log delays a running stream.
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"time"
+
+	"headroom/engine/cachemiss"
+)
+
+// History holds the token ids of what was computed lately. Engines that run one after the other
+// share one, so that a cache miss after a change of model or cache format can be explained.
+type History = cachemiss.Log
+
+// NewHistory returns an empty History.
+func NewHistory() *History { return cachemiss.NewLog(cachemiss.Limits{}) }
+
+// Finished is a request that has ended, for whatever reason.
+type Finished struct {
+	ID     string
+	At     time.Time
+	Finish FinishReason
+	Usage  Usage
+	Timing Timing
+	// Blocks of the cache on disk: read for the prompt, and handed to the writer.
+	BlockHits, BlockWrites int
+	Report                 cachemiss.Report // why the prompt was not cached
+}
+
+// maxRecent bounds what Recent returns.
+const maxRecent = 64
+
+// record is what the loop knows of a request that has just ended.
+type record struct {
+	Finished
+	miss     cachemiss.Match
+	computed []int32 // the tokens that the history adds; nil: they are not reliable
+}
+
+// requestLog keeps the records of ended requests.
+type requestLog struct {
+	history       *History
+	model, format string            // what this engine computes
+	outcome       cachemiss.Outcome // without the cached tokens
+	wake          chan struct{}     // capacity 1: ended may hold something
+	closed        chan struct{}     // closed when everything is written
+
+	// Locks are taken in this order: flushing, indexing, mu.
+	flushing  sync.Mutex
+	indexing  sync.Mutex
+	unflushed []record // added to the history, not yet explained
+	mu        sync.Mutex
+	ended     []record // by the loop
+
+	recentMu sync.Mutex
+	recent   []Finished // oldest first
+}
+
+func newRequestLog(h *History, model, format string, o cachemiss.Outcome) *requestLog {
+	if h == nil {
+		h = NewHistory()
+	}
+	return &requestLog{history: h, model: model, format: format, outcome: o,
+		wake: make(chan struct{}, 1), closed: make(chan struct{})}
+}
+
+// record adds a request that has ended. The loop calls it before the client is told, so that the
+// client's next prompt is compared with this one.
+func (g *requestLog) record(r *request, reason FinishReason) {
+	n := record{miss: r.miss,
+		Finished: Finished{ID: r.ID, At: time.Now(), Finish: reason, Usage: r.usage,
+			Timing: r.timing(), BlockHits: r.blockHits, BlockWrites: r.blockWrites}}
+	if reason != FinishError {
+		n.computed = r.seq.Tokens[:r.seq.Computed]
+	}
+	g.mu.Lock()
+	g.ended = append(g.ended, n)
+	g.mu.Unlock()
+	select {
+	case g.wake <- struct{}{}:
+	default:
+	}
+}
+
+// compare compares a prompt with everything that was computed before the call.
+func (g *requestLog) compare(prompt []int32) cachemiss.Match {
+	g.index()
+	return g.history.Find(prompt, g.model, g.format)
+}
+
+// index adds the requests that have ended to the history.
+func (g *requestLog) index() {
+	g.indexing.Lock()
+	defer g.indexing.Unlock()
+	g.mu.Lock()
+	ended := g.ended
+	g.ended = nil
+	g.mu.Unlock()
+	for _, n := range ended {
+		g.history.Add(cachemiss.Sequence{Tokens: n.computed, Model: g.model, Format: g.format,
+			At: n.At})
+	}
+	g.unflushed = append(g.unflushed, ended...)
+}
+
+// flush explains and logs the requests that have ended.
+func (g *requestLog) flush() {
+	g.flushing.Lock()
+	defer g.flushing.Unlock()
+	g.index()
+	g.indexing.Lock()
+	records := g.unflushed
+	g.unflushed = nil
+	g.indexing.Unlock()
+	for _, n := range records {
+		g.explain(&n)
+		n.log()
+		g.recentMu.Lock()
+		g.recent = append(g.recent, n.Finished)
+		g.recent = slices.Delete(g.recent, 0, max(0, len(g.recent)-maxRecent))
+		g.recentMu.Unlock()
+	}
+}
+
+// explain fills in the report. Its texts come from clients, so a panic costs the report only.
+func (g *requestLog) explain(n *record) {
+	defer func() {
+		if r := recover(); r != nil {
+			slog.Error("explaining a cache miss panicked", "id", n.ID, "panic", fmt.Sprint(r),
+				"stack", string(debug.Stack()))
+			n.Report = cachemiss.Report{Break: n.miss.CommonTokens,
+				CommonTokens: n.miss.CommonTokens,
+				ReadTokens:   n.Usage.PromptTokens - n.Usage.CachedTokens}
+		}
+	}()
+	o := g.outcome
+	o.CachedTokens = n.Usage.CachedTokens
+	n.Report = n.miss.Explain(o)
+}
+
+// run flushes until the loop has ended.
+func (g *requestLog) run(ended <-chan struct{}) {
+	defer close(g.closed)
+	for {
+		select {
+		case <-g.wake:
+			g.flush()
+		case <-ended:
+			g.flush()
+			return
+		}
+	}
+}
+
+// forget drops a conversation from the history, all of it without tokens. The loop calls it.
+func (g *requestLog) forget(tokens []int32) {
+	g.index() // or a later call would add it again
+	g.history.Forget(g.model, tokens)
+}
+
+// log writes the PERF line. prompt_tok counts the whole prompt, and pref_tok what was computed of
+// it. prompt_tps is prompt_tok over the time prefill; times are in seconds. block_hit and
+// block_write count blocks of the cache on disk. chain_break is the position from which the prompt
+// differs from the history, -1 if nothing in it begins alike.
+func (f *Finished) log() {
+	promptTPS := 0.0
+	if f.Timing.Prefill > 0 {
+		promptTPS = float64(f.Usage.PromptTokens) / f.Timing.Prefill.Seconds()
+	}
+	number := func(name string, x float64) slog.Attr {
+		return slog.Float64(name, math.Round(x*1000)/1000)
+	}
+	// The colon makes a line of text read PERF: prompt_tps=...
+	slog.LogAttrs(context.Background(), slog.LevelInfo, "PERF:",
+		number("prompt_tps", promptTPS),
+		slog.Int("prompt_tok", f.Usage.PromptTokens),
+		slog.Int("pref_tok", f.Usage.PromptDoneTokens-f.Usage.CachedTokens),
+		number("prefill", f.Timing.Prefill.Seconds()),
+		number("ttft", f.Timing.FirstToken.Seconds()),
+		number("decode_tps", f.Timing.DecodeTokensPerSecond()),
+		slog.Int("block_hit", f.BlockHits),
+		slog.Int("block_write", f.BlockWrites),
+		slog.Int("chain_break", f.Report.Break),
+		slog.String("cause", string(f.Report.Cause)),
+		slog.String("id", f.ID))
+}
+
+// Recent returns the requests that ended last, newest first, at most 64. It includes every request
+// whose Done event has been read.
+func (l *Loop) Recent() []Finished {
+	l.log.flush()
+	l.log.recentMu.Lock()
+	defer l.log.recentMu.Unlock()
+	list := slices.Clone(l.log.recent)
+	slices.Reverse(list)
+	return list
+}

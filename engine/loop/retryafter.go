@@ -1,0 +1,98 @@
+package loop
+
+// When a client that was refused for a full queue should try again: as soon as a request is likely
+// to leave, given the speed of recent requests and what the present ones still have to do.
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"headroom/engine/problem"
+)
+
+// pace is the speed of one request, with the others that ran beside it.
+type pace struct {
+	prefill, decode time.Duration // per token
+	answerTokens    int
+}
+
+// pace returns the average over the recent requests, with zeros for what none of them has done.
+func (g *requestLog) pace() (p pace) {
+	g.recentMu.Lock()
+	defer g.recentMu.Unlock()
+	var prefill, decode time.Duration
+	var promptTokens, steps, answers, answerTokens int
+	for _, f := range g.recent {
+		if f.Timing.Prefill > 0 {
+			prefill += f.Timing.Prefill
+			promptTokens += f.Usage.PromptDoneTokens - f.Usage.CachedTokens
+		}
+		decode += f.Timing.Decode
+		steps += f.Timing.DecodeSteps
+		if f.Usage.CompletionTokens > 0 {
+			answers++
+			answerTokens += f.Usage.CompletionTokens
+		}
+	}
+	if promptTokens > 0 {
+		p.prefill = prefill / time.Duration(promptTokens)
+	}
+	if steps > 0 {
+		p.decode = decode / time.Duration(steps)
+	}
+	if answers > 0 {
+		p.answerTokens = answerTokens / answers
+	}
+	return p
+}
+
+const (
+	minRetryAfter = time.Second
+	maxRetryAfter = 10 * time.Minute
+	// defaultAnswerTokens is the expected length of an answer before any was seen.
+	defaultAnswerTokens = 256
+)
+
+// retryAfter estimates when the next of the requests ends, if up to streams of them run at once
+// and their ends are spread evenly.
+func (p pace) retryAfter(requests []RequestStats, streams int) time.Duration {
+	if p.answerTokens == 0 {
+		p.answerTokens = defaultAnswerTokens
+	}
+	total := time.Duration(0)
+	for _, r := range requests {
+		answer := p.answerTokens
+		if r.MaxTokens > 0 {
+			answer = min(answer, r.MaxTokens)
+		}
+		total += p.prefill*time.Duration(r.Usage.PromptTokens-r.Usage.PromptDoneTokens) +
+			p.decode*time.Duration(max(1, answer-r.Usage.CompletionTokens))
+	}
+	n := len(requests)
+	each := total / time.Duration(max(1, n*min(n, streams)))
+	return min(max(each, minRetryAfter), maxRetryAfter)
+}
+
+// queueFull returns the Problem of a refused request: how many wait, and when to try again.
+// submitted are the requests that the loop has not taken yet.
+func (l *Loop) queueFull(waiting int, submitted []*request) error {
+	p, s := l.log.pace(), l.Stats()
+	if p.prefill == 0 && s.PrefillTokensPerSecond > 0 {
+		p.prefill = time.Duration(float64(time.Second) / s.PrefillTokensPerSecond)
+	}
+	if p.decode == 0 && s.DecodeTokensPerSecond > 0 {
+		p.decode = time.Duration(float64(time.Second) *
+			float64(max(1, s.Running)) / s.DecodeTokensPerSecond)
+	}
+	for _, q := range submitted { // not in Stats yet
+		s.Requests = append(s.Requests,
+			RequestStats{Usage: Usage{PromptTokens: len(q.Prompt)}, MaxTokens: q.MaxTokens})
+	}
+	after := p.retryAfter(s.Requests, l.config.Sched.Slots)
+	refused := problem.New(problem.Busy, "Too many requests are waiting",
+		fmt.Sprintf("%d are waiting, the limit is %d", waiting, l.config.QueueRequests),
+		fmt.Sprintf("Try again in about %d s.", int(math.Ceil(after.Seconds()))))
+	refused.RetryAfter = after
+	return refused
+}

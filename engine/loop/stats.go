@@ -1,0 +1,160 @@
+package loop
+
+// What a running engine reports. The loop publishes a snapshot before and after every step; readers
+// copy it under a lock of its own and never wait for a step.
+
+import (
+	"sync"
+	"time"
+
+	"headroom/engine/prefix"
+)
+
+// Stats is a snapshot of a running engine.
+type Stats struct {
+	Running, Waiting int // requests
+	Requests         []RequestStats
+	// Totals since the engine opened.
+	PromptTokens, CachedTokens, GeneratedTokens, FinishedRequests int64
+	// Preemptions counts requests that gave their KV pages back and were computed again.
+	Preemptions int64
+	// Speeds over about the last two seconds; 0 when idle.
+	PrefillTokensPerSecond, DecodeTokensPerSecond float64
+	// Memory that the engine has allocated.
+	WeightsBytes, KVBytes, KVUsedBytes, StateBytes, ScratchBytes int64
+	// KVUntouchedBytes is the part of KVBytes that was never written: reserved, but not resident.
+	KVUntouchedBytes int64
+}
+
+// RequestStats is one request in flight.
+type RequestStats struct {
+	ID              string
+	Phase           string // "waiting", "prefill" or "decode"
+	Usage           Usage
+	MaxTokens       int     // most tokens of the answer
+	TokensPerSecond float64 // decoding speed so far
+	StartedAtUnixMs int64
+}
+
+// counters is what the loop counts: the totals of Stats, and recent speeds.
+type counters struct {
+	PromptTokens, CachedTokens, GeneratedTokens, FinishedRequests int64
+	speed                                                         speedometer
+}
+
+func (c *counters) addPrompt(now time.Time, tokens int) {
+	c.speed.add(now, tokens, 0)
+	c.PromptTokens += int64(tokens)
+}
+
+// addGenerated counts a token. The first of an answer does not count as decoded.
+func (c *counters) addGenerated(now time.Time, first bool) {
+	if !first {
+		c.speed.add(now, 0, 1)
+	}
+	c.GeneratedTokens++
+}
+
+// speedometer counts the tokens of the last two seconds in buckets. Copying it takes a snapshot.
+type speedometer struct {
+	buckets [16]struct {
+		tick            int64
+		prefill, decode int
+	}
+}
+
+const bucketTime = 125 * time.Millisecond
+
+func (s *speedometer) add(now time.Time, prefill, decode int) {
+	tick := now.UnixNano() / int64(bucketTime)
+	b := &s.buckets[tick%int64(len(s.buckets))]
+	if b.tick != tick {
+		b.tick, b.prefill, b.decode = tick, 0, 0
+	}
+	b.prefill += prefill
+	b.decode += decode
+}
+
+// perSecond returns the speeds over the window that ends now and begins with its first token.
+func (s *speedometer) perSecond(now time.Time) (prefill, decode float64) {
+	tick := now.UnixNano() / int64(bucketTime)
+	oldest := tick
+	var p, d int
+	for _, b := range s.buckets {
+		if b.tick > tick-int64(len(s.buckets)) && b.tick <= tick && b.prefill+b.decode > 0 {
+			p, d = p+b.prefill, d+b.decode
+			oldest = min(oldest, b.tick)
+		}
+	}
+	window := (time.Duration(tick-oldest) * bucketTime).Seconds() +
+		time.Duration(now.UnixNano()%int64(bucketTime)).Seconds()
+	if p+d == 0 || window <= 0 {
+		return 0, 0
+	}
+	return float64(p) / window, float64(d) / window
+}
+
+// published is the snapshot that Stats copies.
+type published struct {
+	mu    sync.Mutex
+	stats Stats
+	speed speedometer
+}
+
+// running returns the number of running requests.
+func (p *published) running() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.stats.Running
+}
+
+// publish updates the snapshot, then sends the Done events of ended requests: a client that has
+// read Done no longer finds its request in Stats.
+func (l *Loop) publish() {
+	l.publishStats()
+	for i, e := range l.endings {
+		e.stream.put(e.event)
+		l.endings[i] = ending{}
+	}
+	l.endings = l.endings[:0]
+}
+
+func (l *Loop) publishStats() {
+	l.published.mu.Lock()
+	defer l.published.mu.Unlock()
+	s := &l.published.stats
+	var used prefix.Amount
+	s.Running, s.Waiting, used, _ = l.sched.Counts()
+	s.KVUsedBytes = l.pageBytes(used)
+	s.KVUntouchedBytes = s.KVBytes - l.pageBytes(l.sched.PeakPages())
+	s.Preemptions = int64(l.sched.Preemptions)
+	c := &l.counters
+	s.PromptTokens, s.CachedTokens = c.PromptTokens, c.CachedTokens
+	s.GeneratedTokens, s.FinishedRequests = c.GeneratedTokens, c.FinishedRequests
+	l.published.speed = c.speed
+	s.Requests = s.Requests[:0]
+	for _, r := range l.requests {
+		phase := "waiting"
+		switch {
+		case r.usage.CompletionTokens > 0:
+			phase = "decode"
+		case r.usage.PromptDoneTokens > 0:
+			phase = "prefill"
+		}
+		s.Requests = append(s.Requests,
+			RequestStats{ID: r.ID, Phase: phase, Usage: r.usage, MaxTokens: r.MaxTokens,
+				TokensPerSecond: r.timing().DecodeTokensPerSecond(),
+				StartedAtUnixMs: r.submitted.UnixMilli()})
+	}
+}
+
+// Stats returns a snapshot. It never waits for a step.
+func (l *Loop) Stats() Stats {
+	p := &l.published
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.stats
+	s.Requests = append([]RequestStats(nil), s.Requests...)
+	s.PrefillTokensPerSecond, s.DecodeTokensPerSecond = p.speed.perSecond(time.Now())
+	return s
+}

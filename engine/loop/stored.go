@@ -1,0 +1,352 @@
+package loop
+
+// The cached blocks on disk (engine/blockstore): looked up, read back and written. The loop does
+// the bookkeeping only. Other goroutines look up, read and write files, in memory that the
+// scheduler holds for them, and report back with runOnLoop.
+//
+// Writing. When a request ends, the full blocks of what it computed go to the store's writer, which
+// skips those it has, with recurrent states at intervals of StateEveryTokens. The tail after the
+// last full block and the states at the end are useless once the conversation continues, as an
+// agent's does within seconds. They are written when the conversation has been quiet for quietTime,
+// when memory runs short, and when the loop closes.
+//
+// Reading. A new request whose prompt memory does not hold is looked up in the store. The scheduler
+// finds pages when its turn comes (sched.Promotion), the files are read into them, and the request
+// resumes after that prefix like after any other.
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"headroom/engine/blockstore"
+	"headroom/engine/cache"
+	"headroom/engine/prefix"
+	"headroom/engine/sched"
+)
+
+const (
+	// quietTime after the end of its last request a conversation counts as quiet.
+	quietTime = 3 * time.Second
+	// shortageTimeout is how long requests wait for memory that is being written. Writing is faster
+	// than computing again, unless the disk is stuck.
+	shortageTimeout = 2 * time.Second
+	// maxLookups bounds how often a request is looked up. A lookup that finds a damaged file is
+	// repeated, as the store has removed the file then.
+	maxLookups = 4
+)
+
+// storedBlocks is the loop's side of the block store.
+type storedBlocks struct {
+	view       *blockstore.View // nil: there is no store
+	ctx        context.Context  // of reads
+	cancel     context.CancelFunc
+	stateEvery int // least tokens between two stored states
+
+	pending int // reads and writes in progress, which hold memory
+	// shortSince is since when requests have waited for pages, in Unix nanoseconds; 0: none waits.
+	// The writer reads it.
+	shortSince atomic.Int64
+
+	unsaved   []*conversation       // whose end is not stored, in the order in which they ended
+	saving    map[*conversation]int // writes in progress
+	afterSave []func()              // called when the writes of a conversation have ended
+	timer     *time.Timer           // wakes the loop when unsaved[0] is quiet; nil until needed
+	// secondsPerToken is the cost of computing a prompt, of the last request with a long one.
+	secondsPerToken float64
+}
+
+// conversation is tokens that were computed and may be continued.
+type conversation struct {
+	tokens []int32
+	title  string
+	reused bool // its prompt was cached, in part at least
+	ended  time.Time
+	// forgotten stops its writes. The loop sets it and the writer reads it.
+	forgotten atomic.Bool
+}
+
+func (b *storedBlocks) init(c *Config) {
+	b.ctx, b.cancel = context.WithCancel(context.Background())
+	b.saving = map[*conversation]int{}
+	if c.Store != nil && !c.Sched.NoPrefixes {
+		b.view = c.Store.Model(c.StoreModel)
+		b.stateEvery = max(keepEvery, c.StateEveryTokens)
+	}
+}
+
+// lookUp asks the store how much of a new request's prompt it has, unless memory has nearly all of
+// it.
+func (l *Loop) lookUp(r *request) {
+	known, resumable := l.sched.Known(&r.seq)
+	limit := len(r.Prompt) - 1
+	worthIt := limit-resumable >= l.sched.FetchTokens()
+	if l.stored.view == nil || !worthIt || r.lookups == maxLookups {
+		return
+	}
+	r.lookups++
+	r.seq.Await = true
+	l.stored.pending++
+	go func() {
+		found := l.stored.view.Find(r.Prompt, limit, known, l.config.Sched.Recurrent)
+		l.runOnLoop(func() {
+			l.stored.pending--
+			r.seq.Stored, r.seq.Await = found.Tokens, false
+		})
+	}()
+}
+
+// fetch reads a prefix back.
+func (l *Loop) fetch(p *sched.Promotion) {
+	r := p.Seq.Owner.(*request)
+	l.stored.pending++
+	// Until the device is idle it may use the pages. If it has failed, nothing will read them.
+	l.idle()
+	go func() {
+		blocks, err := l.readBlocks(p)
+		l.runOnLoop(func() {
+			l.stored.pending--
+			_, r.storedFrom = l.sched.Known(p.Seq)
+			l.sched.Promoted(p, err == nil)
+			if err == nil {
+				r.blockHits, r.storedTo = blocks, len(p.Tokens)
+			}
+			if err != nil && slices.Contains(l.requests, r) {
+				slog.Info("a stored prefix could not be read back", "request", r.ID, "tokens",
+					len(p.Tokens), "err", err)
+				l.lookUp(r) // damaged files are gone now, so a shorter prefix may be found
+			}
+		})
+	}()
+}
+
+// readBlocks reads a promotion's pages and state from files and returns the number of blocks. It
+// runs beside the loop.
+func (l *Loop) readBlocks(p *sched.Promotion) (blocks int, err error) {
+	found := l.stored.view.Find(p.Tokens, len(p.Tokens), p.From, l.config.Sched.Recurrent)
+	if found.Tokens != len(p.Tokens) {
+		return 0, fmt.Errorf(
+			"loop: only %d of %d tokens are still stored, the others have been evicted",
+			found.Tokens, len(p.Tokens))
+	}
+	kv := func(b blockstore.Block) []blockstore.Tensor {
+		pages := make([]int32, pagesFor(b.To-b.From))
+		for i := range pages {
+			pages[i] = -1 // in memory already
+			if at := b.From + i*cache.PageTokens; at >= p.From {
+				pages[i] = p.Pages[at/cache.PageTokens]
+			}
+		}
+		return tensors(l.regionsAt(b.From), pages)
+	}
+	state := func() []blockstore.Tensor {
+		return tensors(l.runner.SlotRegions(), []int32{p.Slot})
+	}
+	return len(found.Blocks), l.stored.view.Load(l.stored.ctx, found, kv, state)
+}
+
+// tensors returns the memory of pages, or of slots, in the store's form: one tensor per region. The
+// index -1 stands for no page.
+func tensors(regions []cache.Region, indexes []int32) []blockstore.Tensor {
+	list := make([]blockstore.Tensor, len(regions))
+	for i := range regions {
+		list[i] = blockstore.Tensor{Name: regions[i].Name, Pieces: make([][]byte, len(indexes))}
+		for j, n := range indexes {
+			if n >= 0 {
+				list[i].Pieces[j] = regions[i].Piece(n)
+			}
+		}
+	}
+	return list
+}
+
+// regionsAt returns the memory of the pages of a block, given its first position. The start tokens
+// are a whole number of blocks.
+func (l *Loop) regionsAt(from int) []cache.Region {
+	return l.runner.PageRegions(from < l.config.Sched.StartTokens)
+}
+
+func pagesFor(tokens int) int { return (tokens + cache.PageTokens - 1) / cache.PageTokens }
+
+// saveBlocks writes the full blocks of the tokens that an ended request has computed.
+func (l *Loop) saveBlocks(r *request, computed []int32, now time.Time) {
+	if l.stored.view == nil || len(computed) < blockstore.BlockTokens {
+		return
+	}
+	// A request that was cancelled during prefill has no such time, so the last known one counts.
+	n, took := r.usage.PromptTokens-r.usage.CachedTokens, r.timing().Prefill
+	if n >= blockstore.BlockTokens && took > 0 {
+		l.stored.secondsPerToken = took.Seconds() / float64(n)
+	}
+	c := &conversation{tokens: slices.Clone(computed), title: r.title,
+		reused: r.usage.CachedTokens > 0, ended: now}
+	l.stored.unsaved = slices.DeleteFunc(l.stored.unsaved, func(old *conversation) bool {
+		return len(old.tokens) <= len(c.tokens) && // c continues it
+			slices.Equal(old.tokens, c.tokens[:len(old.tokens)])
+	})
+	l.stored.unsaved = append(l.stored.unsaved, c)
+	r.blockWrites = len(computed)/blockstore.BlockTokens -
+		r.usage.CachedTokens/blockstore.BlockTokens
+	l.save(c, false)
+}
+
+// noteShortage notes whether requests wait for pages.
+func (b *storedBlocks) noteShortage(short bool, now time.Time) {
+	if !short {
+		b.shortSince.Store(0)
+	} else if b.shortSince.Load() == 0 {
+		b.shortSince.Store(now.UnixNano())
+	}
+}
+
+// saveEnds writes the ends of conversations that are quiet, and of all if the loop is closing. If
+// the submitted requests need more pages than are free, it also writes those that may be evicted
+// for them.
+func (l *Loop) saveEnds(now time.Time, submitted []*request, closing bool) {
+	if len(l.stored.unsaved) == 0 {
+		return
+	}
+	need := prefix.Amount{Rest: 1} // for running requests
+	for _, r := range submitted {
+		need = need.Plus(l.sched.PagesFor(len(r.Prompt)))
+	}
+	crowded := !l.sched.FreePages().Covers(need)
+	l.stored.unsaved = slices.DeleteFunc(l.stored.unsaved, func(c *conversation) bool {
+		due := closing || now.Sub(c.ended) >= quietTime ||
+			crowded && !slices.ContainsFunc(submitted, c.continuedBy)
+		if due {
+			l.save(c, true)
+		}
+		return due
+	})
+	if len(l.stored.unsaved) > 0 {
+		wait := quietTime - now.Sub(l.stored.unsaved[0].ended)
+		if l.stored.timer == nil {
+			l.stored.timer = time.AfterFunc(wait, func() { l.runOnLoop(func() {}) })
+		} else {
+			l.stored.timer.Reset(wait)
+		}
+	}
+}
+
+// continuedBy reports whether r will make c's end useless, as they have most of it in common.
+func (c *conversation) continuedBy(r *request) bool {
+	n := len(c.tokens) * 3 / 4
+	return len(r.Prompt) >= n && slices.Equal(r.Prompt[:n], c.tokens[:n])
+}
+
+// save hands what memory has of a conversation to the store's writer: its full blocks, with tail
+// all of it.
+func (l *Loop) save(c *conversation, tail bool) {
+	if !l.idle() {
+		return
+	}
+	held := l.sched.Hold(c.tokens)
+	s := blockstore.Sequence{
+		Tokens: c.tokens[:held.Tokens], Tail: tail, Reused: c.reused, Title: c.title,
+		SecondsPerToken: l.stored.secondsPerToken,
+		Stop:            func() bool { return c.forgotten.Load() || l.stopWriting() },
+		KV: func(from, to int) []blockstore.Tensor {
+			return tensors(l.regionsAt(from), held.Pages[from/cache.PageTokens:pagesFor(to)])
+		},
+		States: l.statesToStore(c, held, tail),
+		Done: func(blockstore.Saved) {
+			l.runOnLoop(func() {
+				l.stored.pending--
+				l.sched.Release(held)
+				l.stored.saved(c)
+			})
+		},
+	}
+	if held.Tokens < blockstore.BlockTokens || !l.stored.view.Save(s) {
+		l.sched.Release(held)
+		return
+	}
+	l.stored.pending++
+	l.stored.saving[c]++
+}
+
+// saved is called when a write of c has ended and released its memory.
+func (b *storedBlocks) saved(c *conversation) {
+	if b.saving[c]--; b.saving[c] == 0 {
+		delete(b.saving, c)
+	}
+	waiting := b.afterSave
+	b.afterSave = nil
+	for _, f := range waiting {
+		f()
+	}
+}
+
+// stopWriting reports whether requests, or Close, have waited too long for the store's writer,
+// which calls it.
+func (l *Loop) stopWriting() bool {
+	since := l.stored.shortSince.Load()
+	if since > 0 && time.Since(time.Unix(0, since)) > shortageTimeout {
+		return true
+	}
+	return l.inbox.pastDeadline()
+}
+
+// statesToStore chooses states of c: the one after the first message, which many conversations
+// share, and one every stateEvery tokens of full blocks. With tail it adds the two where the next
+// turn may resume: where computing ended, and after the last message, because templates drop old
+// thoughts from the answer that follows it.
+func (l *Loop) statesToStore(c *conversation, held prefix.Held,
+	tail bool) (chosen []blockstore.State) {
+	states := slices.SortedFunc(slices.Values(held.States),
+		func(a, b prefix.HeldState) int { return a.Position - b.Position })
+	states = slices.CompactFunc(states,
+		func(a, b prefix.HeldState) bool { return a.Position == b.Position })
+	first, message := -1, -1
+	for i, s := range states {
+		if l.text.IsEOS(c.tokens[s.Position-1]) {
+			if message = i; first < 0 {
+				first = i
+			}
+		}
+	}
+	full := held.Tokens / blockstore.BlockTokens * blockstore.BlockTokens
+	last := 0
+	for i, s := range states {
+		regular := i == first || s.Position-last >= l.stored.stateEvery
+		atEnd := i == len(states)-1 || i == message
+		if regular && (tail || s.Position <= full) || tail && atEnd {
+			last = s.Position
+			chosen = append(chosen, blockstore.State{Position: s.Position,
+				Tensors: tensors(l.runner.SlotRegions(), []int32{s.Slot})})
+		}
+	}
+	return chosen
+}
+
+// CachedPrefix is a prefix in memory that no longer one in memory continues.
+type CachedPrefix struct {
+	Tokens       []int32
+	ResumeTokens int // a request could resume after that many
+}
+
+// CachedPrefixes lists the prefixes in memory of ended and running requests, the least recently
+// used first. It waits for the step in progress.
+func (l *Loop) CachedPrefixes() []CachedPrefix {
+	answer := make(chan []CachedPrefix, 1)
+	l.runOnLoop(func() {
+		var list []CachedPrefix
+		l.sched.Leaves(func(tokens []int32, resume int) {
+			list = append(list, CachedPrefix{tokens, resume})
+		})
+		answer <- list
+	})
+	select {
+	case list := <-answer:
+		return list
+	case <-l.inbox.ended:
+		return nil
+	}
+}
+
+// StoredModel returns the key of the model's blocks in the block store, zero without a store.
+func (l *Loop) StoredModel() blockstore.Model { return l.config.StoreModel }

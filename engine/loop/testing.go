@@ -1,0 +1,31 @@
+package loop
+
+import (
+	"time"
+
+	"headroom/engine/runner"
+)
+
+// CheckIdle returns an error unless every page in use belongs to the prefix tree and every state
+// slot is accounted for. No request may be in flight; the block store may be reading and writing.
+// It is for tests.
+func (l *Loop) CheckIdle() error {
+	answer := make(chan error, 1)
+	var check func()
+	check = func() {
+		if l.stored.pending > 0 {
+			go l.runOnLoop(check) // again, after the calls that pending ones make
+			return
+		}
+		answer <- l.sched.CheckIdle()
+	}
+	l.runOnLoop(check)
+	return <-answer
+}
+
+// ReplaceRunner replaces the runner by one of the same size. No request may be in flight. It is
+// for tests.
+func (l *Loop) ReplaceRunner(r *runner.Runner) { l.runner = r }
+
+// OnPause has the loop call f where it would idle. No request may be in flight. It is for tests.
+func (l *Loop) OnPause(f func(time.Duration)) { l.throttled.pause = f }

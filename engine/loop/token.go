@@ -1,0 +1,109 @@
+package loop
+
+import (
+	"slices"
+	"time"
+
+	"headroom/engine/problem"
+)
+
+// deliver gives each request of a step its result: prefill progress, or its next token.
+func (l *Loop) deliver(s *step, now time.Time) {
+	for i, w := range s.work {
+		r := w.Seq.Owner.(*request)
+		if r.ended {
+			continue
+		}
+		if s.err != nil {
+			l.finish(r, FinishError, s.err)
+			continue
+		}
+		if done := min(w.To, r.usage.PromptTokens); done > r.usage.PromptDoneTokens {
+			l.counters.addPrompt(now, done-r.usage.PromptDoneTokens)
+			r.usage.PromptDoneTokens = done
+			r.stream.put(Event{Type: Prefill, Usage: r.usage})
+		}
+		if row := s.logitsRow[i]; row >= 0 {
+			l.emitToken(r, s, row, w.To, now)
+		}
+	}
+}
+
+// emitToken takes a request's next token from a row of the step's logits, appends it to the
+// sequence at that position, and emits its event. A panic below ends this request only.
+func (l *Loop) emitToken(r *request, step *step, row, position int, now time.Time) {
+	var failed error
+	defer func() {
+		if failed != nil {
+			l.finish(r, FinishError, failed)
+		}
+	}()
+	defer recovered(&failed)
+	s, err := step.token(r.sampler, row)
+	if err != nil {
+		l.finish(r, FinishError,
+			problem.Wrap(problem.Internal, err, "The model gave no usable answer",
+				"The model's files may be damaged."))
+		return
+	}
+	l.counters.addGenerated(now, r.usage.CompletionTokens == 0)
+	r.observeToken(now)
+	r.sampler.Observe(s.Token)
+	if position == len(r.seq.Tokens) {
+		r.seq.Tokens = append(r.seq.Tokens, s.Token)
+	} else {
+		r.seq.Tokens[position] = s.Token // replaces its placeholder
+	}
+
+	event := Event{Type: Token, Token: s.Token, Logprob: s.Logprob, Top: slices.Clone(s.Top),
+		Usage: r.usage}
+	if l.text.IsEOS(s.Token) && !r.IgnoreEOS {
+		r.stream.put(event)
+		l.finish(r, FinishStop, nil)
+		return
+	}
+	event.Text, r.stopped = r.stop.Add(r.text.Add(s.Token))
+	r.stream.put(event)
+	switch {
+	case r.stopped:
+		l.finish(r, FinishStop, nil)
+	case r.usage.CompletionTokens >= r.MaxTokens:
+		l.finish(r, FinishLength, nil)
+	}
+}
+
+// finish ends a request. Its memory is free when finish returns; publish sends the Done event.
+// Ending a request again does nothing.
+func (l *Loop) finish(r *request, reason FinishReason, err error) {
+	at := slices.Index(l.requests, r)
+	if at < 0 {
+		return
+	}
+	l.requests = slices.Delete(l.requests, at, at+1)
+	r.ended = true
+	l.inbox.remove(r)
+	// All of them are known: a placeholder that has been computed with was replaced when the step
+	// that chose its token completed.
+	computed := r.seq.Tokens[:r.seq.Computed]
+	l.keepState(l.sched.Remove(&r.seq, reason != FinishError))
+	if reason != FinishError {
+		l.saveBlocks(r, computed, time.Now())
+	}
+	l.log.record(r, reason)
+	l.counters.FinishedRequests++
+	done := Event{Type: Done, Finish: reason, Err: err, Usage: r.usage, Timing: r.timing()}
+	if !r.stopped { // text that was held back, as it might have begun a stop text
+		text, stopped := r.stop.Add(r.text.Close())
+		if !stopped {
+			text += r.stop.Close()
+		}
+		done.Text = text
+	}
+	l.endings = append(l.endings, ending{r.stream, done})
+}
+
+// ending is a Done event to be sent.
+type ending struct {
+	stream *Stream
+	event  Event
+}

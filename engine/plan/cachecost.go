@@ -1,0 +1,176 @@
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"headroom/engine/cache"
+	"headroom/engine/checkpoint"
+	"headroom/engine/models"
+	"headroom/engine/problem"
+	"headroom/kernels"
+)
+
+// CacheCost is what the caches of one model take in one format.
+type CacheCost struct {
+	Architecture  string // config.json's model_type
+	ContextTokens int    // the longest context that the model was trained for
+	Format        string // as "K8 g64 + V4 g32, first and last 2 layers K8 V8"
+	Layers        []LayerCost
+	BytesPerToken int64 // in the layers that keep every token
+	// The first StartTokens tokens take StartBytesPerToken instead. Both are 0 without such
+	// tokens.
+	StartTokens        int
+	StartBytesPerToken int64
+	RingBytes          int64 // of one sequence, in layers with a sliding window
+	StateBytes         int64 // of one sequence, in recurrent layers
+}
+
+// LayerCost is a group of equal layers. One of the two sizes is 0.
+type LayerCost struct {
+	Layers int    // in the group
+	Kind   string // as "attention, 2 heads of 256"
+	// Format of keys and values, as "8-bit g64 and 4-bit g32"; "": the layers have none.
+	Format           string
+	BytesPerToken    int64 // of one layer
+	BytesPerSequence int64 // of one layer
+}
+
+// ContextBytes returns what one sequence of that length takes, in whole pages.
+func (c *CacheCost) ContextBytes(tokens int) int64 {
+	tokens = pagesFor(tokens) * cache.PageTokens
+	first := min(tokens, c.StartTokens)
+	return int64(first)*c.StartBytesPerToken + int64(tokens-first)*c.BytesPerToken + c.RingBytes +
+		c.StateBytes
+}
+
+// Cache returns what a model of that config.json would keep of its sequences, in the format and
+// with the limit of o. The quantization of its weights does not matter. Errors are Problems.
+func Cache(config []byte, o Options) (cost CacheCost, err error) {
+	o.setDefaults()
+	format, err := cache.ParseFormat(o.KVFormat)
+	if err != nil {
+		return cost, problem.Wrap(problem.BadRequest, err, "This KV cache format does not exist",
+			"")
+	}
+	state, err := cache.ParseStateFormat(o.StateFormat)
+	if err != nil {
+		return cost, problem.Wrap(problem.BadRequest, err,
+			"This format of recurrent states does not exist", "")
+	}
+	spec, architecture, err := shapes(config)
+	if err != nil {
+		return cost, err
+	}
+	layers := spec.Layers
+	if o.MaxKVTokens < spec.ContextTokens { // otherwise no sequence reaches the limit
+		layers = cache.Limit(layers, o.MaxKVTokens)
+	}
+	span := o.ChunkTokens + o.MaxSequences
+	cost = CacheCost{
+		Architecture: architecture, ContextTokens: spec.ContextTokens,
+		Format:             format.Describe(layers),
+		BytesPerToken:      cache.PageBytes(layers, format) / cache.PageTokens,
+		StartTokens:        format.Start(layers),
+		StartBytesPerToken: cache.StartPageBytes(layers, format) / cache.PageTokens,
+		RingBytes:          cache.RingBytes(layers, format, span),
+		StateBytes:         cache.SlotBytes(layers, state),
+	}
+	groups := map[LayerCost]int{} // index into cost.Layers, by a group without its count
+	for i, f := range format.Layers(layers) {
+		layer := layerCost(layers[i], f, state, span)
+		n, ok := groups[layer]
+		if !ok {
+			n = len(cost.Layers)
+			groups[layer] = n
+			cost.Layers = append(cost.Layers, layer)
+		}
+		cost.Layers[n].Layers++
+	}
+	return cost, nil
+}
+
+// layerCost returns a group without its count: what one layer keeps in format f, with rings for
+// passes of span tokens.
+func layerCost(s cache.LayerSpec, f cache.LayerFormat, state cache.StateFormat,
+	span int) LayerCost {
+	cost := LayerCost{Kind: "keeps nothing"}
+	layer := []cache.LayerSpec{s}
+	switch {
+	case s.KVHeads > 0:
+		// A single layer would be a boundary layer, so its format is given without boundaries.
+		format := cache.Format{K: f.K, V: f.V}
+		cost.BytesPerToken = cache.PageBytes(layer, format) / cache.PageTokens
+		cost.BytesPerSequence = cache.RingBytes(layer, format, span)
+		cost.Kind = fmt.Sprintf("attention, %d heads of %d", s.KVHeads, s.HeadDim)
+		if s.Window > 0 {
+			cost.Kind += fmt.Sprintf(", last %d tokens", s.Window)
+		}
+		cost.Format = f.K.String()
+		if f.K != f.V {
+			cost.Format += " and " + f.V.String()
+		}
+	case s.StateValues > 0:
+		cost.BytesPerSequence = cache.SlotBytes(layer, state)
+		cost.Kind = fmt.Sprintf("recurrent, %d values of state and %d of convolution",
+			s.StateValues, s.ConvValues)
+	}
+	return cost
+}
+
+// shapes loads the model of a config.json on a device that allocates nothing. The weights count as
+// 4-bit, whatever the config says, so that any quantization can be described.
+func shapes(config []byte) (spec models.Spec, architecture string, err error) {
+	plain, err := as4bit(config)
+	if err != nil {
+		return spec, "", err
+	}
+	src := checkpoint.Random(plain)
+	c, err := src.Config()
+	if err != nil {
+		return spec, "", err
+	}
+	w, err := checkpoint.Open(src, c, kernels.NewMeasure())
+	if err != nil {
+		return spec, "", err
+	}
+	defer w.Close()
+	defer refusedShape(&err)
+	m, err := models.Load(w)
+	if err != nil {
+		return spec, "", err
+	}
+	return m.Spec(), c.ModelType, nil
+}
+
+// as4bit returns a config.json whose quantization is replaced by 4 bits in groups of 32.
+func as4bit(config []byte) ([]byte, error) {
+	broken := func(err error, what string) error {
+		return problem.Wrap(problem.ModelBroken, err, what, "")
+	}
+	keys, text := map[string]json.RawMessage{}, map[string]json.RawMessage{}
+	if err := json.Unmarshal(config, &keys); err != nil {
+		return nil, broken(err, "config.json is not valid JSON")
+	}
+	if keys["text_config"] != nil {
+		if err := json.Unmarshal(keys["text_config"], &text); err != nil {
+			return nil, broken(err, "text_config in config.json is not an object")
+		}
+	}
+	for _, name := range []string{"quantization", "quantization_config"} {
+		delete(keys, name)
+		delete(text, name)
+	}
+	keys["quantization"] = json.RawMessage(`{"group_size": 32, "bits": 4}`)
+	var err error
+	if len(text) > 0 {
+		if keys["text_config"], err = json.Marshal(text); err != nil {
+			return nil, broken(err, "text_config in config.json cannot be read")
+		}
+	}
+	replaced, err := json.Marshal(keys)
+	if err != nil {
+		return nil, broken(err, "config.json cannot be read")
+	}
+	return replaced, nil
+}

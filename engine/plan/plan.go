@@ -1,0 +1,254 @@
+// Package plan works out what a model takes before its weights are read: its shapes, its caches,
+// the memory it needs, and the longest context that fits.
+//
+// A plan loads the architecture on a device that allocates nothing and counts instead
+// (kernels.NewMeasure), then runs its largest batch there. So no architecture has a formula for
+// memory of its own, and the figures cannot drift from the code.
+//
+//	plan.go       Plan: shapes, needs and the check that they fit
+//	kv.go         how many KV pages and kept states the free memory allows
+//	cachecost.go  what the caches of any config.json take, without a tokenizer or weights
+package plan
+
+import (
+	"fmt"
+
+	"headroom/engine/cache"
+	"headroom/engine/checkpoint"
+	"headroom/engine/models"
+	"headroom/engine/prefix"
+	"headroom/engine/problem"
+	"headroom/engine/runner"
+	"headroom/engine/textproc"
+	"headroom/kernels"
+)
+
+const (
+	defaultMaxSequences = 8
+	defaultChunkTokens  = 512
+	// minContextTokens bounds a context that we choose from below: a shorter one makes a model
+	// useless.
+	minContextTokens = 2048
+)
+
+// Options are what a plan depends on. The zero value is right for most.
+type Options struct {
+	KVFormat       cache.FormatOptions
+	StateFormat    string // of recurrent states; see cache.ParseStateFormat
+	MaxKVTokens    int    // tokens that an attention layer keeps of a sequence; 0: all
+	ContextTokens  int    // longest sequence; 0: as long as the model allows and memory fits
+	MaxSequences   int    // sequences that run at once; 0: 8
+	ChunkTokens    int    // most prompt tokens of one pass; 0: 512
+	KeptStates     int    // recurrent states kept for later prompts; 0: as memory allows
+	NoPrefixCache  bool   // nothing is kept for later prompts
+	AvailableBytes int64  // memory that the model may take; 0: ask the system
+}
+
+func (o *Options) setDefaults() {
+	if o.MaxSequences <= 0 {
+		o.MaxSequences = defaultMaxSequences
+	}
+	if o.ChunkTokens <= 0 {
+		o.ChunkTokens = defaultChunkTokens
+	}
+}
+
+// Need is the memory that a model takes, known before anything is loaded.
+type Need struct {
+	WeightsBytes int64 // checkpoint files that will be mapped
+	KVBytes      int64 // KV pages
+	StateBytes   int64 // recurrent states and rings of running and kept sequences
+	ScratchBytes int64 // activations of the largest pass
+}
+
+// TotalBytes returns the sum.
+func (n Need) TotalBytes() int64 {
+	return n.WeightsBytes + n.KVBytes + n.StateBytes + n.ScratchBytes
+}
+
+// Description is what a model folder holds, read from its headers alone.
+type Description struct {
+	Architecture    string // config.json's model_type
+	Quantization    string // of most weights, as "4-bit, group 64" or "bfloat16"
+	SizeBytes       int64
+	Parameters      int64 // in all files; a packed weight counts as the values it stands for
+	ContextTokens   int   // the longest context that the model was trained for
+	KVBytesPerToken int64 // in all layers that keep every token, in the requested format
+	// The first KVStartTokens tokens take KVStartBytesPerToken instead. Both are 0 without such
+	// tokens.
+	KVStartTokens        int
+	KVStartBytesPerToken int64
+	// StateBytesPerSeq is what a sequence takes besides: recurrent state, and the rings of layers
+	// with a sliding window.
+	StateBytesPerSeq int64
+	Need             Need // with the requested options
+	PlannedTokens    int  // the context that the options, or free memory, allow
+	HasChatTemplate  bool
+}
+
+// KVBytes returns what the first tokens of one sequence take in the layers that keep every token.
+func (d *Description) KVBytes(tokens int) int64 {
+	first := min(tokens, d.KVStartTokens)
+	return int64(first)*d.KVStartBytesPerToken + int64(tokens-first)*d.KVBytesPerToken
+}
+
+// Plan is a model's shapes and the memory they take.
+type Plan struct {
+	// Options are the requested ones with the defaults filled in: ContextTokens and KeptStates are
+	// what was chosen.
+	Options
+	Config      *checkpoint.Config
+	KV          cache.Format
+	State       cache.StateFormat
+	Spec        models.Spec // its layers bounded by MaxKVTokens
+	Pages       prefix.Amount
+	PageSizes   prefix.Sizes
+	Runner      runner.Options
+	Description Description
+
+	requestedTokens int // Options.ContextTokens as requested
+}
+
+// Architectures lists the kinds of models that can be opened, by config.json's model_type, sorted.
+func Architectures() []string { return models.Architectures() }
+
+// Describe reads a model's headers and returns what it is and what it would take with o. Errors
+// are Problems.
+func Describe(src checkpoint.Source, o Options) (Description, error) {
+	p, err := New(src, o)
+	if err != nil {
+		return Description{}, err
+	}
+	return p.Description, nil
+}
+
+// New plans a model without reading a weight. Errors are Problems. A model that does not fit is no
+// error: see Check.
+func New(src checkpoint.Source, o Options) (made *Plan, err error) {
+	o.setDefaults()
+	p := &Plan{Options: o, requestedTokens: o.ContextTokens}
+	if err := p.parseFormats(); err != nil {
+		return nil, err
+	}
+	if p.Config, err = src.Config(); err != nil {
+		return nil, err
+	}
+	w, err := checkpoint.Open(src, p.Config, kernels.NewMeasure())
+	if err != nil {
+		return nil, err
+	}
+	defer w.Close()
+	m, err := models.Load(w)
+	if err != nil {
+		return nil, err
+	}
+	if !src.Has("tokenizer.json") {
+		return nil, problem.New(problem.ModelBroken,
+			"The model in "+src.String()+" has no tokenizer.json", "",
+			"Download it again; models with other tokenizer files are not supported.")
+	}
+	defer refusedShape(&err)
+	p.measure(m, w)
+	_, templateErr := textproc.ReadTemplate(src)
+	p.Description.HasChatTemplate = templateErr == nil
+	return p, nil
+}
+
+// refusedShape, deferred, turns the panic of an operator that refuses a shape into *err.
+func refusedShape(err *error) {
+	if r := recover(); r != nil {
+		*err = problem.New(problem.UnknownArchitecture,
+			"Headroom cannot run a model of these shapes", fmt.Sprint(r), "Pick another model.")
+	}
+}
+
+// parseFormats reads the formats that the options name.
+func (p *Plan) parseFormats() (err error) {
+	if p.KV, err = cache.ParseFormat(p.KVFormat); err != nil {
+		return problem.Wrap(problem.BadRequest, err, "This KV cache format does not exist", "")
+	}
+	if n := p.MaxKVTokens; n < 0 || 0 < n && n < cache.MinLimitTokens {
+		return problem.New(problem.BadRequest, "This is too small for a KV cache",
+			fmt.Sprintf("the limit is %d tokens; the least is %d, and 0 keeps all", n,
+				cache.MinLimitTokens), "")
+	}
+	if p.State, err = cache.ParseStateFormat(p.StateFormat); err != nil {
+		return problem.Wrap(problem.BadRequest, err,
+			"This format of recurrent states does not exist", "")
+	}
+	return nil
+}
+
+// measure fills in what follows from the shapes of m and the sizes of w.
+func (p *Plan) measure(m models.Model, w *checkpoint.Weights) {
+	p.Spec = m.Spec()
+	p.Runner = runner.Options{KV: p.KV, State: p.State, MaxKVTokens: p.kvLimit(),
+		BatchRows: p.ChunkTokens + p.MaxSequences, LogitsRows: p.MaxSequences}
+	p.Spec.Layers = cache.Limit(p.Spec.Layers, p.Runner.MaxKVTokens)
+	slotBytes := cache.SlotBytes(p.Spec.Layers, p.State) +
+		cache.RingBytes(p.Spec.Layers, p.KV, p.Runner.BatchRows)
+	p.chooseKeptStates(slotBytes)
+	p.Runner.Slots = p.MaxSequences + p.KeptStates
+	p.PageSizes = prefix.Sizes{Start: cache.StartPageBytes(p.Spec.Layers, p.KV),
+		Rest: cache.PageBytes(p.Spec.Layers, p.KV)}
+	d := &p.Description
+	*d = Description{
+		Architecture:     p.Config.ModelType,
+		Quantization:     p.Config.Quantization.String(),
+		SizeBytes:        w.SizeBytes(),
+		Parameters:       w.Parameters(),
+		ContextTokens:    p.Spec.ContextTokens,
+		KVBytesPerToken:  p.PageSizes.Rest / cache.PageTokens,
+		StateBytesPerSeq: slotBytes,
+
+		KVStartTokens:        p.KV.Start(p.Spec.Layers),
+		KVStartBytesPerToken: p.PageSizes.Start / cache.PageTokens,
+	}
+	if d.Quantization == "" {
+		d.Quantization = "not quantized"
+	}
+	d.Need = Need{
+		WeightsBytes: w.Bytes(),
+		StateBytes:   slotBytes * int64(p.Runner.Slots),
+		ScratchBytes: int64(runner.ScratchBytes(m, p.Runner)),
+	}
+	p.sizeKV()
+	d.Need.KVBytes, d.PlannedTokens = p.Pages.Bytes(p.PageSizes), p.ContextTokens
+	p.Runner.Pages, p.Runner.StartPages = p.Pages.Total(), p.Pages.Start
+}
+
+// Check returns a Problem with the numbers if the model needs more memory than is available.
+func (p *Plan) Check() error {
+	n := p.Description.Need
+	need, available := n.TotalBytes(), p.available()
+	if need <= available {
+		return nil
+	}
+	return problem.New(problem.DoesNotFit, "The model does not fit",
+		fmt.Sprintf(
+			"it needs %s (weights %s, KV cache %s for %d tokens, state %s, scratch %s), %s is free",
+			gb(need), gb(n.WeightsBytes), gb(n.KVBytes), p.ContextTokens, gb(n.StateBytes),
+			gb(n.ScratchBytes), gb(max(available, 0))), p.suggestion(available))
+}
+
+// suggestion returns a sentence: what would make the model fit into the available bytes.
+func (p *Plan) suggestion(available int64) string {
+	n := p.Description.Need
+	need := n.TotalBytes()
+	sequences := int64(p.MaxSequences)
+	if fewer := need - n.StateBytes*(sequences-1)/sequences; sequences > 1 && fewer <= available {
+		return fmt.Sprintf("Fewer requests at once would fit: the state of %d takes %s.",
+			sequences, gb(n.StateBytes))
+	}
+	starts := prefix.Amount{Start: p.Pages.Start}.Bytes(p.PageSizes)
+	rest, perToken := available-(need-n.KVBytes)-starts, p.Description.KVBytesPerToken
+	if rest > 0 && perToken > 0 {
+		tokens := int64(p.Description.KVStartTokens) + rest/perToken
+		if tokens >= minContextTokens {
+			return fmt.Sprintf("A context of %d tokens would fit.", tokens/1024*1024)
+		}
+	}
+	return "Close other apps, or pick a smaller model or a stronger quantization."
+}
+
+func gb(bytes int64) string { return fmt.Sprintf("%.1f GB", float64(bytes)/(1<<30)) }

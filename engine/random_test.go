@@ -1,0 +1,60 @@
+package engine_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"headroom/engine"
+	"headroom/kernels"
+)
+
+// tinyConfig has 2 layers of 49,152 parameters and a head of 16,384, all in 4 bits with a scale and
+// a bias of 16 bits for 64.
+const tinyConfig = `{"model_type": "qwen3", "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4,
+	"num_key_value_heads": 2, "head_dim": 32, "vocab_size": 256, "rms_norm_eps": 1e-6, "rope_theta": 1e6, "max_position_embeddings": 4096,
+	"tie_word_embeddings": true, "attention_bias": false, "hidden_act": "silu", "quantization": {"group_size": 64, "bits": 4}}`
+
+// TestOperatorTimes: an engine counts its operators while it is asked to.
+func TestOperatorTimes(t *testing.T) {
+	times := &kernels.Times{}
+	e := openModel(t, engine.Random([]byte(tinyConfig)),
+		engine.Options{Device: engine.DeviceCPU, Threads: 1, ContextTokens: 64, Times: times})
+	ask := func() {
+		s := submit(t, e, engine.Request{Prompt: []int32{1, 2, 3}, MaxTokens: 1, IgnoreEOS: true})
+		collect(t, s)
+	}
+	ask()
+	times.Start()
+	ask()
+	got := times.Stop()
+	if a := got["paged_attention"]; a.Runs != 2 || got["linear"].Runs == 0 ||
+		got["linear"].Int8 == 0 {
+		t.Errorf("one pass of two layers: %+v", got)
+	}
+}
+
+// TestWriteRandom: the folder is the model that Random makes up, to the bit.
+func TestWriteRandom(t *testing.T) {
+	answer := func(src engine.Source) []int32 {
+		e := openModel(t, src, engine.Options{Device: engine.DeviceCPU, Threads: 1,
+			ContextTokens: 64})
+		tokens, _, _ := collect(t,
+			submit(t, e, engine.Request{Prompt: []int32{1, 2, 3}, MaxTokens: 12, IgnoreEOS: true}))
+		return tokens
+	}
+	for _, config := range []string{tinyConfig,
+		strings.Replace(tinyConfig, `"group_size": 64`, `"mode": "mxfp4", "group_size": 32`, 1)} {
+		dir := t.TempDir()
+		if err := engine.WriteRandom(dir, []byte(config)); err != nil {
+			t.Fatal(err)
+		}
+		if written, made := answer(engine.Source{Dir: dir}),
+			answer(engine.Random([]byte(config))); !slices.Equal(written, made) {
+			t.Errorf("%s: the folder answers %v, the model in memory %v", config, written, made)
+		}
+	}
+	if err := engine.WriteRandom(t.TempDir(), []byte("{}")); err == nil {
+		t.Error("no error for a config without an architecture")
+	}
+}
