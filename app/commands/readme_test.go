@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -18,9 +19,13 @@ import (
 	"headroom/app/settings"
 )
 
-// The README is held to its word: what it shows is typed into a shell as it stands, in a folder
-// where bin/headroom is this program and a home folder that has the models it speaks of.
-// build/check looks at make's targets, and that there are such commands at all.
+// These tests run the commands that the documents show, as they are written there, in a folder where
+// bin/headroom is this program and with a home folder that has the models they name. build/check
+// checks the targets of make, and that the commands exist.
+
+// documents are the pages whose commands, flags and settings are tried.
+var documents = []string{"README.md", "app/commands/COMMANDS.md", "app/cache/CACHE.md",
+	"app/selftest/SELFTEST.md", "engine/server/ENDPOINT.md", "build/BENCHMARKS.md"}
 
 var (
 	readmeBlocks = regexp.MustCompile("(?ms)^```\n(.*?)^```")
@@ -28,24 +33,28 @@ var (
 	readmeFlags  = regexp.MustCompile(`--[a-z][a-z0-9-]*`)
 )
 
-// readmeLines are the commands of the README's blocks, in order, with lines joined that a backslash
-// continues.
+// readmeLines returns the commands in the fenced blocks of the documents, in order, and the text of
+// all documents. A line that ends in a backslash is joined with the next.
 func readmeLines(t *testing.T) (lines []string, text string) {
 	t.Helper()
-	data, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
+	for _, document := range documents {
+		data, err := os.ReadFile(filepath.Join("../..", document))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text += string(data) + "\n"
 	}
-	for _, block := range readmeBlocks.FindAllStringSubmatch(string(data), -1) {
+	for _, block := range readmeBlocks.FindAllStringSubmatch(text, -1) {
 		for line := range strings.Lines(strings.ReplaceAll(block[1], "\\\n", "")) {
 			line, _, _ = strings.Cut(line, " #")
-			if line = strings.TrimSpace(line); strings.HasPrefix(line, "bin/headroom ") ||
-				strings.HasPrefix(line, "curl ") {
+			line = strings.TrimSpace(line)
+			command := strings.HasPrefix(line, "bin/headroom ") || strings.HasPrefix(line, "curl ")
+			if command && !slices.Contains(lines, line) {
 				lines = append(lines, line)
 			}
 		}
 	}
-	return lines, string(data)
+	return lines, text
 }
 
 // more is what makes a command end soon, by its first words; the longest that fits counts.
