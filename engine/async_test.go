@@ -39,7 +39,7 @@ func (d *ahead) Run(op kernels.Op) {
 func (d *ahead) Commit() kernels.Ticket {
 	d.commits++
 	d.events = append(d.events, fmt.Sprint("commit ", d.commits))
-	if real, ok := d.Device.(kernels.Async); ok {
+	if real, ok := d.Device.(kernels.AsyncDevice); ok {
 		if t := real.Commit(); t != d.commits {
 			d.events = append(d.events, fmt.Sprintf("%d command buffers so far", t))
 			d.commits = t
@@ -53,7 +53,7 @@ func (d *ahead) Wait(t kernels.Ticket) error {
 	if d.failing {
 		return errors.New("the GPU has gone")
 	}
-	if real, ok := d.Device.(kernels.Async); ok {
+	if real, ok := d.Device.(kernels.AsyncDevice); ok {
 		return real.Wait(t)
 	}
 	return nil

@@ -61,7 +61,7 @@ func Open(ctx context.Context, src Source, o Options) (*Engine, error) {
 	heartbeat := new(atomic.Uint64)
 	e.kernels = e.device.Kernels
 	if e.device.Name == DeviceCPU {
-		e.kernels = kernels.NewCounted(e.kernels, heartbeat)
+		e.kernels = kernels.NewCountingDevice(e.kernels, heartbeat)
 	}
 	if err := e.load(ctx, src); err != nil {
 		e.device.Close()

@@ -68,7 +68,7 @@ type Options struct {
 	Progress func(done float64)
 	// Times counts what each operator takes, on the CPU only; nil: nothing is counted. Start and
 	// Stop it while no request runs.
-	Times *kernels.Times
+	Times *kernels.OperatorTimes
 	// History is what earlier engines have computed, and what this one adds to; nil: an empty one.
 	// See Recent.
 	History *History

@@ -17,7 +17,7 @@ const tinyConfig = `{"model_type": "qwen3", "hidden_size": 64, "intermediate_siz
 
 // TestOperatorTimes: an engine counts its operators while it is asked to.
 func TestOperatorTimes(t *testing.T) {
-	times := &kernels.Times{}
+	times := &kernels.OperatorTimes{}
 	e := openModel(t, engine.Random([]byte(tinyConfig)),
 		engine.Options{Device: engine.DeviceCPU, Threads: 1, ContextTokens: 64, Times: times})
 	ask := func() {

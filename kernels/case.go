@@ -21,9 +21,9 @@ type Case struct {
 	Bytes, Flops int64
 }
 
-// Source seeds the case's random operands by its name, so that a case has the same numbers
+// Rand seeds the case's random operands by its name, so that a case has the same numbers
 // everywhere.
-func (c Case) Source() *rand.Rand {
+func (c Case) Rand() *rand.Rand {
 	h := fnv.New64a()
 	h.Write([]byte(c.Name))
 	return rand.New(rand.NewPCG(h.Sum64(), 1))

@@ -30,10 +30,10 @@ type Device interface {
 	Close()
 }
 
-// Async is a Device whose work goes on while the host does something else. A host that wants to be
-// ahead commits one pass, records and commits the next, and waits for the first alone: there is
-// always work on the device.
-type Async interface {
+// AsyncDevice is a Device whose work goes on while the host does something else. A host that wants
+// to be ahead commits one pass, records and commits the next, and waits for the first alone: there
+// is always work on the device.
+type AsyncDevice interface {
 	Device
 	// Commit has all work up to here begin.
 	Commit() Ticket
@@ -72,8 +72,8 @@ type Span struct {
 	Prefill int
 }
 
-// Before cuts s where its first rows end: those, and the rest, which has no rows if s has no more.
-func (s Span) Before(rows int) (first, rest Span) {
+// Split cuts s where its first rows end: those, and the rest, which has no rows if s has no more.
+func (s Span) Split(rows int) (first, rest Span) {
 	first, rest = s, s
 	first.Rows, first.Prefill = rows, min(s.Prefill, rows)
 	rest.Row, rest.Rows, rest.Pos, rest.Prefill = s.Row+rows, s.Rows-rows, s.Pos+rows,

@@ -37,8 +37,9 @@ func (t Tensor) DecodeRow(dst []float32, r int) {
 	}
 }
 
-// CodesRow writes the K codes of row row, of the E*N there are, to dst. w is quantized (Bits > 0).
-func (w *Weight) CodesRow(dst []uint8, row int) {
+// DecodeCodes writes the K codes of row row, of the E*N there are, to dst. w is quantized (Bits >
+// 0).
+func (w *Weight) DecodeCodes(dst []uint8, row int) {
 	b := w.Data.RowRange(row, row+1).Bytes()
 	window, have, next := uint64(0), 0, 0 // a window on the stream, lowest bit first
 	mask := uint64(1)<<w.Bits - 1
@@ -52,12 +53,12 @@ func (w *Weight) CodesRow(dst []uint8, row int) {
 	}
 }
 
-// Doubled is twice the value of each code of MXFP4, which makes integers of them.
-var Doubled = [16]int8{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12}
+// MXFP4Doubled is twice the value of each code of MXFP4, which makes integers of them.
+var MXFP4Doubled = [16]int8{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12}
 
-// HalfScalesRow writes half of row row's scales of MXFP4, 2^(scale-128), to dst: what a doubled
+// DecodeHalfScales writes half of row row's scales of MXFP4, 2^(scale-128), to dst: what a doubled
 // code is multiplied with.
-func (w *Weight) HalfScalesRow(dst []float32, row int) {
+func (w *Weight) DecodeHalfScales(dst []float32, row int) {
 	for i, s := range w.Scales.RowRange(row, row+1).Bytes() {
 		// A scale is the exponent of a float32, but that 0 is 2^-127, whose place is among the
 		// fractions.
@@ -74,11 +75,11 @@ func (w *Weight) DequantizeRow(dst []float32, row int) {
 	}
 	codes := make([]uint8, w.K)
 	scales, biases := make([]float32, w.K/w.Group), make([]float32, w.K/w.Group)
-	w.CodesRow(codes, row)
+	w.DecodeCodes(codes, row)
 	if w.Mode == MXFP4 {
-		w.HalfScalesRow(scales, row)
+		w.DecodeHalfScales(scales, row)
 		for i, c := range codes {
-			dst[i] = float32(Doubled[c]) * scales[i/w.Group]
+			dst[i] = float32(MXFP4Doubled[c]) * scales[i/w.Group]
 		}
 		return
 	}

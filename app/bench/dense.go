@@ -16,7 +16,7 @@ import (
 const appended = 32
 
 func (r *run) dense(kvFormat string) error {
-	times := &kernels.Times{}
+	times := &kernels.OperatorTimes{}
 	longest := max(maxOf(r.Contexts), maxOf(r.Prompts)) + appended + r.Tokens + 2
 	e, err := r.open(r.Dense,
 		engine.Options{KVFormat: kvFormat, ContextTokens: longest, MaxSequences: 2, Times: times})
@@ -103,7 +103,7 @@ var matrixOperators = []string{"linear", "experts", "gate_up"}
 
 // matrices measures the matrix products of a prompt alone. A GPU's operators have no times of their
 // own.
-func (r *run) matrices(e *engine.Engine, times *kernels.Times) error {
+func (r *run) matrices(e *engine.Engine, times *kernels.OperatorTimes) error {
 	if r.Device != engine.DeviceCPU || len(r.Prompts) == 0 {
 		return nil
 	}

@@ -170,7 +170,7 @@ func (r *run) threads() error {
 // recurrent layers take.
 func (r *run) mixture() error {
 	n := min(max(maxOf(r.Prompts), 16), 512)
-	times := &kernels.Times{}
+	times := &kernels.OperatorTimes{}
 	e, err := r.open(r.MoE, engine.Options{ContextTokens: max(n, 1) + r.Tokens + 16,
 		MaxSequences: 1, NoPrefixCache: true, Times: times})
 	if err != nil {

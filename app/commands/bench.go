@@ -66,9 +66,9 @@ type BenchSpeed struct {
 	// Ceilings spares tests measuring them.
 	Ceilings []float64 `hidden:"" help:"Bytes, int8 and float32 operations per second that this machine does at best. Default: measured."`
 
-	times *kernels.Times   // nil: nobody asks
-	yard  *bench.Yardstick // nil: Ceilings
-	seen  []bench.Ceilings // every reading
+	times *kernels.OperatorTimes // nil: nobody asks
+	yard  *bench.Yardstick       // nil: Ceilings
+	seen  []bench.Ceilings       // every reading
 }
 
 // Run prints a table per model. Each model is measured in a process of its own, so that its peak
@@ -136,7 +136,7 @@ func (c *BenchSpeed) model(ctx context.Context, t *terminal, name string) error 
 		return err
 	}
 	if c.Operators {
-		c.times = &kernels.Times{}
+		c.times = &kernels.OperatorTimes{}
 	}
 	var yardBytes int64
 	if len(c.Ceilings) != 3 { // first, so that all of it is in the peak, and can be taken off again

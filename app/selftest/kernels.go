@@ -129,7 +129,7 @@ func speed(m metal.Device, c kernels.Case, repeats int) (Speed, error) {
 		return Speed{}, err
 	}
 	defer d.Close()
-	op, _ := c.New(d, c.Source())
+	op, _ := c.New(d, c.Rand())
 	d.Run(op) // compiles
 	if err := d.Sync(); err != nil {
 		return Speed{}, err

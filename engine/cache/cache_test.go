@@ -53,13 +53,13 @@ func TestBytes(t *testing.T) {
 
 // counting is a device that adds up what is allocated.
 type counting struct {
-	*kernels.Measure
+	*kernels.DryRun
 	bytes int64
 }
 
 func (d *counting) NewBuffer(bytes int) *kernels.Buffer {
 	d.bytes += int64(bytes)
-	return d.Measure.NewBuffer(bytes)
+	return d.DryRun.NewBuffer(bytes)
 }
 
 // TestNewAllocatesWhatThePlanSays: the ledger relies on it.
@@ -67,7 +67,7 @@ func TestNewAllocatesWhatThePlanSays(t *testing.T) {
 	const pages, slots = 7, 3
 	for i, f := range []Format{Plain(kernels.BF16), Affine(), Affine()} {
 		state := stateFormats[i].format
-		d := &counting{Measure: kernels.NewMeasure()}
+		d := &counting{DryRun: kernels.NewDryRun()}
 		layers := New(d, specs, Options{Format: f, State: state, Pages: pages, Slots: slots})
 		if want := pages*PageBytes(specs, f) + slots*SlotBytes(specs, state); d.bytes != want {
 			t.Errorf("allocated %d bytes, planned %d", d.bytes, want)
@@ -91,7 +91,7 @@ func TestNewAllocatesWhatThePlanSays(t *testing.T) {
 func TestStartAllocatesWhatThePlanSays(t *testing.T) {
 	const pages, startPages = 12, 5
 	f := parse(t, FormatOptions{StartTokens: 512})
-	d := &counting{Measure: kernels.NewMeasure()}
+	d := &counting{DryRun: kernels.NewDryRun()}
 	layers := New(d, specs, Options{Format: f, Pages: pages, StartPages: startPages, Slots: 1})
 	if want := startPages*StartPageBytes(specs, f) + (pages-startPages)*PageBytes(specs, f) +
 		SlotBytes(specs, StateFormat{}); d.bytes != want {

@@ -85,7 +85,7 @@ func TestRingsAllocateWhatThePlanSays(t *testing.T) {
 		LayerSpec{KVHeads: 1, HeadDim: 64, Window: 16},
 		LayerSpec{KVHeads: 1, HeadDim: 32, Window: 44, SinkTokens: 4})
 	for _, f := range []Format{Plain(kernels.F16), Affine(), {}} {
-		d := &counting{Measure: kernels.NewMeasure()}
+		d := &counting{DryRun: kernels.NewDryRun()}
 		layers := New(d, specs, Options{Format: f, Pages: pages, Slots: slots, SpanTokens: span})
 		state := SlotBytes(specs, StateFormat{}) + RingBytes(specs, f, span)
 		if want := pages*PageBytes(specs, f) + slots*state; d.bytes != want {

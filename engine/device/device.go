@@ -35,7 +35,7 @@ type Options struct {
 	// OpenMetal opens the device of Metal; nil: the Mac's GPU. Device.Close closes it.
 	OpenMetal func() (metal.Device, error)
 	// Times counts what each operator takes, on the CPU only; nil: nothing is counted.
-	Times *kernels.Times
+	Times *kernels.OperatorTimes
 }
 
 // Device is an open device.
@@ -61,7 +61,7 @@ func Open(o Options) (*Device, error) {
 		var d kernels.Device = kernels.NewCPU(cpu.Options{Threads: o.Threads,
 			Float32Activations: o.Float32Activations})
 		if o.Times != nil {
-			d = kernels.NewTimed(d, o.Times)
+			d = kernels.NewTimedDevice(d, o.Times)
 		}
 		return &Device{Kernels: d, Name: CPU}, nil
 	case Metal:

@@ -160,7 +160,7 @@ func (s *step) rounds() (rounds []batch.Round) {
 		rest := s.spans[i]
 		for n, k := range w.Keeps {
 			var piece kernels.Span
-			piece, rest = rest.Before(k.Position - rest.Pos)
+			piece, rest = rest.Split(k.Position - rest.Pos)
 			r := round(n)
 			r.Spans = append(r.Spans, piece)
 			r.Keeps = append(r.Keeps, batch.Keep{From: w.Seq.Slot, To: k.Slot})

@@ -360,7 +360,7 @@ func (c *Context) ConvGatedDeltaTo(out, qkv, weight, convState, a, b, aLog, dtBi
 	mark := c.Mark()
 	run(c, &c.ops.delta, recurrent.ConvGatedDelta{X: qkv, Weight: weight, ConvState: convState,
 		A: a, B: b, ALog: aLog, DtBias: dtBias, State: state,
-		Spans: spans, Temp: c.f32(qkv.Rows, qkv.Cols), Out: out, Hk: s.Hk, Hv: s.Hv, Dk: s.Dk,
+		Spans: spans, ConvOut: c.f32(qkv.Rows, qkv.Cols), Out: out, Hk: s.Hk, Hv: s.Hv, Dk: s.Dk,
 		Dv: s.Dv})
 	c.Release(mark)
 }

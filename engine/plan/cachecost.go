@@ -130,7 +130,7 @@ func shapes(config []byte) (spec models.Spec, architecture string, err error) {
 	if err != nil {
 		return spec, "", err
 	}
-	w, err := checkpoint.Open(src, c, kernels.NewMeasure())
+	w, err := checkpoint.Open(src, c, kernels.NewDryRun())
 	if err != nil {
 		return spec, "", err
 	}

@@ -2,7 +2,7 @@
 // the memory it needs, and the longest context that fits.
 //
 // A plan loads the architecture on a device that allocates nothing and counts instead
-// (kernels.NewMeasure), then runs its largest batch there. So no architecture has a formula for
+// (kernels.NewDryRun), then runs its largest batch there. So no architecture has a formula for
 // memory of its own, and the figures cannot drift from the code.
 //
 //	plan.go       Plan: shapes, needs and the check that they fit
@@ -133,7 +133,7 @@ func New(src checkpoint.Source, o Options) (made *Plan, err error) {
 	if p.Config, err = src.Config(); err != nil {
 		return nil, err
 	}
-	w, err := checkpoint.Open(src, p.Config, kernels.NewMeasure())
+	w, err := checkpoint.Open(src, p.Config, kernels.NewDryRun())
 	if err != nil {
 		return nil, err
 	}

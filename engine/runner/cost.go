@@ -19,7 +19,7 @@ type Cost struct {
 // Cost is that of a pass over so many sequences, each with rows tokens after so many, and logits
 // for the last of each if they are wanted.
 func (r *Runner) Cost(sequences, rows, contextTokens int, logits bool) Cost {
-	d := kernels.NewMeasure()
+	d := kernels.NewDryRun()
 	pages := (contextTokens+rows)/cache.PageTokens + 1
 	table := make([]int32, pages)
 	for i := range table {

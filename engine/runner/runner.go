@@ -46,9 +46,9 @@ type Runner struct {
 	batch  batch.Batch
 	round  [1]batch.Round
 
-	async  kernels.Async     // the device, nil if it is done with a pass when it returns
-	chosen [2]kernels.Tensor // I32 [LogitsRows, 1]: by passes in turn
-	last   int               // of chosen: what the last Start writes
+	async  kernels.AsyncDevice // the device, nil if it is done with a pass when it returns
+	chosen [2]kernels.Tensor   // I32 [LogitsRows, 1]: by passes in turn
+	last   int                 // of chosen: what the last Start writes
 }
 
 // New allocates what the model needs to run on d.
@@ -69,7 +69,7 @@ func New(d kernels.Device, m models.Model, o Options) *Runner {
 	}
 	r.startPages, r.startRegions = int32(o.StartPages), cache.PageRegions(r.layers, true)
 	r.pageRegions, r.slotRegions = cache.PageRegions(r.layers, false), cache.SlotRegions(r.layers)
-	if r.async, _ = d.(kernels.Async); r.async != nil {
+	if r.async, _ = d.(kernels.AsyncDevice); r.async != nil {
 		for i := range r.chosen {
 			r.chosen[i] = kernels.NewTensor(d, kernels.I32, o.LogitsRows, 1)
 		}
@@ -80,7 +80,7 @@ func New(d kernels.Device, m models.Model, o Options) *Runner {
 // ScratchBytes is the activation memory that the largest step takes: a pass on a device that only
 // measures.
 func ScratchBytes(m models.Model, o Options) int {
-	d := kernels.NewMeasure()
+	d := kernels.NewDryRun()
 	pages := (o.BatchRows + cache.PageTokens - 1) / cache.PageTokens
 	table := make([]int32, pages)
 	for i := range table {

@@ -70,7 +70,7 @@ func (r *Rows) Add(s *Sampler, last int32) {
 	r.adjusts = true
 	leaving := int32(-1) // the window, when the last token comes in
 	if last < 0 {
-		if h.Chosen = sampling.RowOf(last); w.filled == len(w.ring) {
+		if h.Chosen = sampling.PlaceholderRow(last); w.filled == len(w.ring) {
 			leaving = w.ring[w.next]
 		}
 	}
@@ -79,7 +79,7 @@ func (r *Rows) Add(s *Sampler, last int32) {
 			count--
 		}
 		if count > 0 {
-			h.Recent = append(h.Recent, sampling.Recent{Token: id, Count: count})
+			h.Recent = append(h.Recent, sampling.TokenCount{Token: id, Count: count})
 		}
 	}
 }

@@ -8,9 +8,9 @@ import (
 )
 
 // recent is tokens, each followed by its count.
-func recent(pairs ...int32) (list []sampling.Recent) {
+func recent(pairs ...int32) (list []sampling.TokenCount) {
 	for i := 0; i < len(pairs); i += 2 {
-		list = append(list, sampling.Recent{Token: pairs[i], Count: pairs[i+1]})
+		list = append(list, sampling.TokenCount{Token: pairs[i], Count: pairs[i+1]})
 	}
 	return list
 }
@@ -22,14 +22,15 @@ func TestRows(t *testing.T) {
 		Seed: seed(3)}, 10)
 	s.Observe(5)
 	s.Observe(6)
-	sorted := func(h sampling.Adjustment) []sampling.Recent {
-		slices.SortFunc(h.Recent, func(a, b sampling.Recent) int { return int(a.Token - b.Token) })
+	sorted := func(h sampling.Adjustment) []sampling.TokenCount {
+		slices.SortFunc(h.Recent,
+			func(a, b sampling.TokenCount) int { return int(a.Token - b.Token) })
 		return h.Recent
 	}
 	var r Rows
 	for _, c := range []struct {
 		comes          int32
-		ahead, settled []sampling.Recent
+		ahead, settled []sampling.TokenCount
 	}{
 		{5, recent(5, 1, 6, 1), recent(5, 2, 6, 1)},
 		{7, recent(5, 1, 6, 1), recent(5, 1, 6, 1, 7, 1)}, // the first 5 leaves the window
@@ -69,7 +70,7 @@ func TestRowsOfBiases(t *testing.T) {
 	r.Add(New(Params{}, 10), 3)
 	r.Add(s, Placeholder(0))
 	r.Add(s, 4)
-	want := []sampling.Bias{{Token: 2, Value: 1.5}, {Token: 9, Value: -100}}
+	want := []sampling.LogitBias{{Token: 2, Value: 1.5}, {Token: 9, Value: -100}}
 	got := r.Adjusted()
 	if len(got) != 3 || len(got[0].Biases) != 0 || !slices.Equal(got[1].Biases, want) ||
 		!slices.Equal(got[2].Biases, want) || len(got[1].Recent) != 0 || got[1].Chosen != -1 {

@@ -35,7 +35,7 @@ type Sampler struct {
 	vocab    int
 	seed     uint64
 	observed uint64 // tokens of the sequence
-	biases   []sampling.Bias
+	biases   []sampling.LogitBias
 	recent   window
 	chooser  sampling.Chooser
 	top      []TokenLogprob
@@ -49,7 +49,7 @@ func New(params Params, vocab int) *Sampler {
 		s.seed = *params.Seed
 	}
 	for _, id := range slices.Sorted(maps.Keys(params.LogitBias)) {
-		s.biases = append(s.biases, sampling.Bias{Token: id, Value: params.LogitBias[id]})
+		s.biases = append(s.biases, sampling.LogitBias{Token: id, Value: params.LogitBias[id]})
 	}
 	if p := params.penalties(); p.Any() {
 		s.recent = newWindow(params.contextTokens())
@@ -84,7 +84,7 @@ func (s *Sampler) Sample(logits []float32) (Result, error) {
 		return out, nil
 	}
 	peak := logits[choice.Best]
-	sum := float64(choice.Mass) / sampling.One
+	sum := float64(choice.Mass) / sampling.UnitWeight
 	if choice.Mass == 0 {
 		sum = expSum(logits, peak, 1)
 	}

@@ -87,7 +87,7 @@ func (o *Attention) parts(i int) (prefill, rest kernels.Span) {
 	if o.Cache.HeadDim > metalTileDim {
 		return kernels.Span{}, o.Spans[i]
 	}
-	return o.Spans[i].Before(o.Spans[i].Prefill)
+	return o.Spans[i].Split(o.Spans[i].Prefill)
 }
 
 func (o *Attention) metalParams() attentionParams {

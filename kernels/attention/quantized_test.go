@@ -29,7 +29,7 @@ func TestRowBytes(t *testing.T) {
 			t.Errorf("%s, %d dimensions: %d bytes, expected %d", test.f, test.d, got, test.want)
 		}
 	}
-	d := kernels.NewMeasure()
+	d := kernels.NewDryRun()
 	c := NewCache(d, affine(8, 64), affine(4, 32), 2, 256, 32, 3, Start{})
 	if c.KPageBytes() != 32*544 || c.VPageBytes() != 32*320 || c.K.Size != 3*32*544 ||
 		c.Pages() != 3 {

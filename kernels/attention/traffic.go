@@ -2,8 +2,8 @@ package attention
 
 import "headroom/kernels"
 
-// TrafficBytes implements kernels.Traffic: the keys and values of every position that a span's rows
-// see, once.
+// TrafficBytes implements kernels.TrafficCounter: the keys and values of every position that a
+// span's rows see, once.
 func (o *Attention) TrafficBytes() int64 {
 	n := int64(0)
 	for _, s := range o.Spans {
@@ -13,8 +13,8 @@ func (o *Attention) TrafficBytes() int64 {
 	return n
 }
 
-// Operations implements kernels.Work: each query times the keys that it sees, and as many weights
-// times values. A start in float16 counts as what follows it.
+// Operations implements kernels.OperationCounter: each query times the keys that it sees, and as
+// many weights times values. A start in float16 counts as what follows it.
 func (o *Attention) Operations() (n kernels.Operations) {
 	seen := int64(0)
 	for _, s := range o.Spans {

@@ -65,7 +65,7 @@ func (o *Read) CPURange(c *cpu.Context, _, _, from, to int) {
 	o.native(c.ISA, from, to)
 }
 
-// TrafficBytes implements kernels.Traffic.
+// TrafficBytes implements kernels.TrafficCounter.
 func (o *Read) TrafficBytes() int64 { return int64(o.X.Rows * o.X.Cols * o.X.DType.Size()) }
 
 func readCases() []kernels.Case {

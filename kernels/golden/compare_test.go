@@ -111,7 +111,7 @@ func firstOf(t *testing.T, family string, d kernels.Device, op string) (kernels.
 	for _, f := range Families() {
 		for i := 0; f.Name == family && i < len(f.Cases); i++ {
 			c := f.Cases[i]
-			if o, _ := c.New(d, c.Source()); o.Name() == op {
+			if o, _ := c.New(d, c.Rand()); o.Name() == op {
 				return c, vectors[c.Name]
 			}
 		}
@@ -155,7 +155,7 @@ func TestTolerances(t *testing.T) {
 			if c.Bytes+c.Flops > 1<<22 {
 				continue
 			}
-			op, _ := c.New(d, c.Source())
+			op, _ := c.New(d, c.Rand())
 			known[op.Name()] = true
 			if got := ToleranceOf(c, op); got.Abs > 2e-3 && op.Name() != "read" || got.Rel > 1e-4 {
 				t.Errorf("%s: a tolerance of %g + %g*|x| finds no mistake", c.Name, got.Abs,

@@ -24,7 +24,7 @@ type Run struct {
 func Prepare(d kernels.Device, c kernels.Case) (*Run, error) {
 	l := &listing{Device: d}
 	r := &Run{device: d}
-	r.op, r.outputs = c.New(l, c.Source())
+	r.op, r.outputs = c.New(l, c.Rand())
 	if err := d.Sync(); err != nil { // a case may fill its caches by an operator
 		return nil, err
 	}
@@ -62,7 +62,7 @@ func Inputs(c kernels.Case) Checksum {
 	host := kernels.NewReference()
 	defer host.Close()
 	l := &listing{Device: host, still: true}
-	c.New(l, c.Source())
+	c.New(l, c.Rand())
 	sum := uint32(0)
 	for _, b := range l.buffers {
 		sum = crc32.Update(sum, castagnoli, b.Bytes)

@@ -196,14 +196,14 @@ func (d *Device) Kernels() map[string]bool {
 // Sync implements kernels.Device. After an error the device computes no more.
 func (d *Device) Sync() error { return d.context.sync() }
 
-// Commit implements kernels.Async. What is recorded after it goes into the other recorder, whose
-// own work is waited for then.
+// Commit implements kernels.AsyncDevice. What is recorded after it goes into the other recorder,
+// whose own work is waited for then.
 func (d *Device) Commit() kernels.Ticket {
 	d.context.commit()
 	return d.context.commits
 }
 
-// Wait implements kernels.Async. After an error the device computes no more.
+// Wait implements kernels.AsyncDevice. After an error the device computes no more.
 func (d *Device) Wait(t kernels.Ticket) error { return d.context.waitFor(t) }
 
 // Close implements kernels.Device. The Metal device must be closed after it, before another uses
@@ -219,4 +219,4 @@ func (d *Device) Close() {
 	d.mapped, d.owned = nil, nil
 }
 
-var _ kernels.Async = (*Device)(nil)
+var _ kernels.AsyncDevice = (*Device)(nil)

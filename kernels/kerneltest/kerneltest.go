@@ -55,7 +55,7 @@ type output struct {
 func equal(a, b output) bool { return bytes.Equal(a.elements, b.elements) }
 
 func outputs(d kernels.Device, c kernels.Case) []output {
-	op, outs := c.New(d, c.Source())
+	op, outs := c.New(d, c.Rand())
 	all, err := run(d, op, outs)
 	if err != nil {
 		panic(err)
@@ -120,7 +120,7 @@ func Bench(b *testing.B, cases []kernels.Case) {
 		b.Run(c.Name, func(b *testing.B) {
 			d := kernels.NewCPU(cpu.Options{})
 			defer d.Close()
-			op, _ := c.New(d, c.Source())
+			op, _ := c.New(d, c.Rand())
 			d.Run(op)
 			b.SetBytes(c.Bytes)
 			b.ReportAllocs()

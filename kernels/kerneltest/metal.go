@@ -34,7 +34,7 @@ func RunMetal(t *testing.T, cases []kernels.Case) {
 	reference := kernels.NewReference()
 	defer reference.Close()
 	for _, c := range cases {
-		op, outs := c.New(reference, c.Source())
+		op, outs := c.New(reference, c.Rand())
 		if _, ok := op.(gpu.Op); !ok {
 			continue
 		}
@@ -131,7 +131,7 @@ func metalOutputs(t *testing.T, m metal.Device, c kernels.Case, reached map[stri
 		t.Fatal(err)
 	}
 	defer d.Close()
-	op, outs := c.New(d, c.Source())
+	op, outs := c.New(d, c.Rand())
 	all, err := run(d, op, outs)
 	for k, used := range d.Kernels() {
 		reached[k] = reached[k] || used

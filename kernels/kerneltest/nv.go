@@ -39,7 +39,7 @@ func runNV(t *testing.T, cases []kernels.Case) {
 	reference := kernels.NewReference()
 	defer reference.Close()
 	for _, c := range cases {
-		op, _ := c.New(reference, c.Source())
+		op, _ := c.New(reference, c.Rand())
 		if _, ok := op.(gpu.Op); !ok {
 			continue
 		}

@@ -96,5 +96,7 @@ func (o *GateUp) CPURange(c *cpu.Context, _, _, from, to int) {
 	o.nativeGate(c.ISA, from, to)
 }
 
-// TrafficBytes implements kernels.Traffic.
-func (o *GateUp) TrafficBytes() int64 { return o.products().(kernels.Traffic).TrafficBytes() }
+// TrafficBytes implements kernels.TrafficCounter.
+func (o *GateUp) TrafficBytes() int64 {
+	return o.products().(kernels.TrafficCounter).TrafficBytes()
+}

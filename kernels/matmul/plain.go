@@ -66,12 +66,12 @@ func (in *input) int8Rows(p *Part, expert, from, to int, r rows) {
 	}
 	for n := from; n < to; n++ {
 		row := expert*w.N + n
-		w.CodesRow(codes, row)
+		w.DecodeCodes(codes, row)
 		if w.Mode == kernels.MXFP4 {
 			for i, c := range codes {
-				values[i] = int16(kernels.Doubled[c])
+				values[i] = int16(kernels.MXFP4Doubled[c])
 			}
-			w.HalfScalesRow(scales, row)
+			w.DecodeHalfScales(scales, row)
 		} else {
 			for i, c := range codes {
 				values[i] = int16(c)

@@ -2,7 +2,7 @@ package matmul
 
 import "headroom/kernels"
 
-// TrafficBytes implements kernels.Traffic: every weight once, if there is a row.
+// TrafficBytes implements kernels.TrafficCounter: every weight once, if there is a row.
 func (o *Linear) TrafficBytes() int64 {
 	n := int64(0)
 	if o.X.Rows == 0 {
@@ -14,7 +14,8 @@ func (o *Linear) TrafficBytes() int64 {
 	return n
 }
 
-// TrafficBytes implements kernels.Traffic: the experts that the rows' choices may touch, each once.
+// TrafficBytes implements kernels.TrafficCounter: the experts that the rows' choices may touch,
+// each once.
 func (o *Experts) TrafficBytes() int64 {
 	n := int64(0)
 	for _, p := range o.Parts {
@@ -24,17 +25,19 @@ func (o *Experts) TrafficBytes() int64 {
 	return n
 }
 
-// Operations implements kernels.Work.
+// Operations implements kernels.OperationCounter.
 func (o *Linear) Operations() kernels.Operations { return operations(o.Parts, o.X.Rows) }
 
-// Operations implements kernels.Work: each row's choices.
+// Operations implements kernels.OperationCounter: each row's choices.
 func (o *Experts) Operations() kernels.Operations {
 	return operations(o.Parts,
 		o.IDs.Rows*o.IDs.Cols)
 }
 
-// Operations implements kernels.Work: the products, without silu.
-func (o *GateUp) Operations() kernels.Operations { return o.products().(kernels.Work).Operations() }
+// Operations implements kernels.OperationCounter: the products, without silu.
+func (o *GateUp) Operations() kernels.Operations {
+	return o.products().(kernels.OperationCounter).Operations()
+}
 
 // operations is that of rows times a matrix of each part.
 func operations(parts []Part, rows int) (n kernels.Operations) {

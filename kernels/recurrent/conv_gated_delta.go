@@ -11,8 +11,8 @@ import (
 // ConvGatedDelta is a Conv over X, whose output is the QKV of a GatedDelta. Its bits are those of
 // the two, one after the other.
 //
-// X, Weight and ConvState are as Conv's are, and all else as GatedDelta's. Temp is float32 of X's
-// shape and holds anything afterwards; it may overlap nothing else.
+// X, Weight and ConvState are as Conv's are, and all else as GatedDelta's. ConvOut is float32 of
+// X's shape and holds anything afterwards; it may overlap nothing else.
 type ConvGatedDelta struct {
 	X         kernels.Tensor
 	Weight    kernels.Tensor
@@ -22,7 +22,7 @@ type ConvGatedDelta struct {
 	DtBias    kernels.Tensor
 	State     kernels.Tensor
 	Spans     []kernels.Span
-	Temp      kernels.Tensor
+	ConvOut   kernels.Tensor
 	Out       kernels.Tensor
 
 	Hk, Hv, Dk, Dv int
@@ -34,10 +34,10 @@ type ConvGatedDelta struct {
 // Name implements kernels.Op.
 func (o *ConvGatedDelta) Name() string { return "conv_gated_delta" }
 
-// parts are the two operators, with what is between them in Temp.
+// parts are the two operators, with what is between them in ConvOut.
 func (o *ConvGatedDelta) parts() (*Conv, *GatedDelta) {
-	o.conv = Conv{X: o.X, Weight: o.Weight, State: o.ConvState, Spans: o.Spans, Out: o.Temp}
-	o.delta = GatedDelta{QKV: o.Temp, A: o.A, B: o.B, ALog: o.ALog, DtBias: o.DtBias,
+	o.conv = Conv{X: o.X, Weight: o.Weight, State: o.ConvState, Spans: o.Spans, Out: o.ConvOut}
+	o.delta = GatedDelta{QKV: o.ConvOut, A: o.A, B: o.B, ALog: o.ALog, DtBias: o.DtBias,
 		State: o.State, Spans: o.Spans, Out: o.Out,
 		Hk: o.Hk, Hv: o.Hv, Dk: o.Dk, Dv: o.Dv}
 	return &o.conv, &o.delta

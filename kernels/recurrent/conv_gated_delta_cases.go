@@ -46,7 +46,7 @@ func (s gatedDeltaShape) toCaseAfterConv(taps int) kernels.Case {
 					layout{s.state, taps - 1, channels, convGroup}, 1),
 				A: delta.A, B: delta.B, ALog: delta.ALog, DtBias: delta.DtBias,
 				State: delta.State, Spans: spans,
-				Temp: kernels.NewTensor(d, kernels.F32, rows, channels), Out: delta.Out,
+				ConvOut: kernels.NewTensor(d, kernels.F32, rows, channels), Out: delta.Out,
 				Hk: s.hk, Hv: s.hv, Dk: s.dk, Dv: s.dv,
 			}
 			return o, append(outputs, o.ConvState)

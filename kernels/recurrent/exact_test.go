@@ -82,7 +82,7 @@ func subjectsIn(dtype kernels.DType) []subject {
 						A:         in.Columns(width, width+s.hv),
 						B:         in.Columns(width+s.hv, width+2*s.hv),
 						ALog:      aLog, DtBias: dtBias, State: state.Columns(split, state.Cols),
-						Spans: spans, Temp: kernels.NewTensor(d, kernels.F32, in.Rows, width),
+						Spans: spans, ConvOut: kernels.NewTensor(d, kernels.F32, in.Rows, width),
 						Out: out, Hk: s.hk, Hv: s.hv, Dk: s.dk, Dv: s.dv}
 				}
 			}})

@@ -2,13 +2,13 @@ package recurrent
 
 import "headroom/kernels"
 
-// TrafficBytes implements kernels.Traffic: each span's state, read and written.
+// TrafficBytes implements kernels.TrafficCounter: each span's state, read and written.
 func (o *GatedDelta) TrafficBytes() int64 {
 	return 2 * int64(len(o.Spans)*o.State.Cols*o.State.DType.Size())
 }
 
-// Operations implements kernels.Work: for each token, an element of the state is multiplied by g,
-// with k, with q, and a multiple of k is added to it.
+// Operations implements kernels.OperationCounter: for each token, an element of the state is
+// multiplied by g, with k, with q, and a multiple of k is added to it.
 func (o *GatedDelta) Operations() (n kernels.Operations) {
 	for _, s := range o.Spans {
 		n.Float32 += 7 * int64(s.Rows) * int64(o.Hv*o.Dv*o.Dk)
@@ -16,13 +16,13 @@ func (o *GatedDelta) Operations() (n kernels.Operations) {
 	return n
 }
 
-// TrafficBytes implements kernels.Traffic.
+// TrafficBytes implements kernels.TrafficCounter.
 func (o *ConvGatedDelta) TrafficBytes() int64 {
 	_, delta := o.parts()
 	return delta.TrafficBytes()
 }
 
-// Operations implements kernels.Work.
+// Operations implements kernels.OperationCounter.
 func (o *ConvGatedDelta) Operations() kernels.Operations {
 	_, delta := o.parts()
 	return delta.Operations()

@@ -38,20 +38,20 @@ func (p *Penalties) Apply(x float32, count int32) float32 {
 	return float32(x-p.Presence) - float32(p.Frequency*float32(count))
 }
 
-// Recent is a token and how often it occurs.
-type Recent struct{ Token, Count int32 }
+// TokenCount is a token and how often it occurs.
+type TokenCount struct{ Token, Count int32 }
 
-// Bias is what is added to a token's logit.
-type Bias struct {
+// LogitBias is what is added to a token's logit.
+type LogitBias struct {
 	Token int32
 	Value float32
 }
 
 // Adjustment is what happens to a row: biases first, then penalties.
 type Adjustment struct {
-	Biases []Bias // each token once
+	Biases []LogitBias // each token once
 	Penalties
-	Recent []Recent // each token once
+	Recent []TokenCount // each token once
 	// Chosen is a row of the tokens chosen before, one more recent token; -1: none.
 	Chosen int32
 }
@@ -106,12 +106,12 @@ func (o *Adjust) Reference() {
 			h.at(logits, t)
 		}
 		if !known {
-			h.at(logits, Recent{chosen, 1})
+			h.at(logits, TokenCount{chosen, 1})
 		}
 	}
 }
 
-func (h *Adjustment) at(logits []float32, t Recent) {
+func (h *Adjustment) at(logits []float32, t TokenCount) {
 	if t.Token >= 0 && int(t.Token) < len(logits) {
 		logits[t.Token] = h.Apply(logits[t.Token], t.Count)
 	}
@@ -141,10 +141,10 @@ func adjustCases() []kernels.Case {
 						o.Chosen.Int32s()[m] = FaultAt(3)
 					}
 					for i, t := range r.Perm(c.vocab + 5)[:c.recent] {
-						h.Recent = append(h.Recent, Recent{int32(t) - 2, int32(1 + i%3)})
+						h.Recent = append(h.Recent, TokenCount{int32(t) - 2, int32(1 + i%3)})
 					}
 					for _, t := range r.Perm(c.vocab + 5)[:c.biased] {
-						h.Biases = append(h.Biases, Bias{int32(t) - 2, 200*r.Float32() - 100})
+						h.Biases = append(h.Biases, LogitBias{int32(t) - 2, 200*r.Float32() - 100})
 					}
 					o.Rows = append(o.Rows, h)
 				}

@@ -26,7 +26,7 @@ func argmax(logits []float32) int32 {
 // plainArgmax is argmax in Go, which finds faults too. The comparison is written so that NaN takes
 // the rare branch too, and needs no second pass.
 func plainArgmax(logits []float32) int32 {
-	best, peak := None, float32(math.Inf(-1))
+	best, peak := NoToken, float32(math.Inf(-1))
 	i := 0
 	for ; i+8 <= len(logits); i += 8 {
 		x := (*[8]float32)(logits[i:])

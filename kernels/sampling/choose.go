@@ -54,7 +54,7 @@ func (o *Choose) Reference() {
 
 // bySorting is the specification.
 func bySorting(logits []float32, s Settings) int32 {
-	best := None
+	best := NoToken
 	for i, x := range logits {
 		if x != x || x > math.MaxFloat32 {
 			return FaultAt(int32(i))

@@ -45,8 +45,8 @@ func bin(peak, logit float32) int {
 type Choice struct {
 	Token int32 // or what Fault explains
 	Best  int32 // the likeliest token, or the same
-	// the sum of exp(logit - largest) over the row, in units of 1/One, where it had to be known,
-	// else 0
+	// the sum of exp(logit - largest) over the row, in units of 1/UnitWeight, where it had to be
+	// known, else 0
 	Mass uint64
 }
 

@@ -25,8 +25,8 @@ type Feed struct {
 // have chosen.
 func Placeholder(r int) int32 { return -1 - int32(r) }
 
-// RowOf is the row that a placeholder stands for.
-func RowOf(placeholder int32) int32 { return -1 - placeholder }
+// PlaceholderRow is the row that a placeholder stands for.
+func PlaceholderRow(placeholder int32) int32 { return -1 - placeholder }
 
 // Name implements kernels.Op.
 func (o *Feed) Name() string { return "feed" }
@@ -38,9 +38,9 @@ func (o *Feed) Check() error {
 		err = errors.Join(err, kernels.CheckShape("chosen", o.Chosen, kernels.I32, -1, 1))
 	}
 	for i, t := range o.Tokens {
-		if t < 0 && int(RowOf(t)) >= o.Chosen.Rows {
+		if t < 0 && int(PlaceholderRow(t)) >= o.Chosen.Rows {
 			err = errors.Join(err, fmt.Errorf("token %d: it stands for chosen token %d of %d", i,
-				RowOf(t), o.Chosen.Rows))
+				PlaceholderRow(t), o.Chosen.Rows))
 		}
 	}
 	return err
@@ -55,7 +55,7 @@ func (o *Feed) Reference() {
 	}
 	for m, t := range o.Tokens {
 		if t < 0 {
-			t = chosen[int(RowOf(t))*o.Chosen.Stride]
+			t = chosen[int(PlaceholderRow(t))*o.Chosen.Stride]
 		}
 		out[m*o.Out.Stride] = t
 	}

@@ -31,9 +31,9 @@ type Settings struct {
 	Random      uint64  // uniform: the draw's place among the weights
 }
 
-// Faults stand in place of a token: None where no logit is finite, FaultAt(i) where logit i, the
+// Faults stand in place of a token: NoToken where no logit is finite, FaultAt(i) where logit i, the
 // first such, is NaN or +Inf.
-const None int32 = -1
+const NoToken int32 = -1
 
 // FaultAt is what stands in place of a token when logit i cannot be.
 func FaultAt(i int32) int32 { return -2 - i }
@@ -41,7 +41,7 @@ func FaultAt(i int32) int32 { return -2 - i }
 // Fault explains a choice that is no token; nil for tokens.
 func Fault(token int32) error {
 	switch {
-	case token == None:
+	case token == NoToken:
 		return fmt.Errorf("no token to choose: all logits are -Inf")
 	case token < 0:
 		return fmt.Errorf(
@@ -92,7 +92,7 @@ func (l *limits) filters(vocab int) bool {
 
 // massLimit is the mass before a token from which on top-p drops it, of a row of that total mass:
 // the share, rounded down in a way that needs no more than 64 bits. It is never 0, as the likeliest
-// token has a mass of One.
+// token has a mass of UnitWeight.
 func (l *limits) massLimit(total uint64) uint64 {
 	if l.topP == 0 {
 		return math.MaxUint64
@@ -101,13 +101,13 @@ func (l *limits) massLimit(total uint64) uint64 {
 	return total>>24*p + (total&(topPScale-1))*p>>24
 }
 
-// One is the weight of the likeliest token.
-const One = 1 << 40
+// UnitWeight is the weight of the likeliest token.
+const UnitWeight = 1 << 40
 
-// weight is 2^-(distance*scale) in units of 1/One, rounded down, for a logit that lies distance >=
-// 0 below the largest. Rows have fewer than 2^23 logits, so that sums fit. A polynomial of degree 5
-// in float32 (interpolated at Chebyshev's points, exact at 0), each step rounded: within 6e-7, and
-// the same bits everywhere. It is as short as it is to be inlined.
+// weight is 2^-(distance*scale) in units of 1/UnitWeight, rounded down, for a logit that lies
+// distance >= 0 below the largest. Rows have fewer than 2^23 logits, so that sums fit. A polynomial
+// of degree 5 in float32 (interpolated at Chebyshev's points, exact at 0), each step rounded:
+// within 6e-7, and the same bits everywhere. It is as short as it is to be inlined.
 func weight(distance, scale float32) uint64 {
 	t := float32(distance * scale)
 	if !(t < 41) {

@@ -171,7 +171,7 @@ func TestExtremes(t *testing.T) {
 			}
 		}
 	}
-	if Fault(0) != nil || Fault(None) == nil || Fault(FaultAt(0)) == nil {
+	if Fault(0) != nil || Fault(NoToken) == nil || Fault(FaultAt(0)) == nil {
 		t.Error("a token is a fault, or a fault is none")
 	}
 }
@@ -221,12 +221,13 @@ func TestBoundaries(t *testing.T) {
 // TestWeight: it is 2^-t to float32's precision, and it never grows with the distance by more than
 // that.
 func TestWeight(t *testing.T) {
-	if weight(0, 1) != One || weight(0, math.MaxFloat32) != One {
-		t.Error("the likeliest token's weight is not One")
+	if weight(0, 1) != UnitWeight || weight(0, math.MaxFloat32) != UnitWeight {
+		t.Error("the likeliest token's weight is not UnitWeight")
 	}
 	for x := float32(0); x < 45; x += 0.00731 {
 		want := math.Exp(-float64(x))
-		if got := float64(weight(x, log2e)) / One; math.Abs(got-want) > 3e-6*want+1.0/One {
+		if got := float64(weight(x, log2e)) / UnitWeight; math.Abs(
+			got-want) > 3e-6*want+1.0/UnitWeight {
 			t.Fatalf("weight at distance %v: got %g, expected %g", x, got, want)
 		}
 	}

@@ -1,6 +1,6 @@
 package kernels
 
-// Devices that tell what a pass costs: Measure counts its bytes and operations without computing,
+// Devices that tell what a pass costs: DryRun counts its bytes and operations without computing,
 // Timed says where the time goes.
 
 import (
@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// Traffic is what operators implement whose memory traffic is worth counting: those that read
-// weights, caches or states.
-type Traffic interface {
+// TrafficCounter is what operators implement whose memory traffic is worth counting: those that
+// read weights, caches or states.
+type TrafficCounter interface {
 	// TrafficBytes is the bytes that one run must move to and from memory at least, activations not
 	// counted.
 	TrafficBytes() int64
@@ -30,53 +30,53 @@ func (n *Operations) Add(more Operations) {
 	n.Float32 += more.Float32
 }
 
-// Work is what operators implement whose arithmetic is worth counting: those that multiply with
-// weights, caches or states.
-type Work interface {
+// OperationCounter is what operators implement whose arithmetic is worth counting: those that
+// multiply with weights, caches or states.
+type OperationCounter interface {
 	// Operations is what one run must do at least; what costs less than the products (norms,
 	// softmax, rounding) is not counted.
 	Operations() Operations
 }
 
-// Measure is a device that computes nothing and allocates nothing: running a model on it shows how
+// DryRun is a device that computes nothing and allocates nothing: running a model on it shows how
 // much memory a pass needs, how much it moves and how much it computes.
-type Measure struct {
+type DryRun struct {
 	TrafficBytes int64      // the sum of all operators' Traffic
 	Operations   Operations // the sum of all operators' Work
 }
 
-// NewMeasure makes a measuring device.
-func NewMeasure() *Measure { return &Measure{} }
+// NewDryRun makes a measuring device.
+func NewDryRun() *DryRun { return &DryRun{} }
 
 // Name implements Device.
-func (d *Measure) Name() string { return "measure" }
+func (d *DryRun) Name() string { return "measure" }
 
 // NewBuffer implements Device: the buffer has a size and no bytes.
-func (d *Measure) NewBuffer(bytes int) *Buffer { return &Buffer{Size: bytes} }
+func (d *DryRun) NewBuffer(bytes int) *Buffer { return &Buffer{Size: bytes} }
 
 // WrapBuffer implements Device.
-func (d *Measure) WrapBuffer(b []byte) *Buffer { return &Buffer{Bytes: b, Size: len(b)} }
+func (d *DryRun) WrapBuffer(b []byte) *Buffer { return &Buffer{Bytes: b, Size: len(b)} }
 
 // Run implements Device: it checks op and counts.
-func (d *Measure) Run(op Op) {
+func (d *DryRun) Run(op Op) {
 	MustCheck(op)
-	if t, ok := op.(Traffic); ok {
+	if t, ok := op.(TrafficCounter); ok {
 		d.TrafficBytes += t.TrafficBytes()
 	}
-	if w, ok := op.(Work); ok {
+	if w, ok := op.(OperationCounter); ok {
 		d.Operations.Add(w.Operations())
 	}
 }
 
 // Sync implements Device.
-func (d *Measure) Sync() error { return nil }
+func (d *DryRun) Sync() error { return nil }
 
 // Close implements Device.
-func (d *Measure) Close() {}
+func (d *DryRun) Close() {}
 
-// Times is where the time of operators goes, by their names. Nothing is counted until Start. Any
-// goroutine may use it.
-type Times struct {
+// OperatorTimes is where the time of operators goes, by their names. Nothing is counted until
+// Start. Any goroutine may use it.
+type OperatorTimes struct {
 	running atomic.Pointer[map[string]OperatorTime]
 }
 
@@ -88,19 +88,19 @@ type OperatorTime struct {
 }
 
 // Start begins anew.
-func (t *Times) Start() { t.running.Store(&map[string]OperatorTime{}) }
+func (t *OperatorTimes) Start() { t.running.Store(&map[string]OperatorTime{}) }
 
 // Stop ends the counting and returns what was counted since Start. The device must be idle.
-func (t *Times) Stop() map[string]OperatorTime {
+func (t *OperatorTimes) Stop() map[string]OperatorTime {
 	if m := t.running.Swap(nil); m != nil {
 		return *m
 	}
 	return nil
 }
 
-// NewCounted is d, with the operators that it has done counted in n. d has to be one that has done
-// an operator when Run returns, as the CPU is.
-func NewCounted(d Device, n *atomic.Uint64) Device { return &counted{d, n} }
+// NewCountingDevice is d, with the operators that it has done counted in n. d has to be one that
+// has done an operator when Run returns, as the CPU is.
+func NewCountingDevice(d Device, n *atomic.Uint64) Device { return &counted{d, n} }
 
 type counted struct {
 	Device
@@ -113,13 +113,13 @@ func (d *counted) Run(op Op) {
 	d.n.Add(1)
 }
 
-// NewTimed is d, with the time of its operators in t. d has to be one that has done an operator
-// when Run returns, as the CPU is.
-func NewTimed(d Device, t *Times) Device { return &timed{d, t} }
+// NewTimedDevice is d, with the time of its operators in t. d has to be one that has done an
+// operator when Run returns, as the CPU is.
+func NewTimedDevice(d Device, t *OperatorTimes) Device { return &timed{d, t} }
 
 type timed struct {
 	Device
-	times *Times
+	times *OperatorTimes
 }
 
 // Run implements Device.
@@ -135,7 +135,7 @@ func (d *timed) Run(op Op) {
 	sum := (*m)[op.Name()]
 	sum.Runs++
 	sum.Time += took
-	if w, ok := op.(Work); ok {
+	if w, ok := op.(OperationCounter); ok {
 		sum.Operations.Add(w.Operations())
 	}
 	(*m)[op.Name()] = sum

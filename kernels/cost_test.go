@@ -12,7 +12,7 @@ import (
 
 // TestOperations counts by hand what operators multiply and add.
 func TestOperations(t *testing.T) {
-	d := kernels.NewMeasure()
+	d := kernels.NewDryRun()
 	packed := &kernels.Weight{Experts: 4, N: 8, K: 64, Bits: 4, Group: 64}
 	plain := &kernels.Weight{Experts: 1, N: 8, K: 64}
 	x, ids := kernels.NewTensor(d, kernels.F32, 3, 64), kernels.NewTensor(d, kernels.I32, 3, 2)
@@ -25,7 +25,7 @@ func TestOperations(t *testing.T) {
 		{Row: 2, Rows: 1, Pos: 9, Pages: []int32{0}}}
 	cases := []struct {
 		name string
-		op   kernels.Work
+		op   kernels.OperationCounter
 		want kernels.Operations
 	}{
 		{"linear", &matmul.Linear{X: x,
@@ -53,8 +53,8 @@ func TestOperations(t *testing.T) {
 
 // TestTimes: only what runs between Start and Stop is counted, by name.
 func TestTimes(t *testing.T) {
-	times := &kernels.Times{}
-	d := kernels.NewTimed(kernels.NewCPU(cpu.Options{Threads: 1}), times)
+	times := &kernels.OperatorTimes{}
+	d := kernels.NewTimedDevice(kernels.NewCPU(cpu.Options{Threads: 1}), times)
 	defer d.Close()
 	w := &kernels.Weight{Experts: 1, N: 8, K: 64, Data: kernels.NewTensor(d, kernels.F32, 8, 64)}
 	op := &matmul.Linear{X: kernels.NewTensor(d, kernels.F32, 3, 64),
