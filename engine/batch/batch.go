@@ -10,20 +10,20 @@ type Batch struct {
 	Tokens kernels.Tensor // I32 [M, 1]
 	Spans  []kernels.Span // in row order
 	Logits []int32        // rows whose next-token logits are wanted, in order
-	// Rounds are the same rows for layers with recurrent state, which pass through a sequence in
-	// order: a span inside which a state is to be kept is cut there, and its pieces lie in
-	// consecutive rounds. Without such a span there is one round, of Spans.
+	// Rounds are the same rows for layers with recurrent state, which process a sequence in order. A
+	// span inside which a state is to be kept is cut there, and its pieces are in consecutive rounds.
+	// Without such a span there is one round, of Spans.
 	Rounds []Round
 }
 
-// Round is spans of different sequences, and what to keep of their states behind them.
+// Round is spans of different sequences, and the states to keep after them.
 type Round struct {
 	Spans []kernels.Span
 	Keeps []Keep
 }
 
-// Keep is a state to be copied from one slot to another.
+// Keep is a state to be copied from slot From to slot To.
 type Keep struct{ From, To int32 }
 
-// Rows is M.
+// Rows returns M.
 func (b *Batch) Rows() int { return b.Tokens.Rows }

@@ -123,7 +123,7 @@ func (l *Loop) run() {
 		for _, p := range l.sched.Promotions() {
 			l.fetch(p)
 		}
-		l.stored.noteShortage(l.sched.Starved(), time.Now())
+		l.stored.noteShortage(l.sched.ShortOfPages(), time.Now())
 		l.publish() // before the step, which may be long
 		switch {
 		case len(work) > 0 || l.steps.inFlight != nil:

@@ -72,7 +72,7 @@ func (l *Loop) launch(work []sched.Work, restoreErr error) *step {
 	l.steps.launched++
 	s.launched, s.vocab = time.Now(), l.runner.VocabSize()
 	s.work = append(s.work[:0], work...)
-	s.async = l.runner.Ahead() && !slices.ContainsFunc(work, samplesOnHost)
+	s.async = l.runner.Async() && !slices.ContainsFunc(work, samplesOnHost)
 	l.gather(s)
 	if s.err = restoreErr; restoreErr == nil {
 		s.err = l.execute(s)

@@ -88,13 +88,13 @@ func (l *Loop) lookUp(r *request) {
 		return
 	}
 	r.lookups++
-	r.seq.Await = true
+	r.seq.StorePending = true
 	l.stored.pending++
 	go func() {
 		found := l.stored.view.Find(r.Prompt, limit, known, l.config.Sched.Recurrent)
 		l.runOnLoop(func() {
 			l.stored.pending--
-			r.seq.Stored, r.seq.Await = found.Tokens, false
+			r.seq.Stored, r.seq.StorePending = found.Tokens, false
 		})
 	}()
 }

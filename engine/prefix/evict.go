@@ -1,16 +1,15 @@
 package prefix
 
-// What is forgotten first. Nodes and states lie in two lists by their last use. Using a node uses
-// all above it, so whoever walks the nodes from the oldest meets leaves before their parents, and
-// what is left is always a prefix of something.
+// Eviction. Nodes and states are in two lists by their last use. Using a node uses its ancestors
+// too, so a walk from the least recently used node meets leaves before their parents.
 
 import (
 	"iter"
 	"slices"
 )
 
-// TakeSlot finds a slot for a state that is about to be computed, giving up the one unused longest
-// if it must. It goes back by SetState or ReturnSlot.
+// TakeSlot allocates a slot for a state that is about to be computed. If none is free it evicts the
+// least recently used state. SetState or ReturnSlot gives the slot back.
 func (t *Tree) TakeSlot() (slot int32, ok bool) {
 	if len(t.slots) == 0 && !t.dropState() {
 		return -1, false
@@ -20,10 +19,10 @@ func (t *Tree) TakeSlot() (slot int32, ok bool) {
 	return slot, true
 }
 
-// ReturnSlot gives back a slot whose state was not computed.
+// ReturnSlot frees a slot whose state was not computed.
 func (t *Tree) ReturnSlot(slot int32) { t.slots = append(t.slots, slot) }
 
-// dropState gives up the state that was used longest ago and that nobody reads.
+// dropState evicts the least recently used state that is not held.
 func (t *Tree) dropState() bool {
 	for e := t.states.Front(); e != nil; e = e.Next() {
 		if s := e.Value.(*state); s.held == 0 {
@@ -41,8 +40,8 @@ func (t *Tree) forget(s *state) {
 	t.ReturnSlot(s.slot)
 }
 
-// Evict gives up leaves, the longest unused first, until so many pages are free or nothing can be
-// freed. Pages that a sequence uses as well do not become free; their leaves are left alone.
+// Evict removes leaves, least recently used first, until that many pages are free or no more can be
+// freed. Leaves whose pages a sequence uses stay.
 func (t *Tree) Evict(free Amount) {
 	for n := range t.evictables() {
 		have := t.pool.Free()
@@ -50,13 +49,13 @@ func (t *Tree) Evict(free Amount) {
 			return
 		}
 		if have.Start < free.Start || !t.pool.atStart(n.page) {
-			// a page of the start is free only when all behind it is
+			// A page of the start becomes a leaf only after all that continue it.
 			t.remove(n)
 		}
 	}
 }
 
-// Trim gives up leaves until the tree alone holds at most so many bytes.
+// Trim removes leaves until the pages that only the tree uses take at most that many bytes.
 func (t *Tree) Trim(most int64) {
 	surplus := t.Idle().Bytes(t.o.Sizes) - most
 	for n := range t.evictables() {
@@ -68,8 +67,8 @@ func (t *Tree) Trim(most int64) {
 	}
 }
 
-// evictables are the leaves that nobody uses, the longest unused first. Those that become leaves
-// meanwhile are among them.
+// evictables iterates over the unused leaves, least recently used first, including those that become
+// leaves meanwhile.
 func (t *Tree) evictables() iter.Seq[*node] {
 	return func(yield func(*node) bool) {
 		for e := t.nodes.Front(); e != nil; {
@@ -82,7 +81,7 @@ func (t *Tree) evictables() iter.Seq[*node] {
 	}
 }
 
-// kind is n's page.
+// kind returns n's page as an Amount.
 func (t *Tree) kind(n *node) Amount {
 	if t.pool.atStart(n.page) {
 		return Amount{Start: 1}
@@ -90,7 +89,7 @@ func (t *Tree) kind(n *node) Amount {
 	return Amount{Rest: 1}
 }
 
-// Idle is the pages that nobody but the tree refers to.
+// Idle returns the number of pages that only the tree refers to.
 func (t *Tree) Idle() (pages Amount) {
 	for e := t.nodes.Front(); e != nil; e = e.Next() {
 		if n := e.Value.(*node); t.pool.refs[n.page] == 1 {
@@ -105,9 +104,9 @@ func (t *Tree) evictable(n *node) bool {
 		!slices.ContainsFunc(n.states, func(s *state) bool { return s.held > 0 })
 }
 
-// Forget gives up the conversation that these tokens are: leaves that they begin with, or that
-// begin with them, down to what others share with it. No tokens are every conversation. What is in
-// use stays, and so does what it goes on from.
+// Forget removes a conversation: the leaves that begin with these tokens, or that they begin with,
+// down to what other conversations share. Without tokens it removes all of them. Leaves in use
+// stay, with what they continue.
 func (t *Tree) Forget(tokens []int32) {
 	var ends []*node
 	for n := range t.evictables() {
@@ -115,7 +114,7 @@ func (t *Tree) Forget(tokens []int32) {
 			ends = append(ends, n)
 		}
 	}
-	for _, n := range ends { // what lies above them is within too
+	for _, n := range ends { // their ancestors are within too
 		for n != &t.root && t.evictable(n) {
 			t.remove(n)
 			n = n.parent
@@ -136,7 +135,7 @@ func (n *node) within(tokens []int32) bool {
 	return true
 }
 
-// Conversations is the number of leaves: prefixes that nothing longer continues.
+// Conversations returns the number of leaves.
 func (t *Tree) Conversations() (leaves int) {
 	for e := t.nodes.Front(); e != nil; e = e.Next() {
 		if len(e.Value.(*node).children) == 0 {
@@ -146,8 +145,8 @@ func (t *Tree) Conversations() (leaves int) {
 	return leaves
 }
 
-// TrimConversations gives up whole conversations, the longest unused first and down to what they
-// share with others, until at most so many are left or the rest is in use.
+// TrimConversations removes whole conversations, least recently used first and down to what they
+// share with others, until at most limit are left or the rest is in use.
 func (t *Tree) TrimConversations(limit int) {
 	for leaves := t.Conversations(); leaves > limit; {
 		n := t.oldestLeaf()
@@ -158,13 +157,13 @@ func (t *Tree) TrimConversations(limit int) {
 			t.remove(n)
 			n = n.parent
 		}
-		if n == &t.root || len(n.children) > 0 { // otherwise what is left of it is in use
+		if n == &t.root || len(n.children) > 0 { // otherwise the rest of it is in use
 			leaves--
 		}
 	}
 }
 
-// oldestLeaf is the one to evict next; nil: none can be.
+// oldestLeaf returns the leaf to evict next, nil if none can be evicted.
 func (t *Tree) oldestLeaf() *node {
 	for e := t.nodes.Front(); e != nil; e = e.Next() {
 		if n := e.Value.(*node); t.evictable(n) {
@@ -174,9 +173,9 @@ func (t *Tree) oldestLeaf() *node {
 	return nil
 }
 
-// handOver gives n's state to a sibling that begins with the same tokens up to it, as the end of a
-// head that many conversations share is inside a page: n goes, and the others go on from there.
-// Without one the state is given up.
+// handOver moves a state of n, which is being removed, to a sibling with the same tokens up to the
+// state's position: conversations that share a system prompt often diverge inside a page. Without
+// such a sibling the state is evicted.
 func (t *Tree) handOver(n *node, s *state) {
 	for _, c := range n.parent.children[n.tokens[0]] {
 		if c == n || Common(c.tokens, n.tokens) < s.position-n.from {

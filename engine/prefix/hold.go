@@ -1,26 +1,25 @@
 package prefix
 
-// What others may read and add while the tree goes on living: the block store reads pages and
-// states to write them to disk, and brings back what was written. Both hold what they read or wrote
-// into, so that nothing is evicted or reused under them.
+// Holding pages and states while the block store writes them to disk or reads them back, so that
+// they are not evicted or allocated again meanwhile.
 
-// Held is what the tree knows of some tokens, held until Release.
+// Held is what the tree has of some tokens, held until Release.
 type Held struct {
-	Tokens int     // whose keys and values are there
-	Pages  []int32 // the pages that hold them; the last may hold fewer
+	Tokens int     // how many have their keys and values in Pages
+	Pages  []int32 // all full but the last
 	States []HeldState
 	states []*state
 }
 
 // HeldState is a kept state.
 type HeldState struct {
-	Position int // tokens it has seen
+	Position int // tokens that led to it
 	Slot     int32
 }
 
-// Hold finds all that is known of tokens: the longest prefix in pages, resumable or not, and, if
-// they are wanted, every state within. What it holds is not evicted before Release, and it does not
-// count as used.
+// Hold returns all that the tree has of tokens: the longest prefix in pages, resumable or not, and
+// with states every state within. Nothing of it is evicted before Release. Holding does not count
+// as use.
 func (t *Tree) Hold(tokens []int32, states bool) Held {
 	f := t.find(tokens)
 	h := Held{Tokens: f.knownTokens}
@@ -31,7 +30,7 @@ func (t *Tree) Hold(tokens []int32, states bool) Held {
 			continue
 		}
 		for _, c := range n.parent.children[n.tokens[0]] {
-			// siblings' states are good up to where they part
+			// A sibling's states are valid up to where it diverges.
 			common := n.from + Common(c.tokens, tokens[i*t.o.PageTokens:])
 			for _, s := range c.states {
 				if s.position <= common {
@@ -55,24 +54,24 @@ func (t *Tree) Release(h Held) {
 	}
 }
 
-// Leaves calls visit with the tokens of every prefix that nothing longer continues, the longest
-// unused first, and how many of them can be resumed. The tokens are visit's to keep.
-func (t *Tree) Leaves(visit func(tokens []int32, resumed int)) {
+// Leaves calls visit with the tokens of every leaf's prefix, least recently used first, and how many
+// of them can be resumable. visit may keep the tokens.
+func (t *Tree) Leaves(visit func(tokens []int32, resumable int)) {
 	for e := t.nodes.Front(); e != nil; e = e.Next() {
 		leaf := e.Value.(*node)
 		if len(leaf.children) > 0 {
 			continue
 		}
-		tokens, resumed := make([]int32, leaf.from+len(leaf.tokens)), 0
+		tokens, resumable := make([]int32, leaf.from+len(leaf.tokens)), 0
 		for n := leaf; n != &t.root; n = n.parent {
 			copy(tokens[n.from:], n.tokens)
 			for _, s := range n.states {
-				resumed = max(resumed, s.position)
+				resumable = max(resumable, s.position)
 			}
 		}
 		if !t.o.Recurrent {
-			resumed = len(tokens)
+			resumable = len(tokens)
 		}
-		visit(tokens, resumed)
+		visit(tokens, resumable)
 	}
 }

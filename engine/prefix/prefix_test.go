@@ -10,8 +10,8 @@ func tokens(s string) []int32 {
 	return t
 }
 
-// TestSiblingsShareStates: two continuations part inside a page; a state kept before they part
-// serves either.
+// TestSiblingsShareStates: two continuations diverge inside a page. A state kept before that serves
+// both.
 func TestSiblingsShareStates(t *testing.T) {
 	pool := NewPool(8, Start{})
 	tree := NewTree(pool, Options{PageTokens: 4, Recurrent: true, Slots: []int32{7, 8}})
@@ -51,8 +51,8 @@ func TestSiblingsShareStates(t *testing.T) {
 	}
 }
 
-// TestStatesAreHandedOver: the state at the end of a head that two conversations share stays when
-// the one that kept it goes.
+// TestStatesAreHandedOver: the state at the end of a shared system prompt survives the conversation
+// that kept it.
 func TestStatesAreHandedOver(t *testing.T) {
 	pool := NewPool(8, Start{})
 	tree := NewTree(pool, Options{PageTokens: 4, Recurrent: true, Slots: []int32{7, 8}})
@@ -82,7 +82,7 @@ func TestStatesAreHandedOver(t *testing.T) {
 	}
 }
 
-// TestEvictOldestLeafFirst and never what a sequence holds.
+// TestEvictOldestLeafFirst: eviction is least recently used first and spares pages in use.
 func TestEvictOldestLeafFirst(t *testing.T) {
 	pool := NewPool(3, Start{})
 	tree := NewTree(pool, Options{PageTokens: 2})
@@ -110,8 +110,8 @@ func TestEvictOldestLeafFirst(t *testing.T) {
 	}
 }
 
-// TestKindsOfPages: a page of 2 tokens begins every sequence. What is evicted for others spares
-// short conversations, and bytes are counted as they are.
+// TestKindsOfPages: every sequence begins with a start page of 2 tokens. Evicting for other pages
+// spares short conversations, and each kind counts with its own size.
 func TestKindsOfPages(t *testing.T) {
 	pool := NewPool(5, Start{Entries: 1, Pages: 3})
 	tree := NewTree(pool, Options{PageTokens: 2, Sizes: Sizes{Start: 10, Rest: 1}})

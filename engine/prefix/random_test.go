@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// TestRandomLives grows, uses, holds and evicts at random; after each step the tree's rules hold.
-func TestRandomLives(t *testing.T) {
+// TestRandomOperations inserts, uses, holds and evicts at random and checks the tree's invariants
+// after each step.
+func TestRandomOperations(t *testing.T) {
 	const pages, slots, pageTokens = 40, 6, 3
 	for seed := range uint64(30) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -51,7 +52,7 @@ func TestRandomLives(t *testing.T) {
 				tree.Trim(r.Int64N(3 * pages))
 				tree.TrimConversations(r.IntN(12))
 			}
-			checkRules(t, tree, held)
+			checkInvariants(t, tree, held)
 		}
 		for _, h := range held {
 			tree.Release(h)
@@ -64,7 +65,7 @@ func TestRandomLives(t *testing.T) {
 	}
 }
 
-// grow remembers text and its state, if there is memory.
+// grow inserts text and its state, if there is memory.
 func grow(tree *Tree, pool *Pool, text []int32) {
 	entries := (len(text) + 2) / 3
 	need := pool.Need(0, entries)
@@ -83,8 +84,8 @@ func grow(tree *Tree, pool *Pool, text []int32) {
 	}
 }
 
-// forget gives a conversation up. Then nothing of it is left but what is held or others share, and
-// the others are as they were.
+// forget removes a conversation. Only what is held or shared may be left of it, and the others must
+// not change.
 func forget(t *testing.T, tree *Tree, pool *Pool, text []int32) {
 	t.Helper()
 	others := map[string]bool{}
@@ -112,7 +113,7 @@ func pathOf(n *node) (tokens []int32) {
 	return tokens
 }
 
-func checkRules(t *testing.T, tree *Tree, held []Held) {
+func checkInvariants(t *testing.T, tree *Tree, held []Held) {
 	t.Helper()
 	age := map[*node]int{&tree.root: tree.nodes.Len()}
 	for e := tree.nodes.Front(); e != nil; e = e.Next() {

@@ -1,8 +1,7 @@
 package prefix
 
-// A radix tree of what the cache's pages hold, one node per page. Only full pages have children.
-// The tree holds one reference to each page it names; a page is free when sequences and tree have
-// let go of it, so eviction here never takes memory from a running sequence.
+// A radix tree of the tokens in the pages, one node per page. The tree holds one reference to each
+// of its pages, so evicting a node never takes a page from a running sequence.
 
 import (
 	"container/list"
@@ -12,7 +11,7 @@ import (
 // Options describe the memory that the tree manages.
 type Options struct {
 	PageTokens int // positions of a page
-	// the model has recurrent state: a prefix can only be resumed where the state was kept
+	// Recurrent models can resume a prefix only where a state was kept.
 	Recurrent bool
 	Slots     []int32 // state slots that the tree may keep states in
 	Sizes     Sizes   // of the pool's pages; only Trim needs them
@@ -23,17 +22,17 @@ type Tree struct {
 	o     Options
 	pool  *Pool
 	root  node
-	slots []int32 // free
-	// *node, by last use, the oldest first; a parent is never older than its children
-	nodes  list.List
-	states list.List // *state, the same
+	slots []int32 // free ones
+	// Least recently used first. A parent was never used less recently than its children.
+	nodes  list.List // of *node
+	states list.List // of *state
 }
 
-// node is one page of tokens behind its parent's.
+// node is one page of tokens, which continue its parent's.
 type node struct {
 	parent   *node
 	from     int     // position of the first token
-	tokens   []int32 // 1 to PageTokens of them; none for the root
+	tokens   []int32 // 1 to PageTokens; none in the root
 	page     int32
 	children map[int32][]*node // by first token; only below full pages and the root
 	states   []*state
@@ -43,37 +42,35 @@ type node struct {
 // state is a kept recurrent state.
 type state struct {
 	owner    *node
-	position int // tokens it has seen; within (from, from+len(tokens)] of its node
+	position int // tokens that led to it, within (from, from+len(tokens)] of its node
 	slot     int32
-	held     int           // snapshots that read it
+	held     int           // holders that read it
 	place    *list.Element // in Tree.states
 }
 
-// NewTree makes an empty tree over the pool.
+// NewTree returns an empty tree over the pool.
 func NewTree(pool *Pool, o Options) *Tree {
 	return &Tree{o: o, pool: pool, slots: slices.Clone(o.Slots),
 		root: node{children: map[int32][]*node{}}}
 }
 
-// Hit is a prefix that has been computed before.
+// Hit is a cached prefix. The caller holds a reference to each of its pages.
 type Hit struct {
 	Tokens int     // its length; 0: nothing was found
-	Pages  []int32 // its full pages: the caller holds a reference to each
-	// Copy is a page whose first Tokens%PageTokens positions belong to the prefix: to be copied
-	// into a page of the caller's own before it is written. -1 if the prefix ends with a full page.
-	// The caller holds a reference.
+	Pages  []int32 // its full pages
+	// Copy is the page with the last Tokens%PageTokens positions of the prefix. The caller copies it
+	// and writes to the copy. -1: the prefix ends with a full page.
 	Copy int32
-	Slot int32 // where the state after the prefix is kept; -1 for models without one
+	Slot int32 // of the state after the prefix; -1 for models without states
 }
 
-// found is how far a list of tokens is known.
+// found is what the tree has of some tokens.
 type found struct {
-	tokens int    // the longest prefix that can be resumed
-	last   *node  // holds its last token; nil: none
-	state  *state // after it; nil for models without
+	tokens int    // length of the longest prefix that can be resumed
+	last   *node  // the node of its last token; nil: there is none
+	state  *state // the state after it; nil for models without states
 	known  []*node
-	// knownTokens have their keys and values in the pages of known, whether or not they can be
-	// resumed.
+	// knownTokens is how many tokens have their keys and values in known, resumable or not.
 	knownTokens int
 }
 
@@ -94,7 +91,7 @@ func (t *Tree) find(tokens []int32) (f found) {
 			if !t.o.Recurrent && position+common > f.tokens {
 				f.tokens, f.last = position+common, c
 			}
-			for _, s := range c.states { // a sibling's state serves as well, up to where they part
+			for _, s := range c.states { // a sibling's state is valid up to where it diverges
 				if s.position <= position+common && s.position > f.tokens {
 					f.tokens, f.last, f.state = s.position, c, s
 				}
@@ -109,15 +106,15 @@ func (t *Tree) find(tokens []int32) (f found) {
 	return f
 }
 
-// Probe tells how many of the tokens, at most limit, have their keys and values in pages, and how
-// many can be resumed. It changes nothing.
-func (t *Tree) Probe(tokens []int32, limit int) (known, resumed int) {
+// Probe returns how many of the first limit tokens have their keys and values in pages, and after
+// how many a sequence can resume. It does not count as use.
+func (t *Tree) Probe(tokens []int32, limit int) (known, resumable int) {
 	f := t.find(tokens[:min(len(tokens), limit)])
 	return f.knownTokens, f.tokens
 }
 
-// Match finds the longest prefix of tokens, at most limit long, that can be resumed. References to
-// its pages now belong to the caller.
+// Match returns the longest prefix of the first limit tokens that can be resumed. The caller gets a
+// reference to each of its pages.
 func (t *Tree) Match(tokens []int32, limit int) Hit {
 	f := t.find(tokens[:min(len(tokens), limit)])
 	hit := Hit{Tokens: f.tokens, Copy: -1, Slot: -1}
@@ -150,7 +147,7 @@ func (t *Tree) use(n *node) {
 	}
 }
 
-// closest is the child of n that shares the most tokens with the beginning of tokens.
+// closest returns the child of n with the longest common prefix with tokens.
 func (t *Tree) closest(n *node, tokens []int32) (child *node, common int) {
 	if len(tokens) == 0 || n.children == nil {
 		return nil, 0
@@ -163,7 +160,7 @@ func (t *Tree) closest(n *node, tokens []int32) (child *node, common int) {
 	return child, common
 }
 
-// Common is how many first tokens a and b share.
+// Common returns the length of the longest common prefix of a and b.
 func Common(a, b []int32) int {
 	n := min(len(a), len(b))
 	for i := range n {
@@ -174,8 +171,8 @@ func Common(a, b []int32) int {
 	return n
 }
 
-// Insert records that pages hold the keys and values of tokens. The tree takes references of its
-// own to the pages it did not know; where it knew the tokens already, its own pages stay.
+// Insert records that pages hold the keys and values of tokens. The tree takes a reference to each
+// page of tokens that it does not have yet.
 func (t *Tree) Insert(tokens []int32, pages []int32) { t.insert(tokens, pages) }
 
 // insert returns the node that holds the last token.
@@ -189,12 +186,12 @@ func (t *Tree) insert(tokens []int32, pages []int32) *node {
 	return n
 }
 
-// extend finds or makes the child of n that begins with tokens, a page of them or less.
+// extend returns the child of n with these tokens, at most a page of them, and adds it if need be.
 func (t *Tree) extend(n *node, from int, tokens []int32, page int32) *node {
 	c, common := t.closest(n, tokens)
 	switch {
 	case c != nil && common == len(tokens):
-		return c // known, perhaps with more behind
+		return c // it may have more tokens
 	case c != nil && common == len(c.tokens): // c was a shorter beginning of this page
 		if c.page != page {
 			t.pool.Ref(page)
@@ -214,8 +211,8 @@ func (t *Tree) extend(n *node, from int, tokens []int32, page int32) *node {
 	return c
 }
 
-// SetState records tokens and pages as Insert does, and that slot holds the state after the last
-// token. If that state is known already, the slot is free again, and the answer false.
+// SetState is Insert, and records that slot holds the state after the last token. If the tree has
+// that state already, it frees the slot and returns false.
 func (t *Tree) SetState(tokens []int32, pages []int32, slot int32) bool {
 	n := t.insert(tokens, pages)
 	for _, s := range n.states {
@@ -231,8 +228,8 @@ func (t *Tree) SetState(tokens []int32, pages []int32, slot int32) bool {
 	return true
 }
 
-// Slots is the number of state slots that are free or hold a state: all but those taken and not yet
-// set or returned.
+// Slots returns the number of state slots that are free or hold a state, which are all but those
+// between TakeSlot and SetState or ReturnSlot.
 func (t *Tree) Slots() int { return len(t.slots) + t.states.Len() }
 
 // Each calls visit with the page of every node.
@@ -242,5 +239,5 @@ func (t *Tree) Each(visit func(page int32)) {
 	}
 }
 
-// Pages is the number of pages that the tree refers to.
+// Pages returns the number of pages in the tree.
 func (t *Tree) Pages() int { return t.nodes.Len() }

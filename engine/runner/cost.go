@@ -1,8 +1,5 @@
 package runner
 
-// What a pass costs at least, worked out on a device that only measures: what its time is held
-// against.
-
 import (
 	"headroom/engine/batch"
 	"headroom/engine/cache"
@@ -10,14 +7,15 @@ import (
 	"headroom/kernels"
 )
 
-// Cost is what a pass moves to and from memory, and computes, at least.
+// Cost is the least that a pass moves to and from memory and computes.
 type Cost struct {
 	Bytes int64 // weights, keys and values, recurrent states
 	kernels.Operations
 }
 
-// Cost is that of a pass over so many sequences, each with rows tokens after so many, and logits
-// for the last of each if they are wanted.
+// Cost returns the cost of a pass over rows tokens of each of so many sequences, after contextTokens
+// in each, with the logits of the last row of each if they are wanted. It is measured by a pass on a
+// device that allocates nothing.
 func (r *Runner) Cost(sequences, rows, contextTokens int, logits bool) Cost {
 	d := kernels.NewDryRun()
 	pages := (contextTokens+rows)/cache.PageTokens + 1

@@ -1,7 +1,7 @@
-// Package runner takes one step: it carries a batch to the device, runs the architecture's forward
-// pass over it, and brings the logits back; or, on a device that works by itself, the tokens chosen
-// from them, one step later (Start, Await). All its memory is allocated when it is made; a step
-// allocates none, but for the page table of a slot's rings when a sequence first runs in it.
+// Package runner takes one step: it copies a batch to the device, runs the architecture's forward
+// pass over it, and returns the logits (Step). On a GPU it returns the tokens chosen from them, one
+// step later (Start, Await). New allocates all its memory. A step allocates nothing, except for the
+// page table of a slot's rings when a sequence first runs in it.
 package runner
 
 import (
@@ -15,21 +15,20 @@ import (
 	"headroom/kernels"
 )
 
-// Options size a runner. All fields but MaxKVTokens, State and StartPages are needed.
+// Options size a runner. All fields but MaxKVTokens, State and StartPages are required.
 type Options struct {
-	KV cache.Format // of keys and values
-	// keys and values of a sequence that an attention layer keeps (cache.Limit); 0: all
-	MaxKVTokens int
+	KV          cache.Format      // of keys and values
+	MaxKVTokens int               // tokens that an attention layer keeps (cache.Limit); 0: all
 	State       cache.StateFormat // of recurrent states
-	Pages       int               // KV pages shared by all sequences
-	// of them, the first ones, for the first KV.Start tokens of sequences
-	StartPages int
-	Slots      int // recurrent states and rings: of running sequences, and kept ones
-	BatchRows  int // most rows of one step
-	LogitsRows int // most rows of one step whose logits are wanted
+	Pages       int               // KV pages, shared by all sequences
+	StartPages  int               // the first of Pages, for the first KV.Start tokens of sequences
+	Slots       int               // recurrent states and rings, of running sequences and kept ones
+	BatchRows   int               // most rows of one step
+	LogitsRows  int               // most rows of one step whose logits are wanted
 }
 
-// Runner is a model with its memory on a device. The goroutine that calls Step owns the device.
+// Runner is a model with its memory on a device. The goroutine that calls its methods owns the
+// device.
 type Runner struct {
 	device kernels.Device
 	model  models.Model
@@ -46,9 +45,9 @@ type Runner struct {
 	batch  batch.Batch
 	round  [1]batch.Round
 
-	async  kernels.AsyncDevice // the device, nil if it is done with a pass when it returns
-	chosen [2]kernels.Tensor   // I32 [LogitsRows, 1]: by passes in turn
-	last   int                 // of chosen: what the last Start writes
+	async  kernels.AsyncDevice // the device; nil: its passes are synchronous
+	chosen [2]kernels.Tensor   // I32 [LogitsRows, 1], for two passes in turn
+	last   int                 // index in chosen of the last Start
 }
 
 // New allocates what the model needs to run on d.
@@ -77,8 +76,8 @@ func New(d kernels.Device, m models.Model, o Options) *Runner {
 	return r
 }
 
-// ScratchBytes is the activation memory that the largest step takes: a pass on a device that only
-// measures.
+// ScratchBytes returns the activation memory of the largest step, measured by a pass on a device that
+// allocates nothing.
 func ScratchBytes(m models.Model, o Options) int {
 	d := kernels.NewDryRun()
 	pages := (o.BatchRows + cache.PageTokens - 1) / cache.PageTokens
@@ -104,21 +103,21 @@ func ScratchBytes(m models.Model, o Options) int {
 	return r.ops.PeakBytes()
 }
 
-// alone is memory for one sequence, whose page table counts up from 0.
+// alone returns the caches of one sequence, whose page table counts up from 0.
 func alone(d kernels.Device, specs []cache.LayerSpec, o cache.Options) []cache.Layer {
 	o.StartPages = min(o.Pages, o.Format.Start(specs)/cache.PageTokens)
 	return cache.New(d, specs, o)
 }
 
-// Step runs tokens, cut into spans, through the model. It returns the logits of the rows that
-// logits names, one after another, each VocabSize long: device memory, valid until the next step.
-// rounds are needed only if states are to be kept inside spans.
+// Step runs tokens through the model. spans assign them to sequences. It returns the logits of the
+// rows in logits, [len(logits), VocabSize], in device memory that is valid until the next step.
+// rounds are required only if a state is to be kept inside a span.
 func (r *Runner) Step(tokens []int32, spans []kernels.Span, logits []int32,
 	rounds ...batch.Round) ([]float32, error) {
 	if err := r.fits(tokens); err != nil {
 		return nil, err
 	}
-	defer r.ops.Release(r.ops.Mark()) // deferred: a pass that panics must not keep its activations
+	defer r.ops.Release(r.ops.Mark()) // frees the activations of a pass that panics, too
 	out := r.forward(tokens, spans, logits, rounds)
 	if err := r.Sync(); err != nil {
 		return nil, err
@@ -126,19 +125,18 @@ func (r *Runner) Step(tokens []int32, spans []kernels.Span, logits []int32,
 	return out.Float32s(), nil
 }
 
-// Ahead tells whether passes can be taken with Start, one ahead of their results: whether the
-// device works while the host does not wait.
-func (r *Runner) Ahead() bool { return r.async != nil }
+// Async reports whether Start and Await can be used: whether the device works beside the host.
+func (r *Runner) Async() bool { return r.async != nil }
 
-// Pass is a pass under way.
+// Pass is a pass in flight.
 type Pass struct {
 	ticket kernels.Ticket
 	chosen kernels.Tensor
 }
 
-// Start has the device take a step, and choose a token for each row that logits names by its row of
-// choices. Tokens of the step may be placeholders for those of the last one (sampling.Placeholder).
-// At most two may be under way: Await the one before the last first.
+// Start launches a step, in which the device also chooses a token for each row in logits, by the same
+// row of choices. Tokens may be placeholders for those that the previous step chooses
+// (sampling.Placeholder). At most two passes may be in flight.
 func (r *Runner) Start(tokens []int32, spans []kernels.Span, logits []int32, choices *sample.Rows,
 	rounds ...batch.Round) (Pass, error) {
 	if err := r.fits(tokens); err != nil {
@@ -155,8 +153,8 @@ func (r *Runner) Start(tokens []int32, spans []kernels.Span, logits []int32, cho
 	return p, nil
 }
 
-// Await waits for a pass and returns the tokens it has chosen, or what sampling.Fault explains:
-// device memory, valid until the second Start from now.
+// Await waits for a pass and returns the tokens that it has chosen, or the codes that sampling.Fault
+// explains. They are in device memory that is valid until the second Start from now.
 func (r *Runner) Await(p Pass) ([]int32, error) {
 	if err := r.async.Wait(p.ticket); err != nil {
 		return nil, fmt.Errorf("runner: %s: %w", r.device.Name(), err)
@@ -164,8 +162,8 @@ func (r *Runner) Await(p Pass) ([]int32, error) {
 	return p.chosen.Int32s(), nil
 }
 
-// Sync waits for all passes and copies. Before anybody but the device looks at pages and slots, or
-// writes them, it must be called.
+// Sync waits for all passes and copies. It must be called before the host reads or writes pages and
+// slots.
 func (r *Runner) Sync() error {
 	if err := r.device.Sync(); err != nil {
 		return fmt.Errorf("runner: %s: %w", r.device.Name(), err)
@@ -175,13 +173,13 @@ func (r *Runner) Sync() error {
 
 func (r *Runner) fits(tokens []int32) error {
 	if len(tokens) > r.tokens.Rows {
-		return fmt.Errorf("runner: step of %d rows, at most %d were planned", len(tokens),
+		return fmt.Errorf("runner: the step has %d rows, the limit is %d", len(tokens),
 			r.tokens.Rows)
 	}
 	return nil
 }
 
-// forward has the device take a pass.
+// forward runs a pass.
 func (r *Runner) forward(tokens []int32, spans []kernels.Span, logits []int32,
 	rounds []batch.Round) kernels.Tensor {
 	if len(rounds) == 0 {
@@ -195,11 +193,10 @@ func (r *Runner) forward(tokens []int32, spans []kernels.Span, logits []int32,
 	return r.model.Forward(r.ops, &r.batch, r.layers)
 }
 
-// CopyPage copies a page of every attention layer without a window to another of its kind: the copy
-// goes on where the two part.
+// CopyPage copies a page of every attention layer without a window to another page of its kind.
 func (r *Runner) CopyPage(from, to int32) { r.copy(r.PageRegions(from < r.startPages), from, to) }
 
-// CopyState copies a slot: the recurrent state and the rings of every layer.
+// CopyState copies a slot, which is the recurrent state and the rings of every layer.
 func (r *Runner) CopyState(from, to int32) { r.copy(r.slotRegions, from, to) }
 
 func (r *Runner) copy(regions []cache.Region, from, to int32) {
@@ -210,9 +207,8 @@ func (r *Runner) copy(regions []cache.Region, from, to int32) {
 	}
 }
 
-// PageRegions, of the start or behind it, and SlotRegions are the memory of pages and slots, for
-// those who write it to disk and read it back. A page that others may see is never written again,
-// so it may be read from any goroutine while somebody holds it.
+// PageRegions returns the memory of the start pages, or of the others, for the block store. A page
+// that is shared is never written again, so any goroutine may read it while a reference is held.
 func (r *Runner) PageRegions(start bool) []cache.Region {
 	if start {
 		return r.startRegions
@@ -220,8 +216,8 @@ func (r *Runner) PageRegions(start bool) []cache.Region {
 	return r.pageRegions
 }
 
-// SlotRegions is described at PageRegions.
+// SlotRegions returns the memory of the slots.
 func (r *Runner) SlotRegions() []cache.Region { return r.slotRegions }
 
-// VocabSize is the length of one row of logits.
+// VocabSize returns the length of one row of logits.
 func (r *Runner) VocabSize() int { return r.spec.VocabSize }

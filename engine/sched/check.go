@@ -2,11 +2,11 @@ package sched
 
 import "fmt"
 
-// CheckIdle returns an error unless all memory is free or remembered: the invariant of a scheduler
-// without sequences, of which nothing is held or being read back. It is for tests.
+// CheckIdle returns an error unless all memory is free or in the prefix tree. That is the invariant
+// of a scheduler without sequences, holds and promotions. It is for tests.
 func (s *Scheduler) CheckIdle() error {
-	if n := len(s.running) + len(s.waiting) + len(s.wanted) + len(s.arriving); n > 0 {
-		return fmt.Errorf("sched: %d sequences and promotions are here, expected none", n)
+	if n := len(s.running) + len(s.waiting) + len(s.newPromotions) + len(s.promoting); n > 0 {
+		return fmt.Errorf("sched: %d sequences and promotions, expected none", n)
 	}
 	if len(s.slots) != s.o.Slots {
 		return fmt.Errorf("sched: %d of %d slots are free", len(s.slots), s.o.Slots)

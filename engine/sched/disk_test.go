@@ -1,8 +1,8 @@
 package sched
 
-// A disk for the scenario: what is held is read, and remembered for ever; what is promoted is
-// written into its pages a few turns later, or never. Like the world it holds real tokens, so that
-// wrong bytes are found and not only wrong counts.
+// A disk for the scenario. It reads what is held and keeps it forever. It fills the pages of a
+// promotion a few turns later, or fails. It holds real tokens, so the test finds wrong bytes and
+// not only wrong counts.
 
 import (
 	"slices"
@@ -36,13 +36,13 @@ func (d *disk) count(pages []int32) {
 	}
 }
 
-// busy reports whether somebody waits for the disk, or for the memory that it holds.
+// busy reports whether a sequence waits for the disk, or for memory that it holds.
 func (d *disk) busy(lives []*life) bool {
 	return len(d.promoted)+len(d.holding) > 0 ||
-		slices.ContainsFunc(lives, func(l *life) bool { return l.q.Await })
+		slices.ContainsFunc(lives, func(l *life) bool { return l.q.StorePending })
 }
 
-// turn begins and ends a few of the disk's works.
+// turn starts and ends some reads and writes.
 func (d *disk) turn(t *testing.T, lives []*life) {
 	t.Helper()
 	if d.o.NoPrefixes {
@@ -63,12 +63,12 @@ func (d *disk) turn(t *testing.T, lives []*life) {
 	switch {
 	case d.r.IntN(4) == 0:
 		d.holding = append(d.holding, hold{slices.Clone(l.q.Tokens), d.s.Hold(l.q.Tokens)})
-	case !l.q.running && !l.q.Await && len(d.stored) > 0:
+	case !l.q.running && !l.q.StorePending && len(d.stored) > 0:
 		d.find(l.q)
 	}
 }
 
-// write checks what is held and remembers it.
+// write checks what is held and stores it.
 func (d *disk) write(t *testing.T, h hold) {
 	t.Helper()
 	if h.Held.Tokens > len(h.tokens) || d.s.pagesFor(h.Held.Tokens) != len(h.Pages) {
@@ -92,8 +92,8 @@ func (d *disk) write(t *testing.T, h hold) {
 	d.s.Release(h.Held)
 }
 
-// find tells the scheduler of a stored prefix of a waiting sequence that is longer than what memory
-// has.
+// find reports to the scheduler a stored prefix of a waiting sequence that is longer than the one in
+// memory.
 func (d *disk) find(q *Sequence) {
 	_, known := d.s.Known(q)
 	for _, tokens := range d.stored {
@@ -104,14 +104,13 @@ func (d *disk) find(q *Sequence) {
 	}
 }
 
-// begin takes what the scheduler wants to have read. From now on its memory is the disk's, and
-// holds anything.
+// begin takes the scheduler's promotions. Their memory is undefined until read fills it.
 func (d *disk) begin(t *testing.T) {
 	t.Helper()
 	for _, p := range d.s.Promotions() {
 		n := len(p.Tokens)
 		if p.From > n || p.From < n && p.From%d.o.PageTokens != 0 ||
-			len(p.Pages) != d.s.pagesFor(n) || !p.Seq.Await {
+			len(p.Pages) != d.s.pagesFor(n) || !p.Seq.StorePending {
 			t.Fatalf("promotion of %d tokens from %d in %d pages", n, p.From, len(p.Pages))
 		}
 		for i := p.From; i < len(p.Tokens); i++ {
@@ -136,7 +135,7 @@ func (d *disk) read(p *Promotion) {
 	d.s.Promoted(p, ok)
 }
 
-// finish ends all works.
+// finish ends all reads and writes.
 func (d *disk) finish(t *testing.T) {
 	t.Helper()
 	for _, h := range d.holding {

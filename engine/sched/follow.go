@@ -1,8 +1,8 @@
 package sched
 
-// Several requests often begin with the same long text: an agent starts three others, a client asks
-// again before the first answer. Only the first computes it; the others wait until what they share
-// is in the prefix tree.
+// Several requests often begin with the same long text: an agent starts three others, or a client
+// retries before the first answer. Only the first computes it. The others wait until the shared
+// part is in the prefix tree.
 
 import (
 	"slices"
@@ -10,14 +10,14 @@ import (
 	"headroom/engine/prefix"
 )
 
-// followPages is how much a sequence must be spared to wait for another: for less, waiting for the
-// end of a pass costs more.
+// followPages is the least work that following must save: below it, waiting for the end of a pass
+// costs more.
 const followPages = 2
 
-// meet makes the waiting sequence q follow leader, whose prompt is being read, if that spares more
-// than whoever it follows now. The leader keeps its state where the two part, so that q can go on
-// from there.
-func (s *Scheduler) meet(leader, q *Sequence) {
+// tryFollow makes the waiting sequence q follow leader, whose prompt is being computed, if that
+// saves more than its present leader does. The leader keeps its state where the two diverge, so
+// that q can resume there.
+func (s *Scheduler) tryFollow(leader, q *Sequence) {
 	if s.tree == nil || q == leader || len(leader.Tokens)-leader.Computed <= 1 {
 		return
 	}
@@ -35,7 +35,7 @@ func (s *Scheduler) meet(leader, q *Sequence) {
 	}
 }
 
-// following reports whether q should go on waiting: its leader is still at work on what they share.
+// following reports whether q has to wait because its leader is still computing the shared part.
 func (q *Sequence) following() bool {
 	return q.leader != nil && q.leader.running && q.leader.Computed < q.shared
 }

@@ -1,7 +1,7 @@
 package sched
 
-// Followers, worked out by hand. Pages hold 4 positions, a pass 8 prompt tokens; to follow must
-// spare 8 tokens.
+// Followers, worked out by hand. A page holds 4 positions, a pass 8 prompt tokens. Following must
+// save at least 8 tokens.
 
 import (
 	"slices"
@@ -28,8 +28,9 @@ func TestFollowersWait(t *testing.T) {
 	}
 }
 
-// TestFollowerGoesItsWay when its leader is gone, or when too little is shared.
-func TestFollowerGoesItsWay(t *testing.T) {
+// TestFollowerStartsAlone: a sequence whose leader is gone, or that shares too little, starts by
+// itself.
+func TestFollowerStartsAlone(t *testing.T) {
 	s := New(Options{Pages: 40, PageTokens: 4, Slots: 3, ChunkTokens: 8, MixedChunkTokens: 8})
 	a := counting(s, "a", 20, 20)
 	b := counting(s, "b", 15, 99)
@@ -51,11 +52,12 @@ func TestPreferPrefill(t *testing.T) {
 	add(s, "a", 4, 0)
 	steps(t, s, "a[0,4)+", "a[4,5)+")
 	add(s, "b", 10, 0)
-	// a stands still until every slot is taken
+	// a waits until every slot is taken
 	steps(t, s, "b[0,8)", "a[5,6)+ b[8,10)+", "a[6,7)+ b[10,11)+")
 }
 
-// TestFetch: a sequence whose prefix is being read back lets others pass, and goes on behind it.
+// TestFetch: others overtake a sequence whose prefix is being read back; it then starts after the
+// prefix.
 func TestFetch(t *testing.T) {
 	s := remembering(true)
 	a := counting(s, "a", 11, 11)
@@ -63,7 +65,7 @@ func TestFetch(t *testing.T) {
 	steps(t, s, "")
 	p := s.Promotions()
 	if len(p) != 1 || p[0].Seq != a || p[0].From != 0 || len(p[0].Pages) != 3 || p[0].Slot < 2 ||
-		len(p[0].Tokens) != 9 || !a.Await {
+		len(p[0].Tokens) != 9 || !a.StorePending {
 		t.Fatalf("promotions %+v", p)
 	}
 	counting(s, "c", 12, 99) // begins with what is being read: waits for it
@@ -76,8 +78,8 @@ func TestFetch(t *testing.T) {
 	}
 }
 
-// TestFetchBehindKnown: pages in memory are not read again, but the one in which they end is.
-func TestFetchBehindKnown(t *testing.T) {
+// TestFetchAfterKnown: full pages in memory are not read again, the partial last one is.
+func TestFetchAfterKnown(t *testing.T) {
 	s := remembering(true)
 	a := counting(s, "a", 7, 7, 6)
 	steps(t, s, "a[0,7)+")
@@ -96,7 +98,7 @@ func TestFetchBehindKnown(t *testing.T) {
 	}
 }
 
-// TestHotBounds: what is remembered beside what runs stays within its bounds.
+// TestHotBounds: what is cached of ended sequences stays within its bounds.
 func TestHotBounds(t *testing.T) {
 	for _, o := range []Options{{HotBytes: 2, PageBytes: prefix.Sizes{Rest: 1}},
 		{HotConversations: 1}} {

@@ -1,7 +1,6 @@
 package sched
 
-// What a sequence takes over from those before it, worked out by hand. Pages hold 4 positions,
-// tokens count up from 1.
+// Prefix hits, worked out by hand. A page holds 4 positions, and tokens count up from 1.
 
 import (
 	"slices"
@@ -41,7 +40,7 @@ func TestPrefixOfAttention(t *testing.T) {
 	}
 	s.Advance(work[0])
 	checkInvariants(t, s)
-	// all of it is known, but its last token must be computed for the logits
+	// All of it is cached, but the last token must be computed for its logits.
 	c := counting(s, "c", 4, 4)
 	if work = s.Next(); work[len(work)-1].From != 3 || c.Cached != 3 {
 		t.Errorf("got %+v with %d cached, expected the last token alone", work, c.Cached)
@@ -49,9 +48,9 @@ func TestPrefixOfAttention(t *testing.T) {
 	checkInvariants(t, s)
 }
 
-// TestUnknownTokensAreNotRemembered: a sequence that was preempted while its last token was on its
-// way is read again with a placeholder for it; what is known of it afterwards ends before that.
-func TestUnknownTokensAreNotRemembered(t *testing.T) {
+// TestPlaceholdersAreNotCached: a sequence that was preempted before its last token was known is
+// computed again with a placeholder. The cached prefix ends before it.
+func TestPlaceholdersAreNotCached(t *testing.T) {
 	s := remembering(false)
 	a := counting(s, "a", 7, -1)
 	for _, w := range s.Next() {
@@ -96,8 +95,8 @@ func TestPrefixOfRecurrence(t *testing.T) {
 	}
 }
 
-// TestMemoryGivesWay: what is only remembered goes before anybody waits or is preempted.
-func TestMemoryGivesWay(t *testing.T) {
+// TestEvictionComesFirst: cached prefixes are evicted before a sequence waits or is preempted.
+func TestEvictionComesFirst(t *testing.T) {
 	s := remembering(false)
 	s.Remove(counting(s, "gone", 3, 3), true) // never ran: nothing to remember
 	a := counting(s, "a", 8, 8)

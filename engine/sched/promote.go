@@ -1,8 +1,8 @@
 package sched
 
-// The way between the prefix tree and the block store on disk. Both directions take time, so the
-// memory is held meanwhile: what is written to disk is not evicted under the writer, and what is
-// read back goes into pages that nobody else has until it is whole.
+// Prefixes on their way between the prefix tree and the block store on disk. Both directions take
+// time, so the memory is held meanwhile: pages being written are not evicted, and pages being read
+// belong to no other sequence until they are complete.
 
 import (
 	"slices"
@@ -12,41 +12,41 @@ import (
 
 // Promotion is memory for a prefix that is being read back.
 type Promotion struct {
-	Seq    *Sequence // that waits for it
+	Seq    *Sequence // the one that waits for it
 	Tokens []int32   // the prefix
 	Pages  []int32   // its page table
-	// positions before it are in memory: their pages must not be written; a multiple of the page,
-	// or all
+	// From is the first position to be read: a multiple of the page, or len(Tokens). The pages
+	// before it are in memory and must not be written.
 	From  int
 	Slot  int32 // for the state after the prefix; -1: the model has none
 	held  prefix.Held
-	fresh []int32
+	fresh []int32 // pages allocated for it
 }
 
-// Known tells how many of q's tokens have their keys and values in memory, and after how many it
-// could go on. Its last token is not counted: it must be computed for its logits.
-func (s *Scheduler) Known(q *Sequence) (known, resumed int) {
+// Known returns how many of q's tokens have their keys and values in memory, and after how many of
+// them it could resume. The last token does not count, as it must be computed for its logits.
+func (s *Scheduler) Known(q *Sequence) (known, resumable int) {
 	if s.tree == nil {
 		return 0, 0
 	}
 	return s.tree.Probe(q.Tokens, len(q.Tokens)-1)
 }
 
-// Promotions are the prefixes that have become wanted since the last call: to be read back, and
-// each to be ended by Promoted. Their pages and slots may be those that a Restore of the same step
-// copies from, forgotten since: the copies come first.
+// Promotions returns the prefixes to be read back since the last call. Each must be ended by
+// Promoted. A Restore of the same step may copy from their pages and slots, which were evicted
+// since, so those copies come first.
 func (s *Scheduler) Promotions() []*Promotion {
-	p := s.wanted
-	s.wanted = nil
+	p := s.newPromotions
+	s.newPromotions = nil
 	return p
 }
 
-// FetchTokens is how many more tokens than memory the disk must have of a sequence to be asked:
-// reading files for less costs more than computing.
+// FetchTokens returns how many tokens beyond those in memory make reading from disk worthwhile:
+// computing fewer is faster.
 func (s *Scheduler) FetchTokens() int { return 2 * s.o.PageTokens }
 
-// fetch has the stored prefix of the waiting sequence q read back, if that is worth it and q could
-// start now.
+// fetch begins to read back the stored prefix of the waiting sequence q, if that is worthwhile and
+// q could start now.
 func (s *Scheduler) fetch(q *Sequence) bool {
 	if q.Stored == 0 || s.tree == nil {
 		return false
@@ -56,17 +56,18 @@ func (s *Scheduler) fetch(q *Sequence) bool {
 	}
 	p, ok := s.promote(q, q.Stored)
 	if ok {
-		// asked once: whatever comes of it, q goes on behind what is known then
-		q.Stored, q.Await = 0, true
-		s.wanted = append(s.wanted, p)
-		s.arriving = append(s.arriving, p)
+		// This happens once: if reading fails, q starts after what is in memory then.
+		q.Stored, q.StorePending = 0, true
+		s.newPromotions = append(s.newPromotions, p)
+		s.promoting = append(s.promoting, p)
 	}
 	return ok
 }
 
-// arrives reports whether much of the waiting sequence q is being read back for another.
-func (s *Scheduler) arrives(q *Sequence) bool {
-	return slices.ContainsFunc(s.arriving, func(p *Promotion) bool {
+// followsPromotion reports whether a prefix of the waiting sequence q is being read back for
+// another sequence, long enough to wait for.
+func (s *Scheduler) followsPromotion(q *Sequence) bool {
+	return slices.ContainsFunc(s.promoting, func(p *Promotion) bool {
 		shared := prefix.Common(q.Tokens[:len(q.Tokens)-1], p.Tokens)
 		if shared < s.FetchTokens() || s.o.Recurrent && shared < len(p.Tokens) {
 			return false
@@ -76,8 +77,7 @@ func (s *Scheduler) arrives(q *Sequence) bool {
 	})
 }
 
-// promote finds memory for q's first tokens, up to to, to be read into it. It reports false when q
-// could not start now, either for want of memory.
+// promote allocates memory for q's first tokens, up to to. It reports false if memory is short.
 func (s *Scheduler) promote(q *Sequence, to int) (*Promotion, bool) {
 	p := &Promotion{Seq: q, Tokens: q.Tokens[:to:to], held: s.tree.Hold(q.Tokens[:to], false),
 		Slot: -1}
@@ -105,8 +105,8 @@ func (s *Scheduler) promote(q *Sequence, to int) (*Promotion, bool) {
 	return p, true
 }
 
-// Promoted ends a promotion, and the waiting for it: with ok its prefix is known from now on,
-// otherwise its memory is free again.
+// Promoted ends a promotion: with ok its prefix joins the prefix tree, otherwise its memory is
+// freed. Its sequence may start now.
 func (s *Scheduler) Promoted(p *Promotion, ok bool) {
 	switch {
 	case ok && s.o.Recurrent:
@@ -120,11 +120,11 @@ func (s *Scheduler) Promoted(p *Promotion, ok bool) {
 		s.pool.Unref(page)
 	}
 	s.tree.Release(p.held)
-	s.arriving = slices.DeleteFunc(s.arriving, func(a *Promotion) bool { return a == p })
-	p.Seq.Await = false
+	s.promoting = slices.DeleteFunc(s.promoting, func(a *Promotion) bool { return a == p })
+	p.Seq.StorePending = false
 }
 
-// Hold finds what is known of tokens, to be read until Release.
+// Hold returns what memory has of tokens. It is not evicted before Release.
 func (s *Scheduler) Hold(tokens []int32) prefix.Held {
 	if s.tree == nil {
 		return prefix.Held{}
@@ -132,7 +132,7 @@ func (s *Scheduler) Hold(tokens []int32) prefix.Held {
 	return s.tree.Hold(tokens, true)
 }
 
-// Release ends a Hold, and keeps what is remembered within its bounds.
+// Release ends a Hold.
 func (s *Scheduler) Release(h prefix.Held) {
 	if s.tree != nil {
 		s.tree.Release(h)
@@ -140,25 +140,25 @@ func (s *Scheduler) Release(h prefix.Held) {
 	}
 }
 
-// Forget gives up what is remembered of a conversation, or of all: see prefix.Tree.
+// Forget drops a conversation from the prefix tree, or all of them; see prefix.Tree.Forget.
 func (s *Scheduler) Forget(tokens []int32) {
 	if s.tree != nil {
 		s.tree.Forget(tokens)
 	}
 }
 
-// Starved reports whether somebody had to wait or yield in the last step for want of pages. What is
-// held could help.
-func (s *Scheduler) Starved() bool { return s.starved }
+// ShortOfPages reports whether a sequence waited or was preempted in the last step because pages
+// ran out. Releasing what is held could help.
+func (s *Scheduler) ShortOfPages() bool { return s.short }
 
-// FreePages is the pages that nobody refers to.
+// FreePages returns the number of free pages.
 func (s *Scheduler) FreePages() prefix.Amount { return s.pool.Free() }
 
-// PagesFor is the pages that a sequence of so many tokens takes.
+// PagesFor returns the number of pages of a sequence of that length.
 func (s *Scheduler) PagesFor(tokens int) prefix.Amount { return s.need(0, tokens) }
 
-// Leaves is what is remembered: see prefix.Tree.
-func (s *Scheduler) Leaves(visit func(tokens []int32, resumed int)) {
+// Leaves visits the cached prefixes; see prefix.Tree.Leaves.
+func (s *Scheduler) Leaves(visit func(tokens []int32, resumable int)) {
 	if s.tree != nil {
 		s.tree.Leaves(visit)
 	}

@@ -1,8 +1,7 @@
 package sched
 
-// Random lives of many sequences, with every step held against the rules. Pages and states hold
-// real tokens here, so that a prefix taken over is known to be the right one, and not only of the
-// right length.
+// Many sequences at random, with every step checked against the rules. Pages and states hold real
+// tokens here, so the test finds a wrong prefix and not only a wrong length.
 
 import (
 	"math/rand/v2"
@@ -12,8 +11,8 @@ import (
 	"headroom/engine/prefix"
 )
 
-// world is the memory that a device would have: what each position of each page holds, and which
-// tokens each state has seen.
+// world is a device's memory: the token at each position of each page, and the tokens that led to
+// each state.
 type world struct {
 	r      *rand.Rand
 	o      Options
@@ -29,8 +28,7 @@ func newWorld(r *rand.Rand, o Options) *world {
 	return w
 }
 
-// restore does a step's copies, all before anything is written, by the step or by what reads
-// prefixes back.
+// restore makes a step's copies, before the step or a promotion writes anything.
 func (w *world) restore(work []Work) {
 	for _, k := range work {
 		if r := k.Restore; r != nil {
@@ -44,7 +42,7 @@ func (w *world) restore(work []Work) {
 	}
 }
 
-// run does one sequence's work, after a look at what it builds on.
+// run does one sequence's work, after checking the memory that it builds on.
 func (w *world) run(t *testing.T, k Work) {
 	t.Helper()
 	q := k.Seq
@@ -74,7 +72,7 @@ func (w *world) keep(from int32, k *Keep) {
 	}
 }
 
-// life is what the scenario knows of a sequence.
+// life is what the scenario expects of a sequence.
 type life struct {
 	q     *Sequence
 	final int // tokens at which it ends
@@ -133,7 +131,7 @@ func TestScenario(t *testing.T) {
 	}
 }
 
-// born queues a sequence that can always run alone. Often it begins as another does.
+// born queues a sequence that can always run alone. Often it shares a prefix with another one.
 func born(s *Scheduler, r *rand.Rand, lives []*life) *life {
 	final := 1 + r.IntN(s.MaxTokens())
 	tokens := make([]int32, 1+r.IntN(final))
@@ -155,7 +153,7 @@ func born(s *Scheduler, r *rand.Rand, lives []*life) *life {
 	return l
 }
 
-// checkWork holds one step against the limits.
+// checkWork checks one step against the limits.
 func checkWork(t *testing.T, s *Scheduler, work []Work) {
 	t.Helper()
 	decoding, prompt := 0, 0
@@ -194,7 +192,7 @@ func checkWork(t *testing.T, s *Scheduler, work []Work) {
 	}
 }
 
-// keeps counts the state slots that work was given.
+// keeps counts the state slots of work.
 func keeps(work []Work) (n int) {
 	for _, w := range work {
 		n += len(w.Keeps)
@@ -202,7 +200,7 @@ func keeps(work []Work) (n int) {
 	return n
 }
 
-// carryOut does what the engine does after a step, and returns who is left.
+// carryOut does what the engine does after a step, and returns the sequences that are left.
 func carryOut(t *testing.T, s *Scheduler, world *world, work []Work, lives []*life) []*life {
 	t.Helper()
 	done := map[*life]bool{}
@@ -236,9 +234,9 @@ func carryOut(t *testing.T, s *Scheduler, world *world, work []Work, lives []*li
 	return left
 }
 
-// finishAll runs to the end: without arrivals every sequence finishes, and within a bound. Each
-// step moves the sequence that matters most by a token, and what it has is never taken from it; so
-// nobody waits for more steps than all tokens together.
+// finishAll runs to the end. Without arrivals every sequence finishes within a bounded number of
+// steps: each step advances the sequence of the highest priority by a token, and that one is never
+// preempted, so there are no more steps than tokens.
 func finishAll(t *testing.T, s *Scheduler, world *world, lives []*life) {
 	t.Helper()
 	bound := 0

@@ -4,14 +4,14 @@
 //
 // A sequence waits until a slot and pages for its tokens are free, then runs until its owner
 // removes it. Each step takes one token of every sequence that is decoding, oldest first, then
-// fills what is left of the step with prompt tokens. When pages run out, the sequence that would be
-// missed least (lowest priority, then newest) gives all of its own back and waits to be computed
-// again; by the exactness rule its text does not change.
+// fills up with prompt tokens. When pages run out, the sequence of the lowest priority, among those
+// the newest, is preempted: it returns all its pages and waits to be computed again. By the
+// exactness rule its text does not change.
 //
-// What a sequence has computed is remembered when it ends (engine/prefix). A sequence that begins
-// with the same tokens takes the pages over and starts behind them; memory that nobody but the
-// prefix tree uses is given up before anybody is preempted. One that begins as a running prompt
-// does waits for it (follow.go), and prefixes that memory no longer holds come back from disk
+// When a sequence ends, what it has computed is cached (engine/prefix). A sequence that begins with
+// the same tokens shares those pages and starts after them. Pages that only the prefix tree uses
+// are evicted before any sequence is preempted. A sequence with the same beginning as a running
+// prompt waits for it (follow.go). Prefixes that memory no longer holds are read back from disk
 // (promote.go).
 package sched
 
@@ -23,81 +23,81 @@ import (
 )
 
 // Sequence is one request's tokens and the memory that holds them. The owner appends generated
-// tokens and advances Computed after each step; the scheduler alone touches the rest while the
+// tokens and sets Stored and StorePending. Only the scheduler touches the other fields while the
 // sequence is queued.
 type Sequence struct {
-	// prompt, then what was generated; below 0: a last one that is not known yet, but computed with
-	// all the same
+	// Tokens are the prompt, then what was generated. The last one may be a placeholder below 0 for
+	// a token that the device is still choosing.
 	Tokens   []int32
-	Computed int   // of Tokens, how many have been through the model
+	Computed int   // tokens that have been through the model
 	Priority int   // larger goes first
-	Keep     []int // positions of the prompt, ascending, after which the state is worth keeping
-	// of Tokens, how many were taken over from the prefix tree when it last started
-	Cached int
-	Stored int // of Tokens, how many its owner could read back from disk
-	// its owner is looking for them, or reading: it does not start before this is false
-	Await bool
+	Keep     []int // positions of the prompt, ascending, after which to keep the recurrent state
+	Cached   int   // tokens taken from the prefix tree when the sequence was last admitted
+	Stored   int   // tokens that can be read back from disk
+	// StorePending is true while the owner looks up or reads the stored tokens. The sequence is not
+	// admitted meanwhile.
+	StorePending bool
 
 	Pages []int32 // page table; holds at least Computed positions
 	Slot  int32   // recurrent state, while running
 
-	Owner any // the owner's own, not looked at here
+	Owner any // for the owner; the scheduler ignores it
 
 	arrival uint64
 	running bool
-	leader  *Sequence // its first shared tokens are those of this one, which is computing them
+	leader  *Sequence // the running sequence that is computing the first shared tokens; nil: none
 	shared  int
 }
 
-// Options are the limits. All fields are needed.
+// Options size a scheduler. Pages, PageTokens, Slots, ChunkTokens and MixedChunkTokens are
+// required.
 type Options struct {
 	Pages      int // in the pool
-	PageTokens int // positions a page holds
-	// StartTokens first positions of every sequence, a multiple of the page, have pages of a kind
-	// of their own: StartPages of Pages. Or 0.
+	PageTokens int // positions of a page
+	// The first StartTokens positions of every sequence, a multiple of PageTokens, have pages of
+	// another kind: StartPages of Pages. Both may be 0.
 	StartTokens, StartPages int
-	Slots                   int // sequences that may run at once
-	ChunkTokens             int // most prompt tokens of a step
-	// NoPrefixes turns the prefix tree off.
-	NoPrefixes bool
-	// the model has recurrent state: prefixes can be taken up only where a state was kept
+	Slots                   int  // sequences that may run at once
+	ChunkTokens             int  // most prompt tokens of a step
+	NoPrefixes              bool // there is no prefix tree
+	// Recurrent models can resume a prefix only where a state was kept, in one of the slots
+	// [Slots, Slots+StateSlots).
 	Recurrent  bool
-	StateSlots int // slots [Slots, Slots+StateSlots) for kept states
-	// HotBytes, in pages of PageBytes, and HotConversations bound what is remembered beside what
-	// runs; 0: all that memory holds.
+	StateSlots int
+	// HotBytes, in pages of PageBytes, and HotConversations bound what is cached of ended
+	// sequences; 0: all that memory holds.
 	HotBytes         int64
 	PageBytes        prefix.Sizes
 	HotConversations int
 
-	// MixedChunkTokens is ChunkTokens for steps that also decode: it bounds how long a prompt being
-	// read can stall running streams.
+	// MixedChunkTokens is ChunkTokens for steps that also decode. It bounds how long a prompt can
+	// stall running streams.
 	MixedChunkTokens int
-	// PreferPrefill lets running streams stand still while prompts are read, as long as there are
-	// slots for more.
+	// PreferPrefill stalls running streams while prompts are computed, as long as slots are free.
 	PreferPrefill bool
 }
 
-// Work is tokens [From, To) of a sequence, to go through the model in this step. With To ==
-// len(Tokens) the sequence wants its next token.
+// Work is the tokens [From, To) of a sequence, to go through the model in this step. If To is
+// len(Tokens), the sequence wants its next token.
 type Work struct {
 	Seq      *Sequence
 	From, To int
-	Restore  *Restore // of a sequence that starts behind a known prefix; else nil
+	Restore  *Restore // the cached prefix of a newly admitted sequence; nil: none
 	Keeps    []Keep   // states to be copied on the way, by position
 }
 
-// Keep is a state worth keeping: when the sequence has passed Position, its state is copied to
-// Slot.
+// Keep is a state to be kept: after Position tokens the sequence's state is copied to Slot.
 type Keep struct {
 	Position int
 	Slot     int32
 }
 
-// Restore is what must be copied before the work is done, in the order of Next's answer.
+// Restore is what must be copied before a step, in the order of Next's work.
 type Restore struct {
-	// the page in which the prefix ends; FromPage -1: it ends with a full page
+	// The page in which the prefix ends; FromPage -1: it ends with a full page.
 	FromPage, ToPage int32
-	FromSlot, ToSlot int32 // the recurrent state after the prefix; FromSlot -1: there is none
+	// The recurrent state after the prefix; FromSlot -1: there is none.
+	FromSlot, ToSlot int32
 }
 
 // Scheduler holds the queues. It is not safe for concurrent use.
@@ -110,18 +110,19 @@ type Scheduler struct {
 	running []*Sequence  // by admission
 	arrived uint64
 
-	wanted, arriving []*Promotion // to be handed out, and not yet ended
-	starved          bool         // the last step lacked pages that evicting could not free
+	newPromotions []*Promotion // for the next call of Promotions
+	promoting     []*Promotion // not ended by Promoted
+	short         bool         // the last step lacked pages that eviction could not free
 
 	marks []uint32 // by page: the last count that saw it
 	mark  uint32
 	work  []Work
 	order []*Sequence
-	// Preemptions counts sequences that had to give their pages back.
+	// Preemptions counts preempted sequences.
 	Preemptions int
 }
 
-// New makes a scheduler whose pages and slots are all free.
+// New returns a scheduler whose pages and slots are all free.
 func New(o Options) *Scheduler {
 	start := prefix.Start{Entries: o.StartTokens / o.PageTokens, Pages: o.StartPages}
 	s := &Scheduler{o: o, pool: prefix.NewPool(o.Pages, start), marks: make([]uint32, o.Pages)}
@@ -140,7 +141,7 @@ func New(o Options) *Scheduler {
 	return s
 }
 
-// MaxTokens is the longest sequence that can ever run.
+// MaxTokens returns the length of the longest sequence that can ever run.
 func (s *Scheduler) MaxTokens() int {
 	if start := s.o.StartPages * s.o.PageTokens; start < s.o.StartTokens {
 		return start
@@ -148,8 +149,8 @@ func (s *Scheduler) MaxTokens() int {
 	return s.o.StartTokens + (s.o.Pages-s.o.StartPages)*s.o.PageTokens
 }
 
-// Counts are the sequences in each queue, the pages that running sequences hold, and those that are
-// only kept for later ones.
+// Counts returns the number of sequences in each queue, the pages that running sequences hold, and
+// the pages that are only cached for later ones.
 func (s *Scheduler) Counts() (running, waiting int, used, kept prefix.Amount) {
 	s.mark++
 	for _, q := range s.running {
@@ -163,7 +164,8 @@ func (s *Scheduler) Counts() (running, waiting int, used, kept prefix.Amount) {
 	return len(s.running), len(s.waiting), used, s.pool.Used().Minus(used)
 }
 
-// PeakPages is the most pages of each kind that were in use at once; no others were ever touched.
+// PeakPages returns the most pages of each kind that were in use at once. No others were ever
+// written.
 func (s *Scheduler) PeakPages() prefix.Amount { return s.pool.Peak() }
 
 // Add queues a sequence. It must not be longer than MaxTokens, now or later.
@@ -180,19 +182,19 @@ func (s *Scheduler) enqueue(q *Sequence) {
 	s.waiting = slices.Insert(s.waiting, i, q)
 	q.leader = nil
 	for _, leader := range s.running {
-		s.meet(leader, q)
+		s.tryFollow(leader, q)
 	}
 }
 
-// Remove takes a sequence out, whatever its state, and frees its memory at once. With remember,
-// what it computed stays known to later sequences: if keep is not nil, the caller copies the state
-// in the sequence's Slot (as it was) there at once.
-func (s *Scheduler) Remove(q *Sequence, remember bool) (from int32, keep *Keep) {
+// Remove takes a sequence out, whatever its state, and frees its memory at once. With cache, what
+// it computed stays available to later sequences. If keep is not nil, the caller must at once copy
+// the state in slot from to keep.Slot.
+func (s *Scheduler) Remove(q *Sequence, cache bool) (from int32, keep *Keep) {
 	from = q.Slot
 	if i := slices.Index(s.running, q); i >= 0 {
 		s.running = slices.Delete(s.running, i, i+1)
-		if remember && s.tree != nil && q.Computed > 0 {
-			keep = s.remember(q)
+		if cache && s.tree != nil && q.Computed > 0 {
+			keep = s.cachePrefix(q)
 		}
 		s.release(q)
 	} else if i := slices.Index(s.waiting, q); i >= 0 {
@@ -202,7 +204,7 @@ func (s *Scheduler) Remove(q *Sequence, remember bool) (from int32, keep *Keep) 
 	return from, keep
 }
 
-// trim keeps what is remembered within its bounds.
+// trim keeps the prefix tree within its bounds.
 func (s *Scheduler) trim() {
 	if s.tree != nil && s.o.HotBytes > 0 {
 		s.tree.Trim(s.o.HotBytes)
@@ -212,8 +214,8 @@ func (s *Scheduler) trim() {
 	}
 }
 
-// remember records all that q has computed.
-func (s *Scheduler) remember(q *Sequence) *Keep {
+// cachePrefix adds all that q has computed to the prefix tree.
+func (s *Scheduler) cachePrefix(q *Sequence) *Keep {
 	if s.o.Recurrent {
 		if slot, ok := s.tree.TakeSlot(); ok {
 			if s.tree.SetState(q.Tokens[:q.Computed], q.Pages, slot) {
@@ -226,8 +228,8 @@ func (s *Scheduler) remember(q *Sequence) *Keep {
 	return nil
 }
 
-// Advance records that w's work is done, and its states copied; or that the device will have done
-// so before anything else it is given.
+// Advance records that w was computed and its states were copied, or that the device will do both
+// before anything else.
 func (s *Scheduler) Advance(w Work) {
 	q := w.Seq
 	q.Computed = w.To
@@ -239,13 +241,12 @@ func (s *Scheduler) Advance(w Work) {
 		if q.Tokens[known-1] < 0 {
 			known--
 		}
-		// others may begin with it while the rest is read and its answer written
+		// Others may share it while the rest of the prompt is computed.
 		s.tree.Insert(q.Tokens[:known], q.Pages)
 	}
 }
 
-// Abandon takes back what w was given when its work has failed. The sequence should then be
-// removed.
+// Abandon returns the slots of a work that has failed. The sequence should then be removed.
 func (s *Scheduler) Abandon(w Work) {
 	for _, k := range w.Keeps {
 		s.tree.ReturnSlot(k.Slot)
@@ -260,31 +261,31 @@ func (s *Scheduler) release(q *Sequence) {
 	q.Pages, q.Slot, q.running = q.Pages[:0], -1, false
 }
 
-// Next plans a step. The slice is reused by the next call; it is empty when nothing can be done.
+// Next plans a step. Its result is empty if there is nothing to do, and valid until the next call.
 func (s *Scheduler) Next() []Work {
-	s.work, s.starved = s.work[:0], false
+	s.work, s.short = s.work[:0], false
 	if s.o.PreferPrefill && len(s.running) < s.o.Slots {
-		if s.prompts(s.o.ChunkTokens); len(s.work) > 0 {
+		if s.planPrefill(s.o.ChunkTokens); len(s.work) > 0 {
 			return s.work
 		}
 	}
-	s.decodes()
+	s.planDecode()
 	budget := s.o.ChunkTokens
 	if len(s.work) > 0 {
 		budget = s.o.MixedChunkTokens
 	}
-	s.prompts(budget)
+	s.planPrefill(budget)
 	return s.work
 }
 
-// SetMixedChunkTokens changes the bound on what a prompt may add to a step that also decodes.
+// SetMixedChunkTokens sets Options.MixedChunkTokens, bounded by ChunkTokens.
 func (s *Scheduler) SetMixedChunkTokens(n int) {
 	s.o.MixedChunkTokens = max(1, min(n, s.o.ChunkTokens))
 }
 
-// decodes plans one token of every sequence that is decoding.
-func (s *Scheduler) decodes() {
-	s.order = append(s.order[:0], s.running...) // reserve may preempt any of them meanwhile
+// planDecode plans one token of every sequence that is decoding.
+func (s *Scheduler) planDecode() {
+	s.order = append(s.order[:0], s.running...) // reserve may preempt some of them
 	for _, q := range s.order {
 		if q.running && len(q.Tokens)-q.Computed == 1 && s.reserve(q, len(q.Tokens)) {
 			s.work = append(s.work, Work{Seq: q, From: q.Computed, To: len(q.Tokens)})
@@ -293,8 +294,8 @@ func (s *Scheduler) decodes() {
 	s.dropPreempted()
 }
 
-// prompts plans up to budget prompt tokens, of running sequences and then of waiting ones.
-func (s *Scheduler) prompts(budget int) {
+// planPrefill plans up to budget prompt tokens, of running sequences and then of waiting ones.
+func (s *Scheduler) planPrefill(budget int) {
 	s.order = append(s.order[:0], s.running...)
 	for _, q := range s.order {
 		if budget > 0 && q.running && len(q.Tokens)-q.Computed > 1 {
@@ -304,7 +305,7 @@ func (s *Scheduler) prompts(budget int) {
 	s.dropPreempted() // before any of them is admitted again
 	for i := 0; i < len(s.waiting) && len(s.slots) > 0 && budget > 0; {
 		q := s.waiting[i]
-		if q.Await || q.following() || s.arrives(q) || s.fetch(q) {
+		if q.StorePending || q.following() || s.followsPromotion(q) || s.fetch(q) {
 			i++
 			continue
 		}
@@ -313,28 +314,28 @@ func (s *Scheduler) prompts(budget int) {
 			break
 		}
 		for _, follower := range s.waiting {
-			s.meet(q, follower)
+			s.tryFollow(q, follower)
 		}
 		budget -= s.prefill(q, budget, restore)
 	}
 }
 
-// admit starts waiting sequence i, behind the longest prefix that is known, if there are pages for
-// all of its tokens.
+// admit starts waiting sequence i, after its longest cached prefix, if there are pages for all of
+// its tokens.
 func (s *Scheduler) admit(i int) (restore *Restore, ok bool) {
 	q := s.waiting[i]
 	none := prefix.Hit{Copy: -1, Slot: -1}
 	hit := none
 	if s.tree != nil {
-		// the last token must be computed: its logits are wanted
+		// The last token must be computed for its logits.
 		hit = s.tree.Match(q.Tokens, len(q.Tokens)-1)
 	}
 	if !s.evict(s.need(len(hit.Pages), len(q.Tokens))) {
-		s.forgo(hit)
+		s.unref(hit)
 		if len(s.running) > 0 {
 			return nil, false
 		}
-		hit = none // alone, what stands in its way is its own prefix
+		hit = none // no other sequence runs, so only its own prefix takes the pages
 		if !s.evict(s.need(0, len(q.Tokens))) {
 			return nil, false
 		}
@@ -352,14 +353,14 @@ func (s *Scheduler) admit(i int) (restore *Restore, ok bool) {
 	if hit.Copy >= 0 {
 		restore.ToPage = s.pool.Alloc(len(q.Pages))
 		q.Pages = append(q.Pages, restore.ToPage)
-		// copies come before anything is written, so that its next owner cannot be too early
+		// The copy is made before anything is written, so the page may be allocated again at once.
 		s.pool.Unref(hit.Copy)
 	}
 	return restore, true
 }
 
-// forgo gives a hit's references back.
-func (s *Scheduler) forgo(hit prefix.Hit) {
+// unref drops a hit's references.
+func (s *Scheduler) unref(hit prefix.Hit) {
 	for _, p := range hit.Pages {
 		s.pool.Unref(p)
 	}
@@ -368,13 +369,13 @@ func (s *Scheduler) forgo(hit prefix.Hit) {
 	}
 }
 
-// evict makes room by forgetting prefixes that nobody uses, and reports whether that was enough.
+// evict evicts unused prefixes until that many pages are free, and reports whether they are.
 func (s *Scheduler) evict(pages prefix.Amount) bool {
 	if s.tree != nil && !s.pool.Free().Covers(pages) {
 		s.tree.Evict(pages)
 	}
 	enough := s.pool.Free().Covers(pages)
-	s.starved = s.starved || !enough
+	s.short = s.short || !enough
 	return enough
 }
 
@@ -400,13 +401,13 @@ func (s *Scheduler) pagesFor(tokens int) int {
 	return (tokens + s.o.PageTokens - 1) / s.o.PageTokens
 }
 
-// need is the pages that a sequence of so many tokens wants beside its first have.
+// need returns the pages that a sequence of that length needs beside its first have pages.
 func (s *Scheduler) need(have, tokens int) prefix.Amount {
 	return s.pool.Need(have, s.pagesFor(tokens))
 }
 
-// reserve gives q pages for its first so many tokens, preempting others if it must. It reports
-// false when q itself was the one to yield.
+// reserve gives q pages for its first tokens, preempting others if it must. It reports false if q
+// itself was preempted.
 func (s *Scheduler) reserve(q *Sequence, tokens int) bool {
 	for need := s.need(len(q.Pages), tokens); !s.evict(need); {
 		victim := s.victim(q, need)
@@ -421,10 +422,10 @@ func (s *Scheduler) reserve(q *Sequence, tokens int) bool {
 	return true
 }
 
-// victim is who would be missed least of the running sequences, q among them, that have pages of a
-// kind that q needs and is not free.
+// victim chooses the running sequence to preempt for q: the one of the lowest priority, then the
+// newest, with pages of a kind that q lacks. It may be q.
 func (s *Scheduler) victim(q *Sequence, need prefix.Amount) *Sequence {
-	first := 0 // entry of a page table whose page helps
+	first := 0 // first entry of a page table whose page would help
 	if s.pool.Free().Start >= need.Start {
 		first = s.o.StartTokens / s.o.PageTokens
 	}
@@ -447,7 +448,7 @@ func (s *Scheduler) preempt(q *Sequence) {
 	s.enqueue(q)
 }
 
-// dropPreempted removes work planned for sequences that have lost their pages since.
+// dropPreempted removes the work of sequences that were preempted after it was planned.
 func (s *Scheduler) dropPreempted() {
 	s.work = slices.DeleteFunc(s.work, func(w Work) bool {
 		if !w.Seq.running {

@@ -11,7 +11,7 @@ import (
 	"headroom/engine/prefix"
 )
 
-// small is a scheduler with pages of 4 positions, 2 slots, and steps of 8 prompt tokens, 3 beside
+// small returns a scheduler with pages of 4 positions, 2 slots, and steps of 8 prompt tokens, 3 beside
 // decoding.
 func small(pages int) *Scheduler {
 	return New(Options{NoPrefixes: true, Pages: pages, PageTokens: 4, Slots: 2, ChunkTokens: 8,
@@ -25,8 +25,8 @@ func add(s *Scheduler, name string, n, priority int) *Sequence {
 	return q
 }
 
-// step plans a step, carries it out as the engine does, and writes it as "a[0,8) b[4,5)+": + where
-// a token was wanted and given.
+// step plans a step, carries it out like the engine, and returns it as "a[0,8) b[4,5)+". A + marks a
+// generated token.
 func step(s *Scheduler) string {
 	var words []string
 	for _, w := range s.Next() {
@@ -67,8 +67,8 @@ func TestPromptInChunks(t *testing.T) {
 	counts(t, s, 1, 0, 6)
 }
 
-// TestLastPromptTokenAlone: a prompt of a whole number of chunks and one token more ends like a
-// decode row.
+// TestLastPromptTokenAlone: the last token of a prompt of whole chunks and one token more looks like
+// a decode row.
 func TestLastPromptTokenAlone(t *testing.T) {
 	s := small(10)
 	add(s, "a", 9, 0)
@@ -85,7 +85,7 @@ func TestDecodeFirst(t *testing.T) {
 	steps(t, s, "a[2,3)+ b[0,3)", "a[3,4)+ b[3,6)", "a[4,5)+ b[6,7)+", "a[5,6)+ b[7,8)+")
 }
 
-// TestBudgetIsShared: what one prompt leaves of a step goes to the next one.
+// TestBudgetIsShared: the next prompt gets the part of a step that one prompt leaves.
 func TestBudgetIsShared(t *testing.T) {
 	s := small(10)
 	add(s, "a", 5, 0)
@@ -93,7 +93,7 @@ func TestBudgetIsShared(t *testing.T) {
 	steps(t, s, "a[0,5)+ b[0,3)", "a[5,6)+ b[3,6)")
 }
 
-// TestNoBudgetNoAdmission: a step that is full admits nobody, so that no slot is held without work.
+// TestNoBudgetNoAdmission: a full step admits no sequence, so no slot is taken without work.
 func TestNoBudgetNoAdmission(t *testing.T) {
 	s := small(10)
 	add(s, "a", 8, 0)
@@ -115,7 +115,7 @@ func TestAdmissionBySlots(t *testing.T) {
 	counts(t, s, 2, 0, 2)
 }
 
-// TestAdmissionByPages: the first in the queue waits until its whole prompt has pages, and nobody
+// TestAdmissionByPages: the first in the queue waits for pages for its whole prompt, and no other
 // overtakes it.
 func TestAdmissionByPages(t *testing.T) {
 	s := small(4)
@@ -141,9 +141,8 @@ func TestPriority(t *testing.T) {
 	steps(t, s, "high[0,1)+ mid[0,1)+ mid2[0,1)+ negative[0,1)+ low[0,1)+")
 }
 
-// TestPreemptionTakesTheNewest: among equals the one that came last gives its pages back, is
-// computed again from its start with what it had generated, and nothing of the step that it was
-// planned in is left.
+// TestPreemptionTakesTheNewest: among equal priorities the newest sequence is preempted. It is
+// computed again from the start with what it has generated, and its work leaves the planned step.
 func TestPreemptionTakesTheNewest(t *testing.T) {
 	s := small(3)
 	a, b := add(s, "a", 3, 0), add(s, "b", 4, 0)
@@ -160,8 +159,8 @@ func TestPreemptionTakesTheNewest(t *testing.T) {
 	steps(t, s, "b[0,6)+", "b[6,7)+")
 }
 
-// TestPreemptionTakesTheLeastImportant although it is the older one.
-func TestPreemptionTakesTheLeastImportant(t *testing.T) {
+// TestPreemptionTakesTheLowestPriority, even if that sequence is older.
+func TestPreemptionTakesTheLowestPriority(t *testing.T) {
 	s := small(3)
 	add(s, "a", 4, -1)
 	steps(t, s, "a[0,4)+")
@@ -170,7 +169,7 @@ func TestPreemptionTakesTheLeastImportant(t *testing.T) {
 	counts(t, s, 1, 1, 2)
 }
 
-// TestPreemptsItself: who needs a page and matters least yields without having harmed anybody.
+// TestPreemptsItself: a sequence of the lowest priority that needs a page is preempted itself.
 func TestPreemptsItself(t *testing.T) {
 	s := small(3)
 	a := add(s, "a", 5, 0)
@@ -181,8 +180,8 @@ func TestPreemptsItself(t *testing.T) {
 	}
 }
 
-// TestPromptPreempts: a prompt that matters more takes the pages of a sequence whose work in this
-// step was already planned.
+// TestPromptPreempts: a prompt of higher priority preempts a sequence whose work in this step is
+// already planned.
 func TestPromptPreempts(t *testing.T) {
 	s := small(6)
 	b := add(s, "b", 1, 0)
@@ -217,8 +216,7 @@ func TestRemove(t *testing.T) {
 	steps(t, s, "")
 }
 
-// checkInvariants holds what is true between any two calls.
-// TestStartPages by hand: the first 4 positions have 3 pages of their own, the others 2.
+// TestStartPages, by hand: there are 3 pages for the first 4 positions and 2 for the others.
 func TestStartPages(t *testing.T) {
 	s := New(Options{Pages: 5, StartPages: 3, StartTokens: 4, PageTokens: 4, Slots: 3,
 		ChunkTokens: 20, MixedChunkTokens: 20})
@@ -246,8 +244,8 @@ func TestStartPages(t *testing.T) {
 	}
 }
 
-// TestVictimHasWhatIsNeeded: who has pages of the start alone is not asked for others.
-func TestVictimHasWhatIsNeeded(t *testing.T) {
+// TestVictimHasNeededPages: a sequence with start pages only is not preempted for other pages.
+func TestVictimHasNeededPages(t *testing.T) {
 	s := New(Options{Pages: 6, StartPages: 3, StartTokens: 4, PageTokens: 4, Slots: 3,
 		ChunkTokens: 20, MixedChunkTokens: 20, NoPrefixes: true})
 	add(s, "a", 12, 0)
@@ -262,13 +260,13 @@ func TestVictimHasWhatIsNeeded(t *testing.T) {
 
 func checkInvariants(t *testing.T, s *Scheduler) { checkBetween(t, s, 0, nil) }
 
-// checkBetween is checkInvariants with so many state slots given to a step that is under way, and
-// with what the disk holds.
+// checkBetween is checkInvariants during a step that holds some state slots, with a disk that holds
+// memory too.
 func checkBetween(t *testing.T, s *Scheduler, inFlight int, d *disk) {
 	t.Helper()
 	pages, slots := make([]int32, s.o.Pages), make([]int, s.o.Slots)
 	d.count(pages)
-	for _, p := range s.arriving {
+	for _, p := range s.promoting {
 		for _, page := range slices.Concat(p.fresh, p.held.Pages) {
 			pages[page]++
 		}
