@@ -88,7 +88,8 @@ func TestCeilings(t *testing.T) {
 			Cost{Bytes: 5000, Int8Ops: 300, Float32Ops: 30}, 5 * time.Second, true},
 		{"nothing known", Ceilings{}, Cost{Bytes: 5000, Int8Ops: 300}, 0, true},
 	} {
-		if least, memoryBound := c.m.Time(c.cost); least != c.least || memoryBound != c.memoryBound {
+		if least, memoryBound := c.m.Time(c.cost); least != c.least ||
+			memoryBound != c.memoryBound {
 			t.Errorf("%s: %v, by memory %t, expected %v, %t", c.name, least, memoryBound, c.least,
 				c.memoryBound)
 		}

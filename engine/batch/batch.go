@@ -10,9 +10,9 @@ type Batch struct {
 	Tokens kernels.Tensor // I32 [M, 1]
 	Spans  []kernels.Span // in row order
 	Logits []int32        // rows whose next-token logits are wanted, in order
-	// Rounds are the same rows for layers with recurrent state, which process a sequence in order. A
-	// span inside which a state is to be kept is cut there, and its pieces are in consecutive rounds.
-	// Without such a span there is one round, of Spans.
+	// Rounds are the same rows for layers with recurrent state, which process a sequence in order.
+	// A span inside which a state is to be kept is cut there, and its pieces are in consecutive
+	// rounds. Without such a span there is one round, of Spans.
 	Rounds []Round
 }
 

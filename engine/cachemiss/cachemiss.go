@@ -1,7 +1,7 @@
-// Package cachemiss explains why a prompt's tokens were read again. A prefix cache goes on only as far
-// as a prompt equals what was computed before, to the token: a clock in the system prompt, or tools
-// listed in another order, and everything behind them is read anew, which a user feels as a slow
-// first token and cannot see the cause of.
+// Package cachemiss explains why a prompt's tokens were read again. A prefix cache goes on only as
+// far as a prompt equals what was computed before, to the token: a clock in the system prompt, or
+// tools listed in another order, and everything behind them is read anew, which a user feels as a
+// slow first token and cannot see the cause of.
 //
 // A Log remembers the token ids of what was computed lately (log.go). Find compares a prompt with
 // them, which is cheap and wants to be done before the prompt runs; Explain makes a Report of the

@@ -67,8 +67,8 @@ func (t *Tree) Trim(most int64) {
 	}
 }
 
-// evictables iterates over the unused leaves, least recently used first, including those that become
-// leaves meanwhile.
+// evictables iterates over the unused leaves, least recently used first, including those that
+// become leaves meanwhile.
 func (t *Tree) evictables() iter.Seq[*node] {
 	return func(yield func(*node) bool) {
 		for e := t.nodes.Front(); e != nil; {

@@ -54,8 +54,8 @@ func (t *Tree) Release(h Held) {
 	}
 }
 
-// Leaves calls visit with the tokens of every leaf's prefix, least recently used first, and how many
-// of them can be resumable. visit may keep the tokens.
+// Leaves calls visit with the tokens of every leaf's prefix, least recently used first, and how
+// many of them can be resumable. visit may keep the tokens.
 func (t *Tree) Leaves(visit func(tokens []int32, resumable int)) {
 	for e := t.nodes.Front(); e != nil; e = e.Next() {
 		leaf := e.Value.(*node)

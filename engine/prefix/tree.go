@@ -58,8 +58,8 @@ func NewTree(pool *Pool, o Options) *Tree {
 type Hit struct {
 	Tokens int     // its length; 0: nothing was found
 	Pages  []int32 // its full pages
-	// Copy is the page with the last Tokens%PageTokens positions of the prefix. The caller copies it
-	// and writes to the copy. -1: the prefix ends with a full page.
+	// Copy is the page with the last Tokens%PageTokens positions of the prefix. The caller copies
+	// it and writes to the copy. -1: the prefix ends with a full page.
 	Copy int32
 	Slot int32 // of the state after the prefix; -1 for models without states
 }

@@ -76,8 +76,8 @@ func New(d kernels.Device, m models.Model, o Options) *Runner {
 	return r
 }
 
-// ScratchBytes returns the activation memory of the largest step, measured by a pass on a device that
-// allocates nothing.
+// ScratchBytes returns the activation memory of the largest step, measured by a pass on a device
+// that allocates nothing.
 func ScratchBytes(m models.Model, o Options) int {
 	d := kernels.NewDryRun()
 	pages := (o.BatchRows + cache.PageTokens - 1) / cache.PageTokens
@@ -134,8 +134,8 @@ type Pass struct {
 	chosen kernels.Tensor
 }
 
-// Start launches a step, in which the device also chooses a token for each row in logits, by the same
-// row of choices. Tokens may be placeholders for those that the previous step chooses
+// Start launches a step, in which the device also chooses a token for each row in logits, by the
+// same row of choices. Tokens may be placeholders for those that the previous step chooses
 // (sampling.Placeholder). At most two passes may be in flight.
 func (r *Runner) Start(tokens []int32, spans []kernels.Span, logits []int32, choices *sample.Rows,
 	rounds ...batch.Round) (Pass, error) {
@@ -153,8 +153,8 @@ func (r *Runner) Start(tokens []int32, spans []kernels.Span, logits []int32, cho
 	return p, nil
 }
 
-// Await waits for a pass and returns the tokens that it has chosen, or the codes that sampling.Fault
-// explains. They are in device memory that is valid until the second Start from now.
+// Await waits for a pass and returns the tokens that it has chosen, or the codes that
+// sampling.Fault explains. They are in device memory that is valid until the second Start from now.
 func (r *Runner) Await(p Pass) ([]int32, error) {
 	if err := r.async.Wait(p.ticket); err != nil {
 		return nil, fmt.Errorf("runner: %s: %w", r.device.Name(), err)

@@ -92,8 +92,8 @@ func (d *disk) write(t *testing.T, h hold) {
 	d.s.Release(h.Held)
 }
 
-// find reports to the scheduler a stored prefix of a waiting sequence that is longer than the one in
-// memory.
+// find reports to the scheduler a stored prefix of a waiting sequence that is longer than the one
+// in memory.
 func (d *disk) find(q *Sequence) {
 	_, known := d.s.Known(q)
 	for _, tokens := range d.stored {

@@ -11,8 +11,8 @@ import (
 	"headroom/engine/prefix"
 )
 
-// small returns a scheduler with pages of 4 positions, 2 slots, and steps of 8 prompt tokens, 3 beside
-// decoding.
+// small returns a scheduler with pages of 4 positions, 2 slots, and steps of 8 prompt tokens, 3
+// beside decoding.
 func small(pages int) *Scheduler {
 	return New(Options{NoPrefixes: true, Pages: pages, PageTokens: 4, Slots: 2, ChunkTokens: 8,
 		MixedChunkTokens: 3})
@@ -25,8 +25,8 @@ func add(s *Scheduler, name string, n, priority int) *Sequence {
 	return q
 }
 
-// step plans a step, carries it out like the engine, and returns it as "a[0,8) b[4,5)+". A + marks a
-// generated token.
+// step plans a step, carries it out like the engine, and returns it as "a[0,8) b[4,5)+". A + marks
+// a generated token.
 func step(s *Scheduler) string {
 	var words []string
 	for _, w := range s.Next() {
@@ -67,8 +67,8 @@ func TestPromptInChunks(t *testing.T) {
 	counts(t, s, 1, 0, 6)
 }
 
-// TestLastPromptTokenAlone: the last token of a prompt of whole chunks and one token more looks like
-// a decode row.
+// TestLastPromptTokenAlone: the last token of a prompt of whole chunks and one token more looks
+// like a decode row.
 func TestLastPromptTokenAlone(t *testing.T) {
 	s := small(10)
 	add(s, "a", 9, 0)
