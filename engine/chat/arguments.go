@@ -9,28 +9,28 @@ import (
 	"strings"
 )
 
-// Arguments of tool calls that arrive as plain text become JSON by the type that
-// the tool's schema gives the parameter:
+// Arguments of tool calls that arrive as plain text become JSON, by the type of the
+// parameter in the tool's schema:
 //
-//	"null" in any case                       null, whatever the type
+//	"null" in any case                       null, for every type
 //	no such parameter, no type, other types  a string
-//	int…, uint…, long…, short…, unsigned…    a whole number; 5.0 and 1e3 are whole
-//	num…, float…                             a number, written whole if it is
+//	int…, uint…, long…, short…, unsigned…    an integer, also from 5.0 and 1e3
+//	num…, float…                             a number, without a fraction if it is whole
 //	bool…, binary                            true if the text is "true", else false
-//	object, array, arr, dict…, list…         JSON, else a literal of Python
+//	object, array, arr, dict…, list…         JSON, or a Python literal
 //
-// Text that is not of its type stays a string: the client's own check of the
-// arguments then tells the model what is wrong.
+// Text that does not have the type stays a string: the client checks the arguments
+// and can report the fault to the model.
 //
-// Source: mlx_lm/tool_parsers/qwen3_coder.py. Beyond it: of several types
-// ("type" as a list, anyOf, oneOf) the string counts if it is one of them, else
+// Source: mlx_lm/tool_parsers/qwen3_coder.py. In addition, a parameter may have
+// several types ("type" as a list, anyOf, oneOf): string if it is one of them, else
 // the first that is not null.
 
-// schema gives the types of a function's parameters, in lower case.
+// schema maps the parameters of a function to their types, in lower case.
 type schema map[string]string
 
-// readSchema reads a function's JSON schema. What it does not understand counts
-// as not said: other people's schemas have anything in them.
+// readSchema reads the types from a function's JSON schema. It ignores everything
+// that it does not understand, since schemas come from clients.
 func readSchema(raw json.RawMessage) schema {
 	var parameters struct {
 		Properties map[string]json.RawMessage `json:"properties"`
@@ -45,8 +45,8 @@ func readSchema(raw json.RawMessage) schema {
 	return s
 }
 
-// kindsOf lists the types that a schema allows; variants inside variants are
-// looked at down to a depth that no honest schema has.
+// kindsOf returns the types that a schema allows. It bounds the depth of nested
+// variants.
 func kindsOf(raw json.RawMessage, depth int) (kinds []string) {
 	var wire struct {
 		Type  json.RawMessage   `json:"type"`
@@ -69,6 +69,8 @@ func kindsOf(raw json.RawMessage, depth int) (kinds []string) {
 	return kinds
 }
 
+// oneKind picks the type to convert to: string if it is allowed, else the first
+// that is not null.
 func oneKind(kinds []string) (kind string) {
 	for _, k := range kinds {
 		switch k = strings.ToLower(strings.TrimSpace(k)); {
@@ -81,7 +83,7 @@ func oneKind(kinds []string) (kind string) {
 	return kind
 }
 
-// convert makes a value of a type JSON.
+// convert returns text as a JSON value of the type kind.
 func convert(text, kind string) string {
 	if strings.EqualFold(text, "null") {
 		return "null"
@@ -118,8 +120,9 @@ var (
 	anyNumber   = regexp.MustCompile(`^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$`)
 )
 
-// number reads a decimal number. Digits alone stay exact at any length; a number
-// with a whole value is written whole, which whole demands.
+// number parses a decimal number and returns it as JSON. Integers of any length stay
+// exact, and a number with an integer value is written as an integer. With whole,
+// any other number is refused.
 func number(text string, whole bool) (string, bool) {
 	text = strings.TrimSpace(text)
 	if m := wholeNumber.FindStringSubmatch(text); m != nil {
@@ -144,9 +147,8 @@ func number(text string, whole bool) (string, bool) {
 	return string(data), err == nil
 }
 
-// lenientJSON returns a JSON value without the spaces between its parts. Raw
-// control characters inside strings, which models write instead of \n, are let
-// through.
+// lenientJSON returns a JSON value without the spaces between its parts. It accepts
+// raw control characters inside strings, which models write instead of \n.
 func lenientJSON(text string) (string, bool) {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	var repaired strings.Builder
@@ -154,7 +156,7 @@ func lenientJSON(text string) (string, bool) {
 	for i := range len(text) {
 		c := text[i]
 		if inString && c < ' ' {
-			if escaped { // a backslash before a line break: it escapes nothing
+			if escaped { // a backslash before a control character is not an escape
 				return "", false
 			}
 			repaired.WriteString(`\u00` + string("0123456789abcdef"[c>>4]) +
@@ -174,7 +176,7 @@ func lenientJSON(text string) (string, bool) {
 	return out.String(), true
 }
 
-// quote makes a text a JSON string, with < and & as they are.
+// quote returns text as a JSON string. It does not escape < and &.
 func quote(text string) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -183,8 +185,8 @@ func quote(text string) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// object is a JSON object in the order in which its keys came first; a key that
-// comes again has its last value.
+// object is a JSON object that keeps the order in which keys were first set. A
+// repeated key has its last value.
 type object struct {
 	keys   []string
 	values map[string]string // JSON

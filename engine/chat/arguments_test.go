@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestConvert goes through the rules at the top of arguments.go.
+// TestConvert checks the rules at the top of arguments.go.
 func TestConvert(t *testing.T) {
 	cases := []struct{ kind, text, want string }{
 		{"string", "a", `"a"`}, {"string", "5", `"5"`}, {"string", "", `""`},
@@ -69,8 +69,8 @@ func TestReadSchema(t *testing.T) {
 	}
 }
 
-// TestPythonLiteral: the answers are json.dumps(ast.literal_eval(text)), without
-// spaces; "" stands for no literal.
+// TestPythonLiteral compares with json.dumps(ast.literal_eval(text)) without spaces.
+// "" means that text is not a literal.
 func TestPythonLiteral(t *testing.T) {
 	cases := []struct{ text, want string }{
 		{"{}", "{}"}, {"[]", "[]"}, {"()", "[]"}, {" [ 1 , 2 , ] ", "[1,2]"}, {"(1,)", "[1]"},
@@ -94,7 +94,7 @@ func TestPythonLiteral(t *testing.T) {
 	}
 }
 
-// FuzzConvert: whatever a model writes, the argument is JSON.
+// FuzzConvert checks that the argument is JSON for every text.
 func FuzzConvert(f *testing.F) {
 	f.Add("{'a': (1, 'b\\n'), }", "object")
 	f.Add("[\"a\nb\", 1e5]", "array")

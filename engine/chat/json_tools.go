@@ -1,21 +1,20 @@
 package chat
 
-// Tool calls written as JSON objects. The reader sees the text grow and is asked again with every
-// piece: it says undecided until the closing tag, and what turns out not to be a call is handed
-// back as text.
+// Tool calls written as JSON objects. The reader is called again with every new piece of text. It
+// returns undecided until the closing tag. Text that is not a call is returned as text.
 
 import (
 	"encoding/json"
 	"strings"
 )
 
-// jsonTools is the form of Qwen2.5 and Qwen3, after Hermes:
+// jsonTools is the format of Qwen2.5 and Qwen3, after Hermes:
 //
 //	<tool_call>
 //	{"name": NAME, "arguments": {...}}
 //	</tool_call>
 //
-// A </tool_call> inside a string of the object is a part of that string.
+// A </tool_call> inside a string of the object is part of that string.
 type jsonTools struct{}
 
 func (jsonTools) begin(map[string]schema) callReader { return jsonTools{} }
@@ -34,7 +33,7 @@ func (jsonTools) read(text string) (call ToolCall, n int, v verdict) {
 	}
 	to := outsideStrings(text, from, toolClose)
 	if to < 0 {
-		return ToolCall{}, 0, undecided // or a quote is missing; then it ends as text
+		return ToolCall{}, 0, undecided // if a quote is missing, it ends as text
 	}
 	if call, ok := readJSONCall(text[from:to]); ok {
 		return call, to + len(toolClose), isCall
@@ -42,8 +41,8 @@ func (jsonTools) read(text string) (call ToolCall, n int, v verdict) {
 	return ToolCall{}, from + first + len(toolClose), isText
 }
 
-// outsideStrings returns the place of the first word, from a place on, that does
-// not begin inside a string literal of JSON; -1 if there is none.
+// outsideStrings returns the index of the first word, at from or later, that does
+// not begin inside a JSON string; -1 if there is none.
 func outsideStrings(text string, from int, word string) int {
 	inString := false
 	for at := from; at < len(text); at++ {
@@ -59,7 +58,7 @@ func outsideStrings(text string, from int, word string) int {
 	return -1
 }
 
-// readJSONCall reads the object of a call. Absent arguments are none.
+// readJSONCall parses the object of a call. Missing arguments are {}.
 func readJSONCall(text string) (ToolCall, bool) {
 	var wire struct {
 		Name      string          `json:"name"`

@@ -1,7 +1,7 @@
 package chat
 
-// A rescue for arguments that are Python literals and not JSON. Whatever is not a literal from end
-// to end is refused as a whole.
+// Arguments that are Python literals instead of JSON. Text that is not a literal as a whole is
+// refused.
 
 import (
 	"strconv"
@@ -9,9 +9,9 @@ import (
 	"unicode/utf8"
 )
 
-// pythonLiteral turns a literal of Python into JSON: models that were trained on
-// Python write {'a': True} where they mean {"a": true}. Dicts with string keys,
-// lists, tuples (as lists), strings, numbers, True, False and None are known.
+// pythonLiteral converts a Python literal to JSON: models that were trained on
+// Python write {'a': True} instead of {"a": true}. It supports dicts with string
+// keys, lists, tuples (as lists), strings, numbers, True, False and None.
 // Source: https://docs.python.org/3/reference/lexical_analysis.html#literals
 func pythonLiteral(text string) (string, bool) {
 	p := literalParser{text: strings.ToValidUTF8(text, "\uFFFD")}
@@ -22,8 +22,8 @@ func pythonLiteral(text string) (string, bool) {
 	return p.out.String(), p.at == len(p.text)
 }
 
-// literalParser reads text from at on and writes JSON. Its methods return false
-// at what is no literal.
+// literalParser parses text from at on and writes JSON to out. Its methods return
+// false where the text is not a literal.
 type literalParser struct {
 	text string
 	at   int
@@ -34,7 +34,7 @@ const maxLiteralDepth = 64
 
 func (p *literalParser) skip() { p.at = skipSpaces(p.text, p.at) }
 
-// take steps over a word if it comes next.
+// take consumes word if it is next.
 func (p *literalParser) take(word string) bool {
 	if !strings.HasPrefix(p.text[p.at:], word) {
 		return false
@@ -76,7 +76,7 @@ func (p *literalParser) value(depth int) bool {
 	return ok
 }
 
-// items reads what stands between brackets; a comma may follow the last one.
+// items reads the items between brackets, with an optional trailing comma.
 func (p *literalParser) items(depth int, open, end byte, closing string) bool {
 	p.at++
 	p.out.WriteByte(open)
@@ -98,7 +98,7 @@ func (p *literalParser) items(depth int, open, end byte, closing string) bool {
 	return true
 }
 
-// key reads "'name':".
+// key reads a key such as 'name' and the colon after it.
 func (p *literalParser) key() bool {
 	if p.at == len(p.text) || p.text[p.at] != '\'' && p.text[p.at] != '"' {
 		return false
@@ -111,7 +111,7 @@ func (p *literalParser) key() bool {
 	return true
 }
 
-// str reads a string between quotes of one kind.
+// str reads a string that ends with delimiter.
 func (p *literalParser) str(delimiter byte) (string, bool) {
 	var b strings.Builder
 	for p.at++; p.at < len(p.text); {
@@ -134,8 +134,8 @@ func (p *literalParser) str(delimiter byte) (string, bool) {
 	return "", false
 }
 
-// escape reads a backslash and what follows; an escape that Python does not know
-// stays as it is written.
+// escape reads an escape sequence. One that Python does not have stays as it is
+// written.
 func (p *literalParser) escape() (string, bool) {
 	p.at++
 	if p.at == len(p.text) {

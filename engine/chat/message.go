@@ -1,8 +1,8 @@
 package chat
 
-// From a client's message to what a template sees. Fields unknown here are passed on in their
-// order, because templates of some models read more than OpenAI defines; texts are made valid UTF-8
-// on the way.
+// From a client's message to the value that a template sees. Unknown fields are kept in their
+// order, because the templates of some models read more than OpenAI defines. All text becomes valid
+// UTF-8.
 
 import (
 	"encoding/json"
@@ -25,14 +25,14 @@ type Message struct {
 
 	ReasoningContent string          // an assistant's reasoning, "" if not sent
 	ToolCalls        json.RawMessage // an assistant's tool calls, a JSON list
-	ToolCallID       string          // which call a tool message answers
+	ToolCallID       string          // the call that a tool message answers
 	Name             string
 
-	fields *jinja.Dict // all keys as sent; nil if made in Go
+	fields *jinja.Dict // all keys as sent; nil if the message was made in Go
 }
 
-// UnmarshalJSON reads a message of an OpenAI request. A null or missing content
-// is ""; the key reasoning counts as reasoning_content.
+// UnmarshalJSON parses a message of an OpenAI request. A null or missing content
+// is "". The key reasoning is read where there is no reasoning_content.
 func (m *Message) UnmarshalJSON(data []byte) error {
 	v, err := jinja.FromJSON(data)
 	if err != nil {
@@ -89,9 +89,9 @@ func text(s *string) string {
 
 func isNull(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
 
-// value is the message as the template sees it: the keys as sent, with content
-// never null, and each tool call's arguments decoded, since templates walk over
-// them. keepParts leaves a list of text parts a list.
+// value returns the message as the template sees it: the keys as sent, but content
+// is never null, and the arguments of tool calls are decoded, since templates
+// iterate over them. With keepParts a list of text parts stays a list.
 func (m *Message) value(keepParts bool) (*jinja.Dict, error) {
 	d := jinja.NewDict()
 	if m.fields != nil {
@@ -128,10 +128,11 @@ func (m *Message) value(keepParts bool) (*jinja.Dict, error) {
 	return d, nil
 }
 
+// valid replaces invalid UTF-8 by U+FFFD.
 func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
-// joinText joins content parts if all of them are text: what a template that
-// knows only strings needs.
+// joinText joins content parts into a string, for templates that support only
+// strings. It returns false unless all parts are text.
 func joinText(parts any) (string, bool) {
 	list, ok := parts.(*jinja.List)
 	if !ok {
@@ -156,9 +157,9 @@ func joinText(parts any) (string, bool) {
 	return b.String(), true
 }
 
-// decodeToolCalls replaces each call's arguments, a JSON text in the OpenAI
-// form, by the object it holds. Arguments that are no JSON (a model may have
-// been cut off in the middle of them) stay the text they are.
+// decodeToolCalls replaces the arguments of each call, which are JSON text in the
+// OpenAI form, by the object. Arguments that are not valid JSON stay text: a model
+// may have been cut off while it wrote them.
 func decodeToolCalls(raw json.RawMessage) (any, error) {
 	v, err := jinja.FromJSON(raw)
 	if err != nil {

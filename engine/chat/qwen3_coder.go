@@ -1,11 +1,11 @@
 package chat
 
-// Tool calls written as tags, whose values are raw text: types come from the tool's schema, and the
-// end of a value has to be inferred.
+// Tool calls written as tags with raw text as values. Types come from the tool's schema, and the
+// end of a value is inferred.
 
 import "strings"
 
-// qwen3Coder is the form of Qwen3-Coder, Qwen3.5 and Qwen3.6:
+// qwen3Coder is the format of Qwen3-Coder, Qwen3.5 and Qwen3.6:
 //
 //	<tool_call>
 //	<function=NAME>
@@ -15,11 +15,11 @@ import "strings"
 //	</function>
 //	</tool_call>
 //
-// A VALUE is not escaped, so a </parameter> ends it only where the next thing is
-// a <parameter= or the </function>: one that stands in a page of XML is a part of
-// it. A </function> or </parameter> before the </tool_call> where none can be is
-// a call whose end the model forgot: malformed. A value that shows a whole call
-// as an example ends early; the form cannot tell.
+// A VALUE is not escaped. So a </parameter> ends it only if a <parameter= or the
+// </function> follows; any other is part of the value, which may be XML. A
+// </function> or </parameter> that is directly followed by </tool_call> inside a
+// value means that the model forgot a closing tag: the call is malformed. A value
+// with a whole call as an example ends too early; the format is ambiguous there.
 type qwen3Coder struct{}
 
 const (
@@ -29,23 +29,22 @@ const (
 	parameterClose = "</parameter>"
 )
 
-func (qwen3Coder) begin(
-	schemas map[string]schema) callReader {
+func (qwen3Coder) begin(schemas map[string]schema) callReader {
 	return &coderReader{schemas: schemas}
 }
 
-// coderReader goes through the text once, though it is asked again with each
-// piece that comes: a file that is written by a call is long.
+// coderReader reads each byte once, although read is called with every new piece:
+// an argument may be a whole file.
 type coderReader struct {
 	schemas    map[string]schema
-	name       string // "" until it has been read
-	at         int    // what comes before has been read
+	name       string // of the function; "" until it has been read
+	at         int    // the text before it has been read
 	parameters []parameter
-	inValue    bool // of the last parameter
+	inValue    bool // at is inside the value of the last parameter
 }
 
-// parameter is one as it is written: text[from:to], converted when the call is
-// whole.
+// parameter is a key and its raw value text[from:to], which is converted when the
+// call is complete.
 type parameter struct {
 	key      string
 	from, to int
@@ -71,7 +70,7 @@ func (r *coderReader) read(text string) (call ToolCall, n int, v verdict) {
 	return ToolCall{}, n, v
 }
 
-// next reads a <parameter=KEY>, or the end of the call.
+// next reads a <parameter=KEY> or the end of the call.
 func (r *coderReader) next(text string) (n int, closed bool, v verdict) {
 	at := skipSpaces(text, r.at)
 	word, decided := expect(text[at:], parameterOpen, functionClose)
@@ -95,7 +94,7 @@ func (r *coderReader) next(text string) (n int, closed bool, v verdict) {
 	return n, false, v
 }
 
-// value looks for the end of a value.
+// value reads up to the end of a value.
 func (r *coderReader) value(text string) (n int, v verdict) {
 	for {
 		i := strings.Index(text[r.at:], "</")
@@ -133,8 +132,8 @@ func (r *coderReader) call(text string) ToolCall {
 	return ToolCall{Name: r.name, Arguments: arguments.String()}
 }
 
-// tagName reads "<function=NAME>", whose beginning is open, at a place of text.
-// next is the place after it, or that of the fault.
+// tagName reads a tag such as "<function=NAME>" at text[at:]; open is "<function=".
+// next is the index after the tag, or that of the fault.
 func tagName(text string, at int, open string) (name string, next int, v verdict) {
 	word, decided := expect(text[at:], open)
 	if !decided {

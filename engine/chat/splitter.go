@@ -3,29 +3,29 @@ package chat
 import "strings"
 
 // Reasoning models write "<think>\n…\n</think>\n\n" before their answer. The
-// Splitter takes the text as it is generated, in pieces cut anywhere, and says
-// which part is reasoning and which is content. The tags, and the line breaks
-// that templates write around them, belong to neither:
+// Splitter takes the text as it is generated, in arbitrary pieces, and separates
+// reasoning from content. The tags, and the line breaks that templates write around
+// them, belong to neither:
 //
 //   - line breaks after <think>, before </think> and after </think> are dropped;
-//   - so is white space before a <think> that comes first of all.
+//   - white space before a <think> at the very beginning is dropped.
 //
-// There may be several blocks. A tag that changes nothing (<think> inside
-// reasoning, </think> in content) is dropped too, so that no tag ever reaches a
-// client. An unclosed block stays reasoning (see DECISIONS.md).
+// There may be several blocks. A tag without an effect (<think> inside reasoning,
+// </think> in content) is dropped too, so that no tag ever reaches a client. An
+// unclosed block stays reasoning (see DECISIONS.md).
 //
-// If tools were offered, calls of them are pieces of their own; see tools.go.
-// Everything else passes as it is.
+// If tools were offered, each tool call is a piece; see tools.go. All other text is
+// unchanged.
 
 const (
 	thinkOpen  = "<think>"
 	thinkClose = "</think>"
 )
 
-// Kind tells what a piece of generated text is.
+// Kind is the kind of a piece of generated text.
 type Kind uint8
 
-// The kinds of text. Their numbers are not meant to be stored.
+// The kinds of text. Do not store their numbers.
 const (
 	Content Kind = iota
 	Reasoning
@@ -37,36 +37,36 @@ func (k Kind) String() string { return [...]string{"content", "reasoning", "call
 // Piece is a stretch of text of one kind; Text is never empty.
 type Piece struct {
 	Kind Kind
-	Text string   // of a Call: as the model wrote it, tags included
-	Call ToolCall // of a Call
+	Text string   // as the model wrote it, for a Call with its tags
+	Call ToolCall // set if Kind is Call
 }
 
-// StartsInReasoning tells whether text generated after the prompt begins inside
-// a think block. The block must be the last thing in the prompt: a message that
-// merely talks about <think> opens none.
+// StartsInReasoning reports whether text generated after the prompt begins inside
+// a think block. The prompt must end with <think>: a message that only mentions it
+// opens no block.
 func StartsInReasoning(prompt string) bool {
 	return strings.HasSuffix(strings.TrimRight(prompt, spaces), thinkOpen)
 }
 
 // Splitter splits the text of one sequence. It is not safe for concurrent use.
 type Splitter struct {
-	tools *Tools // nil: there are no calls
-	kind  Kind   // of the text that comes next
-	start bool   // nothing but white space so far
-	trim  string // characters that belong to the tag before if they come next
-	held  string // text that may turn out to be part of a tag or what goes with it
+	tools *Tools // nil: tool calls are content
+	kind  Kind   // of the next text
+	start bool   // only white space so far
+	trim  string // characters to drop if they come next
+	held  string // text that may be part of a tag, or of the white space around one
 
-	// Of a Call:
-	lead   string          // its <tool_call> and the white space before it
-	body   strings.Builder // what came after
+	// While kind is Call:
+	lead   string          // <tool_call> and the white space before it
+	body   strings.Builder // the text after it
 	reader callReader
 }
 
 const lineBreaks = "\r\n"
 
 // NewSplitter returns a Splitter for text that begins inside a think block or
-// before one; StartsInReasoning tells from the prompt. With nil tools a call is
-// content.
+// outside; StartsInReasoning finds out from the prompt. With nil tools a tool call
+// is content.
 func NewSplitter(startInReasoning bool, tools *Tools) *Splitter {
 	if startInReasoning {
 		return &Splitter{tools: tools, kind: Reasoning, trim: lineBreaks}
@@ -74,14 +74,14 @@ func NewSplitter(startInReasoning bool, tools *Tools) *Splitter {
 	return &Splitter{tools: tools, start: true}
 }
 
-// InReasoning tells whether the text so far ended inside a think block.
+// InReasoning reports whether the text so far ends inside a think block.
 func (s *Splitter) InReasoning() bool { return s.kind == Reasoning }
 
-// Holding tells whether some of the text so far waits for what follows it.
+// Holding reports whether some of the text so far is held back.
 func (s *Splitter) Holding() bool { return s.lead+s.held != "" }
 
-// Add takes the next generated text and returns what is now certain, in order;
-// often one piece, none while a tag may be arriving.
+// Add adds the next generated text and returns the pieces that are certain now, in
+// order. That is often one piece, and none while a tag may be arriving.
 func (s *Splitter) Add(text string) []Piece {
 	if s.kind == Call {
 		s.body.WriteString(text)
@@ -94,8 +94,8 @@ func (s *Splitter) Add(text string) []Piece {
 	return out
 }
 
-// Close ends the text and returns what was still held back; a call that was cut
-// off is content.
+// Close ends the text and returns the text held back. An incomplete tool call is
+// content.
 func (s *Splitter) Close() []Piece {
 	var out []Piece
 	if s.kind == Call {
@@ -107,7 +107,8 @@ func (s *Splitter) Close() []Piece {
 	return out
 }
 
-// advance handles the held text up to the next tag; false if there is none.
+// advance handles the held text up to and including the next tag. It returns false
+// if there is none.
 func (s *Splitter) advance(out *[]Piece) bool {
 	if s.kind == Call {
 		return s.advanceCall(out)
@@ -122,7 +123,7 @@ func (s *Splitter) advance(out *[]Piece) bool {
 	blank := s.start && strings.TrimSpace(text) == ""
 	switch {
 	case tag == "" && blank:
-		return false // a tag may follow and swallow this white space
+		return false // dropped if a tag follows
 	case tag == toolOpen:
 		text = strings.TrimRight(text, spaces)
 	case tag != "" && blank:
@@ -158,8 +159,8 @@ func (s *Splitter) advance(out *[]Piece) bool {
 	return true
 }
 
-// advanceCall handles the text after a <tool_call>; false while it may still
-// become a call.
+// advanceCall handles the text after a <tool_call>. It returns false while the call
+// is incomplete.
 func (s *Splitter) advanceCall(out *[]Piece) bool {
 	body := s.body.String()
 	call, n, v := s.reader.read(body)
@@ -178,8 +179,8 @@ func (s *Splitter) advanceCall(out *[]Piece) bool {
 	return true
 }
 
-// nextTag returns the first tag in the held text and its place; without one, ""
-// and where the beginning of one may stand, at the end.
+// nextTag returns the first tag in the held text and its index. Without one it
+// returns "" and the index from which the end of the text may begin a tag.
 func (s *Splitter) nextTag() (at int, tag string) {
 	tags := []string{thinkOpen, thinkClose, toolOpen}
 	if s.tools == nil || s.kind == Reasoning {
@@ -206,8 +207,8 @@ func emit(out *[]Piece, kind Kind, text string) {
 	}
 }
 
-// overlap returns the length of the longest end of text that is a proper
-// beginning of tag.
+// overlap returns the length of the longest suffix of text that is a proper prefix
+// of tag.
 func overlap(text, tag string) int {
 	for n := min(len(text), len(tag)-1); n > 0; n-- {
 		if strings.HasSuffix(text, tag[:n]) {

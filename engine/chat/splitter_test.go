@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// split runs a Splitter over pieces and joins each kind's text.
+// split runs a Splitter over pieces and joins the text of each kind.
 func split(startInReasoning bool, pieces []string) (reasoning, content string) {
 	s := NewSplitter(startInReasoning, nil)
 	var all []Piece
@@ -63,7 +63,7 @@ func TestSplitter(t *testing.T) {
 	}
 }
 
-// TestSplitterPieces: where the text is cut never changes the result.
+// TestSplitterPieces checks that the result does not depend on the pieces.
 func TestSplitterPieces(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, tt := range splitterTests {
@@ -78,7 +78,7 @@ func TestSplitterPieces(t *testing.T) {
 	}
 }
 
-// cut cuts a text into pieces at random places, between any two bytes.
+// cut splits a text into pieces at random places, between any two bytes.
 func cut(rng *rand.Rand, text string) (pieces []string) {
 	for text != "" {
 		n := 1 + rng.IntN(min(len(text), 1+rng.IntN(12)))
@@ -87,7 +87,8 @@ func cut(rng *rand.Rand, text string) (pieces []string) {
 	return pieces
 }
 
-// TestSplitterStreams: text that cannot be part of a tag comes out at once.
+// TestSplitterStreams checks that text that cannot be part of a tag is returned at
+// once.
 func TestSplitterStreams(t *testing.T) {
 	s := NewSplitter(true, nil)
 	for _, step := range []struct {

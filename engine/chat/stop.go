@@ -1,26 +1,26 @@
 package chat
 
-// Stop strings, matched on text and not on tokens, since a model may spell one in several ways.
+// Stop strings are matched on text, not on tokens, since several token sequences spell the same
+// string.
 
 import "strings"
 
-// StopMatcher ends a text at the first stop string in it, while the text arrives
-// in pieces. Text that could be the beginning of a stop string is held back, so
-// that no part of a stop string is ever shown.
+// StopMatcher ends a text, which arrives in pieces, at the first stop string in it.
+// Text that could be the beginning of a stop string is held back, so that no part
+// of a stop string is ever shown.
 //
-// The first match is the one that is complete earliest; if two end at the same
-// place, the longer one, which removes more. That choice depends on the text
-// alone, never on where it was cut into pieces.
+// The first match is the one that ends first. If two end at the same place, the
+// longer one wins. So the result depends on the text alone, not on the pieces.
 //
-// It is not safe for concurrent use.
+// A StopMatcher is not safe for concurrent use.
 type StopMatcher struct {
 	stops   []string
 	held    string
 	stopped bool
 }
 
-// NewStopMatcher returns a matcher for the stop strings; empty ones count as not
-// given, and with none every text passes at once.
+// NewStopMatcher returns a matcher for the stop strings. Empty ones are ignored.
+// Without stop strings every text passes at once.
 func NewStopMatcher(stops []string) *StopMatcher {
 	m := &StopMatcher{}
 	for _, s := range stops {
@@ -31,8 +31,8 @@ func NewStopMatcher(stops []string) *StopMatcher {
 	return m
 }
 
-// Add takes the next text. It returns what may be shown now, and whether a stop
-// string was completed; after that, Add returns "" and true.
+// Add adds the next piece of text. It returns the text that may be shown now, and
+// whether a stop string is complete. After that, Add returns "" and true.
 func (m *StopMatcher) Add(text string) (show string, stopped bool) {
 	if m.stopped {
 		return "", true
@@ -53,19 +53,19 @@ func (m *StopMatcher) Add(text string) (show string, stopped bool) {
 	return show, false
 }
 
-// Close ends the text and returns what was held back: the beginning of a stop
-// string that never came.
+// Close ends the text and returns the text held back: the beginning of a stop
+// string that was not completed.
 func (m *StopMatcher) Close() string {
 	held := m.held
 	m.held = ""
 	return held
 }
 
-// find returns where the first completed stop string begins.
+// find returns the index at which the first complete stop string begins.
 func (m *StopMatcher) find() (from int, ok bool) {
 	bestEnd := len(m.held) + 1
 	for _, s := range m.stops {
-		// Only matches that end before the best so far are of interest.
+		// Only matches that end no later than the best so far matter.
 		i := strings.Index(m.held[:min(len(m.held), bestEnd)], s)
 		if i < 0 {
 			continue

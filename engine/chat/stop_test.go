@@ -54,7 +54,8 @@ func TestStopMatcher(t *testing.T) {
 	}
 }
 
-// TestStopMatcherStreams: only what may begin a stop string is held back.
+// TestStopMatcherStreams checks that only the beginning of a stop string is held
+// back.
 func TestStopMatcherStreams(t *testing.T) {
 	m := NewStopMatcher([]string{"<end>"})
 	for _, step := range [][2]string{{"abc", "abc"}, {"d<", "d"}, {"e", ""}, {"x", "<ex"},
@@ -65,7 +66,7 @@ func TestStopMatcherStreams(t *testing.T) {
 	}
 }
 
-// firstStop is the obvious reference: try every end, and there every stop.
+// firstStop is a simple reference: it tries every end, and every stop there.
 func firstStop(stops []string, text string) (shown string, stopped bool) {
 	for end := range len(text) + 1 {
 		best := -1
@@ -81,8 +82,8 @@ func firstStop(stops []string, text string) (shown string, stopped bool) {
 	return text, false
 }
 
-// TestStopMatcherPieces: where the text is cut never changes the result, which
-// is that of the reference. Two letters make overlaps frequent.
+// TestStopMatcherPieces compares with the reference, for text in random pieces. An
+// alphabet of two letters makes overlaps frequent.
 func TestStopMatcherPieces(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	word := func(n int) string {

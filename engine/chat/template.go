@@ -1,8 +1,8 @@
 package chat
 
-// A model's chat template with the variables that transformers would give it. The prompt must equal
-// the one the model was trained on, so a template that is missing or refuses is an error and
-// nothing is made up.
+// A model's chat template, rendered with the variables that transformers gives it. The prompt must
+// have the format that the model was trained on. So a missing template, or one that raises an
+// exception, is an error; there is no fallback.
 
 import (
 	"encoding/json"
@@ -17,28 +17,28 @@ import (
 	"headroom/engine/chat/jinja"
 )
 
-// ErrNoTemplate is what a model without a chat template answers to a chat
-// request. There is no default template: a guessed format would degrade the
-// model's answers without a sign.
+// ErrNoTemplate is the error of a chat request to a model without a chat template.
+// There is no default template: a guessed format would silently degrade the
+// model's answers.
 var ErrNoTemplate = errors.New(
 	"this model has no chat template (chat_template.jinja, or chat_template in " +
 		"tokenizer_config.json): send plain text to /v1/completions, or add a template to the " +
 		"model's folder")
 
-// TemplateError is a chat template that is invalid or that refuses its input.
-// If Raised is set, the template itself called raise_exception and Message is
-// meant for the client; the server answers both kinds with status 400.
+// TemplateError is the error of a chat template that is invalid or cannot render
+// its input. If Raised is set, the template called raise_exception, and Message is
+// meant for the client. The server answers both kinds with status 400.
 type TemplateError = jinja.Error
 
-// Template is a parsed chat template; safe for use by many goroutines.
+// Template is a parsed chat template. It is safe for concurrent use.
 type Template struct {
 	jinja   *jinja.Template
-	format  toolFormat        // nil: none that is known here
-	special map[string]string // variables of the model, such as bos_token
+	format  toolFormat        // nil if the template has no known tool call format
+	special map[string]string // variables for special tokens, such as bos_token
 }
 
-// ParseTemplate reads a chat template. An empty source is ErrNoTemplate; every
-// other error is a *TemplateError.
+// ParseTemplate parses a chat template. The error of an empty source is
+// ErrNoTemplate; every other error is a *TemplateError.
 func ParseTemplate(source string) (*Template, error) {
 	if source == "" {
 		return nil, ErrNoTemplate
@@ -50,8 +50,8 @@ func ParseTemplate(source string) (*Template, error) {
 	return &Template{jinja: t, format: formatOf(source)}, nil
 }
 
-// WithSpecialTokens returns the template with the texts of special tokens, by the
-// names that templates know them under: bos_token, eos_token.
+// WithSpecialTokens returns a copy of the template with variables for special
+// tokens, such as bos_token and eos_token.
 func (t *Template) WithSpecialTokens(tokens map[string]string) *Template {
 	with := *t
 	with.special = maps.Clone(tokens)
@@ -61,25 +61,26 @@ func (t *Template) WithSpecialTokens(tokens map[string]string) *Template {
 // Input is what a template is rendered with.
 type Input struct {
 	Messages            []Message
-	Tools               []json.RawMessage // as in the request; none: tools is none
-	AddGenerationPrompt bool              // end with the opening of the assistant's turn
+	Tools               []json.RawMessage // as in the request; empty: tools is none
+	AddGenerationPrompt bool              // end with the opening of the assistant's message
 
-	// Kwargs are further variables: chat_template_kwargs of the request
-	// (enable_thinking). Values are what encoding/json decodes to, or
-	// json.RawMessage, whose key order is kept. A whole float64 counts as an
-	// integer, since JSON's 5 decodes to it. They win over special tokens.
+	// Kwargs are more variables: chat_template_kwargs of the request, such as
+	// enable_thinking. Values have the types that encoding/json decodes to, or are
+	// json.RawMessage, whose key order is kept. A float64 without a fraction becomes
+	// an integer, since encoding/json decodes 5 to it. Kwargs replace special
+	// tokens.
 	Kwargs map[string]any
 
-	// Now is what strftime_now tells; zero means the current time.
+	// Now is the time of strftime_now; zero means the current time.
 	Now time.Time
 }
 
 // reserved are the variables that Kwargs may not replace.
 var reserved = []string{"messages", "tools", "documents", "add_generation_prompt"}
 
-// Render returns the prompt. The same input always gives the same bytes. An
-// error is a *TemplateError if the template refused or failed, else it tells
-// which part of the input is malformed; both are the client's to correct.
+// Render returns the prompt. The same input always gives the same bytes. The error
+// is a *TemplateError if rendering failed; otherwise it names the part of the input
+// that is malformed. In both cases the client has to change the request.
 func (t *Template) Render(in Input) (string, error) {
 	vars := jinja.NewDict()
 	messages := jinja.NewList()
@@ -110,7 +111,7 @@ func (t *Template) Render(in Input) (string, error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(in.Kwargs)) {
 		if slices.Contains(reserved, name) {
-			return "", fmt.Errorf("chat_template_kwargs: '%s' is set by the request itself", name)
+			return "", fmt.Errorf("chat_template_kwargs: '%s' is a field of the request", name)
 		}
 		v, err := kwargValue(in.Kwargs[name])
 		if err != nil {
@@ -125,8 +126,8 @@ func (t *Template) Render(in Input) (string, error) {
 	return t.jinja.Render(vars, now)
 }
 
-// kwargValue converts a decoded JSON value; the keys of a Go map come sorted,
-// so that the order is at least the same each time.
+// kwargValue converts a decoded JSON value. The keys of a Go map are sorted, so
+// that their order is always the same.
 func kwargValue(v any) (any, error) {
 	switch v := v.(type) {
 	case nil, bool, int64:

@@ -42,9 +42,9 @@ func messages(t *testing.T, text string) (list []Message) {
 	return list
 }
 
-// TestDemoPrompts renders the bundled model's template for the conversations it
-// was trained and judged with. testdata/demo_prompts.json holds each
-// conversation and the prompt that Jinja2 made of it.
+// TestDemoPrompts renders the bundled model's template for the conversations that it
+// was trained and evaluated with. testdata/demo_prompts.json has each conversation and
+// its prompt by Jinja2.
 func TestDemoPrompts(t *testing.T) {
 	tmpl := parseFile(t, "../../app/demo/model/chat_template.jinja")
 	data, err := os.ReadFile("testdata/demo_prompts.json")
@@ -75,7 +75,7 @@ func TestDemoPrompts(t *testing.T) {
 	}
 }
 
-// goldenTemplates holds a template that the project may test with but not ship.
+// goldenTemplates has a template that may be used for tests but is not shipped.
 const goldenTemplates = "../../../shared/goldens/templates"
 
 func TestQwen36Template(t *testing.T) {
@@ -211,8 +211,8 @@ func TestNoTemplate(t *testing.T) {
 	}
 }
 
-// TestConcurrentRender renders one template from many goroutines: each must get
-// its own text, and under the race detector nothing may be shared.
+// TestConcurrentRender renders one template in many goroutines. Each must get its own
+// text, without a data race.
 func TestConcurrentRender(t *testing.T) {
 	tmpl := parseFile(t, "../../app/demo/model/chat_template.jinja")
 	var wg sync.WaitGroup
@@ -230,8 +230,8 @@ func TestConcurrentRender(t *testing.T) {
 	wg.Wait()
 }
 
-// TestLongConversation stays far below the interpreter's bounds: 4,000 messages
-// of 5 kB, and a megabyte of tools.
+// TestLongConversation renders 4,000 messages of 5 kB and a megabyte of tools, which
+// must stay below the interpreter's bounds.
 func TestLongConversation(t *testing.T) {
 	tmpl := parseFile(t, "../../app/demo/model/chat_template.jinja")
 	in := Input{AddGenerationPrompt: true}
@@ -252,8 +252,8 @@ func TestLongConversation(t *testing.T) {
 	}
 }
 
-// FuzzMessages feeds request bodies to the bundled template: whatever they are,
-// the outcome is a text or an error.
+// FuzzMessages renders the bundled template with arbitrary request bodies. The result
+// must be a text or an error.
 func FuzzMessages(f *testing.F) {
 	source, err := os.ReadFile("../../app/demo/model/chat_template.jinja")
 	if err != nil {

@@ -7,22 +7,20 @@ import (
 )
 
 // Tool calls. A model that was offered tools writes its calls into its answer,
-// between <tool_call> and </tool_call>, in the form its chat template shows it.
-// The Splitter takes them out of the text; a toolFormat (qwen3_coder.go,
-// json_tools.go) reads what stands between the tags.
+// between <tool_call> and </tool_call>, in the format that its chat template shows.
+// The Splitter takes them out of the text, and a toolFormat (qwen3_coder.go,
+// json_tools.go) parses the text between the tags.
 //
-// What becomes of what a model may write:
-//
-//   - A call counts once its </tool_call> is there, and is handed out whole.
-//   - The white space around a call belongs to it: templates write it, and a
-//     content of line breaks alone would be no content.
-//   - A name that was not offered is a call like any other: the client answers
-//     it with an error that the model can read. Nothing is converted for it.
-//   - Malformed, it is content, tags included, so that nothing is lost; what
-//     follows is read as if the tag had not been there.
-//   - Cut off by the end of the answer, it is content too.
-//   - A <tool_call> in reasoning is no call, and no tag inside a call means
-//     anything: an argument may speak of <think>.
+//   - A call is returned whole, once its </tool_call> has arrived.
+//   - The white space around a call belongs to it: templates write it, and content
+//     should not consist of line breaks alone.
+//   - A call of a function that was not offered is a call too: the client answers
+//     it with an error that the model can read. Its arguments stay strings.
+//   - A malformed call is content, tags included, so that nothing is lost. The
+//     text after the fault is parsed as usual.
+//   - A call that is cut off by the end of the answer is content too.
+//   - A <tool_call> in reasoning is not a call. Tags inside a call have no meaning:
+//     an argument may mention <think>.
 //
 // Source: mlx_lm/tokenizer_utils.py, mlx_lm/tool_parsers.
 
@@ -39,16 +37,16 @@ type ToolCall struct {
 	Arguments string // a JSON object, its keys as the model wrote them
 }
 
-// Tools are the functions that a request offers, in the form in which the model
-// calls them. They may be shared between goroutines.
+// Tools are the functions that a request offers, and the format of the model's
+// calls. They are safe for concurrent use.
 type Tools struct {
 	format  toolFormat
 	schemas map[string]schema // by function
 }
 
-// Tools prepares to read calls of the offered tools, each {"type": "function",
-// "function": {...}} as in the request. It returns nil, which stands for "calls
-// stay text", if there are none, or if the template has no form known here.
+// Tools returns the offered tools, each {"type": "function", "function": {...}} as
+// in the request, for NewSplitter. It returns nil, with which calls stay text, if
+// no tools are offered or the template has no known tool call format.
 func (t *Template) Tools(offered []json.RawMessage) *Tools {
 	if len(offered) == 0 || t.format == nil {
 		return nil
@@ -68,39 +66,39 @@ func (t *Template) Tools(offered []json.RawMessage) *Tools {
 	return tools
 }
 
-// verdict is what a callReader makes of the text after <tool_call>.
+// verdict is a callReader's decision about the text after <tool_call>.
 type verdict uint8
 
 const (
 	undecided verdict = iota // more text is needed
-	isText                   // it is no call
+	isText                   // not a call
 	isCall
 )
 
-// toolFormat is a form of tool calls.
+// toolFormat is a format of tool calls.
 type toolFormat interface {
-	// begin prepares to read the text after a <tool_call>.
+	// begin returns a reader for the text after a <tool_call>.
 	begin(schemas map[string]schema) callReader
 }
 
-// callReader reads one call. What it decides depends on the text alone, however
-// much of what follows is there already.
+// callReader parses one call. Its decision depends on the text alone, not on how
+// much of the following text has arrived.
 type callReader interface {
-	// read takes the text after <tool_call> so far, which is the text of the time
-	// before and what has come since. It returns how many bytes the verdict is
-	// about: up to and with </tool_call> for a call, up to the fault for text,
-	// which may be none.
+	// read parses the text after <tool_call>: that of the last call of read, and
+	// the text that has arrived since. n is the number of bytes that the verdict
+	// covers: up to and including </tool_call> for a call; up to the fault, perhaps
+	// 0, for text.
 	read(text string) (call ToolCall, n int, v verdict)
 }
 
-// What templates write into their instructions and their calls. In the source of
-// a template a line break is one, or the two characters \n of a string literal.
+// The marks of the formats in a template's instructions and calls. In the source of
+// a template a line break is a newline, or the two characters \n of a string literal.
 var (
 	qwen3CoderMark = regexp.MustCompile(`<tool_call>(\s|\\n)*<function=`)
 	jsonToolsMark  = regexp.MustCompile(`<tool_call>(\s|\\n)*\{\s*\\?"(name|arguments)\\?"`)
 )
 
-// formatOf returns the form of tool calls in a chat template, nil if unknown.
+// formatOf returns the format of tool calls in a chat template, nil if unknown.
 func formatOf(source string) toolFormat {
 	switch {
 	case qwen3CoderMark.MatchString(source):
@@ -111,8 +109,8 @@ func formatOf(source string) toolFormat {
 	return nil
 }
 
-// expect tells whether text begins with one of the words: which, or "" for none;
-// undecided while text is shorter than a word that it agrees with.
+// expect returns the word that text begins with, "" for none. decided is false
+// while text is a proper prefix of a word.
 func expect(text string, words ...string) (word string, decided bool) {
 	for _, w := range words {
 		if strings.HasPrefix(text, w) {
@@ -127,7 +125,7 @@ func expect(text string, words ...string) (word string, decided bool) {
 	return "", true
 }
 
-// skipSpaces returns the place of the first byte from at on that is no space.
+// skipSpaces returns the index of the first byte from at on that is not a space.
 func skipSpaces(text string, at int) int {
 	return len(text) - len(strings.TrimLeft(text[at:], spaces))
 }

@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// What the templates of the two families write into their instructions, as their
-// sources have it.
+// The instructions for tool calls in the templates of the two families.
 const (
 	coderSource = `{{- '<tool_call>\n<function=' + tool_call.name + '>\n' }}`
 	jsonSource  = `{{- "XML tags:\n<tool_call>\n{\"name\": <function-name>, \"arguments\": <args-json-object>}\n</tool_call><|im_end|>\n" }}`
@@ -37,7 +36,7 @@ func TestFormatOf(t *testing.T) {
 	}
 }
 
-// offered are the tools of the tests.
+// offered returns the tools of the tests.
 func offered() []json.RawMessage {
 	return []json.RawMessage{
 		json.RawMessage(`{"type":"function","function":{"name":"f","parameters":{"type":"object","properties":{
@@ -59,7 +58,7 @@ func toolsOf(t testing.TB, source string) *Tools {
 	return tools
 }
 
-// told is what came of a text, on one line: "reasoning | content | calls".
+// told returns the pieces of a text on one line: "reasoning | content | calls".
 func told(startInReasoning bool, tools *Tools, pieces []string) string {
 	s := NewSplitter(startInReasoning, tools)
 	var all []Piece
@@ -82,7 +81,7 @@ func told(startInReasoning bool, tools *Tools, pieces []string) string {
 	return fmt.Sprintf("%s | %s | %s", reasoning, content, strings.Join(calls, " "))
 }
 
-// coder writes a call in the form of qwen3Coder.
+// coder returns a call in the format of qwen3Coder.
 func coder(name string, pairs ...string) string {
 	text := "<tool_call>\n<function=" + name + ">\n"
 	for i := 0; i < len(pairs); i += 2 {
@@ -218,8 +217,8 @@ func TestToolCalls(t *testing.T) {
 	})
 }
 
-// TestToolCallPieces: the result is the same for every cut in two, byte by byte,
-// and for cuts at random.
+// TestToolCallPieces checks that the result does not depend on the pieces: every
+// split in two, single bytes, and random pieces.
 func TestToolCallPieces(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	forAllToolTests(t, func(t *testing.T, tools *Tools, tt toolTest) {
@@ -238,8 +237,8 @@ func TestToolCallPieces(t *testing.T) {
 	})
 }
 
-// TestToolCallsStream: text is shown as soon as it cannot be part of a call, and a
-// call with its last byte.
+// TestToolCallsStream checks that text is returned as soon as it cannot be part of a
+// call, and a call with its last byte.
 func TestToolCallsStream(t *testing.T) {
 	s := NewSplitter(false, toolsOf(t, coderSource))
 	for _, step := range []struct {
@@ -268,7 +267,8 @@ func TestToolCallsStream(t *testing.T) {
 	}
 }
 
-// TestNoTools: nothing is a call unless tools were offered in a form that is known.
+// TestNoTools checks that there are no calls unless tools were offered and their
+// format is known.
 func TestNoTools(t *testing.T) {
 	known, unknown := parse(t, coderSource), parse(t, "{{ messages }}")
 	if known.Tools(nil) != nil || unknown.Tools(offered()) != nil {
@@ -280,8 +280,8 @@ func TestNoTools(t *testing.T) {
 	}
 }
 
-// FuzzToolParser: cutting changes nothing, calls are sound, and no text is lost:
-// pieces make up the answer, but for white space around calls.
+// FuzzToolParser checks that the result does not depend on the pieces, that calls are
+// valid, and that no text is lost except white space around calls.
 func FuzzToolParser(f *testing.F) {
 	for _, tt := range coderTests {
 		f.Add(tt.text, true, tt.startInReasoning, uint64(1))

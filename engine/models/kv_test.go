@@ -1,28 +1,31 @@
 package models_test
 
-// What each format of keys and values costs the bundled model: loss against transformers with a
-// float32 cache, and whether it still finds what it read. cache/FORMATS.md has the numbers.
+// The cost of each KV cache format for the bundled model: loss against transformers with a float32
+// cache, and recall of what it read. cache/FORMATS.md has the table that TestKVFormats logs.
 
 import (
+	"fmt"
 	"math"
+	"os"
 	"slices"
+	"strings"
 	"testing"
-	"time"
 
 	"headroom/engine/cache"
 	"headroom/engine/tokenizer"
+	"headroom/kernels"
 	"headroom/kernels/cpu"
 )
 
-// kvFormats are the formats to try, and by how much the loss may differ. The bounds other than the
-// default's and K8 V8's are measured and rounded up, to notice a format that breaks. Rare formats
-// are tried in the long form alone: what they compute is compared with the reference by
-// kernels/attention.
+// kvFormats are the formats to measure, and how far the loss may differ. The bounds other than
+// those of the default and of K8 V8 are measured and rounded up, to notice a format that breaks.
+// Rare formats run only in the long form: the tests of kernels/attention compare what they compute
+// with the reference.
 var kvFormats = []struct {
 	options cache.FormatOptions
 	within  float64 // of the loss
 	rare    bool
-	recalls bool // must find what it read: 4 bits or more
+	recalls bool // its answers must be right: formats with 4 bits or more
 }{
 	{cache.FormatOptions{Name: "f16"}, 0.001, false, true},
 	{cache.FormatOptions{Name: "bf16"}, 0.002, true, true},
@@ -39,17 +42,64 @@ var kvFormats = []struct {
 	{cache.FormatOptions{Name: "q4_0"}, 0.02, false, true},
 }
 
-// mustRecall tells the cases that formats are tried on: two that are answered by what stands 1,800
-// tokens before.
+// kvFlags returns the command line flags of a format.
+func kvFlags(o cache.FormatOptions) string {
+	var flags []string
+	for _, f := range [][2]string{{"--kv-format", o.Name}, {"--kv-bits", o.Bits},
+		{"--kv-group-size", o.GroupSize}} {
+		if f[1] != "" {
+			flags = append(flags, f[0]+" "+strings.ReplaceAll(strings.Trim(f[1], "()"), " ", ""))
+		}
+	}
+	if o.BoundaryLayers < 0 {
+		flags = append(flags, "--kv-boundary-layers 0")
+	}
+	return strings.Join(flags, " ")
+}
+
+// kvRow returns the columns of FORMATS.md that need no measurement, up to the loss.
+func kvRow(o cache.FormatOptions, f cache.Format, layers []cache.LayerSpec) string {
+	bytes := cache.PageBytes(layers, f) / cache.PageTokens
+	f16 := cache.PageBytes(layers, cache.Plain(kernels.F16)) / cache.PageTokens
+	return fmt.Sprintf("| `%s` | %s | %d | %.0f %% |", kvFlags(o), f.Describe(layers), bytes,
+		100*float64(bytes)/float64(f16))
+}
+
+// TestFormatsTables compares the sizes in cache/FORMATS.md with those of the bundled model.
+func TestFormatsTables(t *testing.T) {
+	text, err := os.ReadFile("../cache/FORMATS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, _ := newDemo(t, true)
+	expect := func(row string) {
+		if !strings.Contains(string(text), "\n"+row) {
+			t.Errorf("cache/FORMATS.md lacks the row %q", row)
+		}
+	}
+	for _, f := range kvFormats {
+		kv, err := cache.ParseFormat(f.options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		expect(kvRow(f.options, kv, r.specs))
+	}
+	for _, f := range stateFormats {
+		expect(stateRow(f.name, parseState(t, f.name), r.specs))
+	}
+}
+
+// mustRecall selects the cases that every format is measured on: two whose answer depends on what
+// was read 1,800 tokens before.
 func mustRecall(i int, c demoCase) bool {
 	return c.PromptLen > 1_800 && c.PromptLen <= min(2_000, longestCase()) && i%2 == 0 &&
 		c.SmallestGap > decidedGap
 }
 
-// TestKVFormats measures loss and recall of every format, with exact activations so that only the
-// cache differs.
+// TestKVFormats measures loss and recall of every format, with float32 activations so that only the
+// cache differs. With -v it logs the rows of the table in FORMATS.md.
 func TestKVFormats(t *testing.T) {
-	const part = 7 // of the conversations one in so many
+	const part = 7 // one in so many of the conversations
 	cases := readJSON[[]demoCase](t, "demo_cases.json")
 	for _, f := range kvFormats {
 		texts := demoTexts(t, part)
@@ -63,9 +113,7 @@ func TestKVFormats(t *testing.T) {
 			t.Fatal(err)
 		}
 		r, tok := newDemoWith(t, true, kv)
-		name, bytes := kv.Describe(r.specs), cache.PageBytes(r.specs, kv)/cache.PageTokens
-		t.Run(name, func(t *testing.T) {
-			start := time.Now()
+		t.Run(kv.Describe(r.specs), func(t *testing.T) {
 			got, want := r.loss(texts)
 			if !(math.Abs(got/want-1) <= f.within) {
 				t.Errorf("loss %.4f, reference %.4f, expected within %.1f %%", got, want,
@@ -73,7 +121,7 @@ func TestKVFormats(t *testing.T) {
 			}
 			right, tried := 0, 0
 			for i, c := range cases {
-				// the default is tried on what people have
+				// The default format answers every case.
 				all := long() && f.options.Name == "affine"
 				if !mustRecall(i, c) && !(all && c.SmallestGap > decidedGap) {
 					continue
@@ -88,15 +136,15 @@ func TestKVFormats(t *testing.T) {
 						tok.Decode(answer, false), tok.Decode(c.GreedyIDs, false))
 				}
 			}
-			t.Logf("%s: %d bytes a token, loss %+.3f %%, %d of %d answers right, %.1f s", name,
-				bytes, 100*(got/want-1), right, tried, time.Since(start).Seconds())
+			t.Logf("%s %+.3f %% | %d | %d of %d |", kvRow(f.options, kv, r.specs),
+				100*(got/want-1), len(texts), right, tried)
 		})
 	}
 }
 
-// TestIntegerAttentionLoss: what a format costs as people run it, with activations of 8 bits and
-// attention in integers, against a float16 cache and the same activations. Bounds are measured,
-// over all 40 conversations and over the part that is read here, with room for a smaller part.
+// TestIntegerAttentionLoss measures the loss of a format with the activations that users have: 8
+// bits, and attention in integers. It compares with a float16 cache and the same activations. The
+// bounds are measured over all conversations and over the part that is read here.
 func TestIntegerAttentionLoss(t *testing.T) {
 	if testing.Short() || cpu.Best() == cpu.Generic {
 		t.Skip("short conversations scatter more than the bounds")

@@ -95,8 +95,8 @@ func loadMLP(s checkpoint.Scope, hidden, intermediate int) nn.MLP {
 	}
 }
 
-// loadExperts loads the experts of the MLP s from any of three layouts: stacked as switch_mlp (MLX),
-// fused as experts.gate_up_proj (Hugging Face since 5.0), or one module per expert.
+// loadExperts loads the experts of the MLP s from any of three layouts: stacked as switch_mlp
+// (MLX), fused as experts.gate_up_proj (Hugging Face since 5.0), or one module per expert.
 func loadExperts(s checkpoint.Scope, experts, hidden, intermediate int) nn.MLP {
 	switch {
 	case s.Has("switch_mlp.gate_proj.weight"):

@@ -1,22 +1,22 @@
 package models_test
 
-// What each form of recurrent states costs the bundled model, and that none of them lets a result
-// depend on how it was computed. cache/FORMATS.md has the numbers.
+// The cost of each format of recurrent states for the bundled model, and that with none of them a
+// result depends on how it was computed. cache/FORMATS.md has the table that TestStateFormats logs.
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"testing"
-	"time"
 
 	"headroom/engine/cache"
 	"headroom/engine/tokenizer"
 	"headroom/kernels"
 )
 
-// stateFormats are the forms to try, by how much the loss may differ from the reference's, and how
-// far the distribution of the next token may be from the one with a float32 state: the mean
-// Kullback-Leibler divergence in nats. Bounds are measured and rounded up.
+// stateFormats are the formats to measure, and two bounds, measured and rounded up: how far the
+// loss may differ from the reference's, and the mean Kullback-Leibler divergence in nats of the
+// next token's distribution from the one with a float32 state.
 var stateFormats = []struct {
 	name       string
 	within     float64
@@ -32,9 +32,14 @@ func parseState(t *testing.T, name string) cache.StateFormat {
 	return f
 }
 
-// TestStateFormats measures loss and recall of every form, with exact activations and a float32 KV
-// cache so that only the state differs. Otherwise than in the long form, a part is tried, and not
-// float32, which TestDemoLoss and others have anyway.
+// stateRow returns the columns of FORMATS.md that need no measurement.
+func stateRow(name string, f cache.StateFormat, layers []cache.LayerSpec) string {
+	return fmt.Sprintf("| `--state-format %s` | %d |", name, cache.SlotBytes(layers, f))
+}
+
+// TestStateFormats measures loss and recall of every format, with float32 activations and a float32
+// KV cache so that only the state differs. With -v it logs the rows of the table in FORMATS.md. The
+// short form measures a part of the conversations, and not float32, which TestDemoLoss covers.
 func TestStateFormats(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short conversations scatter more than the bounds")
@@ -48,7 +53,6 @@ func TestStateFormats(t *testing.T) {
 		state := parseState(t, f.name)
 		r, tok := newDemoKept(t, true, cache.Plain(kernels.F32), state)
 		t.Run(f.name, func(t *testing.T) {
-			start := time.Now()
 			got, want := r.loss(texts)
 			kl, rows, equal := 0.0, 0, 0
 			for i, c := range texts {
@@ -81,16 +85,14 @@ func TestStateFormats(t *testing.T) {
 						tok.Decode(answer, false), tok.Decode(c.GreedyIDs, false))
 				}
 			}
-			t.Logf(
-				"%s: %d bytes a sequence, loss %+.5f %%, divergence %.2g nats, %d of %d tokens "+
-					"the same, %d of %d answers right, %.1f s",
-				f.name, cache.SlotBytes(r.specs, state), 100*(got/want-1), kl/float64(rows), equal,
-				rows, right, tried, time.Since(start).Seconds())
+			t.Logf("%s %+.4f %% | %d | %.1g nats | %d of %d | %d of %d |",
+				stateRow(f.name, state, r.specs), 100*(got/want-1), len(texts), kl/float64(rows),
+				equal, rows, right, tried)
 		})
 	}
 }
 
-// all is the logits after each of ids, at most a chunk of them.
+// all returns the logits after each of ids, at most demoChunk of them.
 func (r *demoRig) all(ids []int32) (all [][]float32) {
 	rows := make([]int32, len(ids))
 	for i := range rows {
@@ -103,8 +105,8 @@ func (r *demoRig) all(ids []int32) (all [][]float32) {
 	return all
 }
 
-// divergence sums the divergence of rows a of logits from rows b, and counts those whose best token
-// is the same.
+// divergence returns the summed divergence of the rows of logits a from those of b, and the number
+// of rows with the same best token.
 func divergence(a, b [][]float32) (kl float64, same int) {
 	logTotal := func(row []float32) float64 {
 		best, total := slices.Max(row), 0.0
@@ -127,9 +129,9 @@ func divergence(a, b [][]float32) (kl float64, same int) {
 	return kl, same
 }
 
-// TestSameBitsInEveryStateFormat holds the exactness rule where it is hardest: a state is rounded
-// with every token, so any cut that rounded once more or once less would show. The last check takes
-// a state up again after another sequence has used its slot.
+// TestSameBitsInEveryStateFormat checks the exactness rule where it is hardest: a state is rounded
+// with every token, so a chunk that rounded once more or less would change the bits. The last check
+// resumes from a snapshot after another sequence has used the slot.
 func TestSameBitsInEveryStateFormat(t *testing.T) {
 	for _, name := range []string{"qwen3_5_text", "qwen3_5_moe_text"} {
 		ids := readExpected(t, name)[4].IDs[:200]
@@ -160,15 +162,15 @@ func TestSameBitsInEveryStateFormat(t *testing.T) {
 				r.CopyState(1, 0)
 				got := r.step(ids[111:], kernels.Span{Rows: 89, Pos: 111, Pages: r.pages[0]})
 				if !equalBits(got, whole[111:]) {
-					t.Error("a state that was kept and taken up again gives other bits")
+					t.Error("a sequence that resumes from a snapshot has other bits")
 				}
 			})
 		}
 	}
 }
 
-// TestDemoSameBitsInEveryStateFormat is the same for the bundled model with the KV cache and
-// activations that users have.
+// TestDemoSameBitsInEveryStateFormat checks the bundled model with the KV cache and activations
+// that users have.
 func TestDemoSameBitsInEveryStateFormat(t *testing.T) {
 	text := readJSON[[]demoCase](t, "demo_cases.json")[0].Prompt
 	for _, f := range stateFormats {

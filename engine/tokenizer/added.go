@@ -1,7 +1,7 @@
 package tokenizer
 
-// Tokens that are matched in the text itself, before any other step: a chat's <|im_start|> and the
-// like. They are found with a trie, because a vocabulary may have many.
+// Added tokens, such as a chat's <|im_start|>, are matched in the text before it is split into
+// words. They are found with a trie, because a vocabulary may have many.
 
 import (
 	"strings"
@@ -13,15 +13,15 @@ import (
 type addedToken struct {
 	ID         int32  `json:"id"`
 	Content    string `json:"content"`
-	SingleWord bool   `json:"single_word"` // only between non-word characters
-	Lstrip     bool   `json:"lstrip"`      // takes the spaces before it too
-	Rstrip     bool   `json:"rstrip"`      // takes the spaces after it too
-	Normalized bool   `json:"normalized"`  // matched in normalized text
+	SingleWord bool   `json:"single_word"` // matches only between non-word characters
+	Lstrip     bool   `json:"lstrip"`      // includes the spaces before it
+	Rstrip     bool   `json:"rstrip"`      // includes the spaces after it
+	Normalized bool   `json:"normalized"`  // matches normalized text
 	Special    bool   `json:"special"`
 }
 
-// addedTokens finds added tokens in text: leftmost first, longest at one place.
-// It is a byte trie; node 0 is the root.
+// addedTokens finds added tokens in text: the leftmost match, and of several at one
+// place the longest. It is a byte trie; node 0 is the root.
 type addedTokens struct {
 	tokens []addedToken
 	root   [256]int32 // node after the first byte, 0 for none
@@ -33,8 +33,8 @@ type trieNode struct {
 	token int32 // index into tokens plus 1, 0 for none
 }
 
-// add makes token match content, which is not empty. A later token with the
-// same content replaces an earlier one.
+// add adds a token that matches content, which must not be empty. It replaces an
+// earlier token with the same content.
 func (a *addedTokens) add(content string, token addedToken) {
 	if len(a.nodes) == 0 {
 		a.nodes = append(a.nodes, trieNode{})
@@ -64,8 +64,8 @@ func (a *addedTokens) newNode() int32 {
 	return int32(len(a.nodes) - 1)
 }
 
-// find returns the first match at or after from as a byte range of text; token
-// is nil if there is none.
+// find returns the first match at or after from and its byte range in text. token is
+// nil if there is none.
 func (a *addedTokens) find(text string, from int) (start, end int, token *addedToken) {
 	if len(a.tokens) == 0 {
 		return 0, 0, nil
@@ -93,8 +93,8 @@ func (a *addedTokens) find(text string, from int) (start, end int, token *addedT
 	return 0, 0, nil
 }
 
-// splitAdded appends the ids of the added tokens in text and hands what lies
-// between them to plain.
+// splitAdded appends the ids of the added tokens in text, and calls plain for the
+// text between them.
 func (e *encoder) splitAdded(set *addedTokens, text string, plain func(*encoder, string)) {
 	done := 0 // text before it has been handled
 	for from := 0; ; {

@@ -7,33 +7,33 @@ import (
 	"sync/atomic"
 )
 
-// Byte-pair encoding of one word: its bytes are the first symbols, then the pair
-// of neighbours with the lowest rank, the leftmost of equals, becomes one symbol,
+// Byte-pair encoding of one word. Its bytes are the first symbols. Then the pair of
+// neighbours with the lowest rank, the leftmost of equals, is merged into one symbol,
 // until no pair has a rank.
 //
-// Symbols are a linked list in an array and candidate pairs a heap, so a word of
-// n bytes takes O(n log n), also if it is a megabyte without a space. Words that
-// come again come from a cache.
+// Symbols are a linked list in an array and candidate pairs a heap. So a word of n
+// bytes takes O(n log n), even if it is a megabyte without a space. A cache has the
+// ids of recent words.
 
 // bpe is the model part of the file; see model in config.go.
 type bpe struct {
 	byteID       [256]int32 // id of each single byte, -1 for none
 	merges       map[uint64]merged
-	ignoreMerges bool // a whole word in the vocabulary is not taken apart
+	ignoreMerges bool // a word that is in the vocabulary is one token
 	unknownID    int32
-	hasUnknown   bool // bytes without an id become unknownID; else they vanish
-	fuseUnknown  bool // a run of them becomes one
+	hasUnknown   bool // bytes without an id become unknownID; otherwise they are dropped
+	fuseUnknown  bool // a run of such bytes becomes one unknownID
 	cache        wordCache
 }
 
-// merged is what a pair becomes.
+// merged is the result of merging a pair: the symbol's id, and the rank of the pair.
 type merged struct {
 	rank, id int32
 }
 
 func pairKey(left, right int32) uint64 { return uint64(uint32(left))<<32 | uint64(uint32(right)) }
 
-// symbol is a list node; it covers the bytes from its index to end, about.
+// symbol is a list node. It covers the first symbols from its index up to end.
 type symbol struct {
 	id         int32 // -1 once merged into its left neighbour
 	prev, next int32 // index, -1 at the ends
@@ -55,8 +55,8 @@ func (e *encoder) encodeWord(word string) {
 func (e *encoder) appendBPE(dst []int32, word string) []int32 {
 	m := &e.model
 	if m.ignoreMerges {
-		e.spelled = appendSpelled(e.spelled[:0], word)
-		if id, ok := e.vocab[string(e.spelled)]; ok && !e.pieces.added(id) {
+		e.word = appendByteLevel(e.word[:0], word)
+		if id, ok := e.vocab[string(e.word)]; ok && !e.pieces.added(id) {
 			return append(dst, id)
 		}
 	}
@@ -69,8 +69,8 @@ func (e *encoder) appendBPE(dst []int32, word string) []int32 {
 	for len(e.queue) > 0 {
 		c := e.queue.pop()
 		left := &symbols[c.at()]
-		// A pair is named by the bytes it covers: symbols only grow, so another
-		// pair at the same place reaches further, and a stale one is told by that.
+		// A candidate is stale if its pair has been merged meanwhile. Symbols only
+		// grow, so a newer pair at the same index has another end.
 		if left.id < 0 || left.next < 0 || symbols[left.next].end != c.end {
 			continue
 		}
@@ -113,8 +113,8 @@ func (m *bpe) appendSymbols(symbols []symbol, word string) []symbol {
 	return symbols
 }
 
-// pushPair queues the symbol at index left with its right neighbour, if they
-// have a rank.
+// pushPair queues the symbol at index left and its right neighbour if the pair has a
+// rank.
 func (e *encoder) pushPair(left int32) {
 	right := e.symbols[left].next
 	if m, ok := e.model.merges[pairKey(e.symbols[left].id, e.symbols[right].id)]; ok {
@@ -126,14 +126,14 @@ func (e *encoder) pushPair(left int32) {
 // candidate is a pair that can be merged.
 type candidate struct {
 	order uint64 // rank, then index of the left symbol
-	id    int32  // what it becomes
+	id    int32  // of the merged symbol
 	end   int32  // end of the right symbol when it was queued
 }
 
 func (c candidate) at() int32 { return int32(uint32(c.order)) }
 
-// mergeQueue is a binary heap, the smallest order first. container/heap would
-// box every element.
+// mergeQueue is a binary heap with the smallest order first. container/heap would
+// allocate every element.
 type mergeQueue []candidate
 
 func (q *mergeQueue) push(c candidate) {
@@ -178,10 +178,10 @@ func (q *mergeQueue) pop() candidate {
 	return top
 }
 
-// wordCache remembers the ids of short words. A word has two places, neighbours
-// given by its hash; a new word takes the first and moves what was there to the
-// second. So the cache is bounded and needs no lock, and a reader sees a whole
-// entry or none.
+// wordCache caches the ids of short words. The hash of a word gives it two adjacent
+// places. A new word is stored in the first place, and the word there moves to the
+// second. So the cache is bounded and needs no lock, and a reader sees a whole entry
+// or none.
 type wordCache struct {
 	seed  maphash.Seed
 	slots []atomic.Pointer[cachedWord] // a power of two
@@ -229,6 +229,6 @@ func (c *wordCache) put(word string, ids []int32) {
 	if old := first.Load(); old != nil {
 		second.Store(old)
 	}
-	// Copies: the word is part of a prompt, the ids of a result.
+	// Cloned, because word is part of a prompt and ids part of a result.
 	first.Store(&cachedWord{strings.Clone(word), slices.Clone(ids)})
 }

@@ -11,7 +11,7 @@ import (
 // buildModel fills vocab and model.
 func (t *Tokenizer) buildModel(file *fileJSON) error {
 	f := &file.Model
-	// Old files have no type.
+	// Old files have no type, but merges.
 	if f.Type != "BPE" && !(f.Type == "" && len(f.Merges) > 0) {
 		return fmt.Errorf("type %q is not supported, only byte-level BPE", f.Type)
 	}
@@ -60,7 +60,7 @@ func (t *Tokenizer) buildMerges(raw []byte) error {
 		joined = append(append(joined[:0], left...), right...)
 		id, ok3 := t.vocab[string(joined)]
 		if !ok1 || !ok2 || !ok3 {
-			return fmt.Errorf("vocab must hold %q, %q and %q", left, right, joined)
+			return fmt.Errorf("vocab must have %q, %q and %q", left, right, joined)
 		}
 		merges[pairKey(leftID, rightID)] = merged{rank, id}
 		rank++
@@ -84,7 +84,7 @@ func (t *Tokenizer) buildAdded(file *fileJSON) error {
 			continue
 		}
 		if id, ok := t.vocab[token.Content]; ok {
-			token.ID = id // the model's own id counts
+			token.ID = id // the id in vocab wins
 		}
 		p := &pieces[token.ID]
 		if p.used && p.text != token.Content {
@@ -107,23 +107,24 @@ func (t *Tokenizer) buildAdded(file *fileJSON) error {
 	return t.pieces.build(pieces)
 }
 
-// piece is what stands behind an id.
+// piece is the token of an id.
 type piece struct {
 	text    string
 	used    bool
-	added   bool // not in vocab, so its text is not spelled in the byte alphabet
+	added   bool // not in vocab, so its text is not in the byte-level alphabet
 	special bool
 }
 
-// newPieces returns a list by id with room for all tokens, vocab filled in. Ids
-// may have gaps, but since the highest one sets the size of the list, it must be
-// in proportion to the number of tokens.
+// newPieces returns a list, by id, that has the tokens of vocab and room for those of
+// added. Ids may have gaps. Since the highest id determines the size of the list, it
+// is bounded by the number of tokens.
 func newPieces(vocab map[string]int32, added []addedToken) ([]piece, error) {
 	limit := int32(min(4*(len(vocab)+len(added))+1<<16, math.MaxInt32-1))
 	last := int32(0)
 	check := func(text string, id int32) error {
 		if id < 0 || id > limit {
-			return fmt.Errorf("%q has id %d, expected 0 to %d for so many tokens", text, id, limit)
+			return fmt.Errorf("%q has id %d, expected 0 to %d for this number of tokens", text, id,
+				limit)
 		}
 		last = max(last, id)
 		return nil
@@ -164,7 +165,7 @@ func (p *pieceTable) build(pieces []piece) error {
 		piece := &pieces[i]
 		start, spelled := len(p.blob), false
 		if !piece.added {
-			p.blob, spelled = appendUnspelled(p.blob, piece.text)
+			p.blob, spelled = appendBytes(p.blob, piece.text)
 		}
 		if !spelled {
 			p.blob = append(p.blob[:start], piece.text...)

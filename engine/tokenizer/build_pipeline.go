@@ -45,7 +45,7 @@ func (t *Tokenizer) addNormalizer(n *normalizerJSON) error {
 	return nil
 }
 
-// replacer puts content in the place of every match.
+// replacer returns a step that replaces every match by content.
 func replacer(find finder, content string) normalizeStep {
 	return func(s string) string {
 		var b strings.Builder
@@ -78,8 +78,8 @@ func (t *Tokenizer) buildSplitters(file *fileJSON) error {
 	return err
 }
 
-// addSplitter appends the splitters of s. The result tells whether ByteLevel was
-// among them: it must be the last, because it respells the text.
+// addSplitter appends the splitters of s, and reports whether ByteLevel is one of
+// them. It must be the last, because it changes the alphabet of the text.
 func (t *Tokenizer) addSplitter(s *splitterJSON) (byteLevel bool, err error) {
 	if s == nil {
 		return false, nil
@@ -119,7 +119,7 @@ func (t *Tokenizer) addSplitter(s *splitterJSON) (byteLevel bool, err error) {
 	return false, fmt.Errorf("type %q is not supported", s.Type)
 }
 
-// gpt2Pattern is what ByteLevel splits by when use_regex is set.
+// gpt2Pattern is the pattern by which ByteLevel splits with use_regex.
 const gpt2Pattern = `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`
 
 func digitSplitter(individual bool) splitter {
@@ -159,7 +159,7 @@ func (t *Tokenizer) addProcessor(p *processorJSON) error {
 		return nil
 	}
 	switch p.Type {
-	case "ByteLevel": // only moves offsets
+	case "ByteLevel": // changes only offsets
 		return nil
 	case "Sequence":
 		for _, part := range p.Processors {
@@ -174,8 +174,8 @@ func (t *Tokenizer) addProcessor(p *processorJSON) error {
 	return fmt.Errorf("type %q is not supported", p.Type)
 }
 
-// addTemplate wraps what is there so far: special tokens before and after the
-// one place of the text.
+// addTemplate adds the special tokens of a template around those of earlier
+// processors.
 func (t *Tokenizer) addTemplate(p *processorJSON) error {
 	var before, after []int32
 	texts := 0
@@ -193,7 +193,7 @@ func (t *Tokenizer) addTemplate(p *processorJSON) error {
 		}
 		for _, id := range token.IDs {
 			if t.pieces.bytes(id) == nil {
-				return fmt.Errorf("%q stands for id %d, which is not in vocab",
+				return fmt.Errorf("%q has id %d, which is not in vocab",
 					part.SpecialToken.ID, id)
 			}
 		}
@@ -204,7 +204,7 @@ func (t *Tokenizer) addTemplate(p *processorJSON) error {
 		}
 	}
 	if texts != 1 {
-		return fmt.Errorf("single has %d places for the text, expected 1", texts)
+		return fmt.Errorf("single has %d Sequence parts, expected 1", texts)
 	}
 	t.prefix = append(before, t.prefix...)
 	t.suffix = append(t.suffix, after...)

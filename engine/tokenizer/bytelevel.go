@@ -1,13 +1,13 @@
 package tokenizer
 
-// Between token ids and bytes: the alphabet in which the vocabulary is spelled, and the table that
-// has every token's bytes unspelled, so that decoding is a look-up.
+// The alphabet of byte-level BPE, in which the vocabulary is written, and a table of every token's
+// bytes, so that decoding is a lookup.
 
 import "unicode/utf8"
 
-// Byte-level BPE spells every byte as one printable character, so that its
-// vocabulary is plain text: printable Latin-1 bytes stand for themselves, the
-// rest, in order, for the characters from U+0100 on (space becomes Ġ).
+// Byte-level BPE writes every byte as one printable character, so that its vocabulary
+// is plain text. Printable Latin-1 bytes are written as themselves, the others, in
+// order, as the characters from U+0100 on (space is Ġ).
 // Source: bytes_to_unicode in https://github.com/openai/gpt-2, src/encoder.py
 var (
 	runeOfByte [256]rune
@@ -27,17 +27,17 @@ func init() {
 	}
 }
 
-// appendSpelled appends the spelling of the bytes of word.
-func appendSpelled(dst []byte, word string) []byte {
+// appendByteLevel appends the bytes of word, written in the byte-level alphabet.
+func appendByteLevel(dst []byte, word string) []byte {
 	for i := range len(word) {
 		dst = utf8.AppendRune(dst, runeOfByte[word[i]])
 	}
 	return dst
 }
 
-// appendUnspelled appends the bytes that token spells; ok is false, and dst
-// unchanged, if a character is outside the alphabet.
-func appendUnspelled(dst []byte, token string) (_ []byte, ok bool) {
+// appendBytes appends the bytes of a token in the byte-level alphabet. If a character
+// is outside the alphabet, ok is false and dst unchanged.
+func appendBytes(dst []byte, token string) (_ []byte, ok bool) {
 	start := len(dst)
 	for _, r := range token {
 		b, ok := byteOfRune[r]
@@ -49,7 +49,7 @@ func appendUnspelled(dst []byte, token string) (_ []byte, ok bool) {
 	return dst, true
 }
 
-// pieceTable maps ids to bytes: id's are blob[ends[id-1]:ends[id]].
+// pieceTable maps ids to bytes. Those of id are blob[ends[id-1]:ends[id]].
 type pieceTable struct {
 	blob  []byte
 	ends  []uint32
@@ -58,7 +58,7 @@ type pieceTable struct {
 
 const (
 	flagUsed    uint8 = 1 << iota
-	flagSpecial       // decoding for people leaves it out
+	flagSpecial       // left out with skipSpecial
 	flagAdded         // only in added_tokens, not in the model's vocab
 )
 

@@ -1,8 +1,8 @@
 package tokenizer
 
-// tokenizer.json: its schema, and Parse, which builds each part of the pipeline
-// from it. What this package does not implement is an error, never ignored,
-// except truncation and padding.
+// The schema of tokenizer.json, and Parse, which builds the pipeline from it. Parts
+// that this package does not implement are errors, except truncation and padding,
+// which are ignored.
 
 import (
 	"encoding/json"
@@ -82,8 +82,8 @@ type modelJSON struct {
 	Merges                  json.RawMessage `json:"merges"` // see eachMerge
 }
 
-// Parse reads the text of a tokenizer.json. The error names the part that is
-// wrong or not supported.
+// Parse parses the text of a tokenizer.json. An error names the part that is invalid
+// or not supported.
 func Parse(data []byte) (*Tokenizer, error) {
 	if !utf8.Valid(data) {
 		return nil, errors.New("tokenizer: not a tokenizer.json: not valid UTF-8")

@@ -1,7 +1,7 @@
 package tokenizer
 
-// Decode returns the text of ids, without special tokens if skipSpecial. Ids
-// outside the vocabulary are left out. Bytes that are not UTF-8, such as half a
+// Decode returns the text of ids, without special tokens if skipSpecial. It ignores
+// ids outside the vocabulary. Bytes that are not valid UTF-8, such as an incomplete
 // character at the end, become U+FFFD.
 func (t *Tokenizer) Decode(ids []int32, skipSpecial bool) string {
 	size := 0
@@ -17,23 +17,23 @@ func (t *Tokenizer) Decode(ids []int32, skipSpecial bool) string {
 	return toValidUTF8(string(b))
 }
 
-// Stream decodes ids one at a time. The pieces it returns, joined, are what
-// Decode returns for all ids together; each is whole characters. Not safe for
-// concurrent use.
+// Stream decodes ids one at a time. Each piece of text that it returns has whole
+// characters, and all pieces together are the text that Decode returns for all ids.
+// A Stream is not safe for concurrent use.
 type Stream struct {
 	t           *Tokenizer
 	skipSpecial bool
-	pending     []byte // up to three bytes of an unfinished character
+	pending     []byte // up to three bytes of an incomplete character
 	text        []byte // scratch
 }
 
-// NewStream returns a stream that leaves out special tokens if skipSpecial.
+// NewStream returns a Stream, which leaves out special tokens if skipSpecial.
 func (t *Tokenizer) NewStream(skipSpecial bool) *Stream {
 	return &Stream{t: t, skipSpecial: skipSpecial}
 }
 
-// Add takes the next id and returns the text that is now certain; empty while
-// the bytes so far end inside a character.
+// Add adds the next id and returns the text that is certain now. That is "" while the
+// bytes so far end inside a character.
 func (s *Stream) Add(id int32) string {
 	if s.skipSpecial && s.t.pieces.special(id) {
 		return ""
@@ -45,8 +45,8 @@ func (s *Stream) Add(id int32) string {
 	return string(text)
 }
 
-// Close ends the text: it returns U+FFFD if a character stayed unfinished, else
-// the empty string. The stream is then empty and may be used again.
+// Close ends the text. It returns U+FFFD if the last character is incomplete,
+// otherwise "". Then the stream is empty and can be used again.
 func (s *Stream) Close() string {
 	if len(s.pending) == 0 {
 		return ""

@@ -1,7 +1,7 @@
 package tokenizer
 
-// Normalization before splitting. It must give what the tokenizers library gives, since text that
-// is composed differently has other tokens.
+// Normalization before splitting. Its result must be that of the tokenizers library, since text
+// that is composed differently has other tokens.
 
 import (
 	"slices"
@@ -10,17 +10,17 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// normalizeStep is one normalizer; the input is valid UTF-8, so is the output.
+// normalizeStep is one normalizer. Its input and output are valid UTF-8.
 type normalizeStep func(string) string
 
-// nfc composes, without the limit that x/text sets on a run of combining marks:
-// after 30 of them it inserts U+034F (Unicode's Stream-Safe Text Format), which
-// would change the text. Such text takes the long way.
+// nfc returns s in NFC. x/text limits a run of combining marks: after 30 of them it
+// inserts U+034F (Unicode's Stream-Safe Text Format), which would change the text.
+// Such text is composed by decomposeAll and composeAll instead.
 //
-// The reference's tables are of an older Unicode: marks that came after about
-// version 9 it does not reorder or compose. No text in use shows the difference.
+// The reference has the tables of an older Unicode, about version 9, and does not
+// reorder or compose newer marks. That makes a difference only for rare scripts.
 func nfc(s string) string {
-	if norm.NFC.QuickSpanString(s) == len(s) { // as good as all text
+	if norm.NFC.QuickSpanString(s) == len(s) { // true for nearly all text
 		return s
 	}
 	out := norm.NFC.String(s)
@@ -52,8 +52,8 @@ func decomposeAll(s string) []rune {
 	return runes
 }
 
-// composeAll composes a canonical decomposition: each character joins the last
-// starter unless one of its own or a higher class stands between them.
+// composeAll composes a canonical decomposition. Each character is composed with the
+// last starter, unless a character of the same or a higher class is between them.
 func composeAll(runes []rune) string {
 	out := make([]rune, 0, len(runes))
 	starter, last := -1, uint8(0) // index in out; class of the last rune in out

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// The long way must do what x/text does, wherever x/text has no limit to apply.
+// decomposeAll and composeAll must agree with x/text wherever its limit does not apply.
 func TestComposeEqualsNFC(t *testing.T) {
 	// Bases that compose in one or two steps, Hangul, an excluded composition, and
 	// marks of several classes that block each other or do not.
@@ -27,7 +27,7 @@ func TestComposeEqualsNFC(t *testing.T) {
 	}
 }
 
-// More than 30 marks in a row: nothing is inserted, order and composition hold.
+// More than 30 marks in a row must be reordered and composed, and nothing inserted.
 func TestNFCOfManyMarks(t *testing.T) {
 	below, above := strings.Repeat("\u0323", 20), strings.Repeat("\u0301", 20)
 	for in, want := range map[string]string{

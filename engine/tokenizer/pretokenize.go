@@ -1,7 +1,7 @@
 package tokenizer
 
-// How text is cut into words that merges do not cross. Splitters form a chain, each handing its
-// pieces to the next; pieces are substrings, so cutting copies nothing.
+// Splitting text into words, which merges do not cross. Splitters form a chain: each passes its
+// pieces to the next. Pieces are substrings, so nothing is copied.
 
 import (
 	"fmt"
@@ -12,13 +12,13 @@ import (
 	"github.com/dlclark/regexp2"
 )
 
-// splitter is one pre_tokenizer: it cuts text, which is not empty, and passes
-// each piece to e.split(at+1, piece).
+// splitter is one pre_tokenizer. split splits text, which is not empty, and calls
+// e.split(at+1, piece) for each piece.
 type splitter interface {
 	split(e *encoder, at int, text string)
 }
 
-// split makes a scanner the splitter for its pattern with behavior Isolated.
+// split implements splitter for the scanner's pattern with behavior Isolated.
 func (s scanner) split(e *encoder, at int, text string) {
 	for i := 0; i < len(text); {
 		end := s.next(text, i)
@@ -43,11 +43,11 @@ type span struct {
 	match    bool
 }
 
-// finder appends the spans of text, in order and without gaps: matches of a
-// pattern and what lies between them.
+// finder appends the spans of text, in order and without gaps: the matches of a
+// pattern and the text between them.
 type finder func(spans []span, text string) []span
 
-// patternSplitter cuts text at the matches of find as behavior says.
+// patternSplitter splits text at the matches of find, by behavior.
 type patternSplitter struct {
 	find     finder
 	behavior behavior
@@ -67,8 +67,8 @@ func (p *patternSplitter) split(e *encoder, at int, text string) {
 	}
 }
 
-// behavior says which pieces the matches of a pattern make; it may overwrite
-// its argument.
+// behavior turns the matches of a pattern, and the text between them, into pieces. It
+// may overwrite its argument.
 type behavior func([]span) []span
 
 // behaviors has the names of the file; see SplitDelimiterBehavior in
@@ -89,8 +89,8 @@ var behaviors = map[string]behavior{
 	"MergedWithNext":     mergeWithNext,
 }
 
-// joinSpans joins a span to the piece before it when join says so; last tells
-// whether the span before was a match.
+// joinSpans returns a behavior that appends a span to the piece before it where join
+// returns true. last and s report whether the span before and this one are matches.
 func joinSpans(join func(last, s bool) bool) behavior {
 	return func(spans []span) []span {
 		out, last := spans[:0], false
@@ -121,7 +121,7 @@ func mergeWithNext(spans []span) []span {
 	return spans[first:]
 }
 
-// findString finds a literal, not empty.
+// findString returns a finder for a literal, which must not be empty.
 func findString(literal string) finder {
 	return func(spans []span, text string) []span {
 		for done := 0; ; {
@@ -136,16 +136,16 @@ func findString(literal string) finder {
 	}
 }
 
-// findRegex finds a regular expression with regexp2, whose syntax (that of .NET)
-// has the look-ahead and classes that tokenizers use. It backtracks and sees
-// runes: a few MB/s, so it is for patterns that have no scanner.
+// findRegex returns a finder for a regular expression. regexp2 has the syntax of .NET,
+// with the look-ahead and classes that tokenizers use. It backtracks over runes at a
+// few MB/s, so it serves only patterns without a scanner.
 func findRegex(pattern string) (finder, error) {
 	re, err := regexp2.Compile(pattern, regexp2.None)
 	if err != nil {
 		return nil, fmt.Errorf("regular expression %q: %w", pattern, err)
 	}
 	return func(spans []span, text string) []span {
-		done, runes := 0, 0 // text[:done] has so many runes
+		done, runes := 0, 0 // runes is the number of runes in text[:done]
 		skip := func(n int) int {
 			at := done
 			for ; n > 0; n-- {

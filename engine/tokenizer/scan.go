@@ -5,10 +5,10 @@ import (
 	"unicode/utf8"
 )
 
-// Hand-written scanners for the regular expressions of the models that matter;
-// regexp2 gives the same words, many times slower (a test holds them equal). All
-// are one expression with two parameters, the set W of a word's characters and
-// the number n of digits that stay together:
+// Hand-written scanners for the regular expressions of common models. regexp2 finds
+// the same words many times slower, and a test compares them. The expressions differ
+// in two parameters, the set W of a word's characters and the number n of digits in
+// a word:
 //
 //	(?i:'s|'t|'re|'ve|'m|'ll|'d)   contraction
 //	[^\r\n\p{L}\p{N}]?W+           word, with one character before it
@@ -39,7 +39,7 @@ const (
 	llama3Pattern = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
 )
 
-// class is a character's part in the expression; each has exactly one.
+// class is the class of a character in the expression. Each character has one.
 type class uint8
 
 const (
@@ -48,7 +48,7 @@ const (
 	mark                 // \p{M}
 	number               // \p{N}
 	newline              // \r \n
-	space                // the rest of \s
+	space                // the others of \s
 )
 
 var asciiClass = func() (t [utf8.RuneSelf]class) {
@@ -132,7 +132,7 @@ func (s scanner) next(text string, i int) int {
 	return s.spaces(text, i)
 }
 
-// number returns the end of the digits whose first one ends at i.
+// number returns the end of the digits of which the first ends at i.
 func (s scanner) number(text string, i int) int {
 	for n := 1; n < s.digits; n++ {
 		c, size := s.at(text, i)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// words returns the pieces of text by the scanner, and by regexp2.
+// words returns the words of text by the scanner and by regexp2.
 func words(s scanner, find finder, text string) (scanned, matched []string) {
 	for i := 0; i < len(text); {
 		end := s.next(text, i)
@@ -49,8 +49,8 @@ func checkScanners(t *testing.T, finders map[string]finder, text string) {
 	}
 }
 
-// What the reference's Split makes of texts that regexp2 cuts otherwise, or that
-// show best what the alternatives mean.
+// The words of the reference for texts that regexp2 splits differently, and for texts
+// that illustrate the alternatives.
 func TestScannerWords(t *testing.T) {
 	for text, want := range map[string]string{ // words ended by |
 		"'\u017fa":   "'\u017f|a|", // a long s is an s in another case
@@ -75,8 +75,7 @@ func TestScannerWords(t *testing.T) {
 	}
 }
 
-// Every short text over an alphabet with one character of each kind that the
-// expression tells apart.
+// Every short text over an alphabet with one character of each class.
 func TestScannersEqualRegexShort(t *testing.T) {
 	finders := findAll(t)
 	alphabet := []string{"'", "s", "L", "é", "\u0301", "1", "\n", "\r", " ", "\u00a0", "!"}
@@ -92,7 +91,7 @@ func TestScannersEqualRegexShort(t *testing.T) {
 	all("", 4)
 }
 
-// Random longer texts, with all contractions and characters from everywhere.
+// Random longer texts, with all contractions and characters from all of Unicode.
 func TestScannersEqualRegexRandom(t *testing.T) {
 	finders := findAll(t)
 	pieces := strings.Split(

@@ -1,7 +1,7 @@
-// Package tokenizer turns text into token ids and back, as the Hugging Face
-// tokenizer.json of a model says. It covers byte-level BPE, the kind that Qwen,
-// Llama 3, GPT-2 and most of their relatives use; any other kind is refused with
-// an error that names the part.
+// Package tokenizer encodes text as token ids and decodes it, by the Hugging Face
+// tokenizer.json of a model. It supports byte-level BPE, which Qwen, Llama 3, GPT-2
+// and most of their relatives use. For any other kind, Parse returns an error that
+// names the unsupported part.
 //
 // Encoding is a pipeline, in the order and with the names of the file:
 //
@@ -9,15 +9,15 @@
 //	     → pre_tokenizer: words → model: BPE over the bytes of a word → ids
 //	     → post_processor: special tokens around them, on request
 //
-// Decoding joins the tokens' bytes and reads them as UTF-8. The reference is
-// Hugging Face's tokenizers (https://github.com/huggingface/tokenizers); ids are
-// equal to its ids, checked on stored vectors. The differences are intended:
-// truncation and padding are ignored (the engine decides about length), and an
-// added token that vocab lacks decodes to exactly its text, even where that text
-// happens to be in the alphabet of byte-level BPE.
+// Decoding joins the tokens' bytes and reads them as UTF-8. The reference is Hugging
+// Face's tokenizers (https://github.com/huggingface/tokenizers). Tests compare ids
+// with stored vectors of the reference. Two differences are intended. Truncation and
+// padding are ignored, since the engine decides about length. And an added token
+// that vocab lacks decodes to exactly its text, even if that text is in the alphabet
+// of byte-level BPE.
 //
-// Text that is not UTF-8 is read as if each maximal invalid part were U+FFFD,
-// which is what a caller in Python or Rust would have passed on.
+// In text that is not valid UTF-8, each maximal invalid part is read as U+FFFD. A
+// caller in Python or Rust would have replaced it in the same way.
 package tokenizer
 
 import (
@@ -40,15 +40,15 @@ type Tokenizer struct {
 	splitters  []splitter
 	model      bpe
 
-	prefix, suffix []int32 // what AddSpecial puts around the text
+	prefix, suffix []int32 // ids that AddSpecial adds before and after the text
 
 	encoders sync.Pool // of *encoder
 }
 
-// EncodeOptions is how to encode; its zero value suits text rendered by a chat
-// template, which already contains its special tokens.
+// EncodeOptions are the options of encoding. The zero value is right for the output
+// of a chat template, which already has its special tokens.
 type EncodeOptions struct {
-	// AddSpecial adds what the file's post_processor asks for, such as a
+	// AddSpecial adds the special tokens of the file's post_processor, such as a
 	// beginning-of-sequence token.
 	AddSpecial bool
 }
@@ -96,15 +96,15 @@ func (t *Tokenizer) AppendEncode(dst []int32, text string, options EncodeOptions
 	return dst
 }
 
-// encoder is the scratch memory of one AppendEncode call. Its methods are the
-// pipeline's steps; each hands its pieces to the next, the last appends to ids.
+// encoder has the scratch memory of one AppendEncode call. Its methods are the steps
+// of the pipeline. Each passes its pieces to the next, and the last appends to ids.
 type encoder struct {
 	*Tokenizer
 	ids     []int32
 	spans   [][]span // by splitter
 	symbols []symbol
 	queue   mergeQueue
-	spelled []byte
+	word    []byte // in the byte-level alphabet
 }
 
 func (e *encoder) normalize(text string) {
@@ -116,7 +116,7 @@ func (e *encoder) normalize(text string) {
 
 func (e *encoder) splitFirst(text string) { e.split(0, text) }
 
-// split cuts text by the splitters from the given one on, into words.
+// split splits text into words, by the splitters at index from and later.
 func (e *encoder) split(from int, text string) {
 	switch {
 	case text == "":
@@ -127,21 +127,21 @@ func (e *encoder) split(from int, text string) {
 	}
 }
 
-// VocabSize returns one more than the highest id, added tokens included. A
-// model's logits may be wider: its embedding is often padded.
+// VocabSize returns one more than the highest id, added tokens included. A model may
+// have more logits, since its embedding is often padded.
 func (t *Tokenizer) VocabSize() int { return t.pieces.size() }
 
-// TokenID returns the id of a token, spelled as in the file: "<|im_end|>", or in
-// byte-level form "Ġthe".
+// TokenID returns the id of a token, written as in the file: "<|im_end|>", or in the
+// byte-level alphabet "Ġthe".
 func (t *Tokenizer) TokenID(token string) (int32, bool) {
 	id, ok := t.vocab[token]
 	return id, ok
 }
 
-// TokenBytes returns the bytes that id decodes to, which need not be whole UTF-8
-// characters; nil for an id outside the vocabulary. Do not change them.
+// TokenBytes returns the bytes of id, which need not be whole UTF-8 characters, and
+// nil for an id outside the vocabulary. Do not change them.
 func (t *Tokenizer) TokenBytes(id int32) []byte { return t.pieces.bytes(id) }
 
-// IsSpecial tells whether id is an added token marked special, one that decoding
-// for people leaves out.
+// IsSpecial reports whether id is an added token that is marked special. Decode
+// leaves such tokens out with skipSpecial.
 func (t *Tokenizer) IsSpecial(id int32) bool { return t.pieces.special(id) }

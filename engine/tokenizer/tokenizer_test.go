@@ -23,7 +23,7 @@ func demo(t testing.TB) *Tokenizer {
 	return tok
 }
 
-// The demo model's vectors and chat prompts, by Hugging Face tokenizers.
+// The demo model's vectors and chat prompts, encoded by Hugging Face tokenizers.
 func TestDemo(t *testing.T) {
 	for _, path := range []string{"testdata/demo_vectors.json", "testdata/demo_prompts.json"} {
 		var vectors []vector
@@ -153,7 +153,7 @@ func TestConcurrentUse(t *testing.T) {
 	group.Wait()
 }
 
-// small is a tokenizer.json with the 256 bytes, "ab" and parts of one's choice.
+// small returns a tokenizer.json with the 256 bytes, "ab" and the given parts.
 func small(parts string) string {
 	var vocab []string
 	for b, r := range runeOfByte {
@@ -184,7 +184,7 @@ func TestParseRefuses(t *testing.T) {
 		{"no vocab", small(model(`"merges":[]`)), "vocab"},
 		{"empty vocab", small(model(`"vocab":{},"merges":[]`)), "vocab is empty"},
 		{"merge of unknown", small(model(`"vocab":{"a":0,"b":1},"merges":["a b"]`)),
-			`merge 0: vocab must hold "a", "b" and "ab"`},
+			`merge 0: vocab must have "a", "b" and "ab"`},
 		{"merge of one", small(model(`"vocab":{"a":0},"merges":["a"]`)), "two tokens"},
 		{"merge of three", small(model(`"vocab":{"a":0},"merges":[["a","b","c"]]`)), "two tokens"},
 		{"vocab list", small(model(`"vocab":["a"],"merges":[]`)),
@@ -225,7 +225,8 @@ func TestParseRefuses(t *testing.T) {
 		{"Bert", small(`"post_processor":{"type":"BertProcessing"}`),
 			`"BertProcessing" is not supported`},
 		{"template without text",
-			small(`"post_processor":{"type":"TemplateProcessing","single":[]}`), "0 places"},
+			small(`"post_processor":{"type":"TemplateProcessing","single":[]}`),
+			"single has 0 Sequence parts"},
 		{"template of unknown", small(
 			`"post_processor":{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"x"}},{"Sequence":{"id":"A"}}]}`), `lacks "x"`},
 		{"template id",
@@ -243,9 +244,9 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// What the reference vectors cannot show, because it is meant to differ there.
+// The intended differences from the reference, which its vectors cannot show.
 func TestAddedTokenKeepsItsText(t *testing.T) {
-	// "é" is how byte-level BPE spells the byte 0xe9.
+	// "é" is the byte 0xe9 in the byte-level alphabet.
 	tok, err := Parse([]byte(
 		small(`"added_tokens":[{"id":300,"content":"<é>"},{"id":301,"content":"｜Ġ｜"}]`)))
 	if err != nil {
@@ -261,7 +262,7 @@ func TestAddedTokenKeepsItsText(t *testing.T) {
 	}
 }
 
-// With ignore_merges a word of the vocabulary is whole even if no merge makes it.
+// With ignore_merges a word in the vocabulary is one token even if no merge makes it.
 func TestIgnoreMerges(t *testing.T) {
 	for ignore, want := range map[bool][]int32{false: {3, 0, 1, 1, 0}, true: {2, 1, 0}} {
 		tok, err := Parse([]byte(
@@ -278,8 +279,8 @@ func TestIgnoreMerges(t *testing.T) {
 	}
 }
 
-// A megabyte without a space, in the worst order for the heap, in linear memory
-// and n log n time.
+// A megabyte without a space, in the worst order for the heap, takes linear memory and
+// n log n time.
 func TestLongWord(t *testing.T) {
 	tok := demo(t)
 	for _, unit := range []string{"a", "the", "thx🙂", "\u0301"} {
@@ -290,7 +291,7 @@ func TestLongWord(t *testing.T) {
 	}
 }
 
-// FuzzParse: any bytes give an error or a tokenizer that works.
+// FuzzParse checks that any bytes give an error or a working tokenizer.
 func FuzzParse(f *testing.F) {
 	f.Add(
 		[]byte(
@@ -321,7 +322,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// FuzzRoundTrip: text comes back in NFC, streamed or not.
+// FuzzRoundTrip checks that decoding gives the text in NFC, streamed or not.
 func FuzzRoundTrip(f *testing.F) {
 	f.Add("It's 2024; don't   panic.\n\n\tTabs\r\n")
 	f.Add("e\u0301 🙂 \u1100\u1161\u11a8 हिन्दी 'ſ")

@@ -2,9 +2,9 @@ package tokenizer
 
 import "slices"
 
-// Letters, marks and numbers that Unicode 15.1 and 16.0 added. The reference (the
-// regular expressions of tokenizers 0.23) knows them, Go's tables of Unicode 15.0
-// do not; once they do, this file can go.
+// Letters, marks and numbers that Unicode 15.1 and 16.0 added. The regular expressions
+// of the reference (tokenizers 0.23) know them, but Go's tables of Unicode 15.0 do
+// not. This file can be deleted once Go has them.
 
 type classRange struct {
 	from, to rune // both included

@@ -10,15 +10,15 @@ import (
 
 const replacement = "\uFFFD"
 
-// Bad UTF-8 becomes one U+FFFD for each maximal subpart: the longest beginning
-// of a well-formed character, or else a single byte. Python's errors="replace"
-// and Rust's from_utf8_lossy do the same; Go's own conversions do not.
+// Invalid UTF-8 becomes one U+FFFD for each maximal subpart: the longest prefix of a
+// well-formed character, or else a single byte. Python's errors="replace" and Rust's
+// from_utf8_lossy do the same; Go's conversions do not.
 // Source: The Unicode Standard, section 3.9, "U+FFFD Substitution of Maximal
 // Subparts".
 
-// subpart returns the length of the maximal subpart at the start of b, which is
-// not empty and does not start with a well-formed character, and whether b ends
-// there, so that further bytes could complete the character.
+// subpart returns the length of the maximal subpart at the start of b. b must not be
+// empty and must not start with a well-formed character. open is true if b ends with
+// the subpart, so that more bytes could complete the character.
 func subpart[T string | []byte](b T) (n int, open bool) {
 	lead := b[0]
 	lo, hi := byte(0x80), byte(0xbf) // bounds of the second byte
@@ -55,7 +55,7 @@ func subpart[T string | []byte](b T) (n int, open bool) {
 	return n, false
 }
 
-// toValidUTF8 returns s with its bad parts replaced; s itself if there are none.
+// toValidUTF8 returns s with invalid parts replaced, or s itself if there are none.
 func toValidUTF8(s string) string {
 	if utf8.ValidString(s) {
 		return s
@@ -75,8 +75,8 @@ func toValidUTF8(s string) string {
 	return b.String()
 }
 
-// appendCertain appends the text of b up to an unfinished character at its end,
-// and returns that rest of b.
+// appendCertain appends the text of b up to an incomplete character at its end, and
+// returns the bytes of that character as rest.
 func appendCertain(dst, b []byte) (text, rest []byte) {
 	for len(b) > 0 {
 		if b[0] < utf8.RuneSelf {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// vector is one text and what Hugging Face tokenizers makes of it.
+// vector is a text and its ids by Hugging Face tokenizers.
 type vector struct {
 	Text        string  `json:"text"`
 	IDs         []int32 `json:"ids"`
@@ -29,7 +29,7 @@ func readJSON(t testing.TB, path string, into any) {
 	}
 }
 
-// checkVectors holds Encode, Decode and Stream to the reference.
+// checkVectors compares Encode, Decode and Stream with the reference.
 func checkVectors(t *testing.T, tok *Tokenizer, vectors []vector) {
 	t.Helper()
 	if len(vectors) == 0 {
@@ -72,7 +72,7 @@ func streamed(tok *Tokenizer, ids []int32, skipSpecial bool) string {
 	return b.String()
 }
 
-// spell shows where the words were cut.
+// spell returns the tokens with separators.
 func spell(tok *Tokenizer, ids []int32) string {
 	var parts []string
 	for _, id := range ids {

@@ -1,7 +1,7 @@
 package jinja
 
-// The tree a template is parsed to. Nodes never change after parsing, so one
-// tree may be rendered by many goroutines at once.
+// The syntax tree of a template. Nodes never change after parsing, so several
+// goroutines may render one tree at the same time.
 
 // expr is an expression; eval is in eval.go.
 type expr interface {
@@ -84,8 +84,8 @@ type (
 	}
 )
 
-// argExprs are a call's arguments in source form; star and doubleStar are nil
-// or the expressions after * and **.
+// argExprs are the argument expressions of a call. star and doubleStar are the
+// expressions after * and **, or nil.
 type argExprs struct {
 	positional       []expr
 	names            []string
@@ -163,6 +163,6 @@ type target struct {
 	tuple      []target
 }
 
-// macroUses tells which of the implicit names a macro's body mentions; a macro
-// that does not mention varargs refuses surplus arguments.
+// macroUses records the implicit names that a macro's body mentions. A macro that
+// does not mention varargs refuses surplus arguments.
 type macroUses struct{ varargs, kwargs bool }

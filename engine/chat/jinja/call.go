@@ -1,7 +1,7 @@
 package jinja
 
-// Calls: how arguments are evaluated and matched to parameters, for macros, builtins, filters and
-// tests alike. Wrong arguments are errors that name the callee, as in Jinja2.
+// Calls of macros, builtins, filters and tests: evaluating arguments and matching them to
+// parameters. Wrong arguments are errors that name the callee, as in Jinja2.
 
 import (
 	"fmt"
@@ -23,7 +23,7 @@ type function struct {
 	call func(r *renderer, a *args) any
 }
 
-// macro is a macro together with the scope it was defined in.
+// macro is a macro and the scope in which it was defined.
 type macro struct {
 	node  *macroNode
 	scope *scope
@@ -72,8 +72,8 @@ func (r *renderer) call(callee any, a *args) any {
 	return nil
 }
 
-// callMacro renders a macro's body with its parameters set. The names varargs,
-// kwargs and caller are set where they have a value; only they may stay unused.
+// callMacro renders a macro's body with its parameters set. varargs and kwargs are
+// set if the body mentions them, and caller if it was passed.
 func (r *renderer) callMacro(m *macro, a *args) any {
 	n := m.node
 	line := r.line
@@ -166,7 +166,7 @@ func (r *renderer) text(what string, v any) string {
 	return s
 }
 
-// toInt returns an integer argument; one beyond 64 bits is cut to the nearest.
+// toInt returns an integer argument. One beyond 64 bits is clamped to ±2^62.
 func (r *renderer) toInt(what string, v any) int64 {
 	switch n := v.(type) {
 	case bool:
@@ -185,7 +185,8 @@ func (r *renderer) toInt(what string, v any) int64 {
 	return 0
 }
 
-// orText, orInt and orBool return an optional argument or its default.
+// orText returns an optional string argument or its default. orInt and orBool do
+// the same for integers and booleans.
 func (r *renderer) orText(what string, v any, otherwise string) string {
 	if v == (absent{}) {
 		return otherwise

@@ -1,25 +1,25 @@
 // Package jinja interprets the Jinja that chat templates are written in.
 //
 // A chat template comes with a downloaded model, so it is untrusted code that
-// runs inside the server. This interpreter gives it the language and nothing
-// else: no files, no imports, no reflection on Go values, no mutation of what
-// it was given. Steps, output, nesting and recursion are bounded, and every
-// failure is an *Error.
+// runs inside the server. This interpreter gives it nothing but the language: no
+// files, no imports, no reflection on Go values, no mutation of its input. Steps,
+// output, nesting and recursion are bounded, and every failure is an *Error.
 //
-// The behaviour to match is that of Jinja2 3.1 in the environment of Hugging
-// Face transformers (apply_chat_template): sandboxed and immutable, trim_blocks
+// It behaves like Jinja2 3.1 in the environment of Hugging Face transformers
+// (apply_chat_template): sandboxed and immutable, trim_blocks
 // and lstrip_blocks on, loop controls, {% generation %} blocks, and the globals
 // raise_exception and strftime_now. Dictionaries keep their insertion order, as
 // Python's do, so one input always renders to the same bytes.
 //
-// The path of a template through the files: lexer.go (text to tokens, all
-// white-space rules), parser.go and expression.go (tokens to the tree of
-// ast.go), render.go and eval.go (the tree walk), value.go (what Python values
-// become), and the library: filters.go, predicates.go (Jinja calls them tests),
-// methods.go, globals.go, format.go, printf.go, json.go.
+// The stages and their files are: lexer.go (text to tokens, all white-space
+// rules), parser.go and expression.go (tokens to the tree of ast.go), render.go
+// and eval.go (the tree walk), call.go (calls), value.go and number.go (Python's
+// values and arithmetic). The library is in filters.go, sequences.go,
+// predicates.go (Jinja calls them tests), methods.go, globals.go, format.go,
+// printf.go and json.go.
 //
-// Not supported, each refused by name when the template is parsed: include,
-// import, from, extends, block, do, autoescape and trans. The safe filter
-// returns its input: Jinja2's Markup type, which escapes what is added to it,
-// has no place in a prompt.
+// These statements are not supported and refused by name when the template is
+// parsed: include, import, from, extends, block, do, autoescape and trans. The
+// safe filter returns its input: a prompt needs no Markup type, which escapes
+// strings that are added to it.
 package jinja

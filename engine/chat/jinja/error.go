@@ -2,7 +2,7 @@ package jinja
 
 import "fmt"
 
-// Error is a template that could not be parsed or rendered.
+// Error is the error of a template that could not be parsed or rendered.
 type Error struct {
 	Line    int    // 1-based line in the template; 0 if none applies
 	Message string // what went wrong; for a raised error, the template's own words
@@ -19,10 +19,9 @@ func (e *Error) Error() string {
 	return "chat template: " + e.Message
 }
 
-// recoverInto turns a panic of the interpreter into an error: its own *Error
-// values as they are, anything else as a defect that names itself. Panics are
-// the interpreter's way out of deep recursion, as in text/template; none leaves
-// the package.
+// recoverInto turns a panic of the interpreter into an error. An *Error stays as it
+// is; anything else becomes an internal error. The interpreter panics to leave deep
+// recursion, as text/template does, and no panic leaves the package.
 func recoverInto(err *error, line func() int) {
 	switch p := recover().(type) {
 	case nil:

@@ -1,7 +1,7 @@
 package jinja
 
-// Expressions, one eval method per node, with Python's semantics. Whatever grows a value charges
-// for it first.
+// The evaluation of expressions, an eval method for each node, with Python's semantics. Operations
+// that grow a value call charge first.
 
 import (
 	"fmt"
@@ -187,7 +187,7 @@ func (r *renderer) add(a, b any) any {
 	return r.arithmetic("+", a, b)
 }
 
-// repeat is sequence * count.
+// repeat returns sequence * count.
 func (r *renderer) repeat(a, b any) (any, bool) {
 	n, ok := b.(int64)
 	if !ok {
@@ -233,7 +233,7 @@ func (e *attrExpr) eval(r *renderer, s *scope) any {
 	return r.attr(object, e.name)
 }
 
-// attr is object.name: a method or attribute first, then an item.
+// attr returns object.name: a method or attribute, or else an item.
 func (r *renderer) attr(object any, name string) any {
 	if v, ok := r.member(object, name); ok {
 		return v
@@ -246,7 +246,7 @@ func (r *renderer) attr(object any, name string) any {
 	return undefinedAttr(object, name)
 }
 
-// member looks up what Python's getattr finds.
+// member returns the attribute that Python's getattr finds.
 func (r *renderer) member(object any, name string) (any, bool) {
 	switch o := object.(type) {
 	case *undefined:
@@ -283,7 +283,7 @@ func (e *itemExpr) eval(r *renderer, s *scope) any {
 	return undefinedAttr(object, name)
 }
 
-// item is what Python's object[index] finds.
+// item returns Python's object[index].
 func (r *renderer) item(object, index any) (any, bool) {
 	switch o := object.(type) {
 	case *undefined:
@@ -311,7 +311,7 @@ func (r *renderer) item(object, index any) (any, bool) {
 	return nil, false
 }
 
-// sequenceIndex resolves an index, perhaps negative, into a sequence of n.
+// sequenceIndex resolves an index into a sequence of n items. It may be negative.
 func sequenceIndex(index any, n int) (int, bool) {
 	if b, ok := index.(bool); ok {
 		index = asInt(b)
@@ -357,7 +357,7 @@ func (e *sliceExpr) eval(r *renderer, s *scope) any {
 	return nil
 }
 
-// sliceIndices lists the positions that [from:to:step] selects out of n.
+// sliceIndices returns the indices that [from:to:step] selects from n items.
 func (r *renderer) sliceIndices(bounds [3]any, n int) []int {
 	step := int64(1)
 	if bounds[2] != nil {
@@ -366,7 +366,7 @@ func (r *renderer) sliceIndices(bounds [3]any, n int) []int {
 			r.fail("slice step cannot be zero")
 		}
 	}
-	lo, hi := int64(0), int64(n) // where positions may lie
+	lo, hi := int64(0), int64(n) // the range of bounds
 	if step < 0 {
 		lo, hi = -1, int64(n)-1
 	}

@@ -23,8 +23,8 @@ func (p *parser) expression() expr {
 	return e
 }
 
-// tuple parses one expression or, with commas, a tuple of them. withCond tells
-// whether "a if b" is part of it: in a for loop's head, "if" starts the filter.
+// tuple parses one expression or, with commas, a tuple of them. withCond allows
+// "a if b": in the head of a for loop, "if" begins the filter instead.
 func (p *parser) tuple(withCond bool) expr {
 	one := p.or
 	if withCond {
@@ -213,7 +213,8 @@ func (p *parser) integer(t token) any {
 	return intValue(n)
 }
 
-// items parses expressions up to the closing bracket; a last comma may stand.
+// items parses expressions up to the closing bracket, with an optional trailing
+// comma.
 func (p *parser) items(end string) []expr {
 	var list []expr
 	for !p.skipOp(end) {
@@ -329,7 +330,7 @@ func (p *parser) arguments() argExprs {
 	return a
 }
 
-// filters parses what follows an operand: |filter, "is test", and calls.
+// filters parses the |filter, "is test" and calls after an operand.
 func (p *parser) filters(e expr) expr {
 	for {
 		switch {
@@ -377,8 +378,8 @@ func (p *parser) test(input expr) expr {
 	return e
 }
 
-// startsTestArgument tells whether the next token is an argument written
-// without parentheses: "x is divisibleby 3".
+// startsTestArgument reports whether the next token is an argument without
+// parentheses, as in "x is divisibleby 3".
 func (p *parser) startsTestArgument() bool {
 	t := p.peek()
 	switch t.kind {

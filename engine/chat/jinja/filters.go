@@ -1,7 +1,7 @@
 package jinja
 
-// Filters on texts and numbers, and the table of all. Those that make text charge for it, so that
-// no chain of filters outgrows the bounds of a rendering.
+// Filters on text and numbers, and the table of all filters. Those that make text call charge, so
+// that no chain of filters exceeds the bounds of a rendering.
 
 import (
 	"html"
@@ -16,8 +16,8 @@ import (
 // sequences.go.
 type filter func(r *renderer, v any, a *args) any
 
-// filters holds every filter by name. It is filled by init because map and
-// select look filters up in it themselves.
+// filters has every filter by name. init fills it, because map and select look up
+// filters in it.
 var filters map[string]filter
 
 func init() {
@@ -47,7 +47,7 @@ func init() {
 
 func identity(s string) string { return s }
 
-// onText is a filter that maps the value's text to another text.
+// onText returns a filter that maps the value's text to another text.
 func onText(f func(string) string) filter {
 	return func(r *renderer, v any, a *args) any {
 		r.bind(a, "the filter")
@@ -111,7 +111,7 @@ func absFilter(r *renderer, v any, a *args) any {
 	return nil
 }
 
-// intFilter returns its default, 0, for what is no number.
+// intFilter returns its default, 0 unless given, for a value that is not a number.
 func intFilter(r *renderer, v any, a *args) any {
 	p := r.bind(a, "int", "default?", "base?")
 	var otherwise any = int64(0)
@@ -236,8 +236,8 @@ func centerFilter(r *renderer, v any, a *args) any {
 	return justify('^')(r, r.str(v), []any{r.orInt("width", p[0], 80), absent{}})
 }
 
-// indentFilter indents every line but the first (first: it too), and blank
-// lines only if blank is true.
+// indentFilter indents every line but the first. With first it indents that too,
+// and with blank also empty lines.
 func indentFilter(r *renderer, v any, a *args) any {
 	p := r.bind(a, "indent", "width?", "first?", "blank?")
 	indent, isText := p[0].(string)

@@ -9,10 +9,9 @@ import (
 	"unicode"
 )
 
-// How Python prints values: str and repr. printf.go has the % operator and
-// str.format.
+// Python's str and repr. The % operator and str.format are in printf.go.
 
-// str is Python's str(v): what {{ v }} prints.
+// str returns Python's str(v), which {{ v }} prints.
 func (r *renderer) str(v any) string {
 	switch v := v.(type) {
 	case string:
@@ -23,7 +22,7 @@ func (r *renderer) str(v any) string {
 	return r.repr(v)
 }
 
-// repr is Python's repr(v).
+// repr returns Python's repr(v).
 func (r *renderer) repr(v any) string {
 	var b strings.Builder
 	r.writeRepr(&b, v, 0)
@@ -35,7 +34,7 @@ func (r *renderer) writeRepr(b *strings.Builder, v any, depth int) {
 	if depth > maxValueDepth {
 		r.fail("values nested deeper than %d levels cannot be printed", maxValueDepth)
 	}
-	r.checkLength(b.Len()) // a small value may print endlessly
+	r.checkLength(b.Len()) // a small value may have a very long text
 	switch v := v.(type) {
 	case nil:
 		b.WriteString("None")
@@ -92,8 +91,8 @@ func (r *renderer) writeListRepr(b *strings.Builder, l *List, depth int) {
 	b.WriteByte(end)
 }
 
-// floatRepr is the shortest text that reads back as f, in Python's layout:
-// scientific below 1e-4 and from 1e16, always with a point or an exponent.
+// floatRepr returns the shortest text that parses to f, in Python's form: with an
+// exponent below 1e-4 and from 1e16, otherwise with a point.
 func floatRepr(f float64) string {
 	switch {
 	case math.IsNaN(f):

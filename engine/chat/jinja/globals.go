@@ -1,8 +1,7 @@
 package jinja
 
-// Jinja2's global functions and the two that transformers adds, raise_exception and strftime_now.
-// The time comes from the caller: rendering reads no clock, so the same input gives the same
-// prompt.
+// Jinja2's global functions, and the two that transformers adds: raise_exception and strftime_now.
+// The caller passes the time: rendering reads no clock, so the same input gives the same prompt.
 
 import (
 	"fmt"
@@ -10,7 +9,7 @@ import (
 	"time"
 )
 
-// globals are the functions a template finds without being given them.
+// globals are the functions that every template can call.
 var globals = map[string]*function{
 	"range":           {"range", rangeGlobal},
 	"dict":            {"dict", dictGlobal},
@@ -21,7 +20,7 @@ var globals = map[string]*function{
 	"strftime_now":    {"strftime_now", strftimeGlobal},
 }
 
-// raiseGlobal is how a template refuses its input.
+// raiseGlobal stops rendering with the template's own message.
 func raiseGlobal(r *renderer, a *args) any {
 	v := r.bind(a, "raise_exception", "message")
 	panic(&Error{Line: r.line, Message: r.str(v[0]), Raised: true})
@@ -82,7 +81,8 @@ func (r *renderer) dictOf(fn string, a *args) *Dict {
 func dictGlobal(r *renderer, a *args) any      { return r.dictOf("dict", a) }
 func namespaceGlobal(r *renderer, a *args) any { return &Namespace{r.dictOf("namespace", a)} }
 
-// joinerGlobal returns a function that gives "" first and the separator after.
+// joinerGlobal returns a function that returns "" the first time and the separator
+// afterwards.
 func joinerGlobal(r *renderer, a *args) any {
 	v := r.bind(a, "joiner", "sep?")
 	sep, used := r.orText("sep", v[0], ", "), false

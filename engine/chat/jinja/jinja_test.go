@@ -28,7 +28,7 @@ func render(source, vars string) (string, error) {
 	return t.Render(d, testTime)
 }
 
-// caseFile is testdata/cases.json.
+// caseFile is the schema of testdata/cases.json.
 type caseFile struct {
 	Vars  json.RawMessage
 	Cases []struct {
@@ -50,8 +50,8 @@ func readCases(t testing.TB) (file caseFile) {
 	return file
 }
 
-// TestAgainstJinja2 compares with what Jinja2 made of the same templates;
-// testdata/cases.py holds them, group by group, and regenerates cases.json.
+// TestAgainstJinja2 compares with Jinja2's output for the same templates.
+// testdata/cases.py has them by group and regenerates cases.json.
 func TestAgainstJinja2(t *testing.T) {
 	file := readCases(t)
 	if len(file.Cases) < 200 {

@@ -1,8 +1,7 @@
 package jinja
 
-// JSON in and out as Python's json module has it. Models were trained on prompts made by
-// json.dumps, so key order, separators, number forms and escapes must come out the same to the
-// byte.
+// Reading and writing JSON like Python's json module. Models were trained on prompts from
+// json.dumps, so key order, separators, numbers and escapes must be the same to the byte.
 
 import (
 	"bytes"
@@ -16,9 +15,9 @@ import (
 	"unicode/utf8"
 )
 
-// FromJSON reads one JSON value as template values: objects keep their key
-// order (a repeated key keeps its first place and last value, as in Python),
-// integers stay integers of any size, and 2.0 stays a float.
+// FromJSON parses one JSON value into template values. Objects keep the order of
+// their keys; a repeated key has its first place and last value, as in Python.
+// Integers of any size stay integers, and 2.0 stays a float.
 func FromJSON(data []byte) (any, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()
@@ -92,7 +91,7 @@ func jsonNumber(s string) (any, error) {
 	return intValue(n), nil
 }
 
-// jsonStyle holds the arguments of json.dumps that tojson passes on.
+// jsonStyle has the arguments of json.dumps that tojson accepts.
 type jsonStyle struct {
 	ascii           bool
 	indent          string
@@ -101,8 +100,8 @@ type jsonStyle struct {
 	itemSep, keySep string
 }
 
-// toJSON is Python's json.dumps; transformers' tojson calls it with
-// ensure_ascii false, and nothing is escaped for HTML.
+// toJSON is Python's json.dumps. As in transformers' tojson, ensure_ascii is false by
+// default, and nothing is escaped for HTML.
 func (r *renderer) toJSON(style jsonStyle, v any) string {
 	var b strings.Builder
 	r.writeJSON(&b, &style, v, 0)

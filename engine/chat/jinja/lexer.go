@@ -7,16 +7,16 @@ import (
 	"unicode/utf8"
 )
 
-// The lexer cuts a template into text and the tokens inside its tags. All rules
-// about white space are applied here, so that the parser sees only what counts:
+// The lexer splits a template into text and the tokens inside its tags. It applies
+// all rules about white space, so that the parser need not know them:
 //
 //	{%- -%}   strip all white space before and after
-//	{%+ +%}   switch the two rules below off for this side
-//	lstrip    blanks between the line's start and a block or comment vanish
-//	trim      one newline right after a block or comment vanishes
+//	{%+ +%}   turn the two rules below off on this side
+//	lstrip    strip blanks between the start of a line and a block or comment
+//	trim      strip one newline directly after a block or comment
 //
-// Line ends become "\n", and one newline at the template's end is dropped, both
-// as in Jinja2's defaults. Source: jinja2/lexer.py, version 3.1.
+// Line ends become "\n", and one newline at the end of the template is dropped, as
+// by default in Jinja2. Source: jinja2/lexer.py, version 3.1.
 
 type tokenKind uint8
 
@@ -40,7 +40,7 @@ type token struct {
 	line int
 }
 
-// String is how error messages name a token.
+// String returns the name of a token for error messages.
 func (t token) String() string {
 	switch t.kind {
 	case tokEOF:
@@ -65,7 +65,7 @@ func lex(source string) []token {
 	source = strings.ReplaceAll(source, "\r", "\n")
 	source = strings.TrimSuffix(source, "\n")
 	l := &lexer{src: source, line: 1}
-	lineStart := true // nothing but a line's start lies before pos
+	lineStart := true // pos is at the start of a line
 	for {
 		at := l.nextTag()
 		if at < 0 {
@@ -188,7 +188,7 @@ func (l *lexer) comment() {
 	l.closing("#}")
 }
 
-// raw handles {% raw %} to {% endraw %}; false if the tag is another one.
+// raw handles {% raw %} up to {% endraw %}. It returns false for any other tag.
 func (l *lexer) raw() bool {
 	begin, line := l.pos, l.line
 	l.skipSpace()
@@ -230,7 +230,7 @@ func (l *lexer) raw() bool {
 	}
 }
 
-// tag cuts the inside of a tag into tokens, up to and including its end.
+// tag splits the inside of a tag into tokens, up to and including its end.
 func (l *lexer) tag(endKind tokenKind, end string) {
 	var open []byte // brackets not yet closed; inside them "}}" is not an end
 	for {
@@ -404,7 +404,7 @@ func unescape(s string) (string, error) {
 	return b.String(), nil
 }
 
-// isSpace is Python's str.isspace for one character; it knows four separators
+// isSpace is Python's str.isspace for one character. It includes four separators
 // that unicode.IsSpace does not.
 func isSpace(r rune) bool {
 	return unicode.IsSpace(r) || r >= 0x1c && r <= 0x1f

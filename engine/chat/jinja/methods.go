@@ -7,9 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// Methods of strings, dictionaries and lists: those of Python that read. The
-// ones that change their object are refused, as in transformers' immutable
-// sandbox, so that a template cannot alter the messages it was given.
+// Methods of strings, dictionaries and lists: those of Python that do not change
+// their object. As in transformers' immutable sandbox, a template cannot change the
+// messages.
 
 type methodFunc func(r *renderer, self any, a *args) any
 
@@ -41,7 +41,8 @@ func mapped(name string, f func(s string) any) methodFunc {
 	return onString(name, nil, func(_ *renderer, s string, _ []any) any { return f(s) })
 }
 
-// all is a method that holds if every character (and at least one) does.
+// all returns a method that reports whether f holds for every character, and there
+// is at least one.
 func all(name string, f func(rune) bool) methodFunc {
 	return mapped(name, func(s string) any {
 		return s != "" && strings.IndexFunc(s, func(c rune) bool { return !f(c) }) < 0
@@ -112,8 +113,7 @@ func init() {
 		"zfill": onString("zfill", []string{"width"}, func(r *renderer, s string, v []any) any {
 			return spec{fill: '0', align: '=', width: r.width(v[0])}.pad(s, '=')
 		}),
-		"format": func(r *renderer, self any,
-			a *args) any {
+		"format": func(r *renderer, self any, a *args) any {
 			return r.formatMethod(self.(string), a)
 		},
 	}
@@ -212,8 +212,8 @@ func textList(parts []string) *List {
 	return l
 }
 
-// separator returns a split's separator ("" for runs of white space) and how
-// many cuts it may make (-1: any number).
+// separator returns a split's separator ("" for runs of white space) and the
+// greatest number of cuts (-1: no limit).
 func (r *renderer) separator(v []any) (sep string, cuts int) {
 	if v[0] != (absent{}) && v[0] != nil {
 		if sep = r.text("sep", v[0]); sep == "" {

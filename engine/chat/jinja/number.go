@@ -11,7 +11,7 @@ import (
 // maxIntBits bounds integers; no prompt needs 4096-bit numbers.
 const maxIntBits = 4096
 
-// number returns v as *big.Int or float64, or nil if it is no number.
+// number returns v as *big.Int or float64, or nil if it is not a number.
 func number(v any) any {
 	switch v := v.(type) {
 	case bool:
@@ -108,7 +108,7 @@ func (r *renderer) arithmetic(op string, a, b any) any {
 	return r.floatArithmetic(op, x.(float64), y.(float64))
 }
 
-// small tells whether a product of two such numbers fits into an int64.
+// small reports whether the product of n and another small number fits an int64.
 func small(n int64) bool { return n > -1<<31 && n < 1<<31 }
 
 func (r *renderer) integerArithmetic(op string, m, n *big.Int) any {
@@ -130,7 +130,7 @@ func (r *renderer) integerArithmetic(op string, m, n *big.Int) any {
 		if m.BitLen()*int(min(n.Int64(), maxIntBits)) > 2*maxIntBits {
 			r.fail("integer too large")
 		}
-		if m.BitLen() <= 1 && n.Sign() > 0 { // of 0, 1 and -1 only the parity counts
+		if m.BitLen() <= 1 && n.Sign() > 0 { // for 0, 1 and -1 only the parity matters
 			n = new(big.Int).Sub(big.NewInt(2), new(big.Int).And(n, big.NewInt(1)))
 		}
 		z.Exp(m, n, nil)

@@ -2,13 +2,13 @@ package jinja
 
 import "fmt"
 
-// The statement half of a recursive-descent parser over the lexer's tokens;
-// expression.go has the other half. Grammar: jinja2/parser.py, version 3.1.
+// The statements of a recursive-descent parser over the lexer's tokens. Expressions
+// are in expression.go. Grammar: jinja2/parser.py, version 3.1.
 
 // maxNesting bounds the parser's recursion, and with it the tree's depth.
 const maxNesting = 150
 
-// refused names the statements that need a file loader or other extensions.
+// refused maps the statements that are not supported to the reason.
 var refused = map[string]string{
 	"include": "reads files", "import": "reads files", "from": "reads files",
 	"extends":    "reads files",
@@ -24,7 +24,7 @@ type parser struct {
 	depth   int
 	loops   int       // enclosing for loops within the current macro
 	uses    macroUses // of the current macro
-	content bool      // a for loop over something called content was seen
+	content bool      // there is a for loop over something called content
 }
 
 func (p *parser) peek() token { return p.tokens[p.pos] }
@@ -101,9 +101,9 @@ func (p *parser) blockEnd() {
 	}
 }
 
-// body parses statements up to a block tag named in ends, which it consumes
-// (the name only, not the rest of the tag) and returns. With no ends it parses
-// to the end of the template.
+// body parses statements up to a block tag whose name is in ends. It consumes and
+// returns that name, but not the rest of the tag. Without ends it parses to the end
+// of the template.
 func (p *parser) body(ends ...string) (nodes []node, end string) {
 	defer p.enter()()
 	for {
@@ -136,8 +136,8 @@ func (p *parser) body(ends ...string) (nodes []node, end string) {
 	}
 }
 
-// block is body for the innermost part of a statement: it also consumes the end
-// of the closing tag.
+// block parses the last body of a statement, including the ends of the tags around
+// it.
 func (p *parser) block(end string) []node {
 	p.blockEnd()
 	nodes, _ := p.body(end)
@@ -175,7 +175,7 @@ func (p *parser) statement(name string, t token) node {
 		return &controlNode{controlContinue}
 	}
 	if why, ok := refused[name]; ok {
-		p.fail(t, "the statement '%s' is refused: it %s", name, why)
+		p.fail(t, "the statement '%s' is not supported: it %s", name, why)
 	}
 	p.fail(t, "unknown statement '%s'", name)
 	return nil
@@ -245,8 +245,8 @@ func (p *parser) setStatement(t token) node {
 	return n
 }
 
-// target parses what is assigned to: names, perhaps in a tuple, and for set a
-// namespace attribute.
+// target parses the target of an assignment: names, perhaps in a tuple, and with
+// withAttr a namespace attribute.
 func (p *parser) target(withAttr bool) target {
 	defer p.enter()()
 	one := func() target {
@@ -280,7 +280,7 @@ func (p *parser) target(withAttr bool) target {
 	return target{tuple: list}
 }
 
-// signature parses (a, b=1, ...) of a macro or call block.
+// signature parses the parameters (a, b=1, ...) of a macro or call block.
 func (p *parser) signature(n *macroNode) {
 	p.expectOp("(")
 	for !p.skipOp(")") {
@@ -296,8 +296,8 @@ func (p *parser) signature(n *macroNode) {
 	}
 }
 
-// macroBody parses a body in which break and continue of outer loops are out of
-// reach.
+// macroBody parses the body of a macro, in which break and continue of outer loops
+// are not valid.
 func (p *parser) macroBody(n *macroNode, end string) {
 	loops, uses := p.loops, p.uses
 	p.loops, p.uses = 0, macroUses{}
@@ -341,8 +341,8 @@ func (p *parser) withStatement() node {
 	return n
 }
 
-// filterChain parses "name(args) | name ..." whose input is a rendered body;
-// the first name is already read.
+// filterChain parses "name(args) | name ...", whose input is a rendered body, after
+// the first name.
 func (p *parser) filterChain(name string) []*filterExpr {
 	chain := []*filterExpr{p.filter(nil, name)}
 	for p.skipOp("|") {

@@ -1,7 +1,7 @@
 package jinja
 
-// Jinja's tests. Types are told as Python tells them: a boolean is a number but no integer here,
-// and strings and mappings are sequences.
+// Jinja's tests. They classify types as Jinja2 does: a boolean is a number but not an integer, and
+// strings and mappings are sequences.
 
 import (
 	"math/big"
@@ -27,8 +27,7 @@ var predicates = map[string]predicate{
 	"integer":   isInteger,
 	"sequence":  isSequence,
 	"callable":  isCallable,
-	"odd": func(r *renderer, v any,
-		_ *args) bool {
+	"odd": func(r *renderer, v any, _ *args) bool {
 		return r.equal(r.arithmetic("%", v, int64(2)), int64(1))
 	},
 	"even": func(r *renderer, v any, _ *args) bool { return r.isMultiple(v, 2) },
@@ -37,17 +36,14 @@ var predicates = map[string]predicate{
 	},
 	"lower": func(r *renderer, v any, _ *args) bool {
 		s := r.str(v)
-		return isCased(s) &&
-			strings.ToLower(s) == s
+		return isCased(s) && strings.ToLower(s) == s
 	},
 	"upper": func(r *renderer, v any, _ *args) bool {
 		s := r.str(v)
-		return isCased(s) &&
-			strings.ToUpper(s) == s
+		return isCased(s) && strings.ToUpper(s) == s
 	},
 	"escaped": func(*renderer, any, *args) bool { return false },
-	"sameas": func(r *renderer, v any,
-		a *args) bool {
+	"sameas": func(r *renderer, v any, a *args) bool {
 		return same(v, r.bind(a, "sameas", "other")[0])
 	},
 	"in": func(r *renderer, v any, a *args) bool {
@@ -75,7 +71,7 @@ func isInteger(_ *renderer, v any, _ *args) bool {
 	return false
 }
 
-// isSequence holds for what has a length and can be indexed; as in Jinja2, that
+// isSequence reports whether v has a length and can be indexed. As in Jinja2, that
 // includes strings and mappings.
 func isSequence(_ *renderer, v any, _ *args) bool {
 	switch v := v.(type) {
@@ -95,11 +91,11 @@ func isCallable(_ *renderer, v any, _ *args) bool {
 	return false
 }
 
-// same is Python's "is" where it is well defined: None, booleans, and objects.
+// same is Python's "is" where that is well defined: None, booleans and objects.
 func same(a, b any) bool { return typeName(a) == typeName(b) && a == b }
 
-// isCased tells whether s has a letter that exists in two cases.
+// isCased reports whether s has a letter that exists in two cases.
 func isCased(s string) bool { return strings.ToLower(s) != strings.ToUpper(s) }
 
-// isMultiple tells whether v % n is zero.
+// isMultiple reports whether v % n is zero.
 func (r *renderer) isMultiple(v any, n int64) bool { return !truth(r.arithmetic("%", v, n)) }

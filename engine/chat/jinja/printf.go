@@ -9,10 +9,11 @@ import (
 	"unicode/utf8"
 )
 
-// Python's two ways to fill in a format: the % operator and str.format. Widths
-// and precisions are bounded, since a template could pad to gigabytes.
+// Python's % operator and str.format. Widths and precisions are bounded, since a
+// template could pad to gigabytes.
 
-// spec is a format specification; zero values mean "not given", precision -1.
+// spec is a format specification. Zero values mean "not given", and so does a
+// precision of -1.
 type spec struct {
 	fill      rune
 	align     byte // < > ^ =
@@ -37,7 +38,7 @@ func (r *renderer) digits(s string, i int) (n, to int) {
 	return n, i
 }
 
-// pad brings text to the width.
+// pad pads text to the width.
 func (f spec) pad(text string, defaultAlign byte) string {
 	missing := f.width - utf8.RuneCountInString(text)
 	if missing <= 0 {
@@ -127,7 +128,7 @@ func (r *renderer) formatFloat(f spec, n float64) string {
 	return ""
 }
 
-// generalFloat is C's %g, which Go's differs from in when it turns to exponents.
+// generalFloat is C's %g. Go's %g switches to exponents at other values.
 func generalFloat(n float64, precision int, verb byte) string {
 	exp := 0
 	if e := strconv.FormatFloat(n, 'e', precision-1, 64); n != 0 {
@@ -168,7 +169,7 @@ func groupThousands(s string) string {
 	return s
 }
 
-// percent is format % values.
+// percent returns format % values.
 func (r *renderer) percent(format string, values any) string {
 	var b strings.Builder
 	list := []any{values}
@@ -300,7 +301,7 @@ func (r *renderer) percentValue(f spec, value any) string {
 	return f.pad(text, '>')
 }
 
-// truncate is int(float).
+// truncate returns Python's int(f).
 func (r *renderer) truncate(f float64) any {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		r.fail("cannot convert float %s to integer", floatRepr(f))
@@ -309,7 +310,7 @@ func (r *renderer) truncate(f float64) any {
 	return intValue(n)
 }
 
-// formatMethod is str.format with fields {}, {0} and {name}.
+// formatMethod is str.format with the fields {}, {0} and {name}.
 func (r *renderer) formatMethod(format string, a *args) string {
 	var b strings.Builder
 	auto := 0

@@ -1,8 +1,8 @@
 package jinja
 
 // Statements, scopes and the bounds of a rendering. Templates come with models and are not trusted:
-// each step, nested call and copied byte is counted, and every failure inside is a panic with an
-// *Error that Parse and Render turn into their result.
+// every step, nested call and copied byte is counted. A failure is a panic with an *Error, which
+// Parse and Render return.
 
 import (
 	"fmt"
@@ -11,24 +11,22 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of one rendering. A long agent conversation (10,000 messages, some
-// megabytes) stays a hundred times below them.
+// Bounds of one rendering. They are far above the needs of a long agent conversation.
 const (
 	maxSourceBytes = 1 << 20
-	maxStringBytes = 64 << 20   // output, and any string on the way
-	maxSteps       = 20_000_000 // nodes visited, plus one per bytesPerStep copied
+	maxStringBytes = 64 << 20   // of the output, and of every string
+	maxSteps       = 20_000_000 // nodes visited, and one for each bytesPerStep copied
 	bytesPerStep   = 64
 	maxDepth       = 5000 // nested evaluation, macros included
 )
 
-// Template is a parsed template. It is immutable: any number of goroutines may
-// render it at once.
+// Template is a parsed template. It is immutable and safe for concurrent use.
 type Template struct {
 	body        []node
 	listContent bool
 }
 
-// Parse reads a template. Every error is an *Error.
+// Parse parses a template. Every error is an *Error.
 func Parse(source string) (t *Template, err error) {
 	p := &parser{}
 	defer recoverInto(&err, func() int {
@@ -48,13 +46,14 @@ func Parse(source string) (t *Template, err error) {
 	return &Template{body, p.content}, nil
 }
 
-// LoopsOverContent tells whether the template has a for loop over something
-// called content, that is, whether it handles messages whose content is a list.
+// LoopsOverContent reports whether the template has a for loop over something
+// called content, which means that it supports messages whose content is a list.
 func (t *Template) LoopsOverContent() bool { return t.listContent }
 
-// Render runs the template with vars as its global variables; now is what
-// strftime_now tells. Values in vars must be of the types listed in value.go
-// (FromJSON makes them) and must not change meanwhile. Every error is an *Error.
+// Render renders the template with vars as its global variables and now as the
+// time of strftime_now. Values in vars must have the types listed in value.go, as
+// those of FromJSON do, and must not change during the call. Every error is an
+// *Error.
 func (t *Template) Render(vars *Dict, now time.Time) (text string, err error) {
 	r := &renderer{vars: vars, now: now}
 	defer recoverInto(&err, func() int { return r.line })
@@ -69,7 +68,7 @@ type renderer struct {
 	out   *strings.Builder
 	steps int
 	depth int
-	line  int // of the statement or call under way, for errors
+	line  int // of the current statement or call, for errors
 }
 
 func (r *renderer) fail(format string, args ...any) {
@@ -78,19 +77,19 @@ func (r *renderer) fail(format string, args ...any) {
 
 func (r *renderer) step() {
 	if r.steps++; r.steps > maxSteps {
-		r.fail("the template does not end: stopped after %d steps", maxSteps)
+		r.fail("the template takes too long: stopped after %d steps", maxSteps)
 	}
 }
 
-// charge counts the copying of n bytes as steps, and refuses strings that are
-// too long before they are made.
+// charge counts the copying of n bytes as steps. It is called before a string is
+// made and fails if that would be too long.
 func (r *renderer) charge(n int) {
 	r.checkLength(n)
 	r.steps += n / bytesPerStep
 	r.step()
 }
 
-// checkLength refuses a text of n bytes if that is too long.
+// checkLength fails if a text of n bytes is too long.
 func (r *renderer) checkLength(n int) {
 	if n > maxStringBytes {
 		r.fail("the template makes a text of more than %d bytes", maxStringBytes)
@@ -113,7 +112,7 @@ func (r *renderer) capture(f func()) string {
 	return s
 }
 
-// scope holds the variables of a block; lookups go on in the parent.
+// scope has the variables of a block. Lookups continue in the parent.
 type scope struct {
 	parent *scope
 	names  []string
@@ -141,7 +140,7 @@ func (s *scope) set(name string, value any) {
 	s.names, s.values = append(s.names, name), append(s.values, value)
 }
 
-// control tells how a statement ended.
+// control is how a statement ended.
 type control uint8
 
 const (
@@ -272,7 +271,7 @@ func (r *renderer) assign(t target, value any, s *scope) {
 // loop is the variable "loop" inside a for.
 type loop struct {
 	node    *forNode
-	scope   *scope // where the for stands; the body of a recursive call starts there
+	scope   *scope // of the for statement, also for recursive calls
 	items   []any
 	index   int
 	depth   int

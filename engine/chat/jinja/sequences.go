@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Filters on sequences and mappings. Where Jinja2 returns a generator, so do
-// these: it is true even when empty and has no length until made a list.
+// Filters on sequences and mappings. They return a generator where Jinja2 does,
+// which is true even when empty and has no length until it becomes a list.
 
 func lengthFilter(r *renderer, v any, a *args) any {
 	r.bind(a, "length")
@@ -84,8 +84,7 @@ func (r *renderer) attribute(path any) func(any) any {
 	return r.attributeOr(path, absent{})
 }
 
-// attributeOr is attribute with a default for each step that is undefined, as
-// Jinja2 has it.
+// attributeOr is attribute with a default for each undefined step, as in Jinja2.
 func (r *renderer) attributeOr(path, otherwise any) func(any) any {
 	if path == (absent{}) || path == nil {
 		return func(v any) any { return v }
@@ -102,7 +101,7 @@ func (r *renderer) attributeOr(path, otherwise any) func(any) any {
 	}
 }
 
-// lookup is object[step] as attribute paths mean it: a number is an index.
+// lookup returns a step of an attribute path. A number is an index.
 func (r *renderer) lookup(v any, step string) any {
 	var index any = step
 	if n, err := strconv.Atoi(step); err == nil {
@@ -141,7 +140,7 @@ func mapFilter(r *renderer, v any, a *args) any {
 	return newGenerator(out)
 }
 
-// condition is the test of select and selectattr: truth, or a named test.
+// condition returns the test of select and selectattr: truth, or a named test.
 func (r *renderer) condition(pos []any) func(any) bool {
 	if len(pos) == 0 {
 		return truth
@@ -155,6 +154,7 @@ func (r *renderer) condition(pos []any) func(any) bool {
 	return func(v any) bool { return test(r, v, rest) }
 }
 
+// choose returns the items of v for which holds returns keep.
 func (r *renderer) choose(v any, keep bool, holds func(any) bool) *List {
 	var out []any
 	for _, item := range r.iterate(v) {
@@ -315,7 +315,8 @@ func groupByFilter(r *renderer, v any, a *args) any {
 	return &List{Items: groups}
 }
 
-// batchFilter cuts into lists of n; slice into n lists of nearly one length.
+// batchFilter splits a sequence into lists of n items; sliceFilter splits it into n
+// lists of nearly equal length.
 func batchFilter(r *renderer, v any, a *args) any {
 	p := r.bind(a, "batch", "linecount", "fill_with?")
 	n := int(min(r.toInt("linecount", p[0]), maxRange))

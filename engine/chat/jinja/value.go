@@ -7,12 +7,12 @@ import (
 	"unicode/utf8"
 )
 
-// A template value is one of these Go types, each standing for a Python type:
+// A template value has one of these Go types, for a Python type each:
 //
 //	nil          None            *List       list, tuple or generator
 //	bool         bool            *Dict       dict, in insertion order
 //	int64        int             *big.Int    int beyond 64 bits
-//	float64      float           *Namespace  what namespace() makes
+//	float64      float           *Namespace  the result of namespace()
 //	string       str             *undefined  a missing variable or attribute
 //	*function    a builtin, or a method bound to its object
 //	*macro       a macro or caller
@@ -26,7 +26,7 @@ type listKind uint8
 const (
 	kindList listKind = iota
 	kindTuple
-	kindGenerator // what map, select and others return: true even when empty, without a length
+	kindGenerator // the result of map, select and others: true even when empty, without a length
 )
 
 // List is a Python list, tuple or generator.
@@ -60,7 +60,7 @@ func (d *Dict) Set(key string, value any) { d.set(key, value) }
 // Get returns a value by its string key.
 func (d *Dict) Get(key string) (any, bool) { return d.get(key) }
 
-// Clone returns a copy that can be changed alone; the values are shared.
+// Clone returns a shallow copy: the values are shared.
 func (d *Dict) Clone() *Dict {
 	c := NewDict()
 	for i, k := range d.keys {
@@ -69,7 +69,7 @@ func (d *Dict) Clone() *Dict {
 	return c
 }
 
-// hashKey maps keys that Python holds equal (1, 1.0, True) to one Go value.
+// hashKey maps keys that are equal in Python (1, 1.0, True) to one Go value.
 func hashKey(key any) any {
 	switch k := key.(type) {
 	case nil, string, int64:
@@ -115,11 +115,11 @@ func (d *Dict) pairs() []any {
 	return list
 }
 
-// Namespace is the one value whose attributes a template may set.
+// Namespace is the only value whose attributes a template may set.
 type Namespace struct{ attrs *Dict }
 
-// undefined is a missing value: false, empty, printed as nothing; an error if
-// it is looked into, called or calculated with.
+// undefined is a missing value. It is false, empty and printed as "". Looking up
+// an attribute, calling it and calculating with it are errors.
 type undefined struct{ message string }
 
 func undefinedName(name string) *undefined {
@@ -143,7 +143,7 @@ func intValue(n *big.Int) any {
 	return n
 }
 
-// asInt is Python's int(bool).
+// asInt returns Python's int(b).
 func asInt(b bool) int64 {
 	if b {
 		return 1
@@ -151,7 +151,7 @@ func asInt(b bool) int64 {
 	return 0
 }
 
-// typeName is Python's name of a value's type.
+// typeName returns the name of a value's type in Python.
 func typeName(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -180,7 +180,7 @@ func typeName(v any) string {
 	return "function"
 }
 
-// truth is Python's bool().
+// truth returns Python's bool(v).
 func truth(v any) bool {
 	switch v := v.(type) {
 	case nil, *undefined:
@@ -201,7 +201,7 @@ func truth(v any) bool {
 	return true
 }
 
-// iterate returns the items that a for loop over v sees.
+// iterate returns the items of a for loop over v.
 func (r *renderer) iterate(v any) []any {
 	switch v := v.(type) {
 	case *undefined:
@@ -230,7 +230,7 @@ func iterable(v any) bool {
 	return false
 }
 
-// length is Python's len().
+// length returns Python's len(v).
 func (r *renderer) length(v any) int {
 	switch v := v.(type) {
 	case *undefined:

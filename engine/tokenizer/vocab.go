@@ -1,0 +1,165 @@
+package tokenizer
+
+// vocab and merges are most of a tokenizer.json: a quarter of a million entries
+// each, tens of megabytes. Decoding them with encoding/json takes seconds on a busy
+// machine, so they are parsed by hand. Their text is known to be valid JSON, but it
+// may have other types than expected.
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+)
+
+// jsonReader reads JSON tokens from data, the next one at or after index at.
+type jsonReader struct {
+	data []byte
+	at   int
+}
+
+// peek skips spaces and returns the next byte, 0 at the end.
+func (r *jsonReader) peek() byte {
+	for ; r.at < len(r.data); r.at++ {
+		switch c := r.data[r.at]; c {
+		case ' ', '\t', '\n', '\r':
+		default:
+			return c
+		}
+	}
+	return 0
+}
+
+// take consumes c if it is next.
+func (r *jsonReader) take(c byte) bool {
+	if r.peek() != c {
+		return false
+	}
+	r.at++
+	return true
+}
+
+// text reads a string. The result may share memory with data.
+func (r *jsonReader) text() ([]byte, error) {
+	if !r.take('"') {
+		return nil, r.errorf("a string")
+	}
+	start, escaped := r.at, false
+	for ; r.at < len(r.data); r.at++ {
+		switch r.data[r.at] {
+		case '\\':
+			escaped = true
+			r.at++
+		case '"':
+			r.at++
+			if !escaped {
+				return r.data[start : r.at-1], nil
+			}
+			var s string
+			err := json.Unmarshal(r.data[start-1:r.at], &s)
+			return []byte(s), err
+		}
+	}
+	return nil, errors.New("a string is not closed")
+}
+
+// id reads an integer that fits an int32.
+func (r *jsonReader) id() (int32, error) {
+	r.peek()
+	start := r.at
+	for r.at < len(r.data) && bytes.IndexByte([]byte("+-.0123456789eE"), r.data[r.at]) >= 0 {
+		r.at++
+	}
+	n, err := strconv.ParseInt(string(r.data[start:r.at]), 10, 32)
+	if err != nil {
+		r.at = start
+		return 0, r.errorf("a whole number below 2^31")
+	}
+	return int32(n), nil
+}
+
+func (r *jsonReader) errorf(expected string) error {
+	r.peek()
+	rest := r.data[r.at:]
+	return fmt.Errorf("got %.20q, expected %s", rest[:min(len(rest), 20)], expected)
+}
+
+// parseVocab parses {"token": id, …}.
+func parseVocab(raw []byte) (map[string]int32, error) {
+	r := jsonReader{data: raw}
+	if !r.take('{') {
+		return nil, r.errorf("an object from token to id")
+	}
+	vocab := make(map[string]int32, len(raw)/20) // an entry takes about 20 bytes
+	for first := true; !r.take('}'); first = false {
+		if !first && !r.take(',') {
+			return nil, r.errorf("a comma")
+		}
+		token, err := r.text()
+		if err != nil {
+			return nil, err
+		}
+		name := string(token)
+		if _, twice := vocab[name]; twice {
+			return nil, fmt.Errorf("%q appears twice", name)
+		}
+		if !r.take(':') {
+			return nil, r.errorf("a colon")
+		}
+		if vocab[name], err = r.id(); err != nil {
+			return nil, fmt.Errorf("%q: %w", name, err)
+		}
+	}
+	return vocab, nil
+}
+
+// eachMerge parses ["a b", …] or [["a", "b"], …] and calls merge for each entry, in
+// order. left and right are valid during the call.
+func eachMerge(raw []byte, merge func(left, right []byte) error) error {
+	r := jsonReader{data: raw}
+	if !r.take('[') {
+		return r.errorf("a list of merges")
+	}
+	for first := true; !r.take(']'); first = false {
+		if !first && !r.take(',') {
+			return r.errorf("a comma")
+		}
+		left, right, err := r.merge()
+		if err != nil {
+			return err
+		}
+		if err := merge(left, right); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// merge reads "a b" or ["a", "b"].
+func (r *jsonReader) merge() (left, right []byte, err error) {
+	if !r.take('[') {
+		line, err := r.text()
+		if err != nil {
+			return nil, nil, err
+		}
+		left, right, ok := bytes.Cut(line, []byte(" "))
+		if !ok || bytes.ContainsRune(right, ' ') {
+			return nil, nil, fmt.Errorf("got %q, expected two tokens and one space", line)
+		}
+		return left, right, nil
+	}
+	if left, err = r.text(); err != nil {
+		return nil, nil, err
+	}
+	if !r.take(',') {
+		return nil, nil, r.errorf("two tokens")
+	}
+	if right, err = r.text(); err != nil {
+		return nil, nil, err
+	}
+	if !r.take(']') {
+		return nil, nil, r.errorf("two tokens")
+	}
+	return left, right, nil
+}
