@@ -1,10 +1,11 @@
 package cache
 
-// Conversations, listed for people: what is on disk, and of it what is in memory too. Memory's are
-// those of the model that runs; they are told apart by their tokens, since memory knows no keys.
-// What is in memory alone is listed without a key.
+// Listing conversations: those on disk, how much of each is in memory too, and those only in
+// memory. The memory is that of the running model. Its prefixes have no keys, so they are matched
+// with stored conversations by their tokens, and listed without a key if none matches.
 //
-// A nil *Cache has nothing on disk: its methods say so, and its list is memory's.
+// A nil *Cache is a cache that is off: List has only the conversations in memory, and the other
+// methods return a Problem.
 
 import (
 	"errors"
@@ -17,32 +18,31 @@ import (
 	"headroom/engine/problem"
 )
 
-// Memory is what the running model has in memory. A nil one: no model runs.
+// Memory is the prefix cache in the running model's memory. nil means that no model runs.
 type Memory struct {
-	// what the store knows it by; without a store its name alone
-	engine.StoredModel
-	Remembered []engine.CachedPrefix       // prefixes, the longest unused first
-	Title      func(tokens []int32) string // of a conversation that is on no disk
+	engine.StoredModel                             // without a store, only its name
+	Remembered         []engine.CachedPrefix       // prefixes, the least recently used first
+	Title              func(tokens []int32) string // title of a conversation that is not on disk
 }
 
-// List is the document of all conversations.
+// List is the JSON document of all conversations.
 type List struct {
 	Stats Stats `json:"stats"`
-	// those used last first; behind them those in memory alone
+	// Conversations has the most recently used first, then those only in memory.
 	Conversations []Conversation `json:"conversations"`
 }
 
-// Conversation is one of them.
+// Conversation is a conversation of a List.
 type Conversation struct {
-	Key             string  `json:"key"` // "" for one that is in memory alone
+	Key             string  `json:"key"` // "" if it is only in memory
 	Model           string  `json:"model"`
 	Fingerprint     string  `json:"fingerprint"` // of the model's weights
 	Format          string  `json:"format"`      // of keys, values and states
 	Title           string  `json:"title"`
 	Tokens          int     `json:"tokens"`
-	HotTokens       int     `json:"hotTokens"`   // of them in memory too
-	Bytes           int64   `json:"bytes"`       // of files that are its alone
-	SharedBytes     int64   `json:"sharedBytes"` // and of those that are others' too
+	HotTokens       int     `json:"hotTokens"`   // number of them that are in memory too
+	Bytes           int64   `json:"bytes"`       // of its unshared files
+	SharedBytes     int64   `json:"sharedBytes"` // of files that it shares with others
 	CreatedAtUnixMs int64   `json:"createdAt"`
 	LastHitAtUnixMs int64   `json:"lastHitAt"`
 	Hits            int     `json:"hits"`
@@ -53,29 +53,28 @@ type Conversation struct {
 // Detail is a conversation with its files.
 type Detail struct {
 	Conversation
-	Entries []Entry `json:"entries"` // the first token's first
+	Entries []Entry `json:"entries"` // by position
 }
 
-// Entry is one file.
+// Entry is a file of a conversation.
 type Entry struct {
 	Key    string `json:"key"`
 	Kind   string `json:"kind"` // "block", "tail" or "state"
-	From   int    `json:"from"` // positions [from, to); a state's is to
+	From   int    `json:"from"` // positions [from, to); a state is the one after to
 	To     int    `json:"to"`
 	Bytes  int64  `json:"bytes"`
 	Shared bool   `json:"shared"` // with other conversations
 	Hits   int    `json:"hits"`
 }
 
-// Removed is what was taken away.
+// Removed counts what was removed.
 type Removed struct {
 	Entries     int   `json:"entries"`     // files
 	Bytes       int64 `json:"bytes"`       // of them
-	MemoryBytes int64 `json:"memoryBytes"` // that the running model has freed
+	MemoryBytes int64 `json:"memoryBytes"` // freed by the running model
 }
 
-// listings is how often the conversations are listed anew when a running model has written to one
-// of them meanwhile.
+// listings is how often List tries to get a list that the running model does not change meanwhile.
 const listings = 3
 
 // List lists the conversations. The error is a Problem.
@@ -89,8 +88,8 @@ func (c *Cache) List(m *Memory) (list List, err error) {
 	return list, err
 }
 
-// list lists them once. steady is false if one of them was not there any more when its tokens were
-// compared: when it grows its key is another one.
+// list lists the conversations once. steady is false if one of them was gone when its tokens were
+// compared; its key changes when it grows.
 func (c *Cache) list(m *Memory) (list List, steady bool, err error) {
 	list, steady = List{Conversations: []Conversation{}}, true
 	var stored []blockstore.Conversation
@@ -124,10 +123,10 @@ func (c *Cache) list(m *Memory) (list List, steady bool, err error) {
 	return list, steady, nil
 }
 
-// markHot sets HotTokens, and marks those remembered prefixes that are one conversation with a
-// stored one: it is their beginning, or begins with them. Where several prefixes go on from the
-// same stored conversation, it is the longest of them; the others are conversations of their own.
-// all is false if one of them was gone.
+// markHot sets HotTokens, and marks the prefixes in memory that belong to a stored conversation:
+// one is the beginning of the other. If several prefixes continue the same stored conversation, the
+// longest belongs to it and the others are separate conversations. all is false if a stored
+// conversation was gone.
 func (c *Cache) markHot(list []Conversation, stored []blockstore.Conversation, m *Memory,
 	matched []bool) (all bool, err error) {
 	of := map[blockstore.Key]*Conversation{}
@@ -141,7 +140,7 @@ func (c *Cache) markHot(list []Conversation, stored []blockstore.Conversation, m
 	}
 	err = c.store.EachTokens(blockstore.Filter{Fingerprint: m.Fingerprint},
 		func(key blockstore.Key, tokens []int32) {
-			if s := of[key]; s != nil { // not another format's, and none that came meanwhile
+			if s := of[key]; s != nil { // of this format, and in the list
 				s.HotTokens = m.match(tokens, matched)
 				delete(of, key)
 			}
@@ -150,7 +149,7 @@ func (c *Cache) markHot(list []Conversation, stored []blockstore.Conversation, m
 }
 
 // match returns how many of a conversation's first tokens are in memory, and marks the prefix that
-// is the same conversation.
+// belongs to it.
 func (m *Memory) match(tokens []int32, matched []bool) (hot int) {
 	best := -1
 	for i, r := range m.Remembered {
@@ -185,7 +184,7 @@ func conversation(s blockstore.Conversation) Conversation {
 		SecondsSaved: s.SecondsSaved, Pinned: s.Pinned}
 }
 
-// formatWords is what people read of a format: before the layout, which is for machines.
+// formatWords returns the readable part of a format, without the layout.
 func formatWords(format string) string {
 	words, _, _ := strings.Cut(format, " #")
 	return words
@@ -198,7 +197,7 @@ func unixMs(t time.Time) int64 {
 	return t.UnixMilli()
 }
 
-// Show describes the conversation whose key begins so, at least 4 digits of it. The error is a
+// Show returns the conversation whose key begins with key, at least 4 digits. The error is a
 // Problem.
 func (c *Cache) Show(key string, m *Memory) (Detail, error) {
 	if c == nil {
@@ -212,8 +211,7 @@ func (c *Cache) Show(key string, m *Memory) (Detail, error) {
 	for _, e := range s.Entries {
 		d.Entries = append(d.Entries,
 			Entry{Key: e.Key.String(), Kind: e.Kind, From: e.Position, To: e.Position + e.Tokens,
-				Bytes:  e.Bytes,
-				Shared: e.Shared, Hits: e.Hits})
+				Bytes: e.Bytes, Shared: e.Shared, Hits: e.Hits})
 	}
 	if m != nil && s.Fingerprint == m.Fingerprint && s.Format == m.Format {
 		d.HotTokens = m.match(s.TokenIDs(), make([]bool, len(m.Remembered)))
@@ -221,8 +219,8 @@ func (c *Cache) Show(key string, m *Memory) (Detail, error) {
 	return d, nil
 }
 
-// Tokens are a conversation's, and the model that has read them, for whoever looks for it in
-// memory. They are nil if its beginning has been evicted. The error is a Problem.
+// Tokens returns a conversation's tokens and its model, so that the caller can find it in memory.
+// The tokens are nil if its beginning has been evicted. The error is a Problem.
 func (c *Cache) Tokens(key string) (engine.StoredModel, []int32, error) {
 	if c == nil {
 		return engine.StoredModel{}, nil, noCache()
@@ -235,8 +233,8 @@ func (c *Cache) Tokens(key string) (engine.StoredModel, []int32, error) {
 		s.TokenIDs(), nil
 }
 
-// Remove takes the files away that are the conversation's alone, pinned or not. Memory is the
-// host's. The error is a Problem.
+// Remove removes the conversation's unshared files, pinned or not. It does not change the memory,
+// which is the host's. The error is a Problem.
 func (c *Cache) Remove(key string) (Removed, error) {
 	if c == nil {
 		return Removed{}, noCache()
@@ -248,8 +246,7 @@ func (c *Cache) Remove(key string) (Removed, error) {
 	return Removed{Entries: r.Entries, Bytes: r.Bytes}, nil
 }
 
-// Pin keeps a conversation from being evicted, whatever else is to be stored, or ends that. The
-// error is a Problem.
+// Pin protects a conversation from eviction, or ends the protection. The error is a Problem.
 func (c *Cache) Pin(key string, pinned bool) error {
 	if c == nil {
 		return noCache()
@@ -260,8 +257,8 @@ func (c *Cache) Pin(key string, pinned bool) error {
 	return nil
 }
 
-// Clear takes everything away, or what is of one model, by its fingerprint or its name. The error
-// is a Problem.
+// Clear removes everything, or everything of one model, given by fingerprint or name. The error is
+// a Problem.
 func (c *Cache) Clear(model string) (Removed, error) {
 	if c == nil {
 		return Removed{}, noCache()
@@ -288,7 +285,7 @@ func (c *Cache) Clear(model string) (Removed, error) {
 	return all, nil
 }
 
-// fingerprints are those of the model: itself, or all that were stored under that name.
+// fingerprints returns model if it is a stored fingerprint, or those stored under that name.
 func (c *Cache) fingerprints(model string) ([]string, error) {
 	list, err := c.store.Conversations(blockstore.Filter{})
 	if err != nil {
@@ -308,33 +305,33 @@ func (c *Cache) fingerprints(model string) ([]string, error) {
 	if len(found) == 0 {
 		why, fix := "the cache is empty", ""
 		if len(names) > 0 {
-			why, fix = "there is "+strings.Join(names, ", "), "Name one of those, or none for all."
+			why, fix = "it has "+strings.Join(names, ", "), "Name one of these, or none for all."
 		}
 		return nil, problem.New(problem.NotFound,
-			fmt.Sprintf("The cache has nothing of a model %q", model), why, fix)
+			fmt.Sprintf("The cache has nothing of the model %q", model), why, fix)
 	}
 	return found, nil
 }
 
 func noCache() error {
-	return problem.New(problem.NotFound, "Nothing is kept on disk",
-		"the cache is off, or could not be opened", "The Cache page says which, and turns it on.")
+	return problem.New(problem.NotFound, "The cache on disk is off",
+		"it is turned off, or could not be opened", "The Cache page says which, and turns it on.")
 }
 
-// problemOf words the store's errors.
+// problemOf turns the store's errors into Problems.
 func problemOf(err error, key string) error {
 	switch {
 	case errors.Is(err, blockstore.ErrAmbiguous):
 		return problem.New(problem.BadRequest,
-			fmt.Sprintf("Several conversations have a key that begins with %q", key), "",
+			fmt.Sprintf("Several conversations have keys that begin with %q", key), "",
 			"Give more of its digits.")
 	case errors.Is(err, blockstore.ErrNotFound):
 		return problem.New(problem.NotFound,
 			fmt.Sprintf("No conversation has a key that begins with %q", key), "",
-			"`headroom cache ls` has the keys; at least 4 digits are needed.")
+			"Run `headroom cache ls` for the keys, and give at least 4 digits.")
 	case errors.Is(err, blockstore.ErrClosed):
 		return problem.Wrap(problem.Loading, err,
-			"The cache on disk is at rest, while it moves or Headroom ends",
+			"The cache on disk is closed while it moves or Headroom quits",
 			"Try again in a moment.")
 	}
 	return problem.Wrap(problem.Internal, err, "The cache on disk cannot be used", "")

@@ -234,11 +234,11 @@ func TestRefusals(t *testing.T) {
 		"pin":       {c.Pin("abcdef", true), problem.NotFound, ""},
 		"clear":     {second(c.Clear("org/A")), problem.NotFound, "the cache is empty"},
 		"show, off": {second(none.Show("abcdef", nil)), problem.NotFound,
-			"Nothing is kept on disk"},
+			"The cache on disk is off"},
 		"remove, off": {second(none.Remove("abcdef")), problem.NotFound,
-			"Nothing is kept on disk"},
-		"pin, off":   {none.Pin("abcdef", true), problem.NotFound, "Nothing is kept on disk"},
-		"clear, off": {second(none.Clear("")), problem.NotFound, "Nothing is kept on disk"},
+			"The cache on disk is off"},
+		"pin, off":   {none.Pin("abcdef", true), problem.NotFound, "The cache on disk is off"},
+		"clear, off": {second(none.Clear("")), problem.NotFound, "The cache on disk is off"},
 		"ambiguous": {problemOf(fmt.Errorf("x: %w", blockstore.ErrAmbiguous), "abcd"),
 			problem.BadRequest, "more of its digits"},
 		"anything else": {problemOf(fmt.Errorf("disk on fire"), ""), problem.Internal,
@@ -259,7 +259,7 @@ func TestClear(t *testing.T) {
 	keep(t, c, modelB, "two", tokens(2, 300))
 	keep(t, c, engine.StoredModel{Fingerprint: "fc", Format: "f16", Name: "org/C"}, "three",
 		tokens(3, 300))
-	if _, err := c.Clear("nobody"); err == nil || !strings.Contains(err.Error(), "there is ") ||
+	if _, err := c.Clear("nobody"); err == nil || !strings.Contains(err.Error(), "it has ") ||
 		!strings.Contains(err.Error(), "org/A") {
 		t.Errorf("clearing what is not there: %v", err)
 	}

@@ -1,13 +1,14 @@
-// Package cache is the block cache on SSD as people meet it: where it lies, what it may take, what
-// is in it, in words and documents. The store itself is engine/blockstore; the host hands it to
-// engines, the control API and `headroom cache` show it.
+// Package cache presents the prefix cache on SSD to people: its folder, its limits and its content,
+// as text and as JSON documents. engine/blockstore implements the store. The host passes it to
+// engines; the control API and `headroom cache` show it.
 //
-//	cache.go  opening, limits, figures
-//	browse.go conversations: list, show, pin, remove
+//	cache.go   opening, limits, statistics
+//	browse.go  conversations: list, show, pin, remove
+//	move.go    moving the cache to another folder
 //
-// The documents are JSON of the control API and of `headroom cache --json`: fields may be added but
-// not renamed, lists are never null, sizes are in bytes, times in milliseconds since 1970 (0:
-// never).
+// The documents are JSON of the control API and of `headroom cache --json`. Fields may be added but
+// not renamed. Lists are never null, sizes are in bytes, and times are in milliseconds since 1970
+// (0: never).
 package cache
 
 import (
@@ -21,29 +22,29 @@ import (
 	"headroom/engine"
 )
 
-// Options say where the cache lies. The zero value: nowhere.
+// Options configure a cache. Dir is required.
 type Options struct {
-	Dir string // "": there is none
-	// Limits bound what it takes. A MaxBytes of 0 is 20 GB, or a tenth of the disk if that is less;
-	// other zeros are the store's defaults.
+	Dir string // absolute
+	// Limits of the store. A MaxBytes of 0 means 20 GB, or a tenth of the disk if that is less.
+	// Other zeros mean the store's defaults.
 	Limits engine.BlockStoreOptions
 }
 
-// Cache is an open store. Its methods may be called from any goroutine. Close ends it.
+// Cache is an open cache. Its methods are safe for concurrent use. The caller must close it.
 type Cache struct {
 	dir   string
 	store *engine.BlockStore
 
 	mu      sync.Mutex
 	last    Stats
-	at      time.Time // of last; zero: never asked
+	at      time.Time // when last was read; zero: last is stale
 	reading sync.WaitGroup
-	busy    bool // reading is
+	busy    bool // a goroutine of reading runs
 	closed  bool
 }
 
-// DefaultDir is "headroom/blocks" in the user's cache folder ("" if there is none), which backups
-// leave out.
+// DefaultDir returns "headroom/blocks" in the user's cache folder, which backups skip. It returns
+// "" if there is no such folder.
 func DefaultDir() string {
 	dir, err := os.UserCacheDir()
 	if err != nil {
@@ -52,10 +53,10 @@ func DefaultDir() string {
 	return filepath.Join(dir, "headroom", "blocks")
 }
 
-// Exists tells whether there is a cache in the folder, without making one.
+// Exists reports whether the folder has a cache. It creates nothing.
 func Exists(dir string) bool {
 	for _, name := range []string{"index.sqlite", "blocks"} {
-		// without its index it can be read again
+		// The index can be rebuilt from the blocks.
 		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
 			return true
 		}
@@ -63,7 +64,7 @@ func Exists(dir string) bool {
 	return false
 }
 
-// Open opens the cache, whose folder is made if need be. Other processes may have it open too.
+// Open opens the cache and creates its folder if necessary. Other processes may have it open too.
 func Open(o Options) (*Cache, error) {
 	c := &Cache{dir: o.Dir}
 	o.Limits.MaxBytes = c.capOf(o.Limits.MaxBytes)
@@ -74,11 +75,11 @@ func Open(o Options) (*Cache, error) {
 	return c, nil
 }
 
-// usualCap is what the cache takes of a disk of that size, unless somebody names a size. A disk of
-// unknown size has the store's default.
+// usualCap returns the default cap on a disk of that size. It is 0, the store's default, for a disk
+// of unknown size.
 func usualCap(disk int64) int64 { return min(20e9, disk/10) }
 
-// diskBytes is the size of the disk that the folder is, or will be, on; 0 if it is unknown.
+// diskBytes returns the size of the disk that holds dir, or will hold it; 0 if it is unknown.
 func diskBytes(dir string) int64 {
 	for {
 		var s unix.Statfs_t
@@ -93,8 +94,8 @@ func diskBytes(dir string) int64 {
 	}
 }
 
-// SetLimits changes the limits of the open cache; zeros mean what they mean in Options. What is
-// over a lower cap is evicted before it returns, but for what is pinned. The error is a Problem.
+// SetLimits changes the limits of the open cache. Zeros are as in Options. If more is stored than
+// the new cap allows, it evicts unpinned entries before it returns. The error is a Problem.
 func (c *Cache) SetLimits(l engine.BlockStoreLimits) error {
 	l.MaxBytes = c.capOf(l.MaxBytes)
 	if err := c.store.SetLimits(l); err != nil {
@@ -102,11 +103,11 @@ func (c *Cache) SetLimits(l engine.BlockStoreLimits) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.at = time.Time{} // the next figures are to show it
+	c.at = time.Time{} // Recent reads again
 	return nil
 }
 
-// capOf is the cap that is meant.
+// capOf returns the cap for a requested one; 0 requests the default.
 func (c *Cache) capOf(asked int64) int64 {
 	if asked == 0 {
 		return usualCap(diskBytes(c.dir))
@@ -114,11 +115,11 @@ func (c *Cache) capOf(asked int64) int64 {
 	return asked
 }
 
-// Store is what engines take. It stays the cache's.
+// Store returns the store for engines. The cache still owns it.
 func (c *Cache) Store() *engine.BlockStore { return c.store }
 
-// Close waits for what is being written, some seconds at most. Engines that use the store must be
-// closed before.
+// Close waits for pending writes, for at most some seconds. Engines that use the store must be
+// closed first.
 func (c *Cache) Close() error {
 	c.mu.Lock()
 	c.closed = true
@@ -127,37 +128,37 @@ func (c *Cache) Close() error {
 	return c.store.Close()
 }
 
-// Stats is the document of the cache's figures.
+// Stats is the JSON document of the cache's statistics.
 type Stats struct {
 	On              bool    `json:"on"`
 	Dir             string  `json:"dir"`
 	Bytes           int64   `json:"bytes"`
-	MaxBytes        int64   `json:"maxBytes"` // below 0: no cap
+	MaxBytes        int64   `json:"maxBytes"` // negative: no cap
 	Entries         int64   `json:"entries"`
 	DiskBytes       int64   `json:"diskBytes"`       // size of the disk; 0: unknown
 	FreeBytes       int64   `json:"freeBytes"`       // of it
-	MinFreeBytes    int64   `json:"minFreeBytes"`    // of it left alone; below 0: nothing
+	MinFreeBytes    int64   `json:"minFreeBytes"`    // reserve of it; negative: none
 	TodayBytes      int64   `json:"todayBytes"`      // written today
-	DailyWriteBytes int64   `json:"dailyWriteBytes"` // at most; below 0: no limit
-	WrittenBytes    int64   `json:"writtenBytes"`    // since ever
-	WrittenSince    int64   `json:"writtenSince"`    // when ever began; 0: unknown
-	Hits            int64   `json:"hits"`            // prefixes read back
-	Misses          int64   `json:"misses"`          // searches that found nothing new
+	DailyWriteBytes int64   `json:"dailyWriteBytes"` // daily limit; negative: none
+	WrittenBytes    int64   `json:"writtenBytes"`    // since WrittenSince
+	WrittenSince    int64   `json:"writtenSince"`    // creation of the index; 0: unknown
+	Hits            int64   `json:"hits"`            // prefixes loaded from disk
+	Misses          int64   `json:"misses"`          // lookups that found nothing new
 	SecondsSaved    float64 `json:"secondsSaved"`
-	// conversations not written because the disk was slower
-	Dropped    int64 `json:"dropped"`
-	Skipped    int64 `json:"skipped"` // and because of a limit
-	Damaged    int64 `json:"damaged"` // files that were wrong, and have been removed
-	Foreign    int64 `json:"foreign"` // files of other versions, removed
-	Evicted    int64 `json:"evicted"`
-	SaveErrors int64 `json:"saveErrors"`
-	// the last error of writing, or why the cache is off although it was asked for; "": none
+	Dropped         int64   `json:"dropped"` // sequences dropped because the queue was full
+	Skipped         int64   `json:"skipped"` // sequences that a limit cut short
+	Damaged         int64   `json:"damaged"` // damaged files that were removed
+	Foreign         int64   `json:"foreign"` // files of other versions that were removed
+	Evicted         int64   `json:"evicted"`
+	SaveErrors      int64   `json:"saveErrors"`
+	// Error is the last write error, or why the cache could not be opened; "": none.
 	Error string `json:"error"`
-	// HotBytes are keys and values in memory, of requests that have ended; 0 without a model.
+	// HotBytes is the memory of cached keys and values that no running request uses; 0 without a
+	// model.
 	HotBytes int64 `json:"hotBytes"`
 }
 
-// Stats reads the figures.
+// Stats reads the statistics.
 func (c *Cache) Stats() Stats {
 	s := c.store.Stats()
 	return Stats{On: true, Dir: c.dir, Bytes: s.Bytes, MaxBytes: s.MaxBytes, Entries: s.Entries,
@@ -169,10 +170,10 @@ func (c *Cache) Stats() Stats {
 		SaveErrors: s.SaveErrors, Error: s.LastSaveError}
 }
 
-// recentAge is how old figures get that are asked for several times a second.
+// recentAge is the age at which Recent refreshes its statistics.
 const recentAge = 2 * time.Second
 
-// Recent is Stats of the last seconds: it does not wait for the disk, but for the first answer.
+// Recent returns statistics of the last seconds. Only the first call waits for the disk.
 func (c *Cache) Recent() Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,8 +1,8 @@
 package cache
 
-// Moving the cache to another folder, as a job: entries are linked or copied while the model runs,
-// then the cache rests for a moment, what is left follows, the settings name the new folder, and
-// the old one is emptied. What makes that safe is engine/blockstore's move.
+// Moving the cache to another folder, as a job. Entries are linked or copied while the model runs.
+// Then the cache is closed for a moment: the remaining changes follow, the settings name the new
+// folder, and the old one is emptied. engine/blockstore.Move makes that safe against crashes.
 
 import (
 	"cmp"
@@ -24,27 +24,26 @@ import (
 
 // Mover moves a cache that may be in use. All fields but AlwaysCopy are required.
 type Mover struct {
-	// Now is the folder of the cache, "" if there is none, and the limits asked for.
+	// Now returns the cache's folder, "" if there is none, and the configured limits.
 	Now func() (dir string, limits engine.BlockStoreLimits)
-	// Rest runs do while nobody has the cache open, and then opens it in the folder that do
-	// returns.
+	// Rest closes the cache, runs do, and opens the cache in the folder that do returns.
 	Rest func(ctx context.Context, do func() (dir string, err error)) error
-	// Keep makes the folder the cache's, from now on and after a restart.
+	// Keep makes dir the cache's folder, also after a restart.
 	Keep func(dir string) error
-	// AlwaysCopy makes copies where links would do.
+	// AlwaysCopy copies entries where hard links would work.
 	AlwaysCopy bool
 }
 
-// MoveMemo is what a move needs to go on after a restart.
+// MoveMemo is the Memo of a move's job.
 type MoveMemo struct {
 	To string `json:"to"`
 }
 
-// subfolder is where the cache goes in a folder that has other things.
+// subfolder is the cache's folder inside a folder that is not empty.
 const subfolder = "headroom-blocks"
 
-// Target is where the cache will lie when somebody chooses the folder: in it, or if it has other
-// things in a folder of its own there.
+// Target returns the cache's folder for a chosen folder: dir itself if it is empty or has a cache,
+// otherwise a subfolder.
 func Target(dir string) string {
 	dir = filepath.Clean(dir)
 	names, err := os.ReadDir(dir)
@@ -54,8 +53,8 @@ func Target(dir string) string {
 	return filepath.Join(dir, subfolder)
 }
 
-// Check tells whether the cache can go there, and what would have to be moved. The error is a
-// Problem.
+// Check reports whether the cache can move to the folder, and how many bytes it would move. The
+// error is a Problem.
 func (m *Mover) Check(to string) (bytes int64, err error) {
 	move, err := m.move(to)
 	if err != nil {
@@ -69,25 +68,24 @@ func (m *Mover) Check(to string) (bytes int64, err error) {
 	}
 	_, limits := m.Now()
 	if most := (&Cache{dir: to}).capOf(limits.MaxBytes); most > 0 && bytes > most {
-		return 0, problem.New(problem.BadRequest, "The cache is larger than it may be on that disk",
-			fmt.Sprintf(
-				"%d bytes are kept, and a tenth of the disk, %d bytes, is the limit there unless "+
-					"you set one", bytes, most),
+		return 0, problem.New(problem.BadRequest, "The cache exceeds the limit on that disk",
+			fmt.Sprintf("it has %d bytes, and the limit there, a tenth of the disk, is %d bytes "+
+				"unless you set one", bytes, most),
 			"Set a limit under Limits first, or choose a larger disk.")
 	}
 	return bytes, nil
 }
 
-// move is the store's part, as things are now. The error is a Problem.
+// move returns the store's move to the folder. The error is a Problem.
 func (m *Mover) move(to string) (*blockstore.Move, error) {
 	from, limits := m.Now()
 	if from == "" {
 		return nil, problem.New(problem.BadRequest, "There is no cache to move",
-			"the cache on disk is off", "Turn it on, and start Headroom again.")
+			"the cache on disk is off", "Turn it on, then restart Headroom.")
 	}
 	if !filepath.IsAbs(to) {
 		return nil, problem.New(problem.BadRequest, fmt.Sprintf("The cache cannot move to %q", to),
-			"it is no absolute path", "Give the whole path of a folder, as /Volumes/Disk.")
+			"it is not an absolute path", "Enter the full path of a folder, such as /Volumes/Disk.")
 	}
 	if err := writable(to); err != nil {
 		return nil, moveProblem(err, from, to)
@@ -96,7 +94,7 @@ func (m *Mover) move(to string) (*blockstore.Move, error) {
 		AlwaysCopy: m.AlwaysCopy}, nil
 }
 
-// writable tells whether the folder is one to write to, or can be made beside others.
+// writable returns an error unless dir, or a folder up to two levels above it, can be written to.
 func writable(dir string) error {
 	for _, path := range []string{dir, filepath.Dir(dir), filepath.Dir(filepath.Dir(dir))} {
 		info, err := os.Stat(path)
@@ -116,20 +114,19 @@ func writable(dir string) error {
 	return &os.PathError{Op: "stat", Path: dir, Err: os.ErrNotExist}
 }
 
-// Job moves the cache to the folder, which Target has given.
+// Job returns the job that moves the cache to a folder that Target returned.
 func (m *Mover) Job(to string) jobs.Spec {
-	memo, _ := json.Marshal(MoveMemo{to}) // a string always can be
+	memo, _ := json.Marshal(MoveMemo{to}) // strings always encode
 	return jobs.Spec{Kind: jobs.Cache, Key: to, Title: to, Memo: memo,
 		Work: func(ctx context.Context, p *jobs.Progress) (string, error) {
-			return to,
-				m.run(ctx, to, p)
+			return to, m.run(ctx, to, p)
 		},
 		Discard: func() error { return m.discard(to) },
 	}
 }
 
 func (m *Mover) run(ctx context.Context, to string, p *jobs.Progress) error {
-	if from, _ := m.Now(); from == to { // killed behind the change of the settings, or done already
+	if from, _ := m.Now(); from == to { // done, or killed after the change of the settings
 		return nil
 	}
 	bytes, err := m.Check(to)
@@ -146,10 +143,10 @@ func (m *Mover) run(ctx context.Context, to string, p *jobs.Progress) error {
 	if err := move.Copy(ctx); err != nil {
 		return moveProblem(err, move.From, to)
 	}
-	p.Phase("waiting until no answer is under way", "")
+	p.Phase("waiting for running answers", "")
 	move.Found, move.Moved = nil, nil
 	err = m.Rest(ctx, func() (string, error) {
-		p.Phase("moving what is left", "")
+		p.Phase("moving the rest", "")
 		if err := move.Settle(ctx); err != nil {
 			return move.From, err
 		}
@@ -162,7 +159,7 @@ func (m *Mover) run(ctx context.Context, to string, p *jobs.Progress) error {
 	return moveProblem(err, move.From, to)
 }
 
-// discard takes away what an unfinished move has left. The folder that counts is no leftover.
+// discard removes what an unfinished move has written, unless the settings already name its folder.
 func (m *Mover) discard(to string) error {
 	if now, _ := m.Now(); now == to {
 		return nil
@@ -170,10 +167,10 @@ func (m *Mover) discard(to string) error {
 	return moveProblem(blockstore.DiscardMove(to), "", to)
 }
 
-// FinishMove does what is left of a move to the folder, before it is opened.
+// FinishMove completes a move to the folder, before it is opened.
 func FinishMove(dir string) error { return blockstore.FinishMove(dir) }
 
-// moveProblem words what can go wrong. Whatever it is, the old folder is whole.
+// moveProblem turns the errors of a move into Problems. After any of them the old folder is whole.
 func moveProblem(err error, from, to string) error {
 	known, room := (*problem.Problem)(nil), (*blockstore.NoRoom)(nil)
 	cannot := "The cache cannot move to " + to
@@ -181,23 +178,22 @@ func moveProblem(err error, from, to string) error {
 	case err == nil || errors.Is(err, context.Canceled) || errors.As(err, &known):
 		return err
 	case errors.As(err, &room):
-		return problem.New(problem.BadRequest, "The disk has too little room for the cache",
-			fmt.Sprintf(
-				"%s has %d bytes beyond what is left free for everything else, and %d are needed",
-				to, room.Free, room.Need),
+		return problem.New(problem.BadRequest, "There is not enough space for the cache",
+			fmt.Sprintf("%d bytes are needed, and %s has %d bytes above its reserve", room.Need, to,
+				room.Free),
 			"Free some space there, make the cache smaller under Limits, or choose another disk.")
 	case disk.IsFull(err):
-		return problem.Wrap(problem.BadRequest, err, "The disk became full",
-			"Free some space there, and go on. The cache is still in "+from+".")
+		return problem.Wrap(problem.BadRequest, err, "The disk is full",
+			"Free some space there, then resume. The cache is still in "+from+".")
 	case errors.Is(err, blockstore.ErrNested):
 		return problem.New(problem.BadRequest, cannot,
-			"it is, or lies in, or has in it, the folder of now: "+from, "Choose another folder.")
+			"it is the current folder, or inside it, or contains it: "+from, "Choose another folder.")
 	case errors.Is(err, blockstore.ErrOccupied):
-		return problem.New(problem.BadRequest, cannot, "another cache is there",
-			"Choose an empty folder. To use the cache that is there, type its path as Folder.")
+		return problem.New(problem.BadRequest, cannot, "the folder has another cache",
+			"Choose an empty folder. To use the cache in it, enter its path as Folder.")
 	case errors.Is(err, blockstore.ErrInUse):
 		return problem.New(problem.BadRequest, "Another program has the cache open",
-			"it is in "+from, "End the other Headroom, and go on.")
+			"it is in "+from, "Quit the other Headroom, then resume.")
 	}
 	return problem.Wrap(problem.BadRequest, err, cannot,
 		"Choose a folder that can be written to. The cache is still where it was.")

@@ -1,19 +1,19 @@
-// Package chats keeps the Chat page's conversations on disk, so that window and browser show the
+// Package chats stores the Chat page's conversations on disk, so that window and browser show the
 // same ones.
 //
-//	folder/ID.json      a conversation: a line with its header, then a line for each message (file.go)
+//	folder/ID.json      a conversation: a header line, then a line per message (file.go)
 //	folder/.ID.json*    one being written; a crash leaves it behind, and Open removes it
 //
-// A file is replaced as a whole (temporary file, fsync, rename): whatever ends the program, there
-// is the old one or the new one. It is readable by its owner alone.
+// A file is replaced atomically: after a crash it is the old one or the new one. Only its owner can
+// read it.
 //
-// Several pages may write. Each write names the revision that it builds on, and is refused if that
-// is not the file's: who is refused keeps what it has under another ID, so that nothing that was
-// said is lost. That check is a program's own: two programs over one folder see each other's files,
-// and only a write of both within the same milliseconds is not noticed.
+// Several pages may write. Each write names the revision that it builds on, and fails if the file
+// has another one. The page then saves its version under another ID, so that nothing is lost. The
+// check is not atomic across programs: if two programs write within the same milliseconds, the
+// later write wins.
 //
-// A damaged file, or one from a later Headroom, is listed with what is wrong with it, shown as far
-// as it can be read, and never written over.
+// A damaged file, or one of a later Headroom, is listed with its damage, shown as far as it can be
+// read, and never overwritten.
 package chats
 
 import (
@@ -33,7 +33,7 @@ import (
 	"headroom/engine/problem"
 )
 
-// The limits, far above what people write.
+// Limits, far above what people write.
 const (
 	mostBytes    = 16 << 20 // of one conversation
 	mostMessages = 10_000   // in one
@@ -41,7 +41,7 @@ const (
 	mostTitle    = 200 // characters
 )
 
-// MostBodyBytes is the longest JSON of a Change that is worth reading.
+// MostBodyBytes is the longest JSON of a Change that can be valid.
 const MostBodyBytes = mostBytes
 
 const (
@@ -57,24 +57,24 @@ type Message struct {
 	Content   string `json:"content"`
 	Reasoning string `json:"reasoning,omitempty"`
 	Calls     []Call `json:"calls,omitempty"`
-	// What reasoning took.
+	// ReasoningTokens and ReasoningSeconds are the cost of Reasoning.
 	ReasoningTokens  int     `json:"reasoningTokens,omitempty"`
 	ReasoningSeconds float64 `json:"reasoningSeconds,omitempty"`
 	Model            string  `json:"model,omitempty"`
-	// End is how an answer ended: "stop", "length", "stopped" or "error"; "" of a question, and of
-	// an answer that is or was being written.
+	// End is how an answer ended: "stop", "length", "stopped" or "error". It is "" for a question,
+	// and for an answer that is unfinished or was interrupted.
 	End   string   `json:"end,omitempty"`
 	Error *Fault   `json:"error,omitempty"`
 	Stats *Figures `json:"stats,omitempty"`
 }
 
-// Call is a function that the model asked for.
+// Call is a tool call of the model.
 type Call struct {
 	Name      string `json:"name"`
 	Arguments string `json:"arguments"` // JSON, as the model wrote it
 }
 
-// Fault is why an answer failed.
+// Fault is the error of a failed answer.
 type Fault struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
@@ -82,69 +82,69 @@ type Fault struct {
 	Fix     string `json:"fix"`
 }
 
-// Figures are what an answer took.
+// Figures are the statistics of an answer.
 type Figures struct {
 	PromptTokens      int     `json:"promptTokens"`
 	CachedTokens      int     `json:"cachedTokens"`
 	AnswerTokens      int     `json:"answerTokens"`
-	Estimated         bool    `json:"estimated"` // the tokens were counted by their arrival
+	Estimated         bool    `json:"estimated"` // the page counted the tokens as they arrived
 	TokensPerSecond   float64 `json:"tokensPerSecond"`
 	FirstTokenSeconds float64 `json:"firstTokenSeconds"`
 }
 
-// Summary is a conversation without what was said in it.
+// Summary is a conversation without its messages.
 type Summary struct {
 	ID              string `json:"id"`
 	Title           string `json:"title"`
 	UpdatedAtUnixMs int64  `json:"updatedAt"`
 	Messages        int    `json:"messages"`
-	Revision        int    `json:"revision"` // counts the writes; 0: it was never written
-	// Damage is what is wrong with the file; "": nothing. Such a file is never written over.
+	Revision        int    `json:"revision"` // number of writes; 0: never written
+	// Damage describes what is wrong with the file; "": nothing. A damaged file is never
+	// overwritten.
 	Damage string `json:"damage"`
 	Path   string `json:"path"` // of the file
-	// Excerpt is where the text that was looked for stands; "" where nothing was, or the title has
-	// it.
+	// Excerpt is the text around a search match; "" without a search, or if the title matches.
 	Excerpt string `json:"excerpt"`
 }
 
-// Chat is a conversation.
+// Chat is a conversation with its messages.
 type Chat struct {
 	Summary  Summary   `json:"summary"`
 	Messages []Message `json:"messages"`
 }
 
-// Change replaces the messages of a conversation from one on.
+// Change replaces the messages of a conversation from index From on.
 type Change struct {
-	Revision        int       `json:"revision"` // that it builds on; 0: the conversation is new
+	Revision        int       `json:"revision"` // it builds on; 0: a new conversation
 	Title           string    `json:"title"`
 	UpdatedAtUnixMs int64     `json:"updatedAt"` // 0: now
-	From            int       `json:"from"`      // so many messages stay
+	From            int       `json:"from"`      // number of messages that stay
 	Messages        []Message `json:"messages"`
-	// Overtakes says that another write from the same page, which builds on the same revision, may
-	// arrive before this one or after it. It holds all that the other one does, so this one is good
-	// either way, and the other one only if it comes first.
+	// Overtakes means that the same page has sent another write that builds on the same revision,
+	// and that this one contains. This write succeeds whether the other one arrives before it or
+	// not; the other one succeeds only if it arrives first.
 	Overtakes bool `json:"overtakes,omitempty"`
 }
 
-// Store is the folder. Its methods may be called from any goroutine.
+// Store is a folder of conversations. Its methods are safe for concurrent use.
 type Store struct {
 	dir string
 
 	mu       sync.Mutex
 	version  int
-	modified time.Time        // of the folder, when version was last counted up
+	modified time.Time        // modification time of the folder at that version
 	known    map[string]known // by ID
 	watchers map[chan struct{}]bool
 }
 
-// known is a summary that needs no reading as long as the file is the same.
+// known is the cached summary of a file. It is valid while size and time of the file are the same.
 type known struct {
 	bytes    int64
 	modified time.Time
 	summary  Summary
 }
 
-// Open uses the folder, which need not exist.
+// Open returns the store in dir, which need not exist.
 func Open(dir string) *Store {
 	s := &Store{dir: dir, known: map[string]known{}, watchers: map[chan struct{}]bool{}}
 	entries, _ := os.ReadDir(dir)
@@ -159,7 +159,7 @@ func Open(dir string) *Store {
 	return s
 }
 
-// Version is another number whenever something was written or removed, by another program too.
+// Version returns a number that changes whenever a file is written or removed, by any program.
 func (s *Store) Version() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -178,7 +178,8 @@ func (s *Store) folderModified() time.Time {
 	return info.ModTime()
 }
 
-// Subscribe tells of this program's writes and removals until done is called.
+// Subscribe returns a channel that receives a value after this program's writes and removals, until
+// done is called.
 func (s *Store) Subscribe() (changed <-chan struct{}, done func()) {
 	c := make(chan struct{}, 1)
 	s.mu.Lock()
@@ -191,7 +192,7 @@ func (s *Store) Subscribe() (changed <-chan struct{}, done func()) {
 	}
 }
 
-// List has all conversations, those changed last first.
+// List returns all conversations, the latest change first.
 func (s *Store) List() ([]Summary, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -211,7 +212,7 @@ func (s *Store) list() ([]Summary, error) {
 		}
 		info, err := e.Info()
 		if err != nil {
-			continue // removed meanwhile
+			continue // removed since ReadDir
 		}
 		one, ok := s.known[id]
 		if !ok || one.bytes != info.Size() || !one.modified.Equal(info.ModTime()) {
@@ -227,7 +228,7 @@ func (s *Store) list() ([]Summary, error) {
 	return list, nil
 }
 
-// Read gives a conversation; of a damaged one, what can be read.
+// Read returns a conversation; of a damaged one, the readable part.
 func (s *Store) Read(id string) (Chat, error) {
 	if err := checkID(id); err != nil {
 		return Chat{}, err
@@ -241,7 +242,7 @@ func (s *Store) read(id string) (Chat, error) {
 	data, info, err := readFile(s.path(id))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return Chat{}, problem.New(problem.NotFound, "This conversation is not here any more",
+		return Chat{}, problem.New(problem.NotFound, "This conversation no longer exists",
 			"there is no file "+s.path(id), "It was deleted, here or in another window.")
 	case err != nil:
 		return Chat{}, unreadable(err)
@@ -254,8 +255,8 @@ func (s *Store) read(id string) (Chat, error) {
 	return c, nil
 }
 
-// Write changes a conversation, or makes one. A problem.Changed says that the file is not what the
-// change builds on.
+// Write changes or creates a conversation. The error has the code problem.Changed if the file does
+// not have the revision that the change builds on.
 func (s *Store) Write(id string, c Change) (Summary, error) {
 	if err := checkID(id); err != nil {
 		return Summary{}, err
@@ -279,20 +280,19 @@ func (s *Store) Write(id string, c Change) (Summary, error) {
 		Messages:        len(after.Messages), Revision: c.next(), Path: s.path(id)}
 	data := encode(after)
 	if len(data) > mostBytes {
-		return Summary{}, problem.New(problem.TooLarge, "This conversation is too long to be kept",
-			fmt.Sprintf("it takes %d bytes, the limit is %d", len(data), mostBytes),
-			"Begin a new chat.")
+		return Summary{}, problem.New(problem.TooLarge, "This conversation is too long to save",
+			fmt.Sprintf("it has %d bytes; the limit is %d", len(data), mostBytes),
+			"Start a new chat.")
 	}
 	if err := s.replace(s.path(id), data); err != nil {
 		return Summary{}, unwritable(err, s.dir)
 	}
-	delete(s.known, id) // a clock may be too slow to tell
+	delete(s.known, id) // size and time may be unchanged
 	s.changed()
 	return after.Summary, nil
 }
 
-// next is the revision after the change: one more, or one more than the write that it overtakes
-// makes.
+// next returns the revision after the change. It is above that of a write that this one overtakes.
 func (c Change) next() int {
 	if c.Overtakes {
 		return c.Revision + 2
@@ -300,17 +300,17 @@ func (c Change) next() int {
 	return c.Revision + 1
 }
 
-// buildsOn says whether a file of that revision is what the change expects.
+// buildsOn reports whether the change may replace a file of that revision.
 func (c Change) buildsOn(revision int) bool {
 	return revision == c.Revision || c.Overtakes && revision == c.Revision+1
 }
 
-// base is what a change builds on.
+// base returns the messages that a change builds on.
 func (s *Store) base(id string, c Change) ([]Message, error) {
 	before, err := s.read(id)
 	switch {
 	case c.Revision == 0 && err == nil && !c.Overtakes:
-		return nil, changed(id, "there is one of that name already")
+		return nil, changed(id, "it already exists")
 	case c.Revision == 0 && problem.From(err).Code == problem.NotFound:
 		return nil, s.roomForOne()
 	case err != nil:
@@ -319,17 +319,17 @@ func (s *Store) base(id string, c Change) ([]Message, error) {
 		}
 		return nil, err
 	case before.Summary.Damage != "":
-		return nil, changed(id, "its file is left as it is: "+before.Summary.Damage)
+		return nil, changed(id, "its file is not overwritten: "+before.Summary.Damage)
 	case !c.buildsOn(before.Summary.Revision):
-		return nil, changed(id, fmt.Sprintf("revision %d is here, %d was expected",
+		return nil, changed(id, fmt.Sprintf("it has revision %d, expected %d",
 			before.Summary.Revision, c.Revision))
 	case c.From > len(before.Messages):
-		return nil, changed(id, fmt.Sprintf("it has %d messages, %d were to stay",
+		return nil, changed(id, fmt.Sprintf("it has %d messages, and %d were to stay",
 			len(before.Messages), c.From))
 	case c.From+len(c.Messages) > mostMessages:
 		return nil, problem.New(problem.TooLarge,
-			"This conversation has too many messages to be kept",
-			fmt.Sprintf("the limit is %d", mostMessages), "Begin a new chat.")
+			"This conversation has too many messages to save",
+			fmt.Sprintf("the limit is %d", mostMessages), "Start a new chat.")
 	}
 	return before.Messages, nil
 }
@@ -338,7 +338,7 @@ func (s *Store) roomForOne() error {
 	list, err := s.list()
 	if err == nil && len(list) >= mostChats {
 		err = problem.New(problem.TooLarge, "There are too many conversations",
-			fmt.Sprintf("there are %d, which is the limit", len(list)),
+			fmt.Sprintf("there are %d, the limit", len(list)),
 			"Delete some that you do not need.")
 	}
 	return err
@@ -353,25 +353,25 @@ func (s *Store) Remove(id string) error {
 	defer s.mu.Unlock()
 	err := os.Remove(s.path(id))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // by another window
+		return nil // another window has deleted it
 	}
 	if err != nil {
 		return problem.Wrap(problem.Internal, err, "The conversation could not be deleted",
-			"Look whether you may change the files in "+s.dir+".")
+			"Check that you may change the files in "+s.dir+".")
 	}
 	disk.SyncDir(s.dir)
 	s.changed()
 	return nil
 }
 
-// changed is called with the lock held.
+// changed notifies the subscribers. The caller holds mu.
 func (s *Store) changed() {
 	s.version++
 	s.modified = s.folderModified()
 	for c := range s.watchers {
 		select {
 		case c <- struct{}{}:
-		default: // it has not looked since the last time
+		default: // a value is already waiting
 		}
 	}
 }
@@ -390,28 +390,28 @@ func (s *Store) replace(path string, data []byte) error {
 	return nil
 }
 
-// validID keeps names to what every file system takes and tells apart: no letter has two cases,
-// nothing leads elsewhere.
+// validID restricts IDs to file names that every file system accepts and distinguishes, even one
+// that ignores case.
 var validID = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,63}$`)
 
 func checkID(id string) error {
 	if !validID.MatchString(id) {
-		return problem.New(problem.BadRequest, "There is no conversation of such a name",
-			fmt.Sprintf("got %.80q, expected up to 64 small letters, digits and hyphens", id),
-			"Take an ID from the list, or such a one for a new conversation.")
+		return problem.New(problem.BadRequest, "This is not a valid conversation ID",
+			fmt.Sprintf("got %.80q, expected up to 64 lower-case letters, digits and hyphens", id),
+			"Use an ID from the list, or a new valid one.")
 	}
 	return nil
 }
 
-// check looks at what a page has sent, before any file is touched.
+// check validates a change before any file is touched.
 func check(c Change) error {
 	wrong := ""
 	if c.Revision < 0 || c.From < 0 || c.UpdatedAtUnixMs < 0 {
-		wrong = "revision, from and updatedAt are 0 or more"
+		wrong = "revision, from and updatedAt must be 0 or more"
 	} else if c.Revision == 0 && c.From > 0 {
-		wrong = "nothing can stay of a conversation that is new: from is 0 then"
+		wrong = "from must be 0 for a new conversation"
 	} else if len(c.Messages) > mostMessages {
-		wrong = fmt.Sprintf("%d messages are sent, the limit is %d", len(c.Messages), mostMessages)
+		wrong = fmt.Sprintf("it has %d messages; the limit is %d", len(c.Messages), mostMessages)
 	}
 	for i := range c.Messages {
 		if fault := c.Messages[i].fault(); fault != "" && wrong == "" {
@@ -419,15 +419,15 @@ func check(c Change) error {
 		}
 	}
 	if wrong != "" {
-		return problem.New(problem.BadRequest, "This conversation cannot be kept", wrong,
-			"Send messages as reading a conversation gives them.")
+		return problem.New(problem.BadRequest, "This conversation cannot be saved", wrong,
+			"Send messages in the form in which they are read.")
 	}
 	return nil
 }
 
 var ends = []string{"", "stop", "length", "stopped", "error"}
 
-// fault is what no message of ours has; "": it could be one.
+// fault describes what is invalid in the message; "": nothing.
 func (m *Message) fault() string {
 	switch {
 	case m.Role != "user" && m.Role != "assistant":
@@ -442,19 +442,19 @@ func (m *Message) fault() string {
 
 func changed(id, why string) error {
 	return problem.New(problem.Changed, "This conversation was changed elsewhere",
-		"conversation "+id+": "+why, "Keep yours under another ID, or read it again.")
+		"conversation "+id+": "+why, "Save yours under another ID, or read it again.")
 }
 
 func unreadable(err error) error {
 	return problem.Wrap(problem.Internal, err, "The conversations cannot be read",
-		"Look whether the file or folder is yours, and whether its disk is there.")
+		"Check the permissions of the file and folder, and that the disk is connected.")
 }
 
 func unwritable(err error, dir string) error {
 	if disk.IsFull(err) {
-		return problem.Wrap(problem.DiskFull, err, "There is no room for this conversation",
-			"Make room on the disk of "+dir+".")
+		return problem.Wrap(problem.DiskFull, err, "There is no space to save this conversation",
+			"Free some space on the disk of "+dir+".")
 	}
-	return problem.Wrap(problem.Internal, err, "This conversation could not be kept",
-		"Look whether you may write into "+dir+".")
+	return problem.Wrap(problem.Internal, err, "This conversation could not be saved",
+		"Check that you may write to "+dir+".")
 }

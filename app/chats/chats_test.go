@@ -155,22 +155,22 @@ func TestDamageIsShownNotLost(t *testing.T) {
 		readable int
 		listed   bool // the header alone tells
 	}{
-		{"nothing in it", nil, "no header", "", 0, true},
-		{"no JSON", []byte("\x00\xff\n"), "no header", "", 0, true},
-		{"a header that is not one", join([]byte("[]\n"), lines[1]), "no header", "", 1, true},
-		{"no header", join(lines[1:]...), "no header", "", 2, true},
-		{"the end is missing", whole[:len(whole)-len(lines[3])-4], "bytes should follow", "T", 1,
+		{"nothing in it", nil, "not a header", "", 0, true},
+		{"no JSON", []byte("\x00\xff\n"), "not a header", "", 0, true},
+		{"a header that is not one", join([]byte("[]\n"), lines[1]), "not a header", "", 1, true},
+		{"no header", join(lines[1:]...), "not a header", "", 2, true},
+		{"the end is missing", whole[:len(whole)-len(lines[3])-4], "bytes follow", "T", 1,
 			true},
 		{"a message is garbled", join(lines[0], lines[1], same(lines[2]), lines[3]),
 			"2 of 3 messages", "T", 2, false},
 		{"a message of a stranger",
 			bytes.Replace(whole, []byte(`"role":"user"`), []byte(`"role":"root"`), 1),
 			"2 of 3 messages", "T", 2, false},
-		{"more than was promised", join(whole, lines[1]), "bytes should follow", "T", 4, true},
+		{"more than was promised", join(whole, lines[1]), "bytes follow", "T", 4, true},
 		{"another's", bytes.Replace(whole, []byte(`"id":"a"`), []byte(`"id":"b"`), 1),
-			"not its name", "T", 3, true},
+			"names another conversation", "T", 3, true},
 		{"a later format", bytes.Replace(whole, []byte(`"version":1`), []byte(`"version":2`), 1),
-			"a later Headroom", "T", 3, true},
+			"a later version of Headroom", "T", 3, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()

@@ -1,8 +1,8 @@
 package chats
 
-// A conversation as a file: lines of JSON, the header first, then one for each message. Lines keep
-// damage where it is: what stands before and behind a broken one can still be read. The header says
-// how much follows, so that a file which ends early is noticed without reading it.
+// The file of a conversation: lines of JSON, first the header, then one per message. Damage is
+// confined to its line; the lines before and after it can still be read. The header has the length
+// of the rest, so that a truncated file is noticed without reading it.
 
 import (
 	"bufio"
@@ -18,8 +18,7 @@ import (
 
 const (
 	version = 1
-	// mostHeaderBytes is more than any header takes: a title's characters are escaped to 12 bytes
-	// each at most.
+	// mostHeaderBytes exceeds any header. A title's character takes at most 12 bytes.
 	mostHeaderBytes = 8 << 10
 )
 
@@ -31,7 +30,7 @@ type header struct {
 	UpdatedAtUnixMs int64  `json:"updatedAt"`
 	Revision        int    `json:"revision"`
 	Messages        int    `json:"messages"`
-	BodyBytes       int64  `json:"bodyBytes"` // of the lines behind it
+	BodyBytes       int64  `json:"bodyBytes"` // of the lines after it
 }
 
 func encode(c Chat) []byte {
@@ -44,18 +43,18 @@ func encode(c Chat) []byte {
 		len(c.Messages), int64(body.Len())}), body.Bytes()...)
 }
 
-// line is v as JSON on a line, with <, > and & as they are: people read these files.
+// line returns v as a line of JSON. It does not escape <, > and &, because people read these files.
 func line(v any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil {
-		panic("chats: line: " + err.Error()) // our own types
+		panic("chats: line: " + err.Error()) // cannot happen for these types
 	}
 	return b.Bytes()
 }
 
-// parse reads a file as far as it can be read; what is wrong with it is in the summary's Damage.
+// parse reads as much of a file as possible. The summary's Damage describes what is wrong with it.
 func parse(data []byte, id string) Chat {
 	first, body, _ := bytes.Cut(data, []byte("\n"))
 	h, damage := parseHeader(first, id, int64(len(body)))
@@ -82,24 +81,22 @@ func parse(data []byte, id string) Chat {
 	return c
 }
 
-// parseHeader reads the first line; damage says what is wrong with it, or with the number of bytes
-// that follow.
+// parseHeader parses the first line. damage describes what is wrong with it, or with the number of
+// bytes that follow.
 func parseHeader(first []byte, id string, bodyBytes int64) (h header, damage string) {
 	if err := json.Unmarshal(first, &h); err != nil {
-		return header{}, "its first line is no header"
+		return header{}, "its first line is not a header"
 	}
 	switch {
 	case h.Version > version:
-		return h,
-			fmt.Sprintf("a later Headroom has written it, in format %d, and this one knows %d",
-				h.Version, version)
+		return h, fmt.Sprintf("a later version of Headroom wrote it, in format %d; this one knows %d",
+			h.Version, version)
 	case h.Version != version || h.Revision < 1 || h.Messages < 0 || h.UpdatedAtUnixMs < 0:
-		return header{}, "its first line is no header"
+		return header{}, "its first line is not a header"
 	case h.ID != id:
-		return h, fmt.Sprintf("it is of conversation %.80q, which is not its name", h.ID)
+		return h, fmt.Sprintf("its header names another conversation, %.80q", h.ID)
 	case h.BodyBytes != bodyBytes:
-		return h, fmt.Sprintf("%d bytes should follow its first line, %d do", h.BodyBytes,
-			bodyBytes)
+		return h, fmt.Sprintf("%d bytes follow its first line, expected %d", bodyBytes, h.BodyBytes)
 	}
 	return h, ""
 }
@@ -109,7 +106,7 @@ func (h header) summary(id, damage string) Summary {
 		Messages: max(h.Messages, 0), Revision: max(h.Revision, 0), Damage: damage}
 }
 
-// summarize reads a file's header alone.
+// summarize reads only the header of a file.
 func summarize(path, id string, info fs.FileInfo) Summary {
 	h, damage := header{}, ""
 	file, err := os.Open(path)
@@ -121,7 +118,7 @@ func summarize(path, id string, info fs.FileInfo) Summary {
 			h, damage = parseHeader(bytes.TrimSuffix(first, []byte("\n")), id,
 				info.Size()-int64(len(first)))
 		} else if errors.Is(err, io.EOF) {
-			err, damage = nil, "its first line is no header"
+			err, damage = nil, "its first line is not a header"
 		}
 		file.Close()
 	}
@@ -140,17 +137,17 @@ func summarize(path, id string, info fs.FileInfo) Summary {
 }
 
 func tooLong(size int64) string {
-	return fmt.Sprintf("it is %d bytes long, the limit is %d", size, mostBytes)
+	return fmt.Sprintf("it has %d bytes; the limit is %d", size, mostBytes)
 }
 
-// readFile reads a regular file whole: a pipe of that name would never end.
+// readFile reads a regular file. Reading a pipe might never end.
 func readFile(path string) ([]byte, fs.FileInfo, error) {
 	info, err := os.Lstat(path)
 	if err != nil {
 		return nil, nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, nil, fmt.Errorf("%s is no regular file", path)
+		return nil, nil, fmt.Errorf("%s is not a regular file", path)
 	}
 	file, err := os.Open(path)
 	if err != nil {
@@ -164,11 +161,11 @@ func readFile(path string) ([]byte, fs.FileInfo, error) {
 	return data, info, err
 }
 
-// excerptChars is how much is shown before and behind what was found.
+// excerptChars is the number of characters shown before and after a match.
 const excerptChars = 40
 
-// Search has the conversations in whose title or messages all words of the text stand, in any case,
-// those changed last first.
+// Search returns the conversations whose title and messages contain all words of text, ignoring
+// case, the latest change first.
 func (s *Store) Search(text string) ([]Summary, error) {
 	words := strings.Fields(strings.ToLower(text))
 	s.mu.Lock()
@@ -183,7 +180,8 @@ func (s *Store) Search(text string) ([]Summary, error) {
 			found = append(found, one)
 			continue
 		}
-		data, _, err := readFile(one.Path) // without the lock: a file is replaced as a whole
+		// without the lock, because files are replaced atomically
+		data, _, err := readFile(one.Path)
 		if err != nil {
 			continue
 		}
@@ -209,11 +207,11 @@ func containsAll(text string, words []string) bool {
 	return true
 }
 
-// excerpt is the text around the first word that stands in it, on one line.
+// excerpt returns the text around the first word that it contains, on one line.
 func excerpt(text string, words []string) string {
 	runes := []rune(text)
 	lower := []rune(strings.ToLower(text))
-	if len(lower) != len(runes) { // some letter's small form is two
+	if len(lower) != len(runes) { // a lower-case form has two letters
 		lower = runes
 	}
 	for _, w := range words {

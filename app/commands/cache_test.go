@@ -117,7 +117,7 @@ func TestCacheClear(t *testing.T) {
 	dir := filepath.Join(alone(t), "other")
 	remember(t, dir)
 	if code, _, errOut := headroom("", "cache", "clear", "--block-ssd-cache-dir", dir, "--model",
-		"nobody"); code != 1 || !strings.Contains(errOut, "there is headroom-demo") {
+		"nobody"); code != 1 || !strings.Contains(errOut, "it has headroom-demo") {
 		t.Errorf("exit %d, %s", code, errOut)
 	}
 	if code, out, _ := headroom("", "cache", "clear", "--block-ssd-cache-dir", dir, "--model",

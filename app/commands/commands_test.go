@@ -141,7 +141,7 @@ func TestRefusals(t *testing.T) {
 		{"two models", []string{"run", "--model", "headroom-demo", "headroom-demo", "x"}, 1,
 			[]string{"got 2 words", "name the model once"}},
 		{"unknown model", []string{"run", "gpt-4", "x"}, 1,
-			[]string{`There is no model "gpt-4" here`, "why: there is headroom-demo"}},
+			[]string{`There is no model "gpt-4" here`, "why: the models are headroom-demo"}},
 		{"empty folder", []string{"serve", "--port", "0", "--model", empty}, 1,
 			[]string{"is not a model's folder", "why: it holds no config.json", "fix: "}},
 		{"truncated", []string{"serve", "--port", "0", "--model", truncated}, 1,

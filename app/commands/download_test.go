@@ -116,11 +116,11 @@ func TestModelsDownload(t *testing.T) {
 		t.Errorf("it does not run: exit %d, %q, %s", code, said, errOut)
 	}
 	if code, _, errOut := headroom("", "models", "download", "demo/gone"); code != 1 ||
-		!strings.Contains(errOut, "The hub has no such thing (demo/gone)") {
+		!strings.Contains(errOut, "The hub does not have this (demo/gone)") {
 		t.Errorf("no such model: exit %d, %s", code, errOut)
 	}
 	if code, _, errOut := headroom("", "models", "download", "../x"); code != 1 ||
-		!strings.Contains(errOut, "is no repository of the hub") {
+		!strings.Contains(errOut, "is not the name of a repository") {
 		t.Errorf("no name: exit %d, %s", code, errOut)
 	}
 }

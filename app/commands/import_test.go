@@ -52,7 +52,7 @@ func TestModelsImport(t *testing.T) {
 		t.Errorf("again: exit %d, %s", code, errOut)
 	}
 	if code, _, errOut := headroom("", "models", "import", goal); code != 1 ||
-		!strings.Contains(errOut, "in the list already") {
+		!strings.Contains(errOut, "already in the list") {
 		t.Errorf("what is there: exit %d, %s", code, errOut)
 	}
 	code, out, errOut = headroom("", "models", "import", "--link", "--to",

@@ -1,6 +1,6 @@
 package hub
 
-// What the hub says about repositories: a search, and one repository's files.
+// The hub's API: searching models, and listing the files of a repository.
 
 import (
 	"context"
@@ -22,33 +22,32 @@ import (
 // Found is one result of a search.
 type Found struct {
 	ID        string
-	ModelType string // of its config.json; "": the hub does not say
+	ModelType string // model_type of its config.json; "": not known
 	Tags      []string
-	Downloads int64 // of the last month
+	Downloads int64 // in the last month
 	Likes     int64
 	UpdatedAt time.Time // zero: not known
-	Gated     bool      // its terms have to be accepted on the hub's page first
+	Gated     bool      // its terms must be accepted on the hub's page
 }
 
-// Repository is what a repository held at a commit.
+// Repository is a repository at a commit.
 type Repository struct {
 	ID        string
-	Revision  string // that was asked for
-	Commit    string // that it is: 40 hexadecimal digits
-	ModelType string // of its config.json; "": the hub does not say
+	Revision  string // as requested
+	Commit    string // 40 hexadecimal digits
+	ModelType string // model_type of its config.json; "": not known
 	Gated     bool
 	Files     []File // in the hub's order
 }
 
 // File is one file of a repository.
 type File struct {
-	Path string // with "/", never leading out of the repository
-	Size int64  // below 0: not known
-	// SHA-256 of a large file, git's SHA-1 of a small one, in hexadecimal; "": not known
-	Sum string
+	Path string // with "/", always inside the repository
+	Size int64  // negative: not known
+	Sum  string // hexadecimal SHA-256, or git's SHA-1 of a small file; "": not known
 }
 
-// Bounds of answers.
+// Limits of answers.
 const (
 	mostAnswerBytes = 32 << 20
 	mostFiles       = 20_000
@@ -56,8 +55,8 @@ const (
 	mostFileBytes   = 1 << 50
 )
 
-// Search looks for models of which the words are in the name, those most downloaded first. Only
-// repositories with .safetensors are found. The error is a Problem, or ctx's.
+// Search finds models whose names contain the words, the most downloaded first. It finds only
+// repositories with .safetensors files. The error is a Problem, or ctx's.
 func (c *Client) Search(ctx context.Context, words string, limit int) ([]Found, error) {
 	limit = min(max(limit, 1), mostResults)
 	q := url.Values{"search": {words}, "limit": {strconv.Itoa(limit)}, "filter": {"safetensors"},
@@ -68,12 +67,12 @@ func (c *Client) Search(ctx context.Context, words string, limit int) ([]Found, 
 	}
 	found, err := parseSearch(text)
 	if err != nil {
-		return nil, c.strange(err)
+		return nil, c.invalid(err)
 	}
 	return found[:min(len(found), limit)], nil
 }
 
-// Repository asks for the files of a repository; revision is a branch, a tag or a commit, "" for
+// Repository returns the files of a repository. revision is a branch, a tag or a commit; "" means
 // main. The error is a Problem, or ctx's.
 func (c *Client) Repository(ctx context.Context, id, revision string) (Repository, error) {
 	return c.repository(ctx, fewFailures, id, revision)
@@ -89,7 +88,7 @@ func (c *Client) repository(ctx context.Context, most int, id, revision string) 
 	}
 	if !revisionForm.MatchString(revision) || strings.Contains(revision, "..") {
 		return Repository{}, problem.New(problem.BadRequest,
-			fmt.Sprintf("%q is no revision", revision), "", "Name a branch, a tag or a commit.")
+			fmt.Sprintf("%q is not a revision", revision), "", "Enter a branch, a tag or a commit.")
 	}
 	text, err := c.json(ctx, most,
 		"api/models/"+id+"/revision/"+url.PathEscape(revision)+"?blobs=true")
@@ -98,22 +97,23 @@ func (c *Client) repository(ctx context.Context, most int, id, revision string) 
 	}
 	r, err := parseRepository(text)
 	if err != nil {
-		return Repository{}, c.strange(err)
+		return Repository{}, c.invalid(err)
 	}
 	r.ID, r.Revision = id, revision
 	return r, nil
 }
 
-func (c *Client) strange(err error) error {
+// invalid is the Problem of an answer that this package does not understand.
+func (c *Client) invalid(err error) error {
 	return problem.Wrap(problem.Upstream, err, "The hub's answer cannot be understood",
 		"Check the hub's address: "+c.Endpoint())
 }
 
-// json fetches a document of the hub, with so much patience.
+// json fetches a document of the hub, with at most most failures in a row.
 func (c *Client) json(ctx context.Context, most int, address string) ([]byte, error) {
 	u, err := c.endpoint.Parse(strings.TrimSuffix(c.endpoint.Path, "/") + "/" + address)
 	if err != nil {
-		return nil, c.strange(err)
+		return nil, c.invalid(err)
 	}
 	var text []byte
 	err = c.retry(ctx, most, func() (bool, error) {
@@ -124,7 +124,7 @@ func (c *Client) json(ctx context.Context, most int, address string) ([]byte, er
 		defer answer.Body.Close()
 		text, err = io.ReadAll(io.LimitReader(answer.Body, mostAnswerBytes+1))
 		if err == nil && len(text) > mostAnswerBytes {
-			return false, c.strange(fmt.Errorf("it is longer than %d bytes", mostAnswerBytes))
+			return false, c.invalid(fmt.Errorf("it exceeds %d bytes", mostAnswerBytes))
 		}
 		return false, broken(err)
 	})
@@ -139,16 +139,16 @@ var (
 	sumForm      = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
 )
 
-// CheckID tells whether a text can be a repository's ID: "org/name". The error is a Problem.
+// CheckID checks that id has the form of a repository's ID, "org/name". The error is a Problem.
 func CheckID(id string) error {
 	if !idForm.MatchString(id) || strings.Contains(id, "--") || strings.Contains(id, "..") {
-		return problem.New(problem.BadRequest, fmt.Sprintf("%q is no repository of the hub", id),
-			"", "Name it as the hub does, for example mlx-community/Qwen3-0.6B-4bit.")
+		return problem.New(problem.BadRequest, fmt.Sprintf("%q is not the name of a repository", id),
+			"", "Enter the name as on the hub, for example mlx-community/Qwen3-0.6B-4bit.")
 	}
 	return nil
 }
 
-// safePath tells whether a repository's path can be used on this machine as it is.
+// safePath reports whether a repository's path can be used as a path on this machine.
 func safePath(p string) bool {
 	if p == "" || len(p) > 1000 || !utf8.ValidString(p) || path.Clean(p) != p || path.IsAbs(p) ||
 		p == ".." || strings.HasPrefix(p, "../") {
@@ -162,7 +162,7 @@ func safePath(p string) bool {
 	return !strings.ContainsFunc(p, func(r rune) bool { return r == '\\' || unicode.IsControl(r) })
 }
 
-// gated reads the hub's field, which is false, "auto" or "manual".
+// gated parses the hub's field, which is false, "auto" or "manual".
 type gated bool
 
 func (g *gated) UnmarshalJSON(text []byte) error {
@@ -170,7 +170,7 @@ func (g *gated) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// modelConfig is what the hub tells of a config.json.
+// modelConfig is the hub's excerpt of a config.json.
 type modelConfig struct {
 	ModelType string `json:"model_type"`
 }
@@ -221,14 +221,14 @@ func parseRepository(text []byte) (Repository, error) {
 		return Repository{}, fmt.Errorf("it names the commit %q", document.SHA)
 	}
 	if len(document.Siblings) > mostFiles {
-		return Repository{}, fmt.Errorf("it names %d files", len(document.Siblings))
+		return Repository{}, fmt.Errorf("it lists %d files", len(document.Siblings))
 	}
 	r := Repository{Commit: document.SHA, Gated: bool(document.Gated),
 		ModelType: document.Config.ModelType}
 	seen := map[string]bool{}
 	for _, s := range document.Siblings {
 		if !safePath(s.Path) || seen[s.Path] {
-			return Repository{}, fmt.Errorf("it names a file %q", s.Path)
+			return Repository{}, fmt.Errorf("it lists a file %q", s.Path)
 		}
 		seen[s.Path] = true
 		f := File{Path: s.Path, Size: -1}

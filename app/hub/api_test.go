@@ -87,22 +87,22 @@ func TestStrangeHubs(t *testing.T) {
 		{"a path out", func(l map[string]any) {
 			sibling(l,
 				0)["rfilename"] = "../../../.ssh/authorized_keys"
-		}, "names a file"},
+		}, "lists a file"},
 		{"an absolute path", func(l map[string]any) { sibling(l, 0)["rfilename"] = "/etc/passwd" },
-			"names a file"},
+			"lists a file"},
 		{"a path with a newline", func(l map[string]any) { sibling(l, 0)["rfilename"] = "a\nb" },
-			"names a file"},
+			"lists a file"},
 		{"one path twice", func(
 			l map[string]any) {
 			sibling(l, 0)["rfilename"] = "model.safetensors"
-		}, "names a file"},
+		}, "lists a file"},
 		{"a size below 0", func(l map[string]any) { sibling(l, 0)["size"] = -1 },
 			"a size of -1 bytes"},
 		{"another size than the file's own", func(l map[string]any) { sibling(l, 0)["size"] = 19 },
-			"and 19 in the list of files"},
+			"but 19 in the list of files"},
 		{"another checksum than the file's own",
 			func(l map[string]any) { sibling(l, 0)["blobId"] = strings.Repeat("b", 40) },
-			"and bbbb"},
+			"but bbbb"},
 		{"of no use here", func(
 			l map[string]any) {
 			l["config"] = map[string]any{"model_type": "strange"}
@@ -139,7 +139,7 @@ func TestWrongRange(t *testing.T) {
 		return false
 	}
 	if job := f.download(f.client()); job.Err == nil ||
-		!strings.Contains(job.Err.Error(), "asked for bytes from 48 on") {
+		!strings.Contains(job.Err.Error(), "request for bytes from 48") {
 		t.Errorf("error %v", job.Err)
 	}
 }

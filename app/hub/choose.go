@@ -1,8 +1,7 @@
 package hub
 
-// Which files of a repository a model needs: those that the engine reads, and what tells people
-// about it. Repositories also hold the same weights in other programs' formats, pictures, and the
-// files that the weights were made from.
+// The files of a repository that a model needs: those that the engine reads, and its README and
+// licence. Repositories also have the weights in other formats, pictures, and sources.
 
 import (
 	"path"
@@ -12,8 +11,8 @@ import (
 	"headroom/engine/problem"
 )
 
-// Choose returns the files that a model needs: in order, what describes the weights before them.
-// The error is a Problem: there is nothing in the repository that Headroom runs.
+// Choose returns the files that a model needs, weights last. The error is a Problem: the repository
+// has nothing that Headroom can run.
 func Choose(files []File) ([]File, error) {
 	var chosen []File
 	modelWeights := slices.ContainsFunc(files,
@@ -23,8 +22,7 @@ func Choose(files []File) ([]File, error) {
 		switch {
 		case isWeights(f.Path):
 			if modelWeights && !strings.HasPrefix(f.Path, "model") {
-				// the same once more, such as consolidated.safetensors
-				continue
+				continue // duplicates, such as consolidated.safetensors
 			}
 			weights = true
 		case !isSmall(f.Path):
@@ -41,35 +39,35 @@ func Choose(files []File) ([]File, error) {
 			why = "its weights are in " + other + " format"
 		}
 		return nil, problem.New(problem.UnknownArchitecture,
-			"Headroom cannot run what is in this repository", why,
+			"Headroom cannot run the model in this repository", why,
 			"Choose a repository in MLX's or Hugging Face's format.")
 	}
 	if !slices.ContainsFunc(chosen, func(f File) bool { return f.Path == "config.json" }) {
-		return nil, problem.New(problem.UnknownArchitecture, "This repository holds no whole model",
+		return nil, problem.New(problem.UnknownArchitecture, "This repository has no complete model",
 			"it has no config.json", "It may be an adapter: choose the model itself.")
 	}
-	inOrder(chosen)
+	sortFiles(chosen)
 	return chosen, nil
 }
 
-// Select returns the files of these paths, in order. The error is a Problem: there is no such file.
+// Select returns the files at these paths, weights last. The error is a Problem: a file is missing.
 func Select(files []File, paths []string) ([]File, error) {
 	var chosen []File
 	for _, p := range paths {
 		i := slices.IndexFunc(files, func(f File) bool { return f.Path == p })
 		if i < 0 {
 			return nil, problem.New(problem.NotFound, "The repository has no file "+p, "",
-				"Choose from its files as they are listed now.")
+				"Choose from the list of its files.")
 		}
 		chosen = append(chosen, files[i])
 	}
-	inOrder(chosen)
+	sortFiles(chosen)
 	return slices.Compact(chosen), nil
 }
 
-// inOrder puts config.json and the index first, other small files after them, and weights last,
-// each by name.
-func inOrder(files []File) {
+// sortFiles sorts config.json and the index first, then other small files, then weights, each by
+// name.
+func sortFiles(files []File) {
 	rank := func(f File) int {
 		switch {
 		case f.Path == "config.json":
@@ -89,10 +87,10 @@ func inOrder(files []File) {
 	})
 }
 
-// isWeights tells the weights that the engine reads: those in the repository's own folder.
+// isWeights reports whether p is a file of weights that the engine reads, in the top folder.
 func isWeights(p string) bool { return path.Ext(p) == ".safetensors" && !strings.Contains(p, "/") }
 
-// isSmall tells what describes a model: configuration, tokenizer, template, licence.
+// isSmall reports whether p describes the model: configuration, tokenizer, template, licence.
 func isSmall(p string) bool {
 	if strings.Contains(p, "/") {
 		return false
@@ -109,7 +107,7 @@ func isSmall(p string) bool {
 	return false
 }
 
-// foreign names the format of weights that the engine does not read; "" for anything else.
+// foreign returns the format of weights that the engine cannot read; "" for other files.
 func foreign(p string) string {
 	switch strings.ToLower(path.Ext(p)) {
 	case ".gguf":

@@ -1,8 +1,8 @@
 package hub
 
-// A whole model: the list of its files, room for them, the small ones side by side, then the large
-// ones one after another, each over several connections. What a revision stands at changes last, so
-// that until then other tools see what they saw before.
+// Downloading a model: list its files, check the space, download the small files concurrently, then
+// the large ones one after another, each over several connections. The ref of the revision changes
+// last, so that other tools see the old snapshot until then.
 
 import (
 	"context"
@@ -20,18 +20,17 @@ import (
 	"headroom/engine/problem"
 )
 
-// Request says what to download.
+// Request selects what to download.
 type Request struct {
-	ID       string `json:"id"`                 // "org/name"
-	Revision string `json:"revision,omitempty"` // a branch, a tag or a commit; "": main
-	// paths in the repository; nil: those that Choose chooses
-	Files []string `json:"files,omitempty"`
+	ID       string   `json:"id"`                 // "org/name"
+	Revision string   `json:"revision,omitempty"` // a branch, a tag or a commit; "": main
+	Files    []string `json:"files,omitempty"`    // paths in the repository; nil: those of Choose
 }
 
-// minFreeBytes is left on the disk.
+// minFreeBytes is the reserve of free disk.
 const minFreeBytes = 1 << 30
 
-// download is one on its way.
+// download is a running download.
 type download struct {
 	client     *Client
 	repository Repository
@@ -39,16 +38,17 @@ type download struct {
 	progress   *jobs.Progress
 }
 
-// Job is a download for a list of jobs. Its memo is the request.
+// Job returns the job of a download. Its Memo is the Request.
 func (c *Client) Job(q Request) jobs.Spec {
 	var commit atomic.Value
 	memo, err := json.Marshal(q)
 	if err != nil {
-		panic("hub: a request as JSON: " + err.Error()) // strings
+		panic("hub: a request as JSON: " + err.Error()) // cannot happen for strings
 	}
 	return jobs.Spec{
-		Kind: jobs.Download, Key: strings.Join(append([]string{q.ID, q.Revision}, q.Files...),
-			"\x00"), Title: q.ID, Memo: memo,
+		Kind:  jobs.Download,
+		Key:   strings.Join(append([]string{q.ID, q.Revision}, q.Files...), "\x00"),
+		Title: q.ID, Memo: memo,
 		Work: func(ctx context.Context, p *jobs.Progress) (string, error) {
 			return c.download(ctx, q, p, func(r Repository) { commit.Store(r.Commit) })
 		},
@@ -56,7 +56,7 @@ func (c *Client) Job(q Request) jobs.Spec {
 			known, _ := commit.Load().(string)
 			if err := c.layout(q.ID).discard(known); err != nil {
 				return problem.Wrap(problem.Internal, err,
-					"What was downloaded of "+q.ID+" could not be removed",
+					"The unfinished download of "+q.ID+" could not be removed",
 					"Remove it by hand: "+c.layout(q.ID).dir())
 			}
 			return nil
@@ -64,8 +64,8 @@ func (c *Client) Job(q Request) jobs.Spec {
 	}
 }
 
-// Download brings a model to the cache and returns the folder of its snapshot. What a stopped one
-// has fetched stays, and the next goes on from there. The error is a Problem, or ctx's.
+// Download downloads a model into the cache and returns the folder of its snapshot. A download that
+// is stopped keeps its files, and the next one resumes it. The error is a Problem, or ctx's.
 func (c *Client) Download(ctx context.Context, q Request, p *jobs.Progress) (dir string,
 	err error) {
 	return c.download(ctx, q, p, func(Repository) {})
@@ -90,15 +90,15 @@ func (c *Client) download(ctx context.Context, q Request, p *jobs.Progress,
 	if err := d.all(ctx, chosen); err != nil {
 		if disk.IsFull(err) {
 			err = problem.Wrap(problem.DiskFull, err, "The disk is full",
-				"Make room, then go on: what has come of "+q.ID+" is kept.")
+				"Free some space, then resume: what was downloaded of "+q.ID+" is kept.")
 		}
 		return "", err
 	}
 	return d.layout.snapshot(r.Commit), nil
 }
 
-// Needed are the files of a repository that a model needs. The error is a Problem: it is none that
-// is of use here.
+// Needed returns the files of a repository that its model needs. The error is a Problem: Headroom
+// cannot run the model.
 func (c *Client) Needed(r Repository) ([]File, error) {
 	if !c.Runs(r.ModelType) {
 		return nil, problem.New(problem.UnknownArchitecture,
@@ -110,11 +110,11 @@ func (c *Client) Needed(r Repository) ([]File, error) {
 
 func (d *download) all(ctx context.Context, files []File) error {
 	if err := os.MkdirAll(d.layout.dir(), 0o755); err != nil {
-		return problem.Wrap(problem.Internal, err, "The hub's cache cannot be written to",
-			"Check who may write to "+d.client.options.Cache+".")
+		return problem.Wrap(problem.Internal, err, "The hub's cache cannot be written",
+			"Check the permissions of "+d.client.options.Cache+".")
 	}
 	remotes := make([]*remote, len(files))
-	err := d.together(ctx, len(files), func(ctx context.Context, i int) (err error) {
+	err := d.concurrently(ctx, len(files), func(ctx context.Context, i int) (err error) {
 		remotes[i], err = d.client.locate(ctx, d.repository, files[i])
 		return err
 	})
@@ -128,7 +128,7 @@ func (d *download) all(ctx context.Context, files []File) error {
 		func(m *remote) bool { return m.Size <= d.client.options.PartBytes })
 	small := slices.DeleteFunc(remotes,
 		func(m *remote) bool { return m.Size > d.client.options.PartBytes })
-	if err := d.together(ctx, len(small),
+	if err := d.concurrently(ctx, len(small),
 		func(ctx context.Context, i int) error { return d.file(ctx, small[i]) }); err != nil {
 		return err
 	}
@@ -140,8 +140,8 @@ func (d *download) all(ctx context.Context, files []File) error {
 	return d.layout.refer(d.repository.Revision, d.repository.Commit)
 }
 
-// together does n things, a few at once, until one fails.
-func (d *download) together(ctx context.Context, n int,
+// concurrently calls do for 0 to n-1 on a few goroutines, until one call fails.
+func (d *download) concurrently(ctx context.Context, n int,
 	do func(ctx context.Context, i int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -151,7 +151,7 @@ func (d *download) together(ctx context.Context, n int,
 		workers.Go(func() {
 			for i := int(next.Add(1)) - 1; i < n && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
 				if err := do(ctx, i); err != nil {
-					cancel(err) // the first counts: the others fail for its sake
+					cancel(err) // only the first error counts
 				}
 			}
 		})
@@ -160,7 +160,7 @@ func (d *download) together(ctx context.Context, n int,
 	return context.Cause(ctx)
 }
 
-// room says how much there is to do, and checks that the disk takes what is missing.
+// room reports the total to progress, and checks that the disk has space for the missing bytes.
 func (d *download) room(remotes []*remote) error {
 	total, missing := int64(0), int64(0)
 	seen := map[string]bool{}
@@ -180,30 +180,30 @@ func (d *download) room(remotes []*remote) error {
 	if err != nil || missing == 0 || free-missing >= minFreeBytes {
 		return nil
 	}
-	return problem.New(problem.DiskFull, "There is no room for "+d.repository.ID,
-		fmt.Sprintf("%.1f GB are missing, %.1f GB are free on the disk, and 1 GB is left free",
+	return problem.New(problem.DiskFull, "There is not enough space for "+d.repository.ID,
+		fmt.Sprintf("%.1f GB are needed, %.1f GB are free on the disk, and 1 GB stays free",
 			float64(missing)/1e9, float64(free)/1e9),
-		"Make room in "+filepath.Clean(d.client.options.Cache)+
-			", or have HF_HUB_CACHE name a folder on another disk.")
+		"Free some space on the disk of "+filepath.Clean(d.client.options.Cache)+
+			", or set HF_HUB_CACHE to a folder on another disk.")
 }
 
-// counter counts bytes that have come but may never be written.
+// counter counts bytes that were received and may not be written.
 type counter struct {
 	progress interface{ Add(int64) }
-	before   int64 // in the file when it began
-	came     atomic.Int64
+	before   int64 // bytes in the file at the start
+	received atomic.Int64
 }
 
 func newCounter(w *writer) *counter { return &counter{progress: w.progress, before: w.have} }
 
 func (c *counter) add(n int) {
-	c.came.Add(int64(n))
+	c.received.Add(int64(n))
 	c.progress.Add(int64(n))
 }
 
-// settle takes back what has come and was not written.
+// settle takes back the bytes that were received and not written.
 func (c *counter) settle(w *writer) {
-	if lost := c.came.Load() - (w.have - c.before); lost != 0 {
+	if lost := c.received.Load() - (w.have - c.before); lost != 0 {
 		c.progress.Add(-lost)
 	}
 }

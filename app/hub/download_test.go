@@ -173,7 +173,7 @@ func TestDamagedSmallFile(t *testing.T) {
 		return false
 	}
 	if job := f.download(f.client()); !strings.Contains(job.Err.Error(),
-		"README.md arrived twice with a wrong checksum") {
+		"README.md had a wrong checksum twice") {
 		t.Errorf("error %v", job.Err)
 	}
 }
@@ -191,7 +191,7 @@ func TestBusyHub(t *testing.T) {
 		{"503 without", 503, "", 3, "", 500 * time.Millisecond},
 		{"a date that has passed", 502, "Mon, 02 Jan 2006 15:04:05 GMT", 1, "",
 			500 * time.Millisecond},
-		{"an hour", 429, "3600", 1, "asks to wait 1h0m0s", 0},
+		{"an hour", 429, "3600", 1, "after 1h0m0s", 0},
 		{"for ever", 500, "", 99, "cannot be reached", 0},
 	}
 	for _, c := range cases {

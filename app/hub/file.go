@@ -1,6 +1,6 @@
 package hub
 
-// One file: where the hub says it is, what it must hold, and how it becomes a blob.
+// One file: its address, size and checksum at the hub, and its way into a blob.
 
 import (
 	"context"
@@ -27,21 +27,20 @@ import (
 	"headroom/engine/problem"
 )
 
-// remote is a file as the hub offers it.
+// remote is a file of the hub.
 type remote struct {
-	File // Size and Sum completed by what the file's own address says
+	File // Size and Sum are completed by the answer of the file's address
 	etag string
 	url  *url.URL
 
 	mu sync.Mutex
-	// where the hub has redirected to, for the next part; nil: not known, or no longer good
-	at *url.URL
+	at *url.URL // target of the hub's redirect, for the next part; nil: unknown or expired
 }
 
 var etagForm = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}$`)
 
-// parseEtag reads an etag as the cache names blobs: without quotes and the mark of a weak one. ""
-// is none that can be used.
+// parseEtag returns an etag as the cache names blobs: without quotes and the mark of a weak one. It
+// returns "" for an etag that cannot be a file name.
 func parseEtag(text string) string {
 	text = strings.Trim(strings.TrimPrefix(strings.TrimSpace(text), "W/"), `"`)
 	if !etagForm.MatchString(text) || strings.HasSuffix(text, incompleteSuffix) {
@@ -50,8 +49,7 @@ func parseEtag(text string) string {
 	return text
 }
 
-// locate asks the hub for a file's etag and size, and holds them against what the list of files
-// said.
+// locate asks the hub for a file's etag and size, and compares them with the list of files.
 func (c *Client) locate(ctx context.Context, r Repository, f File) (*remote, error) {
 	parts := strings.Split(f.Path, "/")
 	for i, part := range parts {
@@ -60,7 +58,7 @@ func (c *Client) locate(ctx context.Context, r Repository, f File) (*remote, err
 	u, err := c.endpoint.Parse(c.endpoint.Path + "/" + r.ID + "/resolve/" + r.Commit + "/" +
 		strings.Join(parts, "/"))
 	if err != nil {
-		return nil, c.strange(err)
+		return nil, c.invalid(err)
 	}
 	m := &remote{File: f, url: u}
 	var a answer
@@ -76,7 +74,7 @@ func (c *Client) locate(ctx context.Context, r Repository, f File) (*remote, err
 	}
 	if m.etag = parseEtag(first(a.hub, "X-Linked-Etag", "Etag")); m.etag == "" {
 		if m.etag = f.Sum; m.etag == "" {
-			return nil, c.strange(fmt.Errorf("%s has no etag that can be used", f.Path))
+			return nil, c.invalid(fmt.Errorf("%s has no usable etag", f.Path))
 		}
 	}
 	if text := first(a.hub, "X-Linked-Size", "Content-Length"); text != "" &&
@@ -84,16 +82,16 @@ func (c *Client) locate(ctx context.Context, r Repository, f File) (*remote, err
 		size, err := strconv.ParseInt(text, 10, 64)
 		switch {
 		case err != nil || size < 0 || size > mostFileBytes:
-			return nil, c.strange(fmt.Errorf("%s has a size of %q bytes", f.Path, text))
+			return nil, c.invalid(fmt.Errorf("%s has a size of %q bytes", f.Path, text))
 		case f.Size >= 0 && f.Size != size:
-			return nil, c.strange(fmt.Errorf("%s has %d bytes, and %d in the list of files", f.Path,
+			return nil, c.invalid(fmt.Errorf("%s has %d bytes, but %d in the list of files", f.Path,
 				size, f.Size))
 		}
 		m.Size = size
 	}
 	if sumForm.MatchString(m.etag) {
 		if f.Sum != "" && len(f.Sum) == len(m.etag) && f.Sum != m.etag {
-			return nil, c.strange(fmt.Errorf("%s has the checksum %s, and %s in the list of files",
+			return nil, c.invalid(fmt.Errorf("%s has the checksum %s, but %s in the list of files",
 				f.Path, m.etag, f.Sum))
 		}
 		m.Sum = m.etag
@@ -110,8 +108,8 @@ func first(h http.Header, names ...string) string {
 	return ""
 }
 
-// hasher computes the checksum that the file must have: git's of small files is over a header with
-// the size too. nil: none is known.
+// hasher returns the hash for the file's checksum, or nil if none is known. Git's hash of small
+// files includes a header with the size.
 func (m *remote) hasher(size int64) hash.Hash {
 	switch len(m.Sum) {
 	case 2 * sha256.Size:
@@ -124,10 +122,10 @@ func (m *remote) hasher(size int64) hash.Hash {
 	return nil
 }
 
-// errDamaged says that a file has arrived and is not what the hub promised.
+// errDamaged means that a downloaded file does not have the hub's checksum.
 var errDamaged = errors.New("its checksum is wrong")
 
-// file brings one file to the cache, unless it is there.
+// file downloads one file into the cache, unless it is there.
 func (d *download) file(ctx context.Context, m *remote) error {
 	if err := d.blob(ctx, m); err != nil {
 		return err
@@ -135,7 +133,7 @@ func (d *download) file(ctx context.Context, m *remote) error {
 	return d.layout.link(d.repository.Commit, m.Path, m.etag)
 }
 
-// blob makes the blob whole.
+// blob downloads the blob.
 func (d *download) blob(ctx context.Context, m *remote) error {
 	if err := os.MkdirAll(d.layout.blobs(), 0o755); err != nil {
 		return err
@@ -153,22 +151,22 @@ func (d *download) blob(ctx context.Context, m *remote) error {
 		if err = d.fetch(ctx, m); !errors.Is(err, errDamaged) {
 			return err
 		}
-		d.client.log.Warn("the hub: a file arrived damaged", "file", m.Path, "try", again+1)
+		d.client.log.Warn("a downloaded file is damaged", "file", m.Path, "try", again+1)
 		if err := os.Remove(d.layout.incomplete(m.etag)); err != nil {
 			return err
 		}
 	}
-	return problem.New(problem.Upstream, "What the hub sends is damaged",
-		m.Path+" arrived twice with a wrong checksum", "Try again later, or from another mirror.")
+	return problem.New(problem.Upstream, "The download is damaged",
+		m.Path+" had a wrong checksum twice", "Try again later, or use another mirror.")
 }
 
-// whole tells whether the blob is here already.
+// whole reports whether the cache has the complete blob.
 func (d *download) whole(m *remote) bool {
 	info, err := os.Stat(d.layout.blob(m.etag))
 	return err == nil && info.Mode().IsRegular() && (m.Size < 0 || info.Size() == m.Size)
 }
 
-// await locks the blob, waiting for a program that writes it.
+// await locks the blob, and waits while another program writes it.
 func (d *download) await(ctx context.Context, m *remote) (*flock.Flock, error) {
 	for {
 		lock, err := d.layout.lockBlob(m.etag)
@@ -182,7 +180,8 @@ func (d *download) await(ctx context.Context, m *remote) (*flock.Flock, error) {
 	}
 }
 
-// fetch writes the rest of the file after what is here of it, checks it, and gives it its name.
+// fetch appends the rest of the file to its .incomplete file, verifies it, and renames it to the
+// blob.
 func (d *download) fetch(ctx context.Context, m *remote) (err error) {
 	part := d.layout.incomplete(m.etag)
 	file, err := os.OpenFile(part, os.O_RDWR|os.O_CREATE, 0o644)
@@ -211,7 +210,7 @@ func (d *download) fetch(ctx context.Context, m *remote) (err error) {
 	if err != nil {
 		return err
 	}
-	if m.Size < 0 { // git's checksum begins with the size, which is known now
+	if m.Size < 0 { // git's hash includes the size, which is known only now
 		w.hash = m.hasher(w.have)
 		if err := w.rehash(); err != nil {
 			return err
@@ -230,11 +229,11 @@ func (d *download) fetch(ctx context.Context, m *remote) (err error) {
 	return nil
 }
 
-// writer appends to an incomplete file and keeps its checksum.
+// writer appends to an incomplete file and hashes its content.
 type writer struct {
 	file     *os.File
 	write    func(*os.File, []byte) (int, error)
-	hash     hash.Hash // nil: there is nothing to check
+	hash     hash.Hash // nil: no checksum is known
 	have     int64     // bytes in the file
 	progress interface {
 		Found(int64)
@@ -242,8 +241,8 @@ type writer struct {
 	}
 }
 
-// resume looks at what is in the file. What is longer than the whole is something else, and begun
-// anew.
+// resume prepares to append to the file's content. It truncates a file that is longer than size, or
+// of unknown size.
 func (w *writer) resume(size int64) error {
 	info, err := w.file.Stat()
 	if err != nil {
@@ -267,7 +266,7 @@ func (w *writer) resume(size int64) error {
 	return err
 }
 
-// rehash computes the checksum of what is in the file.
+// rehash hashes the content of the file.
 func (w *writer) rehash() error {
 	if w.hash == nil {
 		return nil
@@ -276,7 +275,7 @@ func (w *writer) rehash() error {
 	return err
 }
 
-// append writes the next bytes, which progress has counted already.
+// append writes the next bytes. The caller has already counted them in progress.
 func (w *writer) append(b []byte) error {
 	n, err := w.write(w.file, b)
 	if w.hash != nil {

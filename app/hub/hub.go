@@ -1,24 +1,23 @@
-// Package hub downloads models from the Hugging Face hub, or a mirror that speaks like it, into the
-// cache that Hugging Face's own tools use, so that a model is on this machine once, whoever fetched
-// it.
+// Package hub downloads models from the Hugging Face hub, or a compatible mirror, into the cache of
+// Hugging Face's own tools, so that each model is on this machine only once.
 //
-//	Search, Repository   what there is                                api.go
-//	Choose               which files of it a model needs              choose.go
-//	Download             all of them, in order, verified              download.go
-//	  one file: where it is and what it must hold                     file.go
-//	  its bytes: parts over several connections, retried              parts.go, request.go, retry.go
-//	  its place: blobs, snapshots, refs, locks                        layout.go
-//	token.go             who asks: the keychain, the environment, or a file
+//	Search, Repository  models and their files                       api.go
+//	Choose              the files that a model needs                 choose.go
+//	Download            all of them, in order, verified              download.go
+//	  one file          its size, checksum and address               file.go
+//	  its bytes         parts over several connections, retried      parts.go, request.go, retry.go
+//	  its place         blobs, snapshots, refs, locks                layout.go
+//	Tokens              the access token: where it is read and saved token.go
 //
-// The cache's layout is that of huggingface.co/docs/hub/local-cache. A file that is on its way is
-// blobs/<etag>.incomplete, and at every moment the beginning of the whole: parts may come in any
-// order, but are written in theirs. So another tool can go on with what this one began, and this
-// one with theirs, after an end of any kind.
+// The layout of the cache is that of huggingface.co/docs/hub/local-cache. An unfinished file is
+// blobs/<etag>.incomplete and is always a prefix of the whole file: parts may arrive in any order
+// but are written in file order. So this package and other tools can resume each other's downloads
+// after any interruption.
 //
-// Nothing that a server says is trusted: sizes are held against what was promised and what the disk
-// has, names may not lead out of the cache, checksums are those that the hub's etag names (SHA-256
-// of large files, git's SHA-1 of small ones). The token goes to the hub's own address alone, never
-// to where that redirects, and never over plain HTTP to another machine.
+// Nothing from a server is trusted. Sizes are compared with the list of files and the free disk,
+// names must stay inside the cache, and checksums are those of the hub's etags (SHA-256 for large
+// files, git's SHA-1 for small ones). The token is sent only to the hub's own address, never to a
+// redirect's target, and never over plain HTTP to another machine.
 package hub
 
 import (
@@ -37,31 +36,30 @@ import (
 	"headroom/engine/problem"
 )
 
-// DefaultEndpoint is the hub itself.
+// DefaultEndpoint is the Hugging Face hub.
 const DefaultEndpoint = "https://huggingface.co"
 
 // Options configure a Client. Cache is required.
 type Options struct {
-	// the hub cache's folder, with models--org--name folders in it; it need not exist
-	Cache    string
+	Cache    string        // the hub cache's folder, which need not exist
 	Endpoint string        // "": DefaultEndpoint
-	Token    func() string // asked for each time; nil, or "": none
-	// of models, by config.json's model_type, that are of use here; nil: all
+	Token    func() string // called for each request; nil or "": no token
+	// Kinds are the values of model_type in config.json that the engine can run; nil: all.
 	Kinds       []string
 	UserAgent   string // "": headroom
-	Connections int    // at once for one large file, or for small ones together; 0: 4
-	PartBytes   int64  // that one connection fetches in one go; 0: 8 MiB
+	Connections int    // concurrent, for a large file or for all small ones; 0: 4
+	PartBytes   int64  // size of one range request; 0: 8 MiB
 	Transport   http.RoundTripper
 	Log         *slog.Logger // nil: slog.Default()
 
-	sleep func(ctx context.Context, d time.Duration) error // nil: really
+	sleep func(ctx context.Context, d time.Duration) error // nil: waits
 	write func(f *os.File, b []byte) (int, error)          // nil: f.Write
 	free  func(dir string) (int64, error)                  // nil: disk.FreeBytes
-	// without a byte until a connection is given up; 0: 30 s
+	// idle time that ends a connection; 0: 30 s
 	stall time.Duration
 }
 
-// Client speaks with one hub. Its methods may be called from several goroutines.
+// Client talks to one hub. Its methods are safe for concurrent use.
 type Client struct {
 	options  Options
 	endpoint *url.URL
@@ -69,7 +67,7 @@ type Client struct {
 	log      *slog.Logger
 }
 
-// New makes a Client. The error is a Problem: the endpoint is no address.
+// New returns a Client. The error is a Problem: the endpoint is not a valid address.
 func New(o Options) (*Client, error) {
 	if o.Cache == "" {
 		panic("hub: New without a Cache: set it in Options, for example to library.HubCache()")
@@ -84,8 +82,7 @@ func New(o Options) (*Client, error) {
 	setDefaults(&o)
 	c := &Client{options: o, endpoint: endpoint, log: o.Log}
 	c.http = &http.Client{Transport: o.Transport,
-		CheckRedirect: func(*http.Request,
-			[]*http.Request) error {
+		CheckRedirect: func(*http.Request, []*http.Request) error {
 			return http.ErrUseLastResponse
 		}}
 	return c, nil
@@ -135,7 +132,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// ParseEndpoint reads the address of a hub. The error is a Problem.
+// ParseEndpoint parses the address of a hub. The error is a Problem.
 func ParseEndpoint(text string) (*url.URL, error) {
 	u, err := url.Parse(strings.TrimSuffix(strings.TrimSpace(text), "/"))
 	if err == nil && (u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" ||
@@ -143,26 +140,26 @@ func ParseEndpoint(text string) (*url.URL, error) {
 		err = errors.New("it is not an address such as " + DefaultEndpoint)
 	}
 	if err != nil {
-		return nil, problem.Wrap(problem.BadRequest, err, "The hub's address cannot be used",
-			"Give one that begins with https:// and has no user name or question mark in it.")
+		return nil, problem.Wrap(problem.BadRequest, err, "The hub's address is not valid",
+			"Enter one that begins with https:// and has no user name or question mark.")
 	}
 	return u, nil
 }
 
-// Endpoint is the hub's address.
+// Endpoint returns the hub's address.
 func (c *Client) Endpoint() string { return c.endpoint.String() }
 
-// Cache is the folder that models come to.
+// Cache returns the folder of the cache.
 func (c *Client) Cache() string { return c.options.Cache }
 
-// Runs tells whether models of that kind are of use here; of one that the hub does not know, nobody
-// can tell before it is here.
+// Runs reports whether the engine can run models of that kind. A kind that the hub does not know,
+// "", is assumed to run.
 func (c *Client) Runs(modelType string) bool {
 	return c.options.Kinds == nil || modelType == "" || slices.Contains(c.options.Kinds, modelType)
 }
 
-// mayHaveToken tells whether the token may go to an address: the hub's own, encrypted or on this
-// machine.
+// mayHaveToken reports whether the token may be sent to an address: the hub's own, over HTTPS or on
+// this machine.
 func (c *Client) mayHaveToken(u *url.URL) bool {
 	if u.Scheme != c.endpoint.Scheme || !strings.EqualFold(u.Host, c.endpoint.Host) {
 		return false

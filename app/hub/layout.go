@@ -1,11 +1,12 @@
 package hub
 
-// Where things lie in the cache, by huggingface.co/docs/hub/local-cache:
+// The layout of the cache, see huggingface.co/docs/hub/local-cache:
 //
-//	models--org--name/blobs/<etag>                     contents, by checksum; <etag>.incomplete: the beginning of one
-//	models--org--name/snapshots/<commit>/<path>        links to blobs, under the names that the repository has for them
-//	models--org--name/refs/<revision>                  the commit that a branch stood at
-//	.locks/models--org--name/<etag>.lock               held by whoever writes the blob
+//	models--org--name/blobs/<etag>               content, by checksum
+//	models--org--name/blobs/<etag>.incomplete    the beginning of a blob
+//	models--org--name/snapshots/<commit>/<path>  links to blobs, named as in the repository
+//	models--org--name/refs/<revision>            the commit of a branch or tag
+//	.locks/models--org--name/<etag>.lock         locked by the writer of the blob
 
 import (
 	"errors"
@@ -40,8 +41,8 @@ func (l layout) lock(etag string) string {
 
 const incompleteSuffix = ".incomplete"
 
-// link makes the snapshot's file a link to its blob. Where the file system has no links, the blob
-// becomes the file, as other tools do it.
+// link makes the snapshot's file a link to its blob. On a file system without links it moves the
+// blob there, like other tools.
 func (l layout) link(commit, path, etag string) error {
 	at := filepath.Join(l.snapshot(commit), filepath.FromSlash(path))
 	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
@@ -65,7 +66,7 @@ func (l layout) link(commit, path, etag string) error {
 	return nil
 }
 
-// refer has a revision stand at a commit.
+// refer sets the commit of a revision.
 func (l layout) refer(revision, commit string) error {
 	if revision == commit {
 		return nil
@@ -77,9 +78,9 @@ func (l layout) refer(revision, commit string) error {
 	return disk.WriteFile(at, []byte(commit), 0o644)
 }
 
-// discard takes away the snapshot of a commit that no revision stands at, the blobs that no other
-// snapshot links to, and what is incomplete; commit "" means the last alone. A blob that another
-// program is writing stays.
+// discard removes the snapshot of a commit that no ref names, the blobs that only it links to, and
+// incomplete files. If commit is "", it removes only incomplete files. It keeps a blob that another
+// program is writing.
 func (l layout) discard(commit string) error {
 	gone := map[string]bool{}
 	if commit != "" && !l.referred(commit) {
@@ -91,7 +92,7 @@ func (l layout) discard(commit string) error {
 	for name := range linked(l.snapshots()) {
 		delete(gone, name)
 	}
-	entries, _ := os.ReadDir(l.blobs()) // there may be none
+	entries, _ := os.ReadDir(l.blobs()) // the folder may not exist
 	var failed error
 	for _, e := range entries {
 		etag, incomplete := strings.CutSuffix(e.Name(), incompleteSuffix)
@@ -100,14 +101,14 @@ func (l layout) discard(commit string) error {
 		}
 		lock, err := l.lockBlob(etag)
 		if err != nil {
-			continue // somebody else's
+			continue // another program writes it
 		}
 		failed = errors.Join(failed, os.Remove(filepath.Join(l.blobs(), e.Name())))
 		lock.Unlock()
 	}
 	for _, dir := range []string{l.blobs(), l.snapshots(), filepath.Join(l.dir(), "refs"),
 		l.dir()} {
-		_ = os.Remove(dir) // if it is empty
+		_ = os.Remove(dir) // fails unless it is empty
 	}
 	return failed
 }
@@ -120,7 +121,7 @@ func (l layout) lockBlob(etag string) (*flock.Flock, error) {
 	return disk.TryLock(path)
 }
 
-// referred tells whether a revision stands at the commit.
+// referred reports whether a ref names the commit.
 func (l layout) referred(commit string) bool {
 	found := false
 	_ = filepath.WalkDir(filepath.Join(l.dir(), "refs"),
@@ -134,7 +135,7 @@ func (l layout) referred(commit string) bool {
 	return found
 }
 
-// linked are the names of the blobs that links below a folder lead to.
+// linked returns the names of the blobs that links under dir point to.
 func linked(dir string) map[string]bool {
 	names := map[string]bool{}
 	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {

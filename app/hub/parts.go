@@ -1,9 +1,9 @@
 package hub
 
-// A file's bytes. Large files are fetched in parts over several connections; each part lies in
-// memory until those before it are written, so that what is in the file is its beginning at every
-// moment. A connection that drops costs what it had in flight, and nothing of what has come. A
-// server that ignores ranges is taken as it is: one stream, from the start.
+// The bytes of a file. Large files are fetched in parts over several connections. A part stays in
+// memory until the parts before it are written, so that the file is always a prefix. A dropped
+// connection costs only the bytes in flight. From a server that ignores ranges, the file is read
+// as one stream from the start.
 
 import (
 	"context"
@@ -15,17 +15,17 @@ import (
 	"time"
 )
 
-// errNoRanges says that the server sends whole files only.
+// errNoRanges means that the server ignores range requests.
 var errNoRanges = errors.New("the server ignores ranges")
 
-// pending is a part on its way.
+// pending is a part that is being fetched.
 type pending struct {
 	data []byte
-	got  int        // of data, when it is given up
-	came chan error // one value, when it is whole or given up
+	got  int        // bytes of data that were received
+	done chan error // gets one value, when the part is complete or has failed
 }
 
-// parts appends the bytes from w.have to the file's end.
+// parts appends the bytes from w.have to the end of the file.
 func (c *Client) parts(ctx context.Context, m *remote, w *writer) error {
 	err := c.window(ctx, m, w)
 	if errors.Is(err, errNoRanges) {
@@ -34,8 +34,8 @@ func (c *Client) parts(ctx context.Context, m *remote, w *writer) error {
 	return err
 }
 
-// window keeps a few parts on their way, and writes them in their order. When it ends early, the
-// beginning of the next one is kept as well.
+// window fetches a few parts concurrently and writes them in order. If it fails, it also writes the
+// received beginning of the next part.
 func (c *Client) window(ctx context.Context, m *remote, w *writer) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var window []*pending
@@ -44,14 +44,14 @@ func (c *Client) window(ctx context.Context, m *remote, w *writer) (err error) {
 	defer func() {
 		cancel()
 		for _, p := range window {
-			<-p.came
+			<-p.done
 		}
 		counted.settle(w)
 	}()
 	for at := w.have; at < m.Size || len(window) > 0; {
 		for at < m.Size && len(window) < c.options.Connections {
 			length := min(c.options.PartBytes, m.Size-at)
-			p := &pending{came: make(chan error, 1)}
+			p := &pending{done: make(chan error, 1)}
 			if n := len(free); n > 0 {
 				p.data, free = free[n-1][:length], free[:n-1]
 			} else {
@@ -60,14 +60,14 @@ func (c *Client) window(ctx context.Context, m *remote, w *writer) (err error) {
 			go func(from int64) {
 				var err error
 				p.got, err = c.part(ctx, m, from, p.data, counted.add)
-				p.came <- err
+				p.done <- err
 			}(at)
 			window = append(window, p)
 			at += length
 		}
 		p := window[0]
 		window = window[1:]
-		failed := <-p.came
+		failed := <-p.done
 		if err := w.append(p.data[:p.got]); err != nil || failed != nil {
 			return errors.Join(failed, err)
 		}
@@ -76,7 +76,7 @@ func (c *Client) window(ctx context.Context, m *remote, w *writer) (err error) {
 	return nil
 }
 
-// part fills data with the file's bytes from an offset on, and returns how many have come.
+// part fetches the file's bytes at offset from into data, and returns how many it received.
 func (c *Client) part(ctx context.Context, m *remote, from int64, data []byte,
 	moved func(int)) (got int, err error) {
 	err = c.retry(ctx, mostFailures, func() (bool, error) {
@@ -93,7 +93,7 @@ func (c *Client) part(ctx context.Context, m *remote, from int64, data []byte,
 					return errNoRanges
 				}
 				if first, ok := rangeStart(a.Header.Get("Content-Range")); !ok || first != start {
-					return c.strange(fmt.Errorf("asked for bytes from %d on, it sends %q", start,
+					return c.invalid(fmt.Errorf("it answered a request for bytes from %d with %q", start,
 						a.Header.Get("Content-Range")))
 				}
 			}
@@ -112,8 +112,8 @@ func (c *Client) part(ctx context.Context, m *remote, from int64, data []byte,
 	return got, err
 }
 
-// stream appends the rest of a file that comes as a whole each time: what is here already is let
-// pass.
+// stream appends the rest of a file from a server that always sends the whole file. It skips the
+// bytes that the file already has.
 func (c *Client) stream(ctx context.Context, m *remote, w *writer) error {
 	counted := newCounter(w)
 	defer counted.settle(w)
@@ -127,8 +127,8 @@ func (c *Client) stream(ctx context.Context, m *remote, w *writer) error {
 			for {
 				n, err := body.Read(buffer)
 				if m.Size >= 0 && w.have+int64(n) > m.Size || w.have+int64(n) > mostFileBytes {
-					return c.strange(fmt.Errorf(
-						"%s is longer than the %d bytes that it should have", m.Path, m.Size))
+					return c.invalid(fmt.Errorf(
+						"%s exceeds its expected %d bytes", m.Path, m.Size))
 				}
 				counted.add(n)
 				if err := w.append(buffer[:n]); err != nil {
@@ -155,8 +155,8 @@ func atEnd(err error) error {
 	return err
 }
 
-// read sends a request for the file, to where the hub redirected the last one, and gives the body
-// to use, which is cut off when nothing comes for too long.
+// read requests the file from the address that the hub last redirected to, and passes the body to
+// use. The connection ends when no byte arrives for options.stall.
 func (c *Client) read(ctx context.Context, m *remote, header http.Header,
 	use func(a answer, body io.Reader) error) error {
 	alive, cancel := context.WithCancel(ctx)
@@ -170,20 +170,20 @@ func (c *Client) read(ctx context.Context, m *remote, header http.Header,
 			if at == m.url {
 				return err
 			}
-			m.forget(at) // what a hub redirects to is good for a while only
-			return &passing{err: err}
+			m.forget(at) // a redirect expires
+			return &temporary{err: err}
 		}
 		defer a.Body.Close()
 		m.remember(a.at)
 		return use(a, &watched{a.Body, stalled, c.options.stall})
 	}()
 	if err != nil && alive.Err() != nil && ctx.Err() == nil {
-		return &passing{err: fmt.Errorf("nothing came for %s", c.options.stall)}
+		return &temporary{err: fmt.Errorf("no data for %s", c.options.stall)}
 	}
 	return err
 }
 
-// watched puts off the end of a connection with each byte that comes.
+// watched restarts the stall timer with each read that returns bytes.
 type watched struct {
 	io.Reader
 	stalled *time.Timer
@@ -198,7 +198,7 @@ func (w *watched) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// address is where to ask for the file next.
+// address returns the address of the next request for the file.
 func (m *remote) address() *url.URL {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -216,7 +216,7 @@ func (m *remote) remember(at *url.URL) {
 	}
 }
 
-// forget has the hub asked again.
+// forget makes the next request go to the hub again.
 func (m *remote) forget(at *url.URL) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -225,7 +225,7 @@ func (m *remote) forget(at *url.URL) {
 	}
 }
 
-// rangeStart reads the first offset of a Content-Range: "bytes 0-99/200".
+// rangeStart parses the first offset of a Content-Range: "bytes 0-99/200".
 func rangeStart(text string) (int64, bool) {
 	var first, last int64
 	n, err := fmt.Sscanf(text, "bytes %d-%d/", &first, &last)

@@ -1,8 +1,8 @@
 package importer
 
-// One file of a copy. Bytes are written in pieces; each piece is forced to the disk, read back from
-// there, and what was read is held against what was to be written, by SHA-256. A blob of Hugging
-// Face's cache is held against its name as well.
+// Copying one file. Bytes are written in pieces. Each piece is synced and read back from the disk,
+// and the SHA-256 of both is compared. A blob of Hugging Face's cache is also compared with its
+// name.
 
 import (
 	"bytes"
@@ -21,11 +21,11 @@ import (
 
 const (
 	copyBufferBytes = 1 << 20
-	pieceBytes      = 64 << 20 // written before they are read back
+	pieceBytes      = 64 << 20 // written between verifications
 )
 
-// cloneAll has the file system share the originals' blocks, as far as it can, and returns the files
-// that have to be copied. Where the first cannot be cloned, none can.
+// cloneAll clones files, and returns those that have to be copied: all from the first one that the
+// file system cannot clone.
 func (i *Importer) cloneAll(ctx context.Context, dir string, files []source, j *journal,
 	p *jobs.Progress) ([]source, error) {
 	clone := i.options.clone
@@ -53,7 +53,7 @@ func (i *Importer) cloneAll(ctx context.Context, dir string, files []source, j *
 	return nil, nil
 }
 
-// fresh makes way for a file of the copy.
+// fresh removes an old file at to and creates its folder.
 func fresh(to string) error {
 	if err := os.Remove(to); err != nil && !os.IsNotExist(err) {
 		return err
@@ -61,7 +61,7 @@ func fresh(to string) error {
 	return os.MkdirAll(filepath.Dir(to), 0o755)
 }
 
-// copyFile writes one file. What there was of it is begun anew.
+// copyFile copies one file from the start.
 func (i *Importer) copyFile(ctx context.Context, dir string, f source, j *journal,
 	p *jobs.Progress) (err error) {
 	to := filepath.Join(dir, f.rel)
@@ -104,28 +104,28 @@ func (i *Importer) copyFile(ctx context.Context, dir string, f source, j *journa
 	}
 	sum := c.read.Sum(nil)
 	if c.at != f.size {
-		return problem.New(problem.ModelBroken, "The model changed while it was copied",
-			shown(f.rel)+" is not what it was", "Import it again when nothing writes to it.")
+		return problem.New(problem.ModelBroken, "The model changed during the copy",
+			shown(f.rel)+" is different now", "Import it again when nothing writes to it.")
 	}
 	if f.sha256 != "" && hex.EncodeToString(sum) != f.sha256 {
 		return problem.New(problem.ModelBroken, "The model is damaged",
-			"what "+shown(f.rel)+" holds does not have the checksum that it was downloaded with",
+			shown(f.rel)+" does not have the checksum of its download",
 			"Download the model again.")
 	}
 	_ = os.Chtimes(to, f.changed, f.changed)
 	return j.add(f)
 }
 
-// copier copies one file by the piece.
+// copier copies one file in pieces.
 type copier struct {
 	i          *Importer
 	in, out    *os.File
-	read, back hash.Hash // over what was read of the original, and of the copy
+	read, back hash.Hash // of the bytes read from the original and from the copy
 	at         int64
 	buffer     []byte
 }
 
-// piece copies up to pieceBytes and reads them back; 0 at the end.
+// piece copies and verifies up to pieceBytes. It returns 0 at the end of the file.
 func (c *copier) piece(ctx context.Context, moved func(int64)) (int64, error) {
 	from := c.at
 	for c.at-from < pieceBytes {
@@ -160,8 +160,8 @@ func (c *copier) piece(ctx context.Context, moved func(int64)) (int64, error) {
 		return 0, err
 	}
 	if !bytes.Equal(c.read.Sum(nil), c.back.Sum(nil)) {
-		return 0, problem.New(problem.ModelBroken, "The copy is not what was written",
-			"the disk gave back other bytes than it was given",
+		return 0, problem.New(problem.ModelBroken, "The copy could not be verified",
+			"the disk returns other bytes than were written",
 			"Check the disk, then import the model again.")
 	}
 	return c.at - from, nil
@@ -177,5 +177,5 @@ func (c *copier) write(data []byte) error {
 	return err
 }
 
-// plainWriter hides all but Write, so that io.CopyBuffer uses the buffer.
+// plainWriter hides other methods than Write, so that io.CopyBuffer uses the buffer.
 type plainWriter struct{ io.Writer }

@@ -1,20 +1,21 @@
-// Package importer brings models from anywhere on this machine into Headroom's own folder: by a
-// copy, by a move, or by a link.
+// Package importer imports models from anywhere on this machine into Headroom's own folder, by a
+// copy, a move or a link.
 //
-//	paths --Plan (plan.go, walk.go, names.go)--> items --Import (run.go, copyfile.go)--> folders in the root
+//	paths --Plan--> items --Import--> folders in the root
+//	      plan.go, walk.go, names.go  run.go, copyfile.go
 //
 // A path may be a model's folder, a folder of models in any layout that the library knows, or a
-// file of a model. Plan reads headers only and changes nothing: it says what would happen, in
-// bytes, and for what cannot be imported, why. A copy shares its blocks with the original where the
-// file system can do that (APFS, Btrfs, XFS); else its bytes are written, read back and compared.
+// file of a model. Plan reads only headers and changes nothing. It returns what an import would do,
+// in bytes, and why a model cannot be imported. A copy shares its blocks with the original if the
+// file system can clone files (APFS, Btrfs, XFS). Otherwise its bytes are written, read back and
+// compared.
 //
-// A copy grows in a hidden folder beside its goal, with a journal of the files that are whole
-// (journal.go), and takes its name when all is there and checked. So it goes on after an end of any
-// kind, and nobody ever sees half a model.
+// A copy is written to a hidden folder beside its target, with a journal of complete files
+// (journal.go). It is renamed to the target once it is complete and verified. So an import can be
+// resumed after any interruption, and nobody ever sees half a model.
 //
-// Invariants: nothing is ever overwritten; no name from a path leads out of the root, and no link
-// out of the model's folder is followed; an original is removed only after all of its copy has been
-// read back.
+// Invariants: nothing is ever overwritten. Names never lead out of the root, and links out of the
+// model's folder are never followed. An original is removed only after its whole copy was verified.
 package importer
 
 import (
@@ -23,7 +24,7 @@ import (
 	"headroom/engine/problem"
 )
 
-// Mode is how a model is brought in.
+// Mode is the way a model is imported.
 type Mode string
 
 // The modes.
@@ -35,20 +36,20 @@ const (
 
 // Options configure an Importer. Root and Describe are required.
 type Options struct {
-	Root     string           // the folder that models are brought into; it need not exist
-	Describe library.Describe // how models are checked: engine.Describe, or a stand-in for tests
-	Engine   engine.Options   // with which they would be opened
-	// Known is what is listed already, and need not be imported; nil: nothing.
+	Root     string           // the folder for imported models, which need not exist
+	Describe library.Describe // checks a model: engine.Describe, or a fake in tests
+	Engine   engine.Options   // for Describe
+	// Known returns the models that are already listed and need no import; nil: none.
 	Known func() []library.Model
 
 	clone func(from, to string) error // nil: disk.Clone
-	write func() error                // called before each write, for its error; nil: none
+	write func() error                // called before each write, to inject errors; may be nil
 }
 
-// Importer imports models. Its methods may be called from several goroutines.
+// Importer imports models. Its methods are safe for concurrent use.
 type Importer struct{ options Options }
 
-// New makes an Importer.
+// New returns an Importer. It panics without Root or Describe.
 func New(o Options) *Importer {
 	if o.Root == "" || o.Describe == nil {
 		panic("importer: New without a Root or Describe: set both in Options")
@@ -59,43 +60,41 @@ func New(o Options) *Importer {
 	return &Importer{o}
 }
 
-// Root is the folder that models are brought into.
+// Root returns the folder for imported models.
 func (i *Importer) Root() string { return i.options.Root }
 
-// library looks through a folder as the list of models would.
+// library returns a Library over the roots.
 func (i *Importer) library(roots ...string) *library.Library {
 	return library.New(roots, i.options.Engine, i.options.Describe)
 }
 
-// Plan is what an import would do.
+// Plan describes what an import would do.
 type Plan struct {
-	Mode  Mode
-	Root  string
-	Items []Item
-	// WrittenBytes is what the items take of the disk together, FreeBytes what is free there; below
-	// 0: not known.
-	WrittenBytes int64
-	FreeBytes    int64
+	Mode         Mode
+	Root         string
+	Items        []Item
+	WrittenBytes int64 // disk space that the items need
+	FreeBytes    int64 // free space on that disk; negative: not known
 }
 
-// Item is one model, or something that is none.
+// Item is one model, or something that cannot be imported.
 type Item struct {
-	Name   string // that it gets: "name" or "org/name"; "" for what cannot be told
-	Source string // its folder, links followed, or the path that was given
-	Goal   string // the folder that it will be
+	Name   string // in the root: "name" or "org/name"; "": not known
+	Source string // its folder, links resolved, or the given path
+	Goal   string // its target folder in the root
 	Mode   Mode
 	Bytes  int64 // of its files
-	// WrittenBytes is what it takes of the disk: 0 for a link and for a move on one file system.
+	// WrittenBytes is the disk space that it needs: 0 for a link, and for a move within a disk.
 	WrittenBytes int64
-	// Clones says that the file system is of a kind that can share the original's blocks;
-	// WrittenBytes is what it takes if it cannot.
+	// Clones means that the file system may be able to clone the files. The import then needs less
+	// than WrittenBytes.
 	Clones  bool
-	Refused error // why it cannot be imported, a *problem.Problem; nil: it can
+	Refused error // why it cannot be imported: a *problem.Problem; nil: it can
 
 	files []source
 }
 
-// Importable are the items that are not refused.
+// Importable returns the items that are not refused.
 func (p *Plan) Importable() []Item {
 	var items []Item
 	for _, item := range p.Items {

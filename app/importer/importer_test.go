@@ -258,7 +258,7 @@ func TestRefused(t *testing.T) {
 		{"a folder of something else", []string{"d/holiday.jpg = x"}, "d", Copy,
 			"There is no model in"},
 		{"an archive", []string{"m.zip = x"}, "m.zip", Copy, "Unpack it"},
-		{"another file", []string{"holiday.jpg = x"}, "holiday.jpg", Copy, "no part of a model"},
+		{"another file", []string{"holiday.jpg = x"}, "holiday.jpg", Copy, "not part of a model"},
 		{"GGUF", []string{"m.gguf = x"}, "m.gguf", Copy, "GGUF format"},
 		{"a folder of GGUF", []string{"m/m.gguf = x"}, "m", Copy, "GGUF format"},
 		{"pickles", []string{"m/config.json = broken", "m/pytorch_model.bin = x"}, "m", Copy,
@@ -269,11 +269,11 @@ func TestRefused(t *testing.T) {
 		{"incomplete", []string{"m/config.json = x", "m/model-00001-of-00002.safetensors = w"}, "m",
 			Copy, "not complete yet"},
 		{"a link out", []string{"secret = s", "m/config.json = x", "m/notes.txt -> ../secret"}, "m",
-			Copy, "leads out of it"},
+			Copy, "has a link to outside"},
 		{"a link to a folder", []string{"m/config.json = x", "m/d/f = x", "m/e -> d"}, "m", Copy,
-			"does not lead to a file"},
+			"does not link to a file"},
 		{"a link to nowhere", []string{"m/config.json = x", "m/notes.txt -> gone"}, "m", Copy,
-			"leads nowhere"},
+			"broken link"},
 		{"too deep", []string{"m/config.json = x", "m/1/2/3/4/5 = x"}, "m", Copy, "too deep"},
 		{"moving out of the hub's cache", []string{"models--o--m/snapshots/abc/config.json = x"},
 			"models--o--m", Move, "Hugging Face's cache"},
@@ -393,7 +393,7 @@ func TestKnownModelsStayWhereTheyAre(t *testing.T) {
 		}
 	})
 	plant(t, b.from, "m/config.json = x")
-	if wrong := b.all(Copy, "m"); !strings.Contains(wrong["m"], "in the list already") {
+	if wrong := b.all(Copy, "m"); !strings.Contains(wrong["m"], "already in the list") {
 		t.Errorf("errors %q", wrong)
 	}
 }

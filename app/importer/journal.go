@@ -1,8 +1,7 @@
 package importer
 
-// Which files of a copy are whole: a line of JSON for each, written after the file has been
-// checked. It is what lets a copy go on, and its lock is what keeps two programs from the same
-// copy.
+// The journal of a copy: a line of JSON for each complete file, written after its verification. A
+// copy resumes from it, and its lock keeps two programs from the same copy.
 
 import (
 	"bufio"
@@ -16,10 +15,10 @@ import (
 	"headroom/app/disk"
 )
 
-// journalName is hidden, so that it is no part of the model.
+// journalName is hidden, so that the journal does not become part of the model.
 const journalName = ".journal"
 
-// entry is one line.
+// entry is a line of the journal.
 type entry struct {
 	File          string `json:"file"`
 	Size          int64  `json:"size"`
@@ -35,11 +34,11 @@ type journal struct {
 	done map[entry]bool
 }
 
-// mostJournalBytes is more than mostFiles lines take.
+// mostJournalBytes exceeds mostFiles lines.
 const mostJournalBytes = 16 << 20
 
-// openJournal reads the journal of a copy, or begins one. The error is disk.ErrLocked where another
-// program is at the same copy.
+// openJournal opens or creates the journal of a copy. The error is disk.ErrLocked if another
+// program is working on the same copy.
 func openJournal(dir string) (*journal, error) {
 	path := filepath.Join(dir, journalName)
 	lock, err := disk.TryLock(path)
@@ -54,8 +53,7 @@ func openJournal(dir string) (*journal, error) {
 	return &journal{dir: dir, lock: lock, file: file, done: readEntries(file)}, nil
 }
 
-// readEntries reads the lines that are whole; one that is not was being written when the program
-// ended.
+// readEntries reads the complete lines. An incomplete line is from a crash.
 func readEntries(r io.Reader) map[entry]bool {
 	done := map[entry]bool{}
 	lines := bufio.NewScanner(io.LimitReader(r, mostJournalBytes))
@@ -69,7 +67,7 @@ func readEntries(r io.Reader) map[entry]bool {
 	return done
 }
 
-// left are the files that the copy still lacks.
+// left returns the files that the copy still lacks.
 func (j *journal) left(files []source) []source {
 	var left []source
 	for _, f := range files {
@@ -81,20 +79,20 @@ func (j *journal) left(files []source) []source {
 	return left
 }
 
-// add notes that a file is whole.
+// add records that a file is complete.
 func (j *journal) add(f source) error {
 	line, err := json.Marshal(entryOf(f))
 	if err != nil {
 		return err
 	}
+	// The first newline ends an incomplete line.
 	if _, err := j.file.Write(append([]byte("\n"), append(line, '\n')...)); err != nil {
-		// after a line that broke off, too
 		return err
 	}
 	return j.file.Sync()
 }
 
-// remove takes the journal away, once the copy is whole; the lock holds on.
+// remove deletes the journal of a complete copy. The lock is still held.
 func (j *journal) remove() { _ = os.Remove(filepath.Join(j.dir, journalName)) }
 
 func (j *journal) close() {

@@ -1,9 +1,8 @@
 package importer
 
-// What a model is called in the root. A name comes from a folder that anybody may have named: it
-// becomes one that lists, terminals and any file system can take, and it is compared as the least
-// exact file system would, so that neither "Ünïcode" in another form nor another case of letters
-// slips past the rule that nothing is overwritten.
+// The name of a model in the root. It comes from a folder with any name, and is changed to one that
+// is safe in lists, terminals and every file system. Names are compared like the most lenient file
+// system does, ignoring case and Unicode normalization, so that nothing is overwritten.
 
 import (
 	"os"
@@ -16,14 +15,14 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// mostNameBytes of one part of a name; file systems take 255.
+// mostNameBytes bounds one part of a name. File systems allow 255 bytes.
 const mostNameBytes = 200
 
-// goalName makes a model's name fit: "name" or "org/name", in Unicode's composed form, without what
-// is not to be printed.
+// goalName returns a safe form of a model's name: "name" or "org/name", in Unicode form NFC,
+// without characters that cannot be printed.
 func goalName(name string) string {
 	org, rest, two := strings.Cut(name, "/")
-	if filepath.IsAbs(name) || !two { // a model whose ID had to be its path has its folder's name
+	if filepath.IsAbs(name) || !two { // an ID may be a path; its last part is the name
 		return goalPart(filepath.Base(name))
 	}
 	return goalPart(org) + "/" + goalPart(filepath.Base(rest))
@@ -42,7 +41,7 @@ func goalPart(part string) string {
 		return r
 	}, part)
 	part = strings.Join(strings.Fields(part), " ")
-	part = strings.TrimLeft(part, ". ") // hidden folders are not listed
+	part = strings.TrimLeft(part, ". ") // hidden folders are not scanned
 	for len(part) > mostNameBytes {
 		_, size := utf8.DecodeLastRuneInString(part)
 		part = part[:len(part)-size]
@@ -53,11 +52,11 @@ func goalPart(part string) string {
 	return part
 }
 
-// fold is equal for names that some file system takes for one.
+// fold returns a form that is equal for names that some file system considers the same.
 func fold(name string) string { return norm.NFC.String(cases.Fold().String(norm.NFC.String(name))) }
 
-// goalIn is the folder of that name in the root, in the spelling of what is there already, and what
-// lies there, if something does.
+// goalIn returns the target folder for a name, in the spelling of folders that exist, and the path
+// that already has this name; "" if none has.
 func goalIn(root, name string) (goal, taken string) {
 	goal = root
 	for part := range strings.SplitSeq(name, "/") {

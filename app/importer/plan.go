@@ -1,8 +1,8 @@
 package importer
 
-// From paths to items. What a folder holds is asked of the library, so that import and list cannot
-// disagree about what a model is; what it would list as damaged, incomplete or of a foreign kind is
-// refused with the list's own words.
+// From paths to items. The library decides what a folder holds, so that import and list agree on
+// what a model is. A model that the list shows as damaged, incomplete or unsupported is refused
+// with the same message.
 
 import (
 	"errors"
@@ -17,8 +17,8 @@ import (
 	"headroom/engine/problem"
 )
 
-// Plan looks at the paths and says what importing them would do. name is what the model shall be
-// called, where the paths lead to one alone; "" leaves it its own.
+// Plan returns what an import of the paths would do. name is the name of the model if there is
+// exactly one; "" means its own name.
 func (i *Importer) Plan(paths []string, mode Mode, name string) Plan {
 	p := Plan{Mode: mode, Root: i.options.Root, FreeBytes: -1}
 	seen := map[string]bool{}
@@ -55,7 +55,7 @@ func (i *Importer) Plan(paths []string, mode Mode, name string) Plan {
 	return p
 }
 
-// existingAbove is the folder, or the nearest one above it that exists.
+// existingAbove returns dir, or its nearest parent that exists.
 func existingAbove(dir string) string {
 	for {
 		if _, err := os.Stat(dir); err == nil || dir == filepath.Dir(dir) {
@@ -65,17 +65,17 @@ func existingAbove(dir string) string {
 	}
 }
 
-// settle completes an item: its files, its goal, what it takes. The error says why it cannot be
-// imported that way.
+// settle completes an item: its files, its target and its disk space. The error is why it cannot be
+// imported.
 func (i *Importer) settle(item *Item, existing string, goals map[string]string) error {
 	if known := i.known(item.Source); known != "" {
-		return refusal("This model is in the list already",
-			"Headroom finds "+known+" where it lies, in "+item.Source,
-			"Start it; there is nothing to import.")
+		return refusal("This model is already in the list",
+			"Headroom finds "+known+" in "+item.Source,
+			"Start it. There is nothing to import.")
 	}
 	if item.Mode == Move && isHubSnapshot(item.Source) {
 		return refusal("This model belongs to Hugging Face's cache",
-			"other programs look for it there", "Copy or link it instead.")
+			"other programs expect it there", "Copy or link it instead.")
 	}
 	if item.Mode != Link {
 		files, err := walk(item.Source)
@@ -90,11 +90,11 @@ func (i *Importer) settle(item *Item, existing string, goals map[string]string) 
 	item.Name = goalName(item.Name)
 	goal, taken := goalIn(i.options.Root, item.Name)
 	if other := goals[fold(goal)]; other != "" && taken == "" {
-		taken = "another model of this import"
+		taken = "another item of this import"
 	}
 	if taken != "" {
-		return problem.New(problem.Exists, "There is a model of the name "+item.Name+" already",
-			"it lies in "+taken, "Import it under another name, or remove that one first.")
+		return problem.New(problem.Exists, "A model named "+item.Name+" already exists",
+			"it is in "+taken, "Import it under another name, or remove that one first.")
 	}
 	goals[fold(goal)] = item.Source
 	item.Goal = goal
@@ -107,7 +107,7 @@ func (i *Importer) settle(item *Item, existing string, goals map[string]string) 
 	return nil
 }
 
-// known is the ID under which a folder is listed; "" when it is not.
+// known returns the ID under which a folder is listed; "" if it is not.
 func (i *Importer) known(real string) string {
 	for _, m := range i.options.Known() {
 		for _, place := range m.Places {
@@ -119,12 +119,12 @@ func (i *Importer) known(real string) string {
 	return ""
 }
 
-// look finds what lies at a path: one item, or those of a folder of models.
+// look returns the items at a path: one model, or those of a folder of models.
 func (i *Importer) look(path string) []Item {
 	absolute, err := filepath.Abs(path)
 	if err != nil {
 		return []Item{{Source: path,
-			Refused: problem.Wrap(problem.BadRequest, err, "The path cannot be understood", "")}}
+			Refused: problem.Wrap(problem.BadRequest, err, "The path is not valid", "")}}
 	}
 	info, err := os.Stat(absolute)
 	if err != nil {
@@ -156,17 +156,17 @@ func (i *Importer) look(path string) []Item {
 	if len(items) == 0 {
 		return []Item{{Source: absolute,
 			Refused: refusal("There is no model in "+shown(absolute),
-				"a model's folder holds config.json and .safetensors files",
-				"Choose such a folder, or one with several of them in it.")}}
+				"a model's folder has config.json and .safetensors files",
+				"Choose such a folder, or a folder of such folders.")}}
 	}
 	return items
 }
 
-// itemOf is a model of the library as an item.
+// itemOf returns the item of a model of the library.
 func itemOf(m library.Model) Item {
 	item := Item{Name: m.ID, Source: m.Dir, Bytes: m.SizeBytes, Refused: m.Err}
 	if len(m.Places) > 0 {
-		item.Name = m.Places[0].ID // in a scan of many, an ID may have had to give way
+		item.Name = m.Places[0].ID // m.ID may be a path, because of a model with the same name
 	}
 	if real, err := filepath.EvalSymlinks(m.Dir); err == nil {
 		item.Source = real
@@ -174,7 +174,7 @@ func itemOf(m library.Model) Item {
 	return item
 }
 
-// refuseFile tells why a file cannot stand for the model that it is a part of; nil: it can.
+// refuseFile returns why a file does not identify a model that it is part of; nil: it does.
 func refuseFile(path string, info fs.FileInfo) error {
 	name := filepath.Base(path)
 	if !info.Mode().IsRegular() {
@@ -190,18 +190,18 @@ func refuseFile(path string, info fs.FileInfo) error {
 			"Download the model in MLX's or Hugging Face's format: a folder of .safetensors files.")
 	case ".bin", ".pt", ".pth", ".onnx", ".h5", ".ckpt", ".npz":
 		return problem.New(problem.UnknownArchitecture,
-			shown(name)+" holds weights in a format that Headroom does not run",
+			shown(name)+" has weights in a format that Headroom cannot run",
 			"it runs .safetensors",
 			"Download the model in MLX's or Hugging Face's format.")
 	case ".zip", ".tar", ".gz", ".tgz", ".zst", ".xz", ".7z", ".rar":
 		return refusal(shown(name)+" is an archive", "",
-			"Unpack it, then import the folder that was in it.")
+			"Unpack it, then import the folder in it.")
 	}
-	return refusal(shown(name)+" is no part of a model", "",
-		"Choose the folder that holds config.json and the .safetensors files.")
+	return refusal(shown(name)+" is not part of a model", "",
+		"Choose the folder with config.json and the .safetensors files.")
 }
 
-// shown makes a path safe for one line of text: what a terminal or a log would obey is written out.
+// shown returns a path for messages. Control characters are escaped.
 func shown(path string) string {
 	quoted := fmt.Sprintf("%q", path)
 	if plain := quoted[1 : len(quoted)-1]; plain == path {

@@ -1,6 +1,6 @@
 package importer
 
-// An item becomes a folder of the root.
+// Importing an item into the root.
 
 import (
 	"context"
@@ -19,10 +19,10 @@ import (
 	"headroom/engine/problem"
 )
 
-// minFreeBytes is left on a disk that a copy is written to.
+// minFreeBytes is the reserve of free disk.
 const minFreeBytes = 1 << 30
 
-// Memo is what an import is made again from after a restart.
+// Memo is the Memo of an import's job.
 type Memo struct {
 	Source string `json:"source"`
 	Goal   string `json:"goal"`
@@ -30,25 +30,24 @@ type Memo struct {
 	Mode   Mode   `json:"mode"`
 }
 
-// Job is the import of an item for a list of jobs. Its memo is a Memo.
+// Job returns the job of an import. Its Memo is a Memo.
 func (i *Importer) Job(item Item) jobs.Spec {
 	memo, err := json.Marshal(Memo{item.Source, item.Goal, item.Name, item.Mode})
 	if err != nil {
-		panic("importer: a memo as JSON: " + err.Error()) // strings
+		panic("importer: a memo as JSON: " + err.Error()) // cannot happen for strings
 	}
 	return jobs.Spec{
 		Kind: jobs.Import, Key: item.Source + "\x00" + item.Goal, Title: item.Name,
 		TotalBytes: item.Bytes, Memo: memo,
-		Work: func(ctx context.Context, p *jobs.Progress) (string,
-			error) {
+		Work: func(ctx context.Context, p *jobs.Progress) (string, error) {
 			return i.Import(ctx, item, p)
 		},
 		Discard: func() error { return i.Discard(item) },
 	}
 }
 
-// Again is the Job of an import that an earlier run of the program has left unfinished. The source
-// is looked at when it goes on, and not before: it may lie on a disk that is not there now.
+// Again returns the job of an import that an earlier run of the program left unfinished. It reads
+// the source only when the job resumes, because its disk may not be connected now.
 func (i *Importer) Again(m Memo) jobs.Spec {
 	item := Item{Source: m.Source, Goal: m.Goal, Name: m.Name, Mode: m.Mode}
 	s := i.Job(item)
@@ -56,7 +55,7 @@ func (i *Importer) Again(m Memo) jobs.Spec {
 		items := i.Plan([]string{m.Source}, m.Mode, m.Name).Items
 		if len(items) != 1 {
 			return "", problem.New(problem.NotFound,
-				"The model in "+shown(m.Source)+" is not what it was", "", "Import it anew.")
+				"The model in "+shown(m.Source)+" has changed", "", "Import it again.")
 		}
 		p.Total(items[0].Bytes)
 		return i.Import(ctx, items[0], p)
@@ -64,17 +63,17 @@ func (i *Importer) Again(m Memo) jobs.Spec {
 	return s
 }
 
-// Import does what an item of a Plan says, and returns the folder that the model has become. What a
-// stopped copy has done stays beside the goal for the next one of the same item, or until Discard.
-// The error is a Problem, or ctx's.
+// Import imports an item of a Plan and returns the model's new folder. A copy that is stopped stays
+// beside its target until the next Import of the same item, or Discard. The error is a Problem, or
+// ctx's.
 func (i *Importer) Import(ctx context.Context, item Item, p *jobs.Progress) (string, error) {
 	if item.Refused != nil {
 		return "", item.Refused
 	}
 	parent := filepath.Dir(item.Goal)
 	if err := os.MkdirAll(parent, 0o755); err != nil {
-		return "", problem.Wrap(problem.Internal, err, "The folder for models cannot be made",
-			"Choose another folder, or check who may write there.")
+		return "", problem.Wrap(problem.Internal, err, "The folder for models cannot be created",
+			"Choose another folder, or check its permissions.")
 	}
 	var err error
 	switch {
@@ -82,7 +81,7 @@ func (i *Importer) Import(ctx context.Context, item Item, p *jobs.Progress) (str
 		err = os.Symlink(item.Source, item.Goal)
 	case item.Mode == Move && disk.SameDisk(item.Source, parent):
 		if err = disk.Rename(item.Source, item.Goal); errors.Is(err, syscall.EXDEV) {
-			// one disk, mounted twice
+			// One disk that is mounted twice.
 			err = i.copy(ctx, item, p)
 		}
 	default:
@@ -90,8 +89,8 @@ func (i *Importer) Import(ctx context.Context, item Item, p *jobs.Progress) (str
 	}
 	switch {
 	case errors.Is(err, fs.ErrExist):
-		return "", problem.New(problem.Exists, "There is something in "+shown(item.Goal)+" already",
-			"it came there meanwhile", "Import the model under another name.")
+		return "", problem.New(problem.Exists, shown(item.Goal)+" already exists",
+			"it was created during the import", "Import the model under another name.")
 	case disk.IsFull(err):
 		return "", full(item, err)
 	case err != nil:
@@ -103,17 +102,17 @@ func (i *Importer) Import(ctx context.Context, item Item, p *jobs.Progress) (str
 
 func full(item Item, err error) error {
 	return problem.Wrap(problem.DiskFull, err, "The disk is full",
-		"Make room, then go on: what has been copied of "+item.Name+" is kept.")
+		"Free some space, then resume: the copied part of "+item.Name+" is kept.")
 }
 
-// unfinished is the folder in which a copy grows: hidden, beside its goal, and the same one for the
-// same source and goal.
+// unfinished returns the hidden folder of an unfinished copy, beside its target. The same source
+// and target always have the same folder.
 func unfinished(item Item) string {
 	sum := sha256.Sum256([]byte(item.Source + "\x00" + item.Goal))
 	return filepath.Join(filepath.Dir(item.Goal), ".headroom-import-"+hex.EncodeToString(sum[:6]))
 }
 
-// Discard takes away what a stopped import of the item has left.
+// Discard removes what a stopped import of the item has left behind.
 func (i *Importer) Discard(item Item) error {
 	dir := unfinished(item)
 	lock, err := disk.TryLock(filepath.Join(dir, journalName))
@@ -121,19 +120,19 @@ func (i *Importer) Discard(item Item) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
-		return problem.Wrap(problem.Busy, err, "The import of "+item.Name+" is under way",
+		return problem.Wrap(problem.Busy, err, item.Name+" is already being imported",
 			"Stop it first.")
 	}
 	defer lock.Unlock()
 	if err := os.RemoveAll(dir); err != nil {
 		return problem.Wrap(problem.Internal, err,
-			"What was copied of "+item.Name+" could not be removed", "Remove "+dir+" by hand.")
+			"The unfinished copy of "+item.Name+" could not be removed", "Remove "+dir+" by hand.")
 	}
 	return nil
 }
 
-// copy brings the files into a folder beside the goal, checks the model there, and gives it its
-// name.
+// copy copies the files into the unfinished folder, verifies the model there, and renames the
+// folder to the target.
 func (i *Importer) copy(ctx context.Context, item Item, p *jobs.Progress) error {
 	dir := unfinished(item)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -141,7 +140,7 @@ func (i *Importer) copy(ctx context.Context, item Item, p *jobs.Progress) error 
 	}
 	j, err := openJournal(dir)
 	if errors.Is(err, disk.ErrLocked) {
-		return problem.Wrap(problem.Busy, err, "The import of "+item.Name+" is under way",
+		return problem.Wrap(problem.Busy, err, item.Name+" is already being imported",
 			"Wait for it.")
 	}
 	if err != nil {
@@ -190,19 +189,19 @@ func sizeOf(files []source) int64 {
 	return bytes
 }
 
-// room checks that the disk takes so many bytes more.
+// room checks that the disk has space for so many bytes.
 func room(item Item, dir string, bytes int64) error {
 	free, err := disk.FreeBytes(dir)
 	if err != nil || bytes == 0 || free-bytes >= minFreeBytes {
 		return nil
 	}
-	return problem.New(problem.DiskFull, "There is no room for a copy of "+item.Name,
-		fmt.Sprintf("it takes %.1f GB, of %.1f GB that are free on the disk, and 1 GB is left free",
+	return problem.New(problem.DiskFull, "There is not enough space for a copy of "+item.Name,
+		fmt.Sprintf("%.1f GB are needed, %.1f GB are free on the disk, and 1 GB stays free",
 			float64(bytes)/1e9, float64(free)/1e9),
-		"Make room, or link the model instead: nothing is copied then.")
+		"Free some space, or link the model instead, which copies nothing.")
 }
 
-// unchanged checks that the originals are what they were when the plan was made.
+// unchanged checks that the originals have not changed since the Plan.
 func unchanged(files []source) error {
 	for _, f := range files {
 		if info, err := os.Lstat(f.path); err != nil || info.Size() != f.size ||
@@ -214,7 +213,7 @@ func unchanged(files []source) error {
 	return nil
 }
 
-// prune removes what an earlier run has copied and the model no longer has.
+// prune removes files of an earlier run that the model no longer has.
 func prune(dir string, files []source) error {
 	wanted := map[string]bool{}
 	for _, f := range files {
@@ -234,8 +233,7 @@ func prune(dir string, files []source) error {
 	return nil
 }
 
-// removeOriginal removes the files that have been copied, and the folders that are empty then. What
-// was no part of the copy stays.
+// removeOriginal removes the copied files, and folders that are then empty. It keeps other files.
 func removeOriginal(item Item) error {
 	dirs := map[string]bool{}
 	for _, f := range item.files {
@@ -249,7 +247,7 @@ func removeOriginal(item Item) error {
 		}
 	}
 	for depth := mostDepth; depth >= 0; depth-- {
-		// the deepest first; each by its name alone, so that only empty ones go
+		// The deepest first. os.Remove fails for a folder that is not empty.
 		for dir := range dirs {
 			if dir != "." && depthOf(dir) == depth {
 				_ = os.Remove(filepath.Join(item.Source, dir))

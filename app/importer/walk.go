@@ -1,8 +1,8 @@
 package importer
 
-// The files of a model's folder: what an import copies. Links are followed inside the folder, and
-// from a snapshot of Hugging Face's cache to its blobs, whose names say what is in them; a link to
-// anywhere else may lead to what has nothing to do with the model.
+// The files of a model's folder that an import copies. Links are followed within the folder, and
+// from a snapshot of Hugging Face's cache to its blobs, whose names are checksums. A link to
+// anywhere else is refused, because it may lead to files that are not the model's.
 
 import (
 	"fmt"
@@ -14,30 +14,30 @@ import (
 	"time"
 )
 
-// source is one file.
+// source is a file to copy.
 type source struct {
-	rel     string // its path in the folder, and in the copy
-	path    string // of the file itself, links followed
+	rel     string // path in the folder, and in the copy
+	path    string // path of the file, links resolved
 	size    int64
 	changed time.Time
-	sha256  string // of its content, in hexadecimal, where its name tells; else ""
+	sha256  string // hexadecimal checksum from the name of a blob; "": not known
 }
 
-// Bounds of a model's folder.
+// Limits of a model's folder.
 const (
 	mostDepth = 4
 	mostFiles = 10_000
 )
 
-// walker gathers files.
+// walker collects files.
 type walker struct {
-	real  string // the folder, links followed
-	base  string // what links may lead into: the folder, or the repository around a snapshot
+	real  string // the folder, links resolved
+	base  string // links must stay in it: the folder, or the repository around a snapshot
 	files []source
 }
 
-// walk lists the files of a folder, links followed, sorted by path. Hidden files and parts of
-// downloads are left out.
+// walk returns the files of a folder, links resolved, sorted by path. It skips hidden files and
+// unfinished downloads.
 func walk(dir string) ([]source, error) {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -50,7 +50,7 @@ func walk(dir string) ([]source, error) {
 	return w.files, w.folder("", 0)
 }
 
-// isHubSnapshot tells .../models--org--name/snapshots/<commit>.
+// isHubSnapshot reports whether real is .../models--org--name/snapshots/<commit>.
 func isHubSnapshot(real string) bool {
 	up := filepath.Dir(real)
 	return filepath.Base(up) == "snapshots" &&
@@ -58,7 +58,7 @@ func isHubSnapshot(real string) bool {
 }
 
 func unreadable(err error) error {
-	return refusal("The model cannot be read", err.Error(), "Check who may read its folder.")
+	return refusal("The model cannot be read", err.Error(), "Check the permissions of its folder.")
 }
 
 func (w *walker) folder(rel string, depth int) error {
@@ -73,16 +73,16 @@ func (w *walker) folder(rel string, depth int) error {
 			continue
 		}
 		if len(w.files) >= mostFiles {
-			return refusal("The folder is too large for a model's",
-				fmt.Sprintf("it holds more than %d files", mostFiles),
+			return refusal("The folder is too large to be a model",
+				fmt.Sprintf("it has more than %d files", mostFiles),
 				"Choose the model's own folder.")
 		}
 		at := filepath.Join(rel, name)
 		switch kind := e.Type(); {
 		case kind.IsDir():
 			if depth+1 >= mostDepth {
-				return refusal("The folder is too deep for a model's",
-					shown(at)+" holds more folders", "Choose the model's own folder.")
+				return refusal("The folder is nested too deeply to be a model",
+					shown(at)+" has more folders", "Choose the model's own folder.")
 			}
 			err = w.folder(at, depth+1)
 		case kind.IsRegular():
@@ -103,8 +103,8 @@ func (w *walker) file(rel, path string) error {
 		return unreadable(err)
 	}
 	if !info.Mode().IsRegular() {
-		return refusal(shown(rel)+" does not lead to a file", "",
-			"Link the model instead of copying it, or replace the link by what it stands for.")
+		return refusal(shown(rel)+" does not link to a file", "",
+			"Link the model instead of copying it, or replace the link by its target.")
 	}
 	w.files = append(w.files,
 		source{rel: rel, path: path, size: info.Size(), changed: info.ModTime(),
@@ -115,12 +115,12 @@ func (w *walker) file(rel, path string) error {
 func (w *walker) link(rel string) error {
 	path, err := filepath.EvalSymlinks(filepath.Join(w.real, rel))
 	if err != nil {
-		return refusal("The model is incomplete", shown(rel)+" leads nowhere",
+		return refusal("The model is incomplete", shown(rel)+" is a broken link",
 			"Finish the download, or download the model again.")
 	}
 	if !strings.HasPrefix(path, w.base+string(filepath.Separator)) {
-		return refusal("The model's folder has a link that leads out of it",
-			shown(rel)+" leads to "+shown(path),
+		return refusal("The model's folder has a link to outside",
+			shown(rel)+" links to "+shown(path),
 			"Link the model instead of copying it, or replace the link by the file.")
 	}
 	return w.file(rel, path)
@@ -128,8 +128,7 @@ func (w *walker) link(rel string) error {
 
 var blobName = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
-// blobSum is the SHA-256 that a blob of Hugging Face's cache has as its name; "" for any other
-// file.
+// blobSum returns the SHA-256 that names a blob of Hugging Face's cache; "" for other files.
 func blobSum(path string) string {
 	if name := filepath.Base(path); filepath.Base(filepath.Dir(path)) == "blobs" &&
 		blobName.MatchString(name) {

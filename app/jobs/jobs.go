@@ -1,17 +1,16 @@
-// Package jobs is long work that a person watches: an import, a download, a move of the cache. Each
-// job has a state, an amount, a speed and a time left; it can be stopped and goes on where it
-// stopped.
+// Package jobs runs long work that a person watches: an import, a download, a move of the cache.
+// Each job has a state, an amount, a speed and a time left. It can be stopped and resumed.
 //
 //	Start -> waiting -> running -> done
 //	             |         |-----> failed  --Resume--> waiting
 //	             '---------'-----> stopped --Resume--> waiting
 //
-// Jobs of one kind run one after another: two copies from one disk, or two downloads over one line,
-// only make each other late. What a job does is a function; that it can go on is the function's own
-// doing, and Discard takes away what it has left behind.
+// Jobs of one kind run one after another: two copies from one disk, or two downloads over one
+// connection, would only slow each other down. A job's work is a function, which resumes from what
+// it finds on disk. Discard removes what unfinished work has left behind.
 //
-// Invariants: two jobs of one key are never unfinished at the same time; a job's work has returned
-// before its state says so.
+// Invariants: no two jobs with the same key are unfinished at the same time. A job's state changes
+// to an ended one only after its work has returned.
 package jobs
 
 import (
@@ -26,93 +25,93 @@ import (
 	"headroom/engine/problem"
 )
 
-// State is where a job stands.
+// State is the state of a job.
 type State string
 
 // The states.
 const (
-	Waiting State = "waiting" // for a job of its kind before it
+	Waiting State = "waiting" // for an earlier job of its kind
 	Running State = "running"
 	Done    State = "done"
 	Failed  State = "failed"  // Job.Err says why
-	Stopped State = "stopped" // by a person, or by the end of the program
+	Stopped State = "stopped" // by a person, or because the program ended
 )
 
-// Ended tells whether nothing more happens by itself.
+// Ended reports whether the job is done, has failed or was stopped.
 func (s State) Ended() bool { return s == Done || s == Failed || s == Stopped }
 
-// Kind tells what sort of work it is; jobs of one kind wait for each other.
+// Kind is the kind of work. Jobs of one kind wait for each other.
 type Kind string
 
 // The kinds.
 const (
 	Import   Kind = "import"
 	Download Kind = "download"
-	Cache    Kind = "cache" // the cache on disk goes to another folder
+	Cache    Kind = "cache" // moves the prefix cache to another folder
 )
 
-// Job is one as it is at the moment.
+// Job is a snapshot of a job.
 type Job struct {
 	ID             string
 	Kind           Kind
-	Title          string // of what: a model's ID, a folder
+	Title          string // the model's ID, or the folder
 	State          State
-	Phase          string // what it does now, in a word or two; "" for nothing special
-	File           string // with which file; "" for none
+	Phase          string // current step, in a word or two; may be ""
+	File           string // current file; "" for none
 	DoneBytes      int64
 	TotalBytes     int64         // 0: not known
 	BytesPerSecond float64       // over the last seconds; 0: not known
-	Left           time.Duration // at that speed; below 0: not known
-	Result         string        // of a job that is done: the folder
-	Err            error         // of one that failed, a *problem.Problem
+	Left           time.Duration // estimated time left; negative: not known
+	Result         string        // of a done job: the folder
+	Err            error         // of a failed job: a *problem.Problem
 	StartedAt      time.Time
 }
 
-// Spec says what is to be done.
+// Spec describes a job to start.
 type Spec struct {
 	Kind       Kind
-	Key        string // of the work: starting what is unfinished already returns that job
+	Key        string // identifies the work; starting unfinished work again returns its job
 	Title      string
-	TotalBytes int64 // 0: the work will say
-	// Work does it and returns the folder that came of it. It ends soon after ctx does, with ctx's
-	// error.
+	TotalBytes int64 // 0: Work reports it
+	// Work does the work and returns the resulting folder. It returns soon after ctx ends, with
+	// ctx's error.
 	Work func(ctx context.Context, p *Progress) (result string, err error)
-	// Discard takes away what unfinished work has left; nil: it leaves nothing.
+	// Discard removes what unfinished work has left behind; nil: nothing.
 	Discard func() error
-	// Memo is what the program that made the Spec needs to make it again after a restart, as JSON;
-	// nil: the job is forgotten then.
+	// Memo is the JSON from which the program recreates the Spec after a restart; nil: a restart
+	// drops the job.
 	Memo json.RawMessage
 }
 
-// List is all jobs. Its methods may be called from any goroutine.
+// List holds all jobs. Its methods are safe for concurrent use.
 type List struct {
 	mu       sync.Mutex
 	jobs     []*job // in the order of their start
 	next     int
-	queues   map[Kind]chan struct{} // capacity 1: who holds the token works
+	queues   map[Kind]chan struct{} // semaphores of capacity 1
 	watchers map[chan struct{}]bool
 	working  sync.WaitGroup
 	closed   bool
 }
 
 type job struct {
-	Job      // without the figures, which are progress's
+	Job      // progress has the amounts and the speed
 	spec     Spec
 	progress *Progress
 	cancel   context.CancelFunc
-	ended    chan struct{} // closed when this run has ended
+	ended    chan struct{} // closed when this run ends
 }
 
-// mostEnded is how many jobs that are done are remembered.
+// mostEnded is how many done jobs stay in the list.
 const mostEnded = 50
 
-// NewList makes an empty list. Close ends it.
+// NewList returns an empty list. The caller must close it.
 func NewList() *List {
 	return &List{queues: map[Kind]chan struct{}{}, watchers: map[chan struct{}]bool{}}
 }
 
-// Start begins a job, or returns the one of the same key that is not done: as it is if it waits or
-// runs, else it goes on.
+// Start starts a job. If a job with the same key is not done, Start returns that job instead, and
+// resumes it if it was stopped or has failed.
 func (l *List) Start(s Spec) Job {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -132,14 +131,14 @@ func (l *List) Start(s Spec) Job {
 	return j.now()
 }
 
-// add lists the job under an ID of its own. The caller holds mu.
+// add appends the job under a new ID. The caller holds mu.
 func (l *List) add(j *job) {
 	l.next++
 	j.ID = fmt.Sprintf("%s-%d", j.Kind, l.next)
 	l.jobs = append(l.jobs, j)
 }
 
-// begin runs the job. The caller holds mu.
+// begin starts a run of the job. The caller holds mu.
 func (l *List) begin(j *job) {
 	ctx, cancel := context.WithCancel(context.Background())
 	if l.closed {
@@ -179,7 +178,7 @@ func (l *List) begin(j *job) {
 	}(j.ended)
 }
 
-// safely makes a panic in the work that job's failure.
+// safely turns a panic in the work into a failure of the job.
 func safely(ctx context.Context, work func(context.Context, *Progress) (string, error),
 	p *Progress) (result string, err error) {
 	defer func() {
@@ -204,7 +203,7 @@ func (l *List) set(j *job, s State, result string, err error) {
 	l.announce()
 }
 
-// trim forgets the oldest jobs that are done. The caller holds mu.
+// trim drops the oldest done jobs. The caller holds mu.
 func (l *List) trim() {
 	surplus := -mostEnded
 	for _, j := range l.jobs {
@@ -221,7 +220,7 @@ func (l *List) trim() {
 	})
 }
 
-// now is the job with its figures. The caller holds the List's mu.
+// now returns a snapshot of the job. The caller holds the List's mu.
 func (j *job) now() Job {
 	v := j.Job
 	f := j.progress.figures(time.Now())
@@ -232,7 +231,7 @@ func (j *job) now() Job {
 	return v
 }
 
-// Jobs lists all, oldest first.
+// Jobs returns all jobs, the oldest first.
 func (l *List) Jobs() []Job {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -243,14 +242,14 @@ func (l *List) Jobs() []Job {
 	return list
 }
 
-// Busy tells whether something waits or runs.
+// Busy reports whether a job is waiting or running.
 func (l *List) Busy() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.ContainsFunc(l.jobs, func(j *job) bool { return !j.State.Ended() })
 }
 
-// find returns the job of that ID. The caller holds mu.
+// find returns the job with that ID. The caller holds mu.
 func (l *List) find(id string) (*job, error) {
 	for _, j := range l.jobs {
 		if j.ID == id {
@@ -261,8 +260,8 @@ func (l *List) find(id string) (*job, error) {
 		"Take one from the list of jobs.")
 }
 
-// Stop ends a job's work and returns when it has ended. What it has done so far stays, and Resume
-// goes on from there. One that has ended already is left as it is.
+// Stop cancels a job's work and waits until it has returned. Finished work is kept, and Resume
+// continues from there. Stop does nothing to a job that has ended.
 func (l *List) Stop(id string) error {
 	l.mu.Lock()
 	j, err := l.find(id)
@@ -277,7 +276,7 @@ func (l *List) Stop(id string) error {
 	return nil
 }
 
-// Resume goes on with a job that has stopped or failed; any other is left as it is.
+// Resume continues a job that was stopped or has failed. It does nothing to other jobs.
 func (l *List) Resume(id string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -288,7 +287,7 @@ func (l *List) Resume(id string) error {
 	return err
 }
 
-// Remove forgets a job: one that is not done is stopped, and what it has left behind is taken away.
+// Remove removes a job from the list. If it is not done, Remove stops it and discards its work.
 func (l *List) Remove(id string) error {
 	if err := l.Stop(id); err != nil {
 		return err
@@ -328,8 +327,8 @@ func (l *List) Wait(ctx context.Context, id string) (Job, error) {
 	}
 }
 
-// Subscribe returns a channel that gets a value after changes of a job's state (several may come as
-// one; figures change without), and a function that ends the subscription.
+// Subscribe returns a channel that receives a value after a job's state changes, and a function
+// that ends the subscription. Several changes may come as one value. Progress sends none.
 func (l *List) Subscribe() (changed <-chan struct{}, done func()) {
 	c := make(chan struct{}, 1)
 	l.mu.Lock()
@@ -342,7 +341,7 @@ func (l *List) Subscribe() (changed <-chan struct{}, done func()) {
 	}
 }
 
-// announce tells the watchers. The caller holds mu.
+// announce notifies the subscribers. The caller holds mu.
 func (l *List) announce() {
 	for c := range l.watchers {
 		select {
@@ -352,8 +351,7 @@ func (l *List) announce() {
 	}
 }
 
-// Close stops all jobs and returns when their work has ended. Jobs that are started later stop at
-// once.
+// Close stops all jobs and waits until their work has returned. Jobs started later stop at once.
 func (l *List) Close() {
 	l.mu.Lock()
 	l.closed = true

@@ -1,8 +1,8 @@
 package jobs
 
-// Unfinished jobs over a restart: a small file has what is needed to make each of them again. It is
-// written as a whole whenever a job's state changes; how far a job is comes from what its work
-// finds on the disk, so that the file need not follow it.
+// Unfinished jobs across restarts: a small file holds what is needed to recreate each of them. It
+// is replaced whenever a job's state changes. It does not follow the progress, because a job's work
+// finds its progress on disk.
 
 import (
 	"encoding/json"
@@ -14,19 +14,19 @@ import (
 	"headroom/app/disk"
 )
 
-// Kept is an unfinished job as the file has it.
+// Kept is an unfinished job in the file.
 type Kept struct {
 	Kind       Kind            `json:"kind"`
 	Title      string          `json:"title"`
-	DoneBytes  int64           `json:"doneBytes"` // when it was last written down
+	DoneBytes  int64           `json:"doneBytes"` // when the file was written
 	TotalBytes int64           `json:"totalBytes"`
 	Memo       json.RawMessage `json:"memo"`
 }
 
-// mostKeptBytes is more than any number of jobs that people start takes.
+// mostKeptBytes bounds the file that is read.
 const mostKeptBytes = 1 << 20
 
-// ReadKept reads the file that Keep has written; there may be none.
+// ReadKept reads the file that Keep writes. A missing file is no error.
 func ReadKept(path string) ([]Kept, error) {
 	file, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -41,8 +41,8 @@ func ReadKept(path string) ([]Kept, error) {
 	return kept, err
 }
 
-// Recall lists a job that an earlier run of the program has left unfinished: it has stopped, and
-// Resume goes on with it.
+// Recall adds a job that an earlier run of the program left unfinished, as a stopped one. Resume
+// continues it.
 func (l *List) Recall(s Spec, doneBytes int64) {
 	ended := make(chan struct{})
 	close(ended)
@@ -55,7 +55,7 @@ func (l *List) Recall(s Spec, doneBytes int64) {
 	l.announce()
 }
 
-// Unfinished are the jobs that are not done and can be made again.
+// Unfinished returns the jobs that are not done and have a Memo.
 func (l *List) Unfinished() []Kept {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -69,8 +69,8 @@ func (l *List) Unfinished() []Kept {
 	return kept
 }
 
-// Keep writes the unfinished jobs to the file, now and after each change of a state, until the
-// returned function is called, which writes them once more. failed gets the errors.
+// Keep writes the unfinished jobs to the file at path, at once and after every change of a state.
+// The returned function writes them once more and ends that. Keep reports errors to failed.
 func (l *List) Keep(path string, failed func(error)) (end func()) {
 	write := func() {
 		if err := writeKept(path, l.Unfinished()); err != nil {

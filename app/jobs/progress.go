@@ -1,18 +1,18 @@
 package jobs
 
-// How far a job is. Work reports bytes from several goroutines; speed is what came in over the last
-// seconds, looked at whenever somebody asks, so that it costs nothing while nobody does.
+// The progress of a job. Work reports bytes from several goroutines. The speed is the mean over the
+// last seconds. It is sampled only when somebody reads it, so it costs nothing otherwise.
 
 import (
 	"sync"
 	"time"
 )
 
-// Progress is what a job's work reports to. Its methods may be called from any goroutine.
+// Progress receives the reports of a job's work. Its methods are safe for concurrent use.
 type Progress struct {
 	mu          sync.Mutex
 	done, total int64
-	moved       int64 // of done, what this run has moved; only it counts for the speed
+	moved       int64 // the part of done that this run moved; the speed counts only that
 	phase, file string
 	samples     []sample
 }
@@ -22,7 +22,7 @@ type sample struct {
 	moved int64
 }
 
-// The speed is the mean over speedTime, or what there is of it after leastTime.
+// The speed is the mean over the last speedTime, and known after leastTime.
 const (
 	speedTime  = 8 * time.Second
 	leastTime  = 500 * time.Millisecond
@@ -31,14 +31,14 @@ const (
 
 func newProgress(total int64) *Progress { return &Progress{total: total} }
 
-// Total says how much there is to do in all.
+// Total sets the total amount.
 func (p *Progress) Total(bytes int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.total = bytes
 }
 
-// Add counts bytes that have been moved; below 0, that were moved for nothing.
+// Add counts bytes that were moved. A negative number takes back bytes that were moved in vain.
 func (p *Progress) Add(bytes int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -46,15 +46,15 @@ func (p *Progress) Add(bytes int64) {
 	p.moved += bytes
 }
 
-// Found counts bytes that need not be moved, since they are here from an earlier run; below 0, that
-// are of no use after all.
+// Found counts bytes that are in place from an earlier run. A negative number takes back bytes that
+// turn out to be useless.
 func (p *Progress) Found(bytes int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.done += bytes
 }
 
-// Phase says what is being done now, in a word or two, and with which file; both may be "".
+// Phase sets the current step, in a word or two, and the current file. Both may be "".
 func (p *Progress) Phase(phase, file string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

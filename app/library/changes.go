@@ -1,28 +1,26 @@
 package library
 
-import (
-	"slices"
-)
+import "slices"
 
-// ChangeKind is what happened to a model.
+// ChangeKind is the kind of a Change.
 type ChangeKind string
 
 // The kinds.
 const (
 	Appeared ChangeKind = "appeared"
-	Changed  ChangeKind = "changed"  // its state, size, places, or how far its download is
-	Finished ChangeKind = "finished" // it was not ready and is now: verified, and announced
+	Changed  ChangeKind = "changed"  // its state, size, places or download progress
+	Finished ChangeKind = "finished" // it has become ready
 	Vanished ChangeKind = "vanished"
 )
 
-// Change is one difference between two lists. Model is the entry after it, or before it vanished.
+// Change is a difference between two lists. Model is the new entry, or the old one if it vanished.
 type Change struct {
 	Kind  ChangeKind
 	Model Model
 }
 
-// Changes are the differences, in the order of the new list, what vanished last. What a model needs
-// is none: it follows the free memory.
+// Changes returns the differences in the order of the new list, then vanished models. It ignores
+// the memory that a model needs, which follows the free memory.
 func Changes(before, after []Model) []Change {
 	old := make(map[string]*Model, len(before))
 	for i := range before {

@@ -1,8 +1,8 @@
 package library
 
-// Descriptions of folders, cached. Asking the engine reads a model's headers, which is too slow for
-// every look at the list; an answer holds while the folder's files stay the same, and half a
-// minute; after that as many are renewed as the scan allows.
+// Cached descriptions of folders. The engine reads a model's headers, which is too slow for every
+// scan. A description is valid while the folder's files are unchanged. After staleAfter, a scan
+// renews as many as it may.
 
 import (
 	"fmt"
@@ -16,7 +16,7 @@ import (
 	"headroom/engine/problem"
 )
 
-// describer asks the engine about folders and remembers the answers.
+// describer caches the engine's descriptions of folders.
 type describer struct {
 	describe Describe
 
@@ -32,8 +32,8 @@ type described struct {
 	err error
 }
 
-// staleAfter bounds how long an answer is kept: what a model needs follows the free memory, since
-// the size of its cache does.
+// staleAfter is the age at which a description is renewed. The memory that a model needs depends on
+// the free memory, because the size of its cache does.
 const staleAfter = 30 * time.Second
 
 func (d *describer) bundled(src engine.Source, o engine.Options, s *scanner) (engine.Description,
@@ -41,13 +41,13 @@ func (d *describer) bundled(src engine.Source, o engine.Options, s *scanner) (en
 	return d.remembered("", 0, src, o, s)
 }
 
-// folder describes what lies in a folder.
+// folder describes the model in a folder.
 func (d *describer) folder(f folder, o engine.Options, s *scanner) (engine.Description, error) {
 	return d.remembered(f.at.real, f.at.signature(), engine.Source{Dir: f.dir}, o, s)
 }
 
-// remembered serves the last answer for the key unless the folder has changed since, or time has
-// passed and the scan may renew one more.
+// remembered returns the cached description for the key, unless the folder has changed, or the
+// description is stale and the scan may renew one more.
 func (d *describer) remembered(key string, signature uint64, src engine.Source, o engine.Options,
 	s *scanner) (engine.Description, error) {
 	d.mu.Lock()
@@ -70,7 +70,7 @@ func (d *describer) remembered(key string, signature uint64, src engine.Source, 
 	return known.Description, known.err
 }
 
-// forget drops the answers about folders that are gone.
+// forget removes the descriptions of folders that are gone.
 func (d *describer) forget(present map[string]bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -85,9 +85,8 @@ func (d *describer) forget(present map[string]bool) {
 	}
 }
 
-// DescribeWith is what a listed model would be with other options than those it would be opened
-// with. Nothing is remembered. The error is a Problem: that the model is not ready, or that the
-// options are not for it.
+// DescribeWith describes a listed model for other options than its own. It caches nothing. The
+// error is a Problem: the model is not ready, or the options do not fit it.
 func (l *Library) DescribeWith(m Model, o engine.Options) (engine.Description, error) {
 	if m.Err != nil {
 		return engine.Description{}, m.Err
@@ -95,14 +94,14 @@ func (l *Library) DescribeWith(m Model, o engine.Options) (engine.Description, e
 	return safely(l.describer.describe, m.Source, o)
 }
 
-// Renew forgets what a listed model needs, because its options have changed. The next scan asks
-// again.
+// Renew drops the cached description of a model whose options have changed. The next scan describes
+// it again.
 func (l *Library) Renew(m Model) {
 	real := ""
 	if !m.Bundled {
 		var err error
 		if real, err = filepath.EvalSymlinks(m.Dir); err != nil {
-			return // it is gone, and so is what was known
+			return // the folder is gone; forget removes its description
 		}
 	}
 	l.describer.mu.Lock()
@@ -110,7 +109,7 @@ func (l *Library) Renew(m Model) {
 	delete(l.describer.known, real)
 }
 
-// safely turns a panic over one odd folder into that folder's error: the list must not end with it.
+// safely turns a panic in describe into an error, so that one folder cannot break the list.
 func safely(describe Describe, src engine.Source, o engine.Options) (description engine.Description,
 	err error) {
 	defer func() {
@@ -126,7 +125,7 @@ func safely(describe Describe, src engine.Source, o engine.Options) (description
 	return description, nil
 }
 
-// signature changes when a file of the folder does: its name, size or time.
+// signature returns a hash of the names, sizes and times of the files.
 func (l *listing) signature() uint64 {
 	return once(l, "signature", func() uint64 {
 		h := fnv.New64a()

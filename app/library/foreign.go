@@ -1,8 +1,7 @@
 package library
 
-// What other programs keep in a form that Headroom does not run: GGUF files, and Ollama's store. It
-// is listed, with the reason, so that nobody has to wonder why a model that lies there cannot be
-// started.
+// Models in formats that the engine cannot run: GGUF files and Ollama's store. They are listed with
+// the reason.
 
 import (
 	"encoding/json"
@@ -15,15 +14,15 @@ import (
 	"headroom/engine/problem"
 )
 
-// foreign is a model in another program's form.
+// foreign is a model in a format that the engine cannot run.
 type foreign struct {
 	format    string // for people: "GGUF"
 	sizeBytes int64  // 0: not known
 	changed   time.Time
-	missing   string // what is not here yet, in words; "" when it is whole
+	missing   string // what is not downloaded yet, as text; "": nothing
 }
 
-// problem says why it cannot be loaded.
+// problem returns why the model cannot be loaded.
 func (f *foreign) problem() *problem.Problem {
 	why := "Headroom runs .safetensors"
 	if f.missing != "" {
@@ -41,8 +40,8 @@ const (
 	ollamaLibrary = "library" // the namespace that Ollama leaves out
 )
 
-// ggufFolder is a folder of GGUF files, which may be variants of one model, shards or both: one
-// entry.
+// ggufFolder returns a folder of GGUF files as one model. The files may be variants, shards or
+// both.
 func ggufFolder(id string, l *listing) (folder, bool) {
 	files := l.matching(func(name string) bool { return isGGUF(name) || isGGUF(partOf(name)) })
 	if len(files) == 0 {
@@ -51,7 +50,7 @@ func ggufFolder(id string, l *listing) (folder, bool) {
 	return folder{id: id, dir: l.path, at: l, foreign: ofFiles(files)}, true
 }
 
-// looseGGUF are the GGUF files that lie in a root itself, the shards of one model as one entry.
+// looseGGUF returns the GGUF files directly in a root. The shards of a model are one entry.
 func looseGGUF(l *listing) []folder {
 	var found []folder
 	var sets = map[string][]file{}
@@ -81,13 +80,13 @@ func ofFiles(files []file) *foreign {
 			f.changed = one.changed
 		}
 		if isPart(one.name) {
-			f.missing = one.name + " is still on its way"
+			f.missing = one.name + " is still downloading"
 		}
 	}
 	return f
 }
 
-// ollama lists Ollama's manifests: <registry>/<namespace>/<name>/<tag>.
+// ollama returns the models of Ollama's manifests: <registry>/<namespace>/<name>/<tag>.
 func (f *folders) ollama(root *listing) []folder {
 	var found []folder
 	blobs := f.sub(root, "blobs")
@@ -117,13 +116,13 @@ func (f *folders) ollama(root *listing) []folder {
 	return found
 }
 
-// manifest is what a manifest says about the blobs that it needs.
+// manifest is the part of an Ollama manifest that names its blobs.
 type manifest struct {
 	digests   []string // as "sha256:..."
 	sizeBytes int64
 }
 
-// parseManifest reads a manifest of the OCI kind. What is no such thing has no digests.
+// parseManifest parses an OCI manifest. The result has no digests if text is not one.
 func parseManifest(text []byte) manifest {
 	var m manifest
 	var document struct {
@@ -147,7 +146,7 @@ func parseManifest(text []byte) manifest {
 	return m
 }
 
-// among says what of the manifest is here.
+// among describes the manifest's model, given the blobs that are present.
 func (m manifest) among(blobs *listing) *foreign {
 	f := &foreign{format: formatOllama, sizeBytes: m.sizeBytes}
 	missing := 0
@@ -157,7 +156,8 @@ func (m manifest) among(blobs *listing) *foreign {
 		}
 	}
 	if missing > 0 {
-		f.missing = fmt.Sprintf("%d of its %d files are not here yet", missing, len(m.digests))
+		f.missing = fmt.Sprintf("%d of its %d files %s missing", missing, len(m.digests),
+			plural(missing, "is", "are"))
 	}
 	return f
 }

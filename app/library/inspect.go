@@ -1,9 +1,9 @@
 package library
 
-// In what state a model is. Cheap questions come first: is a shard missing, is a part still on its
-// way; only a folder that seems whole is shown to the engine, which reads its headers and checks
-// the list of shards and their sizes. What the engine refuses is looked at once more, since a file
-// that is being copied looks broken until its end has arrived.
+// The state of a model. Cheap checks come first: missing shards and unfinished downloads. Only a
+// folder that seems complete is described by the engine, which reads the headers and checks the
+// shards and their sizes. If the engine refuses it, refused finds out why, because a file that is
+// still being copied looks broken until its end has arrived.
 
 import (
 	"encoding/binary"
@@ -19,29 +19,26 @@ import (
 	"headroom/engine/problem"
 )
 
-// State is what can be done with a model.
+// State is the state of a model on disk.
 type State string
 
 // The states. Only a ready model can be loaded.
 const (
-	Ready State = "ready"
-	// incomplete: something is on its way, or has stopped on the way; see Model.UpdatedAt
-	Downloading State = "downloading"
-	Broken      State = "broken" // its files are damaged
-	// whole, as far as Headroom can tell, but of a kind that it does not run
-	NotLoadable State = "not_loadable"
+	Ready       State = "ready"
+	Downloading State = "downloading"  // incomplete; Model.UpdatedAt shows whether it progresses
+	Broken      State = "broken"       // its files are damaged
+	NotLoadable State = "not_loadable" // of an architecture or format that the engine cannot run
 )
 
-// Download is how far an incomplete model is.
+// Download is the progress of an incomplete model.
 type Download struct {
-	DoneBytes  int64 // here so far, parts included
-	TotalBytes int64 // 0: not known
-	// shards that are not here, by the list of shards or the names of the others
-	Missing []string
-	Parts   []string // files that are here in part
+	DoneBytes  int64    // present so far, unfinished files included
+	TotalBytes int64    // 0: not known
+	Missing    []string // shards, from the index or from the names of other shards
+	Parts      []string // unfinished files
 }
 
-// inspect finds out the state of what lies in a folder, and fills in the model.
+// inspect sets the state of the model in a folder, and the fields that depend on it.
 func (s *scanner) inspect(m *Model, f folder) {
 	if f.foreign != nil {
 		m.State, m.Err, m.SizeBytes, m.UpdatedAt = NotLoadable, f.foreign.problem(),
@@ -68,7 +65,7 @@ func (s *scanner) inspect(m *Model, f folder) {
 	own := f.at.matching(func(name string) bool { return f.at.awaits(name) })
 	for _, part := range slices.Concat(own, f.parts) {
 		d.Parts = append(d.Parts, part.name)
-		if !strings.HasSuffix(part.name, aria2Suffix) { // whose bytes are in the real file
+		if !strings.HasSuffix(part.name, aria2Suffix) { // its bytes are in the real file
 			d.DoneBytes += max(part.size, 0)
 		}
 	}
@@ -97,7 +94,7 @@ func (s *scanner) inspect(m *Model, f folder) {
 	m.refused(d, f, weights)
 }
 
-// refused finds out why the engine does not take the model, whose Err says what it said.
+// refused sets the state of a model that the engine refuses with Err.
 func (m *Model) refused(d Download, f folder, weights []file) {
 	if len(f.parts) > 0 {
 		m.incomplete(d)
@@ -117,8 +114,8 @@ func (m *Model) refused(d Download, f folder, weights []file) {
 		want, pointer := f.at.promised(file)
 		if pointer {
 			m.State, m.Err = Broken,
-				problem.New(problem.ModelBroken, "The weights are not here",
-					file.name+" only points to them, for git-lfs",
+				problem.New(problem.ModelBroken, "The weights are missing",
+					file.name+" is only a Git LFS pointer",
 					"Run git lfs pull in the folder, or download the model again.")
 			return
 		}
@@ -129,7 +126,7 @@ func (m *Model) refused(d Download, f folder, weights []file) {
 		short.TotalBytes += max(want, file.size)
 	}
 	if len(short.Parts) > 0 {
-		why := m.Err // with the numbers
+		why := m.Err // it has the numbers
 		m.incomplete(short)
 		m.Err = why
 		return
@@ -137,7 +134,7 @@ func (m *Model) refused(d Download, f folder, weights []file) {
 	m.State = Broken
 }
 
-// incomplete makes the model one that is on its way.
+// incomplete sets the state Downloading.
 func (m *Model) incomplete(d Download) {
 	if d.TotalBytes > 0 {
 		d.TotalBytes = max(d.TotalBytes, d.DoneBytes)
@@ -149,7 +146,7 @@ func (m *Model) incomplete(d Download) {
 			few(d.Missing)))
 	}
 	if n := len(d.Parts); n > 0 {
-		why = append(why, fmt.Sprintf("%d %s here in part", n, plural(n, "file is", "files are")))
+		why = append(why, fmt.Sprintf("%d %s incomplete", n, plural(n, "file is", "files are")))
 	}
 	m.Err = problem.New(problem.ModelBroken, "The model is not complete yet",
 		strings.Join(why, ", "),
@@ -163,7 +160,7 @@ func plural(n int, one, more string) string {
 	return more
 }
 
-// few lists names, cut to a readable number.
+// few joins names, at most three of them.
 func few(names []string) string {
 	const most = 3
 	if rest := len(names) - most; rest > 0 {
@@ -172,15 +169,14 @@ func few(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// awaits tells whether the name is that of a part of a file of the model, which the whole file has
-// not replaced yet.
+// awaits reports whether name is of an unfinished file of the model whose complete file is missing.
 func (l *listing) awaits(name string) bool {
 	whole := partOf(name)
 	return whole != "" && belongsToModel(whole) &&
 		(!l.hasFile(whole) || strings.HasSuffix(name, aria2Suffix))
 }
 
-// index is what model.safetensors.index.json says.
+// index is the content of model.safetensors.index.json.
 type index struct {
 	shards     []string // sorted; nil without an index
 	totalBytes int64    // of all tensors; 0: not known
@@ -188,8 +184,7 @@ type index struct {
 
 const mostIndexBytes = 32 << 20
 
-// parseIndex reads the index; one that cannot be understood is as good as none here, and the engine
-// says what is wrong with it.
+// parseIndex parses the index. It returns an empty one on an error, which the engine reports later.
 func parseIndex(text []byte) index {
 	var document struct {
 		Metadata struct {
@@ -216,8 +211,8 @@ func parseIndex(text []byte) index {
 	return x
 }
 
-// missingShards are those that the index names, or without one those that the names of the others
-// speak of, and that are not there.
+// missingShards returns the missing ones of the shards that the index names, or, without an index,
+// of the sets that the names of other shards imply.
 func missingShards(l *listing, x index) []string {
 	return once(l, "missing", func() []string { return l.lacks(x) })
 }
@@ -237,13 +232,11 @@ func (l *listing) lacks(x index) []string {
 	return slices.DeleteFunc(slices.Clone(expected), l.hasFile)
 }
 
-// mostHeader is the longest header of a file of weights that is read to learn the file's size; the
-// format allows 100 MB.
+// mostHeader is the longest safetensors header that is read, the limit of the format.
 const mostHeader = 100_000_000
 
-// promised is how long a file of weights will be by its own header, 0 where that cannot be told;
-// and whether it is no such file but git-lfs's pointer to it. The answer is remembered for as long
-// as the listing holds.
+// promised returns the length of a file of weights according to its header, 0 if unknown, and
+// whether the file is a Git LFS pointer. The result is cached with the listing.
 func (l *listing) promised(f file) (bytes int64, pointer bool) {
 	type answer struct {
 		bytes   int64
@@ -279,7 +272,7 @@ func promisedBy(path string) (bytes int64, pointer bool) {
 	case n > mostHeader:
 		return 0, false
 	case int64(n) > info.Size()-lengthBytes:
-		// and more, but how much the missing part of the header would say
+		// The tensors follow, but the rest of the header, with their sizes, is missing.
 		return lengthBytes + int64(n), false
 	}
 	header := make([]byte, n)
@@ -293,7 +286,7 @@ func promisedBy(path string) (bytes int64, pointer bool) {
 	return lengthBytes + int64(n) + end, false
 }
 
-// headerEnd is where the last tensor ends, in bytes after the header.
+// headerEnd returns the end of the last tensor, in bytes after the header.
 func headerEnd(header []byte) (int64, bool) {
 	var tensors map[string]json.RawMessage
 	if json.Unmarshal(header, &tensors) != nil {
@@ -316,7 +309,7 @@ func headerEnd(header []byte) (int64, bool) {
 	return end, true
 }
 
-// changed is the time of a folder's last change, zero when it is gone.
+// changed returns the time of the folder's last change; zero if it is gone.
 func (l *listing) changed() time.Time {
 	if l.info == nil {
 		return time.Time{}

@@ -1,12 +1,12 @@
 package library
 
-// Which folders are watched, and for whom. A listing depends on real paths: its folder, the links
-// that lead there, and where the links in it lead. Folders are watched by their real path, since
-// two watches of one folder under two names are one to the kernel; an event then finds the listings
-// that it makes stale.
+// The watched folders and the listings that depend on them. A listing depends on real paths: its
+// folder, the links on its path, and the targets of links in it. Folders are watched by real path,
+// because the kernel has one watch per folder, whatever its name. An event then leads to the
+// listings that it makes stale.
 //
-// Watches are bounded. A folder that gets none (the limit is reached, the system refuses, it lies
-// on a network) is polled.
+// The number of watches is limited. A folder without a watch (over the limit, refused by the
+// system, or on a network) is polled.
 
 import (
 	"os"
@@ -14,28 +14,28 @@ import (
 	"runtime"
 )
 
-// notifier is what is needed of fsnotify.
+// notifier is the part of fsnotify.Watcher that interest uses.
 type notifier interface {
 	Add(dir string) error
 	Remove(dir string) error
 	Close() error
 }
 
-// interest is what is watched.
+// interest manages the watches.
 type interest struct {
-	notifier notifier // nil: there is none, everything is polled
-	budget   int      // of watches, in units of what cost says
+	notifier notifier // nil: everything is polled
+	budget   int      // remaining sum of the costs of watches
 	cost     func(dir string) int
 
 	dirs       map[string]*watched        // by real path
 	dependents map[string]map[string]bool // by real path: paths of listings
 }
 
-// watched is a folder that somebody depends on.
+// watched is a folder that a listing depends on.
 type watched struct {
 	cost  int
-	err   error // why it is not watched, so that it has to be polled; nil: it is
-	inUse bool  // during sweep
+	err   error // why it is polled instead of watched; nil: it is watched
+	inUse bool  // used by sweep
 }
 
 func newInterest(n notifier, budget int, cost func(string) int) *interest {
@@ -43,12 +43,12 @@ func newInterest(n notifier, budget int, cost func(string) int) *interest {
 		dependents: map[string]map[string]bool{}}
 }
 
-// ordinaryBudget and ordinaryCost: inotify watches a folder as one; kqueue, on a Mac, opens each
-// file in it. Linux allows a user 8192 watches on small machines, which other programs want too;
-// macOS allows 10240 open files.
-func ordinaryBudget() int { return 4096 }
+// defaultBudget bounds the watches, given their defaultCost. inotify has one watch per folder;
+// kqueue, on a Mac, also opens each file in it. Linux allows a user 8192 watches on small machines,
+// shared by all programs; macOS allows 10240 open files.
+func defaultBudget() int { return 4096 }
 
-func ordinaryCost(dir string) int {
+func defaultCost(dir string) int {
 	if runtime.GOOS == "linux" {
 		return 1
 	}
@@ -61,11 +61,11 @@ func ordinaryCost(dir string) int {
 	return 1 + len(names)
 }
 
-// mostCost is what one folder may take of the budget.
+// mostCost is the highest cost of a watched folder.
 const mostCost = 512
 
-// cover begins to watch the folder, a real path, and reports whether it was not watched before. It
-// is called before the folder is read.
+// cover starts to watch a folder, a real path, and reports whether it was not watched before.
+// Callers call it before they read the folder.
 func (in *interest) cover(dir string) (fresh bool) {
 	if in.dirs[dir] != nil {
 		return false
@@ -90,18 +90,18 @@ func (in *interest) cover(dir string) (fresh bool) {
 	return true
 }
 
-// pollReason is why a folder is polled.
+// pollReason is the reason why a folder is polled.
 type pollReason string
 
 func (r pollReason) Error() string { return string(r) }
 
 const (
-	errNoEvents = pollReason("this system reports no changes of folders")
-	errBudget   = pollReason("enough folders are watched already")
-	errRemote   = pollReason("it lies on a network, which reports no changes")
+	errNoEvents = pollReason("this system does not report changes of folders")
+	errBudget   = pollReason("the limit of watched folders is reached")
+	errRemote   = pollReason("it is on a network volume, which does not report changes")
 )
 
-// keep registers what a listing depends on.
+// keep registers the paths that a listing depends on.
 func (in *interest) keep(l *listing) {
 	if l.real != "" {
 		in.depend(l.real, l.path)
@@ -118,8 +118,8 @@ func (in *interest) depend(real, path string) {
 	in.dependents[real][path] = true
 }
 
-// drop forgets what a listing depended on. Folders that nobody needs now are watched until the next
-// sweep: the listing is likely to be read again.
+// drop removes the dependencies of a listing. Its watches stay until the next sweep, because the
+// listing is likely to be read again.
 func (in *interest) drop(l *listing) {
 	forget := func(real string) {
 		delete(in.dependents[real], l.path)
@@ -135,8 +135,8 @@ func (in *interest) drop(l *listing) {
 	}
 }
 
-// concerns tells whether an event at the real path can make a listing stale. In a home folder,
-// which is watched for the sake of a folder that may be created in it, nearly none does.
+// concerns reports whether an event at a real path can make a listing stale. In a home folder,
+// which is watched because a root may be created in it, most events cannot.
 func (in *interest) concerns(real string, structural bool) bool {
 	if in.dependents[real] != nil || in.dependents[filepath.Dir(real)] != nil {
 		return true
@@ -144,8 +144,8 @@ func (in *interest) concerns(real string, structural bool) bool {
 	return structural && in.dirs[real] != nil
 }
 
-// stale returns the paths of the listings that the events make stale. events are real paths, with
-// whether something has come, gone or been renamed there.
+// stale returns the paths of the listings that the events make stale. events maps real paths to
+// whether something was created, removed or renamed there.
 func (in *interest) stale(events map[string]bool) map[string]bool {
 	paths := map[string]bool{}
 	moved := false
@@ -166,8 +166,7 @@ func (in *interest) touched(real string, paths map[string]bool) {
 	}
 }
 
-// moved handles folders that are not what lay there before. The watches of all inside went with
-// what has gone.
+// moved handles folders that were replaced or removed: the watches inside them are gone too.
 func (in *interest) moved(events map[string]bool, paths map[string]bool) {
 	inside := func(path string) bool {
 		for ; ; path = filepath.Dir(path) {
@@ -201,11 +200,11 @@ func (in *interest) unwatch(dir string) {
 	delete(in.dirs, dir)
 	if w != nil && w.err == nil {
 		in.budget += w.cost
-		_ = in.notifier.Remove(dir) // the system may have ended it already
+		_ = in.notifier.Remove(dir) // the system may have removed it already
 	}
 }
 
-// sweep ends the watches that nothing depends on.
+// sweep removes the watches that no listing depends on.
 func (in *interest) sweep() {
 	for real := range in.dependents {
 		if w := in.dirs[real]; w != nil {
@@ -231,8 +230,8 @@ func (in *interest) reset() {
 	clear(in.dependents)
 }
 
-// vouches tells whether changes of all that the listing depends on are reported.
-func (in *interest) vouches(l *listing) bool {
+// isCovered reports whether every path that the listing depends on is watched.
+func (in *interest) isCovered(l *listing) bool {
 	covered := func(dir string) bool { w := in.dirs[dir]; return w != nil && w.err == nil }
 	if l.real != "" && !covered(l.real) {
 		return false
@@ -245,7 +244,7 @@ func (in *interest) vouches(l *listing) bool {
 	return true
 }
 
-// counts are the folders that are watched, those that are polled, and one reason for the latter.
+// counts returns the number of watched and of polled folders, and one reason for polling.
 func (in *interest) counts() (watching, polling int, reason error) {
 	for _, w := range in.dirs {
 		if w.err == nil {

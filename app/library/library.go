@@ -1,16 +1,15 @@
-// Package library finds the models that are on this machine: the bundled one, plain folders, and
-// what Hugging Face's tools, LM Studio, oMLX and Ollama have downloaded. Nothing is copied, and
-// nothing but headers is read.
+// Package library finds the models on this machine: the bundled one, those in plain folders, and
+// the downloads of Hugging Face's tools, LM Studio, oMLX and Ollama. It copies nothing and reads
+// only headers.
 //
-// roots.go says where to look. scan.go knows the layouts and foreign.go those of other programs,
-// over listings of folders (listing.go, trace.go). inspect.go tells what is ready from what is
-// still on its way, describe.go asks the engine what a folder holds and remembers the answer until
-// the folder changes, places.go finds copies of one model, and this file puts names to them. A
-// Watcher (watch.go) keeps the list as a fresh scan would make it.
+// roots.go has the folders to scan. scan.go finds models in their layouts, and foreign.go those in
+// formats that the engine cannot run, over listings of folders (listing.go, trace.go). inspect.go
+// determines a model's state. describe.go caches the engine's description of a folder. places.go
+// finds copies of a model, library.go names the models, and a Watcher (watch.go) keeps the list up
+// to date.
 //
-// Invariants: the bundled model comes first; no two models have the same ID; a folder that looks
-// like a model but cannot be used is listed with its error, so that nobody has to wonder where a
-// download went; Err is nil for ready models and no others.
+// Invariants: the bundled model comes first. IDs are unique. A folder that looks like a model but
+// cannot be used is listed with its error. Err is nil if and only if the model is ready.
 package library
 
 import (
@@ -28,59 +27,58 @@ import (
 	"headroom/engine/problem"
 )
 
-// Model is one entry.
+// Model is an entry of the list.
 type Model struct {
-	ID          string // "org/name", or the folder's name; what requests ask for
-	Name        string // its last part
-	Dir         string // "" for the bundled model; a file for what other programs keep as one
+	ID          string // "org/name" or the folder's name; requests use it
+	Name        string // last part of ID
+	Dir         string // "" for the bundled model; may be a file of another format
 	Bundled     bool
 	Source      engine.Source
 	State       State
 	Description engine.Description // zero unless State is Ready
-	Err         error              // why it cannot be used, a *problem.Problem
-	SizeBytes   int64              // of its weights, as far as they are here; 0: not known
-	UpdatedAt   time.Time          // when its files last changed; zero: not known
-	Download    *Download          // of one that is Downloading, else nil
-	// where it lies: Dir first, then copies of the same content; empty for the bundled one
-	Places []Place
+	Err         error              // why it cannot be used: a *problem.Problem
+	SizeBytes   int64              // of the weights that are present; 0: not known
+	UpdatedAt   time.Time          // last change of its files; zero: not known
+	Download    *Download          // nil unless State is Downloading
+	Places      []Place            // Dir, then copies; empty for the bundled model
 }
 
-// Library lists models. Its methods may be called from several goroutines.
+// Library lists models. Its methods are safe for concurrent use.
 type Library struct {
 	roots     []string
 	options   func(id string) engine.Options
 	describer describer
 }
 
-// Describe is engine.Describe, or a stand-in for tests.
+// Describe is engine.Describe, or a fake in tests.
 type Describe func(engine.Source, engine.Options) (engine.Description, error)
 
-// New makes a library over the folders, which need not exist, on top of the bundled model. The
-// options are those that the models will be opened with: what a model needs depends on them.
+// New returns a library of the bundled model and the models in the roots, which need not exist. The
+// options are those for opening the models: the memory that a model needs depends on them.
 func New(roots []string, options engine.Options, describe Describe) *Library {
 	return NewPerModel(roots, func(string) engine.Options { return options }, describe)
 }
 
-// NewPerModel is New where options depend on the model's ID.
+// NewPerModel is like New, with options that depend on the model's ID.
 func NewPerModel(roots []string, options func(id string) engine.Options,
 	describe Describe) *Library {
 	return &Library{roots: slices.Clone(roots), options: options,
 		describer: describer{describe: describe}}
 }
 
-// Roots are the folders that are looked through.
+// Roots returns the folders that are scanned.
 func (l *Library) Roots() []string { return slices.Clone(l.roots) }
 
 // scanner is one scan.
 type scanner struct {
 	*Library
 	folders *folders
-	renew   int // descriptions that may be made anew only because they are old
+	renew   int // number of descriptions that may be renewed only because of their age
 }
 
 func (l *Library) scanner() *scanner { return &scanner{l, newFolders(), math.MaxInt} }
 
-// Scan lists what there is now.
+// Scan scans all roots and returns the models.
 func (l *Library) Scan() []Model { return l.scanner().scan() }
 
 func (s *scanner) scan() []Model {
@@ -105,8 +103,8 @@ func (s *scanner) scan() []Model {
 	return s.merge(models, found)
 }
 
-// names gives each model an ID of its own: the second of a name is called by its path. What cannot
-// be loaded anyway takes what names are left.
+// names gives each model a unique ID. A second model with the same name gets its path as ID. Models
+// that the engine cannot run are named last.
 func names(found []folder) {
 	taken := map[string]bool{demo.ID: true}
 	for _, foreign := range []bool{false, true} {
@@ -145,13 +143,12 @@ func (s *scanner) model(f folder) Model {
 	return m
 }
 
-// Resolve finds a model by ID, by the last part of its ID if only one model has it, or by its
-// folder. Empty means the bundled one. A model that cannot be used is returned together with its
-// error.
+// Resolve finds a model by ID, by the last part of its ID if that is unique, or by its folder. ""
+// means the bundled model. Resolve returns a model that cannot be used together with its error.
 func (l *Library) Resolve(nameOrDir string) (Model, error) { return l.ResolveAmong(nil, nameOrDir) }
 
-// ResolveAmong is Resolve by a list that somebody has at hand, such as a Watcher's; nil: by a scan.
-// The model that is found is looked at anew.
+// ResolveAmong is like Resolve, but searches a given list, such as a Watcher's, before it scans. It
+// inspects the model again.
 func (l *Library) ResolveAmong(models []Model, nameOrDir string) (Model, error) {
 	s := l.scanner()
 	if nameOrDir == "" || nameOrDir == demo.ID {
@@ -173,12 +170,12 @@ func (l *Library) ResolveAmong(models []Model, nameOrDir string) (Model, error) 
 	} else if err == nil {
 		return Model{}, problem.New(problem.ModelBroken,
 			nameOrDir+" is a file, not a model's folder", "",
-			"Name the folder that holds config.json and the .safetensors files.")
+			"Give the folder with config.json and the .safetensors files.")
 	}
 	return Model{}, NotFound(nameOrDir, models)
 }
 
-// again looks at a listed model as it is now; false where it is gone.
+// again inspects a listed model again. It returns false if the model is gone.
 func (s *scanner) again(m Model) (Model, bool) {
 	if m.Bundled || m.State == NotLoadable {
 		return m, true
@@ -230,11 +227,11 @@ func (s *scanner) resolveDir(dir string) (Model, error) {
 		return m, m.Err
 	}
 	return Model{}, problem.New(problem.ModelBroken, dir+" is not a model's folder",
-		"it holds no config.json",
-		"Name the folder that holds config.json and the .safetensors files.")
+		"it has no config.json",
+		"Give the folder with config.json and the .safetensors files.")
 }
 
-// NotFound says that there is no such model, and what there is instead.
+// NotFound is the Problem of an unknown model. It lists the known ones.
 func NotFound(name string, models []Model) *problem.Problem {
 	const most = 12
 	var ids []string
@@ -248,6 +245,6 @@ func NotFound(name string, models []Model) *problem.Problem {
 		ids, more = ids[:most], fmt.Sprintf(" and %d more", len(ids)-most)
 	}
 	return problem.New(problem.ModelNotFound, fmt.Sprintf("There is no model %q here", name),
-		"there is "+strings.Join(ids, ", ")+more,
-		"Name one of these, or the folder of another model.")
+		"the models are "+strings.Join(ids, ", ")+more,
+		"Use one of these, or the folder of another model.")
 }

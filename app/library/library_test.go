@@ -98,7 +98,7 @@ func TestScan(t *testing.T) {
 			[]string{"org/m: The model is incomplete: config.json is missing. Finish the " +
 				"download, or download the model again."}},
 		{"a download in progress", []string{"models--org--m/blobs/abc.incomplete = x"},
-			[]string{"org/m: The model is not complete yet: 1 file is here in part. Wait for the " +
+			[]string{"org/m: The model is not complete yet: 1 file is incomplete. Wait for the " +
 				"download, or have the program that began it go on."}},
 		{"no model at all", []string{"models--org--tok/snapshots/ffff/tokenizer.json = x",
 			"datasets--a--b/snapshots/f/config = x", ".hidden/config.json = x", "a file = x"}, nil},

@@ -1,8 +1,8 @@
 package library
 
-// Folders as the scan sees them: read once, and kept for as long as somebody vouches for it. A
-// fresh scan begins with none; a Watcher keeps those that nothing has happened in, so that both run
-// the same code and a change costs the folders that it touched.
+// Listings of folders, which a scan reads. A fresh scan reads them all. A Watcher keeps the
+// listings of unchanged folders, so that both run the same code, and a change costs only the
+// folders that it affects.
 
 import (
 	"io"
@@ -14,58 +14,58 @@ import (
 	"time"
 )
 
-// Bounds of what is looked at: a root that somebody points at a home folder must not stall.
+// Limits of a scan, so that a root that is a home folder does not stall it.
 const (
 	mostEntries  = 20_000 // of one folder
 	mostFolders  = 6_000  // of one root
-	mostReadings = 3      // of a folder that changes while its links are followed
+	mostReadings = 3      // attempts to follow a path that changes meanwhile
 )
 
-// file is one in a listing, links followed.
+// file is a regular file of a listing, links resolved.
 type file struct {
 	name    string
 	real    string
-	size    int64 // -1 where nobody asked
+	size    int64 // -1: not read
 	changed time.Time
 }
 
-// listing is what one folder holds.
+// listing is the content of a folder.
 type listing struct {
-	path  string      // as the scan came to it
-	real  string      // where that leads; "" when there is no such folder
+	path  string      // as the scan reached it
+	real  string      // path with links resolved; "": there is no such folder
 	info  fs.FileInfo // of the folder
-	dirs  []string    // names of folders in it, links to folders included, hidden ones not; sorted
-	files []file      // regular ones, sorted by name; sizes where the folder looks like a model's
-	// depends are real paths, besides those in real itself, on which all of this depends: links
-	// that were followed, and where they lead.
+	dirs  []string    // names of folders and links to folders, without hidden ones; sorted
+	files []file      // sorted by name; with sizes if the folder looks like a model
+	// depends has the real paths outside real that the listing depends on: links that were
+	// followed, and their targets.
 	depends []string
-	memo    map[string]any // what was worked out from it; see once
-	from    string         // the real folder from which the path was followed,
-	rest    string         // and the path from there
-	scan    int            // the last scan that used it
+	memo    map[string]any // see once
+	from    string         // real folder where resolving the path started
+	rest    string         // path relative to from
+	scan    int            // number of the last scan that used it
 }
 
-// folders reads folders and remembers them.
+// folders reads and caches listings.
 type folders struct {
 	known map[string]*listing // by path
 	scan  int                 // number of this scan
-	left  int                 // folders that this root may still cost
-	// cover begins to watch the folder, a real path, and reports whether nobody watched it before;
-	// nil: nobody watches.
+	left  int                 // number of folders that this root may still list
+	// cover starts to watch a folder, a real path, and reports whether it was not watched before;
+	// nil: nothing is watched.
 	cover func(dir string) (fresh bool)
-	// keep is told of a new listing before it is used, drop of one that is forgotten; nil like
+	// keep is called for a new listing before it is used, drop for one that is removed; nil like
 	// cover.
 	keep, drop func(*listing)
 }
 
 func newFolders() *folders { return &folders{known: map[string]*listing{}} }
 
-// at lists the folder of an absolute path.
+// at returns the listing of an absolute path.
 func (f *folders) at(path string) *listing {
 	return f.listed(path, string(filepath.Separator), path)
 }
 
-// sub lists a folder in another.
+// sub returns the listing of a folder in another.
 func (f *folders) sub(l *listing, name string) *listing {
 	if l.real == "" {
 		return &listing{path: filepath.Join(l.path, name)}
@@ -75,7 +75,7 @@ func (f *folders) sub(l *listing, name string) *listing {
 
 func (f *folders) listed(path, from, rest string) *listing {
 	l, ok := f.known[path]
-	if ok && l.from != from { // a link on the way leads elsewhere now
+	if ok && l.from != from { // a link in the path has changed
 		f.forget(l)
 		ok = false
 	}
@@ -96,7 +96,7 @@ func (f *folders) listed(path, from, rest string) *listing {
 	return l
 }
 
-// forget makes the next use of the folder read it anew.
+// forget removes a listing, so that its next use reads the folder again.
 func (f *folders) forget(l *listing) {
 	delete(f.known, l.path)
 	if f.drop != nil {
@@ -104,7 +104,7 @@ func (f *folders) forget(l *listing) {
 	}
 }
 
-// prune forgets the folders that the last scan did not come to.
+// prune removes the listings that the last scan did not use.
 func (f *folders) prune() {
 	for _, l := range f.known {
 		if l.scan != f.scan {
@@ -113,8 +113,8 @@ func (f *folders) prune() {
 	}
 }
 
-// read lists a folder. What it depends on is watched before it is looked at, so that no change
-// falls between the two.
+// read reads a folder. It watches everything that the listing depends on before it reads it, so
+// that no change is missed.
 func (f *folders) read(path, from, rest string) *listing {
 	l := &listing{path: path, from: from, rest: rest}
 	t := f.follow(from, rest)
@@ -142,7 +142,7 @@ func (f *folders) read(path, from, rest string) *listing {
 	return l
 }
 
-// follow is trace under watch.
+// follow is trace with watches on everything that the result depends on.
 func (f *folders) follow(from, rest string) trail {
 	t := trace(from, rest)
 	for range mostReadings {
@@ -152,7 +152,7 @@ func (f *folders) follow(from, rest string) trail {
 				fresh = f.cover(filepath.Dir(hinge)) || fresh
 			}
 			if t.real != "" && (len(t.hinges) > 0 || !t.info.IsDir()) {
-				// a folder's own watch tells of its end
+				// A folder's own watch reports its removal.
 				fresh = f.cover(filepath.Dir(t.real)) || fresh
 			}
 		}
@@ -178,7 +178,7 @@ func (f *folders) take(l *listing, e fs.DirEntry, matters bool) {
 		if matters || isPart(name) {
 			info, err := os.Lstat(one.real)
 			if err != nil {
-				return // gone meanwhile; the watch tells
+				return // removed since; the watch reports it
 			}
 			one.size, one.changed = info.Size(), info.ModTime()
 		}
@@ -198,7 +198,7 @@ func (f *folders) take(l *listing, e fs.DirEntry, matters bool) {
 	}
 }
 
-// readDir lists up to mostEntries entries by name. A folder that cannot be read is an empty one.
+// readDir returns up to mostEntries entries, sorted by name. A folder that cannot be read is empty.
 func readDir(path string) []fs.DirEntry {
 	d, err := os.Open(path)
 	if err != nil {
@@ -224,7 +224,7 @@ func (l *listing) hasFile(name string) bool { _, ok := l.file(name); return ok }
 
 func (l *listing) hasDir(name string) bool { _, ok := slices.BinarySearch(l.dirs, name); return ok }
 
-// matching are the files whose names fit.
+// matching returns the files whose names fit.
 func (l *listing) matching(fits func(name string) bool) []file {
 	var found []file
 	for _, f := range l.files {
@@ -235,7 +235,7 @@ func (l *listing) matching(fits func(name string) bool) []file {
 	return found
 }
 
-// once works something out from the listing, which stays so for as long as the listing holds.
+// once computes a value from the listing and caches it with the listing.
 func once[T any](l *listing, what string, find func() T) T {
 	if known, ok := l.memo[what].(T); ok {
 		return known
@@ -248,8 +248,8 @@ func once[T any](l *listing, what string, find func() T) T {
 	return found
 }
 
-// remembered makes something of a file's contents, once. A file that is longer than mostBytes, or
-// cannot be read, is an empty one.
+// remembered computes a value from a file's content and caches it with the listing. A file that is
+// longer than mostBytes, or cannot be read, counts as empty.
 func remembered[T any](l *listing, name string, mostBytes int64, make func(text []byte) T) T {
 	return once(l, "text of "+name, func() T {
 		var text []byte

@@ -1,6 +1,6 @@
 package library
 
-// What a file's name alone tells: weights, a shard among others, a part of a download.
+// Classifying files by name: weights, shards, unfinished downloads.
 
 import (
 	"path/filepath"
@@ -20,7 +20,8 @@ func isWeights(name string) bool { return filepath.Ext(name) == weightsExt }
 
 func isGGUF(name string) bool { return strings.EqualFold(filepath.Ext(name), ggufExt) }
 
-// isForeignWeights tells weights that other programs run: PyTorch's pickles, ONNX, TensorFlow's.
+// isForeignWeights reports whether the name is of weights in the format of PyTorch, ONNX or
+// TensorFlow.
 func isForeignWeights(name string) bool {
 	switch filepath.Ext(name) {
 	case ".bin", ".pt", ".pth", ".onnx", ".h5":
@@ -29,14 +30,14 @@ func isForeignWeights(name string) bool {
 	return false
 }
 
-// isModelFile tells what makes a folder worth a closer look.
+// isModelFile reports whether the name is of a file that a model's folder has.
 func isModelFile(name string) bool {
 	return name == configName || isWeights(name) || isGGUF(name) || isPart(name)
 }
 
-// partSuffixes are those that programs give to files which are still on their way: Hugging Face's
-// tools, wget and curl's wrappers, LM Studio, Chrome, aria2 (its control file lies beside the real
-// one), Safari, Ollama.
+// partSuffixes are the suffixes of unfinished downloads by Hugging Face's tools, wrappers of wget
+// and curl, LM Studio, Chrome, aria2 (whose control file is beside the real one), Safari and
+// Ollama.
 var partSuffixes = []string{".incomplete", ".part", ".partial", ".crdownload", aria2Suffix,
 	".download", ".downloading"}
 
@@ -45,7 +46,7 @@ const (
 	partPrefix  = "downloading_" // LM Studio
 )
 
-// partOf tells the name that a part will have when it is whole; "" when the name is not a part's.
+// partOf returns the final name of an unfinished download; "" if the name is not of one.
 func partOf(name string) string {
 	for _, suffix := range partSuffixes {
 		if whole, ok := strings.CutSuffix(name, suffix); ok && whole != "" {
@@ -57,8 +58,7 @@ func partOf(name string) string {
 
 func isPart(name string) bool { return partOf(name) != "" }
 
-// belongsToModel tells files that models consist of, from the archive that somebody saved beside
-// them.
+// belongsToModel reports whether the name is of a file of a model, and not of, say, an archive.
 func belongsToModel(name string) bool {
 	switch strings.ToLower(filepath.Ext(name)) {
 	case weightsExt, ggufExt, ".json", ".jinja", ".txt", ".model", ".bin":
@@ -69,12 +69,12 @@ func belongsToModel(name string) bool {
 
 var (
 	shardName     = regexp.MustCompile(`^(.*)-(\d{5})-of-(\d{5})(\.safetensors|\.gguf)$`)
-	mostShards    = 2_000 // names are made up from a number in a file's name
+	mostShards    = 2_000 // bounds the names that siblings generates
 	shardNameForm = "00000"
 )
 
-// siblings are the names of all shards of the set that the name belongs to, itself included; nil if
-// it is no shard.
+// siblings returns the names of all shards of the set that name belongs to, name included; nil if
+// it is not a shard.
 func siblings(name string) []string {
 	m := shardName.FindStringSubmatch(name)
 	if m == nil {

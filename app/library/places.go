@@ -1,9 +1,9 @@
 package library
 
-// One model in several places. The same folder by several paths is seen once anyway; copies are
-// found by what is in them: the sizes of their weights first, which costs nothing and nearly always
-// differs, and only then a digest of headers and samples, since a fine-tune has the very sizes and
-// headers of its base.
+// Finding copies of a model. One folder that is reached by several paths is listed once anyway.
+// Copies are found by content: first by the sizes of their weights, which costs nothing and nearly
+// always differs, then by a digest of samples, because a fine-tune has the same sizes and headers
+// as its base.
 
 import (
 	"crypto/sha256"
@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// Origin is whose folder a model lies in.
+// Origin is the program whose folder a model is in.
 type Origin string
 
 // The origins.
@@ -25,14 +25,14 @@ const (
 	Folder      Origin = "folder" // any other
 )
 
-// Place is one where a model lies.
+// Place is a folder that has the model.
 type Place struct {
-	ID     string // that it would have if it lay there alone
+	ID     string // the ID that it would have without other models
 	Dir    string
 	Origin Origin
 }
 
-// HasName tells whether the model goes by that ID: its own, or that of a copy.
+// HasName reports whether id is the model's ID or that of one of its copies. It ignores case.
 func (m *Model) HasName(id string) bool {
 	if strings.EqualFold(m.ID, id) {
 		return true
@@ -60,7 +60,7 @@ func originOf(root string, f folder) Origin {
 	return Folder
 }
 
-// isHub tells whether the folder is, or lies in, a models--org--name.
+// isHub reports whether the folder is a models--org--name or one of its snapshots.
 func (f folder) isHub() bool {
 	for dir := f.dir; ; dir = filepath.Dir(dir) {
 		if _, ok := hubID(filepath.Base(dir)); ok {
@@ -72,8 +72,8 @@ func (f folder) isHub() bool {
 	}
 }
 
-// merge makes one entry of ready models with the same content: the first, with the places of all.
-// found are the folders of models[1:].
+// merge merges ready models with the same content into the first of them, with the places of all.
+// found has the folders of models[1:].
 func (s *scanner) merge(models []Model, found []folder) []Model {
 	bySize := map[string][]int{}
 	for i, f := range found {
@@ -111,7 +111,8 @@ func (s *scanner) merge(models []Model, found []folder) []Model {
 	return kept
 }
 
-// sizes are those of config.json and the weights, in the order of their names; "" without weights.
+// sizes returns the sizes of the weights and config.json, in name order; "" if one of them is
+// missing.
 func (l *listing) sizes() string { return once(l, "sizes", l.sizesNow) }
 
 func (l *listing) sizesNow() string {
@@ -128,7 +129,8 @@ func (l *listing) sizesNow() string {
 	return ""
 }
 
-// digest is over config.json and samples of the weights. It is remembered until a file changes.
+// digest returns a hash of config.json and samples of the weights. It is cached until a file
+// changes.
 func (d *describer) digest(l *listing) (sum [sha256.Size]byte, ok bool) {
 	signature := l.signature()
 	d.mu.Lock()
@@ -167,8 +169,8 @@ type digested struct {
 	sum       [sha256.Size]byte
 }
 
-// sample feeds a file's size and pieces of it, from its first byte to its last: retraining or
-// quantizing anew changes practically all of the weights, so that a few hundred KB of a shard tell.
+// sample writes a file's size and evenly spaced pieces of it. Training or quantization changes
+// nearly all weights, so a few hundred KB of a shard identify it.
 func sample(write func([]byte) (int, error), f file) bool {
 	const (
 		pieces     = 64

@@ -2,6 +2,5 @@
 
 package library
 
-// isRemote tells a folder in which changes may happen without an event. Elsewhere nobody knows, and
-// the slow scans have to do.
+// isRemote reports whether changes in a folder may cause no event. It is not known on this system.
 func isRemote(string) bool { return false }

@@ -1,8 +1,7 @@
 package library
 
-// Showing a model's folder in the system's file manager: on a Mac the Finder with the folder
-// chosen, elsewhere what the desktop opens folders with. Only places of listed models are shown, so
-// that no page can have anything else opened.
+// Showing a model's folder in the Finder, or in the desktop's file manager. Only places of listed
+// models are shown, so that no page can open anything else.
 
 import (
 	"context"
@@ -17,10 +16,10 @@ import (
 	"headroom/engine/problem"
 )
 
-// revealTime is how long the system may take to say that it could not.
+// revealTime bounds the system's command.
 const revealTime = 5 * time.Second
 
-// Reveal shows the place at path, or "" for the first one.
+// Reveal shows the place at path, or the first place if path is "". The error is a Problem.
 func (l *Library) Reveal(m Model, path string) error {
 	if m.Bundled {
 		return problem.New(problem.BadRequest, "The bundled model has no folder",
@@ -34,15 +33,15 @@ func (l *Library) Reveal(m Model, path string) error {
 			return show(path)
 		}
 	}
-	return problem.New(problem.NotFound, "The model "+m.ID+" does not lie in "+path, "",
-		"Look again: it may have been moved or removed.")
+	return problem.New(problem.NotFound, "The model "+m.ID+" is not in "+path, "",
+		"Refresh the list: it may have been moved or removed.")
 }
 
-// show has the system show a file or folder.
+// show shows a file or folder in the file manager.
 func show(path string) error {
 	if _, err := os.Lstat(path); err != nil {
-		return problem.Wrap(problem.NotFound, err, "The folder is not there any more",
-			"Look for the model again.")
+		return problem.Wrap(problem.NotFound, err, "The folder no longer exists",
+			"Refresh the list of models.")
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), revealTime)
 	defer cancel()
@@ -56,7 +55,7 @@ func show(path string) error {
 	return nil
 }
 
-// revealer is the system's command. A path is absolute, so it is never taken for an option.
+// revealer returns the system's command. A path is absolute, so it cannot be taken for an option.
 func revealer(path string) (name string, args []string) {
 	if runtime.GOOS == "darwin" {
 		return "/usr/bin/open", []string{"-R", path}

@@ -32,7 +32,7 @@ func TestReveal(t *testing.T) {
 		{"m", "", filepath.Join(root, "m")},
 		{"m", filepath.Join(root, "m"), filepath.Join(root, "m")},
 		{"loose", "", root}, // a file is shown in its folder
-		{"m", "/etc", "does not lie in /etc"},
+		{"m", "/etc", "is not in /etc"},
 		{"headroom-demo", "", "has no folder"},
 	} {
 		_ = os.Remove(said)
@@ -51,7 +51,7 @@ func TestReveal(t *testing.T) {
 	if err := os.RemoveAll(m.Dir); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Reveal(m, ""); err == nil || !strings.Contains(err.Error(), "not there any more") {
+	if err := l.Reveal(m, ""); err == nil || !strings.Contains(err.Error(), "no longer exists") {
 		t.Errorf("after it went: %v", err)
 	}
 }

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Roots returns the folders to look through, in order and without repetition: those given, those of
-// the environment variable HEADROOM_MODELS, Headroom's own, and where other programs keep their
-// downloads. They need not exist.
+// Roots returns the folders to scan, in order and without duplicates: the given ones, those in the
+// environment variable HEADROOM_MODELS, Headroom's own, and those of other programs' downloads.
+// They need not exist.
 func Roots(given []string) []string {
 	candidates := append([]string{}, given...)
 	candidates = append(candidates, filepath.SplitList(os.Getenv("HEADROOM_MODELS"))...)
@@ -30,7 +30,7 @@ func Roots(given []string) []string {
 	return roots
 }
 
-// Own is the folder that imported models come to: models in Data. "" when there is no home folder.
+// Own returns the folder of imported models: models in Data. It is "" without a home folder.
 func Own() string {
 	data := Data()
 	if data == "" {
@@ -39,8 +39,8 @@ func Own() string {
 	return filepath.Join(data, "models")
 }
 
-// Data is the folder of what people would miss: Headroom in ~/Library/Application Support on a Mac,
-// headroom in XDG_DATA_HOME or ~/.local/share elsewhere. "" when there is no home folder.
+// Data returns the folder of the user's data: Headroom in ~/Library/Application Support on a Mac,
+// headroom in XDG_DATA_HOME or ~/.local/share elsewhere. It is "" without a home folder.
 func Data() string {
 	data := expandHome("~/Library/Application Support/Headroom")
 	if runtime.GOOS != "darwin" {
@@ -55,7 +55,7 @@ func Data() string {
 	return data
 }
 
-// HubCache is where Hugging Face's tools keep models: HF_HUB_CACHE, HF_HOME/hub, or
+// HubCache returns the folder of Hugging Face's hub cache: HF_HUB_CACHE, HF_HOME/hub, or
 // ~/.cache/huggingface/hub.
 func HubCache() string {
 	if dir := os.Getenv("HF_HUB_CACHE"); dir != "" {
@@ -67,7 +67,7 @@ func HubCache() string {
 	return expandHome("~/.cache/huggingface/hub")
 }
 
-// ollamaStore is where Ollama keeps models: OLLAMA_MODELS, or ~/.ollama/models.
+// ollamaStore returns the folder of Ollama's models: OLLAMA_MODELS, or ~/.ollama/models.
 func ollamaStore() string {
 	if dir := os.Getenv("OLLAMA_MODELS"); dir != "" {
 		return dir
@@ -75,7 +75,7 @@ func ollamaStore() string {
 	return "~/.ollama/models"
 }
 
-// expandHome replaces a leading "~/", which a shell leaves alone inside quotes and lists.
+// expandHome replaces a leading "~/", which shells do not expand inside quotes and lists.
 func expandHome(path string) string {
 	rest, ok := strings.CutPrefix(path, "~/")
 	if !ok {

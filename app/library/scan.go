@@ -1,7 +1,7 @@
 package library
 
-// Where models lie on disk. Folders are looked at two levels deep, without opening the models in
-// them; a folder that is incomplete is found too, so that the list can say what is missing.
+// Finding models in a root. Folders are scanned two levels deep, without reading the models in
+// them. Incomplete models are found too, so that the list can show what is missing.
 
 import (
 	"cmp"
@@ -10,19 +10,18 @@ import (
 	"strings"
 )
 
-// folder is a place that looks like a model.
+// folder is a folder, or file, that looks like a model.
 type folder struct {
-	id     string
-	name   string // the ID that it has among all others
-	dir    string // absolute
-	origin Origin
-	// at lists dir; nil where there is nothing to list, and foreign says what it is.
-	at      *listing
-	parts   []file   // of a download, that lie elsewhere than in dir
-	foreign *foreign // what another program keeps in a form of its own
+	id      string
+	name    string // unique ID in the list
+	dir     string // absolute
+	origin  Origin
+	at      *listing // of dir; nil for a file, which foreign describes
+	parts   []file   // unfinished downloads outside dir
+	foreign *foreign // nil unless the format is one that the engine cannot run
 }
 
-// real tells one place from another, by whatever path a scan came to it.
+// real returns the real path, which identifies the folder.
 func (f folder) real() string {
 	if f.at == nil {
 		return f.dir
@@ -30,13 +29,13 @@ func (f folder) real() string {
 	return f.at.real
 }
 
-// scanRoot finds models in a root folder. It knows four layouts, the first three mixed as they
-// come:
+// scanRoot finds the models in a root. It knows four layouts, of which a root may mix the first
+// three:
 //
-//	root/config.json, root/name/config.json, root/publisher/name/config.json   plain folders; LM Studio, oMLX
-//	root/models--org--name/snapshots/<commit>/config.json                      Hugging Face's hub cache
-//	root/name.gguf                                                             loose files
-//	root/manifests/<registry>/<namespace>/<name>/<tag>, root/blobs             Ollama
+//	root/[[publisher/]name/]config.json                    plain folders; LM Studio, oMLX
+//	root/models--org--name/snapshots/<commit>/config.json  Hugging Face's hub cache
+//	root/name.gguf                                         loose files
+//	root/manifests/<registry>/<namespace>/<name>/<tag>     Ollama, with root/blobs
 func (f *folders) scanRoot(root string) []folder {
 	f.left = mostFolders
 	l := f.at(root)
@@ -75,8 +74,8 @@ func (f *folders) scanRoot(root string) []folder {
 	return found
 }
 
-// folderAt recognises one folder that somebody named: a model, a model inside the hub cache, or the
-// hub's folder around it.
+// folderAt returns the model at dir: a model's folder, a snapshot of the hub cache, or a repository
+// of the hub cache.
 func (f *folders) folderAt(dir string) (folder, bool) {
 	f.left = mostFolders
 	l := f.at(dir)
@@ -97,8 +96,8 @@ func (f *folders) folderAt(dir string) (folder, bool) {
 	return f.plain(filepath.Base(dir), l), true
 }
 
-// plain is a folder that holds a model. Hugging Face's tools, told to download into a folder, keep
-// what is on its way in a hidden folder of it.
+// plain returns a folder that contains a model. Hugging Face's tools, when they download into a
+// folder, keep unfinished files in a hidden folder inside it.
 func (f *folders) plain(id string, l *listing) folder {
 	one := folder{id: id, dir: l.path, at: l}
 	cache := f.sub(l, ".cache")
@@ -110,8 +109,7 @@ func (f *folders) plain(id string, l *listing) folder {
 	return one
 }
 
-// looksLikeModel tells a model's folder, complete or not: it has a config.json or weights, or a
-// part of them.
+// looksLikeModel reports whether a folder has a config.json, weights, or unfinished weights.
 func looksLikeModel(l *listing) bool {
 	return slices.ContainsFunc(l.files, func(f file) bool {
 		return f.name == configName || isWeights(f.name) || isWeights(partOf(f.name))
@@ -127,9 +125,8 @@ func hubID(name string) (string, bool) {
 	return strings.Replace(rest, "--", "/", 1), true
 }
 
-// hub recognises models--org--name and picks its snapshot: the commit that refs/main names, else
-// the one that changed last. A download in progress has no usable snapshot yet; it is listed all
-// the same, for its error.
+// hub returns the model in models--org--name. Its snapshot is the commit of refs/main, else the one
+// that changed last. A download that has no usable snapshot yet is returned too.
 func (f *folders) hub(id string, dir *listing) (folder, bool) {
 	parts := f.blobParts(dir)
 	var newest *listing
@@ -164,7 +161,7 @@ func (f *folders) hub(id string, dir *listing) (folder, bool) {
 		}
 	}
 	if len(parts) == 0 {
-		return folder{}, false // a repository of something else: a tokenizer, a data set
+		return folder{}, false // not a model: a tokenizer, a dataset
 	}
 	if newest == nil {
 		newest = dir
@@ -172,7 +169,7 @@ func (f *folders) hub(id string, dir *listing) (folder, bool) {
 	return folder{id: id, dir: dir.path, at: newest, parts: parts}, true
 }
 
-// mainCommit is what refs/main names; "" if nothing.
+// mainCommit returns the commit of refs/main; "" if there is none.
 func (f *folders) mainCommit(dir *listing) string {
 	const mostBytes = 1 << 10
 	if !dir.hasDir("refs") {
@@ -182,7 +179,7 @@ func (f *folders) mainCommit(dir *listing) string {
 		func(text []byte) string { return strings.TrimSpace(string(text)) })
 }
 
-// blobParts are the blobs that are still on their way.
+// blobParts returns the unfinished blobs.
 func (f *folders) blobParts(dir *listing) []file {
 	if !dir.hasDir("blobs") {
 		return nil

@@ -1,7 +1,7 @@
 package library
 
-// Where a path leads, found by hand, link by link. filepath.EvalSymlinks gives the same answer, but
-// a watcher also has to know what would change it: the links on the way, and what is missing.
+// Resolving symbolic links. Unlike filepath.EvalSymlinks, trace also returns what the result
+// depends on, so that it can be watched: the links on the path, and missing files.
 
 import (
 	"io/fs"
@@ -10,19 +10,19 @@ import (
 	"strings"
 )
 
-// trail is a path that was followed.
+// trail is a resolved path.
 type trail struct {
-	real string      // where it leads, without links; "" when nowhere
-	info fs.FileInfo // of what is there; nil when nothing is
-	// hinges are the real paths of the links that were followed, and of what is missing: while they
-	// and real stay what they are, and the folders around them, the path leads where it did.
+	real string      // path without links; "" if it does not exist
+	info fs.FileInfo // of real; nil if it does not exist
+	// hinges are the real paths of the links that were followed, and of a missing file. While they,
+	// real and the folders around them are unchanged, the path resolves to the same file.
 	hinges []string
 }
 
-// mostLinks is what the kernels follow, about: more is a loop.
+// mostLinks is about the limit of kernels; more links are a loop.
 const mostLinks = 40
 
-// trace follows path, which is relative to the folder at from, a real path.
+// trace resolves path, which is relative to the folder from, a real path.
 func trace(from, path string) trail {
 	var t trail
 	at, rest := from, split(path)
@@ -53,7 +53,7 @@ func trace(from, path string) trail {
 		}
 		rest = append(split(target), rest...)
 	}
-	info, err := os.Lstat(at) // t.info is of another place after a link that ends in ".."
+	info, err := os.Lstat(at) // t.info may be stale after a link that ends in ".."
 	if err != nil {
 		return trail{hinges: append(t.hinges, at)}
 	}
@@ -61,7 +61,7 @@ func trace(from, path string) trail {
 	return t
 }
 
-// split cuts a path into its names, without empty ones and ".".
+// split returns the names in a path, without empty ones and ".".
 func split(path string) []string {
 	var names []string
 	for name := range strings.SplitSeq(path, string(filepath.Separator)) {

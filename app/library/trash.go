@@ -1,8 +1,8 @@
 package library
 
-// Removing a model means the trash, where its owner can take it back. On Linux that is
-// freedesktop.org's trash (Trash specification 1.0): a file about it first, then a rename, so
-// nothing is copied. On a Mac the system does it (trash_darwin.go).
+// Removing a model moves it to the Trash. On Linux that is freedesktop.org's trash (Trash
+// specification 1.0): a .trashinfo file, then a rename, so nothing is copied. On a Mac the system
+// does it (trash_darwin.go).
 
 import (
 	"errors"
@@ -18,9 +18,9 @@ import (
 	"headroom/engine/problem"
 )
 
-// Remove moves a model's folder to the trash: the place at path, or "" for the only one. In the hub
-// cache that is the repository with all its snapshots. A link goes without what it leads to, and
-// nothing that lies outside the library's folders is touched.
+// Remove moves a model's folder to the Trash: the place at path, or its only place if path is "".
+// In the hub cache that is the repository with all its snapshots. A link is moved without its
+// target. Remove refuses folders outside the library's roots. The error is a Problem.
 func (l *Library) Remove(m Model, path string) error {
 	if m.Bundled {
 		return problem.New(problem.BadRequest, "The bundled model cannot be removed",
@@ -37,14 +37,14 @@ func (l *Library) Remove(m Model, path string) error {
 	}
 	switch {
 	case path == "":
-		return problem.New(problem.BadRequest, "The model "+m.ID+" lies in several places", "",
-			"Say which of its folders is to go.")
+		return problem.New(problem.BadRequest, "The model "+m.ID+" is in several folders", "",
+			"Choose the folder to remove.")
 	case place == nil:
-		return problem.New(problem.NotFound, "The model "+m.ID+" does not lie in "+path, "",
-			"Look again: it may have been moved or removed.")
+		return problem.New(problem.NotFound, "The model "+m.ID+" is not in "+path, "",
+			"Refresh the list: it may have been moved or removed.")
 	case place.Origin == Ollama:
-		return problem.New(problem.BadRequest, "Ollama keeps this model",
-			"its files may belong to other models too", "Run: ollama rm "+place.ID)
+		return problem.New(problem.BadRequest, "Ollama manages this model",
+			"its files may be shared with other models", "Run: ollama rm "+place.ID)
 	}
 	dir := place.Dir
 	if at := filepath.Dir(filepath.Dir(dir)); place.Origin == HuggingFace &&
@@ -52,18 +52,18 @@ func (l *Library) Remove(m Model, path string) error {
 		dir = at
 	}
 	if !l.inside(dir) {
-		return problem.New(problem.Forbidden, "This folder is not Headroom's to remove",
-			dir+" lies outside the folders that are looked through", "Remove it by hand.")
+		return problem.New(problem.Forbidden, "Headroom does not remove this folder",
+			dir+" is outside the folders that Headroom scans", "Remove it by hand.")
 	}
 	if err := trashed(dir); err != nil {
-		return problem.Wrap(problem.Internal, err, "The model could not be moved to the trash",
+		return problem.Wrap(problem.Internal, err, "The model could not be moved to the Trash",
 			"Remove "+dir+" by hand.")
 	}
 	return nil
 }
 
-// inside tells whether what lies at path, which may be a link itself, lies in a root by its real
-// path, and is not a root.
+// inside reports whether path, which may be a link, is inside a root and neither a root nor above
+// one. It resolves links in the parent folder only.
 func (l *Library) inside(path string) bool {
 	parent, err := filepath.EvalSymlinks(filepath.Dir(path))
 	if err != nil {
@@ -77,14 +77,14 @@ func (l *Library) inside(path string) bool {
 			continue
 		}
 		if within(real, path) {
-			return false // the root itself, or a folder that holds it
+			return false // the root itself, or a folder above it
 		}
 		in = in || within(path, real)
 	}
 	return in
 }
 
-// freedesktopTrash moves what lies at path to the trash of its user, or to that of its volume.
+// freedesktopTrash moves path to the user's trash, or to that of its volume.
 func freedesktopTrash(path string) error {
 	dir, err := homeTrash()
 	if err == nil {
@@ -116,8 +116,7 @@ func homeTrash() (string, error) {
 	return filepath.Join(data, "Trash"), nil
 }
 
-// moveInto puts path into a trash folder, under a name of its own. origin is what its .trashinfo
-// says.
+// moveInto moves path to a trash folder under a unique name. origin is the path in its .trashinfo.
 func moveInto(trash, path, origin string) error {
 	files, info := filepath.Join(trash, "files"), filepath.Join(trash, "info")
 	for _, dir := range []string{files, info} {
@@ -133,7 +132,8 @@ func moveInto(trash, path, origin string) error {
 			name = fmt.Sprintf("%s.%d", name, n)
 		}
 		about := filepath.Join(info, name+".trashinfo")
-		file, err := os.OpenFile(about, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) // takes the name
+		// reserves the name
+		file, err := os.OpenFile(about, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 		if errors.Is(err, fs.ErrExist) {
 			continue
 		}
@@ -151,7 +151,7 @@ func moveInto(trash, path, origin string) error {
 	}
 }
 
-// mountPoint is the topmost folder above path on the same device.
+// mountPoint returns the topmost folder above path on the same device.
 func mountPoint(path string) (string, error) {
 	device := func(path string) (uint64, error) {
 		info, err := os.Lstat(path)
@@ -177,7 +177,7 @@ func mountPoint(path string) (string, error) {
 	}
 }
 
-// within tells whether path is dir or lies in it.
+// within reports whether path is dir or inside it.
 func within(path, dir string) bool {
 	rest, ok := strings.CutPrefix(path, strings.TrimSuffix(dir, string(filepath.Separator)))
 	return ok && (rest == "" || rest[0] == filepath.Separator)

@@ -1,8 +1,7 @@
 package library
 
-// A Mac's trash by the system's file manager, which knows the trash of each volume. The Finder
-// could do it too, by Apple events, but those need a permission that people are asked for, and a
-// signed app an entitlement.
+// The Trash of macOS, by NSFileManager, which knows the Trash of each volume. Apple events to the
+// Finder would need the user's permission, and an entitlement of the signed app.
 
 import (
 	"errors"
@@ -15,20 +14,20 @@ import (
 	"github.com/ebitengine/purego/objc"
 )
 
-// foundation opens the library of NSFileManager.
+// foundation loads the Foundation framework.
 var foundation = sync.OnceValue(func() error {
 	_, err := purego.Dlopen("/System/Library/Frameworks/Foundation.framework/Foundation",
 		purego.RTLD_NOW|purego.RTLD_GLOBAL)
 	return err
 })
 
-// trashed moves what lies at path to the trash; a link without what it leads to
+// trashed moves path to the Trash; a link without its target
 // (https://developer.apple.com/documentation/foundation/filemanager/trashitem(at:resultingitemurl:)).
 func trashed(path string) error {
 	if err := foundation(); err != nil {
 		return err
 	}
-	runtime.LockOSThread() // pools belong to threads
+	runtime.LockOSThread() // autorelease pools belong to threads
 	defer runtime.UnlockOSThread()
 	pool := objc.ID(objc.GetClass("NSAutoreleasePool")).Send(objc.RegisterName("new"))
 	defer pool.Send(objc.RegisterName("drain"))
@@ -36,7 +35,7 @@ func trashed(path string) error {
 	name := objc.ID(objc.GetClass("NSString")).Send(objc.RegisterName("stringWithUTF8String:"),
 		path)
 	if name == 0 {
-		return fmt.Errorf("the path %q is no UTF-8", path)
+		return fmt.Errorf("the path %q is not valid UTF-8", path)
 	}
 	url := objc.ID(objc.GetClass("NSURL")).Send(objc.RegisterName("fileURLWithPath:"), name)
 	manager := objc.ID(objc.GetClass("NSFileManager")).Send(objc.RegisterName("defaultManager"))
@@ -46,7 +45,7 @@ func trashed(path string) error {
 		return nil
 	}
 	if *problem == 0 {
-		return errors.New("the file manager says no, and not why")
+		return errors.New("NSFileManager gives no reason")
 	}
 	return errors.New(objc.Send[string](problem.Send(objc.RegisterName("localizedDescription")),
 		objc.RegisterName("UTF8String")))

@@ -75,7 +75,7 @@ func TestRemove(t *testing.T) {
 	}
 }
 
-// TestRemoveWantsToKnowWhich: of several places one is named, and only one that is a place.
+// TestRemoveWantsToKnowWhich: of several folders one is named, and only one that is a place.
 func TestRemoveWantsToKnowWhich(t *testing.T) {
 	l := New([]string{"/r"}, engine.Options{}, new(fakeDescribe).describe)
 	m := Model{ID: "m", Dir: "/r/a", Places: []Place{{"m", "/r/a", Folder}, {"m", "/r/b", Folder}}}

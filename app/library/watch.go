@@ -1,13 +1,12 @@
 package library
 
-// The list, kept as a fresh scan would make it. One goroutine owns everything: it gathers events
-// until they pause, forgets the listings that they touch, and runs the scan over those that are
-// left, so what follows from a change is decided by the one scan there is.
+// Keeping the list up to date. One goroutine collects events until they pause, drops the listings
+// that they make stale, and scans again over the cached rest. So one scan decides everything.
 //
-// Events are not the whole truth. A volume that is mounted over a folder reports none, folders
-// beyond the bound have no watch, and the system drops what nobody fetches in time. So folders are
-// looked at in a slow rhythm too (check), those without a watch are read again each time, and now
-// and then everything is. That rhythm slows down with the work that it makes.
+// Events are incomplete. A volume that is mounted over a folder sends none, folders beyond the
+// limit have no watch, and the system drops events that are not read in time. Therefore check polls
+// the folders, reads those without a watch again, and every Safety interval everything is read
+// again. Polling slows down with the time that it takes.
 
 import (
 	"context"
@@ -22,43 +21,43 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// WatchOptions configure a Watcher. The zero value is right for most.
+// WatchOptions configure a Watcher. The zero value is ready to use.
 type WatchOptions struct {
-	Paused bool          // begin without watching: the list changes with Rescan alone
-	Quiet  time.Duration // without events before the list is renewed; 0: 100 ms
-	Latest time.Duration // that a change waits for such a pause; 0: 500 ms
-	Poll   time.Duration // between looks at folders; 0: 5 s, and more where a look takes long
-	Safety time.Duration // between scans of everything; 0: 30 min
+	Paused bool          // start paused: only Rescan changes the list
+	Quiet  time.Duration // pause in events before a scan; 0: 100 ms
+	Latest time.Duration // longest wait for such a pause; 0: 500 ms
+	Poll   time.Duration // interval of check; 0: 5 s; it grows with the time of a check
+	Safety time.Duration // interval of complete scans; 0: 30 min
 	Log    *slog.Logger  // nil: slog.Default()
 
 	events  func() (events, error) // nil: fsnotify's
-	budget  int                    // 0: ordinaryBudget
-	renewed func()                 // called after each renewal; may be nil
+	budget  int                    // 0: defaultBudget
+	renewed func()                 // called after each scan; may be nil
 }
 
-// events is where changes of folders come from.
+// events is a source of file system events.
 type events struct {
 	notifier
 	events <-chan fsnotify.Event
 	errors <-chan error
 }
 
-// Watcher keeps a Library's list. Its methods may be called from any goroutine, except Close and
-// Rescan from a subscriber's.
+// Watcher keeps a Library's list up to date. Its methods are safe for concurrent use, but a
+// subscriber must not call Close, Pause or Rescan.
 type Watcher struct {
 	library *Library
 	options WatchOptions
 	log     *slog.Logger
 
-	// Of the goroutine alone.
+	// Owned by the goroutine run.
 	scanner  *scanner
 	interest *interest
-	pending  map[string]bool // real paths with events; true: something came, went or was renamed
-	lost     bool            // events were dropped: nothing that is remembered counts
+	pending  map[string]bool // real paths with events; true: created, removed or renamed
+	lost     bool            // events were lost: all listings are stale
 	since    time.Time       // of the first pending event
 
 	calls  chan func()
-	listed chan struct{} // closed with the first list
+	listed chan struct{} // closed after the first scan
 	ended  chan struct{}
 	stop   context.CancelFunc
 
@@ -69,16 +68,16 @@ type Watcher struct {
 	next        int
 }
 
-// WatchStatus says how well the list is watched.
+// WatchStatus is the state of a Watcher.
 type WatchStatus struct {
 	Paused         bool
 	WatchedFolders int
 	PolledFolders  int
-	PollReason     string        // why some are polled; "" when none are
-	ScanTime       time.Duration // the last renewal took
+	PollReason     string        // one reason for polling; "" if none is polled
+	ScanTime       time.Duration // duration of the last scan
 }
 
-// Watch begins to watch. Close ends it.
+// Watch returns a Watcher of the list. The caller must close it.
 func (l *Library) Watch(o WatchOptions) *Watcher {
 	setDefault(&o.Quiet, 100*time.Millisecond)
 	setDefault(&o.Latest, 500*time.Millisecond)
@@ -91,7 +90,7 @@ func (l *Library) Watch(o WatchOptions) *Watcher {
 		o.events = fsnotifyEvents
 	}
 	if o.budget == 0 {
-		o.budget = ordinaryBudget()
+		o.budget = defaultBudget()
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	w := &Watcher{library: l, options: o, log: o.Log, pending: map[string]bool{},
@@ -116,7 +115,7 @@ func fsnotifyEvents() (events, error) {
 	return events{w, w.Events, w.Errors}, nil
 }
 
-// Models is the list; do not change it. It waits for the first scan.
+// Models returns the list, which callers must not change. It waits for the first scan.
 func (w *Watcher) Models() []Model {
 	<-w.listed
 	w.mu.Lock()
@@ -124,15 +123,15 @@ func (w *Watcher) Models() []Model {
 	return w.models
 }
 
-// Status says how the list is watched now.
+// Status returns the current status.
 func (w *Watcher) Status() WatchStatus {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.status
 }
 
-// Subscribe has f called after each change of the list, on the Watcher's goroutine: it must not
-// block. The first list is no change.
+// Subscribe calls f after each change of the list, on the Watcher's goroutine; f must not block.
+// The first list is not a change. done ends the subscription.
 func (w *Watcher) Subscribe(f func(changes []Change, models []Model)) (done func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -146,7 +145,7 @@ func (w *Watcher) Subscribe(f func(changes []Change, models []Model)) (done func
 	}
 }
 
-// Rescan reads everything anew and returns when the list is that of the disk.
+// Rescan reads everything again and returns when the list is up to date.
 func (w *Watcher) Rescan() {
 	w.do(func() {
 		w.lost = true
@@ -154,7 +153,7 @@ func (w *Watcher) Rescan() {
 	})
 }
 
-// Pause stops watching, or goes on and catches up.
+// Pause pauses the watching, or resumes it and scans again.
 func (w *Watcher) Pause(paused bool) {
 	w.do(func() {
 		w.mu.Lock()
@@ -162,7 +161,7 @@ func (w *Watcher) Pause(paused bool) {
 		w.status.Paused = paused
 		w.mu.Unlock()
 		if changed {
-			w.startOver() // without watches, or with all of them
+			w.startOver() // removes all watches, and sets them again unless paused
 			if paused {
 				w.report(0)
 			} else {
@@ -172,13 +171,13 @@ func (w *Watcher) Pause(paused bool) {
 	})
 }
 
-// Close ends the watching; the list stays as it is.
+// Close ends the watching. The list stays as it is.
 func (w *Watcher) Close() {
 	w.stop()
 	<-w.ended
 }
 
-// do runs f on the goroutine and waits for it; it does nothing after Close.
+// do runs f on the Watcher's goroutine and waits for it. After Close it does nothing.
 func (w *Watcher) do(f func()) {
 	done := make(chan struct{})
 	select {
@@ -188,8 +187,7 @@ func (w *Watcher) do(f func()) {
 	}
 }
 
-// renewFew and renewAll are how many descriptions a renewal may make anew only because they are
-// old.
+// The number of stale descriptions that a scan may renew.
 const (
 	renewNone = 0
 	renewFew  = 8
@@ -200,12 +198,12 @@ func (w *Watcher) run(ctx context.Context) {
 	defer close(w.ended)
 	source, err := w.options.events()
 	if err != nil {
-		w.log.Warn("folders are polled for models: the system reports no changes", "err", err)
+		w.log.Warn("folders of models are polled: the system does not report changes", "err", err)
 		source = events{}
 	} else {
 		defer source.Close()
 	}
-	w.interest = newInterest(source.notifier, w.options.budget, ordinaryCost)
+	w.interest = newInterest(source.notifier, w.options.budget, defaultCost)
 	w.startOver()
 	w.renew(renewNone)
 	close(w.listed)
@@ -246,15 +244,15 @@ func (w *Watcher) run(ctx context.Context) {
 	}
 }
 
-// pollShare: looking at folders takes at most this part of the time.
+// pollShare bounds the time of checks to one part in pollShare.
 const pollShare = 50
 
 func (w *Watcher) paused() bool { return w.Status().Paused }
 
-// note remembers an event, and tells whether anything depends on what it is about.
+// note records an event and reports whether a listing depends on its path.
 func (w *Watcher) note(e fsnotify.Event) bool {
 	if e.Name == "" || w.paused() || e.Op == fsnotify.Chmod {
-		// indexers and backups touch everything
+		// Indexers and backups change the mode of every file.
 		return false
 	}
 	structural := e.Has(fsnotify.Create) || e.Has(fsnotify.Remove) || e.Has(fsnotify.Rename)
@@ -268,7 +266,7 @@ func (w *Watcher) note(e fsnotify.Event) bool {
 	return true
 }
 
-// wait is how long to wait for a pause.
+// wait returns how long to wait for a pause in the events.
 func (w *Watcher) wait() time.Duration {
 	return max(min(w.options.Quiet, w.options.Latest-time.Since(w.since)), 0)
 }
@@ -283,7 +281,7 @@ func (w *Watcher) failed(err error) {
 	}
 }
 
-// check looks for changes that no event has told of.
+// check finds changes that caused no event.
 func (w *Watcher) check() {
 	f := w.scanner.folders
 	for _, l := range f.known {
@@ -292,7 +290,7 @@ func (w *Watcher) check() {
 			if t := trace(l.from, l.rest); t.real != "" && t.info.IsDir() {
 				f.forget(l)
 			}
-		case !w.interest.vouches(l):
+		case !w.interest.isCovered(l):
 			f.forget(l)
 		default:
 			info, err := os.Lstat(l.real)
@@ -310,7 +308,7 @@ func (w *Watcher) check() {
 	}
 }
 
-// startOver forgets everything.
+// startOver drops all listings and watches.
 func (w *Watcher) startOver() {
 	w.interest.reset()
 	w.scanner = w.library.scanner()
@@ -320,7 +318,7 @@ func (w *Watcher) startOver() {
 	}
 }
 
-// renew makes the list what the disk says now, and tells of what has changed.
+// renew scans again and publishes the list.
 func (w *Watcher) renew(renewals int) {
 	started := time.Now()
 	if w.lost {
@@ -341,7 +339,7 @@ func (w *Watcher) renew(renewals int) {
 	w.publish(models, time.Since(started))
 }
 
-// report brings the status up to date.
+// report updates the status.
 func (w *Watcher) report(took time.Duration) {
 	watching, polling, reason := w.interest.counts()
 	w.mu.Lock()

@@ -341,13 +341,13 @@ func TestWatchLimit(t *testing.T) {
 				return e, err
 			}
 		}, "no space left on device"},
-		"our own": {func(o *WatchOptions) { o.budget = 2 }, "enough folders are watched already"},
+		"our own": {func(o *WatchOptions) { o.budget = 2 }, "the limit of watched folders is reached"},
 		"no events": {func(o *WatchOptions) {
 			o.events = func() (events, error) {
 				return events{},
 					errors.New("not here")
 			}
-		}, "this system reports no changes of folders"},
+		}, "this system does not report changes of folders"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

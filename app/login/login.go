@@ -1,7 +1,7 @@
-// Package login has Headroom started when its user logs in: by a launch agent on a Mac
+// Package login starts Headroom when its user logs in: by a launch agent on a Mac
 // (https://developer.apple.com/library/archive/documentation/MacOSX/Conceptual/BPSystemStartup/Chapters/CreatingLaunchdJobs.html),
 // by an autostart entry elsewhere (https://specifications.freedesktop.org/autostart-spec/latest/).
-// The file is the whole of the setting: who deletes it by hand has turned it off.
+// The file is the setting: deleting it turns the setting off.
 package login
 
 import (
@@ -18,14 +18,14 @@ import (
 	"headroom/engine/problem"
 )
 
-// Item is the entry for one program.
+// Item is the login item of one program.
 type Item struct {
 	program string
 	file    string
 	text    string
 }
 
-// New is the entry for the program at that absolute path. It fails where there is no home folder.
+// New returns the login item of the program at an absolute path. It fails without a home folder.
 func New(program string) (*Item, error) {
 	if runtime.GOOS == "darwin" {
 		home, err := os.UserHomeDir()
@@ -43,27 +43,27 @@ func New(program string) (*Item, error) {
 		desktopEntry(program)}, nil
 }
 
-// On tells whether the program is started at login. An entry for another place, as after the app
-// was moved, is none.
+// On reports whether the program starts at login. An entry for another path, as after the app was
+// moved, does not count.
 func (i *Item) On() bool {
 	text, err := os.ReadFile(i.file)
 	return err == nil && string(text) == i.text
 }
 
-// Set turns it on or off, from the next login on.
+// Set turns the login item on or off, from the next login on.
 func (i *Item) Set(on bool) error {
 	if !on {
 		if err := os.Remove(i.file); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("no longer starting at login: %w", err)
+			return fmt.Errorf("removing the login item: %w", err)
 		}
 		return nil
 	}
-	// A Mac runs an application from a copy under a random path while it lies where the browser or
-	// a disk image put it.
+	// macOS runs an app from a copy at a random path until the user has moved it out of the
+	// download folder or disk image.
 	if strings.Contains(i.program, "/AppTranslocation/") {
 		return problem.New(problem.BadRequest,
-			"Headroom cannot be started at login from where it is",
-			"macOS runs it from a temporary copy, since it was never moved to Applications",
+			"Headroom cannot open at login from its current place",
+			"macOS runs it from a temporary copy because it was never moved to Applications",
 			"Move Headroom to Applications, open it there, and try again.")
 	}
 	err := os.MkdirAll(filepath.Dir(i.file), 0o755)
@@ -71,18 +71,18 @@ func (i *Item) Set(on bool) error {
 		err = disk.WriteFile(i.file, []byte(i.text), 0o644)
 	}
 	if err != nil {
-		return fmt.Errorf("starting at login: %w", err)
+		return fmt.Errorf("writing the login item: %w", err)
 	}
 	return nil
 }
 
-// label names the launch agent. It is also the bundle's identifier (build/darwin/agent.plist), by
-// which the system's list of login items shows Headroom's name and icon instead of a file's.
+// label is the launch agent's label. It is also the bundle identifier (build/darwin/agent.plist),
+// so that System Settings shows Headroom's name and icon in the list of login items.
 const label = "app.headroom.agent"
 
 func launchAgent(program string) string {
 	var path strings.Builder
-	_ = xml.EscapeText(&path, []byte(program)) // a Builder takes everything
+	_ = xml.EscapeText(&path, []byte(program)) // a Builder never fails
 	return `<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
 <plist version="1.0">
@@ -104,8 +104,8 @@ func launchAgent(program string) string {
 `
 }
 
-// desktopEntry quotes the path as the Desktop Entry Specification wants it: first for Exec's words,
-// then for the file's strings.
+// desktopEntry returns an autostart entry. It quotes the path twice, as the Desktop Entry
+// Specification requires: as a word of Exec, then as a string of the file.
 func desktopEntry(program string) string {
 	word := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "`", "\\`", `$`, `\$`, `%`,
 		`%%`).Replace(program)

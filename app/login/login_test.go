@@ -56,7 +56,7 @@ func TestTemporaryPlace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := i.Set(true); err == nil || !strings.Contains(err.Error(), "from where it is") ||
+	if err := i.Set(true); err == nil || !strings.Contains(err.Error(), "from its current place") ||
 		i.On() {
 		t.Errorf("error %v, on %v", err, i.On())
 	}

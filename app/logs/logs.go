@@ -1,5 +1,5 @@
-// Package logs keeps the last lines of the log in memory, for people who look for what went wrong
-// without having started the program from a terminal. Lines go to the program's own output as well.
+// Package logs keeps the latest lines of the log in memory, so that the app can show them to people
+// who did not start it from a terminal. It also writes them to the program's output.
 package logs
 
 import (
@@ -14,14 +14,14 @@ import (
 
 // Line is one line of the log.
 type Line struct {
-	Number   int    `json:"number"` // counts up from 1 since the start
+	Number   int    `json:"number"` // from 1 at the program's start
 	AtUnixMs int64  `json:"at"`
 	Level    string `json:"level"` // "DEBUG", "INFO", "WARN" or "ERROR"
 	Message  string `json:"message"`
 	Fields   string `json:"fields"` // "key=value key=value"
 }
 
-// String is the line as text, as an export has it.
+// String formats the line as an export does.
 func (l Line) String() string {
 	return strings.TrimRight(
 		fmt.Sprintf("%s %-5s %s %s",
@@ -31,33 +31,32 @@ func (l Line) String() string {
 
 const (
 	maxLines     = 5000
-	maxLineBytes = 4096 // of message and of fields: one line must not push out all others
+	maxLineBytes = 4096 // of the message, and of the fields
 )
 
-// Logs are the lines that are kept, and the least important level that is logged. The zero value is
-// not usable; see New.
+// Logs holds the latest lines and the minimum level. Use New; the zero value is not usable.
 type Logs struct {
 	level slog.LevelVar
 
 	mu     sync.Mutex
 	lines  []Line // a ring once it is full
-	number int    // of the last line
+	number int    // of the latest line
 }
 
-// New logs at level and above.
+// New returns Logs that record lines at level and above.
 func New(level slog.Level) *Logs {
 	l := &Logs{}
 	l.level.Set(level)
 	return l
 }
 
-// SetLevel holds from the next line on.
+// SetLevel changes the minimum level.
 func (l *Logs) SetLevel(level slog.Level) { l.level.Set(level) }
 
-// Level is the least important level that is logged.
+// Level returns the minimum level.
 func (l *Logs) Level() slog.Level { return l.level.Level() }
 
-// Handler keeps lines and writes them to out, as JSON or as text.
+// Handler returns a handler that records lines and writes them to out, as JSON or as text.
 func (l *Logs) Handler(out io.Writer, asJSON bool) slog.Handler {
 	o := &slog.HandlerOptions{Level: &l.level}
 	if asJSON {
@@ -66,9 +65,9 @@ func (l *Logs) Handler(out io.Writer, asJSON bool) slog.Handler {
 	return handler{slog.NewTextHandler(out, o), l, "", ""}
 }
 
-// Recent returns the kept lines behind number after, oldest first, that are at least of that level
-// and have text in them, in any case; at most the last most of them. last is the number of the
-// newest line there is, to be given as after.
+// Recent returns lines with a number above after, the oldest first. It selects lines at or above
+// the least level that contain text, ignoring case, and returns the last most of them. last is the
+// number of the latest line; pass it as after in the next call.
 func (l *Logs) Recent(after int, least slog.Level, text string, most int) (lines []Line, last int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -77,7 +76,7 @@ func (l *Logs) Recent(after int, least slog.Level, text string, most int) (lines
 	for n := max(after, l.number-len(l.lines)) + 1; n <= l.number; n++ {
 		line := l.lines[(n-1)%maxLines]
 		var level slog.Level
-		_ = level.UnmarshalText([]byte(line.Level)) // our own
+		_ = level.UnmarshalText([]byte(line.Level)) // written by keep
 		if level >= least && (text == "" ||
 			strings.Contains(strings.ToLower(line.Message+" "+line.Fields), text)) {
 			lines = append(lines, line)
@@ -107,7 +106,7 @@ func cut(s string) string {
 	return s
 }
 
-// handler is slog's handler with the keeping beside it.
+// handler records lines and passes them on.
 type handler struct {
 	slog.Handler
 	logs   *Logs
@@ -141,7 +140,7 @@ func (h handler) WithGroup(name string) slog.Handler {
 	return h
 }
 
-// join appends "group.key=value", quoted where it would not be one word.
+// join appends "group.key=value". The value is quoted unless it is a single word.
 func join(fields, group string, a slog.Attr) string {
 	value := a.Value.Resolve()
 	if value.Kind() == slog.KindGroup {

@@ -1,7 +1,7 @@
 package settings
 
-// What the command line can say about caches and single models, as settings. A zero value, or a key
-// that is missing, means the default; flags beat settings.
+// Settings of caches and of single models. They match the flags of the command line, which override
+// them. A zero value or a missing key means the default.
 
 import (
 	"encoding/json"
@@ -9,33 +9,29 @@ import (
 	"strings"
 )
 
-// Cache is what is kept of conversations, on disk and in memory, and how reading prompts and
-// writing answers share the engine.
+// Cache configures the prefix cache on disk and in memory, and the balance of prefill and decode.
 type Cache struct {
-	Off bool `json:"off,omitempty"` // nothing on disk
-	// absolute; "": "headroom/blocks" in the user's cache folder
-	Dir     string `json:"dir,omitempty"`
-	MaxSize Size   `json:"maxSize,omitempty"` // of all files together
-	// of the disk, which the cache leaves alone
-	MinFree     Size `json:"minFree,omitempty"`
-	DailyWrites Size `json:"dailyWrites,omitempty"` // at most, in a day
-	// in memory, of keys and values that no running request uses
+	Off bool `json:"off,omitempty"` // store nothing on disk
+	// Dir is an absolute path; "": "headroom/blocks" in the user's cache folder.
+	Dir         string `json:"dir,omitempty"`
+	MaxSize     Size   `json:"maxSize,omitempty"`     // of all files
+	MinFree     Size   `json:"minFree,omitempty"`     // free disk to leave
+	DailyWrites Size   `json:"dailyWrites,omitempty"` // per day
+	// HotSize bounds the cached keys and values in memory that no running request uses.
 	HotSize         Size `json:"hotSize,omitempty"`
-	PromptCacheSize int  `json:"promptCacheSize,omitempty"` // conversations in memory
-	// waiting prompts are read before running answers go on
-	PreferPrefill bool `json:"preferPrefill,omitempty"`
-	// for which reading a prompt may hold up running answers
+	PromptCacheSize int  `json:"promptCacheSize,omitempty"` // number of prefixes in memory
+	PreferPrefill   bool `json:"preferPrefill,omitempty"`   // prefill new prompts before decoding
+	// MaxStallMs is how long prefill may delay running answers, in milliseconds.
 	MaxStallMs int `json:"maxStallMs,omitempty"`
 }
 
-// repair gives numbers that cannot be their default.
+// repair replaces invalid numbers by their defaults.
 func (c *Cache) repair() {
 	c.PromptCacheSize = max(c.PromptCacheSize, 0)
 	c.MaxStallMs = max(c.MaxStallMs, 0)
 }
 
-// Model is how one model is run; see engine.Options. Whether the values make sense is found when
-// the model is opened.
+// Model configures one model; see engine.Options. The values are checked when the model is opened.
 type Model struct {
 	ContextTokens    int    `json:"contextTokens,omitempty"`
 	MaxSequences     int    `json:"maxSequences,omitempty"`
@@ -48,7 +44,7 @@ type Model struct {
 	StateFormat      string `json:"stateFormat,omitempty"`
 	MaxKVTokens      int    `json:"maxKVTokens,omitempty"`
 
-	// What requests get that do not say; see openai.Defaults. They hold from the next request on.
+	// Defaults for requests; see openai.Defaults. A change applies from the next request on.
 	MaxTokens         int             `json:"maxTokens,omitempty"`
 	Temperature       *float64        `json:"temperature,omitempty"`
 	TopP              *float64        `json:"topP,omitempty"`
@@ -61,8 +57,7 @@ type Model struct {
 	TemplateArguments json.RawMessage `json:"templateArguments,omitempty"` // a JSON object
 }
 
-// ForModel returns the model's own settings; the zero value if it has none. The case of IDs does
-// not matter.
+// ForModel returns the settings of a model; the zero value if it has none. IDs ignore case.
 func (s Settings) ForModel(id string) Model {
 	if m, ok := s.Models[id]; ok {
 		return m
@@ -75,13 +70,14 @@ func (s Settings) ForModel(id string) Model {
 	return Model{}
 }
 
-// ForgetModel takes the model's own settings away. The case of IDs does not matter.
+// ForgetModel removes the settings of a model. IDs ignore case.
 func (s *Settings) ForgetModel(id string) {
 	maps.DeleteFunc(s.Models,
 		func(other string, _ Model) bool { return strings.EqualFold(other, id) })
 }
 
-// cloneModels copies what can be written to; what else a Model points at is only ever replaced.
+// cloneModels copies the map and KVBoundaryLayers. Other pointers of a Model are never written
+// through.
 func cloneModels(models map[string]Model) map[string]Model {
 	models = maps.Clone(models)
 	for id, m := range models {

@@ -1,10 +1,9 @@
-// Package settings keeps what Headroom remembers between two starts, in one small JSON file.
+// Package settings stores Headroom's settings in one small JSON file.
 //
-// The file is written as a whole (temporary file, fsync, rename) and readable by its owner alone.
-// It carries a version: older ones are brought up to date when read (migrations), and one from a
-// later Headroom is used as far as it is understood but never overwritten. A damaged file is set
-// aside under another name, and the defaults apply, so that settings never keep the app from
-// starting.
+// The file is replaced atomically, and only its owner can read it. It has a version: an older file
+// is migrated when it is read, and one of a later Headroom is used as far as it is understood but
+// never overwritten. A damaged file is renamed and the defaults apply, so that settings never keep
+// the app from starting.
 package settings
 
 import (
@@ -21,66 +20,63 @@ import (
 	"headroom/app/disk"
 )
 
-// Settings are what is remembered. Default has the values of a first start.
+// Settings is the content of the file. Default returns the values of a first start.
 type Settings struct {
 	Version int `json:"version"`
-	// the one that ran last, by ID or folder; "": none yet
-	Model string `json:"model"`
-	// models that ran, by ID, the last one first
-	Recent []string `json:"recent,omitempty"`
-	// the engine ran when Headroom ended, so the next start runs it again
+	// Model is the model that ran last, by ID or folder; "": none yet.
+	Model  string   `json:"model"`
+	Recent []string `json:"recent,omitempty"` // IDs of models that ran, the latest first
+	// EngineOn means that the engine ran when Headroom quit.
 	EngineOn bool `json:"engineOn"`
 	Port     int  `json:"port"` // of the endpoint, [1, 65535]
-	// to look through, besides those that the library knows
+	// ModelFolders are scanned besides library.Roots.
 	ModelFolders []string `json:"modelFolders"`
 	Launch       Launch   `json:"launch,omitempty"` // whether the agent starts the engine
-	// that the agent starts, by ID; "": the one that ran last
+	// DefaultModel is the ID of the model that the agent starts; "": the one that ran last.
 	DefaultModel string `json:"defaultModel,omitempty"`
-	// that requests to the endpoint must carry; "": none
+	// APIKey is the key that requests to the endpoint must have; "": none.
 	APIKey string `json:"apiKey,omitempty"`
-	// more names under which the endpoint may be reached
+	// AllowHosts are additional host names that requests to the endpoint may use.
 	AllowHosts []string `json:"allowHosts,omitempty"`
 	LogLevel   string   `json:"logLevel,omitempty"` // debug, info, warn or error; "": info
-	// after which a model that nobody uses is unloaded; 0: never
+	// RestMinutes is the idle time after which a model is unloaded; 0: never.
 	RestMinutes int `json:"restMinutes,omitempty"`
-	// Notifications are the system's, for what ends while nobody looks. The menu-bar app shows
-	// them.
+	// Notifications lets the menu-bar app post notifications.
 	Notifications bool `json:"notifications"`
-	// SaveOnBattery unloads an unused model sooner on battery and writes less; EaseWhenHot has the
-	// engine rest when the computer is hot.
+	// SaveOnBattery unloads an idle model sooner on battery, and writes less to disk.
 	SaveOnBattery bool `json:"saveOnBattery"`
-	EaseWhenHot   bool `json:"easeWhenHot"`
-	// Welcomed is whether the welcome was seen, which a first start shows.
+	// EaseWhenHot throttles the engine when the computer is hot.
+	EaseWhenHot bool `json:"easeWhenHot"`
+	// Welcomed means that the user has seen the welcome of a first start.
 	Welcomed bool `json:"welcomed,omitempty"`
-	// ImportFolder is where imported models come to, and is looked through too; "": Headroom's own.
+	// ImportFolder receives imported models and is scanned too; "": library.Own.
 	ImportFolder string `json:"importFolder,omitempty"`
-	// HubEndpoint is the address of the hub that models are downloaded from; "": that of
-	// HF_ENDPOINT, or Hugging Face's.
+	// HubEndpoint is the address of the hub for downloads; "": that of HF_ENDPOINT, or Hugging
+	// Face's.
 	HubEndpoint string `json:"hubEndpoint,omitempty"`
-	// PauseWatching keeps the list of models from following those folders by itself.
+	// PauseWatching stops watching the folders for changes.
 	PauseWatching bool `json:"pauseWatching,omitempty"`
 
-	Cache  Cache            `json:"cache"`            // what is kept of conversations
-	Models map[string]Model `json:"models,omitempty"` // how single models are run, by ID
+	Cache  Cache            `json:"cache"`
+	Models map[string]Model `json:"models,omitempty"` // by ID
 }
 
-// Launch says whether the agent starts the engine when it is started itself.
+// Launch tells the agent whether to start the engine when it starts itself.
 type Launch string
 
 // The values of Launch.
 const (
-	LaunchAsLeft Launch = "" // if it ran when Headroom ended
+	LaunchAsLeft Launch = "" // if it ran when Headroom quit
 	LaunchOn     Launch = "on"
 	LaunchOff    Launch = "off"
 )
 
-// StartsEngine tells whether the agent starts the engine.
+// StartsEngine reports whether the agent starts the engine.
 func (s Settings) StartsEngine() bool {
 	return s.Launch == LaunchOn || s.Launch == LaunchAsLeft && s.EngineOn
 }
 
-// Default is what holds before anything was set: a first start shows a running engine, on the port
-// that the documentation names.
+// Default returns the settings of a first start: a running engine on the documented port.
 func Default() Settings {
 	return Settings{Version: version, EngineOn: true, Port: 11811, ModelFolders: []string{},
 		Notifications: true, SaveOnBattery: true, EaseWhenHot: true}
@@ -92,17 +88,17 @@ const (
 	maxBytes = 1 << 20
 )
 
-// File is the settings on disk. Its methods may be called from any goroutine.
+// File is the settings file. Its methods are safe for concurrent use.
 type File struct {
 	path string
 
 	mu       sync.Mutex
 	now      Settings
-	readOnly bool // written by a later Headroom, which knows things that this one would drop
+	readOnly bool // a later Headroom wrote it; writing would lose its settings
 }
 
-// Open reads the settings in the folder, which need not exist. The File can be used whatever the
-// error: with a file that cannot be read or understood the defaults apply, and the error says so.
+// Open reads the settings in dir, which need not exist. The File is usable even if Open returns an
+// error: if the file cannot be read or parsed, the defaults apply, and the error says so.
 func Open(dir string) (*File, error) {
 	f := &File{path: filepath.Join(dir, fileName), now: Default()}
 	data, err := read(f.path)
@@ -110,32 +106,31 @@ func Open(dir string) (*File, error) {
 		return f, nil
 	}
 	if err != nil {
-		return f, fmt.Errorf("reading the settings, so the defaults apply: %w", err)
+		return f, fmt.Errorf("reading the settings (the defaults apply): %w", err)
 	}
 	s, err := parse(data)
 	if err != nil {
 		aside := f.path + ".damaged"
-		return f, errors.Join(fmt.Errorf(
-			"the settings are damaged, so the defaults apply; the old file is now %s: %w", aside,
-			err),
-			os.Rename(f.path, aside))
+		damaged := fmt.Errorf("the settings file is damaged (the defaults apply, and it is now %s): %w",
+			aside, err)
+		return f, errors.Join(damaged, os.Rename(f.path, aside))
 	}
 	f.now, f.readOnly = s, s.Version > version
 	return f, nil
 }
 
-// Path is where the file lies, or would.
+// Path returns the path of the file, which need not exist.
 func (f *File) Path() string { return f.path }
 
-// Get returns the settings, a copy.
+// Get returns a copy of the settings.
 func (f *File) Get() Settings {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.now.clone()
 }
 
-// Change applies change and writes the outcome if it differs. The new settings hold even if they
-// could not be written.
+// Change applies change and writes the settings if they differ. They take effect even if they
+// cannot be written.
 func (f *File) Change(change func(*Settings)) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -148,7 +143,7 @@ func (f *File) Change(change func(*Settings)) error {
 		return nil
 	}
 	if err := write(f.path, after); err != nil {
-		return fmt.Errorf("keeping the settings: %w", err)
+		return fmt.Errorf("writing the settings: %w", err)
 	}
 	return nil
 }
@@ -173,13 +168,13 @@ func read(path string) ([]byte, error) {
 	return data, err
 }
 
-// migrations[v] brings the document of version v to version v+1. The document of version 0 is one
-// without a version.
+// migrations[v] converts a document from version v to v+1. A document without a version has version
+// 0.
 var migrations = []func(map[string]json.RawMessage){
 	0: func(map[string]json.RawMessage) {},
 }
 
-// parse reads a file of any version. Fields that are missing or out of range get their default.
+// parse reads a file of any version. Missing and invalid fields get their defaults.
 func parse(data []byte) (Settings, error) {
 	var document map[string]json.RawMessage
 	if err := json.Unmarshal(data, &document); err != nil {
@@ -220,7 +215,7 @@ func parse(data []byte) (Settings, error) {
 func encode(s Settings) []byte {
 	data, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
-		panic("settings: encode: " + err.Error()) // our own types
+		panic("settings: encode: " + err.Error()) // cannot happen for these types
 	}
 	return append(data, '\n')
 }

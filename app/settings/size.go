@@ -1,7 +1,7 @@
 package settings
 
-// Sizes as people write them: "20GB", "1.5 GB", "512MB", as in mlx-lm. Units are decimal, as disks
-// are sold and the Finder counts; KiB, MiB, GiB and TiB are there for those who mean 1,024.
+// Sizes as people write them, like mlx-lm: "20GB", "1.5 GB", "512MB". Units are decimal, as on
+// disks and in the Finder. KiB, MiB, GiB and TiB are binary.
 
 import (
 	"encoding/json"
@@ -10,14 +10,13 @@ import (
 	"strings"
 )
 
-// Size is a number of bytes. 0 means that the default holds, and Unlimited that there is no limit,
-// written "none".
+// Size is a number of bytes. 0 means the default. Unlimited, written "none", means no limit.
 type Size int64
 
-// Unlimited is no limit.
+// Unlimited means no limit.
 const Unlimited Size = -1
 
-// sizeUnits from the largest to the smallest: what MarshalText takes first.
+// sizeUnits are the units of ParseSize. String uses the first four, the largest that divides.
 var sizeUnits = []struct {
 	name  string
 	bytes int64
@@ -25,14 +24,11 @@ var sizeUnits = []struct {
 	{"MIB", 1 << 20}, {"KIB", 1 << 10},
 	{"T", 1e12}, {"G", 1e9}, {"M", 1e6}, {"K", 1e3}, {"B", 1}, {"", 1}}
 
-// ParseSize reads a size. Upper and lower case and spaces do not matter; a number without a unit
-// counts bytes.
+// ParseSize parses a size. It ignores case and spaces. A number without a unit is in bytes.
 func ParseSize(text string) (Size, error) {
 	wrong := func(why string) (Size, error) {
-		return 0,
-			fmt.Errorf(
-				"%q is no size: %s; expected a number with B, KB, MB, GB or TB, as \"20GB\" or "+
-					"\"1.5 GB\", or \"none\"", text, why)
+		return 0, fmt.Errorf("%q is not a size: %s; expected a number with B, KB, MB, GB or TB, "+
+			"such as \"20GB\" or \"1.5 GB\", or \"none\"", text, why)
 	}
 	s := strings.ToUpper(strings.TrimSpace(text))
 	if s == "NONE" {
@@ -56,7 +52,7 @@ func ParseSize(text string) (Size, error) {
 		n, err := strconv.ParseFloat(number, 64)
 		switch {
 		case err != nil:
-			return wrong(strconv.Quote(number) + " is no number")
+			return wrong(strconv.Quote(number) + " is not a number")
 		case n*float64(u.bytes) >= 1<<63:
 			return wrong("it is too large")
 		}
@@ -65,7 +61,7 @@ func ParseSize(text string) (Size, error) {
 	return wrong("there is no unit " + strconv.Quote(unit))
 }
 
-// String writes the size exactly, in the largest decimal unit that needs no fraction.
+// String formats the size exactly, in the largest decimal unit that needs no fraction.
 func (s Size) String() string {
 	if s < 0 {
 		return "none"
@@ -78,16 +74,16 @@ func (s Size) String() string {
 	return fmt.Sprintf("%dB", int64(s))
 }
 
-// MarshalText is String.
+// MarshalText implements encoding.TextMarshaler with String.
 func (s Size) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// UnmarshalText is ParseSize.
+// UnmarshalText implements encoding.TextUnmarshaler with ParseSize.
 func (s *Size) UnmarshalText(text []byte) (err error) {
 	*s, err = ParseSize(string(text))
 	return err
 }
 
-// UnmarshalJSON reads a text, or a number of bytes.
+// UnmarshalJSON accepts a string for ParseSize, or a number of bytes.
 func (s *Size) UnmarshalJSON(data []byte) error {
 	var text string
 	if json.Unmarshal(data, &text) != nil {

@@ -4,7 +4,10 @@ package blockstore
 // requires: order and spacing are fixed, so that reading is one scan. A file in any other layout is
 // foreign.
 //
-//	u64 n | n bytes of JSON, padded to 8 | tokens I32 [n] | the engine's tensors, U8 [pieces, bytes of a piece] | crc32c U8 [4]
+//	u64 n | n bytes of JSON, padded to 8
+//	tokens I32 [n]
+//	the engine's tensors, each U8 [pieces, bytes of a piece]
+//	crc32c U8 [4]
 //
 // The JSON holds __metadata__ (strings in ascending order: everything that the index row and the
 // key are computed from), then the tensors in file order. crc32c is the little-endian CRC-32C of
