@@ -8,7 +8,7 @@
 // EventSource, which cannot send headers, as query parameter token. The web UI lies at /, without a
 // token: it holds no secret, and gets the token from the address that the owner was given. /v1,
 // /health and /metrics go to the OpenAI-compatible server, so that one address serves both. The
-// TypeScript side of the types is frontend/src/lib/backend/types.ts.
+// web UI's types are generated from the OpenAPI document: frontend/src/lib/backend/schema.ts.
 package control
 
 import "headroom/app/host"

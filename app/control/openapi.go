@@ -1,46 +1,75 @@
 package control
 
-// The API described in OpenAPI 3.1 (https://spec.openapis.org/oas/v3.1.1.html), made from the rows
-// of routes.go and from Go's types by reflection, so that it cannot fall behind. What a field means
-// stands in the Go documentation of its type.
+// The OpenAPI 3.1 description of the API (https://spec.openapis.org/oas/v3.1.1.html). It is built
+// from the rows of routes.go and, by reflection, from Go types. The Go documentation of each type
+// says what its fields mean. The web UI generates its TypeScript types from this document.
 
 import (
 	"encoding"
+	"encoding/json"
 	"reflect"
 	"regexp"
 	"strconv"
 	"strings"
+
+	"headroom/app/host"
 )
 
 // object is a JSON object of the description.
 type object = map[string]any
 
-// openAPI is the description. Its "components" hold the schemas of all types that are sent.
+// eventDocuments holds the type of each event's data in the stream of /api/events.
+var eventDocuments = map[string]reflect.Type{
+	"state":  reflect.TypeFor[host.State](),
+	"models": reflect.TypeFor[ModelsEvent](),
+	"jobs":   reflect.TypeFor[JobList](),
+	"chats":  reflect.TypeFor[ChatsEvent](),
+}
+
+// openAPI returns the description. Its components hold the schemas of all request and response
+// bodies. A response always has its required fields; no field of a request is required.
 func (a *API) openAPI() object {
-	s := schemas{known: object{}}
+	s := &schemas{known: object{}}
+	events := object{}
+	for name, document := range eventDocuments {
+		events[name] = s.of(document)
+	}
+	s.of(reflect.TypeFor[ErrorBody]())
+	rows := a.Routes()
+	for _, row := range rows {
+		if row.Answer != nil {
+			s.of(row.Answer)
+		}
+	}
+	s.requestOnly = true
 	paths := object{}
-	for _, row := range a.Routes() {
+	for _, row := range rows {
 		method, path, _ := strings.Cut(row.Pattern, " ")
 		if paths[path] == nil {
 			paths[path] = object{}
 		}
-		paths[path].(object)[strings.ToLower(method)] = s.operation(row, path)
+		operation := s.operation(row, path)
+		if row.Events {
+			operation["x-events"] = events
+		}
+		paths[path].(object)[strings.ToLower(method)] = operation
 	}
+	token := object{"type": "apiKey", "in": "header", "name": TokenHeader}
 	return object{
 		"openapi": "3.1.1",
 		"info": object{"title": "Headroom's control API", "version": a.host.State().Version,
-			"description": "What the window, the menu bar and the command line use. The " +
+			"description": "The API behind the window, the menu bar and the command line. The " +
 				"OpenAI-compatible endpoint under /v1 is not part of it."},
 		"paths": paths,
 		"components": object{"schemas": s.known,
-			"securitySchemes": object{"token": object{"type": "apiKey", "in": "header", "name": TokenHeader}}},
+			"securitySchemes": object{"token": token}},
 		"security": []any{object{"token": []any{}}},
 	}
 }
 
 var pathParameter = regexp.MustCompile(`\{(\w+)\}`)
 
-func (s schemas) operation(row Route, path string) object {
+func (s *schemas) operation(row Route, path string) object {
 	text := object{"type": "string"}
 	parameters := []any{}
 	for _, name := range pathParameter.FindAllStringSubmatch(path, -1) {
@@ -56,30 +85,45 @@ func (s schemas) operation(row Route, path string) object {
 	case row.Events:
 		done["content"] = object{"text/event-stream": object{"schema": text}}
 	case row.Answer != nil:
-		done["content"] = object{"application/json": object{"schema": s.of(row.Answer)}}
+		done["content"] = asJSON(s.of(row.Answer))
 	}
+	refused := object{"description": "The reason for the refusal, and what to do.",
+		"content": asJSON(s.of(reflect.TypeFor[ErrorBody]()))}
 	operation := object{
 		"summary":    row.Does,
 		"parameters": parameters,
-		"responses": object{
-			strconv.Itoa(row.Status): done,
-			"default": object{"description": "Why not, and what to do.",
-				"content": object{"application/json": object{"schema": s.of(reflect.TypeFor[ErrorBody]())}}},
-		},
+		"responses":  object{strconv.Itoa(row.Status): done, "default": refused},
 	}
 	if row.Body != nil {
-		operation["requestBody"] = object{"content": object{"application/json": object{"schema": s.of(row.Body)}}}
+		operation["requestBody"] = object{"content": asJSON(s.of(row.Body))}
 	}
 	return operation
 }
 
-// schemas are those of structs, by name; other types are described where they stand.
-type schemas struct{ known object }
+// asJSON is the content of a JSON body with that schema.
+func asJSON(schema object) object {
+	return object{"application/json": object{"schema": schema}}
+}
 
-var textMarshaler = reflect.TypeFor[encoding.TextMarshaler]()
+// schemas collects the schemas of structs by name. Other types are described inline.
+type schemas struct {
+	known       object
+	requestOnly bool // the next new struct occurs in requests alone
+}
 
-// of describes t as encoding/json writes it. It panics on a type that no document has had yet.
-func (s schemas) of(t reflect.Type) object {
+var (
+	textMarshaler = reflect.TypeFor[encoding.TextMarshaler]()
+	rawMessage    = reflect.TypeFor[json.RawMessage]()
+)
+
+// of describes t as encoding/json writes it. It panics on a kind that no document uses yet.
+func (s *schemas) of(t reflect.Type) object {
+	if values, ok := enums[t]; ok {
+		return object{"type": "string", "enum": values}
+	}
+	if t == rawMessage {
+		return object{}
+	}
 	if t.Implements(textMarshaler) {
 		return object{"type": "string"}
 	}
@@ -107,11 +151,11 @@ func (s schemas) of(t reflect.Type) object {
 	panic("control: schemas.of: there is no JSON for a " + t.String())
 }
 
-// structure gives a reference to the schema of a struct, which it makes at the first call.
-func (s schemas) structure(t reflect.Type) object {
+// structure returns a reference to the schema of a struct, built by the first call.
+func (s *schemas) structure(t reflect.Type) object {
 	name := schemaName(t)
 	if s.known[name] == nil {
-		s.known[name] = object{} // a struct may hold itself
+		s.known[name] = object{} // a struct may contain itself
 		properties, required := object{}, []any{}
 		s.fields(t, properties, &required)
 		s.known[name] = object{"type": "object", "properties": properties, "required": required}
@@ -119,7 +163,7 @@ func (s schemas) structure(t reflect.Type) object {
 	return object{"$ref": "#/components/schemas/" + name}
 }
 
-func (s schemas) fields(t reflect.Type, properties object, required *[]any) {
+func (s *schemas) fields(t reflect.Type, properties object, required *[]any) {
 	for i := range t.NumField() {
 		f := t.Field(i)
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
@@ -133,13 +177,16 @@ func (s schemas) fields(t reflect.Type, properties object, required *[]any) {
 			name = f.Name
 		}
 		properties[name] = s.of(f.Type)
-		if !strings.Contains(options, "omitempty") && !strings.Contains(options, "omitzero") {
+		if values, ok := fieldEnums[schemaName(t)+"."+name]; ok {
+			properties[name] = object{"type": "string", "enum": values}
+		}
+		if !s.requestOnly && !strings.Contains(options, "omitempty") && !strings.Contains(options, "omitzero") {
 			*required = append(*required, name)
 		}
 	}
 }
 
-// schemaName is the name of a type with its package's: two packages may each have a List.
+// schemaName prefixes the type's name with its package, because two packages may each have a List.
 func schemaName(t reflect.Type) string {
 	folder, name := t.PkgPath()[strings.LastIndex(t.PkgPath(), "/")+1:], t.Name()
 	if folder == "control" {

@@ -1,13 +1,22 @@
 package control
 
 import (
+	"bytes"
 	"encoding/json"
+	"flag"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"io"
 	"log/slog"
 	"net/http"
+	"os"
+	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -121,6 +130,10 @@ func fits(document, schema, value any, path string) string {
 	if len(kinds) > 0 && !slices.Contains(kinds, any(kind)) {
 		return fmt.Sprintf("%s is %s, described as %v", path, kind, kinds)
 	}
+	if values, ok := s["enum"].([]any); ok && value != "" && // a fake leaves some fields unset
+		!slices.Contains(values, value) {
+		return fmt.Sprintf("%s is %v, described as one of %v", path, value, values)
+	}
 	switch v := value.(type) {
 	case []any:
 		for i, x := range v {
@@ -222,5 +235,92 @@ func TestStrangers(t *testing.T) {
 	}
 	if list, err := settled.chats.List(); err != nil || len(list) > 0 {
 		t.Errorf("a stranger has written a conversation: %v, %v", list, err)
+	}
+}
+
+var update = flag.Bool("update", false, "write the web UI's copy of the OpenAPI document")
+
+// TestFrontendHasThisDocument compares the served document with the copy that the web UI's types
+// are generated from. The version is left out, because it changes with every commit.
+func TestFrontendHasThisDocument(t *testing.T) {
+	const path = "../../frontend/src/lib/backend/openapi.json"
+	document := newGeneral(t).api.openAPI()
+	document["info"].(object)["version"] = ""
+	served, err := json.MarshalIndent(document, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served = append(served, '\n')
+	if *update {
+		if err := os.WriteFile(path, served, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	committed, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(committed, served) {
+		t.Errorf("%s is stale: run `go test ./app/control -run Frontend -update`, "+
+			"then `npm run generate` in frontend", path)
+	}
+}
+
+// TestEnumsListEveryConstant compares enums with the constants in the source of each type.
+func TestEnumsListEveryConstant(t *testing.T) {
+	for typ, values := range enums {
+		folder := filepath.Join("../..", strings.TrimPrefix(typ.PkgPath(), "headroom/"))
+		want := stringConstants(t, folder, typ.Name())
+		got := []string{}
+		for _, v := range values {
+			got = append(got, reflect.ValueOf(v).String())
+		}
+		slices.Sort(want)
+		slices.Sort(got)
+		if !slices.Equal(want, got) {
+			t.Errorf("enums[%s] is %q, its constants are %q", typ, got, want)
+		}
+	}
+}
+
+// stringConstants returns the values of the constants of a type, from the Go files of a folder.
+func stringConstants(t *testing.T, folder, typeName string) (values []string) {
+	files, err := filepath.Glob(filepath.Join(folder, "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range files {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			spec, ok := n.(*ast.ValueSpec)
+			if !ok {
+				return true
+			}
+			if id, ok := spec.Type.(*ast.Ident); !ok || id.Name != typeName {
+				return true
+			}
+			for _, value := range spec.Values {
+				if literal, ok := value.(*ast.BasicLit); ok {
+					text, _ := strconv.Unquote(literal.Value)
+					values = append(values, text)
+				}
+			}
+			return true
+		})
+	}
+	return values
+}
+
+// TestFieldEnumsNameFields finds rows of fieldEnums whose field has been renamed.
+func TestFieldEnumsNameFields(t *testing.T) {
+	document := described(t, newGeneral(t).url)
+	for name := range fieldEnums {
+		schema, field, _ := strings.Cut(name, ".")
+		if at(document, "components", "schemas", schema, "properties", field) == nil {
+			t.Errorf("fieldEnums has %s, which no schema has", name)
+		}
 	}
 }

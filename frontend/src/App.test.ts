@@ -10,6 +10,7 @@ import { EngineStore } from './lib/stores/engine.svelte';
 import { SettingsStore } from './lib/stores/settings.svelte';
 import { WelcomeStore } from './lib/stores/welcome.svelte';
 import { Router } from './lib/stores/router.svelte';
+import { pages } from './pages';
 
 let backend: FakeBackend;
 let engine: EngineStore;
@@ -55,7 +56,8 @@ async function open(change: (state: ReturnType<typeof fakeState>) => void = () =
       cache: new CacheStore(backend),
       settings: new SettingsStore(backend, localStorage),
       welcome: new WelcomeStore(backend),
-      router: new Router(),
+      router: new Router(() => pages.map(({ id }) => id)),
+      pages,
     },
   });
   await pass(0);

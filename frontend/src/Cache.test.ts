@@ -37,7 +37,7 @@ async function open(change: (backend: FakeBackend) => void = () => {}) {
   change(backend);
   engine = new EngineStore(backend);
   document.body.innerHTML = '';
-  page = mount(Cache, { target: document.body, props: { engine, store: new CacheStore(backend) } });
+  page = mount(Cache, { target: document.body, props: { engine, cache: new CacheStore(backend) } });
   flushSync();
   await pass(10);
 }

@@ -5,6 +5,7 @@ import { HeadroomError } from './lib/backend/backend';
 import { FakeBackend, fakeState } from './lib/backend/fake';
 import { EngineStore } from './lib/stores/engine.svelte';
 import { SettingsStore, logText, matching } from './lib/stores/settings.svelte';
+import { WelcomeStore } from './lib/stores/welcome.svelte';
 import Settings from './views/Settings.svelte';
 
 let backend: FakeBackend;
@@ -30,7 +31,11 @@ async function open(change: (backend: FakeBackend) => void = () => {}) {
   document.body.innerHTML = '';
   page = mount(Settings, {
     target: document.body,
-    props: { engine, store: new SettingsStore(backend, localStorage), onwelcome: () => {} },
+    props: {
+      engine,
+      settings: new SettingsStore(backend, localStorage),
+      welcome: new WelcomeStore(backend),
+    },
   });
   flushSync();
   await pass(10);

@@ -11,6 +11,7 @@ import { ChatStore } from './lib/stores/chat.svelte';
 import { EngineStore } from './lib/stores/engine.svelte';
 import { WelcomeStore } from './lib/stores/welcome.svelte';
 import { Router } from './lib/stores/router.svelte';
+import { pages } from './pages';
 import { SettingsStore } from './lib/stores/settings.svelte';
 import { itemText, jobText } from './lib/transfers';
 
@@ -47,7 +48,7 @@ async function open(change: (backend: FakeBackend) => void = () => {}) {
   change(backend);
   engine = new EngineStore(backend);
   document.body.innerHTML = '';
-  const router = new Router();
+  const router = new Router(() => pages.map(({ id }) => id));
   localStorage.clear();
   page = mount(App, {
     target: document.body,
@@ -58,6 +59,7 @@ async function open(change: (backend: FakeBackend) => void = () => {}) {
       settings: new SettingsStore(backend, localStorage),
       welcome: new WelcomeStore(backend),
       router,
+      pages,
     },
   });
   router.go('models');

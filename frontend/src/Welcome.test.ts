@@ -7,6 +7,7 @@ import { CacheStore } from './lib/stores/cache.svelte';
 import { ChatStore } from './lib/stores/chat.svelte';
 import { EngineStore } from './lib/stores/engine.svelte';
 import { Router } from './lib/stores/router.svelte';
+import { pages } from './pages';
 import { SettingsStore } from './lib/stores/settings.svelte';
 import { WelcomeStore } from './lib/stores/welcome.svelte';
 
@@ -54,7 +55,8 @@ async function open(
       cache: new CacheStore(backend),
       settings: new SettingsStore(backend, localStorage),
       welcome: new WelcomeStore(backend),
-      router: new Router(),
+      router: new Router(() => pages.map(({ id }) => id)),
+      pages,
     },
   });
   await pass(20);

@@ -5,17 +5,10 @@ import { commandKey, copyText } from './lib/host';
 import type { Command } from './lib/palette';
 import type { ChatStore } from './lib/stores/chat.svelte';
 import type { EngineStore } from './lib/stores/engine.svelte';
-import { pages, type Page, type Router } from './lib/stores/router.svelte';
+import type { Router } from './lib/stores/router.svelte';
 import type { SettingsStore } from './lib/stores/settings.svelte';
+import type { Page } from './pages';
 
-const titles: Record<Page, string> = {
-  overview: 'Overview',
-  chat: 'Chat',
-  models: 'Models',
-  memory: 'Memory',
-  cache: 'Cache',
-  settings: 'Settings',
-};
 const looks: Record<Appearance, string> = { system: 'as the system', light: 'light', dark: 'dark' };
 
 export function commandsFor(
@@ -23,6 +16,7 @@ export function commandsFor(
   chat: ChatStore,
   settings: SettingsStore,
   router: Router,
+  pages: readonly Page[],
 ): Command[] {
   const action = (id: string, label: string, note: string, run: () => unknown): Command => ({
     id,
@@ -35,11 +29,11 @@ export function commandsFor(
   const url = engine.state?.endpoint.url;
   return [
     ...pages.map((page, index): Command => ({
-      id: `page-${page}`,
-      label: titles[page],
+      id: `page-${page.id}`,
+      label: page.label,
       note: `${commandKey}${index + 1}`,
       group: 'Page',
-      run: () => router.go(page),
+      run: () => router.go(page.id),
     })),
     action('new-chat', 'New chat', '', () => {
       chat.startNew();

@@ -13,6 +13,7 @@ import { Router } from './lib/stores/router.svelte';
 import { SettingsStore } from './lib/stores/settings.svelte';
 import { WelcomeStore } from './lib/stores/welcome.svelte';
 import { browserStorage } from './lib/storage';
+import { pages } from './pages';
 import './styles/tokens.css';
 import './styles/base.css';
 
@@ -36,6 +37,7 @@ mount(App, {
     cache: new CacheStore(backend),
     settings: new SettingsStore(backend, browserStorage()),
     welcome: new WelcomeStore(backend),
-    router: new Router(),
+    router: new Router(() => pages.map(({ id }) => id)),
+    pages,
   },
 });

@@ -1,45 +1,32 @@
-// The Chat page's conversations on disk: the control API's documents, word for word (app/chats), and how they are asked for.
+// The Chat page's conversations on disk, and the requests for them.
+import { filled } from './fill';
+import type * as schema from './schema';
 import type { Ask } from './transfers';
 
-/** A conversation without what was said in it. */
-export interface ChatSummary {
-  id: string;
-  title: string;
-  updatedAt: number;
-  messages: number;
-  /** Counts the writes. */
-  revision: number;
-  /** What is wrong with the file, which is never written over; empty: nothing. */
-  damage: string;
-  path: string;
-  /** Where what was looked for stands; empty where nothing was, or the title has it. */
-  excerpt: string;
-}
+/** A conversation without its messages. */
+export type ChatSummary = schema.ChatsSummary;
 
-/** Messages are as anything may have written them: conversations.ts looks at each. */
+/** A conversation with its messages. Any program may have written them: conversations.ts checks. */
 export interface StoredChat {
   summary: ChatSummary;
   messages: unknown[];
 }
 
-/** Replaces a conversation's messages from one on. */
-export interface ChatChange {
-  /** That it builds on; 0: the conversation is new. Refused with the code "changed" if it is another one by now. */
-  revision: number;
-  title: string;
-  updatedAt: number;
-  /** So many messages stay. */
-  from: number;
+/** Replaces a conversation's messages from index `from` on. */
+export interface ChatChange extends Required<Omit<schema.ChatsChange, 'messages' | 'overtakes'>> {
   messages: readonly unknown[];
-  /** Another write of this page's that builds on the same revision may arrive before this one or after it; this one has all that it has. */
+  /**
+   * Set when another write of this page that builds on the same revision may arrive before or after
+   * this one, which contains all of it.
+   */
   overtakes?: boolean;
 }
 
 export interface ChatsBackend {
-  /** Those changed last first; of a search, those that have all its words. */
+  /** Lists the chats, last changed first; a search lists those that contain all its words. */
   list(search: string): Promise<ChatSummary[]>;
   read(id: string): Promise<StoredChat>;
-  /** Arrives although the page closes, if the browser can do that. */
+  /** Saves the change, also while the page closes, where the browser can do that. */
   write(id: string, change: ChatChange): Promise<ChatSummary>;
   remove(id: string): Promise<void>;
 }
@@ -48,7 +35,7 @@ export class HttpChats implements ChatsBackend {
   readonly #ask: Ask;
   readonly #askLasting: Ask;
 
-  /** askLasting: what it sends arrives although the page closes. */
+  /** A request sent with askLasting outlives the page. */
   constructor(ask: Ask, askLasting: Ask) {
     this.#ask = ask;
     this.#askLasting = askLasting;
@@ -59,12 +46,11 @@ export class HttpChats implements ChatsBackend {
       'GET',
       search ? `api/chats?search=${encodeURIComponent(search)}` : 'api/chats',
     );
-    return ((await answer.json()) as { chats: ChatSummary[] | null }).chats ?? [];
+    return filled('ChatList', await answer.json()).chats;
   }
 
   async read(id: string): Promise<StoredChat> {
-    const chat = (await (await this.#ask('GET', address(id))).json()) as StoredChat;
-    return { ...chat, messages: chat.messages ?? [] };
+    return filled('ChatsChat', await (await this.#ask('GET', address(id))).json());
   }
 
   async write(id: string, change: ChatChange): Promise<ChatSummary> {

@@ -222,13 +222,13 @@ test('an aborted chat ends without an error', async () => {
 });
 
 test('normaliseState: Go writes an empty list as null', () => {
-  const raw = { ...fakeState(), requests: null, roomBytes: undefined };
-  expect(normaliseState(raw)).toMatchObject({ requests: [], roomBytes: raw.memory.headroomBytes });
+  const raw = { ...fakeState(), requests: null };
+  expect(normaliseState(raw)).toMatchObject({ requests: [] });
   expect(() => normaliseState({})).toThrow(/expected an object/);
   expect(() => normaliseState(null)).toThrow();
 });
 
-test('what goes to disk outlives the page when it is short, and is sent again where the browser refuses that', async () => {
+test('a short write outlives the page, and is sent again when the browser refuses keepalive', async () => {
   const summary = { id: 'a', revision: 1 };
   const backend = new HttpBackend('T');
   const change = (content: string) => ({

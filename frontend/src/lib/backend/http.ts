@@ -1,9 +1,8 @@
 // The backend over HTTP: fetch for actions and chat, EventSource for the state.
 //
-// Addresses are relative to the page, so the same code runs at http://127.0.0.1:PORT/
-// and behind the window's wails:// proxy. EventSource says only that something went
-// wrong, so each failure is followed by one plain request that tells "nobody there"
-// from "not allowed in".
+// Addresses are relative to the page, so the same code runs at http://127.0.0.1:PORT/ and behind
+// the window's wails:// proxy. EventSource does not report why it failed, so each failure is
+// followed by one plain request that distinguishes an absent server from a refused token.
 import {
   HeadroomError,
   asHeadroomError,
@@ -15,8 +14,10 @@ import {
 } from './backend';
 import { requestFields } from '../sampling';
 import { readChat } from './chatstream';
+import { filled } from './fill';
+import type { Schemas } from './schema';
 import { HttpChats } from './chats';
-import { HttpTransfers, type Job } from './transfers';
+import { HttpTransfers } from './transfers';
 import type {
   CacheChange,
   CacheMove,
@@ -26,11 +27,9 @@ import type {
   ConversationDetail,
   ConversationList,
   FinishedRequest,
-  Model,
   ModelList,
   ModelOptions,
   ModelSettings,
-  ModelsEvent,
   GeneralChange,
   GeneralSettings,
   LogLines,
@@ -44,10 +43,10 @@ import type {
 
 const firstRetryMs = 500;
 const longestRetryMs = 8000;
-/** The server speaks at least each 10 s (heartbeat) and samples each 5 s; longer silence is checked. */
+/** The server sends a heartbeat every 10 s; a longer silence is investigated. */
 const silenceMs = 15_000;
 const probeTimeoutMs = 4000;
-/** A browser lets 64 KiB of requests outlive a page, all together. */
+/** Browsers let at most 64 KiB of keepalive requests outlive a page. */
 const mostLastingBytes = 60_000;
 
 export class HttpBackend implements Backend {
@@ -99,19 +98,16 @@ export class HttpBackend implements Backend {
   }
 
   async finished(): Promise<FinishedRequest[]> {
-    return (
-      ((await this.#json('GET', 'api/requests/recent')) as { requests: FinishedRequest[] })
-        .requests ?? []
-    );
+    return (await this.#json('HostFinishedList', 'GET', 'api/requests/recent')).requests;
   }
 
   async models(contextTokens: number): Promise<ModelList> {
-    return modelsOf(
-      await this.#json(
-        'GET',
-        contextTokens > 0 ? `api/models?context=${contextTokens}` : 'api/models',
-      ),
-    );
+    const query = contextTokens > 0 ? `?context=${contextTokens}` : '';
+    const list = await this.#json('HostModelList', 'GET', `api/models${query}`);
+    return {
+      ...list,
+      models: list.models.map((model) => ({ ...model, name: model.name || model.id })),
+    };
   }
 
   async rescanModels(): Promise<void> {
@@ -131,15 +127,13 @@ export class HttpBackend implements Backend {
   }
 
   async modelSettings(id: string): Promise<ModelSettings> {
-    return modelSettingsOf(
-      await this.#json('GET', `api/models/${encodeURIComponent(id)}/settings`),
-    );
+    const path = `api/models/${encodeURIComponent(id)}/settings`;
+    return (await this.#json('ModelSettings', 'GET', path)) as ModelSettings;
   }
 
   async changeModel(id: string, options: ModelOptions): Promise<ModelSettings> {
-    return modelSettingsOf(
-      await this.#json('PUT', `api/models/${encodeURIComponent(id)}/settings`, options),
-    );
+    const path = `api/models/${encodeURIComponent(id)}/settings`;
+    return (await this.#json('ModelSettings', 'PUT', path, options)) as ModelSettings;
   }
 
   async whatIf({ model, contextTokens, streams }: WhatIfQuery): Promise<WhatIf> {
@@ -147,31 +141,24 @@ export class HttpBackend implements Backend {
     if (model) query.set('model', model);
     if (contextTokens > 0) query.set('context', String(contextTokens));
     if (streams > 0) query.set('streams', String(streams));
-    return (await this.#json('GET', `api/memory/what-if?${query}`)) as WhatIf;
+    return this.#json('HostWhatIf', 'GET', `api/memory/what-if?${query}`);
   }
 
   async wired(limitBytes: number): Promise<Wired> {
-    return (await this.#json(
-      'GET',
-      limitBytes > 0 ? `api/memory/wired?limit=${limitBytes}` : 'api/memory/wired',
-    )) as Wired;
+    const query = limitBytes > 0 ? `?limit=${limitBytes}` : '';
+    return this.#json('WiredStatus', 'GET', `api/memory/wired${query}`);
   }
 
   async changeWired(action: WiredAction, limitBytes: number): Promise<Wired> {
-    return (await (await this.#post('api/memory/wired', { action, limitBytes })).json()) as Wired;
+    return this.#json('WiredStatus', 'POST', 'api/memory/wired', { action, limitBytes });
   }
 
   async conversations(): Promise<ConversationList> {
-    const list = (await this.#json('GET', 'api/cache')) as ConversationList;
-    return { ...list, conversations: list.conversations ?? [] };
+    return this.#json('CacheList', 'GET', 'api/cache');
   }
 
   async conversation(key: string): Promise<ConversationDetail> {
-    const detail = (await this.#json(
-      'GET',
-      `api/cache/${encodeURIComponent(key)}`,
-    )) as ConversationDetail;
-    return { ...detail, entries: detail.entries ?? [] };
+    return this.#json('CacheDetail', 'GET', `api/cache/${encodeURIComponent(key)}`);
   }
 
   async pin(key: string, pinned: boolean): Promise<void> {
@@ -179,47 +166,45 @@ export class HttpBackend implements Backend {
   }
 
   async forget(key: string): Promise<Removed> {
-    return (await this.#json('DELETE', `api/cache/${encodeURIComponent(key)}`)) as Removed;
+    return this.#json('CacheRemoved', 'DELETE', `api/cache/${encodeURIComponent(key)}`);
   }
 
   async clearCache(fingerprint = ''): Promise<Removed> {
-    return (await this.#json(
-      'DELETE',
-      fingerprint ? `api/cache?model=${encodeURIComponent(fingerprint)}` : 'api/cache',
-    )) as Removed;
+    const query = fingerprint ? `?model=${encodeURIComponent(fingerprint)}` : '';
+    return this.#json('CacheRemoved', 'DELETE', `api/cache${query}`);
   }
 
   async cacheSettings(): Promise<CacheSettings> {
-    return settingsOf(await this.#json('GET', 'api/settings/cache'));
+    return this.#json('CacheSettings', 'GET', 'api/settings/cache');
   }
 
   async moveCache(dir: string): Promise<CacheMove> {
-    return (await this.#json('POST', 'api/cache/move', { dir })) as CacheMove;
+    return this.#json('CacheMove', 'POST', 'api/cache/move', { dir });
   }
 
   async changeCache(change: CacheChange): Promise<CacheSettings> {
-    return settingsOf(await this.#json('PUT', 'api/settings/cache', change));
+    return this.#json('CacheSettings', 'PUT', 'api/settings/cache', change);
   }
 
   async generalSettings(): Promise<GeneralSettings> {
-    return generalOf(await this.#json('GET', 'api/settings'));
+    return this.#json('GeneralSettings', 'GET', 'api/settings');
   }
 
   async changeGeneral(change: GeneralChange): Promise<GeneralSettings> {
-    return generalOf(await this.#json('PUT', 'api/settings', change));
+    return this.#json('GeneralSettings', 'PUT', 'api/settings', change);
   }
 
   async logs(after: number): Promise<LogLines> {
-    const found = (await this.#json('GET', `api/logs?after=${after}`)) as LogLines;
-    return { ...found, lines: found.lines ?? [] };
+    return this.#json('LogLines', 'GET', `api/logs?after=${after}`);
   }
 
-  async #json(
+  async #json<Name extends keyof Schemas>(
+    name: Name,
     method: 'GET' | 'POST' | 'PUT' | 'DELETE',
     path: string,
     body?: unknown,
-  ): Promise<unknown> {
-    return (await this.#send(method, path, body)).json();
+  ): Promise<Schemas[Name]> {
+    return filled(name, await (await this.#send(method, path, body)).json());
   }
 
   #post(path: string, body?: unknown, signal?: AbortSignal): Promise<Response> {
@@ -248,7 +233,7 @@ export class HttpBackend implements Backend {
         ...(signal ? { signal } : {}),
       });
     } catch (cause) {
-      if (keepalive) return this.#send(method, path, body, signal); // too much of that kind is on its way
+      if (keepalive) return this.#send(method, path, body, signal); // the quota for keepalive requests is used up
       throw unreachable(cause);
     }
     if (!response.ok) throw await failure(response);
@@ -256,7 +241,7 @@ export class HttpBackend implements Backend {
   }
 }
 
-/** One subscription to /api/events that outlives the server's restarts. */
+/** One subscription to /api/events that survives restarts of the server. */
 class StateWatch implements Watch {
   readonly #token: string;
   readonly #watcher: Watcher;
@@ -318,25 +303,25 @@ class StateWatch implements Watch {
 
   #tellModels(event: MessageEvent<string>): void {
     try {
-      this.#watcher.onModels?.((JSON.parse(event.data) as ModelsEvent).changes ?? []);
+      this.#watcher.onModels?.(filled('ModelsEvent', JSON.parse(event.data)).changes);
     } catch {
-      return; // The list itself is asked for anyway.
+      return; // The list is requested anyway.
     }
   }
 
   #tellJobs(event: MessageEvent<string>): void {
     try {
-      this.#watcher.onJobs?.((JSON.parse(event.data) as { jobs: Job[] | null }).jobs ?? []);
+      this.#watcher.onJobs?.(filled('JobList', JSON.parse(event.data)).jobs);
     } catch {
-      return; // One unreadable event; the next one has all of them again.
+      return; // One unreadable event; the next one carries all jobs again.
     }
   }
 
   #tellChats(event: MessageEvent<string>): void {
     try {
-      this.#watcher.onChats?.((JSON.parse(event.data) as { version: number }).version);
+      this.#watcher.onChats?.(filled('ChatsEvent', JSON.parse(event.data)).version);
     } catch {
-      return; // The list is asked for with the next one.
+      return; // The next event asks for the list again.
     }
   }
 
@@ -345,7 +330,7 @@ class StateWatch implements Watch {
     this.#timer = setTimeout(() => void this.#diagnose(), silenceMs);
   }
 
-  /** The stream failed or fell silent: is the server gone, or are we not welcome? */
+  /** Finds out why the stream failed or fell silent: the server is gone, or refuses the token. */
   async #diagnose(): Promise<void> {
     this.#disconnect();
     let status = 0;
@@ -373,7 +358,7 @@ class StateWatch implements Watch {
   }
 }
 
-/** Whether a request with that body can outlive its page: short ones of a page that came over HTTP. */
+/** Whether a request with that body can outlive its page: it is short, and goes over HTTP. */
 function canLast(text: string): boolean {
   return (
     location.protocol.startsWith('http') && new TextEncoder().encode(text).length < mostLastingBytes
@@ -393,79 +378,11 @@ async function failure(response: Response): Promise<HeadroomError> {
   }
 }
 
-function generalOf(body: unknown): GeneralSettings {
-  const s = body as GeneralSettings;
-  return {
-    ...s,
-    allowHosts: s.allowHosts ?? [],
-    modelFolders: s.modelFolders ?? [],
-    fixed: s.fixed ?? [],
-    pending: s.pending ?? [],
-  };
-}
-
-function settingsOf(raw: unknown): CacheSettings {
-  const settings = raw as CacheSettings;
-  return { ...settings, fixed: settings.fixed ?? [], pending: settings.pending ?? [] };
-}
-
-function modelsOf(raw: unknown): ModelList {
-  const list = raw as ModelList;
-  return { ...list, folders: list.folders ?? [], models: (list.models ?? []).map(modelOf) };
-}
-
-/** With null lists made empty, and a name. */
-function modelOf(model: Model): Model {
-  const download = model.download && {
-    ...model.download,
-    missing: model.download.missing ?? [],
-    parts: model.download.parts ?? [],
-  };
-  return {
-    ...model,
-    name: model.name || model.id,
-    parameters: model.parameters ?? 0,
-    places: model.places ?? [],
-    download: download ?? null,
-  };
-}
-
-function modelSettingsOf(raw: unknown): ModelSettings {
-  const { settings, fixed } = raw as ModelSettings;
-  return { settings: settings ?? {}, fixed: fixed ?? [] };
-}
-
-/** Accepts what the server sent, with null lists made empty. Throws when it is not a state. */
+/** Checks that the document is a state, and makes its null lists empty. Throws otherwise. */
 export function normaliseState(raw: unknown): State {
   const state = raw as State | null;
-  if (
-    !state ||
-    typeof state !== 'object' ||
-    !state.engine ||
-    !state.memory ||
-    !state.cache ||
-    !state.speed
-  ) {
+  if (!state?.engine || !state.memory || !state.cache || !state.speed) {
     throw new Error('api/state: expected an object with engine, memory, cache and speed');
   }
-  return {
-    ...state,
-    endpoint: state.endpoint ?? { url: '', uiUrl: '' },
-    engine: {
-      ...state.engine,
-      stateFormat: state.engine.stateFormat ?? '',
-      error: state.engine.error ?? null,
-      notice: state.engine.notice ?? null,
-    },
-    memory: {
-      ...state.memory,
-      untouchedBytes: state.memory.untouchedBytes ?? 0,
-      segments: state.memory.segments ?? [],
-    },
-    speed: { ...state.speed, history: state.speed.history ?? [] },
-    requests: state.requests ?? [],
-    lastFinished: state.lastFinished ?? '',
-    modelsVersion: state.modelsVersion ?? 0,
-    roomBytes: state.roomBytes ?? state.memory.headroomBytes,
-  };
+  return filled('HostState', state);
 }

@@ -1,68 +1,35 @@
-// A parser for server-sent events that arrive as bytes, in pieces of any size.
+// Server-sent events from a fetch response, parsed by eventsource-parser.
 //
-// EventSource cannot send a POST and hides comments; chat answers need both, so the
-// stream is read by hand. Follows the WHATWG HTML standard, section 9.2.6: lines end
-// with LF, CR or CRLF, an empty line dispatches, a leading byte order mark is ignored.
-// Invariant: the items do not depend on where the bytes were cut (sse.test.ts cuts
-// them everywhere).
+// EventSource cannot send a POST and hides comments; chat answers need both. The items do not depend
+// on where the bytes were cut: sse.test.ts cuts them everywhere.
+import { createParser } from 'eventsource-parser';
 
 export type SseItem =
   { kind: 'event'; event: string; data: string } | { kind: 'comment'; text: string };
 
-/** No honest line is longer; a server that never ends one must not fill the memory. */
+/** No real line is longer; a server that never ends one must not fill the memory. */
 const maxLineChars = 16 * 1024 * 1024;
 
 export class SseParser {
-  /** Holds back half characters, and drops the byte order mark. */
+  /** Holds back incomplete characters, and drops the byte order mark. */
   #decoder = new TextDecoder('utf-8');
-  #line = '';
-  /** The last character was a CR: an LF that follows belongs to it. */
-  #afterCr = false;
-  #event = '';
-  #data: string[] = [];
+  #items: SseItem[] = [];
+  #parser = createParser({
+    onEvent: ({ event = 'message', data }) => this.#items.push({ kind: 'event', event, data }),
+    onComment: (text) => this.#items.push({ kind: 'comment', text }),
+  });
+  /** Characters since the last line end. */
+  #lineChars = 0;
 
-  /** Returns what the chunk completed. An event without its closing empty line is never returned. */
+  /** Returns the items that the chunk completed. */
   push(chunk: Uint8Array): SseItem[] {
-    let text = this.#decoder.decode(chunk, { stream: true });
-    const items: SseItem[] = [];
-    while (text !== '') {
-      if (this.#afterCr) {
-        this.#afterCr = false;
-        if (text.startsWith('\n')) {
-          text = text.slice(1);
-          continue;
-        }
-      }
-      const end = text.search(/[\r\n]/);
-      this.#line += end < 0 ? text : text.slice(0, end);
-      if (this.#line.length > maxLineChars) {
-        throw new Error(`the stream has a line longer than ${maxLineChars} characters`);
-      }
-      if (end < 0) break;
-      this.#afterCr = text[end] === '\r';
-      text = text.slice(end + 1);
-      this.#take(this.#line, items);
-      this.#line = '';
+    const text = this.#decoder.decode(chunk, { stream: true });
+    const end = Math.max(text.lastIndexOf('\n'), text.lastIndexOf('\r'));
+    this.#lineChars = end < 0 ? this.#lineChars + text.length : text.length - end - 1;
+    if (this.#lineChars > maxLineChars) {
+      throw new Error(`the stream has a line longer than ${maxLineChars} characters`);
     }
-    return items;
-  }
-
-  #take(line: string, items: SseItem[]): void {
-    if (line === '') {
-      if (this.#data.length > 0) {
-        items.push({ kind: 'event', event: this.#event || 'message', data: this.#data.join('\n') });
-      }
-      this.#event = '';
-      this.#data = [];
-      return;
-    }
-    const colon = line.indexOf(':');
-    const name = colon < 0 ? line : line.slice(0, colon);
-    let value = colon < 0 ? '' : line.slice(colon + 1);
-    if (value.startsWith(' ')) value = value.slice(1);
-    if (name === '') items.push({ kind: 'comment', text: value });
-    else if (name === 'data') this.#data.push(value);
-    else if (name === 'event') this.#event = value;
-    // id and retry steer reconnection, which a chat answer does not have.
+    this.#parser.feed(text);
+    return this.#items.splice(0);
   }
 }

@@ -1,22 +1,25 @@
-// Which page is shown. It is kept in the fragment (#page=chat), so that a reload stays.
-
-export const pages = ['overview', 'chat', 'models', 'memory', 'cache', 'settings'] as const;
-export type Page = (typeof pages)[number];
+// The page that is shown. The address holds it (#page=chat), so that a reload keeps it.
 
 export class Router {
-  page = $state<Page>(pageOf(location.hash));
+  /** The id of the shown page. */
+  page = $state('');
+  readonly #ids: () => readonly string[];
 
-  constructor() {
-    window.addEventListener('hashchange', () => (this.page = pageOf(location.hash)));
+  /** ids returns the pages of the table; the first is shown when the address names none. */
+  constructor(ids: () => readonly string[]) {
+    this.#ids = ids;
+    this.page = this.#fromAddress();
+    window.addEventListener('hashchange', () => (this.page = this.#fromAddress()));
   }
 
-  go(page: Page): void {
+  go(page: string): void {
     this.page = page;
     history.replaceState(null, '', `#page=${page}`);
   }
-}
 
-function pageOf(hash: string): Page {
-  const wanted = new URLSearchParams(hash.slice(1)).get('page');
-  return pages.find((page) => page === wanted) ?? 'overview';
+  #fromAddress(): string {
+    const wanted = new URLSearchParams(location.hash.slice(1)).get('page');
+    const ids = this.#ids();
+    return ids.find((id) => id === wanted) ?? ids[0] ?? '';
+  }
 }

@@ -1,0 +1,62 @@
+package control
+
+// The values of the string types in the API's documents. Reflection cannot see a type's constants,
+// so they are listed here; TestEnumsListEveryConstant compares them with the source.
+
+import (
+	"reflect"
+
+	"headroom/app/host"
+	"headroom/app/hub"
+	"headroom/app/importer"
+	"headroom/app/jobs"
+	"headroom/app/library"
+	"headroom/app/memory"
+	"headroom/app/power"
+	"headroom/app/settings"
+	"headroom/app/wired"
+	"headroom/engine/cachemiss"
+)
+
+// enums holds the values of every string type with constants.
+var enums = map[reflect.Type][]any{
+	reflect.TypeFor[host.Status](): {host.Stopped, host.Loading, host.Ready, host.Busy,
+		host.Failed, host.Resting},
+	reflect.TypeFor[memory.Kind](): {memory.Weights, memory.KVUsed, memory.KVKept, memory.State,
+		memory.Scratch, memory.Headroom, memory.Other, memory.Free},
+	reflect.TypeFor[memory.Source](): {memory.Measured, memory.Reported, memory.Estimated},
+	reflect.TypeFor[memory.Fit]():    {memory.Yes, memory.Tight, memory.No},
+	reflect.TypeFor[power.Source]():  {power.Unknown, power.Mains, power.Battery},
+	reflect.TypeFor[power.Heat](): {power.Unmeasured, power.Nominal, power.Fair, power.Serious,
+		power.Critical},
+	reflect.TypeFor[library.State](): {library.Ready, library.Downloading, library.Broken,
+		library.NotLoadable},
+	reflect.TypeFor[library.ChangeKind](): {library.Appeared, library.Changed, library.Finished,
+		library.Vanished},
+	reflect.TypeFor[library.Origin](): {library.HuggingFace, library.LMStudio, library.OMLX,
+		library.Ollama, library.Folder},
+	reflect.TypeFor[hub.TokenSource](): {hub.NoToken, hub.TokenEnvironment, hub.TokenKeychain,
+		hub.TokenFile},
+	reflect.TypeFor[settings.Launch](): {settings.LaunchAsLeft, settings.LaunchOn,
+		settings.LaunchOff},
+	reflect.TypeFor[wired.Action](): {wired.Once, wired.Keep, wired.Undo},
+	reflect.TypeFor[jobs.State](): {jobs.Waiting, jobs.Running, jobs.Done, jobs.Failed,
+		jobs.Stopped},
+	reflect.TypeFor[jobs.Kind]():     {jobs.Import, jobs.Download, jobs.Cache},
+	reflect.TypeFor[importer.Mode](): {importer.Copy, importer.Move, importer.Link},
+	reflect.TypeFor[cachemiss.Cause](): {cachemiss.NewConversation, cachemiss.Continued,
+		cachemiss.HeadChanged, cachemiss.DateChanged, cachemiss.CounterChanged,
+		cachemiss.ToolsReordered, cachemiss.ToolsChanged, cachemiss.ThinkingStripped,
+		cachemiss.MessageEdited, cachemiss.Retokenized, cachemiss.Evicted, cachemiss.StateNotKept,
+		cachemiss.CacheOff, cachemiss.FormatChanged, cachemiss.ModelChanged},
+}
+
+// fieldEnums holds the values of fields that are plain strings in Go, by schema and field.
+var fieldEnums = map[string][]any{
+	"CacheEntry.kind":          {"block", "tail", "state"},
+	"GeneralChange.logLevel":   {"debug", "info", "warn", "error"},
+	"GeneralSettings.logLevel": {"debug", "info", "warn", "error"},
+	"HostRequest.phase":        {"waiting", "prefill", "decode"},
+	"LogsLine.level":           {"DEBUG", "INFO", "WARN", "ERROR"},
+	"PowerMeasure.kind":        {"rest", "disk", "ease"},
+}

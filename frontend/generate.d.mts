@@ -1,0 +1,2 @@
+/** Returns the TypeScript source for an OpenAPI document. */
+export function generate(document: unknown): string;

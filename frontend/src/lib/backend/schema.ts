@@ -1,0 +1,713 @@
+// Generated from openapi.json by `npm run generate`; do not edit.
+//
+// The JSON documents of the control API. The Go type of the same name, with its package as the
+// prefix (HostState is host.State), documents the fields. Sizes are bytes, times are milliseconds
+// since 1970 unless a name says otherwise. Go may send null for an empty list: filled() in
+// fill.ts mends that, so lists are never null here.
+
+export interface CacheChange {
+  dailyWriteBytes?: number;
+  dir?: string;
+  maxBytes?: number;
+  minFreeBytes?: number;
+  on?: boolean;
+}
+
+export interface CacheConversation {
+  bytes: number;
+  createdAt: number;
+  fingerprint: string;
+  format: string;
+  hits: number;
+  hotTokens: number;
+  key: string;
+  lastHitAt: number;
+  model: string;
+  pinned: boolean;
+  secondsSaved: number;
+  sharedBytes: number;
+  title: string;
+  tokens: number;
+}
+
+export interface CacheDetail {
+  bytes: number;
+  createdAt: number;
+  entries: CacheEntry[];
+  fingerprint: string;
+  format: string;
+  hits: number;
+  hotTokens: number;
+  key: string;
+  lastHitAt: number;
+  model: string;
+  pinned: boolean;
+  secondsSaved: number;
+  sharedBytes: number;
+  title: string;
+  tokens: number;
+}
+
+export interface CacheEntry {
+  bytes: number;
+  from: number;
+  hits: number;
+  key: string;
+  kind: 'block' | 'tail' | 'state';
+  shared: boolean;
+  to: number;
+}
+
+export interface CacheList {
+  conversations: CacheConversation[];
+  stats: CacheStats;
+}
+
+export interface CacheMove {
+  bytes: number;
+  dir: string;
+  job: string;
+}
+
+export interface CacheRemoved {
+  bytes: number;
+  entries: number;
+  memoryBytes: number;
+}
+
+export interface CacheSettings {
+  dailyWriteBytes: number;
+  dir: string;
+  fixed: string[];
+  maxBytes: number;
+  minFreeBytes: number;
+  on: boolean;
+  pending: string[];
+}
+
+export interface CacheStats {
+  bytes: number;
+  dailyWriteBytes: number;
+  damaged: number;
+  dir: string;
+  diskBytes: number;
+  dropped: number;
+  entries: number;
+  error: string;
+  evicted: number;
+  foreign: number;
+  freeBytes: number;
+  hits: number;
+  hotBytes: number;
+  maxBytes: number;
+  minFreeBytes: number;
+  misses: number;
+  on: boolean;
+  saveErrors: number;
+  secondsSaved: number;
+  skipped: number;
+  todayBytes: number;
+  writtenBytes: number;
+  writtenSince: number;
+}
+
+export interface ChatList {
+  chats: ChatsSummary[];
+}
+
+export interface ChatsCall {
+  arguments: string;
+  name: string;
+}
+
+export interface ChatsChange {
+  from?: number;
+  messages?: ChatsMessage[];
+  overtakes?: boolean;
+  revision?: number;
+  title?: string;
+  updatedAt?: number;
+}
+
+export interface ChatsChat {
+  messages: ChatsMessage[];
+  summary: ChatsSummary;
+}
+
+export interface ChatsEvent {
+  version: number;
+}
+
+export interface ChatsFault {
+  code: string;
+  fix: string;
+  message: string;
+  why: string;
+}
+
+export interface ChatsFigures {
+  answerTokens: number;
+  cachedTokens: number;
+  estimated: boolean;
+  firstTokenSeconds: number;
+  promptTokens: number;
+  tokensPerSecond: number;
+}
+
+export interface ChatsMessage {
+  calls?: ChatsCall[];
+  content: string;
+  end?: string;
+  error?: ChatsFault;
+  id: string;
+  model?: string;
+  reasoning?: string;
+  reasoningSeconds?: number;
+  reasoningTokens?: number;
+  role: string;
+  stats?: ChatsFigures;
+}
+
+export interface ChatsSummary {
+  damage: string;
+  excerpt: string;
+  id: string;
+  messages: number;
+  path: string;
+  revision: number;
+  title: string;
+  updatedAt: number;
+}
+
+export interface DownloadRequest {
+  files?: string[];
+  id?: string;
+  revision?: string;
+}
+
+export interface ErrorBody {
+  error: HostError | null;
+}
+
+export interface GeneralChange {
+  allowHosts?: string[];
+  apiKey?: string;
+  defaultModel?: string;
+  easeWhenHot?: boolean;
+  importFolder?: string;
+  launch?: '' | 'on' | 'off';
+  logLevel?: 'debug' | 'info' | 'warn' | 'error';
+  modelFolders?: string[];
+  notifications?: boolean;
+  port?: number;
+  restMinutes?: number;
+  saveOnBattery?: boolean;
+  startAtLogin?: boolean;
+  welcomed?: boolean;
+}
+
+export interface GeneralSettings {
+  allowHosts: string[];
+  apiKey: string;
+  defaultModel: string;
+  easeWhenHot: boolean;
+  fixed: string[];
+  importFolder: string;
+  launch: '' | 'on' | 'off';
+  logLevel: 'debug' | 'info' | 'warn' | 'error';
+  modelFolders: string[];
+  notifications: boolean;
+  path: string;
+  pending: string[];
+  port: number;
+  restMinutes: number;
+  saveOnBattery: boolean;
+  startAtLogin: boolean;
+  welcomed: boolean;
+}
+
+export interface HostDownload {
+  doneBytes: number;
+  missing: string[];
+  parts: string[];
+  totalBytes: number;
+}
+
+export interface HostEndpoint {
+  uiUrl: string;
+  url: string;
+}
+
+export interface HostEngineState {
+  cacheFormat: string;
+  contextTokens: number;
+  device: string;
+  error: HostError | null;
+  model: string;
+  notice: HostError | null;
+  progress: number;
+  stateFormat: string;
+  status: 'stopped' | 'loading' | 'ready' | 'busy' | 'failed' | 'resting';
+}
+
+export interface HostError {
+  code: string;
+  fix: string;
+  message: string;
+  why: string;
+}
+
+export interface HostFinished {
+  blockHits: number;
+  blockWrites: number;
+  computedTokens: number;
+  decodeSeconds: number;
+  decodeTokensPerSecond: number;
+  diskTokens: number;
+  endedAt: number;
+  finish: string;
+  firstTokenSeconds: number;
+  generatedTokens: number;
+  id: string;
+  longestGapSeconds: number;
+  memoryTokens: number;
+  model: string;
+  prefillSeconds: number;
+  prefillTokensPerSecond: number;
+  promptTokens: number;
+  queuedSeconds: number;
+  reread: HostReread;
+}
+
+export interface HostFinishedList {
+  requests: HostFinished[];
+}
+
+export interface HostModel {
+  architecture: string;
+  bundled: boolean;
+  contextTokens: number;
+  download: HostDownload | null;
+  error: string;
+  fits: 'yes' | 'tight' | 'no';
+  id: string;
+  loaded: boolean;
+  name: string;
+  needBytes: number;
+  parameters: number;
+  path: string;
+  places: HostPlace[];
+  quantization: string;
+  sizeBytes: number;
+  state: 'ready' | 'downloading' | 'broken' | 'not_loadable';
+  updatedAt: number;
+}
+
+export interface HostModelChange {
+  id: string;
+  kind: 'appeared' | 'changed' | 'finished' | 'vanished';
+  state: 'ready' | 'downloading' | 'broken' | 'not_loadable';
+}
+
+export interface HostModelList {
+  contextTokens: number;
+  folders: string[];
+  models: HostModel[];
+  roomBytes: number;
+  watch: HostModelsWatch;
+}
+
+export interface HostModelsWatch {
+  on: boolean;
+  paused: boolean;
+  pollReason: string;
+  polledFolders: number;
+  watchedFolders: number;
+}
+
+export interface HostPlace {
+  id: string;
+  origin: 'huggingface' | 'lmstudio' | 'omlx' | 'ollama' | 'folder';
+  path: string;
+}
+
+export interface HostPowerState {
+  heat: '' | 'nominal' | 'fair' | 'serious' | 'critical';
+  measures: PowerMeasure[];
+  source: '' | 'mains' | 'battery';
+}
+
+export interface HostRequest {
+  cachedTokens: number;
+  generatedTokens: number;
+  id: string;
+  model: string;
+  phase: 'waiting' | 'prefill' | 'decode';
+  promptDoneTokens: number;
+  promptTokens: number;
+  startedAt: number;
+  tokensPerSecond: number;
+}
+
+export interface HostReread {
+  advice: string;
+  before: string;
+  breakToken: number;
+  cause: 'new_conversation' | 'continued' | 'head_changed' | 'date_changed' | 'counter_changed' | 'tools_reordered' | 'tools_changed' | 'thinking_stripped' | 'message_edited' | 'retokenized' | 'evicted' | 'state_not_kept' | 'cache_off' | 'format_changed' | 'model_changed';
+  is: string;
+  knownAt: number;
+  knownTokens: number;
+  was: string;
+}
+
+export interface HostSample {
+  at: number;
+  decode: number;
+  memoryBytes: number;
+  prefill: number;
+}
+
+export interface HostSpeed {
+  decodeTokensPerSecond: number;
+  history: HostSample[];
+  prefillTokensPerSecond: number;
+}
+
+export interface HostState {
+  cache: CacheStats;
+  endpoint: HostEndpoint;
+  engine: HostEngineState;
+  lastFinished: string;
+  memory: MemoryLedger;
+  modelsVersion: number;
+  power: HostPowerState;
+  requests: HostRequest[];
+  roomBytes: number;
+  speed: HostSpeed;
+  version: string;
+}
+
+export interface HostWhatIf {
+  contextTokens: number;
+  formats: HostWhatIfFormat[];
+  model: string;
+  roomBytes: number;
+  streams: number;
+  trainedTokens: number;
+}
+
+export interface HostWhatIfFormat {
+  fits: 'yes' | 'tight' | 'no';
+  kvBits: string;
+  kvBytes: number;
+  kvBytesPerToken: number;
+  kvFormat: string;
+  largestContextTokens: number;
+  name: string;
+  needBytes: number;
+  scratchBytes: number;
+  stateBytes: number;
+  weightsBytes: number;
+}
+
+export interface HubChange {
+  endpoint?: string;
+  token?: string;
+}
+
+export interface HubFile {
+  bytes: number;
+  needed: boolean;
+  path: string;
+}
+
+export interface HubModel {
+  downloads: number;
+  gated: boolean;
+  id: string;
+  kind: string;
+  likes: number;
+  mlx: boolean;
+  runs: boolean;
+  tags: string[];
+  updatedAt: number;
+}
+
+export interface HubRepository {
+  commit: string;
+  error: HostError | null;
+  files: HubFile[];
+  gated: boolean;
+  id: string;
+}
+
+export interface HubSearch {
+  models: HubModel[];
+}
+
+export interface HubSettings {
+  endpoint: string;
+  folder: string;
+  own: string;
+  token: '' | 'environment' | 'keychain' | 'file';
+}
+
+export interface ImportItem {
+  bytes: number;
+  clones: boolean;
+  error: HostError | null;
+  job: string;
+  name: string;
+  path: string;
+  source: string;
+  writtenBytes: number;
+}
+
+export interface ImportPlan {
+  folder: string;
+  freeBytes: number;
+  items: ImportItem[];
+  mode: 'copy' | 'move' | 'link';
+  writtenBytes: number;
+}
+
+export interface ImportRequest {
+  mode?: 'copy' | 'move' | 'link';
+  name?: string;
+  paths?: string[];
+}
+
+export interface Job {
+  bytesPerSecond: number;
+  doneBytes: number;
+  error: HostError | null;
+  file: string;
+  id: string;
+  kind: 'import' | 'download' | 'cache';
+  path: string;
+  phase: string;
+  secondsLeft: number;
+  startedAt: number;
+  state: 'waiting' | 'running' | 'done' | 'failed' | 'stopped';
+  title: string;
+  totalBytes: number;
+}
+
+export interface JobList {
+  jobs: Job[];
+}
+
+export interface LogLines {
+  last: number;
+  lines: LogsLine[];
+}
+
+export interface LogsLine {
+  at: number;
+  fields: string;
+  level: 'DEBUG' | 'INFO' | 'WARN' | 'ERROR';
+  message: string;
+  number: number;
+}
+
+export interface MemoryLedger {
+  availableBytes: number;
+  headroomBytes: number;
+  segments: MemorySegment[];
+  totalBytes: number;
+  untouchedBytes: number;
+  wiredLimitBytes: number;
+}
+
+export interface MemorySegment {
+  bytes: number;
+  kind: 'weights' | 'kv_used' | 'kv_kept' | 'state' | 'scratch' | 'headroom' | 'other' | 'free';
+  source: 'measured' | 'reported' | 'estimated';
+}
+
+export interface ModelSettings {
+  fixed: string[];
+  settings: SettingsModel;
+}
+
+export interface ModelsEvent {
+  changes: HostModelChange[];
+}
+
+export interface MoveRequest {
+  dir?: string;
+}
+
+export interface PinRequest {
+  pinned?: boolean;
+}
+
+export interface PlaceRequest {
+  path?: string;
+}
+
+export interface PowerMeasure {
+  kind: 'rest' | 'disk' | 'ease';
+  text: string;
+  title: string;
+}
+
+export interface SettingsModel {
+  contextTokens?: number;
+  frequencyPenalty?: number;
+  kvBits?: string;
+  kvBoundaryBits?: number;
+  kvBoundaryLayers?: number;
+  kvFormat?: string;
+  kvGroupSize?: string;
+  kvStartTokens?: number;
+  maxKVTokens?: number;
+  maxSequences?: number;
+  maxTokens?: number;
+  minP?: number;
+  presencePenalty?: number;
+  repetitionPenalty?: number;
+  seed?: number;
+  stateFormat?: string;
+  temperature?: number;
+  templateArguments?: unknown;
+  topK?: number;
+  topP?: number;
+}
+
+export interface StartRequest {
+  model?: string;
+}
+
+export interface WatchRequest {
+  paused?: boolean;
+}
+
+export interface WiredCommands {
+  keep: string;
+  once: string;
+  undo: string;
+}
+
+export interface WiredRequest {
+  action?: 'once' | 'keep' | 'undo';
+  limitBytes?: number;
+}
+
+export interface WiredStatus {
+  askedBytes: number;
+  commands: WiredCommands;
+  inapplicable: string;
+  keptBytes: number;
+  leastBytes: number;
+  mostBytes: number;
+  recommendedBytes: number;
+  safeBytes: number;
+  setBytes: number;
+}
+
+/** Every schema by its name. */
+export interface Schemas {
+  CacheChange: CacheChange;
+  CacheConversation: CacheConversation;
+  CacheDetail: CacheDetail;
+  CacheEntry: CacheEntry;
+  CacheList: CacheList;
+  CacheMove: CacheMove;
+  CacheRemoved: CacheRemoved;
+  CacheSettings: CacheSettings;
+  CacheStats: CacheStats;
+  ChatList: ChatList;
+  ChatsCall: ChatsCall;
+  ChatsChange: ChatsChange;
+  ChatsChat: ChatsChat;
+  ChatsEvent: ChatsEvent;
+  ChatsFault: ChatsFault;
+  ChatsFigures: ChatsFigures;
+  ChatsMessage: ChatsMessage;
+  ChatsSummary: ChatsSummary;
+  DownloadRequest: DownloadRequest;
+  ErrorBody: ErrorBody;
+  GeneralChange: GeneralChange;
+  GeneralSettings: GeneralSettings;
+  HostDownload: HostDownload;
+  HostEndpoint: HostEndpoint;
+  HostEngineState: HostEngineState;
+  HostError: HostError;
+  HostFinished: HostFinished;
+  HostFinishedList: HostFinishedList;
+  HostModel: HostModel;
+  HostModelChange: HostModelChange;
+  HostModelList: HostModelList;
+  HostModelsWatch: HostModelsWatch;
+  HostPlace: HostPlace;
+  HostPowerState: HostPowerState;
+  HostRequest: HostRequest;
+  HostReread: HostReread;
+  HostSample: HostSample;
+  HostSpeed: HostSpeed;
+  HostState: HostState;
+  HostWhatIf: HostWhatIf;
+  HostWhatIfFormat: HostWhatIfFormat;
+  HubChange: HubChange;
+  HubFile: HubFile;
+  HubModel: HubModel;
+  HubRepository: HubRepository;
+  HubSearch: HubSearch;
+  HubSettings: HubSettings;
+  ImportItem: ImportItem;
+  ImportPlan: ImportPlan;
+  ImportRequest: ImportRequest;
+  Job: Job;
+  JobList: JobList;
+  LogLines: LogLines;
+  LogsLine: LogsLine;
+  MemoryLedger: MemoryLedger;
+  MemorySegment: MemorySegment;
+  ModelSettings: ModelSettings;
+  ModelsEvent: ModelsEvent;
+  MoveRequest: MoveRequest;
+  PinRequest: PinRequest;
+  PlaceRequest: PlaceRequest;
+  PowerMeasure: PowerMeasure;
+  SettingsModel: SettingsModel;
+  StartRequest: StartRequest;
+  WatchRequest: WatchRequest;
+  WiredCommands: WiredCommands;
+  WiredRequest: WiredRequest;
+  WiredStatus: WiredStatus;
+}
+
+/** The fields that hold lists ("[]") or other documents (a schema's name), by schema. */
+export const nested: Record<string, Record<string, string>> = {
+  CacheDetail: { entries: '[]CacheEntry' },
+  CacheList: { conversations: '[]CacheConversation', stats: 'CacheStats' },
+  CacheSettings: { fixed: '[]', pending: '[]' },
+  ChatList: { chats: '[]ChatsSummary' },
+  ChatsChat: { messages: '[]ChatsMessage', summary: 'ChatsSummary' },
+  ChatsMessage: { error: 'ChatsFault', stats: 'ChatsFigures' },
+  ErrorBody: { error: 'HostError' },
+  GeneralSettings: { allowHosts: '[]', fixed: '[]', modelFolders: '[]', pending: '[]' },
+  HostDownload: { missing: '[]', parts: '[]' },
+  HostEngineState: { error: 'HostError', notice: 'HostError' },
+  HostFinished: { reread: 'HostReread' },
+  HostFinishedList: { requests: '[]HostFinished' },
+  HostModel: { download: 'HostDownload', places: '[]HostPlace' },
+  HostModelList: { folders: '[]', models: '[]HostModel', watch: 'HostModelsWatch' },
+  HostPowerState: { measures: '[]PowerMeasure' },
+  HostSpeed: { history: '[]HostSample' },
+  HostState: { cache: 'CacheStats', endpoint: 'HostEndpoint', engine: 'HostEngineState', memory: 'MemoryLedger', power: 'HostPowerState', requests: '[]HostRequest', speed: 'HostSpeed' },
+  HostWhatIf: { formats: '[]HostWhatIfFormat' },
+  HubModel: { tags: '[]' },
+  HubRepository: { error: 'HostError', files: '[]HubFile' },
+  HubSearch: { models: '[]HubModel' },
+  ImportItem: { error: 'HostError' },
+  ImportPlan: { items: '[]ImportItem' },
+  Job: { error: 'HostError' },
+  JobList: { jobs: '[]Job' },
+  LogLines: { lines: '[]LogsLine' },
+  MemoryLedger: { segments: '[]MemorySegment' },
+  ModelSettings: { fixed: '[]', settings: 'SettingsModel' },
+  ModelsEvent: { changes: '[]HostModelChange' },
+  WiredStatus: { commands: 'WiredCommands' },
+};

@@ -1,0 +1,60 @@
+// A page is one view and one row of pages.ts: the sidebar, the keys, the address, the command
+// palette and the frame take a row that they have never seen.
+import { flushSync, mount, unmount } from 'svelte';
+import { expect, test, vi } from 'vitest';
+import App from './App.svelte';
+import { commandsFor } from './commands';
+import { FakeBackend } from './lib/backend/fake';
+import { CacheStore } from './lib/stores/cache.svelte';
+import { ChatStore } from './lib/stores/chat.svelte';
+import { EngineStore } from './lib/stores/engine.svelte';
+import { Router } from './lib/stores/router.svelte';
+import { SettingsStore } from './lib/stores/settings.svelte';
+import { WelcomeStore } from './lib/stores/welcome.svelte';
+import { pages, type Page } from './pages';
+import Unauthorized from './views/Unauthorized.svelte';
+
+test('ids are unique, and the keys reach every page', () => {
+  expect(new Set(pages.map(({ id }) => id)).size).toBe(pages.length);
+  expect(pages.length).toBeLessThan(10);
+});
+
+test('one more row is one more page', () => {
+  vi.useFakeTimers();
+  location.hash = '#page=chat';
+  vi.stubGlobal(
+    'ResizeObserver',
+    class {
+      observe() {}
+      unobserve() {}
+      disconnect() {}
+    },
+  );
+  Element.prototype.scrollTo = () => {};
+  const toy: Page = { id: 'toy', label: 'Toy', icon: 'edit', view: Unauthorized as Page['view'] };
+  const table = [...pages, toy];
+  const router = new Router(() => table.map(({ id }) => id));
+  const backend = new FakeBackend();
+  const engine = new EngineStore(backend);
+  const chat = new ChatStore(backend, localStorage);
+  const settings = new SettingsStore(backend, localStorage);
+  const stores = { engine, chat, settings, cache: new CacheStore(backend) };
+  const props = { ...stores, welcome: new WelcomeStore(backend), router, pages: table };
+  const app = mount(App, { target: document.body, props });
+  flushSync();
+
+  window.dispatchEvent(new KeyboardEvent('keydown', { key: '7', metaKey: true }));
+  flushSync();
+  expect(location.hash).toBe('#page=toy');
+  expect(document.querySelector('nav [aria-current]')?.textContent).toContain('Toy');
+  expect(document.querySelector('main h1')?.textContent).toContain('no key');
+  expect(commandsFor(engine, chat, settings, router, table).map(({ id }) => id)).toContain(
+    'page-toy',
+  );
+  expect(new Router(() => table.map(({ id }) => id)).page).toBe('toy');
+
+  void unmount(app);
+  engine.close();
+  vi.useRealTimers();
+  vi.unstubAllGlobals();
+});

@@ -1,0 +1,42 @@
+// The pages of the window, in the order of the sidebar and of the keys Cmd-1 to Cmd-9. App, router,
+// sidebar and command palette read this table: a page is one view and one row.
+import type { Component } from 'svelte';
+import type { IconName } from './components/shared/Icon.svelte';
+import type { CacheStore } from './lib/stores/cache.svelte';
+import type { ChatStore } from './lib/stores/chat.svelte';
+import type { EngineStore } from './lib/stores/engine.svelte';
+import type { SettingsStore } from './lib/stores/settings.svelte';
+import type { WelcomeStore } from './lib/stores/welcome.svelte';
+import Cache from './views/Cache.svelte';
+import Chat from './views/Chat.svelte';
+import Memory from './views/Memory.svelte';
+import Models from './views/Models.svelte';
+import Overview from './views/Overview.svelte';
+import Settings from './views/Settings.svelte';
+
+/** What every view is given; each takes what it needs. */
+export interface ViewProps {
+  engine: EngineStore;
+  chat: ChatStore;
+  cache: CacheStore;
+  settings: SettingsStore;
+  welcome: WelcomeStore;
+}
+
+export interface Page {
+  /** The page's name in the address: #page=chat. */
+  id: string;
+  label: string;
+  icon: IconName;
+  view: Component<ViewProps>;
+}
+
+/** The first page is shown when the address names none. */
+export const pages: Page[] = [
+  { id: 'overview', label: 'Overview', icon: 'gauge', view: Overview },
+  { id: 'chat', label: 'Chat', icon: 'chat', view: Chat },
+  { id: 'models', label: 'Models', icon: 'models', view: Models },
+  { id: 'memory', label: 'Memory', icon: 'memory', view: Memory },
+  { id: 'cache', label: 'Cache', icon: 'disk', view: Cache },
+  { id: 'settings', label: 'Settings', icon: 'sliders', view: Settings },
+];
