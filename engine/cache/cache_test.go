@@ -6,14 +6,14 @@ import (
 	"headroom/kernels"
 )
 
-// specs are the three kinds of layers: attention with 2 heads of 64, recurrent, and one that keeps
-// nothing.
+// specs has the three kinds of layers: attention with 2 heads of 64, recurrent, and one without
+// memory.
 var specs = []LayerSpec{{KVHeads: 2, HeadDim: 64},
 	{ConvValues: 3 * 70, ConvChannels: 70, StateValues: 500, StateRow: 25}, {},
 	{KVHeads: 1, HeadDim: 16}}
 
-// TestBytes by hand: a page holds 32 positions of K and of V; a slot 3 rows of 70 channels, in two
-// groups each, and 20 value rows of 25.
+// TestBytes compares with sizes computed by hand. A page has 32 positions of K and of V. A slot has
+// 3 rows of 70 channels, in two groups each, and 20 value rows of 25.
 func TestBytes(t *testing.T) {
 	for dtype, want := range map[kernels.DType]int64{
 		kernels.F16:  2 * 32 * (2*64 + 16) * 2, // 18432
@@ -28,7 +28,7 @@ func TestBytes(t *testing.T) {
 		"":     4 * (210 + 500),
 		"f32":  4 * (210 + 500),
 		"bf16": 2 * (210 + 500),
-		// scales, codes, and for the convolution zeros up to a multiple of 4
+		// Scales and codes, for the convolution padded to a multiple of 4.
 		"int8": 3*2*4 + 210 + 2 + 20*4 + 500,
 	} {
 		f, err := ParseStateFormat(name)
@@ -51,7 +51,7 @@ func TestBytes(t *testing.T) {
 	}
 }
 
-// counting is a device that adds up what is allocated.
+// counting is a device that counts allocated bytes.
 type counting struct {
 	*kernels.DryRun
 	bytes int64
@@ -62,7 +62,8 @@ func (d *counting) NewBuffer(bytes int) *kernels.Buffer {
 	return d.DryRun.NewBuffer(bytes)
 }
 
-// TestNewAllocatesWhatThePlanSays: the ledger relies on it.
+// TestNewAllocatesWhatThePlanSays compares allocations with PageBytes and SlotBytes, which the
+// memory plan relies on.
 func TestNewAllocatesWhatThePlanSays(t *testing.T) {
 	const pages, slots = 7, 3
 	for i, f := range []Format{Plain(kernels.BF16), Affine(), Affine()} {
@@ -86,8 +87,8 @@ func TestNewAllocatesWhatThePlanSays(t *testing.T) {
 	}
 }
 
-// TestStartAllocatesWhatThePlanSays: pages of the start lie before the others and end where those
-// begin, also in a layer whose heads have no codes.
+// TestStartAllocatesWhatThePlanSays checks that pages of the start are directly before the others,
+// also in a layer without codes.
 func TestStartAllocatesWhatThePlanSays(t *testing.T) {
 	const pages, startPages = 12, 5
 	f := parse(t, FormatOptions{StartTokens: 512})

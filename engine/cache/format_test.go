@@ -19,7 +19,7 @@ func parse(t *testing.T, o FormatOptions) Format {
 	return f
 }
 
-// layersOf is the cache of a public model's config.json.
+// layersOf returns the attention layers of a public model's config.json.
 func layersOf(t *testing.T, name string) []LayerSpec {
 	t.Helper()
 	data, err := os.ReadFile("testdata/" + name + ".json")
@@ -46,9 +46,9 @@ func layersOf(t *testing.T, name string) []LayerSpec {
 	return layers
 }
 
-// TestBytesPerToken equals the arithmetic: 10 attention layers of 2 heads of 256. K8 g64 is
-// 2*(256+16) = 544 bytes a token, V4 g32 2*(128+32) = 320, V8 g32 2*(256+32) = 576; so 6 layers of
-// 864 and 4 of 1,120 make 9,664.
+// TestBytesPerToken compares with sizes computed by hand, for 10 attention layers of 2 heads of
+// 256. K8 g64 takes 2*(256+16) = 544 bytes a token, V4 g32 2*(128+32) = 320, V8 g32 2*(256+32) =
+// 576. So 6 layers of 864 and 4 of 1,120 take 9,664.
 func TestBytesPerToken(t *testing.T) {
 	layers := layersOf(t, "qwen3_5_moe-35b-a3b")
 	for _, test := range []struct {
@@ -78,7 +78,8 @@ func TestBytesPerToken(t *testing.T) {
 	}
 }
 
-// TestStartBytes: 10 attention layers of 2 heads of 256 are 20,480 bytes a token in float16.
+// TestStartBytes checks the start of 10 attention layers of 2 heads of 256, which take 20,480 bytes
+// a token in float16.
 func TestStartBytes(t *testing.T) {
 	layers := layersOf(t, "qwen3_5_moe-35b-a3b")
 	for _, test := range []struct {
@@ -112,8 +113,8 @@ func TestStartBytes(t *testing.T) {
 	}
 }
 
-// TestBoundary: the layers at both ends are counted among those that have keys, and bits never go
-// down there.
+// TestBoundary checks that only layers with keys count as boundary layers, and that they never have
+// fewer bits than the others.
 func TestBoundary(t *testing.T) {
 	kv, none := LayerSpec{KVHeads: 1, HeadDim: 64}, LayerSpec{}
 	f := parse(t, FormatOptions{Bits: "(8, 3)", BoundaryLayers: 1, BoundaryBits: 6})
@@ -136,7 +137,7 @@ func TestBoundary(t *testing.T) {
 	}
 }
 
-// TestHeadsThatGroupsDoNotDivide get smaller groups, or float16.
+// TestHeadsThatGroupsDoNotDivide checks that such heads have smaller groups, or float16.
 func TestHeadsThatGroupsDoNotDivide(t *testing.T) {
 	f := parse(t, FormatOptions{Bits: "4", GroupSize: "128", BoundaryLayers: -1})
 	for headDim, want := range map[int]string{128: "K4 g128 + V4 g128", 64: "K4 g64 + V4 g64",

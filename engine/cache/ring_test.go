@@ -7,8 +7,9 @@ import (
 	"headroom/kernels"
 )
 
-// TestRingPages by hand: with pages of 32, a window of 16 and spans of up to 40 touch 55 positions,
-// 2 pages; 48 positions of which 4 stay, 44 and 40 less one are 83, 3 pages and the one that stays.
+// TestRingPages compares with numbers computed by hand. With pages of 32, a window of 16 and spans
+// of up to 40 touch 16+40-1 = 55 positions, 2 pages. Of 48 positions 4 are sinks; the other 44 and
+// spans of 40 touch 83 positions, 3 pages, besides the page of sinks.
 func TestRingPages(t *testing.T) {
 	for _, c := range []struct {
 		s     LayerSpec
@@ -77,8 +78,8 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// TestRingsAllocateWhatThePlanSays, and are regions of slots, not of pages. Layers of one window
-// share their tables.
+// TestRingsAllocateWhatThePlanSays compares allocations with RingBytes. Rings are regions of slots,
+// not of pages, and layers with the same window share their tables.
 func TestRingsAllocateWhatThePlanSays(t *testing.T) {
 	const pages, slots, span = 7, 3, 40
 	specs := append(slices.Clone(specs), LayerSpec{KVHeads: 2, HeadDim: 64, Window: 16},

@@ -58,8 +58,8 @@ func toolsOf(t testing.TB, source string) *Tools {
 	return tools
 }
 
-// told returns the pieces of a text on one line: "reasoning | content | calls".
-func told(startInReasoning bool, tools *Tools, pieces []string) string {
+// summary returns the pieces of a text on one line: "reasoning | content | calls".
+func summary(startInReasoning bool, tools *Tools, pieces []string) string {
 	s := NewSplitter(startInReasoning, tools)
 	var all []Piece
 	for _, p := range pieces {
@@ -93,7 +93,7 @@ func coder(name string, pairs ...string) string {
 type toolTest struct {
 	name, text       string
 	startInReasoning bool
-	want             string // see told
+	want             string // see summary
 }
 
 var coderTests = []toolTest{
@@ -211,7 +211,7 @@ func forAllToolTests(t *testing.T, run func(t *testing.T, tools *Tools, tt toolT
 
 func TestToolCalls(t *testing.T) {
 	forAllToolTests(t, func(t *testing.T, tools *Tools, tt toolTest) {
-		if got := told(tt.startInReasoning, tools, []string{tt.text}); got != tt.want {
+		if got := summary(tt.startInReasoning, tools, []string{tt.text}); got != tt.want {
 			t.Errorf("got  %s\nwant %s", got, tt.want)
 		}
 	})
@@ -230,7 +230,7 @@ func TestToolCallPieces(t *testing.T) {
 			cuts = append(cuts, cut(rng, tt.text))
 		}
 		for _, pieces := range cuts {
-			if got := told(tt.startInReasoning, tools, pieces); got != tt.want {
+			if got := summary(tt.startInReasoning, tools, pieces); got != tt.want {
 				t.Fatalf("cut as %q:\ngot  %s\nwant %s", pieces, got, tt.want)
 			}
 		}
@@ -275,7 +275,7 @@ func TestNoTools(t *testing.T) {
 		t.Error("tools out of nothing")
 	}
 	text := "a\n" + coder("now") + "\n"
-	if got, want := told(false, nil, []string{text}), " | "+text+" | "; got != want {
+	if got, want := summary(false, nil, []string{text}), " | "+text+" | "; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
@@ -293,8 +293,8 @@ func FuzzToolParser(f *testing.F) {
 	squeeze := func(s string) string { return strings.Join(strings.Fields(s), "") }
 	f.Fuzz(func(t *testing.T, text string, xml, startInReasoning bool, seed uint64) {
 		tools := forms[xml]
-		whole := told(startInReasoning, tools, []string{text})
-		if got := told(startInReasoning, tools,
+		whole := summary(startInReasoning, tools, []string{text})
+		if got := summary(startInReasoning, tools,
 			cut(rand.New(rand.NewPCG(seed, 0)), text)); got != whole {
 			t.Fatalf("cutting changed the result:\n%s\n%s", got, whole)
 		}

@@ -44,7 +44,7 @@ func TestParseConfig(t *testing.T) {
 	}
 }
 
-// TestDecode: keys of text_config win over those at the top, others are seen beside them.
+// TestDecode checks that keys of text_config replace those at the top level, and others are merged.
 func TestDecode(t *testing.T) {
 	c, err := ParseConfig([]byte(
 		`{"model_type": "m", "tie_word_embeddings": true, "hidden_size": 1, "text_config": {"hidden_size": 2, "layers": 3}}`))
@@ -92,8 +92,8 @@ func TestPerLayerQuantization(t *testing.T) {
 	}
 }
 
-// TestMXFP4Config: bits and groups may go without saying, and an exception without a mode is
-// affine, as MLX writes the gates of experts.
+// TestMXFP4Config checks that bits and group size have defaults, and that an exception without a
+// mode is affine, as MLX writes the gates of experts.
 func TestMXFP4Config(t *testing.T) {
 	mx := pack{Bits: 4, Group: 32, Mode: kernels.MXFP4}
 	for _, entry := range []string{`"group_size": 32, "bits": 4, "mode": "mxfp4"`,
@@ -163,8 +163,8 @@ func TestConfigFaults(t *testing.T) {
 	}
 }
 
-// TestRope: frequencies worked out by hand. With theta 16 and 4 rotated dimensions they are 1 and
-// 16^(-2/4) = 1/4.
+// TestRope compares with frequencies computed by hand. With theta 16 and 4 rotated dimensions they
+// are 1 and 16^(-2/4) = 1/4.
 func TestRope(t *testing.T) {
 	const llama3 = `"rope_scaling": {"rope_type": "llama3", "factor": 8, "low_freq_factor": 1, "high_freq_factor": 4, "original_max_position_embeddings": `
 	for _, c := range []struct {

@@ -7,8 +7,8 @@ import (
 	"headroom/kernels"
 )
 
-// TestParameters: packed matrices count as what they stand for, whatever config.json says or leaves
-// out; plain ones as they are.
+// TestParameters checks that packed matrices count their elements, with and without a quantization
+// in config.json, and plain ones too.
 func TestParameters(t *testing.T) {
 	const n, k = 3, 256
 	norm, bias := zeros("norm.weight", safetensors.BF16, k),
@@ -39,13 +39,13 @@ func TestParameters(t *testing.T) {
 	}
 }
 
-// packedOf is a packed matrix of three rows and so many columns, with as few scales.
+// packedOf returns a packed matrix of three rows, with the given columns of codes and scales.
 func packedOf(cols int) []safetensors.Tensor {
 	return []safetensors.Tensor{zeros("a.weight", safetensors.U32, 3, cols),
 		zeros("a.scales", safetensors.BF16, 3, cols), zeros("a.biases", safetensors.BF16, 3, cols)}
 }
 
-// TestParametersOfRandomModels: what was asked for is counted.
+// TestParametersOfRandomModels checks that the tensors made so far are counted.
 func TestParametersOfRandomModels(t *testing.T) {
 	c, err := ParseConfig([]byte(
 		`{"model_type": "m", "quantization": {"bits": 4, "group_size": 32}}`))

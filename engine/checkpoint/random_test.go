@@ -7,8 +7,8 @@ import (
 	"headroom/kernels"
 )
 
-// TestRandomWeights: in every mode elements have mean 0 and a standard deviation of about
-// 1/sqrt(K), so that products stay of order one.
+// TestRandomWeights checks that in every mode, elements have a mean of 0 and a standard deviation
+// of about 1/sqrt(K), so that products are of order one.
 func TestRandomWeights(t *testing.T) {
 	const n, k = 64, 1024
 	for _, c := range []struct{ entry, format string }{

@@ -16,28 +16,28 @@ import (
 	"headroom/kernels"
 )
 
-// zeros is a tensor of zeros.
+// zeros returns a tensor of zeros.
 func zeros(name string, dtype safetensors.DType, shape ...int) safetensors.Tensor {
 	x := safetensors.Tensor{Name: name, DType: dtype, Shape: shape}
 	x.Data = make([]byte, x.Elements()*dtype.Bytes())
 	return x
 }
 
-// packed is the three tensors of a matrix [n, k] under MLX's names.
+// packed returns the three tensors of a packed matrix [n, k], with MLX's names.
 func packed(name string, n, k, bits, group int) []safetensors.Tensor {
 	return []safetensors.Tensor{zeros(name+".weight", safetensors.U32, n, k*bits/32),
 		zeros(name+".scales", safetensors.BF16, n, k/group),
 		zeros(name+".biases", safetensors.BF16, n, k/group)}
 }
 
-// packedMXFP4 is the two tensors of a matrix [n, k] of MXFP4.
+// packedMXFP4 returns the two tensors of an MXFP4 matrix [n, k].
 func packedMXFP4(name string, n, k int) []safetensors.Tensor {
 	return []safetensors.Tensor{zeros(name+".weight", safetensors.U32, n, k/8),
 		zeros(name+".scales", safetensors.U8, n, k/32)}
 }
 
-// open writes a model folder and opens it on the reference device; config is what config.json holds
-// beside model_type.
+// open writes a model folder and opens it on the reference device. config is the rest of
+// config.json after model_type.
 func open(t testing.TB, config string, tensors ...safetensors.Tensor) *Weights {
 	t.Helper()
 	dir := t.TempDir()
@@ -73,8 +73,8 @@ func openFile(t testing.TB, dir, config string, file []byte) *Weights {
 	return w
 }
 
-// TestEveryPackingIsRecognised from the shapes alone, with a config that is silent and with one
-// that agrees.
+// TestEveryPackingIsRecognised checks that shapes determine the packing, both with and without a
+// quantization in config.json.
 func TestEveryPackingIsRecognised(t *testing.T) {
 	const n, k = 3, 256
 	for _, bits := range []int{2, 3, 4, 5, 6, 8} {
@@ -100,8 +100,8 @@ func TestEveryPackingIsRecognised(t *testing.T) {
 	}
 }
 
-// TestMXFP4IsRecognised from scales of bytes, alone and among affine weights, with 53/100 of a byte
-// for each element.
+// TestMXFP4IsRecognised checks that scales of bytes mean MXFP4, alone and beside affine weights. An
+// element takes 0.53 bytes.
 func TestMXFP4IsRecognised(t *testing.T) {
 	const n, k = 3, 128
 	for _, config := range []string{"",
@@ -121,8 +121,8 @@ func TestMXFP4IsRecognised(t *testing.T) {
 	}
 }
 
-// TestLeftPlain: what config.json excepts, or packs although the file does not, is what the file
-// has.
+// TestLeftPlain checks that weights that are plain in the file load as such, whatever config.json
+// says about them.
 func TestLeftPlain(t *testing.T) {
 	for _, config := range []string{`"quantization": {"bits": 4, "group_size": 64, "a": false}`,
 		`"quantization": {"bits": 4, "group_size": 64}`} {
@@ -133,7 +133,7 @@ func TestLeftPlain(t *testing.T) {
 	}
 }
 
-// TestWeightFaults: each names the tensor and what is wrong with it.
+// TestWeightFaults checks that an error names the tensor and the fault.
 func TestWeightFaults(t *testing.T) {
 	four := packed("m.a", 3, 128, 4, 64)
 	linear := func(s Scope) { s.Linear("a", 3, 128) }
@@ -247,14 +247,13 @@ func TestPrefixes(t *testing.T) {
 	}
 }
 
-// TestMatrix: every float type becomes float32, whatever its shape and wherever it lies in the
-// file.
+// TestMatrix checks that every float type is converted to float32, whatever its shape and offset.
 func TestMatrix(t *testing.T) {
 	want := []float32{1, -2, 0.5, 65504, 6.103515625e-05, 5.9604644775390625e-08}
 	f32, f16, bf16 := zeros("f32", safetensors.F32, 3, 1, 2), zeros("f16", safetensors.F16, 6),
 		zeros("bf16", safetensors.BF16, 6)
 	for i, h := range []uint16{0x3c00, 0xc000, 0x3800, 0x7bff, 0x0400, 0x0001} {
-		// the last two: smallest normal and subnormal
+		// The last two are the smallest normal and subnormal numbers.
 		binary.LittleEndian.PutUint16(f16.Data[2*i:], h)
 		binary.LittleEndian.PutUint32(f32.Data[4*i:], math.Float32bits(want[i]))
 		binary.LittleEndian.PutUint16(bf16.Data[2*i:], uint16(math.Float32bits(want[i])>>16))
@@ -274,8 +273,8 @@ func TestMatrix(t *testing.T) {
 	}
 }
 
-// TestUnalignedTensors: a header of odd length shifts all data, as old writers left it; weights are
-// the same, and aligned.
+// TestUnalignedTensors reads a file whose header has an odd length, as old writers made them.
+// Weights must have the same values and be aligned.
 func TestUnalignedTensors(t *testing.T) {
 	data := make([]byte, 16)
 	for i := range 4 {

@@ -8,9 +8,9 @@ import (
 	"headroom/kernels"
 )
 
-// TestStepAllocatesNothing: a decode step of every architecture leaves the Go heap alone, so that
-// the collector never runs because of it. The kernels in plain Go, of builds without cgo, take
-// their scratch from the heap.
+// TestStepAllocatesNothing checks that a decode step of any architecture does not allocate on the
+// Go heap, so that it never causes a garbage collection. The plain Go kernels of builds without cgo
+// do allocate scratch memory.
 func TestStepAllocatesNothing(t *testing.T) {
 	for _, name := range tiny {
 		t.Run(name, func(t *testing.T) {

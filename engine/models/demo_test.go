@@ -1,7 +1,7 @@
 package models_test
 
-// The bundled model against Hugging Face transformers 5.17 (float32, on the dequantized weights):
-// because it has learned something, what harms it shows in its answers.
+// The bundled model against Hugging Face transformers 5.17 (float32, on the dequantized weights).
+// It is a trained model, so errors show in its answers.
 
 import (
 	"encoding/json"
@@ -22,7 +22,7 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// demoCase is one prompt with what follows it.
+// demoCase is a prompt, the reference's best logits after it, and its greedy answer.
 type demoCase struct {
 	Prompt    string `json:"prompt"`
 	PromptLen int    `json:"prompt_len"`
@@ -34,13 +34,12 @@ type demoCase struct {
 	SmallestGap float64 `json:"smallest_gap"`
 }
 
-// long tells that everything is tried, as build/test long does; otherwise a part that takes a
-// fraction of the time.
+// long reports whether the tests run in their long form, as build/test long runs them. Otherwise
+// they cover a part, in a fraction of the time.
 func long() bool { return os.Getenv("HEADROOM_LONG") != "" }
 
-// longestCase is the tokens of the longest prompts to read: all of them in the long form, otherwise
-// up to 5,800, of which there is one, and where that takes too long a few hundred (-short) or a few
-// (the plain Go kernels).
+// longestCase returns the greatest length of prompts to read: any in the long form, otherwise 5,800
+// tokens (one prompt). Where that takes too long, it is 300 (-short) or 50 (the plain Go kernels).
 func longestCase() int {
 	switch {
 	case cpu.Best() == cpu.Generic:
@@ -53,15 +52,15 @@ func longestCase() int {
 	return 5_800
 }
 
-// demoText is a conversation as the reference had it, each message encoded by itself, and the
-// negative log-likelihood of its tokens there.
+// demoText is a conversation, each message encoded separately, and the reference's negative
+// log-likelihood of its tokens.
 type demoText struct {
 	IDs []int32 `json:"ids"`
 	NLL float64 `json:"nll_all"`
 }
 
-// demoTexts is the first of every so many conversations, of those that are short enough. A third
-// have 1,300 tokens and more, the others 20 to 500.
+// demoTexts returns one in every conversations, of those that are short enough. A third of them
+// have 1,300 tokens or more, the others 20 to 500.
 func demoTexts(t *testing.T, every int) (texts []demoText) {
 	t.Helper()
 	n := 0
@@ -77,7 +76,7 @@ func demoTexts(t *testing.T, every int) (texts []demoText) {
 	return texts
 }
 
-// unlessLong is n, and 1 in the long form and with the plain Go kernels, for which two
+// unlessLong returns n, but 1 in the long form, and with the plain Go kernels, for which only two
 // conversations are short enough.
 func unlessLong(n int) int {
 	if long() || cpu.Best() == cpu.Generic {
@@ -90,7 +89,7 @@ func TestDemoEqualsTransformers(t *testing.T) {
 	r, tok := newDemo(t, true)
 	for i, c := range readJSON[[]demoCase](t, "demo_cases.json") {
 		if c.PromptLen > longestCase() {
-			t.Logf("case %d of %d tokens left to make test-all", i, c.PromptLen)
+			t.Logf("case %d of %d tokens runs only in the long form", i, c.PromptLen)
 			continue
 		}
 		ids := tok.Encode(c.Prompt, tokenizer.EncodeOptions{})
@@ -107,7 +106,8 @@ func TestDemoEqualsTransformers(t *testing.T) {
 			}
 		}
 		if c.SmallestGap > decidedGap {
-			if got := r.goOn(logits, len(ids), len(c.GreedyIDs)); !slices.Equal(got, c.GreedyIDs) {
+			if got := r.greedy(logits, len(ids), len(c.GreedyIDs)); !slices.Equal(got,
+				c.GreedyIDs) {
 				t.Errorf("case %d (%d tokens): greedy %q, transformers has %q", i, len(ids),
 					tok.Decode(got, false), tok.Decode(c.GreedyIDs, false))
 			}
@@ -115,9 +115,8 @@ func TestDemoEqualsTransformers(t *testing.T) {
 	}
 }
 
-// TestDemoGreedyWith8BitActivations: the fast path of the CPU is another function; its text must be
-// the same where the gap allows. 8 bits move a logit by some tenths, so only cases with a clear
-// lead count.
+// TestDemoGreedyWith8BitActivations checks that 8-bit activations, the CPU's default, give the same
+// text. They change a logit by some tenths, so only cases with a clear lead are compared.
 func TestDemoGreedyWith8BitActivations(t *testing.T) {
 	const clearGap = 2
 	r, tok := newDemo(t, false)
@@ -126,14 +125,15 @@ func TestDemoGreedyWith8BitActivations(t *testing.T) {
 			continue
 		}
 		ids := tok.Encode(c.Prompt, tokenizer.EncodeOptions{})
-		if got := r.goOn(r.last(ids), len(ids), len(c.GreedyIDs)); !slices.Equal(got, c.GreedyIDs) {
+		if got := r.greedy(r.last(ids), len(ids), len(c.GreedyIDs)); !slices.Equal(got,
+			c.GreedyIDs) {
 			t.Errorf("case %d (%d tokens): greedy %q, transformers has %q", i, len(ids),
 				tok.Decode(got, false), tok.Decode(c.GreedyIDs, false))
 		}
 	}
 }
 
-// TestDemoLoss sums the negative log-likelihood of conversations.
+// TestDemoLoss compares the summed negative log-likelihood of conversations.
 func TestDemoLoss(t *testing.T) {
 	for _, path := range []struct {
 		name    string
@@ -151,7 +151,7 @@ func TestDemoLoss(t *testing.T) {
 	}
 }
 
-// demoRig is the demo model with room for one sequence of its whole context.
+// demoRig runs the demo model with pages for one sequence of its whole context.
 type demoRig struct {
 	*runner.Runner
 	pages []int32
@@ -168,10 +168,10 @@ func newDemo(t *testing.T, float32Activations bool) (*demoRig, *tokenizer.Tokeni
 func newDemoWith(t *testing.T, float32Activations bool, kv cache.Format) (*demoRig,
 	*tokenizer.Tokenizer) {
 	t.Helper()
-	return newDemoKept(t, float32Activations, kv, cache.StateFormat{})
+	return newDemoWithState(t, float32Activations, kv, cache.StateFormat{})
 }
 
-func newDemoKept(t *testing.T, float32Activations bool, kv cache.Format,
+func newDemoWithState(t *testing.T, float32Activations bool, kv cache.Format,
 	state cache.StateFormat) (*demoRig, *tokenizer.Tokenizer) {
 	t.Helper()
 	files, err := fs.Sub(demo.Files, "model")
@@ -213,7 +213,7 @@ func newDemoKept(t *testing.T, float32Activations bool, kv cache.Format,
 	return r, tok
 }
 
-// last is the logits after ids.
+// last returns the logits after ids.
 func (r *demoRig) last(ids []int32) (logits []float32) {
 	for from := 0; from < len(ids); from += demoChunk {
 		chunk := ids[from:min(from+demoChunk, len(ids))]
@@ -230,8 +230,8 @@ func (r *demoRig) step(ids []int32, pos int, rows []int32) []float32 {
 	return logits
 }
 
-// goOn is the greedy continuation of n tokens, given the logits after pos tokens.
-func (r *demoRig) goOn(logits []float32, pos, n int) (out []int32) {
+// greedy returns the greedy continuation of n tokens, given the logits after pos tokens.
+func (r *demoRig) greedy(logits []float32, pos, n int) (out []int32) {
 	for {
 		best, _ := argmax(logits)
 		if out = append(out, best); len(out) == n {
@@ -242,7 +242,8 @@ func (r *demoRig) goOn(logits []float32, pos, n int) (out []int32) {
 	}
 }
 
-// nll is the summed negative log-likelihood of each of ids after the first, given those before it.
+// nll returns the summed negative log-likelihood of each of ids after the first, given those
+// before.
 func (r *demoRig) nll(ids []int32) (sum float64) {
 	rows := make([]int32, demoChunk)
 	for i := range rows {
@@ -264,7 +265,7 @@ func (r *demoRig) nll(ids []int32) (sum float64) {
 	return sum
 }
 
-// loss is the summed negative log-likelihood of texts, here and in the reference.
+// loss returns the summed negative log-likelihood of texts, here and in the reference.
 func (r *demoRig) loss(texts []demoText) (got, want float64) {
 	for _, c := range texts {
 		got += r.nll(c.IDs)

@@ -1,6 +1,6 @@
 package models_test
 
-// Gemma 3's configs and names in every form that they come in, and the variants that are refused.
+// The forms of Gemma 3's configs and tensor names, and the variants that are refused.
 
 import (
 	"strings"
@@ -10,7 +10,7 @@ import (
 	"headroom/engine/problem"
 )
 
-// olderKeys is the tiny model's config as transformers 4 wrote it: no rope_parameters, no
+// olderKeys is the tiny model's config in the form of transformers 4, without rope_parameters and
 // layer_types.
 const olderKeys = `{"model_type": "gemma3_text", "vocab_size": 320, "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 6, "head_dim": 32,
 	"num_attention_heads": 4, "num_key_value_heads": 2, "query_pre_attn_scalar": 32, "max_position_embeddings": 2048, "sliding_window": 16,
@@ -27,8 +27,7 @@ func TestGemma3Layouts(t *testing.T) {
 		}
 	}
 	inside := func(prefix, config string) folder {
-		f := original.rename(func(
-			name string) string {
+		f := original.rename(func(name string) string {
 			return strings.Replace(name, "model.", prefix, 1)
 		})
 		f.config = nested("gemma3", config)
@@ -53,7 +52,8 @@ func TestGemma3Layouts(t *testing.T) {
 	}
 }
 
-// TestGemma3Refusals: what would only show as bad answers is said before a weight is read.
+// TestGemma3Refusals checks that configs with unsupported or invalid values are refused before any
+// weight is read.
 func TestGemma3Refusals(t *testing.T) {
 	for _, c := range []struct {
 		old, new, says string

@@ -128,7 +128,7 @@ func TestKVFormats(t *testing.T) {
 				}
 				ids := tok.Encode(c.Prompt, tokenizer.EncodeOptions{})
 				tried++
-				if answer := r.goOn(r.last(ids), len(ids), len(c.GreedyIDs)); slices.Equal(answer,
+				if answer := r.greedy(r.last(ids), len(ids), len(c.GreedyIDs)); slices.Equal(answer,
 					c.GreedyIDs) {
 					right++
 				} else if f.recalls {

@@ -1,7 +1,7 @@
 package models_test
 
-// That no float copy of a sequence's keys or values exists at any moment: memory is measured while
-// a long prompt is read and decoded from a quantized cache.
+// No step makes a float copy of a sequence's keys or values. The test measures memory while a long
+// prompt is read and decoded with a quantized cache.
 
 import (
 	"fmt"
@@ -20,7 +20,7 @@ const (
 	childEnv    = "HEADROOM_TEST_MEMORY_CHILD"
 )
 
-// longTokens is the prompt to read: 16,000 tokens in the long form, otherwise 6,000.
+// longTokens returns the length of the prompt: 16,000 tokens in the long form, otherwise 6,000.
 func longTokens() int {
 	if long() {
 		return 16_000
@@ -29,11 +29,11 @@ func longTokens() int {
 }
 
 // TestNoFloatCopyOfTheCache reads a long prompt into the default cache, K8 and V4 or V8, and
-// decodes 16 tokens more, in a process of its own. All of the cache's memory is touched before, and
-// weights and activations by the first 1,024 tokens; so from there on the process's peak may grow
-// by nothing that grows with the context. A float copy of one layer's keys alone would be 2 heads *
-// 128 * 6,000 tokens * 2 bytes = 3.1 MB in half precision and 6.1 MB in float32 (8.2 and 16.4 MB at
-// 16,000), and as much again for values.
+// decodes 16 tokens more, in a child process. The whole cache is written before, and the first
+// 1,024 tokens touch all weights and activations. From then on the peak may not grow with the
+// context. A float copy of one layer's keys would be 2 heads * 128 * 6,000 tokens * 2 bytes = 3.1
+// MB in half precision and 6.1 MB in float32 (8.2 and 16.4 MB at 16,000), and the same again for
+// values.
 func TestNoFloatCopyOfTheCache(t *testing.T) {
 	const slackBytes = 1 << 20
 	if os.Getenv(childEnv) != "" {
@@ -54,7 +54,7 @@ func TestNoFloatCopyOfTheCache(t *testing.T) {
 	var grown int64
 	_, after, _ := strings.Cut(string(out), "grown ")
 	if n, _ := fmt.Sscan(after, &grown); n != 1 {
-		t.Fatalf("the child says nothing of memory: %s", out)
+		t.Fatalf("the child does not report its memory: %s", out)
 	}
 	t.Logf("from %d to %d tokens the peak grew by %d KiB", firstTokens, longTokens()+16, grown>>10)
 	if grown > slackBytes {
@@ -63,8 +63,8 @@ func TestNoFloatCopyOfTheCache(t *testing.T) {
 	}
 }
 
-// readLong is what the child does: it returns by how many bytes the peak grows after the first
-// tokens.
+// readLong reads the prompt in the child process, and returns by how many bytes the peak grows
+// after the first tokens.
 func readLong(t *testing.T) int64 {
 	r, tok := newDemoWith(t, false, cache.Default())
 	longTokens := longTokens()
@@ -75,7 +75,7 @@ func readLong(t *testing.T) int64 {
 	}
 	ids := make([]int32, longTokens+16)
 	for i, x := 0, uint32(12345); i < len(ids); i++ {
-		// Numerical Recipes' generator: any fixed, well spread ids will do
+		// The generator of Numerical Recipes: fixed ids that are spread well.
 		x = x*1664525 + 1013904223
 		ids[i] = int32((x >> 8) % uint32(tok.VocabSize()))
 	}
@@ -84,7 +84,7 @@ func readLong(t *testing.T) int64 {
 		part := ids[from:min(from+demoChunk, longTokens)]
 		r.step(part, from, []int32{int32(len(part) - 1)})
 		if from+len(part) == firstTokens {
-			// decoding's own memory too
+			// One decode step, so that its memory is part of before.
 			r.step(ids[firstTokens:firstTokens+1], firstTokens, []int32{0})
 			before = peakBytes(t)
 		}
@@ -95,7 +95,7 @@ func readLong(t *testing.T) int64 {
 	return peakBytes(t) - before
 }
 
-// peakBytes is the most memory the process has had resident.
+// peakBytes returns the peak resident memory of the process.
 func peakBytes(t *testing.T) int64 {
 	t.Helper()
 	status, err := os.ReadFile("/proc/self/status")

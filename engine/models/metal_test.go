@@ -1,7 +1,7 @@
 package models_test
 
-// Whole models on the simulated Metal device: which rows go through the kernels on matrix units,
-// and that their bits do not depend on how a prompt was cut or on what else is in the batch.
+// Whole models on the simulated Metal device: which rows the kernels on matrix units compute, and
+// that the bits do not depend on the chunks of a prompt or on the rest of the batch.
 
 import (
 	"errors"
@@ -15,7 +15,7 @@ import (
 	"headroom/metal/sim"
 )
 
-// metalDevice is the simulated device without its checks, or skips the test.
+// metalDevice returns the simulated device without its checks, or skips the test.
 func metalDevice(t *testing.T) *gpu.Device {
 	t.Helper()
 	if testing.Short() {
@@ -37,7 +37,8 @@ func metalDevice(t *testing.T) *gpu.Device {
 	return d
 }
 
-// read is score for a prompt of prompt tokens, and what was generated behind it, in pieces.
+// read returns the logits after each of ids, read in pieces. The first prompt tokens are the
+// prompt, the others were generated.
 func (r *rig) read(ids []int32, prompt int, pieces ...int) [][]float32 {
 	var all [][]float32
 	for from := 0; len(pieces) > 0; pieces = pieces[1:] {
@@ -87,13 +88,13 @@ func TestMetalPromptsOnMatrixUnits(t *testing.T) {
 			if err != nil || !equalBits([][]float32{last}, whole[prompt-1:prompt]) {
 				t.Errorf("the last row's logits alone: other bits (%v)", err)
 			}
-			// Behind a row of another sequence that is decoding, and before a prompt.
+			// After a decode row of another sequence, and before a prompt.
 			tokens := slices.Concat(ids[:1], ids[:prompt+generated], ids[20:60])
-			const behind = 1 + prompt + generated
+			const end = 1 + prompt + generated
 			got := r.step(tokens, kernels.Span{Rows: 1, Slot: 1, Pages: r.pages[1]},
 				kernels.Span{Row: 1, Rows: prompt + generated, Prefill: prompt, Pages: r.pages[0]},
-				kernels.Span{Row: behind, Rows: 40, Prefill: 40, Slot: 2, Pages: []int32{30, 28}})
-			if !equalBits(got[1:behind], whole) {
+				kernels.Span{Row: end, Rows: 40, Prefill: 40, Slot: 2, Pages: []int32{30, 28}})
+			if !equalBits(got[1:end], whole) {
 				t.Error("other sequences in the batch change the bits")
 			}
 		})

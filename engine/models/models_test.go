@@ -17,8 +17,8 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// expected is one prompt's reference outputs, computed in float32 by Hugging Face transformers 5.17
-// (PyTorch 2.11), or by MLX 0.32.4 for what it has packed (testdata/mxfp4.py).
+// expected is a prompt and its reference outputs, computed in float32 by Hugging Face transformers
+// 5.17 (PyTorch 2.11), or for the models that MLX packed, by MLX 0.32.4 (testdata/mxfp4.py).
 type expected struct {
 	IDs         []int32   `json:"ids"`
 	LastLogits  []float32 `json:"last_logits"`
@@ -27,17 +27,17 @@ type expected struct {
 	SmallestGap float64   `json:"smallest_gap"`
 }
 
-// The tiny models: every architecture with random bf16 weights in Hugging Face layout, and two of
-// them as MLX packs them, in mxfp4 with affine and plain exceptions.
+// tiny lists the tiny models: every architecture with random bf16 weights in Hugging Face layout,
+// and two of them packed by MLX in mxfp4, with affine and plain exceptions.
 var tiny = []string{"gemma3_text", "qwen3", "qwen3_5_text", "qwen3_5_moe_text",
 	"qwen3" + packedByMLX, "qwen3_5_moe" + packedByMLX}
 
 const packedByMLX = "_mxfp4"
 
 const (
-	// logitTolerance is what float32 rounding in another order of summation may cost.
+	// logitTolerance bounds the effect of float32 rounding in another order of summation.
 	logitTolerance = 2e-3
-	// decidedGap is a lead of the best logit over the second that no such rounding can turn.
+	// decidedGap is a lead of the best logit over the second that such rounding cannot reverse.
 	decidedGap = 0.05
 )
 
@@ -81,9 +81,9 @@ func checkExpected(t *testing.T, device string, r *rig, want expected) {
 	}
 }
 
-// TestSameBits holds the exactness rule on whole models: however a prompt is cut into chunks,
-// whatever else is in the batch, and with a page table in any order, every row of logits has the
-// same bits; and decoding gives the bits that prefill gives.
+// TestSameBits checks the exactness rule on whole models. Every row of logits has the same bits,
+// however a prompt is split into chunks, whatever else is in the batch, and with a page table in
+// any order. Decoding gives the same bits as prefill.
 func TestSameBits(t *testing.T) {
 	for _, name := range tiny {
 		t.Run(name, func(t *testing.T) {
@@ -106,7 +106,7 @@ func TestSameBits(t *testing.T) {
 	}
 }
 
-// rig is a model on a device with room for two sequences of up to 512 tokens.
+// rig runs a model with pages for two sequences of up to 512 tokens.
 type rig struct {
 	*runner.Runner
 	pages [2][]int32
@@ -120,13 +120,13 @@ func newTiny(t *testing.T, d kernels.Device, name string) *rig {
 		runner.Options{KV: cache.Plain(kernels.F32), Slots: 2, BatchRows: rigRows})
 }
 
-func newTinyKept(t *testing.T, d kernels.Device, name string, state cache.StateFormat) *rig {
+func newTinyWithState(t *testing.T, d kernels.Device, name string, state cache.StateFormat) *rig {
 	t.Helper()
 	return newTinyWith(t, d, name,
 		runner.Options{KV: cache.Plain(kernels.F32), State: state, Slots: 2, BatchRows: rigRows})
 }
 
-// newTinyWith is newTiny with a cache of its own kind. Pages and LogitsRows are set here.
+// newTinyWith is newTiny with the given options. It sets Pages and LogitsRows.
 func newTinyWith(t *testing.T, d kernels.Device, name string, o runner.Options) *rig {
 	t.Helper()
 	src := checkpoint.Source{Dir: filepath.Join("testdata", "tiny", name)}
@@ -161,7 +161,7 @@ func cpuDevice(t *testing.T, threads int) kernels.Device {
 	return d
 }
 
-// score is the logits after each of ids, read in chunks.
+// score returns the logits after each of ids, read in chunks.
 func (r *rig) score(ids []int32, chunk int) [][]float32 {
 	var all [][]float32
 	for from := 0; from < len(ids); from += chunk {
@@ -172,7 +172,7 @@ func (r *rig) score(ids []int32, chunk int) [][]float32 {
 	return all
 }
 
-// scoreTogether is score(a) with b read in the same steps, around it.
+// scoreTogether returns score(a) while the same steps read b, in rows around those of a.
 func (r *rig) scoreTogether(a, b []int32) [][]float32 {
 	half := len(b) / 2
 	out := r.step(append(slices.Clone(b[:half]), a[:100]...),
@@ -184,7 +184,7 @@ func (r *rig) scoreTogether(a, b []int32) [][]float32 {
 			Slot: 1})[:len(a)-100]...)
 }
 
-// step returns every row's logits.
+// step returns the logits of every row.
 func (r *rig) step(ids []int32, spans ...kernels.Span) [][]float32 {
 	want := make([]int32, len(ids))
 	for i := range want {

@@ -1,7 +1,7 @@
 package models_test
 
-// Tiny models packed as MLX packs them, in every width, against the very weights that the codes
-// stand for.
+// Tiny models with weights packed like MLX's, in every width, against the same models with the
+// dequantized values as plain weights.
 
 import (
 	"encoding/binary"
@@ -14,14 +14,14 @@ import (
 	"headroom/engine/safetensors"
 )
 
-// packedTolerance is for kernels that add in another order for packed weights than for plain ones.
-// Those of x86 do not: code*scale is exact (8 bits by 8), code*scale+bias is rounded once, and the
-// lanes are the same, so they differ by 0. A bias that is off by 0.1 % moves logits by hundreds of
+// packedTolerance is for kernels that sum in another order for packed weights than for plain ones.
+// On x86 the difference is 0: code*scale is exact (8 bits by 8), code*scale+bias is rounded once,
+// and the lanes are the same. A bias that is wrong by 0.1 % changes logits by hundreds of times
 // this.
 const packedTolerance = 1e-5
 
-// quantize packs BF16 matrices whose width divides into groups, and returns the packed tensors and
-// the float32 values they stand for.
+// quantize packs BF16 matrices, whose width must be a multiple of group. It returns the packed
+// tensors and their dequantized float32 values.
 func quantize(x safetensors.Tensor, bits, group int) (codes, scales, biases,
 	plain safetensors.Tensor) {
 	values, k := widen(x), x.Shape[len(x.Shape)-1]
@@ -31,7 +31,7 @@ func quantize(x safetensors.Tensor, bits, group int) (codes, scales, biases,
 	biases = safetensors.Tensor{DType: safetensors.BF16, Shape: shape(k / group)}
 	plain = safetensors.Tensor{DType: safetensors.F32, Shape: x.Shape}
 	for row := 0; row < len(values); row += k {
-		stream := make([]byte, k*bits/8) // codes follow each other from the lowest bit on
+		stream := make([]byte, k*bits/8) // codes without gaps, from the lowest bit on
 		for g := 0; g < k; g += group {
 			part := values[row+g : row+g+group]
 			low := bfloat16(slices.Min(part))
@@ -59,8 +59,8 @@ func quantize(x safetensors.Tensor, bits, group int) (codes, scales, biases,
 
 func bfloat16(x float32) float32 { return math.Float32frombits(math.Float32bits(x) &^ 0xffff) }
 
-// packed is f with every matrix that divides into groups packed, and f with the values of those
-// codes.
+// packed returns f with every matrix packed whose width is a multiple of group, and f with the
+// dequantized values of those matrices.
 func (f folder) packed(bits, group int) (packed, plain folder) {
 	same := func(name string) string { return name }
 	packed, plain = f.rename(same), f.rename(same)

@@ -1,7 +1,8 @@
 package models_test
 
-// Models whose layers see a window, in rings that turn round several times during a prompt, against
-// the same model in rings so large that they never do. Every row of logits must have the same bits.
+// Models with a window, in rings whose pages are reused several times during a prompt, against the
+// same models in rings so large that no page is reused. Every row of logits must have the same
+// bits.
 
 import (
 	"fmt"
@@ -15,8 +16,8 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// ringRows is the longest pass of the small rings: Gemma's hold 16 + 40 - 1 positions in 2 pages,
-// those of 48 tokens a page that stays and 44 + 40 - 1 positions in 3.
+// ringRows is the longest pass of the small rings. Gemma's have 16 + 40 - 1 positions in 2 pages.
+// Those of 48 tokens have a page of sinks, and 44 + 40 - 1 positions in 3 pages.
 const ringRows = 40
 
 var ringed = []struct {
@@ -51,7 +52,8 @@ func eachRing(t *testing.T,
 	}
 }
 
-func TestRingsTurn(t *testing.T) {
+// TestRingsAreReused reads a prompt in chunks, and beside another sequence.
+func TestRingsAreReused(t *testing.T) {
 	eachRing(t, func(t *testing.T, small func() *rig, ids []int32, want [][]float32) {
 		r := small()
 		for _, chunk := range []int{1, 7, 32, ringRows} {
@@ -59,7 +61,8 @@ func TestRingsTurn(t *testing.T) {
 				t.Errorf("chunks of %d give other bits", chunk)
 			}
 		}
-		for from := 0; from < len(ids); from += 25 { // beside another sequence, three tokens behind
+		// The other sequence is three tokens behind.
+		for from := 0; from < len(ids); from += 25 {
 			to, other := min(from+25, len(ids)), max(0, from-3)
 			rows := append(slices.Clone(ids[other:min(other+9, len(ids))]), ids[from:to]...)
 			n := len(rows) - (to - from)
@@ -73,10 +76,10 @@ func TestRingsTurn(t *testing.T) {
 	})
 }
 
-// TestRingsAreKept cuts nothing: states are kept inside the passes that read a prompt, and a
-// sequence that goes on from one of them, in another slot, has the bits of one that read it all.
-// What the first sequence did behind that point must not show.
-func TestRingsAreKept(t *testing.T) {
+// TestRingSnapshots takes snapshots inside the passes that read a prompt. A sequence that resumes
+// from one in another slot must have the bits of a sequence that read the whole prompt, whatever
+// the first sequence read after that point.
+func TestRingSnapshots(t *testing.T) {
 	eachRing(t, func(t *testing.T, small func() *rig, ids []int32, want [][]float32) {
 		const end = 200
 		for _, at := range []int{1, 15, 39, 100, 120, 121, 159, 199, end} {
@@ -96,7 +99,7 @@ func TestRingsAreKept(t *testing.T) {
 					}
 				}
 				tokens := slices.Clone(ids[from:to])
-				for i := range tokens { // behind the kept state it reads something else
+				for i := range tokens { // other tokens after the snapshot
 					if from+i >= at {
 						tokens[i] = 7
 					}
@@ -111,15 +114,15 @@ func TestRingsAreKept(t *testing.T) {
 				if got := r.step(ids[from:to],
 					kernels.Span{Rows: to - from, Pos: from, Pages: r.pages[0],
 						Slot: 2}); !equalBits(got, want[from:to]) {
-					t.Fatalf("kept at %d: positions %d to %d have other bits", at, from, to)
+					t.Fatalf("snapshot at %d: positions %d to %d have other bits", at, from, to)
 				}
 			}
 		}
 	})
 }
 
-// TestLimitChangesNothingUntilItIsReached: the first 48 positions see all there is, those behind
-// see 48.
+// TestLimitChangesNothingUntilItIsReached checks that with a limit of 48, the first 48 positions
+// see all before them, and only later ones have other logits.
 func TestLimitChangesNothingUntilItIsReached(t *testing.T) {
 	for _, name := range []string{"qwen3", "gemma3_text"} {
 		ids := readExpected(t, name)[4].IDs[:120]
@@ -128,7 +131,7 @@ func TestLimitChangesNothingUntilItIsReached(t *testing.T) {
 		o.MaxKVTokens = 48
 		limited := newTinyWith(t, cpuDevice(t, 2), name, o).score(ids, len(ids))
 		for i := range ids {
-			// Sums go another way round: the kept positions are a segment of their own.
+			// The order of the sums is different: the sinks are a separate segment.
 			if close := closeTo(all[i], limited[i]); close != (i < 48) {
 				t.Errorf("%s: row %d is as without a limit: %t, expected %t", name, i, close,
 					i < 48)
@@ -138,7 +141,7 @@ func TestLimitChangesNothingUntilItIsReached(t *testing.T) {
 	}
 }
 
-// closeTo reports whether logits differ by rounding alone.
+// closeTo reports whether logits differ only by rounding.
 func closeTo(a, b []float32) bool {
 	for i := range a {
 		if d := a[i] - b[i]; !(-1e-4 < d && d < 1e-4) {

@@ -1,6 +1,7 @@
 package models_test
 
-// Models that keep the beginning of a sequence as float16, on both sides of where that ends.
+// Models whose cache has the first tokens of a sequence as float16, before and after the end of
+// those.
 
 import (
 	"fmt"
@@ -13,9 +14,9 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// TestStart: rows in the start have the bits that a float16 cache gives, rows behind it have not;
-// and however a prompt is cut, with another sequence beside it, and decoding, every row has the
-// same bits. Gemma's windows are not touched by it.
+// TestStart checks that rows in the start have the bits of a float16 cache, and later rows do not.
+// Every row has the same bits however a prompt is split, beside another sequence, and when
+// decoding. Gemma's layers with a window have no start.
 func TestStart(t *testing.T) {
 	const start, tokens = 512, 560
 	for _, name := range []string{"gemma3_text", "qwen3", "qwen3_5_text"} {
@@ -40,7 +41,7 @@ func TestStart(t *testing.T) {
 			r := open(cache.FormatOptions{Name: "q4_0", StartTokens: 300})
 			whole := r.score(ids, tokens)
 			if name != "gemma3_text" && !equalBits(whole[:start], f16[:start]) {
-				// whose windows are q4_0 all the way
+				// Gemma's windows are q4_0 from the first token on.
 				t.Error("rows in the start have other bits than in a float16 cache")
 			}
 			if equalBits(whole[:start], coarse[:start]) ||
@@ -65,8 +66,8 @@ func TestStart(t *testing.T) {
 	}
 }
 
-// withStart gives r page tables for a start of 16 entries in 20 of its 32 pages; they serve a cache
-// without one as well.
+// withStart gives r page tables with 16 entries for the start, from the first 20 of its 32 pages.
+// They are also valid for a cache without a start.
 func withStart(r *rig) *rig {
 	r.pages = [2][]int32{{}, {0, 1}}
 	for i := range int32(16) {
@@ -76,7 +77,7 @@ func withStart(r *rig) *rig {
 	return r
 }
 
-// TestStartIsCopied: a page that two sequences part in is copied whichever kind it is of.
+// TestStartIsCopied checks that CopyPage copies pages of both kinds.
 func TestStartIsCopied(t *testing.T) {
 	kv, err := cache.ParseFormat(cache.FormatOptions{StartTokens: 512})
 	if err != nil {

@@ -51,7 +51,7 @@ func TestStateFormats(t *testing.T) {
 			continue
 		}
 		state := parseState(t, f.name)
-		r, tok := newDemoKept(t, true, cache.Plain(kernels.F32), state)
+		r, tok := newDemoWithState(t, true, cache.Plain(kernels.F32), state)
 		t.Run(f.name, func(t *testing.T) {
 			got, want := r.loss(texts)
 			kl, rows, equal := 0.0, 0, 0
@@ -77,7 +77,7 @@ func TestStateFormats(t *testing.T) {
 				}
 				ids := tok.Encode(c.Prompt, tokenizer.EncodeOptions{})
 				tried++
-				if answer := r.goOn(r.last(ids), len(ids), len(c.GreedyIDs)); slices.Equal(answer,
+				if answer := r.greedy(r.last(ids), len(ids), len(c.GreedyIDs)); slices.Equal(answer,
 					c.GreedyIDs) {
 					right++
 				} else {
@@ -139,7 +139,7 @@ func TestSameBitsInEveryStateFormat(t *testing.T) {
 		for _, format := range []string{"bf16", "int8"} {
 			t.Run(name+" "+format, func(t *testing.T) {
 				state := parseState(t, format)
-				r := newTinyKept(t, cpuDevice(t, 2), name, state)
+				r := newTinyWithState(t, cpuDevice(t, 2), name, state)
 				whole := r.score(ids, len(ids))
 				if equalBits(whole, plain) {
 					t.Error("the same bits as with float32 states: nothing was rounded")
@@ -152,7 +152,7 @@ func TestSameBitsInEveryStateFormat(t *testing.T) {
 				if got := r.scoreTogether(ids, ids[:50]); !equalBits(got, whole) {
 					t.Error("another sequence in the batch changes the bits")
 				}
-				if got := newTinyKept(t, cpuDevice(t, 3), name, state).score(ids,
+				if got := newTinyWithState(t, cpuDevice(t, 3), name, state).score(ids,
 					64); !equalBits(got, whole) {
 					t.Error("the number of threads changes the bits")
 				}
@@ -174,7 +174,7 @@ func TestSameBitsInEveryStateFormat(t *testing.T) {
 func TestDemoSameBitsInEveryStateFormat(t *testing.T) {
 	text := readJSON[[]demoCase](t, "demo_cases.json")[0].Prompt
 	for _, f := range stateFormats {
-		r, tok := newDemoKept(t, false, cache.Default(), parseState(t, f.name))
+		r, tok := newDemoWithState(t, false, cache.Default(), parseState(t, f.name))
 		ids := tok.Encode(text+text+text, tokenizer.EncodeOptions{})
 		ids = ids[:min(len(ids), longestCase(), 150)]
 		score := func(chunk int) (all [][]float32) {

@@ -18,8 +18,8 @@ func newContext(t *testing.T, arenaBytes int) *Context {
 	return NewContext(d, arenaBytes)
 }
 
-// TestArena: tensors start at multiples of 128 bytes, do not overlap, and come back with their
-// mark.
+// TestArena checks that tensors start at multiples of 128 bytes, do not overlap, and are freed by
+// Release.
 func TestArena(t *testing.T) {
 	c := newContext(t, 1024)
 	a := c.Temp(kernels.F32, 3, 7) // 84 bytes take 128
@@ -52,19 +52,20 @@ func TestFullArenaNamesTheCure(t *testing.T) {
 	c.Temp(kernels.F32, 257, 1)
 }
 
-// TestMeasuringArenaIsEndless and counts what a real one would need.
+// TestMeasuringArenaIsEndless checks that the arena of a measuring device grows, and that PeakBytes
+// is the size that a real one needs.
 func TestMeasuringArenaIsEndless(t *testing.T) {
 	c := NewContext(kernels.NewDryRun(), 0)
 	x := c.Temp(kernels.F32, 1000, 1000)
 	c.Linear(x, &kernels.Weight{Experts: 1, N: 10, K: 1000,
 		Data: kernels.NewTensor(c.Device, kernels.F32, 10, 1000)})
 	if want := 4_000_000 + 40_064; c.PeakBytes() != want {
-		// 40000 rounded up to lines of 128: 40064
+		// 40000 is rounded up to a multiple of 128: 40064.
 		t.Errorf("peak %d, expected %d", c.PeakBytes(), want)
 	}
 }
 
-// random is a plain weight of values drawn from r.
+// random returns a plain weight with values from r.
 func random(c *Context, r *rand.Rand, experts, n, k int) *kernels.Weight {
 	return &kernels.Weight{Experts: experts, N: n, K: k, Data: randomTensor(c, r, experts*n, k)}
 }
@@ -77,8 +78,8 @@ func randomTensor(c *Context, r *rand.Rand, rows, cols int) kernels.Tensor {
 	return kernels.FromFloat32s(c.Device, rows, cols, values)
 }
 
-// TestProductsTogether: two, three and four products of one input are those that each weight gives
-// alone, in the order asked for.
+// TestProductsTogether checks that two, three and four products of one input equal single products,
+// in the same order.
 func TestProductsTogether(t *testing.T) {
 	c, r := newContext(t, 1<<20), rand.New(rand.NewPCG(1, 2))
 	x := randomTensor(c, r, 5, 48)
@@ -103,8 +104,8 @@ func TestProductsTogether(t *testing.T) {
 	check("Linear4", a, b, d, e)
 }
 
-// TestExperts: a pair (row, id) is the product of that row with that expert's matrix, for rows
-// shared by their pairs and for rows of their own.
+// TestExperts checks that the result for a row and an expert is the product of that row with that
+// expert's matrix, both where x has a row for each token and where it has a row for each pair.
 func TestExperts(t *testing.T) {
 	const rows, k, choices, n = 3, 32, 2, 16
 	c, r := newContext(t, 1<<20), rand.New(rand.NewPCG(3, 4))
@@ -131,8 +132,8 @@ func TestExperts(t *testing.T) {
 	}
 }
 
-// TestOperatorsKeepNothing: an operator with optional operands must not see those of the one before
-// it.
+// TestOperatorsKeepNothing checks that an operator does not see the optional operands of an earlier
+// one.
 func TestOperatorsKeepNothing(t *testing.T) {
 	c, r := newContext(t, 1<<20), rand.New(rand.NewPCG(5, 6))
 	x, residual, weight := randomTensor(c, r, 2, 32), randomTensor(c, r, 2, 32),

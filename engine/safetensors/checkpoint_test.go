@@ -11,8 +11,8 @@ import (
 	"unsafe"
 )
 
-// folder writes files into a fresh folder. A value "tensors: a b" becomes a
-// safetensors file with these one-byte tensors, anything else is written as is.
+// folder writes files to a new folder. A value "tensors: a b" becomes a safetensors
+// file with these one-byte tensors; any other value is written as it is.
 func folder(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()

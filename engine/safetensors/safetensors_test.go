@@ -19,7 +19,7 @@ func withHeader(header string, n int) []byte {
 	return append(append(b, header...), make([]byte, n)...)
 }
 
-// Files that lie, and the words that the error must contain.
+// Invalid files, and a text that the error must contain.
 func TestParseRefuses(t *testing.T) {
 	const a = `"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}`
 	length := func(n uint64) []byte { return binary.LittleEndian.AppendUint64(nil, n) }
@@ -161,7 +161,7 @@ func TestParseAccepts(t *testing.T) {
 	}
 }
 
-// someTensors is one tensor of each dtype, with distinct data.
+// someTensors returns one tensor of each dtype, with distinct data.
 func someTensors() []Tensor {
 	var tensors []Tensor
 	for d, size := range dtypeBytes {
@@ -282,8 +282,8 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// FuzzOpen: whatever the bytes, parse returns an error or tensors that cover the
-// data section exactly and survive a round trip through Write.
+// FuzzOpen checks that parse returns an error, or tensors that cover the data section
+// exactly. If Write supports their types, they must survive a round trip.
 func FuzzOpen(f *testing.F) {
 	var buf bytes.Buffer
 	if err := Write(&buf, someTensors(), map[string]string{"k": "v"}); err != nil {
