@@ -1,63 +1,63 @@
 package kernels
 
-// Devices that tell what a pass costs: DryRun counts its bytes and operations without computing,
-// Timed says where the time goes.
+// Devices that measure what a forward pass costs. DryRun counts bytes and operations without
+// computing, and NewTimedDevice measures the time of each operator.
 
 import (
 	"sync/atomic"
 	"time"
 )
 
-// TrafficCounter is what operators implement whose memory traffic is worth counting: those that
-// read weights, caches or states.
+// TrafficCounter is implemented by the operators that read weights, KV caches or recurrent states.
+// The traffic of all others is too small to count.
 type TrafficCounter interface {
-	// TrafficBytes is the bytes that one run must move to and from memory at least, activations not
-	// counted.
+	// TrafficBytes returns the least number of bytes that one run moves to and from memory, without
+	// activations.
 	TrafficBytes() int64
 }
 
-// Operations are the additions and multiplications of products, so a multiply-add is two.
+// Operations counts the additions and multiplications of matrix products. A multiply-add is two.
 type Operations struct {
-	// with packed weights, or quantized keys and values: of integers, unless the device keeps
-	// activations in float32
+	// Int8 are the operations on packed weights and on quantized keys and values. They are integer
+	// operations unless the device keeps activations in float32.
 	Int8    int64
-	Float32 int64 // all others
+	Float32 int64 // all other operations
 }
 
-// Add adds more.
+// Add adds more to n.
 func (n *Operations) Add(more Operations) {
 	n.Int8 += more.Int8
 	n.Float32 += more.Float32
 }
 
-// OperationCounter is what operators implement whose arithmetic is worth counting: those that
-// multiply with weights, caches or states.
+// OperationCounter is implemented by the operators that multiply with weights, KV caches or
+// recurrent states. The arithmetic of all others is too little to count.
 type OperationCounter interface {
-	// Operations is what one run must do at least; what costs less than the products (norms,
-	// softmax, rounding) is not counted.
+	// Operations returns the operations of the products of one run. Norms, softmax and rounding
+	// cost little and are not counted.
 	Operations() Operations
 }
 
-// DryRun is a device that computes nothing and allocates nothing: running a model on it shows how
-// much memory a pass needs, how much it moves and how much it computes.
+// DryRun is a device that neither computes nor allocates. Running a model on it shows how much
+// memory a forward pass needs, how much it moves and how much it computes.
 type DryRun struct {
-	TrafficBytes int64      // the sum of all operators' Traffic
-	Operations   Operations // the sum of all operators' Work
+	TrafficBytes int64      // sum over all operators run so far
+	Operations   Operations // sum over all operators run so far
 }
 
-// NewDryRun makes a measuring device.
+// NewDryRun returns a DryRun with all counters at zero.
 func NewDryRun() *DryRun { return &DryRun{} }
 
 // Name implements Device.
 func (d *DryRun) Name() string { return "measure" }
 
-// NewBuffer implements Device: the buffer has a size and no bytes.
+// NewBuffer implements Device. The buffer has a size but no bytes.
 func (d *DryRun) NewBuffer(bytes int) *Buffer { return &Buffer{Size: bytes} }
 
 // WrapBuffer implements Device.
 func (d *DryRun) WrapBuffer(b []byte) *Buffer { return &Buffer{Bytes: b, Size: len(b)} }
 
-// Run implements Device: it checks op and counts.
+// Run implements Device. It checks op and counts its bytes and operations.
 func (d *DryRun) Run(op Op) {
 	MustCheck(op)
 	if t, ok := op.(TrafficCounter); ok {
@@ -74,23 +74,24 @@ func (d *DryRun) Sync() error { return nil }
 // Close implements Device.
 func (d *DryRun) Close() {}
 
-// OperatorTimes is where the time of operators goes, by their names. Nothing is counted until
-// Start. Any goroutine may use it.
+// OperatorTimes measures how long operators take, by name. It measures only between Start and Stop.
+// It is safe for concurrent use.
 type OperatorTimes struct {
 	running atomic.Pointer[map[string]OperatorTime]
 }
 
-// OperatorTime is what the runs of one kind of operator took.
+// OperatorTime sums up the runs of one kind of operator.
 type OperatorTime struct {
 	Runs int
 	Time time.Duration
 	Operations
 }
 
-// Start begins anew.
+// Start discards all measurements and starts measuring.
 func (t *OperatorTimes) Start() { t.running.Store(&map[string]OperatorTime{}) }
 
-// Stop ends the counting and returns what was counted since Start. The device must be idle.
+// Stop stops measuring and returns the times by operator name, nil if Start was not called. The
+// device must be idle.
 func (t *OperatorTimes) Stop() map[string]OperatorTime {
 	if m := t.running.Swap(nil); m != nil {
 		return *m
@@ -98,8 +99,8 @@ func (t *OperatorTimes) Stop() map[string]OperatorTime {
 	return nil
 }
 
-// NewCountingDevice is d, with the operators that it has done counted in n. d has to be one that
-// has done an operator when Run returns, as the CPU is.
+// NewCountingDevice returns d with a counter: n grows by one with each operator that has finished.
+// d must be a device whose Run returns when the operator has finished, such as the CPU.
 func NewCountingDevice(d Device, n *atomic.Uint64) Device { return &counted{d, n} }
 
 type counted struct {
@@ -113,8 +114,8 @@ func (d *counted) Run(op Op) {
 	d.n.Add(1)
 }
 
-// NewTimedDevice is d, with the time of its operators in t. d has to be one that has done an
-// operator when Run returns, as the CPU is.
+// NewTimedDevice returns d with a clock that measures each operator into t. d must be a device
+// whose Run returns when the operator has finished, such as the CPU.
 func NewTimedDevice(d Device, t *OperatorTimes) Device { return &timed{d, t} }
 
 type timed struct {
@@ -131,10 +132,10 @@ func (d *timed) Run(op Op) {
 	}
 	start := time.Now()
 	d.Device.Run(op)
-	took := time.Since(start)
+	elapsed := time.Since(start)
 	sum := (*m)[op.Name()]
 	sum.Runs++
-	sum.Time += took
+	sum.Time += elapsed
 	if w, ok := op.(OperationCounter); ok {
 		sum.Operations.Add(w.Operations())
 	}

@@ -10,17 +10,17 @@ import (
 	"headroom/kernels/recurrent"
 )
 
-// TestOperations counts by hand what operators multiply and add.
+// TestOperations compares the operation counts of operators with counts worked out by hand.
 func TestOperations(t *testing.T) {
 	d := kernels.NewDryRun()
 	packed := &kernels.Weight{Experts: 4, N: 8, K: 64, Bits: 4, Group: 64}
 	plain := &kernels.Weight{Experts: 1, N: 8, K: 64}
 	x, ids := kernels.NewTensor(d, kernels.F32, 3, 64), kernels.NewTensor(d, kernels.I32, 3, 2)
-	q := kernels.NewTensor(d, kernels.F32, 5, 2*32) // two heads over one of keys and values
+	q := kernels.NewTensor(d, kernels.F32, 5, 2*32) // two query heads, one KV head
 	page := func(f attention.Format) *attention.Cache {
 		return attention.NewCache(d, f, f, 1, 32, 32, 1, attention.Start{})
 	}
-	// they see 4, 5 and 10 positions
+	// The three rows see 4, 5 and 10 positions.
 	spans := []kernels.Span{{Rows: 2, Pos: 3, Pages: []int32{0}},
 		{Row: 2, Rows: 1, Pos: 9, Pages: []int32{0}}}
 	cases := []struct {
@@ -51,8 +51,8 @@ func TestOperations(t *testing.T) {
 	}
 }
 
-// TestTimes: only what runs between Start and Stop is counted, by name.
-func TestTimes(t *testing.T) {
+// TestOperatorTimes checks that only operators between Start and Stop are measured, by name.
+func TestOperatorTimes(t *testing.T) {
 	times := &kernels.OperatorTimes{}
 	d := kernels.NewTimedDevice(kernels.NewCPU(cpu.Options{Threads: 1}), times)
 	defer d.Close()
@@ -61,7 +61,7 @@ func TestTimes(t *testing.T) {
 		Parts: []matmul.Part{{W: w, Out: kernels.NewTensor(d, kernels.F32, 3, 8)}}}
 	d.Run(op)
 	if got := times.Stop(); got != nil {
-		t.Errorf("before Start: %v", got)
+		t.Errorf("before Start: got %v, expected nil", got)
 	}
 	times.Start()
 	d.Run(op)
@@ -72,10 +72,10 @@ func TestTimes(t *testing.T) {
 	}
 	d.Run(op)
 	if l := got["linear"]; l.Runs != 2 {
-		t.Errorf("after Stop it counts on: %+v", l)
+		t.Errorf("after Stop: still measuring: %+v", l)
 	}
 	times.Start()
 	if got := times.Stop(); len(got) != 0 {
-		t.Errorf("Start did not begin anew: %v", got)
+		t.Errorf("after a second Start: got earlier times: %v", got)
 	}
 }

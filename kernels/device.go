@@ -1,8 +1,8 @@
 package kernels
 
-// The contract between models and machines: operators with operands, run in order by a device.
-// Devices differ in speed alone: each operator's Reference says what the result is, and the others
-// are tested against it.
+// The contract between a model and a machine. A device runs operators in order. Devices differ only
+// in speed: the reference of an operator specifies its result, and every other implementation is
+// tested against it.
 
 import (
 	"fmt"
@@ -10,69 +10,67 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// Device runs operators in order over its own memory. One goroutine at a time may use it.
+// Device runs operators in order over its own memory. It is not safe for concurrent use.
 type Device interface {
-	// Name says what it is for people, as "CPU, AVX-512 VNNI, 2 threads".
+	// Name describes the device to people, for example "CPU, AVX-512 VNNI, 2 threads".
 	Name() string
-	// NewBuffer allocates zeroed memory that never moves, page-aligned.
+	// NewBuffer allocates zeroed, page-aligned memory that never moves.
 	NewBuffer(bytes int) *Buffer
-	// WrapBuffer makes memory the caller keeps mapped (a checkpoint file) visible to the device
-	// without copying it: the whole pages around bytes, so it must not be memory of the Go heap.
-	// Operators never write it.
+	// WrapBuffer gives the device access to memory that the caller keeps mapped, such as a
+	// checkpoint file, without copying it. The device sees the whole pages around bytes, so bytes
+	// must not be in the Go heap. Operators never write to it.
 	WrapBuffer(bytes []byte) *Buffer
-	// Run performs op after every earlier op. It has consumed the struct when it returns, so the
-	// caller may reuse it, but the work may still be under way. It panics if op.Check fails: shapes
-	// are a matter of the program, not of its input.
+	// Run runs op after all earlier operators. The caller may reuse the struct when Run returns,
+	// although the work may still be in progress. Run panics if op.Check fails, because wrong
+	// shapes are an error in the program and not in its input.
 	Run(op Op)
-	// Sync waits for all work; then the host may read what it wrote.
+	// Sync waits for all work. The host may then read the results.
 	Sync() error
-	// Close frees the device's buffers (not wrapped memory).
+	// Close frees the device's buffers, but not wrapped memory.
 	Close()
 }
 
-// AsyncDevice is a Device whose work goes on while the host does something else. A host that wants
-// to be ahead commits one pass, records and commits the next, and waits for the first alone: there
-// is always work on the device.
+// AsyncDevice is a Device that works while the host does something else. To keep the device busy, a
+// host commits one forward pass, encodes and commits the next, and only then waits for the first.
 type AsyncDevice interface {
 	Device
-	// Commit has all work up to here begin.
+	// Commit starts all work recorded so far.
 	Commit() Ticket
-	// Wait waits for the work up to a Commit. Then the host may read what it wrote, as long as
-	// nothing committed later writes there.
+	// Wait waits for all work up to a Commit. The host may then read its results, unless work that
+	// was committed later writes to the same memory.
 	Wait(Ticket) error
 }
 
-// Ticket is a Commit's place in the order of all of them.
+// Ticket identifies a Commit. The tickets of a device ascend.
 type Ticket uint64
 
-// Op is one operator with its operands. Each device finds its own implementation on it.
+// Op is one operator with its operands. It has an implementation for each device.
 type Op interface {
-	// Name labels traces and errors, as "rms_norm".
+	// Name labels the operator in traces and errors, for example "rms_norm".
 	Name() string
-	// Check returns an error that names the operand, what it is and what it should be.
+	// Check returns an error that names the wrong operand, what was given and what was expected.
 	Check() error
-	// Reference computes the outputs with the obvious scalar loops. It is the specification.
+	// Reference computes the outputs with plain scalar loops. It is the specification.
 	Reference()
-	// CPU computes the outputs on c's threads.
+	// CPU computes the outputs on the threads of c.
 	CPU(c *cpu.Context)
 }
 
-// Span is a run of consecutive tokens of one sequence in a batch: rows [Row, Row+Rows) hold
-// positions [Pos, Pos+Rows).
+// Span is a run of consecutive tokens of one sequence in a batch: rows [Row, Row+Rows) of the batch
+// hold positions [Pos, Pos+Rows) of the sequence.
 type Span struct {
 	Row, Rows int
-	Pos       int     // absolute position of the first row in its sequence, in tokens
-	Pages     []int32 // the sequence's page table: position p lies in page Pages[p/P], row p%P
-	Slot      int32   // where the sequence's recurrent state lives; with Pos 0 it is taken as zero
-	// Prefill is how many of its first rows are prefill: tokens of a prompt, however few of them
-	// are in this batch. A GPU has kernels on matrix units for them, whose order of sums is another
-	// than that of the kernels for decoding; which one a row gets must depend on the row and not on
-	// its batch, so the caller says it. 0 is right for any span, but slow for a prompt; the CPU has
-	// one order and ignores it.
+	Pos       int     // position of the first row in its sequence, in tokens
+	Pages     []int32 // the sequence's page table: position p is row p%P of page Pages[p/P]
+	Slot      int32   // slot of the sequence's recurrent state; read as zeros if Pos is 0
+	// Prefill is the number of leading rows that are tokens of a prompt. On a GPU these rows run on
+	// matrix units, which sum in another order than the kernels for decoding. The choice must
+	// depend on the row and not on its batch, so the caller makes it. 0 is correct for any span,
+	// but slow for a prompt. The CPU has one order of summation and ignores Prefill.
 	Prefill int
 }
 
-// Split cuts s where its first rows end: those, and the rest, which has no rows if s has no more.
+// Split splits s after its first rows rows. rest has no rows if s has no more than that.
 func (s Span) Split(rows int) (first, rest Span) {
 	first, rest = s, s
 	first.Rows, first.Prefill = rows, min(s.Prefill, rows)
@@ -81,18 +79,18 @@ func (s Span) Split(rows int) (first, rest Span) {
 	return first, rest
 }
 
-// CheckSpans returns an error unless spans lie in order, without overlap, inside rows rows, and
-// have the rows that are prefill.
+// CheckSpans returns an error unless the spans are in ascending order, do not overlap, are within a
+// batch of rows rows, and have no more prefill rows than rows.
 func CheckSpans(spans []Span, rows int) error {
 	end := 0
 	for i, s := range spans {
 		if s.Row < end || s.Rows < 1 || s.Pos < 0 || s.Row+s.Rows > rows {
 			return fmt.Errorf(
-				"span %d: rows [%d, %d) at position %d, expected a run inside [%d, %d)", i, s.Row,
-				s.Row+s.Rows, s.Pos, end, rows)
+				"span %d: got rows [%d, %d) at position %d, expected at least one row in [%d, %d)",
+				i, s.Row, s.Row+s.Rows, s.Pos, end, rows)
 		}
 		if s.Prefill < 0 || s.Prefill > s.Rows {
-			return fmt.Errorf("span %d: %d rows of prefill, expected some of its %d", i, s.Prefill,
+			return fmt.Errorf("span %d: got %d prefill rows, expected 0 to %d", i, s.Prefill,
 				s.Rows)
 		}
 		end = s.Row + s.Rows
@@ -100,14 +98,14 @@ func CheckSpans(spans []Span, rows int) error {
 	return nil
 }
 
-// MustCheck panics with op's name if its Check fails; devices call it first in Run.
+// MustCheck panics with the name of op if op.Check fails. Devices call it first in Run.
 func MustCheck(op Op) {
 	if err := op.Check(); err != nil {
 		panic(fmt.Sprintf("kernels: %s: %v", op.Name(), err))
 	}
 }
 
-// NewCPU is the CPU device.
+// NewCPU returns the CPU device.
 func NewCPU(o cpu.Options) Device { return &cpuDevice{host: host{}, c: cpu.NewContext(o)} }
 
 type cpuDevice struct {
@@ -119,8 +117,8 @@ func (d *cpuDevice) Name() string { return d.c.String() }
 func (d *cpuDevice) Run(op Op)    { MustCheck(op); op.CPU(d.c) }
 func (d *cpuDevice) Close()       { d.c.Close(); d.host.Close() }
 
-// NewReference is a slow device that runs every operator's scalar reference: whole models on it are
-// the yardstick for whole models on the others.
+// NewReference returns a slow device that runs the scalar reference of every operator. Tests
+// compare whole models on other devices with whole models on it.
 func NewReference() Device { return &referenceDevice{} }
 
 type referenceDevice struct{ host }
@@ -128,7 +126,7 @@ type referenceDevice struct{ host }
 func (d *referenceDevice) Name() string { return "reference (scalar Go)" }
 func (d *referenceDevice) Run(op Op)    { MustCheck(op); op.Reference() }
 
-// host is device memory taken from the operating system, page-aligned as a GPU would want it.
+// host allocates device memory from the operating system, page-aligned as a GPU requires.
 type host struct{ buffers []*Buffer }
 
 func (h *host) NewBuffer(bytes int) *Buffer {

@@ -22,7 +22,7 @@ var dtypes = [...]struct {
 }{F32: {"float32", 4}, F16: {"float16", 2}, BF16: {"bfloat16", 2}, I32: {"int32", 4},
 	U32: {"uint32", 4}, I8: {"int8", 1}, U8: {"uint8", 1}}
 
-// Size is the bytes of one element.
+// Size returns the number of bytes of one element.
 func (d DType) Size() int { return dtypes[d].size }
 
 func (d DType) String() string {

@@ -1,24 +1,26 @@
 package kernels
 
-// Operands: memory, matrices in it, and the checks that keep kernels inside. A Tensor is a small
-// value that owns nothing; buffers belong to their device and live until it is closed.
+// Operands: device memory, matrices in it, and the bounds checks that every kernel relies on. A
+// Tensor is a small value that owns nothing. Buffers belong to their device and live until it is
+// closed.
 
 import (
 	"fmt"
 	"unsafe"
 )
 
-// Buffer is a run of device memory. Every device here has unified memory, so the host may look at
-// Bytes; it must not while work that writes it is under way (Device.Sync waits for that).
+// Buffer is a contiguous piece of device memory. All devices have unified memory, so the host may
+// read Bytes, but not while work that writes to the buffer is in progress. Device.Sync waits for
+// such work.
 type Buffer struct {
 	Bytes  []byte // the host's view; nil on a device that only measures
 	Size   int    // length in bytes
-	Handle any    // the device's own object, nil on the CPU
+	Handle any    // the device's object for the memory; nil on the CPU
 }
 
-// Tensor is a matrix of Rows x Cols elements inside a Buffer, row-major, with consecutive rows
-// Stride elements apart. Heads, gates and slices of a wider projection are views: Reshape, Columns
-// and RowRange never copy. The zero Tensor means "none".
+// Tensor is a row-major matrix of Rows x Cols elements in a Buffer, with consecutive rows Stride
+// elements apart. Heads, gates and slices of a wider projection are views of one tensor: Reshape,
+// Columns and RowRange never copy. The zero Tensor means "none".
 type Tensor struct {
 	Buffer *Buffer
 	Offset int // bytes from the start of Buffer to element [0, 0]
@@ -34,7 +36,7 @@ func NewTensor(d Device, dtype DType, rows, cols int) Tensor {
 		Cols: cols, Stride: cols}
 }
 
-// FromFloat32s allocates a tensor on d and fills it with values, row by row.
+// FromFloat32s allocates a float32 tensor on d and fills it with values, row by row.
 func FromFloat32s(d Device, rows, cols int, values []float32) Tensor {
 	t := NewTensor(d, F32, rows, cols)
 	if t.Buffer.Bytes != nil {
@@ -46,10 +48,10 @@ func FromFloat32s(d Device, rows, cols int, values []float32) Tensor {
 // IsNone reports whether t is the zero Tensor.
 func (t Tensor) IsNone() bool { return t.Buffer == nil }
 
-// Contiguous reports whether rows follow each other without a gap.
+// Contiguous reports whether consecutive rows have no gap between them.
 func (t Tensor) Contiguous() bool { return t.Stride == t.Cols || t.Rows <= 1 }
 
-// RowRange is the view of rows [from, to).
+// RowRange returns the view of rows [from, to). It panics if there are no such rows.
 func (t Tensor) RowRange(from, to int) Tensor {
 	if from < 0 || to < from || to > t.Rows {
 		panic(fmt.Sprintf("kernels: Tensor.RowRange(%d, %d) of %d rows", from, to, t.Rows))
@@ -59,7 +61,8 @@ func (t Tensor) RowRange(from, to int) Tensor {
 	return t
 }
 
-// Columns is the view of columns [from, to) of every row.
+// Columns returns the view of columns [from, to) of every row. It panics if there are no such
+// columns.
 func (t Tensor) Columns(from, to int) Tensor {
 	if from < 0 || to < from || to > t.Cols {
 		panic(fmt.Sprintf("kernels: Tensor.Columns(%d, %d) of %d columns", from, to, t.Cols))
@@ -69,19 +72,18 @@ func (t Tensor) Columns(from, to int) Tensor {
 	return t
 }
 
-// Reshape is the view of a contiguous tensor as rows x cols; the element count must not change.
+// Reshape returns the view of a contiguous tensor as a matrix of rows x cols. It panics if t is not
+// contiguous or has another number of elements.
 func (t Tensor) Reshape(rows, cols int) Tensor {
 	if !t.Contiguous() || rows*cols != t.Rows*t.Cols {
-		panic(
-			fmt.Sprintf(
-				"kernels: Tensor.Reshape(%d, %d) of %s: needs a contiguous tensor of as many "+
-					"elements", rows, cols, t))
+		panic(fmt.Sprintf("kernels: Tensor.Reshape(%d, %d) of %s: expected a contiguous tensor "+
+			"with the same number of elements", rows, cols, t))
 	}
 	t.Rows, t.Cols, t.Stride = rows, cols, cols
 	return t
 }
 
-// Bytes is the memory from the first element to the last, gaps between rows included.
+// Bytes returns the memory from the first element to the last, including the gaps between rows.
 func (t Tensor) Bytes() []byte {
 	if t.Rows == 0 || t.Cols == 0 {
 		return nil
@@ -89,7 +91,7 @@ func (t Tensor) Bytes() []byte {
 	return t.Buffer.Bytes[t.Offset : t.Offset+((t.Rows-1)*t.Stride+t.Cols)*t.DType.Size()]
 }
 
-// Elements copies the elements without the gaps between rows.
+// Elements returns a copy of the elements without the gaps between rows.
 func (t Tensor) Elements() []byte {
 	var b []byte
 	for r := range t.Rows {
@@ -98,8 +100,8 @@ func (t Tensor) Elements() []byte {
 	return b
 }
 
-// Ptr is the address of element [0, 0] for a C kernel. The buffer must outlive its use; device
-// memory never moves.
+// Ptr returns the address of element [0, 0] for a C kernel, or nil if t is empty. Device memory
+// never moves, but the buffer must outlive the use of the pointer.
 func (t Tensor) Ptr() unsafe.Pointer {
 	if b := t.Bytes(); len(b) > 0 {
 		return unsafe.Pointer(&b[0])
@@ -107,13 +109,13 @@ func (t Tensor) Ptr() unsafe.Pointer {
 	return nil
 }
 
-// Float32s is the host's view of a float32 tensor, gaps between rows included.
+// Float32s returns the host's view of a float32 tensor, including the gaps between rows.
 func (t Tensor) Float32s() []float32 { return view[float32](t, F32) }
 
-// Int32s is the host's view of an int32 tensor.
+// Int32s returns the host's view of an int32 tensor, including the gaps between rows.
 func (t Tensor) Int32s() []int32 { return view[int32](t, I32) }
 
-// Row is the host's view of row r of a float32 tensor.
+// Row returns the host's view of row r of a float32 tensor.
 func (t Tensor) Row(r int) []float32 { return t.RowRange(r, r+1).Float32s() }
 
 func view[T float32 | int32](t Tensor, want DType) []T {
@@ -134,8 +136,9 @@ func (t Tensor) String() string {
 	return fmt.Sprintf("%s[%d, %d]", t.DType, t.Rows, t.Cols)
 }
 
-// CheckShape returns an error naming what, unless t is a dtype matrix of rows x cols that lies
-// inside its buffer; rows or cols of -1 match anything. Operators use it in Check.
+// CheckShape returns an error that begins with what unless t is a matrix of rows x cols elements of
+// dtype within its buffer. A value of -1 for rows or cols matches any number. Operators call it in
+// Check.
 func CheckShape(what string, t Tensor, dtype DType, rows, cols int) error {
 	switch {
 	case t.IsNone():
@@ -144,8 +147,8 @@ func CheckShape(what string, t Tensor, dtype DType, rows, cols int) error {
 		return fmt.Errorf("%s: got %s, expected %s[%d, %d]", what, t, dtype, rows, cols)
 	case t.Rows > 0 && t.Offset+((t.Rows-1)*t.Stride+t.Cols)*dtype.Size() > t.Buffer.Size ||
 		t.Offset < 0:
-		return fmt.Errorf("%s: %s with stride %d at byte %d passes the end of its %d byte buffer",
-			what, t, t.Stride, t.Offset, t.Buffer.Size)
+		return fmt.Errorf("%s: got %s with stride %d at byte %d, expected it to end within its "+
+			"buffer of %d bytes", what, t, t.Stride, t.Offset, t.Buffer.Size)
 	}
 	return nil
 }

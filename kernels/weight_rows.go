@@ -7,12 +7,11 @@ import (
 	"math/rand/v2"
 )
 
-// This file reads weights one row at a time in scalar Go: the specification of the packed formats,
-// shared by the references of every family that takes a Weight, and the way to make random weights
-// for their cases.
+// Reading weights one row at a time in scalar Go. This is the specification of the packed formats,
+// and the references of all families use it. RandomWeight makes weights for their cases.
 
-// DecodeRow writes row r of t, a matrix of F32, F16 or BF16, to dst as float32. dst has t.Cols
-// elements.
+// DecodeRow writes row r of t to dst as float32. t is F32, F16 or BF16, and dst has at least t.Cols
+// elements. It panics for any other type.
 func (t Tensor) DecodeRow(dst []float32, r int) {
 	b := t.RowRange(r, r+1).Bytes()
 	dst = dst[:t.Cols]
@@ -30,18 +29,15 @@ func (t Tensor) DecodeRow(dst []float32, r int) {
 			dst[i] = float16Value(binary.LittleEndian.Uint16(b[2*i:]))
 		}
 	default:
-		panic(
-			fmt.Sprintf(
-				"kernels: Tensor.DecodeRow of %s: only float32, float16 and bfloat16 have float "+
-					"values", t))
+		panic(fmt.Sprintf("kernels: Tensor.DecodeRow of %s: expected float32, float16 or bfloat16",
+			t))
 	}
 }
 
-// DecodeCodes writes the K codes of row row, of the E*N there are, to dst. w is quantized (Bits >
-// 0).
+// DecodeCodes writes the K codes of row [0, E*N) to dst. w must be quantized (Bits > 0).
 func (w *Weight) DecodeCodes(dst []uint8, row int) {
 	b := w.Data.RowRange(row, row+1).Bytes()
-	window, have, next := uint64(0), 0, 0 // a window on the stream, lowest bit first
+	window, have, next := uint64(0), 0, 0 // the next have bits of the stream, lowest bit first
 	mask := uint64(1)<<w.Bits - 1
 	for i := range dst[:w.K] {
 		for have < w.Bits {
@@ -53,21 +49,19 @@ func (w *Weight) DecodeCodes(dst []uint8, row int) {
 	}
 }
 
-// MXFP4Doubled is twice the value of each code of MXFP4, which makes integers of them.
+// MXFP4Doubled is twice the value of each MXFP4 code. Doubled values are integers.
 var MXFP4Doubled = [16]int8{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12}
 
-// DecodeHalfScales writes half of row row's scales of MXFP4, 2^(scale-128), to dst: what a doubled
-// code is multiplied with.
+// DecodeHalfScales writes half of each MXFP4 scale of a row, 2^(scale-128), to dst. These are the
+// factors of the values in MXFP4Doubled.
 func (w *Weight) DecodeHalfScales(dst []float32, row int) {
 	for i, s := range w.Scales.RowRange(row, row+1).Bytes() {
-		// A scale is the exponent of a float32, but that 0 is 2^-127, whose place is among the
-		// fractions.
+		// A scale is the exponent field of a float32, except 0, which means the subnormal 2^-127.
 		dst[i] = math.Float32frombits(max(uint32(s)<<23, 1<<22)) / 2
 	}
 }
 
-// DequantizeRow writes row row, of the E*N there are, to dst as float32: what Mode says, or the
-// plain element.
+// DequantizeRow writes the elements of row [0, E*N) to dst as float32, whether quantized or plain.
 func (w *Weight) DequantizeRow(dst []float32, row int) {
 	if w.Bits == 0 {
 		w.Data.DecodeRow(dst, row)
@@ -91,9 +85,10 @@ func (w *Weight) DequantizeRow(dst []float32, row int) {
 	}
 }
 
-// RandomWeight is a weight with random elements of standard deviation scale, about: plain dtype
-// elements with bits 0, otherwise random codes with scales and biases of dtype that center them, or
-// with dtype U8 those of MXFP4 (4 bits in groups of 32).
+// RandomWeight allocates a weight with random elements of standard deviation scale, approximately.
+// If bits is 0 the elements are plain and of dtype. If dtype is U8 the weight is MXFP4, and bits
+// must be 4 and group 32. Otherwise it is affine, with scales and biases of dtype that center the
+// codes around zero.
 func RandomWeight(d Device, r *rand.Rand, experts, n, k, bits, group int, dtype DType,
 	scale float64) *Weight {
 	w := &Weight{Experts: experts, N: n, K: k, Bits: bits, Group: group}
@@ -111,12 +106,12 @@ func RandomWeight(d Device, r *rand.Rand, experts, n, k, bits, group int, dtype 
 		w.Mode, w.Scales = MXFP4, NewTensor(d, U8, rows, k/group)
 		_, exponent := math.Frexp(scale)
 		for i, b := 0, w.Scales.Bytes(); i < len(b); i++ {
-			// values of uniform codes have a standard deviation of 2.9
+			// The values of uniformly random codes have a standard deviation of 2.9.
 			b[i] = uint8(125 + exponent - r.IntN(2))
 		}
 		return w
 	}
-	// Uniform codes in [0, 2^bits) have a standard deviation of 2^bits/sqrt(12).
+	// Uniformly random codes in [0, 2^bits) have a standard deviation of 2^bits/sqrt(12).
 	step := scale * math.Sqrt(12) / float64(int(1)<<bits)
 	w.Scales, w.Biases = NewTensor(d, dtype, rows, k/group), NewTensor(d, dtype, rows, k/group)
 	fill(w.Scales, func() float64 { return step * (0.5 + r.Float64()) * float64(1-2*r.IntN(2)) })
@@ -132,7 +127,8 @@ func RandomWeight(d Device, r *rand.Rand, experts, n, k, bits, group int, dtype 
 	return w
 }
 
-// fill sets every element of t, F32, F16 or BF16 and contiguous, to next(), rounded toward zero.
+// fill sets every element of t to next(), rounded toward zero. t is contiguous and F32, F16 or
+// BF16.
 func fill(t Tensor, next func() float64) {
 	b := t.Bytes()
 	for i := range t.Rows * t.Cols {
@@ -148,7 +144,7 @@ func fill(t Tensor, next func() float64) {
 	}
 }
 
-// float16Value is the value of an IEEE 754 binary16.
+// float16Value returns the value of an IEEE 754 binary16.
 func float16Value(h uint16) float32 {
 	sign, exponent, fraction := uint32(h>>15)<<31, uint32(h>>10&0x1f), uint32(h&0x3ff)
 	switch exponent {
@@ -161,8 +157,8 @@ func float16Value(h uint16) float32 {
 	return math.Float32frombits(sign | (exponent+112)<<23 | fraction<<13)
 }
 
-// float16Bits rounds the float32 with bits v toward zero to binary16; magnitudes below the smallest
-// normal become zero, too large ones infinite.
+// float16Bits rounds the float32 with the bits v toward zero to a binary16. Magnitudes below the
+// smallest normal become zero, and magnitudes above the largest become infinite.
 func float16Bits(v uint32) uint16 {
 	sign, exponent := uint16(v>>16&0x8000), int(v>>23&0xff)-112
 	switch {

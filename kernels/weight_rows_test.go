@@ -40,7 +40,7 @@ func TestDecodeRow(t *testing.T) {
 	}
 }
 
-// Every element of a row is a field of one little-endian integer, however wide the codes.
+// TestDequantizeRow reads each code bit by bit from the row as one little-endian integer.
 func TestDequantizeRow(t *testing.T) {
 	d := NewReference()
 	defer d.Close()
@@ -69,7 +69,7 @@ func TestDequantizeRow(t *testing.T) {
 	}
 }
 
-// Elements of MXFP4 worked out by hand, as mlx.core.dequantize gives them too.
+// TestDequantizeMXFP4 checks elements worked out by hand, which mlx.core.dequantize confirms.
 func TestDequantizeMXFP4(t *testing.T) {
 	d := NewReference()
 	defer d.Close()
@@ -110,7 +110,7 @@ func TestDequantizeMXFP4(t *testing.T) {
 	}
 }
 
-// TestMXFP4Check: each promise of the mode that is broken is named.
+// TestMXFP4Check expects an error that names each violated requirement of the mode.
 func TestMXFP4Check(t *testing.T) {
 	d := NewReference()
 	defer d.Close()

@@ -1,10 +1,10 @@
-// Package activation holds the elementwise steps between matrix products: the GEGLU product, output
-// gates and sums. SwiGLU's belongs to its products (matmul.GateUp).
+// Package activation implements elementwise operators: the product of GEGLU, output gates and sums.
+// The product of SwiGLU is part of matmul.GateUp.
 package activation
 
 import "headroom/kernels"
 
-// Cases are this family's cases, for the tests, the benchmark and the selftest.
+// Cases returns the cases of this family for the tests, the benchmark and the selftest.
 func Cases() []kernels.Case {
 	var cases []kernels.Case
 	cases = append(cases, geluMulCases()...)

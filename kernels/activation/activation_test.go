@@ -18,15 +18,14 @@ func BenchmarkNV(b *testing.B)    { kerneltest.BenchNV(b, kerneltest.Timings(Cas
 var operators = []struct {
 	name  string
 	build func(x, y, out kernels.Tensor) kernels.Op
-	// What x = 0, 100, 3 and y = 7, 2, 0 give: in float32 sigmoid(0) is 1/2 and sigmoid(100) is 1.
+	// want is the output for x = 0, 100, 3 and y = 7, 2, 0. In float32 sigmoid(0) is 1/2 and
+	// sigmoid(100) is 1.
 	want []float32
 }{
 	{"gelu_mul", func(x, y, out kernels.Tensor) kernels.Op {
-		return &GELUMul{Gate: x, Up: y,
-			Out: out}
+		return &GELUMul{Gate: x, Up: y, Out: out}
 	}, []float32{0, 200, 0}},
-	{"sigmoid_mul", func(x, y,
-		out kernels.Tensor) kernels.Op {
+	{"sigmoid_mul", func(x, y, out kernels.Tensor) kernels.Op {
 		return &SigmoidMul{X: y, Gate: x, Out: out}
 	}, []float32{3.5, 2, 0}},
 	{"add", func(x, y, out kernels.Tensor) kernels.Op { return &Add{X: x, Y: y, Out: out} },
@@ -47,8 +46,7 @@ func TestByHand(t *testing.T) {
 	}
 }
 
-// A row gives the same bits alone, in a batch and written over its input; columns behind a view
-// stay as they were.
+// A row gives the same bits alone, in a batch and in place. Columns after a view do not change.
 func TestRowAloneOrInBatch(t *testing.T) {
 	const m, n, behind = 7, 1100, 5
 	for _, d := range kerneltest.Devices(t) {
@@ -61,7 +59,7 @@ func TestRowAloneOrInBatch(t *testing.T) {
 			d.Run(o.build(x, y, batch))
 			sync(t, d)
 			if !bytes.Equal(before, kerneltest.Elements(wide.Columns(n, n+behind))) {
-				t.Errorf("%s, %s: wrote behind its output", d.Name(), o.name)
+				t.Errorf("%s, %s: wrote past its output", d.Name(), o.name)
 			}
 			for i := range m {
 				one := kernels.FromFloat32s(d, 1, n, x.Row(i))

@@ -7,7 +7,7 @@ import (
 
 // Add is out = x + y.
 //
-// X, Y and Out are float32 [M, N], each with a stride of its own. Out may be X or Y.
+// X, Y and Out are float32 [M, N], and their strides may differ. Out may be X or Y.
 type Add struct {
 	X   kernels.Tensor
 	Y   kernels.Tensor

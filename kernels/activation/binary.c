@@ -1,13 +1,15 @@
-// out = f(x, y) element by element, for units [from, to) of block_cols columns of a row: unit u is
-// block u % blocks of row u / blocks. Strides are in elements. out may be x or y.
+// out = f(x, y) element by element, for units [from, to). A unit is block_cols columns of a row:
+// unit u is block u % blocks of row u / blocks. Strides are in elements. out may be x or y.
 #ifdef ISA
 
 #define BINARY(name, expression) \
-    static void KERNEL(name)(const float *x, ptrdiff_t x_stride, const float *y, ptrdiff_t y_stride, float *out, ptrdiff_t out_stride, \
-                             int64_t cols, int64_t block_cols, int64_t from, int64_t to) { \
+    static void KERNEL(name)(const float *x, ptrdiff_t x_stride, const float *y, \
+        ptrdiff_t y_stride, float *out, ptrdiff_t out_stride, int64_t cols, int64_t block_cols, \
+        int64_t from, int64_t to) { \
         int64_t blocks = (cols + block_cols - 1) / block_cols; \
         for (int64_t u = from; u < to; u++) { \
-            int64_t r = u / blocks, i = u % blocks * block_cols, end = i + block_cols < cols ? i + block_cols : cols; \
+            int64_t r = u / blocks, i = u % blocks * block_cols, \
+                    end = i + block_cols < cols ? i + block_cols : cols; \
             const float *px = x + r * x_stride, *py = y + r * y_stride; \
             float *po = out + r * out_stride; \
             for (; i + 16 <= end; i += 16) { \
@@ -25,10 +27,11 @@
 BINARY(sigmoid_mul, v_mul(a, v_sigmoid(b)))
 BINARY(add, v_add(a, b))
 
-// The approximation by tanh, as gelu_mul.go has it: (1 + tanh z) / 2 is sigmoid(2z).
+// The tanh approximation, as in gelu_mul.go: (1 + tanh z) / 2 is sigmoid(2z).
 #define v_gelu KERNEL(v_gelu)
 SIMD f32x16 v_gelu(f32x16 x) {
-    f32x16 z = v_mul(v_mul(v_set1(1.59576912f), x), v_fma(v_mul(v_set1(0.044715f), x), x, v_set1(1.0f)));
+    f32x16 z = v_mul(
+        v_mul(v_set1(1.59576912f), x), v_fma(v_mul(v_set1(0.044715f), x), x, v_set1(1.0f)));
     return v_mul(x, v_sigmoid(z));
 }
 BINARY(gelu_mul, v_mul(v_gelu(a), b))
@@ -39,12 +42,21 @@ BINARY(gelu_mul, v_mul(v_gelu(a), b))
 #define KERNEL_SOURCE "binary.c"
 #include "foreach_isa.h"
 
-void headroom_binary(int isa, int function, const float *x, ptrdiff_t x_stride, const float *y, ptrdiff_t y_stride, float *out,
-                     ptrdiff_t out_stride, int64_t cols, int64_t block_cols, int64_t from, int64_t to) {
-    switch (function) { // numbers of activation.function
-    case 0: DISPATCH(isa, sigmoid_mul, (x, x_stride, y, y_stride, out, out_stride, cols, block_cols, from, to)); break;
-    case 1: DISPATCH(isa, add, (x, x_stride, y, y_stride, out, out_stride, cols, block_cols, from, to)); break;
-    case 2: DISPATCH(isa, gelu_mul, (x, x_stride, y, y_stride, out, out_stride, cols, block_cols, from, to)); break;
+void headroom_binary(int isa, int function, const float *x, ptrdiff_t x_stride, const float *y,
+    ptrdiff_t y_stride, float *out, ptrdiff_t out_stride, int64_t cols, int64_t block_cols,
+    int64_t from, int64_t to) {
+    switch (function) { // values of activation.function
+    case 0:
+        DISPATCH(isa, sigmoid_mul,
+            (x, x_stride, y, y_stride, out, out_stride, cols, block_cols, from, to));
+        break;
+    case 1:
+        DISPATCH(isa, add, (x, x_stride, y, y_stride, out, out_stride, cols, block_cols, from, to));
+        break;
+    case 2:
+        DISPATCH(
+            isa, gelu_mul, (x, x_stride, y, y_stride, out, out_stride, cols, block_cols, from, to));
+        break;
     }
 }
 

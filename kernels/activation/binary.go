@@ -1,9 +1,9 @@
 package activation
 
-// What the operators of two inputs and one output share. Each works on units of up to blockCols
-// columns of one row, so that one wide row (decode) and many narrow ones (heads in prefill) both
-// spread over threads. Every element depends on its two inputs alone, so the cut never shows in the
-// result.
+// The common part of the operators with two inputs and one output. A unit of work is up to
+// blockCols columns of one row, so that threads can share one wide row (decode) as well as many
+// narrow ones (heads in prefill). Every element depends only on its two inputs, so the split does
+// not affect the result.
 
 import (
 	"errors"
@@ -15,7 +15,7 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// function names an elementwise function; the numbers are those of binary.c.
+// function is an elementwise function. binary.c and binary.metal use the same numbers.
 type function int32
 
 const (
@@ -26,7 +26,7 @@ const (
 
 const (
 	blockCols     = 1024
-	grainElements = 16384 // some 5 µs of work
+	grainElements = 16384 // about 5 µs of work
 )
 
 func (f function) apply(x, y float32) float32 {
@@ -57,7 +57,7 @@ func parallel(c *cpu.Context, t cpu.Task, out kernels.Tensor) {
 	c.Parallel(t, 0, out.Rows*blocksPerRow(out), max(1, grainElements/min(out.Cols, blockCols)))
 }
 
-// rows is the specification, and what runs in builds without cgo.
+// rows computes units [from, to). It is the specification, and builds without cgo run it.
 func (f function) rows(x, y, out kernels.Tensor, from, to int) {
 	blocks := blocksPerRow(out)
 	for u := from; u < to; u++ {
@@ -77,8 +77,8 @@ func (f function) run(isa cpu.ISA, x, y, out kernels.Tensor, from, to int) {
 	f.native(isa, x, y, out, from, to)
 }
 
-// cases makes a case for each shape; strided takes y as every other block of columns of a wider
-// tensor, as the output gate of attention lies in its projection, and inPlace writes over x.
+// cases returns a case for each shape. strided makes y a view of a wider tensor, like the output
+// gate of attention in its projection, and inPlace makes x the output.
 func cases(name string, relTol float64, why string,
 	build func(x, y, out kernels.Tensor) kernels.Op) []kernels.Case {
 	var list []kernels.Case

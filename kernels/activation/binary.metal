@@ -1,21 +1,23 @@
-// out = f(x, y) element by element, with the arithmetic of binary.c: the same bits. A threadgroup
-// takes a block of columns of one row, a thread one element, or four where rows begin and end at
-// multiples of 16 bytes. A thread reads only what it writes itself, so out may be x or y.
+// out = f(x, y) element by element, with the same operations and bits as binary.c.
+//
+// Grid: a threadgroup computes a block of columns of one row. A thread has one element, or four if
+// rows begin and end at multiples of 16 bytes. A thread reads only elements that it writes itself,
+// so out may be x or y.
 #include <metal_stdlib>
 #include "common/exp.h"
 using namespace metal;
 
 struct BinaryParams {
-  uint cols;  // counted, as the strides, in what a thread takes
+  uint cols;  // in elements of type T, as the strides
   uint x_stride;
   uint y_stride;
   uint out_stride;
 };
 
-// Numbers of activation.function.
+// Values of activation.function.
 constant int operation [[function_constant(0)]];
 
-// The approximation by tanh, as gelu_mul.go has it: (1 + tanh z) / 2 is sigmoid(2z).
+// The tanh approximation, as in gelu_mul.go: (1 + tanh z) / 2 is sigmoid(2z).
 inline float gelu(float x) {
   const float z = (1.59576912f * x) * fma(0.044715f * x, x, 1.0f);
   return x * sigmoid(z);
@@ -29,7 +31,9 @@ inline float apply(float x, float y) {
   }
 }
 
-inline float4 apply(float4 x, float4 y) { return float4(apply(x.x, y.x), apply(x.y, y.y), apply(x.z, y.z), apply(x.w, y.w)); }
+inline float4 apply(float4 x, float4 y) {
+  return float4(apply(x.x, y.x), apply(x.y, y.y), apply(x.z, y.z), apply(x.w, y.w));
+}
 
 template <typename T>
 kernel void binary(

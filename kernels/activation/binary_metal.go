@@ -13,7 +13,7 @@ var binaryText string
 
 var binarySource = &gpu.Source{Name: "activation/binary.metal", Text: binaryText}
 
-// binaryKernels are the kernels of each function, for one element and for four to a thread.
+// binaryKernels are the kernels of each function, with one and with four elements per thread.
 var binaryKernels = [...][2]*gpu.Kernel[binaryParams]{
 	sigmoidMul: binaryPair(sigmoidMul), add: binaryPair(add), geluMul: binaryPair(geluMul),
 }
@@ -31,7 +31,7 @@ type binaryParams struct{ Cols, XStride, YStride, OutStride uint32 }
 
 const binaryThreads = 256
 
-// metal records f. Tensors without gaps are one long row.
+// metal encodes f. Contiguous tensors are treated as one long row.
 func (f function) metal(c *gpu.Context, x, y, out kernels.Tensor) {
 	if out.Cols == 0 {
 		return

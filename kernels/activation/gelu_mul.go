@@ -7,12 +7,13 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// GELUMul is out = gelu(gate) * up, the product inside a GEGLU feed-forward (Shazeer 2020, "GLU
-// Variants Improve Transformer"), with the approximation gelu(x) = x/2 * (1 + tanh(sqrt(2/pi) * (x
-// + 0.044715 x^3))) (Hendrycks and Gimpel 2016, "Gaussian Error Linear Units"), which Hugging Face
-// calls gelu_pytorch_tanh.
+// GELUMul is out = gelu(gate) * up, the product of a GEGLU feed-forward (Shazeer 2020, "GLU
+// Variants Improve Transformer"). It uses the tanh approximation (Hendrycks and Gimpel 2016,
+// "Gaussian Error Linear Units"), which Hugging Face calls gelu_pytorch_tanh:
 //
-// Gate, Up and Out are float32 [M, N], each with a stride of its own. Out may be Gate or Up.
+//	gelu(x) = x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3)))
+//
+// Gate, Up and Out are float32 [M, N], and their strides may differ. Out may be Gate or Up.
 type GELUMul struct {
 	Gate kernels.Tensor
 	Up   kernels.Tensor
@@ -27,8 +28,7 @@ func (o *GELUMul) Check() error { return check("gate", o.Gate, "up", o.Up, o.Out
 
 // Reference implements kernels.Op.
 func (o *GELUMul) Reference() {
-	geluMul.rows(o.Gate, o.Up, o.Out, 0,
-		o.Out.Rows*blocksPerRow(o.Out))
+	geluMul.rows(o.Gate, o.Up, o.Out, 0, o.Out.Rows*blocksPerRow(o.Out))
 }
 
 // CPU implements kernels.Op.

@@ -13,8 +13,8 @@ import (
 
 func TestMetalCases(t *testing.T) { kerneltest.RunMetal(t, Cases()) }
 
-// Every function gives the bits of the CPU's kernels, for any size of its inputs; in vectors and
-// alone, in rows and as one row.
+// TestMetalGivesTheBitsOfTheCPU compares every function with the C kernels for inputs of all
+// magnitudes, with one and with four elements per thread, in rows and as one row.
 func TestMetalGivesTheBitsOfTheCPU(t *testing.T) {
 	const m, n = 5, 68
 	isas := cpu.Available()
@@ -31,7 +31,7 @@ func TestMetalGivesTheBitsOfTheCPU(t *testing.T) {
 				kernels.NewTensor(d, kernels.F32, m, n+gap)
 			for i := range m {
 				for j := range n {
-					scale := math.Exp(float64(j%12) - 6) // up to e^5 standard deviations
+					scale := math.Exp(float64(j%12) - 6) // standard deviations from e^-6 to e^5
 					x.Row(i)[j], y.Row(i)[j] = float32(scale*r.NormFloat64()),
 						float32(scale*r.NormFloat64())
 				}
@@ -48,7 +48,7 @@ func TestMetalGivesTheBitsOfTheCPU(t *testing.T) {
 			{"rows of elements", 0, n, 1}, {"an odd first column", 1, n, 0},
 			{"an odd width", 4, n - 3, 0}} {
 			if !bytes.Equal(run(gpu, v.from, v.to, v.gap), run(c, v.from, v.to, v.gap)) {
-				t.Errorf("%s, %s: got other bits than %s", o.name, v.name, c.Name())
+				t.Errorf("%s, %s: bits differ from %s", o.name, v.name, c.Name())
 			}
 		}
 	}

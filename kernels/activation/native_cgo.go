@@ -8,8 +8,9 @@ package activation
 #cgo nocallback headroom_binary
 #include <stddef.h>
 #include <stdint.h>
-void headroom_binary(int isa, int function, const float *x, ptrdiff_t x_stride, const float *y, ptrdiff_t y_stride, float *out,
-                     ptrdiff_t out_stride, int64_t cols, int64_t block_cols, int64_t from, int64_t to);
+void headroom_binary(int isa, int function, const float *x, ptrdiff_t x_stride, const float *y,
+    ptrdiff_t y_stride, float *out, ptrdiff_t out_stride, int64_t cols, int64_t block_cols,
+    int64_t from, int64_t to);
 */
 import "C"
 

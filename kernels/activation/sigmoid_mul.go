@@ -5,9 +5,9 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// SigmoidMul is out = x * sigmoid(gate): the output gate of attention.
+// SigmoidMul is out = x * sigmoid(gate), the output gate of attention.
 //
-// X, Gate and Out are float32 [M, N], each with a stride of its own. Out may be X or Gate.
+// X, Gate and Out are float32 [M, N], and their strides may differ. Out may be X or Gate.
 type SigmoidMul struct {
 	X    kernels.Tensor
 	Gate kernels.Tensor
@@ -35,6 +35,6 @@ func (o *SigmoidMul) CPURange(c *cpu.Context, _, _, from, to int) {
 
 func sigmoidMulCases() []kernels.Case {
 	return cases("sigmoid_mul", 8e-7,
-		"v_exp is within 2e-7 and three float32 roundings follow, the reference is float64",
+		"v_exp is within 2e-7 and three float32 roundings follow; the reference is float64",
 		func(x, y, out kernels.Tensor) kernels.Op { return &SigmoidMul{X: x, Gate: y, Out: out} })
 }

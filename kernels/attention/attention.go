@@ -1,8 +1,8 @@
-// Package attention is causal attention over a paged KV cache: the cache of one layer, the operator
-// that appends keys and values to it, and the operator that attends.
+// Package attention implements causal attention over a paged KV cache. Cache holds the keys and
+// values of one layer, Append writes new ones into it, and Attention reads them.
 package attention
 
 import "headroom/kernels"
 
-// Cases are this family's cases, for the tests, the benchmark and the selftest.
+// Cases returns the cases of this family for the tests, the benchmark and the selftest.
 func Cases() []kernels.Case { return append(kvAppendCases(), pagedAttentionCases()...) }

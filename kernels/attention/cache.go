@@ -1,7 +1,7 @@
 package attention
 
-// Pages of keys and values: their layouts, their bounds checks, and element access in plain Go,
-// which is the specification of what the C kernels read and write.
+// Pages of keys and values: their layout, their bounds checks, and element access in plain Go. The
+// Go code specifies what the C kernels read and write.
 
 import (
 	"encoding/binary"
@@ -11,38 +11,37 @@ import (
 	"headroom/kernels"
 )
 
-// Cache holds the pages of one layer. A page has room for PageTokens positions of all KV heads;
-// which sequence owns it, and where in that sequence it lies, only the page tables of the spans
-// say.
+// Cache holds the KV pages of one layer. A page has room for PageTokens positions of all KV heads.
+// The cache does not know which sequence owns a page: only the page tables of the spans say that.
 //
-// A page of plain K is [KVHeads, HeadDim, PageTokens], so that 16 neighbouring positions fill a
-// vector; a page of plain V is [KVHeads, PageTokens, HeadDim], so that 16 dimensions do. Quantized
-// pages are strips of 16 positions (quantized.go), with the same axes in the lanes. Nothing outside
-// this package may rely on it.
+// A page of plain K is [KVHeads, HeadDim, PageTokens], so that a vector holds 16 neighbouring
+// positions. A page of plain V is [KVHeads, PageTokens, HeadDim], so that a vector holds 16
+// dimensions. Quantized pages consist of strips of 16 positions (quantized.go) with the same axes
+// along the vector. Code outside this package must not depend on the layout.
 type Cache struct {
 	K, V             *kernels.Buffer
-	KFormat, VFormat Format // behind Start
+	KFormat, VFormat Format // of the positions from Start.Tokens on
 	Start            Start
 	KVHeads          int
-	HeadDim          int // a multiple of 16, and of the formats' groups
+	HeadDim          int // a multiple of 16 and of the group sizes of both formats
 	PageTokens       int // a multiple of 16
 }
 
-// Start is the beginning of every sequence, where formats of codes give way to float16. Its
-// positions have pages of their own, the first of the cache, so an entry of a page table names a
-// page for what stands there by its place in the table. The zero value is none.
+// Start is the beginning of every sequence, whose positions stay float16 in a quantized cache. They
+// have separate pages, the first ones of the cache. Whether an entry of a page table names such a
+// page follows from its index in the table. The zero value means that there is no such beginning.
 type Start struct {
-	// positions before it belong to it; a multiple of 512 (a segment of attention has one format)
-	// and of the page
+	// Tokens is the number of positions. It is a multiple of StartStep, because a segment of
+	// attention has one format, and of the page size.
 	Tokens int
-	Pages  int // pages [0, Pages) are for them
+	Pages  int // pages [0, Pages) hold these positions
 }
 
-// StartStep is what Start.Tokens is a multiple of.
+// StartStep divides every Start.Tokens.
 const StartStep = segmentTokens
 
-// NewCache allocates a cache of pages zeroed pages on d, those of start among them. It panics if
-// heads of headDim cannot be stored so: ask Format.Check.
+// NewCache allocates a cache of pages zeroed pages on d, including those of start. It panics if
+// Format.Check refuses headDim for k or v.
 func NewCache(d kernels.Device, k, v Format, kvHeads, headDim, pageTokens, pages int,
 	start Start) *Cache {
 	c := &Cache{KFormat: k, VFormat: v, Start: start, KVHeads: kvHeads, HeadDim: headDim,
@@ -58,7 +57,7 @@ func NewCache(d kernels.Device, k, v Format, kvHeads, headDim, pageTokens, pages
 	return c
 }
 
-// AtStart is the format of the positions of a Start where others have f.
+// AtStart returns the format of the positions in a Start: float16 if f is quantized, otherwise f.
 func (f Format) AtStart() Format {
 	if f.quantized() {
 		return FloatFormat(kernels.F16)
@@ -66,11 +65,11 @@ func (f Format) AtStart() Format {
 	return f
 }
 
-// KPages says how long pages of K are, of the start or of what comes behind, and from which byte of
-// K on they count: page i lies at offset + i*pageBytes.
+// KPages returns the size of a page of K and the offset from which pages count, in bytes: page i
+// begins at offset + i*pageBytes of K. start selects the pages of the Start or all other pages.
 func (c *Cache) KPages(start bool) (offset, pageBytes int) { return c.pagesOf(c.KFormat, start) }
 
-// VPages is KPages for V.
+// VPages returns the same for V.
 func (c *Cache) VPages(start bool) (offset, pageBytes int) { return c.pagesOf(c.VFormat, start) }
 
 func (c *Cache) pagesOf(f Format, start bool) (offset, pageBytes int) {
@@ -82,13 +81,13 @@ func (c *Cache) pagesOf(f Format, start bool) (offset, pageBytes int) {
 	return c.Start.Pages * (rows*f.AtStart().RowBytes(c.HeadDim) - pageBytes), pageBytes
 }
 
-// KPageBytes is the size of one page of K behind the start.
+// KPageBytes returns the size of one page of K after the Start.
 func (c *Cache) KPageBytes() int { return c.KVHeads * c.PageTokens * c.KFormat.RowBytes(c.HeadDim) }
 
-// VPageBytes is the size of one page of V behind the start.
+// VPageBytes returns the size of one page of V after the Start.
 func (c *Cache) VPageBytes() int { return c.KVHeads * c.PageTokens * c.VFormat.RowBytes(c.HeadDim) }
 
-// bytesOf is what so many first positions of a sequence take, K and V of all heads.
+// bytesOf returns the size of K and V of the first tokens positions of a sequence, for all heads.
 func (c *Cache) bytesOf(tokens int) int64 {
 	early := min(tokens, c.Start.Tokens)
 	of := func(k, v Format) int64 {
@@ -99,7 +98,7 @@ func (c *Cache) bytesOf(tokens int) int64 {
 		int64(tokens-early)*of(c.KFormat, c.VFormat)
 }
 
-// Pages is the number of pages, those of the start among them.
+// Pages returns the number of pages, including those of the Start.
 func (c *Cache) Pages() int {
 	k, kBytes := c.KPages(false)
 	v, vBytes := c.VPages(false)
@@ -114,14 +113,14 @@ func (c *Cache) check() error {
 		c.PageTokens%16 != 0 {
 		return fmt.Errorf(
 			"cache: got %d heads of %d dimensions in pages of %d tokens, expected at least one "+
-				"head, and multiples of 16 for the others",
+				"head, and multiples of 16 for dimensions and tokens",
 			c.KVHeads, c.HeadDim, c.PageTokens)
 	}
 	if s := c.Start; s.Tokens < 0 || s.Tokens%segmentTokens != 0 || s.Tokens%c.PageTokens != 0 ||
 		s.Pages < 0 || s.Tokens == 0 && s.Pages > 0 {
 		return fmt.Errorf(
-			"cache: got a start of %d tokens in %d pages of %d, expected a multiple of %d and of "+
-				"the page, or none",
+			"cache: got a start of %d tokens in %d pages of %d tokens, expected a multiple of %d "+
+				"and of the page size, or none",
 			s.Tokens, s.Pages, c.PageTokens, segmentTokens)
 	}
 	if err := c.KFormat.Check(c.HeadDim); err != nil {
@@ -130,9 +129,9 @@ func (c *Cache) check() error {
 	return c.VFormat.Check(c.HeadDim)
 }
 
-// checkPages returns an error unless the page table of every span covers positions [first(span),
-// its last + 1), and the first sinks positions before, with pages that exist. Other entries, such
-// as pages that a sliding window has given back, may hold anything.
+// checkPages returns an error unless the page table of every span covers its positions from
+// first(span) on, and the first sinks positions of its sequence, with pages that exist. All other
+// entries, such as pages that a sliding window has freed, may have any value.
 func (c *Cache) checkPages(spans []kernels.Span, first func(*kernels.Span) int, sinks int) error {
 	pages := c.Pages()
 	for i := range spans {
@@ -140,8 +139,8 @@ func (c *Cache) checkPages(spans []kernels.Span, first func(*kernels.Span) int, 
 		end := (s.Pos + s.Rows + c.PageTokens - 1) / c.PageTokens
 		if len(s.Pages) < end {
 			return fmt.Errorf(
-				"span %d: its page table has %d pages of %d tokens, expected %d for positions up "+
-					"to %d",
+				"span %d: got a page table of %d pages of %d tokens, expected %d pages for "+
+					"positions up to %d",
 				i, len(s.Pages), c.PageTokens, end, s.Pos+s.Rows-1)
 		}
 		from := min(first(s)/c.PageTokens, end)
@@ -154,8 +153,9 @@ func (c *Cache) checkPages(spans []kernels.Span, first func(*kernels.Span) int, 
 				}
 				if p := int(s.Pages[j]); p < low || p >= high {
 					return fmt.Errorf(
-						"span %d: entry %d of its page table is page %d, expected one of [%d, %d)",
-						i, j, p, low, high)
+						"span %d: got page %d in entry %d of its page table, expected one of "+
+							"[%d, %d)",
+						i, p, j, low, high)
 				}
 			}
 		}
@@ -163,7 +163,8 @@ func (c *Cache) checkPages(spans []kernels.Span, first func(*kernels.Span) int, 
 	return nil
 }
 
-// rows is K or V in plain Go, a position of a head at a time. In C the formats are in kv_format.h.
+// rows reads and writes K or V in plain Go, one position of one head at a time. kv_format.h does
+// the same in C.
 type rows struct {
 	c     *Cache
 	bytes []byte // from page 0 on
@@ -171,10 +172,10 @@ type rows struct {
 	keys  bool
 }
 
-// keys is K as position pos has it.
+// keys returns K in the format and at the offset of position pos.
 func (c *Cache) keys(pos int) rows { return c.rowsAt(pos, c.K, c.KFormat, true) }
 
-// values is V as position pos has it.
+// values returns V in the format and at the offset of position pos.
 func (c *Cache) values(pos int) rows { return c.rowsAt(pos, c.V, c.VFormat, false) }
 
 func (c *Cache) rowsAt(pos int, b *kernels.Buffer, f Format, keys bool) rows {
@@ -186,7 +187,7 @@ func (c *Cache) rowsAt(pos int, b *kernels.Buffer, f Format, keys bool) rows {
 	return rows{c, b.Bytes[offset:], f, keys}
 }
 
-// read writes the HeadDim elements of a position to dst.
+// read decodes the HeadDim elements of a position into dst.
 func (r rows) read(dst []float32, pages []int32, head, pos int) {
 	if r.f.quantized() {
 		s := r.strip(pages, head, pos)
@@ -199,7 +200,7 @@ func (r rows) read(dst []float32, pages []int32, head, pos int) {
 	}
 }
 
-// write rounds src to the format of the cache.
+// write rounds src to the format and stores it.
 func (r rows) write(src []float32, pages []int32, head, pos int) {
 	if r.f.quantized() {
 		s := r.strip(pages, head, pos)
@@ -212,8 +213,8 @@ func (r rows) write(src []float32, pages []int32, head, pos int) {
 	}
 }
 
-// elements is the element of a plain page that holds a position's first dimension, and how far
-// apart the dimensions lie.
+// elements returns the index of the element of a plain page that holds a position's first
+// dimension, and the distance between consecutive dimensions.
 func (r rows) elements(pages []int32, head, pos int) (base, step int) {
 	d, p := r.c.HeadDim, r.c.PageTokens
 	base = (int(pages[pos/p])*r.c.KVHeads + head) * d * p
@@ -223,7 +224,7 @@ func (r rows) elements(pages []int32, head, pos int) (base, step int) {
 	return base + pos%p*d, 1
 }
 
-// strip is the strip and lane of a position in a quantized page.
+// strip returns the strip and lane of a position in a quantized page.
 func (r rows) strip(pages []int32, head, pos int) strip {
 	p, row := r.c.PageTokens, r.f.RowBytes(r.c.HeadDim)
 	at := ((int(pages[pos/p])*r.c.KVHeads+head)*p + pos%p/stripTokens*stripTokens) * row

@@ -13,13 +13,13 @@ import (
 	"headroom/kernels/kerneltest"
 )
 
-// A conversation is the queries, keys and values of one sequence; a setting is a way to run it.
-// Whatever the setting, the output must have the same bits.
+// conversation is the queries, keys and values of one sequence, and setting is a way to run it. The
+// output must have the same bits in every setting.
 type conversation struct {
 	tokens, heads, kvHeads, d int
 	window, sinkTokens        int
 	sinks                     bool
-	start                     int // tokens
+	start                     int // tokens of the cache's Start
 	kf, vf                    Format
 	exact                     bool // activations stay float32
 	q, k, v, logits           []float32
@@ -29,18 +29,17 @@ type setting struct {
 	isa        cpu.ISA
 	threads    int
 	pageTokens int
-	cuts       []int  // where one batch ends and the next begins
-	pagesSeed  uint64 // which pages the sequence gets
-	neighbours bool   // other sequences before and after it in each batch
-	// the window's pages are used again, in as few as hold it and the longest batch
-	ring bool
+	cuts       []int  // token indices where a batch ends and the next begins
+	pagesSeed  uint64 // chooses the pages of the sequence
+	neighbours bool   // each batch has other sequences before and after this one
+	ring       bool   // reuse as few pages as the window and the longest batch need
 
-	// instead of isa and threads, the caller's to close; all tokens are a prompt's
+	// device replaces isa and threads. The caller closes it. All tokens are prefill.
 	device kernels.Device
 }
 
-// table gives positions the pages in order, or, with a ring, those behind the sinks' again and
-// again.
+// table returns the page table of the sequence. With a ring, the pages after those of the sink
+// tokens repeat.
 func (c conversation) table(s setting, pages []int32) []int32 {
 	if !s.ring {
 		return pages
@@ -73,8 +72,8 @@ func newConversation(c conversation) conversation {
 	return c
 }
 
-// run computes the whole conversation and returns its output. Every page starts full of NaN, so
-// that reading what no token of the sequence wrote would show.
+// run computes the whole conversation and returns its output. Every page is filled with NaN first,
+// so that reading a position that the sequence has not written would change the output.
 func (c conversation) run(s setting) []byte {
 	d := s.device
 	if d == nil {
@@ -142,17 +141,17 @@ func (c conversation) run(s setting) []byte {
 	return out
 }
 
-// cutMatters tells whether to try a cut: all of a short conversation, which has every place in a
-// tile and in a page, and of a longer one those around the edges of pages, with them of tiles and
-// segments. With HEADROOM_LONG set every cut does.
+// cutMatters reports whether to test a cut. It selects all cuts of a short conversation, which
+// cover every offset in a tile and in a page. Of a longer one it selects the cuts around the ends
+// of pages, which include those of tiles and segments. With HEADROOM_LONG set it selects every cut.
 func (c conversation) cutMatters(cut int) bool {
-	const page = 16 // the smallest
+	const page = 16 // smallest page size
 	return os.Getenv("HEADROOM_LONG") != "" || c.tokens <= 200 || c.tokens <= 1000 &&
 		(cut+1)%page <= 2
 }
 
-// TestSameBits runs conversations across segment, tile and page borders in every way and expects
-// one answer.
+// TestSameBits runs conversations in every setting, with cuts around the ends of segments, tiles
+// and pages, and expects the same bits each time.
 func TestSameBits(t *testing.T) {
 	for _, c := range []conversation{
 		{tokens: 600, heads: 4, kvHeads: 2, d: 32, kf: FloatFormat(kernels.F16),
@@ -172,7 +171,7 @@ func TestSameBits(t *testing.T) {
 		{tokens: 600, heads: 4, kvHeads: 2, d: 64, kf: affine(8, 64), vf: affine(4, 32)},
 		{tokens: 600, heads: 4, kvHeads: 2, d: 64, kf: affine(8, 64), vf: affine(4, 32),
 			start: 512},
-		// one thread has heads enough
+		// With one thread the heads alone give enough units.
 		{tokens: 600, heads: 8, kvHeads: 4, d: 32, kf: affine(8, 32), vf: affine(4, 32),
 			window: 560, sinkTokens: 20, sinks: true},
 		{tokens: 1200, heads: 3, kvHeads: 1, d: 32, kf: Format{Kind: Q4_0},
@@ -204,18 +203,18 @@ func TestSameBits(t *testing.T) {
 					change(&s)
 					if got := c.run(s); !bytes.Equal(got, want) {
 						at := firstDifference(got, want) / 4
-						t.Errorf("%s: token %d, head %d, dimension %d has other bits", what,
+						t.Errorf("%s: token %d, head %d, dimension %d differs", what,
 							at/(c.heads*c.d), at/c.d%c.heads, at%c.d)
 					}
 				}
 				expect("3 threads", func(s *setting) { s.threads = 3 })
 				expect("other pages", func(s *setting) { s.pagesSeed = 99 })
 				expect("pages of 16 tokens", func(s *setting) { s.pageTokens = 16 })
-				if c.start == 0 { // a start is whole pages
+				if c.start == 0 { // a Start consists of whole pages
 					expect("pages of 48 tokens", func(s *setting) { s.pageTokens = 48 })
 				}
 				expect("with neighbours", func(s *setting) { s.neighbours = true })
-				// on the set that people run, some on the others
+				// All cuts on the best instruction set, some on the others.
 				all := isa == cpu.Best() && isa != cpu.Generic && !testing.Short()
 				for cut := 1; cut < c.tokens; cut++ {
 					if cut%197 == 1 || all && c.cutMatters(cut) {
@@ -249,8 +248,8 @@ func TestSameBits(t *testing.T) {
 	}
 }
 
-// TestStart: rows in the start are those of a float16 cache, to the bit; those behind it are not,
-// nor are they those of a cache without one.
+// TestStart checks that rows in the Start have the same bits as with a float16 cache. Rows after it
+// must differ from both a float16 cache and a cache without a Start.
 func TestStart(t *testing.T) {
 	for _, isa := range cpu.Available() {
 		run := func(k, v Format, start int) []byte {
@@ -262,11 +261,11 @@ func TestStart(t *testing.T) {
 		got, exact, coarse := run(affine(8, 64), affine(4, 32), 512), run(f16, f16, 0),
 			run(affine(8, 64), affine(4, 32), 0)
 		if !bytes.Equal(got[:n], exact[:n]) {
-			t.Errorf("%s: token %d in the start has other bits than with float16", isa,
+			t.Errorf("%s: token %d in the start differs from a float16 cache", isa,
 				firstDifference(got, exact)/(2*64*4))
 		}
 		if bytes.Equal(got[n:], exact[n:]) || bytes.Equal(got[n:], coarse[n:]) {
-			t.Errorf("%s: behind the start the format is that of all, or the start has no effect",
+			t.Errorf("%s: after the start: the output equals that of another cache format",
 				isa)
 		}
 	}
@@ -281,9 +280,9 @@ func firstDifference(a, b []byte) int {
 	return len(a)
 }
 
-// TestSetsAgree: all instruction sets but plain Go give the same bits, so a saved answer does not
-// depend on the machine.
-func TestSetsAgree(t *testing.T) {
+// TestInstructionSetsAgree checks that all instruction sets give the same bits, so that results do
+// not depend on the machine. Plain Go is exempt.
+func TestInstructionSetsAgree(t *testing.T) {
 	f16 := FloatFormat(kernels.F16)
 	for _, f := range [][2]Format{{f16, f16}, {affine(8, 32), affine(4, 32)},
 		{affine(5, 32), affine(3, 32)}, {affine(6, 32), affine(2, 32)},
@@ -300,7 +299,7 @@ func TestSetsAgree(t *testing.T) {
 				}
 				got := c.run(setting{isa: isa, threads: 2, pageTokens: 32})
 				if want != nil && !bytes.Equal(got, want) {
-					t.Errorf("%s, exact %t: %s gives other bits than the set before it",
+					t.Errorf("%s, exact %t: %s differs from the previous instruction set",
 						formatNames(f[0], f[1]), exact, isa)
 				}
 				want = got
@@ -309,7 +308,7 @@ func TestSetsAgree(t *testing.T) {
 	}
 }
 
-// TestSeenBy: rows together see what each of them sees.
+// TestSeenBy compares seenBy with the sum over single rows.
 func TestSeenBy(t *testing.T) {
 	for _, o := range []*Attention{{}, {Window: 1}, {Window: 70}, {Window: 70, SinkTokens: 4},
 		{Window: 5, SinkTokens: 60}} {
@@ -327,7 +326,7 @@ func TestSeenBy(t *testing.T) {
 	}
 }
 
-// TestNothingAllocated: decoding must not allocate.
+// TestNothingAllocated checks that decoding does not allocate.
 func TestNothingAllocated(t *testing.T) {
 	d := kernels.NewCPU(cpu.Options{Threads: 2})
 	defer d.Close()
@@ -363,9 +362,9 @@ func TestCheckNamesTheFault(t *testing.T) {
 		want  string
 	}{
 		{"short page table", func(o *Attention) { o.Spans[0].Pages = o.Spans[0].Pages[:2] },
-			"page table has 2 pages"},
+			"page table of 2 pages"},
 		{"page outside the cache", func(o *Attention) { o.Spans[0].Pages = []int32{0, 1, 9} },
-			"is page 9"},
+			"got page 9"},
 		{"sinks without a window", func(o *Attention) { o.SinkTokens = 4 }, "0 without a window"},
 		{"sinks in more than a tile", func(o *Attention) { o.Window, o.SinkTokens = 8, 65 },
 			"expected 0 to 64"},
@@ -373,9 +372,9 @@ func TestCheckNamesTheFault(t *testing.T) {
 			func(o *Attention) {
 				o.Window, o.SinkTokens, o.Spans[0].Pages = 8, 1,
 					[]int32{9, 1, 2}
-			}, "is page 9"},
+			}, "got page 9"},
 		{"negative page", func(o *Attention) { o.Spans[0].Pages = []int32{0, -1, 2} },
-			"is page -1"},
+			"got page -1"},
 		{"head dimension", func(o *Attention) { o.Cache.HeadDim = 24 }, "multiples of 16"},
 		{"page size", func(o *Attention) { o.Cache.PageTokens = 8 }, "multiples of 16"},
 		{"cache type", func(o *Attention) { o.Cache.KFormat.DType = kernels.I8 }, "int8"},
@@ -392,7 +391,7 @@ func TestCheckNamesTheFault(t *testing.T) {
 			"a start of 0 tokens"},
 		{"page behind the start", func(o *Attention) { o.Cache.Start = Start{512, 2} },
 			"expected one of [0, 2)"},
-		{"page of the start", func(o *Attention) { // its last position lies behind the start
+		{"page of the start", func(o *Attention) { // for the position after the Start
 			o.Cache.Start, o.Spans[0].Pos, o.Spans[0].Rows = Start{512, 2}, 512, 1
 			o.Spans[0].Pages = append(make([]int32, 16), 1)
 		}, "expected one of [2, 4)"},
@@ -404,7 +403,7 @@ func TestCheckNamesTheFault(t *testing.T) {
 			t.Errorf("%s: got %v, expected an error with %q", test.name, err, test.want)
 		}
 	}
-	// Pages that a window has left behind may be gone.
+	// Pages before the window may be freed.
 	o := good()
 	o.Window, o.Spans[0].Pages = 8, slices.Clone(o.Spans[0].Pages)
 	o.Spans[0].Pages[0] = -1
@@ -413,8 +412,8 @@ func TestCheckNamesTheFault(t *testing.T) {
 	}
 }
 
-// TestHalf checks the plain Go conversions: every float16 comes back, and halfway values go to
-// even.
+// TestHalf checks the plain Go conversions: every float16 survives a round trip, and halfway values
+// round to even.
 func TestHalf(t *testing.T) {
 	for h := range 1 << 16 {
 		x := fromFloat16(uint16(h))

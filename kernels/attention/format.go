@@ -1,7 +1,7 @@
 package attention
 
-// Encodings of cached keys and values, with the sizes that follow from them. The zero value is
-// float32; how codes lie in memory is in quantized.go.
+// Encodings of cached keys and values and their sizes. quantized.go describes the layout of codes
+// in memory.
 
 import (
 	"fmt"
@@ -9,23 +9,25 @@ import (
 	"headroom/kernels"
 )
 
-// Kind is how the elements of keys or values are encoded.
+// Kind is the encoding of the elements of keys or values.
 type Kind uint8
 
 // The kinds. The zero value is Float.
 const (
 	Float Kind = iota // plain elements of Format.DType
-	// MLX's: codes of Format.Bits with a scale and a bias per group, element = code*scale + bias
+	// Affine is MLX's encoding: codes of Format.Bits bits with a scale and a bias per group,
+	// element = code*scale + bias.
 	Affine
-	Q8_0 // ggml's: blocks of 32 signed bytes with a scale, element = code*scale
-	Q4_0 // ggml's: blocks of 32 nibbles with a scale, element = (code-8)*scale
+	Q8_0 // ggml's blocks of 32 signed bytes with a scale, element = code*scale
+	Q4_0 // ggml's blocks of 32 nibbles with a scale, element = (code-8)*scale
 )
 
-// Format is the encoding of K or of V. Groups lie along the head dimension of one position, so what
-// is stored for a token depends on that token alone: not on batches, chunks or neighbours.
+// Format is the encoding of K or of V. The zero value is float32. Groups run along the head
+// dimension of one position, so the stored bytes of a token depend only on that token, and not on
+// batches, chunks or neighbours.
 //
 // Scales and biases are float16. MLX stores them in the type of the activations, often bfloat16,
-// whose 8 bits of precision put an error of up to 1/512 into a bias, half a step of 8 bits.
+// whose 8 bits of precision give a bias an error of up to 1/512: half a step of an 8-bit code.
 type Format struct {
 	Kind  Kind
 	DType kernels.DType // Float: F32, F16 or BF16
@@ -33,10 +35,10 @@ type Format struct {
 	Group int           // Affine: 32, 64 or 128, dividing the head dimension
 }
 
-// FloatFormat is the format of plain elements.
+// FloatFormat returns the format of plain elements of dtype.
 func FloatFormat(dtype kernels.DType) Format { return Format{DType: dtype} }
 
-// String names the format, as "f16", "4-bit g32" or "q8_0".
+// String names the format, for example "f16", "4-bit g32" or "q8_0".
 func (f Format) String() string {
 	switch f.Kind {
 	case Affine:
@@ -57,7 +59,7 @@ func (f Format) String() string {
 	return f.DType.String()
 }
 
-// Check returns an error unless heads of headDim dimensions can be stored so.
+// Check returns an error unless f is a valid format for heads of headDim dimensions.
 func (f Format) Check(headDim int) error {
 	if f.Kind == Float {
 		switch f.DType {
@@ -83,13 +85,13 @@ func (f Format) Check(headDim int) error {
 	}
 	if headDim%f.group() != 0 {
 		return fmt.Errorf(
-			"cache: got %s for heads of %d dimensions, expected a multiple of the group of %d", f,
+			"cache: got %s for heads of %d dimensions, expected a multiple of the group size %d", f,
 			headDim, f.group())
 	}
 	return nil
 }
 
-// RowBytes is what one position of one head takes, scales and biases included.
+// RowBytes returns the size of one position of one head, including its scales and biases.
 func (f Format) RowBytes(headDim int) int {
 	if f.Kind == Float {
 		return headDim * f.DType.Size()
@@ -99,7 +101,7 @@ func (f Format) RowBytes(headDim int) int {
 
 func (f Format) quantized() bool { return f.Kind != Float }
 
-// bits is the width of a code, 0 for plain elements.
+// bits returns the width of a code, 0 for plain elements.
 func (f Format) bits() int {
 	switch f.Kind {
 	case Affine:
@@ -112,10 +114,10 @@ func (f Format) bits() int {
 	return 0
 }
 
-// minGroup is the smallest group of any format.
+// minGroup is the smallest group size of any format.
 const minGroup = 32
 
-// group is how many elements share a scale.
+// group returns the number of elements that share a scale.
 func (f Format) group() int {
 	if f.Kind == Affine {
 		return f.Group
@@ -123,8 +125,8 @@ func (f Format) group() int {
 	return minGroup
 }
 
-// zero is the code of the value 0 where that is fixed, so that the bias is -zero*scale and is not
-// stored; 0 for Affine.
+// zero returns the code of the value 0 for formats where it is fixed and no bias is stored, since
+// the bias is -zero*scale. It is 0 for Affine.
 func (f Format) zero() int {
 	switch f.Kind {
 	case Q8_0:
@@ -135,7 +137,7 @@ func (f Format) zero() int {
 	return 0
 }
 
-// params is how many float16 a group has besides its codes.
+// params returns the number of float16 values that a group has besides its codes.
 func (f Format) params() int {
 	if f.Kind == Affine {
 		return 2

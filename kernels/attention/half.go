@@ -2,11 +2,11 @@ package attention
 
 import "math"
 
-// maxFloat16 is the largest finite float16. Keys and values beyond it are stored as it: an infinity
+// maxFloat16 is the largest finite float16. Keys and values beyond it saturate, because an infinity
 // in the cache would turn every later token of the sequence into NaN.
 const maxFloat16 = 65504
 
-// toFloat16 rounds to nearest even and saturates; NaN stays NaN.
+// toFloat16 rounds to nearest even and saturates. NaN stays NaN.
 func toFloat16(x float32) uint16 {
 	if x != x {
 		return 0x7e00
@@ -32,7 +32,7 @@ func fromFloat16(h uint16) float32 {
 	return math.Float32frombits(sign | (exponent+112)<<23 | fraction<<13)
 }
 
-// toBFloat16 rounds to nearest even; NaN stays NaN.
+// toBFloat16 rounds to nearest even. NaN stays NaN.
 func toBFloat16(x float32) uint16 {
 	if x != x {
 		return 0x7fc0

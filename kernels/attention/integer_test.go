@@ -11,7 +11,7 @@ import (
 	"headroom/kernels/kerneltest"
 )
 
-// attended is what a set gives for o with other queries.
+// attended returns the output of o on an instruction set with the given queries.
 func attended(o *Attention, isa cpu.ISA, exact bool, queries []float32) []byte {
 	d := kernels.NewCPU(cpu.Options{ISA: isa, Threads: 1, Float32Activations: exact})
 	defer d.Close()
@@ -23,9 +23,8 @@ func attended(o *Attention, isa cpu.ISA, exact bool, queries []float32) []byte {
 	return kerneltest.Elements(p.Out)
 }
 
-// TestRoundedQueries: with codes for keys, attention of any queries is that of the same queries
-// rounded by the rule of roundQuery, and with float32 activations it is that of the queries
-// themselves.
+// TestRoundedQueries checks attention with quantized keys: its output is that of queries rounded by
+// roundQuery, and with float32 activations that of the exact queries.
 func TestRoundedQueries(t *testing.T) {
 	for _, f := range []Format{affine(8, 64), affine(5, 32), affine(2, 128), {Kind: Q8_0},
 		{Kind: Q4_0}} {
@@ -33,7 +32,7 @@ func TestRoundedQueries(t *testing.T) {
 		s := shape{k: f, v: FloatFormat(kernels.F32), heads: 11, kvHeads: 1, d: 128, p: 32,
 			window: 300, sinkTokens: 3, spans: [][3]int{{700, 1}, {130, 9}}}
 		o := s.build(reference, rand.New(rand.NewPCG(8, 9)))
-		o.Scale = 1.0 / 16 // a power of two: rounding before or after it is the same
+		o.Scale = 1.0 / 16 // with a power of two, rounding commutes with scaling
 		r := rand.New(rand.NewPCG(5, 5))
 		queries := make([]float32, o.Q.Rows*o.Q.Cols)
 		for i := range queries {
@@ -67,9 +66,8 @@ func TestRoundedQueries(t *testing.T) {
 	}
 }
 
-// TestRoundedWeights: a position that takes all but a little of a tile leaves the others what they
-// are worth. Their weights are 1/2000 each, of which 16 steps are left, and their values lie far
-// from each other.
+// TestRoundedWeights checks the error of rounded weights when one position dominates a tile. The
+// others have weights of 1/2000 each, which is 16 steps, and values far from each other.
 func TestRoundedWeights(t *testing.T) {
 	for _, f := range []Format{affine(8, 32), affine(4, 32), affine(3, 64), {Kind: Q8_0},
 		{Kind: Q4_0}} {
@@ -84,7 +82,7 @@ func TestRoundedWeights(t *testing.T) {
 			}
 		}
 		k[7*d] = 0
-		// as the values of positions that attract attention for want of better ones
+		// Small, like the values of attention sinks.
 		clear(v[7*d:][:d])
 		c := NewCache(reference, FloatFormat(kernels.F32), f, 1, d, 32, 2, Start{})
 		pages := []int32{1, 0}

@@ -1,7 +1,7 @@
 package attention
 
-// Writing to the cache: quantization happens here, once per token, and its result depends on that
-// token alone. Attention then reads a row's own key back like all others.
+// Writing to the cache. Keys and values are quantized here, once per token, and the result depends
+// only on that token. Attention reads a row's own key from the cache too, like all others.
 
 import (
 	"errors"
@@ -14,8 +14,8 @@ import (
 )
 
 // Append writes the keys and values of each span's rows into the cache at the span's positions,
-// rounded to the cache's format. K and V are float32 [M, KVH*D]. Rows outside every span are not
-// looked at; the rest of a page is left as it is.
+// rounded to the cache's format. K and V are float32 [M, KVH*D]. Append does not read rows outside
+// the spans and does not change other positions of a page.
 type Append struct {
 	K, V  kernels.Tensor
 	Cache *Cache
@@ -47,8 +47,8 @@ func (o *Append) Reference() {
 	}
 }
 
-// rows is the specification for rows [from, to) of a span and some of the heads, and what runs in
-// builds without cgo.
+// rows appends rows [from, to) of a span for heads [firstHead, endHead). It is the specification,
+// and builds without cgo run it.
 func (o *Append) rows(s *kernels.Span, from, to, firstHead, endHead int) {
 	d := o.Cache.HeadDim
 	for r := from; r < to; r++ {
@@ -61,17 +61,18 @@ func (o *Append) rows(s *kernels.Span, from, to, firstHead, endHead int) {
 	}
 }
 
-// What units of CPU's work are.
+// The phases of CPU differ in what threads share.
 const (
-	appendRows  = iota // with all of their heads
-	appendHeads        // with all of the rows
+	appendRows  = iota // rows of the batch, each with all heads
+	appendHeads        // heads, each with all rows
 )
 
-// rows from which on rows are the units, and the least of them that a thread takes at a time
+// fewAppended is the number of rows below which threads share heads instead of rows, and the fewest
+// rows that a thread takes at a time.
 const fewAppended = 16
 
-// CPU implements kernels.Op: rows and heads are independent. Of few rows, heads are shared out: 512
-// elements of keys take some 3 µs.
+// CPU implements kernels.Op. Rows and heads are independent. With few rows, threads share the
+// heads, because 512 elements of keys already take about 3 µs.
 func (o *Append) CPU(c *cpu.Context) {
 	if o.K.Rows < fewAppended {
 		c.Parallel(o, appendHeads, o.Cache.KVHeads, 1+512/(max(o.K.Rows, 1)*o.Cache.HeadDim))
@@ -80,7 +81,7 @@ func (o *Append) CPU(c *cpu.Context) {
 	c.Parallel(o, appendRows, o.K.Rows, max(fewAppended, 16384/o.K.Cols))
 }
 
-// CPURange implements cpu.Task for rows of the batch, or heads, [from, to).
+// CPURange implements cpu.Task for rows [from, to) of the batch or for heads [from, to).
 func (o *Append) CPURange(c *cpu.Context, phase, _, from, to int) {
 	firstHead, endHead := 0, o.Cache.KVHeads
 	if phase == appendHeads {
@@ -147,7 +148,7 @@ func kvAppendCases() []kernels.Case {
 		add(s, 0)
 	}
 	for _, f := range [][2]Format{{affine(8, 64), affine(4, 32)}, {q4, bf16}} {
-		// across the end of a start, in it, and behind it
+		// Rows across the end of the Start, within it and after it.
 		add(shape{f[0], f[1], 2, 64, 32, 480, 64}, 512)
 		add(shape{f[0], f[1], 2, 64, 32, 30, 3}, 512)
 		add(shape{f[0], f[1], 2, 64, 32, 1030, 1}, 512)
@@ -157,7 +158,7 @@ func kvAppendCases() []kernels.Case {
 
 func affine(bits, group int) Format { return Format{Kind: Affine, Bits: bits, Group: group} }
 
-// formatNames is how cases name the formats of a cache: as one word where K and V have the same.
+// formatNames names the formats of a cache in case names: once if K and V have the same.
 func formatNames(k, v Format) string {
 	name := strings.ReplaceAll(k.String(), " ", "_")
 	if k != v {
@@ -166,8 +167,8 @@ func formatNames(k, v Format) string {
 	return name
 }
 
-// tensors are K and V as matrices with a row per page, of the start first, for cases that compare
-// them.
+// tensors returns K and V as matrices with one row per page, pages of the Start first, for cases
+// that compare them.
 func (c *Cache) tensors() (all []kernels.Tensor) {
 	of := func(b *kernels.Buffer, f Format, from, to, offset, pageBytes int) {
 		t := kernels.Tensor{Buffer: b, Offset: offset + from*pageBytes, DType: kernels.U8,
@@ -193,8 +194,8 @@ func (c *Cache) tensors() (all []kernels.Tensor) {
 	return all
 }
 
-// startFor is a start of tokens positions, none if that is 0, for a cache of pages pages in either
-// part; total is all of them.
+// startFor returns a Start of tokens positions with pages pages, and the total for a cache with as
+// many other pages. If tokens is 0 there is no Start and total is pages.
 func startFor(tokens, pages int) (start Start, total int) {
 	if tokens == 0 {
 		return Start{}, pages
@@ -202,7 +203,8 @@ func startFor(tokens, pages int) (start Start, total int) {
 	return Start{Tokens: tokens, Pages: pages}, 2 * pages
 }
 
-// place makes page numbers of either part of what startFor gives from numbers below its pages.
+// place turns a page table with entries below s.Pages into one for a cache made by startFor: the
+// entries after the Start move to the cache's other pages.
 func (s Start) place(table []int32, pageTokens int) []int32 {
 	for i := s.Tokens / pageTokens; i < len(table); i++ {
 		table[i] += int32(s.Pages)
@@ -210,7 +212,7 @@ func (s Start) place(table []int32, pageTokens int) []int32 {
 	return table
 }
 
-// randomPages is a page table that hands out the n pages of a cache in random order.
+// randomPages returns a page table of n pages in random order.
 func randomPages(r *rand.Rand, n int) []int32 {
 	pages := make([]int32, n)
 	for i, p := range r.Perm(n) {

@@ -1,9 +1,9 @@
-// Keys and values into their pages, rounded to the cache's formats, with the bits that strip.write
-// of quantized.go gives.
+// Writes keys and values into their pages, rounded to the cache's formats, with the same bits as
+// strip.write in quantized.go.
 //
-// A simdgroup takes one row of one head of K or of V. Lane l holds dimensions l, l + 32, ...: 32 of
-// them, a slice, lie in the lanes at once, and a group is 1, 2 or 4 slices. Codes pass through
-// threadgroup memory, since a byte of a page holds codes of several lanes.
+// Grid: a simdgroup writes one row of one head of K or of V. Lane l has dimensions l, l + 32, ...
+// The 32 dimensions that the lanes hold at a time are a slice, and a group is 1, 2 or 4 slices.
+// Codes go through threadgroup memory, because a byte of a page holds codes of several lanes.
 #include <metal_stdlib>
 #include "common/kv_page.h"
 #include "common/span.h"
@@ -18,8 +18,8 @@ constant uint v_bits [[function_constant(5)]];
 constant uint v_group [[function_constant(6)]];
 constant uint v_zero [[function_constant(7)]];
 
-constant constexpr float LARGEST = 65504.0f;   // half's; what is beyond it is stored as it
-constant constexpr uint SLICES = 4;            // of the largest group
+constant constexpr float LARGEST = 65504.0f;   // largest half; elements beyond it saturate
+constant constexpr uint SLICES = 4;            // slices of the largest group
 
 struct KVAppendParams {
   uint kv_heads;
@@ -41,7 +41,7 @@ inline ushort bf16_bits(float x) {
   return isnan(x) ? ushort(0x7fc0) : ushort((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
 }
 
-// How a group is stored: a scale and a bias, and the two as its codes are found from.
+// The parameters of a group: scale and bias as stored, and as its codes are computed from.
 struct Grid {
   ushort scale_bits;
   ushort bias_bits;
@@ -49,7 +49,8 @@ struct Grid {
   float bias;
 };
 
-// A group of finite elements from lo to hi; largest is the first element of the largest magnitude.
+// The parameters for finite elements in [lo, hi]. largest is the first element with the largest
+// magnitude.
 inline Grid grid_of(KVFormat f, float lo, float hi, float largest) {
   Grid g;
   g.bias_bits = 0;
@@ -89,12 +90,12 @@ kernel void kv_append(
     constant KVAppendParams& p   [[buffer(0)]],
     device const float* k        [[buffer(1)]],   // [M, kv_heads*head_dim]
     device const float* v        [[buffer(2)]],
-    // slot: where the span's page table begins behind the spans
+    // slot: index of the span's page table in the integers after the spans
     device const Span* spans     [[buffer(3)]],
     device uchar* k_pages        [[buffer(4)]],
     device uchar* v_pages        [[buffer(5)]],
     threadgroup uchar* codes     [[threadgroup(0)]],   // [simdgroups, head_dim]
-    // row of the batch, heads of K and then of V
+    // row of the batch, block of heads: first those of K, then those of V
     uint2 place                  [[threadgroup_position_in_grid]],
     uint lane                    [[thread_index_in_simdgroup]],
     uint sg                      [[simdgroup_index_in_threadgroup]],
@@ -108,9 +109,11 @@ kernel void kv_append(
   const uint head = keys ? unit : unit - p.kv_heads;
   const uint dims = p.head_dim;
   const uint pos = uint(spans[s].pos) + place.x - uint(spans[s].row);
-  const uint page = uint(((device const int*)(spans + p.spans))[uint(spans[s].slot) + pos / p.page_tokens]);
+  const uint page = uint(
+      ((device const int*)(spans + p.spans))[uint(spans[s].slot) + pos / p.page_tokens]);
   const uint in_page = pos % p.page_tokens;
-  device const float* x = (keys ? k + ulong(place.x) * p.k_stride : v + ulong(place.x) * p.v_stride) + head * dims;
+  device const float* x =
+      (keys ? k + ulong(place.x) * p.k_stride : v + ulong(place.x) * p.v_stride) + head * dims;
   KVFormat f;
   f.dtype = keys ? k_dtype : v_dtype;
   f.bits = keys ? k_bits : v_bits;
@@ -158,7 +161,7 @@ kernel void kv_append(
     lo = simd_min(lo);
     hi = simd_max(hi);
     nan = simd_any(nan);
-    // where a group is one slice
+    // Used only if a group is one slice.
     const uint first = simd_min(fabs(e[0]) == max(hi, -lo) ? lane : 32u);
     const Grid r = grid_of(f, lo, hi, simd_shuffle(e[0], ushort(first % 32)));
     for (uint i = 0; i < SLICES; i++) {

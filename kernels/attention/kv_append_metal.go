@@ -18,13 +18,13 @@ var (
 	kvAppendKernels variants[[2]Format, kvAppendParams] // by the formats of K and V
 )
 
-// variants are the kernels of one name, by what their constants follow from: made when first used,
-// and kept.
+// variants holds the kernels of one function name by a key that determines their function
+// constants. A kernel is made on first use and kept. It is safe for concurrent use.
 type variants[K comparable, P any] struct {
 	m atomic.Pointer[map[K]*gpu.Kernel[P]]
 }
 
-// find returns the kernel of key, nil if there is none yet.
+// find returns the kernel of key, or nil if there is none yet.
 func (v *variants[K, P]) find(key K) *gpu.Kernel[P] {
 	if m := v.m.Load(); m != nil {
 		return (*m)[key]
@@ -32,7 +32,8 @@ func (v *variants[K, P]) find(key K) *gpu.Kernel[P] {
 	return nil
 }
 
-// add keeps the kernel of key, or returns the one that another goroutine has added meanwhile.
+// add stores k under key and returns it, unless another goroutine has added a kernel in the
+// meantime. Then it returns that one.
 func (v *variants[K, P]) add(key K, k *gpu.Kernel[P]) *gpu.Kernel[P] {
 	for {
 		old, next := v.m.Load(), map[K]*gpu.Kernel[P]{}
@@ -49,7 +50,7 @@ func (v *variants[K, P]) add(key K, k *gpu.Kernel[P]) *gpu.Kernel[P] {
 	}
 }
 
-// constants are the function constants of f, whose names begin with prefix.
+// constants returns the function constants of f. Their names begin with prefix.
 func (f Format) constants(prefix string) []metal.ConstantValue {
 	dtype := f.DType
 	if f.quantized() {
@@ -63,7 +64,7 @@ func (f Format) constants(prefix string) []metal.ConstantValue {
 	}
 }
 
-// kvAppendParams is KVAppendParams of kv_append.metal; strides in elements.
+// kvAppendParams is KVAppendParams of kv_append.metal. Strides are in elements.
 type kvAppendParams struct {
 	KVHeads, HeadDim, PageTokens uint32
 	KStride, VStride             uint32
@@ -71,9 +72,9 @@ type kvAppendParams struct {
 	Spans                        int32
 }
 
-const kvAppendSimdgroups = 4 // of a threadgroup
+const kvAppendSimdgroups = 4 // per threadgroup
 
-// Metal implements gpu.Op: a simdgroup to a row of a head of K or V.
+// Metal implements gpu.Op. Each simdgroup appends one row of one head of K or of V.
 func (o *Append) Metal(c *gpu.Context) {
 	cache := o.Cache
 	p := kvAppendParams{
@@ -101,8 +102,8 @@ func (o *Append) Metal(c *gpu.Context) {
 		gpu.WriteBytes(cache.K, 0, cache.K.Size), gpu.WriteBytes(cache.V, 0, cache.V.Size))
 }
 
-// spansAndPages is a table of Span, common/span.h, whose slot is where the span's page table begins
-// in the integers behind the spans.
+// spansAndPages returns a table of Span (common/span.h) followed by the page tables of the spans.
+// The slot of a Span is the index of its page table in the integers after the spans.
 func spansAndPages(c *gpu.Context, spans []kernels.Span, pageTokens int) []int32 {
 	size := 4 * len(spans)
 	for i := range spans {

@@ -1,9 +1,8 @@
-// The codes of quantized pages, a register at a time (quantized.go has the layout), and their
-// products with integers. A register has LANES lanes of 32 bits, the same 16 lanes that f32x16 has
-// in one, two or four registers. Four bytes of a lane are four dimensions of one position (K) or
-// four positions of one dimension (V), so that each instruction that adds up products of neighbours
-// sums along the inner index, and sums of integers are exact in any order. Included once per
-// instruction set, before kv_format.h.
+// Unpacks the codes of quantized pages one register at a time. quantized.go describes the layout. A
+// register has LANES lanes of 32 bits: the 16 lanes of f32x16 are one, two or four registers. The
+// four bytes of a lane are four dimensions of one position (K) or four positions of one dimension
+// (V). Instructions that add products of neighbouring bytes therefore sum along the inner index.
+// Sums of integers are exact in any order. Included once per instruction set, before kv_format.h.
 
 #define lanes_i KERNEL(lanes_i)
 #define lanes_f KERNEL(lanes_f)
@@ -36,23 +35,28 @@ SIMD lanes_i l_zero(void) { return vdupq_n_u32(0); }
 SIMD lanes_i l_load(const uint8_t *p) { return vreinterpretq_u32_u8(vld1q_u8(p)); }
 // Bits [shift, shift+width) of each byte.
 SIMD lanes_i l_field(lanes_i x, const int shift, const int width) {
-    return vreinterpretq_u32_u8(vandq_u8(vreinterpretq_u8_u32(vshlq_u32(x, vdupq_n_s32(-shift))), vdupq_n_u8((uint8_t)((1 << width) - 1))));
+    return vreinterpretq_u32_u8(vandq_u8(vreinterpretq_u8_u32(vshlq_u32(x, vdupq_n_s32(-shift))),
+        vdupq_n_u8((uint8_t)((1 << width) - 1))));
 }
-// Puts the bytes of high above the `bits` bits of those of low.
-SIMD lanes_i l_join(lanes_i low, lanes_i high, const int bits) { return vorrq_u32(low, vshlq_u32(high, vdupq_n_s32(bits))); }
+// Joins each byte of high, shifted left by bits, with that of low.
+SIMD lanes_i l_join(lanes_i low, lanes_i high, const int bits) {
+    return vorrq_u32(low, vshlq_u32(high, vdupq_n_s32(bits)));
+}
 SIMD lanes_f l_float(lanes_i x) { return vcvtq_f32_s32(vreinterpretq_s32_u32(x)); }
 SIMD lanes_f l_set1(float x) { return vdupq_n_f32(x); }
 SIMD lanes_f l_loadf(const float *p) { return vld1q_f32(p); }
 SIMD void l_storef(float *p, lanes_f x) { vst1q_f32(p, x); }
 SIMD lanes_f l_mul(lanes_f x, lanes_f y) { return vmulq_f32(x, y); }
 SIMD lanes_f l_fma(lanes_f x, lanes_f y, lanes_f z) { return vfmaq_f32(z, x, y); } // x*y + z
-// Lanes LANES*h and on of sixteen.
+// Lanes [LANES*h, LANES*(h+1)) of sixteen.
 SIMD lanes_f l_part(f32x16 x, const int h) { return x.v[h]; }
 // Byte j of each lane.
 #define l_byte KERNEL(l_byte)
-SIMD lanes_i l_byte(lanes_i x, const int j) { return vandq_u32(vshlq_u32(x, vdupq_n_s32(-8 * j)), vdupq_n_u32(255)); }
+SIMD lanes_i l_byte(lanes_i x, const int j) {
+    return vandq_u32(vshlq_u32(x, vdupq_n_s32(-8 * j)), vdupq_n_u32(255));
+}
 
-// Plane bits of dimensions 16v + LANES*h + [0, LANES) of a bundle of V.
+// The bits that a plane of V holds of dimensions 16v + LANES*h + [0, LANES) of a bundle.
 SIMD lanes_i v_plane(const int width, const uint8_t *p, const int v, const int h) {
     switch (width) {
     case 8: return l_load(p + 64 * v + 16 * h);
@@ -71,9 +75,11 @@ SIMD lanes_i v_plane(const int width, const uint8_t *p, const int v, const int h
 typedef __m256i lanes_i;
 typedef __m256 lanes_f;
 SIMD lanes_i l_spread(const uint8_t *p, const int width, const int v, const int h) {
-    if (width == 2) return _mm256_srli_epi32(_mm256_loadu_si256((const __m256i *)p), 2 * (2 * v + h));
+    if (width == 2)
+        return _mm256_srli_epi32(_mm256_loadu_si256((const __m256i *)p), 2 * (2 * v + h));
     const __m256i from = _mm256_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1);
-    return _mm256_srlv_epi32(_mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)p)), _mm256_add_epi32(from, _mm256_set1_epi32(4 * v + 2 * h)));
+    return _mm256_srlv_epi32(_mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)p)),
+        _mm256_add_epi32(from, _mm256_set1_epi32(4 * v + 2 * h)));
 }
 SIMD lanes_f l_part(f32x16 x, const int h) { return h ? x.b : x.a; }
 #else
@@ -86,10 +92,12 @@ SIMD lanes_i l_spread(const uint8_t *p, const int width, const int v, const int 
     (void)h;
     if (width == 2) {
         const __m512i from = _mm512_setr_epi32(0, 0, 0, 0, 0, 0, 0, 0, 2, 2, 2, 2, 2, 2, 2, 2);
-        return _mm512_srlv_epi32(_mm512_broadcast_i64x4(_mm256_loadu_si256((const __m256i *)p)), _mm512_add_epi32(from, _mm512_set1_epi32(4 * v)));
+        return _mm512_srlv_epi32(_mm512_broadcast_i64x4(_mm256_loadu_si256((const __m256i *)p)),
+            _mm512_add_epi32(from, _mm512_set1_epi32(4 * v)));
     }
     const __m512i from = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
-    return _mm512_srlv_epi32(_mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)p)), _mm512_add_epi32(from, _mm512_set1_epi32(4 * v)));
+    return _mm512_srlv_epi32(_mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)p)),
+        _mm512_add_epi32(from, _mm512_set1_epi32(4 * v)));
 }
 SIMD lanes_f l_part(f32x16 x, const int h) { return (void)h, x; }
 #endif
@@ -99,7 +107,9 @@ SIMD lanes_i l_field(lanes_i x, const int shift, const int width) {
     if (shift) x = MM(srli_epi32)(x, (unsigned)shift);
     return width < 8 ? MMI(and)(x, MM(set1_epi8)((char)((1 << width) - 1))) : x;
 }
-SIMD lanes_i l_join(lanes_i low, lanes_i high, const int bits) { return MMI(or)(low, MM(slli_epi32)(high, (unsigned)bits)); }
+SIMD lanes_i l_join(lanes_i low, lanes_i high, const int bits) {
+    return MMI(or)(low, MM(slli_epi32)(high, (unsigned)bits));
+}
 SIMD lanes_f l_float(lanes_i x) { return MM(cvtepi32_ps)(x); }
 SIMD lanes_f l_set1(float x) { return MM(set1_ps)(x); }
 SIMD lanes_f l_loadf(const float *p) { return MM(loadu_ps)(p); }
@@ -107,7 +117,9 @@ SIMD void l_storef(float *p, lanes_f x) { MM(storeu_ps)(p, x); }
 SIMD lanes_f l_mul(lanes_f x, lanes_f y) { return MM(mul_ps)(x, y); }
 SIMD lanes_f l_fma(lanes_f x, lanes_f y, lanes_f z) { return MM(fmadd_ps)(x, y, z); }
 #define l_byte KERNEL(l_byte)
-SIMD lanes_i l_byte(lanes_i x, const int j) { return MMI(and)(MM(srli_epi32)(x, (unsigned)(8 * j)), MM(set1_epi32)(255)); }
+SIMD lanes_i l_byte(lanes_i x, const int j) {
+    return MMI(and)(MM(srli_epi32)(x, (unsigned)(8 * j)), MM(set1_epi32)(255));
+}
 SIMD lanes_i v_plane(const int width, const uint8_t *p, const int v, const int h) {
     switch (width) {
     case 8: return l_load(p + 64 * v + 4 * LANES * h);
@@ -118,14 +130,14 @@ SIMD lanes_i v_plane(const int width, const uint8_t *p, const int v, const int h
 
 #endif
 
-// The bits that a plane of K has of dimensions 4q to 4q+3 of a bundle, for positions LANES*h + [0,
-// LANES).
+// The bits that a plane of K holds of dimensions 4q to 4q+3 of a bundle, for positions LANES*h +
+// [0, LANES).
 SIMD lanes_i k_plane(const int width, const uint8_t *p, const int q, const int h) {
     return l_field(l_load(p + q * width / 8 * 64 + 4 * LANES * h), q * width % 8, width);
 }
 
-// The codes of dimensions 4q to 4q+3 (of 32) of the bundle of K at p. bits, q and h are constants
-// where it is inlined.
+// The codes of dimensions 4q to 4q+3 of the bundle of K at p. bits, q and h must be constants after
+// inlining.
 SIMD lanes_i k_quad(const int bits, const uint8_t *p, const int q, const int h) {
     switch (bits) {
     case 3: return l_join(k_plane(2, p, q, h), k_plane(1, p + 64 * 2, q, h), 2);
@@ -146,7 +158,7 @@ SIMD lanes_i v_quad(const int bits, const uint8_t *p, const int v, const int h) 
     return v_plane(bits, p, v, h);
 }
 
-// Calls call(bits) with the constant that bits is.
+// Calls call(bits) with bits as a constant.
 #undef EACH_BITS
 #define EACH_BITS(bits, call) \
     switch (bits) { \

@@ -1,50 +1,54 @@
-// The blocks of kv_dot.h on AVX2. A strip of K and 32 dimensions of V are two registers wide, and
-// both are taken in one pass: each line of a page is read once and in order, and a query's or a
-// weight's broadcast meets both. What the next phase reads is asked for a line at a time between
-// products, since a burst of requests holds them up. Included by kv_dot.h.
+// The blocks of kv_dot.h on AVX2. A strip of K and 32 dimensions of V are two registers wide. One
+// pass computes both, so that each cache line of a page is read once and in order, and both use the
+// same broadcast of a query or weight. Data of the next phase is prefetched one line at a time
+// between products, because a burst of requests would stall them. Included by kv_dot.h.
 
-// Keeps GCC from making many pointers of one, and spilling them.
+// Prevents GCC from splitting one pointer into several and spilling them.
 #define WALK(p) __asm__("" : "+r"(p))
 
-// Asks for line number slot, a constant, of the eight lines from next on, and with the last one for
-// all beyond; there are step bytes of them.
-#define ask KERNEL(ask)
-SIMD void ask(const char *next, int64_t step, const int slot) {
+// Prefetches line slot, a constant, of the first eight lines from next on, and with the last of
+// them all further lines. There are step bytes.
+#define prefetch_line KERNEL(prefetch_line)
+SIMD void prefetch_line(const char *next, int64_t step, const int slot) {
     if (64 * slot < step) __builtin_prefetch(next + 64 * slot, 0, 2);
     if (slot == 7)
         for (int64_t i = 512; i < step; i += 64) __builtin_prefetch(next + i, 0, 2);
 }
 
-// v_open of v_quad; four bits in three instructions for the second half of a byte, not four.
+// The same as v_open(v_quad(...)), with one instruction less for 4-bit codes.
 #define v_codes KERNEL(v_codes)
 SIMD v_operand v_codes(const int bits, const uint8_t *p, const int v, const int h) {
     if (bits != 4) return v_open(v_quad(bits, p, v, h), bits);
     const lanes_i x = l_load(p + 32 * h), low = _mm256_set1_epi16(15);
-    if (v == 0) return (v_operand){_mm256_and_si256(x, low), _mm256_and_si256(_mm256_srli_epi16(x, 8), low)};
+    if (v == 0)
+        return (v_operand){
+            _mm256_and_si256(x, low), _mm256_and_si256(_mm256_srli_epi16(x, 8), low)};
     return (v_operand){_mm256_and_si256(_mm256_srli_epi16(x, 4), low), _mm256_srli_epi16(x, 12)};
 }
 
-// scores += the products of group g of a strip of K with R vectors, scaled, and its biases.
+// Adds group g of a strip of K to the scores of R vectors: the scaled products, and the biases.
 #define add_group KERNEL(add_group)
-SIMD void add_group(const int R, const struct kv_format *f, const struct query_group *query, const uint8_t *strip, int64_t groups, int64_t g, lanes_i (*dot)[2],
-                    lanes_f (*scores)[2]) {
+SIMD void add_group(const int R, const struct kv_format *f, const struct query_group *query,
+    const uint8_t *strip, int64_t groups, int64_t g, lanes_i (*dot)[2], lanes_f (*scores)[2]) {
     const f32x16 scale = kv_scale(strip, g), bias = kv_bias(strip, g, groups, f->zero, scale);
 #pragma GCC unroll 4
     for (int r = 0; r < R; r++) {
         const struct query_group *x = query + r * groups + g;
 #pragma GCC unroll 2
         for (int h = 0; h < 2; h++) {
-            scores[r][h] = l_fma(l_float(dot[r][h]), l_mul(l_part(scale, h), l_set1(x->scale)), scores[r][h]);
+            scores[r][h] = l_fma(
+                l_float(dot[r][h]), l_mul(l_part(scale, h), l_set1(x->scale)), scores[r][h]);
             scores[r][h] = l_fma(l_part(bias, h), l_set1(x->sum), scores[r][h]);
         }
     }
 }
 
-// Scores of R vectors for a strip, as in kv_dot.h; it asks for step bytes per 32 dimensions from
+// Scores of R vectors for a strip, as in kv_dot.h. It prefetches step bytes per 32 dimensions from
 // next on.
 #define k_block KERNEL(k_block)
-SIMD void k_block(const int R, const int bits, const struct kv_format *f, const uint8_t *codes, const struct query_group *query, const uint8_t *strip,
-                  float *scores, int64_t d, const char *next, int64_t step) {
+SIMD void k_block(const int R, const int bits, const struct kv_format *f, const uint8_t *codes,
+    const struct query_group *query, const uint8_t *strip, float *scores, int64_t d,
+    const char *next, int64_t step) {
     const int64_t groups = kv_groups(f, d);
     const uint8_t *p = strip + kv_param_bytes(f, d);
     lanes_f sum[4][2];
@@ -57,8 +61,9 @@ SIMD void k_block(const int R, const int bits, const struct kv_format *f, const 
         for (int64_t i = f->group; i > 0; i -= 32) {
 #pragma GCC unroll 8
             for (int j = 0; j < 8; j++) {
-                ask(next, step, j);
-                const k_operand x = k_open(k_quad(bits, p, j, 0), bits), y = k_open(k_quad(bits, p, j, 1), bits);
+                prefetch_line(next, step, j);
+                const k_operand x = k_open(k_quad(bits, p, j, 0), bits),
+                                y = k_open(k_quad(bits, p, j, 1), bits);
 #pragma GCC unroll 4
                 for (int r = 0; r < R; r++) {
                     dot[r][0] = k_dot(dot[r][0], x, codes + (r * d + 4 * j) * QUERY_BYTES);
@@ -73,14 +78,16 @@ SIMD void k_block(const int R, const int bits, const struct kv_format *f, const 
         add_group(R, f, query, strip, groups, g, dot, sum);
     }
 #pragma GCC unroll 4
-    for (int r = 0; r < R; r++) l_storef(scores + r * TILE, sum[r][0]), l_storef(scores + r * TILE + LANES, sum[r][1]);
+    for (int r = 0; r < R; r++)
+        l_storef(scores + r * TILE, sum[r][0]), l_storef(scores + r * TILE + LANES, sum[r][1]);
 }
 
-// sums [R][32 dimensions from i on], as in kv_dot.h; it asks for step bytes per strip of next. Four
-// vectors take a half at a time, and so have eight sums like two.
+// sums [R][32 dimensions from i on], as in kv_dot.h. It prefetches step bytes per strip of next.
+// Four vectors process one half of the dimensions at a time, so they need eight sums, as two do.
 #define v_block KERNEL(v_block)
-SIMD void v_block(const int R, const int bits, const struct kv_format *f, const uint8_t *weights, const float *steps, const uint8_t *const *strips,
-                  float *sums, int64_t ldc, int64_t d, int64_t i, int64_t from, int64_t to, const uint8_t *const *next, int64_t step) {
+SIMD void v_block(const int R, const int bits, const struct kv_format *f, const uint8_t *weights,
+    const float *steps, const uint8_t *const *strips, float *sums, int64_t ldc, int64_t d,
+    int64_t i, int64_t from, int64_t to, const uint8_t *const *next, int64_t step) {
     const int64_t at = kv_param_bytes(f, d) + i * 2 * bits;
     const int halves = R <= 2 ? 2 : 1;
 #pragma GCC unroll 2
@@ -100,15 +107,16 @@ SIMD void v_block(const int R, const int bits, const struct kv_format *f, const 
             for (int q = 0; q < 4; q++)
 #pragma GCC unroll 2
                 for (int n = 0; n < halves; n++) {
-                    if (part == 0) ask(ahead, step, 2 * q + n);
-                    if (halves == 1 && part == 0) ask(ahead, step, 2 * q + 1);
+                    if (part == 0) prefetch_line(ahead, step, 2 * q + n);
+                    if (halves == 1 && part == 0) prefetch_line(ahead, step, 2 * q + 1);
 #pragma GCC unroll 2
                     for (int v = 0; v < 2; v++) {
                         const v_operand x = v_codes(bits, p + 16 * bits * q, v, part + n);
 #pragma GCC unroll 4
                         for (int r = 0; r < R; r++) {
                             const uint8_t *four = w + (r * TILE + 4 * V_FOUR(q)) * WEIGHT_BYTES;
-                            acc[r][n][v] = int_pair(int_pair(acc[r][n][v], x.even, four), x.odd, four + 4);
+                            acc[r][n][v] = int_pair(
+                                int_pair(acc[r][n][v], x.even, four), x.odd, four + 4);
                         }
                     }
                 }

@@ -1,11 +1,10 @@
-// The formats of a cache's elements: plain ones, which kv_load gives sixteen at a time, and
-// quantized ones, which k_read and v_read turn into float32 for attention with exact activations.
-// (Otherwise codes are multiplied as they are: kv_dot.h.) Included once per instruction set (so no
-// include guard).
+// Reading and writing the elements of a cache. kv_load reads sixteen plain elements. k_read and
+// v_read dequantize to float32, for attention with float32 activations only: otherwise kv_dot.h
+// multiplies the codes. Included once per instruction set, so it has no include guard.
 #include "kv_page.h"
 #include "kv_codes.h"
 
-// Numbers of headroom/kernels.DType.
+// Values of headroom/kernels.DType.
 #define KV_F32 0
 #define KV_F16 1
 #define KV_BF16 2
@@ -24,7 +23,7 @@
 
 SIMD int64_t kv_element_bytes(int dtype) { return dtype == KV_F32 ? 4 : 2; }
 
-// Elements i to i+15 of p. dtype is a constant where it is inlined.
+// Elements [i, i+16) of p. dtype must be a constant after inlining.
 SIMD f32x16 kv_load(const int dtype, const void *p, int64_t i) {
     switch (dtype) {
     case KV_F16: return v_load_f16((const uint16_t *)p + i);
@@ -33,14 +32,16 @@ SIMD f32x16 kv_load(const int dtype, const void *p, int64_t i) {
     }
 }
 
-SIMD void kv_read_as(const int dtype, float *dst, int64_t dst_stride, const void *src, int64_t src_stride, int64_t rows, int64_t cols) {
+SIMD void kv_read_as(const int dtype, float *dst, int64_t dst_stride, const void *src,
+    int64_t src_stride, int64_t rows, int64_t cols) {
     for (int64_t r = 0; r < rows; r++)
-        for (int64_t c = 0; c < cols; c += 16) v_store(dst + r * dst_stride + c, kv_load(dtype, src, r * src_stride + c));
+        for (int64_t c = 0; c < cols; c += 16)
+            v_store(dst + r * dst_stride + c, kv_load(dtype, src, r * src_stride + c));
 }
 
-// dst [rows, cols] = src, whose rows lie src_stride elements apart, as float32. cols is a multiple
-// of 16.
-SIMD void kv_read(int dtype, float *dst, int64_t dst_stride, const void *src, int64_t src_stride, int64_t rows, int64_t cols) {
+// dst [rows, cols] = src as float32. Strides are in elements, and cols is a multiple of 16.
+SIMD void kv_read(int dtype, float *dst, int64_t dst_stride, const void *src, int64_t src_stride,
+    int64_t rows, int64_t cols) {
     switch (dtype) {
     case KV_F16: kv_read_as(KV_F16, dst, dst_stride, src, src_stride, rows, cols); break;
     case KV_BF16: kv_read_as(KV_BF16, dst, dst_stride, src, src_stride, rows, cols); break;
@@ -48,24 +49,30 @@ SIMD void kv_read(int dtype, float *dst, int64_t dst_stride, const void *src, in
     }
 }
 
-// Sixteen elements, rounded to nearest even; float16 saturates, so that no infinity gets into the
-// cache, and keeps NaN.
+// Stores sixteen elements, rounded to nearest even. float16 saturates, so that the cache never
+// holds an infinity. NaN stays NaN.
 SIMD void kv_store(int dtype, void *dst, f32x16 x) {
     switch (dtype) {
-    case KV_F16: v_store_f16((uint16_t *)dst, v_min(v_set1(65504.0f), v_max(v_set1(-65504.0f), x))); break;
+    case KV_F16:
+        v_store_f16((uint16_t *)dst, v_min(v_set1(65504.0f), v_max(v_set1(-65504.0f), x)));
+        break;
     case KV_BF16: v_store_bf16((uint16_t *)dst, x); break;
     default: v_store((float *)dst, x);
     }
 }
 
-// The scales and the biases of group g, for the 16 positions of a strip.
-SIMD f32x16 kv_scale(const uint8_t *strip, int64_t g) { return v_load_f16((const uint16_t *)strip + g * STRIP); }
+// The scales and the biases of group g for the 16 positions of a strip.
+SIMD f32x16 kv_scale(const uint8_t *strip, int64_t g) {
+    return v_load_f16((const uint16_t *)strip + g * STRIP);
+}
 SIMD f32x16 kv_bias(const uint8_t *strip, int64_t g, int64_t groups, int64_t zero, f32x16 scale) {
-    return zero ? v_mul(scale, v_set1((float)-zero)) : v_load_f16((const uint16_t *)strip + (groups + g) * STRIP);
+    return zero ? v_mul(scale, v_set1((float)-zero))
+                : v_load_f16((const uint16_t *)strip + (groups + g) * STRIP);
 }
 
-// dst [d, 16] = the K of a strip.
-SIMD void k_read_bits(const int bits, const struct kv_format *f, float *dst, int64_t dst_stride, const uint8_t *strip, int64_t d) {
+// dst [d, 16] = K of a strip, dequantized.
+SIMD void k_read_bits(const int bits, const struct kv_format *f, float *dst, int64_t dst_stride,
+    const uint8_t *strip, int64_t d) {
     const uint8_t *p = strip + kv_param_bytes(f, d);
     const int64_t groups = kv_groups(f, d);
     for (int64_t i = 0; i < d; i += 32, p += 64 * bits, dst += 32 * dst_stride) {
@@ -79,14 +86,17 @@ SIMD void k_read_bits(const int bits, const struct kv_format *f, float *dst, int
             for (int q = 0; q < 8; q++) {
                 const lanes_i x = k_quad(bits, p, q, h);
 #pragma GCC unroll 4
-                for (int j = 0; j < 4; j++) l_storef(dst + (4 * q + j) * dst_stride + h * LANES, l_fma(l_float(l_byte(x, j)), scale, bias));
+                for (int j = 0; j < 4; j++)
+                    l_storef(dst + (4 * q + j) * dst_stride + h * LANES,
+                        l_fma(l_float(l_byte(x, j)), scale, bias));
             }
         }
     }
 }
 
-// dst [to-from, d] = the V of positions [from, to) of a strip.
-SIMD void v_read_bits(const int bits, const struct kv_format *f, float *dst, int64_t dst_stride, const uint8_t *strip, int64_t d, int64_t from, int64_t to) {
+// dst [to-from, d] = V of positions [from, to) of a strip, dequantized.
+SIMD void v_read_bits(const int bits, const struct kv_format *f, float *dst, int64_t dst_stride,
+    const uint8_t *strip, int64_t d, int64_t from, int64_t to) {
     static const int byte_of[4] = V_BYTE_OF_POSITION;
     const uint8_t *p = strip + kv_param_bytes(f, d);
     const int64_t groups = kv_groups(f, d);
@@ -108,18 +118,21 @@ SIMD void v_read_bits(const int bits, const struct kv_format *f, float *dst, int
                     case 2: y = l_float(l_byte(x, 2)); break;
                     default: y = l_float(l_byte(x, 3));
                     }
-                    l_storef(dst + (at - from) * dst_stride + i + 16 * v + h * LANES, l_fma(y, l_set1(scales[at]), l_set1(biases[at])));
+                    l_storef(dst + (at - from) * dst_stride + i + 16 * v + h * LANES,
+                        l_fma(y, l_set1(scales[at]), l_set1(biases[at])));
                 }
     }
 }
 
-static __attribute__((unused)) void k_read(const struct kv_format *f, float *dst, int64_t dst_stride, const uint8_t *strip, int64_t d) {
+static __attribute__((unused)) void k_read(
+    const struct kv_format *f, float *dst, int64_t dst_stride, const uint8_t *strip, int64_t d) {
 #define READ(b) k_read_bits(b, f, dst, dst_stride, strip, d)
     EACH_BITS(f->bits, READ)
 #undef READ
 }
 
-static __attribute__((unused)) void v_read(const struct kv_format *f, float *dst, int64_t dst_stride, const uint8_t *strip, int64_t d, int64_t from, int64_t to) {
+static __attribute__((unused)) void v_read(const struct kv_format *f, float *dst,
+    int64_t dst_stride, const uint8_t *strip, int64_t d, int64_t from, int64_t to) {
 #define READ(b) v_read_bits(b, f, dst, dst_stride, strip, d, from, to)
     EACH_BITS(f->bits, READ)
 #undef READ

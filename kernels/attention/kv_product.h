@@ -1,14 +1,14 @@
-// The products of attention in float32, C += A B with B in plain pages of a cache or in a tile.
-// Included once per instruction set, after kv_format.h. Each element of C is one chain of fused
-// multiply-adds in the order of the inner index, however rows and columns are blocked for
-// registers.
+// The products of attention in float32: C += A B, with B in plain pages of a cache or in a tile.
+// Each element of C is one chain of fused multiply-adds in the order of the inner index, for every
+// blocking of rows and columns. Included once per instruction set, after kv_format.h.
 
-// C[R][16N] = A[R][0, k) B[0, k)[16N], plus what C held if add. R, N and dtype, the format of B,
-// are constants where it is inlined. Meanwhile it fetches k * step bytes from next on; any address
-// does.
+// C[R][16N] = A[R][0, k) B[0, k)[16N], plus the old C if add. R, N and dtype, the format of B, must
+// be constants after inlining. It also prefetches k * step bytes from next on, which may be any
+// address.
 #define product_block KERNEL(product_block)
-SIMD void product_block(const int R, const int N, const int dtype, const float *a, int64_t lda, const void *b, int64_t ldb, float *c, int64_t ldc,
-                        int64_t k, int add, const char *next, int64_t step) {
+SIMD void product_block(const int R, const int N, const int dtype, const float *a, int64_t lda,
+    const void *b, int64_t ldb, float *c, int64_t ldc, int64_t k, int add, const char *next,
+    int64_t step) {
     f32x16 sum[8][4];
 #pragma GCC unroll 8
     for (int r = 0; r < R; r++)
@@ -33,9 +33,9 @@ SIMD void product_block(const int R, const int N, const int dtype, const float *
         for (int n = 0; n < N; n++) v_store(c + r * ldc + 16 * n, sum[r][n]);
 }
 
-// Six rows and four vectors fill the 32 registers of AVX-512; the others take one f32x16 (two or
-// four registers) at a time. But AVX2 takes four for one row and two for two: sums in eight
-// registers wait less for each other.
+// The most f32x16 columns of a block. Six rows of four fill the 32 registers of AVX-512. The other
+// instruction sets use one, which is two or four registers. AVX2 uses four for one row and two for
+// two rows: eight registers of sums make shorter chains of dependent additions.
 #if ISA == ISA_AVX512 || ISA == ISA_VNNI
 #define MAX_N(rows) 4
 #elif ISA == ISA_AVX2
@@ -44,20 +44,21 @@ SIMD void product_block(const int R, const int N, const int dtype, const float *
 #define MAX_N(rows) 1
 #endif
 
-// C[rows][cols] = A[rows][0, k) B[0, k)[cols], plus what C held if add; cols is a multiple of 16, B
-// has the format dtype and rows ldb elements apart. next: as many bytes as B has are fetched from
-// there on.
+// C[rows][cols] = A[rows][0, k) B[0, k)[cols], plus the old C if add. cols is a multiple of 16. B
+// has the format dtype, and its rows are ldb elements apart. It prefetches as many bytes from next
+// on as B has.
 #define product_as KERNEL(product_as)
-SIMD void product_as(const int dtype, const float *a, int64_t lda, const void *b, int64_t ldb, float *c, int64_t ldc, int64_t rows, int64_t cols,
-                     int64_t k, int add, const char *next) {
+SIMD void product_as(const int dtype, const float *a, int64_t lda, const void *b, int64_t ldb,
+    float *c, int64_t ldc, int64_t rows, int64_t cols, int64_t k, int add, const char *next) {
     const int64_t bytes = kv_element_bytes(dtype);
 #define BLOCK(R, N) \
     case R * 8 + N: \
-        product_block(R, N, dtype, a + r * lda, lda, (const char *)b + i * bytes, ldb, c + r * ldc + i, ldc, k, add, next, r ? 0 : 16 * N * bytes); \
+        product_block(R, N, dtype, a + r * lda, lda, (const char *)b + i * bytes, ldb, \
+            c + r * ldc + i, ldc, k, add, next, r ? 0 : 16 * N * bytes); \
         break;
 #define BLOCKS(N) BLOCK(1, N) BLOCK(2, N) BLOCK(3, N) BLOCK(4, N) BLOCK(5, N) BLOCK(6, N)
     for (int64_t i = 0, n; i < cols; i += 16 * n) {
-        // a group of eight at once converts every element once
+        // Eight rows at once convert every element of B only once.
         const int eight = LANES == 16 && rows == 8 && cols - i >= 32;
         n = eight ? 2 : cols - i >= 64 ? 4 : cols - i >= 32 ? 2 : 1;
         if (n > MAX_N(rows)) n = MAX_N(rows);
@@ -87,8 +88,8 @@ SIMD void product_as(const int dtype, const float *a, int64_t lda, const void *b
 #define product_f16 KERNEL(product_f16)
 #define product_bf16 KERNEL(product_bf16)
 #define PRODUCT(name, dtype) \
-    static void name(const float *a, int64_t lda, const void *b, int64_t ldb, float *c, int64_t ldc, int64_t rows, int64_t cols, int64_t k, int add, \
-                     const char *next) { \
+    static void name(const float *a, int64_t lda, const void *b, int64_t ldb, float *c, \
+        int64_t ldc, int64_t rows, int64_t cols, int64_t k, int add, const char *next) { \
         product_as(dtype, a, lda, b, ldb, c, ldc, rows, cols, k, add, next); \
     }
 PRODUCT(product_f32, KV_F32)
@@ -98,8 +99,8 @@ PRODUCT(product_bf16, KV_BF16)
 #undef MAX_N
 
 #define product KERNEL(product)
-SIMD void product(int dtype, const float *a, int64_t lda, const void *b, int64_t ldb, float *c, int64_t ldc, int64_t rows, int64_t cols, int64_t k,
-                  int add, const char *next) {
+SIMD void product(int dtype, const float *a, int64_t lda, const void *b, int64_t ldb, float *c,
+    int64_t ldc, int64_t rows, int64_t cols, int64_t k, int add, const char *next) {
     switch (dtype) {
     case KV_F16: product_f16(a, lda, b, ldb, c, ldc, rows, cols, k, add, next); break;
     case KV_BF16: product_bf16(a, lda, b, ldb, c, ldc, rows, cols, k, add, next); break;

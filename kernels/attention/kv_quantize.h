@@ -1,36 +1,42 @@
-// Quantizing groups of keys or values, by the rules of quantized.go: first the range of each group,
-// then the scales of all, then codes. Included once per instruction set, after kv_format.h.
+// Quantizes groups of keys or values by the rules in quantized.go: first the range of each group,
+// then the scales of all groups, then the codes. Included once per instruction set, after
+// kv_format.h.
 
 #define MAX_GROUP 128
-#define BATCH 16 // groups at a time: the scales are a vector
+#define BATCH 16 // groups at a time, so that their scales fill a vector
 
 #define in_range KERNEL(in_range)
-// in this order they keep NaN
+// Saturates to the range of float16. In this order of operands NaN stays NaN.
 SIMD f32x16 in_range(f32x16 x) { return v_min(v_set1(65504.0f), v_max(v_set1(-65504.0f), x)); }
 
-// Sixteen values of 0 to 255, cut off to integers, as bytes.
+// Stores sixteen values in [0, 256), truncated to integers, as bytes.
 #define store_codes KERNEL(store_codes)
 SIMD void store_codes(uint8_t *codes, f32x16 x) {
 #if ISA == ISA_AVX512 || ISA == ISA_VNNI
     _mm_storeu_si128((__m128i *)codes, _mm512_cvtepi32_epi8(_mm512_cvttps_epi32(x)));
 #elif ISA == ISA_AVX2
-    const __m256i words = _mm256_permute4x64_epi64(_mm256_packs_epi32(_mm256_cvttps_epi32(x.a), _mm256_cvttps_epi32(x.b)), 0xd8);
-    _mm_storeu_si128((__m128i *)codes, _mm_packus_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1)));
+    const __m256i words = _mm256_permute4x64_epi64(
+        _mm256_packs_epi32(_mm256_cvttps_epi32(x.a), _mm256_cvttps_epi32(x.b)), 0xd8);
+    _mm_storeu_si128((__m128i *)codes,
+        _mm_packus_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1)));
 #else
     uint16x8_t words[2];
-    for (int i = 0; i < 2; i++) words[i] = vcombine_u16(vmovn_u32(vcvtq_u32_f32(x.v[2 * i])), vmovn_u32(vcvtq_u32_f32(x.v[2 * i + 1])));
+    for (int i = 0; i < 2; i++)
+        words[i] = vcombine_u16(
+            vmovn_u32(vcvtq_u32_f32(x.v[2 * i])), vmovn_u32(vcvtq_u32_f32(x.v[2 * i + 1])));
     vst1q_u8(codes, vcombine_u8(vmovn_u16(words[0]), vmovn_u16(words[1])));
 #endif
 }
 
-// Scales and biases of groups of finite elements in [lo, hi], as they will be read back, and in 16
-// bits as they are stored.
+// Chooses the scales and biases of groups of finite elements in [lo, hi]: as float32 after
+// rounding, and as the 16 bits to store.
 #define choose KERNEL(choose)
-static void choose(const struct kv_format *f, const float *const *x, int n, const float *lo, const float *hi, float *scale, float *bias, uint16_t *scale16, uint16_t *bias16) {
+static void choose(const struct kv_format *f, const float *const *x, int n, const float *lo,
+    const float *hi, float *scale, float *bias, uint16_t *scale16, uint16_t *bias16) {
     float edge[BATCH], q0[BATCH];
     if (f->zero) {
         for (int i = 0; i < n; i++) {
-            // the magnitude; q4_0 takes the sign of the first element that has it
+            // The largest magnitude. q4_0 takes the sign of the first element that has it.
             float m = hi[i] > -lo[i] ? hi[i] : -lo[i];
             if (f->zero == 8 && m > 0)
                 for (int64_t j = 0;; j++)
@@ -40,11 +46,11 @@ static void choose(const struct kv_format *f, const float *const *x, int n, cons
                     }
             scale[i] = (f->zero == 8 ? m / -8 : m / 127) + 0.0f; // 0, never -0
         }
-        v_store_f16(scale16, v_load(scale)); // codes are of the scale before it is rounded
+        v_store_f16(scale16, v_load(scale)); // codes follow from the unrounded scale
         return;
     }
     const float top = (float)((1 << f->bits) - 1);
-    for (int i = 0; i < BATCH; i++) { // of all lanes, without branches: a vector
+    for (int i = 0; i < BATCH; i++) { // all lanes without branches, so that it vectorizes
         const float s = (hi[i] - lo[i]) / top, least = s < 1e-7f ? 1e-7f : s;
         const int low = fabsf(lo[i]) > fabsf(hi[i]);
         edge[i] = low ? lo[i] : hi[i];
@@ -63,9 +69,11 @@ static void choose(const struct kv_format *f, const float *const *x, int n, cons
     v_store(bias, v_load_f16(bias16));
 }
 
-// n groups, up to BATCH: codes, MAX_GROUP apart, scales and biases.
+// Quantizes n groups, at most BATCH, to codes, scales and biases. The codes of a group are
+// MAX_GROUP bytes after those of the previous one.
 #define quantize KERNEL(quantize)
-static void quantize(const struct kv_format *f, int n, const float *const *x, uint8_t *codes, uint16_t *scale16, uint16_t *bias16) {
+static void quantize(const struct kv_format *f, int n, const float *const *x, uint8_t *codes,
+    uint16_t *scale16, uint16_t *bias16) {
     float lo[BATCH] = {0}, hi[BATCH] = {0}, bad[BATCH], scale[BATCH] = {0}, bias[BATCH] = {0};
     for (int g = 0; g < n; g++) {
         f32x16 least = v_set1(65504.0f), most = v_set1(-65504.0f), not_finite = v_zero();
@@ -87,13 +95,13 @@ static void quantize(const struct kv_format *f, int n, const float *const *x, ui
             memset(codes, bad[g] != 0 ? 0 : (int)f->zero, (size_t)f->group);
             continue;
         }
-        // of affine codes a scale is float16 and not 0
+        // The scale of affine codes is a float16 and not 0.
         const f32x16 s = v_set1(scale[g]), b = v_set1(bias[g]), inverse = v_set1(1.0f / scale[g]);
         for (int64_t i = 0; i < f->group; i += 16) {
             f32x16 q = in_range(v_load(x[g] + i));
             switch (f->zero) {
             case 128: q = v_add(v_round(v_div(q, s)), v_set1(128.0f)); break;
-            // the conversion cuts off
+            // store_codes truncates
             case 8: q = v_min(v_add(v_div(q, s), v_set1(8.5f)), top); break;
             default: q = v_max(v_zero(), v_min(top, v_round(v_quotient(v_sub(q, b), s, inverse))));
             }

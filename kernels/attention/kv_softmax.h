@@ -1,11 +1,10 @@
-// Scores become weights: the online softmax of a tile (Milakov and Gimelshein 2018), relative to
-// the highest score so far, which a vector's record keeps beside its sums. Included once per
-// instruction set, after kv_round.h.
+// Turns the scores of a tile into weights by online softmax (Milakov and Gimelshein 2018). Weights
+// are relative to the highest score so far. Included once per instruction set, after kv_round.h.
 //
-// A record is [D] sums, the highest score, and the sum of weights. Middles (kv_tile.h) belong to it
-// and are scaled with it.
+// The record of a vector is [D] sums, the highest score, and the sum of weights. The middles of the
+// vector (kv_tile.h) are rescaled together with its record.
 
-#define WEIGH_AT_ONCE 16 // vectors
+#define WEIGH_AT_ONCE 16 // vectors at a time
 
 #define exp1 KERNEL(exp1)
 SIMD float exp1(float x) {
@@ -19,10 +18,11 @@ SIMD void rescale(float *x, int64_t n, float scale) {
     for (int64_t i = 0; i < n; i += 16) v_store(x + i, v_mul(v_load(x + i), v_set1(scale)));
 }
 
-// A record (and its middles, n floats) takes in weights that add up to sum, relative to the highest
-// score so far; scale is e^(the highest before - highest).
-#define take_in KERNEL(take_in)
-SIMD void take_in(float highest, float scale, float sum, float *record, int64_t d, float *middles, int64_t n) {
+// Adds weights to a record: highest is the new highest score, sum the sum of the new weights
+// relative to it, and scale is e^(previous highest - highest). middles has n floats.
+#define update_record KERNEL(update_record)
+SIMD void update_record(
+    float highest, float scale, float sum, float *record, int64_t d, float *middles, int64_t n) {
     if (highest == record[d]) {
         record[d + 1] += sum;
         return;
@@ -33,11 +33,12 @@ SIMD void take_in(float highest, float scale, float sum, float *record, int64_t 
     rescale(middles, n, scale);
 }
 
-// The scores of one vector for positions [from, to) of a tile become weights relative to the
-// highest score so far, and its record (and its middles, n floats) is brought up to it. s holds
-// whole vectors of 16; those outside [from, to) become zero weights, which change no sum.
+// Turns the scores s of one vector for positions [from, to) of a tile into weights relative to the
+// highest score so far, and updates its record and its middles (n floats). Scores outside [from,
+// to) in the same groups of 16 become zero weights, which change no sum.
 #define weigh KERNEL(weigh)
-SIMD void weigh(float *s, int64_t from, int64_t to, float *record, int64_t d, float *middles, int64_t n) {
+SIMD void weigh(
+    float *s, int64_t from, int64_t to, float *record, int64_t d, float *middles, int64_t n) {
     const int64_t first = from & ~15, end = (to + 15) & ~15;
     for (int64_t i = first; i < from; i++) s[i] = -INFINITY;
     for (int64_t i = to; i < end; i++) s[i] = -INFINITY;
@@ -50,7 +51,8 @@ SIMD void weigh(float *s, int64_t from, int64_t to, float *record, int64_t d, fl
     for (int64_t i = to; i < end; i++) s[i] = 0;
     f32x16 sum = v_zero();
     for (int64_t i = first; i < end; i += 16) sum = v_add(sum, v_load(s + i));
-    take_in(highest, highest == record[d] ? 1 : exp1(record[d] - highest), v_sum(sum), record, d, middles, n);
+    update_record(highest, highest == record[d] ? 1 : exp1(record[d] - highest), v_sum(sum), record,
+        d, middles, n);
 }
 
 // v_sum or v_hmax of each of n vectors, 1 to 16.
@@ -73,13 +75,15 @@ SIMD void each_hmax(f32x16 *x, int64_t n, float *y) {
     v_store(y, v_hmaxes16(x));
 }
 
-// weigh for n vectors that see the whole tile, 1 to WEIGH_AT_ONCE: nearly always. If units is not
-// null, their weights are scaled for the integer products as well (scale_weights), and units take
-// what one is worth.
+// The common case of weigh: count vectors, 1 to WEIGH_AT_ONCE, that all see the whole tile. If
+// units is not null, it also scales the weights for integer products, as scale_weights does, and
+// stores the value of one step of each vector's weights in units.
 #define weigh_whole KERNEL(weigh_whole)
-static void weigh_whole(float *s, int64_t count, float *records, int64_t record, int64_t d, float *middles, int64_t n, float *units) {
+static void weigh_whole(float *s, int64_t count, float *records, int64_t record, int64_t d,
+    float *middles, int64_t n, float *units) {
     f32x16 x[WEIGH_AT_ONCE], y[WEIGH_AT_ONCE];
-    float highest[WEIGH_AT_ONCE] = {0}, before[WEIGH_AT_ONCE] = {0}, sums[WEIGH_AT_ONCE], scales[WEIGH_AT_ONCE];
+    float highest[WEIGH_AT_ONCE] = {0}, before[WEIGH_AT_ONCE] = {0}, sums[WEIGH_AT_ONCE],
+          scales[WEIGH_AT_ONCE];
     for (int64_t r = 0; r < count; r++) {
         x[r] = v_set1(before[r] = records[r * record + d]);
 #pragma GCC unroll 4
@@ -90,18 +94,21 @@ static void weigh_whole(float *s, int64_t count, float *records, int64_t record,
         const f32x16 top = v_set1(highest[r]);
         f32x16 e[TILE / 16];
 #pragma GCC unroll 4
-        for (int i = 0; i < TILE / 16; i++) v_store(s + r * TILE + 16 * i, e[i] = v_exp(v_sub(v_load(s + r * TILE + 16 * i), top)));
+        for (int i = 0; i < TILE / 16; i++)
+            v_store(s + r * TILE + 16 * i, e[i] = v_exp(v_sub(v_load(s + r * TILE + 16 * i), top)));
         x[r] = y[r] = v_zero();
 #pragma GCC unroll 4
         for (int i = 0; i < TILE / 16; i++) x[r] = v_add(x[r], e[i]), y[r] = v_max(y[r], e[i]);
     }
     each_sum(x, count, sums);
     v_store(scales, v_exp(v_sub(v_load(before), v_load(highest))));
-    for (int64_t r = 0; r < count; r++) take_in(highest[r], scales[r], sums[r], records + r * record, d, middles + r * n, n);
+    for (int64_t r = 0; r < count; r++)
+        update_record(highest[r], scales[r], sums[r], records + r * record, d, middles + r * n, n);
     if (!units) return;
     each_hmax(y, count, highest);
     weights_units(highest, count, scales, units);
     for (int64_t r = 0; r < count; r++)
 #pragma GCC unroll 4
-        for (int i = 0; i < TILE; i += 16) v_store(s + r * TILE + i, v_mul(v_load(s + r * TILE + i), v_set1(scales[r])));
+        for (int i = 0; i < TILE; i += 16)
+            v_store(s + r * TILE + i, v_mul(v_load(s + r * TILE + i), v_set1(scales[r])));
 }

@@ -1,81 +1,84 @@
-// One tile of positions with quantized K or V: scores, weights and sums of its vectors, in integers
-// (kv_dot.h, kv_amx.h). Vectors go through all of it sixteen at a time where both are quantized, so
-// that what belongs to them stays in the first-level cache. Included once per instruction set,
-// after kv_softmax.h.
+// One tile of positions with quantized K or V: scores, weights and sums of all vectors, with
+// integer products (kv_dot.h, kv_amx.h). If both are quantized, sixteen vectors at a time go
+// through all three steps, so that their data stays in the L1 cache. Included once per instruction
+// set, after kv_softmax.h.
 
 #define record_floats(u) ((u)->head_dim + 16)
 
-// What the tiles of a unit of work are worked on with.
+// A unit of work and its memory.
 #define job KERNEL(job)
 struct job {
     const struct attention_unit *u;
     const char *k_pages, *v_pages;
     const int32_t *pages;
-    int64_t last, last_page;    // position whose pages they are
+    int64_t last, last_page;    // last position, and the index of its page
     const float *queries;
     float *tile, *scores, *part;
-    int k_direct, v_direct;     // multiply plain elements from the pages, without the tile
+    int k_direct, v_direct;     // multiply plain elements in the pages, without a tile
     int k_integer, v_integer;   // multiply codes
-    int64_t block;              // vectors at a time; scores, steps, units and weights are theirs
-    uint8_t *codes;             // k_integer: the queries, rounded, with their groups
+    int64_t block;              // vectors at a time; scores, steps, units and weights are for them
+    uint8_t *codes;             // if k_integer: the rounded queries, with their groups
     struct query_group *groups;
-    // v_integer: what the middles of the codes add up to since the segment began, 16 lanes per
-    // group
+    // If v_integer: the sums of the middle codes (round_weights) since the start of the segment, 16
+    // lanes per group.
     float *middles;
-    float *units, *steps;       // what a weight is worth, and one of a group's codes
+    float *units, *steps;       // value of one step of the weights, before and after round_weights
     uint8_t *weights;
-    struct value_group *whole;  // the groups of V, for vectors that see the whole tile
-    // for the matrix unit, if it is used: codes of K, unpacked, and of V
+    struct value_group *whole;  // the groups of V for vectors that see the whole tile
+    // For the matrix unit, else null: the unpacked codes of K and V.
     uint8_t *k_room;
     uint8_t (*v_room)[16][64];
-    uint8_t *k_wide, *v_wide;   // AVX2 with many vectors: room for codes of 16 bits (kv_wide.h)
+    uint8_t *k_wide, *v_wide;   // AVX2 with many vectors: codes widened to 16 bits (kv_wide.h)
 };
 
-// The positions of a tile that its rows see any of, and where they lie.
+// The part [from, to) of the tile at t that any row sees, and its strips.
 #define tile_view KERNEL(tile_view)
 struct tile_view {
     int64_t t, from, to;
     int sinks;
-    int64_t whole_from, whole_to; // vectors that see all of TILE positions
-    // strips; next are K's that come after it
+    int64_t whole_from, whole_to; // vectors that see all TILE positions
+    // Strips of K and V. next are the strips of K that are read after this tile.
     const uint8_t *k[TILE / STRIP], *v[TILE / STRIP], *next[TILE / STRIP];
-    // for the matrix unit: of k
-    const uint8_t *codes[TILE / STRIP];
-    // bytes of next that have been fetched
-    int64_t asked, until;
+    const uint8_t *codes[TILE / STRIP]; // operands of K for the matrix unit
+    int64_t asked, until;               // bytes of next prefetched so far, and due by now
 };
 
-// Floats of middles per vector.
+// The number of floats of middles per vector.
 #define middle_floats KERNEL(middle_floats)
-SIMD int64_t middle_floats(const struct job *j) { return j->v_integer ? 16 * kv_groups(&j->u->v, j->u->head_dim) : 0; }
-
-// The K or V (pages, of format f) of this KV head in the page that holds pos; a position past the
-// last counts as that.
-#define head_page KERNEL(head_page)
-SIMD const char *head_page(const struct job *j, const struct kv_format *f, const char *pages, int64_t pos) {
-    const struct attention_unit *u = j->u;
-    const int64_t page = j->pages[(pos < j->last ? pos : j->last) / u->page_tokens];
-    return pages + (page * u->kv_heads + u->kv_head) * u->page_tokens * kv_row_bytes(f, u->head_dim);
+SIMD int64_t middle_floats(const struct job *j) {
+    return j->v_integer ? 16 * kv_groups(&j->u->v, j->u->head_dim) : 0;
 }
 
-// The strips of a KV head that positions [from, to) of the tile at t lie in; those past the last
-// position's page are in that.
+// K or V of this KV head in the page that holds pos, where pages has format f. A position after the
+// last one counts as the last.
+#define head_page KERNEL(head_page)
+SIMD const char *head_page(
+    const struct job *j, const struct kv_format *f, const char *pages, int64_t pos) {
+    const struct attention_unit *u = j->u;
+    const int64_t page = j->pages[(pos < j->last ? pos : j->last) / u->page_tokens];
+    return pages +
+        (page * u->kv_heads + u->kv_head) * u->page_tokens * kv_row_bytes(f, u->head_dim);
+}
+
+// Finds the strips of a KV head that hold positions [from, to) of the tile at t. Positions after
+// the last page map to the last page.
 #define find_strips KERNEL(find_strips)
-SIMD void find_strips(const struct job *j, const struct kv_format *f, const char *pages, int64_t head, int64_t t, int64_t from, int64_t to,
-                      const uint8_t **strips) {
+SIMD void find_strips(const struct job *j, const struct kv_format *f, const char *pages,
+    int64_t head, int64_t t, int64_t from, int64_t to, const uint8_t **strips) {
     const struct attention_unit *u = j->u;
     const int64_t row = kv_row_bytes(f, u->head_dim);
     int64_t page = (t + (from & ~15)) / u->page_tokens, at = (t + (from & ~15)) % u->page_tokens;
     for (int64_t i = from & ~15; i < to; i += STRIP, at += STRIP) {
         if (at == u->page_tokens) at = 0, page++;
         const int64_t number = j->pages[page < j->last_page ? page : j->last_page];
-        strips[i / STRIP] = (const uint8_t *)pages + ((number * u->kv_heads + head) * u->page_tokens + at) * row;
+        strips[i / STRIP] = (const uint8_t *)pages +
+            ((number * u->kv_heads + head) * u->page_tokens + at) * row;
     }
 }
 
-// The strips of K that are read after those of the tile at t: behind a unit's last tile, the first
-// of the unit that the same thread does next as a rule, which is the next head's, or the first
-// head's of the next segment.
+// Finds the strips of K that are read after those of the tile at t. After the last tile of a unit
+// they belong to the unit that the same thread usually computes next: that of the next head, or of
+// the first head in the next segment.
 #define next_strips KERNEL(next_strips)
 SIMD void next_strips(const struct job *j, int64_t t, const uint8_t **strips) {
     const struct attention_unit *u = j->u;
@@ -88,18 +91,21 @@ SIMD void next_strips(const struct job *j, int64_t t, const uint8_t **strips) {
     find_strips(j, &u->k, j->k_pages, head, t, 0, TILE, strips);
 }
 
-// Positions [*from, *to) of the tile at t are what the row at pos sees of it: of the sinks, or of
-// what is behind them.
+// Computes the positions [*from, *to) of the tile at t that the row at pos sees, either of the sink
+// tokens or of the positions after them. Returns whether there are any.
 #define seen KERNEL(seen)
-SIMD int seen(const struct attention_unit *u, int64_t pos, int64_t t, int sinks, int64_t *from, int64_t *to) {
-    const int64_t first = u->window == 0 || pos - u->window + 1 < u->sink_tokens ? u->sink_tokens : pos - u->window + 1;
+SIMD int seen(
+    const struct attention_unit *u, int64_t pos, int64_t t, int sinks, int64_t *from, int64_t *to) {
+    const int64_t first = u->window == 0 || pos - u->window + 1 < u->sink_tokens
+        ? u->sink_tokens
+        : pos - u->window + 1;
     const int64_t end = sinks ? u->sink_tokens : TILE;
     *from = !sinks && first > t ? first - t : 0;
     *to = pos + 1 - t < end ? pos + 1 - t : end;
     return *from < *to;
 }
 
-// What the rows see of the tile at t. Returns whether they see any of it.
+// Computes which part of the tile at t the rows see. Returns whether they see any of it.
 #define view_tile KERNEL(view_tile)
 SIMD int view_tile(const struct attention_unit *u, int64_t t, int sinks, struct tile_view *v) {
     int64_t from, to;
@@ -116,7 +122,7 @@ SIMD int view_tile(const struct attention_unit *u, int64_t t, int sinks, struct 
     return 1;
 }
 
-// Looks up the tile, and unpacks K for the matrix unit.
+// Finds the strips of the tile, and unpacks K for the matrix unit or for kv_wide.h.
 #define open_tile KERNEL(open_tile)
 static void open_tile(const struct job *j, struct tile_view *v) {
     const struct attention_unit *u = j->u;
@@ -127,34 +133,40 @@ static void open_tile(const struct job *j, struct tile_view *v) {
 #ifdef MATRIX_UNIT
     const int64_t from = v->from / STRIP, to = (v->to + 15) / STRIP;
     if (j->k_room && j->k_integer)
-        for (int64_t s = from; s < to; s++) v->codes[s] = KERNEL(k_matrix)(&u->k, v->k[s], d, j->k_room + s * STRIP * d);
+        for (int64_t s = from; s < to; s++)
+            v->codes[s] = KERNEL(k_matrix)(&u->k, v->k[s], d, j->k_room + s * STRIP * d);
 #endif
 #if ISA == ISA_AVX2
     if (j->k_wide && j->k_integer)
-        for (int64_t s = v->from / STRIP; s < (v->to + 15) / STRIP; s++) KERNEL(k_wide)(&u->k, v->k[s], d, j->k_wide + s * d / 2 * WIDE_ROW);
+        for (int64_t s = v->from / STRIP; s < (v->to + 15) / STRIP; s++)
+            KERNEL(k_wide)(&u->k, v->k[s], d, j->k_wide + s * d / 2 * WIDE_ROW);
 #endif
 }
 
-// Reads what all vectors need of V, and unpacks it for the matrix unit: after the first scores,
-// which have fetched it.
+// Reads the groups of V for all vectors, and unpacks V for the matrix unit or for kv_wide.h. It
+// runs after the first scores, which have prefetched V.
 #define open_values KERNEL(open_values)
 static void open_values(const struct job *j, const struct tile_view *v) {
     const struct attention_unit *u = j->u;
     const int64_t d = u->head_dim;
     if (v->from == 0 && v->to == TILE)
-        for (int64_t g = 0; g < kv_groups(&u->v, d); g++) read_group(&j->whole[g], &u->v, v->v, g, kv_groups(&u->v, d), 0, TILE);
+        for (int64_t g = 0; g < kv_groups(&u->v, d); g++)
+            read_group(&j->whole[g], &u->v, v->v, g, kv_groups(&u->v, d), 0, TILE);
 #ifdef MATRIX_UNIT
-    if (j->v_room) KERNEL(v_matrix)(&u->v, v->v, v->from / STRIP, (v->to + 15) / STRIP, d, j->v_room);
+    if (j->v_room)
+        KERNEL(v_matrix)(&u->v, v->v, v->from / STRIP, (v->to + 15) / STRIP, d, j->v_room);
 #endif
 #if ISA == ISA_AVX2
     if (j->v_wide)
-        for (int64_t s = v->from / STRIP; s < (v->to + 15) / STRIP; s++) KERNEL(v_wide)(&u->v, v->v[s], d, j->v_wide + s * STRIP / 2 * WIDE_ROW);
+        for (int64_t s = v->from / STRIP; s < (v->to + 15) / STRIP; s++)
+            KERNEL(v_wide)(&u->v, v->v[s], d, j->v_wide + s * STRIP / 2 * WIDE_ROW);
 #endif
 }
 
-// The scores of count vectors from first on.
+// Computes the scores of count vectors from first on.
 #define score_codes KERNEL(score_codes)
-static void score_codes(const struct job *j, const struct tile_view *v, int64_t first, int64_t count) {
+static void score_codes(
+    const struct job *j, const struct tile_view *v, int64_t first, int64_t count) {
     const struct attention_unit *u = j->u;
     const int64_t d = u->head_dim, from = v->from / STRIP, to = (v->to + 15) / STRIP;
     const uint8_t *codes = j->codes + first * d * QUERY_BYTES;
@@ -162,39 +174,44 @@ static void score_codes(const struct job *j, const struct tile_view *v, int64_t 
 #ifdef MATRIX_UNIT
     if (j->k_room) {
         for (int64_t r = 0; r < count; r += MATRIX_ROWS)
-            KERNEL(k_scores_matrix)(&u->k, codes + r * d, groups + r * kv_groups(&u->k, d), v->k, v->codes, from, to, j->scores + r * TILE,
-                                    count - r < MATRIX_ROWS ? count - r : MATRIX_ROWS, d);
+            KERNEL(k_scores_matrix)(&u->k, codes + r * d, groups + r * kv_groups(&u->k, d), v->k,
+                v->codes, from, to, j->scores + r * TILE,
+                count - r < MATRIX_ROWS ? count - r : MATRIX_ROWS, d);
         return;
     }
 #endif
-    // V of the same positions comes next
+    // V of the same positions is read next.
     const int64_t next_bytes = first ? 0 : STRIP * kv_row_bytes(&u->v, d);
 #if ISA == ISA_AVX2
     if (j->k_wide) {
-        KERNEL(k_scores_wide)(&u->k, codes, groups, v->k, j->k_wide, from, to, j->scores, count, d, v->v, next_bytes);
+        KERNEL(k_scores_wide)(
+            &u->k, codes, groups, v->k, j->k_wide, from, to, j->scores, count, d, v->v, next_bytes);
         return;
     }
 #endif
-    k_scores(&u->k, codes, groups, v->k, from, to, j->scores, count, d, (const char *const *)v->v, next_bytes);
+    k_scores(&u->k, codes, groups, v->k, from, to, j->scores, count, d, (const char *const *)v->v,
+        next_bytes);
 }
 
-// How many vectors from i on see the whole tile, at most n.
+// The number of vectors from i on that see the whole tile, at most n.
 #define whole_vectors KERNEL(whole_vectors)
 SIMD int64_t whole_vectors(const struct tile_view *v, int64_t i, int64_t n) {
     if (i < v->whole_from || i >= v->whole_to) return 0;
     return v->whole_to - i < n ? v->whole_to - i : n;
 }
 
-// The scores of vectors become weights, and their records are brought up to them. Returns how many
-// see any of the tile, and which one is the first: they are neighbours.
+// Turns scores into weights and updates the records. Returns the number of vectors that see any of
+// the tile, and in *begin the first one. These vectors are consecutive.
 #define weigh_block KERNEL(weigh_block)
-static int64_t weigh_block(const struct job *j, const struct tile_view *v, int64_t first, int64_t count, int64_t *begin) {
+static int64_t weigh_block(
+    const struct job *j, const struct tile_view *v, int64_t first, int64_t count, int64_t *begin) {
     const struct attention_unit *u = j->u;
     const int64_t d = u->head_dim, record = record_floats(u), middles = middle_floats(j);
     int64_t seeing = 0;
     *begin = 0;
     for (int64_t i = 0, n; i < count; i += n) {
-        float *scores = j->scores + i * TILE, *records = j->part + (first + i) * record, *middle = j->middles + (first + i) * middles;
+        float *scores = j->scores + i * TILE, *records = j->part + (first + i) * record,
+              *middle = j->middles + (first + i) * middles;
         float *units = j->v_integer ? j->units + i : NULL;
         int64_t a, b;
         n = whole_vectors(v, first + i, count - i < WEIGH_AT_ONCE ? count - i : WEIGH_AT_ONCE);
@@ -212,26 +229,29 @@ static int64_t weigh_block(const struct job *j, const struct tile_view *v, int64
     return seeing;
 }
 
-// Fetches a share of the next tile's K.
+// Prefetches a share of K of the next tile.
 #define fetch_next KERNEL(fetch_next)
 SIMD void fetch_next(struct tile_view *v, int64_t share, int64_t bytes) {
     for (v->until += share; v->asked < v->until && v->asked < bytes; v->asked += 64)
         for (int n = 0; n < TILE / STRIP; n++) __builtin_prefetch(v->next[n] + v->asked, 0, 2);
 }
 
-// The weights of vectors from i on that share a group, rounded for it; it is number g of groups.
+// Rounds the weights of count vectors from i on for group, which is group g of groups.
 #define round_rows KERNEL(round_rows)
-SIMD void round_rows(const struct job *j, const struct value_group *group, const int matrix, int64_t first, int64_t i, int64_t count, int64_t g, int64_t groups) {
-    const float code = (float)(1 << (j->u->v.bits - 1)), *units = j->units + i, *w = j->scores + i * TILE;
+SIMD void round_rows(const struct job *j, const struct value_group *group, const int matrix,
+    int64_t first, int64_t i, int64_t count, int64_t g, int64_t groups) {
+    const float code = (float)(1 << (j->u->v.bits - 1)), *units = j->units + i,
+                *w = j->scores + i * TILE;
     uint8_t *weights = j->weights + i * TILE * WEIGHT_BYTES;
     float *middle = j->middles + ((first + i) * groups + g) * 16, *steps = j->steps + i;
     for (; count > 0; count--, w += TILE, weights += TILE * WEIGHT_BYTES, middle += 16 * groups)
         *steps++ = round_weights(group, w, *units++, code, matrix, weights, middle);
 }
 
-// The weights of vectors, rounded for group g of V, of which the tile has groups.
+// Rounds the weights of count vectors for group g of groups of V.
 #define round_block KERNEL(round_block)
-static void round_block(const struct job *j, struct tile_view *v, int64_t first, int64_t begin, int64_t count, int64_t g, int64_t groups) {
+static void round_block(const struct job *j, struct tile_view *v, int64_t first, int64_t begin,
+    int64_t count, int64_t g, int64_t groups) {
     const struct attention_unit *u = j->u;
     struct value_group own;
     int64_t own_from = 0, own_to = 0;
@@ -242,7 +262,8 @@ static void round_block(const struct job *j, struct tile_view *v, int64_t first,
             int64_t a, b;
             n = 1;
             seen(u, u->pos + (first + i) / u->group, v->t, v->sinks, &a, &b);
-            if (a != own_from || b != own_to) read_group(&own, &u->v, v->v, g, groups, own_from = a, own_to = b);
+            if (a != own_from || b != own_to)
+                read_group(&own, &u->v, v->v, g, groups, own_from = a, own_to = b);
             group = &own;
         }
         if (j->v_room)
@@ -252,16 +273,18 @@ static void round_block(const struct job *j, struct tile_view *v, int64_t first,
     }
 }
 
-// part and middles += weights V in integers, for vectors that see any of the tile.
+// Adds weights V to part and middles, with integer products, for vectors that see any of the tile.
 #define sum_codes KERNEL(sum_codes)
-static void sum_codes(const struct job *j, struct tile_view *v, int64_t first, int64_t begin, int64_t count) {
+static void sum_codes(
+    const struct job *j, struct tile_view *v, int64_t first, int64_t begin, int64_t count) {
     const struct attention_unit *u = j->u;
     const struct kv_format *f = &u->v;
     const int64_t d = u->head_dim, groups = kv_groups(f, d), record = record_floats(u);
-    const int64_t next_bytes = STRIP * kv_row_bytes(&u->k, d), share = next_bytes * count / (groups * u->rows * u->group) + 1;
+    const int64_t next_bytes = STRIP * kv_row_bytes(&u->k, d),
+                  share = next_bytes * count / (groups * u->rows * u->group) + 1;
     const uint8_t *weights = j->weights + begin * TILE * WEIGHT_BYTES;
     float *part = j->part + (first + begin) * record;
-    // few products: they do the fetching
+    // With few products, they do the prefetching.
     const int64_t spread = LANES == 8 && !j->v_wide ? (next_bytes * 32 / d + 63) & ~(int64_t)63 : 0;
     for (int64_t g = 0; g < groups; g++) {
         if (!spread) fetch_next(v, share, next_bytes);
@@ -270,18 +293,21 @@ static void sum_codes(const struct job *j, struct tile_view *v, int64_t first, i
         if (j->v_room) {
             const uint8_t(*codes)[16][64] = (const uint8_t(*)[16][64])j->v_room + g * f->group / 16;
             for (int64_t r = 0; r < count; r += MATRIX_ROWS)
-                KERNEL(v_values_matrix)(codes, f->group, weights + r * TILE * WEIGHT_BYTES, j->steps + begin + r, part + r * record + g * f->group, record,
-                                        count - r < MATRIX_ROWS ? count - r : MATRIX_ROWS);
+                KERNEL(v_values_matrix)(codes, f->group, weights + r * TILE * WEIGHT_BYTES,
+                    j->steps + begin + r, part + r * record + g * f->group, record,
+                    count - r < MATRIX_ROWS ? count - r : MATRIX_ROWS);
             continue;
         }
 #endif
 #if ISA == ISA_AVX2
         if (j->v_wide) {
-            KERNEL(v_values_wide)(j->v_wide + g * f->group / 16 * (TILE / 2) * WIDE_ROW, f->group, weights, j->steps + begin, part + g * f->group, record, count,
-                                  v->from & ~15, (v->to + 15) & ~15);
+            KERNEL(v_values_wide)(j->v_wide + g * f->group / 16 * (TILE / 2) * WIDE_ROW, f->group,
+                weights, j->steps + begin, part + g * f->group, record, count, v->from & ~15,
+                (v->to + 15) & ~15);
             continue;
         }
 #endif
-        v_values(f, weights, j->steps + begin, v->v, part, record, count, d, g * f->group, 1, v->from & ~15, (v->to + 15) & ~15, v->next, spread);
+        v_values(f, weights, j->steps + begin, v->v, part, record, count, d, g * f->group, 1,
+            v->from & ~15, (v->to + 15) & ~15, v->next, spread);
     }
 }

@@ -16,7 +16,7 @@ import (
 
 func TestMetalCases(t *testing.T) { kerneltest.RunMetal(t, Cases()) }
 
-// metalDevice is the simulated device without its checks, or skips the test.
+// metalDevice returns the simulated device without its checks, or skips the test.
 func metalDevice(t *testing.T) *gpu.Device {
 	t.Helper()
 	m, err := sim.Open(sim.Options{})
@@ -35,8 +35,8 @@ func metalDevice(t *testing.T) *gpu.Device {
 	return d
 }
 
-// TestMetalPromptSameBits: a prompt's rows have the same bits however it was cut, on whatever pages
-// it lies, and beside others; also where its last chunk is split by segments.
+// TestMetalPromptSameBits checks that the rows of a prompt have the same bits for all chunks, all
+// pages and beside other sequences, also if its last chunk is split into segments.
 func TestMetalPromptSameBits(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the simulated device takes long")
@@ -59,7 +59,7 @@ func TestMetalPromptSameBits(t *testing.T) {
 			change(&s)
 			if got := c.run(s); !bytes.Equal(got, want) {
 				at := firstDifference(got, want) / 4
-				t.Errorf("%d tokens, window %d, %s: token %d, head %d, dimension %d has other bits",
+				t.Errorf("%d tokens, window %d, %s: token %d, head %d, dimension %d differs",
 					c.tokens, c.window, what, at/(c.heads*c.d), at/c.d%c.heads, at%c.d)
 			}
 		}
@@ -86,12 +86,12 @@ func TestMetalPromptSameBits(t *testing.T) {
 		}
 	}
 	if !d.Kernels()["attend_prefill"] || !d.Kernels()["attend_merge"] {
-		t.Errorf("kernels %v: the prompts did not reach those they are about", d.Kernels())
+		t.Errorf("kernels %v: the prompts did not run the kernels under test", d.Kernels())
 	}
 }
 
-// TestMetalPromptNaN: rows that see a key or a value that is no number give none, and the rows
-// before them in the same batch do not notice.
+// TestMetalPromptNaN checks that rows that see a key or a value that is not finite give NaN, and
+// that the rows before them in the same batch do not change.
 func TestMetalPromptNaN(t *testing.T) {
 	d := metalDevice(t)
 	f32 := FloatFormat(kernels.F32)
@@ -113,7 +113,7 @@ func TestMetalPromptNaN(t *testing.T) {
 		got := c.run(setting{device: d, pageTokens: 32})
 		test.in[i] = kept
 		if !bytes.Equal(got[:test.at*rowBytes], clean[:test.at*rowBytes]) {
-			t.Errorf("%s %d is %g: rows before it have other bits", test.name, test.at, test.bad)
+			t.Errorf("%s %d is %g: earlier rows differ", test.name, test.at, test.bad)
 		}
 		for j := test.at * rowBytes; j < len(got); j += 4 {
 			if x := math.Float32frombits(binary.LittleEndian.Uint32(got[j:])); x == x {

@@ -41,7 +41,7 @@ func (o *Append) native(isa cpu.ISA, s *kernels.Span, from, to, firstHead, endHe
 	o.nativePart(isa, s, start, to, firstHead, endHead)
 }
 
-// nativePart writes rows that are all in the start or all behind it.
+// nativePart appends rows [from, to), which are all in the Start or all after it.
 func (o *Append) nativePart(isa cpu.ISA, s *kernels.Span, from, to, firstHead, endHead int) {
 	if from == to {
 		return
@@ -60,7 +60,7 @@ func (o *Append) nativePart(isa cpu.ISA, s *kernels.Span, from, to, firstHead, e
 		cpu.Ptr(values.bytes), (*C.int32_t)(unsafe.SliceData(s.Pages)))
 }
 
-// shape describes u to C, with its queries, its outputs and its sinks.
+// shape returns u as a C struct, with pointers to its queries, its output and its sinks.
 func (o *Attention) shape(u unit) (s C.struct_attention_unit, q, out, sinks *C.float) {
 	c, group := o.Cache, o.group()
 	s = C.struct_attention_unit{

@@ -7,7 +7,7 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// Without cgo the CPU has only its Generic set, so these are never called.
+// Without cgo the CPU has only the instruction set Generic, so these functions are never called.
 
 const noCgo = "attention: native kernels in a build without cgo"
 

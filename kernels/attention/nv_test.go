@@ -9,8 +9,7 @@ import (
 	"headroom/kernels/kerneltest"
 )
 
-// BenchmarkNV times decoding, a token of each of several sequences, and reading prompts, over
-// caches as long as they get.
+// BenchmarkNV times decoding of one token and prefill of a chunk, up to the longest contexts.
 func BenchmarkNV(b *testing.B) {
 	f16, k8, v4 := FloatFormat(kernels.F16), affine(8, 64), affine(4, 32)
 	formats := [][2]Format{{f16, f16}, {k8, v4}, {k8, affine(8, 32)}, {{Kind: Q8_0}, {Kind: Q8_0}},
@@ -42,7 +41,7 @@ func BenchmarkNV(b *testing.B) {
 	kerneltest.BenchNV(b, append(all, kerneltest.Timings(kvAppendCases())...))
 }
 
-// long is build for one span, with the same few positions over and over.
+// long is like build for one span, but repeats the same few pages to fill a long context quickly.
 func (s shape) long(d kernels.Device, r *rand.Rand) *Attention {
 	span := s.spans[0]
 	few := s

@@ -1,7 +1,7 @@
 package attention
 
-// Attention over the cache: the specification, the checks and the division of work. Batches, chunks
-// and threads may change how it is divided, never the bits of a row.
+// Attention over the cache: the specification, the checks and the division into units of work.
+// Batches, chunks and threads change the division, but never the bits of a row.
 
 import (
 	"errors"
@@ -12,50 +12,51 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// Attention is causal grouped-query attention over a paged cache: row r of a span, at position p,
-// attends to positions [max(0, p-Window+1), p] of its own sequence, and to those of [0, SinkTokens)
-// that it has passed, whose keys and values, its own included, are already in the cache.
+// Attention is causal grouped-query attention over a paged cache. A row at position p attends to
+// positions [max(0, p-Window+1), p] of its sequence, and to those of [0, SinkTokens) up to p. The
+// keys and values of all these positions, including its own, must already be in the cache.
 //
 //	out[m, h] = sum over j of softmax_j(Scale * q[m, h] . k[j, h/G]) * v[j, h/G],  G = H/KVH
 //
-// Rows outside every span are left untouched.
+// Rows outside the spans are not written.
 //
-// Quantized keys are multiplied with queries rounded to 8 bits per group of the keys, and quantized
-// values with weights rounded to 1/32512 of the largest of a tile, in integers; unless the device
-// keeps activations in float32 (cpu.Options).
+// Quantized keys and values are multiplied in integers: keys with queries rounded to 8 bits per
+// group of the keys, values with softmax weights rounded to 1/32512 of the largest weight of a
+// tile. A device that keeps activations in float32 (cpu.Options) does not round.
 //
-// The order of every sum is fixed by absolute position, in two levels. A segment is 512 positions
-// from a multiple of 512, and goes through tiles of 64 by online softmax (Milakov and Gimelshein
-// 2018, "Online normalizer calculation for softmax"; Dao et al. 2022, "FlashAttention"); segments
-// are then merged in order. So threads may share the segments of one long row, a block of prompt
-// rows may share tiles, and both give the same bits. The first SinkTokens positions are a segment
-// of their own, before the others, whether the window still reaches them or not. A position that a
-// row does not see takes no part in its sums, not even as a zero, so what other rows and other
-// sequences left in a page cannot show.
+// The order of every sum follows from absolute positions, in two levels. A segment is 512 positions
+// from a multiple of 512, computed in tiles of 64 positions by online softmax (Milakov and
+// Gimelshein 2018, "Online normalizer calculation for softmax"; Dao et al. 2022, "FlashAttention").
+// Segments are then merged in order. So the segments of one long row can be computed by several
+// threads, the rows of a prompt can share tiles, and both give the same bits. The first SinkTokens
+// positions are a separate segment before the others, even while the window still reaches them. A
+// position that a row does not see takes no part in its sums, not even as a zero, so the result
+// does not depend on what other rows and sequences have left in a page.
 type Attention struct {
 	Q      kernels.Tensor // float32 [M, H*D]
 	Out    kernels.Tensor // float32 [M, H*D]
 	Cache  *Cache
 	Spans  []kernels.Span
 	Scale  float32 // usually 1/sqrt(D)
-	Window int     // positions a row sees, its own included; 0 means all
-	// none, or float32 [1, H]: a logit per head that joins the softmax's denominator only
+	Window int     // positions that a row sees, including its own; 0 means all
+	// Sinks is float32 [1, H] or none: a logit per head that is added to the softmax's denominator
+	// only.
 	Sinks kernels.Tensor
-	// SinkTokens is how many first positions stay visible when the window has left them behind
-	// (Xiao et al. 2024, "Efficient Streaming Language Models with Attention Sinks"); at most 64,
-	// and 0 without a window.
+	// SinkTokens is the number of first positions that stay visible beyond the window (Xiao et al.
+	// 2024, "Efficient Streaming Language Models with Attention Sinks"). It is at most 64, and 0 if
+	// there is no window.
 	SinkTokens int
 
-	partials []float32 // of split spans, in shared scratch
+	partials []float32 // records of split spans, in scratch that threads share
 	exact    bool      // activations stay float32
-	threads  int       // of the CPU pass under way
+	threads  int       // number of threads of the current CPU call
 }
 
-// The same numbers stand in paged_attention.h.
+// paged_attention.h repeats tileTokens and segmentTokens.
 const (
 	tileTokens    = 64
 	segmentTokens = 512
-	blockVectors  = 64 // query rows times heads of a group that share a converted tile
+	blockVectors  = 64 // most query vectors (rows times heads of a group) of a block
 )
 
 // Name implements kernels.Op.
@@ -71,13 +72,13 @@ func (o *Attention) Check() error {
 			o.Q, o.Cache.KVHeads, o.Cache.HeadDim)
 	}
 	if o.Window < 0 {
-		return fmt.Errorf("window: got %d, expected 0 for no window, or the positions a row sees",
+		return fmt.Errorf("window: got %d, expected the positions that a row sees, or 0 for all",
 			o.Window)
 	}
 	if o.Window > 0 && o.Cache.Start.Tokens > 0 {
 		return fmt.Errorf(
-			"window: got %d with a cache that keeps the first %d positions as float16, expected "+
-				"one without a start", o.Window, o.Cache.Start.Tokens)
+			"window: got %d and a cache that keeps the first %d positions as float16, expected 0 "+
+				"or a cache without a start", o.Window, o.Cache.Start.Tokens)
 	}
 	if o.SinkTokens < 0 || o.SinkTokens > tileTokens || o.SinkTokens > 0 && o.Window == 0 {
 		return fmt.Errorf(
@@ -99,11 +100,11 @@ func (o *Attention) Check() error {
 
 func (o *Attention) heads() int { return o.Q.Cols / o.Cache.HeadDim }
 
-// group is how many query heads share a KV head.
+// group returns the number of query heads that share a KV head.
 func (o *Attention) group() int { return o.heads() / o.Cache.KVHeads }
 
-// seenFrom is the first position behind the sinks that the row at pos sees; pos + 1 or more if it
-// sees none.
+// seenFrom returns the first position after the sink tokens that the row at pos sees. It is greater
+// than pos if the row sees none.
 func (o *Attention) seenFrom(pos int) int {
 	if o.Window == 0 {
 		return 0
@@ -111,14 +112,14 @@ func (o *Attention) seenFrom(pos int) int {
 	return max(o.SinkTokens, pos-o.Window+1)
 }
 
-// seen is how many positions the row at pos sees.
+// seen returns the number of positions that the row at pos sees.
 func (o *Attention) seen(pos int) int {
 	return min(o.SinkTokens, pos+1) + max(0, pos+1-o.seenFrom(pos))
 }
 
 func (o *Attention) firstSeen(s *kernels.Span) int { return o.seenFrom(s.Pos) }
 
-// Reference implements kernels.Op: a plain softmax in float64 over what the cache holds.
+// Reference implements kernels.Op with a plain softmax in float64 over the stored keys and values.
 func (o *Attention) Reference() {
 	for i := range o.Spans {
 		s := &o.Spans[i]
@@ -177,8 +178,9 @@ const (
 	mergePhase
 )
 
-// CPU implements kernels.Op. The segments of a span that fits one block of rows may be units of
-// their own (cut), and a second phase merges them; a longer span has a unit per block and KV head.
+// CPU implements kernels.Op. If all rows of a span fit in one block, each segment may be a separate
+// unit (see cut), and a second phase merges the segments. A longer span has a unit for each block
+// and KV head.
 func (o *Attention) CPU(c *cpu.Context) {
 	units, partials, work := 0, 0, 0
 	o.threads = c.Threads
@@ -187,7 +189,7 @@ func (o *Attention) CPU(c *cpu.Context) {
 		cut := o.cut(s)
 		units += cut.units
 		partials += cut.partials
-		// few positions take as long as a tile of them
+		// A part of a tile takes as long as a whole tile.
 		work += s.Rows * max(tileTokens, o.seen(s.Pos+s.Rows-1))
 	}
 	grain := 1
@@ -203,8 +205,8 @@ func (o *Attention) CPU(c *cpu.Context) {
 	o.partials = nil
 }
 
-// serialWork is how many products of a query and a key element are faster done than shared with
-// other threads: some 10 µs of them.
+// serialWork is the number of products of a query and a key element below which one thread is
+// faster than several: about 10 µs of work.
 const serialWork = 1 << 17
 
 // CPURange implements cpu.Task.

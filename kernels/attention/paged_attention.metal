@@ -1,56 +1,66 @@
-// Attention over paged keys and values, in float32 from codes that are widened in registers. Scales
-// stay out of the sums over codes: those of a group of K multiply a score's part, those of V the
-// weights, once for all dimensions of a group. Segments of 256 positions lie at absolute positions;
-// each gives a record of a vector (a query row of a head): the weighted sum of values, the highest
-// score, and the sum of weights. Records are merged in order of their segments.
+// Attention over paged keys and values in float32, with codes widened in registers. Scales stay out
+// of the sums over codes. The scale of a group of K multiplies that group's part of the score, and
+// the scales of V multiply the weights, once for all dimensions of a group.
 //
-// A threadgroup of four simdgroups takes up to 8 vectors of one KV head, and one segment of a long
-// context, or all in turn where there are vectors enough to fill the machine: the same steps, so
-// the same bits. For a segment
-//   - scores: a simdgroup has 64 positions, a lane two of them, and adds up dimensions in ascending order;
-//   - weights: a simdgroup has every fourth vector, a lane every 32nd position; simd_max and simd_sum;
-//   - values: a lane has dimensions, of every fourth 32, and adds up positions in ascending order; biases are added up by lanes that have
-//     every 32nd position, and simd_sum.
-// A vector's bits do not depend on the others. Positions that it does not see take no part in its
-// sums, whatever they hold.
+// Segments are 256 positions from a multiple of 256. Each segment gives a record per vector (a
+// query row of a head): the weighted sum of values, the highest score, and the sum of weights.
+// Records are merged in the order of their segments.
+//
+// Grid: a threadgroup of four simdgroups computes up to 8 vectors of one KV head. It computes one
+// segment of a long context, or all segments in order if there are enough vectors to fill the GPU.
+// Both ways do the same steps and give the same bits. For a segment:
+//   - Scores: a simdgroup has 64 positions, a lane two of them, and adds dimensions in ascending
+//     order.
+//   - Weights: a simdgroup has every fourth vector, a lane every 32nd position. simd_max and
+//     simd_sum combine the lanes.
+//   - Values: a simdgroup has every fourth 32 dimensions, a lane one of them, and adds positions in
+//     ascending order. For biases a lane adds every 32nd position, and simd_sum the lanes.
+// The bits of a vector do not depend on other vectors. Positions that it does not see take no part
+// in its sums, whatever their contents.
 #include <metal_stdlib>
 #include "common/attention.h"
 using namespace metal;
 
-constant uint vectors [[function_constant(8)]];   // of a block, at most 8
+constant uint vectors [[function_constant(8)]];   // vectors of a block, at most 8
 
 constant constexpr uint VECTORS = 8;
 constant constexpr uint SEGMENT = 256;
 constant constexpr uint SIMDGROUPS = 4;
-// loads of four elements that a lane has under way at a time; STRIP / 4
-constant constexpr uint AHEAD = 4;
+constant constexpr uint AHEAD = 4;  // loads of four elements in flight per lane: STRIP / 4
 constant constexpr uint CHUNK = 32; // positions whose weights a simdgroup scales at a time
-// the weight of a position that its vector does not see
-constant constexpr float UNSEEN = -1.0f;
-constant constexpr uint STRIPS = SEGMENT / STRIP;   // of a segment
-constant constexpr int RECORDS = 16;                // that a thread of the merge has under way
+constant constexpr float UNSEEN = -1.0f;  // weight of a position that a vector does not see
+constant constexpr uint STRIPS = SEGMENT / STRIP;   // strips of a segment
+constant constexpr int RECORDS = 16;                // records in flight per thread of the merge
 
-// Where the output of a vector of a head begins.
-inline ulong output(device const AttentionSpan* span, constant AttentionParams& p, uint head, uint vector) {
-  return ulong(uint(span->row) + vector / p.group) * p.out_stride + (head * p.group + vector % p.group) * head_dim;
+// The index in out where the output of a vector of a head begins.
+inline ulong output(
+    device const AttentionSpan* span, constant AttentionParams& p, uint head, uint vector) {
+  return ulong(uint(span->row) + vector / p.group) * p.out_stride +
+      (head * p.group + vector % p.group) * head_dim;
 }
 
-// Loads a position's words of the codes of dimensions 32b to 32b+31; strip is the position's.
+// Loads the words with the codes of dimensions 32b to 32b+31 of position place of a strip.
 inline void k_load(thread uint (&words)[8], device const uchar* strip, uint place, uint b) {
-  device const uchar* codes = strip + kv_param_bytes(k_format(), head_dim) + b * 64 * k_bits + 4 * place;
+  device const uchar* codes = strip + kv_param_bytes(k_format(), head_dim) + b * 64 * k_bits +
+      4 * place;
 #pragma clang loop unroll(full)
   for (uint i = 0; i < 8; i++) {
     words[i] = i < k_bits ? *(device const uint*)(codes + i * 64) : 0;
   }
 }
 
-// A head's rows of keys or values, numbered over all pages of all heads; of the start if early.
-inline device const uchar* head_rows(device const uchar* pages, KVFormat f, constant AttentionParams& p, bool early) {
-  return early || has_start == 0 ? pages : pages + kv_start_bytes(f, head_dim, p.kv_heads, p.page_tokens, p.start_pages);
+// The rows of keys or values, numbered across all pages and heads. early selects the pages of the
+// Start.
+inline device const uchar* head_rows(
+    device const uchar* pages, KVFormat f, constant AttentionParams& p, bool early) {
+  return early || has_start == 0
+      ? pages
+      : pages + kv_start_bytes(f, head_dim, p.kv_heads, p.page_tokens, p.start_pages);
 }
 
-// Adds to each vector's score of two positions the products of dimensions 4q to 4q+3.
-inline void add_scores(thread float (&part)[VECTORS][2], threadgroup const float* queries, uint q, float4 x0, float4 x1) {
+// Adds the products of dimensions 4q to 4q+3 to each vector's scores of two positions.
+inline void add_scores(thread float (&part)[VECTORS][2], threadgroup const float* queries, uint q,
+    float4 x0, float4 x1) {
 #pragma clang loop unroll(full)
   for (uint v = 0; v < VECTORS; v++) {
     if (v < vectors) {
@@ -61,15 +71,18 @@ inline void add_scores(thread float (&part)[VECTORS][2], threadgroup const float
   }
 }
 
-// Scores of a lane's two positions, given by their places in the segment, where keys are numbers.
-inline void score_numbers(thread float (&score)[VECTORS][2], threadgroup const float* queries, device const uchar* rows, bool early,
-                          threadgroup const uint* table, thread const uint (&place)[2], uint page_tokens, uint start) {
+// Scores of a lane's two positions with plain keys. place has their offsets in the segment.
+inline void score_numbers(thread float (&score)[VECTORS][2], threadgroup const float* queries,
+    device const uchar* rows, bool early, threadgroup const uint* table,
+    thread const uint (&place)[2], uint page_tokens, uint start) {
   device const uchar* page[2];
   uint in_page[2];
 #pragma clang loop unroll(full)
   for (uint h = 0; h < 2; h++) {
     in_page[h] = (start + place[h]) % page_tokens;
-    page[h] = rows + ulong(table[place[h] / STRIP] + place[h] % STRIP - in_page[h]) * kv_row_bytes(early ? kv_start(k_format()) : k_format(), head_dim);
+    page[h] = rows +
+        ulong(table[place[h] / STRIP] + place[h] % STRIP - in_page[h]) *
+            kv_row_bytes(early ? kv_start(k_format()) : k_format(), head_dim);
   }
   for (uint d = 0; d < head_dim / 4; d += AHEAD) {
     float4 x[2][AHEAD];
@@ -85,10 +98,11 @@ inline void score_numbers(thread float (&score)[VECTORS][2], threadgroup const f
   }
 }
 
-// The same where they are codes, 32 dimensions at a time; sums has each vector's sums over the
+// The same with quantized keys, 32 dimensions at a time. sums has each query's sums over the
 // dimensions of a group.
-inline void score_codes(thread float (&score)[VECTORS][2], threadgroup const float* queries, threadgroup const float* sums, device const uchar* rows,
-                        threadgroup const uint* table, thread const uint (&place)[2]) {
+inline void score_codes(thread float (&score)[VECTORS][2], threadgroup const float* queries,
+    threadgroup const float* sums, device const uchar* rows, threadgroup const uint* table,
+    thread const uint (&place)[2]) {
   device const uchar* strip[2];
   uint next[2][8];
 #pragma clang loop unroll(full)
@@ -113,13 +127,14 @@ inline void score_codes(thread float (&score)[VECTORS][2], threadgroup const flo
         for (uint i = 0; i < 8; i++) {
           words[h][i] = next[h][i];
         }
-        // what comes next is under way meanwhile
+        // Load the next codes in the meantime.
         k_load(next[h], strip[h], place[h] % STRIP, min(b + 1, head_dim / 32 - 1));
       }
 #pragma clang loop unroll(full)
       for (uint q = 0; q < 8; q++) {
-        add_scores(part, queries, 8 * b + q, code_floats(k_codes(words[0], k_bits, q), code_center(k_bits, k_zero)),
-                   code_floats(k_codes(words[1], k_bits, q), code_center(k_bits, k_zero)));
+        add_scores(part, queries, 8 * b + q,
+            code_floats(k_codes(words[0], k_bits, q), code_center(k_bits, k_zero)),
+            code_floats(k_codes(words[1], k_bits, q), code_center(k_bits, k_zero)));
       }
     }
 #pragma clang loop unroll(full)
@@ -133,7 +148,7 @@ inline void score_codes(thread float (&score)[VECTORS][2], threadgroup const flo
   }
 }
 
-// What a lane loads of V for 32 positions: the words of its dimension's codes, four positions to a
+// The data of V that a lane loads for 32 positions: the codes of its dimension, four positions per
 // word, and the scale of its position.
 struct VCodes {
   uint words[CHUNK / 4];
@@ -141,13 +156,15 @@ struct VCodes {
   CodeScale scale;
 };
 
-inline VCodes v_load(device const uchar* rows, threadgroup const uint* table, uint bundle, uint lane) {
+inline VCodes v_load(
+    device const uchar* rows, threadgroup const uint* table, uint bundle, uint lane) {
   const uint low = kv_low(v_bits);
   const ulong row_bytes = kv_row_bytes(v_format(), head_dim);
   VCodes c;
 #pragma clang loop unroll(full)
   for (uint t = 0; t < CHUNK / STRIP; t++) {
-    device const uchar* codes = rows + table[t] * row_bytes + kv_param_bytes(v_format(), head_dim) + bundle * 2 * v_bits;
+    device const uchar* codes = rows + table[t] * row_bytes + kv_param_bytes(v_format(), head_dim) +
+        bundle * 2 * v_bits;
 #pragma clang loop unroll(full)
     for (uint b = 0; b < STRIP / 4; b++) {
       device const uint* words = (device const uint*)(codes + b * 16 * v_bits);
@@ -161,12 +178,15 @@ inline VCodes v_load(device const uchar* rows, threadgroup const uint* table, ui
 
 inline float4 v_code_quad(thread const VCodes& c, uint quad, uint lane) {
   const uint low = kv_low(v_bits);
-  return code_floats(kv_codes(v_bits, c.words[quad] >> v_shift(low, lane), low < v_bits ? c.upper[quad] >> v_shift(v_bits - low, lane) : 0, v_order()),
-                     code_center(v_bits, v_zero));
+  return code_floats(
+      kv_codes(v_bits, c.words[quad] >> v_shift(low, lane),
+          low < v_bits ? c.upper[quad] >> v_shift(v_bits - low, lane) : 0, v_order()),
+      code_center(v_bits, v_zero));
 }
 
-// Adds a strip of one dimension to each vector's sum; weights of a vector are stride apart.
-inline void add_values(thread float (&part)[VECTORS], thread const float4 (&x)[AHEAD], threadgroup const float* weights, uint stride) {
+// Adds a strip of one dimension to each vector's sum. The weights of vectors are stride apart.
+inline void add_values(thread float (&part)[VECTORS], thread const float4 (&x)[AHEAD],
+    threadgroup const float* weights, uint stride) {
 #pragma clang loop unroll(full)
   for (uint e = 0; e < AHEAD; e++) {
 #pragma clang loop unroll(full)
@@ -179,15 +199,17 @@ inline void add_values(thread float (&part)[VECTORS], thread const float4 (&x)[A
   }
 }
 
-// The same of what is seen; own has UNSEEN for what is not.
-inline void add_seen_values(thread float (&part)[VECTORS], thread const float4 (&x)[AHEAD], threadgroup const float* weights, uint stride,
-                            threadgroup const float* own) {
+// The same for positions that the vector sees. own has UNSEEN for all others.
+inline void add_seen_values(thread float (&part)[VECTORS], thread const float4 (&x)[AHEAD],
+    threadgroup const float* weights, uint stride, threadgroup const float* own) {
 #pragma clang loop unroll(full)
   for (uint v = 0; v < VECTORS; v++) {
     if (v < vectors) {
 #pragma clang loop unroll(full)
       for (uint n = 0; n < STRIP; n++) {
-        part[v] = own[v * SEGMENT + n] == UNSEEN ? part[v] : fma(weights[v * stride + n], x[n / 4][n % 4], part[v]);
+        part[v] = own[v * SEGMENT + n] == UNSEEN
+            ? part[v]
+            : fma(weights[v * stride + n], x[n / 4][n % 4], part[v]);
       }
     }
   }
@@ -199,11 +221,11 @@ kernel void attend(
     device const uchar* k_pages        [[buffer(2)]],
     device const uchar* v_pages        [[buffer(3)]],
     device const AttentionSpan* spans  [[buffer(4)]],
-    device const float* sinks          [[buffer(5)]],   // [H], or nothing
+    device const float* sinks          [[buffer(5)]],   // [H], or none
     // [blocks, segments, kv_heads, vectors, head_dim + 2]
     device float* records              [[buffer(6)]],
     device float* out                  [[buffer(7)]],   // [M, H*head_dim]
-    // queries [vectors, head_dim], weights [vectors, SEGMENT], and what follows below
+    // queries [vectors, head_dim], weights [vectors, SEGMENT], then scaled, highest, sums, queries
     threadgroup float* shared          [[threadgroup(0)]],
     // segment, KV head, block
     uint3 place                        [[threadgroup_position_in_grid]],
@@ -226,22 +248,26 @@ kernel void attend(
   if (place.x >= (split ? uint(span->segments) : 1)) {
     return;
   }
-  device float* record = records + ((ulong(span->record) + ulong(block) * uint(span->segments) + place.x) * p.kv_heads + head) * vectors * (head_dim + 2);
-  // where the strips of this segment and of the one before, which some threads may still read,
-  // begin: rows of a head
+  device float* record = records +
+      ((ulong(span->record) + ulong(block) * uint(span->segments) + place.x) * p.kv_heads + head) *
+          vectors * (head_dim + 2);
+  // The first rows of the strips of this segment, and of the previous one, which some threads may
+  // still read.
   threadgroup uint held[2 * STRIPS];
   threadgroup float* weights = shared + vectors * head_dim;
-  // [SIMDGROUPS, vectors, CHUNK], of this simdgroup
+  // This simdgroup's part of [SIMDGROUPS, vectors, CHUNK].
   threadgroup float* scaled = weights + vectors * SEGMENT + sg * vectors * CHUNK;
   threadgroup float* highest = weights + vectors * (SEGMENT + SIMDGROUPS * CHUNK);  // [vectors]
   threadgroup float* sums = highest + vectors;                                      // [vectors]
-  // [vectors, head_dim / k_group], sums of a group's dimensions
+  // [vectors, head_dim / k_group]: sums of a query over the dimensions of a group.
   threadgroup float* queries = sums + vectors;
 
   for (uint i = tid; i < vectors * head_dim; i += 32 * SIMDGROUPS) {
     const uint v = first + min(i / head_dim, count - 1);
     const uint row = uint(span->row) + v / p.group;
-    shared[i] = q[ulong(row) * p.q_stride + (head * p.group + v % p.group) * head_dim + i % head_dim] * p.scale;
+    shared[i] =
+        q[ulong(row) * p.q_stride + (head * p.group + v % p.group) * head_dim + i % head_dim] *
+        p.scale;
   }
 
   if (k_bits != 0) {
@@ -256,8 +282,8 @@ kernel void attend(
     }
   }
 
-  // The running totals, for one segment after the other; begun with the sink, a score with a weight
-  // and no value. Those of values lie in out: a thread reads what it has written itself.
+  // The running totals over segments in order. They begin with the sink: a score with weight 1 and
+  // no value. The totals of values are in out, and a thread reads only what it has written itself.
   float top[VECTORS];
   float all[VECTORS];
 #pragma clang loop unroll(full)
@@ -272,9 +298,9 @@ kernel void attend(
     }
   }
 
-  // the first segment behind the sinks'
+  // The first segment that the block sees, apart from the sink tokens.
   const uint behind = seen_from(p.window, p.sink_tokens, first_pos) / SEGMENT;
-  // the sinks' segment comes before it
+  // 1 if the segment of the sink tokens is a separate one before it.
   const uint apart = p.sink_tokens > 0 && behind > 0 ? 1 : 0;
   uint from = 0;
   uint to = apart + last_pos / SEGMENT + 1 - behind;
@@ -286,11 +312,12 @@ kernel void attend(
   for (uint n = from; n < to; n++) {
     uint segment = n < apart ? 0 : behind + n - apart;
     if (split) {
-      segment = span->segment > 0 && p.sink_tokens > 0 ? (n == 0 ? 0 : uint(span->segment) + n - 1) : uint(span->segment) + n;
+      segment = span->segment > 0 && p.sink_tokens > 0 ? (n == 0 ? 0 : uint(span->segment) + n - 1)
+                                                       : uint(span->segment) + n;
     }
     const uint start = segment * SEGMENT;
     const bool early = is_early(p, start);
-    // What the block sees of it.
+    // The positions of the segment that the block sees.
     Seen any;
     any.from = max(start, seen_from(p.window, p.sink_tokens, first_pos));
     any.to = min(start + SEGMENT, last_pos + 1);
@@ -305,14 +332,16 @@ kernel void attend(
     threadgroup uint* table = held + turn;
     if (tid < STRIPS) {
       const uint j = start + tid * STRIP;
-      table[tid] = j <= last_pos ? (uint(pages[j / p.page_tokens]) * p.kv_heads + head) * p.page_tokens + j % p.page_tokens : 0;
+      table[tid] = j <= last_pos
+          ? (uint(pages[j / p.page_tokens]) * p.kv_heads + head) * p.page_tokens + j % p.page_tokens
+          : 0;
     }
-    // queries and table are here; the weights before have been used
+    // Queries and table are written, and the previous weights are no longer in use.
     threadgroup_barrier(mem_flags::mem_threadgroup);
 
     if (something) {
-      // Scores. A lane whose position nobody sees takes one that somebody does, and its score is
-      // not used.
+      // Scores. A lane whose position no vector sees computes that of another position instead,
+      // and its score is not used.
       const uint other = any.from < any.to ? any.to - 1 : any.sinks - 1;
       float score[VECTORS][2];
       uint place[2];
@@ -340,7 +369,7 @@ kernel void attend(
     }
     threadgroup_barrier(mem_flags::mem_threadgroup);
 
-    // Weights, of positions that a vector sees.
+    // Weights of the positions that a vector sees.
     for (uint v = sg; v < vectors; v += SIMDGROUPS) {
       const uint pos = uint(span->pos) + (first + min(v, count - 1)) / p.group;
       Seen own;
@@ -374,7 +403,7 @@ kernel void attend(
     }
     threadgroup_barrier(mem_flags::mem_threadgroup);
 
-    // How what this segment gives is merged with what came before.
+    // The factors for merging this segment with the totals.
     float old[VECTORS];
     float young[VECTORS];
 #pragma clang loop unroll(full)
@@ -390,7 +419,7 @@ kernel void attend(
       }
     }
 
-    // Values. A strip that all vectors see all of takes no look at single weights.
+    // Values. A strip that all vectors see completely needs no check of single positions.
     const uint since_last = seen_from(p.window, p.sink_tokens, last_pos);
     for (uint bundle = sg * 32; bundle < head_dim; bundle += SIMDGROUPS * 32) {
       const uint d = bundle + lane;
@@ -409,15 +438,15 @@ kernel void attend(
         VCodes codes;
         if (v_coded(early) && something) {
           codes = next;
-          // what comes next is under way meanwhile
+          // Load the next codes in the meantime.
           next = v_load(v_rows, table + min(c + CHUNK, SEGMENT - CHUNK) / STRIP, bundle, lane);
         }
         const uint j = start + c;
         if (!something || ((j >= any.to || j + CHUNK <= any.from) && j >= any.sinks)) {
-          continue;   // nobody sees any of it
+          continue;   // no vector sees any of it
         }
         if (v_coded(early)) {
-          // the weights of the chunk before have been used
+          // The weights of the previous chunk are no longer in use.
           simdgroup_barrier(mem_flags::mem_threadgroup);
 #pragma clang loop unroll(full)
           for (uint v = 0; v < VECTORS; v++) {
@@ -435,14 +464,16 @@ kernel void attend(
 #pragma clang loop unroll(full)
         for (uint t = 0; t < CHUNK; t += STRIP) {
           const uint strip = j + t;
-          const bool whole = strip + STRIP <= first_pos + 1 && (strip >= since_last || strip + STRIP <= p.sink_tokens);
+          const bool whole = strip + STRIP <= first_pos + 1 &&
+              (strip >= since_last || strip + STRIP <= p.sink_tokens);
           if (!whole && (strip >= any.to || strip + STRIP <= any.from) && strip >= any.sinks) {
             continue;
           }
           float4 x[AHEAD];
 #pragma clang loop unroll(full)
           for (uint e = 0; e < AHEAD; e++) {
-            x[e] = v_coded(early) ? v_code_quad(codes, t / 4 + e, lane) : v_numbers(v_rows, early, table[(c + t) / STRIP] + 4 * e, d);
+            x[e] = v_coded(early) ? v_code_quad(codes, t / 4 + e, lane)
+                                  : v_numbers(v_rows, early, table[(c + t) / STRIP] + 4 * e, d);
           }
           threadgroup const float* own = weights + c + t;
           threadgroup const float* w = v_coded(early) ? scaled + t : own;
@@ -499,8 +530,8 @@ kernel void attend(
   }
 }
 
-// The records of split spans, in the order of their segments. A threadgroup takes a vector, a
-// thread dimensions.
+// Merges the records of split spans in the order of their segments. A threadgroup has one vector,
+// and a thread has every threads-th dimension.
 kernel void attend_merge(
     constant AttentionParams& p        [[buffer(0)]],
     device const AttentionSpan* spans  [[buffer(1)]],
@@ -524,8 +555,9 @@ kernel void attend_merge(
   const uint h = place.y * p.group + vector % p.group;
   device float* o = out + ulong(uint(span->row) + vector / p.group) * p.out_stride + h * head_dim;
   const uint stride = p.kv_heads * vectors * (head_dim + 2);
-  device const float* first = records + (ulong(span->record) + ulong(block) * uint(span->segments)) * stride +
-                              (place.y * vectors + place.x) * (head_dim + 2);
+  device const float* first = records +
+      (ulong(span->record) + ulong(block) * uint(span->segments)) * stride +
+      (place.y * vectors + place.x) * (head_dim + 2);
   for (uint d = tid; d < head_dim; d += threads) {
     float top = p.has_sinks != 0 ? sinks[h] : LOWEST;
     float all = p.has_sinks != 0 ? 1.0f : 0.0f;

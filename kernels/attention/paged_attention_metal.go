@@ -23,14 +23,14 @@ var (
 	mergeKernels    variants[attentionVariant, attentionParams]
 )
 
-// attentionVariant is what the constants of a kernel follow from.
+// attentionVariant determines the function constants of a kernel.
 type attentionVariant struct {
 	k, v             Format
 	vectors, headDim int
-	start            bool // some of what is read is kept as float16
+	start            bool // the first positions are float16
 }
 
-// attentionParams is AttentionParams of common/attention.h; strides in elements.
+// attentionParams is AttentionParams of common/attention.h. Strides are in elements.
 type attentionParams struct {
 	KVHeads, Group, PageTokens uint32
 	QStride, OutStride         uint32
@@ -40,39 +40,39 @@ type attentionParams struct {
 	Scale                      float32
 }
 
-// The same numbers stand in paged_attention.metal.
+// paged_attention.metal repeats the numbers of vectors, positions and simdgroups.
 const (
-	metalVectors    = 8   // of a block, at most
+	metalVectors    = 8   // most vectors of a block
 	metalSegment    = 256 // positions of a record
 	metalChunk      = 32  // positions whose weights a simdgroup scales at a time
-	metalSimdgroups = 4   // of a threadgroup
-	metalHeadDim    = 512 // the largest
-	// metalFull is the threadgroups that fill a GPU: a span with fewer blocks is split by segments.
+	metalSimdgroups = 4   // per threadgroup
+	metalHeadDim    = 512 // largest head dimension
+	// metalFull is the number of threadgroups that fill a GPU. A span with fewer blocks is split
+	// into segments.
 	metalFull = 256
 )
 
-// The same numbers stand in prefill_attention.metal, whose threadgroups fill a core of a GPU each.
+// prefill_attention.metal repeats the numbers of vectors and positions. Each of its threadgroups
+// fills a core of a GPU.
 const (
 	metalTileVectors = 32
 	metalTileSegment = 2048
-	metalTileDim     = 256 // the largest head; larger ones go by paged_attention.metal
+	metalTileDim     = 256 // largest head dimension; paged_attention.metal computes larger heads
 	metalTileFull    = 32
 )
 
-// Metal implements gpu.Op: rows of prefill on matrix units, the others in vectors.
+// Metal implements gpu.Op. Prefill rows run on matrix units, all other rows on vectors.
 func (o *Attention) Metal(c *gpu.Context) {
 	cache := o.Cache
 	if cache.HeadDim > metalHeadDim {
-		panic(
-			fmt.Sprintf(
-				"attention: heads of %d dimensions on Metal, expected at most %d: run the model "+
-					"on the CPU", cache.HeadDim, metalHeadDim))
+		panic(fmt.Sprintf("attention: heads of %d dimensions on Metal, expected at most %d: run "+
+			"the model on the CPU", cache.HeadDim, metalHeadDim))
 	}
 	vectors, prompts := 0, false
 	for i := range o.Spans {
 		prefill, rest := o.parts(i)
-		vectors, prompts = max(vectors, min(metalVectors, rest.Rows*o.group())), prompts ||
-			prefill.Rows > 0
+		vectors = max(vectors, min(metalVectors, rest.Rows*o.group()))
+		prompts = prompts || prefill.Rows > 0
 	}
 	if prompts {
 		o.metalPrefill(c)
@@ -82,7 +82,7 @@ func (o *Attention) Metal(c *gpu.Context) {
 	}
 }
 
-// parts is span i as what the matrix kernel takes, and the rest; either may have no rows.
+// parts splits span i into the rows for the matrix kernel and all other rows. Either may be empty.
 func (o *Attention) parts(i int) (prefill, rest kernels.Span) {
 	if o.Cache.HeadDim > metalTileDim {
 		return kernels.Span{}, o.Spans[i]
@@ -105,19 +105,19 @@ func (o *Attention) metalParams() attentionParams {
 	return p
 }
 
-// metalDecode dispatches paged_attention.metal: a threadgroup to a block of vectors of a KV head,
-// and to one segment of a span that has few of them.
+// metalDecode dispatches paged_attention.metal. A threadgroup computes a block of vectors of a KV
+// head, or one segment of it if the span has few blocks.
 func (o *Attention) metalDecode(c *gpu.Context, vectors int) {
 	t := o.metalTable(c, metalForm{vectors: vectors, segment: metalSegment, full: metalFull})
 	attend := o.metalKernel(&attendKernels, attentionSource, "attend", vectors)
-	floats := o.Cache.HeadDim + metalSegment + metalSimdgroups*metalChunk + 2 // of a vector
+	floats := o.Cache.HeadDim + metalSegment + metalSimdgroups*metalChunk + 2 // per vector
 	if o.Cache.KFormat.quantized() {
 		floats += o.Cache.HeadDim / o.Cache.KFormat.group()
 	}
 	o.dispatch(c, attend, t, vectors, (4*vectors*floats+15)&^15)
 }
 
-// metalPrefill dispatches prefill_attention.metal, in the same way.
+// metalPrefill dispatches prefill_attention.metal in the same way.
 func (o *Attention) metalPrefill(c *gpu.Context) {
 	t := o.metalTable(c, metalForm{prefill: true, vectors: metalTileVectors,
 		segment: metalTileSegment, full: metalTileFull})
@@ -125,7 +125,8 @@ func (o *Attention) metalPrefill(c *gpu.Context) {
 	o.dispatch(c, attend, t, metalTileVectors, 0)
 }
 
-// metalKernel is the kernel of one name for o's formats, made when first used.
+// metalKernel returns the kernel of one name for the formats of o. It makes the kernel on first
+// use.
 func (o *Attention) metalKernel(kept *variants[attentionVariant, attentionParams],
 	source *gpu.Source, name string, vectors int) *gpu.Kernel[attentionParams] {
 	key := attentionVariant{o.Cache.KFormat, o.Cache.VFormat, vectors, o.Cache.HeadDim,
@@ -145,7 +146,7 @@ func (o *Attention) metalKernel(kept *variants[attentionVariant, attentionParams
 	return k
 }
 
-// dispatch dispatches attend, and merges what it leaves of spans that are split.
+// dispatch dispatches attend, and then attend_merge if there are split spans.
 func (o *Attention) dispatch(c *gpu.Context, attend *gpu.Kernel[attentionParams], t attentionTable,
 	vectors, threadgroupBytes int) {
 	cache, p, spans := o.Cache, o.metalParams(), gpu.Ints(t.ints)
@@ -167,20 +168,21 @@ func (o *Attention) dispatch(c *gpu.Context, attend *gpu.Kernel[attentionParams]
 	}
 }
 
-// metalForm is how one of the two kernels divides its work.
+// metalForm describes how one of the two kernels divides its work.
 type metalForm struct {
-	prefill bool // which rows it takes
-	vectors int  // of a block
-	segment int  // positions of a record
+	prefill bool // it computes the prefill rows, otherwise the others
+	vectors int  // vectors per block
+	segment int  // positions per record
 	full    int  // threadgroups that fill a GPU
 }
 
-// attentionTable is an AttentionSpan of common/attention.h for each span with rows of a form, then
-// their page tables.
+// attentionTable holds an AttentionSpan of common/attention.h for each span with rows of a form,
+// followed by their page tables.
 type attentionTable struct {
 	ints          []int32
-	spans, blocks int // blocks of vectors in all
-	// for spans that are split: blocks of records in all, and the most segments of one
+	spans, blocks int // number of spans, and of blocks of vectors in all spans
+	// records counts the blocks of records of all split spans, and segments is the largest number
+	// of segments of one split span.
 	records, segments int
 }
 
@@ -212,7 +214,7 @@ func (o *Attention) metalTable(c *gpu.Context, f metalForm) attentionTable {
 		first := o.seenFrom(s.Pos) / f.segment
 		n := (s.Pos+s.Rows-1)/f.segment + 1 - first
 		if o.SinkTokens > 0 && first > 0 {
-			n++ // the sinks' segment
+			n++ // the segment of the sink tokens
 		}
 		if n == 1 || own*o.Cache.KVHeads >= f.full {
 			n = 0

@@ -2,8 +2,8 @@ package attention
 
 import "math"
 
-// Attention in plain Go: the same tiles, segments and merges as paged_attention.c, one query vector
-// at a time. Queries are rounded for quantized keys as there (kv_round.h); the products are of
+// Attention in plain Go: the same tiles, segments and merges as in paged_attention.c, one query
+// vector at a time. Queries are rounded for quantized keys as in kv_round.h, but the products are
 // float32.
 
 // attend computes a unit.
@@ -16,7 +16,7 @@ func (o *Attention) attend(u unit, scratch []float32) {
 	if u.partials != nil {
 		part = u.partials
 	} else {
-		o.begin(u, total)
+		o.initTotals(u, total)
 	}
 	q := scratch[tileTokens*(d+vectors)+2*vectors*record:][:d]
 	segment := func(from, to int, sinks bool) {
@@ -41,7 +41,7 @@ func (o *Attention) attend(u unit, scratch []float32) {
 	}
 }
 
-// merge does merge unit i.
+// merge computes merge unit i.
 func (o *Attention) merge(i int, scratch []float32) {
 	u, stride, ok := o.splitUnit(i)
 	if !ok {
@@ -49,15 +49,15 @@ func (o *Attention) merge(i int, scratch []float32) {
 	}
 	n := u.rows * o.group() * o.recordFloats()
 	total := scratch[:n]
-	o.begin(u, total)
+	o.initTotals(u, total)
 	for s := range u.segments() {
 		mergeRecords(u.partials[s*stride:][:n], total, o.recordFloats())
 	}
 	o.finish(u, total)
 }
 
-// tile lets every vector of u that sees positions of the tile at t, sinks or others, take them in.
-// tile and q are scratch.
+// tile adds the tile at position t to the record of every vector of u that sees part of it. sinks
+// says whether it is the tile of the sink tokens. tile and q are scratch.
 func (o *Attention) tile(u unit, t int, sinks bool, tile, q, scores, part []float32) {
 	c, d, record, group := o.Cache, o.Cache.HeadDim, o.recordFloats(), o.group()
 	pos := u.span.Pos + u.row
@@ -102,14 +102,14 @@ func (o *Attention) tile(u unit, t int, sinks bool, tile, q, scores, part []floa
 	}
 }
 
-// rounds says that queries are multiplied with codes in the tile at t, for which they are rounded
-// to 8 bits.
+// rounds reports whether the keys of the tile at t are codes, for which queries are rounded to 8
+// bits.
 func (o *Attention) rounds(t int) bool {
 	return !o.exact && t >= o.Cache.Start.Tokens && o.Cache.KFormat.quantized()
 }
 
-// roundQuery rounds each group of q to multiples of its largest magnitude / 127. A group whose step
-// is no normal number becomes zero, or undefined with an infinite or undefined element.
+// roundQuery rounds each group of q to multiples of a step: its largest magnitude / 127. If the
+// step is not a normal number the group becomes zero, or NaN if it has an infinite or NaN element.
 func roundQuery(q []float32, group int) {
 	for ; len(q) > 0; q = q[group:] {
 		var top, nan float32
@@ -127,8 +127,8 @@ func roundQuery(q []float32, group int) {
 	}
 }
 
-// seenOf is the part of the tile at t that the row at pos sees, of the sinks or of what is behind
-// them, as offsets from t; from >= to if it sees nothing.
+// seenOf returns the part of the tile at t that the row at pos sees, as offsets from t, either of
+// the sink tokens or of the positions after them. from >= to if the row sees nothing.
 func (o *Attention) seenOf(pos, t int, sinks bool) (from, to int) {
 	if sinks {
 		return 0, min(o.SinkTokens, pos+1)
@@ -136,8 +136,8 @@ func (o *Attention) seenOf(pos, t int, sinks bool) (from, to int) {
 	return max(0, o.seenFrom(pos)-t), min(tileTokens, pos+1-t)
 }
 
-// weigh turns scores into weights relative to the highest score so far, and brings record r up to
-// it.
+// weigh turns the scores s into weights relative to the highest score so far, and rescales record r
+// to it.
 func weigh(s, r []float32, d int) {
 	highest := r[d]
 	for _, x := range s {
@@ -162,9 +162,9 @@ func reset(record []float32) {
 	record[len(record)-16] = float32(math.Inf(-1))
 }
 
-// begin sets the records that segments are merged into: nothing yet, or the sink, a score with a
-// weight and no value.
-func (o *Attention) begin(u unit, total []float32) {
+// initTotals initializes the records that segments are merged into. They are empty, or hold the
+// sink: a score with weight 1 and no value.
+func (o *Attention) initTotals(u unit, total []float32) {
 	d, record, group := o.Cache.HeadDim, o.recordFloats(), o.group()
 	for i := range u.rows * group {
 		r := total[i*record:][:record]
@@ -175,8 +175,8 @@ func (o *Attention) begin(u unit, total []float32) {
 	}
 }
 
-// mergeRecords adds a segment's records to total. A vector that saw nothing of the segment stays as
-// it is.
+// mergeRecords merges the records of a segment into total. The record of a vector that saw nothing
+// of the segment does not change.
 func mergeRecords(part, total []float32, record int) {
 	d := record - 16
 	for i := 0; i < len(part); i += record {
@@ -193,7 +193,7 @@ func mergeRecords(part, total []float32, record int) {
 	}
 }
 
-// finish writes the output.
+// finish divides the sums by their weights and writes the output.
 func (o *Attention) finish(u unit, total []float32) {
 	d, record, group := o.Cache.HeadDim, o.recordFloats(), o.group()
 	for i := range u.rows * group {

@@ -1,17 +1,19 @@
-// Attention of a prompt's rows over paged keys and values, on simdgroup matrices, in float32. Tiles
-// of 64 positions lie at absolute positions; a vector (a query row of a head) goes through those it
-// sees by online softmax, in order. Segments of 2,048 positions begin anew and are merged in order,
-// as those of paged_attention.metal are: so a short prompt behind a long context may share them
-// among threadgroups, and the bits are the same.
+// Attention of prompt rows over paged keys and values, on simdgroup matrices in float32. Tiles are
+// 64 positions from a multiple of 64. A vector (a query row of a head) processes the tiles that it
+// sees in order, by online softmax. Each segment of 2,048 positions starts new sums, and segments
+// are merged in order as in paged_attention.metal. So several threadgroups can share the segments
+// of a short prompt after a long context, with the same bits.
 //
-// A threadgroup of four simdgroups takes 32 vectors of one KV head. For a tile
-//   - scores [32, 64]: queries and keys pass through threadgroup memory 32 dimensions at a time; a simdgroup has 16 vectors by 32 positions;
-//   - weights: four threads of a simdgroup have a vector, 16 positions each;
-//   - values: 32 positions by 64 dimensions at a time; a simdgroup keeps 16 vectors by half of all dimensions in its registers. When a
-//     vector's highest score grows, they are multiplied with a diagonal matrix.
-// What a vector does not see has weight 0, and a matrix product adds 0 times its value: the bits do
-// not show it as long as the value is a number. So values are made numbers, and a vector that sees
-// one that was none, or is beyond WILD, or such a score, gives no number.
+// Grid: a threadgroup of four simdgroups computes 32 vectors of one KV head. For a tile:
+//   - Scores [32, 64]: queries and keys go through threadgroup memory, 32 dimensions at a time. A
+//     simdgroup has 16 vectors by 32 positions.
+//   - Weights: four threads of a simdgroup share a vector, with 16 positions each.
+//   - Values: 32 positions by 64 dimensions at a time. A simdgroup keeps the sums of 16 vectors by
+//     half of all dimensions in registers. When a vector's highest score grows, its sums are
+//     multiplied with a diagonal matrix.
+// Positions that a vector does not see have weight 0, and a matrix product adds 0 times their
+// value. That does not change the bits if the value is finite. So values that are not finite or
+// beyond WILD are replaced by 0, and a vector that sees such a value or score becomes NaN.
 #include <metal_stdlib>
 #include <metal_simdgroup_matrix>
 #include "common/attention.h"
@@ -21,14 +23,13 @@ constant constexpr uint ROWS = 32;
 constant constexpr uint TILE = 64;
 constant constexpr uint SEGMENT = 2048;
 constant constexpr uint SLICE = 32;          // dimensions of queries and keys, positions of values
-// of rows of SLICE floats, so that they begin in different banks
+// stride of rows of SLICE floats, to avoid bank conflicts
 constant constexpr uint KEY_PITCH = 36;
-constant constexpr uint PITCH = 68;          // of rows of 64
-// of 8 columns of a simdgroup's sums: heads of up to 256
-constant constexpr uint MATRICES = 16;
+constant constexpr uint PITCH = 68;          // stride of rows of 64 floats
+constant constexpr uint MATRICES = 16;       // 8-column matrices of sums of a simdgroup: D <= 256
 constant constexpr float WILD = 1.0e30f;
 
-inline bool tame(float x) { return x <= WILD && x >= -WILD; }  // false for what is no number
+inline bool tame(float x) { return x <= WILD && x >= -WILD; }  // false for NaN
 
 kernel void attend_prefill(
     constant AttentionParams& p        [[buffer(0)]],
@@ -36,7 +37,7 @@ kernel void attend_prefill(
     device const uchar* k_pages        [[buffer(2)]],
     device const uchar* v_pages        [[buffer(3)]],
     device const AttentionSpan* spans  [[buffer(4)]],
-    device const float* sinks          [[buffer(5)]],   // [H], or nothing
+    device const float* sinks          [[buffer(5)]],   // [H], or none
     // [blocks, segments, kv_heads, ROWS, head_dim + 2]
     device float* records              [[buffer(6)]],
     device float* out                  [[buffer(7)]],   // [M, H*head_dim]
@@ -45,13 +46,12 @@ kernel void attend_prefill(
     uint tid                           [[thread_index_in_threadgroup]],
     uint lane                          [[thread_index_in_simdgroup]],
     uint sg                            [[simdgroup_index_in_threadgroup]]) {
-  // a slice of queries and of keys, or of values, or of sums
+  // A slice of queries and keys, of values, or of sums.
   threadgroup float staged[(ROWS + TILE) * KEY_PITCH];
   threadgroup float scores[ROWS * PITCH];                // then weights
   threadgroup float factors[ROWS * 8];                   // diagonal matrices
-  threadgroup uint grown[4];                             // for 8 vectors: whether a factor is not 1
-  // what each simdgroup has met, a bit to a position
-  threadgroup uint wild[4];
+  threadgroup uint grown[4];                             // per 8 vectors: whether a factor is not 1
+  threadgroup uint wild[4];                              // per simdgroup: a bit per wild position
   threadgroup float* keys = staged + ROWS * KEY_PITCH;
 
   uint s = 0;
@@ -71,37 +71,40 @@ kernel void attend_prefill(
   const uint first_pos = uint(span->pos) + first / p.group;
   const uint last_pos = uint(span->pos) + (first + count - 1) / p.group;
 
-  // The vector that this thread brings and weighs, with three others of its simdgroup, and what it
-  // adds up to.
+  // The vector that this thread loads and weighs, together with three others of its simdgroup, and
+  // the vector's totals.
   const uint row = tid / 4;
   const uint part = tid % 4;
   const bool live = row < count;
   const uint vector = first + min(row, count - 1);
   const uint h = head * p.group + vector % p.group;
   const uint pos = uint(span->pos) + vector / p.group;
-  device const float* own_q = q + ulong(uint(span->row) + vector / p.group) * p.q_stride + h * head_dim;
-  device float* own_out = out + ulong(uint(span->row) + vector / p.group) * p.out_stride + h * head_dim;
+  device const float* own_q = q + ulong(uint(span->row) + vector / p.group) * p.q_stride +
+      h * head_dim;
+  device float* own_out = out + ulong(uint(span->row) + vector / p.group) * p.out_stride +
+      h * head_dim;
   float top = p.has_sinks != 0 ? sinks[h] : LOWEST;   // of all segments so far
   float all = p.has_sinks != 0 ? 1.0f : 0.0f;
-  bool begun = false;                                 // own_out holds their sum
+  bool begun = false;                                 // own_out holds the sum of earlier segments
 
-  // What this simdgroup multiplies.
+  // The rows and columns of matrices that this simdgroup computes.
   const uint sub_row = sg / 2 * 16;
   const uint sub_col = sg % 2 * 32;
 
-  // the first segment behind the sinks'
+  // The first segment that the block sees, apart from the sink tokens.
   const uint behind = seen_from(p.window, p.sink_tokens, first_pos) / SEGMENT;
-  // the sinks' segment comes before it
+  // 1 if the segment of the sink tokens is a separate one before it.
   const uint apart = p.sink_tokens > 0 && behind > 0 ? 1 : 0;
   const uint end = split ? place.x + 1 : apart + last_pos / SEGMENT + 1 - behind;
   for (uint n = split ? place.x : 0; n < end; n++) {
     uint segment = n < apart ? 0 : behind + n - apart;
     if (split) {
-      segment = span->segment > 0 && p.sink_tokens > 0 ? (n == 0 ? 0 : uint(span->segment) + n - 1) : uint(span->segment) + n;
+      segment = span->segment > 0 && p.sink_tokens > 0 ? (n == 0 ? 0 : uint(span->segment) + n - 1)
+                                                       : uint(span->segment) + n;
     }
     float most = LOWEST;
     float sum = 0.0f;
-    bool lost = false;   // the vector saw what is no number
+    bool lost = false;   // the vector saw a wild value or score
     simdgroup_float8x8 o[2][MATRICES];
 #pragma clang loop unroll(full)
     for (uint i = 0; i < 2; i++) {
@@ -111,7 +114,7 @@ kernel void attend_prefill(
       }
     }
 
-    // The tiles behind the sinks that somebody sees, and before them the sinks', tile 0.
+    // The tiles that any vector sees, and before them tile 0 if it has only sink tokens to see.
     const uint from = max(segment * SEGMENT, seen_from(p.window, p.sink_tokens, first_pos)) / TILE;
     const uint to = (min(segment * SEGMENT + SEGMENT, last_pos + 1) + TILE - 1) / TILE;
     const uint extra = segment == 0 && p.sink_tokens > 0 && from > 0 ? 1 : 0;
@@ -124,7 +127,7 @@ kernel void attend_prefill(
       any.to = min(start + TILE, last_pos + 1);
       any.sinks = t == 0 ? min(p.sink_tokens, last_pos + 1) : 0;
 
-      // Scores. What nobody sees is not read.
+      // Scores. Positions that no vector sees are not read.
       const uint k_pos = start + tid % TILE;
       const bool k_seen = sees(any, k_pos);
       device const uchar* k_page = k_pages;
@@ -145,7 +148,8 @@ kernel void attend_prefill(
           const uint d = part * 8 + 4 * i;
           float4 x = float4(0.0f);
           if (live && dim + d < head_dim) {
-            x = float4(own_q[dim + d], own_q[dim + d + 1], own_q[dim + d + 2], own_q[dim + d + 3]) * p.scale;
+            x = float4(own_q[dim + d], own_q[dim + d + 1], own_q[dim + d + 2], own_q[dim + d + 3]) *
+                p.scale;
           }
           *(threadgroup float4*)(staged + row * KEY_PITCH + d) = x;
         }
@@ -169,7 +173,8 @@ kernel void attend_prefill(
             }
 #pragma clang loop unroll(full)
             for (uint j = 0; j < 4; j++) {
-              simdgroup_load(b[j], keys + (sub_col + 8 * j) * KEY_PITCH + d, KEY_PITCH, ulong2(0, 0), true);
+              simdgroup_load(
+                  b[j], keys + (sub_col + 8 * j) * KEY_PITCH + d, KEY_PITCH, ulong2(0, 0), true);
             }
 #pragma clang loop unroll(full)
             for (uint i = 0; i < 2; i++) {
@@ -191,7 +196,7 @@ kernel void attend_prefill(
       }
       threadgroup_barrier(mem_flags::mem_threadgroup);
 
-      // Weights, of positions that the vector sees.
+      // Weights of the positions that the vector sees.
       Seen own;
       own.from = max(start, seen_from(p.window, p.sink_tokens, pos));
       own.to = live ? min(start + TILE, pos + 1) : 0;
@@ -243,7 +248,7 @@ kernel void attend_prefill(
         }
       }
 
-      // Values. Each thread brings a dimension of 16 positions of a slice.
+      // Values. Each thread loads one dimension of 16 positions of a slice.
       uint met = 0;
       for (uint half_tile = 0; half_tile < 2; half_tile++) {
 #pragma clang loop unroll(full)
@@ -262,7 +267,9 @@ kernel void attend_prefill(
               }
               float4 v = float4(0.0f);
               if (d < head_dim && (seen[0] || seen[1] || seen[2] || seen[3])) {
-                v = v_values(head_page(v_pages, v_format(), p, early, pages[j / p.page_tokens], head), early, j % p.page_tokens, d);
+                v = v_values(
+                    head_page(v_pages, v_format(), p, early, pages[j / p.page_tokens], head), early,
+                    j % p.page_tokens, d);
               }
 #pragma clang loop unroll(full)
               for (uint e = 0; e < 4; e++) {
@@ -276,7 +283,8 @@ kernel void attend_prefill(
               simdgroup_float8x8 a[2];
 #pragma clang loop unroll(full)
               for (uint i = 0; i < 2; i++) {
-                simdgroup_load(a[i], scores + (sub_row + 8 * i) * PITCH + half_tile * SLICE + k, PITCH);
+                simdgroup_load(
+                    a[i], scores + (sub_row + 8 * i) * PITCH + half_tile * SLICE + k, PITCH);
               }
 #pragma clang loop unroll(full)
               for (uint j = 0; j < 4; j++) {
@@ -299,7 +307,7 @@ kernel void attend_prefill(
         wild[sg] = met;
       }
       threadgroup_barrier(mem_flags::mem_threadgroup);
-      const uint low = wild[0] | wild[1];    // of the first 16 positions of each slice
+      const uint low = wild[0] | wild[1];    // the first 16 positions of each slice
       const uint high = wild[2] | wild[3];
       if ((low | high) != 0) {
         for (uint i = 0; i < TILE; i++) {
@@ -309,7 +317,7 @@ kernel void attend_prefill(
       }
     }
 
-    // The segment is summed up: as a record, or together with those before it.
+    // Write the segment as a record, or merge it with the totals.
     uint gone = lost ? 1 : 0;
     gone |= simd_shuffle_xor(gone, 1);
     gone |= simd_shuffle_xor(gone, 2);
@@ -325,8 +333,10 @@ kernel void attend_prefill(
       top = higher;
       all = merged(all, a, sum, b);
     }
-    device float* record = records + ((ulong(span->record) + ulong(block) * uint(span->segments) + place.x) * p.kv_heads * ROWS +
-                                      head * ROWS + row) * (head_dim + 2);
+    device float* record = records +
+        ((ulong(span->record) + ulong(block) * uint(span->segments) + place.x) * p.kv_heads * ROWS +
+            head * ROWS + row) *
+            (head_dim + 2);
     if (split && live && part == 0) {
       record[head_dim] = most;
       record[head_dim + 1] = sum;
@@ -339,7 +349,8 @@ kernel void attend_prefill(
         for (uint i = 0; i < 2; i++) {
 #pragma clang loop unroll(full)
           for (uint j = 0; j < 4; j++) {
-            simdgroup_store(o[i][4 * dims + j], staged + (sub_row + 8 * i) * PITCH + sub_col + 8 * j, PITCH);
+            simdgroup_store(
+                o[i][4 * dims + j], staged + (sub_row + 8 * i) * PITCH + sub_col + 8 * j, PITCH);
           }
         }
         threadgroup_barrier(mem_flags::mem_threadgroup);

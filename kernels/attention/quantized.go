@@ -5,30 +5,32 @@ import (
 	"math"
 )
 
-// Quantized pages, the rules of quantizing, and both in plain Go; kv_format.h has the same in C,
-// and the same bits.
+// The layout of quantized pages and the rules of quantization, both in plain Go. kv_format.h and
+// kv_quantize.h do the same in C, with the same bits.
 //
-// A page of a head is a row of strips of 16 positions. A strip starts with the scales, float16
-// [groups][16 positions], and, for Affine, the biases likewise; its codes follow. Codes of 3, 5 and
-// 6 bits are cut into planes, 2+1, 4+1 and 4+2 bits, low bits first, so that a vector of 16 codes
-// is found by whole bytes and shifts.
+// A page of a head consists of strips of 16 positions. A strip begins with the scales, float16
+// [groups][16 positions], and for Affine the biases in the same form. The codes follow. Codes of 3,
+// 5 and 6 bits are split into planes of 2+1, 4+1 and 4+2 bits, low bits first, so that shifts of
+// whole bytes give a vector of 16 codes.
 //
-//   - K: bundles of 32 dimensions, 64*bits bytes. A plane of w bits is w rows of [16 positions][4 bytes]; dimensions 4q to 4q+3 are
-//     the bytes of row q*w/8 from bit q*w%8 on. A byte belongs to one position, so positions can be written independently.
-//   - V: bundles of 32 dimensions and 4 positions, 16*bits bytes, the four bundles of the same dimensions side by side. A plane of w bits
-//     is [4*w lanes][4 bytes]; dimension i is in lane i%(4*w) from bit i/(4*w)*w on. Positions 0, 1, 2 and 3 are bytes 0, 2, 1 and 3.
+//   - K has bundles of 32 dimensions, 64*bits bytes each. A plane of w bits is w rows of
+//     [16 positions][4 bytes]. Dimensions 4q to 4q+3 are the bytes of row q*w/8 from bit q*w%8 on.
+//     A byte belongs to one position, so positions can be written independently.
+//   - V has bundles of 32 dimensions and 4 positions, 16*bits bytes each, and the four bundles of
+//     the same dimensions are consecutive. A plane of w bits is [4*w lanes][4 bytes]. Dimension i
+//     is in lane i%(4*w) from bit i/(4*w)*w on. Positions 0, 1, 2 and 3 are bytes 0, 2, 1 and 3.
 //
-// So 4 bytes are 4 steps of the sum that attention does over dimensions of K or over positions of
-// V, as instructions for integer dot products take them.
+// So the 4 bytes of a lane are 4 terms of the sum over dimensions of K or over positions of V, as
+// the instructions for integer dot products expect them.
 //
-// An all-zero strip is zeros (Affine, scale 0), so fresh pages are harmless.
+// The elements of a strip of zero bytes are zeros, so attention may read fresh pages.
 
-// stripTokens is the positions of a strip. The same number stands in kv_page.h.
+// stripTokens is the number of positions in a strip. kv_page.h repeats it.
 const stripTokens = 16
 
 // strip is one position (lane) of a strip.
 type strip struct {
-	bytes   []byte // of all 16 positions
+	bytes   []byte // all 16 positions
 	f       Format
 	keys    bool
 	headDim int
@@ -37,8 +39,8 @@ type strip struct {
 
 func (s *strip) read(dst []float32) {
 	for g := range s.headDim / s.f.group() {
-		// Exact in float64 (codes of 8 bits, parameters of 11, exponents 40 apart at most), so this
-		// rounds once, as a fused multiply-add does.
+		// The sum is exact in float64: codes have 8 bits, parameters 11, and their exponents differ
+		// by at most 40. So it is rounded only once, like a fused multiply-add.
 		scale, bias := s.params(g)
 		for i := range s.f.group() {
 			at := g*s.f.group() + i
@@ -47,7 +49,7 @@ func (s *strip) read(dst []float32) {
 	}
 }
 
-// params is the scale and the bias of group g.
+// params returns the scale and the bias of group g.
 func (s *strip) params(g int) (scale, bias float64) {
 	groups := s.headDim / s.f.group()
 	scale = float64(fromFloat16(binary.LittleEndian.Uint16(s.bytes[2*(g*stripTokens+s.lane):])))
@@ -58,7 +60,8 @@ func (s *strip) params(g int) (scale, bias float64) {
 		binary.LittleEndian.Uint16(s.bytes[2*((groups+g)*stripTokens+s.lane):])))
 }
 
-// planes are the widths that a code of so many bits is cut into, low bits first.
+// planes returns the widths of the planes of a code, low bits first. high is 0 if there is one
+// plane.
 func planes(bits int) (low, high int) {
 	switch bits {
 	case 3:
@@ -71,8 +74,8 @@ func planes(bits int) (low, high int) {
 	return bits, 0
 }
 
-// field is the byte, and the bit in it, where the plane of width bits that starts at base holds
-// dimension dim.
+// field returns where a plane of width bits that begins at byte base holds dimension dim: the byte
+// and the bit in it.
 func (s *strip) field(dim, base, width int) (at, shift int) {
 	i := dim % bundleDims
 	if s.keys {
@@ -83,10 +86,10 @@ func (s *strip) field(dim, base, width int) (at, shift int) {
 	return base + i%lanes*4 + [4]int{0, 2, 1, 3}[s.lane%4], i / lanes * width
 }
 
-// bundleDims is the dimensions whose codes lie together.
+// bundleDims is the number of dimensions in a bundle.
 const bundleDims = 32
 
-// bundle is where the bundle of dim starts, and the bytes that a plane takes in it per bit.
+// bundle returns the byte where the bundle of dim begins, and the size of a plane per bit of width.
 func (s *strip) bundle(dim int) (at, perBit int) {
 	bits := s.f.bits()
 	at = 2*stripTokens*s.f.params()*s.headDim/s.f.group() + dim/bundleDims*64*bits
@@ -122,12 +125,12 @@ func (s *strip) setCode(dim, code int) {
 	}
 }
 
-// write quantizes a position. Elements saturate to what a float16 can hold, as in a plain cache; a
+// write quantizes a position. Elements saturate to the range of float16, as in a plain cache. A
 // group with a NaN becomes NaN.
 func (s *strip) write(src []float32) {
 	size, groups := s.f.group(), s.headDim/s.f.group()
-	var room [128]float32 // the largest group
-	x := room[:size]
+	var buffer [128]float32 // the largest group
+	x := buffer[:size]
 	for g := range groups {
 		nan := false
 		for i, v := range src[g*size:][:size] {
@@ -137,7 +140,7 @@ func (s *strip) write(src []float32) {
 		scale, bias := uint16(0x7e00), uint16(0x7e00)
 		if !nan {
 			var r rounding
-			scale, bias, r = s.f.rule(x)
+			scale, bias, r = s.f.quantize(x)
 			for i, v := range x {
 				s.setCode(g*size+i, r.code(v))
 			}
@@ -153,15 +156,15 @@ func (s *strip) write(src []float32) {
 	}
 }
 
-// rule is how a group of finite elements is stored: its parameters and the code of each element.
+// quantize chooses the parameters of a group of finite elements, and r, which gives their codes.
 // All arithmetic is float32.
-func (f Format) rule(x []float32) (scale, bias uint16, r rounding) {
+func (f Format) quantize(x []float32) (scale, bias uint16, r rounding) {
 	lo, hi := x[0], x[0]
 	for _, v := range x {
 		lo, hi = min(lo, v), max(hi, v)
 	}
 	switch f.Kind {
-	case Q8_0: // codes come from the unrounded scale, as ggml's
+	case Q8_0: // as in ggml, codes follow from the unrounded scale
 		d := max(hi, -lo)/127 + 0 // 0, never -0
 		return toFloat16(d), 0, rounding{kind: Q8_0, scale: d}
 	case Q4_0:
@@ -169,8 +172,8 @@ func (f Format) rule(x []float32) (scale, bias uint16, r rounding) {
 		return toFloat16(d), 0, rounding{kind: Q4_0, scale: d}
 	}
 	s, b := affineGrid(lo, hi, f.Bits)
-	// The codes are chosen for the parameters as they are stored: what rounding moves the grid by,
-	// a code can often make up for.
+	// Codes follow from the rounded parameters, because a code can often compensate for the
+	// rounding of the grid.
 	scale, bias = toFloat16(s), toFloat16(b)
 	return scale, bias, rounding{kind: Affine, scale: fromFloat16(scale), bias: fromFloat16(bias),
 		top: float32(int(1)<<f.Bits - 1)}
@@ -189,7 +192,7 @@ func (r rounding) code(v float32) int {
 		return int(max(0, min(r.top, roundEven((v-r.bias)/r.scale))))
 	case r.kind == Q8_0 && r.scale == 0:
 		return 128
-	case r.kind == Q8_0: // halves go to even
+	case r.kind == Q8_0: // halves round to even
 		return int(roundEven(v/r.scale)) + 128
 	case r.scale == 0:
 		return 8
@@ -197,8 +200,8 @@ func (r rounding) code(v float32) int {
 	return int(min(15, v/r.scale+8.5))
 }
 
-// affineGrid is MLX's choice of scale and bias for values in [lo, hi]: the end farther from zero is
-// exact, and so is zero; the other end may be cut by up to a step.
+// affineGrid chooses the scale and bias for values in [lo, hi] as MLX does: zero and the end
+// farther from zero are exact, and the other end may be cut off by up to one step.
 func affineGrid(lo, hi float32, bits int) (s, b float32) {
 	n := float32(int(1)<<bits - 1)
 	s = max((hi-lo)/n, 1e-7)
@@ -213,7 +216,7 @@ func affineGrid(lo, hi float32, bits int) (s, b float32) {
 	return edge / q0, edge
 }
 
-// largest is the first of the elements with the largest magnitude.
+// largest returns the first element with the largest magnitude.
 func largest(x []float32, lo, hi float32) float32 {
 	for _, v := range x {
 		if abs(v) == max(hi, -lo) {

@@ -11,7 +11,7 @@ import (
 	"headroom/kernels/kerneltest"
 )
 
-// TestRowBytes by hand, for the shape of Qwen3.5-35B-A3B: 2 heads of 256.
+// TestRowBytes compares sizes worked out by hand for Qwen3.5-35B-A3B, which has 2 KV heads of 256.
 func TestRowBytes(t *testing.T) {
 	for _, test := range []struct {
 		f    Format
@@ -55,7 +55,7 @@ func TestFormatCheck(t *testing.T) {
 	}
 }
 
-// stored is what a cache of one head gives back for x, as K and as V.
+// stored returns x after a round trip through a cache of one head, as K and as V.
 func stored(t *testing.T, f Format, x []float32) (k, v []float32) {
 	t.Helper()
 	d := kernels.NewReference()
@@ -71,8 +71,9 @@ func stored(t *testing.T, f Format, x []float32) (k, v []float32) {
 	return k, v
 }
 
-// TestRules by hand: one group of 32 each, the named elements first, the others zero.
-func TestRules(t *testing.T) {
+// TestQuantization compares groups of 32 worked out by hand. The listed elements come first, all
+// others are zero.
+func TestQuantization(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		f       Format
@@ -85,15 +86,15 @@ func TestRules(t *testing.T) {
 		// hi = 3: s = -1, q0 = -3, bias = 3: values 3, 2, 1, 0.
 		{"affine 2, high edge", affine(2, 32), []float32{3, 1, 2.4, 0.6, 0},
 			[]float32{3, 1, 2, 1, 0}},
-		// s = -1, bias = 15; halves go to the even code, counted from 15: code 14 is 1.
+		// s = -1, bias = 15; halves round to the even code, counted from 15: code 14 is 1.
 		{"affine 4", affine(4, 32), []float32{15, 7.4, 0.5, 1.5}, []float32{15, 7, 1, 1}},
-		// d = 1: halves go to even.
+		// d = 1: halves round to even.
 		{"q8_0", Format{Kind: Q8_0}, []float32{-127, 0.5, 1.5, -3.4, 126.6},
 			[]float32{-127, 0, 2, -3, 127}},
-		// m = -8 gives d = 1; 7.9 is cut at 7.
+		// m = -8 gives d = 1; 7.9 saturates at 7.
 		{"q4_0, negative", Format{Kind: Q4_0}, []float32{-8, 7.9, 0.4, -0.6},
 			[]float32{-8, 7, 0, -1}},
-		// The first of equal magnitudes decides: m = 8 gives d = -1, so -8 is cut at -7.
+		// The first of equal magnitudes decides: m = 8 gives d = -1, so -8 saturates at -7.
 		{"q4_0, first of two", Format{Kind: Q4_0}, []float32{8, -8, 3}, []float32{8, -7, 3}},
 		{"zeros, affine", affine(8, 32), []float32{0}, []float32{0}},
 		{"zeros, q8_0", Format{Kind: Q8_0}, []float32{0}, []float32{0}},
@@ -112,8 +113,8 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestQuantizationError: nothing is off by more than a step, plus what float16 rounds off scale and
-// bias; and most by half a step.
+// TestQuantizationError checks that every error is at most a step, plus the rounding of scale and
+// bias to float16, and that most errors are at most half a step.
 func TestQuantizationError(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for _, f := range []Format{affine(2, 32), affine(3, 64), affine(4, 32), affine(5, 128),
@@ -158,8 +159,8 @@ func TestQuantizationError(t *testing.T) {
 	}
 }
 
-// TestOddValues: what does not fit saturates, what is not a number stays so, and all instruction
-// sets agree on both.
+// TestOddValues checks that large values saturate and NaN stays NaN, with the same bits on all
+// instruction sets.
 func TestOddValues(t *testing.T) {
 	const d = 128
 	inf, nan := float32(math.Inf(1)), float32(math.NaN())
@@ -196,7 +197,7 @@ func TestOddValues(t *testing.T) {
 				got = append(got, kerneltest.Elements(m))
 			}
 			if want != nil && (!bytes.Equal(got[0], want[0]) || !bytes.Equal(got[1], want[1])) {
-				t.Errorf("%s: %s stores other bytes", f, isa)
+				t.Errorf("%s: %s stores different bytes", f, isa)
 			}
 			want = got
 			dev.Close()

@@ -2,8 +2,8 @@ package attention
 
 import "headroom/kernels"
 
-// TrafficBytes implements kernels.TrafficCounter: the keys and values of every position that a
-// span's rows see, once.
+// TrafficBytes implements kernels.TrafficCounter. It counts the keys and values of every position
+// that the rows of a span see, once per span.
 func (o *Attention) TrafficBytes() int64 {
 	n := int64(0)
 	for _, s := range o.Spans {
@@ -13,8 +13,8 @@ func (o *Attention) TrafficBytes() int64 {
 	return n
 }
 
-// Operations implements kernels.OperationCounter: each query times the keys that it sees, and as
-// many weights times values. A start in float16 counts as what follows it.
+// Operations implements kernels.OperationCounter. It counts each query times the keys that it sees,
+// and as many weights times values. Positions in a Start count as if they had the cache's format.
 func (o *Attention) Operations() (n kernels.Operations) {
 	seen := int64(0)
 	for _, s := range o.Spans {
@@ -31,13 +31,13 @@ func (o *Attention) Operations() (n kernels.Operations) {
 	return n
 }
 
-// seenBy is how many positions the rows of [from, to) see together, without going through all of
-// them: plans are made for millions of rows.
+// seenBy returns the number of positions that the rows at positions [from, to) see in total. It
+// does not loop over all rows, because load plans ask for millions of them.
 func (o *Attention) seenBy(from, to int) (n int64) {
 	if o.Window == 0 {
 		return int64(to-from) * int64(from+1+to) / 2
 	}
-	// from here on every row sees sinks and a whole window
+	// From here on every row sees all sink tokens and a whole window.
 	full := min(to, max(from, o.SinkTokens+o.Window-1))
 	for pos := from; pos < full; pos++ {
 		n += int64(o.seen(pos))

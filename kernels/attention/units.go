@@ -6,28 +6,28 @@ import (
 	"headroom/kernels"
 )
 
-// How an Attention is cut into units of work, and what a unit leaves behind.
+// The division of an Attention into units of work.
 //
-// The vectors of a unit are the query rows of its block times the heads of its group, heads
-// fastest. While segments are summed, each vector has a record of recordFloats: the weighted sum of
-// values [D], the highest score, and the sum of weights relative to it.
+// The vectors of a unit are the query rows of its block times the heads of its group; the head
+// index varies fastest. While segments are summed, each vector has a record of recordFloats floats:
+// the weighted sum of values [D], the highest score, and the sum of weights relative to that score.
 
-// A span of one block is cut into its segments, so that threads have enough to share; but not where
-// there are heads enough and many vectors, whose preparation and records would be paid for with
-// every segment. What a decoded token reads, of few vectors, is faster read a segment's heads after
-// each other.
+// A span of one block is split into its segments, so that all threads have work. It is not split if
+// the heads alone give enough units and there are many vectors, because each segment would prepare
+// the vectors and their records again. With few vectors, as in decoding, it is always split:
+// reading all heads of one segment after each other is faster.
 const (
 	fewVectors     = 12
 	headsPerThread = 4
 )
 
-// cut is how one span is divided.
+// cut describes the division of one span.
 type cut struct {
-	blocks   int // blocks of query rows
-	from, to int // segments that the span's rows see, behind the sinks
-	split    bool
+	blocks   int  // blocks of query rows
+	from, to int  // segments that the rows see, without the sink tokens
+	split    bool // each segment is a separate unit
 	units    int
-	partials int // floats of partial records that a split span needs
+	partials int // floats of partial records, 0 if the span is not split
 }
 
 func (o *Attention) cut(s *kernels.Span) cut {
@@ -47,20 +47,23 @@ func (o *Attention) cut(s *kernels.Span) cut {
 	return c
 }
 
-// sinkSegments is 1 if the first positions are a segment of their own, else 0.
+// sinkSegments returns 1 if the sink tokens are a separate segment, else 0.
 func (o *Attention) sinkSegments() int { return min(o.SinkTokens, 1) }
 
-// blockRows is how many query rows of a prompt share a tile.
+// blockRows returns the number of query rows of a prompt that share a tile.
 func (o *Attention) blockRows() int { return max(1, blockVectors/o.group()) }
 
-// recordFloats keeps records a multiple of 64 bytes apart.
+// recordFloats returns the size of a record. Records are multiples of 64 bytes apart.
 func (o *Attention) recordFloats() int { return o.Cache.HeadDim + 16 }
 
-// scratchFloats is what a worker needs: a tile, and for each vector its query, scores, two records,
-// and what the integer products need: the rounded query (16 bits each, and three numbers per
-// group), sixteen sums per group of V, weights of 16 bits for a tile, and two numbers that they are
-// worth; the groups of a tile's V, two numbers a position and one more; and room for the sixteen
-// weights that a matrix unit may read past the last.
+// scratchFloats returns the size of a worker's scratch memory, in floats:
+//
+//   - a tile
+//   - per vector: the query, the scores and two records
+//   - per vector, for integer products: the rounded query (16 bits per element and three numbers
+//     per group), 16 sums per group of V, a tile's weights (16 bits each) and their two step sizes
+//   - per group of V: two numbers per position of a tile and one more
+//   - padding, because a matrix unit may read the weights of 16 vectors past the last one
 func (o *Attention) scratchFloats() int {
 	vectors, d := o.blockRows()*o.group(), o.Cache.HeadDim
 	integers := d/2 + 3*d/minGroup + 16*d/minGroup + tileTokens/2 + 2
@@ -68,19 +71,19 @@ func (o *Attention) scratchFloats() int {
 		d/minGroup*(2*tileTokens+1) + 16*tileTokens/2
 }
 
-// unit is the part of a span that one call computes: rows [row, row+rows) of the span, one KV head,
-// the sinks if it has them, and segments [from, to).
+// unit is the part of a span that one call computes: rows [row, row+rows) of the span for one KV
+// head, over segments [from, to) and, if sinks is set, over the sink tokens.
 type unit struct {
 	span      *kernels.Span
 	kvHead    int
 	row, rows int
 	sinks     bool
 	from, to  int
-	// where a unit of a split span leaves its records; nil: it writes the output
+	// partials receives the records of a unit of a split span. If nil, the unit writes the output.
 	partials []float32
 }
 
-// segments is how many records a vector of u goes through.
+// segments returns the number of segments of u, including that of the sink tokens.
 func (u *unit) segments() int {
 	if u.sinks {
 		return 1 + u.to - u.from
@@ -88,7 +91,7 @@ func (u *unit) segments() int {
 	return u.to - u.from
 }
 
-// unit finds unit i.
+// unit returns unit i of all spans. It panics if there is no such unit.
 func (o *Attention) unit(i int) unit {
 	kvHeads, base := o.Cache.KVHeads, 0
 	for j := range o.Spans {
@@ -112,8 +115,9 @@ func (o *Attention) unit(i int) unit {
 			u.partials = o.partials[base+i*n : base+(i+1)*n]
 			return u
 		}
-		// Blocks of one KV head follow each other, so that its keys and values stay in the cache of
-		// a core; the last rows see most, so they go first: threads then end together.
+		// Blocks of one KV head are consecutive, so that its keys and values stay in a core's
+		// cache. The last rows come first because they see the most positions: threads then finish
+		// at about the same time.
 		rows := o.blockRows()
 		u.kvHead = i / c.blocks
 		u.row = (c.blocks - 1 - i%c.blocks) * rows
@@ -125,9 +129,9 @@ func (o *Attention) unit(i int) unit {
 	panic("attention: no such unit")
 }
 
-// splitUnit finds merge unit i: one KV head of a span. ok is false if the span was not split. The
-// partials are those of its first segment and all that follow; consecutive segments lie stride
-// floats apart.
+// splitUnit returns merge unit i, which is one KV head of a span. ok is false if the span was not
+// split. The unit's partials begin with those of its first segment, and consecutive segments are
+// stride floats apart.
 func (o *Attention) splitUnit(i int) (u unit, stride int, ok bool) {
 	kvHeads, base := o.Cache.KVHeads, 0
 	at := i / kvHeads
@@ -146,7 +150,7 @@ func (o *Attention) splitUnit(i int) (u unit, stride int, ok bool) {
 	return u, n * kvHeads, true
 }
 
-// floats is n float32 at the start of scratch memory.
+// floats returns n float32 values at the start of scratch memory.
 func floats(b []byte, n int) []float32 {
 	if n == 0 {
 		return nil

@@ -1,19 +1,21 @@
-// One row of an embedding matrix in any format, as float32, times a factor.
+// One row of an embedding matrix in any format, dequantized to float32 and multiplied by a factor.
 #ifdef ISA
 #include "affine.h"
 #include "mxfp4.h"
 
-static void KERNEL(embedding_row)(const uint8_t *data, const void *scales, const void *biases, int dtype, int mode, int bits, int group, int64_t k, float factor,
-                                  float *out) {
+static void KERNEL(embedding_row)(const uint8_t *data, const void *scales, const void *biases,
+    int dtype, int mode, int bits, int group, int64_t k, float factor, float *out) {
     if (bits) { // k is a multiple of 32
         if (mode == MODE_MXFP4) mxfp4_row(data, scales, k, out);
         else affine_row(data, scales, biases, dtype, bits, group, k, out);
         if (factor != 1)
-            for (int64_t at = 0; at < k; at += 16) v_store(out + at, v_mul(v_load(out + at), v_set1(factor)));
+            for (int64_t at = 0; at < k; at += 16)
+                v_store(out + at, v_mul(v_load(out + at), v_set1(factor)));
         return;
     }
     for (int64_t at = 0; at < k; at += 16)
-        v_store_n(out + at, v_mul(v_load_param(data, dtype, at, k), v_set1(factor)), k - at < 16 ? (int)(k - at) : 16);
+        v_store_n(out + at, v_mul(v_load_param(data, dtype, at, k), v_set1(factor)),
+            k - at < 16 ? (int)(k - at) : 16);
 }
 
 #undef E2M1_OFFSET
@@ -24,8 +26,8 @@ static void KERNEL(embedding_row)(const uint8_t *data, const void *scales, const
 #define KERNEL_SOURCE "lookup.c"
 #include "foreach_isa.h"
 
-void headroom_embedding_row(int isa, const void *data, const void *scales, const void *biases, int dtype, int mode, int bits, int group, int64_t k,
-                            float factor, float *out) {
+void headroom_embedding_row(int isa, const void *data, const void *scales, const void *biases,
+    int dtype, int mode, int bits, int group, int64_t k, float factor, float *out) {
     DISPATCH(isa, embedding_row, (data, scales, biases, dtype, mode, bits, group, k, factor, out));
 }
 

@@ -1,6 +1,6 @@
 package embedding
 
-// Token ids to rows of the embedding, unpacked from the checkpoint's format as they are read.
+// Rows of the embedding matrix by token id, dequantized from the checkpoint's format.
 
 import (
 	"errors"
@@ -13,14 +13,14 @@ import (
 )
 
 // Lookup is out[m] = Scale * W[Tokens[m]], dequantized. A token outside the vocabulary gives a row
-// of NaN: tokens may come from a sampler on the device.
+// of NaN, because tokens may come from sampling on the device, where Check cannot see them.
 //
-// Tokens is int32 [M, 1], W one matrix [V, H] of any format, Out float32 [M, H].
+// Tokens is int32 [M, 1], W a single matrix [V, K] of any format, and Out float32 [M, K].
 type Lookup struct {
 	Tokens kernels.Tensor
 	W      *kernels.Weight
 	Out    kernels.Tensor
-	Scale  float32 // 0: 1
+	Scale  float32 // 0 means 1
 }
 
 // Name implements kernels.Op.
@@ -45,7 +45,7 @@ func (o *Lookup) Check() error {
 // Reference implements kernels.Op.
 func (o *Lookup) Reference() { o.rows(0, o.Tokens.Rows) }
 
-// rows is the specification, and what runs in builds without cgo.
+// rows computes rows [from, to). It is the specification, and builds without cgo run it.
 func (o *Lookup) rows(from, to int) {
 	for r := from; r < to; r++ {
 		out := o.Out.Row(r)
@@ -62,7 +62,7 @@ func (o *Lookup) rows(from, to int) {
 	}
 }
 
-// token is row r's token, or -1 if there is no such token.
+// token returns the token of row r, or -1 if it is outside the vocabulary.
 func (o *Lookup) token(r int) int {
 	if t := o.Tokens.RowRange(r, r+1).Int32s()[0]; int(t) < o.W.N {
 		return max(int(t), -1)
@@ -77,7 +77,7 @@ func (o *Lookup) scale() float32 {
 	return o.Scale
 }
 
-// CPU implements kernels.Op: rows are independent.
+// CPU implements kernels.Op. Rows are independent.
 func (o *Lookup) CPU(c *cpu.Context) {
 	c.Parallel(o, 0, o.Tokens.Rows, 1+32768/o.W.K)
 }
@@ -108,7 +108,7 @@ func lookupCases() []kernels.Case {
 		cases = append(cases, kernels.Case{
 			Name:   fmt.Sprintf("lookup_%s_m%d_h%d", format, m, h),
 			RelTol: 1.8e-7,
-			Why: "one rounding of code*scale + bias, where the scalar code rounds to float64 " +
+			Why: "one rounding of code*scale + bias, which the scalar code rounds to float64 " +
 				"first, and one of the product with Scale",
 			Bytes: int64(4 * m * h),
 			New: func(d kernels.Device, r *rand.Rand) (kernels.Op, []kernels.Tensor) {
@@ -121,7 +121,8 @@ func lookupCases() []kernels.Case {
 				for i := range o.Tokens.Int32s() {
 					o.Tokens.Int32s()[i] = int32(r.IntN(50))
 				}
-				o.Tokens.Int32s()[0] = 49 // the last row, where reading on would leave the matrix
+				o.Tokens.Int32s()[0] =
+					49 // the last row, where a read past it would leave the matrix
 				return o, []kernels.Tensor{o.Out}
 			},
 		})

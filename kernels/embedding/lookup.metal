@@ -1,6 +1,7 @@
-// out[m] = factor * w[tokens[m]], a row of threads to each token: a thread writes eight elements. A
-// token outside the vocabulary gives NaN. Compiled once for each BITS of the weight's codes, 0 for
-// plain elements.
+// out[m] = factor * w[tokens[m]]. A token outside the vocabulary gives NaN. It is compiled once for
+// each width BITS of codes, with 0 for plain elements.
+//
+// Grid: x is a block of columns, y is the token m. A thread writes eight elements.
 #include <metal_stdlib>
 #include "common/weight.h"
 using namespace metal;
@@ -30,7 +31,7 @@ kernel void lookup(
     constant LookupParams& p     [[buffer(0)]],
     device const int* tokens     [[buffer(1)]],   // [M, 1]
     device const uint* data      [[buffer(2)]],   // [vocabulary, k] packed
-    device const uchar* scales   [[buffer(3)]],   // [vocabulary, k / group], or nothing
+    device const uchar* scales   [[buffer(3)]],   // [vocabulary, k / group], or none
     device const uchar* biases   [[buffer(4)]],
     device float* out            [[buffer(5)]],   // [M, k]
     uint2 group                  [[threadgroup_position_in_grid]],
@@ -56,9 +57,12 @@ kernel void lookup(
   const uint g = unit / p.units_per_group;
   const float scale = load_scale(scales, DTYPE, p.scales_first + row * p.scales_stride + g);
   const float bias = load_bias(biases, DTYPE, p.biases_first + row * p.biases_stride + g);
-  const Eight v = decode_eight<BITS>(load_codes<BITS>(data + row * p.data_stride + unit * BITS, false), int(eight % 4), scale, bias, DTYPE);
+  const Eight v = decode_eight<BITS>(
+      load_codes<BITS>(data + row * p.data_stride + unit * BITS, false), int(eight % 4), scale,
+      bias, DTYPE);
 #else
-  const Eight v = load_eight((device const uchar*)data, DTYPE, p.data_first + row * p.data_stride + at, valid, false);
+  const Eight v = load_eight(
+      (device const uchar*)data, DTYPE, p.data_first + row * p.data_stride + at, valid, false);
 #endif
   for (uint j = 0; j < 8 && j < valid; j++) {
     out[j] = (j < 4 ? v.lo[j & 3] : v.hi[j & 3]) * p.factor;

@@ -28,7 +28,7 @@ var lookupKernels = func() map[lookupVariant]*gpu.Kernel[lookupParams] {
 	return all
 }()
 
-// lookupParams is LookupParams of lookup.metal; strides in elements.
+// lookupParams is LookupParams of lookup.metal. Strides are in elements.
 type lookupParams struct {
 	Vocabulary, K             uint32
 	TokensStride, OutStride   uint32
@@ -39,7 +39,7 @@ type lookupParams struct {
 	Factor                    float32
 }
 
-// Metal implements gpu.Op.
+// Metal implements gpu.Op. Each thread writes eight elements of a row.
 func (o *Lookup) Metal(c *gpu.Context) {
 	w := gpu.ReadWeight(o.W)
 	p := lookupParams{

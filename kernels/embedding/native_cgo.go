@@ -8,8 +8,8 @@ package embedding
 #cgo noescape headroom_embedding_row
 #cgo nocallback headroom_embedding_row
 #include <stdint.h>
-void headroom_embedding_row(int isa, const void *data, const void *scales, const void *biases, int dtype, int mode, int bits, int group, int64_t k,
-                            float factor, float *out);
+void headroom_embedding_row(int isa, const void *data, const void *scales, const void *biases,
+    int dtype, int mode, int bits, int group, int64_t k, float factor, float *out);
 */
 import "C"
 

@@ -9,8 +9,8 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// Rows is out[i] = x[Indices[i]]: the rows of a pass whose logits are wanted. The indices are the
-// program's own, so Check verifies them.
+// Rows is out[i] = x[Indices[i]]. It gathers the rows of a pass that need logits. The host knows
+// the indices, so Check verifies them.
 //
 // X is float32 [M, N], Out float32 [len(Indices), N].
 type Rows struct {
@@ -26,7 +26,7 @@ func (o *Rows) Name() string { return "rows" }
 func (o *Rows) Check() error {
 	for i, r := range o.Indices {
 		if r < 0 || int(r) >= o.X.Rows {
-			return fmt.Errorf("index %d: got row %d, expected one of x's %d", i, r, o.X.Rows)
+			return fmt.Errorf("index %d: got row %d, expected one of [0, %d) of x", i, r, o.X.Rows)
 		}
 	}
 	return errors.Join(
@@ -41,7 +41,7 @@ func (o *Rows) Reference() {
 	}
 }
 
-// CPU implements kernels.Op: copying a few rows is not worth a second thread.
+// CPU implements kernels.Op on one thread, because it copies only a few rows.
 func (o *Rows) CPU(*cpu.Context) { o.Reference() }
 
 func rowsCases() []kernels.Case {

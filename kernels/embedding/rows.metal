@@ -1,4 +1,7 @@
-// out[i] = x[indices[i]]. A thread copies one element: rows may begin anywhere.
+// out[i] = x[indices[i]].
+//
+// Grid: x is a block of columns, y is the row i. A thread copies one element, because rows may have
+// any alignment.
 #include <metal_stdlib>
 using namespace metal;
 
@@ -11,7 +14,7 @@ struct RowsParams {
 kernel void rows(
     constant RowsParams& p       [[buffer(0)]],
     device const float* x        [[buffer(1)]],   // [M, cols]
-    device const int* indices    [[buffer(2)]],   // of the rows of out, all within [0, M)
+    device const int* indices    [[buffer(2)]],   // one per row of out, each in [0, M)
     device float* out            [[buffer(3)]],
     uint2 group                  [[threadgroup_position_in_grid]],
     uint tid                     [[thread_index_in_threadgroup]],

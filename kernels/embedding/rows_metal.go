@@ -13,10 +13,10 @@ var rowsText string
 var rowsKernel = gpu.NewKernel[rowsParams](
 	&gpu.Source{Name: "embedding/rows.metal", Text: rowsText}, "rows")
 
-// rowsParams is RowsParams of rows.metal; strides in elements.
+// rowsParams is RowsParams of rows.metal. Strides are in elements.
 type rowsParams struct{ Cols, XStride, OutStride uint32 }
 
-// Metal implements gpu.Op.
+// Metal implements gpu.Op. Each thread copies one element.
 func (o *Rows) Metal(c *gpu.Context) {
 	const threads = 128
 	rowsKernel.Dispatch(c, rowsParams{uint32(o.X.Cols), uint32(o.X.Stride), uint32(o.Out.Stride)},

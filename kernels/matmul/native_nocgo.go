@@ -4,7 +4,7 @@ package matmul
 
 import "headroom/kernels/cpu"
 
-// Without cgo the CPU has only its Generic set, so these are never called.
+// Without cgo the CPU has only the instruction set Generic, so these functions are never called.
 
 func (in *input) nativeRound(cpu.ISA, int, int) {
 	panic("matmul: native kernels in a build without cgo")

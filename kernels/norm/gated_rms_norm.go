@@ -1,6 +1,6 @@
 package norm
 
-// Normalization and gate in one pass over memory, for linear attention's heads.
+// Normalization and gate in one pass over memory.
 
 import (
 	"errors"
@@ -12,11 +12,11 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// GatedRMSNorm is out = rmsnorm(x) * weight * silu(gate) for each row of X: the norm at the end of
-// GatedDeltaNet, a row being one value head of one token (Yang et al. 2024, "Gated Delta
+// GatedRMSNorm is out = rmsnorm(x) * weight * silu(gate) for each row of X. It is the norm at the
+// end of GatedDeltaNet, where a row is one value head of one token (Yang et al. 2024, "Gated Delta
 // Networks").
 //
-// X, Gate and Out are float32 [R, N] with R = M*Hv and N = Dv, each with a stride of its own;
+// X, Gate and Out are float32 [R, N] with R = M*Hv and N = Dv, and their strides may differ.
 // Weight is float32 [1, N]. Out may be X or Gate.
 type GatedRMSNorm struct {
 	X      kernels.Tensor
@@ -42,7 +42,7 @@ func (o *GatedRMSNorm) Check() error {
 // Reference implements kernels.Op.
 func (o *GatedRMSNorm) Reference() { o.rows(0, o.X.Rows) }
 
-// rows is the specification, and what runs in builds without cgo.
+// rows computes rows [from, to). It is the specification, and builds without cgo run it.
 func (o *GatedRMSNorm) rows(from, to int) {
 	w := o.Weight.Float32s()
 	for r := from; r < to; r++ {
@@ -59,7 +59,7 @@ func (o *GatedRMSNorm) rows(from, to int) {
 	}
 }
 
-// CPU implements kernels.Op: rows are independent.
+// CPU implements kernels.Op. Rows are independent.
 func (o *GatedRMSNorm) CPU(c *cpu.Context) {
 	c.Parallel(o, 0, o.X.Rows, 1+8192/max(o.X.Cols, 1))
 }
@@ -82,7 +82,7 @@ func gatedRMSNormCases() []kernels.Case {
 		cases = append(cases, kernels.Case{
 			Name:   fmt.Sprintf("gated_rms_norm_f32_m%d_n%d_strided_%t", s.rows, s.cols, s.strided),
 			RelTol: 3e-6,
-			Why: "the sum of squares is taken in 16 float32 lanes and v_exp is within 2e-7, " +
+			Why: "the sum of squares uses 16 float32 lanes and v_exp is within 2e-7, " +
 				"the reference is float64",
 			Bytes: int64(12 * s.rows * s.cols),
 			New: func(d kernels.Device, r *rand.Rand) (kernels.Op, []kernels.Tensor) {

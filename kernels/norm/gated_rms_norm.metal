@@ -1,7 +1,8 @@
-// out = x / sqrt(mean(x^2) + eps) * weight * silu(gate), a simdgroup to a row: rows are the value
-// heads of linear attention, of some 128 columns. A lane takes columns lane, lane + 32, ...: the
-// order of the sum depends on the width alone. A lane reads only columns that it writes itself, so
-// out may be x or gate.
+// out = x / sqrt(mean(x^2) + eps) * weight * silu(gate).
+//
+// Grid: a simdgroup computes one row, which is a value head of linear attention with about 128
+// columns. A lane has columns lane, lane + 32, ..., so the order of the sum depends only on the
+// width. A lane reads only columns that it writes itself, so out may be x or gate.
 #include <metal_stdlib>
 #include "common/exp.h"
 using namespace metal;
@@ -27,7 +28,7 @@ kernel void gated_rms_norm(
     uint simdgroups                 [[simdgroups_per_threadgroup]]) {
   const ulong row = ulong(group) * simdgroups + sg;
   if (row >= p.rows) {
-    return;  // a whole simdgroup, and there is no barrier
+    return;  // the whole simdgroup returns, and there is no barrier
   }
   x += row * p.x_stride;
   gate += row * p.gate_stride;

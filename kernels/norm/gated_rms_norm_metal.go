@@ -14,16 +14,16 @@ var (
 	gatedRMSNormKernel = gpu.NewKernel[gatedRMSNormParams](gatedRMSNormSource, "gated_rms_norm")
 )
 
-// gatedRMSNormParams is GatedRMSNormParams of gated_rms_norm.metal; strides in elements.
+// gatedRMSNormParams is GatedRMSNormParams of gated_rms_norm.metal. Strides are in elements.
 type gatedRMSNormParams struct {
 	Rows, Cols, XStride, GateStride, OutStride uint32
 	Eps                                        float32
 }
 
-// gatedRMSNormSimdgroups is the rows of a threadgroup.
+// gatedRMSNormSimdgroups is the number of simdgroups, and so of rows, per threadgroup.
 const gatedRMSNormSimdgroups = 4
 
-// Metal implements gpu.Op: a simdgroup to a row.
+// Metal implements gpu.Op. Each simdgroup computes one row.
 func (o *GatedRMSNorm) Metal(c *gpu.Context) {
 	p := gatedRMSNormParams{Rows: uint32(o.X.Rows), Cols: uint32(o.X.Cols),
 		XStride: uint32(o.X.Stride), GateStride: uint32(o.Gate.Stride),

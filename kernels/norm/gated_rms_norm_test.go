@@ -12,7 +12,7 @@ import (
 )
 
 // x = (3, 4) has a mean square of 12.5, and the weight sqrt(12.5) cancels the norm: rmsnorm(x) *
-// weight = x. silu(0) is 0 and silu(100) is 100, so gates 100 and 0 leave (300, 0).
+// weight = x. silu(0) is 0 and silu(100) is 100, so gates 100 and 0 give (300, 0).
 func TestGatedRMSNormByHand(t *testing.T) {
 	for _, d := range append(kerneltest.Devices(t), kernels.NewReference()) {
 		w := float32(math.Sqrt(12.5))
@@ -28,8 +28,7 @@ func TestGatedRMSNormByHand(t *testing.T) {
 	}
 }
 
-// A row of zeros has a mean square of 0: Eps keeps it from being divided by nothing, with the gate
-// and without.
+// A row of zeros has a mean square of 0. Eps prevents a division by zero.
 func TestRowOfZeros(t *testing.T) {
 	for _, d := range append(kerneltest.Devices(t), kernels.NewReference()) {
 		x, ones, out := kernels.FromFloat32s(d, 1, 3, make([]float32, 3)),
@@ -44,7 +43,7 @@ func TestRowOfZeros(t *testing.T) {
 	}
 }
 
-// A row gives the same bits alone, in a batch, and written over its input or its gate.
+// A row gives the same bits alone, in a batch, and in place of its input or its gate.
 func TestGatedRMSNormRowAloneOrInBatch(t *testing.T) {
 	const m, n = 200, 100
 	for _, d := range kerneltest.Devices(t) {

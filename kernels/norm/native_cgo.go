@@ -11,10 +11,12 @@ package norm
 #cgo nocallback headroom_gated_rms_norm
 #include <stddef.h>
 #include <stdint.h>
-void headroom_rms_norm(int isa, const float *x, ptrdiff_t x_stride, float *residual, ptrdiff_t residual_stride, const float *weight,
-                       float *out, ptrdiff_t out_stride, int64_t rows, int64_t cols, float eps);
-void headroom_gated_rms_norm(int isa, const float *x, ptrdiff_t x_stride, const float *gate, ptrdiff_t gate_stride, const float *weight,
-                             float *out, ptrdiff_t out_stride, int64_t rows, int64_t cols, float eps);
+void headroom_rms_norm(int isa, const float *x, ptrdiff_t x_stride, float *residual,
+    ptrdiff_t residual_stride, const float *weight, float *out, ptrdiff_t out_stride, int64_t rows,
+    int64_t cols, float eps);
+void headroom_gated_rms_norm(int isa, const float *x, ptrdiff_t x_stride, const float *gate,
+    ptrdiff_t gate_stride, const float *weight, float *out, ptrdiff_t out_stride, int64_t rows,
+    int64_t cols, float eps);
 */
 import "C"
 

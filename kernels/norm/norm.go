@@ -1,7 +1,7 @@
-// Package norm holds the normalizations: RMSNorm and the gated RMSNorm of GatedDeltaNet.
+// Package norm implements RMSNorm and the gated RMSNorm of GatedDeltaNet.
 package norm
 
 import "headroom/kernels"
 
-// Cases are this family's cases, for the tests, the benchmark and the selftest.
+// Cases returns the cases of this family for the tests, the benchmark and the selftest.
 func Cases() []kernels.Case { return append(rmsNormCases(), gatedRMSNormCases()...) }

@@ -1,7 +1,7 @@
 package norm
 
-// The norm before every block, fused with the residual addition it follows: both are bound by
-// memory, and one pass halves the traffic.
+// RMSNorm fused with the residual addition before it. Both are bound by memory, and one pass halves
+// the traffic.
 
 import (
 	"errors"
@@ -14,10 +14,10 @@ import (
 )
 
 // RMSNorm is out = x / sqrt(mean(x²) + Eps) * Weight for each row of X (Zhang and Sennrich 2019,
-// "Root Mean Square Layer Normalization"). With a Residual it first adds X to it and normalizes the
-// sum: the step between two blocks, in one pass.
+// "Root Mean Square Layer Normalization"). If there is a Residual, X is added to it first, and
+// the sum is normalized.
 //
-// X, Residual and Out are float32 [M, N], Weight is float32 [1, N]. Out may be X itself.
+// X, Residual and Out are float32 [M, N], Weight is float32 [1, N]. Out may be X.
 type RMSNorm struct {
 	X        kernels.Tensor
 	Residual kernels.Tensor // none, or read and written: residual += x
@@ -45,7 +45,7 @@ func (o *RMSNorm) Check() error {
 // Reference implements kernels.Op.
 func (o *RMSNorm) Reference() { o.rows(0, o.X.Rows) }
 
-// rows is the specification, and what runs in builds without cgo.
+// rows computes rows [from, to). It is the specification, and builds without cgo run it.
 func (o *RMSNorm) rows(from, to int) {
 	w := o.Weight.Float32s()
 	for r := from; r < to; r++ {
@@ -68,7 +68,7 @@ func (o *RMSNorm) rows(from, to int) {
 	}
 }
 
-// CPU implements kernels.Op: rows are independent.
+// CPU implements kernels.Op. Rows are independent.
 func (o *RMSNorm) CPU(c *cpu.Context) {
 	c.Parallel(o, 0, o.X.Rows, 1+8192/o.X.Cols)
 }
@@ -92,8 +92,7 @@ func rmsNormCases() []kernels.Case {
 		cases = append(cases, kernels.Case{
 			Name:   fmt.Sprintf("rms_norm_f32_m%d_n%d_residual_%t", s.rows, s.cols, s.residual),
 			RelTol: 3e-6, AbsTol: 1e-7,
-			Why: "the sum of squares is taken in 16 float32 lanes, the reference takes it in " +
-				"float64",
+			Why:   "the sum of squares uses 16 float32 lanes, the reference float64",
 			Bytes: int64(8 * s.rows * s.cols),
 			New: func(d kernels.Device, r *rand.Rand) (kernels.Op, []kernels.Tensor) {
 				o := &RMSNorm{

@@ -1,7 +1,9 @@
-// out = x / sqrt(mean(x^2) + eps) * weight, a threadgroup to a row; with a residual, residual += x
-// first and the sum is normalized. A thread takes columns tid, tid + threads, ...: the order of the
-// sum depends on the width alone. A thread reads only columns that it writes itself, so out may be
-// x.
+// out = x / sqrt(mean(x^2) + eps) * weight. With a residual, residual += x first, and the sum is
+// normalized.
+//
+// Grid: a threadgroup computes one row. A thread has columns tid, tid + threads, ..., so the order
+// of the sum depends only on the width. A thread reads only columns that it writes itself, so out
+// may be x.
 #include <metal_stdlib>
 #include "common/reduce.h"
 using namespace metal;
@@ -18,7 +20,7 @@ struct RMSNormParams {
 kernel void rms_norm(
     constant RMSNormParams& p    [[buffer(0)]],
     device const float* x        [[buffer(1)]],   // [M, cols]
-    device float* residual       [[buffer(2)]],   // [M, cols], or nothing
+    device float* residual       [[buffer(2)]],   // [M, cols], or none
     device const float* weight   [[buffer(3)]],   // [cols]
     device float* out            [[buffer(4)]],   // [M, cols]
     uint row                     [[threadgroup_position_in_grid]],

@@ -14,14 +14,14 @@ var (
 	rmsNormKernel = gpu.NewKernel[rmsNormParams](rmsNormSource, "rms_norm")
 )
 
-// rmsNormParams is RMSNormParams of rms_norm.metal; strides in elements.
+// rmsNormParams is RMSNormParams of rms_norm.metal. Strides are in elements.
 type rmsNormParams struct {
 	Cols, XStride, ResidualStride, OutStride uint32
 	HasResidual                              uint32
 	Eps                                      float32
 }
 
-// Metal implements gpu.Op: a threadgroup to a row, of a size that depends on the width alone.
+// Metal implements gpu.Op. Each threadgroup computes one row. Its size depends only on the width.
 func (o *RMSNorm) Metal(c *gpu.Context) {
 	p := rmsNormParams{Cols: uint32(o.X.Cols), XStride: uint32(o.X.Stride),
 		OutStride: uint32(o.Out.Stride), Eps: o.Eps}

@@ -9,7 +9,7 @@ import (
 	"headroom/kernels/kerneltest"
 )
 
-// A row and its residual give the same bits alone, in a batch, and written over the input.
+// A row and its residual give the same bits alone, in a batch, and in place of the input.
 func TestRMSNormRowAloneOrInBatch(t *testing.T) {
 	const m, n = 9, 700
 	for _, d := range kerneltest.Devices(t) {

@@ -1,59 +1,70 @@
-// Causal depthwise convolution of one span, then SiLU: out[r] = silu(sum over t of weight[t] *
-// input[r - (taps-1) + t]), where rows before the span come from the state (zeros at the start of a
-// sequence) and rows before r are rounded to its form. An element is one chain of fused
-// multiply-adds from the oldest tap on, whatever memory its inputs come from.
+// Causal depthwise convolution of one span, then SiLU:
+//
+//     out[r] = silu(sum over t of weight[t] * input[r - (taps-1) + t])
+//
+// Rows before the span come from the state, which is zeros at the start of a sequence. Rows before
+// r are rounded to the type of the state. An element is one chain of fused multiply-adds from the
+// oldest tap on, whether its inputs come from the span or from the state.
 #include "recurrent.h"
 
 #define MAX_TAPS 8
 #define BLOCK 256 // channels at a time
 #define GROUP 64  // channels that share a scale, as in state.go
-// rows to prefetch: rows lie far apart, so the processor does not see the pattern by itself
+// Rows to prefetch. Rows are too far apart for the hardware prefetcher.
 #define AHEAD 4
 
 #ifdef ISA
 
 #include "kept.h"
 
-// Channels [0, n) of a block, n <= BLOCK: weight is [taps, BLOCK], input points at the taps rows
-// that make one output row.
-SIMD void KERNEL(conv_row)(const float *const *input, const float *weight, int taps, float *out, int n) {
+// Computes channels [0, n) of a block for one output row, n <= BLOCK. weight is [taps, BLOCK], and
+// input points to the taps input rows.
+SIMD void KERNEL(conv_row)(
+    const float *const *input, const float *weight, int taps, float *out, int n) {
     int c = 0;
     for (; c + 16 <= n; c += 16) {
         f32x16 sum = v_mul(v_load(input[0] + c), v_load(weight + c));
-        for (int t = 1; t < taps; t++) sum = v_fma(v_load(input[t] + c), v_load(weight + t * BLOCK + c), sum);
+        for (int t = 1; t < taps; t++)
+            sum = v_fma(v_load(input[t] + c), v_load(weight + t * BLOCK + c), sum);
         v_store(out + c, v_silu(sum));
     }
     if (c < n) {
         f32x16 sum = v_mul(v_load_n(input[0] + c, n - c), v_load(weight + c));
-        for (int t = 1; t < taps; t++) sum = v_fma(v_load_n(input[t] + c, n - c), v_load(weight + t * BLOCK + c), sum);
+        for (int t = 1; t < taps; t++)
+            sum = v_fma(v_load_n(input[t] + c, n - c), v_load(weight + t * BLOCK + c), sum);
         v_store_n(out + c, v_silu(sum), n - c);
     }
 }
 
-// Rows of a state [taps - 1, channels]: value row 0's first channel of a block, and its first scale
-// where the form has scales.
+// The rows of a state [taps - 1, channels], from the first channel of a block on: the values of row
+// 0, and its scales if the type is int8.
 typedef struct {
     char *values;
     float *scales;
     int64_t channels, groups;
 } KERNEL(conv_state);
 
-SIMD KERNEL(conv_state) KERNEL(state_at)(const int form, void *slot, int past, int64_t channels, int64_t c) {
+SIMD KERNEL(conv_state)
+    KERNEL(state_at)(const int form, void *slot, int past, int64_t channels, int64_t c) {
     int64_t groups = (channels + GROUP - 1) / GROUP;
     switch (form) {
     case KEPT_BF16: return (KERNEL(conv_state)){(char *)slot + c * 2, NULL, channels, groups};
-    case KEPT_I8: return (KERNEL(conv_state)){(char *)slot + past * groups * 4 + c, (float *)slot + c / GROUP, channels, groups};
+    case KEPT_I8:
+        return (KERNEL(conv_state)){
+            (char *)slot + past * groups * 4 + c, (float *)slot + c / GROUP, channels, groups};
     }
     return (KERNEL(conv_state)){(char *)slot + c * 4, NULL, channels, groups};
 }
 
-// A row of n channels as the form keeps it: its values or, for int8, codes with their scales.
+// A row of a block, rounded: values, or for int8 codes and scales.
 typedef struct {
     float values[BLOCK], scales[BLOCK / GROUP];
 } KERNEL(conv_kept);
 
-SIMD void KERNEL(kept_row_load)(const int form, KERNEL(conv_kept) *row, float *values, KERNEL(conv_state) s, int t, int n) {
-    if (form == KEPT_I8) memcpy(row->scales, s.scales + t * s.groups, (size_t)((n + GROUP - 1) / GROUP) * 4);
+SIMD void KERNEL(kept_row_load)(
+    const int form, KERNEL(conv_kept) * row, float *values, KERNEL(conv_state) s, int t, int n) {
+    if (form == KEPT_I8)
+        memcpy(row->scales, s.scales + t * s.groups, (size_t)((n + GROUP - 1) / GROUP) * 4);
     for (int c = 0; c < n; c += 16) {
         f32x16 x = kept_load(form, s.values, t * s.channels + c, n - c < 16 ? n - c : 16);
         v_store(row->values + c, x);
@@ -61,18 +72,24 @@ SIMD void KERNEL(kept_row_load)(const int form, KERNEL(conv_kept) *row, float *v
     }
 }
 
-SIMD void KERNEL(kept_row_store)(const int form, const KERNEL(conv_kept) *row, KERNEL(conv_state) s, int t, int n) {
-    if (form == KEPT_I8) memcpy(s.scales + t * s.groups, row->scales, (size_t)((n + GROUP - 1) / GROUP) * 4);
-    for (int c = 0; c < n; c += 16) kept_store(form, s.values, t * s.channels + c, n - c < 16 ? n - c : 16, v_load(row->values + c));
+SIMD void KERNEL(kept_row_store)(
+    const int form, const KERNEL(conv_kept) * row, KERNEL(conv_state) s, int t, int n) {
+    if (form == KEPT_I8)
+        memcpy(s.scales + t * s.groups, row->scales, (size_t)((n + GROUP - 1) / GROUP) * 4);
+    for (int c = 0; c < n; c += 16)
+        kept_store(
+            form, s.values, t * s.channels + c, n - c < 16 ? n - c : 16, v_load(row->values + c));
 }
 
-// Rounds a row x to the form: into row, and for int8 its values into values.
-SIMD void KERNEL(kept_row_round)(const int form, KERNEL(conv_kept) *row, float *values, const float *x, int n) {
+// Rounds a row x into row. For int8 it also stores the rounded values in values.
+SIMD void KERNEL(kept_row_round)(
+    const int form, KERNEL(conv_kept) * row, float *values, const float *x, int n) {
     for (int from = 0; from < n; from += GROUP) {
         int to = n < from + GROUP ? n : from + GROUP;
         f32x16 amax = v_set1(LEAST_AMAX), inverse = v_zero(), scale = v_zero();
         if (form == KEPT_I8) {
-            for (int c = from; c < to; c += 16) amax = v_max(amax, v_abs(to - c < 16 ? v_load_n(x + c, to - c) : v_load(x + c)));
+            for (int c = from; c < to; c += 16)
+                amax = v_max(amax, v_abs(to - c < 16 ? v_load_n(x + c, to - c) : v_load(x + c)));
             amax = v_set1(v_hmax(amax));
             inverse = v_div(v_set1(LARGEST_CODE), amax), scale = v_div(amax, v_set1(LARGEST_CODE));
             v_store_n(row->scales + from / GROUP, scale, 1);
@@ -91,8 +108,9 @@ SIMD void KERNEL(transpose)(float *w, const float *weight, int taps, int n) {
         for (int t = 0; t < taps; t++) w[t * BLOCK + c] = weight[c * taps + t];
 }
 
-// Asks for the row AHEAD rows behind this one, from which on the span has so many.
-SIMD void KERNEL(ahead)(const float *x, ptrdiff_t x_stride, const float *out, ptrdiff_t out_stride, int64_t rows, int n) {
+// Prefetches the row AHEAD rows after this one. rows is the number of rows left in the span.
+SIMD void KERNEL(ahead)(const float *x, ptrdiff_t x_stride, const float *out, ptrdiff_t out_stride,
+    int64_t rows, int n) {
     if (rows > AHEAD)
         for (int c = 0; c < n; c += 16) {
             __builtin_prefetch(x + AHEAD * x_stride + c);
@@ -100,16 +118,16 @@ SIMD void KERNEL(ahead)(const float *x, ptrdiff_t x_stride, const float *out, pt
         }
 }
 
-// A row of the span, or one of those before it.
-SIMD const float *KERNEL(row_at)(const float *x, ptrdiff_t x_stride, const float *before, int64_t row, int past) {
+// A row of the span, or one of the rows before it.
+SIMD const float *KERNEL(row_at)(
+    const float *x, ptrdiff_t x_stride, const float *before, int64_t row, int past) {
     return row < 0 ? before + (row + past) * BLOCK : x + row * x_stride;
 }
 
-// Rows [from, to) of a span; with keep, which wants them to be its last ones, the state becomes
-// what they and those before them leave. A state in float32: rows of the span are read where they
-// lie.
-SIMD void KERNEL(conv_block)(const headroom_conv_span *span, const int taps, int64_t c, int n, KERNEL(conv_state) s, int64_t from, int64_t to, int keep,
-                             float *out, ptrdiff_t out_stride) {
+// Computes rows [from, to) of a span with a float32 state. With keep, these must be the last rows
+// of the span, and the state is updated. Rows of the span are read in place.
+SIMD void KERNEL(conv_block)(const headroom_conv_span *span, const int taps, int64_t c, int n,
+    KERNEL(conv_state) s, int64_t from, int64_t to, int keep, float *out, ptrdiff_t out_stride) {
     float w[MAX_TAPS * BLOCK], before[(MAX_TAPS - 1) * BLOCK], *state = (float *)s.values;
     const float *x = span->x + c;
     const int past = taps - 1;
@@ -120,57 +138,73 @@ SIMD void KERNEL(conv_block)(const headroom_conv_span *span, const int taps, int
     KERNEL(transpose)(w, span->weight + c * taps, taps, n);
     const float *input[MAX_TAPS];
     for (int64_t r = from; r < to; r++, out += out_stride) {
-        for (int t = 0; t < taps; t++) input[t] = KERNEL(row_at)(x, span->x_stride, before, r - past + t, past);
+        for (int t = 0; t < taps; t++)
+            input[t] = KERNEL(row_at)(x, span->x_stride, before, r - past + t, past);
         KERNEL(ahead)(input[past], span->x_stride, out, out_stride, span->rows - r, n);
         KERNEL(conv_row)(input, w, taps, out, n);
     }
-    for (int t = 0; t < past && keep; t++) memcpy(state + t * s.channels, KERNEL(row_at)(x, span->x_stride, before, to - past + t, past), (size_t)n * 4);
+    for (int t = 0; t < past && keep; t++)
+        memcpy(state + t * s.channels,
+            KERNEL(row_at)(x, span->x_stride, before, to - past + t, past), (size_t)n * 4);
 }
 
-// Any other form: the rows before the current one are rounded, and go round in a ring.
-SIMD void KERNEL(conv_block_as)(const int form, const headroom_conv_span *span, const int taps, int64_t c, int n, KERNEL(conv_state) s, int64_t from,
-                                int64_t to, int keep, float *out, ptrdiff_t out_stride) {
-    float w[MAX_TAPS * BLOCK], values[MAX_TAPS - 1][BLOCK]; // what int8 codes mean
+// The same for other types of state. The rows before the current one are rounded and kept in a
+// ring.
+SIMD void KERNEL(conv_block_as)(const int form, const headroom_conv_span *span, const int taps,
+    int64_t c, int n, KERNEL(conv_state) s, int64_t from, int64_t to, int keep, float *out,
+    ptrdiff_t out_stride) {
+    float w[MAX_TAPS * BLOCK], values[MAX_TAPS - 1][BLOCK]; // values of int8 codes
     KERNEL(conv_kept) ring[MAX_TAPS - 1];
     const float *x = span->x + c;
     const int past = taps - 1;
     for (int t = 0; t < past; t++) {
         int64_t row = from - past + t;
-        if (row >= 0) KERNEL(kept_row_round)(form, &ring[t], values[t], x + row * span->x_stride, n);
-        else if (span->start) memset(&ring[t], 0, sizeof ring[t]), memset(values[t], 0, sizeof values[t]);
+        if (row >= 0)
+            KERNEL(kept_row_round)(form, &ring[t], values[t], x + row * span->x_stride, n);
+        else if (span->start)
+            memset(&ring[t], 0, sizeof ring[t]), memset(values[t], 0, sizeof values[t]);
         else KERNEL(kept_row_load)(form, &ring[t], values[t], s, (int)(row + past), n);
     }
     KERNEL(transpose)(w, span->weight + c * taps, taps, n);
     int oldest = 0;
-    for (int64_t r = from; r < to; r++, out += out_stride, oldest = oldest + 1 == past ? 0 : oldest + 1) {
+    for (int64_t r = from; r < to;
+        r++, out += out_stride, oldest = oldest + 1 == past ? 0 : oldest + 1) {
         const float *input[MAX_TAPS];
-        for (int t = 0, i = oldest; t < past; t++, i = i + 1 == past ? 0 : i + 1) input[t] = form == KEPT_I8 ? values[i] : ring[i].values;
+        for (int t = 0, i = oldest; t < past; t++, i = i + 1 == past ? 0 : i + 1)
+            input[t] = form == KEPT_I8 ? values[i] : ring[i].values;
         input[past] = x + r * span->x_stride;
         KERNEL(ahead)(input[past], span->x_stride, out, out_stride, span->rows - r, n);
         KERNEL(conv_row)(input, w, taps, out, n);
         KERNEL(kept_row_round)(form, &ring[oldest], values[oldest], input[past], n);
     }
-    for (int t = 0, i = oldest; t < past && keep; t++, i = i + 1 == past ? 0 : i + 1) KERNEL(kept_row_store)(form, &ring[i], s, t, n);
+    for (int t = 0, i = oldest; t < past && keep; t++, i = i + 1 == past ? 0 : i + 1)
+        KERNEL(kept_row_store)(form, &ring[i], s, t, n);
 }
 
-SIMD void KERNEL(conv_as)(const int form, const headroom_conv_span *span, int64_t c, int64_t to_c, int64_t from, int64_t to, int keep, float *out,
-                          ptrdiff_t out_stride) {
+SIMD void KERNEL(conv_as)(const int form, const headroom_conv_span *span, int64_t c, int64_t to_c,
+    int64_t from, int64_t to, int keep, float *out, ptrdiff_t out_stride) {
     const int taps = span->taps;
     for (; c < to_c; c += BLOCK, out += BLOCK) {
         const int n = to_c - c < BLOCK ? (int)(to_c - c) : BLOCK;
-        const KERNEL(conv_state) s = KERNEL(state_at)(form, span->state.slot, taps - 1, span->channels, c);
-        if (form != KEPT_F32 && taps == 4) KERNEL(conv_block_as)(form, span, 4, c, n, s, from, to, keep, out, out_stride);
-        else if (form != KEPT_F32) KERNEL(conv_block_as)(form, span, taps, c, n, s, from, to, keep, out, out_stride);
+        const KERNEL(conv_state)
+            s = KERNEL(state_at)(form, span->state.slot, taps - 1, span->channels, c);
+        if (form != KEPT_F32 && taps == 4)
+            KERNEL(conv_block_as)(form, span, 4, c, n, s, from, to, keep, out, out_stride);
+        else if (form != KEPT_F32)
+            KERNEL(conv_block_as)(form, span, taps, c, n, s, from, to, keep, out, out_stride);
         else if (taps == 4) KERNEL(conv_block)(span, 4, c, n, s, from, to, keep, out, out_stride);
         else KERNEL(conv_block)(span, taps, c, n, s, from, to, keep, out, out_stride);
     }
 }
 
-// Channels [c, to_c) of rows [from, to) into out, which is where the first of them goes.
+// Computes channels [c, to_c) of rows [from, to). out points to the first of these elements.
 // gated_delta.c calls it too.
-void KERNEL(headroom_conv_rows)(const headroom_conv_span *span, int64_t c, int64_t to_c, int64_t from, int64_t to, int keep, float *out, ptrdiff_t out_stride) {
+void KERNEL(headroom_conv_rows)(const headroom_conv_span *span, int64_t c, int64_t to_c,
+    int64_t from, int64_t to, int keep, float *out, ptrdiff_t out_stride) {
     switch (span->state.form) {
-    case KEPT_BF16: KERNEL(conv_as)(KEPT_BF16, span, c, to_c, from, to, keep, out, out_stride); break;
+    case KEPT_BF16:
+        KERNEL(conv_as)(KEPT_BF16, span, c, to_c, from, to, keep, out, out_stride);
+        break;
     case KEPT_I8: KERNEL(conv_as)(KEPT_I8, span, c, to_c, from, to, keep, out, out_stride); break;
     default: KERNEL(conv_as)(KEPT_F32, span, c, to_c, from, to, keep, out, out_stride);
     }
@@ -181,7 +215,8 @@ void KERNEL(headroom_conv_rows)(const headroom_conv_span *span, int64_t c, int64
 #define KERNEL_SOURCE "conv.c"
 #include "foreach_isa.h"
 
-void headroom_conv(int isa, headroom_conv_span span, int64_t c, int64_t to_c, float *out, ptrdiff_t out_stride) {
+void headroom_conv(
+    int isa, headroom_conv_span span, int64_t c, int64_t to_c, float *out, ptrdiff_t out_stride) {
     DISPATCH(isa, headroom_conv_rows, (&span, c, to_c, 0, span.rows, 1, out + c, out_stride));
 }
 

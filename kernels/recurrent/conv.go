@@ -1,7 +1,6 @@
 package recurrent
 
-// The short convolution before linear attention. What it remembers of a sequence is its last rows,
-// kept per slot, so a prompt gives the same result in one span or in many.
+// The short convolution before linear attention. Its state is the last rows of a sequence.
 
 import (
 	"errors"
@@ -17,12 +16,12 @@ import (
 //
 //	out = silu(Σ_t Weight[c, t] * x[p-(T-1)+t, c])
 //
-// with x zero before position 0. T is the number of taps; tap T-1 multiplies the current row. The
-// rows before it are rounded to the form of State.
+// with x zero before position 0. T is the number of taps, and tap T-1 multiplies the current row.
+// Earlier rows are rounded to the type of State first.
 //
-// X and Out are float32 [M, C] and must not overlap. Weight is contiguous float32 [C, T], 2 <= T <=
-// MaxTaps. State is float32, bfloat16 or int8 [slots, ConvStateCols]: the last T-1 rows of X of the
-// sequence in a slot, oldest first. Rows outside every span are left as they are.
+// X and Out are float32 [M, C] and must not overlap. Weight is contiguous float32 [C, T], with
+// 2 <= T <= MaxTaps. State is float32, bfloat16 or int8 [slots, ConvStateCols]: a slot holds the
+// last T-1 rows of X of its sequence, oldest first. Rows outside the spans are not written.
 type Conv struct {
 	X      kernels.Tensor
 	Weight kernels.Tensor
@@ -31,11 +30,11 @@ type Conv struct {
 	Out    kernels.Tensor
 }
 
-// MaxTaps is the longest convolution.
+// MaxTaps is the largest number of taps.
 const MaxTaps = 8
 
-// convCols is the channels of one unit of work: the rows a unit looks back at stay in the
-// first-level cache.
+// convCols is the number of channels of a unit of work. The earlier rows of that many channels stay
+// in the L1 cache.
 const convCols = 256
 
 // Name implements kernels.Op.
@@ -48,7 +47,7 @@ func (o *Conv) Check() error {
 		kernels.CheckShape("x", o.X, kernels.F32, -1, -1),
 		kernels.CheckShape("weight", o.Weight, kernels.F32, c, -1),
 		kernels.CheckShape("out", o.Out, kernels.F32, m, c),
-		o.kept().check(o.Spans, m, o.State))
+		o.layout().check(o.Spans, m, o.State))
 	if taps < 2 || taps > MaxTaps || !o.Weight.Contiguous() {
 		err = errors.Join(err, fmt.Errorf(
 			"weight: got %s with stride %d, expected a contiguous one of 2 to %d taps", o.Weight,
@@ -56,14 +55,14 @@ func (o *Conv) Check() error {
 	}
 	if o.Out.Buffer == o.X.Buffer && o.Out.Offset == o.X.Offset {
 		err = errors.Join(err, errors.New(
-			"out: got x itself, expected memory of its own (rows look back at x)"))
+			"out: got the memory of x, expected other memory, because later rows read x again"))
 	}
 	return err
 }
 
-// kept is the layout of State.
-func (o *Conv) kept() layout {
-	return layout{o.State.DType, o.Weight.Cols - 1, o.X.Cols, convGroup}
+// layout returns the layout of State.
+func (o *Conv) layout() stateLayout {
+	return stateLayout{o.State.DType, o.Weight.Cols - 1, o.X.Cols, convGroup}
 }
 
 func (o *Conv) blocks() int { return (o.X.Cols + convCols - 1) / convCols }
@@ -71,8 +70,8 @@ func (o *Conv) blocks() int { return (o.X.Cols + convCols - 1) / convCols }
 // Reference implements kernels.Op.
 func (o *Conv) Reference() { o.units(0, len(o.Spans)*o.blocks()) }
 
-// units is the specification, and what runs in builds without cgo: unit u is a block of channels of
-// span u / blocks.
+// units computes units [from, to). Unit u is block u % blocks of the channels of span u / blocks.
+// It is the specification, and builds without cgo run it.
 func (o *Conv) units(from, to int) {
 	for u := from; u < to; u++ {
 		span, first := o.Spans[u/o.blocks()], u%o.blocks()*convCols
@@ -80,16 +79,16 @@ func (o *Conv) units(from, to int) {
 	}
 }
 
-// block does n channels from first on.
+// block computes channels [first, first+n) of a span.
 func (o *Conv) block(span kernels.Span, slot []byte, first, n int) {
-	past, kept, weight := o.Weight.Cols-1, o.kept(), o.Weight.Float32s()
-	// the rows before the current one, oldest first, as they are kept
+	past, l, weight := o.Weight.Cols-1, o.layout(), o.Weight.Float32s()
+	// The rows before the current one, oldest first, rounded to the type of State.
 	var before [MaxTaps - 1][convCols]float32
 	for t := range past {
 		if span.Pos == 0 {
-			kept.clear(slot, t, first, n)
+			l.clear(slot, t, first, n)
 		}
-		load(kept, before[t][:n], slot, t, first)
+		load(l, before[t][:n], slot, t, first)
 	}
 	for r := range span.Rows {
 		x, out := o.X.Row(span.Row + r)[first:][:n], o.Out.Row(span.Row + r)[first:][:n]
@@ -103,18 +102,18 @@ func (o *Conv) block(span kernels.Span, slot []byte, first, n int) {
 			out[c] = float32(sum / (1 + math.Exp(-sum)))
 		}
 		copy(before[:past-1], before[1:past])
-		kept.round(before[past-1][:n], x)
+		l.round(before[past-1][:n], x)
 	}
 	for t := range past { // in ascending order a row is read before it is overwritten
 		if r := span.Rows - past + t; r >= 0 {
-			store(kept, slot, t, first, o.X.Row(span.Row + r)[first:][:n])
+			store(l, slot, t, first, o.X.Row(span.Row + r)[first:][:n])
 		} else {
-			kept.move(slot, t, r+past, first, n)
+			l.move(slot, t, r+past, first, n)
 		}
 	}
 }
 
-// CPU implements kernels.Op: channels of a span are independent.
+// CPU implements kernels.Op. The channels of a span are independent.
 func (o *Conv) CPU(c *cpu.Context) {
 	if len(o.Spans) == 0 || o.X.Cols == 0 {
 		return

@@ -1,14 +1,15 @@
 // out = silu(sum over t of weight[c, t] * row[p - past + t, c]) with past = taps - 1, where rows
-// before the current one are rounded to the form of the state. A rounded row depends on that row
-// alone, so rows run in parallel.
+// before the current one are rounded to the type of the state. A rounded row depends only on that
+// row, so rows can run in parallel.
 //
-// A simdgroup takes 64 channels, which share a scale in int8, of CHUNK rows of a span; lane l holds
-// channels l and l + 32. It goes down its rows with the ones before in registers: from the state,
-// or rounded anew from x where its chunk begins within the span. An element is one chain of fused
-// multiply-adds from the oldest tap on, so its bits depend on nothing but its inputs.
+// Grid: a simdgroup computes 64 channels, which share a scale in int8, of a chunk of rows of a
+// span. Lane l has channels l and l + 32. The simdgroup processes its rows in order and keeps the
+// previous rows in registers. They come from the state, or are rounded again from x if the chunk
+// begins within the span. An element is one chain of fused multiply-adds from the oldest tap on, so
+// its bits depend only on its inputs.
 //
-// The state is written by whoever reads it: the one chunk of a short span. A span of several chunks
-// leaves that to conv_keep, a dispatch later, since its first chunk may still be reading.
+// A span of one chunk writes its state itself. For a span of several chunks a second dispatch,
+// conv_keep, writes the state, because the first chunk may still be reading it.
 #include <metal_stdlib>
 #include "common/kept.h"
 #include "common/span.h"
@@ -18,7 +19,7 @@ constant uint form [[function_constant(0)]];
 constant uint taps [[function_constant(1)]];
 
 constant constexpr int GROUP = 64;  // channels that share a scale, as in state.go
-constant constexpr int PAST = 7;    // rows before the current one, at most
+constant constexpr int PAST = 7;    // most rows before the current one
 
 struct ConvParams {
   uint channels;
@@ -28,7 +29,7 @@ struct ConvParams {
   uint chunk;
 };
 
-// Two channels of a row as they are kept: values, or codes of a scale.
+// Two channels of a rounded row: values, or for int8 codes with a scale.
 struct Kept {
   float2 values;
   float scale;
@@ -36,7 +37,7 @@ struct Kept {
 
 inline float2 value_of(Kept k) { return form == KEPT_I8 ? k.values * k.scale : k.values; }
 
-// Lanes past the last channel bring zeros, which change no scale.
+// Rounds a row. Lanes past the last channel have zeros, which do not change the scale.
 inline Kept round_row(float2 x) {
   Kept k;
   k.values = x;
@@ -68,7 +69,7 @@ inline void store_kept(device uchar* slot, uint at, uint rows_of_scales, float v
   ((device float*)slot)[at] = value;
 }
 
-// Where a lane's channels lie.
+// The channels and the scale group of a lane.
 struct Place {
   uint c0, c1;
   bool has0, has1;
@@ -89,7 +90,8 @@ inline Place place_of(uint block, uint channels, uint lane) {
 inline Kept load_row(device const uchar* slot, uint t, Place at, uint channels) {
   const uint scales = (taps - 1) * at.groups * 4;
   Kept k;
-  k.values = float2(at.has0 ? load_kept(slot, t * channels + at.c0, scales) : 0.0f, at.has1 ? load_kept(slot, t * channels + at.c1, scales) : 0.0f);
+  k.values = float2(at.has0 ? load_kept(slot, t * channels + at.c0, scales) : 0.0f,
+      at.has1 ? load_kept(slot, t * channels + at.c1, scales) : 0.0f);
   k.scale = form == KEPT_I8 ? ((device const float*)slot)[t * at.groups + at.group] : 1.0f;
   return k;
 }
@@ -138,7 +140,7 @@ kernel void conv(
   out += ulong(span->row) * p.out_stride;
   device uchar* slot = state + ulong(span->slot) * p.slot_bytes;
 
-  // before[PAST - 1] is the row before the current one; the first PAST - past places are not used.
+  // before[PAST - 1] is the row before the current one. The first PAST - past entries are not used.
   Kept before[PAST];
   float2 w[PAST + 1];
   for (int i = 0; i < PAST; i++) {
@@ -146,7 +148,8 @@ kernel void conv(
     if (t < 0) {
       continue;
     }
-    w[i] = float2(at.has0 ? weight[at.c0 * taps + t] : 0.0f, at.has1 ? weight[at.c1 * taps + t] : 0.0f);
+    w[i] = float2(
+        at.has0 ? weight[at.c0 * taps + t] : 0.0f, at.has1 ? weight[at.c1 * taps + t] : 0.0f);
     const int row = first - past + t;
     if (row >= 0) {
       before[i] = round_row(x_row(x, row, p.x_stride, at));
@@ -157,7 +160,8 @@ kernel void conv(
       before[i] = load_row(slot, row + past, at, p.channels);
     }
   }
-  w[PAST] = float2(at.has0 ? weight[at.c0 * taps + past] : 0.0f, at.has1 ? weight[at.c1 * taps + past] : 0.0f);
+  w[PAST] = float2(
+      at.has0 ? weight[at.c0 * taps + past] : 0.0f, at.has1 ? weight[at.c1 * taps + past] : 0.0f);
 
   for (int r = first; r < end; r++) {
     const float2 now = x_row(x, r, p.x_stride, at);
@@ -192,7 +196,7 @@ kernel void conv(
   }
 }
 
-// The state of spans of several chunks: their last rows.
+// Writes the state of spans of several chunks: their last rows.
 kernel void conv_keep(
     constant ConvParams& p       [[buffer(0)]],
     device const float* x        [[buffer(1)]],
@@ -211,6 +215,7 @@ kernel void conv_keep(
   device uchar* slot = state + ulong(span->slot) * p.slot_bytes;
   const uint past = taps - 1;
   for (uint t = 0; t < past; t++) {
-    store_row(slot, t, at, p.channels, round_row(x_row(x, uint(span->row + rows) - past + t, p.x_stride, at)), lane);
+    store_row(slot, t, at, p.channels,
+        round_row(x_row(x, uint(span->row + rows) - past + t, p.x_stride, at)), lane);
   }
 }

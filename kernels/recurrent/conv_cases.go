@@ -43,7 +43,7 @@ func convCases() []kernels.Case {
 					X:      kernels.RandomTensor(d, r, rows, s.channels, 1),
 					Weight: kernels.RandomTensor(d, r, s.channels, s.taps, 1),
 					State: randomState(d, r, len(spans)+1,
-						layout{s.state, s.taps - 1, s.channels, convGroup}, 1),
+						stateLayout{s.state, s.taps - 1, s.channels, convGroup}, 1),
 					Spans: spans,
 					Out:   kernels.NewTensor(d, kernels.F32, rows, s.channels),
 				}
@@ -54,8 +54,8 @@ func convCases() []kernels.Case {
 	return cases
 }
 
-// spansOf lays spans of the given lengths and positions one after another; slots in reverse order,
-// and slot 0 left alone.
+// spansOf returns consecutive spans of the given lengths and positions, and their number of rows.
+// The slots are in descending order and do not include slot 0.
 func spansOf(rows, pos []int) ([]kernels.Span, int) {
 	var spans []kernels.Span
 	next := 0
@@ -67,8 +67,9 @@ func spansOf(rows, pos []int) ([]kernels.Span, int) {
 	return spans, next
 }
 
-// randomState is slots of normal values times scale, rounded to the form.
-func randomState(d kernels.Device, r *rand.Rand, slots int, l layout,
+// randomState allocates slots of normally distributed values with standard deviation scale, rounded
+// to the type of l.
+func randomState(d kernels.Device, r *rand.Rand, slots int, l stateLayout,
 	scale float64) kernels.Tensor {
 	t := kernels.NewTensor(d, l.dtype, slots, l.stateCols())
 	values := make([]float32, l.cols)
@@ -83,7 +84,7 @@ func randomState(d kernels.Device, r *rand.Rand, slots int, l layout,
 	return t
 }
 
-// short names a form as flags do.
+// short returns the name of a state type in command-line flags.
 func short(state kernels.DType) string {
 	return map[kernels.DType]string{kernels.F32: "f32", kernels.BF16: "bf16",
 		kernels.I8: "int8"}[state]

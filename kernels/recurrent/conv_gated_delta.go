@@ -1,18 +1,19 @@
 package recurrent
 
-// GatedDeltaNet's convolution and recurrence as one operator: on the CPU what the one makes for the
-// other never leaves a core's cache.
+// The convolution and the recurrence of GatedDeltaNet as one operator. On the CPU the intermediate
+// result never leaves a core's cache.
 
 import (
 	"headroom/kernels"
 	"headroom/kernels/cpu"
 )
 
-// ConvGatedDelta is a Conv over X, whose output is the QKV of a GatedDelta. Its bits are those of
-// the two, one after the other.
+// ConvGatedDelta is a Conv over X followed by a GatedDelta whose QKV is the convolution's output.
+// It gives the same bits as the two operators in sequence.
 //
-// X, Weight and ConvState are as Conv's are, and all else as GatedDelta's. ConvOut is float32 of
-// X's shape and holds anything afterwards; it may overlap nothing else.
+// X, Weight and ConvState are operands of Conv, and all others operands of GatedDelta. ConvOut is
+// scratch memory for the convolution's output: float32 with the shape of X, undefined afterwards.
+// It must not overlap any other operand.
 type ConvGatedDelta struct {
 	X         kernels.Tensor
 	Weight    kernels.Tensor
@@ -34,7 +35,7 @@ type ConvGatedDelta struct {
 // Name implements kernels.Op.
 func (o *ConvGatedDelta) Name() string { return "conv_gated_delta" }
 
-// parts are the two operators, with what is between them in ConvOut.
+// parts returns the two operators, connected by ConvOut.
 func (o *ConvGatedDelta) parts() (*Conv, *GatedDelta) {
 	o.conv = Conv{X: o.X, Weight: o.Weight, State: o.ConvState, Spans: o.Spans, Out: o.ConvOut}
 	o.delta = GatedDelta{QKV: o.ConvOut, A: o.A, B: o.B, ALog: o.ALog, DtBias: o.DtBias,
@@ -70,8 +71,8 @@ func (o *ConvGatedDelta) CPU(c *cpu.Context) {
 	delta.CPU(c)
 }
 
-// headsApart tells whether no scale of the convolution's state is for channels of two heads, or of
-// q and k: heads can then be rounded by different threads.
+// headsApart reports whether no scale of the convolution's state covers channels of two heads, or
+// of both q and k. Different threads can then round different heads.
 func (o *ConvGatedDelta) headsApart() bool {
 	return o.ConvState.DType != kernels.I8 || o.Dk%convGroup == 0 && o.Dv%convGroup == 0
 }

@@ -2,7 +2,7 @@ package recurrent
 
 import "headroom/kernels/gpu"
 
-// Metal implements gpu.Op: one after the other.
+// Metal implements gpu.Op. It runs the two operators in sequence.
 func (o *ConvGatedDelta) Metal(c *gpu.Context) {
 	conv, delta := o.parts()
 	conv.Metal(c)

@@ -11,8 +11,8 @@ import (
 	"headroom/kernels/kerneltest"
 )
 
-// fusedShape is a ConvGatedDelta to test; conv is the form of the convolution's state, which need
-// not be that of the other.
+// fusedShape is a ConvGatedDelta to test. conv is the type of the convolution's state, which may
+// differ from that of the recurrence.
 type fusedShape struct {
 	conv, state          kernels.DType
 	hk, hv, dk, dv, taps int
@@ -25,7 +25,7 @@ func (s fusedShape) name() string {
 		s.dk, s.dv, s.taps)
 }
 
-// random makes the operator with two slots more than spans, of noise.
+// random makes the operator with random operands and two more slots than spans.
 func (s fusedShape) random(d kernels.Device, spans []kernels.Span, rows int) *ConvGatedDelta {
 	r := rand.New(rand.NewPCG(uint64(s.channels()), uint64(s.taps)))
 	values := s.hv * s.dv
@@ -33,12 +33,12 @@ func (s fusedShape) random(d kernels.Device, spans []kernels.Span, rows int) *Co
 		X:      kernels.RandomTensor(d, r, rows, s.channels(), 1),
 		Weight: kernels.RandomTensor(d, r, s.channels(), s.taps, 1),
 		ConvState: randomState(d, r, len(spans)+2,
-			layout{s.conv, s.taps - 1, s.channels(), convGroup}, 1),
+			stateLayout{s.conv, s.taps - 1, s.channels(), convGroup}, 1),
 		A:       kernels.RandomTensor(d, r, rows, s.hv, 1),
 		B:       kernels.RandomTensor(d, r, rows, s.hv, 1),
 		ALog:    kernels.RandomTensor(d, r, 1, s.hv, 1),
 		DtBias:  kernels.RandomTensor(d, r, 1, s.hv, 1),
-		State:   randomState(d, r, len(spans)+2, layout{s.state, values, s.dk, s.dk}, 0.3),
+		State:   randomState(d, r, len(spans)+2, stateLayout{s.state, values, s.dk, s.dk}, 0.3),
 		Spans:   spans,
 		ConvOut: kernels.NewTensor(d, kernels.F32, rows, s.channels()),
 		Out:     kernels.NewTensor(d, kernels.F32, rows, values),
@@ -46,8 +46,8 @@ func (s fusedShape) random(d kernels.Device, spans []kernels.Span, rows int) *Co
 	}
 }
 
-// TestConvGatedDeltaIsItsParts: in one operator the bits are those of Conv and GatedDelta, outputs
-// and both states, on every device and with so many threads that key heads are cut into parts.
+// TestConvGatedDeltaIsItsParts expects the bits of Conv followed by GatedDelta, for the outputs and
+// both states, on every device and with so many threads that key heads are split into parts.
 func TestConvGatedDeltaIsItsParts(t *testing.T) {
 	var devices []kernels.Device
 	for _, isa := range cpu.Available() {
@@ -89,7 +89,8 @@ func TestConvGatedDeltaIsItsParts(t *testing.T) {
 			}{{"output", one.Out, two.Out}, {"state", one.State, two.State},
 				{"convolution's state", one.ConvState, two.ConvState}} {
 				if !bytes.Equal(kerneltest.Elements(c.got), kerneltest.Elements(c.want)) {
-					t.Errorf("%s: %s: other %s than from one after the other", d.Name(), s.name(),
+					t.Errorf("%s: %s: %s differ from Conv and GatedDelta in sequence", d.Name(),
+						s.name(),
 						c.what)
 				}
 			}

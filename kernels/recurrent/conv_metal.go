@@ -13,11 +13,11 @@ var convText string
 
 var (
 	convSource      = &gpu.Source{Name: "recurrent/conv.metal", Text: convText}
-	convKernels     [len(metalForms)][MaxTaps + 1]*gpu.Kernel[convParams] // by form and taps
+	convKernels     [len(metalForms)][MaxTaps + 1]*gpu.Kernel[convParams] // by state type and taps
 	convKeepKernels [len(metalForms)][MaxTaps + 1]*gpu.Kernel[convParams]
 )
 
-// metalForms are the forms of a state, each a constant of its kernels.
+// metalForms are the types of a state. Kernels have the type as a function constant.
 var metalForms = [...]kernels.DType{kernels.F32, kernels.BF16, kernels.I8}
 
 func metalForm(dtype kernels.DType) int {
@@ -41,18 +41,18 @@ func init() {
 	}
 }
 
-// convParams is ConvParams of conv.metal; strides in elements.
+// convParams is ConvParams of conv.metal. Strides are in elements.
 type convParams struct{ Channels, XStride, OutStride, SlotBytes, Chunk uint32 }
 
 const (
-	// rows of a simdgroup: the few that it rounds anew before them weigh little, and a prompt has
-	// many of them
+	// convChunk is the number of rows per simdgroup. It is large enough that the cost of rounding
+	// the rows before a chunk again is small, and small enough that a prompt has many chunks.
 	convChunk      = 32
-	convSimdgroups = 4 // of a threadgroup
+	convSimdgroups = 4 // per threadgroup
 )
 
-// Metal implements gpu.Op: a simdgroup to 64 channels of a chunk of rows, and a second dispatch for
-// the states of spans of several chunks.
+// Metal implements gpu.Op. Each simdgroup computes 64 channels of a chunk of rows. A second
+// dispatch writes the states of spans with several chunks.
 func (o *Conv) Metal(c *gpu.Context) {
 	p := convParams{Channels: uint32(o.X.Cols), XStride: uint32(o.X.Stride),
 		OutStride: uint32(o.Out.Stride),
@@ -71,7 +71,7 @@ func (o *Conv) Metal(c *gpu.Context) {
 	}
 }
 
-// mostRows is the rows of the longest span.
+// mostRows returns the number of rows of the longest span.
 func mostRows(spans []kernels.Span) int {
 	most := 0
 	for _, s := range spans {

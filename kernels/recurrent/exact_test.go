@@ -13,12 +13,12 @@ import (
 	"headroom/kernels/kerneltest"
 )
 
-// The exactness rule, for operators with a state: however a sequence's tokens are cut into spans,
-// whatever else is in the batch and whichever slot holds the state, outputs and final state are the
-// same bits, in every form a state is kept in.
+// The exactness rule for operators with a state: outputs and final state have the same bits for
+// every split of a sequence into spans, with any other sequences in the batch, in any slot, and
+// this holds for every type of state.
 
-// subject is an operator to test: it reads rows of inputs floats, writes rows of outputs floats,
-// and its slots hold state elements of dtype.
+// subject is an operator to test. It reads rows of inputs floats and writes rows of outputs floats,
+// and its slots have state elements of dtype.
 type subject struct {
 	name                   string
 	inputs, outputs, state int
@@ -68,7 +68,7 @@ func subjectsIn(dtype kernels.DType) []subject {
 	}
 	for _, s := range []fusedShape{{dtype, dtype, 2, 2, 64, 64, 4},
 		{dtype, dtype, 1, 3, 24, 21, 3}} {
-		// a slot is that of the convolution, then the other
+		// A slot is that of the convolution followed by that of the recurrence.
 		width, split := s.channels(), ConvStateCols(dtype, s.taps, s.channels())
 		list = append(list, subject{"conv_gated_delta_" + s.name(), width + 2*s.hv, s.hv * s.dv,
 			split + GatedDeltaStateCols(dtype, s.hv*s.dv, s.dk), dtype,
@@ -90,14 +90,13 @@ func subjectsIn(dtype kernels.DType) []subject {
 	return list
 }
 
-// piece is tokens [from, to) of sequence seq; a batch is a list of pieces, and a plan a list of
+// piece is tokens [from, to) of sequence seq. A batch is a list of pieces, a plan a list of
 // batches.
 type piece struct{ seq, from, to int }
 
 const slots = 4
 
-// tokens is longer than one window of GatedDelta, so that every plan also moves the windows'
-// borders.
+// tokens is longer than one window of GatedDelta, so that plans differ in their windows too.
 const tokens = windowRows + 7
 
 type plan struct {
@@ -105,8 +104,8 @@ type plan struct {
 	batches [][]piece
 }
 
-// play runs a plan on d from slots full of NaN and returns sequence 0's outputs and final state.
-// Sequence i lives in slot i+shift.
+// play fills the slots with NaN, runs a plan on d and returns the outputs and the final state of
+// sequence 0. Sequence i has slot i+shift.
 func play(s subject, d kernels.Device, shift int, plan [][]piece) (out, state []byte) {
 	r := rand.New(rand.NewPCG(1, 2))
 	build := s.build(d, r)
@@ -150,7 +149,7 @@ func play(s subject, d kernels.Device, shift int, plan [][]piece) (out, state []
 	return out, kerneltest.Elements(states.RowRange(slot(0), slot(0)+1))
 }
 
-// plans are ways to compute sequence 0 that must all give the bits of one span alone.
+// plans are ways to compute sequence 0 that must give the same bits as a single span.
 func plans() []plan {
 	list := []plan{
 		{"batched", [][]piece{{{1, 0, 9}, {0, 0, tokens}, {2, 0, 3}}}},
@@ -186,7 +185,7 @@ func TestExact(t *testing.T) {
 					native = out
 				}
 				if !bytes.Equal(native, out) {
-					t.Errorf("%s: other bits than %s", isa, cpu.Available()[1])
+					t.Errorf("%s: differs from %s", isa, cpu.Available()[1])
 				}
 			}
 		})
@@ -206,8 +205,8 @@ func TestMetalExact(t *testing.T) {
 	}
 }
 
-// testPlans compares every plan, run on device i, with one span alone on device 0, whose outputs
-// and state it returns.
+// testPlans compares every plan, run on device i, with a single span on device 0. It returns the
+// outputs and the state of the latter.
 func testPlans(t *testing.T, s subject, name string, list []plan,
 	on func(i int, use func(kernels.Device))) []byte {
 	var wantOut, wantState, out, state []byte
@@ -217,16 +216,16 @@ func testPlans(t *testing.T, s subject, name string, list []plan,
 	})
 	if at, _, _ := kerneltest.Differ(wantOut, wantOut, 0, 0); at >= 0 {
 		// only a NaN differs from itself
-		t.Errorf("%s: NaN in the output: a span at position 0 must not see what its slot held",
+		t.Errorf("%s: NaN in the output: a span at position 0 must not read its slot",
 			name)
 	}
 	for i, p := range list {
 		on(i, func(d kernels.Device) { out, state = play(s, d, i, p.batches) })
 		if !bytes.Equal(out, wantOut) {
-			t.Fatalf("%s: %s: outputs differ from those of one span alone", name, p.name)
+			t.Fatalf("%s: %s: outputs differ from those of a single span", name, p.name)
 		}
 		if !bytes.Equal(state, wantState) {
-			t.Fatalf("%s: %s: the final state differs from that of one span alone", name, p.name)
+			t.Fatalf("%s: %s: the final state differs from that of a single span", name, p.name)
 		}
 	}
 	return append(wantOut, wantState...)

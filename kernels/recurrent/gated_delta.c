@@ -1,29 +1,29 @@
-// The gated delta rule, in the form that recurrent.h and GatedDelta in gated_delta.go describe. A
-// token passes a value row s [dk] of the state with two dot products and one update,
+// The gated delta rule, as GatedDelta in gated_delta.go and recurrent.h describe it. For a value
+// row s [dk] of the state, a token takes two dot products and one update:
 //
 //     d   = (v - g * (s.k)) * beta
 //     out = g * (s.q) + d * (q.k)          which is (g s + d k).q
 //     s   = g * s + d * k
 //
-// so both dot products read the row once, before it changes, and one pass over a row brings a
-// token's update and the next token's dot products. Value rows are independent: sixteen at a time
-// stay in the first-level cache while the tokens pass, and their sums end in the lanes of one
-// vector. Two sixteens take turns, since d is known only when the sums are added up. Lane i of a
-// dot product adds up columns i, i+16, ...; then the lanes add up in the order of v_sum.
+// Both dot products read the row before it changes. So one pass over a row does the update of one
+// token and the dot products of the next. Value rows are independent. Blocks of sixteen rows stay
+// in the L1 cache for all tokens, and their sums become the lanes of one vector. Two such blocks
+// alternate, because d depends on the complete sums. Lane i of a dot product adds columns i, i+16,
+// ..., and the lanes are added in the order of v_sum.
 //
-// A unit of work is all tokens of a span and value rows of one key head, in windows of tokens:
-// their q, k, v and out lie together in the thread's scratch, as in rows of several KB they would
-// be lines far apart. A convolution before it (conv.c) puts q, k and v right there.
+// A unit of work is all tokens of a span for value rows of one key head, in windows of tokens. q,
+// k, v and out of a window are gathered in the thread's scratch memory, because in the operands
+// their rows are several KB apart. A preceding convolution (conv.c) writes q, k and v there.
 #include "recurrent.h"
 
 #define MAX_KEY_DIM 256 // as in gated_delta.go
-#define SIXTEENS 2      // of value rows that take turns
+#define SIXTEENS 2      // blocks of sixteen value rows that alternate
 
 #ifdef ISA
 
 #include "kept.h"
 
-// Value rows whose dot products are under way at once, as measured (PERF.md).
+// Value rows whose dot products run at once, as measured (PERF.md).
 #if ISA == ISA_AVX512 || ISA == ISA_VNNI
 #define ROWS_AT_ONCE 4
 #elif ISA == ISA_AVX2
@@ -32,8 +32,8 @@
 #define ROWS_AT_ONCE 2
 #endif
 
-// that are fetched: a token's rows lie a stride apart that no hardware follows; those behind the
-// last do no harm
+// Tokens to prefetch. Rows of tokens are too far apart for the hardware prefetcher. Prefetching
+// past the last token is harmless.
 #define TOKENS_AHEAD 4
 
 // log(1 + u) for u in [0, 1]: 2 atanh(z) with z = u / (2 + u) <= 1/3, nine terms of its series (the
@@ -70,27 +70,29 @@ SIMD void KERNEL(normalize)(float *out, const float *x, int64_t dk, float scale)
         v_store(out + c, v_mul(dk - c < 16 ? v_load_n(x + c, (int)(dk - c)) : v_load(x + c), s));
 }
 
-// The tokens of a window as one head sees them, in the thread's scratch: q and k [tokens, 2,
-// padded], v and out [tokens, columns] of so many value rows, g, beta and q.k [tokens].
+// The tokens of a window for one head, in the thread's scratch memory: q and k [tokens, 2, padded],
+// v and out [tokens, columns] for columns value rows, and g, beta and q.k [tokens].
 typedef struct {
     float *keys, *v, *out, *g, *beta, *qk;
     int64_t padded, columns, tokens;
 } KERNEL(head_tokens);
 
-SIMD KERNEL(head_tokens) KERNEL(head_tokens_in)(float *scratch, headroom_gated_delta d, int64_t window) {
+SIMD KERNEL(head_tokens)
+    KERNEL(head_tokens_in)(float *scratch, headroom_gated_delta d, int64_t window) {
     KERNEL(head_tokens) h = {.padded = (d.dk + 15) / 16 * 16};
     h.keys = scratch, h.v = h.keys + window * 2 * h.padded, h.out = h.v + window * d.dv;
     h.g = h.out + window * d.dv, h.beta = h.g + window, h.qk = h.beta + window;
     return h;
 }
 
-// Lines of n floats that are needed soon.
+// Prefetches the lines of n floats.
 SIMD void KERNEL(fetch)(const float *p, int64_t n) {
     for (int64_t c = 0; c < n; c += 16) __builtin_prefetch(p + c);
 }
 
-// q, k and q.k of a key head from the first token's q and k, which may lie where they go.
-SIMD void KERNEL(take_keys)(KERNEL(head_tokens) h, int64_t dk, const float *q_in, const float *k_in, ptrdiff_t stride) {
+// Computes normalized q and k, and q.k, of a key head. q_in and k_in may be in their destination.
+SIMD void KERNEL(take_keys)(
+    KERNEL(head_tokens) h, int64_t dk, const float *q_in, const float *k_in, ptrdiff_t stride) {
     const float q_scale = 1.0f / (float)dk, k_scale = 1.0f / sqrtf((float)dk);
     for (int64_t t = 0; t < h.tokens; t++, q_in += stride, k_in += stride) {
         float *q = h.keys + t * 2 * h.padded, *k = q + h.padded;
@@ -104,98 +106,123 @@ SIMD void KERNEL(take_keys)(KERNEL(head_tokens) h, int64_t dk, const float *q_in
     }
 }
 
-// g and beta of a value head, sixteen tokens at a time.
-SIMD void KERNEL(take_gates)(KERNEL(head_tokens) h, const headroom_gated_delta_inputs *in, int64_t first, int64_t head) {
+// Computes g and beta of a value head, sixteen tokens at a time.
+SIMD void KERNEL(take_gates)(
+    KERNEL(head_tokens) h, const headroom_gated_delta_inputs *in, int64_t first, int64_t head) {
     const f32x16 bias = v_set1(in->dt_bias[head]), scale = v_exp(v_set1(in->a_log[head]));
     for (int64_t t = 0; t < h.tokens; t += 16) {
         const int n = h.tokens - t < 16 ? (int)(h.tokens - t) : 16;
         float a[16] = {0}, b[16] = {0};
-        for (int i = 0; i < n; i++) a[i] = in->a[(first + t + i) * in->a_stride + head], b[i] = in->b[(first + t + i) * in->b_stride + head];
+        for (int i = 0; i < n; i++)
+            a[i] = in->a[(first + t + i) * in->a_stride + head],
+            b[i] = in->b[(first + t + i) * in->b_stride + head];
         const f32x16 rate = v_mul(scale, KERNEL(softplus)(v_add(v_load(a), bias)));
         v_store_n(h.g + t, v_exp(v_sub(v_zero(), rate)), n);
         v_store_n(h.beta + t, v_sigmoid(v_load(b)), n);
     }
 }
 
-// Columns of rows that are to_stride and from_stride apart.
-SIMD void KERNEL(copy_columns)(float *to, ptrdiff_t to_stride, const float *from, ptrdiff_t from_stride, int64_t rows, int64_t columns) {
+// Copies columns of rows that are from_stride apart to rows that are to_stride apart.
+SIMD void KERNEL(copy_columns)(float *to, ptrdiff_t to_stride, const float *from,
+    ptrdiff_t from_stride, int64_t rows, int64_t columns) {
     for (int64_t r = 0; r < rows; r++, to += to_stride, from += from_stride) {
         KERNEL(fetch)(from + TOKENS_AHEAD * from_stride, columns);
         memcpy(to, from, (size_t)columns * 4);
     }
 }
 
-// Sixteen sums of lanes at once, in v_sum's order and so to the bit: halves of two vectors meet in
-// one addition, as the lanes of each would alone. fold4 takes four rows a part of the way, a quad;
-// fold16 takes four quads to their sums, row i in lane i. With `largest` it is v_hmax instead, a
-// constant where it is inlined.
+// Sixteen sums over lanes at once, with the order and the bits of v_sum: one addition combines
+// halves of two vectors, as v_sum combines the halves of each. fold4 reduces four rows to a quad of
+// partial sums, and fold16 reduces four quads to their sums, row i in lane i. With largest, a
+// constant after inlining, they compute v_hmax instead.
 #if ISA == ISA_AVX512 || ISA == ISA_VNNI
 typedef __m512 KERNEL(quad); // quarter j: row j
-SIMD f32x16 KERNEL(meet)(const int largest, f32x16 x, f32x16 y) { return largest ? v_max(x, y) : v_add(x, y); }
+SIMD f32x16 KERNEL(meet)(const int largest, f32x16 x, f32x16 y) {
+    return largest ? v_max(x, y) : v_add(x, y);
+}
 
 SIMD KERNEL(quad) KERNEL(fold4)(const int largest, const f32x16 *a) {
     f32x16 b[2];
     for (int i = 0; i < 2; i++)
-        b[i] = KERNEL(meet)(largest, _mm512_shuffle_f32x4(a[2 * i], a[2 * i + 1], 0x44), _mm512_shuffle_f32x4(a[2 * i], a[2 * i + 1], 0xee));
-    return KERNEL(meet)(largest, _mm512_shuffle_f32x4(b[0], b[1], 0x88), _mm512_shuffle_f32x4(b[0], b[1], 0xdd));
+        b[i] = KERNEL(meet)(largest, _mm512_shuffle_f32x4(a[2 * i], a[2 * i + 1], 0x44),
+            _mm512_shuffle_f32x4(a[2 * i], a[2 * i + 1], 0xee));
+    return KERNEL(meet)(
+        largest, _mm512_shuffle_f32x4(b[0], b[1], 0x88), _mm512_shuffle_f32x4(b[0], b[1], 0xdd));
 }
 
 SIMD f32x16 KERNEL(fold16)(const int largest, const KERNEL(quad) *c) {
     f32x16 d[2];
     for (int i = 0; i < 2; i++) {
         __m512d x = _mm512_castps_pd(c[2 * i]), y = _mm512_castps_pd(c[2 * i + 1]);
-        d[i] = KERNEL(meet)(largest, _mm512_castpd_ps(_mm512_unpacklo_pd(x, y)), _mm512_castpd_ps(_mm512_unpackhi_pd(x, y)));
+        d[i] = KERNEL(meet)(largest, _mm512_castpd_ps(_mm512_unpacklo_pd(x, y)),
+            _mm512_castpd_ps(_mm512_unpackhi_pd(x, y)));
     }
     // lane 4j+i: row j of quad i
-    f32x16 e = KERNEL(meet)(largest, _mm512_shuffle_ps(d[0], d[1], 0x88), _mm512_shuffle_ps(d[0], d[1], 0xdd));
-    return _mm512_permutexvar_ps(_mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), e);
+    f32x16 e = KERNEL(meet)(
+        largest, _mm512_shuffle_ps(d[0], d[1], 0x88), _mm512_shuffle_ps(d[0], d[1], 0xdd));
+    return _mm512_permutexvar_ps(
+        _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), e);
 }
 #elif ISA == ISA_AVX2
 typedef __m256 KERNEL(quad); // pairs of lanes: rows 0, 1, 2, 3
-SIMD __m256 KERNEL(meet)(const int largest, __m256 x, __m256 y) { return largest ? _mm256_max_ps(x, y) : _mm256_add_ps(x, y); }
+SIMD __m256 KERNEL(meet)(const int largest, __m256 x, __m256 y) {
+    return largest ? _mm256_max_ps(x, y) : _mm256_add_ps(x, y);
+}
 
 SIMD KERNEL(quad) KERNEL(fold4)(const int largest, const f32x16 *a) {
     __m256d b[2];
     for (int i = 0; i < 2; i++) {
-        __m256 u = KERNEL(meet)(largest, a[i].a, a[i].b), v = KERNEL(meet)(largest, a[i + 2].a, a[i + 2].b);
-        b[i] = _mm256_castps_pd(KERNEL(meet)(largest, _mm256_permute2f128_ps(u, v, 0x20), _mm256_permute2f128_ps(u, v, 0x31)));
+        __m256 u = KERNEL(meet)(largest, a[i].a, a[i].b),
+               v = KERNEL(meet)(largest, a[i + 2].a, a[i + 2].b);
+        b[i] = _mm256_castps_pd(KERNEL(meet)(
+            largest, _mm256_permute2f128_ps(u, v, 0x20), _mm256_permute2f128_ps(u, v, 0x31)));
     }
-    return KERNEL(meet)(largest, _mm256_castpd_ps(_mm256_unpacklo_pd(b[0], b[1])), _mm256_castpd_ps(_mm256_unpackhi_pd(b[0], b[1])));
+    return KERNEL(meet)(largest, _mm256_castpd_ps(_mm256_unpacklo_pd(b[0], b[1])),
+        _mm256_castpd_ps(_mm256_unpackhi_pd(b[0], b[1])));
 }
 
 SIMD f32x16 KERNEL(fold16)(const int largest, const KERNEL(quad) *c) {
     __m256 half[2];
     for (int h = 0; h < 2; h++) {
-        __m256 e = KERNEL(meet)(largest, _mm256_shuffle_ps(c[2 * h], c[2 * h + 1], 0x88), _mm256_shuffle_ps(c[2 * h], c[2 * h + 1], 0xdd));
+        __m256 e = KERNEL(meet)(largest, _mm256_shuffle_ps(c[2 * h], c[2 * h + 1], 0x88),
+            _mm256_shuffle_ps(c[2 * h], c[2 * h + 1], 0xdd));
         half[h] = _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(e), 0xd8));
     }
     return (f32x16){half[0], half[1]};
 }
 #else
 typedef float32x4_t KERNEL(quad); // the sums themselves
-SIMD float32x4_t KERNEL(meet)(const int largest, float32x4_t x, float32x4_t y) { return largest ? vmaxq_f32(x, y) : vaddq_f32(x, y); }
+SIMD float32x4_t KERNEL(meet)(const int largest, float32x4_t x, float32x4_t y) {
+    return largest ? vmaxq_f32(x, y) : vaddq_f32(x, y);
+}
 
 SIMD KERNEL(quad) KERNEL(fold4)(const int largest, const f32x16 *a) {
     float32x4_t q[4];
     for (int j = 0; j < 4; j++) {
         const float32x4_t *v = a[j].v;
-        q[j] = KERNEL(meet)(largest, KERNEL(meet)(largest, v[0], v[2]), KERNEL(meet)(largest, v[1], v[3]));
+        q[j] = KERNEL(meet)(
+            largest, KERNEL(meet)(largest, v[0], v[2]), KERNEL(meet)(largest, v[1], v[3]));
     }
-    float32x4_t x = KERNEL(meet)(largest, vcombine_f32(vget_low_f32(q[0]), vget_low_f32(q[1])), vcombine_f32(vget_high_f32(q[0]), vget_high_f32(q[1])));
-    float32x4_t y = KERNEL(meet)(largest, vcombine_f32(vget_low_f32(q[2]), vget_low_f32(q[3])), vcombine_f32(vget_high_f32(q[2]), vget_high_f32(q[3])));
+    float32x4_t x = KERNEL(meet)(largest, vcombine_f32(vget_low_f32(q[0]), vget_low_f32(q[1])),
+        vcombine_f32(vget_high_f32(q[0]), vget_high_f32(q[1])));
+    float32x4_t y = KERNEL(meet)(largest, vcombine_f32(vget_low_f32(q[2]), vget_low_f32(q[3])),
+        vcombine_f32(vget_high_f32(q[2]), vget_high_f32(q[3])));
     return largest ? vpmaxq_f32(x, y) : vpaddq_f32(x, y);
 }
 
-SIMD f32x16 KERNEL(fold16)(const int largest, const KERNEL(quad) *c) { return (void)largest, (f32x16){{c[0], c[1], c[2], c[3]}}; }
+SIMD f32x16 KERNEL(fold16)(const int largest, const KERNEL(quad) * c) {
+    return (void)largest, (f32x16){{c[0], c[1], c[2], c[3]}};
+}
 #endif
 
-// Value rows [dk] of a slot: the first of them, and of its scale where the form has scales.
+// Value rows [dk] of a slot: the first row, and its scale if the type is int8.
 typedef struct {
     void *rows;
     float *scales;
 } KERNEL(kept_rows);
 
-SIMD KERNEL(kept_rows) KERNEL(rows_at)(const int form, headroom_gated_delta d, void *slot, int64_t row) {
+SIMD KERNEL(kept_rows)
+    KERNEL(rows_at)(const int form, headroom_gated_delta d, void *slot, int64_t row) {
     char *p = slot;
     switch (form) {
     case KEPT_BF16: return (KERNEL(kept_rows)){p + row * d.dk * 2, NULL};
@@ -204,10 +231,12 @@ SIMD KERNEL(kept_rows) KERNEL(rows_at)(const int form, headroom_gated_delta d, v
     return (KERNEL(kept_rows)){p + row * d.dk * 4, NULL};
 }
 
-// The rows from number row of these on.
-SIMD KERNEL(kept_rows) KERNEL(rows_after)(const int form, KERNEL(kept_rows) kept, int64_t row, int64_t dk) {
+// The same rows from index row on.
+SIMD KERNEL(kept_rows)
+    KERNEL(rows_after)(const int form, KERNEL(kept_rows) kept, int64_t row, int64_t dk) {
     int64_t bytes = form == KEPT_F32 ? 4 : form == KEPT_BF16 ? 2 : 1;
-    return (KERNEL(kept_rows)){(char *)kept.rows + row * dk * bytes, kept.scales ? kept.scales + row : NULL};
+    return (KERNEL(kept_rows)){
+        (char *)kept.rows + row * dk * bytes, kept.scales ? kept.scales + row : NULL};
 }
 
 // Sets n rows of a slot to zeros.
@@ -216,42 +245,49 @@ static void KERNEL(rows_clear)(const int form, KERNEL(kept_rows) kept, int64_t n
     if (form == KEPT_I8) memset(kept.scales, 0, (size_t)n * 4);
 }
 
-// Sixteen value rows while the tokens pass. Between tokens the rows are floats in the first-level
-// cache that have the precision of the form: in the slot itself, or in a copy that the first token
-// makes and the last one puts back; int8 ones are codes, and their scales one vector.
+// A block of sixteen value rows. Between tokens the rows are floats in the L1 cache, rounded to the
+// type of the state. They are in the slot itself, or in a copy that the first token reads from the
+// slot and the last one writes back. For int8 the floats are codes, and the scales one vector.
 typedef struct {
     KERNEL(kept_rows) kept;
     float *rows;                // [16, width]
-    // of the token whose update is due; decay is one number where it is not int8's
-    float decay[16], step[16];
-    // int8: its rows have been updated, and become codes by these factors
-    float recode[16];
+    float decay[16], step[16];  // g and d of the next update; decay is the same for all rows,
+                                // except for int8
+    float recode[16];           // int8: factors that turn the updated rows into codes
     f32x16 scale;
 } KERNEL(sixteen);
 
 #if ISA == ISA_AVX2
-// sixteen_pass between two tokens for rows in float32, where nearly all time goes. Two rows share
-// what is read of k and q if the two halves of the lanes take turns: eight sums, three factors,
-// three of k and q and two of the rows are all registers.
-SIMD void KERNEL(float_pass)(KERNEL(sixteen) *s, int64_t width, const float *last_k, const float *k, const float *q, KERNEL(quad) *sk, KERNEL(quad) *sq) {
+// sixteen_pass between two tokens for float32 rows, which takes nearly all the time. Two rows share
+// loads of k and q, and the two halves of the lanes alternate. Eight sums, three factors, three
+// vectors of k and q and two of the rows then fill all registers.
+SIMD void KERNEL(float_pass)(KERNEL(sixteen) * s, int64_t width, const float *last_k,
+    const float *k, const float *q, KERNEL(quad) * sk, KERNEL(quad) * sq) {
     const __m256 g = _mm256_set1_ps(s->decay[0]);
     for (int quad = 0; quad < 4; quad++) {
         f32x16 ak[4], aq[4];
 #pragma GCC unroll 2
         for (int r = 0; r < 4; r += 2) {
             float *row0 = s->rows + (4 * quad + r) * width, *row1 = row0 + width;
-            const __m256 step0 = _mm256_set1_ps(s->step[4 * quad + r]), step1 = _mm256_set1_ps(s->step[4 * quad + r + 1]);
+            const __m256 step0 = _mm256_set1_ps(s->step[4 * quad + r]),
+                         step1 = _mm256_set1_ps(s->step[4 * quad + r + 1]);
             __m256 k0[2], k1[2], q0[2], q1[2];
-            for (int half = 0; half < 2; half++) k0[half] = k1[half] = q0[half] = q1[half] = _mm256_setzero_ps();
+            for (int half = 0; half < 2; half++)
+                k0[half] = k1[half] = q0[half] = q1[half] = _mm256_setzero_ps();
 #pragma GCC unroll 16
             for (int64_t c = 0; c < width; c += 8) {
                 const int half = c / 8 % 2;
-                const __m256 before = _mm256_loadu_ps(last_k + c), kc = _mm256_loadu_ps(k + c), qc = _mm256_loadu_ps(q + c);
-                const __m256 x0 = _mm256_fmadd_ps(step0, before, _mm256_mul_ps(g, _mm256_loadu_ps(row0 + c)));
-                const __m256 x1 = _mm256_fmadd_ps(step1, before, _mm256_mul_ps(g, _mm256_loadu_ps(row1 + c)));
+                const __m256 before = _mm256_loadu_ps(last_k + c), kc = _mm256_loadu_ps(k + c),
+                             qc = _mm256_loadu_ps(q + c);
+                const __m256 x0 = _mm256_fmadd_ps(
+                    step0, before, _mm256_mul_ps(g, _mm256_loadu_ps(row0 + c)));
+                const __m256 x1 = _mm256_fmadd_ps(
+                    step1, before, _mm256_mul_ps(g, _mm256_loadu_ps(row1 + c)));
                 _mm256_storeu_ps(row0 + c, x0), _mm256_storeu_ps(row1 + c, x1);
-                k0[half] = _mm256_fmadd_ps(x0, kc, k0[half]), k1[half] = _mm256_fmadd_ps(x1, kc, k1[half]);
-                q0[half] = _mm256_fmadd_ps(x0, qc, q0[half]), q1[half] = _mm256_fmadd_ps(x1, qc, q1[half]);
+                k0[half] = _mm256_fmadd_ps(x0, kc, k0[half]),
+                k1[half] = _mm256_fmadd_ps(x1, kc, k1[half]);
+                q0[half] = _mm256_fmadd_ps(x0, qc, q0[half]),
+                q1[half] = _mm256_fmadd_ps(x1, qc, q1[half]);
             }
             ak[r] = (f32x16){k0[0], k0[1]}, ak[r + 1] = (f32x16){k1[0], k1[1]};
             aq[r] = (f32x16){q0[0], q0[1]}, aq[r + 1] = (f32x16){q1[0], q1[1]};
@@ -261,11 +297,13 @@ SIMD void KERNEL(float_pass)(KERNEL(sixteen) *s, int64_t width, const float *las
 }
 #endif
 
-// One pass over sixteen rows: the last token's update (`update`), then this token's dot products
-// (`dots`) with k and with q, as quads. Rows are loaded in the form from and stored in the form to;
-// those in float32 are `rows`. All but pointers and sizes are constants where it is inlined.
-SIMD void KERNEL(sixteen_pass)(const int form, const int from, const int to, const int update, const int dots, KERNEL(sixteen) *s, int64_t width,
-                               int64_t dk, const float *last_k, const float *k, const float *q, KERNEL(quad) *sk, KERNEL(quad) *sq) {
+// One pass over sixteen rows: if update, the previous token's update, and then if dots, this
+// token's dot products with k and with q, as quads. Rows are loaded as type from and stored as type
+// to. float32 rows are in s->rows. All arguments except pointers and sizes must be constants after
+// inlining.
+SIMD void KERNEL(sixteen_pass)(const int form, const int from, const int to, const int update,
+    const int dots, KERNEL(sixteen) * s, int64_t width, int64_t dk, const float *last_k,
+    const float *k, const float *q, KERNEL(quad) * sk, KERNEL(quad) * sq) {
 #if ISA == ISA_AVX2
     if (form == KEPT_F32 && update && dots && width == 128) { // as models have it
         KERNEL(float_pass)(s, width, last_k, k, q, sk, sq);
@@ -274,22 +312,26 @@ SIMD void KERNEL(sixteen_pass)(const int form, const int from, const int to, con
 #endif
     const void *in = from == KEPT_F32 ? s->rows : s->kept.rows;
     void *out = to == KEPT_F32 ? s->rows : s->kept.rows;
-    const int64_t in_stride = from == KEPT_F32 ? width : dk, out_stride = to == KEPT_F32 ? width : dk;
+    const int64_t in_stride = from == KEPT_F32 ? width : dk,
+                  out_stride = to == KEPT_F32 ? width : dk;
     const f32x16 g = v_set1(s->decay[0]);
     for (int quad = 0; quad < 4; quad++) {
         f32x16 ak[4], aq[4];
 #pragma GCC unroll 4
         for (int first = 0; first < 4; first += ROWS_AT_ONCE) {
-            f32x16 by[4]; // its step, or what codes are made by
+            f32x16 by[4]; // step of each row, or recode for int8
 #pragma GCC unroll 4
             for (int r = first; r < first + ROWS_AT_ONCE; r++) {
                 ak[r] = aq[r] = v_zero();
-                if (update) by[r] = v_set1(form == KEPT_I8 ? s->recode[4 * quad + r] : s->step[4 * quad + r]);
+                if (update)
+                    by[r] = v_set1(
+                        form == KEPT_I8 ? s->recode[4 * quad + r] : s->step[4 * quad + r]);
             }
 #pragma GCC unroll 8
             for (int64_t c = 0; c < width; c += 16) {
                 const int n = dk - c < 16 ? (int)(dk - c) : 16;
-                const int in_n = from == KEPT_F32 && width - c >= 16 ? 16 : n, out_n = to == KEPT_F32 && width - c >= 16 ? 16 : n;
+                const int in_n = from == KEPT_F32 && width - c >= 16 ? 16 : n,
+                          out_n = to == KEPT_F32 && width - c >= 16 ? 16 : n;
                 f32x16 before = v_zero(), kc = v_zero(), qc = v_zero();
                 if (update && form != KEPT_I8) before = v_load(last_k + c);
                 if (dots) kc = v_load(k + c), qc = v_load(q + c);
@@ -299,7 +341,8 @@ SIMD void KERNEL(sixteen_pass)(const int form, const int from, const int to, con
                     if (update && form == KEPT_I8) x = v_round(v_mul(x, by[r]));
                     if (update && form != KEPT_I8) x = v_fma(by[r], before, v_mul(g, x));
                     if (update && form == KEPT_BF16 && to == KEPT_F32) x = v_bf16(x);
-                    if (update || from != to) kept_store(to, out, (4 * quad + r) * out_stride + c, out_n, x);
+                    if (update || from != to)
+                        kept_store(to, out, (4 * quad + r) * out_stride + c, out_n, x);
                     if (dots) ak[r] = v_fma(x, kc, ak[r]), aq[r] = v_fma(x, qc, aq[r]);
                 }
             }
@@ -308,8 +351,8 @@ SIMD void KERNEL(sixteen_pass)(const int form, const int from, const int to, con
     }
 }
 
-// int8: sixteen rows of codes become decay[r] * row r + step[r] * k, and what makes codes of them
-// again is known.
+// For int8: updates sixteen rows of codes to decay[r] * row r + step[r] * k, and computes the
+// factors that turn them into codes again.
 SIMD void KERNEL(sixteen_grow)(KERNEL(sixteen) *s, int64_t width, const float *k) {
     KERNEL(quad) quads[4];
     for (int quad = 0; quad < 4; quad++) {
@@ -332,10 +375,11 @@ SIMD void KERNEL(sixteen_grow)(KERNEL(sixteen) *s, int64_t width, const float *k
     s->scale = v_div(most, v_set1(LARGEST_CODE));
 }
 
-// Passes the tokens through `sixteens` times sixteen value rows, from column row of v and out on.
-// They take turns: while the sums of one are added up, the rows of the other pass. form and dk are
-// constants where it is inlined.
-SIMD void KERNEL(rows_pass)(const int form, KERNEL(head_tokens) h, int64_t row, KERNEL(kept_rows) kept, int64_t dk, int sixteens) {
+// Computes all tokens for sixteens blocks of sixteen value rows, from column row of v and out on.
+// The blocks alternate: the sums of one are added while the rows of the other are processed. form
+// and dk must be constants after inlining.
+SIMD void KERNEL(rows_pass)(const int form, KERNEL(head_tokens) h, int64_t row,
+    KERNEL(kept_rows) kept, int64_t dk, int sixteens) {
     KERNEL(sixteen) all[SIXTEENS];
     float copy[SIXTEENS][16 * MAX_KEY_DIM];
     const int in_place = form == KEPT_F32;
@@ -352,11 +396,16 @@ SIMD void KERNEL(rows_pass)(const int form, KERNEL(head_tokens) h, int64_t row, 
             KERNEL(quad) sk[4], sq[4];
             if (form == KEPT_I8 && t > 0) KERNEL(sixteen_grow)(s, width, last_k);
             if (t == h.tokens) {
-                KERNEL(sixteen_pass)(form, KEPT_F32, form, 1, 0, s, width, dk, last_k, k, q, sk, sq);
+                KERNEL(sixteen_pass)(
+                    form, KEPT_F32, form, 1, 0, s, width, dk, last_k, k, q, sk, sq);
                 continue;
             }
-            if (t == 0) KERNEL(sixteen_pass)(form, form, KEPT_F32, 0, 1, s, width, dk, last_k, k, q, sk, sq);
-            else KERNEL(sixteen_pass)(form, KEPT_F32, KEPT_F32, 1, 1, s, width, dk, last_k, k, q, sk, sq);
+            if (t == 0)
+                KERNEL(sixteen_pass)(
+                    form, form, KEPT_F32, 0, 1, s, width, dk, last_k, k, q, sk, sq);
+            else
+                KERNEL(sixteen_pass)(
+                    form, KEPT_F32, KEPT_F32, 1, 1, s, width, dk, last_k, k, q, sk, sq);
             const int64_t at = t * h.columns + row + 16 * i;
             f32x16 g = v_set1(h.g[t]);
             if (form == KEPT_I8) g = v_mul(g, s->scale);
@@ -370,16 +419,20 @@ SIMD void KERNEL(rows_pass)(const int form, KERNEL(head_tokens) h, int64_t row, 
         for (int i = 0; i < sixteens; i++) v_store(all[i].kept.scales, all[i].scale);
 }
 
-// A row of dk elements as floats, codes where the form is int8, padded with zeros; and back.
+// Loads a row of dk elements as floats, which are codes for int8, padded with zeros.
 SIMD void KERNEL(row_load)(const int form, float *s, KERNEL(kept_rows) kept, int64_t dk) {
-    for (int64_t c = 0; c < dk; c += 16) v_store(s + c, kept_load(form, kept.rows, c, dk - c < 16 ? (int)(dk - c) : 16));
+    for (int64_t c = 0; c < dk; c += 16)
+        v_store(s + c, kept_load(form, kept.rows, c, dk - c < 16 ? (int)(dk - c) : 16));
 }
+// Stores a row of dk elements.
 SIMD void KERNEL(row_store)(const int form, const float *s, KERNEL(kept_rows) kept, int64_t dk) {
-    for (int64_t c = 0; c < dk; c += 16) kept_store(form, kept.rows, c, dk - c < 16 ? (int)(dk - c) : 16, v_load(s + c));
+    for (int64_t c = 0; c < dk; c += 16)
+        kept_store(form, kept.rows, c, dk - c < 16 ? (int)(dk - c) : 16, v_load(s + c));
 }
 
-// The same for one value row: what is left of a head after the sixteens.
-SIMD void KERNEL(one_row)(const int form, KERNEL(head_tokens) h, int64_t row, KERNEL(kept_rows) kept, int64_t dk) {
+// Computes all tokens for one value row. It handles the rows of a head after the blocks of sixteen.
+SIMD void KERNEL(one_row)(
+    const int form, KERNEL(head_tokens) h, int64_t row, KERNEL(kept_rows) kept, int64_t dk) {
     float s[MAX_KEY_DIM], scale = form == KEPT_I8 ? *kept.scales : 1.0f;
     KERNEL(row_load)(form, s, kept, dk);
     for (int64_t t = 0; t < h.tokens; t++) {
@@ -390,8 +443,10 @@ SIMD void KERNEL(one_row)(const int form, KERNEL(head_tokens) h, int64_t row, KE
             aq = v_fma(v_load(s + c), v_load(q + c), aq);
         }
         f32x16 g = v_set1(form == KEPT_I8 ? h.g[t] * scale : h.g[t]);
-        f32x16 d = v_mul(v_fnma(g, v_set1(v_sum(ak)), v_set1(h.v[t * h.columns + row])), v_set1(h.beta[t]));
-        v_store_n(h.out + t * h.columns + row, v_fma(d, v_set1(h.qk[t]), v_mul(g, v_set1(v_sum(aq)))), 1);
+        f32x16 d = v_mul(
+            v_fnma(g, v_set1(v_sum(ak)), v_set1(h.v[t * h.columns + row])), v_set1(h.beta[t]));
+        v_store_n(
+            h.out + t * h.columns + row, v_fma(d, v_set1(h.qk[t]), v_mul(g, v_set1(v_sum(aq)))), 1);
         for (int64_t c = 0; c < h.padded; c += 16) {
             f32x16 next = v_fma(d, v_load(k + c), v_mul(g, v_load(s + c)));
             amax = v_max(amax, v_abs(next));
@@ -400,7 +455,8 @@ SIMD void KERNEL(one_row)(const int form, KERNEL(head_tokens) h, int64_t row, KE
         if (form == KEPT_I8) {
             f32x16 most = v_max(v_set1(v_hmax(amax)), v_set1(LEAST_AMAX));
             f32x16 factor = v_div(v_set1(LARGEST_CODE), most);
-            for (int64_t c = 0; c < h.padded; c += 16) v_store(s + c, v_round(v_mul(v_load(s + c), factor)));
+            for (int64_t c = 0; c < h.padded; c += 16)
+                v_store(s + c, v_round(v_mul(v_load(s + c), factor)));
             v_store_n(&scale, v_div(most, v_set1(LARGEST_CODE)), 1);
         }
     }
@@ -408,51 +464,64 @@ SIMD void KERNEL(one_row)(const int form, KERNEL(head_tokens) h, int64_t row, KE
     if (form == KEPT_I8) *kept.scales = scale;
 }
 
-// Passes the tokens through the first h.columns rows of kept.
-SIMD void KERNEL(head_rows)(const int form, KERNEL(head_tokens) h, KERNEL(kept_rows) kept, int64_t dk) {
-    // int8's have work enough between a token's sums and its rows
+// Computes all tokens for the first h.columns rows of kept.
+SIMD void KERNEL(head_rows)(
+    const int form, KERNEL(head_tokens) h, KERNEL(kept_rows) kept, int64_t dk) {
+    // int8 has enough work between the sums and the rows of a token.
     const int64_t most = form == KEPT_I8 ? 1 : SIXTEENS;
     for (int64_t row = 0; row < h.columns;) {
         const int64_t sixteens = (h.columns - row) / 16 < most ? (h.columns - row) / 16 : most;
         const KERNEL(kept_rows) rows = KERNEL(rows_after)(form, kept, row, dk);
         if (sixteens == 0) KERNEL(one_row)(form, h, row, rows, dk), row++;
-        else if (dk == 128) KERNEL(rows_pass)(form, h, row, rows, 128, (int)sixteens), row += 16 * sixteens;
+        else if (dk == 128)
+            KERNEL(rows_pass)(form, h, row, rows, 128, (int)sixteens), row += 16 * sixteens;
         else KERNEL(rows_pass)(form, h, row, rows, dk, (int)sixteens), row += 16 * sixteens;
     }
 }
 
-void KERNEL(headroom_conv_rows)(const headroom_conv_span *span, int64_t c, int64_t to_c, int64_t from, int64_t to, int keep, float *out,
-                                ptrdiff_t out_stride); // conv.c
+void KERNEL(headroom_conv_rows)(const headroom_conv_span *span, int64_t c, int64_t to_c,
+    int64_t from, int64_t to, int keep, float *out,
+    ptrdiff_t out_stride); // conv.c
 
-// The keys of the window that begins with token first; keep: all of it is the last that the
-// convolution's state of them is for.
-SIMD void KERNEL(window_keys)(KERNEL(head_tokens) h, headroom_gated_delta d, const headroom_conv_span *in, int64_t first, int64_t key_head, int keep) {
+// Computes q and k of the window that begins with token first. With keep, the last window of a span
+// also updates the convolution's state of these channels.
+SIMD void KERNEL(window_keys)(KERNEL(head_tokens) h, headroom_gated_delta d,
+    const headroom_conv_span *in, int64_t first, int64_t key_head, int keep) {
     const int64_t q = key_head * d.dk, k = q + d.hk * d.dk, end = first + h.tokens;
     if (!in->weight) {
         const float *x = in->x + first * in->x_stride;
         KERNEL(take_keys)(h, d.dk, x + q, x + k, in->x_stride);
         return;
     }
-    KERNEL(headroom_conv_rows)(in, q, q + d.dk, first, end, keep && end == in->rows, h.keys, 2 * h.padded);
-    KERNEL(headroom_conv_rows)(in, k, k + d.dk, first, end, keep && end == in->rows, h.keys + h.padded, 2 * h.padded);
+    KERNEL(headroom_conv_rows)(
+        in, q, q + d.dk, first, end, keep && end == in->rows, h.keys, 2 * h.padded);
+    KERNEL(headroom_conv_rows)(
+        in, k, k + d.dk, first, end, keep && end == in->rows, h.keys + h.padded, 2 * h.padded);
     KERNEL(take_keys)(h, d.dk, h.keys, h.keys + h.padded, 2 * h.padded);
 }
 
-// The same for h.columns of v, from column v of a row on.
-SIMD void KERNEL(window_values)(KERNEL(head_tokens) h, const headroom_conv_span *in, int64_t first, int64_t v) {
+// Computes h.columns columns of v of the window, from column v of a row on.
+SIMD void KERNEL(window_values)(
+    KERNEL(head_tokens) h, const headroom_conv_span *in, int64_t first, int64_t v) {
     const int64_t end = first + h.tokens;
-    if (in->weight) KERNEL(headroom_conv_rows)(in, v, v + h.columns, first, end, end == in->rows, h.v, h.columns);
-    else KERNEL(copy_columns)(h.v, h.columns, in->x + first * in->x_stride + v, in->x_stride, h.tokens, h.columns);
+    if (in->weight)
+        KERNEL(headroom_conv_rows)(
+            in, v, v + h.columns, first, end, end == in->rows, h.v, h.columns);
+    else
+        KERNEL(copy_columns)(
+            h.v, h.columns, in->x + first * in->x_stride + v, in->x_stride, h.tokens, h.columns);
 }
 
-// Units [from, to) of a state of one form.
-SIMD void KERNEL(units_as)(const int form, headroom_gated_delta d, const headroom_gated_delta_inputs *in, void *slot, float *out, ptrdiff_t out_stride,
-                           int64_t window, int64_t parts, int64_t part_rows, int64_t from, int64_t to, float *scratch) {
+// Computes units [from, to) for one type of state.
+SIMD void KERNEL(units_as)(const int form, headroom_gated_delta d,
+    const headroom_gated_delta_inputs *in, void *slot, float *out, ptrdiff_t out_stride,
+    int64_t window, int64_t parts, int64_t part_rows, int64_t from, int64_t to, float *scratch) {
     const int64_t group = d.hv / d.hk, tokens = in->conv.rows;
     KERNEL(head_tokens) h = KERNEL(head_tokens_in)(scratch, d, window);
     for (int64_t u = from; u < to; u++) {
-        // Value rows of the key head, counted through its value heads.
-        const int64_t key_head = u / parts, begin = u % parts * part_rows, end = begin + part_rows < group * d.dv ? begin + part_rows : group * d.dv;
+        // Value rows of the key head, numbered across its value heads.
+        const int64_t key_head = u / parts, begin = u % parts * part_rows,
+                      end = begin + part_rows < group * d.dv ? begin + part_rows : group * d.dv;
         for (int64_t first = 0; first < tokens; first += window) {
             h.tokens = tokens - first < window ? tokens - first : window;
             KERNEL(window_keys)(h, d, &in->conv, first, key_head, parts == 1);
@@ -464,18 +533,28 @@ SIMD void KERNEL(units_as)(const int form, headroom_gated_delta d, const headroo
                 KERNEL(take_gates)(h, in, first, head);
                 KERNEL(window_values)(h, &in->conv, first, 2 * d.hk * d.dk + head * d.dv + row);
                 KERNEL(head_rows)(form, h, kept, d.dk);
-                KERNEL(copy_columns)(out + first * out_stride + head * d.dv + row, out_stride, h.out, h.columns, h.tokens, h.columns);
+                KERNEL(copy_columns)(out + first * out_stride + head * d.dv + row, out_stride,
+                    h.out, h.columns, h.tokens, h.columns);
             }
         }
     }
 }
 
-static void KERNEL(gated_delta)(headroom_gated_delta d, headroom_gated_delta_inputs in, headroom_kept state, float *out, ptrdiff_t out_stride,
-                                int64_t window, int64_t parts, int64_t part_rows, int64_t from, int64_t to, float *scratch) {
+static void KERNEL(gated_delta)(headroom_gated_delta d, headroom_gated_delta_inputs in,
+    headroom_kept state, float *out, ptrdiff_t out_stride, int64_t window, int64_t parts,
+    int64_t part_rows, int64_t from, int64_t to, float *scratch) {
     switch (state.form) {
-    case KEPT_BF16: KERNEL(units_as)(KEPT_BF16, d, &in, state.slot, out, out_stride, window, parts, part_rows, from, to, scratch); break;
-    case KEPT_I8: KERNEL(units_as)(KEPT_I8, d, &in, state.slot, out, out_stride, window, parts, part_rows, from, to, scratch); break;
-    default: KERNEL(units_as)(KEPT_F32, d, &in, state.slot, out, out_stride, window, parts, part_rows, from, to, scratch);
+    case KEPT_BF16:
+        KERNEL(units_as)(KEPT_BF16, d, &in, state.slot, out, out_stride, window, parts, part_rows,
+            from, to, scratch);
+        break;
+    case KEPT_I8:
+        KERNEL(units_as)(KEPT_I8, d, &in, state.slot, out, out_stride, window, parts, part_rows,
+            from, to, scratch);
+        break;
+    default:
+        KERNEL(units_as)(KEPT_F32, d, &in, state.slot, out, out_stride, window, parts, part_rows,
+            from, to, scratch);
     }
 }
 
@@ -486,9 +565,11 @@ static void KERNEL(gated_delta)(headroom_gated_delta d, headroom_gated_delta_inp
 #define KERNEL_SOURCE "gated_delta.c"
 #include "foreach_isa.h"
 
-void headroom_gated_delta_run(int isa, headroom_gated_delta d, headroom_gated_delta_inputs in, headroom_kept state, float *out, ptrdiff_t out_stride,
-                              int64_t window, int64_t parts, int64_t part_rows, int64_t from, int64_t to, float *scratch) {
-    DISPATCH(isa, gated_delta, (d, in, state, out, out_stride, window, parts, part_rows, from, to, scratch));
+void headroom_gated_delta_run(int isa, headroom_gated_delta d, headroom_gated_delta_inputs in,
+    headroom_kept state, float *out, ptrdiff_t out_stride, int64_t window, int64_t parts,
+    int64_t part_rows, int64_t from, int64_t to, float *scratch) {
+    DISPATCH(isa, gated_delta,
+        (d, in, state, out, out_stride, window, parts, part_rows, from, to, scratch));
 }
 
 #endif

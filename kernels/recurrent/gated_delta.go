@@ -1,8 +1,8 @@
 package recurrent
 
-// Linear attention's recurrence: a state of fixed size per head takes the place of a cache that
-// grows. Tokens of a span go through it strictly in order; heads and rows of the state are
-// independent, and the work is divided by them.
+// The recurrence of linear attention. A state of fixed size per head replaces a growing KV cache.
+// The tokens of a span are processed strictly in order. Heads and rows of the state are
+// independent, so threads share those.
 
 import (
 	"errors"
@@ -13,8 +13,8 @@ import (
 )
 
 // GatedDelta is the gated delta rule (Yang et al. 2024, "Gated Delta Networks"), in the form of
-// mlx-lm's gated_delta.py. For each token of a span, value head h with its state S [Dv, Dk],
-// reading key head h / (Hv/Hk), as it is kept after the token before:
+// mlx-lm's gated_delta.py. Value head h uses key head h / (Hv/Hk) and has a state S [Dv, Dk]. For
+// each token of a span:
 //
 //	q    = rmsnorm(q) / Dk           rmsnorm(x) = x / sqrt(mean(x²) + 1e-6)
 //	k    = rmsnorm(k) / sqrt(Dk)
@@ -24,12 +24,12 @@ import (
 //	S   += beta * (v - S k) kᵀ
 //	out  = S q
 //
-// Then S is rounded to the form of State, a scale per value row where that is int8.
+// Then S is rounded to the type of State. int8 has a scale per value row.
 //
-// QKV is float32 [M, 2*Hk*Dk + Hv*Dv], each row q of every key head, then k, then v; A and B are
-// float32 [M, Hv]; ALog and DtBias are float32 [1, Hv]. State is float32, bfloat16 or int8 [slots,
-// GatedDeltaStateCols] and holds [Hv, Dv, Dk]. Out is float32 [M, Hv*Dv] and must not overlap the
-// inputs. Rows outside every span are left as they are.
+// QKV is float32 [M, 2*Hk*Dk + Hv*Dv]; a row has q of all key heads, then k of all key heads, then
+// v of all value heads. A and B are float32 [M, Hv]. ALog and DtBias are float32 [1, Hv]. State is
+// float32, bfloat16 or int8 [slots, GatedDeltaStateCols] and holds [Hv, Dv, Dk]. Out is float32 [M,
+// Hv*Dv] and must not overlap the inputs. Rows outside the spans are not written.
 type GatedDelta struct {
 	QKV    kernels.Tensor
 	A, B   kernels.Tensor
@@ -41,10 +41,9 @@ type GatedDelta struct {
 
 	Hk, Hv, Dk, Dv int
 
-	// Of the CPU pass under way: a convolution that comes first, its input in place of QKV
-	// (ConvGatedDelta), and the parts of a key head's value rows.
-	conv            *Conv
-	parts, partRows int
+	// State of the current CPU call.
+	conv            *Conv // computes QKV first, if not nil (ConvGatedDelta)
+	parts, partRows int   // the value rows of a key head are split into parts of partRows rows
 }
 
 // MaxKeyDim is the largest Dk.
@@ -59,8 +58,9 @@ func (o *GatedDelta) Name() string { return "gated_delta" }
 func (o *GatedDelta) Check() error {
 	if o.Hk < 1 || o.Hv < 1 || o.Hv%o.Hk != 0 || o.Dk < 1 || o.Dk > MaxKeyDim || o.Dv < 1 {
 		return fmt.Errorf(
-			"heads: got %d key heads of %d, %d value heads of %d, expected at least one, value "+
-				"heads a multiple of key heads, key heads of at most %d",
+			"heads: got %d key heads of %d dimensions and %d value heads of %d, expected at least "+
+				"one of each, a multiple of the key heads as value heads, and at most %d "+
+				"dimensions of a key head",
 			o.Hk, o.Dk, o.Hv, o.Dv, MaxKeyDim)
 	}
 	m := o.QKV.Rows
@@ -71,19 +71,20 @@ func (o *GatedDelta) Check() error {
 		kernels.CheckShape("a_log", o.ALog, kernels.F32, 1, o.Hv),
 		kernels.CheckShape("dt_bias", o.DtBias, kernels.F32, 1, o.Hv),
 		kernels.CheckShape("out", o.Out, kernels.F32, m, o.Hv*o.Dv),
-		o.kept().check(o.Spans, m, o.State))
+		o.layout().check(o.Spans, m, o.State))
 }
 
-// kept is the layout of State.
-func (o *GatedDelta) kept() layout { return layout{o.State.DType, o.Hv * o.Dv, o.Dk, o.Dk} }
+// layout returns the layout of State.
+func (o *GatedDelta) layout() stateLayout {
+	return stateLayout{o.State.DType, o.Hv * o.Dv, o.Dk, o.Dk}
+}
 
-// Reference implements kernels.Op. A state kept in float32 is carried through a span in float64 and
-// rounded at the end.
+// Reference implements kernels.Op. A float32 state is float64 within a span and rounded at its end.
 func (o *GatedDelta) Reference() {
 	state := make([]float64, o.Dv*o.Dk)
 	for _, s := range o.Spans {
 		for h := range o.Hv {
-			o.start(s, h)
+			o.clearIfFirst(s, h)
 			if o.State.DType != kernels.F32 {
 				scalarHead[float64](o, s, h, nil)
 				continue
@@ -100,24 +101,23 @@ func (o *GatedDelta) Reference() {
 	}
 }
 
-// start clears the state of value head h of the span's sequence if the span begins it.
-func (o *GatedDelta) start(s kernels.Span, h int) {
+// clearIfFirst clears the state of value head h if the span begins its sequence.
+func (o *GatedDelta) clearIfFirst(s kernels.Span, h int) {
 	if s.Pos == 0 {
 		for i := range o.Dv {
-			o.kept().clear(slot(o.State, s.Slot), h*o.Dv+i, 0, o.Dk)
+			o.layout().clear(slot(o.State, s.Slot), h*o.Dv+i, 0, o.Dk)
 		}
 	}
 }
 
-// float32Slot is a state in float32 of value head h of the span's sequence, [Dv, Dk].
+// float32Slot returns the float32 state [Dv, Dk] of value head h of the span's sequence.
 func (o *GatedDelta) float32Slot(s kernels.Span, h int) []float32 {
 	return o.State.Row(int(s.Slot))[h*o.Dv*o.Dk:][:o.Dv*o.Dk]
 }
 
-// scalar passes the span's tokens through value head h's state in the slot: what runs in builds
-// without cgo.
+// scalar computes value head h of a span with the state in the slot. Builds without cgo run it.
 func (o *GatedDelta) scalar(s kernels.Span, h int) {
-	o.start(s, h)
+	o.clearIfFirst(s, h)
 	if o.State.DType == kernels.F32 {
 		scalarHead(o, s, h, o.float32Slot(s, h))
 		return
@@ -125,11 +125,11 @@ func (o *GatedDelta) scalar(s kernels.Span, h int) {
 	scalarHead[float32](o, s, h, nil)
 }
 
-// scalarHead is the specification: it passes the span's tokens through one value head's state [Dv,
-// Dk]; nil means the one in the slot, which each token then takes up and puts down.
+// scalarHead is the specification. It computes value head h of a span with the given state [Dv,
+// Dk]. If state is nil, each token reads its state from the slot and writes it back.
 func scalarHead[F float32 | float64](o *GatedDelta, s kernels.Span, h int, state []F) {
 	var qSpace, kSpace, rowSpace [MaxKeyDim]F
-	q, k, kept := qSpace[:o.Dk], kSpace[:o.Dk], o.kept()
+	q, k, l := qSpace[:o.Dk], kSpace[:o.Dk], o.layout()
 	keyHead, slot := h/(o.Hv/o.Hk), slot(o.State, s.Slot)
 	for r := s.Row; r < s.Row+s.Rows; r++ {
 		x, out := o.QKV.Row(r), o.Out.Row(r)[h*o.Dv:]
@@ -143,14 +143,14 @@ func scalarHead[F float32 | float64](o *GatedDelta, s kernels.Span, h int, state
 				continue
 			}
 			row := rowSpace[:o.Dk]
-			load(kept, row, slot, h*o.Dv+i, 0)
+			load(l, row, slot, h*o.Dv+i, 0)
 			out[i] = float32(scalarStep(row, q, k, F(v[i]), F(g), F(beta)))
-			store(kept, slot, h*o.Dv+i, 0, row)
+			store(l, slot, h*o.Dv+i, 0, row)
 		}
 	}
 }
 
-// scalarStep passes one token through one row of the state and returns its output.
+// scalarStep updates one row of the state for one token and returns the token's output.
 func scalarStep[F float32 | float64](row, q, k []F, v, g, beta F) F {
 	var predicted, out F
 	for j := range row {

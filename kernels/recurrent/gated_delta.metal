@@ -1,19 +1,19 @@
-// The gated delta rule, as GatedDelta in gated_delta.go has it, in the form of gated_delta.c: a
-// token passes a value row s of the state with two dot products and one update,
+// The gated delta rule, as GatedDelta in gated_delta.go describes it, with the algorithm of
+// gated_delta.c. For a value row s of the state, a token takes two dot products and one update:
 //
 //   d   = (v - g * (s.k)) * beta
 //   out = g * (s.q) + d * (q.k)
-//   s   = g * s + d * k, rounded to the form that the state is kept in
+//   s   = g * s + d * k, rounded to the type of the state
 //
-// A simdgroup holds ROWS value rows of one head in registers while all tokens of a span pass: the
-// state is read and written once. Lane l holds columns 4l .. 4l+3 of each, and 128 + 4l .. in wide
-// rows. Int8 rows are codes, as floats, with a scale for each.
+// Grid: a simdgroup keeps ROWS value rows of one head in registers for all tokens of a span, so the
+// state is read and written once. Lane l has columns 4l to 4l+3 of each row, and 128+4l to 128+4l+3
+// of wide rows. int8 rows are codes, as floats, with a scale per row.
 //
-// The simdgroups of a threadgroup work on one head. Together they prepare a window of tokens in
-// threadgroup memory (normalized q and k, q.k, and the gates), then each takes its rows through it.
+// The simdgroups of a threadgroup compute the same head. Together they prepare a window of tokens
+// in threadgroup memory: normalized q and k, q.k, and the gates. Then each computes its own rows.
 //
-// Sums: a lane adds its columns in ascending order, then simd_sum the lanes. So a row's bits depend
-// on the row's inputs alone, whatever the windows, the spans and the grid.
+// A lane adds its columns in ascending order, and simd_sum adds the lanes. So the bits of a row
+// depend only on the row's inputs, and not on windows, spans or the grid.
 #include <metal_stdlib>
 #include "common/kept.h"
 #include "common/span.h"
@@ -21,7 +21,7 @@ using namespace metal;
 
 constant uint form [[function_constant(0)]];
 constant bool wide [[function_constant(1)]];   // rows of more than 128 columns
-// rows are multiples of 4 columns and lie so that four can be loaded at once
+// rows are multiples of 4 columns and aligned, so that four can be loaded at once
 constant bool whole [[function_constant(2)]];
 
 constant constexpr int ROWS = 4;
@@ -39,8 +39,7 @@ struct GatedDeltaParams {
   uint window;
 };
 
-// The columns from c on that a lane holds, zeros past the end of a row. at is the index of column
-// 0.
+// Loads columns [c, c+4) of a row, zeros past its end. at is the index of column 0.
 inline float4 load4_f32(device const float* x, ulong at, uint c, uint dk) {
   if (whole) {
     return c < dk ? *(device const float4*)(x + at + c) : float4(0.0f);
@@ -70,13 +69,14 @@ inline float4 load4(device const uchar* values, ulong at, uint c, uint dk) {
   }
   for (uint i = 0; i < 4; i++) {
     if (c + i < dk) {
-      v[i] = form == KEPT_BF16 ? from_bf16(((device const ushort*)values)[at + c + i]) : float(((device const char*)values)[at + c + i]);
+      v[i] = form == KEPT_BF16 ? from_bf16(((device const ushort*)values)[at + c + i])
+                               : float(((device const char*)values)[at + c + i]);
     }
   }
   return v;
 }
 
-// The reverse, of what has been rounded before.
+// Stores columns [c, c+4) of a row. v must be rounded to the type already.
 inline void store4(device uchar* values, ulong at, uint c, uint dk, float4 v) {
   if (whole) {
     if (c >= dk) {
@@ -85,7 +85,8 @@ inline void store4(device uchar* values, ulong at, uint c, uint dk, float4 v) {
     if (form == KEPT_F32) {
       *(device float4*)((device float*)values + at + c) = v;
     } else if (form == KEPT_BF16) {
-      *(device ushort4*)((device ushort*)values + at + c) = ushort4(to_bf16(v.x), to_bf16(v.y), to_bf16(v.z), to_bf16(v.w));
+      *(device ushort4*)((device ushort*)values + at + c) = ushort4(
+          to_bf16(v.x), to_bf16(v.y), to_bf16(v.z), to_bf16(v.w));
     } else {
       *(device char4*)((device char*)values + at + c) = char4(v);
     }
@@ -105,16 +106,20 @@ inline void store4(device uchar* values, ulong at, uint c, uint dk, float4 v) {
   }
 }
 
-inline float dot_onto(float sum, float4 a, float4 b) { return fma(a.w, b.w, fma(a.z, b.z, fma(a.y, b.y, fma(a.x, b.x, sum)))); }
+inline float dot_onto(float sum, float4 a, float4 b) {
+  return fma(a.w, b.w, fma(a.z, b.z, fma(a.y, b.y, fma(a.x, b.x, sum))));
+}
 
 inline float most_of(float4 v) { return max(max(fabs(v.x), fabs(v.y)), max(fabs(v.z), fabs(v.w))); }
 
 inline float4 rounded_bf16(float4 v) {
-  return float4(from_bf16(to_bf16(v.x)), from_bf16(to_bf16(v.y)), from_bf16(to_bf16(v.z)), from_bf16(to_bf16(v.w)));
+  return float4(from_bf16(to_bf16(v.x)), from_bf16(to_bf16(v.y)), from_bf16(to_bf16(v.z)),
+      from_bf16(to_bf16(v.w)));
 }
 
 inline float4 codes_of(float4 v, float inverse) {
-  return float4(float(to_code(v.x, inverse)), float(to_code(v.y, inverse)), float(to_code(v.z, inverse)), float(to_code(v.w, inverse)));
+  return float4(float(to_code(v.x, inverse)), float(to_code(v.y, inverse)),
+      float(to_code(v.z, inverse)), float(to_code(v.w, inverse)));
 }
 
 // log(1 + e^x) without overflow: log(1 + u) for u in [0, 1] is 2 atanh(z) with z = u / (2 + u) <=
@@ -146,7 +151,7 @@ kernel void gated_delta(
     device float* out             [[buffer(8)]],   // [M, hv*dv]
     // [window, q and k of 128 or 256 columns, then g, beta, q.k and a gap]
     threadgroup float* prepared   [[threadgroup(0)]],
-    // rows of a head, value head, span
+    // block of value rows, value head, span
     uint3 group                   [[threadgroup_position_in_grid]],
     uint lane                     [[thread_index_in_simdgroup]],
     uint sg                       [[simdgroup_index_in_threadgroup]],
@@ -164,7 +169,8 @@ kernel void gated_delta(
   out += ulong(span->row) * p.out_stride + head * p.dv;
   device const float* values_in = qkv + 2 * p.hk * p.dk + head * p.dv;
   device float* scales = (device float*)(state + ulong(span->slot) * p.slot_bytes) + head * p.dv;
-  device uchar* values = state + ulong(span->slot) * p.slot_bytes + (form == KEPT_I8 ? ulong(p.hv) * p.dv * 4 : 0);
+  device uchar* values = state + ulong(span->slot) * p.slot_bytes +
+      (form == KEPT_I8 ? ulong(p.hv) * p.dv * 4 : 0);
 
   float4 s[ROWS][2];
   float4 scale = float4(1.0f);
@@ -255,7 +261,8 @@ kernel void gated_delta(
       const float4 d = fma(-g, sk, in) * token[2 * width + 1];
       const float4 o = fma(d, float4(token[2 * width + 2]), g * sq);
       if (lane < ROWS && row0 + lane < p.dv) {
-        out[ulong(from + t) * p.out_stride + row0 + lane] = lane == 0 ? o.x : lane == 1 ? o.y : lane == 2 ? o.z : o.w;
+        out[ulong(from + t) * p.out_stride + row0 + lane] =
+            lane == 0 ? o.x : lane == 1 ? o.y : lane == 2 ? o.z : o.w;
       }
 #pragma clang loop unroll(full)
       for (uint r = 0; r < ROWS; r++) {
@@ -274,7 +281,9 @@ kernel void gated_delta(
         for (uint r = 0; r < ROWS; r++) {
           most[r] = wide ? max(most_of(s[r][0]), most_of(s[r][1])) : most_of(s[r][0]);
         }
-        const float4 amax = max(float4(simd_max(most.x), simd_max(most.y), simd_max(most.z), simd_max(most.w)), float4(LEAST_AMAX));
+        const float4 amax = max(
+            float4(simd_max(most.x), simd_max(most.y), simd_max(most.z), simd_max(most.w)),
+            float4(LEAST_AMAX));
         const float4 inverse = float4(LARGEST_CODE) / amax;
 #pragma clang loop unroll(full)
         for (uint r = 0; r < ROWS; r++) {

@@ -48,13 +48,12 @@ func (s gatedDeltaShape) toCase() kernels.Case {
 	c := kernels.Case{
 		Name: fmt.Sprintf("gated_delta_%s_hk%d_hv%d_dk%d_dv%d_rows%v_pos%v", short(s.state), s.hk,
 			s.hv, s.dk, s.dv, s.rows, s.pos),
-		// Each token rounds by about 2^-24 of the value row's norm, here about 4: 2.4e-7. The decay
-		// remembers tens of tokens at most and roundings do not line up, so sixteen times that is
-		// ample.
+		// Each token has a rounding error of about 2^-24 of the value row's norm of about 4, which
+		// is 2.4e-7. The decay forgets errors within tens of tokens and errors are independent, so
+		// sixteen times that is ample.
 		AbsTol: 4e-6, RelTol: 2e-6,
-		Why: "the state is float32 and its dot products add in 16 lanes, the reference carries " +
-			"it " +
-			"in float64; the decay forgets errors within tens of tokens",
+		Why: "the state is float32 and its dot products sum in 16 lanes, the reference uses " +
+			"float64; the decay forgets errors within tens of tokens",
 		// The state must be read and written once. Seven operations per element and token: a
 		// multiply for the decay, a multiply and an add each for S k, the update and S q.
 		Bytes: bench * int64(2*len(spans)*GatedDeltaStateCols(s.state, s.hv*s.dv,
@@ -67,7 +66,8 @@ func (s gatedDeltaShape) toCase() kernels.Case {
 				B:      kernels.RandomTensor(d, r, rows, s.hv, 1),
 				ALog:   kernels.RandomTensor(d, r, 1, s.hv, 1),
 				DtBias: kernels.RandomTensor(d, r, 1, s.hv, 1),
-				State: randomState(d, r, len(spans)+1, layout{s.state, s.hv * s.dv, s.dk, s.dk},
+				State: randomState(d, r, len(spans)+1,
+					stateLayout{s.state, s.hv * s.dv, s.dk, s.dk},
 					0.3),
 				Spans: spans,
 				Out:   kernels.NewTensor(d, kernels.F32, rows, s.hv*s.dv),
@@ -76,7 +76,7 @@ func (s gatedDeltaShape) toCase() kernels.Case {
 			if s.state == kernels.F32 {
 				return o, []kernels.Tensor{o.Out, o.State}
 			}
-			return o, []kernels.Tensor{o.Out} // TestKeptStates has the state
+			return o, []kernels.Tensor{o.Out} // TestKeptStates covers the state
 		},
 	}
 	switch s.state {

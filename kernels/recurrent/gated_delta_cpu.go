@@ -1,16 +1,15 @@
 package recurrent
 
-// How GatedDelta runs on the CPU, alone or with the convolution before it. A unit of work is a key
-// head of one span, or one of the parts of its value rows where there are more threads than heads,
-// and all of the span's tokens: nothing that it computes is for others, so threads never wait for
-// each other, and the state and what is made of q and k stay in its core's cache. Tokens pass in
-// windows of windowRows, of which q, k, v and out are brought together in the thread's scratch; the
-// convolution, if there is one, makes q, k and v there. Neither parts nor windows show in the
-// result: between tokens the state has the slot's precision anyway.
+// GatedDelta on the CPU, alone or after a convolution. A unit of work is all tokens of a span for
+// one key head, or for one part of the key head's value rows if there are more threads than heads.
+// Units are independent, so threads never wait for each other, and the state and the normalized q
+// and k stay in the core's cache. Tokens are processed in windows of windowRows: q, k, v and out of
+// a window are gathered in the thread's scratch memory, and a convolution writes q, k and v there.
+// Parts and windows do not affect the result, because the state is rounded after every token.
 //
-// Each channel of a convolution belongs to one key head, so a unit that has all of a head leaves
-// the convolution's state as it will be. Parts of a head each make q and k from the old state; when
-// all have done so, it is written in a phase of its own.
+// Each channel of a convolution belongs to one key head, so a unit with a whole key head also
+// updates the convolution's state. If a key head has several parts, each part computes q and k from
+// the old state, and a second phase updates it when all parts are done.
 
 import (
 	"headroom/kernels"
@@ -20,15 +19,16 @@ import (
 const (
 	windowRows     = 64
 	unitsPerThread = 4
-	unitGrain      = 1 << 18 // elements of the state, times tokens: some 10 µs of work
-	// parts have multiples of so many value rows: they share no scale of a convolution's state
+	unitGrain      = 1 << 18 // elements of the state, times tokens: about 10 µs of work
+	// partStep divides the number of value rows of a part, so that parts share no scale of a
+	// convolution's state.
 	partStep = convGroup
 )
 
-// The phases of a pass.
+// The phases of CPU.
 const (
-	deltaUnits = iota
-	deltaKeepKeys
+	deltaUnits    = iota
+	deltaKeepKeys // update the convolution's state of q and k
 )
 
 // CPU implements kernels.Op.
@@ -45,7 +45,7 @@ func (o *GatedDelta) CPU(c *cpu.Context) {
 		tokens += s.Rows
 	}
 	heads, perHead := len(o.Spans)*o.Hk, o.Hv/o.Hk*o.Dv
-	work := (tokens/len(o.Spans) + 1) * perHead * o.Dk // of a key head
+	work := (tokens/len(o.Spans) + 1) * perHead * o.Dk // per key head
 	parts := max(1, min((unitsPerThread*c.Threads+heads-1)/heads, work/unitGrain))
 	o.partRows = roundUp((perHead+parts-1)/parts, partStep)
 	o.parts = (perHead + o.partRows - 1) / o.partRows
@@ -57,7 +57,7 @@ func (o *GatedDelta) CPU(c *cpu.Context) {
 
 func roundUp(n, multiple int) int { return (n + multiple - 1) / multiple * multiple }
 
-// scratchBytes is what a thread needs, laid out as gated_delta.c says.
+// scratchBytes returns the size of a thread's scratch memory, which gated_delta.c lays out.
 func (o *GatedDelta) scratchBytes() int {
 	return 4 * windowRows * (2*roundUp(o.Dk, 16) + 2*o.Dv + 3)
 }
@@ -78,7 +78,7 @@ func (o *GatedDelta) CPURange(c *cpu.Context, phase, worker, from, to int) {
 	}
 }
 
-// units runs units [from, to): unit u is part u%parts of key head u/parts%Hk of a span.
+// units computes units [from, to). Unit u is part u%parts of key head u/parts%Hk of a span.
 func (o *GatedDelta) units(c *cpu.Context, worker, from, to int) {
 	perSpan := o.Hk * o.parts
 	for u := from; u < to; { // the units of one span in one call
@@ -88,7 +88,7 @@ func (o *GatedDelta) units(c *cpu.Context, worker, from, to int) {
 	}
 }
 
-// keepKeys leaves the convolution's state of a key head's q and k as it is after span s.
+// keepKeys updates the convolution's state of a key head's q and k to that after span s.
 func (o *GatedDelta) keepKeys(isa cpu.ISA, s kernels.Span, head int) {
 	q, k := head*o.Dk, (o.Hk+head)*o.Dk
 	o.conv.nativeKeep(isa, s, q, q+o.Dk)

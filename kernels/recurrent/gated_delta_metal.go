@@ -13,7 +13,7 @@ var gatedDeltaText string
 
 var (
 	gatedDeltaSource = &gpu.Source{Name: "recurrent/gated_delta.metal", Text: gatedDeltaText}
-	// by form, wide and whole
+	// gatedDeltaKernels are indexed by state type, wide and whole.
 	gatedDeltaKernels [len(metalForms)][2][2]*gpu.Kernel[gatedDeltaParams]
 )
 
@@ -31,7 +31,7 @@ func init() {
 	}
 }
 
-// gatedDeltaParams is GatedDeltaParams of gated_delta.metal; strides in elements.
+// gatedDeltaParams is GatedDeltaParams of gated_delta.metal. Strides are in elements.
 type gatedDeltaParams struct {
 	Hk, Hv, Dk, Dv                         uint32
 	QKVStride, AStride, BStride, OutStride uint32
@@ -39,16 +39,16 @@ type gatedDeltaParams struct {
 }
 
 const (
-	gatedDeltaRows       = 4 // value rows of a simdgroup: ROWS of gated_delta.metal
-	gatedDeltaSimdgroups = 4 // of a threadgroup
-	// gatedDeltaWindow is the most tokens prepared at once: two for each simdgroup, in 8 KiB of
-	// threadgroup memory where Dk is 128, so that several threadgroups fit on a core. A decoded
-	// token takes 1 KiB.
+	gatedDeltaRows       = 4 // value rows per simdgroup: ROWS of gated_delta.metal
+	gatedDeltaSimdgroups = 4 // per threadgroup
+	// gatedDeltaWindow is the largest number of tokens prepared at a time, two for each simdgroup.
+	// If Dk is 128 they take 8 KiB of threadgroup memory, so several threadgroups fit on a core.
+	// Decoding one token takes 1 KiB.
 	gatedDeltaWindow = 8
 )
 
-// Metal implements gpu.Op: a simdgroup to gatedDeltaRows value rows of a head and all tokens of a
-// span.
+// Metal implements gpu.Op. Each simdgroup computes gatedDeltaRows value rows of a head for all
+// tokens of a span.
 func (o *GatedDelta) Metal(c *gpu.Context) {
 	p := gatedDeltaParams{
 		Hk: uint32(o.Hk), Hv: uint32(o.Hv), Dk: uint32(o.Dk), Dv: uint32(o.Dv),
@@ -77,8 +77,8 @@ func (o *GatedDelta) Metal(c *gpu.Context) {
 		gpu.Write(o.Out))
 }
 
-// foursAligned tells whether four elements from any multiple of four on, in any row, lie as a GPU's
-// vector loads want them.
+// foursAligned reports whether a GPU can load four elements at once from every column that is a
+// multiple of four.
 func foursAligned(t kernels.Tensor) bool {
 	four := 4 * t.DType.Size()
 	return t.Offset%four == 0 && t.Stride%4 == 0

@@ -22,13 +22,13 @@ import (
 
 func floats(t kernels.Tensor) *C.float { return (*C.float)(t.Ptr()) }
 
-// kept is the slot of span s.
+// kept returns the slot of span s.
 func kept(state kernels.Tensor, s kernels.Span) C.headroom_kept {
 	return C.headroom_kept{form: C.int(state.DType),
 		slot: state.RowRange(int(s.Slot), int(s.Slot)+1).Ptr()}
 }
 
-// span is s as the convolution has it.
+// span returns s as a C struct.
 func (o *Conv) span(s kernels.Span) C.headroom_conv_span {
 	return C.headroom_conv_span{x: floats(o.X.RowRange(s.Row, s.Row+s.Rows)),
 		weight: floats(o.Weight), x_stride: C.ptrdiff_t(o.X.Stride),
@@ -36,14 +36,14 @@ func (o *Conv) span(s kernels.Span) C.headroom_conv_span {
 		start: flag(s.Pos == 0), state: kept(o.State, s)}
 }
 
-// native does channels [from, to) of span s.
+// native computes channels [from, to) of span s.
 func (o *Conv) native(isa cpu.ISA, s kernels.Span, from, to int) {
 	out := o.Out.RowRange(s.Row, s.Row+s.Rows)
 	C.headroom_conv(C.int(isa), o.span(s), C.int64_t(from), C.int64_t(to), floats(out),
 		C.ptrdiff_t(out.Stride))
 }
 
-// nativeKeep does to the state of channels [from, to) what span s does to it.
+// nativeKeep updates only the state of channels [from, to) to that after span s.
 func (o *Conv) nativeKeep(isa cpu.ISA, s kernels.Span, from, to int) {
 	C.headroom_conv_keep(C.int(isa), o.span(s), C.int64_t(from), C.int64_t(to))
 }
@@ -55,10 +55,10 @@ func flag(b bool) C.int {
 	return 0
 }
 
-// nativeUnits does units [from, to) of span s.
+// nativeUnits computes units [from, to) of span s.
 func (o *GatedDelta) nativeUnits(c *cpu.Context, worker int, s kernels.Span, from, to int) {
-	a, b, out := o.A.RowRange(s.Row, s.Row+s.Rows), o.B.RowRange(s.Row, s.Row+s.Rows),
-		o.Out.RowRange(s.Row, s.Row+s.Rows)
+	a, b := o.A.RowRange(s.Row, s.Row+s.Rows), o.B.RowRange(s.Row, s.Row+s.Rows)
+	out := o.Out.RowRange(s.Row, s.Row+s.Rows)
 	in := C.headroom_gated_delta_inputs{a: floats(a), b: floats(b), a_log: floats(o.ALog),
 		dt_bias:  floats(o.DtBias),
 		a_stride: C.ptrdiff_t(a.Stride), b_stride: C.ptrdiff_t(b.Stride)}

@@ -1,11 +1,11 @@
-// Package recurrent holds the operators that carry a state along a sequence: the causal convolution
-// and the gated delta rule of GatedDeltaNet, and both in one.
+// Package recurrent implements the operators of GatedDeltaNet that carry a state along a sequence:
+// the causal convolution, the gated delta rule, and both in one operator.
 //
-// A sequence's state lies in one row ("slot") of a state tensor, named by its span. A span that
-// starts at position 0 begins with zeros, whatever the slot holds; each span leaves its final state
-// in its slot. There is one sequential form for prefill, decode and verification, and a state is
-// rounded to the form it is kept in after every token (state.go), so a sequence cut into spans at
-// any points gives the same bits as one span.
+// The state of a sequence is one row ("slot") of a state tensor, and the span names the slot. A
+// span at position 0 begins with a state of zeros, whatever the slot contains, and each span writes
+// its final state to its slot. Prefill, decode and verification run the same sequential algorithm,
+// and the state is rounded to its storage type after every token (state.go). So a sequence gives
+// the same bits however it is split into spans.
 package recurrent
 
 import (
@@ -14,7 +14,7 @@ import (
 	"headroom/kernels"
 )
 
-// Cases are this family's cases, for the tests, the benchmark and the selftest.
+// Cases returns the cases of this family for the tests, the benchmark and the selftest.
 func Cases() []kernels.Case {
 	return slices.Concat(convCases(), gatedDeltaCases(), convGatedDeltaCases())
 }

@@ -1,17 +1,17 @@
-// What native_cgo.go calls. Strides are in elements.
+// The functions that native_cgo.go calls. Strides are in elements.
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
 
-// A slot of a state tensor and the form it is in: a kernels.DType, F32, BF16 or I8. state.go says
-// how it is laid out.
+// A slot of a state tensor and its type: a kernels.DType, F32, BF16 or I8. state.go describes the
+// layout.
 typedef struct {
     int form;
     void *slot;
 } headroom_kept;
 
-// One span as a convolution has it: x [rows, channels], weight [channels, taps]; start means that
-// the span begins its sequence.
+// One span of a convolution: x [rows, channels] and weight [channels, taps]. start is 1 if the span
+// begins its sequence.
 typedef struct {
     const float *x, *weight;
     ptrdiff_t x_stride;
@@ -20,28 +20,30 @@ typedef struct {
     headroom_kept state;
 } headroom_conv_span;
 
-// Convolves channels [from, to) of a span.
-void headroom_conv(int isa, headroom_conv_span span, int64_t from, int64_t to, float *out, ptrdiff_t out_stride);
+// Computes channels [from, to) of a span and updates their state.
+void headroom_conv(
+    int isa, headroom_conv_span span, int64_t from, int64_t to, float *out, ptrdiff_t out_stride);
 
-// What that does to the state, alone.
+// Only updates the state of channels [from, to).
 void headroom_conv_keep(int isa, headroom_conv_span span, int64_t from, int64_t to);
 
 typedef struct {
     int64_t hk, hv, dk, dv;
 } headroom_gated_delta;
 
-// One span of tokens; a and b [tokens, hv], a_log and dt_bias [hv]. q, k and v are conv's x, or, if
-// it has a weight, what it makes of x.
+// One span of tokens: a and b are [tokens, hv], a_log and dt_bias [hv]. q, k and v are conv.x, or
+// the output of the convolution if conv.weight is not null.
 typedef struct {
     headroom_conv_span conv;
     const float *a, *b, *a_log, *dt_bias;
     ptrdiff_t a_stride, b_stride;
 } headroom_gated_delta_inputs;
 
-// Passes the tokens of a span through units [from, to) of its state: unit u is part u % parts of
-// the value rows of key head u / parts, so many rows to a part. A convolution's state is left as it
-// was for q and k of a key head of several parts, since each part needs it: headroom_conv_keep
-// follows. scratch is the thread's own, for a window of tokens: [window, 2 * (dk as a multiple of
-// 16) + 2 * dv + 3].
-void headroom_gated_delta_run(int isa, headroom_gated_delta d, headroom_gated_delta_inputs in, headroom_kept state, float *out, ptrdiff_t out_stride,
-                              int64_t window, int64_t parts, int64_t part_rows, int64_t from, int64_t to, float *scratch);
+// Computes units [from, to) of a span. Unit u is part u % parts of the value rows of key head u /
+// parts, and a part has part_rows rows. If a key head has several parts, the convolution's state of
+// its q and k is not updated, because each part reads it: call headroom_conv_keep afterwards.
+// scratch belongs to the calling thread and holds a window of tokens: [window, 2 * (dk rounded up
+// to a multiple of 16) + 2 * dv + 3].
+void headroom_gated_delta_run(int isa, headroom_gated_delta d, headroom_gated_delta_inputs in,
+    headroom_kept state, float *out, ptrdiff_t out_stride, int64_t window, int64_t parts,
+    int64_t part_rows, int64_t from, int64_t to, float *scratch);

@@ -14,7 +14,8 @@ import (
 func TestCases(t *testing.T)      { kerneltest.Run(t, Cases()) }
 func BenchmarkCases(b *testing.B) { kerneltest.Bench(b, Cases()) }
 
-// BenchmarkNV times the cases, and tokens of many sequences, as Qwen3.5-35B-A3B has them.
+// BenchmarkNV times the cases, and one token of each of many sequences with the shape of
+// Qwen3.5-35B-A3B.
 func BenchmarkNV(b *testing.B) {
 	cases := Cases()
 	for _, state := range []kernels.DType{kernels.F32, kernels.BF16, kernels.I8} {
@@ -33,7 +34,7 @@ func BenchmarkNV(b *testing.B) {
 
 func TestMetalCases(t *testing.T) { kerneltest.RunMetal(t, Cases()) }
 
-// synced is a device that has finished when Run returns.
+// synced is a device whose Run returns when the operator has finished.
 type synced struct{ kernels.Device }
 
 func (d synced) Run(op kernels.Op) {
@@ -43,8 +44,8 @@ func (d synced) Run(op kernels.Op) {
 	}
 }
 
-// devices are the reference, the CPU with every instruction set, and a simulated Metal device where
-// there is one.
+// devices returns the reference, the CPU with every instruction set, and a simulated Metal device
+// if there is one.
 func devices(t *testing.T) map[string]kernels.Device {
 	list := map[string]kernels.Device{"reference": kernels.NewReference()}
 	for _, isa := range cpu.Available() {
@@ -73,7 +74,8 @@ func expect(t *testing.T, what string, got, want []float32) {
 	}
 }
 
-// One channel, taps 1, 10, 100, inputs 1, 2, 3. Sums are so large that silu changes nothing:
+// TestConvByHand has one channel, taps 1, 10, 100 and inputs 1, 2, 3. The sums are so large that
+// silu does not change them:
 //
 //	position 0: 100*1            = 100    state 0 1
 //	position 1: 10*1 + 100*2     = 210    state 1 2
@@ -95,8 +97,8 @@ func TestConvByHand(t *testing.T) {
 	}
 }
 
-// One head with Dk = Dv = 2. a = b = 0 and ALog = DtBias = 0 give g = exp(-log 2) = 1/2 and beta =
-// 1/2. k = (1, 1) becomes (1, 1)/√2 = (c, c) with c = 0.70710678.
+// TestGatedDeltaByHand has one head with Dk = Dv = 2. a = b = 0 and ALog = DtBias = 0 give g =
+// exp(-log 2) = 1/2 and beta = 1/2. k = (1, 1) becomes (1, 1)/√2 = (c, c) with c = 0.70710678.
 //
 // Token 1: q = (2, -2) becomes (1, -1)/2; v = (1, 2); S = ((2, 0), (0, 4)).
 //
@@ -129,8 +131,8 @@ func TestGatedDeltaByHand(t *testing.T) {
 	}
 }
 
-// The gates over the whole range of their inputs, read off a state of ones that sees k = v = 0: it
-// becomes g.
+// TestGates checks the gates over the whole range of their inputs. A state of ones becomes g after
+// a token with k = v = 0.
 func TestGates(t *testing.T) {
 	for name, d := range devices(t) {
 		if name == cpu.Generic.String() {
@@ -196,10 +198,10 @@ func TestCheck(t *testing.T) {
 		{conv(func(o *Conv) { o.State = kernels.NewTensor(d, kernels.F16, 2, 24) }),
 			"float32, bfloat16 or int8"},
 		{conv(func(o *Conv) { o.State = kernels.Tensor{} }), "state"},
-		{conv(func(o *Conv) { o.Spans[0].Slot = 2 }), "slot 2"},
+		{conv(func(o *Conv) { o.Spans[0].Slot = 2 }), "got slot 2"},
 		{conv(func(o *Conv) { o.Spans[0].Slot = -1 }), "slot -1"},
-		{conv(func(o *Conv) { o.Spans[0].Slot = 0 }), "one span per slot"},
-		{conv(func(o *Conv) { o.Spans[1].Rows = 3 }), "span 1: rows"},
+		{conv(func(o *Conv) { o.Spans[0].Slot = 0 }), "a different slot for each span"},
+		{conv(func(o *Conv) { o.Spans[1].Rows = 3 }), "span 1: got rows"},
 		{conv(func(o *Conv) { o.Out = o.X }), "out"},
 		{delta(func(*GatedDelta) {}), ""},
 		{delta(func(o *GatedDelta) { o.State = kernels.NewTensor(d, kernels.I8, 2, 16*(4+8)) }),

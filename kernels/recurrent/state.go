@@ -1,21 +1,20 @@
 package recurrent
 
-// How a state is kept. Every form is exact about one thing: what is kept after a token is what the
-// next token sees, within a span and across spans, in the processor's registers as in memory. So a
-// state can be copied, put down and taken up at any token, and a sequence has the same bits however
-// it is cut; rounding is part of what is computed, not of how it is stored.
+// The storage types of a recurrent state. After every token the state is rounded to its storage
+// type, even while it stays in registers. So a state can be saved and restored at any token, and a
+// sequence has the same bits however it is split: rounding is part of the computation.
 //
-// A state tensor has a row per slot. A slot holds rows of values, [rows, cols]:
+// A state tensor has a row per slot. A slot holds values [rows, cols]:
 //
 //	float32   the values
 //	bfloat16  the values, rounded to nearest even
-//	int8      float32 scales [rows, groups], then codes [rows, cols], then zeros up to a multiple of 4 bytes: value = code * scale
+//	int8      float32 scales [rows, groups], codes [rows, cols], zeros up to a multiple of 4 bytes
 //
-// where a group of values, whose largest magnitude is amax, has scale = amax / 127 and code =
-// round(value * (127 / amax)). A group is a value row of the gated delta rule, and convGroup
-// channels of a kept row of the convolution: units of work then share no scale, and one loud
-// channel costs its neighbours alone. A slot of zeros is a state of zeros. kept.h has the same in
-// C.
+// An int8 value is code * scale. A group of values with the largest magnitude amax has the scale
+// amax / 127, and code = round(value * (127 / amax)). A group is a value row of the gated delta
+// rule, or convGroup channels of a row of the convolution. So units of work share no scale, and one
+// channel with large values affects only its group. A slot of zero bytes is a state of zeros.
+// kept.h does the same in C.
 
 import (
 	"encoding/binary"
@@ -27,44 +26,45 @@ import (
 	"headroom/kernels"
 )
 
-// convGroup is the channels that share a scale. The same number stands in conv.c.
+// convGroup is the number of channels that share a scale. conv.c repeats it.
 const convGroup = 64
 
 const (
 	largestCode = 127
-	leastAmax   = 1e-30 // keeps the scale of zeros, and its reciprocal, finite
+	leastAmax   = 1e-30 // keeps the reciprocal of the scale of zeros finite
 )
 
-// ConvStateCols is the columns of a Conv's State in dtype, F32, BF16 or I8, for a convolution of
-// taps taps over channels channels.
+// ConvStateCols returns the number of columns of a Conv's State for taps and channels. dtype is
+// F32, BF16 or I8.
 func ConvStateCols(dtype kernels.DType, taps, channels int) int {
-	return layout{dtype, taps - 1, channels, convGroup}.stateCols()
+	return stateLayout{dtype, taps - 1, channels, convGroup}.stateCols()
 }
 
-// GatedDeltaStateCols is the columns of a GatedDelta's State in dtype, F32, BF16 or I8, for rows =
-// Hv*Dv value rows of dk values.
+// GatedDeltaStateCols returns the number of columns of a GatedDelta's State for rows = Hv*Dv value
+// rows of dk values. dtype is F32, BF16 or I8.
 func GatedDeltaStateCols(dtype kernels.DType, rows, dk int) int {
-	return layout{dtype, rows, dk, dk}.stateCols()
+	return stateLayout{dtype, rows, dk, dk}.stateCols()
 }
 
-// layout is how a slot is laid out: rows of cols values, a scale per group of a row.
-type layout struct {
+// stateLayout is the layout of a slot: rows of cols values, and for int8 a scale per group of
+// values.
+type stateLayout struct {
 	dtype             kernels.DType
 	rows, cols, group int
 }
 
-func (l layout) groups() int { return (l.cols + l.group - 1) / l.group }
+func (l stateLayout) groups() int { return (l.cols + l.group - 1) / l.group }
 
-func (l layout) stateCols() int {
+func (l stateLayout) stateCols() int {
 	if l.dtype == kernels.I8 {
 		return (l.rows*(4*l.groups()+l.cols) + 3) &^ 3
 	}
 	return l.rows * l.cols
 }
 
-// check returns an error unless state is a tensor of such slots that C code and rows of float32
-// scales can trust, spans lie inside rows rows, and every span has a slot of its own.
-func (l layout) check(spans []kernels.Span, rows int, state kernels.Tensor) error {
+// check returns an error unless state consists of aligned slots of this layout, the spans are
+// within a batch of rows rows, and every span has a different slot.
+func (l stateLayout) check(spans []kernels.Span, rows int, state kernels.Tensor) error {
 	dtype := state.DType
 	if dtype != kernels.F32 && dtype != kernels.BF16 && dtype != kernels.I8 {
 		return fmt.Errorf("state: got %s, expected float32, bfloat16 or int8", state)
@@ -73,56 +73,56 @@ func (l layout) check(spans []kernels.Span, rows int, state kernels.Tensor) erro
 		kernels.CheckShape("state", state, dtype, -1, l.stateCols()))
 	if dtype == kernels.I8 && (state.Offset%4 != 0 || state.Stride%4 != 0) {
 		err = errors.Join(err, fmt.Errorf(
-			"state: %s starts at byte %d with stride %d, expected multiples of 4", state,
+			"state: got %s at byte %d with stride %d, expected multiples of 4", state,
 			state.Offset, state.Stride))
 	}
 	for i, s := range spans {
 		if s.Slot < 0 || int(s.Slot) >= state.Rows {
-			err = errors.Join(err, fmt.Errorf("span %d: slot %d, expected one of %d", i, s.Slot,
-				state.Rows))
+			err = errors.Join(err, fmt.Errorf("span %d: got slot %d, expected one of [0, %d)", i,
+				s.Slot, state.Rows))
 		}
 		if slices.ContainsFunc(spans[:i], func(o kernels.Span) bool { return o.Slot == s.Slot }) {
 			err = errors.Join(err, fmt.Errorf(
-				"span %d: slot %d belongs to an earlier span too, expected one span per slot", i,
-				s.Slot))
+				"span %d: got slot %d of an earlier span, expected a different slot for each span",
+				i, s.Slot))
 		}
 	}
 	return err
 }
 
-// slot is the bytes of a slot of state.
+// slot returns the bytes of slot i of state.
 func slot(state kernels.Tensor, i int32) []byte { return state.RowRange(int(i), int(i)+1).Bytes() }
 
-// at is where value col of row lies in a slot.
-func (l layout) at(row, col int) int {
+// at returns the byte offset of value col of row in a slot.
+func (l stateLayout) at(row, col int) int {
 	if l.dtype == kernels.I8 {
 		return 4*l.rows*l.groups() + row*l.cols + col
 	}
 	return l.dtype.Size() * (row*l.cols + col)
 }
 
-// scaleAt is where the scale of value col of row lies in a slot of int8.
-func (l layout) scaleAt(row, col int) int { return 4 * (row*l.groups() + col/l.group) }
+// scaleAt returns the byte offset of the scale of value col of row in an int8 slot.
+func (l stateLayout) scaleAt(row, col int) int { return 4 * (row*l.groups() + col/l.group) }
 
-// clear makes n values of row from col on zero.
-func (l layout) clear(slot []byte, row, col, n int) {
+// clear sets n values of row from col on to zero.
+func (l stateLayout) clear(slot []byte, row, col, n int) {
 	clear(slot[l.at(row, col):l.at(row, col+n)])
 	if l.dtype == kernels.I8 && n > 0 {
 		clear(slot[l.scaleAt(row, col) : l.scaleAt(row, col+n-1)+4])
 	}
 }
 
-// move copies n values of row from, from col on, to row to, as they are kept: rounding a kept value
-// anew could change it.
-func (l layout) move(slot []byte, to, from, col, n int) {
+// move copies n values from col on of row from to row to. It copies codes and scales, because
+// rounding a rounded value again could change it.
+func (l stateLayout) move(slot []byte, to, from, col, n int) {
 	copy(slot[l.at(to, col):], slot[l.at(from, col):l.at(from, col+n)])
 	if l.dtype == kernels.I8 && n > 0 {
 		copy(slot[l.scaleAt(to, col):], slot[l.scaleAt(from, col):l.scaleAt(from, col+n-1)+4])
 	}
 }
 
-// load reads len(dst) values of row from col on, which begins a group.
-func load[F float32 | float64](l layout, dst []F, slot []byte, row, col int) {
+// load reads len(dst) values of row from col on. col must be the start of a group.
+func load[F float32 | float64](l stateLayout, dst []F, slot []byte, row, col int) {
 	b := slot[l.at(row, col):]
 	switch l.dtype {
 	case kernels.BF16:
@@ -144,8 +144,8 @@ func load[F float32 | float64](l layout, dst []F, slot []byte, row, col int) {
 	}
 }
 
-// store writes src as values of row from col on, which begins a group.
-func store[F float32 | float64](l layout, slot []byte, row, col int, src []F) {
+// store rounds src and writes it to row from col on. col must be the start of a group.
+func store[F float32 | float64](l stateLayout, slot []byte, row, col int, src []F) {
 	b := slot[l.at(row, col):]
 	switch l.dtype {
 	case kernels.BF16:
@@ -169,8 +169,8 @@ func store[F float32 | float64](l layout, slot []byte, row, col int, src []F) {
 	}
 }
 
-// round sets dst to what store and load would make of src.
-func (l layout) round(dst, src []float32) {
+// round sets dst to src rounded to the storage type, as after store and load.
+func (l stateLayout) round(dst, src []float32) {
 	switch l.dtype {
 	case kernels.BF16:
 		for i, x := range src {
@@ -189,17 +189,17 @@ func (l layout) round(dst, src []float32) {
 	}
 }
 
-// code is the code of a value whose group has the factor inverse.
+// code returns the code of x. inverse is the factor of its group from scaleOf.
 func code(x, inverse float32) int8 { return int8(math.RoundToEven(float64(x * inverse))) }
 
-// roundBF16 rounds to bfloat16, to nearest even. A NaN whose low bits are all set, which no
-// arithmetic makes, would not stay one.
+// roundBF16 rounds to bfloat16, to nearest even. A NaN with all low bits set would not stay NaN,
+// but arithmetic never produces one.
 func roundBF16(x float32) float32 {
 	b := math.Float32bits(x)
 	return math.Float32frombits((b + 0x7fff + b>>16&1) &^ 0xffff)
 }
 
-// scaleOf is the scale of a group and the factor from values to codes.
+// scaleOf returns the scale of a group and the factor from values to codes.
 func scaleOf[F float32 | float64](group []F) (scale, inverse float32) {
 	amax := float32(leastAmax)
 	for _, x := range group {

@@ -11,9 +11,9 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// TestRoundingByHand: bfloat16 has 8 bits of precision, so its neighbours of 1 are 1 ± 2^-7 and
-// ties go to the even one. In int8 the largest magnitude is 127 steps: where that is 127, values
-// round to whole numbers, and ties to even ones.
+// TestRoundingByHand compares rounding with values worked out by hand. bfloat16 has 8 bits of
+// precision, and ties round to even. In int8 the largest magnitude is 127 steps, so if it is 127,
+// values round to integers, and ties to even ones.
 func TestRoundingByHand(t *testing.T) {
 	for _, test := range []struct {
 		dtype     kernels.DType
@@ -28,7 +28,7 @@ func TestRoundingByHand(t *testing.T) {
 		{kernels.I8, []float32{0, 0, 0}, []float32{0, 0, 0}},
 		{kernels.I8, []float32{1e-42, -1e-42}, []float32{0, 0}},
 	} {
-		l := layout{test.dtype, 2, len(test.src), len(test.src)}
+		l := stateLayout{test.dtype, 2, len(test.src), len(test.src)}
 		rounded, loaded := make([]float32, len(test.src)), make([]float32, len(test.src))
 		slot := bytes.Repeat([]byte{0xff}, l.stateCols()*l.dtype.Size())
 		l.round(rounded, test.src)
@@ -51,8 +51,8 @@ func TestRoundingByHand(t *testing.T) {
 	}
 }
 
-// TestStateCols by hand, for 2 value rows of 3 and a convolution of 4 taps over 70 channels, which
-// are two groups.
+// TestStateCols compares sizes worked out by hand, for 2 value rows of 3 and a convolution of 4
+// taps over 70 channels, which are two groups.
 func TestStateCols(t *testing.T) {
 	for dtype, want := range map[kernels.DType][2]int{kernels.F32: {6, 210}, kernels.BF16: {6, 210},
 		kernels.I8: {2*(4+3) + 2, 3*(2*4+70) + 2}} {
@@ -64,12 +64,12 @@ func TestStateCols(t *testing.T) {
 }
 
 // TestKeptStates compares every device's final state of the gated delta rule with the reference's,
-// value by value: they may round to neighbours, since sums add up in another order. Most must be
-// equal.
+// value by value. Values may round to a neighbour, because sums have another order, but most must
+// be equal.
 func TestKeptStates(t *testing.T) {
 	const hk, hv, dk, dv, tokens = 2, 4, 40, 37, 5
 	for _, dtype := range []kernels.DType{kernels.BF16, kernels.I8} {
-		l := layout{dtype, hv * dv, dk, dk}
+		l := stateLayout{dtype, hv * dv, dk, dk}
 		run := func(d kernels.Device) (values, steps []float64) {
 			r := rand.New(rand.NewPCG(3, 4))
 			o := &GatedDelta{
@@ -118,18 +118,18 @@ func TestKeptStates(t *testing.T) {
 				}
 			}
 			if other > len(want)/200 {
-				t.Errorf("%s, %s: %d of %d values round to another neighbour than the reference's",
+				t.Errorf("%s, %s: %d of %d values differ from the reference's by a step",
 					name, dtype, other, len(want))
 			}
 		}
 	}
 }
 
-// TestKeptStateDecides: a token sees what the one before it left behind rounded, also within a
-// span. One head, Dk = 1, so q and k become their signs. ALog so low that g = 1, and beta =
-// sigmoid(100) = 1: each token sets S to v k, rounded, and v = 1 + 2^-9 is 1 in bfloat16. The
-// second token has beta = 0 and reads it: 1, not 1 + 2^-9.
-func TestKeptStateDecides(t *testing.T) {
+// TestStateIsRoundedWithinSpan checks that a token reads the rounded state of the previous token,
+// also within a span. One head, Dk = 1, so q and k become their signs. ALog so low that g = 1, and
+// beta = sigmoid(100) = 1: each token sets S to v k, rounded, and v = 1 + 2^-9 is 1 in bfloat16.
+// The second token has beta = 0 and reads it: 1, not 1 + 2^-9.
+func TestStateIsRoundedWithinSpan(t *testing.T) {
 	for name, d := range devices(t) {
 		one := func(x ...float32) kernels.Tensor { return kernels.FromFloat32s(d, len(x), 1, x) }
 		o := GatedDelta{
@@ -144,9 +144,9 @@ func TestKeptStateDecides(t *testing.T) {
 	}
 }
 
-// TestConvStateHasNoOtherBits: what the convolution keeps is its input, rounded, so every device
-// keeps the same bits, plain Go too.
-func TestConvStateHasNoOtherBits(t *testing.T) {
+// TestConvStateBitsAgree checks that the convolution's state has the same bits on every device and
+// in plain Go, because it is the rounded input.
+func TestConvStateBitsAgree(t *testing.T) {
 	const channels, taps = 275, 4
 	for _, dtype := range []kernels.DType{kernels.F32, kernels.BF16, kernels.I8} {
 		var want []byte
@@ -168,14 +168,14 @@ func TestConvStateHasNoOtherBits(t *testing.T) {
 				want = got
 			}
 			if !bytes.Equal(got, want) {
-				t.Errorf("%s: %s keeps other bits than the device before it", dtype, name)
+				t.Errorf("%s: %s differs from the previous device", dtype, name)
 			}
 		}
 	}
 }
 
-// BenchmarkDecodeFromMemory decodes one token of 160 sequences in turn, whose states together pass
-// every cache, as in a model of many layers.
+// BenchmarkDecodeFromMemory decodes one token of each of 160 sequences. Their states together do
+// not fit in any cache, as in a model of many layers.
 func BenchmarkDecodeFromMemory(b *testing.B) {
 	const hk, hv, dk, dv, slots = 16, 32, 128, 128, 160
 	for _, dtype := range []kernels.DType{kernels.F32, kernels.BF16, kernels.I8} {
@@ -207,11 +207,11 @@ func BenchmarkDecodeFromMemory(b *testing.B) {
 	}
 }
 
-// TestLongMemory is what rounding with every token adds up to: 4,096 tokens through heads that
-// forget half of their state with each token, a hundredth, a thousandth, or next to nothing; the
-// error of the last 512 outputs against a state in float32, by root mean square. Bounds are
-// measured and rounded up. bfloat16 is exact to 2^-9 of a value, so that a decay by less is lost
-// until the delta rule corrects it; int8 is coarser, but a decay goes into its scale and is never
+// TestLongMemory bounds the error of rounding after every token. 4,096 tokens pass through heads
+// that forget half, a hundredth, a thousandth or almost nothing of their state with each token. The
+// error is the root mean square of the last 512 outputs against a float32 state. The bounds are
+// measured and rounded up. bfloat16 is exact to 2^-9 of a value, so a smaller decay is lost until
+// the delta rule corrects it. int8 is coarser, but its scale carries the decay, which is never
 // lost.
 func TestLongMemory(t *testing.T) {
 	const tokens, heads, dk, dv = 4096, 4, 128, 16
@@ -250,7 +250,8 @@ func TestLongMemory(t *testing.T) {
 				}
 			}
 			if e := math.Sqrt(off / all); !(e <= bounds[h]) {
-				t.Errorf("%s, decay by %g a token: off by %.4f, expected at most %g", dtype,
+				t.Errorf("%s, decay by %g a token: got an error of %.4f, expected at most %g",
+					dtype,
 					rates[h], e, bounds[h])
 			}
 		}

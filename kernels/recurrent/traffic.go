@@ -2,13 +2,14 @@ package recurrent
 
 import "headroom/kernels"
 
-// TrafficBytes implements kernels.TrafficCounter: each span's state, read and written.
+// TrafficBytes implements kernels.TrafficCounter. The state of each span is read and written.
 func (o *GatedDelta) TrafficBytes() int64 {
 	return 2 * int64(len(o.Spans)*o.State.Cols*o.State.DType.Size())
 }
 
-// Operations implements kernels.OperationCounter: for each token, an element of the state is
-// multiplied by g, with k, with q, and a multiple of k is added to it.
+// Operations implements kernels.OperationCounter. For each token, an element of the state takes
+// seven operations: one product with g, and a multiply-add each for S k, the update with k, and S
+// q.
 func (o *GatedDelta) Operations() (n kernels.Operations) {
 	for _, s := range o.Spans {
 		n.Float32 += 7 * int64(s.Rows) * int64(o.Hv*o.Dv*o.Dk)

@@ -20,13 +20,14 @@ func run(t *testing.T, d kernels.Device, o *NormRope) {
 	}
 }
 
-// Without float64 an angle still comes out within 0.8 units of float32's last place, and within
-// 1e-11 where cosine or sine cross zero.
+// TestMetalAngles checks that without float64 cosine and sine are within 0.8 units in the last
+// place of float32, and within 1e-11 near their zeros.
 func TestMetalAngles(t *testing.T) {
 	const half = 67
 	d := kerneltest.Metal(t)
 	freq := Frequencies(2*half, 1e7)
-	copy(freq[half-4:], []float32{-0.3, 0, 1e-40, 3.5}) // no model's, but no reason to fail
+	copy(freq[half-4:], []float32{-0.3, 0, 1e-40,
+		3.5}) // no model has these, but they must work too
 	x, out, inv := kernels.NewTensor(d, kernels.F32, 16, 2*half),
 		kernels.NewTensor(d, kernels.F32, 16, 2*half), kernels.FromFloat32s(d, 1, half, freq)
 	for r := range x.Rows {
@@ -45,8 +46,9 @@ func TestMetalAngles(t *testing.T) {
 					_, exponent := math.Frexp(want)
 					if place := math.Ldexp(1, exponent-24); math.Abs(got-want) > 0.8*place+1e-11 {
 						t.Fatalf(
-							"position %d, frequency %g, part %d: got %.10g, expected %.10g, %.2f "+
-								"places off", pos+r, f, j, got, want, math.Abs(got-want)/place)
+							"position %d, frequency %g, part %d: got %.10g, expected %.10g, off "+
+								"by %.2f "+
+								"places", pos+r, f, j, got, want, math.Abs(got-want)/place)
 					}
 				}
 			}
@@ -54,8 +56,8 @@ func TestMetalAngles(t *testing.T) {
 	}
 }
 
-// A sequence gives the same bits whole, cut anywhere, one row at a time beside other sequences,
-// with fewer heads, and in place.
+// TestMetalSameBits checks that a sequence gives the same bits as one span, with all cuts, one row
+// at a time beside other sequences, with fewer heads, and in place.
 func TestMetalSameBits(t *testing.T) {
 	const heads, width, rotary, rows, pos = 6, 72, 40, 9, 4090
 	d := kerneltest.Metal(t)
@@ -80,11 +82,11 @@ func TestMetalSameBits(t *testing.T) {
 			run(t, d, &o)
 		}
 		if !bytes.Equal(o.Out.Bytes(), want) {
-			t.Errorf("in place, cut at %d: got other bits", cut)
+			t.Errorf("in place, cut at %d: the bits differ", cut)
 		}
 	}
 
-	// Row i of the sequence in row rows-1-i of a batch of as many sequences.
+	// The rows of the sequence in reverse order, each as a sequence of the batch.
 	o := base
 	o.X, o.Out, o.Spans = kernels.NewTensor(d, kernels.F32, rows*heads, width),
 		kernels.NewTensor(d, kernels.F32, rows*heads, width), nil
@@ -97,7 +99,7 @@ func TestMetalSameBits(t *testing.T) {
 	for i := range rows {
 		if !bytes.Equal(o.Out.RowRange(i*heads, (i+1)*heads).Bytes(),
 			whole.Out.RowRange((rows-1-i)*heads, (rows-i)*heads).Bytes()) {
-			t.Errorf("one row beside others: position %d has other bits", pos+rows-1-i)
+			t.Errorf("one row beside others: position %d differs", pos+rows-1-i)
 		}
 	}
 
@@ -106,6 +108,6 @@ func TestMetalSameBits(t *testing.T) {
 		kernels.NewTensor(d, kernels.F32, 1, width), 1, []kernels.Span{{Rows: 1, Pos: pos}}
 	run(t, d, &one)
 	if !bytes.Equal(one.Out.Bytes(), whole.Out.RowRange(0, 1).Bytes()) {
-		t.Error("a head alone has other bits")
+		t.Error("a single head differs")
 	}
 }

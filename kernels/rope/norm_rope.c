@@ -1,22 +1,24 @@
-// RMSNorm of each head's row, then half-split rotary embedding by the row's position. Cosines and
-// sines of a row are made once for all its heads. The sum of squares runs in sixteen lanes, as in
-// norm/rms_norm.c.
+// RMSNorm of each head's row, then rotary embedding with dimension i paired with i + half. The
+// cosines and sines of a row are computed once for all its heads. The sum of squares uses sixteen
+// lanes, as in norm/rms_norm.c.
 #include "norm_rope.h"
 #ifdef ISA
 
-// The nearest whole number, the even one of two, for |x| < 2^51: a sum of this size has no places
-// for more. Compilers make vectors of additions, and not of rint and floor.
+// Rounds to the nearest integer, halves to even, for |x| < 2^51: a double of this size has no bits
+// for fractions. Compilers vectorize additions, but not rint and floor.
 #define nearest KERNEL(nearest)
 SIMD double nearest(double x) { return x + 0x1.8p52 - 0x1.8p52; }
 
-// Cosine and sine of pos * freq[i], times scale, rounded once. The product is exact in double (24 +
-// 29 bits). It is reduced by multiples k of pi/2 = p1 + p2 with fused multiply-adds, which leaves
-// an error near 1e-16 for any k below 2^31; then the polynomials of fdlibm's k_sin.c and k_cos.c
-// (Sun Microsystems 1993), good to 2^-57 on [-pi/4, pi/4]. Every operation is exactly rounded, so
-// it has the same bits everywhere.
+// Computes cosine and sine of pos * freq[i], times scale, rounded once. The product is exact in
+// double (24 + 29 bits). It is reduced by multiples k of pi/2 = p1 + p2 with fused multiply-adds,
+// with an error near 1e-16 for all k below 2^31. The polynomials are those of fdlibm's k_sin.c and
+// k_cos.c (Sun Microsystems 1993), accurate to 2^-57 on [-pi/4, pi/4]. Every operation is correctly
+// rounded, so the bits are the same everywhere.
 #define angles KERNEL(angles)
-static void angles(double pos, const float *restrict freq, int64_t n, double scale, float *restrict cosines, float *restrict sines) {
-    const double p1 = 0x1.921fb54442d18p+0, p2 = 0x1.1a62633145c07p-54, two_over_pi = 0x1.45f306dc9c883p-1;
+static void angles(double pos, const float *restrict freq, int64_t n, double scale,
+    float *restrict cosines, float *restrict sines) {
+    const double p1 = 0x1.921fb54442d18p+0, p2 = 0x1.1a62633145c07p-54,
+                 two_over_pi = 0x1.45f306dc9c883p-1;
     for (int64_t i = 0; i < n; i++) {
         double x = pos * (double)freq[i];
         double k = nearest(x * two_over_pi);
@@ -36,11 +38,12 @@ static void angles(double pos, const float *restrict freq, int64_t n, double sca
         c = __builtin_fma(c, z, -1.38888888888741095749e-03);
         c = __builtin_fma(c, z, 4.16666666666666019037e-02);
         c = __builtin_fma(c, z * z, __builtin_fma(-0.5, z, 1.0));
-        // Odd k swap the two; k mod 4 of 2 and 3 turn the sine's sign, 1 and 2 the cosine's. Exact,
-        // and without a branch that nobody could predict. What is taken off before rounding makes
-        // it rounding down.
+        // An odd k swaps sine and cosine. If k mod 4 is 2 or 3 the sine changes its sign, if it is
+        // 1 or 2 the cosine. This is exact and has no unpredictable branch. Subtracting 0.25 before
+        // rounding to nearest makes it rounding down.
         double pairs = nearest(k * 0.5 - 0.25), odd = k - 2 * pairs, next = nearest(k * 0.5 + 0.25);
-        double sine = __builtin_fma(odd, c, (1 - odd) * s), cosine = __builtin_fma(odd, s, (1 - odd) * c);
+        double sine = __builtin_fma(odd, c, (1 - odd) * s),
+               cosine = __builtin_fma(odd, s, (1 - odd) * c);
         sine *= 1 - 2 * (pairs - 2 * nearest(pairs * 0.5 - 0.25));
         cosine *= 1 - 2 * (next - 2 * nearest(next * 0.5 - 0.25));
         cosines[i] = (float)(cosine * scale);
@@ -68,7 +71,8 @@ SIMD float inverse_rms(const float *x, float eps, int64_t d) {
 SIMD void normalize(const float *x, const float *weight, float inverse, float *y, int64_t d) {
     const f32x16 scale = v_set1(inverse);
     int64_t i = 0;
-    for (; i + 16 <= d; i += 16) v_store(y + i, v_mul(v_mul(v_load(x + i), scale), v_load(weight + i)));
+    for (; i + 16 <= d; i += 16)
+        v_store(y + i, v_mul(v_mul(v_load(x + i), scale), v_load(weight + i)));
     if (i < d) {
         int n = (int)(d - i);
         v_store_n(y + i, v_mul(v_mul(v_load_n(x + i, n), scale), v_load_n(weight + i, n)), n);
@@ -76,34 +80,39 @@ SIMD void normalize(const float *x, const float *weight, float inverse, float *y
 }
 
 #define rotate KERNEL(rotate)
-SIMD void rotate(const float *y, const float *cosines, const float *sines, float *out, int64_t half) {
+SIMD void rotate(
+    const float *y, const float *cosines, const float *sines, float *out, int64_t half) {
     int64_t i = 0;
     for (; i + 16 <= half; i += 16) {
-        f32x16 a = v_load(y + i), b = v_load(y + i + half), c = v_load(cosines + i), s = v_load(sines + i);
+        f32x16 a = v_load(y + i), b = v_load(y + i + half), c = v_load(cosines + i),
+               s = v_load(sines + i);
         v_store(out + i, v_fnma(b, s, v_mul(a, c)));
         v_store(out + i + half, v_fma(a, s, v_mul(b, c)));
     }
     if (i < half) {
         int n = (int)(half - i);
-        f32x16 a = v_load_n(y + i, n), b = v_load_n(y + i + half, n), c = v_load_n(cosines + i, n), s = v_load_n(sines + i, n);
+        f32x16 a = v_load_n(y + i, n), b = v_load_n(y + i + half, n), c = v_load_n(cosines + i, n),
+               s = v_load_n(sines + i, n);
         v_store_n(out + i, v_fnma(b, s, v_mul(a, c)), n);
         v_store_n(out + i + half, v_fma(a, s, v_mul(b, c)), n);
     }
 }
 
-// So many heads' sums of squares, square roots and divisions come before the heads are gone
-// through: one by one, each would be waited for.
+// The number of heads whose inverse RMS is computed at once, so that the latencies of their sums,
+// square roots and divisions overlap.
 #undef HEADS
 #define HEADS 8
 
-static void KERNEL(norm_rope)(const struct norm_rope_shape *s, const float *x, const float *weight, const float *inv_freq, float *out, float *scratch) {
+static void KERNEL(norm_rope)(const struct norm_rope_shape *s, const float *x, const float *weight,
+    const float *inv_freq, float *out, float *scratch) {
     const int64_t d = s->head_dim, half = s->half;
     float *cosines = scratch, *sines = cosines + half, *y = sines + half, inverse[HEADS];
     for (int64_t r = 0; r < s->rows; r++) {
         angles((double)(s->pos + r), inv_freq, half, (double)s->scale, cosines, sines);
         for (int64_t h = 0; h < s->heads; h++, x += s->x_stride, out += s->out_stride) {
             if (weight && h % HEADS == 0)
-                for (int64_t i = 0; i < HEADS && h + i < s->heads; i++) inverse[i] = inverse_rms(x + i * s->x_stride, s->eps, d);
+                for (int64_t i = 0; i < HEADS && h + i < s->heads; i++)
+                    inverse[i] = inverse_rms(x + i * s->x_stride, s->eps, d);
             if (weight)
                 normalize(x, weight, inverse[h % HEADS], y, d);
             else
@@ -119,7 +128,8 @@ static void KERNEL(norm_rope)(const struct norm_rope_shape *s, const float *x, c
 #define KERNEL_SOURCE "norm_rope.c"
 #include "foreach_isa.h"
 
-void headroom_norm_rope(int isa, const struct norm_rope_shape *s, const float *x, const float *weight, const float *inv_freq, float *out, float *scratch) {
+void headroom_norm_rope(int isa, const struct norm_rope_shape *s, const float *x,
+    const float *weight, const float *inv_freq, float *out, float *scratch) {
     DISPATCH(isa, norm_rope, (s, x, weight, inv_freq, out, scratch));
 }
 

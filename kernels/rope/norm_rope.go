@@ -1,7 +1,6 @@
 package rope
 
-// Positions, and the norm that Qwen3 puts before them, in one operator: both go over the same heads
-// once.
+// Rotary embedding, together with the norm that Qwen3 applies to each head before it.
 
 import (
 	"errors"
@@ -14,23 +13,23 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// NormRope normalizes each head's row by RMSNorm over D, if Weight is given, and rotates its first
-// R dimensions by the row's position (Su et al. 2021, "RoFormer"; half-split as in the Llama and
-// Qwen checkpoints: dimension i pairs with i + R/2):
+// NormRope normalizes each head's row by RMSNorm over D, if there is a Weight, and rotates its
+// first R dimensions by the row's position (Su et al. 2021, "RoFormer"). Dimension i pairs with i +
+// R/2, as in the Llama and Qwen checkpoints:
 //
 //	angle = position * InvFreq[i]
 //	out[i]       = x[i] * cos(angle)       - x[i + R/2] * sin(angle)
 //	out[i + R/2] = x[i + R/2] * cos(angle) + x[i]       * sin(angle)
 //
-// The other dimensions pass through. Row m*Heads + h is head h of batch row m, whose position the
-// span that holds m tells; rows outside every span are left untouched. Angles are taken in float64,
-// where position times frequency is exact, and cosine and sine are rounded once, so position
-// 262,143 is as right as position 1.
+// All other dimensions are copied. Row m*Heads + h is head h of batch row m, whose position follows
+// from the span that contains m. Rows outside the spans are not written. The angle is computed in
+// float64, where position times frequency is exact, and cosine and sine are rounded once. So the
+// error does not grow with the position.
 type NormRope struct {
 	X       kernels.Tensor // float32 [M*Heads, D]
 	Weight  kernels.Tensor // float32 [1, D], or none: no normalization
 	InvFreq kernels.Tensor // float32 [1, R/2]
-	Out     kernels.Tensor // float32 [M*Heads, D], may be X's memory
+	Out     kernels.Tensor // float32 [M*Heads, D]; may be X
 	Spans   []kernels.Span
 	Heads   int
 	Eps     float32
@@ -71,7 +70,8 @@ func (o *NormRope) Reference() {
 	}
 }
 
-// scratch is the floats a worker needs: a row's cosines and sines, and one normalized head.
+// scratch returns the number of floats a worker needs: the cosines and sines of a row, and one
+// normalized head.
 func (o *NormRope) scratch() int { return 2*o.InvFreq.Cols + o.X.Cols }
 
 func (o *NormRope) scale() float32 {
@@ -81,7 +81,7 @@ func (o *NormRope) scale() float32 {
 	return o.Scale
 }
 
-// rows is the specification for rows [from, to) of a span, and what runs in builds without cgo.
+// rows computes rows [from, to) of a span. It is the specification, and builds without cgo run it.
 func (o *NormRope) rows(s *kernels.Span, from, to int, scratch []float32) {
 	freq, half, scale := o.InvFreq.Row(0), o.InvFreq.Cols, float64(o.scale())
 	cos, sin, y := scratch[:half], scratch[half:2*half], scratch[2*half:o.scratch()]
@@ -119,7 +119,7 @@ func (o *NormRope) normalize(y, x []float32) {
 	}
 }
 
-// CPU implements kernels.Op: rows are independent.
+// CPU implements kernels.Op. Rows are independent.
 func (o *NormRope) CPU(c *cpu.Context) {
 	c.Parallel(o, 0, o.X.Rows/o.Heads, 1+4096/(o.Heads*o.X.Cols))
 }
@@ -158,11 +158,11 @@ func normRopeCases() []kernels.Case {
 			Name: fmt.Sprintf("norm_rope_h%d_d%d_r%d_m%d_pos%d_norm_%t", s.heads, s.d, s.rotary,
 				s.rows, s.pos, s.weight),
 			AbsTol: 4e-6, RelTol: 1e-6,
-			Why: "the sum of squares is taken in 16 float32 lanes and the rotation with fused " +
-				"multiply-adds; where the two products cancel the error is relative to them",
+			Why: "the sum of squares uses 16 float32 lanes and the rotation fused multiply-adds; " +
+				"if the two products cancel, the error is relative to the products",
 			Bytes: int64(8 * s.rows * s.heads * s.d),
 			New: func(d kernels.Device, r *rand.Rand) (kernels.Op, []kernels.Tensor) {
-				// Views of a wider projection, and one row more on each side than the span has.
+				// Views of a wider projection, with one more row on each side of the span.
 				wide := kernels.RandomTensor(d, r, (s.rows+2)*s.heads, s.d+16, 2)
 				o := &NormRope{
 					X:       wide.Columns(16, 16+s.d),
@@ -181,7 +181,7 @@ func normRopeCases() []kernels.Case {
 	return cases
 }
 
-// Frequencies are the plain RoPE frequencies theta^(-2i/rotary) for i in [0, rotary/2).
+// Frequencies returns the unscaled RoPE frequencies theta^(-2i/rotary) for i in [0, rotary/2).
 func Frequencies(rotary int, theta float64) []float32 {
 	f := make([]float32, rotary/2)
 	for i := range f {

@@ -2,13 +2,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// What norm_rope needs besides memory.
+// The shape of the operands and the scalar parameters.
 struct norm_rope_shape {
     int64_t rows, pos; // batch rows of one sequence, and the position of the first
     int64_t heads, head_dim, half; // half = R/2
-    int64_t x_stride, out_stride;  // between heads
+    int64_t x_stride, out_stride;  // between heads, in floats
     float eps, scale;
 };
 
-// weight may be null. scratch holds 2*half + head_dim floats.
-void headroom_norm_rope(int isa, const struct norm_rope_shape *s, const float *x, const float *weight, const float *inv_freq, float *out, float *scratch);
+// Normalizes and rotates the rows. weight may be null. scratch has 2*half + head_dim floats.
+void headroom_norm_rope(int isa, const struct norm_rope_shape *s, const float *x,
+    const float *weight, const float *inv_freq, float *out, float *scratch);

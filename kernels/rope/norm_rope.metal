@@ -1,9 +1,10 @@
-// RMSNorm of each head's row, then half-split rotary embedding by the row's position. A threadgroup
-// takes one row of the batch and as many of its heads as it has simdgroups: its threads make the
-// row's cosines and sines, then each simdgroup does a head. A lane has the pairs (i, i +
-// rotary_half) of i = lane, lane + 32, ... and every 32nd of the columns behind; the order of the
-// sum of squares depends on the widths alone. A lane reads only columns that it writes itself, so
-// out may be x.
+// RMSNorm of each head's row, then rotary embedding with dimension i paired with i + rotary_half.
+//
+// Grid: a threadgroup computes one row of the batch for as many heads as it has simdgroups. Its
+// threads compute the cosines and sines of the row, and then each simdgroup computes one head. A
+// lane has the pairs (i, i + rotary_half) for i = lane, lane + 32, ... and every 32nd of the other
+// columns. So the order of the sum of squares depends only on the widths. A lane reads only columns
+// that it writes itself, so out may be x.
 #include <metal_stdlib>
 #include "common/span.h"
 using namespace metal;
@@ -20,9 +21,9 @@ struct NormRopeParams {
   float scale;
 };
 
-// frequency / 2 pi in turns of 2^-64. 1 / 2 pi is 0xa2f9836e4e44152a * 2^-66; times the frequency's
-// 24 bits, shifted. Whole turns drop out by themselves, here and when it is multiplied by a
-// position. For frequencies below 2^26.
+// frequency / 2 pi in units of 2^-64 turns, for frequencies below 2^26. It is the product of
+// 1 / 2 pi = 0xa2f9836e4e44152a * 2^-66 and the frequency's 24 bits, shifted. Whole turns overflow,
+// here and in the product with a position.
 inline ulong turns(float frequency) {
   const uint bits = as_type<uint>(frequency);
   const uint exponent = (bits >> 23) & 255;
@@ -40,20 +41,22 @@ inline ulong turns(float frequency) {
   return bits >> 31 != 0 ? 0 - t : t;
 }
 
-// Cosine and sine of an angle in turns of 2^-64, within 0.8 units of the last place but for angles
-// next to a multiple of pi / 2, where the error is near 1e-11. There is no double here: the angle,
-// taken to within pi / 4 of a multiple of pi / 2, is a sum of two floats, and the polynomials are
-// those of fdlibm's k_sin.c and k_cos.c (Sun Microsystems 1993) with the second float's part added
-// at the end. Exactly rounded operations alone: the same bits on every device.
+// Cosine and sine of an angle in units of 2^-64 turns. The error is within 0.8 units in the last
+// place, except for angles next to a multiple of pi / 2, where it is near 1e-11. Metal has no
+// double, so the angle is reduced to within pi / 4 of a multiple of pi / 2 and held as a sum of two
+// floats. The polynomials are those of fdlibm's k_sin.c and k_cos.c (Sun Microsystems 1993), with
+// the part of the second float added at the end. All operations are correctly rounded, so the bits
+// are the same on every device.
 inline float2 cosine_and_sine(ulong angle) {
   const ulong quarter = (angle + (1ul << 61)) >> 62;
   const long rest = long(angle - (quarter << 62));       // in [-2^61, 2^61)
   const int top = int(rest >> 32);
   const float a = float(top);
-  // what a lacks, 2^-32
+  // The part that a lacks, times 2^-32.
   const float b = float(top - int(a)) + float(uint(rest)) * 2.3283064365386963e-10f;
-  const float x = a * 1.462918119976564e-09f;            // 2 pi * 2^-32, and what that lacks
-  const float tail = fma(a, 1.462918119976564e-09f, -x) + fma(a, -4.070940267922164e-17f, b * 1.462918119976564e-09f);
+  const float x = a * 1.462918119976564e-09f;            // times 2 pi * 2^-32
+  const float tail = fma(a, 1.462918119976564e-09f, -x) +
+      fma(a, -4.070940267922164e-17f, b * 1.462918119976564e-09f);
   const float z = x * x;
 
   float s = 2.75573137070700676789e-06f;
@@ -78,7 +81,7 @@ kernel void norm_rope(
     constant NormRopeParams& p    [[buffer(0)]],
     device const Span* spans      [[buffer(1)]],
     device const float* x         [[buffer(2)]],   // [M*heads, head_dim]
-    device const float* weight    [[buffer(3)]],   // [head_dim], or nothing
+    device const float* weight    [[buffer(3)]],   // [head_dim], or none
     device const float* inv_freq  [[buffer(4)]],   // [rotary_half]
     device float* out             [[buffer(5)]],   // [M*heads, head_dim]
     threadgroup float2* table     [[threadgroup(0)]],   // [rotary_half]: cosine, sine

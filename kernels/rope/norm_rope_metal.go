@@ -15,7 +15,7 @@ var (
 	normRopeKernel = gpu.NewKernel[normRopeParams](normRopeSource, "norm_rope")
 )
 
-// normRopeParams is NormRopeParams of norm_rope.metal; strides in elements.
+// normRopeParams is NormRopeParams of norm_rope.metal. Strides are in elements.
 type normRopeParams struct {
 	Spans                      int32
 	Heads, HeadDim, RotaryHalf uint32
@@ -24,12 +24,12 @@ type normRopeParams struct {
 	Eps, Scale                 float32
 }
 
-// normRopeHeads is the heads of a threadgroup: they share the row's cosines and sines, yet one
-// token's heads make several threadgroups.
+// normRopeHeads is the number of heads per threadgroup. They share the cosines and sines of a row,
+// but the heads of one token still make several threadgroups.
 const normRopeHeads = 4
 
-// Metal implements gpu.Op: a threadgroup to a row and normRopeHeads of its heads, a simdgroup to a
-// head. The number of threads changes nothing in the result.
+// Metal implements gpu.Op. Each threadgroup computes normRopeHeads heads of a row, and each
+// simdgroup one head. The result does not depend on the number of threads.
 func (o *NormRope) Metal(c *gpu.Context) {
 	p := normRopeParams{Spans: int32(len(o.Spans)), Heads: uint32(o.Heads),
 		HeadDim: uint32(o.X.Cols), RotaryHalf: uint32(o.InvFreq.Cols),

@@ -16,8 +16,8 @@ func TestCases(t *testing.T)      { kerneltest.Run(t, Cases()) }
 func BenchmarkCases(b *testing.B) { kerneltest.Bench(b, Cases()) }
 func BenchmarkNV(b *testing.B)    { kerneltest.BenchNV(b, kerneltest.Timings(Cases())) }
 
-// TestAnglesAreRoundedOnce rotates (1, 0) at positions near and far: what comes out is the cosine
-// and the sine, each the float32 nearest to the float64 value.
+// TestAnglesAreRoundedOnce rotates (1, 0) at small and large positions. The result must be the
+// cosine and the sine, each rounded once from float64.
 func TestAnglesAreRoundedOnce(t *testing.T) {
 	const half = 37
 	freq := Frequencies(2*half, 1e7)
@@ -53,9 +53,9 @@ func TestAnglesAreRoundedOnce(t *testing.T) {
 	}
 }
 
-// TestSameBits runs a sequence whole, cut at every row, at another place of the batch among other
-// sequences, on more threads, in place, and on every instruction set but plain Go: always the same
-// bits.
+// TestSameBits checks that a sequence gives the same bits as one span, cut at every row, at another
+// row of the batch after another sequence, on more threads, in place, and on every instruction set
+// except plain Go.
 func TestSameBits(t *testing.T) {
 	const heads, width, rotary, rows, pos = 3, 72, 40, 30, 4090
 	r := rand.New(rand.NewPCG(3, 4))
@@ -93,11 +93,11 @@ func TestSameBits(t *testing.T) {
 		want := run(isa, 1, 0, false, rows)
 		expect := func(what string, got []byte) {
 			if !bytes.Equal(got, want) {
-				t.Errorf("%s: %s gives other bits", isa, what)
+				t.Errorf("%s: %s: the bits differ", isa, what)
 			}
 		}
 		expect("in place", run(isa, 1, 0, true, rows))
-		expect("a later place on 3 threads", run(isa, 3, 5, false, rows))
+		expect("later rows on 3 threads", run(isa, 3, 5, false, rows))
 		for cut := 1; cut < rows; cut++ {
 			expect(fmt.Sprintf("a cut at %d", cut), run(isa, 2, 2, false, cut))
 		}
@@ -105,7 +105,7 @@ func TestSameBits(t *testing.T) {
 			continue
 		}
 		if native != nil {
-			expect("the set before it", native)
+			expect("the previous instruction set", native)
 		}
 		native = want
 	}

@@ -1,8 +1,8 @@
 package sampling
 
-// What a request does to logits before a token is chosen: biases, and penalties on recent tokens.
-// While a pass runs, the host does not know the last of these: it names the row of the pass before
-// that has chosen it, and the device looks it up.
+// Changes to logits before a token is chosen: biases, and penalties on recent tokens. While a pass
+// runs, the host does not know the token that the previous pass chooses. It names the row of that
+// pass, and the device reads the token there.
 
 import (
 	"errors"
@@ -13,20 +13,20 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// Penalties are how much less likely recent tokens get. The zero value changes nothing.
+// Penalties lower the logits of recent tokens. The zero value changes nothing.
 type Penalties struct {
-	// divides positive and multiplies negative logits of recent tokens; 0 or 1: off
+	// Repetition divides positive and multiplies negative logits. 0 and 1 mean off.
 	Repetition float32
-	Presence   float32 // subtracted once from the logit of a recent token
+	Presence   float32 // subtracted once
 	Frequency  float32 // subtracted as often as the token occurs
 }
 
-// Any tells whether there is anything to do.
+// Any reports whether p changes any logit.
 func (p *Penalties) Any() bool {
 	return p.Repetition != 0 && p.Repetition != 1 || p.Presence != 0 || p.Frequency != 0
 }
 
-// Apply is the logit x of a token that occurs count times among the recent ones.
+// Apply returns the logit x after the penalties for a token that occurs count times.
 func (p *Penalties) Apply(x float32, count int32) float32 {
 	if r := p.Repetition; r != 0 && r != 1 {
 		if x < 0 {
@@ -38,29 +38,29 @@ func (p *Penalties) Apply(x float32, count int32) float32 {
 	return float32(x-p.Presence) - float32(p.Frequency*float32(count))
 }
 
-// TokenCount is a token and how often it occurs.
+// TokenCount is a token and the number of times it occurs.
 type TokenCount struct{ Token, Count int32 }
 
-// LogitBias is what is added to a token's logit.
+// LogitBias is a value to add to a token's logit.
 type LogitBias struct {
 	Token int32
 	Value float32
 }
 
-// Adjustment is what happens to a row: biases first, then penalties.
+// Adjustment is the change to one row: biases first, then penalties.
 type Adjustment struct {
 	Biases []LogitBias // each token once
 	Penalties
 	Recent []TokenCount // each token once
-	// Chosen is a row of the tokens chosen before, one more recent token; -1: none.
+	// Chosen is the row of Adjust.Chosen that holds one more recent token, or -1 for none.
 	Chosen int32
 }
 
-// Adjust changes the logits of each row's biased and recent tokens. Tokens outside the vocabulary
-// have no effect.
+// Adjust changes the logits of the biased and the recent tokens of each row. Tokens outside the
+// vocabulary have no effect.
 //
-// Logits are float32 [M, V], read and written; Rows has M adjustments; Chosen is int32 [N, 1], or
-// none where no adjustment refers to it.
+// Logits are float32 [M, V] and changed in place. Rows has M adjustments. Chosen holds the tokens
+// of the previous pass, int32 [N, 1]. It may be none if no adjustment refers to it.
 type Adjust struct {
 	Logits kernels.Tensor
 	Rows   []Adjustment
@@ -79,7 +79,8 @@ func (o *Adjust) Check() error {
 	for r := range o.Rows {
 		if c := o.Rows[r].Chosen; c < -1 || int(c) >= o.Chosen.Rows {
 			err = errors.Join(err, fmt.Errorf(
-				"row %d: got chosen token %d, expected one of %d, or -1", r, c, o.Chosen.Rows))
+				"row %d: got row %d of chosen, expected one of [0, %d), or -1", r, c,
+				o.Chosen.Rows))
 		}
 	}
 	return err
@@ -117,7 +118,7 @@ func (h *Adjustment) at(logits []float32, t TokenCount) {
 	}
 }
 
-// CPU implements kernels.Op: a few tokens are not worth a second thread.
+// CPU implements kernels.Op on one thread, because few tokens change.
 func (o *Adjust) CPU(*cpu.Context) { o.Reference() }
 
 func adjustCases() []kernels.Case {

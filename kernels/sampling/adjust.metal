@@ -1,6 +1,6 @@
-// The logits of biased tokens, and then those of recent ones, less likely: a threadgroup to a row,
-// a thread to a token. The row's last token may be known to the device alone; then it is one of
-// those in the list, or one more.
+// Adds biases to logits, and then penalties to those of recent tokens. A threadgroup has one row, a
+// thread one token at a time. The last token of a row may be known only to the device. It is then
+// one of the recent tokens of the list, or one more.
 #include <metal_stdlib>
 using namespace metal;
 
@@ -10,20 +10,21 @@ struct AdjustParams {
   uint chosen_stride;
 };
 
-// The head of a row in the table; recent tokens and their counts are there from integer `from` on,
-// then tokens and what is added to their logits.
+// The header of a row in the table. From index from on, the table has the recent tokens with their
+// counts, and then the biased tokens with their biases.
 struct Adjustment {
   int from;
   int recent;
   int biased;
-  int chosen;  // row of the last token, -1: the list has it
+  int chosen;  // row of the last token in the tokens chosen before, -1 if the list has it
   int repetition;
   int presence;
   int frequency;
   int unused;
 };
 
-inline void penalize_token(device float* logits, uint vocab, int token, int count, float repetition, float presence, float frequency) {
+inline void penalize_token(device float* logits, uint vocab, int token, int count, float repetition,
+    float presence, float frequency) {
   if (token < 0 || uint(token) >= vocab) {
     return;
   }
@@ -37,8 +38,8 @@ inline void penalize_token(device float* logits, uint vocab, int token, int coun
 
 kernel void adjust(
     constant AdjustParams& p   [[buffer(0)]],
-    device const int* table      [[buffer(1)]],   // M times Adjustment, then the lists
-    device const int* chosen     [[buffer(2)]],   // [N, 1], or nothing
+    device const int* table      [[buffer(1)]],   // [M] Adjustment, then the lists
+    device const int* chosen     [[buffer(2)]],   // [N, 1], or none
     device float* logits         [[buffer(3)]],   // [M, vocab]
     uint row                     [[threadgroup_position_in_grid]],
     uint tid                     [[thread_index_in_threadgroup]],
@@ -61,7 +62,8 @@ kernel void adjust(
   const int last = h->chosen < 0 ? -1 : chosen[ulong(h->chosen) * p.chosen_stride];
   for (uint i = tid; i < recent; i += threads) {
     const int token = list[2 * i];
-    penalize_token(logits, p.vocab, token, list[2 * i + 1] + (token == last ? 1 : 0), repetition, presence, frequency);
+    penalize_token(logits, p.vocab, token, list[2 * i + 1] + (token == last ? 1 : 0), repetition,
+        presence, frequency);
   }
   if (tid == 0) {
     bool known = false;

@@ -13,19 +13,19 @@ var adjustText string
 var adjustKernel = gpu.NewKernel[adjustParams](
 	&gpu.Source{Name: "sampling/adjust.metal", Text: adjustText}, "adjust")
 
-// adjustParams is AdjustParams of adjust.metal; strides in elements.
+// adjustParams is AdjustParams of adjust.metal. Strides are in elements.
 type adjustParams struct{ Vocab, LogitsStride, ChosenStride uint32 }
 
 const (
-	adjustmentInts = 8       // of an Adjustment in the table of adjust.metal
-	mostTableInts  = 1 << 14 // of a dispatch's table, unless a row alone needs more
+	adjustmentInts = 8       // size of Adjustment of adjust.metal in the table
+	mostTableInts  = 1 << 14 // largest table of a dispatch, unless a single row needs more
 )
 
-// tableInts is what a row takes of the table.
+// tableInts returns the number of integers of a row in the table.
 func (a *Adjustment) tableInts() int { return adjustmentInts + 2*len(a.Recent) + 2*len(a.Biases) }
 
-// Metal implements gpu.Op: a threadgroup to a row, as many rows to a dispatch as have a table of a
-// fair size together.
+// Metal implements gpu.Op. Each threadgroup adjusts one row. A dispatch has as many rows as fit in
+// a table of mostTableInts.
 func (o *Adjust) Metal(c *gpu.Context) {
 	for from := 0; from < len(o.Rows); {
 		to, n := from, 0
@@ -41,7 +41,7 @@ func (o *Adjust) Metal(c *gpu.Context) {
 	}
 }
 
-// dispatch adjusts rows [from, to), whose table has n integers.
+// dispatch adjusts rows [from, to) with a table of n integers.
 func (o *Adjust) dispatch(c *gpu.Context, from, to, n int) {
 	table, at := c.Table(n), adjustmentInts*(to-from)
 	bits := func(x float32) int32 { return int32(math.Float32bits(x)) }

@@ -1,7 +1,6 @@
 package sampling
 
-// The largest logit of a row. A greedy answer waits for it after each token, so it is not left to a
-// loop over single logits where there are vectors.
+// The largest logit of a row. Greedy decoding waits for it after each token, so it is vectorized.
 
 import (
 	"math"
@@ -13,7 +12,7 @@ const argmaxBlock = 512 // as in argmax.c
 
 var isa = cpu.Best()
 
-// argmax returns the largest logit's index, the lowest on ties, or a fault.
+// argmax returns the index of the largest logit, the lowest one on ties, or a fault.
 func argmax(logits []float32) int32 {
 	if isa != cpu.Generic {
 		if at := nativeArgmaxBlock(isa, logits); at >= 0 {
@@ -23,8 +22,8 @@ func argmax(logits []float32) int32 {
 	return plainArgmax(logits)
 }
 
-// plainArgmax is argmax in Go, which finds faults too. The comparison is written so that NaN takes
-// the rare branch too, and needs no second pass.
+// plainArgmax is argmax in plain Go. NaN fails the comparison, so it takes the rare branch and
+// needs no second pass.
 func plainArgmax(logits []float32) int32 {
 	best, peak := NoToken, float32(math.Inf(-1))
 	i := 0

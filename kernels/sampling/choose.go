@@ -1,8 +1,7 @@
 package sampling
 
-// The choice itself. The reference sorts the row; the CPU's form (chooser.go) and the GPU's
-// (choose.metal) find the end of what the filters keep without sorting, and agree with it to the
-// bit.
+// Choosing a token. The reference sorts the row. The CPU (chooser.go) and the GPU (choose.metal)
+// find the last token that the filters keep without sorting, and choose exactly the same token.
 
 import (
 	"cmp"
@@ -18,16 +17,17 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// Choose is out[m] = a token chosen from logits[m] by Rows[m], or what Fault explains.
+// Choose is out[m] = a token chosen from logits[m] with the settings Rows[m], or a fault (see
+// Fault).
 //
-// Logits are float32 [M, V], V below 2^23, -Inf where a token is masked; Rows has M settings; Out
-// is int32 [M, 1].
+// Logits are float32 [M, V] with V at most 2^23, and -Inf for masked tokens. Rows has M settings.
+// Out is int32 [M, 1].
 type Choose struct {
 	Logits kernels.Tensor
 	Rows   []Settings
 	Out    kernels.Tensor
 
-	partTokens int // on Metal, for tests: of the parts of a row; 0: as many as suit its length
+	partTokens int // for tests: tokens per part of a row on Metal; 0 for the default
 }
 
 // Name implements kernels.Op.
@@ -52,7 +52,7 @@ func (o *Choose) Reference() {
 	}
 }
 
-// bySorting is the specification.
+// bySorting is the specification of Choose for one row.
 func bySorting(logits []float32, s Settings) int32 {
 	best := NoToken
 	for i, x := range logits {
@@ -83,15 +83,14 @@ func bySorting(logits []float32, s Settings) int32 {
 	panic("sampling: the weights of a row do not add up to their sum")
 }
 
-// keptBySorting is the tokens that pass the filters, by id.
+// keptBySorting returns the tokens that pass the filters, in ascending order of their ids.
 func keptBySorting(logits []float32, peak float32, l *limits) (kept []int32) {
 	order, total := make([]int32, len(logits)), uint64(0)
 	for i, x := range logits {
 		order[i] = int32(i)
 		total += weight(peak-x, log2e)
 	}
-	slices.SortFunc(order, func(a,
-		b int32) int {
+	slices.SortFunc(order, func(a, b int32) int {
 		return cmp.Or(cmp.Compare(logits[b], logits[a]), cmp.Compare(a, b))
 	})
 	before, limit := uint64(0), l.massLimit(total)
@@ -106,11 +105,11 @@ func keptBySorting(logits []float32, peak float32, l *limits) (kept []int32) {
 	return kept
 }
 
-// choosers are for Choose on the CPU. The engine does not come by here: it keeps a Chooser for each
-// sequence.
+// choosers are the Choosers of Choose on the CPU. The engine does not use them: it has a Chooser
+// for each sequence.
 var choosers = sync.Pool{New: func() any { return new(Chooser) }}
 
-// CPU implements kernels.Op: rows are independent.
+// CPU implements kernels.Op. Rows are independent.
 func (o *Choose) CPU(c *cpu.Context) {
 	c.Parallel(o, 0, len(o.Rows), 1+2048/max(o.Logits.Cols, 1))
 }
@@ -124,7 +123,7 @@ func (o *Choose) CPURange(_ *cpu.Context, _, _, from, to int) {
 	choosers.Put(c)
 }
 
-// settingsOf are settings of all kinds, by number.
+// settingsOf returns random settings whose kind depends on i.
 func settingsOf(i int, r *rand.Rand) Settings {
 	s := Settings{Temperature: 0.2 + 2*r.Float32(), Random: r.Uint64()}
 	switch i % 8 {
@@ -151,7 +150,7 @@ func chooseCases() []kernels.Case {
 	for _, c := range []struct {
 		rows, vocab int
 		scale       float64
-		coarse      bool // many logits are equal
+		coarse      bool // integral logits, so that many are equal
 		bytes       int64
 	}{{16, 320, 3, true, 0}, {1, 1, 1, false, 0}, {8, 31, 1, false, 0}, {16, 3001, 3, false, 0},
 		{16, 3000, 0.01, false, 0}, {8, 2500, 0, true, 0},

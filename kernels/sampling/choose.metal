@@ -1,13 +1,17 @@
-// A token for each row of logits: the likeliest, or a draw among those that pass the filters. A row
-// is cut into parts, a threadgroup to each, which leave what they find to the next dispatch. Keys
-// and weights are integers, so that no result depends on the order of a sum, on the number of
-// threads or on that of parts.
+// Chooses a token for each row of logits: the most likely one, or a sample from those that pass the
+// filters. A row is split into parts with a threadgroup each, which write their results for the
+// next dispatch. Keys and weights are integers, so the result does not depend on the order of sums,
+// the number of threads or the number of parts.
 //
-//   choose_best    the smallest (key, id) of each part
-//   choose_count   three times, over digits of the key: a histogram of the digit over the tokens that share those before, with counts and masses, in
-//                  which every threadgroup of the next dispatch finds the bin in which top-k or top-p ends. Only where some row has such a filter.
-//   choose_sum     each part's weights before the key in which they end, and its tokens with that key, of which those with the lowest ids are kept
-//   choose_pick    one threadgroup to a row: the part that the random number falls into, cut into pieces, a simdgroup to each, until one token is left
+//   choose_best    finds the smallest (key, id) of each part.
+//   choose_count   runs three times, once per digit of the key, if some row has top-k or top-p. It
+//                  makes a histogram of the digit over the tokens that share the previous digits,
+//                  with counts and masses. Every threadgroup of the next dispatch finds in it the
+//                  bin where top-k or top-p ends.
+//   choose_sum     sums the weights of each part before the last key that is kept, and counts its
+//                  tokens with that key. Of these, the ones with the lowest ids are kept.
+//   choose_pick    has one threadgroup per row. It finds the part that the random number falls into
+//                  and splits it into pieces, one per simdgroup, until one token is left.
 #include <metal_stdlib>
 using namespace metal;
 
@@ -15,52 +19,52 @@ struct ChooseParams {
   uint vocab;
   uint logits_stride;
   uint out_stride;
-  uint parts;         // of a row, at most MOST_PARTS
+  uint parts;         // parts per row, at most MOST_PARTS
   uint part_tokens;
-  uint filtered;      // 1: some row drops tokens by top-k or top-p
-  uint level;         // of choose_count
+  uint filtered;      // 1 if some row has top-k or top-p
+  uint level;         // digit of choose_count
 };
 
-// What a row asks for: limits of choose.go.
+// The settings of a row: limits in sampling.go.
 struct Draw {
-  float scale;  // log2(e) / temperature, 0: the likeliest
+  float scale;  // log2(e) / temperature, 0 for the most likely token
   float reach;
   uint top_k;
-  uint top_p;   // of 1 << 24, 0: off
+  uint top_p;   // in units of 1 / 2^24, 0 for off
   uint random_low;
   uint random_high;
 };
 
-// What is known of a part.
+// The results of a part.
 struct Part {
-  uint key;     // of its likeliest token
+  uint key;     // key of its most likely token
   uint id;
-  ulong sum;    // weights that are kept for sure
-  uint ties;    // tokens at the key in which the filters end
+  ulong sum;    // weights of the tokens before the last key
+  uint ties;    // tokens with the last key that the filters keep
   uint unused;
 };
 
-// Where the filters end, as far as digits have been looked at.
+// Where the filters end, for the digits so far.
 struct Cut {
-  ulong mass;   // of tokens before prefix
-  ulong limit;  // of the mass before a token, from which on top-p drops it
-  uint tokens;  // before prefix
-  uint prefix;  // digits of the key of the last token kept
-  uint open;    // 1: there is no end, all are kept
+  ulong mass;   // mass of the tokens before prefix
+  ulong limit;  // top-p drops a token if the mass before it is at least this
+  uint tokens;  // number of tokens before prefix
+  uint prefix;  // first digits of the last key that is kept
+  uint open;    // 1 if the filters keep all tokens
   uint unused;
 };
 
 constant constexpr float LOG2E = 1.44269504f;
-constant constexpr float UNIT = 16777216.0f;    // what float holds exactly
+constant constexpr float UNIT = 16777216.0f;    // 2^24: float holds integers up to it exactly
 constant constexpr uint NONE = 0xffffffffu;
 constant constexpr uint MASKED = 0xff800000u;  // the key of -Inf
-constant constexpr uint BINS = 2048;           // of a digit of 11, 11 or 10 bits
+constant constexpr uint BINS = 2048;           // bins of a digit, which has 11, 11 or 10 bits
 constant constexpr uint LEVELS = 3;
 constant constexpr uint CHUNK = 8;             // bins that are summed first
 constant constexpr uint CHUNKS = BINS / CHUNK;
 constant constexpr uint MOST_PARTS = 64;
 
-// Keys ascend where logits descend; what is no logit comes first.
+// Maps a logit to a key. A larger logit has a smaller key, and +Inf and NaN have key 0.
 inline uint key_of(float x) {
   const uint bits = as_type<uint>(x);
   if (bits == 0x7f800000u || (bits & 0x7fffffffu) > 0x7f800000u) {
@@ -73,9 +77,11 @@ inline uint key_of(float x) {
 }
 
 // The logit of a key.
-inline float logit_of(uint key) { return as_type<float>((key >> 31) != 0u ? key : 0x7fffffffu - key); }
+inline float logit_of(uint key) {
+  return as_type<float>((key >> 31) != 0u ? key : 0x7fffffffu - key);
+}
 
-// 2^-(distance * scale) in units of 2^-40: weight of sampling.go.
+// 2^-(distance * scale) in units of 2^-40, as weight in sampling.go.
 inline ulong weight(float distance, float scale) {
   const float t = distance * scale;
   if (!(t < 41.0f)) {
@@ -100,7 +106,7 @@ inline ulong simd_sum_long(ulong v) {
   return v;
 }
 
-// The high half of a product.
+// The high 64 bits of a product.
 inline ulong high_product(ulong a, ulong b) {
   const ulong a0 = uint(a);
   const ulong a1 = a >> 32;
@@ -131,15 +137,17 @@ inline uint2 best_of(device const Part* parts, uint count, uint lane) {
   return uint2(first, simd_min(key == first ? id : NONE));
 }
 
-// Whether a token is drawn: not where there is none or something that is no logit, and not at
-// temperature 0.
-inline bool draws_token(uint key, float scale) { return key != 0u && key < MASKED && scale != 0.0f; }
+// Whether to sample a token: not at temperature 0, and not if all logits are masked or one is +Inf
+// or NaN.
+inline bool draws_token(uint key, float scale) {
+  return key != 0u && key < MASKED && scale != 0.0f;
+}
 
 inline bool filters(device const Draw& d, uint vocab) { return d.top_k < vocab || d.top_p != 0u; }
 
 inline uint shift_of(uint level) { return level == 0 ? 21 : level == 1 ? 10 : 0; }
 
-// Adds to a 64-bit sum that lies in two words.
+// Adds to a 64-bit sum that is stored in two words.
 inline void add_long(device atomic_uint* low, device atomic_uint* high, ulong v) {
   const uint old = atomic_fetch_add_explicit(low, uint(v), memory_order_relaxed);
   const uint carry = old + uint(v) < old ? 1u : 0u;
@@ -156,16 +164,19 @@ inline void add_long(threadgroup atomic_uint* low, threadgroup atomic_uint* high
   }
 }
 
-// Tokens and mass of bin b of a histogram: counts, then the masses' low and high words.
-inline uint tokens_of(device atomic_uint* bins, uint b) { return atomic_load_explicit(&bins[b], memory_order_relaxed); }
+// Tokens and mass of bin b of a histogram, which has the counts and then the masses' low and high
+// words.
+inline uint tokens_of(device atomic_uint* bins, uint b) {
+  return atomic_load_explicit(&bins[b], memory_order_relaxed);
+}
 
 inline ulong mass_of(device atomic_uint* bins, uint b) {
   const uint low = atomic_load_explicit(&bins[BINS + b], memory_order_relaxed);
   return (ulong(atomic_load_explicit(&bins[2 * BINS + b], memory_order_relaxed)) << 32) + low;
 }
 
-// The first lane up to which there are top_k tokens or a mass of c.limit, counted from c, NONE if
-// there is none; c goes on to the beginning of that lane.
+// The first lane at which the tokens from c on reach top_k or their mass reaches c.limit, or NONE.
+// c advances to the beginning of that lane.
 inline uint first_end(uint tokens, ulong mass, thread Cut& c, uint top_k, uint lane) {
   uint n = tokens;
   ulong m = mass;
@@ -189,9 +200,9 @@ inline uint first_end(uint tokens, ulong mass, thread Cut& c, uint top_k, uint l
   return end;
 }
 
-// Looks at a level's histogram. All threads come by, and get the same.
-inline Cut next_cut(Cut c, device atomic_uint* bins, uint level, uint top_k, uint top_p, threadgroup uint* tokens, threadgroup ulong* masses, uint tid,
-                    uint threads, uint lane) {
+// Finds the cut in the histogram of a level. All threads must call it, and get the same result.
+inline Cut next_cut(Cut c, device atomic_uint* bins, uint level, uint top_k, uint top_p,
+    threadgroup uint* tokens, threadgroup ulong* masses, uint tid, uint threads, uint lane) {
   for (uint i = tid; i < CHUNKS; i += threads) {
     uint n = 0;
     ulong m = 0;
@@ -219,10 +230,12 @@ inline Cut next_cut(Cut c, device atomic_uint* bins, uint level, uint top_k, uin
   } else {
     const bool chunk = lane < CHUNKS / 32;
     const uint i = at * (CHUNKS / 32) + lane;
-    at = at * (CHUNKS / 32) + first_end(chunk ? tokens[i] : 0, chunk ? masses[i] : 0, c, top_k, lane);
+    at = at * (CHUNKS / 32) +
+        first_end(chunk ? tokens[i] : 0, chunk ? masses[i] : 0, c, top_k, lane);
     const bool bin = lane < CHUNK;
     const uint b = at * CHUNK + lane;
-    at = at * CHUNK + first_end(bin ? tokens_of(bins, b) : 0, bin ? mass_of(bins, b) : 0, c, top_k, lane);
+    at = at * CHUNK +
+        first_end(bin ? tokens_of(bins, b) : 0, bin ? mass_of(bins, b) : 0, c, top_k, lane);
     c.prefix = (c.prefix << (level == 2 ? 10 : 11)) | at;
   }
   return c;
@@ -244,7 +257,7 @@ kernel void choose_best(
     device const float* logits   [[buffer(1)]],   // [M, vocab]
     device const Draw* draws     [[buffer(2)]],   // [M]
     device Part* parts           [[buffer(3)]],   // [M, parts]
-    // [M, LEVELS, 3, BINS], or nothing without filters: set to 0
+    // [M, LEVELS, 3, BINS], set to 0; none without filters
     device atomic_uint* bins     [[buffer(4)]],
     uint2 group                  [[threadgroup_position_in_grid]],   // row, part
     uint tid                     [[thread_index_in_threadgroup]],
@@ -296,7 +309,7 @@ kernel void choose_count(
     device const Draw* draws     [[buffer(2)]],
     device const Part* parts     [[buffer(3)]],
     device atomic_uint* bins     [[buffer(4)]],
-    device Cut* cuts             [[buffer(5)]],   // [M, LEVELS]: those before the level are known
+    device Cut* cuts             [[buffer(5)]],   // [M, LEVELS]: read and written up to the level
     uint2 group                  [[threadgroup_position_in_grid]],   // row, part
     uint tid                     [[thread_index_in_threadgroup]],
     uint2 size                   [[threads_per_threadgroup]],
@@ -324,7 +337,8 @@ kernel void choose_count(
         c = cuts[p.level - 2];
       }
       if (c.open == 0) {
-        c = next_cut(c, bins + (p.level - 1) * (3 * BINS), p.level - 1, d.top_k, d.top_p, chunk_tokens, chunk_masses, tid, threads, lane);
+        c = next_cut(c, bins + (p.level - 1) * (3 * BINS), p.level - 1, d.top_k, d.top_p,
+            chunk_tokens, chunk_masses, tid, threads, lane);
       }
       if (group.y == 0 && tid == 0) {
         cuts[p.level - 1] = c;
@@ -356,7 +370,8 @@ kernel void choose_count(
           atomic_fetch_add_explicit(&all[b], n, memory_order_relaxed);
           if (d.top_p != 0u) {
             const uint low = atomic_load_explicit(&lows[b], memory_order_relaxed);
-            add_long(&all[BINS + b], &all[2 * BINS + b], (ulong(atomic_load_explicit(&highs[b], memory_order_relaxed)) << 32) + low);
+            add_long(&all[BINS + b], &all[2 * BINS + b],
+                (ulong(atomic_load_explicit(&highs[b], memory_order_relaxed)) << 32) + low);
           }
         }
       }
@@ -369,8 +384,9 @@ kernel void choose_sum(
     device const float* logits   [[buffer(1)]],
     device const Draw* draws     [[buffer(2)]],
     device Part* parts           [[buffer(3)]],
-    device atomic_uint* bins     [[buffer(4)]],   // or nothing without filters
-    device Cut* cuts             [[buffer(5)]],   // the last of each row is written, or nothing
+    device atomic_uint* bins     [[buffer(4)]],   // none without filters
+    // writes the last of each row; none without filters
+    device Cut* cuts             [[buffer(5)]],
     uint2 group                  [[threadgroup_position_in_grid]],   // row, part
     uint tid                     [[thread_index_in_threadgroup]],
     uint2 size                   [[threads_per_threadgroup]],
@@ -393,7 +409,8 @@ kernel void choose_sum(
       Cut c = cuts[LEVELS - 2];
       if (c.open == 0) {
         bins += (ulong(group.x) * LEVELS + LEVELS - 1) * (3 * BINS);
-        c = next_cut(c, bins, LEVELS - 1, d.top_k, d.top_p, chunk_tokens, chunk_masses, tid, threads, lane);
+        c = next_cut(
+            c, bins, LEVELS - 1, d.top_k, d.top_p, chunk_tokens, chunk_masses, tid, threads, lane);
         last = c.prefix;
       }
       if (group.y == 0 && tid == 0) {
@@ -432,9 +449,10 @@ kernel void choose_sum(
   }
 }
 
-// The first of pieces into which `left` falls, which then counts from that piece's beginning, as
-// does `kept`, the tied tokens that are kept.
-inline uint piece_of(threadgroup const ulong* sums, threadgroup const uint* ties, uint pieces, ulong tie_weight, thread ulong& left, thread uint& kept) {
+// The piece into which left falls. left and kept, the number of tied tokens that are kept, are then
+// relative to the beginning of that piece.
+inline uint piece_of(threadgroup const ulong* sums, threadgroup const uint* ties, uint pieces,
+    ulong tie_weight, thread ulong& left, thread uint& kept) {
   uint s = 0;
   for (; s + 1 < pieces; s++) {
     const uint tied = min(ties[s], kept);
@@ -453,8 +471,8 @@ kernel void choose_pick(
     device const float* logits   [[buffer(1)]],
     device const Draw* draws     [[buffer(2)]],
     device const Part* parts     [[buffer(3)]],
-    device const Cut* cuts       [[buffer(4)]],   // or nothing without filters
-    // [M, 1]: a token, or -1: there is none, -2 - i: logit i is none
+    device const Cut* cuts       [[buffer(4)]],   // none without filters
+    // [M, 1]: a token, -1 if all logits are masked, or -2 - i if logit i is +Inf or NaN
     device int* out              [[buffer(5)]],
     uint row                     [[threadgroup_position_in_grid]],
     uint tid                     [[thread_index_in_threadgroup]],
@@ -531,6 +549,7 @@ kernel void choose_pick(
     token = from;
   }
   if (tid == 0) {
-    out[ulong(row) * p.out_stride] = best.x == 0u ? -2 - int(token) : best.x >= MASKED ? -1 : int(token);
+    out[ulong(row) * p.out_stride] =
+        best.x == 0u ? -2 - int(token) : best.x >= MASKED ? -1 : int(token);
   }
 }

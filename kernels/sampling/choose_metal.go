@@ -19,28 +19,28 @@ var (
 	choosePick   = gpu.NewKernel[chooseParams](chooseSource, "choose_pick")
 )
 
-// chooseParams is ChooseParams of choose.metal; strides in elements.
+// chooseParams is ChooseParams of choose.metal. Strides are in elements.
 type chooseParams struct {
 	Vocab, LogitsStride, OutStride, Parts, PartTokens, Filtered,
 	Level uint32
 }
 
-// Sizes of choose.metal, in bytes but for the first.
+// Sizes in choose.metal.
 const (
-	drawInts       = 6 // of a Draw in the table
-	partBytes      = 24
-	cutBytes       = 32
-	histogramBytes = 3 * 4 * 2048 // of a level
+	drawInts       = 6            // integers of a Draw in the table
+	partBytes      = 24           // size of Part
+	cutBytes       = 32           // size of Cut
+	histogramBytes = 3 * 4 * 2048 // size of the histogram of a level
 	chooseLevels   = 3
 	mostParts      = 64
 )
 
 const (
-	partTokens    = 4096 // of a row's part, unless there are too many
+	partTokens    = 4096 // tokens per part of a row, unless that makes more than mostParts
 	chooseThreads = 256
 )
 
-// Metal implements gpu.Op: a row's parts to threadgroups of their own. What no row asks for is not
+// Metal implements gpu.Op. Each part of a row has one threadgroup. Steps that no row needs are not
 // dispatched.
 func (o *Choose) Metal(c *gpu.Context) {
 	rows, vocab := len(o.Rows), o.Logits.Cols

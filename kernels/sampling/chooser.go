@@ -1,9 +1,9 @@
 package sampling
 
-// The choice on the CPU, a row at a time. No row is sorted: one pass sorts the tokens into narrow
-// bins by their distance from the peak, counting tokens and mass; the end of what the filters keep
-// lies in one bin, and only that bin is sorted. The draw walks over the kept tokens in order of
-// their ids, which needs no order of logits at all.
+// Choosing on the CPU, one row at a time. Rows are not sorted. One pass counts tokens and their
+// mass in narrow bins by distance from the largest logit, the peak. The last token that the filters
+// keep is in one of these bins, and only that bin is sorted. Sampling then visits the kept tokens
+// in order of their ids.
 
 import (
 	"cmp"
@@ -14,26 +14,28 @@ import (
 
 const (
 	binsPerNat  = 16
-	binCount    = 64*binsPerNat + 1 // the last bin holds everything below peak - 64
-	blockTokens = 1024              // that share a sum, where nothing is dropped
+	binCount    = 64*binsPerNat + 1 // the last bin holds all logits below peak - 64
+	blockTokens = 1024              // tokens per block if there are no filters
 )
 
-// Chooser is the memory of choices on the CPU. The zero value is ready; it grows to 4 bytes a token
-// of the vocabulary, and allocates nothing then. It is not safe for concurrent use.
+// Chooser chooses tokens on the CPU and reuses its memory. The zero value is ready to use. Its
+// memory grows to 4 bytes per token of the vocabulary, and then it does not allocate. It is not
+// safe for concurrent use.
 type Chooser struct {
 	bins   *histogram // nil until a filter needs it
-	blocks []uint64   // weights of the row's blocks, where nothing is dropped
+	blocks []uint64   // weight of each block if there are no filters
 	ids    []int32    // candidates, ascending
-	edge   []int32    // candidates in the bin where a filter cuts
+	edge   []int32    // candidates in the bin where a filter ends
 }
 
-// histogram of a row: bin b holds logits in (peak-(b+1)/binsPerNat, peak-b/binsPerNat].
+// histogram counts the logits of a row. Bin b has logits in (peak-(b+1)/binsPerNat,
+// peak-b/binsPerNat].
 type histogram struct {
 	count [binCount]uint32
 	mass  [binCount]uint64 // at temperature 1
 }
 
-// bin returns the bin of a logit at most as large as the peak.
+// bin returns the bin of a logit that is at most peak.
 func bin(peak, logit float32) int {
 	if d := (peak - logit) * binsPerNat; d < binCount-1 {
 		return int(d)
@@ -41,12 +43,12 @@ func bin(peak, logit float32) int {
 	return binCount - 1
 }
 
-// Choice is what Chooser.Choose finds in a row.
+// Choice is the result of Chooser.Choose.
 type Choice struct {
-	Token int32 // or what Fault explains
-	Best  int32 // the likeliest token, or the same
-	// the sum of exp(logit - largest) over the row, in units of 1/UnitWeight, where it had to be
-	// known, else 0
+	Token int32 // the chosen token, or a fault (see Fault)
+	Best  int32 // the most likely token, or the same fault
+	// Mass is the sum of exp(logit - largest logit) over the row in units of 1/UnitWeight, or 0 if
+	// choosing did not need it.
 	Mass uint64
 }
 
@@ -82,8 +84,8 @@ func (c *Chooser) Choose(logits []float32, s Settings) Choice {
 	panic("sampling: Chooser.Choose: a row was changed while a token was chosen")
 }
 
-// drawAny draws from the whole row: first the block that the random number falls into, then the
-// token in it.
+// drawAny samples from the whole row. It finds the block that the random number falls into, and
+// then the token in it.
 func (c *Chooser) drawAny(logits []float32, peak float32, l *limits) (token int32, sum uint64) {
 	c.blocks = c.blocks[:0]
 	for from := 0; from < len(logits); from += blockTokens {
@@ -108,7 +110,7 @@ func (c *Chooser) drawAny(logits []float32, peak float32, l *limits) (token int3
 	}
 }
 
-// fill makes the histogram and returns the total mass.
+// fill computes the histogram and returns the total mass.
 func (c *Chooser) fill(logits []float32, peak float32) (sum uint64) {
 	if c.bins == nil {
 		c.bins = &histogram{}
@@ -129,7 +131,7 @@ func (c *Chooser) fill(logits []float32, peak float32) (sum uint64) {
 // keep leaves in c.ids the tokens that pass the filters, in order of their ids.
 func (c *Chooser) keep(logits []float32, peak float32, l *limits, mass uint64) {
 	limit := l.massLimit(mass)
-	// Whole bins that are kept, as far as top-k and top-p are concerned.
+	// Count the whole bins that top-k and top-p keep.
 	h := c.bins
 	cut, before, kept := 0, uint64(0), uint32(0)
 	for cut < binCount-1 && kept+h.count[cut] < l.topK && before+h.mass[cut] < limit {
@@ -138,7 +140,7 @@ func (c *Chooser) keep(logits []float32, peak float32, l *limits, mass uint64) {
 	}
 	c.collect(logits, peak, cut, l.reach)
 	if kept+uint32(len(c.edge)) <= l.topK && limit == math.MaxUint64 {
-		return // the edge passes as a whole
+		return // all tokens of the edge are kept
 	}
 	slices.SortFunc(c.edge, func(a, b int32) int {
 		if c := cmp.Compare(logits[b], logits[a]); c != 0 {
@@ -154,13 +156,13 @@ func (c *Chooser) keep(logits []float32, peak float32, l *limits, mass uint64) {
 	c.dropFrom(logits, n)
 }
 
-// collect puts into c.ids the tokens in bins up to cut and within reach of the peak, and into
-// c.edge those of them in the bin cut. Masked tokens are out of reach.
+// collect sets c.ids to the tokens in bins up to cut whose logits are at least peak - reach, and
+// c.edge to those in bin cut. Masked tokens are out of reach.
 func (c *Chooser) collect(logits []float32, peak float32, cut int, reach float32) {
 	c.ids, c.edge = c.ids[:0], c.edge[:0]
 	far := float32(math.MaxFloat32)
 	if cut < binCount-1 {
-		far = float32(cut+1) / binsPerNat // exact: the bin's end
+		far = float32(cut+1) / binsPerNat // the end of the bin, exact
 	}
 	far = min(far, reach)
 	for i, x := range logits {
@@ -178,7 +180,7 @@ func (c *Chooser) collect(logits []float32, peak float32, cut int, reach float32
 	}
 }
 
-// dropFrom removes from c.ids the edge tokens from place n of the sorted edge on.
+// dropFrom removes the tokens from index n of the sorted edge on from c.ids.
 func (c *Chooser) dropFrom(logits []float32, n int) {
 	if n == len(c.edge) {
 		return

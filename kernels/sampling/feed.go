@@ -1,7 +1,7 @@
 package sampling
 
-// Tokens into a pass. A host ahead of its device does not know the last tokens of the pass before;
-// the device copies them.
+// The input tokens of a pass. A host that is ahead of its device does not know the tokens that the
+// previous pass chooses, so the device copies them.
 
 import (
 	"errors"
@@ -12,20 +12,21 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// Feed is out[m] = Tokens[m], or the token of Chosen that stands for it: see Placeholder.
+// Feed is out[m] = Tokens[m], or the token of Chosen if Tokens[m] is a placeholder (see
+// Placeholder).
 //
-// Tokens has M; Chosen is int32 [N, 1], or none where no token refers to it; Out is int32 [M, 1].
+// Tokens has M entries. Chosen holds the tokens of the previous pass, int32 [N, 1]. It may be none
+// if there are no placeholders. Out is int32 [M, 1].
 type Feed struct {
 	Tokens []int32
 	Chosen kernels.Tensor
 	Out    kernels.Tensor
 }
 
-// Placeholder stands for a token that is not known yet: the one that row r of the pass before will
-// have chosen.
+// Placeholder returns a placeholder for the token that row r of the previous pass chooses.
 func Placeholder(r int) int32 { return -1 - int32(r) }
 
-// PlaceholderRow is the row that a placeholder stands for.
+// PlaceholderRow returns the row of the previous pass that a placeholder refers to.
 func PlaceholderRow(placeholder int32) int32 { return -1 - placeholder }
 
 // Name implements kernels.Op.
@@ -39,7 +40,8 @@ func (o *Feed) Check() error {
 	}
 	for i, t := range o.Tokens {
 		if t < 0 && int(PlaceholderRow(t)) >= o.Chosen.Rows {
-			err = errors.Join(err, fmt.Errorf("token %d: it stands for chosen token %d of %d", i,
+			err = errors.Join(err, fmt.Errorf(
+				"token %d: got a placeholder for row %d of chosen, expected one of [0, %d)", i,
 				PlaceholderRow(t), o.Chosen.Rows))
 		}
 	}
@@ -61,7 +63,7 @@ func (o *Feed) Reference() {
 	}
 }
 
-// CPU implements kernels.Op: it is a copy of a few integers.
+// CPU implements kernels.Op on one thread, because it copies only a few integers.
 func (o *Feed) CPU(*cpu.Context) { o.Reference() }
 
 func feedCases() []kernels.Case {

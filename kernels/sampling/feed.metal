@@ -1,4 +1,5 @@
-// out[m] = tokens[m], or chosen[-1 - tokens[m]] where that is negative: a thread to a token.
+// out[m] = tokens[m], or chosen[-1 - tokens[m]] if tokens[m] is negative. A thread copies one
+// token.
 #include <metal_stdlib>
 using namespace metal;
 
@@ -10,8 +11,8 @@ struct FeedParams {
 
 kernel void feed(
     constant FeedParams& p       [[buffer(0)]],
-    device const int* tokens     [[buffer(1)]],   // [M], each a token or -1 - a row of chosen
-    device const int* chosen     [[buffer(2)]],   // [N, 1], or nothing
+    device const int* tokens     [[buffer(1)]],   // [M]: a token, or -1 - row of chosen
+    device const int* chosen     [[buffer(2)]],   // [N, 1], or none
     device int* out              [[buffer(3)]],   // [M, 1]
     uint m                       [[thread_position_in_grid]]) {
   if (m < p.rows) {

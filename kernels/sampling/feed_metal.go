@@ -13,10 +13,10 @@ var feedText string
 var feedKernel = gpu.NewKernel[feedParams](&gpu.Source{Name: "sampling/feed.metal", Text: feedText},
 	"feed")
 
-// feedParams is FeedParams of feed.metal; strides in elements.
+// feedParams is FeedParams of feed.metal. Strides are in elements.
 type feedParams struct{ Rows, ChosenStride, OutStride uint32 }
 
-// Metal implements gpu.Op.
+// Metal implements gpu.Op. Each thread copies one token.
 func (o *Feed) Metal(c *gpu.Context) {
 	const threads = 64
 	feedKernel.Dispatch(c, feedParams{uint32(len(o.Tokens)), uint32(o.Chosen.Stride),

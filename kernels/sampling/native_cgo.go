@@ -17,8 +17,8 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// nativeArgmaxBlock is where the block of argmaxBlock logits begins that has the first of the
-// largest; -1 if there is none, or a fault.
+// nativeArgmaxBlock returns the start of the block of argmaxBlock logits that has the largest one,
+// the first such block on ties. It returns -1 if there is none, or a fault.
 func nativeArgmaxBlock(isa cpu.ISA, logits []float32) int {
 	return int(C.headroom_argmax_block(C.int(isa),
 		(*C.int32_t)(unsafe.Pointer(unsafe.SliceData(logits))), C.int64_t(len(logits))))

@@ -1,10 +1,10 @@
-// Package sampling chooses tokens from logits: biases, penalties on recent tokens, the likeliest
-// token or a draw among the likely ones, and the next pass's tokens, some of which only the device
-// knows yet.
+// Package sampling chooses tokens from logits. Adjust applies biases and penalties on recent
+// tokens, Choose takes the most likely token or samples one, and Feed copies chosen tokens into the
+// next pass without waiting for the host.
 //
-// Whatever chooses, the choice is the same: keys that order logits are integers, weights of a draw
-// are integers (weight), and so no sum depends on the order in which threads or devices take it.
-// Random numbers come with the settings of a row.
+// Every implementation chooses the same token. Keys that order logits and weights of tokens are
+// integers, so no sum depends on the order in which threads or devices add. Random numbers are part
+// of the settings of a row.
 package sampling
 
 import (
@@ -14,57 +14,56 @@ import (
 	"headroom/kernels"
 )
 
-// Cases are this family's cases, for the tests, the benchmark and the selftest.
+// Cases returns the cases of this family for the tests, the benchmark and the selftest.
 func Cases() []kernels.Case {
 	return append(append(chooseCases(), adjustCases()...), feedCases()...)
 }
 
-// Settings choose a row's token: the likeliest, or a draw with weights exp(logit / Temperature)
-// from those that pass three filters. Each filter keeps a beginning of the tokens in descending
-// order of their logits, of equal ones the lower id first, and looks at probabilities before the
-// temperature.
+// Settings are the sampling parameters of a row. With temperature 0 the most likely token is
+// chosen. Otherwise a token is sampled with weight exp(logit / Temperature) from those that pass
+// three filters. Each filter keeps the first tokens in descending order of their logits, with the
+// lower id first among equal ones. Filters use probabilities at temperature 1.
 type Settings struct {
-	Temperature float32 // 0: the largest logit
-	TopK        int     // keep so many; 0 or less: all
-	TopP        float32 // keep the tokens before which less than this probability lies; 0 or 1: all
-	MinP        float32 // keep those at least this times as likely as the likeliest; 0: all
-	Random      uint64  // uniform: the draw's place among the weights
+	Temperature float32 // 0 for the most likely token
+	TopK        int     // number of tokens to keep; 0 or less for all
+	TopP        float32 // keep tokens while the probability before them is less; 0 or 1 for all
+	MinP        float32 // least probability relative to the most likely token; 0 for all
+	Random      uint64  // uniform random number that selects the token
 }
 
-// Faults stand in place of a token: NoToken where no logit is finite, FaultAt(i) where logit i, the
-// first such, is NaN or +Inf.
+// NoToken is returned in place of a token if all logits are -Inf.
 const NoToken int32 = -1
 
-// FaultAt is what stands in place of a token when logit i cannot be.
+// FaultAt returns the fault for a logit i that is NaN or +Inf. It is returned in place of a token,
+// for the first such logit of a row.
 func FaultAt(i int32) int32 { return -2 - i }
 
-// Fault explains a choice that is no token; nil for tokens.
+// Fault returns an error that describes a fault, or nil if token is a token.
 func Fault(token int32) error {
 	switch {
 	case token == NoToken:
 		return fmt.Errorf("no token to choose: all logits are -Inf")
 	case token < 0:
 		return fmt.Errorf(
-			"the model's logit for token %d is not a number or infinite, expected finite numbers: "+
-				"its weights or the computation are broken", -2-token)
+			"the model's logit for token %d is NaN or infinite, expected a finite number: the "+
+				"weights or the computation are wrong", -2-token)
 	}
 	return nil
 }
 
 const (
-	// of float32 precision: a weight at temperature 1 is 2^(-log2e * distance)
+	// log2e has float32 precision. A weight at temperature 1 is 2^(-log2e * distance).
 	log2e       = 1.44269504
-	topPScale   = 1 << 24  // TopP as an integer
-	leastNormal = 0x1p-126 // GPUs may take smaller distances for 0
+	topPScale   = 1 << 24  // scale of TopP as an integer
+	leastNormal = 0x1p-126 // GPUs may flush smaller distances to 0
 )
 
-// limits are Settings as every implementation uses them: what the host computes once. The struct is
-// Draw of choose.metal.
+// limits are the Settings in the form that all implementations use. It is Draw of choose.metal.
 type limits struct {
-	scale  float32 // log2(e) / temperature; 0: the largest logit
-	reach  float32 // tokens whose logits are at most so far below the largest pass min-p
+	scale  float32 // log2(e) / temperature, or 0 for the most likely token
+	reach  float32 // min-p keeps logits down to this distance from the largest
 	topK   uint32
-	topP   uint32 // of topPScale; 0: off
+	topP   uint32 // in units of 1/topPScale, or 0 for off
 	random uint64
 }
 
@@ -85,14 +84,14 @@ func (s *Settings) limits(vocab int) limits {
 	return l
 }
 
-// filters tells whether any token may be dropped.
+// filters reports whether any filter may drop a token.
 func (l *limits) filters(vocab int) bool {
 	return l.topK < uint32(vocab) || l.topP > 0 || l.reach < math.MaxFloat32
 }
 
-// massLimit is the mass before a token from which on top-p drops it, of a row of that total mass:
-// the share, rounded down in a way that needs no more than 64 bits. It is never 0, as the likeliest
-// token has a mass of UnitWeight.
+// massLimit returns the limit of top-p for a row with the given total mass: top-p drops a token if
+// the mass before it is at least the limit. The limit is rounded down within 64 bits. It is never
+// 0, because the most likely token has a mass of UnitWeight.
 func (l *limits) massLimit(total uint64) uint64 {
 	if l.topP == 0 {
 		return math.MaxUint64
@@ -101,13 +100,14 @@ func (l *limits) massLimit(total uint64) uint64 {
 	return total>>24*p + (total&(topPScale-1))*p>>24
 }
 
-// UnitWeight is the weight of the likeliest token.
+// UnitWeight is the weight of the most likely token.
 const UnitWeight = 1 << 40
 
-// weight is 2^-(distance*scale) in units of 1/UnitWeight, rounded down, for a logit that lies
-// distance >= 0 below the largest. Rows have fewer than 2^23 logits, so that sums fit. A polynomial
-// of degree 5 in float32 (interpolated at Chebyshev's points, exact at 0), each step rounded:
-// within 6e-7, and the same bits everywhere. It is as short as it is to be inlined.
+// weight returns 2^-(distance*scale) in units of 1/UnitWeight, rounded down, for a logit that is
+// distance >= 0 below the largest. Sums of at most maxVocab weights fit in 64 bits. It uses a
+// polynomial of degree 5 in float32, interpolated at Chebyshev nodes and exact at 0, and rounds
+// each step. The error is within 6e-7, and the bits are the same everywhere. It is short enough to
+// be inlined.
 func weight(distance, scale float32) uint64 {
 	t := float32(distance * scale)
 	if !(t < 41) {
@@ -115,7 +115,7 @@ func weight(distance, scale float32) uint64 {
 	}
 	n := int32(t)
 	f := t - float32(n)
-	const unit = 1 << 24 // what float32 holds exactly
+	const unit = 1 << 24 // float32 holds integers up to it exactly
 	y := float32(-0.00100363046*unit*f) + 0.00934423134*unit
 	y = float32(y*f) - 0.0554085597*unit
 	y = float32(y*f) + 0.240214691*unit
@@ -124,5 +124,5 @@ func weight(distance, scale float32) uint64 {
 	return uint64(int64(y) << 16 >> n)
 }
 
-// maxVocab is the longest row: the sum of its weights fits 64 bits.
+// maxVocab is the largest vocabulary: the sum of its weights fits in 64 bits.
 const maxVocab = 1 << 23

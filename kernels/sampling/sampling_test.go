@@ -18,8 +18,8 @@ func BenchmarkNV(b *testing.B)    { kerneltest.BenchNV(b, kerneltest.Timings(Cas
 
 func TestMetalCases(t *testing.T) { kerneltest.RunMetal(t, Cases()) }
 
-// TestChooserEqualsSorting: the CPU's way to the end of what the filters keep against the obvious
-// one, over rows of all shapes and settings of all kinds.
+// TestChooserEqualsSorting compares Chooser with the reference, which sorts the row, for rows of
+// many lengths and all kinds of settings.
 func TestChooserEqualsSorting(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	c := new(Chooser)
@@ -29,7 +29,7 @@ func TestChooserEqualsSorting(t *testing.T) {
 		scale := []float64{0, 0.01, 1, 5, 60, 1e38}[trial%6]
 		for i := range logits {
 			logits[i] = float32(r.NormFloat64()*scale + 3)
-			if trial%3 == 0 { // coarse values: many ties
+			if trial%3 == 0 { // integral values, so that there are many ties
 				logits[i] = float32(math.Round(float64(logits[i])))
 			}
 			if math.IsInf(float64(logits[i]), 1) || r.IntN(20) == 0 {
@@ -44,8 +44,8 @@ func TestChooserEqualsSorting(t *testing.T) {
 	}
 }
 
-// TestArgmax: every instruction set finds what plain Go finds, ties, zeros of both signs, rows
-// without a logit and faults included.
+// TestArgmax compares every instruction set with plain Go, including ties, zeros of both signs,
+// rows without a finite logit, and faults.
 func TestArgmax(t *testing.T) {
 	inf, nan := float32(math.Inf(1)), float32(math.NaN())
 	odd := []float32{-inf, 0, float32(math.Copysign(0, -1)), 1, -1, math.MaxFloat32,
@@ -59,7 +59,7 @@ func TestArgmax(t *testing.T) {
 				row[i] = odd[r.IntN(9)]
 			case 1:
 				row[i] = float32(r.NormFloat64())
-			case 2: // all below zero, or nothing
+			case 2: // all negative or zero, or all -Inf
 				row[i] = []float32{-inf, -float32(r.IntN(3))}[trial/4%2]
 			case 3:
 				row[i] = float32(math.Round(r.NormFloat64()))
@@ -97,8 +97,8 @@ func BenchmarkArgmax(b *testing.B) {
 	}
 }
 
-// TestParts: on a GPU a row's token does not depend on how the row is cut, also where filters end
-// among equal logits of several parts.
+// TestParts checks on a GPU that the token of a row does not depend on how the row is split into
+// parts, also if filters end among equal logits of several parts.
 func TestParts(t *testing.T) {
 	d := kerneltest.Metal(t)
 	const vocab = 1500
@@ -113,7 +113,7 @@ func TestParts(t *testing.T) {
 				x[i] = float32(math.Inf(-1))
 			}
 		}
-		if m >= 16 { // cuts among the 600 tokens that are likeliest but for 100
+		if m >= 16 { // filters end among about 600 equal logits after the first 100
 			s = Settings{Temperature: 3, TopK: 150 + 50*(m-16), Random: r.Uint64()}
 			if m%2 == 0 {
 				s.TopK, s.TopP = 0, 0.3+0.1*float32(m-16)/2
@@ -133,8 +133,7 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// TestExtremes: settings and logits at the ends of what there is, and what is no logit, on every
-// device.
+// TestExtremes covers extreme settings and logits, including NaN and +Inf, on every device.
 func TestExtremes(t *testing.T) {
 	inf, nan := float32(math.Inf(1)), float32(math.NaN())
 	rows := [][4]float32{
@@ -172,12 +171,12 @@ func TestExtremes(t *testing.T) {
 		}
 	}
 	if Fault(0) != nil || Fault(NoToken) == nil || Fault(FaultAt(0)) == nil {
-		t.Error("a token is a fault, or a fault is none")
+		t.Error("Fault does not distinguish tokens from faults")
 	}
 }
 
-// TestBoundaries: the smallest random number that falls to a token, and the largest that falls to
-// the one before it, on every device.
+// TestBoundaries checks for each token the smallest random number that selects it, and the largest
+// that selects the previous token, on every device.
 func TestBoundaries(t *testing.T) {
 	const vocab = 40
 	r := rand.New(rand.NewPCG(7, 8))
@@ -218,11 +217,10 @@ func TestBoundaries(t *testing.T) {
 	}
 }
 
-// TestWeight: it is 2^-t to float32's precision, and it never grows with the distance by more than
-// that.
+// TestWeight compares weight with 2^-t within the precision of float32.
 func TestWeight(t *testing.T) {
 	if weight(0, 1) != UnitWeight || weight(0, math.MaxFloat32) != UnitWeight {
-		t.Error("the likeliest token's weight is not UnitWeight")
+		t.Error("the weight of the most likely token is not UnitWeight")
 	}
 	for x := float32(0); x < 45; x += 0.00731 {
 		want := math.Exp(-float64(x))
@@ -238,7 +236,7 @@ func TestWeight(t *testing.T) {
 	}
 }
 
-// TestChecks: what would make a kernel read elsewhere is refused.
+// TestChecks expects errors for operands that would make a kernel read out of bounds.
 func TestChecks(t *testing.T) {
 	d := kernels.NewReference()
 	defer d.Close()

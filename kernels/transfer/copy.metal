@@ -1,11 +1,11 @@
-// Copies units of a byte or of 16 bytes from one place of a buffer to another. A thread takes four
-// units, a threadgroup's width apart.
+// Copies units of 1 or 16 bytes within a buffer. A thread copies PER_THREAD units, the width of a
+// threadgroup apart.
 #include <metal_stdlib>
 using namespace metal;
 
 struct CopyParams {
   uint units;
-  uint from;  // units to skip in each operand: bindings begin at multiples of four bytes
+  uint from;  // first unit in each operand, because bindings begin at multiples of four bytes
   uint to;
 };
 

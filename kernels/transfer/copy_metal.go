@@ -21,11 +21,11 @@ type copyParams struct{ Units, From, To uint32 }
 const (
 	copyThreads   = 256
 	copyPerThread = 4       // PER_THREAD of copy.metal
-	copyMost      = 1 << 31 // units of one dispatch: what the kernel counts in 32 bits
+	copyMost      = 1 << 31 // most units of a dispatch, because the kernel counts in 32 bits
 )
 
-// Metal implements gpu.Op: in units of 16 bytes where the ranges lie so, as pages and states do,
-// else byte by byte.
+// Metal implements gpu.Op. It copies units of 16 bytes if the ranges are aligned, as those of pages
+// and states are, else single bytes.
 func (o *Copy) Metal(c *gpu.Context) {
 	k, unit := copy1, 1
 	if (o.From|o.To|o.Bytes)%16 == 0 {

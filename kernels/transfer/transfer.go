@@ -1,5 +1,5 @@
-// Package transfer moves bytes within device memory: the page in which two conversations part, the
-// recurrent state that is kept or taken up again.
+// Package transfer copies bytes within device memory. The engine copies a KV page when two
+// sequences that share it diverge, and a recurrent state to save or restore it.
 package transfer
 
 import (
@@ -10,7 +10,7 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// Cases are this family's cases.
+// Cases returns the cases of this family for the tests, the benchmark and the selftest.
 func Cases() []kernels.Case { return copyCases() }
 
 // Copy copies Bytes bytes inside Buffer from offset From to offset To. The ranges must not overlap.
@@ -27,10 +27,10 @@ func (o *Copy) Check() error {
 	switch {
 	case o.Buffer == nil || o.Bytes < 0 || o.From < 0 || o.To < 0 ||
 		o.From+o.Bytes > o.Buffer.Size || o.To+o.Bytes > o.Buffer.Size:
-		return fmt.Errorf("copy of %d bytes from %d to %d: expected ranges inside the buffer",
+		return fmt.Errorf("copy: got %d bytes from %d to %d, expected ranges inside the buffer",
 			o.Bytes, o.From, o.To)
 	case o.From < o.To+o.Bytes && o.To < o.From+o.Bytes && o.Bytes > 0:
-		return fmt.Errorf("copy of %d bytes from %d to %d: expected ranges that do not overlap",
+		return fmt.Errorf("copy: got %d bytes from %d to %d, expected ranges that do not overlap",
 			o.Bytes, o.From, o.To)
 	}
 	return nil
@@ -41,8 +41,8 @@ func (o *Copy) Reference() {
 	copy(o.Buffer.Bytes[o.To:o.To+o.Bytes], o.Buffer.Bytes[o.From:o.From+o.Bytes])
 }
 
-// CPU implements kernels.Op: Go's copy is as fast as memory, and a page is too small to share
-// between threads.
+// CPU implements kernels.Op on one thread: copy is as fast as memory, and a page is too small to
+// share.
 func (o *Copy) CPU(*cpu.Context) { o.Reference() }
 
 func copyCases() []kernels.Case {

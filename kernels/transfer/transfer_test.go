@@ -20,7 +20,8 @@ func TestCopies(t *testing.T) {
 	}
 }
 
-// Ranges that begin and end anywhere: what is outside of the target stays as it was.
+// TestCopiesAnywhere copies ranges of any alignment and checks that bytes outside the target do not
+// change.
 func TestCopiesAnywhere(t *testing.T) {
 	for _, d := range kerneltest.Devices(t) {
 		for _, c := range []Copy{{From: 0, To: 4096, Bytes: 64}, {From: 16, To: 160, Bytes: 80},
@@ -38,7 +39,7 @@ func TestCopiesAnywhere(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !bytes.Equal(c.Buffer.Bytes, want) {
-				t.Errorf("%s: %d bytes from %d to %d: got something else", d.Name(), c.Bytes,
+				t.Errorf("%s: %d bytes from %d to %d: the result differs", d.Name(), c.Bytes,
 					c.From, c.To)
 			}
 		}
