@@ -49,7 +49,7 @@ type DryRun struct {
 func NewDryRun() *DryRun { return &DryRun{} }
 
 // Name implements Device.
-func (d *DryRun) Name() string { return "measure" }
+func (d *DryRun) Name() string { return "dry run" }
 
 // NewBuffer implements Device. The buffer has a size but no bytes.
 func (d *DryRun) NewBuffer(bytes int) *Buffer { return &Buffer{Size: bytes} }
