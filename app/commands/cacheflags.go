@@ -94,7 +94,7 @@ func (f CacheFlags) mover(h *host.Host, file *settings.File) (*cache.Mover, erro
 			return s.Dir, engine.BlockStoreLimits{MaxBytes: l.MaxBytes,
 				MinFreeBytes: l.MinFreeBytes}
 		},
-		Rest: h.RestCache,
+		Rest: h.WithCacheClosed,
 		Keep: func(dir string) error {
 			before := file.Get().Cache.Dir
 			err := file.Change(func(s *settings.Settings) { s.Cache.Dir = dir })

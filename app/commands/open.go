@@ -140,7 +140,7 @@ type hostUse struct {
 // newHost makes the host that the command will close.
 func (f *ModelFlags) newHost(s *settings.File, use hostUse) *host.Host {
 	o := host.Options{Version: version.Version, Library: f.library(s), Meter: &memory.Meter{},
-		LastModel: use.lastModel, RestAfter: use.restAfter,
+		LastModel: use.lastModel, IdleUnload: use.restAfter,
 		Engine: func(id string) engine.Options { return f.options(s.Get(), id) },
 		Device: newGate().Device}
 	if !f.NoPrefixes {

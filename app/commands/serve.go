@@ -15,13 +15,13 @@ import (
 // Serve is `headroom serve`.
 type Serve struct {
 	ModelFlags
-	Model     string        `help:"Model to load: an ID, a name or a folder. Default: the bundled demo model." placeholder:"DIR_OR_NAME"`
-	Host      string        `help:"Address to listen on; 0.0.0.0 opens it to the network." default:"127.0.0.1"`
-	Port      int           `help:"Port to listen on; 0: any free one." default:"11811"`
-	APIKey    string        `name:"api-key" env:"HEADROOM_API_KEY" help:"Key that requests must carry." placeholder:"KEY"`
-	RestAfter time.Duration `help:"Unload the model when nobody has used it for so long; the next request loads it again. Default: as set in the app, or never." placeholder:"DURATION"`
-	InProcess bool          `help:"Run the model in the server's own process: a crash then ends the server too."`
-	AllowHost []string      `help:"Further host names under which it may be reached." placeholder:"NAME" sep:","`
+	Model      string        `help:"Model to load: an ID, a name or a folder. Default: the bundled demo model." placeholder:"DIR_OR_NAME"`
+	Host       string        `help:"Address to listen on; 0.0.0.0 opens it to the network." default:"127.0.0.1"`
+	Port       int           `help:"Port to listen on; 0: any free one." default:"11811"`
+	APIKey     string        `name:"api-key" env:"HEADROOM_API_KEY" help:"Key that requests must carry." placeholder:"KEY"`
+	IdleUnload time.Duration `help:"Unload the model when nobody has used it for so long; the next request loads it again. Default: as set in the app, or never." placeholder:"DURATION"`
+	InProcess  bool          `help:"Run the model in the server's own process: a crash then ends the server too."`
+	AllowHost  []string      `help:"Further host names under which it may be reached." placeholder:"NAME" sep:","`
 }
 
 // Run listens first, so that a taken port is found before the model is read, and serves while it
@@ -29,7 +29,7 @@ type Serve struct {
 func (c *Serve) Run(ctx context.Context, t *terminal) error {
 	s, err := NewService(ServiceOptions{ModelFlags: c.ModelFlags, Host: c.Host, Port: c.Port,
 		APIKey: c.APIKey, AllowHost: c.AllowHost, InProcess: c.InProcess,
-		RestAfter: c.RestAfter, Fixed: c.fixed(), Logs: t.logs})
+		IdleUnload: c.IdleUnload, Fixed: c.fixed(), Logs: t.logs})
 	if err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (c *Serve) fixed() []string {
 	if c.APIKey != "" {
 		fixed = append(fixed, "apiKey")
 	}
-	if c.RestAfter > 0 {
+	if c.IdleUnload > 0 {
 		fixed = append(fixed, "restMinutes")
 	}
 	return fixed

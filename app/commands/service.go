@@ -35,11 +35,11 @@ type ServiceOptions struct {
 	AllowHost []string
 	InProcess bool // the model runs in this process instead of one of its own
 	// a model that nobody uses for so long is unloaded; 0: as the settings say
-	RestAfter time.Duration
-	Fixed     []string // see control.Options
-	Login     control.LoginItem
-	Logs      *logs.Logs
-	Settings  *settings.File // nil: those of the user's settings folder
+	IdleUnload time.Duration
+	Fixed      []string // see control.Options
+	Login      control.LoginItem
+	Logs       *logs.Logs
+	Settings   *settings.File // nil: those of the user's settings folder
 	// what starting without a name means before anything has run; "": the bundled model
 	LastModel string
 	// opens the window at a request of /api/window/show; nil: there is none
@@ -73,7 +73,7 @@ func NewService(o ServiceOptions) (*Service, error) {
 	}
 	use := hostUse{lastModel: o.LastModel, ssd: true, watch: true, power: true,
 		worker: !o.InProcess, restAfter: func() time.Duration {
-			return cmp.Or(o.RestAfter, time.Duration(o.Settings.Get().RestMinutes)*time.Minute)
+			return cmp.Or(o.IdleUnload, time.Duration(o.Settings.Get().RestMinutes)*time.Minute)
 		}}
 	s := &Service{Host: o.newHost(o.Settings, use), Address: reachable(listener.Addr().String()),
 		Token: loadToken(), listener: listener}

@@ -21,7 +21,7 @@ import (
 // enums holds the values of every string type with constants.
 var enums = map[reflect.Type][]any{
 	reflect.TypeFor[host.Status](): {host.Stopped, host.Loading, host.Ready, host.Busy,
-		host.Failed, host.Resting},
+		host.Failed, host.IdleUnloaded},
 	reflect.TypeFor[memory.Kind](): {memory.Weights, memory.KVUsed, memory.KVKept, memory.State,
 		memory.Scratch, memory.Headroom, memory.Other, memory.Free},
 	reflect.TypeFor[memory.Source](): {memory.Measured, memory.Reported, memory.Estimated},

@@ -1,7 +1,8 @@
 package host
 
-// The host as the server's source of models. A request gets the running model, or a problem that
-// says why it cannot and what to do; only a model that rests is loaded by a request (rest.go).
+// The host as the server's source of models. A request gets the running model, or a Problem that
+// says why there is none and what to do. A request loads a model only if it was unloaded for being
+// idle (idle.go).
 
 import (
 	"fmt"
@@ -12,10 +13,10 @@ import (
 	"headroom/engine/server"
 )
 
-// Acquire finds the running model for a request; see server.Models.
+// Acquire implements server.Models: it returns the running model if the request means it.
 func (h *Host) Acquire(id string) (server.Model, error) {
 	h.mu.Lock()
-	want, running, failure, resting := h.want, h.running(), h.failure, h.resting
+	want, running, failure, resting := h.want, h.running(), h.failure, h.idle
 	h.mu.Unlock()
 	switch {
 	case running != nil && answersTo(running.model, id):
@@ -23,7 +24,7 @@ func (h *Host) Acquire(id string) (server.Model, error) {
 	case running == nil && want != nil && failure == nil && answersTo(want.model, id):
 		return server.Model{}, problem.New(problem.Loading,
 			"The model "+want.model.ID+" is being loaded",
-			fmt.Sprintf("%.0f %% is done", 100*h.loaded(want)), "Try again in a moment.")
+			fmt.Sprintf("%.0f %% is done", 100*h.loadProgress(want)), "Try again in a moment.")
 	case running == nil && failure != nil && answersTo(want.model, id):
 		if p := problem.From(failure); want.reload && p.Code == problem.Crashed {
 			return server.Model{}, problem.New(problem.NotRunning, p.Message, p.Why, p.Fix)
@@ -32,8 +33,9 @@ func (h *Host) Acquire(id string) (server.Model, error) {
 			"The model "+want.model.ID+" could not be loaded", failure.Error(), "")
 	}
 	if resting != nil && answersTo(*resting, id) {
-		return server.Model{}, problem.New(problem.NotRunning, "The model "+resting.ID+" rests",
-			"nobody used it for a while", "Send a request: it is loaded again then.")
+		return server.Model{}, problem.New(problem.NotRunning,
+			"The model "+resting.ID+" was unloaded",
+			"it was idle", "Send a request: that loads it again.")
 	}
 	models := h.models.list()
 	for _, m := range models {
@@ -65,20 +67,20 @@ func notRunning(m library.Model, running *target, asked string) error {
 		"Start it in Headroom.")
 }
 
-// answersTo tells whether a request that asks for id means the model: its ID in any case, a copy's,
-// or its name without the publisher.
+// answersTo reports whether a request for id means the model: by its ID in any case, the ID of a
+// copy, or its name without the publisher. "" means any model.
 func answersTo(m library.Model, id string) bool {
 	return id == "" || m.HasName(id) || strings.EqualFold(id, m.Name)
 }
 
-// List returns what a request may name now: the running model, or the one that rests, if any.
-// Others must be started first.
+// List implements server.Models: it returns the running model, or the one that was unloaded for
+// being idle. Others must be started first.
 func (h *Host) List() []server.ModelInfo {
 	h.mu.Lock()
 	t := h.running()
 	h.mu.Unlock()
 	if t == nil {
-		if m := h.asleep(); m != nil {
+		if m := h.idleModel(); m != nil {
 			return []server.ModelInfo{{ID: m.ID, ContextTokens: m.Description.ContextTokens}}
 		}
 		return nil
@@ -86,7 +88,7 @@ func (h *Host) List() []server.ModelInfo {
 	return []server.ModelInfo{{ID: t.model.ID, ContextTokens: t.engine.Info().ContextTokens}}
 }
 
-func (h *Host) loaded(t *target) float64 {
+func (h *Host) loadProgress(t *target) float64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return t.progress

@@ -50,7 +50,7 @@ func TestEnginesShareTheCache(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(dir, "index.sqlite")); err != nil {
 			t.Error(err)
 		}
-		if w.cache.now().Stats().FreeBytes == 0 {
+		if w.cache.current().Stats().FreeBytes == 0 {
 			t.Error("the store is closed before the engine")
 		}
 	}

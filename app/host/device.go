@@ -1,14 +1,12 @@
 package host
 
-// What computes, where neither flags nor settings say it: whoever made the host is asked, with a
-// model on its way in. A GPU may have to be tried first, which takes seconds once; and if it cannot
-// be trusted, State says so until the host ends.
+// The choice of a device where neither flags nor settings name one. Options.Device decides while a
+// model is being loaded, because a GPU may have to pass its self-test first, which takes seconds.
+// If the GPU fails it, State says so until the host ends.
 
-import (
-	"headroom/engine"
-)
+import "headroom/engine"
 
-// chooseDevice completes o. The error is that loading was stopped meanwhile.
+// chooseDevice sets o.Device if it is empty. The error is that of t.context.
 func (h *Host) chooseDevice(t *target, o *engine.Options) error {
 	if o.Device != "" || h.options.Device == nil {
 		return nil

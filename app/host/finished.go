@@ -1,7 +1,7 @@
 package host
 
-// Requests that have ended: what they cost, and why their prompt was read again. The engine keeps
-// the last ones; they go with it.
+// Finished requests: what they cost, and why tokens of their prompt were computed again. The engine
+// keeps the last ones until it is unloaded.
 
 import (
 	"time"
@@ -10,9 +10,9 @@ import (
 	"headroom/engine/cachemiss"
 )
 
-// Finished is one of them. Times are in seconds, rates in tokens per second; a prompt's tokens are
-// those from memory, those from disk, those that were computed, and where it was cancelled early
-// the rest.
+// Finished is a finished request. Times are in seconds, rates in tokens per second. MemoryTokens,
+// DiskTokens and ComputedTokens add up to PromptTokens unless the request was cancelled during
+// prefill.
 type Finished struct {
 	ID            string              `json:"id"`
 	Model         string              `json:"model"`
@@ -24,12 +24,12 @@ type Finished struct {
 	MemoryTokens    int `json:"memoryTokens"`
 	DiskTokens      int `json:"diskTokens"`
 	GeneratedTokens int `json:"generatedTokens"`
-	BlockHits       int `json:"blockHits"`   // blocks read from disk
-	BlockWrites     int `json:"blockWrites"` // and written to it
+	BlockHits       int `json:"blockHits"`   // blocks read from the cache on SSD
+	BlockWrites     int `json:"blockWrites"` // blocks written to it
 
 	QueuedSeconds          float64 `json:"queuedSeconds"`
 	PrefillSeconds         float64 `json:"prefillSeconds"`
-	FirstTokenSeconds      float64 `json:"firstTokenSeconds"` // from the request on
+	FirstTokenSeconds      float64 `json:"firstTokenSeconds"` // since the request arrived
 	DecodeSeconds          float64 `json:"decodeSeconds"`
 	LongestGapSeconds      float64 `json:"longestGapSeconds"` // between two tokens
 	PrefillTokensPerSecond float64 `json:"prefillTokensPerSecond"`
@@ -38,26 +38,26 @@ type Finished struct {
 	Reread Reread `json:"reread"`
 }
 
-// Reread is why a prompt, or its end, was read again; see cachemiss.Report.
+// Reread says why a prompt, or its end, was computed again; see cachemiss.Report.
 type Reread struct {
 	Cause  cachemiss.Cause `json:"cause"`
 	Advice string          `json:"advice"`
-	// the first that was not as known; -1: nothing began like this
+	// BreakToken is the first token that differs from the known prompt; -1: none is similar.
 	BreakToken    int    `json:"breakToken"`
 	KnownTokens   int    `json:"knownTokens"`
-	Before        string `json:"before"` // what both have before the first difference
+	Before        string `json:"before"` // common text before the first difference
 	Was           string `json:"was"`
 	Is            string `json:"is"`
-	KnownAtUnixMs int64  `json:"knownAt"` // when what was known ended; 0: unknown
+	KnownAtUnixMs int64  `json:"knownAt"` // when the known request ended; 0: unknown
 }
 
-// FinishedList is the document of them.
+// FinishedList is the document of /api/requests/recent.
 type FinishedList struct {
-	Requests []Finished `json:"requests"` // the one that ended last first
+	Requests []Finished `json:"requests"` // the newest first
 }
 
-// Finished lists the requests of the running model that have ended, at most the last 64; none
-// without a model.
+// Finished lists the last finished requests of the running model, at most 64. Without a running
+// model the list is empty.
 func (h *Host) Finished() FinishedList {
 	list := FinishedList{Requests: []Finished{}}
 	h.mu.Lock()

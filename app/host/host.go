@@ -1,14 +1,14 @@
-// Package host runs the engine's life for the app: start, stop, state. It knows no HTTP and no user
-// interface.
+// Package host starts and stops models for the app and reports their state. It knows no HTTP and no
+// user interface.
 //
-// One worker goroutine (worker.go) brings what is loaded in line with what is wanted; Start and
-// Stop only say what is wanted, so that they return at once and any order of clicks ends in the
-// last one. State (view.go) puts together what there is to show. Host implements server.Models
-// (acquire.go): requests find the running model through it.
+// Start and Stop only set the wanted model and return at once. One worker goroutine (worker.go)
+// loads and unloads until the loaded model is the wanted one, so any order of clicks ends in the
+// last one. State (view.go) assembles what there is to show. Host implements server.Models
+// (acquire.go), through which requests find the running model.
 //
-// Invariants: at most one model is loaded, and the old one is gone before the new one is read,
-// since both would not fit; a failure to load, or a panic in it, leaves a host that can load
-// another; a model whose process has ended is loaded again (crash.go).
+// Invariants: at most one model is loaded, and the old one is gone before the new one is loaded,
+// because both might not fit. A failure or a panic while loading leaves a host that can load
+// another model. A model whose process crashed is loaded again (crash.go).
 package host
 
 import (
@@ -27,7 +27,7 @@ import (
 	"headroom/engine/server"
 )
 
-// Engine is what the host needs of a loaded model, beyond what requests need.
+// Engine is a loaded model, as the host needs it.
 type Engine interface {
 	server.Engine
 	Cancel(id string) bool
@@ -45,56 +45,56 @@ type Options struct {
 	Version string
 	Library *library.Library
 	Meter   *memory.Meter
-	// Engine is how the model of that ID is opened; nil means engine's defaults. Progress,
-	// AvailableBytes, ModelName, History and BlockStore are the host's own.
+	// Engine returns the options for loading the model with that ID; nil means the defaults. The
+	// host sets Progress, AvailableBytes, ModelName, History and BlockStore itself.
 	Engine func(id string) engine.Options
-	// Device says what computes where Engine does not: one of engine's devices. trouble is a
-	// Problem to show, such as a GPU that cannot be trusted, or nil; err is the context's. nil:
+	// Device chooses one of engine's devices when Engine names none. trouble is a Problem to show,
+	// such as a GPU that failed its self-test, or nil; err is the context's error. nil means the
 	// engine's default.
 	Device func(context.Context) (device string, trouble error, err error)
-	Cache  cache.Options // where conversations are kept on disk; the zero value: nowhere
-	// LastModel is what Start("") starts before anything has run here; "" means the bundled model.
+	Cache  cache.Options // the cache on SSD; the zero value turns it off
+	// LastModel is the model that Start("") starts first; "" means the bundled model.
 	LastModel string
-	// Open is how a model is loaded; nil means engine.Open.
+	// Open loads a model; nil means engine.Open.
 	Open func(context.Context, engine.Source, engine.Options) (Engine, error)
 	Log  *slog.Logger // nil: slog.Default()
-	// Watch says how the list of models follows the disk; nil: it is looked through when somebody
-	// asks.
+	// Watch configures the watching of model folders; nil means that they are scanned on request.
 	Watch *library.WatchOptions
-	// RestAfter is how long a model may go unused before it gives its memory back, asked again and
-	// again; nil or 0: for ever.
-	RestAfter func() time.Duration
-	// Power is where the power comes from, how hot the computer is, and what may be done about
-	// that; nil: nothing is.
+	// IdleUnload returns how long a model may be idle before it is unloaded; 0, or a nil function,
+	// means never. It is called every few seconds.
+	IdleUnload func() time.Duration
+	// Power returns the power source, the thermal state, and what may be done about them; nil means
+	// that nothing is done.
 	Power func() (power.State, power.Policy)
-	// ReloadPause is how long a model waits that is loaded again because its process has ended;
-	// twice as long the next time. 0: half a second.
+	// ReloadPause is the pause before a crashed model is loaded again; it doubles with each crash.
+	// 0 means half a second.
 	ReloadPause time.Duration
-	// RememberPause keeps over restarts whether watching is paused; may be nil.
+	// RememberPause stores whether watching is paused; may be nil.
 	RememberPause func(paused bool) error
 }
 
-// Host owns the engine. Its methods may be called from any goroutine.
+// Host owns the loaded model. Its methods may be called from any goroutine.
 type Host struct {
 	options Options
 	log     *slog.Logger
 	models  modelList
-	cache   keeper
-	// outlives the engines, so that each can tell what the one before had read
+	cache   diskCache
+	// read outlives the engines, so that each knows what its predecessor computed.
 	read *engine.History
 
-	mu      sync.Mutex
-	want    *target // nil: nothing is to be loaded
-	errand  func()  // what the worker does when next nothing is loaded; nil: nothing
-	have    *target // loaded, or on the way out; its engine is not nil
-	opening bool    // the worker is loading something
-	failure error   // why want could not be loaded
-	notice  error   // what Options.Device had to say
-	crashes crashes // of the model that was started last
-	last    string  // model that was started last
-	// unloaded because nobody used it: the next request for it loads it again; want is nil then
-	resting  *library.Model
-	lastUsed *target // what usedAt is about
+	mu          sync.Mutex
+	want        *target // nil: no model is wanted
+	maintenance func()  // run by the worker when no model is loaded; nil: none
+	have        *target // loaded, or being unloaded; its engine is not nil
+	opening     bool    // the worker is loading a model
+	failure     error   // why want could not be loaded
+	notice      error   // the trouble that Options.Device reported
+	crashes     crashes // of the model that was started last
+	last        string  // model that was started last
+	// idle was unloaded for being idle, and the next request for it loads it again. want is nil
+	// then.
+	idle     *library.Model
+	lastUsed *target // the target that usedAt belongs to
 	usedAt   time.Time
 	endpoint Endpoint
 	history  history
@@ -104,26 +104,26 @@ type Host struct {
 	closed   bool
 	settled  *sync.Cond // on mu: the worker has nothing to do
 
-	attending sync.WaitGroup // those who wait for the end of a process
+	processes sync.WaitGroup // goroutines that wait for a process to end
 
 	wake  chan struct{} // capacity 1: want may differ from have
 	ended chan struct{} // closed when worker and sampler have returned
 	stop  context.CancelFunc
 }
 
-// target is one intention to run a model: starting the same model twice makes two.
+// target is one request to run a model. Starting the same model twice makes two targets.
 type target struct {
-	model    library.Model
-	engine   Engine        // nil until loaded
-	woken    bool          // by a request, or a crash: requests wait
-	reload   bool          // after a crash
-	pause    time.Duration // before it is loaded
-	progress float64       // of loading; guarded by Host.mu
-	context  context.Context
-	cancel   context.CancelFunc
+	model        library.Model
+	engine       Engine        // nil until loaded
+	requestsWait bool          // requests wait until it is loaded
+	reload       bool          // after a crash
+	pause        time.Duration // before loading
+	progress     float64       // [0, 1] while loading; guarded by Host.mu
+	context      context.Context
+	cancel       context.CancelFunc
 }
 
-// New makes a Host with nothing loaded. Close ends it.
+// New returns a Host with no model loaded. Close ends it.
 func New(o Options) *Host {
 	if o.Open == nil {
 		o.Open = openEngine
@@ -143,7 +143,7 @@ func New(o Options) *Host {
 		h.models.watch(*o.Watch, func() {
 			h.mu.Lock()
 			defer h.mu.Unlock()
-			h.announce()
+			h.notify()
 		})
 	}
 	h.followPower()
@@ -163,10 +163,10 @@ func openEngine(ctx context.Context, src engine.Source, o engine.Options) (Engin
 	return e, nil
 }
 
-// Start makes a model the one to run: by ID, name or folder; "" means the one that ran last, or the
-// bundled one. It returns at once; loading goes on in the background, and its outcome is in State.
-// A model that is loaded or loading already stays. The error is a Problem: there is no such model,
-// or its folder cannot be used.
+// Start sets the wanted model, by ID, name or folder; "" means the one that ran last, or the
+// bundled one. It returns at once; the model is loaded in the background, and State reports the
+// result. A model that is already loaded or loading stays. The error is a Problem: there is no such
+// model, or its folder cannot be used.
 func (h *Host) Start(nameOrDir string) error {
 	if nameOrDir == "" {
 		h.mu.Lock()
@@ -187,44 +187,44 @@ func (h *Host) Start(nameOrDir string) error {
 	}
 	h.last = nameOrDir
 	h.crashes = crashes{}
-	h.aim(&target{model: m})
+	h.setWanted(&target{model: m})
 	return nil
 }
 
-// Stop unloads the model, or stops loading it, and returns when the memory is free.
+// Stop unloads the model, or cancels loading it, and returns when its memory is free.
 func (h *Host) Stop() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.crashes = crashes{}
-	h.aim(nil)
+	h.setWanted(nil)
 	for h.want == nil && (h.have != nil || h.opening) {
 		h.settled.Wait()
 	}
 }
 
-// aim changes what is wanted. The caller holds mu.
-func (h *Host) aim(t *target) {
+// setWanted changes the wanted model; nil for none. The caller holds mu.
+func (h *Host) setWanted(t *target) {
 	if h.want != nil {
 		h.want.cancel()
 	}
 	if t != nil {
 		t.context, t.cancel = context.WithCancel(context.Background())
 	}
-	h.want, h.failure, h.resting = t, nil, nil
-	h.poke()
-	h.announce()
+	h.want, h.failure, h.idle = t, nil, nil
+	h.wakeWorker()
+	h.notify()
 }
 
-// poke wakes the worker. The caller holds mu.
-func (h *Host) poke() {
+// wakeWorker wakes the worker. The caller holds mu.
+func (h *Host) wakeWorker() {
 	select {
 	case h.wake <- struct{}{}:
 	default:
 	}
 }
 
-// Wait returns when the model that Start asked for runs, or with why it does not. A Stop in between
-// is a Problem too.
+// Wait returns when the wanted model runs, or with the Problem why it does not. A Stop in between
+// is a Problem, too.
 func (h *Host) Wait(ctx context.Context) error {
 	changed, done := h.Subscribe()
 	defer done()
@@ -248,7 +248,7 @@ func (h *Host) Wait(ctx context.Context) error {
 	}
 }
 
-// running returns the target that answers requests now, nil for none. The caller holds mu.
+// running returns the target that serves requests, nil for none. The caller holds mu.
 func (h *Host) running() *target {
 	if h.have != nil && h.have == h.want {
 		return h.have
@@ -256,7 +256,7 @@ func (h *Host) running() *target {
 	return nil
 }
 
-// Cancel stops a request by its ID and reports whether there was one.
+// Cancel cancels the request with that ID and reports whether there was one.
 func (h *Host) Cancel(requestID string) bool {
 	h.mu.Lock()
 	t := h.running()
@@ -264,16 +264,17 @@ func (h *Host) Cancel(requestID string) bool {
 	return t != nil && t.engine.Cancel(requestID)
 }
 
-// SetEndpoint tells where the server listens, for State.
+// SetEndpoint sets the address that State reports.
 func (h *Host) SetEndpoint(e Endpoint) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.endpoint = e
-	h.announce()
+	h.notify()
 }
 
-// Subscribe returns a channel that gets a value after changes of the engine's status (several may
-// come as one; speeds and memory change without), and a function that ends the subscription.
+// Subscribe returns a channel that receives a value after the status has changed, and a function
+// that ends the subscription. Several changes may be reported as one; changes of speed and memory
+// are not reported.
 func (h *Host) Subscribe() (changed <-chan struct{}, done func()) {
 	c := make(chan struct{}, 1)
 	h.mu.Lock()
@@ -286,8 +287,8 @@ func (h *Host) Subscribe() (changed <-chan struct{}, done func()) {
 	}
 }
 
-// announce tells the watchers. The caller holds mu.
-func (h *Host) announce() {
+// notify signals all subscribers. The caller holds mu.
+func (h *Host) notify() {
 	for c := range h.watchers {
 		select {
 		case c <- struct{}{}:
@@ -296,8 +297,8 @@ func (h *Host) announce() {
 	}
 }
 
-// Close unloads the model, which has the cache on disk written, and ends the host. The second call
-// waits like the first.
+// Close unloads the model, which writes the cache to disk, and ends the host. A second call waits
+// like the first.
 func (h *Host) Close() {
 	h.mu.Lock()
 	h.closed = true
@@ -305,12 +306,12 @@ func (h *Host) Close() {
 	h.Stop()
 	h.stop()
 	<-h.ended
-	h.attending.Wait()
+	h.processes.Wait()
 	h.models.close()
 	h.cache.close(h.log)
 }
 
-// historyTime and historyStep: the last ten minutes, a sample each five seconds.
+// The history covers historyTime with a sample every historyStep.
 const (
 	historyTime = 10 * time.Minute
 	historyStep = 5 * time.Second

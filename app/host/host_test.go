@@ -80,7 +80,10 @@ func (e *fakeEngine) SetDutyCycle(share float64) {
 }
 func (e *fakeEngine) ForgetAll() int64                      { return e.Forget([]int32{-1}) }
 func (e *fakeEngine) CachedPrefixes() []engine.CachedPrefix { return e.remembered }
-func (e *fakeEngine) Title(tokens []int32) string           { return fmt.Sprint("about ", tokens[0]) }
+func (e *fakeEngine) Title(
+	tokens []int32) string {
+	return fmt.Sprint("about ", tokens[0])
+}
 func (e *fakeEngine) Stats() engine.Stats {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -1,7 +1,7 @@
 package host
 
-// The models that are on this machine, for those who look: the list in full with what each needs at
-// a context that somebody thinks of, what changed in it, and the few things that can be done to it.
+// The list of models on this machine: what each needs at a given context length, the changes of the
+// list, and the operations on it.
 
 import (
 	"slices"
@@ -17,48 +17,50 @@ import (
 // ModelList is the document of /api/models.
 type ModelList struct {
 	Models []Model `json:"models"` // the bundled one first
-	// ContextTokens is the length of the one conversation that needBytes and fits are for; 0: what
-	// each would be opened with.
+	// ContextTokens is the context length that needBytes and fits are for; 0 means the length that
+	// each model would be loaded with.
 	ContextTokens int `json:"contextTokens"`
-	// what fits is judged by: the headroom, and what the running model would give back
+	// RoomBytes is the memory that fits is judged by: what is available for a model once the
+	// running one is unloaded.
 	RoomBytes int64       `json:"roomBytes"`
-	Folders   []string    `json:"folders"` // that are looked through
+	Folders   []string    `json:"folders"` // the folders that are scanned
 	Watch     ModelsWatch `json:"watch"`
 }
 
-// ModelsWatch says how the list is kept.
+// ModelsWatch says how the list follows the disk.
 type ModelsWatch struct {
-	On             bool   `json:"on"` // changes are noticed by themselves
-	Paused         bool   `json:"paused"`
-	WatchedFolders int    `json:"watchedFolders"`
-	PolledFolders  int    `json:"polledFolders"` // looked at every few seconds instead
-	PollReason     string `json:"pollReason"`
+	On             bool `json:"on"` // folders are watched
+	Paused         bool `json:"paused"`
+	WatchedFolders int  `json:"watchedFolders"`
+	// scanned every few seconds, because they cannot be watched
+	PolledFolders int    `json:"polledFolders"`
+	PollReason    string `json:"pollReason"`
 }
 
-// Place is one where a model lies.
+// Place is a folder with a copy of a model.
 type Place struct {
-	ID     string         `json:"id"` // that it would have if it lay there alone
+	ID     string         `json:"id"` // the ID of this copy if it were the only one
 	Path   string         `json:"path"`
 	Origin library.Origin `json:"origin"`
 }
 
-// Download is how far an incomplete model is.
+// Download is the progress of an incomplete model.
 type Download struct {
 	DoneBytes  int64    `json:"doneBytes"`
-	TotalBytes int64    `json:"totalBytes"` // 0: not known
+	TotalBytes int64    `json:"totalBytes"` // 0: unknown
 	Missing    []string `json:"missing"`
 	Parts      []string `json:"parts"`
 }
 
-// ModelChange is an entry of the list that is new, gone or another.
+// ModelChange is an entry of the list that was added, removed or changed.
 type ModelChange struct {
 	Kind  library.ChangeKind `json:"kind"`
 	ID    string             `json:"id"`
 	State library.State      `json:"state"`
 }
 
-// Models lists what there is, with what one conversation of contextTokens needs; 0: of the length
-// that each model would be opened with.
+// Models lists the models, with the memory each needs for one conversation of contextTokens; 0
+// means the context length that the model would be loaded with.
 func (h *Host) Models(contextTokens int) ModelList {
 	models := h.models.list()
 	reading, err := h.options.Meter.Read()
@@ -74,7 +76,7 @@ func (h *Host) Models(contextTokens int) ModelList {
 	}
 	used := engineBytes(stats)
 	room := reading.HeadroomBytes(used) + used.Total()
-	l := ModelList{Models: h.view(models, running, room, contextTokens),
+	l := ModelList{Models: h.modelViews(models, running, room, contextTokens),
 		ContextTokens: contextTokens, RoomBytes: room, Folders: h.options.Library.Roots()}
 	if w := h.models.watcher; w != nil {
 		s := w.Status()
@@ -87,8 +89,8 @@ func (h *Host) Models(contextTokens int) ModelList {
 	return l
 }
 
-// needBytes is what a model needs for one conversation of so many tokens, and no more than it was
-// trained for; 0: with the options that it would be opened with.
+// needBytes returns the memory that a model needs for one conversation of contextTokens, capped at
+// the length it was trained for; 0 means the options it would be loaded with.
 func needBytes(d engine.Description, contextTokens int) int64 {
 	need := d.Need
 	if contextTokens > 0 {
@@ -97,7 +99,7 @@ func needBytes(d engine.Description, contextTokens int) int64 {
 	return need.TotalBytes()
 }
 
-// modelView words one entry.
+// modelView returns an entry of the list.
 func modelView(m library.Model, roomBytes int64, contextTokens int) Model {
 	d := m.Description
 	v := Model{ID: m.ID, Name: m.Name, Path: m.Dir, Architecture: d.Architecture,
@@ -122,11 +124,11 @@ func modelView(m library.Model, roomBytes int64, contextTokens int) Model {
 	return v
 }
 
-// RescanModels reads all folders anew and returns when the list is that of the disk.
+// RescanModels scans all folders and returns when the list is current.
 func (h *Host) RescanModels() { h.models.rescan() }
 
-// PauseWatching stops the list from following the disk, or lets it, and catches up. It is
-// remembered where Options say how.
+// PauseWatching pauses or resumes the watching of folders; resuming rescans them. The choice is
+// stored by Options.RememberPause.
 func (h *Host) PauseWatching(paused bool) error {
 	w := h.models.watcher
 	if w == nil {
@@ -139,7 +141,7 @@ func (h *Host) PauseWatching(paused bool) error {
 	return nil
 }
 
-// RemoveModel moves a model to the trash: the copy in the folder at path, or "" for the only one.
+// RemoveModel moves the copy of a model at path to the Trash; "" means the only copy.
 func (h *Host) RemoveModel(id, path string) error {
 	models := h.models.list()
 	i := slices.IndexFunc(models, func(m library.Model) bool { return m.ID == id })
@@ -161,24 +163,24 @@ func (h *Host) RemoveModel(id, path string) error {
 	return nil
 }
 
-// ModelChanges returns the changes of the list after the one of that number, oldest first, and the
-// number of the last. Only the last few hundred are kept: who has missed more looks at the list.
+// ModelChanges returns the changes after number after, oldest first, and the number of the last.
+// The last 256 are kept: a caller that missed more reads the whole list.
 func (h *Host) ModelChanges(after int) (changes []ModelChange, last int) {
 	return h.models.changesAfter(after)
 }
 
-// modelList is the library's answer, kept by a watcher, or without one remembered for a while:
-// states are asked for several times a second, and folders lie on slow disks too.
+// modelList caches the library's list, kept current by a watcher or, without one, for modelListAge:
+// State needs it several times a second, and folders may be on slow disks.
 type modelList struct {
 	library *library.Library
-	watcher *library.Watcher // nil: nobody watches
+	watcher *library.Watcher // nil: folders are not watched
 
 	mu         sync.Mutex
 	models     []library.Model
-	at         time.Time // of the last answer; zero: none yet
+	at         time.Time // of the last scan; zero: none yet
 	refreshing bool
 	changes    []ModelChange
-	last       int // number of the last of changes
+	last       int // number of the last change
 }
 
 const (
@@ -186,12 +188,12 @@ const (
 	mostOldChanges = 256
 )
 
-// watch begins to watch; announce is called after changes.
-func (l *modelList) watch(o library.WatchOptions, announce func()) {
+// watch starts watching; notify is called after changes.
+func (l *modelList) watch(o library.WatchOptions, notify func()) {
 	l.watcher = l.library.Watch(o)
 	l.watcher.Subscribe(func(changes []library.Change, _ []library.Model) {
 		l.note(changes)
-		announce()
+		notify()
 	})
 }
 
@@ -214,8 +216,8 @@ func (l *modelList) changesAfter(after int) ([]ModelChange, int) {
 	return slices.Clone(l.changes[len(l.changes)-count:]), l.last
 }
 
-// list returns the watcher's list, or the last answer, which is renewed in the background when it
-// is old. The first call waits.
+// list returns the watcher's list, or the cached one. An old one is refreshed in the background;
+// the first call waits for the scan.
 func (l *modelList) list() []library.Model {
 	if l.watcher != nil {
 		return l.watcher.Models()

@@ -1,23 +1,21 @@
 package host
 
-// What is done on battery and when the computer is hot (app/power decides): looked at with each
-// sample, told to the engine where it differs from before, and shown in the state.
+// Measures on battery and under thermal pressure. app/power decides; the host asks with each
+// sample, applies changes to engine and cache, and shows the measures in State.
 
-import (
-	"headroom/app/power"
-)
+import "headroom/app/power"
 
-// PowerState is State's part.
+// PowerState is the power part of State.
 type PowerState struct {
 	power.State
-	// what is done, the one that is felt first; empty: nothing
+	// Measures lists what is done, the most noticeable first.
 	Measures []power.Measure `json:"measures"`
 }
 
-// eased is an engine that can work for a part of the time.
-type eased interface{ SetDutyCycle(share float64) }
+// throttled is an engine that can be throttled.
+type throttled interface{ SetDutyCycle(share float64) }
 
-// followPower looks where the power comes from and how hot it is, and does what follows.
+// followPower reads the power state and applies the measures it asks for.
 func (h *Host) followPower() {
 	if h.options.Power == nil {
 		return
@@ -25,37 +23,38 @@ func (h *Host) followPower() {
 	state, policy := h.options.Power()
 	measures := power.Decide(state, policy)
 	h.mu.Lock()
-	changed, disk := measures != h.measures, measures.SpareDisk != h.measures.SpareDisk
+	changed, disk := measures != h.measures, measures.ReduceWrites != h.measures.ReduceWrites
 	if state != h.power || changed {
 		h.power, h.measures = state, measures
-		h.announce()
+		h.notify()
 	}
 	if changed {
-		h.log.Info("power", "source", state.Source, "heat", state.Heat, "rest_after",
-			measures.RestAfter, "spare_disk", measures.SpareDisk, "work_share", measures.WorkShare)
-		h.easeEngine()
+		h.log.Info("power", "source", state.Source, "heat", state.Heat, "idle_unload",
+			measures.IdleUnload, "reduce_writes", measures.ReduceWrites, "duty_cycle",
+			measures.DutyCycle)
+		h.throttleEngine()
 	}
 	h.mu.Unlock()
 	if store := h.cache.store(); disk && store != nil {
 		if err := h.limitCache(store.Limits()); err != nil {
-			h.log.Warn("sparing the disk", "err", err)
+			h.log.Warn("reducing disk writes failed", "err", err)
 		}
 	}
 }
 
-// easeEngine tells the engine for how much of the time it works. The caller holds mu.
-func (h *Host) easeEngine() {
+// throttleEngine passes the duty cycle on to the engine. The caller holds mu.
+func (h *Host) throttleEngine() {
 	if h.have == nil {
 		return
 	}
-	share := h.measures.WorkShare
+	share := h.measures.DutyCycle
 	if share == 0 {
 		share = 1
 	}
-	if e, ok := h.have.engine.(eased); ok {
+	if e, ok := h.have.engine.(throttled); ok {
 		e.SetDutyCycle(share)
 	}
 }
 
-// powerState is what State says. The caller holds mu.
+// powerState returns the power part of State. The caller holds mu.
 func (h *Host) powerState() PowerState { return PowerState{h.power, h.measures.Words()} }

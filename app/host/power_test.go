@@ -69,17 +69,17 @@ func TestPower(t *testing.T) {
 	}
 
 	now := time.Now()
-	w.rest(now)
-	w.rest(now.Add(9 * time.Minute))
+	w.unloadIdle(now)
+	w.unloadIdle(now.Add(9 * time.Minute))
 	w.expect(Ready, "b")
-	w.rest(now.Add(10 * time.Minute))
+	w.unloadIdle(now.Add(10 * time.Minute))
 	<-second.closed
-	w.expect(Resting, "b")
+	w.expect(IdleUnloaded, "b")
 	third := w.run("a")
 	s.set(w, power.State{Source: power.Mains, Heat: power.Nominal})
 	expect("plugged in again", third, 1, false, 0)
-	w.rest(now.Add(20 * time.Minute))
-	w.rest(now.Add(200 * time.Minute))
+	w.unloadIdle(now.Add(20 * time.Minute))
+	w.unloadIdle(now.Add(200 * time.Minute))
 	w.expect(Ready, "a")
 }
 
@@ -89,12 +89,12 @@ func TestRestOnBattery(t *testing.T) {
 		policy: power.Policy{SaveOnBattery: true}}
 	w := newWorldWith(t, func(o *Options) {
 		o.Power = s.read
-		o.RestAfter = func() time.Duration { return time.Minute }
+		o.IdleUnload = func() time.Duration { return time.Minute }
 	})
 	e := w.run("a")
 	now := time.Now()
-	w.rest(now)
-	w.rest(now.Add(time.Minute))
+	w.unloadIdle(now)
+	w.unloadIdle(now.Add(time.Minute))
 	<-e.closed
-	w.expect(Resting, "a")
+	w.expect(IdleUnloaded, "a")
 }

@@ -1,7 +1,7 @@
 package host
 
-// The document that every view draws from, and its JSON. The web UI reads these names: they are an
-// interface, so fields may be added but not renamed. Lists are never null.
+// The documents that menu, window and browser show. The JSON names are an interface: fields may be
+// added but not renamed. Lists are never null.
 
 import (
 	"headroom/app/cache"
@@ -10,7 +10,7 @@ import (
 	"headroom/engine/problem"
 )
 
-// State is all that tray, window and browser show, as one plain document: the JSON of /api/state.
+// State is the document of /api/state: everything that menu, window and browser show at a glance.
 type State struct {
 	Version  string        `json:"version"`
 	Engine   EngineState   `json:"engine"`
@@ -20,41 +20,40 @@ type State struct {
 	Speed    Speed         `json:"speed"`
 	Power    PowerState    `json:"power"`
 	Requests []Request     `json:"requests"`
-	// LastFinished is the ID of the request that ended last, "" if none has: where it changes,
-	// Finished has something new.
+	// LastFinished is the ID of the request that finished last, "" if none has. When it changes,
+	// Finished has a new entry.
 	LastFinished string `json:"lastFinished"`
-	// ModelsVersion counts the changes of the list of models: where it changes, Models has
-	// something new.
+	// ModelsVersion counts the changes of the list of models. When it changes, so has Models.
 	ModelsVersion int `json:"modelsVersion"`
-	// RoomBytes is what models are judged by: the headroom, and what the running model would give
-	// back.
+	// RoomBytes is the memory available for a model once the running one is unloaded.
 	RoomBytes int64 `json:"roomBytes"`
 }
 
-// Status is what the engine is doing.
+// Status is the status of the engine.
 type Status string
 
-// The statuses.
+// The statuses of the engine.
 const (
-	Stopped Status = "stopped"
-	Loading Status = "loading"
-	Ready   Status = "ready"
-	Busy    Status = "busy" // ready, and answering
-	Failed  Status = "failed"
-	Resting Status = "resting" // unloaded because nobody used it; the next request loads it
+	Stopped      Status = "stopped"
+	Loading      Status = "loading"
+	Ready        Status = "ready"
+	Busy         Status = "busy" // ready, with requests running or waiting
+	Failed       Status = "failed"
+	IdleUnloaded Status = "resting" // unloaded for being idle; the next request loads it
 )
 
 // EngineState is the engine and its model.
 type EngineState struct {
 	Status        Status  `json:"status"`
-	Model         string  `json:"model"`    // "" when there is none
+	Model         string  `json:"model"`    // "" for none
 	Progress      float64 `json:"progress"` // [0, 1], while loading
 	Device        string  `json:"device"`
 	ContextTokens int     `json:"contextTokens"`
-	CacheFormat   string  `json:"cacheFormat"` // of keys and values
-	StateFormat   string  `json:"stateFormat"` // of recurrent states; "" for a model without
-	Error         *Error  `json:"error"`       // why it failed
-	// what to know besides, in any status: that the GPU is not used; null for nothing
+	CacheFormat   string  `json:"cacheFormat"` // format of keys and values
+	// format of recurrent states; "" if the model has none
+	StateFormat string `json:"stateFormat"`
+	Error       *Error `json:"error"` // why loading failed
+	// Notice is a message beside the status, such as that the GPU is not used; null for none.
 	Notice *Error `json:"notice"`
 }
 
@@ -66,7 +65,7 @@ type Error struct {
 	Fix     string       `json:"fix"`
 }
 
-// NewError makes the JSON of an error; nil of nil.
+// NewError returns the JSON form of err, nil for nil.
 func NewError(err error) *Error {
 	if err == nil {
 		return nil
@@ -75,14 +74,14 @@ func NewError(err error) *Error {
 	return &Error{Code: p.Code, Message: p.Message, Why: p.Why, Fix: p.Fix}
 }
 
-// Endpoint is where the server listens. Both are "" before it does.
+// Endpoint has the addresses of the server. Both are "" until it listens.
 type Endpoint struct {
-	// what an OpenAI client wants as its base URL: "http://127.0.0.1:11811/v1"
+	// URL is the base URL for OpenAI clients: "http://127.0.0.1:11811/v1".
 	URL   string `json:"url"`
 	UIURL string `json:"uiUrl"` // "http://127.0.0.1:11811/"
 }
 
-// Speed is how fast the engine works now, and has worked.
+// Speed has the current speed of the engine and its history.
 type Speed struct {
 	DecodeTokensPerSecond  float64  `json:"decodeTokensPerSecond"`
 	PrefillTokensPerSecond float64  `json:"prefillTokensPerSecond"`
@@ -94,10 +93,10 @@ type Sample struct {
 	AtUnixMs    int64   `json:"at"`
 	Decode      float64 `json:"decode"`
 	Prefill     float64 `json:"prefill"`
-	MemoryBytes int64   `json:"memoryBytes"` // resident in Headroom's processes
+	MemoryBytes int64   `json:"memoryBytes"` // resident memory of Headroom's processes
 }
 
-// Request is one in flight.
+// Request is a waiting or running request.
 type Request struct {
 	ID               string  `json:"id"`
 	Model            string  `json:"model"`
@@ -110,27 +109,27 @@ type Request struct {
 	StartedAtUnixMs  int64   `json:"startedAt"`
 }
 
-// Model is one that is on this machine.
+// Model is a model on this machine.
 type Model struct {
 	ID           string `json:"id"`
 	Name         string `json:"name"`
 	Path         string `json:"path"` // "" for the bundled one
 	Architecture string `json:"architecture"`
-	Parameters   int64  `json:"parameters"` // 0: not known
+	Parameters   int64  `json:"parameters"` // 0: unknown
 	Quantization string `json:"quantization"`
 	SizeBytes    int64  `json:"sizeBytes"`
 	NeedBytes    int64  `json:"needBytes"`
-	// into the headroom, and what the running model would give back
+	// Fits says whether the model fits into RoomBytes.
 	Fits    memory.Fit `json:"fits"`
 	Loaded  bool       `json:"loaded"`
 	Bundled bool       `json:"bundled"`
-	Error   string     `json:"error"` // why it cannot be used; "" when it can
+	Error   string     `json:"error"` // why the model cannot be used; "" if it can
 
-	State         library.State `json:"state"`         // only a ready one can be started
-	ContextTokens int           `json:"contextTokens"` // the longest it was trained for
+	State         library.State `json:"state"`         // only a ready model can be started
+	ContextTokens int           `json:"contextTokens"` // the longest context it was trained for
 	// when its files last changed; 0: not known
 	UpdatedAtUnixMs int64     `json:"updatedAt"`
 	Download        *Download `json:"download"` // null unless it is downloading
-	// where it lies, path first; empty for the bundled one
+	// Places lists the folders with a copy, Path first; empty for the bundled model.
 	Places []Place `json:"places"`
 }

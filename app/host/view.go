@@ -1,8 +1,7 @@
 package host
 
-// How the state is put together from host, engine, memory and library. Slow questions are asked
-// outside the host's lock, and of caches: a page that draws four times a second must not hold up a
-// load or a request.
+// State, assembled from host, engine, memory and library. Slow calls happen outside the host's lock
+// and read cached values: a page that draws four times a second must not delay a load or a request.
 
 import (
 	"cmp"
@@ -16,7 +15,7 @@ import (
 	"headroom/engine"
 )
 
-// State is what there is to show now.
+// State returns the current state.
 func (h *Host) State() State {
 	reading, err := h.options.Meter.Read()
 	if err != nil {
@@ -56,8 +55,8 @@ func (h *Host) State() State {
 	return s
 }
 
-// engineState is the engine's part of State; "ready" until the caller has looked at its requests.
-// The caller holds mu.
+// engineState returns the engine part of State, with Ready for a model that may be Busy. The caller
+// holds mu.
 func (h *Host) engineState(running *target) EngineState {
 	switch {
 	case running != nil:
@@ -68,8 +67,8 @@ func (h *Host) engineState(running *target) EngineState {
 		return EngineState{Status: Failed, Model: h.want.model.ID, Error: NewError(h.failure)}
 	case h.want != nil:
 		return EngineState{Status: Loading, Model: h.want.model.ID, Progress: h.want.progress}
-	case h.resting != nil:
-		return EngineState{Status: Resting, Model: h.resting.ID}
+	case h.idle != nil:
+		return EngineState{Status: IdleUnloaded, Model: h.idle.ID}
 	}
 	return EngineState{Status: Stopped}
 }
@@ -93,9 +92,9 @@ func requests(s engine.Stats, model string) []Request {
 	return list
 }
 
-// view words the models. A model that runs from a folder outside the library is shown after the
-// bundled one.
-func (h *Host) view(models []library.Model, running *target, roomBytes int64,
+// modelViews returns the entries of the list. A model that runs from a folder outside the library
+// follows the bundled one.
+func (h *Host) modelViews(models []library.Model, running *target, roomBytes int64,
 	contextTokens int) []Model {
 	if running != nil && !slices.ContainsFunc(models,
 		func(m library.Model) bool { return m.ID == running.model.ID }) {
@@ -114,7 +113,7 @@ func (h *Host) view(models []library.Model, running *target, roomBytes int64,
 	return list
 }
 
-// sample keeps the history until ctx ends.
+// sample adds to the history and checks power and idle time, every historyStep until ctx ends.
 func (h *Host) sample(ctx context.Context) {
 	tick := time.NewTicker(historyStep)
 	defer tick.Stop()
@@ -125,7 +124,7 @@ func (h *Host) sample(ctx context.Context) {
 		case now := <-tick.C:
 			h.addSample(now)
 			h.followPower()
-			h.rest(now)
+			h.unloadIdle(now)
 		}
 	}
 }
@@ -142,7 +141,7 @@ func (h *Host) addSample(now time.Time) {
 	h.history.add(s)
 }
 
-// history is the samples of the last historyTime, oldest first.
+// history has the samples of the last historyTime, oldest first.
 type history struct{ list []Sample }
 
 func (h *history) add(s Sample) {

@@ -1,9 +1,8 @@
 package host
 
-// What a model would need, were it opened otherwise: the arithmetic behind the what-if panel.
-// Weights, states and scratch are what the engine measures on a device that allocates nothing; keys
-// and values are pages for every stream at its full length, which is more than the engine takes at
-// first, and what it takes in the end.
+// The memory a model would need with other settings: the arithmetic of the what-if panel. Weights,
+// states and scratch come from a planning run on a device that allocates nothing. Keys and values
+// are counted for every concurrent request at full length, which is where the pool's growth ends.
 
 import (
 	"cmp"
@@ -15,30 +14,30 @@ import (
 	"headroom/engine/problem"
 )
 
-// WhatIfQuery asks about one model. Zeros mean what it would be opened with.
+// WhatIfQuery asks about one model. Zero fields mean the values it would be loaded with.
 type WhatIfQuery struct {
-	Model         string // an ID; "": the one that runs, or else the bundled one
-	ContextTokens int    // of each stream
-	Streams       int    // that run at once
+	Model         string // an ID; "" means the running model, or the bundled one
+	ContextTokens int    // of each request
+	Streams       int    // concurrent requests
 }
 
 // WhatIf is the document of /api/memory/what-if.
 type WhatIf struct {
 	Model string `json:"model"`
-	// that was asked for, or would be opened, and at most trainedTokens
+	// ContextTokens is the length asked for, capped at TrainedTokens.
 	ContextTokens int `json:"contextTokens"`
-	// the longest context that the model was trained for
+	// TrainedTokens is the longest context that the model was trained for.
 	TrainedTokens int   `json:"trainedTokens"`
 	Streams       int   `json:"streams"`
-	RoomBytes     int64 `json:"roomBytes"` // what fits is judged by
-	// Formats are ways to keep keys and values, the one that the model would be opened with first.
+	RoomBytes     int64 `json:"roomBytes"` // the memory that fits is judged by
+	// Formats compares KV cache formats, starting with the one the model would be loaded with.
 	Formats []WhatIfFormat `json:"formats"`
 }
 
-// WhatIfFormat is one way to keep keys and values, and what everything takes with it.
+// WhatIfFormat is a KV cache format, and the memory that the model needs with it.
 type WhatIfFormat struct {
 	Name            string `json:"name"`
-	KVFormat        string `json:"kvFormat"` // as settings have it
+	KVFormat        string `json:"kvFormat"` // in the syntax of the settings
 	KVBits          string `json:"kvBits"`
 	KVBytesPerToken int64  `json:"kvBytesPerToken"`
 
@@ -49,11 +48,11 @@ type WhatIfFormat struct {
 	NeedBytes    int64 `json:"needBytes"` // the sum
 
 	Fits memory.Fit `json:"fits"`
-	// LargestContextTokens is the longest context of that many streams that fits; 0: none does.
+	// LargestContextTokens is the longest context that fits for all streams; 0: none does.
 	LargestContextTokens int `json:"largestContextTokens"`
 }
 
-// kvChoices are the formats that are compared. The default comes first.
+// kvChoices are the formats to compare, the default first.
 var kvChoices = []WhatIfFormat{
 	{Name: "8-bit keys, 4-bit values"},
 	{Name: "8-bit", KVFormat: "affine", KVBits: "(8, 8)"},
@@ -63,10 +62,10 @@ var kvChoices = []WhatIfFormat{
 	{Name: "16-bit, exact", KVFormat: "f16"},
 }
 
-// pageTokens is the engine's page: contexts are whole pages.
+// pageTokens is the engine's page size: contexts are whole pages.
 const pageTokens = 32
 
-// WhatIf works it out, from the model's headers. The error is a Problem.
+// WhatIf computes the answer from the model's headers. The error is a Problem.
 func (h *Host) WhatIf(q WhatIfQuery) (WhatIf, error) {
 	m, running, err := h.named(q.Model)
 	if err != nil {
@@ -80,7 +79,7 @@ func (h *Host) WhatIf(q WhatIfQuery) (WhatIf, error) {
 	if o.ContextTokens == 0 && running != nil {
 		o.ContextTokens = running.engine.Info().ContextTokens
 	} else if o.ContextTokens == 0 {
-		// all formats are compared at the length that it would be opened with
+		// Compare all formats at the length that the model would be loaded with.
 		d, err := h.options.Library.DescribeWith(m, o)
 		if err != nil {
 			return WhatIf{}, err
@@ -91,7 +90,7 @@ func (h *Host) WhatIf(q WhatIfQuery) (WhatIf, error) {
 		with := o
 		with.KVFormat, with.KVBits = choice.KVFormat, choice.KVBits
 		if choice.KVFormat != o.KVFormat || choice.KVBits != o.KVBits {
-			with.KVGroupSize = "" // it belongs to the bits
+			with.KVGroupSize = "" // it belongs to the other bits
 		}
 		d, err := h.options.Library.DescribeWith(m, with)
 		if err != nil {
@@ -104,10 +103,10 @@ func (h *Host) WhatIf(q WhatIfQuery) (WhatIf, error) {
 	return w, nil
 }
 
-// defaultStreams is what the engine runs at once unless told otherwise.
+// defaultStreams is the engine's default for concurrent requests.
 const defaultStreams = 8
 
-// count fills in the figures.
+// count fills in the sizes.
 func (f *WhatIfFormat) count(d engine.Description, contextTokens, streams int, roomBytes int64) {
 	n := d.Need
 	f.KVBytesPerToken, f.WeightsBytes, f.StateBytes, f.ScratchBytes = d.KVBytesPerToken,
@@ -116,7 +115,7 @@ func (f *WhatIfFormat) count(d engine.Description, contextTokens, streams int, r
 	fixed := f.WeightsBytes + f.StateBytes + f.ScratchBytes
 	f.NeedBytes = fixed + f.KVBytes
 	f.Fits = memory.Fits(f.NeedBytes, roomBytes)
-	// the first tokens of all streams take more
+	// The first tokens of each stream may have a larger format.
 	start, left := int64(streams)*d.KVBytes(d.KVStartTokens), roomBytes-fixed
 	if left < start {
 		f.LargestContextTokens = largestContext(left, d.KVStartBytesPerToken*int64(streams),
@@ -128,8 +127,8 @@ func (f *WhatIfFormat) count(d engine.Description, contextTokens, streams int, r
 			d.ContextTokens))
 }
 
-// largestContext is how many tokens of bytesPerToken fit into what is left, in whole pages, and at
-// most as many as the model was trained for.
+// largestContext returns how many tokens of bytesPerToken fit into leftBytes, in whole pages, at
+// most trainedTokens.
 func largestContext(leftBytes, bytesPerToken int64, trainedTokens int) int {
 	switch {
 	case leftBytes < 0:
@@ -141,7 +140,7 @@ func largestContext(leftBytes, bytesPerToken int64, trainedTokens int) int {
 	return int(min(tokens, int64(trainedTokens)))
 }
 
-// choicesFor are the formats, what the model is set to first.
+// choicesFor returns the formats to compare, starting with that of o.
 func choicesFor(o engine.Options) []WhatIfFormat {
 	choices := slices.Clone(kvChoices)
 	for i, c := range choices {
@@ -153,7 +152,7 @@ func choicesFor(o engine.Options) []WhatIfFormat {
 		WhatIfFormat{Name: "as set for this model", KVFormat: o.KVFormat, KVBits: o.KVBits})
 }
 
-// named finds a listed model, and the target if it is the one that runs.
+// named returns the model with that ID, and its target if it is running.
 func (h *Host) named(id string) (library.Model, *target, error) {
 	h.mu.Lock()
 	running := h.running()
@@ -177,11 +176,11 @@ func (h *Host) engineOptions(id string) engine.Options {
 	return h.options.Engine(id)
 }
 
-// roomBytes is what models are judged by: the headroom, and what the running model would give back.
+// roomBytes returns the memory available for a model once the running one is unloaded.
 func (h *Host) roomBytes() int64 {
 	reading, err := h.options.Meter.Read()
 	if err != nil {
-		h.log.Debug("reading the memory", "err", err)
+		h.log.Debug("reading the memory failed", "err", err)
 	}
 	h.mu.Lock()
 	have := h.have
@@ -193,8 +192,8 @@ func (h *Host) roomBytes() int64 {
 	return reading.HeadroomBytes(used) + used.Total()
 }
 
-// CheckModel tells whether the model could be opened with such options, apart from how much memory
-// there is. The error is a Problem.
+// CheckModel checks that the model can be loaded with these options, regardless of memory. The
+// error is a Problem.
 func (h *Host) CheckModel(id string, o engine.Options) error {
 	m, _, err := h.named(id)
 	if err == nil {
@@ -203,7 +202,7 @@ func (h *Host) CheckModel(id string, o engine.Options) error {
 	return err
 }
 
-// RenewModel has the list follow settings of the model that have changed.
+// RenewModel updates the list after the settings of a model have changed.
 func (h *Host) RenewModel(id string) {
 	if m, _, err := h.named(id); err == nil {
 		h.options.Library.Renew(m)
@@ -211,17 +210,17 @@ func (h *Host) RenewModel(id string) {
 		h.models.note([]library.Change{{Kind: library.Changed, Model: m}})
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		h.announce()
+		h.notify()
 	}
 }
 
-// RevealModel shows the model's folder at path in the system's file manager; "" for the first one.
+// RevealModel shows the model's folder at path in the Finder or file manager; "" means the first.
 func (h *Host) RevealModel(id, path string) error {
 	models := h.models.list()
 	i := slices.IndexFunc(models, func(m library.Model) bool { return m.ID == id })
 	if i < 0 {
 		return problem.New(problem.ModelNotFound, "There is no model "+id+" here", "",
-			"Look for models again.")
+			"Scan for models again.")
 	}
 	return h.options.Library.Reveal(models[i], path)
 }

@@ -1,8 +1,8 @@
 package host
 
-// The one goroutine that loads and unloads. Others only say what they want and wake it; it compares
-// want with have and takes one step at a time, so there are never two models in memory, and a load
-// that nobody wants any more is cancelled or undone by the next step.
+// The goroutine that loads and unloads models. Others set the wanted model and wake it. It compares
+// want with have and takes one step at a time, so two models are never in memory together. A load
+// that is no longer wanted is cancelled, or undone by the next step.
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 	"headroom/engine/problem"
 )
 
-// work brings what is loaded in line with what is wanted, one step at a time, until ctx ends.
+// work takes steps until the loaded model is the wanted one, whenever it is woken, until ctx ends.
 func (h *Host) work(ctx context.Context) {
 	for {
 		select {
@@ -30,15 +30,15 @@ func (h *Host) work(ctx context.Context) {
 	}
 }
 
-// step does the next thing and reports whether there may be more to do. The order is fixed: unload
-// what is not wanted, run an errand, then load what is wanted.
+// step takes the next step and reports whether there may be more to do. The order is fixed: unload
+// the model that is not wanted, run maintenance, load the wanted model.
 func (h *Host) step() bool {
 	h.mu.Lock()
 	want, have, failed := h.want, h.have, h.failure != nil
-	if errand := h.errand; errand != nil && have == nil {
-		h.errand = nil
+	if work := h.maintenance; work != nil && have == nil {
+		h.maintenance = nil
 		h.mu.Unlock()
-		errand()
+		work()
 		return true
 	}
 	if have == want || want != nil && failed && have == nil {
@@ -58,17 +58,17 @@ func (h *Host) step() bool {
 	h.opening = false
 	if err == nil {
 		want.engine, want.progress = e, 1
-		h.have = want // even if no longer wanted: the next step unloads it
-		h.attend(want)
-		h.easeEngine()
+		h.have = want // even if it is no longer wanted: the next step unloads it
+		h.watchProcess(want)
+		h.throttleEngine()
 	} else if h.want == want {
-		h.failed(want, err)
+		h.loadFailed(want, err)
 	}
-	h.announce()
+	h.notify()
 	return true
 }
 
-// unload closes what is loaded.
+// unload closes the loaded model.
 func (h *Host) unload() {
 	h.mu.Lock()
 	t := h.have
@@ -77,24 +77,24 @@ func (h *Host) unload() {
 		return
 	}
 	if err := t.engine.Close(); err != nil {
-		h.log.Error("unloading a model", "model", t.model.ID, "err", err)
+		h.log.Error("unloading a model failed", "model", t.model.ID, "err", err)
 	}
 	h.log.Info("model unloaded", "model", t.model.ID)
-	if m, ok := t.engine.(mortal); ok {
+	if m, ok := t.engine.(processEngine); ok {
 		h.options.Meter.Forget(m.PID())
 	}
 	h.mu.Lock()
 	h.have = nil
 	h.mu.Unlock()
-	// the next model is measured against what the system has, not against the garbage of the last
+	// Return garbage to the system before the next model is checked against available memory.
 	debug.FreeOSMemory()
 	h.mu.Lock()
-	h.announce()
+	h.notify()
 	h.mu.Unlock()
 }
 
-// open loads a model. It turns a panic into an error: a model that breaks the loader must not take
-// the app with it.
+// open loads a model. A panic becomes an error: a model that breaks the loader must not end the
+// app.
 func (h *Host) open(t *target) (e Engine, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -118,7 +118,7 @@ func (h *Host) open(t *target) (e Engine, err error) {
 	}
 	o.ModelName, o.History, o.BlockStore = t.model.ID, h.read, h.cache.store()
 	if reading, err := h.options.Meter.Fresh(); err == nil {
-		// the old model is gone by now
+		// The old model has been unloaded by now.
 		o.AvailableBytes = reading.HeadroomBytes(memory.EngineBytes{})
 	}
 	o.Progress = func(done float64) { h.progress(t, done) }
@@ -133,12 +133,12 @@ func (h *Host) open(t *target) (e Engine, err error) {
 	case errors.Is(err, context.Canceled):
 		h.log.Info("loading stopped", "model", t.model.ID)
 	default:
-		h.log.Info("loading failed", "model", t.model.ID, "err", err) // whoever asked is told
+		h.log.Info("loading failed", "model", t.model.ID, "err", err) // State has the error
 	}
 	return nil, problem.From(err)
 }
 
-// progressStep keeps the watchers from being told more than they can show.
+// progressStep is the smallest progress that subscribers are notified of.
 const progressStep = 0.01
 
 func (h *Host) progress(t *target, done float64) {
@@ -147,7 +147,7 @@ func (h *Host) progress(t *target, done float64) {
 	if done >= t.progress+progressStep || done >= 1 && t.progress < 1 {
 		t.progress = min(done, 1)
 		if h.want == t {
-			h.announce()
+			h.notify()
 		}
 	}
 }

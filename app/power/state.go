@@ -43,9 +43,9 @@ type Policy struct {
 // Measures are what is done. The zero value is nothing.
 type Measures struct {
 	// a model that nobody uses is unloaded after so long at most; 0: nothing is done
-	RestAfter time.Duration
-	SpareDisk bool    // only conversations that went on are written to disk
-	WorkShare float64 // of the time that the engine works; 0: nothing is done
+	IdleUnload   time.Duration
+	ReduceWrites bool    // only conversations that went on are written to disk
+	DutyCycle    float64 // of the time that the engine works; 0: nothing is done
 }
 
 const (
@@ -57,14 +57,14 @@ const (
 // Decide chooses.
 func Decide(s State, p Policy) (m Measures) {
 	if p.SaveOnBattery && s.Source == Battery {
-		m.RestAfter, m.SpareDisk = batteryRest, true
+		m.IdleUnload, m.ReduceWrites = batteryRest, true
 	}
 	switch {
 	case !p.EaseWhenHot:
 	case s.Heat == Serious:
-		m.WorkShare = seriousShare
+		m.DutyCycle = seriousShare
 	case s.Heat == Critical:
-		m.WorkShare = criticalShare
+		m.DutyCycle = criticalShare
 	}
 	return m
 }
@@ -79,21 +79,21 @@ type Measure struct {
 // Words are the measures, the one that is felt first.
 func (m Measures) Words() []Measure {
 	list := []Measure{}
-	if m.WorkShare > 0 {
+	if m.DutyCycle > 0 {
 		how := "a third as long as it works"
-		if m.WorkShare == criticalShare {
+		if m.DutyCycle == criticalShare {
 			how = "as long as it works"
 		}
 		list = append(list, Measure{"ease", "Hot: answers come slower",
 			"The computer is hot, so the engine rests " + how +
 				", step by step. Answers come slower until it has cooled down."})
 	}
-	if m.RestAfter > 0 {
+	if m.IdleUnload > 0 {
 		list = append(list, Measure{"rest", "On battery: rests sooner",
 			"On battery, a model that nobody uses for 10 minutes is unloaded. The next request " +
 				"loads it again."})
 	}
-	if m.SpareDisk {
+	if m.ReduceWrites {
 		list = append(list, Measure{"disk", "On battery: writes less",
 			"On battery, only conversations that have gone on before are written to disk. Others " +
 				"stay in memory."})

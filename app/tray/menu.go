@@ -106,7 +106,7 @@ func engineSwitch(s State) Item {
 	switch s.Engine.Status {
 	case host.Loading:
 		return Item{Title: "Cancel Loading", Click: Action{Verb: Stop}}
-	case host.Ready, host.Busy, host.Resting:
+	case host.Ready, host.Busy, host.IdleUnloaded:
 		return Item{Title: "Stop Engine", Click: Action{Verb: Stop}}
 	case host.Failed:
 		return Item{Title: "Try Again", Click: Action{Start, s.Engine.Model}}

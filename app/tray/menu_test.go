@@ -127,8 +127,8 @@ func TestRows(t *testing.T) {
 		{"fast", state(host.Busy, func(s *State) { s.Speed.DecodeTokensPerSecond = 104.6 }),
 			" Answering, headroom-demo, 105 tok/s (grey)", ""},
 		{"failed", state(host.Failed, failed), " headroom-demo did not start (grey)", "*"},
-		{"resting", state(host.Resting, nil), " Resting, headroom-demo (grey)", "tok/s"},
-		{"resting: stop", state(host.Resting, nil), " Stop Engine -> stop", ""},
+		{"resting", state(host.IdleUnloaded, nil), " Resting, headroom-demo (grey)", "tok/s"},
+		{"resting: stop", state(host.IdleUnloaded, nil), " Stop Engine -> stop", ""},
 		{"failed: why", state(host.Failed, failed), " It needs 19.4 GB, 12.3 GB are free. -> open",
 			""},
 		{"failed: again", state(host.Failed, failed), " Try Again -> start headroom-demo", ""},
@@ -246,7 +246,7 @@ func TestShapeOfMenu(t *testing.T) {
 		s.Notice = strings.Repeat("n", 300)
 	}
 	for _, status := range []host.Status{host.Stopped, host.Loading, host.Ready, host.Busy,
-		host.Failed, host.Resting, "unheard of"} {
+		host.Failed, host.IdleUnloaded, "unheard of"} {
 		for _, change := range []func(*State){nil, long} {
 			menu := menuFor(state(status, change))
 			if len(menu) != len(menuFor(State{})) || len(menu) > 12 {

@@ -29,7 +29,7 @@ func stateLine(s State) string {
 		return "Answering, " + name + speed(s)
 	case host.Failed:
 		return name + " did not start"
-	case host.Resting:
+	case host.IdleUnloaded:
 		return "Resting, " + name
 	}
 	return "Stopped"

@@ -251,7 +251,7 @@ func (m *Model) forget(f forgetting) int64 {
 func (m *Model) SetStoreLimits(l engine.BlockStoreLimits) { m.tell(&toWorker{Limits: &l}) }
 
 // SetDutyCycle sets the share of the time that the worker computes; see engine.Engine.SetDutyCycle.
-func (m *Model) SetDutyCycle(share float64) { m.tell(&toWorker{WorkShare: &share}) }
+func (m *Model) SetDutyCycle(share float64) { m.tell(&toWorker{DutyCycle: &share}) }
 
 // FollowLogLevel has the worker log what Options.Log takes now.
 func (m *Model) FollowLogLevel() {

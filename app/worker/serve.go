@@ -100,8 +100,8 @@ func (s *session) handle(message *toWorker) {
 		if stream != nil {
 			stream.Cancel()
 		}
-	case message.WorkShare != nil:
-		e.SetDutyCycle(*message.WorkShare)
+	case message.DutyCycle != nil:
+		e.SetDutyCycle(*message.DutyCycle)
 	case message.Limits != nil && store != nil:
 		s.working.Go(func() {
 			if err := store.SetLimits(*message.Limits); err != nil {

@@ -35,7 +35,7 @@ type toWorker struct {
 	LogLevel   *int                     `cbor:"11,keyasint,omitempty"` // as opening's, from now on
 	Forget     *forgetting              `cbor:"12,keyasint,omitempty"`
 	// see engine.Engine.SetDutyCycle
-	WorkShare *float64 `cbor:"13,keyasint,omitempty"`
+	DutyCycle *float64 `cbor:"13,keyasint,omitempty"`
 }
 
 // fromWorker is what the worker says.

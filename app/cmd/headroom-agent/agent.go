@@ -245,7 +245,7 @@ const mostRecent = 8
 // the one to begin with.
 func note(s *settings.Settings, before, now host.EngineState) {
 	switch now.Status {
-	case host.Ready, host.Busy, host.Resting:
+	case host.Ready, host.Busy, host.IdleUnloaded:
 		s.Model, s.EngineOn = now.Model, true
 		s.Recent = slices.DeleteFunc(s.Recent, func(id string) bool { return id == now.Model })
 		s.Recent = slices.Insert(s.Recent, 0, now.Model)

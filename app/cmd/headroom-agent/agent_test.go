@@ -99,7 +99,7 @@ func TestNote(t *testing.T) {
 		{"loaded in a blink", at(host.Stopped, ""), at(host.Busy, "new"), "new", true},
 		{"stopped", at(host.Ready, "old"), at(host.Stopped, ""), "old", false},
 		{"loading stopped", at(host.Loading, "new"), at(host.Stopped, ""), "old", false},
-		{"resting is no stop", at(host.Ready, "new"), at(host.Resting, "new"), "new", true},
+		{"resting is no stop", at(host.Ready, "new"), at(host.IdleUnloaded, "new"), "new", true},
 		{"failed", at(host.Loading, "new"), at(host.Failed, "new"), "old", true},
 	}
 	for _, c := range cases {

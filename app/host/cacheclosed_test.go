@@ -16,7 +16,7 @@ import (
 
 // mover moves the world's cache; kept gets the folder that the settings would name.
 func (w *world) mover(kept *atomic.Value, copies bool) *cache.Mover {
-	return &cache.Mover{AlwaysCopy: copies, Rest: w.RestCache,
+	return &cache.Mover{AlwaysCopy: copies, Rest: w.WithCacheClosed,
 		Now: func() (string, engine.BlockStoreLimits) {
 			return w.State().Cache.Dir, engine.BlockStoreLimits{MinFreeBytes: -1}
 		},
@@ -50,7 +50,7 @@ func TestMoveCache(t *testing.T) {
 			defer list.Close()
 			m := w.mover(&kept, copies)
 			job := list.Start(m.Job(to))
-			if w.send(func() {}) {
+			if w.schedule(func() {}) {
 				t.Fatal("a model that answers is unloaded")
 			}
 			a.mu.Lock()
@@ -164,7 +164,7 @@ func TestMoveCacheAndStop(t *testing.T) {
 	begun, end := make(chan struct{}), make(chan struct{})
 	done := make(chan error, 1)
 	go func() {
-		done <- w.RestCache(t.Context(), func() (string, error) {
+		done <- w.WithCacheClosed(t.Context(), func() (string, error) {
 			close(begun)
 			<-end
 			return filepath.Join(dir, "other"), nil

@@ -15,27 +15,27 @@ import (
 func TestRest(t *testing.T) {
 	w := newWorldWith(t, func(
 		o *Options) {
-		o.RestAfter = func() time.Duration { return time.Minute }
+		o.IdleUnload = func() time.Duration { return time.Minute }
 	})
 	e := w.run("a")
 	now := time.Now()
-	w.rest(now) // the minute begins
-	w.rest(now.Add(59 * time.Second))
+	w.unloadIdle(now) // the minute begins
+	w.unloadIdle(now.Add(59 * time.Second))
 	w.expect(Ready, "a")
 
 	e.mu.Lock()
 	e.stats = engine.Stats{Running: 1}
 	e.mu.Unlock()
-	w.rest(now.Add(time.Hour))
+	w.unloadIdle(now.Add(time.Hour))
 	w.expect(Busy, "a")
 	e.mu.Lock()
 	e.stats = engine.Stats{}
 	e.mu.Unlock()
-	w.rest(now.Add(time.Hour + 59*time.Second))
+	w.unloadIdle(now.Add(time.Hour + 59*time.Second))
 	w.expect(Ready, "a")
-	w.rest(now.Add(time.Hour + time.Minute))
+	w.unloadIdle(now.Add(time.Hour + time.Minute))
 	<-e.closed
-	w.expect(Resting, "a")
+	w.expect(IdleUnloaded, "a")
 	if list := w.List(); len(list) != 1 || list[0].ID != "a" {
 		t.Errorf("/v1/models has %v", list)
 	}
@@ -45,7 +45,7 @@ func TestRest(t *testing.T) {
 	if _, err := w.Wake(context.Background(), "b"); problem.From(err).Code != problem.NotRunning {
 		t.Errorf("a request for another: %v", err)
 	}
-	w.expect(Resting, "a")
+	w.expect(IdleUnloaded, "a")
 
 	answered := make(chan error, 2)
 	for range cap(answered) {
@@ -70,16 +70,16 @@ func TestRest(t *testing.T) {
 // A request whose client has left wakes the model and is gone; a stop wins over what waits; a
 // failure is told to who waits.
 func TestWakeEnds(t *testing.T) {
-	asleep := func(t *testing.T) *world {
+	idleModel := func(t *testing.T) *world {
 		w := newWorldWith(t, func(
 			o *Options) {
-			o.RestAfter = func() time.Duration { return time.Second }
+			o.IdleUnload = func() time.Duration { return time.Second }
 		})
 		e := w.run("a")
-		w.rest(time.Now())
-		w.rest(time.Now().Add(time.Minute))
+		w.unloadIdle(time.Now())
+		w.unloadIdle(time.Now().Add(time.Minute))
 		<-e.closed
-		w.expect(Resting, "a")
+		w.expect(IdleUnloaded, "a")
 		return w
 	}
 	wake := func(ctx context.Context, w *world) chan error {
@@ -88,7 +88,7 @@ func TestWakeEnds(t *testing.T) {
 		return answered
 	}
 	t.Run("the client leaves", func(t *testing.T) {
-		w := asleep(t)
+		w := idleModel(t)
 		ctx, leave := context.WithCancel(context.Background())
 		answered := wake(ctx, w)
 		e := w.loading("a")
@@ -103,7 +103,7 @@ func TestWakeEnds(t *testing.T) {
 		w.expect(Ready, "a")
 	})
 	t.Run("stopped", func(t *testing.T) {
-		w := asleep(t)
+		w := idleModel(t)
 		answered := wake(context.Background(), w)
 		w.loading("a")
 		w.Stop()
@@ -113,7 +113,7 @@ func TestWakeEnds(t *testing.T) {
 		w.expect(Stopped, "")
 	})
 	t.Run("failed", func(t *testing.T) {
-		w := asleep(t)
+		w := idleModel(t)
 		answered := wake(context.Background(), w)
 		e := w.loading("a")
 		e.finish <- problem.New(problem.DoesNotFit, "It does not fit", "3.1 GB is free", "")
@@ -123,7 +123,7 @@ func TestWakeEnds(t *testing.T) {
 		w.expect(Failed, "a")
 	})
 	t.Run("stopped while it rests", func(t *testing.T) {
-		w := asleep(t)
+		w := idleModel(t)
 		w.Stop()
 		w.expect(Stopped, "")
 	})

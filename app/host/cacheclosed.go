@@ -1,0 +1,103 @@
+package host
+
+// Work that needs the cache on SSD closed, such as moving its folder. The host unloads the model as
+// soon as it is idle, closes the cache, and loads the model again afterwards. Requests in between
+// wait.
+
+import (
+	"context"
+	"time"
+
+	"headroom/engine/problem"
+)
+
+// idlePoll is how often a busy model is checked for being idle.
+const idlePoll = 100 * time.Millisecond
+
+// WithCacheClosed waits until no request runs, closes the cache, calls do, and opens the cache in
+// the folder that do returns, even if do fails. It returns the error of do, or why the cache could
+// not be opened. If ctx ends before do is called, nothing has changed.
+func (h *Host) WithCacheClosed(ctx context.Context, do func() (dir string, err error)) error {
+	done := make(chan error, 1)
+	work := func() { done <- h.runCacheClosed(do) }
+	tick := time.NewTicker(idlePoll)
+	defer tick.Stop()
+	for !h.schedule(work) {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-h.ended:
+			return errShutDown()
+		case <-tick.C:
+		}
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+	case <-h.ended:
+	}
+	h.mu.Lock()
+	withdrawn := h.maintenance != nil
+	h.maintenance = nil
+	h.mu.Unlock()
+	switch {
+	case !withdrawn:
+		return <-done
+	case ctx.Err() != nil:
+		return ctx.Err()
+	}
+	return errShutDown()
+}
+
+func errShutDown() error {
+	return problem.New(problem.NotRunning, "Headroom is shutting down", "", "")
+}
+
+// schedule hands work to the worker and reports whether it did: not while a model is loading or
+// busy. A running model is unloaded for it and loaded again afterwards.
+func (h *Host) schedule(work func()) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	loading := h.want != nil && h.want != h.have && h.failure == nil
+	if h.closed || h.maintenance != nil || loading {
+		return false
+	}
+	if t := h.running(); t != nil {
+		if s := t.engine.Stats(); s.Running+s.Waiting > 0 {
+			return false
+		}
+		h.setWanted(&target{model: t.model, requestsWait: true})
+	}
+	h.maintenance = work
+	h.wakeWorker()
+	return true
+}
+
+// runCacheClosed is the worker's part of WithCacheClosed. No model is loaded.
+func (h *Host) runCacheClosed(do func() (string, error)) error {
+	h.cache.stats(0) // caches the figures that are shown meanwhile
+	h.cache.close(h.log)
+	dir, err := do()
+	h.cache.mu.Lock()
+	o := h.cache.o
+	h.cache.mu.Unlock()
+	o.Dir = dir
+	h.cache.open(o, h.log)
+	if store := h.cache.store(); store != nil {
+		if err := h.limitCache(store.Limits()); err != nil { // reduced by the power state
+			h.log.Warn("setting the cache's limits failed", "err", err)
+		}
+	}
+	h.cache.mu.Lock()
+	failure := h.cache.failure
+	h.cache.mu.Unlock()
+	h.mu.Lock()
+	h.notify()
+	h.mu.Unlock()
+	if err == nil && failure != "" {
+		err = problem.New(problem.Internal, "The cache in "+dir+" cannot be opened", failure,
+			"Restart Headroom. Until then, no conversations are written to disk.")
+	}
+	return err
+}
