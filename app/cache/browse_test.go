@@ -16,7 +16,7 @@ var (
 	modelB = engine.StoredModel{Fingerprint: "fb", Format: "f16 #5678", Name: "org/B"}
 )
 
-// tokens is a text of n tokens: the same beginnings for the same seed.
+// tokens returns n tokens. Texts of the same seed share their beginning.
 func tokens(seed, n int) []int32 {
 	list := make([]int32, n)
 	for i := range list {
@@ -25,7 +25,7 @@ func tokens(seed, n int) []int32 {
 	return list
 }
 
-// keep has the store write a conversation to its end.
+// keep saves a whole conversation.
 func keep(t *testing.T, c *Cache, m engine.StoredModel, title string, text []int32) {
 	t.Helper()
 	done := make(chan blockstore.Saved, 1)
@@ -44,7 +44,7 @@ func keep(t *testing.T, c *Cache, m engine.StoredModel, title string, text []int
 	}
 }
 
-// memoryOf is what a running model remembers.
+// memoryOf returns the memory of a running model.
 func memoryOf(m engine.StoredModel, remembered ...[]int32) *Memory {
 	memory := &Memory{StoredModel: m,
 		Title: func(text []int32) string { return fmt.Sprint("text ", text[0]) }}
@@ -54,7 +54,7 @@ func memoryOf(m engine.StoredModel, remembered ...[]int32) *Memory {
 	return memory
 }
 
-// lines words a list: "title tokens/hot", "memory" for those without a key.
+// lines formats a list as "title tokens/hot", with "memory" for those without a key.
 func lines(list List) string {
 	var words []string
 	for _, c := range list.Conversations {
@@ -68,7 +68,7 @@ func lines(list List) string {
 	return strings.Join(words, "; ")
 }
 
-// TestList compares what is on disk with what is in memory.
+// TestList lists conversations on disk and in memory.
 func TestList(t *testing.T) {
 	c := open(t, t.TempDir())
 	head := tokens(1, 600)
@@ -135,8 +135,8 @@ func TestList(t *testing.T) {
 	}
 }
 
-// TestListWhileItGrows: a conversation that was listed, and has another key by the time that its
-// tokens are compared, is listed anew.
+// TestListWhileItGrows: if a conversation's key changes before its tokens are compared, List starts
+// over.
 func TestListWhileItGrows(t *testing.T) {
 	c := open(t, t.TempDir())
 	text := tokens(1, 512)
@@ -165,7 +165,7 @@ func TestListWhileItGrows(t *testing.T) {
 	}
 }
 
-// TestShowPinRemove follows one conversation.
+// TestShowPinRemove shows, pins and removes one conversation.
 func TestShowPinRemove(t *testing.T) {
 	c := open(t, t.TempDir())
 	text := tokens(1, 600)
@@ -218,7 +218,7 @@ func TestShowPinRemove(t *testing.T) {
 	}
 }
 
-// TestRefusals: what cannot be had is said with a problem's code.
+// TestRefusals: errors are Problems with the right code.
 func TestRefusals(t *testing.T) {
 	c := open(t, t.TempDir())
 	var none *Cache

@@ -9,7 +9,7 @@ import (
 	"headroom/engine"
 )
 
-// open makes a cache in dir that the test closes.
+// open opens a cache in dir. The test closes it.
 func open(t *testing.T, dir string) *Cache {
 	t.Helper()
 	c, err := Open(Options{Dir: dir,
@@ -38,8 +38,8 @@ func TestDefaultDir(t *testing.T) {
 	}
 }
 
-// TestCap: unless given, 20 GB or a tenth of the disk, whichever is less; also where the folder is
-// yet to be made.
+// TestCap: the default cap is 20 GB or a tenth of the disk, whichever is less, also for a folder
+// that does not exist yet.
 func TestCap(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "not", "there")
 	disk := diskBytes(dir)
@@ -82,7 +82,7 @@ func TestExists(t *testing.T) {
 	}
 }
 
-// TestRecent: asked again at once, it is the same answer; closed, the last one.
+// TestRecent: a second call returns the same statistics, and after Close the last ones.
 func TestRecent(t *testing.T) {
 	c := open(t, t.TempDir())
 	first := c.Recent()

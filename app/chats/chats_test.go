@@ -24,7 +24,7 @@ func answer(id, text string) Message {
 		Stats: &Figures{AnswerTokens: 3, TokensPerSecond: 0.1}}
 }
 
-// must fails the test for a write that is refused.
+// must writes, and fails the test on an error.
 func must(t *testing.T, s *Store, id string, c Change) Summary {
 	t.Helper()
 	after, err := s.Write(id, c)
@@ -41,8 +41,7 @@ func codeOf(err error) problem.Code {
 	return problem.From(err).Code
 }
 
-// 300 random writes, renames, removals and restarts leave what a map of conversations has, in the
-// order of the map's times.
+// After 300 random writes, renames, removals and restarts the store equals a map of conversations.
 func TestLivesOfConversations(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "chats")
 	s, model := Open(dir), map[string]Chat{}
@@ -109,8 +108,8 @@ func TestLivesOfConversations(t *testing.T) {
 
 func second[A any](_ A, err error) error { return err }
 
-// A program that ended between write and rename leaves the old conversation, and a temporary file
-// that the next start clears away.
+// A crash between write and rename leaves the old conversation, and a temporary file that the next
+// Open removes.
 func TestCrashBetweenWriteAndRename(t *testing.T) {
 	dir := t.TempDir()
 	s := Open(dir)
@@ -140,7 +139,7 @@ func TestCrashBetweenWriteAndRename(t *testing.T) {
 	}
 }
 
-// Each damage is listed with a sentence, shows what can be read, and is never written over.
+// A damaged file is listed with its damage, read as far as possible, and never overwritten.
 func TestDamageIsShownNotLost(t *testing.T) {
 	whole := encode(Chat{Summary{ID: "a", Title: "T", UpdatedAtUnixMs: 5, Revision: 2},
 		[]Message{question("1", "one"), answer("2", "two"), question("3", "three")}})
@@ -153,7 +152,7 @@ func TestDamageIsShownNotLost(t *testing.T) {
 		damage   string
 		title    string
 		readable int
-		listed   bool // the header alone tells
+		listed   bool // the header is enough to detect it
 	}{
 		{"nothing in it", nil, "not a header", "", 0, true},
 		{"no JSON", []byte("\x00\xff\n"), "not a header", "", 0, true},
@@ -262,8 +261,8 @@ func TestWritesRefused(t *testing.T) {
 	}
 }
 
-// TestOvertakes: what a closing page sends is kept, whether the write that was on its way comes
-// before it or after.
+// TestOvertakes: the last write of a closing page succeeds, whether its previous write arrives
+// before it or after it.
 func TestOvertakes(t *testing.T) {
 	for _, revision := range []int{0, 3} {
 		for _, first := range []string{"the write on its way", "the last one"} {
@@ -297,7 +296,7 @@ func TestOvertakes(t *testing.T) {
 	}
 }
 
-// What else lies in the folder is neither listed nor followed.
+// Other files in the folder are neither listed nor followed.
 func TestForeignFilesAreLeftAlone(t *testing.T) {
 	dir, elsewhere := t.TempDir(), filepath.Join(t.TempDir(), "secret.json")
 	if err := os.WriteFile(elsewhere, encode(Chat{Summary{ID: "link", Revision: 1}, nil}),
@@ -357,7 +356,7 @@ func TestSearch(t *testing.T) {
 	}
 }
 
-// A page that looks hears of what this program and others have written.
+// Version and Subscribe report writes; Version also those of other programs.
 func TestVersionFollowsTheFolder(t *testing.T) {
 	dir := t.TempDir()
 	s, other := Open(dir), Open(dir)
@@ -381,7 +380,7 @@ func TestVersionFollowsTheFolder(t *testing.T) {
 	default:
 		t.Error("nobody was told")
 	}
-	earlier := time.Unix(1, 0) // so that a coarse clock tells too
+	earlier := time.Unix(1, 0) // so that a coarse clock shows a difference
 	if err := os.Chtimes(dir, earlier, earlier); err != nil {
 		t.Fatal(err)
 	}
@@ -413,7 +412,7 @@ func TestVersionFollowsTheFolder(t *testing.T) {
 	differs("a removal", true)
 }
 
-// Whatever a file has in it, reading ends, and what was read is written and read as the same.
+// Parsing any file ends, and the result is the same after writing and parsing it again.
 func FuzzParse(f *testing.F) {
 	whole := encode(Chat{Summary{ID: "a", Title: "T", UpdatedAtUnixMs: 5, Revision: 2},
 		[]Message{question("1", "one"), answer("2", "two")}})
@@ -435,7 +434,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// plain is a value as JSON: empty and missing lists are the same there.
+// plain formats a value as JSON, where empty and missing lists are the same.
 func plain(t *testing.T, v any) (out any) {
 	data, err := json.Marshal(v)
 	if err == nil {

@@ -75,8 +75,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// What a hub says is held against itself and against what a name may be; nothing comes to the
-// cache.
+// Contradictory answers and unsafe names are refused, and nothing is written to the cache.
 func TestStrangeHubs(t *testing.T) {
 	cases := []struct {
 		name   string
@@ -129,7 +128,7 @@ func sibling(listing map[string]any, i int) map[string]any {
 	return listing["siblings"].([]map[string]any)[i]
 }
 
-// A file that says it starts elsewhere is not put together with the rest.
+// A part with another offset than requested is refused.
 func TestWrongRange(t *testing.T) {
 	f := newFakeHub(t, model())
 	f.fault = func(w http.ResponseWriter, r *http.Request, n int) bool {
@@ -144,11 +143,11 @@ func TestWrongRange(t *testing.T) {
 	}
 }
 
-// An encrypted hub may not send anybody to where everybody can read along.
+// A redirect from HTTPS to HTTP is refused.
 func TestNoDowngrade(t *testing.T) {
 	f := newFakeHub(t, model())
 	secure := httptest.NewUnstartedServer(f.hub.Config.Handler)
-	secure.Config.ErrorLog = log.New(io.Discard, "", 0) // connections that the client gives up
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0) // connections that the client closes
 	secure.StartTLS()
 	defer secure.Close()
 	c, err := New(Options{Cache: f.cache, Endpoint: secure.URL,
@@ -200,7 +199,7 @@ func TestChoose(t *testing.T) {
 	cases := []struct {
 		name  string
 		files string
-		want  string // the chosen ones, or part of the error
+		want  string // the chosen files, or part of the error
 	}{
 		{"MLX",
 			"README.md config.json tokenizer.json tokenizer_config.json model.safetensors " +

@@ -32,7 +32,7 @@ func TestDownload(t *testing.T) {
 	if parts != 13 { // 200 bytes by 16
 		t.Errorf("%d parts, want 13: %q", parts, f.asked)
 	}
-	// Again: nothing but questions.
+	// A second download makes only HEAD and API requests.
 	f.asked, f.bytes = nil, 0
 	f.expectWhole(f.download(f.client()))
 	if f.bytes != 0 {
@@ -48,7 +48,7 @@ func (f *fakeHub) incomplete() string {
 		sumOf(f.files["model.safetensors"])+incompleteSuffix)
 }
 
-// What another tool has begun is gone on with.
+// A download that another tool has started is resumed.
 func TestResume(t *testing.T) {
 	f := newFakeHub(t, model())
 	if err := os.MkdirAll(filepath.Dir(f.incomplete()), 0o755); err != nil {
@@ -67,7 +67,7 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// What is there and is not the beginning of the file is found out by the checksum.
+// The checksum detects an incomplete file that is not the beginning of the real one.
 func TestResumeOfSomethingElse(t *testing.T) {
 	for _, text := range []string{strings.Repeat("x", 150), strings.Repeat("x", 300)} {
 		f := newFakeHub(t, model())
@@ -85,8 +85,8 @@ func TestDroppedConnections(t *testing.T) {
 		return n%3 != 0 && f.short(w, r, n%7)
 	}
 	f.expectWhole(f.download(f.client()))
-	// A hub that is gone for good is given up, with what has come kept. Each byte renews the
-	// patience.
+	// A hub that stays unreachable is given up, and the received bytes are kept. Each byte resets
+	// the count of failures.
 	f = newFakeHub(t, model())
 	f.fault = func(w http.ResponseWriter, r *http.Request, n int) bool {
 		return n > 6 &&
@@ -104,7 +104,7 @@ func TestDroppedConnections(t *testing.T) {
 	f.expectWhole(f.download(f.client()))
 }
 
-// At every moment, what is in the file is its beginning, whatever order the parts come in.
+// The incomplete file is always a prefix, whatever the order of the parts.
 func TestStoppedMidway(t *testing.T) {
 	f := newFakeHub(t, model())
 	ctx, cancel := context.WithCancel(context.Background())
@@ -112,7 +112,7 @@ func TestStoppedMidway(t *testing.T) {
 	f.fault = func(w http.ResponseWriter, r *http.Request, n int) bool {
 		switch {
 		case strings.HasPrefix(r.Header.Get("Range"), "bytes=32-"):
-			// the third part waits while those after it come
+			// the third part waits while later parts arrive
 			<-first
 			panic(http.ErrAbortHandler)
 		case strings.HasPrefix(r.Header.Get("Range"), "bytes=64-"):
@@ -162,7 +162,7 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// A small file's checksum is git's.
+// The checksum of a small file is git's.
 func TestDamagedSmallFile(t *testing.T) {
 	f := newFakeHub(t, model())
 	f.fault = func(w http.ResponseWriter, r *http.Request, n int) bool {
@@ -184,7 +184,7 @@ func TestBusyHub(t *testing.T) {
 		status int
 		header string
 		times  int
-		want   string // part of the error; "": it works
+		want   string // part of the error; "": success
 		least  time.Duration
 	}{
 		{"429 with seconds", 429, "7", 2, "", 7 * time.Second},
@@ -226,7 +226,8 @@ func TestBusyHub(t *testing.T) {
 	}
 }
 
-// A server that sends whole files only costs what it sends, and a drop begins anew.
+// From a server that ignores ranges, the file is read as one stream, again from the start after a
+// drop.
 func TestRangesIgnored(t *testing.T) {
 	f := newFakeHub(t, model())
 	drops := 3
@@ -248,7 +249,7 @@ func TestRangesIgnored(t *testing.T) {
 	f.expectWhole(f.download(f.client()))
 }
 
-// A hub that tells no sizes is believed when the connection ends as it should.
+// Without a size, the file ends with the connection.
 func TestUnknownSizes(t *testing.T) {
 	f := newFakeHub(t, map[string]string{"config.json": "{}", "model.safetensors": "small weights"})
 	f.change = func(listing map[string]any) {
@@ -280,7 +281,7 @@ func TestUnknownSizes(t *testing.T) {
 	}
 }
 
-// What a hub redirects to is good for a while; then the hub is asked again.
+// A redirect expires; then the hub is asked again.
 func TestExpiredAddress(t *testing.T) {
 	f := newFakeHub(t, model())
 	f.fault = func(w http.ResponseWriter, r *http.Request, n int) bool {
@@ -338,7 +339,7 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("%q is kept, %d bytes counted, %v", text, job.DoneBytes, err)
 	}
 	f.expectWhole(f.download(f.client()))
-	// What does not fit is not begun.
+	// A download that does not fit on the disk does not start.
 	f = newFakeHub(t, model())
 	job = f.download(f.client(
 		func(o *Options) {
@@ -370,7 +371,7 @@ func TestDiscard(t *testing.T) {
 		f.expectRepository()
 		t.Error("a folder is left")
 	}
-	// A model that is whole stays, and so does what it shares.
+	// A complete model stays, with the blobs that it shares.
 	f.fault = nil
 	f.expectWhole(f.download(c))
 	if err := c.layout("o/m").discard(commit); err != nil {

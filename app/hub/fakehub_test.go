@@ -24,11 +24,11 @@ import (
 
 const (
 	commit  = "0123456789abcdef0123456789abcdef01234567"
-	largeAt = 50 // bytes from which the fake hub keeps a file elsewhere
+	largeAt = 50 // size from which the fake hub redirects to the other server
 	partLen = 16
 )
 
-// fakeHub plays the hub, and the machine that large files lie on.
+// fakeHub is the hub, and the server that it redirects to for large files.
 type fakeHub struct {
 	t        *testing.T
 	hub, cdn *httptest.Server
@@ -55,7 +55,7 @@ func newFakeHub(t *testing.T, files map[string]string) *fakeHub {
 	return f
 }
 
-// client is a Client of the fake hub that does not really sleep.
+// client returns a Client of the fake hub that does not sleep.
 func (f *fakeHub) client(change ...func(*Options)) *Client {
 	o := Options{Cache: f.cache, Endpoint: f.hub.URL, Token: func() string { return "hf_secret" },
 		PartBytes: partLen, Connections: 3, Log: slog.New(slog.DiscardHandler),
@@ -161,7 +161,7 @@ func (f *fakeHub) serveBytes(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, "", time.Time{}, strings.NewReader(text))
 }
 
-// short answers with the first bytes of what was asked for, and drops the connection.
+// short answers with the first bytes of the range, then drops the connection.
 func (f *fakeHub) short(w http.ResponseWriter, r *http.Request, bytesSent int) bool {
 	record := httptest.NewRecorder()
 	http.ServeContent(record, r, "", time.Time{},
@@ -186,17 +186,17 @@ func sorted(m map[string]string) []string {
 	return names
 }
 
-// model is a repository with one large file.
+// model returns a repository with one large file.
 func model() map[string]string {
 	weights := bytes.Buffer{}
 	for i := range 40 {
-		fmt.Fprintf(&weights, "%05d", i) // 200 bytes, each part its own
+		fmt.Fprintf(&weights, "%05d", i) // 200 bytes, different in each part
 	}
 	return map[string]string{"config.json": `{"model_type":"x"}`,
 		"model.safetensors": weights.String(), "README.md": "read me", "pytorch_model.bin": "old"}
 }
 
-// download runs one and returns what it has come to.
+// download runs a download and returns its job.
 func (f *fakeHub) download(c *Client) jobs.Job {
 	f.t.Helper()
 	list := jobs.NewList()
@@ -210,7 +210,7 @@ func (f *fakeHub) download(c *Client) jobs.Job {
 	return job
 }
 
-// expectWhole wants the cache as Hugging Face's tools leave it.
+// expectWhole expects the cache as Hugging Face's tools write it.
 func (f *fakeHub) expectWhole(job jobs.Job) {
 	f.t.Helper()
 	if job.State != jobs.Done {
@@ -235,7 +235,7 @@ func (f *fakeHub) expectWhole(job jobs.Job) {
 	}
 }
 
-// expectRepository wants exactly these files and links in the repository's folder.
+// expectRepository expects exactly these files and links in the repository's folder.
 func (f *fakeHub) expectRepository(want ...string) {
 	f.t.Helper()
 	root := filepath.Join(f.cache, "models--o--m")

@@ -19,7 +19,7 @@ import (
 	"headroom/engine/problem"
 )
 
-// describe takes any folder whose config.json does not say otherwise.
+// describe accepts any folder, unless its config.json says otherwise.
 func describe(src engine.Source, _ engine.Options) (engine.Description, error) {
 	if src.FS != nil {
 		return engine.Description{Architecture: "bundled"}, nil
@@ -38,7 +38,7 @@ func describe(src engine.Source, _ engine.Options) (engine.Description, error) {
 	return engine.Description{Architecture: string(text)}, nil
 }
 
-// plant makes files in a folder: "a -> b" a link, "a = text" a file.
+// plant creates files in a folder: "a -> b" a link, "a = text" a file.
 func plant(t *testing.T, root string, lines ...string) string {
 	t.Helper()
 	for _, line := range lines {
@@ -60,7 +60,7 @@ func plant(t *testing.T, root string, lines ...string) string {
 	return root
 }
 
-// tree lists what lies in a folder, hidden things too: "name = text", links not followed.
+// tree lists the content of a folder, hidden files included, as "name = text". It follows no links.
 func tree(t *testing.T, root string) []string {
 	t.Helper()
 	var lines []string
@@ -93,10 +93,10 @@ func expectTree(t *testing.T, root string, want ...string) {
 	}
 }
 
-// noClones has every byte copied, as on a file system that shares no blocks.
+// noClones is a clone that always fails, as on a file system without clones.
 func noClones(_, _ string) error { return errors.ErrUnsupported }
 
-// bench is an Importer over two fresh folders.
+// bench is an Importer with two new folders.
 type bench struct {
 	*Importer
 	t          *testing.T
@@ -117,7 +117,7 @@ func newBench(t *testing.T, change ...func(*Options)) *bench {
 	return b
 }
 
-// all imports whatever can be, and returns the errors of the rest, by name.
+// all imports every importable item, and returns the errors of the others by name.
 func (b *bench) all(mode Mode, paths ...string) map[string]string {
 	b.t.Helper()
 	for k, path := range paths {
@@ -210,8 +210,8 @@ func TestCopyMoveLink(t *testing.T) {
 	})
 }
 
-// What paths may be: a file of a model, a folder of models, a snapshot of the hub's cache, or the
-// repository around it.
+// A path may be a file of a model, a folder of models, a snapshot of the hub's cache, or its
+// repository.
 func TestWhatAPathMayBe(t *testing.T) {
 	hub := []string{"hub/models--org--m/blobs/c = x",
 		"hub/models--org--m/snapshots/abc/config.json -> ../../blobs/c",
@@ -297,7 +297,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// A link out is none to what a link keeps where it is.
+// Importing by link accepts a model with a link to outside.
 func TestLinkTakesLinks(t *testing.T) {
 	b := newBench(t)
 	plant(t, b.from, "weights = w", "m/config.json = x", "m/model.safetensors -> ../weights")
@@ -320,7 +320,7 @@ func TestNothingIsOverwritten(t *testing.T) {
 				t.Errorf("%s over %s: it holds %q, %v", mode, there, text, err)
 			}
 		}
-		// What comes between plan and import is not overwritten either.
+		// A file that is created between Plan and Import is not overwritten either.
 		b := newBench(t)
 		plant(t, b.from, "m/config.json = new")
 		item := b.Plan([]string{b.from + "/m"}, mode, "").Items[0]
@@ -361,8 +361,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// Folders named as people name them become models; the same name in Unicode's other form is the
-// same name.
+// Folders with unusual names are imported. A name in another Unicode form is the same name.
 func TestOddFolders(t *testing.T) {
 	b := newBench(t)
 	plant(t, b.from, "new\nline/config.json = a", "it's \"quoted\"/config.json = b",
@@ -398,8 +397,8 @@ func TestKnownModelsStayWhereTheyAre(t *testing.T) {
 	}
 }
 
-// A stopped copy keeps the files that are whole, and goes on with the others; a full disk is such a
-// stop.
+// A copy that is stopped, also by a full disk, keeps its complete files and resumes with the
+// others.
 func TestStoppedCopiesGoOn(t *testing.T) {
 	var writes, allowed int
 	var fault error
@@ -436,7 +435,7 @@ func TestStoppedCopiesGoOn(t *testing.T) {
 	expectTree(t, b.root, "m/a.safetensors = 1", "m/b.safetensors = 22", "m/config.json = x")
 }
 
-// expectGrowing wants exactly these files in the unfinished copy, besides its journal.
+// expectGrowing expects exactly these files in the unfinished copy, besides its journal.
 func expectGrowing(t *testing.T, b *bench, want ...string) {
 	t.Helper()
 	var got []string
@@ -467,7 +466,7 @@ func TestDiscard(t *testing.T) {
 	}
 }
 
-// What the original has become in between is copied again, and what it no longer has is gone.
+// Files of the original that changed in between are copied again, and removed ones are removed.
 func TestChangedOriginal(t *testing.T) {
 	fail := true
 	b := newBench(t, func(o *Options) {
@@ -497,7 +496,7 @@ func TestChangedOriginal(t *testing.T) {
 	expectTree(t, b.root, "m/a.txt = longer", "m/config.json = x")
 }
 
-// A blob that no longer holds what its name says is found out.
+// A blob whose content does not match its name is refused.
 func TestDamagedBlob(t *testing.T) {
 	for text, damaged := range map[string]bool{"right": false, "wrong": true} {
 		b := newBench(t)

@@ -9,8 +9,8 @@ import (
 	"headroom/engine/problem"
 )
 
-// work is a Work that a test steers: it says when it has begun, and returns what it is told, or
-// when it is cancelled.
+// work is a Work that a test controls: it reports its start, and returns when the test tells it to
+// or when it is cancelled.
 type work struct {
 	begun chan *Progress
 	end   chan error
@@ -72,7 +72,7 @@ func TestLife(t *testing.T) {
 	if j := wait(t, l, id); j.State != Stopped || j.Err != nil {
 		t.Errorf("stopped: %+v", j)
 	}
-	if again := l.Start(w.spec(Import, "m")); again.ID != id { // goes on
+	if again := l.Start(w.spec(Import, "m")); again.ID != id { // resumes
 		t.Errorf("a new job %s for %s", again.ID, id)
 	}
 	<-w.begun
@@ -161,7 +161,7 @@ func TestPanicIsAFailure(t *testing.T) {
 	}
 }
 
-// 100 of 1,000 bytes were here; 300 more in 3 s make 100 a second, and 6 s for the rest.
+// 100 of 1,000 bytes were found; 300 more in 3 s are 100 per second, which leaves 6 s for the rest.
 func TestSpeed(t *testing.T) {
 	p := newProgress(1000)
 	p.Found(100)
@@ -174,7 +174,7 @@ func TestSpeed(t *testing.T) {
 		f.done != 400 {
 		t.Errorf("after 3 s: %+v", f)
 	}
-	// A stall shows: only the last seconds count.
+	// After a stall the speed drops: only the last seconds count.
 	p.figures(start.Add(11 * time.Second))
 	if f := p.figures(start.Add(12 * time.Second)); f.perSecond != 0 || f.left != -1 {
 		t.Errorf("stalled: %+v", f)

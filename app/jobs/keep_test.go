@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// What is unfinished is found again, stopped, and goes on; what is done or removed is not.
+// Unfinished jobs are recalled as stopped ones and can be resumed; done and removed jobs are not.
 func TestUnfinishedJobsOutliveTheirList(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "jobs.json")
 	fail := func(err error) { t.Error(err) }

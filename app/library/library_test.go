@@ -33,7 +33,7 @@ func (f *fakeDescribe) describe(src engine.Source, _ engine.Options) (engine.Des
 	return engine.Description{Architecture: string(text)}, nil
 }
 
-// plant makes files in a folder: a path ending in "/" is a folder, "a -> b" a link, "a = text" a
+// plant creates files in a folder: a path ending in "/" is a folder, "a -> b" a link, "a = text" a
 // file.
 func plant(t *testing.T, root string, lines ...string) {
 	t.Helper()
@@ -54,7 +54,7 @@ func plant(t *testing.T, root string, lines ...string) {
 	}
 }
 
-// list words a scan: "id architecture" or "id: error".
+// list formats a scan as "id architecture" or "id: error".
 func list(models []Model) []string {
 	var lines []string
 	for _, m := range models {

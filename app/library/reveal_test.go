@@ -10,7 +10,7 @@ import (
 	"headroom/engine"
 )
 
-// TestReveal: a place of the model is shown by the system's own command, and nothing else is.
+// TestReveal: Reveal shows places of the model by the system's command, and no other path.
 func TestReveal(t *testing.T) {
 	if runtime.GOOS == "darwin" {
 		t.Skip("it would open the Finder")

@@ -13,7 +13,7 @@ import (
 	"headroom/engine/problem"
 )
 
-// shard is the text of a .safetensors file with one tensor of so many bytes, cut to have so many.
+// shard returns a .safetensors file with one tensor of the given bytes, cut to the given length.
 func shard(dataBytes, hereBytes int) string {
 	header :=
 		fmt.Sprintf(
@@ -23,8 +23,8 @@ func shard(dataBytes, hereBytes int) string {
 	return text[:min(len(text), hereBytes)]
 }
 
-// picky is a describer that refuses what lacks a tokenizer, and files of weights that end too
-// early, as the engine does.
+// picky is a Describe that refuses models without a tokenizer and truncated weights, like the
+// engine.
 func picky(src engine.Source, o engine.Options) (engine.Description, error) {
 	if src.FS != nil {
 		return engine.Description{}, nil
@@ -50,7 +50,7 @@ func TestStates(t *testing.T) {
 	cases := []struct {
 		name  string
 		files []string
-		want  string // "id state why", of the only model that is not the bundled one
+		want  string // "id state why" of the only model besides the bundled one
 		done  string // DoneBytes/TotalBytes of a download
 	}{
 		{"ready", []string{"m/config.json = x", "m/tokenizer.json = x",
@@ -159,7 +159,7 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// TestCopies: the same content in two places is one model with both; the same sizes are not enough.
+// TestCopies: models with the same content are merged; the same sizes are not enough.
 func TestCopies(t *testing.T) {
 	hub, studio := t.TempDir(), filepath.Join(t.TempDir(), ".lmstudio/models")
 	weights := shard(300_000, 1<<20)
@@ -190,7 +190,7 @@ func TestCopies(t *testing.T) {
 	}
 }
 
-// TestResolveLooksAgain: a list may be older than the folder.
+// TestResolveLooksAgain: Resolve inspects the folder again, because the list may be stale.
 func TestResolveLooksAgain(t *testing.T) {
 	root := t.TempDir()
 	plant(t, root, "m/config.json = x", "n/config.json = x")

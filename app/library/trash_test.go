@@ -34,7 +34,7 @@ func TestRemove(t *testing.T) {
 	cases := []struct {
 		id, gone string
 		trashed  string       // name in the trash
-		refused  problem.Code // "": it is not
+		refused  problem.Code // "": it is removed
 	}{
 		{"o/m", "models--o--m", "models--o--m", ""},
 		{"odd name%\n", "odd name%\n", "odd name%\n", ""},
@@ -75,7 +75,7 @@ func TestRemove(t *testing.T) {
 	}
 }
 
-// TestRemoveWantsToKnowWhich: of several folders one is named, and only one that is a place.
+// TestRemoveWantsToKnowWhich: with several places, Remove needs the path of one of them.
 func TestRemoveWantsToKnowWhich(t *testing.T) {
 	l := New([]string{"/r"}, engine.Options{}, new(fakeDescribe).describe)
 	m := Model{ID: "m", Dir: "/r/a", Places: []Place{{"m", "/r/a", Folder}, {"m", "/r/b", Folder}}}

@@ -18,21 +18,20 @@ import (
 	"headroom/engine"
 )
 
-// watching is a Watcher over real files that does nothing by the clock: the test says when.
+// watching is a Watcher over real files without timers: the test triggers everything.
 type watching struct {
 	*Watcher
 	t       *testing.T
 	library *Library
 	fake    *fakeDescribe
-	// a folder that is watched too: the kernel reports a file there after everything that happened
-	// before
+	// a watched folder: the kernel reports a file in it after all earlier events
 	bell    string
 	rung    chan struct{}
 	rings   int
 	changes []string
 }
 
-// watch begins to watch the roots. Its events come from fsnotify by way of the bell.
+// watch starts to watch the roots. Its events come from fsnotify.
 func watch(t *testing.T, roots []string, change func(*WatchOptions)) *watching {
 	t.Helper()
 	w := &watching{t: t, bell: t.TempDir(), rung: make(chan struct{}), fake: new(fakeDescribe)}
@@ -77,7 +76,7 @@ func (w *watching) events() (events, error) {
 	return events{real, out, real.Errors}, nil
 }
 
-// settle returns when all that happened so far has been reported, and the list renewed.
+// settle returns when all events so far were delivered and the list is up to date.
 func (w *watching) settle() {
 	w.t.Helper()
 	w.rings++
@@ -92,17 +91,17 @@ func (w *watching) settle() {
 	w.do(func() { w.renew(renewNone) })
 }
 
-// tick is what happens after Poll.
+// tick does what the Watcher does after Poll.
 func (w *watching) tick() { w.do(func() { w.check(); w.renew(renewNone) }) }
 
-// told returns what subscribers were told since the last call.
+// told returns the changes that subscribers received since the last call.
 func (w *watching) told() []string {
 	var told []string
 	w.do(func() { told, w.changes = w.changes, nil })
 	return told
 }
 
-// expectFresh compares the list with one made from nothing.
+// expectFresh compares the list with that of a fresh scan.
 func (w *watching) expectFresh(after string) {
 	w.t.Helper()
 	fresh := New(w.library.roots, engine.Options{}, new(fakeDescribe).describe).Scan()
@@ -116,7 +115,7 @@ func (w *watching) expectFresh(after string) {
 	}
 }
 
-// expectBudget holds the watches that there are against what is left of the budget.
+// expectBudget compares the costs of the watches with the remaining budget.
 func (w *watching) expectBudget() {
 	w.t.Helper()
 	w.do(func() {
@@ -130,7 +129,7 @@ func (w *watching) expectBudget() {
 	})
 }
 
-// plainly is a model without what cannot be compared.
+// plainly returns a model without the fields that cannot be compared.
 func plainly(m Model) Model {
 	m.Source.FS = nil
 	m.Err = errors.New(text(m.Err))
@@ -146,8 +145,8 @@ func words(models []Model) string {
 	return b.String()
 }
 
-// TestHubDownload plays huggingface_hub: refs first, blobs under another name until they are whole,
-// then links in the snapshot.
+// TestHubDownload acts like huggingface_hub: first the ref, then blobs under another name until
+// they are complete, then links in the snapshot.
 func TestHubDownload(t *testing.T) {
 	root := t.TempDir()
 	w := watch(t, []string{root}, nil)
@@ -217,8 +216,8 @@ func TestHubDownload(t *testing.T) {
 	}
 }
 
-// TestFoldersCreatedLater: a root whose parents do not exist yet, one behind a link that leads
-// nowhere yet, one that is moved away and comes back.
+// TestFoldersCreatedLater: a root whose parents do not exist yet, one behind a broken link, and one
+// that is moved away and back.
 func TestFoldersCreatedLater(t *testing.T) {
 	top := t.TempDir()
 	deep, linked := filepath.Join(top, "a/b/c/models"), filepath.Join(top, "link/models")
@@ -264,7 +263,7 @@ func TestFoldersCreatedLater(t *testing.T) {
 	})
 }
 
-// TestLinks: what lies behind links is followed where it lies, and let go with the links.
+// TestLinks: targets of links are watched, and no longer once the links are gone.
 func TestLinks(t *testing.T) {
 	root, outside := t.TempDir(), t.TempDir()
 	w := watch(t, []string{root}, nil)
@@ -305,8 +304,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestParentsThatMove: no event tells of a volume whose mount point moves; the slow look at folders
-// does.
+// TestParentsThatMove: when a mount point moves, no event occurs, but the poll notices.
 func TestParentsThatMove(t *testing.T) {
 	top := t.TempDir()
 	w := watch(t, []string{filepath.Join(top, "volume/deep/models")}, nil)
@@ -327,7 +325,7 @@ func TestParentsThatMove(t *testing.T) {
 	w.expectFresh("an event on the new volume")
 }
 
-// TestWatchLimit: where no more watches can be had, polling does, and the status says why.
+// TestWatchLimit: folders beyond the limit of watches are polled, and the status has the reason.
 func TestWatchLimit(t *testing.T) {
 	cases := map[string]struct {
 		change func(*WatchOptions)
@@ -371,7 +369,7 @@ func TestWatchLimit(t *testing.T) {
 	}
 }
 
-// limited refuses watches beyond a number, as the kernel does.
+// limited refuses watches beyond a number, like the kernel.
 type limited struct {
 	notifier
 	left int
@@ -390,7 +388,7 @@ func (l *limited) Remove(dir string) error {
 	return l.notifier.Remove(dir)
 }
 
-// TestOverflow: when the system drops events, everything is read anew.
+// TestOverflow: when the system drops events, everything is read again.
 func TestOverflow(t *testing.T) {
 	root := t.TempDir()
 	lost := make(chan error)
@@ -415,7 +413,7 @@ func (deaf) Add(string) error    { return nil }
 func (deaf) Remove(string) error { return nil }
 func (deaf) Close() error        { return nil }
 
-// TestByItself: with its own rhythm, and nobody who asks, the list follows.
+// TestByItself: with its own timers the list stays up to date.
 func TestByItself(t *testing.T) {
 	root := t.TempDir()
 	l := New([]string{root}, engine.Options{}, new(fakeDescribe).describe)
@@ -467,7 +465,7 @@ func TestPause(t *testing.T) {
 	}
 }
 
-// TestOnlyWhatIsTouchedIsReadAgain counts the folders that are read for one change among many
+// TestOnlyWhatIsTouchedIsReadAgain counts the folders that are read after one change among many
 // models.
 func TestOnlyWhatIsTouchedIsReadAgain(t *testing.T) {
 	root := t.TempDir()
@@ -489,8 +487,8 @@ func TestOnlyWhatIsTouchedIsReadAgain(t *testing.T) {
 	}
 }
 
-// BenchmarkChange is from an event to the list, with the files of a number of models lying about.
-// renew is the list's part of it, watches the number of them.
+// BenchmarkChange measures the time from an event to the new list, with a number of models. renew
+// is the time of the scan, watches the number of watches.
 func BenchmarkChange(b *testing.B) {
 	for _, models := range []int{10, 1000} {
 		b.Run(fmt.Sprintf("%d files", 10*models), func(b *testing.B) {
@@ -535,8 +533,8 @@ func BenchmarkChange(b *testing.B) {
 	}
 }
 
-// TestRandomSequences: after any sequence of creating, renaming, deleting and linking, the list is
-// that of a fresh scan.
+// TestRandomSequences: after random creations, renames, removals and links, the list equals that of
+// a fresh scan.
 func TestRandomSequences(t *testing.T) {
 	sequences := 200
 	if os.Getenv("HEADROOM_LONG") != "" {
@@ -567,7 +565,7 @@ func TestRandomSequences(t *testing.T) {
 	}
 }
 
-// sequence is a random one.
+// sequence is a sequence of random operations.
 type sequence struct {
 	random *rand.Rand
 	top    string
@@ -577,7 +575,7 @@ type sequence struct {
 
 func (s *sequence) pick(list ...string) string { return list[s.random.IntN(len(list))] }
 
-// path is of a folder that may be there or not.
+// path returns a random path, which may exist or not.
 func (s *sequence) path() string {
 	p := s.pick(s.roots[0], s.roots[0], s.roots[1], s.roots[2], filepath.Join(s.top, "outside"))
 	for range s.random.IntN(4) {
@@ -594,7 +592,7 @@ func (s *sequence) filePath() string {
 			"x.incomplete", "model.safetensors.part", "m.gguf", "main", "note.txt", "latest"))
 }
 
-// existing is something that is there, a root perhaps.
+// existing returns a random path that exists, maybe a root.
 func (s *sequence) existing() string {
 	var all []string
 	_ = filepath.WalkDir(s.top, func(path string, _ os.DirEntry, err error) error {

@@ -44,8 +44,7 @@ func TestItem(t *testing.T) {
 	}
 }
 
-// TestTemporaryPlace: an entry for a path that is gone after the next start would be worse than
-// none. It can be turned off all the same.
+// TestTemporaryPlace: a login item for a temporary path is refused, but can be turned off.
 func TestTemporaryPlace(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())

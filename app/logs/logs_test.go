@@ -32,7 +32,7 @@ func TestRecent(t *testing.T) {
 		{0, slog.LevelDebug, "", 1, `ERROR gone wrong`},
 		{2, slog.LevelDebug, "", 9, `ERROR gone wrong`},
 		{3, slog.LevelDebug, "", 9, ``},
-		{99, slog.LevelDebug, "", 9, ``}, // of a server before a restart
+		{99, slog.LevelDebug, "", 9, ``}, // a number from before a restart
 		{-5, slog.LevelError, "", 9, `ERROR gone wrong`},
 	} {
 		lines, last := l.Recent(c.after, c.least, c.text, c.most)
@@ -56,7 +56,7 @@ func TestRecent(t *testing.T) {
 	}
 }
 
-// The ring keeps the last lines under their numbers, whoever writes them.
+// The ring keeps the latest lines with their numbers, also with concurrent writers.
 func TestRing(t *testing.T) {
 	l := New(slog.LevelInfo)
 	log := slog.New(l.Handler(io.Discard, true))

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// SETTINGS.md has a row for each key of the file, and for nothing else.
+// SETTINGS.md has a row for each key of the file, and no other rows.
 func TestDocument(t *testing.T) {
 	text, err := os.ReadFile("SETTINGS.md")
 	if err != nil {

@@ -73,7 +73,7 @@ func TestSizeJSON(t *testing.T) {
 	}
 }
 
-// FuzzParseSize: what is read is never negative but for "none", and what is written reads the same.
+// FuzzParseSize: only "none" is negative, and parsing a formatted size returns the same size.
 func FuzzParseSize(f *testing.F) {
 	for _, seed := range []string{"20GB", "1.5 GB", "none", "9223372036854775807", "0.0000001TB",
 		"..", "１GB"} {
