@@ -16,8 +16,8 @@ import (
 	"headroom/kernels"
 )
 
-// Weights loads the tensors of a model by name. The first fault is kept and later calls do nothing,
-// so an architecture loads all its tensors and Err is checked once.
+// Weights loads the tensors of a model by name. It keeps the first fault, so that an architecture
+// can load all its tensors before Err is checked.
 type Weights struct {
 	Config *Config
 	Device kernels.Device
