@@ -1,6 +1,6 @@
-// Package models has the architectures, one file each, and the registry of what Headroom runs.
-// Config fields and weights keep the names they have in Hugging Face checkpoints. decoder.go has
-// what architectures repeat; a new one is a file and a row of the registry.
+// Package models has the architectures, one file each, and the registry of those that Headroom runs.
+// Config fields and weights keep their names in Hugging Face checkpoints. decoder.go has what
+// architectures have in common. A new architecture is a file and a row of the registry.
 package models
 
 import (
