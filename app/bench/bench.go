@@ -1,15 +1,17 @@
-// Package bench measures how fast this machine runs models, and holds each figure against what the
-// machine could do: the bandwidth of its memory and the rate of its multiply-adds, measured before
+// Package bench measures how fast this machine runs models, and compares each figure with its
+// ceiling: what the bandwidth of the memory and the rate of multiply-adds allow, measured before
 // and after each sample.
 //
-//	plan.go      what is measured, in groups that each have a process of their own
-//	dense.go     prompts and answers of one stream, at several depths of the context
-//	together.go  several streams, several threads, a mixture of experts
-//	load.go      from a checkpoint on disk to the first token, and what is resident then
-//	report.go    the figures: JSON, medians, targets
-//	table.go     the figures as Markdown, and as lines for benchstat
-//	ceiling.go   what the machine could do while a figure was taken
-//	machine.go   whose figures they are
+//	plan.go       the groups of figures, each measured in its own process
+//	dense.go      prefill and decode of one stream, at several lengths of the context
+//	together.go   several streams, several threads, a mixture of experts
+//	load.go       from a checkpoint on disk to the first token, and resident memory
+//	cost.go       the least work of a prompt or a token, and the time that it takes
+//	yardstick.go  measures memory bandwidth and arithmetic
+//	ceiling.go    the ceilings while a figure was measured
+//	report.go     the figures: JSON, medians, targets
+//	table.go      the figures as Markdown, and as lines for benchstat
+//	machine.go    the machine they were measured on
 package bench
 
 import (
@@ -23,26 +25,26 @@ import (
 	"headroom/engine/sample"
 )
 
-// tokens is a prompt of n pseudo-random tokens, other ones for another seed.
+// tokens returns a prompt of n pseudo-random tokens, which depend on the seed.
 func tokens(e *engine.Engine, seed, n int) []int32 {
 	vocab := uint32(e.Tokenizer().VocabSize())
 	prompt := make([]int32, n)
 	x := uint32(seed)*2654435761 + 12345
 	for i := range prompt {
-		// Numerical Recipes' generator: any fixed, well spread ids will do
+		// The generator of Numerical Recipes; any fixed, well-spread ids would do.
 		x = x*1664525 + 1013904223
 		prompt[i] = int32((x >> 8) % vocab)
 	}
 	return prompt
 }
 
-// answered is a request that was carried out, and when its tokens came.
+// answered is a request that has ended, and the times of its tokens.
 type answered struct {
 	engine.Event // Done
 	at           []time.Time
 }
 
-// ask reads a prompt and decodes so many tokens after it, end tokens or not.
+// ask runs a prompt and decodes n tokens after it, ignoring end tokens.
 func ask(ctx context.Context, e *engine.Engine, prompt []int32, n int) (a answered, err error) {
 	s, err := e.Submit(engine.Request{Prompt: prompt, MaxTokens: n, IgnoreEOS: true,
 		Sampling: sample.Params{Logprobs: -1}})
@@ -68,7 +70,7 @@ func ask(ctx context.Context, e *engine.Engine, prompt []int32, n int) (a answer
 	return a, nil
 }
 
-// median is the middle one of samples, or the mean of the two in the middle; 0 of none.
+// median returns the median of samples, 0 if there are none.
 func median(samples []float64) float64 {
 	n := len(samples)
 	if n == 0 {

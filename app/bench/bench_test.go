@@ -111,7 +111,7 @@ func TestCeilingOfRows(t *testing.T) {
 	}
 }
 
-// TestSharesArePaired: a sample is held against what the machine could do around it, not against
+// TestSharesArePaired: a sample is compared with the ceilings around it, not with
 // its best or its worst moment.
 func TestSharesArePaired(t *testing.T) {
 	now := Ceilings{ReadBytes: 1000}

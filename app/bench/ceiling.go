@@ -1,23 +1,23 @@
 package bench
 
-// What the machine could do while a figure was taken. Memory's speed changes from minute to minute
-// where other machines share it, so each sample has a ceiling of its own, from right before and
-// after it, and what counts is the median of their ratios.
+// The ceilings while a figure was measured. Where other machines share the memory its speed changes
+// from minute to minute. So each sample has its own ceiling, from right before and after it, and
+// the result is the median of the samples' ratios.
 
 import (
 	"time"
 )
 
-// samples of a figure.
+// samples are the samples of a figure.
 type samples struct {
 	values []float64
-	could  []Ceilings // while each was taken
+	could  []Ceilings // while each was measured
 }
 
-// ReadingTime is how long memory is read for a reading, and how long multiplied.
+// ReadingTime is how long each reading measures memory, and how long arithmetic.
 const ReadingTime = 80 * time.Millisecond
 
-// could is what this machine can do now with so many threads.
+// could measures the ceilings with that many threads.
 func (r *run) could(threads int) (now Ceilings, err error) {
 	if r.Ceilings != nil {
 		r.seen = append(r.seen, *r.Ceilings)
@@ -25,7 +25,7 @@ func (r *run) could(threads int) (now Ceilings, err error) {
 	}
 	y := r.yards[threads]
 	if y == nil {
-		r.say("what this machine could do")
+		r.say("this machine's ceilings")
 		if y, err = NewYardstick(r.Device, threads); err != nil {
 			return now, err
 		}
@@ -40,12 +40,12 @@ func (r *run) could(threads int) (now Ceilings, err error) {
 	return now, err
 }
 
-// sample takes one with a reading before and one after it.
+// sample measures one sample, with a reading before and after it.
 func (r *run) sample(s *samples, take func() (float64, error)) error {
 	return r.sampleWith(r.Threads, s, take)
 }
 
-// sampleWith does the same for work of so many threads.
+// sampleWith is sample for work with that many threads.
 func (r *run) sampleWith(threads int, s *samples, take func() (float64, error)) error {
 	before, err := r.could(threads)
 	if err != nil {
@@ -60,7 +60,7 @@ func (r *run) sampleWith(threads int, s *samples, take func() (float64, error)) 
 	return err
 }
 
-// typical is the median of the readings with all threads.
+// typical returns the median of the readings with all threads.
 func (r *run) typical() Ceilings {
 	of := func(figure func(Ceilings) float64) float64 {
 		var all []float64
@@ -82,7 +82,7 @@ func (r *run) close() {
 	}
 }
 
-// Mean is what a machine could do on average whose readings are these.
+// Mean returns the mean of readings.
 func Mean(readings ...Ceilings) (m Ceilings) {
 	n := float64(len(readings))
 	for _, c := range readings {

@@ -1,7 +1,7 @@
 package bench
 
-// One stream: prompts of several lengths, and answers after several. A long prompt is read once,
-// and what stays of it in the prefix cache is what answers are decoded after.
+// One stream: prefill of several lengths, and decode at several lengths of the context. A long
+// prompt is computed once and stays in the prefix cache, after which the answers are decoded.
 
 import (
 	"fmt"
@@ -12,7 +12,7 @@ import (
 	"headroom/kernels"
 )
 
-// appended is how many tokens come after a prompt that has been read.
+// appended is the number of new tokens after a cached prompt.
 const appended = 32
 
 func (r *run) dense(kvFormat string) error {
@@ -35,14 +35,14 @@ func (r *run) dense(kvFormat string) error {
 	if err := r.decode(e, r.Dense.Name, kvFormat, 0); err != nil {
 		return err
 	}
-	var taken time.Duration // reading the context so far
+	var taken time.Duration // for the context so far
 	var could []Ceilings
 	for i, n := range r.Contexts {
 		from := 0
 		if i > 0 {
 			from = r.Contexts[i-1]
 		}
-		r.say(fmt.Sprintf("reading up to %s tokens", thousands(n)))
+		r.say(fmt.Sprintf("prefill up to %s tokens", thousands(n)))
 		var a answered
 		var reading samples
 		if err := r.sample(&reading, func() (v float64, err error) {
@@ -52,8 +52,9 @@ func (r *run) dense(kvFormat string) error {
 			return err
 		}
 		if cached := a.Usage.CachedTokens; max(cached-from, from-cached) > 64 {
-			// answers may go on as the prompt does
-			return problem.New(problem.Internal, "A benchmark's prompt was not where it belongs",
+			// An answer may happen to continue like the prompt, so a few more may be cached.
+			return problem.New(problem.Internal,
+				"The prefix cache did not hold a benchmark's prompt",
 				fmt.Sprintf("%d tokens were cached, expected %d", cached, from), "")
 		}
 		taken += a.Timing.Prefill
@@ -77,7 +78,7 @@ func (r *run) dense(kvFormat string) error {
 	return nil
 }
 
-// prompts reads prompts that nothing is cached of.
+// prompts measures prefill of uncached prompts.
 func (r *run) prompts(e *engine.Engine, model string, lengths []int) error {
 	for _, n := range lengths {
 		r.say(fmt.Sprintf("%s: prompts of %s tokens", model, thousands(n)))
@@ -98,11 +99,11 @@ func (r *run) prompts(e *engine.Engine, model string, lengths []int) error {
 	return nil
 }
 
-// matrixOperators are those whose products are with weights.
+// matrixOperators are the operators that multiply by weights.
 var matrixOperators = []string{"linear", "experts", "gate_up"}
 
-// matrices measures the matrix products of a prompt alone. A GPU's operators have no times of their
-// own.
+// matrices measures only the matrix products of a prompt. The operators of a GPU cannot be timed
+// one by one.
 func (r *run) matrices(e *engine.Engine, times *kernels.OperatorTimes) error {
 	if r.Device != engine.DeviceCPU || len(r.Prompts) == 0 {
 		return nil
@@ -134,9 +135,9 @@ func (r *run) matrices(e *engine.Engine, times *kernels.OperatorTimes) error {
 	return nil
 }
 
-// decode answers after n tokens, which are cached.
+// decode measures decoding after n cached tokens.
 func (r *run) decode(e *engine.Engine, model, kvFormat string, n int) error {
-	r.say(fmt.Sprintf("%s: answers after %s tokens", model, thousands(n)))
+	r.say(fmt.Sprintf("%s: decode at context %s", model, thousands(n)))
 	taken, err := r.times(func(int) (float64, error) {
 		prompt := tokens(e, 1, 1)
 		if n > 0 {
@@ -149,7 +150,7 @@ func (r *run) decode(e *engine.Engine, model, kvFormat string, n int) error {
 		return err
 	}
 	row := Row{ID: fmt.Sprintf("decode-%d", n),
-		What: fmt.Sprintf("answer after %s tokens", thousands(n)), Model: model, Unit: unitSpeed}
+		What: fmt.Sprintf("decode at context %s", thousands(n)), Model: model, Unit: unitSpeed}
 	if model != r.Dense.Name {
 		row.ID = "moe-" + row.ID
 	}
@@ -160,9 +161,9 @@ func (r *run) decode(e *engine.Engine, model, kvFormat string, n int) error {
 	return nil
 }
 
-// append reads a few tokens behind n that are cached.
+// append measures the first token of a few new tokens after n cached ones.
 func (r *run) append(e *engine.Engine, n int) error {
-	r.say(fmt.Sprintf("%d tokens behind %s", appended, thousands(n)))
+	r.say(fmt.Sprintf("%d new tokens after %s cached", appended, thousands(n)))
 	taken, err := r.times(func(i int) (float64, error) {
 		a, err := ask(r.ctx, e, append(tokens(e, 0, n), tokens(e, 7000+i, appended)...), 1)
 		return a.Timing.FirstToken.Seconds(), err
@@ -171,7 +172,7 @@ func (r *run) append(e *engine.Engine, n int) error {
 		return err
 	}
 	r.add(Row{ID: fmt.Sprintf("append-%d", n),
-		What: fmt.Sprintf("%d tokens behind %s cached, to the first token", appended,
+		What: fmt.Sprintf("first token of %d new tokens after a %s-token cached prefix", appended,
 			thousands(n)),
 		Model: r.Dense.Name,
 		Unit:  unitSeconds}, taken, 1, PromptCost(e, ChunkTokens, n, n+appended))

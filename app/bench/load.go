@@ -1,7 +1,7 @@
 package bench
 
-// Loading: from a checkpoint on disk, in the system's page cache, to the first token, and what the
-// process has resident then.
+// Loading: from a checkpoint on disk, in the system's page cache, to the first token, and the
+// resident memory of the process then.
 
 import (
 	"encoding/json"
@@ -16,7 +16,7 @@ import (
 )
 
 // WriteCheckpoint writes the dense model into a folder for the group Load. Its embedding has 8
-// bits, as in mixed packings: Qwen3-0.6B's shape is then the 400 MB that the target names.
+// bits, as in mixed quantizations: Qwen3-0.6B's shape then takes the 400 MB of the target.
 func (p *Plan) WriteCheckpoint(dir string) error {
 	config := map[string]any{}
 	if err := json.Unmarshal(p.Dense.Config, &config); err != nil {
@@ -51,14 +51,14 @@ func (r *run) load() error {
 			return 0, err
 		}
 		seconds = time.Since(start).Seconds()
-		if resident == 0 { // of the first run, before anything that an earlier one left behind
+		if resident == 0 { // of the first run, as an earlier one would leave memory behind
 			r.part.Device = e.Info().Device
 			resident, err = residentBytes()
 		}
 		return seconds, err
 	}
 	r.say("loading a checkpoint")
-	if _, err := once(); err != nil { // which brings the file into memory
+	if _, err := once(); err != nil { // fills the page cache
 		return err
 	}
 	taken, err := r.times(func(int) (float64, error) { return once() })
@@ -67,16 +67,16 @@ func (r *run) load() error {
 	}
 	size := Cost{Bytes: info.Size()}
 	r.add(Row{ID: "load", What: "checkpoint of " + megabytes(info.Size()) +
-		", from opening it to the first token, warm", Model: r.Dense.Name, Unit: unitSeconds},
+		", from opening to the first token, warm", Model: r.Dense.Name, Unit: unitSeconds},
 		taken, 1, size)
 	times := resident / float64(info.Size())
-	r.put(Row{ID: "resident", What: "resident memory against the checkpoint's bytes",
+	r.put(Row{ID: "resident", What: "resident memory, times the checkpoint's size",
 		Model: r.Dense.Name, Unit: unitTimes, Samples: []float64{times}, Value: times,
 		Ceiling: 1, Bound: boundCheckpoint})
 	return nil
 }
 
-// residentBytes is the memory that this process has resident, mapped files included.
+// residentBytes returns the resident memory of this process, mapped files included.
 func residentBytes() (float64, error) {
 	p, err := process.NewProcess(int32(os.Getpid()))
 	if err != nil {

@@ -1,7 +1,5 @@
 package bench
 
-// Whose figures they are: a table without its machine, and how busy that was, says nothing.
-
 import (
 	"runtime"
 	"strings"
@@ -10,17 +8,17 @@ import (
 	"github.com/shirou/gopsutil/v3/load"
 )
 
-// Machine is where a report was made.
+// Machine is where a report was made. Figures mean nothing without it.
 type Machine struct {
 	System    string `json:"system"`              // as "linux/amd64"
-	Processor string `json:"processor,omitempty"` // its maker's name for it
-	Cores     int    `json:"cores"`               // that this process may use
-	// the system's load average over a minute, before and after; the benchmark's own threads are in
-	// the second
+	Processor string `json:"processor,omitempty"` // the maker's name for it
+	Cores     int    `json:"cores"`               // available to this process
+	// Load is the system's load average over a minute, before and after the run. The second
+	// includes the benchmark itself.
 	Load [2]float64 `json:"load"`
 }
 
-// ThisMachine describes it, with the load of now as the one before.
+// ThisMachine describes this machine, with the present load as Load[0].
 func ThisMachine() Machine {
 	m := Machine{System: runtime.GOOS + "/" + runtime.GOARCH, Cores: runtime.NumCPU(),
 		Load: [2]float64{LoadAverage(), 0}}
@@ -30,7 +28,7 @@ func ThisMachine() Machine {
 	return m
 }
 
-// LoadAverage is the system's load average over the last minute, 0 where it does not tell.
+// LoadAverage returns the system's load average over the last minute, 0 if it is unknown.
 func LoadAverage() float64 {
 	avg, err := load.Avg()
 	if err != nil {
@@ -39,5 +37,6 @@ func LoadAverage() float64 {
 	return avg.Load1
 }
 
-// busy tells whether others were at work when the run began: then the figures are too low.
+// busy reports whether other processes were running when the run began, which makes the figures too
+// low.
 func (m *Machine) busy() bool { return m.Load[0] > 0.5 }

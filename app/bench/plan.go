@@ -1,7 +1,7 @@
 package bench
 
-// What is measured: groups, each with models of its own, run in a process of its own so that none
-// meets another's memory.
+// The groups of figures. Each opens its own models, in its own process, so that none is affected by
+// another's memory.
 
 import (
 	"context"
@@ -11,43 +11,45 @@ import (
 	"headroom/engine/problem"
 )
 
-// Shape is a model to be made up.
+// Shape is the config of a model that gets random weights.
 type Shape struct {
 	Name   string
 	Config []byte // config.json
 }
 
-// Plan says what is measured, and how thoroughly. All fields up to Repeat are needed, but Threads.
+// Plan says what is measured and how thoroughly. All fields up to Repeat are required, except
+// Threads.
 type Plan struct {
 	Dense, MoE Shape
-	Device     string // of engine.Options
-	Threads    int    // the same; 0: one per core
-	Prompts    []int  // lengths, in tokens, that are read cold
-	Contexts   []int  // lengths, rising, after which an answer is decoded
-	Streams    []int  // that decode together
+	Device     string // as in engine.Options
+	Threads    int    // as in engine.Options; 0: one per core
+	Prompts    []int  // lengths of uncached prompts, in tokens
+	Contexts   []int  // context lengths to decode at, ascending
+	Streams    []int  // numbers of streams that decode together
 	Tokens     int    // of an answer
-	Repeat     int    // runs of each figure; the median counts
-	// Ceilings is what this machine could do; nil: it is measured, before and after each sample.
+	Repeat     int    // samples of each figure, of which the median counts
+	// Ceilings are this machine's; nil: they are measured before and after each sample.
 	Ceilings *Ceilings
 	// Checkpoint is a folder with the dense model, for the group Load.
 	Checkpoint string
-	// Say is told what is measured next. It must not block.
+	// Say is called with what is measured next. It must not block. May be nil.
 	Say func(what string)
 }
 
-// Group is a part of the table that can be measured alone.
+// Group is a part of the table that can be measured by itself.
 type Group struct {
 	Name, What string
 	run        func(*run) error
 }
 
-// Groups are all parts, in the order of the table.
+// Groups are all groups, in the order of the table.
 var Groups = []Group{
-	{"dense", "prompts and answers, the default cache", func(r *run) error { return r.dense("") }},
-	{"f16", "answers with keys and values in float16",
+	{"dense", "prefill and decode with the default cache",
+		func(r *run) error { return r.dense("") }},
+	{"f16", "decode with keys and values in float16",
 		func(r *run) error { return r.dense("f16") }},
 	{"streams", "several streams together", (*run).streams},
-	{"threads", "one thread against all", (*run).threads},
+	{"threads", "all threads compared with one", (*run).threads},
 	{"moe", "a mixture of experts with recurrent layers", (*run).mixture},
 	{Load, "from a checkpoint on disk to the first token", (*run).load},
 }
@@ -55,7 +57,7 @@ var Groups = []Group{
 // Load is the group that needs a checkpoint.
 const Load = "load"
 
-// run is a group under way.
+// run is a group being measured.
 type run struct {
 	*Plan
 	ctx   context.Context
@@ -78,7 +80,7 @@ func (p *Plan) Measure(ctx context.Context, group string) (*Part, error) {
 	}
 	return nil, problem.New(problem.BadRequest,
 		fmt.Sprintf("There is no group %q of benchmarks", group), "",
-		"Say dense, f16, streams, threads, moe or load.")
+		"Use dense, f16, streams, threads, moe or load.")
 }
 
 func (p *Plan) say(what string) {
@@ -87,8 +89,8 @@ func (p *Plan) say(what string) {
 	}
 }
 
-// open opens a made-up model, and reads and answers a little, so that nothing is done for the first
-// time when a figure is taken.
+// open opens a model of random weights and answers a short prompt, so that the first figure
+// includes no one-time work.
 func (r *run) open(s Shape, o engine.Options) (*engine.Engine, error) {
 	o.Device, o.ContextTokens = r.Device, max(o.ContextTokens, 256)
 	o.ChunkTokens = ChunkTokens
@@ -109,8 +111,8 @@ func (r *run) open(s Shape, o engine.Options) (*engine.Engine, error) {
 	return e, nil
 }
 
-// add puts a row into the part. cost is what the figure's unit takes at least: of a speed, of so
-// many tokens; of a time, of all of it.
+// add adds a row with its ceilings. cost is the least work of perTokens tokens, or of the whole
+// figure if its unit is a time.
 func (r *run) add(row Row, s samples, perTokens int, cost Cost) {
 	for _, could := range s.could {
 		least, memoryBound := could.Time(cost)
@@ -131,13 +133,13 @@ func (r *run) add(row Row, s samples, perTokens int, cost Cost) {
 	r.put(row)
 }
 
-// put judges a row and adds it.
+// put adds a row, after comparing it with its ceiling and its target.
 func (r *run) put(row Row) {
 	row.judge()
 	r.part.Rows = append(r.part.Rows, row)
 }
 
-// times takes a figure Repeat times.
+// times measures a figure Repeat times.
 func (r *run) times(take func(i int) (float64, error)) (s samples, err error) {
 	err = r.inTurn(func(i int) error {
 		return r.sample(&s,

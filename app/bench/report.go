@@ -1,11 +1,11 @@
 package bench
 
-// The figures. A report is what the JSON file holds; the table and the lines for benchstat are made
-// from it alone.
+// The figures. A report is the content of the JSON file. The table and the lines for benchstat are
+// made from it.
 
 import "time"
 
-// Format is the version of the JSON; it changes when a field changes its meaning.
+// Format is the version of the JSON. It changes when the meaning of a field does.
 const Format = 2
 
 // Report is one run of the benchmark.
@@ -17,7 +17,7 @@ type Report struct {
 	Parts   []Part    `json:"parts"`
 }
 
-// Part is a group's figures, with what the machine could do when they were taken: the medians.
+// Part is the figures of a group, with the median ceilings while they were measured.
 type Part struct {
 	Group    string   `json:"group"`
 	Device   string   `json:"device"` // as "CPU, AVX-512 VNNI, 2 threads"
@@ -33,18 +33,19 @@ type Row struct {
 	Unit    string    `json:"unit"`
 	Value   float64   `json:"value"` // the median
 	Samples []float64 `json:"samples"`
-	// Ceilings is what the machine could do while each sample was taken, in the same unit; of a
-	// time, the least. Ceiling is their median, or one for all samples; 0 is unknown.
+	// Ceilings are the best possible value of each sample, in the same unit. Ceiling is their
+	// median, or one for all samples; 0 is unknown.
 	Ceilings []float64 `json:"ceilings,omitempty"`
 	Ceiling  float64   `json:"ceiling,omitempty"`
-	Bound    string    `json:"bound,omitempty"` // what the ceiling follows from
-	// how much of the ceiling was reached, 1 is all of it: the median of the samples' own shares
+	Bound    string    `json:"bound,omitempty"` // what limits the ceiling
+	// Share is the part of the ceiling that was reached, 1 is all of it: the median of the samples'
+	// shares.
 	Share  float64 `json:"share,omitempty"`
 	Target *Target `json:"target,omitempty"`
-	Met    *bool   `json:"met,omitempty"` // the target; nil without one
+	Met    *bool   `json:"met,omitempty"` // nil without a target
 }
 
-// Units. Of the first three more is better, of the others less.
+// Units. More is better of the first three, less of the others.
 const (
 	unitSpeed   = "tok/s"
 	unitRate    = "Gop/s"
@@ -54,7 +55,7 @@ const (
 	unitTimes   = "x" // of a size
 )
 
-// Bounds.
+// Values of Row.Bound.
 const (
 	boundMemory     = "memory"
 	boundArithmetic = "arithmetic"
@@ -62,15 +63,15 @@ const (
 	boundParts      = "the number of them"
 )
 
-// Target is what a figure should be: one of the fields is set.
+// Target is what a figure should be. One field is set.
 type Target struct {
-	Share   float64 `json:"share,omitempty"` // of the ceiling at least
+	Share   float64 `json:"share,omitempty"` // least share of the ceiling
 	AtLeast float64 `json:"atLeast,omitempty"`
 	AtMost  float64 `json:"atMost,omitempty"`
 }
 
-// targets, by the IDs of rows. Those in tokens/s are for two cores of the machine class that
-// Headroom is developed on, whose int8 products run at 938 Gop/s: on others the shares say more.
+// targets by the IDs of rows. Those in tokens/s are for two cores of the machines on which Headroom
+// is developed, whose int8 products run at 938 Gop/s. On other machines the shares say more.
 var targets = map[string]Target{
 	"decode-0":            {Share: 0.90},
 	"decode-4096":         {Share: 0.75},
@@ -87,16 +88,16 @@ var targets = map[string]Target{
 	"moe-decode-0":        {Share: 0.80},
 	"moe-recurrent-share": {AtMost: 10},
 	"load":                {AtMost: 0.5},
-	// once and not twice; the rest is the cache, activations and the program
+	// The weights once, not twice; the rest is cache, activations and the program.
 	"resident": {AtMost: 1.5},
 }
 
-// lessIsBetter tells units.
+// lessIsBetter reports whether a smaller value of the unit is better.
 func lessIsBetter(unit string) bool {
 	return unit == unitSeconds || unit == unitPercent || unit == unitTimes
 }
 
-// judge fills in what follows from the figure and its ceilings.
+// judge fills in Ceiling, Share, Target and Met.
 func (r *Row) judge() {
 	share := func(value, ceiling float64) float64 {
 		if lessIsBetter(r.Unit) {
@@ -123,8 +124,8 @@ func (r *Row) judge() {
 	r.Target, r.Met = &t, &met
 }
 
-// ratioRow is how many times b's speed a is, pair by pair; ceiling is what it can be at most, 0
-// where nothing says.
+// ratioRow returns a row with the ratios of the speeds a to b, pair by pair. ceiling is the most
+// that a ratio can be, 0 if unknown.
 func ratioRow(id, what, model string, a, b []float64, ceiling float64) Row {
 	row := Row{ID: id, What: what, Model: model, Unit: unitRatio, Samples: ratios(a, b),
 		Ceiling: ceiling}
@@ -135,7 +136,7 @@ func ratioRow(id, what, model string, a, b []float64, ceiling float64) Row {
 	return row
 }
 
-// ratios are a's elements against b's.
+// ratios divides a's elements by b's.
 func ratios(a, b []float64) (list []float64) {
 	for i := range min(len(a), len(b)) {
 		list = append(list, a[i]/b[i])
@@ -143,7 +144,7 @@ func ratios(a, b []float64) (list []float64) {
 	return list
 }
 
-// Rows are those of all parts.
+// Rows returns the rows of all parts.
 func (r *Report) Rows() (rows []Row) {
 	for _, p := range r.Parts {
 		rows = append(rows, p.Rows...)

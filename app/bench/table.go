@@ -27,7 +27,8 @@ func (r *Report) Markdown(w io.Writer) error {
 	fmt.Fprintf(&b, ".\n%s\n", r.ceilings())
 	fmt.Fprintf(&b, "Load average %.1f before and %.1f after.", m.Load[0], m.Load[1])
 	if m.busy() {
-		b.WriteString(" **Others were at work on this machine, so the figures are too low.**")
+		b.WriteString(
+			" **Other processes were running on this machine, so the figures are too low.**")
 	}
 	b.WriteString(
 		" Medians; random weights.\n\n| | figure | ceiling | share | target | " +
@@ -56,7 +57,7 @@ func (r *Report) Markdown(w io.Writer) error {
 	return err
 }
 
-// ceilings says what the machine could do, from the slowest to the fastest reading.
+// ceilings returns a sentence with the machine's ceilings, from the slowest to the fastest reading.
 func (r *Report) ceilings() string {
 	between := func(of func(Ceilings) float64, unit string) string {
 		low, high := 0.0, 0.0
@@ -86,12 +87,12 @@ func (r *Report) ceilings() string {
 		}
 	}
 	if len(words) == 0 {
-		return "What this device could do is unknown."
+		return "The ceilings of this device are unknown."
 	}
 	text := strings.Join(words, ", ")
 	return strings.ToUpper(text[:1]) + text[1:] +
 		", measured before and after each sample: medians of a group. A share is the median of " +
-		"the samples' own."
+		"its samples' shares."
 }
 
 func (t *Target) words(unit string) string {
@@ -104,7 +105,7 @@ func (t *Target) words(unit string) string {
 	return "at least " + figure(t.AtLeast, unit)
 }
 
-// figure is a value with its unit; ratios are written as factors.
+// figure formats a value with its unit, ratios as factors.
 func figure(v float64, unit string) string {
 	if unit == unitRatio || unit == unitTimes {
 		return fmt.Sprintf("%.2f x", v)
@@ -112,7 +113,7 @@ func figure(v float64, unit string) string {
 	return number(v) + " " + unit
 }
 
-// number has three digits that count.
+// number formats three significant digits.
 func number(v float64) string {
 	switch {
 	case v >= 1000:
@@ -127,7 +128,7 @@ func number(v float64) string {
 	return fmt.Sprintf("%.3f", v)
 }
 
-// thousands writes 16384 as 16,384.
+// thousands formats 16384 as 16,384.
 func thousands(n int) string {
 	s := strconv.Itoa(n)
 	for i := len(s) - 3; i > 0; i -= 3 {
@@ -143,10 +144,10 @@ func plural(n int, thing string) string {
 	return fmt.Sprintf("%d %s", n, thing)
 }
 
-// megabytes are decimal.
+// megabytes formats a size in decimal megabytes.
 func megabytes(bytes int64) string { return number(float64(bytes)/1e6) + " MB" }
 
-// The marks between which a document keeps the table.
+// The marks around the table in a document.
 const (
 	tableBegins = "<!-- bench: from here on `headroom bench --readme` writes -->"
 	tableEnds   = "<!-- bench: to here -->"
@@ -182,7 +183,7 @@ func (r *Report) GoBench(w io.Writer) error {
 	}
 	for _, row := range r.Rows() {
 		for _, v := range row.Samples {
-			// -8 would be read as GOMAXPROCS
+			// benchstat would read -8 as GOMAXPROCS.
 			fmt.Fprintf(&b, "BenchmarkHeadroom/%s 1 %g %s\n", strings.ReplaceAll(row.ID, "-", "_"),
 				v, row.Unit)
 		}

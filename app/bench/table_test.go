@@ -16,7 +16,7 @@ func example() *Report {
 		Parts: []Part{
 			{Group: "dense", Device: "CPU, AVX-512 VNNI, 2 threads",
 				Ceilings: Ceilings{37.2e9, 938e9, 235e9}, Rows: []Row{
-					{ID: "decode-4096", What: "answer after 4,096 tokens", Model: "qwen3-0.6b",
+					{ID: "decode-4096", What: "decode at context 4,096", Model: "qwen3-0.6b",
 						Unit: unitSpeed, Value: 37.13, Samples: []float64{37.13, 36, 38},
 						Ceiling: 56.2, Bound: boundMemory, Share: 0.661,
 						Target: &Target{Share: 0.75}, Met: &missed},
@@ -26,7 +26,7 @@ func example() *Report {
 						Met: &met}}},
 			{Group: "moe", Device: "CPU, AVX-512 VNNI, 2 threads",
 				Ceilings: Ceilings{38e9, 938e9, 235e9}, Rows: []Row{
-					{ID: "streams-4-ratio", What: "4 streams against one", Model: "moe",
+					{ID: "streams-4-ratio", What: "4 streams compared with one", Model: "moe",
 						Unit: unitRatio, Value: 1.5, Samples: []float64{1.5}, Ceiling: 4,
 						Bound: boundParts, Share: 0.375, Target: &Target{AtLeast: 2.8},
 						Met: &missed},
@@ -36,16 +36,16 @@ func example() *Report {
 }
 
 const exampleTable = `Headroom v1.2 on 22 November 2026, linux/amd64, AMD EPYC 9B14, 2 cores; CPU, AVX-512 VNNI, 2 threads.
-Memory reads at 37.2 to 38.0 GB/s, int8 products run at 938 Gop/s, float32 ones at 235 GFLOP/s, measured before and after each sample: medians of a group. A share is the median of the samples' own.
+Memory reads at 37.2 to 38.0 GB/s, int8 products run at 938 Gop/s, float32 ones at 235 GFLOP/s, measured before and after each sample: medians of a group. A share is the median of its samples' shares.
 Load average 0.1 before and 1.9 after. Medians; random weights.
 
 | | figure | ceiling | share | target | |
 |---|--:|--:|--:|--:|---|
 | **qwen3-0.6b** | | | | | |
-| answer after 4,096 tokens | 37.1 tok/s | 56.2, memory | 66 % | 75 % | missed |
+| decode at context 4,096 | 37.1 tok/s | 56.2, memory | 66 % | 75 % | missed |
 | 32 tokens | 0.123 s | 0.050, arithmetic | 40 % | at most 0.150 s | met |
 | **moe** | | | | | |
-| 4 streams against one | 1.50 x | 4.00, the number of them | 38 % | at least 2.80 x | missed |
+| 4 streams compared with one | 1.50 x | 4.00, the number of them | 38 % | at least 2.80 x | missed |
 | prompt of 512 tokens | 1,235 tok/s |  |  |  |  |
 `
 
@@ -64,7 +64,7 @@ func TestMarkdown(t *testing.T) {
 	unknown := &Report{Parts: []Part{{Device: "Metal, simulated"}}}
 	b.Reset()
 	if err := unknown.Markdown(&b); err != nil ||
-		!strings.Contains(b.String(), "What this device could do is unknown.") {
+		!strings.Contains(b.String(), "The ceilings of this device are unknown.") {
 		t.Errorf("no ceilings:\n%s", b.String())
 	}
 }

@@ -1,7 +1,7 @@
 package bench
 
-// What is shared: weights by several streams, work by several threads, a pass by experts and
-// recurrent layers.
+// Several streams that share the weights, several threads that share the work, and a mixture of
+// experts with recurrent layers.
 
 import (
 	"fmt"
@@ -13,7 +13,7 @@ import (
 	"headroom/kernels"
 )
 
-// streamPrompt is how many tokens each stream reads before it answers.
+// streamPrompt is the length of each stream's prompt.
 const streamPrompt = 16
 
 func (r *run) streams() error {
@@ -27,7 +27,7 @@ func (r *run) streams() error {
 	defer e.Close()
 	speeds := make([]samples, len(r.Streams))
 	err = r.inTurn(func(i int) error {
-		// in turn, so that what else the machine does strikes all of them
+		// In turn, so that other load on the machine affects all of them alike.
 		for j, n := range r.Streams {
 			r.say(r.Dense.Name + ": " + plural(n, "stream"))
 			if err := r.sample(&speeds[j],
@@ -41,25 +41,25 @@ func (r *run) streams() error {
 		return err
 	}
 	for j, n := range r.Streams {
-		r.add(Row{ID: fmt.Sprintf("streams-%d", n), What: plural(n, "stream") + ", tokens of all",
+		r.add(Row{ID: fmt.Sprintf("streams-%d", n), What: plural(n, "stream") + ", in total",
 			Model: r.Dense.Name, Unit: unitSpeed},
 			speeds[j], n, DecodeCost(e, n, streamPrompt+r.Tokens/2))
 	}
 	for j, n := range r.Streams {
 		if r.Streams[0] == 1 && n > 1 {
 			r.put(ratioRow(fmt.Sprintf("streams-%d-ratio", n),
-				fmt.Sprintf("%d streams against one", n), r.Dense.Name, speeds[j].values,
+				fmt.Sprintf("%d streams compared with one", n), r.Dense.Name, speeds[j].values,
 				speeds[0].values, float64(n)))
 		}
 	}
 	return nil
 }
 
-// attempts is how often streams are started again that were not at work together: short answers on
-// a busy machine.
+// attempts bounds how often streams are started again because they did not overlap, as with short
+// answers on a busy machine.
 const attempts = 20
 
-// together is the tokens per second of n streams while all of them decode.
+// together returns the tokens per second of n streams while all of them decode.
 func (r *run) together(e *engine.Engine, n, seed int) (speed float64, err error) {
 	for range attempts {
 		all, failures := make([]answered, n), make([]error, n)
@@ -81,8 +81,8 @@ func (r *run) together(e *engine.Engine, n, seed int) (speed float64, err error)
 	return speed, err
 }
 
-// overlap is the tokens per second from when the last of them had begun until the first of them
-// ended.
+// overlap returns the tokens per second of all streams between the first token of the last to start
+// and the last token of the first to end.
 func overlap(all []answered) (float64, error) {
 	from, to := all[0].at[0], all[0].at[len(all[0].at)-1]
 	for _, a := range all {
@@ -102,13 +102,13 @@ func overlap(all []answered) (float64, error) {
 		}
 	}
 	if count == 0 {
-		return 0, problem.New(problem.Internal, "The benchmark's streams were not at work together",
-			"", "Let them answer longer: --tokens.")
+		return 0, problem.New(problem.Internal, "The benchmark's streams did not overlap",
+			"", "Let them generate more tokens: --tokens.")
 	}
 	return float64(count) / to.Sub(from).Seconds(), nil
 }
 
-// threads reads the same prompts with one thread and with all of them, in turn.
+// threads runs the same prompts with one thread and with all threads, in turn.
 func (r *run) threads() error {
 	if len(r.Prompts) == 0 {
 		return nil
@@ -134,7 +134,8 @@ func (r *run) threads() error {
 	err = r.inTurn(func(i int) error {
 		for j := range cases {
 			c := &cases[j]
-			r.say(fmt.Sprintf("%s: a prompt of %s tokens, one thread against all", r.Dense.Name,
+			r.say(fmt.Sprintf("%s: a prompt of %s tokens, with one thread and with all",
+				r.Dense.Name,
 				thousands(n)))
 			if err := r.sampleWith(c.threads, &c.speeds, func() (float64, error) {
 				a, err := ask(r.ctx, c.engine, tokens(c.engine, i, n), 1)
@@ -153,9 +154,8 @@ func (r *run) threads() error {
 		What: fmt.Sprintf("prompt of %s tokens, one thread", thousands(n)), Model: r.Dense.Name,
 		Unit: unitSpeed},
 		alone, n, PromptCost(one, ChunkTokens, 0, n))
-	// Threads may share a core's units, or its clock: multiply-adds alone say what more of them are
-	// worth here.
-	row := ratioRow("threads-ratio", "all threads against one, same prompt", r.Dense.Name,
+	// Threads may share a core's units or its clock, so the rates of multiply-adds are the ceiling.
+	row := ratioRow("threads-ratio", "all threads compared with one, same prompt", r.Dense.Name,
 		both.values, alone.values, 0)
 	for i := range row.Samples {
 		if a, b := both.could[i].Int8Ops, alone.could[i].Int8Ops; b > 0 {
@@ -166,8 +166,8 @@ func (r *run) threads() error {
 	return nil
 }
 
-// mixture is a mixture of experts: an answer, a prompt, and how much of the prompt's time its
-// recurrent layers take.
+// mixture measures a mixture of experts: decode, prefill, and the share of prefill time of its
+// recurrent layers.
 func (r *run) mixture() error {
 	n := min(max(maxOf(r.Prompts), 16), 512)
 	times := &kernels.OperatorTimes{}

@@ -40,7 +40,7 @@ func TestBenchTable(t *testing.T) {
 		"--markdown="+in("out.md"), "--go-bench="+in("out.txt"), "--readme="+in("README.md"))
 	if code != 0 || !strings.Contains(out, "| **tiny** |") ||
 		!strings.Contains(out, "to the first token, warm |") ||
-		strings.Contains(out, "answer after") {
+		strings.Contains(out, "decode at context") {
 		t.Fatalf("exit %d, %s%s", code, out, errOut)
 	}
 	var report bench.Report

@@ -1,7 +1,7 @@
 package cachemiss
 
-// Prompts as agents write them, in the template of Qwen3.6 or near it, cut into words by a
-// tokenizer that a reader can follow: every expected position is a word of the text.
+// Prompts as agents write them, in a template like Qwen3.6's. The tokenizer splits at words, so a
+// reader can follow every expected position.
 
 import (
 	"encoding/binary"
@@ -79,8 +79,8 @@ func answer(text string) string { return "<|im_start|>assistant\n" + text + "<|i
 
 const ask = "<|im_start|>assistant\n<think>\n"
 
-// TestCauses: what was computed, what comes then, and why. The first difference is told by the text
-// that precedes it.
+// TestCauses: what was computed, the next prompt, and the cause. The text before the first
+// difference marks its position.
 func TestCauses(t *testing.T) {
 	long := strings.Repeat(found+" ", 12)
 	for _, test := range []struct {
@@ -92,7 +92,7 @@ func TestCauses(t *testing.T) {
 		advice  string // part of it
 	}{
 		{"first turn", "", head(coder) + user(issue) + ask, "", "", NewConversation,
-			"only what is new"},
+			"only new text"},
 		{"another agent", head(translator) + user(issue) + ask, head(coder) + user(issue) + ask, "",
 			"", NewConversation, ""},
 		{"another agent with the same closing words",
@@ -102,7 +102,7 @@ func TestCauses(t *testing.T) {
 			head(coder) + user(issue) + ask + "Hm.\n</think>\n\n" + found + "<|im_end|>\n" +
 				user("And on Windows?") + ask,
 			head(coder) + user(issue) + ask + "Hm.\n</think>\n\n" + found, "", Continued,
-			"only what is new"},
+			"only new text"},
 		{"the same again", head(coder) + user(issue) + ask + long, head(coder) + user(issue) + ask,
 			head(coder) + user(issue) + ask, "", Continued, ""},
 		{"same agent, another task", head(coder) + user(issue) + answer(found),
@@ -135,7 +135,7 @@ func TestCauses(t *testing.T) {
 			"2026-11-19.", DateChanged, ""},
 		{"counter", head(coder+"\nTurn 7 of 40") + user(issue) + answer(found),
 			head(coder+"\nTurn 8 of 40") + user(issue) + answer(found) + user("Go on.") + ask,
-			"<|im_start|>system\n" + coder + "\nTurn ", "7 of 40", CounterChanged, "number or id"},
+			"<|im_start|>system\n" + coder + "\nTurn ", "7 of 40", CounterChanged, "number or ID"},
 		{"counter that grows a digit", head("Turn 9. "+coder) + user(issue) + answer(found),
 			head("Turn 10. "+coder) + user(issue) + ask, "<|im_start|>system\nTurn ", "9.",
 			CounterChanged, ""},
@@ -151,7 +151,7 @@ func TestCauses(t *testing.T) {
 		{"a rule more", head(coder+" Answer in English.") + user(issue) + answer(found),
 			head(coder+" Answer in French.") + user(issue) + ask,
 			"<|im_start|>system\n" + coder + " Answer in", "English.", HeadChanged,
-			"the same from request"},
+			"the same in every request"},
 
 		{"tools in another order", head(coder, shell, read) + user(issue) + answer(found),
 			head(coder, read, shell) + user(issue) + answer(found) + user("Go on.") + ask,
@@ -273,7 +273,7 @@ func TestCauses(t *testing.T) {
 	}
 }
 
-// checkShown holds the texts of a report against the prompt.
+// checkShown compares the texts of a report with the prompt.
 func checkShown(t *testing.T, r Report, prompt string) {
 	t.Helper()
 	for _, s := range []string{r.Before, r.Was, r.Is} {
@@ -353,7 +353,7 @@ func TestRetokenized(t *testing.T) {
 	}
 }
 
-// TestLog: bounds, and sequences on one line.
+// TestLog: bounds, and sequences that continue each other.
 func TestLog(t *testing.T) {
 	l := NewLog(Limits{Sequences: 3, Tokens: 10})
 	var given []string
@@ -398,9 +398,8 @@ func TestLog(t *testing.T) {
 	}
 }
 
-// TestNearest: of two sequences with an equally long prefix, the older one goes on as the prompt
-// does behind a changed word, and what is lost behind it outweighs the 40 tokens that were not in
-// the cache.
+// TestNearest: two sequences have an equally long prefix. The older one continues like the prompt
+// after a changed word, and the loss after that word outweighs the 40 tokens that were not cached.
 func TestNearest(t *testing.T) {
 	count := func(n, from int) (list []int32) {
 		for i := range n {
@@ -482,8 +481,8 @@ func TestCompareTools(t *testing.T) {
 	}
 }
 
-// TestThoughtLeftOut: the first difference is where the texts part.
-func TestThoughtLeftOut(t *testing.T) {
+// TestThoughtDropped: the first difference is where the texts diverge.
+func TestThoughtDropped(t *testing.T) {
 	for _, test := range []struct {
 		was, is string
 		want    bool
@@ -498,14 +497,14 @@ func TestThoughtLeftOut(t *testing.T) {
 		{"<think>\nSo.\n</think>\n\n49", "<think>\nSo.\n</think>\n\n50", false},
 		{"49", "<think>\nSo.\n</think>\n\n49", false},
 	} {
-		if got := thoughtLeftOut(test.was, test.is,
+		if got := thoughtDropped(test.was, test.is,
 			firstDifference(test.was, test.is)); got != test.want {
 			t.Errorf("%q and then %q: %t", test.was, test.is, got)
 		}
 	}
 }
 
-// TestTextTo: a head longer than what is decoded at once, and the first of several marks.
+// TestTextTo: a head that is longer than one decoded piece, and the first of several marks.
 func TestTextTo(t *testing.T) {
 	w := newWords()
 	long := strings.Repeat("word ", 5000)
@@ -525,7 +524,7 @@ func runes(s string) (tokens []int32) {
 	return tokens
 }
 
-// FuzzExplain: any tokens, any bytes: positions and texts are right, whatever the cause.
+// FuzzExplain: positions and texts are valid for any tokens and any bytes.
 func FuzzExplain(f *testing.F) {
 	f.Add([]byte("<|im_start|>system\nIt is 10:01.<|im_end|>\n<|im_start|>user\nhi"),
 		[]byte("<|im_start|>system\nIt is 10:02.<|im_end|>\n<|im_start|>user\nhi"), 3, false)

@@ -1,30 +1,29 @@
 package cachemiss
 
-// From a match to a report. What was lost to the cache (known, and yet not taken from it) is
-// weighed against what was lost to the text (known behind the first difference); the larger one is
-// the cause.
+// From a match to a report. Tokens are lost either to the cache (known, but not cached any more) or
+// to the text (known, but after the first difference). The larger loss decides the cause.
 
 import (
 	"fmt"
 	"strings"
 )
 
-// Outcome is what became of a prompt after Find had looked it up.
+// Outcome is what happened to a prompt after Find.
 type Outcome struct {
-	CachedTokens int  // of the prompt, how many were taken from a cache
-	CacheOff     bool // nothing is kept from one prompt to the next
-	Recurrent    bool // the model can go on only where a state was kept
-	// tokens to text, special ones included; nil: the report shows no text
+	CachedTokens int  // prompt tokens that came from a cache
+	CacheOff     bool // the prefix cache is turned off
+	Recurrent    bool // the model can resume only where a state was kept
+	// Decode turns tokens into text, special tokens included; nil: the report shows no text.
 	Decode func([]int32) string
 }
 
-// windowTokens is how many tokens around a difference in a message are looked at as text.
+// windowTokens is how many tokens around a difference in a message are decoded.
 const windowTokens = 512
 
-// Explain makes the report. It decodes a few hundred tokens, and those of the prompt's head if a
-// difference lies there.
+// Explain makes the report. It decodes a few hundred tokens, and the prompt's head if the
+// difference is there.
 func (m Match) Explain(o Outcome) Report {
-	// a cache may know more than the log, which forgets sooner
+	// A cache may hold more than the log, which is smaller.
 	known := max(m.CommonTokens, min(o.CachedTokens, len(m.prompt)))
 	r := Report{Break: known, CommonTokens: known, ReadTokens: max(0, len(m.prompt)-o.CachedTokens)}
 	lost := known - o.CachedTokens
@@ -32,11 +31,11 @@ func (m Match) Explain(o Outcome) Report {
 	case m.foreign != nil:
 		r.KnownAt = m.foreign.At
 		r.Cause, r.Advice = FormatChanged,
-			"What another cache format holds cannot be used: keep the format that you want to "+
-				"stay with."
+			"Prompts cached in another format cannot be reused. Choose one KV cache format and "+
+				"keep it."
 		if m.foreign.Model != m.model {
 			r.Cause, r.Advice = ModelChanged,
-				"What another model has read cannot be used: it is read once for each."
+				"Each model has its own cache: the prompt was computed once for each."
 		}
 	case known > m.CommonTokens:
 		r.Cause, r.Advice = Continued, adviceNothing
@@ -46,7 +45,7 @@ func (m Match) Explain(o Outcome) Report {
 		d := m.compare(o.Decode)
 		r.KnownAt, r.Before, r.Was, r.Is = d.sequence.At, d.before, d.was, d.is
 		r.Cause, r.Advice = d.cause, d.advice
-		if lost >= worthTelling && lost > d.knownBehind {
+		if lost >= worthTelling && lost > d.knownAfter {
 			r.Cause, r.Advice = memoryCause(o, known)
 		}
 		if r.Cause == NewConversation && known < boilerplate {
@@ -56,44 +55,48 @@ func (m Match) Explain(o Outcome) Report {
 	return r
 }
 
-// memoryCause is why known text was not in the cache.
+// memoryCause returns why known text was not cached.
 func memoryCause(o Outcome, known int) (Cause, string) {
 	if o.CacheOff {
-		return CacheOff, "The prefix cache is turned off: every prompt is read from its beginning."
+		return CacheOff,
+			"The prefix cache is turned off: every prompt is computed from its beginning."
 	}
 	if o.Recurrent && o.CachedTokens > 0 {
 		return StateNotKept, fmt.Sprintf(
-			"This model can go on only where its state was kept, here after %d of %d known "+
-				"tokens: more kept states would help.",
+			"This model can resume only where its state was kept, here after %d of %d known "+
+				"tokens. More kept states would help.",
 			o.CachedTokens, known)
 	}
 	return Evicted,
-		"The memory for known text was needed for something else: give the cache more memory or " +
-			"SSD, or run fewer conversations at once."
+		"The known text was evicted. Give the cache more memory or disk space, or run fewer " +
+			"conversations at once."
 }
 
-// difference is where and how a prompt parts from the sequence nearest to it.
+// difference is where and how a prompt diverges from the nearest sequence.
 type difference struct {
 	sequence        *Sequence
 	before, was, is string
 	cause           Cause
 	advice          string
-	// tokens of the prompt behind the difference that had been read before, but not behind this
-	// text
-	knownBehind int
+	// knownAfter is the number of prompt tokens after the difference that were known, after another
+	// text.
+	knownAfter int
 }
 
 const (
-	adviceNothing    = "Nothing is wrong: only what is new was read."
-	adviceHead       = "Keep what precedes the first message the same from request to request."
-	adviceMessage    = "What follows an edited message has to be read again: clients should only add to a conversation, not rewrite it."
-	adviceRetokenize = "The text is the same: the client sends back what the model had written, which reads as other tokens."
-	adviceThinking   = "The client leaves thoughts out of the history: let it send reasoning_content back, or turn thinking off; " +
-		"some templates keep thoughts if chat_template_kwargs has preserve_thinking."
+	adviceNothing = "Nothing is wrong: only new text was computed."
+	adviceHead    = "Keep the text before the first message the same in every request."
+	adviceMessage = "Everything after an edited message has to be computed again. Clients should " +
+		"only add to a conversation, not rewrite it."
+	adviceRetokenize = "The text is the same, but the client sends back the model's answer in " +
+		"other tokens than it was generated in."
+	adviceThinking = "The client drops thoughts from the history. Let it send reasoning_content " +
+		"back, or turn thinking off. Some templates keep thoughts if chat_template_kwargs has " +
+		"preserve_thinking."
 )
 
-// compare finds the difference from the nearest sequence: among equally near ones, the newest that
-// goes on alike.
+// compare returns the difference from the nearest sequence. Among several it takes the newest that
+// has text in common after the difference.
 func (m Match) compare(decode func([]int32) string) difference {
 	at := m.CommonTokens
 	for _, s := range m.nearest {
@@ -110,7 +113,7 @@ func (m Match) compare(decode func([]int32) string) difference {
 		}
 	}
 	if run > 0 {
-		d.knownBehind = min(len(d.sequence.Tokens), len(m.prompt)) - at
+		d.knownAfter = min(len(d.sequence.Tokens), len(m.prompt)) - at
 	}
 	if decode == nil {
 		d.cause, d.advice = MessageEdited, adviceMessage
@@ -126,12 +129,12 @@ func (m Match) compare(decode func([]int32) string) difference {
 	return d
 }
 
-// compareHeads words a difference in what precedes the first user message.
+// compareHeads describes a difference in the text before the first user message.
 func (m Match) compareHeads(d *difference, was, is string) {
 	at := firstDifference(was, is)
 	d.before, d.was, d.is = show(was, is, at)
 	run, rest := alike([]byte(was[at:]), []byte(is[at:])), min(len(was)-at, len(is)-at, alikeWindow)
-	// one agent's head rather than those of two
+	// same: the two heads belong to one agent
 	same := m.CommonTokens >= 2*worthTelling || run >= 4*boilerplate && 2*run >= rest
 	before, after := findTools(was), findTools(is)
 	cause, name := compareTools(before, after)
@@ -148,25 +151,25 @@ func (m Match) compareHeads(d *difference, was, is string) {
 				named+"."
 	case differsIn(dates, was, is, at):
 		d.cause, d.advice = DateChanged,
-			"Move the date or time behind the conversation, or write only the day: everything "+
-				"after it was read again."
+			"Move the date or time to the end of the prompt, or include only the day: "+
+				"everything after it was computed again."
 	case same && !inTools && differsIn(ids, was, is, at):
 		d.cause, d.advice = CounterChanged,
-			"Leave the number or id that differs from request to request out of the system "+
-				"prompt, or move it to its end."
+			"Remove the number or ID that differs in every request from the system prompt, or "+
+				"move it to the prompt's end."
 	case same && cause == ToolsChanged && (inTools || before.text == "" || after.text == ""):
 		d.cause, d.advice = cause,
-			"Tools stand before everything else: change them between conversations, not within one"+
-				named+"."
+			"Tools come before everything else: change them between conversations, not within "+
+				"one"+named+"."
 	case same:
 		d.cause, d.advice = HeadChanged, adviceHead
 	default:
-		d.cause, d.advice, d.knownBehind = NewConversation, adviceNothing, 0
+		d.cause, d.advice, d.knownAfter = NewConversation, adviceNothing, 0
 	}
 }
 
-// compareMessages words a difference behind the head. roles: the text is a conversation, whose
-// messages can be told apart.
+// compareMessages describes a difference after the head. roles is true if both texts have messages
+// that can be told apart.
 func (m Match) compareMessages(d *difference, decode func([]int32) string, run int, roles bool) {
 	from := max(0, m.CommonTokens-windowTokens/2)
 	window := func(tokens []int32) string {
@@ -177,31 +180,31 @@ func (m Match) compareMessages(d *difference, decode func([]int32) string, run i
 	d.before, d.was, d.is = show(was, is, at)
 	rest := len(d.sequence.Tokens) - m.CommonTokens
 	switch {
-	case thoughtLeftOut(was, is, at):
+	case thoughtDropped(was, is, at):
 		d.cause, d.advice = ThinkingStripped, adviceThinking
 	case rest < boilerplate:
-		// the last words of an answer, which a stop text cut or which read as other tokens
+		// The end of an answer, which a stop text cut or which has other tokens now.
 		d.cause, d.advice = Continued, adviceNothing
 	case at == len(was) || at == len(is):
 		d.cause, d.advice = Retokenized, adviceRetokenize
 	case run > 0 && differsIn(dates, was, is, at):
 		d.cause, d.advice = DateChanged,
-			"The client changes a date or time in an earlier message: it should leave what it has "+
-				"sent as it was."
+			"The client changes a date or time in an earlier message. It should not change "+
+				"messages that it has sent."
 	case run > 0 && differsIn(ids, was, is, at):
 		d.cause, d.advice = CounterChanged,
-			"The client changes a number or an id in an earlier message: it should leave what it "+
-				"has sent as it was."
+			"The client changes a number or an ID in an earlier message. It should not change "+
+				"messages that it has sent."
 	case roles && m.otherOpening(d.sequence.Tokens, decode), !roles && run == 0 &&
 		m.CommonTokens < worthTelling:
-		d.cause, d.advice, d.knownBehind = NewConversation, adviceNothing, 0
+		d.cause, d.advice, d.knownAfter = NewConversation, adviceNothing, 0
 	default:
 		d.cause, d.advice = MessageEdited, adviceMessage
 	}
 }
 
-// otherOpening tells whether the first user messages differ and nothing said after them is the
-// same: another conversation, then.
+// otherOpening reports whether the first user messages differ and nothing after them is the same,
+// which makes it another conversation.
 func (m Match) otherOpening(known []int32, decode func([]int32) string) bool {
 	was, found := textTo(known, decode, assistantMarks)
 	is, alsoFound := textTo(m.prompt, decode, assistantMarks)
@@ -215,18 +218,18 @@ func (m Match) otherOpening(known []int32, decode func([]int32) string) bool {
 		text := valid(decode(tokens[:min(len(tokens), maxHeadTokens)]))
 		return text[min(len(text), len(opening)):]
 	}
-	const enough = 64 // bytes: more than a template's words at the beginning of an answer
+	const enough = 64 // bytes: more than a template's text at the beginning of an answer
 	return firstDifference(answered(known, was), answered(m.prompt, is)) < enough
 }
 
-// thoughtLeftOut tells whether was has a thought where is has none, or an empty one.
-func thoughtLeftOut(was, is string, at int) bool {
+// thoughtDropped reports whether was has a thought where is has none, or an empty one.
+func thoughtDropped(was, is string, at int) bool {
 	a, thought := thoughtAt(was, at)
 	b, also := thoughtAt(is, at)
 	return thought && !(also && (a == "" || b != ""))
 }
 
-// thoughtAt is the thought that byte at lies in, or that begins there; ok: there is one.
+// thoughtAt returns the thought that contains byte at, or begins there.
 func thoughtAt(s string, at int) (thought string, ok bool) {
 	const begin, end = "<think>", "</think>"
 	next := len(s) - len(strings.TrimLeft(s[at:], "\n "))
@@ -236,17 +239,16 @@ func thoughtAt(s string, at int) (thought string, ok bool) {
 	}
 	inside, _, closed := strings.Cut(s[open+len(begin):], end)
 	if closed && open+len(begin)+len(inside)+len(end) <= at {
-		return "", false // it had ended before
+		return "", false // it ends before at
 	}
 	return strings.TrimSpace(inside), true
 }
 
-// alikeWindow is how far behind a difference two sequences are compared, in tokens or bytes.
+// alikeWindow is how far two sequences are compared after a difference, in tokens or bytes.
 const alikeWindow = 8192
 
-// alike looks for the longest run that a and b, which differ in their first token, have in common
-// further on; 0: there is none. Runs shorter than a template's words between two messages do not
-// count.
+// alike returns the length of the longest common run of a and b, which differ in their first token;
+// 0: there is none. Runs shorter than boilerplate do not count.
 func alike[E byte | int32](a, b []E) int {
 	a, b = a[:min(len(a), alikeWindow)], b[:min(len(b), alikeWindow)]
 	if len(a) < boilerplate || len(b) < boilerplate {
@@ -272,7 +274,7 @@ func alike[E byte | int32](a, b []E) int {
 // hashes calls visit with a rolling hash of every boilerplate tokens in a row.
 func hashes[E byte | int32](tokens []E, visit func(from int, hash uint64)) {
 	const factor = 0x9e3779b97f4a7c15 // odd, its bits well mixed: 2^64 over the golden ratio
-	// drop: what the oldest token of a row and one more has been multiplied with
+	// drop is the factor of the token that leaves the window.
 	var hash, drop uint64 = 0, 1
 	for range boilerplate + 1 {
 		drop *= factor

@@ -1,8 +1,7 @@
 package cachemiss
 
-// What was computed lately, as token ids alone: texts are made of the few tokens that a report
-// shows. Sequences are shared between the log and the matches that found them, and never written
-// to.
+// The log keeps token ids only; a report decodes the few that it shows. Sequences are shared with
+// the matches that found them and never written to.
 
 import (
 	"slices"
@@ -10,25 +9,25 @@ import (
 	"time"
 )
 
-// Sequence is a prompt and its answer, as far as they went through the model.
+// Sequence is a prompt and its answer, as far as they were computed.
 type Sequence struct {
-	Tokens []int32 // the log keeps the slice
-	Model  string  // the model's fingerprint
-	Format string  // how its cache keeps keys and values
-	At     time.Time
+	Tokens []int32   // the log keeps the slice
+	Model  string    // the model's fingerprint
+	Format string    // the format of its cache
+	At     time.Time // when it ended
 }
 
 // Limits bound a Log. Zero means the default.
 type Limits struct {
-	Sequences int // 64
-	Tokens    int // of all sequences together: 4 Mi, 16 MiB of memory
+	Sequences int // default 64
+	Tokens    int // of all sequences together; default 4 Mi, which take 16 MiB
 }
 
-// Log is a bounded memory of sequences, the oldest out first. It may be used from any goroutine.
+// Log holds recent sequences. The oldest leave first. Its methods may be called from any goroutine.
 type Log struct {
 	limits Limits
-	// Added is called with each sequence that Add is given, on Add's goroutine. To be set before
-	// the first use; nil: nobody asks.
+	// Added is called with every sequence that is added, on Add's goroutine. It must be set before
+	// the first use. May be nil.
 	Added func(Sequence)
 
 	mu        sync.Mutex
@@ -36,7 +35,7 @@ type Log struct {
 	tokens    int
 }
 
-// NewLog makes an empty Log.
+// NewLog returns an empty Log.
 func NewLog(l Limits) *Log {
 	if l.Sequences <= 0 {
 		l.Sequences = 64
@@ -47,9 +46,8 @@ func NewLog(l Limits) *Log {
 	return &Log{limits: l}
 }
 
-// Add remembers a sequence. What it is an extension of is forgotten, and it takes the place of its
-// own extension's beginning: of sequences that lie on one line, the longest stays. One that is
-// longer than the log is cut.
+// Add adds a sequence. If one of two sequences begins with the other, the log keeps only the
+// longer. A sequence longer than the log is truncated.
 func (l *Log) Add(s Sequence) {
 	s.Tokens = s.Tokens[:min(len(s.Tokens), l.limits.Tokens)]
 	if len(s.Tokens) == 0 {
@@ -82,8 +80,8 @@ func (l *Log) Add(s Sequence) {
 	}
 }
 
-// Forget drops what a model has read of the conversation that these tokens are: sequences that
-// begin with them, or that they begin with. No tokens are all that it has read, no model is any.
+// Forget drops a model's sequences that begin with these tokens, or that these tokens begin with.
+// Without tokens it drops all of the model's; the model "" means every model.
 func (l *Log) Forget(model string, tokens []int32) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -97,14 +95,14 @@ func (l *Log) Forget(model string, tokens []int32) {
 	})
 }
 
-// begins tells whether a begins with all of b. The last token is looked at first, since the first
+// begins reports whether a begins with all of b. It compares the last token first, since the first
 // ones are equal more often.
 func begins(a, b []int32) bool {
 	return len(a) >= len(b) && a[len(b)-1] == b[len(b)-1] && slices.Equal(a[:len(b)], b)
 }
 
-// Sequences are those that are remembered, oldest first: given to Add of an empty log, they make
-// one that knows the same.
+// Sequences returns the log's sequences, oldest first. Adding them to an empty log makes an equal
+// one.
 func (l *Log) Sequences() []Sequence {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -115,31 +113,30 @@ func (l *Log) Sequences() []Sequence {
 	return list
 }
 
-// Len is the number of sequences, and of their tokens together.
+// Len returns the number of sequences, and of their tokens together.
 func (l *Log) Len() (sequences, tokens int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.sequences), l.tokens
 }
 
-// Match is what a log knew of a prompt. The zero value knew nothing.
+// Match is what a log knows of a prompt. The zero value is nothing.
 type Match struct {
-	// CommonTokens is the length of the longest prefix that the prompt has in common with a
-	// sequence of the same model and format.
+	// CommonTokens is the length of the longest common prefix with a sequence of the same model and
+	// format.
 	CommonTokens int
 
 	prompt  []int32
-	nearest []*Sequence // those with that prefix, newest first
-	foreign *Sequence   // one of another model or format with a longer one; nil: none
+	nearest []*Sequence // the sequences with that prefix, newest first
+	foreign *Sequence   // one of another model or format with a longer prefix; nil: none
 	model   string
 }
 
-// maxNearest bounds the sequences that Explain chooses from when several have an equally long
-// prefix.
+// maxNearest bounds Match.nearest.
 const maxNearest = 8
 
-// Find looks a prompt up, before it is computed. It costs a comparison of the prompt with each
-// sequence up to their first difference. The match keeps the slice.
+// Find compares a prompt, before it is computed, with each sequence up to the first difference. The
+// match keeps the slice.
 func (l *Log) Find(prompt []int32, model, format string) Match {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -148,7 +145,7 @@ func (l *Log) Find(prompt []int32, model, format string) Match {
 	for _, s := range slices.Backward(l.sequences) {
 		if n := m.CommonTokens; n > 0 && s.Model == model && s.Format == format &&
 			(len(s.Tokens) < n || s.Tokens[n-1] != prompt[n-1]) {
-			continue // it parts sooner than the nearest
+			continue // its common prefix is shorter
 		}
 		common := commonPrefix(s.Tokens, prompt)
 		switch {

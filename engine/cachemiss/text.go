@@ -1,8 +1,8 @@
 package cachemiss
 
-// Texts of tokens, and places in texts. A conversation's head is what precedes its first user
-// message, its opening what precedes the first answer; both are found by the words that chat
-// templates begin a message with.
+// Texts of tokens, and places in texts. A conversation's head is the text before its first user
+// message, its opening the text before the first answer. Both are found by the marks with which
+// chat templates begin a message.
 
 import (
 	"strings"
@@ -18,13 +18,12 @@ var (
 		"<|start_header_id|>assistant", "[/INST]", "<|assistant|>"}
 )
 
-// maxHeadTokens bounds the text that is made of a prompt to find its first messages: system prompts
-// with tools have 5,000 to 40,000.
+// maxHeadTokens bounds how much of a prompt is decoded to find its first messages. System prompts
+// with tools have 5,000 to 40,000 tokens.
 const maxHeadTokens = 1 << 16
 
-// textTo is the text of tokens up to the first of marks; found tells whether there is one. Longer
-// and longer pieces are decoded from the beginning, rather than piece after piece, so that no
-// character is cut.
+// textTo returns the text of tokens up to the first of marks, and whether there is one. It decodes
+// ever longer pieces from the beginning, so that no character is split.
 func textTo(tokens []int32, decode func([]int32) string, marks []string) (text string, found bool) {
 	for n := 2048; ; n *= 4 {
 		n = min(n, len(tokens), maxHeadTokens)
@@ -46,7 +45,7 @@ func textTo(tokens []int32, decode func([]int32) string, marks []string) (text s
 
 func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
-// firstDifference is the byte at which a and b part, at the beginning of a character.
+// firstDifference returns the byte at which a and b diverge, at the beginning of a character.
 func firstDifference(a, b string) int {
 	n := 0
 	for n < len(a) && n < len(b) && a[n] == b[n] {
@@ -58,14 +57,14 @@ func firstDifference(a, b string) int {
 	return n
 }
 
-// isWord tells whether a byte is part of a word, a number, a date, a setting or a tag: what a
+// isWord reports whether a byte is part of a word, a number, a date, a setting or a tag, which a
 // person would see change as a whole.
 func isWord(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' ||
 		c >= utf8.RuneSelf || strings.IndexByte("_-:./=<|", c) >= 0
 }
 
-// wordStart goes back from byte at to where its word begins, at most so many bytes, and to the
+// wordStart returns where the word at byte at begins, at most that many bytes before, at the
 // beginning of a character.
 func wordStart(s string, at, most int) int {
 	from := at
@@ -81,14 +80,14 @@ func wordStart(s string, at, most int) int {
 // shownBytes is how much of a text a report shows on each side of the difference.
 const shownBytes = 80
 
-// show cuts what a report shows out of two texts that differ from byte at on: the beginning of the
-// word in which they do, what precedes it in both, and how each goes on.
+// show cuts a report's texts out of two texts that differ from byte at on: the common text before
+// the word in which they differ, and each text from that word on.
 func show(was, is string, at int) (before, wasShown, isShown string) {
 	from := wordStart(was, at, shownBytes/2)
 	return tail(was[:from]), front(was[from:]), front(is[from:])
 }
 
-// tail is the end of a text, from the beginning of a line or a word if there is one near.
+// tail returns the end of a text, from the beginning of a line or a word if one is near.
 func tail(s string) string {
 	if len(s) <= shownBytes {
 		return s
@@ -103,7 +102,7 @@ func tail(s string) string {
 	return s
 }
 
-// front is the beginning of a text, to the end of a word if there is one near.
+// front returns the beginning of a text, to the end of a word if one is near.
 func front(s string) string {
 	if len(s) <= shownBytes {
 		return s

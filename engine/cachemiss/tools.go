@@ -1,9 +1,9 @@
 package cachemiss
 
-// The tools in a prompt's head, as chat templates write them: a JSON object a line between <tools>
-// and </tools> (Qwen, Hermes), XML functions in the same place (Qwen3-Coder), or a JSON list
-// between [AVAILABLE_TOOLS] marks (Mistral). Two sets of tools are compared by name, order and
-// content, whatever the order of the keys.
+// The tools in a prompt's head, as chat templates write them: one JSON object per line between
+// <tools> and </tools> (Qwen, Hermes), XML functions in the same place (Qwen3-Coder), or a JSON
+// list between [AVAILABLE_TOOLS] marks (Mistral). Two sets of tools are compared by name, order and
+// content. The order of keys does not count.
 
 import (
 	"encoding/json"
@@ -13,17 +13,17 @@ import (
 // tool is one function.
 type tool struct {
 	name string
-	body string // in a form that does not depend on the order of keys
+	body string // JSON with sorted keys, or the text itself
 }
 
-// section is where the tools of a head stand: text [from, to). The zero value: it has none.
+// section is the text [from, to) with the tools of a head. The zero value has none.
 type section struct {
 	from, to int
 	text     string
 }
 
 // sectionMarks open and close a section. Templates also mention <tools></tools> in their prose, so
-// a line break belongs to the first.
+// the marks include a line break.
 var sectionMarks = []struct{ open, close string }{{"<tools>\n", "\n</tools>"},
 	{"[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]"}}
 
@@ -43,7 +43,7 @@ func findTools(head string) section {
 	return section{}
 }
 
-// tools reads a section. What cannot be read is a tool that is named by its own text.
+// tools parses a section. The name of a tool that cannot be parsed is its text.
 func (s section) tools() (list []tool) {
 	text := strings.TrimSpace(s.text)
 	if parts := strings.Split(text, "<function>"); len(parts) > 1 {
@@ -85,8 +85,8 @@ func readTool(raw json.RawMessage) tool {
 	return tool{name, string(body)}
 }
 
-// compareTools says how the tools changed and names one of those that did. Equal sections have no
-// cause.
+// compareTools returns how the tools changed, and the name of one that did. The cause of equal
+// sections is "".
 func compareTools(was, is section) (cause Cause, name string) {
 	if was.text == is.text {
 		return "", ""
@@ -114,7 +114,7 @@ func compareTools(was, is section) (cause Cause, name string) {
 	return ToolsReordered, "" // their keys, or the spaces between them
 }
 
-// missing finds the first of list whose name others lacks.
+// missing returns the name of the first tool of list that others lacks.
 func missing(list, others []tool) (name string, ok bool) {
 	names := make(map[string]bool, len(others))
 	for _, t := range others {

@@ -1,12 +1,11 @@
 package cachemiss
 
-// Values that differ from request to request though nobody edited anything: dates, times, counters,
-// ids. Each is found as a span of text, and counts only if the first difference lies in such a span
-// on both sides.
+// Values that differ in every request although no text was edited: dates, times, counters, IDs. A
+// value counts only if the first difference is within one in both texts.
 
 import "regexp"
 
-// Names of days and months as they begin in English, which is what agents write their prompts in.
+// Names of days and months in English, the language of most agents' prompts.
 const (
 	days   = `(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)(?:[a-z]*day)?`
 	months = `(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?|Sept?(?:ember)?|Oct(?:ober)?|Nov(?:ember)?|Dec(?:ember)?)`
@@ -25,12 +24,11 @@ var dates = patterns(
 	`\b(?:1[5-9]|2[01])\d{8}(?:\d{3}|\d{6}|\d{9})?\b(?:\.\d+)?`,
 	`\b\d{8}[T-]\d{6}Z?\b`, // 20261120T141941Z
 	`\b\d+(?:\.\d+)? (?:second|minute|hour|day|week)s?(?: ago)?\b`, // 3 minutes ago
-	// the rest of a date whose month is written otherwise
+	// the rest of a date whose month is in another language
 	`\b\d{1,2}(?:st|nd|rd|th)?,? \d{4}\b`,
 )
 
-// ids are words with a digit in them, which counters, hexadecimal ids, UUIDs and versions are. A
-// word of letters alone is a word.
+// ids are words with a digit: counters, hexadecimal IDs, UUIDs and versions.
 var ids = patterns(`[0-9A-Za-z_.-]*[0-9][0-9A-Za-z_.-]*`)
 
 func patterns(list ...string) (compiled []*regexp.Regexp) {
@@ -40,8 +38,8 @@ func patterns(list ...string) (compiled []*regexp.Regexp) {
 	return compiled
 }
 
-// differsIn tells whether the first difference of a and b, at byte at, lies within a value of the
-// same kind on both sides.
+// differsIn reports whether the first difference of a and b, at byte at, is within a value of the
+// same kind in both.
 func differsIn(kinds []*regexp.Regexp, a, b string, at int) bool {
 	const around = 96
 	from := wordStart(a, max(0, at-around), around)
@@ -55,7 +53,7 @@ func differsIn(kinds []*regexp.Regexp, a, b string, at int) bool {
 	return false
 }
 
-// spanAt is the match that holds byte at, or ends there; nil: there is none.
+// spanAt returns the match that contains byte at, or ends there; nil: there is none.
 func spanAt(kind *regexp.Regexp, s string, at int) []int {
 	for _, span := range kind.FindAllStringIndex(s, -1) {
 		if span[0] <= at && at <= span[1] {

@@ -94,7 +94,7 @@ function fakeRequest(change: Partial<FinishedRequest>, reread: Partial<Reread>):
     ...change,
     reread: {
       cause: 'continued',
-      advice: 'Nothing is wrong: only what is new was read.',
+      advice: 'Nothing is wrong: only new text was computed.',
       breakToken: 7168,
       knownTokens: 7168,
       before: '',
