@@ -35,14 +35,14 @@ import (
 
 // Limits, far above what people write.
 const (
-	mostBytes    = 16 << 20 // of one conversation
-	mostMessages = 10_000   // in one
-	mostChats    = 10_000
-	mostTitle    = 200 // characters
+	maxBytes    = 16 << 20 // of one conversation
+	maxMessages = 10_000   // in one
+	maxChats    = 10_000
+	maxTitle    = 200 // characters
 )
 
-// MostBodyBytes is the longest JSON of a Change that can be valid.
-const MostBodyBytes = mostBytes
+// MaxBodyBytes is the longest JSON of a Change that can be valid.
+const MaxBodyBytes = maxBytes
 
 const (
 	suffix = ".json"
@@ -271,17 +271,17 @@ func (s *Store) Write(id string, c Change) (Summary, error) {
 		return Summary{}, err
 	}
 	title := c.Title
-	if runes := []rune(title); len(runes) > mostTitle {
-		title = string(runes[:mostTitle])
+	if runes := []rune(title); len(runes) > maxTitle {
+		title = string(runes[:maxTitle])
 	}
 	after := Chat{Messages: append(before[:c.From:c.From], c.Messages...)}
 	after.Summary = Summary{ID: id, Title: title,
 		UpdatedAtUnixMs: cmp.Or(c.UpdatedAtUnixMs, time.Now().UnixMilli()),
 		Messages:        len(after.Messages), Revision: c.next(), Path: s.path(id)}
 	data := encode(after)
-	if len(data) > mostBytes {
+	if len(data) > maxBytes {
 		return Summary{}, problem.New(problem.TooLarge, "This conversation is too long to save",
-			fmt.Sprintf("it has %d bytes; the limit is %d", len(data), mostBytes),
+			fmt.Sprintf("it has %d bytes; the limit is %d", len(data), maxBytes),
 			"Start a new chat.")
 	}
 	if err := s.replace(s.path(id), data); err != nil {
@@ -326,17 +326,17 @@ func (s *Store) base(id string, c Change) ([]Message, error) {
 	case c.From > len(before.Messages):
 		return nil, changed(id, fmt.Sprintf("it has %d messages, and %d were to stay",
 			len(before.Messages), c.From))
-	case c.From+len(c.Messages) > mostMessages:
+	case c.From+len(c.Messages) > maxMessages:
 		return nil, problem.New(problem.TooLarge,
 			"This conversation has too many messages to save",
-			fmt.Sprintf("the limit is %d", mostMessages), "Start a new chat.")
+			fmt.Sprintf("the limit is %d", maxMessages), "Start a new chat.")
 	}
 	return before.Messages, nil
 }
 
 func (s *Store) roomForOne() error {
 	list, err := s.list()
-	if err == nil && len(list) >= mostChats {
+	if err == nil && len(list) >= maxChats {
 		err = problem.New(problem.TooLarge, "There are too many conversations",
 			fmt.Sprintf("there are %d, the limit", len(list)),
 			"Delete some that you do not need.")
@@ -410,8 +410,8 @@ func check(c Change) error {
 		wrong = "revision, from and updatedAt must be 0 or more"
 	} else if c.Revision == 0 && c.From > 0 {
 		wrong = "from must be 0 for a new conversation"
-	} else if len(c.Messages) > mostMessages {
-		wrong = fmt.Sprintf("it has %d messages; the limit is %d", len(c.Messages), mostMessages)
+	} else if len(c.Messages) > maxMessages {
+		wrong = fmt.Sprintf("it has %d messages; the limit is %d", len(c.Messages), maxMessages)
 	}
 	for i := range c.Messages {
 		if fault := c.Messages[i].fault(); fault != "" && wrong == "" {

@@ -208,7 +208,7 @@ func TestWritesRefused(t *testing.T) {
 	dir := t.TempDir()
 	s := Open(dir)
 	must(t, s, "a", Change{Messages: []Message{question("1", "x")}})
-	many := make([]Message, mostMessages)
+	many := make([]Message, maxMessages)
 	for i := range many {
 		many[i] = question("1", "")
 	}
@@ -237,7 +237,7 @@ func TestWritesRefused(t *testing.T) {
 		{"more stay than there are", "a", Change{Revision: 1, From: 2}, problem.Changed},
 		{"too many messages", "a", Change{Revision: 1, From: 1, Messages: many}, problem.TooLarge},
 		{"too long", "a", Change{Revision: 1,
-			Messages: []Message{question("1", strings.Repeat("x", mostBytes))}}, problem.TooLarge},
+			Messages: []Message{question("1", strings.Repeat("x", maxBytes))}}, problem.TooLarge},
 	} {
 		if _, err := s.Write(c.id, c.change); codeOf(err) != c.code {
 			t.Errorf("%s: %v, want %s", c.name, err, c.code)
@@ -256,7 +256,7 @@ func TestWritesRefused(t *testing.T) {
 		t.Errorf("%v", entries)
 	}
 	if got := must(t, s, "a",
-		Change{Revision: 1, Title: strings.Repeat("é", 999)}); len([]rune(got.Title)) != mostTitle {
+		Change{Revision: 1, Title: strings.Repeat("é", 999)}); len([]rune(got.Title)) != maxTitle {
 		t.Errorf("a title of %d characters", len([]rune(got.Title)))
 	}
 }

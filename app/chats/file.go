@@ -18,8 +18,8 @@ import (
 
 const (
 	version = 1
-	// mostHeaderBytes exceeds any header. A title's character takes at most 12 bytes.
-	mostHeaderBytes = 8 << 10
+	// maxHeaderBytes exceeds any header. A title's character takes at most 12 bytes.
+	maxHeaderBytes = 8 << 10
 )
 
 // header is the first line.
@@ -66,7 +66,7 @@ func parse(data []byte, id string) Chat {
 			continue
 		}
 		if err := json.Unmarshal(l, &m); err != nil || m.fault() != "" ||
-			len(c.Messages) == mostMessages {
+			len(c.Messages) == maxMessages {
 			broken++
 			continue
 		}
@@ -112,8 +112,8 @@ func summarize(path, id string, info fs.FileInfo) Summary {
 	file, err := os.Open(path)
 	if err == nil {
 		var first []byte
-		first, err = bufio.NewReaderSize(io.LimitReader(file, mostHeaderBytes),
-			mostHeaderBytes).ReadBytes('\n')
+		first, err = bufio.NewReaderSize(io.LimitReader(file, maxHeaderBytes),
+			maxHeaderBytes).ReadBytes('\n')
 		if err == nil {
 			h, damage = parseHeader(bytes.TrimSuffix(first, []byte("\n")), id,
 				info.Size()-int64(len(first)))
@@ -125,7 +125,7 @@ func summarize(path, id string, info fs.FileInfo) Summary {
 	if err != nil {
 		damage = "it cannot be read: " + err.Error()
 	}
-	if info.Size() > mostBytes {
+	if info.Size() > maxBytes {
 		damage = tooLong(info.Size())
 	}
 	s := h.summary(id, damage)
@@ -137,7 +137,7 @@ func summarize(path, id string, info fs.FileInfo) Summary {
 }
 
 func tooLong(size int64) string {
-	return fmt.Sprintf("it has %d bytes; the limit is %d", size, mostBytes)
+	return fmt.Sprintf("it has %d bytes; the limit is %d", size, maxBytes)
 }
 
 // readFile reads a regular file. Reading a pipe might never end.
@@ -154,8 +154,8 @@ func readFile(path string) ([]byte, fs.FileInfo, error) {
 		return nil, nil, err
 	}
 	defer file.Close()
-	data, err := io.ReadAll(io.LimitReader(file, mostBytes+1))
-	if err == nil && len(data) > mostBytes {
+	data, err := io.ReadAll(io.LimitReader(file, maxBytes+1))
+	if err == nil && len(data) > maxBytes {
 		err = errors.New(path + ": " + tooLong(info.Size()))
 	}
 	return data, info, err

@@ -38,7 +38,7 @@ func (a *API) chatRoutes() []Route {
 				"is not the revision that is named.", chatExample,
 			func(r *http.Request, c chats.Change) (chats.Summary, error) {
 				return a.chats.Write(r.PathValue("id"), c)
-			}).upTo(chats.MostBodyBytes),
+			}).upTo(chats.MaxBodyBytes),
 		route("DELETE /api/chats/{id}", "Deletes a conversation's file.", "",
 			func(r *http.Request, _ nothing) (nothing, error) {
 				return nothing{}, a.chats.Remove(r.PathValue("id"))

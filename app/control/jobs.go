@@ -172,7 +172,7 @@ func (a *API) imports(q ImportRequest, begin bool) (ImportPlan, error) {
 	v := ImportPlan{Mode: plan.Mode, Folder: plan.Root, Items: []ImportItem{},
 		WrittenBytes: plan.WrittenBytes, FreeBytes: plan.FreeBytes}
 	for _, item := range plan.Items {
-		one := ImportItem{Name: item.Name, Source: item.Source, Path: item.Goal, Bytes: item.Bytes,
+		one := ImportItem{Name: item.Name, Source: item.Source, Path: item.Target, Bytes: item.Bytes,
 			WrittenBytes: item.WrittenBytes, Clones: item.Clones}
 		if item.Refused != nil {
 			one.Error = newError(item.Refused)

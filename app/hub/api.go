@@ -49,16 +49,16 @@ type File struct {
 
 // Limits of answers.
 const (
-	mostAnswerBytes = 32 << 20
-	mostFiles       = 20_000
-	mostResults     = 100
-	mostFileBytes   = 1 << 50
+	maxAnswerBytes = 32 << 20
+	maxFiles       = 20_000
+	maxResults     = 100
+	maxFileBytes   = 1 << 50
 )
 
 // Search finds models whose names contain the words, the most downloaded first. It finds only
 // repositories with .safetensors files. The error is a Problem, or ctx's.
 func (c *Client) Search(ctx context.Context, words string, limit int) ([]Found, error) {
-	limit = min(max(limit, 1), mostResults)
+	limit = min(max(limit, 1), maxResults)
 	q := url.Values{"search": {words}, "limit": {strconv.Itoa(limit)}, "filter": {"safetensors"},
 		"sort": {"downloads"}, "direction": {"-1"}, "full": {"true"}, "config": {"true"}}
 	text, err := c.json(ctx, fewFailures, "api/models?"+q.Encode())
@@ -122,9 +122,9 @@ func (c *Client) json(ctx context.Context, most int, address string) ([]byte, er
 			return false, err
 		}
 		defer answer.Body.Close()
-		text, err = io.ReadAll(io.LimitReader(answer.Body, mostAnswerBytes+1))
-		if err == nil && len(text) > mostAnswerBytes {
-			return false, c.invalid(fmt.Errorf("it exceeds %d bytes", mostAnswerBytes))
+		text, err = io.ReadAll(io.LimitReader(answer.Body, maxAnswerBytes+1))
+		if err == nil && len(text) > maxAnswerBytes {
+			return false, c.invalid(fmt.Errorf("it exceeds %d bytes", maxAnswerBytes))
 		}
 		return false, broken(err)
 	})
@@ -220,7 +220,7 @@ func parseRepository(text []byte) (Repository, error) {
 	if !commitForm.MatchString(document.SHA) {
 		return Repository{}, fmt.Errorf("it names the commit %q", document.SHA)
 	}
-	if len(document.Siblings) > mostFiles {
+	if len(document.Siblings) > maxFiles {
 		return Repository{}, fmt.Errorf("it lists %d files", len(document.Siblings))
 	}
 	r := Repository{Commit: document.SHA, Gated: bool(document.Gated),
@@ -240,7 +240,7 @@ func parseRepository(text []byte) (Repository, error) {
 			}
 		}
 		if size != nil {
-			if f.Size = *size; f.Size < 0 || f.Size > mostFileBytes {
+			if f.Size = *size; f.Size < 0 || f.Size > maxFileBytes {
 				return Repository{}, fmt.Errorf("it gives %q a size of %d bytes", s.Path, f.Size)
 			}
 		}

@@ -258,7 +258,7 @@ func FuzzRepository(f *testing.F) {
 			return
 		}
 		for _, file := range r.Files {
-			if !filepath.IsLocal(file.Path) || file.Size < -1 || file.Size > mostFileBytes ||
+			if !filepath.IsLocal(file.Path) || file.Size < -1 || file.Size > maxFileBytes ||
 				file.Sum != "" && !sumForm.MatchString(file.Sum) {
 				t.Errorf("took %+v", file)
 			}
@@ -290,7 +290,7 @@ func FuzzHeaders(f *testing.F) {
 				strings.HasSuffix(etag, incompleteSuffix)) {
 			t.Errorf("etag %q", etag)
 		}
-		if d := retryAfter(text, time.Unix(0, 0)); d < 0 || d > mostRetryAfter {
+		if d := retryAfter(text, time.Unix(0, 0)); d < 0 || d > maxRetryAfter {
 			t.Errorf("wait %s", d)
 		}
 		if first, ok := rangeStart(text); ok && first < 0 {

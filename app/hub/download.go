@@ -74,7 +74,7 @@ func (c *Client) Download(ctx context.Context, q Request, p *jobs.Progress) (dir
 func (c *Client) download(ctx context.Context, q Request, p *jobs.Progress,
 	known func(Repository)) (string, error) {
 	p.Phase("asking the hub", "")
-	r, err := c.repository(ctx, mostFailures, q.ID, q.Revision)
+	r, err := c.repository(ctx, maxFailures, q.ID, q.Revision)
 	if err != nil {
 		return "", err
 	}

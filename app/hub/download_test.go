@@ -93,7 +93,7 @@ func TestDroppedConnections(t *testing.T) {
 			f.short(w, r, max(0, 12-n))
 	}
 	job := f.download(f.client(func(o *Options) { o.Connections = 1 }))
-	if problem.From(job.Err).Code != problem.Upstream || len(f.slept) != 4+mostFailures-1 {
+	if problem.From(job.Err).Code != problem.Upstream || len(f.slept) != 4+maxFailures-1 {
 		t.Errorf("%v after %d waits", job.Err, len(f.slept))
 	}
 	if text, err := os.ReadFile(f.incomplete()); err != nil || len(text) != 3*partLen+5+4+3+2+1 ||

@@ -62,7 +62,7 @@ func (c *Client) locate(ctx context.Context, r Repository, f File) (*remote, err
 	}
 	m := &remote{File: f, url: u}
 	var a answer
-	err = c.retry(ctx, mostFailures, func() (bool, error) {
+	err = c.retry(ctx, maxFailures, func() (bool, error) {
 		var err error
 		if a, err = c.request(ctx, "HEAD", u, nil); err == nil {
 			a.Body.Close()
@@ -81,7 +81,7 @@ func (c *Client) locate(ctx context.Context, r Repository, f File) (*remote, err
 		(a.StatusCode/100 == 2 || a.hub.Get("X-Linked-Size") != "") {
 		size, err := strconv.ParseInt(text, 10, 64)
 		switch {
-		case err != nil || size < 0 || size > mostFileBytes:
+		case err != nil || size < 0 || size > maxFileBytes:
 			return nil, c.invalid(fmt.Errorf("%s has a size of %q bytes", f.Path, text))
 		case f.Size >= 0 && f.Size != size:
 			return nil, c.invalid(fmt.Errorf("%s has %d bytes, but %d in the list of files", f.Path,

@@ -79,7 +79,7 @@ func (c *Client) window(ctx context.Context, m *remote, w *writer) (err error) {
 // part fetches the file's bytes at offset from into data, and returns how many it received.
 func (c *Client) part(ctx context.Context, m *remote, from int64, data []byte,
 	moved func(int)) (got int, err error) {
-	err = c.retry(ctx, mostFailures, func() (bool, error) {
+	err = c.retry(ctx, maxFailures, func() (bool, error) {
 		start := from + int64(got)
 		header := http.Header{}
 		whole := start == 0 && int64(len(data)) == m.Size
@@ -118,7 +118,7 @@ func (c *Client) stream(ctx context.Context, m *remote, w *writer) error {
 	counted := newCounter(w)
 	defer counted.settle(w)
 	buffer := make([]byte, 256<<10)
-	return c.retry(ctx, mostFailures, func() (bool, error) {
+	return c.retry(ctx, maxFailures, func() (bool, error) {
 		before := w.have
 		err := c.read(ctx, m, nil, func(a answer, body io.Reader) error {
 			if _, err := io.CopyN(io.Discard, body, w.have); err != nil {
@@ -126,7 +126,7 @@ func (c *Client) stream(ctx context.Context, m *remote, w *writer) error {
 			}
 			for {
 				n, err := body.Read(buffer)
-				if m.Size >= 0 && w.have+int64(n) > m.Size || w.have+int64(n) > mostFileBytes {
+				if m.Size >= 0 && w.have+int64(n) > m.Size || w.have+int64(n) > maxFileBytes {
 					return c.invalid(fmt.Errorf(
 						"%s exceeds its expected %d bytes", m.Path, m.Size))
 				}

@@ -17,7 +17,7 @@ import (
 	"headroom/engine/problem"
 )
 
-const mostRedirects = 6
+const maxRedirects = 6
 
 // answer is a response, with the headers of the hub on the way to it.
 type answer struct {
@@ -32,7 +32,7 @@ type answer struct {
 func (c *Client) request(ctx context.Context, method string, u *url.URL,
 	header http.Header) (answer, error) {
 	a := answer{hub: http.Header{}, at: u}
-	for range mostRedirects {
+	for range maxRedirects {
 		r, err := http.NewRequestWithContext(ctx, method, a.at.String(), nil)
 		if err != nil {
 			return answer{}, c.invalid(err)
@@ -77,7 +77,7 @@ func (c *Client) request(ctx context.Context, method string, u *url.URL,
 		}
 		a.at = next
 	}
-	return answer{}, c.invalid(fmt.Errorf("it redirects more than %d times", mostRedirects))
+	return answer{}, c.invalid(fmt.Errorf("it redirects more than %d times", maxRedirects))
 }
 
 // temporary is an error that a retry may overcome.
@@ -135,17 +135,17 @@ func about(err error, what string) error {
 	return err
 }
 
-// mostRetryAfter bounds Retry-After, so that the arithmetic cannot overflow. mostWait bounds the
+// maxRetryAfter bounds Retry-After, so that the arithmetic cannot overflow. maxWait bounds the
 // waiting.
-const mostRetryAfter = 30 * 24 * time.Hour
+const maxRetryAfter = 30 * 24 * time.Hour
 
 // retryAfter parses the header Retry-After: seconds, or a date.
 func retryAfter(text string, now time.Time) time.Duration {
 	if seconds, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64); err == nil {
-		return time.Duration(min(max(seconds, 0), int64(mostRetryAfter/time.Second))) * time.Second
+		return time.Duration(min(max(seconds, 0), int64(maxRetryAfter/time.Second))) * time.Second
 	}
 	if at, err := http.ParseTime(text); err == nil {
-		return min(max(at.Sub(now), 0), mostRetryAfter)
+		return min(max(at.Sub(now), 0), maxRetryAfter)
 	}
 	return 0
 }

@@ -10,15 +10,15 @@ import (
 	"headroom/engine/problem"
 )
 
-// Limits of retries. A download gives up after mostFailures in a row without a byte in between
-// (about two minutes), a request of the UI after fewFailures. mostWait is the longest Retry-After
+// Limits of retries. A download gives up after maxFailures in a row without a byte in between
+// (about two minutes), a request of the UI after fewFailures. maxWait is the longest Retry-After
 // that is obeyed.
 const (
-	mostFailures = 8
-	fewFailures  = 3
-	firstWait    = 500 * time.Millisecond
-	longestWait  = 30 * time.Second
-	mostWait     = 10 * time.Minute
+	maxFailures = 8
+	fewFailures = 3
+	firstWait   = 500 * time.Millisecond
+	longestWait = 30 * time.Second
+	maxWait     = 10 * time.Minute
 )
 
 // retry calls try until it succeeds, and waits longer after each failure in a row. It gives up
@@ -44,7 +44,7 @@ func (c *Client) retry(ctx context.Context, most int,
 		}
 		failures++
 		switch {
-		case p.after > mostWait:
+		case p.after > maxWait:
 			return problem.Wrap(problem.Upstream, p.err, "The hub is busy",
 				fmt.Sprintf("Resume the download after %s.",
 					p.after.Round(time.Minute)))

@@ -81,7 +81,7 @@ type Plan struct {
 type Item struct {
 	Name   string // in the root: "name" or "org/name"; "": not known
 	Source string // its folder, links resolved, or the given path
-	Goal   string // its target folder in the root
+	Target string // its target folder in the root
 	Mode   Mode
 	Bytes  int64 // of its files
 	// WrittenBytes is the disk space that it needs: 0 for a link, and for a move within a disk.

@@ -137,8 +137,8 @@ func (b *bench) all(mode Mode, paths ...string) map[string]string {
 		dir, err := b.Import(context.Background(), item, new(jobs.Progress))
 		if err != nil {
 			wrong[item.Name] = err.Error()
-		} else if dir != item.Goal {
-			b.t.Errorf("%s came to %s, want %s", item.Name, dir, item.Goal)
+		} else if dir != item.Target {
+			b.t.Errorf("%s came to %s, want %s", item.Name, dir, item.Target)
 		}
 	}
 	return wrong
@@ -355,8 +355,8 @@ func TestNames(t *testing.T) {
 		{" ", "model"},
 	}
 	for _, c := range cases {
-		if got := goalName(c.name); got != c.want {
-			t.Errorf("goalName(%q) = %q, want %q", c.name, got, c.want)
+		if got := targetName(c.name); got != c.want {
+			t.Errorf("targetName(%q) = %q, want %q", c.name, got, c.want)
 		}
 	}
 }
@@ -378,8 +378,8 @@ func TestNamed(t *testing.T) {
 	b := newBench(t)
 	plant(t, b.from, "m/config.json = x")
 	plan := b.Plan([]string{b.from + "/m"}, Copy, "my/own")
-	if got := plan.Items[0].Goal; got != b.root+"/my/own" {
-		t.Errorf("goal %q", got)
+	if got := plan.Items[0].Target; got != b.root+"/my/own" {
+		t.Errorf("target %q", got)
 	}
 }
 

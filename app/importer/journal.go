@@ -34,8 +34,8 @@ type journal struct {
 	done map[entry]bool
 }
 
-// mostJournalBytes exceeds mostFiles lines.
-const mostJournalBytes = 16 << 20
+// maxJournalBytes exceeds maxFiles lines.
+const maxJournalBytes = 16 << 20
 
 // openJournal opens or creates the journal of a copy. The error is disk.ErrLocked if another
 // program is working on the same copy.
@@ -56,7 +56,7 @@ func openJournal(dir string) (*journal, error) {
 // readEntries reads the complete lines. An incomplete line is from a crash.
 func readEntries(r io.Reader) map[entry]bool {
 	done := map[entry]bool{}
-	lines := bufio.NewScanner(io.LimitReader(r, mostJournalBytes))
+	lines := bufio.NewScanner(io.LimitReader(r, maxJournalBytes))
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		var e entry

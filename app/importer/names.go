@@ -15,20 +15,20 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// mostNameBytes bounds one part of a name. File systems allow 255 bytes.
-const mostNameBytes = 200
+// maxNameBytes bounds one part of a name. File systems allow 255 bytes.
+const maxNameBytes = 200
 
-// goalName returns a safe form of a model's name: "name" or "org/name", in Unicode form NFC,
+// targetName returns a safe form of a model's name: "name" or "org/name", in Unicode form NFC,
 // without characters that cannot be printed.
-func goalName(name string) string {
+func targetName(name string) string {
 	org, rest, two := strings.Cut(name, "/")
 	if filepath.IsAbs(name) || !two { // an ID may be a path; its last part is the name
-		return goalPart(filepath.Base(name))
+		return targetPart(filepath.Base(name))
 	}
-	return goalPart(org) + "/" + goalPart(filepath.Base(rest))
+	return targetPart(org) + "/" + targetPart(filepath.Base(rest))
 }
 
-func goalPart(part string) string {
+func targetPart(part string) string {
 	part = norm.NFC.String(strings.ToValidUTF8(part, "_"))
 	part = strings.Map(func(r rune) rune {
 		switch {
@@ -42,7 +42,7 @@ func goalPart(part string) string {
 	}, part)
 	part = strings.Join(strings.Fields(part), " ")
 	part = strings.TrimLeft(part, ". ") // hidden folders are not scanned
-	for len(part) > mostNameBytes {
+	for len(part) > maxNameBytes {
 		_, size := utf8.DecodeLastRuneInString(part)
 		part = part[:len(part)-size]
 	}
@@ -55,21 +55,21 @@ func goalPart(part string) string {
 // fold returns a form that is equal for names that some file system considers the same.
 func fold(name string) string { return norm.NFC.String(cases.Fold().String(norm.NFC.String(name))) }
 
-// goalIn returns the target folder for a name, in the spelling of folders that exist, and the path
+// targetIn returns the target folder for a name, in the spelling of folders that exist, and the path
 // that already has this name; "" if none has.
-func goalIn(root, name string) (goal, taken string) {
-	goal = root
+func targetIn(root, name string) (target, taken string) {
+	target = root
 	for part := range strings.SplitSeq(name, "/") {
 		taken = ""
-		entries, _ := os.ReadDir(goal) // there may be none
-		next := filepath.Join(goal, part)
+		entries, _ := os.ReadDir(target) // there may be none
+		next := filepath.Join(target, part)
 		for _, e := range entries {
 			if fold(e.Name()) == fold(part) {
-				next = filepath.Join(goal, e.Name())
+				next = filepath.Join(target, e.Name())
 				taken = next
 			}
 		}
-		goal = next
+		target = next
 	}
-	return goal, taken
+	return target, taken
 }

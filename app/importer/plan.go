@@ -38,12 +38,12 @@ func (i *Importer) Plan(paths []string, mode Mode, name string) Plan {
 		}
 	}
 	existing := existingAbove(i.options.Root)
-	goals := map[string]string{}
+	targets := map[string]string{}
 	for k := range p.Items {
 		item := &p.Items[k]
 		item.Mode = mode
 		if item.Refused == nil {
-			item.Refused = i.settle(item, existing, goals)
+			item.Refused = i.settle(item, existing, targets)
 		}
 		if item.Refused == nil {
 			p.WrittenBytes += item.WrittenBytes
@@ -67,7 +67,7 @@ func existingAbove(dir string) string {
 
 // settle completes an item: its files, its target and its disk space. The error is why it cannot be
 // imported.
-func (i *Importer) settle(item *Item, existing string, goals map[string]string) error {
+func (i *Importer) settle(item *Item, existing string, targets map[string]string) error {
 	if known := i.known(item.Source); known != "" {
 		return refusal("This model is already in the list",
 			"Headroom finds "+known+" in "+item.Source,
@@ -87,17 +87,17 @@ func (i *Importer) settle(item *Item, existing string, goals map[string]string) 
 			item.Bytes += f.size
 		}
 	}
-	item.Name = goalName(item.Name)
-	goal, taken := goalIn(i.options.Root, item.Name)
-	if other := goals[fold(goal)]; other != "" && taken == "" {
+	item.Name = targetName(item.Name)
+	target, taken := targetIn(i.options.Root, item.Name)
+	if other := targets[fold(target)]; other != "" && taken == "" {
 		taken = "another item of this import"
 	}
 	if taken != "" {
 		return problem.New(problem.Exists, "A model named "+item.Name+" already exists",
 			"it is in "+taken, "Import it under another name, or remove that one first.")
 	}
-	goals[fold(goal)] = item.Source
-	item.Goal = goal
+	targets[fold(target)] = item.Source
+	item.Target = target
 	switch same := disk.SameDisk(item.Source, existing); {
 	case item.Mode == Link, item.Mode == Move && same:
 	default:

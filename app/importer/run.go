@@ -25,19 +25,19 @@ const minFreeBytes = 1 << 30
 // Memo is the Memo of an import's job.
 type Memo struct {
 	Source string `json:"source"`
-	Goal   string `json:"goal"`
+	Target string `json:"goal"`
 	Name   string `json:"name"`
 	Mode   Mode   `json:"mode"`
 }
 
 // Job returns the job of an import. Its Memo is a Memo.
 func (i *Importer) Job(item Item) jobs.Spec {
-	memo, err := json.Marshal(Memo{item.Source, item.Goal, item.Name, item.Mode})
+	memo, err := json.Marshal(Memo{item.Source, item.Target, item.Name, item.Mode})
 	if err != nil {
 		panic("importer: a memo as JSON: " + err.Error()) // cannot happen for strings
 	}
 	return jobs.Spec{
-		Kind: jobs.Import, Key: item.Source + "\x00" + item.Goal, Title: item.Name,
+		Kind: jobs.Import, Key: item.Source + "\x00" + item.Target, Title: item.Name,
 		TotalBytes: item.Bytes, Memo: memo,
 		Work: func(ctx context.Context, p *jobs.Progress) (string, error) {
 			return i.Import(ctx, item, p)
@@ -49,7 +49,7 @@ func (i *Importer) Job(item Item) jobs.Spec {
 // Again returns the job of an import that an earlier run of the program left unfinished. It reads
 // the source only when the job resumes, because its disk may not be connected now.
 func (i *Importer) Again(m Memo) jobs.Spec {
-	item := Item{Source: m.Source, Goal: m.Goal, Name: m.Name, Mode: m.Mode}
+	item := Item{Source: m.Source, Target: m.Target, Name: m.Name, Mode: m.Mode}
 	s := i.Job(item)
 	s.Work = func(ctx context.Context, p *jobs.Progress) (string, error) {
 		items := i.Plan([]string{m.Source}, m.Mode, m.Name).Items
@@ -70,7 +70,7 @@ func (i *Importer) Import(ctx context.Context, item Item, p *jobs.Progress) (str
 	if item.Refused != nil {
 		return "", item.Refused
 	}
-	parent := filepath.Dir(item.Goal)
+	parent := filepath.Dir(item.Target)
 	if err := os.MkdirAll(parent, 0o755); err != nil {
 		return "", problem.Wrap(problem.Internal, err, "The folder for models cannot be created",
 			"Choose another folder, or check its permissions.")
@@ -78,9 +78,9 @@ func (i *Importer) Import(ctx context.Context, item Item, p *jobs.Progress) (str
 	var err error
 	switch {
 	case item.Mode == Link:
-		err = os.Symlink(item.Source, item.Goal)
+		err = os.Symlink(item.Source, item.Target)
 	case item.Mode == Move && disk.SameDisk(item.Source, parent):
-		if err = disk.Rename(item.Source, item.Goal); errors.Is(err, syscall.EXDEV) {
+		if err = disk.Rename(item.Source, item.Target); errors.Is(err, syscall.EXDEV) {
 			// One disk that is mounted twice.
 			err = i.copy(ctx, item, p)
 		}
@@ -89,7 +89,7 @@ func (i *Importer) Import(ctx context.Context, item Item, p *jobs.Progress) (str
 	}
 	switch {
 	case errors.Is(err, fs.ErrExist):
-		return "", problem.New(problem.Exists, shown(item.Goal)+" already exists",
+		return "", problem.New(problem.Exists, shown(item.Target)+" already exists",
 			"it was created during the import", "Import the model under another name.")
 	case disk.IsFull(err):
 		return "", full(item, err)
@@ -97,7 +97,7 @@ func (i *Importer) Import(ctx context.Context, item Item, p *jobs.Progress) (str
 		return "", err
 	}
 	disk.SyncDir(parent)
-	return item.Goal, nil
+	return item.Target, nil
 }
 
 func full(item Item, err error) error {
@@ -108,8 +108,8 @@ func full(item Item, err error) error {
 // unfinished returns the hidden folder of an unfinished copy, beside its target. The same source
 // and target always have the same folder.
 func unfinished(item Item) string {
-	sum := sha256.Sum256([]byte(item.Source + "\x00" + item.Goal))
-	return filepath.Join(filepath.Dir(item.Goal), ".headroom-import-"+hex.EncodeToString(sum[:6]))
+	sum := sha256.Sum256([]byte(item.Source + "\x00" + item.Target))
+	return filepath.Join(filepath.Dir(item.Target), ".headroom-import-"+hex.EncodeToString(sum[:6]))
 }
 
 // Discard removes what a stopped import of the item has left behind.
@@ -172,7 +172,7 @@ func (i *Importer) copy(ctx context.Context, item Item, p *jobs.Progress) error 
 	}
 	j.remove()
 	disk.SyncDir(dir)
-	if err := disk.Rename(dir, item.Goal); err != nil {
+	if err := disk.Rename(dir, item.Target); err != nil {
 		return err
 	}
 	if item.Mode == Move {
@@ -246,7 +246,7 @@ func removeOriginal(item Item) error {
 			dirs[dir] = true
 		}
 	}
-	for depth := mostDepth; depth >= 0; depth-- {
+	for depth := maxDepth; depth >= 0; depth-- {
 		// The deepest first. os.Remove fails for a folder that is not empty.
 		for dir := range dirs {
 			if dir != "." && depthOf(dir) == depth {

@@ -25,8 +25,8 @@ type source struct {
 
 // Limits of a model's folder.
 const (
-	mostDepth = 4
-	mostFiles = 10_000
+	maxDepth = 4
+	maxFiles = 10_000
 )
 
 // walker collects files.
@@ -72,15 +72,15 @@ func (w *walker) folder(rel string, depth int) error {
 			strings.HasSuffix(name, ".part") {
 			continue
 		}
-		if len(w.files) >= mostFiles {
+		if len(w.files) >= maxFiles {
 			return refusal("The folder is too large to be a model",
-				fmt.Sprintf("it has more than %d files", mostFiles),
+				fmt.Sprintf("it has more than %d files", maxFiles),
 				"Choose the model's own folder.")
 		}
 		at := filepath.Join(rel, name)
 		switch kind := e.Type(); {
 		case kind.IsDir():
-			if depth+1 >= mostDepth {
+			if depth+1 >= maxDepth {
 				return refusal("The folder is nested too deeply to be a model",
 					shown(at)+" has more folders", "Choose the model's own folder.")
 			}

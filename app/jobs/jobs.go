@@ -102,8 +102,8 @@ type job struct {
 	ended    chan struct{} // closed when this run ends
 }
 
-// mostEnded is how many done jobs stay in the list.
-const mostEnded = 50
+// maxEnded is how many done jobs stay in the list.
+const maxEnded = 50
 
 // NewList returns an empty list. The caller must close it.
 func NewList() *List {
@@ -205,7 +205,7 @@ func (l *List) set(j *job, s State, result string, err error) {
 
 // trim drops the oldest done jobs. The caller holds mu.
 func (l *List) trim() {
-	surplus := -mostEnded
+	surplus := -maxEnded
 	for _, j := range l.jobs {
 		if j.State == Done {
 			surplus++

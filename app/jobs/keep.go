@@ -23,8 +23,8 @@ type Kept struct {
 	Memo       json.RawMessage `json:"memo"`
 }
 
-// mostKeptBytes bounds the file that is read.
-const mostKeptBytes = 1 << 20
+// maxKeptBytes bounds the file that is read.
+const maxKeptBytes = 1 << 20
 
 // ReadKept reads the file that Keep writes. A missing file is no error.
 func ReadKept(path string) ([]Kept, error) {
@@ -37,7 +37,7 @@ func ReadKept(path string) ([]Kept, error) {
 	}
 	defer file.Close()
 	var kept []Kept
-	err = json.NewDecoder(io.LimitReader(file, mostKeptBytes)).Decode(&kept)
+	err = json.NewDecoder(io.LimitReader(file, maxKeptBytes)).Decode(&kept)
 	return kept, err
 }
 

@@ -36,7 +36,7 @@ const (
 	formatGGUF    = "GGUF"
 	formatPickle  = "PyTorch or ONNX"
 	formatOllama  = "Ollama's"
-	mostManifest  = 1 << 20
+	maxManifest   = 1 << 20
 	ollamaLibrary = "library" // the namespace that Ollama leaves out
 )
 
@@ -102,7 +102,7 @@ func (f *folders) ollama(root *listing) []folder {
 					if space != ollamaLibrary {
 						id = space + "/" + id
 					}
-					m := remembered(tags, tag.name, mostManifest, parseManifest)
+					m := remembered(tags, tag.name, maxManifest, parseManifest)
 					if len(m.digests) == 0 {
 						continue
 					}

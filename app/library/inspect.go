@@ -59,7 +59,7 @@ func (s *scanner) inspect(m *Model, f folder) {
 	for _, file := range weights {
 		m.SizeBytes += file.size
 	}
-	index := remembered(f.at, indexName, mostIndexBytes, parseIndex)
+	index := remembered(f.at, indexName, maxIndexBytes, parseIndex)
 	d := Download{DoneBytes: m.SizeBytes, TotalBytes: index.totalBytes,
 		Missing: missingShards(f.at, index)}
 	own := f.at.matching(func(name string) bool { return f.at.awaits(name) })
@@ -150,7 +150,7 @@ func (m *Model) incomplete(d Download) {
 	}
 	m.Err = problem.New(problem.ModelBroken, "The model is not complete yet",
 		strings.Join(why, ", "),
-		"Wait for the download, or have the program that began it go on.")
+		"Wait for the download, or resume it in the program that started it.")
 }
 
 func plural(n int, one, more string) string {
@@ -182,7 +182,7 @@ type index struct {
 	totalBytes int64    // of all tensors; 0: not known
 }
 
-const mostIndexBytes = 32 << 20
+const maxIndexBytes = 32 << 20
 
 // parseIndex parses the index. It returns an empty one on an error, which the engine reports later.
 func parseIndex(text []byte) index {
@@ -232,8 +232,8 @@ func (l *listing) lacks(x index) []string {
 	return slices.DeleteFunc(slices.Clone(expected), l.hasFile)
 }
 
-// mostHeader is the longest safetensors header that is read, the limit of the format.
-const mostHeader = 100_000_000
+// maxHeader is the longest safetensors header that is read, the limit of the format.
+const maxHeader = 100_000_000
 
 // promised returns the length of a file of weights according to its header, 0 if unknown, and
 // whether the file is a Git LFS pointer. The result is cached with the listing.
@@ -269,7 +269,7 @@ func promisedBy(path string) (bytes int64, pointer bool) {
 	}
 	n := binary.LittleEndian.Uint64(length[:])
 	switch {
-	case n > mostHeader:
+	case n > maxHeader:
 		return 0, false
 	case int64(n) > info.Size()-lengthBytes:
 		// The tensors follow, but the rest of the header, with their sizes, is missing.

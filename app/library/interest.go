@@ -57,12 +57,12 @@ func defaultCost(dir string) int {
 		return 1
 	}
 	defer d.Close()
-	names, _ := d.Readdirnames(mostCost + 1)
+	names, _ := d.Readdirnames(maxCost + 1)
 	return 1 + len(names)
 }
 
-// mostCost is the highest cost of a watched folder.
-const mostCost = 512
+// maxCost is the highest cost of a watched folder.
+const maxCost = 512
 
 // cover starts to watch a folder, a real path, and reports whether it was not watched before.
 // Callers call it before they read the folder.
@@ -75,7 +75,7 @@ func (in *interest) cover(dir string) (fresh bool) {
 	switch w.cost = in.cost(dir); {
 	case in.notifier == nil:
 		w.err = errNoEvents
-	case w.cost > min(in.budget, mostCost):
+	case w.cost > min(in.budget, maxCost):
 		w.err = errBudget
 	case isRemote(dir):
 		w.err = errRemote

@@ -99,7 +99,7 @@ func TestScan(t *testing.T) {
 				"download, or download the model again."}},
 		{"a download in progress", []string{"models--org--m/blobs/abc.incomplete = x"},
 			[]string{"org/m: The model is not complete yet: 1 file is incomplete. Wait for the " +
-				"download, or have the program that began it go on."}},
+				"download, or resume it in the program that started it."}},
 		{"no model at all", []string{"models--org--tok/snapshots/ffff/tokenizer.json = x",
 			"datasets--a--b/snapshots/f/config = x", ".hidden/config.json = x", "a file = x"}, nil},
 		{"weights without config", []string{"m/model.safetensors = x"},

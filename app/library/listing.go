@@ -16,9 +16,9 @@ import (
 
 // Limits of a scan, so that a root that is a home folder does not stall it.
 const (
-	mostEntries  = 20_000 // of one folder
-	mostFolders  = 6_000  // of one root
-	mostReadings = 3      // attempts to follow a path that changes meanwhile
+	maxEntries  = 20_000 // of one folder
+	maxFolders  = 6_000  // of one root
+	maxReadings = 3      // attempts to follow a path that changes meanwhile
 )
 
 // file is a regular file of a listing, links resolved.
@@ -145,7 +145,7 @@ func (f *folders) read(path, from, rest string) *listing {
 // follow is trace with watches on everything that the result depends on.
 func (f *folders) follow(from, rest string) trail {
 	t := trace(from, rest)
-	for range mostReadings {
+	for range maxReadings {
 		fresh := false
 		if f.cover != nil {
 			for _, hinge := range t.hinges {
@@ -198,14 +198,14 @@ func (f *folders) take(l *listing, e fs.DirEntry, matters bool) {
 	}
 }
 
-// readDir returns up to mostEntries entries, sorted by name. A folder that cannot be read is empty.
+// readDir returns up to maxEntries entries, sorted by name. A folder that cannot be read is empty.
 func readDir(path string) []fs.DirEntry {
 	d, err := os.Open(path)
 	if err != nil {
 		return nil
 	}
 	defer d.Close()
-	entries, _ := d.ReadDir(mostEntries)
+	entries, _ := d.ReadDir(maxEntries)
 	slices.SortFunc(entries,
 		func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 	return entries
@@ -249,20 +249,20 @@ func once[T any](l *listing, what string, find func() T) T {
 }
 
 // remembered computes a value from a file's content and caches it with the listing. A file that is
-// longer than mostBytes, or cannot be read, counts as empty.
-func remembered[T any](l *listing, name string, mostBytes int64, make func(text []byte) T) T {
+// longer than maxBytes, or cannot be read, counts as empty.
+func remembered[T any](l *listing, name string, maxBytes int64, make func(text []byte) T) T {
 	return once(l, "text of "+name, func() T {
 		var text []byte
 		if f, ok := l.file(name); ok {
-			text = readSmall(f.real, mostBytes)
+			text = readSmall(f.real, maxBytes)
 		}
 		return make(text)
 	})
 }
 
-func readSmall(path string, mostBytes int64) []byte {
+func readSmall(path string, maxBytes int64) []byte {
 	info, err := os.Stat(path)
-	if err != nil || !info.Mode().IsRegular() || info.Size() > mostBytes {
+	if err != nil || !info.Mode().IsRegular() || info.Size() > maxBytes {
 		return nil
 	}
 	f, err := os.Open(path)
@@ -270,8 +270,8 @@ func readSmall(path string, mostBytes int64) []byte {
 		return nil
 	}
 	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, mostBytes+1))
-	if err != nil || int64(len(text)) > mostBytes {
+	text, err := io.ReadAll(io.LimitReader(f, maxBytes+1))
+	if err != nil || int64(len(text)) > maxBytes {
 		return nil
 	}
 	return text

@@ -69,7 +69,7 @@ func belongsToModel(name string) bool {
 
 var (
 	shardName     = regexp.MustCompile(`^(.*)-(\d{5})-of-(\d{5})(\.safetensors|\.gguf)$`)
-	mostShards    = 2_000 // bounds the names that siblings generates
+	maxShards     = 2_000 // bounds the names that siblings generates
 	shardNameForm = "00000"
 )
 
@@ -81,7 +81,7 @@ func siblings(name string) []string {
 		return nil
 	}
 	count, err := strconv.Atoi(m[3])
-	if err != nil || count < 1 || count > mostShards {
+	if err != nil || count < 1 || count > maxShards {
 		return nil
 	}
 	names := make([]string, count)

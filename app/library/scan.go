@@ -37,7 +37,7 @@ func (f folder) real() string {
 //	root/name.gguf                                         loose files
 //	root/manifests/<registry>/<namespace>/<name>/<tag>     Ollama, with root/blobs
 func (f *folders) scanRoot(root string) []folder {
-	f.left = mostFolders
+	f.left = maxFolders
 	l := f.at(root)
 	if looksLikeModel(l) {
 		return []folder{f.plain(filepath.Base(root), l)}
@@ -77,7 +77,7 @@ func (f *folders) scanRoot(root string) []folder {
 // folderAt returns the model at dir: a model's folder, a snapshot of the hub cache, or a repository
 // of the hub cache.
 func (f *folders) folderAt(dir string) (folder, bool) {
-	f.left = mostFolders
+	f.left = maxFolders
 	l := f.at(dir)
 	if id, ok := hubID(filepath.Base(dir)); ok {
 		if one, ok := f.hub(id, l); ok {
@@ -171,11 +171,11 @@ func (f *folders) hub(id string, dir *listing) (folder, bool) {
 
 // mainCommit returns the commit of refs/main; "" if there is none.
 func (f *folders) mainCommit(dir *listing) string {
-	const mostBytes = 1 << 10
+	const maxBytes = 1 << 10
 	if !dir.hasDir("refs") {
 		return ""
 	}
-	return remembered(f.sub(dir, "refs"), "main", mostBytes,
+	return remembered(f.sub(dir, "refs"), "main", maxBytes,
 		func(text []byte) string { return strings.TrimSpace(string(text)) })
 }
 

@@ -15,9 +15,8 @@ import (
 
 // shard returns a .safetensors file with one tensor of the given bytes, cut to the given length.
 func shard(dataBytes, hereBytes int) string {
-	header :=
-		fmt.Sprintf(
-			`{"__metadata__":{"format":"mlx"},"w":{"dtype":"U8","shape":[%d],"data_offsets":[0,%d]}}`, dataBytes, dataBytes)
+	header := fmt.Sprintf(`{"__metadata__":{"format":"mlx"},`+
+		`"w":{"dtype":"U8","shape":[%d],"data_offsets":[0,%d]}}`, dataBytes, dataBytes)
 	text := string(binary.LittleEndian.AppendUint64(nil, uint64(len(header)))) + header +
 		strings.Repeat("x", dataBytes)
 	return text[:min(len(text), hereBytes)]

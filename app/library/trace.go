@@ -19,8 +19,8 @@ type trail struct {
 	hinges []string
 }
 
-// mostLinks is about the limit of kernels; more links are a loop.
-const mostLinks = 40
+// maxLinks is about the limit of kernels; more links are a loop.
+const maxLinks = 40
 
 // trace resolves path, which is relative to the folder from, a real path.
 func trace(from, path string) trail {
@@ -45,7 +45,7 @@ func trace(from, path string) trail {
 		}
 		t.hinges = append(t.hinges, next)
 		target, err := os.Readlink(next)
-		if links++; err != nil || links > mostLinks {
+		if links++; err != nil || links > maxLinks {
 			return trail{hinges: t.hinges}
 		}
 		if filepath.IsAbs(target) {

@@ -48,10 +48,8 @@ func TestItem(t *testing.T) {
 func TestTemporaryPlace(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
-	i,
-		err :=
-		New(
-			"/private/var/folders/ab/AppTranslocation/12-34/d/Headroom.app/Contents/MacOS/headroom-agent")
+	i, err := New("/private/var/folders/ab/AppTranslocation/12-34/d/Headroom.app/" +
+		"Contents/MacOS/headroom-agent")
 	if err != nil {
 		t.Fatal(err)
 	}
