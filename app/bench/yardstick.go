@@ -6,8 +6,7 @@ import (
 
 	"headroom/engine/device"
 	"headroom/kernels"
-	"headroom/kernels/arithmetic"
-	"headroom/kernels/bandwidth"
+	"headroom/kernels/ceiling"
 	"headroom/kernels/cpu"
 )
 
@@ -16,7 +15,7 @@ import (
 // ceiling from right before and after it.
 type Yardstick struct {
 	device *device.Device
-	read   *bandwidth.Read // nil: nothing is measured
+	read   *ceiling.Read // nil: nothing is measured
 	cpu    *cpu.Context    // nil: not a CPU, whose arithmetic is unknown
 }
 
@@ -37,7 +36,7 @@ func NewYardstick(name string, threads int) (*Yardstick, error) {
 	}
 	const cols = 64 << 10 // rows of 256 KiB
 	const rows = yardstickBytes / 4 / cols
-	y.read = &bandwidth.Read{X: kernels.NewTensor(d.Kernels, kernels.F32, rows, cols),
+	y.read = &ceiling.Read{X: kernels.NewTensor(d.Kernels, kernels.F32, rows, cols),
 		Sums: kernels.NewTensor(d.Kernels, kernels.F32, rows, 1)}
 	values := y.read.X.Float32s()
 	for i := 0; i < len(values); i += 1024 {
@@ -45,12 +44,12 @@ func NewYardstick(name string, threads int) (*Yardstick, error) {
 	}
 	if d.Name == device.CPU {
 		y.cpu = cpu.NewContext(cpu.Options{Threads: threads})
-		rates, err := y.read.Rates(d.Kernels, time.Second)
+		rates, err := y.read.PatternRates(d.Kernels, time.Second)
 		if err != nil {
 			y.Close()
 			return nil, err
 		}
-		y.read.Way = slices.Index(rates, slices.Max(rates))
+		y.read.Pattern = slices.Index(rates, slices.Max(rates))
 	}
 	return y, nil
 }
@@ -89,8 +88,8 @@ func (y *Yardstick) Measure(during time.Duration) (m Ceilings, err error) {
 	slices.Sort(passes)
 	m.ReadBytes = passes[len(passes)/2]
 	if y.cpu != nil {
-		m.Int8Ops = arithmetic.Int8(y.cpu, during/2)
-		m.Float32Ops = arithmetic.Float32(y.cpu, during/2)
+		m.Int8Ops = ceiling.Int8Ops(y.cpu, during/2)
+		m.Float32Ops = ceiling.Float32Ops(y.cpu, during/2)
 	}
 	return m, nil
 }

@@ -20,7 +20,7 @@ import (
 	"headroom/kernels"
 	"headroom/kernels/activation"
 	"headroom/kernels/attention"
-	"headroom/kernels/bandwidth"
+	"headroom/kernels/ceiling"
 	"headroom/kernels/embedding"
 	"headroom/kernels/matmul"
 	"headroom/kernels/moe"
@@ -42,7 +42,7 @@ func Families() []Family {
 	return []Family{
 		{"activation", activation.Cases()},
 		{"attention", attention.Cases()},
-		{"bandwidth", bandwidth.Cases()},
+		{"ceiling", ceiling.Cases()},
 		{"embedding", embedding.Cases()},
 		{"matmul", matmul.Cases()},
 		{"moe", moe.Cases()},

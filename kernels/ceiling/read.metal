@@ -1,6 +1,6 @@
-// sums[r] = sum of row r, a threadgroup to a row. A thread adds up vectors tid, tid + threads, ...
-// of four columns; the order of the sum depends on the number of threads alone, and that on the
-// width.
+// sums[r] = sum of row r. Grid: a threadgroup per row. A thread adds up the vectors of four columns
+// at tid, tid + threads, and so on. The order of the sum depends on the number of threads alone,
+// which depends on the width.
 #include <metal_stdlib>
 #include "common/reduce.h"
 using namespace metal;
@@ -25,7 +25,7 @@ kernel void read(
   float4 a = float4(0.0f);
   float4 b = float4(0.0f);
   uint i = tid;
-  for (; i + threads < p.vectors; i += 2 * threads) {  // two sums, so that two loads are under way
+  for (; i + threads < p.vectors; i += 2 * threads) {  // two sums, so that two loads overlap
     a += x[i];
     b += x[i + threads];
   }

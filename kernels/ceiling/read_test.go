@@ -1,4 +1,4 @@
-package bandwidth
+package ceiling
 
 import (
 	"fmt"
@@ -16,9 +16,9 @@ func BenchmarkNV(b *testing.B)    { kerneltest.BenchNV(b, kerneltest.Timings(Cas
 
 func TestMetalCases(t *testing.T) { kerneltest.RunMetal(t, Cases()) }
 
-// TestWays: every way reads every element once, whatever is left of a row behind whole blocks. Sums
-// of small integers are exact in any order.
-func TestWays(t *testing.T) {
+// Every pattern must read every element once, also in rows that end within a block. Sums of small
+// integers are exact in any order.
+func TestPatternsReadEveryElement(t *testing.T) {
 	for _, isa := range cpu.Available() {
 		d := kernels.NewCPU(cpu.Options{ISA: isa, Threads: 2})
 		for _, cols := range []int{64, 192, 512, 512 + 64, 4096 - 64} {
@@ -27,7 +27,7 @@ func TestWays(t *testing.T) {
 			for i, x := 0, o.X.Float32s(); i < len(x); i++ {
 				x[i] = float32(i * 7919 % 1021)
 			}
-			for o.Way = range Ways {
+			for o.Pattern = range Patterns {
 				o.Sums.Float32s()[0] = -1
 				d.Run(o)
 				for r := range 3 {
@@ -36,40 +36,42 @@ func TestWays(t *testing.T) {
 						want += v
 					}
 					if got := o.Sums.Row(r)[0]; got != want {
-						t.Errorf("%s, %+v, row %d of %d: sum %g, expected %g", isa, Ways[o.Way], r,
-							cols, got, want)
+						t.Errorf("%s, %+v, row %d of %d: sum %g, expected %g", isa,
+							Patterns[o.Pattern], r, cols, got, want)
 					}
 				}
 			}
 		}
 		d.Close()
 	}
-	o := &Read{X: kernels.NewTensor(kernels.NewDryRun(), kernels.F32, 1, 64),
-		Sums: kernels.NewTensor(kernels.NewDryRun(), kernels.F32, 1, 1), Way: len(Ways)}
+	m := kernels.NewMeasure()
+	o := &Read{X: kernels.NewTensor(m, kernels.F32, 1, 64),
+		Sums:    kernels.NewTensor(m, kernels.F32, 1, 1),
+		Pattern: len(Patterns)}
 	if o.Check() == nil {
-		t.Error("a way that does not exist passed the check")
+		t.Error("Check accepted a pattern that does not exist")
 	}
 }
 
-// BenchmarkWays shows which way is the fastest on this machine: GB/s of each, in turn. -benchtime
-// 1x is enough.
-func BenchmarkWays(b *testing.B) {
+// BenchmarkPatterns reports the GB/s of each pattern on this machine. -benchtime 1x is enough.
+func BenchmarkPatterns(b *testing.B) {
 	const rows, cols = 2048, 64 << 10
 	d := kernels.NewCPU(cpu.Options{})
 	defer d.Close()
 	o := &Read{X: kernels.NewTensor(d, kernels.F32, rows, cols),
 		Sums: kernels.NewTensor(d, kernels.F32, rows, 1)}
 	for i, x := 0, o.X.Float32s(); i < len(x); i += 1024 {
-		// untouched pages all read the same zeros
+		// Touch every page: untouched pages all read from one page of zeros.
 		x[i] = 1
 	}
 	for b.Loop() {
-		rates, err := o.Rates(d, 2*time.Second)
+		rates, err := o.PatternRates(d, 2*time.Second)
 		if err != nil {
 			b.Fatal(err)
 		}
-		for i, w := range Ways {
-			b.ReportMetric(rates[i]/1e9, fmt.Sprintf("GB/s-%dx%d+%d", w.Streams, w.Lines, w.Ahead))
+		for i, p := range Patterns {
+			name := fmt.Sprintf("GB/s-%dx%d+%d", p.Streams, p.Lines, p.PrefetchBytes)
+			b.ReportMetric(rates[i]/1e9, name)
 		}
 	}
 }

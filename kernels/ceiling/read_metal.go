@@ -1,4 +1,4 @@
-package bandwidth
+package ceiling
 
 import (
 	_ "embed"
@@ -10,14 +10,14 @@ import (
 var readText string
 
 var (
-	readSource = &gpu.Source{Name: "bandwidth/read.metal", Text: readText}
+	readSource = &gpu.Source{Name: "ceiling/read.metal", Text: readText}
 	readKernel = gpu.NewKernel[readParams](readSource, "read")
 )
 
-// readParams is ReadParams of read.metal.
+// readParams mirrors ReadParams in read.metal.
 type readParams struct{ Vectors, SumsStride uint32 }
 
-// Metal implements gpu.Op: a threadgroup to a row.
+// Metal implements gpu.Op with a threadgroup per row.
 func (o *Read) Metal(c *gpu.Context) {
 	vectors, threads := o.X.Cols/4, 32
 	for threads < 1024 && threads < vectors/8 {

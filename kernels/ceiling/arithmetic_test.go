@@ -1,4 +1,4 @@
-package arithmetic
+package ceiling
 
 import (
 	"testing"
@@ -7,9 +7,8 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// TestSums: every set adds up all the products that operations counts, so a rate is one of work
-// that was done.
-func TestSums(t *testing.T) {
+// Every instruction set must add up all the products that operations counts.
+func TestLoopDoesCountedOperations(t *testing.T) {
 	const blocks = 7
 	for _, isa := range cpu.Available() {
 		c := cpu.NewContext(cpu.Options{ISA: isa, Threads: 1})
@@ -42,11 +41,10 @@ func TestSums(t *testing.T) {
 	}
 }
 
-// TestRates: a rate is a positive number whatever the set.
-func TestRates(t *testing.T) {
+func TestOpsRatesArePositive(t *testing.T) {
 	for _, isa := range cpu.Available() {
 		c := cpu.NewContext(cpu.Options{ISA: isa, Threads: 1})
-		ints, floats := Int8(c, 20*time.Millisecond), Float32(c, 20*time.Millisecond)
+		ints, floats := Int8Ops(c, 20*time.Millisecond), Float32Ops(c, 20*time.Millisecond)
 		t.Logf("%s, one thread: int8 %.0f Gop/s, float32 %.0f GFLOP/s", isa, ints/1e9, floats/1e9)
 		if ints <= 0 || floats <= 0 {
 			t.Errorf("%s: int8 %g, float32 %g operations a second", isa, ints, floats)

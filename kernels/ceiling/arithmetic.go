@@ -1,7 +1,4 @@
-// Package arithmetic multiplies and adds in registers and does nothing else: the yardstick for
-// operators that are bound by arithmetic, as those of a long prompt are. Package bandwidth is the
-// one for those that wait for memory.
-package arithmetic
+package ceiling
 
 import (
 	"slices"
@@ -10,25 +7,31 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// Int8 is the operations per second, a multiply-add counting as two, at which c's threads add up
-// products of 4-bit codes with 8-bit integers: the median of short passes for so long.
-func Int8(c *cpu.Context, during time.Duration) float64 { return rate(c, int8s, during) }
+// Int8Ops measures how many operations per second c's threads do when they multiply 4-bit codes by
+// 8-bit integers and add up the products. A multiply-add counts as two operations. The rate is the
+// median of short passes over the duration. AMX may exceed it, because the loop has no code for it.
+func Int8Ops(c *cpu.Context, duration time.Duration) float64 {
+	return measure(c, int8s, duration)
+}
 
-// Float32 is the same for fused multiply-adds of float32.
-func Float32(c *cpu.Context, during time.Duration) float64 { return rate(c, float32s, during) }
+// Float32Ops is Int8Ops for fused multiply-adds of float32.
+func Float32Ops(c *cpu.Context, duration time.Duration) float64 {
+	return measure(c, float32s, duration)
+}
 
-// kind is what is multiplied.
+// kind is the type of the operands.
 type kind int
 
 const (
-	int8s    kind = iota // unsigned 4-bit codes times signed bytes, added up in 32 bits
+	int8s    kind = iota // unsigned 4-bit codes times signed bytes, summed in 32 bits
 	float32s             // fused multiply-adds
 )
 
-// rounds of a block: on sets without a 32-bit dot product, as many sums of products fit 16 bits.
+// rounds is the number of rounds in a block. Sets without a 32-bit dot product can add up as many
+// products in 16 bits.
 const rounds = 8
 
-// width is what an instruction set multiplies in a round: the numbers of loop.c.
+// width is how much an instruction set multiplies in a round. arithmetic.c has the same numbers.
 type width struct {
 	bytes  int // of a vector of codes
 	ints   int // accumulators of such vectors
@@ -39,7 +42,7 @@ func widthOf(isa cpu.ISA) width {
 	switch isa {
 	case cpu.AVX2:
 		return width{32, 6, 6}
-	case cpu.AVX512, cpu.AVX512VNNI, cpu.AMX: // the matrix unit can be faster than this
+	case cpu.AVX512, cpu.AVX512VNNI, cpu.AMX:
 		return width{64, 12, 12}
 	case cpu.NEON:
 		return width{16, 16, 5}
@@ -47,17 +50,17 @@ func widthOf(isa cpu.ISA) width {
 	return width{64, 1, 1} // plain Go
 }
 
-// loop is blocks of products on all threads. A round multiplies the same operands once for each
-// accumulator, and there are enough of those that no product waits for the one before.
+// loop is a task that multiplies the same operands over and over. A round multiplies them once for
+// each accumulator, and there are enough accumulators that no product waits for the one before.
 type loop struct {
 	kind   kind
 	codes  [64]byte
 	bytes  [64]int8
 	x, y   [16]float32
-	zeros  [12 * 16]float32 // that accumulators begin with
-	blocks int              // of one unit of work
+	zeros  [12 * 16]float32 // initial value of the accumulators
+	blocks int              // blocks of rounds in a unit of work
 
-	// The sum of a unit, by worker; units are all alike.
+	// The sum of a unit, by worker. All units have the same sum.
 	ints   []int32
 	floats []float32
 }
@@ -106,7 +109,7 @@ func (l *loop) plainFloats() (sum float32) {
 	return sum
 }
 
-// operations of one unit.
+// operations returns the number of operations in a unit.
 func (l *loop) operations(isa cpu.ISA) int {
 	w := widthOf(isa)
 	products := w.bytes * w.ints
@@ -116,20 +119,20 @@ func (l *loop) operations(isa cpu.ISA) int {
 	return 2 * products * l.blocks * rounds
 }
 
-// rate runs passes of a few milliseconds.
-func rate(c *cpu.Context, k kind, during time.Duration) (perSecond float64) {
-	const unitOperations = 10e6 // some 50 µs
+// measure runs passes of a few milliseconds and returns their median rate in operations per second.
+func measure(c *cpu.Context, k kind, duration time.Duration) float64 {
+	const unitOperations = 10e6 // about 50 µs
 	l := newLoop(k, c.Threads, 1)
 	l.blocks = unitOperations / l.operations(c.ISA)
 	units := c.Threads
 	var passes []float64
-	for end := time.Now().Add(during); len(passes) == 0 || time.Now().Before(end); {
+	for end := time.Now().Add(duration); len(passes) == 0 || time.Now().Before(end); {
 		start := time.Now()
 		c.Parallel(l, 0, units, 1)
 		if took := time.Since(start); took >= 2*time.Millisecond {
 			passes = append(passes, float64(l.operations(c.ISA))*float64(units)/took.Seconds())
 		} else {
-			units *= 2 // waking the threads is to be none of it
+			units *= 2 // too short: waking the threads would count
 		}
 	}
 	slices.Sort(passes)

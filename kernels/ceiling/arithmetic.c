@@ -1,9 +1,10 @@
-// Products in registers. Accumulators begin with zeros from memory, and operands pass through an
-// empty assembler statement (HIDE), since a compiler that can tell that sums are equal computes one
-// of them.
+// Multiply-adds in registers. A compiler that can prove two sums equal computes one of them, so
+// accumulators load their zeros from memory and operands pass through an empty assembler statement
+// (HIDE).
 #ifdef ISA
 
-// EACH(F) names the accumulators: as many as it takes for none to wait, and no more than registers.
+// EACH(F) expands F for each accumulator. There are enough that none waits for the product before,
+// and few enough to stay in registers.
 #if ISA == ISA_AVX512 || ISA == ISA_VNNI
 typedef __m512i KERNEL(bytes);
 #define EACH(F) F(0) F(1) F(2) F(3) F(4) F(5) F(6) F(7) F(8) F(9) F(10) F(11)
@@ -35,16 +36,18 @@ SIMD int32_t KERNEL(sum32)(__m256i v) {
 #define ZERO _mm256_setzero_si256()
 #elif ISA == ISA_NEON
 typedef int8x16_t KERNEL(bytes);
-#define EACH(F) F(0) F(1) F(2) F(3) F(4) F(5) F(6) F(7) F(8) F(9) F(10) F(11) F(12) F(13) F(14) F(15)
+#define EACH(F) \
+    F(0) F(1) F(2) F(3) F(4) F(5) F(6) F(7) F(8) F(9) F(10) F(11) F(12) F(13) F(14) F(15)
 #define HIDE(v) __asm__ volatile("" : "+w"(v))
 #define LOAD(p) vld1q_s8((const int8_t *)(p))
 #define SUM32(v) vaddvq_s32(v)
 #define DOT(a, c, q) vdotq_s32(a, c, q)
 #endif
 
-// blocks of eight rounds; in a round every accumulator gets the products of a vector of codes with
-// one of activations.
-static void KERNEL(int8)(const uint8_t *codes, const int8_t *activations, const void *zeros, int64_t blocks, int32_t *out) {
+// Runs blocks of eight rounds. A round adds the products of a vector of codes and one of
+// activations to every accumulator.
+static void KERNEL(int8)(const uint8_t *codes, const int8_t *activations, const void *zeros,
+                         int64_t blocks, int32_t *out) {
     KERNEL(bytes) c = LOAD(codes), q = LOAD(activations);
 #if ISA == ISA_NEON
 #define START(i) int32x4_t a##i = vld1q_s32(zeros); HIDE(a##i);
@@ -57,9 +60,9 @@ static void KERNEL(int8)(const uint8_t *codes, const int8_t *activations, const 
 #define STEP(i) a##i = DOT(a##i, c, q);
         for (int r = 0; r < 8; r++) { EACH(STEP) }
 #else
-        // Two products of codes below 16 are at most 3,810, so eight of these sums fit a word.
+        // Two products of codes below 16 are at most 3,810, so eight of their sums fit 16 bits.
 #define CLEAR(i) KERNEL(bytes) w##i = ZERO;
-// one after another: GCC would make all products first, and spill
+// HIDE orders the steps: GCC would compute all products first, and spill.
 #define STEP(i) HIDE(c); w##i = ADD16(w##i, MUL(c, q)); HIDE(w##i);
 #define ADD32(i) a##i = WIDEN(a##i, w##i);
         EACH(CLEAR)
@@ -85,7 +88,8 @@ static void KERNEL(int8)(const uint8_t *codes, const int8_t *activations, const 
 #define EACH(F) F(0) F(1) F(2) F(3) F(4)
 #endif
 
-static void KERNEL(float32)(const float *x, const float *y, const void *zeros, int64_t blocks, float *out) {
+static void KERNEL(float32)(const float *x, const float *y, const void *zeros, int64_t blocks,
+                            float *out) {
     f32x16 u = v_load(x), v = v_load(y);
 #define START(i) f32x16 a##i = v_load((const float *)zeros + 16 * i);
     EACH(START)
@@ -117,14 +121,16 @@ static void KERNEL(float32)(const float *x, const float *y, const void *zeros, i
 #else
 
 #define KERNEL_USES_VNNI
-#define KERNEL_SOURCE "loop.c"
+#define KERNEL_SOURCE "arithmetic.c"
 #include "foreach_isa.h"
 
-void headroom_arithmetic_int8(int isa, const uint8_t *codes, const int8_t *activations, const void *zeros, int64_t blocks, int32_t *sum) {
+void headroom_int8_ops(int isa, const uint8_t *codes, const int8_t *activations, const void *zeros,
+                       int64_t blocks, int32_t *sum) {
     DISPATCH(isa, int8, (codes, activations, zeros, blocks, sum));
 }
 
-void headroom_arithmetic_float32(int isa, const float *x, const float *y, const void *zeros, int64_t blocks, float *sum) {
+void headroom_float32_ops(int isa, const float *x, const float *y, const void *zeros,
+                          int64_t blocks, float *sum) {
     DISPATCH(isa, float32, (x, y, zeros, blocks, sum));
 }
 

@@ -1,7 +1,4 @@
-package bandwidth
-
-// A yardstick and not a part of any model: how fast this machine's memory can be read with all
-// threads, to compare decoding with.
+package ceiling
 
 import (
 	"errors"
@@ -12,13 +9,15 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// Read adds up each row of X: sums[r] = Σ X[r, :]. X is float32 [M, N], contiguous from a multiple
-// of 16 bytes on, N a multiple of 64; Sums is float32 [M, 1]. Rows of a few hundred KB make it a
-// stream.
+// Read adds up each row of X: sums[r] = Σ X[r, :]. It is part of no model; it measures how fast all
+// threads together read memory.
+//
+// X is float32 [M, N], contiguous, at a multiple of 16 bytes, with N a multiple of 64. Sums is
+// float32 [M, 1]. Rows of a few hundred KB are long enough to be read as a stream.
 type Read struct {
-	X    kernels.Tensor
-	Sums kernels.Tensor
-	Way  int // of Ways; other devices have one way
+	X       kernels.Tensor
+	Sums    kernels.Tensor
+	Pattern int // index in Patterns, on the CPU; other devices have one pattern
 }
 
 // Name implements kernels.Op.
@@ -28,22 +27,22 @@ func (o *Read) Name() string { return "read" }
 func (o *Read) Check() error {
 	err := errors.Join(kernels.CheckShape("x", o.X, kernels.F32, -1, -1),
 		kernels.CheckShape("sums", o.Sums, kernels.F32, o.X.Rows, 1))
-	if err == nil && (o.X.Cols%64 != 0 || !o.X.Contiguous() || o.X.Offset%16 != 0) {
-		err =
-			fmt.Errorf(
-				"x: got %s with stride %d at byte %d, expected contiguous rows of a multiple of "+
-					"64, at a multiple of 16", o.X, o.X.Stride, o.X.Offset)
+	switch {
+	case err != nil:
+		return err
+	case o.X.Cols%64 != 0 || !o.X.Contiguous() || o.X.Offset%16 != 0:
+		return fmt.Errorf("x: got %s with stride %d at byte %d, expected contiguous rows, "+
+			"a multiple of 64 wide, at a multiple of 16 bytes", o.X, o.X.Stride, o.X.Offset)
+	case o.Pattern < 0 || o.Pattern >= len(Patterns):
+		return fmt.Errorf("pattern: got %d, expected an index below %d", o.Pattern, len(Patterns))
 	}
-	if err == nil && (o.Way < 0 || o.Way >= len(Ways)) {
-		err = fmt.Errorf("way: got %d, expected one of %d", o.Way, len(Ways))
-	}
-	return err
+	return nil
 }
 
 // Reference implements kernels.Op.
-func (o *Read) Reference() { o.rows(0, o.X.Rows) }
+func (o *Read) Reference() { o.sumRows(0, o.X.Rows) }
 
-func (o *Read) rows(from, to int) {
+func (o *Read) sumRows(from, to int) {
 	for r := from; r < to; r++ {
 		var sum float64
 		for _, v := range o.X.Row(r) {
@@ -59,7 +58,7 @@ func (o *Read) CPU(c *cpu.Context) { c.Parallel(o, 0, o.X.Rows, 1) }
 // CPURange implements cpu.Task.
 func (o *Read) CPURange(c *cpu.Context, _, _, from, to int) {
 	if c.ISA == cpu.Generic {
-		o.rows(from, to)
+		o.sumRows(from, to)
 		return
 	}
 	o.native(c.ISA, from, to)
