@@ -16,7 +16,7 @@ import (
 type Yardstick struct {
 	device *device.Device
 	read   *ceiling.Read // nil: nothing is measured
-	cpu    *cpu.Context    // nil: not a CPU, whose arithmetic is unknown
+	cpu    *cpu.Context  // nil: not a CPU, whose arithmetic is unknown
 }
 
 // yardstickBytes is far more than any cache holds.

@@ -94,7 +94,7 @@ func (o *Experts) CPU(c *cpu.Context) {
 	if len(o.active) == 0 {
 		return
 	}
-	if o.in.rounded {
+	if o.in.rounds {
 		c.Parallel(o, phaseRound, o.X.Rows, roundGrain(o.X.Cols))
 	}
 	n := blocks(o.Parts) * len(o.active)

@@ -1,101 +1,129 @@
-// Weights of any format times float32 activations. Lane i of sixteen adds up elements i, i+16, ...
-// of a row by fused multiply-adds; out = the sum of the lanes. A quantized element is first made
-// float32: by one fma, code*scale + bias, or MXFP4's by one exact product.
+// Multiplies weights of any format with float32 activations. Lane i of sixteen adds up elements i,
+// i+16, ... of a row by fused multiply-adds, and an output is the sum of the lanes. A quantized
+// element first becomes a float32: by one fma, code*scale + bias, or for MXFP4 by one exact
+// product.
 #ifdef ISA
 #include "affine.h"
 #include "mxfp4.h"
+#include "policy.h"
 
-#if ISA == ISA_AVX512 || ISA == ISA_VNNI
-#define NR 4
-#define MR 4
-#else
-#define NR 2
-#define MR 2
-#endif
+#define NR FLOAT_WEIGHT_ROWS
+#define MR FLOAT_INPUT_ROWS
 
-// Where the operands of a tile lie: NR rows of the weight, up to MR rows of activations.
+// Packed weights are prefetched this many bytes ahead, a line per chunk. Rows are short and read in
+// three streams, which hardware prefetchers follow badly. Prefetching behind the matrix is
+// harmless.
+#undef AHEAD
+#define AHEAD 4096
+
+// The operands of a tile: NR rows of the weight and up to MR rows of activations.
 typedef struct {
     const uint8_t *w[NR], *scales[NR], *biases[NR];
     const float *x[MR];
     float *out[MR];
     int64_t k;
-    int group, dtype, n; // n rows of the weight are wanted; the others repeat the last
+    int group, dtype, n; // only n rows of the weight count; the others repeat the last
 } KERNEL(operands);
 
 #define EACH_N _Pragma("GCC unroll 4") for (int n = 0; n < NR; n++)
 #define EACH_M _Pragma("GCC unroll 4") for (int m = 0; m < mr; m++)
 
-SIMD void KERNEL(store_sums)(const KERNEL(operands) *t, int mr, f32x16 (*acc)[MR]) {
-    EACH_N EACH_M if (n < t->n) t->out[m][n] = v_sum(acc[n][m]);
+SIMD void KERNEL(store_sums)(const KERNEL(operands) * t, int mr, f32x16 (*acc)[MR]) {
+    EACH_N
+    EACH_M
+    if (n < t->n) t->out[m][n] = v_sum(acc[n][m]);
 }
 
-// Sixteen plain elements from at.
+// Loads sixteen plain elements from at on.
 SIMD f32x16 KERNEL(load_plain)(const uint8_t *row, int64_t at, int dtype) {
-    return dtype == DTYPE_F32 ? v_load((const float *)row + at) : dtype == DTYPE_BF16 ? v_load_bf16((const uint16_t *)row + at) : v_load_f16((const uint16_t *)row + at);
+    return dtype == DTYPE_F32    ? v_load((const float *)row + at)
+           : dtype == DTYPE_BF16 ? v_load_bf16((const uint16_t *)row + at)
+                                 : v_load_f16((const uint16_t *)row + at);
 }
 
-SIMD void KERNEL(plain_tile)(const KERNEL(operands) *t, int mr, int dtype) {
+SIMD void KERNEL(plain_tile)(const KERNEL(operands) * t, int mr, int dtype) {
     f32x16 acc[NR][MR], w[NR];
-    EACH_N EACH_M acc[n][m] = v_zero();
+    EACH_N
+    EACH_M
+    acc[n][m] = v_zero();
     int64_t at = 0;
     for (; at + 16 <= t->k; at += 16) {
-        // float32 is mostly an unpacked tile
-        if (dtype != DTYPE_F32) EACH_N __builtin_prefetch(t->w[n] + 2 * at + AHEAD);
-        EACH_N w[n] = KERNEL(load_plain)(t->w[n], at, dtype);
-        EACH_M {
+        // A float32 weight is usually an unpacked tile, in the cache.
+        if (dtype != DTYPE_F32) EACH_N
+        __builtin_prefetch(t->w[n] + 2 * at + AHEAD);
+        EACH_N
+        w[n] = KERNEL(load_plain)(t->w[n], at, dtype);
+        EACH_M
+        {
             f32x16 x = v_load(t->x[m] + at);
-            EACH_N acc[n][m] = v_fma(w[n], x, acc[n][m]);
+            EACH_N
+            acc[n][m] = v_fma(w[n], x, acc[n][m]);
         }
     }
     if (at < t->k) {
-        EACH_N w[n] = v_load_param(t->w[n], dtype, at, t->k);
-        EACH_M {
+        EACH_N
+        w[n] = v_load_param(t->w[n], dtype, at, t->k);
+        EACH_M
+        {
             f32x16 x = v_load_n(t->x[m] + at, (int)(t->k - at));
-            EACH_N acc[n][m] = v_fma(w[n], x, acc[n][m]);
+            EACH_N
+            acc[n][m] = v_fma(w[n], x, acc[n][m]);
         }
     }
     KERNEL(store_sums)(t, mr, acc);
 }
 
-// Adds vectors [0, vectors) of sixteen of the chunk of 64 elements at `at`. A group is 1 << shift
+// Adds to acc vectors [0, vectors) of the chunk of 64 elements at `at`. A group is 1 << shift
 // vectors; scale and bias are those of the sixteen groups around.
-SIMD void KERNEL(add_vectors)(const KERNEL(operands) *t, f32x16 (*acc)[MR], const codes64 *c, float (*scale)[16], float (*bias)[16],
-                              int64_t at, int shift, int mr, int mode, int vectors) {
+SIMD void KERNEL(add_vectors)(const KERNEL(operands) * t, f32x16 (*acc)[MR], const codes64 *c,
+                              float (*scale)[16], float (*bias)[16], int64_t at, int shift, int mr,
+                              int mode, int vectors) {
 #pragma GCC unroll 4
     for (int i = 0; i < vectors; i++) {
         int g = ((int)(at / 16) + i) >> shift & 15;
         f32x16 w[NR];
-        EACH_N w[n] = mode == MODE_MXFP4 ? v_mul(c_e2m1_float(c_e2m1(c[n]), i), v_set1(scale[n][g]))
-                                         : v_fma(c_float(c[n], i), v_set1(scale[n][g]), v_set1(bias[n][g]));
-        EACH_M {
+        EACH_N
+        w[n] = mode == MODE_MXFP4
+                   ? v_mul(c_e2m1_float(c_e2m1(c[n]), i), v_set1(scale[n][g]))
+                   : v_fma(c_float(c[n], i), v_set1(scale[n][g]), v_set1(bias[n][g]));
+        EACH_M
+        {
             f32x16 x = v_load(t->x[m] + at + 16 * i);
-            EACH_N acc[n][m] = v_fma(w[n], x, acc[n][m]);
+            EACH_N
+            acc[n][m] = v_fma(w[n], x, acc[n][m]);
         }
     }
 }
 
-SIMD void KERNEL(packed_tile)(const KERNEL(operands) *t, int mr, int mode, int bits) {
+SIMD void KERNEL(packed_tile)(const KERNEL(operands) * t, int mr, int mode, int bits) {
     f32x16 acc[NR][MR];
-    EACH_N EACH_M acc[n][m] = v_zero();
+    EACH_N
+    EACH_M
+    acc[n][m] = v_zero();
     float scale[NR][16], bias[NR][16]; // of sixteen groups
     codes64 c[NR];
     int shift = t->group == 32 ? 1 : t->group == 64 ? 2 : 3;
     int64_t groups = t->k / t->group;
     for (int64_t at = 0; at < t->k;) {
         if (mode == MODE_MXFP4) {
-            EACH_N v_store(scale[n], v_load_e8m0(t->scales[n], at / 32, groups));
-        } else EACH_N {
+            EACH_N
+            v_store(scale[n], v_load_e8m0(t->scales[n], at / 32, groups));
+        } else EACH_N
+        {
             v_store(scale[n], v_load_param(t->scales[n], t->dtype, at / t->group, groups));
             v_store(bias[n], v_load_param(t->biases[n], t->dtype, at / t->group, groups));
         }
         int64_t end = t->k < at + 16 * t->group ? t->k : at + 16 * t->group;
         for (; at + 64 <= end; at += 64) {
-            EACH_N __builtin_prefetch(t->w[n] + at / 8 * bits + AHEAD);
-            EACH_N c[n] = c_load(t->w[n] + at / 8 * bits, bits);
+            EACH_N
+            __builtin_prefetch(t->w[n] + at / 8 * bits + AHEAD);
+            EACH_N
+            c[n] = c_load(t->w[n] + at / 8 * bits, bits);
             KERNEL(add_vectors)(t, acc, c, scale, bias, at, shift, mr, mode, 4);
         }
         if (at < end) { // an odd number of groups of 32
-            EACH_N c[n] = c_load_half(t->w[n] + at / 8 * bits, bits);
+            EACH_N
+            c[n] = c_load_half(t->w[n] + at / 8 * bits, bits);
             KERNEL(add_vectors)(t, acc, c, scale, bias, at, shift, mr, mode, 2);
             at = end;
         }
@@ -103,34 +131,52 @@ SIMD void KERNEL(packed_tile)(const KERNEL(operands) *t, int mr, int mode, int b
     KERNEL(store_sums)(t, mr, acc);
 }
 
-typedef void KERNEL(tile_function)(const KERNEL(operands) *t);
+typedef void KERNEL(tile_function)(const KERNEL(operands) * t);
 
-#define PLAIN(mr, dtype) static void KERNEL(plain_##mr##_##dtype)(const KERNEL(operands) *t) { KERNEL(plain_tile)(t, mr, dtype); }
-#define AFFINE(mr, bits) static void KERNEL(affine_##mr##_##bits)(const KERNEL(operands) *t) { KERNEL(packed_tile)(t, mr, MODE_AFFINE, bits); }
-#define MXFP4(mr, bits) static void KERNEL(mxfp4_##mr##_##bits)(const KERNEL(operands) *t) { KERNEL(packed_tile)(t, mr, MODE_MXFP4, bits); }
+#define PLAIN(mr, dtype) \
+    static void KERNEL(plain_##mr##_##dtype)(const KERNEL(operands) * t) { \
+        KERNEL(plain_tile)(t, mr, dtype); \
+    }
+#define AFFINE(mr, bits) \
+    static void KERNEL(affine_##mr##_##bits)(const KERNEL(operands) * t) { \
+        KERNEL(packed_tile)(t, mr, MODE_AFFINE, bits); \
+    }
+#define MXFP4(mr, bits) \
+    static void KERNEL(mxfp4_##mr##_##bits)(const KERNEL(operands) * t) { \
+        KERNEL(packed_tile)(t, mr, MODE_MXFP4, bits); \
+    }
 #define TILES(mr) \
-    PLAIN(mr, 0) PLAIN(mr, 1) PLAIN(mr, 2) AFFINE(mr, 2) AFFINE(mr, 3) AFFINE(mr, 4) AFFINE(mr, 5) AFFINE(mr, 6) AFFINE(mr, 8) MXFP4(mr, 4)
+    PLAIN(mr, 0) \
+    PLAIN(mr, 1) \
+    PLAIN(mr, 2) AFFINE(mr, 2) AFFINE(mr, 3) AFFINE(mr, 4) AFFINE(mr, 5) AFFINE(mr, 6) \
+        AFFINE(mr, 8) MXFP4(mr, 4)
 TILES(1)
 TILES(2)
 #if MR == 4
 TILES(4)
-#define TABLE(prefix, id) {KERNEL(prefix##_1_##id), KERNEL(prefix##_2_##id), KERNEL(prefix##_4_##id)}
+#define TABLE(prefix, id) \
+    {KERNEL(prefix##_1_##id), KERNEL(prefix##_2_##id), KERNEL(prefix##_4_##id)}
 #else
 #define TABLE(prefix, id) {KERNEL(prefix##_1_##id), KERNEL(prefix##_2_##id)}
 #endif
 
-// Rows [0, n) of the weight, or of an unpacked tile of it, with every row of the input, MR at a
-// time.
-static void KERNEL(float_tiles)(const matmul_weight *w, int64_t n, const float *x, ptrdiff_t x_stride, const matmul_rows *r, int64_t first_column) {
-    static KERNEL(tile_function) *const plain[3][3] = {TABLE(plain, 0), TABLE(plain, 1), TABLE(plain, 2)};
-    static KERNEL(tile_function) *const affine[9][3] = {[2] = TABLE(affine, 2), [3] = TABLE(affine, 3), [4] = TABLE(affine, 4),
-                                                         [5] = TABLE(affine, 5), [6] = TABLE(affine, 6), [8] = TABLE(affine, 8)};
+// Multiplies rows [0, n) of the weight, or of an unpacked tile of it, with every row of the input,
+// MR at a time.
+static void KERNEL(float_tiles)(const matmul_weight *w, int64_t n, const float *x,
+                                ptrdiff_t x_stride, const matmul_rows *r, int64_t first_column) {
+    static KERNEL(tile_function) *const plain[3][3] = {TABLE(plain, 0), TABLE(plain, 1),
+                                                       TABLE(plain, 2)};
+    static KERNEL(tile_function) *const affine[9][3] = {
+        [2] = TABLE(affine, 2), [3] = TABLE(affine, 3), [4] = TABLE(affine, 4),
+        [5] = TABLE(affine, 5), [6] = TABLE(affine, 6), [8] = TABLE(affine, 8)};
     static KERNEL(tile_function) *const mxfp4[3] = TABLE(mxfp4, 4);
-    KERNEL(tile_function) *const *tiles = w->bits == 0 ? plain[w->dtype] : w->mode == MODE_MXFP4 ? mxfp4 : affine[w->bits];
+    KERNEL(tile_function) *const *tiles = w->bits == 0            ? plain[w->dtype]
+                                          : w->mode == MODE_MXFP4 ? mxfp4
+                                                                  : affine[w->bits];
     KERNEL(operands) t = {.k = w->k, .group = w->group, .dtype = w->dtype};
     for (int64_t m = 0; m < r->count; m += MR) {
         int rows = r->count - m < MR ? (int)(r->count - m) : MR;
-        for (int i = 0; i < MR; i++) { // three rows run as four, the last one twice
+        for (int i = 0; i < MR; i++) { // three rows run as four, with the last one twice
             int64_t row = matmul_out_row(r, m + (i < rows ? i : rows - 1));
             t.x[i] = x + row / r->per_input * x_stride;
             t.out[i] = r->out + row * r->out_stride + first_column;
@@ -149,10 +195,10 @@ static void KERNEL(float_tiles)(const matmul_weight *w, int64_t n, const float *
     }
 }
 
-static void KERNEL(float_rows)(const matmul_weight *w, int64_t from, int64_t to, const float *x, ptrdiff_t x_stride, const matmul_rows *r,
-                               const matmul_tile *tile) {
+static void KERNEL(float_rows)(const matmul_weight *w, int64_t from, int64_t to, const float *x,
+                               ptrdiff_t x_stride, const matmul_rows *r, const matmul_tile *tile) {
     matmul_weight part = matmul_weight_from(w, from);
-    if (r->count <= MR) { // one tile: unpacking apart saves nothing
+    if (r->count <= MR) { // one tile: unpacking it first saves nothing
         KERNEL(float_tiles)(&part, to - from, x, x_stride, r, from);
         return;
     }
@@ -162,8 +208,11 @@ static void KERNEL(float_rows)(const matmul_weight *w, int64_t from, int64_t to,
         float *unpacked = tile->memory;
         for (int64_t i = 0; i < rows; i++) {
             part = matmul_weight_from(w, n + i);
-            if (w->mode == MODE_MXFP4) mxfp4_row(part.data, part.scales, w->k, unpacked + i * padded);
-            else affine_row(part.data, part.scales, part.biases, w->dtype, w->bits, w->group, w->k, unpacked + i * padded);
+            if (w->mode == MODE_MXFP4)
+                mxfp4_row(part.data, part.scales, w->k, unpacked + i * padded);
+            else
+                affine_row(part.data, part.scales, part.biases, w->dtype, w->bits, w->group, w->k,
+                           unpacked + i * padded);
         }
         part.data = (const uint8_t *)unpacked;
         part.data_stride = 4 * padded;
@@ -191,8 +240,8 @@ static void KERNEL(float_rows)(const matmul_weight *w, int64_t from, int64_t to,
 #define KERNEL_SOURCE "float.c"
 #include "foreach_isa.h"
 
-void headroom_matmul_float(int isa, const matmul_weight *w, int64_t from, int64_t to, const float *x, ptrdiff_t x_stride, const matmul_rows *r,
-                           const matmul_tile *tile) {
+void matmul_float(int isa, const matmul_weight *w, int64_t from, int64_t to, const float *x,
+                  ptrdiff_t x_stride, const matmul_rows *r, const matmul_tile *tile) {
     DISPATCH(isa, float_rows, (w, from, to, x, x_stride, r, tile));
 }
 

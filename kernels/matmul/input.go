@@ -1,8 +1,8 @@
 package matmul
 
-// The activations' side of a product. Packed weights are multiplied in integers: rows of X are
-// rounded once to 8 bits, each chunk of 64 with a scale of its own, and the sums that the weights'
-// biases need are taken along the way.
+// The activations of a product. Packed weights are multiplied in integers: rows of X are rounded
+// once to 8 bits, each chunk of 64 elements with its own scale, and the sums that the weights'
+// biases multiply are computed along the way.
 
 import (
 	"unsafe"
@@ -11,12 +11,11 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// input is an operator's X as the kernels read it: the float32 rows, and in scratch the same rows
-// rounded to 8 bits if a quantized weight is to be multiplied that way.
+// input is an operator's X as the kernels read it: the float32 rows and, if a quantized weight
+// multiplies them in integers, the same rows rounded to 8 bits in scratch.
 //
-// With C = chunks(K) rounded up to 16, scratch holds codes int8 [M, 2, C*64], each row in order and
-// then with even and odd elements apart, as the instruction set likes them (round.c); then for each
-// row five runs of float32:
+// With C = paddedChunks(K), scratch holds codes int8 [M, 2, C*64]: each row in order, and again with
+// even and odd elements apart (SPLIT_CHUNKS in policy.h). Five runs of float32 per row follow:
 //
 //	scale    [C]   of each chunk of 64 elements: amax/127
 //	scale32  [2C]  the same, twice: of each 32 elements
@@ -24,46 +23,28 @@ import (
 //	sums64   [C]   over each 64
 //	codes32  [2C]  sum of the codes alone, over each 32 (MXFP4)
 //
-// Everything past K is zero, so that kernels may read whole vectors.
+// Everything past K is zero, so kernels may read whole vectors.
 type input struct {
 	x       kernels.Tensor
-	rounded bool
-	packing packing // of all rows; the zero value: they are not packed
+	rounds  bool    // whether rows are rounded
+	packing packing // of all rows; zero if they are not packed
 	scratch []byte
 }
 
-// packing is how many rows are brought together for panels of weights (int8_pack.h): by units of so
-// many elements, with the run of sums that the weight's biases multiply. split is 0 if elements
-// stay in order; else a unit's even ones come first, and rows come with those of so many chunks
-// apart (SPLIT_CHUNKS in round.c).
-type packing struct{ unit, sums, split int }
+// packing is how rows are packed into blocks for panels of weights (int8_pack.h).
+type packing struct {
+	unit  int // elements whose products add up to one integer
+	sums  int // the run of sums that the weight's biases multiply
+	split int // 0: elements in order; else a unit's even elements come first (PANEL_SPLIT)
+}
 
 const packRows = 16 // rows of a block
 
-// unpackedRows is up to how many rows never need packing on an instruction set: its FEW, or SLICES
-// (int8.c).
-func unpackedRows(isa cpu.ISA) int {
-	switch isa {
-	case cpu.AVX2:
-		return 4
-	case cpu.AVX512VNNI:
-		return 16
-	case cpu.AMX:
-		return 12
-	}
-	return 8
-}
-
-// packingOf is the packing that a weight takes; plain weights take none.
+// packingOf returns the packing that a weight's panels need. Plain weights need none.
 func packingOf(isa cpu.ISA, w *kernels.Weight) packing {
 	split := 0
-	if w.Bits == 4 { // unpack_split in int8_panel.h
-		switch isa {
-		case cpu.AVX2:
-			split = 1
-		case cpu.AVX512, cpu.AVX512VNNI, cpu.AMX:
-			split = 2
-		}
+	if w.Bits == 4 {
+		split = policyOf(isa).panelSplit
 	}
 	switch {
 	case w.Bits == 0:
@@ -76,13 +57,13 @@ func packingOf(isa cpu.ISA, w *kernels.Weight) packing {
 	return packing{64, 5, split}
 }
 
-// bytes is what rows of width k take.
+// bytes returns the size of so many packed rows of width k.
 func (p packing) bytes(k, rows int) int {
 	return (rows + packRows - 1) / packRows * (k / p.unit) * packRows * (p.unit + 8)
 }
 
-// rows says which rows of an operator's output a weight contributes to, and thereby which of its
-// input: output row r takes input row r/perInput. A nil list means rows [0, count).
+// rows are the rows of an operator's output that a weight contributes to. Output row r is computed
+// from input row r/perInput. A nil list means rows [0, count).
 type rows struct {
 	list     []int32
 	count    int
@@ -99,21 +80,21 @@ func (r rows) at(i int) (out, in int) {
 
 const (
 	chunk    = 64 // elements that share a scale
-	sumsRuns = 8  // C float32 of a row, this many times
+	sumsRuns = 8  // runs of C float32 in a row
 )
 
 func chunks(k int) int       { return (k + chunk - 1) / chunk }
 func paddedChunks(k int) int { return (chunks(k) + 15) &^ 15 }
 
-// plan sets in up for x and returns the bytes of scratch it needs.
+// plan sets in up for x and returns how many bytes of scratch it needs.
 func (in *input) plan(c *cpu.Context, x kernels.Tensor, parts []Part) int {
-	in.x, in.rounded, in.packing = x, false, packing{}
+	in.x, in.rounds, in.packing = x, false, packing{}
 	if c.Int8Activation {
 		for _, p := range parts {
-			in.rounded = in.rounded || p.W.Bits > 0
+			in.rounds = in.rounds || p.W.Bits > 0
 		}
 	}
-	if !in.rounded {
+	if !in.rounds {
 		return 0
 	}
 	return in.roundedBytes()
@@ -123,10 +104,11 @@ func (in *input) roundedBytes() int {
 	return in.x.Rows * paddedChunks(in.x.Cols) * (2*chunk + 4*sumsRuns)
 }
 
-// planPacked sets in up to pack all rows as well, after plan, and returns the bytes of scratch that
-// this needs more. It pays where every weight meets every row.
+// planPacked, called after plan, sets in up to pack all rows if there are enough of them, and returns
+// how many more bytes of scratch that needs. Packing in advance pays where every weight multiplies
+// every row.
 func (in *input) planPacked(c *cpu.Context, parts []Part) int {
-	if !in.rounded || c.ISA == cpu.Generic || in.x.Rows <= unpackedRows(c.ISA) {
+	if !in.rounds || c.ISA == cpu.Generic || in.x.Rows <= policyOf(c.ISA).unpackedRows {
 		return 0
 	}
 	for _, p := range parts {
@@ -137,19 +119,19 @@ func (in *input) planPacked(c *cpu.Context, parts []Part) int {
 	return 0
 }
 
-// packed is where rows are packed.
+// packed returns the memory of the packed rows.
 func (in *input) packed() []byte { return in.scratch[in.roundedBytes():] }
 
-// roundGrain is how many rows of width k a thread rounds at a time: about 5 µs of work.
+// roundGrain returns how many rows of width k a thread rounds at a time: about 5 µs of work.
 func roundGrain(k int) int { return 1 + 1<<15/max(k, 1) }
 
-// codes is row r in 8 bits, in order.
+// codes returns row r in 8 bits, in order.
 func (in *input) codes(r int) []int8 {
 	n := paddedChunks(in.x.Cols) * chunk
 	return unsafe.Slice((*int8)(unsafe.Pointer(&in.scratch[r*2*n])), n)
 }
 
-// scales is row r's runs of float32.
+// scales returns row r's runs of float32.
 func (in *input) scales(r int) []float32 {
 	n := paddedChunks(in.x.Cols) * sumsRuns
 	at := in.x.Rows*paddedChunks(in.x.Cols)*2*chunk + r*n*4
@@ -167,9 +149,9 @@ func (in *input) round(c *cpu.Context, from, to int) {
 	in.nativeRound(c.ISA, from, to)
 }
 
-// multiply computes elements [from, to) of the rows r of p.Out with expert's matrix.
+// multiply computes columns [from, to) of the rows r of p.Out with the expert's matrix.
 func (in *input) multiply(c *cpu.Context, worker int, p *Part, expert, from, to int, r rows) {
-	int8s := in.rounded && p.W.Bits > 0
+	int8s := in.rounds && p.W.Bits > 0
 	switch {
 	case c.ISA != cpu.Generic:
 		in.nativeMultiply(c, worker, p, expert, from, to, r, int8s)

@@ -1,8 +1,5 @@
 package matmul
 
-// The product that most of a model's time goes into. Two phases, rounding and multiplying, with the
-// threads meeting in between; the weights' rows are the units of work.
-
 import (
 	"errors"
 
@@ -10,10 +7,10 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// Linear is out = X Wᵀ for every part. Weights that share an input (q, k and v; gate and up) belong
-// into one Linear: the input is rounded and the threads meet only once.
+// Linear computes out = X Wᵀ for every part. Weights that share an input (q, k and v; gate and up)
+// belong in one Linear, which rounds the input and synchronizes the threads only once.
 //
-// X is float32 [M, K]; each W is one matrix [N, K], each Out float32 [M, N]. No Out may overlap X.
+// X is float32 [M, K], each W one matrix [N, K], and each Out float32 [M, N]. No Out may overlap X.
 type Linear struct {
 	X       kernels.Tensor
 	Parts   []Part
@@ -41,11 +38,11 @@ func (o *Linear) Reference() {
 	}
 }
 
-// The phases of an operator's CPU work.
+// The phases of an operator on the CPU, and their units of work.
 const (
-	phaseRound    = iota // rows of X: to 8 bits
-	phasePack            // blocks of packRows rows
-	phaseMultiply        // blocks of rows of the weights
+	phaseRound    = iota // rounds rows of X to 8 bits
+	phasePack            // packs blocks of packRows rows
+	phaseMultiply        // multiplies blocks of blockRows rows of the weights
 )
 
 // CPU implements kernels.Op.
@@ -56,7 +53,7 @@ func (o *Linear) CPU(c *cpu.Context) {
 	size := o.in.plan(c, o.X, o.Parts)
 	size += o.in.planPacked(c, o.Parts)
 	o.in.scratch = c.Shared(size)
-	if o.in.rounded {
+	if o.in.rounds {
 		c.Parallel(o, phaseRound, o.X.Rows, roundGrain(o.X.Cols))
 	}
 	if o.in.packing.unit > 0 {
@@ -84,17 +81,16 @@ func (o *Linear) CPURange(c *cpu.Context, phase, worker, from, to int) {
 	})
 }
 
-// Where rows are few, memory is what a product waits for: then threads that have nothing to do
-// before it fetch what they will read, up to so much of codes each.
+// A product of few rows waits for memory. Threads that idle before it prefetch what they will read.
 const (
-	readAheadRows  = 4
-	readAheadBytes = 192 << 10
+	readAheadRows  = 4         // products of more rows are not prefetched
+	readAheadBytes = 192 << 10 // of codes, for each thread
 )
 
-// Stretches implements cpu.Reader: of a worker's run of blocks the rows that it takes first, and of
-// these the beginnings of the streams in which they are read (int8_few.h).
+// Stretches implements cpu.Reader. It returns the beginnings of the streams (int8_few.h) in which
+// the worker will read the first rows of its blocks.
 func (o *Linear) Stretches(c *cpu.Context, worker int) (all []cpu.Stretch) {
-	const streams = 2 // as most instruction sets have; where it is one, these are parts of it
+	streams := max(policyOf(c.ISA).streams, 1)
 	n, left := blocks(o.Parts), readAheadBytes
 	first := grain(c.Threads, n, blockRows*o.X.Cols, 1) * blockRows
 	eachPart(o.Parts, n*worker/c.Threads, n*(worker+1)/c.Threads, func(p *Part, from, to int) {

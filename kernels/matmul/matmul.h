@@ -1,19 +1,49 @@
-// What the two multiplying kernels take. The arguments are checked by the operators; C trusts them.
+// What Go passes to the kernels, and what they pass on. Operators check the arguments; C trusts
+// them.
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
+
+#define MATMUL_CHUNK 64     // elements of a row of activations that share a scale
+#define MATMUL_RUNS 8       // floats beside a rounded row, for each of its padded chunks (input.go)
+#define MATMUL_PACK_ROWS 16 // rows of activations in a block (int8_pack.h)
+
+// How an instruction set multiplies packed weights (policy.h).
+struct matmul_policy {
+    int64_t unpacked_rows; // up to so many rows of activations need no packing
+    int64_t panel_split;   // PANEL_SPLIT
+    int64_t streams;       // WEIGHT_STREAMS
+};
+
+// How rows of activations are packed into blocks (int8_pack.h).
+struct matmul_packing {
+    int64_t unit;  // elements whose products add up to one integer
+    int64_t sums;  // the run of sums that the weight's biases multiply
+    int64_t split; // 0: elements in order; else SPLIT_CHUNKS
+};
+
+// One product: rows [from, to) of a weight with `count` rows of activations.
+struct matmul_shape {
+    int64_t k, mode, bits, group; // of the weight; mode is a kernels.Mode
+    int64_t dtype;                // of elements where bits is 0, else of affine scales and biases
+    int64_t data_stride, scales_stride, biases_stride; // bytes
+    int64_t from, to;
+    int64_t count, per_input;     // as in matmul_rows
+    int64_t x_stride, out_stride; // elements
+    int64_t tile_rows;            // rows of the weight for which `tile` has room, unpacked
+    struct matmul_packing packing;
+};
 
 // One weight, from its first row. Strides are in bytes.
 typedef struct {
     const uint8_t *data, *scales, *biases;
     ptrdiff_t data_stride, scales_stride, biases_stride;
     int64_t k;
-    // mode: kernels.Mode; dtype: of the elements with bits 0, otherwise of affine scales and biases
     int mode, bits, group, dtype;
 } matmul_weight;
 
-// The rows of the output: list[i] or, without a list, i, for i in [0, count). Output row r takes
-// input row r/per_input.
+// Rows of the output: list[i] or, without a list, i, for i in [0, count). Output row r takes input
+// row r/per_input.
 typedef struct {
     const int32_t *list;
     int64_t count, per_input;
@@ -21,26 +51,25 @@ typedef struct {
     ptrdiff_t out_stride; // elements
 } matmul_rows;
 
-// Activations rounded to 8 bits have RUNS runs of so many floats beside them (input.go).
-#define RUNS 8
-
-// Elements of which the products add up to one integer.
-static inline int64_t matmul_unit(const matmul_weight *w) { return w->group == 32 ? 32 : 64; }
-
-// Scratch for a tile of weight rows, unpacked.
+// Scratch for a tile of unpacked weight rows.
 typedef struct {
     void *memory;
     int64_t rows;
 } matmul_tile;
 
-static inline int64_t matmul_out_row(const matmul_rows *r, int64_t i) { return r->list ? r->list[i] : i; }
+// Elements whose products add up to one integer.
+static inline int64_t matmul_unit(const matmul_weight *w) { return w->group == 32 ? 32 : 64; }
 
-// Kernels ask for packed weights this many bytes before they read them, a line per chunk: rows are
-// short and lie in three streams, which hardware prefetchers follow badly. Asking for what lies
-// behind the matrix does no harm.
-#define AHEAD 4096
+// The chunks of a row of k elements, padded to whole vectors of sixteen scales.
+static inline int64_t matmul_padded_chunks(int64_t k) {
+    return ((k + MATMUL_CHUNK - 1) / MATMUL_CHUNK + 15) & ~(int64_t)15;
+}
 
-// The weight from its row `row` on.
+static inline int64_t matmul_out_row(const matmul_rows *r, int64_t i) {
+    return r->list ? r->list[i] : i;
+}
+
+// The weight from row `row` on.
 static inline matmul_weight matmul_weight_from(const matmul_weight *w, int64_t row) {
     matmul_weight from = *w;
     from.data += row * w->data_stride;
@@ -50,3 +79,33 @@ static inline matmul_weight matmul_weight_from(const matmul_weight *w, int64_t r
     }
     return from;
 }
+
+// Go calls these.
+
+void headroom_matmul_policy(int isa, struct matmul_policy *p);
+
+// Rounds rows of activations to 8 bits (round.c).
+void headroom_matmul_round(int isa, const float *x, ptrdiff_t x_stride, int64_t rows, int64_t k,
+                           int8_t *q, float *runs);
+
+// Packs blocks [from, to) of `count` rounded rows of width k.
+void headroom_matmul_pack(const struct matmul_packing *p, int64_t k, int64_t count, int64_t from,
+                          int64_t to, const int8_t *q, const float *runs, void *packed);
+
+// Multiplies. Without q activations are the floats x; else they are the rounded rows q and runs,
+// and in blocks at `packed` where they are packed. With room, the rows of list are packed there
+// first.
+void headroom_matmul(int isa, const struct matmul_shape *s, const void *data, const void *scales,
+                     const void *biases, const float *x, const int8_t *q, const float *runs,
+                     const void *packed, void *room, const int32_t *list, float *out, void *tile);
+
+// out = silu(gate) * out (gate.c).
+void headroom_matmul_gate(int isa, const float *gate, ptrdiff_t gate_stride, float *out,
+                          ptrdiff_t out_stride, int64_t cols, int64_t block_cols, int64_t from,
+                          int64_t to);
+
+// The two multiplying kernels.
+void matmul_int8(int isa, const matmul_weight *w, int64_t from, int64_t to, const int8_t *q,
+                 const float *runs, const void *packed, const matmul_rows *r, void *scratch);
+void matmul_float(int isa, const matmul_weight *w, int64_t from, int64_t to, const float *x,
+                  ptrdiff_t x_stride, const matmul_rows *r, const matmul_tile *tile);

@@ -4,7 +4,10 @@ package matmul
 
 import "headroom/kernels/cpu"
 
-// Without cgo the CPU has only the instruction set Generic, so these functions are never called.
+// Without cgo the CPU has only its Generic instruction set, which has no policy and for which the
+// methods below are never called.
+
+var policies [cpu.NEON + 1]policy
 
 func (in *input) nativeRound(cpu.ISA, int, int) {
 	panic("matmul: native kernels in a build without cgo")
