@@ -1,36 +1,36 @@
 package cpu
 
-// What threads read ahead while they have nothing to do. Between two products of a decoded token
-// come operators of a few microseconds that one thread does alone, and memory, for which the token
-// waits, would rest meanwhile. A pass is the same operators in the same order as the pass before,
-// so what follows a product is known: an operator says what each thread is about to read (Reads),
-// and who idles afterwards fetches the beginning of what came next the last time into its core's
-// cache. A wrong guess costs some reading and changes no result.
+// Idle threads prefetch. Between two products of a decoded token there are operators of a few
+// microseconds that one thread does alone, while memory, for which the token waits, would be idle.
+// Every pass runs the same operators in the same order, so what follows a product is known: an
+// operator declares what each thread is about to read (Reads), and threads that idle afterwards
+// prefetch the beginning of what followed the last time. A wrong guess costs some bandwidth and
+// changes no result.
 
 // Stretch is memory that is read from front to back.
 type Stretch struct {
-	// not a pointer: nothing is kept alive by it, and fetching from memory that is gone does
-	// nothing
+	// At is the address. It is no pointer, so it keeps nothing alive, and prefetching from memory
+	// that is gone does nothing.
 	At    uintptr
 	Bytes int
 }
 
 // Reader is an operator that knows what it reads.
 type Reader interface {
-	// Stretches are what a worker reads first, in order; none is empty.
+	// Stretches returns what a worker reads first, in order. None is empty.
 	Stretches(c *Context, worker int) []Stretch
 }
 
 // reading is what a job reads, by worker, and what was read after it the last time. Only the owner
-// looks at next.
+// uses next.
 type reading struct {
 	stretches [][]Stretch
 	next      *reading
 }
 
-const mostReadings = 1 << 14 // of jobs that are remembered
+const maxReadings = 1 << 14 // jobs that are remembered
 
-// Reads says what the next Parallel reads. key tells the job apart from others, the same in each
+// Reads declares what the next call of Parallel reads. key identifies the job, the same in each
 // pass: the address of what it reads.
 func (c *Context) Reads(key uintptr, r Reader) {
 	if c.Threads == 1 || !native {
@@ -39,7 +39,7 @@ func (c *Context) Reads(key uintptr, r Reader) {
 	p := &c.pool
 	now := p.readings[key]
 	if now == nil {
-		if p.readings == nil || len(p.readings) >= mostReadings {
+		if p.readings == nil || len(p.readings) >= maxReadings {
 			p.readings = map[uintptr]*reading{}
 		}
 		now = &reading{stretches: make([][]Stretch, c.Threads)}
@@ -54,41 +54,40 @@ func (c *Context) Reads(key uintptr, r Reader) {
 	p.last, p.ahead = now, now.next
 }
 
-// fetchBytes are asked for at a time, and then a worker looks for work again.
-const fetchBytes = 2 << 10
+// prefetchBytes is how much a worker prefetches before it looks for work again.
+const prefetchBytes = 2 << 10
 
-// fetcher is where a thread has got to in reading ahead.
-type fetcher struct {
+// prefetcher is a thread's position in what it prefetches.
+type prefetcher struct {
 	of   *reading
 	left []Stretch
 	done int // bytes of the first stretch left
 }
 
-// follow turns to what is read next, if that is not being fetched already; nil: nothing new is
-// known.
-func (f *fetcher) follow(r *reading, worker int) {
+// follow starts to prefetch what r reads, unless r is nil or being prefetched already.
+func (f *prefetcher) follow(r *reading, worker int) {
 	if r != nil && r != f.of {
-		*f = fetcher{of: r, left: r.stretches[worker]}
+		*f = prefetcher{of: r, left: r.stretches[worker]}
 	}
 }
 
-// some fetches a little; false if there is nothing left.
-func (f *fetcher) some() bool {
-	at, bytes := f.piece()
+// step prefetches a piece and reports whether there was one left.
+func (f *prefetcher) step() bool {
+	at, bytes := f.next()
 	if bytes == 0 {
 		return false
 	}
-	fetch(at, bytes)
+	prefetch(at, bytes)
 	return true
 }
 
-// piece is what comes next; no bytes: nothing is left.
-func (f *fetcher) piece() (at uintptr, bytes int) {
+// next returns the next piece, of no bytes if nothing is left.
+func (f *prefetcher) next() (at uintptr, bytes int) {
 	if len(f.left) == 0 {
 		return 0, 0
 	}
 	s := f.left[0]
-	at, bytes = s.At+uintptr(f.done), min(fetchBytes, s.Bytes-f.done)
+	at, bytes = s.At+uintptr(f.done), min(prefetchBytes, s.Bytes-f.done)
 	if f.done += bytes; f.done == s.Bytes {
 		f.left, f.done = f.left[1:], 0
 	}

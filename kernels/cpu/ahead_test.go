@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// reader reads stretches, the same ones by every worker but for their start.
+// reader reads stretches, which differ by worker only in their start.
 type reader struct {
 	tally
 	stretches []Stretch
@@ -18,28 +18,29 @@ func (r *reader) Stretches(_ *Context, worker int) (all []Stretch) {
 	return all
 }
 
-func TestPiecesAreTheStretches(t *testing.T) {
-	f := fetcher{}
-	f.follow(&reading{stretches: [][]Stretch{nil, {{At: 1000, Bytes: 1}, {At: 5000, Bytes: 2*fetchBytes + 7}, {At: 3000, Bytes: fetchBytes}}}}, 1)
-	want := []Stretch{{1000, 1}, {5000, fetchBytes}, {5000 + fetchBytes, fetchBytes},
-		{5000 + 2*fetchBytes, 7}, {3000, fetchBytes}}
+func TestPrefetcherCoversStretches(t *testing.T) {
+	f := prefetcher{}
+	f.follow(&reading{stretches: [][]Stretch{nil, {{At: 1000, Bytes: 1},
+		{At: 5000, Bytes: 2*prefetchBytes + 7}, {At: 3000, Bytes: prefetchBytes}}}}, 1)
+	want := []Stretch{{1000, 1}, {5000, prefetchBytes}, {5000 + prefetchBytes, prefetchBytes},
+		{5000 + 2*prefetchBytes, 7}, {3000, prefetchBytes}}
 	var got []Stretch
-	for at, bytes := f.piece(); bytes > 0; at, bytes = f.piece() {
+	for at, bytes := f.next(); bytes > 0; at, bytes = f.next() {
 		got = append(got, Stretch{at, bytes})
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %v, expected %v", got, want)
 	}
-	if f.some() {
+	if f.step() {
 		t.Error("something is left after the last piece")
 	}
 }
 
-// What followed a job the last time is what is fetched after it; a job that says nothing of what it
-// reads changes nothing.
-func TestWhatFollowsIsLearned(t *testing.T) {
+// After a job, threads prefetch what followed it the last time. A job that declares nothing changes
+// nothing.
+func TestPrefetchLearnsWhatFollows(t *testing.T) {
 	if !native {
-		t.Skip("fetching is C")
+		t.Skip("prefetching needs cgo")
 	}
 	c := NewContext(Options{Threads: 2})
 	defer c.Close()
@@ -58,7 +59,7 @@ func TestWhatFollowsIsLearned(t *testing.T) {
 	}
 	for _, key := range []uintptr{1, 2, 3} {
 		if next := run(key); next != nil {
-			t.Errorf("after job %d something is known to follow that never did: %v", key,
+			t.Errorf("after job %d: got %v, which never followed it", key,
 				next.stretches)
 		}
 	}
@@ -66,7 +67,7 @@ func TestWhatFollowsIsLearned(t *testing.T) {
 		{1, 3}} {
 		next := run(step.job)
 		if next == nil {
-			t.Fatalf("after job %d nothing is known to follow", step.job)
+			t.Fatalf("after job %d: got nothing, expected what followed it", step.job)
 		}
 		if want := jobs[step.next].stretches; !slices.Equal(next.stretches[0], want) ||
 			next.stretches[1][0].At != want[0].At+1 {
@@ -75,6 +76,6 @@ func TestWhatFollowsIsLearned(t *testing.T) {
 		}
 	}
 	if n := testing.AllocsPerRun(100, func() { run(1); run(2) }); n != 0 {
-		t.Errorf("a job that says what it reads allocates: %v", n)
+		t.Errorf("Reads and Parallel: got %v allocations, expected none", n)
 	}
 }

@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// matrixUnit asks Linux for the tiles of AMX, which a process may use only with its permission
-// (arch_prctl(2), Documentation/arch/x86/xstate.rst: saved state grows by 8 KB with them). It is
-// the permission of all threads, for the life of the process.
+// matrixUnit requests the tiles of AMX and reports whether the process may use them. Linux grants
+// them on request, to all threads for the life of the process, since they add 8 KB to a thread's
+// saved state (arch_prctl(2), Documentation/arch/x86/xstate.rst).
 var matrixUnit = sync.OnceValue(func() bool {
 	const requestPermission, tileData = 0x1023, 18 // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILE_DATA
 	if !cpu.X86.HasAMXTile || !cpu.X86.HasAMXInt8 {

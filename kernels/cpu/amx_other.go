@@ -2,5 +2,5 @@
 
 package cpu
 
-// matrixUnit: elsewhere there is none, or no way to ask for it.
+// matrixUnit reports that there is no matrix unit, or no way to request it.
 func matrixUnit() bool { return false }

@@ -1,9 +1,9 @@
-// Package cpu is what CPU kernels run on: the instruction set found at start, a pool of threads,
-// and scratch memory.
+// Package cpu provides what CPU kernels run on: the instruction set, a pool of threads, and scratch
+// memory.
 //
-// A kernel's C code is compiled once per instruction set (kernels/common/foreach_isa.h) and picked
-// by Context.ISA. Work is cut into units that threads take as they come; since no unit's result
-// depends on another's, neither the cut nor the number of threads changes a bit of the result.
+// A kernel's C code is compiled once per instruction set (kernels/common/foreach_isa.h) and chosen
+// by Context.ISA. Work is divided into units that threads share. No unit's result depends on
+// another's, so neither the division nor the number of threads changes a bit of the result.
 package cpu
 
 import (
@@ -14,17 +14,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Options choose how the CPU device works. The zero value is right for inference.
+// Options configure the CPU device. The zero value is right for inference.
 type Options struct {
-	// Threads that compute, the caller's included. 0 means one per core (performance cores where
-	// the system tells).
+	// Threads is the number of threads that compute, the caller's included. 0 means one per
+	// performance core that the process may use, or one per logical processor where the system
+	// does not tell them apart.
 	Threads int
 	// ISA limits the instruction set, for tests. Auto (the zero value) means the best there is.
 	ISA ISA
 	// Float32Activations multiplies quantized weights, keys and values with float32 activations. By
 	// default the CPU rounds activations and queries to 8 bits per 32 to 128 elements, and weights
-	// of attention to 15, for these products, which is several times faster; the loss it costs is
-	// measured in the tests.
+	// of attention to 15 bits, for these products. That is several times faster, and tests measure
+	// the loss of accuracy.
 	Float32Activations bool
 }
 
@@ -39,14 +40,14 @@ type Context struct {
 	local  [][]byte
 }
 
-// NewContext starts the threads. Close ends them.
+// NewContext starts the threads, which run until Close.
 func NewContext(o Options) *Context {
 	c := &Context{ISA: o.ISA, Threads: o.Threads, Int8Activation: !o.Float32Activations}
 	if c.ISA == Auto || c.ISA > Best() && c.ISA != Generic {
 		c.ISA = Best()
 	}
 	if c.Threads <= 0 {
-		c.Threads = runtime.NumCPU()
+		c.Threads = defaultThreads()
 	}
 	c.local = make([][]byte, c.Threads)
 	leaveRoom(c.Threads)
@@ -54,16 +55,16 @@ func NewContext(o Options) *Context {
 	return c
 }
 
-// leaveRoom lets Go run more goroutines at once than there are threads that compute. A kernel is C,
-// and while every one of Go's places is in C, its monitor wakes each 20 µs to take one away, on the
-// cores that compute: 13 % of a prompt's time (kernels/PERF.md). With a place free it sleeps.
+// leaveRoom raises GOMAXPROCS above the number of threads that compute. Kernels are C, and while
+// every P is in C, Go's monitor thread wakes each 20 µs to retake one, on the cores that compute.
+// That takes 13 % of a prompt's time (PERF.md). With an idle P it sleeps.
 func leaveRoom(threads int) {
 	if want := min(threads, runtime.NumCPU()) + 2; runtime.GOMAXPROCS(0) < want {
 		runtime.GOMAXPROCS(want)
 	}
 }
 
-// Close ends the threads and frees the scratch memory.
+// Close stops the threads and frees the scratch memory.
 func (c *Context) Close() {
 	c.pool.stop()
 	Unmap(c.shared)
@@ -77,9 +78,9 @@ func (c *Context) String() string {
 	return fmt.Sprintf("CPU, %s, %d threads", c.ISA, c.Threads)
 }
 
-// Shared is at least bytes of scratch for the running operator, seen by all its threads. It holds
-// garbage, is page-aligned, and lasts until the operator returns or asks again. Call it outside
-// Parallel.
+// Shared returns at least so many bytes of scratch that all threads of the running operator share.
+// Its contents are undefined, it is page-aligned, and it is valid until the operator returns or
+// calls Shared again. Call it outside Parallel.
 func (c *Context) Shared(bytes int) []byte {
 	if len(c.shared) < bytes {
 		Unmap(c.shared)
@@ -88,7 +89,8 @@ func (c *Context) Shared(bytes int) []byte {
 	return c.shared
 }
 
-// Local is at least bytes of scratch for one worker inside Parallel. It holds garbage.
+// Local returns at least so many bytes of scratch for one worker inside Parallel. Its contents are
+// undefined.
 func (c *Context) Local(worker, bytes int) []byte {
 	if len(c.local[worker]) < bytes {
 		Unmap(c.local[worker])
@@ -97,9 +99,9 @@ func (c *Context) Local(worker, bytes int) []byte {
 	return c.local[worker]
 }
 
-// hugeBytes is from where on memory is asked for in huge pages: a cache whose pages a token reads
-// all over costs a walk of the page tables for each of them else. A smaller buffer would have more
-// memory touched for it than it has.
+// hugeBytes is the size from which memory is mapped in huge pages. A token reads a cache all over,
+// and each small page costs a walk of the page tables. A smaller buffer would touch more memory
+// than it has.
 const hugeBytes = 4 << 20
 
 // Map returns zeroed, page-aligned memory outside the Go heap: it never moves and C may keep its
@@ -111,8 +113,7 @@ func Map(bytes int) []byte {
 	b, err := unix.Mmap(-1, 0, bytes, unix.PROT_READ|unix.PROT_WRITE,
 		unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err != nil {
-		// The ledger checks what fits before anything is loaded; this is the system refusing all
-		// the same.
+		// The memory plan checks what fits before anything is loaded, but the system refuses.
 		panic(fmt.Sprintf("cpu: mapping %d bytes: %v", bytes, err))
 	}
 	if bytes >= hugeBytes {
@@ -121,14 +122,14 @@ func Map(bytes int) []byte {
 	return b
 }
 
-// Unmap returns memory got from Map.
+// Unmap frees memory that Map returned. An empty slice is ignored.
 func Unmap(b []byte) {
 	if len(b) > 0 {
 		_ = unix.Munmap(b[:len(b):cap(b)])
 	}
 }
 
-// Ptr is the address of b's first byte, for C; nil for an empty slice.
+// Ptr returns the address of b's first byte, for C, and nil for an empty slice.
 func Ptr(b []byte) unsafe.Pointer {
 	if len(b) == 0 {
 		return nil

@@ -2,5 +2,5 @@
 
 package cpu
 
-// preferHugePages is nothing that a program may ask for here.
+// preferHugePages does nothing: this system takes no such request.
 func preferHugePages([]byte) {}

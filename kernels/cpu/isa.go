@@ -6,19 +6,19 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
-// ISA is an instruction set that kernels are compiled for. The numbers are those of
-// kernels/common/foreach_isa.h.
+// ISA is an instruction set that kernels are compiled for. kernels/common/foreach_isa.h has the
+// same numbers.
 type ISA int32
 
-// Sets of one processor family are ordered: each has what the one before it has.
+// The instruction sets. Those of one processor family are ordered: each includes the one before.
 const (
 	Auto    ISA = 0 // let Best decide
 	Generic ISA = 1 // plain Go: built without cgo, or a processor older than any set below
 	AVX2    ISA = 2 // with FMA, F16C, BMI2
 	AVX512  ISA = 3 // F, BW, DQ, VL
-	// with VNNI and VBMI: integer dot products, any bit width unpacked in one step
+	// AVX512VNNI adds VNNI and VBMI: integer dot products, and any bit width unpacked in one step.
 	AVX512VNNI ISA = 4
-	AMX        ISA = 5 // with Intel's matrix unit for bytes as well
+	AMX        ISA = 5 // adds Intel's matrix unit for bytes
 	NEON       ISA = 6 // arm64 with dot products
 )
 
@@ -27,7 +27,7 @@ func (i ISA) String() string {
 		"AVX-512 VNNI and AMX", "NEON"}[i]
 }
 
-// Best is the best set this machine and this build have.
+// Best returns the best set that this machine and this build have.
 func Best() ISA {
 	if !native {
 		return Generic
@@ -48,7 +48,7 @@ func Best() ISA {
 	return AMX
 }
 
-// Available lists every set that can run here, Generic first: tests go through all of them.
+// Available returns every set that can run here, Generic first. Tests try all of them.
 func Available() []ISA {
 	best := Best()
 	switch best {

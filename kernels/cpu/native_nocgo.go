@@ -4,4 +4,4 @@ package cpu
 
 const native = false
 
-func fetch(uintptr, int) {}
+func prefetch(uintptr, int) {}

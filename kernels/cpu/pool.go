@@ -1,8 +1,8 @@
 package cpu
 
-// Threads for operators. A pass runs hundreds of them, each some microseconds long, so workers stay
-// on their system threads and spin between two; the caller works along as worker 0, and nothing is
-// allocated.
+// The thread pool. A pass runs hundreds of operators of a few microseconds each, so workers stay on
+// their system threads and spin between two operators. The caller computes as worker 0, and nothing
+// is allocated.
 
 import (
 	"fmt"
@@ -12,17 +12,17 @@ import (
 	"sync/atomic"
 )
 
-// Task is work that threads share: CPURange does units [from, to) of a phase. Operators implement
-// it on themselves, so that handing one to the pool allocates nothing. worker, in [0, Threads),
-// tells threads apart (Context.Local).
+// Task is work that threads share. CPURange does units [from, to) of a phase; worker, in
+// [0, Threads), identifies the thread (Context.Local). Operators implement Task themselves, so
+// passing one to the pool allocates nothing.
 type Task interface {
 	CPURange(c *Context, phase, worker, from, to int)
 }
 
 // Parallel does units [0, n) of t's phase on all threads, about grain at a time, and returns when
-// they are done. Each thread has a run of neighbouring units of its own, so that what it fetches
-// ahead is what it reads next, and takes from others when it is through. The cut into ranges varies
-// from run to run; results must not.
+// they are done. Each thread starts with a contiguous range of units, so that it prefetches what it
+// reads next, and steals from others when its range is done. The division varies from run to run,
+// and results must not depend on it.
 func (c *Context) Parallel(t Task, phase, n, grain int) {
 	if grain < 1 {
 		grain = 1
@@ -36,14 +36,13 @@ func (c *Context) Parallel(t Task, phase, n, grain int) {
 	c.pool.run(t, phase, n, grain)
 }
 
-// spins is how often an idle worker looks for work before it sleeps: about 100 µs, longer than the
-// Go code between two operators of a pass, so that workers sleep between requests and not inside
-// one.
+// spins is how often an idle worker looks for work before it sleeps: about 100 µs. That is longer
+// than the Go code between two operators, so workers sleep between requests and not within one.
 const spins = 50_000
 
-// pool hands one job at a time to workers that spin briefly for the next, then sleep. A worker
-// joins a job while it is open; the owner closes it when no units are left, so a thread that the
-// system has put aside never holds the others up unless it took units itself.
+// pool runs one job at a time on workers that spin briefly for the next and then sleep. A worker
+// joins a job while it is open. The owner closes it when no units are left, so a thread that the
+// system has descheduled delays the others only if it took units itself.
 type pool struct {
 	c *Context
 
@@ -51,7 +50,7 @@ type pool struct {
 	phase    int
 	grain    int
 	sections []section     // by worker
-	state    atomic.Uint64 // job number << 16 | open << 15 | workers inside
+	state    atomic.Uint64 // job number << 16 | open << 15 | workers that joined
 	sleeping atomic.Int32
 	mu       sync.Mutex
 	wake     *sync.Cond
@@ -59,23 +58,24 @@ type pool struct {
 	stopped  atomic.Bool
 	done     sync.WaitGroup
 
-	readings map[uintptr]*reading // by key; the owner's, as last
-	last     *reading             // of the last job that said what it reads
-	ahead    *reading             // what will be read after the job at hand; nil: not known
-	own      fetcher              // the owner's
+	// The owner's, for prefetching.
+	readings map[uintptr]*reading // by key
+	last     *reading             // of the last job that declared what it reads
+	ahead    *reading             // what is read after the current job; nil if unknown
+	own      prefetcher
 }
 
 const openBit = 1 << 15
 
-// section is the units of a job that a worker has before it: from << 32 | to. Its owner takes from
-// the front; others take the second half. A unit that has left a section never comes back to it, so
-// a value that was read is still true if it is still there.
+// section holds the remaining units of a worker: from << 32 | to. The worker takes from the front,
+// and others steal the second half. A unit that left a section never returns to it, so a value that
+// has not changed is still valid.
 type section struct {
 	units atomic.Uint64
-	_     [120]byte // neighbours would take each other's lines, and processors fetch lines in pairs
+	_     [120]byte // avoids false sharing; processors prefetch lines in pairs
 }
 
-// front takes up to grain units.
+// front takes up to grain units, and returns an empty range if none are left.
 func (s *section) front(grain int) (from, to int) {
 	for {
 		units := s.units.Load()
@@ -92,7 +92,7 @@ func (s *section) front(grain int) (from, to int) {
 	}
 }
 
-// half takes the second half, and all of it if that is no more than grain.
+// half takes the second half of the units, or all of them if they are no more than grain.
 func (s *section) half(grain int) (from, to int) {
 	for {
 		units := s.units.Load()
@@ -130,7 +130,7 @@ func (p *pool) stop() {
 	p.done.Wait()
 }
 
-// run is called by the owner only.
+// run runs a job. Only the owner calls it.
 func (p *pool) run(t Task, phase, n, grain int) {
 	p.task, p.phase, p.grain = t, phase, grain
 	for w, from := 0, 0; w < len(p.sections); w++ {
@@ -147,14 +147,14 @@ func (p *pool) run(t Task, phase, n, grain int) {
 	}
 	p.own.follow(p.ahead, 0)
 	p.take(0)
-	for { // close the job, then wait for those inside
+	for { // close the job, then wait for the workers that joined
 		s := p.state.Load()
 		if p.state.CompareAndSwap(s, s&^openBit) {
 			break
 		}
 	}
 	for i := 0; p.state.Load() != job; i++ {
-		if !p.own.some() && i > spins {
+		if !p.own.step() && i > spins {
 			runtime.Gosched()
 		}
 	}
@@ -164,7 +164,7 @@ func (p *pool) run(t Task, phase, n, grain int) {
 	}
 }
 
-// failure is what a task panicked with, and where.
+// failure is the value that a task panicked with, and the stack.
 type failure struct {
 	value any
 	stack []byte
@@ -172,9 +172,8 @@ type failure struct {
 
 func (f *failure) String() string { return fmt.Sprintf("%v\n%s", f.value, f.stack) }
 
-// take does units until none are left. A panic among them ends the job early and is kept for run to
-// raise again on the owner's goroutine, where somebody may recover it: on a worker's it would end
-// the process.
+// take does units until none are left. A panic ends the job early, and run raises it again on the
+// owner's goroutine, where it can be recovered: on a worker's it would end the process.
 func (p *pool) take(worker int) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -195,7 +194,7 @@ func (p *pool) take(worker int) {
 	}
 }
 
-// steal gives a worker half of what another has left; false if nobody has any.
+// steal moves half of another worker's units to this one, and reports whether there were any.
 func (p *pool) steal(worker int) bool {
 	for i := 1; i < len(p.sections); i++ {
 		if from, to := p.sections[(worker+i)%len(p.sections)].half(p.grain); from < to {
@@ -207,10 +206,11 @@ func (p *pool) steal(worker int) bool {
 }
 
 func (p *pool) work(worker int) {
-	runtime.LockOSThread()
+	runtime.LockOSThread() // for good: the thread ends with the goroutine, and its affinity with it
+	keepOnPerformanceCores(p.c.Threads)
 	defer p.done.Done()
 	last := uint64(0)
-	var ahead fetcher
+	var ahead prefetcher
 	for idle := 0; ; idle++ {
 		if p.stopped.Load() {
 			return
@@ -226,15 +226,15 @@ func (p *pool) work(worker int) {
 			}
 			continue
 		}
-		if !ahead.some() && idle > spins {
+		if !ahead.step() && idle > spins {
 			p.sleep(last)
 			idle = 0
 		}
 	}
 }
 
-// sleep waits for a job after last. The owner publishes a job before it looks at sleeping, and a
-// worker announces itself before it looks for a job, so one of the two always sees the other.
+// sleep waits for a job after last. The owner publishes a job before it reads sleeping, and a
+// worker increments sleeping before it looks for a job, so one of the two always sees the other.
 func (p *pool) sleep(last uint64) {
 	p.mu.Lock()
 	p.sleeping.Add(1)

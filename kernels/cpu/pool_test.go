@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// tally counts how often each unit was done, and notices two threads with one worker number. The
-// counts are plain ints: under the race detector they also show that units happen before Parallel's
-// return.
+// tally counts how often each unit was done, and detects two threads with one worker number. The
+// counts are plain ints, so the race detector also checks that units happen before Parallel
+// returns.
 type tally struct {
 	t     *testing.T
 	phase int
@@ -60,7 +60,7 @@ func TestParallelDoesEveryUnitOnce(t *testing.T) {
 	}
 }
 
-// stuck does not end its first unit before all others are done.
+// stuck does not finish its first unit before all others are done.
 type stuck struct {
 	n    int
 	done atomic.Int32
@@ -75,8 +75,8 @@ func (s *stuck) CPURange(_ *Context, _, _, from, to int) {
 	}
 }
 
-// A thread that is put aside holds up no unit but the one it is at: this test would wait for ever.
-func TestOthersTakeWhatOneHasLeft(t *testing.T) {
+// A stuck thread delays only its current unit; otherwise this test would hang.
+func TestWorkersStealFromStuckThread(t *testing.T) {
 	for _, threads := range []int{2, 3, 5} {
 		c := NewContext(Options{Threads: threads})
 		for _, n := range []int{2, 3, 7, 100} {
@@ -86,8 +86,8 @@ func TestOthersTakeWhatOneHasLeft(t *testing.T) {
 	}
 }
 
-// TestSections: an owner goes through its units in order, the second half of which another takes.
-func TestSections(t *testing.T) {
+// A worker takes units from the front while others steal the second half.
+func TestSectionFrontAndHalf(t *testing.T) {
 	var s section
 	s.put(10, 21)
 	take := func(from, to int, takes func(int) (int, int), grain int) {
@@ -105,7 +105,7 @@ func TestSections(t *testing.T) {
 	take(0, 0, s.front, 2)
 }
 
-// meeting is done only when every worker is inside at once.
+// meeting finishes only when every worker is inside at once.
 type meeting struct{ inside atomic.Int32 }
 
 func (m *meeting) CPURange(c *Context, _, _, from, to int) {
@@ -115,19 +115,19 @@ func (m *meeting) CPURange(c *Context, _, _, from, to int) {
 	}
 }
 
-// asleep waits until all workers sleep; they do so on their own when there is no work.
-func asleep(c *Context) {
+// waitAsleep waits until all workers sleep, which they do when there is no work.
+func waitAsleep(c *Context) {
 	for c.pool.sleeping.Load() < int32(c.Threads-1) {
 		runtime.Gosched()
 	}
 }
 
-// A lost wake-up would leave a meeting, and the test, waiting for ever.
+// A lost wake-up would hang this test.
 func TestWorkersSleepAndWake(t *testing.T) {
 	for _, threads := range []int{2, 3, 5} {
 		c := NewContext(Options{Threads: threads})
 		for range 20 {
-			asleep(c)
+			waitAsleep(c)
 			for range 3 { // the first wakes sleepers, the next find them spinning
 				c.Parallel(&meeting{}, 0, threads, 1)
 			}
@@ -137,7 +137,7 @@ func TestWorkersSleepAndWake(t *testing.T) {
 }
 
 // Close returns when every thread has ended, whether workers were starting, spinning or asleep.
-func TestClose(t *testing.T) {
+func TestCloseEndsThreads(t *testing.T) {
 	before := runtime.NumGoroutine()
 	for i := range 60 {
 		c := NewContext(Options{Threads: 1 + i%5})
@@ -145,12 +145,12 @@ func TestClose(t *testing.T) {
 		case 1:
 			c.Parallel(&meeting{}, 0, c.Threads, 1)
 		case 2:
-			asleep(c)
+			waitAsleep(c)
 		}
 		c.Close()
 	}
 	for runtime.NumGoroutine() > before {
-		// a goroutine is counted until a moment after its last statement
+		// A goroutine is counted until shortly after its last statement.
 		runtime.Gosched()
 	}
 }
@@ -164,7 +164,7 @@ func TestParallelDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// scratch fills its worker's scratch and looks whether it stays as it was.
+// scratch fills its worker's scratch and checks that it stays unchanged.
 type scratch struct{ t *testing.T }
 
 func (s scratch) CPURange(c *Context, _, worker, from, to int) {
@@ -181,7 +181,7 @@ func (s scratch) CPURange(c *Context, _, worker, from, to int) {
 	}
 }
 
-func TestScratch(t *testing.T) {
+func TestScratchIsPerWorker(t *testing.T) {
 	c := NewContext(Options{Threads: 4})
 	defer c.Close()
 	c.Parallel(scratch{t}, 0, 5000, 1)
@@ -191,7 +191,7 @@ func TestScratch(t *testing.T) {
 		}
 	}
 	if &c.Shared(10)[0] != &c.Shared(1 << 19)[0] {
-		t.Error("Shared moved although what it had was large enough")
+		t.Error("Shared moved although its memory was large enough")
 	}
 }
 
@@ -200,20 +200,20 @@ type failing struct{ unit int }
 
 func (f failing) CPURange(_ *Context, _, _, from, to int) {
 	if from <= f.unit && f.unit < to {
-		panic("unit of no worth")
+		panic("bad unit")
 	}
 }
 
-// TestPanicReachesTheOwner: whichever thread took the bad unit, the owner can recover from it, and
-// the next job runs whole.
-func TestPanicReachesTheOwner(t *testing.T) {
+// Whichever thread took the bad unit, the owner can recover from its panic, and the next job runs
+// completely.
+func TestPanicReachesOwner(t *testing.T) {
 	c := NewContext(Options{Threads: 4})
 	defer c.Close()
 	for unit := range 50 {
 		func() {
 			defer func() {
 				if r := recover(); r == nil ||
-					!strings.Contains(fmt.Sprint(r), "unit of no worth") {
+					!strings.Contains(fmt.Sprint(r), "bad unit") {
 					t.Errorf("unit %d: recovered %v, expected the task's panic", unit, r)
 				}
 			}()
@@ -223,14 +223,14 @@ func TestPanicReachesTheOwner(t *testing.T) {
 	}
 }
 
-// TestGoHasRoomBesideThreads: Go's monitor must not find all of its places in C (leaveRoom).
-func TestGoHasRoomBesideThreads(t *testing.T) {
+// GOMAXPROCS must exceed the threads that compute (leaveRoom).
+func TestGOMAXPROCSExceedsThreads(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	for _, threads := range []int{0, 1, 1000} {
 		c := NewContext(Options{Threads: threads})
 		if got, busy := runtime.GOMAXPROCS(0), min(c.Threads, runtime.NumCPU()); got <= busy {
 			t.Errorf(
-				"%d threads: got room for %d goroutines, expected more than the %d that compute",
+				"%d threads: got GOMAXPROCS %d, expected more than the %d threads that compute",
 				c.Threads, got, busy)
 		}
 		c.Close()
