@@ -1,7 +1,7 @@
 package engine_test
 
-// Steps that begin before the tokens of the last are known: the same tokens as without, and nothing
-// kept that was not computed.
+// Steps that are launched before the tokens of the previous one are known give the same tokens, and
+// cache only what was computed.
 
 import (
 	"errors"
@@ -18,8 +18,7 @@ import (
 	"headroom/kernels"
 )
 
-// ahead is a device that claims to work by itself: the CPU's is merely done early. It notes when
-// work begins and who waits for what.
+// ahead is the CPU as an asynchronous device. It records every commit and every wait.
 type ahead struct {
 	kernels.Device
 	commits kernels.Ticket
@@ -64,7 +63,7 @@ func (d *ahead) Sync() error {
 	return d.Device.Sync()
 }
 
-// goAhead has an engine that was just opened go ahead.
+// goAhead makes the device of a newly opened engine asynchronous.
 func goAhead(e *engine.Engine) *ahead {
 	var d *ahead
 	e.ReplaceDevice(func(inner kernels.Device) kernels.Device {
@@ -74,7 +73,7 @@ func goAhead(e *engine.Engine) *ahead {
 	return d
 }
 
-// samplings are parameters of all kinds. Logprobs are -1: with them, nothing goes ahead.
+// samplings returns parameters of all kinds. Logprobs are -1, as they would make steps synchronous.
 func samplings() []sample.Params {
 	all := []sample.Params{
 		{}, {Temperature: 1}, {Temperature: 0.6, TopK: 20, TopP: 0.95},
@@ -95,15 +94,15 @@ func samplings() []sample.Params {
 	return all
 }
 
-// onHost is r with its tokens sampled from logits on the host.
+// onHost returns r with its tokens sampled on the host.
 func onHost(r engine.Request) engine.Request {
 	r.Sampling.Logprobs = 0
 	return r
 }
 
-// TestAheadIsTheSame: for parameters of all kinds, the tokens that the device chooses are those
-// that the host samples, one request at a time and all of them at once.
-func TestAheadIsTheSame(t *testing.T) {
+// TestAsyncSampling: for parameters of all kinds, the device chooses the tokens that the host
+// samples, one request at a time and all of them at once.
+func TestAsyncSampling(t *testing.T) {
 	e := openModel(t, tinySource(t, "qwen3_5_text"),
 		engine.Options{ContextTokens: 256, MaxSequences: 12, ChunkTokens: 48})
 	d := goAhead(e)
@@ -138,9 +137,9 @@ func TestAheadIsTheSame(t *testing.T) {
 	}
 }
 
-// TestAheadOrder: a step begins before the last one is waited for, a token takes one commit, and
-// nothing waits for all.
-func TestAheadOrder(t *testing.T) {
+// TestAsyncOrder: a step is launched before the previous one is awaited, and a token takes one
+// commit.
+func TestAsyncOrder(t *testing.T) {
 	e := openModel(t, tinySource(t, "qwen3"),
 		engine.Options{ContextTokens: 128, MaxSequences: 2, ChunkTokens: 32})
 	d := goAhead(e)
@@ -152,9 +151,9 @@ func TestAheadOrder(t *testing.T) {
 	}
 }
 
-// TestAheadEnds: however an answer ends, it is what it would have been, and what follows it goes on
-// behind tokens that were computed, with the outcome of a cold start.
-func TestAheadEnds(t *testing.T) {
+// TestAsyncFinish: however an answer ends, its tokens are those of a synchronous engine. The next
+// turn resumes after computed tokens only, with the result of a cold start.
+func TestAsyncFinish(t *testing.T) {
 	o := engine.Options{ContextTokens: 512, KeptStates: 16}
 	for _, c := range []struct {
 		name    string
@@ -212,7 +211,7 @@ func TestAheadEnds(t *testing.T) {
 	}
 }
 
-// withFewPages is o with as much memory as makes the engine plan 5 pages, of 32 tokens each.
+// withFewPages returns o with just enough memory for 5 pages of 32 tokens.
 func withFewPages(t *testing.T, src engine.Source, o engine.Options) engine.Options {
 	t.Helper()
 	d, err := engine.Describe(src, o)
@@ -224,10 +223,9 @@ func withFewPages(t *testing.T, src engine.Source, o engine.Options) engine.Opti
 	return o
 }
 
-// TestAheadCrowd: requests that come, go, are cancelled and preempted in pages that are too few,
-// with prefixes in common: those that end by themselves give what each gives alone, and nothing is
-// left of them.
-func TestAheadCrowd(t *testing.T) {
+// TestAsyncCrowd: requests with common prefixes come, go, are cancelled and preempted, as pages are
+// short. Those that end by themselves give the tokens that each gives alone, and no memory is lost.
+func TestAsyncCrowd(t *testing.T) {
 	for _, model := range []string{"qwen3_5_text", "qwen3"} { // with recurrent states and without
 		aheadCrowd(t, model)
 	}
@@ -282,14 +280,14 @@ func aheadCrowd(t *testing.T, model string) {
 			t.Errorf("a prefix is remembered with a token that was not known: %v", known.Tokens)
 		}
 	}
-	// how many is a matter of timing; TestMetalAhead needs some
+	// How many depends on timing. TestMetalAsync requires some.
 	t.Logf("%s: %d preemptions", model, e.Stats().Preemptions)
 }
 
-// TestAheadFaults: a panic while a step is recorded ends the requests of that step, after the
-// tokens of the one under way; a device that fails ends them all. The engine goes on, and can be
-// closed.
-func TestAheadFaults(t *testing.T) {
+// TestAsyncFaults: a panic while a step is recorded ends the requests of that step, after the
+// tokens of the one in flight. A device that fails ends all requests. The engine continues and can
+// be closed.
+func TestAsyncFaults(t *testing.T) {
 	e := openModel(t, tinySource(t, "qwen3_5_text"),
 		engine.Options{ContextTokens: 128, MaxSequences: 2, ChunkTokens: 32})
 	d := goAhead(e)
@@ -338,10 +336,10 @@ func TestAheadFaults(t *testing.T) {
 	idle(t, e)
 }
 
-// TestMetalAhead: on Metal devices, which run one pass while the next is recorded, streams that
-// come, go, are cancelled and preempted have the tokens that the host samples from the same
-// device's logits, one stream at a time. A decoded token takes one command buffer.
-func TestMetalAhead(t *testing.T) {
+// TestMetalAsync: Metal devices run one pass while the next is recorded. Streams that come, go, are
+// cancelled and preempted have the tokens that the host samples from the same device's logits, one
+// stream at a time. A decoded token takes one command buffer.
+func TestMetalAsync(t *testing.T) {
 	onMetalDevices(t, testMetalAhead)
 }
 
@@ -406,8 +404,8 @@ func testMetalAhead(t *testing.T, device string) {
 	}
 }
 
-// TestMetalStored: what is written to disk while the device works is what it computes: after a
-// restart the conversation goes on from there, with the tokens of a cold start.
+// TestMetalStored: blocks written while the device works hold what it computes. After a restart the
+// conversation resumes from them, with the tokens of a cold start.
 func TestMetalStored(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the simulated device takes long")

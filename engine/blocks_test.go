@@ -15,7 +15,7 @@ import (
 	"headroom/engine"
 )
 
-// answered is what one turn of a conversation gave.
+// answered is the result of one turn of a conversation.
 type answered struct {
 	text     string
 	logprobs []float32
@@ -61,8 +61,8 @@ func openStore(t *testing.T, dir string) *engine.BlockStore {
 var questions = []string{"What is a KV cache?", "What is 63 + 29?", "Why are models quantized?",
 	"Sort these words: pear, drum, banana, plum"}
 
-// TestRestart holds a conversation across restarts, and one that parts from it, in every cache
-// format: from disk, from memory and computed, each log-probability has the same bits.
+// TestRestart continues a conversation across restarts, and one that diverges from it, in every
+// cache format. From disk, from memory and computed, each log-probability has the same bits.
 func TestRestart(t *testing.T) {
 	options := []engine.Options{{}, {KVFormat: "f16"}, {KVFormat: "q8_0"}, {KVFormat: "q4_0"},
 		{KVBits: "(6, 3)"}, {StateFormat: "bf16"}, {StateFormat: "int8"}, {KVStartTokens: 512}}
@@ -128,8 +128,8 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// TestDamagedBlocks: a damaged file is a miss. The answer has the same bits, and what was damaged
-// is written again once it was met.
+// TestDamagedBlocks: a damaged file is a miss. The answer has the same bits, and the file is
+// written again.
 func TestDamagedBlocks(t *testing.T) {
 	dir := t.TempDir()
 	history := system("Answer briefly. ", 150)
@@ -177,8 +177,8 @@ func TestDamagedBlocks(t *testing.T) {
 	}
 }
 
-// tinySource is one of the models of random weights with a tokenizer that it never needs: its
-// prompts are token ids.
+// tinySource returns one of the models of random weights. Its prompts are token ids, so any
+// tokenizer does.
 func tinySource(t testing.TB, name string) engine.Source {
 	t.Helper()
 	dir := t.TempDir()
@@ -196,8 +196,8 @@ func tinySource(t testing.TB, name string) engine.Source {
 	return engine.Source{Dir: dir}
 }
 
-// TestTinyRestart: every kind of cache there is, cold, from memory and from disk: a long prompt,
-// its continuation and a fork of it.
+// TestTinyRestart runs a long prompt, its continuation and a fork of it in every kind of cache:
+// cold, from memory and from disk.
 func TestTinyRestart(t *testing.T) {
 	models, err := os.ReadDir(filepath.Join("models", "testdata", "tiny"))
 	if err != nil || len(models) == 0 {
@@ -232,7 +232,7 @@ func restarts(t *testing.T, src engine.Source, o engine.Options) {
 		}
 		return ids
 	}
-	// lives asks the same three prompts, of which each begins as the one before; restart comes
+	// lives runs the same three prompts, each of which begins like the one before, with a restart
 	// between two.
 	head, more, other := random(600), random(70), random(50)
 	head[560] = 2 // ends a message: a place to part from

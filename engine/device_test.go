@@ -40,8 +40,8 @@ func openMetal(t *testing.T, device string, src engine.Source, o engine.Options)
 	return e
 }
 
-// TestDefaultDevice: Metal where there is one, the CPU otherwise; Metal that was asked for and is
-// not there is an error.
+// TestDefaultDevice: Metal if there is one, else the CPU. Metal that was requested and is missing
+// is an error.
 func TestDefaultDevice(t *testing.T) {
 	none := func() (metal.Device, error) { return nil, errors.New("no GPU in here") }
 	simulated := func() (metal.Device, error) { return sim.Open(sim.Options{}) }
@@ -74,8 +74,8 @@ func TestDefaultDevice(t *testing.T) {
 	}
 }
 
-// full is a device without memory for a model, or one that keeps nothing resident and notes what it
-// was asked to keep.
+// full is a device without memory for a model, or one that keeps nothing resident and records the
+// requests to.
 type full struct {
 	metal.Device
 	sets *[]string
@@ -93,7 +93,7 @@ func (d full) MakeResident(label string, _ []metal.Buffer) error {
 	return errors.New("cannot be kept")
 }
 
-// TestMetalMemory: what a GPU refuses is found out when a model is loaded, not with its first
+// TestMetalMemory: memory that a GPU refuses fails the loading of a model, not its first
 // request; a model that it does not keep resident runs all the same.
 func TestMetalMemory(t *testing.T) {
 	for _, sets := range []*[]string{nil, {}} {
@@ -121,7 +121,7 @@ func TestMetalMemory(t *testing.T) {
 	}
 }
 
-// TestMetal: the demo model on the simulated Metal device says what it says on the CPU.
+// TestMetal: the demo model gives the same answers on the simulated Metal device as on the CPU.
 func TestMetal(t *testing.T) {
 	onMetalDevices(t, testMetal)
 }

@@ -96,7 +96,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestStopsAndLimits: every way a generation ends, and that text adds up to what the tokens say.
+// TestStopsAndLimits: every way in which a generation ends. The texts add up to the decoded tokens.
 func TestStopsAndLimits(t *testing.T) {
 	e := open(t, engine.Options{})
 	prompt := encode(e, question)
@@ -144,8 +144,8 @@ func demoCases(t testing.TB, maxTokens int) (prompts []string) {
 	return prompts
 }
 
-// TestBatchedEqualsAlone: many requests at once, sampled and greedy, in pages that are too few for
-// all (so that some are preempted and computed again), give the tokens that each gives alone.
+// TestBatchedEqualsAlone: many requests at once, sampled and greedy, give the tokens that each
+// gives alone. Pages are short, so some requests are preempted and computed again.
 func TestBatchedEqualsAlone(t *testing.T) {
 	prompts := demoCases(t, 400)
 	request := func(e *engine.Engine, i int) engine.Request {
@@ -181,7 +181,7 @@ func TestBatchedEqualsAlone(t *testing.T) {
 	}
 }
 
-// withPages is o with as much memory as makes the engine plan so many KV pages for the demo model.
+// withPages returns o with just enough memory for that many KV pages of the demo model.
 func withPages(t testing.TB, o engine.Options, pages int64) engine.Options {
 	t.Helper()
 	o.KeptStates = max(o.KeptStates, 4) // not a number that depends on the memory
@@ -289,8 +289,8 @@ func TestDoesNotFit(t *testing.T) {
 	}
 }
 
-// TestPrefixCache holds a conversation of several turns, and two that part from it, with the prefix
-// cache and without: the cache saves work and changes no bit of any log-probability.
+// TestPrefixCache runs a conversation of several turns, and two that diverge from it, with the
+// prefix cache and without. The cache saves work and changes no bit of any log-probability.
 func TestPrefixCache(t *testing.T) {
 	turns := []string{"What is a KV cache?", "What is 63 + 29?", "Why are models quantized?",
 		"Sort these words: pear, drum, banana, plum"}

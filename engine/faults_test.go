@@ -1,7 +1,7 @@
 package engine_test
 
-// What goes wrong outside the engine, and inside a pass, must be told clearly and must end nothing
-// but what it concerns.
+// Faults outside the engine and inside a pass must be reported clearly and must end only what they
+// affect.
 
 import (
 	"bytes"
@@ -29,7 +29,7 @@ import (
 	"headroom/kernels"
 )
 
-// copyDemo writes the demo model into a folder of its own.
+// copyDemo writes the demo model into a temporary folder.
 func copyDemo(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -60,7 +60,7 @@ func read(t testing.TB, dir, name string) []byte {
 	return data
 }
 
-// TestBadFolders: each kind of damage has its code, and words that name the file.
+// TestBadFolders: each kind of damage has its code, and its message names the file.
 func TestBadFolders(t *testing.T) {
 	replace := func(name, old, new string) func(testing.TB, string) {
 		return func(t testing.TB, dir string) {
@@ -173,7 +173,7 @@ func edit(t testing.TB, dir string, change func(*safetensors.Tensor)) {
 		t.Fatal(err)
 	}
 	if err := os.Remove(filepath.Join(dir, "model.safetensors")); err != nil {
-		// the mapping keeps the old one
+		// The mapping keeps the old file.
 		t.Fatal(err)
 	}
 	write(t, dir, "model.safetensors", out.Bytes())
@@ -188,7 +188,7 @@ func packedNorm(t testing.TB, dir string) {
 	})
 }
 
-// oddHeads is a whole small model whose heads have 20 dimensions, which no kernel takes.
+// oddHeads is a small model whose heads have 20 dimensions, which no kernel supports.
 func oddHeads(t testing.TB, dir string) {
 	write(t, dir, "config.json", []byte(`{"model_type": "qwen3", "vocab_size": 8, "hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1,
 		"num_attention_heads": 1, "num_key_value_heads": 1, "head_dim": 20, "max_position_embeddings": 64, "tie_word_embeddings": true}`))
@@ -214,7 +214,7 @@ func oddHeads(t testing.TB, dir string) {
 	write(t, dir, "model.safetensors", out.Bytes())
 }
 
-// TestMemoryRefused: what the system will not map is a problem, not a panic.
+// TestMemoryRefused: memory that the system refuses is a Problem, not a panic.
 func TestMemoryRefused(t *testing.T) {
 	_, err := engine.Open(context.Background(), demoSource(t),
 		engine.Options{AvailableBytes: 1 << 62, MaxSequences: 1 << 27})
@@ -233,7 +233,7 @@ func openDir(t testing.TB, dir string, o engine.Options) *engine.Engine {
 	return e
 }
 
-// TestFilesDeletedWhileRunning: the mapping keeps them, the answer is the same.
+// TestFilesDeletedWhileRunning: the mapping keeps deleted files, so the answer is the same.
 func TestFilesDeletedWhileRunning(t *testing.T) {
 	dir := copyDemo(t)
 	e := openDir(t, dir, engine.Options{})
@@ -252,8 +252,8 @@ func TestFilesDeletedWhileRunning(t *testing.T) {
 	}
 }
 
-// TestNaNStaysWithItsRequest: a weight that is no number ends the requests that meet it. Those
-// beside them, and later ones in the same pages and slots, are what they would have been.
+// TestNaNStaysWithItsRequest: a NaN weight ends the requests that use it. Requests beside them, and
+// later ones in the same pages and slots, are unaffected.
 func TestNaNStaysWithItsRequest(t *testing.T) {
 	const poison, bfloat16NaN = 77, 0x7fc0 // a token, and what its embedding is scaled by
 	dir := copyDemo(t)
@@ -293,7 +293,7 @@ func TestNaNStaysWithItsRequest(t *testing.T) {
 	idle(t, e)
 }
 
-// hooked is a model that calls after with the tokens of each pass, at its end.
+// hooked is a model that calls after with the tokens of each pass when it ends.
 type hooked struct {
 	models.Model
 	after func(tokens []int32)
@@ -307,9 +307,9 @@ func (m hooked) Forward(c *ops.Context, b *batch.Batch, layers []cache.Layer) ke
 	return out
 }
 
-// TestPanicEndsItsStepAlone: the requests of the step end with a problem; the others and the engine
-// go on, however often it happens.
-func TestPanicEndsItsStepAlone(t *testing.T) {
+// TestPanicEndsItsStepOnly: the requests of the step end with a Problem. The others and the engine
+// continue, however often that happens.
+func TestPanicEndsItsStepOnly(t *testing.T) {
 	const trigger = 99
 	// room for activations of 33 rows
 	e := open(t, engine.Options{NoPrefixCache: true, MaxSequences: 1, ContextTokens: 128,
@@ -358,8 +358,8 @@ func TestCancelByNameDuringTheFirstPass(t *testing.T) {
 	}
 }
 
-// TestStatsAreUpToDate: during a request's first pass it is seen to run, and once its end has been
-// read it is gone.
+// TestStatsAreUpToDate: Stats shows a request during its first pass, and no longer once its Done
+// was read.
 func TestStatsAreUpToDate(t *testing.T) {
 	e := open(t, engine.Options{NoPrefixCache: true, ContextTokens: 128})
 	e.ReplaceModel(func(m models.Model) models.Model {
@@ -375,8 +375,8 @@ func TestStatsAreUpToDate(t *testing.T) {
 	}
 }
 
-// TestQueueIsBounded: while one request runs, as many as the queue holds may wait, and the next one
-// is told how many do.
+// TestQueueIsBounded: while one request runs, as many as the queue holds may wait. The next one is
+// refused with their number.
 func TestQueueIsBounded(t *testing.T) {
 	e := open(t, engine.Options{NoPrefixCache: true, ContextTokens: 128, MaxSequences: 1,
 		QueueRequests: 2})
@@ -408,7 +408,7 @@ func TestQueueIsBounded(t *testing.T) {
 	}
 }
 
-// TestLoadingCanBeStopped before and while weights are read.
+// TestLoadingCanBeStopped, before and while weights are read.
 func TestLoadingCanBeStopped(t *testing.T) {
 	dir := copyDemo(t)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -422,8 +422,8 @@ func TestLoadingCanBeStopped(t *testing.T) {
 	}
 }
 
-// TestCrowd submits, cancels by stream and by name, abandons and reads from many goroutines at
-// once, and closes in the middle of it.
+// TestCrowd submits, cancels by stream and by ID, abandons and reads from many goroutines at once,
+// and closes the engine meanwhile.
 func TestCrowd(t *testing.T) {
 	e := open(t, withPages(t, engine.Options{MaxSequences: 3, ContextTokens: 64, ChunkTokens: 32},
 		2))
@@ -472,7 +472,7 @@ func TestCrowd(t *testing.T) {
 	}
 	crowd.Wait()
 	idle(t, e)
-	// how many is a matter of timing; TestBatchedEqualsAlone needs some
+	// How many depends on timing. TestBatchedEqualsAlone requires some.
 	t.Logf("%d preemptions", e.Stats().Preemptions)
 	for i := range uint64(6) {
 		crowd.Add(1)

@@ -8,8 +8,8 @@ import (
 	"headroom/engine"
 )
 
-// TestFollowers: requests that begin alike, submitted at once, compute their beginning once, and
-// answer with the bits that they have alone.
+// TestFollowers: requests with a common beginning, submitted at once, compute it once and answer
+// with the bits that they have alone.
 func TestFollowers(t *testing.T) {
 	head := system("Answer briefly. ", 200)
 	alone := open(t, engine.Options{NoPrefixCache: true})
@@ -50,7 +50,7 @@ func TestFollowers(t *testing.T) {
 	idle(t, e)
 }
 
-// TestLeaderCancelled: who waited for a request that was cancelled goes on without it.
+// TestLeaderCancelled: a request that waits for a cancelled one starts without it.
 func TestLeaderCancelled(t *testing.T) {
 	e := open(t, engine.Options{ChunkTokens: 32})
 	prompt := encode(e, system("Answer briefly. ", 400))

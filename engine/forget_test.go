@@ -6,14 +6,14 @@ import (
 	"headroom/engine"
 )
 
-// conversationOf is a prompt of a few hundred tokens, behind a head that others share.
+// conversationOf returns a prompt of a few hundred tokens after a shared head.
 func conversationOf(e *engine.Engine, head, text string) []int32 {
 	return encode(e, head+"<|im_start|>user\n"+text+
 		"<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n")
 }
 
-// TestForget: a forgotten prompt is computed anew, what another conversation shares with it is not,
-// and nothing of it goes to disk any more.
+// TestForget: a forgotten prompt is computed again, except for what another conversation shares,
+// and nothing more of it is written to disk.
 func TestForget(t *testing.T) {
 	for _, stored := range []bool{false, true} {
 		o := engine.Options{MaxSequences: 2, History: engine.NewHistory()}
@@ -97,8 +97,8 @@ func TestForget(t *testing.T) {
 	}
 }
 
-// TestForgetSparesWhatRuns: a request at work ends as it would have.
-func TestForgetSparesWhatRuns(t *testing.T) {
+// TestForgetSparesRunningRequests: a running request is unaffected.
+func TestForgetSparesRunningRequests(t *testing.T) {
 	e := open(t, engine.Options{})
 	prompt := conversationOf(e, system("Answer briefly. ", 30), "Tell me a story.")
 	r := engine.Request{Prompt: prompt, MaxTokens: 60, IgnoreEOS: true}

@@ -11,9 +11,8 @@ import (
 	"headroom/engine/problem"
 )
 
-// FuzzDescribe reads mutated configs over the tiny models' weights, as far as the plan that decides
-// whether a model fits: whatever a config says, it is described or refused with a problem, and
-// little memory is taken to find out.
+// FuzzDescribe describes the tiny models' weights with mutated configs. Any config is described or
+// refused with a Problem, in little memory.
 func FuzzDescribe(f *testing.F) {
 	weights := map[string][]byte{}
 	names := []string{"qwen3", "qwen3_5_text", "qwen3_5_moe_text"}
@@ -59,8 +58,7 @@ func FuzzDescribe(f *testing.F) {
 	})
 }
 
-// TestRandomModels: every shape that benchmarks know, as far as it is small enough for a test,
-// answers.
+// TestRandomModels: every shape of the benchmarks that is small enough for a test answers.
 func TestRandomModels(t *testing.T) {
 	shapes, err := filepath.Glob(filepath.Join("..", "app", "commands", "shapes", "*.json"))
 	if err != nil || len(shapes) == 0 {
@@ -90,7 +88,7 @@ func TestRandomModels(t *testing.T) {
 	}
 }
 
-// answersAsRandom checks a random model's tokenizer and a few tokens of it.
+// answersAsRandom checks a random model's tokenizer and a few of its tokens.
 func answersAsRandom(t *testing.T, e *engine.Engine) {
 	t.Helper()
 	var all []byte

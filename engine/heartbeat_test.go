@@ -7,7 +7,7 @@ import (
 	"headroom/kernels"
 )
 
-// gated is a device that stops in front of an operator until it is let on.
+// gated is a device that blocks before an operator until it is released.
 type gated struct {
 	kernels.Device
 	from    int // operators that go through at once
@@ -22,8 +22,8 @@ func (d *gated) Run(op kernels.Op) {
 	d.Device.Run(op)
 }
 
-// TestHeartbeat: a pass that gets on shows, operator by operator, and one that does not shows too;
-// afterwards nothing is due.
+// TestHeartbeat: Count advances with every operator and stops while one blocks. Busy ends with the
+// request.
 func TestHeartbeat(t *testing.T) {
 	e := openModel(t, engine.Random([]byte(tinyConfig)),
 		engine.Options{Device: engine.DeviceCPU, Threads: 1, ContextTokens: 64})

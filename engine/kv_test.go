@@ -11,9 +11,9 @@ import (
 	"headroom/engine/sample"
 )
 
-// TestKVFormatIsWhatWasAsked: six attention layers of 2 heads of 128. f16 is 1,024 bytes a token
+// TestKVFormat: six attention layers of 2 heads of 128. f16 is 1,024 bytes a token
 // and layer; K8 g64 272 and V4 g32 160, or V8 g32 288 in the four layers at the ends; q4_0 144.
-func TestKVFormatIsWhatWasAsked(t *testing.T) {
+func TestKVFormat(t *testing.T) {
 	for _, test := range []struct {
 		o     engine.Options
 		words string
@@ -53,7 +53,7 @@ func TestKVFormatIsWhatWasAsked(t *testing.T) {
 }
 
 // TestKVStart by hand: 16 pages of the start take 16 * 32 * 6,144 bytes, others 32 * 3,104. There
-// are starts for one request and a remembered one, and the rest of one context.
+// are start pages for a running request and a cached one, and other pages for one context.
 func TestKVStart(t *testing.T) {
 	const startPage, page = 32 * 6144, 32 * 3104
 	for _, test := range []struct {
@@ -100,8 +100,8 @@ func TestKVStart(t *testing.T) {
 	}
 }
 
-// TestStartsBatchedAndPreempted: requests that lack pages of either kind give the tokens that each
-// gives alone.
+// TestStartsBatchedAndPreempted: requests that are short of pages of either kind give the tokens
+// that each gives alone.
 func TestStartsBatchedAndPreempted(t *testing.T) {
 	request := func(i int) engine.Request { // one of three ends in the start
 		r := engine.Request{Prompt: someIDs(i%4, 490), MaxTokens: 130, IgnoreEOS: true}

@@ -1,9 +1,9 @@
 package engine_test
 
-// Random lives of the whole engine over one folder: requests that begin as others did, cancelled
-// ones, forgetting for want of memory and of disk, restarts, damaged files, a folder that
-// disappears. Whatever happens, every answer has the bits that it has alone and no memory is lost;
-// where nobody meddled with the files, index and folder agree in the end.
+// The whole engine at random over one folder: requests with common prefixes, cancelled requests,
+// eviction from memory and from disk, restarts, damaged files, a folder that disappears. Every
+// answer has the bits that it has alone, and no memory is lost. If the test has not touched the
+// files, index and folder agree in the end.
 
 import (
 	"context"
@@ -94,7 +94,7 @@ func (l *lives) stop() {
 	l.o.BlockStore.Close()
 }
 
-// turn does one thing.
+// turn does one random thing.
 func (l *lives) turn() {
 	switch l.r.IntN(14) {
 	case 0:
@@ -117,8 +117,8 @@ func (l *lives) turn() {
 		}
 	case 2:
 		if l.r.IntN(3) == 0 {
-			// Gone at once: what is removed file by file may be removed behind the store's back
-			// after it began anew.
+			// The folder disappears at once. Removing file by file could also remove files that the
+			// store has written since.
 			gone := fmt.Sprintf("%s.gone%d", l.dir, l.answered)
 			if os.Rename(l.dir, gone) == nil {
 				_ = os.RemoveAll(gone)
@@ -129,9 +129,8 @@ func (l *lives) turn() {
 	}
 }
 
-// comeBack asks over a restart, with nothing between, after an answer that is cancelled long before
-// its end: besides what chance brings, there is something to read back from disk, and something
-// cancelled.
+// comeBack continues a conversation right after a restart, after a request that is cancelled early.
+// So every run reads something back from disk and cancels something.
 func (l *lives) comeBack() {
 	text := l.text()
 	l.read(text, submit(l.t, l.e,
@@ -169,7 +168,7 @@ func (l *lives) ask() {
 	}
 }
 
-// text is a prompt: a new conversation, the next turn of one, or one that parts from it.
+// text returns a prompt: a new conversation, the next turn of one, or one that diverges from it.
 func (l *lives) text() string {
 	talk := system(fmt.Sprintf("You are number %d. ", l.r.IntN(3)), 60+l.r.IntN(2)*40)
 	if len(l.talks) > 0 && l.r.IntN(4) > 0 {
@@ -185,7 +184,7 @@ func (l *lives) text() string {
 		"<|im_end|>\n<|im_start|>assistant\n"
 }
 
-// read compares an answer with the one that the prompt gets alone.
+// read compares an answer with the one that its prompt gets alone.
 func (l *lives) read(text string, s *engine.Stream, cancel int) {
 	l.t.Helper()
 	var logprobs []float32

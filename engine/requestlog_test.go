@@ -26,8 +26,8 @@ var perfLine = regexp.MustCompile(
 	`PERF: prompt_tps=[\d.e+]+ prompt_tok=(\d+) pref_tok=(\d+) prefill=[\d.e-]+ ttft=[\d.e-]+ decode_tps=[\d.e+]+ ` +
 		`block_hit=0 block_write=0 chain_break=(-?\d+) cause=(\S+) id=(\S+)\n`)
 
-// TestRecentAndPERF: a conversation whose client leaves empty thoughts out, and then changes the
-// date. What is reported and what is logged agree with each other and with the usage.
+// TestRecentAndPERF: the client of a conversation drops empty thoughts, then changes the date. The
+// reports, the log and the usage agree.
 func TestRecentAndPERF(t *testing.T) {
 	var log bytes.Buffer
 	logTo(t, slog.NewTextHandler(&log, nil))
@@ -42,7 +42,7 @@ func TestRecentAndPERF(t *testing.T) {
 		"76 - 27 = 49.<|im_end|>\n<|im_start|>user\nWhat is 63 + " +
 			"29?<|im_end|>\n<|im_start|>assistant\n"
 	tokens := func(text string) int { return len(encode(e, text)) }
-	// of the first answer, what went through the model: all but its last token, which ends it
+	// The tokens of the first answer that were computed: all but the last one.
 	kept := "76 - 27 = 49."
 	for _, turn := range []struct {
 		prompt string
@@ -85,8 +85,8 @@ func TestRecentAndPERF(t *testing.T) {
 	}
 }
 
-// TestHistoryOutlivesEngines: the same prompt after the engine was opened again, in another format,
-// and without a cache.
+// TestHistoryOutlivesEngines: the same prompt in engines that are opened one after the other, in
+// another format, and without a cache.
 func TestHistoryOutlivesEngines(t *testing.T) {
 	h := engine.NewHistory()
 	for _, test := range []struct {
@@ -110,8 +110,7 @@ func TestHistoryOutlivesEngines(t *testing.T) {
 	}
 }
 
-// TestFailedPassIsNotKnown: a prompt whose third pass failed is no reason for anything when it
-// comes again.
+// TestFailedPassIsNotKnown: a prompt whose third pass failed is not in the history.
 func TestFailedPassIsNotKnown(t *testing.T) {
 	e := open(t, engine.Options{NoPrefixCache: true, ContextTokens: 256, MaxSequences: 1,
 		ChunkTokens: 32})
@@ -134,7 +133,7 @@ func TestFailedPassIsNotKnown(t *testing.T) {
 	}
 }
 
-// stuck is a log that takes nothing until it is opened.
+// stuck is a log handler that blocks until it is opened.
 type stuck struct {
 	slog.Handler
 	open chan struct{}
@@ -145,9 +144,9 @@ func (s stuck) Handle(ctx context.Context, r slog.Record) error {
 	return s.Handler.Handle(ctx, r)
 }
 
-// TestSlowLogHoldsNobodyUp: requests run and end while nothing can be logged, and all are logged by
-// the time the engine is closed.
-func TestSlowLogHoldsNobodyUp(t *testing.T) {
+// TestSlowLogBlocksNoRequest: requests run and end while the log blocks, and all of them are logged
+// when the engine is closed.
+func TestSlowLogBlocksNoRequest(t *testing.T) {
 	var log bytes.Buffer
 	s := stuck{slog.NewTextHandler(&log, nil), make(chan struct{})}
 	logTo(t, s)

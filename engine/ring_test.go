@@ -1,7 +1,6 @@
 package engine_test
 
-// Models whose layers keep a window of a sequence, behind the whole engine: prefix cache, batches,
-// preemption.
+// Models with sliding windows in the whole engine: prefix cache, batches, preemption.
 
 import (
 	"context"
@@ -17,14 +16,14 @@ import (
 	"headroom/engine/problem"
 )
 
-// gemmaSource is the tiny Gemma 3 of random weights: five layers with a window of 16 and one
+// gemmaSource returns the tiny Gemma 3 of random weights: five layers with a window of 16 and one
 // without, 2 KV heads of 32.
 func gemmaSource(t testing.TB) engine.Source {
 	t.Helper()
 	return tinySource(t, "gemma3_text")
 }
 
-// someIDs is n ids, different for each seed.
+// someIDs returns n ids, which depend on the seed.
 func someIDs(seed, n int) []int32 {
 	ids := make([]int32, n)
 	for i, x := 0, uint32(seed); i < n; i++ {
@@ -34,8 +33,7 @@ func someIDs(seed, n int) []int32 {
 	return ids
 }
 
-// answer is the tokens and log-probabilities of an answer, and how many of its prompt's tokens were
-// known.
+// answer is the tokens and log-probabilities of an answer, and how many prompt tokens were cached.
 func answer(t testing.TB, s *engine.Stream) (tokens []int32, logprobs []float32, cached int) {
 	t.Helper()
 	for {
@@ -53,9 +51,9 @@ func answer(t testing.TB, s *engine.Stream) (tokens []int32, logprobs []float32,
 	}
 }
 
-// TestMixedLayersInEveryFormat is what ended mlx-lm's server with --kv-bits (its pull request
-// 1353): a model that mixes windows and full attention, its cache quantized, a prompt longer than
-// the window, and a second turn that goes on from the first.
+// TestMixedLayersInEveryFormat: a model that mixes sliding windows and full attention, a quantized
+// cache, a prompt longer than the window, and a second turn that continues the first. This crashed
+// mlx-lm's server with --kv-bits (its pull request 1353).
 func TestMixedLayersInEveryFormat(t *testing.T) {
 	for _, o := range []engine.Options{
 		{KVBits: "(8, 4)"}, {KVFormat: "q8_0"}, {KVFormat: "q4_0"}, {KVFormat: "f16"}, {},
@@ -92,8 +90,8 @@ func TestMixedLayersInEveryFormat(t *testing.T) {
 	}
 }
 
-// TestRingsBatchedAndPreempted: many requests in too few pages give the tokens that each gives
-// alone.
+// TestRingsBatchedAndPreempted: many requests that are short of pages give the tokens that each
+// gives alone.
 func TestRingsBatchedAndPreempted(t *testing.T) {
 	request := func(i int) engine.Request {
 		return engine.Request{Prompt: someIDs(i%3, 60+25*i), MaxTokens: 60, IgnoreEOS: true}
@@ -131,8 +129,8 @@ func TestRingsBatchedAndPreempted(t *testing.T) {
 	}
 }
 
-// TestPagesAreFreeWithoutMemory: where every layer has a ring, pages are numbers, and nobody is
-// preempted for want of them.
+// TestPagesAreFreeWithoutMemory: if every layer has a ring, pages are numbers without memory, and
+// no request is preempted for them.
 func TestPagesAreFreeWithoutMemory(t *testing.T) {
 	e := openModel(t, gemmaSource(t),
 		engine.Options{MaxKVTokens: 48, MaxSequences: 4, ContextTokens: 128, KeptStates: 4})
@@ -186,8 +184,8 @@ func TestRingMemory(t *testing.T) {
 	}
 }
 
-// TestMaxKVTokens: with the limit, memory no longer bounds the context, a hybrid model answers far
-// behind it and reuses its prefixes.
+// TestMaxKVTokens: with the limit, memory no longer bounds the context, and a hybrid model answers
+// far beyond it and reuses its prefixes.
 func TestMaxKVTokens(t *testing.T) {
 	o := engine.Options{MaxKVTokens: 128, MaxSequences: 2, KeptStates: 4, ChunkTokens: 64}
 	d, err := engine.Describe(demoSource(t), o)

@@ -12,10 +12,10 @@ import (
 	"headroom/engine/problem"
 )
 
-// TestStateFormatIsWhatWasAsked: the demo model has 6 recurrent layers with 4 heads of 128 value
+// TestStateFormat: the demo model has 6 recurrent layers with 4 heads of 128 value
 // rows of 128, and 3 rows of 1,024 channels for the convolution. In int8 there is a scale for each
 // value row and each 64 channels.
-func TestStateFormatIsWhatWasAsked(t *testing.T) {
+func TestStateFormat(t *testing.T) {
 	for _, test := range []struct {
 		format, words string
 		bytes         int64
@@ -44,8 +44,8 @@ func TestStateFormatIsWhatWasAsked(t *testing.T) {
 	}
 }
 
-// TestPrefixCacheInEveryStateFormat: a prompt that goes on from a kept state, and one in a batch
-// with others, has the log-probabilities of one that is read from its beginning alone.
+// TestPrefixCacheInEveryStateFormat: a prompt that resumes a kept state, and one in a batch, has
+// the log-probabilities of one that is computed alone from its beginning.
 func TestPrefixCacheInEveryStateFormat(t *testing.T) {
 	for _, format := range []string{"f32", "bf16", "int8"} {
 		with, without := open(t, engine.Options{StateFormat: format}),

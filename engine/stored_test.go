@@ -1,8 +1,8 @@
 package engine_test
 
-// What the public block caches for MLX got wrong (reference: their issue trackers and code), each
-// held here: keys of tokens that were never computed, blocks that each hold the whole cache, states
-// of another position, formats that mix, and nothing but system prompts stored.
+// Faults of the public block caches for MLX, according to their issue trackers and code, each
+// tested here: keys of tokens that were never computed, blocks that each hold the whole cache,
+// states of another position, mixed formats, and system prompts only.
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 	"headroom/engine"
 )
 
-// finished is what a client knows of a request that has ended.
+// finished is what a client has of a request that has ended.
 type finished struct {
 	tokens   []int32
 	logprobs []float32
@@ -39,8 +39,8 @@ func run(t *testing.T, e *engine.Engine, r engine.Request, cancelAfter int) (f f
 	return f
 }
 
-// TestEndsAreStoredAsComputed: however an answer ends, what follows it goes on behind exactly the
-// tokens that went through the model: in memory and after a restart, with the bits of a cold start.
+// TestEndsAreStoredAsComputed: however an answer ends, the next turn resumes after exactly the
+// tokens that went through the model, in memory and after a restart, with the bits of a cold start.
 func TestEndsAreStoredAsComputed(t *testing.T) {
 	head := system("Answer briefly. ", 100)
 	for _, c := range []struct {
@@ -69,7 +69,7 @@ func TestEndsAreStoredAsComputed(t *testing.T) {
 			if first.done.Finish != c.finish {
 				t.Fatalf("finish %q, expected %q", first.done.Finish, c.finish)
 			}
-			// the last token was sampled and not read
+			// The last token was sampled and not computed.
 			computed := len(c.request.Prompt) + len(first.tokens) - 1
 			next := engine.Request{MaxTokens: 20, IgnoreEOS: true,
 				Prompt: slices.Concat(c.request.Prompt, first.tokens,
@@ -139,8 +139,8 @@ func TestBlocksHoldTheirTokens(t *testing.T) {
 	}
 }
 
-// TestFormatsDoNotMix: another cache format, or exact activations, find nothing of what the first
-// one stored, and answer as they do cold.
+// TestFormatsDoNotMix: an engine with another cache format, or exact activations, finds none of the
+// stored blocks and answers as from a cold start.
 func TestFormatsDoNotMix(t *testing.T) {
 	dir := t.TempDir()
 	prompt := system("Answer briefly. ", 100) +
@@ -162,7 +162,7 @@ func TestFormatsDoNotMix(t *testing.T) {
 			t.Errorf("%d: other log-probabilities than cold", i)
 		}
 		if stored := got.done.Usage.StoredTokens; (stored > 0) != (i == 7) {
-			// the last asks for what the first stored
+			// The last engine has the format of the first.
 			t.Errorf("%d: %d tokens were read back", i, stored)
 		}
 	}

@@ -9,8 +9,8 @@ import (
 	"headroom/engine"
 )
 
-// TestDutyCycle: an engine that rests does so behind each step, on a device that goes ahead too,
-// and answers the same.
+// TestDutyCycle: a throttled engine idles after each step, on an asynchronous device too, and
+// answers the same.
 func TestDutyCycle(t *testing.T) {
 	for _, goes := range []bool{false, true} {
 		e := openModel(t, tinySource(t, "qwen3_5_text"),
@@ -24,12 +24,12 @@ func TestDutyCycle(t *testing.T) {
 		ask := func() []int32 {
 			tokens := run(t, e, engine.Request{Prompt: someIDs(1, 70), MaxTokens: 9,
 				IgnoreEOS: true, Sampling: samplings()[0]}, 0).tokens
-			e.CachedPrefixes() // the loop is behind its last rest
+			e.CachedPrefixes() // returns after the last pause
 			return tokens
 		}
 		want := ask()
 		if len(rests) != 0 {
-			t.Errorf("ahead %t: it rests %d times unasked", goes, len(rests))
+			t.Errorf("ahead %t: it idles %d times without being throttled", goes, len(rests))
 		}
 		e.SetDutyCycle(0.5)
 		if d != nil {
@@ -37,10 +37,10 @@ func TestDutyCycle(t *testing.T) {
 		}
 		got := ask()
 		if !slices.Equal(got, want) {
-			t.Errorf("ahead %t: resting it answers %v, else %v", goes, got, want)
+			t.Errorf("ahead %t: throttled it answers %v, otherwise %v", goes, got, want)
 		}
 		if steps := 3 + 8; len(rests) != steps || slices.Min(rests) <= 0 {
-			t.Errorf("ahead %t: it rests %d times, want %d: %v", goes, len(rests), steps, rests)
+			t.Errorf("ahead %t: it idles %d times, want %d: %v", goes, len(rests), steps, rests)
 		}
 		if d != nil {
 			pending := 0
@@ -52,7 +52,7 @@ func TestDutyCycle(t *testing.T) {
 					pending--
 				}
 				if pending > 1 {
-					t.Errorf("resting, a step began before the last one had ended: %v", d.events)
+					t.Errorf("throttled, a step was launched before the previous one had completed: %v", d.events)
 					break
 				}
 			}
@@ -60,7 +60,7 @@ func TestDutyCycle(t *testing.T) {
 		before := len(rests)
 		e.SetDutyCycle(1)
 		if ask(); len(rests) != before {
-			t.Errorf("ahead %t: it goes on resting", goes)
+			t.Errorf("ahead %t: it still idles", goes)
 		}
 	}
 }

@@ -41,7 +41,7 @@ func TestRetryAfter(t *testing.T) {
 }
 
 // TestPace: 400 tokens read in 4 s, 60 steps in 6 s, answers of 30 and 32 tokens; cached tokens and
-// requests that never ran count not.
+// requests that never ran do not count.
 func TestPace(t *testing.T) {
 	g := &requestLog{recent: []Finished{
 		{Usage: Usage{PromptTokens: 400, PromptDoneTokens: 400, CachedTokens: 100,

@@ -1,8 +1,5 @@
 package sample
 
-// What the model's authors recommend, used where a request does not say. Values are checked as a
-// request's are: the file comes from outside.
-
 import (
 	"encoding/json"
 	"fmt"
@@ -10,8 +7,8 @@ import (
 	"slices"
 )
 
-// Defaults are the sampling settings in a model's generation_config.json. A nil
-// field is not in the file.
+// Defaults are the sampling settings that a model's authors recommend in generation_config.json,
+// for requests that do not set them. A nil field is not in the file.
 type Defaults struct {
 	Temperature       *float32
 	TopP              *float32

@@ -1,9 +1,8 @@
 // Package sample turns a row of logits into a token.
 //
-// A Sampler belongs to one sequence: it holds the sequence's parameters, its seed
-// and the recent tokens that the penalties look at. So what
-// a sequence draws never depends on what else is in the batch. It chooses on the host,
-// or says what a device needs to choose the same (ahead.go).
+// A Sampler belongs to one sequence. It holds the sequence's parameters, its seed and the recent
+// tokens that the penalties count. So a draw never depends on the rest of the batch. A Sampler
+// chooses on the host, or tells a device how to choose the same token (device.go).
 //
 // The order of the steps is that of mlx-lm (mlx_lm/sample_utils.py):
 //

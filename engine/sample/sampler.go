@@ -1,9 +1,7 @@
 package sample
 
-// From logits to a token, in this order: bias, penalties, then the likeliest or a draw
-// (kernels/sampling, filters included). Ties go to the lower id; a draw's random number is a
-// function of the request's seed and the token's position, so a seed repeats an answer on every
-// device. Logprobs are of the adjusted logits, before temperature and filters.
+// The random number of a draw is a function of the request's seed and the token's position, so a
+// seed gives the same answer on every device.
 
 import (
 	"fmt"
@@ -57,14 +55,14 @@ func New(params Params, vocab int) *Sampler {
 	return s
 }
 
-// Observe tells of a token of the sequence: first each token of the prompt, then each
-// generated one.
+// Observe adds a token of the sequence. It must be called with each token of the prompt, then with
+// each generated one.
 func (s *Sampler) Observe(token int32) {
 	s.observed++
 	s.recent.push(token)
 }
 
-// Sample chooses the token behind those observed. It may change logits, a row of shape [V]. A
+// Sample chooses the token after those observed. It may change logits, a row of shape [V]. A
 // token may be masked by a logit of -Inf; NaN, +Inf, or a row without any finite logit is
 // an error, as only a broken model produces them.
 func (s *Sampler) Sample(logits []float32) (Result, error) {
@@ -100,15 +98,16 @@ func (s *Sampler) Sample(logits []float32) (Result, error) {
 	return out, nil
 }
 
-// settings choose the token at a position of the sequence.
+// settings returns the settings for the token at a position of the sequence.
 func (s *Sampler) settings(position uint64) sampling.Settings {
 	p := &s.params
 	return sampling.Settings{Temperature: p.Temperature, TopK: p.TopK, TopP: p.TopP, MinP: p.MinP,
 		Random: random(s.seed, position)}
 }
 
-// random is SplitMix64's output number position for a seed (Steele, Lea and Flood 2014, "Fast
-// Splittable Pseudorandom Number Generators"), the seed mixed too, since people take small ones.
+// random returns output number position of SplitMix64 for a seed (Steele, Lea and Flood 2014, "Fast
+// Splittable Pseudorandom Number Generators"). The seed is mixed too, since people choose small
+// ones.
 func random(seed, position uint64) uint64 {
 	mix := func(z uint64) uint64 {
 		z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
