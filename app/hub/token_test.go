@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 	"time"
 
@@ -97,7 +98,7 @@ func TestNoSessionBus(t *testing.T) {
 	isolate(t)
 	keyring.MockInit()
 	t.Setenv("DBUS_SESSION_BUS_ADDRESS", "autolaunch:")
-	if hasKeychain() {
+	if runtime.GOOS == "darwin" {
 		t.Skip("a Mac has a keychain without D-Bus")
 	}
 	if source, err := (&Tokens{}).Save("hf_abc"); source != TokenFile || err != nil {
