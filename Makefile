@@ -12,6 +12,9 @@ else
 GUI_TAGS := desktop,production,webkit2_41
 endif
 
+# The packages with files for the NVIDIA device, a development tool behind the build tag nv.
+NV_PACKAGES := ./metal/nv ./kernels/kerneltest ./engine ./engine/device ./app/selftest
+
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS := -X headroom/app/version.Version=$(VERSION)
 
@@ -63,6 +66,7 @@ check: check-darwin app-check ## Format, vet, the repository's own rules, and bu
 	@build/setup window
 	go vet $$(build/packages plain)
 	go vet -tags $(GUI_TAGS),e2e $$(build/packages gui)
+	go vet -tags nv $(NV_PACKAGES)
 	go test ./build/...
 	CGO_ENABLED=0 go build -o /dev/null ./app/cmd/headroom
 	CGO_ENABLED=0 GOOS=linux GOARCH=arm64 go build -o /dev/null ./app/cmd/headroom

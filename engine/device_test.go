@@ -14,7 +14,6 @@ import (
 	"headroom/engine/sample"
 	"headroom/kernels/kerneltest"
 	"headroom/metal"
-	"headroom/metal/nv"
 	"headroom/metal/sim"
 )
 
@@ -29,9 +28,11 @@ func openMetal(t *testing.T, device string, src engine.Source, o engine.Options)
 	t.Helper()
 	o.Device = device
 	e, err := engine.Open(context.Background(), src, o)
-	if errors.Is(err, sim.ErrUnavailable) || errors.Is(err, nv.ErrUnavailable) {
-		// nothing else: a device that refuses a model must fail
-		t.Skip(err)
+	for _, unavailable := range errUnavailable {
+		if errors.Is(err, unavailable) {
+			// nothing else: a device that refuses a model must fail
+			t.Skip(err)
+		}
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -126,23 +127,25 @@ func TestMetal(t *testing.T) {
 	onMetalDevices(t, testMetal)
 }
 
-// onMetalDevices runs a test on the simulated device and on an NVIDIA GPU, as far as they are
-// there.
+// The devices that run Metal kernels. With the build tag nv, device_nv_test.go adds the NVIDIA GPU.
+var (
+	metalDevices   = []string{engine.DeviceSim}
+	errUnavailable = []error{sim.ErrUnavailable}
+	nvOnly         bool // HEADROOM_NV or HEADROOM_NV_CACHE asks for the NVIDIA GPU
+	compileOnly    bool // HEADROOM_NV asks only for compiled kernels: results mean nothing
+)
+
+// onMetalDevices runs a test on each of metalDevices.
 func onMetalDevices(t *testing.T, f func(t *testing.T, device string)) {
-	for _, device := range []string{engine.DeviceNV, engine.DeviceSim} {
+	for _, device := range metalDevices {
 		t.Run(device, func(t *testing.T) {
-			if asked := nv.FromEnvironment() != (nv.Options{}); device == engine.DeviceSim &&
-				(testing.Short() || asked) {
-				t.Skip("the simulated device takes long")
+			if device == engine.DeviceSim && (testing.Short() || nvOnly) {
+				t.Skip("the simulated device is slow")
 			}
 			f(t, device)
 		})
 	}
 }
-
-// compileOnly says that HEADROOM_NV asks for compiled kernels alone, so what comes out says
-// nothing.
-var compileOnly = nv.FromEnvironment().CompileOnly
 
 func testMetal(t *testing.T, device string) {
 	e := openMetal(t, device, demoSource(t),

@@ -1,3 +1,5 @@
+//go:build nv && linux
+
 package selftest
 
 import (

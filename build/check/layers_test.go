@@ -29,9 +29,10 @@ var layers = []row{
 	{"Metal as an interface, which a Mac's GPU and its simulation implement.", []string{
 		"metal",
 	}},
-	{"What our own Metal devices share: recording, and compiling by clang.", []string{
-		"metal/record", "metal/clang",
-	}},
+	{"What implementations of Metal's interface share: libraries, recording, compiling by clang.",
+		[]string{
+			"metal/base", "metal/clang",
+		}},
 	{"What stands alone: formats, translations and decisions, pure Go without a device or the " +
 		"network; it can be read and tested without the rest.", []string{
 		"kernels/cpu", "metal/*",

@@ -12,7 +12,6 @@ import (
 	"headroom/kernels/gpu"
 	"headroom/metal"
 	"headroom/metal/darwin"
-	"headroom/metal/nv"
 	"headroom/metal/sim"
 )
 
@@ -23,7 +22,9 @@ const (
 	// Sim runs the Metal kernels on a simulated GPU, for development on Linux. It is exact and
 	// very slow.
 	Sim = "sim"
-	NV  = "nv" // the Metal kernels on an NVIDIA GPU, for development
+	// NV runs the Metal kernels on an NVIDIA GPU, for development. It needs Linux and the build tag
+	// nv, which released programs do not have.
+	NV = "nv"
 )
 
 // Options choose a device. The zero value opens the Mac's GPU, or the CPU where there is none.
@@ -76,8 +77,8 @@ func Open(o Options) (*Device, error) {
 				"Install clang, or run the model on the CPU: --device cpu.")
 		}
 	case NV:
-		if m, err = nv.Open(nv.FromEnvironment()); err != nil {
-			return nil, problem.Wrap(problem.DoesNotFit, err, "There is no NVIDIA GPU to use here",
+		if m, err = openNV(); err != nil {
+			return nil, problem.Wrap(problem.DoesNotFit, err, "The NVIDIA device is not available",
 				"Run the model on the CPU: --device cpu.")
 		}
 	default:

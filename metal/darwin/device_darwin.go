@@ -11,7 +11,7 @@ import (
 	"github.com/ebitengine/purego/objc"
 
 	"headroom/metal"
-	"headroom/metal/msl"
+	"headroom/metal/base"
 )
 
 // Values of Metal's enumerations that are used here.
@@ -115,15 +115,12 @@ func (d *device) Facts() metal.Facts { return d.facts }
 // "safe": no reassociation, no assumption that there are no NaNs
 // (https://developer.apple.com/documentation/metal/mtlmathmode).
 func (d *device) NewLibrary(name, source string, headers fs.FS) (metal.Library, error) {
-	text, err := msl.Inline(headers, name, source)
+	text, program, err := base.ReadSource(name, source, headers)
 	if err != nil {
 		return nil, err
 	}
-	program, err := msl.Parse(name, text)
-	if err != nil {
-		return nil, err
-	}
-	l := &library{d: d, name: name, program: program, pipelines: map[string]*pipeline{}}
+	l := &library{d: d}
+	l.Library = base.NewLibrary(name, program, l.newPipeline)
 	inPool(func() {
 		options := send(class("MTLCompileOptions"), "new")
 		defer release(options)
@@ -188,15 +185,10 @@ func (d *device) WrapBuffer(label string, memory []byte) (metal.Buffer, error) {
 	if err := d.checkLength(label, len(memory)); err != nil {
 		return nil, err
 	}
-	start := unsafe.Pointer(unsafe.SliceData(memory))
-	if page := uintptr(d.facts.PageBytes); uintptr(start)%page != 0 ||
-		uintptr(len(memory))%page != 0 {
-		return nil,
-			fmt.Errorf(
-				"buffer %q: %d bytes at %#x, expected whole pages of %d bytes: wrap the pages "+
-					"around what is needed and bind it with an offset",
-				label, len(memory), start, page)
+	if err := base.CheckPages(label, memory, d.facts.PageBytes); err != nil {
+		return nil, err
 	}
+	start := unsafe.Pointer(unsafe.SliceData(memory))
 	b := &buffer{d: d, label: label, memory: memory}
 	inPool(func() {
 		b.id = send(d.id, "newBufferWithBytesNoCopy:length:options:deallocator:", uintptr(start),

@@ -1,61 +1,58 @@
-//go:build linux
+//go:build nv && linux
 
 package nv
 
-// Recording. Checks of a dispatch are few, as the simulated device makes them all.
+// Recording. This file checks little of a dispatch: the simulated device makes every check.
 
 import (
 	"errors"
 	"fmt"
 
 	"headroom/metal"
+	"headroom/metal/base"
 	"headroom/metal/msl"
-	"headroom/metal/record"
 )
 
 // dispatch is one recorded dispatch.
 type dispatch struct {
-	label    string
-	pipeline *pipeline
-	// of the entry, in order: addresses, and offsets of threadgroup arguments
+	base.Dispatch[*pipeline]
+	// arguments of the entry, in order: addresses, and offsets of threadgroup arguments
 	arguments       []uint64
-	bound           []bound // what addresses are in, for buffers that must be brought
-	groups, threads metal.Size
-	memoryBytes     int // of threadgroup arguments
-	interval        int // barriers before it
+	bound           []bound // mirrored and wrapped buffers among the arguments
+	threadgroupSize int     // bytes of the threadgroup arguments
 	argumentBytes   uintptr
-	extra           [5]uintptr // for the driver
+	extra           [5]uintptr // for cuLaunchKernel
 }
 
 // bound is a range of a mirrored or wrapped buffer that a dispatch uses.
 type bound struct {
 	extent
-	argument int // in dispatch.arguments
+	argument int // index into dispatch.arguments
 	buffer   *buffer
 	write    bool
 }
 
 type commands struct {
-	record.Recorder[*pipeline]
+	base.Recorder[*pipeline]
 	d *Device
 
 	recorded []dispatch
 
-	// closed when the callback of Commit has been called, nil without one
-	done         chan struct{}
-	result       error     // of what was committed, known before it ran or not
-	began, ended uintptr   // events
-	marks        []uintptr // events around each dispatch, with Options.Trace
-	seconds      float64
+	// done is closed after the callback of Commit has returned; nil without a callback.
+	done       chan struct{}
+	result     error     // of Commit
+	start, end uintptr   // events
+	marks      []uintptr // events around each dispatch, with Options.Trace
+	seconds    float64
 }
 
 // NewCommands implements metal.Device.
 func (d *Device) NewCommands() metal.Commands {
-	return &commands{Recorder: record.Recorder[*pipeline]{Refuses: d.refuses}, d: d}
+	return &commands{Recorder: base.Recorder[*pipeline]{CheckBuffer: d.checkBuffer}, d: d}
 }
 
-// refuses says why a buffer cannot be used.
-func (d *Device) refuses(b metal.Buffer) error {
+// checkBuffer returns an error if the device cannot use a buffer.
+func (d *Device) checkBuffer(b metal.Buffer) error {
 	own, ok := b.(*buffer)
 	switch {
 	case !ok || own.d != d:
@@ -68,36 +65,27 @@ func (d *Device) refuses(b metal.Buffer) error {
 
 // Dispatch implements metal.Commands.
 func (c *commands) Dispatch(label string, groups, threads metal.Size) {
-	if !c.Open(fmt.Sprintf("dispatch %q", label)) || c.Failed() {
-		return
-	}
-	x := dispatch{label: label, pipeline: c.Pipeline, groups: groups, threads: threads,
-		interval: c.Interval}
-	err := c.CheckGrid(groups, threads)
-	if err == nil {
-		err = c.bind(&x)
-	}
-	if err != nil {
-		c.Fail("dispatch %q: %w", label, err)
-		return
-	}
-	c.recorded = append(c.recorded, x)
+	c.Record(label, groups, threads, func(recorded base.Dispatch[*pipeline]) error {
+		x := dispatch{Dispatch: recorded}
+		err := c.bind(&x)
+		c.recorded = append(c.recorded, x)
+		return err
+	})
 }
 
-// bind takes what has been set into x.
+// bind fills in the arguments of x from what has been set.
 func (c *commands) bind(x *dispatch) error {
-	p, g, t := x.pipeline, x.groups, x.threads
+	p, g, t := x.Pipeline, x.Groups, x.Threads
 	switch {
 	case g.Y > 65535 || g.Z > 65535:
-		return fmt.Errorf(
-			"%s threadgroups, expected at most 65535 in the second and third dimension on this "+
-				"device", g)
+		return fmt.Errorf("%s threadgroups, expected at most 65535 in the second and third "+
+			"dimension on this device", g)
 	case t.Count()%msl.SimdgroupThreads != 0:
 		return fmt.Errorf("threadgroups of %s threads, expected whole simdgroups for kernel %s", t,
-			p.kernel.Name)
+			p.Kernel().Name)
 	}
-	for i := range p.kernel.Arguments {
-		a := &p.kernel.Arguments[i]
+	for i := range p.Kernel().Arguments {
+		a := &p.Kernel().Arguments[i]
 		switch a.Kind {
 		case msl.BufferArgument:
 			address, err := x.address(a, c.Bindings[a.Index])
@@ -107,27 +95,22 @@ func (c *commands) bind(x *dispatch) error {
 			x.arguments = append(x.arguments, address)
 		case msl.ThreadgroupArgument:
 			n := c.ThreadgroupBytes[a.Index]
-			if n == 0 && !p.absent(a) {
+			if n == 0 && !p.Absent(a) {
 				return fmt.Errorf(
 					"threadgroup memory %d, %s, is not set: call SetThreadgroupMemory", a.Index, a)
 			}
-			x.arguments = append(x.arguments, uint64(x.memoryBytes))
-			x.memoryBytes += n
+			x.arguments = append(x.arguments, uint64(x.threadgroupSize))
+			x.threadgroupSize += n
 		}
 	}
-	if total := x.memoryBytes +
-		p.facts.StaticThreadgroupMemoryLength; total > msl.MaxThreadgroupMemoryBytes {
-		return fmt.Errorf("%d bytes of threadgroup memory, at most %d", total,
-			msl.MaxThreadgroupMemoryBytes)
-	}
-	return nil
+	return base.CheckThreadgroupMemory(x.threadgroupSize + p.facts.StaticThreadgroupMemoryLength)
 }
 
-// address is what argument a is bound to, an offset so far for a wrapped buffer. It notes what must
-// be brought.
+// address returns the GPU address that argument a is bound to. For a wrapped buffer that is an
+// offset until upload knows its address. Buffers that need copying are added to x.bound.
 func (x *dispatch) address(a *msl.Argument, b metal.Binding) (uint64, error) {
-	if b.Buffer == nil || x.pipeline.absent(a) {
-		if a.Reference && !x.pipeline.absent(a) {
+	if b.Buffer == nil || x.Pipeline.Absent(a) {
+		if a.Reference && !x.Pipeline.Absent(a) {
 			return 0, errors.New("nothing is bound to a reference")
 		}
 		return 0, nil

@@ -1,4 +1,4 @@
-//go:build linux
+//go:build nv && linux
 
 package nv
 
@@ -18,11 +18,10 @@ import (
 //go:embed include/*.h
 var sources embed.FS
 
-// arch is what is compiled for: PTX for compute capability 9.0, which later GPUs run too.
+// arch is the target: compute capability 9.0. Later GPUs run its PTX too.
 const arch = "sm_90"
 
-// kernelFlags are those of metal/sim where they say what the language is, so that both devices
-// round alike.
+// kernelFlags select the same language as those of metal/sim, so that both devices round alike.
 var kernelFlags = []string{
 	"-x", "clcpp", "-cl-std=clc++2021", "-cl-no-stdinc", "-nostdinc",
 	"-cl-single-precision-constant", "-cl-fp32-correctly-rounded-divide-sqrt",
@@ -37,13 +36,13 @@ var kernelFlags = []string{
 // headers are included before every source, in this order.
 var headers = []string{"msl_types.h", "nv_threads.h", "msl_math.h", "nv_matrix.h", "nv_entry.h"}
 
-// entryName is the one kernel of a compiled file.
+// entryName is the only kernel of a compiled file.
 const entryName = "msl_entry"
 
-// compiler turns kernels into PTX, and keeps them. The hash does not take in the compiler's
-// version, so that files made by one machine's clang serve another that has none.
+// compiler compiles kernels to PTX and caches them. The cache's hash leaves out the compiler's
+// version, so that a machine without clang can use files compiled on another.
 type compiler struct {
-	clang, ptxas string // "" where there is none
+	clang, ptxas string // paths, "" if missing
 	cache        *clang.Cache
 }
 
@@ -52,16 +51,16 @@ func newCompiler(dir string) (*compiler, error) {
 	if err != nil && !errors.Is(err, clang.ErrMissing) {
 		return nil, err
 	}
-	ptxas, _ := exec.LookPath("ptxas") // of CUDA's toolkit, if somebody has it
+	ptxas, _ := exec.LookPath("ptxas") // optional, part of the CUDA toolkit
 	cache, err := clang.OpenCache(dir, "metal-nv", []any{kernelFlags, headers}, sources)
 	return &compiler{clang: path, ptxas: ptxas, cache: cache}, err
 }
 
-// kernel compiles one kernel with values for the program's function constants, and returns what the
-// driver loads: machine code where ptxas was at hand, else PTX.
+// kernel compiles a kernel with values for the program's function constants. It returns what the
+// driver loads: machine code if ptxas compiled it, PTX otherwise.
 func (c *compiler) kernel(name string, program *msl.Program, k *msl.Kernel,
 	values []uint32) ([]byte, error) {
-	// so that other kernels of the source are not compiled
+	// in an anonymous namespace clang leaves out the source's other kernels
 	text := "namespace {\n" + program.OpenCL() + "\n}" + entry(k)
 	var definitions strings.Builder
 	for i, f := range program.Constants {
@@ -76,8 +75,8 @@ func (c *compiler) kernel(name string, program *msl.Program, k *msl.Kernel,
 	if !c.cache.Have(ptx) && c.clang == "" {
 		return nil,
 			fmt.Errorf(
-				"%s: %s is not compiled, and there is no clang here: compile it elsewhere "+
-					"(Options.CompileOnly) into %s", name, k.Name, c.cache.Dir())
+				"not compiled, and clang is missing: compile it on another machine "+
+					"(Options.CompileOnly) into %s", c.cache.Dir())
 	}
 	err := c.cache.Make(ptx, func(dir, out string) error { return c.compile(dir, out, text) })
 	if err == nil && c.ptxas != "" {
@@ -87,7 +86,7 @@ func (c *compiler) kernel(name string, program *msl.Program, k *msl.Kernel,
 		})
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %s: %w", name, k.Name, err)
+		return nil, err
 	}
 	if c.ptxas != "" {
 		return os.ReadFile(machine)
@@ -96,7 +95,7 @@ func (c *compiler) kernel(name string, program *msl.Program, k *msl.Kernel,
 	return append(code, 0), err // the driver wants a C string
 }
 
-// compile makes PTX of text.
+// compile compiles text to PTX in the file out.
 func (c *compiler) compile(dir, out, text string) error {
 	if err := clang.Lay(dir, text, clang.Folder{Files: sources, Path: "include"}); err != nil {
 		return err
@@ -112,13 +111,14 @@ func (c *compiler) compile(dir, out, text string) error {
 	}
 	if _, missing, found := strings.Cut(string(code), ".extern .func"); found {
 		missing, _, _ = strings.Cut(missing, "\n;")
-		return &clang.Refusal{Text: "it calls what include/nv_threads.h does not define:" + missing}
+		return &clang.Refusal{Text: "it calls a function that include/nv_threads.h does not define:" + missing}
 	}
 	return nil
 }
 
-// entry is the C++ that makes a kernel callable: an address for each buffer, and each threadgroup
-// argument's offset, eight bytes each in order of the arguments that are not positions.
+// entry returns the C++ by which the driver calls a kernel. Its parameters are eight bytes each, in
+// the order of the kernel's arguments without positions: the address of a buffer, the offset of a
+// threadgroup argument.
 func entry(k *msl.Kernel) string {
 	var parameters, arguments []string
 	for i, a := range k.Arguments {
@@ -127,7 +127,7 @@ func entry(k *msl.Kernel) string {
 		case msl.BufferArgument:
 			restrict, star := "", ""
 			if a.Constant {
-				restrict = " __restrict" // nobody writes it, so loads of it can move
+				restrict = " __restrict" // no thread writes it, so the compiler may move loads
 			}
 			if a.Reference {
 				star = "*"

@@ -1,11 +1,10 @@
-//go:build linux
+//go:build nv && linux
 
 package nv
 
 import (
 	"cmp"
 	"fmt"
-	"io/fs"
 	"maps"
 	"slices"
 	"sync"
@@ -22,11 +21,11 @@ type Device struct {
 	compiler *compiler
 	driver   *driver // nil with Options.CompileOnly
 	facts    metal.Facts
-	streams  []uintptr // the first is the one that commits follow each other on
+	streams  []uintptr // commits are ordered on the first
 
 	mu      sync.Mutex
 	buffers map[*buffer]struct{}
-	spare   []uintptr // events
+	spare   []uintptr // events to use again
 	seconds float64
 	traced  map[string]traced
 	closed  bool
@@ -37,8 +36,7 @@ var (
 	_ metal.Allocator = (*Device)(nil)
 )
 
-// Open opens the machine's first GPU. The error wraps ErrUnavailable where there is none that can
-// run kernels.
+// Open opens the machine's first GPU. The error wraps ErrUnavailable if no GPU can run kernels.
 func Open(o Options) (*Device, error) {
 	if o.Streams <= 0 {
 		o.Streams = 4
@@ -59,14 +57,14 @@ func Open(o Options) (*Device, error) {
 	}
 	d := &Device{o: o, compiler: c, buffers: map[*buffer]struct{}{}, traced: map[string]traced{}}
 	d.facts = metal.Facts{
-		Name: "none: kernels are only compiled", Families: []string{"Apple7", "Metal3"},
+		Name: "no GPU: kernels are only compiled", Families: []string{"Apple7", "Metal3"},
 		MaxBufferLength:            1 << 40,
 		MaxThreadgroupMemoryLength: msl.MaxThreadgroupMemoryBytes, PageBytes: pageBytes,
 		System: "Linux, CUDA",
 	}
 	if o.CompileOnly {
 		if c.clang == "" {
-			return nil, fmt.Errorf("%w: no clang to compile kernels with", ErrUnavailable)
+			return nil, fmt.Errorf("%w: clang is missing (build/setup sim installs it)", ErrUnavailable)
 		}
 		return d, nil
 	}
@@ -97,24 +95,24 @@ func Open(o Options) (*Device, error) {
 // Facts implements metal.Device.
 func (d *Device) Facts() metal.Facts { return d.facts }
 
-// MakeResident implements metal.Device: memory of this device is where it is.
+// MakeResident implements metal.Device. It does nothing: this device has no residency sets.
 func (d *Device) MakeResident(string, []metal.Buffer) error { return nil }
 
-// Seconds is what all work waited for so far took on the GPU.
+// Seconds returns the GPU time of all work that Wait has returned for.
 func (d *Device) Seconds() float64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.seconds
 }
 
-// traced is what a kernel took since the device was opened.
+// traced is the total time of a kernel since the device was opened.
 type traced struct {
 	kernel  string
 	calls   int
 	seconds float64
 }
 
-// writeTrace writes what each kernel took, the longest first.
+// writeTrace writes the total time of each kernel, the longest first.
 func (d *Device) writeTrace() {
 	all := slices.SortedFunc(maps.Values(d.traced),
 		func(a, b traced) int { return cmp.Compare(b.seconds, a.seconds) })
@@ -124,7 +122,7 @@ func (d *Device) writeTrace() {
 	}
 }
 
-// Close implements metal.Device. Streams and events are the driver's until the process ends.
+// Close implements metal.Device. Streams and events stay in the driver until the process ends.
 func (d *Device) Close() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -135,7 +133,7 @@ func (d *Device) Close() {
 	if d.driver == nil {
 		for b := range d.buffers {
 			if !b.wrapped {
-				_ = unix.Munmap(b.memory) // nothing is left to do about it
+				_ = unix.Munmap(b.memory) // an error leaves it mapped until the process ends
 			}
 			b.memory = nil
 		}
@@ -146,7 +144,6 @@ func (d *Device) Close() {
 		return
 	}
 	defer leave()
-	// whoever wanted the results has waited
 	_ = d.driver.call("cuCtxSynchronize", d.driver.ctxSynchronize)
 	for b := range d.buffers {
 		d.release(b)
@@ -155,17 +152,4 @@ func (d *Device) Close() {
 		d.writeTrace()
 	}
 	_ = d.driver.call("cuDevicePrimaryCtxRelease", d.driver.primaryRelease, 0)
-}
-
-// NewLibrary implements metal.Device. Kernels are compiled when a pipeline is made of them.
-func (d *Device) NewLibrary(name, source string, headers fs.FS) (metal.Library, error) {
-	text, err := msl.Inline(headers, name, source)
-	if err != nil {
-		return nil, err
-	}
-	program, err := msl.Parse(name, text)
-	if err != nil {
-		return nil, err
-	}
-	return &library{d: d, name: name, program: program, pipelines: map[string]*pipeline{}}, nil
 }

@@ -1,4 +1,4 @@
-//go:build linux
+//go:build nv && linux
 
 package nv
 
@@ -12,7 +12,7 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// driver is CUDA's, loaded: the addresses of its functions.
+// driver holds the addresses of the CUDA driver's functions, and its context.
 type driver struct {
 	ctx uintptr
 
@@ -30,7 +30,7 @@ type driver struct {
 	eventElapsed, ctxSynchronize                     uintptr
 }
 
-// Numbers of cuda.h.
+// Values of cuda.h.
 const (
 	// CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_*
 	attributeMajor, attributeMinor                = 75, 76
@@ -78,17 +78,17 @@ var loadDriver = sync.OnceValues(func() (*driver, error) {
 			return nil, fmt.Errorf("%w: the CUDA driver is too old: %w", ErrUnavailable, err)
 		}
 	}
-	start, err := purego.Dlsym(handle, "cuInit")
+	init, err := purego.Dlsym(handle, "cuInit")
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
-	if err := v.call("cuInit", start, 0); err != nil {
+	if err := v.call("cuInit", init, 0); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	return v, nil
 })
 
-// call calls a function of the driver. The error names it and says what the driver said.
+// call calls a function of the driver. The error holds its name and the driver's message.
 func (v *driver) call(name string, f uintptr, arguments ...uintptr) error {
 	r, _, _ := purego.SyscallN(f, arguments...)
 	if code := int32(r); code != 0 {
@@ -98,7 +98,7 @@ func (v *driver) call(name string, f uintptr, arguments ...uintptr) error {
 }
 
 func (v *driver) errorText(code int32) string {
-	said := func(f uintptr) string {
+	message := func(f uintptr) string {
 		text := new(*byte)
 		var pins runtime.Pinner
 		defer pins.Unpin()
@@ -113,10 +113,10 @@ func (v *driver) errorText(code int32) string {
 		}
 		return string(unsafe.Slice(*text, n))
 	}
-	return fmt.Sprintf("%s (%d), %s", said(v.getErrorName), code, said(v.getErrorString))
+	return fmt.Sprintf("%s (%d), %s", message(v.getErrorName), code, message(v.getErrorString))
 }
 
-// enter makes the driver's context this thread's, until the returned function is called.
+// enter makes the driver's context current on this thread until leave is called.
 func (v *driver) enter() (leave func(), err error) {
 	runtime.LockOSThread()
 	if err := v.call("cuCtxSetCurrent", v.ctxSetCurrent, v.ctx); err != nil {
@@ -126,18 +126,18 @@ func (v *driver) enter() (leave func(), err error) {
 	return runtime.UnlockOSThread, nil
 }
 
-// get calls a function whose first argument is where it puts its answer. What the driver is given
-// addresses of is pinned, here and elsewhere: a variable of the stack could move.
+// get calls a function that writes its result to the address in its first argument. Variables whose
+// addresses the driver gets are pinned, here and elsewhere: Go may move a stack.
 func get[T any](v *driver, name string, f uintptr, arguments ...uintptr) (T, error) {
-	answer := new(T)
+	result := new(T)
 	var pins runtime.Pinner
 	defer pins.Unpin()
-	pins.Pin(answer)
-	err := v.call(name, f, append([]uintptr{uintptr(unsafe.Pointer(answer))}, arguments...)...)
-	return *answer, err
+	pins.Pin(result)
+	err := v.call(name, f, append([]uintptr{uintptr(unsafe.Pointer(result))}, arguments...)...)
+	return *result, err
 }
 
-// facts asks device 0 what it is.
+// facts returns the name, compute capability (as 90 for 9.0) and memory of device 0.
 func (v *driver) facts() (name string, capability int, bytes uint64, err error) {
 	text, err := get[[128]byte](v, "cuDeviceGetName", v.deviceGetName, 128, 0)
 	for i, c := range text {
@@ -152,8 +152,8 @@ func (v *driver) facts() (name string, capability int, bytes uint64, err error) 
 		attributeConcurrentManaged, 0)
 	total, err4 := get[uint64](v, "cuDeviceTotalMem", v.deviceMemory, 0)
 	if err = errors.Join(err, err1, err2, err3, err4); err == nil && managed == 0 {
-		err = fmt.Errorf("%w: %s shares no memory with the host while it works", ErrUnavailable,
-			name)
+		err = fmt.Errorf("%w: %s cannot access managed memory concurrently with the host",
+			ErrUnavailable, name)
 	}
 	if capability = int(major)*10 + int(minor); err == nil && capability < oldestCapability {
 		err = fmt.Errorf("%w: %s has compute capability %d, kernels are compiled for %d",

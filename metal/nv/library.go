@@ -1,91 +1,66 @@
-//go:build linux
+//go:build nv && linux
 
 package nv
 
 import (
 	"errors"
-	"fmt"
+	"io/fs"
 	"runtime"
-	"sync"
 	"unsafe"
 
 	"headroom/metal"
+	"headroom/metal/base"
 	"headroom/metal/msl"
 )
 
-// library is the kernels of one source.
+// library is the kernels of one source. They are compiled when a pipeline is made of them.
 type library struct {
-	d       *Device
-	name    string
-	program *msl.Program
-
-	mu        sync.Mutex
-	pipelines map[string]*pipeline
+	*base.Library[*pipeline]
+	d    *Device
+	name string
 }
 
-// Program implements metal.Library.
-func (l *library) Program() *msl.Program { return l.program }
-
-// Log implements metal.Library: warnings are the other devices' to tell.
+// Log implements metal.Library. It is empty: this device does not report warnings.
 func (l *library) Log() string { return "" }
 
-// pipeline is a kernel with its function constants, loaded.
+// pipeline implements metal.Pipeline.
 type pipeline struct {
-	library *library
-	kernel  *msl.Kernel
-	values  []uint32 // of the program's function constants
-	f       uintptr  // the driver's function
-	facts   metal.PipelineFacts
+	base.Function
+	f     uintptr // CUfunction
+	facts metal.PipelineFacts
 }
 
 // Facts implements metal.Pipeline.
 func (p *pipeline) Facts() metal.PipelineFacts { return p.facts }
 
-// Kernel implements metal.Pipeline.
-func (p *pipeline) Kernel() *msl.Kernel { return p.kernel }
-
-// absent tells an argument that the pipeline's function constants switch off.
-func (p *pipeline) absent(
-	a *msl.Argument) bool {
-	return metal.Absent(p.library.program, p.values, a)
-}
-
-// Pipeline implements metal.Library: it compiles the kernel, or takes it from the cache, and loads
-// it.
-func (l *library) Pipeline(kernel string, constants ...metal.ConstantValue) (metal.Pipeline,
-	error) {
-	k := l.program.Kernel(kernel)
-	if k == nil {
-		return nil, fmt.Errorf("%s has no kernel %s; it has %s", l.name, kernel,
-			l.program.KernelNames())
-	}
-	values, err := metal.ConstantBits(l.program, constants)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %s: %w", l.name, kernel, err)
-	}
-	key := fmt.Sprint(kernel, values)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if p := l.pipelines[key]; p != nil {
-		return p, nil
-	}
-	code, err := l.d.compiler.kernel(l.name, l.program, k, values)
+// NewLibrary implements metal.Device.
+func (d *Device) NewLibrary(name, source string, headers fs.FS) (metal.Library, error) {
+	_, program, err := base.ReadSource(name, source, headers)
 	if err != nil {
 		return nil, err
 	}
-	p := &pipeline{library: l, kernel: k, values: values}
-	p.facts = metal.PipelineFacts{ThreadExecutionWidth: msl.SimdgroupThreads,
-		MaxTotalThreadsPerThreadgroup: k.MaxThreads}
-	if l.d.driver != nil {
-		if err := p.load(l.d.driver, code); err != nil {
-			return nil, fmt.Errorf("%s: %s: %w", l.name, kernel, err)
-		}
-	}
-	l.pipelines[key] = p
-	return p, nil
+	l := &library{d: d, name: name}
+	l.Library = base.NewLibrary(name, program, l.newPipeline)
+	return l, nil
 }
 
-// load gives code to the driver and asks what became of it.
+// newPipeline compiles a kernel, or takes it from the cache, and loads it into the driver.
+func (l *library) newPipeline(f base.Function) (*pipeline, error) {
+	k := f.Kernel()
+	code, err := l.d.compiler.kernel(l.name, f.Program(), k, f.Constants())
+	if err != nil {
+		return nil, err
+	}
+	p := &pipeline{Function: f}
+	p.facts = metal.PipelineFacts{ThreadExecutionWidth: msl.SimdgroupThreads,
+		MaxTotalThreadsPerThreadgroup: k.MaxThreads}
+	if l.d.driver == nil {
+		return p, nil
+	}
+	return p, p.load(l.d.driver, code)
+}
+
+// load loads compiled code into the driver and reads the kernel's limits.
 func (p *pipeline) load(v *driver, code []byte) error {
 	leave, err := v.enter()
 	if err != nil {
@@ -109,7 +84,7 @@ func (p *pipeline) load(v *driver, code []byte) error {
 	}
 	threads, err := get[int32](v, "cuFuncGetAttribute", v.funcGetAttribute, funcMaxThreads, p.f)
 	static, err2 := get[int32](v, "cuFuncGetAttribute", v.funcGetAttribute, funcSharedBytes, p.f)
-	p.facts.MaxTotalThreadsPerThreadgroup = min(p.kernel.MaxThreads, int(threads))
+	p.facts.MaxTotalThreadsPerThreadgroup = min(p.Kernel().MaxThreads, int(threads))
 	p.facts.StaticThreadgroupMemoryLength = int(static)
 	return errors.Join(err, err2)
 }

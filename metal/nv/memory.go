@@ -1,4 +1,4 @@
-//go:build linux
+//go:build nv && linux
 
 package nv
 
@@ -10,16 +10,16 @@ import (
 	"golang.org/x/sys/unix"
 
 	"headroom/metal"
+	"headroom/metal/base"
 )
 
 const (
-	// mirroredBytes is the largest buffer of NewBuffer that is copied to and fro.
-	mirroredBytes = 1 << 20
-	pageBytes     = 4096
+	maxMirroredBytes = 1 << 20 // NewBuffer mirrors buffers up to this size
+	pageBytes        = 4096
 )
 
-// buffer is memory of one of three kinds: managed (host and GPU have the same address), mirrored
-// (one address each), or wrapped (the host's, copied to the GPU once).
+// buffer is memory of one of three kinds: managed (host and GPU share one address), mirrored (each
+// has its own address), or wrapped (host memory, copied to the GPU once).
 type buffer struct {
 	d        *Device
 	label    string
@@ -27,8 +27,9 @@ type buffer struct {
 	gpu      uint64 // address
 	mirrored bool
 	wrapped  bool
-	copied   bool // a wrapped one, to the GPU
-	// of a mirrored one, by commits under way: there the host's bytes are older than the GPU's
+	uploaded bool // a wrapped buffer has been copied to the GPU
+	// writing holds the parts of a mirrored buffer that running commits write. There the host's
+	// copy is out of date.
 	writing []extent
 }
 
@@ -40,11 +41,11 @@ func (b *buffer) Label() string { return b.label }
 
 // NewBuffer implements metal.Device.
 func (d *Device) NewBuffer(label string, bytes int) (metal.Buffer, error) {
-	if bytes > mirroredBytes || d.driver == nil {
+	if bytes > maxMirroredBytes || d.driver == nil {
 		return d.Allocate(label, bytes)
 	}
-	if bytes <= 0 {
-		return nil, fmt.Errorf("buffer %q: got %d bytes, expected at least 1", label, bytes)
+	if err := base.CheckBytes(label, bytes); err != nil {
+		return nil, err
 	}
 	leave, err := d.driver.enter()
 	if err != nil {
@@ -66,10 +67,10 @@ func (d *Device) NewBuffer(label string, bytes int) (metal.Buffer, error) {
 	return b, nil
 }
 
-// Allocate implements metal.Allocator: managed memory, filled with zeros on the GPU.
+// Allocate implements metal.Allocator. It returns managed memory, zeroed on the GPU.
 func (d *Device) Allocate(label string, bytes int) (metal.Buffer, error) {
-	if bytes <= 0 {
-		return nil, fmt.Errorf("buffer %q: got %d bytes, expected at least 1", label, bytes)
+	if err := base.CheckBytes(label, bytes); err != nil {
+		return nil, err
 	}
 	b := &buffer{d: d, label: label}
 	if d.driver == nil {
@@ -87,7 +88,7 @@ func (d *Device) Allocate(label string, bytes int) (metal.Buffer, error) {
 		return nil, err
 	}
 	defer leave()
-	if err := d.fits(bytes); err != nil {
+	if err := d.checkFree(bytes); err != nil {
 		return nil, fmt.Errorf("buffer %q: %w", label, err)
 	}
 	host, err := get[unsafe.Pointer](d.driver, "cuMemAllocManaged", d.driver.memAllocManaged,
@@ -103,9 +104,9 @@ func (d *Device) Allocate(label string, bytes int) (metal.Buffer, error) {
 	return b, nil
 }
 
-// fits refuses managed memory that the GPU has no room for: the driver would take it and begin to
-// swap with the host.
-func (d *Device) fits(bytes int) error {
+// checkFree returns an error if managed memory would take more than half of the GPU's free memory.
+// The driver does not refuse too much: it would swap pages with the host.
+func (d *Device) checkFree(bytes int) error {
 	total := new(uint64)
 	var pins runtime.Pinner
 	defer pins.Unpin()
@@ -115,10 +116,7 @@ func (d *Device) fits(bytes int) error {
 	if err == nil && uint64(bytes) > free/2 {
 		err = fmt.Errorf("%d bytes are more than half of the %d that the GPU has free", bytes, free)
 	}
-	if err != nil {
-		return err
-	}
-	return nil
+	return err
 }
 
 // Free implements metal.Allocator.
@@ -131,7 +129,7 @@ func (d *Device) Free(m metal.Buffer) {
 	delete(d.buffers, b)
 	d.mu.Unlock()
 	if d.driver == nil {
-		_ = unix.Munmap(b.memory) // nothing is left to do about it
+		_ = unix.Munmap(b.memory) // an error leaves it mapped until the process ends
 		b.memory = nil
 		return
 	}
@@ -141,8 +139,8 @@ func (d *Device) Free(m metal.Buffer) {
 	}
 }
 
-// release gives a buffer's memory back, within the driver's context. What fails is lost until the
-// process ends.
+// release frees a buffer's memory. The driver's context must be current. Memory that cannot be freed
+// is lost until the process ends.
 func (d *Device) release(b *buffer) {
 	if b.gpu != 0 {
 		_ = d.driver.call("cuMemFree", d.driver.memFree, uintptr(b.gpu))
@@ -156,29 +154,25 @@ func (d *Device) release(b *buffer) {
 
 // WrapBuffer implements metal.Device. The host must not change memory once the GPU has used it.
 func (d *Device) WrapBuffer(label string, memory []byte) (metal.Buffer, error) {
-	address := uintptr(unsafe.Pointer(unsafe.SliceData(memory)))
-	if len(memory) == 0 || address%pageBytes != 0 || len(memory)%pageBytes != 0 {
-		return nil,
-			fmt.Errorf(
-				"buffer %q: %d bytes at %#x, expected whole pages of %d bytes: wrap the pages "+
-					"around what is needed and bind it with an offset",
-				label, len(memory), address, pageBytes)
+	if err := base.CheckPages(label, memory, pageBytes); err != nil {
+		return nil, err
 	}
 	b := &buffer{d: d, label: label, memory: memory, wrapped: true}
 	d.keep(b)
 	return b, nil
 }
 
-// copyWrapped brings a wrapped buffer to the GPU, within the driver's context, unless it is there.
-func (d *Device) copyWrapped(b *buffer) (err error) {
-	if b.copied {
+// uploadWrapped copies a wrapped buffer to the GPU, the first time. The driver's context must be
+// current.
+func (d *Device) uploadWrapped(b *buffer) (err error) {
+	if b.uploaded {
 		return nil
 	}
 	if b.gpu, err = get[uint64](d.driver, "cuMemAlloc", d.driver.memAlloc,
 		uintptr(len(b.memory))); err != nil {
 		return fmt.Errorf("copying %q, %d bytes, to the GPU: %w", b.label, len(b.memory), err)
 	}
-	b.copied = true
+	b.uploaded = true
 	return d.driver.call("cuMemcpyHtoD", d.driver.copyToDeviceNow, uintptr(b.gpu),
 		uintptr(unsafe.Pointer(unsafe.SliceData(b.memory))), uintptr(len(b.memory)))
 }

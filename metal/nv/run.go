@@ -1,8 +1,8 @@
-//go:build linux
+//go:build nv && linux
 
 package nv
 
-// Running what was recorded.
+// Running a recording: copies to the GPU, launches, copies back.
 
 import (
 	"errors"
@@ -10,6 +10,8 @@ import (
 	"runtime"
 	"slices"
 	"unsafe"
+
+	"headroom/metal/base"
 )
 
 // Commit implements metal.Commands.
@@ -19,7 +21,7 @@ func (c *commands) Commit(done func(error)) {
 	}
 	c.Committed = true
 	if c.result = c.TakeMistake(); c.result == nil && c.d.driver != nil {
-		c.result = c.send()
+		c.result = c.submit()
 	}
 	if done == nil {
 		return
@@ -27,13 +29,13 @@ func (c *commands) Commit(done func(error)) {
 	c.done = make(chan struct{})
 	go func() {
 		defer close(c.done)
-		done(c.finished())
+		done(c.waitForGPU())
 	}()
 }
 
-// finished waits for the GPU.
-func (c *commands) finished() error {
-	if c.result != nil || c.ended == 0 {
+// waitForGPU waits until the committed work has run, or returns the error of submitting it.
+func (c *commands) waitForGPU() error {
+	if c.result != nil || c.end == 0 {
 		return c.result
 	}
 	v := c.d.driver
@@ -42,11 +44,10 @@ func (c *commands) finished() error {
 		return err
 	}
 	defer leave()
-	if err := v.call("cuEventSynchronize", v.eventSynchronize, c.ended); err != nil {
-		return fmt.Errorf(
-			"%w, in one of %d dispatches from %q to %q or before them; the device computes no more",
-			err, len(c.recorded),
-			c.recorded[0].label, c.recorded[len(c.recorded)-1].label)
+	if err := v.call("cuEventSynchronize", v.eventSynchronize, c.end); err != nil {
+		first, last := c.recorded[0].Label, c.recorded[len(c.recorded)-1].Label
+		return fmt.Errorf("%w, in one of %d dispatches from %q to %q or earlier: the device is "+
+			"unusable now, open it again", err, len(c.recorded), first, last)
 	}
 	return nil
 }
@@ -59,19 +60,20 @@ func (c *commands) Wait() error {
 	if c.done != nil {
 		<-c.done
 	}
-	err := c.finished()
-	if c.ended != 0 {
-		c.settle(err == nil)
+	err := c.waitForGPU()
+	if c.end != 0 {
+		c.finish(err == nil)
 	}
 	err = errors.Join(err, c.TakeMistake())
-	c.Next()
-	c.recorded, c.marks, c.done, c.result, c.began, c.ended = c.recorded[:0], c.marks[:0], nil, nil,
-		0, 0
+	c.Reset()
+	c.recorded, c.marks = c.recorded[:0], c.marks[:0]
+	c.done, c.result, c.start, c.end = nil, nil, 0, 0
 	return err
 }
 
-// settle reads the clocks and gives events back.
-func (c *commands) settle(ran bool) {
+// finish releases the mirrored buffers that the work wrote, reads the GPU's clock if it ran, and
+// recycles its events.
+func (c *commands) finish(ran bool) {
 	d := c.d
 	leave, err := d.driver.enter()
 	if err != nil {
@@ -80,26 +82,27 @@ func (c *commands) settle(ran bool) {
 	defer leave()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	c.written(func(b bound) {
+	c.eachWritten(func(b bound) {
 		if i := slices.Index(b.buffer.writing, b.extent); i >= 0 {
 			b.buffer.writing = slices.Delete(b.buffer.writing, i, i+1)
 		}
 	})
 	if ran {
-		c.seconds = d.between(c.began, c.ended)
+		c.seconds = d.elapsed(c.start, c.end)
 		d.seconds += c.seconds
 		for i := 0; i+1 < len(c.marks); i += 2 {
-			name := c.recorded[i/2].label + "/" + c.recorded[i/2].pipeline.kernel.Name
+			x := &c.recorded[i/2]
+			name := x.Label + "/" + x.Pipeline.Kernel().Name
 			t := d.traced[name]
 			d.traced[name] = traced{kernel: name, calls: t.calls + 1,
-				seconds: t.seconds + d.between(c.marks[i], c.marks[i+1])}
+				seconds: t.seconds + d.elapsed(c.marks[i], c.marks[i+1])}
 		}
 	}
-	d.spare = append(append(d.spare, c.began, c.ended), c.marks...)
+	d.spare = append(append(d.spare, c.start, c.end), c.marks...)
 }
 
-// between is the seconds from one event to another, both past.
-func (d *Device) between(from, to uintptr) float64 {
+// elapsed returns the seconds between two events that have happened.
+func (d *Device) elapsed(from, to uintptr) float64 {
 	ms, err := get[float32](d.driver, "cuEventElapsedTime", d.driver.eventElapsed, from, to)
 	if err != nil {
 		return 0
@@ -107,11 +110,11 @@ func (d *Device) between(from, to uintptr) float64 {
 	return float64(ms) / 1e3
 }
 
-// CopyBytesPerSecond is the rate at which the GPU copies its memory, bytes read and bytes written,
-// the best of several times 1 GiB: what kernels can be held against.
+// CopyBytesPerSecond measures the rate at which the GPU copies its own memory, counting bytes read
+// and bytes written: the best of several copies of 1 GiB. It is the yardstick for kernels.
 func (d *Device) CopyBytesPerSecond() (rate float64, err error) {
 	if d.driver == nil {
-		return 0, fmt.Errorf("%w: only a compiler", ErrUnavailable)
+		return 0, fmt.Errorf("%w: Options.CompileOnly is set", ErrUnavailable)
 	}
 	v, stream := d.driver, d.streams[0]
 	leave, err := v.enter()
@@ -126,22 +129,22 @@ func (d *Device) CopyBytesPerSecond() (rate float64, err error) {
 	}
 	defer func() { err = errors.Join(err, v.call("cuMemFree", v.memFree, uintptr(memory))) }()
 	for range 8 {
-		began, err1 := d.mark(stream)
+		start, err1 := d.mark(stream)
 		err2 := v.call("cuMemcpyDtoDAsync", v.copyWithin, uintptr(memory), uintptr(memory)+bytes,
 			bytes, stream)
-		ended, err3 := d.mark(stream)
+		end, err3 := d.mark(stream)
 		if err = errors.Join(err1, err2, err3,
 			v.call("cuCtxSynchronize", v.ctxSynchronize)); err != nil {
 			return 0, err
 		}
-		if s := d.between(began, ended); s > 0 {
+		if s := d.elapsed(start, end); s > 0 {
 			rate = max(rate, 2*bytes/s)
 		}
 	}
 	return rate, nil
 }
 
-// event is a spare event, or a new one, within the driver's context.
+// event returns a recycled or a new event. The driver's context must be current.
 func (d *Device) event() (uintptr, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -162,76 +165,75 @@ func (d *Device) mark(stream uintptr) (uintptr, error) {
 	return e, err
 }
 
-// send gives everything to the driver: what must be brought, the dispatches of each interval on
-// several streams, what goes back.
-func (c *commands) send() error {
+// submit gives the recording to the driver: copies to the GPU, the dispatches of each interval on
+// several streams, copies back.
+func (c *commands) submit() error {
 	d, main := c.d, c.d.streams[0]
 	leave, err := d.driver.enter()
 	if err != nil {
 		return err
 	}
 	defer leave()
-	if c.began, err = d.mark(main); err != nil {
+	if c.start, err = d.mark(main); err != nil {
 		return err
 	}
-	if err := c.bring(); err != nil {
+	if err := c.upload(); err != nil {
 		return err
 	}
-	for from := 0; from < len(c.recorded); {
-		to := from
-		for to < len(c.recorded) && c.recorded[to].interval == c.recorded[from].interval {
-			to++
-		}
-		if err := c.interleave(c.recorded[from:to]); err != nil {
+	for interval := range base.Intervals(c.recorded) {
+		if err := c.launchInterval(interval); err != nil {
 			return err
 		}
-		from = to
 	}
-	if err := c.takeBack(); err != nil {
+	if err := c.download(); err != nil {
 		return err
 	}
-	c.ended, err = d.mark(main)
+	c.end, err = d.mark(main)
 	return err
 }
 
-// interleave launches dispatches that no barrier separates, in turn on the streams; the first
-// stream waits for the others after it.
-func (c *commands) interleave(interval []dispatch) error {
+// launchInterval launches dispatches that no barrier separates, round-robin on the streams. Then
+// the first stream waits for the others.
+func (c *commands) launchInterval(interval []dispatch) error {
 	d, v := c.d, c.d.driver
 	streams := d.streams[:min(len(d.streams), len(interval))]
 	if len(streams) > 1 {
-		if err := d.follow(streams[1:], streams[:1]); err != nil {
+		if err := d.waitForStreams(streams[1:], streams[:1]); err != nil {
 			return err
 		}
 	}
 	for i := range interval {
-		if d.o.Trace != nil {
-			e, err := d.mark(d.streams[0])
-			if err != nil {
-				return err
-			}
-			c.marks = append(c.marks, e)
+		if err := c.markTrace(); err != nil {
+			return err
 		}
 		if err := v.launch(&interval[i], streams[i%len(streams)]); err != nil {
-			return fmt.Errorf("dispatch %q, kernel %s: %w", interval[i].label,
-				interval[i].pipeline.kernel.Name, err)
+			return fmt.Errorf("dispatch %q, kernel %s: %w", interval[i].Label,
+				interval[i].Pipeline.Kernel().Name, err)
 		}
-		if d.o.Trace != nil {
-			e, err := d.mark(d.streams[0])
-			if err != nil {
-				return err
-			}
-			c.marks = append(c.marks, e)
+		if err := c.markTrace(); err != nil {
+			return err
 		}
 	}
 	if len(streams) > 1 {
-		return d.follow(streams[:1], streams[1:])
+		return d.waitForStreams(streams[:1], streams[1:])
 	}
 	return nil
 }
 
-// follow makes later work on streams wait for earlier work on others.
-func (d *Device) follow(streams, others []uintptr) error {
+// markTrace records an event for Options.Trace.
+func (c *commands) markTrace() error {
+	if c.d.o.Trace == nil {
+		return nil
+	}
+	e, err := c.d.mark(c.d.streams[0])
+	if err == nil {
+		c.marks = append(c.marks, e)
+	}
+	return err
+}
+
+// waitForStreams makes later work on streams wait for earlier work on others.
+func (d *Device) waitForStreams(streams, others []uintptr) error {
 	for _, other := range others {
 		e, err := d.mark(other)
 		if err != nil {
@@ -244,7 +246,7 @@ func (d *Device) follow(streams, others []uintptr) error {
 			}
 		}
 		d.mu.Lock()
-		d.spare = append(d.spare, e) // who waits has taken it in: it may be recorded anew
+		d.spare = append(d.spare, e) // the streams keep what they wait for: e may be recorded again
 		d.mu.Unlock()
 	}
 	return nil
@@ -256,17 +258,18 @@ func (v *driver) launch(x *dispatch, stream uintptr) error {
 	x.extra = [...]uintptr{launchBufferPointer,
 		uintptr(unsafe.Pointer(unsafe.SliceData(x.arguments))),
 		launchBufferSize, uintptr(unsafe.Pointer(&x.argumentBytes)), 0}
-	err := v.call("cuLaunchKernel", v.launchKernel, x.pipeline.f, uintptr(x.groups.X),
-		uintptr(x.groups.Y), uintptr(x.groups.Z),
-		uintptr(x.threads.X), uintptr(x.threads.Y), uintptr(x.threads.Z), uintptr(x.memoryBytes),
+	err := v.call("cuLaunchKernel", v.launchKernel, x.Pipeline.f, uintptr(x.Groups.X),
+		uintptr(x.Groups.Y), uintptr(x.Groups.Z),
+		uintptr(x.Threads.X), uintptr(x.Threads.Y), uintptr(x.Threads.Z), uintptr(x.threadgroupSize),
 		stream, 0, uintptr(unsafe.Pointer(&x.extra)))
 	runtime.KeepAlive(x)
 	return err
 }
 
-// bring copies to the GPU what is used of buffers that the GPU does not share: weights once, and of
-// a mirrored buffer all from the first byte used to the last, but not what the GPU is writing.
-func (c *commands) bring() error {
+// upload copies to the GPU what the dispatches use of wrapped and mirrored buffers: a wrapped
+// buffer once, and a mirrored buffer from the first byte used to the last. Bytes that the GPU is
+// writing are not copied.
+func (c *commands) upload() error {
 	d := c.d
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -276,12 +279,12 @@ func (c *commands) bring() error {
 		for _, b := range x.bound {
 			switch u, seen := used[b.buffer]; {
 			case b.buffer.wrapped:
-				if err := d.copyWrapped(b.buffer); err != nil {
+				if err := d.uploadWrapped(b.buffer); err != nil {
 					return err
 				}
 				x.arguments[b.argument] = b.buffer.gpu + uint64(b.from)
 			case len(b.buffer.writing) > 0:
-				if err := d.upload(b.buffer, b.extent); err != nil {
+				if err := d.uploadMirrored(b.buffer, b.extent); err != nil {
 					return err
 				}
 			case seen:
@@ -292,16 +295,16 @@ func (c *commands) bring() error {
 		}
 	}
 	for b, u := range used {
-		if err := d.upload(b, u); err != nil {
+		if err := d.uploadMirrored(b, u); err != nil {
 			return err
 		}
 	}
-	c.written(func(b bound) { b.buffer.writing = append(b.buffer.writing, b.extent) })
+	c.eachWritten(func(b bound) { b.buffer.writing = append(b.buffer.writing, b.extent) })
 	return nil
 }
 
-// upload copies bytes of a mirrored buffer, unless the GPU is writing some of them.
-func (d *Device) upload(b *buffer, e extent) error {
+// uploadMirrored copies bytes of a mirrored buffer to the GPU, unless it is writing some of them.
+func (d *Device) uploadMirrored(b *buffer, e extent) error {
 	for _, w := range b.writing {
 		if e.from < w.to && w.from < e.to {
 			return nil
@@ -312,8 +315,8 @@ func (d *Device) upload(b *buffer, e extent) error {
 		uintptr(e.to-e.from), d.streams[0])
 }
 
-// written calls f for each part of a mirrored buffer that a dispatch writes.
-func (c *commands) written(f func(b bound)) {
+// eachWritten calls f for each part of a mirrored buffer that a dispatch writes.
+func (c *commands) eachWritten(f func(b bound)) {
 	for i := range c.recorded {
 		for _, b := range c.recorded[i].bound {
 			if b.write && b.buffer.mirrored {
@@ -323,10 +326,10 @@ func (c *commands) written(f func(b bound)) {
 	}
 }
 
-// takeBack copies to the host what has been written of mirrored buffers.
-func (c *commands) takeBack() error {
+// download copies to the host what the dispatches wrote to mirrored buffers.
+func (c *commands) download() error {
 	var errs []error
-	c.written(func(b bound) {
+	c.eachWritten(func(b bound) {
 		errs = append(errs, c.d.driver.call("cuMemcpyDtoHAsync", c.d.driver.copyToHost,
 			uintptr(unsafe.Pointer(&b.buffer.memory[b.from])),
 			uintptr(b.buffer.gpu)+uintptr(b.from), uintptr(b.to-b.from), c.d.streams[0]))

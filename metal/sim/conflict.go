@@ -2,9 +2,9 @@
 
 package sim
 
-// Conflicts between dispatches: of two that no barrier separates, neither may write what the other
-// touches, whatever order they happened to run in. What counts is the bytes that were touched, not
-// the ranges that were bound.
+// Conflicts between dispatches. Of two dispatches that no barrier separates, neither may write a
+// byte that the other reads or writes, whatever order they ran in. Only bytes that were touched
+// count, not the ranges that were bound.
 
 import (
 	"errors"
@@ -16,7 +16,7 @@ const (
 	wasWritten = 2
 )
 
-// conflicts compares every pair; touched[i] belongs to interval[i].
+// conflicts compares every pair of dispatches. touched[i] belongs to interval[i].
 func conflicts(interval []dispatch, touched [][]touchedRegion) error {
 	var errs []error
 	for j := range interval {
@@ -53,7 +53,7 @@ func conflict(first, second *dispatch, a, b touchedRegion) error {
 		return fmt.Errorf(
 			"no barrier between dispatch %q, which %s %s, and dispatch %q, which %s them: call "+
 				"Barrier between the two",
-			first.label, verb(x), first.where(at, end), second.label, verb(y))
+			first.Label, verb(x), first.where(at, end), second.Label, verb(y))
 	}
 	return nil
 }
@@ -65,15 +65,15 @@ func verb(touched byte) string {
 	return "reads"
 }
 
-// where names bytes [from, to) of memory by the buffer that holds them.
+// where describes addresses [from, to) by the buffer that holds them.
 func (x *dispatch) where(from, to uint64) string {
-	for i := range x.pipeline.kernel.Arguments {
-		a := &x.pipeline.kernel.Arguments[i]
+	for i := range x.Pipeline.Kernel().Arguments {
+		a := &x.Pipeline.Kernel().Arguments[i]
 		b := x.bindings[max(a.Index, 0)]
-		if k := x.pipeline.kernel.Buffer(a.Index); k != a || b.Buffer == nil {
+		if k := x.Pipeline.Kernel().Buffer(a.Index); k != a || b.Buffer == nil {
 			continue
 		}
-		if s := span(b); from >= s.from && from < s.to {
+		if s := addressesOf(b); from >= s.from && from < s.to {
 			start := b.Buffer.(*buffer).address()
 			return fmt.Sprintf("bytes [%d, %d) of %q (buffer %d, %s)", from-start, to-start,
 				b.Buffer.Label(), a.Index, a.Name)

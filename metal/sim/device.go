@@ -14,11 +14,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"headroom/metal"
+	"headroom/metal/base"
 	"headroom/metal/msl"
 )
 
-// Open makes a simulated device. The error wraps ErrUnavailable where clang or the CPU's
-// instructions are missing.
+// Open makes a simulated device. The error wraps ErrUnavailable if clang or an instruction set of
+// the CPU is missing.
 func Open(o Options) (metal.Device, error) {
 	if !cpu.X86.HasAVX2 || !cpu.X86.HasFMA || !cpu.X86.HasBMI2 {
 		return nil, fmt.Errorf("%w: this CPU lacks AVX2, FMA or BMI2", ErrUnavailable)
@@ -53,7 +54,7 @@ type device struct {
 	closed  bool
 }
 
-// work runs what is committed, one after another.
+// work runs committed commands in order.
 func (d *device) work() {
 	var commits uint64
 	for c := range d.queue {
@@ -78,11 +79,7 @@ func (d *device) Facts() metal.Facts {
 
 // NewLibrary implements metal.Device.
 func (d *device) NewLibrary(name, source string, headers fs.FS) (metal.Library, error) {
-	text, err := msl.Inline(headers, name, source)
-	if err != nil {
-		return nil, err
-	}
-	program, err := msl.Parse(name, text)
+	_, program, err := base.ReadSource(name, source, headers)
 	if err != nil {
 		return nil, err
 	}
@@ -90,14 +87,14 @@ func (d *device) NewLibrary(name, source string, headers fs.FS) (metal.Library, 
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	return loadLibrary(d, name, program, path)
+	return loadLibrary(name, program, path)
 }
 
 type buffer struct {
 	d      *device
 	label  string
 	memory []byte
-	mapped bool // by the device
+	mapped bool // the device unmaps it
 }
 
 func (b *buffer) Bytes() []byte { return b.memory }
@@ -106,11 +103,11 @@ func (b *buffer) address() uint64 {
 	return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(b.memory))))
 }
 
-// NewBuffer implements metal.Device. A checking device fills it with 0xFF: NaNs to whoever reads
-// what nobody wrote.
+// NewBuffer implements metal.Device. A checking device fills the buffer with 0xFF, so that reads of
+// unwritten memory give NaN.
 func (d *device) NewBuffer(label string, bytes int) (metal.Buffer, error) {
-	if bytes <= 0 {
-		return nil, fmt.Errorf("buffer %q: got %d bytes, expected at least 1", label, bytes)
+	if err := base.CheckBytes(label, bytes); err != nil {
+		return nil, err
 	}
 	memory, err := unix.Mmap(-1, 0, bytes, unix.PROT_READ|unix.PROT_WRITE,
 		unix.MAP_ANON|unix.MAP_PRIVATE)
@@ -127,16 +124,10 @@ func (d *device) NewBuffer(label string, bytes int) (metal.Buffer, error) {
 
 // WrapBuffer implements metal.Device.
 func (d *device) WrapBuffer(label string, memory []byte) (metal.Buffer, error) {
-	b := &buffer{d: d, label: label, memory: memory}
-	page := uint64(os.Getpagesize())
-	if len(memory) == 0 || b.address()%page != 0 || uint64(len(memory))%page != 0 {
-		return nil,
-			fmt.Errorf(
-				"buffer %q: %d bytes at %#x, expected whole pages of %d bytes: wrap the pages "+
-					"around what is needed and bind it with an offset",
-				label, len(memory), b.address(), page)
+	if err := base.CheckPages(label, memory, os.Getpagesize()); err != nil {
+		return nil, err
 	}
-	return d.keep(b), nil
+	return d.keep(&buffer{d: d, label: label, memory: memory}), nil
 }
 
 func (d *device) keep(b *buffer) *buffer {
@@ -146,7 +137,7 @@ func (d *device) keep(b *buffer) *buffer {
 	return b
 }
 
-// MakeResident implements metal.Device: memory of this device is always where it is.
+// MakeResident implements metal.Device. It does nothing: this device uses the system's memory.
 func (d *device) MakeResident(string, []metal.Buffer) error { return nil }
 
 // Close implements metal.Device.
@@ -160,7 +151,7 @@ func (d *device) Close() {
 	close(d.queue)
 	for _, b := range d.buffers {
 		if b.mapped {
-			_ = unix.Munmap(b.memory) // nothing is left to do about it
+			_ = unix.Munmap(b.memory) // an error leaves it mapped until the process ends
 		}
 		b.memory = nil
 	}

@@ -55,7 +55,7 @@ func (x *dispatch) faults(call *cDispatch) error {
 
 // at is " at file:line" of the source, "" where that is not known.
 func (x *dispatch) at(pc uint64) string {
-	l := x.pipeline.library
+	l := x.Pipeline.library
 	if pc == 0 {
 		return ""
 	}
@@ -139,12 +139,12 @@ func (x *dispatch) race(f cFault) string {
 // shared names a second binding of the byte at address, "" if it has but one.
 func (x *dispatch) shared(address uint64) string {
 	found := 0
-	for i := range x.pipeline.kernel.Arguments {
-		a := &x.pipeline.kernel.Arguments[i]
+	for i := range x.Pipeline.Kernel().Arguments {
+		a := &x.Pipeline.Kernel().Arguments[i]
 		if a.Kind != msl.BufferArgument || x.bindings[a.Index].Buffer == nil {
 			continue
 		}
-		if s := span(x.bindings[a.Index]); address >= s.from && address < s.to {
+		if s := addressesOf(x.bindings[a.Index]); address >= s.from && address < s.to {
 			if found++; found == 2 {
 				return fmt.Sprintf("buffer %d, %s", a.Index, a.Name)
 			}
@@ -156,12 +156,12 @@ func (x *dispatch) shared(address uint64) string {
 // outside describes an access by the binding nearest to it.
 func (x *dispatch) outside(f cFault) string {
 	nearest, text := ^uint64(0), "through a buffer argument that has no buffer"
-	for i := range x.pipeline.kernel.Arguments {
-		a := &x.pipeline.kernel.Arguments[i]
+	for i := range x.Pipeline.Kernel().Arguments {
+		a := &x.Pipeline.Kernel().Arguments[i]
 		if a.Kind != msl.BufferArgument || x.bindings[a.Index].Buffer == nil {
 			continue
 		}
-		s := span(x.bindings[a.Index])
+		s := addressesOf(x.bindings[a.Index])
 		switch {
 		case f.a >= s.to && f.a-s.to < nearest:
 			nearest = f.a - s.to

@@ -11,95 +11,63 @@ import (
 	"github.com/ebitengine/purego"
 
 	"headroom/metal"
+	"headroom/metal/base"
 	"headroom/metal/msl"
 )
 
-// library is the kernels of one source, loaded.
+// library is the compiled kernels of one source, loaded into the process.
 type library struct {
-	d       *device
-	name    string
-	program *msl.Program
-	handle  uintptr
-	image   [2]uint64 // where it lies in memory
-	lines   *lineTable
-
-	mu        sync.Mutex
-	pipelines map[string]*pipeline
+	*base.Library[*pipeline]
+	handle uintptr
+	image  [2]uint64 // address range of the loaded library
+	lines  *lineTable
 }
 
-func loadLibrary(d *device, name string, program *msl.Program, path string) (*library, error) {
+func loadLibrary(name string, program *msl.Program, path string) (*library, error) {
 	handle, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)
 	if err != nil {
 		return nil, fmt.Errorf("%s: loading the compiled kernels: %w", name, err)
 	}
-	l := &library{d: d, name: name, program: program, handle: handle, lines: &lineTable{path: path},
-		pipelines: map[string]*pipeline{}}
+	l := &library{handle: handle, lines: &lineTable{path: path}}
+	l.Library = base.NewLibrary(name, program, l.newPipeline)
 	var image func(unsafe.Pointer)
 	purego.RegisterLibFunc(&image, handle, "msl_image")
 	image(unsafe.Pointer(&l.image))
 	return l, nil
 }
 
-// Program implements metal.Library.
-func (l *library) Program() *msl.Program { return l.program }
-
-// Log implements metal.Library: warnings are errors here.
+// Log implements metal.Library. It is empty: warnings are errors on this device.
 func (l *library) Log() string { return "" }
 
-// Pipeline implements metal.Library.
-func (l *library) Pipeline(kernel string, constants ...metal.ConstantValue) (metal.Pipeline,
-	error) {
-	k := l.program.Kernel(kernel)
-	if k == nil {
-		return nil, fmt.Errorf("%s has no kernel %s; it has %s", l.name, kernel,
-			l.program.KernelNames())
-	}
-	values, err := metal.ConstantBits(l.program, constants)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %s: %w", l.name, kernel, err)
-	}
-	key := fmt.Sprint(kernel, values)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if p := l.pipelines[key]; p != nil {
-		return p, nil
-	}
-	p, err := l.newPipeline(k, values)
-	if err == nil {
-		l.pipelines[key] = p
-	}
-	return p, err
-}
-
-// pipeline is a kernel with its function constants.
+// pipeline implements metal.Pipeline.
 type pipeline struct {
+	base.Function
 	library   *library
-	kernel    *msl.Kernel
 	entry     uintptr
-	values    []uint32 // of the program's function constants
-	constants []uint64 // the same by index, as kernels ask for them
+	constants []uint64 // the function constants' values by index, as kernels ask for them
 	layout    []layout // of each argument of the kernel
 
 	mu          sync.Mutex
 	staticBytes int
 }
 
-// layout is the size and alignment of what an argument points to, 0 for others.
+// layout is the size and alignment of an argument's element type, 0 for a position.
 type layout struct{ size, align uint32 }
 
-func (l *library) newPipeline(k *msl.Kernel, values []uint32) (*pipeline, error) {
-	p := &pipeline{library: l, kernel: k, values: values, constants: make([]uint64, 1)}
-	for i, c := range l.program.Constants {
+func (l *library) newPipeline(f base.Function) (*pipeline, error) {
+	k := f.Kernel()
+	p := &pipeline{Function: f, library: l, constants: make([]uint64, 1)}
+	for i, c := range f.Program().Constants {
 		p.constants = append(p.constants, make([]uint64, max(0, c.Index+1-len(p.constants)))...)
-		p.constants[c.Index] = uint64(values[i])
+		p.constants[c.Index] = uint64(f.Constants()[i])
 	}
 	var err error
 	if p.entry, err = purego.Dlsym(l.handle, "msl_entry_"+k.Name); err != nil {
-		return nil, fmt.Errorf("%s: %w", l.name, err)
+		return nil, err
 	}
 	table, err := purego.Dlsym(l.handle, "msl_layout_"+k.Name)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", l.name, err)
+		return nil, err
 	}
 	p.layout = append(p.layout,
 		unsafe.Slice(*(**layout)(unsafe.Pointer(&table)), len(k.Arguments))...)
@@ -111,20 +79,11 @@ func (p *pipeline) Facts() metal.PipelineFacts {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return metal.PipelineFacts{ThreadExecutionWidth: msl.SimdgroupThreads,
-		MaxTotalThreadsPerThreadgroup: p.kernel.MaxThreads,
+		MaxTotalThreadsPerThreadgroup: p.Kernel().MaxThreads,
 		StaticThreadgroupMemoryLength: p.staticBytes}
 }
 
-// Kernel implements metal.Pipeline.
-func (p *pipeline) Kernel() *msl.Kernel { return p.kernel }
-
-// absent tells an argument that the pipeline's function constants switch off.
-func (p *pipeline) absent(
-	a *msl.Argument) bool {
-	return metal.Absent(p.library.program, p.values, a)
-}
-
-// entries is the C++ that makes every kernel callable: see include/msl_entry.h.
+// entries returns the C++ by which the runtime calls each kernel: see include/sim_entry.h.
 func entries(program *msl.Program) string {
 	var b strings.Builder
 	b.WriteString(

@@ -2,36 +2,33 @@
 
 package sim
 
-// Recording, with every check that the host's side allows before anything runs: those of package
-// record, and of each dispatch its own. A Mac with Metal's validation layer switched on stops at
-// many of these; without it they are silent.
+// Recording checks everything that the host's side shows before anything runs: package base checks
+// each call, and this file each dispatch. Metal's API validation stops at many of these mistakes;
+// without it they go unnoticed on a Mac.
 
 import (
 	"errors"
 	"fmt"
 
 	"headroom/metal"
+	"headroom/metal/base"
 	"headroom/metal/msl"
-	"headroom/metal/record"
 )
 
 // dispatch is one recorded dispatch.
 type dispatch struct {
-	label            string
-	pipeline         *pipeline
+	base.Dispatch[*pipeline]
 	bindings         [msl.MaxBuffers]metal.Binding
 	threadgroupBytes [msl.MaxBuffers]int
-	groups, threads  metal.Size
-	interval         int // barriers before it
 }
 
 type commands struct {
-	record.Recorder[*pipeline]
+	base.Recorder[*pipeline]
 	d *device
 
 	recorded []dispatch
 
-	refused error // the mistake with which it was committed
+	mistake error // of the recording that was committed: nothing runs then
 	done    func(error)
 	ran     chan struct{}
 	result  error // of the last run, written before ran
@@ -40,17 +37,15 @@ type commands struct {
 
 // NewCommands implements metal.Device.
 func (d *device) NewCommands() metal.Commands {
-	return &commands{Recorder: record.Recorder[*pipeline]{Refuses: d.refuses}, d: d,
+	return &commands{Recorder: base.Recorder[*pipeline]{CheckBuffer: d.checkBuffer}, d: d,
 		ran: make(chan struct{}, 1)}
 }
 
-// refuses says why a buffer cannot be used.
-func (d *device) refuses(b metal.Buffer) error {
-	own, ok := b.(*buffer)
-	switch {
-	case !ok || own.d != d:
+// checkBuffer returns an error if the device cannot use a buffer.
+func (d *device) checkBuffer(b metal.Buffer) error {
+	if own, ok := b.(*buffer); !ok || own.d != d {
 		return errors.New("it belongs to another device")
-	case own.memory == nil:
+	} else if own.memory == nil {
 		return errors.New("its device has been closed")
 	}
 	return nil
@@ -58,32 +53,23 @@ func (d *device) refuses(b metal.Buffer) error {
 
 // Dispatch implements metal.Commands.
 func (c *commands) Dispatch(label string, groups, threads metal.Size) {
-	if !c.Open(fmt.Sprintf("dispatch %q", label)) || c.Failed() {
-		return
-	}
-	d := dispatch{label: label, pipeline: c.Pipeline, bindings: c.Bindings,
-		threadgroupBytes: c.ThreadgroupBytes,
-		groups:           groups, threads: threads, interval: c.Interval}
-	err := c.CheckGrid(groups, threads)
-	if d.pipeline != nil {
-		err = errors.Join(err, d.checkBuffers(c.Bound, c.Fresh),
+	c.Record(label, groups, threads, func(recorded base.Dispatch[*pipeline]) error {
+		d := dispatch{Dispatch: recorded, bindings: c.Bindings,
+			threadgroupBytes: c.ThreadgroupBytes}
+		err := errors.Join(d.checkBuffers(c.Bound, c.Fresh),
 			d.checkThreadgroupMemory(c.FreshThreadgroup))
-	}
-	if err == nil {
-		err = d.checkConstantAliases()
-	}
-	if err != nil {
-		c.Fail("dispatch %q: %w", label, err)
-		return
-	}
-	c.recorded = append(c.recorded, d)
-	c.Fresh, c.FreshThreadgroup = 0, 0
+		if err == nil {
+			err = d.checkConstantAliases()
+		}
+		c.recorded = append(c.recorded, d)
+		return err
+	})
 }
 
-// checkBuffers holds what is bound against what the kernel wants. fresh are the indices set since
-// the last dispatch.
+// checkBuffers compares what is bound with the kernel's arguments. Bit i of bound is set if buffer
+// i has ever been set, bit i of fresh if it has been set since the last dispatch.
 func (d *dispatch) checkBuffers(bound, fresh uint32) error {
-	k := d.pipeline.kernel
+	k := d.Pipeline.Kernel()
 	var errs []error
 	for index := range d.bindings {
 		if fresh>>index&1 != 0 && k.Buffer(index) == nil {
@@ -93,7 +79,7 @@ func (d *dispatch) checkBuffers(bound, fresh uint32) error {
 	}
 	for i := range k.Arguments {
 		a := &k.Arguments[i]
-		if a.Kind != msl.BufferArgument || d.pipeline.absent(a) {
+		if a.Kind != msl.BufferArgument || d.Pipeline.Absent(a) {
 			continue
 		}
 		if bound>>a.Index&1 == 0 {
@@ -101,7 +87,7 @@ func (d *dispatch) checkBuffers(bound, fresh uint32) error {
 				a))
 			continue
 		}
-		if err := checkBinding(a, d.bindings[a.Index], d.pipeline.layout[i]); err != nil {
+		if err := checkBinding(a, d.bindings[a.Index], d.Pipeline.layout[i]); err != nil {
 			errs = append(errs, fmt.Errorf("buffer %d, %s: %w", a.Index, a, err))
 		}
 	}
@@ -135,8 +121,10 @@ func checkBinding(a *msl.Argument, b metal.Binding, l layout) error {
 	return nil
 }
 
+// checkThreadgroupMemory compares the lengths that are set with the kernel's threadgroup arguments.
+// Bit i of fresh is set if length i has been set since the last dispatch.
 func (d *dispatch) checkThreadgroupMemory(fresh uint32) error {
-	k, total := d.pipeline.kernel, 0
+	k, total := d.Pipeline.Kernel(), 0
 	for index := range d.threadgroupBytes {
 		if k.Threadgroup(index) != nil {
 			total += d.threadgroupBytes[index]
@@ -148,27 +136,23 @@ func (d *dispatch) checkThreadgroupMemory(fresh uint32) error {
 	}
 	for i := range k.Arguments {
 		a := &k.Arguments[i]
-		if a.Kind != msl.ThreadgroupArgument || d.pipeline.absent(a) {
+		if a.Kind != msl.ThreadgroupArgument || d.Pipeline.Absent(a) {
 			continue
 		}
-		if n := d.threadgroupBytes[a.Index]; n < int(d.pipeline.layout[i].size) {
+		if n := d.threadgroupBytes[a.Index]; n < int(d.Pipeline.layout[i].size) {
 			return fmt.Errorf(
 				"threadgroup memory %d, %s: %d bytes, expected at least %d: call "+
-					"SetThreadgroupMemory", a.Index, a, n, d.pipeline.layout[i].size)
+					"SetThreadgroupMemory", a.Index, a, n, d.Pipeline.layout[i].size)
 		}
 	}
-	if total > msl.MaxThreadgroupMemoryBytes {
-		return fmt.Errorf("%d bytes of threadgroup memory, at most %d", total,
-			msl.MaxThreadgroupMemoryBytes)
-	}
-	return nil
+	return base.CheckThreadgroupMemory(total)
 }
 
-// checkConstantAliases refuses memory that is constant and written in one dispatch: Metal may cache
-// constants. An output that shares memory with a device input is left to the checker, which knows
-// which thread touches which byte.
+// checkConstantAliases refuses a buffer that a dispatch binds both in the constant address space
+// and for writing: Metal may cache constants. An output that overlaps a device input is left to the
+// checker, which knows the bytes that each thread touches.
 func (d *dispatch) checkConstantAliases() error {
-	k := d.pipeline.kernel
+	k := d.Pipeline.Kernel()
 	for i := range k.Arguments {
 		for j := range k.Arguments {
 			in, out := &k.Arguments[i], &k.Arguments[j]
@@ -176,11 +160,10 @@ func (d *dispatch) checkConstantAliases() error {
 				out.ReadOnly {
 				continue
 			}
-			a, b := span(d.bindings[in.Index]), span(d.bindings[out.Index])
+			a, b := addressesOf(d.bindings[in.Index]), addressesOf(d.bindings[out.Index])
 			if a.from < b.to && b.from < a.to {
-				return fmt.Errorf(
-					"buffer %d, %s, aliases buffer %d, %s: what is constant in a dispatch must "+
-						"not be written by it", out.Index, out, in.Index, in)
+				return fmt.Errorf("buffer %d, %s, aliases buffer %d, %s: a dispatch must not write "+
+					"its constants", out.Index, out, in.Index, in)
 			}
 		}
 	}
@@ -190,8 +173,8 @@ func (d *dispatch) checkConstantAliases() error {
 // addresses is a range of memory.
 type addresses struct{ from, to uint64 }
 
-// span is where a binding lies, the empty range for none.
-func span(b metal.Binding) addresses {
+// addressesOf returns the memory of a binding, the empty range if it has no buffer.
+func addressesOf(b metal.Binding) addresses {
 	if b.Buffer == nil {
 		return addresses{}
 	}
@@ -209,7 +192,7 @@ func (c *commands) Commit(done func(error)) {
 	if !c.Open("Commit") {
 		return
 	}
-	c.Committed, c.refused, c.done = true, c.TakeMistake(), done
+	c.Committed, c.mistake, c.done = true, c.TakeMistake(), done
 	c.d.queue <- c
 }
 
@@ -220,8 +203,8 @@ func (c *commands) Wait() error {
 	}
 	<-c.ran
 	err := errors.Join(c.result, c.TakeMistake())
-	c.Next()
-	c.recorded, c.refused, c.done, c.result = c.recorded[:0], nil, nil, nil
+	c.Reset()
+	c.recorded, c.mistake, c.done, c.result = c.recorded[:0], nil, nil, nil
 	return err
 }
 

@@ -3,6 +3,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
@@ -10,25 +11,26 @@ import (
 	"time"
 	"unsafe"
 
+	"headroom/metal/base"
 	"headroom/metal/msl"
 )
 
-// nothing is what a buffer argument without a buffer points to in fast mode: a stray read does no
-// harm. The checker reports it.
-var nothing [4096]byte
+// unbound is the memory of a buffer argument to which no buffer is bound. A stray read there does
+// no harm; the checker reports it.
+var unbound [4096]byte
 
-// run executes what was recorded, on the device's goroutine. commit numbers the device's commits:
-// it goes into every seed.
+// run executes the recording on the device's goroutine. commit counts the device's commits and is
+// part of every seed.
 func (c *commands) run(commit uint64) {
 	began := time.Now()
-	err := c.refused
-	for from := 0; from < len(c.recorded) && err == nil; {
-		to := from
-		for to < len(c.recorded) && c.recorded[to].interval == c.recorded[from].interval {
-			to++
+	err := c.mistake
+	if err == nil {
+		for interval := range base.Intervals(c.recorded) {
+			stream := commit<<20 | uint64(interval[0].BarriersBefore())
+			if err = c.runInterval(interval, stream); err != nil {
+				break
+			}
 		}
-		err = c.runInterval(c.recorded[from:to], commit<<20|uint64(c.recorded[from].interval))
-		from = to
 	}
 	c.result, c.seconds = err, time.Since(began).Seconds()
 	if c.done != nil {
@@ -37,16 +39,16 @@ func (c *commands) run(commit uint64) {
 	c.ran <- struct{}{}
 }
 
-// runInterval runs dispatches that no barrier separates, in an order drawn from the seed, and looks
-// at what they share.
+// runInterval runs dispatches that no barrier separates in a random order and, on a checking
+// device, looks for conflicts between them. The device's seed and stream determine the order.
 func (c *commands) runInterval(interval []dispatch, stream uint64) error {
 	r := rand.New(rand.NewPCG(c.d.o.Seed, stream))
 	touched := make([][]touchedRegion, len(interval))
 	for _, i := range r.Perm(len(interval)) {
 		var err error
 		if touched[i], err = c.d.execute(&interval[i], r.Uint32()); err != nil {
-			return fmt.Errorf("dispatch %q, kernel %s: %w", interval[i].label,
-				interval[i].pipeline.kernel.Name, err)
+			return fmt.Errorf("dispatch %q, kernel %s: %w", interval[i].Label,
+				interval[i].Pipeline.Kernel().Name, err)
 		}
 	}
 	if !c.d.o.Check {
@@ -55,32 +57,32 @@ func (c *commands) runInterval(interval []dispatch, stream uint64) error {
 	return conflicts(interval, touched)
 }
 
-// touchedRegion is memory that a dispatch was given, and which bytes it read (bit 0) and wrote (bit
-// 1).
+// touchedRegion is memory bound to a dispatch. Each of bytes says whether the dispatch read (bit 0)
+// or wrote (bit 1) that byte of the memory.
 type touchedRegion struct {
 	addresses
 	writable bool
 	bytes    []byte
 }
 
-// execute runs one dispatch and returns, on a checking device, what it touched.
+// execute runs one dispatch. On a checking device it returns the memory that the dispatch touched.
 func (d *device) execute(x *dispatch, seed uint32) ([]touchedRegion, error) {
-	p := x.pipeline
+	p := x.Pipeline
 	call := &cDispatch{
 		entry:     p.entry,
-		groups:    [3]uint32{uint32(x.groups.X), uint32(x.groups.Y), uint32(x.groups.Z)},
-		threads:   [3]uint32{uint32(x.threads.X), uint32(x.threads.Y), uint32(x.threads.Z)},
-		workers:   uint32(min(d.o.Threads, max(x.groups.Count()/2, 1))),
+		groups:    [3]uint32{uint32(x.Groups.X), uint32(x.Groups.Y), uint32(x.Groups.Z)},
+		threads:   [3]uint32{uint32(x.Threads.X), uint32(x.Threads.Y), uint32(x.Threads.Z)},
+		workers:   uint32(min(d.o.Threads, max(x.Groups.Count()/2, 1))),
 		constants: unsafe.Pointer(unsafe.SliceData(p.constants)),
 		imageFrom: p.library.image[0], imageTo: p.library.image[1],
 		seed: seed,
 	}
-	for i := range p.kernel.Arguments {
-		switch a := &p.kernel.Arguments[i]; a.Kind {
+	for i := range p.Kernel().Arguments {
+		switch a := &p.Kernel().Arguments[i]; a.Kind {
 		case msl.BufferArgument:
-			call.buffer[a.Index] = uint64(uintptr(unsafe.Pointer(&nothing)))
-			if b := x.bindings[a.Index]; b.Buffer != nil && !p.absent(a) {
-				call.buffer[a.Index] = span(b).from
+			call.buffer[a.Index] = uint64(uintptr(unsafe.Pointer(&unbound)))
+			if b := x.bindings[a.Index]; b.Buffer != nil && !p.Absent(a) {
+				call.buffer[a.Index] = addressesOf(b).from
 			}
 		case msl.ThreadgroupArgument:
 			call.threadgroupBytes[a.Index] = uint32(x.threadgroupBytes[a.Index])
@@ -102,17 +104,18 @@ func (d *device) execute(x *dispatch, seed uint32) ([]touchedRegion, error) {
 	}
 	faults := d.runtime.dispatch(unsafe.Pointer(call))
 	runtime.KeepAlive(regions)
-	p.learn(int(call.usedBytes), x)
+	p.noteStaticBytes(int(call.usedBytes), x)
 	if faults > 0 {
 		return nil, x.faults(call)
 	}
 	return regions, nil
 }
 
-// learn keeps how much threadgroup memory the kernel's own variables take.
-func (p *pipeline) learn(usedBytes int, x *dispatch) {
+// noteStaticBytes keeps the size of the kernel's threadgroup variables: usedBytes without the
+// dispatch's threadgroup arguments.
+func (p *pipeline) noteStaticBytes(usedBytes int, x *dispatch) {
 	for i := range x.threadgroupBytes {
-		if p.kernel.Threadgroup(i) != nil {
+		if p.Kernel().Threadgroup(i) != nil {
 			usedBytes -= x.threadgroupBytes[i]
 		}
 	}
@@ -121,23 +124,18 @@ func (p *pipeline) learn(usedBytes int, x *dispatch) {
 	p.staticBytes = usedBytes
 }
 
-// regions joins bindings that overlap.
+// regions returns the memory of the bindings, with overlapping bindings joined.
 func (x *dispatch) regions() []touchedRegion {
 	var all []touchedRegion
-	for i := range x.pipeline.kernel.Arguments {
-		a := &x.pipeline.kernel.Arguments[i]
-		if a.Kind == msl.BufferArgument && !x.pipeline.absent(a) &&
+	for i := range x.Pipeline.Kernel().Arguments {
+		a := &x.Pipeline.Kernel().Arguments[i]
+		if a.Kind == msl.BufferArgument && !x.Pipeline.Absent(a) &&
 			x.bindings[a.Index].Buffer != nil {
-			all = append(all, touchedRegion{addresses: span(x.bindings[a.Index]),
+			all = append(all, touchedRegion{addresses: addressesOf(x.bindings[a.Index]),
 				writable: !a.ReadOnly})
 		}
 	}
-	slices.SortFunc(all, func(a, b touchedRegion) int {
-		if a.from < b.from {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(all, func(a, b touchedRegion) int { return cmp.Compare(a.from, b.from) })
 	var joined []touchedRegion
 	for _, r := range all {
 		if last := len(joined) - 1; last >= 0 && r.from < joined[last].to {

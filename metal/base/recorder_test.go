@@ -1,4 +1,4 @@
-package record
+package base
 
 import (
 	"errors"
@@ -22,7 +22,7 @@ func (buffer) Bytes() []byte { return make([]byte, 100) }
 func (buffer) Label() string { return "x" }
 
 func recorder() *Recorder[*pipeline] {
-	return &Recorder[*pipeline]{Refuses: func(b metal.Buffer) error {
+	return &Recorder[*pipeline]{CheckBuffer: func(b metal.Buffer) error {
 		if b.(buffer).foreign {
 			return errors.New("it belongs to another device")
 		}
@@ -79,48 +79,48 @@ func TestMistakes(t *testing.T) {
 			func(r *Recorder[*pipeline]) { r.Committed = true; r.SetThreadgroupMemory(0, 16) }},
 		{"Barrier after Commit", func(r *Recorder[*pipeline]) { r.Committed = true; r.Barrier() }},
 		{"call SetPipeline first",
-			func(r *Recorder[*pipeline]) { r.Fail("%w", r.CheckGrid(one, one)) }},
+			func(r *Recorder[*pipeline]) { r.fail("%w", r.checkGrid(one, one)) }},
 		{"(1, 0, 1) threadgroups, expected at least one", func(r *Recorder[*pipeline]) {
 			r.SetPipeline(&pipeline{})
-			r.Fail("%w", r.CheckGrid(metal.Size{X: 1, Z: 1}, one))
+			r.fail("%w", r.checkGrid(metal.Size{X: 1, Z: 1}, one))
 		}},
 		{"expected 1 to 64 for kernel k", func(r *Recorder[*pipeline]) {
 			r.SetPipeline(&pipeline{})
-			r.Fail("%w", r.CheckGrid(one, metal.Size{X: 65, Y: 1, Z: 1}))
+			r.fail("%w", r.checkGrid(one, metal.Size{X: 65, Y: 1, Z: 1}))
 		}},
 		{"more than 2^31", func(r *Recorder[*pipeline]) {
 			r.SetPipeline(&pipeline{})
-			r.Fail("%w", r.CheckGrid(metal.Size{X: 1 << 16, Y: 1 << 15, Z: 1}, one))
+			r.fail("%w", r.checkGrid(metal.Size{X: 1 << 16, Y: 1 << 15, Z: 1}, one))
 		}},
 	} {
 		r := recorder()
 		c.record(r)
-		failed := r.Failed()
+		failed := r.err != nil
 		err := r.TakeMistake()
 		if failed != (err != nil) || c.want == "" && err != nil || c.want != "" &&
 			(err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("got %v, expected %q", err, c.want)
 		}
-		if r.Failed() || r.TakeMistake() != nil {
+		if r.err != nil || r.TakeMistake() != nil {
 			t.Errorf("%q: the mistake is told twice", c.want)
 		}
 	}
 }
 
 // What was set stays until the next recording, of which nothing is known.
-func TestNext(t *testing.T) {
+func TestReset(t *testing.T) {
 	r, p := recorder(), &pipeline{}
 	r.SetPipeline(p)
 	r.SetBuffers(3, metal.Binding{Buffer: buffer{}})
 	r.SetThreadgroupMemory(1, 32)
 	r.Barrier()
 	if r.Pipeline != p || r.Bindings[3].Buffer == nil || r.ThreadgroupBytes[1] != 32 ||
-		r.Interval != 1 || r.Bound != 8 || r.Fresh != 8 || r.FreshThreadgroup != 2 {
+		r.barriers != 1 || r.Bound != 8 || r.Fresh != 8 || r.FreshThreadgroup != 2 {
 		t.Errorf("got %+v", r)
 	}
-	r.Next()
-	if r.Pipeline != nil || r.Bindings[3].Buffer != nil || r.Interval != 0 ||
-		r.Bound|r.Fresh|r.FreshThreadgroup != 0 || r.Refuses == nil {
-		t.Errorf("after Next: got %+v", r)
+	r.Reset()
+	if r.Pipeline != nil || r.Bindings[3].Buffer != nil || r.barriers != 0 ||
+		r.Bound|r.Fresh|r.FreshThreadgroup != 0 || r.CheckBuffer == nil {
+		t.Errorf("after Reset: got %+v", r)
 	}
 }

@@ -17,44 +17,9 @@
 // in a folder that can travel (compile.go), and Options.CompileOnly makes a device that compiles
 // what it is asked for and computes nothing.
 //
+// The device is a development tool. It is compiled only on Linux with the build tag nv, which no
+// released program has: `go test -tags nv ./metal/nv`.
+//
 // Source: NVIDIA, "CUDA Driver API" (https://docs.nvidia.com/cuda/cuda-driver-api/); LLVM, "User
 // Guide for NVPTX Back-end" (https://llvm.org/docs/NVPTXUsage.html).
 package nv
-
-import (
-	"errors"
-	"io"
-	"os"
-)
-
-// Options are the device's settings; the zero value is the first GPU with everything on.
-type Options struct {
-	// Streams is how many dispatches between two barriers may run at the same time; 0 means 4.
-	Streams int
-	// CacheDir keeps compiled kernels, by hash of everything that goes into them; "" means
-	// headroom/metal-nv in the user's cache.
-	CacheDir string
-	// CompileOnly makes a device without a GPU: pipelines are compiled into CacheDir, dispatches do
-	// nothing.
-	CompileOnly bool
-	// Trace is where Close writes what each kernel took; nil: nowhere. Dispatches are measured one
-	// after another: work is slower then.
-	Trace io.Writer
-}
-
-// ErrUnavailable is wrapped by Open's error where the device cannot be had on this machine: tests
-// skip themselves then.
-var ErrUnavailable = errors.New("there is no NVIDIA GPU to run Metal kernels on")
-
-// FromEnvironment is the options that tests and --device nv use: HEADROOM_NV_CACHE is CacheDir,
-// HEADROOM_NV=compile asks for CompileOnly, and HEADROOM_NV=trace for a Trace on standard error.
-func FromEnvironment() Options {
-	o := Options{CacheDir: os.Getenv("HEADROOM_NV_CACHE")}
-	switch os.Getenv("HEADROOM_NV") {
-	case "compile":
-		o.CompileOnly = true
-	case "trace":
-		o.Trace = os.Stderr
-	}
-	return o
-}
