@@ -34,7 +34,8 @@ var kernelFlags = []string{
 }
 
 // headers are included before every source, in this order.
-var headers = []string{"msl_types.h", "nv_threads.h", "msl_math.h", "nv_matrix.h", "nv_entry.h"}
+var headers = []string{"msl_types.h", "nv_threads.h", "msl_simdgroup.h", "msl_math.h",
+	"nv_matrix.h", "msl_matrix.h", "msl_arguments.h", "nv_entry.h"}
 
 // entryName is the only kernel of a compiled file.
 const entryName = "msl_entry"

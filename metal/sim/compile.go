@@ -18,7 +18,7 @@ var sources embed.FS
 // kernelFlags compile a library: Metal's "safe" math, so no contraction of a*b+c where the source
 // does not say fma, and no reassociation; constants of floating point are float; what Metal has no
 // headers or types for does not exist. A loop with calls that must not be copied
-// (include/msl_threads.h) stays one, whatever its pragma asks.
+// (include/sim_threads.h) stays one, whatever its pragma asks.
 var kernelFlags = []string{
 	"-x", "clcpp", "-cl-std=clc++2021", "-cl-no-stdinc", "-nostdinc",
 	"-cl-single-precision-constant",
@@ -40,7 +40,8 @@ var modeFlags = map[bool][]string{
 }
 
 // headers are included before every source, in this order.
-var headers = []string{"msl_types.h", "msl_threads.h", "msl_math.h", "msl_matrix.h", "msl_entry.h"}
+var headers = []string{"msl_types.h", "sim_threads.h", "msl_simdgroup.h", "msl_math.h",
+	"sim_matrix.h", "msl_matrix.h", "msl_arguments.h", "sim_entry.h"}
 
 // compiler turns programs into libraries, and keeps them.
 type compiler struct {

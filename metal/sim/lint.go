@@ -74,7 +74,8 @@ func (c *compiler) lint(dir string, arguments []string) error {
 // ours tells the files of a source from the shim's headers.
 func ours(file string) bool {
 	return file != "" && !strings.HasPrefix(file, "/") && !strings.HasPrefix(file, "./") &&
-		file != "entries" && file != "<scratch space>" && !strings.HasPrefix(file, "msl_")
+		file != "entries" && file != "<scratch space>" && !strings.HasPrefix(file, "msl_") &&
+		!strings.HasPrefix(file, "sim_")
 }
 
 // named tells a declaration with a name from a parameter of an implicit member, whose "used" stands

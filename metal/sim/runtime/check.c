@@ -1,25 +1,29 @@
-// The checker. Checking builds are compiled with clang's -fsanitize=thread, whose instrumentation
-// calls the functions below for each load and store that another thread could see; the sanitizer's
-// own runtime is not there.
+// The checker. Checking builds are compiled with clang's -fsanitize=thread. It instruments each
+// load and store that another thread could see with calls of the functions below, which replace the
+// sanitizer's runtime.
 #include "msl.h"
 
-// ordered: the access before comes before now, or they need no order.
+// ordered returns whether two accesses are ordered by a barrier, or need no order.
 static int ordered(const struct touch *before, const struct touch *now) {
     if (!before->thread || before->thread == now->thread) return 1;
     uint32_t a = before->thread - 1, b = now->thread - 1;
     if (a / MAX_THREADS != b / MAX_THREADS) return 0; // threadgroups of one dispatch have no order
     if (before->epoch != now->epoch) return 1;
-    // by simdgroup_barrier
+    // ordered by simdgroup_barrier
     return a % MAX_THREADS / SIMD == b % MAX_THREADS / SIMD && before->sg_epoch != now->sg_epoch;
 }
 
-// shadow checks and records one access to the bytes of cells; the first fault of an access is
-// reported.
-static void shadow(struct cell *c, uint32_t size, int write, int atomic, int group_memory, uint64_t address, void *pc) {
+// shadow checks one access against the shadow cells of its bytes and records it there. It reports
+// the first fault of an access.
+static void shadow(
+    struct cell *c, uint32_t size, int write, int atomic, int group_memory, uint64_t address,
+    void *pc) {
     struct worker *w = worker;
     struct touch now = {
-        w->group * MAX_THREADS + w->current->index + 1, (uint16_t)(group_memory ? w->threadgroup_epoch : w->device_epoch),
-        w->simdgroup[w->current->simdgroup].epoch & 0x7fff, atomic != 0,
+        w->group * MAX_THREADS + w->current->index + 1,
+        (uint16_t)(group_memory ? w->threadgroup_epoch : w->device_epoch),
+        w->simdgroup[w->current->simdgroup].epoch & 0x7fff,
+        atomic != 0,
     };
     for (uint32_t i = 0; i < size; i++, c++) {
         if (group_memory && !write && !c->writer.thread) {
@@ -27,8 +31,10 @@ static void shadow(struct cell *c, uint32_t size, int write, int atomic, int gro
             return;
         }
         if (!(atomic && c->writer.atomic) && !ordered(&c->writer, &now)) {
-            msl_report(write ? RACE_WRITE_WRITE : RACE_READ_AFTER_WRITE, group_memory, address + i, c->writer.thread - 1, pc);
-            c->writer = now; // so that one race is not told for every pair of threads
+            msl_report(
+                write ? RACE_WRITE_WRITE : RACE_READ_AFTER_WRITE, group_memory, address + i,
+                c->writer.thread - 1, pc);
+            c->writer = now; // reports one race once, not for every pair of threads
             return;
         }
         if (write) {
@@ -43,7 +49,7 @@ static void shadow(struct cell *c, uint32_t size, int write, int atomic, int gro
         } else if (c->readers[0].thread == now.thread || ordered(&c->readers[0], &now)) {
             c->readers[0] = now;
         } else {
-            // two readers of one epoch: whoever writes there is another than one of them
+            // two readers of one epoch suffice: a writer differs from one of them
             c->readers[1] = now;
         }
     }
@@ -74,26 +80,32 @@ void msl_access(uint64_t address, uint32_t size, int write, int atomic, void *pc
         struct region *r = &d->region[i];
         if (address < r->from || address + size > r->to) continue;
         for (uint32_t k = 0; k < size; k++) r->touched[address - r->from + k] |= write ? 2 : 1;
-        if (w->region_cells[i]) shadow(w->region_cells[i] + (address - r->from), size, write, atomic, 0, address, pc);
-        else if (write) msl_report(READ_ONLY, 0, address, size, pc);
+        if (w->region_cells[i])
+            shadow(w->region_cells[i] + (address - r->from), size, write, atomic, 0, address, pc);
+        else if (write)
+            msl_report(READ_ONLY, 0, address, size, pc);
         return;
     }
-    // a fiber's context or exchange
+    // a fiber's context or an exchange
     if (address - (uint64_t)w < sizeof *w) return;
-    // constants of the library
+    // constants in the library's image
     if (address >= d->image_from && address < d->image_to && !write) return;
     msl_report(write ? OUT_OF_BOUNDS_WRITE : OUT_OF_BOUNDS_READ, 0, address, size, pc);
-    // going on would touch memory that is not ours
+    // continuing would access memory of the process
     msl_abandon();
 }
 
-#define ACCESSES(n)                                                                                              \
-    EXPORT void __tsan_read##n(uint64_t a) { msl_access(a, n, 0, 0, CALLER); }                                   \
-    EXPORT void __tsan_write##n(uint64_t a) { msl_access(a, n, 1, 0, CALLER); }                                  \
-    EXPORT void __tsan_unaligned_read##n(uint64_t a) { msl_access(a, n, 0, 0, CALLER); }                         \
-    EXPORT void __tsan_unaligned_write##n(uint64_t a) { msl_access(a, n, 1, 0, CALLER); }                        \
-    EXPORT void __tsan_read_write##n(uint64_t a) { msl_access(a, n, 0, 0, CALLER), msl_access(a, n, 1, 0, CALLER); } \
-    EXPORT void __tsan_unaligned_read_write##n(uint64_t a) { msl_access(a, n, 0, 0, CALLER), msl_access(a, n, 1, 0, CALLER); }
+#define ACCESSES(n)                                                                       \
+    EXPORT void __tsan_read##n(uint64_t a) { msl_access(a, n, 0, 0, CALLER); }            \
+    EXPORT void __tsan_write##n(uint64_t a) { msl_access(a, n, 1, 0, CALLER); }           \
+    EXPORT void __tsan_unaligned_read##n(uint64_t a) { msl_access(a, n, 0, 0, CALLER); }  \
+    EXPORT void __tsan_unaligned_write##n(uint64_t a) { msl_access(a, n, 1, 0, CALLER); } \
+    EXPORT void __tsan_read_write##n(uint64_t a) {                                        \
+        msl_access(a, n, 0, 0, CALLER), msl_access(a, n, 1, 0, CALLER);                   \
+    }                                                                                     \
+    EXPORT void __tsan_unaligned_read_write##n(uint64_t a) {                              \
+        msl_access(a, n, 0, 0, CALLER), msl_access(a, n, 1, 0, CALLER);                   \
+    }
 ACCESSES(1)
 ACCESSES(2)
 ACCESSES(4)

@@ -1,10 +1,10 @@
-// Fibers: every thread of a threadgroup has a stack of its own and runs until it waits.
+// Fibers: every thread of a threadgroup has its own stack and runs until it waits.
 #include "msl.h"
 
 __thread struct worker *worker __attribute__((tls_model("initial-exec")));
 
-// Saves the callee-saved registers and the stack pointer, and goes on with those of another fiber
-// (System V x86-64).
+// msl_switch saves the callee-saved registers and the stack pointer, and restores those of another
+// fiber (System V x86-64).
 __asm__(".text\n.globl msl_switch\n.hidden msl_switch\n.type msl_switch,@function\n"
         "msl_switch:\n push %rbp\n push %rbx\n push %r12\n push %r13\n push %r14\n push %r15\n"
         " mov %rsp,(%rdi)\n mov %rsi,%rsp\n"
@@ -16,18 +16,19 @@ void msl_report(uint32_t kind, uint32_t threadgroup_memory, uint64_t a, uint64_t
     uint32_t i = __atomic_fetch_add(&d->faults, 1, __ATOMIC_RELAXED);
     if (i < FAULTS) {
         struct fiber *f = worker->current;
-        d->fault[i] = (struct fault){kind, worker->group, f ? f->index : 0, threadgroup_memory, a, b, (uint64_t)pc};
+        d->fault[i] = (struct fault){kind, worker->group, f ? f->index : 0, threadgroup_memory, a,
+                                     b,    (uint64_t)pc};
     }
 }
 
 _Noreturn void msl_abandon(void) {
     __atomic_store_n(&worker->dispatch->stop, 1, __ATOMIC_RELAXED);
     msl_switch(&worker->current->sp, worker->main_sp);
-    abort(); // nobody resumes an abandoned fiber
+    abort(); // an abandoned fiber is never resumed
 }
 
-// schedule: the current fiber waits or is done. Another one runs; with none left the threadgroup is
-// over.
+// schedule runs another fiber, as the current one waits or has finished. With none left the
+// threadgroup has finished.
 static void schedule(void) {
     struct worker *w = worker;
     struct fiber *self = w->current;
@@ -53,7 +54,8 @@ static void release_threadgroup(struct worker *w, uint32_t place, void *pc) {
     for (uint32_t i = 0, said = 0; i < w->n; i++) {
         struct fiber *f = &w->fiber[i];
         if (f->state != AT_BARRIER) continue;
-        if (f->place != place && place && !said++) msl_report(BARRIER_DIVERGED, 0, f->place, (uint64_t)f->pc, pc);
+        if (f->place != place && place && !said++)
+            msl_report(BARRIER_DIVERGED, 0, f->place, (uint64_t)f->pc, pc);
         f->state = RUNNABLE;
     }
     w->arrived = 0;
@@ -71,13 +73,14 @@ static void release_simdgroup(struct worker *w, uint32_t index, uint32_t parity)
         if (!first) first = f;
         if (f->place != first->place) {
             msl_report(SIMD_DIVERGED, 0, f->place, (uint64_t)f->pc, first->pc);
-            first = f; // says it once for each pair of neighbours, not for each lane
+            first = f; // reports each pair of neighbours once, not each lane
         }
         f->state = RUNNABLE;
     }
 }
 
-// finish: the current fiber's kernel has returned. Others may have waited for it alone.
+// finish ends the current fiber, whose kernel has returned. Other fibers may be waiting only for
+// it.
 static _Noreturn void finish(void) {
     struct worker *w = worker;
     struct fiber *self = w->current;
@@ -118,7 +121,7 @@ void msl_start(struct worker *w) {
     w->current = NULL;
 }
 
-// Called by kernels, through include/msl_threads.h.
+// Kernels call the functions below, through include/sim_threads.h.
 
 static struct exchange *meet(const void *in, uint32_t size, uint32_t place, void *pc) {
     struct worker *w = worker;
@@ -140,7 +143,9 @@ static struct exchange *meet(const void *in, uint32_t size, uint32_t place, void
     return e;
 }
 
-EXPORT struct exchange *msl_meet(const void *in, uint32_t size, uint32_t place) { return meet(in, size, place, CALLER); }
+EXPORT struct exchange *msl_meet(const void *in, uint32_t size, uint32_t place) {
+    return meet(in, size, place, CALLER);
+}
 
 EXPORT void msl_simd_barrier(uint32_t flags, uint32_t place) {
     struct exchange *e = meet("", 1, place, CALLER);
@@ -172,10 +177,12 @@ uint64_t msl_place_variable(uint32_t id, uint32_t bytes) {
     uint32_t offset = ((w->used + 15) & ~15u) + (check ? RED_ZONE : 0);
     w->bytes += (bytes + 15) & ~15u;
     if (w->bytes > LIMIT) msl_report(THREADGROUP_MEMORY, 1, w->bytes, LIMIT, NULL);
-    if (w->bytes > LIMIT || w->variables == VARIABLES || (uint64_t)offset + bytes + RED_ZONE > ARENA) return 0;
+    if (w->bytes > LIMIT || w->variables == VARIABLES ||
+        (uint64_t)offset + bytes + RED_ZONE > ARENA)
+        return 0;
     w->variable[w->variables++] = (struct variable){id, offset, bytes};
     w->used = offset + bytes;
-    if (check) { // nothing has been written yet, and what is read all the same shows
+    if (check) { // unwritten memory holds NaNs
         memset(w->arena + offset, 0xFF, bytes);
         memset(w->arena_cells + offset, 0, bytes * sizeof(struct cell));
     }
@@ -210,16 +217,17 @@ EXPORT uint32_t msl_atomic(uint32_t op, uint64_t address, uint32_t v, uint32_t e
         return old;
     }
     old = __atomic_load_n(p, __ATOMIC_RELAXED); // 1: max, 5: min
-    while ((op == 1 ? old < v : old > v) && !__atomic_compare_exchange_n(p, &old, v, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
+    while ((op == 1 ? old < v : old > v) &&
+           !__atomic_compare_exchange_n(p, &old, v, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
     return old;
 }
 
-// float32 to bfloat16, round to nearest even: what clang calls where the CPU has no instruction for
-// it.
+// float32 to bfloat16, rounded to nearest even. clang calls it on CPUs without such an instruction.
 EXPORT __bf16 __truncsfbf2(float f) {
     uint32_t u;
     memcpy(&u, &f, 4);
-    uint32_t r = (u & 0x7fffffff) > 0x7f800000 ? u >> 16 | 0x40 : (u + 0x7fff + (u >> 16 & 1)) >> 16;
+    uint32_t r =
+        (u & 0x7fffffff) > 0x7f800000 ? u >> 16 | 0x40 : (u + 0x7fff + (u >> 16 & 1)) >> 16;
     uint16_t h = (uint16_t)r;
     __bf16 b;
     memcpy(&b, &h, 2);
