@@ -1,16 +1,22 @@
-// Package metal is the small part of Apple's Metal that an engine needs, under Metal's names: a
-// device makes libraries of kernels from source text, pipelines from kernels, and buffers; commands
-// record dispatches and run them. It knows nothing of models.
+// Package metal is the part of Apple's Metal that an inference engine needs, under Metal's names. A
+// Device makes a Library of kernels from source text, a Pipeline from a kernel, and buffers.
+// Commands record dispatches and run them. The package knows nothing of models.
 //
-// Two packages implement it: metal/darwin drives a Mac's GPU, metal/sim compiles the same sources
-// with clang and runs them on Linux, looking for mistakes while it does. What holds on both is said
-// here; every method's page at Apple is linked in metal/darwin.
+// Package metal/darwin implements it on a Mac's GPU. Package metal/sim compiles the same sources
+// with clang, runs them on the CPU and looks for mistakes while it does. Package metal/nv runs them
+// on an NVIDIA GPU; it is a development tool. Comments here hold for all of them. The comments of
+// metal/darwin link to Apple's pages.
 //
-//	d            Device        darwin.Open() or sim.Open(...)
-//	lib          d.NewLibrary(name, source, headers)
-//	pipe         lib.Pipeline("rms_norm")
-//	c            d.NewCommands(); c.SetPipeline(pipe); c.SetBuffers(0, ...); c.Dispatch("rms_norm", groups, threads)
-//	             c.Barrier() between dispatches that share memory; c.Commit(nil); c.Wait()
+//	device, err := darwin.Open()
+//	library, err := device.NewLibrary(name, source, headers)
+//	pipeline, err := library.Pipeline("rms_norm")
+//	commands := device.NewCommands()
+//	commands.SetPipeline(pipeline)
+//	commands.SetBuffers(0, bindings...)
+//	commands.Dispatch("rms_norm", groups, threads)
+//	commands.Barrier() // between dispatches that share memory
+//	commands.Commit(nil)
+//	err = commands.Wait()
 package metal
 
 import (
@@ -20,45 +26,47 @@ import (
 	"headroom/metal/msl"
 )
 
-// Device is one GPU. Its methods may be called from several goroutines.
+// Device is one GPU (MTLDevice). Its methods may be called from several goroutines.
 type Device interface {
 	Facts() Facts
-	// NewLibrary compiles source, whose `#include "x"` are taken from headers (nil if it has none).
-	// name stands in messages.
+	// NewLibrary compiles source. Its `#include "x"` lines are resolved in headers, which may be
+	// nil if it has none. name identifies the source in messages.
 	NewLibrary(name, source string, headers fs.FS) (Library, error)
-	// NewBuffer allocates memory that host and GPU share. What it holds at first is not defined.
-	// Buffers are meant to live as long as the device: make them once, not while work runs.
+	// NewBuffer allocates memory that host and GPU share. Its contents are undefined. The buffer
+	// lives as long as the device. Allocate buffers up front rather than while work runs.
 	NewBuffer(label string, bytes int) (Buffer, error)
-	// WrapBuffer makes memory that the caller keeps mapped visible to the GPU without a copy. Its
-	// address and length must be multiples of Facts().PageBytes.
+	// WrapBuffer makes the caller's memory visible to the GPU without a copy. Its address and
+	// length must be multiples of Facts().PageBytes. The caller keeps it mapped until the device is
+	// closed.
 	WrapBuffer(label string, memory []byte) (Buffer, error)
-	// MakeResident keeps buffers wired for the GPU, as one set, from now until the device is
-	// closed, where the system can (macOS 15); elsewhere it does nothing. A few large stable sets
-	// are better than many.
+	// MakeResident adds buffers to a residency set, which stays resident until the device is
+	// closed. It does nothing where the system has no residency sets (before macOS 15). Prefer a
+	// few large sets that do not change.
 	MakeResident(label string, buffers []Buffer) error
-	// NewCommands makes a recorder. Each may be used again after Wait; two of them let the host
-	// record while the GPU runs.
+	// NewCommands returns a recorder. It can be used again after Wait. With two of them the host
+	// records while the GPU runs.
 	NewCommands() Commands
-	// Close frees everything made by the device. Wait for all work before.
+	// Close frees everything that the device has made. Wait for all work first.
 	Close()
 }
 
-// Allocator is a Device whose GPU does not work on the system's memory at speed: what host and GPU
-// share must come from it, not be wrapped. Its methods may be called as a Device's.
+// Allocator is implemented by a Device whose GPU cannot use the system's memory at full speed.
+// Memory that host and GPU share must then come from Allocate instead of WrapBuffer. Its methods
+// may be called from several goroutines.
 type Allocator interface {
-	// Allocate is zeroed memory for host and GPU.
+	// Allocate returns zeroed memory that host and GPU share.
 	Allocate(label string, bytes int) (Buffer, error)
-	// Free gives back memory of Allocate before the device is closed. No work may use it, then or
-	// later.
+	// Free releases memory of Allocate before the device is closed. No work may use it any more.
 	Free(b Buffer)
 }
 
-// Facts are what a device says about itself. They are read, never computed.
+// Facts are the properties that a device reports.
 type Facts struct {
 	Name          string
-	Families      []string // as "Apple7", "Metal3"
+	Families      []string // GPU families, such as "Apple7" and "Metal3"
 	UnifiedMemory bool
-	// bytes that the GPU may use without harm to speed; 0 if the device knows no such limit
+	// RecommendedMaxWorkingSetSize is the number of bytes that the GPU can use without slowing
+	// down; 0 if the device reports no limit.
 	RecommendedMaxWorkingSetSize uint64
 	MaxBufferLength              uint64 // bytes
 	MaxThreadgroupMemoryLength   int    // bytes
@@ -66,80 +74,82 @@ type Facts struct {
 	System                       string // operating system and version
 }
 
-// Library is the kernels of one source.
+// Library holds the kernels of one source (MTLLibrary).
 type Library interface {
-	// Program is the source as read: kernels, arguments, structs.
+	// Program returns what the source declares: kernels, arguments, structs.
 	Program() *msl.Program
-	// Log is what the compiler said beside errors, "" if nothing.
+	// Log returns the compiler's warnings, "" if there are none.
 	Log() string
 	// Pipeline prepares a kernel for dispatch, with a value for each of the source's function
-	// constants. Asking again for the same gives the same pipeline.
+	// constants. Equal arguments return the same pipeline.
 	Pipeline(kernel string, constants ...ConstantValue) (Pipeline, error)
 }
 
-// Pipeline is a kernel ready to run. It is immutable.
+// Pipeline is a kernel ready to run (MTLComputePipelineState). It is immutable.
 type Pipeline interface {
 	Facts() PipelineFacts
-	// Kernel is the kernel as declared.
+	// Kernel returns the kernel's declaration.
 	Kernel() *msl.Kernel
 }
 
-// PipelineFacts are what the device made of a kernel.
+// PipelineFacts are the properties of a compiled kernel.
 type PipelineFacts struct {
-	ThreadExecutionWidth          int // threads of a simdgroup
-	MaxTotalThreadsPerThreadgroup int // fewer than asked for when the kernel needs many registers
-	// StaticThreadgroupMemoryLength is the bytes of the kernel's own threadgroup variables; the
-	// simulated device knows them only after the first dispatch, and says 0 before.
+	ThreadExecutionWidth int // threads of a simdgroup
+	// MaxTotalThreadsPerThreadgroup is less than the kernel declares if it needs many registers.
+	MaxTotalThreadsPerThreadgroup int
+	// StaticThreadgroupMemoryLength is the size in bytes of the kernel's threadgroup variables. The
+	// simulated device reports 0 before the first dispatch.
 	StaticThreadgroupMemoryLength int
 }
 
-// Buffer is a run of memory.
+// Buffer is memory that host and GPU share (MTLBuffer).
 type Buffer interface {
-	// Bytes is the host's view. It must not be read while work that writes it is under way, nor
-	// written while work uses it.
+	// Bytes returns the host's view of the memory. The host must not read it while the GPU may
+	// write it, nor write it while the GPU may use it.
 	Bytes() []byte
 	Label() string
 }
 
-// Binding is what a buffer argument is set to: Buffer from Offset on. Bytes is how much of it the
-// kernel may touch, for the simulated device's checks; 0 means up to the end. A nil Buffer binds
-// nothing, for an argument that the kernel will not touch.
+// Binding sets a buffer argument to Buffer from Offset on. Bytes is how much the kernel may access,
+// which the simulated device checks; 0 means up to the end. A nil Buffer binds nothing, for an
+// argument that the kernel does not access.
 type Binding struct {
 	Buffer Buffer
 	Offset int
 	Bytes  int
 }
 
-// Size is a count of threads or threadgroups in three dimensions, each at least 1.
+// Size is a number of threads or threadgroups in three dimensions (MTLSize), each at least 1.
 type Size struct{ X, Y, Z int }
 
-// Count is the product of the dimensions.
+// Count returns the product of the dimensions.
 func (s Size) Count() int { return s.X * s.Y * s.Z }
 
 func (s Size) String() string { return fmt.Sprintf("(%d, %d, %d)", s.X, s.Y, s.Z) }
 
-// Commands records dispatches and runs them. One goroutine uses it at a time; from the first call
-// after making or waiting, up to Commit, it must be the same one. Mistakes in recording are
-// returned by Wait, the first of them. What one Commands writes, those committed later on the same
-// device see.
+// Commands records dispatches and runs them: a command buffer (MTLCommandBuffer) with one compute
+// command encoder (MTLComputeCommandEncoder). Only one goroutine may use it at a time, and a
+// recording must stay on one goroutine from its first call to Commit. Wait returns the first
+// mistake made while recording. Commands that are committed later on the same device see what
+// earlier ones wrote.
 type Commands interface {
 	SetPipeline(p Pipeline)
-	// SetBuffers sets buffer arguments first, first+1, ... They stay set until Commit.
+	// SetBuffers sets the buffer arguments first, first+1, ... They stay set until Commit.
 	SetBuffers(first int, bindings ...Binding)
-	// SetThreadgroupMemory sets the length of threadgroup argument index: a multiple of 16.
+	// SetThreadgroupMemory sets the length of the threadgroup argument index, a multiple of 16.
 	SetThreadgroupMemory(index, bytes int)
-	// Dispatch runs groups threadgroups of threads threads each. label names it in messages and
-	// traces. Dispatches between two barriers run in any order, at the same time.
+	// Dispatch runs groups threadgroups of threads threads each. label names the dispatch in
+	// messages and GPU traces. Dispatches that no barrier separates run concurrently, in any order.
 	Dispatch(label string, groups, threads Size)
-	// Barrier makes what was written before visible to what is dispatched after.
+	// Barrier makes earlier writes visible to later dispatches.
 	Barrier()
-	// Commit sends what was recorded to the device. done, unless nil, is called once from some
-	// goroutine or thread when it has run or failed; it must not wait.
+	// Commit submits the recording to the device. done, unless nil, is called once when the work
+	// has run or failed, on any goroutine or thread. It must not block.
 	Commit(done func(error))
-	// Wait returns when what was committed has run, with what went wrong. After it the Commands may
+	// Wait waits until the committed work has run and returns its error. The Commands can then
 	// record again.
 	Wait() error
-	// GPUTime is the seconds that the last work waited for took on the device.
+	// GPUTime returns the seconds that the GPU took for the work of the last Wait.
 	GPUTime() float64
 }
 

@@ -22,8 +22,9 @@ func CheckPages(label string, memory []byte, pageBytes int) error {
 	if len(memory) > 0 && address%uintptr(pageBytes) == 0 && len(memory)%pageBytes == 0 {
 		return nil
 	}
-	return fmt.Errorf("buffer %q: %d bytes at %#x, expected whole pages of %d bytes: wrap the pages "+
-		"around the data and bind the buffer with an offset",
+	return fmt.Errorf(
+		"buffer %q: %d bytes at %#x, expected whole pages of %d bytes: wrap the pages "+
+			"around the data and bind the buffer with an offset",
 		label, len(memory), address, pageBytes)
 }
 

@@ -36,7 +36,8 @@ func (f *Function) Absent(a *msl.Argument) bool {
 }
 
 // constantBits returns the values of a program's function constants as bits, in the order of its
-// declarations. It is an error if a constant has no value or several, or if a value has no constant.
+// declarations. It is an error if a constant has no value or several, or if a value has no
+// constant.
 func constantBits(p *msl.Program, given []metal.ConstantValue) ([]uint32, error) {
 	var all []uint32
 	for _, c := range p.Constants {

@@ -20,7 +20,10 @@ kernel void k(device float* x [[buffer(0)]], device float* y [[buffer(1), functi
 	if err != nil {
 		t.Fatal(err)
 	}
-	value := func(name string, v any) metal.ConstantValue { return metal.ConstantValue{Name: name, Value: v} }
+	value := func(name string,
+		v any) metal.ConstantValue {
+		return metal.ConstantValue{Name: name, Value: v}
+	}
 	offset, twice := value("offset", uint32(10)), value("twice", true)
 	for _, c := range []struct {
 		given []metal.ConstantValue
@@ -30,7 +33,8 @@ kernel void k(device float* x [[buffer(0)]], device float* y [[buffer(1), functi
 		{[]metal.ConstantValue{offset, twice}, []uint32{10, 1}, ""},
 		{[]metal.ConstantValue{value("twice", false), offset}, []uint32{10, 0}, ""},
 		{[]metal.ConstantValue{offset}, nil, "function constant twice has no value"},
-		{[]metal.ConstantValue{offset, twice, offset}, nil, "function constant offset has 2 values"},
+		{[]metal.ConstantValue{offset, twice, offset}, nil,
+			"function constant offset has 2 values"},
 		{[]metal.ConstantValue{offset, twice, value("more", true)}, nil,
 			"got 3 function constants, the source declares 2"},
 		{[]metal.ConstantValue{offset, value("twice", 1)}, nil, "bool"},

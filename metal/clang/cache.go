@@ -15,24 +15,24 @@ import (
 	"headroom/metal/msl"
 )
 
-// Cache is a folder of compiled things. Several processes may use one.
+// Cache is a folder of compiled files. Several processes may share it.
 type Cache struct {
 	dir  string
-	seed string // of every hash
+	seed string // part of every hash
 }
 
-// OpenCache opens the folder dir; "" means headroom/name in the user's cache. inputs and the files
-// of trees are what goes into everything that is kept there, beside the shim's headers.
+// OpenCache opens the folder dir; "" means headroom/name in the user's cache folder. inputs and the
+// files of trees, with the shim's headers, are inputs of every file in the cache.
 func OpenCache(dir, name string, inputs []any, trees ...embed.FS) (*Cache, error) {
 	if dir == "" {
 		base, err := os.UserCacheDir()
-		if err != nil { // no home: the system's temporary folder, in a folder of this user's own
+		if err != nil { // no home folder: use one of this user's in the system's temporary folder
 			base = filepath.Join(os.TempDir(), fmt.Sprintf("cache-%d", os.Getuid()))
 		}
 		dir = filepath.Join(base, "headroom", name)
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("the cache of compiled kernels: %w", err)
+		return nil, fmt.Errorf("opening the cache of compiled kernels: %w", err)
 	}
 	h := sha256.New()
 	fmt.Fprintln(h, append(inputs, appleHeaders)...)
@@ -52,32 +52,33 @@ func OpenCache(dir, name string, inputs []any, trees ...embed.FS) (*Cache, error
 	return &Cache{dir: dir, seed: string(h.Sum(nil))}, nil
 }
 
-// Dir is the folder.
+// Dir returns the folder.
 func (c *Cache) Dir() string { return c.dir }
 
-// File is where the thing lies that is made of contents, without a suffix. name is for people.
+// File returns the path, without extension, of the file compiled from contents. name makes it
+// readable.
 func (c *Cache) File(name, contents string) string {
 	sum := sha256.Sum256([]byte(c.seed + contents))
 	return filepath.Join(c.dir,
 		fmt.Sprintf("%s-%x", strings.TrimSuffix(path.Base(name), ".metal"), sum[:10]))
 }
 
-// Have tells whether file is there.
+// Have reports whether the cache has file.
 func (c *Cache) Have(file string) bool {
 	info, err := os.Stat(file)
 	if err != nil {
 		return false
 	}
 	if now := time.Now(); now.Sub(info.ModTime()) > 24*time.Hour {
-		// in use: sweep must not take it. If it does, it is built again
+		// recently used, so that sweep keeps it; it can be built again otherwise
 		_ = os.Chtimes(file, now, now)
 	}
 	return true
 }
 
-// Make has build make file in a folder of its own, under the name out, if file is not there. A
-// Refusal is kept, and answered the next time. Two processes may build the same at once: each
-// renames a whole file into place.
+// Make calls build to make file, unless the cache has it. build writes the file out in the
+// temporary folder dir. A Refusal is cached and returned again the next time. Two processes may
+// build the same file at once: each renames a complete file into place.
 func (c *Cache) Make(file string, build func(dir, out string) error) error {
 	if c.Have(file) {
 		return nil
@@ -88,7 +89,7 @@ func (c *Cache) Make(file string, build func(dir, out string) error) error {
 	c.sweep(time.Now())
 	dir, err := os.MkdirTemp(c.dir, "build-")
 	if err != nil {
-		return fmt.Errorf("the cache of compiled kernels: %w", err)
+		return fmt.Errorf("writing to the cache of compiled kernels: %w", err)
 	}
 	defer os.RemoveAll(dir)
 	out := filepath.Join(dir, filepath.Base(file))
@@ -97,7 +98,7 @@ func (c *Cache) Make(file string, build func(dir, out string) error) error {
 		err = errors.Join(os.WriteFile(out, []byte(no.Text), 0o600),
 			os.Rename(out, file+".refused"))
 		if err != nil {
-			return fmt.Errorf("the cache of compiled kernels: %w", err)
+			return fmt.Errorf("writing to the cache of compiled kernels: %w", err)
 		}
 		return no
 	}
@@ -107,11 +108,11 @@ func (c *Cache) Make(file string, build func(dir, out string) error) error {
 	return os.Rename(out, file)
 }
 
-// unusedFor is how long a compiled thing is kept that nobody asks for.
+// unusedFor is how long a compiled file is kept after its last use.
 const unusedFor = 30 * 24 * time.Hour
 
-// sweep removes what has not been used for long. What it cannot remove stays: another process may
-// be at it.
+// sweep removes files that have not been used for unusedFor. Errors are ignored: another process
+// may be removing them too.
 func (c *Cache) sweep(now time.Time) {
 	entries, _ := os.ReadDir(c.dir)
 	for _, e := range entries {

@@ -1,7 +1,6 @@
-// Package clang compiles the text of kernels where Metal's compiler is not. Find looks for a
-// compiler, Lay puts a source and what it includes into a folder, Run compiles there, and a Cache
-// keeps what came of it by a hash of everything that went in. What is compiled, and with which
-// flags, is the devices' own.
+// Package clang compiles kernels on machines without Metal's compiler. Find looks for a compiler,
+// WriteSource writes a source and its headers to a folder, Run compiles there, and Cache keeps the
+// results under a hash of their inputs. Each device decides what to compile, and with which flags.
 package clang
 
 import (
@@ -20,15 +19,15 @@ import (
 	"headroom/metal/msl"
 )
 
-// ErrMissing is wrapped where there is no compiler.
-var ErrMissing = errors.New("no compiler for kernels")
+// ErrMissing is wrapped by the error of Find if there is no compiler.
+var ErrMissing = errors.New("no compiler for Metal kernels")
 
 // compilers are tried in this order. Versions before 19 lack bfloat on x86.
 var compilers = []string{"clang-22", "clang-21", "clang-20", "clang-19", "clang"}
 
 const oldest = 19
 
-// Find returns the path of the first compiler that is new enough, and what it says of its version.
+// Find returns the path and version line of the first compiler that is recent enough.
 func Find() (path, version string, err error) {
 	for _, name := range compilers {
 		p, err := exec.LookPath(name)
@@ -50,23 +49,25 @@ func Find() (path, version string, err error) {
 		ErrMissing, oldest)
 }
 
-// appleHeaders are what sources include in angle brackets; their contents are always there.
+// appleHeaders are the headers that sources include in angle brackets. They are empty files here:
+// the shim is always included.
 var appleHeaders = []string{
 	"metal_stdlib", "metal_types", "metal_math", "metal_common", "metal_integer", "metal_atomic",
 	"metal_simdgroup", "metal_simdgroup_matrix",
 }
 
-// Folder is files of a program to lay beside a source.
+// Folder is a folder of embedded files.
 type Folder struct {
 	Files embed.FS
 	Path  string
 }
 
-// SourceFile is the name that Lay gives a source.
+// SourceFile is the file name of a source.
 const SourceFile = "kernels.clcpp"
 
-// Lay puts text into dir as SourceFile, with Apple's headers, the shim's and those of folders.
-func Lay(dir, text string, folders ...Folder) error {
+// WriteSource writes text to SourceFile in dir, and beside it Apple's headers, the shim's and those
+// of folders.
+func WriteSource(dir, text string, folders ...Folder) error {
 	err := os.WriteFile(filepath.Join(dir, SourceFile), []byte(text), 0o600)
 	for _, h := range appleHeaders {
 		err = errors.Join(err, os.WriteFile(filepath.Join(dir, h), nil, 0o600))
@@ -77,7 +78,7 @@ func Lay(dir, text string, folders ...Folder) error {
 	return err
 }
 
-// Copy puts a folder's files into dir.
+// Copy copies a folder's files to dir.
 func Copy(dir string, f Folder) error {
 	entries, err := f.Files.ReadDir(f.Path)
 	for _, e := range entries {
@@ -87,7 +88,7 @@ func Copy(dir string, f Folder) error {
 	return err
 }
 
-// Include are arguments that have headers included before the source, in this order, from dir.
+// Include returns arguments that include headers of dir before the source, in this order.
 func Include(dir string, headers []string) []string {
 	arguments := []string{"-I", dir}
 	for _, h := range headers {
@@ -96,35 +97,36 @@ func Include(dir string, headers []string) []string {
 	return arguments
 }
 
-// Refusal is what a compiler has against a source: as final as a library, and kept like one.
+// Refusal is a compiler's error about a source. The cache keeps it like a compiled file, since
+// compiling again would give the same error.
 type Refusal struct{ Text string }
 
 func (r *Refusal) Error() string { return r.Text }
 
 const (
-	longestRun  = 5 * time.Minute // generous: a compiler that takes longer hangs
-	longestText = 6000            // bytes of a compiler's words
+	maxRun     = 5 * time.Minute // a compiler that takes longer has hung
+	maxMessage = 6000            // bytes of a compiler's message
 )
 
-// Run runs a compiler in dir, and returns what it wrote. When it refuses its input the error is a
-// Refusal with its words, in which dir is not named.
+// Run runs a compiler in dir and returns its standard output. If the compiler refuses its input,
+// the error is a Refusal with its message, without the path dir.
 func Run(dir, tool string, arguments ...string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), longestRun)
+	ctx, cancel := context.WithTimeout(context.Background(), maxRun)
 	defer cancel()
 	command := exec.CommandContext(ctx, tool, arguments...)
 	command.Dir = dir
-	var out, said bytes.Buffer
-	command.Stdout, command.Stderr = &out, &said
+	var out, stderr bytes.Buffer
+	command.Stdout, command.Stderr = &out, &stderr
 	err := command.Run()
 	if err == nil {
 		return out.Bytes(), nil
 	}
-	text, name := strings.ReplaceAll(said.String(), dir+"/", ""), filepath.Base(tool)
-	if len(text) > longestText {
-		text = text[:longestText] + "\n..."
+	text, name := strings.ReplaceAll(stderr.String(), dir+"/", ""), filepath.Base(tool)
+	if len(text) > maxMessage {
+		text = text[:maxMessage] + "\n..."
 	}
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() == 1 {
-		return nil, &Refusal{name + " refuses it:\n" + text}
+		return nil, &Refusal{name + " refuses the source:\n" + text}
 	}
 	return nil, fmt.Errorf("%s: %w\n%s", name, err, text)
 }

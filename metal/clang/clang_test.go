@@ -123,7 +123,7 @@ func TestRun(t *testing.T) {
 	}
 	var no *Refusal
 	if _, err := Run(dir, sh, "-c", "echo $PWD/x.metal:3: wrong >&2; exit 1"); !errors.As(err,
-		&no) || no.Text != "sh refuses it:\nx.metal:3: wrong\n" {
+		&no) || no.Text != "sh refuses the source:\nx.metal:3: wrong\n" {
 		t.Errorf("got %v, expected its words", err)
 	}
 	var never *Refusal
@@ -132,7 +132,7 @@ func TestRun(t *testing.T) {
 		t.Errorf("got %v, expected an error that is no refusal", err)
 	}
 	long := "for i in 1 2 3 4 5 6 7 8 9 10; do printf %01000d 0 >&2; done; exit 1"
-	if _, err := Run(dir, sh, "-c", long); err == nil || len(err.Error()) > longestText+100 {
+	if _, err := Run(dir, sh, "-c", long); err == nil || len(err.Error()) > maxMessage+100 {
 		t.Errorf("got a message of %d bytes, expected it cut", len(err.Error()))
 	}
 }

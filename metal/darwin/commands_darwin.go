@@ -1,8 +1,8 @@
 package darwin
 
-// The hot path: cached selectors, no reflection, scratch memory that lives with the Commands. A
-// dispatch is five calls (pipeline, buffers, label, dispatch, and a barrier now and then); a
-// pipeline that stays the same is not set again.
+// Encoding is the hot path: selectors are cached, there is no reflection, and scratch memory
+// belongs to the Commands. A dispatch takes up to five calls: pipeline, buffers, label, dispatch,
+// barrier. A pipeline that is already set is not set again.
 
 import (
 	"errors"
@@ -14,27 +14,28 @@ import (
 	"github.com/ebitengine/purego/objc"
 
 	"headroom/metal"
+	"headroom/metal/base"
 	"headroom/metal/msl"
 )
 
-// mtlSize is MTLSize, passed by reference on arm64
-// (https://developer.apple.com/documentation/metal/mtlsize).
+// mtlSize is MTLSize (https://developer.apple.com/documentation/metal/mtlsize). On arm64 it is
+// passed by reference.
 type mtlSize struct{ width, height, depth uint64 }
 
 type commands struct {
 	d *device
 
 	recording bool
-	// while recording: the autorelease pool of this thread, which the goroutine keeps
+	// the thread's autorelease pool while recording; the goroutine is locked to the thread
 	pool      unsafe.Pointer
 	buffer    objc.ID // MTLCommandBuffer, retained
 	encoder   objc.ID // MTLComputeCommandEncoder, retained
-	pipeline  objc.ID // the one set last
+	pipeline  objc.ID // set last
 	labels    map[string]objc.ID
-	err       error // the first mistake
+	err       error // first mistake
 	committed bool
 
-	// the one completion handler, made when first needed: callbacks are never freed
+	// handler is the only completion handler, made on first use: purego never frees a callback.
 	handler objc.Block
 	done    func(error)
 	called  chan struct{}
@@ -66,15 +67,15 @@ func (c *commands) fail(format string, arguments ...any) {
 	}
 }
 
-// begin makes command buffer and encoder at the first call of a recording. The command buffer does
-// not retain what it uses (buffers outlive it) and reports which dispatches had run when something
-// failed (https://developer.apple.com/documentation/metal/mtlcommandbufferdescriptor).
+// begin makes the command buffer and encoder at the first call of a recording. The command buffer
+// does not retain buffers, which outlive it. Its error says which dispatches had run
+// (https://developer.apple.com/documentation/metal/mtlcommandbufferdescriptor).
 func (c *commands) begin() bool {
 	if c.recording {
 		return c.encoder != 0
 	}
 	if c.committed {
-		c.fail("recorded after Commit: call Wait first, or record into other Commands")
+		c.fail("recording after Commit: call Wait first, or record into other Commands")
 		return false
 	}
 	runtime.LockOSThread()
@@ -88,7 +89,7 @@ func (c *commands) begin() bool {
 	// https://developer.apple.com/documentation/metal/mtlcommandbuffer/makecomputecommandencoder(dispatchtype:)
 	c.encoder = retain(send(c.buffer, "computeCommandEncoderWithDispatchType:", dispatchConcurrent))
 	if c.encoder == 0 {
-		c.fail("no command buffer or encoder from Metal")
+		c.fail("Metal returned no command buffer or encoder")
 		return false
 	}
 	// https://developer.apple.com/documentation/metal/mtlcommandencoder/label
@@ -112,7 +113,7 @@ func (c *commands) SetPipeline(p metal.Pipeline) {
 	}
 }
 
-// SetBuffers implements metal.Commands, in one call
+// SetBuffers implements metal.Commands with one call
 // (https://developer.apple.com/documentation/metal/mtlcomputecommandencoder/setbuffers(_:offsets:range:)).
 func (c *commands) SetBuffers(first int, bindings ...metal.Binding) {
 	if first < 0 || first+len(bindings) > msl.MaxBuffers {
@@ -145,10 +146,8 @@ func (c *commands) SetBuffers(first int, bindings ...metal.Binding) {
 // SetThreadgroupMemory implements metal.Commands
 // (https://developer.apple.com/documentation/metal/mtlcomputecommandencoder/setthreadgroupmemorylength(_:index:)).
 func (c *commands) SetThreadgroupMemory(index, bytes int) {
-	if index < 0 || index >= msl.MaxBuffers || bytes <= 0 || bytes%16 != 0 {
-		c.fail(
-			"SetThreadgroupMemory(%d, %d): expected an index from 0 to %d and a positive multiple "+
-				"of 16 bytes", index, bytes, msl.MaxBuffers-1)
+	if err := base.CheckThreadgroupArgument(index, bytes); err != nil {
+		c.fail("%w", err)
 		return
 	}
 	if c.begin() {
@@ -159,7 +158,7 @@ func (c *commands) SetThreadgroupMemory(index, bytes int) {
 
 // Dispatch implements metal.Commands
 // (https://developer.apple.com/documentation/metal/mtlcomputecommandencoder/dispatchthreadgroups(_:threadsperthreadgroup:)).
-// The label is a signpost, which captures show and errors list
+// The label is a debug signpost, which GPU captures show and errors list
 // (https://developer.apple.com/documentation/metal/mtlcommandencoder/insertdebugsignpost(_:)).
 func (c *commands) Dispatch(label string, groups, threads metal.Size) {
 	if groups.X < 1 || groups.Y < 1 || groups.Z < 1 || threads.X < 1 || threads.Y < 1 ||
@@ -181,13 +180,13 @@ func (c *commands) Dispatch(label string, groups, threads metal.Size) {
 			uintptr(unsafe.Pointer(&c.groups)), uintptr(unsafe.Pointer(&c.threads)))
 		return
 	}
-	// x86-64 passes such structs on the stack, behind the six register arguments
+	// x86-64 passes such structs on the stack, after the six register arguments
 	purego.SyscallN(messageSend, uintptr(c.encoder), uintptr(c.selDispatch), 0, 0, 0, 0,
 		uintptr(groups.X), uintptr(groups.Y), uintptr(groups.Z), uintptr(threads.X),
 		uintptr(threads.Y), uintptr(threads.Z))
 }
 
-// name is a label as Metal takes it, made once: there are as many as operators.
+// name returns a label as an NSString. They are kept: there are only as many as operators.
 func (c *commands) name(label string) objc.ID {
 	s, ok := c.labels[label]
 	if !ok {
@@ -205,7 +204,7 @@ func (c *commands) Barrier() {
 	}
 }
 
-// end finishes the encoder and gives the thread back.
+// end ends encoding and unlocks the thread.
 func (c *commands) end() {
 	if c.encoder != 0 {
 		// https://developer.apple.com/documentation/metal/mtlcomputecommandencoder/updatefence(_:)
@@ -226,7 +225,7 @@ func (c *commands) Commit(done func(error)) {
 		c.fail("Commit: already committed, call Wait first")
 		return
 	}
-	c.begin() // an empty recording is committed too, so that done is called
+	c.begin() // an empty recording is committed too, so that Metal calls done
 	if c.recording && c.buffer != 0 && c.err == nil {
 		c.committed, c.done = true, done
 		if done != nil {
@@ -254,7 +253,7 @@ func (c *commands) Commit(done func(error)) {
 // (https://developer.apple.com/documentation/metal/mtlcommandbuffer/waituntilcompleted()).
 func (c *commands) Wait() error {
 	err := c.err
-	if c.recording { // recorded and never committed
+	if c.recording { // recorded but not committed
 		c.end()
 	}
 	if c.committed {
@@ -274,9 +273,9 @@ func (c *commands) Wait() error {
 	return err
 }
 
-// commandError is what a finished command buffer says of itself, nil if it has run
+// commandError returns the error of a completed command buffer, nil if it succeeded
 // (https://developer.apple.com/documentation/metal/mtlcommandbuffer/error). The user info lists the
-// signposts of what had run.
+// signposts of the dispatches that had run.
 func commandError(buffer objc.ID) error {
 	if send(buffer, "status") == statusCompleted {
 		return nil
@@ -286,7 +285,7 @@ func commandError(buffer objc.ID) error {
 	if details := goString(send(send(e, "userInfo"), "description")); details != "" {
 		err = fmt.Errorf("%w: %s", err, details)
 	}
-	return fmt.Errorf("the GPU: %w", err)
+	return fmt.Errorf("running commands on the GPU: %w", err)
 }
 
 // GPUTime implements metal.Commands.

@@ -20,8 +20,8 @@ kernel void add(constant AddParams& p [[buffer(0)]], device float* x [[buffer(1)
 }
 `
 
-// On a Mac this adds up numbers on the GPU, twice with a barrier between; elsewhere Open says that
-// there is no Metal.
+// TestAdd adds numbers on a Mac's GPU, twice with a barrier in between. On other systems Open
+// returns an error.
 func TestAdd(t *testing.T) {
 	d, err := Open()
 	if runtime.GOOS != "darwin" {

@@ -14,7 +14,7 @@ import (
 	"headroom/metal/base"
 )
 
-// Values of Metal's enumerations that are used here.
+// Values of Metal's enumerations.
 const (
 	resourceStorageShared     = 0      // MTLResourceStorageModeShared
 	resourceHazardUntracked   = 1 << 8 // MTLResourceHazardTrackingModeUntracked
@@ -28,7 +28,8 @@ const (
 	errorOptionEncoderDetails = 1 // MTLCommandBufferErrorOptionEncoderExecutionStatus
 )
 
-// families that a report names (https://developer.apple.com/documentation/metal/mtlgpufamily).
+// families are the GPU families that Facts reports
+// (https://developer.apple.com/documentation/metal/mtlgpufamily).
 var families = []struct {
 	name  string
 	value uintptr
@@ -54,7 +55,7 @@ func Open() (metal.Device, error) {
 		// https://developer.apple.com/documentation/metal/mtldevice/makefence()
 		d.fence = send(d.id, "newFence")
 		if d.queue == 0 || d.fence == 0 {
-			err = errors.New("no command queue or fence from Metal")
+			err = errors.New("Metal returned no command queue or fence")
 			return
 		}
 		// https://developer.apple.com/documentation/metal/mtlcommandqueue/label
@@ -69,15 +70,15 @@ func Open() (metal.Device, error) {
 
 type device struct {
 	id, queue objc.ID
-	fence     objc.ID // orders one commands after another: untracked buffers have no other order
+	fence     objc.ID // orders Commands: Metal does not order access to untracked buffers
 	facts     metal.Facts
 
 	mu    sync.Mutex
 	owned []objc.ID // released by Close
-	sets  []objc.ID // MTLResidencySet, likewise
+	sets  []objc.ID // MTLResidencySet, released by Close
 }
 
-// own notes what Close must release.
+// own keeps an object for Close to release.
 func (d *device) own(o objc.ID) objc.ID {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -85,7 +86,8 @@ func (d *device) own(o objc.ID) objc.ID {
 	return o
 }
 
-// facts asks the device (https://developer.apple.com/documentation/metal/mtldevice).
+// facts reads the properties of a device
+// (https://developer.apple.com/documentation/metal/mtldevice).
 func facts(id objc.ID) metal.Facts {
 	f := metal.Facts{
 		Name:                         goString(send(id, "name")),
@@ -111,8 +113,8 @@ func facts(id objc.ID) metal.Facts {
 func (d *device) Facts() metal.Facts { return d.facts }
 
 // NewLibrary implements metal.Device
-// (https://developer.apple.com/documentation/metal/mtldevice/makelibrary(source:options:)). Math is
-// "safe": no reassociation, no assumption that there are no NaNs
+// (https://developer.apple.com/documentation/metal/mtldevice/makelibrary(source:options:)). The
+// math mode is safe: floating-point operations are not reassociated, and NaNs are respected
 // (https://developer.apple.com/documentation/metal/mtlmathmode).
 func (d *device) NewLibrary(name, source string, headers fs.FS) (metal.Library, error) {
 	text, program, err := base.ReadSource(name, source, headers)
@@ -201,14 +203,14 @@ func (d *device) WrapBuffer(label string, memory []byte) (metal.Buffer, error) {
 func (d *device) checkLength(label string, bytes int) error {
 	if bytes <= 0 || uint64(bytes) > d.facts.MaxBufferLength {
 		return fmt.Errorf(
-			"buffer %q: got %d bytes, expected 1 to %d, the most that this device allows in one "+
-				"buffer", label, bytes, d.facts.MaxBufferLength)
+			"buffer %q: got %d bytes, expected 1 to %d, the maximum of this device", label, bytes,
+			d.facts.MaxBufferLength)
 	}
 	return nil
 }
 
 // keep labels a new buffer (https://developer.apple.com/documentation/metal/mtlresource/label) and
-// notes it for Close.
+// keeps it for Close.
 func (d *device) keep(b *buffer, bytes int) (metal.Buffer, error) {
 	if b.id == 0 {
 		return nil, fmt.Errorf("buffer %q: Metal refused %d bytes", b.label, bytes)
@@ -258,14 +260,14 @@ func (d *device) MakeResident(label string, buffers []metal.Buffer) error {
 	return err
 }
 
-// keepSet notes a residency set for Close.
+// keepSet keeps a residency set for Close.
 func (d *device) keepSet(set objc.ID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.sets = append(d.sets, set)
 }
 
-// Close implements metal.Device. Sets let go of their buffers before these are released.
+// Close implements metal.Device. Residency sets end before their buffers are released.
 func (d *device) Close() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -1,13 +1,17 @@
-// Package darwin is Metal itself: a Mac's GPU, driven from Go without cgo, so that the program for
-// a Mac is built and linked anywhere. Objective-C messages go through purego; every method here
-// names Apple's page on what it calls. Elsewhere than on a Mac, Open says so.
+// Package darwin implements package metal on a Mac's GPU. It calls Metal through purego, without
+// cgo, so that the program for a Mac can be built on any system. Comments link to Apple's page on
+// each call. On other systems Open returns an error.
 //
 // Rules that hold throughout:
 //
-//   - Objects that Metal hands out autoreleased are retained inside a pool of this thread (pool.go); "new..." ones are owned already.
-//   - Structs of more than 16 bytes (MTLSize) are passed by reference on arm64, NSRange in two registers: the AAPCS64 convention.
-//   - Encoding a dispatch makes five calls of about 0.1 microseconds each and allocates nothing that lives on; see commands.go.
-//   - Buffers are shared storage without hazard tracking: barriers within commands, and a fence between them, order everything.
+//   - Autoreleased objects are retained inside an autorelease pool of the current thread (inPool).
+//     Objects returned by "new..." methods are already owned.
+//   - On arm64 (AAPCS64), structs larger than 16 bytes (MTLSize) are passed by reference, and NSRange
+//     in two registers.
+//   - A dispatch takes at most five calls and allocates nothing that outlives it
+//     (commands_darwin.go).
+//   - Buffers have shared storage and untracked hazards. Barriers within Commands and a fence between
+//     them order all access.
 //
-// No test here has run on a Mac: metal/UNVERIFIED.md lists what that leaves open.
+// No test of this package has run on a Mac yet: metal/UNVERIFIED.md lists what that leaves open.
 package darwin

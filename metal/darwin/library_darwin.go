@@ -82,8 +82,9 @@ func (l *library) newPipelineInPool(f base.Function) (*pipeline, error) {
 	}}, nil
 }
 
-// checkReflection compares Metal's reflection of the buffer arguments with package msl's: names, and
-// the sizes of parameter structs (https://developer.apple.com/documentation/metal/mtlbufferbinding).
+// checkReflection compares Metal's reflection of the buffer arguments with package msl's: names,
+// and the sizes of parameter structs
+// (https://developer.apple.com/documentation/metal/mtlbufferbinding).
 func checkReflection(k *msl.Kernel, program *msl.Program, reflection objc.ID) error {
 	if !responds(reflection, "bindings") {
 		return nil
@@ -97,7 +98,8 @@ func checkReflection(k *msl.Kernel, program *msl.Program, reflection objc.ID) er
 		index, name := int(send(b, "index")), goString(send(b, "name"))
 		a := k.Buffer(index)
 		if a == nil || a.Name != name {
-			return fmt.Errorf("buffer %d is %q to Metal and %v to metal/msl: report this bug", index,
+			return fmt.Errorf("buffer %d is %q to Metal and %v to metal/msl: report this bug",
+				index,
 				name, a)
 		}
 		if size, ok := program.StructBytes(a); ok && a.Reference && responds(b, "bufferDataSize") &&

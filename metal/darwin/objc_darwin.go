@@ -1,6 +1,6 @@
 package darwin
 
-// Objective-C from Go: loading the frameworks, selectors, messages, strings, errors.
+// Objective-C from Go: frameworks, selectors, messages, strings, errors.
 
 import (
 	"errors"
@@ -25,8 +25,8 @@ var (
 	frameworkLibrary = map[string]uintptr{}
 )
 
-// load opens what is needed. CoreGraphics comes first: without it a command-line tool gets no
-// device (https://developer.apple.com/documentation/metal/mtlcreatesystemdefaultdevice()).
+// load loads the frameworks. Without CoreGraphics a command-line tool gets no device
+// (https://developer.apple.com/documentation/metal/mtlcreatesystemdefaultdevice()).
 func load() error {
 	for _, path := range []string{
 		"/usr/lib/libobjc.A.dylib",
@@ -54,7 +54,7 @@ func load() error {
 	return nil
 }
 
-// selector is the registered selector of that name
+// selector returns the selector of that name
 // (https://developer.apple.com/documentation/objectivec/sel_registername(_:)).
 func selector(name string) objc.SEL {
 	if s, ok := selectors.Load(name); ok {
@@ -65,8 +65,8 @@ func selector(name string) objc.SEL {
 	return s
 }
 
-// send sends a message whose arguments and result are integers or pointers. Not for the hot path:
-// it looks the selector up.
+// send sends a message whose arguments and result are integers or pointers. It looks up the
+// selector, so it is not for the hot path.
 //
 //go:uintptrescapes
 func send(to objc.ID, name string, arguments ...uintptr) objc.ID {
@@ -76,25 +76,24 @@ func send(to objc.ID, name string, arguments ...uintptr) objc.ID {
 	return objc.ID(r)
 }
 
-// class is a class as the receiver of a message, 0 if this system has no such class.
+// class returns a class as the receiver of a message, 0 if the system does not have it.
 func class(name string) objc.ID { return objc.ID(objc.GetClass(name)) }
 
-// responds tells whether an object understands a message that newer systems brought
+// responds reports whether an object has a method, which older systems may lack
 // (https://developer.apple.com/documentation/objectivec/nsobjectprotocol/responds(to:)).
 func responds(to objc.ID, name string) bool {
 	return to != 0 && truth(send(to, "respondsToSelector:", uintptr(selector(name))))
 }
 
-// truth is a BOOL: only the low byte of the register counts.
+// truth converts a BOOL: only the low byte of the register counts.
 func truth(v objc.ID) bool { return v&0xff != 0 }
 
-// retain takes ownership of an autoreleased object; release gives it up. Both let nil pass.
+// retain takes ownership of an autoreleased object. release gives it up. Both accept nil.
 func retain(o objc.ID) objc.ID { return send(o, "retain") }
 func release(o objc.ID)        { send(o, "release") }
 
-// inPool runs f with an autorelease pool of its own. Pools belong to threads, so the goroutine
-// keeps its thread meanwhile
-// (https://developer.apple.com/documentation/foundation/nsautoreleasepool).
+// inPool runs f in a new autorelease pool. Pools belong to threads, so the goroutine is locked to
+// its thread meanwhile (https://developer.apple.com/documentation/foundation/nsautoreleasepool).
 func inPool(f func()) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -103,7 +102,7 @@ func inPool(f func()) {
 	f()
 }
 
-// nsString is an autoreleased copy of s
+// nsString returns an autoreleased copy of s
 // (https://developer.apple.com/documentation/foundation/nsstring/1497379-stringwithutf8string).
 func nsString(s string) objc.ID {
 	b := append([]byte(s), 0)
@@ -112,7 +111,7 @@ func nsString(s string) objc.ID {
 	return r
 }
 
-// goString copies an NSString; "" for nil.
+// goString returns a copy of an NSString, "" for nil.
 func goString(s objc.ID) string {
 	if s == 0 {
 		return ""
@@ -128,14 +127,15 @@ func goString(s objc.ID) string {
 	return string(unsafe.Slice((*byte)(c), n))
 }
 
-// pointer is an address that Objective-C returned: memory that Go's collector does not know.
+// pointer converts an address that Objective-C returned. The garbage collector does not manage that
+// memory.
 func pointer(v objc.ID) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&v)) }
 
-// nsError is an NSError in words: description, domain and code
+// nsError converts an NSError: description, domain and code
 // (https://developer.apple.com/documentation/foundation/nserror).
 func nsError(e objc.ID) error {
 	if e == 0 {
-		return errors.New("no reason given by Metal")
+		return errors.New("Metal gave no reason")
 	}
 	return fmt.Errorf("%s (%s %d)", goString(send(e, "localizedDescription")),
 		goString(send(e, "domain")), int(send(e, "code")))

@@ -9,7 +9,7 @@ import (
 	"headroom/metal"
 )
 
-// Open returns the Mac's GPU; on other systems an error.
+// Open returns an error: Metal needs a Mac.
 func Open() (metal.Device, error) {
-	return nil, fmt.Errorf("no Metal on %s: it is Apple's", runtime.GOOS)
+	return nil, fmt.Errorf("Metal needs macOS: this is %s", runtime.GOOS)
 }

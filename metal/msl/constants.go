@@ -5,8 +5,8 @@ import (
 	"math"
 )
 
-// Bits is the value of a function constant as four bytes, after checking that v has its type: bool,
-// int32, uint32 or float32.
+// Bits returns v as the four bytes of the function constant's value. It returns an error unless v
+// has the Go type of the constant: bool, int32, uint32 or float32.
 func (c *Constant) Bits(v any) (uint32, error) {
 	switch v := v.(type) {
 	case bool:

@@ -11,10 +11,10 @@ import (
 
 var include = regexp.MustCompile(`^\s*#\s*include\s+"([^"]*)"\s*(?://.*)?$`)
 
-// Inline returns text with each `#include "x"` replaced by file x of headers, once each, and with
-// #line directives that keep the compiler's messages true. Metal compiles a source at run time from
-// one string, without files to include; so do the other devices. Includes in angle brackets,
-// Metal's own, stay. The error names the place of an include that cannot be had.
+// Inline replaces each `#include "x"` of text by file x of headers, once for each file. #line
+// directives keep the places in compiler messages correct. Metal compiles a source at run time from
+// one string without include files, and so do the other devices. Includes in angle brackets stay:
+// they are Metal's. The error has the place of an include that is missing.
 func Inline(headers fs.FS, file, text string) (string, error) {
 	in := inliner{headers: headers, seen: map[string]bool{file: true}}
 	if err := in.file(file, text); err != nil {
@@ -31,13 +31,13 @@ type inliner struct {
 
 func (in *inliner) file(name, text string) error {
 	if !utf8.ValidString(text) {
-		return fmt.Errorf("%s: not UTF-8, which Metal wants", name)
+		return fmt.Errorf("%s: the source is not UTF-8, which Metal requires", name)
 	}
 	fmt.Fprintf(&in.out, "#line 1 %q\n", name)
 	for i, line := range strings.SplitAfter(text, "\n") {
 		bare := strings.TrimRight(line, "\r\n")
 		if strings.TrimSpace(bare) == "#pragma once" {
-			// it is; compilers warn of it outside headers
+			// compilers warn about it outside of headers
 			in.out.WriteString("\n")
 			continue
 		}
@@ -60,7 +60,7 @@ func (in *inliner) include(name string) error {
 	}
 	in.seen[name] = true
 	if in.headers == nil {
-		return fmt.Errorf("#include %q, but there are no headers here", name)
+		return fmt.Errorf("#include %q, but the source was given no headers", name)
 	}
 	text, err := fs.ReadFile(in.headers, name)
 	if err != nil {

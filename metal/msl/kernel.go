@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// positions are the attributes of arguments that say where a thread is, with the vector lengths
-// they may have.
+// positions are the attributes of position arguments, each with the vector lengths it allows.
 var positions = map[string]string{
 	"thread_position_in_grid":          "123",
 	"thread_position_in_threadgroup":   "123",
@@ -29,8 +28,8 @@ var (
 	position   = regexp.MustCompile(`^(?:const )?(?:uint|ushort)([23]?)$`)
 )
 
-// kernel reads the kernel definition, template or explicit instantiation whose keyword is token i,
-// and returns the token to go on with: the body is looked at by the main loop.
+// kernel reads the kernel definition, template or explicit instantiation whose keyword is token i.
+// It returns the token to continue at. step reads the body.
 func (r *reader) kernel(i int) int {
 	k := i + 1
 	for k < len(r.ts) && (r.attribute[k] || r.ts[k].text == "inline" || r.ts[k].text == "static") {
@@ -90,7 +89,7 @@ func (r *reader) kernel(i int) int {
 }
 
 // instantiation reads template [[host_name("h")]] [[kernel]] void f<half, 64>(...); up to its
-// semicolon. at is behind the name.
+// semicolon. at is the token after the name.
 func (r *reader) instantiation(i int, host string, name token, at int) int {
 	expression := name.text
 	if r.ts.at(at).text == "<" {
@@ -162,7 +161,8 @@ func (r *reader) arguments(from, to int) []Argument {
 	return all
 }
 
-// argument reads one parameter, tokens [from, to). used holds what took each index.
+// argument reads one parameter, tokens [from, to). used holds the name of the argument with each
+// index.
 func (r *reader) argument(from, to int, used map[string]string) Argument {
 	split := from
 	for split < to && r.ts[split].text != "[[" {
@@ -204,8 +204,8 @@ func (r *reader) argument(from, to int, used map[string]string) Argument {
 	return a
 }
 
-// binding reads the attributes of an argument, tokens [from, to), and says which kind it has, ""
-// for none.
+// binding reads the attributes of an argument, tokens [from, to). It returns the kind of the
+// binding, "" if there is none.
 func (r *reader) binding(a *Argument, from, to int, used map[string]string) (kind string) {
 	for j := from + 1; j < to; j++ {
 		t := r.ts[j]

@@ -1,7 +1,7 @@
 package msl
 
-// Words and marks of a source, with the place a person would look for them: `#line` directives,
-// which the include-inliner writes, are followed here as every compiler does.
+// The lexer. It follows #line directives, which Inline writes, so that every token has its place in
+// the original file.
 
 import (
 	"regexp"
@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// token is one word, number or mark.
+// token is one word, number or punctuator.
 type token struct {
 	text  string
 	pos   int // byte offset in the source
@@ -19,12 +19,12 @@ type token struct {
 	ident bool
 }
 
-// end is the byte offset behind t.
+// end returns the byte offset after t.
 func (t token) end() int { return t.pos + len(t.text) }
 
 var lineDirective = regexp.MustCompile(`^#line (\d+) "([^"\n]*)"`)
 
-// lex cuts text into tokens; it never fails, since what is no word is a mark of one character.
+// lex splits text into tokens. It never fails: any other character is a punctuator.
 func lex(file, text string) []token {
 	var tokens []token
 	line := 1
@@ -39,7 +39,7 @@ func lex(file, text string) []token {
 			if d := lineDirective.FindStringSubmatch(word); d != nil {
 				file = d[2]
 				line, _ = strconv.Atoi(d[1])
-				line-- // the directive counts the line after itself
+				line-- // the directive gives the number of the next line
 			}
 		}
 		line += strings.Count(word, "\n")
@@ -50,19 +50,19 @@ func lex(file, text string) []token {
 
 func digit(c byte) bool { return c >= '0' && c <= '9' }
 
-// letter tells the characters of words: letters, digits, underscores.
+// letter reports whether c may be part of a word: a letter, digit or underscore.
 func letter(c byte) bool {
 	return c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || digit(c)
 }
 
-// marks of two and three characters, the longer ones first.
-var marks = []string{
+// punctuators of two and three characters, the longer ones first.
+var punctuators = []string{
 	"<<=", ">>=", "[[", "]]", "::", "->", "<<", ">>", "&&", "||", "+=", "-=", "*=", "/=", "%=",
 	"&=", "|=", "^=", "==", "!=", "<=", ">=", "++", "--",
 }
 
-// next is the length of what text, which is not empty, begins with: a token, or blank: white space,
-// a comment, a directive.
+// next returns the length of the token that text begins with. blank says that it is white space, a
+// comment or a directive instead. text must not be empty.
 func next(text string) (n int, blank bool) {
 	c := text[0]
 	switch {
@@ -87,7 +87,7 @@ func next(text string) (n int, blank bool) {
 		}
 		return n, false
 	}
-	for _, m := range marks {
+	for _, m := range punctuators {
 		if strings.HasPrefix(text, m) {
 			return len(m), false
 		}
@@ -96,7 +96,7 @@ func next(text string) (n int, blank bool) {
 	return n, false
 }
 
-// lineEnd is the length of text's first line, without its newline.
+// lineEnd returns the length of text's first line, without its newline.
 func lineEnd(text string) int {
 	if n := strings.IndexByte(text, '\n'); n >= 0 {
 		return n
@@ -104,8 +104,8 @@ func lineEnd(text string) int {
 	return len(text)
 }
 
-// quoted is the length of the string or character that text begins with; 1, the quote alone, where
-// it does not end on its line.
+// quoted returns the length of the string or character literal that text begins with, or 1, the
+// quote, if it does not end on its line.
 func quoted(text string) int {
 	for i := 1; i < len(text) && text[i] != '\n'; i++ {
 		switch text[i] {
@@ -118,10 +118,10 @@ func quoted(text string) int {
 	return 1
 }
 
-// tokens with bounds: whatever a broken source leads to, at answers.
+// tokens is a list with bounds checks, for sources that are broken.
 type tokens []token
 
-// at is token i, the zero token outside.
+// at returns token i, the zero token if there is none.
 func (ts tokens) at(i int) token {
 	if i < 0 || i >= len(ts) {
 		return token{}
@@ -129,7 +129,7 @@ func (ts tokens) at(i int) token {
 	return ts[i]
 }
 
-// closing is the index of the mark that closes the one at i, len(ts) if none does.
+// closing returns the index of the token that closes the one at i, len(ts) if there is none.
 func (ts tokens) closing(i int, open, close string) int {
 	depth := 0
 	for ; i < len(ts); i++ {
@@ -145,7 +145,7 @@ func (ts tokens) closing(i int, open, close string) int {
 	return len(ts)
 }
 
-// closingAngle is closing for "<" at i, or -1 where it is no template bracket.
+// closingAngle is closing for the "<" at i. It returns -1 if that is not a template bracket.
 func (ts tokens) closingAngle(i int) int {
 	depth := 0
 	for ; i < len(ts); i++ {
@@ -166,7 +166,7 @@ func (ts tokens) closingAngle(i int) int {
 	return -1
 }
 
-// words joins tokens [from, to) by spaces.
+// words joins tokens [from, to) with spaces.
 func (ts tokens) words(from, to int) string {
 	var b strings.Builder
 	for i := from; i < min(to, len(ts)); i++ {

@@ -1,11 +1,10 @@
-// Package msl reads Metal Shading Language sources: it inlines their includes, so that every device
-// compiles one text; reflects their kernels (arguments, parameter structs, function constants), so
-// that the host's side is checked against the kernel's; and translates them to C++ for OpenCL 2021,
-// which clang compiles for machines without Metal.
+// Package msl reads Metal Shading Language sources. Inline resolves their includes, so that every
+// device compiles one text. Parse reflects their kernels (arguments, parameter structs, function
+// constants), so that the host's side can be checked against the kernel's. Program.OpenCL is their
+// translation to C++ for OpenCL 2021, which clang compiles on machines without Metal.
 //
-// It is no compiler. It reads declarations, trusts clang with the rest, and holds authors to
-// conventions that make reading declarations enough (CONTRIBUTING.md, "Add a Metal kernel"). What
-// it refuses, it refuses with file and line.
+// The package is not a compiler. It reads declarations only and leaves the rest to clang; the rules
+// of CONTRIBUTING.md, "Add a Metal kernel", make that sufficient. Errors have file and line.
 //
 // Source: Apple, "Metal Shading Language Specification"
 // (https://developer.apple.com/metal/Metal-Shading-Language-Specification.pdf).
@@ -24,57 +23,56 @@ const (
 	SimdgroupThreads          = 32        // threads of a simdgroup
 )
 
-// Program is what a source declares. It is immutable.
+// Program holds the declarations of a source. It is immutable.
 type Program struct {
-	Kernels   []*Kernel  // what a host can ask for by name, in order of appearance
+	Kernels   []*Kernel  // in order of appearance
 	Constants []Constant // function constants
 	structs   []Struct
 	opencl    string
 }
 
-// Kernel is one entry point: a kernel function, or an instantiation of a kernel template under its
-// host_name.
+// Kernel is a kernel function, or an instantiation of a kernel template under its host_name.
 type Kernel struct {
-	Name       string // as the host asks for it
-	Expression string // as C++ names it: "matvec<half, 64>"
+	Name       string // by which the host asks for it
+	Expression string // in C++, such as "matvec<half, 64>"
 	Arguments  []Argument
-	MaxThreads int // of [[max_total_threads_per_threadgroup]], MaxThreadsPerThreadgroup without it
+	MaxThreads int // [[max_total_threads_per_threadgroup]], or MaxThreadsPerThreadgroup
 }
 
-// ArgumentKind says how an argument reaches the kernel.
+// ArgumentKind is the kind of a kernel's argument.
 type ArgumentKind uint8
 
 // The kinds of arguments.
 const (
-	BufferArgument ArgumentKind = iota // [[buffer(i)]]: memory
-	// [[threadgroup(i)]]: threadgroup memory whose length the host sets
+	BufferArgument ArgumentKind = iota // [[buffer(i)]]
+	// [[threadgroup(i)]]: the host sets its length
 	ThreadgroupArgument
-	// [[thread_position_in_grid]] and the like: Attribute names it
+	// [[thread_position_in_grid]] and the like: see Argument.Attribute
 	PositionArgument
 )
 
 // Argument is one parameter of a kernel.
 type Argument struct {
 	Name      string
-	Type      string // as written, words parted by spaces: "device const float *"
+	Type      string // as written, with a space between words: "device const float *"
 	Kind      ArgumentKind
 	Index     int    // of a buffer or threadgroup argument
 	Attribute string // of a position argument
 	Constant  bool   // in the constant address space
-	ReadOnly  bool   // the kernel cannot write it: constant, or a pointer to const
-	Reference bool   // T& rather than T*: one element
-	// the function constant that switches the argument on, "" for one that is always there
+	ReadOnly  bool   // in the constant address space, or a pointer to const
+	Reference bool   // T&, which is one element, rather than T*
+	// Optional is the function constant that enables the argument, "" if it is always present.
 	Optional string
 }
 
-// Constant is one function constant: a value that the host gives when it makes a pipeline.
+// Constant is a function constant. The host gives its value when it makes a pipeline.
 type Constant struct {
 	Name  string
 	Type  string // bool, int, uint or float
 	Index int
 }
 
-// Kernel returns the kernel of that name, nil if there is none.
+// Kernel returns the kernel called name, nil if there is none.
 func (p *Program) Kernel(name string) *Kernel {
 	for _, k := range p.Kernels {
 		if k.Name == name {
@@ -84,7 +82,7 @@ func (p *Program) Kernel(name string) *Kernel {
 	return nil
 }
 
-// KernelNames lists the kernels for a message.
+// KernelNames returns the names of the kernels, separated by commas.
 func (p *Program) KernelNames() string {
 	var names []string
 	for _, k := range p.Kernels {
@@ -110,11 +108,13 @@ func (k *Kernel) argument(kind ArgumentKind, index int) *Argument {
 
 func (a *Argument) String() string { return fmt.Sprintf("%s (%s)", a.Name, a.Type) }
 
-// OpenCL is the program as C++ for OpenCL, to be compiled behind this package's Headers and a
-// device's own. Lines are the source's.
+// OpenCL returns the program as C++ for OpenCL. It must be compiled after this package's Headers
+// and the device's headers. Line numbers are those of the source.
 //
-// A device's header defines two macros for what only it can do:
+// The device's headers define two macros:
 //
-//	MSL_FUNCTION_CONSTANT(type, name, index)   declares msl_constant_NAME(), the value of a function constant
-//	MSL_THREADGROUP(id, name, dims, type...)   declares a threadgroup variable `type name dims`
+//	// declares msl_constant_NAME(), which returns the value of a function constant
+//	MSL_FUNCTION_CONSTANT(type, name, index)
+//	// declares a threadgroup variable `type name dims`
+//	MSL_THREADGROUP(id, name, dims, type...)
 func (p *Program) OpenCL() string { return p.opencl }

@@ -188,7 +188,7 @@ func TestCheckStruct(t *testing.T) {
 		{scale, 0, 3, "expected a Go struct"},
 		{scale, 1, right{}, "refers to no struct"},
 		{scale, 3, right{}, "no [[buffer(3)]]"},
-		{plain, 30, right{}, `"half2 h" is no plain field of four bytes`},
+		{plain, 30, right{}, `"half2 h" is not a plain field of four bytes`},
 	} {
 		err := p.CheckStruct(c.kernel, c.index, reflect.TypeOf(c.value))
 		if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -239,9 +239,9 @@ func TestInline(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"\n#include \"c.h\"":          `k.metal:2: #include "c.h"`,
-		"#include \"bad.h\"":          "bad.h: not UTF-8",
+		"#include \"bad.h\"":          "bad.h: the source is not UTF-8",
 		"#include \"../outside.h\"\n": "file does not exist",
-		"\xfe":                        "k.metal: not UTF-8",
+		"\xfe":                        "k.metal: the source is not UTF-8",
 	} {
 		if _, err := Inline(headers, "k.metal", text); err == nil ||
 			!strings.Contains(err.Error(), want) {

@@ -1,13 +1,13 @@
 package msl
 
-// One pass over a source's tokens. Declarations are recorded; what C++ for OpenCL writes
-// differently is noted as an edit:
+// The parser makes one pass over a source's tokens. It records declarations, and as edits what C++
+// for OpenCL writes differently:
 //
-//	[[attributes]]                  gone, after they have been read
-//	kernel void f(...)              a plain function, which a device calls through an entry of its own
-//	constant T c [[function_constant(i)]];   MSL_FUNCTION_CONSTANT, and each use of c becomes a call
-//	threadgroup T a[N];             MSL_THREADGROUP
-//	float4(x, y)                    a constructor function with Metal's rules, since OpenCL's vector literals have others
+//	[[attributes]]         removed after reading
+//	kernel void f(...)     a plain function, which the device's entry calls
+//	constant T c [[...]];  MSL_FUNCTION_CONSTANT, and each use of c becomes a call
+//	threadgroup T a[N];    MSL_THREADGROUP
+//	float4(x, y)           a function with Metal's rules, as OpenCL's vector literals have others
 
 import (
 	"errors"
@@ -28,15 +28,15 @@ type reader struct {
 	p         *Program
 	source    string
 	ts        tokens
-	attribute []bool // of each token: it lies within [[ ]]
+	attribute []bool // of each token: it is within [[ ]]
 	edits     []edit
 	templates map[string]*function
 	constants map[string]bool
 	faults    []error
 
-	depth       int // of braces
+	depth       int // braces open
 	parens      int
-	kernelDepth int // depth of the kernel body we are in, -1 outside
+	kernelDepth int // depth of the current kernel body, -1 outside of kernels
 	bodyNext    bool
 	variables   int // threadgroup variables so far
 }
@@ -48,7 +48,8 @@ type function struct {
 	maxThreads int
 }
 
-// Parse reads a source. The error joins everything wrong with it, each with file and line.
+// Parse reads a source whose includes are inlined. The error joins all of its mistakes, each with
+// file and line.
 func Parse(file, source string) (*Program, error) {
 	r := &reader{p: &Program{}, source: source, ts: lex(file, source),
 		templates: map[string]*function{}, constants: map[string]bool{}, kernelDepth: -1}
@@ -97,7 +98,7 @@ func (r *reader) attributes() {
 var vectorName = regexp.MustCompile(
 	`^(?:bool|char|uchar|short|ushort|int|uint|long|ulong|half|float|bfloat)[234]$`)
 
-// step looks at token i and returns the next one to look at.
+// step reads token i and returns the next token to read.
 func (r *reader) step(i int) int {
 	t := r.ts[i]
 	if r.attribute[i] && t.text != "kernel" {
@@ -152,8 +153,8 @@ func (r *reader) step(i int) int {
 	return i + 1
 }
 
-// functionType tells `thread float4 (&x)[2]` and its kin, a declaration, from the constructor
-// float4(...).
+// functionType reports whether the vector type at i begins a declaration such as `thread float4
+// (&x)[2]`, not the constructor float4(...).
 func (r *reader) functionType(i int) bool {
 	switch r.ts.at(i + 2).text {
 	case "&":
@@ -167,8 +168,8 @@ func (r *reader) functionType(i int) bool {
 	return false
 }
 
-// functionConstant reads constant T name [[function_constant(index)]]; other program-scope
-// constants pass.
+// functionConstant reads constant T name [[function_constant(index)]]; and skips other constants at
+// program scope.
 func (r *reader) functionConstant(i int) int {
 	t, k := r.ts[i], i+1
 	for k < len(r.ts) && !strings.Contains("; = [[ (", r.ts[k].text) {
@@ -202,7 +203,7 @@ func (r *reader) functionConstant(i int) int {
 	return end + 1
 }
 
-// replaceAll is replace, and drops the edits within the range.
+// replaceAll is replace, but also drops the edits within the range.
 func (r *reader) replaceAll(from, to int, text string) {
 	kept := r.edits[:0]
 	for _, e := range r.edits {
@@ -213,8 +214,8 @@ func (r *reader) replaceAll(from, to int, text string) {
 	r.edits = append(kept, edit{from, to, text})
 }
 
-// threadgroupVariable reads threadgroup T name[dims]; at kernel scope. Pointers and references into
-// threadgroup memory pass.
+// threadgroupVariable reads threadgroup T name[dims]; at kernel scope. It skips pointers and
+// references to threadgroup memory.
 func (r *reader) threadgroupVariable(i int) int {
 	t, k := r.ts[i], i+1
 	for ; k < len(r.ts) && !strings.Contains("; = [ ( { ,", r.ts[k].text); k++ {
@@ -259,7 +260,7 @@ func (r *reader) threadgroupVariable(i int) int {
 	return max(end, i+1)
 }
 
-// apply makes the edits. Each keeps the number of newlines, so lines stay the source's.
+// apply makes the edits. Each keeps the number of newlines, so that line numbers stay the source's.
 func (r *reader) apply(file string) string {
 	sort.SliceStable(r.edits, func(a, b int) bool { return r.edits[a].from < r.edits[b].from })
 	var b strings.Builder

@@ -1,9 +1,9 @@
 package msl
 
-// Metal has no call stack to speak of, so it has no recursion; clang would compile it.
+// Metal has no recursion. clang would compile it.
 
-// recursion finds functions that call themselves, by way of others too. Functions are told by name;
-// overloaded ones, whose calls cannot be told apart here, are left out.
+// recursion reports functions that call themselves, directly or through others. It identifies
+// functions by name and leaves out overloaded ones, whose calls it cannot tell apart.
 func (r *reader) recursion() {
 	bodies := map[string][2]int{} // name -> tokens of the body
 	count := map[string]int{}
@@ -38,7 +38,7 @@ func (r *reader) recursion() {
 	for _, t := range r.ts {
 		if count[t.text] == 1 && reaches(calls, t.text, t.text, map[string]bool{}) {
 			r.fault(t, "%s calls itself: Metal has no recursion", t.text)
-			count[t.text] = 0 // said once
+			count[t.text] = 0 // reported once
 		}
 	}
 }

@@ -1,8 +1,8 @@
 package msl
 
-// Parameter structs stand twice, in Go and in the kernel's source. Both consist of fields of four
-// bytes, so neither side pads them, and this file compares them field by field: a reordered or
-// forgotten field is an error before anything runs.
+// Parameter structs are declared twice, in Go and in the kernel's source. All of their fields have
+// four bytes, so that neither language pads them. This file compares them field by field: a missing
+// or reordered field is an error before anything runs.
 
 import (
 	"fmt"
@@ -11,11 +11,11 @@ import (
 	"strings"
 )
 
-// Struct is a struct of a source: its fields in order.
+// Struct is a struct of a source, with its fields in order.
 type Struct struct {
 	Name   string
 	Fields []Field
-	fault  string // why the host cannot mirror it, "" if it can
+	fault  string // why the host cannot declare it too, "" if it can
 }
 
 // Field is one field of four bytes.
@@ -27,9 +27,9 @@ type Field struct {
 var goTypes = map[reflect.Kind]string{reflect.Uint32: "uint", reflect.Int32: "int",
 	reflect.Float32: "float"}
 
-// CheckStruct returns an error unless Go struct type t has, field for field, the name (but for
-// capitals), order and type of the struct that k's argument index refers to: uint32 for uint, int32
-// for int, float32 for float.
+// CheckStruct returns an error unless the Go struct type t matches the struct of k's buffer
+// argument index. Fields must have the same order, the same name but for capitals and underscores,
+// and the corresponding type: uint32 for uint, int32 for int, float32 for float.
 func (p *Program) CheckStruct(k *Kernel, index int, t reflect.Type) error {
 	a := k.Buffer(index)
 	if a == nil {
@@ -44,7 +44,7 @@ func (p *Program) CheckStruct(k *Kernel, index int, t reflect.Type) error {
 				"[[buffer(%d)]]", k.Name, a, a.Name, index)
 	case s.fault != "":
 		return fmt.Errorf(
-			"%s: struct %s: %s; parameter structs have fields of type uint, int and float alone",
+			"%s: struct %s: %s; parameter structs may only have fields of type uint, int and float",
 			k.Name, s.Name, s.fault)
 	case t.Kind() != reflect.Struct:
 		return fmt.Errorf("%s: got %s for struct %s, expected a Go struct", k.Name, t, s.Name)
@@ -65,8 +65,8 @@ func (p *Program) CheckStruct(k *Kernel, index int, t reflect.Type) error {
 	return nil
 }
 
-// StructBytes is the size of the parameter struct that a refers to; false if it is no struct of
-// four-byte fields.
+// StructBytes returns the size of the parameter struct that a refers to. ok is false if that is not
+// a struct of four-byte fields.
 func (p *Program) StructBytes(a *Argument) (bytes int, ok bool) {
 	s := p.structOf(a)
 	if s == nil || s.fault != "" {
@@ -110,7 +110,7 @@ func (r *reader) structAt(i int) {
 		f := Field{Type: r.ts.at(at).text, Name: r.ts.at(at + 1).text}
 		if four := f.Type == "uint" || f.Type == "int" || f.Type == "float"; s.fault == "" &&
 			(to != at+2 || !four) {
-			s.fault = fmt.Sprintf("%q is no plain field of four bytes", r.ts.words(at, to))
+			s.fault = fmt.Sprintf("%q is not a plain field of four bytes", r.ts.words(at, to))
 		}
 		s.Fields = append(s.Fields, f)
 		at = to + 1

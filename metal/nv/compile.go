@@ -98,7 +98,8 @@ func (c *compiler) kernel(name string, program *msl.Program, k *msl.Kernel,
 
 // compile compiles text to PTX in the file out.
 func (c *compiler) compile(dir, out, text string) error {
-	if err := clang.Lay(dir, text, clang.Folder{Files: sources, Path: "include"}); err != nil {
+	if err := clang.WriteSource(dir, text,
+		clang.Folder{Files: sources, Path: "include"}); err != nil {
 		return err
 	}
 	if _, err := clang.Run(dir, c.clang,

@@ -64,7 +64,8 @@ func Open(o Options) (*Device, error) {
 	}
 	if o.CompileOnly {
 		if c.clang == "" {
-			return nil, fmt.Errorf("%w: clang is missing (build/setup sim installs it)", ErrUnavailable)
+			return nil, fmt.Errorf("%w: clang is missing (build/setup sim installs it)",
+				ErrUnavailable)
 		}
 		return d, nil
 	}

@@ -1,24 +1,28 @@
-// Package nv is a Metal device on NVIDIA's GPUs, for development alone: it shows the kernels on a
-// real GPU, with real concurrency and at a real GPU's speed, where no Mac is at hand. The very same
-// .metal text is compiled by clang to PTX; CUDA's driver, loaded at run time, runs it. Neither
-// building nor testing needs CUDA's toolkit.
+// Package nv implements package metal on an NVIDIA GPU. clang compiles the same .metal text to PTX,
+// and the CUDA driver, loaded at run time, runs it. Neither building nor testing needs the CUDA
+// toolkit. The package is a development tool: without a Mac at hand it shows the kernels on a real
+// GPU, with its concurrency and speed. It is compiled only on Linux with the build tag nv, which no
+// released program has:
 //
-//	simdgroup             warp of 32 threads          threadgroup memory   shared memory
-//	function constants    a compilation each          constant memory      global memory that nobody writes
-//	dispatches between    up to Options.Streams       barrier              events that the streams wait for
-//	two barriers          streams
+//	go test -tags nv ./metal/nv
 //
-// Memory: a PC's GPU has its own. NewBuffer up to 1 MiB is mirrored: what a commit reads is copied
-// before it, what it writes after it. Larger ones, and Allocate, are CUDA's managed memory, whose
-// pages move to whoever touches them. WrapBuffer is for weights: copied to the GPU when first used,
-// and never again.
+// Metal's terms map to CUDA's as follows:
 //
-// A machine with a GPU may have no clang, and one with clang no GPU. So compiled kernels are files
-// in a folder that can travel (compile.go), and Options.CompileOnly makes a device that compiles
-// what it is asked for and computes nothing.
+//	simdgroup             warp of 32 threads
+//	threadgroup memory    shared memory
+//	constant memory       read-only global memory
+//	function constants    a compilation for each set of values
+//	concurrent dispatch   up to Options.Streams streams
+//	barrier               events that the streams wait for
 //
-// The device is a development tool. It is compiled only on Linux with the build tag nv, which no
-// released program has: `go test -tags nv ./metal/nv`.
+// The GPU has its own memory. NewBuffer mirrors buffers up to 1 MiB: each commit copies to the GPU
+// what it reads and copies back what it writes. Larger buffers, and those of Allocate, are managed
+// memory, whose pages migrate between host and GPU. WrapBuffer is for weights: it copies them to
+// the GPU once, on first use.
+//
+// A machine with a GPU may have no clang, and a machine with clang no GPU. Compiled kernels are
+// therefore files in a folder that can be copied (compile.go), and Options.CompileOnly makes a
+// device that compiles kernels and computes nothing.
 //
 // Source: NVIDIA, "CUDA Driver API" (https://docs.nvidia.com/cuda/cuda-driver-api/); LLVM, "User
 // Guide for NVPTX Back-end" (https://llvm.org/docs/NVPTXUsage.html).

@@ -139,8 +139,8 @@ func (d *Device) Free(m metal.Buffer) {
 	}
 }
 
-// release frees a buffer's memory. The driver's context must be current. Memory that cannot be freed
-// is lost until the process ends.
+// release frees a buffer's memory. The driver's context must be current. Memory that cannot be
+// freed is lost until the process ends.
 func (d *Device) release(b *buffer) {
 	if b.gpu != 0 {
 		_ = d.driver.call("cuMemFree", d.driver.memFree, uintptr(b.gpu))

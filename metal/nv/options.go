@@ -24,12 +24,13 @@ type Options struct {
 	Trace io.Writer
 }
 
-// ErrUnavailable is wrapped by the errors of Open on a machine that cannot run the device. Tests skip
-// themselves then.
+// ErrUnavailable is wrapped by the errors of Open on a machine that cannot run the device. Tests
+// skip themselves then.
 var ErrUnavailable = errors.New("there is no NVIDIA GPU to run Metal kernels on")
 
-// FromEnvironment returns the options that tests and --device nv use: HEADROOM_NV_CACHE is CacheDir,
-// HEADROOM_NV=compile asks for CompileOnly, and HEADROOM_NV=trace for a Trace on standard error.
+// FromEnvironment returns the options that tests and --device nv use: HEADROOM_NV_CACHE is
+// CacheDir, HEADROOM_NV=compile asks for CompileOnly, and HEADROOM_NV=trace for a Trace on standard
+// error.
 func FromEnvironment() Options {
 	o := Options{CacheDir: os.Getenv("HEADROOM_NV_CACHE")}
 	switch os.Getenv("HEADROOM_NV") {

@@ -260,7 +260,8 @@ func (v *driver) launch(x *dispatch, stream uintptr) error {
 		launchBufferSize, uintptr(unsafe.Pointer(&x.argumentBytes)), 0}
 	err := v.call("cuLaunchKernel", v.launchKernel, x.Pipeline.f, uintptr(x.Groups.X),
 		uintptr(x.Groups.Y), uintptr(x.Groups.Z),
-		uintptr(x.Threads.X), uintptr(x.Threads.Y), uintptr(x.Threads.Z), uintptr(x.threadgroupSize),
+		uintptr(x.Threads.X), uintptr(x.Threads.Y), uintptr(x.Threads.Z),
+		uintptr(x.threadgroupSize),
 		stream, 0, uintptr(unsafe.Pointer(&x.extra)))
 	runtime.KeepAlive(x)
 	return err

@@ -1,26 +1,25 @@
 package probe
 
-// How a device rounds: no answer is wrong here, but each explains why results may differ from
-// another device's.
+// How a device rounds. No result is wrong, but each can explain differences from another device.
 
 import (
 	"math"
 	"math/rand/v2"
 )
 
-// Numbers are what a device makes of float32 arithmetic, in the compiler's safe math mode.
+// Numbers describes a device's float32 arithmetic in the compiler's safe math mode.
 type Numbers struct {
-	Contracts bool    // a*b + c is rounded once, though no fma was written
-	Denormals bool    // results smaller than the smallest normal number are kept
-	Exp       float64 // largest errors over [-20, 20], in units of the last place
-	Divide    float64 // of 1/x
+	Contracts bool    // a*b + c is rounded once, although the source has no fma
+	Denormals bool    // denormal results are not flushed to zero
+	Exp       float64 // largest error over [-20, 20], in units in the last place
+	Divide    float64 // of 1/x, likewise
 	Sqrt      float64
-	// how simd_sum adds up: "halves" (lane i with lane i^16, ^8, ...), "neighbours" (i^1, ^2, ...),
-	// "in order", or "otherwise"
+	// Sum is the order of simd_sum: "halves" (lane i with lane i^16, ^8, ...), "neighbours" (i^1,
+	// ^2, ...), "in order", or "otherwise".
 	Sum string
 }
 
-// Numbers asks.
+// Numbers measures the device's arithmetic.
 func (p *Probe) Numbers() (Numbers, error) {
 	const n = 4096
 	r := rand.New(rand.NewPCG(1, 2))
@@ -64,7 +63,8 @@ func (p *Probe) Numbers() (Numbers, error) {
 	return f, nil
 }
 
-// ulps is the distance of got from the exact result, in units of the last place of the latter.
+// ulps returns the distance of got from the exact result, in units in the last place of the exact
+// result.
 func ulps(got float32, exact float64) float64 {
 	_, exponent := math.Frexp(exact)
 	return math.Abs(float64(got)-exact) / math.Ldexp(1, exponent-24)

@@ -1,12 +1,10 @@
-// Package probe asks a Metal device whether the way to it is right: argument passing, structs,
-// function constants, offsets, threadgroup memory, order between dispatches and commits, lanes,
-// matrix units, messages of the compiler, memory that is wrapped. It also tells how the device
-// rounds (numbers.go) and what calls cost (timing.go). It knows nothing of models; `headroom
-// selftest` prints what it finds.
+// Package probe tests a Metal device and its Go binding: argument passing, structs, function
+// constants, offsets, threadgroup memory, order between dispatches and commits, simdgroups, matrix
+// units, compiler messages, wrapped memory. It also reports how the device rounds (numbers.go) and
+// what calls cost (timing.go). It knows nothing of models. `headroom selftest` prints its results.
 //
-// A probe is a kernel of probe.metal with an answer that the host knows. What goes wrong on a
-// device that was never tried goes wrong here first, under a name, and not in the middle of a
-// model.
+// Each probe runs a kernel of probe.metal whose result the host knows. On an untested device a
+// probe fails under its name, before a model fails somewhere in the middle.
 package probe
 
 import (
@@ -24,22 +22,22 @@ import (
 //go:embed probe.metal
 var text string
 
-// Result is what one probe found.
+// Result is the result of one probe.
 type Result struct {
 	Name string
-	Err  error // nil: as it should be
+	Err  error // nil if the probe passed
 }
 
-// Probe is a device under question.
+// Probe runs probes on a device.
 type Probe struct {
 	d       metal.Device
 	library metal.Library
 	compile time.Duration
 	c       metal.Commands
-	err     error // the first thing that went wrong in the probe at work
+	err     error // of the current probe
 }
 
-// New compiles the kernels on d, which stays the caller's.
+// New compiles the kernels on d. The caller closes d.
 func New(d metal.Device) (*Probe, error) {
 	began := time.Now()
 	library, err := d.NewLibrary("probe.metal", text, nil)
@@ -49,10 +47,10 @@ func New(d metal.Device) (*Probe, error) {
 	return &Probe{d: d, library: library, compile: time.Since(began), c: d.NewCommands()}, nil
 }
 
-// Compile is how long the compiler took, and what it said.
+// Compile returns how long the compiler took, and its warnings.
 func (p *Probe) Compile() (time.Duration, string) { return p.compile, p.library.Log() }
 
-// Run makes all probes.
+// Run runs all probes.
 func (p *Probe) Run() []Result {
 	var all []Result
 	for _, x := range []struct {
@@ -76,7 +74,7 @@ func (p *Probe) Run() []Result {
 	return all
 }
 
-// put makes a buffer of 32-bit values.
+// put returns a buffer of 32-bit values, nil after an error.
 func (p *Probe) put(values ...uint32) metal.Buffer {
 	b, err := p.d.NewBuffer("probe", 4*len(values))
 	if err != nil {
@@ -97,7 +95,7 @@ func floats(values ...float32) []uint32 {
 	return all
 }
 
-// get reads a buffer of 32-bit values; of a buffer that could not be made, nothing.
+// get reads a buffer of 32-bit values. It returns nil for a nil buffer.
 func get(b metal.Buffer) []uint32 {
 	if b == nil {
 		return nil
@@ -111,12 +109,12 @@ func get(b metal.Buffer) []uint32 {
 
 func (p *Probe) fail(err error) { p.err = errors.Join(p.err, err) }
 
-// constants are what the source's function constants are set to.
+// constants are the values of the source's function constants.
 var constants = []metal.ConstantValue{{Name: "flag", Value: true},
 	{Name: "shift", Value: int32(-7)}, {Name: "mask", Value: uint32(4242)},
 	{Name: "factor", Value: float32(0.375)}}
 
-// dispatch records a kernel over buffers from index 0 on.
+// dispatch records a kernel with buffers bound from index 0 on.
 func (p *Probe) dispatch(c metal.Commands, kernel string, groups, threads metal.Size,
 	buffers ...metal.Buffer) {
 	if p.err != nil {
@@ -145,7 +143,7 @@ func (p *Probe) dispatch(c metal.Commands, kernel string, groups, threads metal.
 	c.Dispatch(kernel, groups, threads)
 }
 
-// finish runs what was recorded. It returns false if anything went wrong.
+// finish runs the recording. It returns false after any error.
 func (p *Probe) finish(c metal.Commands) bool {
 	if p.err == nil {
 		c.Commit(nil)
@@ -156,7 +154,7 @@ func (p *Probe) finish(c metal.Commands) bool {
 	return p.err == nil
 }
 
-// expect compares values; what names them.
+// expect returns an error unless got begins with want. what describes the values.
 func expect(what string, got, want []uint32) error {
 	for i := range want {
 		if i >= len(got) || got[i] != want[i] {
@@ -195,7 +193,7 @@ func (p *Probe) place() error {
 
 func (p *Probe) echo() error {
 	negative := int32(-9)
-	// the struct begins at its second value
+	// the struct begins at the second value
 	params := p.put(7, 17, uint32(negative), math.Float32bits(2.5))
 	x, h, out := p.put(floats(1, 3.25)...), p.put(0, 0x4400<<16), p.put(make([]uint32, 9)...)
 	if p.err != nil {
@@ -232,7 +230,7 @@ func (p *Probe) turn() error {
 	return expect("values turned around", get(b), want)
 }
 
-// chain is what a number of steps makes of x.
+// chain returns the result of a number of steps on x.
 func chain(x []uint32, steps int) []uint32 {
 	for range steps {
 		next := make([]uint32, len(x))
@@ -244,7 +242,7 @@ func chain(x []uint32, steps int) []uint32 {
 	return x
 }
 
-// steps records dispatches that take turns in reading and writing two buffers, a barrier behind
+// steps records dispatches that alternate in reading and writing two buffers, with a barrier after
 // each.
 func (p *Probe) steps(c metal.Commands, params metal.Buffer, ab *[2]metal.Buffer, steps int) {
 	n := len(ab[0].Bytes()) / 4
@@ -255,9 +253,9 @@ func (p *Probe) steps(c metal.Commands, params metal.Buffer, ab *[2]metal.Buffer
 	}
 }
 
-const chained = 1 << 14 // values in a chain, enough for work to overlap where it may
+const chained = 1 << 14 // values in a chain, enough for dispatches to overlap if they can
 
-// chainBuffers are parameters and the two buffers of a chain, with its first values.
+// chainBuffers returns the initial values of a chain, its parameters and its two buffers.
 func (p *Probe) chainBuffers() (x []uint32, params metal.Buffer, ab [2]metal.Buffer) {
 	x = make([]uint32, chained)
 	for i := range x {
@@ -276,7 +274,8 @@ func (p *Probe) barriers() error {
 	if !p.finish(p.c) {
 		return nil
 	}
-	return expect(fmt.Sprintf("%d dispatches, each reading what the last wrote", steps), get(ab[0]),
+	return expect(fmt.Sprintf("%d dispatches, each reading the output of the previous one", steps),
+		get(ab[0]),
 		chain(x, steps))
 }
 
@@ -308,9 +307,10 @@ func (p *Probe) commits() error {
 			len(finished), commits))
 	}
 	if s := p.c.GPUTime(); s <= 0 || s > 60 {
-		p.fail(fmt.Errorf("the GPU says that it took %g s", s))
+		p.fail(fmt.Errorf("the GPU reports a time of %g s", s))
 	}
-	return expect("commits, each going on from the last", get(ab[0]), chain(x, commits*steps))
+	return expect("commits, each continuing from the previous one", get(ab[0]),
+		chain(x, commits*steps))
 }
 
 func (p *Probe) lanes() error {
@@ -331,9 +331,9 @@ func (p *Probe) lanes() error {
 }
 
 func (p *Probe) matrix() error {
-	// small whole numbers, so that half and any order of sums are exact: a[i][k] = i + 2k, b[j][k]
-	// = 3j - k
-	half := func(v int) uint32 { // of a whole number
+	// small integers, so that half and every order of summation are exact: a[i][k] = i + 2k,
+	// b[j][k] = 3j - k
+	half := func(v int) uint32 { // of an integer
 		bits := math.Float32bits(float32(v))
 		if v == 0 {
 			return 0
@@ -367,13 +367,13 @@ func (p *Probe) messages() error {
 	_, err := p.d.NewLibrary("broken.metal",
 		"kernel void k(device float* x [[buffer(0)]]) {\n  x[0] = undeclared_name;\n}\n", nil)
 	if err == nil {
-		return errors.New("a source with a mistake was compiled")
+		return errors.New("a source with a mistake compiled without an error")
 	}
 	if !strings.Contains(err.Error(), "undeclared_name") {
-		return fmt.Errorf("the compiler's message does not come through: %w", err)
+		return fmt.Errorf("the error lacks the compiler's message: %w", err)
 	}
 	if _, err := p.library.Pipeline("nobody", constants...); err == nil {
-		return errors.New("a kernel was found that does not exist")
+		return errors.New("a kernel that does not exist was found")
 	}
 	return nil
 }

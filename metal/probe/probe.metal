@@ -1,5 +1,5 @@
-// Small kernels whose answers the host knows, each for one thing that the way from Go to the GPU
-// must get right (probe.go), and one that tells how the device calculates (numbers.go).
+// Small kernels whose results the host knows. Each tests one part of the binding (probe.go); the
+// last one reports how the device rounds (numbers.go).
 #include <metal_stdlib>
 #include <metal_simdgroup_matrix>
 using namespace metal;
@@ -14,7 +14,7 @@ struct PlaceParams {
   uint height;
 };
 
-// Where every thread of a three-dimensional grid is.
+// The position of every thread in a three-dimensional grid.
 kernel void place(
     constant PlaceParams& p [[buffer(0)]],
     // [depth, height, width, 4]: threadgroup x, y, z as bytes; thread in it; lane; simdgroup
@@ -37,7 +37,7 @@ struct EchoParams {
   float c;
 };
 
-// Parameters, function constants and operands as they arrive.
+// Copies parameters, function constants and operands to out.
 kernel void echo(
     constant EchoParams& p   [[buffer(0)]],
     device const float* x    [[buffer(1)]],   // one
@@ -71,7 +71,7 @@ kernel void nothing(
   }
 }
 
-// out[i] = 3 x[n - 1 - i] + 1: whoever runs too early reads what was there before.
+// out[i] = 3 x[n - 1 - i] + 1. A dispatch that runs too early reads old values.
 kernel void step(
     constant CountParams& p [[buffer(0)]],
     device const uint* x    [[buffer(1)]],   // [n]
@@ -82,8 +82,8 @@ kernel void step(
   }
 }
 
-// A threadgroup of n threads turns its values around by way of threadgroup memory, whose length the
-// host sets.
+// A threadgroup of n threads reverses its values through threadgroup memory, whose length the host
+// sets.
 kernel void turn(
     constant CountParams& p  [[buffer(0)]],
     device uint* x           [[buffer(1)]],   // [n]
@@ -94,7 +94,7 @@ kernel void turn(
   x[tid] = shared[p.n - 1 - tid];
 }
 
-// Lanes: a sum, a largest, a neighbour, one lane's value.
+// Simdgroup functions: sum, maximum, the neighbouring lane, one lane.
 kernel void lanes(
     constant CountParams& p [[buffer(0)]],
     device const uint* x    [[buffer(1)]],   // [32]
@@ -108,7 +108,7 @@ kernel void lanes(
   mine[3] = simd_shuffle(v, ushort(p.n));
 }
 
-// c = a b^T of 8x8 halves, in float, on a simdgroup's matrix unit.
+// c = a b^T of 8x8 halves, in float, on the matrix units.
 kernel void matrix(
     constant CountParams& p [[buffer(0)]],
     device const half* a    [[buffer(1)]],   // [8, 8]
@@ -124,7 +124,7 @@ kernel void matrix(
   simdgroup_store(mc, c, 8);
 }
 
-// How the device calculates, a thread to a value of x.
+// How the device rounds; one thread for each value of x.
 kernel void numbers(
     constant CountParams& p [[buffer(0)]],
     device const float* x   [[buffer(1)]],   // [n], as many as threads

@@ -31,7 +31,7 @@ func newProbe(t *testing.T, d metal.Device) *Probe {
 	return p
 }
 
-// The simulated device passes, checking or not, as often as it is asked.
+// The simulated device passes all probes, checking or not, every time.
 func TestSimulation(t *testing.T) {
 	for _, o := range []sim.Options{{Check: true, Seed: 4}, {}} {
 		p := newProbe(t, simulated(t, o))
@@ -59,7 +59,7 @@ func TestSimulation(t *testing.T) {
 	}
 }
 
-// faulty is a device whose binding makes one mistake.
+// faulty is a device whose binding has one bug.
 type faulty struct {
 	metal.Device
 	fault string
@@ -111,7 +111,7 @@ func (c *faultyCommands) Commit(done func(error)) {
 	c.Commands.Commit(done)
 }
 
-// A mistake in the binding fails the probe that is made for it.
+// A bug in the binding fails the probe for it.
 func TestMistakesAreFound(t *testing.T) {
 	m := simulated(t, sim.Options{Check: true, Seed: 4})
 	for fault, want := range map[string]string{

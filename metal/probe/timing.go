@@ -1,6 +1,6 @@
 package probe
 
-// What calls cost. The CPU's share of a token is a few hundred dispatches.
+// The cost of calls. On the CPU a token costs the encoding of a few hundred dispatches.
 
 import (
 	"math"
@@ -11,16 +11,16 @@ import (
 
 // Times are the best of several runs.
 type Times struct {
-	Empty      time.Duration // one dispatch that does nothing: recorded, committed, waited for
-	EmptyOnGPU time.Duration // of it, what the GPU says it took
-	Encode     time.Duration // recording Dispatches dispatches of that kind
-	Run        time.Duration // and until they had run
+	Empty      time.Duration // recording, committing and waiting for an empty dispatch
+	EmptyOnGPU time.Duration // the GPU's time of that
+	Encode     time.Duration // recording Dispatches empty dispatches
+	Run        time.Duration // the same until they have run
 }
 
-// Dispatches is how many are recorded for Times.Encode.
+// Dispatches is the number of dispatches recorded for Times.Encode.
 const Dispatches = 1000
 
-// Times measures.
+// Times measures the cost of calls.
 func (p *Probe) Times() (Times, error) {
 	p.err = nil
 	params, out := p.put(math.MaxUint32), p.put(make([]uint32, 64)...)

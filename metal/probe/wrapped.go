@@ -9,13 +9,13 @@ import (
 	"headroom/metal"
 )
 
-// wrapped has the GPU write memory that it did not allocate, at an offset that is no page's.
+// wrapped makes the GPU write memory that it did not allocate, at an offset within a page.
 func (p *Probe) wrapped() error {
 	page := p.d.Facts().PageBytes
 	if page < 1024 || page&(page-1) != 0 {
 		return fmt.Errorf("pages of %d bytes", page)
 	}
-	// Never unmapped: the device may hold on to it until it is closed.
+	// Never unmapped: the device may use it until it is closed.
 	pages, err := unix.Mmap(-1, 0, 2*page, unix.PROT_READ|unix.PROT_WRITE,
 		unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err != nil {
@@ -52,6 +52,6 @@ func (p *Probe) wrapped() error {
 	for i := range start {
 		start[i] = uint32(100 + i)
 	}
-	return expect("memory of the host's after two steps",
+	return expect("wrapped memory after two steps",
 		unsafe.Slice((*uint32)(unsafe.Pointer(&pages[page])), 32), chain(start, 2))
 }

@@ -15,10 +15,10 @@ import (
 //go:embed include/*.h runtime/*.c runtime/*.h
 var sources embed.FS
 
-// kernelFlags compile a library: Metal's "safe" math, so no contraction of a*b+c where the source
-// does not say fma, and no reassociation; constants of floating point are float; what Metal has no
-// headers or types for does not exist. A loop with calls that must not be copied
-// (include/sim_threads.h) stays one, whatever its pragma asks.
+// kernelFlags compile a library in Metal's "safe" math mode: a*b+c is not contracted unless the
+// source says fma, and sums are not reassociated. Floating-point constants are float. Headers and
+// types that Metal lacks are disabled. -Wno-pass-failed: clang does not unroll a loop with
+// noduplicate calls (include/sim_threads.h), even if a pragma asks for it.
 var kernelFlags = []string{
 	"-x", "clcpp", "-cl-std=clc++2021", "-cl-no-stdinc", "-nostdinc",
 	"-cl-single-precision-constant",
@@ -29,7 +29,7 @@ var kernelFlags = []string{
 	"-fno-color-diagnostics", "-fshow-overloads=best", "-fdebug-compilation-dir=" + sourceRoot,
 }
 
-// sourceRoot stands before names of files in debug information.
+// sourceRoot is the prefix of file names in debug information.
 const sourceRoot = "/source"
 
 var modeFlags = map[bool][]string{
@@ -43,7 +43,7 @@ var modeFlags = map[bool][]string{
 var headers = []string{"msl_types.h", "sim_threads.h", "msl_simdgroup.h", "msl_math.h",
 	"sim_matrix.h", "msl_matrix.h", "msl_arguments.h", "sim_entry.h"}
 
-// compiler turns programs into libraries, and keeps them.
+// compiler compiles programs to shared libraries and caches them.
 type compiler struct {
 	clang   string
 	version string
@@ -61,7 +61,7 @@ func newCompiler(o Options) (*compiler, error) {
 	return &compiler{clang: path, version: version, check: o.Check, cache: cache}, err
 }
 
-// runtime compiles the runtime, and returns its path.
+// runtime compiles the runtime and returns its path.
 func (c *compiler) runtime() (string, error) {
 	file := c.cache.File("runtime", "") + ".so"
 	return file, c.cache.Make(file, func(dir, out string) error {
@@ -73,7 +73,7 @@ func (c *compiler) runtime() (string, error) {
 	})
 }
 
-// library compiles program, and returns its path.
+// library compiles program and returns the path of its shared library.
 func (c *compiler) library(name string, program *msl.Program) (string, error) {
 	text := program.OpenCL() + entries(program)
 	runtime, err := c.runtime()
@@ -82,7 +82,7 @@ func (c *compiler) library(name string, program *msl.Program) (string, error) {
 	}
 	file := c.cache.File(name, text) + ".so"
 	return file, c.cache.Make(file, func(dir, out string) error {
-		err := clang.Lay(dir, text, clang.Folder{Files: sources, Path: "include"},
+		err := clang.WriteSource(dir, text, clang.Folder{Files: sources, Path: "include"},
 			clang.Folder{Files: sources, Path: "runtime"})
 		if err != nil {
 			return err

@@ -2,7 +2,7 @@
 
 package sim
 
-// Faults of the runtime in words: what happened, where in the source, and what to do.
+// Descriptions of the runtime's faults: what happened, where in the source, and what to do.
 
 import (
 	"errors"
@@ -18,7 +18,7 @@ const (
 	barrierDiverged
 	simdDiverged
 	threadgroupMemory
-	_ // not used
+	_ // unused
 	matrixInactive
 	matrixAddress
 	shuffle
@@ -32,10 +32,10 @@ const (
 	readOnly
 )
 
-// maxThreadsPerGroup numbers threads over a dispatch: group*1024 + thread.
+// The runtime numbers the threads of a dispatch group*maxThreadsPerGroup + thread.
 const maxThreadsPerGroup = msl.MaxThreadsPerThreadgroup
 
-// faults is everything that the call found, up to maxFaults.
+// faults joins the faults of a call, up to maxFaults.
 func (x *dispatch) faults(call *cDispatch) error {
 	var errs []error
 	seen := map[string]bool{}
@@ -53,14 +53,13 @@ func (x *dispatch) faults(call *cDispatch) error {
 	return errors.Join(errs...)
 }
 
-// at is " at file:line" of the source, "" where that is not known.
+// at returns " at file:line", or "" if the source line is unknown. pc is a return address.
 func (x *dispatch) at(pc uint64) string {
 	l := x.Pipeline.library
 	if pc == 0 {
 		return ""
 	}
 	if place := l.lines.find(pc - l.image[0] - 1); place != "" {
-		// a return address is behind its call
 		return " at " + place
 	}
 	return ""
@@ -71,11 +70,12 @@ func (x *dispatch) describe(f cFault) string {
 	case deadlock:
 		return fmt.Sprintf(
 			"deadlock: some threads wait at line %d for others that wait elsewhere or have "+
-				"returned: barriers and simd operations belong into "+
-				"control flow that all threads share", f.a>>8)
+				"returned: move barriers and simd operations into control flow "+
+				"that all threads share", f.a>>8)
 	case barrierAfterReturn:
 		return fmt.Sprintf(
-			"barrier reached after %d threads have returned: let them run on, without work", f.a)
+			"barrier reached after %d threads have returned: let them reach it too, without work",
+			f.a)
 	case barrierDiverged:
 		return fmt.Sprintf(
 			"threads of a threadgroup wait at different barriers, one of them at line %d: let all "+
@@ -95,7 +95,7 @@ func (x *dispatch) describe(f cFault) string {
 			"simdgroup matrix load or store: lane %d has another address or stride; all lanes "+
 				"must have the same", f.a)
 	case shuffle:
-		return fmt.Sprintf("shuffle or broadcast from lane %d, which takes no part", f.a)
+		return fmt.Sprintf("shuffle or broadcast from lane %d, which does not take part", f.a)
 	case raceWriteWrite, raceReadAfterWrite, raceWriteAfterRead:
 		return x.race(f)
 	case uninitialised:
@@ -108,7 +108,7 @@ func (x *dispatch) describe(f cFault) string {
 	case outOfBoundsThreadgroup:
 		return fmt.Sprintf("touches %d bytes outside every threadgroup variable", f.b)
 	case readOnly:
-		return fmt.Sprintf("writes %s, which the kernel's arguments promise only to read",
+		return fmt.Sprintf("writes %s, which the kernel's arguments declare as read-only",
 			x.where(f.a, f.a+f.b))
 	}
 	return fmt.Sprintf("fault %d (%d, %d)", f.kind, f.a, f.b)
@@ -132,11 +132,11 @@ func (x *dispatch) race(f cFault) string {
 			"dispatches with a barrier"
 	}
 	return "race: " + fmt.Sprintf(did, memory, fmt.Sprintf("thread %d", thread)) +
-		" and no barrier lies between: call threadgroup_barrier with mem_threadgroup for " +
+		" without a barrier in between: call threadgroup_barrier with mem_threadgroup for " +
 		"threadgroup memory, mem_device for buffers"
 }
 
-// shared names a second binding of the byte at address, "" if it has but one.
+// shared describes a second binding of the byte at address, "" if there is only one.
 func (x *dispatch) shared(address uint64) string {
 	found := 0
 	for i := range x.Pipeline.Kernel().Arguments {
@@ -153,7 +153,7 @@ func (x *dispatch) shared(address uint64) string {
 	return ""
 }
 
-// outside describes an access by the binding nearest to it.
+// outside describes an access out of bounds by the nearest binding.
 func (x *dispatch) outside(f cFault) string {
 	nearest, text := ^uint64(0), "through a buffer argument that has no buffer"
 	for i := range x.Pipeline.Kernel().Arguments {
@@ -165,7 +165,7 @@ func (x *dispatch) outside(f cFault) string {
 		switch {
 		case f.a >= s.to && f.a-s.to < nearest:
 			nearest = f.a - s.to
-			text = fmt.Sprintf("%d bytes, %d bytes behind the end of buffer %d, %s (%d bytes)", f.b,
+			text = fmt.Sprintf("%d bytes, %d bytes past the end of buffer %d, %s (%d bytes)", f.b,
 				nearest, a.Index, a.Name, s.to-s.from)
 		case f.a < s.from && s.from-f.a < nearest:
 			nearest = s.from - f.a

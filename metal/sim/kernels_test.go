@@ -55,7 +55,7 @@ func TestMutants(t *testing.T) {
 	for _, m := range []struct{ name, kernel, old, new, want string }{
 		{"duplicate rows", "matvec", "(tgid.x * nsg + sg) * ROWS;",
 			"(tgid.x * nsg + sg) * (ROWS - 1);", "race: writes"},
-		{"rows behind the end", "matvec", "(tgid.x * nsg + sg) * ROWS;",
+		{"rows past the end", "matvec", "(tgid.x * nsg + sg) * ROWS;",
 			"(tgid.x * nsg + sg) * ROWS + 2;", "out of bounds"},
 		{"no barrier", "attention", "  threadgroup_barrier(mem_flags::mem_threadgroup);\n", "\n",
 			"race: reads threadgroup memory"},

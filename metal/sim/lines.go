@@ -11,22 +11,22 @@ import (
 	"sync"
 )
 
-// lineTable finds the place in a kernel's source for an address in its library. Everything is
-// inlined into the kernel, the shim's functions too, so the place is the innermost call or line
-// that is of the source itself.
+// lineTable finds the source line of an address in a compiled library. Everything is inlined into
+// the kernel, including the shim's functions, so it looks for the innermost line or call in the
+// kernel's source.
 type lineTable struct {
 	path string
 	load sync.Once
 	data *dwarf.Data
 }
 
-// find is "file:line", or "" where the library does not tell. address counts from the library's
-// start.
+// find returns "file:line", or "" if the library does not have it. address counts from the
+// library's start.
 func (t *lineTable) find(address uint64) string {
 	t.load.Do(func() {
 		if f, err := elf.Open(t.path); err == nil {
 			defer f.Close()
-			t.data, _ = f.DWARF() // without it there is no place to tell
+			t.data, _ = f.DWARF() // without it find returns ""
 		}
 	})
 	if t.data == nil {
@@ -50,7 +50,7 @@ func (t *lineTable) find(address uint64) string {
 	return t.call(r, lines.Files(), address)
 }
 
-// call is the innermost inlined call around address whose place is of the source.
+// call returns the innermost inlined call around address that is in the kernel's source.
 func (t *lineTable) call(r *dwarf.Reader, files []*dwarf.LineFile, address uint64) string {
 	place := ""
 	for {

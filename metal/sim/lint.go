@@ -2,7 +2,8 @@
 
 package sim
 
-// What C++ for OpenCL accepts and Metal refuses, found in clang's dump of the syntax tree.
+// Constructs that C++ for OpenCL accepts and Metal refuses, found in clang's dump of the syntax
+// tree.
 
 import (
 	"bufio"
@@ -17,7 +18,7 @@ import (
 )
 
 var (
-	// a position changes the file, or only the line
+	// a position has a file and a line, or only a line
 	positionText = regexp.MustCompile(
 		`(?:<|, |> )([^<>:, ]+\.(?:metal|h|clcpp)|entries|<scratch space>|<built-in>):(\d+):\d+|(?:<|, |> )line:(\d+):\d+`)
 	nodeText  = regexp.MustCompile(`^([|\x60 -]*)([A-Za-z]+) 0x[0-9a-f]+`)
@@ -25,7 +26,7 @@ var (
 		`(?:col|line):[\d:]+ (?:used |referenced |invalid )*([A-Za-z_]\w*) '`)
 )
 
-// lint reports with file and line.
+// lint returns a Refusal that lists every construct with file and line.
 func (c *compiler) lint(dir string, arguments []string) error {
 	dump, err := clang.Run(dir, c.clang,
 		slices.Concat(arguments,
@@ -71,22 +72,22 @@ func (c *compiler) lint(dir string, arguments []string) error {
 	return nil
 }
 
-// ours tells the files of a source from the shim's headers.
+// ours reports whether a file is part of the kernel's source rather than of the shim.
 func ours(file string) bool {
 	return file != "" && !strings.HasPrefix(file, "/") && !strings.HasPrefix(file, "./") &&
 		file != "entries" && file != "<scratch space>" && !strings.HasPrefix(file, "msl_") &&
 		!strings.HasPrefix(file, "sim_")
 }
 
-// named tells a declaration with a name from a parameter of an implicit member, whose "used" stands
-// where a name would.
+// named reports whether a declaration has a name. For a parameter of an implicit member the pattern
+// matches "used" or the like instead.
 func named(text string) bool {
 	m := namedText.FindStringSubmatch(text)
 	return m != nil && m[1] != "used" && m[1] != "referenced" && m[1] != "invalid"
 }
 
-// refused says what Metal has against a node of the tree, "" for nothing. global: the node is a
-// declaration of the program's scope.
+// refused returns why Metal refuses a node of the syntax tree, "" if it does not. global says that
+// the node is a declaration at program scope.
 func refused(kind string, global bool, text, before string) string {
 	implicit := strings.Contains(text, " implicit ")
 	switch kind {

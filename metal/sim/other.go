@@ -9,7 +9,7 @@ import (
 	"headroom/metal"
 )
 
-// Open makes a simulated device, on Linux on x86-64 alone.
+// Open returns an error: the simulated device needs Linux on x86-64.
 func Open(Options) (metal.Device, error) {
 	return nil, fmt.Errorf("%w: it needs Linux on x86-64, this is %s on %s", ErrUnavailable,
 		runtime.GOOS, runtime.GOARCH)

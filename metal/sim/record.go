@@ -162,8 +162,9 @@ func (d *dispatch) checkConstantAliases() error {
 			}
 			a, b := addressesOf(d.bindings[in.Index]), addressesOf(d.bindings[out.Index])
 			if a.from < b.to && b.from < a.to {
-				return fmt.Errorf("buffer %d, %s, aliases buffer %d, %s: a dispatch must not write "+
-					"its constants", out.Index, out, in.Index, in)
+				return fmt.Errorf(
+					"buffer %d, %s, aliases buffer %d, %s: a dispatch must not write "+
+						"its constants", out.Index, out, in.Index, in)
 			}
 		}
 	}

@@ -118,7 +118,7 @@ func TestHostMistakes(t *testing.T) {
 					threadgroup: 64, groups: one, threads: metal.Size{X: 4, Y: 1, Z: 1}}.record(c,
 					"reverse")
 			}},
-		{"a range behind the end", `bytes [0, 404) of "x", which has 400`,
+		{"a range past the end", `bytes [0, 404) of "x", which has 400`,
 			func(a *adder, c metal.Commands) {
 				a.add.bindings[1].Bytes = 404
 				a.add.record(c, "add")
@@ -129,7 +129,7 @@ func TestHostMistakes(t *testing.T) {
 				a.add.record(c, "add")
 			}},
 		{"a short buffer",
-			"reads out of bounds: 4 bytes, 0 bytes behind the end of buffer 1, x (396 bytes) at " +
+			"reads out of bounds: 4 bytes, 0 bytes past the end of buffer 1, x (396 bytes) at " +
 				"add.metal:10", func(a *adder, c metal.Commands) {
 				a.add.bindings[1].Bytes = 396
 				a.add.record(c, "add")

@@ -2,7 +2,7 @@
 
 package sim
 
-// The C side: loaded once a process, called once a dispatch.
+// The runtime in C. A process loads it once and calls it for each dispatch.
 
 import (
 	"fmt"
@@ -56,7 +56,7 @@ type cFault struct {
 	a, b, pc                               uint64
 }
 
-// cRuntime is the loaded runtime: its dispatch function.
+// cRuntime is the loaded runtime and its dispatch function.
 type cRuntime struct {
 	path     string
 	dispatch func(d unsafe.Pointer) int64
@@ -64,7 +64,7 @@ type cRuntime struct {
 
 var (
 	runtimesMu sync.Mutex
-	// by path: a library is loaded once, kernels of all devices share it
+	// by path; all devices share a runtime
 	runtimes = map[string]*cRuntime{}
 )
 

@@ -1,39 +1,41 @@
-// Package sim is a Metal device without Metal: it compiles the very same .metal text with clang, as
-// C++ for OpenCL 2021, and runs it on the CPU with the same dispatch geometry. A threadgroup's
-// threads are fibers, which meet at barriers and in simdgroup operations. It is there to find
+// Package sim implements package metal without a GPU. It compiles the same .metal text with clang,
+// as C++ for OpenCL 2021, and runs it on the CPU with the same grid. The threads of a threadgroup
+// are fibers, which meet at barriers and in simdgroup operations. The device is there to find
 // mistakes, not to be fast:
 //
-//   - what Metal's compiler refuses and clang accepts is refused (lint.go, and package msl);
-//   - what the host does wrong is an error that says what to do: indices, struct sizes, alignment, lengths, limits (record.go);
-//   - work runs when it is committed, dispatches between two barriers in shuffled order (run.go);
-//   - with Options.Check, kernels are built with instrumented loads and stores: accesses out of bounds, races and missing barriers
-//     within a threadgroup and between threadgroups, reads of threadgroup memory that nobody has written (runtime/check.c), and
-//     dispatches that touch the same bytes without a barrier between them (conflict.go). Fresh buffers hold 0xFF.
+//   - Source that clang accepts and Metal refuses is an error (lint.go, and package msl).
+//   - Mistakes of the host are errors that say what to do: indices, struct sizes, alignment,
+//     lengths, limits (record.go).
+//   - Work runs when it is committed. Dispatches between two barriers run in shuffled order
+//     (run.go).
+//   - With Options.Check, loads and stores are instrumented. The checker finds accesses out of
+//     bounds, races and missing barriers within a threadgroup and between threadgroups, and reads of
+//     unwritten threadgroup memory (runtime/check.c). It also finds dispatches that access the same
+//     bytes without a barrier between them (conflict.go). New buffers hold 0xFF.
 //
-// Without Options.Check an access out of bounds does what it does in C: at best it ends the
-// process. Look for it with Check.
+// Without Options.Check an access out of bounds is undefined, as in C: look for it with Check.
 //
-// It needs clang 19 or later and an x86-64 CPU with AVX2, on Linux; build/setup sim installs clang.
-// What it cannot see stands in metal/UNVERIFIED.md.
+// The device needs Linux, clang 19 or later and an x86-64 CPU with AVX2; build/setup sim installs
+// clang. metal/UNVERIFIED.md lists what it cannot see.
 package sim
 
 import "errors"
 
-// Options are the device's settings; the zero value is a fast device on all cores.
+// Options are the device's settings. The zero value is a fast device on all cores.
 type Options struct {
-	// Check builds kernels for the checker: several times slower, one thread.
+	// Check builds kernels with the checker. They run several times slower, on one thread.
 	Check bool
-	// Seed decides the order of dispatches between barriers and, with Check, of threads. Equal
+	// Seed determines the order of dispatches between barriers and, with Check, of threads. Equal
 	// seeds give equal orders.
 	Seed uint64
-	// Threads is the number of OS threads that threadgroups run on; 0 means one per core. With
-	// Check it is 1.
+	// Threads is the number of OS threads that run threadgroups; 0 means GOMAXPROCS. With Check it
+	// is 1.
 	Threads int
-	// CacheDir keeps compiled kernels, by hash of everything that goes into them; "" means
-	// headroom/metal-sim in the user's cache.
+	// CacheDir is the folder of compiled kernels, named by a hash of their inputs; "" means
+	// headroom/metal-sim in the user's cache folder.
 	CacheDir string
 }
 
-// ErrUnavailable is wrapped by Open's error where the device cannot be had on this machine: tests
+// ErrUnavailable is wrapped by the errors of Open on a machine that cannot run the device. Tests
 // skip themselves then.
 var ErrUnavailable = errors.New("the simulated Metal device is not available here")
