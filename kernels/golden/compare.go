@@ -1,6 +1,6 @@
 package golden
 
-// What is kept of an answer, and how another answer is held against it.
+// Making a vector from a result, and comparing another result with it.
 
 import (
 	"encoding/binary"
@@ -13,16 +13,16 @@ import (
 
 const maxParts = 16
 
-// parts cuts n elements into parts of almost equal length: part i is [from(i), from(i+1)).
+// parts divides n elements into parts of nearly equal length: part i is [from(i), from(i+1)).
 type parts struct{ n, count int }
 
 func partsOf(n int) parts      { return parts{n, min(n, maxParts)} }
 func (p parts) from(i int) int { return i * p.n / p.count }
 
-// another place in each
+// sample returns the index of the element of part i that a vector keeps.
 func (p parts) sample(i int) int { return p.from(i) + i*7%(p.from(i+1)-p.from(i)) }
 
-// Vector is what is kept of r's answer.
+// Vector returns the vector of r's outputs.
 func (r *Run) Vector(c kernels.Case) Vector {
 	v := Vector{Case: c.Name, Inputs: Inputs(c)}
 	for i, b := range r.Outputs() {
@@ -44,7 +44,7 @@ func element(b []byte, i int) float32 {
 	return math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
 }
 
-// sumOf adds up elements [from, to), and their magnitudes.
+// sumOf returns the sum of elements [from, to), and the sum of their magnitudes.
 func sumOf(b []byte, from, to int) (sum, magnitude float64) {
 	for i := from; i < to; i++ {
 		x := float64(element(b, i))
@@ -54,14 +54,14 @@ func sumOf(b []byte, from, to int) (sum, magnitude float64) {
 	return sum, magnitude
 }
 
-// Compare holds r's answer to c against v. sameBits tells that every output has the simulation's
-// bits; the error names the first output that is too far from them. What has no tolerance must have
-// the bits.
+// Compare compares r's outputs with v. sameBits reports that every output has the simulation's
+// bits. The error names the first output outside the tolerance. Without a tolerance the bits must
+// be equal.
 func (r *Run) Compare(c kernels.Case, v Vector) (sameBits bool, err error) {
 	outputs := r.Outputs()
 	if len(outputs) != len(v.Outputs) {
 		return false, fmt.Errorf(
-			"%d outputs, the golden vector has %d: it is of another version of the case",
+			"got %d outputs, the golden vector has %d: it was made for another version of the case",
 			len(outputs), len(v.Outputs))
 	}
 	t := ToleranceOf(c, r.op)
@@ -78,7 +78,7 @@ func (r *Run) Compare(c kernels.Case, v Vector) (sameBits bool, err error) {
 	return sameBits, nil
 }
 
-// output compares one output that has other bits.
+// output compares an output whose bits differ.
 func (t Tolerance) output(dtype kernels.DType, b []byte, want Output) error {
 	p := partsOf(len(b) / 4)
 	if dtype != kernels.F32 || t.Abs == 0 && t.Rel == 0 || len(want.Values) != p.count ||
@@ -91,7 +91,7 @@ func (t Tolerance) output(dtype kernels.DType, b []byte, want Output) error {
 				break
 			}
 		}
-		return fmt.Errorf("other bits than the simulation's, where they must be the same%s", at)
+		return fmt.Errorf("the bits differ from the simulation's, but must be equal%s", at)
 	}
 	for j := range p.count {
 		if g, w := float64(element(b, p.sample(j))),
@@ -109,8 +109,8 @@ func (t Tolerance) output(dtype kernels.DType, b []byte, want Output) error {
 	return nil
 }
 
-// near tells whether two sums of n elements differ by no more than n elements may, and the rounding
-// of the kept sum.
+// near reports whether two sums of n elements are within the tolerance of n elements and the
+// rounding of the stored sum.
 func (t Tolerance) near(got, want float64, n int, magnitude float64) bool {
 	return math.Abs(got-want) <= float64(n)*t.Abs+t.Rel*magnitude+math.Abs(want)*0x1p-23
 }

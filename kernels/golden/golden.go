@@ -1,15 +1,15 @@
-// Package golden keeps what the simulated Metal device answers to every kernel case, small enough
-// to ship: `headroom selftest` asks a real GPU the same and compares. A Vector has a checksum of
-// each output, and for float32 ones a value and a sum from each of up to 16 parts, since a GPU may
-// add up in another order than the simulation does.
+// Package golden holds the simulated Metal device's results for every kernel case, in a form small
+// enough to ship. `headroom selftest` runs the cases on a real GPU and compares. A Vector has a
+// checksum of each output. For float32 outputs it also has one value and one sum from each of up to
+// 16 parts, since a GPU may add in another order than the simulation.
 //
-// The vectors are files of this repository, one per family, made by the test that also holds them
-// against the simulation:
+// The vectors are files of this repository, one for each family. The test that compares them with
+// the simulation also writes them:
 //
 //	go test ./kernels/golden -update      # after a kernel or a case has changed
 //
-// Operands are made by the host from the case's name; their checksum is kept too, so that a
-// difference in them is not taken for one of the GPU's.
+// The host generates operands from the case's name. Their checksum is part of the Vector, so that
+// different operands are not mistaken for a fault of the GPU.
 package golden
 
 import (
@@ -31,13 +31,13 @@ import (
 	"headroom/kernels/transfer"
 )
 
-// Family is the cases of one folder of kernels.
+// Family is the cases of one kernel family.
 type Family struct {
-	Name  string // of the folder
+	Name  string // of its folder
 	Cases []kernels.Case
 }
 
-// Families are all families, by name.
+// Families returns all families, sorted by name.
 func Families() []Family {
 	return []Family{
 		{"activation", activation.Cases()},
@@ -54,21 +54,21 @@ func Families() []Family {
 	}
 }
 
-// Vector is the answer to one case.
+// Vector is the expected result of one case.
 type Vector struct {
 	Case string `json:"case"`
-	// Short says that the case is in the short form: those reach every kernel, without being much
-	// work or needing many sources.
+	// Short marks the cases of the short self-test. Together they reach every kernel, with little
+	// work and few sources.
 	Short   bool     `json:"short,omitempty"`
-	Inputs  Checksum `json:"inputs"` // of the operands as the host wrote them
+	Inputs  Checksum `json:"inputs"` // of the operands that the host generates
 	Outputs []Output `json:"outputs"`
 }
 
 // Output is one output tensor.
 type Output struct {
 	Bytes  Checksum  `json:"bytes"`
-	Values []float32 `json:"values,omitempty"` // one element of each part; float32 outputs alone
-	Sums   []float32 `json:"sums,omitempty"`   // of each part's elements
+	Values []float32 `json:"values,omitempty"` // one element of each part, for float32 outputs
+	Sums   []float32 `json:"sums,omitempty"`   // the sum of each part, for float32 outputs
 }
 
 // Checksum is a CRC-32C.
@@ -86,8 +86,8 @@ func (c *Checksum) UnmarshalText(text []byte) error {
 //go:embed vectors/*.json
 var files embed.FS
 
-// Load returns a family's vectors by case. The error says which command makes those that are
-// missing.
+// Load returns a family's vectors by case name. The error for missing vectors names the command
+// that makes them.
 func Load(family string) (map[string]Vector, error) {
 	text, err := files.ReadFile("vectors/" + family + ".json")
 	if err != nil {

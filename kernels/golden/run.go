@@ -1,6 +1,6 @@
 package golden
 
-// Cases on a device, as often as one likes with the same operands.
+// Running a case on a device, repeatedly with the same operands.
 
 import (
 	"hash/crc32"
@@ -10,22 +10,22 @@ import (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Run is a case on a device.
+// Run is a case prepared on a device.
 type Run struct {
 	device  kernels.Device
 	op      kernels.Op
 	outputs []kernels.Tensor
 	buffers []*kernels.Buffer
-	before  [][]byte // what the buffers held before the operator ran
+	before  [][]byte // contents of the buffers before the operator ran
 }
 
-// Prepare makes c's operator and operands on d, whose memory they stay in until d is closed. The
-// error is the device's.
+// Prepare makes c's operator and operands on d. They stay in its memory until d is closed. It
+// returns the device's error.
 func Prepare(d kernels.Device, c kernels.Case) (*Run, error) {
 	l := &listing{Device: d}
 	r := &Run{device: d}
 	r.op, r.outputs = c.New(l, c.Rand())
-	if err := d.Sync(); err != nil { // a case may fill its caches by an operator
+	if err := d.Sync(); err != nil { // a case may fill its caches with an operator
 		return nil, err
 	}
 	for _, b := range l.buffers {
@@ -35,7 +35,7 @@ func Prepare(d kernels.Device, c kernels.Case) (*Run, error) {
 	return r, nil
 }
 
-// Op is the operator.
+// Op returns the operator.
 func (r *Run) Op() kernels.Op { return r.op }
 
 // Compute runs the operator on fresh operands and waits for it.
@@ -47,7 +47,7 @@ func (r *Run) Compute() error {
 	return r.device.Sync()
 }
 
-// Outputs are the elements of the outputs, copied.
+// Outputs returns copies of the outputs' elements.
 func (r *Run) Outputs() [][]byte {
 	all := make([][]byte, len(r.outputs))
 	for i, t := range r.outputs {
@@ -56,12 +56,12 @@ func (r *Run) Outputs() [][]byte {
 	return all
 }
 
-// Inputs is the checksum of c's operands as the host writes them, without what operators add: the
-// same on every machine.
+// Inputs returns the checksum of the operands that the host generates for c, before any operator
+// runs. It is the same on every machine.
 func Inputs(c kernels.Case) Checksum {
 	host := kernels.NewReference()
 	defer host.Close()
-	l := &listing{Device: host, still: true}
+	l := &listing{Device: host, skipOps: true}
 	c.New(l, c.Rand())
 	sum := uint32(0)
 	for _, b := range l.buffers {
@@ -70,12 +70,12 @@ func Inputs(c kernels.Case) Checksum {
 	return Checksum(sum)
 }
 
-// listing is a device that keeps a list of its buffers, and leaves operators undone if still is
+// listing is a device that keeps a list of its buffers. It does not run operators if skipOps is
 // set.
 type listing struct {
 	kernels.Device
 	buffers []*kernels.Buffer
-	still   bool
+	skipOps bool
 }
 
 func (l *listing) NewBuffer(bytes int) *kernels.Buffer {
@@ -85,7 +85,7 @@ func (l *listing) NewBuffer(bytes int) *kernels.Buffer {
 }
 
 func (l *listing) Run(op kernels.Op) {
-	if !l.still {
+	if !l.skipOps {
 		l.Device.Run(op)
 	}
 }

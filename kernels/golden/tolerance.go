@@ -1,6 +1,6 @@
 package golden
 
-// How near a GPU must come to the simulation, and where it must have its bits.
+// How close a GPU must come to the simulation, and where it must have the same bits.
 
 import (
 	"slices"
@@ -8,26 +8,26 @@ import (
 	"headroom/kernels"
 )
 
-// Tolerance is how far an element may be from the simulation's: Abs + Rel*|element|; both 0: not at
-// all.
+// Tolerance allows an element to differ from the simulation's by Abs + Rel*|element|. The zero
+// value requires equal bits.
 type Tolerance struct {
 	Abs, Rel float64
 	Why      string
 }
 
-// portable are operators whose kernels have one order of fused multiply-adds and correctly rounded
-// operations, without sums over lanes or functions of Metal's library: any device that keeps IEEE
-// 754 gives the same bits.
+// portable lists the operators whose kernels use fused multiply-adds and correctly rounded
+// operations in a fixed order, without sums over lanes or functions of Metal's library. Any device
+// that conforms to IEEE 754 gives the same bits for them.
 var portable = []string{"add", "sigmoid_mul", "gelu_mul", "combine", "lookup", "rows", "copy",
 	"kv_append"}
 
-// Portable tells whether every device should give the simulation's bits for op. A float32 result
-// that is near enough without having them does no harm, but tells that a compiler contracts or
-// reorders what it was told to leave alone.
+// Portable reports whether every device should give the simulation's bits for op. A float32 result
+// within the tolerance but with other bits is harmless. It shows that the compiler contracts or
+// reorders operations despite safe math mode.
 func Portable(op kernels.Op) bool { return slices.Contains(portable, op.Name()) }
 
-// onMetal replaces the tolerances of cases that say what the CPU may do: on Metal neither
-// activations nor the weights of attention are rounded.
+// onMetal replaces the cases' tolerances for operators that round activations or attention weights
+// on the CPU. Metal rounds neither.
 var onMetal = map[string]Tolerance{
 	"linear":          {Abs: 2e-6, Rel: 2e-6},
 	"experts":         {Abs: 2e-6, Rel: 2e-6},
@@ -35,8 +35,8 @@ var onMetal = map[string]Tolerance{
 	"paged_attention": {Abs: 1e-5, Rel: 1e-5},
 }
 
-// ToleranceOf is twice what the case allows from the exact result, as simulation and GPU may err to
-// opposite sides.
+// ToleranceOf returns twice the tolerance of the case, which is relative to the exact result:
+// simulation and GPU may err in opposite directions.
 func ToleranceOf(c kernels.Case, op kernels.Op) Tolerance {
 	t, ok := onMetal[op.Name()]
 	if !ok {
@@ -46,6 +46,6 @@ func ToleranceOf(c kernels.Case, op kernels.Op) Tolerance {
 		return Tolerance{}
 	}
 	return Tolerance{Abs: 2 * t.Abs, Rel: 2 * t.Rel,
-		Why: "both may differ from the exact result, by lanes added up in another order and the " +
-			"last places of exp"}
+		Why: "both may differ from the exact result, by the order of sums over lanes and the " +
+			"last digits of exp"}
 }

@@ -1,6 +1,6 @@
 package gpu
 
-// Recording: parameters, hazards, and the two recorders that take turns.
+// Recording: parameters, hazards, and the two recorders that alternate.
 
 import (
 	"fmt"
@@ -13,10 +13,10 @@ import (
 
 const (
 	ringBytes = 256 * 1024 // parameters of one recorder's dispatches
-	// maxDispatches of one commit. A decoded token is a few hundred; a long prefill goes to the GPU
-	// in parts, so that it begins early.
+	// maxDispatches is the number of dispatches in one commit. A decoded token has a few hundred. A
+	// long prefill is committed in parts, so that the GPU starts early.
 	maxDispatches = 1024
-	maxAccesses   = 256 // remembered since the last barrier; one more costs a barrier
+	maxAccesses   = 256 // kept since the last barrier; one more costs a barrier
 	paramAlign    = 16
 )
 
@@ -25,20 +25,20 @@ type Context struct {
 	m         metal.Device
 	libraries map[*Source]metal.Library
 	pipelines map[*kernel]*ready
-	compiling map[*Source]time.Duration // how long each library took
+	compiling map[*Source]time.Duration // compile time of each library
 	recorders [2]recorder
 	current   int
-	op        string // the operator at work, for messages
+	op        string // the current operator, for messages
 	accesses  []access
 	bindings  [msl.MaxBuffers]metal.Binding
 	scratch   scratch
-	ints      []int32 // of Table
+	ints      []int32 // the memory of Table
 	barriers  int     // recorded since the device was made
 	commits   kernels.Ticket
 	err       error
 }
 
-// recorder is commands with a ring of parameters of their own.
+// recorder is Commands with their own ring of parameters.
 type recorder struct {
 	commands   metal.Commands
 	params     metal.Buffer
@@ -56,10 +56,10 @@ type access struct {
 	write    bool
 }
 
-// Facts are the device's.
+// Facts returns the facts of the Metal device.
 func (c *Context) Facts() metal.Facts { return c.m.Facts() }
 
-// fail keeps the first mistake for Sync.
+// fail keeps the first error for Sync.
 func (c *Context) fail(err error) {
 	if c.err == nil && err != nil {
 		if c.op != "" {
@@ -95,7 +95,7 @@ func (c *Context) dispatch(k *kernel, params []byte, g Grid, operands []Operand)
 		c.barriers++
 		c.accesses = c.accesses[:0]
 	}
-	c.remember(operands)
+	c.addAccesses(operands)
 	copy(rec.params.Bytes()[rec.used:], params)
 	c.bindings[0] = metal.Binding{Buffer: rec.params, Offset: rec.used, Bytes: len(params)}
 	rec.used += aligned(len(params))
@@ -122,8 +122,8 @@ func (c *Context) dispatch(k *kernel, params []byte, g Grid, operands []Operand)
 
 func aligned(bytes int) int { return (bytes + paramAlign - 1) / paramAlign * paramAlign }
 
-// room is a recorder with space for one more dispatch with params bytes of parameters and tables;
-// nil after an error.
+// room returns a recorder with room for one more dispatch with params bytes of parameters and
+// tables, nil after an error.
 func (c *Context) room(params int) *recorder {
 	if params > ringBytes {
 		c.fail(fmt.Errorf("parameters and tables of %d bytes, expected at most %d", params,
@@ -144,8 +144,8 @@ func (c *Context) room(params int) *recorder {
 	return rec
 }
 
-// hazard tells whether operands must wait for a dispatch recorded since the last barrier: one of
-// the two writes what the other touches.
+// hazard reports whether operands must wait for a dispatch recorded since the last barrier: one of
+// the two writes memory that the other reads or writes.
 func (c *Context) hazard(operands []Operand) bool {
 	if len(c.accesses)+len(operands) > maxAccesses {
 		return true
@@ -164,7 +164,8 @@ func (c *Context) hazard(operands []Operand) bool {
 	return false
 }
 
-func (c *Context) remember(operands []Operand) {
+// addAccesses keeps the accesses of a dispatch until the next barrier.
+func (c *Context) addAccesses(operands []Operand) {
 	for _, o := range operands {
 		if o.memory != nil && !o.memory.readOnly {
 			c.accesses = append(c.accesses,
@@ -173,8 +174,8 @@ func (c *Context) remember(operands []Operand) {
 	}
 }
 
-// commit sends what the current recorder holds. What is committed later sees all it writes, so no
-// hazard crosses.
+// commit commits the current recorder. Later commits see everything that it writes, so hazards do
+// not cross commits.
 func (c *Context) commit() {
 	rec := &c.recorders[c.current]
 	if rec.dispatches > 0 && !rec.committed {
@@ -185,10 +186,10 @@ func (c *Context) commit() {
 	c.accesses = c.accesses[:0]
 }
 
-// wait waits for a recorder's work and empties it.
+// wait waits for a recorder's work and clears it.
 func (c *Context) wait(rec *recorder) {
 	if rec.committed {
-		op := c.op // of what is being recorded meanwhile
+		op := c.op // of the recording in progress
 		c.op = ""
 		c.fail(rec.commands.Wait())
 		c.op = op
@@ -202,7 +203,7 @@ func (c *Context) sync() error {
 	return c.waitFor(c.commits)
 }
 
-// waitFor waits for what was committed up to a ticket, the older recorder's work first.
+// waitFor waits for all commits up to a ticket, the older recorder's first.
 func (c *Context) waitFor(t kernels.Ticket) error {
 	for _, rec := range [...]*recorder{&c.recorders[c.current^1], &c.recorders[c.current]} {
 		if rec.committed && rec.ticket <= t {

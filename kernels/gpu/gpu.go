@@ -1,16 +1,16 @@
-// Package gpu runs operators on a Metal device, a Mac's or a simulated one.
+// Package gpu runs operators on a Metal device, real or simulated.
 //
-// An operator that has a kernel implements Op: its Metal method names the kernel, the parameters
-// and the operands, and says of each operand whether the kernel reads or writes it. From that the
-// device works out where a barrier is needed: authors never place one. Kernels, their sources and
-// their parameter structs are package-level values, checked against the source text when first
-// used.
+// An operator with a Metal kernel implements Op. Its Metal method names the kernel, the parameters
+// and the operands, and marks each operand as read or written. The device derives the barriers from
+// that: authors never place one. Kernels, their sources and their parameter structs are
+// package-level values, which are checked against the source on first use.
 //
-// The way of a dispatch:
+// A dispatch takes these steps:
 //
-//	Device.Run(op)       op.Metal(context)
-//	  Kernel.Dispatch    parameters into the ring, hazards against what has been recorded since the last barrier, bindings, dispatch
-//	Device.Sync          commit, wait; the first mistake of anything recorded
+//	Device.Run       calls op.Metal(context)
+//	Kernel.Dispatch  copies the parameters into a ring, records a barrier if the operands conflict
+//	                 with dispatches since the last one, binds the operands and dispatches
+//	Device.Sync      commits, waits and returns the first error of anything recorded
 //
 // Two recorders alternate, so that the host records while the GPU runs (Device.Commit,
 // Device.Wait). Buffers live as long as the device.
@@ -34,26 +34,27 @@ type Op interface {
 	Metal(c *Context)
 }
 
-// Headers are what kernels may include: "common/reduce.h".
+// Headers are the files that kernels may include, such as "common/reduce.h".
 //
 //go:embed common/*.h
 var Headers embed.FS
 
-// Device runs operators on m. It implements kernels.Device; one goroutine at a time may use it.
+// Device runs operators on a Metal device. It implements kernels.AsyncDevice. Only one goroutine may use
+// it at a time.
 type Device struct {
 	m       metal.Device
 	context Context
 	mapped  [][]byte       // memory of NewBuffer
-	owned   []metal.Buffer // likewise, of a metal.Allocator
+	owned   []metal.Buffer // memory of NewBuffer, of a metal.Allocator
 
-	weights, memory []metal.Buffer // of WrapBuffer, and all others: what MakeResident is for
+	weights, memory []metal.Buffer // of WrapBuffer, and all others; MakeResident empties both
 
-	copied     int64 // bytes of WrapBuffer that lie in buffers of our own
-	copyReason error // why the first of them does
+	copied     int64 // bytes of WrapBuffer that were copied
+	copyReason error // why the first of them were copied
 }
 
-// New makes a device over m, which stays the caller's to close, after this one. The error is m's,
-// refusing memory.
+// New returns a device on m. The caller closes m after it. New returns an error if m refuses
+// memory.
 func New(m metal.Device) (*Device, error) {
 	d := &Device{m: m}
 	c := &d.context
@@ -73,15 +74,15 @@ func New(m metal.Device) (*Device, error) {
 // memory is the Handle of a kernels.Buffer on this device.
 type memory struct {
 	buffer   metal.Buffer
-	offset   int  // of the buffer's first byte in buffer
-	readOnly bool // nobody writes it: no hazards
+	offset   int  // of the first byte in buffer
+	readOnly bool // never written, so it has no hazards
 }
 
 // Name implements kernels.Device.
 func (d *Device) Name() string { return "Metal, " + d.m.Facts().Name }
 
-// NewBuffer implements kernels.Device. The memory is the system's, wrapped for the GPU, where that
-// can work on it: it is zero without being touched.
+// NewBuffer implements kernels.Device. The memory is the system's, wrapped for the GPU, or that of
+// a metal.Allocator. The system's memory is zero without being touched.
 func (d *Device) NewBuffer(bytes int) *kernels.Buffer {
 	if bytes == 0 {
 		return &kernels.Buffer{}
@@ -101,9 +102,9 @@ func (d *Device) NewBuffer(bytes int) *kernels.Buffer {
 	return &kernels.Buffer{Bytes: pages[:bytes], Size: bytes, Handle: d.wrap("buffer", pages)}
 }
 
-// WrapBuffer implements kernels.Device: the whole pages around bytes become visible to the GPU.
-// What the device refuses, as it may refuse pages of the program itself, is copied instead; Copied
-// tells.
+// WrapBuffer implements kernels.Device. It makes the whole pages around bytes visible to the GPU.
+// If the Metal device refuses them, as it may refuse pages of the program itself, they are copied;
+// Copied reports that.
 func (d *Device) WrapBuffer(bytes []byte) *kernels.Buffer {
 	if len(bytes) == 0 {
 		return &kernels.Buffer{}
@@ -131,7 +132,7 @@ func (d *Device) WrapBuffer(bytes []byte) *kernels.Buffer {
 	return own
 }
 
-// wrap never returns nil: what the device refuses is an error of everything recorded after.
+// wrap never returns nil. If the device refuses pages, everything recorded afterwards fails.
 func (d *Device) wrap(label string, pages []byte) *memory {
 	b, err := d.m.WrapBuffer(label, pages)
 	if err != nil {
@@ -142,10 +143,10 @@ func (d *Device) wrap(label string, pages []byte) *memory {
 	return &memory{buffer: b}
 }
 
-// MakeResident keeps all buffers made since it was last called where the GPU reaches them at once,
-// also while it has nothing to do, until the Metal device is closed: weights as one set, everything
-// else as another. Call it when what lives long has been made. Without it, or after an error,
-// everything works, and the first pass after a rest may be slow.
+// MakeResident makes all buffers since its last call resident until the Metal device is closed:
+// weights as one residency set, everything else as another. Call it when all long-lived buffers
+// have been made. Without it, or after an error, everything works, but the first pass after an idle
+// time may be slow.
 func (d *Device) MakeResident() error {
 	for _, set := range []struct {
 		label   string
@@ -162,24 +163,24 @@ func (d *Device) MakeResident() error {
 	return nil
 }
 
-// Run implements kernels.Device. It panics if op has no Metal kernel: a model that needs it must
-// not come this far.
+// Run implements kernels.Device. It panics if op has no Metal kernel: a model that needs it must be
+// refused when it is loaded.
 func (d *Device) Run(op kernels.Op) {
 	kernels.MustCheck(op)
 	o, ok := op.(Op)
 	if !ok {
 		panic(
 			fmt.Sprintf(
-				"gpu: Device.Run: operator %s has no Metal kernel; write one, or run the model on "+
+				"gpu: Device.Run: operator %s has no Metal kernel: write one, or run the model on "+
 					"the CPU", op.Name()))
 	}
 	d.context.op = op.Name()
 	o.Metal(&d.context)
 }
 
-// Kernels are the kernels of all sources that this device has compiled, and whether each has been
-// dispatched, from any of the sources that have one of its name: a text may be compiled for several
-// formats. Tests look for kernels that no case reaches.
+// Kernels returns the names of the kernels in all compiled sources, and whether a kernel of that
+// name has been dispatched. Several sources may have a kernel of the same name, as a text may be
+// compiled for several formats. Tests use it to find kernels that no case reaches.
 func (d *Device) Kernels() map[string]bool {
 	all := map[string]bool{}
 	for _, library := range d.context.libraries {
@@ -193,23 +194,23 @@ func (d *Device) Kernels() map[string]bool {
 	return all
 }
 
-// Sync implements kernels.Device. After an error the device computes no more.
+// Sync implements kernels.Device. After an error the device runs nothing more.
 func (d *Device) Sync() error { return d.context.sync() }
 
-// Commit implements kernels.AsyncDevice. What is recorded after it goes into the other recorder,
-// whose own work is waited for then.
+// Commit implements kernels.AsyncDevice. The next operators go into the other recorder, after waiting for
+// its work.
 func (d *Device) Commit() kernels.Ticket {
 	d.context.commit()
 	return d.context.commits
 }
 
-// Wait implements kernels.AsyncDevice. After an error the device computes no more.
+// Wait implements kernels.AsyncDevice. After an error the device runs nothing more.
 func (d *Device) Wait(t kernels.Ticket) error { return d.context.waitFor(t) }
 
-// Close implements kernels.Device. The Metal device must be closed after it, before another uses
-// the memory.
+// Close implements kernels.Device. Close the Metal device after it, before the memory is used
+// again.
 func (d *Device) Close() {
-	_ = d.Sync() // whoever wanted the results has synced
+	_ = d.Sync() // callers that need the error have called Sync
 	for _, b := range d.mapped {
 		cpu.Unmap(b)
 	}

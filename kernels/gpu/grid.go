@@ -1,14 +1,14 @@
 package gpu
 
-// What operators share in laying out their work: grids, vector loads, the spans of a batch.
+// Helpers that operators share: grids, vector loads, the spans of a batch.
 
 import (
 	"headroom/kernels"
 	"headroom/metal"
 )
 
-// RowsByColumns is a grid of threadgroups of up to threads threads, one to a column: (row, block of
-// columns). Rows are the first dimension, as they are many.
+// RowsByColumns returns a grid of threadgroups (row, block of columns) with one thread for each
+// column and at most threads threads. Rows are the first dimension, whose limit is the highest.
 func RowsByColumns(rows, cols, threads int) Grid {
 	threads = min(threads, (cols+31)/32*32)
 	if threads == 0 {
@@ -18,8 +18,8 @@ func RowsByColumns(rows, cols, threads int) Grid {
 		Threads: metal.Size{X: threads, Y: 1, Z: 1}}
 }
 
-// Aligned16 tells whether every row of each tensor begins and ends at a multiple of 16 bytes, so
-// that kernels may load it in vectors.
+// Aligned16 reports whether every row of each tensor begins and ends at a multiple of 16 bytes, so
+// that kernels may use vector loads.
 func Aligned16(tensors ...kernels.Tensor) bool {
 	for _, t := range tensors {
 		if o := operand(t, false); o.memory != nil &&
@@ -30,8 +30,8 @@ func Aligned16(tensors ...kernels.Tensor) bool {
 	return true
 }
 
-// Spans is a table of Span, common/span.h: where spans lie in the batch and in their sequences,
-// without page tables.
+// Spans returns a table of Span (common/span.h): the rows of each span in the batch and its
+// positions in the sequence, without page tables.
 func (c *Context) Spans(spans []kernels.Span) Operand {
 	table := c.Table(4 * len(spans))
 	for i, s := range spans {

@@ -1,6 +1,6 @@
 package gpu
 
-// Kernels as Go sees them.
+// Kernels, operands, and the checks of a dispatch.
 
 import (
 	"fmt"
@@ -12,15 +12,15 @@ import (
 	"headroom/metal"
 )
 
-// Source is the text of a .metal file, embedded beside the operators that it serves.
+// Source is the text of a .metal file, embedded beside its operators.
 type Source struct {
 	Name string // "norm/rms_norm.metal"
 	Text string
 }
 
-// Kernel is one kernel of a source, with parameters of type P: a struct of uint32, int32 and
-// float32 fields, the same as the struct behind [[buffer(0)]] in the source. Its operands are
-// buffers 1, 2, ... in order. Make Kernels as package-level variables.
+// Kernel is a kernel of a source. P is its parameter struct, with fields of type uint32, int32 and
+// float32 as in the struct of [[buffer(0)]] in the source. Its operands are the buffers 1, 2, ...
+// in order. Kernels are package-level variables.
 type Kernel[P any] struct{ k kernel }
 
 type kernel struct {
@@ -30,7 +30,7 @@ type kernel struct {
 	params    reflect.Type
 }
 
-// NewKernel is the kernel of that name in s, with values for the source's function constants.
+// NewKernel returns the kernel called name in s, with values for the source's function constants.
 func NewKernel[P any](s *Source, name string, constants ...metal.ConstantValue) *Kernel[P] {
 	return &Kernel[P]{kernel{source: s, name: name, constants: constants,
 		params: reflect.TypeFor[P]()}}
@@ -38,11 +38,11 @@ func NewKernel[P any](s *Source, name string, constants ...metal.ConstantValue) 
 
 // Grid is the size of a dispatch.
 type Grid struct {
-	Groups, Threads  metal.Size // threadgroups, and threads of each
+	Groups, Threads  metal.Size // threadgroups, and threads of a threadgroup
 	ThreadgroupBytes int        // of [[threadgroup(0)]], 0 if the kernel has none
 }
 
-// Rows is a grid of one threadgroup of threads threads for each of rows rows.
+// Rows returns a grid with one threadgroup of threads threads for each row.
 func Rows(rows, threads int) Grid {
 	return Grid{Groups: metal.Size{X: rows, Y: 1, Z: 1},
 		Threads: metal.Size{X: threads, Y: 1, Z: 1}}
@@ -54,20 +54,20 @@ type Operand struct {
 	from   int // bytes within memory's buffer
 	bytes  int
 	write  bool
-	table  []int32 // in place of memory: host data that goes with the dispatch
+	table  []int32 // host data copied with the dispatch, instead of memory
 }
 
-// Read is an operand that the kernel only reads. The zero Tensor is bound to nothing, for a kernel
-// that will not touch it.
+// Read returns an operand that the kernel only reads. The zero Tensor binds nothing, for a kernel
+// that does not access the operand.
 func Read(t kernels.Tensor) Operand { return operand(t, false) }
 
-// Write is an operand that the kernel writes, and may read.
+// Write returns an operand that the kernel writes and may read.
 func Write(t kernels.Tensor) Operand { return operand(t, true) }
 
-// ReadBytes is bytes [from, to) of b, for kernels whose operands are no tensors.
+// ReadBytes returns bytes [from, to) of b as an operand that the kernel only reads.
 func ReadBytes(b *kernels.Buffer, from, to int) Operand { return bytesOf(b, from, to, false) }
 
-// WriteBytes is ReadBytes for memory that the kernel writes.
+// WriteBytes returns bytes [from, to) of b as an operand that the kernel writes and may read.
 func WriteBytes(b *kernels.Buffer, from, to int) Operand { return bytesOf(b, from, to, true) }
 
 func operand(t kernels.Tensor, write bool) Operand {
@@ -82,8 +82,8 @@ func bytesOf(b *kernels.Buffer, from, to int, write bool) Operand {
 	if !ok {
 		panic(
 			fmt.Sprintf(
-				"gpu: an operand's buffer is of another device (%T): make it with this device's "+
-					"NewBuffer or WrapBuffer", b.Handle))
+				"gpu: an operand's buffer belongs to another device (%T): make it with NewBuffer "+
+					"or WrapBuffer of this device", b.Handle))
 	}
 	if from < 0 || to < from || to > b.Size {
 		panic(
@@ -94,21 +94,22 @@ func bytesOf(b *kernels.Buffer, from, to int, write bool) Operand {
 	return Operand{memory: m, from: m.offset + from, bytes: to - from, write: write}
 }
 
-// Dispatch records k over g. An empty grid is nothing to do. Mistakes are returned by the device's
-// Sync.
+// Dispatch records k with grid g. With an empty grid it does nothing. The device's Sync returns
+// errors.
 func (k *Kernel[P]) Dispatch(c *Context, p P, g Grid, operands ...Operand) {
 	c.dispatch(&k.k, unsafe.Slice((*byte)(unsafe.Pointer(&p)), unsafe.Sizeof(p)), g, operands)
 }
 
-// ready is a kernel's pipeline on one device, after its source has been checked against Go's side.
+// ready is a kernel's pipeline on one device. Its source has been checked against the Go
+// declarations.
 type ready struct {
 	pipeline metal.Pipeline
-	writes   []bool // of operand i: the source lets the kernel write it
+	writes   []bool // whether the source lets the kernel write operand i
 
-	threads, threadgroupBytes int // the most that were dispatched
+	threads, threadgroupBytes int // largest of all dispatches
 }
 
-// prepare compiles k's source and makes the pipeline; once per kernel and device.
+// prepare compiles k's source, makes the pipeline and checks the kernel's declaration.
 func (c *Context) prepare(k *kernel) (*ready, error) {
 	lib := c.libraries[k.source]
 	if lib == nil {
@@ -137,19 +138,19 @@ func (c *Context) prepare(k *kernel) (*ready, error) {
 	return r, nil
 }
 
-// check compares what the caller says of its operands with what the source says.
+// check compares the operands of a dispatch with the declarations in the source.
 func (r *ready) check(k *kernel, operands []Operand, g Grid) error {
 	if len(operands) != len(r.writes) {
 		return fmt.Errorf(
-			"%s: %s: got %d operands, the source has %d buffers behind its parameters",
+			"%s: %s: got %d operands, the source has %d buffers after its parameters",
 			k.source.Name, k.name, len(operands), len(r.writes))
 	}
 	for i, o := range operands {
 		if o.write != r.writes[i] {
 			a := r.pipeline.Kernel().Buffer(i + 1)
 			return fmt.Errorf(
-				"%s: %s: operand %d, %s, is given as written: %t, its type says %t: use gpu.Write "+
-					"for pointers without const, gpu.Read for others",
+				"%s: %s: operand %d, %s: written is %t, but %t by its type: use gpu.Write for "+
+					"pointers without const, gpu.Read for others",
 				k.source.Name, k.name, i, a, o.write, r.writes[i])
 		}
 	}

@@ -1,8 +1,7 @@
 package gpu
 
-// What a device has done so far, for `headroom selftest` and bug reports: sources compiled,
-// pipelines made and how far dispatches went towards their limits, and memory that had to be
-// copied.
+// Reports of a device for `headroom selftest` and bug reports: compiled sources, pipelines and the
+// limits of their dispatches, and memory that had to be copied.
 
 import (
 	"cmp"
@@ -14,23 +13,23 @@ import (
 	"headroom/metal"
 )
 
-// SourceReport is a source that was compiled.
+// SourceReport describes a compiled source.
 type SourceReport struct {
 	Name    string
 	Compile time.Duration
-	Log     string // what the compiler said, "" if nothing
+	Log     string // the compiler's warnings
 }
 
-// PipelineReport is a pipeline that was made, with the most that a dispatch asked of it.
+// PipelineReport describes a pipeline and its largest dispatches.
 type PipelineReport struct {
 	Source, Kernel   string
-	Constants        string // the values of its function constants, as "aligned=true type=2"
+	Constants        string // values of the function constants, such as "aligned=true type=2"
 	Facts            metal.PipelineFacts
-	Threads          int // of the largest threadgroup dispatched
-	ThreadgroupBytes int // of [[threadgroup(0)]], the most that was set
+	Threads          int // largest threadgroup dispatched
+	ThreadgroupBytes int // largest length of [[threadgroup(0)]]
 }
 
-// Sources are the sources compiled so far, by name.
+// Sources returns the compiled sources, sorted by name.
 func (d *Device) Sources() []SourceReport {
 	var all []SourceReport
 	for s, library := range d.context.libraries {
@@ -41,7 +40,7 @@ func (d *Device) Sources() []SourceReport {
 	return all
 }
 
-// Pipelines are the pipelines made so far, by source and kernel.
+// Pipelines returns the pipelines, sorted by source, kernel and function constants.
 func (d *Device) Pipelines() []PipelineReport {
 	var all []PipelineReport
 	for k, r := range d.context.pipelines {
@@ -61,6 +60,6 @@ func (d *Device) Pipelines() []PipelineReport {
 	return all
 }
 
-// Copied is how much of what WrapBuffer was given had to be copied, as Metal would not have it
-// where it lies, and Metal's first reason; nil if nothing was copied.
+// Copied returns how many bytes WrapBuffer had to copy because Metal refused to wrap them, and the
+// first error. The error is nil if nothing was copied.
 func (d *Device) Copied() (bytes int64, reason error) { return d.copied, d.copyReason }

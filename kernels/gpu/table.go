@@ -1,7 +1,7 @@
 package gpu
 
-// Operands that are not a model's tensors: tables that the host computes for a dispatch, and memory
-// between the dispatches of one operator.
+// Operands that are not tensors: tables that the host computes for a dispatch, and scratch memory
+// between the dispatches of an operator.
 
 import (
 	"fmt"
@@ -9,22 +9,22 @@ import (
 	"unsafe"
 )
 
-// Table is n integers to fill and pass on as Ints: spans, page tables. They are the context's: good
-// until the next call.
+// Table returns n integers to fill and pass to Ints: spans, page tables. The context owns them.
+// They are valid until the next call.
 func (c *Context) Table(n int) []int32 {
 	c.ints = slices.Grow(c.ints[:0], n)[:n]
 	return c.ints
 }
 
-// Ints is a read operand of host data. Dispatch copies it beside the parameters, once for equal
-// tables in a row: layers of a model share theirs. In the source it is device const int* or
-// constant int*; an empty table is bound to nothing.
+// Ints returns a read operand of host data. Dispatch copies it beside the parameters. Equal tables
+// share one copy, as the layers of a model use the same tables. In the source the operand is device
+// const int* or constant int*. An empty table binds nothing.
 func Ints(values []int32) Operand { return Operand{table: values} }
 
-// tablesKept is the latest tables of a recorder that a new one is compared with.
+// tablesKept is the number of recent tables of a recorder that a new one is compared with.
 const tablesKept = 4
 
-// tableAt is a table of n integers at byte from of a recorder's ring.
+// tableAt is a table of n integers at offset from of a recorder's ring.
 type tableAt struct{ from, n int }
 
 func tableBytes(operands []Operand) int {
@@ -35,7 +35,8 @@ func tableBytes(operands []Operand) int {
 	return bytes
 }
 
-// place is where values stand in the ring, which has room for them.
+// place returns the offset of values in the ring. It copies them unless a recent table is equal.
+// The ring must have room for them.
 func (r *recorder) place(values []int32) int {
 	ring := r.params.Bytes()
 	for _, t := range r.tables {
@@ -54,20 +55,19 @@ func (r *recorder) place(values []int32) int {
 	return from
 }
 
-// leastScratch is the memory for scratch operands that the first one makes; twice what the largest
-// needs, where that is more, so that two operators in a row do not wait for each other.
+// leastScratch is the smallest size of the scratch memory. It is at least twice the largest scratch
+// operand, so that two consecutive operators do not wait for each other.
 const leastScratch = 4 << 20
 
-// scratch is memory that operators take turns in, from its start again when its end is reached:
-// hazards keep them apart.
+// scratch is a ring of memory for scratch operands. Hazards order operators that use the same part.
 type scratch struct {
 	memory      *memory
 	bytes, next int
 }
 
-// Scratch is a write operand of memory that no tensor has, for what a dispatch leaves to the next
-// one of the same operator, which takes it as ToRead of it. It holds anything at first. An operator
-// calls it once: a second call may give the same memory.
+// Scratch returns a write operand of temporary memory, through which one dispatch of an operator
+// passes data to the next. The next dispatch reads it as ToRead. Its contents are undefined at
+// first. An operator may call Scratch only once: a second call may return the same memory.
 func (c *Context) Scratch(bytes int) Operand {
 	bytes = (bytes + 255) &^ 255
 	s := &c.scratch
@@ -76,7 +76,7 @@ func (c *Context) Scratch(bytes int) Operand {
 		for size < 2*bytes {
 			size *= 2
 		}
-		// the old one lasts as long as the device: work under way may use it
+		// the old memory lives as long as the device: running work may use it
 		b, err := c.m.NewBuffer("scratch", size)
 		if err != nil {
 			c.fail(err)
@@ -92,19 +92,19 @@ func (c *Context) Scratch(bytes int) Operand {
 	return o
 }
 
-// Part is bytes [from, to) of an operand, which must be within it: an operator has one Scratch, and
-// may want several things to lie there.
+// Part returns bytes [from, to) of an operand, for an operator that divides its Scratch. It panics
+// unless they are within the operand.
 func (o Operand) Part(from, to int) Operand {
 	if from < 0 || to < from || o.memory != nil && to > o.bytes {
 		panic(fmt.Sprintf("gpu: Operand.Part: bytes [%d, %d) of %d", from, to, o.bytes))
 	}
-	if o.memory != nil { // else the device has refused it, and says so
+	if o.memory != nil { // nil if the device has refused the memory: Sync returns that error
 		o.from, o.bytes = o.from+from, to-from
 	}
 	return o
 }
 
-// ToRead is the same memory for a kernel that only reads it.
+// ToRead returns the same memory as an operand that the kernel only reads.
 func (o Operand) ToRead() Operand {
 	o.write = false
 	return o

@@ -1,6 +1,6 @@
-// Package kerneltest runs a family's cases: as a test, every device against the scalar reference
-// and every number of threads against one; as a benchmark, each instruction set with GB/s and
-// GFLOP/s.
+// Package kerneltest runs the cases of a kernel family. Run compares every instruction set with the
+// scalar reference, and several numbers of threads with one. RunMetal compares the Metal kernels on
+// the simulated device. Bench and BenchNV time cases.
 package kerneltest
 
 import (
@@ -14,7 +14,7 @@ import (
 	"headroom/kernels/cpu"
 )
 
-// Run checks every case on every instruction set this machine has.
+// Run checks every case on every instruction set of this machine.
 func Run(t *testing.T, cases []kernels.Case) {
 	t.Helper()
 	for _, c := range cases {
@@ -35,7 +35,7 @@ func Run(t *testing.T, cases []kernels.Case) {
 						one = got
 						compare(t, fmt.Sprint(isa), c, got, want)
 					} else if !slices.EqualFunc(one, got, equal) {
-						t.Errorf("%s: %d threads give other bits than one", isa, threads)
+						t.Errorf("%s: %d threads give other bits than one thread", isa, threads)
 					}
 					d.Close()
 				}
@@ -44,12 +44,12 @@ func Run(t *testing.T, cases []kernels.Case) {
 	}
 }
 
-// output is a result of a case: its elements without the gaps between rows.
+// output is an output tensor of a case.
 type output struct {
 	dtype    kernels.DType
 	cols     int
-	name     string // of the tensor, for messages
-	elements []byte
+	name     string // for messages
+	elements []byte // without the gaps between rows
 }
 
 func equal(a, b output) bool { return bytes.Equal(a.elements, b.elements) }
@@ -74,7 +74,7 @@ func run(d kernels.Device, op kernels.Op, outs []kernels.Tensor) (all []output, 
 	return all, nil
 }
 
-// Elements copies a tensor's elements without the gaps between its rows.
+// Elements returns a copy of a tensor's elements without the gaps between its rows.
 func Elements(t kernels.Tensor) []byte { return t.Elements() }
 
 func compare(t *testing.T, device string, c kernels.Case, got, want []output) {
@@ -95,7 +95,8 @@ func compare(t *testing.T, device string, c kernels.Case, got, want []output) {
 	}
 }
 
-// Differ finds the first float32 element of got outside absTol + relTol*|want|, or -1.
+// Differ returns the index of the first float32 element of got outside absTol + relTol*|want|, and
+// both elements. at is -1 if there is none.
 func Differ(got, want []byte, absTol, relTol float64) (at int, g, w float64) {
 	for i := 0; i+4 <= len(want); i += 4 {
 		g, w := f32(got[i:]), f32(want[i:])
@@ -111,7 +112,7 @@ func f32(b []byte) float64 {
 		uint32(b[3])<<24))
 }
 
-// Bench times every case that has Bytes or Flops, on the best instruction set and all cores.
+// Bench times every case that has Bytes or Flops, with the best instruction set on all cores.
 func Bench(b *testing.B, cases []kernels.Case) {
 	for _, c := range cases {
 		if c.Bytes == 0 && c.Flops == 0 {

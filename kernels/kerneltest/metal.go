@@ -1,6 +1,6 @@
 package kerneltest
 
-// Cases on the simulated Metal device: the .metal text that a Mac runs, in checking mode.
+// Cases on the simulated Metal device in checking mode. It runs the same .metal text as a Mac.
 
 import (
 	"errors"
@@ -15,16 +15,16 @@ import (
 	"headroom/metal/sim"
 )
 
-// RunMetal checks every case whose operator has a Metal kernel against the reference, in checking
-// mode, with threads and dispatches in two orders, which must give the same bits. A kernel that no
-// case dispatches is an error. Without clang it skips the test. Where there is an NVIDIA GPU, cases
-// run there too.
+// RunMetal compares every case whose operator has a Metal kernel with the reference. It runs them
+// in checking mode, with two orders of threads and dispatches, which must give the same bits. A
+// kernel that no case dispatches is an error. Without clang the test is skipped. With the build tag
+// nv the cases also run on an NVIDIA GPU.
 func RunMetal(t *testing.T, cases []kernels.Case) {
 	t.Helper()
 	if runNV(t, cases) {
 		return
 	}
-	// kernels of the sources compiled: whether a case has dispatched it
+	// reached has the kernels of all compiled sources, true if a case has dispatched them.
 	reached := map[string]bool{}
 	all := true
 	checking := []metal.Device{simulated(t, sim.Options{Check: true, Seed: 1}),
@@ -62,14 +62,14 @@ func RunMetal(t *testing.T, cases []kernels.Case) {
 	}
 	for _, k := range slices.Sorted(maps.Keys(reached)) {
 		if all && !reached[k] {
-			// with a part of the cases, as -run and -failfast ask for, nothing follows
-			t.Errorf("kernel %s is dispatched by no case: add one that needs it, or take it out", k)
+			// not with a part of the cases, as with -run and -failfast
+			t.Errorf("no case dispatches kernel %s: add a case, or remove the kernel", k)
 		}
 	}
 }
 
-// Metal is a simulated Metal device in checking mode, closed when the test ends. Without clang it
-// skips the test.
+// Metal returns a simulated Metal device in checking mode, which is closed when the test ends.
+// Without clang it skips the test.
 func Metal(t *testing.T) kernels.Device {
 	t.Helper()
 	d, err := gpu.New(simulated(t, sim.Options{Check: true, Seed: 3}))
@@ -80,9 +80,9 @@ func Metal(t *testing.T) kernels.Device {
 	return d
 }
 
-// Devices are the CPU's instruction sets on three threads each and, where there is clang, a
-// simulated Metal device in checking mode: all that must keep the exactness rule. They are closed
-// when the test ends.
+// Devices returns all devices that must follow the exactness rule: each instruction set of the CPU
+// with three threads and, if clang is installed, a simulated Metal device in checking mode. They
+// are closed when the test ends.
 func Devices(t *testing.T) []kernels.Device {
 	t.Helper()
 	var devices []kernels.Device
@@ -97,7 +97,7 @@ func Devices(t *testing.T) []kernels.Device {
 	return devices
 }
 
-// HasMetal tells whether there is a simulated Metal device: whether Metal would not skip the test.
+// HasMetal reports whether this machine has a simulated Metal device, so that Metal does not skip.
 func HasMetal() bool {
 	m, err := sim.Open(sim.Options{})
 	if err != nil {
@@ -107,7 +107,7 @@ func HasMetal() bool {
 	return true
 }
 
-// simulated opens a device for the length of the test.
+// simulated returns a simulated device, which is closed when the test ends.
 func simulated(t *testing.T, o sim.Options) metal.Device {
 	t.Helper()
 	m, err := sim.Open(o)
@@ -121,7 +121,8 @@ func simulated(t *testing.T, o sim.Options) metal.Device {
 	return m
 }
 
-// metalOutputs runs a case on m and notes in reached which kernels it took; nil after a failure.
+// metalOutputs runs a case on m and returns its outputs, nil after an error. It adds the kernels to
+// reached.
 func metalOutputs(t *testing.T, m metal.Device, c kernels.Case, reached map[string]bool) []output {
 	t.Helper()
 	d, err := gpu.New(m)
