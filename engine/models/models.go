@@ -1,4 +1,4 @@
-// Package models has the architectures, one file each, and the registry of those that Headroom runs.
+// Package models has the architectures that Headroom runs, one file each, and their registry.
 // Config fields and weights keep their names in Hugging Face checkpoints. decoder.go has what
 // architectures have in common. A new architecture is a file and a row of the registry.
 package models

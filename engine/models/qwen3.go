@@ -45,11 +45,12 @@ func loadQwen3(w *checkpoint.Weights) (Model, error) {
 }
 
 func (c *qwen3Config) layer(s checkpoint.Scope, invFreq kernels.Tensor) *qwen3Layer {
+	attn := s.Sub("self_attn")
 	return &qwen3Layer{
 		inputLayernorm:         s.Vector("input_layernorm.weight", c.HiddenSize, 0),
 		postAttentionLayernorm: s.Vector("post_attention_layernorm.weight", c.HiddenSize, 0),
 		mlp:                    loadMLP(s.Sub("mlp"), c.HiddenSize, c.IntermediateSize),
-		selfAttn:               loadAttention(s.Sub("self_attn"), &c.decoderConfig, invFreq, false, 0),
+		selfAttn:               loadAttention(attn, &c.decoderConfig, invFreq, false, 0),
 	}
 }
 

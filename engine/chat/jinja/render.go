@@ -36,7 +36,8 @@ func Parse(source string) (t *Template, err error) {
 		return 0
 	})
 	if len(source) > maxSourceBytes {
-		return nil, &Error{Message: fmt.Sprintf("the template has %d bytes, at most %d are accepted", len(source), maxSourceBytes)}
+		return nil, &Error{Message: fmt.Sprintf("the template has %d bytes, expected at most %d",
+			len(source), maxSourceBytes)}
 	}
 	if !utf8.ValidString(source) {
 		return nil, &Error{Message: "the template is not valid UTF-8"}
