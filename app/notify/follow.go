@@ -1,6 +1,6 @@
 package notify
 
-// From what happens to what is shown.
+// Following the host and the jobs, and showing their news.
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 	"headroom/app/jobs"
 )
 
-// Host is what is watched of *host.Host.
+// Host is the part of *host.Host that Follow watches.
 type Host interface {
 	State() host.State
 	Models(contextTokens int) host.ModelList
@@ -20,18 +20,18 @@ type Host interface {
 	Subscribe() (changed <-chan struct{}, done func())
 }
 
-// Options say what is watched and who is told. All are required but Log.
+// Options configure Follow. All fields but Log are required.
 type Options struct {
 	Host    Host
 	Jobs    *jobs.List
 	Service Service
-	On      func() bool  // whether notices are shown; asked each time
-	Clicked func(Notice) // what a click does
+	On      func() bool  // whether notices are shown; called for each one
+	Clicked func(Notice) // called on a click
 	Log     *slog.Logger // nil: slog.Default()
 }
 
-// Follow shows notices until ctx ends, then takes away what is still shown. What has happened
-// before is no news.
+// Follow shows notices until ctx ends, then removes those still shown. Events before the call are
+// not shown.
 func Follow(ctx context.Context, o Options) {
 	log := o.Log
 	if log == nil {
@@ -64,7 +64,7 @@ func Follow(ctx context.Context, o Options) {
 				continue
 			}
 			if err := o.Service.Show(notice, func() { o.Clicked(notice) }); err != nil {
-				log.Info("a notification could not be shown", "title", notice.Title, "err", err)
+				log.Info("showing a notification failed", "title", notice.Title, "err", err)
 			}
 		}
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// New is the system's service. It connects when there is something to show.
+// New returns the service of the desktop. It connects when the first notice is shown.
 func New() Service { return &freedesktop{connect: sessionBus} }
 
 func sessionBus() (*dbus.Conn, error) { return dbus.ConnectSessionBus() }
@@ -26,23 +26,23 @@ const (
 	busName      = "org.freedesktop.Notifications"
 	busPath      = "/org/freedesktop/Notifications"
 	busInterface = "org.freedesktop.Notifications"
-	defaultClick = "default" // the action of a click on the notice itself
-	startClick   = "open"    // the action of the button
+	defaultClick = "default" // the action ID of a click on the notice itself
+	startClick   = "open"    // the action ID of the button
 	callTime     = 5 * time.Second
 )
 
 type freedesktop struct {
 	connect func() (*dbus.Conn, error)
 
-	mu      sync.Mutex // held over calls, so that a click is not heard before its notice is known
-	conn    *dbus.Conn // nil until something was shown
-	buttons bool       // the server shows actions
-	markup  bool       // the server reads bodies as markup
+	mu      sync.Mutex // held during calls, so that a click never precedes its notice
+	conn    *dbus.Conn // nil until the first notice
+	buttons bool       // the server supports actions
+	markup  bool       // the server parses bodies as markup
 	shown   map[uint32]notice
 	closed  bool
 }
 
-// notice is one that the server shows.
+// notice is a notice that the server shows.
 type notice struct {
 	key     string
 	clicked func()
@@ -52,7 +52,7 @@ func (f *freedesktop) Show(n Notice, clicked func()) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.closed {
-		return errors.New("the notifications are closed")
+		return errors.New("notifications are closed")
 	}
 	if err := f.begin(); err != nil {
 		return err
@@ -88,7 +88,7 @@ func (f *freedesktop) Show(n Notice, clicked func()) error {
 
 func (f *freedesktop) server() dbus.BusObject { return f.conn.Object(busName, busPath) }
 
-// begin connects, or connects anew where the bus has gone. The caller holds mu.
+// begin connects to the bus, again if the connection was lost. The caller holds mu.
 func (f *freedesktop) begin() error {
 	if f.conn != nil && f.conn.Connected() {
 		return nil
@@ -110,19 +110,19 @@ func (f *freedesktop) begin() error {
 	var able []string
 	if err := f.server().CallWithContext(ctx, busInterface+".GetCapabilities",
 		0).Store(&able); err != nil {
-		able = nil // Notify will say why
+		able = nil // Notify reports the error
 	}
 	f.buttons, f.markup = slices.Contains(able, "actions"), slices.Contains(able, "body-markup")
 	return nil
 }
 
-// listen hears clicks until the connection ends, which closes signals.
+// listen handles clicks until the connection ends, which closes signals.
 func (f *freedesktop) listen(signals <-chan *dbus.Signal) {
 	for s := range signals {
 		if len(s.Body) < 2 {
 			continue
 		}
-		id, _ := s.Body[0].(uint32) // 0 is nobody's
+		id, _ := s.Body[0].(uint32) // 0 is never a valid ID
 		f.mu.Lock()
 		clicked := f.shown[id].clicked
 		if s.Name == busInterface+".NotificationClosed" {

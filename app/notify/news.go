@@ -1,7 +1,7 @@
 package notify
 
-// What is news: the difference between two looks at jobs, models and engine. Each thing is said
-// once, and what a person did herself (stopping a job, unloading a model) is none.
+// The news: differences between two snapshots of jobs, models and engine. Each is reported once.
+// What a person did (stopping a job, unloading a model) is not news.
 
 import (
 	"fmt"
@@ -18,31 +18,31 @@ import (
 	"headroom/engine/problem"
 )
 
-// look is what there is to see at one moment.
+// look is a snapshot.
 type look struct {
 	jobs    []jobs.Job
-	changes []host.ModelChange // since the look before
+	changes []host.ModelChange // since the previous snapshot
 	state   host.State
-	models  func() host.ModelList // asked for only where something has ended
-	rescan  func()                // has that list read from the disk
+	models  func() host.ModelList // called only when a job or download has ended
+	rescan  func()                // rescans the folders
 }
 
-// news remembers what was seen. The zero value has seen nothing.
+// news remembers what was reported. The zero value has reported nothing.
 type news struct {
-	ended  map[string]end // of jobs, by ID
+	ended  map[string]end // ended jobs, by ID
 	engine host.EngineState
 }
 
-// end is one of a job, which may be resumed and end again.
+// end is how a job ended. A job may be resumed and end again.
 type end struct {
 	state     jobs.State
 	startedAt time.Time
 }
 
-// first sees what there is without a word.
+// first takes in a snapshot without reporting anything.
 func (n *news) first(l look) { n.since(l) }
 
-// since is what is worth saying after the last look.
+// since returns what to report since the last snapshot.
 func (n *news) since(l look) []Notice {
 	var notices []Notice
 	ended := map[string]end{}
@@ -74,7 +74,7 @@ func (n *news) since(l look) []Notice {
 
 var doneWord = map[jobs.Kind]string{jobs.Download: "is downloaded", jobs.Import: "is imported"}
 
-// downloadsHere tells whether a model comes by a download of ours, whose own end is the news.
+// downloadsHere reports whether one of our own jobs downloads the model. Its end is the news then.
 func downloadsHere(list []jobs.Job, id string) bool {
 	return slices.ContainsFunc(list, func(j jobs.Job) bool {
 		return j.Kind == jobs.Download && strings.EqualFold(j.Title, id) &&
@@ -82,8 +82,8 @@ func downloadsHere(list []jobs.Job, id string) bool {
 	})
 }
 
-// arrived is about a model that can be started now, or about why it cannot. A job may end before
-// the list shows what came of it: then the disk is asked.
+// arrived returns the notice about a new model: that it can be started, or why it cannot. A job may
+// end before the list has its model; then the folders are rescanned.
 func arrived(l look, id, dir, word string) Notice {
 	n := Notice{Key: "model " + id, Title: clean(id) + " " + word,
 		Body: "It runs on this computer.", Label: "Start", Hint: "Click to start it.", Start: dir}
@@ -101,7 +101,7 @@ func arrived(l look, id, dir, word string) Notice {
 		i = find()
 	}
 	if i < 0 {
-		if dir == "" { // gone again
+		if dir == "" { // removed meanwhile
 			n.Label, n.Hint = openLabel, openHint
 		}
 		return n
@@ -136,7 +136,7 @@ func failedJob(j jobs.Job) Notice {
 		Body: explain(problem.From(j.Err)), Label: openLabel, Hint: openHint}
 }
 
-// engineNews is about an engine that failed, or that goes on otherwise than it should.
+// engineNews returns notices about an engine that failed or has a notice of its own.
 func engineNews(before, now host.EngineState) []Notice {
 	said := func(e, earlier *host.Error) bool {
 		return e == nil || earlier != nil &&
@@ -157,7 +157,7 @@ func engineNews(before, now host.EngineState) []Notice {
 	return notices
 }
 
-// explain is why, and what to do.
+// explain joins why and what to do.
 func explain(p *problem.Problem) string {
 	return explainError(host.NewError(p))
 }
@@ -177,11 +177,10 @@ func explainError(e *host.Error) string {
 	return strings.Join(parts, " ")
 }
 
-// mostRunes keeps a text that came from a file or a server from filling the screen.
+// mostRunes limits a text that came from a file or a server.
 const mostRunes = 200
 
-// clean is a text that may come from a file's name: line breaks and other control characters become
-// spaces.
+// clean replaces line breaks and other control characters by spaces: a file name may contain them.
 func clean(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
@@ -195,5 +194,5 @@ func clean(text string) string {
 	return text
 }
 
-// gigabytes are of 2^30 bytes, as the system's own monitor counts memory.
+// gigabytes formats memory as Activity Monitor does, with GB of 2^30 bytes.
 func gigabytes(bytes int64) string { return fmt.Sprintf("%.1f GB", float64(max(bytes, 0))/(1<<30)) }

@@ -37,7 +37,8 @@ func finished(id string) host.ModelChange {
 }
 
 func failedEngine(why string) host.State {
-	return host.State{Engine: host.EngineState{Status: host.Failed, Model: "o/small", Error: &host.Error{Message: "The model does not fit", Why: why, Fix: "Close other apps."}}}
+	return host.State{Engine: host.EngineState{Status: host.Failed, Model: "o/small",
+		Error: &host.Error{Message: "The model does not fit", Why: why, Fix: "Close other apps."}}}
 }
 
 // words are notices a line each: title, body, and what a click does.
@@ -49,7 +50,8 @@ func words(notices []Notice) (lines []string) {
 }
 
 func TestNews(t *testing.T) {
-	gpu := host.State{Engine: host.EngineState{Status: host.Ready, Notice: &host.Error{Message: "The CPU computes", Why: "the GPU failed its self-test"}}}
+	gpu := host.State{Engine: host.EngineState{Status: host.Ready,
+		Notice: &host.Error{Message: "The CPU computes", Why: "the GPU failed its self-test"}}}
 	cases := []struct {
 		name          string
 		before, after look
@@ -61,7 +63,9 @@ func TestNews(t *testing.T) {
 			[]string{"o/small is downloaded | It needs 1.5 GB, there is room for 12.0 GB. | " +
 				"Start " +
 				"o/small"}},
-		{"it ended long ago", look{jobs: []jobs.Job{job(jobs.Download, "o/small", "/m/small", jobs.Done)}}, look{jobs: []jobs.Job{job(jobs.Download, "o/small", "/m/small", jobs.Done)}}, nil},
+		{"it ended long ago", look{jobs: []jobs.Job{job(jobs.Download, "o/small", "/m/small",
+			jobs.Done)}}, look{jobs: []jobs.Job{job(jobs.Download, "o/small", "/m/small",
+			jobs.Done)}}, nil},
 		{"the list lags behind", look{},
 			look{jobs: []jobs.Job{job(jobs.Download, "o/new", "/m/new", jobs.Done)}},
 			[]string{"o/new is downloaded | It runs on this computer. | Start /m/new"}},
@@ -88,7 +92,8 @@ func TestNews(t *testing.T) {
 			look{jobs: []jobs.Job{{ID: "1", Kind: jobs.Import, Title: "m", State: jobs.Failed,
 				Err: problem.New(problem.Internal, "The disk is full", "", "")}}},
 			[]string{"m could not be imported | The disk is full | Open Headroom "}},
-		{"it fails again", look{jobs: []jobs.Job{{ID: "1", Kind: jobs.Import, State: jobs.Failed, Err: errors.New("x")}}},
+		{"it fails again", look{jobs: []jobs.Job{{ID: "1", Kind: jobs.Import, State: jobs.Failed,
+			Err: errors.New("x")}}},
 			look{jobs: []jobs.Job{{ID: "1", Kind: jobs.Import, Title: "m", State: jobs.Failed,
 				Err:       problem.New(problem.Internal, "The disk is full", "", ""),
 				StartedAt: time.Unix(9, 0)}}},
@@ -107,7 +112,9 @@ func TestNews(t *testing.T) {
 		{"other changes", look{},
 			look{changes: []host.ModelChange{{Kind: library.Appeared, ID: "o/small"},
 				{Kind: library.Vanished, ID: "o/large"}}}, nil},
-		{"the engine fails", look{state: host.State{Engine: host.EngineState{Status: host.Loading}}}, look{state: failedEngine("it needs 19.4 GB")},
+		{"the engine fails",
+			look{state: host.State{Engine: host.EngineState{Status: host.Loading}}},
+			look{state: failedEngine("it needs 19.4 GB")},
 			[]string{"o/small did not start | It needs 19.4 GB. Close other apps. | Open " +
 				"Headroom "}},
 		{"it stays failed", look{state: failedEngine("it needs 19.4 GB")},

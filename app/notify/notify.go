@@ -1,27 +1,26 @@
-// Package notify tells a person, by the system's own notifications, what has ended while nobody
-// looked: a download, an import, an engine.
+// Package notify shows system notifications about events that happen in the background: a finished
+// download or import, an engine that failed.
 //
-// follow.go watches, news.go decides what is worth saying, and a Service shows it: freedesktop.go
-// on Linux, usernotifications_darwin.go and script_darwin.go on a Mac. What a click does is the
-// caller's business.
+// follow.go watches, news.go decides what to report, and a Service shows it: freedesktop.go on
+// Linux, usernotifications_darwin.go and script_darwin.go on a Mac. The caller handles clicks.
 package notify
 
-// Notice is one announcement.
+// Notice is one notification.
 type Notice struct {
-	// of what it is about: a later notice takes the place of an earlier one with the same key
+	// Key identifies the subject: a notice replaces an earlier one with the same key.
 	Key   string
 	Title string
 	Body  string
-	Label string // of what a click does, as a button has it
-	Hint  string // the same as a sentence, for systems that show no buttons
-	Start string // the model that a click starts, by ID or folder; "": a click opens the window
+	Label string // label of the button
+	Hint  string // the label as a sentence, for systems without buttons
+	Start string // the model that a click starts, by ID or folder; "" opens the window
 }
 
-// Service is the system's notifications. Its methods may be called from any goroutine.
+// Service shows notifications. Its methods may be called from any goroutine.
 type Service interface {
-	// Show shows a notice. clicked is called on a goroutine of its own when a person clicks it;
-	// systems that cannot tell never call it.
+	// Show shows a notice. A click calls clicked on its own goroutine; systems that do not report
+	// clicks never call it.
 	Show(n Notice, clicked func()) error
-	// Close takes away what is still shown: a click would find nobody.
+	// Close removes the notices still shown, whose clicks nobody would handle.
 	Close()
 }

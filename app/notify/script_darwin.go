@@ -1,7 +1,7 @@
 package notify
 
-// A program outside a bundle, as developers start it, may not use the Mac's notifications. Script
-// Editor's may be borrowed: they tell of no click.
+// Notifications of a program outside a bundle, as developers start it. macOS allows it none of its
+// own, so osascript shows them in the name of Script Editor, without reporting clicks.
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 
 type script struct{}
 
-// display takes what it says as arguments, so that no text is read as a script.
+// display takes its texts as arguments, so that no text is run as a script.
 const display = `on run argv
 	display notification (item 3 of argv) with title (item 1 of argv) subtitle (item 2 of argv)
 end run`

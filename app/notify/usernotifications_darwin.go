@@ -1,11 +1,10 @@
 package notify
 
-// The Mac's notifications (https://developer.apple.com/documentation/usernotifications), by
-// Objective-C's runtime without cgo. A person is asked for leave when there is something to show
-// for the first time; who refuses gets none.
+// The Mac's notifications (https://developer.apple.com/documentation/usernotifications), through
+// the Objective-C runtime without cgo. macOS asks for permission when the first notice is shown.
 //
-// currentNotificationCenter throws, and so ends the program, outside an app's bundle, even where
-// the executable names an identifier: so both identifier and folder are looked at first.
+// currentNotificationCenter throws outside an app's bundle, and so ends the program, even if the
+// executable has an identifier. So both the identifier and the folder are checked first.
 
 import (
 	"fmt"
@@ -18,7 +17,7 @@ import (
 	"github.com/ebitengine/purego/objc"
 )
 
-// New is the system's service.
+// New returns the service of the system.
 func New() Service {
 	if c, err := currentCenter(); err == nil {
 		return c
@@ -26,7 +25,7 @@ func New() Service {
 	return script{}
 }
 
-// center is a UNUserNotificationCenter whose delegate tells of clicks. There is one in a process.
+// center is a UNUserNotificationCenter whose delegate reports clicks. A process has one.
 type center struct {
 	id objc.ID
 
@@ -34,7 +33,7 @@ type center struct {
 	clicked map[string]func() // by Notice.Key
 }
 
-// UNAuthorizationOptions and UNNotificationPresentationOptions, which are the system's numbers.
+// Values of UNAuthorizationOptions and UNNotificationPresentationOptions.
 const (
 	authorizationSound = 1 << 1
 	authorizationAlert = 1 << 2
@@ -63,7 +62,7 @@ func newCenter() (*center, error) {
 		identifier, path := goString(send(bundle, "bundleIdentifier")),
 			goString(send(bundle, "bundlePath"))
 		if identifier == "" || !strings.HasSuffix(strings.ToLower(path), ".app") {
-			err = fmt.Errorf("%s is no app's bundle", path)
+			err = fmt.Errorf("%s is not an app's bundle", path)
 			return
 		}
 		c = &center{id: send(send(class("UNUserNotificationCenter"), "currentNotificationCenter"),
@@ -95,7 +94,7 @@ func (c *center) delegate() error {
 	if err != nil {
 		return fmt.Errorf("making the delegate's class: %w", err)
 	}
-	// The center does not keep its delegate alive; this one is for as long as the program runs.
+	// The center does not retain its delegate; this one is never released.
 	send(c.id, "setDelegate:", send(objc.ID(made), "new"))
 	return nil
 }
@@ -114,13 +113,13 @@ func (c *center) Show(n Notice, clicked func()) error {
 	c.mu.Lock()
 	c.clicked[n.Key] = clicked
 	c.mu.Unlock()
-	// Asking again tells what was decided the first time.
+	// Asking again returns the first decision.
 	granted := objc.NewBlock(func(_ objc.Block, granted bool, _ objc.ID) {
 		if granted {
 			c.add(n)
 		}
 	})
-	defer granted.Release() // the center has its own reference
+	defer granted.Release() // the center retains it
 	inPool(func() {
 		send(c.id, "requestAuthorizationWithOptions:completionHandler:",
 			authorizationAlert|authorizationSound, granted)
@@ -155,12 +154,12 @@ func send(to objc.ID, selector string, arguments ...any) objc.ID {
 	return to.Send(objc.RegisterName(selector), arguments...)
 }
 
-// nsString is an autoreleased copy.
+// nsString returns an autoreleased copy.
 func nsString(s string) objc.ID {
 	return send(class("NSString"), "stringWithUTF8String:", strings.ReplaceAll(s, "\x00", " "))
 }
 
-// goString copies an NSString; "" for nil.
+// goString returns a copy of an NSString, "" for nil.
 func goString(s objc.ID) string {
 	if s == 0 {
 		return ""
@@ -186,15 +185,15 @@ func invoke(block objc.Block, arguments ...uintptr) {
 var pool = sync.OnceValues(func() (push func() uintptr, pop func(uintptr)) {
 	library, err := purego.Dlopen("/usr/lib/libobjc.A.dylib", purego.RTLD_NOW|purego.RTLD_GLOBAL)
 	if err != nil {
-		panic("notify: pool: " + err.Error()) // every Mac has it
+		panic("notify: pool: " + err.Error()) // every Mac has the class
 	}
 	purego.RegisterLibFunc(&push, library, "objc_autoreleasePoolPush")
 	purego.RegisterLibFunc(&pop, library, "objc_autoreleasePoolPop")
 	return push, pop
 })
 
-// inPool runs f with an autorelease pool of its own. Pools belong to threads, so the goroutine
-// keeps its thread meanwhile.
+// inPool runs f with its own autorelease pool. Pools belong to threads, so the goroutine is locked
+// to its thread meanwhile.
 func inPool(f func()) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

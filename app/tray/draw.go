@@ -1,7 +1,8 @@
 package tray
 
-// From a menu as data to the system's menu. Native rows cannot be removed or reordered, so the top
-// level is fixed and rows are changed in place, hidden when unused. Only what differs is drawn.
+// Drawing: a menu as data becomes the system's menu. Native rows cannot be removed or reordered, so
+// the top level is fixed; rows change in place and are hidden when unused. Only differences are
+// drawn.
 
 import (
 	"context"
@@ -11,7 +12,7 @@ import (
 	"headroom/app/host"
 )
 
-// Native is the tray of the system. Its rows are appended and never removed.
+// Native is the system's status item. Rows are appended and never removed.
 type Native interface {
 	SetIcon(Icon)
 	SetTooltip(string)
@@ -21,22 +22,23 @@ type Native interface {
 
 // Row is a row of the native menu.
 type Row interface {
-	// Show makes the row look as the item says; its Hidden, Click and Submenu do not matter here.
+	// Show displays the item. Its fields Hidden, Click and Submenu are ignored.
 	Show(Item)
 	Hide()
 	// Append adds a row to the submenu.
 	Append() Row
-	// Clicks receives a value for each click that somebody waits for.
+	// Clicks receives a value for each click while the caller is receiving; other clicks are
+	// dropped.
 	Clicks() <-chan struct{}
 }
 
-// Source is where states come from.
+// Source provides the states that Follow draws.
 type Source interface {
 	State() host.State
 	Subscribe() (changed <-chan struct{}, done func())
 }
 
-// Tray keeps a native tray in line with the state.
+// Tray keeps a native status item in line with the state.
 type Tray struct {
 	native Native
 	act    func(Action)
@@ -46,11 +48,11 @@ type Tray struct {
 	rows    []*drawn
 }
 
-// New makes a tray with nothing drawn. Clicks call act on a goroutine of their row.
+// New returns a Tray with nothing drawn. A click calls act on the goroutine of its row.
 func New(native Native, act func(Action)) *Tray { return &Tray{native: native, act: act} }
 
-// drawn is a row and what it shows. The rows of the top level are made once; those of a submenu as
-// needed.
+// drawn is a native row and the item it shows. Rows of the top level are created once, those of a
+// submenu as needed.
 type drawn struct {
 	native  Row // nil for a separator
 	shown   Item
@@ -58,10 +60,10 @@ type drawn struct {
 
 	mu      sync.Mutex
 	click   Action // read by the row's goroutine
-	clicked bool   // since it was drawn: GTK changes a check mark by itself then
+	clicked bool   // since it was drawn: GTK toggles a check mark on a click
 }
 
-// Draw applies what differs between what is drawn and the state. It is for one goroutine.
+// Draw updates what differs from the state. It must be called from one goroutine.
 func (t *Tray) Draw(s State) {
 	if icon := iconFor(s.Engine.Status); icon != t.icon {
 		t.icon = icon
@@ -126,7 +128,7 @@ func (t *Tray) update(d *drawn, item Item) {
 	t.keep(d, item)
 }
 
-// keep notes what the row shows, and brings its submenu up to date.
+// keep stores the item that the row shows and updates its submenu.
 func (t *Tray) keep(d *drawn, item Item) {
 	d.mu.Lock()
 	d.click = item.Click
@@ -149,15 +151,15 @@ func looksLike(a, b Item) bool {
 		a.Checked == b.Checked && a.Hidden == b.Hidden
 }
 
-// The rhythm: how long a change may stay unseen that nobody announces (requests, speeds, memory),
-// and the least time between two looks, since loading announces every percent.
+// Follow looks at the state at least this often, because changes of requests, speed and memory are
+// not signalled, and at most this often, because loading signals every percent.
 const (
 	busyLook = 500 * time.Millisecond
 	idleLook = 2 * time.Second
 	rest     = 100 * time.Millisecond
 )
 
-// Follow draws what the source says until ctx ends. extend adds what the source does not know.
+// Follow draws the states of the source until ctx ends. extend adds what the source does not know.
 func (t *Tray) Follow(ctx context.Context, source Source, extend func(host.State) State) {
 	changed, done := source.Subscribe()
 	defer done()

@@ -1,7 +1,7 @@
 package tray
 
-// The pictures of the tray, one per status. macOS colours black templates itself; elsewhere they
-// are tinted here, so that one set of files serves both.
+// The icons of the status item, one for each status. macOS colours template images itself. For
+// other systems they are tinted here, so one set of files serves both.
 
 import (
 	"bytes"
@@ -14,12 +14,12 @@ import (
 	"headroom/app/host"
 )
 
-// files are the template images, black on transparent, that build/icon draws.
+// files are the template images, black on transparent, drawn by build/icon.
 //
 //go:embed icons/*.png
 var files embed.FS
 
-// Icon is a picture of the tray by its file's name.
+// Icon is the name of an icon file.
 type Icon string
 
 // The icons.
@@ -30,10 +30,10 @@ const (
 	IconBusy    Icon = "busy"
 )
 
-// Icons are all of them.
+// Icons lists all icons.
 var Icons = []Icon{IconStopped, IconLoading, IconReady, IconBusy}
 
-// iconFor is the icon of a status; a failed engine is a stopped one.
+// iconFor returns the icon of a status. A failed engine has the icon of a stopped one.
 func iconFor(s host.Status) Icon {
 	switch s {
 	case host.Loading:
@@ -46,7 +46,7 @@ func iconFor(s host.Status) Icon {
 	return IconStopped
 }
 
-// Template returns the PNG as macOS wants it, which colours it to suit its menu bar.
+// Template returns the PNG for macOS, which colours it to suit the menu bar.
 func (i Icon) Template() []byte {
 	data, err := files.ReadFile("icons/" + string(i) + ".png")
 	if err != nil {
@@ -55,14 +55,14 @@ func (i Icon) Template() []byte {
 	return data
 }
 
-// Panels elsewhere show the picture as it is, and may be light or dark: a grey and a teal that
-// stand out by 3:1 from both white and black.
+// Other panels show the icon as it is, and may be light or dark: this grey and this teal have a
+// contrast of 3:1 with both white and black.
 var (
 	restColor  = color.NRGBA{0x86, 0x91, 0x90, 0xFF}
 	aliveColor = color.NRGBA{0x12, 0xA5, 0x9C, 0xFF}
 )
 
-// Coloured returns the PNG for other systems' panels.
+// Coloured returns the PNG for the panels of other systems.
 func (i Icon) Coloured() []byte {
 	tint := aliveColor
 	if i == IconStopped {
@@ -82,7 +82,7 @@ func (i Icon) Coloured() []byte {
 	}
 	var out bytes.Buffer
 	if err := png.Encode(&out, picture); err != nil {
-		panic("tray: Icon.Coloured: " + err.Error()) // memory takes everything
+		panic("tray: Icon.Coloured: " + err.Error()) // writing to memory cannot fail
 	}
 	return out.Bytes()
 }

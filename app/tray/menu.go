@@ -1,10 +1,10 @@
-// Package tray decides what the tray shows: icon, tooltip and menu for a state (menu.go, words.go),
-// and which strokes bring a drawn tray up to date (draw.go). It links no tray library: the program
-// that has one implements Native.
+// Package tray decides what the status item shows: icon, tooltip and menu for a state (menu.go,
+// words.go), and how to update what is drawn (draw.go). It links no tray library; the program that
+// does implements Native.
 //
-// Invariants: the menu has the same rows in the same order whatever the state, since trays only
-// append (a row that says nothing now is hidden); at most 12 of them; nothing is redrawn that looks
-// the same.
+// Invariants: the menu has the same rows in the same order in every state, at most 12, because
+// native menus only append; a row without content is hidden. Nothing is redrawn that looks the
+// same.
 package tray
 
 import (
@@ -17,15 +17,15 @@ import (
 	"headroom/app/memory"
 )
 
-// State is all that the tray shows.
+// State is everything that the status item shows.
 type State struct {
 	host.State
 	Models []host.Model
-	Recent []string // models that ran, by ID, the last one first
+	Recent []string // IDs of the models that ran, the last one first
 	Watch  host.ModelsWatch
-	// what a person should know besides, such as that another port is used; "": nothing
+	// Notice is a message, such as that another port is used; "" for none.
 	Notice  string
-	CanCopy bool // text can be put on the clipboard
+	CanCopy bool // the clipboard is available
 }
 
 // Item is a row of the menu.
@@ -35,36 +35,36 @@ type Item struct {
 	Disabled  bool
 	Checked   bool
 	Hidden    bool
-	Separator bool // a line; the other fields are zero. Not in a submenu.
+	Separator bool // a separator, at the top level only; other fields are zero
 	Click     Action
-	Submenu   []Item // appended to as needed; surplus rows are hidden
+	Submenu   []Item // may change in length
 }
 
-// Verb is what a click does.
+// Verb names what a click does.
 type Verb string
 
 // The verbs.
 const (
 	Nothing Verb = ""
-	Start   Verb = "start" // Text: the model's ID, "" for the last one
+	Start   Verb = "start" // Text: the ID of the model, "" for the last one
 	Stop    Verb = "stop"
-	Copy    Verb = "copy"  // Text: what to copy
-	Pause   Verb = "pause" // watching folders
+	Copy    Verb = "copy"  // Text: the text to copy
+	Pause   Verb = "pause" // pauses or resumes watching folders
 	Resume  Verb = "resume"
 	Open    Verb = "open"
 	Quit    Verb = "quit"
 )
 
-// Action is a verb and what it is about.
+// Action is a verb and its argument.
 type Action struct {
 	Verb Verb
 	Text string
 }
 
-// mostModels keeps the submenu on the screen; the window lists the rest.
+// mostModels is the length of the submenu that fits on a screen; the window lists the rest.
 const mostModels = 20
 
-// menuFor is the menu of a state.
+// menuFor returns the menu for a state.
 func menuFor(s State) []Item {
 	return []Item{
 		{Title: stateLine(s), Disabled: true, Tooltip: s.Engine.Device},
@@ -83,8 +83,8 @@ func menuFor(s State) []Item {
 	}
 }
 
-// detail says why something is not as it should be, or what is done about battery and heat; a click
-// opens the window, which says it in full.
+// detail returns the row for an error, a notice or a power measure. A click opens the window, which
+// has the details.
 func detail(s State) Item {
 	if e := s.Engine.Error; s.Engine.Status == host.Failed && e != nil {
 		text := e.Why
@@ -114,10 +114,9 @@ func engineSwitch(s State) Item {
 	return Item{Title: "Start Engine", Click: Action{Verb: Start}}
 }
 
-// models has a row for each model, the one that runs first, then those that ran last. One click
-// loads and starts a model; the one that runs, or is being loaded, has the mark, and a click
-// unloads it. What is downloading or damaged cannot be clicked; what can never be started is left
-// to the window.
+// models returns a row for each model: the running one first, then the recent ones. A click loads a
+// model. The running or loading model has a check mark, and a click unloads it. Downloading and
+// damaged models are disabled; models that can never run are left to the window.
 func models(s State) []Item {
 	var items []Item
 	listed := slices.DeleteFunc(slices.Clone(s.Models),
@@ -154,13 +153,13 @@ func models(s State) []Item {
 	return items
 }
 
-// cacheLine is the cache on disk, if there is one.
+// cacheLine returns the row for the size of the cache on SSD, hidden without a cache.
 func cacheLine(s State) Item {
 	return Item{Title: cacheSize(s.Cache), Disabled: true, Hidden: !s.Cache.On,
 		Tooltip: "What is kept of conversations on disk. 1 GB = 10^9 bytes."}
 }
 
-// watching has the list of models follow the disk, or rest.
+// watching returns the row that pauses or resumes the watching of folders.
 func watching(s State) Item {
 	switch {
 	case s.Watch.Paused:
@@ -173,8 +172,8 @@ func watching(s State) Item {
 	return Item{Title: "Watching Folders", Hidden: true}
 }
 
-// endpoint shows the address. Where nothing can be copied, the click opens the window, in which it
-// can be selected.
+// endpoint returns the row with the address. A click copies it, or opens the window where there is
+// no clipboard.
 func endpoint(s State) Item {
 	url := s.Endpoint.URL
 	switch {

@@ -1,7 +1,7 @@
 package tray
 
-// The texts of the menu. A row is narrow and stays open while it changes: lines are short, numbers
-// have few digits, and names from files are cut and cleaned before they are shown.
+// The texts of the menu. A row is narrow and stays open while it changes. So lines are short,
+// numbers have few digits, and names from files are shortened and cleaned.
 
 import (
 	"fmt"
@@ -16,7 +16,7 @@ import (
 	"headroom/app/power"
 )
 
-// stateLine is the first row, and the tooltip's second half.
+// stateLine returns the text of the first row, which the tooltip repeats.
 func stateLine(s State) string {
 	e := s.Engine
 	name := shorten(e.Model, 40)
@@ -35,7 +35,7 @@ func stateLine(s State) string {
 	return "Stopped"
 }
 
-// speed is how fast tokens come, once they come.
+// speed returns the current decoding speed, "" while nothing is decoded.
 func speed(s State) string {
 	switch v := s.Speed.DecodeTokensPerSecond; {
 	case v >= 99.95:
@@ -46,7 +46,7 @@ func speed(s State) string {
 	return ""
 }
 
-// measures are all in full.
+// measures returns the power measures as one text.
 func measures(list []power.Measure) string {
 	var texts []string
 	for _, m := range list {
@@ -55,7 +55,7 @@ func measures(list []power.Measure) string {
 	return strings.Join(texts, " ")
 }
 
-// room is the headroom in words. The ledger of a machine that does not tell its memory is zero.
+// room returns the available memory as text, "" if the memory could not be read.
 func room(l memory.Ledger) string {
 	switch {
 	case l.TotalBytes <= 0:
@@ -66,7 +66,7 @@ func room(l memory.Ledger) string {
 	return "Room for " + ram(l.HeadroomBytes) + " more"
 }
 
-// cacheSize is the cache on disk in words, with its cap if it has one.
+// cacheSize returns the size of the cache on SSD as text, with its limit if it has one.
 func cacheSize(c cache.Stats) string {
 	if c.MaxBytes > 0 {
 		return "SSD cache: " + disk(c.Bytes) + " of " + disk(c.MaxBytes)
@@ -74,7 +74,7 @@ func cacheSize(c cache.Stats) string {
 	return "SSD cache: " + disk(c.Bytes)
 }
 
-// leastRoomBytes is what is not worth a number.
+// leastRoomBytes is the smallest amount that is shown as a number.
 const leastRoomBytes = 50 << 20
 
 func modelLine(m host.Model, l memory.Ledger) string {
@@ -101,11 +101,11 @@ func modelTooltip(m host.Model) string {
 	return strings.Join(parts, ", ")
 }
 
-// tooltip is what the icon says under the pointer.
+// tooltip returns the tooltip of the icon.
 func tooltip(s State) string { return "Headroom: " + stateLine(s) }
 
-// ram writes memory as the system's own monitor does: GB of 2^30 bytes. disk writes files as the
-// Finder does: 10^9.
+// ram formats memory as Activity Monitor does, with GB of 2^30 bytes. disk formats file sizes as
+// the Finder does, with GB of 10^9 bytes.
 func ram(bytes int64) string  { return scaled(float64(max(bytes, 0)), 1<<20) }
 func disk(bytes int64) string { return scaled(float64(max(bytes, 0)), 1e6) }
 
@@ -131,8 +131,8 @@ func plural(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// shorten cuts a text to so many characters, in the middle, since names differ at both ends. Line
-// breaks and other control characters, which a file's name may hold, become spaces.
+// shorten cuts the middle of a text longer than most characters, because names differ at both ends.
+// Line breaks and other control characters become spaces: a file name may contain them.
 func shorten(text string, most int) string {
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
@@ -148,7 +148,7 @@ func shorten(text string, most int) string {
 	return string(runes[:head]) + "…" + string(runes[len(runes)-(most-1-head):])
 }
 
-// sentence begins with a capital and ends with a full stop; "" stays "".
+// sentence capitalizes text and adds a full stop; "" stays "".
 func sentence(text string) string {
 	text = strings.TrimSpace(text)
 	if text == "" {

@@ -1,8 +1,8 @@
 package window
 
-// The window's side. It is a program of its own that shows pages and knows nothing of models: the
-// agent gives it the address and the token in the environment, words on stdin, and answers what its
-// pages ask.
+// The window program's end. The program shows pages and knows nothing of models. The agent passes
+// it the address and the token in the environment and commands on stdin, and serves its pages'
+// requests.
 
 import (
 	"bufio"
@@ -15,11 +15,11 @@ import (
 	"strings"
 )
 
-// tokenHeader is control.TokenHeader, not imported: with the control API would come the engine, for
-// which the window has no use.
+// tokenHeader is control.TokenHeader. It is not imported, because the control API would bring the
+// engine into the window program.
 const tokenHeader = "X-Headroom-Token"
 
-// Agent is who started the window program.
+// Agent is the program that started the window program.
 type Agent struct {
 	url   *url.URL
 	token string
@@ -42,7 +42,8 @@ func AgentFrom(getenv func(string) string) (*Agent, error) {
 	return &Agent{url: u, token: getenv(envToken)}, nil
 }
 
-// Listen reads the agent's words until its end, calling show for each "show" and end once.
+// Listen reads the agent's commands until the input ends. It calls show for each "show", and end
+// once.
 func Listen(input io.Reader, show, end func()) {
 	for lines := bufio.NewScanner(input); lines.Scan(); {
 		if lines.Text()+"\n" == showWord {
@@ -52,21 +53,19 @@ func Listen(input io.Reader, show, end func()) {
 	end()
 }
 
-// Handler passes the page's requests on to the agent with the token, answer by piece as it comes.
-// The rest is for the assets.
+// Handler forwards the requests of the pages to the agent, with the token, and streams the
+// responses. Other paths are for the assets.
 func (a *Agent) Handler() http.Handler {
 	proxy := &httputil.ReverseProxy{
 		FlushInterval: -1,
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(a.url)
-			// The page is ours, and the agent knows it by the token: its origin is the window's own
-			// scheme.
+			// The token identifies the page; its Origin would be the scheme of the web view.
 			r.Out.Header.Del("Origin")
 			r.Out.Header.Del("Referer")
 			r.Out.Header.Set(tokenHeader, a.token)
 		},
-		// An answer that breaks off is the page's to tell; without this it would be logged as a
-		// fault.
+		// The page reports a response that breaks off; by default it would be logged as an error.
 		ErrorLog: slog.NewLogLogger(slog.Default().Handler(), slog.LevelDebug),
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			w.Header().Set("Content-Type", "application/json")

@@ -56,7 +56,8 @@ func TestHandlerPassesOn(t *testing.T) {
 		if got := r.Header.Get(control.TokenHeader); got != "secret" {
 			t.Errorf("the token is %q", got)
 		}
-		if r.Host != r.Context().Value(http.LocalAddrContextKey).(interface{ String() string }).String() {
+		if r.Host != r.Context().Value(http.LocalAddrContextKey).(interface{ String() string }).
+			String() {
 			t.Errorf("the host is %q", r.Host)
 		}
 		first := r.Method + " " + r.URL.RequestURI() + " " + string(body) + "\n"

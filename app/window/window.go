@@ -1,11 +1,11 @@
-// Package window is both ends of the window program, without the window: the agent's (this file)
-// starts it, raises it and ends it; the program's own (inside.go) reads the agent's wishes and
-// passes requests on to it.
+// Package window has both ends of the window program, without the window itself. The agent's end
+// (this file) starts, raises and ends it; the program's end (inside.go) reads the agent's commands
+// and forwards requests to it.
 //
-// The agent speaks to it on its stdin, a line a word: "show" raises it, the end of the input ends
-// it. So it never outlives the agent, however that ended. A window that is being closed closes its
-// end first, so that no "show" is lost. Address and token go by the environment, which other users
-// cannot read.
+// The agent writes commands to the program's stdin, one a line: "show" raises the window, and the
+// end of the input ends the program. So it never outlives the agent. A window that is closing
+// closes its input first, so that no "show" is lost. Address and token are passed in the
+// environment, which other users cannot read.
 //
 // Invariant: at most one window program runs for a Supervisor.
 package window
@@ -26,21 +26,21 @@ import (
 	"headroom/engine/problem"
 )
 
-// The environment of the window program.
+// The environment variables of the window program.
 const (
 	envAddress = "HEADROOM_API"
 	envToken   = "HEADROOM_TOKEN"
 )
 
-// showWord is the line that raises the window.
+// showWord is the command that raises the window.
 const showWord = "show\n"
 
 // Options configure a Supervisor. Path, URL and Token are required.
 type Options struct {
 	Path  string        // of the window program; see Find
 	URL   string        // of the agent: "http://127.0.0.1:11811/"
-	Token string        // of the control API
-	Grace time.Duration // between asking the program to end and ending it; 0: 3 s
+	Token string        // for the control API
+	Grace time.Duration // between asking the program to end and killing it; 0 means 3 s
 	Log   *slog.Logger  // nil: slog.Default()
 }
 
@@ -51,11 +51,11 @@ type Supervisor struct {
 	mu     sync.Mutex
 	closed bool
 	input  io.WriteCloser // of the last program
-	ended  chan struct{}  // closed when that program has ended; nil: none was started
+	ended  chan struct{}  // closed when that program has ended; nil if none was started
 	kill   func() error
 }
 
-// New makes a Supervisor; no window yet.
+// New returns a Supervisor without a window.
 func New(o Options) *Supervisor {
 	if o.Grace == 0 {
 		o.Grace = 3 * time.Second
@@ -66,12 +66,12 @@ func New(o Options) *Supervisor {
 	return &Supervisor{options: o}
 }
 
-// Application is the window's own application inside a Mac's bundle, from the bundle's Contents. It
-// is one because the agent has no Dock icon and the window has: both follow from the Info.plist
-// that a program finds around itself.
+// Application is the path of the window's application inside the Contents of the Mac's bundle. It
+// is an application because it has a Dock icon and the agent has none: both follow from the
+// Info.plist of the bundle around the program.
 const Application = "Helpers/Headroom Window.app"
 
-// program is the window program's file.
+// program is the file name of the window program.
 const program = "headroom-window"
 
 // Find returns the path of the window program.
@@ -83,8 +83,8 @@ func Find() (string, error) {
 	return beside(own), nil
 }
 
-// beside is where the window program of the agent at that path lies: in the application inside the
-// bundle, else beside the agent.
+// beside returns the path of the window program for the agent at that path: in the application
+// inside the bundle, or else beside the agent.
 func beside(agent string) string {
 	if bundle := enclosing(agent); bundle != "" {
 		return filepath.Join(bundle, "Contents", Application, "Contents", "MacOS", program)
@@ -96,8 +96,7 @@ func beside(agent string) string {
 	return filepath.Join(filepath.Dir(agent), name)
 }
 
-// Bundle returns the bundle that this program, the window's, lies in: Headroom.app. It is ""
-// outside of one.
+// Bundle returns the path of Headroom.app that contains this window program, "" outside a bundle.
 func Bundle() string {
 	own, err := own()
 	if err != nil {
@@ -106,7 +105,7 @@ func Bundle() string {
 	return around(own)
 }
 
-// around is the bundle around the window program at that path, "" if there is none.
+// around returns the bundle that contains the window program at that path, "" for none.
 func around(window string) string {
 	bundle, found := strings.CutSuffix(enclosing(window), "/Contents/"+Application)
 	if !found {
@@ -115,7 +114,7 @@ func around(window string) string {
 	return bundle
 }
 
-// enclosing is the application whose program lies at that path, "" for a program that is in none.
+// enclosing returns the application that contains the program at that path, "" for none.
 func enclosing(path string) string {
 	app, found := strings.CutSuffix(filepath.Dir(path), "/Contents/MacOS")
 	if !found || !strings.HasSuffix(app, ".app") {
@@ -124,7 +123,7 @@ func enclosing(path string) string {
 	return app
 }
 
-// own is the path of this program, by no link.
+// own returns the path of this program with links resolved.
 func own() (string, error) {
 	own, err := os.Executable()
 	if err != nil {
@@ -147,7 +146,7 @@ func (s *Supervisor) Show() error {
 		if _, err := io.WriteString(s.input, showWord); err == nil {
 			return nil
 		}
-		s.await(s.ended, s.kill) // it is on its way out: another one takes its place
+		s.await(s.ended, s.kill) // the old program is ending; start another
 	}
 	return s.start()
 }
@@ -175,21 +174,21 @@ func (s *Supervisor) start() error {
 	s.input, s.ended, s.kill = input, ended, command.Process.Kill
 	s.options.Log.Debug("window started", "pid", command.Process.Pid)
 	go func() {
-		err := command.Wait() // closes input too
+		err := command.Wait() // closes input, too
 		s.options.Log.Debug("window ended", "err", err)
 		close(ended)
 	}()
 	return nil
 }
 
-// Open tells whether the window program runs.
+// Open reports whether the window program runs.
 func (s *Supervisor) Open() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.running()
 }
 
-// running is Open for who holds mu.
+// running is Open for callers that hold mu.
 func (s *Supervisor) running() bool {
 	if s.ended == nil {
 		return false
@@ -202,7 +201,7 @@ func (s *Supervisor) running() bool {
 	}
 }
 
-// Close ends the window program and waits for that. Show fails afterwards.
+// Close ends the window program and waits for it. Show fails afterwards.
 func (s *Supervisor) Close() {
 	s.mu.Lock()
 	s.closed = true
@@ -211,11 +210,11 @@ func (s *Supervisor) Close() {
 	if !running {
 		return
 	}
-	_ = input.Close() // the wish to end
+	_ = input.Close() // asks the program to end
 	s.await(ended, kill)
 }
 
-// await returns when the program has ended, by itself or, after the grace, by force.
+// await waits for the program to end, and kills it after the grace period.
 func (s *Supervisor) await(ended chan struct{}, kill func() error) {
 	grace := time.NewTimer(s.options.Grace)
 	defer grace.Stop()
